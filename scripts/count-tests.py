@@ -1,0 +1,57 @@
+#!/usr/bin/python3
+"""count-tests.py TESTLOG.json...: names the tests that failed in these logs of Meson, then prints one line of counts.
+
+A test that speaks TAP counts as its subtests. A log that is missing or cut counts as a failure. Exit status 1 if any.
+"""
+import json
+import re
+import sys
+
+PASSED, SKIPPED = ('OK', 'EXPECTEDFAIL'), ('SKIP', 'IGNORED')
+
+
+def count(test):
+    """(passed, [names of what failed], skipped) of one test."""
+    result, lines = test['result'], test.get('stdout', '').splitlines()
+    if not any(re.fullmatch(r'1\.\.\d+.*', line) for line in lines):
+        return int(result in PASSED), [] if result in PASSED + SKIPPED else [test['name']], int(result in SKIPPED)
+    passed, failed, skipped = 0, [], 0
+    for line in lines:
+        point = re.match(r'(not )?ok\b[ \d]*(?:- )?(.*)', line)
+        if not point:
+            continue
+        if re.search(r'# skip', point[2], re.IGNORECASE):
+            skipped += 1
+        elif point[1]:
+            failed.append(f'{test["name"]}: {point[2]}')
+        else:
+            passed += 1
+    if result not in PASSED + SKIPPED and not failed:
+        failed.append(f'{test["name"]}: {result.lower()}')
+    return passed, failed, skipped + (result in SKIPPED and not skipped)
+
+
+def main():
+    passed, failed, skipped = 0, [], 0
+    for path in sys.argv[1:]:
+        try:
+            with open(path) as f:
+                tests = [json.loads(line) for line in f]
+        except (OSError, ValueError) as error:
+            failed.append(f'{path}: {error}')
+            continue
+        if not tests:
+            failed.append(f'{path}: no test ran')
+        for test in tests:
+            more_passed, more_failed, more_skipped = count(test)
+            passed += more_passed
+            failed += more_failed
+            skipped += more_skipped
+    for name in failed:
+        print(f'failed: {name}')
+    print(f'{passed} passed, {len(failed)} failed, {skipped} skipped')
+    return 1 if failed else 0
+
+
+if __name__ == '__main__':
+    sys.exit(main())

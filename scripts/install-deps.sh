@@ -1,0 +1,56 @@
+#!/bin/sh
+# Installs every Debian 12 package that building, running and testing Rocinante needs. Says nothing when all are there.
+set -eu
+
+build='gcc libc6-dev binutils make meson ninja-build pkg-config clang-format libibverbs-dev librdmacm-dev libisal-dev
+	libcmocka-dev libpcap-dev zlib1g-dev'
+verbs='ibverbs-utils ibverbs-providers perftest rdmacm-utils qperf fio python3-pyverbs ucx-utils openmpi-bin libopenmpi-dev'
+test='python3 iproute2 ethtool tshark iperf3 util-linux coreutils'
+
+# rdma-core's Python tests are shipped as documentation, which images for containers leave out.
+rdma_core_tests=/usr/share/doc/rdma-core/tests
+
+as_root()
+{
+	if [ "$(id -u)" = 0 ]; then
+		"$@"
+	elif command -v sudo >/dev/null; then
+		sudo "$@"
+	else
+		echo "install-deps: run this as root once, or install sudo: packages are missing:$missing" >&2
+		exit 1
+	fi
+}
+
+apt()
+{
+	as_root env DEBIAN_FRONTEND=noninteractive apt-get -qq -o Dpkg::Use-Pty=0 "$@" >/dev/null
+}
+
+missing=
+for package in $build $verbs $test; do
+	status=$(dpkg-query -W -f '${db:Status-Status}' "$package" 2>/dev/null || true)
+	[ "$status" = installed ] || missing="$missing $package"
+done
+
+if [ -n "$missing" ]; then
+	echo "installing:$missing"
+	apt update
+	# shellcheck disable=SC2086
+	apt install --no-install-recommends $missing
+fi
+
+if [ ! -d "$rdma_core_tests" ]; then
+	echo "unpacking $rdma_core_tests"
+	missing=' python3-pyverbs (its tests)'
+	dir=$(mktemp -d)
+	trap 'rm -rf "$dir"' EXIT
+	chmod 755 "$dir"
+	# The archive may not have the package before its lists are fresh.
+	(cd "$dir" && { apt-get -qq download python3-pyverbs || { apt update && apt-get -qq download python3-pyverbs; }; }) \
+		>/dev/null 2>&1
+	dpkg-deb -x "$dir"/python3-pyverbs_*.deb "$dir/root"
+	[ -d "$dir/root$rdma_core_tests" ]
+	as_root mkdir -p "$(dirname "$rdma_core_tests")"
+	as_root cp -R "$dir/root$rdma_core_tests" "$rdma_core_tests"
+fi

@@ -1,0 +1,46 @@
+#!/bin/sh
+# Installs what is missing, builds, and runs every test: the whole of them on a plain build, then those that sanitizers
+# can judge on a build with the address and undefined sanitizers, and those with threads on one with the thread sanitizer.
+# The last line counts. BUILD names the directory to build in (default: build, beside this one build-asan, build-tsan).
+set -u
+cd "$(dirname "$0")/.." || exit 1
+build=${BUILD:-build}
+
+scripts/install-deps.sh || exit 1
+
+logs=
+# build DIRECTORY SETUP-OPTION...
+build()
+{
+	dir=$1
+	shift
+	echo "== $dir"
+	[ -f "$dir/build.ninja" ] || meson setup "$dir" -Dwerror=true "$@" || return
+	ninja -C "$dir"
+}
+
+# tests DIRECTORY LOG SELECTION...: runs tests; meson selects by suite or by name, not by both at once.
+tests()
+{
+	dir=$1 log=$2
+	shift 2
+	logs="$logs $dir/meson-logs/$log.json"
+	rm -f "$dir/meson-logs/$log.json"
+	meson test -C "$dir" --no-rebuild --print-errorlogs --logbase "$log" "$@"
+}
+
+build "$build"
+tests "$build" all
+build "$build-asan" -Db_sanitize=address,undefined -Db_lundef=false
+tests "$build-asan" suites --suite wire --suite engine --suite device --suite cm --suite sim --suite abi
+tests "$build-asan" clients smoke pingpong
+build "$build-tsan" -Db_sanitize=thread -Db_lundef=false
+tests "$build-tsan" clients smoke
+
+echo "== format"
+result=OK
+scripts/check-format.sh || result=FAIL
+echo "{\"name\": \"format\", \"result\": \"$result\"}" >"$build/format.json"
+
+# shellcheck disable=SC2086
+exec scripts/count-tests.py $logs "$build/format.json"
