@@ -1,0 +1,193 @@
+/* The ICRC (IBTA A17.3) and the recovery of an IPv4 identification from it. */
+#include "wire/icrc.h"
+
+#include <assert.h>
+#include <string.h>
+
+#include <isa-l/crc.h>
+
+#include "wire/bytes.h"
+#include "wire/packet.h"
+
+/* The CRC of the eight bytes of ones that stand for the LRH, in front of everything else. */
+#define CRC_AFTER_LRH 0x2144df1cu
+
+#define IPV4_BYTES      20
+#define IPV6_BYTES      40
+#define UDP_BYTES       8
+#define IP_PROTO_UDP    17
+#define MAX_IMAGE_BYTES (IPV6_BYTES + UDP_BYTES + ROCI_BTH_BYTES)
+
+/* In the BTH: FECN, BECN and reserved bits, which routers may write. */
+#define BTH_MASKED_BYTE 4
+
+static const uint8_t ipv4_prefix[12] = {[10] = 0xff, [11] = 0xff};
+
+bool roci_gid_is_ipv4(const uint8_t gid[16])
+{
+	return memcmp(gid, ipv4_prefix, sizeof(ipv4_prefix)) == 0;
+}
+
+/* Writes the masked IPv4 header. */
+static void image_ipv4(uint8_t *to, const struct roci_flow *flow, uint16_t ip_id, size_t udp_payload_len)
+{
+	to[0] = 0x45;
+	to[1] = 0xff; /* TOS */
+	roci_put_be16(to + 2, (uint16_t)(IPV4_BYTES + UDP_BYTES + udp_payload_len));
+	roci_put_be16(to + 4, ip_id);
+	roci_put_be16(to + 6, 0x4000); /* DF */
+	to[8] = 0xff;                  /* TTL */
+	to[9] = IP_PROTO_UDP;
+	roci_put_be16(to + 10, 0xffff); /* checksum */
+	memcpy(to + 12, flow->src + sizeof(ipv4_prefix), 4);
+	memcpy(to + 16, flow->dst + sizeof(ipv4_prefix), 4);
+}
+
+/* Writes the masked IPv6 header. */
+static void image_ipv6(uint8_t *to, const struct roci_flow *flow, size_t udp_payload_len)
+{
+	roci_put_be32(to, 0x6fffffff); /* version 6, traffic class, flow label */
+	roci_put_be16(to + 4, (uint16_t)(UDP_BYTES + udp_payload_len));
+	to[6] = IP_PROTO_UDP;
+	to[7] = 0xff; /* hop limit */
+	memcpy(to + 8, flow->src, 16);
+	memcpy(to + 24, flow->dst, 16);
+}
+
+/* Writes the masked IP and UDP headers to `image` and returns their length. */
+static size_t image_ip_udp(uint8_t image[MAX_IMAGE_BYTES], const struct roci_flow *flow, uint16_t ip_id,
+			   size_t udp_payload_len)
+{
+	size_t ip_bytes;
+	uint8_t *udp;
+
+	if (roci_gid_is_ipv4(flow->src)) {
+		image_ipv4(image, flow, ip_id, udp_payload_len);
+		ip_bytes = IPV4_BYTES;
+	} else {
+		image_ipv6(image, flow, udp_payload_len);
+		ip_bytes = IPV6_BYTES;
+	}
+	udp = image + ip_bytes;
+	roci_put_be16(udp, flow->src_port);
+	roci_put_be16(udp + 2, flow->dst_port);
+	roci_put_be16(udp + 4, (uint16_t)(UDP_BYTES + udp_payload_len));
+	roci_put_be16(udp + 6, 0xffff); /* checksum */
+	return ip_bytes + UDP_BYTES;
+}
+
+uint32_t roci_icrc_begin(const struct roci_flow *flow, uint16_t ip_id, size_t udp_payload_len)
+{
+	uint8_t image[MAX_IMAGE_BYTES];
+	size_t len = image_ip_udp(image, flow, ip_id, udp_payload_len);
+
+	return crc32_gzip_refl(CRC_AFTER_LRH, image, len);
+}
+
+uint32_t roci_icrc_headers(uint32_t crc, const uint8_t *headers, size_t len)
+{
+	uint8_t image[ROCI_MAX_HEADER_BYTES];
+
+	assert(len >= ROCI_BTH_BYTES && len <= sizeof(image));
+	memcpy(image, headers, len);
+	image[BTH_MASKED_BYTE] = 0xff;
+	return crc32_gzip_refl(crc, image, len);
+}
+
+uint32_t roci_icrc_update(uint32_t crc, const void *bytes, size_t len)
+{
+	return crc32_gzip_refl(crc, bytes, len);
+}
+
+void roci_icrc_store(uint32_t crc, uint8_t out[4])
+{
+	crc = htole32(crc);
+	memcpy(out, &crc, sizeof(crc));
+}
+
+uint32_t roci_icrc_difference(const struct roci_flow *flow, uint16_t ip_id, const uint8_t *bytes, size_t len)
+{
+	uint8_t image[MAX_IMAGE_BYTES];
+	size_t image_len, covered;
+	uint32_t crc, received;
+
+	assert(len >= ROCI_MIN_PACKET_BYTES);
+	covered = len - ROCI_ICRC_BYTES;
+	image_len = image_ip_udp(image, flow, ip_id, len);
+	memcpy(image + image_len, bytes, ROCI_BTH_BYTES);
+	image[image_len + BTH_MASKED_BYTE] = 0xff;
+	crc = crc32_gzip_refl(CRC_AFTER_LRH, image, image_len + ROCI_BTH_BYTES);
+	if (covered > ROCI_BTH_BYTES)
+		crc = crc32_gzip_refl(crc, bytes + ROCI_BTH_BYTES, covered - ROCI_BTH_BYTES);
+	memcpy(&received, bytes + covered, sizeof(received));
+	return le32toh(received) ^ crc;
+}
+
+/*
+ * The identification, as a polynomial M of degree < 16, adds M * x^(32+8n) mod P to the CRC, where n bytes follow it.
+ * So with a packet that is intact but for the assumed identification 0, difference * x^-(8n+16) is M * x^16. In the
+ * CRC's bit order (bit 31 is x^0) that is a number below 2^16, whose low byte is the identification's first.
+ */
+#define POLYNOMIAL               0xedb88320u
+#define ONE                      0x80000000u
+#define BYTES_BETWEEN_ID_AND_UDP 22 /* what follows the identification in the IPv4 header, and the UDP header */
+#define MAX_IPV4_PAYLOAD         (65535 - IPV4_BYTES - UDP_BYTES)
+
+/* x^-(8 * 2^i) mod P: each is the square of the one before; tests/unit/test_icrc.c holds them against zlib. */
+static const uint32_t inverse_powers[16] = {
+	0x6567cb95, 0xd7125358, 0x5b358fd3, 0x2e9bb40b, 0x12a59a49, 0x8df9403d, 0x5139de12, 0xba340226,
+	0x29c45641, 0x12fbc105, 0xecd30c55, 0x3755ebd8, 0x24ee460c, 0x23783fcf, 0x479933fc, 0xa39442a5,
+};
+
+/* a * b mod P, branch-free, in 32 steps. */
+static uint32_t multiply(uint32_t a, uint32_t b)
+{
+	uint32_t product = 0;
+
+	for (int bit = 31; bit >= 0; bit--) {
+		product ^= b & -(a >> bit & 1);
+		b = b >> 1 ^ (POLYNOMIAL & -(b & 1));
+	}
+	return product;
+}
+
+/* x^-(8 * bytes) mod P, bytes < 65536. */
+static uint32_t inverse_power(unsigned bytes)
+{
+	uint32_t power = ONE;
+
+	for (unsigned bit = 0; bytes >> bit; bit++)
+		if (bytes >> bit & 1)
+			power = multiply(power, inverse_powers[bit]);
+	return power;
+}
+
+/* inverse_power() with a memory: a flow's packets have few lengths. The memory is nothing but speed, so a thread's own
+ * keeps this function pure. */
+static uint32_t inverse_power_cached(unsigned bytes)
+{
+	static _Thread_local struct {
+		uint32_t bytes, power;
+	} cache[64];
+	unsigned slot = bytes * 0x9e3779b1u >> 26;
+
+	if (cache[slot].bytes != bytes) {
+		cache[slot].power = inverse_power(bytes);
+		cache[slot].bytes = bytes;
+	}
+	return cache[slot].power;
+}
+
+int roci_icrc_ipv4_id(uint32_t difference, size_t len)
+{
+	uint32_t id;
+
+	if (difference == 0)
+		return 0;
+	if (len < ROCI_MIN_PACKET_BYTES || len > MAX_IPV4_PAYLOAD)
+		return -1;
+	/* n = 22 + len - 4, and 16 more bits */
+	id = multiply(difference,
+		      inverse_power_cached((unsigned)(BYTES_BETWEEN_ID_AND_UDP + len - ROCI_ICRC_BYTES + 2)));
+	return id >> 16 ? -1 : (int)(id >> 8 | (id & 0xff) << 8);
+}

@@ -1,0 +1,95 @@
+/*
+ * A RoCEv2 transport packet as a struct, and its way to and from bytes (IBTA 9.2-9.6).
+ *
+ * "The bytes" are always the UDP payload: BTH, extended headers, payload, pad, ICRC. Bytes are validated here once;
+ * whoever holds a struct roci_packet that roci_packet_parse() filled may trust its lengths.
+ */
+#ifndef ROCI_WIRE_PACKET_H
+#define ROCI_WIRE_PACKET_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "wire/opcode.h"
+
+#define ROCI_UDP_PORT         4791
+#define ROCI_BTH_BYTES        12
+#define ROCI_ICRC_BYTES       4
+#define ROCI_MAX_HEADER_BYTES 64 /* the largest: BTH + DETH/RETH/AtomicETH + ImmDt, 12 + 28 + ... < 64 */
+#define ROCI_MIN_PACKET_BYTES (ROCI_BTH_BYTES + ROCI_ICRC_BYTES)
+#define ROCI_PSN_MASK         0xffffffu
+#define ROCI_QPN_MASK         0xffffffu
+#define ROCI_QPN_MULTICAST    0xffffffu
+#define ROCI_PKEY_DEFAULT     0xffff
+
+/* AETH syndrome (IBTA 9.7.5.1.1, tables 44-46). */
+#define ROCI_AETH_ACK               0x00
+#define ROCI_AETH_RNR_NAK           0x20
+#define ROCI_AETH_NAK               0x60
+#define ROCI_AETH_TYPE_MASK         0xe0
+#define ROCI_AETH_VALUE_MASK        0x1f
+#define ROCI_AETH_UNLIMITED_CREDITS 31
+
+enum roci_nak_code {
+	ROCI_NAK_PSN_SEQUENCE = 0,
+	ROCI_NAK_INVALID_REQUEST = 1,
+	ROCI_NAK_REMOTE_ACCESS = 2,
+	ROCI_NAK_REMOTE_OPERATION = 3,
+	ROCI_NAK_INVALID_RD_REQUEST = 4,
+};
+
+/* All fields in host byte order, but imm, which is opaque and kept as it is on the wire. Only the fields that the
+ * opcode's headers carry are meaningful. */
+struct roci_packet {
+	const struct roci_opcode_info *op; /* never NULL in a parsed packet */
+	uint8_t opcode;
+	bool solicited, mig_req, ack_req, fecn, becn;
+	uint16_t pkey;
+	uint32_t dest_qpn; /* 24 bits */
+	uint32_t psn;      /* 24 bits */
+
+	uint32_t qkey, src_qpn;     /* DETH */
+	uint64_t va;                /* RETH, AtomicETH */
+	uint32_t rkey;              /* RETH, AtomicETH; IETH: see inv_rkey */
+	uint32_t dma_len;           /* RETH, bytes */
+	uint64_t swap_add, compare; /* AtomicETH */
+	uint8_t syndrome;           /* AETH */
+	uint32_t msn;               /* AETH, 24 bits */
+	uint64_t atomic_orig;       /* AtomicAckETH */
+	uint32_t imm;               /* ImmDt, network byte order */
+	uint32_t inv_rkey;          /* IETH */
+	uint32_t feth;              /* FETH: placement bits 3-0, selectivity bits 5-4 */
+
+	const uint8_t *payload; /* points into the parsed bytes; not owned */
+	uint32_t payload_len;   /* bytes, without pad */
+};
+
+/* Why bytes were not a packet; the index of a counter. */
+enum roci_parse_result {
+	ROCI_PARSE_OK,
+	ROCI_PARSE_TOO_SHORT,  /* no room for BTH, extended headers, pad and ICRC */
+	ROCI_PARSE_BAD_TVER,   /* transport header version is not 0 */
+	ROCI_PARSE_BAD_OPCODE, /* reserved, or a transport that is not spoken here */
+	ROCI_PARSE_BAD_LENGTH, /* payload where the opcode has none, or not a multiple of 4 with its pad */
+	ROCI_PARSE_BAD_ICRC,   /* set by the receiver, see icrc.h */
+	ROCI_PARSE_RESULTS
+};
+const char *roci_parse_result_str(enum roci_parse_result result); /* never NULL */
+
+/* Fills *pkt from the `len` bytes at `bytes` (UDP payload, ICRC included; the ICRC is not checked here).
+ * pkt->payload points into `bytes`. */
+enum roci_parse_result roci_packet_parse(struct roci_packet *pkt, const uint8_t *bytes, size_t len);
+
+/* Writes BTH and extended headers of *pkt (pkt->opcode decides which; pkt->op is not read) to `buf`, which has room for
+ * ROCI_MAX_HEADER_BYTES. PadCnt is derived from pkt->payload_len. Returns the bytes written. The opcode must be
+ * defined. */
+unsigned roci_packet_build(const struct roci_packet *pkt, uint8_t *buf);
+
+/* Bytes of zero that follow `payload_len` bytes of payload, 0..3. */
+static inline unsigned roci_pad_bytes(uint32_t payload_len)
+{
+	return -payload_len & 3;
+}
+
+#endif

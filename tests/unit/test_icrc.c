@@ -1,0 +1,247 @@
+#include "test.h"
+
+#include <endian.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <zlib.h>
+
+#include "capture.h"
+#include "random.h"
+#include "wire/icrc.h"
+#include "wire/packet.h"
+
+static struct captures captures;
+
+static int load(void **state)
+{
+	return captures_load(&captures, NULL) ? 0 : -1;
+}
+
+static int unload(void **state)
+{
+	captures_free(&captures);
+	return 0;
+}
+
+static const struct roci_flow ipv4_flow = {
+	.src = {[10] = 0xff, 0xff, 10, 9, 0, 1},
+	.dst = {[10] = 0xff, 0xff, 10, 9, 0, 2},
+	.src_port = 0xc123,
+	.dst_port = ROCI_UDP_PORT,
+};
+
+static const struct roci_flow ipv6_flow = {
+	.src = {0xfe, 0x80, [15] = 1},
+	.dst = {0xfe, 0x80, [15] = 2},
+	.src_port = 0xc123,
+	.dst_port = ROCI_UDP_PORT,
+};
+
+static uint32_t stored_icrc(const uint8_t *bytes, size_t len)
+{
+	uint32_t icrc;
+
+	memcpy(&icrc, bytes + len - 4, 4);
+	return le32toh(icrc);
+}
+
+/* The ICRC by zlib over the masked frame as it was captured (IBTA A17.3). */
+static uint32_t zlib_icrc(const struct capture_packet *captured)
+{
+	static const uint8_t lrh[8] = {0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff};
+	size_t len = captured->ip_len + 8 + captured->len - 4;
+	uint8_t *image = malloc(len);
+	uLong crc;
+
+	memcpy(image, captured->ip, len);
+	if (captured->ipv4) {
+		image[1] = image[8] = image[10] = image[11] = 0xff;
+	} else {
+		image[0] |= 0x0f;
+		image[1] = image[2] = image[3] = image[7] = 0xff;
+	}
+	image[captured->ip_len + 6] = image[captured->ip_len + 7] = 0xff;
+	image[captured->ip_len + 8 + 4] = 0xff;
+	crc = crc32(crc32(0, lrh, sizeof(lrh)), image, (uInt)len);
+	free(image);
+	return (uint32_t)crc;
+}
+
+static void captured_packets_are_intact(void **state)
+{
+	for (size_t i = 0; i < captures.count; i++) {
+		const struct capture_packet *p = &captures.packets[i];
+
+		assert_int_equal(roci_icrc_difference(&p->flow, p->ip_id, p->bytes, p->len), 0);
+		assert_int_equal(zlib_icrc(p), stored_icrc(p->bytes, p->len));
+	}
+}
+
+static void the_identification_is_recovered(void **state)
+{
+	size_t recovered = 0;
+
+	for (size_t i = 0; i < captures.count; i++) {
+		const struct capture_packet *p = &captures.packets[i];
+
+		if (!p->ipv4)
+			continue;
+		assert_int_not_equal(p->ip_id, 0);
+		assert_int_equal(roci_icrc_ipv4_id(roci_icrc_difference(&p->flow, 0, p->bytes, p->len), p->len),
+				 p->ip_id);
+		recovered++;
+	}
+	assert_true(recovered > 100);
+}
+
+/* What a sender does: begin, headers, payload in pieces, store. */
+static void pieces_make_the_whole(void **state)
+{
+	uint64_t seed = 2;
+
+	for (size_t i = 0; i < captures.count; i++) {
+		const struct capture_packet *p = &captures.packets[i];
+		struct roci_packet pkt;
+		uint8_t icrc[4];
+		uint32_t crc;
+		size_t at, cut;
+
+		assert_int_equal(roci_packet_parse(&pkt, p->bytes, p->len), ROCI_PARSE_OK);
+		at = pkt.op->header_bytes;
+		cut = at + random_below(&seed, p->len - 4 - at + 1);
+		crc = roci_icrc_begin(&p->flow, p->ip_id, p->len);
+		crc = roci_icrc_headers(crc, p->bytes, at);
+		crc = roci_icrc_update(crc, p->bytes + at, cut - at);
+		crc = roci_icrc_update(crc, p->bytes + cut, p->len - 4 - cut);
+		roci_icrc_store(crc, icrc);
+		assert_memory_equal(icrc, p->bytes + p->len - 4, 4);
+	}
+}
+
+static void a_flipped_bit_is_detected(void **state)
+{
+	uint64_t seed = 3;
+	uint8_t copy[8192];
+
+	for (size_t i = 0; i < captures.count; i++) {
+		const struct capture_packet *p = &captures.packets[i];
+		size_t bits = p->len * 8;
+
+		memcpy(copy, p->bytes, p->len);
+		for (size_t round = 0; round < 256; round++) {
+			size_t bit = bits <= 256 ? round % bits : random_below(&seed, bits);
+			bool masked = bit / 8 == 4;
+
+			copy[bit / 8] ^= (uint8_t)(1u << bit % 8);
+			assert_int_equal(roci_icrc_difference(&p->flow, p->ip_id, copy, p->len) == 0, masked);
+			copy[bit / 8] ^= (uint8_t)(1u << bit % 8);
+		}
+	}
+}
+
+/* What the flow adds is covered as well: addresses, ports, length. */
+static void a_wrong_flow_is_detected(void **state)
+{
+	for (size_t i = 0; i < captures.count; i++) {
+		const struct capture_packet *p = &captures.packets[i];
+		struct roci_flow flow = p->flow;
+
+		flow.src[15] ^= 1;
+		assert_int_not_equal(roci_icrc_difference(&flow, p->ip_id, p->bytes, p->len), 0);
+		flow = p->flow;
+		flow.dst[12] ^= 0x80;
+		assert_int_not_equal(roci_icrc_difference(&flow, p->ip_id, p->bytes, p->len), 0);
+		flow = p->flow;
+		flow.src_port ^= 0x100;
+		assert_int_not_equal(roci_icrc_difference(&flow, p->ip_id, p->bytes, p->len), 0);
+		assert_int_not_equal(roci_icrc_begin(&p->flow, 0, p->len), roci_icrc_begin(&p->flow, 0, p->len + 4));
+	}
+}
+
+static void ipv6_has_no_identification(void **state)
+{
+	assert_int_equal(roci_icrc_begin(&ipv6_flow, 0, 100), roci_icrc_begin(&ipv6_flow, 1, 100));
+	assert_int_not_equal(roci_icrc_begin(&ipv4_flow, 0, 100), roci_icrc_begin(&ipv4_flow, 1, 100));
+}
+
+/* Every length that an IPv4 datagram can have, and so every power of x that the recovery uses. zlib shifts the
+ * difference that the identification makes over the bytes that follow. */
+static void every_length_recovers_its_identification(void **state)
+{
+	uint64_t seed = 4;
+
+	for (size_t len = ROCI_MIN_PACKET_BYTES; len <= 65535 - 28; len++) {
+		uint16_t id = (uint16_t)random_next(&seed);
+		uint32_t begun = roci_icrc_begin(&ipv4_flow, id, len) ^ roci_icrc_begin(&ipv4_flow, 0, len);
+		uint32_t difference = (uint32_t)crc32_combine(begun, 0, (z_off_t)(len - 4));
+
+		assert_int_equal(roci_icrc_ipv4_id(difference, len), id);
+	}
+}
+
+static void every_identification_is_recovered(void **state)
+{
+	uint8_t bytes[20] = {ROCI_OP_ACKNOWLEDGE};
+
+	for (unsigned id = 0; id <= 0xffff; id++) {
+		uint32_t crc = roci_icrc_begin(&ipv4_flow, (uint16_t)id, sizeof(bytes));
+
+		roci_icrc_store(roci_icrc_headers(crc, bytes, 16), bytes + 16);
+		crc = roci_icrc_difference(&ipv4_flow, 0, bytes, sizeof(bytes));
+		assert_int_equal(roci_icrc_ipv4_id(crc, sizeof(bytes)), id);
+	}
+}
+
+/* A random error is taken for an identification with 2^-16: of a million, about 15. */
+static void random_errors_are_rejected(void **state)
+{
+	uint64_t seed = 5;
+	unsigned accepted = 0;
+
+	for (unsigned round = 0; round < 1000000; round++)
+		accepted +=
+			roci_icrc_ipv4_id((uint32_t)random_next(&seed) | 1, 16 + 4 * random_below(&seed, 1024)) >= 0;
+	assert_in_range(accepted, 1, 40);
+}
+
+static void impossible_lengths_are_rejected(void **state)
+{
+	assert_int_equal(roci_icrc_ipv4_id(1, 0), -1);
+	assert_int_equal(roci_icrc_ipv4_id(1, 15), -1);
+	assert_int_equal(roci_icrc_ipv4_id(1, 65508), -1);
+	assert_int_equal(roci_icrc_ipv4_id(1, SIZE_MAX), -1);
+	assert_int_equal(roci_icrc_ipv4_id(0, 1024), 0);
+}
+
+static void ipv4_gids(void **state)
+{
+	uint8_t gid[16] = {[10] = 0xff, 0xff, 10, 0, 0, 1};
+
+	assert_true(roci_gid_is_ipv4(gid));
+	for (unsigned i = 0; i < 12; i++) {
+		gid[i] ^= 1;
+		assert_false(roci_gid_is_ipv4(gid));
+		gid[i] ^= 1;
+	}
+	assert_false(roci_gid_is_ipv4(ipv6_flow.src));
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(captured_packets_are_intact),
+		cmocka_unit_test(the_identification_is_recovered),
+		cmocka_unit_test(pieces_make_the_whole),
+		cmocka_unit_test(a_flipped_bit_is_detected),
+		cmocka_unit_test(a_wrong_flow_is_detected),
+		cmocka_unit_test(ipv6_has_no_identification),
+		cmocka_unit_test(every_length_recovers_its_identification),
+		cmocka_unit_test(every_identification_is_recovered),
+		cmocka_unit_test(random_errors_are_rejected),
+		cmocka_unit_test(impossible_lengths_are_rejected),
+		cmocka_unit_test(ipv4_gids),
+	};
+
+	return cmocka_run_group_tests(tests, load, unload);
+}
