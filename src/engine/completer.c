@@ -1,0 +1,262 @@
+#include "engine/completer.h"
+
+#include <assert.h>
+#include <string.h>
+
+#include "engine/cq.h"
+#include "engine/requester.h"
+#include "wire/print.h"
+
+/* The oldest request that still waits for the network; NULL where none does. */
+static struct roci_swqe *oldest(struct roci_qp *qp)
+{
+	roci_requester_retire(qp);
+	if (qp->state == ROCI_QPS_ERR || qp->sq.head == qp->sq.started)
+		return NULL;
+	return roci_swqe_head(qp);
+}
+
+/* Moves una to packet `into` of *w, the oldest request; completes it at its end. */
+static void advance(struct roci_qp *qp, struct roci_swqe *w, uint32_t into)
+{
+	if (into == w->packets)
+		w->done = true;
+	roci_requester_advance(qp, roci_psn_add(w->first_psn, into), w->cum_bytes + roci_swqe_bytes(qp, w, into));
+	roci_requester_retire(qp);
+}
+
+/* Everything before PSN `limit` has arrived. Stops at a request whose response is missing. IBTA 9.7.5.1.2. */
+static void acknowledge(struct roci_qp *qp, uint32_t limit)
+{
+	struct roci_swqe *w;
+
+	while ((w = oldest(qp)) && roci_psn_diff(limit, qp->req.una) > 0) {
+		int32_t into = roci_psn_diff(limit, w->first_psn);
+
+		/* A zero-length READ brings nothing: any later acknowledgement completes it. */
+		if (roci_swqe_needs_response(w) && !(w->opcode == ROCI_WR_RDMA_READ && !w->length && into > 0))
+			return;
+		advance(qp, w, (uint32_t)into < w->packets ? (uint32_t)into : w->packets);
+	}
+}
+
+/* Something at una is missing: send from there again, but only once for all the hints of one loss. */
+static void go_back(struct roci_qp *qp)
+{
+	struct roci_requester *r = &qp->req;
+
+	if (r->psn == r->una || (r->rewound && r->rewound_at == r->una))
+		return;
+	r->rewound = true;
+	r->rewound_at = r->una;
+	roci_path_congested(qp->path, qp->e->now);
+	roci_requester_rewind(qp);
+}
+
+/* ---- ACK, NAK ---- */
+
+static enum roci_wc_status nak_status(unsigned code)
+{
+	switch (code) {
+	case ROCI_NAK_INVALID_REQUEST: return ROCI_WC_REM_INV_REQ_ERR;
+	case ROCI_NAK_REMOTE_ACCESS: return ROCI_WC_REM_ACCESS_ERR;
+	case ROCI_NAK_REMOTE_OPERATION: return ROCI_WC_REM_OP_ERR;
+	default: return ROCI_WC_BAD_RESP_ERR;
+	}
+}
+
+/* The PSN of a NAK acknowledges what came before; true where the NAK is about the oldest packet. */
+static bool nak_applies(struct roci_qp *qp, uint32_t psn)
+{
+	acknowledge(qp, psn);
+	if (!oldest(qp))
+		return false;
+	if (qp->req.una == psn)
+		return true;
+	go_back(qp); /* a response that came before the NAK was lost; the NAK will come again */
+	return false;
+}
+
+static void on_nak(struct roci_qp *qp, uint32_t psn, unsigned code)
+{
+	qp->e->stats.naks_received++;
+	if (!nak_applies(qp, psn))
+		return;
+	if (code != ROCI_NAK_PSN_SEQUENCE) {
+		roci_requester_fail(qp, nak_status(code));
+		return;
+	}
+	if (!qp->req.rnr_wait)
+		go_back(qp);
+}
+
+/* One more refusal of the oldest message. False where it was one too many: the QP has failed. */
+static bool count_rnr(struct roci_qp *qp)
+{
+	struct roci_requester *r = &qp->req;
+
+	r->retries_left = qp->attr.retry_cnt; /* the peer lives */
+	if (qp->attr.rnr_retry == 7)
+		return true;
+	if (!r->rnr_left) {
+		roci_requester_fail(qp, ROCI_WC_RNR_RETRY_EXC_ERR);
+		return false;
+	}
+	r->rnr_left--;
+	return true;
+}
+
+/* IBTA 9.7.5.2.8: wait as long as the responder says, then try again, at most rnr_retry times (7: for ever). */
+static void on_rnr(struct roci_qp *qp, uint32_t psn, unsigned code)
+{
+	struct roci_requester *r = &qp->req;
+
+	qp->e->stats.rnr_received++;
+	acknowledge(qp, psn);
+	/* It counts also where this side has gone back and sent nothing since: the peer had kept the packet. */
+	if (!oldest(qp) || (r->rnr_wait && r->rnr_psn == psn))
+		return;
+	/* Where a response that came before the NAK is missing, it is asked for again after the wait, and the message
+	 * that was refused behind it: the peer will not speak of that again by itself. */
+	if (r->una == psn && !count_rnr(qp))
+		return;
+	roci_requester_rewind(qp);
+	r->rnr_wait = true;
+	r->rnr_psn = psn;
+	roci_timer_set(&qp->e->timers, &qp->timer, ROCI_TIMER_OFF);
+	roci_timer_set(&qp->e->timers, &qp->timer, qp->e->now + roci_rnr_timer_ns(code));
+}
+
+static void on_ack(struct roci_qp *qp, const struct roci_packet *p)
+{
+	unsigned value = p->syndrome & ROCI_AETH_VALUE_MASK;
+	uint32_t limit = roci_psn_add(p->psn, 1);
+
+	switch (p->syndrome & ROCI_AETH_TYPE_MASK) {
+	case ROCI_AETH_ACK:
+		acknowledge(qp, limit);
+		if (oldest(qp) && roci_psn_diff(limit, qp->req.una) > 0)
+			go_back(qp);
+		break;
+	case ROCI_AETH_RNR_NAK: on_rnr(qp, p->psn, value); break;
+	case ROCI_AETH_NAK: on_nak(qp, p->psn, value); break;
+	default: qp->e->stats.rx_malformed++; break;
+	}
+}
+
+/* ---- responses with data ---- */
+
+/* Brings una to the response's PSN. Returns its request, or NULL where the response is old, early or unasked for. */
+static struct roci_swqe *match_response(struct roci_qp *qp, const struct roci_rx *rx)
+{
+	uint32_t psn = rx->pkt.psn;
+	struct roci_swqe *w;
+
+	acknowledge(qp, psn);
+	w = oldest(qp);
+	if (!w)
+		return NULL;
+	if (qp->req.una != psn) {
+		roci_reorder_keep(&qp->e->reorder, &qp->req.early, rx);
+		go_back(qp);
+		return NULL;
+	}
+	if (!roci_swqe_needs_response(w)) {
+		qp->e->stats.rx_malformed++;
+		return NULL;
+	}
+	return w;
+}
+
+static void on_read_response(struct roci_qp *qp, const struct roci_rx *rx)
+{
+	struct roci_swqe *w = match_response(qp, rx);
+	struct roci_sgl sgl;
+	uint64_t offset;
+	uint32_t into, expected;
+
+	if (!w)
+		return;
+	into = (uint32_t)roci_psn_diff(rx->pkt.psn, w->first_psn);
+	offset = (uint64_t)into * qp->mtu;
+	expected = (uint32_t)(w->length - offset < qp->mtu ? w->length - offset : qp->mtu);
+	if (w->opcode == ROCI_WR_ATOMIC_WRITE)
+		expected = 0; /* IBTA A19: an empty READ response */
+	else if (w->opcode != ROCI_WR_RDMA_READ)
+		expected = UINT32_MAX;
+	if (rx->pkt.payload_len != expected) {
+		roci_requester_fail(qp, ROCI_WC_BAD_RESP_ERR);
+		return;
+	}
+	sgl = (struct roci_sgl){w->sges, w->num_sge};
+	if (expected &&
+	    roci_sgl_scatter(qp->e, qp->pd, &sgl, offset, rx->pkt.payload, expected, into + 1 == w->packets)) {
+		roci_requester_fail(qp, ROCI_WC_LOC_PROT_ERR);
+		return;
+	}
+	advance(qp, w, into + 1);
+}
+
+static void on_atomic_ack(struct roci_qp *qp, const struct roci_rx *rx)
+{
+	struct roci_swqe *w = match_response(qp, rx);
+	struct roci_sgl sgl;
+
+	if (!w)
+		return;
+	if (w->opcode != ROCI_WR_ATOMIC_CMP_AND_SWP && w->opcode != ROCI_WR_ATOMIC_FETCH_AND_ADD) {
+		roci_requester_fail(qp, ROCI_WC_BAD_RESP_ERR);
+		return;
+	}
+	sgl = (struct roci_sgl){w->sges, w->num_sge};
+	if (roci_sgl_scatter(qp->e, qp->pd, &sgl, 0, (const uint8_t *)&rx->pkt.atomic_orig, 8, true)) {
+		roci_requester_fail(qp, ROCI_WC_LOC_PROT_ERR);
+		return;
+	}
+	advance(qp, w, 1);
+}
+
+static void handle(struct roci_qp *qp, const struct roci_rx *rx)
+{
+	switch (rx->pkt.op->kind) {
+	case ROCI_KIND_ACK: on_ack(qp, &rx->pkt); break;
+	case ROCI_KIND_READ_RESPONSE: on_read_response(qp, rx); break;
+	case ROCI_KIND_ATOMIC_ACK: on_atomic_ack(qp, rx); break;
+	default: assert(!"a response");
+	}
+}
+
+/* Responses that came early and have their turn now. */
+static void handle_early(struct roci_qp *qp)
+{
+	struct roci_reorder_slot *s;
+
+	while (qp->sq.head != qp->sq.started && (s = roci_reorder_take(&qp->e->reorder, &qp->req.early, qp->req.una))) {
+		handle(qp, &s->rx);
+		roci_reorder_release(&qp->e->reorder, s);
+	}
+}
+
+void roci_completer_rx(struct roci_qp *qp, const struct roci_rx *rx)
+{
+	struct roci_requester *r = &qp->req;
+	uint32_t una = r->una;
+
+	if (qp->state != ROCI_QPS_RTS && qp->state != ROCI_QPS_SQD) {
+		qp->e->stats.rx_wrong_state++;
+		return;
+	}
+	/* Neither what was never sent nor what is done is worth a look (IBTA 9.7.5.1.1 ghost, 9.7.5.1.3 duplicate). */
+	if (roci_psn_diff(rx->pkt.psn, r->max_psn) >= 0 || roci_psn_diff(rx->pkt.psn, r->una) < 0) {
+		qp->e->stats.rx_duplicate++;
+		return;
+	}
+	handle(qp, rx);
+	handle_early(qp);
+	if (qp->state == ROCI_QPS_ERR)
+		return;
+	if (r->una != una)
+		roci_requester_arm(qp);
+	if (qp->sq.next != qp->sq.tail)
+		roci_qp_make_ready(qp);
+}

@@ -1,0 +1,145 @@
+#include "engine/cq.h"
+
+#include <assert.h>
+#include <errno.h>
+#include <stdlib.h>
+
+#include "engine/internal.h"
+
+static uint32_t ring_size(unsigned entries)
+{
+	uint32_t size = 1;
+
+	while (size < entries)
+		size *= 2;
+	return size;
+}
+
+int roci_cq_create(struct roci_engine *e, unsigned entries, void *user, struct roci_cq **out)
+{
+	struct roci_cq *cq;
+
+	if (entries < 1 || entries > ROCI_MAX_CQE)
+		return -EINVAL;
+	cq = aligned_alloc(64, sizeof(*cq));
+	if (!cq)
+		return -ENOMEM;
+	*cq = (struct roci_cq){.e = e, .mask = ring_size(entries) - 1, .user = user};
+	cq->ring = calloc(cq->mask + 1, sizeof(*cq->ring));
+	if (!cq->ring) {
+		free(cq);
+		return -ENOMEM;
+	}
+	roci_event_source_init(&cq->event, user);
+	roci_list_append(&e->cqs, &cq->all);
+	*out = cq;
+	return 0;
+}
+
+int roci_cq_destroy(struct roci_cq *cq)
+{
+	if (cq->users)
+		return -EBUSY;
+	roci_event_source_fini(&cq->event);
+	roci_list_remove(&cq->all);
+	free(cq->ring);
+	free(cq);
+	return 0;
+}
+
+unsigned roci_cq_capacity(const struct roci_cq *cq)
+{
+	return cq->mask + 1;
+}
+
+int roci_cq_resize(struct roci_cq *cq, unsigned entries)
+{
+	uint32_t head = atomic_load(&cq->head), tail = atomic_load(&cq->tail);
+	struct roci_cqe *ring;
+	uint32_t size;
+
+	if (entries < 1 || entries > ROCI_MAX_CQE || tail - head > entries)
+		return -EINVAL;
+	size = ring_size(entries);
+	ring = calloc(size, sizeof(*ring));
+	if (!ring)
+		return -ENOMEM;
+	for (uint32_t i = head; i != tail; i++)
+		ring[i & (size - 1)] = cq->ring[i & cq->mask];
+	free(cq->ring);
+	cq->ring = ring;
+	cq->mask = size - 1;
+	return 0;
+}
+
+unsigned roci_cq_poll(struct roci_cq *cq, struct roci_cqe *out, unsigned max)
+{
+	uint32_t head = atomic_load_explicit(&cq->head, memory_order_relaxed);
+	uint32_t ready = atomic_load_explicit(&cq->tail, memory_order_acquire) - head;
+
+	if (max > ready)
+		max = ready;
+	for (unsigned i = 0; i < max; i++)
+		out[i] = cq->ring[(head + i) & cq->mask];
+	atomic_store_explicit(&cq->head, head + max, memory_order_release);
+	return max;
+}
+
+bool roci_cq_empty(const struct roci_cq *cq)
+{
+	return atomic_load_explicit(&cq->tail, memory_order_acquire) ==
+	       atomic_load_explicit(&cq->head, memory_order_relaxed);
+}
+
+bool roci_cq_overrun(const struct roci_cq *cq)
+{
+	return cq->overrun;
+}
+
+void roci_cq_arm(struct roci_cq *cq, bool solicited_only)
+{
+	if (!solicited_only)
+		cq->armed = CQ_ARMED_ANY;
+	else if (cq->armed == CQ_DISARMED)
+		cq->armed = CQ_ARMED_SOLICITED;
+}
+
+void roci_cq_purge(struct roci_cq *cq, uint32_t qpn)
+{
+	uint32_t head = atomic_load(&cq->head), tail = atomic_load(&cq->tail), kept = head;
+
+	for (uint32_t i = head; i != tail; i++)
+		if (cq->ring[i & cq->mask].qpn != qpn)
+			cq->ring[kept++ & cq->mask] = cq->ring[i & cq->mask];
+	atomic_store(&cq->tail, kept);
+}
+
+/* IBTA 11.6.3.? CQ error: the queue is lost, and with it every QP that completes there. */
+static void overrun(struct roci_cq *cq)
+{
+	if (cq->overrun)
+		return;
+	cq->overrun = true;
+	cq->overrun_new = true;
+	cq->e->cq_overrun = true;
+	roci_event_async(cq->e, &cq->event, ROCI_EVENT_CQ_ERR);
+}
+
+void roci_cq_push(struct roci_cq *cq, const struct roci_cqe *cqe, bool solicited)
+{
+	uint32_t tail = atomic_load_explicit(&cq->tail, memory_order_relaxed);
+
+	if (cq->overrun || tail - atomic_load_explicit(&cq->head, memory_order_acquire) > cq->mask) {
+		overrun(cq);
+		return;
+	}
+	cq->ring[tail & cq->mask] = *cqe;
+	cq->ring[tail & cq->mask].timestamp_ns = cq->e->now;
+	atomic_store_explicit(&cq->tail, tail + 1, memory_order_release);
+	/* IBTA 11.4.2.2: a solicited request is met by a solicited or by an unsuccessful completion. */
+	if (cq->armed == CQ_ARMED_ANY ||
+	    (cq->armed == CQ_ARMED_SOLICITED && (solicited || cqe->status != ROCI_WC_SUCCESS))) {
+		cq->armed = CQ_DISARMED;
+		roci_event_completion(cq->e, &cq->event);
+	}
+}

@@ -1,0 +1,31 @@
+/*
+ * Completion queue: a ring with one producer (the engine, under the driver's lock) and one consumer at a time.
+ */
+#ifndef ROCI_ENGINE_CQ_H
+#define ROCI_ENGINE_CQ_H
+
+#include <stdatomic.h>
+
+#include "engine/engine.h"
+#include "engine/event.h"
+#include "engine/list.h"
+
+struct roci_cq {
+	struct roci_engine *e;
+	struct roci_list all;  /* in e->cqs */
+	struct roci_cqe *ring; /* owned, mask + 1 entries */
+	uint32_t mask;
+	enum { CQ_DISARMED, CQ_ARMED_SOLICITED, CQ_ARMED_ANY } armed;
+	unsigned users;   /* QP queues that complete here */
+	bool overrun_new; /* QPs not yet moved to error */
+	void *user;
+	struct roci_event_source event;
+	_Atomic bool overrun;
+	_Alignas(64) _Atomic uint32_t tail; /* written by the producer */
+	_Alignas(64) _Atomic uint32_t head; /* written by the consumer */
+};
+
+/* Adds an entry; a full queue overruns: the entry is lost, the CQ dead, ROCI_EVENT_CQ_ERR raised. */
+void roci_cq_push(struct roci_cq *cq, const struct roci_cqe *cqe, bool solicited);
+
+#endif

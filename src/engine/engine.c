@@ -1,0 +1,270 @@
+#include "engine/engine.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "engine/completer.h"
+#include "engine/cq.h"
+#include "engine/mcast.h"
+#include "engine/mr.h"
+#include "engine/qp.h"
+#include "engine/requester.h"
+#include "engine/responder.h"
+#include "engine/response.h"
+#include "engine/uc_flow.h"
+#include "engine/ud.h"
+
+#define TX_QUANTUM      32    /* packets of one QP before the next one's turn */
+#define CNP_INTERVAL_NS 50000 /* between two congestion notifications of a QP */
+
+struct roci_engine *roci_engine_create(void)
+{
+	struct roci_engine *e = calloc(1, sizeof(*e));
+
+	if (!e)
+		return NULL;
+	roci_list_init(&e->all_qps);
+	roci_list_init(&e->cqs);
+	roci_list_init(&e->srqs);
+	roci_list_init(&e->paths);
+	roci_list_init(&e->mcast_groups);
+	roci_list_init(&e->ready);
+	roci_list_init(&e->sent);
+	roci_list_init(&e->events);
+	return e;
+}
+
+void roci_engine_destroy(struct roci_engine *e)
+{
+	while (!roci_list_empty(&e->all_qps))
+		roci_qp_destroy(roci_container_of(e->all_qps.next, struct roci_qp, all));
+	while (!roci_list_empty(&e->srqs))
+		roci_srq_destroy(roci_container_of(e->srqs.next, struct roci_srq, all));
+	while (!roci_list_empty(&e->cqs))
+		roci_cq_destroy(roci_container_of(e->cqs.next, struct roci_cq, all));
+	roci_mcast_free(e);
+	roci_regions_free(e);
+	roci_idmap_free(&e->qps);
+	roci_timers_free(&e->timers);
+	free(e->reorder.slots);
+	free(e);
+}
+
+const struct roci_engine_stats *roci_engine_stats(const struct roci_engine *e)
+{
+	return &e->stats;
+}
+
+bool roci_engine_has_qp(const struct roci_engine *e, uint32_t qpn)
+{
+	return roci_idmap_find(&e->qps, qpn);
+}
+
+/* ---- receive ---- */
+
+static uint8_t transport_of(const struct roci_qp *qp)
+{
+	return qp->type == ROCI_QPT_RC   ? ROCI_TRANSPORT_RC
+	       : qp->type == ROCI_QPT_UC ? ROCI_TRANSPORT_UC
+					 : ROCI_TRANSPORT_UD;
+}
+
+/* IBTA 9.6.1: what must hold of every packet of a connected QP. */
+static bool belongs(struct roci_engine *e, const struct roci_qp *qp, const struct roci_rx *rx)
+{
+	uint8_t transport = rx->pkt.opcode & ROCI_TRANSPORT_MASK;
+
+	if (qp->state < ROCI_QPS_RTR) {
+		e->stats.rx_wrong_state++;
+		return false;
+	}
+	if (transport != transport_of(qp) && !(transport == ROCI_TRANSPORT_CNP && qp->path) &&
+	    !(qp->type == ROCI_QPT_UC && rx->pkt.opcode == ROCI_OP_ACKNOWLEDGE)) {
+		e->stats.rx_wrong_type++;
+		return false;
+	}
+	if (qp->type != ROCI_QPT_UD &&
+	    (memcmp(rx->sgid, qp->attr.av.dgid, 16) || memcmp(rx->dgid, qp->attr.av.sgid, 16))) {
+		e->stats.rx_wrong_source++;
+		return false;
+	}
+	return true;
+}
+
+/* The network, or the link's socket buffer, is congested: the sender is told (IBTA A17.9.3). */
+static void notice_congestion(struct roci_qp *qp, const struct roci_rx *rx)
+{
+	uint64_t now = qp->e->now;
+
+	bool marked = (rx->traffic_class & 3) == 3 || rx->congested;
+
+	if (!marked || qp->type == ROCI_QPT_UD || now - qp->resp.cnp_at < CNP_INTERVAL_NS)
+		return;
+	qp->resp.cnp_at = now;
+	qp->resp.cnp_due = true;
+	roci_qp_make_ready(qp);
+}
+
+static void dispatch(struct roci_qp *qp, const struct roci_rx *rx)
+{
+	if (rx->pkt.op->kind == ROCI_KIND_CNP) {
+		qp->e->stats.cnp_received++;
+		roci_path_congested(qp->path, qp->e->now);
+		return;
+	}
+	notice_congestion(qp, rx);
+	if (qp->type == ROCI_QPT_UD)
+		roci_ud_rx(qp, rx);
+	else if (qp->type == ROCI_QPT_UC && rx->pkt.op->response)
+		roci_uc_ack(qp, rx->pkt.psn);
+	else if (rx->pkt.op->response)
+		roci_completer_rx(qp, rx);
+	else
+		roci_responder_rx(qp, rx);
+}
+
+void roci_engine_rx(struct roci_engine *e, uint64_t now, const struct roci_rx *rx)
+{
+	struct roci_qp *qp;
+
+	e->now = now;
+	e->stats.rx_packets++;
+	/* One partition: 0xffff, whose limited members match too (IBTA 10.9.3). */
+	if ((rx->pkt.pkey | 0x8000) != ROCI_PKEY_DEFAULT) {
+		e->stats.rx_bad_pkey++;
+		return;
+	}
+	if (rx->pkt.dest_qpn == ROCI_QPN_MULTICAST) {
+		roci_mcast_rx(e, rx);
+		return;
+	}
+	qp = roci_idmap_find(&e->qps, rx->pkt.dest_qpn);
+	if (!qp) {
+		e->stats.rx_no_qp++;
+		return;
+	}
+	if (!belongs(e, qp, rx))
+		return;
+	roci_keepalive_heard(qp);
+	dispatch(qp, rx);
+}
+
+/* ---- send ---- */
+
+/* An overrun CQ takes its QPs with it; done here, where no QP is in the middle of anything. */
+static void fail_overrun(struct roci_engine *e)
+{
+	e->cq_overrun = false;
+	for (struct roci_list *l = e->all_qps.next; l != &e->all_qps; l = l->next) {
+		struct roci_qp *qp = roci_container_of(l, struct roci_qp, all);
+
+		if (qp->send_cq->overrun_new || qp->recv_cq->overrun_new)
+			roci_qp_error(qp, ROCI_EVENT_QP_FATAL);
+	}
+	for (struct roci_list *l = e->cqs.next; l != &e->cqs; l = l->next)
+		roci_container_of(l, struct roci_cq, all)->overrun_new = false;
+}
+
+/* One QP's turn. True where it has more. */
+static bool fill_from(struct roci_qp *qp, struct roci_tx_batch *batch)
+{
+	unsigned before = batch->count;
+
+	roci_keepalive_fill(qp, batch);
+	if (roci_response_fill(qp, batch, TX_QUANTUM))
+		return true;
+	if (batch->count - before >= TX_QUANTUM)
+		return true;
+	return roci_requester_fill(qp, batch, TX_QUANTUM - (batch->count - before));
+}
+
+unsigned roci_engine_tx(struct roci_engine *e, uint64_t now, struct roci_tx_batch *batch)
+{
+	e->now = now;
+	batch->count = batch->span_count = 0;
+	if (e->cq_overrun)
+		fail_overrun(e);
+	while (!roci_list_empty(&e->ready) && batch->count < ROCI_TX_BATCH &&
+	       batch->span_count + ROCI_MAX_SGE <= ROCI_TX_SPANS) {
+		struct roci_qp *qp = roci_container_of(e->ready.next, struct roci_qp, ready);
+		unsigned before = batch->count;
+
+		roci_list_remove(&qp->ready);
+		if (!fill_from(qp, batch))
+			continue;
+		roci_qp_make_ready(qp);
+		if (batch->count == before)
+			break; /* not room enough for what it has */
+	}
+	e->stats.tx_packets += batch->count;
+	if (!batch->count)
+		roci_engine_tx_done(e, now); /* local operations complete without a packet */
+	return batch->count;
+}
+
+void roci_engine_tx_done(struct roci_engine *e, uint64_t now)
+{
+	e->now = now;
+	while (!roci_list_empty(&e->sent)) {
+		struct roci_qp *qp = roci_container_of(e->sent.next, struct roci_qp, sent);
+
+		roci_list_remove(&qp->sent);
+		roci_requester_retire(qp);
+	}
+}
+
+/* ---- time ---- */
+
+void roci_engine_timers(struct roci_engine *e, uint64_t now)
+{
+	struct roci_timer *t;
+
+	e->now = now;
+	while ((t = roci_timers_expired(&e->timers, now)))
+		t->expire(t);
+}
+
+uint64_t roci_engine_deadline(const struct roci_engine *e)
+{
+	return roci_timers_next(&e->timers);
+}
+
+/* ---- events ---- */
+
+static void event_pending(struct roci_engine *e, struct roci_event_source *s)
+{
+	if (roci_list_empty(&s->pending))
+		roci_list_append(&e->events, &s->pending);
+}
+
+void roci_event_async(struct roci_engine *e, struct roci_event_source *s, enum roci_async_type type)
+{
+	s->async |= 1u << type;
+	event_pending(e, s);
+}
+
+void roci_event_completion(struct roci_engine *e, struct roci_event_source *s)
+{
+	s->completions++;
+	event_pending(e, s);
+}
+
+bool roci_engine_next_event(struct roci_engine *e, struct roci_event *ev)
+{
+	struct roci_event_source *s;
+
+	if (roci_list_empty(&e->events))
+		return false;
+	s = roci_container_of(e->events.next, struct roci_event_source, pending);
+	*ev = (struct roci_event){.kind = ROCI_EV_COMPLETION, .user = s->user};
+	if (s->completions) {
+		s->completions--;
+	} else {
+		ev->kind = ROCI_EV_ASYNC;
+		ev->type = (enum roci_async_type)__builtin_ctz(s->async);
+		s->async &= s->async - 1;
+	}
+	if (!s->completions && !s->async)
+		roci_list_remove(&s->pending);
+	return true;
+}

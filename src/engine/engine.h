@@ -1,0 +1,226 @@
+/*
+ * The engine: RoCEv2 transports RC, UC and UD as a state machine. It knows no socket, clock, thread or randomness: the
+ * driver (src/device, or tests/sim) hands it packets and the time, takes packets from it, and asks when to come back.
+ *
+ *     roci_engine_rx()        one parsed, ICRC-checked packet in
+ *     roci_engine_timers()    the time in
+ *     roci_engine_tx()        a batch of packets out; then, when they are sent, roci_engine_tx_done()
+ *     roci_engine_deadline()  when to call roci_engine_timers() again
+ *     roci_engine_next_event()  completion and async events out
+ *
+ * Every call needs the driver's lock, but roci_cq_poll() and roci_cq_empty(), which need only that one thread at a time
+ * consumes a CQ. Functions that return int return 0 or a negative errno. Objects are allocated when created; nothing is
+ * allocated per packet or per work request. Times are nanoseconds of one monotonic clock.
+ */
+#ifndef ROCI_ENGINE_ENGINE_H
+#define ROCI_ENGINE_ENGINE_H
+
+#include "engine/limits.h"
+#include "engine/types.h"
+#include "wire/packet.h"
+
+struct roci_engine;
+struct roci_cq;
+struct roci_mr;
+struct roci_mw;
+struct roci_srq;
+struct roci_qp;
+
+#define ROCI_NEVER UINT64_MAX
+
+/* ---- engine ---- */
+
+/* Returns NULL when out of memory. */
+struct roci_engine *roci_engine_create(void);
+/* Destroys the engine and whatever objects are left in it. */
+void roci_engine_destroy(struct roci_engine *e);
+
+/* A received packet: parsed, ICRC verified, addresses in GID form. */
+struct roci_rx {
+	struct roci_packet pkt;
+	uint8_t sgid[16], dgid[16]; /* sender, receiver (a multicast GID for UD multicast) */
+	uint8_t traffic_class;      /* the IP header's byte, ECN in its low two bits */
+	uint8_t hop_limit;
+	bool congested; /* the link has more waiting than is good: the sender is told, as if by ECN */
+};
+void roci_engine_rx(struct roci_engine *e, uint64_t now, const struct roci_rx *rx);
+
+/* True where QP `qpn` lives in this engine (the driver forwards packets of others). */
+bool roci_engine_has_qp(const struct roci_engine *e, uint32_t qpn);
+
+#define ROCI_TX_BATCH 64
+#define ROCI_TX_SPANS 512
+
+/* One packet to send: header bytes (BTH and extended headers), then payload spans, then pad; the link adds pad and
+ * ICRC. Spans and av stay valid until roci_engine_tx_done() or the next call that changes the QP or its memory. */
+struct roci_tx_packet {
+	const struct roci_av *av;
+	uint32_t payload_len;
+	uint16_t first_span, span_count; /* in the batch's spans[] */
+	uint8_t header_len;
+	uint8_t header[ROCI_MAX_HEADER_BYTES];
+};
+struct roci_tx_batch {
+	unsigned count, span_count;
+	struct roci_tx_packet packets[ROCI_TX_BATCH];
+	struct roci_span spans[ROCI_TX_SPANS];
+};
+/* Fills *batch with what is ready to go. Returns batch->count; 0 means that nothing is ready. */
+unsigned roci_engine_tx(struct roci_engine *e, uint64_t now, struct roci_tx_batch *batch);
+/* The last batch is sent (or lost): completes what needs no acknowledgement. */
+void roci_engine_tx_done(struct roci_engine *e, uint64_t now);
+
+void roci_engine_timers(struct roci_engine *e, uint64_t now);
+/* When roci_engine_timers() has work, ROCI_NEVER if not. May be early, never late. */
+uint64_t roci_engine_deadline(const struct roci_engine *e);
+
+struct roci_event {
+	enum { ROCI_EV_COMPLETION, ROCI_EV_ASYNC } kind;
+	enum roci_async_type type; /* of ROCI_EV_ASYNC */
+	void *user;                /* of the CQ, QP or SRQ */
+};
+/* Takes the next pending event. Returns false when there is none. */
+bool roci_engine_next_event(struct roci_engine *e, struct roci_event *ev);
+
+/* What the peer or the network did, since creation. */
+struct roci_engine_stats {
+	uint64_t rx_packets, tx_packets;
+	uint64_t rx_no_qp, rx_wrong_state, rx_wrong_type, rx_wrong_source, rx_bad_pkey, rx_bad_qkey, rx_malformed;
+	uint64_t rx_duplicate, rx_out_of_order, rx_no_wqe;
+	uint64_t naks_sent, naks_received, rnr_sent, rnr_received, retransmits, timeouts, cnp_received;
+};
+const struct roci_engine_stats *roci_engine_stats(const struct roci_engine *e);
+
+/* ---- completion queues ---- */
+
+/* `entries` 1..ROCI_MAX_CQE; at least that many fit, roci_cq_capacity() tells. -EINVAL, -ENOMEM. */
+int roci_cq_create(struct roci_engine *e, unsigned entries, void *user, struct roci_cq **out);
+int roci_cq_destroy(struct roci_cq *cq); /* -EBUSY while a QP uses it */
+unsigned roci_cq_capacity(const struct roci_cq *cq);
+/* Entries that wait are kept; -EINVAL where they would not fit. The consumer must be shut out too. */
+int roci_cq_resize(struct roci_cq *cq, unsigned entries);
+/* Consumer side: takes up to `max` entries, oldest first. Returns how many. */
+unsigned roci_cq_poll(struct roci_cq *cq, struct roci_cqe *out, unsigned max);
+bool roci_cq_empty(const struct roci_cq *cq);
+/* True after an overflow: the CQ is dead (ROCI_EVENT_CQ_ERR was raised) and its QPs are in error. */
+bool roci_cq_overrun(const struct roci_cq *cq);
+/* The next entry (with solicited_only: the next solicited or failed one) raises one ROCI_EV_COMPLETION. Any beats
+ * solicited when both are asked. */
+void roci_cq_arm(struct roci_cq *cq, bool solicited_only);
+/* Drops the waiting entries of a QP that is reset or destroyed. The consumer must be shut out too. */
+void roci_cq_purge(struct roci_cq *cq, uint32_t qpn);
+
+/* ---- memory ---- */
+
+struct roci_mr_attr {
+	uint32_t pd;
+	uint32_t key;  /* becomes lkey and rkey; drawn at random by the caller; low 8 bits are the variant */
+	void *base;    /* first byte in this process */
+	uint64_t iova; /* the address that work requests and peers use for it */
+	uint64_t len;  /* bytes; iova + len must not wrap */
+	uint32_t access;
+};
+/* -EEXIST: the key's upper 24 bits are taken, draw another. -EINVAL: bad access combination or range. */
+int roci_mr_create(struct roci_engine *e, const struct roci_mr_attr *attr, struct roci_mr **out);
+/* Replaces pd, base/iova/len, access (key unchanged). -EBUSY while memory windows are bound. */
+int roci_mr_change(struct roci_mr *mr, const struct roci_mr_attr *attr);
+int roci_mr_destroy(struct roci_mr *mr); /* -EBUSY while memory windows are bound */
+uint32_t roci_mr_key(const struct roci_mr *mr);
+
+/* type 1 or 2 (2B: bound to a QP). */
+int roci_mw_create(struct roci_engine *e, uint32_t pd, int type, uint32_t key, struct roci_mw **out);
+int roci_mw_destroy(struct roci_mw *mw); /* invalidates */
+uint32_t roci_mw_rkey(const struct roci_mw *mw);
+
+/* ---- receive queues ---- */
+
+struct roci_recv_wr {
+	uint64_t wr_id;
+	const struct roci_sge *sges;
+	unsigned num_sge;
+};
+
+/* -EINVAL beyond ROCI_MAX_SRQ_WR, ROCI_MAX_SGE. */
+int roci_srq_create(struct roci_engine *e, uint32_t pd, unsigned max_wr, unsigned max_sge, void *user,
+		    struct roci_srq **out);
+int roci_srq_destroy(struct roci_srq *srq); /* -EBUSY while a QP uses it */
+/* resize: new max_wr, 0 to leave; limit: new limit, -1 to leave. -EINVAL where what is queued does not fit or
+ * limit > max_wr. */
+int roci_srq_modify(struct roci_srq *srq, unsigned max_wr, long limit);
+void roci_srq_query(const struct roci_srq *srq, unsigned *max_wr, unsigned *max_sge, unsigned *limit);
+int roci_srq_post(struct roci_srq *srq, const struct roci_recv_wr *wr); /* -ENOMEM full, -EINVAL too many SGEs */
+
+/* ---- queue pairs ---- */
+
+struct roci_qp_cap {
+	uint32_t max_send_wr, max_recv_wr, max_send_sge, max_recv_sge, max_inline; /* as struct ibv_qp_cap */
+};
+
+struct roci_qp_init {
+	uint32_t qpn; /* unique; chosen by the driver */
+	enum roci_qp_type type;
+	uint32_t pd;
+	struct roci_cq *send_cq, *recv_cq;
+	struct roci_srq *srq; /* or NULL */
+	struct roci_qp_cap cap;
+	bool sq_sig_all;
+	void *user;
+};
+/* On success init->cap holds what was granted (never less than asked). -EINVAL, -ENOMEM, -EEXIST (qpn). */
+int roci_qp_create(struct roci_engine *e, struct roci_qp_init *init, struct roci_qp **out);
+/* Queued work requests vanish without completions; waiting completions stay unless roci_cq_purge() is called. */
+void roci_qp_destroy(struct roci_qp *qp);
+
+struct roci_qp_attr {
+	enum roci_qp_state state, cur_state;
+	uint32_t qkey, rq_psn, sq_psn, dest_qpn, access;
+	uint32_t path_mtu; /* enum ibv_mtu: 1..5 */
+	struct roci_av av;
+	uint16_t pkey_index;
+	uint8_t en_sqd_async_notify, sq_draining;
+	uint8_t max_rd_atomic, max_dest_rd_atomic;
+	uint8_t min_rnr_timer, port_num, timeout, retry_cnt, rnr_retry, path_mig_state;
+};
+/* The standard's state table (IBTA 11.2.5.2): required and optional attributes of each transition. -EINVAL leaves the
+ * QP as it was. */
+int roci_qp_modify(struct roci_qp *qp, uint64_t now, const struct roci_qp_attr *attr, unsigned mask);
+void roci_qp_query(const struct roci_qp *qp, struct roci_qp_attr *attr, struct roci_qp_cap *cap);
+enum roci_qp_state roci_qp_state(const struct roci_qp *qp);
+
+struct roci_send_wr {
+	uint64_t wr_id;
+	enum roci_wr_opcode opcode;
+	unsigned flags; /* enum roci_send_flags */
+	uint32_t imm;   /* immediate data as it goes on the wire, or rkey to invalidate (SEND_WITH_INV, LOCAL_INV) */
+	uint64_t remote_addr; /* RDMA, atomics */
+	uint32_t rkey;
+	uint64_t compare_add, swap;
+	const struct roci_sge *sges; /* with ROCI_SEND_INLINE: addr is a pointer, lkey unread, data copied at once */
+	unsigned num_sge;
+	uint8_t atomic_write_data[8]; /* ROCI_WR_ATOMIC_WRITE, when num_sge is 0 */
+	const struct roci_av *av;     /* UD; copied */
+	uint32_t remote_qpn, remote_qkey;
+	struct {
+		struct roci_mw *mw;
+		struct roci_mr *mr; /* NULL with len 0: unbind */
+		uint64_t addr, len;
+		uint32_t access;
+		uint32_t rkey; /* new rkey: type 1 chosen by the engine's caller too */
+	} bind;
+};
+/* -EINVAL: bad opcode for the type or state, too many SGEs, too much inline; -ENOMEM: queue full. */
+int roci_qp_post_send(struct roci_qp *qp, const struct roci_send_wr *wr);
+int roci_qp_post_recv(struct roci_qp *qp, const struct roci_recv_wr *wr);
+/* How many requests the send queue still takes. */
+unsigned roci_qp_send_room(const struct roci_qp *qp);
+
+/* From now on, when the QP is RC and in RTS and nothing came from its peer for `interval_ns`, it is asked for a sign of
+ * life; after five questions without an answer, a second apart, the QP fails with ROCI_EVENT_QP_FATAL. 0: off, as a new
+ * QP is. */
+void roci_qp_keepalive(struct roci_qp *qp, uint64_t now, uint64_t interval_ns);
+
+/* UD multicast: packets to dgid reach the attached QPs. -EINVAL: not a UD QP; -ENOMEM: limits. */
+int roci_qp_attach_mcast(struct roci_qp *qp, const uint8_t gid[16]);
+int roci_qp_detach_mcast(struct roci_qp *qp, const uint8_t gid[16]);
+
+#endif

@@ -1,0 +1,27 @@
+/* The engine's own view of itself. */
+#ifndef ROCI_ENGINE_INTERNAL_H
+#define ROCI_ENGINE_INTERNAL_H
+
+#include "engine/engine.h"
+#include "engine/idmap.h"
+#include "engine/list.h"
+#include "engine/reorder.h"
+#include "engine/timer.h"
+
+struct roci_engine {
+	uint64_t now;              /* of the call that is under way */
+	struct roci_idmap qps;     /* QPN -> struct roci_qp */
+	struct roci_idmap regions; /* key >> 8 -> struct roci_region */
+	unsigned qp_count;
+	struct roci_list all_qps, cqs, srqs, paths, mcast_groups;
+	unsigned mcast_group_count;
+	struct roci_list ready;  /* QPs with packets to send, by qp->ready */
+	struct roci_list sent;   /* QPs with unacknowledged-by-nature requests in the last batch, by qp->sent */
+	struct roci_list events; /* sources with something to tell */
+	struct roci_timers timers;
+	struct roci_reorder_store reorder;
+	bool cq_overrun; /* some CQ has overrun_new */
+	struct roci_engine_stats stats;
+};
+
+#endif

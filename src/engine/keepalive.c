@@ -1,0 +1,83 @@
+#include "engine/keepalive.h"
+
+#include "engine/qp.h"
+
+#define TRIES    5
+#define RETRY_NS UINT64_C(1000000000)
+
+static void arm(struct roci_qp *qp, uint64_t at)
+{
+	roci_timer_set(&qp->e->timers, &qp->alive.timer, at);
+}
+
+static bool connected(const struct roci_qp *qp)
+{
+	return qp->type == ROCI_QPT_RC && (qp->state == ROCI_QPS_RTS || qp->state == ROCI_QPS_SQD);
+}
+
+static void expire(struct roci_timer *timer)
+{
+	struct roci_qp *qp = roci_container_of(timer, struct roci_qp, alive.timer);
+	struct roci_keepalive *k = &qp->alive;
+	uint64_t now = qp->e->now;
+
+	if (!k->interval)
+		return;
+	if (!connected(qp)) { /* not yet, or for now */
+		arm(qp, now + k->interval);
+		return;
+	}
+	if (now - k->heard_at < k->interval) {
+		arm(qp, k->heard_at + k->interval);
+		return;
+	}
+	if (qp->req.psn != qp->req.una) { /* retries are on, and tell the same */
+		arm(qp, now + k->interval);
+		return;
+	}
+	if (k->tries++ == TRIES) {
+		roci_qp_error(qp, ROCI_EVENT_QP_FATAL);
+		return;
+	}
+	k->due = true;
+	roci_qp_make_ready(qp);
+	arm(qp, now + RETRY_NS);
+}
+
+void roci_keepalive_init(struct roci_qp *qp)
+{
+	roci_timer_init(&qp->alive.timer);
+	qp->alive.timer.expire = expire;
+}
+
+void roci_keepalive_heard(struct roci_qp *qp)
+{
+	qp->alive.heard_at = qp->e->now;
+	qp->alive.tries = 0;
+	qp->alive.due = false;
+}
+
+void roci_qp_keepalive(struct roci_qp *qp, uint64_t now, uint64_t interval_ns)
+{
+	qp->e->now = now;
+	qp->alive.interval = interval_ns;
+	roci_keepalive_heard(qp);
+	arm(qp, interval_ns ? now + interval_ns : ROCI_TIMER_OFF);
+}
+
+void roci_keepalive_fill(struct roci_qp *qp, struct roci_tx_batch *batch)
+{
+	struct roci_packet pkt = {.opcode = ROCI_OP_WRITE_ONLY,
+				  .pkey = ROCI_PKEY_DEFAULT,
+				  .dest_qpn = qp->attr.dest_qpn,
+				  .psn = roci_psn_add(qp->req.una, ROCI_PSN_MASK),
+				  .ack_req = true};
+	struct roci_tx_packet *tx = &batch->packets[batch->count];
+
+	if (!qp->alive.due || batch->count == ROCI_TX_BATCH || !connected(qp))
+		return;
+	qp->alive.due = false;
+	*tx = (struct roci_tx_packet){.av = &qp->attr.av, .first_span = (uint16_t)batch->span_count};
+	tx->header_len = (uint8_t)roci_packet_build(&pkt, tx->header);
+	batch->count++;
+}

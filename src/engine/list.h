@@ -1,0 +1,39 @@
+/* Doubly linked intrusive list with a head node. A node that is in no list points to itself. */
+#ifndef ROCI_ENGINE_LIST_H
+#define ROCI_ENGINE_LIST_H
+
+#include <stdbool.h>
+#include <stddef.h>
+
+struct roci_list {
+	struct roci_list *prev, *next;
+};
+
+#define roci_container_of(ptr, type, member) ((type *)(void *)((char *)(ptr)-offsetof(type, member)))
+
+static inline void roci_list_init(struct roci_list *l)
+{
+	l->prev = l->next = l;
+}
+
+static inline bool roci_list_empty(const struct roci_list *l)
+{
+	return l->next == l;
+}
+
+static inline void roci_list_remove(struct roci_list *n)
+{
+	n->prev->next = n->next;
+	n->next->prev = n->prev;
+	roci_list_init(n);
+}
+
+static inline void roci_list_append(struct roci_list *head, struct roci_list *n)
+{
+	n->prev = head->prev;
+	n->next = head;
+	head->prev->next = n;
+	head->prev = n;
+}
+
+#endif

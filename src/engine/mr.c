@@ -1,0 +1,276 @@
+#include "engine/mr.h"
+
+#include <errno.h>
+#include <stdlib.h>
+
+#include "engine/internal.h"
+
+#define ACCESS_ALL                                                                                                     \
+	(ROCI_ACCESS_LOCAL_WRITE | ROCI_ACCESS_REMOTE_WRITE | ROCI_ACCESS_REMOTE_READ | ROCI_ACCESS_REMOTE_ATOMIC |    \
+	 ROCI_ACCESS_MW_BIND | ROCI_ACCESS_ZERO_BASED)
+#define ACCESS_MW                                                                                                      \
+	(ROCI_ACCESS_REMOTE_WRITE | ROCI_ACCESS_REMOTE_READ | ROCI_ACCESS_REMOTE_ATOMIC | ROCI_ACCESS_ZERO_BASED)
+
+struct roci_mr {
+	struct roci_region region;
+	struct roci_engine *e;
+	char *base;
+	uint64_t iova, len;
+	uint32_t access;
+	unsigned windows; /* bound here */
+};
+
+struct roci_mw {
+	struct roci_region region;
+	struct roci_engine *e;
+	int type;
+	struct roci_mr *mr; /* NULL: not bound */
+	uint64_t addr, len; /* inside mr */
+	uint64_t base_va;   /* what peers call its first byte: addr, or 0 if zero-based */
+	uint32_t access;
+	uint32_t qpn; /* type 2 */
+};
+
+static int insert_region(struct roci_engine *e, struct roci_region *r)
+{
+	return roci_idmap_insert(&e->regions, r->key >> 8, r);
+}
+
+static struct roci_region *find_region(struct roci_engine *e, uint32_t key)
+{
+	struct roci_region *r = roci_idmap_find(&e->regions, key >> 8);
+
+	return r && r->key == key ? r : NULL;
+}
+
+/* `start`, `size` lie in [first, first + len), without overflow. */
+static bool in_range(uint64_t start, uint64_t size, uint64_t first, uint64_t len)
+{
+	return start >= first && start - first <= len && size <= len - (start - first);
+}
+
+static int check_mr_attr(const struct roci_mr_attr *attr)
+{
+	uint32_t needs_write = ROCI_ACCESS_REMOTE_WRITE | ROCI_ACCESS_REMOTE_ATOMIC;
+
+	if (attr->access & ~(uint32_t)ACCESS_ALL)
+		return -EINVAL;
+	/* IBTA 10.6.3.1: remote write and atomic need local write. */
+	if ((attr->access & needs_write) && !(attr->access & ROCI_ACCESS_LOCAL_WRITE))
+		return -EINVAL;
+	if (attr->len > UINT64_MAX - attr->iova || attr->len > UINT64_MAX - (uint64_t)(uintptr_t)attr->base)
+		return -EINVAL;
+	return 0;
+}
+
+static void fill_mr(struct roci_mr *mr, const struct roci_mr_attr *attr)
+{
+	mr->region.pd = attr->pd;
+	mr->base = attr->base;
+	mr->iova = attr->iova;
+	mr->len = attr->len;
+	mr->access = attr->access;
+}
+
+int roci_mr_create(struct roci_engine *e, const struct roci_mr_attr *attr, struct roci_mr **out)
+{
+	struct roci_mr *mr;
+	int err = check_mr_attr(attr);
+
+	if (err)
+		return err;
+	mr = calloc(1, sizeof(*mr));
+	if (!mr)
+		return -ENOMEM;
+	mr->e = e;
+	mr->region.kind = REGION_MR;
+	mr->region.key = attr->key;
+	fill_mr(mr, attr);
+	err = insert_region(e, &mr->region);
+	if (err) {
+		free(mr);
+		return err;
+	}
+	*out = mr;
+	return 0;
+}
+
+int roci_mr_change(struct roci_mr *mr, const struct roci_mr_attr *attr)
+{
+	int err = check_mr_attr(attr);
+
+	if (err)
+		return err;
+	if (mr->windows)
+		return -EBUSY;
+	fill_mr(mr, attr);
+	return 0;
+}
+
+int roci_mr_destroy(struct roci_mr *mr)
+{
+	if (mr->windows)
+		return -EBUSY;
+	roci_idmap_remove(&mr->e->regions, mr->region.key >> 8);
+	free(mr);
+	return 0;
+}
+
+uint32_t roci_mr_key(const struct roci_mr *mr)
+{
+	return mr->region.key;
+}
+
+int roci_mw_create(struct roci_engine *e, uint32_t pd, int type, uint32_t key, struct roci_mw **out)
+{
+	struct roci_mw *mw;
+	int err;
+
+	if (type != 1 && type != 2)
+		return -EINVAL;
+	mw = calloc(1, sizeof(*mw));
+	if (!mw)
+		return -ENOMEM;
+	mw->e = e;
+	mw->type = type;
+	mw->region = (struct roci_region){REGION_MW, key, pd};
+	err = insert_region(e, &mw->region);
+	if (err) {
+		free(mw);
+		return err;
+	}
+	*out = mw;
+	return 0;
+}
+
+static void unbind(struct roci_mw *mw)
+{
+	if (mw->mr)
+		mw->mr->windows--;
+	mw->mr = NULL;
+}
+
+int roci_mw_destroy(struct roci_mw *mw)
+{
+	unbind(mw);
+	roci_idmap_remove(&mw->e->regions, mw->region.key >> 8);
+	free(mw);
+	return 0;
+}
+
+uint32_t roci_mw_rkey(const struct roci_mw *mw)
+{
+	return mw->region.key;
+}
+
+static char no_bytes[1];
+
+void *roci_mr_local(struct roci_engine *e, uint32_t pd, uint32_t lkey, uint64_t addr, uint64_t len, uint32_t access)
+{
+	struct roci_region *r;
+	struct roci_mr *mr;
+
+	if (!len)
+		return no_bytes;
+	r = find_region(e, lkey);
+	if (!r || r->kind != REGION_MR || r->pd != pd)
+		return NULL;
+	mr = (struct roci_mr *)r;
+	if (access & ~mr->access)
+		return NULL;
+	if (!in_range(addr, len, mr->iova, mr->len))
+		return NULL;
+	return mr->base + (addr - mr->iova);
+}
+
+/* IBTA 10.6.7.2.3: a type 2B window belongs to one QP, a type 1 window to its PD. */
+static void *window_access(struct roci_mw *mw, uint32_t pd, uint32_t qpn, uint64_t va, uint64_t len, uint32_t access)
+{
+	if (!mw->mr || mw->region.pd != pd || (mw->type == 2 && mw->qpn != qpn) || (access & ~mw->access))
+		return NULL;
+	if (!in_range(va, len, mw->base_va, mw->len))
+		return NULL;
+	return mw->mr->base + (mw->addr - mw->mr->iova) + (va - mw->base_va);
+}
+
+void *roci_mr_remote(struct roci_engine *e, uint32_t pd, uint32_t qpn, uint32_t rkey, uint64_t va, uint64_t len,
+		     uint32_t access)
+{
+	struct roci_region *r;
+	struct roci_mr *mr;
+
+	if (!len)
+		return no_bytes; /* IBTA 9.7.4.1.7: neither key nor range of a zero-length access is checked */
+	r = find_region(e, rkey);
+	if (!r)
+		return NULL;
+	if (r->kind == REGION_MW)
+		return window_access((struct roci_mw *)r, pd, qpn, va, len, access);
+	mr = (struct roci_mr *)r;
+	if (r->pd != pd || (access & ~mr->access) || !in_range(va, len, mr->iova, mr->len))
+		return NULL;
+	return mr->base + (va - mr->iova);
+}
+
+static bool may_bind(const struct roci_mr *mr, uint32_t pd, const struct roci_bind *bind)
+{
+	uint32_t needs_write = ROCI_ACCESS_REMOTE_WRITE | ROCI_ACCESS_REMOTE_ATOMIC;
+
+	if (mr->region.pd != pd || !(mr->access & ROCI_ACCESS_MW_BIND))
+		return false;
+	if ((bind->access & ~(uint32_t)ACCESS_MW) || (mr->access & ROCI_ACCESS_ZERO_BASED))
+		return false;
+	if ((bind->access & needs_write) && !(mr->access & ROCI_ACCESS_LOCAL_WRITE))
+		return false;
+	return in_range(bind->addr, bind->len, mr->iova, mr->len);
+}
+
+int roci_mw_bind(struct roci_engine *e, uint32_t pd, uint32_t qpn, const struct roci_bind *bind)
+{
+	struct roci_region *w = roci_idmap_find(&e->regions, bind->mw_key >> 8);
+	struct roci_region *r = find_region(e, bind->mr_key);
+	struct roci_mw *mw = (struct roci_mw *)w;
+	struct roci_mr *mr = (struct roci_mr *)r;
+
+	if (!w || w->kind != REGION_MW || w->pd != pd || (bind->rkey ^ w->key) >> 8)
+		return -EINVAL;
+	if (mw->type == 2 && (mw->mr || !bind->len))
+		return -EINVAL; /* a type 2 window is bound once and then invalidated */
+	if (bind->len && (!r || r->kind != REGION_MR || !may_bind(mr, pd, bind)))
+		return -EINVAL;
+	unbind(mw);
+	mw->region.key = bind->rkey;
+	if (!bind->len)
+		return 0;
+	mw->mr = mr;
+	mr->windows++;
+	mw->addr = bind->addr;
+	mw->len = bind->len;
+	mw->base_va = bind->access & ROCI_ACCESS_ZERO_BASED ? 0 : bind->addr;
+	mw->access = bind->access;
+	mw->qpn = qpn;
+	return 0;
+}
+
+int roci_mw_invalidate(struct roci_engine *e, uint32_t pd, uint32_t qpn, uint32_t rkey)
+{
+	struct roci_region *r = find_region(e, rkey);
+	struct roci_mw *mw;
+
+	if (!r || r->kind != REGION_MW || r->pd != pd)
+		return -EINVAL;
+	mw = (struct roci_mw *)r;
+	if (mw->type != 2 || !mw->mr || mw->qpn != qpn)
+		return -EINVAL;
+	unbind(mw);
+	return 0;
+}
+
+void roci_regions_free(struct roci_engine *e)
+{
+	struct roci_idmap *map = &e->regions;
+
+	for (uint32_t i = 0; map->slots && i <= map->mask; i++)
+		free(map->slots[i].object);
+	roci_idmap_free(map);
+}

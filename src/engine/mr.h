@@ -1,0 +1,43 @@
+/*
+ * Memory regions and memory windows: who may touch which bytes (IBTA 10.6). Every access of the engine to user memory
+ * is resolved here, packet by packet, so that a region that was deregistered is never touched again.
+ */
+#ifndef ROCI_ENGINE_MR_H
+#define ROCI_ENGINE_MR_H
+
+#include "engine/engine.h"
+
+/* What a key stands for; the head of struct roci_mr and struct roci_mw. */
+struct roci_region {
+	enum { REGION_MR, REGION_MW } kind;
+	uint32_t key; /* all 32 bits must match */
+	uint32_t pd;
+};
+
+/* `addr`, `len` through lkey for `access` (0 or ROCI_ACCESS_LOCAL_WRITE): returns the first byte, or NULL where the
+ * key, PD, range or right is wrong. len 0 returns a non-NULL pointer without a check. */
+void *roci_mr_local(struct roci_engine *e, uint32_t pd, uint32_t lkey, uint64_t addr, uint64_t len, uint32_t access);
+
+/* The same through an rkey for a peer of QP `qpn`, for one ROCI_ACCESS_REMOTE_* right. */
+void *roci_mr_remote(struct roci_engine *e, uint32_t pd, uint32_t qpn, uint32_t rkey, uint64_t va, uint64_t len,
+		     uint32_t access);
+
+/* A bind as the send queue keeps it: keys, not pointers, because the objects may go before the bind runs. */
+struct roci_bind {
+	uint64_t addr, len; /* len 0: unbind */
+	uint32_t mw_key;    /* its upper 24 bits name the window */
+	uint32_t mr_key;    /* of the region, unread when len is 0 */
+	uint32_t access;
+	uint32_t rkey; /* the window's new rkey */
+};
+
+/* Executes a bind work request on QP `qpn` of `pd`. -EINVAL where IBTA 10.6.7.2 forbids it. */
+int roci_mw_bind(struct roci_engine *e, uint32_t pd, uint32_t qpn, const struct roci_bind *bind);
+
+/* LOCAL_INV and SEND_WITH_INV: makes a bound type 2 window of this QP invalid. -EINVAL where the key is none. */
+int roci_mw_invalidate(struct roci_engine *e, uint32_t pd, uint32_t qpn, uint32_t rkey);
+
+/* Frees every region that is left. */
+void roci_regions_free(struct roci_engine *e);
+
+#endif

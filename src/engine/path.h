@@ -1,0 +1,53 @@
+/*
+ * Congestion window of one pair of addresses (D8): what all QPs between them may have in flight. Delay based, and it
+ * backs off on loss and on congestion notification packets, so that the receiver's socket buffer is not overrun.
+ *
+ * UC has no acknowledgements and so no window: its packets are paced by the path's rate, which notifications lower.
+ */
+#ifndef ROCI_ENGINE_PATH_H
+#define ROCI_ENGINE_PATH_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "engine/list.h"
+
+struct roci_path {
+	struct roci_list all;     /* in e->paths */
+	struct roci_list blocked; /* QPs that wait for window, by qp->blocked */
+	uint8_t sgid[16], dgid[16];
+	unsigned users;
+
+	uint64_t flight;                /* bytes sent and not acknowledged, of all QPs */
+	uint64_t cwnd;                  /* bytes */
+	uint64_t ssthresh;              /* bytes; below it the window doubles per round trip */
+	uint64_t base_rtt, base_rtt_at; /* ns: the smallest seen lately, and when */
+	uint64_t cut_at;                /* when the window was last cut: once per round trip */
+	uint64_t srtt;                  /* ns, 0: no sample yet */
+
+	uint64_t rate_at;   /* when the rate was last changed */
+	uint64_t rate;      /* bytes per second for unacknowledged traffic */
+	uint64_t tokens;    /* bytes that may be sent now */
+	uint64_t tokens_at; /* when they were counted */
+};
+
+struct roci_engine;
+/* The path between two GIDs, shared by its users. NULL when out of memory. */
+struct roci_path *roci_path_get(struct roci_engine *e, const uint8_t sgid[16], const uint8_t dgid[16]);
+void roci_path_put(struct roci_path *path);
+
+/* True where `bytes` more fit in the window. */
+static inline bool roci_path_fits(const struct roci_path *p, uint64_t bytes)
+{
+	return p->flight + bytes <= p->cwnd;
+}
+/* `bytes` were acknowledged. */
+void roci_path_acked(struct roci_path *p, uint64_t now, uint64_t bytes);
+void roci_path_rtt(struct roci_path *p, uint64_t now, uint64_t rtt_ns);
+/* A packet was lost, or the network said that it is congested. */
+void roci_path_congested(struct roci_path *p, uint64_t now);
+
+/* Takes `bytes` for a packet that nobody acknowledges. Returns 0, or the time at which to ask again. */
+uint64_t roci_path_pace(struct roci_path *p, uint64_t now, uint64_t bytes);
+
+#endif

@@ -1,0 +1,328 @@
+#include "engine/qp.h"
+
+#include <assert.h>
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "engine/cq.h"
+#include "engine/mcast.h"
+#include "engine/requester.h"
+#include "engine/response.h"
+
+#define TIMERS_PER_QP 3 /* timer, resp_timer, alive.timer */
+
+static bool cap_ok(const struct roci_qp_init *init)
+{
+	const struct roci_qp_cap *c = &init->cap;
+
+	return c->max_send_wr <= ROCI_MAX_QP_WR && c->max_recv_wr <= ROCI_MAX_QP_WR &&
+	       c->max_send_sge <= ROCI_MAX_SGE && c->max_recv_sge <= ROCI_MAX_SGE && c->max_inline <= ROCI_MAX_INLINE;
+}
+
+static int alloc_queues(struct roci_qp *qp)
+{
+	uint32_t recv_sge = qp->srq ? qp->srq->rq.max_sge : qp->cap.max_recv_sge;
+	int err;
+
+	err = roci_sq_init(&qp->sq, qp->cap.max_send_wr, qp->cap.max_send_sge, qp->cap.max_inline);
+	if (err)
+		return err;
+	err = roci_rq_init(&qp->rq, qp->srq ? 0 : qp->cap.max_recv_wr, qp->cap.max_recv_sge);
+	if (err)
+		goto err_sq;
+	qp->resp.rwqe = calloc(1, sizeof(*qp->resp.rwqe) + recv_sge * sizeof(struct roci_sge));
+	if (!qp->resp.rwqe) {
+		err = -ENOMEM;
+		goto err_rq;
+	}
+	return 0;
+err_rq:
+	roci_rq_fini(&qp->rq);
+err_sq:
+	roci_sq_fini(&qp->sq);
+	return err;
+}
+
+static void fill(struct roci_qp *qp, struct roci_engine *e, const struct roci_qp_init *init)
+{
+	qp->e = e;
+	qp->qpn = init->qpn;
+	qp->pd = init->pd;
+	qp->type = init->type;
+	qp->state = ROCI_QPS_RESET;
+	qp->sig_all = init->sq_sig_all;
+	qp->cap = init->cap;
+	qp->send_cq = init->send_cq;
+	qp->recv_cq = init->recv_cq;
+	qp->srq = init->srq;
+	if (qp->srq)
+		qp->cap.max_recv_wr = qp->cap.max_recv_sge = 0;
+	roci_event_source_init(&qp->event, init->user);
+	roci_list_init(&qp->ready);
+	roci_list_init(&qp->blocked);
+	roci_list_init(&qp->sent);
+	roci_timer_init(&qp->timer);
+	roci_timer_init(&qp->resp_timer);
+	roci_keepalive_init(qp);
+	qp->timer.expire = roci_requester_expire;
+	qp->resp_timer.expire = roci_response_expire;
+	roci_reorder_init(&qp->req.early);
+	roci_reorder_init(&qp->resp.early);
+}
+
+int roci_qp_create(struct roci_engine *e, struct roci_qp_init *init, struct roci_qp **out)
+{
+	struct roci_qp *qp;
+	int err;
+
+	if (!cap_ok(init) || !init->send_cq || !init->recv_cq)
+		return -EINVAL;
+	if (init->type != ROCI_QPT_RC && init->type != ROCI_QPT_UC && init->type != ROCI_QPT_UD)
+		return -EINVAL;
+	if (e->qp_count >= ROCI_MAX_QP || roci_timers_reserve(&e->timers, TIMERS_PER_QP * (int)(e->qp_count + 1)))
+		return -ENOMEM;
+	qp = calloc(1, sizeof(*qp));
+	if (!qp)
+		return -ENOMEM;
+	fill(qp, e, init);
+	err = alloc_queues(qp);
+	if (err)
+		goto err_qp;
+	err = roci_idmap_insert(&e->qps, qp->qpn, qp);
+	if (err)
+		goto err_queues;
+	e->qp_count++;
+	qp->send_cq->users++;
+	qp->recv_cq->users++;
+	if (qp->srq)
+		qp->srq->users++;
+	roci_list_append(&e->all_qps, &qp->all);
+	init->cap = qp->cap;
+	*out = qp;
+	return 0;
+err_queues:
+	free(qp->resp.rwqe);
+	roci_rq_fini(&qp->rq);
+	roci_sq_fini(&qp->sq);
+err_qp:
+	free(qp);
+	return err;
+}
+
+/* Forgets everything that is under way. */
+static void quiesce(struct roci_qp *qp)
+{
+	roci_requester_forget_flight(qp);
+	roci_timer_set(&qp->e->timers, &qp->timer, ROCI_TIMER_OFF);
+	roci_timer_set(&qp->e->timers, &qp->resp_timer, ROCI_TIMER_OFF);
+	roci_qp_keepalive(qp, qp->e->now, 0);
+	roci_list_remove(&qp->ready);
+	roci_list_remove(&qp->blocked);
+	roci_list_remove(&qp->sent);
+	roci_reorder_clear(&qp->e->reorder, &qp->req.early);
+	roci_reorder_clear(&qp->e->reorder, &qp->resp.early);
+}
+
+void roci_qp_reset(struct roci_qp *qp)
+{
+	struct roci_rwqe *rwqe = qp->resp.rwqe;
+
+	quiesce(qp);
+	if (qp->path)
+		roci_path_put(qp->path);
+	qp->path = NULL;
+	free(qp->resp.responses);
+	qp->req = (struct roci_requester){0};
+	qp->resp = (struct roci_responder){.rwqe = rwqe};
+	roci_reorder_init(&qp->req.early);
+	roci_reorder_init(&qp->resp.early);
+	qp->sq.head = qp->sq.next = qp->sq.started = qp->sq.tail = 0;
+	qp->rq.head = qp->rq.tail = 0;
+	qp->attr = (struct roci_qp_attr){0};
+	qp->established = false;
+	qp->state = ROCI_QPS_RESET;
+}
+
+void roci_qp_destroy(struct roci_qp *qp)
+{
+	struct roci_engine *e = qp->e;
+
+	roci_mcast_forget(qp);
+	roci_qp_reset(qp);
+	roci_event_source_fini(&qp->event);
+	roci_idmap_remove(&e->qps, qp->qpn);
+	roci_list_remove(&qp->all);
+	qp->send_cq->users--;
+	qp->recv_cq->users--;
+	if (qp->srq)
+		qp->srq->users--;
+	e->qp_count--;
+	free(qp->resp.rwqe);
+	roci_rq_fini(&qp->rq);
+	roci_sq_fini(&qp->sq);
+	free(qp);
+}
+
+void roci_qp_query(const struct roci_qp *qp, struct roci_qp_attr *attr, struct roci_qp_cap *cap)
+{
+	*attr = qp->attr;
+	attr->state = attr->cur_state = qp->state;
+	attr->sq_psn = qp->state >= ROCI_QPS_RTS ? qp->req.psn : qp->attr.sq_psn;
+	attr->rq_psn = qp->state >= ROCI_QPS_RTR ? qp->resp.epsn : qp->attr.rq_psn;
+	attr->sq_draining = qp->state == ROCI_QPS_SQD && qp->sq.head != qp->sq.started;
+	*cap = qp->cap;
+}
+
+enum roci_qp_state roci_qp_state(const struct roci_qp *qp)
+{
+	return qp->state;
+}
+
+void roci_qp_make_ready(struct roci_qp *qp)
+{
+	if (roci_list_empty(&qp->ready))
+		roci_list_append(&qp->e->ready, &qp->ready);
+}
+
+/* ---- completions ---- */
+
+static void flush_send(struct roci_qp *qp, const struct roci_swqe *w)
+{
+	struct roci_cqe cqe = {
+		.wr_id = w->wr_id, .status = ROCI_WC_WR_FLUSH_ERR, .opcode = roci_swqe_wc_opcode(w), .qpn = qp->qpn};
+
+	roci_cq_push(qp->send_cq, &cqe, false);
+}
+
+void roci_qp_flush_sq(struct roci_qp *qp)
+{
+	while (qp->sq.head != qp->sq.tail)
+		flush_send(qp, roci_sq_at(&qp->sq, qp->sq.head++));
+	qp->sq.next = qp->sq.started = qp->sq.head;
+	qp->req.next_packet = 0;
+}
+
+bool roci_qp_take_receive(struct roci_qp *qp)
+{
+	if (qp->resp.have_rwqe)
+		return true;
+	qp->resp.have_rwqe = qp->srq ? roci_srq_take(qp->srq, qp->resp.rwqe) : roci_rq_take(&qp->rq, qp->resp.rwqe);
+	return qp->resp.have_rwqe;
+}
+
+void roci_qp_complete_receive(struct roci_qp *qp, struct roci_cqe *cqe, bool solicited)
+{
+	assert(qp->resp.have_rwqe);
+	qp->resp.have_rwqe = false;
+	cqe->wr_id = qp->resp.rwqe->wr_id;
+	cqe->qpn = qp->qpn;
+	roci_cq_push(qp->recv_cq, cqe, solicited);
+}
+
+/* Receives of an SRQ belong to the SRQ: only the one in hand is flushed. */
+static void flush_rq(struct roci_qp *qp)
+{
+	while (qp->resp.have_rwqe || (!qp->srq && roci_qp_take_receive(qp))) {
+		struct roci_cqe cqe = {.status = ROCI_WC_WR_FLUSH_ERR, .opcode = ROCI_WC_RECV};
+
+		roci_qp_complete_receive(qp, &cqe, false);
+	}
+}
+
+void roci_qp_error(struct roci_qp *qp, int type)
+{
+	if (qp->state == ROCI_QPS_ERR || qp->state == ROCI_QPS_RESET)
+		return;
+	qp->state = ROCI_QPS_ERR;
+	if (type >= 0)
+		roci_event_async(qp->e, &qp->event, (enum roci_async_type)type);
+	quiesce(qp);
+	roci_qp_flush_sq(qp);
+	flush_rq(qp);
+	qp->resp.message = 0;
+	if (qp->srq)
+		roci_event_async(qp->e, &qp->event, ROCI_EVENT_QP_LAST_WQE_REACHED);
+	roci_qp_make_ready(qp); /* a NAK may still have to leave */
+}
+
+void roci_qp_send_queue_error(struct roci_qp *qp)
+{
+	qp->state = ROCI_QPS_SQE;
+	qp->req.halted = false;
+	roci_qp_flush_sq(qp);
+}
+
+/* ---- posting ---- */
+
+static bool opcode_allowed(const struct roci_qp *qp, enum roci_wr_opcode op)
+{
+	switch (op) {
+	case ROCI_WR_SEND:
+	case ROCI_WR_SEND_WITH_IMM: return true;
+	case ROCI_WR_RDMA_WRITE:
+	case ROCI_WR_RDMA_WRITE_WITH_IMM:
+	case ROCI_WR_BIND_MW:
+	case ROCI_WR_LOCAL_INV:
+	case ROCI_WR_SEND_WITH_INV: return qp->type != ROCI_QPT_UD;
+	case ROCI_WR_RDMA_READ:
+	case ROCI_WR_ATOMIC_CMP_AND_SWP:
+	case ROCI_WR_ATOMIC_FETCH_AND_ADD:
+	case ROCI_WR_ATOMIC_WRITE: return qp->type == ROCI_QPT_RC;
+	}
+	return false;
+}
+
+/* Sizes and addresses that the opcode fixes (IBTA 9.4.5, A19). */
+static bool request_ok(const struct roci_qp *qp, const struct roci_send_wr *wr)
+{
+	struct roci_sgl sgl = {wr->sges, wr->num_sge};
+
+	if (qp->type == ROCI_QPT_UD && !wr->av)
+		return false;
+	switch (wr->opcode) {
+	case ROCI_WR_RDMA_READ: return !(wr->flags & ROCI_SEND_INLINE);
+	case ROCI_WR_ATOMIC_CMP_AND_SWP:
+	case ROCI_WR_ATOMIC_FETCH_AND_ADD:
+		return !(wr->flags & ROCI_SEND_INLINE) && !(wr->remote_addr & 7) && roci_sgl_len(&sgl) == 8;
+	case ROCI_WR_ATOMIC_WRITE: return !(wr->remote_addr & 7) && (!wr->num_sge || roci_sgl_len(&sgl) == 8);
+	case ROCI_WR_BIND_MW: return wr->bind.mw && (wr->bind.mr || !wr->bind.len);
+	case ROCI_WR_SEND_WITH_INV: return qp->type == ROCI_QPT_RC;
+	default: return true;
+	}
+}
+
+int roci_qp_post_send(struct roci_qp *qp, const struct roci_send_wr *wr)
+{
+	int err;
+
+	if (qp->state < ROCI_QPS_RTS)
+		return -EINVAL;
+	if (!opcode_allowed(qp, wr->opcode) || !request_ok(qp, wr))
+		return -EINVAL;
+	err = roci_sq_post(&qp->sq, wr, qp->sig_all);
+	if (err)
+		return err;
+	if (qp->state == ROCI_QPS_ERR || qp->state == ROCI_QPS_SQE)
+		roci_qp_flush_sq(qp);
+	else
+		roci_qp_make_ready(qp);
+	return 0;
+}
+
+unsigned roci_qp_send_room(const struct roci_qp *qp)
+{
+	return qp->sq.max_wr - (qp->sq.tail - qp->sq.head);
+}
+
+int roci_qp_post_recv(struct roci_qp *qp, const struct roci_recv_wr *wr)
+{
+	int err;
+
+	if (qp->state == ROCI_QPS_RESET || qp->srq)
+		return -EINVAL;
+	err = roci_rq_post(&qp->rq, wr);
+	if (!err && qp->state == ROCI_QPS_ERR)
+		flush_rq(qp);
+	return err;
+}

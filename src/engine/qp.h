@@ -1,0 +1,128 @@
+/*
+ * A queue pair: its attributes, its queues, and the two machines that run on them: the requester (with the completer)
+ * on the send queue, the responder on the receive queue.
+ */
+#ifndef ROCI_ENGINE_QP_H
+#define ROCI_ENGINE_QP_H
+
+#include "engine/event.h"
+#include "engine/internal.h"
+#include "engine/keepalive.h"
+#include "engine/path.h"
+#include "engine/psn.h"
+#include "engine/rq.h"
+#include "engine/sq.h"
+
+/* Sends work requests, and sends them again. */
+struct roci_requester {
+	uint32_t next_packet;           /* packets of sq.next that this pass has sent */
+	uint32_t una;                   /* oldest PSN not acknowledged */
+	uint32_t psn;                   /* PSN of the next packet to send */
+	uint32_t max_psn;               /* 1 beyond the newest PSN ever sent */
+	uint64_t una_bytes, sent_bytes; /* window bytes before una and psn, cumulative; their difference is in flight */
+	uint64_t flight;                /* what of it is booked on the path */
+
+	uint32_t read_end[ROCI_MAX_RD_ATOMIC]; /* 1 beyond the last PSN of each outstanding READ or atomic request */
+	uint8_t read_first, read_count;
+
+	uint64_t rto_at; /* when the acknowledgement timer of the QP's attributes runs out */
+	uint8_t probes;  /* since the last step forward */
+	uint8_t retries_left, rnr_left;
+	bool rnr_wait;    /* silent until the RNR timer */
+	uint32_t rnr_psn; /* ... about this PSN */
+	bool halted;      /* a request failed locally; nothing after it is sent */
+	bool paced;       /* UC: out of tokens, timer set */
+	bool heard, mute; /* UC, see uc_flow.h: the peer has answered; it does not answer */
+	bool asked;       /* an answer is due */
+	uint8_t silences; /* since the last answer */
+	bool recovering;  /* after a rewind: burst doubles with each step forward, until recover_end */
+	uint32_t recover_end, burst;
+	uint32_t rewound_at; /* una of the last rewind by NAK or gap; a second hint about it is ignored */
+	bool rewound;
+	bool sampling; /* a round trip is being measured */
+	uint32_t sample_psn;
+	uint64_t sample_at;
+	struct roci_reorder early; /* read responses */
+};
+
+/* A READ, atomic or ATOMIC WRITE that this side answers, kept to answer it again (IBTA 9.4.5 resources). */
+struct roci_response {
+	enum roci_kind kind;
+	uint32_t psn, packets;   /* its PSN range */
+	uint32_t send, send_end; /* packets still to send: [send, send_end) of [0, packets) */
+	bool whole;              /* the next packet starts a response message (First or Only) */
+	bool again;              /* asked for again: the peer has gone on if it needs the slot */
+	uint64_t va;
+	uint32_t rkey, len;
+	uint64_t original; /* value of an atomic */
+	uint32_t msn;
+};
+
+/* Serves the peer's requests. */
+struct roci_responder {
+	uint32_t epsn;   /* expected PSN */
+	uint32_t msn;    /* messages completed */
+	uint8_t message; /* enum roci_kind under way: SEND, WRITE, or 0 */
+	bool skipping;   /* UC: until the next First or Only */
+	bool nak_sent;   /* gap told once */
+	bool ack_due, nak_due, cnp_due;
+	uint8_t nak_syndrome;
+	uint32_t nak_psn;
+	uint64_t cnp_at; /* when the last CNP left */
+	/* the message under way */
+	uint64_t va;         /* WRITE: address of the next byte */
+	uint32_t rkey, left; /* WRITE: bytes still announced */
+	uint64_t offset;     /* SEND: bytes placed */
+	bool have_rwqe;
+	struct roci_rwqe *rwqe;               /* owned; the receive that is being filled */
+	struct roci_response *responses;      /* owned; ring of max_dest_rd_atomic (at least 1) */
+	uint8_t response_room, response_next; /* next slot to fill; the oldest of the kept */
+	uint8_t response_count;
+	struct roci_reorder early;
+};
+
+struct roci_qp {
+	struct roci_engine *e;
+	uint32_t qpn, pd;
+	enum roci_qp_type type;
+	enum roci_qp_state state;
+	bool sig_all, established;
+	uint32_t mtu; /* bytes */
+	struct roci_qp_attr attr;
+	struct roci_qp_cap cap;
+	struct roci_cq *send_cq, *recv_cq;
+	struct roci_srq *srq;
+	struct roci_path *path; /* RC and UC from RTR on */
+	struct roci_event_source event;
+	struct roci_list all, ready, blocked, sent;
+	struct roci_timer timer;      /* the requester's: acknowledgement, RNR, pace */
+	struct roci_timer resp_timer; /* the responder's: pace of a long READ response */
+	struct roci_keepalive alive;
+	struct roci_sq sq;
+	struct roci_rq rq;
+	struct roci_requester req;
+	struct roci_responder resp;
+};
+
+/* Has packets to send, or may have. */
+void roci_qp_make_ready(struct roci_qp *qp);
+/* The QP fails: ERR (RC), both queues flushed in order; async event `type` unless -1. */
+void roci_qp_error(struct roci_qp *qp, int type);
+/* Completes every queued send with WR_FLUSH_ERR. */
+void roci_qp_flush_sq(struct roci_qp *qp);
+/* UD and UC: a send failed; SQE, and the send queue is flushed (IBTA 10.3.1.7). */
+void roci_qp_send_queue_error(struct roci_qp *qp);
+/* Takes the next receive into resp.rwqe, from the SRQ or the QP's own queue. False when there is none. */
+bool roci_qp_take_receive(struct roci_qp *qp);
+/* Completes resp.rwqe. */
+void roci_qp_complete_receive(struct roci_qp *qp, struct roci_cqe *cqe, bool solicited);
+/* The state in which requests of the peer are served. */
+static inline bool roci_qp_receives(const struct roci_qp *qp)
+{
+	return qp->state == ROCI_QPS_RTR || qp->state == ROCI_QPS_RTS || qp->state == ROCI_QPS_SQD ||
+	       qp->state == ROCI_QPS_SQE;
+}
+/* Brings requester, responder and queues to the state of a new QP. */
+void roci_qp_reset(struct roci_qp *qp);
+
+#endif

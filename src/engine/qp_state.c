@@ -1,0 +1,214 @@
+/*
+ * The QP state machine: which transition takes which attributes (IBTA 10.3.1, 11.2.5.2 table 91).
+ */
+#include <errno.h>
+#include <stdlib.h>
+
+#include "engine/qp.h"
+
+#define TYPES 3 /* RC, UC, UD */
+
+struct transition {
+	bool valid;
+	unsigned required[TYPES], optional[TYPES];
+};
+
+#define RTR_AV       (ROCI_QP_AV | ROCI_QP_PATH_MTU | ROCI_QP_DEST_QPN | ROCI_QP_RQ_PSN)
+#define RTR_RC       (RTR_AV | ROCI_QP_MAX_DEST_RD_ATOMIC | ROCI_QP_MIN_RNR_TIMER)
+#define RTS_RC       (ROCI_QP_TIMEOUT | ROCI_QP_RETRY_CNT | ROCI_QP_RNR_RETRY | ROCI_QP_SQ_PSN | ROCI_QP_MAX_QP_RD_ATOMIC)
+#define INIT_CONN    (ROCI_QP_PKEY_INDEX | ROCI_QP_PORT | ROCI_QP_ACCESS_FLAGS)
+#define INIT_UD      (ROCI_QP_PKEY_INDEX | ROCI_QP_PORT | ROCI_QP_QKEY)
+#define OPT_RTR_CONN (ROCI_QP_ALT_PATH | ROCI_QP_ACCESS_FLAGS | ROCI_QP_PKEY_INDEX)
+#define OPT_UD       (ROCI_QP_CUR_STATE | ROCI_QP_QKEY)
+#define OPT_UC       (ROCI_QP_CUR_STATE | ROCI_QP_ALT_PATH | ROCI_QP_ACCESS_FLAGS | ROCI_QP_PATH_MIG_STATE)
+#define OPT_RC       (OPT_UC | ROCI_QP_MIN_RNR_TIMER)
+#define SQD_UC                                                                                                         \
+	(ROCI_QP_PORT | ROCI_QP_AV | ROCI_QP_ALT_PATH | ROCI_QP_ACCESS_FLAGS | ROCI_QP_PKEY_INDEX |                    \
+	 ROCI_QP_PATH_MIG_STATE)
+#define SQD_RC                                                                                                         \
+	(SQD_UC | ROCI_QP_TIMEOUT | ROCI_QP_RETRY_CNT | ROCI_QP_RNR_RETRY | ROCI_QP_MAX_QP_RD_ATOMIC |                 \
+	 ROCI_QP_MAX_DEST_RD_ATOMIC | ROCI_QP_MIN_RNR_TIMER)
+
+/* Any state to RESET and any but RESET to ERR need nothing; they are not in the table. */
+static const struct transition table[ROCI_QPS_ERR + 1][ROCI_QPS_ERR + 1] = {
+	[ROCI_QPS_RESET][ROCI_QPS_INIT] = {true, {INIT_CONN, INIT_CONN, INIT_UD}, {0}},
+	[ROCI_QPS_INIT][ROCI_QPS_INIT] = {true, {0}, {INIT_CONN, INIT_CONN, INIT_UD}},
+	[ROCI_QPS_INIT][ROCI_QPS_RTR] = {true,
+					 {RTR_RC, RTR_AV, 0},
+					 {OPT_RTR_CONN, OPT_RTR_CONN, ROCI_QP_PKEY_INDEX | ROCI_QP_QKEY}},
+	[ROCI_QPS_RTR][ROCI_QPS_RTS] = {true, {RTS_RC, ROCI_QP_SQ_PSN, ROCI_QP_SQ_PSN}, {OPT_RC, OPT_UC, OPT_UD}},
+	[ROCI_QPS_RTS][ROCI_QPS_RTS] = {true, {0}, {OPT_RC, OPT_UC, OPT_UD}},
+	[ROCI_QPS_RTS][ROCI_QPS_SQD] =
+		{true, {0}, {ROCI_QP_EN_SQD_ASYNC_NOTIFY, ROCI_QP_EN_SQD_ASYNC_NOTIFY, ROCI_QP_EN_SQD_ASYNC_NOTIFY}},
+	[ROCI_QPS_SQD][ROCI_QPS_RTS] = {true, {0}, {OPT_RC, OPT_UC, OPT_UD}},
+	[ROCI_QPS_SQD][ROCI_QPS_SQD] = {true, {0}, {SQD_RC, SQD_UC, ROCI_QP_PKEY_INDEX | ROCI_QP_QKEY}},
+	[ROCI_QPS_SQE][ROCI_QPS_RTS] = {true, {0}, {0, ROCI_QP_CUR_STATE | ROCI_QP_ACCESS_FLAGS, OPT_UD}},
+};
+
+static unsigned type_index(enum roci_qp_type type)
+{
+	return (unsigned)type - ROCI_QPT_RC;
+}
+
+static int check_transition(const struct roci_qp *qp, enum roci_qp_state to, unsigned mask)
+{
+	const struct transition *t = &table[qp->state][to];
+	unsigned i = type_index(qp->type);
+
+	if (to == ROCI_QPS_RESET || (to == ROCI_QPS_ERR && qp->state != ROCI_QPS_RESET))
+		return mask & ~(unsigned)(ROCI_QP_STATE | ROCI_QP_CUR_STATE) ? -EINVAL : 0;
+	if (!t->valid || (qp->type == ROCI_QPT_RC && qp->state == ROCI_QPS_SQE))
+		return -EINVAL;
+	mask &= ~(unsigned)(ROCI_QP_STATE | ROCI_QP_CUR_STATE);
+	if ((mask & t->required[i]) != t->required[i] || (mask & ~(t->required[i] | t->optional[i])))
+		return -EINVAL;
+	return 0;
+}
+
+/* Every value in its range; alternate paths and path migration are not offered (device_cap_flags). */
+static int check_values(const struct roci_qp *qp, const struct roci_qp_attr *a, unsigned mask)
+{
+	if ((mask & ROCI_QP_CUR_STATE) && a->cur_state != qp->state)
+		return -EINVAL;
+	if ((mask & ROCI_QP_PKEY_INDEX) && a->pkey_index != 0)
+		return -EINVAL;
+	if ((mask & ROCI_QP_PORT) && a->port_num != 1)
+		return -EINVAL;
+	if ((mask & ROCI_QP_PATH_MTU) && (a->path_mtu < 1 || a->path_mtu > 5))
+		return -EINVAL;
+	if ((mask & ROCI_QP_DEST_QPN) && a->dest_qpn > ROCI_QPN_MASK)
+		return -EINVAL;
+	if ((mask & ROCI_QP_MAX_QP_RD_ATOMIC) && a->max_rd_atomic > ROCI_MAX_RD_ATOMIC)
+		return -EINVAL;
+	if ((mask & ROCI_QP_MAX_DEST_RD_ATOMIC) && a->max_dest_rd_atomic > ROCI_MAX_RD_ATOMIC)
+		return -EINVAL;
+	if (((mask & ROCI_QP_MIN_RNR_TIMER) && a->min_rnr_timer > 31) || ((mask & ROCI_QP_TIMEOUT) && a->timeout > 31))
+		return -EINVAL;
+	if (((mask & ROCI_QP_RETRY_CNT) && a->retry_cnt > 7) || ((mask & ROCI_QP_RNR_RETRY) && a->rnr_retry > 7))
+		return -EINVAL;
+	if (mask & (ROCI_QP_ALT_PATH | ROCI_QP_CAP))
+		return -EINVAL;
+	if ((mask & ROCI_QP_PATH_MIG_STATE) && a->path_mig_state != 0)
+		return -EINVAL;
+	if ((mask & (ROCI_QP_PATH_MTU | ROCI_QP_AV)) == (ROCI_QP_PATH_MTU | ROCI_QP_AV) &&
+	    (128u << a->path_mtu) > a->av.mtu)
+		return -EINVAL;
+	return 0;
+}
+
+#define COPY(bit, field)                                                                                               \
+	do {                                                                                                           \
+		if (mask & (bit))                                                                                      \
+			qp->attr.field = a->field;                                                                     \
+	} while (0)
+
+static void take_values(struct roci_qp *qp, const struct roci_qp_attr *a, unsigned mask)
+{
+	COPY(ROCI_QP_EN_SQD_ASYNC_NOTIFY, en_sqd_async_notify);
+	COPY(ROCI_QP_ACCESS_FLAGS, access);
+	COPY(ROCI_QP_PKEY_INDEX, pkey_index);
+	COPY(ROCI_QP_PORT, port_num);
+	COPY(ROCI_QP_QKEY, qkey);
+	COPY(ROCI_QP_AV, av);
+	COPY(ROCI_QP_PATH_MTU, path_mtu);
+	COPY(ROCI_QP_TIMEOUT, timeout);
+	COPY(ROCI_QP_RETRY_CNT, retry_cnt);
+	COPY(ROCI_QP_RNR_RETRY, rnr_retry);
+	COPY(ROCI_QP_MAX_QP_RD_ATOMIC, max_rd_atomic);
+	COPY(ROCI_QP_MIN_RNR_TIMER, min_rnr_timer);
+	COPY(ROCI_QP_MAX_DEST_RD_ATOMIC, max_dest_rd_atomic);
+	COPY(ROCI_QP_DEST_QPN, dest_qpn);
+	if (mask & ROCI_QP_RQ_PSN)
+		qp->attr.rq_psn = a->rq_psn & ROCI_PSN_MASK;
+	if (mask & ROCI_QP_SQ_PSN)
+		qp->attr.sq_psn = a->sq_psn & ROCI_PSN_MASK;
+	qp->req.retries_left = qp->attr.retry_cnt;
+	qp->req.rnr_left = qp->attr.rnr_retry;
+}
+
+/* What RTR needs beyond attributes: the path and the responder's resources. */
+static int enter_rtr(struct roci_qp *qp, const struct roci_qp_attr *a)
+{
+	if (qp->type == ROCI_QPT_UD)
+		return 0;
+	qp->path = roci_path_get(qp->e, a->av.sgid, a->av.dgid);
+	if (!qp->path)
+		return -ENOMEM;
+	qp->resp.response_room = a->max_dest_rd_atomic;
+	if (qp->type == ROCI_QPT_RC && qp->resp.response_room) {
+		qp->resp.responses = calloc(qp->resp.response_room, sizeof(*qp->resp.responses));
+		if (!qp->resp.responses) {
+			roci_path_put(qp->path);
+			qp->path = NULL;
+			return -ENOMEM;
+		}
+	}
+	qp->mtu = 128u << a->path_mtu;
+	qp->resp.epsn = a->rq_psn & ROCI_PSN_MASK;
+	return 0;
+}
+
+static int change_path(struct roci_qp *qp, const struct roci_qp_attr *a)
+{
+	struct roci_path *path = roci_path_get(qp->e, a->av.sgid, a->av.dgid);
+
+	if (!path)
+		return -ENOMEM;
+	roci_path_put(qp->path);
+	qp->path = path;
+	return 0;
+}
+
+static int check_before(struct roci_qp *qp, enum roci_qp_state to, const struct roci_qp_attr *a, unsigned mask)
+{
+	bool in_flight = qp->sq.head != qp->sq.started;
+
+	/* IBTA 10.3.1.5: attributes may change in SQD once the queue has drained. */
+	if (qp->state == ROCI_QPS_SQD && to == ROCI_QPS_SQD && (mask & ~(unsigned)ROCI_QP_STATE) && in_flight)
+		return -EINVAL;
+	if (qp->state == ROCI_QPS_INIT && to == ROCI_QPS_RTR)
+		return enter_rtr(qp, a);
+	if (qp->state == ROCI_QPS_SQD && (mask & ROCI_QP_AV))
+		return change_path(qp, a);
+	return 0;
+}
+
+static void enter(struct roci_qp *qp, enum roci_qp_state from, enum roci_qp_state to)
+{
+	qp->state = to;
+	if (from == ROCI_QPS_RTR && to == ROCI_QPS_RTS)
+		qp->req.una = qp->req.psn = qp->req.max_psn = qp->attr.sq_psn;
+	if (to == ROCI_QPS_SQD && from != ROCI_QPS_SQD && qp->sq.head == qp->sq.started && qp->attr.en_sqd_async_notify)
+		roci_event_async(qp->e, &qp->event, ROCI_EVENT_SQ_DRAINED);
+	if (to == ROCI_QPS_RTS)
+		roci_qp_make_ready(qp);
+}
+
+int roci_qp_modify(struct roci_qp *qp, uint64_t now, const struct roci_qp_attr *attr, unsigned mask)
+{
+	enum roci_qp_state from = qp->state, to = mask & ROCI_QP_STATE ? attr->state : qp->state;
+	int err;
+
+	qp->e->now = now;
+	if (to > ROCI_QPS_ERR)
+		return -EINVAL;
+	err = check_values(qp, attr, mask);
+	if (!err)
+		err = check_transition(qp, to, mask);
+	if (err)
+		return err;
+	if (to == ROCI_QPS_RESET) {
+		roci_qp_reset(qp);
+		return 0;
+	}
+	if (to == ROCI_QPS_ERR) {
+		roci_qp_error(qp, -1);
+		return 0;
+	}
+	err = check_before(qp, to, attr, mask);
+	if (err)
+		return err;
+	take_values(qp, attr, mask);
+	enter(qp, from, to);
+	return 0;
+}

@@ -1,0 +1,84 @@
+#include "engine/reorder.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "engine/psn.h"
+
+static struct roci_reorder_slot *slot_of(struct roci_list *l)
+{
+	return roci_container_of(l, struct roci_reorder_slot, link);
+}
+
+void roci_reorder_init(struct roci_reorder *r)
+{
+	roci_list_init(&r->kept);
+}
+
+/* The store costs nothing until a packet is lost somewhere. Without memory, nothing is kept: go-back-N. */
+static bool ready(struct roci_reorder_store *store)
+{
+	if (store->slots)
+		return true;
+	store->slots = malloc(ROCI_REORDER_PACKETS * sizeof(*store->slots));
+	if (!store->slots)
+		return false;
+	roci_list_init(&store->free);
+	for (int i = 0; i < ROCI_REORDER_PACKETS; i++)
+		roci_list_append(&store->free, &store->slots[i].link);
+	return true;
+}
+
+void roci_reorder_keep(struct roci_reorder_store *store, struct roci_reorder *r, const struct roci_rx *rx)
+{
+	struct roci_list *after = r->kept.prev;
+	struct roci_reorder_slot *s;
+
+	if (!ready(store) || roci_list_empty(&store->free) || rx->pkt.payload_len > ROCI_REORDER_BYTES)
+		return;
+	for (; after != &r->kept; after = after->prev) {
+		int32_t d = roci_psn_diff(rx->pkt.psn, slot_of(after)->rx.pkt.psn);
+
+		if (d == 0)
+			return;
+		if (d > 0)
+			break;
+	}
+	s = slot_of(store->free.next);
+	roci_list_remove(&s->link);
+	s->rx = *rx;
+	memcpy(s->payload, rx->pkt.payload, rx->pkt.payload_len);
+	s->rx.pkt.payload = s->payload;
+	roci_list_append(after->next, &s->link); /* before the first newer one */
+}
+
+struct roci_reorder_slot *roci_reorder_take(struct roci_reorder_store *store, struct roci_reorder *r, uint32_t psn)
+{
+	while (!roci_list_empty(&r->kept)) {
+		struct roci_reorder_slot *s = slot_of(r->kept.next);
+		int32_t d = roci_psn_diff(s->rx.pkt.psn, psn);
+
+		if (d > 0)
+			return NULL;
+		roci_list_remove(&s->link);
+		if (d == 0)
+			return s;
+		roci_reorder_release(store, s);
+	}
+	return NULL;
+}
+
+void roci_reorder_release(struct roci_reorder_store *store, struct roci_reorder_slot *slot)
+{
+	roci_list_append(&store->free, &slot->link);
+}
+
+void roci_reorder_clear(struct roci_reorder_store *store, struct roci_reorder *r)
+{
+	while (!roci_list_empty(&r->kept)) {
+		struct roci_reorder_slot *s = slot_of(r->kept.next);
+
+		roci_list_remove(&s->link);
+		roci_reorder_release(store, s);
+	}
+}

@@ -1,0 +1,44 @@
+/*
+ * The requester: work requests become packets, once or, after a loss, again (IBTA 9.7.2, 9.7.3, 9.7.7).
+ *
+ * What is in flight is bounded by the path's congestion window. A request's window bytes are its payload (for a READ:
+ * the payload of the responses it asks for) plus a fixed cost per packet. A READ is asked for in pieces as the window
+ * allows; each piece is a READ request of its own on the wire, with the PSNs that one big request would have had.
+ */
+#ifndef ROCI_ENGINE_REQUESTER_H
+#define ROCI_ENGINE_REQUESTER_H
+
+#include "engine/qp.h"
+
+/* Adds up to `quantum` packets of the send queue to *batch. Returns true if there may be more to send at once. */
+bool roci_requester_fill(struct roci_qp *qp, struct roci_tx_batch *batch, unsigned quantum);
+/* Completes UC and UD requests that the last batch carried, and local operations at the head of the queue. */
+void roci_requester_retire(struct roci_qp *qp);
+/* Goes back to the oldest unacknowledged packet. */
+void roci_requester_rewind(struct roci_qp *qp);
+/* The QP's timer: no acknowledgement in time, or the RNR wait is over. */
+void roci_requester_expire(struct roci_timer *timer);
+/* (Re)starts the retransmission timer, or stops it where nothing is outstanding. */
+void roci_requester_arm(struct roci_qp *qp);
+/* una moved to `una`: books the window, the outstanding READs, recovery. `bytes`: window bytes before una. */
+void roci_requester_advance(struct roci_qp *qp, uint32_t una, uint64_t bytes);
+/* The oldest request fails: it completes with `status`, the rest is flushed, the QP is in error. */
+void roci_requester_fail(struct roci_qp *qp, enum roci_wc_status status);
+/* Brings the path's books in line with what the QP has in flight, and wakes who waits for window. */
+void roci_requester_book_flight(struct roci_qp *qp);
+/* Takes what is in flight off the path's books. */
+void roci_requester_forget_flight(struct roci_qp *qp);
+
+/* Window bytes of the first `packets` packets of *w. */
+static inline uint64_t roci_swqe_bytes(const struct roci_qp *qp, const struct roci_swqe *w, uint32_t packets)
+{
+	uint64_t bytes = (uint64_t)packets * qp->mtu;
+
+	return (bytes < w->length ? bytes : w->length) + packets * UINT64_C(256);
+}
+static inline struct roci_swqe *roci_swqe_head(const struct roci_qp *qp)
+{
+	return roci_sq_at(&qp->sq, qp->sq.head);
+}
+
+#endif

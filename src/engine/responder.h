@@ -1,0 +1,9 @@
+/* The responder: requests of the peer reach memory and the receive queue (IBTA 9.7.4 for RC, 9.8.2 for UC). */
+#ifndef ROCI_ENGINE_RESPONDER_H
+#define ROCI_ENGINE_RESPONDER_H
+
+#include "engine/qp.h"
+
+void roci_responder_rx(struct roci_qp *qp, const struct roci_rx *rx);
+
+#endif

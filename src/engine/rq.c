@@ -1,0 +1,151 @@
+#include "engine/rq.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "engine/internal.h"
+
+static struct roci_rwqe *slot(const struct roci_rq *rq, uint32_t i)
+{
+	return (struct roci_rwqe *)(void *)(rq->ring + (size_t)(i & rq->mask) * rq->stride);
+}
+
+int roci_rq_init(struct roci_rq *rq, uint32_t max_wr, uint32_t max_sge)
+{
+	uint32_t slots = 1;
+
+	*rq = (struct roci_rq){.max_wr = max_wr, .max_sge = max_sge};
+	if (!max_wr)
+		return 0;
+	while (slots < max_wr)
+		slots *= 2;
+	rq->mask = slots - 1;
+	rq->stride = (uint32_t)(sizeof(struct roci_rwqe) + max_sge * sizeof(struct roci_sge));
+	rq->ring = calloc(slots, rq->stride);
+	return rq->ring ? 0 : -ENOMEM;
+}
+
+void roci_rq_fini(struct roci_rq *rq)
+{
+	free(rq->ring);
+	rq->ring = NULL;
+}
+
+int roci_rq_post(struct roci_rq *rq, const struct roci_recv_wr *wr)
+{
+	struct roci_rwqe *w;
+
+	if (wr->num_sge > rq->max_sge)
+		return -EINVAL;
+	if (roci_rq_count(rq) >= rq->max_wr)
+		return -ENOMEM;
+	w = slot(rq, rq->tail);
+	w->wr_id = wr->wr_id;
+	w->num_sge = wr->num_sge;
+	if (wr->num_sge)
+		memcpy(w->sges, wr->sges, wr->num_sge * sizeof(*wr->sges));
+	rq->tail++;
+	return 0;
+}
+
+bool roci_rq_take(struct roci_rq *rq, struct roci_rwqe *out)
+{
+	const struct roci_rwqe *w;
+
+	if (!roci_rq_count(rq))
+		return false;
+	w = slot(rq, rq->head);
+	memcpy(out, w, sizeof(*w) + w->num_sge * sizeof(w->sges[0]));
+	rq->head++;
+	return true;
+}
+
+int roci_srq_create(struct roci_engine *e, uint32_t pd, unsigned max_wr, unsigned max_sge, void *user,
+		    struct roci_srq **out)
+{
+	struct roci_srq *srq;
+
+	if (!max_wr || max_wr > ROCI_MAX_SRQ_WR || max_sge > ROCI_MAX_SGE)
+		return -EINVAL;
+	srq = calloc(1, sizeof(*srq));
+	if (!srq)
+		return -ENOMEM;
+	if (roci_rq_init(&srq->rq, max_wr, max_sge)) {
+		free(srq);
+		return -ENOMEM;
+	}
+	srq->e = e;
+	srq->pd = pd;
+	roci_event_source_init(&srq->event, user);
+	roci_list_append(&e->srqs, &srq->all);
+	*out = srq;
+	return 0;
+}
+
+int roci_srq_destroy(struct roci_srq *srq)
+{
+	if (srq->users)
+		return -EBUSY;
+	roci_event_source_fini(&srq->event);
+	roci_list_remove(&srq->all);
+	roci_rq_fini(&srq->rq);
+	free(srq);
+	return 0;
+}
+
+static int resize(struct roci_rq *rq, uint32_t max_wr)
+{
+	struct roci_rq bigger;
+
+	if (max_wr > ROCI_MAX_SRQ_WR || max_wr < roci_rq_count(rq))
+		return -EINVAL;
+	if (roci_rq_init(&bigger, max_wr, rq->max_sge))
+		return -ENOMEM;
+	while (roci_rq_take(rq, slot(&bigger, bigger.tail)))
+		bigger.tail++;
+	roci_rq_fini(rq);
+	*rq = bigger;
+	return 0;
+}
+
+int roci_srq_modify(struct roci_srq *srq, unsigned max_wr, long limit)
+{
+	uint32_t bound = max_wr ? max_wr : srq->rq.max_wr;
+	int err;
+
+	if (limit > (long)bound || (limit < 0 && srq->limit > bound))
+		return -EINVAL;
+	if (max_wr) {
+		err = resize(&srq->rq, max_wr);
+		if (err)
+			return err;
+	}
+	if (limit >= 0)
+		srq->limit = (uint32_t)limit;
+	return 0;
+}
+
+void roci_srq_query(const struct roci_srq *srq, unsigned *max_wr, unsigned *max_sge, unsigned *limit)
+{
+	*max_wr = srq->rq.max_wr;
+	*max_sge = srq->rq.max_sge;
+	*limit = srq->limit;
+}
+
+int roci_srq_post(struct roci_srq *srq, const struct roci_recv_wr *wr)
+{
+	return roci_rq_post(&srq->rq, wr);
+}
+
+/* IBTA 10.2.9.1: the limit event fires once, when fewer receives are left than the limit, and disarms. */
+bool roci_srq_take(struct roci_srq *srq, struct roci_rwqe *out)
+{
+	if (!roci_rq_take(&srq->rq, out))
+		return false;
+	if (srq->limit && roci_rq_count(&srq->rq) < srq->limit) {
+		srq->limit = 0;
+		roci_event_async(srq->e, &srq->event, ROCI_EVENT_SRQ_LIMIT_REACHED);
+	}
+	return true;
+}

@@ -1,0 +1,69 @@
+/* Send queue: a ring of work requests, each with the packets it becomes. */
+#ifndef ROCI_ENGINE_SQ_H
+#define ROCI_ENGINE_SQ_H
+
+#include "engine/engine.h"
+#include "engine/mr.h"
+#include "engine/sgl.h"
+
+struct roci_swqe {
+	uint64_t wr_id;
+	uint64_t length;    /* payload bytes of the message (READ: bytes to fetch) */
+	uint64_t cum_bytes; /* window bytes of the QP before this message, see requester.h */
+	uint64_t remote_addr;
+	uint32_t rkey;
+	uint32_t imm;       /* immediate data, or rkey to invalidate */
+	uint32_t first_psn; /* valid once started */
+	uint32_t packets;   /* PSNs it takes; 0 for local operations */
+	uint8_t opcode;     /* enum roci_wr_opcode */
+	uint8_t flags;      /* enum roci_send_flags; SIGNALED also where the QP signals all */
+	uint8_t status;     /* enum roci_wc_status, when done */
+	bool done;          /* needs nothing more from the network */
+	uint8_t num_sge;    /* inline data: unused */
+	union {
+		struct {
+			uint64_t compare_add, swap;
+		} atomic;
+		struct {
+			struct roci_av av;
+			uint32_t qpn, qkey;
+		} ud;
+		struct roci_bind bind;
+	};
+	struct roci_sge sges[]; /* or inline data */
+};
+
+struct roci_sq {
+	char *ring; /* owned, mask + 1 strides */
+	uint32_t stride, mask;
+	uint32_t head;    /* oldest request not completed; all three free-running */
+	uint32_t next;    /* request of the next packet to send */
+	uint32_t started; /* first request never started; next <= started <= tail */
+	uint32_t tail;
+	uint32_t max_wr, max_sge, max_inline;
+};
+
+int roci_sq_init(struct roci_sq *sq, uint32_t max_wr, uint32_t max_sge, uint32_t max_inline);
+void roci_sq_fini(struct roci_sq *sq);
+static inline struct roci_swqe *roci_sq_at(const struct roci_sq *sq, uint32_t i)
+{
+	return (struct roci_swqe *)(void *)(sq->ring + (size_t)(i & sq->mask) * sq->stride);
+}
+/* Copies *wr (and its inline data) to the tail. -EINVAL: too many SGEs, too much inline or message data; -ENOMEM: full.
+ */
+int roci_sq_post(struct roci_sq *sq, const struct roci_send_wr *wr, bool sig_all);
+
+/* True where the responder answers with data, not just an ACK. */
+static inline bool roci_swqe_needs_response(const struct roci_swqe *w)
+{
+	return w->opcode == ROCI_WR_RDMA_READ || w->opcode == ROCI_WR_ATOMIC_CMP_AND_SWP ||
+	       w->opcode == ROCI_WR_ATOMIC_FETCH_AND_ADD || w->opcode == ROCI_WR_ATOMIC_WRITE;
+}
+static inline bool roci_swqe_is_local(const struct roci_swqe *w)
+{
+	return w->opcode == ROCI_WR_LOCAL_INV || w->opcode == ROCI_WR_BIND_MW;
+}
+/* Completion opcode of a work request. */
+enum roci_wc_opcode roci_swqe_wc_opcode(const struct roci_swqe *w);
+
+#endif

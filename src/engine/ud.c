@@ -1,0 +1,107 @@
+#include "engine/ud.h"
+
+#include <string.h>
+
+#include "engine/qp.h"
+#include "wire/icrc.h"
+
+#define SL_IPV4 2 /* what drivers of RoCE report as the network type of an IPv4 datagram; UCX reads it from wc.sl */
+
+static void put16(uint8_t *p, unsigned v)
+{
+	p[0] = (uint8_t)(v >> 8);
+	p[1] = (uint8_t)v;
+}
+
+static unsigned ipv4_checksum(const uint8_t *h)
+{
+	uint32_t sum = 0;
+
+	for (int i = 0; i < 20; i += 2)
+		sum += (uint32_t)h[i] << 8 | h[i + 1];
+	sum = (sum & 0xffff) + (sum >> 16);
+	sum = (sum & 0xffff) + (sum >> 16);
+	return ~sum & 0xffff;
+}
+
+/* The first 40 bytes of a UD receive (IBTA A17.4.5.2): the IPv6 header, or 20 bytes of zero and the IPv4 header. */
+static void make_grh(uint8_t grh[ROCI_GRH_BYTES], const struct roci_rx *rx)
+{
+	unsigned udp_len = 8 + rx->pkt.op->header_bytes + rx->pkt.payload_len + roci_pad_bytes(rx->pkt.payload_len) +
+			   ROCI_ICRC_BYTES;
+
+	memset(grh, 0, ROCI_GRH_BYTES);
+	if (roci_gid_is_ipv4(rx->dgid)) {
+		uint8_t *ip = grh + 20;
+
+		ip[0] = 0x45;
+		ip[1] = rx->traffic_class;
+		put16(ip + 2, 20 + udp_len);
+		put16(ip + 6, 0x4000); /* don't fragment */
+		ip[8] = rx->hop_limit;
+		ip[9] = 17;
+		memcpy(ip + 12, rx->sgid + 12, 4);
+		memcpy(ip + 16, rx->dgid + 12, 4);
+		put16(ip + 10, ipv4_checksum(ip));
+		return;
+	}
+	grh[0] = (uint8_t)(0x60 | rx->traffic_class >> 4);
+	grh[1] = (uint8_t)(rx->traffic_class << 4);
+	put16(grh + 4, udp_len);
+	grh[6] = 17;
+	grh[7] = rx->hop_limit;
+	memcpy(grh + 8, rx->sgid, 16);
+	memcpy(grh + 24, rx->dgid, 16);
+}
+
+static bool place(struct roci_qp *qp, const struct roci_rx *rx)
+{
+	struct roci_sgl sgl = {qp->resp.rwqe->sges, qp->resp.rwqe->num_sge};
+	uint8_t grh[ROCI_GRH_BYTES];
+
+	make_grh(grh, rx);
+	return !roci_sgl_scatter(qp->e, qp->pd, &sgl, 0, grh, ROCI_GRH_BYTES, false) &&
+	       !roci_sgl_scatter(qp->e, qp->pd, &sgl, ROCI_GRH_BYTES, rx->pkt.payload, rx->pkt.payload_len, true);
+}
+
+void roci_ud_rx(struct roci_qp *qp, const struct roci_rx *rx)
+{
+	const struct roci_packet *p = &rx->pkt;
+	struct roci_cqe cqe = {.opcode = ROCI_WC_RECV,
+			       .src_qpn = p->src_qpn,
+			       .flags = ROCI_WC_GRH,
+			       .byte_len = ROCI_GRH_BYTES + p->payload_len};
+	struct roci_sgl sgl;
+
+	if (!roci_qp_receives(qp)) {
+		qp->e->stats.rx_wrong_state++;
+		return;
+	}
+	if (p->qkey != qp->attr.qkey) { /* IBTA 9.6.1.4.2.3 */
+		qp->e->stats.rx_bad_qkey++;
+		return;
+	}
+	if (!roci_qp_take_receive(qp)) {
+		qp->e->stats.rx_no_wqe++;
+		return;
+	}
+	sgl = (struct roci_sgl){qp->resp.rwqe->sges, qp->resp.rwqe->num_sge};
+	/* A datagram that does not fit is dropped, and the receive waits for the next one (IBTA 9.9.3.1 class D). */
+	if (roci_sgl_len(&sgl) < cqe.byte_len) {
+		qp->e->stats.rx_no_wqe++;
+		return;
+	}
+	if (roci_gid_is_ipv4(rx->dgid))
+		cqe.sl = SL_IPV4;
+	if (p->op->headers & 1u << ROCI_HDR_IMMDT) {
+		cqe.flags |= ROCI_WC_WITH_IMM;
+		cqe.imm = p->imm;
+	}
+	if (!place(qp, rx)) {
+		cqe.status = ROCI_WC_LOC_PROT_ERR;
+		roci_qp_complete_receive(qp, &cqe, false);
+		roci_qp_error(qp, -1);
+		return;
+	}
+	roci_qp_complete_receive(qp, &cqe, p->solicited);
+}

@@ -1,0 +1,226 @@
+#include "pair.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+static const uint8_t gid[2][16] = {
+	{[10] = 0xff, [11] = 0xff, [12] = 10, [15] = 1},
+	{[10] = 0xff, [11] = 0xff, [12] = 10, [15] = 2},
+};
+
+struct pair_options pair_defaults(void)
+{
+	uint32_t all = ROCI_ACCESS_LOCAL_WRITE | ROCI_ACCESS_REMOTE_WRITE | ROCI_ACCESS_REMOTE_READ |
+		       ROCI_ACCESS_REMOTE_ATOMIC;
+
+	return (struct pair_options){.type = ROCI_QPT_RC,
+				     .timeout = 14,
+				     .retry_cnt = 7,
+				     .rnr_retry = 7,
+				     .min_rnr_timer = 12,
+				     .max_rd_atomic = 4,
+				     .access = all,
+				     .mr_access = all | ROCI_ACCESS_MW_BIND,
+				     .psn = 0xfffffe,
+				     .sig_all = true};
+}
+
+static struct roci_av address(int s)
+{
+	struct roci_av av = {.mtu = 4096, .src_port = 4791, .hop_limit = 64};
+
+	memcpy(av.sgid, gid[s], 16);
+	memcpy(av.dgid, gid[1 - s], 16);
+	return av;
+}
+
+static void create_side(struct pair *p, int s, const struct pair_options *o)
+{
+	struct pair_side *x = &p->side[s];
+	struct roci_mr_attr mr = {.pd = 1,
+				  .key = 0x1234500u + (uint32_t)s,
+				  .base = x->memory,
+				  .iova = (uintptr_t)x->memory,
+				  .len = PAIR_MEMORY,
+				  .access = o->mr_access};
+	struct roci_qp_init init = {.qpn = 100 + (uint32_t)s,
+				    .type = o->type,
+				    .pd = 1,
+				    .sq_sig_all = o->sig_all,
+				    .cap = {64, 64, 4, 4, 64}};
+
+	x->e = roci_engine_create();
+	assert_non_null(x->e);
+	assert_int_equal(roci_cq_create(x->e, 256, NULL, &x->cq), 0);
+	assert_int_equal(roci_mr_create(x->e, &mr, &x->mr), 0);
+	x->key = mr.key;
+	init.send_cq = init.recv_cq = x->cq;
+	assert_int_equal(roci_qp_create(x->e, &init, &x->qp), 0);
+}
+
+static void connect_side(struct pair *p, int s, const struct pair_options *o)
+{
+	struct roci_qp_attr a = {.state = ROCI_QPS_INIT,
+				 .port_num = 1,
+				 .access = o->access,
+				 .qkey = 17,
+				 .path_mtu = 1,
+				 .dest_qpn = 101 - (uint32_t)s,
+				 .rq_psn = o->psn,
+				 .sq_psn = o->psn,
+				 .timeout = (uint8_t)o->timeout,
+				 .retry_cnt = (uint8_t)o->retry_cnt,
+				 .rnr_retry = (uint8_t)o->rnr_retry,
+				 .min_rnr_timer = (uint8_t)o->min_rnr_timer,
+				 .max_rd_atomic = (uint8_t)o->max_rd_atomic,
+				 .max_dest_rd_atomic = (uint8_t)o->max_rd_atomic};
+	unsigned conn = o->type == ROCI_QPT_UD ? 0 : ROCI_QP_AV | ROCI_QP_PATH_MTU | ROCI_QP_DEST_QPN | ROCI_QP_RQ_PSN;
+	unsigned rtr = o->type == ROCI_QPT_RC ? ROCI_QP_MAX_DEST_RD_ATOMIC | ROCI_QP_MIN_RNR_TIMER : 0;
+	unsigned rts = o->type == ROCI_QPT_RC
+			       ? ROCI_QP_TIMEOUT | ROCI_QP_RETRY_CNT | ROCI_QP_RNR_RETRY | ROCI_QP_MAX_QP_RD_ATOMIC
+			       : 0;
+	struct roci_qp *qp = p->side[s].qp;
+
+	a.av = address(s);
+	assert_int_equal(roci_qp_modify(qp, p->now, &a,
+					ROCI_QP_STATE | ROCI_QP_PKEY_INDEX | ROCI_QP_PORT |
+						(o->type == ROCI_QPT_UD ? ROCI_QP_QKEY : ROCI_QP_ACCESS_FLAGS)),
+			 0);
+	a.state = ROCI_QPS_RTR;
+	assert_int_equal(roci_qp_modify(qp, p->now, &a, ROCI_QP_STATE | conn | rtr), 0);
+	a.state = ROCI_QPS_RTS;
+	assert_int_equal(roci_qp_modify(qp, p->now, &a, ROCI_QP_STATE | ROCI_QP_SQ_PSN | rts), 0);
+}
+
+struct pair *pair_create(const struct pair_options *o)
+{
+	struct pair *p = aligned_alloc(64, sizeof(*p));
+
+	assert_non_null(p);
+	memset(p, 0, sizeof(*p));
+	p->type = o->type;
+	p->now = 1000000;
+	for (int s = 0; s < 2; s++)
+		create_side(p, s, o);
+	for (int s = 0; s < 2; s++)
+		connect_side(p, s, o);
+	return p;
+}
+
+void pair_free(struct pair *p)
+{
+	roci_engine_destroy(p->side[0].e);
+	roci_engine_destroy(p->side[1].e);
+	free(p);
+}
+
+/* As a link would: the packet's bytes, parsed again on the other side. */
+static void deliver(struct pair *p, int from, const struct roci_tx_batch *b, const struct roci_tx_packet *tx)
+{
+	uint8_t bytes[ROCI_MAX_HEADER_BYTES + 4096 + 8];
+	size_t len = tx->header_len;
+	struct roci_rx rx = {.hop_limit = 64};
+
+	memset(bytes, 0, sizeof(bytes));
+	memcpy(bytes, tx->header, len);
+	for (unsigned i = 0; i < tx->span_count; i++) {
+		const struct roci_span *s = &b->spans[tx->first_span + i];
+
+		memcpy(bytes + len, s->base, s->len);
+		len += s->len;
+	}
+	assert_int_equal(len, tx->header_len + tx->payload_len);
+	len += roci_pad_bytes(tx->payload_len) + ROCI_ICRC_BYTES;
+	assert_int_equal(roci_packet_parse(&rx.pkt, bytes, len), ROCI_PARSE_OK);
+	memcpy(rx.sgid, tx->av->sgid, 16);
+	memcpy(rx.dgid, tx->av->dgid, 16);
+	p->sent[from]++;
+	if (p->filter && !p->filter(p, from, &rx.pkt)) {
+		p->dropped++;
+		return;
+	}
+	roci_engine_rx(p->side[1 - from].e, p->now, &rx);
+}
+
+static bool turn(struct pair *p, int from)
+{
+	static struct roci_tx_batch batch;
+	struct roci_engine *e = p->side[from].e;
+
+	if (!roci_engine_tx(e, p->now, &batch))
+		return false;
+	for (unsigned i = 0; i < batch.count; i++)
+		deliver(p, from, &batch, &batch.packets[i]);
+	roci_engine_tx_done(e, p->now);
+	return true;
+}
+
+void pair_run(struct pair *p)
+{
+	for (int quiet = 0, s = 0, n = 0; quiet < 2; s = 1 - s, n++) {
+		quiet = turn(p, s) ? 0 : quiet + 1;
+		assert_true(n < 100000);
+	}
+}
+
+void pair_run_until(struct pair *p, uint64_t until)
+{
+	for (int n = 0; n < 100000; n++) {
+		uint64_t a, b;
+
+		pair_run(p);
+		a = roci_engine_deadline(p->side[0].e);
+		b = roci_engine_deadline(p->side[1].e);
+		if (b < a)
+			a = b;
+		if (a > until)
+			return;
+		p->now = a;
+		roci_engine_timers(p->side[0].e, p->now);
+		roci_engine_timers(p->side[1].e, p->now);
+	}
+	fail_msg("no end");
+}
+
+int pair_send(struct pair *p, int s, enum roci_wr_opcode op, uint64_t wr_id, uint32_t offset, uint32_t len,
+	      uint32_t remote)
+{
+	struct roci_sge sge = {(uintptr_t)p->side[s].memory + offset, len, p->side[s].key};
+	struct roci_av av = address(s);
+	struct roci_send_wr wr = {.wr_id = wr_id,
+				  .opcode = op,
+				  .sges = &sge,
+				  .num_sge = len ? 1 : 0,
+				  .imm = 0x01020304,
+				  .remote_addr = (uintptr_t)p->side[1 - s].memory + remote,
+				  .rkey = p->side[1 - s].key,
+				  .compare_add = 5,
+				  .swap = 9,
+				  .av = &av,
+				  .remote_qpn = 101 - (uint32_t)s,
+				  .remote_qkey = 17};
+
+	return roci_qp_post_send(p->side[s].qp, &wr);
+}
+
+int pair_recv(struct pair *p, int s, uint64_t wr_id, uint32_t offset, uint32_t len)
+{
+	struct roci_sge sge = {(uintptr_t)p->side[s].memory + offset, len, p->side[s].key};
+	struct roci_recv_wr wr = {wr_id, &sge, 1};
+
+	return roci_qp_post_recv(p->side[s].qp, &wr);
+}
+
+void pair_expect(struct pair *p, int s, uint64_t wr_id, enum roci_wc_status status)
+{
+	struct roci_cqe cqe;
+
+	assert_int_equal(roci_cq_poll(p->side[s].cq, &cqe, 1), 1);
+	assert_int_equal(cqe.wr_id, wr_id);
+	assert_int_equal(cqe.status, status);
+}
+
+void pair_expect_nothing(struct pair *p, int s)
+{
+	assert_true(roci_cq_empty(p->side[s].cq));
+}

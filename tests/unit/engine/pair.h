@@ -1,0 +1,60 @@
+/*
+ * Two engines and a wire: packets go from one to the other as structs, through a filter that may drop them. For tests
+ * of single rules; tests/sim is for everything at once.
+ */
+#ifndef ROCI_TESTS_PAIR_H
+#define ROCI_TESTS_PAIR_H
+
+#include "../test.h"
+
+#include "engine/engine.h"
+
+#define PAIR_MTU    256
+#define PAIR_MEMORY 65536
+
+struct pair_side {
+	struct roci_engine *e;
+	struct roci_cq *cq;
+	struct roci_qp *qp;
+	struct roci_mr *mr;
+	uint32_t key;
+	_Alignas(64) uint8_t memory[PAIR_MEMORY];
+};
+
+struct pair {
+	uint64_t now;
+	enum roci_qp_type type;
+	struct pair_side side[2];
+	/* False drops the packet; `from` is the sender's index. */
+	bool (*filter)(struct pair *p, int from, const struct roci_packet *pkt);
+	unsigned sent[2], dropped;
+	unsigned count; /* for filters */
+};
+
+/* Defaults of the attributes, to be changed before pair_connect(). */
+struct pair_options {
+	enum roci_qp_type type;
+	unsigned timeout, retry_cnt, rnr_retry, min_rnr_timer, max_rd_atomic;
+	uint32_t access; /* of the QPs */
+	uint32_t mr_access;
+	uint32_t psn;
+	bool sig_all;
+};
+struct pair_options pair_defaults(void);
+
+struct pair *pair_create(const struct pair_options *o);
+void pair_free(struct pair *p);
+/* Moves packets until both are silent; time stands still. */
+void pair_run(struct pair *p);
+/* Moves packets and time, from deadline to deadline, until nothing is pending or `until`. */
+void pair_run_until(struct pair *p, uint64_t until);
+
+/* Posts on side `s`: `len` bytes at `offset` of its memory, to `remote` in the other one's. */
+int pair_send(struct pair *p, int s, enum roci_wr_opcode op, uint64_t wr_id, uint32_t offset, uint32_t len,
+	      uint32_t remote);
+int pair_recv(struct pair *p, int s, uint64_t wr_id, uint32_t offset, uint32_t len);
+/* The next completion of side `s` must be this. */
+void pair_expect(struct pair *p, int s, uint64_t wr_id, enum roci_wc_status status);
+void pair_expect_nothing(struct pair *p, int s);
+
+#endif

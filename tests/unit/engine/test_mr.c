@@ -1,0 +1,118 @@
+#include "../test.h"
+
+#include <errno.h>
+
+#include "engine/mr.h"
+
+#define ALL (ROCI_ACCESS_LOCAL_WRITE | ROCI_ACCESS_REMOTE_WRITE | ROCI_ACCESS_REMOTE_READ | ROCI_ACCESS_MW_BIND)
+
+static char memory[4096];
+
+static struct roci_mr *region(struct roci_engine *e, uint32_t key, uint32_t access)
+{
+	struct roci_mr_attr a = {.pd = 1, .key = key, .base = memory, .iova = 0x10000, .len = 4096, .access = access};
+	struct roci_mr *mr;
+
+	assert_int_equal(roci_mr_create(e, &a, &mr), 0);
+	return mr;
+}
+
+static void ranges_do_not_overflow(void **state)
+{
+	struct roci_engine *e = roci_engine_create();
+
+	region(e, 0x55501, ALL);
+	assert_ptr_equal(roci_mr_local(e, 1, 0x55501, 0x10000, 4096, 0), memory);
+	assert_ptr_equal(roci_mr_remote(e, 1, 9, 0x55501, 0x10fff, 1, ROCI_ACCESS_REMOTE_READ), memory + 4095);
+	assert_null(roci_mr_local(e, 1, 0x55501, 0x10000, 4097, 0));
+	assert_null(roci_mr_local(e, 1, 0x55501, 0xffff, 1, 0));
+	assert_null(roci_mr_local(e, 1, 0x55501, 0x11000, 1, 0));
+	assert_null(roci_mr_local(e, 1, 0x55501, 0x10001, UINT64_MAX, 0));
+	assert_null(roci_mr_remote(e, 1, 9, 0x55501, UINT64_MAX, 2, ROCI_ACCESS_REMOTE_READ));
+	roci_engine_destroy(e);
+}
+
+static void key_pd_and_right_must_match(void **state)
+{
+	struct roci_engine *e = roci_engine_create();
+	struct roci_mr_attr bad = {.pd = 1, .key = 0x77701, .len = 1, .access = ROCI_ACCESS_REMOTE_WRITE};
+	struct roci_mr *mr = region(e, 0x55501, ROCI_ACCESS_REMOTE_READ), *other;
+
+	assert_null(roci_mr_local(e, 1, 0x55502, 0x10000, 1, 0)); /* variant of the key */
+	assert_null(roci_mr_local(e, 2, 0x55501, 0x10000, 1, 0));
+	assert_null(roci_mr_local(e, 1, 0x55501, 0x10000, 1, ROCI_ACCESS_LOCAL_WRITE));
+	assert_null(roci_mr_remote(e, 1, 9, 0x55501, 0x10000, 1, ROCI_ACCESS_REMOTE_WRITE));
+	assert_int_equal(roci_mr_create(e, &bad, &other), -EINVAL); /* remote write without local write */
+	bad.key = 0x55599;
+	bad.access = 0;
+	assert_int_equal(roci_mr_create(e, &bad, &other), -EEXIST);
+	assert_int_equal(roci_mr_destroy(mr), 0);
+	assert_null(roci_mr_local(e, 1, 0x55501, 0x10000, 1, 0));
+	roci_engine_destroy(e);
+}
+
+/* IBTA 10.6.7.2 */
+static void type_2_window_lives_with_its_qp(void **state)
+{
+	struct roci_engine *e = roci_engine_create();
+	struct roci_mr *mr = region(e, 0x55501, ALL);
+	struct roci_bind b = {.addr = 0x10010,
+			      .len = 16,
+			      .mw_key = 0x66600,
+			      .mr_key = 0x55501,
+			      .rkey = 0x66601,
+			      .access = ROCI_ACCESS_REMOTE_READ};
+	struct roci_mw *mw;
+
+	assert_int_equal(roci_mw_create(e, 1, 2, 0x66600, &mw), 0);
+	assert_null(roci_mr_remote(e, 1, 9, 0x66600, 0x10010, 1, ROCI_ACCESS_REMOTE_READ));
+	assert_int_equal(roci_mw_bind(e, 2, 9, &b), -EINVAL);
+	assert_int_equal(roci_mw_bind(e, 1, 9, &b), 0);
+	assert_int_equal(roci_mw_rkey(mw), 0x66601);
+	assert_int_equal(roci_mw_bind(e, 1, 9, &b), -EINVAL); /* bound already */
+	assert_ptr_equal(roci_mr_remote(e, 1, 9, 0x66601, 0x10010, 16, ROCI_ACCESS_REMOTE_READ), memory + 16);
+	assert_null(roci_mr_remote(e, 1, 8, 0x66601, 0x10010, 16, ROCI_ACCESS_REMOTE_READ)); /* other QP */
+	assert_null(roci_mr_remote(e, 1, 9, 0x66601, 0x1000f, 16, ROCI_ACCESS_REMOTE_READ));
+	assert_null(roci_mr_remote(e, 1, 9, 0x66601, 0x10010, 16, ROCI_ACCESS_REMOTE_WRITE));
+	assert_int_equal(roci_mr_destroy(mr), -EBUSY);
+	assert_int_equal(roci_mw_invalidate(e, 1, 8, 0x66601), -EINVAL);
+	assert_int_equal(roci_mw_invalidate(e, 1, 9, 0x66601), 0);
+	assert_null(roci_mr_remote(e, 1, 9, 0x66601, 0x10010, 16, ROCI_ACCESS_REMOTE_READ));
+	assert_int_equal(roci_mr_destroy(mr), 0);
+	roci_engine_destroy(e);
+}
+
+static void zero_based_window_counts_from_zero(void **state)
+{
+	struct roci_engine *e = roci_engine_create();
+	struct roci_bind b = {.addr = 0x10010,
+			      .len = 16,
+			      .mw_key = 0x66600,
+			      .mr_key = 0x55501,
+			      .rkey = 0x66601,
+			      .access = ROCI_ACCESS_REMOTE_READ | ROCI_ACCESS_ZERO_BASED};
+	struct roci_mw *mw;
+
+	region(e, 0x55501, ALL);
+	assert_int_equal(roci_mw_create(e, 1, 1, 0x66600, &mw), 0);
+	assert_int_equal(roci_mw_bind(e, 1, 9, &b), 0);
+	assert_ptr_equal(roci_mr_remote(e, 1, 5, 0x66601, 0, 16, ROCI_ACCESS_REMOTE_READ), memory + 16);
+	assert_null(roci_mr_remote(e, 1, 5, 0x66601, 1, 16, ROCI_ACCESS_REMOTE_READ));
+	b.len = 0;
+	b.rkey = 0x66602;
+	assert_int_equal(roci_mw_bind(e, 1, 9, &b), 0); /* unbinds */
+	assert_null(roci_mr_remote(e, 1, 5, 0x66602, 0, 1, ROCI_ACCESS_REMOTE_READ));
+	roci_engine_destroy(e);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(ranges_do_not_overflow),
+		cmocka_unit_test(key_pd_and_right_must_match),
+		cmocka_unit_test(type_2_window_lives_with_its_qp),
+		cmocka_unit_test(zero_based_window_counts_from_zero),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,142 @@
+/* Completion queue, receive queue, shared receive queue. */
+#include "../test.h"
+
+#include <errno.h>
+
+#include "engine/cq.h"
+#include "engine/rq.h"
+
+static void cq_keeps_order_through_resize(void **state)
+{
+	struct roci_engine *e = roci_engine_create();
+	struct roci_cqe out[8];
+	struct roci_cq *cq;
+
+	assert_int_equal(roci_cq_create(e, 0, NULL, &cq), -EINVAL);
+	assert_int_equal(roci_cq_create(e, ROCI_MAX_CQE + 1, NULL, &cq), -EINVAL);
+	assert_int_equal(roci_cq_create(e, 5, NULL, &cq), 0);
+	for (uint64_t i = 0; i < 5; i++)
+		roci_cq_push(cq, &(struct roci_cqe){.wr_id = i}, false);
+	assert_int_equal(roci_cq_poll(cq, out, 2), 2);
+	assert_int_equal(roci_cq_resize(cq, 2), -EINVAL);
+	assert_int_equal(roci_cq_resize(cq, 100), 0);
+	roci_cq_push(cq, &(struct roci_cqe){.wr_id = 5}, false);
+	assert_int_equal(roci_cq_poll(cq, out, 8), 4);
+	for (uint64_t i = 0; i < 4; i++)
+		assert_int_equal(out[i].wr_id, i + 2);
+	assert_true(roci_cq_empty(cq));
+	roci_engine_destroy(e);
+}
+
+static void purge_takes_one_qp_only(void **state)
+{
+	struct roci_engine *e = roci_engine_create();
+	struct roci_cqe out[8];
+	struct roci_cq *cq;
+
+	assert_int_equal(roci_cq_create(e, 8, NULL, &cq), 0);
+	for (uint32_t i = 0; i < 6; i++)
+		roci_cq_push(cq, &(struct roci_cqe){.wr_id = i, .qpn = i % 2}, false);
+	roci_cq_purge(cq, 1);
+	assert_int_equal(roci_cq_poll(cq, out, 8), 3);
+	for (unsigned i = 0; i < 3; i++)
+		assert_int_equal(out[i].wr_id, 2 * i);
+	roci_engine_destroy(e);
+}
+
+static unsigned completions(struct roci_engine *e)
+{
+	struct roci_event ev;
+	unsigned n = 0;
+
+	while (roci_engine_next_event(e, &ev))
+		n += ev.kind == ROCI_EV_COMPLETION;
+	return n;
+}
+
+/* IBTA 11.4.2.2: one request, one event; solicited waits for solicited or failed; any beats solicited. */
+static void arming_gives_one_event(void **state)
+{
+	struct roci_engine *e = roci_engine_create();
+	struct roci_cq *cq;
+
+	assert_int_equal(roci_cq_create(e, 16, NULL, &cq), 0);
+	roci_cq_push(cq, &(struct roci_cqe){0}, true);
+	assert_int_equal(completions(e), 0);
+	roci_cq_arm(cq, false);
+	roci_cq_push(cq, &(struct roci_cqe){0}, false);
+	roci_cq_push(cq, &(struct roci_cqe){0}, false);
+	assert_int_equal(completions(e), 1);
+	roci_cq_arm(cq, true);
+	roci_cq_push(cq, &(struct roci_cqe){0}, false);
+	assert_int_equal(completions(e), 0);
+	roci_cq_push(cq, &(struct roci_cqe){.status = ROCI_WC_WR_FLUSH_ERR}, false);
+	assert_int_equal(completions(e), 1);
+	roci_cq_arm(cq, false);
+	roci_cq_arm(cq, true);
+	roci_cq_push(cq, &(struct roci_cqe){0}, false);
+	assert_int_equal(completions(e), 1);
+	roci_engine_destroy(e);
+}
+
+static void receive_queue_is_exactly_as_deep_as_asked(void **state)
+{
+	struct roci_sge sge = {1, 2, 3};
+	struct roci_recv_wr wr = {7, &sge, 1}, many = {7, &sge, 2};
+	union {
+		struct roci_rwqe w;
+		char room[64];
+	} out;
+	struct roci_rq rq;
+
+	assert_int_equal(roci_rq_init(&rq, 3, 1), 0);
+	assert_int_equal(roci_rq_post(&rq, &many), -EINVAL);
+	for (int i = 0; i < 3; i++, wr.wr_id++)
+		assert_int_equal(roci_rq_post(&rq, &wr), 0);
+	assert_int_equal(roci_rq_post(&rq, &wr), -ENOMEM);
+	for (uint64_t i = 7; i < 10; i++) {
+		assert_true(roci_rq_take(&rq, &out.w));
+		assert_int_equal(out.w.wr_id, i);
+		assert_int_equal(out.w.sges[0].lkey, 3);
+	}
+	assert_false(roci_rq_take(&rq, &out.w));
+	roci_rq_fini(&rq);
+}
+
+/* IBTA 10.2.9.1 */
+static void srq_limit_fires_once(void **state)
+{
+	struct roci_engine *e = roci_engine_create();
+	struct roci_recv_wr wr = {0};
+	struct roci_rwqe out;
+	struct roci_srq *srq;
+	struct roci_event ev;
+
+	assert_int_equal(roci_srq_create(e, 1, 8, 1, NULL, &srq), 0);
+	for (int i = 0; i < 4; i++)
+		assert_int_equal(roci_srq_post(srq, &wr), 0);
+	assert_int_equal(roci_srq_modify(srq, 0, 9), -EINVAL);
+	assert_int_equal(roci_srq_modify(srq, 3, -1), -EINVAL);
+	assert_int_equal(roci_srq_modify(srq, 0, 3), 0);
+	assert_true(roci_srq_take(srq, &out));
+	assert_false(roci_engine_next_event(e, &ev));
+	assert_true(roci_srq_take(srq, &out));
+	assert_true(roci_engine_next_event(e, &ev));
+	assert_int_equal(ev.type, ROCI_EVENT_SRQ_LIMIT_REACHED);
+	assert_true(roci_srq_take(srq, &out));
+	assert_false(roci_engine_next_event(e, &ev));
+	roci_engine_destroy(e);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(cq_keeps_order_through_resize),
+		cmocka_unit_test(purge_takes_one_qp_only),
+		cmocka_unit_test(arming_gives_one_event),
+		cmocka_unit_test(receive_queue_is_exactly_as_deep_as_asked),
+		cmocka_unit_test(srq_limit_fires_once),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

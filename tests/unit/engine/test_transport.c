@@ -1,0 +1,447 @@
+/* Rules of the reliable connection, each by itself. */
+#include "pair.h"
+
+#include <errno.h>
+#include <string.h>
+
+#define MS UINT64_C(1000000)
+
+static struct pair *make(void)
+{
+	struct pair_options o = pair_defaults();
+
+	return pair_create(&o);
+}
+
+static void pattern(struct pair *p, int s, uint32_t offset, uint32_t len)
+{
+	for (uint32_t i = 0; i < len; i++)
+		p->side[s].memory[offset + i] = (uint8_t)(i * 7 + 1);
+}
+
+static void write_and_read_move_bytes(void **state)
+{
+	struct pair *p = make();
+
+	pattern(p, 0, 0, 5000);
+	assert_int_equal(pair_send(p, 0, ROCI_WR_RDMA_WRITE, 1, 0, 5000, 8000), 0);
+	assert_int_equal(pair_send(p, 0, ROCI_WR_RDMA_READ, 2, 20000, 5000, 8000), 0);
+	pair_run(p);
+	pair_expect(p, 0, 1, ROCI_WC_SUCCESS);
+	pair_expect(p, 0, 2, ROCI_WC_SUCCESS);
+	assert_memory_equal(p->side[1].memory + 8000, p->side[0].memory, 5000);
+	assert_memory_equal(p->side[0].memory + 20000, p->side[0].memory, 5000);
+	assert_int_equal(roci_engine_deadline(p->side[0].e), ROCI_NEVER);
+	pair_free(p);
+}
+
+static void send_of_every_length_arrives(void **state)
+{
+	struct pair *p = make();
+
+	for (uint32_t len = 0; len < 3 * PAIR_MTU + 2; len += 51) {
+		pattern(p, 0, 0, len);
+		pair_recv(p, 1, len, 30000, 4000);
+		pair_send(p, 0, ROCI_WR_SEND_WITH_IMM, len, 0, len, 0);
+		pair_run(p);
+		pair_expect(p, 0, len, ROCI_WC_SUCCESS);
+		pair_expect(p, 1, len, ROCI_WC_SUCCESS);
+		assert_memory_equal(p->side[1].memory + 30000, p->side[0].memory, len);
+	}
+	pair_free(p);
+}
+
+static bool drop_all(struct pair *p, int from, const struct roci_packet *pkt)
+{
+	return false;
+}
+
+/* IBTA 9.9.2.1.1: retry_cnt n means n more sends; the wait is 4.096 us * 2^timeout each time. */
+static void retries_are_counted(void **state)
+{
+	struct pair_options o = pair_defaults();
+	struct pair *p;
+
+	o.retry_cnt = 2;
+	p = pair_create(&o);
+	p->filter = drop_all;
+	pair_send(p, 0, ROCI_WR_SEND, 1, 0, 10, 0);
+	pair_send(p, 0, ROCI_WR_SEND, 2, 0, 10, 0);
+	pair_run_until(p, p->now + 2 * 67108864);
+	pair_expect_nothing(p, 0);
+	pair_run_until(p, p->now + 67108865);
+	pair_expect(p, 0, 1, ROCI_WC_RETRY_EXC_ERR);
+	pair_expect(p, 0, 2, ROCI_WC_WR_FLUSH_ERR);
+	assert_int_equal(roci_qp_state(p->side[0].qp), ROCI_QPS_ERR);
+	assert_int_equal(p->sent[0], 6);
+	assert_int_equal(roci_engine_deadline(p->side[0].e), ROCI_NEVER);
+	pair_free(p);
+}
+
+/* IBTA 9.7.5.2.8 */
+static void rnr_retries_are_counted(void **state)
+{
+	struct pair_options o = pair_defaults();
+	struct pair *p;
+
+	o.rnr_retry = 3;
+	o.min_rnr_timer = 14; /* 1.28 ms */
+	p = pair_create(&o);
+	pair_send(p, 0, ROCI_WR_SEND, 1, 0, 700, 0);
+	pair_run_until(p, p->now + 3 * 1280000 - 1);
+	pair_expect_nothing(p, 0);
+	assert_int_equal(p->sent[1], 3);
+	pair_run_until(p, p->now + 1280000);
+	pair_expect(p, 0, 1, ROCI_WC_RNR_RETRY_EXC_ERR);
+	assert_int_equal(roci_qp_state(p->side[1].qp), ROCI_QPS_RTS);
+	pair_free(p);
+}
+
+static void rnr_ends_when_a_receive_is_posted(void **state)
+{
+	struct pair *p = make();
+
+	pattern(p, 0, 0, 700);
+	pair_send(p, 0, ROCI_WR_SEND, 1, 0, 700, 0);
+	pair_run(p);
+	pair_recv(p, 1, 9, 40000, 700);
+	pair_run_until(p, p->now + 10 * MS);
+	pair_expect(p, 0, 1, ROCI_WC_SUCCESS);
+	pair_expect(p, 1, 9, ROCI_WC_SUCCESS);
+	assert_memory_equal(p->side[1].memory + 40000, p->side[0].memory, 700);
+	pair_free(p);
+}
+
+static bool drop_third_from_0(struct pair *p, int from, const struct roci_packet *pkt)
+{
+	return from != 0 || ++p->count != 3;
+}
+
+/* D8: the receiver keeps what came early, and one packet repairs the loss. */
+static void one_lost_packet_costs_few(void **state)
+{
+	struct pair *p = make();
+
+	pattern(p, 0, 0, 40 * PAIR_MTU);
+	p->filter = drop_third_from_0;
+	pair_send(p, 0, ROCI_WR_RDMA_WRITE, 1, 0, 40 * PAIR_MTU, 20000);
+	pair_run(p);
+	pair_expect(p, 0, 1, ROCI_WC_SUCCESS);
+	assert_memory_equal(p->side[1].memory + 20000, p->side[0].memory, 40 * PAIR_MTU);
+	assert_true(p->sent[0] <= 40 + 8);
+	pair_free(p);
+}
+
+static bool drop_fifth_response(struct pair *p, int from, const struct roci_packet *pkt)
+{
+	return from != 1 || ++p->count != 5;
+}
+
+static void lost_read_response_is_asked_for_again(void **state)
+{
+	struct pair *p = make();
+
+	pattern(p, 1, 0, 40 * PAIR_MTU);
+	p->filter = drop_fifth_response;
+	pair_send(p, 0, ROCI_WR_RDMA_READ, 1, 20000, 40 * PAIR_MTU, 0);
+	pair_run_until(p, p->now + 1000 * MS);
+	pair_expect(p, 0, 1, ROCI_WC_SUCCESS);
+	assert_memory_equal(p->side[0].memory + 20000, p->side[1].memory, 40 * PAIR_MTU);
+	pair_free(p);
+}
+
+static bool drop_first_response(struct pair *p, int from, const struct roci_packet *pkt)
+{
+	return from != 1 || ++p->count != 1;
+}
+
+/* IBTA 9.7.5.2.2: a repeated atomic is answered with the saved value. */
+static void repeated_atomic_executes_once(void **state)
+{
+	struct pair *p = make();
+	uint64_t value = 100;
+
+	memcpy(p->side[1].memory + 64, &value, 8);
+	p->filter = drop_first_response;
+	pair_send(p, 0, ROCI_WR_ATOMIC_FETCH_AND_ADD, 1, 128, 8, 64);
+	pair_run_until(p, p->now + 1000 * MS);
+	pair_expect(p, 0, 1, ROCI_WC_SUCCESS);
+	memcpy(&value, p->side[1].memory + 64, 8);
+	assert_int_equal(value, 105);
+	memcpy(&value, p->side[0].memory + 128, 8);
+	assert_int_equal(value, 100);
+	pair_free(p);
+}
+
+struct access_case {
+	enum roci_wr_opcode op;
+	uint32_t qp_access, mr_access, remote;
+	enum roci_wc_status status;
+};
+
+/* IBTA 9.9.3: what each violation of the responder's rights is called. */
+static void access_errors_have_their_names(void **state)
+{
+	uint32_t all = pair_defaults().access, mr = pair_defaults().mr_access;
+	const struct access_case cases[] = {
+		{ROCI_WR_RDMA_WRITE, all, mr, PAIR_MEMORY - 4, ROCI_WC_REM_ACCESS_ERR},
+		{ROCI_WR_RDMA_READ, all, mr, PAIR_MEMORY - 4, ROCI_WC_REM_ACCESS_ERR},
+		{ROCI_WR_RDMA_WRITE, all & ~(uint32_t)ROCI_ACCESS_REMOTE_WRITE, mr, 0, ROCI_WC_REM_INV_REQ_ERR},
+		{ROCI_WR_RDMA_READ, all, mr & ~(uint32_t)ROCI_ACCESS_REMOTE_READ, 0, ROCI_WC_REM_ACCESS_ERR},
+		{ROCI_WR_ATOMIC_FETCH_AND_ADD, all & ~(uint32_t)ROCI_ACCESS_REMOTE_ATOMIC, mr, 0,
+		 ROCI_WC_REM_INV_REQ_ERR},
+	};
+
+	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+		struct pair_options o = pair_defaults();
+		struct pair *p;
+
+		o.access = cases[i].qp_access;
+		o.mr_access = cases[i].mr_access;
+		p = pair_create(&o);
+		pair_recv(p, 1, 77, 0, 100);
+		pair_send(p, 0, cases[i].op, 1, 0, 8, cases[i].remote);
+		pair_send(p, 0, ROCI_WR_SEND, 2, 0, 8, 0);
+		pair_run(p);
+		pair_expect(p, 0, 1, cases[i].status);
+		pair_expect(p, 0, 2, ROCI_WC_WR_FLUSH_ERR);
+		pair_expect(p, 1, 77, ROCI_WC_WR_FLUSH_ERR);
+		assert_int_equal(roci_qp_state(p->side[1].qp), ROCI_QPS_ERR);
+		pair_free(p);
+	}
+}
+
+/* IBTA 9.9.3 class C: local length error, NAK invalid request. */
+static void long_send_fails_on_both_sides(void **state)
+{
+	struct pair *p = make();
+
+	pair_recv(p, 1, 9, 0, 300);
+	pair_send(p, 0, ROCI_WR_SEND, 1, 0, 301, 0);
+	pair_run(p);
+	pair_expect(p, 0, 1, ROCI_WC_REM_INV_REQ_ERR);
+	pair_expect(p, 1, 9, ROCI_WC_LOC_LEN_ERR);
+	pair_free(p);
+}
+
+/* What was asked before the request that failed is still answered. */
+static void read_before_a_bad_write_completes(void **state)
+{
+	struct pair *p = make();
+
+	pattern(p, 1, 0, 3000);
+	pair_send(p, 0, ROCI_WR_RDMA_READ, 1, 20000, 3000, 0);
+	pair_send(p, 0, ROCI_WR_RDMA_WRITE, 2, 0, 8, PAIR_MEMORY);
+	pair_run(p);
+	pair_expect(p, 0, 1, ROCI_WC_SUCCESS);
+	pair_expect(p, 0, 2, ROCI_WC_REM_ACCESS_ERR);
+	assert_memory_equal(p->side[0].memory + 20000, p->side[1].memory, 3000);
+	pair_free(p);
+}
+
+static void full_queue_refuses_and_loses_nothing(void **state)
+{
+	struct pair *p = make();
+
+	for (uint64_t i = 0; i < 64; i++)
+		assert_int_equal(pair_send(p, 0, ROCI_WR_RDMA_WRITE, i, 0, 4, 0), 0);
+	assert_int_equal(pair_send(p, 0, ROCI_WR_RDMA_WRITE, 64, 0, 4, 0), -ENOMEM);
+	pair_run(p);
+	for (uint64_t i = 0; i < 64; i++)
+		pair_expect(p, 0, i, ROCI_WC_SUCCESS);
+	pair_expect_nothing(p, 0);
+	pair_free(p);
+}
+
+/* IBTA 11.2.? : a full CQ is an error of the CQ, and its QPs fail; nothing is overwritten. */
+static void cq_overrun_is_told(void **state)
+{
+	struct pair *p = make();
+	bool cq_err = false, fatal = false;
+	struct roci_event ev;
+
+	for (int round = 0; round < 5; round++) {
+		for (uint64_t i = 0; i < 64; i++)
+			pair_send(p, 0, ROCI_WR_RDMA_WRITE, i, 0, 4, 0);
+		pair_run(p);
+	}
+	while (roci_engine_next_event(p->side[0].e, &ev)) {
+		cq_err |= ev.kind == ROCI_EV_ASYNC && ev.type == ROCI_EVENT_CQ_ERR;
+		fatal |= ev.kind == ROCI_EV_ASYNC && ev.type == ROCI_EVENT_QP_FATAL;
+	}
+	assert_true(cq_err && fatal);
+	assert_true(roci_cq_overrun(p->side[0].cq));
+	assert_int_equal(roci_qp_state(p->side[0].qp), ROCI_QPS_ERR);
+	for (uint64_t i = 0; i < 256; i++)
+		pair_expect(p, 0, i % 64, ROCI_WC_SUCCESS);
+	pair_free(p);
+}
+
+static bool most_outstanding(struct pair *p, int from, const struct roci_packet *pkt)
+{
+	if (from == 0 && pkt->op->kind == ROCI_KIND_READ_REQUEST)
+		p->count++;
+	return true;
+}
+
+static void unsignaled_sends_are_silent(void **state)
+{
+	struct pair_options o = pair_defaults();
+	struct pair *p;
+
+	o.sig_all = false;
+	p = pair_create(&o);
+	p->filter = most_outstanding;
+	for (uint64_t i = 0; i < 10; i++)
+		pair_send(p, 0, ROCI_WR_RDMA_READ, i, 0, 100, 0);
+	pair_run(p);
+	pair_expect_nothing(p, 0);
+	assert_int_equal(p->count, 10);
+	pair_free(p);
+}
+
+static void datagram_carries_40_bytes_of_header(void **state)
+{
+	struct pair_options o = pair_defaults();
+	struct roci_cqe cqe;
+	struct pair *p;
+
+	o.type = ROCI_QPT_UD;
+	p = pair_create(&o);
+	pattern(p, 0, 0, 99);
+	pair_recv(p, 1, 5, 1000, 200);
+	pair_send(p, 0, ROCI_WR_SEND_WITH_IMM, 1, 0, 99, 0);
+	pair_run(p);
+	pair_expect(p, 0, 1, ROCI_WC_SUCCESS);
+	assert_int_equal(roci_cq_poll(p->side[1].cq, &cqe, 1), 1);
+	assert_int_equal(cqe.byte_len, 139);
+	assert_int_equal(cqe.flags, ROCI_WC_GRH | ROCI_WC_WITH_IMM);
+	assert_int_equal(cqe.src_qpn, 100);
+	assert_int_equal(p->side[1].memory[1020], 0x45);
+	assert_memory_equal(p->side[1].memory + 1040, p->side[0].memory, 99);
+	pair_free(p);
+}
+
+/* IBTA 9.8.2.2: the message with the gap is lost, the next one arrives. */
+static void unreliable_connection_skips_a_broken_message(void **state)
+{
+	struct pair_options o = pair_defaults();
+	struct pair *p;
+
+	o.type = ROCI_QPT_UC;
+	p = pair_create(&o);
+	p->filter = drop_third_from_0;
+	pattern(p, 0, 0, 1200);
+	pair_recv(p, 1, 5, 30000, 2000);
+	pair_send(p, 0, ROCI_WR_SEND, 1, 0, 1000, 0);
+	pair_send(p, 0, ROCI_WR_SEND, 2, 0, 1200, 0);
+	pair_run(p);
+	pair_expect(p, 0, 1, ROCI_WC_SUCCESS);
+	pair_expect(p, 0, 2, ROCI_WC_SUCCESS);
+	pair_expect(p, 1, 5, ROCI_WC_SUCCESS);
+	pair_expect_nothing(p, 1);
+	assert_memory_equal(p->side[1].memory + 30000, p->side[0].memory, 1200);
+	pair_free(p);
+}
+
+/* uc_flow.h: the peer's advice keeps the sender within the window; without it, the pace does. */
+static void unreliable_connection_heeds_advice(void **state)
+{
+	struct pair_options o = pair_defaults();
+	struct pair *p;
+
+	o.type = ROCI_QPT_UC;
+	p = pair_create(&o);
+	for (int round = 0; round < 3; round++) {
+		for (uint64_t i = 0; i < 20; i++)
+			assert_int_equal(pair_send(p, 0, ROCI_WR_RDMA_WRITE, i, 0, 30000, 0), 0);
+		pair_run_until(p, p->now + 1000 * MS);
+		for (uint64_t i = 0; i < 20; i++)
+			pair_expect(p, 0, i, ROCI_WC_SUCCESS);
+		assert_int_equal(roci_engine_deadline(p->side[0].e), ROCI_NEVER);
+		assert_true(p->sent[1] > 0);
+		p->filter = round == 0 ? drop_all : NULL; /* the peer falls silent, and comes back */
+	}
+	pair_free(p);
+}
+
+/* A peer that asks for much at once, as other implementations do, does not get all of it in one burst. */
+static void long_read_responses_are_paced(void **state)
+{
+	struct pair *p = make();
+	unsigned packets = 60000 / PAIR_MTU + 1;
+	struct roci_rx rx = {.pkt = {.op = roci_opcode_info(ROCI_OP_READ_REQUEST),
+				     .opcode = ROCI_OP_READ_REQUEST,
+				     .pkey = 0xffff,
+				     .dest_qpn = 101,
+				     .psn = pair_defaults().psn,
+				     .dma_len = 60000,
+				     .va = (uintptr_t)p->side[1].memory,
+				     .rkey = p->side[1].key}};
+	struct roci_qp_attr a;
+	struct roci_qp_cap cap;
+
+	roci_qp_query(p->side[0].qp, &a, &cap);
+	memcpy(rx.sgid, a.av.sgid, 16);
+	memcpy(rx.dgid, a.av.dgid, 16);
+	for (int i = 0; i < 4; i++) {
+		roci_engine_rx(p->side[1].e, p->now, &rx);
+		rx.pkt.psn = (rx.pkt.psn + packets) & ROCI_PSN_MASK;
+	}
+	pair_run(p);
+	assert_in_range(p->sent[1], packets, 3 * packets);
+	pair_run_until(p, p->now + 1000 * MS);
+	assert_int_equal(p->sent[1], 4 * packets);
+	assert_int_equal(roci_engine_deadline(p->side[1].e), ROCI_NEVER);
+	pair_free(p);
+}
+
+static void silent_peer_is_found_out(void **state)
+{
+	struct pair *p = make();
+	struct roci_event ev;
+
+	pair_send(p, 0, ROCI_WR_RDMA_WRITE, 1, 0, 10, 0);
+	pair_run(p);
+	pair_expect(p, 0, 1, ROCI_WC_SUCCESS);
+	pair_recv(p, 0, 7, 0, 10);
+	roci_qp_keepalive(p->side[0].qp, p->now, 2000 * MS);
+	pair_run_until(p, p->now + 20000 * MS);
+	assert_in_range(p->sent[0], 8, 11);
+	pair_expect_nothing(p, 1); /* a question is no message */
+	assert_int_equal(roci_qp_state(p->side[0].qp), ROCI_QPS_RTS);
+	p->filter = drop_all;
+	pair_run_until(p, p->now + 8000 * MS);
+	assert_int_equal(roci_qp_state(p->side[0].qp), ROCI_QPS_ERR);
+	pair_expect(p, 0, 7, ROCI_WC_WR_FLUSH_ERR);
+	assert_true(roci_engine_next_event(p->side[0].e, &ev) && ev.type == ROCI_EVENT_QP_FATAL);
+	assert_int_equal(roci_engine_deadline(p->side[0].e), ROCI_NEVER);
+	pair_free(p);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(write_and_read_move_bytes),
+		cmocka_unit_test(send_of_every_length_arrives),
+		cmocka_unit_test(retries_are_counted),
+		cmocka_unit_test(rnr_retries_are_counted),
+		cmocka_unit_test(rnr_ends_when_a_receive_is_posted),
+		cmocka_unit_test(one_lost_packet_costs_few),
+		cmocka_unit_test(lost_read_response_is_asked_for_again),
+		cmocka_unit_test(repeated_atomic_executes_once),
+		cmocka_unit_test(access_errors_have_their_names),
+		cmocka_unit_test(long_send_fails_on_both_sides),
+		cmocka_unit_test(read_before_a_bad_write_completes),
+		cmocka_unit_test(full_queue_refuses_and_loses_nothing),
+		cmocka_unit_test(cq_overrun_is_told),
+		cmocka_unit_test(unsignaled_sends_are_silent),
+		cmocka_unit_test(datagram_carries_40_bytes_of_header),
+		cmocka_unit_test(unreliable_connection_heeds_advice),
+		cmocka_unit_test(long_read_responses_are_paced),
+		cmocka_unit_test(silent_peer_is_found_out),
+		cmocka_unit_test(unreliable_connection_skips_a_broken_message),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
