@@ -1,0 +1,58 @@
+#include "cm/cm_ip.h"
+
+#include <string.h>
+
+#include "wire/bytes.h"
+#include "wire/icrc.h"
+
+/* A11.3.2: version, IP version, source port, source address, destination address; an IPv4 address in the last four of
+ * its sixteen bytes, the others zero. */
+#define VERSION_AT 0
+#define FAMILY_AT  1
+#define PORT_AT    2
+#define SRC_AT     4
+#define DST_AT     20
+#define VERSION    0
+
+static void put_address(uint8_t *to, const uint8_t gid[16], bool ipv4)
+{
+	memset(to, 0, 16);
+	if (ipv4)
+		memcpy(to + 12, gid + 12, 4);
+	else
+		memcpy(to, gid, 16);
+}
+
+static void get_address(uint8_t gid[16], const uint8_t *from, bool ipv4)
+{
+	memcpy(gid, from, 16);
+	if (ipv4) {
+		memset(gid, 0, 10);
+		gid[10] = gid[11] = 0xff;
+	}
+}
+
+void roci_cm_ip_build(const struct roci_cm_ip *ip, uint8_t out[ROCI_CM_IP_BYTES])
+{
+	out[VERSION_AT] = VERSION;
+	out[FAMILY_AT] = ip->ipv4 ? 4 << 4 : 6 << 4;
+	roci_put_be16(out + PORT_AT, ip->src_port);
+	put_address(out + SRC_AT, ip->src, ip->ipv4);
+	put_address(out + DST_AT, ip->dst, ip->ipv4);
+}
+
+bool roci_cm_ip_parse(struct roci_cm_ip *ip, const void *private, size_t len)
+{
+	const uint8_t *from = private;
+
+	memset(ip, 0, sizeof(*ip));
+	if (len < ROCI_CM_IP_BYTES || from[VERSION_AT] != VERSION ||
+	    (from[FAMILY_AT] >> 4 != 4 && from[FAMILY_AT] >> 4 != 6))
+		return false;
+	ip->ipv4 = from[FAMILY_AT] >> 4 == 4;
+	ip->src_port = roci_get_be16(from + PORT_AT);
+	get_address(ip->src, from + SRC_AT, ip->ipv4);
+	get_address(ip->dst, from + DST_AT, ip->ipv4);
+	/* An IPv4-mapped address in an IPv6 header would be two names for one thing. */
+	return ip->ipv4 || (!roci_gid_is_ipv4(ip->src) && !roci_gid_is_ipv4(ip->dst));
+}

@@ -1,0 +1,145 @@
+#include "cm/exchange.h"
+
+#include <assert.h>
+#include <errno.h>
+#include <string.h>
+
+#include "cm/internal.h"
+
+int roci_exchange_init(struct roci_exchange *x, struct roci_cm *cm, enum roci_exchange_kind kind,
+		       struct roci_cm_path *path)
+{
+	int err = roci_timers_reserve(&cm->timers, (int)cm->exchange_count + 1);
+
+	if (err)
+		return err;
+	x->cm = cm;
+	x->kind = kind;
+	x->path = path;
+	roci_list_init(&x->sending);
+	roci_list_init(&x->telling);
+	roci_list_init(&x->queued);
+	roci_timer_init(&x->timer);
+	roci_list_append(&cm->exchanges, &x->all);
+	cm->exchange_count++;
+	return 0;
+}
+
+void roci_exchange_fini(struct roci_exchange *x)
+{
+	if (x->pacing)
+		roci_backlog_forget(x->pacing);
+	roci_exchange_stop(x);
+	roci_list_remove(&x->sending);
+	roci_list_remove(&x->telling);
+	roci_list_remove(&x->queued);
+	roci_list_remove(&x->all);
+	x->cm->exchange_count--;
+}
+
+/* ---- sending ---- */
+
+void roci_exchange_send(struct roci_exchange *x, const struct roci_cm_msg *msg)
+{
+	roci_cm_msg_build(msg, x->mad);
+	x->sent = msg->attribute;
+	roci_exchange_resend(x);
+}
+
+void roci_exchange_resend(struct roci_exchange *x)
+{
+	assert(x->sent);
+	if (roci_list_empty(&x->sending))
+		roci_list_append(&x->cm->sending, &x->sending);
+}
+
+void roci_exchange_retry(struct roci_exchange *x, uint64_t now, uint64_t full_ns, unsigned retries)
+{
+	uint64_t first = x->cm->config.first_retry_ns;
+
+	x->retry.full_ns = full_ns;
+	x->retry.step_ns = first < full_ns ? first : full_ns;
+	x->retry.left = retries;
+	roci_exchange_set_timer(x, now + x->retry.step_ns);
+}
+
+bool roci_exchange_again(struct roci_exchange *x, uint64_t now)
+{
+	if (!x->retry.left) {
+		x->cm->stats.timeouts++;
+		return false;
+	}
+	x->retry.left--;
+	x->cm->stats.retransmits++;
+	roci_exchange_resend(x);
+	x->retry.step_ns *= 2;
+	if (x->retry.step_ns > x->retry.full_ns)
+		x->retry.step_ns = x->retry.full_ns;
+	roci_exchange_set_timer(x, now + x->retry.step_ns);
+	return true;
+}
+
+void roci_exchange_postpone(struct roci_exchange *x, uint64_t now, uint64_t wait_ns)
+{
+	x->retry.step_ns = x->retry.full_ns;
+	roci_exchange_set_timer(x, now + wait_ns);
+}
+
+void roci_exchange_stop(struct roci_exchange *x)
+{
+	roci_exchange_set_timer(x, ROCI_TIMER_OFF);
+}
+
+void roci_exchange_set_timer(struct roci_exchange *x, uint64_t at)
+{
+	roci_timer_set(&x->cm->timers, &x->timer, at);
+}
+
+/* ---- telling ---- */
+
+struct roci_cm_event *roci_exchange_compose(struct roci_exchange *x, enum roci_cm_event_kind kind,
+					    const struct roci_cm_msg *msg)
+{
+	struct roci_cm_event *ev = &x->event;
+
+	*ev = (struct roci_cm_event){.kind = kind, .path = x->path};
+	if (x->kind == ROCI_EXCHANGE_CONN)
+		ev->conn = roci_conn_of(x);
+	else
+		ev->sidr = roci_sidr_of(x);
+	if (msg) {
+		memcpy(x->private, msg->private, sizeof(x->private));
+		memcpy(x->info, msg->info, sizeof(x->info));
+		ev->private = (struct roci_cm_bytes){x->private, roci_cm_private_room(msg->attribute)};
+		ev->ari = (struct roci_cm_bytes){x->info, msg->info_len};
+	}
+	return ev;
+}
+
+void roci_exchange_tell(struct roci_exchange *x)
+{
+	if (x->orphan)
+		return;
+	assert(roci_list_empty(&x->telling)); /* else the driver did not empty next_event() */
+	roci_list_append(&x->cm->events, &x->telling);
+}
+
+void roci_exchange_fail(struct roci_exchange *x, enum roci_cm_event_kind kind)
+{
+	roci_exchange_compose(x, kind, NULL)->status = -ETIMEDOUT;
+	roci_exchange_tell(x);
+}
+
+void roci_exchange_hush(struct roci_exchange *x)
+{
+	roci_list_remove(&x->telling);
+}
+
+bool roci_cm_copy(void *to, unsigned room, struct roci_cm_bytes from)
+{
+	if (from.len > room)
+		return false;
+	if (from.len)
+		memcpy(to, from.data, from.len);
+	return true;
+}

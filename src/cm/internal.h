@@ -1,0 +1,105 @@
+/* The manager and its objects, for the files of this room. */
+#ifndef ROCI_CM_INTERNAL_H
+#define ROCI_CM_INTERNAL_H
+
+#include "cm/backlog.h"
+#include "cm/exchange.h"
+#include "cm/peers.h"
+#include "engine/idmap.h"
+
+#define ROCI_CM_MAX_REPLIES 256  /* answers to strangers that wait to be sent */
+#define ROCI_CM_MAX_LINGER  8192 /* rejected connections that answer duplicates for a while */
+
+struct roci_cm {
+	struct roci_cm_config config;
+	struct roci_cm_stats stats;
+	struct roci_timers timers;
+	struct roci_idmap ids; /* local communication and request ids of ours: exchanges */
+	struct roci_list exchanges, listeners, sending, events;
+	bool leaving; /* goodbye was said: nothing is freed any more, other threads of the process may still hold it */
+	unsigned exchange_count, listener_count, waiting_count, linger_count;
+	struct roci_peer_table requests;      /* passive connections, by the peer's communication id */
+	struct roci_peer_table qpns;          /* connections, by the peer's QPN */
+	struct roci_peer_table sidr_requests; /* passive SIDR exchanges, by the peer's request id */
+	unsigned reply_first, reply_count;
+	struct roci_cm_tx replies[ROCI_CM_MAX_REPLIES]; /* a ring */
+};
+
+struct roci_conn {
+	struct roci_exchange x;
+	enum roci_conn_state state;
+	struct roci_conn_info info;
+	struct roci_cm_peer peer;
+	uint64_t tid;                       /* of the REQ */
+	uint64_t dreq_tid;                  /* of the DREQ, ours or the peer's */
+	uint64_t answer_ns;                 /* the peer answers within */
+	uint64_t linger_ns;                 /* the peer would ask again within */
+	uint8_t peer_retries;               /* max CM retries of the REQ */
+	bool lingering;                     /* closed, but answers duplicates */
+	struct roci_peer_node request, qpn; /* in cm->requests, cm->qpns */
+};
+
+struct roci_sidr {
+	struct roci_exchange x;
+	bool active;
+	bool done; /* answered or given up */
+	uint32_t request_id;
+	uint64_t service_id, tid;
+	struct roci_cm_path path;
+	struct roci_peer_node node; /* in cm->sidr_requests */
+};
+
+static inline struct roci_conn *roci_conn_of(struct roci_exchange *x)
+{
+	return roci_container_of(x, struct roci_conn, x);
+}
+
+static inline struct roci_sidr *roci_sidr_of(struct roci_exchange *x)
+{
+	return roci_container_of(x, struct roci_sidr, x);
+}
+
+/* ---- cm.c ---- */
+
+/* Draws a free local id for x. 0: out of memory. */
+uint32_t roci_cm_draw_id(struct roci_cm *cm, struct roci_exchange *x);
+uint64_t roci_cm_draw_tid(struct roci_cm *cm);
+/* Queues an answer to somebody whom no exchange is for. */
+void roci_cm_reply(struct roci_cm *cm, const struct roci_cm_source *from, const struct roci_cm_msg *msg);
+/* Frees x if nobody needs it any longer: no consumer, no time to wait for, nothing to send. */
+void roci_cm_collect(struct roci_exchange *x);
+
+/* ---- connection.c: what both halves of a connection's life use ---- */
+
+/* With its local id drawn. NULL when out of memory. */
+struct roci_conn *roci_conn_create(struct roci_cm *cm, void *user);
+void roci_conn_free(struct roci_conn *conn);
+/* A message of the connection: ids, TID. */
+void roci_conn_message(const struct roci_conn *conn, struct roci_cm_msg *msg, enum roci_cm_attribute attribute);
+/* *msg comes with the private data, and REJ with its info, in place. */
+void roci_conn_send_rej(struct roci_conn *conn, enum roci_cm_reason reason, struct roci_cm_msg *msg);
+void roci_conn_send_dreq(struct roci_conn *conn, uint64_t now, struct roci_cm_msg *msg);
+/* Over; what was sent last answers duplicates for a while. */
+void roci_conn_close(struct roci_conn *conn, uint64_t now);
+/* Over, and nobody needs to be told. */
+void roci_conn_finish(struct roci_conn *conn);
+void roci_conn_enter_timewait(struct roci_conn *conn, uint64_t now);
+
+/* ---- messages and time, by kind ---- */
+
+void roci_conn_rx_req(struct roci_cm *cm, uint64_t now, const struct roci_cm_source *from,
+		      const struct roci_cm_msg *msg);
+void roci_conn_rx(struct roci_cm *cm, uint64_t now, const struct roci_cm_source *from, const struct roci_cm_msg *msg);
+void roci_conn_timeout(struct roci_conn *conn, uint64_t now);
+/* It had to wait, and now the consumer is told. */
+void roci_conn_promote(struct roci_conn *conn);
+
+void roci_sidr_rx_req(struct roci_cm *cm, uint64_t now, const struct roci_cm_source *from,
+		      const struct roci_cm_msg *msg);
+void roci_sidr_rx_rep(struct roci_cm *cm, uint64_t now, const struct roci_cm_source *from,
+		      const struct roci_cm_msg *msg);
+void roci_sidr_timeout(struct roci_sidr *sidr, uint64_t now);
+void roci_sidr_promote(struct roci_sidr *sidr);
+void roci_sidr_free(struct roci_sidr *sidr);
+
+#endif

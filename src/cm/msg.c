@@ -1,0 +1,311 @@
+#include "cm/msg.h"
+
+#include <assert.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "wire/bytes.h"
+
+#define MAD_BASE_VERSION  1
+#define MAD_CLASS_CM      7
+#define MAD_CLASS_VERSION 2
+#define MAD_METHOD_SEND   3
+
+/* Where a field is: bits are counted from the first bit behind the MAD header, most significant first, as the
+ * standard's tables do. Runs of bytes have a `bits` that is a multiple of 8 and a `size` of 0. */
+struct field {
+	uint16_t at;     /* bit in the message */
+	uint16_t bits;   /* how many */
+	uint16_t member; /* byte in struct roci_cm_msg */
+	uint16_t size;   /* of the member: 1, 2, 4, 8; 0: bytes */
+};
+
+#define SIZE_OF(m) sizeof(((struct roci_cm_msg *)0)->m)
+#define NUMBER(byte, bit, n, m)                                                                                        \
+	{                                                                                                              \
+		(byte) * 8 + (bit), (n), offsetof(struct roci_cm_msg, m), SIZE_OF(m)                                   \
+	}
+#define BYTES(byte, n, m)                                                                                              \
+	{                                                                                                              \
+		(byte) * 8, (n)*8, offsetof(struct roci_cm_msg, m), 0                                                  \
+	}
+
+#define PATH(byte, m)                                                                                                  \
+	NUMBER((byte) + 0, 0, 16, m.local_lid), NUMBER((byte) + 2, 0, 16, m.remote_lid),                               \
+		BYTES((byte) + 4, 16, m.local_gid), BYTES((byte) + 20, 16, m.remote_gid),                              \
+		NUMBER((byte) + 36, 0, 20, m.flow_label), NUMBER((byte) + 39, 2, 6, m.rate),                           \
+		NUMBER((byte) + 40, 0, 8, m.traffic_class), NUMBER((byte) + 41, 0, 8, m.hop_limit),                    \
+		NUMBER((byte) + 42, 0, 4, m.sl), NUMBER((byte) + 42, 4, 1, m.subnet_local),                            \
+		NUMBER((byte) + 43, 0, 5, m.ack_timeout)
+
+#define IDS NUMBER(0, 0, 32, local_id), NUMBER(4, 0, 32, remote_id)
+
+/* 12.6.5 table 106 */
+static const struct field req_fields[] = {
+	NUMBER(0, 0, 32, local_id),
+	NUMBER(5, 0, 24, vendor_id),
+	NUMBER(8, 0, 64, service_id),
+	NUMBER(16, 0, 64, ca_guid),
+	NUMBER(28, 0, 32, qkey),
+	NUMBER(32, 0, 24, qpn),
+	NUMBER(35, 0, 8, responder_resources),
+	NUMBER(36, 0, 24, local_eecn),
+	NUMBER(39, 0, 8, initiator_depth),
+	NUMBER(40, 0, 24, remote_eecn),
+	NUMBER(43, 0, 5, remote_timeout),
+	NUMBER(43, 5, 2, transport),
+	NUMBER(43, 7, 1, flow_control),
+	NUMBER(44, 0, 24, starting_psn),
+	NUMBER(47, 0, 5, local_timeout),
+	NUMBER(47, 5, 3, retry_count),
+	NUMBER(48, 0, 16, pkey),
+	NUMBER(50, 0, 4, mtu),
+	NUMBER(50, 4, 1, rdc),
+	NUMBER(50, 5, 3, rnr_retry_count),
+	NUMBER(51, 0, 4, max_retries),
+	NUMBER(51, 4, 1, srq),
+	NUMBER(51, 5, 3, ext_transport),
+	PATH(52, primary),
+	PATH(96, alternate),
+	BYTES(140, ROCI_CM_REQ_PRIVATE, private),
+};
+
+/* 12.6.6 */
+static const struct field mra_fields[] = {IDS, NUMBER(8, 0, 2, about), NUMBER(9, 0, 5, service_timeout),
+					  BYTES(10, 222, private)};
+
+/* 12.6.7 */
+static const struct field rej_fields[] = {
+	IDS,
+	NUMBER(8, 0, 2, about),
+	NUMBER(9, 0, 7, info_len),
+	NUMBER(10, 0, 16, reason),
+	BYTES(12, ROCI_CM_REJ_ARI, info),
+	BYTES(84, ROCI_CM_REJ_PRIVATE, private),
+};
+
+/* 12.6.8 */
+static const struct field rep_fields[] = {
+	IDS,
+	NUMBER(8, 0, 32, qkey),
+	NUMBER(12, 0, 24, qpn),
+	NUMBER(16, 0, 24, local_eecn),
+	NUMBER(20, 0, 24, starting_psn),
+	NUMBER(24, 0, 8, responder_resources),
+	NUMBER(25, 0, 8, initiator_depth),
+	NUMBER(26, 0, 5, target_ack_delay),
+	NUMBER(26, 5, 2, failover),
+	NUMBER(26, 7, 1, flow_control),
+	NUMBER(27, 0, 3, rnr_retry_count),
+	NUMBER(27, 3, 1, srq),
+	NUMBER(28, 0, 64, ca_guid),
+	BYTES(36, ROCI_CM_REP_PRIVATE, private),
+};
+
+/* 12.6.9, 12.6.11 */
+static const struct field rtu_fields[] = {IDS, BYTES(8, ROCI_CM_RTU_PRIVATE, private)};
+
+/* 12.6.10; the QPN is the receiver's */
+static const struct field dreq_fields[] = {IDS, NUMBER(8, 0, 24, qpn), BYTES(12, ROCI_CM_DREQ_PRIVATE, private)};
+
+/* 12.11.1 */
+static const struct field sidr_req_fields[] = {NUMBER(0, 0, 32, local_id), NUMBER(4, 0, 16, pkey),
+					       NUMBER(8, 0, 64, service_id),
+					       BYTES(16, ROCI_CM_SIDR_REQ_PRIVATE, private)};
+
+/* 12.11.2 */
+static const struct field sidr_rep_fields[] = {
+	NUMBER(0, 0, 32, local_id),
+	NUMBER(4, 0, 8, outcome),
+	NUMBER(5, 0, 8, info_len),
+	NUMBER(8, 0, 24, qpn),
+	NUMBER(12, 0, 64, service_id),
+	NUMBER(20, 0, 32, qkey),
+	BYTES(24, ROCI_CM_SIDR_REP_INFO, info),
+	BYTES(96, ROCI_CM_SIDR_REP_PRIVATE, private),
+};
+
+/* 12.8.1: alternate paths are not offered, so only what the refusal needs. */
+static const struct field lap_fields[] = {IDS};
+
+/* 12.8.2 */
+static const struct field apr_fields[] = {IDS, NUMBER(8, 0, 8, info_len), NUMBER(9, 0, 8, outcome), BYTES(12, 72, info),
+					  BYTES(84, 148, private)};
+
+struct layout {
+	const char *name;
+	const struct field *fields;
+	unsigned count, private_room;
+};
+
+#define LAYOUT(n, f, room)                                                                                             \
+	{                                                                                                              \
+		n, f, sizeof(f) / sizeof(*(f)), room                                                                   \
+	}
+
+static const struct layout layouts[] = {
+	[ROCI_CM_ATTR_REQ] = LAYOUT("REQ", req_fields, ROCI_CM_REQ_PRIVATE),
+	[ROCI_CM_ATTR_MRA] = LAYOUT("MRA", mra_fields, 222),
+	[ROCI_CM_ATTR_REJ] = LAYOUT("REJ", rej_fields, ROCI_CM_REJ_PRIVATE),
+	[ROCI_CM_ATTR_REP] = LAYOUT("REP", rep_fields, ROCI_CM_REP_PRIVATE),
+	[ROCI_CM_ATTR_RTU] = LAYOUT("RTU", rtu_fields, ROCI_CM_RTU_PRIVATE),
+	[ROCI_CM_ATTR_DREQ] = LAYOUT("DREQ", dreq_fields, ROCI_CM_DREQ_PRIVATE),
+	[ROCI_CM_ATTR_DREP] = LAYOUT("DREP", rtu_fields, ROCI_CM_DREP_PRIVATE),
+	[ROCI_CM_ATTR_SIDR_REQ] = LAYOUT("SIDR_REQ", sidr_req_fields, ROCI_CM_SIDR_REQ_PRIVATE),
+	[ROCI_CM_ATTR_SIDR_REP] = LAYOUT("SIDR_REP", sidr_rep_fields, ROCI_CM_SIDR_REP_PRIVATE),
+	[ROCI_CM_ATTR_LAP] = LAYOUT("LAP", lap_fields, 0),
+	[ROCI_CM_ATTR_APR] = LAYOUT("APR", apr_fields, 148),
+};
+
+static const struct layout *layout_of(unsigned attribute)
+{
+	if (attribute >= sizeof(layouts) / sizeof(*layouts) || !layouts[attribute].name)
+		return NULL;
+	return &layouts[attribute];
+}
+
+/* ---- numbers of any width at any bit ---- */
+
+static uint64_t get_bits(const uint8_t *from, unsigned at, unsigned bits)
+{
+	uint64_t value = 0;
+	unsigned last = at + bits; /* the bit behind the last one */
+
+	for (unsigned byte = at / 8; byte * 8 < last; byte++) {
+		unsigned lo = byte * 8 < at ? at - byte * 8 : 0;
+		unsigned hi = last - byte * 8 < 8 ? last - byte * 8 : 8;
+
+		value = value << (hi - lo) | ((unsigned)from[byte] >> (8 - hi) & ((1u << (hi - lo)) - 1));
+	}
+	return value;
+}
+
+/* The bits must be zero before. */
+static void put_bits(uint8_t *to, unsigned at, unsigned bits, uint64_t value)
+{
+	unsigned last = at + bits;
+
+	for (unsigned byte = (last - 1) / 8 + 1; byte-- > at / 8;) {
+		unsigned lo = byte * 8 < at ? at - byte * 8 : 0;
+		unsigned hi = last - byte * 8 < 8 ? last - byte * 8 : 8;
+
+		to[byte] |= (uint8_t)((value & ((1u << (hi - lo)) - 1)) << (8 - hi));
+		value >>= hi - lo;
+	}
+}
+
+static uint64_t load(const void *member, unsigned size)
+{
+	switch (size) {
+	case 1: return *(const uint8_t *)member;
+	case 2: return *(const uint16_t *)member;
+	case 4: return *(const uint32_t *)member;
+	default: return *(const uint64_t *)member;
+	}
+}
+
+static void store(void *member, unsigned size, uint64_t value)
+{
+	switch (size) {
+	case 1: *(uint8_t *)member = (uint8_t)value; break;
+	case 2: *(uint16_t *)member = (uint16_t)value; break;
+	case 4: *(uint32_t *)member = (uint32_t)value; break;
+	default: *(uint64_t *)member = value;
+	}
+}
+
+/* ---- messages ---- */
+
+enum roci_cm_parse_result roci_cm_msg_parse(struct roci_cm_msg *msg, const uint8_t mad[ROCI_CM_MAD_BYTES])
+{
+	const uint8_t *body = mad + ROCI_MAD_HEADER_BYTES;
+	const struct layout *layout;
+
+	if (mad[0] != MAD_BASE_VERSION || mad[1] != MAD_CLASS_CM || mad[2] != MAD_CLASS_VERSION ||
+	    mad[3] != MAD_METHOD_SEND)
+		return ROCI_CM_PARSE_NOT_CM;
+	layout = layout_of(roci_get_be16(mad + 16));
+	if (!layout)
+		return ROCI_CM_PARSE_UNSUPPORTED;
+	memset(msg, 0, sizeof(*msg));
+	msg->status = roci_get_be16(mad + 4);
+	msg->tid = roci_get_be64(mad + 8);
+	msg->attribute = roci_get_be16(mad + 16);
+	msg->modifier = roci_get_be32(mad + 20);
+	for (unsigned i = 0; i < layout->count; i++) {
+		const struct field *f = &layout->fields[i];
+		uint8_t *member = (uint8_t *)msg + f->member;
+
+		if (f->size)
+			store(member, f->size, get_bits(body, f->at, f->bits));
+		else
+			memcpy(member, body + f->at / 8, f->bits / 8);
+	}
+	if (msg->info_len > sizeof(msg->info))
+		msg->info_len = sizeof(msg->info);
+	return ROCI_CM_PARSE_OK;
+}
+
+void roci_cm_msg_build(const struct roci_cm_msg *msg, uint8_t mad[ROCI_CM_MAD_BYTES])
+{
+	const struct layout *layout = layout_of(msg->attribute);
+	uint8_t *body = mad + ROCI_MAD_HEADER_BYTES;
+
+	assert(layout);
+	memset(mad, 0, ROCI_CM_MAD_BYTES);
+	mad[0] = MAD_BASE_VERSION;
+	mad[1] = MAD_CLASS_CM;
+	mad[2] = MAD_CLASS_VERSION;
+	mad[3] = MAD_METHOD_SEND;
+	roci_put_be16(mad + 4, msg->status);
+	roci_put_be64(mad + 8, msg->tid);
+	roci_put_be16(mad + 16, msg->attribute);
+	roci_put_be32(mad + 20, msg->modifier);
+	for (unsigned i = 0; i < layout->count; i++) {
+		const struct field *f = &layout->fields[i];
+		const uint8_t *member = (const uint8_t *)msg + f->member;
+
+		if (f->size)
+			put_bits(body, f->at, f->bits, load(member, f->size));
+		else
+			memcpy(body + f->at / 8, member, f->bits / 8);
+	}
+}
+
+unsigned roci_cm_private_room(unsigned attribute)
+{
+	const struct layout *layout = layout_of(attribute);
+
+	return layout ? layout->private_room : 0;
+}
+
+const char *roci_cm_attribute_str(unsigned attribute)
+{
+	const struct layout *layout = layout_of(attribute);
+
+	return layout ? layout->name : "unknown CM attribute";
+}
+
+int roci_cm_msg_print(const struct roci_cm_msg *msg, char *buf, size_t size)
+{
+	const char *name = roci_cm_attribute_str(msg->attribute);
+
+	switch (msg->attribute) {
+	case ROCI_CM_ATTR_REQ:
+		return snprintf(buf, size, "%s id %#x service %#llx qpn %#x psn %#x", name, msg->local_id,
+				(unsigned long long)msg->service_id, msg->qpn, msg->starting_psn);
+	case ROCI_CM_ATTR_REP:
+		return snprintf(buf, size, "%s id %#x to %#x qpn %#x psn %#x", name, msg->local_id, msg->remote_id,
+				msg->qpn, msg->starting_psn);
+	case ROCI_CM_ATTR_REJ:
+		return snprintf(buf, size, "%s id %#x to %#x reason %u (%s)", name, msg->local_id, msg->remote_id,
+				msg->reason, roci_cm_reason_str(msg->reason));
+	case ROCI_CM_ATTR_SIDR_REQ:
+		return snprintf(buf, size, "%s id %#x service %#llx", name, msg->local_id,
+				(unsigned long long)msg->service_id);
+	case ROCI_CM_ATTR_SIDR_REP:
+		return snprintf(buf, size, "%s id %#x %s qpn %#x qkey %#x", name, msg->local_id,
+				roci_cm_sidr_status_str(msg->outcome), msg->qpn, msg->qkey);
+	default: return snprintf(buf, size, "%s id %#x to %#x", name, msg->local_id, msg->remote_id);
+	}
+}

@@ -1,0 +1,294 @@
+/*
+ * Service ID resolution (IBTA 12.11): one question, one answer. The side that answers keeps its answer for a while, for
+ * duplicates of the question.
+ */
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "cm/internal.h"
+
+/* As long as a peer with the standard's timers asks again (response timeout 20, packet life 18). */
+#define LINGER_NS 7000000000u
+
+static struct roci_sidr *create(struct roci_cm *cm, void *user)
+{
+	struct roci_sidr *sidr = calloc(1, sizeof(*sidr));
+
+	if (!sidr || roci_exchange_init(&sidr->x, cm, ROCI_EXCHANGE_SIDR, &sidr->path)) {
+		free(sidr);
+		cm->stats.no_memory++;
+		return NULL;
+	}
+	sidr->x.user = user;
+	return sidr;
+}
+
+void roci_sidr_free(struct roci_sidr *sidr)
+{
+	roci_peer_remove(&sidr->x.cm->sidr_requests, &sidr->node);
+	if (sidr->active && sidr->request_id)
+		roci_idmap_remove(&sidr->x.cm->ids, sidr->request_id);
+	roci_exchange_fini(&sidr->x);
+	free(sidr);
+}
+
+/* ---- who asks ---- */
+
+static void send_request(struct roci_sidr *sidr, const struct roci_cm_resolve *params)
+{
+	struct roci_cm_msg msg = {
+		.attribute = ROCI_CM_ATTR_SIDR_REQ,
+		.tid = sidr->tid,
+		.local_id = sidr->request_id,
+		.pkey = params->path.pkey,
+		.service_id = params->service_id,
+	};
+
+	roci_cm_copy(msg.private, ROCI_CM_SIDR_REQ_PRIVATE, params->private);
+	roci_exchange_send(&sidr->x, &msg);
+}
+
+int roci_sidr_resolve(struct roci_cm *cm, uint64_t now, const struct roci_cm_resolve *params, struct roci_sidr **out)
+{
+	uint64_t interval = params->interval_ns;
+	struct roci_sidr *sidr;
+
+	if (params->private.len > ROCI_CM_SIDR_REQ_PRIVATE || params->path.packet_life > 31)
+		return -EINVAL;
+	sidr = create(cm, params->user);
+	if (!sidr)
+		return -ENOMEM;
+	sidr->active = true;
+	sidr->path = params->path;
+	sidr->service_id = params->service_id;
+	memcpy(sidr->x.here, params->path.sgid, 16);
+	memcpy(sidr->x.there, params->path.dgid, 16);
+	sidr->x.ifindex = params->path.ifindex;
+	sidr->tid = roci_cm_draw_tid(cm);
+	sidr->request_id = roci_cm_draw_id(cm, &sidr->x);
+	if (!sidr->request_id) {
+		roci_sidr_free(sidr);
+		return -ENOMEM;
+	}
+	if (!interval)
+		interval = 2 * roci_cm_time_ns(params->path.packet_life) + roci_cm_time_ns(cm->config.response_timeout);
+	send_request(sidr, params);
+	roci_exchange_retry(&sidr->x, now, interval,
+			    params->max_retries ? params->max_retries : cm->config.max_retries);
+	*out = sidr;
+	return 0;
+}
+
+void roci_sidr_rx_rep(struct roci_cm *cm, uint64_t now, const struct roci_cm_source *from,
+		      const struct roci_cm_msg *rep)
+{
+	struct roci_exchange *x = roci_idmap_find(&cm->ids, rep->local_id);
+	struct roci_cm_event *ev;
+	struct roci_sidr *sidr;
+
+	if (!x || x->kind != ROCI_EXCHANGE_SIDR) {
+		cm->stats.rx_stray++;
+		return;
+	}
+	sidr = roci_sidr_of(x);
+	if (memcmp(from->sgid, x->there, 16)) {
+		cm->stats.rx_wrong_source++;
+		return;
+	}
+	if (sidr->done) {
+		cm->stats.rx_duplicate++;
+		return;
+	}
+	sidr->done = true;
+	roci_exchange_stop(x);
+	ev = roci_exchange_compose(x, ROCI_CM_SIDR_REP_RECEIVED, rep);
+	ev->sidr_status = rep->outcome;
+	ev->sidr_qpn = rep->qpn;
+	ev->sidr_qkey = rep->qkey;
+	roci_exchange_tell(x);
+}
+
+/* ---- who answers ---- */
+
+static void build_answer(struct roci_cm_msg *rep, uint64_t tid, uint32_t request_id, uint64_t service_id,
+			 enum roci_cm_sidr_status status)
+{
+	*rep = (struct roci_cm_msg){
+		.attribute = ROCI_CM_ATTR_SIDR_REP,
+		.tid = tid,
+		.local_id = request_id,
+		.service_id = service_id,
+		.outcome = status,
+	};
+}
+
+static void linger(struct roci_sidr *sidr, uint64_t now)
+{
+	sidr->done = true;
+	roci_exchange_set_timer(&sidr->x, now + LINGER_NS);
+}
+
+static void refuse(struct roci_sidr *sidr, uint64_t now, enum roci_cm_sidr_status status)
+{
+	struct roci_cm_msg rep;
+
+	build_answer(&rep, sidr->tid, sidr->request_id, sidr->service_id, status);
+	roci_exchange_send(&sidr->x, &rep);
+	linger(sidr, now);
+}
+
+static void refuse_stranger(struct roci_cm *cm, const struct roci_cm_source *from, const struct roci_cm_msg *req,
+			    enum roci_cm_sidr_status status)
+{
+	struct roci_cm_msg rep;
+
+	build_answer(&rep, req->tid, req->local_id, req->service_id, status);
+	roci_cm_reply(cm, from, &rep);
+}
+
+static struct roci_sidr *create_request(struct roci_cm *cm, const struct roci_cm_source *from,
+					const struct roci_cm_msg *req)
+{
+	struct roci_sidr *sidr = create(cm, NULL);
+
+	if (!sidr)
+		return NULL;
+	sidr->request_id = req->local_id;
+	sidr->service_id = req->service_id;
+	sidr->tid = req->tid;
+	sidr->path.pkey = req->pkey;
+	sidr->path.ifindex = from->ifindex;
+	memcpy(sidr->path.sgid, from->dgid, 16);
+	memcpy(sidr->path.dgid, from->sgid, 16);
+	memcpy(sidr->x.here, from->dgid, 16);
+	memcpy(sidr->x.there, from->sgid, 16);
+	sidr->x.ifindex = from->ifindex;
+	roci_peer_insert(&cm->sidr_requests, &sidr->node, sidr->x.there, req->local_id);
+	return sidr;
+}
+
+/* True: dealt with. */
+static bool duplicate(struct roci_cm *cm, const struct roci_cm_source *from, const struct roci_cm_msg *req)
+{
+	struct roci_peer_node *node = roci_peer_find(&cm->sidr_requests, from->sgid, req->local_id);
+	struct roci_sidr *sidr;
+
+	if (!node)
+		return false;
+	sidr = roci_container_of(node, struct roci_sidr, node);
+	if (sidr->tid != req->tid && sidr->done) { /* the peer has used its id again */
+		roci_peer_remove(&cm->sidr_requests, &sidr->node);
+		return false;
+	}
+	cm->stats.rx_duplicate++;
+	if (sidr->done && sidr->x.sent)
+		roci_exchange_resend(&sidr->x);
+	return true;
+}
+
+void roci_sidr_promote(struct roci_sidr *sidr)
+{
+	roci_exchange_stop(&sidr->x);
+	roci_exchange_tell(&sidr->x);
+}
+
+void roci_sidr_rx_req(struct roci_cm *cm, uint64_t now, const struct roci_cm_source *from,
+		      const struct roci_cm_msg *req)
+{
+	struct roci_listener *listener;
+	struct roci_cm_event *ev;
+	struct roci_sidr *sidr;
+	enum roci_backlog verdict;
+	struct roci_cm_ip ip = {0};
+	bool has_ip;
+
+	if (duplicate(cm, from, req))
+		return;
+	has_ip =
+		roci_cm_service_is_ip(req->service_id) && roci_cm_ip_parse(&ip, req->private, ROCI_CM_SIDR_REQ_PRIVATE);
+	listener = roci_listener_find(cm, req->service_id, has_ip ? ip.dst : from->dgid, from->ifindex);
+	if (!listener) {
+		refuse_stranger(cm, from, req, ROCI_SIDR_UNSUPPORTED);
+		return;
+	}
+	verdict = roci_backlog_verdict(listener, now);
+	if (verdict == ROCI_BACKLOG_FULL) {
+		refuse_stranger(cm, from, req, ROCI_SIDR_REJECT);
+		return;
+	}
+	sidr = create_request(cm, from, req);
+	if (!sidr)
+		return; /* the peer asks again */
+	ev = roci_exchange_compose(&sidr->x, ROCI_CM_SIDR_REQ_RECEIVED, req);
+	ev->listener = listener;
+	ev->service_id = req->service_id;
+	ev->has_ip = has_ip;
+	ev->ip = ip;
+	if (verdict == ROCI_BACKLOG_TELL) {
+		roci_backlog_told(listener, &sidr->x, now);
+		roci_sidr_promote(sidr);
+	} else {
+		roci_backlog_wait(listener, &sidr->x, now);
+	}
+}
+
+int roci_sidr_answer(struct roci_sidr *sidr, uint64_t now, const struct roci_cm_sidr_answer *answer)
+{
+	struct roci_cm_msg rep;
+
+	build_answer(&rep, sidr->tid, sidr->request_id, sidr->service_id, answer->status);
+	rep.qpn = answer->qpn;
+	rep.qkey = answer->qkey;
+	rep.info_len = (uint8_t)answer->info.len;
+	if (sidr->active || sidr->done || answer->qpn >= 1u << 24 ||
+	    !roci_cm_copy(rep.private, ROCI_CM_SIDR_REP_PRIVATE, answer->private) ||
+	    !roci_cm_copy(rep.info, ROCI_CM_SIDR_REP_INFO, answer->info))
+		return -EINVAL;
+	roci_exchange_send(&sidr->x, &rep);
+	linger(sidr, now);
+	roci_backlog_answered(&sidr->x, now);
+	return 0;
+}
+
+/* ---- both ---- */
+
+void roci_sidr_timeout(struct roci_sidr *sidr, uint64_t now)
+{
+	if (sidr->x.waiting) {
+		if (!roci_backlog_timeout(&sidr->x, now))
+			return;
+		sidr->x.orphan = true;
+		refuse(sidr, now, ROCI_SIDR_REJECT);
+		roci_backlog_answered(&sidr->x, now);
+	} else if (!sidr->active) {
+		roci_peer_remove(&sidr->x.cm->sidr_requests, &sidr->node); /* duplicates are over */
+	} else if (!roci_exchange_again(&sidr->x, now)) {
+		sidr->done = true;
+		roci_exchange_fail(&sidr->x, ROCI_CM_SIDR_ERROR);
+	}
+}
+
+void roci_sidr_destroy(struct roci_sidr *sidr, uint64_t now)
+{
+	if (sidr->x.orphan)
+		return; /* since the goodbye */
+	roci_exchange_hush(&sidr->x);
+	sidr->x.orphan = true;
+	if (sidr->active)
+		roci_exchange_stop(&sidr->x);
+	else if (!sidr->done)
+		refuse(sidr, now, ROCI_SIDR_REJECT);
+	roci_backlog_answered(&sidr->x, now);
+	roci_cm_collect(&sidr->x);
+}
+
+void roci_sidr_set_user(struct roci_sidr *sidr, void *user)
+{
+	sidr->x.user = user;
+}
+
+void roci_sidr_taken(struct roci_sidr *sidr, uint64_t now)
+{
+	roci_backlog_taken(&sidr->x, now);
+}

@@ -1,0 +1,183 @@
+#include "test.h"
+
+#include <errno.h>
+
+#include "pair.h"
+
+static void count_events(const struct pair *p, unsigned counts[ROCI_CM_EVENT_KINDS])
+{
+	memset(counts, 0, ROCI_CM_EVENT_KINDS * sizeof(*counts));
+	for (unsigned i = 0; i < p->event_count; i++)
+		counts[p->events[i].kind]++;
+}
+
+/* A burst at a small backlog: whoever waits is told as soon as the consumer takes one. */
+static void a_burst_waits_its_turn(void **state)
+{
+	struct roci_conn *active[10];
+	unsigned counts[ROCI_CM_EVENT_KINDS];
+	struct pair p;
+
+	pair_open(&p, 3);
+	for (unsigned i = 0; i < 10; i++)
+		active[i] = pair_connect(&p, 0x1000 + i);
+	pair_wait(&p, 100 * MS);
+	count_events(&p, counts);
+	assert_int_equal(counts[ROCI_CM_REQ_RECEIVED], 3);
+	for (unsigned i = 0; i < 10; i++) {
+		roci_conn_taken(p.events[i].conn, p.now);
+		pair_wait(&p, 21 * MS);
+	}
+	count_events(&p, counts);
+	assert_int_equal(counts[ROCI_CM_REQ_RECEIVED], 10);
+	assert_int_equal(p.b->waiting_count, 0);
+	for (unsigned i = 0; i < 10; i++) {
+		roci_conn_destroy(p.events[i].conn, p.now);
+		roci_conn_destroy(active[i], p.now);
+	}
+	pair_close(&p);
+}
+
+/* Nobody takes them: those that wait are rejected for want of resources, soon. */
+/* A consumer that answers gets the next request at once; one that thinks gets it 20 ms later. */
+static void requests_are_paced(void **state)
+{
+	struct roci_conn *active[10];
+	struct pair p;
+
+	pair_open(&p, 0);
+	for (unsigned i = 0; i < 10; i++)
+		active[i] = pair_connect(&p, 0x1000 + i);
+	pair_carry(&p);
+	for (unsigned i = 0, request = 0; i < 5; i++) {
+		assert_int_equal(p.event_count, 2 * i + 1); /* a REQ, and for each answer the next and a REP */
+		assert_int_equal(p.events[request].kind, ROCI_CM_REQ_RECEIVED);
+		assert_int_equal(pair_accept(&p, p.events[request].conn, 0x2000 + i), 0);
+		request = p.event_count;
+		pair_carry(&p);
+	}
+	pair_wait(&p, 19 * MS);
+	assert_int_equal(p.event_count, 11);
+	pair_wait(&p, 100 * MS);
+	assert_int_equal(p.event_count, 15);
+	for (unsigned i = 0; i < p.event_count; i++)
+		if (p.events[i].kind == ROCI_CM_REQ_RECEIVED)
+			roci_conn_destroy(p.events[i].conn, p.now);
+	for (unsigned i = 0; i < 10; i++)
+		roci_conn_destroy(active[i], p.now);
+	pair_close(&p);
+}
+
+static void a_full_backlog_rejects(void **state)
+{
+	struct roci_conn *active[4], *told;
+	unsigned counts[ROCI_CM_EVENT_KINDS];
+	struct pair p;
+
+	pair_open(&p, 1);
+	for (unsigned i = 0; i < 4; i++)
+		active[i] = pair_connect(&p, 0x1000 + i);
+	pair_carry(&p);
+	told = p.events[0].conn;
+	pair_wait(&p, 2 * SECOND);
+	count_events(&p, counts);
+	assert_int_equal(counts[ROCI_CM_REQ_RECEIVED], 1);
+	assert_int_equal(counts[ROCI_CM_REJ_RECEIVED], 3);
+	for (unsigned i = 1; i < p.event_count; i++)
+		assert_int_equal(p.events[i].reason, ROCI_REJ_NO_RESOURCES);
+	assert_int_equal(roci_cm_stats(p.b)->backlog_rejects, 3);
+	for (unsigned i = 0; i < 4; i++)
+		roci_conn_destroy(active[i], p.now);
+	roci_conn_destroy(told, p.now);
+	pair_close(&p);
+}
+
+static void whoever_waits_may_withdraw(void **state)
+{
+	struct roci_conn *first, *second;
+	struct pair p;
+
+	pair_open(&p, 1);
+	first = pair_connect(&p, 0x1000);
+	second = pair_connect(&p, 0x1001);
+	pair_carry(&p);
+	assert_int_equal(p.b->waiting_count, 1);
+	roci_conn_destroy(second, p.now);
+	pair_carry(&p);
+	assert_int_equal(p.b->waiting_count, 0);
+	pair_only_event(&p, ROCI_CM_REQ_RECEIVED);
+	roci_conn_destroy(p.events[0].conn, p.now);
+	roci_conn_destroy(first, p.now);
+	pair_close(&p);
+}
+
+static void a_listener_goes(void **state)
+{
+	struct roci_conn *active[3], *told;
+	unsigned counts[ROCI_CM_EVENT_KINDS];
+	struct pair p;
+
+	pair_open(&p, 1);
+	for (unsigned i = 0; i < 3; i++)
+		active[i] = pair_connect(&p, 0x1000 + i);
+	pair_carry(&p);
+	told = p.events[0].conn;
+	roci_listener_destroy(p.listener, p.now);
+	p.listener = NULL;
+	pair_carry(&p);
+	count_events(&p, counts);
+	assert_int_equal(counts[ROCI_CM_REJ_RECEIVED], 2);
+	assert_int_equal(pair_accept(&p, told, 0x2000), 0); /* what the consumer knows lives on */
+	pair_carry(&p);
+	count_events(&p, counts);
+	assert_int_equal(counts[ROCI_CM_REP_RECEIVED], 1);
+	for (unsigned i = 0; i < 3; i++)
+		roci_conn_destroy(active[i], p.now);
+	roci_conn_destroy(told, p.now);
+	pair_close(&p);
+}
+
+static void the_closest_address_wins(void **state)
+{
+	static const uint8_t other[16] = {[10] = 0xff, [11] = 0xff, 10, 0, 0, 9}, v6[16] = {0xfd, [15] = 1};
+	struct roci_cm_listen listen = {.service_id = SERVICE};
+	struct roci_listener *any4, *exact, *spare, *v6_only;
+	struct pair p;
+
+	pair_open(&p, 0);
+	assert_int_equal(roci_cm_listen(p.b, &listen, &spare), -EADDRINUSE);
+	listen.gid[10] = listen.gid[11] = 0xff;
+	assert_int_equal(roci_cm_listen(p.b, &listen, &any4), 0);
+	memcpy(listen.gid, pair_gid_b, 16);
+	assert_int_equal(roci_cm_listen(p.b, &listen, &exact), 0);
+	assert_ptr_equal(roci_listener_find(p.b, SERVICE, pair_gid_b, 7), exact);
+	assert_ptr_equal(roci_listener_find(p.b, SERVICE, other, 7), any4);
+	assert_ptr_equal(roci_listener_find(p.b, SERVICE, v6, 7), p.listener);
+	assert_null(roci_listener_find(p.b, SERVICE + 1, pair_gid_b, 7));
+	memset(listen.gid, 0, 16);
+	listen.v6_only = true;
+	listen.service_id = SERVICE + 1;
+	assert_int_equal(roci_cm_listen(p.b, &listen, &v6_only), 0);
+	assert_null(roci_listener_find(p.b, SERVICE + 1, pair_gid_b, 7));
+	assert_ptr_equal(roci_listener_find(p.b, SERVICE + 1, v6, 7), v6_only);
+	listen = (struct roci_cm_listen){.service_id = 0x4200, .service_mask = ~0xffull, .ifindex = 3};
+	assert_int_equal(roci_cm_listen(p.b, &listen, &spare), 0);
+	assert_ptr_equal(roci_listener_find(p.b, 0x4277, v6, 3), spare);
+	assert_null(roci_listener_find(p.b, 0x4277, v6, 4));
+	roci_listener_destroy(any4, p.now);
+	roci_listener_destroy(exact, p.now);
+	roci_listener_destroy(v6_only, p.now);
+	roci_listener_destroy(spare, p.now);
+	pair_close(&p);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(a_burst_waits_its_turn), cmocka_unit_test(requests_are_paced),
+		cmocka_unit_test(a_full_backlog_rejects), cmocka_unit_test(whoever_waits_may_withdraw),
+		cmocka_unit_test(a_listener_goes),        cmocka_unit_test(the_closest_address_wins),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,439 @@
+/* Connections, message by message: IBTA 12.9. Loss in random order is tests/sim_cm's. */
+#include "test.h"
+
+#include <errno.h>
+
+#include "pair.h"
+
+static const struct roci_cm_bytes none;
+
+static void connects_and_disconnects(void **state)
+{
+	struct roci_conn *active, *passive;
+	const struct roci_cm_event *ev;
+	struct pair p;
+
+	pair_open(&p, 0);
+	active = pair_connect(&p, 0x1000);
+	pair_carry(&p);
+	ev = pair_only_event(&p, ROCI_CM_REQ_RECEIVED);
+	passive = ev->conn;
+	assert_ptr_equal(ev->user, &p);
+	assert_true(ev->has_ip);
+	assert_int_equal(ev->ip.src_port, 40000);
+	assert_int_equal(ev->private.len, ROCI_CM_REQ_PRIVATE);
+	assert_memory_equal((const char *)ev->private.data + ROCI_CM_IP_BYTES, "hello", 6);
+	assert_int_equal(ev->peer->responder_resources, 4);
+	assert_int_equal(ev->peer->initiator_depth, 5);
+	assert_int_equal(ev->peer->qpn, 0x1000);
+	assert_int_equal(ev->peer->ack_timeout, 17);
+	assert_int_equal(ev->path->mtu, 3);
+	assert_int_equal(ev->path->packet_life, 16);
+	assert_memory_equal(ev->path->sgid, pair_gid_b, 16);
+	assert_memory_equal(ev->path->dgid, pair_gid_a, 16);
+	assert_int_equal(ev->path->ifindex, 7);
+	pair_clear(&p);
+
+	assert_int_equal(pair_accept(&p, passive, 0x2000), 0);
+	assert_int_equal(pair_accept(&p, passive, 0x2000), -EINVAL);
+	pair_carry(&p);
+	ev = pair_only_event(&p, ROCI_CM_REP_RECEIVED);
+	assert_ptr_equal(ev->conn, active);
+	assert_memory_equal(ev->private.data, "welcome", 8);
+	assert_int_equal(ev->peer->responder_resources, 2);
+	assert_int_equal(ev->peer->initiator_depth, 3);
+	assert_int_equal(roci_conn_info(active)->remote_qpn, 0x2000);
+	assert_int_equal(roci_conn_info(active)->rq_psn, 0x222222);
+	assert_int_equal(roci_conn_info(active)->rnr_retry_count, 5);
+	assert_int_equal(roci_conn_info(active)->ack_timeout, 17);
+	assert_int_equal(roci_conn_info(passive)->rnr_retry_count, 6);
+	assert_int_equal(roci_conn_info(passive)->responder_resources, 3);
+	assert_int_equal(roci_conn_info(active)->remote_comm_id, roci_conn_info(passive)->local_comm_id);
+	assert_int_equal(roci_conn_info(passive)->local_comm_id >> 22, 6);
+	pair_clear(&p);
+
+	assert_int_equal(roci_conn_establish(active, p.now, none), 0);
+	pair_carry(&p);
+	assert_ptr_equal(pair_only_event(&p, ROCI_CM_ESTABLISHED)->conn, passive);
+	pair_clear(&p);
+
+	assert_int_equal(roci_conn_disconnect(passive, p.now, (struct roci_cm_bytes){"bye", 4}), 0);
+	pair_carry(&p);
+	assert_memory_equal(pair_only_event(&p, ROCI_CM_DREQ_RECEIVED)->private.data, "bye", 4);
+	pair_clear(&p);
+	assert_int_equal(roci_conn_disconnect(active, p.now, none), 0);
+	pair_carry(&p);
+	assert_ptr_equal(pair_only_event(&p, ROCI_CM_DREP_RECEIVED)->conn, passive);
+	pair_clear(&p);
+	assert_int_equal(roci_conn_state(active), ROCI_CONN_TIMEWAIT);
+	assert_int_equal(roci_conn_state(passive), ROCI_CONN_TIMEWAIT);
+	assert_int_equal(roci_conn_disconnect(active, p.now, none), -EINVAL);
+	pair_wait(&p, 2 * SECOND);
+	assert_int_equal(p.event_count, 2);
+	assert_int_equal(p.events[0].kind, ROCI_CM_TIMEWAIT_EXIT);
+	assert_int_equal(p.events[1].kind, ROCI_CM_TIMEWAIT_EXIT);
+	roci_conn_destroy(active, p.now);
+	roci_conn_destroy(passive, p.now);
+	assert_int_equal(p.a->exchange_count + p.b->exchange_count, 0);
+	pair_close(&p);
+}
+
+static void nobody_listens(void **state)
+{
+	struct roci_conn *active;
+	const struct roci_cm_event *ev;
+	struct pair p;
+
+	pair_open(&p, 0);
+	roci_listener_destroy(p.listener, p.now);
+	p.listener = NULL;
+	active = pair_connect(&p, 0x1000);
+	pair_carry(&p);
+	ev = pair_only_event(&p, ROCI_CM_REJ_RECEIVED);
+	assert_int_equal(ev->reason, ROCI_REJ_INVALID_SERVICE_ID);
+	assert_int_equal(ev->rejected, ROCI_CM_ABOUT_REQ);
+	assert_int_equal(roci_conn_state(active), ROCI_CONN_CLOSED);
+	roci_conn_destroy(active, p.now);
+	pair_close(&p);
+}
+
+/* The REJ is lost: the duplicate REQ gets it again, and the consumer is not bothered twice. */
+static void a_rejection_reaches_the_peer(void **state)
+{
+	struct roci_conn *active;
+	const struct roci_cm_event *ev;
+	struct pair p;
+
+	pair_open(&p, 0);
+	active = pair_connect(&p, 0x1000);
+	pair_carry(&p);
+	ev = pair_only_event(&p, ROCI_CM_REQ_RECEIVED);
+	p.lose_only = ROCI_CM_ATTR_REJ;
+	assert_int_equal(roci_conn_reject(ev->conn, p.now, ROCI_REJ_CONSUMER_DEFINED, (struct roci_cm_bytes){"ari", 3},
+					  (struct roci_cm_bytes){"no", 3}),
+			 0);
+	roci_conn_destroy(ev->conn, p.now);
+	pair_clear(&p);
+	pair_carry(&p);
+	assert_int_equal(p.event_count, 0);
+	pair_wait(&p, SECOND);
+	ev = pair_only_event(&p, ROCI_CM_REJ_RECEIVED);
+	assert_int_equal(ev->reason, ROCI_REJ_CONSUMER_DEFINED);
+	assert_int_equal(ev->ari.len, 3);
+	assert_memory_equal(ev->ari.data, "ari", 3);
+	assert_memory_equal(ev->private.data, "no", 3);
+	roci_conn_destroy(active, p.now);
+	pair_close(&p);
+}
+
+static void nobody_answers(void **state)
+{
+	struct roci_conn *active;
+	struct pair p;
+
+	pair_open(&p, 0);
+	p.lose = true;
+	active = pair_connect(&p, 0x1000);
+	pair_wait(&p, 100 * SECOND);
+	assert_int_equal(p.sent[ROCI_CM_ATTR_REQ], 16);
+	assert_int_equal(pair_only_event(&p, ROCI_CM_REQ_ERROR)->status, -ETIMEDOUT);
+	assert_int_equal(p.sent[ROCI_CM_ATTR_REJ], 1);
+	roci_conn_destroy(active, p.now);
+	pair_close(&p);
+}
+
+/* IBTA 12.6.6: the consumer takes its time; the peer stops asking. */
+static void a_slow_consumer_makes_mras(void **state)
+{
+	struct roci_conn *active, *passive;
+	struct pair p;
+
+	pair_open(&p, 0);
+	active = pair_connect(&p, 0x1000);
+	pair_carry(&p);
+	passive = pair_only_event(&p, ROCI_CM_REQ_RECEIVED)->conn;
+	pair_wait(&p, 10 * SECOND);
+	assert_int_equal(p.sent[ROCI_CM_ATTR_REQ], 2);
+	assert_int_equal(p.sent[ROCI_CM_ATTR_MRA], 1);
+	assert_int_equal(p.event_count, 1);
+	pair_accept(&p, passive, 0x2000);
+	pair_carry(&p);
+	assert_int_equal(p.event_count, 2);
+	assert_int_equal(p.events[1].kind, ROCI_CM_REP_RECEIVED);
+	/* Now the active side is slow. */
+	pair_wait(&p, 10 * SECOND);
+	assert_int_equal(p.sent[ROCI_CM_ATTR_REP], 2);
+	assert_int_equal(p.sent[ROCI_CM_ATTR_MRA], 2);
+	roci_conn_destroy(active, p.now);
+	pair_carry(&p);
+	assert_int_equal(p.events[2].kind, ROCI_CM_REJ_RECEIVED);
+	roci_conn_destroy(passive, p.now);
+	pair_close(&p);
+}
+
+static void lost_messages_are_sent_again(void **state)
+{
+	static const uint16_t order[] = {ROCI_CM_ATTR_REQ, ROCI_CM_ATTR_REP, ROCI_CM_ATTR_RTU, ROCI_CM_ATTR_DREQ,
+					 ROCI_CM_ATTR_DREP};
+
+	for (unsigned i = 0; i < 5; i++) {
+		struct roci_conn *active, *passive;
+		struct pair p;
+
+		pair_open(&p, 0);
+		p.lose_only = order[i];
+		active = pair_connect(&p, 0x1000);
+		pair_wait(&p, SECOND);
+		passive = p.events[0].conn;
+		pair_accept(&p, passive, 0x2000);
+		pair_wait(&p, SECOND);
+		assert_int_equal(roci_conn_establish(active, p.now, none), 0);
+		pair_wait(&p, 20 * SECOND); /* an MRA may have asked the passive side for patience */
+		assert_int_equal(roci_conn_state(passive), ROCI_CONN_ESTABLISHED);
+		assert_int_equal(roci_conn_disconnect(active, p.now, none), 0);
+		pair_wait(&p, SECOND);
+		assert_int_equal(roci_conn_state(passive), ROCI_CONN_DREQ_RECEIVED);
+		assert_int_equal(roci_conn_disconnect(passive, p.now, none), 0);
+		pair_wait(&p, 5 * SECOND);
+		assert_int_equal(roci_conn_state(active), ROCI_CONN_CLOSED);
+		assert_int_equal(p.event_count, 7); /* REQ, REP, established, DREQ, DREP, two exits */
+		roci_conn_destroy(active, p.now);
+		roci_conn_destroy(passive, p.now);
+		pair_close(&p);
+	}
+}
+
+static void both_disconnect_at_once(void **state)
+{
+	struct roci_conn *active, *passive;
+	struct pair p;
+
+	pair_open(&p, 0);
+	pair_establish(&p, 0x1000, &active, &passive);
+	roci_conn_disconnect(active, p.now, none);
+	roci_conn_disconnect(passive, p.now, none);
+	pair_carry(&p);
+	assert_int_equal(p.event_count, 2);
+	assert_int_equal(p.events[0].kind, ROCI_CM_DREP_RECEIVED);
+	assert_int_equal(p.events[1].kind, ROCI_CM_DREP_RECEIVED);
+	roci_conn_destroy(active, p.now);
+	roci_conn_destroy(passive, p.now);
+	pair_close(&p);
+}
+
+static void a_peer_vanishes(void **state)
+{
+	struct roci_conn *active, *passive;
+	struct pair p;
+
+	pair_open(&p, 0);
+	pair_establish(&p, 0x1000, &active, &passive);
+	p.lose = true;
+	roci_conn_disconnect(active, p.now, none);
+	pair_wait(&p, 30 * SECOND);
+	assert_int_equal(p.sent[ROCI_CM_ATTR_DREQ], 6);
+	assert_int_equal(p.event_count, 2);
+	assert_int_equal(p.events[0].kind, ROCI_CM_DREQ_ERROR);
+	assert_int_equal(p.events[0].status, -ETIMEDOUT);
+	assert_int_equal(p.events[1].kind, ROCI_CM_TIMEWAIT_EXIT);
+	p.lose = false;
+	roci_conn_destroy(active, p.now);
+	roci_conn_destroy(passive, p.now); /* its DREQ is answered although nobody knows the connection */
+	pair_carry(&p);
+	assert_int_equal(p.sent[ROCI_CM_ATTR_DREP], 1);
+	pair_close(&p);
+}
+
+static void rep_for_nobody_is_rejected(void **state)
+{
+	struct roci_conn *active, *passive;
+	struct pair p;
+
+	pair_open(&p, 0);
+	active = pair_connect(&p, 0x1000);
+	pair_carry(&p);
+	passive = p.events[0].conn;
+	p.lose = true;
+	roci_conn_destroy(active, p.now); /* its REJ is lost */
+	pair_carry(&p);
+	assert_int_equal(p.sent[ROCI_CM_ATTR_REJ], 1);
+	pair_wait(&p, 30 * SECOND);
+	p.lose = false;
+	pair_clear(&p);
+	pair_accept(&p, passive, 0x2000);
+	pair_carry(&p);
+	assert_int_equal(pair_only_event(&p, ROCI_CM_REJ_RECEIVED)->reason, ROCI_REJ_INVALID_COMM_ID);
+	roci_conn_destroy(passive, p.now);
+	pair_close(&p);
+}
+
+static void a_withdrawn_request_is_heard_of(void **state)
+{
+	struct roci_conn *active, *passive;
+	const struct roci_cm_event *ev;
+	struct pair p;
+
+	pair_open(&p, 0);
+	active = pair_connect(&p, 0x1000);
+	pair_carry(&p);
+	passive = p.events[0].conn;
+	pair_clear(&p);
+	roci_conn_destroy(active, p.now);
+	pair_carry(&p);
+	ev = pair_only_event(&p, ROCI_CM_REJ_RECEIVED);
+	assert_ptr_equal(ev->conn, passive);
+	assert_int_equal(ev->reason, ROCI_REJ_TIMEOUT);
+	assert_int_equal(pair_accept(&p, passive, 1), -EINVAL);
+	roci_conn_destroy(passive, p.now);
+	pair_close(&p);
+}
+
+/* IBTA 12.9.8.3.1: a QP that the peer has forgotten and uses anew. */
+static void a_stale_connection_is_found(void **state)
+{
+	struct roci_conn *active, *passive, *again;
+	struct pair p;
+
+	pair_open(&p, 0);
+	pair_establish(&p, 0x1000, &active, &passive);
+	p.lose = true;
+	roci_conn_destroy(active, p.now);
+	pair_wait(&p, 60 * SECOND);
+	p.lose = false;
+	pair_clear(&p);
+	again = pair_connect(&p, 0x1000);
+	pair_carry(&p);
+	assert_int_equal(p.event_count, 2);
+	for (unsigned i = 0; i < 2; i++) {
+		if (p.events[i].conn == again)
+			assert_int_equal(p.events[i].reason, ROCI_REJ_STALE_CONN);
+		else
+			assert_int_equal(p.events[i].kind, ROCI_CM_DREP_RECEIVED);
+	}
+	roci_conn_destroy(again, p.now);
+	roci_conn_destroy(passive, p.now);
+	pair_close(&p);
+}
+
+static void data_before_the_rtu(void **state)
+{
+	struct roci_conn *active, *passive;
+	struct pair p;
+
+	pair_open(&p, 0);
+	active = pair_connect(&p, 0x1000);
+	pair_carry(&p);
+	passive = p.events[0].conn;
+	assert_int_equal(roci_conn_notify(passive, p.now), -EINVAL);
+	pair_accept(&p, passive, 0x2000);
+	pair_carry(&p);
+	pair_clear(&p);
+	assert_int_equal(roci_conn_notify(passive, p.now), 0);
+	pair_carry(&p);
+	pair_only_event(&p, ROCI_CM_ESTABLISHED);
+	assert_int_equal(roci_conn_notify(passive, p.now), -EISCONN);
+	roci_conn_establish(active, p.now, none);
+	pair_carry(&p);
+	assert_int_equal(p.event_count, 1);
+	roci_conn_destroy(active, p.now);
+	roci_conn_destroy(passive, p.now);
+	pair_close(&p);
+}
+
+/* IBTA 12.8: alternate paths are refused, politely. */
+static void alternate_paths_are_refused(void **state)
+{
+	struct roci_conn *active, *passive;
+	struct roci_cm_msg lap = {.attribute = ROCI_CM_ATTR_LAP, .tid = 9}, apr;
+	uint8_t mad[ROCI_CM_MAD_BYTES];
+	struct roci_cm_tx tx;
+	struct pair p;
+
+	pair_open(&p, 0);
+	pair_establish(&p, 0x1000, &active, &passive);
+	lap.local_id = roci_conn_info(active)->local_comm_id;
+	lap.remote_id = roci_conn_info(active)->remote_comm_id;
+	roci_cm_msg_build(&lap, mad);
+	roci_cm_rx(p.b, p.now, mad, pair_gid_a, pair_gid_b, 7);
+	assert_true(roci_cm_tx(p.b, p.now, &tx));
+	assert_int_equal(roci_cm_msg_parse(&apr, tx.mad), ROCI_CM_PARSE_OK);
+	assert_int_equal(apr.attribute, ROCI_CM_ATTR_APR);
+	assert_int_equal(apr.outcome, ROCI_APR_UNSUPPORTED);
+	assert_int_equal(apr.tid, 9);
+	assert_int_equal(roci_conn_state(passive), ROCI_CONN_ESTABLISHED);
+	roci_conn_destroy(active, p.now);
+	roci_conn_destroy(passive, p.now);
+	pair_close(&p);
+}
+
+/* Ids alone do not make a peer. */
+static void strangers_cannot_disconnect(void **state)
+{
+	static const uint8_t stranger[16] = {[10] = 0xff, [11] = 0xff, 10, 0, 0, 66};
+	struct roci_cm_msg dreq = {.attribute = ROCI_CM_ATTR_DREQ};
+	struct roci_conn *active, *passive;
+	uint8_t mad[ROCI_CM_MAD_BYTES];
+	struct pair p;
+
+	pair_open(&p, 0);
+	pair_establish(&p, 0x1000, &active, &passive);
+	dreq.local_id = roci_conn_info(active)->local_comm_id;
+	dreq.remote_id = roci_conn_info(active)->remote_comm_id;
+	dreq.qpn = 0x1001;
+	roci_cm_msg_build(&dreq, mad);
+	roci_cm_rx(p.b, p.now, mad, stranger, pair_gid_b, 7);
+	assert_int_equal(roci_conn_state(passive), ROCI_CONN_ESTABLISHED);
+	assert_int_equal(roci_cm_stats(p.b)->rx_wrong_source, 1);
+	dreq.qpn = 0x4242; /* the peer itself, but of another QP */
+	roci_cm_msg_build(&dreq, mad);
+	roci_cm_rx(p.b, p.now, mad, pair_gid_a, pair_gid_b, 7);
+	assert_int_equal(roci_conn_state(passive), ROCI_CONN_ESTABLISHED);
+	roci_conn_destroy(active, p.now);
+	roci_conn_destroy(passive, p.now);
+	pair_close(&p);
+}
+
+static void parameters_are_checked(void **state)
+{
+	struct roci_cm_connect good = {.service_id = SERVICE, .path = pair_path(), .qpn = 5, .transport = ROCI_CM_RC},
+			       bad;
+	struct roci_conn *conn;
+	struct pair p;
+
+	pair_open(&p, 0);
+#define REFUSED(change)                                                                                                \
+	do {                                                                                                           \
+		bad = good;                                                                                            \
+		change;                                                                                                \
+		assert_int_equal(roci_conn_connect(p.a, p.now, &bad, &conn), -EINVAL);                                 \
+	} while (0)
+	REFUSED(bad.qpn = 1 << 24);
+	REFUSED(bad.starting_psn = 1 << 24);
+	REFUSED(bad.retry_count = 8);
+	REFUSED(bad.rnr_retry_count = 8);
+	REFUSED(bad.path.mtu = 6);
+	REFUSED(bad.path.mtu = 0);
+	REFUSED(bad.path.flow_label = 1 << 20);
+	REFUSED(bad.ack_timeout = 32);
+	REFUSED(bad.transport = 2);
+	REFUSED(bad.private.len = 93);
+#undef REFUSED
+	assert_int_equal(roci_cm_object_count(p.a), 0);
+	pair_close(&p);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(connects_and_disconnects),     cmocka_unit_test(nobody_listens),
+		cmocka_unit_test(a_rejection_reaches_the_peer), cmocka_unit_test(nobody_answers),
+		cmocka_unit_test(a_slow_consumer_makes_mras),   cmocka_unit_test(lost_messages_are_sent_again),
+		cmocka_unit_test(both_disconnect_at_once),      cmocka_unit_test(a_peer_vanishes),
+		cmocka_unit_test(rep_for_nobody_is_rejected),   cmocka_unit_test(a_withdrawn_request_is_heard_of),
+		cmocka_unit_test(a_stale_connection_is_found),  cmocka_unit_test(data_before_the_rtu),
+		cmocka_unit_test(alternate_paths_are_refused),  cmocka_unit_test(strangers_cannot_disconnect),
+		cmocka_unit_test(parameters_are_checked),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,154 @@
+/* The host's port table (src/device/ports.h), by two registries that stand for two processes. */
+#include "test.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "device/registry.h"
+
+static char dir[] = "/tmp/roci-test-ports-XXXXXX";
+static struct roci_registry here, there;
+
+static const uint8_t any[16], any_v4[16] = {[10] = 0xff, [11] = 0xff};
+static const uint8_t one[16] = {[10] = 0xff, [11] = 0xff, 10, 0, 0, 1},
+		     two[16] = {[10] = 0xff, [11] = 0xff, 10, 0, 0, 2};
+static const uint8_t six[16] = {0xfd, [15] = 1};
+
+static int open_both(void **state)
+{
+	if (!mkdtemp(dir) || setenv("ROCI_RUNDIR", dir, 1))
+		return -1;
+	if (roci_registry_open(&here) || roci_registry_open(&there))
+		return -1;
+	roci_ports_reset(&here);
+	roci_ports_reset(&there);
+	return 0;
+}
+
+static int close_both(void **state)
+{
+	char command[128];
+
+	roci_registry_close(&here);
+	roci_registry_close(&there);
+	snprintf(command, sizeof command, "rm -r %s", dir);
+	return system(command);
+}
+
+static int bind_port(struct roci_registry *reg, const uint8_t gid[16], uint16_t port, bool reuse, unsigned *index)
+{
+	struct roci_cm_bind ask = {.ps = ROCI_PS_TCP, .port = port, .reuse = reuse};
+	uint16_t got;
+	int rc;
+
+	memcpy(ask.gid, gid, 16);
+	rc = roci_ports_bind(reg, &ask, index, &got);
+	if (!rc)
+		assert_true(!port || got == port);
+	return rc;
+}
+
+static void ports_are_the_hosts(void **state)
+{
+	static const struct {
+		const uint8_t *first, *second;
+		int rc;
+	} cases[] = {
+		{one, one, -EADDRINUSE},    {one, two, 0},    {any, one, -EADDRINUSE},    {one, any, -EADDRINUSE},
+		{any_v4, two, -EADDRINUSE}, {any_v4, six, 0}, {any, any_v4, -EADDRINUSE},
+	};
+
+	for (unsigned i = 0; i < sizeof cases / sizeof *cases; i++) {
+		unsigned a, b;
+
+		assert_int_equal(bind_port(&here, cases[i].first, 7000, false, &a), 0);
+		assert_int_equal(bind_port(&there, cases[i].second, 7000, false, &b), cases[i].rc);
+		if (!cases[i].rc)
+			roci_ports_release(&there, b);
+		roci_ports_release(&here, a);
+	}
+}
+
+static void sharing_ends_where_one_listens(void **state)
+{
+	unsigned a, b, c;
+
+	assert_int_equal(bind_port(&here, one, 7000, true, &a), 0);
+	assert_int_equal(bind_port(&there, one, 7000, false, &b), -EADDRINUSE);
+	assert_int_equal(bind_port(&there, one, 7000, true, &b), 0);
+	assert_int_equal(roci_ports_owner(&here, ROCI_PS_TCP, 7000, one), 0);
+	assert_int_equal(roci_ports_listen(&here, a), 0);
+	assert_int_equal(roci_ports_listen(&there, b), -EADDRINUSE);
+	assert_int_equal(bind_port(&there, one, 7000, true, &c), -EADDRINUSE);
+	roci_ports_release(&here, a);
+	assert_int_equal(roci_ports_listen(&there, b), 0);
+	roci_ports_release(&there, b);
+}
+
+static void requests_find_the_closest(void **state)
+{
+	unsigned a, b;
+
+	assert_int_equal(bind_port(&here, one, 7000, false, &a), 0);
+	assert_int_equal(bind_port(&there, two, 7000, false, &b), 0);
+	roci_ports_listen(&here, a);
+	roci_ports_listen(&there, b);
+	assert_int_equal(roci_ports_owner(&here, ROCI_PS_TCP, 7000, one), here.slot);
+	assert_int_equal(roci_ports_owner(&here, ROCI_PS_TCP, 7000, two), there.slot);
+	assert_int_equal(roci_ports_owner(&here, ROCI_PS_TCP, 7000, six), 0);
+	assert_int_equal(roci_ports_owner(&here, ROCI_PS_UDP, 7000, one), 0);
+	assert_int_equal(roci_ports_owner(&here, ROCI_PS_TCP, 7001, one), 0);
+	roci_ports_release(&here, a);
+	roci_ports_release(&there, b);
+}
+
+static void port_zero_is_a_free_one(void **state)
+{
+	static unsigned index[3000];
+	static bool seen[65536];
+
+	for (unsigned i = 0; i < 3000; i++) {
+		struct roci_cm_bind ask = {.ps = ROCI_PS_TCP};
+		uint16_t port;
+
+		assert_int_equal(roci_ports_bind(i & 1 ? &here : &there, &ask, &index[i], &port), 0);
+		assert_true(port >= 32768 && !seen[port]);
+		seen[port] = true;
+	}
+	for (unsigned i = 0; i < 3000; i++)
+		roci_ports_release(i & 1 ? &here : &there, index[i]);
+}
+
+/* It ends without a word; and whoever gets its slot next is not taken for it. */
+static void the_dead_hold_no_ports(void **state)
+{
+	unsigned a, b, slot = there.slot;
+
+	assert_int_equal(bind_port(&there, one, 7000, false, &b), 0);
+	roci_ports_listen(&there, b);
+	assert_int_equal(roci_ports_owner(&here, ROCI_PS_TCP, 7000, one), slot);
+	roci_registry_close(&there);
+	assert_int_equal(roci_ports_owner(&here, ROCI_PS_TCP, 7000, one), 0);
+	assert_int_equal(bind_port(&here, any, 7000, false, &a), 0);
+	roci_ports_release(&here, a);
+	assert_int_equal(roci_registry_open(&there), 0);
+	roci_ports_reset(&there);
+	assert_int_equal(bind_port(&there, one, 7000, false, &b), 0);
+	roci_ports_listen(&there, b);
+	roci_ports_reset(&there);
+	assert_int_equal(roci_ports_owner(&here, ROCI_PS_TCP, 7000, one), 0);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(ports_are_the_hosts),       cmocka_unit_test(sharing_ends_where_one_listens),
+		cmocka_unit_test(requests_find_the_closest), cmocka_unit_test(port_zero_is_a_free_one),
+		cmocka_unit_test(the_dead_hold_no_ports),
+	};
+
+	return cmocka_run_group_tests(tests, open_both, close_both);
+}

@@ -1,0 +1,123 @@
+/* Service ID resolution: IBTA 12.11. */
+#include "test.h"
+
+#include <errno.h>
+
+#include "pair.h"
+
+static struct roci_sidr *resolve(struct pair *p)
+{
+	struct roci_cm_resolve ask = {.service_id = SERVICE, .path = pair_path()};
+	struct roci_cm_ip ip = {.src_port = 1, .ipv4 = true};
+	uint8_t data[ROCI_CM_IP_BYTES];
+	struct roci_sidr *sidr;
+
+	memcpy(ip.dst, pair_gid_b, 16);
+	memcpy(ip.src, pair_gid_a, 16);
+	roci_cm_ip_build(&ip, data);
+	ask.private = (struct roci_cm_bytes){data, sizeof(data)};
+	assert_int_equal(roci_sidr_resolve(p->a, p->now, &ask, &sidr), 0);
+	return sidr;
+}
+
+static const struct roci_cm_sidr_answer yes = {
+	.status = ROCI_SIDR_SUCCESS, .qpn = 0x345, .qkey = 0x1234567, .private = {"there", 6}};
+
+static void asks_and_answers(void **state)
+{
+	const struct roci_cm_event *ev;
+	struct roci_sidr *asking, *answering;
+	struct pair p;
+
+	pair_open(&p, 0);
+	asking = resolve(&p);
+	pair_carry(&p);
+	ev = pair_only_event(&p, ROCI_CM_SIDR_REQ_RECEIVED);
+	answering = ev->sidr;
+	assert_true(ev->has_ip);
+	assert_ptr_equal(ev->user, &p);
+	assert_memory_equal(ev->path->dgid, pair_gid_a, 16);
+	pair_clear(&p);
+	p.lose_only = ROCI_CM_ATTR_SIDR_REP;
+	assert_int_equal(roci_sidr_answer(answering, p.now, &yes), 0);
+	assert_int_equal(roci_sidr_answer(answering, p.now, &yes), -EINVAL);
+	roci_sidr_destroy(answering, p.now); /* duplicates are answered nevertheless */
+	pair_wait(&p, SECOND);
+	ev = pair_only_event(&p, ROCI_CM_SIDR_REP_RECEIVED);
+	assert_ptr_equal(ev->sidr, asking);
+	assert_int_equal(ev->sidr_status, ROCI_SIDR_SUCCESS);
+	assert_int_equal(ev->sidr_qpn, 0x345);
+	assert_int_equal(ev->sidr_qkey, 0x1234567);
+	assert_memory_equal(ev->private.data, "there", 6);
+	roci_sidr_destroy(asking, p.now);
+	pair_close(&p);
+}
+
+static void refuses(void **state)
+{
+	struct roci_sidr *asking;
+	struct pair p;
+
+	pair_open(&p, 0);
+	asking = resolve(&p);
+	pair_carry(&p);
+	roci_sidr_destroy(pair_only_event(&p, ROCI_CM_SIDR_REQ_RECEIVED)->sidr, p.now);
+	pair_clear(&p);
+	pair_carry(&p);
+	assert_int_equal(pair_only_event(&p, ROCI_CM_SIDR_REP_RECEIVED)->sidr_status, ROCI_SIDR_REJECT);
+	roci_sidr_destroy(asking, p.now);
+	roci_listener_destroy(p.listener, p.now);
+	p.listener = NULL;
+	pair_clear(&p);
+	asking = resolve(&p);
+	pair_carry(&p);
+	assert_int_equal(pair_only_event(&p, ROCI_CM_SIDR_REP_RECEIVED)->sidr_status, ROCI_SIDR_UNSUPPORTED);
+	roci_sidr_destroy(asking, p.now);
+	pair_close(&p);
+}
+
+static void gives_up(void **state)
+{
+	struct roci_sidr *asking;
+	struct pair p;
+
+	pair_open(&p, 0);
+	p.lose = true;
+	asking = resolve(&p);
+	pair_wait(&p, 100 * SECOND);
+	assert_int_equal(pair_only_event(&p, ROCI_CM_SIDR_ERROR)->status, -ETIMEDOUT);
+	assert_int_equal(p.sent[ROCI_CM_ATTR_SIDR_REQ], 16);
+	roci_sidr_destroy(asking, p.now);
+	pair_close(&p);
+}
+
+static void a_full_backlog_refuses(void **state)
+{
+	struct roci_sidr *asking[2];
+	struct pair p;
+
+	pair_open(&p, 1);
+	asking[0] = resolve(&p);
+	asking[1] = resolve(&p);
+	pair_carry(&p);
+	pair_only_event(&p, ROCI_CM_SIDR_REQ_RECEIVED);
+	pair_wait(&p, 3 * SECOND);
+	assert_int_equal(p.event_count, 2);
+	assert_int_equal(p.events[1].sidr_status, ROCI_SIDR_REJECT);
+	roci_sidr_destroy(p.events[0].sidr, p.now);
+	roci_sidr_destroy(asking[0], p.now);
+	roci_sidr_destroy(asking[1], p.now);
+	pair_close(&p);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(asks_and_answers),
+		cmocka_unit_test(refuses),
+		cmocka_unit_test(gives_up),
+		cmocka_unit_test(a_full_backlog_refuses),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
