@@ -1,0 +1,69 @@
+/* Address vectors: where packets of a QP or an address handle go. */
+#include <errno.h>
+#include <netinet/in.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include "device/device_state.h"
+#include "device/udp_socket.h"
+
+static bool is_unspecified(const uint8_t gid[16])
+{
+	static const uint8_t zero[16];
+
+	return !memcmp(gid, zero, 16) || (roci_gid_is_ipv4(gid) && !memcmp(gid + 12, zero, 4));
+}
+
+/* Asks the kernel whether it knows a way from here to there; nothing is sent. */
+static int check_route(const struct roci_gid_entry *from, const uint8_t dgid[16])
+{
+	union udp_name here, there;
+	socklen_t len = roci_udp_name(&here, from->gid, from->ifindex);
+	bool ipv4 = roci_gid_is_ipv4(dgid);
+	int rc = 0, fd = socket(ipv4 ? AF_INET : AF_INET6, SOCK_DGRAM | SOCK_CLOEXEC, 0);
+
+	if (fd < 0)
+		return -errno;
+	if (ipv4)
+		here.v4.sin_port = 0;
+	else
+		here.v6.sin6_port = 0;
+	roci_udp_name(&there, dgid, from->ifindex);
+	if (bind(fd, &here.any, len) || connect(fd, &there.any, len))
+		rc = errno == EHOSTUNREACH || errno == EACCES || errno == EINVAL ? -ENETUNREACH : -errno;
+	close(fd);
+	return rc;
+}
+
+int roci_device_make_av(struct roci_device *dev, const struct roci_ah_params *params, struct roci_av *av)
+{
+	const struct roci_gid_entry *from;
+	int rc;
+
+	if (params->sgid_index >= dev->gid_count || is_unspecified(params->dgid))
+		return -EINVAL;
+	from = &dev->gids[params->sgid_index];
+	if (roci_gid_is_ipv4(from->gid) != roci_gid_is_ipv4(params->dgid))
+		return -EINVAL;
+	if (!roci_gid_is_multicast(params->dgid)) {
+		rc = check_route(from, params->dgid);
+		if (rc)
+			return rc;
+	}
+	/* Packets leave from the socket that receives; where its port is another program's, see roci_udp_send(). */
+	roci_udp_listen(dev->udp, params->sgid_index);
+	*av = (struct roci_av){
+		.ifindex = from->ifindex,
+		.mtu = from->path_mtu,
+		/* The port that the socket is bound to, not one from 0xc000 up: peers must take any (PROTOCOL.md s.6),
+		 * and one socket an address keeps sends in order and in few system calls. It is under the ICRC. */
+		.src_port = ROCI_UDP_PORT,
+		.sgid_index = params->sgid_index,
+		.traffic_class = params->traffic_class,
+		.hop_limit = params->hop_limit,
+	};
+	memcpy(av->sgid, from->gid, 16);
+	memcpy(av->dgid, params->dgid, 16);
+	return 0;
+}

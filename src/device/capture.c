@@ -1,0 +1,234 @@
+#include "device/capture.h"
+
+#include <arpa/inet.h>
+#include <errno.h>
+#include <netinet/ip.h>
+#include <netinet/ip6.h>
+#include <netinet/udp.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "device/pcapng.h"
+#include "device/seal.h"
+
+struct capture {
+	struct roci_link link;
+	struct roci_link *inner;
+	struct roci_pcapng file;
+};
+
+static uint64_t wall_clock(void)
+{
+	struct timespec ts;
+
+	clock_gettime(CLOCK_REALTIME, &ts);
+	return (uint64_t)ts.tv_sec * 1000000000u + (uint64_t)ts.tv_nsec;
+}
+
+static uint32_t sum16(uint32_t sum, const uint8_t *bytes, size_t len)
+{
+	for (size_t i = 0; i + 1 < len; i += 2)
+		sum += (uint32_t)bytes[i] << 8 | bytes[i + 1];
+	if (len & 1)
+		sum += (uint32_t)bytes[len - 1] << 8;
+	return sum;
+}
+
+static uint16_t fold(uint32_t sum)
+{
+	while (sum >> 16)
+		sum = (sum & 0xffff) + (sum >> 16);
+	return (uint16_t)~sum;
+}
+
+struct around {
+	struct roci_flow flow;
+	uint8_t traffic_class, hop_limit;
+	uint16_t ip_id;
+};
+
+static uint8_t *put_ipv4(uint8_t *at, const struct around *a, uint32_t udp_len)
+{
+	struct ip ip = {
+		.ip_hl = 5,
+		.ip_v = 4,
+		.ip_tos = a->traffic_class,
+		.ip_len = htons((uint16_t)(sizeof ip + udp_len)),
+		.ip_id = htons(a->ip_id),
+		.ip_off = htons(IP_DF),
+		.ip_ttl = a->hop_limit,
+		.ip_p = IPPROTO_UDP,
+	};
+
+	memcpy(&ip.ip_src, a->flow.src + 12, 4);
+	memcpy(&ip.ip_dst, a->flow.dst + 12, 4);
+	ip.ip_sum = htons(fold(sum16(0, (const uint8_t *)&ip, sizeof ip)));
+	memcpy(at, &ip, sizeof ip);
+	return at + sizeof ip;
+}
+
+static uint8_t *put_ipv6(uint8_t *at, const struct around *a, uint32_t udp_len)
+{
+	struct ip6_hdr ip = {0};
+
+	ip.ip6_flow = htonl(6u << 28 | (uint32_t)a->traffic_class << 20);
+	ip.ip6_plen = htons((uint16_t)udp_len);
+	ip.ip6_nxt = IPPROTO_UDP;
+	ip.ip6_hlim = a->hop_limit;
+	memcpy(&ip.ip6_src, a->flow.src, 16);
+	memcpy(&ip.ip6_dst, a->flow.dst, 16);
+	memcpy(at, &ip, sizeof ip);
+	return at + sizeof ip;
+}
+
+/* IPv6 forbids a checksum of 0; of IPv4 it says that there is none, as all RNICs do. */
+static void put_udp6_checksum(const struct around *a, uint8_t *udp, uint32_t udp_len)
+{
+	uint32_t sum = sum16(sum16(0, a->flow.src, 16), a->flow.dst, 16) + udp_len + IPPROTO_UDP;
+	uint16_t check = fold(sum16(sum, udp, udp_len));
+
+	check = htons(check ? check : 0xffff);
+	memcpy(udp + offsetof(struct udphdr, uh_sum), &check, sizeof check);
+}
+
+/* Adds a packet whose UDP payload is the `pieces` of iov, `len` bytes together. */
+static void add(struct capture *c, uint64_t now, unsigned direction, const struct around *a,
+		const struct roci_span *iov, unsigned pieces, uint32_t len)
+{
+	bool ipv4 = roci_gid_is_ipv4(a->flow.src);
+	uint32_t udp_len = (uint32_t)sizeof(struct udphdr) + len;
+	uint32_t ip_len = ipv4 ? sizeof(struct ip) : sizeof(struct ip6_hdr);
+	struct udphdr head = {.uh_sport = htons(a->flow.src_port),
+			      .uh_dport = htons(a->flow.dst_port),
+			      .uh_ulen = htons((uint16_t)udp_len)};
+	uint8_t *udp, *at;
+
+	if (udp_len + ip_len > UINT16_MAX)
+		return;
+	at = roci_pcapng_packet(&c->file, now, direction, ip_len + udp_len);
+	udp = ipv4 ? put_ipv4(at, a, udp_len) : put_ipv6(at, a, udp_len);
+	memcpy(udp, &head, sizeof head);
+	at = udp + sizeof head;
+	for (unsigned i = 0; i < pieces; i++) {
+		memcpy(at, iov[i].base, iov[i].len);
+		at += iov[i].len;
+	}
+	if (!ipv4)
+		put_udp6_checksum(a, udp, udp_len);
+}
+
+static void add_frame(struct capture *c, uint64_t now, const struct roci_frame *f)
+{
+	struct around a = {.traffic_class = f->av->traffic_class, .hop_limit = f->av->hop_limit, .ip_id = f->ip_id};
+	struct roci_span pieces[ROCI_MAX_SGE + 8];
+	unsigned n = 0;
+
+	if (a.hop_limit <= 1)
+		a.hop_limit = 64;
+	roci_av_flow(f->av, &a.flow);
+	pieces[n++] = (struct roci_span){(void *)f->header, f->header_len};
+	for (unsigned i = 0; i < f->span_count && n < sizeof pieces / sizeof pieces[0] - 1; i++)
+		pieces[n++] = f->spans[i];
+	pieces[n++] = (struct roci_span){(void *)f->trailer, f->trailer_len};
+	add(c, now, ROCI_PCAPNG_OUTBOUND, &a, pieces, n, f->len);
+}
+
+/* The identification that makes the ICRC right, where there is one. */
+static uint16_t find_id(const struct roci_datagram *d)
+{
+	int id = -1;
+
+	if (d->len >= ROCI_MIN_PACKET_BYTES && roci_gid_is_ipv4(d->from->flow.dst))
+		id = roci_icrc_ipv4_id(roci_icrc_difference(&d->from->flow, 0, d->bytes, d->len), d->len);
+	return id < 0 ? 0 : (uint16_t)id;
+}
+
+static unsigned max_run(struct roci_link *link, const struct roci_av *av)
+{
+	return roci_link_max_run(((struct capture *)link)->inner, av);
+}
+
+static void capture_send(struct roci_link *link, struct roci_frame *frames, unsigned count)
+{
+	struct capture *c = (struct capture *)link;
+	uint64_t now = count ? wall_clock() : 0;
+
+	for (unsigned i = 0; i < count; i++)
+		add_frame(c, now, &frames[i]);
+	roci_pcapng_flush(&c->file);
+	roci_link_send(c->inner, frames, count);
+}
+
+static unsigned capture_recv(struct roci_link *link, struct roci_datagram *out)
+{
+	struct capture *c = (struct capture *)link;
+	unsigned count = roci_link_recv(c->inner, out);
+	uint64_t now = count ? wall_clock() : 0;
+
+	for (unsigned i = 0; i < count; i++) {
+		struct roci_span all = {out[i].bytes, out[i].len};
+		struct around a = {
+			.flow = out[i].from->flow,
+			.traffic_class = out[i].from->traffic_class,
+			.hop_limit = out[i].from->hop_limit,
+			.ip_id = find_id(&out[i]),
+		};
+
+		add(c, now, ROCI_PCAPNG_INBOUND, &a, &all, 1, out[i].len);
+	}
+	roci_pcapng_flush(&c->file);
+	return count;
+}
+
+static void capture_close(struct roci_link *link)
+{
+	struct capture *c = (struct capture *)link;
+
+	roci_link_close(c->inner);
+	roci_pcapng_close(&c->file);
+	free(c);
+}
+
+void roci_capture_forget(struct roci_link *link)
+{
+	close(((struct capture *)link)->file.fd);
+}
+
+static int expand(const char *path, char *out, size_t size)
+{
+	const char *mark = strstr(path, "%p");
+	int n = mark ? snprintf(out, size, "%.*s%d%s", (int)(mark - path), path, getpid(), mark + 2)
+		     : snprintf(out, size, "%s", path);
+
+	return n < 0 || (size_t)n >= size ? -ENAMETOOLONG : 0;
+}
+
+int roci_capture_open(struct roci_link *inner, const char *path, struct roci_link **out)
+{
+	static const struct roci_link_ops ops = {
+		.max_run = max_run,
+		.send = capture_send,
+		.recv = capture_recv,
+		.close = capture_close,
+	};
+	struct capture *c = malloc(sizeof *c);
+	char name[4096];
+	int rc;
+
+	if (!c)
+		return -ENOMEM;
+	c->link.ops = &ops;
+	c->inner = inner;
+	rc = expand(path, name, sizeof name);
+	if (!rc)
+		rc = roci_pcapng_open(&c->file, name);
+	if (rc) {
+		free(c);
+		return rc;
+	}
+	*out = &c->link;
+	return 0;
+}

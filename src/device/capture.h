@@ -1,0 +1,18 @@
+/*
+ * A link that wraps a link and writes what passes, both ways, to a pcapng file: raw IP, with the IP and UDP headers
+ * that the kernel puts around the packets (made up here, since a socket does not show them), and the identification
+ * under the ICRC. One write a batch.
+ */
+#ifndef ROCI_DEVICE_CAPTURE_H
+#define ROCI_DEVICE_CAPTURE_H
+
+#include "device/link.h"
+
+/* Owns `inner` when it succeeds. "%p" in `path` becomes the process id. A capture that is there already is appended to,
+ * so that several processes may write one file. Returns 0 or a negative errno; -EEXIST: the file is something else. */
+int roci_capture_open(struct roci_link *inner, const char *path, struct roci_link **out);
+
+/* Closes the file in a forked child, and nothing else. */
+void roci_capture_forget(struct roci_link *link);
+
+#endif

@@ -1,0 +1,272 @@
+#include "device/cm_host.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "device/device_state.h"
+#include "device/gsi.h"
+
+#define LOOK_NS 1000000000u /* after peers of this host that may have died */
+
+struct roci_cm_service {
+	unsigned index; /* of the host's port table */
+	uint16_t port;
+	struct roci_listener *listener; /* or NULL */
+};
+
+struct roci_cm_host {
+	struct roci_cm *cm;
+	roci_cm_event_fn *on_event; /* NULL: nobody attached yet, so that there are no events either */
+	struct roci_gsi gsi;
+	uint64_t look_at; /* when peers of this host are looked after, ROCI_CM_NEVER: there are none */
+};
+
+static uint32_t draw(void *context)
+{
+	return roci_random32();
+}
+
+/* As a network adapter's: from the MAC address of the first interface (EUI-64). */
+static uint64_t guid_of(const struct roci_device *dev)
+{
+	const uint8_t *mac = dev->gid_count ? dev->gids[0].mac : (const uint8_t[6]){0};
+	const uint8_t eui[8] = {mac[0] ^ 2, mac[1], mac[2], 0xff, 0xfe, mac[3], mac[4], mac[5]};
+	uint64_t guid = 0;
+
+	for (unsigned i = 0; i < sizeof eui; i++)
+		guid = guid << 8 | eui[i];
+	return guid;
+}
+
+int roci_cm_host_open(struct roci_device *dev)
+{
+	struct roci_cm_config config = {
+		.id_base = dev->registry.slot << ROCI_COMM_SLOT_SHIFT,
+		.id_mask = (1u << ROCI_COMM_SLOT_SHIFT) - 1,
+		.random = draw,
+		.ca_guid = guid_of(dev),
+	};
+	struct roci_cm_host *host = calloc(1, sizeof *host);
+
+	if (!host)
+		return -ENOMEM;
+	host->cm = roci_cm_create(&config);
+	if (!host->cm) {
+		free(host);
+		return -ENOMEM;
+	}
+	host->gsi.psn = roci_random32();
+	host->look_at = host->gsi.queue_at = ROCI_CM_NEVER;
+	roci_ports_reset(&dev->registry);
+	dev->cm_host = host;
+	return 0;
+}
+
+void roci_cm_host_close(struct roci_device *dev)
+{
+	roci_cm_destroy(dev->cm_host->cm);
+	free(dev->cm_host->gsi.queue);
+	free(dev->cm_host);
+	dev->cm_host = NULL;
+}
+
+int roci_cm_host_attach(struct roci_device *dev, roci_cm_event_fn *on_event)
+{
+	if (dev->dead)
+		return -ENODEV;
+	dev->cm_host->on_event = on_event;
+	return 0;
+}
+
+struct roci_cm *roci_cm_host_cm(struct roci_device *dev)
+{
+	return dev->cm_host->cm;
+}
+
+struct roci_gsi *roci_cm_host_gsi(struct roci_device *dev)
+{
+	return &dev->cm_host->gsi;
+}
+
+/* ---- services ---- */
+
+int roci_cm_host_bind(struct roci_device *dev, const struct roci_cm_bind *ask, struct roci_cm_service **out)
+{
+	struct roci_cm_service *service = dev->dead ? NULL : calloc(1, sizeof *service);
+	int rc;
+
+	if (!service)
+		return dev->dead ? -ENODEV : -ENOMEM;
+	rc = roci_ports_bind(&dev->registry, ask, &service->index, &service->port);
+	if (rc)
+		free(service);
+	else
+		*out = service;
+	return rc;
+}
+
+uint16_t roci_cm_service_port_of(const struct roci_cm_service *service)
+{
+	return service->port;
+}
+
+/* Requests to this address arrive: its UDP port is open. What cannot be had has been told on stderr. */
+static void open_addresses(struct roci_device *dev, const uint8_t gid[16])
+{
+	for (int i = 0; i < dev->gid_count; i++) {
+		if (!memcmp(dev->gids[i].gid, gid, 16)) {
+			roci_device_listen(dev, i);
+			return;
+		}
+	}
+	roci_device_listen(dev, -1);
+}
+
+int roci_cm_host_listen(struct roci_device *dev, struct roci_cm_service *service, const struct roci_cm_listen *params)
+{
+	int rc;
+
+	if (dev->dead)
+		return -ENODEV;
+	if (service->listener)
+		return -EINVAL;
+	rc = roci_cm_listen(dev->cm_host->cm, params, &service->listener);
+	if (rc)
+		return rc;
+	rc = roci_ports_listen(&dev->registry, service->index);
+	if (rc) {
+		roci_listener_destroy(service->listener, roci_now());
+		service->listener = NULL;
+		return rc;
+	}
+	open_addresses(dev, params->gid);
+	return 0;
+}
+
+struct roci_listener *roci_cm_service_listener(const struct roci_cm_service *service)
+{
+	return service->listener;
+}
+
+void roci_cm_host_release(struct roci_device *dev, struct roci_cm_service *service)
+{
+	/* A forked child's copies: the port is its parent's. */
+	if (!dev->dead) {
+		if (service->listener)
+			roci_listener_destroy(service->listener, roci_now());
+		roci_ports_release(&dev->registry, service->index);
+	}
+	free(service);
+}
+
+/* ---- peers of this host that die ---- */
+
+struct look {
+	struct roci_device *dev;
+	unsigned alive, dead; /* slots that were asked about last */
+	bool any;
+};
+
+static bool is_local(const struct roci_device *dev, const uint8_t gid[16])
+{
+	for (int i = 0; i < dev->gid_count; i++)
+		if (!memcmp(dev->gids[i].gid, gid, 16))
+			return true;
+	return false;
+}
+
+/* Other hosts' communication ids have other meanings, or none. */
+static bool peer_is_dead(void *context, const uint8_t gid[16], uint32_t comm_id, uint32_t qpn)
+{
+	struct look *look = context;
+	unsigned slot = comm_id >> ROCI_COMM_SLOT_SHIFT;
+
+	if (!is_local(look->dev, gid) || slot == look->dev->registry.slot)
+		return false;
+	if (slot != look->alive && slot != look->dead) {
+		if (roci_registry_alive(&look->dev->registry, slot))
+			look->alive = slot;
+		else
+			look->dead = slot;
+	}
+	look->any = look->any || slot == look->alive;
+	return slot == look->dead;
+}
+
+/* A process that is killed says no goodbye. For those of this host the registry knows (D6). */
+static void look_after_peers(struct roci_device *dev, uint64_t now)
+{
+	struct roci_cm_host *host = dev->cm_host;
+	struct look look = {.dev = dev};
+
+	roci_cm_bury(host->cm, now, peer_is_dead, &look);
+	host->look_at = look.any ? now + LOOK_NS : ROCI_CM_NEVER;
+}
+
+void roci_cm_host_goodbye(struct roci_device *dev, uint64_t now)
+{
+	struct roci_cm *cm = dev->cm_host->cm;
+	struct roci_cm_tx tx;
+
+	roci_cm_goodbye(cm, now);
+	while (roci_cm_tx(cm, now, &tx))
+		roci_gsi_send(dev, now, &tx);
+}
+
+/* ---- driving ---- */
+
+void roci_cm_host_rx(struct roci_device *dev, uint64_t now, const uint8_t *mad, const uint8_t sgid[16],
+		     const uint8_t dgid[16])
+{
+	struct roci_cm_host *host = dev->cm_host;
+	uint32_t ifindex = 0;
+
+	for (int i = 0; i < dev->gid_count; i++) {
+		if (!memcmp(dev->gids[i].gid, dgid, 16)) {
+			ifindex = dev->gids[i].ifindex;
+			break;
+		}
+	}
+	if (host->look_at == ROCI_CM_NEVER && is_local(dev, sgid))
+		host->look_at = now + LOOK_NS;
+	roci_cm_rx(host->cm, now, mad, sgid, dgid, ifindex);
+	roci_cm_host_drive(dev, now);
+}
+
+unsigned roci_cm_host_drive(struct roci_device *dev, uint64_t now)
+{
+	struct roci_cm_host *host = dev->cm_host;
+	struct roci_cm_event event;
+	struct roci_cm_tx tx;
+	unsigned sent = 0;
+	bool again;
+
+	do {
+		again = false;
+		for (; roci_cm_next_event(host->cm, &event); again = true)
+			host->on_event(&event);
+		for (; roci_cm_tx(host->cm, now, &tx); again = true, sent++)
+			roci_gsi_send(dev, now, &tx);
+		if (roci_cm_deadline(host->cm) <= now) {
+			roci_cm_timers(host->cm, now);
+			again = true;
+		} else if (host->gsi.queue_at <= now) {
+			roci_gsi_retry(dev, now);
+		} else if (host->look_at <= now) {
+			look_after_peers(dev, now);
+			again = true;
+		}
+	} while (again);
+	return sent;
+}
+
+uint64_t roci_cm_host_deadline(const struct roci_device *dev)
+{
+	const struct roci_cm_host *host = dev->cm_host;
+	uint64_t deadline = roci_cm_deadline(host->cm);
+
+	if (host->look_at < deadline)
+		deadline = host->look_at;
+	return host->gsi.queue_at < deadline ? host->gsi.queue_at : deadline;
+}

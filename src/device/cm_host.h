@@ -1,0 +1,51 @@
+/*
+ * The connection manager of this process, as the device drives it: MADs by gsi.h, time by the progress thread and
+ * whoever polls, events to src/rdmacm. All calls want the device's lock, and what they cause is sent and told when it
+ * is released.
+ */
+#ifndef ROCI_DEVICE_CM_HOST_H
+#define ROCI_DEVICE_CM_HOST_H
+
+#include "cm/cm.h"
+#include "device/device.h"
+#include "device/ports.h"
+
+/* ---- for src/rdmacm ---- */
+
+/* Told under the device's lock as they happen; must not block, may call roci_conn_*() and roci_sidr_*(). */
+typedef void roci_cm_event_fn(const struct roci_cm_event *ev);
+
+/* From now on events are told to on_event. -ENODEV: a forked child's inherited device. */
+int roci_cm_host_attach(struct roci_device *dev, roci_cm_event_fn *on_event);
+struct roci_cm *roci_cm_host_cm(struct roci_device *dev);
+
+/* A port of the host that is ours, and the listener on it, if there is one. */
+struct roci_cm_service;
+
+/* -EADDRINUSE; -EADDRNOTAVAIL: no free port; -ENOMEM. */
+int roci_cm_host_bind(struct roci_device *dev, const struct roci_cm_bind *ask, struct roci_cm_service **out);
+uint16_t roci_cm_service_port_of(const struct roci_cm_service *service);
+/* Starts to listen, and makes sure that requests arrive. -EADDRINUSE, -ENOMEM; -EINVAL: it listens already. */
+int roci_cm_host_listen(struct roci_device *dev, struct roci_cm_service *service, const struct roci_cm_listen *params);
+/* NULL: it does not listen. */
+struct roci_listener *roci_cm_service_listener(const struct roci_cm_service *service);
+/* Stops listening, and gives the port back. */
+void roci_cm_host_release(struct roci_device *dev, struct roci_cm_service *service);
+
+/* ---- for the device ---- */
+
+struct roci_gsi;
+
+int roci_cm_host_open(struct roci_device *dev); /* -ENOMEM */
+void roci_cm_host_close(struct roci_device *dev);
+/* The process ends: tells every peer, once, as the kernel would. */
+void roci_cm_host_goodbye(struct roci_device *dev, uint64_t now);
+struct roci_gsi *roci_cm_host_gsi(struct roci_device *dev);
+void roci_cm_host_rx(struct roci_device *dev, uint64_t now, const uint8_t *mad, const uint8_t sgid[16],
+		     const uint8_t dgid[16]);
+/* Timers, events, MADs, until all is quiet. Returns the number of MADs sent. */
+unsigned roci_cm_host_drive(struct roci_device *dev, uint64_t now);
+/* When the thread has to be back for the manager. */
+uint64_t roci_cm_host_deadline(const struct roci_device *dev);
+
+#endif

@@ -1,0 +1,192 @@
+#include "device/fault.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "device/seal.h"
+
+struct fault {
+	struct roci_link link;
+	struct roci_link *inner;
+	uint64_t state;                       /* of the generator */
+	uint64_t loss, dup, reorder, corrupt; /* thresholds of 2^32 */
+	struct roci_frame frames[ROCI_LINK_SEND_BATCH], again[ROCI_LINK_SEND_BATCH];
+	struct roci_datagram datagrams[ROCI_LINK_RECV_BATCH];
+};
+
+/* splitmix64: a seed replays on every machine. */
+static uint64_t draw(struct fault *f)
+{
+	uint64_t z = f->state += 0x9e3779b97f4a7c15u;
+
+	z = (z ^ z >> 30) * 0xbf58476d1ce4e5b9u;
+	z = (z ^ z >> 27) * 0x94d049bb133111ebu;
+	return z ^ z >> 31;
+}
+
+static bool hit(struct fault *f, uint64_t threshold)
+{
+	return threshold && (draw(f) & 0xffffffffu) < threshold;
+}
+
+static unsigned max_run(struct roci_link *link, const struct roci_av *av)
+{
+	return roci_link_max_run(((struct fault *)link)->inner, av);
+}
+
+/* On the way out the payload is the application's memory, so the damage is to the ICRC; the receiver cannot tell.
+ * Damage that would pass for another IPv4 identification (one in 65,536) is none: a test that asks for faults must not
+ * find its data changed. */
+static void damage_frame(struct fault *f, struct roci_frame *frame)
+{
+	uint8_t *icrc = frame->trailer + frame->trailer_len - ROCI_ICRC_BYTES;
+	unsigned bit;
+
+	do
+		bit = draw(f) & 31;
+	while (roci_icrc_ipv4_id(1u << bit, frame->len) >= 0);
+	icrc[bit / 8] ^= (uint8_t)(1u << bit % 8);
+}
+
+static void fault_send(struct roci_link *link, struct roci_frame *frames, unsigned count)
+{
+	struct fault *f = (struct fault *)link;
+	unsigned n = 0, twice = 0;
+
+	for (unsigned i = 0; i < count; i++) {
+		if (hit(f, f->loss))
+			continue;
+		f->frames[n++] = frames[i];
+		if (n > 1 && hit(f, f->reorder)) {
+			struct roci_frame earlier = f->frames[n - 2];
+
+			f->frames[n - 2] = f->frames[n - 1];
+			f->frames[n - 1] = earlier;
+		}
+		if (hit(f, f->dup))
+			f->again[twice++] = frames[i];
+	}
+	/* Places in runs, and with them identifications, have changed. */
+	roci_frames_seal(f->inner, f->frames, n);
+	for (unsigned i = 0; i < n; i++)
+		if (hit(f, f->corrupt))
+			damage_frame(f, &f->frames[i]);
+	roci_link_send(f->inner, f->frames, n);
+	roci_frames_seal(f->inner, f->again, twice);
+	roci_link_send(f->inner, f->again, twice);
+}
+
+static bool looks_intact(const struct roci_datagram *d)
+{
+	uint32_t difference = roci_icrc_difference(&d->from->flow, 0, d->bytes, d->len);
+
+	return !difference || (roci_gid_is_ipv4(d->from->flow.dst) && roci_icrc_ipv4_id(difference, d->len) >= 0);
+}
+
+/* Flips one bit anywhere. What would not be seen is undone. */
+static void damage_datagram(struct fault *f, struct roci_datagram *d)
+{
+	uint64_t r = draw(f);
+	uint8_t *byte = d->bytes + r % d->len, flip = (uint8_t)(1u << (r >> 32 & 7));
+
+	*byte ^= flip;
+	if (d->len >= ROCI_MIN_PACKET_BYTES && looks_intact(d))
+		*byte ^= flip;
+}
+
+static unsigned fault_recv(struct roci_link *link, struct roci_datagram *out)
+{
+	struct fault *f = (struct fault *)link;
+	unsigned count = roci_link_recv(f->inner, f->datagrams), n = 0;
+
+	for (unsigned i = 0; i < count && n < ROCI_LINK_RECV_BATCH; i++) {
+		if (hit(f, f->loss))
+			continue;
+		if (f->datagrams[i].len && hit(f, f->corrupt))
+			damage_datagram(f, &f->datagrams[i]);
+		out[n++] = f->datagrams[i];
+		if (n > 1 && hit(f, f->reorder)) {
+			struct roci_datagram earlier = out[n - 2];
+
+			out[n - 2] = out[n - 1];
+			out[n - 1] = earlier;
+		}
+		if (n < ROCI_LINK_RECV_BATCH && hit(f, f->dup))
+			out[n++] = f->datagrams[i];
+	}
+	return n;
+}
+
+static void fault_close(struct roci_link *link)
+{
+	struct fault *f = (struct fault *)link;
+
+	roci_link_close(f->inner);
+	free(f);
+}
+
+int roci_fault_open(struct roci_link *inner, const struct roci_fault_plan *plan, struct roci_link **out)
+{
+	static const struct roci_link_ops ops = {
+		.max_run = max_run,
+		.send = fault_send,
+		.recv = fault_recv,
+		.close = fault_close,
+	};
+	struct fault *f = calloc(1, sizeof *f);
+
+	if (!f)
+		return -ENOMEM;
+	f->link.ops = &ops;
+	f->inner = inner;
+	f->state = plan->seed;
+	f->loss = (uint64_t)(plan->loss * 0x1p32);
+	f->dup = (uint64_t)(plan->dup * 0x1p32);
+	f->reorder = (uint64_t)(plan->reorder * 0x1p32);
+	f->corrupt = (uint64_t)(plan->corrupt * 0x1p32);
+	*out = &f->link;
+	return 0;
+}
+
+static double *plan_field(struct roci_fault_plan *plan, const char *name, size_t len)
+{
+	const struct {
+		const char *name;
+		double *field;
+	} fields[] = {
+		{"loss", &plan->loss},
+		{"dup", &plan->dup},
+		{"reorder", &plan->reorder},
+		{"corrupt", &plan->corrupt},
+	};
+
+	for (unsigned i = 0; i < sizeof fields / sizeof fields[0]; i++)
+		if (strlen(fields[i].name) == len && !memcmp(fields[i].name, name, len))
+			return fields[i].field;
+	return NULL;
+}
+
+int roci_fault_parse(const char *text, struct roci_fault_plan *plan)
+{
+	*plan = (struct roci_fault_plan){.seed = 1};
+	while (*text) {
+		size_t len = strcspn(text, "=,");
+		double *field = plan_field(plan, text, len);
+		const char *value = text + len + 1;
+		char *end;
+
+		if (text[len] != '=')
+			return -EINVAL;
+		if (len == 4 && !memcmp(text, "seed", 4))
+			plan->seed = strtoull(value, &end, 0);
+		else if (field)
+			*field = strtod(value, &end);
+		else
+			return -EINVAL;
+		if (end == value || (*end && *end != ',') || (field && !(*field >= 0 && *field <= 1)))
+			return -EINVAL;
+		text = *end ? end + 1 : end;
+	}
+	return 0;
+}

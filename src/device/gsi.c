@@ -1,0 +1,244 @@
+#include "device/gsi.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "cm/msg.h"
+#include "device/cm_host.h"
+#include "device/device_state.h"
+#include "device/seal.h"
+
+/* ---- whose business a message is ---- */
+
+static uint16_t *route_memory(struct roci_gsi *gsi, const uint8_t gid[16], uint32_t comm_id, bool make)
+{
+	unsigned i = (comm_id ^ comm_id >> 12 ^ gid[15]) % ROCI_GSI_ROUTE_MEMORY;
+
+	if (make) {
+		memcpy(gsi->routes[i].gid, gid, 16);
+		gsi->routes[i].comm_id = comm_id;
+	} else if (gsi->routes[i].comm_id != comm_id || memcmp(gsi->routes[i].gid, gid, 16)) {
+		return NULL;
+	}
+	return &gsi->routes[i].slot;
+}
+
+/* The process that listens. 0: nobody. */
+static unsigned listener_slot(const struct roci_device *dev, const struct roci_cm_msg *msg, const uint8_t dgid[16])
+{
+	struct roci_cm_ip ip;
+	bool has_ip;
+
+	if (!roci_cm_service_is_ip(msg->service_id))
+		return 0;
+	has_ip = roci_cm_ip_parse(&ip, msg->private, roci_cm_private_room(msg->attribute));
+	return roci_ports_owner(&dev->registry, roci_cm_service_ps(msg->service_id),
+				roci_cm_service_port(msg->service_id), has_ip ? ip.dst : dgid);
+}
+
+static unsigned request_slot(struct roci_device *dev, const struct roci_cm_msg *msg, const uint8_t sgid[16],
+			     const uint8_t dgid[16])
+{
+	struct roci_gsi *gsi = roci_cm_host_gsi(dev);
+	uint16_t *known = route_memory(gsi, sgid, msg->local_id, false);
+	unsigned slot;
+
+	if (known && roci_registry_alive(&dev->registry, *known))
+		return *known;
+	slot = listener_slot(dev, msg, dgid);
+	if (slot)
+		*route_memory(gsi, sgid, msg->local_id, true) = (uint16_t)slot;
+	return slot;
+}
+
+/* The slot of the process that the message is for; 0: nobody's, so ours to answer. */
+static unsigned owner_slot(struct roci_device *dev, const struct roci_cm_msg *msg, const uint8_t sgid[16],
+			   const uint8_t dgid[16])
+{
+	const uint16_t *known;
+
+	switch (msg->attribute) {
+	case ROCI_CM_ATTR_REQ:
+	case ROCI_CM_ATTR_SIDR_REQ: return request_slot(dev, msg, sgid, dgid);
+	case ROCI_CM_ATTR_SIDR_REP: return msg->local_id >> ROCI_COMM_SLOT_SHIFT;
+	default:
+		if (msg->remote_id)
+			return msg->remote_id >> ROCI_COMM_SLOT_SHIFT;
+		known = route_memory(roci_cm_host_gsi(dev), sgid, msg->local_id, false);
+		return known ? *known : 0;
+	}
+}
+
+/* ---- the doors of other processes ---- */
+
+#define DOOR_RETRY_NS 300000
+
+static int knock(struct roci_device *dev, unsigned slot, const struct roci_arrival *from, void *bytes, unsigned len)
+{
+	struct iovec iov[2] = {{0}, {bytes, len}};
+
+	return roci_side_door_send(dev->door, slot, from, len, iov, 2);
+}
+
+static void enqueue(struct roci_device *dev, uint64_t now, unsigned slot, const struct roci_arrival *from,
+		    const void *bytes, unsigned len)
+{
+	struct roci_gsi *gsi = roci_cm_host_gsi(dev);
+	struct roci_gsi_waiting *w;
+
+	if (!gsi->queue)
+		gsi->queue = calloc(ROCI_GSI_QUEUE, sizeof *gsi->queue);
+	if (!gsi->queue || gsi->queue_count == ROCI_GSI_QUEUE || len > sizeof w->bytes) {
+		gsi->unsent++; /* as a network would */
+		return;
+	}
+	w = &gsi->queue[(gsi->queue_first + gsi->queue_count++) % ROCI_GSI_QUEUE];
+	w->from = *from;
+	w->slot = (uint16_t)slot;
+	w->len = (uint16_t)len;
+	memcpy(w->bytes, bytes, len);
+	if (gsi->queue_at == ROCI_CM_NEVER)
+		gsi->queue_at = now + DOOR_RETRY_NS;
+}
+
+/* False: nobody lives there. */
+static bool hand_over(struct roci_device *dev, uint64_t now, unsigned slot, const struct roci_arrival *from,
+		      void *bytes, unsigned len)
+{
+	struct roci_gsi *gsi = roci_cm_host_gsi(dev);
+	int rc = gsi->queue_count ? -EAGAIN : knock(dev, slot, from, bytes, len);
+
+	if (rc == -ESRCH)
+		return false;
+	if (rc)
+		enqueue(dev, now, slot, from, bytes, len);
+	gsi->forwarded++;
+	return true;
+}
+
+void roci_gsi_retry(struct roci_device *dev, uint64_t now)
+{
+	struct roci_gsi *gsi = roci_cm_host_gsi(dev);
+
+	for (unsigned n = gsi->queue_count; n--;) {
+		struct roci_gsi_waiting *w = &gsi->queue[gsi->queue_first];
+
+		gsi->queue_first = (gsi->queue_first + 1) % ROCI_GSI_QUEUE;
+		gsi->queue_count--;
+		/* Whoever died meanwhile is asked for again by the peer, and answered for then. */
+		if (knock(dev, w->slot, &w->from, w->bytes, w->len) == -EAGAIN) {
+			struct roci_gsi_waiting held = *w;
+
+			enqueue(dev, now, held.slot, &held.from, held.bytes, held.len);
+		}
+	}
+	gsi->queue_at = gsi->queue_count ? now + DOOR_RETRY_NS : ROCI_CM_NEVER;
+}
+
+/* ---- receive ---- */
+
+static bool is_mad(const struct roci_packet *pkt)
+{
+	return pkt->opcode == (ROCI_TRANSPORT_UD | ROCI_OP_SEND_ONLY) && pkt->qkey == ROCI_QKEY_GSI &&
+	       pkt->payload_len == ROCI_CM_MAD_BYTES && (pkt->pkey | 0x8000) == ROCI_PKEY_DEFAULT;
+}
+
+void roci_gsi_rx(struct roci_device *dev, uint64_t now, const struct roci_datagram *d, const struct roci_packet *pkt)
+{
+	const struct roci_flow *flow = &d->from->flow;
+	struct roci_gsi *gsi = roci_cm_host_gsi(dev);
+	struct roci_cm_msg msg;
+	unsigned slot;
+
+	if (!is_mad(pkt) || roci_cm_msg_parse(&msg, pkt->payload) != ROCI_CM_PARSE_OK) {
+		gsi->malformed++;
+		return;
+	}
+	gsi->received++;
+	slot = d->from->forwarded ? 0 : owner_slot(dev, &msg, flow->src, flow->dst);
+	if (slot && slot != dev->registry.slot && roci_registry_alive(&dev->registry, slot) &&
+	    hand_over(dev, now, slot, d->from, d->bytes, d->len))
+		return;
+	roci_cm_host_rx(dev, now, pkt->payload, flow->src, flow->dst);
+}
+
+/* ---- send ---- */
+
+static int find_gid(const struct roci_device *dev, const uint8_t gid[16], uint32_t ifindex)
+{
+	for (int i = 0; i < dev->gid_count; i++)
+		if (!memcmp(dev->gids[i].gid, gid, 16) && (!ifindex || dev->gids[i].ifindex == ifindex))
+			return i;
+	return -1;
+}
+
+static unsigned build_header(struct roci_gsi *gsi, uint8_t header[ROCI_MAX_HEADER_BYTES])
+{
+	struct roci_packet pkt = {
+		.opcode = ROCI_TRANSPORT_UD | ROCI_OP_SEND_ONLY,
+		.pkey = ROCI_PKEY_DEFAULT,
+		.dest_qpn = ROCI_QPN_GSI,
+		.src_qpn = ROCI_QPN_GSI,
+		.qkey = ROCI_QKEY_GSI,
+		.psn = gsi->psn++ & ROCI_PSN_MASK,
+		.payload_len = ROCI_CM_MAD_BYTES,
+	};
+
+	return roci_packet_build(&pkt, header);
+}
+
+/* Port 4791 is somebody else's: peers of this host are reached by their doors. */
+static void send_by_door(struct roci_device *dev, uint64_t now, const struct roci_cm_tx *tx,
+			 const struct roci_frame *frame)
+{
+	struct roci_arrival from = {.traffic_class = tx->traffic_class, .hop_limit = tx->hop_limit};
+	uint8_t bytes[ROCI_GSI_PACKET_BYTES];
+	struct roci_cm_msg msg;
+	unsigned slot;
+
+	roci_av_flow(frame->av, &from.flow);
+	if (find_gid(dev, tx->dgid, 0) < 0 || roci_cm_msg_parse(&msg, tx->mad) != ROCI_CM_PARSE_OK) {
+		roci_cm_host_gsi(dev)->unsent++;
+		return;
+	}
+	memcpy(bytes, frame->header, frame->header_len);
+	memcpy(bytes + frame->header_len, tx->mad, ROCI_CM_MAD_BYTES);
+	memcpy(bytes + frame->header_len + ROCI_CM_MAD_BYTES, frame->trailer, frame->trailer_len);
+	slot = owner_slot(dev, &msg, tx->sgid, tx->dgid);
+	/* Nobody's: our own door, so that it is answered as from the network. */
+	if (!slot || !hand_over(dev, now, slot, &from, bytes, frame->len))
+		hand_over(dev, now, dev->registry.slot, &from, bytes, frame->len);
+}
+
+void roci_gsi_send(struct roci_device *dev, uint64_t now, const struct roci_cm_tx *tx)
+{
+	struct roci_gsi *gsi = roci_cm_host_gsi(dev);
+	int index = find_gid(dev, tx->sgid, tx->ifindex);
+	uint8_t header[ROCI_MAX_HEADER_BYTES];
+	struct roci_span payload = {(void *)tx->mad, ROCI_CM_MAD_BYTES};
+	struct roci_av av = {
+		.mtu = 256,
+		.src_port = ROCI_UDP_PORT,
+		.traffic_class = tx->traffic_class,
+		.hop_limit = tx->hop_limit,
+	};
+	struct roci_frame frame = {
+		.av = &av, .header = header, .spans = &payload, .span_count = 1, .payload_len = ROCI_CM_MAD_BYTES};
+
+	if (index < 0 || roci_gid_is_ipv4(tx->sgid) != roci_gid_is_ipv4(tx->dgid)) {
+		gsi->unsent++;
+		return;
+	}
+	memcpy(av.sgid, tx->sgid, 16);
+	memcpy(av.dgid, tx->dgid, 16);
+	av.sgid_index = (uint8_t)index;
+	av.ifindex = dev->gids[index].ifindex;
+	frame.header_len = (uint8_t)build_header(gsi, header);
+	roci_frames_seal(dev->link, &frame, 1);
+	gsi->sent++;
+	if (!roci_udp_listen(dev->udp, index)) /* where the answer will come */
+		roci_link_send(dev->link, &frame, 1);
+	else
+		send_by_door(dev, now, tx, &frame);
+}

@@ -1,0 +1,29 @@
+/* A writer of pcapng files (draft-ietf-opsawg-pcapng): one section, one interface of raw IP packets, nanoseconds. */
+#ifndef ROCI_DEVICE_PCAPNG_H
+#define ROCI_DEVICE_PCAPNG_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#define ROCI_PCAPNG_INBOUND  1
+#define ROCI_PCAPNG_OUTBOUND 2
+
+struct roci_pcapng {
+	int fd;
+	size_t used;
+	uint8_t buffer[1 << 19];
+};
+
+/* Opens `path`, which is empty, or was begun by this function (maybe by another process, even one that still writes),
+ * for appending. Returns 0, -EEXIST for a file of another kind, or another negative errno. */
+int roci_pcapng_open(struct roci_pcapng *p, const char *path);
+
+/* Makes room for a packet of `len` bytes (an IP packet, so less than 64 KiB), and returns where the caller writes them.
+ * `time_ns` is of CLOCK_REALTIME. */
+uint8_t *roci_pcapng_packet(struct roci_pcapng *p, uint64_t time_ns, unsigned direction, uint32_t len);
+
+/* Writes what is buffered: whole blocks, in one call. */
+void roci_pcapng_flush(struct roci_pcapng *p);
+void roci_pcapng_close(struct roci_pcapng *p);
+
+#endif

@@ -1,0 +1,56 @@
+/*
+ * The ports of rdma_cm services (D6): which process of this user, in this network namespace, has bound or listens to
+ * which port of which port space on which address. Part of the host registry, so that ports are exclusive on the host
+ * and a request finds the process that listens.
+ *
+ * An entry counts as long as the process that made it lives: its slot is locked, and by the same incarnation. Writers
+ * hold roci_registry_lock(); readers do not, each entry has a sequence number. Other processes write here too: whoever
+ * reads takes nothing for granted.
+ */
+#ifndef ROCI_DEVICE_PORTS_H
+#define ROCI_DEVICE_PORTS_H
+
+#include <stdatomic.h>
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "cm/cm_ip.h"
+
+#define ROCI_PORT_ENTRIES 65536
+#define ROCI_PORT_SLOTS   1024 /* ROCI_SLOTS */
+
+struct roci_port_entry {
+	atomic_uint sequence; /* odd: being written */
+	uint32_t incarnation;
+	uint16_t slot; /* of the owner, 0: free */
+	uint16_t ps, port;
+	bool v6_only, reuse, listening;
+	uint8_t gid[16]; /* all zero: any; ::ffff:0.0.0.0: any IPv4 */
+};
+
+struct roci_port_table {
+	atomic_uint incarnations[ROCI_PORT_SLOTS];
+	struct roci_port_entry entries[ROCI_PORT_ENTRIES];
+};
+
+struct roci_registry;
+
+struct roci_cm_bind {
+	enum roci_port_space ps;
+	uint16_t port;   /* 0: any that is free, of the ephemeral range */
+	uint8_t gid[16]; /* as in struct roci_cm_listen */
+	bool v6_only;    /* of the zero gid */
+	bool reuse;      /* shares with others that say so, as long as they do not listen */
+};
+
+/* A new life of our slot: what an earlier owner left is void. */
+void roci_ports_reset(struct roci_registry *reg);
+/* Takes a port. *index is its entry, *port the port. -EADDRINUSE; -EADDRNOTAVAIL: no free port, or no room. */
+int roci_ports_bind(struct roci_registry *reg, const struct roci_cm_bind *ask, unsigned *index, uint16_t *port);
+/* From now on requests for it come here. -EADDRINUSE: someone who shares the port listens already. */
+int roci_ports_listen(struct roci_registry *reg, unsigned index);
+void roci_ports_release(struct roci_registry *reg, unsigned index);
+/* The slot of the living process that listens to this service on this address; 0: none. */
+unsigned roci_ports_owner(const struct roci_registry *reg, unsigned ps, uint16_t port, const uint8_t address[16]);
+
+#endif

@@ -1,0 +1,145 @@
+#include "device/registry.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "device/device.h"
+#include "device/sweep.h"
+
+#define LAYOUT     2 /* in the file's name: processes of another layout meet elsewhere */
+#define TRIES      10
+#define TABLE_BYTE 0 /* the byte whose lock guards the file's contents */
+
+/* Open file description locks: of the file, not of the process, and not lost when some library closes another
+ * descriptor of it. */
+static int lock_byte(int fd, int command, short type, unsigned byte)
+{
+	struct flock lock = {.l_type = type, .l_whence = SEEK_SET, .l_start = byte, .l_len = 1};
+
+	while (fcntl(fd, command, &lock))
+		if (errno != EINTR)
+			return -errno;
+	return command == F_OFD_GETLK ? lock.l_type != F_UNLCK : 0;
+}
+
+static int open_file(struct roci_registry *reg)
+{
+	char path[ROCI_RUNDIR_MAX + 48];
+	struct stat st;
+	int fd, rc;
+
+	snprintf(path, sizeof path, "%s/host-%lu-%d", reg->dir, reg->netns, LAYOUT);
+	fd = open(path, O_RDWR | O_CREAT | O_NOFOLLOW | O_CLOEXEC, 0600);
+	if (fd < 0)
+		return -errno;
+	rc = -EPERM;
+	if (fstat(fd, &st) || !S_ISREG(st.st_mode) || st.st_uid != geteuid() || (st.st_mode & 077))
+		goto err_close;
+	/* Everybody sets the same length, so that no order of arrival matters. */
+	if (ftruncate(fd, sizeof *reg->file)) {
+		rc = -errno;
+		goto err_close;
+	}
+	reg->file = mmap(NULL, sizeof *reg->file, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
+	if (reg->file == MAP_FAILED) {
+		rc = -errno;
+		goto err_close;
+	}
+	reg->fd = fd;
+	return 0;
+err_close:
+	close(fd);
+	return rc;
+}
+
+/* From a random slot on, so that a dead process's numbers do not come back at once. */
+static int take_slot(struct roci_registry *reg)
+{
+	unsigned start = roci_random32();
+
+	for (unsigned i = 0; i < ROCI_SLOTS - 1; i++) {
+		unsigned slot = 1 + (start + i) % (ROCI_SLOTS - 1);
+		int rc = lock_byte(reg->fd, F_OFD_SETLK, F_WRLCK, slot);
+
+		if (!rc) {
+			reg->slot = slot;
+			return 0;
+		}
+		if (rc != -EAGAIN && rc != -EACCES)
+			return rc;
+	}
+	return -ENOSPC;
+}
+
+/* -EAGAIN: somebody sweeps the file away (sweep.h). */
+static int open_and_take(struct roci_registry *reg)
+{
+	struct stat st;
+	int rc = open_file(reg);
+
+	if (rc)
+		return rc;
+	rc = take_slot(reg);
+	if (!fstat(reg->fd, &st) && !st.st_nlink)
+		rc = -EAGAIN;
+	if (rc)
+		roci_registry_close(reg);
+	return rc;
+}
+
+int roci_registry_open(struct roci_registry *reg)
+{
+	struct timespec pause = {.tv_nsec = 1000000};
+	struct stat st;
+	int rc;
+
+	*reg = (struct roci_registry){.fd = -1};
+	if (stat("/proc/self/ns/net", &st))
+		return -errno;
+	reg->netns = st.st_ino;
+	rc = roci_rundir(reg->dir, sizeof reg->dir);
+	if (rc)
+		return rc;
+	rc = open_and_take(reg);
+	/* A sweeper holds all slots for a moment. */
+	for (int i = 0; i < TRIES && (rc == -EAGAIN || rc == -ENOSPC); i++) {
+		nanosleep(&pause, NULL);
+		rc = open_and_take(reg);
+	}
+	if (!rc)
+		roci_sweep(reg->dir, reg->netns);
+	return rc;
+}
+
+void roci_registry_close(struct roci_registry *reg)
+{
+	if (reg->fd < 0)
+		return;
+	munmap(reg->file, sizeof *reg->file);
+	close(reg->fd);
+	reg->fd = -1;
+	reg->slot = 0;
+}
+
+bool roci_registry_alive(const struct roci_registry *reg, unsigned slot)
+{
+	if (slot == 0 || slot >= ROCI_SLOTS)
+		return false;
+	/* The own lock does not conflict with oneself. */
+	return slot == reg->slot || lock_byte(reg->fd, F_OFD_GETLK, F_WRLCK, slot) == 1;
+}
+
+int roci_registry_lock(struct roci_registry *reg)
+{
+	return lock_byte(reg->fd, F_OFD_SETLKW, F_WRLCK, TABLE_BYTE);
+}
+
+void roci_registry_unlock(struct roci_registry *reg)
+{
+	lock_byte(reg->fd, F_OFD_SETLK, F_UNLCK, TABLE_BYTE);
+}

@@ -1,0 +1,20 @@
+/* The last touch on packets before they leave: runs, IPv4 identification, pad and ICRC. */
+#ifndef ROCI_DEVICE_SEAL_H
+#define ROCI_DEVICE_SEAL_H
+
+#include "device/link.h"
+
+/* Fills frames[] (at least ROCI_TX_BATCH) with the packets of *batch, unsealed. Returns how many. */
+unsigned roci_frames_from(const struct roci_tx_batch *batch, struct roci_frame *frames);
+
+/* Groups frames into runs of one destination and one length (the last of a run may be shorter) as long as `link` takes
+ * them, and computes each ICRC with the identification that it will have: its place in the run (PROTOCOL.md s.8). */
+void roci_frames_seal(struct roci_link *link, struct roci_frame *frames, unsigned count);
+
+/* Makes each of `count` frames a run of its own: for a socket that turned out to have no GSO. */
+void roci_frames_seal_singly(struct roci_frame *frames, unsigned count);
+
+/* The flow of packets to `av`. */
+void roci_av_flow(const struct roci_av *av, struct roci_flow *flow);
+
+#endif

@@ -1,0 +1,172 @@
+#include "device/side_door.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/socket.h>
+#include <sys/un.h>
+#include <unistd.h>
+
+#define MAGIC         0x524f4344u /* of this layout of struct door_header, in this host's byte order */
+#define MESSAGES      8
+#define MESSAGE_BYTES 65536
+
+struct door_header {
+	uint32_t magic;
+	uint32_t len;     /* bytes that follow */
+	uint32_t segment; /* bytes of each packet in them but the last */
+	uint16_t src_port;
+	uint8_t traffic_class, hop_limit;
+	uint8_t src[16], dst[16];
+};
+
+struct roci_side_door {
+	int fd;
+	unsigned long netns;
+	char dir[ROCI_RUNDIR_MAX + 1];
+	struct sockaddr_un here;
+	struct door_header out;
+	struct mmsghdr msgs[MESSAGES];
+	struct iovec iov[MESSAGES][2];
+	struct door_header in[MESSAGES];
+	struct roci_arrival arrivals[MESSAGES];
+	uint8_t bytes[MESSAGES][MESSAGE_BYTES];
+};
+
+static void name_door(const struct roci_side_door *door, unsigned slot, struct sockaddr_un *addr)
+{
+	addr->sun_family = AF_UNIX;
+	snprintf(addr->sun_path, sizeof addr->sun_path, "%s/door-%lu-%u", door->dir, door->netns, slot);
+}
+
+int roci_side_door_open(const struct roci_registry *reg, struct roci_side_door **out)
+{
+	/* mmap: the buffers cost nothing until something comes in. */
+	struct roci_side_door *door =
+		mmap(NULL, sizeof *door, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	int rc;
+
+	if (door == MAP_FAILED)
+		return -ENOMEM;
+	door->netns = reg->netns;
+	memcpy(door->dir, reg->dir, sizeof door->dir);
+	door->fd = socket(AF_UNIX, SOCK_DGRAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
+	if (door->fd < 0) {
+		rc = -errno;
+		goto err_unmap;
+	}
+	name_door(door, reg->slot, &door->here);
+	/* The slot is ours, so what is there was left by a dead process. */
+	unlink(door->here.sun_path);
+	if (bind(door->fd, (struct sockaddr *)&door->here, sizeof door->here)) {
+		rc = -errno;
+		goto err_close;
+	}
+	for (unsigned i = 0; i < MESSAGES; i++) {
+		door->iov[i][0] = (struct iovec){&door->in[i], sizeof door->in[i]};
+		door->iov[i][1] = (struct iovec){door->bytes[i], MESSAGE_BYTES};
+		door->msgs[i].msg_hdr = (struct msghdr){.msg_iov = door->iov[i], .msg_iovlen = 2};
+	}
+	*out = door;
+	return 0;
+err_close:
+	close(door->fd);
+err_unmap:
+	munmap(door, sizeof *door);
+	return rc;
+}
+
+void roci_side_door_unlink(struct roci_side_door *door)
+{
+	unlink(door->here.sun_path);
+}
+
+void roci_side_door_close(struct roci_side_door *door)
+{
+	roci_side_door_unlink(door);
+	close(door->fd);
+	munmap(door, sizeof *door);
+}
+
+int roci_side_door_fd(const struct roci_side_door *door)
+{
+	return door->fd;
+}
+
+int roci_side_door_send(struct roci_side_door *door, unsigned slot, const struct roci_arrival *from, uint32_t segment,
+			struct iovec *iov, unsigned iov_count)
+{
+	struct sockaddr_un addr;
+	struct msghdr msg = {.msg_name = &addr, .msg_namelen = sizeof addr, .msg_iov = iov, .msg_iovlen = iov_count};
+	size_t len = 0;
+
+	for (unsigned i = 1; i < iov_count; i++)
+		len += iov[i].iov_len;
+	if (len > MESSAGE_BYTES)
+		return -EMSGSIZE;
+	door->out = (struct door_header){
+		.magic = MAGIC,
+		.len = (uint32_t)len,
+		.segment = segment,
+		.src_port = from->flow.src_port,
+		.traffic_class = from->traffic_class,
+		.hop_limit = from->hop_limit,
+	};
+	memcpy(door->out.src, from->flow.src, 16);
+	memcpy(door->out.dst, from->flow.dst, 16);
+	iov[0] = (struct iovec){&door->out, sizeof door->out};
+	name_door(door, slot, &addr);
+	if (sendmsg(door->fd, &msg, MSG_DONTWAIT | MSG_NOSIGNAL) >= 0)
+		return 0;
+	/* ENOENT: never lived; ECONNREFUSED: lived. */
+	return errno == ENOENT || errno == ECONNREFUSED ? -ESRCH : -errno;
+}
+
+static bool header_ok(const struct door_header *in, size_t received)
+{
+	return received >= sizeof *in && in->magic == MAGIC && in->len == received - sizeof *in &&
+	       in->len >= ROCI_MIN_PACKET_BYTES && in->segment >= ROCI_MIN_PACKET_BYTES &&
+	       roci_gid_is_ipv4(in->src) == roci_gid_is_ipv4(in->dst);
+}
+
+static unsigned split(struct roci_side_door *door, unsigned i, struct roci_datagram *out, unsigned room)
+{
+	const struct door_header *in = &door->in[i];
+	struct roci_arrival *from = &door->arrivals[i];
+	unsigned n = 0;
+
+	*from = (struct roci_arrival){
+		.flow = {.src_port = in->src_port, .dst_port = ROCI_UDP_PORT},
+		.traffic_class = in->traffic_class,
+		.hop_limit = in->hop_limit,
+		.forwarded = true,
+	};
+	memcpy(from->flow.src, in->src, 16);
+	memcpy(from->flow.dst, in->dst, 16);
+	for (uint32_t at = 0; at < in->len && n < room; at += in->segment, n++) {
+		uint32_t left = in->len - at;
+
+		out[n] = (struct roci_datagram){
+			.bytes = door->bytes[i] + at,
+			.len = left < in->segment ? left : in->segment,
+			.from = from,
+		};
+	}
+	return n;
+}
+
+unsigned roci_side_door_recv(struct roci_side_door *door, struct roci_datagram *out, uint64_t *malformed)
+{
+	int got = recvmmsg(door->fd, door->msgs, MESSAGES, MSG_DONTWAIT, NULL);
+	unsigned n = 0;
+
+	for (int i = 0; i < got; i++) {
+		if ((door->msgs[i].msg_hdr.msg_flags & MSG_TRUNC) || !header_ok(&door->in[i], door->msgs[i].msg_len))
+			++*malformed;
+		else
+			n += split(door, (unsigned)i, out + n, ROCI_LINK_RECV_BATCH - n);
+	}
+	return n;
+}

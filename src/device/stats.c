@@ -1,0 +1,46 @@
+#include "device/stats.h"
+
+#include <stdio.h>
+
+#include "engine/engine.h"
+
+struct line {
+	const char *name;
+	uint64_t value;
+};
+
+static void print(FILE *to, const struct line *lines, unsigned count)
+{
+	for (unsigned i = 0; i < count; i++)
+		if (lines[i].value)
+			fprintf(to, "roci: %-20s %12llu\n", lines[i].name, (unsigned long long)lines[i].value);
+}
+
+#define LINE(from, field)                                                                                              \
+	{                                                                                                              \
+#field, (from)->field                                                                                  \
+	}
+
+void roci_device_stats_print(FILE *to, const struct roci_device_stats *d, const struct roci_engine_stats *e)
+{
+	const struct line device[] = {
+		LINE(d, sent_packets),      LINE(d, sent_messages),   LINE(d, received_packets),
+		LINE(d, received_messages), LINE(d, send_dropped),    LINE(d, receive_truncated),
+		LINE(d, forwarded),         LINE(d, forward_dropped), LINE(d, door_received),
+		LINE(d, door_sent),         LINE(d, door_malformed),  LINE(d, not_ours),
+		LINE(d, thread_turns),      LINE(d, thread_wakeups),  LINE(d, thread_backoffs),
+		LINE(d, poll_turns),
+	};
+	const struct line engine[] = {
+		LINE(e, rx_no_qp),        LINE(e, rx_wrong_state), LINE(e, rx_wrong_type), LINE(e, rx_wrong_source),
+		LINE(e, rx_bad_pkey),     LINE(e, rx_bad_qkey),    LINE(e, rx_malformed),  LINE(e, rx_duplicate),
+		LINE(e, rx_out_of_order), LINE(e, rx_no_wqe),      LINE(e, naks_sent),     LINE(e, naks_received),
+		LINE(e, rnr_sent),        LINE(e, rnr_received),   LINE(e, retransmits),   LINE(e, timeouts),
+		LINE(e, cnp_received),
+	};
+
+	print(to, device, sizeof device / sizeof device[0]);
+	for (int i = ROCI_PARSE_OK + 1; i < ROCI_PARSE_RESULTS; i++)
+		print(to, &(struct line){roci_parse_result_str((enum roci_parse_result)i), d->unparsed[i]}, 1);
+	print(to, engine, sizeof engine / sizeof engine[0]);
+}

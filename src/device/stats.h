@@ -1,0 +1,27 @@
+/* What the links and the receive path counted; zero is normal for all but the first four. */
+#ifndef ROCI_DEVICE_STATS_H
+#define ROCI_DEVICE_STATS_H
+
+#include <stdint.h>
+#include <stdio.h>
+
+#include "wire/packet.h"
+
+struct roci_device_stats {
+	uint64_t sent_packets, sent_messages;         /* messages: what the kernel was given, GSO counts once */
+	uint64_t received_packets, received_messages; /* likewise, GRO */
+	uint64_t send_dropped;                        /* no room within 10 ms, no route, too long ... */
+	uint64_t receive_truncated;
+	uint64_t unparsed[ROCI_PARSE_RESULTS]; /* by enum roci_parse_result, ROCI_PARSE_BAD_ICRC included */
+	uint64_t forwarded, forward_dropped;   /* packets of other processes, by the side door */
+	uint64_t door_received, door_sent, door_malformed;
+	uint64_t not_ours;                                                  /* for a QPN that is nobody's */
+	uint64_t thread_turns, thread_wakeups, thread_backoffs, poll_turns; /* who drove */
+};
+
+struct roci_engine_stats;
+
+/* Writes the counters that are not zero, one a line. ROCI_STATS=1 has it done on stderr when the device ends. */
+void roci_device_stats_print(FILE *to, const struct roci_device_stats *d, const struct roci_engine_stats *e);
+
+#endif

@@ -1,0 +1,253 @@
+#include "device/udp.h"
+
+#include <arpa/inet.h>
+#include <errno.h>
+#include <netinet/udp.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/epoll.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include "device/steer.h"
+#include "device/udp_socket.h"
+
+#ifndef UDP_NO_CHECK6_RX
+#define UDP_NO_CHECK6_RX 102
+#endif
+#ifndef UDP_GRO
+#define UDP_GRO 104
+#endif
+
+#define BUFFER_BYTES (8 << 20)
+
+socklen_t roci_udp_name(union udp_name *name, const uint8_t gid[16], uint32_t ifindex)
+{
+	if (roci_gid_is_ipv4(gid)) {
+		name->v4 = (struct sockaddr_in){.sin_family = AF_INET, .sin_port = htons(ROCI_UDP_PORT)};
+		memcpy(&name->v4.sin_addr, gid + 12, 4);
+		return sizeof name->v4;
+	}
+	name->v6 = (struct sockaddr_in6){.sin6_family = AF_INET6, .sin6_port = htons(ROCI_UDP_PORT)};
+	memcpy(&name->v6.sin6_addr, gid, 16);
+	if (IN6_IS_ADDR_LINKLOCAL(&name->v6.sin6_addr) || IN6_IS_ADDR_MULTICAST(&name->v6.sin6_addr))
+		name->v6.sin6_scope_id = ifindex;
+	return sizeof name->v6;
+}
+
+static int set(int fd, int level, int option, int value)
+{
+	return setsockopt(fd, level, option, &value, sizeof value) ? -errno : 0;
+}
+
+/* As large as we may: FORCE needs CAP_NET_ADMIN, the plain one is cut at the sysctl's limit. */
+static void grow_buffers(int fd)
+{
+	if (set(fd, SOL_SOCKET, SO_RCVBUFFORCE, BUFFER_BYTES))
+		set(fd, SOL_SOCKET, SO_RCVBUF, BUFFER_BYTES);
+	if (set(fd, SOL_SOCKET, SO_SNDBUFFORCE, BUFFER_BYTES))
+		set(fd, SOL_SOCKET, SO_SNDBUF, BUFFER_BYTES);
+}
+
+/* PMTUDISC_DO: DF is set, and the IPv4 identification is 0, counted up within a GSO send (PROTOCOL.md s.8). */
+static int set_ipv4(int fd, uint32_t ifindex)
+{
+	struct ip_mreqn egress = {.imr_ifindex = (int)ifindex};
+	int rc = set(fd, IPPROTO_IP, IP_MTU_DISCOVER, IP_PMTUDISC_DO);
+
+	set(fd, IPPROTO_IP, IP_RECVTOS, 1);
+	set(fd, IPPROTO_IP, IP_RECVTTL, 1);
+	set(fd, IPPROTO_IP, IP_MULTICAST_LOOP, 1);
+	if (!rc && setsockopt(fd, IPPROTO_IP, IP_MULTICAST_IF, &egress, sizeof egress))
+		rc = -errno;
+	return rc;
+}
+
+/* Without UDP_NO_CHECK6_RX the kernel drops what Soft-RoCE sends, whose UDP checksum is 0. */
+static int set_ipv6(int fd, uint32_t ifindex)
+{
+	int rc = set(fd, IPPROTO_IPV6, IPV6_V6ONLY, 1);
+
+	rc = rc ? rc : set(fd, IPPROTO_IPV6, IPV6_MTU_DISCOVER, IPV6_PMTUDISC_DO);
+	rc = rc ? rc : set(fd, IPPROTO_UDP, UDP_NO_CHECK6_RX, 1);
+	set(fd, IPPROTO_IPV6, IPV6_DONTFRAG, 1);
+	set(fd, IPPROTO_IPV6, IPV6_RECVTCLASS, 1);
+	set(fd, IPPROTO_IPV6, IPV6_RECVHOPLIMIT, 1);
+	set(fd, IPPROTO_IPV6, IPV6_MULTICAST_LOOP, 1);
+	return rc ? rc : set(fd, IPPROTO_IPV6, IPV6_MULTICAST_IF, (int)ifindex);
+}
+
+int roci_udp_socket(const uint8_t gid[16], uint32_t ifindex)
+{
+	bool ipv4 = roci_gid_is_ipv4(gid);
+	int fd = socket(ipv4 ? AF_INET : AF_INET6, SOCK_DGRAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
+	int rc;
+
+	if (fd < 0)
+		return -errno;
+	rc = ipv4 ? set_ipv4(fd, ifindex) : set_ipv6(fd, ifindex);
+	if (rc) {
+		close(fd);
+		return rc;
+	}
+	grow_buffers(fd);
+	set(fd, IPPROTO_UDP, UDP_GRO, 1);
+	return fd;
+}
+
+int roci_udp_enter(struct roci_udp *udp, unsigned index)
+{
+	struct epoll_event ev = {.events = EPOLLIN, .data.u64 = index};
+
+	if (epoll_ctl(udp->config.epoll_fd, EPOLL_CTL_ADD, udp->sockets[index].fd, &ev))
+		return -errno;
+	udp->open[udp->open_count++] = index;
+	return 0;
+}
+
+void roci_udp_remove(struct roci_udp *udp, unsigned index)
+{
+	for (unsigned i = 0; i < udp->open_count; i++) {
+		if (udp->open[i] == index) {
+			udp->open[i] = udp->open[--udp->open_count];
+			break;
+		}
+	}
+	udp->hot = udp->turn = 0;
+	udp->sockets[index].fd = -1;
+}
+
+void roci_udp_ready(struct roci_udp *udp, uint64_t event_data)
+{
+	for (unsigned i = 0; i < udp->open_count; i++)
+		if (udp->open[i] == event_data)
+			udp->hot = i;
+}
+
+static void warn_listen(struct udp_socket *s, const uint8_t gid[16], int rc)
+{
+	bool ipv4 = roci_gid_is_ipv4(gid);
+	char text[INET6_ADDRSTRLEN];
+
+	if (s->warned)
+		return;
+	s->warned = true;
+	inet_ntop(ipv4 ? AF_INET : AF_INET6, ipv4 ? gid + 12 : gid, text, sizeof text);
+	if (rc == -EADDRINUSE)
+		fprintf(stderr,
+			"roci: UDP port %d of %s is taken, by the kernel's rdma_rxe module or another user's program: "
+			"other "
+			"hosts cannot reach this process there, your processes on this host can. `ss -ulnp sport = "
+			":%d` "
+			"shows who; `modprobe -r rdma_rxe` frees it.\n",
+			ROCI_UDP_PORT, text, ROCI_UDP_PORT);
+	else
+		fprintf(stderr,
+			"roci: cannot listen on UDP port %d of %s: %s; only your processes on this host can reach "
+			"this process there.\n",
+			ROCI_UDP_PORT, text, strerror(-rc));
+}
+
+int roci_udp_listen(struct roci_udp *udp, int index)
+{
+	const struct roci_gid_entry *entry;
+	struct udp_socket *s;
+	union udp_name name;
+	socklen_t len;
+	int fd, rc;
+
+	if (index < 0 || index >= udp->config.gid_count)
+		return -EINVAL;
+	entry = &udp->config.gids[index];
+	s = &udp->sockets[index];
+	if (s->fd >= 0)
+		return 0;
+	fd = roci_udp_socket(entry->gid, entry->ifindex);
+	rc = fd < 0 ? fd : set(fd, SOL_SOCKET, SO_REUSEPORT, 1);
+	if (rc)
+		goto err_close;
+	len = roci_udp_name(&name, entry->gid, entry->ifindex);
+	rc = roci_steer_bind(udp->config.registry, fd, &name.any, len, entry->gid, entry->ifindex);
+	if (rc)
+		goto err_close;
+	*s = (struct udp_socket){
+		.fd = fd, .ipv4 = roci_gid_is_ipv4(entry->gid), .gso = true, .ifindex = entry->ifindex};
+	memcpy(s->gid, entry->gid, 16);
+	rc = roci_udp_enter(udp, (unsigned)index);
+	if (!rc)
+		return 0;
+	s->fd = -1;
+	roci_steer_close(udp->config.registry, fd, entry->gid, entry->ifindex);
+	fd = -1;
+err_close:
+	if (fd >= 0)
+		close(fd);
+	warn_listen(s, entry->gid, rc);
+	return rc;
+}
+
+void roci_udp_repair(struct roci_udp *udp)
+{
+	for (unsigned i = 0; i < ROCI_MAX_GIDS; i++)
+		if (udp->sockets[i].fd >= 0)
+			roci_steer_repair(udp->config.registry, udp->sockets[i].fd, udp->sockets[i].gid,
+					  udp->sockets[i].ifindex);
+}
+
+void roci_udp_depart(struct roci_udp *udp)
+{
+	for (unsigned i = 0; i < ROCI_MAX_GIDS; i++)
+		if (udp->sockets[i].fd >= 0)
+			roci_steer_leave(udp->config.registry, udp->sockets[i].fd, udp->sockets[i].gid,
+					 udp->sockets[i].ifindex);
+}
+
+void roci_udp_forget(struct roci_udp *udp)
+{
+	for (unsigned i = 0; i < udp->open_count; i++)
+		close(udp->sockets[udp->open[i]].fd);
+}
+
+static void udp_close(struct roci_link *link)
+{
+	struct roci_udp *udp = (struct roci_udp *)link;
+
+	for (unsigned i = 0; i < UDP_SOCKETS; i++) {
+		struct udp_socket *s = &udp->sockets[i];
+
+		if (s->fd < 0)
+			continue;
+		if (i < ROCI_MAX_GIDS)
+			roci_steer_close(udp->config.registry, s->fd, s->gid, s->ifindex);
+		else
+			close(s->fd);
+	}
+	munmap(udp, sizeof *udp);
+}
+
+int roci_udp_open(const struct roci_udp_config *config, struct roci_udp **out)
+{
+	static const struct roci_link_ops ops = {
+		.max_run = roci_udp_max_run,
+		.send = roci_udp_send,
+		.recv = roci_udp_recv,
+		.close = udp_close,
+	};
+	/* mmap: the staging area costs nothing until something comes in. */
+	struct roci_udp *udp = mmap(NULL, sizeof *udp, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+
+	if (udp == MAP_FAILED)
+		return -ENOMEM;
+	udp->link.ops = &ops;
+	udp->config = *config;
+	for (unsigned i = 0; i < UDP_SOCKETS; i++)
+		udp->sockets[i].fd = -1;
+	roci_udp_prepare_recv(udp);
+	*out = udp;
+	return 0;
+}
+
+struct roci_link *roci_udp_link(struct roci_udp *udp)
+{
+	return &udp->link;
+}

@@ -1,0 +1,209 @@
+#include <errno.h>
+#include <netinet/udp.h>
+#include <poll.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "device/seal.h"
+#include "device/udp_socket.h"
+
+#ifndef UDP_SEGMENT
+#define UDP_SEGMENT 103
+#endif
+
+#define WAIT_NS 10000000u /* for room in the socket, a batch */
+
+unsigned roci_udp_max_run(struct roci_link *link, const struct roci_av *av)
+{
+	const struct udp_socket *s = &((struct roci_udp *)link)->sockets[av->sgid_index];
+
+	/* Where there is no socket, packets go through the side door, a run in a message. */
+	return s->fd < 0 || s->gso ? ROCI_LINK_MAX_RUN : 1;
+}
+
+static void put_control(struct msghdr *msg, int level, int type, const void *data, size_t len)
+{
+	struct cmsghdr *c = (struct cmsghdr *)((uint8_t *)msg->msg_control + msg->msg_controllen);
+
+	c->cmsg_level = level;
+	c->cmsg_type = type;
+	c->cmsg_len = CMSG_LEN(len);
+	memcpy(CMSG_DATA(c), data, len);
+	msg->msg_controllen += CMSG_SPACE(len);
+}
+
+/* A hop limit of 0 or 1 is what programs write who do not mean it (as Soft-RoCE has it, PROTOCOL.md s.6): the kernel's
+ * default, except for a multicast group, which stays where it is. */
+static void set_control(struct msghdr *msg, const struct udp_socket *s, const struct roci_frame *first,
+			uint8_t *control)
+{
+	const struct roci_av *av = first->av;
+	int tclass = av->traffic_class, hops = av->hop_limit;
+	uint16_t segment = (uint16_t)first->len;
+
+	msg->msg_control = control;
+	if (first->run > 1)
+		put_control(msg, IPPROTO_UDP, UDP_SEGMENT, &segment, sizeof segment);
+	if (tclass)
+		put_control(msg, s->ipv4 ? IPPROTO_IP : IPPROTO_IPV6, s->ipv4 ? IP_TOS : IPV6_TCLASS, &tclass,
+			    sizeof tclass);
+	if (hops > 1)
+		put_control(msg, s->ipv4 ? IPPROTO_IP : IPPROTO_IPV6, s->ipv4 ? IP_TTL : IPV6_HOPLIMIT, &hops,
+			    sizeof hops);
+	if (!msg->msg_controllen)
+		msg->msg_control = NULL;
+}
+
+/* Gathers `count` packets. Returns the number of pieces. */
+static unsigned gather(const struct roci_frame *frames, unsigned count, struct iovec *iov)
+{
+	unsigned n = 0;
+
+	for (unsigned i = 0; i < count; i++) {
+		const struct roci_frame *f = &frames[i];
+
+		iov[n++] = (struct iovec){(void *)f->header, f->header_len};
+		for (unsigned k = 0; k < f->span_count; k++)
+			iov[n++] = (struct iovec){f->spans[k].base, f->spans[k].len};
+		iov[n++] = (struct iovec){(void *)f->trailer, f->trailer_len};
+	}
+	return n;
+}
+
+/* Messages for the frames from `at` on that leave by one socket. Returns how many messages; *end: the first frame that
+ * is not in them. */
+static unsigned build(struct roci_udp *udp, const struct udp_socket *s, const struct roci_frame *frames, unsigned at,
+		      unsigned count, unsigned *end)
+{
+	struct udp_send_area *out = &udp->out;
+	unsigned n = 0, pieces = 0;
+
+	while (at < count && &udp->sockets[frames[at].av->sgid_index] == s) {
+		const struct roci_frame *first = &frames[at];
+		struct msghdr *msg = &out->msgs[n].msg_hdr;
+
+		*msg = (struct msghdr){.msg_name = &out->names[n], .msg_iov = out->iov + pieces};
+		msg->msg_namelen = roci_udp_name(&out->names[n], first->av->dgid, s->ifindex);
+		set_control(msg, s, first, out->control[n]);
+		msg->msg_iovlen = gather(first, first->run, msg->msg_iov);
+		pieces += (unsigned)msg->msg_iovlen;
+		out->first[n++] = at;
+		at += first->run;
+	}
+	*end = at;
+	return n;
+}
+
+/* One line for each kind of error, ever: a line a packet would drown the machine. */
+static void lose(struct roci_udp *udp, const struct roci_frame *first, int error)
+{
+	uint64_t bit = 1ull << (error & 63);
+
+	udp->config.stats->send_dropped += first->run;
+	if (udp->errors_told & bit)
+		return;
+	udp->errors_told |= bit;
+	fprintf(stderr, "roci: a packet of %u bytes was not sent: %s%s\n", first->len, strerror(error),
+		error == EMSGSIZE ? "; the path's MTU is smaller than the interface's" : "");
+}
+
+static bool wait_for_room(int fd, uint64_t *deadline)
+{
+	struct pollfd p = {.fd = fd, .events = POLLOUT};
+	uint64_t now = roci_now();
+
+	if (!*deadline)
+		*deadline = now + WAIT_NS;
+	return now < *deadline && poll(&p, 1, (int)((*deadline - now + 999999) / 1000000)) > 0;
+}
+
+/* The run at frames[0] was refused with EIO or EINVAL: by a device without checksum offload, so that GSO is off for
+ * this socket from now on; or for its length, which a single packet shows. */
+static void send_singly(struct roci_udp *udp, struct udp_socket *s, struct roci_frame *frames)
+{
+	unsigned count = frames[0].run, end;
+
+	roci_frames_seal_singly(frames, count);
+	for (unsigned i = 0; i < count; i++) {
+		build(udp, s, frames, i, i + 1, &end);
+		if (sendmsg(s->fd, &udp->out.msgs[0].msg_hdr, 0) >= 0) {
+			s->gso = false;
+			udp->config.stats->sent_messages++;
+			udp->config.stats->sent_packets++;
+		} else {
+			lose(udp, &frames[i], errno);
+		}
+	}
+}
+
+/* Sends frames from `at` on as far as one socket goes. Returns the frame to go on with. */
+static unsigned send_some(struct roci_udp *udp, struct udp_socket *s, struct roci_frame *frames, unsigned at,
+			  unsigned count, uint64_t *deadline)
+{
+	unsigned end, messages = build(udp, s, frames, at, count, &end), next;
+	int sent = sendmmsg(s->fd, udp->out.msgs, messages, 0);
+	int error = errno;
+
+	if (sent > 0) {
+		next = (unsigned)sent == messages ? end : udp->out.first[sent];
+		udp->config.stats->sent_messages += (unsigned)sent;
+		udp->config.stats->sent_packets += next - at;
+		return next;
+	}
+	if (error == EINTR || (error == EAGAIN && wait_for_room(s->fd, deadline)))
+		return at;
+	next = at + frames[at].run;
+	if ((error == EIO || error == EINVAL) && frames[at].run > 1)
+		send_singly(udp, s, frames + at);
+	else
+		lose(udp, &frames[at], error);
+	return next;
+}
+
+static bool is_local(const struct roci_udp *udp, const uint8_t gid[16])
+{
+	for (int i = 0; i < udp->config.gid_count; i++)
+		if (!memcmp(udp->config.gids[i].gid, gid, 16))
+			return true;
+	return false;
+}
+
+/* Port 4791 is somebody else's: peers on this host are reached by their side doors, others not at all. */
+static void send_by_door(struct roci_udp *udp, const struct roci_frame *frames)
+{
+	const struct roci_av *av = frames[0].av;
+	struct roci_arrival from = {.traffic_class = av->traffic_class,
+				    .hop_limit = av->hop_limit > 1 ? av->hop_limit : 64};
+	uint32_t qpn = roci_dest_qpn(frames[0].header);
+	unsigned pieces;
+	int rc = -ENETUNREACH;
+
+	roci_av_flow(av, &from.flow);
+	if (qpn != ROCI_QPN_MULTICAST && is_local(udp, av->dgid)) {
+		pieces = 1 + gather(frames, frames[0].run, udp->out.iov + 1);
+		rc = roci_side_door_send(udp->config.door, roci_slot_of(qpn), &from, frames[0].len, udp->out.iov,
+					 pieces);
+	}
+	if (rc)
+		udp->config.stats->send_dropped += frames[0].run;
+	else
+		udp->config.stats->door_sent += frames[0].run;
+}
+
+void roci_udp_send(struct roci_link *link, struct roci_frame *frames, unsigned count)
+{
+	struct roci_udp *udp = (struct roci_udp *)link;
+	uint64_t deadline = 0;
+	unsigned at = 0;
+
+	while (at < count) {
+		struct udp_socket *s = &udp->sockets[frames[at].av->sgid_index];
+
+		if (s->fd < 0) {
+			send_by_door(udp, &frames[at]);
+			at += frames[at].run;
+		} else {
+			at = send_some(udp, s, frames, at, count, &deadline);
+		}
+	}
+}

@@ -1,0 +1,81 @@
+/* Inside of the udp link, shared by udp*.c only. */
+#ifndef ROCI_DEVICE_UDP_SOCKET_H
+#define ROCI_DEVICE_UDP_SOCKET_H
+
+#include <netinet/in.h>
+#include <sys/socket.h>
+
+#include "device/udp.h"
+
+#define UDP_SOCKETS       (ROCI_MAX_GIDS + ROCI_MAX_MCAST_GROUPS) /* GIDs first, by index; then groups */
+#define UDP_RECV_MESSAGES 32
+#define UDP_RECV_BYTES    65536 /* no datagram is longer */
+#define UDP_CONTROL_BYTES 128
+
+union udp_name {
+	struct sockaddr any;
+	struct sockaddr_in v4;
+	struct sockaddr_in6 v6;
+};
+
+struct udp_socket {
+	int fd; /* -1: not open */
+	bool ipv4, gso;
+	bool warned; /* that it cannot be bound */
+	uint32_t ifindex;
+	unsigned joins; /* of a group; 0: the place is free */
+	uint8_t gid[16];
+};
+
+/* Places for the arguments of sendmmsg() and recvmmsg(), and the staging area: 2 MiB that are touched as needed. */
+struct udp_send_area {
+	struct mmsghdr msgs[ROCI_LINK_SEND_BATCH];
+	unsigned first[ROCI_LINK_SEND_BATCH];                           /* message's first frame */
+	struct iovec iov[ROCI_TX_SPANS + 2 * ROCI_LINK_SEND_BATCH + 1]; /* + 1: the side door's header */
+	union udp_name names[ROCI_LINK_SEND_BATCH];
+	_Alignas(8) uint8_t control[ROCI_LINK_SEND_BATCH][UDP_CONTROL_BYTES];
+};
+
+struct udp_recv_area {
+	struct mmsghdr msgs[UDP_RECV_MESSAGES];
+	struct iovec iov[UDP_RECV_MESSAGES];
+	union udp_name names[UDP_RECV_MESSAGES];
+	struct roci_arrival arrivals[UDP_RECV_MESSAGES];
+	_Alignas(8) uint8_t control[UDP_RECV_MESSAGES][UDP_CONTROL_BYTES];
+	_Alignas(64) uint8_t bytes[UDP_RECV_MESSAGES][UDP_RECV_BYTES];
+};
+
+struct roci_udp {
+	struct roci_link link;
+	struct roci_udp_config config;
+	struct udp_socket sockets[UDP_SOCKETS];
+	unsigned open[UDP_SOCKETS]; /* indices of the open ones */
+	unsigned open_count;
+	unsigned hot;  /* place in open[] of the one that had something last */
+	unsigned turn; /* place in open[] whose turn it is besides */
+	unsigned reads;
+	unsigned recv_messages; /* to ask for: few while they are large, for the cache's sake */
+	unsigned recv_dirty;    /* msgs[] that the last recvmmsg() wrote to */
+	uint64_t errors_told;   /* bit per errno < 64 */
+	struct udp_send_area out;
+	struct udp_recv_area in;
+};
+
+/* The socket address of `gid`, port 4791. Returns its length. */
+socklen_t roci_udp_name(union udp_name *name, const uint8_t gid[16], uint32_t ifindex);
+
+/* A UDP socket of `gid`'s family with all options of a RoCEv2 receiver, unbound. Returns it or a negative errno. */
+int roci_udp_socket(const uint8_t gid[16], uint32_t ifindex);
+
+/* Enters socket `index`, which has just been bound, into the sets. Returns 0 or a negative errno. */
+int roci_udp_enter(struct roci_udp *udp, unsigned index);
+void roci_udp_remove(struct roci_udp *udp, unsigned index);
+
+unsigned roci_udp_max_run(struct roci_link *link, const struct roci_av *av);
+void roci_udp_send(struct roci_link *link, struct roci_frame *frames, unsigned count);
+unsigned roci_udp_recv(struct roci_link *link, struct roci_datagram *out);
+void roci_udp_prepare_recv(struct roci_udp *udp);
+
+bool roci_gid_is_multicast(const uint8_t gid[16]);
+
+#endif

@@ -1,0 +1,125 @@
+#include "bench.h"
+
+#include <netinet/ip.h>
+#include <netinet/ip6.h>
+#include <pcap.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "device/capture.h"
+
+#define PACKETS 20
+
+static struct roci_datagram in[ROCI_LINK_RECV_BATCH];
+static struct outgoing out;
+
+/* Sends PACKETS from `address` to itself through a capture into `path`. */
+static void run(const char *address, const char *path)
+{
+	struct roci_link *link;
+	struct station s;
+	unsigned got = 0;
+
+	station_open(&s, address);
+	assert_int_equal(roci_udp_listen(s.udp, 0), 0);
+	assert_int_equal(roci_capture_open(s.link, path, &link), 0);
+	s.link = link;
+	outgoing_start(&out, &s, address);
+	for (unsigned i = 0; i < PACKETS; i++)
+		outgoing_add(&out, s.registry.slot << ROCI_SLOT_SHIFT, i, 100 + i / 5);
+	outgoing_send(&out, link);
+	while (got < PACKETS)
+		got += station_wait(&s, in);
+	station_close(&s);
+}
+
+/* Reads the file with libpcap: every packet twice, out and in, with headers that agree with its ICRC exactly. */
+static void check(const char *path, unsigned packets, bool ipv4)
+{
+	char error[PCAP_ERRBUF_SIZE];
+	pcap_t *file = pcap_open_offline(path, error);
+	struct pcap_pkthdr *info;
+	const u_char *bytes;
+	unsigned n = 0;
+
+	assert_non_null(file);
+	assert_int_equal(pcap_datalink(file), DLT_RAW);
+	while (pcap_next_ex(file, &info, &bytes) == 1) {
+		struct roci_flow flow = {.src_port = ROCI_UDP_PORT, .dst_port = ROCI_UDP_PORT};
+		unsigned ip_len = ipv4 ? 20 : 40, id = 0;
+
+		assert_int_equal(info->caplen, info->len);
+		assert_int_equal(bytes[0] >> 4, ipv4 ? 4 : 6);
+		gid_of("127.0.0.0", flow.src);
+		gid_of("127.0.0.0", flow.dst);
+		memcpy(flow.src + (ipv4 ? 12 : 0), bytes + (ipv4 ? 12 : 8), ipv4 ? 4 : 16);
+		memcpy(flow.dst + (ipv4 ? 12 : 0), bytes + (ipv4 ? 16 : 24), ipv4 ? 4 : 16);
+		if (ipv4)
+			id = (unsigned)(bytes[4] << 8 | bytes[5]);
+		assert_int_equal(bytes[ip_len + 2] << 8 | bytes[ip_len + 3], ROCI_UDP_PORT);
+		assert_int_equal(bytes[ip_len + 4] << 8 | bytes[ip_len + 5], info->len - ip_len);
+		assert_int_equal(roci_icrc_difference(&flow, (uint16_t)id, bytes + ip_len + 8, info->len - ip_len - 8),
+				 0);
+		n++;
+	}
+	assert_int_equal(n, packets);
+	pcap_close(file);
+}
+
+static void libpcap_reads_it(void **state)
+{
+	char path[256];
+
+	snprintf(path, sizeof path, "%s/v4.pcapng", getenv("ROCI_RUNDIR"));
+	run("127.77.0.7", path);
+	check(path, 2 * PACKETS, true);
+	/* As a second process would. */
+	run("127.77.0.8", path);
+	check(path, 4 * PACKETS, true);
+}
+
+static void ipv6_too(void **state)
+{
+	char path[256];
+	struct station s;
+	int rc;
+
+	station_open(&s, "::1");
+	rc = roci_udp_listen(s.udp, 0);
+	station_close(&s);
+	if (rc)
+		skip();
+	snprintf(path, sizeof path, "%s/v6.pcapng", getenv("ROCI_RUNDIR"));
+	run("::1", path);
+	check(path, 2 * PACKETS, false);
+}
+
+static void the_process_id_can_be_in_the_name(void **state)
+{
+	char path[256], expected[256];
+	struct roci_link *link;
+	struct station s;
+
+	snprintf(path, sizeof path, "%s/a-%%p.pcapng", getenv("ROCI_RUNDIR"));
+	snprintf(expected, sizeof expected, "%s/a-%d.pcapng", getenv("ROCI_RUNDIR"), getpid());
+	station_open(&s, "127.77.0.7");
+	assert_int_equal(roci_capture_open(s.link, "/nonexistent/file", &link), -ENOENT);
+	assert_int_equal(roci_capture_open(s.link, "/proc/self/exe", &link), -ETXTBSY);
+	assert_int_equal(roci_capture_open(s.link, path, &link), 0);
+	s.link = link;
+	station_close(&s);
+	check(expected, 0, true);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(libpcap_reads_it),
+		cmocka_unit_test(ipv6_too),
+		cmocka_unit_test(the_process_id_can_be_in_the_name),
+	};
+
+	return cmocka_run_group_tests(tests, private_rundir, remove_rundir);
+}

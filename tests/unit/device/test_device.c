@@ -1,0 +1,391 @@
+#include "bench.h"
+
+#include <dirent.h>
+#include <pthread.h>
+#include <stdatomic.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/resource.h>
+#include <sys/wait.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "device/device.h"
+
+#define QKEY 0x11111111u
+
+static atomic_uint completions; /* events that the device told */
+
+static void on_event(const struct roci_event *ev)
+{
+	if (ev->kind == ROCI_EV_COMPLETION)
+		atomic_fetch_add(&completions, 1);
+}
+
+static struct roci_device *open_device(void)
+{
+	struct roci_device *dev;
+
+	assert_int_equal(roci_device_get(on_event, &dev), 0);
+	return dev;
+}
+
+static uint8_t loopback_index(struct roci_device *dev)
+{
+	const struct roci_gid_entry *gids;
+	int count = roci_device_gids(dev, &gids);
+	uint8_t gid[16];
+
+	gid_of("127.0.0.1", gid);
+	for (int i = 0; i < count; i++)
+		if (!memcmp(gids[i].gid, gid, 16))
+			return (uint8_t)i;
+	fail_msg("no loopback address");
+	return 0;
+}
+
+/* A UD QP with 64 bytes of memory: the first half to send, the other to receive, behind a GRH. */
+struct ud {
+	struct roci_device *dev;
+	struct roci_cq *cq;
+	struct roci_qp *qp;
+	struct roci_mr *mr;
+	struct roci_av self;
+	uint32_t qpn, key;
+	uint8_t memory[128];
+};
+
+static void change(struct ud *u, enum roci_qp_state state, unsigned mask)
+{
+	struct roci_qp_attr attr = {.state = state, .qkey = QKEY, .port_num = 1};
+
+	assert_int_equal(roci_qp_modify(u->qp, roci_now(), &attr, ROCI_QP_STATE | mask), 0);
+}
+
+static void ud_open(struct ud *u, struct roci_device *dev)
+{
+	struct roci_engine *e = roci_device_lock(dev);
+	struct roci_mr_attr mr = {
+		.pd = 1, .base = u->memory, .len = sizeof u->memory, .access = ROCI_ACCESS_LOCAL_WRITE};
+	struct roci_qp_init init = {.type = ROCI_QPT_UD, .pd = 1, .cap = {16, 16, 1, 1, 0}};
+	struct roci_ah_params ah = {.sgid_index = loopback_index(dev), .hop_limit = 64};
+
+	u->dev = dev;
+	gid_of("127.0.0.1", ah.dgid);
+	assert_int_equal(roci_device_listen(dev, ah.sgid_index), 0);
+	assert_int_equal(roci_device_make_av(dev, &ah, &u->self), 0);
+	assert_int_equal(roci_cq_create(e, 64, u, &u->cq), 0);
+	mr.iova = (uintptr_t)u->memory;
+	do
+		mr.key = roci_random32();
+	while (roci_mr_create(e, &mr, &u->mr));
+	u->key = mr.key;
+	assert_int_equal(roci_device_alloc_qpn(dev, &u->qpn), 0);
+	init.qpn = u->qpn;
+	init.send_cq = init.recv_cq = u->cq;
+	assert_int_equal(roci_qp_create(e, &init, &u->qp), 0);
+	change(u, ROCI_QPS_INIT, ROCI_QP_PKEY_INDEX | ROCI_QP_PORT | ROCI_QP_QKEY);
+	change(u, ROCI_QPS_RTR, 0);
+	change(u, ROCI_QPS_RTS, ROCI_QP_SQ_PSN);
+	roci_device_unlock(dev);
+}
+
+static void ud_close(struct ud *u)
+{
+	roci_device_lock(u->dev);
+	roci_qp_destroy(u->qp);
+	roci_device_free_qpn(u->dev, u->qpn);
+	roci_mr_destroy(u->mr);
+	roci_cq_destroy(u->cq);
+	roci_device_unlock(u->dev);
+}
+
+/* Posts a receive, and a message of one byte to `qpn` of this address. */
+static void ud_post(struct ud *u, uint32_t qpn, uint8_t byte, bool receive)
+{
+	struct roci_sge in = {(uintptr_t)u->memory + 32, 96, u->key}, out = {(uintptr_t)u->memory, 1, u->key};
+	struct roci_recv_wr recv = {.wr_id = 2, .sges = &in, .num_sge = 1};
+	struct roci_send_wr send = {
+		.wr_id = 1,
+		.opcode = ROCI_WR_SEND,
+		.flags = ROCI_SEND_SIGNALED,
+		.sges = &out,
+		.num_sge = 1,
+		.av = &u->self,
+		.remote_qpn = qpn,
+		.remote_qkey = QKEY,
+	};
+
+	roci_device_lock_post(u->dev);
+	if (receive)
+		assert_int_equal(roci_qp_post_recv(u->qp, &recv), 0);
+	u->memory[0] = byte;
+	if (qpn)
+		assert_int_equal(roci_qp_post_send(u->qp, &send), 0);
+	roci_device_unlock(u->dev);
+}
+
+/* Waits for `want` completions, all good. */
+static void ud_wait(struct ud *u, unsigned want, bool polling)
+{
+	uint64_t end = roci_now() + 5000000000u;
+	struct roci_cqe cqe;
+
+	while (want) {
+		assert_true(roci_now() < end);
+		if (polling)
+			roci_device_poll(u->dev);
+		if (!roci_cq_poll(u->cq, &cqe, 1))
+			continue;
+		assert_int_equal(cqe.status, ROCI_WC_SUCCESS);
+		want--;
+	}
+}
+
+static unsigned open_files(void)
+{
+	DIR *dir = opendir("/proc/self/fd");
+	unsigned n = 0;
+
+	while (readdir(dir))
+		n++;
+	closedir(dir);
+	return n;
+}
+
+static long resident_kib(void)
+{
+	long pages = 0;
+	FILE *f = fopen("/proc/self/statm", "r");
+
+	assert_int_equal(fscanf(f, "%*d %ld", &pages), 1);
+	fclose(f);
+	return pages * (sysconf(_SC_PAGESIZE) / 1024);
+}
+
+static void opens_fast_and_small(void **state)
+{
+	long before = resident_kib();
+	clock_t start = clock(); /* of the processor: others may be busy */
+	struct roci_device *dev = open_device();
+
+	roci_device_lock(dev);
+	roci_device_listen(dev, -1);
+	roci_device_unlock(dev);
+	assert_true(clock() - start < CLOCKS_PER_SEC / 20);
+	assert_true(resident_kib() - before < 16 * 1024);
+	roci_device_put(dev);
+}
+
+static void one_in_a_process_until_the_last_put(void **state)
+{
+	unsigned files = open_files();
+	struct roci_device *a = open_device(), *b = open_device();
+
+	assert_ptr_equal(a, b);
+	roci_device_put(a);
+	assert_true(open_files() > files);
+	roci_device_put(b);
+	assert_int_equal(open_files(), files);
+	roci_device_put(open_device());
+	assert_int_equal(open_files(), files);
+}
+
+static void an_idle_device_uses_no_cpu(void **state)
+{
+	struct roci_device *dev = open_device();
+	struct timespec half = {.tv_nsec = 500000000};
+	struct rusage before, after;
+	struct ud u;
+
+	ud_open(&u, dev);
+	ud_post(&u, u.qpn, 1, true);
+	ud_wait(&u, 2, true);
+	nanosleep(&(struct timespec){.tv_nsec = 20000000}, NULL);
+	getrusage(RUSAGE_SELF, &before);
+	nanosleep(&half, NULL);
+	getrusage(RUSAGE_SELF, &after);
+	assert_true(after.ru_nvcsw - before.ru_nvcsw < 10);
+	ud_close(&u);
+	roci_device_put(dev);
+}
+
+static void address_vectors_are_checked(void **state)
+{
+	struct roci_device *dev = open_device();
+	struct roci_ah_params ah = {.sgid_index = loopback_index(dev)};
+	struct roci_av av;
+
+	roci_device_lock(dev);
+	assert_int_equal(roci_device_make_av(dev, &ah, &av), -EINVAL); /* nowhere */
+	gid_of("0.0.0.0", ah.dgid);
+	assert_int_equal(roci_device_make_av(dev, &ah, &av), -EINVAL);
+	gid_of("fe80::1", ah.dgid);
+	assert_int_equal(roci_device_make_av(dev, &ah, &av), -EINVAL); /* another family */
+	gid_of("127.0.0.1", ah.dgid);
+	ah.sgid_index = ROCI_MAX_GIDS;
+	assert_int_equal(roci_device_make_av(dev, &ah, &av), -EINVAL);
+	ah.sgid_index = loopback_index(dev);
+	gid_of("192.0.2.200", ah.dgid);
+	assert_int_equal(roci_device_make_av(dev, &ah, &av), -ENETUNREACH);
+	gid_of("127.0.0.1", ah.dgid);
+	assert_int_equal(roci_device_make_av(dev, &ah, &av), 0);
+	assert_int_equal(av.mtu, 4096);
+	assert_memory_equal(av.dgid, ah.dgid, 16);
+	roci_device_unlock(dev);
+	roci_device_put(dev);
+}
+
+/* Nobody polls the device: the thread receives. */
+static void the_thread_makes_progress(void **state)
+{
+	struct roci_device *dev = open_device();
+	struct ud u;
+
+	ud_open(&u, dev);
+	for (unsigned i = 0; i < 20; i++) {
+		atomic_store(&completions, 0);
+		ud_post(&u, 0, 0, true);
+		roci_device_lock(dev);
+		roci_cq_arm(u.cq, false);
+		roci_device_unlock(dev);
+		ud_post(&u, u.qpn, (uint8_t)i, false);
+		ud_wait(&u, 2, false);
+		assert_int_equal(atomic_load(&completions), 1);
+		assert_int_equal(u.memory[32 + 40], i);
+	}
+	ud_close(&u);
+	roci_device_put(dev);
+}
+
+/* After a second of nothing but polls, none for a while: whoever spins on memory is served nevertheless. */
+static void the_thread_takes_over_from_polls(void **state)
+{
+	struct roci_device *dev = open_device();
+	uint64_t end;
+	struct ud u;
+
+	ud_open(&u, dev);
+	for (unsigned i = 0; i < 3; i++) {
+		ud_post(&u, 0, 0, true);
+		for (end = roci_now() + 30000000; roci_now() < end;)
+			roci_device_poll(dev);
+		ud_post(&u, u.qpn, (uint8_t)(i + 1), false);
+		ud_wait(&u, 2, false);
+		ud_post(&u, u.qpn, (uint8_t)(i + 1), true);
+		ud_wait(&u, 2, true);
+	}
+	ud_close(&u);
+	roci_device_put(dev);
+}
+
+/* A child opens a device of its own, under another slot; parent and child talk to each other. */
+static void a_forked_child_starts_afresh(void **state)
+{
+	struct roci_device *dev = open_device();
+	int to_parent[2], to_child[2], status;
+	uint32_t child_qpn;
+	struct ud u;
+	pid_t pid;
+
+	assert_int_equal(pipe(to_parent) | pipe(to_child), 0);
+	ud_open(&u, dev);
+	pid = fork();
+	if (!pid) {
+		struct roci_device *own = open_device();
+		static struct ud c;
+		char byte;
+
+		roci_device_lock(dev); /* the inherited one does no harm */
+		roci_device_unlock(dev);
+		roci_device_poll(dev);
+		roci_device_put(dev);
+		ud_open(&c, own);
+		ud_post(&c, 0, 0, true);
+		if (own == dev || write(to_parent[1], &c.qpn, sizeof c.qpn) < 0)
+			_exit(1);
+		ud_wait(&c, 1, false);
+		(void)!read(to_child[0], &byte, 1);
+		_exit(c.memory[32 + 40] != 77);
+	}
+	close(to_parent[1]);
+	assert_int_equal(read(to_parent[0], &child_qpn, sizeof child_qpn), sizeof child_qpn);
+	assert_int_not_equal(child_qpn >> 14, u.qpn >> 14);
+	ud_post(&u, child_qpn, 77, false);
+	ud_wait(&u, 1, true);
+	ud_post(&u, u.qpn, 5, true);
+	ud_wait(&u, 2, true);
+	assert_int_equal(write(to_child[1], "x", 1), 1);
+	waitpid(pid, &status, 0);
+	assert_int_equal(status, 0);
+	ud_post(&u, u.qpn, 6, true);
+	ud_wait(&u, 2, true);
+	ud_close(&u);
+	roci_device_put(dev);
+	close(to_parent[0]);
+	close(to_child[0]);
+	close(to_child[1]);
+}
+
+/* The thread sanitizer would end the forked child. */
+const char *__tsan_default_options(void);
+__attribute__((visibility("default"))) const char *__tsan_default_options(void)
+{
+	return "die_after_fork=0";
+}
+
+static void *worker(void *arg)
+{
+	struct roci_device *dev = open_device();
+	struct ud *u = calloc(1, sizeof *u);
+
+	ud_open(u, dev);
+	for (unsigned i = 0; i < 300; i++) {
+		ud_post(u, u->qpn, (uint8_t)i, true);
+		ud_wait(u, 2, i & 1);
+		assert_int_equal(u->memory[32 + 40], (uint8_t)i);
+	}
+	ud_close(u);
+	free(u);
+	roci_device_put(dev);
+	return NULL;
+}
+
+static void threads_share_it(void **state)
+{
+	pthread_t threads[4];
+
+	for (unsigned i = 0; i < 4; i++)
+		assert_int_equal(pthread_create(&threads[i], NULL, worker, NULL), 0);
+	for (unsigned i = 0; i < 4; i++)
+		pthread_join(threads[i], NULL);
+}
+
+/* What the user asked for and cannot be had is refused, not left out. */
+static void a_bad_wish_is_refused(void **state)
+{
+	struct roci_device *dev;
+	unsigned files = open_files();
+
+	setenv("ROCI_FAULT", "loss=2", 1);
+	assert_int_equal(roci_device_get(on_event, &dev), -EINVAL);
+	unsetenv("ROCI_FAULT");
+	setenv("ROCI_CAPTURE", "/nonexistent/file", 1);
+	assert_int_equal(roci_device_get(on_event, &dev), -ENOENT);
+	unsetenv("ROCI_CAPTURE");
+	assert_int_equal(open_files(), files);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(opens_fast_and_small),         cmocka_unit_test(one_in_a_process_until_the_last_put),
+		cmocka_unit_test(an_idle_device_uses_no_cpu),   cmocka_unit_test(address_vectors_are_checked),
+		cmocka_unit_test(the_thread_makes_progress),    cmocka_unit_test(the_thread_takes_over_from_polls),
+		cmocka_unit_test(a_forked_child_starts_afresh), cmocka_unit_test(threads_share_it),
+		cmocka_unit_test(a_bad_wish_is_refused),
+	};
+
+	return cmocka_run_group_tests(tests, private_rundir, remove_rundir);
+}

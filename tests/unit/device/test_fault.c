@@ -1,0 +1,206 @@
+#include "bench.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "device/fault.h"
+
+/* A link that keeps the bytes of what it is sent, and delivers them. */
+#define KEPT 1024
+struct loop {
+	struct roci_link link;
+	struct roci_arrival from;
+	unsigned count;
+	struct {
+		uint8_t bytes[256];
+		unsigned len;
+	} kept[KEPT];
+};
+
+static unsigned loop_max_run(struct roci_link *link, const struct roci_av *av)
+{
+	return ROCI_LINK_MAX_RUN;
+}
+
+static void loop_send(struct roci_link *link, struct roci_frame *frames, unsigned count)
+{
+	struct loop *l = (struct loop *)link;
+
+	for (unsigned i = 0; i < count; i++) {
+		uint8_t *at = l->kept[l->count].bytes;
+
+		memcpy(at, frames[i].header, frames[i].header_len);
+		at += frames[i].header_len;
+		for (unsigned k = 0; k < frames[i].span_count; k++) {
+			memcpy(at, frames[i].spans[k].base, frames[i].spans[k].len);
+			at += frames[i].spans[k].len;
+		}
+		memcpy(at, frames[i].trailer, frames[i].trailer_len);
+		l->kept[l->count++].len = frames[i].len;
+		roci_av_flow(frames[i].av, &l->from.flow);
+	}
+}
+
+static unsigned loop_recv(struct roci_link *link, struct roci_datagram *out)
+{
+	struct loop *l = (struct loop *)link;
+
+	for (unsigned i = 0; i < l->count; i++)
+		out[i] = (struct roci_datagram){.bytes = l->kept[i].bytes, .len = l->kept[i].len, .from = &l->from};
+	return l->count;
+}
+
+static void loop_close(struct roci_link *link)
+{
+}
+
+static const struct roci_link_ops loop_ops = {loop_max_run, loop_send, loop_recv, loop_close};
+
+static struct roci_datagram in[ROCI_LINK_RECV_BATCH];
+static struct outgoing out;
+static struct station nowhere;
+
+struct outcome {
+	unsigned count, bad, backwards, repeated;
+	uint32_t psns[KEPT];
+};
+
+static void judge(struct roci_link *link, struct outcome *o)
+{
+	struct roci_packet packet;
+	bool seen[KEPT] = {false};
+
+	memset(o, 0, sizeof *o);
+	o->count = roci_link_recv(link, in);
+	for (unsigned i = 0; i < o->count; i++) {
+		bool bad =
+			roci_packet_parse(&packet, in[i].bytes, in[i].len) != ROCI_PARSE_OK || !icrc_is_right(&in[i]);
+
+		o->bad += bad;
+		o->psns[i] = bad ? KEPT : packet.psn;
+		if (bad)
+			continue;
+		o->repeated += seen[packet.psn];
+		o->backwards += i && o->psns[i - 1] != KEPT && packet.psn < o->psns[i - 1];
+		seen[packet.psn] = true;
+	}
+}
+
+/* Sends 640 packets through a fault link to the loop and looks at what is there. */
+static void send_through(const char *plan_text, struct outcome *o)
+{
+	struct loop *loop = calloc(1, sizeof *loop);
+	struct roci_fault_plan plan;
+	struct roci_link *link;
+
+	loop->link.ops = &loop_ops;
+	assert_int_equal(roci_fault_parse(plan_text, &plan), 0);
+	assert_int_equal(roci_fault_open(&loop->link, &plan, &link), 0);
+	for (unsigned i = 0; i < 10; i++) {
+		outgoing_start(&out, &nowhere, "127.77.0.2");
+		for (unsigned k = 0; k < ROCI_LINK_SEND_BATCH; k++)
+			outgoing_add(&out, 0x12345, i * ROCI_LINK_SEND_BATCH + k, k);
+		outgoing_send(&out, link);
+	}
+	judge(&loop->link, o);
+	roci_link_close(link);
+	free(loop);
+}
+
+/* Receives 640 packets through a fault link. */
+static void receive_through(const char *plan_text, struct outcome *o)
+{
+	struct loop *loop = calloc(1, sizeof *loop);
+	struct roci_fault_plan plan;
+	struct roci_link *link;
+
+	loop->link.ops = &loop_ops;
+	assert_int_equal(roci_fault_parse(plan_text, &plan), 0);
+	assert_int_equal(roci_fault_open(&loop->link, &plan, &link), 0);
+	for (unsigned i = 0; i < 10; i++) {
+		outgoing_start(&out, &nowhere, "127.77.0.2");
+		for (unsigned k = 0; k < ROCI_LINK_SEND_BATCH; k++)
+			outgoing_add(&out, 0x12345, i * ROCI_LINK_SEND_BATCH + k, k);
+		outgoing_send(&out, &loop->link);
+	}
+	judge(link, o);
+	roci_link_close(link);
+	free(loop);
+}
+
+static void (*const ways[])(const char *, struct outcome *) = {send_through, receive_through};
+
+static void nothing_asked_nothing_done(void **state)
+{
+	struct outcome o;
+
+	for (unsigned w = 0; w < 2; w++) {
+		ways[w]("", &o);
+		assert_int_equal(o.count, 640);
+		assert_int_equal(o.bad + o.backwards + o.repeated, 0);
+	}
+}
+
+static void each_fault_does_its_own(void **state)
+{
+	struct outcome o;
+
+	for (unsigned w = 0; w < 2; w++) {
+		ways[w]("loss=0.25,seed=3", &o);
+		assert_in_range(o.count, 430, 530);
+		assert_int_equal(o.bad + o.backwards + o.repeated, 0);
+		ways[w]("dup=0.25,seed=3", &o);
+		assert_in_range(o.count, 750, 850);
+		assert_int_equal(o.count, 640 + o.repeated);
+		assert_int_equal(o.bad, 0);
+		ways[w]("reorder=0.25,seed=3", &o);
+		assert_int_equal(o.count, 640);
+		assert_int_equal(o.bad + o.repeated, 0);
+		assert_in_range(o.backwards, 80, 200);
+		ways[w]("corrupt=0.25,seed=3", &o);
+		assert_int_equal(o.count, 640);
+		assert_in_range(o.bad, 110, 210);
+		assert_int_equal(o.backwards + o.repeated, 0);
+	}
+	send_through("loss=1", &o);
+	assert_int_equal(o.count, 0);
+}
+
+static void a_seed_replays(void **state)
+{
+	static struct outcome a, b, c;
+
+	for (unsigned w = 0; w < 2; w++) {
+		ways[w]("loss=0.1,dup=0.1,reorder=0.1,corrupt=0.1,seed=42", &a);
+		ways[w]("loss=0.1,dup=0.1,reorder=0.1,corrupt=0.1,seed=42", &b);
+		ways[w]("loss=0.1,dup=0.1,reorder=0.1,corrupt=0.1,seed=43", &c);
+		assert_memory_equal(&a, &b, sizeof a);
+		assert_memory_not_equal(&a, &c, sizeof a);
+	}
+}
+
+static void plans_are_read_or_refused(void **state)
+{
+	static const char *const bad[] = {
+		"loss",  "loss=",    "loss=x", "loss=1.5", "loss=-1", "los=0.1", "loss=0.1;dup=0.1",
+		"seed=", "loss=nan", "=1"};
+	struct roci_fault_plan plan;
+
+	assert_int_equal(roci_fault_parse("loss=0.5,seed=9,corrupt=1", &plan), 0);
+	assert_true(plan.loss == 0.5 && plan.corrupt == 1 && plan.dup == 0 && plan.seed == 9);
+	for (unsigned i = 0; i < sizeof bad / sizeof bad[0]; i++)
+		assert_int_equal(roci_fault_parse(bad[i], &plan), -EINVAL);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(nothing_asked_nothing_done),
+		cmocka_unit_test(each_fault_does_its_own),
+		cmocka_unit_test(a_seed_replays),
+		cmocka_unit_test(plans_are_read_or_refused),
+	};
+
+	gid_of("127.77.0.1", nowhere.gid.gid);
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,188 @@
+#include "bench.h"
+
+#include <fcntl.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+/* A process that holds a slot until it is told to go. */
+static pid_t start_holder(unsigned *slot, int *hold)
+{
+	int up[2], down[2];
+	pid_t pid;
+
+	assert_int_equal(pipe(up) | pipe(down), 0);
+	pid = fork();
+	if (!pid) {
+		struct roci_registry reg;
+		char byte;
+
+		close(down[1]);
+		if (roci_registry_open(&reg) || write(up[1], &reg.slot, sizeof reg.slot) < 0)
+			_exit(1);
+		(void)!read(down[0], &byte, 1);
+		_exit(0);
+	}
+	close(up[1]);
+	close(down[0]);
+	assert_int_equal(read(up[0], slot, sizeof *slot), sizeof *slot);
+	close(up[0]);
+	*hold = down[1];
+	return pid;
+}
+
+static void slots_are_distinct_and_alive_until_the_kill(void **state)
+{
+	enum { N = 8 };
+	struct roci_registry reg;
+	unsigned slots[N];
+	pid_t pids[N];
+	int hold[N];
+
+	assert_int_equal(roci_registry_open(&reg), 0);
+	for (int i = 0; i < N; i++)
+		pids[i] = start_holder(&slots[i], &hold[i]);
+	for (int i = 0; i < N; i++) {
+		assert_in_range(slots[i], 1, ROCI_SLOTS - 1);
+		assert_int_not_equal(slots[i], reg.slot);
+		assert_true(roci_registry_alive(&reg, slots[i]));
+		for (int k = 0; k < i; k++)
+			assert_int_not_equal(slots[i], slots[k]);
+	}
+	for (int i = 0; i < N; i++) {
+		kill(pids[i], SIGKILL);
+		waitpid(pids[i], NULL, 0);
+		close(hold[i]);
+		assert_false(roci_registry_alive(&reg, slots[i]));
+	}
+	assert_true(roci_registry_alive(&reg, reg.slot));
+	assert_false(roci_registry_alive(&reg, 0));
+	assert_false(roci_registry_alive(&reg, ROCI_SLOTS));
+	roci_registry_close(&reg);
+}
+
+/* The lock belongs to the open file, which a forked child shares: it must not keep the slot when it closes, nor lose
+ * the parent's. */
+static void a_forked_child_lets_go(void **state)
+{
+	struct roci_registry reg, other;
+	pid_t pid;
+
+	assert_int_equal(roci_registry_open(&reg), 0);
+	assert_int_equal(roci_registry_open(&other), 0);
+	pid = fork();
+	if (!pid) {
+		roci_registry_close(&reg);
+		_exit(0);
+	}
+	waitpid(pid, NULL, 0);
+	assert_true(roci_registry_alive(&other, reg.slot));
+	roci_registry_close(&reg);
+	roci_registry_close(&other);
+}
+
+static void all_slots_can_be_taken_and_no_more(void **state)
+{
+	static struct roci_registry regs[ROCI_SLOTS];
+	static bool seen[ROCI_SLOTS];
+
+	for (int i = 0; i < ROCI_SLOTS - 1; i++) {
+		assert_int_equal(roci_registry_open(&regs[i]), 0);
+		assert_false(seen[regs[i].slot]);
+		seen[regs[i].slot] = true;
+	}
+	assert_int_equal(roci_registry_open(&regs[ROCI_SLOTS - 1]), -ENOSPC);
+	for (int i = 0; i < ROCI_SLOTS - 1; i++)
+		roci_registry_close(&regs[i]);
+}
+
+static void make(const char *dir, const char *name)
+{
+	char path[300];
+	FILE *f;
+
+	snprintf(path, sizeof path, "%s/%s", dir, name);
+	f = fopen(path, "w");
+	assert_non_null(f);
+	fclose(f);
+}
+
+static bool is_there(const char *dir, const char *name)
+{
+	char path[300];
+
+	snprintf(path, sizeof path, "%s/%s", dir, name);
+	return !access(path, F_OK);
+}
+
+/* Namespaces 1 and 3 are dead, in 2 somebody lives. */
+static void what_dead_namespaces_left_is_swept(void **state)
+{
+	const char *dir = getenv("ROCI_RUNDIR");
+	struct flock slot = {.l_type = F_WRLCK, .l_whence = SEEK_SET, .l_start = 77, .l_len = 1};
+	static const char *const names[] = {"host-1-2", "door-1-5",  "host-2-2", "door-2-77", "host-3-1",
+					    "door-3-9", "door-12-1", "host-x",   "host-1-2x"};
+	static const bool stays[] = {false, false, true, true, false, false, true, true, true};
+	struct roci_registry reg, other;
+	char path[300];
+	int fd;
+
+	for (unsigned i = 0; i < sizeof names / sizeof names[0]; i++)
+		make(dir, names[i]);
+	snprintf(path, sizeof path, "%s/host-2-2", dir);
+	fd = open(path, O_RDWR);
+	assert_int_equal(fcntl(fd, F_OFD_SETLK, &slot), 0);
+	assert_int_equal(roci_registry_open(&reg), 0);
+	assert_int_equal(roci_registry_open(&other), 0);
+	assert_true(roci_registry_alive(&reg, other.slot));
+	for (unsigned i = 0; i < sizeof names / sizeof names[0]; i++)
+		assert_int_equal(is_there(dir, names[i]), stays[i]);
+	close(fd);
+	roci_registry_close(&reg);
+	roci_registry_close(&other);
+}
+
+/* D9: owner and type checked; and what the user asked for is not replaced silently by something else (D10). */
+static void a_directory_that_others_can_use_is_refused(void **state)
+{
+	char path[256], mine[256], moved[300];
+	struct stat st;
+
+	snprintf(mine, sizeof mine, "%s/sub", getenv("ROCI_RUNDIR"));
+	snprintf(moved, sizeof moved, "%s-moved", mine);
+	setenv("ROCI_RUNDIR", mine, 1);
+	assert_int_equal(roci_rundir(path, sizeof path), 0);
+	assert_string_equal(path, mine);
+	assert_int_equal(stat(mine, &st), 0);
+	assert_int_equal(st.st_mode & 07777, 0700);
+
+	assert_int_equal(chmod(mine, 0750), 0);
+	assert_int_equal(roci_rundir(path, sizeof path), -EPERM);
+	assert_int_equal(chmod(mine, 0700), 0);
+
+	assert_int_equal(rename(mine, moved), 0);
+	assert_int_equal(symlink(moved, mine), 0);
+	assert_true(roci_rundir(path, sizeof path) < 0);
+	assert_int_equal(roci_rundir(path, 5), -ENAMETOOLONG);
+
+	unsetenv("ROCI_RUNDIR");
+	assert_int_equal(roci_rundir(path, sizeof path), 0);
+	assert_int_equal(stat(path, &st), 0);
+	assert_int_equal(st.st_uid, geteuid());
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(slots_are_distinct_and_alive_until_the_kill),
+		cmocka_unit_test(a_forked_child_lets_go),
+		cmocka_unit_test(all_slots_can_be_taken_and_no_more),
+		cmocka_unit_test(what_dead_namespaces_left_is_swept),
+		cmocka_unit_test(a_directory_that_others_can_use_is_refused),
+	};
+
+	return cmocka_run_group_tests(tests, private_rundir, remove_rundir);
+}

@@ -1,0 +1,97 @@
+#include "bench.h"
+
+#include <stdio.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <sys/un.h>
+#include <unistd.h>
+
+static struct roci_datagram in[ROCI_LINK_RECV_BATCH];
+static struct outgoing out;
+
+/* Port 4791 of the address is another's: here another socket without SO_REUSEPORT. */
+static int occupy(const char *address)
+{
+	struct station s;
+	union {
+		struct sockaddr any;
+		struct sockaddr_in v4;
+	} name = {.v4 = {.sin_family = AF_INET, .sin_port = htons(ROCI_UDP_PORT)}};
+	int fd = socket(AF_INET, SOCK_DGRAM, 0);
+
+	gid_of(address, s.gid.gid);
+	memcpy(&name.v4.sin_addr, s.gid.gid + 12, 4);
+	assert_int_equal(bind(fd, &name.any, sizeof name.v4), 0);
+	return fd;
+}
+
+static void peers_on_the_host_are_reached_without_the_port(void **state)
+{
+	int occupant = occupy("127.77.0.9");
+	struct station a, b;
+	unsigned n;
+
+	station_open(&a, "127.77.0.9");
+	station_open(&b, "127.77.0.9");
+	assert_int_equal(roci_udp_listen(a.udp, 0), -EADDRINUSE);
+	outgoing_start(&out, &a, "127.77.0.9");
+	for (unsigned i = 0; i < 20; i++)
+		outgoing_add(&out, b.registry.slot << ROCI_SLOT_SHIFT | 77, i, 1000);
+	outgoing_send(&out, a.link);
+	assert_int_equal(a.stats.door_sent, 20);
+	n = roci_side_door_recv(b.door, in, &b.stats.door_malformed);
+	assert_int_equal(n, 20);
+	for (unsigned i = 0; i < n; i++) {
+		assert_int_equal(check_datagram(&in[i]), i);
+		assert_true(in[i].from->forwarded);
+		assert_memory_equal(in[i].from->flow.src, a.gid.gid, 16);
+	}
+	station_close(&b);
+	outgoing_send(&out, a.link);
+	assert_int_equal(a.stats.send_dropped, 20);
+	station_close(&a);
+	close(occupant);
+}
+
+static void nobody_there(void **state)
+{
+	struct roci_arrival from = {.hop_limit = 64};
+	char bytes[100] = {0};
+	struct iovec iov[2] = {{0}, {bytes, sizeof bytes}};
+	struct station a;
+
+	station_open(&a, "127.77.0.1");
+	assert_int_equal(roci_side_door_send(a.door, a.registry.slot % 1000 + 1, &from, 100, iov, 2), -ESRCH);
+	assert_int_equal(roci_side_door_recv(a.door, in, &a.stats.door_malformed), 0);
+	station_close(&a);
+}
+
+static void rubbish_is_counted(void **state)
+{
+	struct sockaddr_un addr = {.sun_family = AF_UNIX};
+	int fd = socket(AF_UNIX, SOCK_DGRAM, 0);
+	struct station a;
+	char bytes[300];
+
+	station_open(&a, "127.77.0.1");
+	snprintf(addr.sun_path, sizeof addr.sun_path, "%s/door-%lu-%u", a.registry.dir, a.registry.netns,
+		 a.registry.slot);
+	memset(bytes, 0x5a, sizeof bytes);
+	for (unsigned len = 0; len < 8; len++)
+		assert_int_equal(sendto(fd, bytes, len * 40, 0, (struct sockaddr *)&addr, sizeof addr), len * 40);
+	assert_int_equal(roci_side_door_recv(a.door, in, &a.stats.door_malformed), 0);
+	assert_int_equal(a.stats.door_malformed, 8);
+	close(fd);
+	station_close(&a);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(peers_on_the_host_are_reached_without_the_port),
+		cmocka_unit_test(nobody_there),
+		cmocka_unit_test(rubbish_is_counted),
+	};
+
+	return cmocka_run_group_tests(tests, private_rundir, remove_rundir);
+}

@@ -1,0 +1,164 @@
+#include "bench.h"
+
+#include <poll.h>
+#include <signal.h>
+#include <string.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#define ADDRESS "127.77.0.5"
+#define MEMBERS 6
+
+static struct roci_datagram in[ROCI_LINK_RECV_BATCH];
+static struct outgoing out;
+
+/* A process that shares the address; it answers each byte on the pipe with what has arrived: right ones, wrong ones. */
+struct member {
+	pid_t pid;
+	unsigned slot;
+	int ask, answer;
+};
+
+struct tally {
+	unsigned right, wrong;
+};
+
+static void member_main(int asked, int answer)
+{
+	struct station s;
+	struct tally tally;
+	unsigned n;
+	char byte;
+
+	station_open(&s, ADDRESS);
+	if (roci_udp_listen(s.udp, 0) || write(answer, &s.registry.slot, sizeof s.registry.slot) < 0)
+		_exit(1);
+	while (read(asked, &byte, 1) == 1 && byte != 'q') { /* no end of file: siblings hold the pipe too */
+		if (byte == 'r')
+			roci_udp_repair(s.udp);
+		tally = (struct tally){0};
+		while ((n = roci_link_recv(s.link, in)))
+			for (unsigned i = 0; i < n; i++)
+				if (roci_slot_of(roci_dest_qpn(in[i].bytes)) == s.registry.slot)
+					tally.right++;
+				else
+					tally.wrong++;
+		if (write(answer, &tally, sizeof tally) < 0)
+			_exit(1);
+	}
+	station_close(&s);
+	_exit(0);
+}
+
+static void start_member(struct member *m)
+{
+	int ask[2], answer[2];
+
+	assert_int_equal(pipe(ask) | pipe(answer), 0);
+	m->pid = fork();
+	if (!m->pid) {
+		close(ask[1]);
+		close(answer[0]);
+		member_main(ask[0], answer[1]);
+	}
+	close(ask[0]);
+	close(answer[1]);
+	m->ask = ask[1];
+	m->answer = answer[0];
+	assert_int_equal(read(m->answer, &m->slot, sizeof m->slot), sizeof m->slot);
+}
+
+static void stop_member(struct member *m, bool kill_it)
+{
+	if (kill_it)
+		kill(m->pid, SIGKILL);
+	else
+		assert_int_equal(write(m->ask, "q", 1), 1);
+	close(m->ask);
+	close(m->answer);
+	waitpid(m->pid, NULL, 0);
+	m->pid = 0;
+}
+
+static struct tally ask(const struct member *m, char what)
+{
+	struct tally tally = {0};
+
+	assert_int_equal(write(m->ask, &what, 1), 1);
+	assert_int_equal(read(m->answer, &tally, sizeof tally), sizeof tally);
+	return tally;
+}
+
+/* Sends 40 packets to each living member; returns how many went to another one. None may be lost. */
+static unsigned misdirected(struct station *from, const struct member *members)
+{
+	struct tally sum = {0};
+	unsigned sent = 0;
+
+	for (unsigned round = 0; round < 10; round++) {
+		outgoing_start(&out, from, ADDRESS);
+		for (unsigned i = 0; i < 4 * MEMBERS; i++)
+			if (members[i % MEMBERS].pid) {
+				outgoing_add(&out, members[i % MEMBERS].slot << ROCI_SLOT_SHIFT | 7 * i, i, 64);
+				sent++;
+			}
+		outgoing_send(&out, from->link);
+	}
+	for (unsigned i = 0; i < MEMBERS; i++) {
+		struct tally t = {0};
+
+		if (members[i].pid)
+			t = ask(&members[i], 'a');
+		sum.right += t.right;
+		sum.wrong += t.wrong;
+	}
+	assert_int_equal(sum.right + sum.wrong, sent);
+	return sum.wrong;
+}
+
+static void packets_reach_the_owner_of_the_qpn(void **state)
+{
+	struct member members[MEMBERS];
+	struct station from;
+
+	station_open(&from, "127.77.0.6");
+	assert_int_equal(roci_udp_listen(from.udp, 0), 0);
+	for (unsigned i = 0; i < MEMBERS; i++)
+		start_member(&members[i]);
+	assert_int_equal(misdirected(&from, members), 0);
+
+	/* Members leave, first, middle, last; the program follows. */
+	stop_member(&members[0], false);
+	assert_int_equal(misdirected(&from, members), 0);
+	stop_member(&members[3], false);
+	stop_member(&members[5], false);
+	assert_int_equal(misdirected(&from, members), 0);
+	start_member(&members[3]);
+	start_member(&members[0]);
+	assert_int_equal(misdirected(&from, members), 0);
+
+	/* One is killed: nobody notices, until somebody joins or looks. */
+	stop_member(&members[1], true);
+	misdirected(&from, members);
+	ask(&members[2], 'r');
+	assert_int_equal(misdirected(&from, members), 0);
+	stop_member(&members[2], true);
+	start_member(&members[5]);
+	assert_int_equal(misdirected(&from, members), 0);
+
+	for (unsigned i = 0; i < MEMBERS; i++)
+		if (members[i].pid)
+			stop_member(&members[i], false);
+	/* All are gone; a new one is alone. */
+	start_member(&members[2]);
+	assert_int_equal(misdirected(&from, members), 0);
+	stop_member(&members[2], false);
+	station_close(&from);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {cmocka_unit_test(packets_reach_the_owner_of_the_qpn)};
+
+	return cmocka_run_group_tests(tests, private_rundir, remove_rundir);
+}
