@@ -1,0 +1,65 @@
+/* Address handles. */
+#include <errno.h>
+#include <stdlib.h>
+
+#include "verbs/objects.h"
+
+static atomic_uint live_ahs;
+static atomic_uint next_handle = 1;
+
+int vb_make_av(struct vb_context *ctx, const struct ibv_ah_attr *attr, uint32_t seed, struct roci_av *av)
+{
+	/* RoCE has no address but the GID: IBTA annex A17, "GRH is mandatory". */
+	if (!attr->is_global || attr->port_num != VB_PORT)
+		return EINVAL;
+	struct roci_ah_params params = {
+		.sgid_index = attr->grh.sgid_index,
+		.hop_limit = attr->grh.hop_limit,
+		.traffic_class = attr->grh.traffic_class,
+		.flow_label = attr->grh.flow_label & IB_GRH_FLOWLABEL_MASK,
+		.seed = seed,
+	};
+	memcpy(params.dgid, attr->grh.dgid.raw, sizeof(params.dgid));
+	return -roci_device_make_av(ctx->dev, &params, av);
+}
+
+ALSO_1_0(ibv_create_ah);
+struct ibv_ah *ibv_create_ah(struct ibv_pd *pd, struct ibv_ah_attr *attr)
+{
+	if (!vb_is_pd(pd) || !attr)
+		return vb_null(EINVAL);
+	if (!vb_quota_take(&live_ahs, ROCI_MAX_AH))
+		return vb_null(ENOMEM);
+	int error = ENOMEM;
+	struct vb_ah *ah = calloc(1, sizeof(*ah));
+	if (!ah)
+		goto err_quota;
+	struct vb_context *ctx = vb_context(pd->context);
+	ah->ah.context = pd->context;
+	ah->ah.pd = pd;
+	ah->ah.handle = atomic_fetch_add(&next_handle, 1);
+	roci_device_lock(ctx->dev);
+	error = vb_make_av(ctx, attr, ah->ah.handle, &ah->av);
+	roci_device_unlock(ctx->dev);
+	if (error)
+		goto err_free;
+	vb_pd_get(pd);
+	return &ah->ah;
+
+err_free:
+	free(ah);
+err_quota:
+	vb_quota_give(&live_ahs);
+	return vb_null(error);
+}
+
+ALSO_1_0(ibv_destroy_ah);
+int ibv_destroy_ah(struct ibv_ah *ah)
+{
+	if (!ah || !vb_is_context(ah->context))
+		return EINVAL;
+	vb_pd_put(ah->pd);
+	vb_quota_give(&live_ahs);
+	free(ah);
+	return 0;
+}

@@ -1,0 +1,112 @@
+/* Answering a datagram: address attributes from a completion and the 40 bytes before its payload. */
+#include <arpa/inet.h>
+#include <errno.h>
+#include <netinet/ip.h>
+
+#include "verbs/objects.h"
+
+/* RFC 1071 */
+static bool ipv4_sum_is_right(const uint8_t *header)
+{
+	uint32_t sum = 0;
+	for (int i = 0; i < 20; i += 2)
+		sum += (uint32_t)header[i] << 8 | header[i + 1];
+	while (sum >> 16)
+		sum = (sum & 0xffff) + (sum >> 16);
+	return sum == 0xffff;
+}
+
+/* 4, 6 or 0. An IPv4 header lies in the last 20 bytes, and what is before it is undefined: IBTA annex A17.4.5.2. */
+static int ip_version(const uint8_t bytes[40])
+{
+	bool six = bytes[0] >> 4 == 6 && bytes[6] == IPPROTO_UDP;
+	bool four = bytes[20] == 0x45 && bytes[29] == IPPROTO_UDP;
+	if (six && four)
+		return ipv4_sum_is_right(bytes + 20) ? 4 : 6;
+	return six ? 6 : four ? 4 : 0;
+}
+
+static void map_ipv4(uint8_t gid[16], const uint8_t address[4])
+{
+	memset(gid, 0, 10);
+	gid[10] = gid[11] = 0xff;
+	memcpy(gid + 12, address, 4);
+}
+
+/* The index of our address `gid`; for a multicast address, of the first one of its family. -1: none. */
+static int find_sgid(const struct ibv_context *context, const uint8_t gid[16], int version)
+{
+	static const uint8_t mapped[12] = {0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0xff, 0xff};
+	const struct roci_gid_entry *entries;
+	int count = roci_device_gids(vb_context(context)->dev, &entries);
+	bool multicast = version == 4 ? (gid[12] & 0xf0) == 0xe0 : gid[0] == 0xff;
+	for (int i = 0; i < count; i++) {
+		bool is_four = !memcmp(entries[i].gid, mapped, sizeof(mapped));
+		if (multicast ? is_four == (version == 4) : !memcmp(entries[i].gid, gid, 16))
+			return i;
+	}
+	return -1;
+}
+
+static int fill_grh(const struct ibv_context *context, const struct ibv_grh *grh, struct ibv_global_route *route)
+{
+	uint8_t bytes[40], ours[16];
+	memcpy(bytes, grh, sizeof(bytes));
+	int version = ip_version(bytes);
+	if (version == 4) {
+		const uint8_t *ip = bytes + 20;
+		map_ipv4(route->dgid.raw, ip + 12);
+		map_ipv4(ours, ip + 16);
+		route->traffic_class = ip[1];
+	} else if (version == 6) {
+		uint32_t first;
+		memcpy(&first, bytes, sizeof(first));
+		first = ntohl(first);
+		memcpy(route->dgid.raw, bytes + 8, 16);
+		memcpy(ours, bytes + 24, 16);
+		route->traffic_class = (first >> 20) & 0xff;
+		route->flow_label = first & IB_GRH_FLOWLABEL_MASK;
+	} else {
+		return EPROTONOSUPPORT;
+	}
+	int index = find_sgid(context, ours, version);
+	if (index < 0)
+		return ENODATA;
+	route->sgid_index = (uint8_t)index;
+	route->hop_limit = 0xff;
+	return 0;
+}
+
+int ibv_init_ah_from_wc(struct ibv_context *context, uint8_t port_num, struct ibv_wc *wc, struct ibv_grh *grh,
+			struct ibv_ah_attr *attr)
+{
+	int error = 0;
+	if (!vb_is_context(context) || port_num != VB_PORT || !wc || !attr)
+		error = EINVAL;
+	if (!error) {
+		*attr = (struct ibv_ah_attr){
+			.dlid = wc->slid,
+			.sl = wc->sl,
+			.src_path_bits = wc->dlid_path_bits,
+			.port_num = port_num,
+		};
+		if (wc->wc_flags & IBV_WC_GRH) {
+			attr->is_global = 1;
+			error = grh ? fill_grh(context, grh, &attr->grh) : EINVAL;
+		}
+	}
+	if (!error)
+		return 0;
+	errno = error;
+	return -1;
+}
+
+struct ibv_ah *ibv_create_ah_from_wc(struct ibv_pd *pd, struct ibv_wc *wc, struct ibv_grh *grh, uint8_t port_num)
+{
+	struct ibv_ah_attr attr;
+	if (!vb_is_pd(pd))
+		return vb_null(EINVAL);
+	if (ibv_init_ah_from_wc(pd->context, port_num, wc, grh, &attr))
+		return NULL;
+	return ibv_create_ah(pd, &attr);
+}

@@ -1,0 +1,267 @@
+/* Completion queues. */
+#include <errno.h>
+#include <stdlib.h>
+
+#include "verbs/objects.h"
+
+static atomic_uint live_cqs;
+static atomic_uint next_handle = 1;
+
+static int check_create(const struct ibv_context *context, int cqe, const struct ibv_comp_channel *channel,
+			int comp_vector)
+{
+	if (!vb_is_context(context) || cqe < 1 || cqe > ROCI_MAX_CQE)
+		return EINVAL;
+	if (comp_vector < 0 || comp_vector >= VB_COMP_VECTORS)
+		return EINVAL;
+	return channel && channel->context != context ? EINVAL : 0;
+}
+
+static void mutex_init(pthread_mutex_t *mutex)
+{
+	/* A poller holds it for less than a thread switch takes: spin a little first. */
+	pthread_mutexattr_t attr;
+	pthread_mutexattr_init(&attr);
+	pthread_mutexattr_settype(&attr, PTHREAD_MUTEX_ADAPTIVE_NP);
+	pthread_mutex_init(mutex, &attr);
+	pthread_mutexattr_destroy(&attr);
+}
+
+static void channel_hold(struct ibv_comp_channel *channel, int change)
+{
+	if (!channel)
+		return;
+	struct vb_channel *ch = (struct vb_channel *)channel;
+	pthread_mutex_lock(&ch->lock);
+	channel->refcnt += change;
+	pthread_mutex_unlock(&ch->lock);
+}
+
+/* Sets *error where it returns NULL. */
+static struct vb_cq *cq_create(struct ibv_context *context, int cqe, void *cq_context, struct ibv_comp_channel *channel,
+			       int comp_vector, int *error)
+{
+	*error = check_create(context, cqe, channel, comp_vector);
+	if (*error)
+		return NULL;
+	*error = ENOMEM;
+	if (!vb_quota_take(&live_cqs, ROCI_MAX_CQ))
+		return NULL;
+	struct vb_cq *cq = calloc(1, sizeof(*cq));
+	if (!cq)
+		goto err_quota;
+
+	struct vb_context *ctx = vb_context(context);
+	struct roci_engine *e = roci_device_lock(ctx->dev);
+	*error = -roci_cq_create(e, (unsigned)cqe, cq, &cq->engine);
+	if (!*error) {
+		vb_object_add(ctx, VB_CQ, &cq->link);
+		cq->cq.cqe = (int)roci_cq_capacity(cq->engine);
+	}
+	roci_device_unlock(ctx->dev);
+	if (*error)
+		goto err_free;
+
+	cq->cq.context = context;
+	cq->cq.channel = channel;
+	cq->cq.cq_context = cq_context;
+	cq->cq.handle = atomic_fetch_add(&next_handle, 1);
+	pthread_mutex_init(&cq->cq.mutex, NULL);
+	pthread_cond_init(&cq->cq.cond, NULL);
+	mutex_init(&cq->consumer);
+	channel_hold(channel, 1);
+	return cq;
+
+err_free:
+	free(cq);
+err_quota:
+	vb_quota_give(&live_cqs);
+	return NULL;
+}
+
+ALSO_1_0(ibv_create_cq);
+struct ibv_cq *ibv_create_cq(struct ibv_context *context, int cqe, void *cq_context, struct ibv_comp_channel *channel,
+			     int comp_vector)
+{
+	int error;
+	struct vb_cq *cq = cq_create(context, cqe, cq_context, channel, comp_vector, &error);
+	return cq ? &cq->cq : vb_null(error);
+}
+
+struct ibv_cq_ex *vb_create_cq_ex(struct ibv_context *context, struct ibv_cq_init_attr_ex *attr)
+{
+	const uint64_t fields = IBV_WC_STANDARD_FLAGS | IBV_WC_EX_WITH_COMPLETION_TIMESTAMP |
+				IBV_WC_EX_WITH_COMPLETION_TIMESTAMP_WALLCLOCK;
+	if (!attr || (attr->comp_mask & ~(uint32_t)(IBV_CQ_INIT_ATTR_MASK_FLAGS | IBV_CQ_INIT_ATTR_MASK_PD)))
+		return vb_null(EINVAL);
+	/* VLAN, flow tag and tag matching have no meaning here; an overrun is always noticed. */
+	if (attr->wc_flags & ~fields)
+		return vb_null(EOPNOTSUPP);
+	if ((attr->comp_mask & IBV_CQ_INIT_ATTR_MASK_FLAGS) &&
+	    (attr->flags & ~(uint32_t)IBV_CREATE_CQ_ATTR_SINGLE_THREADED))
+		return vb_null(EOPNOTSUPP);
+	if ((attr->comp_mask & IBV_CQ_INIT_ATTR_MASK_PD) &&
+	    (!vb_is_pd(attr->parent_domain) || attr->parent_domain->context != context))
+		return vb_null(EINVAL);
+	if (attr->cqe > ROCI_MAX_CQE || attr->comp_vector >= VB_COMP_VECTORS)
+		return vb_null(EINVAL);
+	int error;
+	struct vb_cq *cq =
+		cq_create(context, (int)attr->cqe, attr->cq_context, attr->channel, (int)attr->comp_vector, &error);
+	if (!cq)
+		return vb_null(error);
+	vb_cq_ex_init(cq);
+	return &cq->ex;
+}
+
+ALSO_1_0(ibv_resize_cq);
+int ibv_resize_cq(struct ibv_cq *ibcq, int cqe)
+{
+	if (!vb_is_cq(ibcq) || cqe < 1 || cqe > ROCI_MAX_CQE)
+		return EINVAL;
+	struct vb_cq *cq = (struct vb_cq *)ibcq;
+	struct vb_context *ctx = vb_context(ibcq->context);
+	pthread_mutex_lock(&cq->consumer);
+	roci_device_lock(ctx->dev);
+	int error = -roci_cq_resize(cq->engine, (unsigned)cqe);
+	ibcq->cqe = (int)roci_cq_capacity(cq->engine);
+	roci_device_unlock(ctx->dev);
+	pthread_mutex_unlock(&cq->consumer);
+	return error;
+}
+
+ALSO_1_0(ibv_destroy_cq);
+int ibv_destroy_cq(struct ibv_cq *ibcq)
+{
+	if (!vb_is_cq(ibcq))
+		return EINVAL;
+	struct vb_cq *cq = (struct vb_cq *)ibcq;
+	struct vb_context *ctx = vb_context(ibcq->context);
+	if (ctx->dev) {
+		roci_device_lock(ctx->dev);
+		int error = -roci_cq_destroy(cq->engine);
+		if (!error)
+			vb_object_remove(&cq->link);
+		roci_device_unlock(ctx->dev);
+		if (error)
+			return error;
+		vb_async_purge(&ctx->async, cq);
+	}
+	if (ibcq->channel)
+		vb_channel_purge(cq);
+	vb_wait_acks(&ibcq->mutex, &ibcq->cond, &ibcq->comp_events_completed, &cq->comp_delivered);
+	vb_wait_acks(&ibcq->mutex, &ibcq->cond, &ibcq->async_events_completed, &cq->async_delivered);
+	channel_hold(ibcq->channel, -1);
+	pthread_mutex_destroy(&cq->consumer);
+	pthread_cond_destroy(&ibcq->cond);
+	pthread_mutex_destroy(&ibcq->mutex);
+	vb_quota_give(&live_cqs);
+	free(cq);
+	return 0;
+}
+
+/* ---- consuming ---- */
+
+void vb_cq_shut_out(struct vb_cq *a, struct vb_cq *b)
+{
+	if (a > b) {
+		struct vb_cq *t = a;
+		a = b;
+		b = t;
+	}
+	if (a)
+		pthread_mutex_lock(&a->consumer);
+	if (b && b != a)
+		pthread_mutex_lock(&b->consumer);
+}
+
+void vb_cq_let_in(struct vb_cq *a, struct vb_cq *b)
+{
+	if (a)
+		pthread_mutex_unlock(&a->consumer);
+	if (b && b != a)
+		pthread_mutex_unlock(&b->consumer);
+}
+
+#define SAME(x) _Static_assert((int)ROCI_WC_##x == (int)IBV_WC_##x, "the engine's words are those of verbs.h")
+SAME(SUCCESS);
+SAME(LOC_LEN_ERR);
+SAME(LOC_QP_OP_ERR);
+SAME(LOC_PROT_ERR);
+SAME(WR_FLUSH_ERR);
+SAME(MW_BIND_ERR);
+SAME(BAD_RESP_ERR);
+SAME(LOC_ACCESS_ERR);
+SAME(REM_INV_REQ_ERR);
+SAME(REM_ACCESS_ERR);
+SAME(REM_OP_ERR);
+SAME(RETRY_EXC_ERR);
+SAME(RNR_RETRY_EXC_ERR);
+SAME(SEND);
+SAME(RDMA_WRITE);
+SAME(RDMA_READ);
+SAME(COMP_SWAP);
+SAME(FETCH_ADD);
+SAME(BIND_MW);
+SAME(LOCAL_INV);
+SAME(ATOMIC_WRITE);
+SAME(RECV);
+SAME(RECV_RDMA_WITH_IMM);
+SAME(GRH);
+SAME(WITH_IMM);
+SAME(WITH_INV);
+
+static void translate(struct ibv_wc *wc, const struct roci_cqe *cqe)
+{
+	*wc = (struct ibv_wc){
+		.wr_id = cqe->wr_id,
+		.status = (enum ibv_wc_status)cqe->status,
+		.opcode = (enum ibv_wc_opcode)cqe->opcode,
+		.byte_len = cqe->byte_len,
+		.imm_data = cqe->imm,
+		.qp_num = cqe->qpn,
+		.src_qp = cqe->src_qpn,
+		.wc_flags = cqe->flags,
+		.sl = cqe->sl,
+	};
+}
+
+#define POLL_BATCH 16
+
+static int consume(struct vb_cq *cq, int want, struct ibv_wc *wc)
+{
+	struct roci_cqe batch[POLL_BATCH];
+	int got = 0;
+	pthread_mutex_lock(&cq->consumer);
+	while (got < want) {
+		unsigned ask = want - got < POLL_BATCH ? (unsigned)(want - got) : POLL_BATCH;
+		unsigned n = roci_cq_poll(cq->engine, batch, ask);
+		for (unsigned i = 0; i < n; i++)
+			translate(&wc[got++], &batch[i]);
+		if (n < ask)
+			break;
+	}
+	pthread_mutex_unlock(&cq->consumer);
+	return got;
+}
+
+int vb_poll_cq(struct ibv_cq *ibcq, int num_entries, struct ibv_wc *wc)
+{
+	struct vb_cq *cq = (struct vb_cq *)ibcq;
+	if (num_entries < 0 || (num_entries && !wc))
+		return -EINVAL;
+	int got = consume(cq, num_entries, wc);
+	if (got || !num_entries)
+		return got;
+	roci_device_poll(vb_context(ibcq->context)->dev);
+	return consume(cq, num_entries, wc);
+}
+
+int vb_req_notify_cq(struct ibv_cq *ibcq, int solicited_only)
+{
+	struct vb_context *ctx = vb_context(ibcq->context);
+	roci_device_lock(ctx->dev);
+	roci_cq_arm(((struct vb_cq *)ibcq)->engine, solicited_only);
+	roci_device_unlock(ctx->dev);
+	return 0;
+}

@@ -1,0 +1,278 @@
+/* The device list, and contexts: from ibv_get_device_list() to ibv_close_device(). */
+#include <errno.h>
+#include <fcntl.h>
+#include <stdlib.h>
+#include <unistd.h>
+
+#include "verbs/objects.h"
+
+struct vb_device vb_the_device = {
+	.device =
+		{
+			.node_type = IBV_NODE_CA,
+			.transport_type = IBV_TRANSPORT_IB,
+			.name = "roci0",
+			.dev_name = "uverbs-roci0",
+		},
+};
+static pthread_mutex_t device_lock = PTHREAD_MUTEX_INITIALIZER;
+static __be64 device_guid;
+
+void *vb_null(int error)
+{
+	errno = error < 0 ? -error : error;
+	return NULL;
+}
+
+bool vb_quota_take(atomic_uint *used, unsigned max)
+{
+	if (atomic_fetch_add(used, 1) < max)
+		return true;
+	atomic_fetch_sub(used, 1);
+	return false;
+}
+
+void vb_quota_give(atomic_uint *used)
+{
+	atomic_fetch_sub(used, 1);
+}
+
+/* EUI-64 of a hardware address: RFC 4291, appendix A. Where no interface has one, a locally administered constant. */
+static __be64 guid_of(const struct roci_gid_entry *gids, int count)
+{
+	static const uint8_t none[6], fallback[6] = {0x02, 'r', 'o', 'c', 'i', 0};
+	const uint8_t *mac = fallback;
+	for (int i = 0; i < count; i++) {
+		if (memcmp(gids[i].mac, none, sizeof(none))) {
+			mac = gids[i].mac;
+			break;
+		}
+	}
+	uint8_t eui[8] = {mac[0] ^ 0x02, mac[1], mac[2], 0xff, 0xfe, mac[3], mac[4], mac[5]};
+	__be64 guid;
+	memcpy(&guid, eui, sizeof(guid));
+	return guid;
+}
+
+static void device_refresh(void)
+{
+	struct roci_gid_entry gids[ROCI_MAX_GIDS];
+	int count = roci_gid_table(gids, ROCI_MAX_GIDS);
+	if (count < 0)
+		count = 0;
+	pthread_mutex_lock(&device_lock);
+	device_guid = guid_of(gids, count);
+	vb_sysfs_refresh(&vb_the_device.device, gids, count, device_guid);
+	pthread_mutex_unlock(&device_lock);
+}
+
+__be64 vb_device_guid(void)
+{
+	pthread_mutex_lock(&device_lock);
+	__be64 guid = device_guid;
+	pthread_mutex_unlock(&device_lock);
+	return guid;
+}
+
+ALSO_1_0(ibv_get_device_list);
+/* Real devices of the machine are not listed beside roci0: who wants them runs the program without `roci run`. */
+struct ibv_device **ibv_get_device_list(int *num_devices)
+{
+	struct ibv_device **list = calloc(2, sizeof(struct ibv_device *));
+	if (num_devices)
+		*num_devices = list ? 1 : 0;
+	if (!list)
+		return vb_null(ENOMEM);
+	device_refresh();
+	list[0] = &vb_the_device.device;
+	return list;
+}
+
+ALSO_1_0(ibv_free_device_list);
+void ibv_free_device_list(struct ibv_device **list)
+{
+	free(list);
+}
+
+ALSO_1_0(ibv_get_device_name);
+const char *ibv_get_device_name(struct ibv_device *device)
+{
+	return device ? device->name : NULL;
+}
+
+ALSO_1_0(ibv_get_device_guid);
+__be64 ibv_get_device_guid(struct ibv_device *device)
+{
+	return device == &vb_the_device.device ? vb_device_guid() : 0;
+}
+
+/* The index is the kernel's; the kernel does not know this device. */
+int ibv_get_device_index(struct ibv_device *device)
+{
+	return -1;
+}
+
+/* ---- contexts ---- */
+
+void vb_object_add(struct vb_context *ctx, enum vb_kind kind, struct vb_link *link)
+{
+	struct vb_link *head = &ctx->objects[kind];
+	link->prev = head->prev;
+	link->next = head;
+	head->prev->next = link;
+	head->prev = link;
+}
+
+void vb_object_remove(struct vb_link *link)
+{
+	link->prev->next = link->next;
+	link->next->prev = link->prev;
+}
+
+/* What a NULL entry means is in unsupported.c. */
+static const struct verbs_context verbs_template = {
+	.query_port = vb_query_port,
+	.advise_mr = vb_advise_mr,
+	.alloc_parent_domain = vb_alloc_parent_domain,
+	.dealloc_td = vb_dealloc_td,
+	.alloc_td = vb_alloc_td,
+	.query_rt_values = vb_query_rt_values,
+	.create_cq_ex = vb_create_cq_ex,
+	.query_device_ex = vb_query_device_ex,
+	.create_qp_ex = vb_create_qp_ex,
+	.create_srq_ex = vb_create_srq_ex,
+	.sz = sizeof(struct verbs_context),
+	.context =
+		{
+			.device = &vb_the_device.device,
+			.ops =
+				{
+					._compat_query_device = ibv_query_device,
+					._compat_query_port = ibv_query_port,
+					.alloc_mw = vb_alloc_mw,
+					.bind_mw = vb_bind_mw,
+					.dealloc_mw = vb_dealloc_mw,
+					.poll_cq = vb_poll_cq,
+					.req_notify_cq = vb_req_notify_cq,
+					.post_srq_recv = vb_post_srq_recv,
+					.post_send = vb_post_send,
+					.post_recv = vb_post_recv,
+				},
+			.num_comp_vectors = VB_COMP_VECTORS,
+			.abi_compat = __VERBS_ABI_IS_EXTENDED,
+		},
+};
+
+ALSO_1_0(ibv_open_device);
+struct ibv_context *ibv_open_device(struct ibv_device *device)
+{
+	if (device != &vb_the_device.device)
+		return vb_null(device ? ENODEV : EINVAL);
+
+	struct vb_context *ctx = calloc(1, sizeof(*ctx));
+	if (!ctx)
+		return vb_null(ENOMEM);
+	ctx->vctx = verbs_template;
+	struct ibv_context *c = &ctx->vctx.context;
+	pthread_mutex_init(&c->mutex, NULL);
+	vb_async_init(&ctx->async);
+	for (int kind = 0; kind < VB_KINDS; kind++)
+		ctx->objects[kind].prev = ctx->objects[kind].next = &ctx->objects[kind];
+
+	int error;
+	c->async_fd = vb_bell_create();
+	if (c->async_fd < 0) {
+		error = errno;
+		goto err_free;
+	}
+	/* Programs duplicate it (to share a device between processes, which import refuses). */
+	c->cmd_fd = open("/dev/null", O_RDWR | O_CLOEXEC);
+	if (c->cmd_fd < 0) {
+		error = errno;
+		goto err_close_async;
+	}
+	error = -roci_device_get(vb_on_event, &ctx->dev);
+	if (error)
+		goto err_close_cmd;
+	return c;
+
+err_close_cmd:
+	close(c->cmd_fd);
+err_close_async:
+	close(c->async_fd);
+err_free:
+	vb_async_fini(&ctx->async);
+	pthread_mutex_destroy(&c->mutex);
+	free(ctx);
+	return vb_null(error);
+}
+
+static void drop(enum vb_kind kind, struct vb_link *link)
+{
+	switch (kind) {
+	case VB_QP: {
+		struct vb_qp *qp = VB_CONTAINER(link, struct vb_qp, link);
+		uint32_t qpn = qp->ex.qp_base.qp_num;
+		vb_mcast_leave_all(qp);
+		roci_qp_destroy(qp->engine);
+		roci_device_free_qpn(vb_context(qp->ex.qp_base.context)->dev, qpn);
+		break;
+	}
+	case VB_SRQ: roci_srq_destroy(VB_CONTAINER(link, struct vb_srq, link)->engine); break;
+	case VB_MW: roci_mw_destroy(VB_CONTAINER(link, struct vb_mw, link)->engine); break;
+	case VB_MR: roci_mr_destroy(VB_CONTAINER(link, struct vb_mr, link)->engine); break;
+	case VB_CQ: roci_cq_destroy(VB_CONTAINER(link, struct vb_cq, link)->engine); break;
+	case VB_KINDS: break;
+	}
+}
+
+/* The kernel ends whatever a closed device leaves, and so must we: a forgotten MR would let peers write to memory that
+ * the program has long put to other use. Returns true where something was left. */
+static bool drop_leftovers(struct vb_context *ctx)
+{
+	bool left = false;
+	roci_device_lock(ctx->dev);
+	for (int kind = 0; kind < VB_KINDS; kind++) {
+		struct vb_link *head = &ctx->objects[kind];
+		for (struct vb_link *link = head->next; link != head; link = link->next) {
+			drop(kind, link);
+			left = true;
+		}
+	}
+	roci_device_unlock(ctx->dev);
+	return left;
+}
+
+/* Objects that outlive their context may still be destroyed (some programs do that), so what they point to stays, where
+ * leak checkers see that it is meant. */
+static void bury(struct vb_context *ctx)
+{
+	static struct vb_context *buried;
+	pthread_mutex_lock(&device_lock);
+	ctx->buried = buried;
+	buried = ctx;
+	pthread_mutex_unlock(&device_lock);
+}
+
+ALSO_1_0(ibv_close_device);
+int ibv_close_device(struct ibv_context *context)
+{
+	if (!vb_is_context(context))
+		return EINVAL;
+	struct vb_context *ctx = vb_context(context);
+	if (!ctx->dev)
+		return EINVAL;
+	bool left = drop_leftovers(ctx);
+	roci_device_put(ctx->dev);
+	ctx->dev = NULL;
+	close(context->cmd_fd);
+	close(context->async_fd);
+	if (left) {
+		bury(ctx);
+		return 0;
+	}
+	vb_async_fini(&ctx->async);
+	pthread_mutex_destroy(&context->mutex);
+	free(ctx);
+	return 0;
+}

@@ -1,0 +1,85 @@
+/* The Ethernet address of a GID, for programs that build frames themselves. The device needs none: the kernel resolves.
+ */
+#include <arpa/inet.h>
+#include <errno.h>
+#include <stdio.h>
+
+#include "verbs/objects.h"
+
+#define NO_VLAN 0xffff
+
+static const uint8_t mapped[12] = {0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0xff, 0xff};
+
+/* RFC 1112 s.6.4, RFC 2464 s.7 */
+static bool from_multicast(const uint8_t gid[16], uint8_t mac[ETHERNET_LL_SIZE])
+{
+	if (!memcmp(gid, mapped, sizeof(mapped)) && (gid[12] & 0xf0) == 0xe0) {
+		const uint8_t four[] = {0x01, 0x00, 0x5e, gid[13] & 0x7f, gid[14], gid[15]};
+		memcpy(mac, four, sizeof(four));
+		return true;
+	}
+	if (gid[0] == 0xff) {
+		const uint8_t six[] = {0x33, 0x33, gid[12], gid[13], gid[14], gid[15]};
+		memcpy(mac, six, sizeof(six));
+		return true;
+	}
+	return false;
+}
+
+static bool from_own(const struct ibv_context *context, const uint8_t gid[16], uint8_t mac[ETHERNET_LL_SIZE])
+{
+	const struct roci_gid_entry *entries;
+	int count = roci_device_gids(vb_context(context)->dev, &entries);
+	for (int i = 0; i < count; i++) {
+		if (!memcmp(entries[i].gid, gid, 16)) {
+			memcpy(mac, entries[i].mac, ETHERNET_LL_SIZE);
+			return true;
+		}
+	}
+	return false;
+}
+
+/* A link-local address made of a hardware address: RFC 4291, appendix A. */
+static bool from_eui64(const uint8_t gid[16], uint8_t mac[ETHERNET_LL_SIZE])
+{
+	if (gid[0] != 0xfe || (gid[1] & 0xc0) != 0x80 || gid[11] != 0xff || gid[12] != 0xfe)
+		return false;
+	const uint8_t six[] = {gid[8] ^ 0x02, gid[9], gid[10], gid[13], gid[14], gid[15]};
+	memcpy(mac, six, sizeof(six));
+	return true;
+}
+
+static bool from_arp(const uint8_t gid[16], uint8_t mac[ETHERNET_LL_SIZE])
+{
+	if (memcmp(gid, mapped, sizeof(mapped)))
+		return false;
+	char wanted[INET_ADDRSTRLEN], ip[64], hw[64], line[256];
+	unsigned type, flags;
+	bool found = false;
+	inet_ntop(AF_INET, gid + 12, wanted, sizeof(wanted));
+	FILE *f = fopen("/proc/net/arp", "re");
+	while (f && !found && fgets(line, sizeof(line), f)) {
+		found = sscanf(line, "%63s 0x%x 0x%x %63s", ip, &type, &flags, hw) == 4 && !strcmp(ip, wanted) &&
+			(flags & 2) && /* complete */
+			sscanf(hw, "%hhx:%hhx:%hhx:%hhx:%hhx:%hhx", &mac[0], &mac[1], &mac[2], &mac[3], &mac[4],
+			       &mac[5]) == 6;
+	}
+	if (f)
+		fclose(f);
+	return found;
+}
+
+/* Returns 0 or a positive errno. A neighbour that this host has not spoken to yet is not known: EHOSTUNREACH. */
+int ibv_resolve_eth_l2_from_gid(struct ibv_context *context, struct ibv_ah_attr *attr,
+				uint8_t eth_mac[ETHERNET_LL_SIZE], uint16_t *vid)
+{
+	if (!vb_is_context(context) || !attr || !eth_mac || !attr->is_global || attr->port_num != VB_PORT)
+		return EINVAL;
+	const uint8_t *gid = attr->grh.dgid.raw;
+	if (!from_multicast(gid, eth_mac) && !from_own(context, gid, eth_mac) && !from_arp(gid, eth_mac) &&
+	    !from_eui64(gid, eth_mac))
+		return EHOSTUNREACH;
+	if (vid)
+		*vid = NO_VLAN;
+	return 0;
+}

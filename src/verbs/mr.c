@@ -1,0 +1,255 @@
+/* Memory regions. */
+#include <errno.h>
+#include <stdlib.h>
+#include <sys/mman.h>
+
+#include "verbs/objects.h"
+
+static atomic_uint live_mrs;
+static atomic_uint next_handle = 1;
+
+/* Bits of the optional range ask for leave, not for deeds: they may be ignored, and are. HUGETLB is a promise. */
+#define KNOWN_ACCESS                                                                                                   \
+	(IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_REMOTE_READ | IBV_ACCESS_REMOTE_ATOMIC |        \
+	 IBV_ACCESS_MW_BIND | IBV_ACCESS_ZERO_BASED | IBV_ACCESS_ON_DEMAND | IBV_ACCESS_HUGETLB |                      \
+	 IBV_ACCESS_OPTIONAL_RANGE)
+#define ENGINE_ACCESS                                                                                                  \
+	(IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_REMOTE_READ | IBV_ACCESS_REMOTE_ATOMIC |        \
+	 IBV_ACCESS_MW_BIND | IBV_ACCESS_ZERO_BASED)
+
+#define SAME(x)                                                                                                        \
+	_Static_assert((int)ROCI_ACCESS_##x == (int)IBV_ACCESS_##x, "the engine's access bits are those of verbs.h")
+SAME(LOCAL_WRITE);
+SAME(REMOTE_WRITE);
+SAME(REMOTE_READ);
+SAME(REMOTE_ATOMIC);
+SAME(MW_BIND);
+SAME(ZERO_BASED);
+
+static int check_access(unsigned access)
+{
+	if (access & ~(unsigned)KNOWN_ACCESS)
+		return EINVAL;
+	/* Every page of a region is there while it is registered; on-demand paging, which ibv_query_device_ex() does
+	 * not announce, would have to tolerate holes. */
+	if (access & IBV_ACCESS_ON_DEMAND)
+		return EOPNOTSUPP;
+	/* IBTA 10.6.3.1: remote write and atomic need local write. */
+	if ((access & (IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_REMOTE_ATOMIC)) && !(access & IBV_ACCESS_LOCAL_WRITE))
+		return EINVAL;
+	return 0;
+}
+
+static int check_range(void *addr, size_t length, uint64_t iova, unsigned access)
+{
+	if (!length || iova + length < iova)
+		return EINVAL;
+	return vb_range_check(addr, length, access & IBV_ACCESS_LOCAL_WRITE);
+}
+
+/* A key that nobody can guess. Numbers below 256 would differ from "no key" in the variant only. */
+static uint32_t draw_key(void)
+{
+	uint32_t key;
+	do {
+		key = roci_random32();
+	} while (key < 256);
+	return key;
+}
+
+static int mr_create(struct vb_context *ctx, struct vb_mr *mr, struct roci_mr_attr *attr)
+{
+	int error;
+	struct roci_engine *e = roci_device_lock(ctx->dev);
+	do {
+		attr->key = draw_key();
+		error = -roci_mr_create(e, attr, &mr->engine);
+	} while (error == EEXIST);
+	if (!error)
+		vb_object_add(ctx, VB_MR, &mr->link);
+	roci_device_unlock(ctx->dev);
+	return error;
+}
+
+struct ibv_mr *ibv_reg_mr_iova2(struct ibv_pd *pd, void *addr, size_t length, uint64_t iova, unsigned int access)
+{
+	if (!vb_is_pd(pd))
+		return vb_null(EINVAL);
+	int error = check_access(access);
+	if (access & IBV_ACCESS_ZERO_BASED)
+		iova = 0;
+	if (!error)
+		error = check_range(addr, length, iova, access);
+	if (error)
+		return vb_null(error);
+	if (!vb_quota_take(&live_mrs, ROCI_MAX_MR))
+		return vb_null(ENOMEM);
+
+	error = ENOMEM;
+	struct vb_mr *mr = calloc(1, sizeof(*mr));
+	if (!mr)
+		goto err_quota;
+	struct roci_mr_attr attr = {
+		.pd = vb_pd_number(pd), .base = addr, .iova = iova, .len = length, .access = access & ENGINE_ACCESS};
+	error = mr_create(vb_context(pd->context), mr, &attr);
+	if (error)
+		goto err_free;
+	mr->iova = iova;
+	mr->access = access;
+	mr->mr = (struct ibv_mr){
+		.context = pd->context,
+		.pd = pd,
+		.addr = addr,
+		.length = length,
+		.handle = atomic_fetch_add(&next_handle, 1),
+		.lkey = roci_mr_key(mr->engine),
+		.rkey = roci_mr_key(mr->engine),
+	};
+	vb_pd_get(pd);
+	return &mr->mr;
+
+err_free:
+	free(mr);
+err_quota:
+	vb_quota_give(&live_mrs);
+	return vb_null(error);
+}
+
+ALSO_1_0(ibv_reg_mr);
+struct ibv_mr *ibv_reg_mr(struct ibv_pd *pd, void *addr, size_t length, int access)
+{
+	return ibv_reg_mr_iova2(pd, addr, length, (uintptr_t)addr, (unsigned)access);
+}
+
+struct ibv_mr *ibv_reg_mr_iova(struct ibv_pd *pd, void *addr, size_t length, uint64_t iova, int access)
+{
+	return ibv_reg_mr_iova2(pd, addr, length, iova, (unsigned)access);
+}
+
+ALSO_1_0(ibv_dereg_mr);
+int ibv_dereg_mr(struct ibv_mr *ibmr)
+{
+	if (!ibmr || !vb_is_context(ibmr->context))
+		return EINVAL;
+	struct vb_mr *mr = (struct vb_mr *)ibmr;
+	struct vb_context *ctx = vb_context(ibmr->context);
+	if (ctx->dev) {
+		roci_device_lock(ctx->dev);
+		int error = -roci_mr_destroy(mr->engine);
+		if (!error)
+			vb_object_remove(&mr->link);
+		roci_device_unlock(ctx->dev);
+		if (error)
+			return error;
+	}
+	vb_pd_put(ibmr->pd);
+	vb_quota_give(&live_mrs);
+	free(mr);
+	return 0;
+}
+
+/* ---- changing ---- */
+
+static int rereg_check(const struct vb_mr *mr, int flags, struct ibv_pd *pd, const struct roci_mr_attr *attr,
+		       unsigned access)
+{
+	if (!flags || (flags & ~IBV_REREG_MR_FLAGS_SUPPORTED))
+		return EINVAL;
+	if ((flags & IBV_REREG_MR_CHANGE_PD) && (!vb_is_pd(pd) || pd->context != mr->mr.context))
+		return EINVAL;
+	int error = check_access(access);
+	if (!error && (flags & (IBV_REREG_MR_CHANGE_TRANSLATION | IBV_REREG_MR_CHANGE_ACCESS)))
+		error = check_range(attr->base, attr->len, attr->iova, access);
+	return error;
+}
+
+/* Every failure leaves the region as it was: IBV_REREG_MR_ERR_INPUT is the only code there is. */
+int ibv_rereg_mr(struct ibv_mr *ibmr, int flags, struct ibv_pd *pd, void *addr, size_t length, int access)
+{
+	struct vb_mr *mr = (struct vb_mr *)ibmr;
+	if (!ibmr || !vb_is_context(ibmr->context)) {
+		errno = EINVAL;
+		return IBV_REREG_MR_ERR_INPUT;
+	}
+	struct vb_context *ctx = vb_context(ibmr->context);
+	bool move = flags & IBV_REREG_MR_CHANGE_TRANSLATION;
+	unsigned new_access = flags & IBV_REREG_MR_CHANGE_ACCESS ? (unsigned)access : mr->access;
+	struct roci_mr_attr attr = {
+		.key = ibmr->lkey,
+		.base = move ? addr : ibmr->addr,
+		.len = move ? length : ibmr->length,
+		.access = new_access & ENGINE_ACCESS,
+	};
+	attr.iova = !move ? mr->iova : new_access & IBV_ACCESS_ZERO_BASED ? 0 : (uintptr_t)addr;
+	int error = rereg_check(mr, flags, pd, &attr, new_access);
+	if (error) {
+		errno = error;
+		return IBV_REREG_MR_ERR_INPUT;
+	}
+	struct ibv_pd *new_pd = flags & IBV_REREG_MR_CHANGE_PD ? pd : ibmr->pd;
+	attr.pd = vb_pd_number(new_pd);
+
+	roci_device_lock(ctx->dev);
+	error = -roci_mr_change(mr->engine, &attr);
+	roci_device_unlock(ctx->dev);
+	if (error) {
+		errno = error;
+		return IBV_REREG_MR_ERR_INPUT;
+	}
+	vb_pd_get(new_pd);
+	vb_pd_put(ibmr->pd);
+	ibmr->pd = new_pd;
+	ibmr->addr = attr.base;
+	ibmr->length = attr.len;
+	mr->iova = attr.iova;
+	mr->access = new_access;
+	return 0;
+}
+
+/* ---- advice ---- */
+
+/* What one SGE names, as an address of this process; errors as ibv_advise_mr(3) lists them. Device lock held. */
+static int advise_find(struct vb_context *ctx, const struct ibv_pd *pd, const struct ibv_sge *sge, bool write,
+		       void **addr)
+{
+	struct vb_link *head = &ctx->objects[VB_MR];
+	for (struct vb_link *link = head->next; link != head; link = link->next) {
+		struct vb_mr *mr = VB_CONTAINER(link, struct vb_mr, link);
+		if (mr->mr.lkey != sge->lkey)
+			continue;
+		if (vb_pd_number(mr->mr.pd) != vb_pd_number(pd))
+			return EPERM;
+		if (write && !(mr->access & IBV_ACCESS_LOCAL_WRITE))
+			return EPERM;
+		uint64_t offset = sge->addr - mr->iova;
+		if (offset > mr->mr.length || sge->length > mr->mr.length - offset)
+			return EFAULT;
+		*addr = (char *)mr->mr.addr + offset;
+		return 0;
+	}
+	return ENOENT;
+}
+
+/* Prefetching brings pages back that the system has put out since they were registered. */
+int vb_advise_mr(struct ibv_pd *pd, enum ibv_advise_mr_advice advice, uint32_t flags, struct ibv_sge *sg_list,
+		 uint32_t num_sge)
+{
+	if (!vb_is_pd(pd) || (flags & ~(uint32_t)IBV_ADVISE_MR_FLAG_FLUSH) || !num_sge || !sg_list)
+		return EINVAL;
+	if (advice != IBV_ADVISE_MR_ADVICE_PREFETCH && advice != IBV_ADVISE_MR_ADVICE_PREFETCH_WRITE &&
+	    advice != IBV_ADVISE_MR_ADVICE_PREFETCH_NO_FAULT)
+		return EOPNOTSUPP;
+	bool write = advice == IBV_ADVISE_MR_ADVICE_PREFETCH_WRITE;
+	struct vb_context *ctx = vb_context(pd->context);
+	for (uint32_t i = 0; i < num_sge; i++) {
+		void *addr;
+		roci_device_lock(ctx->dev);
+		int error = advise_find(ctx, pd, &sg_list[i], write, &addr);
+		roci_device_unlock(ctx->dev);
+		if (!error && sg_list[i].length && advice != IBV_ADVISE_MR_ADVICE_PREFETCH_NO_FAULT)
+			error = vb_range_check(addr, sg_list[i].length, write);
+		if (error)
+			return error;
+	}
+	return 0;
+}

@@ -1,0 +1,116 @@
+/* Memory windows: type 1, bound by ibv_bind_mw(), and type 2B, bound by a posted work request. */
+#include <errno.h>
+#include <stdlib.h>
+
+#include "verbs/objects.h"
+
+static atomic_uint live_mws;
+static atomic_uint next_handle = 1;
+
+static int mw_create(struct vb_context *ctx, struct vb_mw *mw, uint32_t pd, int type)
+{
+	int error;
+	struct roci_engine *e = roci_device_lock(ctx->dev);
+	do {
+		uint32_t key = roci_random32();
+		error = key < 256 ? EEXIST : -roci_mw_create(e, pd, type, key, &mw->engine);
+	} while (error == EEXIST);
+	if (!error)
+		vb_object_add(ctx, VB_MW, &mw->link);
+	roci_device_unlock(ctx->dev);
+	return error;
+}
+
+struct ibv_mw *vb_alloc_mw(struct ibv_pd *pd, enum ibv_mw_type type)
+{
+	if (!vb_is_pd(pd) || (type != IBV_MW_TYPE_1 && type != IBV_MW_TYPE_2))
+		return vb_null(EINVAL);
+	if (!vb_quota_take(&live_mws, ROCI_MAX_MW))
+		return vb_null(ENOMEM);
+	int error = ENOMEM;
+	struct vb_mw *mw = calloc(1, sizeof(*mw));
+	if (!mw)
+		goto err_quota;
+	error = mw_create(vb_context(pd->context), mw, vb_pd_number(pd), type);
+	if (error)
+		goto err_free;
+	mw->mw = (struct ibv_mw){
+		.context = pd->context,
+		.pd = pd,
+		.rkey = roci_mw_rkey(mw->engine),
+		.handle = atomic_fetch_add(&next_handle, 1),
+		.type = type,
+	};
+	vb_pd_get(pd);
+	return &mw->mw;
+
+err_free:
+	free(mw);
+err_quota:
+	vb_quota_give(&live_mws);
+	return vb_null(error);
+}
+
+int vb_dealloc_mw(struct ibv_mw *ibmw)
+{
+	if (!ibmw || !vb_is_context(ibmw->context))
+		return EINVAL;
+	struct vb_mw *mw = (struct vb_mw *)ibmw;
+	struct vb_context *ctx = vb_context(ibmw->context);
+	if (ctx->dev) {
+		roci_device_lock(ctx->dev);
+		int error = -roci_mw_destroy(mw->engine);
+		if (!error)
+			vb_object_remove(&mw->link);
+		roci_device_unlock(ctx->dev);
+		if (error)
+			return error;
+	}
+	vb_pd_put(ibmw->pd);
+	vb_quota_give(&live_mws);
+	free(mw);
+	return 0;
+}
+
+int vb_bind_translate(struct ibv_qp *qp, struct ibv_mw *mw, uint32_t rkey, const struct ibv_mw_bind_info *info,
+		      struct roci_send_wr *wr)
+{
+	if (!mw || mw->context != qp->context || (info->mr && info->mr->context != qp->context))
+		return EINVAL;
+	if (!info->mr && info->length)
+		return EINVAL;
+	wr->opcode = ROCI_WR_BIND_MW;
+	wr->bind.mw = ((struct vb_mw *)mw)->engine;
+	wr->bind.rkey = rkey;
+	/* Binding nothing unbinds, with or without a region. */
+	if (info->length) {
+		wr->bind.mr = ((struct vb_mr *)info->mr)->engine;
+		wr->bind.addr = info->addr;
+		wr->bind.len = info->length;
+		/* Programs also ask for local write, which is the region's to give; a window is for others. */
+		wr->bind.access = info->mw_access_flags & ~(unsigned)IBV_ACCESS_LOCAL_WRITE;
+	}
+	return 0;
+}
+
+/* Type 1: the new rkey is ours to choose. */
+int vb_bind_mw(struct ibv_qp *qp, struct ibv_mw *mw, struct ibv_mw_bind *bind)
+{
+	if (!vb_is_qp(qp) || !mw || !bind || mw->type != IBV_MW_TYPE_1)
+		return EINVAL;
+	struct roci_send_wr wr = {
+		.wr_id = bind->wr_id,
+		.flags = bind->send_flags & (ROCI_SEND_FENCE | ROCI_SEND_SIGNALED),
+	};
+	uint32_t rkey = ibv_inc_rkey(mw->rkey);
+	int error = vb_bind_translate(qp, mw, rkey, &bind->bind_info, &wr);
+	if (error)
+		return error;
+	struct vb_context *ctx = vb_context(qp->context);
+	roci_device_lock(ctx->dev);
+	error = -roci_qp_post_send(vb_qp(qp)->engine, &wr);
+	roci_device_unlock(ctx->dev);
+	if (!error)
+		mw->rkey = rkey;
+	return error;
+}

@@ -1,0 +1,212 @@
+/* The port and its tables: GIDs and the one P_Key. */
+#include <arpa/inet.h>
+#include <errno.h>
+#include <limits.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "verbs/objects.h"
+
+/* struct ibv_port_attr as it was when symbol version 1.1 froze: up to and with `flags`. */
+#define COMPAT_PORT_ATTR_SIZE offsetof(struct ibv_port_attr, port_cap_flags2)
+
+static int gids_of(const struct ibv_context *context, const struct roci_gid_entry **gids)
+{
+	return roci_device_gids(vb_context(context)->dev, gids);
+}
+
+/* As on any adapter there is room for one address more: programs look for an empty entry. */
+static int gid_table_length(int count)
+{
+	return count < ROCI_MAX_GIDS ? count + 1 : count;
+}
+
+static enum ibv_mtu mtu_code(uint32_t bytes)
+{
+	if (bytes >= 4096)
+		return IBV_MTU_4096;
+	if (bytes >= 2048)
+		return IBV_MTU_2048;
+	if (bytes >= 1024)
+		return IBV_MTU_1024;
+	return bytes >= 512 ? IBV_MTU_512 : IBV_MTU_256;
+}
+
+/* The kernel knows an interface's speed in Mbit/s; loopback and others have none, and are told as 10 Gbit/s. */
+void vb_link_speed(const char *ifname, uint8_t *width, uint8_t *speed)
+{
+	static const struct {
+		long mbps;
+		uint8_t width,
+			speed; /* width 1: 1x, 2: 4x; speed 1: 2.5, 2: 5, 4: 10, 32: 25, 64: 50, 128: 100 Gbit/s */
+	} codes[] = {{2500, 1, 1},   {5000, 1, 2},    {10000, 1, 4},   {25000, 1, 32},    {40000, 2, 4},
+		     {50000, 1, 64}, {100000, 2, 32}, {200000, 2, 64}, {LONG_MAX, 2, 128}};
+	char path[64];
+	long mbps = 0;
+	snprintf(path, sizeof(path), "/sys/class/net/%s/speed", ifname);
+	FILE *f = fopen(path, "re");
+	if (f) {
+		if (fscanf(f, "%ld", &mbps) != 1)
+			mbps = 0;
+		fclose(f);
+	}
+	if (mbps <= 0)
+		mbps = 10000;
+	size_t i = 0;
+	while (codes[i].mbps < mbps)
+		i++;
+	*width = codes[i].width;
+	*speed = codes[i].speed;
+}
+
+int vb_query_port(struct ibv_context *context, uint8_t port_num, struct ibv_port_attr *attr, size_t attr_size)
+{
+	if (!vb_is_context(context) || !attr || port_num != VB_PORT)
+		return EINVAL;
+	const struct roci_gid_entry *gids;
+	int count = gids_of(context, &gids);
+	struct ibv_port_attr full = {
+		.state = count > 0 ? IBV_PORT_ACTIVE : IBV_PORT_DOWN,
+		.max_mtu = IBV_MTU_4096,
+		.active_mtu = mtu_code(count > 0 ? gids[0].path_mtu : 1024),
+		.gid_tbl_len = gid_table_length(count),
+		.port_cap_flags = IBV_PORT_CM_SUP | IBV_PORT_IP_BASED_GIDS,
+		.max_msg_sz = ROCI_MAX_MESSAGE_BYTES,
+		.pkey_tbl_len = 1,
+		.max_vl_num = 1,
+		.active_width = 1,
+		.active_speed = 4,
+		.phys_state = count > 0 ? 5 /* link up */ : 3 /* disabled */,
+		.link_layer = IBV_LINK_LAYER_ETHERNET,
+		.flags = IBV_QPF_GRH_REQUIRED,
+	};
+	if (count > 0)
+		vb_link_speed(gids[0].ifname, &full.active_width, &full.active_speed);
+
+	struct roci_device *dev = vb_context(context)->dev;
+	const struct roci_engine_stats *stats = roci_engine_stats(roci_device_lock(dev));
+	full.bad_pkey_cntr = (uint32_t)stats->rx_bad_pkey;
+	full.qkey_viol_cntr = (uint32_t)stats->rx_bad_qkey;
+	roci_device_unlock(dev);
+
+	size_t known = attr_size < sizeof(full) ? attr_size : sizeof(full);
+	memset(attr, 0, attr_size);
+	memcpy(attr, &full, known);
+	return 0;
+}
+
+ALSO_1_0(ibv_query_port);
+int ibv_query_port(struct ibv_context *context, uint8_t port_num, struct _compat_ibv_port_attr *attr)
+{
+	return vb_query_port(context, port_num, (struct ibv_port_attr *)attr, COMPAT_PORT_ATTR_SIZE);
+}
+
+/* ---- GIDs ---- */
+
+/* The entry, or NULL. */
+static const struct roci_gid_entry *gid_at(const struct ibv_context *context, uint32_t port_num, uint32_t index)
+{
+	const struct roci_gid_entry *gids;
+	if (!vb_is_context(context) || port_num != VB_PORT)
+		return NULL;
+	int count = gids_of(context, &gids);
+	return count > 0 && index < (uint32_t)count ? &gids[index] : NULL;
+}
+
+ALSO_1_0(ibv_query_gid);
+int ibv_query_gid(struct ibv_context *context, uint8_t port_num, int index, union ibv_gid *gid)
+{
+	const struct roci_gid_entry *gids;
+	if (!gid || !vb_is_context(context) || port_num != VB_PORT || index < 0 ||
+	    index >= gid_table_length(gids_of(context, &gids))) {
+		errno = EINVAL;
+		return -1;
+	}
+	const struct roci_gid_entry *entry = gid_at(context, port_num, index);
+	if (entry)
+		memcpy(gid->raw, entry->gid, sizeof(gid->raw));
+	else
+		memset(gid->raw, 0, sizeof(gid->raw));
+	return 0;
+}
+
+static void fill_entry(struct ibv_gid_entry *out, const struct roci_gid_entry *entry, uint32_t index, size_t size)
+{
+	struct ibv_gid_entry full = {
+		.gid_index = index,
+		.port_num = VB_PORT,
+		.gid_type = IBV_GID_TYPE_ROCE_V2,
+		.ndev_ifindex = entry->ifindex,
+	};
+	memcpy(full.gid.raw, entry->gid, sizeof(full.gid.raw));
+	memset(out, 0, size);
+	memcpy(out, &full, size < sizeof(full) ? size : sizeof(full));
+}
+
+int _ibv_query_gid_ex(struct ibv_context *context, uint32_t port_num, uint32_t gid_index, struct ibv_gid_entry *entry,
+		      uint32_t flags, size_t entry_size)
+{
+	if (!vb_is_context(context) || !entry || port_num != VB_PORT)
+		return EINVAL;
+	if (flags)
+		return EOPNOTSUPP;
+	const struct roci_gid_entry *found = gid_at(context, port_num, gid_index);
+	if (!found) {
+		const struct roci_gid_entry *gids;
+		return gid_index < (uint32_t)gid_table_length(gids_of(context, &gids)) ? ENODATA : EINVAL;
+	}
+	fill_entry(entry, found, gid_index, entry_size);
+	return 0;
+}
+
+ssize_t _ibv_query_gid_table(struct ibv_context *context, struct ibv_gid_entry *entries, size_t max_entries,
+			     uint32_t flags, size_t entry_size)
+{
+	if (!vb_is_context(context) || (max_entries && !entries))
+		return -EINVAL;
+	if (flags)
+		return -EOPNOTSUPP;
+	const struct roci_gid_entry *gids;
+	int count = gids_of(context, &gids);
+	if (count < 0 || max_entries < (size_t)count)
+		return -EINVAL;
+	for (int i = 0; i < count; i++)
+		fill_entry((struct ibv_gid_entry *)((char *)entries + i * entry_size), &gids[i], i, entry_size);
+	return count;
+}
+
+/* ibv_devinfo and pyverbs reach into the private node for this one. */
+int ibv_query_gid_type(struct ibv_context *context, uint8_t port_num, unsigned int index, enum vb_sysfs_gid_type *type)
+{
+	const struct roci_gid_entry *gids;
+	if (!type || !vb_is_context(context) || port_num != VB_PORT ||
+	    index >= (unsigned)gid_table_length(gids_of(context, &gids))) {
+		errno = EINVAL;
+		return -1;
+	}
+	/* An empty entry is of the type that the kernel gives it. */
+	*type = gid_at(context, port_num, index) ? VB_SYSFS_GID_ROCE_V2 : VB_SYSFS_GID_IB_ROCE_V1;
+	return 0;
+}
+
+/* ---- the P_Key ---- */
+
+ALSO_1_0(ibv_query_pkey);
+int ibv_query_pkey(struct ibv_context *context, uint8_t port_num, int index, __be16 *pkey)
+{
+	if (!vb_is_context(context) || port_num != VB_PORT || index != 0 || !pkey) {
+		errno = EINVAL;
+		return -1;
+	}
+	*pkey = htons(VB_DEFAULT_PKEY);
+	return 0;
+}
+
+int ibv_get_pkey_index(struct ibv_context *context, uint8_t port_num, __be16 pkey)
+{
+	if (!vb_is_context(context) || port_num != VB_PORT || pkey != htons(VB_DEFAULT_PKEY)) {
+		errno = EINVAL;
+		return -1;
+	}
+	return 0;
+}

@@ -1,0 +1,48 @@
+/*
+ * The public face: verbs.h with its functions exported, the functions that it does not declare, and the old versions.
+ *
+ * The version script (generated from versions.txt) names the version of each symbol. ALSO_1_0() gives one function both
+ * versions, IBVERBS_1.1 and IBVERBS_1.0: programs that ask for that version today (NCCL by dlvsym) mean today's
+ * structures. Binaries from before 2007, whose structures differed, are not served.
+ */
+#ifndef ROCI_VERBS_PUBLIC_H
+#define ROCI_VERBS_PUBLIC_H
+
+#pragma GCC visibility push(default)
+
+#include "verbs/renames.h"
+#include <infiniband/verbs.h>
+#include <infiniband/sa.h>
+#include <rdma/ib_user_sa.h>
+#include <rdma/ib_user_verbs.h>
+
+/* verbs.h wraps these three in macros; the functions are ours to define. */
+#undef ibv_query_port
+#undef ibv_reg_mr
+#undef ibv_reg_mr_iova
+#define ibv_query_port vb_ibv_query_port
+#define ibv_reg_mr     vb_ibv_reg_mr
+
+const char *ibv_get_sysfs_path(void);
+int ibv_read_sysfs_file(const char *dir, const char *file, char *buf, size_t size);
+int ibv_dontfork_range(void *base, size_t size);
+int ibv_dofork_range(void *base, size_t size);
+void ibv_copy_ah_attr_from_kern(struct ibv_ah_attr *dst, struct ib_uverbs_ah_attr *src);
+void ibv_copy_qp_attr_from_kern(struct ibv_qp_attr *dst, struct ib_uverbs_qp_attr *src);
+void ibv_copy_path_rec_from_kern(struct ibv_sa_path_rec *dst, struct ib_user_path_rec *src);
+void ibv_copy_path_rec_to_kern(struct ib_user_path_rec *dst, struct ibv_sa_path_rec *src);
+
+/* Of the private node: what programs outside rdma-core really call, see private.c. */
+enum vb_sysfs_gid_type { VB_SYSFS_GID_IB_ROCE_V1, VB_SYSFS_GID_ROCE_V2 };
+int ibv_query_gid_type(struct ibv_context *context, uint8_t port_num, unsigned int index, enum vb_sysfs_gid_type *type);
+struct ibv_context *verbs_open_device(struct ibv_device *device, void *private_data);
+void __verbs_log(struct verbs_context *ctx, uint32_t level, const char *fmt, ...);
+
+#pragma GCC visibility pop
+
+/* Beside the definition of `name`. Compiled names are those of renames.h. */
+#define ALSO_1_0(name)                                                                                                 \
+	__asm__(".symver vb_" #name "," #name "@@IBVERBS_1.1\n\t"                                                      \
+		".symver vb_" #name "," #name "@IBVERBS_1.0")
+
+#endif

@@ -1,0 +1,87 @@
+/* What the device says of itself. Limits come from engine/limits.h and from nowhere else. */
+#include <errno.h>
+
+#include "verbs/objects.h"
+
+/* Software devices have no OUI; the kernel's Soft-RoCE says the same, and programs refuse 0. */
+#define VENDOR_ID 0xffffff
+
+static const unsigned capabilities = IBV_DEVICE_BAD_PKEY_CNTR | IBV_DEVICE_BAD_QKEY_CNTR |
+				     IBV_DEVICE_CURR_QP_STATE_MOD | IBV_DEVICE_SYS_IMAGE_GUID |
+				     IBV_DEVICE_RC_RNR_NAK_GEN | IBV_DEVICE_SRQ_RESIZE | IBV_DEVICE_MEM_WINDOW |
+				     IBV_DEVICE_MEM_WINDOW_TYPE_2B | IBV_DEVICE_MEM_MGT_EXTENSIONS;
+
+ALSO_1_0(ibv_query_device);
+int ibv_query_device(struct ibv_context *context, struct ibv_device_attr *attr)
+{
+	if (!vb_is_context(context) || !attr)
+		return EINVAL;
+	*attr = (struct ibv_device_attr){
+		.fw_ver = ROCI_VERSION,
+		.node_guid = vb_device_guid(),
+		.sys_image_guid = vb_device_guid(),
+		.max_mr_size = 1ULL << 47,           /* a user's address space */
+		.page_size_cap = 0xfffffffffffff000, /* regions are not made of pages: any size is as good */
+		.vendor_id = VENDOR_ID,
+		.max_qp = ROCI_MAX_QP,
+		.max_qp_wr = ROCI_MAX_QP_WR,
+		.device_cap_flags = capabilities,
+		.max_sge = ROCI_MAX_SGE,
+		.max_sge_rd = ROCI_MAX_SGE,
+		.max_cq = ROCI_MAX_CQ,
+		.max_cqe = ROCI_MAX_CQE,
+		.max_mr = ROCI_MAX_MR,
+		.max_pd = ROCI_MAX_PD,
+		.max_qp_rd_atom = ROCI_MAX_RD_ATOMIC,
+		.max_res_rd_atom = ROCI_MAX_RD_ATOMIC * ROCI_MAX_QP,
+		.max_qp_init_rd_atom = ROCI_MAX_RD_ATOMIC,
+		.atomic_cap = IBV_ATOMIC_HCA, /* GLOB holds as well, but no RNIC says so, and UCX takes it for NONE */
+		.max_mw = ROCI_MAX_MW,
+		.max_mcast_grp = ROCI_MAX_MCAST_GROUPS,
+		.max_mcast_qp_attach = ROCI_MAX_MCAST_ATTACH,
+		.max_total_mcast_qp_attach = ROCI_MAX_MCAST_GROUPS * ROCI_MAX_MCAST_ATTACH,
+		.max_ah = ROCI_MAX_AH,
+		.max_srq = ROCI_MAX_SRQ,
+		.max_srq_wr = ROCI_MAX_SRQ_WR,
+		.max_srq_sge = ROCI_MAX_SGE,
+		.max_pkeys = 1,
+		.local_ca_ack_delay = 15, /* 134 ms: a loaded host may not run the thread sooner; as Soft-RoCE */
+		.phys_port_cnt = 1,
+	};
+	return 0;
+}
+
+int vb_query_device_ex(struct ibv_context *context, const struct ibv_query_device_ex_input *input,
+		       struct ibv_device_attr_ex *attr, size_t attr_size)
+{
+	if (!vb_is_context(context) || !attr || attr_size < sizeof(attr->orig_attr) || (input && input->comp_mask))
+		return EINVAL;
+	struct ibv_device_attr_ex full = {
+		.completion_timestamp_mask = UINT64_MAX,
+		.hca_core_clock = 1000000, /* kHz: timestamps are nanoseconds */
+		.device_cap_flags_ex = capabilities,
+		.phys_port_cnt_ex = 1,
+	};
+	int error = ibv_query_device(context, &full.orig_attr);
+	if (error)
+		return error;
+	size_t known = attr_size < sizeof(full) ? attr_size : sizeof(full);
+	memset(attr, 0, attr_size);
+	memcpy(attr, &full, known);
+	return 0;
+}
+
+/* The raw clock counts in units of hca_core_clock, as completion timestamps do. */
+int vb_query_rt_values(struct ibv_context *context, struct ibv_values_ex *values)
+{
+	if (!vb_is_context(context) || !values)
+		return EINVAL;
+	uint32_t asked = values->comp_mask;
+	if (asked & ~(uint32_t)IBV_VALUES_MASK_RAW_CLOCK)
+		return EINVAL;
+	if (asked & IBV_VALUES_MASK_RAW_CLOCK) {
+		values->raw_clock.tv_sec = 0;
+		values->raw_clock.tv_nsec = (long)roci_now();
+	}
+	return 0;
+}

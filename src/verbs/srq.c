@@ -1,0 +1,123 @@
+/* Shared receive queues. */
+#include <errno.h>
+#include <stdlib.h>
+
+#include "verbs/objects.h"
+
+static atomic_uint live_srqs;
+static atomic_uint next_handle = 1;
+
+ALSO_1_0(ibv_create_srq);
+/* IBTA 11.2.3.1: the limit has no meaning at creation. */
+struct ibv_srq *ibv_create_srq(struct ibv_pd *pd, struct ibv_srq_init_attr *init)
+{
+	if (!vb_is_pd(pd) || !init || init->attr.max_wr < 1)
+		return vb_null(EINVAL);
+	if (init->attr.max_wr > ROCI_MAX_SRQ_WR || init->attr.max_sge > ROCI_MAX_SGE)
+		return vb_null(EINVAL);
+	if (!vb_quota_take(&live_srqs, ROCI_MAX_SRQ))
+		return vb_null(ENOMEM);
+	int error = ENOMEM;
+	struct vb_srq *srq = calloc(1, sizeof(*srq));
+	if (!srq)
+		goto err_quota;
+
+	struct vb_context *ctx = vb_context(pd->context);
+	struct roci_engine *e = roci_device_lock(ctx->dev);
+	error = -roci_srq_create(e, vb_pd_number(pd), init->attr.max_wr, init->attr.max_sge, srq, &srq->engine);
+	if (!error) {
+		vb_object_add(ctx, VB_SRQ, &srq->link);
+		roci_srq_query(srq->engine, &init->attr.max_wr, &init->attr.max_sge, &init->attr.srq_limit);
+	}
+	roci_device_unlock(ctx->dev);
+	if (error)
+		goto err_free;
+
+	srq->srq.context = pd->context;
+	srq->srq.srq_context = init->srq_context;
+	srq->srq.pd = pd;
+	srq->srq.handle = atomic_fetch_add(&next_handle, 1);
+	pthread_mutex_init(&srq->srq.mutex, NULL);
+	pthread_cond_init(&srq->srq.cond, NULL);
+	vb_pd_get(pd);
+	return &srq->srq;
+
+err_free:
+	free(srq);
+err_quota:
+	vb_quota_give(&live_srqs);
+	return vb_null(error);
+}
+
+/* Basic SRQs mostly come here through ibv_create_srq(); XRC and tag matching are not supported. */
+struct ibv_srq *vb_create_srq_ex(struct ibv_context *context, struct ibv_srq_init_attr_ex *attr)
+{
+	if (!vb_is_context(context) || !attr)
+		return vb_null(EINVAL);
+	if ((attr->comp_mask & IBV_SRQ_INIT_ATTR_TYPE) && attr->srq_type != IBV_SRQT_BASIC)
+		return vb_null(attr->srq_type <= IBV_SRQT_TM ? EOPNOTSUPP : EINVAL);
+	if (attr->comp_mask >= IBV_SRQ_INIT_ATTR_RESERVED)
+		return vb_null(EINVAL);
+	if (!(attr->comp_mask & IBV_SRQ_INIT_ATTR_PD) || !vb_is_pd(attr->pd) || attr->pd->context != context)
+		return vb_null(EINVAL);
+	return ibv_create_srq(attr->pd, (struct ibv_srq_init_attr *)attr);
+}
+
+static bool is_srq(const struct ibv_srq *srq)
+{
+	return srq && vb_is_context(srq->context);
+}
+
+ALSO_1_0(ibv_modify_srq);
+int ibv_modify_srq(struct ibv_srq *ibsrq, struct ibv_srq_attr *attr, int mask)
+{
+	if (!is_srq(ibsrq) || !attr || (mask & ~(IBV_SRQ_MAX_WR | IBV_SRQ_LIMIT)))
+		return EINVAL;
+	if ((mask & IBV_SRQ_MAX_WR) && (attr->max_wr < 1 || attr->max_wr > ROCI_MAX_SRQ_WR))
+		return EINVAL;
+	struct roci_srq *srq = ((struct vb_srq *)ibsrq)->engine;
+	struct vb_context *ctx = vb_context(ibsrq->context);
+	roci_device_lock(ctx->dev);
+	int error = -roci_srq_modify(srq, mask & IBV_SRQ_MAX_WR ? attr->max_wr : 0,
+				     mask & IBV_SRQ_LIMIT ? (long)attr->srq_limit : -1);
+	roci_device_unlock(ctx->dev);
+	return error;
+}
+
+ALSO_1_0(ibv_query_srq);
+int ibv_query_srq(struct ibv_srq *ibsrq, struct ibv_srq_attr *attr)
+{
+	if (!is_srq(ibsrq) || !attr)
+		return EINVAL;
+	struct vb_context *ctx = vb_context(ibsrq->context);
+	roci_device_lock(ctx->dev);
+	roci_srq_query(((struct vb_srq *)ibsrq)->engine, &attr->max_wr, &attr->max_sge, &attr->srq_limit);
+	roci_device_unlock(ctx->dev);
+	return 0;
+}
+
+ALSO_1_0(ibv_destroy_srq);
+int ibv_destroy_srq(struct ibv_srq *ibsrq)
+{
+	if (!is_srq(ibsrq))
+		return EINVAL;
+	struct vb_srq *srq = (struct vb_srq *)ibsrq;
+	struct vb_context *ctx = vb_context(ibsrq->context);
+	if (ctx->dev) {
+		roci_device_lock(ctx->dev);
+		int error = -roci_srq_destroy(srq->engine);
+		if (!error)
+			vb_object_remove(&srq->link);
+		roci_device_unlock(ctx->dev);
+		if (error)
+			return error;
+		vb_async_purge(&ctx->async, srq);
+	}
+	vb_wait_acks(&ibsrq->mutex, &ibsrq->cond, &ibsrq->events_completed, &srq->delivered);
+	pthread_cond_destroy(&ibsrq->cond);
+	pthread_mutex_destroy(&ibsrq->mutex);
+	vb_pd_put(ibsrq->pd);
+	vb_quota_give(&live_srqs);
+	free(srq);
+	return 0;
+}

@@ -1,0 +1,171 @@
+/*
+ * What stands for sysfs: for programs that read /sys/class/infiniband/DEVICE beside the verbs (UCX, Open MPI,
+ * rdma-core's tests). Here is what the files say; sysfs_tree.c is where they are.
+ */
+#include <errno.h>
+#include <fcntl.h>
+#include <stdatomic.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <unistd.h>
+
+#include "verbs/objects.h"
+#include "verbs/sysfs_tree.h"
+
+#define IBDEV  "class/infiniband/roci0"
+#define UVERBS "class/infiniband_verbs/uverbs-roci0"
+
+/* The tree's path; NULL: none was asked for yet, or none could be had. It changes with the network namespace only, and
+ * without a lock: the last few paths stay, for whoever still reads one. */
+static _Atomic(const char *) root;
+
+static void set_root(const char *path)
+{
+	static char last[4][VB_TREE_PATH_MAX];
+	static unsigned n;
+	const char *old = atomic_load(&root);
+	if (old && path && !strcmp(old, path))
+		return;
+	if (path)
+		path = memcpy(last[n++ % 4], path, VB_TREE_PATH_MAX);
+	atomic_store(&root, path);
+}
+
+static void put(FILE *out, const char *path, const char *content)
+{
+	fprintf(out, "%s\n%s%c", path, content, '\0');
+}
+
+static void put_number(FILE *out, const char *dir, int n, const char *content)
+{
+	char path[128];
+	snprintf(path, sizeof(path), "%s/%d", dir, n);
+	put(out, path, content);
+}
+
+static void put_gid(FILE *out, const struct roci_gid_entry *entry, int n)
+{
+	char text[96], *p = text;
+	for (int i = 0; i < 16; i += 2)
+		p += sprintf(p, "%02x%02x%c", entry->gid[i], entry->gid[i + 1], i < 14 ? ':' : '\n');
+	put_number(out, IBDEV "/ports/1/gids", n, text);
+	put_number(out, IBDEV "/ports/1/gid_attrs/types", n, "RoCE v2\n");
+	snprintf(text, sizeof(text), "%.16s\n", entry->ifname);
+	put_number(out, IBDEV "/ports/1/gid_attrs/ndevs", n, text);
+	snprintf(text, sizeof(text), IBDEV "/device/net/%.16s/", entry->ifname);
+	put(out, text, "");
+}
+
+static void put_rate(FILE *out, const char *ifname)
+{
+	static const struct {
+		uint8_t code;
+		unsigned tenths_gbps;
+		const char *name;
+	} speeds[] = {{1, 25, "SDR"},   {2, 50, "DDR"},   {4, 100, "QDR"},
+		      {32, 250, "EDR"}, {64, 500, "HDR"}, {128, 1000, "NDR"}};
+	uint8_t width, speed;
+	vb_link_speed(ifname, &width, &speed);
+	size_t i = 0;
+	while (i < sizeof(speeds) / sizeof(speeds[0]) - 1 && speeds[i].code != speed)
+		i++;
+	unsigned lanes = width == 1 ? 1 : 4, total = lanes * speeds[i].tenths_gbps;
+	char text[48];
+	if (total % 10)
+		snprintf(text, sizeof(text), "%u.%u Gb/sec (%uX %s)\n", total / 10, total % 10, lanes, speeds[i].name);
+	else
+		snprintf(text, sizeof(text), "%u Gb/sec (%uX %s)\n", total / 10, lanes, speeds[i].name);
+	put(out, IBDEV "/ports/1/rate", text);
+}
+
+static void describe(FILE *out, const struct roci_gid_entry *gids, int count, __be64 guid)
+{
+	uint8_t g[8];
+	char text[32];
+	memcpy(g, &guid, sizeof(g));
+	snprintf(text, sizeof(text), "%02x%02x:%02x%02x:%02x%02x:%02x%02x\n", g[0], g[1], g[2], g[3], g[4], g[5], g[6],
+		 g[7]);
+	put(out, IBDEV "/node_guid", text);
+	put(out, IBDEV "/sys_image_guid", text);
+	put(out, IBDEV "/node_type", "1: CA\n");
+	put(out, IBDEV "/node_desc", "Rocinante\n");
+	put(out, IBDEV "/fw_ver", ROCI_VERSION "\n");
+	put(out, IBDEV "/hca_type", "Rocinante\n");
+	put(out, IBDEV "/device/numa_node", "-1\n");
+	put(out, IBDEV "/ports/1/state", count ? "4: ACTIVE\n" : "1: DOWN\n");
+	put(out, IBDEV "/ports/1/phys_state", count ? "5: LinkUp\n" : "3: Disabled\n");
+	put(out, IBDEV "/ports/1/link_layer", "Ethernet\n");
+	put(out, IBDEV "/ports/1/lid", "0x0\n");
+	put(out, IBDEV "/ports/1/lid_mask_count", "0\n");
+	put(out, IBDEV "/ports/1/sm_lid", "0x0\n");
+	put(out, IBDEV "/ports/1/sm_sl", "0\n");
+	put(out, IBDEV "/ports/1/cap_mask", "0x04010000\n");
+	put(out, IBDEV "/ports/1/pkeys/0", "0xffff\n");
+	put_rate(out, count ? gids[0].ifname : "lo");
+	for (int i = 0; i < count; i++)
+		put_gid(out, &gids[i], i);
+	if (count < ROCI_MAX_GIDS) /* the empty entry, see port.c */
+		put_number(out, IBDEV "/ports/1/gids", count, "0000:0000:0000:0000:0000:0000:0000:0000\n");
+	put(out, UVERBS "/ibdev", "roci0\n");
+	put(out, UVERBS "/abi_version", "1\n");
+	put(out, "class/infiniband_verbs/abi_version", "6\n");
+}
+
+void vb_sysfs_refresh(struct ibv_device *device, const struct roci_gid_entry *gids, int count, __be64 guid)
+{
+	char path[VB_TREE_PATH_MAX], *text = NULL;
+	size_t len = 0;
+	bool written = false;
+	FILE *out = open_memstream(&text, &len);
+	if (out) {
+		describe(out, gids, count, guid);
+		written = !fclose(out) && !vb_tree_write(text, len, path);
+		free(text);
+	}
+	set_root(written ? path : NULL);
+	const char *base = written ? path : "/sys";
+	snprintf(device->ibdev_path, sizeof(device->ibdev_path), "%s/" IBDEV, base);
+	snprintf(device->dev_path, sizeof(device->dev_path), "%s/" UVERBS, base);
+}
+
+const char *vb_sysfs_root(void)
+{
+	const char *path = atomic_load(&root);
+	if (!path) {
+		ibv_free_device_list(ibv_get_device_list(NULL));
+		path = atomic_load(&root);
+	}
+	return path;
+}
+
+const char *ibv_get_sysfs_path(void)
+{
+	const char *path = vb_sysfs_root();
+	return path ? path : "/sys";
+}
+
+int ibv_read_sysfs_file(const char *dir, const char *file, char *buf, size_t size)
+{
+	char path[2 * IBV_SYSFS_PATH_MAX];
+	if (!dir || !file || !buf || !size) {
+		errno = EINVAL;
+		return -1;
+	}
+	if ((size_t)snprintf(path, sizeof(path), "%s/%s", dir, file) >= sizeof(path)) {
+		errno = ENAMETOOLONG;
+		return -1;
+	}
+	int fd = open(path, O_RDONLY | O_CLOEXEC);
+	if (fd < 0)
+		return -1;
+	ssize_t len = read(fd, buf, size);
+	close(fd);
+	if (len <= 0)
+		return (int)len;
+	/* A full buffer stays without a terminator, as it always has. */
+	if (buf[len - 1] == '\n')
+		buf[--len] = '\0';
+	else if ((size_t)len < size)
+		buf[len] = '\0';
+	return (int)len;
+}

@@ -1,0 +1,222 @@
+/*
+ * Where the tree lies, and how it changes. Whoever uses a tree holds a shared lock on its directory until it ends; a
+ * tree without one belonged to a namespace that is gone, or will be written again when it is needed, and is removed.
+ *
+ * The text of a tree is kept in its file `stamp`, which goes first and comes last when the rest is written: a tree with
+ * a stamp is whole.
+ */
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <ftw.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/file.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "device/device.h"
+#include "device/rundir.h"
+#include "verbs/sysfs_tree.h"
+
+#define PREFIX "sys-"
+
+/* The tree that this process uses: its directory stays open, and locked. */
+static int held_fd = -1;
+static char held[VB_TREE_PATH_MAX];
+
+/* ---- directories ---- */
+
+/* Opens a directory and locks it; -1 where that fails. Where another process removed it meanwhile, *gone is set. */
+static int open_locked(const char *path, int how, bool *gone)
+{
+	struct stat mine, named;
+	*gone = false;
+	int fd = open(path, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+	if (fd < 0) {
+		*gone = errno == ENOENT;
+		return -1;
+	}
+	if (flock(fd, how)) {
+		close(fd);
+		return -1;
+	}
+	if (fstat(fd, &mine) || stat(path, &named) || mine.st_ino != named.st_ino) {
+		*gone = true;
+		close(fd);
+		return -1;
+	}
+	return fd;
+}
+
+/* Makes (if needed) and holds the tree of this network namespace. */
+static int hold(const char *rundir)
+{
+	char path[VB_TREE_PATH_MAX];
+	struct stat ns = {.st_ino = 0};
+	(void)stat("/proc/self/ns/net", &ns);
+	snprintf(path, sizeof(path), "%s/" PREFIX "%llu", rundir, (unsigned long long)ns.st_ino);
+	if (held_fd >= 0 && !strcmp(path, held) && !access(path, R_OK))
+		return 0;
+
+	bool gone = true;
+	int fd = -1;
+	for (int tries = 0; gone && fd < 0 && tries < 10; tries++) {
+		if (mkdir(path, 0700) && errno != EEXIST)
+			return -errno;
+		fd = open_locked(path, LOCK_SH, &gone);
+	}
+	if (fd < 0)
+		return -EAGAIN;
+	if (held_fd >= 0)
+		close(held_fd);
+	held_fd = fd;
+	memcpy(held, path, sizeof(held));
+	return 0;
+}
+
+static int remove_one(const char *path, const struct stat *st, int type, struct FTW *ftw)
+{
+	return remove(path);
+}
+
+/* Trees that nobody holds. The runtime directory is closed to others, so paths in it are to be trusted. */
+static void remove_unused(const char *rundir)
+{
+	char path[VB_TREE_PATH_MAX];
+	bool gone;
+	DIR *dir = opendir(rundir);
+	if (!dir)
+		return;
+	for (struct dirent *entry = readdir(dir); entry; entry = readdir(dir)) {
+		if (strncmp(entry->d_name, PREFIX, strlen(PREFIX)))
+			continue;
+		int n = snprintf(path, sizeof(path), "%s/%s", rundir, entry->d_name);
+		if (n >= (int)sizeof(path) || !strcmp(path, held))
+			continue;
+		int fd = open_locked(path, LOCK_EX | LOCK_NB, &gone);
+		if (fd < 0)
+			continue;
+		nftw(path, remove_one, 8, FTW_DEPTH | FTW_PHYS);
+		close(fd);
+	}
+	closedir(dir);
+}
+
+/* ---- files ---- */
+
+static int write_file(const char *path, const char *content, size_t len)
+{
+	/* By rename, so that nobody reads half a file; the random name, because others may write the same now. */
+	char temporary[32];
+	snprintf(temporary, sizeof(temporary), ".new-%08x", roci_random32());
+	int fd = openat(held_fd, temporary, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600);
+	if (fd < 0)
+		return -errno;
+	int error = write(fd, content, len) == (ssize_t)len ? 0 : -EIO;
+	close(fd);
+	if (!error && renameat(held_fd, temporary, held_fd, path))
+		error = -errno;
+	if (error)
+		unlinkat(held_fd, temporary, 0);
+	return error;
+}
+
+static int make_parents(const char *path)
+{
+	char partial[160];
+	for (const char *slash = strchr(path, '/'); slash; slash = strchr(slash + 1, '/')) {
+		snprintf(partial, sizeof(partial), "%.*s", (int)(slash - path), path);
+		if (mkdirat(held_fd, partial, 0700) && errno != EEXIST)
+			return -errno;
+	}
+	return 0;
+}
+
+/* Splits one record of a text: copies its path, returns its content. */
+static const char *record(const char *p, char path[160])
+{
+	const char *end = strchr(p, '\n');
+	if (!end)
+		end = p + strlen(p);
+	snprintf(path, 160, "%.*s", (int)(end - p), p);
+	return *end ? end + 1 : end;
+}
+
+static int write_all(const char *text, size_t len)
+{
+	char path[160];
+	for (const char *p = text; p < text + len; p += strlen(p) + 1) {
+		const char *content = record(p, path);
+		int error = make_parents(path);
+		if (!error && path[strlen(path) - 1] != '/')
+			error = write_file(path, content, strlen(content));
+		if (error)
+			return error;
+	}
+	return 0;
+}
+
+/* Is there a record of `path` in the text? */
+static bool names(const char *text, size_t len, const char *path)
+{
+	size_t n = strlen(path);
+	for (const char *p = text; p < text + len; p += strlen(p) + 1) {
+		if (!strncmp(p, path, n) && p[n] == '\n')
+			return true;
+	}
+	return false;
+}
+
+static void remove_missing(const char *old, size_t old_len, const char *text, size_t len)
+{
+	char path[160];
+	for (const char *p = old; p < old + old_len; p += strlen(p) + 1) {
+		record(p, path);
+		if (!names(text, len, path))
+			unlinkat(held_fd, path, path[strlen(path) - 1] == '/' ? AT_REMOVEDIR : 0);
+	}
+}
+
+/* Reads the stamp into a buffer that the caller frees; it ends with a NUL beyond *len. NULL: none. */
+static char *read_stamp(size_t *len)
+{
+	struct stat st;
+	char *old = NULL;
+	int fd = openat(held_fd, "stamp", O_RDONLY | O_NOFOLLOW | O_CLOEXEC);
+	if (fd < 0)
+		return NULL;
+	if (!fstat(fd, &st) && st.st_size < 1 << 20)
+		old = calloc(1, (size_t)st.st_size + 1);
+	ssize_t n = old ? read(fd, old, (size_t)st.st_size) : -1;
+	close(fd);
+	*len = n > 0 ? (size_t)n : 0;
+	return old;
+}
+
+int vb_tree_write(const char *text, size_t len, char root[VB_TREE_PATH_MAX])
+{
+	char rundir[ROCI_RUNDIR_MAX];
+	int error = roci_rundir(rundir, sizeof(rundir));
+	if (!error)
+		error = hold(rundir);
+	if (error)
+		return error;
+	memcpy(root, held, sizeof(held));
+
+	size_t old_len = 0;
+	char *old = read_stamp(&old_len);
+	if (!old || old_len != len || memcmp(old, text, len)) {
+		remove_unused(rundir);
+		unlinkat(held_fd, "stamp", 0);
+		error = write_all(text, len);
+		if (old)
+			remove_missing(old, old_len, text, len);
+		if (!error)
+			error = write_file("stamp", text, len);
+	}
+	free(old);
+	return error;
+}

@@ -1,0 +1,16 @@
+/* A tree of small files in the user's runtime directory, one per network namespace, shared by the user's processes. */
+#ifndef ROCI_VERBS_SYSFS_TREE_H
+#define ROCI_VERBS_SYSFS_TREE_H
+
+#include <stddef.h>
+
+#define VB_TREE_PATH_MAX 128
+
+/*
+ * Makes the tree say what `text` says: PATH newline CONTENT NUL, again and again; a PATH that ends in a slash is a
+ * directory. Files that a former text named and this one does not are removed. Does nothing where the tree says it
+ * already. Writes the tree's path to `root`. Returns 0 or a negative errno. Not for two threads at once.
+ */
+int vb_tree_write(const char *text, size_t len, char root[VB_TREE_PATH_MAX]);
+
+#endif

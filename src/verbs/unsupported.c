@@ -1,0 +1,78 @@
+/*
+ * What this library does not do. Everything here fails with EOPNOTSUPP; programs take that as "the device cannot".
+ *
+ * Entries that verbs_template (device.c) leaves NULL, for which verbs.h itself says EOPNOTSUPP:
+ *	XRC: open_xrcd, close_xrcd, open_qp, get_srq_num
+ *	device memory: alloc_dm, free_dm, reg_dm_mr
+ *	flow steering: ibv_create_flow, ibv_destroy_flow, create/modify/destroy_flow_action
+ *	work queues and RSS: create_wq, modify_wq, destroy_wq, create/destroy_rwq_ind_table
+ *	counters: create_counters, destroy_counters, attach_counters_point_flow, read_counters
+ *	tag matching: post_srq_ops
+ *	moderation of CQ events: modify_cq
+ *	pacing: modify_qp_rate_limit
+ *	null MRs: alloc_null_mr
+ * Refused where the object is made or changed:
+ *	QP types RAW_PACKET, XRC_SEND, XRC_RECV, DRIVER; create flags, TSO, RSS (qp.c)
+ *	alternate paths, resizing and rate limits of a QP (qp_attr.c)
+ *	SRQ types XRC and TM (srq.c)
+ *	CQ fields cvlan, flow_tag, tm_info; IGNORE_OVERRUN (cq.c)
+ *	on-demand paging (mr.c), allocators of parent domains (pd.c)
+ * And the functions below.
+ */
+#include <errno.h>
+
+#include "verbs/objects.h"
+
+/* Sharing objects between processes goes by kernel handles. */
+struct ibv_context *ibv_import_device(int cmd_fd)
+{
+	return vb_null(EOPNOTSUPP);
+}
+
+struct ibv_pd *ibv_import_pd(struct ibv_context *context, uint32_t pd_handle)
+{
+	return vb_null(EOPNOTSUPP);
+}
+
+void ibv_unimport_pd(struct ibv_pd *pd)
+{
+}
+
+struct ibv_mr *ibv_import_mr(struct ibv_pd *pd, uint32_t mr_handle)
+{
+	return vb_null(EOPNOTSUPP);
+}
+
+void ibv_unimport_mr(struct ibv_mr *mr)
+{
+}
+
+struct ibv_dm *ibv_import_dm(struct ibv_context *context, uint32_t dm_handle)
+{
+	return vb_null(EOPNOTSUPP);
+}
+
+void ibv_unimport_dm(struct ibv_dm *dm)
+{
+}
+
+/* Memory of other devices cannot be read by this one, which is a process. */
+struct ibv_mr *ibv_reg_dmabuf_mr(struct ibv_pd *pd, uint64_t offset, size_t length, uint64_t iova, int fd, int access)
+{
+	return vb_null(EOPNOTSUPP);
+}
+
+/* Enhanced connection establishment negotiates vendors' options; there are none. */
+int ibv_set_ece(struct ibv_qp *qp, struct ibv_ece *ece)
+{
+	errno = EOPNOTSUPP;
+	return EOPNOTSUPP;
+}
+
+int ibv_query_ece(struct ibv_qp *qp, struct ibv_ece *ece)
+{
+	if (ece)
+		*ece = (struct ibv_ece){0};
+	errno = EOPNOTSUPP;
+	return EOPNOTSUPP;
+}

@@ -1,0 +1,154 @@
+/* Posting lists of work requests: struct ibv_send_wr and ibv_recv_wr into the engine's. */
+#include <errno.h>
+
+#include "verbs/objects.h"
+
+#define SAME(a, b) _Static_assert((int)(a) == (int)(b), "the engine's words are those of verbs.h")
+SAME(ROCI_WR_RDMA_WRITE, IBV_WR_RDMA_WRITE);
+SAME(ROCI_WR_RDMA_WRITE_WITH_IMM, IBV_WR_RDMA_WRITE_WITH_IMM);
+SAME(ROCI_WR_SEND, IBV_WR_SEND);
+SAME(ROCI_WR_SEND_WITH_IMM, IBV_WR_SEND_WITH_IMM);
+SAME(ROCI_WR_RDMA_READ, IBV_WR_RDMA_READ);
+SAME(ROCI_WR_ATOMIC_CMP_AND_SWP, IBV_WR_ATOMIC_CMP_AND_SWP);
+SAME(ROCI_WR_ATOMIC_FETCH_AND_ADD, IBV_WR_ATOMIC_FETCH_AND_ADD);
+SAME(ROCI_WR_LOCAL_INV, IBV_WR_LOCAL_INV);
+SAME(ROCI_WR_BIND_MW, IBV_WR_BIND_MW);
+SAME(ROCI_WR_SEND_WITH_INV, IBV_WR_SEND_WITH_INV);
+SAME(ROCI_WR_ATOMIC_WRITE, IBV_WR_ATOMIC_WRITE);
+SAME(ROCI_SEND_FENCE, IBV_SEND_FENCE);
+SAME(ROCI_SEND_SIGNALED, IBV_SEND_SIGNALED);
+SAME(ROCI_SEND_SOLICITED, IBV_SEND_SOLICITED);
+SAME(ROCI_SEND_INLINE, IBV_SEND_INLINE);
+SAME(sizeof(struct roci_sge), sizeof(struct ibv_sge));
+SAME(offsetof(struct roci_sge, addr), offsetof(struct ibv_sge, addr));
+SAME(offsetof(struct roci_sge, len), offsetof(struct ibv_sge, length));
+SAME(offsetof(struct roci_sge, lkey), offsetof(struct ibv_sge, lkey));
+
+#define KNOWN_FLAGS (ROCI_SEND_FENCE | ROCI_SEND_SIGNALED | ROCI_SEND_SOLICITED | ROCI_SEND_INLINE)
+
+/* The part of a request that its opcode (or a UD QP) reads. */
+static int translate_opcode(struct ibv_qp *qp, const struct ibv_send_wr *in, struct roci_send_wr *out)
+{
+	switch (in->opcode) {
+	case IBV_WR_SEND:
+	case IBV_WR_SEND_WITH_IMM:
+	case IBV_WR_SEND_WITH_INV:
+		if (qp->qp_type != IBV_QPT_UD)
+			return 0;
+		if (!in->wr.ud.ah || in->wr.ud.ah->context != qp->context)
+			return EINVAL;
+		out->av = &((const struct vb_ah *)in->wr.ud.ah)->av;
+		out->remote_qpn = in->wr.ud.remote_qpn;
+		out->remote_qkey = in->wr.ud.remote_qkey;
+		return 0;
+	case IBV_WR_RDMA_WRITE:
+	case IBV_WR_RDMA_WRITE_WITH_IMM:
+	case IBV_WR_RDMA_READ:
+	case IBV_WR_ATOMIC_WRITE:
+		out->remote_addr = in->wr.rdma.remote_addr;
+		out->rkey = in->wr.rdma.rkey;
+		return 0;
+	case IBV_WR_ATOMIC_CMP_AND_SWP:
+	case IBV_WR_ATOMIC_FETCH_AND_ADD:
+		out->remote_addr = in->wr.atomic.remote_addr;
+		out->rkey = in->wr.atomic.rkey;
+		out->compare_add = in->wr.atomic.compare_add;
+		out->swap = in->wr.atomic.swap;
+		return 0;
+	case IBV_WR_LOCAL_INV: return 0;
+	case IBV_WR_BIND_MW:
+		/* A posted bind is for type 2; type 1 has ibv_bind_mw(). */
+		if (!in->bind_mw.mw || in->bind_mw.mw->type != IBV_MW_TYPE_2)
+			return EINVAL;
+		return vb_bind_translate(qp, in->bind_mw.mw, in->bind_mw.rkey, &in->bind_mw.bind_info, out);
+	default: return EINVAL;
+	}
+}
+
+static int translate(struct ibv_qp *qp, const struct ibv_send_wr *in, struct roci_send_wr *out)
+{
+	if (in->num_sge < 0 || (in->num_sge && !in->sg_list) || (in->send_flags & ~(unsigned)KNOWN_FLAGS))
+		return EINVAL;
+	*out = (struct roci_send_wr){
+		.wr_id = in->wr_id,
+		.opcode = (enum roci_wr_opcode)in->opcode,
+		.flags = in->send_flags,
+		.imm = in->imm_data,
+		.sges = (const struct roci_sge *)in->sg_list,
+		.num_sge = (unsigned)in->num_sge,
+	};
+	/* An ATOMIC_WRITE without a list would send the zeroes of atomic_write_data. */
+	if (in->opcode == IBV_WR_ATOMIC_WRITE && !in->num_sge)
+		return EINVAL;
+	return translate_opcode(qp, in, out);
+}
+
+/* Requests before the one that fails are posted, the rest is not. */
+int vb_post_send(struct ibv_qp *ibqp, struct ibv_send_wr *wr, struct ibv_send_wr **bad_wr)
+{
+	struct roci_qp *qp = vb_qp(ibqp)->engine;
+	struct vb_context *ctx = vb_context(ibqp->context);
+	int error = 0;
+	roci_device_lock_post(ctx->dev);
+	for (; wr; wr = wr->next) {
+		struct roci_send_wr inner;
+		error = translate(ibqp, wr, &inner);
+		if (!error)
+			error = -roci_qp_post_send(qp, &inner);
+		if (error)
+			break;
+	}
+	roci_device_unlock(ctx->dev);
+	if (error && bad_wr)
+		*bad_wr = wr;
+	return error;
+}
+
+static int translate_recv(const struct ibv_recv_wr *in, struct roci_recv_wr *out)
+{
+	if (in->num_sge < 0 || (in->num_sge && !in->sg_list))
+		return EINVAL;
+	*out = (struct roci_recv_wr){
+		.wr_id = in->wr_id, .sges = (const struct roci_sge *)in->sg_list, .num_sge = (unsigned)in->num_sge};
+	return 0;
+}
+
+int vb_post_recv(struct ibv_qp *ibqp, struct ibv_recv_wr *wr, struct ibv_recv_wr **bad_wr)
+{
+	struct roci_qp *qp = vb_qp(ibqp)->engine;
+	struct vb_context *ctx = vb_context(ibqp->context);
+	int error = 0;
+	roci_device_lock_post(ctx->dev);
+	for (; wr; wr = wr->next) {
+		struct roci_recv_wr inner;
+		error = translate_recv(wr, &inner);
+		if (!error)
+			error = -roci_qp_post_recv(qp, &inner);
+		if (error)
+			break;
+	}
+	roci_device_unlock(ctx->dev);
+	if (error && bad_wr)
+		*bad_wr = wr;
+	return error;
+}
+
+int vb_post_srq_recv(struct ibv_srq *ibsrq, struct ibv_recv_wr *wr, struct ibv_recv_wr **bad_wr)
+{
+	struct roci_srq *srq = ((struct vb_srq *)ibsrq)->engine;
+	struct vb_context *ctx = vb_context(ibsrq->context);
+	int error = 0;
+	roci_device_lock_post(ctx->dev);
+	for (; wr; wr = wr->next) {
+		struct roci_recv_wr inner;
+		error = translate_recv(wr, &inner);
+		if (!error)
+			error = -roci_srq_post(srq, &inner);
+		if (error)
+			break;
+	}
+	roci_device_unlock(ctx->dev);
+	if (error && bad_wr)
+		*bad_wr = wr;
+	return error;
+}

@@ -1,0 +1,339 @@
+/*
+ * The ibv_wr_* builder. Requests are gathered between ibv_wr_start() and ibv_wr_complete() and posted at the end, under
+ * the device's lock for one short time. A mistake is remembered until ibv_wr_complete(), which then posts nothing.
+ */
+#include <errno.h>
+#include <stdlib.h>
+
+#include "verbs/objects.h"
+
+/* Makes room for `more` elements of an array; false (and the error set) where there is no memory. */
+static bool reserve(struct vb_builder *b, void *array, size_t *room, size_t count, size_t more, size_t size)
+{
+	if (count + more <= *room)
+		return true;
+	size_t wanted = *room ? *room * 2 : 4;
+	if (wanted < count + more)
+		wanted = count + more;
+	void **p = array;
+	void *grown = reallocarray(*p, wanted, size);
+	if (!grown) {
+		b->error = ENOMEM;
+		return false;
+	}
+	*p = grown;
+	*room = wanted;
+	return true;
+}
+
+static struct vb_qp *qp_of(struct ibv_qp_ex *ex)
+{
+	return (struct vb_qp *)ex;
+}
+
+/* The request to fill in, or NULL after a mistake. `op` must be among those that the QP was made for. */
+static struct roci_send_wr *add(struct vb_qp *qp, enum roci_wr_opcode opcode, uint64_t op)
+{
+	struct vb_builder *b = &qp->builder;
+	if (b->error)
+		return NULL;
+	if (!(qp->send_ops & op) || (qp->ex.wr_flags & ~(unsigned)(IBV_SEND_FENCE | IBV_SEND_SIGNALED |
+								   IBV_SEND_SOLICITED | IBV_SEND_INLINE))) {
+		b->error = EINVAL;
+		return NULL;
+	}
+	if (b->wr_count >= qp->cap.max_send_wr) {
+		b->error = ENOMEM;
+		return NULL;
+	}
+	if (!reserve(b, &b->wrs, &b->wr_room, b->wr_count, 1, sizeof(*b->wrs)))
+		return NULL;
+	struct vb_built *built = &b->wrs[b->wr_count++];
+	*built = (struct vb_built){.wr = {
+					   .wr_id = qp->ex.wr_id,
+					   .opcode = opcode,
+					   /* Whether data is inline, the setter says. */
+					   .flags = qp->ex.wr_flags & ~(unsigned)IBV_SEND_INLINE,
+				   }};
+	return &built->wr;
+}
+
+/* The request that a setter means, or NULL. */
+static struct vb_built *last(struct vb_builder *b)
+{
+	if (!b->error && !b->wr_count)
+		b->error = EINVAL;
+	return b->error ? NULL : &b->wrs[b->wr_count - 1];
+}
+
+/* ---- operations ---- */
+
+static void wr_atomic_cmp_swp(struct ibv_qp_ex *ex, uint32_t rkey, uint64_t remote_addr, uint64_t compare,
+			      uint64_t swap)
+{
+	struct roci_send_wr *wr = add(qp_of(ex), ROCI_WR_ATOMIC_CMP_AND_SWP, IBV_QP_EX_WITH_ATOMIC_CMP_AND_SWP);
+	if (!wr)
+		return;
+	wr->rkey = rkey;
+	wr->remote_addr = remote_addr;
+	wr->compare_add = compare;
+	wr->swap = swap;
+}
+
+static void wr_atomic_fetch_add(struct ibv_qp_ex *ex, uint32_t rkey, uint64_t remote_addr, uint64_t addend)
+{
+	struct roci_send_wr *wr = add(qp_of(ex), ROCI_WR_ATOMIC_FETCH_AND_ADD, IBV_QP_EX_WITH_ATOMIC_FETCH_AND_ADD);
+	if (!wr)
+		return;
+	wr->rkey = rkey;
+	wr->remote_addr = remote_addr;
+	wr->compare_add = addend;
+}
+
+static void wr_atomic_write(struct ibv_qp_ex *ex, uint32_t rkey, uint64_t remote_addr, const void *data)
+{
+	struct roci_send_wr *wr = add(qp_of(ex), ROCI_WR_ATOMIC_WRITE, IBV_QP_EX_WITH_ATOMIC_WRITE);
+	if (!wr)
+		return;
+	wr->rkey = rkey;
+	wr->remote_addr = remote_addr;
+	memcpy(wr->atomic_write_data, data, sizeof(wr->atomic_write_data));
+}
+
+static void wr_bind_mw(struct ibv_qp_ex *ex, struct ibv_mw *mw, uint32_t rkey, const struct ibv_mw_bind_info *info)
+{
+	struct vb_qp *qp = qp_of(ex);
+	struct roci_send_wr *wr = add(qp, ROCI_WR_BIND_MW, IBV_QP_EX_WITH_BIND_MW);
+	if (!wr)
+		return;
+	if (!mw || !info || mw->type != IBV_MW_TYPE_2)
+		qp->builder.error = EINVAL;
+	else
+		qp->builder.error = vb_bind_translate(&ex->qp_base, mw, rkey, info, wr);
+}
+
+static void wr_local_inv(struct ibv_qp_ex *ex, uint32_t invalidate_rkey)
+{
+	struct roci_send_wr *wr = add(qp_of(ex), ROCI_WR_LOCAL_INV, IBV_QP_EX_WITH_LOCAL_INV);
+	if (wr)
+		wr->imm = invalidate_rkey;
+}
+
+static void rdma(struct vb_qp *qp, enum roci_wr_opcode opcode, uint64_t op, uint32_t rkey, uint64_t remote_addr,
+		 uint32_t imm)
+{
+	struct roci_send_wr *wr = add(qp, opcode, op);
+	if (!wr)
+		return;
+	wr->rkey = rkey;
+	wr->remote_addr = remote_addr;
+	wr->imm = imm;
+}
+
+static void wr_rdma_read(struct ibv_qp_ex *ex, uint32_t rkey, uint64_t remote_addr)
+{
+	rdma(qp_of(ex), ROCI_WR_RDMA_READ, IBV_QP_EX_WITH_RDMA_READ, rkey, remote_addr, 0);
+}
+
+static void wr_rdma_write(struct ibv_qp_ex *ex, uint32_t rkey, uint64_t remote_addr)
+{
+	rdma(qp_of(ex), ROCI_WR_RDMA_WRITE, IBV_QP_EX_WITH_RDMA_WRITE, rkey, remote_addr, 0);
+}
+
+static void wr_rdma_write_imm(struct ibv_qp_ex *ex, uint32_t rkey, uint64_t remote_addr, __be32 imm_data)
+{
+	rdma(qp_of(ex), ROCI_WR_RDMA_WRITE_WITH_IMM, IBV_QP_EX_WITH_RDMA_WRITE_WITH_IMM, rkey, remote_addr, imm_data);
+}
+
+static void wr_send(struct ibv_qp_ex *ex)
+{
+	add(qp_of(ex), ROCI_WR_SEND, IBV_QP_EX_WITH_SEND);
+}
+
+static void wr_send_imm(struct ibv_qp_ex *ex, __be32 imm_data)
+{
+	struct roci_send_wr *wr = add(qp_of(ex), ROCI_WR_SEND_WITH_IMM, IBV_QP_EX_WITH_SEND_WITH_IMM);
+	if (wr)
+		wr->imm = imm_data;
+}
+
+static void wr_send_inv(struct ibv_qp_ex *ex, uint32_t invalidate_rkey)
+{
+	struct roci_send_wr *wr = add(qp_of(ex), ROCI_WR_SEND_WITH_INV, IBV_QP_EX_WITH_SEND_WITH_INV);
+	if (wr)
+		wr->imm = invalidate_rkey;
+}
+
+static void wr_send_tso(struct ibv_qp_ex *ex, void *hdr, uint16_t hdr_sz, uint16_t mss)
+{
+	qp_of(ex)->builder.error = EOPNOTSUPP;
+}
+
+/* ---- setters ---- */
+
+static void wr_set_ud_addr(struct ibv_qp_ex *ex, struct ibv_ah *ah, uint32_t remote_qpn, uint32_t remote_qkey)
+{
+	struct vb_builder *b = &qp_of(ex)->builder;
+	struct vb_built *built = last(b);
+	if (!built)
+		return;
+	if (ex->qp_base.qp_type != IBV_QPT_UD || !ah || ah->context != ex->qp_base.context) {
+		b->error = EINVAL;
+		return;
+	}
+	built->wr.av = &((struct vb_ah *)ah)->av;
+	built->wr.remote_qpn = remote_qpn;
+	built->wr.remote_qkey = remote_qkey;
+}
+
+static void wr_set_xrc_srqn(struct ibv_qp_ex *ex, uint32_t remote_srqn)
+{
+	qp_of(ex)->builder.error = EOPNOTSUPP;
+}
+
+static void wr_set_inline_data_list(struct ibv_qp_ex *ex, size_t num_buf, const struct ibv_data_buf *bufs)
+{
+	struct vb_qp *qp = qp_of(ex);
+	struct vb_builder *b = &qp->builder;
+	struct vb_built *built = last(b);
+	if (!built)
+		return;
+	size_t total = 0;
+	for (size_t i = 0; i < num_buf; i++) {
+		if (bufs[i].length > qp->cap.max_inline - total) {
+			b->error = EINVAL;
+			return;
+		}
+		total += bufs[i].length;
+	}
+	if (!reserve(b, &b->bytes, &b->byte_room, b->byte_count, total, 1))
+		return;
+	built->first = b->byte_count;
+	built->wr.flags |= ROCI_SEND_INLINE;
+	built->inline_len = total;
+	for (size_t i = 0; i < num_buf; i++) {
+		if (bufs[i].length)
+			memcpy(b->bytes + b->byte_count, bufs[i].addr, bufs[i].length);
+		b->byte_count += bufs[i].length;
+	}
+}
+
+static void wr_set_inline_data(struct ibv_qp_ex *ex, void *addr, size_t length)
+{
+	struct ibv_data_buf buf = {addr, length};
+	wr_set_inline_data_list(ex, 1, &buf);
+}
+
+static void wr_set_sge_list(struct ibv_qp_ex *ex, size_t num_sge, const struct ibv_sge *list)
+{
+	struct vb_qp *qp = qp_of(ex);
+	struct vb_builder *b = &qp->builder;
+	struct vb_built *built = last(b);
+	if (!built)
+		return;
+	if (num_sge > qp->cap.max_send_sge) {
+		b->error = EINVAL;
+		return;
+	}
+	if (!reserve(b, &b->sges, &b->sge_room, b->sge_count, num_sge, sizeof(*b->sges)))
+		return;
+	built->first = b->sge_count;
+	built->wr.num_sge = (unsigned)num_sge;
+	if (num_sge)
+		memcpy(&b->sges[b->sge_count], list, num_sge * sizeof(*list));
+	b->sge_count += num_sge;
+}
+
+static void wr_set_sge(struct ibv_qp_ex *ex, uint32_t lkey, uint64_t addr, uint32_t length)
+{
+	struct ibv_sge sge = {addr, length, lkey};
+	wr_set_sge_list(ex, 1, &sge);
+}
+
+/* ---- start, complete, abort ---- */
+
+static void wr_start(struct ibv_qp_ex *ex)
+{
+	struct vb_builder *b = &qp_of(ex)->builder;
+	pthread_mutex_lock(&b->lock);
+	b->error = 0;
+	b->wr_count = b->sge_count = b->byte_count = 0;
+}
+
+static int post(struct vb_qp *qp, struct vb_built *built)
+{
+	struct vb_builder *b = &qp->builder;
+	struct roci_send_wr *wr = &built->wr;
+	struct roci_sge data;
+	if (wr->flags & ROCI_SEND_INLINE) {
+		data = (struct roci_sge){.addr = (uintptr_t)(b->bytes + built->first),
+					 .len = (uint32_t)built->inline_len};
+		wr->sges = &data;
+		wr->num_sge = 1;
+	} else {
+		wr->sges = b->sges + built->first;
+	}
+	if (qp->ex.qp_base.qp_type == IBV_QPT_UD && !wr->av)
+		return EINVAL;
+	return -roci_qp_post_send(qp->engine, wr);
+}
+
+static int wr_complete(struct ibv_qp_ex *ex)
+{
+	struct vb_qp *qp = qp_of(ex);
+	struct vb_builder *b = &qp->builder;
+	int error = b->error;
+	if (!error && b->wr_count) {
+		struct vb_context *ctx = vb_context(ex->qp_base.context);
+		roci_device_lock_post(ctx->dev);
+		if (b->wr_count > roci_qp_send_room(qp->engine))
+			error = ENOMEM; /* all or nothing, ibv_wr_post(3) */
+		for (size_t i = 0; i < b->wr_count && !error; i++)
+			error = post(qp, &b->wrs[i]);
+		roci_device_unlock(ctx->dev);
+	}
+	pthread_mutex_unlock(&b->lock);
+	return error;
+}
+
+static void wr_abort(struct ibv_qp_ex *ex)
+{
+	pthread_mutex_unlock(&qp_of(ex)->builder.lock);
+}
+
+void vb_builder_init(struct vb_qp *qp)
+{
+	pthread_mutex_init(&qp->builder.lock, NULL);
+	if (!qp->has_ex)
+		return;
+	struct ibv_qp_ex *ex = &qp->ex;
+	ex->wr_atomic_cmp_swp = wr_atomic_cmp_swp;
+	ex->wr_atomic_fetch_add = wr_atomic_fetch_add;
+	ex->wr_atomic_write = wr_atomic_write;
+	ex->wr_bind_mw = wr_bind_mw;
+	ex->wr_local_inv = wr_local_inv;
+	ex->wr_rdma_read = wr_rdma_read;
+	ex->wr_rdma_write = wr_rdma_write;
+	ex->wr_rdma_write_imm = wr_rdma_write_imm;
+	ex->wr_send = wr_send;
+	ex->wr_send_imm = wr_send_imm;
+	ex->wr_send_inv = wr_send_inv;
+	ex->wr_send_tso = wr_send_tso;
+	ex->wr_set_ud_addr = wr_set_ud_addr;
+	ex->wr_set_xrc_srqn = wr_set_xrc_srqn;
+	ex->wr_set_inline_data = wr_set_inline_data;
+	ex->wr_set_inline_data_list = wr_set_inline_data_list;
+	ex->wr_set_sge = wr_set_sge;
+	ex->wr_set_sge_list = wr_set_sge_list;
+	ex->wr_start = wr_start;
+	ex->wr_complete = wr_complete;
+	ex->wr_abort = wr_abort;
+}
+
+void vb_builder_fini(struct vb_qp *qp)
+{
+	pthread_mutex_destroy(&qp->builder.lock);
+	free(qp->builder.wrs);
+	free(qp->builder.sges);
+	free(qp->builder.bytes);
+}

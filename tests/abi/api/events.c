@@ -1,0 +1,193 @@
+/* Completion channels and async events: when they come, that nobody waits for what is gone, who waits for whom. */
+#include <fcntl.h>
+#include <poll.h>
+#include <pthread.h>
+#include <unistd.h>
+
+#include "api.h"
+
+static const struct ibv_qp_cap small = {.max_send_wr = 4, .max_recv_wr = 16, .max_send_sge = 1, .max_recv_sge = 1};
+
+static bool readable(int fd, int ms)
+{
+	struct pollfd pfd = {.fd = fd, .events = POLLIN};
+	return poll(&pfd, 1, ms) == 1;
+}
+
+/* A CQ with a channel, and a QP that makes completions by flushing receives. */
+struct source {
+	struct ibv_comp_channel *channel;
+	struct ibv_cq *cq;
+	struct ibv_qp *qp;
+};
+
+static void source_open(struct source *s, void *cq_context)
+{
+	s->channel = ibv_create_comp_channel(api_ctx);
+	s->cq = ibv_create_cq(api_ctx, 64, cq_context, s->channel, 0);
+	s->qp = qp_new(IBV_QPT_RC, s->cq, NULL, &small);
+	struct ibv_qp_attr error = {.qp_state = IBV_QPS_ERR};
+	CHECK(!qp_to_init(s->qp));
+	CHECK(!ibv_modify_qp(s->qp, &error, IBV_QP_STATE));
+}
+
+static void source_flush(struct source *s)
+{
+	struct ibv_recv_wr wr = {0}, *bad;
+	CHECK(!ibv_post_recv(s->qp, &wr, &bad)); /* in ERR: flushed at once */
+}
+
+void test_channel_events(void)
+{
+	struct source s;
+	int context;
+	source_open(&s, &context);
+	struct ibv_cq *cq = NULL;
+	void *cq_context = NULL;
+	int flags = fcntl(s.channel->fd, F_GETFL);
+	CHECK(!fcntl(s.channel->fd, F_SETFL, flags | O_NONBLOCK));
+	CHECK(s.channel->refcnt == 1);
+
+	source_flush(&s); /* not armed: no event */
+	CHECK(!readable(s.channel->fd, 50));
+	CHECK_ERRNO(ibv_get_cq_event(s.channel, &cq, &cq_context) == -1, EAGAIN);
+	CHECK(!ibv_req_notify_cq(s.cq, 0)); /* armed: for the next, not for what is there */
+	CHECK(!readable(s.channel->fd, 50));
+	source_flush(&s);
+	CHECK(readable(s.channel->fd, 5000));
+	source_flush(&s); /* one event for each arming */
+	CHECK(!ibv_get_cq_event(s.channel, &cq, &cq_context) && cq == s.cq && cq_context == &context);
+	CHECK(!readable(s.channel->fd, 50));
+	CHECK_ERRNO(ibv_get_cq_event(s.channel, &cq, &cq_context) == -1, EAGAIN);
+
+	/* Armed and fired twice without a look: two events. A failed completion counts as solicited. */
+	for (int i = 0; i < 2; i++) {
+		CHECK(!ibv_req_notify_cq(s.cq, i));
+		source_flush(&s);
+	}
+	CHECK(!ibv_get_cq_event(s.channel, &cq, &cq_context));
+	CHECK(readable(s.channel->fd, 0));
+	CHECK(!ibv_get_cq_event(s.channel, &cq, &cq_context));
+	CHECK(!readable(s.channel->fd, 0));
+	ibv_ack_cq_events(s.cq, 3);
+	CHECK(!ibv_destroy_qp(s.qp) && !ibv_destroy_cq(s.cq) && !ibv_destroy_comp_channel(s.channel));
+}
+
+/* Of two CQs on one channel, one goes with its event unfetched; the other's event is still there, and nothing else. */
+void test_channel_purge(void)
+{
+	struct source s;
+	source_open(&s, NULL);
+	struct ibv_cq *other = ibv_create_cq(api_ctx, 16, NULL, s.channel, 0), *cq;
+	struct ibv_qp *qp = qp_new(IBV_QPT_RC, other, NULL, &small);
+	struct source second = {s.channel, other, qp};
+	struct ibv_qp_attr error = {.qp_state = IBV_QPS_ERR};
+	void *context;
+	CHECK(!qp_to_init(qp) && !ibv_modify_qp(qp, &error, IBV_QP_STATE));
+	CHECK(!ibv_req_notify_cq(s.cq, 0) && !ibv_req_notify_cq(other, 0));
+	source_flush(&second);
+	source_flush(&s);
+	CHECK(!ibv_destroy_qp(qp) && !ibv_destroy_cq(other));
+	CHECK(readable(s.channel->fd, 0));
+	CHECK(!ibv_get_cq_event(s.channel, &cq, &context) && cq == s.cq);
+	CHECK(!readable(s.channel->fd, 0));
+	ibv_ack_cq_events(cq, 1);
+
+	CHECK(!ibv_req_notify_cq(s.cq, 0));
+	source_flush(&s);
+	CHECK(readable(s.channel->fd, 0));
+	CHECK(!ibv_destroy_qp(s.qp) && !ibv_destroy_cq(s.cq));
+	CHECK(!readable(s.channel->fd, 0));
+	CHECK(!ibv_destroy_comp_channel(s.channel));
+}
+
+static void *wait_event(void *arg)
+{
+	struct ibv_cq *cq;
+	void *context;
+	ibv_get_cq_event(arg, &cq, &context);
+	return arg;
+}
+
+/* A thread that waits for events may be cancelled, as programs do that end; the channel still works after it. */
+void test_channel_cancel(void)
+{
+#ifdef __SANITIZE_ADDRESS__
+	return; /* it takes the frames that cancelling leaves on the stack for a mistake */
+#endif
+	struct source s;
+	struct ibv_cq *cq;
+	void *context, *result;
+	pthread_t thread;
+	source_open(&s, NULL);
+	CHECK(!pthread_create(&thread, NULL, wait_event, s.channel));
+	usleep(20000);
+	CHECK(!pthread_cancel(thread) && !pthread_join(thread, &result) && result == PTHREAD_CANCELED);
+	CHECK(!ibv_req_notify_cq(s.cq, 0));
+	source_flush(&s);
+	CHECK(!ibv_get_cq_event(s.channel, &cq, &context) && cq == s.cq);
+	ibv_ack_cq_events(cq, 1);
+	CHECK(!ibv_destroy_qp(s.qp) && !ibv_destroy_cq(s.cq) && !ibv_destroy_comp_channel(s.channel));
+}
+
+struct late_ack {
+	struct ibv_cq *cq;
+	bool acked;
+};
+
+static void *ack_late(void *arg)
+{
+	struct late_ack *late = arg;
+	usleep(50000);
+	__atomic_store_n(&late->acked, true, __ATOMIC_SEQ_CST);
+	ibv_ack_cq_events(late->cq, 1);
+	return NULL;
+}
+
+void test_channel_acks(void)
+{
+	struct source s;
+	struct ibv_cq *cq;
+	void *context;
+	pthread_t thread;
+	source_open(&s, NULL);
+	CHECK(!ibv_req_notify_cq(s.cq, 0));
+	source_flush(&s);
+	CHECK(!ibv_get_cq_event(s.channel, &cq, &context)); /* blocking, for once */
+	struct late_ack late = {.cq = cq};
+	CHECK(!ibv_destroy_qp(s.qp));
+	CHECK(!pthread_create(&thread, NULL, ack_late, &late));
+	CHECK(!ibv_destroy_cq(s.cq));
+	CHECK(__atomic_load_n(&late.acked, __ATOMIC_SEQ_CST));
+	CHECK(!pthread_join(thread, NULL));
+	CHECK(!ibv_destroy_comp_channel(s.channel));
+}
+
+/* An SRQ that a QP in error leaves raises LAST_WQE_REACHED (IBTA 11.6.3.2); an SRQ below its limit says so, once. */
+void test_async_events(void)
+{
+	struct ibv_async_event event;
+	int flags = fcntl(api_ctx->async_fd, F_GETFL);
+	CHECK(!fcntl(api_ctx->async_fd, F_SETFL, flags | O_NONBLOCK));
+	CHECK_ERRNO(ibv_get_async_event(api_ctx, &event) == -1, EAGAIN);
+	CHECK_ERRNO(ibv_get_async_event(NULL, &event) == -1, EINVAL);
+
+	struct ibv_srq_init_attr init = {.attr = {.max_wr = 8, .max_sge = 1}};
+	struct ibv_srq *srq = ibv_create_srq(api_pd, &init);
+	struct ibv_cq *cq = ibv_create_cq(api_ctx, 16, NULL, NULL, 0);
+	struct ibv_qp_cap cap = {.max_send_wr = 1, .max_send_sge = 1};
+	struct ibv_qp *qp = qp_new(IBV_QPT_RC, cq, srq, &cap), *silent = qp_new(IBV_QPT_RC, cq, srq, &cap);
+	struct ibv_qp_attr error = {.qp_state = IBV_QPS_ERR};
+	CHECK(!qp_to_init(qp) && !qp_to_init(silent));
+	CHECK(!ibv_modify_qp(silent, &error, IBV_QP_STATE));
+	CHECK(!ibv_modify_qp(qp, &error, IBV_QP_STATE));
+	CHECK(readable(api_ctx->async_fd, 5000));
+	CHECK(!readable(api_other->async_fd, 0));
+	CHECK(!ibv_destroy_qp(silent)); /* with its event unfetched */
+	CHECK(!ibv_get_async_event(api_ctx, &event));
+	CHECK(event.event_type == IBV_EVENT_QP_LAST_WQE_REACHED && event.element.qp == qp);
+	ibv_ack_async_event(&event);
+	CHECK(!readable(api_ctx->async_fd, 0));
+	CHECK(!ibv_destroy_qp(qp) && !ibv_destroy_srq(srq) && !ibv_destroy_cq(cq));
+	CHECK(!fcntl(api_ctx->async_fd, F_SETFL, flags));
+}

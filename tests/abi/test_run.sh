@@ -1,0 +1,46 @@
+#!/bin/sh
+# test_run.sh ROCI: what `roci run` does with its command line and with the environment.
+set -u
+roci=$1 failed=0
+dir=$(mktemp -d)
+trap 'rm -rf "$dir"' EXIT
+
+# expect STATUS TEXT COMMAND...: exit status, and a pattern that its output holds
+expect()
+{
+	want=$1 text=$2
+	shift 2
+	out=$("$@" 2>&1)
+	got=$?
+	if [ $got -ne "$want" ] || ! printf '%s\n' "$out" | grep -q -e "$text"; then
+		printf 'FAIL: %s\n  status %s (want %s), output (want "%s"): %s\n' "$*" "$got" "$want" "$text" "$out"
+		failed=1
+	fi
+}
+
+expect 0 'roci run -- ' "$roci" --help
+expect 0 'usage: roci run' "$roci" run --help
+expect 0 '^roci [0-9]' "$roci" --version
+expect 2 'commands:' "$roci"
+expect 2 "no command 'dance'" "$roci" dance
+expect 2 'which program' "$roci" run
+expect 2 'which program' "$roci" run --
+expect 2 "no option '--dance'" "$roci" run --dance true
+expect 2 '--fault what' "$roci" run --fault
+expect 127 'no-such-program: program not found' "$roci" run no-such-program
+expect 126 'Permission denied' "$roci" run /etc/passwd
+expect 126 'Permission denied' "$roci" run /
+expect 7 '' "$roci" run -- sh -c 'exit 7'
+expect 0 '^-a --fault$' "$roci" run -- echo -a --fault
+expect 0 '^-a$' "$roci" run echo -a
+expect 0 '^loss=1 x.pcapng$' "$roci" run --fault loss=1 --capture x.pcapng -- sh -c 'echo $ROCI_FAULT $ROCI_CAPTURE'
+# what was in the environment stays: preloaded first (sanitizers insist), searched last
+expect 0 'libdl.so.2:/.*/libibverbs.so.1' env LD_PRELOAD="${LD_PRELOAD:+$LD_PRELOAD:}libdl.so.2" "$roci" run -- sh -c 'echo $LD_PRELOAD'
+expect 0 '/.*:/elsewhere$' env LD_LIBRARY_PATH=/elsewhere "$roci" run -- sh -c 'echo $LD_LIBRARY_PATH'
+# alone in a directory, the libraries are missing
+cp "$roci" "$dir/roci"
+expect 2 'is not where it should be' "$dir/roci" run -- true
+if [ "$(id -u)" != 0 ] && [ -u /usr/bin/su ]; then
+	expect 0 'will not preload' "$roci" run -- su --help
+fi
+exit $failed

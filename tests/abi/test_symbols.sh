@@ -1,0 +1,38 @@
+#!/bin/sh
+# test_symbols.sh OURS SYSTEM: every symbol@version that the system's libibverbs.so.1 exports is exported by ours, private
+# node included, and nothing else but the node for our own librdmacm.so.1 and the C library's functions below; both have the
+# same soname.
+set -eu
+ours=$1 system=${2:-}
+[ -n "$system" ] || { echo "no system library to compare with"; exit 77; }
+
+tmp=$(mktemp -d)
+trap 'rm -rf "$tmp"' EXIT
+
+# What src/verbs/paths.c puts in front of the C library, for programs that read /sys/class/infiniband by themselves: those
+# that UCX, Open MPI, Python, ls, cat and shells call. Unversioned, so as to serve every version that is asked for.
+paths='__lxstat __lxstat64 __open64_2 __realpath_chk __xstat __xstat64 access faccessat fopen fopen64 fstatat fstatat64
+	getxattr lgetxattr lstat lstat64 open open64 openat openat64 opendir readlink realpath stat stat64 statx'
+
+unversioned()
+{
+	readelf --dyn-syms -W "$1" | awk '$5 == "GLOBAL" && $7 != "UND" && $8 !~ /@/ && $4 != "OBJECT" { print $8 }' | sort -u
+}
+exports()
+{
+	readelf --dyn-syms -W "$1" | awk '$7 != "UND" && $8 ~ /@/ && $8 !~ /@ROCI_PRIVATE$/ { print $4, $8 }' | sort -u
+}
+soname()
+{
+	readelf -d -W "$1" | sed -n 's/.*Library soname: //p'
+}
+
+exports "$system" >"$tmp/system"
+exports "$ours" >"$tmp/ours"
+[ -s "$tmp/system" ]
+diff -u "$tmp/system" "$tmp/ours" || { echo "the exported symbols differ"; exit 1; }
+# shellcheck disable=SC2086
+printf '%s\n' $paths | sort -u >"$tmp/paths"
+unversioned "$ours" | diff -u "$tmp/paths" - || { echo "the unversioned symbols differ"; exit 1; }
+[ "$(soname "$ours")" = "$(soname "$system")" ] || { echo "soname: $(soname "$ours")"; exit 1; }
+echo "$(wc -l <"$tmp/ours") symbols"
