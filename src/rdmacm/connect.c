@@ -1,0 +1,378 @@
+/* Connections, from both sides: rdma_connect(), rdma_accept(), rdma_reject(), rdma_establish(), rdma_disconnect(). */
+#include <fcntl.h>
+#include <stdlib.h>
+#include <sys/random.h>
+#include <time.h>
+
+#include "rdmacm/objects.h"
+
+#define DEFAULT_RETRIES 7
+#define MAX_RETRIES     7 /* fields of 3 bits */
+
+static uint8_t min_u8(uint8_t a, uint8_t b)
+{
+	return a < b ? a : b;
+}
+
+uint32_t cma_random_psn(void)
+{
+	uint32_t value = 0;
+	while (getrandom(&value, sizeof(value), 0) < 0 && errno == EINTR)
+		;
+	return value & 0xffffff;
+}
+
+/* What the program asks for, or the defaults, within the device's limits. -EINVAL: more than the device can. */
+static int choose_params(const struct cma_id *id, const struct rdma_conn_param *given, struct rdma_conn_param *out)
+{
+	struct cma_limits limits = cma_device_limits();
+	if (id->id.ps == RDMA_PS_TCP && !id->id.qp && !given)
+		return -EINVAL;
+	*out = (struct rdma_conn_param){.responder_resources = RDMA_MAX_RESP_RES,
+					.initiator_depth = RDMA_MAX_INIT_DEPTH,
+					.retry_count = DEFAULT_RETRIES,
+					.rnr_retry_count = DEFAULT_RETRIES};
+	if (given)
+		*out = *given;
+	if (out->private_data_len && !out->private_data)
+		return -EINVAL;
+	if (id->id.qp) {
+		out->qp_num = id->id.qp->qp_num;
+		out->srq = id->id.qp->srq != NULL;
+	}
+	out->retry_count = min_u8(out->retry_count, MAX_RETRIES);
+	out->rnr_retry_count = min_u8(out->rnr_retry_count, MAX_RETRIES);
+	if (cma_is_ud(id))
+		return 0;
+	if (out->responder_resources == RDMA_MAX_RESP_RES)
+		out->responder_resources = limits.responder_resources;
+	if (out->initiator_depth == RDMA_MAX_INIT_DEPTH)
+		out->initiator_depth = limits.initiator_depth;
+	if (out->responder_resources > limits.responder_resources || out->initiator_depth > limits.initiator_depth)
+		return -EINVAL;
+	return 0;
+}
+
+/* ---- the active side ---- */
+
+struct request_data {
+	uint8_t bytes[ROCI_CM_SIDR_REQ_PRIVATE];
+	unsigned len;
+};
+
+/* IP CM header, then what rdma_getaddrinfo() wants in front, then the program's own. -EINVAL: more than `room`. */
+static int fill_request(const struct cma_id *id, const struct rdma_conn_param *param, unsigned room,
+			struct request_data *out)
+{
+	const struct rdma_addr *addr = &id->id.route.addr;
+	size_t len = ROCI_CM_IP_BYTES + id->connect_len + param->private_data_len;
+	if (len > room)
+		return -EINVAL;
+	union ibv_gid src, dst;
+	cma_addr_gid(&addr->src_addr, &src);
+	cma_addr_gid(&addr->dst_addr, &dst);
+	struct roci_cm_ip ip = {.src_port = cma_addr_port(&addr->src_addr),
+				.ipv4 = addr->dst_addr.sa_family == AF_INET};
+	memcpy(ip.src, src.raw, 16);
+	memcpy(ip.dst, dst.raw, 16);
+	roci_cm_ip_build(&ip, out->bytes);
+	uint8_t *p = out->bytes + ROCI_CM_IP_BYTES;
+	if (id->connect_len)
+		p = mempcpy(p, id->connect_data, id->connect_len);
+	if (param->private_data_len)
+		memcpy(p, param->private_data, param->private_data_len);
+	out->len = (unsigned)len;
+	return 0;
+}
+
+static void fill_path(const struct cma_id *id, struct roci_cm_path *path)
+{
+	const struct roci_gid_entry *gid = cma_gid_entry(id->sgid_index);
+	*path = (struct roci_cm_path){
+		.ifindex = gid ? gid->ifindex : 0,
+		.flow_label = ntohl(id->path.flow_label) & 0xfffff,
+		.pkey = CMA_PKEY,
+		.traffic_class = id->tos,
+		.hop_limit = id->path.hop_limit,
+		.sl = id->path.sl,
+		.mtu = id->path.mtu,
+		.rate = id->path.rate,
+		.packet_life = id->path.packet_life_time,
+	};
+	memcpy(path->sgid, id->path.sgid.raw, 16);
+	memcpy(path->dgid, id->path.dgid.raw, 16);
+}
+
+static uint64_t service_of(const struct cma_id *id)
+{
+	return roci_cm_service_id((enum roci_port_space)id->id.ps, cma_addr_port(&id->id.route.addr.dst_addr));
+}
+
+static int connect_datagram(struct cma_id *id, const struct rdma_conn_param *param)
+{
+	struct request_data data;
+	int error = fill_request(id, param, ROCI_CM_SIDR_REQ_PRIVATE, &data);
+	if (error)
+		return error;
+	struct roci_cm_resolve ask = {.service_id = service_of(id), .private = {data.bytes, data.len}, .user = id};
+	fill_path(id, &ask.path);
+	struct roci_cm *cm = cma_lock_cm();
+	error = roci_sidr_resolve(cm, roci_now(), &ask, &id->sidr);
+	cma_unlock_cm();
+	return error;
+}
+
+struct cma_request {
+	struct roci_cm_connect ask;
+	struct request_data data;
+	unsigned tries;
+};
+
+static int send_request(struct cma_id *id)
+{
+	struct roci_cm *cm = cma_lock_cm();
+	if (id->conn)
+		roci_conn_destroy(id->conn, roci_now());
+	id->conn = NULL;
+	int error = roci_conn_connect(cm, roci_now(), &id->sent->ask, &id->conn);
+	cma_unlock_cm();
+	return error;
+}
+
+static int connect_connected(struct cma_id *id, const struct rdma_conn_param *param)
+{
+	struct cma_request *request = calloc(1, sizeof(*request));
+	if (!request)
+		return -ENOMEM;
+	free(id->sent);
+	id->sent = request;
+	int error = fill_request(id, param, ROCI_CM_REQ_PRIVATE, &request->data);
+	if (error)
+		return error;
+	enum ibv_qp_type type = id->id.qp ? id->id.qp->qp_type : id->id.qp_type;
+	request->ask = (struct roci_cm_connect){
+		.service_id = service_of(id),
+		.qpn = param->qp_num,
+		.starting_psn = id->psn = cma_random_psn(),
+		.transport = type == IBV_QPT_UC ? ROCI_CM_UC : ROCI_CM_RC,
+		.responder_resources = param->responder_resources,
+		.initiator_depth = param->initiator_depth,
+		.retry_count = param->retry_count,
+		.rnr_retry_count = param->rnr_retry_count,
+		.ack_timeout = id->ack_timeout_set ? id->ack_timeout : 0,
+		.flow_control = param->flow_control,
+		.srq = param->srq,
+		.private = {request->data.bytes, request->data.len},
+		.user = id,
+	};
+	fill_path(id, &request->ask.path);
+	id->responder_resources = param->responder_resources;
+	return send_request(id);
+}
+
+/*
+ * With the kernel's rdma_cm, resolving an address and a route takes a trip through work queues; here it takes no time.
+ * Programs whose server listens anew for a second connection (perftest -R) do not wait for each other, and their client
+ * now comes too early. So a refusal for want of a listener is not final at once. A program that must not block is told.
+ */
+#define TRIES   10
+#define WAIT_NS 20000000
+
+bool cma_connect_again(struct cma_id *id)
+{
+	if (!id->sent || ++id->sent->tries >= TRIES || (fcntl(id->id.channel->fd, F_GETFL) & O_NONBLOCK))
+		return false;
+	nanosleep(&(struct timespec){.tv_nsec = WAIT_NS}, NULL);
+	return !send_request(id);
+}
+
+int rdma_connect(struct rdma_cm_id *rid, struct rdma_conn_param *given)
+{
+	if (!rid)
+		return cma_error(EINVAL);
+	struct cma_id *id = cma_id(rid);
+	struct rdma_conn_param param;
+	int error = choose_params(id, given, &param);
+	if (!error && id->state != CMA_ROUTE_RESOLVED)
+		error = -EINVAL;
+	if (error)
+		return cma_error(error);
+	error = cma_is_ud(id) ? connect_datagram(id, &param) : connect_connected(id, &param);
+	if (error)
+		return cma_error(error);
+	id->state = CMA_CONNECT;
+	return cma_complete(id);
+}
+
+/* For programs that lead their QP themselves, after RDMA_CM_EVENT_CONNECT_RESPONSE. */
+int rdma_establish(struct rdma_cm_id *rid)
+{
+	if (!rid || rid->qp)
+		return cma_error(EINVAL);
+	return cma_result(cma_establish(cma_id(rid)));
+}
+
+int cma_establish(struct cma_id *id)
+{
+	if (!id->conn)
+		return -EINVAL;
+	cma_lock_cm();
+	int error = roci_conn_establish(id->conn, roci_now(), (struct roci_cm_bytes){0});
+	cma_unlock_cm();
+	return error;
+}
+
+/* ---- the passive side ---- */
+
+static int accept_datagram(struct cma_id *id, const struct rdma_conn_param *param)
+{
+	if (param->private_data_len > ROCI_CM_SIDR_REP_PRIVATE)
+		return -EINVAL;
+	struct roci_cm_sidr_answer answer = {
+		.status = ROCI_SIDR_SUCCESS,
+		.qpn = param->qp_num,
+		.qkey = id->qkey ? id->qkey : RDMA_UDP_QKEY,
+		.private = {param->private_data, param->private_data_len},
+	};
+	cma_lock_cm();
+	int error = roci_sidr_answer(id->sidr, roci_now(), &answer);
+	cma_unlock_cm();
+	return error;
+}
+
+static int accept_connected(struct cma_id *id, const struct rdma_conn_param *param)
+{
+	if (param->private_data_len > ROCI_CM_REP_PRIVATE)
+		return -EINVAL;
+	int error = 0;
+	if (id->id.qp) {
+		error = cma_qp_to_rtr(id, param->responder_resources);
+		if (!error)
+			error = cma_qp_to_rts(id, param->initiator_depth);
+		if (error)
+			return error;
+	}
+	struct roci_cm_accept answer = {
+		.qpn = param->qp_num,
+		.starting_psn = id->psn,
+		.responder_resources = param->responder_resources,
+		.initiator_depth = param->initiator_depth,
+		.rnr_retry_count = param->rnr_retry_count,
+		.flow_control = param->flow_control,
+		.srq = param->srq,
+		.private = {param->private_data, param->private_data_len},
+	};
+	cma_lock_cm();
+	error = roci_conn_accept(id->conn, roci_now(), &answer);
+	id->accepted = !error; /* with the lock held, so that what follows is told */
+	cma_unlock_cm();
+	if (error)
+		cma_qp_to_err(id);
+	return error;
+}
+
+/* Without parameters, what the request asks for, as far as the device can. */
+static void params_of_request(const struct cma_id *id, struct rdma_conn_param *param)
+{
+	struct cma_limits limits = cma_device_limits();
+	*param = id->request;
+	param->responder_resources = min_u8(param->responder_resources, limits.responder_resources);
+	param->initiator_depth = min_u8(param->initiator_depth, limits.initiator_depth);
+	if (id->id.qp) {
+		param->qp_num = id->id.qp->qp_num;
+		param->srq = id->id.qp->srq != NULL;
+	}
+}
+
+static int choose_accept(const struct cma_id *id, const struct rdma_conn_param *given, struct rdma_conn_param *param)
+{
+	int error = choose_params(id, given, param);
+	if (error)
+		return error;
+	if (!given) {
+		params_of_request(id, param);
+		return 0;
+	}
+	/* "The most": of what the request offers. */
+	if (given->responder_resources == RDMA_MAX_RESP_RES)
+		param->responder_resources = min_u8(param->responder_resources, id->request.responder_resources);
+	if (given->initiator_depth == RDMA_MAX_INIT_DEPTH)
+		param->initiator_depth = min_u8(param->initiator_depth, id->request.initiator_depth);
+	return 0;
+}
+
+int rdma_accept(struct rdma_cm_id *rid, struct rdma_conn_param *given)
+{
+	if (!rid)
+		return cma_error(EINVAL);
+	struct cma_id *id = cma_id(rid);
+	struct rdma_conn_param param;
+	if (!id->passive || id->accepted)
+		return cma_error(EINVAL);
+	int error = choose_accept(id, given, &param);
+	if (error)
+		return cma_error(error);
+	if (cma_is_ud(id)) {
+		error = accept_datagram(id, &param);
+		id->accepted = !error;
+		return cma_result(error);
+	}
+	error = accept_connected(id, &param);
+	return error ? cma_error(error) : cma_complete(id);
+}
+
+static int reject(struct cma_id *id, enum roci_cm_reason reason, struct roci_cm_bytes private)
+{
+	if (private.len && !private.data)
+		return -EINVAL;
+	if (private.len > (cma_is_ud(id) ? ROCI_CM_SIDR_REP_PRIVATE : ROCI_CM_REJ_PRIVATE))
+		return -EINVAL;
+	int error = -EINVAL;
+	cma_lock_cm();
+	if (id->conn)
+		error = roci_conn_reject(id->conn, roci_now(), reason, (struct roci_cm_bytes){0}, private);
+	else if (id->sidr && id->passive)
+		error = roci_sidr_answer(id->sidr, roci_now(),
+					 &(struct roci_cm_sidr_answer){.status = ROCI_SIDR_REJECT, .private = private});
+	cma_unlock_cm();
+	return error;
+}
+
+int rdma_reject(struct rdma_cm_id *id, const void *private_data, uint8_t private_data_len)
+{
+	struct roci_cm_bytes private = {private_data, private_data_len};
+	return id ? cma_result(reject(cma_id(id), ROCI_REJ_CONSUMER_DEFINED, private)) : cma_error(EINVAL);
+}
+
+int rdma_reject_ece(struct rdma_cm_id *id, const void *private_data, uint8_t private_data_len)
+{
+	struct roci_cm_bytes private = {private_data, private_data_len};
+	return id ? cma_result(reject(cma_id(id), ROCI_REJ_VENDOR_OPTION, private)) : cma_error(EINVAL);
+}
+
+/* ---- both ---- */
+
+int rdma_notify(struct rdma_cm_id *rid, enum ibv_event_type event)
+{
+	if (!rid || !cma_id(rid)->conn || event != IBV_EVENT_COMM_EST)
+		return cma_error(EINVAL);
+	cma_lock_cm();
+	int error = roci_conn_notify(cma_id(rid)->conn, roci_now());
+	cma_unlock_cm();
+	return cma_result(error);
+}
+
+int rdma_disconnect(struct rdma_cm_id *rid)
+{
+	if (!rid || !cma_id(rid)->conn)
+		return cma_error(EINVAL);
+	struct cma_id *id = cma_id(rid);
+	cma_qp_to_err(id);
+	cma_lock_cm();
+	/* -EINVAL: it is over already, or never was. Both sides may say so at once, so that is no error. */
+	int error = roci_conn_disconnect(id->conn, roci_now(), (struct roci_cm_bytes){0});
+	cma_unlock_cm();
+	if (error || (rid->event && rid->event->event == RDMA_CM_EVENT_DISCONNECTED))
+		return 0;
+	return cma_complete(id);
+}

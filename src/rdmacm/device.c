@@ -1,0 +1,141 @@
+/*
+ * The device as rdma_cm sees it: one context and one default PD for all ids of the process, opened on first use and
+ * kept, as the manual says ("Devices remain opened while the librdmacm is loaded").
+ */
+#include <stdlib.h>
+
+#include "rdmacm/objects.h"
+
+static pthread_mutex_t device_lock = PTHREAD_MUTEX_INITIALIZER;
+static struct ibv_context *the_context;
+static struct ibv_pd *the_pd;
+static struct roci_device *the_device;
+static struct ibv_device_attr the_attr;
+
+/* A forked child has no device (device.h); it opens its own when it needs one. */
+static void after_fork_in_child(void)
+{
+	pthread_mutex_init(&device_lock, NULL);
+	pthread_mutex_init(&cma_lock, NULL);
+	the_context = NULL;
+	the_pd = NULL;
+	the_device = NULL;
+}
+
+static void watch_forks(void)
+{
+	pthread_atfork(NULL, NULL, after_fork_in_child);
+}
+
+/* device_lock held. 0 or a negative errno. */
+static int open_device(void)
+{
+	static pthread_once_t once = PTHREAD_ONCE_INIT;
+	pthread_once(&once, watch_forks);
+
+	struct ibv_device **list = ibv_get_device_list(NULL);
+	if (!list)
+		return -errno;
+	struct ibv_context *context = list[0] ? ibv_open_device(list[0]) : NULL;
+	int error = context ? 0 : list[0] ? -errno : -ENODEV;
+	ibv_free_device_list(list);
+	if (error)
+		return error;
+	error = -ibv_query_device(context, &the_attr);
+	if (error)
+		goto err_close;
+	/* The context has opened it, and has said where its events go. */
+	error = roci_device_get(NULL, &the_device);
+	if (error)
+		goto err_close;
+	error = cma_attach(the_device);
+	if (error)
+		goto err_put;
+	the_context = context;
+	return 0;
+
+err_put:
+	roci_device_put(the_device);
+err_close:
+	ibv_close_device(context);
+	return error;
+}
+
+struct ibv_context *cma_device(void)
+{
+	pthread_mutex_lock(&device_lock);
+	int error = the_context ? 0 : open_device();
+	struct ibv_context *context = the_context;
+	pthread_mutex_unlock(&device_lock);
+	if (error)
+		errno = -error;
+	return error ? NULL : context;
+}
+
+struct ibv_context *cma_context(void)
+{
+	return the_context;
+}
+
+struct roci_device *cma_roci_device(void)
+{
+	return the_device;
+}
+
+struct ibv_pd *cma_default_pd(void)
+{
+	struct ibv_context *context = cma_device();
+	if (!context)
+		return NULL;
+	pthread_mutex_lock(&device_lock);
+	if (!the_pd)
+		the_pd = ibv_alloc_pd(context);
+	struct ibv_pd *pd = the_pd;
+	pthread_mutex_unlock(&device_lock);
+	return pd;
+}
+
+struct cma_limits cma_device_limits(void)
+{
+	return (struct cma_limits){.responder_resources = (uint8_t)the_attr.max_qp_rd_atom,
+				   .initiator_depth = (uint8_t)the_attr.max_qp_init_rd_atom};
+}
+
+const struct roci_gid_entry *cma_gid_entry(int index)
+{
+	const struct roci_gid_entry *gids;
+	int count = roci_device_gids(the_device, &gids);
+	return index >= 0 && index < count ? &gids[index] : NULL;
+}
+
+int cma_find_gid(const uint8_t gid[16], uint32_t ifindex)
+{
+	const struct roci_gid_entry *gids;
+	int count = roci_device_gids(the_device, &gids);
+	for (int i = 0; i < count; i++) {
+		if (!memcmp(gids[i].gid, gid, 16) && (!ifindex || gids[i].ifindex == ifindex))
+			return i;
+	}
+	return -1;
+}
+
+struct ibv_context **rdma_get_devices(int *num_devices)
+{
+	if (num_devices)
+		*num_devices = 0;
+	struct ibv_context *context = cma_device();
+	if (!context)
+		return NULL;
+	struct ibv_context **list = calloc(2, sizeof(*list));
+	if (!list)
+		return NULL;
+	list[0] = context;
+	if (num_devices)
+		*num_devices = 1;
+	return list;
+}
+
+void rdma_free_devices(struct ibv_context **list)
+{
+	free(list);
+}

@@ -1,0 +1,80 @@
+/* rdma_get_cm_event(): what has to happen in the program's thread before it sees an event. */
+#include "rdmacm/objects.h"
+
+/* The peer answered: the QP follows, and the peer is told so. A program that leads its QP itself does both itself, and
+ * sees the answer as it is. */
+static void process_response(struct cma_id *id, struct rdma_cm_event *event)
+{
+	if (!id->id.qp)
+		return;
+	int error = cma_qp_to_rtr(id, RDMA_MAX_RESP_RES);
+	if (!error)
+		error = cma_qp_to_rts(id, RDMA_MAX_INIT_DEPTH);
+	if (!error)
+		error = cma_establish(id);
+	event->event = RDMA_CM_EVENT_ESTABLISHED;
+	if (!error)
+		return;
+	cma_qp_to_err(id);
+	id->connect_error = true;
+	event->event = RDMA_CM_EVENT_CONNECT_ERROR;
+	event->status = error;
+}
+
+/* A request to a synchronous listener makes a synchronous id. False: there was no memory, the request is refused. */
+static bool process_request(struct cma_id *listener, struct rdma_cm_event *event)
+{
+	struct cma_id *id = cma_id(event->id);
+	cma_request_taken(id);
+	id->id.pd = cma_default_pd();
+	if (!listener->sync || !rdma_migrate_id(&id->id, NULL))
+		return true;
+	rdma_destroy_id(&id->id);
+	return false;
+}
+
+static void process_join(struct cma_event *ev)
+{
+	int error = cma_mcast_attach(ev->mcast);
+	if (!error)
+		return;
+	ev->event.event = RDMA_CM_EVENT_MULTICAST_ERROR;
+	ev->event.status = error;
+}
+
+/* False: the program shall not see it. */
+static bool process(struct cma_event *ev)
+{
+	struct cma_id *id = ev->owner;
+	switch (ev->event.event) {
+	case RDMA_CM_EVENT_CONNECT_REQUEST: return process_request(id, &ev->event);
+	case RDMA_CM_EVENT_CONNECT_RESPONSE: process_response(id, &ev->event); return true;
+	case RDMA_CM_EVENT_REJECTED:
+		if (id->connect_error || (ev->event.status == ROCI_REJ_INVALID_SERVICE_ID && cma_connect_again(id)))
+			return false;
+		cma_qp_to_err(id);
+		return true;
+	case RDMA_CM_EVENT_DISCONNECTED: return !id->connect_error;
+	case RDMA_CM_EVENT_MULTICAST_JOIN: process_join(ev); return true;
+	default: return true;
+	}
+}
+
+int rdma_get_cm_event(struct rdma_event_channel *channel, struct rdma_cm_event **event)
+{
+	if (!channel || !event)
+		return cma_error(EINVAL);
+	for (;;) {
+		struct cma_event *ev = cma_channel_pop((struct cma_channel *)channel);
+		if (!ev) {
+			if (cma_channel_wait((struct cma_channel *)channel))
+				return -1;
+			continue;
+		}
+		if (process(ev)) {
+			*event = &ev->event;
+			return 0;
+		}
+		rdma_ack_cm_event(&ev->event);
+	}
+}

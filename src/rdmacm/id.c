@@ -1,0 +1,132 @@
+/* Ids: making, moving and releasing them. */
+#include <stdlib.h>
+
+#include "rdmacm/objects.h"
+
+struct cma_id *cma_id_new(struct rdma_event_channel *channel, void *context, enum rdma_port_space ps,
+			  enum ibv_qp_type qp_type)
+{
+	struct cma_id *id = calloc(1, sizeof(*id));
+	if (!id)
+		return NULL;
+	id->id.channel = channel;
+	id->id.context = context;
+	id->id.ps = ps;
+	id->id.qp_type = qp_type;
+	return id;
+}
+
+int cma_id_create(struct rdma_event_channel *channel, struct cma_id **out, void *context, enum rdma_port_space ps,
+		  enum ibv_qp_type qp_type)
+{
+	struct rdma_event_channel *own = NULL;
+	if (!cma_device())
+		return -errno;
+	if (!channel) {
+		own = rdma_create_event_channel();
+		if (!own)
+			return -errno;
+	}
+	struct cma_id *id = cma_id_new(channel ? channel : own, context, ps, qp_type);
+	if (!id) {
+		rdma_destroy_event_channel(own);
+		return -ENOMEM;
+	}
+	id->sync = own != NULL;
+	*out = id;
+	return 0;
+}
+
+int rdma_create_id(struct rdma_event_channel *channel, struct rdma_cm_id **id, void *context, enum rdma_port_space ps)
+{
+	enum ibv_qp_type type;
+	switch (ps) {
+	case RDMA_PS_TCP:
+	case RDMA_PS_IB: type = IBV_QPT_RC; break;
+	case RDMA_PS_UDP:
+	case RDMA_PS_IPOIB: type = IBV_QPT_UD; break;
+	default: return cma_error(EINVAL);
+	}
+	struct cma_id *made;
+	if (!id)
+		return cma_error(EINVAL);
+	int error = cma_id_create(channel, &made, context, ps, type);
+	if (error)
+		return cma_error(error);
+	*id = &made->id;
+	return 0;
+}
+
+void cma_forget_event(struct cma_id *id)
+{
+	if (!id->id.event)
+		return;
+	rdma_ack_cm_event(id->id.event);
+	id->id.event = NULL;
+}
+
+/* The errno of a synchronous call whose event says that it failed. */
+static int event_error(const struct rdma_cm_event *event)
+{
+	if (event->event == RDMA_CM_EVENT_REJECTED)
+		return ECONNREFUSED;
+	return event->status < 0 ? -event->status : EHOSTUNREACH;
+}
+
+int cma_complete(struct cma_id *id)
+{
+	if (!id->sync)
+		return 0;
+	cma_forget_event(id);
+	if (rdma_get_cm_event(id->id.channel, &id->id.event))
+		return -1;
+	return id->id.event->status ? cma_error(event_error(id->id.event)) : 0;
+}
+
+/* An event that no one will fetch: the request in it has no owner any more. */
+static void drop(struct cma_event *ev)
+{
+	if (ev->event.event == RDMA_CM_EVENT_CONNECT_REQUEST)
+		rdma_destroy_id(ev->event.id);
+	cma_event_free(ev);
+}
+
+int rdma_destroy_id(struct rdma_cm_id *rid)
+{
+	if (!rid)
+		return cma_error(EINVAL);
+	struct cma_id *id = cma_id(rid);
+	cma_forget_event(id);
+	cma_leave_all(id);
+	cma_release(id); /* no events about it after this */
+	struct cma_event *list = cma_channel_move(id, NULL);
+	while (list) {
+		struct cma_event *ev = list;
+		list = ev->next;
+		drop(ev);
+	}
+	if (id->sync)
+		rdma_destroy_event_channel(rid->channel);
+	free(id->qp_init_attr);
+	free(id->connect_data);
+	free(id->sent);
+	free(id);
+	return 0;
+}
+
+int rdma_migrate_id(struct rdma_cm_id *rid, struct rdma_event_channel *channel)
+{
+	if (!rid || (cma_id(rid)->sync && !channel))
+		return cma_error(EINVAL);
+	struct cma_id *id = cma_id(rid);
+	bool was_sync = id->sync;
+	struct rdma_event_channel *from = rid->channel, *to = channel ? channel : rdma_create_event_channel();
+	if (!to)
+		return -1;
+	cma_forget_event(id);
+	cma_channel_move(id, (struct cma_channel *)to);
+	id->sync = !channel;
+	if (was_sync)
+		rdma_destroy_event_channel(from);
+	return 0;
+}

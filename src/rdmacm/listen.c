@@ -1,0 +1,86 @@
+/* Ports and listeners. */
+#include "device/cm_host.h"
+#include "rdmacm/objects.h"
+
+#define MAX_BACKLOG 1024
+
+static void local_gid(const struct cma_id *id, uint8_t gid[16])
+{
+	union ibv_gid g;
+	cma_addr_gid(&id->id.route.addr.src_addr, &g);
+	memcpy(gid, g.raw, 16);
+}
+
+int cma_bind_port(struct cma_id *id)
+{
+	struct sockaddr *src = &id->id.route.addr.src_addr;
+	struct roci_cm_bind ask = {
+		.ps = (enum roci_port_space)id->id.ps,
+		.port = cma_addr_port(src),
+		.v6_only = src->sa_family == AF_INET6 && id->afonly,
+		.reuse = id->reuseaddr,
+	};
+	local_gid(id, ask.gid);
+	cma_lock_cm();
+	int error = roci_cm_host_bind(cma_roci_device(), &ask, &id->service);
+	cma_unlock_cm();
+	if (error)
+		return error;
+	cma_addr_set_port(src, roci_cm_service_port_of(id->service));
+	return 0;
+}
+
+static int start(struct cma_id *id, unsigned backlog)
+{
+	struct sockaddr *src = &id->id.route.addr.src_addr;
+	struct roci_cm_listen ask = {
+		.service_id = roci_cm_service_id((enum roci_port_space)id->id.ps, cma_addr_port(src)),
+		.v6_only = src->sa_family == AF_INET6 && id->afonly,
+		.ifindex = cma_addr_scope(src),
+		.backlog = backlog,
+		.user = id,
+	};
+	local_gid(id, ask.gid);
+	cma_lock_cm();
+	int error = roci_cm_host_listen(cma_roci_device(), id->service, &ask);
+	cma_unlock_cm();
+	return error;
+}
+
+int rdma_listen(struct rdma_cm_id *rid, int backlog)
+{
+	if (!rid)
+		return cma_error(EINVAL);
+	struct cma_id *id = cma_id(rid);
+	if (id->state == CMA_IDLE) {
+		struct sockaddr_in any = {.sin_family = AF_INET};
+		if (rdma_bind_addr(rid, (struct sockaddr *)&any))
+			return -1;
+	}
+	if (id->state != CMA_BOUND)
+		return cma_error(EINVAL);
+	if (backlog <= 0 || backlog > MAX_BACKLOG)
+		backlog = MAX_BACKLOG;
+	int error = start(id, (unsigned)backlog);
+	if (error)
+		return cma_error(error);
+	id->state = CMA_LISTEN;
+	return 0;
+}
+
+void cma_release(struct cma_id *id)
+{
+	if (!id->conn && !id->sidr && !id->service)
+		return;
+	cma_lock_cm();
+	if (id->conn)
+		roci_conn_destroy(id->conn, roci_now());
+	if (id->sidr)
+		roci_sidr_destroy(id->sidr, roci_now());
+	if (id->service)
+		roci_cm_host_release(cma_roci_device(), id->service);
+	id->conn = NULL;
+	id->sidr = NULL;
+	id->service = NULL;
+	cma_unlock_cm();
+}

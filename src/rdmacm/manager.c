@@ -1,0 +1,57 @@
+/* The way to the connection manager of this process (src/device/cm_host.h). */
+#include "device/cm_host.h"
+#include "rdmacm/objects.h"
+
+int cma_attach(struct roci_device *dev)
+{
+	roci_device_lock(dev);
+	int error = roci_cm_host_attach(dev, cma_upcall);
+	roci_device_unlock(dev);
+	return error;
+}
+
+struct roci_cm *cma_lock_cm(void)
+{
+	struct roci_device *dev = cma_roci_device();
+	roci_device_lock(dev);
+	return roci_cm_host_cm(dev);
+}
+
+void cma_unlock_cm(void)
+{
+	roci_device_unlock(cma_roci_device());
+}
+
+void cma_request_taken(struct cma_id *id)
+{
+	cma_lock_cm();
+	if (id->conn)
+		roci_conn_taken(id->conn, roci_now());
+	else if (id->sidr)
+		roci_sidr_taken(id->sidr, roci_now());
+	cma_unlock_cm();
+}
+
+bool cma_conn_info(const struct cma_id *id, struct roci_conn_info *info)
+{
+	if (!id->conn)
+		return false;
+	cma_lock_cm();
+	*info = *roci_conn_info(id->conn);
+	cma_unlock_cm();
+	return true;
+}
+
+void cma_path_ah(const struct cma_id *id, const struct roci_cm_path *path, struct ibv_ah_attr *ah)
+{
+	*ah = (struct ibv_ah_attr){
+		.is_global = 1,
+		.port_num = CMA_PORT_NUM,
+		.sl = path->sl,
+		.grh = {.flow_label = path->flow_label,
+			.sgid_index = id->sgid_index,
+			.hop_limit = path->hop_limit,
+			.traffic_class = path->traffic_class},
+	};
+	memcpy(ah->grh.dgid.raw, path->dgid, 16);
+}

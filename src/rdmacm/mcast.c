@@ -1,0 +1,121 @@
+/* Multicast groups of datagram ids. On Ethernet there is no one to ask: the join ends at once. */
+#include <stdlib.h>
+
+#include "rdmacm/objects.h"
+
+#define MULTICAST_QPN 0xffffff
+
+static int join(struct cma_id *id, const struct sockaddr *addr, bool send_only, void *context)
+{
+	socklen_t len = cma_addr_len(addr);
+	if (!len || !cma_addr_is_multicast(addr) || !cma_is_ud(id))
+		return -EINVAL;
+	if (!id->id.verbs || id->state == CMA_LISTEN)
+		return -EINVAL;
+	struct cma_mcast *mc = calloc(1, sizeof(*mc));
+	struct cma_event *ev = mc ? cma_event_new(id, RDMA_CM_EVENT_MULTICAST_JOIN, 0) : NULL;
+	if (!ev) {
+		free(mc);
+		return -ENOMEM;
+	}
+	mc->id = id;
+	mc->context = context;
+	mc->send_only = send_only;
+	memcpy(&mc->addr, addr, len);
+	cma_addr_gid(addr, &mc->gid);
+	mc->next = id->mcasts;
+	id->mcasts = mc;
+
+	ev->mcast = mc;
+	ev->event.param.ud = (struct rdma_ud_param){
+		.private_data = context,
+		.qp_num = MULTICAST_QPN,
+		.qkey = id->qkey ? id->qkey : RDMA_UDP_QKEY,
+		.ah_attr = {.is_global = 1,
+			    .port_num = CMA_PORT_NUM,
+			    .grh = {.dgid = mc->gid,
+				    .sgid_index = id->sgid_index,
+				    .hop_limit = 1,
+				    .traffic_class = id->tos}},
+	};
+	pthread_mutex_lock(&cma_lock);
+	cma_event_push(ev);
+	pthread_mutex_unlock(&cma_lock);
+	return 0;
+}
+
+int cma_mcast_attach(struct cma_mcast *mc)
+{
+	struct ibv_qp *qp = mc->id->id.qp;
+	if (!qp || mc->send_only || mc->attached)
+		return 0;
+	int error = -ibv_attach_mcast(qp, &mc->gid, 0);
+	mc->attached = !error;
+	return error;
+}
+
+int rdma_join_multicast(struct rdma_cm_id *id, struct sockaddr *addr, void *context)
+{
+	if (!id)
+		return cma_error(EINVAL);
+	int error = join(cma_id(id), addr, false, context);
+	return error ? cma_error(error) : cma_complete(cma_id(id));
+}
+
+int rdma_join_multicast_ex(struct rdma_cm_id *id, struct rdma_cm_join_mc_attr_ex *attr, void *context)
+{
+	const uint32_t needed = RDMA_CM_JOIN_MC_ATTR_ADDRESS | RDMA_CM_JOIN_MC_ATTR_JOIN_FLAGS;
+	if (!id || !attr)
+		return cma_error(EINVAL);
+	if (attr->comp_mask >= RDMA_CM_JOIN_MC_ATTR_RESERVED)
+		return cma_error(ENOTSUP);
+	if ((attr->comp_mask & needed) != needed)
+		return cma_error(EINVAL);
+	if (attr->join_flags >= RDMA_MC_JOIN_FLAG_RESERVED)
+		return cma_error(EINVAL);
+	bool send_only = attr->join_flags == RDMA_MC_JOIN_FLAG_SENDONLY_FULLMEMBER;
+	int error = join(cma_id(id), attr->addr, send_only, context);
+	return error ? cma_error(error) : cma_complete(cma_id(id));
+}
+
+/* *p is out of the list already. */
+static void leave(struct cma_id *id, struct cma_mcast *mc)
+{
+	if (mc->attached && id->id.qp)
+		ibv_detach_mcast(id->id.qp, &mc->gid, 0);
+	struct cma_event *list = cma_channel_purge_mcast(id, mc);
+	while (list) {
+		struct cma_event *ev = list;
+		list = ev->next;
+		cma_event_free(ev);
+	}
+	free(mc);
+}
+
+int rdma_leave_multicast(struct rdma_cm_id *rid, struct sockaddr *addr)
+{
+	if (!rid || !cma_addr_len(addr))
+		return cma_error(EINVAL);
+	struct cma_id *id = cma_id(rid);
+	struct cma_mcast **p = &id->mcasts;
+	while (*p && !cma_addr_same_host((struct sockaddr *)&(*p)->addr, addr))
+		p = &(*p)->next;
+	if (!*p)
+		return cma_error(EADDRNOTAVAIL);
+	/* A synchronous id may still keep the event of the join. */
+	if (id->sync)
+		cma_forget_event(id);
+	struct cma_mcast *mc = *p;
+	*p = mc->next;
+	leave(id, mc);
+	return 0;
+}
+
+void cma_leave_all(struct cma_id *id)
+{
+	while (id->mcasts) {
+		struct cma_mcast *mc = id->mcasts;
+		id->mcasts = mc->next;
+		leave(id, mc);
+	}
+}

@@ -1,0 +1,104 @@
+/* rdma_set_option(), and the ECE fields that travel with a connection. */
+#include "rdmacm/objects.h"
+
+static int set_tos(struct cma_id *id, const void *value, size_t len)
+{
+	if (len != sizeof(uint8_t))
+		return -EINVAL;
+	id->tos = *(const uint8_t *)value;
+	return 0;
+}
+
+static int set_reuseaddr(struct cma_id *id, const void *value, size_t len)
+{
+	int on;
+	if (len != sizeof(on))
+		return -EINVAL;
+	memcpy(&on, value, sizeof(on));
+	if (id->state != CMA_IDLE && !(on && id->state != CMA_LISTEN))
+		return -EINVAL;
+	id->reuseaddr = on;
+	return 0;
+}
+
+static int set_afonly(struct cma_id *id, const void *value, size_t len)
+{
+	int on;
+	if (len != sizeof(on))
+		return -EINVAL;
+	memcpy(&on, value, sizeof(on));
+	if (id->state != CMA_IDLE && id->state != CMA_BOUND)
+		return -EINVAL;
+	id->afonly = on;
+	return 0;
+}
+
+static int set_ack_timeout(struct cma_id *id, const void *value, size_t len)
+{
+	if (len != sizeof(uint8_t) || id->id.qp_type != IBV_QPT_RC)
+		return -EINVAL;
+	uint8_t timeout = *(const uint8_t *)value;
+	if (timeout > 31) /* a field of 5 bits */
+		return -EINVAL;
+	id->ack_timeout = timeout;
+	id->ack_timeout_set = true;
+	return 0;
+}
+
+static int set_id_option(struct cma_id *id, int name, const void *value, size_t len)
+{
+	switch (name) {
+	case RDMA_OPTION_ID_TOS: return set_tos(id, value, len);
+	case RDMA_OPTION_ID_REUSEADDR: return set_reuseaddr(id, value, len);
+	case RDMA_OPTION_ID_AFONLY: return set_afonly(id, value, len);
+	case RDMA_OPTION_ID_ACK_TIMEOUT: return set_ack_timeout(id, value, len);
+	default: return -ENOSYS;
+	}
+}
+
+/* Stands for rdma_resolve_route(): the program knows the path. On Ethernet the addresses are the path, so what it says
+ * of them is not asked; the rest of the first primary path is taken over where it is in range. */
+static int set_path(struct cma_id *id, const struct ibv_path_data *paths, size_t len)
+{
+	if (!len || len % sizeof(*paths))
+		return -EINVAL;
+	if (id->state != CMA_ADDR_RESOLVED)
+		return -EINVAL;
+	cma_fill_route(id);
+	uint8_t mtu = paths->path.mtu & 0x3f;
+	if (mtu >= IBV_MTU_256 && mtu < id->path.mtu)
+		id->path.mtu = mtu;
+	id->state = CMA_ROUTE_RESOLVED;
+	return cma_event_post(id, RDMA_CM_EVENT_ROUTE_RESOLVED, 0);
+}
+
+int rdma_set_option(struct rdma_cm_id *id, int level, int optname, void *optval, size_t optlen)
+{
+	if (!id || !optval)
+		return cma_error(EINVAL);
+	switch (level) {
+	case RDMA_OPTION_ID: return cma_result(set_id_option(cma_id(id), optname, optval, optlen));
+	case RDMA_OPTION_IB:
+		if (optname != RDMA_OPTION_IB_PATH)
+			return cma_error(ENOSYS);
+		return cma_result(set_path(cma_id(id), optval, optlen));
+	default: return cma_error(ENOSYS);
+	}
+}
+
+/* The device has no options to agree on; what programs exchange for their own QPs is kept, not sent. */
+int rdma_set_local_ece(struct rdma_cm_id *id, struct ibv_ece *ece)
+{
+	if (!id || id->qp || !ece || !ece->vendor_id || ece->comp_mask)
+		return cma_error(EINVAL);
+	cma_id(id)->local_ece = *ece;
+	return 0;
+}
+
+int rdma_get_remote_ece(struct rdma_cm_id *id, struct ibv_ece *ece)
+{
+	if (!id || id->qp || !ece)
+		return cma_error(EINVAL);
+	*ece = cma_id(id)->remote_ece;
+	return 0;
+}

@@ -1,0 +1,217 @@
+/* From addresses to a device and a route: rdma_bind_addr(), rdma_resolve_addr(), rdma_resolve_route(). */
+#include <stdlib.h>
+#include <unistd.h>
+
+#include "rdmacm/objects.h"
+
+int cma_bind_gid(struct cma_id *id, const uint8_t gid[16], uint32_t ifindex)
+{
+	int index = cma_find_gid(gid, ifindex);
+	if (index < 0)
+		return -ENODEV;
+	struct rdma_ib_addr *ib = &id->id.route.addr.addr.ibaddr;
+	memcpy(ib->sgid.raw, gid, sizeof(ib->sgid.raw));
+	ib->pkey = htons(CMA_PKEY);
+	id->sgid_index = (uint8_t)index;
+	id->id.verbs = cma_context();
+	id->id.port_num = CMA_PORT_NUM;
+	return 0;
+}
+
+/* By its source address. */
+static int bind_device(struct cma_id *id)
+{
+	const struct sockaddr *src = &id->id.route.addr.src_addr;
+	union ibv_gid gid;
+	cma_addr_gid(src, &gid);
+	int error = cma_bind_gid(id, gid.raw, cma_addr_scope(src));
+	if (!error && !id->id.pd)
+		id->id.pd = cma_default_pd();
+	return error;
+}
+
+static int bind_addr(struct cma_id *id, const struct sockaddr *addr)
+{
+	socklen_t len = cma_addr_len(addr);
+	if (!len)
+		return addr ? -EAFNOSUPPORT : -EINVAL;
+	if (id->state != CMA_IDLE)
+		return -EINVAL;
+	if (cma_addr_is_link_local(addr) && !cma_addr_scope(addr))
+		return -EINVAL;
+	memcpy(&id->id.route.addr.src_storage, addr, len);
+	if (!cma_addr_is_any(addr) && bind_device(id)) {
+		memset(&id->id.route.addr.src_storage, 0, len);
+		return -EADDRNOTAVAIL;
+	}
+	int error = cma_bind_port(id);
+	if (error) {
+		memset(&id->id.route.addr.src_storage, 0, len);
+		id->id.verbs = NULL;
+		return error;
+	}
+	id->state = CMA_BOUND;
+	return 0;
+}
+
+int rdma_bind_addr(struct rdma_cm_id *id, struct sockaddr *addr)
+{
+	return id ? cma_result(bind_addr(cma_id(id), addr)) : cma_error(EINVAL);
+}
+
+/* The source address that the routing tables choose for dst, port 0. Nothing is sent. */
+static int route_source(const struct sockaddr *dst, struct sockaddr_storage *src)
+{
+	int fd = socket(dst->sa_family, SOCK_DGRAM | SOCK_CLOEXEC, 0);
+	if (fd < 0)
+		return -errno;
+	struct sockaddr_storage to = {0};
+	socklen_t len = sizeof(*src);
+	int error = 0;
+	memcpy(&to, dst, cma_addr_len(dst));
+	if (!cma_addr_port(dst))
+		cma_addr_set_port((struct sockaddr *)&to, 9); /* connect() wants one */
+	if (connect(fd, (struct sockaddr *)&to, cma_addr_len(dst)) || getsockname(fd, (struct sockaddr *)src, &len))
+		error = -errno;
+	close(fd);
+	if (!error)
+		cma_addr_set_port((struct sockaddr *)src, 0);
+	return error;
+}
+
+/* The wildcard of dst's family. */
+static void any_source(const struct sockaddr *dst, struct sockaddr_storage *src)
+{
+	memset(src, 0, sizeof(*src));
+	src->ss_family = dst->sa_family;
+}
+
+/* As for sockets, to connect to the wildcard is to connect to this host. */
+static void aim(struct cma_id *id, const struct sockaddr *dst)
+{
+	struct rdma_addr *addr = &id->id.route.addr;
+	memset(&addr->dst_storage, 0, sizeof(addr->dst_storage));
+	memcpy(&addr->dst_storage, dst, cma_addr_len(dst));
+	if (!cma_addr_is_any(dst))
+		return;
+	if (dst->sa_family == AF_INET)
+		addr->dst_sin.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+	else
+		addr->dst_sin6.sin6_addr = in6addr_loopback;
+}
+
+/* Chooses the source where the id is bound to none, keeping its port. */
+static int choose_source(struct cma_id *id)
+{
+	struct rdma_addr *addr = &id->id.route.addr;
+	if (!cma_addr_is_any(&addr->src_addr))
+		return 0;
+	struct sockaddr_storage src;
+	int error = route_source(&addr->dst_addr, &src);
+	if (error)
+		return error;
+	uint16_t port = cma_addr_port(&addr->src_addr);
+	addr->src_storage = src;
+	cma_addr_set_port(&addr->src_addr, port);
+	return 0;
+}
+
+static int resolve_addr(struct cma_id *id, const struct sockaddr *src, const struct sockaddr *dst)
+{
+	if (!cma_addr_len(dst))
+		return dst ? -EAFNOSUPPORT : -EINVAL;
+	if (id->state != CMA_IDLE && id->state != CMA_BOUND)
+		return -EINVAL;
+	if (id->state == CMA_IDLE) {
+		struct sockaddr_storage any;
+		any_source(dst, &any);
+		if (src && src->sa_family && src->sa_family != dst->sa_family)
+			return -EINVAL;
+		int error = bind_addr(id, src && src->sa_family ? src : (struct sockaddr *)&any);
+		if (error)
+			return error;
+	}
+	struct rdma_addr *addr = &id->id.route.addr;
+	if (addr->src_addr.sa_family != dst->sa_family)
+		return -EINVAL;
+	if (cma_addr_is_link_local(dst) && !cma_addr_scope(dst))
+		return -EINVAL;
+	aim(id, dst);
+	int error = choose_source(id);
+	if (error)
+		return error;
+	cma_addr_gid(&addr->dst_addr, &addr->addr.ibaddr.dgid);
+	if (bind_device(id))
+		return cma_event_post(id, RDMA_CM_EVENT_ADDR_ERROR, -ENODEV);
+	id->state = CMA_ADDR_RESOLVED;
+	return cma_event_post(id, RDMA_CM_EVENT_ADDR_RESOLVED, 0);
+}
+
+/* The timeout has no use: the routing tables answer at once, and the neighbour is resolved by the first packet. */
+int rdma_resolve_addr(struct rdma_cm_id *id, struct sockaddr *src_addr, struct sockaddr *dst_addr, int timeout_ms)
+{
+	if (!id)
+		return cma_error(EINVAL);
+	int error = resolve_addr(cma_id(id), src_addr, dst_addr);
+	return error ? cma_error(error) : cma_complete(cma_id(id));
+}
+
+static enum ibv_mtu mtu_code(uint32_t bytes)
+{
+	enum ibv_mtu code = IBV_MTU_256;
+	while (code < IBV_MTU_4096 && bytes >= 256u << code)
+		code++;
+	return code;
+}
+
+static enum ibv_rate port_rate(struct ibv_context *context)
+{
+	struct ibv_port_attr attr;
+	if (ibv_query_port(context, CMA_PORT_NUM, &attr))
+		return IBV_RATE_10_GBPS;
+	int lanes = attr.active_width == 2 ? 4 : 1;
+	switch (attr.active_speed * lanes) {
+	case 1: return IBV_RATE_2_5_GBPS;
+	case 2: return IBV_RATE_5_GBPS;
+	case 32: return IBV_RATE_25_GBPS;
+	case 16: return IBV_RATE_40_GBPS;
+	case 64: return IBV_RATE_50_GBPS;
+	case 128: return IBV_RATE_100_GBPS;
+	case 256: return IBV_RATE_200_GBPS;
+	default: return IBV_RATE_10_GBPS;
+	}
+}
+
+void cma_fill_route(struct cma_id *id)
+{
+	struct rdma_route *route = &id->id.route;
+	const struct roci_gid_entry *gid = cma_gid_entry(id->sgid_index);
+	id->path = (struct ibv_sa_path_rec){
+		.dgid = route->addr.addr.ibaddr.dgid,
+		.sgid = route->addr.addr.ibaddr.sgid,
+		.hop_limit = 64,
+		.traffic_class = id->tos,
+		.reversible = 1,
+		.numb_path = 1,
+		.pkey = htons(CMA_PKEY),
+		.sl = id->tos >> 5,
+		.mtu_selector = 2, /* exactly */
+		.mtu = (uint8_t)mtu_code(gid ? gid->path_mtu : 1024),
+		.rate_selector = 2,
+		.rate = (uint8_t)port_rate(id->id.verbs),
+		.packet_life_time_selector = 2,
+		.packet_life_time = CMA_PACKET_LIFE_TIME,
+	};
+	route->path_rec = &id->path;
+	route->num_paths = 1;
+}
+
+int rdma_resolve_route(struct rdma_cm_id *id, int timeout_ms)
+{
+	if (!id || cma_id(id)->state != CMA_ADDR_RESOLVED)
+		return cma_error(EINVAL);
+	cma_fill_route(cma_id(id));
+	cma_id(id)->state = CMA_ROUTE_RESOLVED;
+	int error = cma_event_post(cma_id(id), RDMA_CM_EVENT_ROUTE_RESOLVED, 0);
+	return error ? cma_error(error) : cma_complete(cma_id(id));
+}

@@ -1,0 +1,214 @@
+/* A stream's connection: its QP and buffers, what both sides tell each other, and its end. */
+#include <endian.h>
+#include <fcntl.h>
+#include <stdlib.h>
+
+#include "rdmacm/rs.h"
+
+static bool host_is_big_endian(void)
+{
+	return htobe32(1) == 1;
+}
+
+static int create_buffers(struct rs *rs)
+{
+	struct ibv_pd *pd = rs->id->pd;
+	size_t targets_size = RS_TARGETS * sizeof(struct rs_sge) + (size_t)rs->iomap_size * sizeof(struct rs_iomap);
+	rs->messages = calloc(rs->rq_size + 1, sizeof(*rs->messages));
+	rs->sbuf = calloc(1, rs->sbuf_size);
+	rs->rbuf = calloc(1, rs->rbuf_size);
+	rs->targets = calloc(1, targets_size);
+	if (!rs->messages || !rs->sbuf || !rs->rbuf || !rs->targets)
+		return -ENOMEM;
+	rs->peer_maps = (struct rs_iomap *)(rs->targets + RS_TARGETS);
+	rs->smr = ibv_reg_mr(pd, rs->sbuf, rs->sbuf_size, IBV_ACCESS_LOCAL_WRITE);
+	rs->rmr = ibv_reg_mr(pd, rs->rbuf, rs->rbuf_size, IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE);
+	rs->targets_mr = ibv_reg_mr(pd, rs->targets, targets_size, IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE);
+	if (!rs->smr || !rs->rmr || !rs->targets_mr)
+		return -errno;
+	rs->sbuf_avail = rs->sbuf_size;
+	rs->sq_avail = rs->sq_size - RS_CTRL_SLOTS;
+	/* The first half goes with the connection request or reply; the second is to be given. */
+	rs->rbuf_free = rs->rbuf_avail = rs->rbuf_size / 2;
+	rs->granted = (uint16_t)(rs->rq_size / 2);
+	return 0;
+}
+
+/* The peer's control messages take receives, too, but no credits. */
+static uint32_t recv_room(const struct rs *rs)
+{
+	return rs->rq_size + RS_CTRL_SLOTS;
+}
+
+static int set_nonblocking(int fd)
+{
+	int flags = fcntl(fd, F_GETFL);
+	return flags < 0 || fcntl(fd, F_SETFL, flags | O_NONBLOCK) ? -errno : 0;
+}
+
+/* Sends and receives share a CQ, so that there is one descriptor to wait on. */
+static int create_cq(struct rs *rs)
+{
+	struct rdma_cm_id *id = rs->id;
+	id->recv_cq_channel = ibv_create_comp_channel(id->verbs);
+	if (!id->recv_cq_channel)
+		return -errno;
+	int error = set_nonblocking(id->recv_cq_channel->fd);
+	if (error)
+		return error;
+	id->recv_cq = ibv_create_cq(id->verbs, (int)(rs->sq_size + recv_room(rs)), id, id->recv_cq_channel, 0);
+	return id->recv_cq ? 0 : -errno;
+}
+
+int rs_create_qp(struct rs *rs)
+{
+	int error = create_cq(rs);
+	if (error)
+		return error;
+	struct ibv_qp_init_attr attr = {
+		.qp_context = rs,
+		.send_cq = rs->id->recv_cq,
+		.recv_cq = rs->id->recv_cq,
+		.cap = {.max_send_wr = rs->sq_size,
+			.max_recv_wr = recv_room(rs),
+			.max_send_sge = 2,
+			.max_recv_sge = 1,
+			.max_inline_data = rs->inline_size},
+		.qp_type = IBV_QPT_RC,
+		.sq_sig_all = 1,
+	};
+	if (rdma_create_qp(rs->id, NULL, &attr))
+		return -errno;
+	rs->inline_size = attr.cap.max_inline_data;
+	error = create_buffers(rs);
+	for (uint32_t i = 0; !error && i < recv_room(rs); i++)
+		error = rs_post_recv(rs);
+	return error;
+}
+
+void rs_conn_data(const struct rs *rs, struct rs_conn_data *data)
+{
+	*data = (struct rs_conn_data){
+		.version = RS_VERSION,
+		.flags = RS_CONN_FLAG_IOMAP | (host_is_big_endian() ? RS_CONN_FLAG_NET : 0),
+		.credits = htobe16((uint16_t)rs->rq_size),
+		.iomap_size = (uint8_t)((rs->iomap_size + 7) / 8),
+		.target_sgl = {.addr = htobe64((uintptr_t)rs->targets),
+			       .key = htobe32(rs->targets_mr->rkey),
+			       .length = htobe32(RS_TARGETS)},
+		.data_buf = {.addr = htobe64((uintptr_t)rs->rbuf),
+			     .key = htobe32(rs->rmr->rkey),
+			     .length = htobe32(rs->rbuf_size / 2)},
+	};
+}
+
+static struct rs_sge sge_of_wire(const struct rs_sge *sge)
+{
+	return (struct rs_sge){.addr = be64toh(sge->addr), .key = be32toh(sge->key), .length = be32toh(sge->length)};
+}
+
+int rs_take_conn_data(struct rs *rs, const struct rdma_conn_param *param)
+{
+	struct rs_conn_data data;
+	if (param->private_data_len < sizeof(data))
+		return -EPROTO;
+	memcpy(&data, param->private_data, sizeof(data));
+	/* A peer of the other byte order would have to write our lists swapped. */
+	if (data.version != RS_VERSION || host_is_big_endian() != !!(data.flags & RS_CONN_FLAG_NET))
+		return -EPROTO;
+	rs->peer_targets = sge_of_wire(&data.target_sgl);
+	if (!rs->peer_targets.length)
+		return -EPROTO;
+	rs->peer_target = 1 % rs->peer_targets.length;
+	if (data.flags & RS_CONN_FLAG_IOMAP) {
+		rs->peer_iomap = rs->peer_targets;
+		rs->peer_iomap.addr += (uint64_t)rs->peer_targets.length * sizeof(struct rs_sge);
+		rs->peer_iomap.length = data.iomap_size * 8u;
+	}
+	rs->targets[0] = sge_of_wire(&data.data_buf);
+	rs->allowed = be16toh(data.credits);
+	return 0;
+}
+
+static void fail(struct rs *rs, int error)
+{
+	rs->state = RS_ERROR;
+	rs->error = error;
+}
+
+static void established(struct rs *rs, const struct rdma_cm_event *event)
+{
+	if (rs->state != RS_CONNECTING)
+		return; /* the passive side has begun already */
+	int error = rs_take_conn_data(rs, &event->param.conn);
+	if (error) {
+		fail(rs, -error);
+		return;
+	}
+	rs->state = RS_CONNECTED;
+	rs->readable = rs->writable = true;
+}
+
+static void cm_event(struct rs *rs, const struct rdma_cm_event *event)
+{
+	switch (event->event) {
+	case RDMA_CM_EVENT_ESTABLISHED: established(rs, event); break;
+	case RDMA_CM_EVENT_REJECTED: fail(rs, ECONNREFUSED); break;
+	case RDMA_CM_EVENT_UNREACHABLE: fail(rs, ETIMEDOUT); break;
+	case RDMA_CM_EVENT_ADDR_ERROR:
+	case RDMA_CM_EVENT_ROUTE_ERROR: fail(rs, ENETUNREACH); break;
+	case RDMA_CM_EVENT_CONNECT_ERROR: fail(rs, ECONNABORTED); break;
+	case RDMA_CM_EVENT_DISCONNECTED:
+		if (rs->state == RS_CONNECTED)
+			rs->state = RS_DISCONNECTED;
+		rdma_disconnect(rs->id);
+		break;
+	default: break;
+	}
+}
+
+void rs_cm_events(struct rs *rs)
+{
+	struct rdma_cm_event *event;
+	if (rs->state == RS_LISTENING || !rs->channel)
+		return; /* raccept() fetches requests */
+	while (!rdma_get_cm_event(rs->channel, &event)) {
+		cm_event(rs, event);
+		rdma_ack_cm_event(event);
+	}
+}
+
+static bool ctrl_is_decided(const struct rs *rs)
+{
+	return rs_can_send_ctrl(rs) || rs->state != RS_CONNECTED;
+}
+
+static bool sends_are_done(const struct rs *rs)
+{
+	return rs->state != RS_CONNECTED || (rs->sq_avail == rs->sq_size - RS_CTRL_SLOTS && !rs->ctrl_used);
+}
+
+int rs_shutdown(struct rs *rs, int how)
+{
+	if (rs->state != RS_CONNECTED && rs->state != RS_DISCONNECTED)
+		return -ENOTCONN;
+	if (how == SHUT_RD) {
+		rs->readable = false;
+		return 0;
+	}
+	enum rs_ctrl ctrl = how == SHUT_WR && rs->readable ? RS_CTRL_SHUTDOWN : RS_CTRL_DISCONNECT;
+	bool told = !rs->writable;
+	rs->writable = false;
+	if (how == SHUT_RDWR)
+		rs->readable = false;
+	if (rs->state != RS_CONNECTED || (told && ctrl == RS_CTRL_SHUTDOWN))
+		return 0;
+	int error = rs_wait(rs, false, ctrl_is_decided);
+	if (!error && rs->state == RS_CONNECTED)
+		error = rs_post_ctrl(rs, ctrl);
+	if (!error)
+		error = rs_wait(rs, false, sends_are_done);
+	if (ctrl == RS_CTRL_DISCONNECT && rs->state == RS_CONNECTED)
+		rs->state = RS_DISCONNECTED;
+	return error;
+}

@@ -1,0 +1,609 @@
+/*
+ * Datagram rsockets: an ordinary UDP socket for the address, the port and the first message to each peer, and a UD QP
+ * for the rest. The first message goes over UDP behind a header that names the sender's QPN; the peer answers over UDP
+ * with its own, and from then on both send over UD, each message behind a header with the sender's address and port.
+ */
+#include <endian.h>
+#include <fcntl.h>
+#include <stdlib.h>
+#include <unistd.h>
+
+#include "rdmacm/rs.h"
+
+#define UDP_TAG     0x55555555u
+#define GRH_BYTES   40
+#define QUEUE       256
+#define MAX_MESSAGE 65507 /* of UDP */
+#define MAX_PENDING 256   /* messages that came over UDP and wait to be read */
+
+enum { UDP_DATA = RS_OP_DATA, UDP_CTRL = RS_OP_CTRL };
+
+struct udp_header {
+	__be32 tag;
+	uint8_t version, op, length, reserved;
+	__be32 qpn; /* in the upper 24 bits */
+	uint8_t addr[16];
+};
+#define UDP_HEADER_V4 16
+#define UDP_HEADER_V6 28
+
+struct ud_header {
+	uint8_t version, length;
+	__be16 port;
+	uint8_t addr[20]; /* IPv4: 4 bytes; IPv6: flow info, address */
+};
+#define UD_HEADER_V4 8
+#define UD_HEADER_V6 24
+
+struct dest {
+	struct dest *next;
+	struct sockaddr_storage addr;
+	struct ibv_ah *ah;
+	uint32_t qpn; /* 0: not known yet */
+};
+
+struct pending {
+	struct pending *next;
+	struct sockaddr_storage from;
+	size_t len;
+	uint8_t data[];
+};
+
+struct rs_datagram {
+	struct rdma_cm_id *id; /* bound to the local address, with the QP; NULL before the first message */
+	struct ibv_mr *mr;
+	uint8_t *memory; /* QUEUE receive slots, then QUEUE send slots */
+	size_t slot;     /* bytes of each */
+	size_t max_payload;
+	unsigned sends; /* outstanding */
+	unsigned next_send;
+	uint8_t header[sizeof(struct ud_header)];
+	size_t header_len;
+	struct dest *dests;
+	struct dest *peer; /* connected to */
+	struct pending *first, **last;
+	unsigned pending;
+};
+
+static socklen_t name_len(const struct sockaddr_storage *addr)
+{
+	return addr->ss_family == AF_INET6 ? sizeof(struct sockaddr_in6) : sizeof(struct sockaddr_in);
+}
+
+int rs_datagram_create(struct rs *rs)
+{
+	struct rs_datagram *d = calloc(1, sizeof(*d));
+	if (!d)
+		return -ENOMEM;
+	d->last = &d->first;
+	rs->datagram = d;
+	rs->fd = socket(rs->domain, SOCK_DGRAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
+	if (rs->fd >= 0)
+		return 0;
+	int error = -errno;
+	rs->datagram = NULL;
+	free(d);
+	return error;
+}
+
+void rs_datagram_destroy(struct rs *rs)
+{
+	struct rs_datagram *d = rs->datagram;
+	while (d->dests) {
+		struct dest *dest = d->dests;
+		d->dests = dest->next;
+		if (dest->ah)
+			ibv_destroy_ah(dest->ah);
+		free(dest);
+	}
+	while (d->first) {
+		struct pending *p = d->first;
+		d->first = p->next;
+		free(p);
+	}
+	if (d->id) {
+		rdma_destroy_qp(d->id);
+		if (d->mr)
+			ibv_dereg_mr(d->mr);
+		rdma_destroy_id(d->id);
+	}
+	free(d->memory);
+	close(rs->fd);
+	free(d);
+	rs->datagram = NULL;
+}
+
+int rs_datagram_bind(struct rs *rs, const struct sockaddr *addr, socklen_t len)
+{
+	return bind(rs->fd, addr, len) ? -errno : 0;
+}
+
+/* ---- the QP, made when the local address is known ---- */
+
+static int post_slot(struct rs_datagram *d, unsigned slot)
+{
+	struct ibv_sge sge = {(uintptr_t)d->memory + slot * d->slot, (uint32_t)d->slot, d->mr->lkey};
+	struct ibv_recv_wr wr = {.wr_id = slot, .sg_list = &sge, .num_sge = 1}, *bad;
+	return -ibv_post_recv(d->id->qp, &wr, &bad);
+}
+
+/* What goes in front of every message: where it is from. */
+static void build_header(struct rs_datagram *d, const struct sockaddr *local, uint16_t port)
+{
+	struct ud_header *h = (struct ud_header *)d->header;
+	h->port = htons(port);
+	if (local->sa_family == AF_INET) {
+		h->version = 4;
+		h->length = UD_HEADER_V4;
+		memcpy(h->addr, &((const struct sockaddr_in *)local)->sin_addr, 4);
+	} else {
+		h->version = 6;
+		h->length = UD_HEADER_V6;
+		memcpy(h->addr + 4, &((const struct sockaddr_in6 *)local)->sin6_addr, 16);
+	}
+	d->header_len = h->length;
+}
+
+static int create_memory(struct rs_datagram *d)
+{
+	struct ibv_port_attr port;
+	if (ibv_query_port(d->id->verbs, d->id->port_num, &port))
+		return -errno;
+	size_t mtu = (size_t)128 << port.active_mtu;
+	d->max_payload = mtu - d->header_len;
+	d->slot = mtu + GRH_BYTES;
+	d->memory = calloc(2 * QUEUE, d->slot);
+	if (!d->memory)
+		return -ENOMEM;
+	d->mr = ibv_reg_mr(d->id->pd, d->memory, 2 * QUEUE * d->slot, IBV_ACCESS_LOCAL_WRITE);
+	if (!d->mr)
+		return -errno;
+	int error = 0;
+	for (unsigned i = 0; !error && i < QUEUE; i++)
+		error = post_slot(d, i);
+	return error;
+}
+
+static int create_cq(struct rdma_cm_id *id)
+{
+	id->recv_cq_channel = ibv_create_comp_channel(id->verbs);
+	if (!id->recv_cq_channel)
+		return -errno;
+	if (fcntl(id->recv_cq_channel->fd, F_SETFL, O_RDWR | O_NONBLOCK))
+		return -errno;
+	id->recv_cq = ibv_create_cq(id->verbs, 2 * QUEUE, id, id->recv_cq_channel, 0);
+	return id->recv_cq ? 0 : -errno;
+}
+
+static int create_qp(struct rs_datagram *d, const struct sockaddr_storage *local)
+{
+	struct sockaddr_storage any_port = *local;
+	uint16_t port = ntohs(((struct sockaddr_in *)&any_port)->sin_port); /* the same place in both families */
+	((struct sockaddr_in *)&any_port)->sin_port = 0;
+	if (rdma_create_id(NULL, &d->id, NULL, RDMA_PS_UDP))
+		return -errno;
+	if (rdma_bind_addr(d->id, (struct sockaddr *)&any_port))
+		return -errno;
+	int error = create_cq(d->id);
+	if (error)
+		return error;
+	struct ibv_qp_init_attr attr = {
+		.send_cq = d->id->recv_cq,
+		.recv_cq = d->id->recv_cq,
+		.cap = {.max_send_wr = QUEUE, .max_recv_wr = QUEUE, .max_send_sge = 1, .max_recv_sge = 1},
+		.qp_type = IBV_QPT_UD,
+		.sq_sig_all = 1,
+	};
+	if (rdma_create_qp(d->id, NULL, &attr))
+		return -errno;
+	build_header(d, (const struct sockaddr *)local, port);
+	return create_memory(d);
+}
+
+/* The local address that the kernel chooses towards `to`, with our port. */
+static int local_name(struct rs *rs, const struct sockaddr_storage *to, struct sockaddr_storage *local)
+{
+	socklen_t len = sizeof(*local);
+	if (getsockname(rs->fd, (struct sockaddr *)local, &len))
+		return -errno;
+	if (!((struct sockaddr_in *)local)->sin_port) {
+		struct sockaddr_storage any = {.ss_family = (sa_family_t)rs->domain};
+		if (bind(rs->fd, (struct sockaddr *)&any, name_len(&any)))
+			return -errno;
+		len = sizeof(*local);
+		getsockname(rs->fd, (struct sockaddr *)local, &len);
+	}
+	uint16_t port = ((struct sockaddr_in *)local)->sin_port;
+	int fd = socket(rs->domain, SOCK_DGRAM | SOCK_CLOEXEC, 0);
+	if (fd < 0)
+		return -errno;
+	len = sizeof(*local);
+	int error = connect(fd, (const struct sockaddr *)to, name_len(to)) ||
+				    getsockname(fd, (struct sockaddr *)local, &len)
+			    ? -errno
+			    : 0;
+	close(fd);
+	((struct sockaddr_in *)local)->sin_port = port;
+	return error;
+}
+
+static int ensure_qp(struct rs *rs, const struct sockaddr_storage *to)
+{
+	struct rs_datagram *d = rs->datagram;
+	struct sockaddr_storage local;
+	if (d->mr)
+		return 0;
+	int error = local_name(rs, to, &local);
+	return error ? error : create_qp(d, &local);
+}
+
+/* ---- peers ---- */
+
+static bool same_name(const struct sockaddr_storage *a, const struct sockaddr_storage *b)
+{
+	if (a->ss_family != b->ss_family ||
+	    ((const struct sockaddr_in *)a)->sin_port != ((const struct sockaddr_in *)b)->sin_port)
+		return false;
+	if (a->ss_family == AF_INET)
+		return ((const struct sockaddr_in *)a)->sin_addr.s_addr ==
+		       ((const struct sockaddr_in *)b)->sin_addr.s_addr;
+	return !memcmp(&((const struct sockaddr_in6 *)a)->sin6_addr, &((const struct sockaddr_in6 *)b)->sin6_addr, 16);
+}
+
+/* NULL: out of memory. */
+static struct dest *find_dest(struct rs_datagram *d, const struct sockaddr_storage *addr)
+{
+	for (struct dest *dest = d->dests; dest; dest = dest->next) {
+		if (same_name(&dest->addr, addr))
+			return dest;
+	}
+	struct dest *dest = calloc(1, sizeof(*dest));
+	if (!dest)
+		return NULL;
+	memcpy(&dest->addr, addr, name_len(addr));
+	dest->next = d->dests;
+	d->dests = dest;
+	return dest;
+}
+
+static int gid_index(struct ibv_context *context, uint8_t port, const union ibv_gid *gid)
+{
+	union ibv_gid entry;
+	for (int i = 0; !ibv_query_gid(context, port, i, &entry); i++) {
+		if (!memcmp(&entry, gid, sizeof(entry)))
+			return i;
+	}
+	return -1;
+}
+
+/* The way to the peer, as rdma_cm resolves it. */
+static struct ibv_ah *make_ah(struct rs_datagram *d, struct dest *dest)
+{
+	struct rdma_cm_id *id;
+	struct ibv_ah *ah = NULL;
+	if (rdma_create_id(NULL, &id, NULL, RDMA_PS_UDP))
+		return NULL;
+	if (!rdma_resolve_addr(id, NULL, (struct sockaddr *)&dest->addr, 2000) && !rdma_resolve_route(id, 2000)) {
+		const struct rdma_ib_addr *ib = &d->id->route.addr.addr.ibaddr;
+		int index = gid_index(d->id->verbs, d->id->port_num, &ib->sgid);
+		struct ibv_ah_attr attr = {.is_global = 1,
+					   .port_num = d->id->port_num,
+					   .grh = {.dgid = id->route.addr.addr.ibaddr.dgid,
+						   .hop_limit = id->route.path_rec->hop_limit,
+						   .sgid_index = (uint8_t)index}};
+		if (index >= 0)
+			ah = ibv_create_ah(d->id->pd, &attr);
+	}
+	rdma_destroy_id(id);
+	return ah;
+}
+
+static void learn_qpn(struct rs_datagram *d, struct dest *dest, uint32_t qpn)
+{
+	if (!dest->ah)
+		dest->ah = make_ah(d, dest);
+	if (dest->ah)
+		dest->qpn = qpn;
+}
+
+/* ---- over UDP ---- */
+
+static ssize_t send_udp(struct rs *rs, const struct dest *dest, uint8_t op, const void *buf, size_t len)
+{
+	struct rs_datagram *d = rs->datagram;
+	const struct ud_header *own = (const struct ud_header *)d->header;
+	struct udp_header h = {
+		.tag = htonl(UDP_TAG), .version = own->version, .op = op, .qpn = htonl(d->id->qp->qp_num << 8)};
+	bool v4 = own->version == 4;
+	memcpy(h.addr, v4 ? own->addr : own->addr + 4, v4 ? 4 : 16);
+	h.length = v4 ? UDP_HEADER_V4 : UDP_HEADER_V6;
+	struct iovec iov[2] = {{&h, h.length}, {(void *)buf, len}};
+	struct msghdr msg = {
+		.msg_name = (void *)&dest->addr, .msg_namelen = name_len(&dest->addr), .msg_iov = iov, .msg_iovlen = 2};
+	return sendmsg(rs->fd, &msg, MSG_DONTWAIT) < 0 ? -errno : (ssize_t)len;
+}
+
+static void enqueue(struct rs_datagram *d, const struct sockaddr_storage *from, const uint8_t *data, size_t len)
+{
+	struct pending *p = d->pending < MAX_PENDING ? malloc(sizeof(*p) + len) : NULL;
+	if (!p)
+		return; /* datagrams may be lost */
+	p->next = NULL;
+	p->from = *from;
+	p->len = len;
+	memcpy(p->data, data, len);
+	*d->last = p;
+	d->last = &p->next;
+	d->pending++;
+}
+
+static void process_udp(struct rs *rs, const struct sockaddr_storage *from, const uint8_t *bytes, size_t len)
+{
+	struct rs_datagram *d = rs->datagram;
+	struct udp_header h = {0};
+	if (len < UDP_HEADER_V4)
+		return;
+	memcpy(&h, bytes, len < sizeof(h) ? len : sizeof(h));
+	size_t header_len = h.version == 4 ? UDP_HEADER_V4 : UDP_HEADER_V6;
+	if (ntohl(h.tag) != UDP_TAG || (h.version != 4 && h.version != 6) || h.length != header_len || len < header_len)
+		return;
+	struct dest *dest = find_dest(d, from);
+	if (!dest || ensure_qp(rs, from))
+		return;
+	learn_qpn(d, dest, ntohl(h.qpn) >> 8);
+	if (h.op != UDP_DATA)
+		return;
+	send_udp(rs, dest, UDP_CTRL, NULL, 0);
+	enqueue(d, from, bytes + header_len, len - header_len);
+}
+
+static void drain_udp(struct rs *rs)
+{
+	static __thread uint8_t bytes[MAX_MESSAGE + 1];
+	for (;;) {
+		struct sockaddr_storage from = {0};
+		socklen_t from_len = sizeof(from);
+		ssize_t len = recvfrom(rs->fd, bytes, sizeof(bytes), MSG_DONTWAIT, (struct sockaddr *)&from, &from_len);
+		if (len < 0)
+			return;
+		process_udp(rs, &from, bytes, (size_t)len);
+	}
+}
+
+/* ---- over UD ---- */
+
+/* Where a message is from. False: its header is none. */
+static bool parse_header(const uint8_t *bytes, size_t len, struct sockaddr_storage *from, size_t *header_len)
+{
+	struct ud_header h = {0};
+	if (len < UD_HEADER_V4)
+		return false;
+	memcpy(&h, bytes, len < sizeof(h) ? len : sizeof(h));
+	memset(from, 0, sizeof(*from));
+	if (h.version == 4 && h.length == UD_HEADER_V4) {
+		struct sockaddr_in *sin = (struct sockaddr_in *)from;
+		sin->sin_family = AF_INET;
+		sin->sin_port = h.port;
+		memcpy(&sin->sin_addr, h.addr, 4);
+	} else if (h.version == 6 && h.length == UD_HEADER_V6 && len >= UD_HEADER_V6) {
+		struct sockaddr_in6 *sin6 = (struct sockaddr_in6 *)from;
+		sin6->sin6_family = AF_INET6;
+		sin6->sin6_port = h.port;
+		memcpy(&sin6->sin6_addr, h.addr + 4, 16);
+	} else {
+		return false;
+	}
+	*header_len = h.length;
+	return true;
+}
+
+static void received(struct rs_datagram *d, const struct ibv_wc *wc)
+{
+	struct sockaddr_storage from;
+	size_t header_len;
+	const uint8_t *bytes = d->memory + wc->wr_id * d->slot + GRH_BYTES;
+	if (wc->status != IBV_WC_SUCCESS)
+		return;
+	size_t len = wc->byte_len > GRH_BYTES ? wc->byte_len - GRH_BYTES : 0;
+	if (parse_header(bytes, len, &from, &header_len))
+		enqueue(d, &from, bytes + header_len, len - header_len);
+	post_slot(d, (unsigned)wc->wr_id);
+}
+
+static void progress(struct rs *rs)
+{
+	struct rs_datagram *d = rs->datagram;
+	struct ibv_wc wcs[16];
+	int count;
+	drain_udp(rs);
+	if (!d->mr)
+		return;
+	/* What does not fit our queue stays in the CQ. */
+	while (d->pending + 16 <= MAX_PENDING && (count = ibv_poll_cq(d->id->recv_cq, 16, wcs)) > 0) {
+		for (int i = 0; i < count; i++) {
+			if (wcs[i].wr_id >= QUEUE)
+				d->sends--;
+			else
+				received(d, &wcs[i]);
+		}
+	}
+}
+
+static void take_cq_events(struct rs_datagram *d)
+{
+	struct ibv_cq *cq;
+	void *context;
+	while (d->mr && !ibv_get_cq_event(d->id->recv_cq_channel, &cq, &context))
+		ibv_ack_cq_events(cq, 1);
+}
+
+static void arm(struct rs_datagram *d)
+{
+	take_cq_events(d);
+	if (d->mr)
+		ibv_req_notify_cq(d->id->recv_cq, 0);
+}
+
+int rs_datagram_cq_fd(const struct rs *rs)
+{
+	return rs->datagram->mr ? rs->datagram->id->recv_cq_channel->fd : -1;
+}
+
+short rs_datagram_events(struct rs *rs, short asked, bool arm_it)
+{
+	struct rs_datagram *d = rs->datagram;
+	pthread_mutex_lock(&rs->lock);
+	if (arm_it)
+		arm(d);
+	progress(rs);
+	short events = 0;
+	if (d->first)
+		events |= POLLIN | POLLRDNORM;
+	if (d->sends < QUEUE)
+		events |= POLLOUT | POLLWRNORM;
+	pthread_mutex_unlock(&rs->lock);
+	return events & asked;
+}
+
+/* Sleeps until something happens, with the lock released. */
+static int wait_for_more(struct rs *rs)
+{
+	struct rs_datagram *d = rs->datagram;
+	unsigned pending = d->pending, sends = d->sends;
+	arm(d);
+	progress(rs);
+	if (d->pending != pending || d->sends != sends)
+		return 0;
+	struct pollfd fds[2] = {{.fd = rs->fd, .events = POLLIN}, {.fd = rs_datagram_cq_fd(rs), .events = POLLIN}};
+	pthread_mutex_unlock(&rs->lock);
+	int error = poll(fds, 2, 100) < 0 ? -errno : 0; /* another thread may take our event */
+	pthread_mutex_lock(&rs->lock);
+	return error;
+}
+
+/* ---- the calls ---- */
+
+static ssize_t send_ud(struct rs_datagram *d, const struct dest *dest, const void *buf, size_t len)
+{
+	unsigned slot = QUEUE + d->next_send;
+	uint8_t *bytes = d->memory + slot * d->slot;
+	memcpy(bytes, d->header, d->header_len);
+	memcpy(bytes + d->header_len, buf, len);
+	struct ibv_sge sge = {(uintptr_t)bytes, (uint32_t)(d->header_len + len), d->mr->lkey};
+	struct ibv_send_wr wr =
+				   {
+					   .wr_id = slot,
+					   .sg_list = &sge,
+					   .num_sge = 1,
+					   .opcode = IBV_WR_SEND,
+					   .wr.ud = {.ah = dest->ah,
+						     .remote_qpn = dest->qpn,
+						     .remote_qkey = RDMA_UDP_QKEY},
+				   },
+			   *bad;
+	int error = -ibv_post_send(d->id->qp, &wr, &bad);
+	if (error)
+		return error;
+	d->next_send = (d->next_send + 1) % QUEUE;
+	d->sends++;
+	return (ssize_t)len;
+}
+
+static ssize_t send_locked(struct rs *rs, const void *buf, size_t len, bool nonblock, const struct sockaddr_storage *to)
+{
+	struct rs_datagram *d = rs->datagram;
+	struct dest *dest = to ? find_dest(d, to) : d->peer;
+	if (!dest)
+		return to ? -ENOMEM : -EDESTADDRREQ;
+	int error = ensure_qp(rs, &dest->addr);
+	if (error)
+		return error;
+	progress(rs);
+	if (len > d->max_payload)
+		return -EMSGSIZE;
+	while (d->sends == QUEUE) {
+		if (nonblock)
+			return -EAGAIN;
+		error = wait_for_more(rs);
+		if (error)
+			return error;
+		progress(rs);
+	}
+	return dest->qpn ? send_ud(d, dest, buf, len) : send_udp(rs, dest, UDP_DATA, buf, len);
+}
+
+ssize_t rs_datagram_send(struct rs *rs, const void *buf, size_t len, int flags, const struct sockaddr *addr,
+			 socklen_t addrlen)
+{
+	struct sockaddr_storage to = {0};
+	if (addr) {
+		if (addrlen > sizeof(to) || addr->sa_family != rs->domain)
+			return -EINVAL;
+		memcpy(&to, addr, addrlen);
+	}
+	pthread_mutex_lock(&rs->lock);
+	ssize_t result = send_locked(rs, buf, len, rs->nonblock || (flags & MSG_DONTWAIT), addr ? &to : NULL);
+	pthread_mutex_unlock(&rs->lock);
+	return result;
+}
+
+ssize_t rs_datagram_sendv(struct rs *rs, const struct iovec *iov, int count)
+{
+	uint8_t bytes[4096]; /* more than any message */
+	size_t len = 0;
+	for (int i = 0; i < count; i++) {
+		if (iov[i].iov_len > sizeof(bytes) - len)
+			return -EMSGSIZE;
+		memcpy(bytes + len, iov[i].iov_base, iov[i].iov_len);
+		len += iov[i].iov_len;
+	}
+	return rs_datagram_send(rs, bytes, len, 0, NULL, 0);
+}
+
+ssize_t rs_datagram_recv(struct rs *rs, void *buf, size_t len, int flags, struct sockaddr *addr, socklen_t *addrlen)
+{
+	struct rs_datagram *d = rs->datagram;
+	int error = 0;
+	pthread_mutex_lock(&rs->lock);
+	for (;;) {
+		if (!d->first)
+			progress(rs);
+		if (d->first)
+			break;
+		error = rs->nonblock || (flags & MSG_DONTWAIT) ? -EAGAIN : wait_for_more(rs);
+		if (error)
+			break;
+	}
+	ssize_t result = error;
+	struct pending *p = d->first;
+	if (p) {
+		result = (ssize_t)(p->len < len ? p->len : len);
+		memcpy(buf, p->data, (size_t)result);
+		if (addr && addrlen) {
+			socklen_t n = name_len(&p->from);
+			memcpy(addr, &p->from, n < *addrlen ? n : *addrlen);
+			*addrlen = n;
+		}
+		if (!(flags & MSG_PEEK)) {
+			d->first = p->next;
+			if (!d->first)
+				d->last = &d->first;
+			d->pending--;
+			free(p);
+		}
+	}
+	pthread_mutex_unlock(&rs->lock);
+	return result;
+}
+
+int rs_datagram_connect(struct rs *rs, const struct sockaddr *addr, socklen_t len)
+{
+	struct sockaddr_storage to = {0};
+	if (len > sizeof(to) || addr->sa_family != rs->domain)
+		return -EINVAL;
+	memcpy(&to, addr, len);
+	pthread_mutex_lock(&rs->lock);
+	rs->datagram->peer = find_dest(rs->datagram, &to);
+	pthread_mutex_unlock(&rs->lock);
+	return rs->datagram->peer ? 0 : -ENOMEM;
+}

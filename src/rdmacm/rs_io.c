@@ -1,0 +1,224 @@
+/* Reading and writing. */
+#include "rdmacm/rs.h"
+
+/* ---- sending ---- */
+
+static ssize_t send_stream(struct rs *rs, const uint8_t *buf, size_t len, bool nonblock)
+{
+	size_t done = 0;
+	int error = 0;
+	while (done < len) {
+		if (!rs_can_send(rs)) {
+			error = rs_wait(rs, nonblock, rs_send_is_decided);
+			if (error)
+				break;
+		}
+		if (!rs_can_send(rs)) {
+			error = rs->state == RS_CONNECTED || rs->state == RS_DISCONNECTED ? -EPIPE
+				: rs->error                                               ? -rs->error
+											  : -ENOTCONN;
+			break;
+		}
+		size_t left = len - done;
+		done += rs_send_some(rs, buf + done, left > UINT32_MAX ? UINT32_MAX : (uint32_t)left);
+	}
+	return done ? (ssize_t)done : error;
+}
+
+/* -1 with errno, or the number of bytes. */
+static ssize_t io_result(ssize_t result)
+{
+	if (result >= 0)
+		return result;
+	errno = (int)-result;
+	return -1;
+}
+
+ssize_t rsend(int socket, const void *buf, size_t len, int flags)
+{
+	struct rs *rs = rs_find(socket);
+	if (!rs)
+		return -1;
+	if (rs->datagram)
+		return io_result(rs_datagram_send(rs, buf, len, flags, NULL, 0));
+	pthread_mutex_lock(&rs->lock);
+	ssize_t result = send_stream(rs, buf, len, rs->nonblock || (flags & MSG_DONTWAIT));
+	pthread_mutex_unlock(&rs->lock);
+	return io_result(result);
+}
+
+ssize_t rsendto(int socket, const void *buf, size_t len, int flags, const struct sockaddr *dest_addr, socklen_t addrlen)
+{
+	struct rs *rs = rs_find(socket);
+	if (!rs)
+		return -1;
+	if (rs->datagram)
+		return io_result(rs_datagram_send(rs, buf, len, flags, dest_addr, addrlen));
+	return dest_addr || addrlen ? io_result(-EISCONN) : rsend(socket, buf, len, flags);
+}
+
+ssize_t rwritev(int socket, const struct iovec *iov, int iovcnt)
+{
+	struct rs *rs = rs_find(socket);
+	if (!rs)
+		return -1;
+	if (rs->datagram)
+		return io_result(rs_datagram_sendv(rs, iov, iovcnt));
+	ssize_t total = 0;
+	pthread_mutex_lock(&rs->lock);
+	for (int i = 0; i < iovcnt; i++) {
+		ssize_t result = send_stream(rs, iov[i].iov_base, iov[i].iov_len, rs->nonblock);
+		if (result < 0 && !total)
+			total = result;
+		else if (result > 0)
+			total += result;
+		if (result < (ssize_t)iov[i].iov_len)
+			break;
+	}
+	pthread_mutex_unlock(&rs->lock);
+	return io_result(total);
+}
+
+ssize_t rsendmsg(int socket, const struct msghdr *msg, int flags)
+{
+	if (!msg || msg->msg_control)
+		return io_result(msg ? -ENOTSUP : -EFAULT);
+	return rwritev(socket, msg->msg_iov, (int)msg->msg_iovlen);
+}
+
+ssize_t rwrite(int socket, const void *buf, size_t count)
+{
+	return rsend(socket, buf, count, 0);
+}
+
+/* ---- receiving ---- */
+
+static void copy_in(const struct rs *rs, uint32_t offset, uint8_t *to, uint32_t len)
+{
+	uint32_t to_end = rs->rbuf_size / 2 * 2 - offset, first = len < to_end ? len : to_end;
+	memcpy(to, rs->rbuf + offset, first);
+	memcpy(to + first, rs->rbuf, len - first);
+}
+
+static size_t take(struct rs *rs, uint8_t *buf, size_t len)
+{
+	size_t done = 0;
+	while (done < len && rs_has_data(rs)) {
+		uint32_t *message = &rs->messages[rs->first], now = *message;
+		if (now > len - done)
+			now = (uint32_t)(len - done);
+		copy_in(rs, rs->rbuf_offset, buf + done, now);
+		rs->rbuf_offset = (rs->rbuf_offset + now) % (rs->rbuf_size / 2 * 2);
+		rs->rbuf_avail += now;
+		*message -= now;
+		if (!*message) {
+			rs->first = (rs->first + 1) % (rs->rq_size + 1);
+			rs->received++;
+		}
+		done += now;
+	}
+	if (rs->state == RS_CONNECTED)
+		rs_give_credits(rs);
+	return done;
+}
+
+static size_t peek(const struct rs *rs, uint8_t *buf, size_t len)
+{
+	size_t done = 0;
+	uint32_t offset = rs->rbuf_offset;
+	for (unsigned i = rs->first; done < len && i != rs->last; i = (i + 1) % (rs->rq_size + 1)) {
+		uint32_t now = rs->messages[i];
+		if (now > len - done)
+			now = (uint32_t)(len - done);
+		copy_in(rs, offset, buf + done, now);
+		offset = (offset + now) % (rs->rbuf_size / 2 * 2);
+		done += now;
+	}
+	return done;
+}
+
+/* 0: the end of the stream. */
+static ssize_t recv_stream(struct rs *rs, uint8_t *buf, size_t len, int flags)
+{
+	bool nonblock = rs->nonblock || (flags & MSG_DONTWAIT);
+	size_t done = 0;
+	int error = 0;
+	while (done < len) {
+		if (!rs_has_data(rs)) {
+			error = rs_wait(rs, nonblock, rs_recv_is_decided);
+			if (error)
+				break;
+		}
+		if (!rs_has_data(rs)) {
+			if (rs->state == RS_ERROR)
+				error = rs->error ? -rs->error : -ENOTCONN;
+			else if (rs->state < RS_CONNECTED)
+				error = -ENOTCONN;
+			break;
+		}
+		if (flags & MSG_PEEK)
+			return (ssize_t)peek(rs, buf, len);
+		done += take(rs, buf + done, len - done);
+		if (!(flags & MSG_WAITALL))
+			break;
+	}
+	return done ? (ssize_t)done : error;
+}
+
+ssize_t rrecv(int socket, void *buf, size_t len, int flags)
+{
+	struct rs *rs = rs_find(socket);
+	if (!rs)
+		return -1;
+	if (rs->datagram)
+		return io_result(rs_datagram_recv(rs, buf, len, flags, NULL, NULL));
+	pthread_mutex_lock(&rs->lock);
+	ssize_t result = recv_stream(rs, buf, len, flags);
+	pthread_mutex_unlock(&rs->lock);
+	return io_result(result);
+}
+
+ssize_t rrecvfrom(int socket, void *buf, size_t len, int flags, struct sockaddr *src_addr, socklen_t *addrlen)
+{
+	struct rs *rs = rs_find(socket);
+	if (!rs)
+		return -1;
+	if (rs->datagram)
+		return io_result(rs_datagram_recv(rs, buf, len, flags, src_addr, addrlen));
+	ssize_t result = rrecv(socket, buf, len, flags);
+	if (result > 0 && src_addr && addrlen)
+		rgetpeername(socket, src_addr, addrlen);
+	return result;
+}
+
+/* The rest of the vector is filled with what is there without waiting. */
+static ssize_t recv_vector(int socket, const struct iovec *iov, size_t count, int flags)
+{
+	ssize_t total = 0;
+	for (size_t i = 0; i < count; i++) {
+		ssize_t result = rrecv(socket, iov[i].iov_base, iov[i].iov_len, total ? flags | MSG_DONTWAIT : flags);
+		if (result < 0)
+			return total ? total : -1;
+		total += result;
+		if ((size_t)result < iov[i].iov_len)
+			break;
+	}
+	return total;
+}
+
+ssize_t rrecvmsg(int socket, struct msghdr *msg, int flags)
+{
+	if (!msg || msg->msg_control)
+		return io_result(msg ? -ENOTSUP : -EFAULT);
+	return recv_vector(socket, msg->msg_iov, msg->msg_iovlen, flags);
+}
+
+ssize_t rread(int socket, void *buf, size_t count)
+{
+	return rrecv(socket, buf, count, 0);
+}
+
+ssize_t rreadv(int socket, const struct iovec *iov, int iovcnt)
+{
+	return recv_vector(socket, iov, (size_t)iovcnt, 0);
+}
