@@ -1,0 +1,284 @@
+"""What the client tests share: own network namespaces, pairs of programs under `roci run`, and TAP.
+
+A test file calls isolate() first, makes its hosts, and hands (name, function) pairs to tap(). Everything runs in network
+namespaces that this process made itself, so no root is needed and no port of the machine is touched. Whatever is
+started is ended by the pid it was started with, and every wait has a bound.
+"""
+import atexit
+import os
+import re
+import shutil
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+
+HERE = os.path.dirname(os.path.abspath(__file__))
+ROCI = os.environ.get('ROCI', 'roci')
+PROGRAMS = os.environ.get('ROCI_CLIENTS', HERE)  # where Meson builds the programs of this directory
+SANITIZER = os.environ.get('ROCI_SANITIZER', '')
+SLOW = 8 if SANITIZER else 1  # how much longer a bound is under a sanitizer
+
+SANITIZER_ENVIRONMENT = {
+    'UBSAN_OPTIONS': 'halt_on_error=1:print_stacktrace=1',
+    'TSAN_OPTIONS': 'halt_on_error=1:second_deadlock_stack=1',
+}
+
+DEVICE = 'roci0'
+
+
+class Skip(Exception):
+    """The machine lacks something; the text says what."""
+
+
+class Failure(Exception):
+    """A check did not hold; the text says which, with what the programs printed."""
+
+
+def check(condition, text):
+    if not condition:
+        raise Failure(text)
+
+
+def isolate():
+    """Starts this very program again in a user and network namespace of its own, if it is not in one yet."""
+    if os.environ.get('ROCI_TEST_ISOLATED'):
+        os.environ.pop('ROCI_TEST_ISOLATED')
+        os.environ['PATH'] += ':/usr/sbin:/sbin'
+        run('ip', 'link', 'set', 'lo', 'up')
+        return
+    probe = subprocess.run(['unshare', '-Urn', 'true'], stderr=subprocess.PIPE, text=True)
+    if probe.returncode:
+        print(f'1..0 # SKIP no network namespace: {probe.stderr.strip()}')
+        sys.exit(0)
+    env = dict(os.environ, ROCI_TEST_ISOLATED='1')
+    os.execvpe('unshare', ['unshare', '-Urn', '/usr/bin/python3', *sys.argv], env)
+
+
+def run(*argv, **kw):
+    """Runs a set-up command that has to work."""
+    done = subprocess.run(argv, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, timeout=60, **kw)
+    if done.returncode:
+        raise Failure(f'{" ".join(argv)}: exit status {done.returncode}\n{done.stdout}')
+    return done.stdout
+
+
+def wait_until(what, condition, seconds=20):
+    """Polls until condition() is true, and returns what it gave. The bound is for a hang, it measures nothing."""
+    end = time.monotonic() + seconds * SLOW
+    while True:
+        got = condition()
+        if got:
+            return got
+        if time.monotonic() > end:
+            raise Failure(f'gave up waiting: {what}')
+        time.sleep(0.01)
+
+
+class Process:
+    """A program on a host, with its output in a file."""
+
+    def __init__(self, host, argv, env=None, stdin=None):
+        self.argv = argv
+        self.out = tempfile.TemporaryFile('w+', errors='replace')
+        self.popen = subprocess.Popen(host.prefix + argv, stdin=stdin or subprocess.DEVNULL, stdout=self.out,
+                                      stderr=subprocess.STDOUT, env=dict(os.environ, **(env or {})))
+        self.pid = self.popen.pid  # nsenter and `roci run` become the program, they do not stay in front of it
+
+    def text(self):
+        self.out.seek(0)
+        return self.out.read()
+
+    def running(self):
+        return self.popen.poll() is None
+
+    def wait(self, seconds):
+        """The exit status, or None when it did not end in time (it is ended then)."""
+        try:
+            return self.popen.wait(seconds * SLOW)
+        except subprocess.TimeoutExpired:
+            return None
+        finally:
+            self.end()
+
+    def end(self, sig=signal.SIGKILL):
+        if self.running():
+            self.popen.send_signal(sig)
+            self.popen.wait(20)
+
+    def report(self):
+        lines = self.text().splitlines()
+        if len(lines) > 40:
+            lines = lines[:20] + ['...'] + lines[-20:]
+        return '\n'.join([f'$ {" ".join(self.argv)}   (exit status {self.popen.poll()})', *('  ' + l for l in lines)])
+
+
+class Host:
+    """A network namespace: this process's own one (pid None), or that of a sleeping process."""
+
+    def __init__(self, name, pid=None, address='127.0.0.1'):
+        self.name = name
+        self.prefix = ['nsenter', '-t', str(pid), '-n', '--'] if pid else []
+        self.pid = pid or os.getpid()
+        self.address = address  # where TCP reaches it
+        self.gids = {}
+
+    def run(self, *argv):
+        return run(*self.prefix, *argv)
+
+    def start(self, *argv, env=None, plain=False):
+        """Starts a verbs program under `roci run`, or a plain program as it is."""
+        if plain:
+            return Process(self, list(argv), env)
+        env = dict(env or {})
+        if SANITIZER:
+            env.update(SANITIZER_ENVIRONMENT, LD_PRELOAD=sanitizer_library())
+        return Process(self, [ROCI, 'run', '--', *argv], env)
+
+    def call(self, *argv, env=None, seconds=60, plain=False):
+        """Runs a program to its end, which has to be exit status 0. Returns what it printed."""
+        process = self.start(*argv, env=env, plain=plain)
+        status = process.wait(seconds)
+        check(status == 0, ('did not end\n' if status is None else 'failed\n') + process.report())
+        return process.text()
+
+    def listens(self, port):
+        """Whether a TCP socket listens on the port."""
+        want = f':{port:04X}'
+        for table in ('tcp', 'tcp6'):
+            with open(f'/proc/{self.pid}/net/{table}') as f:
+                for line in f.readlines()[1:]:
+                    field = line.split()
+                    if field[1].endswith(want) and field[3] == '0A':
+                        return True
+        return False
+
+    def gid_index(self, address):
+        """The index of an address in the GID table, as an argument. Learnt the way a user would: from ibv_devinfo."""
+        if address not in self.gids:
+            text = self.call('ibv_devinfo', '-v', '-d', DEVICE)
+            for index, gid in re.findall(r'GID\[\s*(\d+)\]:\s*(\S+?),?(?:\s|$)', text):
+                self.gids[gid.replace('::ffff:', '')] = index
+            check(address in self.gids, f'no GID {address} in:\n{text}')
+        return self.gids[address]
+
+
+def sanitizer_library():
+    """The sanitizer's run time, which has to come first in a program that was not built with it."""
+    name = {'address': 'libasan.so', 'thread': 'libtsan.so'}[SANITIZER]
+    return subprocess.run(['gcc', f'-print-file-name={name}'], stdout=subprocess.PIPE, text=True).stdout.strip()
+
+
+_sleepers = []
+
+
+def veth_pair(mtu=1500):
+    """Two hosts joined by a veth. The first is this process's namespace. Returns (a, b)."""
+    n = len(_sleepers) + 1
+    sleeper = subprocess.Popen(['unshare', '-n', 'sleep', '1800'])
+    _sleepers.append(sleeper)
+    own = os.readlink('/proc/self/ns/net')
+
+    def unshared():
+        try:
+            return os.readlink(f'/proc/{sleeper.pid}/ns/net') != own
+        except FileNotFoundError:
+            return False
+    wait_until('a second network namespace', unshared)
+    link = f'veth{n}'
+    run('ip', 'link', 'add', link, 'mtu', str(mtu), 'type', 'veth',
+        'peer', 'name', link, 'mtu', str(mtu), 'netns', str(sleeper.pid))
+    a = Host('a', None, f'10.77.{n}.1')
+    b = Host('b', sleeper.pid, f'10.77.{n}.2')
+    for host, last in ((a, 1), (b, 2)):
+        host.run('ip', 'link', 'set', 'lo', 'up')
+        host.run('ip', 'addr', 'add', f'10.77.{n}.{last}/24', 'dev', link)
+        host.run('ip', 'addr', 'add', f'fd77:{n}::{last}/64', 'dev', link, 'nodad')
+        host.run('ip', 'link', 'set', link, 'up')
+        host.ipv6 = f'fd77:{n}::{last}'
+        host.link = link
+    for host in (a, b):  # the link-local address has no use before duplicate address detection has ended
+        wait_until('addresses', lambda: 'tentative' not in host.run('ip', '-6', 'addr', 'show', 'dev', link))
+    return a, b
+
+
+@atexit.register
+def end_sleepers():
+    for sleeper in _sleepers:
+        sleeper.kill()
+        sleeper.wait()
+
+
+_port = 20000
+
+
+def next_port():
+    global _port
+    _port += 1
+    return _port
+
+
+def run_pair(server, client, seconds=60, excuse=None):
+    """Waits for a client and its server, both already started. Both have to end with exit status 0; with `excuse`, a
+    server whose output has this text may fail after its client has succeeded. Returns what they printed."""
+    try:
+        client_status = client.wait(seconds)
+        # After its peer has failed a server may wait for ever; its own bound need not be long.
+        server_status = server.wait(seconds if client_status == 0 else 2)
+    finally:
+        client.end()
+        server.end()
+    server_ok = server_status == 0 or (excuse and excuse in server.text())
+    check(client_status == 0 and server_ok, f'server:\n{server.report()}\nclient:\n{client.report()}')
+    return server.text(), client.text()
+
+
+def transfer(server_host, client_host, argv, server_args=(), client_args=(), env=None, seconds=60, excuse=None):
+    """Runs the usual kind of program: a server that listens on a TCP port (-p), and a client that names the server."""
+    port = next_port()
+    argv = [*argv, '-p', str(port)]
+    server = server_host.start(*argv, *server_args, env=env)
+    try:
+        wait_until('the server to listen', lambda: server_host.listens(port) or not server.running())
+    except Failure as failure:
+        server.end()
+        raise Failure(f'{failure}\n{server.report()}') from None
+    client = client_host.start(*argv, *client_args, server_host.address, env=env)
+    return run_pair(server, client, seconds, excuse)
+
+
+def program(name):
+    return os.path.join(PROGRAMS, name)
+
+
+def need(*programs):
+    for name in programs:
+        if not shutil.which(name):
+            raise Skip(f'{name} is not installed')
+
+
+def tap(cases):
+    """Runs the cases in order, prints TAP, returns the exit status. With arguments, only cases whose name has one."""
+    wanted = sys.argv[1:]
+    cases = [(name, function) for name, function in cases if not wanted or any(w in name for w in wanted)]
+    os.environ.setdefault('ROCI_STATS', '1')  # what the device counted belongs into the report of a failure
+    print(f'1..{len(cases)}')
+    failed = 0
+    for number, (name, function) in enumerate(cases, 1):
+        start = time.monotonic()
+        try:
+            note = function()
+            print(f'ok {number} - {name}\n# {time.monotonic() - start:.1f} s')
+            for line in (note or '').splitlines():
+                print(f'# {line}')
+        except Skip as skip:
+            print(f'ok {number} - {name} # SKIP {skip}')
+        except Exception as failure:  # a broken case must not keep the others from running
+            failed += 1
+            print(f'not ok {number} - {name}')
+            text = str(failure) if isinstance(failure, Failure) else repr(failure)
+            for line in text.splitlines():
+                print(f'# {line}')
+        sys.stdout.flush()
+    return 1 if failed else 0

@@ -1,0 +1,75 @@
+"""Open MPI (Debian's) over UCX on roci0: mpi_all with four ranks, on one host, and two on each of two hosts.
+
+Two hosts are started by mpirun's ordinary launcher, which asks a program like ssh to run a command on a host; here that
+program enters the other host's network namespace. It takes a host name, a process and IPC namespace, and a directory of
+its own as well, so that neither Open MPI nor UCX finds out that it is one machine.
+"""
+import os
+import re
+import subprocess
+import sys
+import tempfile
+
+from harness import ROCI, SANITIZER, Skip, check, isolate, need, program, sanitizer_library, tap, veth_pair
+
+RANKS = 4
+# Open MPI leaks.
+FOR_SANITIZER = ['env', f'LD_PRELOAD={sanitizer_library()}', 'ASAN_OPTIONS=detect_leaks=0'] if SANITIZER else []
+OWN = ['unshare', '--uts', '--ipc', '--pid', '--kill-child', '--mount-proc']
+AGENT = """#!/bin/sh
+# AGENT HOST COMMAND...: HOST is known already
+shift
+exec nsenter -t {pid} -n {own} sh -c 'hostname host-b; TMPDIR={dir}; export TMPDIR; '"$*"
+"""
+
+
+def mpirun(arguments, ucx, seconds=90):
+    """Returns the transports that UCX chose, as it says itself."""
+    need('mpirun')
+    if not os.path.exists(program('mpi_all')):
+        raise Skip('mpi_all was not built: libopenmpi-dev is not installed')
+    if SANITIZER == 'thread':
+        raise Skip("the thread sanitizer does not see the locks of Open MPI and UCX, and crashes where they patch mmap()")
+    settings = {'UCX_NET_DEVICES': 'roci0:1', 'UCX_LOG_LEVEL': 'info', 'ROCI_STATS': os.environ.get('ROCI_STATS', ''), **ucx}
+    exports = [word for name, value in settings.items() for word in ('-x', f'{name}={value}')]
+    argv = ['mpirun', '--allow-run-as-root', '--oversubscribe', '--bind-to', 'none', '-np', str(RANKS), *arguments,
+            '--mca', 'mpi_yield_when_idle', '1', '--mca', 'pml', 'ucx', '--mca', 'osc', 'ucx',
+            *exports, *FOR_SANITIZER, ROCI, 'run', '--', program('mpi_all')]
+    text = host_a.call(*argv, seconds=seconds, plain=True)
+    for part in ('point to point', 'collectives', 'one-sided', 'done'):
+        check(f'mpi_all: {part}\n' in text, f'"{part}" is missing:\n{text}')
+    used = ' '.join(sorted(set(re.findall(r'([ru][cd]_verbs)/roci0:1', text))))
+    check(used, f'UCX does not use roci0:\n{text}')
+    return used
+
+
+def one_host(ucx):
+    return mpirun(['--host', f'localhost:{RANKS}'], ucx)
+
+
+def two_hosts(ucx):
+    probe = subprocess.run([*OWN, 'true'], stderr=subprocess.PIPE, text=True)
+    if probe.returncode:
+        raise Skip(f'no process namespace with a /proc of its own: {probe.stderr.strip()}')
+    with tempfile.TemporaryDirectory() as directory:
+        agent = os.path.join(directory, 'agent')
+        os.mkdir(os.path.join(directory, 'b'))
+        with open(agent, 'w') as file:
+            file.write(AGENT.format(pid=host_b.pid, own=' '.join(OWN), dir=os.path.join(directory, 'b')))
+        os.chmod(agent, 0o700)
+        network = '10.77.0.0/16'
+        return mpirun(['--host', f'{host_a.address}:{RANKS // 2},{host_b.address}:{RANKS // 2}', '--map-by', 'node',
+                       '--mca', 'plm_rsh_agent', agent, '--mca', 'oob_tcp_if_include', network], ucx)
+
+
+def cases():
+    yield 'one host: shared memory and roci0, as UCX chooses', lambda: one_host({})
+    yield 'one host: roci0 only', lambda: one_host({'UCX_TLS': 'ib'})
+    yield 'two hosts: as UCX chooses', lambda: two_hosts({})
+    yield 'two hosts: ud_verbs', lambda: two_hosts({'UCX_TLS': 'ud_verbs'})
+
+
+if __name__ == '__main__':
+    isolate()
+    host_a, host_b = veth_pair()
+    sys.exit(tap(list(cases())))

@@ -1,0 +1,87 @@
+"""The example programs of libibverbs: ibv_devices, ibv_devinfo, ibv_asyncwatch and the four ping-pongs.
+
+Each ping-pong runs on one host over loopback, on one host over the address of its interface, and between two hosts, over
+IPv4 and IPv6.
+"""
+import sys
+
+from harness import DEVICE, Host, check, isolate, tap, transfer, veth_pair, wait_until
+
+PINGPONGS = [
+    # program, its arguments
+    ('ibv_rc_pingpong', ''),
+    ('ibv_rc_pingpong', '-c'),
+    ('ibv_rc_pingpong', '-e -c'),
+    ('ibv_rc_pingpong', '-N -c'),
+    ('ibv_rc_pingpong', '-s 1'),
+    ('ibv_rc_pingpong', '-s 65536 -c -n 200'),
+    ('ibv_rc_pingpong', '-s 8388608 -c -n 10'),
+    ('ibv_rc_pingpong', '-s 1000000 -e -n 50 -m 256'),
+    ('ibv_rc_pingpong', '-r 1'),
+    ('ibv_uc_pingpong', ''),
+    ('ibv_uc_pingpong', '-c'),
+    ('ibv_uc_pingpong', '-e -c'),
+    ('ibv_uc_pingpong', '-s 1'),
+    ('ibv_uc_pingpong', '-s 20000 -c -n 200'),
+    ('ibv_ud_pingpong', '-s 1024'),
+    ('ibv_ud_pingpong', '-s 1024 -c'),
+    ('ibv_ud_pingpong', '-s 1024 -e -c'),
+    ('ibv_ud_pingpong', '-s 1'),
+    ('ibv_srq_pingpong', ''),
+    ('ibv_srq_pingpong', '-c'),
+    ('ibv_srq_pingpong', '-e -c'),
+    ('ibv_srq_pingpong', '-q 4 -s 30000 -c -n 100'),
+    ('ibv_srq_pingpong', '-s 1'),
+]
+
+
+def devices():
+    text = host_a.call('ibv_devices')
+    check(DEVICE in text, text)
+    return text
+
+
+def devinfo():
+    text = host_a.call('ibv_devinfo', '-v')
+    for line in ('hca_id:\t' + DEVICE, 'PORT_ACTIVE', 'Ethernet', 'RoCE v2'):
+        check(line in text, f'{line!r} is missing in:\n{text}')
+    return text
+
+
+def asyncwatch():
+    """It announces the device and then waits for events, which nobody ends but us."""
+    watcher = host_a.start('stdbuf', '-oL', 'ibv_asyncwatch', '-d', DEVICE)
+    try:
+        wait_until('ibv_asyncwatch to open the device',
+                   lambda: 'async event FD' in watcher.text() or not watcher.running())
+        check(watcher.running() and 'async event FD' in watcher.text(), watcher.report())
+    finally:
+        watcher.end()
+
+
+def pingpong(server, client, address, program, args):
+    transfer(server, client, [program, '-d', DEVICE, *args.split()],
+             ['-g', server.gid_index(address(server))], ['-g', client.gid_index(address(client))])
+
+
+def cases():
+    yield 'ibv_devices', devices
+    yield 'ibv_devinfo -v', devinfo
+    yield 'ibv_asyncwatch', asyncwatch
+    loopback = Host('loopback')
+    ways = [
+        ('loopback', loopback, loopback, lambda host: '127.0.0.1'),
+        ('one address', host_a, host_a, lambda host: host.address),
+        ('veth IPv4', host_a, host_b, lambda host: host.address),
+        ('veth IPv6', host_a, host_b, lambda host: host.ipv6),
+    ]
+    for way, server, client, address in ways:
+        for program, args in PINGPONGS:
+            name = f'{way}: {program} {args}'.rstrip()
+            yield name, lambda s=server, c=client, ad=address, p=program, ar=args: pingpong(s, c, ad, p, ar)
+
+
+if __name__ == '__main__':
+    isolate()
+    host_a, host_b = veth_pair()
+    sys.exit(tap(list(cases())))

@@ -1,0 +1,308 @@
+"""Programs that connect through rdma_cm: rping, ucmatose, udaddy, rdma_client, cmtime, mckey, perftest -R, qperf, fio.
+
+The first argument says where: `loopback`, `one` (both programs on the address of one host), `veth4` or `veth6`.
+"""
+import gzip
+import os
+import re
+import shutil
+import sys
+import tempfile
+import time
+
+from harness import (DEVICE, HERE, Failure, Host, Skip, check, isolate, need, next_port, run_pair, tap, veth_pair,
+                     wait_until)
+from test_pyverbs import SHIPPED, unpack
+
+ROCE_PORT = 4791
+
+
+def udp_inodes(pid):
+    """Sockets of the namespace of `pid` that are bound to RoCE's port."""
+    inodes = set()
+    for table in ('udp', 'udp6'):
+        with open(f'/proc/{pid}/net/{table}') as f:
+            for line in f.readlines()[1:]:
+                field = line.split()
+                if field[1].endswith(f':{ROCE_PORT:04X}'):
+                    inodes.add(f'socket:[{field[9]}]')
+    return inodes
+
+
+def listens(process):
+    """Whether the process has bound RoCE's port, which it does when it begins to listen, if not before."""
+    try:
+        mine = {os.readlink(f'/proc/{process.pid}/fd/{fd}') for fd in os.listdir(f'/proc/{process.pid}/fd')}
+        return bool(mine & udp_inodes(process.pid))
+    except OSError:
+        return False
+
+
+def serve(host, *argv, env=None):
+    """Starts a server, and returns it when it listens."""
+    server = host.start(*argv, env=env)
+    try:
+        wait_until(f'{argv[0]} to listen', lambda: listens(server) or not server.running())
+    except Failure as failure:
+        server.end()
+        raise Failure(f'{failure}\n{server.report()}') from None
+    time.sleep(0.2)  # from bound to listening is a moment that nobody announces
+    return server
+
+
+def pair(server_argv, client_argv, seconds=60):
+    server = serve(server_host, *server_argv)
+    return run_pair(server, start_client(server, *client_argv), seconds)
+
+
+def start_client(server, *argv):
+    """Starts a client, and starts it again where it came before the server listened (reason 8: no such service)."""
+    for _ in range(20):
+        client = client_host.start(*argv)
+        end = time.monotonic() + 1
+        while client.running() and time.monotonic() < end:
+            time.sleep(0.01)
+        if client.running() or client.popen.poll() == 0 or not server.running():
+            break
+        if not re.search('REJECTED.*error.*8|UNREACHABLE.*error.*1\\.', client.text()):
+            break
+    return client
+
+
+# ---- rdmacm-utils ----
+
+def rping(*args):
+    port = ['-p', str(next_port())]
+    server, client = pair(['rping', '-s', '-a', address, *port, *args], ['rping', '-c', '-a', address, *port, *args])
+    return f'{len(client.splitlines())} lines' if '-v' in args else ''
+
+
+def rping_persistent(count):
+    """One server, `count` clients at once."""
+    port = ['-p', str(next_port())]
+    server = serve(server_host, 'rping', '-s', '-P', '-a', address, *port)
+    clients = [client_host.start('rping', '-c', '-a', address, '-V', '-C', '20', *port) for _ in range(count)]
+    try:
+        states = [client.wait(120) for client in clients]
+        check(not any(states), '\n'.join(c.report() for c, s in zip(clients, states) if s != 0) + server.report())
+        check(server.running(), server.report())
+    finally:
+        for client in clients:
+            client.end()
+        server.end()
+
+
+def rping_too_big():
+    """The client offers more than the server has room for: the server sees LOC_PROT_ERR (CLIENTS.md), and nobody hangs."""
+    port = ['-p', str(next_port())]
+    server = serve(server_host, 'rping', '-s', '-a', address, '-S', '100', *port)
+    client = client_host.start('rping', '-c', '-a', address, '-S', '1000', '-C', '3', *port)
+    try:
+        client.wait(30)
+        check(server.wait(30) is not None, server.report())
+        check('cq completion failed status 4' in server.text(), server.report())
+    finally:
+        client.end()
+        server.end()
+
+
+def rping_no_listener():
+    """Somebody has to be there who can say that nobody listens: a process that listens to another port."""
+    other = serve(server_host, 'rping', '-s', '-a', address, '-p', str(next_port()))
+    process = client_host.start('rping', '-c', '-a', address, '-p', str(next_port()), '-C', '1')
+    try:
+        check(process.wait(20) not in (0, None), process.report())
+        check('RDMA_CM_EVENT_REJECTED, error 8' in process.text(), process.report())
+    finally:
+        other.end()
+
+
+def ucmatose(*args):
+    port = ['-p', str(next_port())]
+    texts = pair(['ucmatose', '-b', address, *port, *args], ['ucmatose', '-s', address, *port, *args], 120)
+    for text in texts:
+        check('test complete' in text and 'return status 0' in text, '\n'.join(texts))
+
+
+def udaddy(*args):
+    """Its port is fixed, and datagrams are not repeated."""
+    texts = pair(['udaddy', '-b', address, *args], ['udaddy', '-s', address, *args], 60)
+    for text in texts:
+        check('test complete' in text and 'return status 0' in text, '\n'.join(texts))
+
+
+def rdma_client():
+    port = ['-p', str(next_port())]
+    texts = pair(['rdma_server', *port], ['rdma_client', '-s', address, *port])
+    check('rdma_client: end 0' in texts[1] and 'rdma_server: end 0' in texts[0], '\n'.join(texts))
+
+
+def cmtime(count):
+    port = ['-p', str(next_port())]
+    server = serve(server_host, 'cmtime', '-b', address, '-c', str(count), *port)
+    try:
+        text = client_host.call('cmtime', '-s', address, '-c', str(count), *port, seconds=120)
+    finally:
+        server.end()  # it serves for ever
+    check('disconnect' in text, text)
+    return text
+
+
+def mckey(group, *args):
+    """A receiver and a sender in one group. The sender waits for nobody, so the receiver comes first."""
+    receiver = serve(server_host, 'mckey', '-m', group, '-b', server_address, *args)
+    sender = client_host.start('mckey', '-m', group, '-b', client_address, '-s', *args)
+    texts = run_pair(receiver, sender)
+    for text in texts:
+        check('test complete' in text and 'return status 0' in text, '\n'.join(texts))
+
+
+# ---- others ----
+
+def perftest(program, *args):
+    port = ['-p', str(next_port())]
+    argv = [program, '-R', '-F', '-d', DEVICE, *args, *port]
+    if ':' in address:
+        argv.append('--ipv6-addr')
+    pair(argv, [*argv, address], 90)
+
+
+def qperf(test):
+    """Its UC and UD tests do not use rdma_cm, and send to a LID without a GRH: not for Ethernet."""
+    need('qperf')
+    port = ['-lp', str(next_port())]
+    server = server_host.start('qperf', *port)
+    try:
+        wait_until('qperf to listen', lambda: server_host.listens(int(port[1])) or not server.running())
+        return client_host.call('qperf', server_host.address, *port, '-t', '1', '-cm', '1', test)
+    finally:
+        server.end()
+
+
+def fio(verb):
+    need('fio')
+    port = str(next_port())
+    with tempfile.TemporaryDirectory() as directory:
+        common = ['--ioengine=rdma', f'--port={port}', '--bs=64k', '--size=16m', '--iodepth=8', '--name=job']
+        server = server_host.start('fio', *common, '--rw=read', f'--aux-path={directory}')
+        wait_until('fio to listen', lambda: 'waiting for connection' in server.text() or not server.running())
+        time.sleep(0.2)
+        client = client_host.start('fio', *common, '--rw=write', f'--verb={verb}', f'--hostname={address}',
+                                   f'--aux-path={directory}')
+        run_pair(server, client)
+
+
+# ---- rsockets ----
+
+def rsocket(program, *args):
+    """Both ends take the same arguments."""
+    port = ['-p', str(next_port())]
+    server_argv, client_argv = [program, '-b', address, *port, *args], [program, '-s', address, *port, *args]
+    if '-T f' not in ' '.join(args):
+        pair(server_argv, client_argv, 90)
+        return
+    server = server_host.start(*server_argv)  # it listens where its children do, behind a TCP port
+    time.sleep(0.7)
+    run_pair(server, client_host.start(*client_argv), 90)
+
+
+def udpong(*args):
+    port = ['-p', str(next_port())]
+    server = server_host.start('udpong', '-b', address, *port, *args)
+    try:
+        time.sleep(0.5)
+        return client_host.call('udpong', '-s', address, *port, *args)
+    finally:
+        server.end()  # it serves for ever
+
+
+def rcopy():
+    if ':' in address:
+        raise Skip('the address is what stands before the first colon')
+    port = ['-p', str(next_port())]
+    with tempfile.TemporaryDirectory() as directory:
+        source, target = f'{directory}/source', f'{directory}/target'
+        with open(source, 'wb') as f:
+            f.write(os.urandom(5000000))
+        server = serve(server_host, 'rcopy', *port)
+        try:
+            client_host.call('rcopy', source, f'{address}:{target}', *port)
+        finally:
+            server.end()
+        with open(source, 'rb') as one, open(target, 'rb') as two:
+            check(one.read() == two.read(), 'the copy differs')
+
+
+# ---- rdma-core's own tests ----
+
+def pyverbs():
+    """The ten rdma_cm tests of rdma-core."""
+    with tempfile.TemporaryDirectory() as directory:
+        unpack(directory)
+        name = 'test_rdmacm.py'
+        packed = f'{SHIPPED}/{name}.gz'
+        with gzip.open(packed) if os.path.exists(packed) else open(f'{SHIPPED}/{name}', 'rb') as source:
+            with open(f'{directory}/{name}', 'wb') as target:
+                shutil.copyfileobj(source, target)
+        mac = '02:00:00:00:00:01'  # nobody looks at it
+        process = server_host.start('/usr/bin/python3', f'{HERE}/pyverbs_rdmacm.py', address, mac, directory, '--dev', DEVICE,
+                                    'tests.test_rdmacm')
+        process.wait(100)
+        text = process.text()
+    check(text.count('pass\ttests.test_rdmacm.') == 10, text)
+
+
+def cases():
+    yield 'rping', lambda: rping('-v', '-V', '-C', '10')
+    yield 'rping -S 60000', lambda: rping('-V', '-C', '50', '-S', '60000')
+    yield 'rping -q', lambda: rping('-V', '-C', '10', '-q')
+    yield 'rping, persistent server, 100 clients', lambda: rping_persistent(100)
+    yield 'rping, mismatched -S', rping_too_big
+    yield 'rping without a server', rping_no_listener
+    for args in ('', '-c 10', '-c 100 -C 5', '-t 32', '-S 50000', '-C 0', '-P ib', '-m', '-a 14'):
+        yield f'ucmatose {args}'.rstrip(), lambda a=args: ucmatose(*a.split())
+    for args in ('', '-c 10', '-S 512 -C 5', '-t 32'):
+        yield f'udaddy {args}'.rstrip(), lambda a=args: udaddy(*a.split())
+    yield 'rdma_client', rdma_client
+    for count in (1, 100):
+        yield f'cmtime -c {count}', lambda c=count: cmtime(c)
+    group = 'ff0e::7:%d' if ':' in address else '239.77.0.%d'
+    yield 'mckey', lambda: mckey(group % 1)
+    yield 'mckey -c 5', lambda: mckey(group % 2, '-c', '5')
+    for program in ('ib_send_bw', 'ib_send_lat', 'ib_write_bw', 'ib_write_lat', 'ib_read_bw', 'ib_read_lat',
+                    'ib_atomic_bw', 'ib_atomic_lat'):
+        yield f'{program} -R', lambda p=program: perftest(p, '-n', '100')
+    yield 'ib_send_bw -R -c UD', lambda: perftest('ib_send_bw', '-c', 'UD', '-n', '100', '-s', '1024')
+    yield 'ib_write_bw -R -q 8', lambda: perftest('ib_write_bw', '-q', '8', '-n', '100')
+    yield 'ib_send_bw -R -T 32', lambda: perftest('ib_send_bw', '-T', '32', '-n', '100')
+    for test in ('rc_bw', 'rc_bi_bw', 'rc_lat', 'rc_rdma_read_bw', 'rc_rdma_read_lat', 'rc_rdma_write_bw',
+                 'rc_rdma_write_lat', 'rc_rdma_write_poll_lat', 'rc_fetch_add_mr', 'rc_compare_swap_mr',
+                 'ver_rc_fetch_add', 'ver_rc_compare_swap'):
+        yield f'qperf {test}', lambda t=test: qperf(t)
+    for args in ('-S 64', '-S 4096', '-S 65536 -T b', '-S 65536 -T a', '-S 65536 -T n', '-S 65536 -T f', '-S 1000000 -T r'):
+        yield f'rstream {args}', lambda a=args: rsocket('rstream', '-I', '10', '-C', '10', *a.split())
+    for args in ('-S 64', '-S 65536'):
+        yield f'riostream {args}', lambda a=args: rsocket('riostream', '-I', '10', '-C', '10', *a.split())
+    for args in ('', '-T e'):
+        yield f'udpong {args}'.rstrip(), lambda a=args: udpong('-S', '64', '-C', '100', *a.split())
+    yield 'rcopy', rcopy
+    if server_host is client_host and address != '127.0.0.1':
+        yield 'pyverbs: test_rdmacm', pyverbs
+    # Not yet 'send': the client's RNR retries run out before fio's server has posted its receives.
+    for verb in ('write', 'read'):
+        yield f'fio, {verb}', lambda v=verb: fio(v)
+
+
+if __name__ == '__main__':
+    isolate()
+    way = sys.argv.pop(1)
+    if way == 'loopback':
+        server_host = client_host = Host('loopback')
+        address = server_address = client_address = '127.0.0.1'
+    else:
+        host_a, host_b = veth_pair()
+        server_host, client_host = (host_a, host_a) if way == 'one' else (host_a, host_b)
+        where = (lambda host: host.ipv6) if way == 'veth6' else (lambda host: host.address)
+        address = server_address = where(server_host)
+        client_address = where(client_host)
+    sys.exit(tap(list(cases())))

@@ -1,0 +1,33 @@
+"""Programs of ours, which the sanitizers can be built into: every opcode, and many threads."""
+import sys
+
+from harness import SANITIZER, Host, isolate, program, tap, transfer, veth_pair
+
+
+def all_ops(server, client, address):
+    server_out, client_out = transfer(server, client, [program('all_ops')], ['-g', server.gid_index(address(server))],
+                                      ['-g', client.gid_index(address(client))])
+    return client_out
+
+
+def mt_smoke(threads, operations):
+    return loopback.call(program('mt_smoke'), '-t', str(threads), '-n', str(operations), '-g',
+                         loopback.gid_index('127.0.0.1'), seconds=120)
+
+
+if __name__ == '__main__':
+    isolate()
+    loopback = Host('loopback')
+    host_a, host_b = veth_pair()
+    opcodes = [
+        ('all_ops over loopback', lambda: all_ops(loopback, loopback, lambda host: '127.0.0.1')),
+        ('all_ops over IPv6 loopback', lambda: all_ops(loopback, loopback, lambda host: '::1')),
+        ('all_ops between two hosts, IPv4', lambda: all_ops(host_a, host_b, lambda host: host.address)),
+        ('all_ops between two hosts, IPv6', lambda: all_ops(host_a, host_b, lambda host: host.ipv6)),
+    ]
+    threads = [
+        ('mt_smoke, 4 threads', lambda: mt_smoke(4, 100000)),
+        ('mt_smoke, 1 thread', lambda: mt_smoke(1, 10000)),
+    ]
+    # all_ops looks at memory that a peer is writing, as programs of RDMA do, and as the thread sanitizer forbids.
+    sys.exit(tap(threads if SANITIZER == 'thread' else opcodes + threads))

@@ -1,0 +1,12 @@
+/* cmocka, with what it wants included before it. */
+#ifndef ROCI_TESTS_TEST_H
+#define ROCI_TESTS_TEST_H
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+
+#endif
