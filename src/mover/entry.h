@@ -1,0 +1,42 @@
+/* An entry: what a transfer consists of. Names are bytes, relative, with '/' between components. */
+#ifndef ROCI_MOVER_ENTRY_H
+#define ROCI_MOVER_ENTRY_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#define MOVER_PATH_MAX      4095 /* bytes of a name, and of a link's target */
+#define MOVER_COMPONENT_MAX 255
+
+enum mover_kind {
+	MOVER_FILE,
+	MOVER_FOLDER,
+	MOVER_SYMLINK,
+	MOVER_STREAM, /* a file whose size is known at its end only */
+};
+
+struct mover_entry {
+	enum mover_kind kind;
+	uint32_t mode;       /* permission bits, 07777 */
+	int64_t mtime_s;     /* since 1970; negative before */
+	uint32_t mtime_ns;   /* 0 .. 999,999,999 */
+	uint64_t size;       /* FILE: bytes, holes included; SYMLINK: length of the target; else 0 */
+	const uint8_t *name; /* not terminated */
+	uint16_t name_len;
+	const uint8_t *target; /* SYMLINK only: what it points to, as it stands */
+	uint16_t target_len;
+};
+
+/* Whether a name may come from a peer: 1 .. MOVER_PATH_MAX bytes, relative, no NUL, no empty, "." or ".." component,
+ * none longer than MOVER_COMPONENT_MAX. Returns NULL, or what is wrong with it. Pure. */
+const char *mover_name_wrong(const uint8_t *name, size_t len);
+
+/* A 128-bit digest, XXH3-128 in its canonical (big-endian) form. */
+struct mover_digest {
+	uint8_t bytes[16];
+};
+
+struct mover_digest mover_digest_of(const void *data, size_t len);
+
+#endif

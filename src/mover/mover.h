@@ -1,0 +1,158 @@
+/* The file mover: files and folders over RDMA, on the public verbs and rdma_cm interfaces only.
+ *
+ * The story. A receiver listens; a sender connects, and both prove to each other that they know the ticket's secret
+ * (secure.h) before a name or a size is looked at. The sender offers entries (walk.h) in batches; the receiver says of
+ * each whether it wants it, has it already, or has some chunks of it (tree.h). Content moves in windows: registered
+ * buffers of one chunk each, whose rkeys are granted for one use and revoked after it. A window that has arrived is
+ * checked against its digest and only then written; a file appears under its name when all of it has been checked, is
+ * whole and is synced.
+ *
+ * Nothing here prints: what happens is told by events, which the command line shows to people or writes as JSON. */
+#ifndef ROCI_MOVER_H
+#define ROCI_MOVER_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "ticket.h"
+
+#define MOVER_DEFAULT_PORT         22222
+#define MOVER_DEFAULT_MEMORY_BYTES (64u << 20)
+#define MOVER_MAX_QPS              64
+
+/* How the bytes of a window move. */
+enum mover_mode {
+	MOVER_WRITE, /* the receiver grants windows, the sender writes them (RDMA WRITE) */
+	MOVER_READ,  /* the sender grants windows, the receiver reads them (RDMA READ) */
+	MOVER_SEND,  /* the receiver posts buffers, the sender sends into them (SEND) */
+};
+
+/* How a transfer ended. Also the exit statuses of `roci send` and `roci recv`; the man pages list them. */
+enum mover_status {
+	MOVER_OK = 0,
+	MOVER_FAILED = 1,       /* what none of the others says, such as out of memory */
+	MOVER_USAGE = 2,        /* an argument or option is wrong */
+	MOVER_NO_DEVICE = 3,    /* no RDMA device, or not the one asked for */
+	MOVER_NO_CONNECT = 4,   /* nobody listens there, or the name does not resolve */
+	MOVER_NO_TRUST = 5,     /* the peer did not prove that it knows the ticket */
+	MOVER_PROTOCOL = 6,     /* the peer broke the protocol, or speaks another version of it */
+	MOVER_LOCAL_IO = 7,     /* a file on this side could not be read or written */
+	MOVER_REMOTE_IO = 8,    /* a file on the other side could not be read or written */
+	MOVER_MISMATCH = 9,     /* a digest did not agree, or a source file changed while it was read */
+	MOVER_LOST = 10,        /* the peer vanished or stalled; sending again resumes */
+	MOVER_PARTLY = 11,      /* some entries failed, the others arrived */
+	MOVER_INTERRUPTED = 12, /* stopped by mover_stop(); sending again resumes */
+};
+
+/* What of the options both sides share. Zero means the default where a default is named. */
+struct mover_common {
+	const char *device;        /* name of the RDMA device, NULL for whichever rdma_cm picks */
+	const char *bind_address;  /* local address, NULL for any */
+	unsigned qps;              /* data QPs, 1 .. MOVER_MAX_QPS; 0: 1 */
+	unsigned cqs;              /* CQs that they share, 1 .. qps; 0: 1 */
+	uint64_t memory_bytes;     /* bound of registered buffers on this side; 0: MOVER_DEFAULT_MEMORY_BYTES */
+	uint32_t chunk_bytes;      /* 64 KiB .. 16 MiB, a power of two; 0: default. The sender's counts */
+	bool poll;                 /* poll the CQs in place of waiting for events: less latency, a busy core */
+	bool no_uring;             /* use plain file I/O even where io_uring works */
+	unsigned stall_timeout_ms; /* a peer that does not answer for so long is given up; 0: 30,000 */
+};
+
+enum mover_event_type {
+	MOVER_LISTENING, /* receiver: device, address, port */
+	MOVER_CONNECTED, /* device, path, address, port, mode, qps */
+	MOVER_STEP,      /* one protocol step: text names it (HELLO, OFFER, GRANT, WRITE, FIN, ACK ...); for the demo */
+	MOVER_OFFERED,   /* sender: the walk is done: entries and bytes to offer in all */
+	MOVER_PROGRESS,  /* bytes and entries so far; at most 10 a second */
+	MOVER_ENTRY_DONE, /* one entry: path, bytes, outcome */
+	MOVER_WARNING,    /* text */
+	MOVER_ENDED,      /* status and the totals; the last event of a session */
+};
+
+enum mover_outcome {
+	MOVER_STORED,    /* arrived and verified */
+	MOVER_UNCHANGED, /* was there already */
+	MOVER_WOULD,     /* --dry-run: would have been sent */
+	MOVER_REFUSED,   /* failed; text says why */
+};
+
+struct mover_totals {
+	uint64_t entries_total, entries_done, entries_unchanged, entries_failed;
+	uint64_t bytes_total;     /* of content, holes included */
+	uint64_t bytes_done;      /* verified by the receiver, whatever way it came by them */
+	uint64_t bytes_moved;     /* over the wire */
+	uint64_t bytes_kept;      /* of an interrupted transfer before, verified again */
+	uint64_t bytes_unchanged; /* of files that were skipped */
+	uint64_t elapsed_ns;      /* since CONNECTED */
+};
+
+struct mover_event {
+	enum mover_event_type type;
+	unsigned session;           /* counts from 1; 0 for what belongs to none */
+	enum mover_status status;   /* ENDED */
+	enum mover_outcome outcome; /* ENTRY_DONE */
+	enum mover_mode mode;       /* CONNECTED */
+	unsigned qps;               /* CONNECTED */
+	bool encrypted, open;       /* CONNECTED: chunks are encrypted; no ticket was asked for */
+	const char *device;         /* LISTENING, CONNECTED: such as "mlx5_0", "roci0" */
+	const char *path;           /* CONNECTED: the way data takes: "rnic", "rxe", "iwarp", "roci0 over udp" */
+	const char *address;        /* LISTENING: own, CONNECTED: the peer's */
+	uint16_t port;
+	const uint8_t *name; /* ENTRY_DONE: the entry's path, any bytes but NUL, not terminated */
+	size_t name_len;
+	uint64_t bytes;   /* ENTRY_DONE: its size */
+	const char *text; /* STEP, WARNING, ENTRY_DONE (why refused), ENDED (what went wrong and what to do next) */
+	struct mover_totals totals; /* OFFERED, PROGRESS, ENDED */
+};
+
+/* Called from the session's thread; a receiver's sessions take turns (never two calls at once). What the event points
+ * to is valid during the call. */
+typedef void mover_event_fn(void *context, const struct mover_event *event);
+
+struct mover_send_options {
+	struct mover_common common;
+	const char *const *paths; /* files, folders, links; "-" is standard input */
+	size_t path_count;
+	const char *stdin_name; /* what standard input is called over there; NULL: "stdin" */
+	const char *host;
+	uint16_t port;
+	const struct mover_ticket *ticket; /* NULL: open, which the receiver has to allow */
+	enum mover_mode mode;
+	bool encrypt;               /* chunks too; names and sizes always are */
+	bool checksum;              /* compare by content what size and mtime call unchanged */
+	bool dry_run;               /* tell what would be sent, send nothing */
+	uint64_t limit_bytes_per_s; /* 0: none */
+};
+
+struct mover_recv_options {
+	struct mover_common common;
+	const char *dir; /* where files go; NULL: to_stdout */
+	bool to_stdout;  /* content of the one file or stream goes to standard output */
+	bool once;       /* end after one session that came so far as to be trusted */
+	bool open;       /* let in who has no ticket */
+	uint16_t port;
+	unsigned max_sessions;             /* at a time; 0: 16 */
+	const struct mover_ticket *ticket; /* NULL where only `open` */
+	bool keep_ticket;                  /* the ticket stays good after a transfer */
+	/* Called when a one-time ticket has been used up: fills the next. May be NULL: nobody is let in any more. */
+	void (*next_ticket)(void *context, struct mover_ticket *ticket);
+};
+
+/* Sends, and returns how it ended; the ENDED event has been told by then. Blocks. */
+enum mover_status mover_send(const struct mover_send_options *options, mover_event_fn *event, void *context);
+
+/* Receives until mover_stop(), or with `once` until the session has ended. Blocks. Returns the status of the last
+ * session with `once`, else MOVER_OK, or why it could not listen. */
+enum mover_status mover_recv(const struct mover_recv_options *options, mover_event_fn *event, void *context);
+
+/* Makes every mover_send() and mover_recv() of the process end soon, keeping what can be resumed. Safe in a signal
+ * handler. */
+void mover_stop(void);
+
+/* Names for people and for JSON: "write", "ok", "stored", "entry_done"; NULL where out of range. */
+const char *mover_mode_name(enum mover_mode mode);
+const char *mover_status_name(enum mover_status status);
+const char *mover_outcome_name(enum mover_outcome outcome);
+const char *mover_event_name(enum mover_event_type type);
+
+#endif
