@@ -1,8 +1,10 @@
 #!/usr/bin/python3
-"""count-tests.py TESTLOG.json...: names the tests that failed in these logs of Meson, then prints one line of counts.
+"""count-tests.py TESTLOG.json...: shows what failed in these logs of Meson, then prints one line of counts.
 
 A test that speaks TAP counts as its subtests. A log that is missing or cut counts as a failure. Exit status 1 if any.
+What a failure printed comes before the names of all, because whoever reads a log from its end wants the names first.
 """
+import itertools
 import json
 import re
 import sys
@@ -10,24 +12,35 @@ import sys
 PASSED, SKIPPED = ('OK', 'EXPECTEDFAIL'), ('SKIP', 'IGNORED')
 
 
+SHOWN_LINES = 30
+
+
+def shorten(lines):
+    half = SHOWN_LINES // 2
+    return lines if len(lines) <= SHOWN_LINES else [*lines[:half], '...', *lines[-half:]]
+
+
 def count(test):
-    """(passed, [names of what failed], skipped) of one test."""
+    """(passed, [(name, what it printed) of what failed], skipped) of one test."""
     result, lines = test['result'], test.get('stdout', '').splitlines()
+    everything = lines + test.get('stderr', '').splitlines()
     if not any(re.fullmatch(r'1\.\.\d+.*', line) for line in lines):
-        return int(result in PASSED), [] if result in PASSED + SKIPPED else [test['name']], int(result in SKIPPED)
+        failed = [] if result in PASSED + SKIPPED else [(test['name'], everything)]
+        return int(result in PASSED), failed, int(result in SKIPPED)
     passed, failed, skipped = 0, [], 0
-    for line in lines:
+    for number, line in enumerate(lines):
         point = re.match(r'(not )?ok\b[ \d]*(?:- )?(.*)', line)
         if not point:
             continue
         if re.search(r'# skip', point[2], re.IGNORECASE):
             skipped += 1
         elif point[1]:
-            failed.append(f'{test["name"]}: {point[2]}')
+            said = itertools.takewhile(lambda said: said.startswith('#'), lines[number + 1:])
+            failed.append((f'{test["name"]}: {point[2]}', list(said)))
         else:
             passed += 1
     if result not in PASSED + SKIPPED and not failed:
-        failed.append(f'{test["name"]}: {result.lower()}')
+        failed.append((f'{test["name"]}: {result.lower()}', everything))
     return passed, failed, skipped + (result in SKIPPED and not skipped)
 
 
@@ -38,16 +51,18 @@ def main():
             with open(path) as f:
                 tests = [json.loads(line) for line in f]
         except (OSError, ValueError) as error:
-            failed.append(f'{path}: {error}')
+            failed.append((path, [str(error)]))
             continue
         if not tests:
-            failed.append(f'{path}: no test ran')
+            failed.append((path, ['no test ran']))
         for test in tests:
             more_passed, more_failed, more_skipped = count(test)
             passed += more_passed
             failed += more_failed
             skipped += more_skipped
-    for name in failed:
+    for name, said in failed:
+        print(f'== {name}', *shorten(said), sep='\n')
+    for name, _ in failed:
         print(f'failed: {name}')
     print(f'{passed} passed, {len(failed)} failed, {skipped} skipped')
     return 1 if failed else 0
