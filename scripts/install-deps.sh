@@ -1,11 +1,15 @@
 #!/bin/sh
 # Installs every Debian 12 package that building, running and testing Rocinante needs. Says nothing when all are there.
+# With --bench, also the programs that bench/ measures beside ours.
 set -eu
 
 build='gcc libc6-dev binutils make meson ninja-build pkg-config clang-format libibverbs-dev librdmacm-dev libisal-dev
 	libcmocka-dev libpcap-dev zlib1g-dev libxxhash-dev libssl-dev liburing-dev libjansson-dev scdoc'
 verbs='ibverbs-utils ibverbs-providers perftest rdmacm-utils qperf fio python3-pyverbs ucx-utils openmpi-bin libopenmpi-dev'
 test='python3 iproute2 ethtool tshark iperf3 util-linux coreutils'
+
+bench=
+[ "${1:-}" != --bench ] || bench='rsync netcat-openbsd openssh-client openssh-server tar'
 
 # rdma-core's Python tests are shipped as documentation, which images for containers leave out.
 rdma_core_tests=/usr/share/doc/rdma-core/tests
@@ -28,7 +32,7 @@ apt()
 }
 
 missing=
-for package in $build $verbs $test; do
+for package in $build $verbs $test $bench; do
 	status=$(dpkg-query -W -f '${db:Status-Status}' "$package" 2>/dev/null || true)
 	[ "$status" = installed ] || missing="$missing $package"
 done

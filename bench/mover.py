@@ -1,0 +1,220 @@
+#!/usr/bin/python3
+"""bench/mover.py [--roci ROCI] [--rounds N] [--gib N] [--files N] [--dir DIR] [--only NAME,...]: files over the wire.
+
+`roci send` beside nc, rsync (its daemon: no encryption), scp, and cp on one host, on the same files in the same run,
+between two network namespaces joined by a veth: one large file, then a folder of many small ones. `roci recv` returns
+when everything is synced; the others do not sync, so that each is timed twice: to its end, and to the end of a
+`sync -f` after it. In each round the order turns by one. Prints every round, the medians and the ratios. Needs the
+packages of `scripts/install-deps.sh --bench`; scp needs root, because sshd does. These are figures, not a test.
+"""
+import argparse
+import os
+import shutil
+import signal
+import statistics
+import subprocess
+import sys
+import tempfile
+import time
+
+os.environ['PATH'] += ':/usr/sbin:/sbin'
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), '..', 'tests', 'clients'))
+import harness  # noqa: E402
+from harness import Failure, check, next_port, veth_pair, wait_until  # noqa: E402
+
+MIB = 1 << 20
+
+
+def isolate():
+    """A network namespace of its own; as root without a user namespace, in which sshd does not run."""
+    if os.geteuid() == 0 and not os.environ.get('ROCI_TEST_ISOLATED'):
+        os.execvpe('unshare', ['unshare', '-n', '/usr/bin/python3', *sys.argv], dict(os.environ, ROCI_TEST_ISOLATED='1'))
+    harness.isolate()
+
+
+class Wire:
+    """The two hosts, the files, and one method per program: each moves `source` into the empty folder `target`."""
+
+    def __init__(self, roci, scratch, mtu):
+        self.receiver, self.sender = veth_pair(mtu)
+        self.roci, self.scratch = roci, scratch
+
+    def call(self, host, *argv, **kw):
+        return host.call(*argv, plain=True, seconds=600, **kw)
+
+    def cp(self, source, target):
+        self.call(self.sender, 'cp', '-a', source, target)
+
+    def roci_send(self, source, target, *options):
+        port, ticket = next_port(), f'{self.scratch}/ticket'
+        if os.path.exists(ticket):
+            os.unlink(ticket)
+        receiver = self.receiver.start(self.roci, 'recv', '--device', 'embedded', '--dir', target, '--port', str(port), '--once',
+                                       '--ticket', ticket, '--bind', self.receiver.address, '--quiet', plain=True)
+        try:
+            wait_until('the ticket', lambda: os.path.exists(ticket) and os.path.getsize(ticket) or not receiver.running())
+            time.sleep(0.3)
+            start = time.monotonic()
+            self.call(self.sender, self.roci, 'send', '--device', 'embedded', '--quiet', *options, '--ticket', ticket, source,
+                      f'{self.receiver.address}:{port}')
+            took = time.monotonic() - start
+            check(receiver.wait(30) == 0, receiver.report())
+            return took
+        finally:
+            receiver.end()
+
+    def roci_read(self, source, target):
+        return self.roci_send(source, target, '--mode', 'read')
+
+    def roci_send_mode(self, source, target):
+        return self.roci_send(source, target, '--mode', 'send')
+
+    def roci_4(self, source, target):
+        return self.roci_send(source, target, '--qps', '4')
+
+    def roci_encrypt(self, source, target):
+        return self.roci_send(source, target, '--encrypt')
+
+    def nc(self, source, target):
+        port = str(next_port())
+        if os.path.isdir(source):
+            take, give = f'tar -C {target} -xf -', f'tar -C {os.path.dirname(source)} -cf - {os.path.basename(source)}'
+        else:
+            take, give = f'cat > {target}/{os.path.basename(source)}', f'cat {source}'
+        receiver = self.receiver.start('sh', '-c', f'nc -l {self.receiver.address} {port} | {take}', plain=True)
+        try:
+            wait_until('nc', lambda: self.receiver.listens(int(port)))
+            start = time.monotonic()
+            self.call(self.sender, 'sh', '-c', f'{give} | nc -N {self.receiver.address} {port}')
+            check(receiver.wait(60) == 0, receiver.report())
+            return time.monotonic() - start
+        finally:
+            receiver.end()
+
+    def rsync(self, source, target):
+        port, config = str(next_port()), f'{self.scratch}/rsyncd.conf'
+        with open(config, 'w') as f:
+            f.write(f'use chroot = no\nreverse lookup = no\n[to]\npath = {target}\nread only = no\nuid = {os.getuid()}\n'
+                    f'gid = {os.getgid()}\n')
+        daemon = self.receiver.start('rsync', '--daemon', '--no-detach', f'--config={config}', f'--port={port}',
+                                     f'--address={self.receiver.address}', plain=True)
+        try:
+            wait_until('rsync', lambda: self.receiver.listens(int(port)))
+            start = time.monotonic()
+            self.call(self.sender, 'rsync', '-a', '-W', source, f'rsync://{self.receiver.address}:{port}/to/')
+            return time.monotonic() - start
+        finally:
+            daemon.end(signal.SIGTERM)
+
+    def scp(self, source, target):
+        port, key = str(next_port()), f'{self.scratch}/key'
+        if not os.path.exists(key):
+            subprocess.run(['ssh-keygen', '-q', '-t', 'ed25519', '-N', '', '-f', key], check=True)
+            os.makedirs('/run/sshd', exist_ok=True)
+        daemon = self.receiver.start(shutil.which('sshd'), '-D', '-e', '-f', '/dev/null', '-h', key, '-p', port,
+                                     '-o', f'ListenAddress={self.receiver.address}', '-o', 'StrictModes=no', '-o', 'UsePAM=no',
+                                     '-o', f'AuthorizedKeysFile={key}.pub', '-o', 'PermitRootLogin=yes', '-o',
+                                     f'PidFile={self.scratch}/sshd.pid', '-o', 'Subsystem=sftp internal-sftp', plain=True)
+        try:
+            wait_until('sshd', lambda: self.receiver.listens(int(port)) or not daemon.running())
+            start = time.monotonic()
+            self.call(self.sender, 'scp', '-q', '-r', '-p', '-P', port, '-i', key, '-o', 'StrictHostKeyChecking=no', '-o',
+                      'UserKnownHostsFile=/dev/null', source, f'{self.receiver.address}:{target}/')
+            return time.monotonic() - start
+        finally:
+            daemon.end(signal.SIGTERM)
+
+
+NAMES = {'roci send': 'roci_send', 'roci send --mode read': 'roci_read', 'roci send --mode send': 'roci_send_mode',
+         'roci send --qps 4': 'roci_4', 'roci send --encrypt': 'roci_encrypt', 'nc': 'nc', 'rsync': 'rsync', 'scp': 'scp',
+         'cp (no network)': 'cp'}
+
+
+def measure(wire, name, source, target):
+    """(seconds to the end, seconds to the end of a sync) of one copy, whose result is compared."""
+    os.mkdir(target)
+    try:
+        subprocess.run(['sync', '-f', target], check=True)
+        start = time.monotonic()
+        took = getattr(wire, NAMES[name])(source, target)
+        ended = time.monotonic()
+        took = took or ended - start
+        subprocess.run(['sync', '-f', target], check=True)
+        synced = time.monotonic() - ended + took
+        copy = f'{target}/{os.path.basename(source)}'
+        check(subprocess.run(['diff', '-r', source, copy]).returncode == 0, f'{name}: the copy differs')
+        return took, synced
+    finally:
+        shutil.rmtree(target)
+
+
+def compare(wire, names, title, source, size, rounds):
+    took = {name: [] for name in names}
+    for number in range(rounds):
+        for name in names[number % len(names):] + names[:number % len(names)]:
+            took[name].append(measure(wire, name, source, f'{wire.scratch}/target'))
+            print(f'{title}: round {number + 1}: {name:24} {took[name][-1][0]:7.2f} s, synced {took[name][-1][1]:7.2f} s',
+                  flush=True)
+    ours = [statistics.median(t[i] for t in took[names[0]]) for i in (0, 1)]
+    for name in names:
+        done, synced = (statistics.median(t[i] for t in took[name]) for i in (0, 1))
+        print(f'{title}: median: {name:24} {done:7.2f} s {size / MIB / done:8.0f} MiB/s, synced {synced:7.2f} s '
+              f'{size / MIB / synced:8.0f} MiB/s; {names[0]} takes {ours[0] / done:.2f} of its time, {ours[1] / synced:.2f} with '
+              f'the sync', flush=True)
+
+
+def make_large(path, size):
+    with open(path, 'wb') as f:
+        block = os.urandom(8 * MIB)
+        for at in range(0, size, len(block)):
+            f.write(at.to_bytes(8, 'big') + block[8:min(len(block), size - at)])
+    return size
+
+
+def make_small(path, count):
+    size = 0
+    for number in range(count):
+        if number % 100 == 0:
+            os.makedirs(f'{path}/{number // 100:03}')
+        with open(f'{path}/{number // 100:03}/{number}', 'wb') as f:
+            size += f.write(os.urandom(1 + (number * 7919) % 16000))
+    return size
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument('--roci', default=os.path.join(os.path.dirname(__file__), '..', 'build', 'roci', 'roci'))
+    parser.add_argument('--rounds', type=int, default=3)
+    parser.add_argument('--gib', type=float, default=1, help='size of the large file; 0: leave it out')
+    parser.add_argument('--files', type=int, default=10000, help='number of small files; 0: leave them out')
+    parser.add_argument('--mtu', type=int, default=9000)
+    parser.add_argument('--dir', default=None, help='where to work: a folder on the file system to measure')
+    parser.add_argument('--only', default=','.join(NAMES), help='which programs, as the output names them')
+    options = parser.parse_args()
+    roci = os.path.abspath(options.roci)
+    check(os.access(roci, os.X_OK), f'{roci} is not built')
+    isolate()
+    names = [name for name in options.only.split(',')]
+    for name in list(names):
+        check(name in NAMES, f'no program {name}; there are: {", ".join(NAMES)}')
+        tool = NAMES[name].replace('scp', 'sshd')
+        if not tool.startswith('roci') and not shutil.which(tool) or tool == 'sshd' and os.path.exists('/proc/self/uid_map') \
+                and open('/proc/self/uid_map').read().split()[2] == '1':
+            print(f'left out: {name} (not installed, or not root)')
+            names.remove(name)
+    with tempfile.TemporaryDirectory(dir=options.dir) as scratch:
+        wire = Wire(roci, scratch, options.mtu)
+        if options.gib:
+            size = make_large(f'{scratch}/large', int(options.gib * 1024) * MIB)
+            compare(wire, names, f'{options.gib:g} GiB', f'{scratch}/large', size, options.rounds)
+            os.unlink(f'{scratch}/large')
+        if options.files:
+            size = make_small(f'{scratch}/small', options.files)
+            compare(wire, names, f'{options.files} files', f'{scratch}/small', size, options.rounds)
+
+
+if __name__ == '__main__':
+    try:
+        main()
+    except Failure as failure:
+        sys.exit(f'mover.py: {failure}')
