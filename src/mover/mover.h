@@ -61,9 +61,11 @@ struct mover_common {
 enum mover_event_type {
 	MOVER_LISTENING, /* receiver: device, address, port */
 	MOVER_CONNECTED, /* device, path, address, port, mode, qps */
-	MOVER_STEP,      /* one protocol step: text names it (HELLO, OFFER, GRANT, WRITE, FIN, ACK ...); for the demo */
-	MOVER_OFFERED,   /* sender: the walk is done: entries and bytes to offer in all */
-	MOVER_PROGRESS,  /* bytes and entries so far; at most 10 a second */
+	MOVER_STEP, /* one protocol step, for the demo: text is its name in capitals, and after a space what there is to
+		     * tell: "HELLO version 1", "GRANT window 3: 1048576 bytes, rkey 0x1f2e", "WRITE ...", "FIN", "ACK".
+		     * Told before a message is sent, and after one has come */
+	MOVER_OFFERED,    /* sender: the walk is done: entries and bytes to offer in all */
+	MOVER_PROGRESS,   /* bytes and entries so far; at most 10 a second */
 	MOVER_ENTRY_DONE, /* one entry: path, bytes, outcome */
 	MOVER_WARNING,    /* text */
 	MOVER_ENDED,      /* status and the totals; the last event of a session */
@@ -126,15 +128,16 @@ struct mover_send_options {
 
 struct mover_recv_options {
 	struct mover_common common;
-	const char *dir; /* where files go; NULL: to_stdout */
-	bool to_stdout;  /* content of the one file or stream goes to standard output */
-	bool once;       /* end after one session that came so far as to be trusted */
-	bool open;       /* let in who has no ticket */
-	uint16_t port;
+	const char *dir;                   /* where files go; NULL: to_stdout */
+	bool to_stdout;                    /* content of the one file or stream goes to standard output */
+	bool once;                         /* end after one session that came so far as to be trusted */
+	bool open;                         /* let in who has no ticket */
+	uint16_t port;                     /* 0: any that is free; LISTENING tells which */
 	unsigned max_sessions;             /* at a time; 0: 16 */
 	const struct mover_ticket *ticket; /* NULL where only `open` */
 	bool keep_ticket;                  /* the ticket stays good after a transfer */
-	/* Called when a one-time ticket has been used up: fills the next. May be NULL: nobody is let in any more. */
+	/* Called when a one-time ticket has been used up, with the context of the events, and like them never twice at
+	 * once: fills the next. May be NULL: nobody is let in any more. */
 	void (*next_ticket)(void *context, struct mover_ticket *ticket);
 };
 
