@@ -25,19 +25,27 @@ static void advance(struct roci_qp *qp, struct roci_swqe *w, uint32_t into)
 	roci_requester_retire(qp);
 }
 
-/* Everything before PSN `limit` has arrived. Stops at a request whose response is missing. IBTA 9.7.5.1.2. */
-static void acknowledge(struct roci_qp *qp, uint32_t limit)
+/* Everything before req.acked has arrived. Stops at a request whose response is missing. IBTA 9.7.5.1.2. */
+static void retire_acked(struct roci_qp *qp)
 {
 	struct roci_swqe *w;
 
-	while ((w = oldest(qp)) && roci_psn_diff(limit, qp->req.una) > 0) {
-		int32_t into = roci_psn_diff(limit, w->first_psn);
+	while ((w = oldest(qp)) && roci_psn_diff(qp->req.acked, qp->req.una) > 0) {
+		int32_t into = roci_psn_diff(qp->req.acked, w->first_psn);
 
 		/* A zero-length READ brings nothing: any later acknowledgement completes it. */
 		if (roci_swqe_needs_response(w) && !(w->opcode == ROCI_WR_RDMA_READ && !w->length && into > 0))
 			return;
 		advance(qp, w, (uint32_t)into < w->packets ? (uint32_t)into : w->packets);
 	}
+}
+
+/* Everything before PSN `limit` has arrived. What lies behind a missing response counts once that has come. */
+static void acknowledge(struct roci_qp *qp, uint32_t limit)
+{
+	if (roci_psn_diff(limit, qp->req.acked) > 0)
+		qp->req.acked = limit;
+	retire_acked(qp);
 }
 
 /* Something at una is missing: send from there again, but only once for all the hints of one loss. */
@@ -73,20 +81,28 @@ static bool nak_applies(struct roci_qp *qp, uint32_t psn)
 		return false;
 	if (qp->req.una == psn)
 		return true;
-	go_back(qp); /* a response that came before the NAK was lost; the NAK will come again */
+	go_back(qp); /* a response that came before the NAK is missing */
 	return false;
+}
+
+/* The responder is in ERR now and says nothing more, so that this NAK will not come again. */
+static void on_fatal_nak(struct roci_qp *qp, uint32_t psn, unsigned code)
+{
+	if (nak_applies(qp, psn)) {
+		roci_requester_fail(qp, nak_status(code));
+		return;
+	}
+	qp->req.refused = roci_psn_diff(psn, qp->req.una) > 0;
+	qp->req.refused_psn = psn;
+	qp->req.refused_code = (uint8_t)code;
 }
 
 static void on_nak(struct roci_qp *qp, uint32_t psn, unsigned code)
 {
 	qp->e->stats.naks_received++;
-	if (!nak_applies(qp, psn))
-		return;
-	if (code != ROCI_NAK_PSN_SEQUENCE) {
-		roci_requester_fail(qp, nak_status(code));
-		return;
-	}
-	if (!qp->req.rnr_wait)
+	if (code != ROCI_NAK_PSN_SEQUENCE)
+		on_fatal_nak(qp, psn, code);
+	else if (nak_applies(qp, psn) && !qp->req.rnr_wait)
 		go_back(qp);
 }
 
@@ -237,6 +253,21 @@ static void handle_early(struct roci_qp *qp)
 	}
 }
 
+/* A response may have been what earlier acknowledgements, responses and a NAK were waiting for. */
+static void catch_up(struct roci_qp *qp)
+{
+	struct roci_requester *r = &qp->req;
+	uint32_t una;
+
+	do {
+		una = r->una;
+		retire_acked(qp);
+		handle_early(qp);
+	} while (r->una != una);
+	if (r->refused && r->una == r->refused_psn && oldest(qp))
+		roci_requester_fail(qp, nak_status(r->refused_code));
+}
+
 void roci_completer_rx(struct roci_qp *qp, const struct roci_rx *rx)
 {
 	struct roci_requester *r = &qp->req;
@@ -252,7 +283,7 @@ void roci_completer_rx(struct roci_qp *qp, const struct roci_rx *rx)
 		return;
 	}
 	handle(qp, rx);
-	handle_early(qp);
+	catch_up(qp);
 	if (qp->state == ROCI_QPS_ERR)
 		return;
 	if (r->una != una)

@@ -17,6 +17,7 @@
 struct roci_requester {
 	uint32_t next_packet;           /* packets of sq.next that this pass has sent */
 	uint32_t una;                   /* oldest PSN not acknowledged */
+	uint32_t acked;                 /* 1 beyond the newest PSN that an acknowledgement named; >= una */
 	uint32_t psn;                   /* PSN of the next packet to send */
 	uint32_t max_psn;               /* 1 beyond the newest PSN ever sent */
 	uint64_t una_bytes, sent_bytes; /* window bytes before una and psn, cumulative; their difference is in flight */
@@ -28,6 +29,9 @@ struct roci_requester {
 	uint64_t rto_at; /* when the acknowledgement timer of the QP's attributes runs out */
 	uint8_t probes;  /* since the last step forward */
 	uint8_t retries_left, rnr_left;
+	bool refused; /* by a fatal NAK that overtook a response: it counts when una has come to it */
+	uint8_t refused_code;
+	uint32_t refused_psn;
 	bool rnr_wait;    /* silent until the RNR timer */
 	uint32_t rnr_psn; /* ... about this PSN */
 	bool halted;      /* a request failed locally; nothing after it is sent */

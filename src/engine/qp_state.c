@@ -177,7 +177,7 @@ static void enter(struct roci_qp *qp, enum roci_qp_state from, enum roci_qp_stat
 {
 	qp->state = to;
 	if (from == ROCI_QPS_RTR && to == ROCI_QPS_RTS)
-		qp->req.una = qp->req.psn = qp->req.max_psn = qp->attr.sq_psn;
+		qp->req.una = qp->req.acked = qp->req.psn = qp->req.max_psn = qp->attr.sq_psn;
 	if (to == ROCI_QPS_SQD && from != ROCI_QPS_SQD && qp->sq.head == qp->sq.started && qp->attr.en_sqd_async_notify)
 		roci_event_async(qp->e, &qp->event, ROCI_EVENT_SQ_DRAINED);
 	if (to == ROCI_QPS_RTS)

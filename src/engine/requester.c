@@ -92,6 +92,8 @@ void roci_requester_advance(struct roci_qp *qp, uint32_t una, uint64_t bytes)
 	assert(roci_psn_diff(una, r->una) > 0);
 	r->una = una;
 	r->una_bytes = bytes;
+	if (roci_psn_diff(r->acked, una) < 0)
+		r->acked = una;
 	r->rewound = false;
 	r->retries_left = qp->attr.retry_cnt;
 	r->rnr_left = qp->attr.rnr_retry;
@@ -156,6 +158,7 @@ void roci_requester_arm(struct roci_qp *qp)
  * before the acknowledgement timeout is no retry in the sense of retry_cnt, which only that timeout uses up. */
 static void probe(struct roci_qp *qp)
 {
+	qp->e->stats.probes++;
 	if (qp->req.probes < PROBES_MAX)
 		qp->req.probes++;
 	roci_requester_rewind(qp);

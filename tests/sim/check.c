@@ -27,6 +27,16 @@ bool sim_in_error(const struct sim_qp *qp)
 
 /* ---- sends ---- */
 
+/* The peer refused a work request, and did nothing else that would silence it. */
+static bool refused_only(const struct sim_qp *qp)
+{
+	const struct sim_qp *peer = qp->peer;
+	uint32_t refusals = BIT(ROCI_WC_REM_ACCESS_ERR) | BIT(ROCI_WC_REM_INV_REQ_ERR) | BIT(ROCI_WC_REM_OP_ERR);
+
+	return qp->fault_wr >= 0 && (qp->wrs[qp->fault_wr].must & refusals) && !qp->dereg && !peer->failed &&
+	       !peer->moved_to_err && !peer->gone && !overran(peer->send_cq) && !overran(peer->recv_cq);
+}
+
 /* No answer may come from a peer that is gone, or in time over a slow network; and else, each try must have lost
  * something. */
 static bool silence_legit(const struct sim_qp *qp, const struct sim_wr *wr)
@@ -34,6 +44,8 @@ static bool silence_legit(const struct sim_qp *qp, const struct sim_wr *wr)
 	const struct sim *sim = qp->sim;
 	const struct sim_qp *peer = qp->peer;
 
+	if (!sim->net.lossy && !sim->net.ns_per_kb && !sim->retry_legal && refused_only(qp))
+		return false; /* a refusal that arrives is told */
 	if (sim->net.ns_per_kb || sim->retry_legal || peer->gone || sim_err_legit(peer) || sim_in_error(peer))
 		return true;
 	return qp->lost - wr->lost_before > qp->retry_cnt;

@@ -142,7 +142,7 @@ static void deliver(struct pair *p, int from, const struct roci_tx_batch *b, con
 	roci_engine_rx(p->side[1 - from].e, p->now, &rx);
 }
 
-static bool turn(struct pair *p, int from)
+bool pair_turn(struct pair *p, int from)
 {
 	static struct roci_tx_batch batch;
 	struct roci_engine *e = p->side[from].e;
@@ -158,7 +158,7 @@ static bool turn(struct pair *p, int from)
 void pair_run(struct pair *p)
 {
 	for (int quiet = 0, s = 0, n = 0; quiet < 2; s = 1 - s, n++) {
-		quiet = turn(p, s) ? 0 : quiet + 1;
+		quiet = pair_turn(p, s) ? 0 : quiet + 1;
 		assert_true(n < 100000);
 	}
 }

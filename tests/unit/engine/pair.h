@@ -44,6 +44,8 @@ struct pair_options pair_defaults(void);
 
 struct pair *pair_create(const struct pair_options *o);
 void pair_free(struct pair *p);
+/* Takes one batch of side `from` to the other. False where there was none. */
+bool pair_turn(struct pair *p, int from);
 /* Moves packets until both are silent; time stands still. */
 void pair_run(struct pair *p);
 /* Moves packets and time, from deadline to deadline, until nothing is pending or `until`. */
