@@ -11,7 +11,8 @@
 #define DEFAULT_DREQ_RETRIES     5
 #define DEFAULT_FIRST_RETRY_NS   500000000u
 #define DEFAULT_BACKLOG_WAIT_NS  2000000000u
-#define DEFAULT_PACE_NS          20000000u
+#define DEFAULT_PACE_NS          250000000u
+#define DEFAULT_HOLD_NS          200000000u
 #define DEFAULT_MAX_WAITING      16384
 
 static void set_defaults(struct roci_cm_config *c)
@@ -23,6 +24,7 @@ static void set_defaults(struct roci_cm_config *c)
 	c->first_retry_ns = c->first_retry_ns ? c->first_retry_ns : DEFAULT_FIRST_RETRY_NS;
 	c->backlog_wait_ns = c->backlog_wait_ns ? c->backlog_wait_ns : DEFAULT_BACKLOG_WAIT_NS;
 	c->pace_ns = c->pace_ns ? c->pace_ns : DEFAULT_PACE_NS;
+	c->hold_ns = c->hold_ns ? c->hold_ns : DEFAULT_HOLD_NS;
 	c->max_waiting = c->max_waiting ? c->max_waiting : DEFAULT_MAX_WAITING;
 }
 
@@ -69,6 +71,7 @@ void roci_cm_destroy(struct roci_cm *cm)
 	roci_peer_table_free(&cm->requests);
 	roci_peer_table_free(&cm->qpns);
 	roci_peer_table_free(&cm->sidr_requests);
+	roci_hold_fini(&cm->hold);
 	roci_idmap_free(&cm->ids);
 	roci_timers_free(&cm->timers);
 	free(cm);
@@ -77,6 +80,7 @@ void roci_cm_destroy(struct roci_cm *cm)
 void roci_cm_goodbye(struct roci_cm *cm, uint64_t now)
 {
 	cm->leaving = true;
+	roci_hold_refuse(cm);
 	for (struct roci_list *l = cm->exchanges.next, *next; l != &cm->exchanges; l = next) {
 		struct roci_exchange *x = roci_container_of(l, struct roci_exchange, all);
 
@@ -97,7 +101,7 @@ const struct roci_cm_stats *roci_cm_stats(const struct roci_cm *cm)
 
 unsigned roci_cm_object_count(const struct roci_cm *cm)
 {
-	return cm->exchange_count + cm->listener_count;
+	return cm->exchange_count + cm->listener_count + cm->hold.waiting;
 }
 
 uint32_t roci_cm_draw_id(struct roci_cm *cm, struct roci_exchange *x)
@@ -208,6 +212,7 @@ void roci_cm_timers(struct roci_cm *cm, uint64_t now)
 {
 	struct roci_timer *timer;
 
+	roci_hold_timers(cm, now);
 	while ((timer = roci_timers_expired(&cm->timers, now))) {
 		struct roci_exchange *x = roci_container_of(timer, struct roci_exchange, timer);
 
@@ -221,7 +226,9 @@ void roci_cm_timers(struct roci_cm *cm, uint64_t now)
 
 uint64_t roci_cm_deadline(const struct roci_cm *cm)
 {
-	return roci_timers_next(&cm->timers);
+	uint64_t timers = roci_timers_next(&cm->timers), hold = roci_hold_deadline(cm);
+
+	return timers < hold ? timers : hold;
 }
 
 /* ---- events ---- */

@@ -77,7 +77,8 @@ struct roci_cm_config {
 	uint8_t dreq_retries;     /* of a DREQ, whose sender has nothing to gain from patience; 0: 5 (about 16 s) */
 	uint64_t first_retry_ns;  /* then twice as long, up to the standard's interval. 0: 500 ms */
 	uint64_t backlog_wait_ns; /* a REQ that meets a full backlog waits so long, then REJ 3. 0: 2 s */
-	uint64_t pace_ns;         /* between requests told, while the last is not answered. 0: 20 ms */
+	uint64_t pace_ns;         /* between requests told, while the last is not answered. 0: 250 ms */
+	uint64_t hold_ns;         /* a request that nobody listens for waits so long for a listener. 0: 200 ms */
 	unsigned max_waiting;     /* REQs that may wait so at once, over all listeners. 0: 16384 */
 };
 
@@ -114,9 +115,16 @@ uint64_t roci_cm_deadline(const struct roci_cm *cm);
 typedef bool roci_cm_dead_fn(void *context, const uint8_t gid[16], uint32_t remote_comm_id, uint32_t remote_qpn);
 void roci_cm_bury(struct roci_cm *cm, uint64_t now, roci_cm_dead_fn *dead, void *context);
 
+/* Requests that wait for a listener (hold.h) may be another process's by now. `pass` is shown each, as its sender sent
+ * it, and returns true where it is handed over: then it is no longer ours. */
+typedef bool roci_cm_pass_fn(void *context, const struct roci_cm_tx *request);
+void roci_cm_pass_held(struct roci_cm *cm, roci_cm_pass_fn *pass, void *context);
+unsigned roci_cm_held_count(const struct roci_cm *cm);
+
 struct roci_cm_stats {
 	uint64_t rx_mads, tx_mads, rx_malformed, rx_unsupported, rx_duplicate, rx_stray, rx_wrong_source;
 	uint64_t retransmits, timeouts, no_memory, replies_dropped, backlog_waits, backlog_rejects, stale;
+	uint64_t held;
 };
 const struct roci_cm_stats *roci_cm_stats(const struct roci_cm *cm);
 /* Objects that exist, TIMEWAIT included: 0 when everything is over. */

@@ -3,8 +3,8 @@
 
 #include "cm/internal.h"
 
-static void refuse(struct roci_cm *cm, const struct roci_cm_source *from, const struct roci_cm_msg *req,
-		   enum roci_cm_reason reason)
+void roci_conn_refuse(struct roci_cm *cm, const struct roci_cm_source *from, const struct roci_cm_msg *req,
+		      enum roci_cm_reason reason)
 {
 	struct roci_cm_msg rej = {
 		.attribute = ROCI_CM_ATTR_REJ,
@@ -50,7 +50,7 @@ static bool duplicate(struct roci_conn *conn, const struct roci_cm_source *from,
 		if (conn->x.sent == ROCI_CM_ATTR_REJ)
 			roci_exchange_resend(&conn->x);
 		break;
-	case ROCI_CONN_TIMEWAIT: refuse(cm, from, req, ROCI_REJ_STALE_CONN); break;
+	case ROCI_CONN_TIMEWAIT: roci_conn_refuse(cm, from, req, ROCI_REJ_STALE_CONN); break;
 	default: break;
 	}
 	return true;
@@ -198,16 +198,18 @@ void roci_conn_rx_req(struct roci_cm *cm, uint64_t now, const struct roci_cm_sou
 
 	if (node && duplicate(roci_container_of(node, struct roci_conn, request), from, req))
 		return;
-	has_ip = roci_cm_service_is_ip(req->service_id) && roci_cm_ip_parse(&ip, req->private, ROCI_CM_REQ_PRIVATE);
-	listener = roci_listener_find(cm, req->service_id, has_ip ? ip.dst : from->dgid, from->ifindex);
-	if (!reason && !listener)
+	listener = roci_listener_for(cm, from, req, &ip, &has_ip);
+	if (!reason && !listener) {
+		if (roci_hold_request(cm, now, from, req))
+			return;
 		reason = ROCI_REJ_INVALID_SERVICE_ID;
+	}
 	if (!reason && stale(cm, now, from, req))
 		reason = ROCI_REJ_STALE_CONN;
 	if (!reason && (verdict = roci_backlog_verdict(listener, now)) == ROCI_BACKLOG_FULL)
 		reason = ROCI_REJ_NO_RESOURCES;
 	if (reason) {
-		refuse(cm, from, req, reason);
+		roci_conn_refuse(cm, from, req, reason);
 		return;
 	}
 	conn = create(cm, from, req);

@@ -345,6 +345,8 @@ void roci_conn_rx(struct roci_cm *cm, uint64_t now, const struct roci_cm_source 
 {
 	struct roci_conn *conn = find(cm, from, msg);
 
+	if (!conn && msg->attribute == ROCI_CM_ATTR_REJ && !msg->remote_id && roci_hold_withdraw(cm, from, msg))
+		return;
 	if (!conn) {
 		answer_stranger(cm, from, msg);
 		return;

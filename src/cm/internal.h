@@ -4,6 +4,7 @@
 
 #include "cm/backlog.h"
 #include "cm/exchange.h"
+#include "cm/hold.h"
 #include "cm/peers.h"
 #include "engine/idmap.h"
 
@@ -21,6 +22,7 @@ struct roci_cm {
 	struct roci_peer_table requests;      /* passive connections, by the peer's communication id */
 	struct roci_peer_table qpns;          /* connections, by the peer's QPN */
 	struct roci_peer_table sidr_requests; /* passive SIDR exchanges, by the peer's request id */
+	struct roci_hold hold;
 	unsigned reply_first, reply_count;
 	struct roci_cm_tx replies[ROCI_CM_MAX_REPLIES]; /* a ring */
 };
@@ -89,6 +91,9 @@ void roci_conn_enter_timewait(struct roci_conn *conn, uint64_t now);
 
 void roci_conn_rx_req(struct roci_cm *cm, uint64_t now, const struct roci_cm_source *from,
 		      const struct roci_cm_msg *msg);
+/* Refuses a request that no object is made of. */
+void roci_conn_refuse(struct roci_cm *cm, const struct roci_cm_source *from, const struct roci_cm_msg *req,
+		      enum roci_cm_reason reason);
 void roci_conn_rx(struct roci_cm *cm, uint64_t now, const struct roci_cm_source *from, const struct roci_cm_msg *msg);
 void roci_conn_timeout(struct roci_conn *conn, uint64_t now);
 /* It had to wait, and now the consumer is told. */
@@ -96,6 +101,8 @@ void roci_conn_promote(struct roci_conn *conn);
 
 void roci_sidr_rx_req(struct roci_cm *cm, uint64_t now, const struct roci_cm_source *from,
 		      const struct roci_cm_msg *msg);
+void roci_sidr_refuse(struct roci_cm *cm, const struct roci_cm_source *from, const struct roci_cm_msg *req,
+		      enum roci_cm_sidr_status status);
 void roci_sidr_rx_rep(struct roci_cm *cm, uint64_t now, const struct roci_cm_source *from,
 		      const struct roci_cm_msg *msg);
 void roci_sidr_timeout(struct roci_sidr *sidr, uint64_t now);

@@ -38,6 +38,7 @@ int roci_cm_listen(struct roci_cm *cm, const struct roci_cm_listen *params, stru
 	roci_list_init(&listener->waiting);
 	roci_list_append(&cm->listeners, &listener->all);
 	cm->listener_count++;
+	cm->hold.look = true;
 	*out = listener;
 	return 0;
 }
@@ -117,4 +118,13 @@ struct roci_listener *roci_listener_find(struct roci_cm *cm, uint64_t service_id
 		}
 	}
 	return best;
+}
+
+struct roci_listener *roci_listener_for(struct roci_cm *cm, const struct roci_cm_source *from,
+					const struct roci_cm_msg *req, struct roci_cm_ip *ip, bool *has_ip)
+{
+	*ip = (struct roci_cm_ip){0};
+	*has_ip = roci_cm_service_is_ip(req->service_id) &&
+		  roci_cm_ip_parse(ip, req->private, roci_cm_private_room(req->attribute));
+	return roci_listener_find(cm, req->service_id, *has_ip ? ip->dst : from->dgid, from->ifindex);
 }

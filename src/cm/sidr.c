@@ -138,8 +138,8 @@ static void refuse(struct roci_sidr *sidr, uint64_t now, enum roci_cm_sidr_statu
 	linger(sidr, now);
 }
 
-static void refuse_stranger(struct roci_cm *cm, const struct roci_cm_source *from, const struct roci_cm_msg *req,
-			    enum roci_cm_sidr_status status)
+void roci_sidr_refuse(struct roci_cm *cm, const struct roci_cm_source *from, const struct roci_cm_msg *req,
+		      enum roci_cm_sidr_status status)
 {
 	struct roci_cm_msg rep;
 
@@ -200,21 +200,20 @@ void roci_sidr_rx_req(struct roci_cm *cm, uint64_t now, const struct roci_cm_sou
 	struct roci_cm_event *ev;
 	struct roci_sidr *sidr;
 	enum roci_backlog verdict;
-	struct roci_cm_ip ip = {0};
+	struct roci_cm_ip ip;
 	bool has_ip;
 
 	if (duplicate(cm, from, req))
 		return;
-	has_ip =
-		roci_cm_service_is_ip(req->service_id) && roci_cm_ip_parse(&ip, req->private, ROCI_CM_SIDR_REQ_PRIVATE);
-	listener = roci_listener_find(cm, req->service_id, has_ip ? ip.dst : from->dgid, from->ifindex);
+	listener = roci_listener_for(cm, from, req, &ip, &has_ip);
 	if (!listener) {
-		refuse_stranger(cm, from, req, ROCI_SIDR_UNSUPPORTED);
+		if (!roci_hold_request(cm, now, from, req))
+			roci_sidr_refuse(cm, from, req, ROCI_SIDR_UNSUPPORTED);
 		return;
 	}
 	verdict = roci_backlog_verdict(listener, now);
 	if (verdict == ROCI_BACKLOG_FULL) {
-		refuse_stranger(cm, from, req, ROCI_SIDR_REJECT);
+		roci_sidr_refuse(cm, from, req, ROCI_SIDR_REJECT);
 		return;
 	}
 	sidr = create_request(cm, from, req);

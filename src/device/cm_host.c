@@ -8,6 +8,7 @@
 #include "device/gsi.h"
 
 #define LOOK_NS 1000000000u /* after peers of this host that may have died */
+#define HELD_NS 5000000u    /* after processes of this host that listen by now */
 
 struct roci_cm_service {
 	unsigned index; /* of the host's port table */
@@ -20,6 +21,8 @@ struct roci_cm_host {
 	roci_cm_event_fn *on_event; /* NULL: nobody attached yet, so that there are no events either */
 	struct roci_gsi gsi;
 	uint64_t look_at; /* when peers of this host are looked after, ROCI_CM_NEVER: there are none */
+	uint64_t held_at; /* when other processes are looked at for requests that we hold, ROCI_CM_NEVER: there are none
+			   */
 };
 
 static uint32_t draw(void *context)
@@ -57,7 +60,7 @@ int roci_cm_host_open(struct roci_device *dev)
 		return -ENOMEM;
 	}
 	host->gsi.psn = roci_random32();
-	host->look_at = host->gsi.queue_at = ROCI_CM_NEVER;
+	host->look_at = host->held_at = host->gsi.queue_at = ROCI_CM_NEVER;
 	roci_ports_reset(&dev->registry);
 	dev->cm_host = host;
 	return 0;
@@ -231,6 +234,8 @@ void roci_cm_host_rx(struct roci_device *dev, uint64_t now, const uint8_t *mad, 
 	if (host->look_at == ROCI_CM_NEVER && is_local(dev, sgid))
 		host->look_at = now + LOOK_NS;
 	roci_cm_rx(host->cm, now, mad, sgid, dgid, ifindex);
+	if (host->held_at == ROCI_CM_NEVER && roci_cm_held_count(host->cm))
+		host->held_at = now + HELD_NS;
 	roci_cm_host_drive(dev, now);
 }
 
@@ -248,7 +253,11 @@ unsigned roci_cm_host_drive(struct roci_device *dev, uint64_t now)
 			host->on_event(&event);
 		for (; roci_cm_tx(host->cm, now, &tx); again = true, sent++)
 			roci_gsi_send(dev, now, &tx);
-		if (roci_cm_deadline(host->cm) <= now) {
+		if (host->held_at <= now) {
+			roci_gsi_pass_held(dev, now);
+			host->held_at = roci_cm_held_count(host->cm) ? now + HELD_NS : ROCI_CM_NEVER;
+			again = true;
+		} else if (roci_cm_deadline(host->cm) <= now) {
 			roci_cm_timers(host->cm, now);
 			again = true;
 		} else if (host->gsi.queue_at <= now) {
@@ -268,5 +277,7 @@ uint64_t roci_cm_host_deadline(const struct roci_device *dev)
 
 	if (host->look_at < deadline)
 		deadline = host->look_at;
+	if (host->held_at < deadline)
+		deadline = host->held_at;
 	return host->gsi.queue_at < deadline ? host->gsi.queue_at : deadline;
 }

@@ -188,27 +188,72 @@ static unsigned build_header(struct roci_gsi *gsi, uint8_t header[ROCI_MAX_HEADE
 	return roci_packet_build(&pkt, header);
 }
 
-/* Port 4791 is somebody else's: peers of this host are reached by their doors. */
-static void send_by_door(struct roci_device *dev, uint64_t now, const struct roci_cm_tx *tx,
-			 const struct roci_frame *frame)
+/* The packet of a MAD, as a network would carry it. Returns its length. */
+static unsigned build_packet(struct roci_device *dev, const struct roci_cm_tx *tx, uint8_t bytes[ROCI_GSI_PACKET_BYTES],
+			     struct roci_arrival *from)
 {
-	struct roci_arrival from = {.traffic_class = tx->traffic_class, .hop_limit = tx->hop_limit};
-	uint8_t bytes[ROCI_GSI_PACKET_BYTES];
-	struct roci_cm_msg msg;
-	unsigned slot;
+	struct roci_av av = {.src_port = ROCI_UDP_PORT};
+	struct roci_span payload = {(void *)tx->mad, ROCI_CM_MAD_BYTES};
+	struct roci_frame frame = {
+		.av = &av, .header = bytes, .spans = &payload, .span_count = 1, .payload_len = ROCI_CM_MAD_BYTES};
 
-	roci_av_flow(frame->av, &from.flow);
+	memcpy(av.sgid, tx->sgid, 16);
+	memcpy(av.dgid, tx->dgid, 16);
+	frame.header_len = (uint8_t)build_header(roci_cm_host_gsi(dev), bytes);
+	roci_frames_seal_singly(&frame, 1);
+	memcpy(bytes + frame.header_len, tx->mad, ROCI_CM_MAD_BYTES);
+	memcpy(bytes + frame.header_len + ROCI_CM_MAD_BYTES, frame.trailer, frame.trailer_len);
+	*from = (struct roci_arrival){.traffic_class = tx->traffic_class, .hop_limit = tx->hop_limit};
+	roci_av_flow(&av, &from->flow);
+	return frame.len;
+}
+
+/* Port 4791 is somebody else's: peers of this host are reached by their doors. */
+static void send_by_door(struct roci_device *dev, uint64_t now, const struct roci_cm_tx *tx)
+{
+	uint8_t bytes[ROCI_GSI_PACKET_BYTES];
+	struct roci_arrival from;
+	struct roci_cm_msg msg;
+	unsigned slot, len;
+
 	if (find_gid(dev, tx->dgid, 0) < 0 || roci_cm_msg_parse(&msg, tx->mad) != ROCI_CM_PARSE_OK) {
 		roci_cm_host_gsi(dev)->unsent++;
 		return;
 	}
-	memcpy(bytes, frame->header, frame->header_len);
-	memcpy(bytes + frame->header_len, tx->mad, ROCI_CM_MAD_BYTES);
-	memcpy(bytes + frame->header_len + ROCI_CM_MAD_BYTES, frame->trailer, frame->trailer_len);
+	len = build_packet(dev, tx, bytes, &from);
 	slot = owner_slot(dev, &msg, tx->sgid, tx->dgid);
 	/* Nobody's: our own door, so that it is answered as from the network. */
-	if (!slot || !hand_over(dev, now, slot, &from, bytes, frame->len))
-		hand_over(dev, now, dev->registry.slot, &from, bytes, frame->len);
+	if (!slot || !hand_over(dev, now, slot, &from, bytes, len))
+		hand_over(dev, now, dev->registry.slot, &from, bytes, len);
+}
+
+struct passing {
+	struct roci_device *dev;
+	uint64_t now;
+};
+
+static bool pass(void *context, const struct roci_cm_tx *request)
+{
+	const struct passing *passing = context;
+	struct roci_device *dev = passing->dev;
+	uint8_t bytes[ROCI_GSI_PACKET_BYTES];
+	struct roci_arrival from;
+	struct roci_cm_msg msg;
+	unsigned slot, len;
+
+	roci_cm_msg_parse(&msg, request->mad);
+	slot = owner_slot(dev, &msg, request->sgid, request->dgid);
+	if (!slot || slot == dev->registry.slot)
+		return false;
+	len = build_packet(dev, request, bytes, &from);
+	return hand_over(dev, passing->now, slot, &from, bytes, len);
+}
+
+void roci_gsi_pass_held(struct roci_device *dev, uint64_t now)
+{
+	struct passing passing = {dev, now};
+
+	roci_cm_pass_held(roci_cm_host_cm(dev), pass, &passing);
 }
 
 void roci_gsi_send(struct roci_device *dev, uint64_t now, const struct roci_cm_tx *tx)
@@ -240,5 +285,5 @@ void roci_gsi_send(struct roci_device *dev, uint64_t now, const struct roci_cm_t
 	if (!roci_udp_listen(dev->udp, index)) /* where the answer will come */
 		roci_link_send(dev->link, &frame, 1);
 	else
-		send_by_door(dev, now, tx, &frame);
+		send_by_door(dev, now, tx);
 }

@@ -1,7 +1,8 @@
 /*
  * The general services interface (IBTA 13.5): QP1, through which management datagrams travel. It belongs to the host,
  * not to a process: whoever gets a MAD hands it to the process whose business it is (D6), by the port that a request is
- * for, by the slot in the communication id of everything else. For the dead, whoever received answers.
+ * for, by the slot in the communication id of everything else. For the dead, whoever received answers; and a request
+ * that nobody listens for waits for a listener with whoever received it.
  */
 #ifndef ROCI_DEVICE_GSI_H
 #define ROCI_DEVICE_GSI_H
@@ -44,6 +45,9 @@ void roci_gsi_rx(struct roci_device *dev, uint64_t now, const struct roci_datagr
 
 /* Tries full doors again. */
 void roci_gsi_retry(struct roci_device *dev, uint64_t now);
+
+/* Requests that the manager holds because nobody listens: whoever listens by now gets them. */
+void roci_gsi_pass_held(struct roci_device *dev, uint64_t now);
 
 /* Sends a MAD by the link, or to a process of this host where the link has no socket. What fails is counted. */
 void roci_gsi_send(struct roci_device *dev, uint64_t now, const struct roci_cm_tx *tx);

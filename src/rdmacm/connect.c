@@ -1,8 +1,5 @@
 /* Connections, from both sides: rdma_connect(), rdma_accept(), rdma_reject(), rdma_establish(), rdma_disconnect(). */
-#include <fcntl.h>
-#include <stdlib.h>
 #include <sys/random.h>
-#include <time.h>
 
 #include "rdmacm/objects.h"
 
@@ -122,35 +119,14 @@ static int connect_datagram(struct cma_id *id, const struct rdma_conn_param *par
 	return error;
 }
 
-struct cma_request {
-	struct roci_cm_connect ask;
-	struct request_data data;
-	unsigned tries;
-};
-
-static int send_request(struct cma_id *id)
-{
-	struct roci_cm *cm = cma_lock_cm();
-	if (id->conn)
-		roci_conn_destroy(id->conn, roci_now());
-	id->conn = NULL;
-	int error = roci_conn_connect(cm, roci_now(), &id->sent->ask, &id->conn);
-	cma_unlock_cm();
-	return error;
-}
-
 static int connect_connected(struct cma_id *id, const struct rdma_conn_param *param)
 {
-	struct cma_request *request = calloc(1, sizeof(*request));
-	if (!request)
-		return -ENOMEM;
-	free(id->sent);
-	id->sent = request;
-	int error = fill_request(id, param, ROCI_CM_REQ_PRIVATE, &request->data);
+	struct request_data data;
+	int error = fill_request(id, param, ROCI_CM_REQ_PRIVATE, &data);
 	if (error)
 		return error;
 	enum ibv_qp_type type = id->id.qp ? id->id.qp->qp_type : id->id.qp_type;
-	request->ask = (struct roci_cm_connect){
+	struct roci_cm_connect ask = {
 		.service_id = service_of(id),
 		.qpn = param->qp_num,
 		.starting_psn = id->psn = cma_random_psn(),
@@ -162,28 +138,15 @@ static int connect_connected(struct cma_id *id, const struct rdma_conn_param *pa
 		.ack_timeout = id->ack_timeout_set ? id->ack_timeout : 0,
 		.flow_control = param->flow_control,
 		.srq = param->srq,
-		.private = {request->data.bytes, request->data.len},
+		.private = {data.bytes, data.len},
 		.user = id,
 	};
-	fill_path(id, &request->ask.path);
+	fill_path(id, &ask.path);
 	id->responder_resources = param->responder_resources;
-	return send_request(id);
-}
-
-/*
- * With the kernel's rdma_cm, resolving an address and a route takes a trip through work queues; here it takes no time.
- * Programs whose server listens anew for a second connection (perftest -R) do not wait for each other, and their client
- * now comes too early. So a refusal for want of a listener is not final at once. A program that must not block is told.
- */
-#define TRIES   10
-#define WAIT_NS 20000000
-
-bool cma_connect_again(struct cma_id *id)
-{
-	if (!id->sent || ++id->sent->tries >= TRIES || (fcntl(id->id.channel->fd, F_GETFL) & O_NONBLOCK))
-		return false;
-	nanosleep(&(struct timespec){.tv_nsec = WAIT_NS}, NULL);
-	return !send_request(id);
+	struct roci_cm *cm = cma_lock_cm();
+	error = roci_conn_connect(cm, roci_now(), &ask, &id->conn);
+	cma_unlock_cm();
+	return error;
 }
 
 int rdma_connect(struct rdma_cm_id *rid, struct rdma_conn_param *given)

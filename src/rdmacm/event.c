@@ -50,7 +50,7 @@ static bool process(struct cma_event *ev)
 	case RDMA_CM_EVENT_CONNECT_REQUEST: return process_request(id, &ev->event);
 	case RDMA_CM_EVENT_CONNECT_RESPONSE: process_response(id, &ev->event); return true;
 	case RDMA_CM_EVENT_REJECTED:
-		if (id->connect_error || (ev->event.status == ROCI_REJ_INVALID_SERVICE_ID && cma_connect_again(id)))
+		if (id->connect_error)
 			return false;
 		cma_qp_to_err(id);
 		return true;

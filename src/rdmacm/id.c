@@ -109,7 +109,6 @@ int rdma_destroy_id(struct rdma_cm_id *rid)
 		rdma_destroy_event_channel(rid->channel);
 	free(id->qp_init_attr);
 	free(id->connect_data);
-	free(id->sent);
 	free(id);
 	return 0;
 }

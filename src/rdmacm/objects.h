@@ -128,7 +128,6 @@ struct cma_id {
 	struct roci_sidr *sidr;
 	struct roci_cm_service *service; /* the port that is ours, and the listener on it */
 	struct rdma_conn_param request;  /* passive: what it asked for, without private data */
-	struct cma_request *sent;        /* rdma_connect()'s, to be sent again */
 	struct cma_mcast *mcasts;
 	struct ibv_ece local_ece, remote_ece;
 	struct ibv_sa_path_rec path; /* what id.route.path_rec points to */
@@ -228,8 +227,6 @@ int cma_bind_port(struct cma_id *id);
 void cma_release(struct cma_id *id);
 /* The program has the request. */
 void cma_request_taken(struct cma_id *id);
-/* Nobody listens there, or not yet: asks again, a few times. False: it was enough. */
-bool cma_connect_again(struct cma_id *id);
 uint32_t cma_random_psn(void);
 /* Answers the peer's answer. */
 int cma_establish(struct cma_id *id);

@@ -23,16 +23,39 @@ void app_host_up(unsigned h)
 	};
 
 	host->cm = roci_cm_create(&config);
-	for (unsigned i = 0; i < SERVICES; i++) {
-		struct roci_cm_listen listen = {
-			.service_id = FIRST_SERVICE + i,
-			.backlog = i ? 1 + sim_below(4) : 0,
-			.user = host,
-		};
+	for (unsigned i = 0; i < SERVICES; i++)
+		app_listen(h, i);
+}
 
-		if (roci_cm_listen(host->cm, &listen, &host->listeners[i]))
-			sim_fail("host %u cannot listen", h);
-	}
+void app_listen(unsigned h, unsigned service)
+{
+	struct host *host = &sim.hosts[h];
+	struct roci_cm_listen listen = {
+		.service_id = FIRST_SERVICE + service,
+		.backlog = service ? 1 + sim_below(4) : 0,
+		.user = host,
+	};
+
+	if (!host->cm || host->listeners[service])
+		return;
+	sim_trace("host %u listens to service %u", h, service);
+	if (roci_cm_listen(host->cm, &listen, &host->listeners[service]))
+		sim_fail("host %u cannot listen", h);
+	if (host->closed_at[service] && sim.now - host->closed_at[service] > host->closed_longest[service])
+		host->closed_longest[service] = sim.now - host->closed_at[service];
+	host->closed_at[service] = 0;
+}
+
+void app_close(unsigned h, unsigned service)
+{
+	struct host *host = &sim.hosts[h];
+
+	if (!host->cm || !host->listeners[service])
+		return;
+	sim_trace("host %u closes service %u", h, service);
+	roci_listener_destroy(host->listeners[service], sim.now);
+	host->listeners[service] = NULL;
+	host->closed_at[service] = sim.now;
 }
 
 void app_host_killed(unsigned h)
@@ -45,6 +68,10 @@ void app_host_killed(unsigned h)
 			sim.ends[i].destroyed = true;
 	roci_cm_destroy(host->cm);
 	host->cm = NULL;
+	for (unsigned i = 0; i < SERVICES; i++) {
+		host->listeners[i] = NULL;
+		host->closed_at[i] = host->closed_at[i] ? host->closed_at[i] : sim.now;
+	}
 	host->life++;
 }
 
@@ -62,6 +89,7 @@ static struct end *new_end(unsigned host)
 		.life = sim.hosts[host].life,
 		.qpn = 0x1000 + sim.end_count,
 		.psn = sim_below(1 << 24),
+		.service = sim_below(SERVICES + 1),
 		.resources = (uint8_t)sim_below(17),
 		.depth = (uint8_t)sim_below(17),
 	};
@@ -99,7 +127,7 @@ static struct roci_cm_path path_of(const struct end *end)
 static void begin_sidr(struct end *end, struct roci_cm_bytes private)
 {
 	struct roci_cm_resolve ask = {
-		.service_id = FIRST_SERVICE + sim_below(SERVICES + 1),
+		.service_id = FIRST_SERVICE + end->service,
 		.path = path_of(end),
 		.private = private,
 		.user = end,
@@ -121,7 +149,7 @@ void app_begin(unsigned host)
 		return;
 	end->active = true;
 	ask = (struct roci_cm_connect){
-		.service_id = FIRST_SERVICE + sim_below(SERVICES + 1),
+		.service_id = FIRST_SERVICE + end->service,
 		.path = path_of(end),
 		.qpn = end->qpn,
 		.starting_psn = end->psn,
@@ -209,6 +237,9 @@ void app_told(unsigned host, const struct roci_cm_event *ev)
 	if (end->host != host)
 		sim_fail("end %u is told by the other host", end->index);
 	model_event(end, ev);
+	if ((ev->kind == ROCI_CM_REJ_RECEIVED && ev->reason == ROCI_REJ_INVALID_SERVICE_ID) ||
+	    (ev->kind == ROCI_CM_SIDR_REP_RECEIVED && ev->sidr_status == ROCI_SIDR_UNSUPPORTED))
+		model_check_no_service(end);
 	if (ev->kind == ROCI_CM_REP_RECEIVED)
 		told_answer(end, ev);
 	if (end->view != VIEW_TIMEWAIT && end->view != VIEW_OVER)

@@ -70,6 +70,23 @@ static void crashed(int signal_number)
 	raise(signal_number);
 }
 
+/* Servers that close one listener and open the next, mostly soon. */
+static void open_and_close(void)
+{
+	static const unsigned gaps[] = {20, 200, 400, 20000}; /* ms */
+
+	for (unsigned n = sim_below(12); n--;) {
+		unsigned host = sim_below(HOSTS), service = sim_below(SERVICES);
+		struct event *ev = sim_schedule(EV_CLOSE, sim.now + sim_below(sim_chance(500) ? 20 : 20000) * MS);
+
+		ev->host = host;
+		ev->service = service;
+		ev = sim_schedule(EV_LISTEN, ev->at + sim_below(1000 * gaps[sim_below(4)]) * US);
+		ev->host = host;
+		ev->service = service;
+	}
+}
+
 static void set_up(uint64_t seed, bool verbose)
 {
 	static const unsigned losses[] = {0, 0, 10, 100, 300};
@@ -101,6 +118,8 @@ static void set_up(uint64_t seed, bool verbose)
 		if (sim_chance(700))
 			sim_schedule(EV_RISE, at + sim_below(20000) * MS)->host = victim;
 	}
+	if (sim_chance(400))
+		open_and_close();
 }
 
 static void handle(struct event *ev)
@@ -119,6 +138,8 @@ static void handle(struct event *ev)
 		break;
 	case EV_KILL: app_host_killed(ev->host); break;
 	case EV_RISE: app_host_up(ev->host); break;
+	case EV_CLOSE: app_close(ev->host, ev->service); break;
+	case EV_LISTEN: app_listen(ev->host, ev->service); break;
 	}
 }
 
@@ -171,7 +192,7 @@ static void tear_down(void)
 		if (!sim.hosts[h].cm)
 			continue;
 		for (unsigned i = 0; i < SERVICES; i++)
-			roci_listener_destroy(sim.hosts[h].listeners[i], sim.now);
+			app_close(h, i);
 		net_settle(h);
 	}
 	run_until(sim.now + QUIET_AFTER);

@@ -6,6 +6,7 @@
  * of at most 4.9 s, and as many MRAs of 17.5 s. */
 #define LONGEST_ASKING  (16 * 23 * SECOND)
 #define LONGEST_LEAVING (40 * SECOND)
+#define HOLD            (200 * MS) /* a request waits so long for a listener */
 
 static const struct {
 	const char *name;
@@ -71,6 +72,21 @@ void model_event(struct end *end, const struct roci_cm_event *ev)
 		sim_fail("end %u is %s and is told: %s", end->index, views[end->view].name,
 			 roci_cm_event_str(ev->kind));
 	model_enter(end, next);
+}
+
+void model_check_no_service(const struct end *active)
+{
+	const struct host *there = &sim.hosts[!active->host];
+	uint64_t longest;
+
+	if (sim.hostile || active->service == SERVICES)
+		return;
+	longest = there->closed_longest[active->service];
+	if (there->closed_at[active->service] && sim.now - there->closed_at[active->service] > longest)
+		longest = sim.now - there->closed_at[active->service];
+	if (longest < HOLD)
+		sim_fail("end %u is told that there is no service %u, which was closed for %llu ms at most",
+			 active->index, active->service, (unsigned long long)(longest / MS));
 }
 
 void model_check_request(const struct end *passive, const struct roci_cm_event *ev)

@@ -43,6 +43,7 @@ enum view {
 
 struct end {
 	unsigned index, host, life; /* life: of the host, when it began */
+	unsigned service;           /* active: that it asks for; SERVICES: one that nobody ever listens to */
 	enum view view;
 	bool active, sidr, taken, destroyed, was_established, rejected;
 	struct roci_conn *conn;
@@ -54,19 +55,20 @@ struct end {
 };
 
 struct host {
-	struct roci_cm *cm; /* NULL: killed */
-	struct roci_listener *listeners[SERVICES];
+	struct roci_cm *cm;                                     /* NULL: killed */
+	struct roci_listener *listeners[SERVICES];              /* NULL: between two */
+	uint64_t closed_at[SERVICES], closed_longest[SERVICES]; /* when nobody listened */
 	uint8_t gid[16];
 	unsigned life;
 	uint64_t cm_deadline;
 };
 
-enum event_kind { EV_MAD, EV_ACT, EV_KILL, EV_RISE };
+enum event_kind { EV_MAD, EV_ACT, EV_KILL, EV_RISE, EV_CLOSE, EV_LISTEN };
 
 struct event {
 	uint64_t at, order;
 	enum event_kind kind;
-	unsigned host;
+	unsigned host, service;
 	struct end *end;
 	struct roci_cm_tx tx;
 };
@@ -109,12 +111,17 @@ void app_act(struct end *end);
 void app_told(unsigned host, const struct roci_cm_event *ev);
 void app_host_up(unsigned host);
 void app_host_killed(unsigned host);
+/* A listener goes, and another comes. */
+void app_close(unsigned host, unsigned service);
+void app_listen(unsigned host, unsigned service);
 void app_let_go(struct end *end);
 
 /* model.c */
 void model_enter(struct end *end, enum view view);
 /* The event is one that the view allows; enters the next. */
 void model_event(struct end *end, const struct roci_cm_event *ev);
+/* Nobody is refused for want of a listener that was gone for a moment only. */
+void model_check_no_service(const struct end *active);
 void model_check_request(const struct end *passive, const struct roci_cm_event *ev);
 void model_check_answer(const struct end *active, const struct roci_cm_event *ev);
 /* Nobody waits longer than the protocol can. */

@@ -95,10 +95,23 @@ static inline void pair_clear(struct pair *p)
 	memset(p->sent, 0, sizeof(p->sent));
 }
 
+static inline void pair_listen(struct pair *p, unsigned backlog)
+{
+	struct roci_cm_listen listen = {.service_id = SERVICE, .backlog = backlog, .user = p};
+
+	assert_int_equal(roci_cm_listen(p->b, &listen, &p->listener), 0);
+}
+
+static inline void pair_stop_listening(struct pair *p)
+{
+	roci_listener_destroy(p->listener, p->now);
+	p->listener = NULL;
+}
+
 static inline void pair_open(struct pair *p, unsigned backlog)
 {
-	struct roci_cm_config config = {.id_base = 5u << 22, .id_mask = (1u << 22) - 1, .random = pair_random};
-	struct roci_cm_listen listen = {.service_id = SERVICE, .backlog = backlog, .user = p};
+	struct roci_cm_config config = {
+		.id_base = 5u << 22, .id_mask = (1u << 22) - 1, .random = pair_random, .pace_ns = 20 * MS};
 
 	memset(p, 0, sizeof(*p));
 	p->now = SECOND;
@@ -107,7 +120,7 @@ static inline void pair_open(struct pair *p, unsigned backlog)
 	p->a = roci_cm_create(&config);
 	config.id_base = 6u << 22;
 	p->b = roci_cm_create(&config);
-	assert_int_equal(roci_cm_listen(p->b, &listen, &p->listener), 0);
+	pair_listen(p, backlog);
 }
 
 /* Everything ends by itself once the consumers have let go. */
@@ -159,6 +172,21 @@ static inline struct roci_conn *pair_connect(struct pair *p, uint32_t qpn)
 	connect.private = (struct roci_cm_bytes){data, sizeof(data)};
 	assert_int_equal(roci_conn_connect(p->a, p->now, &connect, &conn), 0);
 	return conn;
+}
+
+static inline struct roci_sidr *pair_resolve(struct pair *p)
+{
+	struct roci_cm_resolve ask = {.service_id = SERVICE, .path = pair_path()};
+	struct roci_cm_ip ip = {.src_port = 1, .ipv4 = true};
+	uint8_t data[ROCI_CM_IP_BYTES];
+	struct roci_sidr *sidr;
+
+	memcpy(ip.dst, pair_gid_b, 16);
+	memcpy(ip.src, pair_gid_a, 16);
+	roci_cm_ip_build(&ip, data);
+	ask.private = (struct roci_cm_bytes){data, sizeof(data)};
+	assert_int_equal(roci_sidr_resolve(p->a, p->now, &ask, &sidr), 0);
+	return sidr;
 }
 
 static inline int pair_accept(struct pair *p, struct roci_conn *conn, uint32_t qpn)

@@ -5,21 +5,6 @@
 
 #include "pair.h"
 
-static struct roci_sidr *resolve(struct pair *p)
-{
-	struct roci_cm_resolve ask = {.service_id = SERVICE, .path = pair_path()};
-	struct roci_cm_ip ip = {.src_port = 1, .ipv4 = true};
-	uint8_t data[ROCI_CM_IP_BYTES];
-	struct roci_sidr *sidr;
-
-	memcpy(ip.dst, pair_gid_b, 16);
-	memcpy(ip.src, pair_gid_a, 16);
-	roci_cm_ip_build(&ip, data);
-	ask.private = (struct roci_cm_bytes){data, sizeof(data)};
-	assert_int_equal(roci_sidr_resolve(p->a, p->now, &ask, &sidr), 0);
-	return sidr;
-}
-
 static const struct roci_cm_sidr_answer yes = {
 	.status = ROCI_SIDR_SUCCESS, .qpn = 0x345, .qkey = 0x1234567, .private = {"there", 6}};
 
@@ -30,7 +15,7 @@ static void asks_and_answers(void **state)
 	struct pair p;
 
 	pair_open(&p, 0);
-	asking = resolve(&p);
+	asking = pair_resolve(&p);
 	pair_carry(&p);
 	ev = pair_only_event(&p, ROCI_CM_SIDR_REQ_RECEIVED);
 	answering = ev->sidr;
@@ -59,7 +44,7 @@ static void refuses(void **state)
 	struct pair p;
 
 	pair_open(&p, 0);
-	asking = resolve(&p);
+	asking = pair_resolve(&p);
 	pair_carry(&p);
 	roci_sidr_destroy(pair_only_event(&p, ROCI_CM_SIDR_REQ_RECEIVED)->sidr, p.now);
 	pair_clear(&p);
@@ -69,8 +54,8 @@ static void refuses(void **state)
 	roci_listener_destroy(p.listener, p.now);
 	p.listener = NULL;
 	pair_clear(&p);
-	asking = resolve(&p);
-	pair_carry(&p);
+	asking = pair_resolve(&p);
+	pair_wait(&p, 200 * MS);
 	assert_int_equal(pair_only_event(&p, ROCI_CM_SIDR_REP_RECEIVED)->sidr_status, ROCI_SIDR_UNSUPPORTED);
 	roci_sidr_destroy(asking, p.now);
 	pair_close(&p);
@@ -83,7 +68,7 @@ static void gives_up(void **state)
 
 	pair_open(&p, 0);
 	p.lose = true;
-	asking = resolve(&p);
+	asking = pair_resolve(&p);
 	pair_wait(&p, 100 * SECOND);
 	assert_int_equal(pair_only_event(&p, ROCI_CM_SIDR_ERROR)->status, -ETIMEDOUT);
 	assert_int_equal(p.sent[ROCI_CM_ATTR_SIDR_REQ], 16);
@@ -97,8 +82,8 @@ static void a_full_backlog_refuses(void **state)
 	struct pair p;
 
 	pair_open(&p, 1);
-	asking[0] = resolve(&p);
-	asking[1] = resolve(&p);
+	asking[0] = pair_resolve(&p);
+	asking[1] = pair_resolve(&p);
 	pair_carry(&p);
 	pair_only_event(&p, ROCI_CM_SIDR_REQ_RECEIVED);
 	pair_wait(&p, 3 * SECOND);
