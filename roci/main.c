@@ -1,48 +1,62 @@
 /* roci: the command line. A table; each subcommand lives in its own file. */
-#include <stdio.h>
 #include <string.h>
 
 #include "command.h"
+#include "suggest.h"
 
-static const struct command commands[] = {
-	{"run", "run a program with the device roci0", command_run},
+const struct command *const commands[] = {
+	&run_command,
+	&completion_command,
+	NULL,
 };
-#define COMMAND_COUNT (sizeof(commands) / sizeof(commands[0]))
 
-static void help(FILE *out)
+char **command_line;
+
+static int no_such_command(const char *name)
 {
-	fputs("RDMA anywhere.\n\n"
-	      "examples:\n"
-	      "  roci run -- ibv_devinfo               what the software device looks like\n"
-	      "  roci run -- ib_write_bw               a server that waits for a client\n"
-	      "  roci run -- ib_write_bw 192.0.2.1     its client\n\n"
-	      "usage: roci COMMAND [ARGUMENTS]\n\n"
-	      "commands:\n",
-	      out);
-	for (size_t i = 0; i < COMMAND_COUNT; i++)
-		fprintf(out, "  %-10s %s\n", commands[i].name, commands[i].summary);
-	fputs("\n`roci COMMAND --help` tells more. `roci --version` tells the version.\n", out);
+	const char *names[sizeof(commands) / sizeof(commands[0])], *meant;
+	size_t count = 0;
+	for (; commands[count]; count++)
+		names[count] = commands[count]->name;
+	names[count] = NULL;
+	meant = suggest(name, names);
+	if (meant)
+		return complain(NULL, "no command '%s'; did you mean `roci %s`?", name, meant);
+	return complain(NULL, "no command '%s'; `roci --help` lists them", name);
+}
+
+static const struct command *find(const char *name)
+{
+	for (const struct command *const *c = commands; *c; c++) {
+		if (!strcmp((*c)->name, name))
+			return *c;
+	}
+	return NULL;
 }
 
 int main(int argc, char **argv)
 {
+	command_line = argv;
 	if (argc < 2) {
-		help(stderr);
+		help_all(stderr);
 		return EXIT_USAGE;
 	}
 	const char *name = argv[1];
-	if (!strcmp(name, "--help") || !strcmp(name, "-h") || !strcmp(name, "help")) {
-		help(stdout);
+	if (!strcmp(name, "--help") || !strcmp(name, "-h") || (!strcmp(name, "help") && argc == 2)) {
+		help_all(stdout);
 		return 0;
 	}
 	if (!strcmp(name, "--version") || !strcmp(name, "-V")) {
 		puts("roci " ROCI_VERSION);
 		return 0;
 	}
-	for (size_t i = 0; i < COMMAND_COUNT; i++) {
-		if (!strcmp(name, commands[i].name))
-			return commands[i].run(argc - 1, argv + 1);
+	bool help = !strcmp(name, "help");
+	const struct command *command = find(help ? argv[2] : name);
+	if (!command)
+		return no_such_command(help ? argv[2] : name);
+	if (help) {
+		help_command(command, stdout);
+		return 0;
 	}
-	fprintf(stderr, "roci: no command '%s'; `roci --help` lists them\n", name);
-	return EXIT_USAGE;
+	return command->run(command, argc - 1, argv + 1);
 }

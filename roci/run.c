@@ -9,66 +9,7 @@
 #include <unistd.h>
 
 #include "command.h"
-#include "libdir.h"
-
-static void help(void)
-{
-	puts("examples:\n"
-	     "  roci run -- ibv_devices\n"
-	     "  roci run -- ib_write_bw                       server\n"
-	     "  roci run -- ib_write_bw 192.0.2.1             client; also on the same host\n"
-	     "  roci run -- python3 my_pyverbs_test.py\n"
-	     "  roci run --capture ping.pcapng -- ibv_rc_pingpong -g 0\n"
-	     "  roci run --fault loss=0.01,reorder=0.05,seed=7 -- ib_send_bw 192.0.2.1\n\n"
-	     "usage: roci run [OPTIONS] [--] PROGRAM [ARGUMENTS]\n\n"
-	     "options:\n"
-	     "  --capture FILE   write every packet of PROGRAM to FILE (pcapng), as ROCI_CAPTURE=FILE does\n"
-	     "  --fault SPEC     mistreat its packets, as ROCI_FAULT=SPEC does: a list of loss=P, dup=P, reorder=P,\n"
-	     "                   corrupt=P (probabilities) and seed=N\n\n"
-	     "Runs PROGRAM so that it sees the RDMA device roci0, a RoCEv2 device in user space, in place of the\n"
-	     "machine's own devices. Needs no root and no kernel module. It works by LD_PRELOAD, and so for programs\n"
-	     "that load libibverbs.so.1; a setuid program or a statically linked one cannot be reached.\n\n"
-	     "exit status: that of PROGRAM; 126 if it cannot be executed, 127 if it is not found, 2 for wrong usage\n"
-	     "or when Rocinante's own libraries are missing.");
-}
-
-/* Sets `name` to "first:second" (or what of the two there is). */
-static int set_joined(const char *name, const char *first, const char *second)
-{
-	char *value;
-	if (!first || !*first || !second || !*second)
-		return setenv(name, first && *first ? first : second, 1);
-	if (asprintf(&value, "%s:%s", first, second) < 0)
-		return -1;
-	int result = setenv(name, value, 1);
-	free(value);
-	return result;
-}
-
-/* What was preloaded before stays in front: sanitizers insist on being first. */
-static int prepare_environment(void)
-{
-	struct libdir dirs;
-	if (libdir_find(&dirs)) {
-		fprintf(stderr,
-			"roci run: libibverbs.so.1 of Rocinante is not where it should be (%s); is the installation "
-			"whole?\n",
-			dirs.expected);
-		return -1;
-	}
-	if (strpbrk(dirs.preload, " ;") || strchr(dirs.verbs, ':')) {
-		fprintf(stderr,
-			"roci run: the loader cannot preload from a path with a space, colon or semicolon: %s\n",
-			dirs.verbs);
-		return -1;
-	}
-	if (set_joined("LD_PRELOAD", getenv("LD_PRELOAD"), dirs.preload) ||
-	    set_joined("LD_LIBRARY_PATH", dirs.search, getenv("LD_LIBRARY_PATH"))) {
-		fprintf(stderr, "roci run: out of memory\n");
-		return -1;
-	}
-	return 0;
-}
+#include "preload.h"
 
 /* Finds what execvp() would run; false where there is nothing. */
 static bool locate(const char *program, char path[PATH_MAX])
@@ -100,52 +41,77 @@ static void warn_if_privileged(const char *program)
 			path);
 }
 
-/* Reads options up to the program's name. Returns its index, 0 where there was nothing to run, -1 after a complaint. */
-static int parse_options(int argc, char **argv)
-{
-	static const struct {
-		const char *option, *variable;
-	} options[] = {{"--capture", "ROCI_CAPTURE"}, {"--fault", "ROCI_FAULT"}};
-	int i = 1;
-	while (i < argc && argv[i][0] == '-') {
-		if (!strcmp(argv[i], "--"))
-			return i + 1 < argc ? i + 1 : 0;
-		size_t k = 0;
-		while (k < sizeof(options) / sizeof(options[0]) && strcmp(argv[i], options[k].option))
-			k++;
-		if (k == sizeof(options) / sizeof(options[0])) {
-			fprintf(stderr, "roci run: no option '%s'; `roci run --help` lists them\n", argv[i]);
-			return -1;
-		}
-		if (i + 1 >= argc) {
-			fprintf(stderr, "roci run: %s what? `roci run --help` tells\n", argv[i]);
-			return -1;
-		}
-		setenv(options[k].variable, argv[i + 1], 1);
-		i += 2;
-	}
-	return i < argc ? i : 0;
-}
+struct run_choices {
+	const char *capture, *fault;
+};
 
-int command_run(int argc, char **argv)
+static const struct option_row options[] = {
+	{.name = "capture",
+	 .argument = "FILE",
+	 .group = "options",
+	 .help = "write every packet of PROGRAM to FILE (pcapng),\nas ROCI_CAPTURE=FILE does",
+	 .kind = OPTION_FILE,
+	 .offset = offsetof(struct run_choices, capture)},
+	{.name = "fault",
+	 .argument = "SPEC",
+	 .group = "options",
+	 .help = "mistreat its packets, as ROCI_FAULT=SPEC does: a list of\n"
+		 "loss=P, dup=P, reorder=P, corrupt=P (probabilities) and seed=N",
+	 .kind = OPTION_TEXT,
+	 .offset = offsetof(struct run_choices, fault)},
+	OPTION_HELP_ROW,
+};
+
+static int execute(const struct command *self, char **argv)
 {
-	if (argc > 1 && (!strcmp(argv[1], "--help") || !strcmp(argv[1], "-h"))) {
-		help();
-		return 0;
-	}
-	int first = parse_options(argc, argv);
-	if (first <= 0) {
-		if (!first)
-			fprintf(stderr,
-				"roci run: which program? usage: roci run [OPTIONS] [--] PROGRAM [ARGUMENTS]\n");
+	warn_if_privileged(argv[0]);
+	if (preload_environment(self))
 		return EXIT_USAGE;
-	}
-	const char *program = argv[first];
-	warn_if_privileged(program);
-	if (prepare_environment())
-		return EXIT_USAGE;
-	execvp(program, argv + first);
+	execvp(argv[0], argv);
 	int error = errno;
-	fprintf(stderr, "roci run: %s: %s\n", program, error == ENOENT ? "program not found" : strerror(error));
+	complain(self, "%s: %s", argv[0], error == ENOENT ? "program not found" : strerror(error));
 	return error == ENOENT ? EXIT_NOT_FOUND : EXIT_CANNOT_RUN;
 }
+
+static int run(const struct command *self, int argc, char **argv)
+{
+	struct run_choices choices = {0};
+	struct operands operands;
+	int status;
+	if (!options_parse(self, argc, argv, &choices, &operands, &status))
+		return status;
+	if (choices.capture)
+		setenv("ROCI_CAPTURE", choices.capture, 1);
+	if (choices.fault)
+		setenv("ROCI_FAULT", choices.fault, 1);
+	if (operands.count)
+		status = execute(self, operands.list);
+	else
+		status = complain(self, "which program? usage: roci run %s", self->usage);
+	free(operands.list);
+	return status;
+}
+
+const struct command run_command = {
+	.name = "run",
+	.summary = "run a program with the device roci0",
+	.usage = "[OPTION]... [--] PROGRAM [ARGUMENT]...",
+	.examples = "  roci run -- ibv_devices\n"
+		    "  roci run -- ib_write_bw                       server\n"
+		    "  roci run -- ib_write_bw 192.0.2.1             client; also on the same host\n"
+		    "  roci run -- python3 my_pyverbs_test.py\n"
+		    "  roci run --capture ping.pcapng -- ibv_rc_pingpong -g 0\n"
+		    "  roci run --fault loss=0.01,reorder=0.05,seed=7 -- ib_send_bw 192.0.2.1\n",
+	.about = "Runs PROGRAM so that it sees the RDMA device roci0, a RoCEv2 device in user space, in place of the\n"
+		 "machine's own devices. Needs no root and no kernel module. It works by LD_PRELOAD, and so for "
+		 "programs\n"
+		 "that load libibverbs.so.1; a setuid program or a statically linked one cannot be reached.\n\n"
+		 "exit status: that of PROGRAM; 126 if it cannot be executed, 127 if it is not found, 2 for wrong "
+		 "usage\n"
+		 "or when Rocinante's own libraries are missing.\n",
+	.manual = "roci-run",
+	.options = options,
+	.option_count = sizeof(options) / sizeof(options[0]),
+	.operands = OPERANDS_PROGRAM,
+	.run = run,
+};

@@ -1,0 +1,69 @@
+/* --help, made from the tables. */
+#include <string.h>
+
+#include "command.h"
+
+#define HELP_COLUMN 26
+
+/* "  -q, --quiet", "      --dir DIR" */
+static int print_names(const struct option_row *row, FILE *out)
+{
+	int width = row->letter ? fprintf(out, "  -%c, --%s", row->letter, row->name)
+				: fprintf(out, "      --%s", row->name);
+	return width + (row->argument ? fprintf(out, " %s", row->argument) : 0);
+}
+
+/* Each line of the help text in its column. */
+static void print_row(const struct option_row *row, FILE *out)
+{
+	int width = print_names(row, out);
+	const char *line = row->help;
+	if (width > HELP_COLUMN - 2) {
+		fputc('\n', out);
+		width = 0;
+	}
+	for (;;) {
+		size_t len = strcspn(line, "\n");
+		fprintf(out, "%*s%.*s", HELP_COLUMN - width, "", (int)len, line);
+		if (!line[len])
+			break;
+		fputc('\n', out);
+		line += len + 1;
+		width = 0;
+	}
+	if (row->standard)
+		fprintf(out, " [%s]", row->standard);
+	fputc('\n', out);
+}
+
+void help_command(const struct command *command, FILE *out)
+{
+	const char *group = "";
+	fprintf(out, "%s\n\nexamples:\n%s\nusage: roci %s %s\n", command->summary, command->examples, command->name,
+		command->usage);
+	for (size_t i = 0; i < command->option_count; i++) {
+		const struct option_row *row = &command->options[i];
+		if (strcmp(group, row->group))
+			fprintf(out, "\n%s:\n", row->group);
+		group = row->group;
+		print_row(row, out);
+	}
+	if (command->about)
+		fprintf(out, "\n%s", command->about);
+	if (command->manual)
+		fprintf(out, "\n`man %s` tells more.\n", command->manual);
+}
+
+void help_all(FILE *out)
+{
+	fputs("RDMA anywhere: with an adapter, with the kernel's Soft-RoCE, or with neither.\n\n"
+	      "examples:\n"
+	      "  roci run -- ibv_devinfo               what the software device looks like\n"
+	      "  roci run -- ib_write_bw               any program of RDMA: here a server that waits for a client\n\n"
+	      "usage: roci COMMAND [OPTION]... [ARGUMENT]...\n\n"
+	      "commands:\n",
+	      out);
+	for (const struct command *const *c = commands; *c; c++)
+		fprintf(out, "  %-11s %s\n", (*c)->name, (*c)->summary);
+	fputs("\n`roci COMMAND --help` tells more. `roci --version` tells the version.\n", out);
+}

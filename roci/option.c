@@ -1,0 +1,227 @@
+#include <errno.h>
+#include <stdarg.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "command.h"
+#include "suggest.h"
+#include "units.h"
+
+#define OPTIONS_MAX 64 /* of a command */
+
+int complain(const struct command *command, const char *format, ...)
+{
+	va_list arguments;
+	fflush(stdout);
+	fprintf(stderr, "roci%s%s: ", command ? " " : "", command ? command->name : "");
+	va_start(arguments, format);
+	vfprintf(stderr, format, arguments);
+	va_end(arguments);
+	fputc('\n', stderr);
+	return EXIT_USAGE;
+}
+
+static const struct option_row *find_name(const struct command *command, const char *name, size_t len)
+{
+	for (size_t i = 0; i < command->option_count; i++) {
+		const struct option_row *row = &command->options[i];
+		if (strlen(row->name) == len && !memcmp(row->name, name, len))
+			return row;
+	}
+	return NULL;
+}
+
+static const struct option_row *find_letter(const struct command *command, char letter)
+{
+	for (size_t i = 0; i < command->option_count; i++) {
+		if (command->options[i].letter && command->options[i].letter == letter)
+			return &command->options[i];
+	}
+	return NULL;
+}
+
+static void no_such_option(const struct command *command, const char *name, size_t len)
+{
+	const char *names[OPTIONS_MAX + 1], *meant;
+	char typed[64];
+	size_t count = 0;
+	for (; count < command->option_count && count < OPTIONS_MAX; count++)
+		names[count] = command->options[count].name;
+	names[count] = NULL;
+	snprintf(typed, sizeof(typed), "%.*s", (int)len, name);
+	meant = suggest(typed, names);
+	if (meant)
+		complain(command, "no option '--%s'; did you mean '--%s'?", typed, meant);
+	else
+		complain(command, "no option '--%s'; `roci %s --help` lists them", typed, command->name);
+}
+
+static bool store_choice(const struct command *command, const struct option_row *row, const char *text, unsigned *value)
+{
+	char list[256] = "";
+	for (unsigned i = 0; row->values[i]; i++) {
+		if (!strcmp(row->values[i], text)) {
+			*value = i;
+			return true;
+		}
+		if (strlen(list) + strlen(row->values[i]) + 3 < sizeof(list))
+			strcat(strcat(list, i ? ", " : ""), row->values[i]);
+	}
+	const char *meant = suggest(text, row->values);
+	if (meant)
+		complain(command, "--%s '%s': did you mean '%s'?", row->name, text, meant);
+	else
+		complain(command, "--%s '%s': it is one of %s", row->name, text, list);
+	return false;
+}
+
+static bool store_number(const struct command *command, const struct option_row *row, const char *text, uint64_t *value)
+{
+	static const char *const shape[] = {
+		[OPTION_NUMBER] = "a whole number",
+		[OPTION_SIZE] = "a size such as 65536, 64K or 1.5G",
+		[OPTION_RATE] = "a rate such as 10M, 500K or 1.5Gbit",
+		[OPTION_TIME] = "a time such as 30, 500ms or 2m",
+	};
+	int error = -EINVAL;
+	char *end;
+	switch (row->kind) {
+	case OPTION_SIZE: error = units_parse_size(text, value); break;
+	case OPTION_RATE: error = units_parse_rate(text, value); break;
+	case OPTION_TIME: error = units_parse_time(text, value); break;
+	default:
+		errno = 0;
+		*value = strtoull(text, &end, 10);
+		if (*text >= '0' && *text <= '9' && !*end)
+			error = -errno;
+	}
+	if (error == -EINVAL) {
+		complain(command, "--%s '%s': %s is wanted", row->name, text, shape[row->kind]);
+		return false;
+	}
+	if (!error && *value >= row->min && (!row->max || *value <= row->max))
+		return true;
+	char low[UNITS_CHARS], high[UNITS_CHARS];
+	if (row->kind == OPTION_SIZE && row->max)
+		complain(command, "--%s %s: it goes from %s to %s", row->name, text, units_bytes(low, row->min),
+			 units_bytes(high, row->max));
+	else if (row->kind == OPTION_NUMBER)
+		complain(command, "--%s %s: it goes from %llu to %llu", row->name, text, (unsigned long long)row->min,
+			 (unsigned long long)row->max);
+	else
+		complain(command, "--%s %s: that is too %s", row->name, text,
+			 !error && *value < row->min ? "small" : "large");
+	return false;
+}
+
+static bool store(const struct command *command, const struct option_row *row, const char *text, void *into)
+{
+	void *at = (char *)into + row->offset;
+	switch (row->kind) {
+	case OPTION_FLAG: *(bool *)at = true; return true;
+	case OPTION_TEXT:
+	case OPTION_FILE:
+	case OPTION_FOLDER:
+	case OPTION_DEVICE:
+		if (!*text) {
+			complain(command, "--%s wants %s, and got nothing", row->name, row->argument);
+			return false;
+		}
+		*(const char **)at = text;
+		return true;
+	case OPTION_CHOICE: return store_choice(command, row, text, at);
+	default: return store_number(command, row, text, at);
+	}
+}
+
+/* Where the parser is. */
+struct cursor {
+	const struct command *command;
+	char **argv;
+	int argc, i;
+	void *into;
+	bool help;
+};
+
+/* One option whose argument may stand behind it (`attached`) or come next. */
+static bool take(struct cursor *c, const struct option_row *row, const char *attached)
+{
+	if (row->kind == OPTION_HELP) {
+		c->help = true;
+		return true;
+	}
+	if (!row->argument) {
+		if (!attached)
+			return store(c->command, row, NULL, c->into);
+		complain(c->command, "--%s takes no argument, but got '%s'", row->name, attached);
+		return false;
+	}
+	if (!attached && c->i + 1 >= c->argc) {
+		complain(c->command, "--%s wants %s; `roci %s --help` tells more", row->name, row->argument,
+			 c->command->name);
+		return false;
+	}
+	return store(c->command, row, attached ? attached : c->argv[++c->i], c->into);
+}
+
+static bool take_long(struct cursor *c, const char *name)
+{
+	size_t len = strcspn(name, "=");
+	const struct option_row *row = find_name(c->command, name, len);
+	if (row)
+		return take(c, row, name[len] ? name + len + 1 : NULL);
+	no_such_option(c->command, name, len);
+	return false;
+}
+
+/* -abc, -nVALUE, -n VALUE */
+static bool take_letters(struct cursor *c, const char *letters)
+{
+	for (; *letters && !c->help; letters++) {
+		const struct option_row *row = find_letter(c->command, *letters);
+		if (!row) {
+			complain(c->command, "no option '-%c'; `roci %s --help` lists them", *letters,
+				 c->command->name);
+			return false;
+		}
+		if (row->argument)
+			return take(c, row, letters[1] ? letters + 1 : NULL);
+		if (!take(c, row, NULL))
+			return false;
+	}
+	return true;
+}
+
+bool options_parse(const struct command *command, int argc, char **argv, void *into, struct operands *operands,
+		   int *status)
+{
+	struct cursor c = {.command = command, .argv = argv, .argc = argc, .i = 1, .into = into};
+	bool ended = false, good = true;
+	*operands = (struct operands){.list = calloc((size_t)argc + 1, sizeof(char *))};
+	*status = EXIT_USAGE;
+	if (!operands->list) {
+		complain(command, "out of memory");
+		return false;
+	}
+	for (; c.i < argc && good && !c.help; c.i++) {
+		char *word = argv[c.i];
+		if (ended || word[0] != '-' || !word[1]) {
+			operands->list[operands->count++] = word;
+			ended |= command->operands == OPERANDS_PROGRAM;
+		} else if (!strcmp(word, "--")) {
+			ended = true;
+			operands->after_dashes = !operands->count;
+		} else {
+			good = word[1] == '-' ? take_long(&c, word + 2) : take_letters(&c, word + 1);
+		}
+	}
+	if (good && !c.help)
+		return true;
+	if (good) {
+		help_command(command, stdout);
+		*status = 0;
+	}
+	free(operands->list);
+	operands->list = NULL;
+	return false;
+}
