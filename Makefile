@@ -1,8 +1,17 @@
 # The two commands of the README, for those who have make; everything else is Meson's.
-.PHONY: run test
+.PHONY: run test interop
 
 run:
 	scripts/run.sh
 
 test:
 	scripts/test.sh
+
+# Against the kernel's Soft-RoCE, in guests with Debian's kernels 6.1 and 6.12.
+interop:
+	scripts/install-deps.sh
+	[ -f build/build.ninja ] || meson setup build
+	ninja -C build
+	rm -f build/meson-logs/interop.json
+	-meson test -C build --no-rebuild --setup interop --suite interop-all --print-errorlogs --logbase interop
+	scripts/count-tests.py build/meson-logs/interop.json

@@ -86,6 +86,10 @@ struct ibv_qp *qp_make(struct endpoint *ep, enum ibv_qp_type type, struct ibv_cq
 		init.send_ops_flags = IBV_QP_EX_WITH_ATOMIC_WRITE;
 	}
 	qp = ibv_create_qp_ex(ep->ctx, &init);
+	if (!qp && type == IBV_QPT_RC) { /* Soft-RoCE of Linux 6.1 has no atomic write */
+		init.comp_mask &= ~(uint32_t)IBV_QP_INIT_ATTR_SEND_OPS_FLAGS;
+		qp = ibv_create_qp_ex(ep->ctx, &init);
+	}
 	need(qp != NULL, "ibv_create_qp_ex");
 	if (type != IBV_QPT_UD)
 		attr.qp_access_flags = IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE;

@@ -1,0 +1,67 @@
+"""run.py SERIES TEST [ARGUMENT...]: runs a test of this directory in a guest with Debian's kernel of a series (6.1, 6.12).
+
+Prints what the test prints, which is TAP; after a failure, the guest's console as well.
+"""
+import os
+import shlex
+import sys
+import time
+
+import guest
+import kernels
+
+HERE = os.path.dirname(os.path.abspath(__file__))
+SECONDS = 900
+PASSED_ON = 'ROCI', 'ROCI_CLIENTS', 'ROCI_INTEROP', 'ROCI_DEBUG'
+
+
+def fail(name, text):
+    print(f'1..1\nnot ok 1 - {name}')
+    comment(text)
+    return 1
+
+
+def comment(text):
+    for line in str(text).splitlines():
+        print(f'# {line}')
+    sys.stdout.flush()
+
+
+def script(test, args):
+    exports = ''.join(f'export {name}={shlex.quote(os.environ[name])}\n' for name in PASSED_ON if name in os.environ)
+    return (f'export PATH={os.environ["PATH"]}:/usr/sbin:/sbin HOME=/run TMPDIR=/run/tmp LC_ALL=C.UTF-8\n{exports}'
+            f'cd {shlex.quote(HERE)}\nexec /usr/bin/python3 -B -u {shlex.join([test, *args])}\n')
+
+
+def main(series, test, *args):
+    name = f'Linux {series}: {test}'
+    try:
+        kernel = kernels.Kernel(series)
+    except kernels.Unavailable as reason:
+        return fail(name, reason)
+    start = time.monotonic()
+    planned = False
+    try:
+        with guest.Guest(kernel, script(test, args), SECONDS) as machine:
+            try:
+                for line in machine.lines():
+                    planned = planned or line.startswith('1..')
+                    print(line, flush=True)
+            except guest.GuestFailure as failure:
+                if not planned:
+                    return fail(name, failure)
+                comment(failure)
+                return 1
+            status = machine.status()
+            if status:
+                comment(machine.report())
+            comment(f'Linux {kernel.release}, {time.monotonic() - start:.0f} s')
+    except guest.GuestFailure as failure:
+        return fail(name, failure)
+    return status
+
+
+if __name__ == '__main__':
+    if len(sys.argv) < 3:
+        sys.exit(__doc__)
+    sys.exit(main(*sys.argv[1:]))

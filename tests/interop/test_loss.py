@@ -1,0 +1,69 @@
+"""A wire that loses packets in both directions, by netem, and a peer that is killed in the middle of a stream."""
+import sys
+
+import world
+from harness import check, next_port, program, tap, wait_until
+
+# A ping-pong's client ends as soon as it has everything. When the acknowledgement that it sent last is lost, nobody is left
+# to repeat it, and the server's last request fails, on any adapter. Everything was delivered then, and verified.
+LAST_ACK_LOST = 'Failed status transport retry counter exceeded (12) for wr_id 2'
+
+PROGRAMS = [
+    # program, arguments, the option for the GID index
+    ('ibv_rc_pingpong', '-c -n 200', '-g'),
+    ('ibv_rc_pingpong', '-c -e -s 50000 -n 20', '-g'),
+    ('ib_write_bw', '-F -s 65536 -n 20', '-x'),
+    ('ib_read_bw', '-F -o 8 -s 65536 -n 20', '-x'),
+    ('ib_send_bw', '-F -s 65536 -n 20', '-x'),
+    ('ib_atomic_bw', '-F -o 8 -n 100', '-x'),
+]
+
+
+def netem(percent):
+    for host in (rxe, roci):
+        host.run('tc', 'qdisc', 'replace', 'dev', host.link, 'root', 'netem', 'loss', f'{percent}%')
+
+
+def lossy(server, client, percent, name, args, option):
+    netem(percent)
+    try:
+        world.transfer(server, client, [name, *args.split()], option, seconds=40,
+                       excuse=LAST_ACK_LOST if 'pingpong' in name else None)
+    finally:
+        for host in (rxe, roci):
+            host.run('tc', 'qdisc', 'del', 'dev', host.link, 'root')
+
+
+def killed(server_host, client_host):
+    """The survivor sees the oldest request fail and all others flushed, and the next pair works."""
+    port = str(next_port())
+    argv = [program('survivor'), '-p', port]
+    server = server_host.start(*argv, '-g', server_host.gid_index(server_host.address))
+    client = None
+    try:
+        wait_until('the server to listen', lambda: server_host.listens(int(port)) or not server.running())
+        client = client_host.start(*argv, '-g', client_host.gid_index(client_host.address), server_host.address)
+        wait_until('the stream', lambda: 'running' in client.text() or not client.running())
+        server.end()
+        check(client.wait(30) == 0, f'server:\n{server.report()}\nclient:\n{client.report()}')
+    finally:
+        server.end()
+        if client:
+            client.end()
+    world.transfer(server_host, client_host, ['ibv_rc_pingpong', '-c', '-n', '100'], '-g')
+    return client.text().splitlines()[-1] if client.text() else ''
+
+
+def cases():
+    for server, client in ((rxe, roci), (roci, rxe)):
+        way = f'{client.kind} to {server.kind}'
+        yield f'{way}: the server is killed', lambda s=server, c=client: killed(s, c)
+        for percent in (1, 5):
+            for name, args, option in PROGRAMS:
+                yield (f'{way}, {percent}% lost both ways: {name} {args}',
+                       lambda s=server, c=client, p=percent, n=name, a=args, o=option: lossy(s, c, p, n, a, o))
+
+
+if __name__ == '__main__':
+    rxe, roci = world.rxe_and_roci()
+    sys.exit(tap(list(cases())))

@@ -1,0 +1,87 @@
+"""roci0 and the kernel's Soft-RoCE on one wire: the ping-pongs of libibverbs, perftest, and every opcode, with the server on
+either side. An argument `part` leaves out what differs from the rest in little."""
+import sys
+
+import world
+from harness import program, tap
+
+# program, arguments of each run; a run that begins with + is left out of the part
+PINGPONGS = [
+    ('ibv_rc_pingpong', ['-c', '-e -c -n 200', '+-s 1', '-s 1000000 -c -n 5', '+-r 1 -n 200', '+-N -c -n 200']),
+    ('ibv_uc_pingpong', ['-c -n 200', '+-e -c -n 200', '+-s 1 -n 200']),
+    ('ibv_ud_pingpong', ['-s 1024 -c -n 200', '+-s 1024 -e -c -n 200', '+-s 1 -n 200']),
+    ('ibv_srq_pingpong', ['-c -n 200', '+-e -c -n 200', '-q 4 -s 30000 -c -n 40']),
+]
+PERFTEST = [
+    ('ib_send_bw', 'RC', ['-s 1 -n 100', '-s 65536 -n 20', '+-s 1048576 -n 5', '+-e -n 50', '+-q 8 -n 20', '-b -n 20', '+-m 256 -n 20']),
+    ('ib_send_bw', 'UC', ['+-s 1 -n 100', '-s 20000 -n 20']),
+    ('ib_send_bw', 'UD', ['+-s 1 -n 100', '-s 1024 -n 50']),
+    ('ib_send_lat', 'RC', ['-s 2 -n 100', '+-s 4097 -n 50', '+-e -n 50', '+-I 64 -s 64 -n 50']),
+    ('ib_send_lat', 'UC', ['+-s 2 -n 100', '-s 4097 -n 50']),
+    ('ib_send_lat', 'UD', ['-s 1024 -n 50']),
+    ('ib_write_bw', 'RC', ['-s 1 -n 100', '-s 65536 -n 20', '+-s 8388608 -n 5', '+-q 8 -n 20', '-b -n 20', '-m 256 -n 20', '+-l 16 -n 32']),
+    ('ib_write_bw', 'UC', ['-s 20000 -n 20']),
+    ('ib_write_lat', 'RC', ['-s 2 -n 100', '+-s 65536 -n 20']),
+    ('ib_write_lat', 'UC', ['+-s 4097 -n 50']),
+    ('ib_read_bw', 'RC', ['-s 65536 -n 20', '+-s 1 -n 100', '+-s 8388608 -n 5', '-b -n 20', '+-o 1 -n 20', '+-m 512 -n 20']),
+    ('ib_read_lat', 'RC', ['-s 2 -n 50', '+-s 65536 -n 20']),
+    ('ib_atomic_bw', 'RC', ['-n 50', '+-A CMP_AND_SWAP -n 50', '+-q 4 -n 50']),
+    ('ib_atomic_lat', 'RC', ['+-n 50', '-A CMP_AND_SWAP -n 50']),
+]
+
+
+def runs(part, args):
+    return [a.lstrip('+') for a in args if not (part and a.startswith('+'))]
+
+
+def pingpong(server, client, name, args, ipv6=False):
+    # The last acknowledgement is nobody's who waits for it: the client ends as soon as it has everything.
+    world.transfer(server, client, [name, *args.split()], '-g', ipv6)
+
+
+def perftest(server, client, name, transport, args, ipv6=False):
+    # Each side takes the other's number of outstanding reads for its own, and rxe0 has more than roci0.
+    reads = ['-o', '8'] if ('read' in name or 'atomic' in name) and '-o' not in args else []
+    world.transfer(server, client, [name, '-F', '-c', transport, *args.split(), *reads], '-x', ipv6)
+
+
+def every_opcode(server, client, ipv6=False):
+    return world.transfer(server, client, [program('all_ops'), '-x'], '-g', ipv6)[1]
+
+
+def jumbo(server, client, name, transport, args):
+    """Packets of 2048 and 4096 bytes. The program is told the MTU; without, both would settle at the port's."""
+    world.set_mtu(9000, server, client)
+    try:
+        perftest(server, client, name, transport, args)
+    finally:
+        world.set_mtu(1500, server, client)
+
+
+def cases(part):
+    for server, client in ((rxe, roci), (roci, rxe)):
+        way = f'{client.kind} to {server.kind}'
+        for ipv6 in (False, True):
+            ip = 'IPv6' if ipv6 else 'IPv4'
+            short = part or ipv6
+            yield f'{way}, {ip}: every opcode', lambda s=server, c=client, v=ipv6: every_opcode(s, c, v)
+            for name, args in PINGPONGS:
+                for a in runs(short, args)[:1 if ipv6 and part else None]:
+                    yield (f'{way}, {ip}: {name} {a}',
+                           lambda s=server, c=client, n=name, a=a, v=ipv6: pingpong(s, c, n, a, v))
+            if ipv6 and part:
+                continue
+            for name, transport, args in PERFTEST:
+                for a in runs(short, args):
+                    yield (f'{way}, {ip}: {name} -c {transport} {a}',
+                           lambda s=server, c=client, n=name, t=transport, a=a, v=ipv6: perftest(s, c, n, t, a, v))
+        for name, args in (('ib_write_bw', '-m 4096 -s 100000 -n 20'), ('ib_read_bw', '-m 2048 -s 100000 -n 20'),
+                           ('ib_send_bw', '-m 4096 -s 100000 -n 20')):
+            yield f'{way}, jumbo: {name} {args}', lambda s=server, c=client, n=name, a=args: jumbo(s, c, n, 'RC', a)
+
+
+if __name__ == '__main__':
+    part = 'part' in sys.argv
+    sys.argv = [a for a in sys.argv if a != 'part']
+    rxe, roci = world.rxe_and_roci()
+    sys.exit(tap(list(cases(part))))
