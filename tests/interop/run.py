@@ -4,6 +4,7 @@ Prints what the test prints, which is TAP; after a failure, the guest's console 
 """
 import os
 import shlex
+import signal
 import sys
 import time
 
@@ -64,4 +65,5 @@ def main(series, test, *args):
 if __name__ == '__main__':
     if len(sys.argv) < 3:
         sys.exit(__doc__)
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(1))  # who is told to end takes the guest along
     sys.exit(main(*sys.argv[1:]))
