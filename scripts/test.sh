@@ -30,7 +30,8 @@ tests()
 }
 
 build "$build"
-tests "$build" all
+# The guests of tests/interop have their own command, `make interop`.
+tests "$build" all --no-suite interop
 build "$build-asan" -Db_sanitize=address,undefined -Db_lundef=false
 tests "$build-asan" suites --suite wire --suite engine --suite device --suite cm --suite sim --suite abi
 tests "$build-asan" clients smoke pingpong

@@ -26,7 +26,7 @@ expect 2 "no command 'dance'" "$roci" dance
 expect 2 'which program' "$roci" run
 expect 2 'which program' "$roci" run --
 expect 2 "no option '--dance'" "$roci" run --dance true
-expect 2 '--fault what' "$roci" run --fault
+expect 2 '--fault wants SPEC' "$roci" run --fault
 expect 127 'no-such-program: program not found' "$roci" run no-such-program
 expect 126 'Permission denied' "$roci" run /etc/passwd
 expect 126 'Permission denied' "$roci" run /
