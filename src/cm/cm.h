@@ -228,6 +228,8 @@ void roci_listener_set_backlog(struct roci_listener *listener, uint64_t now, uns
 
 /* ---- connections ---- */
 
+/* A starting PSN is where the receiver of the REQ or REP begins to transmit (IBTA 12.7, Starting PSN): our own is the
+ * first that we expect, the peer's the first that we send. */
 struct roci_cm_connect {
 	uint64_t service_id;
 	struct roci_cm_path path;
@@ -304,7 +306,7 @@ struct roci_conn_info {
 	enum roci_cm_transport transport;
 	uint32_t local_comm_id, remote_comm_id;
 	uint32_t local_qpn, remote_qpn;
-	uint32_t sq_psn, rq_psn;              /* ours, the peer's starting PSN */
+	uint32_t sq_psn, rq_psn;              /* the peer's starting PSN, ours */
 	uint8_t responder_resources;          /* max_dest_rd_atomic of our QP */
 	uint8_t initiator_depth;              /* max_rd_atomic of our QP */
 	uint8_t retry_count, rnr_retry_count; /* of our QP */

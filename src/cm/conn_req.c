@@ -122,7 +122,7 @@ static void take_peer(struct roci_conn *conn, const struct roci_cm_msg *req)
 	info->transport = req->transport;
 	info->remote_comm_id = req->local_id;
 	info->remote_qpn = req->qpn;
-	info->rq_psn = req->starting_psn;
+	info->sq_psn = req->starting_psn;
 	info->responder_resources = conn->peer.responder_resources;
 	info->initiator_depth = conn->peer.initiator_depth;
 	info->retry_count = req->retry_count;

@@ -95,7 +95,7 @@ static void take_rep(struct roci_conn *conn, const struct roci_cm_msg *rep)
 	};
 	info->remote_comm_id = rep->local_id;
 	info->remote_qpn = rep->qpn;
-	info->rq_psn = rep->starting_psn;
+	info->sq_psn = rep->starting_psn;
 	info->responder_resources = conn->peer.responder_resources;
 	info->initiator_depth = conn->peer.initiator_depth;
 	info->rnr_retry_count = rep->rnr_retry_count;

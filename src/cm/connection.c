@@ -216,7 +216,7 @@ static void take_connect(struct roci_conn *conn, const struct roci_cm_connect *p
 	info->active = true;
 	info->transport = p->transport;
 	info->local_qpn = p->qpn;
-	info->sq_psn = p->starting_psn;
+	info->rq_psn = p->starting_psn;
 	info->responder_resources = p->responder_resources;
 	info->initiator_depth = p->initiator_depth;
 	info->retry_count = p->retry_count;
@@ -267,7 +267,7 @@ int roci_conn_accept(struct roci_conn *conn, uint64_t now, const struct roci_cm_
 	msg.srq = p->srq;
 	msg.ca_guid = conn->x.cm->config.ca_guid;
 	conn->info.local_qpn = p->qpn;
-	conn->info.sq_psn = p->starting_psn;
+	conn->info.rq_psn = p->starting_psn;
 	conn->info.responder_resources = p->responder_resources;
 	conn->info.initiator_depth = p->initiator_depth;
 	conn->state = ROCI_CONN_REP_SENT;

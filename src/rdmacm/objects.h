@@ -121,7 +121,7 @@ struct cma_id {
 	uint8_t sgid_index;          /* valid once id.verbs is set */
 	uint8_t responder_resources; /* decides whether the peer may read */
 	uint32_t delivered, acked;   /* events, under cma_lock */
-	uint32_t psn;                /* our first */
+	uint32_t psn;                /* the starting PSN we tell: the first we expect */
 	uint32_t qkey;               /* 0: RDMA_UDP_QKEY */
 	/* In the manager, at most one of them; changed under the device's lock. */
 	struct roci_conn *conn;

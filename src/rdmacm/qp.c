@@ -151,7 +151,7 @@ static void attr_rtr(const struct cma_id *id, const struct roci_conn_info *info,
 	cma_path_ah(id, &info->path, &attr->ah_attr);
 	attr->path_mtu = info->path.mtu;
 	attr->dest_qp_num = info->remote_qpn;
-	attr->rq_psn = info->rq_psn;
+	attr->rq_psn = id->psn;
 	*mask = IBV_QP_STATE | IBV_QP_AV | IBV_QP_PATH_MTU | IBV_QP_DEST_QPN | IBV_QP_RQ_PSN;
 	if (info->transport == ROCI_CM_UC)
 		return;
@@ -162,7 +162,7 @@ static void attr_rtr(const struct cma_id *id, const struct roci_conn_info *info,
 
 static void attr_rts(const struct cma_id *id, const struct roci_conn_info *info, struct ibv_qp_attr *attr, int *mask)
 {
-	attr->sq_psn = id->psn;
+	attr->sq_psn = info->sq_psn;
 	*mask = IBV_QP_STATE | IBV_QP_SQ_PSN;
 	if (info->transport == ROCI_CM_UC)
 		return;
