@@ -28,8 +28,16 @@ struct mover_entry {
 	uint16_t target_len;
 };
 
+/* What a receiver calls its unfinished files: prefix, hex digits, suffix. Nobody else's names may look so. */
+#define MOVER_RESERVED_PREFIX ".roci-"
+#define MOVER_PART_SUFFIX     ".part"
+#define MOVER_JOURNAL_SUFFIX  ".journal"
+
+/* Whether one component (without '/') is such a name. Pure. */
+bool mover_component_reserved(const uint8_t *component, size_t len);
+
 /* Whether a name may come from a peer: 1 .. MOVER_PATH_MAX bytes, relative, no NUL, no empty, "." or ".." component,
- * none longer than MOVER_COMPONENT_MAX. Returns NULL, or what is wrong with it. Pure. */
+ * none reserved, none longer than MOVER_COMPONENT_MAX. Returns NULL, or what is wrong with it. Pure. */
 const char *mover_name_wrong(const uint8_t *name, size_t len);
 
 /* A 128-bit digest, XXH3-128 in its canonical (big-endian) form. */

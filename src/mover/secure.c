@@ -1,0 +1,400 @@
+#include "mover/secure.h"
+
+#include <assert.h>
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <openssl/err.h>
+#include <openssl/evp.h>
+#include <openssl/rand.h>
+#include <openssl/ssl.h>
+
+#include "wire/bytes.h"
+
+#define CIPHER           "TLS_AES_256_GCM_SHA384" /* its hash is the PSK's */
+#define GROUPS           "X25519:P-256"
+#define OPEN_IDENTITY    "open"
+#define IDENTITY_HEXES   16
+#define MESSAGE_MAX      (64u << 10)
+#define SEAL_ROOM        512 /* more than five TLS records add */
+#define LENGTH_BYTES     4   /* in front of each message, inside: a message cut between two TLS records is noticed */
+#define CHUNK_KEY_BYTES  32
+#define CHUNK_NONCE      12
+#define TOKEN_LABEL      "EXPORTER-rocinante-mover-token"
+#define CHUNK_LABEL      "EXPORTER-rocinante-mover-chunk"
+#define IDENTITY_CONTEXT "roci ticket"
+
+struct mover_secure {
+	SSL_CTX *ctx;
+	SSL *ssl;
+	BIO *in, *out; /* owned by `ssl` */
+	bool server;
+	bool finished;
+	mover_secure_lookup_fn *lookup; /* server */
+	void *lookup_context;
+	uint8_t secret[MOVER_SECRET_BYTES]; /* client */
+	char identity[IDENTITY_HEXES + 1];
+	EVP_CIPHER_CTX *chunk_seal, *chunk_open; /* made when the first chunk comes; the key is in them */
+	uint8_t message[LENGTH_BYTES + MESSAGE_MAX];
+};
+
+void mover_secure_identity(const uint8_t secret[MOVER_SECRET_BYTES], char identity[17])
+{
+	uint8_t bytes[sizeof IDENTITY_CONTEXT - 1 + MOVER_SECRET_BYTES], digest[EVP_MAX_MD_SIZE];
+
+	memcpy(bytes, IDENTITY_CONTEXT, sizeof IDENTITY_CONTEXT - 1);
+	memcpy(bytes + sizeof IDENTITY_CONTEXT - 1, secret, MOVER_SECRET_BYTES);
+	identity[0] = 0; /* what nobody is called, should there be no memory */
+	if (EVP_Digest(bytes, sizeof bytes, digest, NULL, EVP_sha256(), NULL))
+		for (int i = 0; i < IDENTITY_HEXES; i++)
+			identity[i] = "0123456789abcdef"[digest[i / 2] >> (i % 2 ? 0 : 4) & 15];
+	identity[IDENTITY_HEXES] = 0;
+	OPENSSL_cleanse(bytes, sizeof bytes);
+}
+
+/* The secret as TLS 1.3 wants it (RFC 8446 s.4.2.11): a session whose cipher tells the hash. */
+static SSL_SESSION *psk_session(SSL *ssl, const uint8_t secret[MOVER_SECRET_BYTES])
+{
+	static const unsigned char aes_256_gcm_sha384[] = {0x13, 0x02};
+	const SSL_CIPHER *cipher = SSL_CIPHER_find(ssl, aes_256_gcm_sha384);
+	SSL_SESSION *session = SSL_SESSION_new();
+
+	if (session && cipher && SSL_SESSION_set1_master_key(session, secret, MOVER_SECRET_BYTES) &&
+	    SSL_SESSION_set_cipher(session, cipher) && SSL_SESSION_set_protocol_version(session, TLS1_3_VERSION))
+		return session;
+	SSL_SESSION_free(session);
+	return NULL;
+}
+
+static int use_psk(SSL *ssl, const EVP_MD *md, const unsigned char **id, size_t *id_len, SSL_SESSION **session)
+{
+	struct mover_secure *s = SSL_get_app_data(ssl);
+
+	*session = psk_session(ssl, s->secret);
+	*id = (const unsigned char *)s->identity;
+	*id_len = strlen(s->identity);
+	return *session != NULL;
+}
+
+/* Whoever is not known gets a random secret, so that a wrong name and a wrong secret look the same to the peer. */
+static int find_psk(SSL *ssl, const unsigned char *id, size_t id_len, SSL_SESSION **session)
+{
+	struct mover_secure *s = SSL_get_app_data(ssl);
+	uint8_t secret[MOVER_SECRET_BYTES], unknown[MOVER_SECRET_BYTES];
+	bool known = id_len > 0 && id_len < sizeof s->identity && !memchr(id, 0, id_len);
+
+	memset(s->identity, 0, sizeof s->identity);
+	*session = NULL;
+	if (RAND_bytes(unknown, sizeof unknown) != 1)
+		return 0;
+	if (known)
+		memcpy(s->identity, id, id_len);
+	memset(secret, 0, sizeof secret);
+	known = s->lookup(s->lookup_context, s->identity, secret) && known;
+	*session = psk_session(ssl, known ? secret : unknown);
+	OPENSSL_cleanse(secret, sizeof secret);
+	return *session != NULL;
+}
+
+/* There is no certificate on either side, and none is believed. */
+static bool set_up_context(SSL_CTX *ctx, bool server)
+{
+	SSL_CTX_set_options(ctx, SSL_OP_NO_TICKET | SSL_OP_NO_COMPRESSION | SSL_OP_NO_RENEGOTIATION);
+	SSL_CTX_clear_options(ctx, SSL_OP_ALLOW_NO_DHE_KEX | SSL_OP_ENABLE_MIDDLEBOX_COMPAT);
+	SSL_CTX_set_session_cache_mode(ctx, SSL_SESS_CACHE_OFF);
+	if (server)
+		SSL_CTX_set_psk_find_session_callback(ctx, find_psk);
+	else
+		SSL_CTX_set_psk_use_session_callback(ctx, use_psk);
+	if (!server)
+		SSL_CTX_set_verify(ctx, SSL_VERIFY_PEER, NULL);
+	return SSL_CTX_set_min_proto_version(ctx, TLS1_3_VERSION) &&
+	       SSL_CTX_set_max_proto_version(ctx, TLS1_3_VERSION) && SSL_CTX_set_ciphersuites(ctx, CIPHER) &&
+	       SSL_CTX_set1_groups_list(ctx, GROUPS) && SSL_CTX_set_num_tickets(ctx, 0) &&
+	       SSL_CTX_set_max_early_data(ctx, 0);
+}
+
+static bool set_up_bios(struct mover_secure *s)
+{
+	s->in = BIO_new(BIO_s_mem());
+	s->out = BIO_new(BIO_s_mem());
+	if (!s->in || !s->out) {
+		BIO_free(s->in);
+		BIO_free(s->out);
+		return false;
+	}
+	BIO_set_mem_eof_return(s->in, -1);
+	SSL_set_bio(s->ssl, s->in, s->out);
+	return true;
+}
+
+static struct mover_secure *create(bool server)
+{
+	struct mover_secure *s = calloc(1, sizeof *s);
+
+	if (!s)
+		return NULL;
+	s->server = server;
+	s->ctx = SSL_CTX_new(server ? TLS_server_method() : TLS_client_method());
+	if (!s->ctx || !set_up_context(s->ctx, server))
+		goto err_destroy;
+	s->ssl = SSL_new(s->ctx);
+	if (!s->ssl || !set_up_bios(s))
+		goto err_destroy;
+	SSL_set_app_data(s->ssl, s);
+	if (server)
+		SSL_set_accept_state(s->ssl);
+	else
+		SSL_set_connect_state(s->ssl);
+	return s;
+err_destroy:
+	ERR_clear_error();
+	mover_secure_destroy(s);
+	return NULL;
+}
+
+struct mover_secure *mover_secure_client(const struct mover_ticket *ticket)
+{
+	struct mover_secure *s = create(false);
+
+	if (!s)
+		return NULL;
+	if (ticket) {
+		memcpy(s->secret, ticket->secret, sizeof s->secret);
+		mover_secure_identity(s->secret, s->identity);
+	} else {
+		memcpy(s->identity, OPEN_IDENTITY, sizeof OPEN_IDENTITY);
+	}
+	return s;
+}
+
+struct mover_secure *mover_secure_server(mover_secure_lookup_fn *lookup, void *context)
+{
+	struct mover_secure *s = create(true);
+
+	if (!s)
+		return NULL;
+	s->lookup = lookup;
+	s->lookup_context = context;
+	return s;
+}
+
+void mover_secure_destroy(struct mover_secure *s)
+{
+	if (!s)
+		return;
+	EVP_CIPHER_CTX_free(s->chunk_seal);
+	EVP_CIPHER_CTX_free(s->chunk_open);
+	SSL_free(s->ssl);
+	SSL_CTX_free(s->ctx);
+	OPENSSL_cleanse(s, sizeof *s);
+	free(s);
+}
+
+/* What OpenSSL calls it when the two secrets differ: here, or, as an alert, there. */
+static bool means_wrong_secret(unsigned long error)
+{
+	switch (ERR_GET_REASON(error)) {
+	case SSL_R_BINDER_DOES_NOT_VERIFY:
+	case SSL_R_DIGEST_CHECK_FAILED:
+	case SSL_R_DECRYPTION_FAILED_OR_BAD_RECORD_MAC:
+	case SSL_R_BAD_PSK:
+	case SSL_R_CERTIFICATE_VERIFY_FAILED: /* a server that does not know it and shows a certificate instead */
+	case SSL_AD_REASON_OFFSET + SSL_AD_ILLEGAL_PARAMETER:
+	case SSL_AD_REASON_OFFSET + SSL_AD_BAD_RECORD_MAC:
+	case SSL_AD_REASON_OFFSET + SSL_AD_DECRYPT_ERROR:
+	case SSL_AD_REASON_OFFSET + SSL_AD_ACCESS_DENIED:
+	case SSL_AD_REASON_OFFSET + SSL_AD_UNKNOWN_PSK_IDENTITY: return true;
+	}
+	return false;
+}
+
+static int handshake_error(void)
+{
+	unsigned long error = ERR_peek_error();
+	int rc = -EPROTO;
+
+	if (ERR_GET_REASON(error) == ERR_R_MALLOC_FAILURE)
+		rc = -ENOMEM;
+	else if (ERR_GET_LIB(error) == ERR_LIB_SSL && means_wrong_secret(error))
+		rc = -EACCES;
+	ERR_clear_error();
+	return rc;
+}
+
+static size_t drain(BIO *bio, void *out, size_t room)
+{
+	int len = room ? BIO_read(bio, out, room > INT32_MAX ? INT32_MAX : (int)room) : 0;
+
+	return len > 0 ? (size_t)len : 0;
+}
+
+int mover_secure_handshake(struct mover_secure *s, const void *in, size_t in_len, void *out, size_t *out_len)
+{
+	size_t room = *out_len;
+	int rc;
+
+	*out_len = 0;
+	ERR_clear_error();
+	if (in_len > MESSAGE_MAX)
+		return -EPROTO;
+	if (in_len && BIO_write(s->in, in, (int)in_len) != (int)in_len)
+		return -ENOMEM;
+	rc = SSL_do_handshake(s->ssl);
+	if (rc != 1)
+		rc = SSL_get_error(s->ssl, rc) == SSL_ERROR_WANT_READ ? 0 : handshake_error();
+	/* Without the PSK there would be nothing that proves anything. */
+	else if (!SSL_session_reused(s->ssl))
+		rc = -EACCES;
+	s->finished = rc == 1;
+	*out_len = drain(s->out, out, room);
+	return rc;
+}
+
+int mover_secure_seal(struct mover_secure *s, const void *message, size_t len, void *out, size_t *out_len)
+{
+	size_t room = *out_len;
+	int whole = (int)(LENGTH_BYTES + len);
+
+	*out_len = 0;
+	if (!s->finished)
+		return -EPROTO;
+	if (len > MESSAGE_MAX || room < len + SEAL_ROOM)
+		return -EMSGSIZE;
+	roci_put_be32(s->message, (uint32_t)len);
+	if (len)
+		memcpy(s->message + LENGTH_BYTES, message, len);
+	ERR_clear_error();
+	if (SSL_write(s->ssl, s->message, whole) != whole) {
+		ERR_clear_error();
+		return -ENOMEM;
+	}
+	assert(BIO_ctrl_pending(s->out) <= room);
+	*out_len = drain(s->out, out, room);
+	return 0;
+}
+
+/* Reads what has come in whole; -EBADMSG unless it is exactly one message. */
+static int read_message(struct mover_secure *s)
+{
+	size_t have = 0;
+	int got;
+
+	ERR_clear_error();
+	while (have < sizeof s->message) {
+		got = SSL_read(s->ssl, s->message + have, (int)(sizeof s->message - have));
+		if (got <= 0)
+			break;
+		have += (size_t)got;
+	}
+	if (have < sizeof s->message && SSL_get_error(s->ssl, got) != SSL_ERROR_WANT_READ) {
+		ERR_clear_error();
+		return -EBADMSG;
+	}
+	/* Half a record waits in `in`, or a second message: the peer did not send one message. */
+	if (BIO_ctrl_pending(s->in) || SSL_has_pending(s->ssl))
+		return -EBADMSG;
+	return have >= LENGTH_BYTES && roci_get_be32(s->message) == have - LENGTH_BYTES ? 0 : -EBADMSG;
+}
+
+int mover_secure_open(struct mover_secure *s, const void *sealed, size_t len, void *out, size_t *out_len)
+{
+	size_t room = *out_len, message_len;
+	int rc;
+
+	*out_len = 0;
+	if (!s->finished)
+		return -EPROTO;
+	if (len > 2 * MESSAGE_MAX)
+		return -EBADMSG;
+	if (len && BIO_write(s->in, sealed, (int)len) != (int)len)
+		return -ENOMEM;
+	rc = read_message(s);
+	if (rc)
+		return rc;
+	message_len = roci_get_be32(s->message);
+	if (message_len > room)
+		return -EMSGSIZE;
+	memcpy(out, s->message + LENGTH_BYTES, message_len);
+	*out_len = message_len;
+	return 0;
+}
+
+static bool export(struct mover_secure *s, const char *label, uint8_t *out, size_t len)
+{
+	return s->finished && SSL_export_keying_material(s->ssl, out, len, label, strlen(label), NULL, 0, 0) == 1;
+}
+
+int mover_secure_token(struct mover_secure *s, uint8_t token[SECURE_TOKEN_BYTES])
+{
+	return export(s, TOKEN_LABEL, token, SECURE_TOKEN_BYTES) ? 0 : -EPROTO;
+}
+
+static EVP_CIPHER_CTX *chunk_cipher(struct mover_secure *s, bool seal)
+{
+	EVP_CIPHER_CTX **ctx = seal ? &s->chunk_seal : &s->chunk_open;
+	uint8_t key[CHUNK_KEY_BYTES];
+
+	if (!*ctx && export(s, CHUNK_LABEL, key, sizeof key)) {
+		*ctx = EVP_CIPHER_CTX_new();
+		if (*ctx && !EVP_CipherInit_ex(*ctx, EVP_aes_256_gcm(), NULL, key, NULL, seal)) {
+			EVP_CIPHER_CTX_free(*ctx);
+			*ctx = NULL;
+		}
+		OPENSSL_cleanse(key, sizeof key);
+	}
+	return *ctx;
+}
+
+static void chunk_nonce(uint64_t number, uint8_t nonce[CHUNK_NONCE])
+{
+	memset(nonce, 0, CHUNK_NONCE);
+	roci_put_be64(nonce + CHUNK_NONCE - 8, number);
+}
+
+int mover_secure_seal_chunk(struct mover_secure *s, uint64_t number, uint8_t *data, size_t len)
+{
+	EVP_CIPHER_CTX *ctx = chunk_cipher(s, true);
+	uint8_t nonce[CHUNK_NONCE];
+	int n;
+
+	assert(len <= INT32_MAX);
+	chunk_nonce(number, nonce);
+	if (!ctx || !EVP_CipherInit_ex(ctx, NULL, NULL, NULL, nonce, -1) ||
+	    !EVP_CipherUpdate(ctx, data, &n, data, (int)len) || !EVP_CipherFinal_ex(ctx, data + len, &n) ||
+	    !EVP_CIPHER_CTX_ctrl(ctx, EVP_CTRL_AEAD_GET_TAG, SECURE_CHUNK_TAG_BYTES, data + len)) {
+		ERR_clear_error();
+		return -ENOMEM;
+	}
+	return 0;
+}
+
+int mover_secure_open_chunk(struct mover_secure *s, uint64_t number, uint8_t *data, size_t len)
+{
+	EVP_CIPHER_CTX *ctx = chunk_cipher(s, false);
+	uint8_t nonce[CHUNK_NONCE], end[SECURE_CHUNK_TAG_BYTES];
+	int n;
+
+	assert(len <= INT32_MAX);
+	chunk_nonce(number, nonce);
+	if (!ctx)
+		return -ENOMEM;
+	if (!EVP_CipherInit_ex(ctx, NULL, NULL, NULL, nonce, -1) ||
+	    !EVP_CIPHER_CTX_ctrl(ctx, EVP_CTRL_AEAD_SET_TAG, SECURE_CHUNK_TAG_BYTES, data + len) ||
+	    !EVP_CipherUpdate(ctx, data, &n, data, (int)len) || EVP_CipherFinal_ex(ctx, end, &n) <= 0) {
+		ERR_clear_error();
+		return -EBADMSG;
+	}
+	return 0;
+}
+
+bool mover_secure_is_open(const struct mover_secure *s)
+{
+	return !strcmp(s->identity, OPEN_IDENTITY);
+}
+
+const char *mover_secure_peer_identity(const struct mover_secure *s)
+{
+	return s->identity;
+}
