@@ -1,0 +1,92 @@
+#include <assert.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "mover/beneath.h"
+#include "mover/walk_internal.h"
+
+#define READ_FLAGS (O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY | O_CLOEXEC)
+
+static int open_item(const struct mover_walk *walk, const struct item *item)
+{
+	const struct root *root = &walk->roots[item->root];
+	size_t len = item->entry.name_len - item->skip;
+	char below[MOVER_PATH_MAX + 1];
+	int root_fd, fd;
+
+	if (len == 0) {
+		fd = open(root->path, READ_FLAGS);
+		return fd < 0 ? -errno : fd;
+	}
+	memcpy(below, item->entry.name + item->skip, len);
+	below[len] = 0;
+	root_fd = open(root->path, O_PATH | O_DIRECTORY | O_CLOEXEC | (root->content ? 0 : O_NOFOLLOW));
+	if (root_fd < 0)
+		return -errno;
+	fd = mover_beneath_open(root_fd, below, READ_FLAGS);
+	close(root_fd);
+	return fd;
+}
+
+int mover_walk_unchanged(const struct mover_walk *walk, size_t index, int fd)
+{
+	const struct item *item = &walk->items[index];
+	struct stat st;
+
+	if (item->entry.kind != MOVER_FILE)
+		return 0;
+	if (fstat(fd, &st))
+		return -errno;
+	return S_ISREG(st.st_mode) && st.st_dev == item->dev && st.st_ino == item->ino &&
+			       (uint64_t)st.st_size == item->entry.size && st.st_mtim.tv_sec == item->entry.mtime_s &&
+			       (uint32_t)st.st_mtim.tv_nsec == item->entry.mtime_ns
+		       ? 0
+		       : -ESTALE;
+}
+
+int mover_walk_open(const struct mover_walk *walk, size_t index)
+{
+	const struct item *item = &walk->items[index];
+	int fd, rc;
+
+	assert(item->entry.kind == MOVER_FILE || item->entry.kind == MOVER_STREAM);
+	if (item->entry.kind == MOVER_STREAM) {
+		fd = fcntl(STDIN_FILENO, F_DUPFD_CLOEXEC, 3);
+		return fd < 0 ? -errno : fd;
+	}
+	fd = open_item(walk, item);
+	/* gone, or a link, a folder, a socket has its place now */
+	if (fd == -ENOENT || fd == -ELOOP || fd == -ENOTDIR || fd == -ENXIO)
+		return -ESTALE;
+	if (fd < 0)
+		return fd;
+	rc = mover_walk_unchanged(walk, index, fd);
+	if (rc) {
+		close(fd);
+		return rc;
+	}
+	return fd;
+}
+
+int mover_walk_data(int fd, uint64_t offset, uint64_t size, uint64_t *begin, uint64_t *end)
+{
+	off_t at;
+
+	if (offset >= size)
+		return 0;
+	*begin = offset;
+	*end = size;
+	at = lseek(fd, (off_t)offset, SEEK_DATA);
+	if (at < 0)
+		return errno != ENXIO; /* ENXIO: no data from here on; else the file system cannot tell */
+	if ((uint64_t)at >= size)
+		return 0;
+	*begin = (uint64_t)at;
+	at = lseek(fd, at, SEEK_HOLE);
+	if (at > (off_t)*begin && (uint64_t)at < size)
+		*end = (uint64_t)at;
+	return 1;
+}
