@@ -1,0 +1,161 @@
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "mover/tree_internal.h"
+
+/* A file on its way through commit. */
+struct step {
+	struct mover_file *file;
+	int *result; /* 0, or where it stopped */
+	dev_t dev;
+	bool in_place; /* the file that has the name now is the right one */
+	bool synced;
+};
+
+static bool all_zero(const uint8_t *bytes, size_t len)
+{
+	return !len || (!bytes[0] && !memcmp(bytes, bytes + 1, len - 1));
+}
+
+/* Brings the chunks that only the old file has into the new one; they may not have changed since they were compared. */
+static int copy_old(struct mover_file *file)
+{
+	uint8_t *buffer = malloc(file->chunk_bytes);
+	int rc = buffer ? 0 : -ENOMEM;
+
+	for (size_t i = 0; i < file->kept.count && !rc; i++) {
+		const struct kept_chunk *chunk = &file->kept.chunks[i];
+		uint64_t at = chunk->index * file->chunk_bytes;
+		size_t len = mover_file_chunk_len(file, chunk->index);
+		struct mover_digest digest;
+
+		if (!chunk->good || !chunk->in_old)
+			continue;
+		rc = mover_read_at(file->old_fd, buffer, len, at);
+		if (rc)
+			break;
+		digest = mover_digest_of(buffer, len);
+		if (memcmp(&digest, &chunk->digest, sizeof digest))
+			rc = -ESTALE;
+		else if (!all_zero(buffer, len))
+			rc = mover_write_at(file->fd, buffer, len, at);
+	}
+	free(buffer);
+	return rc;
+}
+
+/* Whether the old file is all there is to it: every chunk agrees, and it still has the name. */
+static bool old_is_right(const struct mover_file *file)
+{
+	struct stat old, now;
+	uint64_t good = 0;
+
+	for (size_t i = 0; i < file->kept.count; i++)
+		good += file->kept.chunks[i].good && file->kept.chunks[i].in_old;
+	return good == mover_file_chunk_count(file) && !fstat(file->old_fd, &old) && S_ISREG(old.st_mode) &&
+	       (uint64_t)old.st_size == file->size &&
+	       !fstatat(file->folder->fd, file->leaf, &now, AT_SYMLINK_NOFOLLOW) && now.st_dev == old.st_dev &&
+	       now.st_ino == old.st_ino;
+}
+
+/* Everything but syncing and naming. Content, size, mode and time are then as they shall be. */
+static int prepare(struct step *step)
+{
+	struct mover_file *file = step->file;
+	const struct timespec times[2] = {{.tv_nsec = UTIME_OMIT}, file->mtime};
+	struct stat st;
+	int fd, rc;
+
+	step->in_place = file->old_fd >= 0 && old_is_right(file);
+	if (file->old_fd >= 0 && !step->in_place) {
+		rc = copy_old(file);
+		if (rc)
+			return rc;
+	}
+	fd = step->in_place ? file->old_fd : file->fd;
+	if (fstat(fd, &st))
+		return -errno;
+	step->dev = st.st_dev;
+	if (!step->in_place && file->size != UNKNOWN_SIZE && (uint64_t)st.st_size != file->size &&
+	    ftruncate(fd, (off_t)file->size))
+		return -errno;
+	if ((st.st_mode & PEER_MODE) != file->mode && fchmod(fd, (st.st_mode & 07000) | file->mode))
+		return -errno;
+	return futimens(fd, times) ? -errno : 0;
+}
+
+/* Syncs all steps of the file system of `first`, and says in each how it went. */
+static void sync_device(struct step *first, struct step *end)
+{
+	struct step *earliest = first;
+	size_t count = 0;
+	int rc = 0;
+
+	/* syncfs(2) tells of what failed since the descriptor was opened: so the one opened first. */
+	for (struct step *step = first; step < end; step++)
+		if (!*step->result && step->dev == first->dev) {
+			count++;
+			if (step->file->opened < earliest->file->opened)
+				earliest = step;
+		}
+	if (count > SYNC_ONE_BY_ONE && syncfs(earliest->file->fd))
+		rc = -errno;
+	for (struct step *step = first; step < end; step++) {
+		if (*step->result || step->dev != first->dev)
+			continue;
+		step->synced = true;
+		if (count <= SYNC_ONE_BY_ONE)
+			rc = fsync(step->in_place ? step->file->old_fd : step->file->fd) ? -errno : 0;
+		*step->result = rc;
+	}
+}
+
+/* Gives the file its name. The journal goes last: while it is there, its lock keeps the next transfer of this file from
+ * beginning one that would lose its name to the unlinking here. */
+static int publish(const struct step *step)
+{
+	struct mover_file *file = step->file;
+	int dir_fd = file->folder->fd;
+
+	if (step->in_place)
+		unlinkat(dir_fd, file->part, 0);
+	else if (renameat(dir_fd, file->part, dir_fd, file->leaf))
+		return -errno;
+	if (file->journal_fd >= 0)
+		unlinkat(dir_fd, file->journal_name, 0);
+	mover_folder_changed(&file->tree->folders, file->folder);
+	return 0;
+}
+
+void mover_tree_commit(struct mover_tree *tree, struct mover_file **files, size_t count, int *results)
+{
+	struct step *steps = calloc(count ? count : 1, sizeof *steps);
+	const struct folder *seen = NULL;
+	bool in_place = false;
+
+	for (size_t i = 0; i < count; i++) {
+		if (steps)
+			steps[i] = (struct step){.file = files[i], .result = &results[i]};
+		results[i] = steps ? prepare(&steps[i]) : -ENOMEM;
+	}
+	for (size_t i = 0; i < count && steps; i++)
+		if (!results[i] && !steps[i].synced)
+			sync_device(&steps[i], steps + count);
+	for (size_t i = 0; i < count; i++) {
+		if (!results[i] && files[i]->folder != seen) {
+			seen = files[i]->folder;
+			in_place = mover_folder_in_place(&tree->folders, seen);
+		}
+		if (!results[i])
+			results[i] = in_place ? publish(&steps[i]) : -ESTALE;
+		if (results[i])
+			mover_file_abandon(files[i]);
+		else
+			mover_file_free(files[i]);
+	}
+	free(steps);
+}

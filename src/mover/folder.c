@@ -1,0 +1,184 @@
+#include "mover/folder.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "mover/beneath.h"
+#include "mover/entry.h"
+
+/* Takes `fd` over. NULL with errno. */
+static struct folder *folder_of_fd(int fd, const char *path, size_t len)
+{
+	struct folder *folder = malloc(sizeof *folder + len + 1);
+	struct stat st;
+
+	if (!folder || fstat(fd, &st)) {
+		free(folder);
+		close(fd);
+		return NULL;
+	}
+	*folder = (struct folder){.fd = fd, .dev = st.st_dev, .ino = st.st_ino, .users = 1};
+	memcpy(folder->path, path, len);
+	folder->path[len] = 0;
+	return folder;
+}
+
+int mover_folders_create(struct folders *folders, int root_fd)
+{
+	memset(folders, 0, sizeof *folders);
+	folders->root = folder_of_fd(root_fd, "", 0);
+	if (!folders->root)
+		return -errno;
+	folders->root->is_root = true;
+	pthread_mutex_init(&folders->lock, NULL);
+	return 0;
+}
+
+static void put_locked(struct folder *folder)
+{
+	if (!folder || --folder->users)
+		return;
+	close(folder->fd);
+	free(folder);
+}
+
+void mover_folders_destroy(struct folders *folders)
+{
+	for (int i = 0; i < FOLDER_CACHE; i++)
+		put_locked(folders->cache[i]);
+	for (int i = 0; i < FOLDER_CHANGED; i++)
+		put_locked(folders->changed[i]);
+	put_locked(folders->root);
+	pthread_mutex_destroy(&folders->lock);
+}
+
+bool mover_folder_in_place(struct folders *folders, const struct folder *folder)
+{
+	struct stat st;
+
+	/* A path through links could only by accident lead to this very folder; and then nothing is lost. */
+	return folder->is_root || (!fstatat(folders->root->fd, folder->path, &st, AT_SYMLINK_NOFOLLOW) &&
+				   st.st_dev == folder->dev && st.st_ino == folder->ino);
+}
+
+static int open_folder(struct folders *folders, const char *path, size_t len, struct folder **folder)
+{
+	char terminated[MOVER_PATH_MAX + 1];
+	int fd;
+
+	memcpy(terminated, path, len);
+	terminated[len] = 0;
+	fd = mover_beneath_open(folders->root->fd, terminated, O_RDONLY | O_DIRECTORY);
+	if (fd == -EACCES) /* may be entered, not read */
+		fd = mover_beneath_open(folders->root->fd, terminated, O_PATH | O_DIRECTORY);
+	if (fd < 0)
+		return fd;
+	*folder = folder_of_fd(fd, path, len);
+	return *folder ? 0 : -errno;
+}
+
+/* The slot where the folder is, else the one to put it in. */
+static struct folder **cache_slot(struct folders *folders, const char *path, size_t len)
+{
+	struct folder **slot = &folders->cache[0];
+
+	for (int i = 0; i < FOLDER_CACHE; i++) {
+		struct folder *folder = folders->cache[i];
+
+		if (folder && !strncmp(folder->path, path, len) && !folder->path[len])
+			return &folders->cache[i];
+		if (*slot && (!folder || folder->used < (*slot)->used))
+			slot = &folders->cache[i];
+	}
+	return slot;
+}
+
+static int get_locked(struct folders *folders, const char *path, size_t len, struct folder **folder)
+{
+	struct folder **slot;
+	int rc;
+
+	if (len == 0) {
+		*folder = folders->root;
+		(*folder)->users++;
+		return 0;
+	}
+	slot = cache_slot(folders, path, len);
+	if (!*slot || strncmp((*slot)->path, path, len) || (*slot)->path[len] ||
+	    !mover_folder_in_place(folders, *slot)) {
+		put_locked(*slot);
+		*slot = NULL;
+		rc = open_folder(folders, path, len, slot);
+		if (rc)
+			return rc;
+	}
+	(*slot)->used = ++folders->clock;
+	(*slot)->users++;
+	*folder = *slot;
+	return 0;
+}
+
+int mover_folder_get(struct folders *folders, const char *name, struct folder **folder, const char **leaf)
+{
+	const char *slash = strrchr(name, '/');
+	int rc;
+
+	*leaf = slash ? slash + 1 : name;
+	pthread_mutex_lock(&folders->lock);
+	rc = get_locked(folders, name, slash ? (size_t)(slash - name) : 0, folder);
+	pthread_mutex_unlock(&folders->lock);
+	return rc;
+}
+
+void mover_folder_put(struct folders *folders, struct folder *folder)
+{
+	pthread_mutex_lock(&folders->lock);
+	put_locked(folder);
+	pthread_mutex_unlock(&folders->lock);
+}
+
+void mover_folder_changed(struct folders *folders, struct folder *folder)
+{
+	pthread_mutex_lock(&folders->lock);
+	for (int i = 0; i < FOLDER_CHANGED && !folder->changed; i++)
+		if (!folders->changed[i]) {
+			folders->changed[i] = folder;
+			folder->changed = true;
+			folder->users++;
+		}
+	if (!folder->changed)
+		folders->many_changed = true;
+	pthread_mutex_unlock(&folders->lock);
+}
+
+int mover_folders_sync(struct folders *folders)
+{
+	struct folder *changed[FOLDER_CHANGED];
+	int rc = 0;
+	bool many;
+
+	pthread_mutex_lock(&folders->lock);
+	memcpy(changed, folders->changed, sizeof changed);
+	memset(folders->changed, 0, sizeof folders->changed);
+	for (int i = 0; i < FOLDER_CHANGED; i++)
+		if (changed[i])
+			changed[i]->changed = false;
+	many = folders->many_changed;
+	folders->many_changed = false;
+	pthread_mutex_unlock(&folders->lock);
+
+	if (many && syncfs(folders->root->fd))
+		rc = -errno;
+	for (int i = 0; i < FOLDER_CHANGED && changed[i]; i++) {
+		/* EBADF: it could not be opened for reading; EINVAL: the file system has no such thing */
+		if ((!many || changed[i]->dev != folders->root->dev) && fsync(changed[i]->fd) && !rc &&
+		    errno != EBADF && errno != EINVAL)
+			rc = -errno;
+		mover_folder_put(folders, changed[i]);
+	}
+	return rc;
+}

@@ -1,0 +1,272 @@
+#include "mover/tree.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "mover/tree_internal.h"
+
+#define LINK_SUFFIX ".link" MOVER_PART_SUFFIX
+#define TRIES       4
+
+int mover_tree_open(const char *dir, struct mover_tree **tree_out)
+{
+	struct mover_tree *tree;
+	int fd, rc;
+
+	*tree_out = NULL;
+	if (mkdir(dir, 0777) && errno != EEXIST)
+		return -errno;
+	fd = open(dir, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	if (fd < 0)
+		return -errno;
+	tree = calloc(1, sizeof *tree);
+	if (!tree) {
+		close(fd);
+		return -ENOMEM;
+	}
+	rc = mover_folders_create(&tree->folders, fd);
+	if (rc) {
+		free(tree);
+		return rc;
+	}
+	*tree_out = tree;
+	return 0;
+}
+
+void mover_tree_close(struct mover_tree *tree)
+{
+	if (!tree)
+		return;
+	mover_folders_destroy(&tree->folders);
+	free(tree);
+}
+
+int mover_entry_name(const struct mover_entry *entry, char name[MOVER_PATH_MAX + 1])
+{
+	if (mover_name_wrong(entry->name, entry->name_len))
+		return -EINVAL;
+	memcpy(name, entry->name, entry->name_len);
+	name[entry->name_len] = 0;
+	return 0;
+}
+
+struct timespec mover_entry_mtime(const struct mover_entry *entry)
+{
+	return (struct timespec){.tv_sec = entry->mtime_s, .tv_nsec = entry->mtime_ns};
+}
+
+struct mover_digest mover_temp_name(const char *leaf, const char *suffix, char name[TEMP_NAME_BYTES])
+{
+	struct mover_digest hash = mover_digest_of(leaf, strlen(leaf));
+	size_t at = strlen(MOVER_RESERVED_PREFIX);
+
+	memcpy(name, MOVER_RESERVED_PREFIX, at);
+	for (size_t i = 0; i < sizeof hash.bytes; i++) {
+		name[at++] = "0123456789abcdef"[hash.bytes[i] >> 4];
+		name[at++] = "0123456789abcdef"[hash.bytes[i] & 15];
+	}
+	memcpy(name + at, suffix, strlen(suffix) + 1);
+	return hash;
+}
+
+/* Opens the folder `leaf` for fchmod(2) and futimens(2), also where it may not be read. Returns the descriptor, with
+ * *path_only set if it is one of O_PATH; or -errno. */
+static int open_itself(int dir_fd, const char *leaf, bool *path_only)
+{
+	int fd = openat(dir_fd, leaf, O_RDONLY | O_DIRECTORY | OPEN_AS_IT_IS);
+
+	*path_only = fd < 0 && errno == EACCES;
+	if (*path_only)
+		fd = openat(dir_fd, leaf, O_PATH | O_DIRECTORY | OPEN_AS_IT_IS);
+	if (fd >= 0)
+		return fd;
+	return errno == ELOOP ? -ENOTDIR : -errno;
+}
+
+static int change_mode(int fd, bool path_only, mode_t mode)
+{
+	char proc[32];
+
+	if (!path_only)
+		return fchmod(fd, mode) ? -errno : 0;
+	snprintf(proc, sizeof proc, "/proc/self/fd/%d", fd);
+	return chmod(proc, mode) ? -errno : 0;
+}
+
+/* Makes sure that a folder that was there can be filled. */
+static int open_up(int dir_fd, const char *leaf)
+{
+	bool path_only;
+	struct stat st;
+	int fd = open_itself(dir_fd, leaf, &path_only), rc = 0;
+
+	if (fd < 0)
+		return fd;
+	if (fstat(fd, &st))
+		rc = -errno;
+	else if ((st.st_mode & 0700) != 0700)
+		rc = change_mode(fd, path_only, (st.st_mode & 07777) | 0700);
+	close(fd);
+	return rc;
+}
+
+int mover_tree_folder(struct mover_tree *tree, const struct mover_entry *entry)
+{
+	char name[MOVER_PATH_MAX + 1];
+	struct folder *parent;
+	const char *leaf;
+	int rc = mover_entry_name(entry, name);
+
+	if (rc)
+		return rc;
+	rc = mover_folder_get(&tree->folders, name, &parent, &leaf);
+	if (rc)
+		return rc;
+	if (!mkdirat(parent->fd, leaf, 0700 | (entry->mode & PEER_MODE)))
+		mover_folder_changed(&tree->folders, parent);
+	else if (errno == EEXIST)
+		rc = open_up(parent->fd, leaf);
+	else
+		rc = -errno;
+	mover_folder_put(&tree->folders, parent);
+	return rc;
+}
+
+static bool same_link(int dir_fd, const char *leaf, const char *target)
+{
+	char now[MOVER_PATH_MAX + 1];
+	ssize_t len = readlinkat(dir_fd, leaf, now, sizeof now);
+
+	return len > 0 && (size_t)len == strlen(target) && !memcmp(now, target, (size_t)len);
+}
+
+static int make_link(int dir_fd, const char *leaf, const char *target, const struct timespec times[2])
+{
+	char temp[TEMP_NAME_BYTES];
+	int tries = TRIES, rc;
+
+	mover_temp_name(leaf, LINK_SUFFIX, temp);
+	while (symlinkat(target, dir_fd, temp)) {
+		/* left by one who was killed here */
+		if (errno != EEXIST || !tries-- || unlinkat(dir_fd, temp, 0))
+			return -errno;
+	}
+	if (!utimensat(dir_fd, temp, times, AT_SYMLINK_NOFOLLOW) && !renameat(dir_fd, temp, dir_fd, leaf))
+		return 0;
+	rc = -errno;
+	unlinkat(dir_fd, temp, 0);
+	return rc;
+}
+
+static int place_link(struct mover_tree *tree, struct folder *parent, const char *leaf, const char *target,
+		      const struct timespec times[2])
+{
+	struct stat st;
+	int rc;
+
+	if (!fstatat(parent->fd, leaf, &st, AT_SYMLINK_NOFOLLOW)) {
+		if (S_ISDIR(st.st_mode))
+			return -EISDIR;
+		if (!S_ISREG(st.st_mode) && !S_ISLNK(st.st_mode))
+			return -EEXIST;
+		if (S_ISLNK(st.st_mode) && same_link(parent->fd, leaf, target))
+			return utimensat(parent->fd, leaf, times, AT_SYMLINK_NOFOLLOW) ? -errno : 1;
+	}
+	rc = make_link(parent->fd, leaf, target, times);
+	if (!rc)
+		mover_folder_changed(&tree->folders, parent);
+	return rc;
+}
+
+int mover_tree_symlink(struct mover_tree *tree, const struct mover_entry *entry)
+{
+	const struct timespec times[2] = {{.tv_nsec = UTIME_OMIT}, mover_entry_mtime(entry)};
+	char name[MOVER_PATH_MAX + 1], target[MOVER_PATH_MAX + 1];
+	struct folder *parent;
+	const char *leaf;
+	int rc = mover_entry_name(entry, name);
+
+	if (!rc && (!entry->target_len || entry->target_len > MOVER_PATH_MAX ||
+		    memchr(entry->target, 0, entry->target_len) || entry->mtime_ns > 999999999))
+		rc = -EINVAL;
+	if (rc)
+		return rc;
+	memcpy(target, entry->target, entry->target_len);
+	target[entry->target_len] = 0;
+	rc = mover_folder_get(&tree->folders, name, &parent, &leaf);
+	if (rc)
+		return rc;
+	rc = place_link(tree, parent, leaf, target, times);
+	mover_folder_put(&tree->folders, parent);
+	return rc;
+}
+
+static int seal_folder(struct mover_tree *tree, const struct mover_entry *entry)
+{
+	const struct timespec times[2] = {{.tv_nsec = UTIME_OMIT}, mover_entry_mtime(entry)};
+	char name[MOVER_PATH_MAX + 1];
+	struct folder *parent;
+	const char *leaf;
+	bool path_only;
+	struct stat st;
+	int fd, rc = mover_entry_name(entry, name);
+
+	if (!rc && entry->mtime_ns > 999999999)
+		rc = -EINVAL;
+	if (rc)
+		return rc;
+	rc = mover_folder_get(&tree->folders, name, &parent, &leaf);
+	if (rc)
+		return rc;
+	fd = open_itself(parent->fd, leaf, &path_only);
+	if (fd < 0) {
+		rc = fd;
+		goto out_put;
+	}
+	/* By name, for an O_PATH descriptor takes no time; without following, should the name be another's by now. */
+	if (fstat(fd, &st) || utimensat(parent->fd, leaf, times, AT_SYMLINK_NOFOLLOW))
+		rc = -errno;
+	else if ((st.st_mode & PEER_MODE) != (entry->mode & PEER_MODE))
+		rc = change_mode(fd, path_only, (st.st_mode & 07000) | (entry->mode & PEER_MODE));
+	close(fd);
+out_put:
+	mover_folder_put(&tree->folders, parent);
+	return rc;
+}
+
+/* What lies in a folder comes before the folder: its name is longer. */
+static int backwards(const void *a, const void *b)
+{
+	const struct mover_entry *x = *(const struct mover_entry *const *)a, *y = *(const struct mover_entry *const *)b;
+	size_t shorter = x->name_len < y->name_len ? x->name_len : y->name_len;
+	int order = memcmp(y->name, x->name, shorter);
+
+	return order ? order : (int)y->name_len - (int)x->name_len;
+}
+
+int mover_tree_seal(struct mover_tree *tree, const struct mover_entry *folders, size_t count)
+{
+	const struct mover_entry **order = malloc((count + 1) * sizeof *order);
+	int rc = 0;
+
+	if (!order)
+		return -ENOMEM;
+	for (size_t i = 0; i < count; i++)
+		order[i] = &folders[i];
+	qsort(order, count, sizeof *order, backwards);
+	for (size_t i = 0; i < count; i++) {
+		int one = seal_folder(tree, order[i]);
+
+		rc = rc ? rc : one;
+	}
+	free(order);
+	if (rc)
+		mover_folders_sync(&tree->folders);
+	else
+		rc = mover_folders_sync(&tree->folders);
+	return rc;
+}
