@@ -11,8 +11,9 @@ from harness import DEVICE, HERE, Host, check, isolate, program, tap, transfer, 
 FAULT = {'ROCI_FAULT': 'loss=0.02,dup=0.01,reorder=0.01,corrupt=0.01,seed=7'}
 DISORDER = {'ROCI_FAULT': 'loss=0.01,dup=0.2,reorder=0.3,corrupt=0.01,seed=8'}
 
-# The ping-pongs' client ends as soon as it has everything. When the acknowledgement that it sent last is lost, nobody is
-# left to repeat it, and the server's last request fails, on any adapter. Everything was delivered then, and verified.
+# The ping-pongs end as soon as they have everything. When the acknowledgement that one of them sent last is lost, nobody is
+# left to repeat it, and the other's last request fails, on any adapter. Everything was delivered then, and verified by the
+# one that succeeded.
 LAST_ACK_LOST = 'Failed status transport retry counter exceeded (12) for wr_id 2'
 
 PROGRAMS = [
