@@ -1,0 +1,203 @@
+#include "mover/disk.h"
+
+#include <errno.h>
+#include <liburing.h>
+#include <poll.h>
+#include <stdlib.h>
+#include <sys/eventfd.h>
+#include <unistd.h>
+
+#define CALL_BYTES (1u << 30) /* at most in one system call */
+
+struct disk {
+	bool uring;
+	unsigned depth, busy, unflushed;
+	struct disk_op *waiting, **waiting_last;
+	struct io_uring ring;
+	int fd;
+	struct worker *worker;
+};
+
+/* One system call. A descriptor that a user has made non-blocking is waited for. */
+static ssize_t call_once(struct disk_op *op, uint8_t *at, uint64_t done)
+{
+	static const uint8_t zeros[65536];
+	size_t len = op->len - done < CALL_BYTES ? op->len - done : CALL_BYTES;
+	ssize_t n;
+
+	if (op->offset == DISK_SEQUENTIAL) {
+		if (!op->buffer && len > sizeof(zeros))
+			len = sizeof(zeros);
+		n = op->write ? write(op->fd, op->buffer ? at : zeros, len) : read(op->fd, at, len);
+	} else {
+		n = op->write ? pwrite(op->fd, at, len, (off_t)(op->offset + done))
+			      : pread(op->fd, at, len, (off_t)(op->offset + done));
+	}
+	if (n < 0 && errno == EAGAIN) {
+		poll(&(struct pollfd){.fd = op->fd, .events = op->write ? POLLOUT : POLLIN}, 1, -1);
+		errno = EINTR;
+	}
+	return n;
+}
+
+/* The rest of an operation from `done` on. */
+static void run_from(struct disk_op *op, uint64_t done)
+{
+	while (done < op->len) {
+		ssize_t n = call_once(op, op->buffer + done, done);
+		if (n < 0 && errno == EINTR)
+			continue;
+		if (n < 0) {
+			op->result = -errno;
+			return;
+		}
+		if (n == 0)
+			break;
+		done += (uint64_t)n;
+	}
+	op->result = (int64_t)done;
+}
+
+static void run_job(struct worker_job *job)
+{
+	run_from((struct disk_op *)job, 0);
+}
+
+static int open_ring(struct disk *d)
+{
+	int err = io_uring_queue_init(d->depth, &d->ring, 0);
+	if (err)
+		return err;
+	d->fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+	err = d->fd < 0 ? -errno : io_uring_register_eventfd(&d->ring, d->fd);
+	if (err) {
+		if (d->fd >= 0)
+			close(d->fd);
+		io_uring_queue_exit(&d->ring);
+	}
+	return err;
+}
+
+int disk_create(bool uring, unsigned depth, struct disk **disk)
+{
+	struct disk *d = calloc(1, sizeof(*d));
+	int err;
+
+	if (!d)
+		return -ENOMEM;
+	d->depth = depth;
+	d->waiting_last = &d->waiting;
+	d->uring = uring && open_ring(d) == 0;
+	if (!d->uring) {
+		err = worker_create(&d->worker);
+		if (err) {
+			free(d);
+			return err;
+		}
+	}
+	*disk = d;
+	return 0;
+}
+
+void disk_destroy(struct disk *d)
+{
+	if (!d)
+		return;
+	if (d->uring) {
+		d->waiting = NULL;
+		d->waiting_last = &d->waiting;
+		disk_flush(d);
+		while (d->busy) {
+			struct io_uring_cqe *cqe;
+			if (io_uring_wait_cqe(&d->ring, &cqe) == 0) {
+				io_uring_cqe_seen(&d->ring, cqe);
+				d->busy--;
+			}
+		}
+		io_uring_queue_exit(&d->ring);
+		close(d->fd);
+	}
+	worker_destroy(d->worker);
+	free(d);
+}
+
+bool disk_is_uring(const struct disk *d)
+{
+	return d->uring;
+}
+
+int disk_fd(const struct disk *d)
+{
+	return d->uring ? d->fd : worker_fd(d->worker);
+}
+
+static void start(struct disk *d)
+{
+	while (d->waiting && d->busy < d->depth) {
+		struct disk_op *op = d->waiting;
+		struct io_uring_sqe *sqe = io_uring_get_sqe(&d->ring);
+		if (!sqe)
+			return;
+		if (op->write)
+			io_uring_prep_write(sqe, op->fd, op->buffer, (unsigned)op->len, op->offset);
+		else
+			io_uring_prep_read(sqe, op->fd, op->buffer, (unsigned)op->len, op->offset);
+		io_uring_sqe_set_data(sqe, op);
+		d->waiting = op->next;
+		if (!d->waiting)
+			d->waiting_last = &d->waiting;
+		d->busy++;
+		d->unflushed++;
+	}
+}
+
+void disk_submit(struct disk *d, struct disk_op *op)
+{
+	if (!d->uring) {
+		op->job.run = run_job;
+		worker_submit(d->worker, &op->job);
+		return;
+	}
+	op->next = NULL;
+	*d->waiting_last = op;
+	d->waiting_last = &op->next;
+	start(d);
+}
+
+void disk_flush(struct disk *d)
+{
+	if (!d->uring)
+		return;
+	start(d);
+	while (d->unflushed) {
+		int n = io_uring_submit(&d->ring);
+		if (n > 0)
+			d->unflushed -= (unsigned)n < d->unflushed ? (unsigned)n : d->unflushed;
+		else if (n != -EINTR)
+			break; /* -EAGAIN, -EBUSY: tried again in the next round */
+	}
+}
+
+struct disk_op *disk_reap(struct disk *d)
+{
+	struct io_uring_cqe *cqe;
+	struct disk_op *op;
+
+	if (!d->uring)
+		return (struct disk_op *)worker_reap(d->worker);
+	if (io_uring_peek_cqe(&d->ring, &cqe)) {
+		eventfd_t count;
+		eventfd_read(d->fd, &count);
+		if (io_uring_peek_cqe(&d->ring, &cqe)) /* one may have come between the two */
+			return NULL;
+	}
+	op = io_uring_cqe_get_data(cqe);
+	op->result = cqe->res;
+	io_uring_cqe_seen(&d->ring, cqe);
+	d->busy--;
+	if (op->result == -EINTR || op->result == -EAGAIN)
+		run_from(op, 0);
+	else if (op->result > 0 && (uint64_t)op->result < op->len)
+		run_from(op, (uint64_t)op->result); /* cut short, or the end of the file */
+	return op;
+}

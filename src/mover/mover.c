@@ -1,0 +1,111 @@
+/* What mover.h promises beside sending and receiving: names, mover_stop(), and the telling of events. */
+#include "mover/mover.h"
+
+#include <errno.h>
+#include <stdatomic.h>
+#include <stdlib.h>
+#include <sys/eventfd.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "mover/stop.h"
+#include "mover/teller.h"
+
+#define NAME(table, index) ((size_t)(index) < sizeof(table) / sizeof(*(table)) ? (table)[index] : NULL)
+
+const char *mover_mode_name(enum mover_mode mode)
+{
+	static const char *const names[] = {"write", "read", "send"};
+	return NAME(names, mode);
+}
+
+const char *mover_status_name(enum mover_status status)
+{
+	static const char *const names[] = {
+		"ok",       "failed",    "usage",    "no_device", "no_connect", "no_trust",    "protocol",
+		"local_io", "remote_io", "mismatch", "lost",      "partly",     "interrupted",
+	};
+	return NAME(names, status);
+}
+
+const char *mover_outcome_name(enum mover_outcome outcome)
+{
+	static const char *const names[] = {"stored", "unchanged", "would", "refused"};
+	return NAME(names, outcome);
+}
+
+const char *mover_event_name(enum mover_event_type type)
+{
+	static const char *const names[] = {
+		"listening", "connected", "step", "offered", "progress", "entry_done", "warning", "ended",
+	};
+	return NAME(names, type);
+}
+
+/* Stopping: an eventfd that every loop polls and nobody reads. */
+
+static atomic_int stop_fd = -1;
+static atomic_bool stopped;
+
+int mover_stop_fd(void)
+{
+	int fd = atomic_load(&stop_fd), expected = -1;
+	if (fd >= 0)
+		return fd;
+	fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+	if (fd >= 0 && !atomic_compare_exchange_strong(&stop_fd, &expected, fd)) {
+		close(fd);
+		fd = expected;
+	}
+	if (fd >= 0 && atomic_load(&stopped))
+		eventfd_write(fd, 1);
+	return fd;
+}
+
+bool mover_stopped(void)
+{
+	return atomic_load_explicit(&stopped, memory_order_relaxed);
+}
+
+void mover_stop(void)
+{
+	int before = errno, fd;
+	atomic_store(&stopped, true);
+	fd = atomic_load(&stop_fd);
+	if (fd >= 0) {
+		uint64_t one = 1;
+		ssize_t written = write(fd, &one, sizeof(one)); /* can only fail if it is readable already */
+		(void)written;
+	}
+	errno = before;
+}
+
+/* Events */
+
+void teller_init(struct teller *teller, mover_event_fn *event, void *context)
+{
+	pthread_mutex_init(&teller->lock, NULL);
+	teller->event = event;
+	teller->context = context;
+}
+
+void teller_destroy(struct teller *teller)
+{
+	pthread_mutex_destroy(&teller->lock);
+}
+
+void teller_tell(struct teller *teller, const struct mover_event *event)
+{
+	if (!teller->event)
+		return;
+	pthread_mutex_lock(&teller->lock);
+	teller->event(teller->context, event);
+	pthread_mutex_unlock(&teller->lock);
+}
+
+uint64_t mover_now_ns(void)
+{
+	struct timespec t;
+	clock_gettime(CLOCK_MONOTONIC, &t);
+	return (uint64_t)t.tv_sec * 1000000000u + (uint64_t)t.tv_nsec;
+}

@@ -1,0 +1,191 @@
+/* The mover's messages: bytes <-> structs. Pure. docs/MOVER.md shows them as they are on the wire.
+ *
+ * What comes from a peer is checked here, once: counts, lengths, ranges, kinds, names. What only the state of a session
+ * can tell (is this entry open, is this window granted) its owner checks. */
+#ifndef ROCI_MOVER_PROTO_H
+#define ROCI_MOVER_PROTO_H
+
+#include "mover/cursor.h"
+#include "mover/entry.h"
+#include "mover/mover.h"
+#include "mover/secure.h"
+
+#define PROTO_MAGIC         0x524f4d56u /* "ROMV" */
+#define PROTO_VERSION       1
+#define PROTO_MESSAGE_BYTES 65536 /* the longest message with its header */
+#define PROTO_HEADER_BYTES  12
+#define PROTO_BODY_BYTES    (PROTO_MESSAGE_BYTES - PROTO_HEADER_BYTES)
+#define PROTO_PREFIX_BYTES  4 /* of a sealed body: its type again, and credits */
+#define PROTO_PAYLOAD_BYTES (PROTO_BODY_BYTES - PROTO_PREFIX_BYTES - 512)
+#define PROTO_CREDITS       16 /* receives that either side has posted at first */
+#define PROTO_FINS          64 /* descriptors that may be under way: sent, and not yet in seq_done of an ACK */
+#define PROTO_MIN_CHUNK     (64u << 10)
+#define PROTO_MAX_CHUNK     (16u << 20)
+#define PROTO_MAX_SEGMENTS  1024
+#define PROTO_MAX_WINDOWS   256
+#define PROTO_MAX_ENTRIES   4096 /* offered and not finished */
+#define PROTO_MAX_TEXT      255
+#define PROTO_NO_WINDOW     0xffff
+#define PROTO_PRIVATE_BYTES 32 /* private data of a connect request */
+#define PROTO_REJECT_BYTES  8
+#define PROTO_DONE_BYTES    16
+
+enum proto_type {
+	PROTO_HELLO = 1, /* a flight of the handshake, in the clear */
+	PROTO_TERMS,     /* what the transfer is to be; the answer says what it will be */
+	PROTO_OFFER,     /* sender: entries */
+	PROTO_HAVE,      /* receiver: digests of chunks of an entry that it has */
+	PROTO_VERDICT,   /* receiver: which of the offered entries it wants */
+	PROTO_GRANT,     /* the key of a window, to be used once */
+	PROTO_FIN,       /* what is in a window that has been filled; READ: the window has been read */
+	PROTO_ACK,       /* receiver: what has been stored */
+	PROTO_END,       /* sender: that was all; receiver: all of it is on the disk */
+	PROTO_ERROR,     /* the last message of one who gives up */
+	PROTO_PING,      /* sign of life, and credits */
+	PROTO_TYPES,
+};
+
+struct proto_header {
+	enum proto_type type;
+	bool sealed;
+	uint32_t body_len;
+};
+
+/* Why a connect request was rejected. */
+enum proto_reject {
+	PROTO_REJECT_BUSY = 1,
+	PROTO_REJECT_VERSION,
+	PROTO_REJECT_UNKNOWN, /* a data connection for no session */
+	PROTO_REJECT_DEVICE,  /* came in by another device than the receiver is to use */
+};
+
+/* Private data of a connect request. The control connection has no session yet: zeros. */
+struct proto_request {
+	bool data;
+	uint16_t index; /* of the data connection */
+	uint64_t session;
+	uint8_t token[SECURE_TOKEN_BYTES];
+};
+
+struct proto_terms {
+	enum mover_mode mode;
+	bool encrypt, checksum, dry_run;
+	uint16_t qps;
+	uint16_t windows;
+	uint16_t max_entries; /* offered and not finished */
+	uint32_t chunk_bytes;
+	uint64_t session; /* receiver's answer: for the data connections */
+	uint64_t entries, bytes;
+};
+
+enum proto_verdict {
+	PROTO_WANT = 1,
+	PROTO_DONE,      /* a folder or link: made */
+	PROTO_UNCHANGED, /* was there */
+	PROTO_WOULD,     /* dry run */
+	PROTO_REFUSED,   /* text */
+	PROTO_VERDICTS,
+};
+
+struct proto_text {
+	const uint8_t *bytes;
+	uint8_t len;
+};
+
+struct proto_result { /* in ACK: PROTO_DONE or PROTO_REFUSED. In VERDICT: any, and `entry` counts up from the first */
+	uint32_t entry;
+	enum proto_verdict verdict;
+	enum mover_status status; /* REFUSED: of what kind, as the receiver sees it */
+	struct proto_text text;   /* REFUSED */
+};
+
+struct proto_grant {
+	uint16_t window;
+	uint16_t lane; /* SEND: the data connection on which the window is posted */
+	uint32_t len;
+	uint64_t addr;
+	uint32_t rkey;
+};
+
+enum proto_segment_kind {
+	PROTO_DATA = 1, /* the next `len` bytes of the window are chunk `chunk` */
+	PROTO_KEEP,     /* chunk `chunk` is as the receiver has it */
+	PROTO_HOLE,     /* `count` chunks from `chunk` on are a hole */
+	PROTO_GIVEN_UP, /* the sender cannot go on with this entry: text */
+	PROTO_SEGMENT_KINDS,
+};
+
+struct proto_segment {
+	enum proto_segment_kind kind;
+	bool last;   /* of its entry: `size` and `whole` hold. Always set in GIVEN_UP, without them */
+	bool sparse; /* DATA: there is a hole in it; its blocks of zeros need not be written */
+	uint32_t entry;
+	uint64_t chunk, count;
+	uint32_t len;
+	struct mover_digest digest; /* DATA */
+	struct proto_text text;     /* GIVEN_UP */
+	uint64_t size;
+	struct mover_digest whole;
+};
+
+/* What a window holds; the payload of FIN, and behind a grant that of GRANT in mode READ. */
+struct proto_descriptor {
+	uint64_t seq;    /* counts from 0 without gaps; the nonce of an encrypted window */
+	uint16_t window; /* PROTO_NO_WINDOW where nothing moved */
+	uint16_t lane;
+	uint32_t bytes; /* of the window, without the tag; the sum of its DATA segments */
+	uint16_t count;
+};
+
+struct proto_end {
+	enum mover_status status;
+	struct proto_text text;
+	uint64_t entries, failed;
+};
+
+const char *proto_type_name(enum proto_type type);
+
+void proto_put_header(struct cursor_out *out, enum proto_type type, bool sealed, uint32_t body_len);
+void proto_put_request(uint8_t bytes[PROTO_PRIVATE_BYTES], const struct proto_request *request);
+void proto_put_reject(uint8_t bytes[PROTO_REJECT_BYTES], enum proto_reject reason);
+void proto_put_done(uint8_t bytes[PROTO_DONE_BYTES], uint64_t seq, uint16_t window);
+void proto_put_terms(struct cursor_out *out, const struct proto_terms *terms);
+void proto_put_entry(struct cursor_out *out, const struct mover_entry *entry);
+void proto_put_result(struct cursor_out *out, const struct proto_result *result, bool with_entry);
+void proto_put_grant(struct cursor_out *out, const struct proto_grant *grant);
+void proto_put_descriptor(struct cursor_out *out, const struct proto_descriptor *descriptor);
+void proto_put_segment(struct cursor_out *out, const struct proto_segment *segment);
+void proto_put_end(struct cursor_out *out, const struct proto_end *end);
+struct proto_text proto_text(const char *text);
+
+/* All return 0, or -EPROTO for what may not be there. The get_* that stand for one element of a list leave the cursor
+ * behind it. */
+int proto_get_header(const uint8_t *bytes, size_t len, struct proto_header *header);
+int proto_get_request(const void *bytes, size_t len, struct proto_request *request);
+enum proto_reject proto_get_reject(const void *bytes, size_t len);
+int proto_get_done(const uint8_t *bytes, size_t len, uint64_t *seq, uint16_t *window);
+int proto_get_terms(struct cursor_in *in, struct proto_terms *terms);
+int proto_get_entry(struct cursor_in *in, struct mover_entry *entry);
+int proto_get_result(struct cursor_in *in, struct proto_result *result, bool with_entry);
+int proto_get_grant(struct cursor_in *in, struct proto_grant *grant);
+int proto_get_descriptor(struct cursor_in *in, struct proto_descriptor *descriptor);
+int proto_get_segment(struct cursor_in *in, struct proto_segment *segment);
+int proto_get_end(struct cursor_in *in, struct proto_end *end);
+
+/* A list's head: first index (OFFER, VERDICT) and count, 1 .. max. */
+int proto_get_list(struct cursor_in *in, uint32_t *first, uint16_t *count, uint16_t max);
+
+/* Walks a descriptor's segments without acting on them: all parse, none too many bytes, their sum is `bytes`, and
+ * nothing follows. */
+int proto_check_segments(struct cursor_in in, const struct proto_descriptor *descriptor);
+
+/* Nothing follows. */
+static inline int proto_get_nothing(const struct cursor_in *in)
+{
+	return in->bad || in->at != in->end ? -71 /* -EPROTO */ : 0;
+}
+
+/* Text from a peer, fit for a terminal: whatever is not printable ASCII becomes '?'. */
+void proto_text_copy(char *to, size_t room, const struct proto_text *text);
+
+#endif

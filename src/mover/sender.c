@@ -1,0 +1,501 @@
+/* mover_send(): walk, connect, prove the ticket, agree on terms, offer, send, and wait until all is stored. */
+#include "mover/sender.h"
+
+#include <errno.h>
+#include <netdb.h>
+#include <poll.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "mover/stop.h"
+
+#define CONNECT_TIMEOUT_MS   8000
+#define HANDSHAKE_TIMEOUT_MS 10000
+#define DEFAULT_CHUNK        (1u << 20)
+#define DEFAULT_WINDOWS      8
+#define WINDOWS_PER_QP       2
+#define MAX_OFFERED          1024
+
+/* Messages */
+
+static void got_terms(struct sender *x, struct cursor_in *payload)
+{
+	struct session *s = &x->s;
+	struct proto_terms asked = s->terms, terms;
+
+	if (asked.session || proto_get_terms(payload, &terms) || !terms.session || terms.mode != asked.mode ||
+	    terms.encrypt != asked.encrypt || terms.dry_run != asked.dry_run || terms.qps > asked.qps ||
+	    terms.chunk_bytes > asked.chunk_bytes || terms.windows > asked.windows ||
+	    terms.max_entries > asked.max_entries) {
+		session_fail_protocol(s, "terms that were not asked for");
+		return;
+	}
+	s->terms = terms;
+}
+
+static void got_end(struct sender *x, struct cursor_in *payload)
+{
+	struct proto_end end;
+	char text[PROTO_MAX_TEXT + 1];
+
+	if (!x->end_sent || x->end_came || proto_get_end(payload, &end)) {
+		session_fail_protocol(&x->s, "an END out of turn");
+		return;
+	}
+	x->end_came = true;
+	session_step(&x->s, "END", "%llu entries stored", (unsigned long long)end.entries);
+	proto_text_copy(text, sizeof(text), &end.text);
+	if (end.status != MOVER_OK && end.status != MOVER_PARTLY)
+		session_fail(&x->s, session_mirror_status(end.status), "the receiver could not finish: %s", text);
+	else if (end.failed != x->s.totals.entries_failed)
+		session_fail_protocol(&x->s, "totals that do not agree");
+}
+
+static void on_message(struct session *s, enum proto_type type, struct cursor_in *payload)
+{
+	struct sender *x = (struct sender *)s;
+
+	if (type == PROTO_HELLO && !s->control.sealed) {
+		session_step(s, "HELLO", "answer");
+		session_handshake(s, payload->at, (size_t)(payload->end - payload->at));
+		return;
+	}
+	if (s->control.sealed && type == PROTO_TERMS) {
+		got_terms(x, payload);
+		return;
+	}
+	if (!s->control.sealed || !x->slots) {
+		session_fail_protocol(s, "a message too early");
+		return;
+	}
+	switch (type) {
+	case PROTO_VERDICT: offer_verdict(x, payload); break;
+	case PROTO_HAVE: offer_have(x, payload); break;
+	case PROTO_ACK: offer_ack(x, payload); break;
+	case PROTO_GRANT: dispatch_grant(x, payload); break;
+	case PROTO_FIN: dispatch_fin(x, payload); break;
+	case PROTO_END: got_end(x, payload); break;
+	default: session_fail_protocol(s, "a message that only a sender may send");
+	}
+}
+
+static void on_window_done(struct session *s, unsigned window, unsigned lane, uint32_t len)
+{
+	dispatch_done((struct sender *)s, window);
+}
+
+static void on_lane_message(struct session *s, unsigned lane, uint64_t seq, uint16_t window)
+{
+	session_fail_protocol(s, "a message on a data connection");
+}
+
+static unsigned poll_fds(struct session *s, struct pollfd *fds)
+{
+	struct sender *x = (struct sender *)s;
+	unsigned n = 0;
+
+	if (x->disk)
+		fds[n++] = (struct pollfd){.fd = disk_fd(x->disk), .events = POLLIN};
+	if (x->stdin_waiting && x->file)
+		fds[n++] = (struct pollfd){.fd = x->file->fd, .events = POLLIN};
+	return n;
+}
+
+static bool send_end(struct sender *x)
+{
+	struct proto_end end = {.status = x->s.totals.entries_failed ? MOVER_PARTLY : MOVER_OK,
+				.entries = x->s.totals.entries_done,
+				.failed = x->s.totals.entries_failed};
+	struct cursor_out *out;
+
+	if (x->end_sent || x->finished != x->entries || !source_idle(x))
+		return false;
+	out = session_begin(&x->s, PROTO_END);
+	if (!out)
+		return false;
+	session_step(&x->s, "END", "%llu entries", (unsigned long long)end.entries);
+	proto_put_end(out, &end);
+	session_send(&x->s);
+	x->end_sent = true;
+	return true;
+}
+
+static bool pump(struct session *s)
+{
+	struct sender *x = (struct sender *)s;
+	bool any = false;
+
+	if (!x->disk)
+		return false;
+	any |= offer_pump(x);
+	any |= source_pump(x);
+	any |= dispatch_pump(x);
+	any |= send_end(x);
+	return any;
+}
+
+static const struct session_role role = {on_message, on_window_done, on_lane_message, pump, poll_fds};
+
+/* Connecting */
+
+static bool resolved(struct session *s)
+{
+	return s->control.link.state == LINK_RESOLVED || s->control.link.state == LINK_FAILED;
+}
+
+static bool control_up(struct session *s)
+{
+	return s->control.link.state == LINK_UP || s->control.link.state == LINK_FAILED;
+}
+
+static bool trusted(struct session *s)
+{
+	return s->control.sealed;
+}
+
+static bool has_terms(struct session *s)
+{
+	return s->terms.session != 0;
+}
+
+/* Takes a data connection one step further. Whether it is up. */
+static bool lane_up(struct session *s, unsigned lane)
+{
+	struct link *link = &s->lanes[lane];
+	struct proto_request request = {.data = true, .session = s->terms.session, .index = (uint16_t)lane};
+	int err;
+
+	if (link->state == LINK_FAILED)
+		session_fail(s, MOVER_LOST, "a data connection could not be made: %s", strerror(-link->error));
+	if (link->state != LINK_RESOLVED)
+		return link->state == LINK_UP;
+	if (mover_secure_token(s->control.secure, request.token)) {
+		session_fail(s, MOVER_FAILED, "no token from the handshake");
+		return false;
+	}
+	if (!session_create_lane_qp(s, lane))
+		return false;
+	err = link_connect(link, &request);
+	if (err)
+		session_fail_errno(s, err, "a data connection");
+	return false;
+}
+
+static bool lanes_up(struct session *s)
+{
+	bool all = true;
+	for (unsigned i = 0; i < s->lane_count && s->status == MOVER_OK; i++)
+		all &= lane_up(s, i);
+	return all;
+}
+
+static bool ended(struct session *s)
+{
+	return ((struct sender *)s)->end_came;
+}
+
+static struct addrinfo *find(struct sender *x, const char *host, const char *port, int flags)
+{
+	struct addrinfo hints = {.ai_socktype = SOCK_STREAM, .ai_flags = flags}, *list = NULL;
+	int err = getaddrinfo(host, port, &hints, &list);
+
+	if (err)
+		session_fail(&x->s, MOVER_NO_CONNECT, "%s: %s", host, gai_strerror(err));
+	return err ? NULL : list;
+}
+
+static void tell_refusal(struct sender *x)
+{
+	const struct link *link = &x->s.control.link;
+	const char *host = x->options->host;
+	unsigned port = x->options->port;
+
+	if (link->rejected && link->reject == PROTO_REJECT_BUSY)
+		session_fail(&x->s, MOVER_NO_CONNECT, "the receiver at %s has as many sessions as it allows; try later",
+			     host);
+	else if (link->rejected && link->reject == PROTO_REJECT_VERSION)
+		session_fail(&x->s, MOVER_PROTOCOL, "%s port %u is no receiver of this version", host, port);
+	else if (link->rejected && link->reject == PROTO_REJECT_DEVICE)
+		session_fail(&x->s, MOVER_NO_CONNECT,
+			     "the receiver at %s uses another device than the one of this "
+			     "address",
+			     host);
+	else if (link->rejected)
+		session_fail(&x->s, MOVER_NO_CONNECT, "nobody listens at %s port %u; is `roci recv` running there?",
+			     host, port);
+	else
+		session_fail(&x->s, MOVER_NO_CONNECT,
+			     "no answer from %s port %u; is `roci recv` running there, and UDP "
+			     "port 4791 open between the machines?",
+			     host, port);
+}
+
+/* One address. True: resolved on a device of ours; false with the status still OK: try the next. */
+static bool try_address(struct sender *x, struct addrinfo *source, struct addrinfo *to)
+{
+	struct session *s = &x->s;
+	struct link *link = &s->control.link;
+	int err = link_resolve(link, s->channel, source ? source->ai_addr : NULL, to->ai_addr);
+
+	if (!err && !session_run(s, resolved, CONNECT_TIMEOUT_MS, "resolving the address"))
+		return false;
+	if (!err && link->state == LINK_RESOLVED)
+		return true;
+	if (!err)
+		err = link->error;
+	link_destroy(link);
+	errno = err < 0 ? -err : EIO;
+	return false;
+}
+
+static bool resolve(struct sender *x)
+{
+	char port[8];
+	struct addrinfo *to, *source = NULL;
+	bool found = false;
+	int err = 0;
+
+	snprintf(port, sizeof(port), "%u", x->options->port ? x->options->port : MOVER_DEFAULT_PORT);
+	to = find(x, x->options->host, port, 0);
+	if (to && x->s.common->bind_address)
+		source = find(x, x->s.common->bind_address, NULL, AI_NUMERICHOST);
+	for (struct addrinfo *a = to; a && !found && x->s.status == MOVER_OK; a = a->ai_next) {
+		if (source && source->ai_family != a->ai_family)
+			continue;
+		found = try_address(x, source, a);
+		err = errno;
+	}
+	if (!found && err == ENODEV)
+		session_fail(&x->s, MOVER_NO_DEVICE, "no RDMA device leads to %s", x->options->host);
+	else if (!found)
+		session_fail(&x->s, MOVER_NO_CONNECT, "%s cannot be reached: %s", x->options->host, strerror(err));
+	if (to)
+		freeaddrinfo(to);
+	if (source)
+		freeaddrinfo(source);
+	return found;
+}
+
+static bool connect_control(struct sender *x)
+{
+	struct session *s = &x->s;
+	struct proto_request request = {0};
+	int err;
+
+	if (!resolve(x))
+		return false;
+	if (s->common->device && strcmp(s->common->device, s->control.link.id->verbs->device->name)) {
+		session_fail(s, MOVER_NO_DEVICE, "the way to %s leads over %s, not over %s", x->options->host,
+			     s->control.link.id->verbs->device->name, s->common->device);
+		return false;
+	}
+	if (!session_open_device(s))
+		return false;
+	err = link_connect(&s->control.link, &request);
+	if (err) {
+		session_fail_errno(s, err, "connecting");
+		return false;
+	}
+	if (!session_run(s, control_up, CONNECT_TIMEOUT_MS, "connecting")) {
+		if (s->status == MOVER_LOST)
+			s->status = MOVER_NO_CONNECT;
+		return false;
+	}
+	if (s->control.link.state == LINK_FAILED)
+		tell_refusal(x);
+	return s->status == MOVER_OK;
+}
+
+static bool prove_ticket(struct sender *x)
+{
+	struct session *s = &x->s;
+
+	s->last_heard_ns = mover_now_ns();
+	s->control.secure = mover_secure_client(x->options->ticket);
+	if (!s->control.secure) {
+		session_fail(s, MOVER_FAILED, "out of memory");
+		return false;
+	}
+	session_handshake(s, NULL, 0);
+	return session_run(s, trusted, HANDSHAKE_TIMEOUT_MS, "the handshake");
+}
+
+/* As many windows as memory allows, of a chunk that leaves room for at least two. */
+static void ask_terms(struct sender *x, struct proto_terms *terms)
+{
+	const struct mover_common *c = x->s.common;
+	uint64_t memory = c->memory_bytes ? c->memory_bytes : MOVER_DEFAULT_MEMORY_BYTES, room, windows;
+
+	room = memory > control_bytes() + 2 * PROTO_MIN_CHUNK ? memory - control_bytes() : 2 * PROTO_MIN_CHUNK;
+	*terms = (struct proto_terms){
+		.mode = x->options->mode,
+		.encrypt = x->options->encrypt,
+		.checksum = x->options->checksum,
+		.dry_run = x->options->dry_run,
+		.qps = (uint16_t)(c->qps ? c->qps : 1),
+		.max_entries = MAX_OFFERED,
+		.chunk_bytes = c->chunk_bytes ? c->chunk_bytes : DEFAULT_CHUNK,
+		.entries = x->entries,
+		.bytes = mover_walk_bytes(x->walk),
+	};
+	while (terms->chunk_bytes > PROTO_MIN_CHUNK && terms->chunk_bytes > room / 2)
+		terms->chunk_bytes /= 2;
+	windows = terms->qps * WINDOWS_PER_QP > DEFAULT_WINDOWS ? terms->qps * WINDOWS_PER_QP : DEFAULT_WINDOWS;
+	if (windows > room / (terms->chunk_bytes + 4096))
+		windows = room / (terms->chunk_bytes + 4096);
+	terms->windows = (uint16_t)(windows ? windows : 1);
+}
+
+static bool agree_on_terms(struct sender *x)
+{
+	struct session *s = &x->s;
+	struct cursor_out *out;
+	int access;
+
+	ask_terms(x, &s->terms);
+	out = session_begin(s, PROTO_TERMS);
+	if (!out) {
+		session_fail_protocol(s, "a handshake of too many flights");
+		return false;
+	}
+	session_step(s, "TERMS", "mode %s, %u QPs, chunks of %u bytes", mover_mode_name(s->terms.mode), s->terms.qps,
+		     s->terms.chunk_bytes);
+	proto_put_terms(out, &s->terms);
+	session_send(s);
+	if (!session_run(s, has_terms, 0, NULL))
+		return false;
+	access = s->terms.mode == MOVER_READ ? -1 : 0;
+	return session_open_windows(s, s->terms.windows, access);
+}
+
+/* To where the control connection leads, from where it comes, all at once; then a greeting on each, because in iWARP
+ * the side that connects has to speak first (RFC 5044 s.7.1). */
+static bool connect_lanes(struct sender *x)
+{
+	struct session *s = &x->s;
+	struct rdma_cm_id *control = s->control.link.id;
+	struct sockaddr_storage source;
+
+	memcpy(&source, rdma_get_local_addr(control), sizeof(source));
+	((struct sockaddr_in *)&source)->sin_port = 0; /* where the port of an IPv6 address is, too */
+	for (unsigned i = 0; i < s->lane_count; i++) {
+		int err =
+			link_resolve(&s->lanes[i], s->channel, (struct sockaddr *)&source, rdma_get_peer_addr(control));
+		if (err) {
+			session_fail_errno(s, err, "a data connection");
+			return false;
+		}
+	}
+	if (!session_run(s, lanes_up, CONNECT_TIMEOUT_MS, "making the data connections"))
+		return false;
+	for (unsigned i = 0; i < s->lane_count; i++)
+		if (!session_lane_send(s, i, 0, session_wr_id(WR_LANE_SEND, i, 0), UINT64_MAX, PROTO_NO_WINDOW))
+			return false;
+	return true;
+}
+
+/* Sending */
+
+static bool transfer(struct sender *x)
+{
+	struct session *s = &x->s;
+
+	if (!connect_control(x) || !prove_ticket(x) || !agree_on_terms(x))
+		return false;
+	session_connected(s);
+	x->tokens_ns = mover_now_ns();
+	if (!connect_lanes(x))
+		return false;
+	x->slots = calloc(s->terms.max_entries, sizeof(*x->slots));
+	if (!x->slots || source_init(x)) {
+		session_fail(s, MOVER_FAILED, "out of memory");
+		return false;
+	}
+	return session_run(s, ended, 0, NULL);
+}
+
+static void warn_left_out(void *context, const char *path, const char *why)
+{
+	char text[512];
+	snprintf(text, sizeof(text), "%s: %s; left out", path, why);
+	session_warn(context, text);
+}
+
+static bool walk(struct sender *x)
+{
+	const struct mover_send_options *o = x->options;
+	struct session *s = &x->s;
+	size_t bad = 0;
+	int err = mover_walk_create(o->paths, o->path_count, o->stdin_name, warn_left_out, s, &x->walk, &bad);
+
+	if (err == -EEXIST)
+		session_fail(s, MOVER_USAGE, "%s: another argument has the same name over there", o->paths[bad]);
+	else if (err)
+		session_fail(s, MOVER_LOCAL_IO, "%s: %s", o->paths[bad], strerror(-err));
+	if (err)
+		return false;
+	if (mover_walk_count(x->walk) >= UINT32_MAX) {
+		session_fail(s, MOVER_USAGE, "more than four thousand million entries");
+		return false;
+	}
+	x->entries = (uint32_t)mover_walk_count(x->walk);
+	s->totals.entries_total = x->entries;
+	s->totals.bytes_total = mover_walk_bytes(x->walk);
+	session_tell(s, &(struct mover_event){.type = MOVER_OFFERED, .totals = s->totals});
+	return true;
+}
+
+/* What the receiver has not got is known by now. */
+static void judge_ending(struct sender *x)
+{
+	struct session *s = &x->s;
+	if (s->status != MOVER_OK || !s->totals.entries_failed)
+		return;
+	if (x->entries == 1)
+		session_fail(s, x->entry_status, "the one entry could not be sent");
+	else
+		session_fail(s, MOVER_PARTLY, "%llu of %u entries could not be sent; the others arrived",
+			     (unsigned long long)s->totals.entries_failed, x->entries);
+}
+
+static void destroy(struct sender *x)
+{
+	session_close(&x->s);
+	/* reads under way end in windows: these go last */
+	source_destroy(x);
+	session_destroy(&x->s);
+	for (uint32_t i = 0; x->slots && i < x->s.terms.max_entries; i++) {
+		free(x->slots[i].have);
+		free(x->slots[i].present);
+	}
+	free(x->slots);
+	if (x->walk)
+		mover_walk_destroy(x->walk);
+}
+
+enum mover_status mover_send(const struct mover_send_options *options, mover_event_fn *event, void *context)
+{
+	struct sender *x = calloc(1, sizeof(*x));
+	struct teller teller;
+	enum mover_status status;
+	int err;
+
+	if (!x)
+		return MOVER_FAILED;
+	mover_stop_fd();
+	teller_init(&teller, event, context);
+	x->options = options;
+	err = session_init(&x->s, &role, &options->common, &teller, 1);
+	if (err)
+		session_fail(&x->s, MOVER_NO_DEVICE, "no RDMA device: %s", strerror(-err));
+	if (!err && walk(x))
+		transfer(x);
+	judge_ending(x);
+	status = x->s.status;
+	destroy(x);
+	session_progress(&x->s, true);
+	session_ended(&x->s);
+	teller_destroy(&teller);
+	free(x);
+	return status;
+}

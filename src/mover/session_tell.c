@@ -1,0 +1,122 @@
+/* What a session tells of itself. */
+#include <arpa/inet.h>
+#include <netinet/in.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "mover/session.h"
+
+#define PROGRESS_NS 100000000ull
+#define FIRST_STEPS 3  /* of each name are told, */
+#define EVERY_STEP  64 /* and then one of so many */
+
+void session_tell(struct session *s, struct mover_event *event)
+{
+	event->session = s->number;
+	teller_tell(s->teller, event);
+}
+
+/* The counter of a step's name: protocol types have theirs, and so have the ways of data. */
+static unsigned *step_counter(struct session *s, const char *name)
+{
+	static const char *const others[] = {"WRITE", "READ", "SEND"};
+
+	for (unsigned i = 0; i < sizeof(others) / sizeof(*others); i++)
+		if (strcmp(name, others[i]) == 0)
+			return &s->steps[PROTO_TYPES + i];
+	for (unsigned i = 1; i < PROTO_TYPES; i++)
+		if (strcmp(name, proto_type_name((enum proto_type)i)) == 0)
+			return &s->steps[i];
+	return &s->steps[0];
+}
+
+void session_step(struct session *s, const char *name, const char *format, ...)
+{
+	char text[400];
+	unsigned count = (*step_counter(s, name))++;
+	int len;
+	va_list args;
+
+	if (count >= FIRST_STEPS && count % EVERY_STEP)
+		return;
+	len = snprintf(text, sizeof(text), "%s ", name);
+	va_start(args, format);
+	vsnprintf(text + len, sizeof(text) - (size_t)len, format, args);
+	va_end(args);
+	session_tell(s, &(struct mover_event){.type = MOVER_STEP, .text = text});
+}
+
+void session_warn(struct session *s, const char *text)
+{
+	session_tell(s, &(struct mover_event){.type = MOVER_WARNING, .text = text});
+}
+
+static void elapsed(struct session *s)
+{
+	if (s->connected_ns)
+		s->totals.elapsed_ns = mover_now_ns() - s->connected_ns;
+}
+
+void session_progress(struct session *s, bool now)
+{
+	uint64_t time = mover_now_ns();
+
+	if (!s->connected_ns || (!now && time - s->last_progress_ns < PROGRESS_NS))
+		return;
+	s->last_progress_ns = time;
+	s->totals.elapsed_ns = s->told.elapsed_ns;
+	if (!now && memcmp(&s->totals, &s->told, sizeof(s->totals)) == 0)
+		return;
+	elapsed(s);
+	s->told = s->totals;
+	session_tell(s, &(struct mover_event){.type = MOVER_PROGRESS, .totals = s->totals});
+}
+
+void session_connected(struct session *s)
+{
+	char address[INET6_ADDRSTRLEN] = "";
+	struct rdma_cm_id *id = s->control.link.id;
+	struct sockaddr *peer = rdma_get_peer_addr(id);
+
+	if (peer && peer->sa_family == AF_INET)
+		inet_ntop(AF_INET, &((struct sockaddr_in *)peer)->sin_addr, address, sizeof(address));
+	else if (peer && peer->sa_family == AF_INET6)
+		inet_ntop(AF_INET6, &((struct sockaddr_in6 *)peer)->sin6_addr, address, sizeof(address));
+	s->connected_ns = mover_now_ns();
+	session_tell(s, &(struct mover_event){
+				.type = MOVER_CONNECTED,
+				.device = s->verbs->device->name,
+				.path = link_path(s->verbs->device),
+				.address = address,
+				.port = ntohs(rdma_get_dst_port(id)),
+				.mode = s->terms.mode,
+				.qps = s->terms.qps,
+				.encrypted = s->terms.encrypt,
+				.open = mover_secure_is_open(s->control.secure),
+			});
+}
+
+void session_ended(struct session *s)
+{
+	elapsed(s);
+	session_tell(s, &(struct mover_event){
+				.type = MOVER_ENDED,
+				.status = s->status,
+				.text = *s->text ? s->text : NULL,
+				.totals = s->totals,
+			});
+}
+
+void session_entry_done(struct session *s, const uint8_t *name, size_t name_len, uint64_t bytes,
+			enum mover_outcome outcome, const char *text)
+{
+	session_tell(s, &(struct mover_event){
+				.type = MOVER_ENTRY_DONE,
+				.outcome = outcome,
+				.name = name,
+				.name_len = name_len,
+				.bytes = bytes,
+				.text = text,
+			});
+}

@@ -1,0 +1,62 @@
+#include "mover/window.h"
+
+#include <assert.h>
+#include <errno.h>
+#include <string.h>
+#include <sys/mman.h>
+
+int window_pool_create(struct window_pool *pool, struct ibv_pd *pd, unsigned count, size_t window_bytes,
+		       int local_access)
+{
+	size_t stride = (window_bytes + 4095) & ~(size_t)4095; /* no two windows share a page */
+
+	assert(count <= sizeof(pool->windows) / sizeof(pool->windows[0]));
+	*pool = (struct window_pool){
+		.pd = pd, .count = count, .window_bytes = window_bytes, .memory_bytes = stride * count};
+	pool->memory = mmap(NULL, pool->memory_bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	if (pool->memory == MAP_FAILED) {
+		pool->memory = NULL;
+		return -errno;
+	}
+	for (unsigned i = 0; i < count; i++)
+		pool->windows[i] = (struct window){.index = (uint16_t)i, .bytes = pool->memory + i * stride};
+	if (local_access < 0)
+		return 0;
+	pool->local = ibv_reg_mr(pd, pool->memory, pool->memory_bytes, local_access);
+	if (!pool->local) {
+		int err = errno ? -errno : -ENOMEM;
+		window_pool_destroy(pool);
+		return err;
+	}
+	return 0;
+}
+
+void window_pool_destroy(struct window_pool *pool)
+{
+	for (unsigned i = 0; i < pool->count; i++)
+		window_revoke(&pool->windows[i]);
+	if (pool->local)
+		ibv_dereg_mr(pool->local);
+	if (pool->memory)
+		munmap(pool->memory, pool->memory_bytes);
+	*pool = (struct window_pool){0};
+}
+
+int window_grant(struct window_pool *pool, struct window *window, size_t len, int access)
+{
+	assert(!window->granted && len <= pool->window_bytes);
+	window->granted = ibv_reg_mr(pool->pd, window->bytes, len, access);
+	return window->granted ? 0 : errno ? -errno : -ENOMEM;
+}
+
+void window_revoke(struct window *window)
+{
+	if (window->granted)
+		ibv_dereg_mr(window->granted);
+	window->granted = NULL;
+}
+
+uint32_t window_lkey(const struct window_pool *pool, const struct window *window)
+{
+	return window->granted ? window->granted->lkey : pool->local->lkey;
+}
