@@ -1,0 +1,422 @@
+#include "../test.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <openssl/ssl.h>
+
+#include "mover/secure.h"
+#include "random.h"
+
+#define FLIGHT (16u << 10)
+
+/* Two ends, and the bytes on their way. */
+struct pair {
+	struct mover_ticket ticket;
+	bool allow_open;
+	unsigned lookups;
+	struct mover_secure *client, *server;
+	int client_rc, server_rc;
+	uint8_t to_server[FLIGHT], to_client[FLIGHT];
+	size_t to_server_len, to_client_len;
+};
+
+static bool lookup(void *context, const char *identity, uint8_t secret[MOVER_SECRET_BYTES])
+{
+	struct pair *pair = context;
+	char known[17];
+
+	pair->lookups++;
+	mover_secure_identity(pair->ticket.secret, known);
+	if (pair->allow_open && !strcmp(identity, "open")) {
+		memset(secret, 0, MOVER_SECRET_BYTES);
+		return true;
+	}
+	if (strcmp(identity, known))
+		return false;
+	memcpy(secret, pair->ticket.secret, MOVER_SECRET_BYTES);
+	return true;
+}
+
+static void pair_begin(struct pair *pair, const struct mover_ticket *clients)
+{
+	pair->client = mover_secure_client(clients);
+	pair->server = mover_secure_server(lookup, pair);
+	assert_true(pair->client && pair->server);
+	pair->client_rc = pair->server_rc = 0;
+	pair->to_server_len = pair->to_client_len = 0;
+}
+
+/* One flight each way, `piece` bytes at a time. */
+static void pair_step(struct pair *pair, size_t piece)
+{
+	size_t out, at;
+
+	at = 0;
+	do {
+		size_t n = pair->to_client_len - at < piece ? pair->to_client_len - at : piece;
+
+		if (pair->client_rc)
+			break;
+		out = FLIGHT - pair->to_server_len;
+		pair->client_rc = mover_secure_handshake(pair->client, pair->to_client + at, n,
+							 pair->to_server + pair->to_server_len, &out);
+		pair->to_server_len += out;
+		at += n;
+	} while (at < pair->to_client_len);
+	pair->to_client_len = 0;
+	at = 0;
+	while (at < pair->to_server_len && !pair->server_rc) {
+		size_t n = pair->to_server_len - at < piece ? pair->to_server_len - at : piece;
+
+		out = FLIGHT - pair->to_client_len;
+		pair->server_rc = mover_secure_handshake(pair->server, pair->to_server + at, n,
+							 pair->to_client + pair->to_client_len, &out);
+		pair->to_client_len += out;
+		at += n;
+	}
+	pair->to_server_len = 0;
+}
+
+static void pair_run(struct pair *pair, size_t piece)
+{
+	for (int i = 0; i < 6; i++)
+		pair_step(pair, piece);
+}
+
+static void pair_end(struct pair *pair)
+{
+	mover_secure_destroy(pair->client);
+	mover_secure_destroy(pair->server);
+}
+
+static struct pair *pair_new(void)
+{
+	struct pair *pair = test_calloc(1, sizeof *pair);
+
+	assert_int_equal(mover_ticket_create(&pair->ticket, "host", 1), 0);
+	return pair;
+}
+
+static void trusted(struct pair *pair)
+{
+	pair_begin(pair, &pair->ticket);
+	pair_run(pair, FLIGHT);
+	assert_int_equal(pair->client_rc, 1);
+	assert_int_equal(pair->server_rc, 1);
+}
+
+static void the_secret_opens(void **state)
+{
+	struct pair *pair = pair_new();
+	uint8_t a[SECURE_TOKEN_BYTES], b[SECURE_TOKEN_BYTES], other[SECURE_TOKEN_BYTES];
+	char identity[17];
+
+	for (size_t piece = 1; piece <= FLIGHT; piece *= 37) {
+		pair_begin(pair, &pair->ticket);
+		pair_run(pair, piece);
+		assert_int_equal(pair->client_rc, 1);
+		assert_int_equal(pair->server_rc, 1);
+		assert_int_equal(mover_secure_token(pair->client, a) | mover_secure_token(pair->server, b), 0);
+		assert_memory_equal(a, b, sizeof a);
+		if (piece > 1)
+			assert_memory_not_equal(a, other, sizeof a); /* another session, another token */
+		memcpy(other, a, sizeof a);
+		mover_secure_identity(pair->ticket.secret, identity);
+		assert_string_equal(mover_secure_peer_identity(pair->server), identity);
+		assert_false(mover_secure_is_open(pair->server) || mover_secure_is_open(pair->client));
+		pair_end(pair);
+	}
+	test_free(pair);
+}
+
+static void open_where_it_is_allowed(void **state)
+{
+	struct pair *pair = pair_new();
+
+	pair->allow_open = true;
+	pair_begin(pair, NULL);
+	pair_run(pair, FLIGHT);
+	assert_int_equal(pair->client_rc, 1);
+	assert_int_equal(pair->server_rc, 1);
+	assert_true(mover_secure_is_open(pair->server) && mover_secure_is_open(pair->client));
+	pair_end(pair);
+
+	pair->allow_open = false;
+	pair_begin(pair, NULL);
+	pair_run(pair, FLIGHT);
+	assert_int_equal(pair->client_rc, -EACCES);
+	assert_int_equal(pair->server_rc, -EACCES);
+	pair_end(pair);
+	test_free(pair);
+}
+
+/* The answer to a wrong secret under a right name, and to a wrong name, are the same bytes. */
+static void wrong_secrets_and_wrong_names_look_alike(void **state)
+{
+	struct pair *pair = pair_new();
+	struct mover_ticket wrong = pair->ticket;
+	uint8_t answer[FLIGHT];
+	size_t answer_len;
+
+	wrong.secret[3] ^= 4;
+	pair_begin(pair, &wrong); /* a name that nobody knows */
+	pair_step(pair, FLIGHT);
+	answer_len = pair->to_client_len;
+	memcpy(answer, pair->to_client, answer_len);
+	assert_true(answer_len > 0);
+	assert_int_equal(pair->server_rc, -EACCES);
+	pair_run(pair, FLIGHT);
+	assert_int_equal(pair->client_rc, -EACCES);
+	assert_int_equal(pair->lookups, 1);
+	pair_end(pair);
+
+	/* A known name and another secret: the server's is exchanged once the client has spoken. */
+	pair->ticket.secret[0] ^= 1;
+	pair_begin(pair, &pair->ticket);
+	pair->client_rc = 0;
+	{
+		size_t out = FLIGHT;
+
+		assert_int_equal(mover_secure_handshake(pair->client, NULL, 0, pair->to_server, &out), 0);
+		/* the binder is the last thing in the ClientHello: changed, it proves another secret */
+		pair->to_server[out - 1] ^= 1;
+		pair->to_client_len = FLIGHT;
+		pair->server_rc = mover_secure_handshake(pair->server, pair->to_server, out, pair->to_client,
+							 &pair->to_client_len);
+	}
+	assert_int_equal(pair->server_rc, -EACCES);
+	assert_int_equal(pair->to_client_len, answer_len);
+	assert_memory_equal(pair->to_client, answer, answer_len);
+	pair_run(pair, FLIGHT);
+	assert_int_equal(pair->client_rc, -EACCES);
+	pair_end(pair);
+	test_free(pair);
+}
+
+/* A plain TLS 1.3 client (no PSK), a TLS 1.2 one, and noise. */
+static void strangers_are_told_apart(void **state)
+{
+	struct pair *pair = pair_new();
+	uint64_t seed = 7;
+
+	for (int version = TLS1_2_VERSION; version <= TLS1_3_VERSION; version++) {
+		SSL_CTX *ctx = SSL_CTX_new(TLS_client_method());
+		SSL *ssl = SSL_new(ctx);
+		BIO *in = BIO_new(BIO_s_mem()), *out = BIO_new(BIO_s_mem());
+		size_t len, room = FLIGHT;
+
+		SSL_set_min_proto_version(ssl, version);
+		SSL_set_max_proto_version(ssl, version);
+		SSL_set_bio(ssl, in, out);
+		SSL_connect(ssl);
+		len = (size_t)BIO_read(out, pair->to_server, FLIGHT);
+		pair_begin(pair, &pair->ticket);
+		assert_int_equal(mover_secure_handshake(pair->server, pair->to_server, len, pair->to_client, &room),
+				 -EPROTO);
+		pair_end(pair);
+		SSL_free(ssl);
+		SSL_CTX_free(ctx);
+	}
+	for (int i = 0; i < 100; i++) {
+		size_t room = FLIGHT, len = 1 + random_below(&seed, 600);
+		int rc;
+
+		random_fill(&seed, pair->to_server, len);
+		if (i % 2) /* a handshake record, at least */
+			memcpy(pair->to_server, "\x16\x03\x01\x00\x40\x01\x00\x00\x3c\x03\x03", 11);
+		pair_begin(pair, &pair->ticket);
+		rc = mover_secure_handshake(pair->server, pair->to_server, len, pair->to_client, &room);
+		assert_true(rc == -EPROTO || rc == 0);
+		room = FLIGHT;
+		rc = mover_secure_handshake(pair->client, pair->to_server, len, pair->to_client, &room);
+		assert_true(rc == -EPROTO || rc == -EACCES || rc == 0);
+		pair_end(pair);
+	}
+	test_free(pair);
+}
+
+/* Of the first record's header, bytes 1 and 2 say a version that nobody looks at (RFC 8446 s.5.1). */
+static size_t any_that_counts(uint64_t *seed, size_t len)
+{
+	size_t at = random_below(seed, len - 2);
+
+	return at ? at + 2 : 0;
+}
+
+/* Any byte of any flight changed: no client trusts the server. */
+static void changed_handshakes_fail(void **state)
+{
+	struct pair *pair = pair_new();
+	uint64_t seed = 11;
+
+	for (int i = 0; i < 200; i++) {
+		size_t out = FLIGHT, at;
+		bool hello = i % 2;
+
+		pair_begin(pair, &pair->ticket);
+		mover_secure_handshake(pair->client, NULL, 0, pair->to_server, &out);
+		pair->to_server_len = out;
+		if (hello)
+			pair->to_server[any_that_counts(&seed, out)] ^= (uint8_t)(1 + random_below(&seed, 255));
+		out = FLIGHT;
+		pair->server_rc = mover_secure_handshake(pair->server, pair->to_server, pair->to_server_len,
+							 pair->to_client, &out);
+		pair->to_client_len = out;
+		pair->to_server_len = 0;
+		if (!hello && out) {
+			at = any_that_counts(&seed, out);
+			pair->to_client[at] ^= (uint8_t)(1 + random_below(&seed, 255));
+		}
+		pair_run(pair, FLIGHT);
+		assert_false(pair->client_rc == 1 && pair->server_rc == 1);
+		assert_int_not_equal(pair->client_rc, 1);
+		pair_end(pair);
+	}
+	test_free(pair);
+}
+
+static void messages_in_order(void **state)
+{
+	static const size_t lens[] = {0, 1, 100, 16379, 16380, 16384, 20000, 65535, 65536};
+	struct pair *pair = pair_new();
+	uint8_t *message = test_malloc(65536), *sealed = test_malloc(65536 + 512), *opened = test_malloc(65536);
+	uint64_t seed = 3;
+
+	trusted(pair);
+	for (int turn = 0; turn < 2; turn++)
+		for (size_t i = 0; i < sizeof lens / sizeof *lens; i++) {
+			struct mover_secure *from = turn ? pair->server : pair->client;
+			struct mover_secure *to = turn ? pair->client : pair->server;
+			size_t sealed_len = lens[i] + 512, opened_len = 65536;
+
+			random_fill(&seed, message, lens[i]);
+			assert_int_equal(mover_secure_seal(from, message, lens[i], sealed, &sealed_len), 0);
+			assert_int_equal(mover_secure_open(to, sealed, sealed_len, opened, &opened_len), 0);
+			assert_int_equal(opened_len, lens[i]);
+			assert_memory_equal(opened, message, lens[i]);
+		}
+	{
+		size_t len = 65536 + 512;
+
+		assert_int_equal(mover_secure_seal(pair->client, message, 65537, sealed, &len), -EMSGSIZE);
+		len = 611;
+		assert_int_equal(mover_secure_seal(pair->client, message, 100, sealed, &len), -EMSGSIZE);
+		len = 612;
+		assert_int_equal(mover_secure_seal(pair->client, message, 100, sealed, &len), 0);
+	}
+	pair_end(pair);
+	test_free(message);
+	test_free(sealed);
+	test_free(opened);
+	test_free(pair);
+}
+
+enum attack { CHANGE, REPEAT, LEAVE_OUT, CUT, SPLIT, JOIN, REFLECT, CLOSE, ATTACKS };
+
+static void messages_attacked(void **state)
+{
+	static uint8_t message[40000], one[sizeof message + 512], two[sizeof message + 512], opened[65536];
+
+	for (int attack = 0; attack < ATTACKS; attack++) {
+		struct pair *pair = pair_new();
+		size_t one_len = sizeof one, two_len = sizeof one, len = sizeof opened;
+		int rc = 0;
+
+		trusted(pair);
+		assert_int_equal(mover_secure_seal(pair->client, message, sizeof message, one, &one_len), 0);
+		assert_int_equal(mover_secure_seal(pair->client, message, 10, two, &two_len), 0);
+		switch ((enum attack)attack) {
+		case CHANGE:
+			one[one_len / 2] ^= 1;
+			rc = mover_secure_open(pair->server, one, one_len, opened, &len);
+			break;
+		case REPEAT:
+			assert_int_equal(mover_secure_open(pair->server, one, one_len, opened, &len), 0);
+			len = sizeof opened;
+			rc = mover_secure_open(pair->server, one, one_len, opened, &len);
+			break;
+		case LEAVE_OUT: rc = mover_secure_open(pair->server, two, two_len, opened, &len); break;
+		case CUT: rc = mover_secure_open(pair->server, one, one_len - 1, opened, &len); break;
+		case SPLIT: /* after the first TLS record */
+			rc = mover_secure_open(pair->server, one, 16384 + 22, opened, &len);
+			break;
+		case JOIN:
+			memcpy(one + one_len, two, two_len);
+			rc = mover_secure_open(pair->server, one, one_len + two_len, opened, &len);
+			break;
+		case REFLECT: rc = mover_secure_open(pair->client, one, one_len, opened, &len); break;
+		case CLOSE: rc = mover_secure_open(pair->server, "", 0, opened, &len); break;
+		case ATTACKS: break;
+		}
+		assert_int_equal(rc, -EBADMSG);
+		pair_end(pair);
+		test_free(pair);
+	}
+}
+
+static void chunks(void **state)
+{
+	static const size_t lens[] = {0, 1, 15, 16, 65536, 1 << 20};
+	struct pair *pair = pair_new();
+	uint8_t *data = test_malloc((1 << 20) + SECURE_CHUNK_TAG_BYTES), *plain = test_malloc(1 << 20);
+	uint64_t seed = 5;
+
+	trusted(pair);
+	random_fill(&seed, plain, 1 << 20);
+	for (uint64_t i = 0; i < sizeof lens / sizeof *lens; i++) {
+		uint64_t number = i << 60 | i;
+		size_t len = lens[i];
+
+		memcpy(data, plain, len);
+		assert_int_equal(mover_secure_seal_chunk(pair->client, number, data, len), 0);
+		if (len > 15)
+			assert_memory_not_equal(data, plain, len);
+		assert_int_equal(mover_secure_open_chunk(pair->server, number, data, len), 0);
+		assert_memory_equal(data, plain, len);
+
+		assert_int_equal(mover_secure_seal_chunk(pair->client, number, data, len), 0);
+		assert_int_equal(mover_secure_open_chunk(pair->server, number + 1, data, len), -EBADMSG);
+		memcpy(data, plain, len);
+		assert_int_equal(mover_secure_seal_chunk(pair->client, number, data, len), 0);
+		data[random_below(&seed, len + SECURE_CHUNK_TAG_BYTES)] ^= 1;
+		assert_int_equal(mover_secure_open_chunk(pair->server, number, data, len), -EBADMSG);
+	}
+	pair_end(pair);
+	test_free(data);
+	test_free(plain);
+	test_free(pair);
+}
+
+static void nothing_before_the_handshake(void **state)
+{
+	struct mover_secure *s = mover_secure_client(NULL);
+	uint8_t token[SECURE_TOKEN_BYTES], bytes[1024];
+	size_t len = sizeof bytes;
+
+	assert_int_equal(mover_secure_token(s, token), -EPROTO);
+	assert_int_equal(mover_secure_seal(s, "x", 1, bytes, &len), -EPROTO);
+	len = sizeof bytes;
+	assert_int_equal(mover_secure_open(s, "x", 1, bytes, &len), -EPROTO);
+	assert_int_not_equal(mover_secure_seal_chunk(s, 0, bytes, 16), 0);
+	mover_secure_destroy(s);
+	mover_secure_destroy(NULL);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(the_secret_opens),
+		cmocka_unit_test(open_where_it_is_allowed),
+		cmocka_unit_test(wrong_secrets_and_wrong_names_look_alike),
+		cmocka_unit_test(strangers_are_told_apart),
+		cmocka_unit_test(changed_handshakes_fail),
+		cmocka_unit_test(messages_in_order),
+		cmocka_unit_test(messages_attacked),
+		cmocka_unit_test(chunks),
+		cmocka_unit_test(nothing_before_the_handshake),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,305 @@
+#include "room.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "mover/beneath.h"
+#include "mover/tree.h"
+
+#define CHUNK 65536
+
+/* `into` is the receiver's folder in `room`; "outside" is beside it. */
+static struct mover_tree *open_tree(struct room *room)
+{
+	struct mover_tree *tree;
+
+	room_open(room);
+	room_mkdir(room, "outside");
+	assert_int_equal(mover_tree_open(room_path(room, "into"), &tree), 0);
+	return tree;
+}
+
+static int folder(struct mover_tree *tree, const char *name)
+{
+	struct mover_entry entry = entry_folder(name, 0755);
+
+	return mover_tree_folder(tree, &entry);
+}
+
+static int link_to(struct mover_tree *tree, const char *name, const char *target)
+{
+	struct mover_entry entry = entry_link(name, target);
+
+	return mover_tree_symlink(tree, &entry);
+}
+
+static int begin(struct mover_tree *tree, const char *name)
+{
+	struct mover_entry entry = entry_file(name, 1);
+	struct mover_file *file;
+	int rc = mover_tree_begin(tree, &entry, CHUNK, false, &file);
+
+	if (file)
+		mover_file_abandon(file);
+	return rc;
+}
+
+static void a_folder_is_made_or_found(void **state)
+{
+	struct room room;
+	struct mover_tree *tree = open_tree(&room), *again;
+
+	assert_int_equal(mover_tree_open(room_path(&room, "into"), &again), 0);
+	mover_tree_close(again);
+	assert_int_equal(mover_tree_open(room_path(&room, "none/into"), &again), -ENOENT);
+	room_write(&room, "file", "", 0);
+	assert_int_equal(mover_tree_open(room_path(&room, "file"), &again), -ENOTDIR);
+
+	assert_int_equal(folder(tree, "a"), 0);
+	assert_int_equal(folder(tree, "a"), 0);
+	assert_int_equal(folder(tree, "a/b"), 0);
+	assert_int_equal(folder(tree, "x/b"), -ENOENT);
+	room_write(&room, "into/a/file", "", 0);
+	assert_int_equal(folder(tree, "a/file"), -ENOTDIR);
+	assert_int_equal(folder(tree, "a/file/x"), -ENOTDIR);
+	assert_true(S_ISDIR(room_stat(&room, "into/a/b").st_mode));
+	mover_tree_close(tree);
+	room_close(&room);
+}
+
+static void names_that_lead_out_are_refused(void **state)
+{
+	static const char *const names[] = {"../outside/x", "/tmp/x",       "a/../../x",        "..", ".", "", "a//b",
+					    "a/",           ".roci-1.part", "a/.roci-2.journal"};
+	struct room room;
+	struct mover_tree *tree = open_tree(&room);
+
+	assert_int_equal(folder(tree, "a"), 0);
+	for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
+		assert_int_equal(folder(tree, names[i]), -EINVAL);
+		assert_int_equal(link_to(tree, names[i], "x"), -EINVAL);
+		assert_int_equal(begin(tree, names[i]), -EINVAL);
+	}
+	assert_int_equal(room_count(&room, "into"), 1);
+	assert_int_equal(room_count(&room, "into/a"), 0);
+	mover_tree_close(tree);
+	room_close(&room);
+}
+
+/* A link that the peer has made, or that was there, is no way to anywhere: with openat2(2) and without. */
+static void links_lead_nowhere(void **state)
+{
+	for (int without = 0; without < 2; without++) {
+		struct room room;
+		struct mover_tree *tree = open_tree(&room);
+		struct mover_entry out = entry_folder("out", 0700), deep = entry_folder("out/sub", 0700);
+		int rc;
+
+		mover_beneath_without_openat2(without);
+		room_mkdir(&room, "outside/sub");
+		assert_int_equal(link_to(tree, "out", "../outside"), 0);
+		assert_int_equal(link_to(tree, "here", "."), 0);
+		assert_int_equal(folder(tree, "out"), -ENOTDIR);
+		for (int i = 0; i < 4; i++) {
+			rc = begin(tree, (const char *[]){"out/file", "out/sub/file", "here/file", "here/x/y"}[i]);
+			assert_true(rc == -ELOOP || rc == -ENOTDIR);
+			rc = folder(tree, (const char *[]){"out/d", "out/sub/d", "here/d", "here/x/y"}[i]);
+			assert_true(rc == -ELOOP || rc == -ENOTDIR);
+		}
+		assert_int_not_equal(mover_tree_seal(tree, &out, 1), 0);
+		assert_int_not_equal(mover_tree_seal(tree, &deep, 1), 0);
+		assert_int_equal(room_stat(&room, "outside").st_mode & 07777, 0755);
+		assert_int_equal(room_count(&room, "outside"), 1);
+		assert_int_equal(room_count(&room, "into"), 2);
+		mover_beneath_without_openat2(false);
+		mover_tree_close(tree);
+		room_close(&room);
+	}
+}
+
+/* Somebody puts a link where a folder was that has been used before. */
+static void a_folder_that_becomes_a_link(void **state)
+{
+	for (int without = 0; without < 2; without++) {
+		struct room room;
+		struct mover_tree *tree = open_tree(&room);
+		struct mover_entry entry = entry_file("a/b/file", 1);
+		struct mover_file *file;
+		int rc;
+
+		mover_beneath_without_openat2(without);
+		assert_int_equal(folder(tree, "a") | folder(tree, "a/b"), 0);
+		assert_int_equal(begin(tree, "a/b/first"), MOVER_HAVE_NONE);
+		assert_int_equal(mover_tree_begin(tree, &entry, CHUNK, false, &file), MOVER_HAVE_NONE);
+		assert_int_equal(renameat(room.fd, "into/a/b", room.fd, "into/moved"), 0);
+		assert_int_equal(symlinkat("../../outside", room.fd, "into/a/b"), 0);
+		rc = begin(tree, "a/b/second");
+		assert_true(rc == -ELOOP || rc == -ENOTDIR);
+		/* what had begun does not arrive where its name is not */
+		assert_int_equal(pwrite(mover_file_fd(file), "x", 1, 0), 1);
+		mover_tree_commit(tree, &file, 1, &rc);
+		assert_int_equal(rc, -ESTALE);
+		assert_int_equal(room_count(&room, "outside"), 0);
+		assert_int_equal(room_count(&room, "into/moved"), 0);
+		mover_beneath_without_openat2(false);
+		mover_tree_close(tree);
+		room_close(&room);
+	}
+}
+
+static void links_are_stored_as_they_stand(void **state)
+{
+	static const char *const targets[] = {"../../etc/passwd", "/", "\xff\n", "loop", "x"};
+	struct room room;
+	struct mover_tree *tree = open_tree(&room);
+	char target[64];
+	struct mover_entry entry = entry_link("loop", "a\0b");
+	struct stat st;
+
+	for (size_t i = 0; i < sizeof targets / sizeof *targets; i++) {
+		assert_int_equal(link_to(tree, "loop", targets[i]), 0);
+		assert_int_equal(link_to(tree, "loop", targets[i]), 1);
+		assert_int_equal(readlinkat(room.fd, "into/loop", target, sizeof target), strlen(targets[i]));
+		assert_memory_equal(target, targets[i], strlen(targets[i]));
+	}
+	st = room_stat(&room, "into/loop");
+	assert_int_equal(st.st_mtim.tv_sec, 1234567890);
+	assert_int_equal(st.st_mtim.tv_nsec, 123456789);
+	room_write(&room, "into/file", "", 0);
+	assert_int_equal(link_to(tree, "file", "x"), 0);
+	assert_true(S_ISLNK(room_stat(&room, "into/file").st_mode));
+	/* what a link never replaces */
+	room_mkdir(&room, "into/dir");
+	assert_int_equal(mkfifoat(room.fd, "into/fifo", 0600), 0);
+	assert_int_equal(link_to(tree, "dir", "x"), -EISDIR);
+	assert_int_equal(link_to(tree, "fifo", "x"), -EEXIST);
+	assert_int_equal(link_to(tree, "none", ""), -EINVAL);
+	entry.target_len = 3;
+	assert_int_equal(mover_tree_symlink(tree, &entry), -EINVAL);
+	assert_int_equal(room_count(&room, "into"), 4);
+	mover_tree_close(tree);
+	room_close(&room);
+}
+
+static void what_a_file_never_replaces(void **state)
+{
+	struct room room;
+	struct mover_tree *tree = open_tree(&room);
+
+	room_mkdir(&room, "into/dir");
+	assert_int_equal(mkfifoat(room.fd, "into/fifo", 0600), 0);
+	assert_int_equal(begin(tree, "dir"), -EISDIR);
+	assert_int_equal(begin(tree, "fifo"), -EEXIST);
+	assert_int_equal(begin(tree, "none/file"), -ENOENT);
+	if (!mknodat(room.fd, "into/device", S_IFCHR | 0600, 0x103)) {
+		assert_int_equal(begin(tree, "device"), -EEXIST);
+		assert_int_equal(room_count(&room, "into"), 3);
+	}
+	mover_tree_close(tree);
+	room_close(&room);
+}
+
+static void sealing_sets_modes_and_times_deepest_first(void **state)
+{
+	struct room room;
+	struct mover_tree *tree = open_tree(&room);
+	struct mover_entry entries[] = {entry_folder("a", 0500), entry_folder("a/b", 07000),
+					entry_folder("a/b/c", 0751), entry_folder("a-", 0777)};
+	struct stat st;
+
+	entries[1].mtime_s = -1;
+	entries[1].mtime_ns = 999999999;
+	for (int i = 0; i < 4; i++)
+		assert_int_equal(mover_tree_folder(tree, &entries[i]), 0);
+	assert_int_equal(mover_tree_seal(tree, entries, 4), 0);
+	assert_int_equal(room_stat(&room, "into/a").st_mode & 07777, 0500);
+	assert_int_equal(room_stat(&room, "into/a/b").st_mode & 07777, 0); /* setuid and the like are not taken */
+	assert_int_equal(room_stat(&room, "into/a/b/c").st_mode & 07777, 0751);
+	assert_int_equal(room_stat(&room, "into/a-").st_mode & 07777, 0777);
+	st = room_stat(&room, "into/a/b");
+	assert_int_equal(st.st_mtim.tv_sec, -1);
+	assert_int_equal(st.st_mtim.tv_nsec, 999999999);
+	assert_int_equal(room_stat(&room, "into/a").st_mtim.tv_sec, 1234567890);
+	/* again, into the folders as they are now */
+	for (int i = 0; i < 4; i++)
+		assert_int_equal(mover_tree_folder(tree, &entries[i]), 0);
+	assert_int_equal(begin(tree, "a/b/c/file"), MOVER_HAVE_NONE);
+	assert_int_equal(mover_tree_seal(tree, entries, 4), 0);
+	assert_int_equal(mover_tree_seal(tree, NULL, 0), 0);
+	mover_tree_close(tree);
+	room_close(&room);
+}
+
+/* The same as nobody: the modes count. */
+static void sealing_without_being_root(void **state)
+{
+	struct room room;
+	int status;
+	pid_t pid;
+
+	room_open(&room);
+	assert_int_equal(chmod(room.path, 0777), 0);
+	pid = fork();
+	if (!pid) {
+		struct mover_entry entries[] = {entry_folder("a", 0100), entry_folder("a/b", 0),
+						entry_folder("a/b/c", 0300)};
+		struct mover_tree *tree;
+
+		if (!geteuid() && (setgid(65534) || setuid(65534)))
+			_exit(1);
+		if (mover_tree_open(room_path(&room, "into"), &tree))
+			_exit(2);
+		for (int turn = 0; turn < 2; turn++) {
+			for (int i = 0; i < 3; i++)
+				if (mover_tree_folder(tree, &entries[i]))
+					_exit(3 + i);
+			if (begin(tree, "a/b/c/file") != MOVER_HAVE_NONE)
+				_exit(6);
+			if (mover_tree_seal(tree, entries, 3))
+				_exit(7);
+		}
+		mover_tree_close(tree);
+		_exit(0);
+	}
+	assert_int_equal(waitpid(pid, &status, 0), pid);
+	assert_int_equal(status, 0);
+	assert_int_equal(room_stat(&room, "into/a/b").st_mode & 07777, 0);
+	assert_int_equal(room_stat(&room, "into/a/b/c").st_mode & 07777, 0300);
+	room_close(&room);
+}
+
+static void setgid_of_a_folder_here_stays(void **state)
+{
+	struct room room;
+	struct mover_tree *tree = open_tree(&room);
+	struct mover_entry entry = entry_folder("a", 0711);
+
+	room_mkdir(&room, "into/a");
+	assert_int_equal(fchmodat(room.fd, "into/a", 02755, 0), 0);
+	assert_int_equal(mover_tree_folder(tree, &entry), 0);
+	assert_int_equal(mover_tree_seal(tree, &entry, 1), 0);
+	assert_int_equal(room_stat(&room, "into/a").st_mode & 07777, 02711);
+	mover_tree_close(tree);
+	room_close(&room);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(a_folder_is_made_or_found),
+		cmocka_unit_test(names_that_lead_out_are_refused),
+		cmocka_unit_test(links_lead_nowhere),
+		cmocka_unit_test(a_folder_that_becomes_a_link),
+		cmocka_unit_test(links_are_stored_as_they_stand),
+		cmocka_unit_test(what_a_file_never_replaces),
+		cmocka_unit_test(sealing_sets_modes_and_times_deepest_first),
+		cmocka_unit_test(sealing_without_being_root),
+		cmocka_unit_test(setgid_of_a_folder_here_stays),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
