@@ -57,7 +57,8 @@ static inline void put_bytes(struct cursor_out *out, const void *bytes, size_t l
 		memcpy(at, bytes, len);
 }
 
-static inline void put_number(struct cursor_out *out, uint64_t value, size_t bytes)
+/* Out of line: inlined after a check of the room that it cannot follow, GCC 12 warns of an overflow that cannot be. */
+__attribute__((noinline, unused)) static void put_number(struct cursor_out *out, uint64_t value, size_t bytes)
 {
 	uint8_t *at = cursor_take(out, bytes);
 	for (size_t i = 0; at && i < bytes; i++)
