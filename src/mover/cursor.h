@@ -60,9 +60,10 @@ static inline void put_bytes(struct cursor_out *out, const void *bytes, size_t l
 /* Out of line: inlined after a check of the room that it cannot follow, GCC 12 warns of an overflow that cannot be. */
 __attribute__((noinline, unused)) static void put_number(struct cursor_out *out, uint64_t value, size_t bytes)
 {
-	uint8_t *at = cursor_take(out, bytes);
-	for (size_t i = 0; at && i < bytes; i++)
-		at[i] = (uint8_t)(value >> (8 * (bytes - 1 - i)));
+	uint8_t field[8];
+	for (size_t i = 0; i < bytes; i++)
+		field[i] = (uint8_t)(value >> (8 * (bytes - 1 - i)));
+	put_bytes(out, field, bytes);
 }
 
 /* A count that is known only when its list has been written: cursor_take() its two bytes before. */

@@ -47,6 +47,13 @@ void link_reject(struct rdma_cm_id *id, enum proto_reject reason);
 /* Takes an event of this link in; false where it means nothing to the session. The caller acknowledges it. */
 bool link_event(struct link *link, const struct rdma_cm_event *event);
 
+/* A message has come: it may overtake the last message of the connection's making, and stands for it (IBTA 12.9.7). */
+static inline void link_heard(struct link *link)
+{
+	if (link->state == LINK_CONNECTING)
+		link->state = LINK_UP;
+}
+
 /* Disconnects. link_destroy() also destroys QP and id; the link may be NONE. */
 void link_disconnect(struct link *link);
 void link_destroy(struct link *link);

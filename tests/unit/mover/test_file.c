@@ -59,9 +59,14 @@ static int put(const struct bench *b, struct mover_file *file, uint64_t index)
 {
 	struct mover_digest digest = chunk_digest(b, index);
 
-	if (pwrite(mover_file_fd(file), b->content + index * CHUNK, chunk_len(index), (off_t)(index * CHUNK)) !=
-	    (ssize_t)chunk_len(index))
-		return -errno;
+	for (size_t done = 0; done < chunk_len(index);) {
+		ssize_t n = pwrite(mover_file_fd(file), b->content + index * CHUNK + done, chunk_len(index) - done,
+				   (off_t)(index * CHUNK + done));
+
+		if (n < 0)
+			return -errno;
+		done += (size_t)n;
+	}
 	return mover_file_wrote(file, index, &digest);
 }
 
@@ -349,9 +354,11 @@ static int many_at_once(const char *path, unsigned number)
 		return 1;
 	for (int i = 0; stored < 20; i++) {
 		struct mover_file *file;
-		int rc = mover_tree_begin(tree, &entry, CHUNK, false, &file);
+		int rc;
 
-		if (rc == -EBUSY || rc == MOVER_HAVE_ALL) {
+		entry.mtime_ns = (uint32_t)i; /* so that it is never there already */
+		rc = mover_tree_begin(tree, &entry, CHUNK, false, &file);
+		if (rc == -EBUSY) {
 			usleep(100);
 			continue;
 		}
