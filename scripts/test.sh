@@ -33,7 +33,7 @@ build "$build"
 # The guests of tests/interop have their own command, `make interop`.
 tests "$build" all --no-suite interop
 build "$build-asan" -Db_sanitize=address,undefined -Db_lundef=false
-tests "$build-asan" suites --suite wire --suite engine --suite device --suite cm --suite sim --suite abi
+tests "$build-asan" suites --suite wire --suite engine --suite device --suite cm --suite mover --suite sim --suite abi
 tests "$build-asan" clients smoke pingpong
 build "$build-tsan" -Db_sanitize=thread -Db_lundef=false
 tests "$build-tsan" clients smoke
