@@ -29,7 +29,7 @@ class Capture:
 
     def write(self):
         try:
-            with open(self.path, 'wb') as f:
+            with open(self.path, 'wb', buffering=0) as f:  # others may read it meanwhile
                 f.write(struct.pack('<IHHiIII', 0xa1b2c3d4, 2, 4, 0, 0, 262144, 1))
                 while not self.done.is_set():
                     try:

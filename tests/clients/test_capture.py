@@ -7,16 +7,15 @@ the same checks.
 """
 import collections
 import os
-import subprocess
 import sys
 import tempfile
 
+import judge
 import roce_pcap
 from capture import Capture
-from harness import check, isolate, need, program, run, tap, transfer, veth_pair
+from harness import check, isolate, program, run, tap, transfer, veth_pair
 
-MTU, PATH_MTU = 1500, 1024
-BTH_BYTES, RETH_BYTES = 12, 16
+MTU = 1500  # judge.PATH_MTU follows from it
 
 BOTH = ['SEND_FIRST', 'SEND_MIDDLE', 'SEND_LAST', 'SEND_LAST_IMM', 'SEND_ONLY', 'SEND_ONLY_IMM', 'WRITE_FIRST',
         'WRITE_MIDDLE', 'WRITE_LAST', 'WRITE_LAST_IMM', 'WRITE_ONLY', 'WRITE_ONLY_IMM']
@@ -57,48 +56,15 @@ def opcodes(name, version):
     return ', '.join(f'{n} {opcode}' for opcode, n in sorted(collections.Counter(p.name for p in found).items()))
 
 
-def is_super_frame(packet):
-    """Whether a frame holds a run of packets that nobody has cut up yet: one that begins in the middle of a message and is
-    longer than such a packet can be."""
-    return packet.name.endswith(('FIRST', 'MIDDLE')) and len(packet.bth) > BTH_BYTES + RETH_BYTES + PATH_MTU
-
-
-def icrcs(name):
-    found = [p for p in roce_pcap.packets(files[name]) if not is_super_frame(p)]
-    check(found, 'no packet')
-    wrong = [f'frame {p.number} {p.name}: ICRC {p.icrc:08x}, computed {p.computed:08x}, IP {p.ip.hex()}'
-             for p in found if p.icrc != p.computed or not p.length_right]
-    check(not wrong, f'{len(wrong)} of {len(found)} ICRCs are wrong\n' + '\n'.join(wrong[:20]))
-    return f'{len(found)} ICRCs agree'
-
-
-def tshark(path, *fields):
-    """Reads a capture. What the payload of these packets is by chance (or its absence) is no other protocol."""
-    need('tshark')
-    argv = ['tshark', '-r', path, '-Y', 'udp.dstport == 4791', '--disable-protocol', 'rpcordma',
-            '--disable-protocol', 'infiniband.eoib', '-T', 'fields',
-            '-E', 'occurrence=a']
-    for field in fields:
-        argv += ['-e', field]
-    done = subprocess.run(argv, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, timeout=120,
-                          env=dict(os.environ, HOME=directory))
-    check(done.returncode == 0, f'tshark failed:\n{done.stderr}')
-    return [line.split('\t') for line in done.stdout.splitlines()]
-
-
 def decoded(name):
-    rows = tshark(files[name], 'frame.number', 'infiniband.bth.opcode', 'infiniband.invariant.crc', '_ws.malformed',
-                  '_ws.expert.message')
+    rows = judge.tshark(files[name], 'infiniband.bth.opcode', 'infiniband.invariant.crc')
     found = {p.number: p for p in roce_pcap.packets(files[name])}
-    check({int(row[0]) for row in rows} == set(found), 'tshark sees other packets than the capture holds')
-    bad = [f'frame {row[0]} {found[int(row[0])].name}: {row[3]} {row[4]}' for row in rows if row[3] or row[4]]
-    check(not bad, f'tshark complains about {len(bad)} of {len(rows)} packets:\n' + '\n'.join(bad[:20]))
-    for row in rows:
-        packet = found[int(row[0])]
-        check(int(row[1], 0) == packet.opcode, f'frame {row[0]}: opcode {row[1]}, not {packet.opcode}')
+    for number, opcode, crc in rows:
+        packet = found[number]
+        check(int(opcode, 0) == packet.opcode, f'frame {number}: opcode {opcode}, not {packet.opcode}')
         if packet.name not in ('RC_ATOMIC_WRITE', 'CNP'):  # unknown to this decoder
-            check(row[2] and int(row[2], 0) == int.from_bytes(packet.icrc.to_bytes(4, 'little'), 'big'),
-                  f'frame {row[0]} {packet.name}: tshark finds the ICRC {row[2]}')
+            check(crc and int(crc, 0) == int.from_bytes(packet.icrc.to_bytes(4, 'little'), 'big'),
+                  f'frame {number} {packet.name}: tshark finds the ICRC {crc}')
     return f'{len(rows)} packets decoded'
 
 
@@ -112,15 +78,15 @@ def cases():
         yield f'{name}: all_ops runs', lambda n=name, a=address: made(n, a, False)
         yield f'{name}: every opcode is in the capture', lambda n=name, v=version: opcodes(n, v)
         yield f'{name}: tshark decodes every packet', lambda n=name: decoded(n)
-        yield f'{name}: zlib agrees with every ICRC', lambda n=name: icrcs(n)
+        yield f'{name}: zlib agrees with every ICRC', lambda n=name: judge.icrcs(files[n])
         offload = f'IPv{version} with segmentation offload'
         yield f'{offload}: all_ops runs', lambda n=offload, a=address: made(n, a, True)
-        yield f'{offload}: zlib agrees with every ICRC', lambda n=offload: icrcs(n)
+        yield f'{offload}: zlib agrees with every ICRC', lambda n=offload: judge.icrcs(files[n])
         own = f'own capture, IPv{version}'
         yield f'{own}: all_ops runs', lambda n=own, a='127.0.0.1' if version == 4 else '::1': own_capture(n, a)
         yield f'{own}: every opcode is in the capture', lambda n=own, v=version: opcodes(n, v)
         yield f'{own}: tshark decodes every packet', lambda n=own: decoded(n)
-        yield f'{own}: zlib agrees with every ICRC', lambda n=own: icrcs(n)
+        yield f'{own}: zlib agrees with every ICRC', lambda n=own: judge.icrcs(files[n])
 
 
 if __name__ == '__main__':

@@ -9,43 +9,10 @@ import sys
 import tempfile
 import time
 
-from harness import (DEVICE, HERE, Failure, Host, Skip, check, isolate, need, next_port, program, run_pair, tap,
-                     veth_pair, wait_until)
+from cm_server import serve
+from harness import (DEVICE, HERE, Host, Skip, check, isolate, need, next_port, program, run_pair, tap, veth_pair,
+                     wait_until)
 from test_pyverbs import SHIPPED, unpack
-
-ROCE_PORT = 4791
-
-
-def udp_inodes(pid):
-    """Sockets of the namespace of `pid` that are bound to RoCE's port."""
-    inodes = set()
-    for table in ('udp', 'udp6'):
-        with open(f'/proc/{pid}/net/{table}') as f:
-            for line in f.readlines()[1:]:
-                field = line.split()
-                if field[1].endswith(f':{ROCE_PORT:04X}'):
-                    inodes.add(f'socket:[{field[9]}]')
-    return inodes
-
-
-def listens(process):
-    """Whether the process has bound RoCE's port, which it does when it begins to listen, if not before."""
-    try:
-        mine = {os.readlink(f'/proc/{process.pid}/fd/{fd}') for fd in os.listdir(f'/proc/{process.pid}/fd')}
-        return bool(mine & udp_inodes(process.pid))
-    except OSError:
-        return False
-
-
-def serve(host, *argv, env=None):
-    """Starts a server, and returns it when it listens."""
-    server = host.start(*argv, env=env)
-    try:
-        wait_until(f'{argv[0]} to listen', lambda: listens(server) or not server.running())
-    except Failure as failure:
-        server.end()
-        raise Failure(f'{failure}\n{server.report()}') from None
-    return server
 
 
 def pair(server_argv, client_argv, seconds=60):

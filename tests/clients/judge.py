@@ -1,0 +1,44 @@
+"""What strangers say of a capture: Wireshark's decoder, and zlib's CRC of every ICRC."""
+import os
+import subprocess
+
+import roce_pcap
+from harness import check, need
+
+BTH_BYTES, RETH_BYTES, PATH_MTU = 12, 16, 1024
+
+
+def tshark(path, *fields):
+    """Reads a capture: a list of the fields' values for every RoCEv2 packet, after the frame's number. Nothing may be
+    malformed. What the payload of these packets is by chance (or its absence) is no other protocol; ICMP may quote one
+    that came after its receiver's end."""
+    need('tshark')
+    argv = ['tshark', '-r', path, '-Y', 'udp.dstport == 4791 && !icmp && !icmpv6', '--disable-protocol', 'rpcordma',
+            '--disable-protocol', 'infiniband.eoib', '-T', 'fields', '-E', 'occurrence=a']
+    fields = ('frame.number', '_ws.malformed', '_ws.expert.message', *fields)
+    for field in fields:
+        argv += ['-e', field]
+    done = subprocess.run(argv, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, timeout=120,
+                          env=dict(os.environ, HOME=os.path.dirname(path)))
+    check(done.returncode == 0, f'tshark failed:\n{done.stderr}')
+    rows = [line.split('\t') for line in done.stdout.splitlines()]
+    bad = [' '.join(row) for row in rows if row[1] or row[2]]
+    check(not bad, f'tshark complains about {len(bad)} of {len(rows)} packets:\n' + '\n'.join(bad[:20]))
+    numbers = {p.number for p in roce_pcap.packets(path)}
+    check({int(row[0]) for row in rows} == numbers, 'tshark sees other packets than the capture holds')
+    return [(int(row[0]), *row[3:]) for row in rows]
+
+
+def is_super_frame(packet):
+    """Whether a frame holds a run of packets that nobody has cut up yet: one that begins in the middle of a message and is
+    longer than such a packet can be."""
+    return packet.name.endswith(('FIRST', 'MIDDLE')) and len(packet.bth) > BTH_BYTES + RETH_BYTES + PATH_MTU
+
+
+def icrcs(path):
+    found = [p for p in roce_pcap.packets(path) if not is_super_frame(p)]
+    check(found, 'no packet')
+    wrong = [f'frame {p.number} {p.name}: ICRC {p.icrc:08x}, computed {p.computed:08x}, IP {p.ip.hex()}'
+             for p in found if p.icrc != p.computed or not p.length_right]
+    check(not wrong, f'{len(wrong)} of {len(found)} ICRCs are wrong\n' + '\n'.join(wrong[:20]))
+    return f'{len(found)} ICRCs agree'
