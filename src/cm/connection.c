@@ -79,12 +79,14 @@ void roci_conn_close(struct roci_conn *conn, uint64_t now)
 	roci_exchange_set_timer(&conn->x, now + conn->linger_ns);
 }
 
-/* IBTA 12.9.8.4: as long as packets of the connection may be on their way. */
+/* IBTA 12.9.8.4: as long as packets of the connection may be on their way. Whether the peer uses its QP again meanwhile
+ * is its own affair: both have left the connection, so it is none that could be stale. */
 void roci_conn_enter_timewait(struct roci_conn *conn, uint64_t now)
 {
 	unsigned t = conn->info.ack_timeout ? conn->info.ack_timeout : TIMEWAIT_DEFAULT;
 
 	conn->state = ROCI_CONN_TIMEWAIT;
+	roci_peer_remove(&conn->x.cm->qpns, &conn->qpn);
 	roci_exchange_set_timer(&conn->x, now + roci_cm_time_ns(t < TIMEWAIT_LONGEST ? t : TIMEWAIT_LONGEST));
 }
 

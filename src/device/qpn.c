@@ -11,45 +11,42 @@ static uint32_t bit(uint32_t offset)
 	return 1u << offset % 32;
 }
 
+static uint16_t *at(struct roci_qpn_block *block, unsigned i)
+{
+	return &block->free[(block->first + i) % ROCI_QPNS_PER_SLOT];
+}
+
 void roci_qpn_block_init(struct roci_qpn_block *block, unsigned slot)
 {
 	memset(block, 0, sizeof *block);
 	block->base = slot << ROCI_SLOT_SHIFT;
-	if (slot == ROCI_SLOTS - 1) { /* the last QPN of all means multicast */
-		uint32_t offset = ROCI_QPN_MULTICAST - block->base;
-
-		block->taken[offset / 32] |= bit(offset);
-	}
+	for (uint32_t offset = 0; offset < ROCI_QPNS_PER_SLOT; offset++)
+		if (block->base + offset != ROCI_QPN_MULTICAST)
+			block->free[block->count++] = (uint16_t)offset;
 }
 
 int roci_qpn_alloc(struct roci_qpn_block *block, uint32_t *qpn)
 {
-	uint32_t start = roci_random32();
+	uint16_t *oldest, *drawn, offset;
 
-	for (uint32_t i = 0; i < 64 + ROCI_QPNS_PER_SLOT; i++) {
-		/* A few throws of the dice, then one after the other: the block is nearly full. */
-		uint32_t offset = (i < 64 ? roci_random32() : start + i) % ROCI_QPNS_PER_SLOT;
-
-		if (block->taken[offset / 32] & bit(offset))
-			continue;
-		block->taken[offset / 32] |= bit(offset);
-		*qpn = block->base + offset;
-		return 0;
-	}
-	return -ENOMEM;
+	if (!block->count)
+		return -ENOMEM;
+	oldest = at(block, 0);
+	drawn = at(block, roci_random32() % ((block->count + 1) / 2));
+	offset = *drawn;
+	*drawn = *oldest;
+	block->first = (block->first + 1) % ROCI_QPNS_PER_SLOT;
+	block->count--;
+	block->taken[offset / 32] |= bit(offset);
+	*qpn = block->base + offset;
+	return 0;
 }
 
 void roci_qpn_free(struct roci_qpn_block *block, uint32_t qpn)
 {
-	uint32_t offset = qpn - block->base, oldest;
+	uint32_t offset = qpn - block->base;
 
 	assert(offset < ROCI_QPNS_PER_SLOT && (block->taken[offset / 32] & bit(offset)));
-	if (block->resting_count == ROCI_QPN_QUARANTINE) {
-		oldest = block->resting[block->next];
-		block->taken[oldest / 32] &= ~bit(oldest);
-	} else {
-		block->resting_count++;
-	}
-	block->resting[block->next] = (uint16_t)offset;
-	block->next = (block->next + 1) % ROCI_QPN_QUARANTINE;
+	block->taken[offset / 32] &= ~bit(offset);
+	*at(block, block->count++) = (uint16_t)offset;
 }

@@ -1,4 +1,7 @@
-/* QPNs of this process's block: unpredictable, and not given again soon after they were freed (D9). */
+/*
+ * QPNs of this process's block: unpredictable (D9), and not given again soon after they were freed, as packets of the
+ * QP may still be on their way and peers may still connect it with the QPN (IBTA 12.9.8.4, TIMEWAIT).
+ */
 #ifndef ROCI_DEVICE_QPN_H
 #define ROCI_DEVICE_QPN_H
 
@@ -6,17 +9,17 @@
 
 #include "device/registry.h"
 
-#define ROCI_QPN_QUARANTINE 256 /* freed QPNs that rest; ROCI_MAX_QP leaves more than that unused */
-
 struct roci_qpn_block {
 	uint32_t base;
-	uint32_t taken[ROCI_QPNS_PER_SLOT / 32]; /* in use or resting */
-	uint16_t resting[ROCI_QPN_QUARANTINE];   /* ring, oldest at `next` once it is full */
-	unsigned next, resting_count;
+	uint32_t taken[ROCI_QPNS_PER_SLOT / 32];
+	uint16_t free[ROCI_QPNS_PER_SLOT]; /* a ring, in the order in which they were freed */
+	unsigned first, count;
 };
 
 void roci_qpn_block_init(struct roci_qpn_block *block, unsigned slot);
-int roci_qpn_alloc(struct roci_qpn_block *block, uint32_t *qpn); /* -ENOMEM */
+/* One of the older half of the free ones, so that a freed QPN rests while half as many as are free are given. -ENOMEM
+ */
+int roci_qpn_alloc(struct roci_qpn_block *block, uint32_t *qpn);
 void roci_qpn_free(struct roci_qpn_block *block, uint32_t qpn);
 
 #endif

@@ -317,6 +317,29 @@ static void a_stale_connection_is_found(void **state)
 	pair_close(&p);
 }
 
+/* Once both have left the connection, the peer's QP may have another. */
+static void a_qp_is_used_again_during_timewait(void **state)
+{
+	struct roci_conn *active, *passive, *again, *passive_again;
+	struct pair p;
+
+	pair_open(&p, 0);
+	pair_establish(&p, 0x1000, &active, &passive);
+	assert_int_equal(roci_conn_disconnect(active, p.now, none), 0);
+	pair_carry(&p);
+	assert_int_equal(roci_conn_disconnect(passive, p.now, none), 0);
+	pair_carry(&p);
+	assert_int_equal(roci_conn_state(passive), ROCI_CONN_TIMEWAIT);
+	pair_clear(&p);
+	pair_establish(&p, 0x1000, &again, &passive_again);
+	assert_int_equal(roci_conn_state(passive), ROCI_CONN_TIMEWAIT);
+	roci_conn_destroy(active, p.now);
+	roci_conn_destroy(passive, p.now);
+	roci_conn_destroy(again, p.now);
+	roci_conn_destroy(passive_again, p.now);
+	pair_close(&p);
+}
+
 static void data_before_the_rtu(void **state)
 {
 	struct roci_conn *active, *passive;
@@ -432,9 +455,9 @@ int main(void)
 		cmocka_unit_test(a_slow_consumer_makes_mras),   cmocka_unit_test(lost_messages_are_sent_again),
 		cmocka_unit_test(both_disconnect_at_once),      cmocka_unit_test(a_peer_vanishes),
 		cmocka_unit_test(rep_for_nobody_is_rejected),   cmocka_unit_test(a_withdrawn_request_is_heard_of),
-		cmocka_unit_test(a_stale_connection_is_found),  cmocka_unit_test(data_before_the_rtu),
-		cmocka_unit_test(alternate_paths_are_refused),  cmocka_unit_test(strangers_cannot_disconnect),
-		cmocka_unit_test(parameters_are_checked),
+		cmocka_unit_test(a_stale_connection_is_found),  cmocka_unit_test(a_qp_is_used_again_during_timewait),
+		cmocka_unit_test(data_before_the_rtu),          cmocka_unit_test(alternate_paths_are_refused),
+		cmocka_unit_test(strangers_cannot_disconnect),  cmocka_unit_test(parameters_are_checked),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

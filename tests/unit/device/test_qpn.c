@@ -32,33 +32,40 @@ static void multicast_is_no_qpn(void **state)
 	assert_int_equal(roci_qpn_alloc(&block, &qpn), -ENOMEM);
 }
 
+/* Every QPN is freed at once, and not given again while fewer than half of the free ones were. */
 static void a_freed_qpn_rests(void **state)
 {
-	static uint32_t qpns[ROCI_QPNS_PER_SLOT];
+	static unsigned freed_at[ROCI_QPNS_PER_SLOT];
+	unsigned shortest = UINT32_MAX;
 	uint32_t qpn;
 
 	roci_qpn_block_init(&block, 1);
-	for (unsigned i = 0; i < ROCI_QPNS_PER_SLOT; i++)
-		assert_int_equal(roci_qpn_alloc(&block, &qpns[i]), 0);
-	for (unsigned i = 0; i < ROCI_QPN_QUARANTINE; i++)
-		roci_qpn_free(&block, qpns[i]);
-	assert_int_equal(roci_qpn_alloc(&block, &qpn), -ENOMEM);
-	roci_qpn_free(&block, qpns[ROCI_QPN_QUARANTINE]);
-	assert_int_equal(roci_qpn_alloc(&block, &qpn), 0);
-	assert_int_equal(qpn, qpns[0]);
+	for (unsigned i = 1; i < 20 * ROCI_QPNS_PER_SLOT; i++) {
+		assert_int_equal(roci_qpn_alloc(&block, &qpn), 0);
+		if (freed_at[qpn % ROCI_QPNS_PER_SLOT] && i - freed_at[qpn % ROCI_QPNS_PER_SLOT] < shortest)
+			shortest = i - freed_at[qpn % ROCI_QPNS_PER_SLOT];
+		roci_qpn_free(&block, qpn);
+		freed_at[qpn % ROCI_QPNS_PER_SLOT] = i;
+	}
+	assert_true(shortest >= ROCI_QPNS_PER_SLOT / 2);
 }
 
-/* The device's limit of QPs holds however they come and go. */
+/* At the device's limit of QPs, too, however they come and go. */
 static void the_limit_fits_beside_the_resting_ones(void **state)
 {
+	enum { RESTING = ROCI_QPNS_PER_SLOT - 1 - ROCI_MAX_QP }; /* the multicast QPN is none */
 	static uint32_t qpns[ROCI_MAX_QP];
+	static unsigned freed_at[ROCI_QPNS_PER_SLOT];
 
 	roci_qpn_block_init(&block, ROCI_SLOTS - 1);
 	for (unsigned i = 0; i < ROCI_MAX_QP; i++)
 		assert_int_equal(roci_qpn_alloc(&block, &qpns[i]), 0);
-	for (unsigned i = 0; i < 3 * ROCI_QPN_QUARANTINE; i++) {
+	for (unsigned i = 1; i < ROCI_MAX_QP; i++) {
 		roci_qpn_free(&block, qpns[i]);
+		freed_at[qpns[i] % ROCI_QPNS_PER_SLOT] = i;
 		assert_int_equal(roci_qpn_alloc(&block, &qpns[i]), 0);
+		if (freed_at[qpns[i] % ROCI_QPNS_PER_SLOT])
+			assert_true(i - freed_at[qpns[i] % ROCI_QPNS_PER_SLOT] >= RESTING / 2);
 	}
 }
 
