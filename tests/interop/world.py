@@ -1,5 +1,6 @@
 """The two hosts in a guest: `rxe`, the first network namespace with the kernel's Soft-RoCE, where programs run with the
 system's libraries as they are; and `roci`, another namespace, where they run under `roci run`. A veth joins them."""
+import json
 import os
 import re
 import sys
@@ -7,6 +8,7 @@ import sys
 HERE = os.path.dirname(os.path.abspath(__file__))
 sys.path.insert(0, os.path.join(os.path.dirname(HERE), 'clients'))
 
+import cm_server  # noqa: E402
 import harness  # noqa: E402
 from harness import Host, check, run, wait_until  # noqa: E402
 
@@ -32,11 +34,25 @@ class Side(Host):
             check(address in self.gids, f'no GID {address} in:\n{text}')
         return self.gids[address]
 
+    def connectable(self, process):
+        """Whether a process listens through rdma_cm."""
+        return cm_server.listens(process)
+
+    def serve(self, *argv):
+        """Starts a program that waits for connections through rdma_cm, and returns when it does."""
+        server = self.start(*argv)
+        wait_until(f'{argv[0]} to listen', lambda: self.connectable(server) or not server.running())
+        return server
+
 
 class Rxe(Side):
     device = 'rxe0'
     kind = 'rxe'
     plain = True
+
+    def connectable(self, process):
+        ids = json.loads(self.run('rdma', '-j', 'resource', 'show', 'cm_id') or '[]')
+        return any(i.get('pid') == process.pid and i.get('state') == 'LISTEN' for i in ids)
 
 
 def as_side(host, side):
