@@ -5,9 +5,7 @@
 #include "suggest.h"
 
 const struct command *const commands[] = {
-	&run_command,
-	&completion_command,
-	NULL,
+	&send_command, &recv_command, &run_command, &completion_command, NULL,
 };
 
 char **command_line;

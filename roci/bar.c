@@ -1,0 +1,94 @@
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/ioctl.h>
+#include <unistd.h>
+
+#include "bar.h"
+#include "units.h"
+
+#define NARROW      40  /* columns; less is not worth a bar */
+#define LONGEST_BAR 40  /* columns */
+#define MEMORY_S    3.0 /* the rate forgets what is much older */
+
+void bar_init(struct bar *bar, FILE *out)
+{
+	const char *term = getenv("TERM"), *no_color = getenv("NO_COLOR");
+	*bar = (struct bar){0};
+	if (isatty(fileno(out)) && term && strcmp(term, "dumb"))
+		bar->out = out;
+	bar->color = !no_color || !*no_color; /* https://no-color.org */
+}
+
+static unsigned columns(const struct bar *bar)
+{
+	struct winsize size;
+	return ioctl(fileno(bar->out), TIOCGWINSZ, &size) || !size.ws_col ? 80 : size.ws_col;
+}
+
+static void measure(struct bar *bar, uint64_t moved, uint64_t elapsed_ns)
+{
+	if (elapsed_ns > bar->seen_ns && moved >= bar->seen_bytes) {
+		double seconds = (double)(elapsed_ns - bar->seen_ns) / 1e9;
+		double rate = (double)(moved - bar->seen_bytes) / seconds;
+		double weight = bar->bytes_per_s > 0 ? 1 - exp(-seconds / MEMORY_S) : 1;
+		bar->bytes_per_s += (rate - bar->bytes_per_s) * weight;
+	}
+	bar->seen_bytes = moved;
+	bar->seen_ns = elapsed_ns;
+}
+
+static void draw_gauge(const struct bar *bar, double part, unsigned width)
+{
+	unsigned full = (unsigned)(part * width);
+	fputs(bar->color ? "[\033[32m" : "[", bar->out);
+	for (unsigned i = 0; i < width; i++) {
+		if (i == full && bar->color)
+			fputs("\033[0m", bar->out);
+		fputc(i < full ? '#' : '.', bar->out);
+	}
+	fputs(bar->color ? "\033[0m] " : "] ", bar->out);
+}
+
+void bar_draw(struct bar *bar, uint64_t done, uint64_t total, uint64_t moved, uint64_t elapsed_ns, const char *where)
+{
+	char text[200], at[UNITS_CHARS], of[UNITS_CHARS], rate[UNITS_CHARS], left[UNITS_CHARS];
+	bool known = total && done <= total;
+	double part = known ? (double)done / (double)total : 0;
+
+	if (!bar->out)
+		return;
+	measure(bar, moved, elapsed_ns);
+	units_clock(left, bar->bytes_per_s > 0 ? (double)(total - done) / bar->bytes_per_s : HUGE_VAL);
+	if (known)
+		snprintf(text, sizeof(text), "%3.0f%%  %s of %s  %s  %s left  %s", floor(part * 100),
+			 units_bytes(at, done), units_bytes(of, total), units_rate(rate, bar->bytes_per_s), left,
+			 where);
+	else
+		snprintf(text, sizeof(text), "%s  %s  %s", units_bytes(at, done), units_rate(rate, bar->bytes_per_s),
+			 where);
+	unsigned room = columns(bar) - 1, len = (unsigned)strlen(text);
+	if (room < NARROW)
+		return;
+	fputs("\r\033[K", bar->out);
+	if (known && len + 13 <= room)
+		draw_gauge(bar, part, room - len - 3 < LONGEST_BAR ? room - len - 3 : LONGEST_BAR);
+	fprintf(bar->out, "%.*s", (int)room, text);
+	fflush(bar->out);
+	bar->drawn = true;
+}
+
+void bar_clear(struct bar *bar)
+{
+	if (!bar->drawn)
+		return;
+	fputs("\r\033[K", bar->out);
+	fflush(bar->out);
+	bar->drawn = false;
+}
+
+void bar_restart(struct bar *bar)
+{
+	bar->seen_bytes = bar->seen_ns = 0;
+	bar->bytes_per_s = 0;
+}

@@ -1,0 +1,139 @@
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include <infiniband/verbs.h>
+#include <rdma/rdma_cma.h>
+
+#include "command.h"
+#include "device.h"
+#include "preload.h"
+
+/* Set for the second execution: the reason. Taken out of the environment at once. */
+#define REASON_VARIABLE "ROCI_EMBEDDED_REASON"
+
+static bool has_active_port(struct ibv_device *device)
+{
+	struct ibv_context *context = ibv_open_device(device);
+	struct ibv_device_attr attr;
+	struct ibv_port_attr port;
+	bool active = false;
+
+	if (!context)
+		return false;
+	for (unsigned n = 1; !ibv_query_device(context, &attr) && n <= attr.phys_port_cnt && !active; n++)
+		active = !ibv_query_port(context, (uint8_t)n, &port) && port.state == IBV_PORT_ACTIVE;
+	ibv_close_device(context);
+	return active;
+}
+
+static struct ibv_device *find(struct ibv_device **list, const char *name)
+{
+	for (; list && *list; list++) {
+		if (!strcmp(ibv_get_device_name(*list), name))
+			return *list;
+	}
+	return NULL;
+}
+
+static bool has_rdma_cm(void)
+{
+	struct rdma_event_channel *channel = rdma_create_event_channel();
+	if (channel)
+		rdma_destroy_event_channel(channel);
+	return channel;
+}
+
+/* Whether the machine's own devices will do; if not, `reason` says why. */
+static bool machine_will_do(struct ibv_device **list, char *reason, size_t size)
+{
+	if (!list || !*list) {
+		snprintf(reason, size, "this machine has no RDMA device");
+		return false;
+	}
+	for (size_t i = 0; list[i]; i++) {
+		if (has_active_port(list[i])) {
+			if (has_rdma_cm())
+				return true;
+			snprintf(reason, size, "%s is there, but rdma_cm is not: %s (is the module rdma_ucm loaded?)",
+				 ibv_get_device_name(list[i]), strerror(errno));
+			return false;
+		}
+	}
+	snprintf(reason, size, "no RDMA device here has an active port that this user may open");
+	return false;
+}
+
+/* The program again, with the device in front. Returns only if that fails. */
+static enum mover_status execute_embedded(const struct command *command, const char *reason, char why[512])
+{
+	if (preload_environment(command)) {
+		snprintf(why, 512, "the embedded device cannot be loaded");
+		return MOVER_NO_DEVICE;
+	}
+	setenv(REASON_VARIABLE, reason, 1);
+	execv("/proc/self/exe", command_line);
+	snprintf(why, 512, "the embedded device cannot be loaded: /proc/self/exe: %s", strerror(errno));
+	return MOVER_NO_DEVICE;
+}
+
+static void list_names(struct ibv_device **list, char *to, size_t size)
+{
+	size_t len = 0;
+	for (; list && *list && len < size; list++)
+		len += (size_t)snprintf(to + len, size - len, "%s, ", ibv_get_device_name(*list));
+	if (len < size)
+		snprintf(to + len, size - len, "embedded");
+}
+
+static enum mover_status choose_name(struct ibv_device **list, const char *wish, struct device_choice *choice,
+				     char why[512])
+{
+	struct ibv_device *device = find(list, wish);
+	char names[300];
+
+	choice->name = wish;
+	if (device && has_active_port(device))
+		return MOVER_OK;
+	list_names(list, names, sizeof(names));
+	if (device)
+		snprintf(why, 512, "%.64s has no active port, or this user may not open it; there is: %s", wish, names);
+	else
+		snprintf(why, 512, "no RDMA device '%.64s'; there is: %s", wish, names);
+	return MOVER_NO_DEVICE;
+}
+
+enum mover_status device_choose(const struct command *command, const char *wish, struct device_choice *choice,
+				char why[512])
+{
+	const char *again = getenv(REASON_VARIABLE);
+	struct ibv_device **list = ibv_get_device_list(NULL);
+	bool here = find(list, EMBEDDED_DEVICE), wants_embedded, wants_any = !wish || !strcmp(wish, "auto");
+	enum mover_status status = MOVER_OK;
+
+	*choice = (struct device_choice){0};
+	wants_embedded = !wants_any && (!strcmp(wish, "embedded") || !strcmp(wish, EMBEDDED_DEVICE));
+	if (again) {
+		snprintf(choice->reason, sizeof(choice->reason), "%s", again);
+		unsetenv(REASON_VARIABLE);
+	}
+	if (here && (wants_any || wants_embedded)) {
+		choice->embedded = true;
+		if (!again)
+			snprintf(choice->reason, sizeof(choice->reason), "%s", "`roci run` has put it in front");
+	} else if (again) {
+		snprintf(why, 512, "the embedded device did not come up");
+		status = MOVER_NO_DEVICE;
+	} else if (wants_embedded) {
+		status = execute_embedded(command, "asked for", why);
+	} else if (!wants_any) {
+		status = choose_name(list, wish, choice, why);
+	} else if (!machine_will_do(list, choice->reason, sizeof(choice->reason))) {
+		status = execute_embedded(command, choice->reason, why);
+	}
+	if (list)
+		ibv_free_device_list(list);
+	return status;
+}

@@ -1,0 +1,209 @@
+/* roci send: files and folders to a `roci recv`. */
+#include <limits.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "target.h"
+#include "ticket_input.h"
+#include "transfer.h"
+
+struct send_choices {
+	struct transfer_choices common;
+	uint64_t ticket_fd, chunk_bytes, limit;
+	unsigned mode;
+	bool encrypt, checksum, dry_run;
+	const char *name;
+};
+
+#define NO_FD       UINT64_MAX
+#define MIN_CHUNK   (64 << 10)
+#define MAX_CHUNK   (16 << 20)
+#define WHOLE(name) offsetof(struct send_choices, name)
+
+static const char *const modes[] = {"write", "read", "send", NULL}; /* enum mover_mode */
+
+static const struct option_row options[] = {
+	{.letter = 't',
+	 .name = "ticket-file",
+	 .argument = "FILE",
+	 .group = "trust",
+	 .help = "take the receiver's ticket from FILE;\nwithout, you are asked for it",
+	 .kind = OPTION_FILE,
+	 .offset = TRANSFER_OFFSET(ticket_file)},
+	{.name = "ticket-fd",
+	 .argument = "N",
+	 .group = "trust",
+	 .help = "take it from descriptor N",
+	 .kind = OPTION_NUMBER,
+	 .offset = WHOLE(ticket_fd),
+	 .max = INT_MAX},
+	{.name = "open",
+	 .group = "trust",
+	 .help = "send without a ticket, to a receiver that allows it;\nneither side knows who the other is",
+	 .kind = OPTION_FLAG,
+	 .offset = TRANSFER_OFFSET(open)},
+	{.name = "encrypt",
+	 .group = "trust",
+	 .help = "encrypt content too (names and sizes always are)",
+	 .kind = OPTION_FLAG,
+	 .offset = WHOLE(encrypt)},
+	{.letter = 'c',
+	 .name = "checksum",
+	 .group = "what is sent",
+	 .help = "compare content where size and time say unchanged",
+	 .kind = OPTION_FLAG,
+	 .offset = WHOLE(checksum)},
+	{.letter = 'n',
+	 .name = "dry-run",
+	 .group = "what is sent",
+	 .help = "list what would be sent, send nothing",
+	 .kind = OPTION_FLAG,
+	 .offset = WHOLE(dry_run)},
+	{.name = "name",
+	 .argument = "NAME",
+	 .group = "what is sent",
+	 .help = "what standard input (-) is called over there",
+	 .standard = "stdin",
+	 .kind = OPTION_TEXT,
+	 .offset = WHOLE(name)},
+	{.name = "limit",
+	 .argument = "RATE",
+	 .group = "what is sent",
+	 .help = "send no faster than so many bytes a second;\n10M, 1.5Gbit",
+	 .kind = OPTION_RATE,
+	 .offset = WHOLE(limit),
+	 .min = 1024},
+	{.name = "mode",
+	 .argument = "MODE",
+	 .group = "device",
+	 .help = "how data moves: write (RDMA WRITE by the sender),\nread (RDMA READ by the receiver), or send (SEND)",
+	 .standard = "write",
+	 .kind = OPTION_CHOICE,
+	 .offset = WHOLE(mode),
+	 .values = modes},
+	TRANSFER_QP_ROWS("queue pairs for data, 1 to 64"),
+	{.name = "chunk",
+	 .argument = "SIZE",
+	 .group = "device",
+	 .help = "bytes of a window, a power of two, 64K to 16M",
+	 .standard = "1M",
+	 .kind = OPTION_SIZE,
+	 .offset = WHOLE(chunk_bytes),
+	 .min = MIN_CHUNK,
+	 .max = MAX_CHUNK},
+	TRANSFER_DEVICE_ROWS,
+	TRANSFER_OUTPUT_ROWS,
+};
+
+/* Host, port and ticket, from wherever they come. */
+static enum mover_status find_target(struct show *show, const struct send_choices *choices, const char *argument,
+				     struct target *target, struct mover_ticket *ticket)
+{
+	const struct transfer_choices *common = &choices->common;
+	const char *why, *file = common->ticket_file;
+
+	if (target_parse(argument, target, &why))
+		return show_failure(show, MOVER_USAGE, "'%s': %s", argument, why);
+	if ((file != NULL) + (target->ticket_file != NULL) + (choices->ticket_fd != NO_FD) + common->open > 1)
+		return show_failure(show, MOVER_USAGE,
+				    "only one of --ticket-file, --ticket-fd, @FILE and --open can be meant");
+	if (common->open) {
+		show_warning(show, "--open: whoever answers at that address gets the files");
+		return MOVER_OK;
+	}
+	file = target->ticket_file ? target->ticket_file : file;
+	enum mover_status status =
+		ticket_input(show, file, choices->ticket_fd == NO_FD ? -1 : (int)choices->ticket_fd, ticket);
+	if (status != MOVER_OK)
+		return status;
+	if (target->ticket_file) {
+		if (!*ticket->host)
+			return show_failure(show, MOVER_USAGE,
+					    "the ticket in %s names no host: give host and "
+					    "--ticket-file",
+					    file);
+		snprintf(target->host, sizeof(target->host), "%s", ticket->host);
+	}
+	if (!target->port)
+		target->port = ticket->port;
+	return MOVER_OK;
+}
+
+static enum mover_status send_all(const struct send_choices *choices, struct show *show, struct mover_common *common,
+				  const struct operands *operands)
+{
+	size_t paths = operands->count - 1;
+	struct mover_ticket ticket = {0};
+	struct target target;
+	enum mover_status status = find_target(show, choices, operands->list[paths], &target, &ticket);
+
+	if (status != MOVER_OK)
+		return status;
+	common->chunk_bytes = (uint32_t)choices->chunk_bytes;
+	struct mover_send_options send = {
+		.common = *common,
+		.paths = (const char *const *)operands->list,
+		.path_count = paths,
+		.stdin_name = choices->name,
+		.host = target.host,
+		.port = target.port ? target.port : MOVER_DEFAULT_PORT,
+		.ticket = choices->common.open ? NULL : &ticket,
+		.mode = (enum mover_mode)choices->mode,
+		.encrypt = choices->encrypt,
+		.checksum = choices->checksum,
+		.dry_run = choices->dry_run,
+		.limit_bytes_per_s = choices->limit,
+	};
+	transfer_catch_signals();
+	status = mover_send(&send, show_event, show);
+	mover_ticket_forget(&ticket);
+	return status;
+}
+
+static int run(const struct command *self, int argc, char **argv)
+{
+	struct send_choices choices = {.ticket_fd = NO_FD};
+	struct show show = {.list = stdout};
+	struct device_choice device;
+	struct mover_common common;
+	struct operands operands;
+	int status;
+
+	if (!transfer_no_ticket_in_arguments(self, argc, argv))
+		return EXIT_USAGE;
+	if (!options_parse(self, argc, argv, &choices, &operands, &status))
+		return status;
+	show.dry_run = choices.dry_run;
+	if (operands.count < 2)
+		status = complain(self, "%s; usage: roci send %s",
+				  operands.count ? "what to send, and to which host?" : "send what, and where to?",
+				  self->usage);
+	else if (choices.chunk_bytes & (choices.chunk_bytes - 1))
+		status = complain(self, "--chunk is a power of two, such as 256K or 1M");
+	else
+		status = (int)transfer_begin(self, &choices.common, &device, &show, &common);
+	if (!status)
+		status = (int)send_all(&choices, &show, &common, &operands);
+	free(operands.list);
+	return status;
+}
+
+const struct command send_command = {
+	.name = "send",
+	.summary = "send files and folders to a machine where roci recv runs",
+	.usage = "[OPTION]... PATH... HOST[:PORT]|@TICKETFILE",
+	.examples = "  roci send film.mkv 10.0.0.7                   asks for the ticket that roci recv shows\n"
+		    "  roci send photos notes.txt @ticket            host, port and secret from the file\n"
+		    "  roci send --qps 4 --encrypt disk.img '[fe80::1%eth0]:4000'\n"
+		    "  tar c src | roci send --name src.tar - @ticket\n"
+		    "  roci send --dry-run photos @ticket            what would be sent\n",
+	.about = "Files, folders and links keep their modes and times. What is there already is skipped; what was cut "
+		 "off\n"
+		 "goes on where it was: send again. `-` is standard input. A file whose name looks like an option is\n"
+		 "given as ./-name.\n",
+	.manual = "roci-send",
+	.options = options,
+	.option_count = sizeof(options) / sizeof(options[0]),
+	.operands = OPERANDS_FILE_HOST,
+	.run = run,
+};

@@ -1,0 +1,206 @@
+/* Events as lines for people, and a bar on a terminal. */
+#include <string.h>
+
+#include "device.h"
+#include "show.h"
+#include "text.h"
+#include "units.h"
+
+#define LINE_EVERY_NS 10000000000ull /* progress where there is no terminal */
+
+static void print_text(FILE *out, const char *text)
+{
+	text_print(out, text, strlen(text));
+}
+
+/* Begins a line on stderr. */
+static void begin(struct show *show, unsigned session)
+{
+	bar_clear(&show->bar);
+	if (show->many && session)
+		fprintf(stderr, "[%u] ", session);
+}
+
+static const char *files(uint64_t count)
+{
+	return count == 1 ? "entry" : "entries";
+}
+
+static void listening(const struct show *show, const struct mover_event *event)
+{
+	if (show->quiet)
+		return;
+	fprintf(stderr, "listening on port %u, device %s", event->port, event->device);
+	if (show->device->embedded)
+		fprintf(stderr, " (embedded: %s)", show->device->reason);
+	fputc('\n', stderr);
+}
+
+static void connected(struct show *show, const struct mover_event *event)
+{
+	snprintf(show->where, sizeof(show->where), "%s%s%s",
+		 strncmp(event->path, event->device, strlen(event->device)) ? event->device : "",
+		 strncmp(event->path, event->device, strlen(event->device)) ? ", " : "", event->path);
+	if (show->bar_session != event->session) {
+		bar_restart(&show->bar);
+		show->bar_session = event->session;
+	}
+	if (show->quiet)
+		return;
+	begin(show, event->session);
+	fprintf(stderr, "connected %s %s over %s, mode %s, %u QP%s%s%s\n", show->receiving ? "from" : "to",
+		event->address, show->where, mover_mode_name(event->mode), event->qps, event->qps == 1 ? "" : "s",
+		event->encrypted ? ", encrypted" : "", event->open ? ", without a ticket" : "");
+	if (!show->receiving && show->device->embedded && strcmp(show->device->reason, "asked for"))
+		fprintf(stderr, "(the embedded device, because %s)\n", show->device->reason);
+}
+
+static void progress(struct show *show, const struct mover_event *event)
+{
+	const struct mover_totals *t = &event->totals;
+	char done[UNITS_CHARS], total[UNITS_CHARS];
+
+	if (show->quiet)
+		return;
+	if (show->bar.out) {
+		if (show->bar_session != event->session)
+			bar_restart(&show->bar);
+		show->bar_session = event->session;
+		bar_draw(&show->bar, t->bytes_done, t->bytes_total, t->bytes_moved, t->elapsed_ns, show->where);
+	} else if (t->elapsed_ns >= show->told_at_ns + LINE_EVERY_NS || t->elapsed_ns < show->told_at_ns) {
+		show->told_at_ns = t->elapsed_ns;
+		begin(show, event->session);
+		fprintf(stderr, "%s of %s, %llu of %llu entries\n", units_bytes(done, t->bytes_done),
+			units_bytes(total, t->bytes_total), (unsigned long long)t->entries_done,
+			(unsigned long long)t->entries_total);
+	}
+}
+
+/* Refused ones are told always, the others to whom asks. */
+static void entry_done(struct show *show, const struct mover_event *event)
+{
+	bool refused = event->outcome == MOVER_REFUSED;
+	FILE *out = refused ? stderr : show->list;
+
+	if (!refused && (show->quiet || (!show->verbose && event->outcome != MOVER_WOULD)))
+		return;
+	begin(show, refused ? event->session : 0);
+	if (refused)
+		fprintf(out, "roci %s: ", show->command);
+	else if (show->verbose || event->outcome != MOVER_WOULD)
+		fprintf(out, "%-9s  ", mover_outcome_name(event->outcome));
+	text_print(out, event->name, event->name_len);
+	if (event->text) {
+		fputs(": ", out);
+		print_text(out, event->text);
+	}
+	fputc('\n', out);
+	fflush(out);
+}
+
+/* "3 entries, 1.20 GiB in 2.1 s (571 MiB/s); 2 unchanged; kept 512 MiB of what had come before" */
+static void summary(const struct show *show, const struct mover_totals *t)
+{
+	char bytes[UNITS_CHARS], rate[UNITS_CHARS];
+	double seconds = (double)t->elapsed_ns / 1e9;
+	uint64_t fresh = t->entries_done - t->entries_unchanged;
+
+	fprintf(stderr, "%s %llu %s, %s",
+		show->dry_run     ? "would send"
+		: show->receiving ? "received"
+				  : "sent",
+		(unsigned long long)fresh, files(fresh),
+		units_bytes(bytes, (show->dry_run ? t->bytes_total : t->bytes_done) - t->bytes_unchanged));
+	if (!show->dry_run)
+		fprintf(stderr, " in %.*f s (%s)", seconds < 10 ? 2 : 0, seconds,
+			units_rate(rate, seconds > 0 ? (double)t->bytes_moved / seconds : 0));
+	if (t->entries_unchanged)
+		fprintf(stderr, "; %llu unchanged", (unsigned long long)t->entries_unchanged);
+	if (t->bytes_kept)
+		fprintf(stderr, "; kept %s of what had come before", units_bytes(bytes, t->bytes_kept));
+	fputc('\n', stderr);
+}
+
+/* What to do about it, where the library's text does not say. */
+static const char *advice(const struct show *show, enum mover_status status)
+{
+	switch (status) {
+	case MOVER_NO_DEVICE: return show->device->embedded ? NULL : "`--device embedded` works on every machine";
+	case MOVER_NO_TRUST:
+		return "a ticket is good for one receiver and one transfer: use the one that `roci recv` shows now";
+	case MOVER_LOST: return show->receiving ? NULL : "send again: what has arrived is kept";
+	case MOVER_MISMATCH: return show->receiving ? NULL : "send again: only what changed is sent";
+	default: return NULL;
+	}
+}
+
+static void ended(struct show *show, const struct mover_event *event)
+{
+	const struct mover_totals *t = &event->totals;
+	const char *next = advice(show, event->status);
+	char bytes[UNITS_CHARS];
+
+	begin(show, event->session);
+	if (event->status == MOVER_OK) {
+		if (!show->quiet)
+			summary(show, t);
+		return;
+	}
+	fprintf(stderr, "roci %s: ", show->command);
+	print_text(stderr, event->text ? event->text : mover_status_name(event->status));
+	if (t->bytes_done > t->bytes_unchanged)
+		fprintf(stderr, "; %s had arrived", units_bytes(bytes, t->bytes_done - t->bytes_unchanged));
+	if (t->bytes_kept)
+		fprintf(stderr, ", %s of it before", units_bytes(bytes, t->bytes_kept));
+	fprintf(stderr, "%s%s\n", next ? "\n  " : "", next ? next : "");
+}
+
+void show_people(struct show *show, const struct mover_event *event)
+{
+	switch (event->type) {
+	case MOVER_LISTENING: listening(show, event); break;
+	case MOVER_CONNECTED: connected(show, event); break;
+	case MOVER_PROGRESS: progress(show, event); break;
+	case MOVER_ENTRY_DONE: entry_done(show, event); break;
+	case MOVER_ENDED: ended(show, event); break;
+	case MOVER_OFFERED: break;
+	case MOVER_STEP:
+		if (!show->verbose)
+			break;
+		begin(show, event->session);
+		fputs("  ", stderr);
+		print_text(stderr, event->text);
+		fputc('\n', stderr);
+		break;
+	case MOVER_WARNING:
+		begin(show, event->session);
+		fprintf(stderr, "roci %s: ", show->command);
+		print_text(stderr, event->text);
+		fputc('\n', stderr);
+		break;
+	}
+}
+
+void show_people_ticket(struct show *show, const struct mover_ticket *ticket, const char *file)
+{
+	char line[MOVER_TICKET_CHARS];
+	bool ipv6 = strchr(ticket->host, ':');
+
+	bar_clear(&show->bar);
+	if (file) {
+		if (show->quiet)
+			return;
+		fputs("the ticket is in ", stderr);
+		print_text(stderr, file);
+		fputs("; over there: roci send PATH... @FILE\n", stderr);
+		return;
+	}
+	mover_ticket_print(ticket, line);
+	if (show->quiet)
+		fprintf(stderr, "%s\n", line);
+	else
+		fprintf(stderr,
+			"on the other machine:\n  roci send PATH... %s%s%s\nand give it this ticket when it asks:\n  "
+			"%s\n",
+			ipv6 ? "[" : "", ticket->host, ipv6 ? "]" : "", line);
+}

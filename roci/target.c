@@ -1,0 +1,59 @@
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "target.h"
+
+/* ":PORT", or nothing. */
+static int take_port(const char *text, uint16_t *port, const char **why)
+{
+	char *end;
+	if (!*text)
+		return 0;
+	long number = text[0] == ':' && text[1] >= '0' && text[1] <= '9' ? strtol(text + 1, &end, 10) : 0;
+	if (number > 0 && number < 65536 && !*end) {
+		*port = (uint16_t)number;
+		return 0;
+	}
+	*why = "its port is not a number from 1 to 65535";
+	return -EINVAL;
+}
+
+int target_parse(const char *text, struct target *target, const char **why)
+{
+	const char *host = text, *colon = strchr(text, ':'), *end;
+
+	*target = (struct target){0};
+	*why = NULL;
+	if (*text == '@') {
+		target->ticket_file = text + 1;
+		*why = text[1] ? NULL : "no file stands behind the @";
+		return text[1] ? 0 : -EINVAL;
+	}
+	if (strchr(text, '/')) {
+		*why = "that is a path; the last argument is the host to send to";
+		return -EINVAL;
+	}
+	if (*text == '[') {
+		host = text + 1;
+		end = strchr(host, ']');
+		if (!end) {
+			*why = "a bracket is not closed";
+			return -EINVAL;
+		}
+		if (take_port(end + 1, &target->port, why))
+			return -EINVAL;
+	} else if (colon && !strchr(colon + 1, ':')) {
+		end = colon;
+		if (take_port(colon, &target->port, why))
+			return -EINVAL;
+	} else { /* no colon, or an IPv6 address */
+		end = host + strlen(host);
+	}
+	if (end == host || (size_t)(end - host) >= sizeof(target->host)) {
+		*why = end == host ? "there is no host in it" : "it is too long for a host";
+		return -EINVAL;
+	}
+	memcpy(target->host, host, (size_t)(end - host));
+	return 0;
+}

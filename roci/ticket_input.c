@@ -1,0 +1,125 @@
+#include <errno.h>
+#include <fcntl.h>
+#include <signal.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <termios.h>
+#include <unistd.h>
+
+#include "ticket_input.h"
+
+#define LINE_CHARS (2 * MOVER_TICKET_CHARS)
+
+/* Reads up to the end of a line that has something in it, or of the file. Returns its length or -errno. */
+static ssize_t read_line(int fd, char line[LINE_CHARS])
+{
+	size_t len = 0;
+	while (len < LINE_CHARS) {
+		ssize_t n = read(fd, line + len, 1);
+		if (n < 0)
+			return -errno;
+		if (!n || (line[len] == '\n' && len))
+			break;
+		len += line[len] != '\n';
+	}
+	return (ssize_t)len;
+}
+
+static enum mover_status parse(struct show *show, const char *from, char line[LINE_CHARS], ssize_t len,
+			       struct mover_ticket *ticket)
+{
+	enum mover_status status = MOVER_OK;
+	const char *why = NULL;
+
+	if (len < 0)
+		status = show_failure(show, MOVER_LOCAL_IO, "the ticket cannot be read from %s: %s", from,
+				      strerror((int)-len));
+	else if (!len)
+		status = show_failure(show, MOVER_USAGE, "%s has no ticket in it", from);
+	else if (mover_ticket_parse(line, (size_t)len, ticket, &why))
+		status = show_failure(show, MOVER_USAGE,
+				      "the ticket from %s cannot be used: %s; take all of the line that begins with "
+				      "\"roci1:\"",
+				      from, why);
+	explicit_bzero(line, LINE_CHARS);
+	return status;
+}
+
+static enum mover_status from_file(struct show *show, const char *file, struct mover_ticket *ticket)
+{
+	char line[LINE_CHARS];
+	struct stat st;
+	int fd = open(file, O_RDONLY | O_CLOEXEC | O_NOCTTY);
+
+	if (fd < 0)
+		return show_failure(show, MOVER_LOCAL_IO, "the ticket cannot be read: %s: %s", file, strerror(errno));
+	if (!fstat(fd, &st) && S_ISREG(st.st_mode) && (st.st_mode & 077))
+		show_warning(show, "other users may read the ticket in %s; `chmod 600` keeps it yours", file);
+	enum mover_status status = parse(show, file, line, read_line(fd, line), ticket);
+	close(fd);
+	return status;
+}
+
+/* Signals during the prompt: the echo has to come back before they do what they do. */
+static const int fatal[] = {SIGINT, SIGTERM, SIGHUP, SIGQUIT, SIGTSTP};
+#define FATAL_COUNT (sizeof(fatal) / sizeof(fatal[0]))
+static volatile sig_atomic_t caught;
+
+static void catch (int signal)
+{
+	caught = signal;
+}
+
+static ssize_t ask(int tty, char line[LINE_CHARS])
+{
+	static const char prompt[] = "ticket (what `roci recv` shows; it stays invisible): ";
+	struct sigaction action = {.sa_handler = catch}, before[FATAL_COUNT];
+	struct termios old, silent;
+	ssize_t len;
+
+	if (tcgetattr(tty, &old))
+		return -errno;
+	silent = old;
+	silent.c_lflag &= ~(tcflag_t)(ECHO | ECHONL);
+	caught = 0;
+	for (size_t i = 0; i < FATAL_COUNT; i++)
+		sigaction(fatal[i], &action, &before[i]);
+	if (tcsetattr(tty, TCSAFLUSH, &silent) || write(tty, prompt, strlen(prompt)) < 0)
+		len = -errno;
+	else
+		len = read_line(tty, line);
+	tcsetattr(tty, TCSAFLUSH, &old);
+	if (write(tty, "\n", 1) < 0 && len >= 0)
+		len = -errno;
+	for (size_t i = 0; i < FATAL_COUNT; i++)
+		sigaction(fatal[i], &before[i], NULL);
+	if (caught)
+		raise(caught);
+	return len;
+}
+
+static enum mover_status from_terminal(struct show *show, struct mover_ticket *ticket)
+{
+	char line[LINE_CHARS];
+	int tty = open("/dev/tty", O_RDWR | O_CLOEXEC | O_NOCTTY);
+
+	if (tty < 0)
+		return show_failure(show, MOVER_USAGE,
+				    "a ticket is needed, and there is no terminal to ask on: give --ticket-file FILE, "
+				    "--ticket-fd N, or @FILE in place of the host");
+	enum mover_status status = parse(show, "the terminal", line, ask(tty, line), ticket);
+	close(tty);
+	return status;
+}
+
+enum mover_status ticket_input(struct show *show, const char *file, int fd, struct mover_ticket *ticket)
+{
+	char line[LINE_CHARS], from[32];
+
+	if (file)
+		return from_file(show, file, ticket);
+	if (fd < 0)
+		return from_terminal(show, ticket);
+	snprintf(from, sizeof(from), "descriptor %d", fd);
+	return parse(show, from, line, read_line(fd, line), ticket);
+}

@@ -1,0 +1,97 @@
+#include <signal.h>
+#include <string.h>
+#include <strings.h>
+
+#include "transfer.h"
+
+#define TICKET_PREFIX "roci1:"
+
+/* Where a ticket would begin: the argument itself, or behind a '=' or '@'. NULL: it holds none. */
+static char *ticket_in(char *argument)
+{
+	char *at = argument;
+	for (;;) {
+		if (!strncasecmp(at, TICKET_PREFIX, strlen(TICKET_PREFIX)))
+			return at;
+		at = strpbrk(at, "=@");
+		if (!at)
+			return NULL;
+		at++;
+	}
+}
+
+bool transfer_no_ticket_in_arguments(const struct command *command, int argc, char **argv)
+{
+	bool found = false;
+	for (int i = 1; i < argc; i++) {
+		char *ticket = ticket_in(argv[i]);
+		if (ticket) {
+			explicit_bzero(ticket, strlen(ticket));
+			found = true;
+		}
+	}
+	if (found)
+		complain(command, "a ticket does not belong on the command line: every user of this machine can read "
+				  "it there, so it\n"
+				  "  is burnt. End that `roci recv` and start it again for a new one; give that by "
+				  "--ticket-file or\n"
+				  "  --ticket-fd, as @FILE in place of the host, or when you are asked for it");
+	return !found;
+}
+
+static const char *conflict(const struct transfer_choices *choices)
+{
+	if (choices->quiet && choices->verbose)
+		return "--quiet and --verbose contradict each other";
+	if (choices->cqs > (choices->qps ? choices->qps : 1))
+		return "--cqs is larger than --qps: a CQ without a QP would never be used";
+	return NULL;
+}
+
+enum mover_status transfer_begin(const struct command *command, const struct transfer_choices *choices,
+				 struct device_choice *device, struct show *show, struct mover_common *common)
+{
+	const char *wrong = conflict(choices);
+	char why[512];
+
+	*device = (struct device_choice){0};
+	show->command = command->name;
+	show->device = device;
+	show->json = choices->json;
+	show->quiet = choices->quiet;
+	show->verbose = choices->verbose;
+	show_init(show);
+	if (wrong)
+		return show_failure(show, MOVER_USAGE, "%s", wrong);
+	enum mover_status status = device_choose(command, choices->device, device, why);
+	if (status != MOVER_OK)
+		return show_failure(show, status, "%s", why);
+	*common = (struct mover_common){
+		.device = device->name,
+		.bind_address = choices->bind,
+		.qps = (unsigned)choices->qps,
+		.cqs = (unsigned)choices->cqs,
+		.memory_bytes = choices->memory_bytes,
+		.poll = choices->poll,
+		.no_uring = choices->no_uring,
+		.stall_timeout_ms = (unsigned)choices->timeout_ms,
+	};
+	return MOVER_OK;
+}
+
+static void on_signal(int signal)
+{
+	mover_stop();
+}
+
+void transfer_catch_signals(void)
+{
+	static const int stopping[] = {SIGINT, SIGTERM, SIGHUP};
+	struct sigaction action = {.sa_handler = on_signal, .sa_flags = (int)(SA_RESETHAND | SA_RESTART)}, before;
+
+	for (size_t i = 0; i < sizeof(stopping) / sizeof(stopping[0]); i++) {
+		if (!sigaction(stopping[i], NULL, &before) && before.sa_handler != SIG_IGN) /* nohup stays nohup */
+			sigaction(stopping[i], &action, NULL);
+	}
+	signal(SIGPIPE, SIG_IGN);
+}

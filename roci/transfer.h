@@ -1,0 +1,109 @@
+/* What `roci send` and `roci recv` have in common: options, checks, and signals. */
+#ifndef ROCI_TRANSFER_H
+#define ROCI_TRANSFER_H
+
+#include "command.h"
+#include "device.h"
+#include "show.h"
+
+/* First in the struct that either command reads its options into. */
+struct transfer_choices {
+	const char *device, *bind, *ticket_file;
+	uint64_t qps, cqs, memory_bytes, timeout_ms;
+	bool open, poll, no_uring, json, quiet, verbose;
+};
+
+/* Rows of the option tables; TRANSFER_TICKET_ROWS differ in their help. */
+#define TRANSFER_OFFSET(member) offsetof(struct transfer_choices, member)
+
+#define TRANSFER_DEVICE_ROWS                                                                                           \
+	{.name = "device",                                                                                             \
+	 .argument = "NAME",                                                                                           \
+	 .group = "device",                                                                                            \
+	 .help = "an RDMA device of this machine, or `embedded`: roci0,\nthe one in user space that needs nothing, "   \
+		 "or\n"                                                                                                \
+		 "`auto`: the machine's if one works, else roci0",                                                     \
+	 .standard = "auto",                                                                                           \
+	 .kind = OPTION_DEVICE,                                                                                        \
+	 .offset = TRANSFER_OFFSET(device)},                                                                           \
+		{.name = "bind",                                                                                       \
+		 .argument = "ADDRESS",                                                                                \
+		 .group = "device",                                                                                    \
+		 .help = "use this address of this machine only",                                                      \
+		 .kind = OPTION_TEXT,                                                                                  \
+		 .offset = TRANSFER_OFFSET(bind)},                                                                     \
+		{.name = "memory",                                                                                     \
+		 .argument = "SIZE",                                                                                   \
+		 .group = "device",                                                                                    \
+		 .help = "bound of the memory registered for a session",                                               \
+		 .standard = "64M",                                                                                    \
+		 .kind = OPTION_SIZE,                                                                                  \
+		 .offset = TRANSFER_OFFSET(memory_bytes),                                                              \
+		 .min = 1 << 20,                                                                                       \
+		 .max = 1ull << 40},                                                                                   \
+		{.name = "poll",                                                                                       \
+		 .group = "device",                                                                                    \
+		 .help = "poll for completions and do not sleep: less delay,\na busy core",                            \
+		 .kind = OPTION_FLAG,                                                                                  \
+		 .offset = TRANSFER_OFFSET(poll)},                                                                     \
+		{.name = "no-uring",                                                                                   \
+		 .group = "device",                                                                                    \
+		 .help = "read and write files without io_uring",                                                      \
+		 .kind = OPTION_FLAG,                                                                                  \
+		 .offset = TRANSFER_OFFSET(no_uring)},                                                                 \
+	{                                                                                                              \
+		.name = "timeout", .argument = "TIME", .group = "device",                                              \
+		.help = "give up a peer that has not answered for so long", .standard = "30s", .kind = OPTION_TIME,    \
+		.offset = TRANSFER_OFFSET(timeout_ms), .min = 1000, .max = 86400000                                    \
+	}
+
+#define TRANSFER_QP_ROWS(qps_help)                                                                                     \
+	{.name = "qps",                                                                                                \
+	 .argument = "N",                                                                                              \
+	 .group = "device",                                                                                            \
+	 .help = qps_help,                                                                                             \
+	 .kind = OPTION_NUMBER,                                                                                        \
+	 .offset = TRANSFER_OFFSET(qps),                                                                               \
+	 .min = 1,                                                                                                     \
+	 .max = MOVER_MAX_QPS},                                                                                        \
+	{                                                                                                              \
+		.name = "cqs", .argument = "N", .group = "device", .help = "completion queues that they share",        \
+		.standard = "1", .kind = OPTION_NUMBER, .offset = TRANSFER_OFFSET(cqs), .min = 1, .max = MOVER_MAX_QPS \
+	}
+
+#define TRANSFER_OUTPUT_ROWS                                                                                           \
+	{.name = "json",                                                                                               \
+	 .group = "output",                                                                                            \
+	 .help = "tell what happens as JSON, one object a line",                                                       \
+	 .kind = OPTION_FLAG,                                                                                          \
+	 .offset = TRANSFER_OFFSET(json)},                                                                             \
+		{.letter = 'q',                                                                                        \
+		 .name = "quiet",                                                                                      \
+		 .group = "output",                                                                                    \
+		 .help = "tell of errors only",                                                                        \
+		 .kind = OPTION_FLAG,                                                                                  \
+		 .offset = TRANSFER_OFFSET(quiet)},                                                                    \
+		{.letter = 'v',                                                                                        \
+		 .name = "verbose",                                                                                    \
+		 .group = "output",                                                                                    \
+		 .help = "tell of every entry, and of the steps of the protocol",                                      \
+		 .kind = OPTION_FLAG,                                                                                  \
+		 .offset = TRANSFER_OFFSET(verbose)},                                                                  \
+	{                                                                                                              \
+		.letter = 'h', .name = "help", .group = "output", .help = "show this help", .kind = OPTION_HELP        \
+	}
+
+/* Before the arguments are even parsed: a ticket among them is in the process list, in the shell's history, and so used
+ * up. Overwrites it and complains; true if there was none. */
+bool transfer_no_ticket_in_arguments(const struct command *command, int argc, char **argv);
+
+/* Checks what the option table cannot, and chooses the device; fills in `show` and `common`. Call it before anything is
+ * opened (device.h). Returns the exit status, MOVER_OK to go on. */
+enum mover_status transfer_begin(const struct command *command, const struct transfer_choices *choices,
+				 struct device_choice *device, struct show *show, struct mover_common *common);
+
+/* From now on SIGINT, SIGTERM and SIGHUP stop the transfer in good order; the second one kills. SIGPIPE is an error of
+ * write(2). */
+void transfer_catch_signals(void);
+
+#endif
