@@ -274,6 +274,7 @@ void roci_device_unlock(struct roci_device *dev)
 	if (!dev->dead) {
 		roci_drive_call(dev, roci_now());
 		roci_progress_tell(dev);
+		atomic_store_explicit(&dev->last_call, roci_now(), memory_order_relaxed);
 	}
 	pthread_mutex_unlock(&dev->lock);
 	pthread_setcancelstate(cancel_state, NULL);
@@ -285,7 +286,7 @@ void roci_device_poll(struct roci_device *dev)
 	bool yield = false;
 	int cancel_state;
 
-	atomic_store_explicit(&dev->last_poll, now, memory_order_relaxed);
+	atomic_store_explicit(&dev->last_call, now, memory_order_relaxed);
 	if (pthread_mutex_trylock(&dev->lock))
 		return;
 	pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &cancel_state);

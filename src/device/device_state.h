@@ -21,7 +21,7 @@
 struct roci_device {
 	pthread_mutex_t lock;       /* guards everything below but the atomics */
 	atomic_uint waiting;        /* threads that want the lock and cannot do without */
-	_Atomic uint64_t last_poll; /* when the application last called roci_device_poll() */
+	_Atomic uint64_t last_call; /* when the application last called roci_device_poll() or roci_device_unlock() */
 
 	unsigned users;
 	bool dead; /* inherited by a forked child: it does nothing any more */
@@ -49,6 +49,7 @@ struct roci_device {
 	bool more;            /* there is more to send than one turn took */
 	unsigned idle_polls;  /* in a row that brought nothing */
 	unsigned calls;       /* since the last poll */
+	unsigned own_sends;   /* calls that sent for themselves, since the thread was last told to look */
 	uint64_t wake_at;     /* when the sleeping thread will wake by itself; 0: it needs no telling */
 	unsigned door_turn;   /* turns until the door is looked at */
 	unsigned door_busy;   /* turns for which it is looked at each time */
@@ -82,5 +83,7 @@ int roci_progress_start(struct roci_device *dev);
 void roci_progress_stop(struct roci_device *dev);
 /* Wakes the thread if it sleeps beyond the engine's deadline. The lock is held. */
 void roci_progress_tell(struct roci_device *dev);
+/* Wakes the sleeping thread, so that it sees who calls, and leaves the driving to the application. */
+void roci_progress_look(struct roci_device *dev);
 
 #endif

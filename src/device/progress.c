@@ -4,7 +4,11 @@
  * thread that woke for each packet would only be in its way; so while polls keep coming, the thread looks after them at
  * intervals that grow, and takes over when they have stopped.
  *
- * Polls are judged after the thread has slept, when the application had the processor if it wanted it. When they are
+ * An application that posts in a stream counts as one that polls, and if the thread sleeps it is woken to see that: who
+ * naps is known to look again soon, so that posts need not be sent one by one (ib_send_bw of 64 bytes: 0.2 to 1.3
+ * million messages a second).
+ *
+ * Calls are judged after the thread has slept, when the application had the processor if it wanted it. When they are
  * found to have stopped, the thread stays on the sockets for a while: a program that polls a little and then spins on
  * memory (ib_write_lat) must not wait for the thread to look again.
  */
@@ -20,7 +24,7 @@
 
 #include "device/device_state.h"
 
-#define FRESH_NS      10000 /* polls this young go on */
+#define FRESH_NS      10000 /* calls this young go on */
 #define LOOK_FIRST_NS 50000 /* first and longest interval of looking after polls */
 #define LOOK_LAST_NS  1000000
 #define STAY_NS       2000000 /* on the sockets, after polls stopped */
@@ -100,9 +104,9 @@ static void nap(struct progress *p, uint64_t ns)
 	p->streak_start = 0;
 }
 
-static uint64_t poll_age(struct roci_device *dev, uint64_t now)
+static uint64_t call_age(struct roci_device *dev, uint64_t now)
 {
-	uint64_t last = atomic_load_explicit(&dev->last_poll, memory_order_relaxed);
+	uint64_t last = atomic_load_explicit(&dev->last_call, memory_order_relaxed);
 
 	return now > last ? now - last : 0;
 }
@@ -110,7 +114,7 @@ static uint64_t poll_age(struct roci_device *dev, uint64_t now)
 /* Whether to leave the driving to the application for p->look_ns. */
 static bool application_drives(struct progress *p, uint64_t now)
 {
-	uint64_t age = poll_age(p->dev, now);
+	uint64_t age = call_age(p->dev, now);
 	bool drives = false;
 
 	if (p->slept && age > FRESH_NS)
@@ -254,6 +258,13 @@ void roci_progress_tell(struct roci_device *dev)
 		return;
 	dev->wake_at = 0; /* once is enough */
 	wake(dev);
+}
+
+void roci_progress_look(struct roci_device *dev)
+{
+	if (dev->wake_at)
+		wake(dev);
+	dev->wake_at = 0;
 }
 
 void roci_progress_stop(struct roci_device *dev)

@@ -6,6 +6,9 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
+#include "cm/msg.h"
+#include "device/gsi.h"
+
 #define NO_SOCKET 0xffffffffu /* out of range: the kernel picks by hash */
 
 static struct roci_steered_group *find_group(struct roci_registry *reg, const uint8_t gid[16], uint32_t ifindex)
@@ -55,9 +58,55 @@ static void remove_dead(struct roci_registry *reg, struct roci_steered_group *gr
 	}
 }
 
+/* Places in the UDP payload of a MAD: behind BTH and DETH its header, behind that the message. */
+enum {
+	DEST_QP = 4, /* 8 reserved bits, then the QPN */
+	MAD = 12 + 8,
+	ATTRIBUTE = MAD + 16,
+	LOCAL_ID = MAD + ROCI_MAD_HEADER_BYTES,
+	REMOTE_ID = LOCAL_ID + 4,
+};
+
 /*
- *	ldh [5]			DestQP's upper 16 bits, of the UDP payload
- *	rsh #6			the slot
+ * Leaves in A the slot whose packet it is. MADs belong to the slot in the communication id that is the receiver's; what
+ * begins an exchange has none, and goes to anybody.
+ *
+ *	    ld [DEST_QP]
+ *	    and #0xffffff
+ *	    jeq #QPN_GSI, 0, data
+ *	    ldh [ATTRIBUTE]
+ *	    jeq #REQ, anybody
+ *	    jeq #SIDR_REQ, 0, answer
+ *	anybody: ret #NO_SOCKET
+ *	answer: jeq #SIDR_REP, 0, other
+ *	    ld [LOCAL_ID]
+ *	    ja comm
+ *	other: ld [REMOTE_ID]
+ *	comm: rsh #COMM_SLOT_SHIFT
+ *	    ja done
+ *	data: rsh #SLOT_SHIFT
+ *	done:
+ */
+static const struct sock_filter find_slot[] = {
+	BPF_STMT(BPF_LD | BPF_W | BPF_ABS, DEST_QP),
+	BPF_STMT(BPF_ALU | BPF_AND | BPF_K, 0xffffff),
+	BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, ROCI_QPN_GSI, 0, 10),
+	BPF_STMT(BPF_LD | BPF_H | BPF_ABS, ATTRIBUTE),
+	BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, ROCI_CM_ATTR_REQ, 1, 0),
+	BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, ROCI_CM_ATTR_SIDR_REQ, 0, 1),
+	BPF_STMT(BPF_RET | BPF_K, NO_SOCKET),
+	BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, ROCI_CM_ATTR_SIDR_REP, 0, 2),
+	BPF_STMT(BPF_LD | BPF_W | BPF_ABS, LOCAL_ID),
+	BPF_STMT(BPF_JMP | BPF_JA, 1),
+	BPF_STMT(BPF_LD | BPF_W | BPF_ABS, REMOTE_ID),
+	BPF_STMT(BPF_ALU | BPF_RSH | BPF_K, ROCI_COMM_SLOT_SHIFT),
+	BPF_STMT(BPF_JMP | BPF_JA, 1),
+	BPF_STMT(BPF_ALU | BPF_RSH | BPF_K, ROCI_SLOT_SHIFT),
+};
+#define FIND_SLOT (sizeof find_slot / sizeof *find_slot)
+
+/*
+ *	find_slot
  *	jeq #member 0, 0, 1
  *	ret #0
  *	...
@@ -65,12 +114,11 @@ static void remove_dead(struct roci_registry *reg, struct roci_steered_group *gr
  */
 static void attach(int fd, const struct roci_steered_group *group)
 {
-	struct sock_filter code[2 * ROCI_SLOTS + 3];
+	struct sock_filter code[FIND_SLOT + 2 * ROCI_SLOTS + 1];
 	struct sock_fprog program = {.filter = code};
-	unsigned n = 0;
+	unsigned n = FIND_SLOT;
 
-	code[n++] = (struct sock_filter)BPF_STMT(BPF_LD | BPF_H | BPF_ABS, 5);
-	code[n++] = (struct sock_filter)BPF_STMT(BPF_ALU | BPF_RSH | BPF_K, ROCI_SLOT_SHIFT - 8);
+	memcpy(code, find_slot, sizeof find_slot);
 	for (unsigned i = 0; i < group->count; i++) {
 		code[n++] = (struct sock_filter)BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, group->members[i], 0, 1);
 		code[n++] = (struct sock_filter)BPF_STMT(BPF_RET | BPF_K, i);

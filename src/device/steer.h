@@ -1,9 +1,10 @@
 /*
  * Steering: all processes that bind one address share its UDP port by SO_REUSEPORT, and a classic BPF program on the
- * group picks the socket by the block of the packet's destination QPN, so that the kernel delivers to the right process
- * at once. The program names sockets by their index in the kernel's group: bind order, the last moved into the place of
- * one that is closed. The registry file keeps that order. Where it is wrong (a process was killed and nobody noticed
- * yet), packets reach a process that hands them over by the side door: steering is speed, not correctness.
+ * group picks the socket by the block of the packet's destination QPN, or by the communication id where that is QP1, so
+ * that the kernel delivers to the right process at once. The program names sockets by their index in the kernel's
+ * group: bind order, the last moved into the place of one that is closed. The registry file keeps that order. Where it
+ * is wrong (a process was killed and nobody noticed yet), packets reach a process that hands them over by the side
+ * door: steering is speed, not correctness.
  */
 #ifndef ROCI_DEVICE_STEER_H
 #define ROCI_DEVICE_STEER_H
