@@ -11,6 +11,8 @@
 #include <sys/ioctl.h>
 #include <unistd.h>
 
+#include "device/gsi.h"
+
 static char rundir[] = "/tmp/roci-test-XXXXXX";
 
 /* Without the right to it the test uses the host's loopback. */
@@ -115,6 +117,29 @@ void outgoing_add(struct outgoing *o, uint32_t qpn, uint32_t psn, unsigned len)
 		.spans = o->spans[i],
 		.span_count = 2,
 		.payload_len = len,
+	};
+}
+
+void outgoing_add_mad(struct outgoing *o, const uint8_t *mad)
+{
+	unsigned i = o->count++;
+	struct roci_packet packet = {
+		.opcode = ROCI_TRANSPORT_UD | ROCI_OP_SEND_ONLY,
+		.pkey = ROCI_PKEY_DEFAULT,
+		.dest_qpn = ROCI_QPN_GSI,
+		.src_qpn = ROCI_QPN_GSI,
+		.qkey = ROCI_QKEY_GSI,
+		.payload_len = ROCI_CM_MAD_BYTES,
+	};
+
+	o->spans[i][0] = (struct roci_span){(void *)(uintptr_t)mad, ROCI_CM_MAD_BYTES};
+	o->frames[i] = (struct roci_frame){
+		.av = &o->av,
+		.header = o->headers[i],
+		.header_len = (uint8_t)roci_packet_build(&packet, o->headers[i]),
+		.spans = o->spans[i],
+		.span_count = 1,
+		.payload_len = ROCI_CM_MAD_BYTES,
 	};
 }
 

@@ -36,7 +36,7 @@ void station_close(struct station *s);
  * ROCI_LINK_RECV_BATCH places. */
 unsigned station_wait(struct station *s, struct roci_datagram *out);
 
-/* A batch of UC SEND Only packets. */
+/* A batch of UC SEND Only packets, or MADs. */
 struct outgoing {
 	struct roci_av av;
 	struct roci_frame frames[ROCI_LINK_SEND_BATCH];
@@ -47,6 +47,8 @@ struct outgoing {
 void outgoing_start(struct outgoing *o, const struct station *from, const char *to);
 /* Appends a packet to `qpn` with `psn` and `len` bytes of payload, byte i being (uint8_t)(psn + i), in two spans. */
 void outgoing_add(struct outgoing *o, uint32_t qpn, uint32_t psn, unsigned len);
+/* Appends a packet to QP1 with 256 bytes, which stay the caller's until it is sent. */
+void outgoing_add_mad(struct outgoing *o, const uint8_t *mad);
 void outgoing_send(struct outgoing *o, struct roci_link *link);
 
 /* Asserts that `d` is a whole packet as outgoing_add() made it. Returns its PSN. */

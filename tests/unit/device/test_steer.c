@@ -6,6 +6,9 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "cm/msg.h"
+#include "device/gsi.h"
+
 #define ADDRESS "127.77.0.5"
 #define MEMBERS 6
 
@@ -23,6 +26,19 @@ struct tally {
 	unsigned right, wrong;
 };
 
+/* Whose packet it is. */
+static unsigned slot_of(const struct roci_datagram *d)
+{
+	struct roci_packet packet;
+	struct roci_cm_msg msg;
+
+	assert_int_equal(roci_packet_parse(&packet, d->bytes, d->len), ROCI_PARSE_OK);
+	if (packet.dest_qpn != ROCI_QPN_GSI)
+		return roci_slot_of(packet.dest_qpn);
+	assert_int_equal(roci_cm_msg_parse(&msg, packet.payload), ROCI_CM_PARSE_OK);
+	return (msg.attribute == ROCI_CM_ATTR_SIDR_REP ? msg.local_id : msg.remote_id) >> ROCI_COMM_SLOT_SHIFT;
+}
+
 static void member_main(int asked, int answer)
 {
 	struct station s;
@@ -39,7 +55,7 @@ static void member_main(int asked, int answer)
 		tally = (struct tally){0};
 		while ((n = roci_link_recv(s.link, in)))
 			for (unsigned i = 0; i < n; i++)
-				if (roci_slot_of(roci_dest_qpn(in[i].bytes)) == s.registry.slot)
+				if (slot_of(&in[i]) == s.registry.slot)
 					tally.right++;
 				else
 					tally.wrong++;
@@ -116,6 +132,51 @@ static unsigned misdirected(struct station *from, const struct member *members)
 	return sum.wrong;
 }
 
+/* A message to `slot`. */
+static void send_mad(struct station *from, enum roci_cm_attribute attribute, unsigned slot)
+{
+	uint8_t mad[ROCI_CM_MAD_BYTES];
+	uint32_t ours = slot << ROCI_COMM_SLOT_SHIFT | 77, other = 1000u << ROCI_COMM_SLOT_SHIFT;
+	bool sidr = attribute == ROCI_CM_ATTR_SIDR_REP;
+	struct roci_cm_msg msg = {
+		.attribute = attribute, .local_id = sidr ? ours : other, .remote_id = sidr ? 0 : ours};
+
+	roci_cm_msg_build(&msg, mad);
+	outgoing_start(&out, from, ADDRESS);
+	outgoing_add_mad(&out, mad);
+	outgoing_send(&out, from->link);
+}
+
+/* Every message but those that begin an exchange, to every member. */
+static void messages_reach_the_owner_of_the_communication_id(void **state)
+{
+	struct member members[MEMBERS];
+	struct tally sum = {0};
+	struct station from;
+	unsigned sent = 0;
+
+	station_open(&from, "127.77.0.6");
+	assert_int_equal(roci_udp_listen(from.udp, 0), 0);
+	for (unsigned i = 0; i < MEMBERS; i++)
+		start_member(&members[i]);
+	for (unsigned attribute = ROCI_CM_ATTR_MRA; attribute <= ROCI_CM_ATTR_APR; attribute++) {
+		if (attribute == ROCI_CM_ATTR_SIDR_REQ)
+			continue;
+		for (unsigned i = 0; i < MEMBERS; i++, sent++)
+			send_mad(&from, attribute, members[i].slot);
+	}
+	for (unsigned i = 0; i < MEMBERS; i++) {
+		struct tally t = ask(&members[i], 'a');
+
+		sum.right += t.right;
+		sum.wrong += t.wrong;
+		stop_member(&members[i], false);
+	}
+	assert_int_equal(sum.right, sent);
+	assert_int_equal(sum.wrong, 0);
+	station_close(&from);
+}
+
 static void packets_reach_the_owner_of_the_qpn(void **state)
 {
 	struct member members[MEMBERS];
@@ -158,7 +219,10 @@ static void packets_reach_the_owner_of_the_qpn(void **state)
 
 int main(void)
 {
-	const struct CMUnitTest tests[] = {cmocka_unit_test(packets_reach_the_owner_of_the_qpn)};
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(packets_reach_the_owner_of_the_qpn),
+		cmocka_unit_test(messages_reach_the_owner_of_the_communication_id),
+	};
 
 	return cmocka_run_group_tests(tests, private_rundir, remove_rundir);
 }
