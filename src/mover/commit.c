@@ -5,6 +5,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "mover/io.h"
 #include "mover/tree_internal.h"
 
 /* A file on its way through commit. */
@@ -15,11 +16,6 @@ struct step {
 	bool in_place; /* the file that has the name now is the right one */
 	bool synced;
 };
-
-static bool all_zero(const uint8_t *bytes, size_t len)
-{
-	return !len || (!bytes[0] && !memcmp(bytes, bytes + 1, len - 1));
-}
 
 /* Brings the chunks that only the old file has into the new one; they may not have changed since they were compared. */
 static int copy_old(struct mover_file *file)
@@ -41,8 +37,8 @@ static int copy_old(struct mover_file *file)
 		digest = mover_digest_of(buffer, len);
 		if (memcmp(&digest, &chunk->digest, sizeof digest))
 			rc = -ESTALE;
-		else if (!all_zero(buffer, len))
-			rc = mover_write_at(file->fd, buffer, len, at);
+		else
+			rc = mover_write_sparse(file->fd, buffer, len, at);
 	}
 	free(buffer);
 	return rc;

@@ -7,6 +7,8 @@
 
 #include <xxhash.h>
 
+#include "mover/io.h"
+
 #define VERSION       1
 #define READ_RECORDS  2048
 #define HEADER_CHECK  (JOURNAL_HEADER_BYTES - 8)
@@ -69,22 +71,6 @@ static ssize_t read_at(int fd, void *to, size_t len, off_t at)
 	return (ssize_t)have;
 }
 
-static int write_at(int fd, const void *from, size_t len, off_t at)
-{
-	while (len) {
-		ssize_t put = pwrite(fd, from, len, at);
-
-		if (put < 0 && errno == EINTR)
-			continue;
-		if (put < 0)
-			return -errno;
-		from = (const uint8_t *)from + put;
-		len -= (size_t)put;
-		at += put;
-	}
-	return 0;
-}
-
 /* Records lie at multiples of their size; a cut one at the end is written over. */
 static int read_records(struct journal *journal, journal_record_fn *record, void *context)
 {
@@ -132,7 +118,7 @@ int mover_journal_open(struct journal *journal, int fd, uint32_t chunk_bytes, co
 		return read_records(journal, record, context);
 	if (ftruncate(fd, 0))
 		return -errno;
-	return write_at(fd, wanted, sizeof wanted, 0);
+	return mover_write_at(fd, wanted, sizeof wanted, 0);
 }
 
 int mover_journal_flush(struct journal *journal)
@@ -142,7 +128,7 @@ int mover_journal_flush(struct journal *journal)
 
 	if (journal->fd < 0 || !len)
 		return 0;
-	rc = write_at(journal->fd, journal->records, len, journal->end);
+	rc = mover_write_at(journal->fd, journal->records, len, (uint64_t)journal->end);
 	if (rc)
 		return rc;
 	journal->end += (off_t)len;

@@ -53,7 +53,7 @@ void mover_kept_sort(struct kept *kept)
 	kept->count = n;
 }
 
-struct kept_chunk *mover_kept_find(const struct kept *kept, uint64_t index)
+size_t mover_kept_from(const struct kept *kept, uint64_t index)
 {
 	size_t low = 0, high = kept->count;
 
@@ -65,7 +65,14 @@ struct kept_chunk *mover_kept_find(const struct kept *kept, uint64_t index)
 		else
 			high = mid;
 	}
-	return low < kept->count && kept->chunks[low].index == index ? &kept->chunks[low] : NULL;
+	return low;
+}
+
+struct kept_chunk *mover_kept_find(const struct kept *kept, uint64_t index)
+{
+	size_t at = mover_kept_from(kept, index);
+
+	return at < kept->count && kept->chunks[at].index == index ? &kept->chunks[at] : NULL;
 }
 
 void mover_kept_clear(struct kept *kept)

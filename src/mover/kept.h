@@ -31,6 +31,9 @@ void mover_kept_sort(struct kept *kept);
 /* Chunk `index`, good or not, or NULL. */
 struct kept_chunk *mover_kept_find(const struct kept *kept, uint64_t index);
 
+/* The place of the first chunk whose index is not below `index`; kept->count if there is none. */
+size_t mover_kept_from(const struct kept *kept, uint64_t index);
+
 void mover_kept_clear(struct kept *kept);
 
 #endif

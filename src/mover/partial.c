@@ -5,42 +5,11 @@
 #include <sys/file.h>
 #include <unistd.h>
 
+#include "mover/io.h"
 #include "mover/tree_internal.h"
 
 #define TRIES      8
 #define TEMP_FLAGS (O_RDWR | OPEN_AS_IT_IS)
-
-int mover_read_at(int fd, void *to, size_t len, uint64_t at)
-{
-	while (len) {
-		ssize_t got = pread(fd, to, len, (off_t)at);
-
-		if (got < 0 && errno == EINTR)
-			continue;
-		if (got <= 0)
-			return got ? -errno : -EIO;
-		to = (uint8_t *)to + got;
-		at += (uint64_t)got;
-		len -= (size_t)got;
-	}
-	return 0;
-}
-
-int mover_write_at(int fd, const void *from, size_t len, uint64_t at)
-{
-	while (len) {
-		ssize_t put = pwrite(fd, from, len, (off_t)at);
-
-		if (put < 0 && errno == EINTR)
-			continue;
-		if (put < 0)
-			return -errno;
-		from = (const uint8_t *)from + put;
-		at += (uint64_t)put;
-		len -= (size_t)put;
-	}
-	return 0;
-}
 
 uint64_t mover_file_chunk_count(const struct mover_file *file)
 {
@@ -419,17 +388,13 @@ int mover_file_wrote(struct mover_file *file, uint64_t index, const struct mover
 	return file->journal ? mover_journal_add(file->journal, index, digest) : 0;
 }
 
-void mover_file_forget(struct mover_file *file, uint64_t index)
+static void forget(struct mover_file *file, struct kept_chunk *chunk)
 {
-	struct kept_chunk *chunk = mover_kept_find(&file->kept, index);
-	uint64_t begin = index * file->chunk_bytes;
+	uint64_t begin = chunk->index * file->chunk_bytes;
+	size_t len = mover_file_chunk_len(file, chunk->index);
 	uint8_t *zeros;
-	size_t len;
 
-	if (!chunk || !chunk->good)
-		return;
 	chunk->good = false;
-	len = mover_file_chunk_len(file, index);
 	if (chunk->in_old || !punch(file->fd, begin, begin + len))
 		return;
 	/* No holes here. Should this fail, then the disk has a fault that commit's sync will tell. */
@@ -437,6 +402,14 @@ void mover_file_forget(struct mover_file *file, uint64_t index)
 	if (zeros)
 		mover_write_at(file->fd, zeros, len, begin);
 	free(zeros);
+}
+
+void mover_file_forget(struct mover_file *file, uint64_t index, uint64_t count)
+{
+	for (size_t i = mover_kept_from(&file->kept, index);
+	     i < file->kept.count && file->kept.chunks[i].index - index < count; i++)
+		if (file->kept.chunks[i].good)
+			forget(file, &file->kept.chunks[i]);
 }
 
 int mover_file_set_size(struct mover_file *file, uint64_t size)

@@ -26,7 +26,6 @@ struct take {
 	uint8_t *name;
 	uint32_t index;
 	struct mover_file *file; /* NULL: goes to standard output */
-	bool resumed;            /* something of it may be there from before */
 	bool holes;
 	bool last;    /* its last segment has been seen */
 	bool settled; /* its result has been told, or needs no telling */

@@ -214,7 +214,6 @@ static bool begin_take(struct receiver *r, struct take *take, struct judgement *
 	take->entry.name = take->name;
 	take->entry.target = NULL;
 	take->file = j->file;
-	take->resumed = j->resumed;
 	take->state = TAKE_WANTED;
 	j->file = NULL;
 	return true;

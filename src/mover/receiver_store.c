@@ -1,16 +1,15 @@
 /* Content into files: each segment is checked against the entry it belongs to and against its digest, and then written.
  */
 #include <errno.h>
-#include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <unistd.h>
 
 #include "mover/chain.h"
+#include "mover/io.h"
 #include "mover/receiver.h"
 
 #define WRITE_AT_ONCE (128u << 10) /* less is copied into the page cache right here */
-#define BLOCK_BYTES   4096
 
 int store_init(struct receiver *r)
 {
@@ -68,48 +67,6 @@ static void write_later(struct receiver *r, struct take *take, const struct prot
 	disk_submit(take->file ? r->disk : r->out, &op->op);
 }
 
-static int write_now(int fd, const uint8_t *bytes, uint64_t len, uint64_t offset)
-{
-	while (len) {
-		ssize_t n = pwrite(fd, bytes, len, (off_t)offset);
-		if (n < 0 && errno == EINTR)
-			continue;
-		if (n <= 0)
-			return n ? -errno : -EIO;
-		bytes += n;
-		offset += (uint64_t)n;
-		len -= (uint64_t)n;
-	}
-	return 0;
-}
-
-static bool is_zero(const uint8_t *bytes, size_t len)
-{
-	return bytes[0] == 0 && (len == 1 || memcmp(bytes, bytes + 1, len - 1) == 0);
-}
-
-static int punch(int fd, uint64_t offset, uint64_t len, bool resumed)
-{
-	if (fallocate(fd, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, (off_t)offset, (off_t)len) == 0 || !resumed)
-		return 0; /* in a new file there is nothing to take away */
-	return -errno;
-}
-
-/* A chunk with a hole in it: only its blocks that are not all zeros. */
-static int write_sparse(const struct take *take, const uint8_t *bytes, uint64_t len, uint64_t offset)
-{
-	int fd = mover_file_fd(take->file), err = 0;
-
-	if (take->resumed)
-		err = punch(fd, offset, len, true);
-	for (uint64_t at = 0; at < len && !err; at += BLOCK_BYTES) {
-		uint64_t n = len - at < BLOCK_BYTES ? len - at : BLOCK_BYTES;
-		if (!is_zero(bytes + at, n))
-			err = write_now(fd, bytes + at, n, offset + at);
-	}
-	return err;
-}
-
 static void store_data(struct receiver *r, struct take *take, const struct proto_segment *segment, uint8_t *bytes,
 		       struct hold *hold)
 {
@@ -118,17 +75,17 @@ static void store_data(struct receiver *r, struct take *take, const struct proto
 
 	if (!segment->len)
 		return;
-	if (take->file && mover_file_kept(take->file, segment->chunk))
-		mover_file_forget(take->file, segment->chunk);
+	if (take->file)
+		mover_file_forget(take->file, segment->chunk, 1);
 	if (!take->file || (segment->len > WRITE_AT_ONCE && !segment->sparse)) {
 		write_later(r, take, segment, bytes, segment->len, hold);
 		return;
 	}
 	if (segment->sparse) {
 		take->holes = true;
-		err = write_sparse(take, bytes, segment->len, offset);
+		err = mover_write_sparse(mover_file_fd(take->file), bytes, segment->len, offset);
 	} else {
-		err = write_now(mover_file_fd(take->file), bytes, segment->len, offset);
+		err = mover_write_at(mover_file_fd(take->file), bytes, segment->len, offset);
 	}
 	if (!err)
 		err = mover_file_wrote(take->file, segment->chunk, &segment->digest);
@@ -174,7 +131,6 @@ static void store_hole(struct receiver *r, struct take *take, const struct proto
 {
 	uint64_t chunk_bytes = r->s.terms.chunk_bytes, begin = segment->chunk * chunk_bytes;
 	uint64_t left = take->entry.size - begin, len = segment->count * chunk_bytes;
-	int err = 0;
 
 	if (len > left)
 		len = left;
@@ -183,14 +139,8 @@ static void store_hole(struct receiver *r, struct take *take, const struct proto
 		write_later(r, take, segment, NULL, len, NULL);
 		return;
 	}
-	if (take->resumed) {
-		for (uint64_t i = 0; i < segment->count; i++)
-			if (mover_file_kept(take->file, segment->chunk + i))
-				mover_file_forget(take->file, segment->chunk + i);
-		err = punch(mover_file_fd(take->file), begin, len, true);
-	}
-	if (err)
-		take_refuse_errno(r, take, err);
+	/* what is not kept is a hole already */
+	mover_file_forget(take->file, segment->chunk, segment->count);
 	r->s.totals.bytes_done += len;
 }
 

@@ -101,8 +101,14 @@ static void completed(struct session *s, const struct ibv_wc *wc)
 	switch (kind) {
 	case WR_CONTROL_SEND: control_sent(&s->control, index); return;
 	case WR_LANE_SEND: return;
-	case WR_CONTROL_RECV: got_message(s, wc); break;
-	case WR_LANE_RECV: got_lane_message(s, wc, lane); break;
+	case WR_CONTROL_RECV:
+		link_heard(&s->control.link);
+		got_message(s, wc);
+		break;
+	case WR_LANE_RECV:
+		link_heard(&s->lanes[lane]);
+		got_lane_message(s, wc, lane);
+		break;
 	case WR_WINDOW:
 		if (!s->closing)
 			s->role->window_done(s, index, lane, wc->byte_len);

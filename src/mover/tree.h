@@ -50,8 +50,9 @@ int mover_file_fd(const struct mover_file *file);
  * its own time. 0 or -errno. */
 int mover_file_wrote(struct mover_file *file, uint64_t index, const struct mover_digest *digest);
 
-/* Chunk `index`, which had been kept, is not what the sender has: forget it. */
-void mover_file_forget(struct mover_file *file, uint64_t index);
+/* Whichever of `count` chunks from `index` on had been kept are not what the sender has: forgets them. They are holes
+ * in the temporary file then, as is all that was not kept. */
+void mover_file_forget(struct mover_file *file, uint64_t index, uint64_t count);
 
 /* Sets the size; what was never written is a hole. STREAM files are told their size here, at the end. 0 or -errno. */
 int mover_file_set_size(struct mover_file *file, uint64_t size);

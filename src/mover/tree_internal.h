@@ -55,8 +55,4 @@ size_t mover_file_chunk_len(const struct mover_file *file, uint64_t index);
 /* Closes, gives back and frees; the names stay. */
 void mover_file_free(struct mover_file *file);
 
-/* Reads `len` bytes. 0, -EIO where there are fewer, or -errno. */
-int mover_read_at(int fd, void *to, size_t len, uint64_t at);
-int mover_write_at(int fd, const void *from, size_t len, uint64_t at);
-
 #endif

@@ -12,6 +12,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "mover/io.h"
 #include "mover/tree.h"
 #include "random.h"
 
@@ -101,7 +102,7 @@ static unsigned finish(struct bench *b, struct mover_file *file)
 			continue;
 		}
 		if (digest)
-			mover_file_forget(file, i);
+			mover_file_forget(file, i, 1);
 		assert_null(mover_file_kept(file, i));
 		assert_int_equal(put(b, file, i), 0);
 	}
@@ -295,9 +296,9 @@ static void the_source_has_changed_meanwhile(void **state)
 	/* longer: what is not kept is a hole, though the killed transfer had written there */
 	b->entry.size = BYTES + CHUNK;
 	file = begin(b, false, MOVER_HAVE_SOME);
-	mover_file_forget(file, 4);
-	mover_file_forget(file, 4);
-	mover_file_forget(file, 77);
+	mover_file_forget(file, 4, 1);
+	mover_file_forget(file, 4, 1);
+	mover_file_forget(file, 77, UINT64_MAX);
 	memcpy(expected, b->content, (CHUNKS - 2) * CHUNK);
 	memset(expected + 4 * CHUNK, 0, CHUNK);
 	assert_int_equal(commit(b, file), 0);
@@ -368,7 +369,7 @@ static int many_at_once(const char *path, unsigned number)
 			struct mover_digest digest = mover_digest_of(content, CHUNK);
 
 			if (mover_file_kept(file, k))
-				mover_file_forget(file, k);
+				mover_file_forget(file, k, 1);
 			if (pwrite(mover_file_fd(file), content, CHUNK, (off_t)(k * CHUNK)) != CHUNK ||
 			    mover_file_wrote(file, k, &digest))
 				return 3;
@@ -487,7 +488,7 @@ static void comparing_by_content(void **state)
 	b->content[0] ^= 1;
 	b->content[7 * CHUNK] ^= 1;
 	file = begin(b, true, MOVER_HAVE_SOME);
-	mover_file_forget(file, 0);
+	mover_file_forget(file, 0, 1);
 	assert_int_equal(put(b, file, 0), 0);
 	mover_file_abandon(file);
 	assert_int_equal(finish(b, begin(b, true, MOVER_HAVE_SOME)), CHUNKS - 1);
@@ -500,11 +501,30 @@ static void comparing_by_content(void **state)
 	/* changed by somebody while it was compared: nothing wrong is made of it */
 	b->content[1] ^= 1;
 	file = begin(b, true, MOVER_HAVE_SOME);
-	mover_file_forget(file, 0);
+	mover_file_forget(file, 0, 1);
 	assert_int_equal(put(b, file, 0), 0);
 	room_write(&b->room, "file", "short", 5);
 	assert_true(commit(b, file) < 0);
 	assert_true(room_holds(&b->room, "file", "short", 5));
+	bench_free(b);
+}
+
+static void sparse_files_stay_sparse_when_compared(void **state)
+{
+	struct bench *b = bench_new();
+	struct mover_file *file;
+
+	memset(b->content, 0, BYTES);
+	b->content[0] = b->content[BYTES - 1] = 1;
+	room_write(&b->room, "file", "", 0);
+	assert_int_equal(truncate(room_path(&b->room, "file"), BYTES), 0);
+	file = begin(b, true, MOVER_HAVE_SOME);
+	mover_file_forget(file, 0, 1);
+	mover_file_forget(file, 2, UINT64_MAX); /* the sender has a hole there, and chunk 1 as it is */
+	assert_int_equal(mover_write_sparse(mover_file_fd(file), b->content, BYTES, 0), 0);
+	assert_int_equal(commit(b, file), 0);
+	assert_true(room_holds(&b->room, "file", b->content, BYTES));
+	assert_int_equal(room_stat(&b->room, "file").st_blocks * 512, 2 * 4096);
 	bench_free(b);
 }
 
@@ -683,6 +703,7 @@ int main(void)
 		cmocka_unit_test(one_transfer_of_a_file_at_a_time),
 		cmocka_unit_test(races_leave_one_whole),
 		cmocka_unit_test(sparse_files_stay_sparse),
+		cmocka_unit_test(sparse_files_stay_sparse_when_compared),
 		cmocka_unit_test(streams_learn_their_size_at_the_end),
 		cmocka_unit_test(comparing_by_content),
 		cmocka_unit_test(empty_files),
