@@ -62,7 +62,8 @@ enum mover_event_type {
 	MOVER_LISTENING, /* receiver: device, address, port */
 	MOVER_CONNECTED, /* device, path, address, port, mode, qps */
 	MOVER_STEP, /* one protocol step, for the demo: text is its name in capitals, and after a space what there is to
-		     * tell: "HELLO version 1", "GRANT window 3: 1048576 bytes, rkey 0x1f2e", "WRITE ...", "FIN", "ACK".
+		     * tell: "CONNECT QP 0x4a2c", "HELLO version 1", "GRANT window 3: 1048576 bytes, rkey 0x1f2e",
+		     * "WRITE ...", "FIN", "ACK". The first few of each name are told, and then some.
 		     * Told before a message is sent, and after one has come */
 	MOVER_OFFERED,    /* sender: the walk is done: entries and bytes to offer in all */
 	MOVER_PROGRESS,   /* bytes and entries so far; at most 10 a second */

@@ -257,8 +257,10 @@ static bool let_in(struct receiver *r)
 		session_fail_errno(s, err, "accepting");
 		return false;
 	}
-	if (!session_run(s, control_up, TRUST_TIMEOUT_MS, "connecting") ||
-	    !session_run(s, trusted, TRUST_TIMEOUT_MS, "proving the ticket"))
+	if (!session_run(s, control_up, TRUST_TIMEOUT_MS, "connecting"))
+		return false;
+	session_step(s, "CONNECT", "QP 0x%x", s->control.link.id->qp->qp_num);
+	if (!session_run(s, trusted, TRUST_TIMEOUT_MS, "proving the ticket"))
 		return false;
 	if (!listener_claim(r)) {
 		session_fail(s, MOVER_NO_TRUST, "the ticket has been used");

@@ -303,6 +303,9 @@ static bool connect_control(struct sender *x)
 	}
 	if (s->control.link.state == LINK_FAILED)
 		tell_refusal(x);
+	else
+		session_step(s, "CONNECT", "QP 0x%x, to %s port %u", s->control.link.id->qp->qp_num, x->options->host,
+			     ntohs(rdma_get_dst_port(s->control.link.id)));
 	return s->status == MOVER_OK;
 }
 
