@@ -12,7 +12,8 @@
 #define RECOVERY_BURST      4  /* packets that are sent again at once after a loss */
 #define TX_SPANS_PER_PACKET ROCI_MAX_SGE
 #define PROBE_MIN_NS        UINT64_C(4000000)
-#define PROBES_MAX          8 /* doublings */
+#define PROBE_FIRST_NS      UINT64_C(100000000) /* where no round trip was measured yet */
+#define PROBES_MAX          8                   /* doublings */
 
 /* ---- window ---- */
 
@@ -118,14 +119,11 @@ void roci_requester_advance(struct roci_qp *qp, uint32_t una, uint64_t bytes)
 
 /* ---- timers ---- */
 
-/* The time after which silence is odd: some round trips, doubled by every probe. ROCI_TIMER_OFF where none was
- * measured. */
+/* The time after which silence is odd: some round trips, doubled by every probe. */
 static uint64_t probe_at(const struct roci_qp *qp)
 {
-	uint64_t wait = 4 * qp->path->srtt;
+	uint64_t wait = qp->path->srtt ? 4 * qp->path->srtt : PROBE_FIRST_NS;
 
-	if (!wait)
-		return ROCI_TIMER_OFF;
 	if (wait < PROBE_MIN_NS)
 		wait = PROBE_MIN_NS;
 	return qp->e->now + (wait << qp->req.probes);

@@ -78,6 +78,35 @@ static void retries_are_counted(void **state)
 	pair_free(p);
 }
 
+static bool drop_first(struct pair *p, int from, const struct roci_packet *pkt)
+{
+	return p->count++ > 0;
+}
+
+/* The very first packet is lost, no round trip is known, and the QP's own timeout is hours or never: a probe comes. */
+static void first_packet_is_probed(void **state)
+{
+	static const unsigned timeouts[] = {0, 31};
+
+	for (size_t i = 0; i < sizeof(timeouts) / sizeof(timeouts[0]); i++) {
+		struct pair_options o = pair_defaults();
+		struct pair *p;
+		uint64_t start;
+
+		o.timeout = timeouts[i];
+		o.retry_cnt = 0;
+		p = pair_create(&o);
+		p->filter = drop_first;
+		start = p->now;
+		pair_send(p, 0, ROCI_WR_RDMA_WRITE, 1, 0, 10, 0);
+		pair_run_until(p, start + 99 * MS);
+		pair_expect_nothing(p, 0);
+		pair_run_until(p, start + 101 * MS);
+		pair_expect(p, 0, 1, ROCI_WC_SUCCESS);
+		pair_free(p);
+	}
+}
+
 /* IBTA 9.7.5.2.8 */
 static void rnr_retries_are_counted(void **state)
 {
@@ -425,6 +454,7 @@ int main(void)
 		cmocka_unit_test(write_and_read_move_bytes),
 		cmocka_unit_test(send_of_every_length_arrives),
 		cmocka_unit_test(retries_are_counted),
+		cmocka_unit_test(first_packet_is_probed),
 		cmocka_unit_test(rnr_retries_are_counted),
 		cmocka_unit_test(rnr_ends_when_a_receive_is_posted),
 		cmocka_unit_test(one_lost_packet_costs_few),
