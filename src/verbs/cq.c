@@ -254,7 +254,9 @@ int vb_poll_cq(struct ibv_cq *ibcq, int num_entries, struct ibv_wc *wc)
 	if (got || !num_entries)
 		return got;
 	roci_device_poll(vb_context(ibcq->context)->dev);
-	return consume(cq, num_entries, wc);
+	got = consume(cq, num_entries, wc);
+	/* What came before an overrun can be had; what came after it is lost, and the program must not wait for it. */
+	return !got && roci_cq_overrun(cq->engine) ? -EIO : got;
 }
 
 int vb_req_notify_cq(struct ibv_cq *ibcq, int solicited_only)

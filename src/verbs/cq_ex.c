@@ -13,6 +13,11 @@ static bool take_one(struct vb_cq *cq)
 	return true;
 }
 
+static int nothing(const struct vb_cq *cq)
+{
+	return roci_cq_overrun(cq->engine) ? EIO : ENOENT;
+}
+
 /* Where it returns 0, the calling thread holds the consumer's mutex until end_poll(). */
 static int start_poll(struct ibv_cq_ex *ex, struct ibv_poll_cq_attr *attr)
 {
@@ -26,7 +31,7 @@ static int start_poll(struct ibv_cq_ex *ex, struct ibv_poll_cq_attr *attr)
 		pthread_mutex_lock(&cq->consumer);
 		if (!take_one(cq)) {
 			pthread_mutex_unlock(&cq->consumer);
-			return ENOENT;
+			return nothing(cq);
 		}
 	}
 	cq->poller = pthread_self();
@@ -36,7 +41,8 @@ static int start_poll(struct ibv_cq_ex *ex, struct ibv_poll_cq_attr *attr)
 
 static int next_poll(struct ibv_cq_ex *ex)
 {
-	return take_one((struct vb_cq *)ex) ? 0 : ENOENT;
+	struct vb_cq *cq = (struct vb_cq *)ex;
+	return take_one(cq) ? 0 : nothing(cq);
 }
 
 /* Some programs (pyverbs) also end a poll that found nothing to start with. */

@@ -116,3 +116,28 @@ void test_cq_ex(void)
 	CHECK(ibv_poll_cq(ibv_cq_ex_to_cq(cq), 1, &wc) == 1 && wc.wr_id == 13);
 	CHECK(!ibv_destroy_qp(qp) && !ibv_destroy_cq(ibv_cq_ex_to_cq(cq)));
 }
+
+/* A CQ that is too small for what completes there: CQ_ERR, what was in it can be had, and then polls fail. */
+void test_cq_overrun(void)
+{
+	static const struct ibv_qp_cap deep = {.max_recv_wr = 64, .max_recv_sge = 1};
+	struct ibv_cq *cq = ibv_create_cq(api_ctx, 4, NULL, NULL, 0);
+	struct ibv_qp *qp = qp_new(IBV_QPT_RC, cq, NULL, &deep);
+	struct ibv_qp_attr error = {.qp_state = IBV_QPS_ERR};
+	struct ibv_async_event event;
+	struct ibv_wc wc;
+	bool told = false;
+	CHECK(!qp_to_init(qp) && cq->cqe < 64);
+	for (uint64_t i = 0; i < 64; i++)
+		flush_one(qp, i);
+	CHECK(!ibv_modify_qp(qp, &error, IBV_QP_STATE));
+	while (!told && !ibv_get_async_event(api_ctx, &event)) {
+		told = event.event_type == IBV_EVENT_CQ_ERR && event.element.cq == cq;
+		ibv_ack_async_event(&event);
+	}
+	CHECK(told);
+	for (int i = 0; i < cq->cqe; i++)
+		CHECK(ibv_poll_cq(cq, 1, &wc) == 1 && wc.wr_id == (uint64_t)i && wc.status == IBV_WC_WR_FLUSH_ERR);
+	CHECK(ibv_poll_cq(cq, 1, &wc) < 0);
+	CHECK(!ibv_destroy_qp(qp) && !ibv_destroy_cq(cq));
+}
