@@ -45,6 +45,6 @@ __attribute__((format(printf, 2, 3))) int complain(const struct command *command
 void help_command(const struct command *command, FILE *out);
 void help_all(FILE *out);
 
-extern const struct command send_command, recv_command, run_command, completion_command;
+extern const struct command demo_command, send_command, recv_command, run_command, completion_command;
 
 #endif

@@ -5,7 +5,7 @@
 #include "suggest.h"
 
 const struct command *const commands[] = {
-	&send_command, &recv_command, &run_command, &completion_command, NULL,
+	&demo_command, &send_command, &recv_command, &run_command, &completion_command, NULL,
 };
 
 char **command_line;

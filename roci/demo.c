@@ -1,0 +1,261 @@
+/* roci demo: a receiver and a sender as two processes of this machine, one file, and everything told step by step. */
+#include <errno.h>
+#include <fcntl.h>
+#include <limits.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "command.h"
+#include "demo_pair.h"
+#include "demo_story.h"
+#include "mover/mover.h"
+#include "text.h"
+#include "units.h"
+
+#define MADE_BYTES  (16u << 20)
+#define MADE_LINE   "Line %07u of a file that crosses from process to process by RDMA\n"
+#define MADE        "lines.txt"
+#define RECEIVED    "received"
+#define TICKET      "ticket"
+#define CAPTURE     "roci-demo.pcapng"
+#define LARGE_BYTES (1ull << 30) /* a capture as large as this deserves a word */
+
+struct demo_choices {
+	const char *out;
+	unsigned mode;
+};
+
+static const char *const modes[] = {"write", "read", "send", NULL};
+
+static const struct option_row options[] = {
+	{.letter = 'o',
+	 .name = "out",
+	 .argument = "DIR",
+	 .group = "options",
+	 .help = "leave the copy and the capture there",
+	 .standard = "a fresh folder",
+	 .kind = OPTION_FOLDER,
+	 .offset = offsetof(struct demo_choices, out)},
+	{.name = "mode",
+	 .argument = "MODE",
+	 .group = "options",
+	 .help = "how data moves: write (RDMA WRITE), read (RDMA READ),\nor send (SEND)",
+	 .standard = "write",
+	 .kind = OPTION_CHOICE,
+	 .offset = offsetof(struct demo_choices, mode),
+	 .values = modes},
+	OPTION_HELP_ROW,
+};
+
+struct demo {
+	const struct command *command;
+	char dir[PATH_MAX], source[PATH_MAX], received[PATH_MAX], copy[PATH_MAX], capture[PATH_MAX];
+	const char *argument; /* the source, as the sender is told of it */
+	uint64_t bytes;
+};
+
+static int cannot(const struct demo *demo, const char *what)
+{
+	complain(demo->command, "%s: %s", what, strerror(errno));
+	return MOVER_LOCAL_IO;
+}
+
+/* A path in the demo's folder. */
+static int place(const struct demo *demo, char path[PATH_MAX], const char *folder, const char *name)
+{
+	int len = snprintf(path, PATH_MAX, "%s/%s%s", demo->dir, folder, name);
+	return len < PATH_MAX ? 0 : complain(demo->command, "%s/%s%s is too long for a path", demo->dir, folder, name);
+}
+
+/* The folder of the demo, and in it one that the receiver puts the copy into. */
+static int make_folders(struct demo *demo, const char *out)
+{
+	const char *tmp = getenv("TMPDIR");
+	char fresh[PATH_MAX];
+
+	snprintf(fresh, sizeof(fresh), "%s/roci-demo-XXXXXX", tmp && *tmp ? tmp : "/tmp");
+	if (out ? mkdir(out, 0777) && errno != EEXIST : !mkdtemp(fresh))
+		return cannot(demo, out ? out : fresh);
+	if (!realpath(out ? out : fresh, demo->dir))
+		return cannot(demo, out ? out : fresh);
+	if (place(demo, demo->received, RECEIVED, "") || place(demo, demo->capture, CAPTURE, ""))
+		return EXIT_USAGE;
+	if (!mkdir(demo->received, 0777))
+		return 0;
+	if (errno == EEXIST)
+		return complain(demo->command, "%s is there from an earlier time: remove it, or choose another --out",
+				demo->received);
+	return cannot(demo, demo->received);
+}
+
+/* A file of lines that one recognizes in the capture. */
+static int make_file(struct demo *demo)
+{
+	if (place(demo, demo->source, MADE, ""))
+		return EXIT_USAGE;
+	FILE *file = fopen(demo->source, "we");
+	if (!file)
+		return cannot(demo, demo->source);
+	for (unsigned line = 1; demo->bytes < MADE_BYTES && !ferror(file); line++) {
+		int n = fprintf(file, MADE_LINE, line);
+		demo->bytes += n > 0 ? (uint64_t)n : 0;
+	}
+	if (ferror(file) | fclose(file))
+		return cannot(demo, demo->source);
+	demo->argument = MADE;
+	return 0;
+}
+
+static int take_file(struct demo *demo, const char *path)
+{
+	struct stat st;
+	if (!realpath(path, demo->source) || stat(demo->source, &st))
+		return cannot(demo, path);
+	if (!S_ISREG(st.st_mode)) {
+		complain(demo->command, "%s is no file; `roci send` moves folders too, the demo moves one file", path);
+		return MOVER_LOCAL_IO;
+	}
+	demo->bytes = (uint64_t)st.st_size;
+	demo->argument = demo->source;
+	return 0;
+}
+
+/* Whether the copy is the file, byte for byte: looked at here, whatever the two have said. */
+static int compare(const struct demo *demo)
+{
+	static char a[1 << 16], b[sizeof(a)];
+	FILE *one = fopen(demo->source, "re"), *other = fopen(demo->copy, "re");
+	size_t n = 0;
+	bool equal = one && other;
+
+	while (equal && (n = fread(a, 1, sizeof(a), one)) > 0)
+		equal = fread(b, 1, n, other) == n && !memcmp(a, b, n);
+	equal = equal && !ferror(one) && fgetc(other) == EOF && !ferror(other);
+	if (one)
+		fclose(one);
+	if (other)
+		fclose(other);
+	if (equal)
+		return 0;
+	complain(demo->command, "%s is not what was sent: %s", demo->copy,
+		 one && other ? "bytes differ" : strerror(errno));
+	return MOVER_MISMATCH;
+}
+
+static void print_path(const char *before, const char *path, const char *after)
+{
+	fputs(before, stdout);
+	text_print(stdout, path, strlen(path));
+	fputs(after, stdout);
+}
+
+static void introduce(const struct demo *demo, const char *mode)
+{
+	char bytes[UNITS_CHARS];
+
+	printf("A file of %s goes from one process to another by RDMA. The adapter, roci0, is software\n"
+	       "inside either of them: no hardware, no kernel module, no root. In the folder ",
+	       units_bytes(bytes, demo->bytes));
+	print_path("", demo->dir, ":\n\n");
+	printf("  $ roci recv --device embedded --bind 127.0.0.1 --port 0 --once --ticket-file ticket --dir received\n"
+	       "  $ roci send --device embedded --mode %s ",
+	       mode);
+	print_path("", demo->argument, " @ticket\n\n");
+	if (demo->bytes >= LARGE_BYTES)
+		puts("(Every packet goes into the capture, which becomes larger than the file.)\n");
+	fflush(stdout);
+}
+
+static void conclude(const struct demo *demo, const struct demo_pair *pair)
+{
+	char moved[UNITS_CHARS], rate[UNITS_CHARS], bits[UNITS_CHARS];
+	double bytes = demo_pair_number(pair, DEMO_SENDER, "ended", "bytes_moved");
+	double seconds = demo_pair_number(pair, DEMO_SENDER, "ended", "seconds");
+	double speed = seconds > 0 ? bytes / seconds : 0;
+
+	printf("Moved     %s in %.2f s: %s (%s), over the loopback interface, while every packet was\n"
+	       "          written to the capture, and until all was on the disk\n",
+	       units_bytes(moved, (uint64_t)bytes), seconds, units_rate(rate, speed), units_bits(bits, speed));
+	printf("Verified  all %llu bytes of the copy are equal\n", (unsigned long long)demo->bytes);
+	print_path("Copy      ", demo->copy, "\n");
+	print_path("Capture   ", demo->capture, "  (what the sender sent and got)\n\n");
+	print_path("Open the capture:\n  wireshark ", demo->capture, "\n");
+	print_path("  tshark -r ", demo->capture, " | head -40\n\n");
+	print_path("Between two machines: `roci recv` on one, `roci send FILE HOST` on the other.\n"
+		   "When you have seen enough: rm -r ",
+		   demo->dir, "\n");
+}
+
+static int move(struct demo *demo, const char *mode)
+{
+	static const char *const receiver[] = {"roci",   "recv",      "--json",        "--device", "embedded",
+					       "--bind", "127.0.0.1", "--port",        "0",        "--once",
+					       "--dir",  RECEIVED,    "--ticket-file", TICKET,     NULL};
+	const char *const sender[] = {"roci", "send", "--json",       "--device", "embedded", "--mode",
+				      mode,   "--",   demo->argument, "@" TICKET, NULL};
+	struct demo_pair *pair = demo_pair_create();
+	int status;
+
+	if (!pair)
+		return cannot(demo, "starting two processes");
+	introduce(demo, mode);
+	status = demo_pair_run(pair, demo->command, demo->dir, receiver, sender, CAPTURE);
+	if (!status)
+		demo_story_print(pair);
+	if (!status)
+		status = compare(demo);
+	if (!status)
+		conclude(demo, pair);
+	demo_pair_destroy(pair);
+	return status;
+}
+
+static int demonstrate(struct demo *demo, const struct demo_choices *choices, const struct operands *operands)
+{
+	int status = 0;
+
+	if (operands->count > 1)
+		return complain(demo->command, "one file at most; usage: roci demo %s", demo->command->usage);
+	if (operands->count)
+		status = take_file(demo, operands->list[0]);
+	if (!status)
+		status = make_folders(demo, choices->out);
+	if (!status && !operands->count)
+		status = make_file(demo);
+	if (!status)
+		status = place(demo, demo->copy, RECEIVED "/", basename(demo->source));
+	return status ? status : move(demo, modes[choices->mode]);
+}
+
+static int run(const struct command *self, int argc, char **argv)
+{
+	struct demo_choices choices = {0};
+	struct demo demo = {.command = self};
+	struct operands operands;
+	int status;
+
+	if (!options_parse(self, argc, argv, &choices, &operands, &status))
+		return status;
+	status = demonstrate(&demo, &choices, &operands);
+	free(operands.list);
+	return status;
+}
+
+const struct command demo_command = {
+	.name = "demo",
+	.summary = "see a file move by RDMA, step by step, on this machine alone",
+	.usage = "[OPTION]... [FILE]",
+	.examples = "  roci demo                     a file made for it\n"
+		    "  roci demo film.mkv            a file of yours\n"
+		    "  roci demo --mode read         the receiver reads, in place of the sender writing\n",
+	.about = "Starts `roci recv` and `roci send`, prints what they say to each other and what it means, compares "
+		 "the\n"
+		 "copy with the file, and leaves a capture of all packets for Wireshark.\n",
+	.manual = "roci-demo",
+	.options = options,
+	.option_count = sizeof(options) / sizeof(options[0]),
+	.operands = OPERANDS_FILE,
+	.run = run,
+};
