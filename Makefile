@@ -1,8 +1,11 @@
-# The two commands of the README, for those who have make; everything else is Meson's.
-.PHONY: run test interop
+# The commands of the README, for those who have make; everything else is Meson's.
+.PHONY: demo run programs test interop
 
-run:
+demo run:
 	scripts/run.sh
+
+programs:
+	scripts/run-programs.sh
 
 test:
 	scripts/test.sh

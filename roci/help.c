@@ -58,6 +58,9 @@ void help_all(FILE *out)
 {
 	fputs("RDMA anywhere: with an adapter, with the kernel's Soft-RoCE, or with neither.\n\n"
 	      "examples:\n"
+	      "  roci demo                             see a file move, step by step, on this machine alone\n"
+	      "  roci recv                             on one machine: wait for files, show a ticket\n"
+	      "  roci send film.mkv 10.0.0.7           on another: send to it\n"
 	      "  roci run -- ibv_devinfo               what the software device looks like\n"
 	      "  roci run -- ib_write_bw               any program of RDMA: here a server that waits for a client\n\n"
 	      "usage: roci COMMAND [OPTION]... [ARGUMENT]...\n\n"

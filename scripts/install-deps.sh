@@ -1,6 +1,6 @@
 #!/bin/sh
 # Installs every Debian 12 package that building, running and testing Rocinante needs. Says nothing when all are there.
-# With --bench, also the programs that bench/ measures beside ours.
+# With --build, only those for building and running it; with --bench, also the programs that bench/ measures beside ours.
 set -eu
 
 build='gcc libc6-dev binutils make meson ninja-build pkg-config clang-format libibverbs-dev librdmacm-dev libisal-dev
@@ -9,7 +9,10 @@ verbs='ibverbs-utils ibverbs-providers perftest rdmacm-utils qperf fio python3-p
 test='python3 iproute2 ethtool tshark iperf3 util-linux coreutils qemu-system-x86 busybox-static cpio kmod'
 
 bench=
-[ "${1:-}" != --bench ] || bench='rsync netcat-openbsd openssh-client openssh-server tar'
+case ${1:-} in
+--build) verbs='' test='' ;;
+--bench) bench='rsync netcat-openbsd openssh-client openssh-server tar' ;;
+esac
 
 # rdma-core's Python tests are shipped as documentation, which images for containers leave out.
 rdma_core_tests=/usr/share/doc/rdma-core/tests
@@ -44,7 +47,7 @@ if [ -n "$missing" ]; then
 	apt install --no-install-recommends $missing
 fi
 
-if [ ! -d "$rdma_core_tests" ]; then
+if [ "${1:-}" != --build ] && [ ! -d "$rdma_core_tests" ]; then
 	echo "unpacking $rdma_core_tests"
 	missing=' python3-pyverbs (its tests)'
 	dir=$(mktemp -d)

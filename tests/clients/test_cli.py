@@ -41,6 +41,13 @@ def mistakes():
     says('which program?', 'run')
     says("no option '-x'", 'run', '-x')
     says("did you mean 'zsh'", 'completion', 'zhs')
+    says('to which host?', 'send', 'file')
+    says("did you mean 'write'", 'send', '--mode', 'wirte', 'file', 'host')
+    says('--chunk is a power of two', 'send', '--chunk', '100K', 'file', 'host')
+    says('it goes from 64.0 KiB to 16.0 MiB', 'send', '--chunk', '1K', 'file', 'host')
+    says('--cqs is larger than --qps', 'send', '--qps', '2', '--cqs', '3', 'file', 'host')
+    says('a folder is given by --dir', 'recv', 'folder')
+    says('one file at most', 'demo', 'a', 'b')
     says('program not found', 'run', '--', '/nonexistent', status=127)
 
 
@@ -53,7 +60,10 @@ def help_pages():
 
 def manual_pages():
     need('scdoc')
-    for name in sorted(os.listdir(MAN)):
+    pages = sorted(name for name in os.listdir(MAN) if name.endswith('.scd'))
+    for command in commands():
+        check(f'roci-{command}.1.scd' in pages or command == 'completion', f'{command} has no manual page')
+    for name in pages:
         with open(os.path.join(MAN, name)) as page:
             text = page.read()
         made = subprocess.run(['scdoc'], input=text, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True)
