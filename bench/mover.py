@@ -50,12 +50,12 @@ class Wire:
         if os.path.exists(ticket):
             os.unlink(ticket)
         receiver = self.receiver.start(self.roci, 'recv', '--device', 'embedded', '--dir', target, '--port', str(port), '--once',
-                                       '--ticket', ticket, '--bind', self.receiver.address, '--quiet', plain=True)
+                                       '--ticket-file', ticket, '--bind', self.receiver.address, '--quiet', plain=True)
         try:
             wait_until('the ticket', lambda: os.path.exists(ticket) and os.path.getsize(ticket) or not receiver.running())
             time.sleep(0.3)
             start = time.monotonic()
-            self.call(self.sender, self.roci, 'send', '--device', 'embedded', '--quiet', *options, '--ticket', ticket, source,
+            self.call(self.sender, self.roci, 'send', '--device', 'embedded', '--quiet', *options, '--ticket-file', ticket, source,
                       f'{self.receiver.address}:{port}')
             took = time.monotonic() - start
             check(receiver.wait(30) == 0, receiver.report())
