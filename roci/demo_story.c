@@ -31,8 +31,9 @@ static const struct lesson {
 	{"GRANT",
 	 "A window: a buffer that ibv_reg_mr() has registered. Its owner tells the other side its address and its "
 	 "rkey, the key that opens this buffer, for this one use, and nothing else."},
-	{"WRITE", "RDMA WRITE: the sender's adapter puts a chunk straight into the granted window. The receiver's program "
-		  "takes no part in it, and learns of it by a short message behind it."},
+	{"WRITE",
+	 "RDMA WRITE: the sender's adapter puts a chunk straight into the granted window. The receiver's program "
+	 "takes no part in it, and learns of it by a short message behind it."},
 	{"READ",
 	 "RDMA READ: the receiver's adapter takes a chunk straight out of the granted window. The sender's program "
 	 "takes no part in it."},
