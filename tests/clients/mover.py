@@ -1,0 +1,199 @@
+"""What the tests of the file mover share: files to send, receivers and senders, and whether two folders are the same."""
+import json
+import os
+import random
+import stat
+import tempfile
+
+from harness import SANITIZER, SANITIZER_ENVIRONMENT, ROCI, Failure, check, sanitizer_library, wait_until
+
+MIB = 1 << 20
+
+# mover.h, enum mover_status
+OK, FAILED, USAGE, NO_DEVICE, NO_CONNECT, NO_TRUST, PROTOCOL, LOCAL_IO, REMOTE_IO, MISMATCH, LOST, PARTLY, INTERRUPTED = range(13)
+
+
+def scratch():
+    return tempfile.TemporaryDirectory(prefix='roci-mover-')
+
+
+# Files
+
+def write(path, content, mode=0o644, mtime_ns=None):
+    with open(path, 'wb') as f:
+        f.write(content)
+    os.chmod(path, mode)
+    if mtime_ns is not None:
+        os.utime(path, ns=(mtime_ns, mtime_ns))
+
+
+def make_large(path, size):
+    """A file without two equal blocks, made about as fast as a disk takes it."""
+    block = bytearray(os.urandom(8 * MIB))
+    with open(path, 'wb') as f:
+        for at in range(0, size, len(block)):
+            for page in range(0, len(block), 65536):
+                block[page:page + 8] = (at + page).to_bytes(8, 'big')
+            f.write(block[:min(len(block), size - at)])
+
+
+def make_small(folder, count):
+    """A folder of many small files, from none to 16 KiB, a hundred to a folder."""
+    for number in range(count):
+        sub = os.path.join(folder, f'{number // 100:03}')
+        if number % 100 == 0:
+            os.makedirs(sub)
+        write(os.path.join(sub, f'{number}'), os.urandom(number * 7919 % 16384), 0o600 + number % 0o100)
+
+
+def make_odd(folder, seed=1):
+    """All kinds of entries: empty, of one byte, around the limits of chunks, sparse, any bytes in names, links, folders with
+    modes and times of their own."""
+    rng = random.Random(seed)
+    os.makedirs(os.path.join(folder, 'deep/er/still'))
+    os.makedirs(os.path.join(folder, 'empty folder'))
+    for size in (0, 1, 4095, 65535, 65536, 65537, MIB - 1, MIB, MIB + 1, 5 * MIB + 123):
+        write(os.path.join(folder, f'size {size}'), rng.randbytes(size), rng.choice((0o400, 0o644, 0o755, 0o606)),
+              rng.randrange(1 << 60))
+    for number in range(60):
+        write(os.path.join(folder, 'deep', f'{number}'), rng.randbytes(rng.randrange(20000)), mtime_ns=rng.randrange(1 << 60))
+    raw = os.fsencode(os.path.join(folder, 'deep', 'er'))
+    for name in (b'\xff\xfe not UTF-8', b'new\nline', b'"quoted" \\ $HOME `id`', b'-rf', b' ', b'~', b'.roci', b'x' * 255):
+        write(os.path.join(raw, name), name)
+    with open(os.path.join(folder, 'sparse'), 'wb') as f:
+        f.truncate(40 * MIB)
+        for at in (0, 7 * MIB + 5, 20 * MIB):
+            f.seek(at)
+            f.write(rng.randbytes(10000))
+    with open(os.path.join(folder, 'a hole'), 'wb') as f:
+        f.truncate(3 * MIB + 1)
+    for name, target in (('link', 'size 1'), ('dangling', 'nowhere'), ('outside', '/etc/passwd'), (b'odd', b'\xff/\n')):
+        name = os.path.join(os.fsencode(folder), os.fsencode(name))
+        os.symlink(target, name)
+        os.utime(name, ns=(5, 5 * 10 ** 9), follow_symlinks=False)
+    os.chmod(os.path.join(folder, 'empty folder'), 0o500)
+    for sub in ('deep/er/still', 'deep/er', 'deep'):
+        os.utime(os.path.join(folder, sub), ns=(1, rng.randrange(1 << 60)))
+
+
+def _entries(folder):
+    found = {}
+    folder = os.fsencode(folder)
+    for where, folders, files in os.walk(folder):
+        for name in folders + files:
+            path = os.path.join(where, name)
+            found[os.path.relpath(path, folder)] = (path, os.lstat(path))
+    return found
+
+
+def _same_content(a, b):
+    with open(a, 'rb') as f, open(b, 'rb') as g:
+        while True:
+            x, y = f.read(4 * MIB), g.read(4 * MIB)
+            if x != y:
+                return False
+            if not x:
+                return True
+
+
+def _difference(a, b, sparse):
+    (path, here), (other, there) = a, b
+    if stat.S_IFMT(here.st_mode) != stat.S_IFMT(there.st_mode):
+        return 'another kind'
+    if stat.S_ISLNK(here.st_mode):
+        if os.readlink(path) != os.readlink(other):
+            return 'another target'
+    elif stat.S_IMODE(here.st_mode) != stat.S_IMODE(there.st_mode):
+        return f'mode {here.st_mode:o} became {there.st_mode:o}'
+    if here.st_mtime_ns != there.st_mtime_ns:
+        return f'mtime {here.st_mtime_ns} became {there.st_mtime_ns}'
+    if stat.S_ISREG(here.st_mode):
+        if here.st_size != there.st_size or not _same_content(path, other):
+            return 'another content'
+        if sparse and there.st_blocks > here.st_blocks + 16:
+            return f'{here.st_blocks} blocks became {there.st_blocks}'
+    return None
+
+
+def check_same(source, copy, sparse=True):
+    """The copy has all that the source has, and nothing else: names, kinds, content, modes, times, holes."""
+    a, b = _entries(source), _entries(copy)
+    check(a.keys() == b.keys(), f'names differ: {sorted(a.keys() ^ b.keys())[:20]}')
+    for name in a:
+        wrong = _difference(a[name], b[name], sparse)
+        check(not wrong, f'{name!r}: {wrong}')
+
+
+def check_no_wrong(source, copy):
+    """Of an unfinished transfer: what has its final name is as it shall be, and all else are our temporary files."""
+    a = _entries(source)
+    for name, (path, there) in _entries(copy).items():
+        if os.path.basename(name).startswith(b'.roci-'):
+            continue
+        check(name in a, f'{name!r} has nothing to do there')
+        if stat.S_ISREG(there.st_mode):
+            check(_same_content(a[name][0], path), f'{name!r} has its name, and wrong content')
+
+
+# Programs
+
+def environment():
+    return dict(SANITIZER_ENVIRONMENT, LD_PRELOAD=sanitizer_library()) if SANITIZER else {}
+
+
+def events(process, kind):
+    """What --json told of one kind."""
+    found = []
+    for line in process.text().splitlines():
+        if line.startswith('{') and line.endswith('}'):
+            event = json.loads(line)
+            if event['event'] == kind:
+                found.append(event)
+    return found
+
+
+class Receiver:
+    """A `roci recv` on a host, which listens when this returns."""
+
+    def __init__(self, host, folder, *options, argv_prefix=()):
+        self.host = host
+        self.ticket_file = tempfile.mktemp(prefix='roci-ticket-')
+        trust = [] if '--open' in options else ['--ticket-file', self.ticket_file]
+        self.process = host.start(*argv_prefix, ROCI, 'recv', '--device', 'embedded', '--dir', folder, '--port', '0', '--json',
+                                  '--bind', host.address, *trust, *options, plain=True, env=environment())
+        try:
+            wait_until('the receiver to listen', lambda: events(self.process, 'listening') or not self.process.running())
+            if trust:
+                wait_until('the ticket', lambda: os.path.exists(self.ticket_file) or not self.process.running())
+            check(self.process.running(), 'the receiver ended')
+        except Failure as failure:
+            self.process.end()
+            raise Failure(f'{failure}\n{self.process.report()}') from None
+        self.port = events(self.process, 'listening')[0]['port']
+        self.trust = ['--ticket-file', self.ticket_file] if trust else ['--open']
+
+    def send(self, sender, *arguments):
+        """Starts a `roci send` of the arguments (options and paths) on a host."""
+        return sender.start(ROCI, 'send', '--device', 'embedded', '--json', *self.trust, *arguments,
+                            f'{self.host.address}:{self.port}', plain=True, env=environment())
+
+    def take(self, sender, *arguments, status=OK, seconds=60):
+        """Sends, waits, and returns what the last event said."""
+        process = self.send(sender, *arguments)
+        got = process.wait(seconds)
+        check(got == status, f'send: exit status {got}, not {status}\n{process.report()}\n{self.process.report()}')
+        ended = events(process, 'ended')
+        return ended[-1] if ended else {}
+
+    def end(self, sig, status=OK):
+        self.process.popen.send_signal(sig)
+        got = self.process.wait(20)
+        check(got == status, f'recv: exit status {got}, not {status}\n{self.process.report()}')
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *exception):
+        self.process.end()
+        if os.path.exists(self.ticket_file):
+            os.unlink(self.ticket_file)
