@@ -130,9 +130,9 @@ NAMES = {'roci send': 'roci_send', 'roci send --mode read': 'roci_read', 'roci s
          'cp (no network)': 'cp'}
 
 
-def measure(wire, name, source, target):
+def measure(wire, name, source, keep):
     """(seconds to the end, seconds to the end of a sync) of one copy, whose result is compared."""
-    os.mkdir(target)
+    target = tempfile.mkdtemp(dir=wire.scratch)
     try:
         subprocess.run(['sync', '-f', target], check=True)
         start = time.monotonic()
@@ -145,14 +145,16 @@ def measure(wire, name, source, target):
         check(subprocess.run(['diff', '-r', source, copy]).returncode == 0, f'{name}: the copy differs')
         return took, synced
     finally:
-        shutil.rmtree(target)
+        if not keep:
+            shutil.rmtree(target)
 
 
-def compare(wire, names, title, source, size, rounds):
+def compare(wire, names, title, source, size, rounds, keep=False):
+    """With `keep` the copies stay to the end: ext4 is slow to make files for a minute after many were removed."""
     took = {name: [] for name in names}
     for number in range(rounds):
         for name in names[number % len(names):] + names[:number % len(names)]:
-            took[name].append(measure(wire, name, source, f'{wire.scratch}/target'))
+            took[name].append(measure(wire, name, source, keep))
             print(f'{title}: round {number + 1}: {name:24} {took[name][-1][0]:7.2f} s, synced {took[name][-1][1]:7.2f} s',
                   flush=True)
     ours = [statistics.median(t[i] for t in took[names[0]]) for i in (0, 1)]
@@ -210,7 +212,7 @@ def main():
             os.unlink(f'{scratch}/large')
         if options.files:
             size = make_small(f'{scratch}/small', options.files)
-            compare(wire, names, f'{options.files} files', f'{scratch}/small', size, options.rounds)
+            compare(wire, names, f'{options.files} files', f'{scratch}/small', size, options.rounds, keep=True)
 
 
 if __name__ == '__main__':
