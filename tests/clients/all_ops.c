@@ -1,8 +1,8 @@
 /*
- * all_ops -p PORT [-g GID-INDEX] [-x] [SERVER]: every opcode of RC, UC and UD once per shape a message has on the wire
- * (empty, one packet, two, more), one at a time, and each is verified on both sides before the next begins. A capture
- * made meanwhile holds every opcode there is. -x is for Linux's Soft-RoCE,
- * which has no atomic writes in 6.1, and does not flag the completion of a send with invalidate.
+ * all_ops -p PORT [-g GID-INDEX] [-x] [-a] [SERVER]: every opcode of RC, UC and UD once per shape a message has on the
+ * wire (empty, one packet, two, more), one at a time, and each is verified on both sides before the next begins. A
+ * capture made meanwhile holds every opcode there is. -x is for Linux's Soft-RoCE, which does not flag the completion
+ * of a send with invalidate; -a leaves out atomic writes, which it does not have before Linux 6.2.
  */
 #include "pair.h"
 
@@ -60,6 +60,7 @@ struct side {
 	int fd;         /* to the peer */
 	bool server;    /* the responder of every step */
 	bool soft_roce; /* is at one of the ends */
+	bool no_atomic_write;
 	struct ibv_cq *cq;
 	struct ibv_qp *qp;
 	struct ibv_mr *mr;
@@ -313,7 +314,7 @@ static unsigned run_steps(struct side *s, enum ibv_qp_type type, unsigned bit)
 	for (uint32_t i = 0; i < STEP_COUNT; i++) {
 		uint32_t len = steps[i].packets * s->packet + steps[i].bytes;
 
-		if (!(steps[i].types & bit) || (s->soft_roce && steps[i].opcode == IBV_WR_ATOMIC_WRITE))
+		if (!(steps[i].types & bit) || (s->no_atomic_write && steps[i].opcode == IBV_WR_ATOMIC_WRITE))
 			continue;
 		if (s->server) {
 			respond(s, &steps[i], i, len);
@@ -336,12 +337,13 @@ int main(int argc, char **argv)
 	int gid_index = 0, option;
 	unsigned count;
 
-	while ((option = getopt(argc, argv, "p:g:x")) != -1) {
+	while ((option = getopt(argc, argv, "p:g:xa")) != -1) {
 		switch (option) {
 		case 'p': port = optarg; break;
 		case 'g': gid_index = atoi(optarg); break;
 		case 'x': s.soft_roce = true; break;
-		default: die("usage: all_ops -p PORT [-g GID-INDEX] [-x] [SERVER]");
+		case 'a': s.no_atomic_write = true; break;
+		default: die("usage: all_ops -p PORT [-g GID-INDEX] [-x] [-a] [SERVER]");
 		}
 	}
 	s.server = optind == argc;
