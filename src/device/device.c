@@ -168,7 +168,9 @@ err_destroy_engine:
 
 static void print_stats(const struct roci_device *dev)
 {
-	if (getenv("ROCI_STATS"))
+	const char *wish = getenv("ROCI_STATS");
+
+	if (wish && *wish)
 		roci_device_stats_print(stderr, &dev->stats, roci_engine_stats(dev->engine));
 }
 
