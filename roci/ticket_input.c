@@ -1,5 +1,6 @@
 #include <errno.h>
 #include <fcntl.h>
+#include <poll.h>
 #include <signal.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -65,16 +66,28 @@ static const int fatal[] = {SIGINT, SIGTERM, SIGHUP, SIGQUIT, SIGTSTP};
 #define FATAL_COUNT (sizeof(fatal) / sizeof(fatal[0]))
 static volatile sig_atomic_t caught;
 
-static void catch (int signal)
+static void on_fatal(int signal)
 {
 	caught = signal;
+}
+
+/* One line of a terminal, which a signal that is not in `unblocked` cuts short. Returns its length or -errno. */
+static ssize_t read_terminal(int tty, const sigset_t *unblocked, char line[LINE_CHARS])
+{
+	struct pollfd fd = {.fd = tty, .events = POLLIN};
+	ssize_t len = ppoll(&fd, 1, NULL, unblocked) < 0 ? -1 : read(tty, line, LINE_CHARS);
+
+	if (len < 0)
+		return -errno;
+	return len && line[len - 1] == '\n' ? len - 1 : len;
 }
 
 static ssize_t ask(int tty, char line[LINE_CHARS])
 {
 	static const char prompt[] = "ticket (what `roci recv` shows; it stays invisible): ";
-	struct sigaction action = {.sa_handler = catch}, before[FATAL_COUNT];
+	struct sigaction action = {.sa_handler = on_fatal}, before[FATAL_COUNT];
 	struct termios old, silent;
+	sigset_t blocked, unblocked;
 	ssize_t len;
 
 	if (tcgetattr(tty, &old))
@@ -82,17 +95,22 @@ static ssize_t ask(int tty, char line[LINE_CHARS])
 	silent = old;
 	silent.c_lflag &= ~(tcflag_t)(ECHO | ECHONL);
 	caught = 0;
+	sigemptyset(&blocked);
+	for (size_t i = 0; i < FATAL_COUNT; i++)
+		sigaddset(&blocked, fatal[i]);
+	sigprocmask(SIG_BLOCK, &blocked, &unblocked); /* but while it waits */
 	for (size_t i = 0; i < FATAL_COUNT; i++)
 		sigaction(fatal[i], &action, &before[i]);
 	if (tcsetattr(tty, TCSAFLUSH, &silent) || write(tty, prompt, strlen(prompt)) < 0)
 		len = -errno;
 	else
-		len = read_line(tty, line);
+		len = read_terminal(tty, &unblocked, line);
 	tcsetattr(tty, TCSAFLUSH, &old);
 	if (write(tty, "\n", 1) < 0 && len >= 0)
 		len = -errno;
 	for (size_t i = 0; i < FATAL_COUNT; i++)
 		sigaction(fatal[i], &before[i], NULL);
+	sigprocmask(SIG_SETMASK, &unblocked, NULL);
 	if (caught)
 		raise(caught);
 	return len;
