@@ -1,4 +1,4 @@
-"""Debian's kernels: downloaded by apt and unpacked into a cache, never installed.
+"""Debian's kernels: downloaded by apt and unpacked into a cache, never installed; and a module that they lack.
 
 The cache is ${XDG_CACHE_HOME:-~/.cache}/rocinante/kernels, one directory for each package version.
 """
@@ -12,6 +12,10 @@ CACHE = os.path.join(os.environ.get('XDG_CACHE_HOME') or os.path.expanduser('~/.
 
 # The packages that depend on the newest kernel of each series.
 META = {'6.1': 'linux-image-amd64', '6.12': 'linux-image-6.12-amd64'}
+
+
+SIW = 'drivers/infiniband/sw/siw'
+ENVIRONMENT = dict(os.environ, PATH=os.environ['PATH'] + ':/sbin:/usr/sbin')
 
 
 class Unavailable(Exception):
@@ -41,28 +45,64 @@ def dependency(meta, pattern):
     raise Unavailable(f'{meta} depends on no {pattern}')
 
 
-def package(name):
-    """The directory in the cache that holds the package's files."""
-    version = candidate(name)
-    target = os.path.join(CACHE, f'{name}_{version}')
+def unpack(name, version, root):
+    """Downloads a package and unpacks it into a directory, over what is there."""
+    with tempfile.TemporaryDirectory(dir=CACHE) as work:
+        command(['apt-get', '-qq', 'download', f'{name}={version}'], cwd=work)
+        deb, = (f for f in os.listdir(work) if f.endswith('.deb'))
+        command(['dpkg-deb', '-x', os.path.join(work, deb), root])
+
+
+def cached(name, make):
+    """A directory of the cache, which make(directory) fills when it is not there yet."""
+    target = os.path.join(CACHE, name)
     if os.path.isdir(target):
         return target
     os.makedirs(CACHE, exist_ok=True)
     # Built aside and renamed, so that a run that was stopped leaves no half of it.
     with tempfile.TemporaryDirectory(dir=CACHE) as work:
-        command(['apt-get', '-qq', 'download', f'{name}={version}'], cwd=work)
-        deb, = (f for f in os.listdir(work) if f.endswith('.deb'))
         root = os.path.join(work, 'root')
-        command(['dpkg-deb', '-x', os.path.join(work, deb), root])
-        if os.path.isdir(f'{root}/lib/modules'):
-            for release in os.listdir(f'{root}/lib/modules'):
-                command(['depmod', '-b', root, release], env=dict(os.environ, PATH=os.environ['PATH'] + ':/sbin:/usr/sbin'))
+        os.mkdir(root)
+        make(root)
         try:
             os.rename(root, target)
         except OSError:  # another run was faster
             if not os.path.isdir(target):
                 raise
     return target
+
+
+def image(name):
+    """The directory in the cache that holds a kernel's package."""
+    version = candidate(name)
+
+    def make(root):
+        unpack(name, version, root)
+        for release in os.listdir(f'{root}/lib/modules'):
+            command(['depmod', '-b', root, release], env=ENVIRONMENT)
+    return cached(f'{name}_{version}', make)
+
+
+def siw():
+    """The module siw (iWARP over TCP) for the kernel of series 6.1, which Debian leaves out: built from Debian's source
+    against Debian's headers. Returns its path."""
+    headers = dependency('linux-headers-amd64', r'linux-headers-\S+')
+    version = candidate(headers)
+
+    def make(root):
+        with tempfile.TemporaryDirectory(dir=CACHE) as work:
+            for name in headers, headers.replace('-amd64', '-common'), 'linux-kbuild-6.1', 'linux-source-6.1':
+                unpack(name, version, work)
+            tree = f'{work}/usr/src/{headers}'
+            with open(f'{tree}/Makefile') as f:
+                text = f.read()
+            with open(f'{tree}/Makefile', 'w') as f:
+                f.write(text.replace(' /usr/src/', f' {work}/usr/src/'))
+            command(['tar', '-xf', f'{work}/usr/src/linux-source-6.1.tar.xz', '-C', work, f'linux-source-6.1/{SIW}'])
+            source = f'{work}/linux-source-6.1/{SIW}'
+            command(['make', '-C', tree, f'M={source}', 'CONFIG_RDMA_SIW=m', 'modules'])
+            shutil.copy(f'{source}/siw.ko', root)
+    return os.path.join(cached(f'siw_{version}', make), 'siw.ko')
 
 
 class Kernel:
@@ -74,7 +114,7 @@ class Kernel:
                 raise Unavailable(f'no {tool}: kernels are taken from the packages of Debian 12')
         for attempt in ('as they are', 'fresh'):
             try:
-                self.root = package(dependency(META[series], r'linux-image-\S+'))
+                self.root = image(dependency(META[series], r'linux-image-\S+'))
                 break
             except Unavailable as reason:
                 if attempt == 'fresh':
@@ -86,10 +126,9 @@ class Kernel:
     def modules(self, *names):
         """The files of these modules and of what they need, in the order in which they are to be loaded."""
         files = []
-        path = os.environ['PATH'] + ':/sbin:/usr/sbin'
         for name in names:
             text = command(['modprobe', '-d', self.root, '-S', self.release, '--show-depends', name],
-                           env=dict(os.environ, PATH=path))
+                           env=ENVIRONMENT)
             for file in re.findall(r'^insmod (\S+)', text, re.MULTILINE):
                 if file not in files:
                     files.append(file)

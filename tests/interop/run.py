@@ -13,7 +13,7 @@ import kernels
 
 HERE = os.path.dirname(os.path.abspath(__file__))
 SECONDS = 900
-PASSED_ON = 'ROCI', 'ROCI_CLIENTS', 'ROCI_INTEROP', 'ROCI_DEBUG'
+PASSED_ON = 'ROCI', 'ROCI_CLIENTS', 'ROCI_INTEROP', 'ROCI_DEBUG', 'ROCI_SIW'
 
 
 def fail(name, text):
@@ -38,6 +38,8 @@ def main(series, test, *args):
     name = f'Linux {series}: {test}'
     try:
         kernel = kernels.Kernel(series)
+        if test == 'test_siw.py':
+            os.environ['ROCI_SIW'] = kernels.siw()
     except kernels.Unavailable as reason:
         return fail(name, reason)
     start = time.monotonic()
