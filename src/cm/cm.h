@@ -112,7 +112,8 @@ uint64_t roci_cm_deadline(const struct roci_cm *cm);
 
 /* Ends the connections whose peer is dead by other evidence than messages: `dead` is asked about each that has begun,
  * and where it says so, the consumer is told as if the peer had sent a DREQ. */
-typedef bool roci_cm_dead_fn(void *context, const uint8_t gid[16], uint32_t remote_comm_id, uint32_t remote_qpn);
+struct roci_conn_info;
+typedef bool roci_cm_dead_fn(void *context, const uint8_t gid[16], const struct roci_conn_info *info);
 void roci_cm_bury(struct roci_cm *cm, uint64_t now, roci_cm_dead_fn *dead, void *context);
 
 /* Requests that wait for a listener (hold.h) may be another process's by now. `pass` is shown each, as its sender sent

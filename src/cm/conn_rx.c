@@ -301,7 +301,7 @@ void roci_cm_bury(struct roci_cm *cm, uint64_t now, roci_cm_dead_fn *dead, void 
 		    (conn->state != ROCI_CONN_REP_SENT && conn->state != ROCI_CONN_REP_RECEIVED &&
 		     conn->state != ROCI_CONN_ESTABLISHED))
 			continue;
-		if (dead(context, x->there, conn->info.remote_comm_id, conn->info.remote_qpn))
+		if (dead(context, x->there, &conn->info))
 			disconnected(conn, &goodbye);
 	}
 }

@@ -20,7 +20,8 @@ struct roci_cm_host {
 	struct roci_cm *cm;
 	roci_cm_event_fn *on_event; /* NULL: nobody attached yet, so that there are no events either */
 	struct roci_gsi gsi;
-	uint64_t look_at; /* when peers of this host are looked after, ROCI_CM_NEVER: there are none */
+	uint64_t look_at;    /* when peers of this host are looked after, ROCI_CM_NEVER: there are none */
+	uint64_t peers_lost; /* by the engine's count, when they were looked after last */
 	uint64_t held_at; /* when other processes are looked at for requests that we hold, ROCI_CM_NEVER: there are none
 			   */
 };
@@ -163,7 +164,7 @@ void roci_cm_host_release(struct roci_device *dev, struct roci_cm_service *servi
 	free(service);
 }
 
-/* ---- peers of this host that die ---- */
+/* ---- peers that die ---- */
 
 struct look {
 	struct roci_device *dev;
@@ -179,12 +180,14 @@ static bool is_local(const struct roci_device *dev, const uint8_t gid[16])
 	return false;
 }
 
-/* Other hosts' communication ids have other meanings, or none. */
-static bool peer_is_dead(void *context, const uint8_t gid[16], uint32_t comm_id, uint32_t qpn)
+/* Other hosts' communication ids have other meanings, or none; but their silence is noticed. */
+static bool peer_is_dead(void *context, const uint8_t gid[16], const struct roci_conn_info *info)
 {
 	struct look *look = context;
-	unsigned slot = comm_id >> ROCI_COMM_SLOT_SHIFT;
+	unsigned slot = info->remote_comm_id >> ROCI_COMM_SLOT_SHIFT;
 
+	if (roci_engine_peer_lost(look->dev->engine, info->local_qpn))
+		return true;
 	if (!is_local(look->dev, gid) || slot == look->dev->registry.slot)
 		return false;
 	if (slot != look->alive && slot != look->dead) {
@@ -197,7 +200,7 @@ static bool peer_is_dead(void *context, const uint8_t gid[16], uint32_t comm_id,
 	return slot == look->dead;
 }
 
-/* A process that is killed says no goodbye. For those of this host the registry knows (D6). */
+/* A process that is killed says no goodbye. For those of this host the registry knows (D6), for others its QPs. */
 static void look_after_peers(struct roci_device *dev, uint64_t now)
 {
 	struct roci_cm_host *host = dev->cm_host;
@@ -205,6 +208,7 @@ static void look_after_peers(struct roci_device *dev, uint64_t now)
 
 	roci_cm_bury(host->cm, now, peer_is_dead, &look);
 	host->look_at = look.any ? now + LOOK_NS : ROCI_CM_NEVER;
+	host->peers_lost = roci_engine_stats(dev->engine)->peers_lost;
 }
 
 void roci_cm_host_goodbye(struct roci_device *dev, uint64_t now)
@@ -262,7 +266,7 @@ unsigned roci_cm_host_drive(struct roci_device *dev, uint64_t now)
 			again = true;
 		} else if (host->gsi.queue_at <= now) {
 			roci_gsi_retry(dev, now);
-		} else if (host->look_at <= now) {
+		} else if (host->look_at <= now || host->peers_lost != roci_engine_stats(dev->engine)->peers_lost) {
 			look_after_peers(dev, now);
 			again = true;
 		}

@@ -88,6 +88,7 @@ struct roci_engine_stats {
 	uint64_t rx_no_qp, rx_wrong_state, rx_wrong_type, rx_wrong_source, rx_bad_pkey, rx_bad_qkey, rx_malformed;
 	uint64_t rx_duplicate, rx_out_of_order, rx_no_wqe;
 	uint64_t naks_sent, naks_received, rnr_sent, rnr_received, retransmits, timeouts, probes, cnp_received;
+	uint64_t peers_lost; /* see roci_qp_keepalive() */
 };
 const struct roci_engine_stats *roci_engine_stats(const struct roci_engine *e);
 
@@ -218,6 +219,8 @@ unsigned roci_qp_send_room(const struct roci_qp *qp);
  * life; after five questions without an answer, a second apart, the QP fails with ROCI_EVENT_QP_FATAL. 0: off, as a new
  * QP is. */
 void roci_qp_keepalive(struct roci_qp *qp, uint64_t now, uint64_t interval_ns);
+/* Whether the QP failed for that; false where there is no such QP. The stats count them. */
+bool roci_engine_peer_lost(const struct roci_engine *e, uint32_t qpn);
 
 /* UD multicast: packets to dgid reach the attached QPs. -EINVAL: not a UD QP; -ENOMEM: limits. */
 int roci_qp_attach_mcast(struct roci_qp *qp, const uint8_t gid[16]);

@@ -37,6 +37,8 @@ static void expire(struct roci_timer *timer)
 	}
 	if (k->tries++ == TRIES) {
 		roci_qp_error(qp, ROCI_EVENT_QP_FATAL);
+		k->lost = true;
+		qp->e->stats.peers_lost++;
 		return;
 	}
 	k->due = true;
@@ -57,9 +59,17 @@ void roci_keepalive_heard(struct roci_qp *qp)
 	qp->alive.due = false;
 }
 
+bool roci_engine_peer_lost(const struct roci_engine *e, uint32_t qpn)
+{
+	const struct roci_qp *qp = roci_idmap_find(&e->qps, qpn);
+
+	return qp && qp->alive.lost;
+}
+
 void roci_qp_keepalive(struct roci_qp *qp, uint64_t now, uint64_t interval_ns)
 {
 	qp->e->now = now;
+	qp->alive.lost = false;
 	qp->alive.interval = interval_ns;
 	roci_keepalive_heard(qp);
 	arm(qp, interval_ns ? now + interval_ns : ROCI_TIMER_OFF);

@@ -14,6 +14,7 @@ struct roci_keepalive {
 	uint64_t heard_at; /* when the last packet of the peer came */
 	unsigned tries;    /* since then */
 	bool due;          /* a packet is to be sent */
+	bool lost;         /* the peer never answered, and the QP failed for it */
 	struct roci_timer timer;
 };
 

@@ -340,6 +340,39 @@ static void a_qp_is_used_again_during_timewait(void **state)
 	pair_close(&p);
 }
 
+static bool has_qpn(void *context, const uint8_t gid[16], const struct roci_conn_info *info)
+{
+	const uint32_t *qpn = context;
+
+	assert_memory_equal(gid, pair_gid_b, 16);
+	return info->local_qpn == *qpn;
+}
+
+/* As if it had sent a DREQ; others live on. */
+static void the_dead_are_buried(void **state)
+{
+	struct roci_conn *active[2], *passive[2];
+	uint32_t qpn = 0x1100;
+	struct pair p;
+
+	pair_open(&p, 0);
+	pair_establish(&p, 0x1000, &active[0], &passive[0]);
+	pair_establish(&p, 0x1100, &active[1], &passive[1]);
+	roci_cm_bury(p.a, p.now, has_qpn, &qpn);
+	pair_carry(&p);
+	assert_ptr_equal(pair_only_event(&p, ROCI_CM_DREQ_RECEIVED)->conn, active[1]);
+	pair_clear(&p);
+	roci_cm_bury(p.a, p.now, has_qpn, &qpn); /* once */
+	pair_carry(&p);
+	assert_int_equal(p.event_count, 0);
+	assert_int_equal(roci_conn_state(active[0]), ROCI_CONN_ESTABLISHED);
+	for (unsigned i = 0; i < 2; i++) {
+		roci_conn_destroy(active[i], p.now);
+		roci_conn_destroy(passive[i], p.now);
+	}
+	pair_close(&p);
+}
+
 static void data_before_the_rtu(void **state)
 {
 	struct roci_conn *active, *passive;
@@ -456,8 +489,9 @@ int main(void)
 		cmocka_unit_test(both_disconnect_at_once),      cmocka_unit_test(a_peer_vanishes),
 		cmocka_unit_test(rep_for_nobody_is_rejected),   cmocka_unit_test(a_withdrawn_request_is_heard_of),
 		cmocka_unit_test(a_stale_connection_is_found),  cmocka_unit_test(a_qp_is_used_again_during_timewait),
-		cmocka_unit_test(data_before_the_rtu),          cmocka_unit_test(alternate_paths_are_refused),
-		cmocka_unit_test(strangers_cannot_disconnect),  cmocka_unit_test(parameters_are_checked),
+		cmocka_unit_test(the_dead_are_buried),          cmocka_unit_test(data_before_the_rtu),
+		cmocka_unit_test(alternate_paths_are_refused),  cmocka_unit_test(strangers_cannot_disconnect),
+		cmocka_unit_test(parameters_are_checked),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

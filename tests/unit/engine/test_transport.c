@@ -439,9 +439,11 @@ static void silent_peer_is_found_out(void **state)
 	assert_in_range(p->sent[0], 8, 11);
 	pair_expect_nothing(p, 1); /* a question is no message */
 	assert_int_equal(roci_qp_state(p->side[0].qp), ROCI_QPS_RTS);
+	assert_false(roci_engine_peer_lost(p->side[0].e, 100));
 	p->filter = drop_all;
 	pair_run_until(p, p->now + 8000 * MS);
 	assert_int_equal(roci_qp_state(p->side[0].qp), ROCI_QPS_ERR);
+	assert_true(roci_engine_peer_lost(p->side[0].e, 100));
 	pair_expect(p, 0, 7, ROCI_WC_WR_FLUSH_ERR);
 	assert_true(roci_engine_next_event(p->side[0].e, &ev) && ev.type == ROCI_EVENT_QP_FATAL);
 	assert_int_equal(roci_engine_deadline(p->side[0].e), ROCI_NEVER);
