@@ -135,11 +135,10 @@ static void warn_listen(struct udp_socket *s, const uint8_t gid[16], int rc)
 	inet_ntop(ipv4 ? AF_INET : AF_INET6, ipv4 ? gid + 12 : gid, text, sizeof text);
 	if (rc == -EADDRINUSE)
 		fprintf(stderr,
-			"roci: UDP port %d of %s is taken, by the kernel's rdma_rxe module or another user's program: "
-			"other "
-			"hosts cannot reach this process there, your processes on this host can. `ss -ulnp sport = "
-			":%d` "
-			"shows who; `modprobe -r rdma_rxe` frees it.\n",
+			"roci: UDP port %d of %s is taken, by another program or the kernel's rdma_rxe module: "
+			"other hosts cannot reach this process there, your processes on this host can. "
+			"`ss -ulnp sport = :%d` shows who; where it names no process, `modprobe -r rdma_rxe` frees "
+			"it.\n",
 			ROCI_UDP_PORT, text, ROCI_UDP_PORT);
 	else
 		fprintf(stderr,

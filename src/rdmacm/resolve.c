@@ -116,6 +116,19 @@ static int choose_source(struct cma_id *id)
 	return 0;
 }
 
+/* Why other hosts' answers would not arrive: the source address's UDP port cannot be had, as was told on stderr. Peers of
+ * this host are reached without it. */
+static int open_port(const struct cma_id *id)
+{
+	struct roci_device *dev = cma_roci_device();
+	if (cma_find_gid(id->id.route.addr.addr.ibaddr.dgid.raw, 0) >= 0)
+		return 0;
+	roci_device_lock(dev);
+	int error = roci_device_listen(dev, id->sgid_index);
+	roci_device_unlock(dev);
+	return error;
+}
+
 static int resolve_addr(struct cma_id *id, const struct sockaddr *src, const struct sockaddr *dst)
 {
 	if (!cma_addr_len(dst))
@@ -141,8 +154,11 @@ static int resolve_addr(struct cma_id *id, const struct sockaddr *src, const str
 	if (error)
 		return error;
 	cma_addr_gid(&addr->dst_addr, &addr->addr.ibaddr.dgid);
-	if (bind_device(id))
-		return cma_event_post(id, RDMA_CM_EVENT_ADDR_ERROR, -ENODEV);
+	error = bind_device(id);
+	if (!error)
+		error = open_port(id);
+	if (error)
+		return cma_event_post(id, RDMA_CM_EVENT_ADDR_ERROR, error);
 	id->state = CMA_ADDR_RESOLVED;
 	return cma_event_post(id, RDMA_CM_EVENT_ADDR_RESOLVED, 0);
 }

@@ -1,15 +1,24 @@
-"""Connections of rdma_cm by the thousand: opened, used and closed in one pair of processes, with nothing left of them. A
-sanitizer's build looks for leaks; another for the memory that both processes have at the end.
+"""Connections of rdma_cm at their ends: 5,000 in one pair of processes, with nothing left of them (a sanitizer's build looks
+for leaks, another for the memory that both processes have at the end); peers that are killed; a UDP port that is taken.
 """
 import re
 import sys
 
 from cm_server import serve
-from harness import SANITIZER, Host, check, isolate, next_port, program, run_pair, tap, veth_pair
+from harness import SANITIZER, Host, check, isolate, next_port, program, run_pair, tap, veth_pair, wait_until
 
 COUNT, OPEN = 5000, 500
 MOST_KIB = 4 * (COUNT - OPEN)  # what may still be in TIMEWAIT; a queue pair that is not freed is twice as much
 LEAKED = 'LeakSanitizer: detected memory leaks'
+DISCONNECTED = 'RDMA_CM_EVENT_DISCONNECTED'
+RETRIES_EXCEEDED = 'transport retry counter exceeded'
+STEAL = """
+import socket, time
+s = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
+s.bind(('0.0.0.0', 4791))
+print('taken', flush=True)
+time.sleep(600)
+"""
 
 
 def start(server_host, client_host, address, *args):
@@ -40,16 +49,94 @@ def leak_is_found():
         server.end()
 
 
+class Doomed:
+    """A connection, one side of which is to be killed."""
+
+    def __init__(self, server_host, client_host, victim, how):
+        self.where, self.how = (server_host, client_host), how
+        self.argv = [program('cm_survivor'), *(['-i'] if how == 'idle' else []), '-p', str(next_port())]
+        self.server = serve(server_host, *self.argv, '-b', server_host.address)
+        self.client = client_host.start(*self.argv, '-s', server_host.address)
+        self.victim, self.survivor = (self.server, self.client) if victim == 'server' else (self.client, self.server)
+
+    def runs(self):
+        return all('running' in side.text() or not side.running() for side in (self.server, self.client))
+
+    def end(self):
+        self.server.end()
+        self.client.end()
+
+
+def killed(server_host, client_host):
+    """Three connections at once, so that one waits for the silence of all. Then the address and port of the dead are free."""
+    doomed = []
+    try:
+        for victim, how in (('server', 'idle'), ('client', 'idle'), ('server', 'busy')):
+            doomed.append(Doomed(server_host, client_host, victim, how))
+        for pair in doomed:
+            wait_until('the connection', pair.runs)
+            check(pair.server.running() and pair.client.running(), pair.server.report() + pair.client.report())
+        for pair in doomed:
+            pair.victim.end()
+        told = []
+        for pair in doomed:
+            status = pair.survivor.wait(60)
+            check(status == 0, pair.survivor.report())
+            allowed = [DISCONNECTED, RETRIES_EXCEEDED] if pair.how == 'busy' else [DISCONNECTED]
+            told += [line for line in pair.survivor.text().splitlines() if line in allowed]
+        check(len(told) == len(doomed), '\n'.join(pair.survivor.report() for pair in doomed))
+        where = ['-p', doomed[0].argv[-1], '-n', '10', '-o', '10']
+        server = serve(server_host, program('connect_many'), '-b', server_host.address, *where)
+        run_pair(server, client_host.start(program('connect_many'), '-s', server_host.address, *where))
+    finally:
+        for pair in doomed:
+            pair.end()
+    return '\n'.join(told)
+
+
+TAKEN = 'UDP port 4791 of {} is taken, by another program or the kernel\'s rdma_rxe module: other hosts cannot reach this ' \
+    'process there, your processes on this host can. `ss -ulnp sport = :4791` shows who'
+
+
+def port_taken():
+    """By a program that does not share it: peers of this host are reached nevertheless, others at once not; whoever is
+    concerned is told why, and what to do."""
+    thief = host_a.start('/usr/bin/python3', '-c', STEAL, plain=True)
+    try:
+        wait_until('the port to be taken', lambda: 'taken' in thief.text() or not thief.running())
+        check(thief.running(), thief.report())
+        at = ['-a', host_a.address, '-p', str(next_port()), '-C', '3']
+        server = host_a.start('rping', '-s', *at)
+        wait_until('the server to listen', lambda: 'is taken' in server.text() or not server.running())
+        for text in run_pair(server, host_a.start('rping', '-c', '-V', *at)):
+            check(TAKEN.format(host_a.address) in text, text)
+        check(f'"python3",pid={thief.pid}' in host_a.run('ss', '-Hulnp', 'sport = :4791'), 'ss does not show who')
+        at = ['-a', host_b.address, '-p', str(next_port()), '-C', '3']
+        server = serve(host_b, 'rping', '-s', *at)
+        client = host_a.start('rping', '-c', *at)
+        try:
+            check(client.wait(20) not in (0, None), client.report())
+            check(TAKEN.format(host_a.address) in client.text() and 'RDMA_CM_EVENT_ADDR_ERROR, error -98' in client.text(),
+                  client.report())
+        finally:
+            server.end()
+    finally:
+        thief.end()
+
+
 def cases():
-    yield 'one host', lambda: connect(loopback, loopback, '127.0.0.1')
-    yield 'two hosts', lambda: connect(host_a, host_b, host_a.address)
-    yield 'two hosts, IPv6', lambda: connect(host_a, host_b, host_a.ipv6)
+    yield f'{COUNT} connections, one host', lambda: connect(loopback, loopback, '127.0.0.1')
+    yield f'{COUNT} connections, two hosts', lambda: connect(host_a, host_b, host_a.address)
+    yield f'{COUNT} connections, two hosts, IPv6', lambda: connect(host_a, host_b, host_a.ipv6)
     if SANITIZER == 'address':
         yield 'a leak is found', leak_is_found
+    yield 'kill -9 of a peer, one host', lambda: killed(host_a, host_a)
+    yield 'kill -9 of a peer, two hosts', lambda: killed(host_b, host_a)
+    yield 'the UDP port is taken', port_taken
 
 
 if __name__ == '__main__':
     isolate()
     loopback = Host('loopback')
     host_a, host_b = veth_pair()
-    sys.exit(tap([(f'{COUNT} connections, {name}' if 'host' in name else name, case) for name, case in cases()]))
+    sys.exit(tap(list(cases())))
