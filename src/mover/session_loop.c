@@ -47,8 +47,11 @@ static void got_error(struct session *s, struct cursor_in *payload)
 	if (s->control.sealed) /* words of one who has proved nothing are not repeated */
 		proto_text_copy(text, sizeof(text), &end.text);
 	session_step(s, "ERROR", "%s", text);
-	session_fail(s, session_mirror_status(end.status), "the other side gave up: %s",
-		     *text ? text : mover_status_name(end.status));
+	if (end.status == MOVER_NO_TRUST && !*text)
+		session_fail(s, MOVER_NO_TRUST, "the other side does not know the ticket");
+	else
+		session_fail(s, session_mirror_status(end.status), "the other side gave up: %s",
+			     *text ? text : mover_status_name(end.status));
 }
 
 static void got_message(struct session *s, const struct ibv_wc *wc)
