@@ -48,7 +48,7 @@ def mistakes():
     says('--cqs is larger than --qps', 'send', '--qps', '2', '--cqs', '3', 'file', 'host')
     says('a folder is given by --dir', 'recv', 'folder')
     says('one file at most', 'demo', 'a', 'b')
-    says('program not found', 'run', '--', '/nonexistent', status=127)
+    says('program not found', 'run', '--', '/nonexistent/program', status=127)
 
 
 def help_pages():

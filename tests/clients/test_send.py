@@ -1,0 +1,422 @@
+"""The command line of `roci send`, `roci recv` and `roci demo`: tickets, targets, what is said and with which exit status."""
+import base64
+import json
+import os
+import pty
+import re
+import select
+import signal
+import subprocess
+import sys
+import time
+
+from harness import ROCI, SLOW, Failure, Host, check, isolate, need, tap, wait_until
+from mover import (INTERRUPTED, LOCAL_IO, MIB, NO_CONNECT, NO_DEVICE, NO_TRUST, OK, USAGE, Receiver, check_same, environment, events,
+                   scratch, write)
+
+os.environ['ROCI_STATS'] = ''  # here it is looked at what is printed
+here = Host('here')
+workshop = scratch()
+base = workshop.name
+
+
+def roci(*argv, status=OK, env=None, stdin=b'', stdout=subprocess.PIPE, **kw):
+    """Runs to the end. Returns what came on standard output, and on standard error. There is no terminal."""
+    done = subprocess.run([ROCI, *argv], input=stdin, stdout=stdout, stderr=subprocess.PIPE, timeout=60 * SLOW,
+                          env=dict(os.environ, **environment(), **(env or {})), start_new_session=True, **kw)
+    out, err = (done.stdout or b'').decode(errors='replace'), done.stderr.decode(errors='replace')
+    check(done.returncode == status, f'roci {" ".join(argv)}: exit status {done.returncode}, not {status}\n{out}{err}')
+    return out, err
+
+
+class Recv:
+    """A `roci recv` with these options, as people start it; its ticket is in a file."""
+
+    def __init__(self, *options):
+        self.ticket = os.path.join(base, 'ticket')
+        self.process = here.start(ROCI, 'recv', '--port', '0', '--bind', '127.0.0.1', '--ticket-file', self.ticket, *options, plain=True,
+                                  env=environment())
+        wait_until('the ticket', lambda: os.path.exists(self.ticket) or not self.process.running())
+        check(self.process.running(), self.process.report())
+
+    def ends(self, status=OK):
+        got = self.process.wait(30)
+        check(got == status, f'exit status {got}, not {status}\n{self.process.report()}')
+        return self.process.text()
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *exception):
+        self.process.end()
+        if os.path.exists(self.ticket):
+            os.unlink(self.ticket)
+
+
+def folder(name):
+    path = os.path.join(base, name)
+    os.makedirs(path)
+    return path
+
+
+def file(name, content=b'content\n'):
+    path = os.path.join(base, name)
+    write(path, content)
+    return path
+
+
+def says(pattern, text):
+    check(re.search(pattern, text), f'{pattern!r} is not in:\n{text}')
+
+
+def on_terminal(*argv, answers=(), env=None):
+    """Runs a program on a terminal of its own, 100 columns wide. Each of `answers` is (what to wait for, what to type).
+    Returns its exit status and all that the terminal showed."""
+    pid, terminal = pty.fork()
+    if not pid:
+        subprocess.run(['stty', 'cols', '100'])
+        os.execvpe(argv[0], argv, dict(os.environ, **environment(), TERM='xterm', **(env or {})))
+    shown, answers, end = b'', list(answers), time.monotonic() + 60 * SLOW
+    try:
+        while True:
+            if not select.select([terminal], [], [], max(0, end - time.monotonic()))[0]:
+                os.kill(pid, signal.SIGKILL)
+                raise Failure(f'{" ".join(argv)} did not end:\n{shown.decode(errors="replace")}')
+            try:
+                got = os.read(terminal, 65536)
+            except OSError:  # what Linux says when the last one has closed the other end
+                break
+            if not got:
+                break
+            shown += got
+            if answers and answers[0][0] in shown:
+                os.write(terminal, answers.pop(0)[1])
+    finally:
+        status = os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1])
+        os.close(terminal)
+    return status, shown.decode(errors='replace')
+
+
+# Tickets and targets
+
+def ticket_file():
+    into, path = folder('ticket-file'), file('a file')
+    with Recv('--dir', into, '--once') as recv:
+        check(os.stat(recv.ticket).st_mode & 0o777 == 0o600, 'others can read the ticket')
+        _, said = roci('send', path, '@' + recv.ticket)
+        says(r'connected to 127\.0\.0\.1 over roci0 over udp, mode write, 1 QP\n', said)
+        says(r'sent 1 entry, 8 B in ', said)
+        said = recv.ends()
+        says(r'listening on port \d+, device roci0 \(embedded', said)
+        says(r'received 1 entry, 8 B in ', said)
+        check(not os.path.exists(recv.ticket), 'the ticket is still there')
+    check(os.listdir(into) == ['a file'], os.listdir(into))
+
+
+def other_ways():
+    """--ticket-file and --ticket-fd with a host; the port is the ticket's. One ticket for all, and folders with a slash."""
+    into, source = folder('other-ways'), folder('other-source')
+    write(os.path.join(source, 'one'), b'1')
+    with Recv('--dir', into, '--keep-ticket') as recv:
+        roci('send', '--ticket-file', recv.ticket, source, '127.0.0.1')
+        with open(recv.ticket) as ticket:
+            roci('send', '--ticket-fd', str(ticket.fileno()), source + '/', '127.0.0.1', pass_fds=[ticket.fileno()])
+        os.chmod(recv.ticket, 0o644)
+        _, said = roci('send', '--ticket-file', recv.ticket, source, '127.0.0.1')
+        says('other users may read the ticket', said)
+        check(sorted(os.listdir(into)) == ['one', 'other-source'], os.listdir(into))
+        recv.process.popen.send_signal(signal.SIGTERM)
+        recv.ends()
+
+
+def prompt():
+    into, path = folder('prompt'), file('asked')
+    with Recv('--dir', into, '--once') as recv:
+        with open(recv.ticket) as f:
+            ticket = f.read().strip()
+        status, shown = on_terminal(ROCI, 'send', path, '127.0.0.1', answers=[(b'ticket (', ticket.encode() + b'\n')])
+        check(status == OK, shown)
+        check(ticket not in shown, 'the ticket was echoed')
+        recv.ends()
+    check(os.listdir(into) == ['asked'], os.listdir(into))
+    status, shown = on_terminal(ROCI, 'send', path, '127.0.0.1', answers=[(b'ticket (', b'\x03')])
+    check(status == -signal.SIGINT, f'exit status {status} after ^C at the prompt')
+
+
+def shown_ticket():
+    """Without --ticket-file it is shown, on standard error; a second after the first is used up."""
+    into, path = folder('shown'), file('shown file')
+    process = here.start(ROCI, 'recv', '--port', '0', '--dir', into, plain=True, env=environment())
+    try:
+        tickets = wait_until('a ticket', lambda: re.findall(r'^  (roci1:\S+)', process.text(), re.MULTILINE))
+        with open(os.path.join(base, 'copied'), 'w', opener=lambda path, flags: os.open(path, flags, 0o600)) as f:
+            f.write(tickets[0] + '\n')
+        roci('send', path, '@' + f.name)
+        second = wait_until('another ticket', lambda: re.findall(r'^  (roci1:\S+)', process.text(), re.MULTILINE)[1:])
+        check(second != tickets, 'the same ticket again')
+        _, said = roci('send', path, '@' + f.name, status=NO_TRUST)
+        says('the other side does not know the ticket', said)
+        process.popen.send_signal(signal.SIGINT)
+        check(process.wait(20) == OK, process.report())
+    finally:
+        process.end()
+
+
+def burnt():
+    path, ticket = file('burnt'), 'roci1:10.0.0.7:22222:0123456789ABCDEFGHJKMNPQRSTV'
+    for argv in ((path, ticket), (path, '127.0.0.1', '--ticket-file=' + ticket), (path, '@' + ticket)):
+        out, said = roci('send', *argv, status=USAGE)
+        says('it\n +is burnt', said)
+        check(ticket not in out + said, 'the ticket is shown once more')
+    roci('recv', ticket, status=USAGE)
+
+
+def wrong_ticket():
+    into, path = folder('wrong'), file('trusted')
+    with Recv('--dir', into) as recv, open(recv.ticket) as f:
+        port = f.read().split(':')[2]
+        other = os.path.join(base, 'other ticket')
+        write(other, b'roci1:127.0.0.1:1:0123456789ABCDEFGHJKMNPQRSTV\n', 0o600)
+        _, said = roci('send', '-t', other, path, f'127.0.0.1:{port}', status=USAGE)
+        says('cannot be used', said)
+        with Receiver(here, into) as somebody:
+            os.replace(somebody.ticket_file, other)
+        _, said = roci('send', '-t', other, path, f'127.0.0.1:{port}', status=NO_TRUST)
+        says('use the one that `roci recv` shows now', said)
+        check(os.listdir(into) == [], os.listdir(into))
+        roci('send', path, '@' + recv.ticket)  # it goes on serving others
+        says('a connection was not let in', recv.process.text())
+
+
+def opened():
+    into, path = folder('open'), file('for everybody')
+    process = here.start(ROCI, 'recv', '--open', '--port', '0', '--once', '--dir', into, plain=True, env=environment())
+    try:
+        port = wait_until('the port', lambda: re.search(r'listening on port (\d+)', process.text()))[1]
+        says('--open: whoever reaches', process.text())
+        _, said = roci('send', path, f'127.0.0.1:{port}', status=USAGE)
+        says('no terminal to ask on', said)
+        _, said = roci('send', '--open', path, f'127.0.0.1:{port}')
+        says('--open: whoever answers', said)
+        check(process.wait(20) == OK, process.report())
+    finally:
+        process.end()
+
+
+def ipv6():
+    into, path = folder('ipv6'), file('six')
+    process = here.start(ROCI, 'recv', '--open', '--port', '0', '--bind', '::1', '--dir', into, '--json', plain=True, env=environment())
+    try:
+        port = wait_until('the port', lambda: events(process, 'listening'))[0]['port']
+        roci('send', '--open', path, f'[::1]:{port}')
+        _, said = roci('send', '--open', path, f'[::1:{port}', status=USAGE)
+        says('a bracket is not closed', said)
+        _, said = roci('send', '--open', path, '[::1]:99999', status=USAGE)
+        says('not a number from 1 to 65535', said)
+    finally:
+        process.end()
+    check(os.listdir(into) == ['six'], os.listdir(into))
+
+
+def nobody():
+    path = file('nobody')
+    _, said = roci('send', '--open', path, '127.0.0.1:9', status=NO_CONNECT)
+    says('nobody listens at 127.0.0.1 port 9; is `roci recv` running there', said)
+    roci('send', '--open', path, 'no.such.host.invalid', status=NO_CONNECT)
+    _, said = roci('send', '--open', path, './here', status=USAGE)
+    says('that is a path', said)
+
+
+def missing():
+    path = file('there')
+    _, said = roci('send', '--open', os.path.join(base, 'not there'), '127.0.0.1', status=LOCAL_IO)
+    says('not there: No such file', said)
+    roci('send', path, '@' + os.path.join(base, 'no ticket'), status=LOCAL_IO)
+    _, said = roci('recv', '--dir', path, '--port', '0', status=LOCAL_IO)
+    says('Not a directory', said)
+    _, said = roci('recv', '--ticket-file', os.path.join(base, 'not/there'), '--dir', base, '--port', '0', status=LOCAL_IO)
+    says('the ticket cannot be written', said)
+
+
+def devices():
+    path = file('device')
+    for argv in (('send', '--open', path, '127.0.0.1'), ('recv', '--dir', base)):
+        _, said = roci(*argv, '--device', 'mlx5_77', status=NO_DEVICE)
+        says("no RDMA device 'mlx5_77'; there is: .*embedded", said)
+    # A variable of an earlier time must not make it believe that it has executed itself already, for ever.
+    roci('send', '--open', path, '127.0.0.1:9', status=NO_DEVICE, env={'ROCI_EMBEDDED_REASON': 'x'})
+
+
+# What is said
+
+def streams():
+    content = os.urandom(3 * MIB + 17)
+    out = os.path.join(base, 'out')
+    ticket = os.path.join(base, 'ticket of a stream')
+    with open(out, 'wb') as f:
+        receiver = subprocess.Popen([ROCI, 'recv', '-', '--port', '0', '--ticket-file', ticket, '--json'], stdout=f,
+                                    stderr=subprocess.PIPE, env=dict(os.environ, **environment()))
+    try:
+        wait_until('the ticket', lambda: os.path.exists(ticket) or receiver.poll() is not None)
+        roci('send', '--name', 'stream', '-', '@' + ticket, stdin=content)
+        told = [json.loads(line) for line in receiver.communicate(timeout=30 * SLOW)[1].splitlines()]
+        check(receiver.returncode == OK and told[-1]['event'] == 'ended', told[-1])
+    finally:
+        receiver.kill()
+        receiver.wait()
+    with open(out, 'rb') as f:
+        check(f.read() == content, 'standard output is not what came in')
+
+
+def told_as_json(text):
+    told = [json.loads(line) for line in text.splitlines()]
+    check(told[-1]['event'] == 'ended', f'the last event is {told[-1]}')
+    check(all(re.fullmatch(r'\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{6}Z', event['time']) for event in told), 'a time has another form')
+    return told
+
+
+def as_json():
+    source = folder('json-source')
+    odd = {os.fsdecode(name) for name in (b'plain', 'gr\u00fcn'.encode(), b'\xff not', b'new\nline')}
+    for name in odd:
+        write(os.path.join(source, name), b'x')
+    with Receiver(here, folder('json'), '--once') as recv:
+        out, said = roci('send', '--json', source, '@' + recv.ticket_file)
+        check(not said, said)
+        check(recv.process.wait(20) == OK, recv.process.report())
+        received = told_as_json(recv.process.text())
+    told = told_as_json(out)
+    check(told[-1]['status'] == 'ok' and told[-1]['exit_status'] == 0 and told[-1]['bytes_done'] == 4, told[-1])
+    for events_of in (told, received):
+        names = [e for e in events_of if e['event'] == 'entry_done']
+        got = {os.fsdecode(base64.b64decode(e['name_base64'])) if 'name_base64' in e else e['name'] for e in names}
+        check(got == {'json-source'} | {f'json-source/{name}' for name in odd}, got)
+        check({e['event'] for e in events_of} >= {'connected', 'step', 'progress', 'entry_done', 'ended'}, 'events are missing')
+    out, _ = roci('send', '--json', '--open', source, '127.0.0.1:9', status=NO_CONNECT)
+    check(told_as_json(out)[-1]['status'] == 'no_connect', out)
+    out, _ = roci('send', '--json', '--device', 'none', '--open', source, '127.0.0.1', status=NO_DEVICE)
+    check(told_as_json(out)[-1]['status'] == 'no_device', out)
+
+
+def dry_run():
+    into, source = folder('dry'), folder('dry-source')
+    write(os.path.join(source, 'one'), b'1' * 1000)
+    with Recv('--dir', into, '--once') as recv:
+        recv_ticket = recv.ticket
+        out, said = roci('send', '--dry-run', source, '@' + recv_ticket)
+        check(sorted(out.splitlines()) == ['dry-source', 'dry-source/one'], out)
+        says('would send 2 entries, 1000 B', said)
+        check(os.listdir(into) == [], os.listdir(into))
+        recv.ends()
+
+
+def escaped():
+    source = folder('names')
+    for name in (b'\x1b[2Jclear', b'\xc2\x9b31mred', '\u202etxt.exe'.encode(), b'\xc3\x28', b'back\\slash', 'sch\u00f6n'.encode()):
+        write(os.path.join(os.fsencode(source), name), b'')
+    with Recv('--dir', folder('names-there'), '--once', '--verbose') as recv:
+        out, _ = roci('send', '--verbose', source, '@' + recv.ticket)
+        for text in (out, recv.ends()):
+            for name in (r'\x1b[2Jclear', r'\u{9b}31mred', r'\u{202e}txt.exe', r'\xc3(', r'back\\slash', 'sch\u00f6n'):
+                check(f'names/{name}\n' in text, f'{name} is not in:\n{text}')
+            check(not re.search('[\x00-\x08\x0b-\x1f\x7f-\x9f\u202e]', text), 'a control character was printed')
+
+
+def bar():
+    into, path = folder('bar'), file('large', os.urandom(4 * MIB))
+    for number, (env, color) in enumerate((({}, True), ({'NO_COLOR': '1'}, False), ({'TERM': 'dumb'}, None))):
+        os.utime(path, ns=(number, number))
+        with Recv('--dir', into, '--once') as recv:
+            status, shown = on_terminal('env', *(f'{name}={value}' for name, value in env.items()), ROCI, 'send', '--limit', '8M', path,
+                                        '@' + recv.ticket)
+            check(status == OK, shown)
+            recv.ends()
+        check(bool(re.search(r'\d+%  [\d.]+ [KM]iB of 4\.00 MiB  .*iB/s  .* left  roci0 over udp', shown)) == (color is not None), shown)
+        check(bool(re.search(r'\x1b\[\d+m', shown)) == bool(color), f'colour with {env}:\n{shown!r}')
+        says(r'sent 1 entry, 4\.00 MiB in ', shown)
+    with Recv('--dir', into, '--once', '--quiet') as recv:
+        status, shown = on_terminal(ROCI, 'send', '--quiet', path, '@' + recv.ticket)
+        check(status == OK and not shown, shown)
+        check(not recv.ends(), recv.process.text())
+
+
+def resumed():
+    """Interrupted by a signal in the middle; the same command again says how much was kept."""
+    into, source = folder('resumed'), folder('resumed-source')
+    write(os.path.join(source, 'large'), os.urandom(24 * MIB))
+    with Receiver(here, into) as recv:
+        sender = recv.send(here, '--limit', '4M', source)
+        try:
+            wait_until('a third', lambda: any(e['bytes_done'] >= 6 * MIB for e in events(sender, 'progress')), 60)
+            sender.popen.send_signal(signal.SIGINT)
+            check(sender.wait(20) == INTERRUPTED, sender.report())
+        finally:
+            sender.end()
+        check(not os.path.exists(os.path.join(into, 'resumed-source/large')), 'a part has the final name')
+        _, said = roci('send', source, '@' + recv.ticket_file)
+        kept = re.search(r'kept ([\d.]+) MiB of what had come before', said)
+        check(kept and 6 <= float(kept[1]) < 24, said)
+    check_same(source, os.path.join(into, 'resumed-source'))
+
+
+def stopped():
+    with Recv('--dir', folder('stopped'), '--once') as recv:
+        recv.process.popen.send_signal(signal.SIGTERM)
+        recv.ends(INTERRUPTED)
+        check(not os.path.exists(recv.ticket), 'the ticket outlives its receiver')
+
+
+# The demo
+
+def demo(mode):
+    out = os.path.join(base, 'demo-' + mode)
+    text, said = roci('demo', '--mode', mode, '--out', out)
+    check(not said, said)
+    steps = {'write': ('GRANT', 'WRITE'), 'read': ('GRANT', 'READ'), 'send': ('SEND',)}[mode]
+    for step in ('LISTEN', 'CONNECT', 'HELLO', 'TERMS', 'OFFER', 'VERDICT', *steps, 'FIN', 'ACK', 'END'):
+        says(rf'ms  (receiver|sender  )  {step} ', text)
+    check(len(text.splitlines()) < 120, text)
+    says(r'Verified +all 16777\d+ bytes of the copy are equal', text)
+    check(subprocess.run(['cmp', f'{out}/lines.txt', f'{out}/received/lines.txt']).returncode == 0, 'the copy differs')
+    check(not os.path.exists(f'{out}/ticket'), 'the ticket is still there')
+    return out
+
+
+def demo_capture():
+    need('tshark')
+    out = demo('write')
+
+    def count(what):
+        done = subprocess.run(['tshark', '-r', f'{out}/roci-demo.pcapng', '-Y', what, '-T', 'fields', '-e', 'frame.number'],
+                              stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+        check(not done.returncode, done.stderr)
+        return len(done.stdout.split())
+    check(count('_ws.malformed') == 0, 'Wireshark finds packets malformed')
+    check(count('infiniband.bth.opcode == 6') >= 16, 'not every chunk was written by RDMA WRITE')
+    check(count('infiniband.mad.attributeid == 0x10') > 0, 'there is no ConnectRequest')
+
+
+def demo_given():
+    path = file('given', b'a small file of the user')
+    text, _ = roci('demo', path, env={'TMPDIR': base})
+    out = re.search(r'rm -r (\S+)', text)[1]
+    check(out.startswith(base), out)
+    with open(f'{out}/received/given', 'rb') as f:
+        check(f.read() == b'a small file of the user', 'the copy differs')
+    _, said = roci('demo', '--out', out, path, status=USAGE)
+    says('remove it, or choose another --out', said)
+    roci('demo', '/dev/null', status=LOCAL_IO)
+
+
+if __name__ == '__main__':
+    isolate()
+    sys.exit(tap([
+        ('a ticket in a file, and @FILE', ticket_file), ('tickets by descriptor, and for many transfers', other_ways),
+        ('the ticket is asked for', prompt), ('the ticket is shown, and is good once', shown_ticket),
+        ('a ticket on the command line is burnt', burnt), ('a wrong ticket', wrong_ticket), ('--open', opened), ('IPv6', ipv6),
+        ('nobody listens', nobody), ('files that are not there', missing), ('devices that are not there', devices),
+        ('standard input to standard output', streams), ('--json', as_json), ('--dry-run', dry_run),
+        ('names that would harm a terminal', escaped), ('the progress bar', bar), ('interrupted and resumed', resumed),
+        ('a receiver that is stopped', stopped), ('demo and its capture', demo_capture), ('demo, --mode read', lambda: demo('read') and None),
+        ('demo, --mode send', lambda: demo('send') and None), ('demo of a given file', demo_given),
+    ]))
