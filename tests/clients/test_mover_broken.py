@@ -1,0 +1,256 @@
+"""Transfers that are cut off: `roci send` and `roci recv` killed, stopped, out of disk, out of reach; and many at once.
+
+Where a case has a random point in time, its result does not depend on the point: whichever it is, nothing wrong may have a
+final name, and sending again ends right. test_mover_broken.py [FILTER...]
+"""
+import os
+import random
+import shutil
+import signal
+import sys
+import time
+
+from harness import Host, check, isolate, tap, veth_pair, wait_until
+from mover import (INTERRUPTED, LOST, MIB, NO_CONNECT, NO_TRUST, OK, REMOTE_IO, Receiver, check_no_wrong, check_same, events,
+                   make_large, make_odd, make_small, scratch, write)
+
+isolate()
+KILLS = 50
+here = Host('one')
+near, far = veth_pair(9000)
+workshop = scratch()
+base = workshop.name
+source = os.path.join(base, 'source')
+os.makedirs(os.path.join(source, 'it'))
+make_large(os.path.join(source, 'it', 'large'), 24 * MIB + 5)
+make_small(os.path.join(source, 'it', 'small'), 200)
+make_odd(os.path.join(source, 'it', 'odd'))
+
+
+def fresh(name):
+    folder = os.path.join(base, name)
+    if os.path.exists(folder):
+        for where, folders, _ in os.walk(folder):
+            for sub in folders:
+                os.chmod(os.path.join(where, sub), 0o700)
+        shutil.rmtree(folder)
+    os.mkdir(folder)
+    return folder
+
+
+def it():
+    return os.path.join(source, 'it')
+
+
+def begun(sender):
+    """Waits until a transfer is under way, or over."""
+    wait_until('the transfer to begin', lambda: events(sender, 'connected') or not sender.running())
+
+
+def resume(folder, *options):
+    with Receiver(here, folder, '--once') as recv:
+        told = recv.take(here, it(), *options)
+        check(recv.process.wait(20) == OK, recv.process.report())
+    check_same(source, folder)
+    return told
+
+
+def kills(who, mode):
+    """50 points over both sides and the three modes; some before the first byte, some after the last."""
+    rng = random.Random(f'{who} {mode}')
+    kept = 0
+
+    def case():
+        nonlocal kept
+        for _ in range(KILLS // 6 + 1):
+            folder = fresh('there')
+            options = ['--mode', mode, '--qps', rng.choice(('1', '4')), '--limit', '60M', '--timeout', '3s']
+            with Receiver(here, folder, '--timeout', '3s') as recv:
+                sender = recv.send(here, it(), *options)
+                try:
+                    begun(sender)
+                    time.sleep(rng.uniform(0, 0.7))
+                    (sender if who == 'sender' else recv.process).end(signal.SIGKILL)
+                    if who == 'receiver':
+                        status = sender.wait(20)
+                        check(status in (OK, LOST), f'exit status {status}\n{sender.report()}')
+                    check_no_wrong(source, folder)
+                    if who == 'sender':  # the same receiver, the same ticket, at once
+                        ended = recv.take(here, it(), *options)
+                        check_same(source, folder)
+                    else:
+                        ended = resume(folder, *options)
+                    kept += ended['bytes_kept'] + ended['bytes_unchanged']
+                finally:
+                    sender.end()
+        check(kept, 'nothing was ever kept of an interrupted transfer')
+        return f'{kept / MIB:.0f} MiB kept in all'
+    return case
+
+
+def stopped(who):
+    """SIGTERM: ends with its own status, says so to the other side, and is resumed."""
+    folder = fresh('there')
+    with Receiver(here, folder) as recv:
+        sender = recv.send(here, it(), '--limit', '10M')
+        try:
+            begun(sender)
+            wait_until('some of it', lambda: any(e['bytes_done'] for e in events(sender, 'progress')))
+            (sender if who == 'sender' else recv.process).popen.send_signal(signal.SIGTERM)
+            status = sender.wait(20)
+            check(status == (INTERRUPTED if who == 'sender' else LOST) or (who == 'receiver' and status == INTERRUPTED),
+                  f'exit status {status}\n{sender.report()}\n{recv.process.report()}')
+            check_no_wrong(source, folder)
+            if who == 'sender':
+                told = recv.take(here, it())
+                check_same(source, folder)
+            else:
+                check(recv.process.wait(20) == OK, recv.process.report())
+                told = resume(folder)
+        finally:
+            sender.end()
+    check(told['bytes_kept'] + told['bytes_unchanged'], f'nothing was kept: {told}')
+
+
+def disk_full():
+    """The receiver's file system has no room: both are told, nothing wrong is left, the receiver goes on; with room it ends
+    right, from where it was."""
+    folder = fresh('there')
+    mount = ['unshare', '-m', 'sh', '-c', f'mount -t tmpfs -o size=12m tmpfs {folder} && exec "$@"', 'sh']
+    with Receiver(here, folder, '--keep-ticket', argv_prefix=mount) as recv:
+        inside = f'/proc/{recv.process.pid}/root{folder}'
+        large = os.path.join(it(), 'large')
+        process = recv.send(here, large)
+        status = process.wait(60)
+        check(status == REMOTE_IO, f'exit status {status}\n{process.report()}\n{recv.process.report()}')
+        check('No space left' in process.text(), process.report())
+        check_no_wrong(it(), inside)
+        recv.take(here, os.path.join(it(), 'odd', 'size 0'))  # which needs none
+        here.run('nsenter', '-t', str(recv.process.pid), '-m', 'mount', '-o', 'remount,size=100m', folder)
+        told = recv.take(here, large)
+        check(told['bytes_kept'], f'nothing was kept: {told}')
+        for name in ('large', 'odd/size 0'):
+            with open(os.path.join(it(), name), 'rb') as a, open(os.path.join(inside, os.path.basename(name)), 'rb') as b:
+                check(a.read() == b.read(), f'{name} differs')
+        recv.end(signal.SIGTERM)
+
+
+def cable_cut():
+    """A peer that vanishes: both sides notice, and the transfer goes on when the cable is back."""
+    folder = fresh('there')
+    with Receiver(far, folder, '--timeout', '3s') as recv:
+        sender = recv.send(near, it(), '--limit', '10M', '--timeout', '3s')
+        try:
+            begun(sender)
+            wait_until('some of it', lambda: any(e['bytes_done'] for e in events(sender, 'progress')))
+            near.run('ip', 'link', 'set', near.link, 'down')
+            status = sender.wait(40)
+            check(status == LOST, f'exit status {status}\n{sender.report()}')
+            wait_until('the receiver to notice', lambda: events(recv.process, 'ended'), 40)
+            check(events(recv.process, 'ended')[0]['exit_status'] == LOST, recv.process.report())
+            check_no_wrong(source, folder)
+        finally:
+            near.run('ip', 'link', 'set', near.link, 'up')
+            sender.end()
+        told = recv.take(near, it())
+        check_same(source, folder)
+        check(told['bytes_kept'] + told['bytes_unchanged'], f'nothing was kept: {told}')
+        recv.end(signal.SIGTERM)
+
+
+def frozen_sender():
+    """A sender that says nothing any more is given up, and does not keep the receiver from serving others meanwhile."""
+    folder = fresh('there')
+    with Receiver(here, folder, '--timeout', '3s', '--keep-ticket') as recv:
+        sender = recv.send(here, it(), '--limit', '10M')
+        try:
+            begun(sender)
+            sender.popen.send_signal(signal.SIGSTOP)
+            other = os.path.join(base, 'another')
+            write(other, b'x' * 100000)
+            recv.take(here, other)
+            wait_until('the receiver to give up', lambda: any(e['exit_status'] == LOST for e in events(recv.process, 'ended')), 40)
+        finally:
+            sender.popen.send_signal(signal.SIGCONT)
+        status = sender.wait(40)
+        check(status in (LOST, REMOTE_IO), f'exit status {status}\n{sender.report()}')
+        recv.take(here, it())
+        os.unlink(os.path.join(folder, 'another'))
+        check_same(source, folder)
+        recv.end(signal.SIGTERM)
+
+
+def many_senders():
+    """Eight at once, each with its own folder; and three with one and the same file."""
+    folder, own = fresh('there'), fresh('own')
+    for number in range(8):
+        make_small(os.path.join(own, f'from {number}'), 50)
+        write(os.path.join(own, f'from {number}', 'larger'), os.urandom(3 * MIB))
+    same = os.path.join(own, 'the same')
+    make_large(same, 5 * MIB)
+    with Receiver(here, folder, '--keep-ticket') as recv:
+        senders = [recv.send(here, os.path.join(own, f'from {n}'), '--mode', ('write', 'read', 'send')[n % 3], '--qps', '2')
+                   for n in range(8)]
+        senders += [recv.send(here, same) for _ in range(3)]
+        try:
+            for sender in senders:
+                status = sender.wait(60)
+                check(status == OK, f'exit status {status}\n{sender.report()}\n{recv.process.report()}')
+        finally:
+            for sender in senders:
+                sender.end()
+        check_same(own, folder)
+        recv.end(signal.SIGTERM)
+
+
+def at_most_so_many():
+    """More sessions than --max-sessions: refused with a word that says so."""
+    folder = fresh('there')
+    with Receiver(here, folder, '--keep-ticket', '--max-sessions', '1') as recv:
+        first = recv.send(here, it(), '--limit', '10M')
+        try:
+            begun(first)
+            second = recv.send(here, it())
+            status = second.wait(20)
+            check(status == NO_CONNECT and 'as many sessions' in second.text(), f'{status}\n{second.report()}')
+        finally:
+            first.end(signal.SIGKILL)
+        wait_until('the receiver to notice', lambda: events(recv.process, 'ended'), 40)
+        recv.take(here, it())
+        check_same(source, folder)
+
+
+def wrong_ticket():
+    """Who has another ticket, or none, is not let in and learns no more; the right one still is."""
+    folder = fresh('there')
+    with Receiver(here, folder) as recv, Receiver(here, fresh('other')) as other:
+        right = recv.trust
+        for wrong in (other.trust, ['--open']):
+            recv.trust = wrong
+            process = recv.send(here, it())
+            status = process.wait(20)
+            check(status == NO_TRUST, f'exit status {status}\n{process.report()}')
+            check(not os.listdir(folder), f'something was written: {os.listdir(folder)}')
+        recv.trust = right
+        recv.take(here, it())
+        check_same(source, folder)
+        with open(recv.ticket_file) as f:
+            used_up = f.read()
+        recv.take(here, it())  # with the next ticket
+        check(used_up != '', 'no ticket')
+        recv.end(signal.SIGTERM)
+
+
+def nobody_listens():
+    with Receiver(here, fresh('there')) as recv:
+        recv.process.end()
+        process = recv.send(here, it())
+        status = process.wait(30)
+        check(status == NO_CONNECT, f'exit status {status}\n{process.report()}')
+
+
+cases = [(f'{who} killed, {mode}', kills(who, mode)) for who in ('sender', 'receiver') for mode in ('write', 'read', 'send')]
+cases += [(f'{who} stopped', lambda who=who: stopped(who)) for who in ('sender', 'receiver')]
+cases += [('disk full', disk_full), ('cable cut', cable_cut), ('frozen sender', frozen_sender), ('many senders', many_senders),
+          ('no more than --max-sessions', at_most_so_many), ('wrong ticket', wrong_ticket), ('nobody listens', nobody_listens)]
+sys.exit(tap(cases))
