@@ -76,6 +76,18 @@ static void post_too_much(struct sim *sim, struct sim_rq *rq)
 	sim_check(sim, err == -EINVAL, "a receive with too many SGEs: %d", err);
 }
 
+/* A shared queue may change its size at any time, but not to less than its limit. */
+static void resize_shared(struct sim *sim, struct sim_rq *rq)
+{
+	unsigned size = rq->cap + rng_below(&sim->extra, 40), max_wr, max_sge, limit;
+
+	sim_check(sim, !roci_srq_modify(rq->srq, size, -1), "roci_srq_modify() to %u failed", size);
+	roci_srq_query(rq->srq, &max_wr, &max_sge, &limit);
+	sim_check(sim, max_wr >= size && max_sge >= rq->max_sge, "the SRQ is smaller than was asked for");
+	if (limit > 1)
+		sim_check(sim, roci_srq_modify(rq->srq, limit - 1, -1) == -EINVAL, "an SRQ shrank below its limit");
+}
+
 void sim_app_recv(struct sim *sim, struct sim_rq *rq)
 {
 	unsigned burst = rq->early ? rq->cap : rng_range(&sim->app, 1, 3);
@@ -84,6 +96,8 @@ void sim_app_recv(struct sim *sim, struct sim_rq *rq)
 		post_recv(sim, rq);
 	if (!(rq->qp && rq->qp->gone) && rng_once_in(&sim->app, 32))
 		post_too_much(sim, rq);
+	if (rq->srq && rng_once_in(&sim->extra, 8))
+		resize_shared(sim, rq);
 	if (!rq->early && recv_possible(rq) && !rq->scheduled) {
 		rq->scheduled = true;
 		sim_schedule(sim, sim->now + rng_below(&sim->app, rq->gap_ns), SIM_EV_RECV, rq);
@@ -349,6 +363,20 @@ static void check_drained(struct sim *sim, const struct sim_qp *qp)
 		  "QP %u was not drained in %llu us", qp->id, (unsigned long long)((sim->now - qp->sqd_since) / US));
 }
 
+/* IBTA 10.3.1.5: a drained queue may go on by another path; here, that is another source port. */
+static void change_path(struct sim *sim, struct sim_qp *qp)
+{
+	struct roci_qp_attr attr = {.state = ROCI_QPS_SQD, .av = qp->av};
+
+	if (qp->type == ROCI_QPT_UD || rng_once_in(&sim->extra, 2))
+		return;
+	attr.av.src_port = 0xc000 | rng_below(&sim->extra, 0x4000);
+	if (!roci_qp_modify(qp->qp, sim->now, &attr, ROCI_QP_STATE | ROCI_QP_AV))
+		qp->av = attr.av;
+	else
+		sim_check(sim, !qp->sq_drained_seen, "QP %u is drained, and refuses another path", qp->id);
+}
+
 void sim_app_action(struct sim *sim, struct sim_action *act)
 {
 	struct sim_qp *qp = act->qp;
@@ -369,6 +397,7 @@ void sim_app_action(struct sim *sim, struct sim_action *act)
 		if (roci_qp_state(qp->qp) != ROCI_QPS_SQD)
 			break;
 		check_drained(sim, qp);
+		change_path(sim, qp);
 		qp->sqd = false;
 		modify_state(sim, qp, ROCI_QPS_RTS, 0);
 		break;

@@ -121,6 +121,27 @@ static void foreign_target(struct sim *sim, struct sim_qp *qp, struct sim_wr *wr
 	wr->remote_addr = sim_mr_addr(mr, mr->off);
 }
 
+/* IBTA 10.6.7.2.2: a window of type 2 is bound to a QP, and lets in nobody who comes by another one. */
+static void borrow_window(struct sim *sim, const struct sim_qp *qp, struct sim_wr *wr)
+{
+	for (unsigned i = 0; i < sim->num_qps; i++) {
+		const struct sim_qp *user = &sim->qps[i];
+
+		for (unsigned m = 0; m < user->num_mw; m++) {
+			const struct sim_mw *mw = &user->mws[m];
+
+			if (user == qp || user->peer->host != qp->peer->host || mw->type != 2 || !mw->bound)
+				continue;
+			wr->rkey = mw->key;
+			wr->remote_addr = sim_mr_addr(mw->mr, mw->off);
+			if (mw->access & ROCI_ACCESS_ZERO_BASED)
+				wr->remote_addr = 0;
+			wr->remote_addr &= ~7ull; /* atomics must be aligned */
+			return;
+		}
+	}
+}
+
 static void point_wrong(struct sim *sim, enum sim_fault fault, struct sim_qp *qp, struct sim_wr *wr)
 {
 	uint32_t all = ROCI_ACCESS_LOCAL_WRITE | ROCI_ACCESS_REMOTE_WRITE | ROCI_ACCESS_REMOTE_READ |
@@ -134,7 +155,10 @@ static void point_wrong(struct sim *sim, enum sim_fault fault, struct sim_qp *qp
 	}
 	foreign_target(sim, qp, wr, qp->peer->pd, fault == SIM_FAULT_ACCESS ? all & ~need_of(wr) : all);
 	switch (fault) {
-	case SIM_FAULT_RKEY: wr->rkey = sim_new_key(sim, peer); break;
+	case SIM_FAULT_RKEY:
+		wr->rkey = sim_new_key(sim, peer);
+		borrow_window(sim, qp, wr);
+		break;
 	case SIM_FAULT_VARIANT: wr->rkey ^= draw(sim, 1, 255); break;
 	case SIM_FAULT_BOUNDS:
 		switch (draw(sim, 0, 3)) {

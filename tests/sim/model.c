@@ -248,11 +248,13 @@ static void settle_counter(struct sim *sim, struct sim_counter *c)
 
 static void settle_recvs(struct sim_rq *rq)
 {
+	/* A receive that did not complete may hold the beginning of a message; never of a datagram. */
+	bool whole = rq->shortened && !rq->qp->recv_lost && !rq->qp->purged;
+
 	for (unsigned i = 0; i < rq->posted; i++) {
 		struct sim_recv *recv = &rq->recvs[i];
 
-		/* A receive that did not complete may hold the beginning of a message. */
-		if (!recv->done || recv->failed)
+		if ((!recv->done && !whole) || recv->failed)
 			forget_pieces(rq->host, recv->pieces, recv->num_sge);
 	}
 }

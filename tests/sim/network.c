@@ -262,6 +262,16 @@ static void make_stray(struct sim *sim, struct sim_packet *p, const struct roci_
 	sim->stats.strays++;
 }
 
+/* As the QP that sends was told, lately perhaps. */
+static void check_path(struct sim *sim, const struct roci_tx_packet *tx, const struct roci_packet *pkt)
+{
+	const struct sim_qp *dest = sim_find_qp(sim, pkt->dest_qpn);
+
+	if (dest && dest->type != ROCI_QPT_UD && pkt->op->kind != ROCI_KIND_CNP)
+		sim_check(sim, tx->av->src_port == dest->peer->av.src_port, "QP %u sent from port %u, not %u",
+			  dest->peer->id, tx->av->src_port, dest->peer->av.src_port);
+}
+
 void sim_net_send(struct sim *sim, struct sim_host *from, const struct roci_tx_packet *tx,
 		  const struct roci_span *spans)
 {
@@ -273,6 +283,7 @@ void sim_net_send(struct sim *sim, struct sim_host *from, const struct roci_tx_p
 	sim_check(sim, result == ROCI_PARSE_OK, "engine sent what cannot be parsed: %s", roci_parse_result_str(result));
 	sim_check(sim, to, "engine sent to an address that nobody has");
 	sim_check(sim, !memcmp(p->sgid, from->gid, 16), "engine sent from an address that is not its own");
+	check_path(sim, tx, &pkt);
 	sim->stats.packets++;
 	sim_monitor_sent(sim, from, &pkt);
 	if (!queue_up(sim, from->id, p) || lost(sim, from->id)) {

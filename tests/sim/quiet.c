@@ -53,8 +53,8 @@ static bool undisturbed(const struct sim *sim, const struct sim_qp *qp)
 {
 	if (qp->type == ROCI_QPT_UD && sim->net.dup)
 		return false; /* a twin takes a receive */
-	return !sim->net.lossy && !sim->net.reorder && qp->rq->never_rnr && !sim_err_legit(qp) && !qp->gone &&
-	       !sim_err_legit(qp->peer) && !qp->peer->gone;
+	return !sim->net.lossy && !sim->net.reorder && qp->rq->never_rnr && !qp->rq->shortened && !sim_err_legit(qp) &&
+	       !qp->gone && !sim_err_legit(qp->peer) && !qp->peer->gone;
 }
 
 static void check_arrivals(struct sim *sim, struct sim_qp *qp)

@@ -124,6 +124,7 @@ bool sim_run(struct sim *sim, uint64_t seed)
 	rng_init(&sim->plan, seed, 1);
 	rng_init(&sim->app, seed, 2);
 	rng_init(&sim->netrng, seed, 3);
+	rng_init(&sim->extra, seed, 4);
 	sim_clock_reset(sim);
 	sim_memory_reset(sim);
 	if (setjmp(sim->fail)) {

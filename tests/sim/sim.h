@@ -172,6 +172,7 @@ struct sim_rq {
 	uint32_t pd;
 	bool early;     /* post as soon as there is room */
 	bool never_rnr; /* every receive is there before the first send */
+	bool shortened; /* UD: some are too short for some messages */
 	bool scheduled;
 	bool limit_armed;
 	uint64_t gap_ns;
@@ -342,6 +343,7 @@ struct sim {
 	jmp_buf fail;
 	char reason[512];
 	struct rng plan, app, netrng;
+	struct rng extra; /* what was added after seeds had got names: draws nothing from the others */
 	struct sim_stats stats;
 
 	struct sim_net net;

@@ -456,6 +456,24 @@ static void draw_recv(struct sim *sim, struct sim_rq *rq, uint32_t need, bool ex
 	recv->num_sge = sim_pool_take_list(sim, &rq->pool, len, rq->max_sge, recv->pieces);
 }
 
+/* Receives of a UD QP that some datagrams do not fit into: those are dropped, the receive waits for one that fits. */
+static void shorten(struct sim *sim, struct sim_rq *rq)
+{
+	for (unsigned i = 0; i < rq->planned; i++) {
+		struct sim_recv *recv = &rq->recvs[i];
+		uint32_t cut = rng_once_in(&sim->extra, 3) ? rng_below(&sim->extra, recv->len + 1) : 0;
+
+		recv->len -= cut;
+		for (unsigned k = recv->num_sge; k-- > 0 && cut;) {
+			uint32_t part = recv->pieces[k].len < cut ? recv->pieces[k].len : cut;
+
+			recv->pieces[k].len -= part;
+			cut -= part;
+		}
+	}
+	rq->shortened = true;
+}
+
 /* RC: one receive for each message that takes one. UC, UD and shared queues: all of the largest size. */
 static void draw_own(struct sim *sim, struct sim_rq *rq, struct sim_qp *from)
 {
@@ -488,6 +506,8 @@ static void draw_own(struct sim *sim, struct sim_rq *rq, struct sim_qp *from)
 	}
 	while (extra--)
 		draw_recv(sim, rq, need, false);
+	if (from->type == ROCI_QPT_UD && rng_once_in(&sim->extra, 3))
+		shorten(sim, rq);
 }
 
 static void draw_shared(struct sim *sim, struct sim_rq *rq)
