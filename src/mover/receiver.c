@@ -1,6 +1,7 @@
 /* A receiver's session, from the connect request to the end: trust, terms, data connections, content, and the word that
  * all of it is on the disk. */
 #include "mover/receiver.h"
+#include "mover/stop.h"
 
 #include <errno.h>
 #include <poll.h>
@@ -197,7 +198,9 @@ static bool pump(struct session *s)
 	bool any = false;
 
 	eventfd_read(r->wake_fd, &count);
-	if (atomic_load(&r->superseded))
+	if (mover_stopped()) /* which supersedes every session as well */
+		session_fail(s, MOVER_INTERRUPTED, "stopped; sending again goes on from here");
+	else if (atomic_load(&r->superseded))
 		session_fail(s, MOVER_LOST, "the sender has come again by a new connection");
 	if (!r->disk || s->status != MOVER_OK)
 		return false;
