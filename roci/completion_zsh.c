@@ -61,7 +61,7 @@ static void put_operands(const struct command *command, FILE *out)
 	case OPERANDS_FILE_HOST: fputs("'*: :_alternative \"files:file:_files\" \"hosts:host:_hosts\"'", out); break;
 	case OPERANDS_PROGRAM: fputs("'(-)1:program:_command_names -e' '*::arguments:_normal'", out); break;
 	case OPERANDS_CHOICE:
-		fputs("'1:shell:", out);
+		fputs("'1:argument:", out);
 		put_choices(command->operand_values, out);
 		fputc('\'', out);
 		break;

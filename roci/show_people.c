@@ -21,19 +21,39 @@ static void begin(struct show *show, unsigned session)
 		fprintf(stderr, "[%u] ", session);
 }
 
-static const char *files(uint64_t count)
+static const char *entries(uint64_t count)
 {
 	return count == 1 ? "entry" : "entries";
+}
+
+/* ", device roci0 (embedded: this machine has no RDMA device)" */
+static void end_with_device(const struct show *show, const char *device)
+{
+	if (device)
+		fprintf(stderr, ", device %s", device);
+	if (show->device->embedded)
+		fprintf(stderr, " (embedded: %s)", show->device->reason);
+	fputc('\n', stderr);
 }
 
 static void listening(const struct show *show, const struct mover_event *event)
 {
 	if (show->quiet)
 		return;
-	fprintf(stderr, "listening on port %u, device %s", event->port, event->device);
-	if (show->device->embedded)
-		fprintf(stderr, " (embedded: %s)", show->device->reason);
-	fputc('\n', stderr);
+	fprintf(stderr, "listening on port %u", event->port);
+	end_with_device(show, event->device);
+}
+
+static void offered(const struct show *show, const struct mover_event *event)
+{
+	const struct mover_totals *t = &event->totals;
+	char bytes[UNITS_CHARS];
+
+	if (show->quiet)
+		return;
+	fprintf(stderr, "offering %llu %s, %s", (unsigned long long)t->entries_total, entries(t->entries_total),
+		units_bytes(bytes, t->bytes_total));
+	end_with_device(show, show->device->embedded ? EMBEDDED_DEVICE : show->device->name);
 }
 
 static void connected(struct show *show, const struct mover_event *event)
@@ -48,11 +68,9 @@ static void connected(struct show *show, const struct mover_event *event)
 	if (show->quiet)
 		return;
 	begin(show, event->session);
-	fprintf(stderr, "connected %s %s over %s, mode %s, %u QP%s%s%s\n", show->receiving ? "from" : "to",
+	fprintf(stderr, "connected %s %s via %s, mode %s, %u QP%s%s%s\n", show->receiving ? "from" : "to",
 		event->address, show->where, mover_mode_name(event->mode), event->qps, event->qps == 1 ? "" : "s",
 		event->encrypted ? ", encrypted" : "", event->open ? ", without a ticket" : "");
-	if (!show->receiving && show->device->embedded && strcmp(show->device->reason, "asked for"))
-		fprintf(stderr, "(the embedded device, because %s)\n", show->device->reason);
 }
 
 static void progress(struct show *show, const struct mover_event *event)
@@ -109,9 +127,9 @@ static void summary(const struct show *show, const struct mover_totals *t)
 		show->dry_run     ? "would send"
 		: show->receiving ? "received"
 				  : "sent",
-		(unsigned long long)fresh, files(fresh),
+		(unsigned long long)fresh, entries(fresh),
 		units_bytes(bytes, (show->dry_run ? t->bytes_total : t->bytes_done) - t->bytes_unchanged));
-	if (!show->dry_run)
+	if (t->bytes_moved)
 		fprintf(stderr, " in %.*f s (%s)", seconds < 10 ? 2 : 0, seconds,
 			units_rate(rate, seconds > 0 ? (double)t->bytes_moved / seconds : 0));
 	if (t->entries_unchanged)
@@ -163,7 +181,7 @@ void show_people(struct show *show, const struct mover_event *event)
 	case MOVER_PROGRESS: progress(show, event); break;
 	case MOVER_ENTRY_DONE: entry_done(show, event); break;
 	case MOVER_ENDED: ended(show, event); break;
-	case MOVER_OFFERED: break;
+	case MOVER_OFFERED: offered(show, event); break;
 	case MOVER_STEP:
 		if (!show->verbose)
 			break;

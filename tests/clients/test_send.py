@@ -104,7 +104,8 @@ def ticket_file():
     with Recv('--dir', into, '--once') as recv:
         check(os.stat(recv.ticket).st_mode & 0o777 == 0o600, 'others can read the ticket')
         _, said = roci('send', path, '@' + recv.ticket)
-        says(r'connected to 127\.0\.0\.1 over roci0 over udp, mode write, 1 QP\n', said)
+        says(r'offering 1 entry, 8 B, device roci0 \(embedded: ', said)
+        says(r'connected to 127\.0\.0\.1 via roci0 over udp, mode write, 1 QP\n', said)
         says(r'sent 1 entry, 8 B in ', said)
         said = recv.ends()
         says(r'listening on port \d+, device roci0 \(embedded', said)
@@ -356,10 +357,22 @@ def resumed():
         _, said = roci('send', source, '@' + recv.ticket_file)
         kept = re.search(r'kept ([\d.]+) MiB of what had come before', said)
         check(kept and 6 <= float(kept[1]) < 24, said)
+        recv.end(signal.SIGTERM)
     check_same(source, os.path.join(into, 'resumed-source'))
 
 
 def stopped():
+    """In the middle of a transfer, and while it waits for one."""
+    source = file('slow', os.urandom(8 * MIB))
+    with Receiver(here, folder('stopped-early'), '--once') as recv:
+        sender = recv.send(here, '--limit', '2M', source)
+        try:
+            wait_until('progress', lambda: any(e['bytes_done'] for e in events(sender, 'progress')), 60)
+            recv.end(signal.SIGTERM, INTERRUPTED)
+            check(sender.wait(20) == INTERRUPTED, sender.report())
+            says('the other side gave up: stopped', events(sender, 'ended')[-1]['text'])
+        finally:
+            sender.end()
     with Recv('--dir', folder('stopped'), '--once') as recv:
         recv.process.popen.send_signal(signal.SIGTERM)
         recv.ends(INTERRUPTED)
