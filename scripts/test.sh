@@ -33,8 +33,8 @@ build "$build"
 # The guests of tests/interop have their own command, `make interop`.
 tests "$build" all --no-suite interop
 build "$build-asan" -Db_sanitize=address,undefined -Db_lundef=false
-tests "$build-asan" suites --suite wire --suite engine --suite device --suite cm --suite mover --suite sim --suite abi
-tests "$build-asan" clients smoke pingpong connections
+tests "$build-asan" suites --suite wire --suite engine --suite device --suite cm --suite mover --suite roci --suite sim --suite abi
+tests "$build-asan" clients smoke pingpong connections send
 build "$build-tsan" -Db_sanitize=thread -Db_lundef=false
 tests "$build-tsan" clients smoke
 
