@@ -6,52 +6,96 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
+#include <rdma/rdma_cma.h>
+
+#include "device.h"
 #include "own_address.h"
 
-/* Which address the kernel would send from. Connecting a datagram socket only asks the routing table. */
-static bool routed(int family, const char *to, char address[INET6_ADDRSTRLEN])
+/* An address without a port. */
+union name {
+	struct sockaddr any;
+	struct sockaddr_in in4;
+	struct sockaddr_in6 in6;
+};
+
+static union name make_name(int family, const char *address)
 {
-	struct sockaddr_in in4 = {.sin_family = AF_INET, .sin_port = htons(9)};
-	struct sockaddr_in6 in6 = {.sin6_family = AF_INET6, .sin6_port = htons(9)};
-	bool ipv6 = family == AF_INET6, found = false;
-	struct sockaddr *name = ipv6 ? (struct sockaddr *)&in6 : (struct sockaddr *)&in4;
-	void *bytes = ipv6 ? (void *)&in6.sin6_addr : (void *)&in4.sin_addr;
-	socklen_t len = ipv6 ? sizeof(in6) : sizeof(in4);
-	int fd = socket(family, SOCK_DGRAM | SOCK_CLOEXEC, 0);
+	union name name = {.any.sa_family = (sa_family_t)family};
+	inet_pton(family, address, family == AF_INET ? (void *)&name.in4.sin_addr : (void *)&name.in6.sin6_addr);
+	return name;
+}
+
+/* Whether the device (any, if there is no name) has this address: what rdma_cm says when it binds to it. */
+static bool leads_to(const struct device_choice *device, union name name)
+{
+	struct rdma_cm_id *id;
+	bool leads;
+
+	if (device->embedded)
+		return true;
+	if (rdma_create_id(NULL, &id, NULL, RDMA_PS_TCP))
+		return false;
+	leads = !rdma_bind_addr(id, &name.any) && id->verbs &&
+		(!device->name || !strcmp(id->verbs->device->name, device->name));
+	rdma_destroy_id(id);
+	return leads;
+}
+
+static bool take(const struct device_choice *device, union name name, char address[INET6_ADDRSTRLEN])
+{
+	bool ipv6 = name.any.sa_family == AF_INET6;
+
+	if (ipv6)
+		name.in6.sin6_port = 0;
+	else
+		name.in4.sin_port = 0;
+	return leads_to(device, name) &&
+	       inet_ntop(name.any.sa_family, ipv6 ? (void *)&name.in6.sin6_addr : (void *)&name.in4.sin_addr, address,
+			 INET6_ADDRSTRLEN);
+}
+
+/* What the kernel would send from. Connecting a datagram socket only asks the routing table. */
+static bool routed(const struct device_choice *device, union name to, char address[INET6_ADDRSTRLEN])
+{
+	union name from = {0};
+	socklen_t len = to.any.sa_family == AF_INET ? sizeof(to.in4) : sizeof(to.in6);
+	int fd = socket(to.any.sa_family, SOCK_DGRAM | SOCK_CLOEXEC, 0);
+	bool found;
 
 	if (fd < 0)
 		return false;
-	inet_pton(family, to, bytes);
-	if (!connect(fd, name, len) && !getsockname(fd, name, &len))
-		found = inet_ntop(family, bytes, address, INET6_ADDRSTRLEN);
+	to.in4.sin_port = htons(9); /* where that of IPv6 is, too */
+	found = !connect(fd, &to.any, len) && !getsockname(fd, &from.any, &len);
 	close(fd);
-	return found;
+	return found && take(device, from, address);
 }
 
-static bool of_interface(const struct ifaddrs *list, int family, char address[INET6_ADDRSTRLEN])
+static bool of_interfaces(const struct device_choice *device, const struct ifaddrs *list, int family,
+			  char address[INET6_ADDRSTRLEN])
 {
 	for (const struct ifaddrs *i = list; i; i = i->ifa_next) {
+		union name name = {0};
 		if (!i->ifa_addr || i->ifa_addr->sa_family != family || !(i->ifa_flags & IFF_UP) ||
 		    (i->ifa_flags & IFF_LOOPBACK))
 			continue;
-		const struct in6_addr *in6 = &((const struct sockaddr_in6 *)i->ifa_addr)->sin6_addr;
-		if (family == AF_INET6 && IN6_IS_ADDR_LINKLOCAL(in6))
-			continue;
-		const void *bytes =
-			family == AF_INET6 ? (const void *)in6 : &((const struct sockaddr_in *)i->ifa_addr)->sin_addr;
-		return inet_ntop(family, bytes, address, INET6_ADDRSTRLEN);
+		memcpy(&name, i->ifa_addr, family == AF_INET ? sizeof(name.in4) : sizeof(name.in6));
+		if (family == AF_INET6 && IN6_IS_ADDR_LINKLOCAL(&name.in6.sin6_addr))
+			continue; /* good only with the name of the other machine's interface */
+		if (take(device, name, address))
+			return true;
 	}
 	return false;
 }
 
-void own_address(char address[INET6_ADDRSTRLEN])
+void own_address(const struct device_choice *device, char address[INET6_ADDRSTRLEN])
 {
 	struct ifaddrs *list = NULL;
 
-	if (routed(AF_INET, "192.0.2.1", address) || routed(AF_INET6, "2001:db8::1", address)) /* RFC 5737, 3849 */
+	if (routed(device, make_name(AF_INET, "192.0.2.1"), address) ||  /* RFC 5737 */
+	    routed(device, make_name(AF_INET6, "2001:db8::1"), address)) /* RFC 3849 */
 		return;
 	getifaddrs(&list);
-	if (!of_interface(list, AF_INET, address) && !of_interface(list, AF_INET6, address))
+	if (!of_interfaces(device, list, AF_INET, address) && !of_interfaces(device, list, AF_INET6, address))
 		strcpy(address, "127.0.0.1");
 	freeifaddrs(list);
 }

@@ -4,8 +4,10 @@
 
 #include <netinet/in.h>
 
-/* That from which the default route leaves, IPv4 first; else any of an interface that is up; else 127.0.0.1. Nothing is
- * sent. */
-void own_address(char address[INET6_ADDRSTRLEN]);
+struct device_choice;
+
+/* Of the addresses to which the device leads (of the embedded one: all): that from which the default route leaves, IPv4
+ * first; else one of any interface that is up; else 127.0.0.1. Nothing is sent. */
+void own_address(const struct device_choice *device, char address[INET6_ADDRSTRLEN]);
 
 #endif

@@ -136,7 +136,7 @@ static enum mover_status receive(const struct recv_choices *choices, struct rece
 		.next_ticket = next_ticket,
 	};
 
-	own_address(host);
+	own_address(r->show.device, host);
 	int err = mover_ticket_create(&r->ticket, common->bind_address ? common->bind_address : host, 1);
 	if (err)
 		return show_failure(&r->show, MOVER_FAILED, "no ticket: %s", strerror(-err));
