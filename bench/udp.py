@@ -2,8 +2,8 @@
 """bench/udp.py [--roci ROCI] [--rounds N] [--seconds N]: the UDP link beside TCP, in the same run.
 
 In alternating rounds: ib_write_bw at 64 KiB and one stream of iperf3, over loopback and across a veth with MTU 9000 between
-two network namespaces. Prints every round, the medians and their ratio; then the latencies of small messages. Needs no
-root. These are figures, not a test: nothing here fails for being slow.
+two network namespaces. Prints every round, the medians and their ratio; then the rates of 64-byte messages, beside writes
+of 64 bytes to TCP, a system call each; then the latencies of small messages. Needs no root. These are figures, not a test: nothing here fails for being slow.
 """
 import argparse
 import json
@@ -39,11 +39,17 @@ def write_gbit(server, client, address, seconds):
                           ['ib_write_bw', '-s', '65536', '-D', str(seconds + 2), '-f', '1', '--report_gbits'])[3])
 
 
-def tcp_gbit(server, client, address, seconds):
+def message_rate(server, client, address, seconds, tool):
+    row = perftest(server, client, address, [*tool, '-s', '64', '-D', str(seconds + 2), '-f', '1'])
+    return float(row[-1])
+
+
+def tcp_gbit(server, client, address, seconds, *more):
     port = next_port()
     listener = server.start('iperf3', '-s', '-1', '-p', str(port), plain=True)
     wait_until('iperf3', lambda: server.listens(port))
-    sender = client.start('iperf3', '-c', address(server), '-p', str(port), '-t', str(seconds), '-J', plain=True)
+    sender = client.start('iperf3', '-c', address(server), '-p', str(port), '-t', str(seconds), '-J', *more,
+                          plain=True)
     _, text = run_pair(listener, sender, 120)
     return json.loads(text)['end']['sum_received']['bits_per_second'] / GBIT
 
@@ -62,6 +68,20 @@ def bandwidth(name, server, client, address, options):
     ours, theirs = statistics.median(ours), statistics.median(theirs)
     print(f'{name:10} median:  ib_write_bw 64 KiB {ours:7.2f} Gbit/s   iperf3 TCP {theirs:7.2f} Gbit/s   '
           f'ratio {ours / theirs:.2f}', flush=True)
+
+
+def rates(name, server, client, address, options):
+    tools = {'RDMA WRITE RC': ['ib_write_bw'], 'SEND RC': ['ib_send_bw'], 'SEND UD': ['ib_send_bw', '-c', 'UD']}
+    found = {what: [] for what in [*tools, 'TCP']}
+    for _ in range(options.rounds):
+        for what, tool in tools.items():
+            found[what].append(message_rate(server, client, address, options.seconds, tool))
+        bits = tcp_gbit(server, client, address, options.seconds, '-l', '64', '-N') * GBIT
+        found['TCP'].append(bits / 8 / 64 / 1e6)
+    median = {what: statistics.median(rates) for what, rates in found.items()}
+    for what in tools:
+        print(f'{name:10} 64 bytes: {what:13} {median[what]:6.3f} million messages/s   iperf3 TCP {median["TCP"]:6.3f}   '
+              f'ratio {median[what] / median["TCP"]:.2f}', flush=True)
 
 
 def latency(name, server, client, address):
@@ -85,6 +105,8 @@ def main():
             ('veth 9000', host_a, host_b, lambda host: host.address)]
     for way in ways:
         bandwidth(*way, options)
+    for way in ways:
+        rates(*way, options)
     for way in ways:
         latency(*way)
 
