@@ -28,6 +28,7 @@ static int alloc_queues(struct roci_qp *qp)
 	err = roci_sq_init(&qp->sq, qp->cap.max_send_wr, qp->cap.max_send_sge, qp->cap.max_inline);
 	if (err)
 		return err;
+	qp->cap.max_inline = qp->sq.max_inline;
 	err = roci_rq_init(&qp->rq, qp->srq ? 0 : qp->cap.max_recv_wr, qp->cap.max_recv_sge);
 	if (err)
 		goto err_sq;

@@ -13,11 +13,13 @@ int roci_sq_init(struct roci_sq *sq, uint32_t max_wr, uint32_t max_sge, uint32_t
 		data = max_inline;
 	if (data < 8)
 		data = 8; /* the operand of an ATOMIC WRITE */
-	*sq = (struct roci_sq){.max_wr = max_wr, .max_sge = max_sge, .max_inline = max_inline};
+	data = (data + 7) & ~(size_t)7;
+	*sq = (struct roci_sq){.max_wr = max_wr, .max_sge = max_sge};
+	sq->max_inline = data < ROCI_MAX_INLINE ? (uint32_t)data : ROCI_MAX_INLINE;
 	while (slots < max_wr)
 		slots *= 2;
 	sq->mask = slots - 1;
-	sq->stride = (uint32_t)((sizeof(struct roci_swqe) + data + 7) & ~(size_t)7);
+	sq->stride = (uint32_t)(sizeof(struct roci_swqe) + data);
 	sq->ring = calloc(slots, sq->stride);
 	return sq->ring ? 0 : -ENOMEM;
 }

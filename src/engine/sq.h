@@ -43,6 +43,8 @@ struct roci_sq {
 	uint32_t max_wr, max_sge, max_inline;
 };
 
+/* Inline data may take as much as SGEs do, however little of it was asked for: adapters and Soft-RoCE are no less
+ * generous, and programs (rdma_xclient) count on it. sq->max_inline says how much. -ENOMEM. */
 int roci_sq_init(struct roci_sq *sq, uint32_t max_wr, uint32_t max_sge, uint32_t max_inline);
 void roci_sq_fini(struct roci_sq *sq);
 static inline struct roci_swqe *roci_sq_at(const struct roci_sq *sq, uint32_t i)

@@ -5,6 +5,7 @@
 
 #include "engine/cq.h"
 #include "engine/rq.h"
+#include "engine/sq.h"
 
 static void cq_keeps_order_through_resize(void **state)
 {
@@ -42,6 +43,36 @@ static void purge_takes_one_qp_only(void **state)
 	for (unsigned i = 0; i < 3; i++)
 		assert_int_equal(out[i].wr_id, 2 * i);
 	roci_engine_destroy(e);
+}
+
+/* Never less than was asked for, and no more than fits into a request. */
+static void inline_data_has_the_room_of_sges(void **state)
+{
+	static const struct {
+		uint32_t sge, asked, granted;
+	} cases[] = {{1, 0, 16},
+		     {4, 0, 64},
+		     {4, 17, 64},
+		     {1, 20, 24},
+		     {0, 0, 8},
+		     {ROCI_MAX_SGE, 1, 16 * ROCI_MAX_SGE},
+		     {1, ROCI_MAX_INLINE, ROCI_MAX_INLINE}};
+
+	for (unsigned i = 0; i < sizeof(cases) / sizeof(*cases); i++) {
+		char bytes[ROCI_MAX_INLINE] = "inline";
+		struct roci_sge sge = {.addr = (uintptr_t)bytes, .len = cases[i].granted};
+		struct roci_send_wr wr = {
+			.opcode = ROCI_WR_SEND, .flags = ROCI_SEND_INLINE, .sges = &sge, .num_sge = 1};
+		struct roci_sq sq;
+
+		assert_int_equal(roci_sq_init(&sq, 2, cases[i].sge, cases[i].asked), 0);
+		assert_int_equal(sq.max_inline, cases[i].granted);
+		assert_int_equal(roci_sq_post(&sq, &wr, false), 0);
+		sge.len++;
+		assert_int_equal(roci_sq_post(&sq, &wr, false), -EINVAL);
+		assert_memory_equal(roci_sq_at(&sq, 0)->sges, bytes, cases[i].granted);
+		roci_sq_fini(&sq);
+	}
 }
 
 static unsigned completions(struct roci_engine *e)
@@ -133,6 +164,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(cq_keeps_order_through_resize),
 		cmocka_unit_test(purge_takes_one_qp_only),
+		cmocka_unit_test(inline_data_has_the_room_of_sges),
 		cmocka_unit_test(arming_gives_one_event),
 		cmocka_unit_test(receive_queue_is_exactly_as_deep_as_asked),
 		cmocka_unit_test(srq_limit_fires_once),
