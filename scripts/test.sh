@@ -36,7 +36,7 @@ build "$build-asan" -Db_sanitize=address,undefined -Db_lundef=false
 tests "$build-asan" suites --suite wire --suite engine --suite device --suite cm --suite mover --suite roci --suite sim --suite abi
 tests "$build-asan" clients smoke pingpong connections send
 build "$build-tsan" -Db_sanitize=thread -Db_lundef=false
-tests "$build-tsan" clients smoke
+tests "$build-tsan" clients smoke send
 
 echo "== format"
 result=OK
