@@ -33,11 +33,12 @@ void roci_backlog_told(struct roci_listener *listener, struct roci_exchange *x, 
 	x->waiting = false;
 	listener->untaken_count++;
 	roci_list_append(&listener->untaken, &x->queued);
+	listener->pace = listener->thinking ? listener->pace / 2 : listener->cm->config.pace_ns;
 	if (listener->thinking)
 		listener->thinking->pacing = NULL;
 	x->pacing = listener;
 	listener->thinking = x;
-	listener->pace_until = now + listener->cm->config.pace_ns;
+	listener->pace_until = now + listener->pace;
 }
 
 /* The first that waits has the timer of the pace as well. */

@@ -38,7 +38,6 @@ static void a_burst_waits_its_turn(void **state)
 	pair_close(&p);
 }
 
-/* Nobody takes them: those that wait are rejected for want of resources, soon. */
 /* A consumer that answers gets the next request at once; one that thinks gets it 20 ms later. */
 static void requests_are_paced(void **state)
 {
@@ -68,6 +67,39 @@ static void requests_are_paced(void **state)
 	pair_close(&p);
 }
 
+/* One that collects many before it answers gets them soon; when it has answered, the pace is the old one. */
+static void a_collector_is_not_held_up(void **state)
+{
+	enum { MANY = 20 };
+	struct roci_conn *active[MANY];
+	struct pair p;
+
+	pair_open(&p, 0);
+	for (unsigned i = 0; i < MANY; i++)
+		active[i] = pair_connect(&p, 0x1000 + i);
+	pair_wait(&p, 19 * MS);
+	assert_int_equal(p.event_count, 1);
+	pair_wait(&p, 21 * MS);
+	assert_int_equal(p.event_count, MANY);
+	for (unsigned i = 0; i < MANY; i++)
+		roci_conn_destroy(p.events[i].conn, p.now);
+	pair_clear(&p);
+	for (unsigned i = 0; i < MANY; i++)
+		roci_conn_destroy(active[i], p.now);
+	for (unsigned i = 0; i < 2; i++)
+		active[i] = pair_connect(&p, 0x2000 + i);
+	pair_wait(&p, 19 * MS);
+	pair_only_event(&p, ROCI_CM_REQ_RECEIVED);
+	pair_wait(&p, 2 * MS);
+	assert_int_equal(p.event_count, 2);
+	for (unsigned i = 0; i < 2; i++) {
+		roci_conn_destroy(p.events[i].conn, p.now);
+		roci_conn_destroy(active[i], p.now);
+	}
+	pair_close(&p);
+}
+
+/* Nobody takes them: those that wait are rejected for want of resources, soon. */
 static void a_full_backlog_rejects(void **state)
 {
 	struct roci_conn *active[4], *told;
@@ -174,9 +206,10 @@ static void the_closest_address_wins(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(a_burst_waits_its_turn), cmocka_unit_test(requests_are_paced),
-		cmocka_unit_test(a_full_backlog_rejects), cmocka_unit_test(whoever_waits_may_withdraw),
-		cmocka_unit_test(a_listener_goes),        cmocka_unit_test(the_closest_address_wins),
+		cmocka_unit_test(a_burst_waits_its_turn),     cmocka_unit_test(requests_are_paced),
+		cmocka_unit_test(a_collector_is_not_held_up), cmocka_unit_test(a_full_backlog_rejects),
+		cmocka_unit_test(whoever_waits_may_withdraw), cmocka_unit_test(a_listener_goes),
+		cmocka_unit_test(the_closest_address_wins),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
