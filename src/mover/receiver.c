@@ -39,7 +39,7 @@ static void got_end(struct receiver *r, struct cursor_in *payload)
 		session_fail_protocol(&r->s, "an END before the end");
 		return;
 	}
-	session_step(&r->s, "END", "%llu entries", (unsigned long long)end.entries);
+	session_step(&r->s, "END", "entries: %llu", (unsigned long long)end.entries);
 	r->end_came = true;
 }
 
@@ -184,7 +184,7 @@ static bool end_pump(struct receiver *r)
 	}
 	end.entries = r->s.totals.entries_done;
 	end.failed = r->s.totals.entries_failed;
-	session_step(&r->s, "END", "%llu entries stored", (unsigned long long)end.entries);
+	session_step(&r->s, "END", "entries stored: %llu", (unsigned long long)end.entries);
 	proto_put_end(out, &end);
 	session_send(&r->s);
 	r->end_sent = true;
@@ -335,7 +335,7 @@ static bool agree_on_terms(struct receiver *r)
 		session_fail_protocol(s, "a handshake of too many flights");
 		return false;
 	}
-	session_step(s, "TERMS", "mode %s, %u QPs, chunks of %u bytes", mover_mode_name(s->terms.mode), s->terms.qps,
+	session_step(s, "TERMS", "mode %s, QPs: %u, chunks of %u bytes", mover_mode_name(s->terms.mode), s->terms.qps,
 		     s->terms.chunk_bytes);
 	proto_put_terms(out, &s->terms);
 	session_send(s);

@@ -151,7 +151,7 @@ void judge_offer(struct receiver *r, struct cursor_in *payload)
 		session_fail_protocol(s, "an offer out of turn");
 		return;
 	}
-	session_step(s, "OFFER", "%u entries", count);
+	session_step(s, "OFFER", "entries: %u", count);
 	job = new_job(r, payload, first, count);
 	if (!job)
 		return;
@@ -291,7 +291,7 @@ static bool tell_verdict(struct receiver *r, struct judge_job *job)
 		return false;
 	put_u32(out, job->first);
 	put_u16(out, job->count);
-	session_step(&r->s, "VERDICT", "on %u entries", job->count);
+	session_step(&r->s, "VERDICT", "entries: %u", job->count);
 	for (unsigned i = 0; i < job->count; i++) {
 		struct judgement *j = &job->entries[i];
 		struct take *take = receiver_take(r, job->first + i);

@@ -175,7 +175,7 @@ static bool send_ack(struct receiver *r)
 	out = session_begin(s, PROTO_ACK);
 	if (!out)
 		return false;
-	session_step(s, "ACK", "%llu windows, %u entries stored", (unsigned long long)r->seq_done, count);
+	session_step(s, "ACK", "windows: %llu, entries stored: %u", (unsigned long long)r->seq_done, count);
 	put_u64(out, r->seq_done);
 	put_u64(out, s->totals.bytes_done);
 	put_u16(out, (uint16_t)count);

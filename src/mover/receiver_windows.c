@@ -134,7 +134,7 @@ void windows_fin(struct receiver *r, struct cursor_in *payload)
 
 	if (!fin)
 		return;
-	session_step(&r->s, "FIN", "window %d: %u segments", fin->d.bytes ? fin->d.window : -1, fin->d.count);
+	session_step(&r->s, "FIN", "window %d, segments: %u", fin->d.bytes ? fin->d.window : -1, fin->d.count);
 	if (fin->window == PROTO_NO_WINDOW)
 		return;
 	hold = fin->window < r->s.windows.count ? &r->holds[fin->window] : NULL;

@@ -43,7 +43,7 @@ static void got_end(struct sender *x, struct cursor_in *payload)
 		return;
 	}
 	x->end_came = true;
-	session_step(&x->s, "END", "%llu entries stored", (unsigned long long)end.entries);
+	session_step(&x->s, "END", "entries stored: %llu", (unsigned long long)end.entries);
 	proto_text_copy(text, sizeof(text), &end.text);
 	if (end.status != MOVER_OK && end.status != MOVER_PARTLY)
 		session_fail(&x->s, session_mirror_status(end.status), "the receiver could not finish: %s", text);
@@ -113,7 +113,7 @@ static bool send_end(struct sender *x)
 	out = session_begin(&x->s, PROTO_END);
 	if (!out)
 		return false;
-	session_step(&x->s, "END", "%llu entries", (unsigned long long)end.entries);
+	session_step(&x->s, "END", "entries: %llu", (unsigned long long)end.entries);
 	proto_put_end(out, &end);
 	session_send(&x->s);
 	x->end_sent = true;
@@ -361,7 +361,7 @@ static bool agree_on_terms(struct sender *x)
 		session_fail_protocol(s, "a handshake of too many flights");
 		return false;
 	}
-	session_step(s, "TERMS", "mode %s, %u QPs, chunks of %u bytes", mover_mode_name(s->terms.mode), s->terms.qps,
+	session_step(s, "TERMS", "mode %s, QPs: %u, chunks of %u bytes", mover_mode_name(s->terms.mode), s->terms.qps,
 		     s->terms.chunk_bytes);
 	proto_put_terms(out, &s->terms);
 	session_send(s);

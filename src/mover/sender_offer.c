@@ -98,7 +98,7 @@ bool offer_pump(struct sender *x)
 		head = cursor_take(out, 2);
 		count = put_entries(x, out);
 		cursor_patch_u16(head, count);
-		session_step(&x->s, "OFFER", "%u entries", count);
+		session_step(&x->s, "OFFER", "entries: %u", count);
 		for (uint32_t i = 0; i < count; i++)
 			sender_slot(x, x->offered + i)->state = SLOT_OFFERED;
 		x->offered += count;
@@ -149,7 +149,7 @@ void offer_verdict(struct sender *x, struct cursor_in *payload)
 		session_fail_protocol(&x->s, "verdicts for what was not offered");
 		return;
 	}
-	session_step(&x->s, "VERDICT", "on %u entries", count);
+	session_step(&x->s, "VERDICT", "entries: %u", count);
 	for (uint32_t i = 0; i < count; i++) {
 		struct proto_result result;
 		if (proto_get_result(payload, &result, false) ||
@@ -230,7 +230,7 @@ void offer_ack(struct sender *x, struct cursor_in *payload)
 	}
 	x->seq_done = seq_done;
 	x->s.totals.bytes_done = bytes;
-	session_step(&x->s, "ACK", "%llu windows, %u entries stored", (unsigned long long)seq_done, count);
+	session_step(&x->s, "ACK", "windows: %llu, entries stored: %u", (unsigned long long)seq_done, count);
 	for (unsigned i = 0; i < count && x->s.status == MOVER_OK; i++) {
 		struct proto_result result;
 		if (proto_get_result(payload, &result, true)) {

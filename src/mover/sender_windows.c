@@ -161,7 +161,7 @@ static void dispatch(struct sender *x, struct pack *pack)
 		put_u16(out, 1);
 		proto_put_grant(out, &grant);
 	} else {
-		session_step(s, "FIN", "window %d: %u segments", pack->wire_bytes ? pack->descriptor.window : -1,
+		session_step(s, "FIN", "window %d, segments: %u", pack->wire_bytes ? pack->descriptor.window : -1,
 			     pack->descriptor.count);
 	}
 	proto_put_descriptor(out, &pack->descriptor);
