@@ -161,20 +161,20 @@ def cable_cut():
 def frozen_sender():
     """A sender that says nothing any more is given up, and does not keep the receiver from serving others meanwhile."""
     folder = fresh('there')
-    with Receiver(here, folder, '--timeout', '3s', '--keep-ticket') as recv:
-        sender = recv.send(here, it(), '--limit', '10M')
+    with Receiver(far, folder, '--timeout', '3s', '--keep-ticket') as recv:
+        sender = recv.send(near, it(), '--limit', '10M')
         try:
             begun(sender)
             sender.popen.send_signal(signal.SIGSTOP)
             other = os.path.join(base, 'another')
             write(other, b'x' * 100000)
-            recv.take(here, other)
+            recv.take(far, other)
             wait_until('the receiver to give up', lambda: any(e['exit_status'] == LOST for e in events(recv.process, 'ended')), 40)
         finally:
             sender.popen.send_signal(signal.SIGCONT)
         status = sender.wait(40)
         check(status in (LOST, REMOTE_IO), f'exit status {status}\n{sender.report()}')
-        recv.take(here, it())
+        recv.take(near, it())
         os.unlink(os.path.join(folder, 'another'))
         check_same(source, folder)
         recv.end(signal.SIGTERM)

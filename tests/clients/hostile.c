@@ -1,0 +1,341 @@
+#include "hostile.h"
+
+#include <arpa/inet.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <netdb.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <time.h>
+
+#include "mover/session.h"
+
+#define PATIENCE_MS 10000
+#define SLOTS       8 /* greetings */
+
+_Noreturn void hostile_fail(const char *what)
+{
+	fprintf(stderr, "hostile: %s: %s\n", what, strerror(errno));
+	exit(2);
+}
+
+static uint64_t now_ms(void)
+{
+	struct timespec t;
+	clock_gettime(CLOCK_MONOTONIC, &t);
+	return (uint64_t)t.tv_sec * 1000 + (uint64_t)t.tv_nsec / 1000000;
+}
+
+/* What comes */
+
+static void got_message(struct hostile *h, const struct ibv_wc *wc)
+{
+	unsigned buffer = (uint32_t)wc->wr_id;
+	struct cursor_in payload;
+
+	MUST(control_received(&h->control, buffer, wc->byte_len, &h->type, &payload) == 0);
+	h->payload_len = (size_t)(payload.end - payload.at);
+	memcpy(h->payload, payload.at, h->payload_len);
+	MUST(control_release(&h->control, buffer) == 0);
+	if (h->type != PROTO_ERROR)
+		return;
+	payload = cursor_in(h->payload, h->payload_len);
+	MUST(proto_get_end(&payload, &h->end) == 0);
+	proto_text_copy(h->text, sizeof(h->text), &h->end.text);
+	h->error = true;
+}
+
+/* One completion; true if it was a message. */
+static bool poll_one(struct hostile *h)
+{
+	struct ibv_wc wc;
+
+	if (!h->cq || ibv_poll_cq(h->cq, 1, &wc) != 1)
+		return false;
+	if (wc.status != IBV_WC_SUCCESS) {
+		if (wc.status != IBV_WC_WR_FLUSH_ERR && !h->failed)
+			h->failed = wc.status;
+		return false;
+	}
+	if (wc.wr_id >> 48 == WR_CONTROL_SEND)
+		control_sent(&h->control, (uint32_t)wc.wr_id);
+	if (wc.wr_id >> 48 != WR_CONTROL_RECV)
+		return false;
+	link_heard(&h->control.link);
+	got_message(h, &wc);
+	return true;
+}
+
+static struct rdma_cm_id *poll_event(struct hostile *h)
+{
+	struct rdma_cm_event *event;
+	struct rdma_cm_id *request = NULL;
+	struct link *link;
+
+	if (rdma_get_cm_event(h->channel, &event))
+		return NULL;
+	link = event->id->context;
+	if (event->event == RDMA_CM_EVENT_CONNECT_REQUEST)
+		request = event->id;
+	else if (link && link_event(link, event) && link->state == LINK_DOWN)
+		h->closed = true;
+	rdma_ack_cm_event(event);
+	return request;
+}
+
+static void pause_a_bit(void)
+{
+	nanosleep(&(struct timespec){0, 1000000}, NULL);
+}
+
+bool hostile_expect(struct hostile *h, enum proto_type type)
+{
+	uint64_t end = now_ms() + PATIENCE_MS;
+
+	while (now_ms() < end && !h->closed) {
+		poll_event(h);
+		if (!poll_one(h))
+			pause_a_bit();
+		else if (h->type == type)
+			return true;
+		else if (h->error)
+			return false;
+	}
+	return false;
+}
+
+bool hostile_wait_closed(struct hostile *h)
+{
+	uint64_t end = now_ms() + 2 * PATIENCE_MS;
+
+	while (now_ms() < end && !h->closed) {
+		poll_event(h);
+		if (!poll_one(h))
+			pause_a_bit();
+	}
+	for (unsigned i = 0; i < 1000; i++) /* what came before the end */
+		poll_one(h);
+	return h->closed;
+}
+
+/* Connections */
+
+static void wait_link(struct hostile *h, struct link *link, enum link_state state)
+{
+	uint64_t end = now_ms() + PATIENCE_MS;
+
+	while (link->state != state && link->state != LINK_FAILED) {
+		MUST(now_ms() < end);
+		poll_event(h);
+		poll_one(h);
+		pause_a_bit();
+	}
+}
+
+static void open_channel(struct hostile *h)
+{
+	MUST((h->channel = rdma_create_event_channel()) != NULL);
+	fcntl(h->channel->fd, F_SETFL, O_NONBLOCK);
+}
+
+static void open_device(struct hostile *h)
+{
+	struct ibv_context *verbs = h->control.link.id->verbs;
+	struct link_size size = control_link_size();
+
+	MUST((h->pd = ibv_alloc_pd(verbs)) != NULL);
+	MUST((h->cq = ibv_create_cq(verbs, 1000, NULL, NULL, 0)) != NULL);
+	MUST((h->memory = calloc(1, HOSTILE_BYTES + SLOTS * PROTO_DONE_BYTES)) != NULL);
+	h->mr = ibv_reg_mr(h->pd, h->memory, HOSTILE_BYTES + SLOTS * PROTO_DONE_BYTES,
+			   IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_READ | IBV_ACCESS_REMOTE_WRITE);
+	MUST(h->mr != NULL);
+	MUST(control_create(&h->control, h->pd) == 0);
+	MUST(link_create_qp(&h->control.link, h->pd, h->cq, &size) == 0);
+	MUST(control_start(&h->control) == 0);
+}
+
+/* Whether it is up, or has been rejected. */
+static bool connected(struct hostile *h, struct link *link, const struct proto_request *request)
+{
+	MUST(link_connect(link, request) == 0);
+	wait_link(h, link, LINK_UP);
+	if (link->state == LINK_UP)
+		return true;
+	MUST(link->rejected);
+	h->refused = true;
+	h->reject = link->reject;
+	return false;
+}
+
+bool hostile_connect(struct hostile *h, const char *host, unsigned port, const struct proto_request *request)
+{
+	struct sockaddr_in to = {.sin_family = AF_INET, .sin_port = htons((uint16_t)port)};
+
+	MUST(inet_pton(AF_INET, host, &to.sin_addr) == 1);
+	open_channel(h);
+	MUST(link_resolve(&h->control.link, h->channel, NULL, (struct sockaddr *)&to) == 0);
+	wait_link(h, &h->control.link, LINK_RESOLVED);
+	MUST(h->control.link.state == LINK_RESOLVED);
+	open_device(h);
+	return connected(h, &h->control.link, request);
+}
+
+static struct rdma_cm_id *wait_request(struct hostile *h)
+{
+	uint64_t end = now_ms() + 2 * PATIENCE_MS;
+
+	for (;;) {
+		struct rdma_cm_id *id = poll_event(h);
+		if (id)
+			return id;
+		MUST(now_ms() < end);
+		poll_one(h);
+		pause_a_bit();
+	}
+}
+
+void hostile_accept(struct hostile *h, const char *host)
+{
+	struct sockaddr_in own = {.sin_family = AF_INET};
+
+	MUST(inet_pton(AF_INET, host, &own.sin_addr) == 1);
+	open_channel(h);
+	MUST(rdma_create_id(h->channel, &h->listener, NULL, RDMA_PS_TCP) == 0);
+	MUST(rdma_bind_addr(h->listener, (struct sockaddr *)&own) == 0);
+	MUST(rdma_listen(h->listener, 8) == 0);
+	printf("port %u\n", ntohs(rdma_get_src_port(h->listener)));
+	fflush(stdout);
+	h->control.link.id = wait_request(h);
+	h->control.link.id->context = &h->control.link;
+	open_device(h);
+	MUST(link_accept(&h->control.link) == 0);
+}
+
+static void create_lane(struct hostile *h, struct link *link)
+{
+	struct link_size size = {.sends = 64, .receives = 64};
+
+	link->id->context = link;
+	MUST(link_create_qp(link, h->pd, h->cq, &size) == 0);
+	for (unsigned i = 0; i < 32; i++) {
+		struct ibv_sge sge = {(uintptr_t)h->memory, HOSTILE_BYTES, h->mr->lkey};
+		struct ibv_recv_wr *bad,
+			wr = {.wr_id = session_wr_id(WR_LANE_RECV, 0, 0), .sg_list = &sge, .num_sge = 1};
+		MUST(ibv_post_recv(link->id->qp, &wr, &bad) == 0);
+	}
+}
+
+bool hostile_connect_lane(struct hostile *h, const struct proto_request *request)
+{
+	struct link *link = &h->lanes[h->lane_count];
+
+	MUST(link_resolve(link, h->channel, NULL, rdma_get_peer_addr(h->control.link.id)) == 0);
+	wait_link(h, link, LINK_RESOLVED);
+	MUST(link->state == LINK_RESOLVED);
+	create_lane(h, link);
+	if (!connected(h, link, request))
+		return false;
+	hostile_done(h, h->lane_count++, UINT64_MAX, PROTO_NO_WINDOW);
+	return true;
+}
+
+void hostile_accept_lane(struct hostile *h)
+{
+	struct link *link = &h->lanes[h->lane_count++];
+
+	link->id = wait_request(h);
+	create_lane(h, link);
+	MUST(link_accept(link) == 0);
+}
+
+void hostile_post(struct hostile *h, unsigned lane, const struct proto_grant *grant, uint64_t beyond, uint32_t len)
+{
+	struct ibv_sge sge = {(uintptr_t)h->memory, len, h->mr->lkey};
+	struct ibv_send_wr *bad, wr = {.wr_id = session_wr_id(WR_WINDOW, lane, 0),
+				       .sg_list = &sge,
+				       .num_sge = 1,
+				       .opcode = grant ? IBV_WR_RDMA_WRITE : IBV_WR_SEND,
+				       .send_flags = IBV_SEND_SIGNALED};
+
+	if (grant) {
+		wr.wr.rdma.remote_addr = grant->addr + beyond;
+		wr.wr.rdma.rkey = grant->rkey;
+	}
+	MUST(ibv_post_send(h->lanes[lane].id->qp, &wr, &bad) == 0);
+}
+
+void hostile_done(struct hostile *h, unsigned lane, uint64_t seq, uint16_t window)
+{
+	static unsigned slot;
+	uint8_t *bytes = h->memory + HOSTILE_BYTES + (slot++ % SLOTS) * PROTO_DONE_BYTES;
+	struct ibv_sge sge = {(uintptr_t)bytes, PROTO_DONE_BYTES, h->mr->lkey};
+	struct ibv_send_wr *bad, wr = {.wr_id = session_wr_id(WR_LANE_SEND, lane, 0),
+				       .sg_list = &sge,
+				       .num_sge = 1,
+				       .opcode = IBV_WR_SEND,
+				       .send_flags = IBV_SEND_SIGNALED};
+
+	proto_put_done(bytes, seq, window);
+	MUST(ibv_post_send(h->lanes[lane].id->qp, &wr, &bad) == 0);
+}
+
+/* Messages */
+
+struct cursor_out *hostile_begin(struct hostile *h, enum proto_type type)
+{
+	uint64_t end = now_ms() + PATIENCE_MS;
+
+	while (!control_can_send(&h->control, type) && !h->closed) {
+		MUST(now_ms() < end);
+		poll_event(h);
+		poll_one(h);
+	}
+	MUST(!h->closed);
+	return control_begin(&h->control, type);
+}
+
+void hostile_send(struct hostile *h)
+{
+	MUST(control_send(&h->control) == 0);
+}
+
+void hostile_send_raw(struct hostile *h, const void *bytes, size_t len)
+{
+	struct ibv_sge sge = {(uintptr_t)h->memory, (uint32_t)len, h->mr->lkey};
+	struct ibv_send_wr *bad, wr = {.wr_id = session_wr_id(WR_LANE_SEND, 0, 0),
+				       .sg_list = &sge,
+				       .num_sge = 1,
+				       .opcode = IBV_WR_SEND,
+				       .send_flags = IBV_SEND_SIGNALED};
+
+	MUST(len <= HOSTILE_BYTES);
+	memcpy(h->memory, bytes, len);
+	MUST(ibv_post_send(h->control.link.id->qp, &wr, &bad) == 0);
+}
+
+static bool anybody(void *context, const char *identity, uint8_t secret[MOVER_SECRET_BYTES])
+{
+	memset(secret, 0, MOVER_SECRET_BYTES);
+	return strcmp(identity, "open") == 0;
+}
+
+void hostile_handshake(struct hostile *h, bool server)
+{
+	static uint8_t out[16384];
+	int done = 0;
+
+	h->control.secure = server ? mover_secure_server(anybody, NULL) : mover_secure_client(NULL);
+	MUST(h->control.secure != NULL);
+	for (bool first = !server; !done; first = false) {
+		size_t len = sizeof(out);
+		if (!first)
+			MUST(hostile_expect(h, PROTO_HELLO));
+		done = mover_secure_handshake(h->control.secure, h->payload, first ? 0 : h->payload_len, out, &len);
+		MUST(done >= 0);
+		if (len) {
+			put_bytes(hostile_begin(h, PROTO_HELLO), out, len);
+			hostile_send(h);
+		}
+	}
+	h->control.sealed = true;
+}

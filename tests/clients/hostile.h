@@ -1,0 +1,70 @@
+/* A peer of the file mover that does as it likes: the connections, the handshake and the messages, for the programs
+ * that say the wrong things. Made of the mover's own parts, so that what is wrong is wrong in one place only. It comes
+ * without a ticket: the other side runs with --open. */
+#ifndef HOSTILE_H
+#define HOSTILE_H
+
+#include "mover/control.h"
+
+#define HOSTILE_LANES 2
+#define HOSTILE_BYTES (1u << 20)
+
+struct hostile {
+	struct rdma_event_channel *channel;
+	struct rdma_cm_id *listener;
+	struct ibv_pd *pd;
+	struct ibv_cq *cq;
+	struct control control;
+	struct link lanes[HOSTILE_LANES];
+	unsigned lane_count;
+	struct ibv_mr *mr;
+	uint8_t *memory; /* HOSTILE_BYTES, and then greetings */
+	struct proto_terms terms;
+
+	/* The last message, until the next call. */
+	enum proto_type type;
+	uint8_t payload[PROTO_MESSAGE_BYTES];
+	size_t payload_len;
+
+	/* What the other side has done about it. */
+	bool closed, refused;
+	enum proto_reject reject;
+	bool error;
+	struct proto_end end;
+	char text[PROTO_MAX_TEXT + 1];
+	enum ibv_wc_status failed; /* of a work request of ours */
+};
+
+/* A fault of the test itself or of the machine ends the program with exit status 2. */
+_Noreturn void hostile_fail(const char *what);
+#define MUST(condition)                                                                                                \
+	do {                                                                                                           \
+		if (!(condition))                                                                                      \
+			hostile_fail(#condition);                                                                      \
+	} while (0)
+
+/* Connects the control connection; false if it was rejected. */
+bool hostile_connect(struct hostile *h, const char *host, unsigned port, const struct proto_request *request);
+/* Listens on any port, which it prints, and accepts one control connection. */
+void hostile_accept(struct hostile *h, const char *host);
+void hostile_handshake(struct hostile *h, bool server);
+
+/* A data connection to where the control connection leads; or the next that comes. False: rejected. */
+bool hostile_connect_lane(struct hostile *h, const struct proto_request *request);
+void hostile_accept_lane(struct hostile *h);
+/* `len` bytes from `memory` on: SEND, or RDMA WRITE where `grant` is given. */
+void hostile_post(struct hostile *h, unsigned lane, const struct proto_grant *grant, uint64_t beyond, uint32_t len);
+void hostile_done(struct hostile *h, unsigned lane, uint64_t seq, uint16_t window);
+
+/* Messages: as the mover makes them, or any bytes. */
+struct cursor_out *hostile_begin(struct hostile *h, enum proto_type type);
+void hostile_send(struct hostile *h);
+void hostile_send_raw(struct hostile *h, const void *bytes, size_t len);
+
+/* Waits for a message of that type. False where there comes an ERROR, or the end, in its place, or nothing at all for
+ * ten seconds. */
+bool hostile_expect(struct hostile *h, enum proto_type type);
+/* Waits until the other side has closed the connection; false if it does not in 20 seconds. */
+bool hostile_wait_closed(struct hostile *h);
+
+#endif

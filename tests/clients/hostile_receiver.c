@@ -1,0 +1,286 @@
+/*
+ * A receiver that lies: waits for a `roci send --open`, and answers one thing wrong. The sender's exit status tells the
+ * test whether it did as it shall; this program ends with 0 when the sender has left, 2 when the test itself has
+ * failed.
+ *
+ *     hostile_receiver ADDRESS CASE       prints "port N" when it listens
+ *     hostile_receiver --list             cases, the sender's exit status, and its mode
+ */
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "hostile.h"
+
+static struct hostile hostile, *const h = &hostile;
+static unsigned variant;
+
+/* As an honest receiver does it */
+
+static void terms_come(void)
+{
+	struct cursor_in in;
+
+	hostile_handshake(h, true);
+	MUST(hostile_expect(h, PROTO_TERMS));
+	in = cursor_in(h->payload, h->payload_len);
+	MUST(proto_get_terms(&in, &h->terms) == 0);
+	h->terms.session = 1;
+}
+
+static void answer_terms(void)
+{
+	proto_put_terms(hostile_begin(h, PROTO_TERMS), &h->terms);
+	hostile_send(h);
+}
+
+/* Until one file of more than one chunk has been offered. */
+static void offered(void)
+{
+	terms_come();
+	answer_terms();
+	hostile_accept_lane(h);
+	MUST(hostile_expect(h, PROTO_OFFER));
+}
+
+static void verdict(uint32_t first, uint16_t count, enum proto_verdict v)
+{
+	struct cursor_out *out = hostile_begin(h, PROTO_VERDICT);
+
+	put_u32(out, first);
+	put_u16(out, count);
+	for (unsigned i = 0; i < count && i < 3; i++)
+		proto_put_result(out, &(struct proto_result){.verdict = v, .status = MOVER_LOCAL_IO}, false);
+	hostile_send(h);
+}
+
+static void grant(struct proto_grant g, uint16_t count)
+{
+	struct cursor_out *out = hostile_begin(h, PROTO_GRANT);
+
+	put_u16(out, count);
+	for (unsigned i = 0; i < count; i++)
+		proto_put_grant(out, &g);
+	hostile_send(h);
+}
+
+static struct proto_grant honest_grant(void)
+{
+	return (struct proto_grant){.len = h->terms.chunk_bytes, .addr = (uintptr_t)h->memory, .rkey = h->mr->rkey};
+}
+
+static void ack(uint64_t seq, uint16_t count, const struct proto_result *result)
+{
+	struct cursor_out *out = hostile_begin(h, PROTO_ACK);
+
+	put_u64(out, seq);
+	put_u64(out, 0);
+	put_u16(out, count);
+	for (unsigned i = 0; i < count; i++)
+		proto_put_result(out, result, true);
+	hostile_send(h);
+}
+
+/* The lies */
+
+static void silent(void)
+{
+}
+
+static void no_tls(void)
+{
+	MUST(hostile_expect(h, PROTO_HELLO));
+	put_bytes(hostile_begin(h, PROTO_HELLO), "who is there?", 13);
+	hostile_send(h);
+}
+
+static void lying_terms(void)
+{
+	terms_come();
+	switch (variant) {
+	case 0: h->terms.qps = 64; break;
+	case 1: h->terms.session = 0; break;
+	case 2: h->terms.mode = MOVER_READ; break;
+	case 3: h->terms.encrypt = true; break;
+	case 4: h->terms.chunk_bytes = PROTO_MAX_CHUNK; break;
+	case 5: h->terms.windows = PROTO_MAX_WINDOWS; break;
+	case 6: h->terms.max_entries = PROTO_MAX_ENTRIES; break;
+	}
+	answer_terms();
+}
+
+static void terms_twice(void)
+{
+	terms_come();
+	answer_terms();
+	answer_terms();
+}
+
+static void too_early(void)
+{
+	terms_come();
+	verdict(0, 1, PROTO_WANT);
+}
+
+static void lying_verdict(void)
+{
+	offered();
+	switch (variant) {
+	case 0: verdict(1, 1, PROTO_WANT); break;
+	case 1: verdict(0, 2, PROTO_WANT); break;
+	case 2: verdict(0, 0, PROTO_WANT); break;
+	case 3: verdict(0, 65535, PROTO_WANT); break;
+	case 4: verdict(0, 1, PROTO_DONE); break; /* of a file whose content it has not seen */
+	case 5: verdict(0, 1, PROTO_WOULD); break;
+	case 6: verdict(0, 1, (enum proto_verdict)77); break;
+	case 7:
+		verdict(0, 1, PROTO_WANT);
+		verdict(0, 1, PROTO_WANT);
+		break;
+	}
+}
+
+static void lying_have(void)
+{
+	static const struct {
+		uint32_t entry;
+		uint64_t first;
+		uint16_t says, has;
+	} lies[] = {{1, 0, 1, 1}, {0, 100, 1, 1}, {0, UINT64_MAX, 2, 2}, {0, 0, 2, 1}, {0, 0, 60000, 1}, {0, 0, 1, 2}};
+	struct cursor_out *out;
+
+	offered();
+	out = hostile_begin(h, PROTO_HAVE);
+	put_u32(out, lies[variant].entry);
+	put_u64(out, lies[variant].first);
+	put_u16(out, lies[variant].says);
+	for (unsigned i = 0; i < lies[variant].has; i++)
+		put_bytes(out, &(struct mover_digest){{0}}, sizeof(struct mover_digest));
+	hostile_send(h);
+}
+
+static void lying_grant(void)
+{
+	struct proto_grant g;
+
+	offered();
+	g = honest_grant();
+	switch (variant) {
+	case 0: g.lane = 1; break;
+	case 1: g.len--; break;
+	case 2: g.window = PROTO_MAX_WINDOWS; break;
+	case 3: g.len = UINT32_MAX; break;
+	case 4: break; /* too many of them */
+	case 5: g.rkey ^= 0x55; break;
+	case 6: g.addr += 2 * HOSTILE_BYTES; break;
+	}
+	if (variant < 5) {
+		grant(g, variant == 4 ? 257 : 1);
+		return;
+	}
+	grant(g, 1);
+	verdict(0, 1, PROTO_WANT);
+}
+
+static void lying_ack(void)
+{
+	struct proto_result r = {.verdict = PROTO_DONE};
+
+	offered();
+	switch (variant) {
+	case 0: ack(1, 0, &r); break;
+	case 1: ack(0, 1, &r); break; /* not judged yet */
+	case 2:
+		verdict(0, 1, PROTO_WANT);
+		ack(0, 1, &r); /* not sent yet */
+		break;
+	case 3: ack(UINT64_MAX, 0, &r); break;
+	case 4:
+		r.entry = 77;
+		ack(0, 1, &r);
+		break;
+	case 5:
+		r.verdict = PROTO_UNCHANGED;
+		ack(0, 1, &r);
+		break;
+	}
+}
+
+static void end_too_early(void)
+{
+	offered();
+	proto_put_end(hostile_begin(h, PROTO_END), &(struct proto_end){.status = MOVER_OK, .entries = 1});
+	hostile_send(h);
+}
+
+static void a_senders_message(void)
+{
+	static const enum proto_type types[] = {PROTO_OFFER, PROTO_FIN, PROTO_TERMS};
+	offered();
+	put_u64(hostile_begin(h, types[variant]), 0);
+	hostile_send(h);
+}
+
+static void on_a_lane(void)
+{
+	offered();
+	hostile_done(h, 0, 0, 0);
+}
+
+static void colourful_error(void)
+{
+	offered();
+	proto_put_end(hostile_begin(h, PROTO_ERROR),
+		      &(struct proto_end){.status = MOVER_LOCAL_IO, .text = proto_text("\x1b[31mred\x07\n")});
+	hostile_send(h);
+}
+
+static void stalls(void)
+{
+	offered();
+	if (variant) {
+		grant(honest_grant(), 1);
+		verdict(0, 1, PROTO_WANT);
+	}
+}
+
+static const struct scenario {
+	const char *name;
+	void (*run)(void);
+	enum mover_status status; /* the sender's */
+	unsigned variants;
+} scenarios[] = {
+	{"silent", silent, MOVER_LOST, 1},
+	{"no-tls", no_tls, MOVER_PROTOCOL, 1},
+	{"lying-terms", lying_terms, MOVER_PROTOCOL, 7},
+	{"terms-twice", terms_twice, MOVER_PROTOCOL, 1},
+	{"too-early", too_early, MOVER_PROTOCOL, 1},
+	{"lying-verdict", lying_verdict, MOVER_PROTOCOL, 8},
+	{"lying-have", lying_have, MOVER_PROTOCOL, 6},
+	{"lying-grant", lying_grant, MOVER_PROTOCOL, 7},
+	{"lying-ack", lying_ack, MOVER_PROTOCOL, 6},
+	{"end-too-early", end_too_early, MOVER_PROTOCOL, 1},
+	{"a-senders-message", a_senders_message, MOVER_PROTOCOL, 3},
+	{"on-a-lane", on_a_lane, MOVER_LOST, 1}, /* where the sender takes nothing: our retries run out */
+	{"colourful-error", colourful_error, MOVER_REMOTE_IO, 1},
+	{"stalls", stalls, MOVER_LOST, 2},
+};
+
+int main(int argc, char **argv)
+{
+	for (size_t i = 0; i < sizeof(scenarios) / sizeof(*scenarios); i++) {
+		const struct scenario *s = &scenarios[i];
+		size_t len = strlen(s->name);
+
+		if (argc == 2 && strcmp(argv[1], "--list") == 0)
+			printf("%s %u %d\n", s->name, s->variants, (int)s->status);
+		if (argc != 3 || strncmp(argv[2], s->name, len) || argv[2][len] != ':')
+			continue;
+		variant = (unsigned)atoi(argv[2] + len + 1);
+		MUST(variant < s->variants);
+		hostile_accept(h, argv[1]);
+		s->run();
+		MUST(hostile_wait_closed(h));
+		_Exit(0);
+	}
+	return argc == 2 ? 0 : 2;
+}

@@ -1,0 +1,81 @@
+"""Peers of the file mover that lie, stall and cheat (hostile_sender.c, hostile_receiver.c): each gets the answer it shall
+get, nothing is written where it may not be, and the receiver goes on serving others. test_mover_peers.py [FILTER...]
+"""
+import os
+import shutil
+import signal
+import subprocess
+import sys
+
+from harness import ROCI, Host, check, isolate, program, tap, wait_until
+from mover import OK, Receiver, environment, scratch, write
+
+isolate()
+here = Host('one')
+workshop = scratch()
+base = workshop.name
+outside = os.path.join(base, 'outside')
+honest = os.path.join(base, 'honest')
+os.mkdir(outside)
+write(os.path.join(outside, 'untouched'), b'as it was')
+write(honest, b'honest content' * 1000)
+large = os.path.join(base, 'large')
+write(large, b'more than a chunk' * 100000)
+
+
+def hostile_sender(name, variants):
+    """All variants of one case against one receiver, which takes an honest file after each."""
+    def case():
+        folder = os.path.join(base, 'there')
+        os.mkdir(folder)
+        try:
+            with Receiver(here, folder, '--open', '--timeout', '3s') as recv:
+                for variant in range(variants):
+                    peer = here.start(program('hostile_sender'), here.address, str(recv.port), f'{name}:{variant}', outside)
+                    status = peer.wait(60)
+                    check(status == OK, f'variant {variant}:\n{peer.report()}\n{recv.process.report()}')
+                    recv.take(here, honest)
+                    with open(os.path.join(folder, 'honest'), 'rb') as f:
+                        check(f.read() == b'honest content' * 1000, 'the honest file differs')
+                    os.unlink(os.path.join(folder, 'honest'))
+                    left = {n for n in os.listdir(folder) if not n.startswith('.roci-')}
+                    check(left <= {'file', 'way'}, f'variant {variant} has left {left}')
+                    if 'file' in left:  # what was sent as it shall be, before the lie
+                        with open(os.path.join(folder, 'file'), 'rb') as f:
+                            check(f.read() == b'0123456789', 'a wrong file')
+                check(os.listdir(outside) == ['untouched'], f'outside there is {os.listdir(outside)}')
+                check(os.listdir(base).count('evil') == 0, 'evil')
+                recv.end(signal.SIGTERM)
+        finally:
+            shutil.rmtree(folder)
+    return case
+
+
+def hostile_receiver(name, variants, expected):
+    """All variants of one case, each with a sender of its own."""
+    def case():
+        for variant in range(variants):
+            peer = here.start(program('hostile_receiver'), here.address, f'{name}:{variant}')
+            try:
+                wait_until('the peer to listen', lambda: 'port ' in peer.text() or not peer.running())
+                check(peer.running(), peer.report())
+                port = peer.text().split('port ')[1].split()[0]
+                sender = here.start(ROCI, 'send', '--device', here.device, '--open', '--timeout', '3s', large,
+                                    f'{here.address}:{port}', plain=True, env=environment())
+                status = sender.wait(60)
+                check(status == expected, f'variant {variant}: exit status {status}, not {expected}\n{sender.report()}')
+                check('\x1b[31m' not in sender.text(), 'the peer colours the screen')
+                check(peer.wait(30) == OK, f'variant {variant}:\n{peer.report()}')
+            finally:
+                peer.end()
+    return case
+
+
+def listed(name):
+    text = subprocess.run([program(name), '--list'], stdout=subprocess.PIPE, text=True, check=True).stdout
+    return [(line.split()[0], *map(int, line.split()[1:])) for line in text.splitlines()]
+
+
+cases = [(f'hostile sender: {name}', hostile_sender(name, *rest)) for name, *rest in listed('hostile_sender')]
+cases += [(f'hostile receiver: {name}', hostile_receiver(name, *rest)) for name, *rest in listed('hostile_receiver')]
+sys.exit(tap(cases))
