@@ -39,11 +39,13 @@ bool transfer_no_ticket_in_arguments(const struct command *command, int argc, ch
 	return !found;
 }
 
-static const char *conflict(const struct transfer_choices *choices)
+/* A sender uses one QP if nothing is said, a receiver as many as it is asked for. */
+static const char *conflict(const struct transfer_choices *choices, bool receiving)
 {
+	uint64_t qps = choices->qps ? choices->qps : receiving ? MOVER_MAX_QPS : 1;
 	if (choices->quiet && choices->verbose)
 		return "--quiet and --verbose contradict each other";
-	if (choices->cqs > (choices->qps ? choices->qps : 1))
+	if (choices->cqs > qps)
 		return "--cqs is larger than --qps: a CQ without a QP would never be used";
 	return NULL;
 }
@@ -51,7 +53,7 @@ static const char *conflict(const struct transfer_choices *choices)
 enum mover_status transfer_begin(const struct command *command, const struct transfer_choices *choices,
 				 struct device_choice *device, struct show *show, struct mover_common *common)
 {
-	const char *wrong = conflict(choices);
+	const char *wrong = conflict(choices, show->receiving);
 	char why[512];
 
 	*device = (struct device_choice){0};

@@ -13,7 +13,7 @@ struct transfer_choices {
 	bool open, poll, no_uring, json, quiet, verbose;
 };
 
-/* Rows of the option tables; TRANSFER_TICKET_ROWS differ in their help. */
+/* Rows of both option tables. */
 #define TRANSFER_OFFSET(member) offsetof(struct transfer_choices, member)
 
 #define TRANSFER_DEVICE_ROWS                                                                                           \

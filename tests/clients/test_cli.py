@@ -46,6 +46,7 @@ def mistakes():
     says('--chunk is a power of two', 'send', '--chunk', '100K', 'file', 'host')
     says('it goes from 64.0 KiB to 16.0 MiB', 'send', '--chunk', '1K', 'file', 'host')
     says('--cqs is larger than --qps', 'send', '--qps', '2', '--cqs', '3', 'file', 'host')
+    says('--cqs is larger than --qps', 'recv', '--qps', '2', '--cqs', '3')
     says('a folder is given by --dir', 'recv', 'folder')
     says('one file at most', 'demo', 'a', 'b')
     says('program not found', 'run', '--', '/nonexistent/program', status=127)

@@ -118,7 +118,7 @@ def other_ways():
     """--ticket-file and --ticket-fd with a host; the port is the ticket's. One ticket for all, and folders with a slash."""
     into, source = folder('other-ways'), folder('other-source')
     write(os.path.join(source, 'one'), b'1')
-    with Recv('--dir', into, '--keep-ticket') as recv:
+    with Recv('--dir', into, '--keep-ticket', '--cqs', '2') as recv:
         roci('send', '--ticket-file', recv.ticket, source, '127.0.0.1')
         with open(recv.ticket) as ticket:
             roci('send', '--ticket-fd', str(ticket.fileno()), source + '/', '127.0.0.1', pass_fds=[ticket.fileno()])
