@@ -147,6 +147,12 @@ struct roci_cm_path {
 	uint8_t packet_life; /* 5-bit, one way. On the wire the ACK timeout says it */
 };
 
+/* Enhanced connection establishment: what the QPs' drivers agree on, carried in REQ and REP as Linux does. */
+struct roci_cm_ece {
+	uint32_t vendor_id; /* 24 bits; 0: nothing to agree on */
+	uint32_t options;
+};
+
 /* What the peer said in REQ or REP, from the receiver's side: responder_resources is what the peer asks of us
  * (its initiator_depth), initiator_depth is what it offers us. */
 struct roci_cm_peer {
@@ -160,6 +166,7 @@ struct roci_cm_peer {
 	uint8_t target_ack_delay; /* 5-bit, of a REP */
 	uint8_t failover;         /* of a REP */
 	bool flow_control, srq;
+	struct roci_cm_ece ece;
 };
 
 /* ---- events ---- */
@@ -241,6 +248,7 @@ struct roci_cm_connect {
 	uint8_t retry_count, rnr_retry_count;
 	uint8_t ack_timeout; /* 5-bit; 0: from path.packet_life, twice the way */
 	bool flow_control, srq;
+	struct roci_cm_ece ece;
 	struct roci_cm_bytes private; /* copied; at most ROCI_CM_REQ_PRIVATE, the IP CM header included */
 	void *user;
 };
@@ -252,6 +260,7 @@ struct roci_cm_accept {
 	uint8_t responder_resources, initiator_depth; /* at most what the peer's REQ offers, as the consumer knows it */
 	uint8_t rnr_retry_count, target_ack_delay;
 	bool flow_control, srq;
+	struct roci_cm_ece ece;
 	struct roci_cm_bytes private;
 };
 /* Answers REQ_RECEIVED with a REP. -EINVAL: another state, or a field does not fit. */

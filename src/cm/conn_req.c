@@ -117,6 +117,7 @@ static void take_peer(struct roci_conn *conn, const struct roci_cm_msg *req)
 		.ack_timeout = req->primary.ack_timeout,
 		.flow_control = req->flow_control,
 		.srq = req->srq,
+		.ece = {req->vendor_id, req->modifier},
 	};
 	info->service_id = req->service_id;
 	info->transport = req->transport;

@@ -92,6 +92,7 @@ static void take_rep(struct roci_conn *conn, const struct roci_cm_msg *rep)
 		.failover = rep->failover,
 		.flow_control = rep->flow_control,
 		.srq = rep->srq,
+		.ece = {rep->vendor_id, rep->modifier},
 	};
 	info->remote_comm_id = rep->local_id;
 	info->remote_qpn = rep->qpn;

@@ -166,7 +166,7 @@ static bool path_ok(const struct roci_cm_path *path)
 static bool connect_ok(const struct roci_cm_connect *p)
 {
 	return path_ok(&p->path) && p->qpn < 1u << 24 && p->starting_psn < 1u << 24 && p->retry_count < 8 &&
-	       p->rnr_retry_count < 8 && p->ack_timeout < 32 &&
+	       p->rnr_retry_count < 8 && p->ack_timeout < 32 && p->ece.vendor_id < 1u << 24 &&
 	       (p->transport == ROCI_CM_RC || p->transport == ROCI_CM_UC || p->transport == ROCI_CM_XRC);
 }
 
@@ -176,6 +176,8 @@ static void fill_req(const struct roci_conn *conn, struct roci_cm_msg *msg, cons
 	struct roci_cm_msg_path *path = &msg->primary;
 
 	msg->service_id = p->service_id;
+	msg->vendor_id = p->ece.vendor_id;
+	msg->modifier = p->ece.options;
 	msg->ca_guid = config->ca_guid;
 	msg->qkey = p->qkey;
 	msg->qpn = p->qpn;
@@ -256,8 +258,11 @@ int roci_conn_accept(struct roci_conn *conn, uint64_t now, const struct roci_cm_
 	struct roci_cm_msg msg;
 
 	if (conn->state != ROCI_CONN_REQ_RECEIVED || p->qpn >= 1u << 24 || p->starting_psn >= 1u << 24 ||
-	    p->rnr_retry_count > 7 || p->target_ack_delay > 31 || !begin(conn, &msg, ROCI_CM_ATTR_REP, p->private))
+	    p->rnr_retry_count > 7 || p->target_ack_delay > 31 || p->ece.vendor_id >= 1u << 24 ||
+	    !begin(conn, &msg, ROCI_CM_ATTR_REP, p->private))
 		return -EINVAL;
+	msg.vendor_id = p->ece.vendor_id;
+	msg.modifier = p->ece.options;
 	msg.qkey = p->qkey;
 	msg.qpn = p->qpn;
 	msg.starting_psn = p->starting_psn;

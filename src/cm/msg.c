@@ -17,17 +17,19 @@ struct field {
 	uint16_t at;     /* bit in the message */
 	uint16_t bits;   /* how many */
 	uint16_t member; /* byte in struct roci_cm_msg */
-	uint16_t size;   /* of the member: 1, 2, 4, 8; 0: bytes */
+	uint8_t size;    /* of the member: 1, 2, 4, 8; 0: bytes */
+	uint8_t shift;   /* of a field that is a part of a number: where it belongs in the member */
 };
 
 #define SIZE_OF(m) sizeof(((struct roci_cm_msg *)0)->m)
-#define NUMBER(byte, bit, n, m)                                                                                        \
+#define PART(byte, bit, n, m, shift)                                                                                   \
 	{                                                                                                              \
-		(byte) * 8 + (bit), (n), offsetof(struct roci_cm_msg, m), SIZE_OF(m)                                   \
+		(byte) * 8 + (bit), (n), offsetof(struct roci_cm_msg, m), SIZE_OF(m), shift                            \
 	}
+#define NUMBER(byte, bit, n, m) PART(byte, bit, n, m, 0)
 #define BYTES(byte, n, m)                                                                                              \
 	{                                                                                                              \
-		(byte) * 8, (n)*8, offsetof(struct roci_cm_msg, m), 0                                                  \
+		(byte) * 8, (n)*8, offsetof(struct roci_cm_msg, m), 0, 0                                               \
 	}
 
 #define PATH(byte, m)                                                                                                  \
@@ -89,8 +91,11 @@ static const struct field rep_fields[] = {
 	IDS,
 	NUMBER(8, 0, 32, qkey),
 	NUMBER(12, 0, 24, qpn),
+	PART(15, 0, 8, vendor_id, 16),
 	NUMBER(16, 0, 24, local_eecn),
+	PART(19, 0, 8, vendor_id, 8),
 	NUMBER(20, 0, 24, starting_psn),
+	PART(23, 0, 8, vendor_id, 0),
 	NUMBER(24, 0, 8, responder_resources),
 	NUMBER(25, 0, 8, initiator_depth),
 	NUMBER(26, 0, 5, target_ack_delay),
@@ -237,7 +242,7 @@ enum roci_cm_parse_result roci_cm_msg_parse(struct roci_cm_msg *msg, const uint8
 		uint8_t *member = (uint8_t *)msg + f->member;
 
 		if (f->size)
-			store(member, f->size, get_bits(body, f->at, f->bits));
+			store(member, f->size, load(member, f->size) | get_bits(body, f->at, f->bits) << f->shift);
 		else
 			memcpy(member, body + f->at / 8, f->bits / 8);
 	}
@@ -266,7 +271,7 @@ void roci_cm_msg_build(const struct roci_cm_msg *msg, uint8_t mad[ROCI_CM_MAD_BY
 		const uint8_t *member = (const uint8_t *)msg + f->member;
 
 		if (f->size)
-			put_bits(body, f->at, f->bits, load(member, f->size));
+			put_bits(body, f->at, f->bits, load(member, f->size) >> f->shift);
 		else
 			memcpy(body + f->at / 8, member, f->bits / 8);
 	}

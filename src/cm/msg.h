@@ -51,7 +51,7 @@ struct roci_cm_msg {
 	uint32_t local_id, remote_id; /* of the sender, of the receiver; SIDR: local_id is the request id */
 	uint64_t service_id, ca_guid;
 	uint32_t qkey, qpn, local_eecn, remote_eecn, starting_psn;
-	uint32_t vendor_id; /* enhanced connection establishment; not spoken, kept for printing */
+	uint32_t vendor_id; /* REQ, REP: struct roci_cm_ece, whose options are the modifier */
 	uint16_t pkey;
 	uint16_t reason; /* REJ */
 	uint8_t responder_resources, initiator_depth;

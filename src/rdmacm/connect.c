@@ -138,6 +138,7 @@ static int connect_connected(struct cma_id *id, const struct rdma_conn_param *pa
 		.ack_timeout = id->ack_timeout_set ? id->ack_timeout : 0,
 		.flow_control = param->flow_control,
 		.srq = param->srq,
+		.ece = {id->local_ece.vendor_id, id->local_ece.options},
 		.private = {data.bytes, data.len},
 		.user = id,
 	};
@@ -223,6 +224,7 @@ static int accept_connected(struct cma_id *id, const struct rdma_conn_param *par
 		.rnr_retry_count = param->rnr_retry_count,
 		.flow_control = param->flow_control,
 		.srq = param->srq,
+		.ece = {id->local_ece.vendor_id, id->local_ece.options},
 		.private = {param->private_data, param->private_data_len},
 	};
 	cma_lock_cm();

@@ -86,10 +86,11 @@ int rdma_set_option(struct rdma_cm_id *id, int level, int optname, void *optval,
 	}
 }
 
-/* The device has no options to agree on; what programs exchange for their own QPs is kept, not sent. */
+/* For programs that lead their QPs themselves: the device has no options to agree on. EINVAL, too, for more than the 24
+ * bits that a message has for the vendor. */
 int rdma_set_local_ece(struct rdma_cm_id *id, struct ibv_ece *ece)
 {
-	if (!id || id->qp || !ece || !ece->vendor_id || ece->comp_mask)
+	if (!id || id->qp || !ece || !ece->vendor_id || ece->vendor_id >= 1u << 24 || ece->comp_mask)
 		return cma_error(EINVAL);
 	cma_id(id)->local_ece = *ece;
 	return 0;

@@ -31,6 +31,12 @@ static void fill_conn(struct cma_event *ev, const struct roci_cm_event *from)
 	param->qp_num = from->peer->qpn;
 }
 
+/* For rdma_get_remote_ece(), after the event. */
+static void keep_ece(struct cma_id *id, const struct roci_cm_event *from)
+{
+	id->remote_ece = (struct ibv_ece){.vendor_id = from->peer->ece.vendor_id, .options = from->peer->ece.options};
+}
+
 static void fill_ud(struct cma_event *ev, const struct roci_cm_event *from)
 {
 	struct rdma_ud_param *param = &ev->event.param.ud;
@@ -100,8 +106,10 @@ static struct cma_id *request_id(const struct cma_id *listener, const struct roc
 	id->psn = cma_random_psn(); /* now: a program may lead its QP to RTS before it accepts */
 	id->conn = from->conn;
 	id->sidr = from->sidr;
-	if (from->peer)
+	if (from->peer) {
 		id->responder_resources = from->peer->responder_resources;
+		keep_ece(id, from);
+	}
 	return id;
 }
 
@@ -174,7 +182,10 @@ void cma_upcall(const struct roci_cm_event *from)
 	switch (from->kind) {
 	case ROCI_CM_REQ_RECEIVED:
 	case ROCI_CM_SIDR_REQ_RECEIVED: request(id, from); break;
-	case ROCI_CM_REP_RECEIVED: tell(id, RDMA_CM_EVENT_CONNECT_RESPONSE, 0, from); break;
+	case ROCI_CM_REP_RECEIVED:
+		keep_ece(id, from);
+		tell(id, RDMA_CM_EVENT_CONNECT_RESPONSE, 0, from);
+		break;
 	case ROCI_CM_ESTABLISHED:
 		tell(id, RDMA_CM_EVENT_ESTABLISHED, 0, &(struct roci_cm_event){.path = from->path});
 		break;

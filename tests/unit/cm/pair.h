@@ -159,6 +159,7 @@ static inline struct roci_conn *pair_connect(struct pair *p, uint32_t qpn)
 		.retry_count = 7,
 		.rnr_retry_count = 6,
 		.flow_control = true,
+		.ece = {0xabcdef, 0x11223344},
 		.private = {NULL, 0},
 	};
 	struct roci_cm_ip ip = {.src_port = 40000, .ipv4 = true};
@@ -198,6 +199,7 @@ static inline int pair_accept(struct pair *p, struct roci_conn *conn, uint32_t q
 		.initiator_depth = 2,
 		.rnr_retry_count = 5,
 		.target_ack_delay = 9,
+		.ece = {0xfedcba, 5},
 		.private = {"welcome", 8},
 	};
 

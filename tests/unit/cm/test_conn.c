@@ -27,6 +27,8 @@ static void connects_and_disconnects(void **state)
 	assert_int_equal(ev->peer->initiator_depth, 5);
 	assert_int_equal(ev->peer->qpn, 0x1000);
 	assert_int_equal(ev->peer->ack_timeout, 17);
+	assert_int_equal(ev->peer->ece.vendor_id, 0xabcdef);
+	assert_int_equal(ev->peer->ece.options, 0x11223344);
 	assert_int_equal(ev->path->mtu, 3);
 	assert_int_equal(ev->path->packet_life, 16);
 	assert_memory_equal(ev->path->sgid, pair_gid_b, 16);
@@ -42,6 +44,8 @@ static void connects_and_disconnects(void **state)
 	assert_memory_equal(ev->private.data, "welcome", 8);
 	assert_int_equal(ev->peer->responder_resources, 2);
 	assert_int_equal(ev->peer->initiator_depth, 3);
+	assert_int_equal(ev->peer->ece.vendor_id, 0xfedcba);
+	assert_int_equal(ev->peer->ece.options, 5);
 	assert_int_equal(roci_conn_info(active)->remote_qpn, 0x2000);
 	/* As in captures/rxe-6.1-rping2.pcap: each side sends from the PSN that the other has told. */
 	assert_int_equal(roci_conn_info(active)->sq_psn, 0x222222);
@@ -475,6 +479,7 @@ static void parameters_are_checked(void **state)
 	REFUSED(bad.ack_timeout = 32);
 	REFUSED(bad.transport = 2);
 	REFUSED(bad.private.len = 93);
+	REFUSED(bad.ece.vendor_id = 1 << 24);
 #undef REFUSED
 	assert_int_equal(roci_cm_object_count(p.a), 0);
 	pair_close(&p);

@@ -152,6 +152,25 @@ static void other_classes_are_not_ours(void **state)
 	assert_int_equal(roci_cm_msg_parse(&msg, mad), ROCI_CM_PARSE_UNSUPPORTED);
 }
 
+/* Where Linux has it (include/rdma/ibta_vol1_c12.h, CM_REQ_VENDOR_ID and CM_REP_VENDOR_ID_H, _M, _L). */
+static void the_vendor_id_has_its_places(void **state)
+{
+	struct roci_cm_msg msg = {.attribute = ROCI_CM_ATTR_REQ, .vendor_id = 0x123456, .modifier = 0x789abcde}, got;
+	uint8_t mad[ROCI_CM_MAD_BYTES];
+
+	roci_cm_msg_build(&msg, mad);
+	assert_int_equal(roci_get_be32(mad + 24 + 4), 0x123456);
+	assert_int_equal(roci_get_be32(mad + 20), 0x789abcde);
+	msg.attribute = ROCI_CM_ATTR_REP;
+	msg.qpn = msg.starting_psn = 0xffffff;
+	roci_cm_msg_build(&msg, mad);
+	assert_int_equal(mad[24 + 15], 0x12);
+	assert_int_equal(mad[24 + 19], 0x34);
+	assert_int_equal(mad[24 + 23], 0x56);
+	assert_int_equal(roci_cm_msg_parse(&got, mad), ROCI_CM_PARSE_OK);
+	assert_memory_equal(&got, &msg, sizeof(msg));
+}
+
 static void fields_too_wide_are_cut(void **state)
 {
 	struct roci_cm_msg msg = {.attribute = ROCI_CM_ATTR_DREQ, .qpn = 0xab123456}, got;
@@ -171,6 +190,7 @@ int main(void)
 		cmocka_unit_test(a_captured_rejection_has_its_reason),
 		cmocka_unit_test(any_bytes_reach_a_fixed_point),
 		cmocka_unit_test(other_classes_are_not_ours),
+		cmocka_unit_test(the_vendor_id_has_its_places),
 		cmocka_unit_test(fields_too_wide_are_cut),
 	};
 
