@@ -125,6 +125,8 @@ def port_taken():
 
 
 def cases():
+    for address in ('127.0.0.1', '::1'):
+        yield f'what librdmacm answers, {address}', lambda a=address: loopback.call(program('cm_api'), a)
     yield f'{COUNT} connections, one host', lambda: connect(loopback, loopback, '127.0.0.1')
     yield f'{COUNT} connections, two hosts', lambda: connect(host_a, host_b, host_a.address)
     yield f'{COUNT} connections, two hosts, IPv6', lambda: connect(host_a, host_b, host_a.ipv6)

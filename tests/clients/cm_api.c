@@ -1,0 +1,342 @@
+/*
+ * What the functions of librdmacm answer: errors as their manual pages have them, and both sides of connections whose
+ * queue pairs the program leads itself (there are none, only numbers), with private data of every length and ECE.
+ *
+ *     cm_api ADDRESS
+ */
+#include <arpa/inet.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <poll.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <rdma/rdma_cma.h>
+#include <rdma/rdma_verbs.h>
+
+#define PATIENCE_MS 20000 /* for a hang */
+#define RESOLVE_MS  2000
+#define PORT        7471
+
+/* What messages have room for behind the IP CM header; the receiver sees all of it. */
+#define REQ_ROOM 56
+#define REP_ROOM 196
+#define REJ_ROOM 148
+
+static unsigned failures;
+
+#define CHECK(condition)                                                                                               \
+	do {                                                                                                           \
+		errno = 0;                                                                                             \
+		if (!(condition)) {                                                                                    \
+			printf("%s:%d: %s (errno %d, %s)\n", __FILE__, __LINE__, #condition, errno, strerror(errno));  \
+			failures++;                                                                                    \
+		}                                                                                                      \
+	} while (0)
+#define FAILS(call, error) CHECK((call) == -1 && errno == (error))
+#define MUST(call)                                                                                                     \
+	do {                                                                                                           \
+		if (call) {                                                                                            \
+			printf("%s:%d: %s: %s\n", __FILE__, __LINE__, #call, strerror(errno));                         \
+			exit(1);                                                                                       \
+		}                                                                                                      \
+	} while (0)
+
+static struct sockaddr_storage storage;
+static struct sockaddr *const address = (struct sockaddr *)&storage;
+
+static void set_port(unsigned port)
+{
+	if (address->sa_family == AF_INET)
+		((struct sockaddr_in *)address)->sin_port = htons((uint16_t)port);
+	else
+		((struct sockaddr_in6 *)address)->sin6_port = htons((uint16_t)port);
+}
+
+static struct rdma_event_channel *new_channel(void)
+{
+	struct rdma_event_channel *channel = rdma_create_event_channel();
+
+	MUST(!channel);
+	return channel;
+}
+
+static struct rdma_cm_id *new_id(struct rdma_event_channel *channel, enum rdma_port_space space)
+{
+	struct rdma_cm_id *id;
+
+	MUST(rdma_create_id(channel, &id, NULL, space));
+	return id;
+}
+
+/* The next event, which has to be of this type. It is the caller's to acknowledge. */
+static struct rdma_cm_event *next(struct rdma_event_channel *channel, enum rdma_cm_event_type type)
+{
+	struct pollfd ready = {.fd = channel->fd, .events = POLLIN};
+	struct rdma_cm_event *event;
+
+	MUST(poll(&ready, 1, PATIENCE_MS) != 1);
+	MUST(rdma_get_cm_event(channel, &event));
+	if (event->event != type) {
+		printf("%s, not %s\n", rdma_event_str(event->event), rdma_event_str(type));
+		exit(1);
+	}
+	return event;
+}
+
+static void pass(struct rdma_event_channel *channel, enum rdma_cm_event_type type)
+{
+	rdma_ack_cm_event(next(channel, type));
+}
+
+/* ---- errors ---- */
+
+static void ids(void)
+{
+	struct rdma_event_channel *channel = new_channel();
+	struct rdma_cm_event *event;
+	struct rdma_cm_id *id;
+
+	FAILS(rdma_create_id(channel, &id, NULL, 0), EINVAL);
+	FAILS(rdma_create_id(channel, NULL, NULL, RDMA_PS_TCP), EINVAL);
+	FAILS(rdma_destroy_id(NULL), EINVAL);
+	FAILS(rdma_get_cm_event(channel, NULL), EINVAL);
+	FAILS(rdma_ack_cm_event(NULL), EINVAL);
+	MUST(fcntl(channel->fd, F_SETFL, O_NONBLOCK));
+	FAILS(rdma_get_cm_event(channel, &event), EAGAIN);
+	rdma_destroy_event_channel(channel);
+}
+
+/* Calls that come too early, or are of the other kind. */
+static void states(void)
+{
+	struct rdma_event_channel *channel = new_channel();
+	struct rdma_cm_id *id = new_id(channel, RDMA_PS_TCP);
+	struct rdma_conn_param param = {.qp_num = 77};
+	struct ibv_qp_attr attr = {.qp_state = IBV_QPS_INIT};
+	struct ibv_ece ece = {.vendor_id = 1};
+	int mask;
+
+	FAILS(rdma_resolve_route(id, RESOLVE_MS), EINVAL);
+	FAILS(rdma_connect(id, &param), EINVAL);
+	FAILS(rdma_accept(id, &param), EINVAL);
+	FAILS(rdma_reject(id, NULL, 0), EINVAL);
+	FAILS(rdma_disconnect(id), EINVAL);
+	FAILS(rdma_establish(id), EINVAL);
+	FAILS(rdma_notify(id, IBV_EVENT_COMM_EST), EINVAL);
+	FAILS(rdma_init_qp_attr(id, &attr, &mask), EINVAL);
+	FAILS(rdma_resolve_addr(id, NULL, NULL, RESOLVE_MS), EINVAL);
+	FAILS(rdma_resolve_addr(id, NULL, &(struct sockaddr){.sa_family = AF_UNIX}, RESOLVE_MS), EAFNOSUPPORT);
+	FAILS(rdma_join_multicast(id, address, NULL), EINVAL);
+	FAILS(rdma_leave_multicast(id, address), EADDRNOTAVAIL);
+	FAILS(rdma_set_local_ece(id, NULL), EINVAL);
+	FAILS(rdma_set_local_ece(id, &(struct ibv_ece){0}), EINVAL);
+	FAILS(rdma_set_local_ece(id, &(struct ibv_ece){.vendor_id = 1, .comp_mask = 1}), EINVAL);
+	FAILS(rdma_set_local_ece(id, &(struct ibv_ece){.vendor_id = 1 << 24}), EINVAL);
+	FAILS(rdma_get_remote_ece(id, NULL), EINVAL);
+	CHECK(rdma_get_remote_ece(id, &ece) == 0 && ece.vendor_id == 0);
+	MUST(rdma_destroy_id(id));
+	rdma_destroy_event_channel(channel);
+}
+
+static void ports(void)
+{
+	struct rdma_event_channel *channel = new_channel();
+	struct rdma_cm_id *first = new_id(channel, RDMA_PS_TCP), *second = new_id(channel, RDMA_PS_TCP),
+			  *datagram = new_id(channel, RDMA_PS_UDP);
+	struct sockaddr_in foreign = {.sin_family = AF_INET, .sin_addr.s_addr = inet_addr("192.0.2.1")};
+
+	set_port(0);
+	FAILS(rdma_bind_addr(first, NULL), EINVAL);
+	FAILS(rdma_bind_addr(first, (struct sockaddr *)&foreign), EADDRNOTAVAIL);
+	CHECK(rdma_bind_addr(first, address) == 0 && rdma_get_src_port(first) != 0);
+	FAILS(rdma_bind_addr(first, address), EINVAL);
+	set_port(ntohs(rdma_get_src_port(first)));
+	FAILS(rdma_bind_addr(second, address), EADDRINUSE);
+	CHECK(rdma_bind_addr(datagram, address) == 0); /* another port space */
+	CHECK(rdma_listen(first, 1) == 0);
+	FAILS(rdma_listen(first, 1), EINVAL);
+	FAILS(rdma_resolve_addr(first, NULL, address, RESOLVE_MS), EINVAL);
+	MUST(rdma_destroy_id(first));
+	CHECK(rdma_bind_addr(second, address) == 0); /* it is free again */
+	MUST(rdma_destroy_id(second));
+	MUST(rdma_destroy_id(datagram));
+	rdma_destroy_event_channel(channel);
+}
+
+static void options(void)
+{
+	struct rdma_event_channel *channel = new_channel();
+	struct rdma_cm_id *id = new_id(channel, RDMA_PS_TCP);
+	uint8_t tos = 32, timeout = 32;
+	int on = 1;
+
+	FAILS(rdma_set_option(id, RDMA_OPTION_ID, RDMA_OPTION_ID_TOS, NULL, 1), EINVAL);
+	FAILS(rdma_set_option(id, RDMA_OPTION_ID, RDMA_OPTION_ID_TOS, &tos, 4), EINVAL);
+	FAILS(rdma_set_option(id, RDMA_OPTION_ID, RDMA_OPTION_ID_ACK_TIMEOUT, &timeout, 1), EINVAL);
+	FAILS(rdma_set_option(id, RDMA_OPTION_ID, 77, &on, sizeof on), ENOSYS);
+	FAILS(rdma_set_option(id, 77, RDMA_OPTION_ID_TOS, &tos, 1), ENOSYS);
+	CHECK(rdma_set_option(id, RDMA_OPTION_ID, RDMA_OPTION_ID_TOS, &tos, 1) == 0);
+	CHECK(rdma_set_option(id, RDMA_OPTION_ID, RDMA_OPTION_ID_REUSEADDR, &on, sizeof on) == 0);
+	MUST(rdma_destroy_id(id));
+	rdma_destroy_event_channel(channel);
+}
+
+/* ---- connections ---- */
+
+struct sides {
+	struct rdma_event_channel *client_channel, *server_channel;
+	struct rdma_cm_id *listener, *client, *server;
+	struct rdma_cm_event *request; /* not acknowledged yet */
+};
+
+/* Listens, and has a client whose route is known. */
+static void begin(struct sides *s)
+{
+	s->client_channel = new_channel();
+	s->server_channel = new_channel();
+	s->listener = new_id(s->server_channel, RDMA_PS_TCP);
+	s->client = new_id(s->client_channel, RDMA_PS_TCP);
+	set_port(PORT);
+	MUST(rdma_bind_addr(s->listener, address));
+	MUST(rdma_listen(s->listener, 1));
+	MUST(rdma_resolve_addr(s->client, NULL, address, RESOLVE_MS));
+	pass(s->client_channel, RDMA_CM_EVENT_ADDR_RESOLVED);
+	MUST(rdma_resolve_route(s->client, RESOLVE_MS));
+	pass(s->client_channel, RDMA_CM_EVENT_ROUTE_RESOLVED);
+}
+
+static void take_request(struct sides *s)
+{
+	s->request = next(s->server_channel, RDMA_CM_EVENT_CONNECT_REQUEST);
+	s->server = s->request->id;
+	CHECK(s->request->listen_id == s->listener);
+}
+
+static void end(struct sides *s)
+{
+	MUST(rdma_destroy_id(s->client));
+	MUST(rdma_destroy_id(s->server));
+	MUST(rdma_destroy_id(s->listener));
+	rdma_destroy_event_channel(s->client_channel);
+	rdma_destroy_event_channel(s->server_channel);
+}
+
+/* `room` bytes have arrived: the first `len` of them as they were sent, the others zero. */
+static int arrived(const struct rdma_cm_event *event, const char *data, size_t len, size_t room)
+{
+	const struct rdma_conn_param *param = &event->param.conn;
+	char whole[256] = {0};
+
+	memcpy(whole, data, len);
+	return param->private_data_len == room && !memcmp(param->private_data, whole, room);
+}
+
+static void accepted(void)
+{
+	static const char data[256] = "private";
+	struct ibv_ece ece = {.vendor_id = 0x123456, .options = 0x789abcde};
+	struct rdma_conn_param param = {.qp_num = 5000, .private_data = data, .private_data_len = REQ_ROOM + 1};
+	struct rdma_cm_event *event;
+	struct sides s;
+
+	begin(&s);
+	FAILS(rdma_connect(s.client, &param), EINVAL);
+	param.private_data_len = REQ_ROOM;
+	CHECK(rdma_set_local_ece(s.client, &ece) == 0);
+	MUST(rdma_connect(s.client, &param));
+	FAILS(rdma_connect(s.client, &param), EINVAL);
+
+	take_request(&s);
+	CHECK(s.request->param.conn.qp_num == 5000);
+	CHECK(arrived(s.request, data, REQ_ROOM, REQ_ROOM));
+	memset(&ece, 0, sizeof ece);
+	CHECK(rdma_get_remote_ece(s.server, &ece) == 0 && ece.vendor_id == 0x123456 && ece.options == 0x789abcde);
+	ece.options = 7;
+	CHECK(rdma_set_local_ece(s.server, &ece) == 0);
+	rdma_ack_cm_event(s.request);
+	param.qp_num = 6000;
+	param.private_data_len = REP_ROOM + 1;
+	FAILS(rdma_accept(s.server, &param), EINVAL);
+	param.private_data_len = 7;
+	MUST(rdma_accept(s.server, &param));
+	FAILS(rdma_accept(s.server, &param), EINVAL);
+
+	event = next(s.client_channel, RDMA_CM_EVENT_CONNECT_RESPONSE);
+	CHECK(event->param.conn.qp_num == 6000);
+	CHECK(arrived(event, data, 7, REP_ROOM));
+	rdma_ack_cm_event(event);
+	CHECK(rdma_get_remote_ece(s.client, &ece) == 0 && ece.vendor_id == 0x123456 && ece.options == 7);
+	MUST(rdma_establish(s.client));
+	pass(s.server_channel, RDMA_CM_EVENT_ESTABLISHED);
+	CHECK(rdma_disconnect(s.server) == 0);
+	pass(s.client_channel, RDMA_CM_EVENT_DISCONNECTED);
+	CHECK(rdma_disconnect(s.client) == 0);
+	pass(s.server_channel, RDMA_CM_EVENT_DISCONNECTED);
+	CHECK(rdma_disconnect(s.client) == 0); /* both may say so, and twice */
+	end(&s);
+}
+
+/* reason: as the event's status tells it. */
+static void rejected(int (*reject)(struct rdma_cm_id *id, const void *data, uint8_t len), int reason)
+{
+	static const char data[256] = "no";
+	struct rdma_conn_param param = {.qp_num = 5001};
+	struct rdma_cm_event *event;
+	struct sides s;
+
+	begin(&s);
+	MUST(rdma_connect(s.client, &param));
+	take_request(&s);
+	rdma_ack_cm_event(s.request);
+	FAILS(reject(s.server, data, REJ_ROOM + 1), EINVAL);
+	CHECK(reject(s.server, data, 2) == 0);
+	FAILS(reject(s.server, data, 2), EINVAL);
+	FAILS(rdma_accept(s.server, &param), EINVAL);
+	event = next(s.client_channel, RDMA_CM_EVENT_REJECTED);
+	CHECK(event->status == reason);
+	CHECK(arrived(event, data, 2, REJ_ROOM));
+	rdma_ack_cm_event(event);
+	end(&s);
+}
+
+/* An id takes its events along to another channel. */
+static void migrated(void)
+{
+	struct rdma_conn_param param = {.qp_num = 5002};
+	struct rdma_event_channel *other = new_channel();
+	struct sides s;
+
+	begin(&s);
+	MUST(rdma_connect(s.client, &param));
+	take_request(&s);
+	rdma_ack_cm_event(s.request);
+	MUST(rdma_reject(s.server, NULL, 0));
+	MUST(poll(&(struct pollfd){.fd = s.client_channel->fd, .events = POLLIN}, 1, PATIENCE_MS) != 1);
+	CHECK(rdma_migrate_id(s.client, other) == 0 && s.client->channel == other);
+	CHECK(poll(&(struct pollfd){.fd = s.client_channel->fd, .events = POLLIN}, 1, 0) == 0);
+	pass(other, RDMA_CM_EVENT_REJECTED);
+	end(&s);
+	rdma_destroy_event_channel(other);
+}
+
+int main(int argc, char **argv)
+{
+	if (argc == 2 && inet_pton(AF_INET, argv[1], &((struct sockaddr_in *)address)->sin_addr) == 1)
+		address->sa_family = AF_INET;
+	else if (argc == 2 && inet_pton(AF_INET6, argv[1], &((struct sockaddr_in6 *)address)->sin6_addr) == 1)
+		address->sa_family = AF_INET6;
+	else
+		return 2;
+	ids();
+	states();
+	ports();
+	options();
+	accepted();
+	rejected(rdma_reject, 28);     /* consumer defined */
+	rejected(rdma_reject_ece, 35); /* vendor option not supported */
+	migrated();
+	printf("%u failures\n", failures);
+	return failures != 0;
+}
