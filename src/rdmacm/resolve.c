@@ -116,8 +116,8 @@ static int choose_source(struct cma_id *id)
 	return 0;
 }
 
-/* Why other hosts' answers would not arrive: the source address's UDP port cannot be had, as was told on stderr. Peers of
- * this host are reached without it. */
+/* Why other hosts' answers would not arrive: the source address's UDP port cannot be had, as was told on stderr. Peers
+ * of this host are reached without it. */
 static int open_port(const struct cma_id *id)
 {
 	struct roci_device *dev = cma_roci_device();
