@@ -34,7 +34,7 @@ build "$build"
 tests "$build" all --no-suite interop
 build "$build-asan" -Db_sanitize=address,undefined -Db_lundef=false
 tests "$build-asan" suites --suite wire --suite engine --suite device --suite cm --suite mover --suite roci --suite sim --suite abi
-tests "$build-asan" clients smoke pingpong connections send
+tests "$build-asan" clients smoke pingpong connections send mover-peers
 build "$build-tsan" -Db_sanitize=thread -Db_lundef=false
 tests "$build-tsan" clients smoke send
 
