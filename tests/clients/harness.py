@@ -116,6 +116,7 @@ class Process:
 
 class Host:
     """A network namespace: this process's own one (pid None), or that of a sleeping process."""
+    device = DEVICE
 
     def __init__(self, name, pid=None, address='127.0.0.1'):
         self.name = name

@@ -159,7 +159,7 @@ class Receiver:
         self.host = host
         self.ticket_file = tempfile.mktemp(prefix='roci-ticket-')
         trust = [] if '--open' in options else ['--ticket-file', self.ticket_file]
-        self.process = host.start(*argv_prefix, ROCI, 'recv', '--device', 'embedded', '--dir', folder, '--port', '0', '--json',
+        self.process = host.start(*argv_prefix, ROCI, 'recv', '--device', host.device, '--dir', folder, '--port', '0', '--json',
                                   '--bind', host.address, *trust, *options, plain=True, env=environment())
         try:
             wait_until('the receiver to listen', lambda: events(self.process, 'listening') or not self.process.running())
@@ -174,7 +174,7 @@ class Receiver:
 
     def send(self, sender, *arguments):
         """Starts a `roci send` of the arguments (options and paths) on a host."""
-        return sender.start(ROCI, 'send', '--device', 'embedded', '--json', *self.trust, *arguments,
+        return sender.start(ROCI, 'send', '--device', sender.device, '--json', *self.trust, *arguments,
                             f'{self.host.address}:{self.port}', plain=True, env=environment())
 
     def take(self, sender, *arguments, status=OK, seconds=60):

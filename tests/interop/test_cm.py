@@ -63,7 +63,7 @@ def killed(server, client, ipv6, victim):
     try:
         wait_until('data', lambda: 'ping data' in caller.text() or not caller.running())
         dead.end()
-        if victim.kind == 'rxe':  # its kernel disconnects
+        if victim.plain:  # its kernel disconnects
             check(survivor.wait(30) is not None and 'DISCONNECT EVENT' in survivor.text(), survivor.report())
         # rping asks for 7 retries, which Soft-RoCE takes for infinite: it goes on asking the dead until it is ended.
     finally:

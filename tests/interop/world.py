@@ -1,8 +1,10 @@
-"""The two hosts in a guest: `rxe`, the first network namespace with the kernel's Soft-RoCE, where programs run with the
-system's libraries as they are; and `roci`, another namespace, where they run under `roci run`. A veth joins them."""
+"""The two hosts in a guest, joined by a veth. With rxe_and_roci(), `rxe` is the first network namespace with the kernel's
+Soft-RoCE, where programs run with the system's libraries as they are, and `roci` another namespace, where they run under
+`roci run`. With kernel_pair(), both have devices of the kernel, and share the first namespace."""
 import json
 import os
 import re
+import resource
 import sys
 
 HERE = os.path.dirname(os.path.abspath(__file__))
@@ -13,7 +15,10 @@ import harness  # noqa: E402
 from harness import Host, check, run, wait_until  # noqa: E402
 
 PROGRAMS = os.environ.get('ROCI_INTEROP', HERE)  # where Meson builds the programs of this directory
-MODULES = ['veth', 'sch_netem', 'crc32_generic', 'crc32_pclmul', 'rdma_rxe', 'ib_uverbs', 'rdma_ucm', 'ib_umad']
+MODULES = {
+    'rxe': ['crc32_generic', 'crc32_pclmul', 'rdma_rxe', 'ib_uverbs', 'rdma_ucm', 'ib_umad'],
+    'siw': ['iw_cm', 'libcrc32c', 'ib_uverbs', 'rdma_ucm'],
+}
 harness.SLOW = 3  # the guest's processor is software
 
 
@@ -45,9 +50,8 @@ class Side(Host):
         return server
 
 
-class Rxe(Side):
-    device = 'rxe0'
-    kind = 'rxe'
+class KernelSide(Side):
+    """Its device is one of the kernel's."""
     plain = True
 
     def connectable(self, process):
@@ -61,22 +65,59 @@ def as_side(host, side):
     return made
 
 
-def modprobe(*names):
-    run('modprobe', '-a', *names)
+def load(kind):
+    run('modprobe', '-a', 'veth', 'sch_netem', *MODULES[kind])
+    if kind == 'siw' and not os.path.isdir('/sys/module/siw'):
+        run('insmod', os.environ['ROCI_SIW'])
+
+
+def add_device(side, kind, name, addresses):
+    side.kind, side.device = kind, name
+    run('rdma', 'link', 'add', name, 'type', kind, 'netdev', side.link)
+    if kind == 'rxe':
+        wait_until(f'the GIDs of {name}', lambda: all(a in side.call('ibv_devinfo', '-v', '-d', name) for a in addresses))
 
 
 def rxe_and_roci(mtu=1500):
     """(rxe, roci), joined."""
-    modprobe(*MODULES)
+    load('rxe')
     a, b = harness.veth_pair(mtu)
-    rxe, roci = as_side(a, Rxe), as_side(b, Side)
-    run('rdma', 'link', 'add', rxe.device, 'type', 'rxe', 'netdev', rxe.link)
-
-    def gids():
-        rxe.gids.clear()
-        return all(a in rxe.call('ibv_devinfo', '-v') for a in (rxe.address, rxe.ipv6))
-    wait_until('the GIDs of rxe0', gids)
+    rxe, roci = as_side(a, KernelSide), as_side(b, Side)
+    add_device(rxe, 'rxe', 'rxe0', (rxe.address, rxe.ipv6))
     return rxe, roci
+
+
+def into_one(a, b):
+    """Moves the second host's end of the veth into this namespace. Routing makes packets between the two addresses, which
+    are both local now, take the way over the veth. IPv4 only."""
+    link, here = f'{b.link}b', str(os.getpid())
+    b.run('ip', 'link', 'set', b.link, 'down')
+    b.run('ip', 'link', 'set', b.link, 'name', link, 'netns', here)
+    run('ip', '-4', 'addr', 'flush', 'dev', a.link)
+    b.link, b.prefix, b.pid = link, [], a.pid
+    for host, peer in ((a, b), (b, a)):
+        run('ip', 'addr', 'add', f'{host.address}/32', 'dev', host.link)
+        run('ip', 'link', 'set', host.link, 'up')
+        run('ip', 'route', 'add', peer.address, 'dev', host.link, 'src', host.address)
+        run('ip', 'rule', 'add', 'pref', '10', 'iif', 'lo', 'to', peer.address, 'lookup', 'main')
+        run('ip', 'rule', 'add', 'pref', '5', 'iif', host.link, 'lookup', 'local')
+        for name, value in (('accept_local', 1), ('rp_filter', 0)):
+            with open(f'/proc/sys/net/ipv4/conf/{host.link}/{name}', 'w') as f:
+                f.write(str(value))
+    if re.search('^0:', run('ip', 'rule'), re.MULTILINE):
+        run('ip', 'rule', 'add', 'pref', '100', 'lookup', 'local')
+        run('ip', 'rule', 'del', 'pref', '0')
+
+
+def kernel_pair(kind, mtu=1500, hosts=None):
+    """Two hosts with devices of this kind, joined; made of two hosts that are joined already, if they are given."""
+    load(kind)
+    resource.setrlimit(resource.RLIMIT_MEMLOCK, (resource.RLIM_INFINITY, resource.RLIM_INFINITY))  # siw: for root as well
+    a, b = (as_side(host, KernelSide) for host in hosts or harness.veth_pair(mtu))
+    into_one(a, b)
+    for host in (a, b):
+        add_device(host, kind, f'{kind}_{host.link}', [host.address])
+    return a, b
 
 
 def set_mtu(mtu, *hosts):
