@@ -6,7 +6,8 @@ set -eu
 build='gcc libc6-dev binutils make meson ninja-build pkg-config clang-format libibverbs-dev librdmacm-dev libisal-dev
 	libcmocka-dev libpcap-dev zlib1g-dev libxxhash-dev libssl-dev liburing-dev libjansson-dev scdoc'
 verbs='ibverbs-utils ibverbs-providers perftest rdmacm-utils qperf fio python3-pyverbs ucx-utils openmpi-bin libopenmpi-dev'
-test='python3 iproute2 ethtool tshark iperf3 util-linux coreutils zsh fish qemu-system-x86 busybox-static cpio kmod'
+test='python3 iproute2 ethtool tshark iperf3 util-linux coreutils zsh fish qemu-system-x86 busybox-static cpio kmod
+	valgrind'
 
 bench=
 case ${1:-} in

@@ -13,6 +13,7 @@
  * memory (ib_write_lat) must not wait for the thread to look again.
  */
 #include <errno.h>
+#include <poll.h>
 #include <sched.h>
 #include <signal.h>
 #include <sys/epoll.h>
@@ -55,6 +56,17 @@ static uint64_t next_deadline(const struct roci_device *dev)
 	return engine < cm ? engine : cm;
 }
 
+/* Linux before 5.11, valgrind and some sandboxes do not know epoll_pwait2(). timeout: NULL: for ever. */
+static int wait_events(int epoll_fd, struct epoll_event *events, int max, const struct timespec *timeout)
+{
+	struct pollfd ready = {.fd = epoll_fd, .events = POLLIN};
+	int n = epoll_pwait2(epoll_fd, events, max, timeout, NULL);
+
+	if (n >= 0 || (errno != ENOSYS && errno != EPERM))
+		return n;
+	return ppoll(&ready, 1, timeout, NULL) < 0 ? -1 : epoll_wait(epoll_fd, events, max, 0);
+}
+
 static void sleep_until(struct progress *p, uint64_t now, uint64_t deadline)
 {
 	struct roci_device *dev = p->dev;
@@ -70,7 +82,7 @@ static void sleep_until(struct progress *p, uint64_t now, uint64_t deadline)
 	}
 	dev->wake_at = deadline;
 	pthread_mutex_unlock(&dev->lock);
-	n = epoll_pwait2(dev->epoll_fd, events, 16, timeout, NULL);
+	n = wait_events(dev->epoll_fd, events, 16, timeout);
 	pthread_mutex_lock(&dev->lock);
 	dev->wake_at = 0;
 	dev->stats.thread_wakeups++;

@@ -35,10 +35,13 @@ struct roci_side_door {
 	uint8_t bytes[MESSAGES][MESSAGE_BYTES];
 };
 
-static void name_door(const struct roci_side_door *door, unsigned slot, struct sockaddr_un *addr)
+/* Returns the address's length. ROCI_RUNDIR_MAX leaves room for the name. */
+static socklen_t name_door(const struct roci_side_door *door, unsigned slot, struct sockaddr_un *addr)
 {
+	int len = snprintf(addr->sun_path, sizeof addr->sun_path, "%s/door-%lu-%u", door->dir, door->netns, slot);
+
 	addr->sun_family = AF_UNIX;
-	snprintf(addr->sun_path, sizeof addr->sun_path, "%s/door-%lu-%u", door->dir, door->netns, slot);
+	return (socklen_t)(offsetof(struct sockaddr_un, sun_path) + (size_t)len + 1);
 }
 
 int roci_side_door_open(const struct roci_registry *reg, struct roci_side_door **out)
@@ -46,6 +49,7 @@ int roci_side_door_open(const struct roci_registry *reg, struct roci_side_door *
 	/* mmap: the buffers cost nothing until something comes in. */
 	struct roci_side_door *door =
 		mmap(NULL, sizeof *door, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	socklen_t len;
 	int rc;
 
 	if (door == MAP_FAILED)
@@ -57,10 +61,10 @@ int roci_side_door_open(const struct roci_registry *reg, struct roci_side_door *
 		rc = -errno;
 		goto err_unmap;
 	}
-	name_door(door, reg->slot, &door->here);
+	len = name_door(door, reg->slot, &door->here);
 	/* The slot is ours, so what is there was left by a dead process. */
 	unlink(door->here.sun_path);
-	if (bind(door->fd, (struct sockaddr *)&door->here, sizeof door->here)) {
+	if (bind(door->fd, (struct sockaddr *)&door->here, len)) {
 		rc = -errno;
 		goto err_close;
 	}
@@ -99,7 +103,7 @@ int roci_side_door_send(struct roci_side_door *door, unsigned slot, const struct
 			struct iovec *iov, unsigned iov_count)
 {
 	struct sockaddr_un addr;
-	struct msghdr msg = {.msg_name = &addr, .msg_namelen = sizeof addr, .msg_iov = iov, .msg_iovlen = iov_count};
+	struct msghdr msg = {.msg_name = &addr, .msg_iov = iov, .msg_iovlen = iov_count};
 	size_t len = 0;
 
 	for (unsigned i = 1; i < iov_count; i++)
@@ -117,7 +121,7 @@ int roci_side_door_send(struct roci_side_door *door, unsigned slot, const struct
 	memcpy(door->out.src, from->flow.src, 16);
 	memcpy(door->out.dst, from->flow.dst, 16);
 	iov[0] = (struct iovec){&door->out, sizeof door->out};
-	name_door(door, slot, &addr);
+	msg.msg_namelen = name_door(door, slot, &addr);
 	if (sendmsg(door->fd, &msg, MSG_DONTWAIT | MSG_NOSIGNAL) >= 0)
 		return 0;
 	/* ENOENT: never lived; ECONNREFUSED: lived. */

@@ -5,13 +5,14 @@ import re
 import sys
 
 from cm_server import serve
-from harness import SANITIZER, Host, check, isolate, next_port, program, run_pair, tap, veth_pair, wait_until
+from harness import SANITIZER, Host, check, isolate, need, next_port, program, run_pair, tap, veth_pair, wait_until
 
 COUNT, OPEN = 5000, 500
 MOST_KIB = 4 * (COUNT - OPEN)  # what may still be in TIMEWAIT; a queue pair that is not freed is twice as much
 LEAKED = 'LeakSanitizer: detected memory leaks'
 DISCONNECTED = 'RDMA_CM_EVENT_DISCONNECTED'
 RETRIES_EXCEEDED = 'transport retry counter exceeded'
+VALGRIND = ['valgrind', '-q', '--error-exitcode=9']
 STEAL = """
 import socket, time
 s = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
@@ -47,6 +48,14 @@ def leak_is_found():
     finally:
         client.end()
         server.end()
+
+
+def under_valgrind():
+    """It sees bytes of the libraries that were never written go into the kernel, to be read by others."""
+    need('valgrind')
+    where = ['-p', str(next_port()), '-n', '40', '-o', '20']
+    server = serve(loopback, *VALGRIND, program('connect_many'), '-b', '127.0.0.1', *where)
+    run_pair(server, loopback.start(*VALGRIND, program('connect_many'), '-s', '127.0.0.1', *where))
 
 
 class Doomed:
@@ -132,6 +141,8 @@ def cases():
     yield f'{COUNT} connections, two hosts, IPv6', lambda: connect(host_a, host_b, host_a.ipv6)
     if SANITIZER == 'address':
         yield 'a leak is found', leak_is_found
+    if not SANITIZER:
+        yield 'under valgrind', under_valgrind
     yield 'kill -9 of a peer, one host', lambda: killed(host_a, host_a)
     yield 'kill -9 of a peer, two hosts', lambda: killed(host_b, host_a)
     yield 'the UDP port is taken', port_taken
