@@ -132,15 +132,21 @@ bool link_is_iwarp(const struct rdma_cm_id *id)
 	return id->verbs->device->transport_type == IBV_TRANSPORT_IWARP;
 }
 
-const char *link_path(const struct ibv_device *device)
+bool link_is_rxe(const struct ibv_device *device)
 {
 	char real[PATH_MAX];
+	if (strncmp(device->name, "roci", 4) == 0 || device->transport_type == IBV_TRANSPORT_IWARP)
+		return false;
+	/* a soft device has no bus above it; sysfs puts it among the virtual ones */
+	return strncmp(device->name, "rxe", 3) == 0 ||
+	       (realpath(device->ibdev_path, real) && strstr(real, "/virtual/"));
+}
+
+const char *link_path(const struct ibv_device *device)
+{
 	if (strncmp(device->name, "roci", 4) == 0)
 		return "roci0 over udp";
 	if (device->transport_type == IBV_TRANSPORT_IWARP)
 		return "iwarp";
-	/* a soft device has no bus above it; sysfs puts it among the virtual ones */
-	if (strncmp(device->name, "rxe", 3) == 0 || (realpath(device->ibdev_path, real) && strstr(real, "/virtual/")))
-		return "rxe";
-	return "rnic";
+	return link_is_rxe(device) ? "rxe" : "rnic";
 }

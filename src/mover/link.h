@@ -59,6 +59,7 @@ void link_disconnect(struct link *link);
 void link_destroy(struct link *link);
 
 bool link_is_iwarp(const struct rdma_cm_id *id);
+bool link_is_rxe(const struct ibv_device *device);
 
 /* The way data takes on this device, for people: "rnic", "rxe", "iwarp", "roci0 over udp". */
 const char *link_path(const struct ibv_device *device);

@@ -46,10 +46,12 @@ enum hold_state {
 /* A window at the receiver. */
 struct hold {
 	enum hold_state state;
-	bool claimed;  /* a descriptor names it */
-	uint16_t lane; /* SEND: where it is posted; WRITE: whence DONE came */
-	uint32_t len;  /* SEND: what came */
-	uint64_t seq;  /* WRITE: as DONE said */
+	bool claimed;   /* a descriptor names it */
+	uint16_t lane;  /* SEND: where it is posted; WRITE: whence DONE came */
+	uint32_t len;   /* SEND: what came */
+	uint64_t seq;   /* WRITE: as DONE said */
+	bool asking;    /* READ: there are more to be posted */
+	unsigned reads; /* READ: under way */
 	unsigned writing;
 };
 
@@ -57,7 +59,8 @@ struct hold {
 struct fin {
 	struct proto_descriptor d;
 	struct proto_grant grant; /* READ */
-	bool reading, told;       /* READ: posted; the sender knows that it is over */
+	bool reading, told;       /* READ: begun; the sender knows that it is over */
+	uint32_t asked;           /* READ: bytes that READs have been posted for */
 	uint16_t window;          /* ours */
 	uint8_t *segments;
 	size_t len, room;
@@ -113,6 +116,7 @@ struct receiver {
 	struct hold holds[PROTO_MAX_WINDOWS];
 	struct fin fins[PROTO_FINS];
 	uint64_t seq, seq_done, seq_acked; /* descriptors: come, acted upon, told */
+	unsigned reads;                    /* READ: under way, of all windows */
 	struct disk *disk, *out;
 	struct store_op *free_ops;
 	bool end_came, sealing, sealed, end_sent;

@@ -4,6 +4,9 @@
 
 #include "mover/receiver.h"
 
+#define RXE_READS      4 /* under way, of all windows */
+#define RXE_READ_BYTES (64u << 10)
+
 static struct window *window_of(struct receiver *r, const struct hold *hold)
 {
 	return &r->s.windows.windows[hold - r->holds];
@@ -53,7 +56,7 @@ static bool open_window(struct receiver *r, struct hold *hold, struct proto_gran
 	}
 	int err = window_grant(&s->windows, window, len, IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE);
 	if (err) {
-		session_fail_errno(s, err, "registering a window");
+		session_fail_errno(s, err, SESSION_NO_MEMORY);
 		return false;
 	}
 	grant->addr = (uintptr_t)window->bytes;
@@ -170,7 +173,7 @@ void windows_grant(struct receiver *r, struct cursor_in *payload)
 
 /* Reading (READ) */
 
-static bool post_read(struct receiver *r, struct fin *fin, struct hold *hold)
+static bool begin_read(struct receiver *r, struct fin *fin, struct hold *hold)
 {
 	struct session *s = &r->s;
 	struct window *window = window_of(r, hold);
@@ -181,26 +184,59 @@ static bool post_read(struct receiver *r, struct fin *fin, struct hold *hold)
 		err = window_grant(&s->windows, window, fin->grant.len,
 				   IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE);
 	if (err) {
-		session_fail_errno(s, err, "registering a window");
+		session_fail_errno(s, err, SESSION_NO_MEMORY);
 		return false;
 	}
-	struct ibv_sge sge = {(uintptr_t)window->bytes, fin->grant.len, window_lkey(&s->windows, window)};
-	struct ibv_send_wr *bad, wr = {
-					 .wr_id = session_wr_id(WR_WINDOW, fin->d.lane, window->index),
-					 .sg_list = &sge,
-					 .num_sge = 1,
-					 .opcode = IBV_WR_RDMA_READ,
-					 .send_flags = IBV_SEND_SIGNALED,
-					 .wr.rdma = {.remote_addr = fin->grant.addr, .rkey = fin->grant.rkey},
-				 };
 	session_step(s, "READ", "window %u: %u bytes on QP %u", fin->grant.window, fin->grant.len, fin->d.lane);
-	err = ibv_post_send(s->lanes[fin->d.lane].id->qp, &wr, &bad);
-	if (err)
-		session_fail(s, MOVER_LOST, "the connection broke: %s", strerror(err));
-	*hold = (struct hold){.state = HOLD_GRANTED, .claimed = true};
+	*hold = (struct hold){.state = HOLD_GRANTED, .claimed = true, .asking = true};
 	fin->reading = true;
+	fin->asked = 0;
 	fin->window = window->index;
-	return !err;
+	return true;
+}
+
+/* The next READ of a window. */
+static bool post_read(struct receiver *r, struct fin *fin, uint32_t len)
+{
+	struct session *s = &r->s;
+	struct hold *hold = &r->holds[fin->window];
+	struct window *window = window_of(r, hold);
+	struct ibv_sge sge = {(uintptr_t)window->bytes + fin->asked, len, window_lkey(&s->windows, window)};
+	struct ibv_send_wr *bad,
+		wr = {
+			.wr_id = session_wr_id(WR_WINDOW, fin->d.lane, window->index),
+			.sg_list = &sge,
+			.num_sge = 1,
+			.opcode = IBV_WR_RDMA_READ,
+			.send_flags = IBV_SEND_SIGNALED,
+			.wr.rdma = {.remote_addr = fin->grant.addr + fin->asked, .rkey = fin->grant.rkey},
+		};
+	int err = ibv_post_send(s->lanes[fin->d.lane].id->qp, &wr, &bad);
+
+	if (err) {
+		session_fail(s, MOVER_LOST, "the connection broke: %s", strerror(err));
+		return false;
+	}
+	fin->asked += len;
+	hold->reads++;
+	r->reads++;
+	return true;
+}
+
+/* Soft-RoCE answers a READ as fast as it can, and what overruns the network's queues costs a timeout: there, a few
+ * short ones at a time. Returns whether all of the window has been asked for. */
+static bool ask(struct receiver *r, struct fin *fin)
+{
+	bool gently = r->s.rxe;
+
+	while (fin->asked < fin->grant.len && (!gently || r->reads < RXE_READS)) {
+		uint32_t left = fin->grant.len - fin->asked;
+
+		if (!post_read(r, fin, gently && left > RXE_READ_BYTES ? RXE_READ_BYTES : left))
+			return false;
+	}
+	r->holds[fin->window].asking = fin->asked < fin->grant.len;
+	return !r->holds[fin->window].asking;
 }
 
 /* Told at once, so that the sender revokes its key and fills the window again. */
@@ -229,12 +265,14 @@ static bool read_windows(struct receiver *r)
 			continue;
 		if (!fin->reading) {
 			hold = free_hold(r);
-			if (!hold || !post_read(r, fin, hold))
+			if (!hold || !begin_read(r, fin, hold))
 				break;
 			any = true;
-		} else if (!fin->told && r->holds[fin->window].state == HOLD_ARRIVED) {
-			any |= tell_read(r, fin);
 		}
+		if (r->holds[fin->window].asking && !ask(r, fin))
+			break;
+		if (!fin->told && r->holds[fin->window].state == HOLD_ARRIVED)
+			any |= tell_read(r, fin);
 	}
 	return any;
 }
@@ -244,6 +282,13 @@ static bool read_windows(struct receiver *r)
 void windows_arrived(struct receiver *r, unsigned window, unsigned lane, uint32_t len)
 {
 	struct hold *hold = &r->holds[window];
+
+	if (r->s.terms.mode == MOVER_READ) {
+		hold->reads--;
+		r->reads--;
+		if (hold->reads || hold->asking)
+			return;
+	}
 	hold->state = HOLD_ARRIVED;
 	hold->len = len;
 	hold->lane = (uint16_t)lane;

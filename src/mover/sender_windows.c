@@ -115,7 +115,7 @@ static bool grant_window(struct sender *x, struct pack *pack, struct proto_grant
 {
 	int err = window_grant(&x->s.windows, pack->window, pack->wire_bytes, IBV_ACCESS_REMOTE_READ);
 	if (err) {
-		session_fail_errno(&x->s, err, "registering a window");
+		session_fail_errno(&x->s, err, SESSION_NO_MEMORY);
 		return false;
 	}
 	*grant = (struct proto_grant){

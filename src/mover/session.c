@@ -55,6 +55,7 @@ bool session_open_device(struct session *s)
 
 	s->verbs = s->control.link.id->verbs;
 	s->iwarp = link_is_iwarp(s->control.link.id);
+	s->rxe = link_is_rxe(s->verbs->device);
 	err = open_queues(s);
 	if (!err)
 		err = control_create(&s->control, s->pd);
@@ -88,7 +89,7 @@ bool session_open_windows(struct session *s, unsigned count, int local_access)
 		err = s->small_mr ? 0 : errno ? -errno : -ENOMEM;
 	}
 	if (err)
-		session_fail_errno(s, err, "registering memory (is `ulimit -l` too small? --memory asks for less)");
+		session_fail_errno(s, err, SESSION_NO_MEMORY);
 	return !err;
 }
 
@@ -133,12 +134,21 @@ void session_destroy(struct session *s)
 void session_fail(struct session *s, enum mover_status status, const char *format, ...)
 {
 	va_list args;
-	if (s->status != MOVER_OK)
+	if (s->status != MOVER_OK && !s->vague)
 		return;
+	s->vague = false;
 	s->status = status;
 	va_start(args, format);
 	vsnprintf(s->text, sizeof(s->text), format, args);
 	va_end(args);
+}
+
+void session_lost(struct session *s, const char *text)
+{
+	if (s->status != MOVER_OK)
+		return;
+	session_fail(s, MOVER_LOST, "%s", text);
+	s->vague = true;
 }
 
 void session_fail_errno(struct session *s, int err, const char *what)
@@ -186,6 +196,7 @@ void session_close(struct session *s)
 	enum mover_status status = s->status;
 
 	s->closing = true;
+	s->vague = false;
 	if (s->control.link.state == LINK_UP) {
 		if (status != MOVER_OK)
 			tell_failure(s);

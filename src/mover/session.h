@@ -14,6 +14,7 @@
 #include "mover/window.h"
 
 #define SESSION_MAX_POLLED 6
+#define SESSION_NO_MEMORY  "registering memory (is `ulimit -l` too small? --memory asks for less)"
 
 enum wr_kind {
 	WR_CONTROL_RECV,
@@ -65,10 +66,11 @@ struct session {
 	struct ibv_mr *small_mr;
 	struct window_pool windows;
 	struct proto_terms terms;
-	bool iwarp;
+	bool iwarp, rxe;
 
 	enum mover_status status; /* OK while nothing has gone wrong */
 	char text[320];           /* what has gone wrong */
+	bool vague;               /* ... is only that it ended; whoever knows why may still say so */
 	bool closing;             /* a disconnect is no surprise any more */
 	bool peer_told;           /* the peer has sent ERROR, or vanished: nothing to tell it */
 
@@ -94,7 +96,9 @@ bool session_create_lane_qp(struct session *s, unsigned lane);
  */
 bool session_run(struct session *s, bool (*done)(struct session *), unsigned timeout_ms, const char *what);
 
-/* The first failure counts. */
+/* The first failure counts; session_lost()'s only until there is a better one: the other side has gone, and its reason
+ * may still be in a queue. */
+void session_lost(struct session *s, const char *text);
 void session_fail(struct session *s, enum mover_status status, const char *format, ...)
 	__attribute__((format(printf, 3, 4)));
 void session_fail_errno(struct session *s, int err, const char *what);

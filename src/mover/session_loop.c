@@ -16,10 +16,7 @@ static void completion_failed(struct session *s, const struct ibv_wc *wc)
 	if (s->closing)
 		return;
 	switch (wc->status) {
-	case IBV_WC_WR_FLUSH_ERR:
-		/* The reason may still be in another queue: an ERROR message, or the CM's event. */
-		session_fail(s, MOVER_LOST, "the connection was closed by the other side");
-		break;
+	case IBV_WC_WR_FLUSH_ERR: session_lost(s, "the connection was closed by the other side"); break;
 	case IBV_WC_RETRY_EXC_ERR:
 	case IBV_WC_RNR_RETRY_EXC_ERR:
 		session_fail(s, MOVER_LOST, "the other side does not answer any more (%s)",
@@ -67,7 +64,7 @@ static void got_message(struct session *s, const struct ibv_wc *wc)
 	}
 	if (type == PROTO_ERROR)
 		got_error(s, &payload);
-	else if (type != PROTO_PING && !s->closing)
+	else if (type != PROTO_PING && !s->closing && s->status == MOVER_OK)
 		s->role->message(s, type, &payload);
 	if (s->status != MOVER_OK)
 		return;
@@ -101,6 +98,8 @@ static void completed(struct session *s, const struct ibv_wc *wc)
 		completion_failed(s, wc);
 		return;
 	}
+	if (s->vague && kind != WR_CONTROL_RECV)
+		return;
 	switch (kind) {
 	case WR_CONTROL_SEND: control_sent(&s->control, index); return;
 	case WR_LANE_SEND: return;
@@ -120,7 +119,7 @@ static void completed(struct session *s, const struct ibv_wc *wc)
 	s->last_heard_ns = mover_now_ns();
 }
 
-/* Whether there was any. After a failure the rest of a batch is still looked at: for an ERROR that says more. */
+/* Whether there was any. After a vague failure the rest is still looked at: for an ERROR that says more. */
 static bool poll_queues(struct session *s)
 {
 	struct ibv_wc wc[POLL_BATCH];
@@ -130,7 +129,7 @@ static bool poll_queues(struct session *s)
 		int n = ibv_poll_cq(s->cqs[i], POLL_BATCH, wc);
 		if (n < 0)
 			session_fail(s, MOVER_FAILED, "the completion queue broke");
-		for (int k = 0; k < n && (s->status == MOVER_OK || s->status == MOVER_LOST); k++)
+		for (int k = 0; k < n && (s->status == MOVER_OK || s->vague); k++)
 			completed(s, &wc[k]);
 		any |= n > 0;
 	}
@@ -140,10 +139,10 @@ static bool poll_queues(struct session *s)
 static void link_went_down(struct session *s, struct link *link)
 {
 	/* What the peer has sent before is in the queues by now. */
-	while (s->status == MOVER_OK && poll_queues(s))
+	while ((s->status == MOVER_OK || s->vague) && poll_queues(s))
 		;
 	if (!s->closing)
-		session_fail(s, MOVER_LOST, "the other side closed the connection");
+		session_lost(s, "the other side closed the connection");
 	s->peer_told = true;
 	(void)link;
 }
@@ -247,5 +246,7 @@ bool session_run(struct session *s, bool (*done)(struct session *), unsigned tim
 		else if (!s->common->poll && now - idle_since > SPIN_NS && !arm(s))
 			sleep_for(s, 50);
 	}
+	while (s->vague && poll_queues(s))
+		;
 	return s->status == MOVER_OK;
 }
