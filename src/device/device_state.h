@@ -10,6 +10,7 @@
 #include "device/link.h"
 #include "device/qpn.h"
 #include "device/registry.h"
+#include "device/seal.h"
 #include "device/side_door.h"
 #include "device/stats.h"
 #include "device/udp.h"
@@ -56,6 +57,7 @@ struct roci_device {
 	uint64_t repaired_at; /* the steering */
 
 	struct roci_tx_batch batch;
+	struct roci_copies copies;
 	struct roci_frame frames[ROCI_LINK_SEND_BATCH];
 	struct roci_rx rx;
 	struct roci_datagram datagrams[ROCI_LINK_RECV_BATCH];

@@ -117,7 +117,7 @@ static unsigned send_ready(struct roci_device *dev, uint64_t now)
 	unsigned sent = 0, n = 0;
 
 	for (int i = 0; i < SEND_BATCHES && (n = roci_engine_tx(dev->engine, now, &dev->batch)); i++) {
-		roci_frames_from(&dev->batch, dev->frames);
+		roci_frames_from(&dev->batch, &dev->copies, dev->frames);
 		roci_frames_seal(dev->link, dev->frames, n);
 		roci_link_send(dev->link, dev->frames, n);
 		roci_engine_tx_done(dev->engine, now);

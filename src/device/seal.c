@@ -4,8 +4,25 @@
 
 #include "device/registry.h"
 
-unsigned roci_frames_from(const struct roci_tx_batch *batch, struct roci_frame *frames)
+#define SHORT 256 /* payload bytes that are copied sooner than thought about */
+
+/* The packet's payload in one span, at `to`. */
+static void copy_payload(const struct roci_tx_batch *batch, const struct roci_tx_packet *packet, uint8_t *to,
+			 struct roci_span *span)
 {
+	*span = (struct roci_span){to, packet->payload_len};
+	for (unsigned i = 0; i < packet->span_count; i++) {
+		const struct roci_span *from = &batch->spans[packet->first_span + i];
+
+		memcpy(to, from->base, from->len);
+		to += from->len;
+	}
+}
+
+unsigned roci_frames_from(const struct roci_tx_batch *batch, struct roci_copies *copies, struct roci_frame *frames)
+{
+	uint8_t *room = copies->bytes;
+
 	for (unsigned i = 0; i < batch->count; i++) {
 		const struct roci_tx_packet *packet = &batch->packets[i];
 
@@ -17,6 +34,12 @@ unsigned roci_frames_from(const struct roci_tx_batch *batch, struct roci_frame *
 			.span_count = packet->span_count,
 			.payload_len = packet->payload_len,
 		};
+		if (!packet->span_count || (!packet->steady && packet->payload_len > SHORT))
+			continue;
+		copy_payload(batch, packet, room, &copies->spans[i]);
+		room += packet->payload_len;
+		frames[i].spans = &copies->spans[i];
+		frames[i].span_count = 1;
 	}
 	return batch->count;
 }

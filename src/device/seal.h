@@ -4,8 +4,16 @@
 
 #include "device/link.h"
 
-/* Fills frames[] (at least ROCI_TX_BATCH) with the packets of *batch, unsealed. Returns how many. */
-unsigned roci_frames_from(const struct roci_tx_batch *batch, struct roci_frame *frames);
+/* Copies of payload that has to be the same when it is sent as when its ICRC was computed. */
+struct roci_copies {
+	struct roci_span spans[ROCI_TX_BATCH];
+	uint8_t bytes[ROCI_TX_BATCH * ROCI_MAX_MTU]; /* touched as needed */
+};
+
+/* Fills frames[] (at least ROCI_TX_BATCH) with the packets of *batch, unsealed. Payload that is short or must be steady
+ * (struct roci_tx_packet) is copied to *copies, which are in use until the frames are sent; the rest stays where it
+ * lies. Returns how many. */
+unsigned roci_frames_from(const struct roci_tx_batch *batch, struct roci_copies *copies, struct roci_frame *frames);
 
 /* Groups frames into runs of one destination and one length (the last of a run may be shorter) as long as `link` takes
  * them, and computes each ICRC with the identification that it will have: its place in the run (PROTOCOL.md s.8). */

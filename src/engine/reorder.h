@@ -8,8 +8,8 @@
 #include "engine/engine.h"
 #include "engine/list.h"
 
-#define ROCI_REORDER_PACKETS 256  /* in the store */
-#define ROCI_REORDER_BYTES   4096 /* payload of one */
+#define ROCI_REORDER_PACKETS 256          /* in the store */
+#define ROCI_REORDER_BYTES   ROCI_MAX_MTU /* payload of one */
 
 struct roci_reorder_slot {
 	struct roci_list link;

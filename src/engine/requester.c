@@ -374,6 +374,7 @@ static bool add_packet(struct roci_qp *qp, struct roci_swqe *w, struct roci_tx_b
 	}
 	tx->span_count = (uint16_t)(batch->span_count - tx->first_span);
 	tx->payload_len = pkt.payload_len;
+	tx->steady = roci_psn_diff(pkt.psn, qp->req.max_psn) < 0;
 	tx->av = qp->type == ROCI_QPT_UD ? &w->ud.av : &qp->attr.av;
 	tx->header_len = (uint8_t)roci_packet_build(&pkt, tx->header);
 	batch->count++;

@@ -76,6 +76,7 @@ static struct roci_tx_packet *add(struct roci_qp *qp, struct roci_tx_batch *batc
 	tx->payload_len = pkt->payload_len;
 	tx->first_span = (uint16_t)batch->span_count;
 	tx->span_count = 0;
+	tx->steady = false;
 	tx->header_len = (uint8_t)roci_packet_build(pkt, tx->header);
 	return tx;
 }
@@ -164,6 +165,7 @@ static bool send_read(struct roci_qp *qp, struct roci_tx_batch *batch, struct ro
 	pkt.msn = x->msn;
 	pkt.payload_len = len;
 	tx = add(qp, batch, &pkt);
+	tx->steady = x->steady;
 	if (len) {
 		batch->spans[batch->span_count++] = (struct roci_span){from, len};
 		tx->span_count = 1;

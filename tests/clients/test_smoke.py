@@ -24,10 +24,12 @@ if __name__ == '__main__':
         ('all_ops over IPv6 loopback', lambda: all_ops(loopback, loopback, lambda host: '::1')),
         ('all_ops between two hosts, IPv4', lambda: all_ops(host_a, host_b, lambda host: host.address)),
         ('all_ops between two hosts, IPv6', lambda: all_ops(host_a, host_b, lambda host: host.ipv6)),
+        ('memory that is written to meanwhile', lambda: loopback.call(program('live_memory'), '-g',
+                                                                      loopback.gid_index('127.0.0.1'))),
     ]
     threads = [
         ('mt_smoke, 4 threads', lambda: mt_smoke(4, 100000)),
         ('mt_smoke, 1 thread', lambda: mt_smoke(1, 10000)),
     ]
-    # all_ops looks at memory that a peer is writing, as programs of RDMA do, and as the thread sanitizer forbids.
+    # These look at memory that somebody is writing, as programs of RDMA do, and as the thread sanitizer forbids.
     sys.exit(tap(threads if SANITIZER == 'thread' else opcodes + threads))
