@@ -1,0 +1,486 @@
+/*
+ * An engine and a peer that knows all of its secrets: QPNs, PSNs, keys and addresses, and right ICRCs. The peer sends
+ * what suits it: any opcode, at and around every PSN that matters, with lengths and addresses that lie. Meanwhile the
+ * program does what programs may do, in any order: posts, polls, takes memory away, changes states, destroys. Nothing
+ * may be touched but what is registered, nothing may complete twice or out of order, and what fails is flushed whole.
+ *
+ * fuzz_engine [iterations [seed]]: an iteration is one engine with four QPs, and some hundred steps. A failure prints
+ * the seed that brings it back with `fuzz_engine 1 SEED`.
+ */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "engine/cq.h"
+#include "engine/qp.h"
+#include "random.h"
+
+enum { SLOTS = 4, STEPS = 600, REGION = 3000, RECEIVES = 16, SENDS = 16 };
+
+#define PD         1
+#define QKEY       17
+#define MTU        256
+#define FIRST_QPN  0x4000u
+#define REGION_KEY 0x1000u
+#define WINDOW_KEY 0x2000u
+
+static const uint8_t here[16] = {[10] = 0xff, [11] = 0xff, 10, 0, 0, 1};
+static const uint8_t peer[16] = {[10] = 0xff, [11] = 0xff, 10, 0, 0, 2};
+
+/* A queue's work requests are numbered as they are posted. */
+struct numbers {
+	uint64_t posted, completed;
+};
+
+struct slot {
+	struct roci_qp *qp;
+	enum roci_qp_type type;
+	struct numbers send, recv;
+};
+
+static struct {
+	uint64_t seed, start, now;
+	struct roci_engine *e;
+	struct roci_cq *cq;
+	struct roci_srq *srq; /* of slot 1 */
+	struct roci_mr *mr[2];
+	struct roci_mw *mw;
+	uint8_t *memory[2];
+	struct slot slots[SLOTS];
+} world;
+
+static unsigned long completions[32], naks; /* in all runs: a fuzzer that does not get anywhere finds nothing */
+
+#define CHECK(condition)                                                                                               \
+	do {                                                                                                           \
+		if (!(condition)) {                                                                                    \
+			fprintf(stderr, "%s:%d: %s, seed %llu\n", __FILE__, __LINE__, #condition,                      \
+				(unsigned long long)world.start);                                                      \
+			abort();                                                                                       \
+		}                                                                                                      \
+	} while (0)
+
+static size_t below(size_t limit)
+{
+	return random_below(&world.seed, limit);
+}
+
+static bool one_in(size_t n)
+{
+	return below(n) == 0;
+}
+
+#define ONE_OF(...)                                                                                                    \
+	(((const uint64_t[]){__VA_ARGS__})[below(sizeof((const uint64_t[]){__VA_ARGS__}) / sizeof(uint64_t))])
+
+/* ---- the program's objects ---- */
+
+static void make_region(int i)
+{
+	static const uint32_t access[2] = {ROCI_ACCESS_LOCAL_WRITE | ROCI_ACCESS_REMOTE_WRITE |
+						   ROCI_ACCESS_REMOTE_READ | ROCI_ACCESS_REMOTE_ATOMIC |
+						   ROCI_ACCESS_MW_BIND,
+					   ROCI_ACCESS_REMOTE_READ};
+	struct roci_mr_attr attr = {
+		.pd = PD, .key = REGION_KEY + ((uint32_t)i << 8), .len = REGION, .access = access[i]};
+
+	world.memory[i] = calloc(1, REGION); /* its own, so that a sanitizer sees who leaves it */
+	CHECK(world.memory[i]);
+	attr.base = world.memory[i];
+	attr.iova = (uintptr_t)world.memory[i];
+	CHECK(!roci_mr_create(world.e, &attr, &world.mr[i]));
+}
+
+static void take_region_away(int i)
+{
+	if (roci_mr_destroy(world.mr[i]))
+		return; /* a window is bound there */
+	free(world.memory[i]);
+	make_region(i);
+}
+
+static void connect(struct slot *s)
+{
+	bool rc = s->type == ROCI_QPT_RC, ud = s->type == ROCI_QPT_UD;
+	struct roci_qp_attr a = {.state = ROCI_QPS_INIT,
+				 .port_num = 1,
+				 .access = one_in(8) ? 0 : 0xf,
+				 .qkey = QKEY,
+				 .path_mtu = 1,
+				 .dest_qpn = 77,
+				 .rq_psn = (uint32_t)ONE_OF(0, 0xfffff0, 1234),
+				 .sq_psn = (uint32_t)ONE_OF(0, 0xfffff0, 0x7ffff0),
+				 .timeout = (uint8_t)ONE_OF(0, 1, 14),
+				 .retry_cnt = (uint8_t)below(8),
+				 .rnr_retry = (uint8_t)below(8),
+				 .min_rnr_timer = (uint8_t)below(32),
+				 .max_rd_atomic = (uint8_t)ONE_OF(0, 1, 4, 16),
+				 .max_dest_rd_atomic = (uint8_t)ONE_OF(0, 1, 4, 16),
+				 .av = {.mtu = MTU, .src_port = ROCI_UDP_PORT}};
+
+	memcpy(a.av.sgid, here, 16);
+	memcpy(a.av.dgid, peer, 16);
+	CHECK(!roci_qp_modify(s->qp, world.now, &a,
+			      ROCI_QP_STATE | ROCI_QP_PKEY_INDEX | ROCI_QP_PORT |
+				      (ud ? ROCI_QP_QKEY : ROCI_QP_ACCESS_FLAGS)));
+	a.state = ROCI_QPS_RTR;
+	CHECK(!roci_qp_modify(s->qp, world.now, &a,
+			      ROCI_QP_STATE |
+				      (ud ? 0 : ROCI_QP_AV | ROCI_QP_PATH_MTU | ROCI_QP_DEST_QPN | ROCI_QP_RQ_PSN) |
+				      (rc ? ROCI_QP_MAX_DEST_RD_ATOMIC | ROCI_QP_MIN_RNR_TIMER : 0)));
+	a.state = ROCI_QPS_RTS;
+	if (!one_in(8))
+		CHECK(!roci_qp_modify(
+			s->qp, world.now, &a,
+			ROCI_QP_STATE | ROCI_QP_SQ_PSN |
+				(rc ? ROCI_QP_TIMEOUT | ROCI_QP_RETRY_CNT | ROCI_QP_RNR_RETRY | ROCI_QP_MAX_QP_RD_ATOMIC
+				    : 0)));
+}
+
+static void make_qp(struct slot *s)
+{
+	bool shared = s == &world.slots[1];
+	struct roci_qp_init init = {
+		.qpn = FIRST_QPN + (uint32_t)(s - world.slots),
+		.type = s->type,
+		.pd = PD,
+		.send_cq = world.cq,
+		.recv_cq = world.cq,
+		.srq = shared ? world.srq : NULL,
+		.cap = {.max_send_wr = SENDS, .max_recv_wr = RECEIVES, .max_send_sge = 3, .max_recv_sge = 3},
+		.sq_sig_all = one_in(2),
+		.user = s,
+	};
+
+	CHECK(!roci_qp_create(world.e, &init, &s->qp));
+	connect(s);
+}
+
+/* What it had to tell of its requests is gone. */
+static void forget(struct slot *s)
+{
+	roci_cq_purge(world.cq, s->qp->qpn);
+	s->send.completed = s->send.posted;
+	if (!s->qp->srq)
+		s->recv.completed = s->recv.posted;
+}
+
+/* ---- the program's requests ---- */
+
+static unsigned make_sges(struct roci_sge *sges, unsigned bytes)
+{
+	unsigned n = 1 + (unsigned)below(3);
+
+	for (unsigned i = 0; i < n; i++) {
+		unsigned region = one_in(6), len = i + 1 == n ? bytes : (unsigned)below(bytes + 1);
+		size_t at = below(one_in(10) ? REGION + 8 : REGION - len + 1);
+
+		sges[i] = (struct roci_sge){(uintptr_t)world.memory[region] + at, len,
+					    one_in(20) ? 0x999 : REGION_KEY + (region << 8)};
+		bytes -= len;
+	}
+	return n;
+}
+
+static void post_recv(struct slot *s)
+{
+	struct roci_sge sges[3];
+	struct roci_recv_wr wr = {.wr_id = s->recv.posted + 1, .sges = sges};
+
+	wr.num_sge = make_sges(sges, (unsigned)ONE_OF(0, 8, 40, 100, MTU + 40, 1000));
+	if (!(s->qp->srq ? roci_srq_post(world.srq, &wr) : roci_qp_post_recv(s->qp, &wr)))
+		s->recv.posted++;
+}
+
+static void post_send(struct slot *s)
+{
+	static const struct roci_av av = {.mtu = MTU};
+	enum roci_wr_opcode opcode = (enum roci_wr_opcode)ONE_OF(0, 1, 2, 3, 4, 4, 5, 6, 7, 8, 9, 15);
+	bool atomic = opcode == ROCI_WR_ATOMIC_CMP_AND_SWP || opcode == ROCI_WR_ATOMIC_FETCH_AND_ADD ||
+		      opcode == ROCI_WR_ATOMIC_WRITE;
+	struct roci_sge sges[3];
+	struct roci_send_wr wr = {.wr_id = s->send.posted + 1,
+				  .opcode = opcode,
+				  .flags = (unsigned)below(8),
+				  .imm = roci_mw_rkey(world.mw),
+				  .sges = sges,
+				  .av = &av,
+				  .remote_qkey = QKEY};
+
+	wr.num_sge = make_sges(sges, atomic ? 8 : (unsigned)ONE_OF(0, 1, 8, MTU, MTU + 1, 1000, REGION));
+	if (opcode == ROCI_WR_BIND_MW) {
+		wr.num_sge = 0;
+		wr.bind.mw = world.mw;
+		wr.bind.mr = world.mr[0];
+		wr.bind.addr = (uintptr_t)world.memory[0] + below(100);
+		wr.bind.len = below(REGION);
+		wr.bind.access = (uint32_t)below(64) & ~1u;
+		wr.bind.rkey = WINDOW_KEY + (uint32_t)below(256);
+	}
+	if (!roci_qp_post_send(s->qp, &wr))
+		s->send.posted++;
+}
+
+static void poll(unsigned max)
+{
+	struct roci_cqe cqe;
+
+	while (max-- && roci_cq_poll(world.cq, &cqe, 1)) {
+		struct slot *s = &world.slots[cqe.qpn - FIRST_QPN];
+		struct numbers *n = cqe.opcode & ROCI_WC_RECV ? &s->recv : &s->send;
+
+		CHECK(cqe.qpn - FIRST_QPN < SLOTS);
+		CHECK(cqe.wr_id > n->completed && cqe.wr_id <= n->posted);
+		n->completed = cqe.wr_id;
+		completions[cqe.status]++;
+	}
+}
+
+/* In ERR, everything that was posted has completed: the flushed are all told, signaled or not. */
+static void check_flushed(struct slot *s)
+{
+	poll(UINT32_MAX);
+	if (roci_cq_overrun(world.cq) || roci_qp_state(s->qp) != ROCI_QPS_ERR)
+		return;
+	CHECK(s->qp->sq.head == s->qp->sq.tail);
+	if (!s->qp->srq)
+		CHECK(s->recv.completed == s->recv.posted);
+}
+
+static void change(struct slot *s)
+{
+	struct roci_qp_attr a = {.state = ROCI_QPS_ERR, .en_sqd_async_notify = 1};
+	bool error = roci_qp_state(s->qp) == ROCI_QPS_ERR;
+
+	switch (below(error ? 4 : 12)) {
+	case 0:
+		check_flushed(s);
+		forget(s);
+		roci_qp_destroy(s->qp);
+		make_qp(s);
+		break;
+	case 1:
+	case 2:
+		check_flushed(s);
+		forget(s);
+		a.state = ROCI_QPS_RESET;
+		CHECK(!roci_qp_modify(s->qp, world.now, &a, ROCI_QP_STATE));
+		connect(s);
+		break;
+	case 3:
+		CHECK(!roci_qp_modify(s->qp, world.now, &a, ROCI_QP_STATE));
+		check_flushed(s);
+		break;
+	case 4:
+		a.state = ROCI_QPS_SQD;
+		roci_qp_modify(s->qp, world.now, &a, ROCI_QP_STATE | ROCI_QP_EN_SQD_ASYNC_NOTIFY);
+		break;
+	case 5: roci_qp_keepalive(s->qp, world.now, ONE_OF(0, 1000, 5000000000)); break;
+	default: a.state = ROCI_QPS_RTS; roci_qp_modify(s->qp, world.now, &a, ROCI_QP_STATE);
+	}
+}
+
+static void rearrange(void)
+{
+	switch (below(5)) {
+	case 0: take_region_away((int)below(2)); break;
+	case 1: roci_cq_resize(world.cq, (unsigned)ONE_OF(4, 64, 1024)); break;
+	case 2: roci_srq_modify(world.srq, (unsigned)ONE_OF(0, 4, 16), (long)ONE_OF(0, 3, 100)); break;
+	case 3: roci_cq_arm(world.cq, one_in(2)); break;
+	default:
+		roci_mw_destroy(world.mw);
+		CHECK(!roci_mw_create(world.e, PD, 1 + (int)below(2), WINDOW_KEY, &world.mw));
+	}
+}
+
+/* ---- the driver ---- */
+
+static void send_out(void)
+{
+	static struct roci_tx_batch batch;
+	uint8_t bytes[MTU];
+
+	while (roci_engine_tx(world.e, world.now, &batch)) {
+		for (unsigned i = 0; i < batch.count; i++) {
+			const struct roci_tx_packet *tx = &batch.packets[i];
+			uint32_t len = 0;
+
+			for (unsigned k = 0; k < tx->span_count; k++) {
+				const struct roci_span *span = &batch.spans[tx->first_span + k];
+
+				CHECK(span->len <= MTU - len);
+				memcpy(bytes + len, span->base, span->len); /* for a sanitizer to see */
+				len += (uint32_t)span->len;
+			}
+			CHECK(len == tx->payload_len);
+			naks += tx->header[0] == ROCI_OP_ACKNOWLEDGE && tx->header[12] & ROCI_AETH_NAK;
+		}
+		roci_engine_tx_done(world.e, world.now);
+	}
+}
+
+static void pass_time(void)
+{
+	uint64_t deadline = roci_engine_deadline(world.e);
+
+	world.now += below(2000000);
+	if (deadline != ROCI_NEVER && deadline > world.now && one_in(2))
+		world.now = deadline;
+	roci_engine_timers(world.e, world.now);
+}
+
+/* ---- the peer ---- */
+
+static uint32_t near_psn(const struct roci_qp *qp)
+{
+	uint32_t from = (uint32_t)ONE_OF(qp->resp.epsn, qp->resp.epsn, qp->req.una, qp->req.una, qp->req.psn,
+					 qp->req.max_psn, random_next(&world.seed) & ROCI_PSN_MASK);
+
+	return one_in(2) ? from : roci_psn_add(from, (uint32_t)below(9) + ROCI_PSN_MASK - 3);
+}
+
+static uint8_t pick_opcode(const struct roci_qp *qp, bool response)
+{
+	static const uint8_t transports[] = {[ROCI_QPT_RC] = ROCI_TRANSPORT_RC,
+					     [ROCI_QPT_UC] = ROCI_TRANSPORT_UC,
+					     [ROCI_QPT_UD] = ROCI_TRANSPORT_UD};
+	const struct roci_opcode_info *info;
+	uint8_t opcode;
+
+	if (one_in(40))
+		return ROCI_OPCODE_CNP;
+	for (int tries = 0; tries < 200; tries++) {
+		opcode = transports[qp->type] | (uint8_t)below(32);
+		if (one_in(30))
+			opcode = (uint8_t)below(256);
+		info = roci_opcode_info(opcode);
+		if (info && info->response == response)
+			return opcode;
+	}
+	return transports[qp->type] | ROCI_OP_SEND_ONLY;
+}
+
+static uint32_t pick_payload(const struct roci_qp *qp, const struct roci_opcode_info *info)
+{
+	if (info->kind == ROCI_KIND_CNP)
+		return 16;
+	if (info->kind == ROCI_KIND_ATOMIC_WRITE)
+		return 8;
+	if (!info->payload)
+		return 0;
+	if (!info->last && !one_in(10))
+		return MTU;
+	return (uint32_t)ONE_OF(0, 1, 7, 8, 100, MTU, MTU, MTU + 1, 4096, qp->resp.left < 4096 ? qp->resp.left : 4096);
+}
+
+static void attack(struct slot *s)
+{
+	uint8_t bytes[ROCI_MAX_HEADER_BYTES + 4096 + 8] = {0}, *exact;
+	struct roci_packet pkt = {
+		.opcode = pick_opcode(s->qp, s->type == ROCI_QPT_RC && one_in(2)),
+		.solicited = one_in(2),
+		.ack_req = one_in(2),
+		.pkey = one_in(50) ? 0x1234 : ROCI_PKEY_DEFAULT,
+		.dest_qpn = s->qp->qpn,
+		.psn = near_psn(s->qp),
+		.qkey = one_in(10) ? 0 : QKEY,
+		.src_qpn = 5,
+		.rkey = (uint32_t)ONE_OF(REGION_KEY, REGION_KEY, REGION_KEY, REGION_KEY + 256, roci_mw_rkey(world.mw),
+					 7),
+		.dma_len =
+			(uint32_t)ONE_OF(0, 1, 8, 8, MTU, MTU + 1, 3 * MTU, REGION, REGION + 1, 0x80000000, UINT32_MAX),
+		.syndrome = (uint8_t)ONE_OF(0x1f, 0x1f, 0x1f, 0x20, 0x3f, 0x60, 0x60, 0x61, 0x62, below(256)),
+		.inv_rkey = roci_mw_rkey(world.mw),
+	};
+	const struct roci_opcode_info *info = roci_opcode_info(pkt.opcode);
+	struct roci_rx rx = {.traffic_class = (uint8_t)below(4), .hop_limit = 64, .congested = one_in(20)};
+	size_t len;
+
+	pkt.va = (uintptr_t)world.memory[pkt.rkey == REGION_KEY + 256] +
+		 ONE_OF(0, 0, 8, below(REGION), REGION - 8, REGION, (uint64_t)-8, (uint64_t)1 << 63);
+	pkt.payload_len = pick_payload(s->qp, info);
+	if (info->kind == ROCI_KIND_WRITE && info->first && info->last && !one_in(8))
+		pkt.dma_len = pkt.payload_len;
+	len = roci_packet_build(&pkt, bytes);
+	random_fill(&world.seed, bytes + len, pkt.payload_len < 16 ? pkt.payload_len : 16);
+	len += pkt.payload_len + roci_pad_bytes(pkt.payload_len) + ROCI_ICRC_BYTES;
+	exact = malloc(len);
+	CHECK(exact);
+	memcpy(exact, bytes, len);
+	CHECK(roci_packet_parse(&rx.pkt, exact, len) == ROCI_PARSE_OK);
+	memcpy(rx.sgid, peer, 16);
+	memcpy(rx.dgid, here, 16);
+	roci_engine_rx(world.e, world.now, &rx);
+	free(exact);
+}
+
+/* ---- the story ---- */
+
+static void step(void)
+{
+	struct slot *s = &world.slots[below(SLOTS)];
+	struct roci_event event;
+
+	switch (below(20)) {
+	case 0:
+	case 1: post_recv(s); break;
+	case 2:
+	case 3:
+	case 4: post_send(s); break;
+	case 5:
+	case 6: send_out(); break;
+	case 7: pass_time(); break;
+	case 8: poll((unsigned)below(40)); break;
+	case 9:
+		if (one_in(4) || roci_qp_state(s->qp) == ROCI_QPS_ERR)
+			change(s);
+		break;
+	case 10:
+		if (one_in(4))
+			rearrange();
+		break;
+	default: attack(s);
+	}
+	while (roci_engine_next_event(world.e, &event))
+		;
+}
+
+static void run(uint64_t seed)
+{
+	static const enum roci_qp_type types[SLOTS] = {ROCI_QPT_RC, ROCI_QPT_RC, ROCI_QPT_UC, ROCI_QPT_UD};
+
+	memset(&world, 0, sizeof(world));
+	world.seed = world.start = seed;
+	world.now = 1000000;
+	world.e = roci_engine_create();
+	CHECK(world.e);
+	CHECK(!roci_cq_create(world.e, one_in(8) ? 16 : 1024, NULL, &world.cq));
+	CHECK(!roci_srq_create(world.e, PD, RECEIVES, 3, NULL, &world.srq));
+	make_region(0);
+	make_region(1);
+	CHECK(!roci_mw_create(world.e, PD, 2, WINDOW_KEY, &world.mw));
+	for (int i = 0; i < SLOTS; i++) {
+		world.slots[i].type = types[i];
+		make_qp(&world.slots[i]);
+	}
+	for (int i = 0; i < STEPS; i++)
+		step();
+	send_out();
+	roci_engine_destroy(world.e);
+	free(world.memory[0]);
+	free(world.memory[1]);
+}
+
+int main(int argc, char **argv)
+{
+	unsigned long iterations = argc > 1 ? strtoul(argv[1], NULL, 0) : 2000;
+	uint64_t seed = argc > 2 ? strtoull(argv[2], NULL, 0) : 1;
+
+	for (unsigned long i = 0; i < iterations; i++)
+		run(seed + i);
+	for (unsigned i = 0; i < sizeof(completions) / sizeof(*completions); i++)
+		if (completions[i])
+			printf("status %2u: %lu completions\n", i, completions[i]);
+	printf("%lu NAKs\n", naks);
+	return 0;
+}
