@@ -120,7 +120,6 @@ static void overrun(struct roci_cq *cq)
 	if (cq->overrun)
 		return;
 	cq->overrun = true;
-	cq->overrun_new = true;
 	cq->e->cq_overrun = true;
 	roci_event_async(cq->e, &cq->event, ROCI_EVENT_CQ_ERR);
 }

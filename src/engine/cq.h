@@ -16,8 +16,7 @@ struct roci_cq {
 	struct roci_cqe *ring; /* owned, mask + 1 entries */
 	uint32_t mask;
 	enum { CQ_DISARMED, CQ_ARMED_SOLICITED, CQ_ARMED_ANY } armed;
-	unsigned users;   /* QP queues that complete here */
-	bool overrun_new; /* QPs not yet moved to error */
+	unsigned users; /* QP queues that complete here */
 	void *user;
 	struct roci_event_source event;
 	_Atomic bool overrun;

@@ -158,11 +158,9 @@ static void fail_overrun(struct roci_engine *e)
 	for (struct roci_list *l = e->all_qps.next; l != &e->all_qps; l = l->next) {
 		struct roci_qp *qp = roci_container_of(l, struct roci_qp, all);
 
-		if (qp->send_cq->overrun_new || qp->recv_cq->overrun_new)
+		if (qp->send_cq->overrun || qp->recv_cq->overrun)
 			roci_qp_error(qp, ROCI_EVENT_QP_FATAL);
 	}
-	for (struct roci_list *l = e->cqs.next; l != &e->cqs; l = l->next)
-		roci_container_of(l, struct roci_cq, all)->overrun_new = false;
 }
 
 /* One QP's turn. True where it has more. */
@@ -182,7 +180,7 @@ unsigned roci_engine_tx(struct roci_engine *e, uint64_t now, struct roci_tx_batc
 {
 	e->now = now;
 	batch->count = batch->span_count = 0;
-	if (e->cq_overrun)
+	while (e->cq_overrun) /* what is flushed may overrun another one */
 		fail_overrun(e);
 	while (!roci_list_empty(&e->ready) && batch->count < ROCI_TX_BATCH &&
 	       batch->span_count + ROCI_MAX_SGE <= ROCI_TX_SPANS) {

@@ -20,7 +20,7 @@ struct roci_engine {
 	struct roci_list events; /* sources with something to tell */
 	struct roci_timers timers;
 	struct roci_reorder_store reorder;
-	bool cq_overrun; /* some CQ has overrun_new */
+	bool cq_overrun; /* some CQ has overrun, and its QPs are not in error yet */
 	struct roci_engine_stats stats;
 };
 

@@ -3,6 +3,7 @@
 
 #include <errno.h>
 
+#include "engine/cq.h"
 #include "engine/qp.h"
 
 static const struct {
@@ -125,9 +126,50 @@ static void values_are_checked(void **state)
 	roci_engine_destroy(e);
 }
 
+static struct roci_qp *on_cqs(struct roci_engine *e, uint32_t qpn, struct roci_cq *send_cq, struct roci_cq *recv_cq)
+{
+	struct roci_qp_init init = {.qpn = qpn,
+				    .type = ROCI_QPT_UC,
+				    .pd = 1,
+				    .send_cq = send_cq,
+				    .recv_cq = recv_cq,
+				    .cap = {1, 4, 1, 1, 0}};
+	struct roci_qp_attr a = {.state = ROCI_QPS_INIT, .port_num = 1};
+	struct roci_qp *qp;
+
+	assert_int_equal(roci_qp_create(e, &init, &qp), 0);
+	assert_int_equal(roci_qp_modify(qp, 1, &a, ROCI_QP_STATE | required(init.type, qp->state, a.state)), 0);
+	return qp;
+}
+
+/* A CQ that is overrun by what another CQ's overrun flushed takes its QPs with it all the same. */
+static void overruns_reach_every_qp(void **state)
+{
+	static struct roci_tx_batch batch;
+	struct roci_engine *e = roci_engine_create();
+	struct roci_cq *first, *then, *other;
+	struct roci_qp *behind, *between;
+
+	assert_int_equal(roci_cq_create(e, 1, NULL, &first), 0);
+	assert_int_equal(roci_cq_create(e, 1, NULL, &then), 0);
+	assert_int_equal(roci_cq_create(e, 1, NULL, &other), 0);
+	behind = on_cqs(e, 5, other, then);
+	between = on_cqs(e, 6, first, then);
+	for (int i = 0; i < 2; i++) {
+		assert_int_equal(roci_qp_post_recv(between, &(struct roci_recv_wr){0}), 0);
+		roci_cq_push(first, &(struct roci_cqe){0}, false);
+	}
+	roci_engine_tx(e, 1, &batch);
+	assert_int_equal(roci_qp_state(between), ROCI_QPS_ERR);
+	assert_true(roci_cq_overrun(then));
+	assert_int_equal(roci_qp_state(behind), ROCI_QPS_ERR);
+	roci_engine_destroy(e);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(overruns_reach_every_qp),
 		cmocka_unit_test(transitions_are_the_standards),
 		cmocka_unit_test(values_are_checked),
 	};
