@@ -80,7 +80,7 @@ struct roci_responder {
 	uint64_t offset;     /* SEND: bytes placed */
 	bool have_rwqe;
 	struct roci_rwqe *rwqe;               /* owned; the receive that is being filled */
-	struct roci_response *responses;      /* owned; ring of max_dest_rd_atomic (at least 1) */
+	struct roci_response *responses;      /* owned; ring of max_dest_rd_atomic, see response.h */
 	uint8_t response_room, response_next; /* next slot to fill; the oldest of the kept */
 	uint8_t response_count;
 	struct roci_reorder early;

@@ -2,9 +2,10 @@
  * The QP state machine: which transition takes which attributes (IBTA 10.3.1, 11.2.5.2 table 91).
  */
 #include <errno.h>
-#include <stdlib.h>
 
 #include "engine/qp.h"
+#include "engine/requester.h"
+#include "engine/response.h"
 
 #define TYPES 3 /* RC, UC, UD */
 
@@ -129,20 +130,16 @@ static void take_values(struct roci_qp *qp, const struct roci_qp_attr *a, unsign
 /* What RTR needs beyond attributes: the path and the responder's resources. */
 static int enter_rtr(struct roci_qp *qp, const struct roci_qp_attr *a)
 {
+	int err;
+
 	if (qp->type == ROCI_QPT_UD)
 		return 0;
+	err = qp->type == ROCI_QPT_RC ? roci_response_resize(qp, a->max_dest_rd_atomic) : 0;
+	if (err)
+		return err;
 	qp->path = roci_path_get(qp->e, a->av.sgid, a->av.dgid);
 	if (!qp->path)
 		return -ENOMEM;
-	qp->resp.response_room = a->max_dest_rd_atomic;
-	if (qp->type == ROCI_QPT_RC && qp->resp.response_room) {
-		qp->resp.responses = calloc(qp->resp.response_room, sizeof(*qp->resp.responses));
-		if (!qp->resp.responses) {
-			roci_path_put(qp->path);
-			qp->path = NULL;
-			return -ENOMEM;
-		}
-	}
 	qp->mtu = 128u << a->path_mtu;
 	qp->resp.epsn = a->rq_psn & ROCI_PSN_MASK;
 	return 0;
@@ -154,32 +151,52 @@ static int change_path(struct roci_qp *qp, const struct roci_qp_attr *a)
 
 	if (!path)
 		return -ENOMEM;
+	roci_requester_forget_flight(qp); /* of UC: nobody will say that it arrived */
 	roci_path_put(qp->path);
 	qp->path = path;
 	return 0;
 }
 
+/* IBTA 10.3.1.5: attributes may change in SQD once the queue has drained. */
+static int change_drained(struct roci_qp *qp, const struct roci_qp_attr *a, unsigned mask)
+{
+	int err = 0;
+
+	if ((mask & ~(unsigned)ROCI_QP_STATE) && qp->sq.head != qp->sq.started)
+		return -EINVAL;
+	if ((mask & ROCI_QP_AV) && qp->mtu > a->av.mtu)
+		return -EINVAL;
+	if (mask & ROCI_QP_MAX_DEST_RD_ATOMIC)
+		err = roci_response_resize(qp, a->max_dest_rd_atomic);
+	if (!err && (mask & ROCI_QP_AV))
+		err = change_path(qp, a);
+	return err;
+}
+
 static int check_before(struct roci_qp *qp, enum roci_qp_state to, const struct roci_qp_attr *a, unsigned mask)
 {
-	bool in_flight = qp->sq.head != qp->sq.started;
-
-	/* IBTA 10.3.1.5: attributes may change in SQD once the queue has drained. */
-	if (qp->state == ROCI_QPS_SQD && to == ROCI_QPS_SQD && (mask & ~(unsigned)ROCI_QP_STATE) && in_flight)
-		return -EINVAL;
 	if (qp->state == ROCI_QPS_INIT && to == ROCI_QPS_RTR)
 		return enter_rtr(qp, a);
-	if (qp->state == ROCI_QPS_SQD && (mask & ROCI_QP_AV))
-		return change_path(qp, a);
+	if (qp->state == ROCI_QPS_SQD && to == ROCI_QPS_SQD)
+		return change_drained(qp, a, mask);
 	return 0;
 }
 
-static void enter(struct roci_qp *qp, enum roci_qp_state from, enum roci_qp_state to)
+/* Whether the consumer hears when the queue has drained is asked for each time. */
+static void enter_sqd(struct roci_qp *qp, unsigned mask)
+{
+	if (!(mask & ROCI_QP_EN_SQD_ASYNC_NOTIFY))
+		qp->attr.en_sqd_async_notify = 0;
+	roci_requester_retire(qp); /* it may have drained already */
+}
+
+static void enter(struct roci_qp *qp, enum roci_qp_state from, enum roci_qp_state to, unsigned mask)
 {
 	qp->state = to;
 	if (from == ROCI_QPS_RTR && to == ROCI_QPS_RTS)
 		qp->req.una = qp->req.acked = qp->req.psn = qp->req.max_psn = qp->attr.sq_psn;
-	if (to == ROCI_QPS_SQD && from != ROCI_QPS_SQD && qp->sq.head == qp->sq.started && qp->attr.en_sqd_async_notify)
-		roci_event_async(qp->e, &qp->event, ROCI_EVENT_SQ_DRAINED);
+	if (to == ROCI_QPS_SQD && from != ROCI_QPS_SQD)
+		enter_sqd(qp, mask);
 	if (to == ROCI_QPS_RTS)
 		roci_qp_make_ready(qp);
 }
@@ -209,6 +226,6 @@ int roci_qp_modify(struct roci_qp *qp, uint64_t now, const struct roci_qp_attr *
 	if (err)
 		return err;
 	take_values(qp, attr, mask);
-	enter(qp, from, to);
+	enter(qp, from, to, mask);
 	return 0;
 }

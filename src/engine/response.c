@@ -1,6 +1,8 @@
 #include "engine/response.h"
 
 #include <assert.h>
+#include <errno.h>
+#include <stdlib.h>
 
 #define LONG_RESPONSE 64 /* packets */
 
@@ -14,6 +16,30 @@ static struct roci_response *at(struct roci_qp *qp, unsigned i)
 static bool pending(const struct roci_response *x)
 {
 	return x->send < x->send_end;
+}
+
+int roci_response_resize(struct roci_qp *qp, unsigned room)
+{
+	struct roci_responder *r = &qp->resp;
+	unsigned kept = r->response_count < room ? r->response_count : room, gone = r->response_count - kept;
+	struct roci_response *responses = NULL;
+
+	for (unsigned i = 0; i < gone; i++)
+		if (pending(at(qp, i)))
+			return -EBUSY;
+	if (room) {
+		responses = calloc(room, sizeof(*responses));
+		if (!responses)
+			return -ENOMEM;
+	}
+	for (unsigned i = 0; i < kept; i++)
+		responses[i] = *at(qp, gone + i);
+	free(r->responses);
+	r->responses = responses;
+	r->response_room = (uint8_t)room;
+	r->response_count = (uint8_t)kept;
+	r->response_next = room ? (uint8_t)(kept % room) : 0;
+	return 0;
 }
 
 struct roci_response *roci_response_add(struct roci_qp *qp)

@@ -7,6 +7,9 @@
 
 #include "engine/qp.h"
 
+/* Makes room for `room` responses, those that a peer may have outstanding, and keeps the latest. -EBUSY where one that
+ * would go is still to be sent; -ENOMEM. */
+int roci_response_resize(struct roci_qp *qp, unsigned room);
 /* A free slot for a new READ or atomic; NULL where the peer has more outstanding than it may. */
 struct roci_response *roci_response_add(struct roci_qp *qp);
 /* The kept response that PSN `psn` belongs to, or NULL. */
