@@ -213,7 +213,9 @@ struct roci_send_wr {
 		uint32_t rkey; /* new rkey: type 1 chosen by the engine's caller too */
 	} bind;
 };
-/* -EINVAL: bad opcode for the type or state, too many SGEs, too much inline; -ENOMEM: queue full. */
+/* -EINVAL: bad opcode for the type or state, too many SGEs, too much inline. */
+int roci_qp_check_send(const struct roci_qp *qp, const struct roci_send_wr *wr);
+/* As roci_qp_check_send(), or -ENOMEM: queue full. */
 int roci_qp_post_send(struct roci_qp *qp, const struct roci_send_wr *wr);
 int roci_qp_post_recv(struct roci_qp *qp, const struct roci_recv_wr *wr);
 /* How many requests the send queue still takes. */

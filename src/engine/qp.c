@@ -293,13 +293,21 @@ static bool request_ok(const struct roci_qp *qp, const struct roci_send_wr *wr)
 	}
 }
 
+static bool may_post(const struct roci_qp *qp, const struct roci_send_wr *wr)
+{
+	return qp->state >= ROCI_QPS_RTS && opcode_allowed(qp, wr->opcode) && request_ok(qp, wr);
+}
+
+int roci_qp_check_send(const struct roci_qp *qp, const struct roci_send_wr *wr)
+{
+	return may_post(qp, wr) ? roci_sq_check(&qp->sq, wr) : -EINVAL;
+}
+
 int roci_qp_post_send(struct roci_qp *qp, const struct roci_send_wr *wr)
 {
 	int err;
 
-	if (qp->state < ROCI_QPS_RTS)
-		return -EINVAL;
-	if (!opcode_allowed(qp, wr->opcode) || !request_ok(qp, wr))
+	if (!may_post(qp, wr))
 		return -EINVAL;
 	err = roci_sq_post(&qp->sq, wr, qp->sig_all);
 	if (err)

@@ -42,8 +42,11 @@ static void copy_inline(struct roci_swqe *w, const struct roci_send_wr *wr)
 	w->num_sge = 0;
 }
 
-static int check_size(const struct roci_sq *sq, const struct roci_send_wr *wr, uint64_t len)
+int roci_sq_check(const struct roci_sq *sq, const struct roci_send_wr *wr)
 {
+	struct roci_sgl sgl = {wr->sges, wr->num_sge};
+	uint64_t len = roci_sgl_len(&sgl);
+
 	if ((wr->flags & ROCI_SEND_INLINE) ? len > sq->max_inline : wr->num_sge > sq->max_sge)
 		return -EINVAL;
 	return len > ROCI_MAX_MESSAGE_BYTES ? -EINVAL : 0;
@@ -84,7 +87,7 @@ int roci_sq_post(struct roci_sq *sq, const struct roci_send_wr *wr, bool sig_all
 	uint64_t len = roci_sgl_len(&sgl);
 	bool own_data = wr->opcode == ROCI_WR_ATOMIC_WRITE && !wr->num_sge;
 	struct roci_swqe *w;
-	int err = check_size(sq, wr, len);
+	int err = roci_sq_check(sq, wr);
 
 	if (err)
 		return err;

@@ -260,22 +260,32 @@ static void wr_start(struct ibv_qp_ex *ex)
 	b->wr_count = b->sge_count = b->byte_count = 0;
 }
 
-static int post(struct vb_qp *qp, struct vb_built *built)
+/* The request, now that the arrays move no more; an SGE of inline data goes to *data. */
+static const struct roci_send_wr *finish(const struct vb_builder *b, struct vb_built *built, struct roci_sge *data)
 {
-	struct vb_builder *b = &qp->builder;
 	struct roci_send_wr *wr = &built->wr;
-	struct roci_sge data;
 	if (wr->flags & ROCI_SEND_INLINE) {
-		data = (struct roci_sge){.addr = (uintptr_t)(b->bytes + built->first),
-					 .len = (uint32_t)built->inline_len};
-		wr->sges = &data;
+		*data = (struct roci_sge){.addr = (uintptr_t)(b->bytes + built->first),
+					  .len = (uint32_t)built->inline_len};
+		wr->sges = data;
 		wr->num_sge = 1;
 	} else {
 		wr->sges = b->sges + built->first;
 	}
-	if (qp->ex.qp_base.qp_type == IBV_QPT_UD && !wr->av)
-		return EINVAL;
-	return -roci_qp_post_send(qp->engine, wr);
+	return wr;
+}
+
+/* All or nothing, ibv_wr_post(3): so everything is checked before anything is posted. Device lock held. */
+static int post_all(struct vb_qp *qp)
+{
+	struct vb_builder *b = &qp->builder;
+	struct roci_sge data;
+	int error = b->wr_count > roci_qp_send_room(qp->engine) ? ENOMEM : 0;
+	for (size_t i = 0; i < b->wr_count && !error; i++)
+		error = -roci_qp_check_send(qp->engine, finish(b, &b->wrs[i], &data));
+	for (size_t i = 0; i < b->wr_count && !error; i++)
+		error = -roci_qp_post_send(qp->engine, finish(b, &b->wrs[i], &data));
+	return error;
 }
 
 static int wr_complete(struct ibv_qp_ex *ex)
@@ -286,10 +296,7 @@ static int wr_complete(struct ibv_qp_ex *ex)
 	if (!error && b->wr_count) {
 		struct vb_context *ctx = vb_context(ex->qp_base.context);
 		roci_device_lock_post(ctx->dev);
-		if (b->wr_count > roci_qp_send_room(qp->engine))
-			error = ENOMEM; /* all or nothing, ibv_wr_post(3) */
-		for (size_t i = 0; i < b->wr_count && !error; i++)
-			error = post(qp, &b->wrs[i]);
+		error = post_all(qp);
 		roci_device_unlock(ctx->dev);
 	}
 	pthread_mutex_unlock(&b->lock);

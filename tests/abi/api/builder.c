@@ -110,6 +110,18 @@ static void unknown_flag(struct pair *p, struct ibv_qp_ex *qp)
 	ibv_wr_send(qp);
 }
 
+static void odd_atomic(struct pair *p, struct ibv_qp_ex *qp)
+{
+	ibv_wr_atomic_fetch_add(qp, p->mr->rkey, (uintptr_t)p->buf + 4, 1);
+	ibv_wr_set_sge(qp, p->mr->lkey, (uintptr_t)p->buf, 8);
+}
+
+static void inline_read(struct pair *p, struct ibv_qp_ex *qp)
+{
+	ibv_wr_rdma_read(qp, p->mr->rkey, (uintptr_t)p->buf);
+	ibv_wr_set_inline_data(qp, p->buf, 8);
+}
+
 void test_builder_mistakes(void)
 {
 	struct pair p;
@@ -119,6 +131,8 @@ void test_builder_mistakes(void)
 	check_mistake(&p, too_many_sges, __LINE__);
 	check_mistake(&p, address_on_rc, __LINE__);
 	check_mistake(&p, unknown_flag, __LINE__);
+	check_mistake(&p, odd_atomic, __LINE__);
+	check_mistake(&p, inline_read, __LINE__);
 	struct ibv_qp_ex *qp = ibv_qp_to_qp_ex(p.qp[0]);
 	ibv_wr_start(qp);
 	ibv_wr_set_sge(qp, p.mr->lkey, (uintptr_t)p.buf, 8); /* of which request? */
