@@ -22,6 +22,9 @@
 #define BACKLOG            64
 #define SUPERSEDE_SECONDS  15
 #define WANTED_DESCRIPTORS 65536
+#define OTHER_DESCRIPTORS  256 /* of connections, folders, devices */
+#define ENTRY_DESCRIPTORS  3   /* the temporary file, its journal, the file that is compared */
+#define LEAST_ENTRIES      16
 
 struct listener {
 	const struct mover_recv_options *options;
@@ -29,7 +32,8 @@ struct listener {
 	struct rdma_event_channel *channel;
 	struct rdma_cm_id *id;
 	struct mover_tree *tree;
-	int over_fd; /* a session has ended */
+	int over_fd;           /* a session has ended */
+	unsigned most_entries; /* under way in a session */
 
 	pthread_mutex_t lock;
 	pthread_cond_t changed;
@@ -42,6 +46,11 @@ struct listener {
 	enum mover_status status;
 	char text[256];
 };
+
+static unsigned most_sessions(const struct listener *l)
+{
+	return l->options->max_sessions ? l->options->max_sessions : DEFAULT_SESSIONS;
+}
 
 /* Tickets */
 
@@ -229,7 +238,6 @@ err_destroy:
 
 static void control_request(struct listener *l, struct rdma_cm_id *id)
 {
-	unsigned most = l->options->max_sessions ? l->options->max_sessions : DEFAULT_SESSIONS;
 	const char *device = l->options->common.device;
 	struct receiver *r;
 
@@ -237,7 +245,7 @@ static void control_request(struct listener *l, struct rdma_cm_id *id)
 		turn_away(id, PROTO_REJECT_DEVICE);
 		return;
 	}
-	r = l->session_count < most ? new_session(l, id) : NULL;
+	r = l->session_count < most_sessions(l) ? new_session(l, id) : NULL;
 	if (!r) {
 		turn_away(id, PROTO_REJECT_BUSY);
 		return;
@@ -419,14 +427,28 @@ static void tell_listening(struct listener *l)
 		rdma_free_devices(list);
 }
 
-/* Every entry under way has a descriptor open. */
-static void raise_descriptor_limit(void)
+/* Every entry under way has descriptors open. */
+static void raise_descriptor_limit(struct listener *l)
 {
 	struct rlimit limit;
-	if (getrlimit(RLIMIT_NOFILE, &limit) || limit.rlim_cur >= WANTED_DESCRIPTORS)
+	unsigned entries = 0;
+
+	if (getrlimit(RLIMIT_NOFILE, &limit))
 		return;
-	limit.rlim_cur = limit.rlim_max < WANTED_DESCRIPTORS ? limit.rlim_max : WANTED_DESCRIPTORS;
-	setrlimit(RLIMIT_NOFILE, &limit);
+	if (limit.rlim_cur < WANTED_DESCRIPTORS) {
+		limit.rlim_cur = limit.rlim_max < WANTED_DESCRIPTORS ? limit.rlim_max : WANTED_DESCRIPTORS;
+		setrlimit(RLIMIT_NOFILE, &limit);
+	}
+	if (limit.rlim_cur > OTHER_DESCRIPTORS)
+		entries = (unsigned)(limit.rlim_cur - OTHER_DESCRIPTORS) / ENTRY_DESCRIPTORS / most_sessions(l);
+	l->most_entries = entries < PROTO_MAX_ENTRIES ? entries : PROTO_MAX_ENTRIES;
+	if (l->most_entries < LEAST_ENTRIES)
+		l->most_entries = LEAST_ENTRIES;
+}
+
+uint16_t listener_entries(const struct receiver *r)
+{
+	return (uint16_t)r->listener->most_entries;
 }
 
 static bool open_tree(struct listener *l)
@@ -455,7 +477,7 @@ enum mover_status mover_recv(const struct mover_recv_options *options, mover_eve
 	struct listener l = {.options = options, .over_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)};
 
 	mover_stop_fd();
-	raise_descriptor_limit();
+	raise_descriptor_limit(&l);
 	teller_init(&l.teller, event, context);
 	pthread_mutex_init(&l.lock, NULL);
 	pthread_cond_init(&l.changed, NULL);

@@ -169,7 +169,8 @@ bool take_is_fatal(int err);
 bool listener_claim(struct receiver *r);
 void listener_over(struct receiver *r);
 mover_secure_lookup_fn listener_lookup;
-void listener_publish(struct receiver *r); /* data connections may come */
+uint16_t listener_entries(const struct receiver *r); /* that a session may have under way: each holds descriptors */
+void listener_publish(struct receiver *r);           /* data connections may come */
 struct rdma_cm_id *listener_arrival(struct receiver *r, unsigned index);
 
 #endif

@@ -203,6 +203,14 @@ def many_senders():
         recv.end(signal.SIGTERM)
 
 
+def few_descriptors():
+    """A receiver that may open few files takes as few at a time."""
+    folder = fresh('there')
+    with Receiver(here, folder, argv_prefix=['prlimit', '--nofile=200', '--']) as recv:
+        recv.take(here, it(), '--checksum')
+        check_same(source, folder)
+
+
 def at_most_so_many():
     """More sessions than --max-sessions: refused with a word that says so."""
     folder = fresh('there')
@@ -252,5 +260,5 @@ def nobody_listens():
 cases = [(f'{who} killed, {mode}', kills(who, mode)) for who in ('sender', 'receiver') for mode in ('write', 'read', 'send')]
 cases += [(f'{who} stopped', lambda who=who: stopped(who)) for who in ('sender', 'receiver')]
 cases += [('disk full', disk_full), ('cable cut', cable_cut), ('frozen sender', frozen_sender), ('many senders', many_senders),
-          ('no more than --max-sessions', at_most_so_many), ('wrong ticket', wrong_ticket), ('nobody listens', nobody_listens)]
+          ('few descriptors', few_descriptors), ('no more than --max-sessions', at_most_so_many), ('wrong ticket', wrong_ticket), ('nobody listens', nobody_listens)]
 sys.exit(tap(cases))
