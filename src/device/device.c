@@ -16,6 +16,32 @@
 static pthread_mutex_t the_lock = PTHREAD_MUTEX_INITIALIZER;
 static struct roci_device *the_device; /* guarded by the_lock */
 
+static void take_lock(struct roci_device *dev)
+{
+	if (!pthread_mutex_trylock(&dev->lock))
+		return;
+	atomic_fetch_add_explicit(&dev->waiting, 1, memory_order_relaxed);
+	pthread_mutex_lock(&dev->lock);
+	atomic_fetch_sub_explicit(&dev->waiting, 1, memory_order_relaxed);
+}
+
+/* The child gets a copy of memory as it is at this moment: nobody may be in the middle of something then. A program of
+ * one thread does not know that there is a second one, which would take its locks, those of channels and events too, to
+ * the grave. */
+static void before_fork(void)
+{
+	pthread_mutex_lock(&the_lock);
+	if (the_device)
+		take_lock(the_device);
+}
+
+static void after_fork_in_parent(void)
+{
+	if (the_device)
+		pthread_mutex_unlock(&the_device->lock);
+	pthread_mutex_unlock(&the_lock);
+}
+
 /* A forked child has neither the thread nor a right to the sockets, the slot, the lock: it lets go of them, without the
  * goodbyes that would be its parent's, and starts afresh when it opens a device. */
 static void after_fork_in_child(void)
@@ -217,7 +243,7 @@ int roci_device_get(roci_event_fn *on_event, struct roci_device **out)
 		struct roci_device *dev = calloc(1, sizeof *dev);
 
 		if (!fork_handled)
-			fork_handled = !pthread_atfork(NULL, NULL, after_fork_in_child);
+			fork_handled = !pthread_atfork(before_fork, after_fork_in_parent, after_fork_in_child);
 		rc = dev ? 0 : fail("memory", -ENOMEM);
 		if (!rc) {
 			dev->on_event = on_event;
@@ -252,11 +278,7 @@ struct roci_engine *roci_device_lock_post(struct roci_device *dev)
 	int cancel_state;
 
 	pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &cancel_state);
-	if (pthread_mutex_trylock(&dev->lock)) {
-		atomic_fetch_add_explicit(&dev->waiting, 1, memory_order_relaxed);
-		pthread_mutex_lock(&dev->lock);
-		atomic_fetch_sub_explicit(&dev->waiting, 1, memory_order_relaxed);
-	}
+	take_lock(dev);
 	dev->cancel_state = cancel_state;
 	return dev->engine;
 }

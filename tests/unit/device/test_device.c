@@ -17,8 +17,17 @@
 
 static atomic_uint completions; /* events that the device told */
 
+/* As src/verbs has locks of channels and events, which the device's thread takes. */
+static pthread_mutex_t listeners = PTHREAD_MUTEX_INITIALIZER;
+static atomic_bool in_event, dawdle;
+
 static void on_event(const struct roci_event *ev)
 {
+	pthread_mutex_lock(&listeners);
+	atomic_store(&in_event, true);
+	if (atomic_load(&dawdle))
+		nanosleep(&(struct timespec){.tv_nsec = 50000000}, NULL);
+	pthread_mutex_unlock(&listeners);
 	if (ev->kind == ROCI_EV_COMPLETION)
 		atomic_fetch_add(&completions, 1);
 }
@@ -328,6 +337,46 @@ static void a_forked_child_starts_afresh(void **state)
 	close(to_child[1]);
 }
 
+static void *send_to_itself(void *arg)
+{
+	struct ud *u = arg;
+
+	ud_post(u, u->qpn, 1, true);
+	return NULL;
+}
+
+/* A program that forks does not know what the device's thread does: what that holds at the moment is free in the child.
+ * (Here it is a thread of ours that is in the middle of an event.) */
+static void a_child_inherits_no_locks(void **state)
+{
+	struct roci_device *dev = open_device();
+	uint64_t end = roci_now() + 5000000000u;
+	pthread_t sender;
+	int status;
+	struct ud u;
+	pid_t pid;
+
+	ud_open(&u, dev);
+	roci_device_lock(dev);
+	roci_cq_arm(u.cq, false);
+	roci_device_unlock(dev);
+	atomic_store(&in_event, false);
+	atomic_store(&dawdle, true);
+	assert_int_equal(pthread_create(&sender, NULL, send_to_itself, &u), 0);
+	while (!atomic_load(&in_event))
+		assert_true(roci_now() < end);
+	pid = fork();
+	if (!pid)
+		_exit(pthread_mutex_trylock(&listeners) != 0);
+	atomic_store(&dawdle, false);
+	pthread_join(sender, NULL);
+	waitpid(pid, &status, 0);
+	assert_int_equal(status, 0);
+	ud_wait(&u, 2, false);
+	ud_close(&u);
+	roci_device_put(dev);
+}
+
 /* The thread sanitizer would end the forked child. */
 const char *__tsan_default_options(void);
 __attribute__((visibility("default"))) const char *__tsan_default_options(void)
@@ -384,7 +433,7 @@ int main(void)
 		cmocka_unit_test(an_idle_device_uses_no_cpu),   cmocka_unit_test(address_vectors_are_checked),
 		cmocka_unit_test(the_thread_makes_progress),    cmocka_unit_test(the_thread_takes_over_from_polls),
 		cmocka_unit_test(a_forked_child_starts_afresh), cmocka_unit_test(threads_share_it),
-		cmocka_unit_test(a_bad_wish_is_refused),
+		cmocka_unit_test(a_child_inherits_no_locks),    cmocka_unit_test(a_bad_wish_is_refused),
 	};
 
 	return cmocka_run_group_tests(tests, private_rundir, remove_rundir);
