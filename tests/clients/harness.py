@@ -81,14 +81,14 @@ class Process:
 
     def __init__(self, host, argv, env=None, stdin=None):
         self.argv = argv
-        self.out = tempfile.TemporaryFile('w+', errors='replace')
+        self.out = tempfile.TemporaryFile()
         self.popen = subprocess.Popen(host.prefix + argv, stdin=stdin or subprocess.DEVNULL, stdout=self.out,
                                       stderr=subprocess.STDOUT, env=dict(os.environ, **(env or {})))
         self.pid = self.popen.pid  # nsenter and `roci run` become the program, they do not stay in front of it
 
     def text(self):
-        self.out.seek(0)
-        return self.out.read()
+        """What it has printed. Read without moving the place in the file, which the program that writes there shares."""
+        return os.pread(self.out.fileno(), os.fstat(self.out.fileno()).st_size, 0).decode(errors='replace')
 
     def running(self):
         return self.popen.poll() is None
