@@ -35,11 +35,11 @@ def allowed_skips():
     return skips
 
 
-def run_tests():
+def run_tests(host, device):
     """Runs them all in one process. Returns [(outcome, test, text)]."""
     with tempfile.TemporaryDirectory() as directory:
         unpack(directory)
-        process = host.start('/usr/bin/python3', f'{HERE}/pyverbs_runner.py', directory, '--dev', DEVICE)
+        process = host.start('/usr/bin/python3', f'{HERE}/pyverbs_runner.py', directory, '--dev', device)
         status = process.wait(400)
         text = process.text()
     found = []
@@ -56,7 +56,7 @@ def run_tests():
 
 
 def everything():
-    results.extend(run_tests())
+    results.extend(run_tests(host, DEVICE))
     counts = {outcome: sum(r[0] == outcome for r in results) for outcome in ('pass', 'skip', 'fail')}
     failed = [f'{test}: {text}' for outcome, test, text in results if outcome == 'fail']
     check(not failed, f'{counts}\n' + '\n'.join(failed))

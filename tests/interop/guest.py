@@ -8,6 +8,8 @@ import subprocess
 import tempfile
 import time
 
+import kernels
+
 HERE = os.path.dirname(os.path.abspath(__file__))
 MODULES = ['virtio_pci', '9p', '9pnet_virtio', 'overlay']
 MEMORY_MIB = 3072
@@ -17,15 +19,21 @@ class GuestFailure(Exception):
     """The guest did not do what it was made for; the text has its console."""
 
 
+def need_programs():
+    """Raises kernels.Unavailable when a guest cannot be made here."""
+    path = kernels.ENVIRONMENT['PATH']
+    for name, package in (('qemu-system-x86_64', 'qemu-system-x86'), ('busybox', 'busybox-static'), ('cpio', 'cpio'),
+                          ('modprobe', 'kmod')):
+        if not shutil.which(name, path=path):
+            raise kernels.Unavailable(f'no {name}: the package {package} is not installed')
+
+
 def initramfs(kernel, path):
     """Busybox, the modules that reach the host's file system, and init.sh."""
-    busybox = shutil.which('busybox')
-    if not busybox:
-        raise GuestFailure('no busybox: install busybox-static')
     with tempfile.TemporaryDirectory() as root:
         for directory in ('bin', 'dev', 'proc', 'sys'):
             os.mkdir(f'{root}/{directory}')
-        shutil.copy(busybox, f'{root}/bin/busybox')
+        shutil.copy(shutil.which('busybox'), f'{root}/bin/busybox')
         shutil.copy(f'{HERE}/init.sh', f'{root}/init')
         os.chmod(f'{root}/init', 0o755)
         names = []

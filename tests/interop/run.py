@@ -1,6 +1,8 @@
-"""run.py SERIES TEST [ARGUMENT...]: runs a test of this directory in a guest with Debian's kernel of a series (6.1, 6.12).
+"""run.py [--or-skip] SERIES TEST [ARGUMENT...]: runs a test of this directory in a guest with Debian's kernel of a series
+(6.1, 6.12).
 
-Prints what the test prints, which is TAP; after a failure, the guest's console as well.
+Prints what the test prints, which is TAP; after a failure, the guest's console as well. With --or-skip a machine that cannot
+run the guest, for lack of a program or a package, makes it a skipped test and not a failed one.
 """
 import os
 import shlex
@@ -14,6 +16,11 @@ import kernels
 HERE = os.path.dirname(os.path.abspath(__file__))
 SECONDS = 900
 PASSED_ON = 'ROCI', 'ROCI_CLIENTS', 'ROCI_INTEROP', 'ROCI_DEBUG', 'ROCI_SIW'
+
+
+def skip(reason):
+    print(f'1..0 # SKIP {" ".join(str(reason).split())}')
+    return 0
 
 
 def fail(name, text):
@@ -34,14 +41,15 @@ def script(test, args):
             f'cd {shlex.quote(HERE)}\nexec /usr/bin/python3 -B -u {shlex.join([test, *args])}\n')
 
 
-def main(series, test, *args):
+def main(or_skip, series, test, *args):
     name = f'Linux {series}: {test}'
     try:
+        guest.need_programs()
         kernel = kernels.Kernel(series)
         if test == 'test_siw.py':
             os.environ['ROCI_SIW'] = kernels.siw()
     except kernels.Unavailable as reason:
-        return fail(name, reason)
+        return skip(reason) if or_skip else fail(name, reason)
     start = time.monotonic()
     planned = False
     try:
@@ -65,7 +73,10 @@ def main(series, test, *args):
 
 
 if __name__ == '__main__':
-    if len(sys.argv) < 3:
+    argv = sys.argv[1:]
+    optional = argv[:1] == ['--or-skip']
+    argv = argv[optional:]
+    if len(argv) < 2:
         sys.exit(__doc__)
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(1))  # who is told to end takes the guest along
-    sys.exit(main(*sys.argv[1:]))
+    sys.exit(main(optional, *argv))

@@ -50,6 +50,9 @@ def outcomes(text):
     return {m[1]: ([int(s) for s in m[2].split()], m[3]) for m in lines if m}
 
 
+results = {}  # by the kind of the requester: what the responder and the requester said
+
+
 def run_all(server, client):
     ends = world.transfer(server, client, [world.program('errors')], '-g')
     results[client.kind] = [outcomes(text) for text in ends]
@@ -67,7 +70,7 @@ def judge(server, client, case):
     check((responder, requester) == want, f'responder and requester: {responder}, {requester}; expected: {want}')
 
 
-def cases():
+def cases(rxe, roci):
     for server, client in ((rxe, roci), (roci, rxe)):
         way = f'{client.kind} to {server.kind}'
         yield f'{way}: all come to their end', lambda s=server, c=client: run_all(s, c)
@@ -76,6 +79,4 @@ def cases():
 
 
 if __name__ == '__main__':
-    results = {}
-    rxe, roci = world.rxe_and_roci()
-    sys.exit(tap(list(cases())))
+    sys.exit(tap(list(cases(*world.rxe_and_roci()))))

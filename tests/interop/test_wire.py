@@ -62,7 +62,7 @@ def jumbo(server, client, name, transport, args):
         world.set_mtu(1500, server, client)
 
 
-def cases(part):
+def cases(rxe, roci, part):
     for server, client in ((rxe, roci), (roci, rxe)):
         way = f'{client.kind} to {server.kind}'
         for ipv6 in (False, True):
@@ -85,7 +85,5 @@ def cases(part):
 
 
 if __name__ == '__main__':
-    part = 'part' in sys.argv
-    sys.argv = [a for a in sys.argv if a != 'part']
-    rxe, roci = world.rxe_and_roci()
-    sys.exit(tap(list(cases(part))))
+    part = world.option('part')
+    sys.exit(tap(list(cases(*world.rxe_and_roci(), part))))

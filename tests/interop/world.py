@@ -8,7 +8,7 @@ import resource
 import sys
 
 HERE = os.path.dirname(os.path.abspath(__file__))
-sys.path.insert(0, os.path.join(os.path.dirname(HERE), 'clients'))
+sys.path.append(os.path.join(os.path.dirname(HERE), 'clients'))
 
 import cm_server  # noqa: E402
 import harness  # noqa: E402
@@ -135,3 +135,10 @@ def transfer(server, client, argv, gid_option, ipv6=False, args=(), seconds=60, 
 
 def program(name):
     return os.path.join(PROGRAMS, name)
+
+
+def option(name):
+    """Whether the command line has this word; it is taken out of it then, the rest are tap()'s filters."""
+    given = name in sys.argv
+    sys.argv = [a for a in sys.argv if a != name]
+    return given
