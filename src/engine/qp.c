@@ -293,23 +293,19 @@ static bool request_ok(const struct roci_qp *qp, const struct roci_send_wr *wr)
 	}
 }
 
-static bool may_post(const struct roci_qp *qp, const struct roci_send_wr *wr)
-{
-	return qp->state >= ROCI_QPS_RTS && opcode_allowed(qp, wr->opcode) && request_ok(qp, wr);
-}
-
 int roci_qp_check_send(const struct roci_qp *qp, const struct roci_send_wr *wr)
 {
-	return may_post(qp, wr) ? roci_sq_check(&qp->sq, wr) : -EINVAL;
+	if (qp->state < ROCI_QPS_RTS || !opcode_allowed(qp, wr->opcode) || roci_sq_check(&qp->sq, wr))
+		return -EINVAL;
+	return request_ok(qp, wr) ? 0 : -EINVAL;
 }
 
 int roci_qp_post_send(struct roci_qp *qp, const struct roci_send_wr *wr)
 {
-	int err;
+	int err = roci_qp_check_send(qp, wr);
 
-	if (!may_post(qp, wr))
-		return -EINVAL;
-	err = roci_sq_post(&qp->sq, wr, qp->sig_all);
+	if (!err)
+		err = roci_sq_post(&qp->sq, wr, qp->sig_all);
 	if (err)
 		return err;
 	if (qp->state == ROCI_QPS_ERR || qp->state == ROCI_QPS_SQE)

@@ -44,12 +44,14 @@ static void copy_inline(struct roci_swqe *w, const struct roci_send_wr *wr)
 
 int roci_sq_check(const struct roci_sq *sq, const struct roci_send_wr *wr)
 {
+	bool is_inline = wr->flags & ROCI_SEND_INLINE;
 	struct roci_sgl sgl = {wr->sges, wr->num_sge};
-	uint64_t len = roci_sgl_len(&sgl);
+	uint64_t len;
 
-	if ((wr->flags & ROCI_SEND_INLINE) ? len > sq->max_inline : wr->num_sge > sq->max_sge)
+	if (wr->num_sge > (is_inline ? ROCI_MAX_SGE : sq->max_sge))
 		return -EINVAL;
-	return len > ROCI_MAX_MESSAGE_BYTES ? -EINVAL : 0;
+	len = roci_sgl_len(&sgl);
+	return len > (is_inline ? sq->max_inline : ROCI_MAX_MESSAGE_BYTES) ? -EINVAL : 0;
 }
 
 static void fill_by_opcode(struct roci_swqe *w, const struct roci_send_wr *wr)
@@ -87,10 +89,7 @@ int roci_sq_post(struct roci_sq *sq, const struct roci_send_wr *wr, bool sig_all
 	uint64_t len = roci_sgl_len(&sgl);
 	bool own_data = wr->opcode == ROCI_WR_ATOMIC_WRITE && !wr->num_sge;
 	struct roci_swqe *w;
-	int err = roci_sq_check(sq, wr);
 
-	if (err)
-		return err;
 	if (sq->tail - sq->head >= sq->max_wr)
 		return -ENOMEM;
 	w = roci_sq_at(sq, sq->tail);

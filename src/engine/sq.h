@@ -53,7 +53,7 @@ static inline struct roci_swqe *roci_sq_at(const struct roci_sq *sq, uint32_t i)
 }
 /* -EINVAL: too many SGEs, too much inline or message data. */
 int roci_sq_check(const struct roci_sq *sq, const struct roci_send_wr *wr);
-/* Copies *wr (and its inline data) to the tail. As roci_sq_check(), or -ENOMEM: full. */
+/* Copies *wr, which roci_sq_check() takes, and its inline data to the tail. -ENOMEM: full. */
 int roci_sq_post(struct roci_sq *sq, const struct roci_send_wr *wr, bool sig_all);
 
 /* True where the responder answers with data, not just an ACK. */

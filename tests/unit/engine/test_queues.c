@@ -2,6 +2,7 @@
 #include "../test.h"
 
 #include <errno.h>
+#include <stdlib.h>
 
 #include "engine/cq.h"
 #include "engine/rq.h"
@@ -67,11 +68,34 @@ static void inline_data_has_the_room_of_sges(void **state)
 
 		assert_int_equal(roci_sq_init(&sq, 2, cases[i].sge, cases[i].asked), 0);
 		assert_int_equal(sq.max_inline, cases[i].granted);
+		assert_int_equal(roci_sq_check(&sq, &wr), 0);
 		assert_int_equal(roci_sq_post(&sq, &wr, false), 0);
 		sge.len++;
-		assert_int_equal(roci_sq_post(&sq, &wr, false), -EINVAL);
+		assert_int_equal(roci_sq_check(&sq, &wr), -EINVAL);
 		assert_memory_equal(roci_sq_at(&sq, 0)->sges, bytes, cases[i].granted);
 		roci_sq_fini(&sq);
+	}
+}
+
+/* However many SGEs are claimed to be there, none is looked at beyond what a request may have. */
+static void claimed_sges_are_not_believed(void **state)
+{
+	static const enum roci_send_flags flags[] = {0, ROCI_SEND_INLINE};
+
+	for (unsigned i = 0; i < 2; i++) {
+		struct roci_sge *sges = calloc(ROCI_MAX_SGE, sizeof(*sges)); /* its own, for a sanitizer to see */
+		struct roci_send_wr wr = {.opcode = ROCI_WR_SEND, .flags = flags[i], .sges = sges};
+		struct roci_sq sq;
+
+		assert_int_equal(roci_sq_init(&sq, 2, ROCI_MAX_SGE, 0), 0);
+		wr.num_sge = ROCI_MAX_SGE;
+		assert_int_equal(roci_sq_check(&sq, &wr), 0);
+		wr.num_sge = ROCI_MAX_SGE + 1;
+		assert_int_equal(roci_sq_check(&sq, &wr), -EINVAL);
+		wr.num_sge = INT32_MAX;
+		assert_int_equal(roci_sq_check(&sq, &wr), -EINVAL);
+		roci_sq_fini(&sq);
+		free(sges);
 	}
 }
 
@@ -165,6 +189,7 @@ int main(void)
 		cmocka_unit_test(cq_keeps_order_through_resize),
 		cmocka_unit_test(purge_takes_one_qp_only),
 		cmocka_unit_test(inline_data_has_the_room_of_sges),
+		cmocka_unit_test(claimed_sges_are_not_believed),
 		cmocka_unit_test(arming_gives_one_event),
 		cmocka_unit_test(receive_queue_is_exactly_as_deep_as_asked),
 		cmocka_unit_test(srq_limit_fires_once),
