@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/epoll.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "device/capture.h"
@@ -217,13 +218,27 @@ static void close_device(struct roci_device *dev)
 	free(dev);
 }
 
+/* The lock is held for a moment at most, unless a signal's handler ended the program in the midst of it. */
+static bool take_lock_soon(struct roci_device *dev)
+{
+	struct timespec until;
+	int rc;
+
+	clock_gettime(CLOCK_MONOTONIC, &until);
+	until.tv_sec++;
+	atomic_fetch_add_explicit(&dev->waiting, 1, memory_order_relaxed);
+	rc = pthread_mutex_clocklock(&dev->lock, CLOCK_MONOTONIC, &until);
+	atomic_fetch_sub_explicit(&dev->waiting, 1, memory_order_relaxed);
+	return !rc;
+}
+
 /* A program that ends without closing the device leaves it as it is: other threads may be in it. But its peers get what
  * they are owed, and the host does not have to find out that it is gone. */
 static __attribute__((destructor)) void at_exit(void)
 {
 	struct roci_device *dev = the_device;
 
-	if (!dev || pthread_mutex_trylock(&dev->lock))
+	if (!dev || !take_lock_soon(dev))
 		return;
 	roci_drive_owed(dev, roci_now());
 	roci_cm_host_goodbye(dev, roci_now());

@@ -377,6 +377,46 @@ static void a_child_inherits_no_locks(void **state)
 	roci_device_put(dev);
 }
 
+static unsigned doors(void)
+{
+	DIR *dir = opendir(getenv("ROCI_RUNDIR"));
+	struct dirent *entry;
+	unsigned n = 0;
+
+	while ((entry = readdir(dir)))
+		n += !strncmp(entry->d_name, "door-", 5);
+	closedir(dir);
+	return n;
+}
+
+/* A program that ends without closing says goodbye, whatever the device's thread does at that moment. */
+static void the_end_is_told_while_the_thread_works(void **state)
+{
+	unsigned before = doors(); /* children of other tests left theirs behind */
+	pid_t pid = fork();
+	int status;
+
+	if (!pid) {
+		static struct ud u;
+		pthread_t sender;
+
+		ud_open(&u, open_device());
+		roci_device_lock(u.dev);
+		roci_cq_arm(u.cq, false);
+		roci_device_unlock(u.dev);
+		atomic_store(&in_event, false);
+		atomic_store(&dawdle, true);
+		if (doors() != before + 1 || pthread_create(&sender, NULL, send_to_itself, &u))
+			_exit(1);
+		while (!atomic_load(&in_event))
+			;
+		exit(0);
+	}
+	waitpid(pid, &status, 0);
+	assert_int_equal(status, 0);
+	assert_int_equal(doors(), before);
+}
+
 /* The thread sanitizer would end the forked child. */
 const char *__tsan_default_options(void);
 __attribute__((visibility("default"))) const char *__tsan_default_options(void)
@@ -429,11 +469,17 @@ static void a_bad_wish_is_refused(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(opens_fast_and_small),         cmocka_unit_test(one_in_a_process_until_the_last_put),
-		cmocka_unit_test(an_idle_device_uses_no_cpu),   cmocka_unit_test(address_vectors_are_checked),
-		cmocka_unit_test(the_thread_makes_progress),    cmocka_unit_test(the_thread_takes_over_from_polls),
-		cmocka_unit_test(a_forked_child_starts_afresh), cmocka_unit_test(threads_share_it),
-		cmocka_unit_test(a_child_inherits_no_locks),    cmocka_unit_test(a_bad_wish_is_refused),
+		cmocka_unit_test(opens_fast_and_small),
+		cmocka_unit_test(one_in_a_process_until_the_last_put),
+		cmocka_unit_test(an_idle_device_uses_no_cpu),
+		cmocka_unit_test(address_vectors_are_checked),
+		cmocka_unit_test(the_thread_makes_progress),
+		cmocka_unit_test(the_thread_takes_over_from_polls),
+		cmocka_unit_test(a_forked_child_starts_afresh),
+		cmocka_unit_test(threads_share_it),
+		cmocka_unit_test(a_child_inherits_no_locks),
+		cmocka_unit_test(the_end_is_told_while_the_thread_works),
+		cmocka_unit_test(a_bad_wish_is_refused),
 	};
 
 	return cmocka_run_group_tests(tests, private_rundir, remove_rundir);
