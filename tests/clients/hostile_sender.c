@@ -524,10 +524,18 @@ static void lying_descriptor(void)
 	fin(&d, segment);
 }
 
+/* Of a window into which nothing has come yet: so that the second finds the first waiting. */
 static void fin_twice(void)
 {
+	struct mover_entry e = file("file", 10);
+	struct proto_descriptor d = {.bytes = 10, .count = 1};
 	struct proto_segment segment;
-	struct proto_descriptor d = content_sent(&segment);
+
+	lanes(MOVER_WRITE);
+	take_grants();
+	MUST(judged(0, &e) == PROTO_WANT);
+	segment = segment_of(0, 10);
+	d.window = grants[0].window;
 	fin(&d, &segment);
 	d.seq = 1;
 	fin(&d, &segment);
