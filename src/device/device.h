@@ -48,11 +48,9 @@ int roci_gid_table(struct roci_gid_entry *entries, int max);
 /* The table as it was when the device opened: what sgid_index means. Returns the number of entries. */
 int roci_device_gids(const struct roci_device *dev, const struct roci_gid_entry **entries);
 
-/* Makes an address vector. flow_label 0 lets the device choose the source port from `seed` (QPNs).
- * -EINVAL: no such sgid_index, families differ; -ENETUNREACH: no route. Lock held. */
+/* Makes an address vector. -EINVAL: no such sgid_index, families differ; -ENETUNREACH: no route. Lock held. */
 struct roci_ah_params {
 	uint8_t sgid_index, hop_limit, traffic_class;
-	uint32_t flow_label, seed;
 	uint8_t dgid[16];
 };
 int roci_device_make_av(struct roci_device *dev, const struct roci_ah_params *params, struct roci_av *av);
@@ -60,7 +58,8 @@ int roci_device_make_av(struct roci_device *dev, const struct roci_ah_params *pa
 /* Makes sure that packets to GID `sgid_index` arrive (binds its UDP port 4791), -1: to every GID. Lock held. Returns 0,
  * or a negative errno after a plain warning on stderr; the device goes on for peers on this host. */
 int roci_device_listen(struct roci_device *dev, int sgid_index);
-/* Joins and leaves multicast group `gid` on the interface of `sgid_index`; counts joins. Lock held. */
+/* Joins and leaves multicast group `gid` on every interface that has an address of its family; counts joins. Lock held.
+ * Returns 0 or a negative errno. */
 int roci_device_join(struct roci_device *dev, const uint8_t gid[16]);
 int roci_device_leave(struct roci_device *dev, const uint8_t gid[16]);
 

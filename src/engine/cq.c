@@ -114,7 +114,7 @@ void roci_cq_purge(struct roci_cq *cq, uint32_t qpn)
 	atomic_store(&cq->tail, kept);
 }
 
-/* IBTA 11.6.3.? CQ error: the queue is lost, and with it every QP that completes there. */
+/* IBTA 11.6.3, CQ error: the queue is lost, and with it every QP that completes there. */
 static void overrun(struct roci_cq *cq)
 {
 	if (cq->overrun)

@@ -297,7 +297,7 @@ static uint32_t count_packets(const struct roci_qp *qp, const struct roci_swqe *
 	return one ? 1 : (uint32_t)((w->length + qp->mtu - 1) / qp->mtu);
 }
 
-/* IBTA 9.5.? fence: earlier READs and atomics must have completed. */
+/* IBTA 10.8.3.3, fence: earlier READs and atomics must have completed. */
 static bool fenced(const struct roci_qp *qp, const struct roci_swqe *w)
 {
 	return (w->flags & ROCI_SEND_FENCE) && qp->req.read_count;

@@ -233,7 +233,7 @@ static enum verdict run_atomic(struct roci_qp *qp, const struct roci_packet *p)
 	uint64_t *word;
 
 	if ((p->va & 7) || (write && (p->payload_len != 8 || p->dma_len != 8)))
-		return V_INVALID; /* IBTA 9.4.5, A19.4.? */
+		return V_INVALID; /* IBTA 9.4.5, A19 */
 	word = roci_mr_remote(qp->e, qp->pd, qp->qpn, p->rkey, p->va, 8, access);
 	if (!word)
 		return V_ACCESS;

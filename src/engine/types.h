@@ -146,7 +146,7 @@ struct roci_av {
 	uint8_t sgid[16], dgid[16]; /* IPv4 as ::ffff:a.b.c.d */
 	uint32_t ifindex;           /* of sgid; the scope of link-local addresses */
 	uint32_t mtu;               /* IB path MTU in bytes that the interface of sgid allows, 256..4096 */
-	uint16_t src_port;          /* UDP source port, 0xc000..0xffff */
+	uint16_t src_port;          /* UDP source port */
 	uint8_t sgid_index;
 	uint8_t traffic_class;
 	uint8_t hop_limit;

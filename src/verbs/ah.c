@@ -7,7 +7,7 @@
 static atomic_uint live_ahs;
 static atomic_uint next_handle = 1;
 
-int vb_make_av(struct vb_context *ctx, const struct ibv_ah_attr *attr, uint32_t seed, struct roci_av *av)
+int vb_make_av(struct vb_context *ctx, const struct ibv_ah_attr *attr, struct roci_av *av)
 {
 	/* RoCE has no address but the GID: IBTA annex A17, "GRH is mandatory". */
 	if (!attr->is_global || attr->port_num != VB_PORT)
@@ -16,8 +16,6 @@ int vb_make_av(struct vb_context *ctx, const struct ibv_ah_attr *attr, uint32_t 
 		.sgid_index = attr->grh.sgid_index,
 		.hop_limit = attr->grh.hop_limit,
 		.traffic_class = attr->grh.traffic_class,
-		.flow_label = attr->grh.flow_label & IB_GRH_FLOWLABEL_MASK,
-		.seed = seed,
 	};
 	memcpy(params.dgid, attr->grh.dgid.raw, sizeof(params.dgid));
 	return -roci_device_make_av(ctx->dev, &params, av);
@@ -39,7 +37,7 @@ struct ibv_ah *ibv_create_ah(struct ibv_pd *pd, struct ibv_ah_attr *attr)
 	ah->ah.pd = pd;
 	ah->ah.handle = atomic_fetch_add(&next_handle, 1);
 	roci_device_lock(ctx->dev);
-	error = vb_make_av(ctx, attr, ah->ah.handle, &ah->av);
+	error = vb_make_av(ctx, attr, &ah->av);
 	roci_device_unlock(ctx->dev);
 	if (error)
 		goto err_free;

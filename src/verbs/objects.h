@@ -228,9 +228,8 @@ struct vb_ah {
 	struct roci_av av;
 };
 
-/* Address vector of *attr; `seed` spreads the UDP source port. Device lock held. EINVAL: no GRH, wrong port, bad index.
- */
-int vb_make_av(struct vb_context *ctx, const struct ibv_ah_attr *attr, uint32_t seed, struct roci_av *av);
+/* Address vector of *attr. Device lock held. EINVAL: no GRH, wrong port, bad index. */
+int vb_make_av(struct vb_context *ctx, const struct ibv_ah_attr *attr, struct roci_av *av);
 
 /* Work requests between ibv_wr_start() and ibv_wr_complete(). The scatter lists and inline bytes lie in arrays that
  * move as they grow, so requests hold indices until they are posted. */

@@ -190,7 +190,6 @@ static void qp_drop_engine(struct vb_context *ctx, struct vb_qp *qp)
 	vb_async_purge(&ctx->async, qp);
 }
 
-ALSO_1_0(ibv_destroy_qp);
 void roci_verbs_keepalive(struct ibv_qp *ibqp, uint64_t interval_ns)
 {
 	struct vb_context *ctx = vb_context(ibqp->context);
@@ -200,6 +199,7 @@ void roci_verbs_keepalive(struct ibv_qp *ibqp, uint64_t interval_ns)
 	roci_device_unlock(ctx->dev);
 }
 
+ALSO_1_0(ibv_destroy_qp);
 int ibv_destroy_qp(struct ibv_qp *ibqp)
 {
 	if (!vb_is_qp(ibqp))

@@ -97,8 +97,7 @@ static int modify_locked(struct vb_context *ctx, struct vb_qp *qp, const struct 
 	struct roci_qp_attr inner;
 	to_engine(attr, &inner);
 	if (mask & IBV_QP_AV) {
-		/* Both sides of a pair see the same seed; another pair of QPs another one. */
-		int error = vb_make_av(ctx, &attr->ah_attr, qp->ex.qp_base.qp_num ^ attr->dest_qp_num, &inner.av);
+		int error = vb_make_av(ctx, &attr->ah_attr, &inner.av);
 		if (error)
 			return error;
 	}

@@ -311,7 +311,7 @@ static void full_queue_refuses_and_loses_nothing(void **state)
 	pair_free(p);
 }
 
-/* IBTA 11.2.? : a full CQ is an error of the CQ, and its QPs fail; nothing is overwritten. */
+/* IBTA 11.6.3: a full CQ is an error of the CQ, and its QPs fail; nothing is overwritten. */
 static void cq_overrun_is_told(void **state)
 {
 	struct pair *p = make();
