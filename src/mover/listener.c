@@ -32,13 +32,13 @@ struct listener {
 	struct rdma_event_channel *channel;
 	struct rdma_cm_id *id;
 	struct mover_tree *tree;
-	int over_fd;           /* a session has ended */
-	unsigned most_entries; /* under way in a session */
+	int over_fd; /* a session has ended */
 
 	pthread_mutex_t lock;
 	pthread_cond_t changed;
 	struct receiver *sessions;
 	unsigned session_count, sessions_so_far;
+	unsigned free_descriptors;
 	bool ticket_valid;
 	struct mover_ticket ticket;
 	char identity[17]; /* of the ticket */
@@ -46,11 +46,6 @@ struct listener {
 	enum mover_status status;
 	char text[256];
 };
-
-static unsigned most_sessions(const struct listener *l)
-{
-	return l->options->max_sessions ? l->options->max_sessions : DEFAULT_SESSIONS;
-}
 
 /* Tickets */
 
@@ -238,6 +233,7 @@ err_destroy:
 
 static void control_request(struct listener *l, struct rdma_cm_id *id)
 {
+	unsigned most = l->options->max_sessions ? l->options->max_sessions : DEFAULT_SESSIONS;
 	const char *device = l->options->common.device;
 	struct receiver *r;
 
@@ -245,7 +241,7 @@ static void control_request(struct listener *l, struct rdma_cm_id *id)
 		turn_away(id, PROTO_REJECT_DEVICE);
 		return;
 	}
-	r = l->session_count < most_sessions(l) ? new_session(l, id) : NULL;
+	r = l->session_count < most ? new_session(l, id) : NULL;
 	if (!r) {
 		turn_away(id, PROTO_REJECT_BUSY);
 		return;
@@ -279,6 +275,7 @@ static void bury(struct listener *l)
 			continue;
 		}
 		*at = r->next;
+		l->free_descriptors += r->descriptors;
 		pthread_mutex_unlock(&l->lock);
 		pthread_join(r->thread, NULL);
 		for (unsigned i = 0; i < MOVER_MAX_QPS; i++)
@@ -427,11 +424,11 @@ static void tell_listening(struct listener *l)
 		rdma_free_devices(list);
 }
 
-/* Every entry under way has descriptors open. */
-static void raise_descriptor_limit(struct listener *l)
+/* Descriptors: every entry under way has some open. */
+
+static void count_descriptors(struct listener *l)
 {
 	struct rlimit limit;
-	unsigned entries = 0;
 
 	if (getrlimit(RLIMIT_NOFILE, &limit))
 		return;
@@ -440,15 +437,22 @@ static void raise_descriptor_limit(struct listener *l)
 		setrlimit(RLIMIT_NOFILE, &limit);
 	}
 	if (limit.rlim_cur > OTHER_DESCRIPTORS)
-		entries = (unsigned)(limit.rlim_cur - OTHER_DESCRIPTORS) / ENTRY_DESCRIPTORS / most_sessions(l);
-	l->most_entries = entries < PROTO_MAX_ENTRIES ? entries : PROTO_MAX_ENTRIES;
-	if (l->most_entries < LEAST_ENTRIES)
-		l->most_entries = LEAST_ENTRIES;
+		l->free_descriptors = (unsigned)(limit.rlim_cur - OTHER_DESCRIPTORS);
 }
 
-uint16_t listener_entries(const struct receiver *r)
+uint16_t listener_reserve(struct receiver *r, uint16_t entries)
 {
-	return (uint16_t)r->listener->most_entries;
+	struct listener *l = r->listener;
+	unsigned share;
+
+	pthread_mutex_lock(&l->lock);
+	share = l->free_descriptors / 2 / ENTRY_DESCRIPTORS; /* the rest for those who come later */
+	r->descriptors = (entries < share ? entries : share) * ENTRY_DESCRIPTORS;
+	l->free_descriptors -= r->descriptors;
+	pthread_mutex_unlock(&l->lock);
+	if (share < LEAST_ENTRIES)
+		share = LEAST_ENTRIES;
+	return (uint16_t)(entries < share ? entries : share);
 }
 
 static bool open_tree(struct listener *l)
@@ -477,7 +481,7 @@ enum mover_status mover_recv(const struct mover_recv_options *options, mover_eve
 	struct listener l = {.options = options, .over_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)};
 
 	mover_stop_fd();
-	raise_descriptor_limit(&l);
+	count_descriptors(&l);
 	teller_init(&l.teller, event, context);
 	pthread_mutex_init(&l.lock, NULL);
 	pthread_cond_init(&l.changed, NULL);

@@ -288,8 +288,7 @@ static void settle_terms(struct receiver *r)
 		t->windows = (uint16_t)(room / (t->chunk_bytes + 4096));
 	if (!t->windows)
 		t->windows = 1;
-	if (t->max_entries > listener_entries(r))
-		t->max_entries = listener_entries(r);
+	t->max_entries = listener_reserve(r, t->max_entries);
 	if (t->mode == MOVER_SEND && t->qps > t->windows)
 		t->qps = t->windows; /* a data connection without a window would never be used */
 	t->session = r->id;

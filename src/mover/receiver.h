@@ -91,6 +91,7 @@ struct receiver {
 	uint64_t id;
 	uint8_t token[SECURE_TOKEN_BYTES];
 	bool takes_lanes;                           /* listener's lock: token holds */
+	unsigned descriptors;                       /* listener's lock: set aside */
 	struct rdma_cm_id *arrivals[MOVER_MAX_QPS]; /* listener's lock: data connections that want in, by index */
 	char identity[17];
 
@@ -169,8 +170,9 @@ bool take_is_fatal(int err);
 bool listener_claim(struct receiver *r);
 void listener_over(struct receiver *r);
 mover_secure_lookup_fn listener_lookup;
-uint16_t listener_entries(const struct receiver *r); /* that a session may have under way: each holds descriptors */
-void listener_publish(struct receiver *r);           /* data connections may come */
+/* Sets descriptors aside for that many entries under way; returns for how many there are. */
+uint16_t listener_reserve(struct receiver *r, uint16_t entries);
+void listener_publish(struct receiver *r); /* data connections may come */
 struct rdma_cm_id *listener_arrival(struct receiver *r, unsigned index);
 
 #endif
