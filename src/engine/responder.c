@@ -96,6 +96,8 @@ static enum verdict run_send(struct roci_qp *qp, const struct roci_packet *p)
 		if (v != V_OK)
 			return v;
 	}
+	if (r->offset + p->payload_len > ROCI_MAX_MESSAGE_BYTES)
+		return V_INVALID; /* however much the receive has room for: a completion could not say it */
 	sgl = (struct roci_sgl){r->rwqe->sges, r->rwqe->num_sge};
 	if (r->offset + p->payload_len > roci_sgl_len(&sgl))
 		return V_TOO_LONG;

@@ -4,6 +4,8 @@
 #include <errno.h>
 #include <string.h>
 
+#include "engine/qp.h"
+
 #define MS UINT64_C(1000000)
 
 static struct pair *make(void)
@@ -311,6 +313,37 @@ static void full_queue_refuses_and_loses_nothing(void **state)
 	pair_free(p);
 }
 
+/* The message has come as far as messages go, and does not end. */
+static bool at_the_limit(struct pair *p, int from, const struct roci_packet *pkt)
+{
+	if (from == 0 && !pkt->op->first)
+		p->side[1].qp->resp.offset = ROCI_MAX_MESSAGE_BYTES;
+	return true;
+}
+
+static void endless_send_is_refused(void **state)
+{
+	struct pair *p = make();
+	struct roci_mr_attr all = {.pd = 1,
+				   .key = 0x777700,
+				   .base = p->side[1].memory,
+				   .iova = (uintptr_t)p->side[1].memory,
+				   .len = UINT32_MAX, /* says the test, for none of it is touched */
+				   .access = ROCI_ACCESS_LOCAL_WRITE};
+	struct roci_sge sge = {all.iova, UINT32_MAX, all.key};
+	struct roci_recv_wr recv = {.wr_id = 9, .sges = &sge, .num_sge = 1};
+	struct roci_mr *mr;
+
+	assert_int_equal(roci_mr_create(p->side[1].e, &all, &mr), 0);
+	assert_int_equal(roci_qp_post_recv(p->side[1].qp, &recv), 0);
+	p->filter = at_the_limit;
+	pair_send(p, 0, ROCI_WR_SEND, 1, 0, 2 * PAIR_MTU, 0);
+	pair_run(p);
+	pair_expect(p, 0, 1, ROCI_WC_REM_INV_REQ_ERR);
+	pair_expect(p, 1, 9, ROCI_WC_WR_FLUSH_ERR);
+	pair_free(p);
+}
+
 /* IBTA 11.6.3: a full CQ is an error of the CQ, and its QPs fail; nothing is overwritten. */
 static void cq_overrun_is_told(void **state)
 {
@@ -496,6 +529,7 @@ int main(void)
 		cmocka_unit_test(long_send_fails_on_both_sides),
 		cmocka_unit_test(read_before_a_bad_write_completes),
 		cmocka_unit_test(full_queue_refuses_and_loses_nothing),
+		cmocka_unit_test(endless_send_is_refused),
 		cmocka_unit_test(cq_overrun_is_told),
 		cmocka_unit_test(unsignaled_sends_are_silent),
 		cmocka_unit_test(datagram_carries_40_bytes_of_header),
