@@ -23,7 +23,10 @@ class Unavailable(Exception):
 
 
 def command(argv, **kw):
-    done = subprocess.run(argv, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, timeout=300, **kw)
+    try:
+        done = subprocess.run(argv, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, timeout=300, **kw)
+    except subprocess.TimeoutExpired as expired:
+        raise Unavailable(str(expired)) from None
     if done.returncode:
         raise Unavailable(f'{" ".join(argv)}: exit status {done.returncode}\n{done.stdout}')
     return done.stdout
@@ -119,7 +122,7 @@ class Kernel:
             except Unavailable as reason:
                 if attempt == 'fresh':
                     raise Unavailable(f'no Linux {series} to test against: {reason}') from None
-                subprocess.run(['apt-get', '-qq', 'update'], stderr=subprocess.DEVNULL, timeout=300)
+                command(['sh', '-c', 'apt-get -qq update || true'])
         self.release, = os.listdir(f'{self.root}/lib/modules')
         self.image = f'{self.root}/boot/vmlinuz-{self.release}'
 

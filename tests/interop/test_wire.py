@@ -10,7 +10,7 @@ from harness import program, tap
 
 # program, arguments of each run; a run that begins with + is left out of the part
 PINGPONGS = [
-    ('ibv_rc_pingpong', ['-c', '-e -c -n 200', '+-s 1', '-s 1000000 -c -n 5', '+-r 1 -n 200', '+-N -c -n 200']),
+    ('ibv_rc_pingpong', ['-c -n 300', '-e -c -n 200', '+-s 1 -n 300', '-s 1000000 -c -n 5', '+-r 1 -n 200', '+-N -c -n 200']),
     ('ibv_uc_pingpong', ['-c -n 200', '+-e -c -n 200', '+-s 1 -n 200']),
     ('ibv_ud_pingpong', ['-s 1024 -c -n 200', '+-s 1024 -e -c -n 200', '+-s 1 -n 200']),
     ('ibv_srq_pingpong', ['-c -n 200', '+-e -c -n 200', '-q 4 -s 30000 -c -n 40']),
