@@ -10,11 +10,13 @@ programs:
 test:
 	scripts/test.sh
 
-# Against the kernel's Soft-RoCE, in guests with Debian's kernels 6.1 and 6.12.
+# Against the kernel's Soft-RoCE and iWARP, in guests with Debian's kernels 6.1 and 6.12.
 interop:
 	scripts/install-deps.sh
 	[ -f build/build.ninja ] || meson setup build
 	ninja -C build
 	rm -f build/meson-logs/interop.json
-	-meson test -C build --no-rebuild --setup interop --suite interop-all --print-errorlogs --logbase interop
+	-@start=$$(date +%s); \
+	meson test -C build --no-rebuild --setup interop --suite interop-all --print-errorlogs --logbase interop; \
+	echo "interop: $$(($$(date +%s) - start)) s"
 	scripts/count-tests.py build/meson-logs/interop.json

@@ -6,12 +6,13 @@ set -eu
 build='gcc libc6-dev binutils make meson ninja-build pkg-config clang-format libibverbs-dev librdmacm-dev libisal-dev
 	libcmocka-dev libpcap-dev zlib1g-dev libxxhash-dev libssl-dev liburing-dev libjansson-dev scdoc'
 verbs='ibverbs-utils ibverbs-providers perftest rdmacm-utils qperf fio python3-pyverbs ucx-utils openmpi-bin libopenmpi-dev'
-test='python3 iproute2 ethtool tshark iperf3 util-linux coreutils zsh fish qemu-system-x86 busybox-static cpio kmod
-	valgrind'
+test='python3 iproute2 ethtool tshark iperf3 util-linux coreutils zsh fish valgrind'
+# The guests of tests/interop; without them those tests are skipped.
+guest='qemu-system-x86 busybox-static cpio kmod'
 
 bench=
 case ${1:-} in
---build) verbs='' test='' ;;
+--build) verbs='' test='' guest='' ;;
 --bench) bench='rsync netcat-openbsd openssh-client openssh-server tar' ;;
 esac
 
@@ -35,17 +36,31 @@ apt()
 	as_root env DEBIAN_FRONTEND=noninteractive apt-get -qq -o Dpkg::Use-Pty=0 "$@" >/dev/null
 }
 
-missing=
-for package in $build $verbs $test $bench; do
-	status=$(dpkg-query -W -f '${db:Status-Status}' "$package" 2>/dev/null || true)
-	[ "$status" = installed ] || missing="$missing $package"
-done
+# Prints those of these packages that are not installed, each after a blank.
+missing_of()
+{
+	for package; do
+		status=$(dpkg-query -W -f '${db:Status-Status}' "$package" 2>/dev/null || true)
+		[ "$status" = installed ] || printf ' %s' "$package"
+	done
+}
 
+# shellcheck disable=SC2086
+missing=$(missing_of $build $verbs $test $bench)
 if [ -n "$missing" ]; then
 	echo "installing:$missing"
 	apt update
 	# shellcheck disable=SC2086
 	apt install --no-install-recommends $missing
+fi
+
+# shellcheck disable=SC2086
+missing=$(missing_of $guest)
+if [ -n "$missing" ]; then
+	echo "installing:$missing"
+	# shellcheck disable=SC2086
+	(apt install --no-install-recommends $missing || { apt update && apt install --no-install-recommends $missing; }) ||
+		echo "install-deps: the tests that need a guest will be skipped: cannot install$missing" >&2
 fi
 
 if [ "${1:-}" != --build ] && [ ! -d "$rdma_core_tests" ]; then
