@@ -251,8 +251,9 @@ static __attribute__((destructor)) void at_exit(void)
 int roci_device_get(roci_event_fn *on_event, struct roci_device **out)
 {
 	static bool fork_handled;
-	int rc = 0;
+	int cancel_state, rc = 0;
 
+	pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &cancel_state); /* or the_lock would stay locked */
 	pthread_mutex_lock(&the_lock);
 	if (!the_device) {
 		struct roci_device *dev = calloc(1, sizeof *dev);
@@ -274,11 +275,15 @@ int roci_device_get(roci_event_fn *on_event, struct roci_device **out)
 		*out = the_device;
 	}
 	pthread_mutex_unlock(&the_lock);
+	pthread_setcancelstate(cancel_state, NULL);
 	return rc;
 }
 
 void roci_device_put(struct roci_device *dev)
 {
+	int cancel_state;
+
+	pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &cancel_state);
 	pthread_mutex_lock(&the_lock);
 	/* A forked child's inherited device stays as it is: pointers to it may be about. */
 	if (dev == the_device && !--dev->users) {
@@ -286,6 +291,7 @@ void roci_device_put(struct roci_device *dev)
 		close_device(dev);
 	}
 	pthread_mutex_unlock(&the_lock);
+	pthread_setcancelstate(cancel_state, NULL);
 }
 
 struct roci_engine *roci_device_lock_post(struct roci_device *dev)
