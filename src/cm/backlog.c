@@ -27,18 +27,31 @@ enum roci_backlog roci_backlog_verdict(const struct roci_listener *listener, uin
 	return ROCI_BACKLOG_FULL;
 }
 
+static uint64_t pace(struct roci_listener *listener)
+{
+	const struct roci_cm *cm = listener->cm;
+	unsigned halvings;
+
+	if (listener->answers != cm->answers) {
+		listener->answers = cm->answers;
+		listener->told_since = 0;
+	}
+	listener->told_since++;
+	halvings = listener->told_since > ROCI_PACE_FULL ? listener->told_since - ROCI_PACE_FULL : 0;
+	return halvings < 64 ? cm->config.pace_ns >> halvings : 0;
+}
+
 void roci_backlog_told(struct roci_listener *listener, struct roci_exchange *x, uint64_t now)
 {
 	x->listener = listener;
 	x->waiting = false;
 	listener->untaken_count++;
 	roci_list_append(&listener->untaken, &x->queued);
-	listener->pace = listener->thinking ? listener->pace / 2 : listener->cm->config.pace_ns;
 	if (listener->thinking)
 		listener->thinking->pacing = NULL;
 	x->pacing = listener;
 	listener->thinking = x;
-	listener->pace_until = now + listener->pace;
+	listener->pace_until = now + pace(listener);
 }
 
 /* The first that waits has the timer of the pace as well. */

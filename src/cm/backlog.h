@@ -8,8 +8,8 @@
  *
  * And there is a pace: while the consumer has not answered a request, the next one is told pace_ns later. Servers hand
  * a request from one thread to another through a single variable (rping -P does) and lose it when the next one comes in
- * the same microsecond, as it does here and not with a network between. But where one is not answered in that time, the
- * consumer seems to collect them, and the next one waits half as long: all come within twice pace_ns.
+ * the same microsecond, as it does here and not with a network between. But where ROCI_PACE_FULL have been told and
+ * none was answered, the consumer seems to collect them, and each further one waits half as long as the one before.
  */
 #ifndef ROCI_CM_BACKLOG_H
 #define ROCI_CM_BACKLOG_H
@@ -17,6 +17,7 @@
 #include "cm/exchange.h"
 
 #define ROCI_BACKLOG_DEFAULT 1024
+#define ROCI_PACE_FULL       2
 
 struct roci_listener {
 	struct roci_cm *cm;
@@ -26,7 +27,9 @@ struct roci_listener {
 	struct roci_list untaken;       /* exchanges that the consumer was told of */
 	struct roci_list waiting;       /* and those that it was not */
 	struct roci_exchange *thinking; /* the last one told, if it is not answered yet */
-	uint64_t pace, pace_until;      /* it holds up the next one so long, until then */
+	uint64_t pace_until;            /* it holds up the next one until then */
+	unsigned told_since;            /* requests told since the consumer answered one, of any listener */
+	uint64_t answers;               /* how many it had answered then */
 };
 
 /* The listener for a service; NULL: none. address: see struct roci_cm_listen. */

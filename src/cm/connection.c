@@ -278,6 +278,7 @@ int roci_conn_accept(struct roci_conn *conn, uint64_t now, const struct roci_cm_
 	conn->info.responder_resources = p->responder_resources;
 	conn->info.initiator_depth = p->initiator_depth;
 	conn->state = ROCI_CONN_REP_SENT;
+	conn->x.cm->answers++;
 	roci_exchange_send(&conn->x, &msg);
 	roci_exchange_retry(&conn->x, now, conn->answer_ns, conn->peer_retries);
 	roci_backlog_answered(&conn->x, now);
@@ -325,6 +326,7 @@ int roci_conn_reject(struct roci_conn *conn, uint64_t now, enum roci_cm_reason r
 	msg.info_len = (uint8_t)ari.len;
 	roci_conn_send_rej(conn, reason, &msg);
 	roci_conn_close(conn, now);
+	conn->x.cm->answers++;
 	roci_backlog_answered(&conn->x, now);
 	return 0;
 }
@@ -353,6 +355,7 @@ void roci_conn_destroy(struct roci_conn *conn, uint64_t now)
 		return; /* since the goodbye */
 	roci_exchange_hush(&conn->x);
 	conn->x.orphan = true;
+	conn->x.cm->answers += conn->state == ROCI_CONN_REQ_RECEIVED;
 	switch (conn->state) {
 	case ROCI_CONN_REQ_SENT:
 		roci_conn_send_rej(conn, ROCI_REJ_TIMEOUT, &msg);

@@ -19,6 +19,7 @@ struct roci_cm {
 	struct roci_list exchanges, listeners, sending, events;
 	bool leaving; /* goodbye was said: nothing is freed any more, other threads of the process may still hold it */
 	unsigned exchange_count, listener_count, waiting_count, linger_count;
+	uint64_t answers;                     /* that the consumer gave to requests */
 	struct roci_peer_table requests;      /* passive connections, by the peer's communication id */
 	struct roci_peer_table qpns;          /* connections, by the peer's QPN */
 	struct roci_peer_table sidr_requests; /* passive SIDR exchanges, by the peer's request id */

@@ -246,6 +246,7 @@ int roci_sidr_answer(struct roci_sidr *sidr, uint64_t now, const struct roci_cm_
 		return -EINVAL;
 	roci_exchange_send(&sidr->x, &rep);
 	linger(sidr, now);
+	sidr->x.cm->answers++;
 	roci_backlog_answered(&sidr->x, now);
 	return 0;
 }

@@ -67,7 +67,7 @@ static void requests_are_paced(void **state)
 	pair_close(&p);
 }
 
-/* One that collects many before it answers gets them soon; when it has answered, the pace is the old one. */
+/* One that answers none gets the first few at the pace, and then all others soon; when it answers, the pace is back. */
 static void a_collector_is_not_held_up(void **state)
 {
 	enum { MANY = 20 };
@@ -77,8 +77,8 @@ static void a_collector_is_not_held_up(void **state)
 	pair_open(&p, 0);
 	for (unsigned i = 0; i < MANY; i++)
 		active[i] = pair_connect(&p, 0x1000 + i);
-	pair_wait(&p, 19 * MS);
-	assert_int_equal(p.event_count, 1);
+	pair_wait(&p, ROCI_PACE_FULL * 20 * MS - 1);
+	assert_int_equal(p.event_count, ROCI_PACE_FULL);
 	pair_wait(&p, 21 * MS);
 	assert_int_equal(p.event_count, MANY);
 	for (unsigned i = 0; i < MANY; i++)
@@ -94,6 +94,37 @@ static void a_collector_is_not_held_up(void **state)
 	assert_int_equal(p.event_count, 2);
 	for (unsigned i = 0; i < 2; i++) {
 		roci_conn_destroy(p.events[i].conn, p.now);
+		roci_conn_destroy(active[i], p.now);
+	}
+	pair_close(&p);
+}
+
+/* One that answers, but slowly, one request after the other is in hand already, is no collector. */
+static void a_slow_consumer_keeps_the_pace(void **state)
+{
+	enum { MANY = 20, BEHIND = ROCI_PACE_FULL - 1 };
+	struct roci_conn *active[MANY], *passive[MANY];
+	unsigned told = 0;
+	struct pair p;
+
+	pair_open(&p, 0);
+	for (unsigned i = 0; i < MANY; i++)
+		active[i] = pair_connect(&p, 0x1000 + i);
+	pair_carry(&p);
+	for (unsigned i = 0; i < MANY; i++) {
+		assert_int_equal(p.event_count, 1);
+		assert_int_equal(p.events[0].kind, ROCI_CM_REQ_RECEIVED);
+		passive[told++] = p.events[0].conn;
+		pair_clear(&p);
+		if (i >= BEHIND)
+			assert_int_equal(pair_accept(&p, passive[i - BEHIND], 0x2000 + i), 0);
+		pair_wait(&p, 19 * MS);
+		assert_int_equal(p.event_count, i >= BEHIND); /* a REP */
+		pair_clear(&p);
+		pair_wait(&p, 1 * MS);
+	}
+	for (unsigned i = 0; i < MANY; i++) {
+		roci_conn_destroy(passive[i], p.now);
 		roci_conn_destroy(active[i], p.now);
 	}
 	pair_close(&p);
@@ -206,9 +237,13 @@ static void the_closest_address_wins(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(a_burst_waits_its_turn),     cmocka_unit_test(requests_are_paced),
-		cmocka_unit_test(a_collector_is_not_held_up), cmocka_unit_test(a_full_backlog_rejects),
-		cmocka_unit_test(whoever_waits_may_withdraw), cmocka_unit_test(a_listener_goes),
+		cmocka_unit_test(a_burst_waits_its_turn),
+		cmocka_unit_test(requests_are_paced),
+		cmocka_unit_test(a_collector_is_not_held_up),
+		cmocka_unit_test(a_slow_consumer_keeps_the_pace),
+		cmocka_unit_test(a_full_backlog_rejects),
+		cmocka_unit_test(whoever_waits_may_withdraw),
+		cmocka_unit_test(a_listener_goes),
 		cmocka_unit_test(the_closest_address_wins),
 	};
 
