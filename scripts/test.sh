@@ -30,8 +30,7 @@ tests()
 }
 
 build "$build"
-# The guests of tests/interop have their own command, `make interop`.
-tests "$build" all --no-suite interop
+tests "$build" all
 build "$build-asan" -Db_sanitize=address,undefined -Db_lundef=false
 tests "$build-asan" suites --suite wire --suite engine --suite device --suite cm --suite mover --suite roci --suite sim --suite abi
 tests "$build-asan" clients smoke pingpong connections send mover-peers
