@@ -69,8 +69,8 @@ class Wire:
     def roci_send_mode(self, source, target):
         return self.roci_send(source, target, '--mode', 'send')
 
-    def roci_4(self, source, target):
-        return self.roci_send(source, target, '--qps', '4')
+    def roci_1(self, source, target):
+        return self.roci_send(source, target, '--qps', '1')
 
     def roci_encrypt(self, source, target):
         return self.roci_send(source, target, '--encrypt')
@@ -126,7 +126,7 @@ class Wire:
 
 
 NAMES = {'roci send': 'roci_send', 'roci send --mode read': 'roci_read', 'roci send --mode send': 'roci_send_mode',
-         'roci send --qps 4': 'roci_4', 'roci send --encrypt': 'roci_encrypt', 'nc': 'nc', 'rsync': 'rsync', 'scp': 'scp',
+         'roci send --qps 1': 'roci_1', 'roci send --encrypt': 'roci_encrypt', 'nc': 'nc', 'rsync': 'rsync', 'scp': 'scp',
          'cp (no network)': 'cp'}
 
 

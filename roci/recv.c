@@ -65,7 +65,7 @@ static const struct option_row options[] = {
 	 .help = "let in who has no ticket: anybody who reaches the port",
 	 .kind = OPTION_FLAG,
 	 .offset = TRANSFER_OFFSET(open)},
-	TRANSFER_QP_ROWS("grant a sender no more queue pairs than this"),
+	TRANSFER_QP_ROWS("grant a sender no more queue pairs than this", NULL),
 	TRANSFER_DEVICE_ROWS,
 	TRANSFER_OUTPUT_ROWS,
 };

@@ -81,7 +81,7 @@ static const struct option_row options[] = {
 	 .kind = OPTION_CHOICE,
 	 .offset = WHOLE(mode),
 	 .values = modes},
-	TRANSFER_QP_ROWS("queue pairs for data, 1 to 64"),
+	TRANSFER_QP_ROWS("queue pairs for data, 1 to 64", "4"),
 	{.name = "chunk",
 	 .argument = "SIZE",
 	 .group = "device",

@@ -57,11 +57,12 @@ struct transfer_choices {
 		.offset = TRANSFER_OFFSET(timeout_ms), .min = 1000, .max = 86400000                                    \
 	}
 
-#define TRANSFER_QP_ROWS(qps_help)                                                                                     \
+#define TRANSFER_QP_ROWS(qps_help, qps_standard)                                                                       \
 	{.name = "qps",                                                                                                \
 	 .argument = "N",                                                                                              \
 	 .group = "device",                                                                                            \
 	 .help = qps_help,                                                                                             \
+	 .standard = qps_standard,                                                                                     \
 	 .kind = OPTION_NUMBER,                                                                                        \
 	 .offset = TRANSFER_OFFSET(qps),                                                                               \
 	 .min = 1,                                                                                                     \

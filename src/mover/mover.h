@@ -20,6 +20,7 @@
 #define MOVER_DEFAULT_PORT         22222
 #define MOVER_DEFAULT_MEMORY_BYTES (64u << 20)
 #define MOVER_MAX_QPS              64
+#define MOVER_DEFAULT_QPS          4 /* one waits for the other side between windows: 2.7 s for a GiB, four 1.1 s */
 
 /* How the bytes of a window move. */
 enum mover_mode {
@@ -49,7 +50,8 @@ enum mover_status {
 struct mover_common {
 	const char *device;        /* name of the RDMA device, NULL for whichever rdma_cm picks */
 	const char *bind_address;  /* local address, NULL for any */
-	unsigned qps;              /* data QPs, 1 .. MOVER_MAX_QPS; 0: 1 */
+	unsigned qps;              /* data QPs, 1 .. MOVER_MAX_QPS; 0: a sender asks for MOVER_DEFAULT_QPS,
+				    * a receiver grants what is asked for */
 	unsigned cqs;              /* CQs that they share, 1 .. qps; 0: 1 */
 	uint64_t memory_bytes;     /* bound of registered buffers on this side; 0: MOVER_DEFAULT_MEMORY_BYTES */
 	uint32_t chunk_bytes;      /* 64 KiB .. 16 MiB, a power of two; 0: default. The sender's counts */

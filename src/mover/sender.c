@@ -335,7 +335,7 @@ static void ask_terms(struct sender *x, struct proto_terms *terms)
 		.encrypt = x->options->encrypt,
 		.checksum = x->options->checksum,
 		.dry_run = x->options->dry_run,
-		.qps = (uint16_t)(c->qps ? c->qps : 1),
+		.qps = (uint16_t)(c->qps ? c->qps : MOVER_DEFAULT_QPS),
 		.max_entries = MAX_OFFERED,
 		.chunk_bytes = c->chunk_bytes ? c->chunk_bytes : DEFAULT_CHUNK,
 		.entries = x->entries,
