@@ -10,19 +10,14 @@
  */
 #include <errno.h>
 #include <poll.h>
-#include <stdbool.h>
-#include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
-#include <time.h>
-#include <unistd.h>
 
 #include <rdma/rdma_cma.h>
 #include <rdma/rdma_verbs.h>
 
-#define PATIENCE_MS 60000 /* for a hang */
-#define RESOLVE_MS  2000
-#define MESSAGE_LEN 8
+#include "many.h"
+
+#define RESOLVE_MS 2000
 
 /* One end of a connection; the id's context. */
 struct end {
@@ -30,12 +25,6 @@ struct end {
 	struct ibv_mr *mr;
 	char message[MESSAGE_LEN];
 };
-
-static struct {
-	const char *address, *port;
-	unsigned count, open; /* connections in all, and at once */
-	bool server, leak;
-} options = {.port = "20999", .count = 5000, .open = 500};
 
 static struct rdma_event_channel *channel;
 static struct ibv_comp_channel *completions;
@@ -56,12 +45,6 @@ _Noreturn static void unexpected(enum rdma_cm_event_type type)
 	errno = 0;
 	fail(rdma_event_str(type));
 }
-
-#define MUST(call)                                                                                                     \
-	do {                                                                                                           \
-		if (call)                                                                                              \
-			fail(#call);                                                                                   \
-	} while (0)
 
 /* ---- an end ---- */
 
@@ -297,32 +280,12 @@ static __attribute__((noinline)) void forget(void)
 		*lost = 1;
 }
 
-static void parse(int argc, char **argv)
-{
-	for (int opt; (opt = getopt(argc, argv, "b:s:p:n:o:l")) != -1;) {
-		switch (opt) {
-		case 'b': options.server = true; /* fall through */
-		case 's': options.address = optarg; break;
-		case 'p': options.port = optarg; break;
-		case 'n': options.count = (unsigned)strtoul(optarg, NULL, 0); break;
-		case 'o': options.open = (unsigned)strtoul(optarg, NULL, 0); break;
-		case 'l': options.leak = true; break;
-		default: exit(2);
-		}
-	}
-	if (!options.address || !options.open || options.count % options.open) {
-		fprintf(stderr, "connect_many: -b or -s ADDRESS, and a COUNT that is a multiple of OPEN\n");
-		exit(2);
-	}
-}
-
 int main(int argc, char **argv)
 {
 	struct rdma_addrinfo hints = {.ai_port_space = RDMA_PS_TCP}, *info;
-	struct timespec t0, t1;
-	double seconds;
+	double start, seconds;
 
-	parse(argc, argv);
+	parse("connect_many", "b:s:p:n:o:l", argc, argv);
 	if (options.server)
 		hints.ai_flags = RAI_PASSIVE;
 	MUST(rdma_getaddrinfo(options.address, options.port, &hints, &info));
@@ -330,7 +293,7 @@ int main(int argc, char **argv)
 	ends = calloc(options.open, sizeof(struct end *));
 	if (!channel || !ends)
 		fail("rdma_create_event_channel");
-	clock_gettime(CLOCK_MONOTONIC, &t0);
+	start = now_seconds();
 	if (options.server)
 		serve(info->ai_src_addr);
 	while (closed < options.count) {
@@ -338,8 +301,7 @@ int main(int argc, char **argv)
 		if (!resident)
 			resident = resident_kib();
 	}
-	clock_gettime(CLOCK_MONOTONIC, &t1);
-	seconds = (double)(t1.tv_sec - t0.tv_sec) + (double)(t1.tv_nsec - t0.tv_nsec) / 1e9;
+	seconds = now_seconds() - start;
 	printf("%u connections, %u at once, %.0f connections/s, %lu KiB resident, %lu after the first batch\n", closed,
 	       options.open, closed / seconds, resident_kib(), resident);
 	MUST(ibv_destroy_cq(cq));

@@ -6,34 +6,16 @@
 #include <errno.h>
 #include <netdb.h>
 #include <poll.h>
-#include <stdbool.h>
-#include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 #include <sys/epoll.h>
-#include <time.h>
-#include <unistd.h>
 
-#define PATIENCE_MS 60000 /* for a hang */
-#define MESSAGE_LEN 8
-
-static struct {
-	const char *address, *port;
-	unsigned count, open; /* connections in all, and at once */
-	bool server;
-} options = {.port = "20999", .count = 5000, .open = 500};
+#include "many.h"
 
 _Noreturn static void fail(const char *what)
 {
 	fprintf(stderr, "tcp_many (%s): %s: %s\n", options.server ? "server" : "client", what, strerror(errno));
 	exit(1);
 }
-
-#define MUST(call)                                                                                                     \
-	do {                                                                                                           \
-		if (call)                                                                                              \
-			fail(#call);                                                                                   \
-	} while (0)
 
 static struct addrinfo *resolve(void)
 {
@@ -118,44 +100,24 @@ static void batch(const struct addrinfo *info, int *fds)
 		close(fds[i]);
 }
 
-static void parse(int argc, char **argv)
-{
-	for (int opt; (opt = getopt(argc, argv, "b:s:p:n:o:")) != -1;) {
-		switch (opt) {
-		case 'b': options.server = true; /* fall through */
-		case 's': options.address = optarg; break;
-		case 'p': options.port = optarg; break;
-		case 'n': options.count = (unsigned)strtoul(optarg, NULL, 0); break;
-		case 'o': options.open = (unsigned)strtoul(optarg, NULL, 0); break;
-		default: exit(2);
-		}
-	}
-	if (!options.address || !options.open || options.count % options.open) {
-		fprintf(stderr, "tcp_many: -b or -s ADDRESS, and a COUNT that is a multiple of OPEN\n");
-		exit(2);
-	}
-}
-
 int main(int argc, char **argv)
 {
 	struct addrinfo *info;
-	struct timespec t0, t1;
-	double seconds;
+	double start, seconds;
 	int *fds;
 
-	parse(argc, argv);
+	parse("tcp_many", "b:s:p:n:o:", argc, argv);
 	info = resolve();
 	fds = calloc(options.open, sizeof *fds);
 	if (!fds)
 		fail("calloc");
-	clock_gettime(CLOCK_MONOTONIC, &t0);
+	start = now_seconds();
 	if (options.server)
 		serve(info);
 	else
 		for (unsigned i = 0; i < options.count; i += options.open)
 			batch(info, fds);
-	clock_gettime(CLOCK_MONOTONIC, &t1);
-	seconds = (double)(t1.tv_sec - t0.tv_sec) + (double)(t1.tv_nsec - t0.tv_nsec) / 1e9;
+	seconds = now_seconds() - start;
 	printf("%u connections, %u at once, %.0f connections/s\n", options.count, options.open,
 	       options.count / seconds);
 	freeaddrinfo(info);

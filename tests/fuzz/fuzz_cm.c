@@ -13,15 +13,8 @@
 
 #include "cm/cm.h"
 #include "cm/msg.h"
+#include "check.h"
 #include "random.h"
-
-#define CHECK(condition)                                                                                               \
-	do {                                                                                                           \
-		if (!(condition)) {                                                                                    \
-			fprintf(stderr, "%s:%d: %s\n", __FILE__, __LINE__, #condition);                                \
-			abort();                                                                                       \
-		}                                                                                                      \
-	} while (0)
 
 #define SECOND  1000000000ull
 #define FOREVER (1000 * 3600 * SECOND) /* longer than the longest time that a message can ask for */

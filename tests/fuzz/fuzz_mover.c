@@ -13,15 +13,8 @@
 
 #include "mover/journal.h"
 #include "mover/proto.h"
+#include "check.h"
 #include "random.h"
-
-#define CHECK(condition)                                                                                               \
-	do {                                                                                                           \
-		if (!(condition)) {                                                                                    \
-			fprintf(stderr, "%s:%d: %s\n", __FILE__, __LINE__, #condition);                                \
-			abort();                                                                                       \
-		}                                                                                                      \
-	} while (0)
 
 #define MAX_INPUT   4096
 #define CHUNK_BYTES 65536

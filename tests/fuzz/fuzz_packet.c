@@ -10,16 +10,9 @@
 #include <string.h>
 
 #include "capture.h"
+#include "check.h"
 #include "random.h"
 #include "wire/print.h"
-
-#define CHECK(condition)                                                                                               \
-	do {                                                                                                           \
-		if (!(condition)) {                                                                                    \
-			fprintf(stderr, "%s:%d: %s\n", __FILE__, __LINE__, #condition);                                \
-			abort();                                                                                       \
-		}                                                                                                      \
-	} while (0)
 
 int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t len);
 
