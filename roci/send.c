@@ -194,7 +194,7 @@ const struct command send_command = {
 	.usage = "[OPTION]... PATH... HOST[:PORT]|@TICKETFILE",
 	.examples = "  roci send film.mkv 10.0.0.7                   asks for the ticket that roci recv shows\n"
 		    "  roci send photos notes.txt @ticket            host, port and secret from the file\n"
-		    "  roci send --qps 4 --encrypt disk.img '[fe80::1%eth0]:4000'\n"
+		    "  roci send --qps 8 --encrypt disk.img '[fe80::1%eth0]:4000'\n"
 		    "  tar c src | roci send --name src.tar - @ticket\n"
 		    "  roci send --dry-run photos @ticket            what would be sent\n",
 	.about = "Files, folders and links keep their modes and times. What is there already is skipped; what was cut "
