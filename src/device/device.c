@@ -320,6 +320,7 @@ void roci_device_unlock(struct roci_device *dev)
 	if (!dev->dead) {
 		roci_drive_call(dev, roci_now());
 		roci_progress_tell(dev);
+		/* Taken again: sending may last longer than a call is fresh. */
 		atomic_store_explicit(&dev->last_call, roci_now(), memory_order_relaxed);
 	}
 	pthread_mutex_unlock(&dev->lock);
