@@ -1,8 +1,9 @@
 /*
- * all_ops -p PORT [-g GID-INDEX] [-x] [-a] [SERVER]: every opcode of RC, UC and UD once per shape a message has on the
- * wire (empty, one packet, two, more), one at a time, and each is verified on both sides before the next begins. A
- * capture made meanwhile holds every opcode there is. -x is for Linux's Soft-RoCE, which does not flag the completion
- * of a send with invalidate; -a leaves out atomic writes, which it does not have before Linux 6.2.
+ * all_ops -p PORT [-g GID-INDEX] [-x] [-a] [-r ROUNDS] [SERVER]: every opcode of RC, UC and UD once per shape a message
+ * has on the wire (empty, one packet, two, more), one at a time, and each is verified on both sides before the next
+ * begins. A capture made meanwhile holds every opcode there is. -x is for Linux's Soft-RoCE, which does not flag the
+ * completion of a send with invalidate; -a leaves out atomic writes, which it does not have before Linux 6.2. -r is for
+ * a wire that loses packets: so many rounds of RC alone.
  */
 #include "pair.h"
 
@@ -306,12 +307,13 @@ static void disconnect_pair(struct side *s)
 	need(!errno, "ibv_destroy_cq");
 }
 
-static unsigned run_steps(struct side *s, enum ibv_qp_type type, unsigned bit)
+static unsigned run_steps(struct side *s, enum ibv_qp_type type, unsigned bit, unsigned rounds)
 {
 	unsigned count = 0;
 
 	connect_pair(s, type);
-	for (uint32_t i = 0; i < STEP_COUNT; i++) {
+	for (uint32_t n = 0; n < rounds * STEP_COUNT; n++) {
+		uint32_t i = n % STEP_COUNT;
 		uint32_t len = steps[i].packets * s->packet + steps[i].bytes;
 
 		if (!(steps[i].types & bit) || (s->no_atomic_write && steps[i].opcode == IBV_WR_ATOMIC_WRITE))
@@ -334,16 +336,17 @@ int main(int argc, char **argv)
 {
 	const char *port = "18515";
 	struct side s = {0};
-	int gid_index = 0, option;
+	int gid_index = 0, rounds = 0, option;
 	unsigned count;
 
-	while ((option = getopt(argc, argv, "p:g:xa")) != -1) {
+	while ((option = getopt(argc, argv, "p:g:xar:")) != -1) {
 		switch (option) {
 		case 'p': port = optarg; break;
 		case 'g': gid_index = atoi(optarg); break;
 		case 'x': s.soft_roce = true; break;
 		case 'a': s.no_atomic_write = true; break;
-		default: die("usage: all_ops -p PORT [-g GID-INDEX] [-x] [-a] [SERVER]");
+		case 'r': rounds = atoi(optarg); break;
+		default: die("usage: all_ops -p PORT [-g GID-INDEX] [-x] [-a] [-r ROUNDS] [SERVER]");
 		}
 	}
 	s.server = optind == argc;
@@ -355,9 +358,11 @@ int main(int argc, char **argv)
 				  IBV_ACCESS_REMOTE_ATOMIC | IBV_ACCESS_MW_BIND);
 	need(s.mr != NULL, "ibv_reg_mr");
 	s.fd = s.server ? tcp_serve(port) : tcp_connect(argv[optind], port);
-	count = run_steps(&s, IBV_QPT_RC, TYPE_RC);
-	count += run_steps(&s, IBV_QPT_UC, TYPE_UC);
-	count += run_steps(&s, IBV_QPT_UD, TYPE_UD);
+	count = run_steps(&s, IBV_QPT_RC, TYPE_RC, rounds > 0 ? (unsigned)rounds : 1);
+	if (!rounds) {
+		count += run_steps(&s, IBV_QPT_UC, TYPE_UC, 1);
+		count += run_steps(&s, IBV_QPT_UD, TYPE_UD, 1);
+	}
 	errno = ibv_dereg_mr(s.mr);
 	need(!errno, "ibv_dereg_mr");
 	free(s.memory);

@@ -125,12 +125,12 @@ def set_mtu(mtu, *hosts):
         host.run('ip', 'link', 'set', host.link, 'mtu', str(mtu))
 
 
-def transfer(server, client, argv, gid_option, ipv6=False, args=(), seconds=60, excuse=None, env=None):
+def transfer(server, client, argv, gid_option, ipv6=False, args=(), seconds=60, env=None):
     """A server that listens on a TCP port (-p) and its client, each with its device and the GID of its address."""
     def of(host):
         device = ['-d', host.device] if not argv[0].startswith('/') else []  # ours take the first
         return [*device, gid_option, host.gid_index(host.ipv6 if ipv6 else host.address)]
-    return harness.transfer(server, client, [*argv, *args], of(server), of(client), seconds=seconds, excuse=excuse, env=env)
+    return harness.transfer(server, client, [*argv, *args], of(server), of(client), seconds=seconds, env=env)
 
 
 def program(name):
