@@ -54,6 +54,13 @@ def rejected(server, client, ipv6):
         other.end()
 
 
+def consumer_reject(server, client, ipv6):
+    """The listener says no, then yes; the client learns it, with the reason and the private data."""
+    port = ['-p', str(next_port())]
+    connect(server, client, [world.program('reject'), '-b', of(server, ipv6), *port],
+            [world.program('reject'), '-s', of(server, ipv6), *port])
+
+
 def killed(server, client, ipv6, victim):
     """One of them ends with kill -9; the other comes to an end by itself, and the next pair connects to the same port."""
     both = ['-a', of(server, ipv6), '-p', str(next_port())]
@@ -120,6 +127,7 @@ CASES = [
     ('+udaddy -c 10', udaddy, ['-c', '10']),
     ('rdma_client', rdma_client, []),
     ('-nobody listens: rejected', rejected, []),
+    ('-the listener rejects, then accepts', consumer_reject, []),
     ('-the server is killed', server_killed, []),
     ('-the client is killed', client_killed, []),
     ('-ib_write_bw -R', perftest, ['ib_write_bw', '-n', '20']),
