@@ -13,6 +13,7 @@ static struct roci_reorder_slot *slot_of(struct roci_list *l)
 void roci_reorder_init(struct roci_reorder *r)
 {
 	roci_list_init(&r->kept);
+	r->count = 0;
 }
 
 /* The store costs nothing until a packet is lost somewhere. Without memory, nothing is kept: go-back-N. */
@@ -26,7 +27,18 @@ static bool ready(struct roci_reorder_store *store)
 	roci_list_init(&store->free);
 	for (int i = 0; i < ROCI_REORDER_PACKETS; i++)
 		roci_list_append(&store->free, &store->slots[i].link);
+	store->free_count = ROCI_REORDER_PACKETS;
 	return true;
+}
+
+/* Takes the first of what is kept out of the order. */
+static struct roci_reorder_slot *pop(struct roci_reorder *r)
+{
+	struct roci_reorder_slot *s = slot_of(r->kept.next);
+
+	roci_list_remove(&s->link);
+	r->count--;
+	return s;
 }
 
 void roci_reorder_keep(struct roci_reorder_store *store, struct roci_reorder *r, const struct roci_rx *rx)
@@ -34,7 +46,7 @@ void roci_reorder_keep(struct roci_reorder_store *store, struct roci_reorder *r,
 	struct roci_list *after = r->kept.prev;
 	struct roci_reorder_slot *s;
 
-	if (!ready(store) || roci_list_empty(&store->free) || rx->pkt.payload_len > ROCI_REORDER_BYTES)
+	if (!ready(store) || r->count >= store->free_count || rx->pkt.payload_len > ROCI_REORDER_BYTES)
 		return;
 	for (; after != &r->kept; after = after->prev) {
 		int32_t d = roci_psn_diff(rx->pkt.psn, slot_of(after)->rx.pkt.psn);
@@ -46,24 +58,24 @@ void roci_reorder_keep(struct roci_reorder_store *store, struct roci_reorder *r,
 	}
 	s = slot_of(store->free.next);
 	roci_list_remove(&s->link);
+	store->free_count--;
 	s->rx = *rx;
 	memcpy(s->payload, rx->pkt.payload, rx->pkt.payload_len);
 	s->rx.pkt.payload = s->payload;
 	roci_list_append(after->next, &s->link); /* before the first newer one */
+	r->count++;
 }
 
 struct roci_reorder_slot *roci_reorder_take(struct roci_reorder_store *store, struct roci_reorder *r, uint32_t psn)
 {
 	while (!roci_list_empty(&r->kept)) {
-		struct roci_reorder_slot *s = slot_of(r->kept.next);
-		int32_t d = roci_psn_diff(s->rx.pkt.psn, psn);
+		int32_t d = roci_psn_diff(slot_of(r->kept.next)->rx.pkt.psn, psn);
 
 		if (d > 0)
 			return NULL;
-		roci_list_remove(&s->link);
 		if (d == 0)
-			return s;
-		roci_reorder_release(store, s);
+			return pop(r);
+		roci_reorder_release(store, pop(r));
 	}
 	return NULL;
 }
@@ -71,14 +83,11 @@ struct roci_reorder_slot *roci_reorder_take(struct roci_reorder_store *store, st
 void roci_reorder_release(struct roci_reorder_store *store, struct roci_reorder_slot *slot)
 {
 	roci_list_append(&store->free, &slot->link);
+	store->free_count++;
 }
 
 void roci_reorder_clear(struct roci_reorder_store *store, struct roci_reorder *r)
 {
-	while (!roci_list_empty(&r->kept)) {
-		struct roci_reorder_slot *s = slot_of(r->kept.next);
-
-		roci_list_remove(&s->link);
-		roci_reorder_release(store, s);
-	}
+	while (!roci_list_empty(&r->kept))
+		roci_reorder_release(store, pop(r));
 }

@@ -35,23 +35,45 @@ static void gives_back_in_order_across_the_wrap(void **state)
 	free(store.slots);
 }
 
-static void is_bounded_and_forgets_old_ones(void **state)
+/* Keeps as many as it gets, of twice what the store has. */
+static unsigned greedy(struct roci_reorder_store *store, struct roci_reorder *r)
 {
-	struct roci_reorder_store store = {0};
-	struct roci_reorder r;
 	uint8_t byte = 0;
 
-	roci_reorder_init(&r);
+	roci_reorder_init(r);
 	for (uint32_t psn = 1; psn <= 2 * ROCI_REORDER_PACKETS; psn++) {
 		struct roci_rx rx = packet(psn, &byte);
 
-		roci_reorder_keep(&store, &r, &rx);
+		roci_reorder_keep(store, r, &rx);
 	}
-	assert_true(roci_list_empty(&store.free));
+	return r->count;
+}
+
+static void forgets_old_ones(void **state)
+{
+	struct roci_reorder_store store = {0};
+	struct roci_reorder r;
+
+	assert_int_equal(greedy(&store, &r), ROCI_REORDER_PACKETS / 2);
 	assert_null(roci_reorder_take(&store, &r, ROCI_REORDER_PACKETS + 1));
 	assert_true(roci_list_empty(&r.kept));
-	assert_false(roci_list_empty(&store.free));
-	roci_reorder_clear(&store, &r);
+	assert_int_equal(r.count, 0);
+	assert_int_equal(store.free_count, ROCI_REORDER_PACKETS);
+	free(store.slots);
+}
+
+/* However many are greedy, each of them leaves as much as it takes; what one of them gives back, the next may have. */
+static void leaves_room_for_others(void **state)
+{
+	struct roci_reorder_store store = {0};
+	struct roci_reorder r[4];
+
+	for (unsigned i = 0; i < 4; i++)
+		assert_int_equal(greedy(&store, &r[i]), ROCI_REORDER_PACKETS >> (i + 1));
+	assert_int_equal(store.free_count, ROCI_REORDER_PACKETS / 16);
+	roci_reorder_clear(&store, &r[0]);
+	assert_int_equal(store.free_count, ROCI_REORDER_PACKETS / 2 + ROCI_REORDER_PACKETS / 16);
+	assert_int_equal(greedy(&store, &r[0]), ROCI_REORDER_PACKETS * 9 / 32);
 	free(store.slots);
 }
 
@@ -59,7 +81,8 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(gives_back_in_order_across_the_wrap),
-		cmocka_unit_test(is_bounded_and_forgets_old_ones),
+		cmocka_unit_test(forgets_old_ones),
+		cmocka_unit_test(leaves_room_for_others),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
