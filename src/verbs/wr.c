@@ -113,17 +113,18 @@ static int translate_recv(const struct ibv_recv_wr *in, struct roci_recv_wr *out
 	return 0;
 }
 
-int vb_post_recv(struct ibv_qp *ibqp, struct ibv_recv_wr *wr, struct ibv_recv_wr **bad_wr)
+/* To a queue pair or to an SRQ; the other one is NULL. */
+static int post_recv(struct vb_context *ctx, struct roci_qp *qp, struct roci_srq *srq, struct ibv_recv_wr *wr,
+		     struct ibv_recv_wr **bad_wr)
 {
-	struct roci_qp *qp = vb_qp(ibqp)->engine;
-	struct vb_context *ctx = vb_context(ibqp->context);
 	int error = 0;
+
 	roci_device_lock_post(ctx->dev);
 	for (; wr; wr = wr->next) {
 		struct roci_recv_wr inner;
 		error = translate_recv(wr, &inner);
 		if (!error)
-			error = -roci_qp_post_recv(qp, &inner);
+			error = srq ? -roci_srq_post(srq, &inner) : -roci_qp_post_recv(qp, &inner);
 		if (error)
 			break;
 	}
@@ -133,22 +134,12 @@ int vb_post_recv(struct ibv_qp *ibqp, struct ibv_recv_wr *wr, struct ibv_recv_wr
 	return error;
 }
 
+int vb_post_recv(struct ibv_qp *ibqp, struct ibv_recv_wr *wr, struct ibv_recv_wr **bad_wr)
+{
+	return post_recv(vb_context(ibqp->context), vb_qp(ibqp)->engine, NULL, wr, bad_wr);
+}
+
 int vb_post_srq_recv(struct ibv_srq *ibsrq, struct ibv_recv_wr *wr, struct ibv_recv_wr **bad_wr)
 {
-	struct roci_srq *srq = ((struct vb_srq *)ibsrq)->engine;
-	struct vb_context *ctx = vb_context(ibsrq->context);
-	int error = 0;
-	roci_device_lock_post(ctx->dev);
-	for (; wr; wr = wr->next) {
-		struct roci_recv_wr inner;
-		error = translate_recv(wr, &inner);
-		if (!error)
-			error = -roci_srq_post(srq, &inner);
-		if (error)
-			break;
-	}
-	roci_device_unlock(ctx->dev);
-	if (error && bad_wr)
-		*bad_wr = wr;
-	return error;
+	return post_recv(vb_context(ibsrq->context), NULL, ((struct vb_srq *)ibsrq)->engine, wr, bad_wr);
 }
