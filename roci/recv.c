@@ -94,9 +94,12 @@ static void hand_out(struct receiving *r)
 static void on_event(void *context, const struct mover_event *event)
 {
 	struct receiving *r = context;
+	bool listening = event->type == MOVER_LISTENING;
 
+	if (listening && r->open)
+		show_warning(&r->show, "--open: whoever reaches port %u can put files here", event->port);
 	show_event(&r->show, event);
-	if (event->type != MOVER_LISTENING)
+	if (!listening)
 		return;
 	r->ticket.port = event->port;
 	if (!r->open)
@@ -140,8 +143,6 @@ static enum mover_status receive(const struct recv_choices *choices, struct rece
 	int err = mover_ticket_create(&r->ticket, common->bind_address ? common->bind_address : host, 1);
 	if (err)
 		return show_failure(&r->show, MOVER_FAILED, "no ticket: %s", strerror(-err));
-	if (recv.open)
-		show_warning(&r->show, "--open: whoever reaches port %u can put files here", recv.port);
 	transfer_catch_signals();
 	enum mover_status status = mover_recv(&recv, on_event, r);
 	mover_ticket_forget(&r->ticket);

@@ -194,7 +194,7 @@ def opened():
     process = here.start(ROCI, 'recv', '--open', '--port', '0', '--once', '--dir', into, plain=True, env=environment())
     try:
         port = wait_until('the port', lambda: re.search(r'listening on port (\d+)', process.text()))[1]
-        says('--open: whoever reaches', process.text())
+        says(f'--open: whoever reaches port {port} can put files here\n', process.text())
         _, said = roci('send', path, f'127.0.0.1:{port}', status=USAGE)
         says('no terminal to ask on', said)
         _, said = roci('send', '--open', path, f'127.0.0.1:{port}')
