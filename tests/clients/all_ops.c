@@ -2,8 +2,8 @@
  * all_ops -p PORT [-g GID-INDEX] [-x] [-a] [-r ROUNDS] [SERVER]: every opcode of RC, UC and UD once per shape a message
  * has on the wire (empty, one packet, two, more), one at a time, and each is verified on both sides before the next
  * begins. A capture made meanwhile holds every opcode there is. -x is for Linux's Soft-RoCE, which does not flag the
- * completion of a send with invalidate; -a leaves out atomic writes, which it does not have before Linux 6.2. -r is for
- * a wire that loses packets: so many rounds of RC alone.
+ * completion of a send with invalidate, and whose guest is slow; -a leaves out atomic writes, which it does not have
+ * before Linux 6.2. -r is for a wire that loses packets: so many rounds of RC alone.
  */
 #include "pair.h"
 
@@ -62,6 +62,7 @@ struct side {
 	bool server;    /* the responder of every step */
 	bool soft_roce; /* is at one of the ends */
 	bool no_atomic_write;
+	bool lossy; /* is the wire */
 	struct ibv_cq *cq;
 	struct ibv_qp *qp;
 	struct ibv_mr *mr;
@@ -273,6 +274,7 @@ static void connect_pair(struct side *s, enum ibv_qp_type type)
 {
 	struct address mine = {.gid = s->ep.gid, .psn = qp_random_psn(), .mtu = s->ep.mtu_bytes};
 	struct ibv_ah_attr ah = {.is_global = 1, .port_num = 1};
+	struct patience patience = pair_patience;
 
 	s->cq = ibv_create_cq(s->ep.ctx, 64, NULL, NULL, 0);
 	need(s->cq != NULL, "ibv_create_cq");
@@ -282,7 +284,9 @@ static void connect_pair(struct side *s, enum ibv_qp_type type)
 	mine.addr = (uintptr_t)s->memory;
 	tcp_swap(s->fd, &mine, &s->peer, sizeof(mine));
 	s->packet = mine.mtu < s->peer.mtu ? mine.mtu : s->peer.mtu;
-	qp_connect(&s->ep, s->qp, mine.psn, &s->peer, &pair_patience);
+	if (s->soft_roce && !s->lossy)
+		patience.timeout = 17;
+	qp_connect(&s->ep, s->qp, mine.psn, &s->peer, &patience);
 	s->ah = NULL;
 	if (type == IBV_QPT_UD) {
 		ah.grh.dgid = s->peer.gid;
@@ -350,6 +354,7 @@ int main(int argc, char **argv)
 		}
 	}
 	s.server = optind == argc;
+	s.lossy = rounds > 0;
 	endpoint_open(&s.ep, gid_index);
 	s.memory = malloc(BUFFER_BYTES);
 	need(s.memory != NULL, "malloc");

@@ -27,11 +27,11 @@ def listens(process):
         return False
 
 
-def serve(host, *argv, env=None):
-    """Starts a server, and returns it when it listens."""
+def serve(host, *argv, env=None, ready=listens):
+    """Starts a server, and returns it when it is ready, which is a question that can be asked of its process."""
     server = host.start(*argv, env=env)
     try:
-        wait_until(f'{argv[0]} to listen', lambda: listens(server) or not server.running())
+        wait_until(f'{argv[0]} to listen', lambda: ready(server) or not server.running())
     except Failure as failure:
         server.end()
         raise Failure(f'{failure}\n{server.report()}') from None

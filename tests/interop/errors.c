@@ -191,6 +191,8 @@ static void run(struct side *s, const struct failure *f)
 	tcp_swap(s->fd, NULL, NULL, 0); /* the responder is ready */
 	if (!s->server)
 		post_requests(s, f);
+	if (f->late)
+		tcp_swap(s->fd, NULL, NULL, 0); /* they are posted */
 	if (s->server && f->late) {
 		nanosleep(&(struct timespec){.tv_nsec = 50000000}, NULL);
 		post_receives(s, f->receives);

@@ -69,6 +69,7 @@ def killed(server, client, ipv6, victim):
     dead, survivor = (listener, caller) if victim is server else (caller, listener)
     try:
         wait_until('data', lambda: 'ping data' in caller.text() or not caller.running())
+        check(caller.running() and listener.running(), f'{listener.report()}\n{caller.report()}')
         dead.end()
         if victim.plain:  # its kernel disconnects
             check(survivor.wait(30) is not None and 'DISCONNECT EVENT' in survivor.text(), survivor.report())

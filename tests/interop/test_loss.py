@@ -1,4 +1,5 @@
 """A wire that loses packets in both directions, by netem, and a peer that is killed in the middle of a stream."""
+import json
 import os
 import sys
 
@@ -23,13 +24,27 @@ def netem(percent, *hosts):
         host.run('tc', 'qdisc', 'replace', 'dev', host.link, 'root', 'netem', 'loss', f'{percent}%')
 
 
+lost = {}  # by the end where they were to leave
+
+
+def end_netem(host):
+    qdisc, = (q for q in json.loads(host.run('tc', '-s', '-j', 'qdisc', 'show', 'dev', host.link)) if q['kind'] == 'netem')
+    lost[host.kind] = lost.get(host.kind, 0) + qdisc['drops']
+    host.run('tc', 'qdisc', 'del', 'dev', host.link, 'root')
+
+
+def packets_were_lost():
+    check(lost.get('rxe') and lost.get('roci'), f'lost: {lost}')
+    return f'lost: {lost}'
+
+
 def lossy(server, client, percent, name, args, option):
     netem(percent, server, client)
     try:
         world.transfer(server, client, [name, *args.split()], option, seconds=40)
     finally:
         for host in (server, client):
-            host.run('tc', 'qdisc', 'del', 'dev', host.link, 'root')
+            end_netem(host)
 
 
 def killed(server_host, client_host):
@@ -42,6 +57,7 @@ def killed(server_host, client_host):
         wait_until('the server to listen', lambda: server_host.listens(int(port)) or not server.running())
         client = client_host.start(*argv, '-g', client_host.gid_index(client_host.address), server_host.address)
         wait_until('the stream', lambda: 'running' in client.text() or not client.running())
+        check(client.running() and server.running(), f'server:\n{server.report()}\nclient:\n{client.report()}')
         server.end()
         check(client.wait(30) == 0, f'server:\n{server.report()}\nclient:\n{client.report()}')
     finally:
@@ -60,6 +76,7 @@ def cases(rxe, roci, part):
             for name, args, option in PROGRAMS:
                 yield (f'{way}, {percent}% lost both ways: {os.path.basename(name)} {args}',
                        lambda s=server, c=client, p=percent, n=name, a=args, o=option: lossy(s, c, p, n, a, o))
+    yield 'packets were lost on both ways', packets_were_lost
 
 
 if __name__ == '__main__':

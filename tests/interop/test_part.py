@@ -11,12 +11,10 @@ from harness import tap
 
 if __name__ == '__main__':
     rxe, roci = world.rxe_and_roci()
-    bench = test_tools.Bench()
     sys.exit(tap([
         *test_wire.cases(rxe, roci, True),
         *test_cm.cases(rxe, roci, True),
         *test_errors.cases(rxe, roci),
         *test_loss.cases(rxe, roci, True),
-        *test_tools.cases(bench, rxe, roci, True),
-        *test_tools.cases(bench, roci, rxe, True),
+        *test_tools.all_cases(rxe, roci, True),
     ]))

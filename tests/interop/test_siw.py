@@ -5,7 +5,7 @@ import sys
 import test_cm
 import test_tools
 import world
-from harness import tap
+from harness import check, next_port, tap
 
 EXAMPLES = [
     ('rping -C 10', test_cm.rping, ['-C', '10']),
@@ -24,9 +24,22 @@ EXAMPLES = [
 ]
 
 
+def atomics(server, client):
+    """iWARP has none, nor immediate data: a program that asks for them is told so at its first request. `roci send` and
+    `roci recv` do without both, here as everywhere."""
+    argv = ['ib_atomic_bw', '-R', '-F', '-p', str(next_port())]
+    listener = server.start(*argv, '-d', server.device)
+    process = client.start(*argv, '-d', client.device, server.address)
+    try:
+        check(process.wait(30) not in (0, None) and "Couldn't post send" in process.text(), process.report())
+    finally:
+        listener.end()
+
+
 def main():
     server, client = world.kernel_pair('siw')
     cases = [(f'siw: {name}', lambda f=function, a=args: f(server, client, False, *a)) for name, function, args in EXAMPLES]
+    cases.append(('siw: atomics are refused', lambda: atomics(server, client)))
     return tap([*cases, *test_tools.cases(test_tools.Bench(), server, client)])
 
 

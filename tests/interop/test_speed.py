@@ -3,7 +3,7 @@ devices. The processor is software, so only the ratios mean something."""
 import sys
 
 import world
-from harness import tap, veth_pair
+from harness import check, tap, veth_pair
 
 RUNS = 2  # of which the best counts
 
@@ -22,9 +22,12 @@ def figure(text, size, column):
 
 
 def measure(hosts, kind):
+    before = [host.sent_bytes() for host in hosts]
     for name, args, column, more in MEASURES:
         texts = [world.transfer(*hosts, [name, '-F', *args], '-x', seconds=60)[1] for _ in range(RUNS)]
         figures[kind, name, args[1]] = (max if more else min)(figure(text, args[1], column) for text in texts)
+    sent = 500 * 60  # bytes of the ping-pong's packets at least
+    check(all(host.sent_bytes() - b > sent for host, b in zip(hosts, before)), 'the packets have not gone by the veth')
 
 
 def on_roci():

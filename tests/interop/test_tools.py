@@ -1,13 +1,15 @@
 """`roci send` and `roci recv` between Soft-RoCE and Soft-RoCE with the system's libraries on both sides, and between
 Soft-RoCE and roci0: folders of all kinds of entries, byte for byte."""
+import filecmp
 import os
 import shutil
 import subprocess
 import sys
+import tempfile
 
 import world
-from harness import ROCI, check, tap
-from mover import MIB, Receiver, check_same, events, make_large, make_odd, scratch
+from harness import ROCI, check, run_pair, tap, wait_until
+from mover import MIB, Receiver, check_same, environment, events, make_large, make_odd, scratch, write
 
 MODES = 'write', 'read', 'send'
 
@@ -27,18 +29,25 @@ class Bench:
             make(os.path.join(folder, 'it'), *args)
         return folder
 
-    def move(self, receiver, sender, folder, *options):
+    def move(self, receiver, sender, folder, mode, *options):
         os.mkdir(self.there)
+        before = sender.sent_bytes()
         try:
             with Receiver(receiver, self.there, '--once') as recv:
-                process = recv.send(sender, os.path.join(folder, 'it'), *options)
+                process = recv.send(sender, os.path.join(folder, 'it'), '--mode', mode, *options)
                 status = process.wait(60)
                 check(status == 0 and recv.process.wait(20) == 0, f'{process.report()}\n{recv.process.report()}')
-                check_same(folder, self.there)
-                return f'{receiver.device} from {sender.device}: {events(process, "ended")[-1]["bytes_moved"]} bytes'
+            check_same(folder, self.there)
         finally:
             subprocess.run(['chmod', '-R', 'u+w', self.there])
             shutil.rmtree(self.there)
+        for host, end in ((receiver, recv.process), (sender, process)):
+            connected = events(end, 'connected')[0]
+            expected = {'device': host.device, 'embedded': not host.plain, 'mode': mode, 'encrypted': '--encrypt' in options}
+            check(expected.items() <= connected.items(), f'{connected}\nis not\n{expected}')
+        moved = events(process, 'ended')[-1]['bytes_moved']
+        check(sender.sent_bytes() - before > moved, f'{moved} bytes have not left by {sender.link}')
+        return f'{receiver.device} from {sender.device}: {moved} bytes'
 
     def odd(self, receiver, sender, *options):
         return self.move(receiver, sender, self.source('odd', make_odd), *options)
@@ -48,42 +57,49 @@ class Bench:
 
     def stream(self, receiver, sender):
         """Standard input to standard output, while the receiver picks its device by itself."""
-        data = os.urandom(3000000)
-        ticket = os.path.join(self.scratch.name, 'ticket')
+        there = tempfile.mkdtemp(dir=self.scratch.name)
+        ticket, source, target = (os.path.join(there, name) for name in ('ticket', 'source', 'target'))
+        write(source, os.urandom(3000000))
         device = [] if receiver.plain else ['--device', receiver.device]
-        argv = [ROCI, 'recv', '--bind', receiver.address, '--port', '0', '--ticket-file', ticket, *device, '-']
-        out = os.path.join(self.scratch.name, 'out')
-        with open(out, 'wb') as f:
-            recv = subprocess.Popen(receiver.prefix + argv, stdout=f, stderr=subprocess.PIPE)
+        recv = receiver.start('sh', '-c', f'exec "$@" >{target}', 'sh', ROCI, 'recv', '--bind', receiver.address, '--port', '0',
+                              '--ticket-file', ticket, *device, '-', plain=True, env=environment())
         try:
-            world.wait_until('the ticket', lambda: os.path.exists(ticket) or recv.poll() is not None)
-            send = subprocess.run([*sender.prefix, ROCI, 'send', '--device', sender.device, '-', f'@{ticket}'], input=data,
-                                  stderr=subprocess.PIPE, timeout=60)
-            text = recv.communicate(timeout=60)[1].decode()
+            wait_until('the ticket', lambda: os.path.exists(ticket) or not recv.running())
+            send = sender.start('sh', '-c', f'exec "$@" <{source}', 'sh', ROCI, 'send', '--device', sender.device, '-',
+                                f'@{ticket}', plain=True, env=environment())
+            texts = run_pair(recv, send)
         finally:
-            recv.kill()
-            recv.wait()
-        text = f'send: exit status {send.returncode}\n{send.stderr.decode()}\nrecv: exit status {recv.returncode}\n{text}'
-        check(send.returncode == 0 and recv.returncode == 0, text)
-        with open(out, 'rb') as f:
-            out = f.read()
-        check(out == data, 'the data differ')
-        return text
+            recv.end()
+        check(f'device {receiver.device}' in texts[0] and f'device {sender.device}' in texts[1], '\n'.join(texts))
+        check(filecmp.cmp(source, target, shallow=False), 'the data differ')
+        return '\n'.join(texts)
+
+
+def demo(host):
+    """It shows packets, which only the embedded device can write down, so it takes that one on every machine; here beside a
+    kernel that has RoCE's port."""
+    with scratch() as out:
+        text = host.call(ROCI, 'demo', '--out', out, plain=True, env=environment())
+    check('roci0' in text, text)
 
 
 def cases(bench, receiver, sender, part=False):
     way = f'{sender.kind} to {receiver.kind}'
     for mode in MODES:
         for options in [['--qps', '4']] if part else [['--qps', '1'], ['--qps', '4', '--encrypt']]:
-            options = ['--mode', mode, *options]
+            options = [mode, *options]
             yield f'{way}: all kinds, {" ".join(options)}', lambda o=options: bench.odd(receiver, sender, *o)
         if not part:
-            yield f'{way}: 64 MiB, {mode}', lambda m=mode: bench.large(receiver, sender, '--mode', m)
+            yield f'{way}: 64 MiB, {mode}', lambda m=mode: bench.large(receiver, sender, m)
     yield f'{way}: a stream', lambda: bench.stream(receiver, sender)
 
 
-if __name__ == '__main__':
+def all_cases(rxe, roci, part=False):
     bench = Bench()
-    rxe, roci = world.rxe_and_roci()
-    pairs = (rxe, roci), (roci, rxe), world.kernel_pair('rxe')
-    sys.exit(tap([case for pair in pairs for case in cases(bench, *pair)]))
+    for pair in (rxe, roci), (roci, rxe), world.kernel_pair('rxe'):
+        yield from cases(bench, *pair, part)
+    yield 'roci demo beside rxe', lambda: demo(rxe)
+
+
+if __name__ == '__main__':
+    sys.exit(tap(list(all_cases(*world.rxe_and_roci()))))

@@ -39,15 +39,17 @@ class Side(Host):
             check(address in self.gids, f'no GID {address} in:\n{text}')
         return self.gids[address]
 
+    def sent_bytes(self):
+        """What has left by its end of the veth, ever."""
+        return json.loads(self.run('ip', '-s', '-j', 'link', 'show', 'dev', self.link))[0]['stats64']['tx']['bytes']
+
     def connectable(self, process):
         """Whether a process listens through rdma_cm."""
         return cm_server.listens(process)
 
     def serve(self, *argv):
         """Starts a program that waits for connections through rdma_cm, and returns when it does."""
-        server = self.start(*argv)
-        wait_until(f'{argv[0]} to listen', lambda: self.connectable(server) or not server.running())
-        return server
+        return cm_server.serve(self, *argv, ready=self.connectable)
 
 
 class KernelSide(Side):
