@@ -419,9 +419,12 @@ static bool transfer(struct sender *x)
 
 static void warn_left_out(void *context, const char *path, const char *why)
 {
-	char text[512];
-	snprintf(text, sizeof(text), "%s: %s; left out", path, why);
-	session_warn(context, text);
+	char *text;
+
+	if (asprintf(&text, "%s: %s; left out", path, why) < 0)
+		text = NULL;
+	session_warn(context, text ? text : why);
+	free(text);
 }
 
 static bool walk(struct sender *x)
@@ -448,17 +451,23 @@ static bool walk(struct sender *x)
 	return true;
 }
 
-/* What the receiver has not got is known by now. */
+/* What the receiver has not got is known by now; to it belongs what could not even be offered. */
 static void judge_ending(struct sender *x)
 {
 	struct session *s = &x->s;
-	if (s->status != MOVER_OK || !s->totals.entries_failed)
+	struct mover_totals *t = &s->totals;
+	size_t unread = x->walk ? mover_walk_unread(x->walk) : 0;
+
+	t->entries_total += unread;
+	t->entries_failed += unread;
+	if (s->status != MOVER_OK || !t->entries_failed)
 		return;
-	if (x->entries == 1)
-		session_fail(s, x->entry_status, "the one entry could not be sent");
+	if (t->entries_total == 1)
+		session_fail(s, unread ? MOVER_LOCAL_IO : x->entry_status, "the one entry could not be sent");
 	else
-		session_fail(s, MOVER_PARTLY, "%llu of %u entries could not be sent; the others arrived",
-			     (unsigned long long)s->totals.entries_failed, x->entries);
+		session_fail(s, MOVER_PARTLY, "%llu of %llu entries could not be sent; the others %s",
+			     (unsigned long long)t->entries_failed, (unsigned long long)t->entries_total,
+			     x->options->dry_run ? "can be" : "arrived");
 }
 
 static void destroy(struct sender *x)

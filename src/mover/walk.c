@@ -100,6 +100,13 @@ static void warn(const struct walker *w, const char *leaf, const char *why)
 	free(path);
 }
 
+/* As warn(), of what would be sent if it could be read. */
+static void miss(const struct walker *w, const char *leaf, const char *why)
+{
+	w->walk->unread++;
+	warn(w, leaf, why);
+}
+
 /* What is at `name`. Fills child->st and child->target. */
 static int look_at(struct walker *w, int dir_fd, const char *name, struct child *child)
 {
@@ -155,10 +162,10 @@ static int append(struct walker *w, enum mover_kind kind, const struct child *ch
 static const char *why_left_out(mode_t mode)
 {
 	if (S_ISFIFO(mode))
-		return "a FIFO: left out";
+		return "a FIFO";
 	if (S_ISSOCK(mode))
-		return "a socket: left out";
-	return "a device: left out";
+		return "a socket";
+	return "a device";
 }
 
 static int by_name(const void *a, const void *b)
@@ -184,7 +191,7 @@ static int add_child(struct walker *w, int fd, const char *name, struct children
 	if (rc == -ENOENT) /* gone since readdir(3) */
 		return 0;
 	if (rc && rc != -ENOMEM) {
-		warn(w, name, strerror(-rc));
+		miss(w, name, strerror(-rc));
 		return 0;
 	}
 	if (rc)
@@ -227,7 +234,7 @@ static int read_children(struct walker *w, int fd, struct children *children)
 			goto out;
 	}
 	if (errno)
-		warn(w, "", strerror(errno));
+		miss(w, "", strerror(errno));
 	if (children->count)
 		qsort(children->list, children->count, sizeof *children->list, by_name);
 out:
@@ -252,7 +259,7 @@ static int visit(struct walker *w, const struct child *child)
 	}
 	fd = mover_beneath_open(w->root_fd, below_root(w), LIST_FOLDER_FLAGS);
 	if (fd < 0) {
-		warn(w, "", strerror(-fd));
+		miss(w, "", strerror(-fd));
 		return 0;
 	}
 	rc = append(w, MOVER_FOLDER, child);
@@ -277,7 +284,7 @@ static int walk_folder(struct walker *w, int fd)
 		const char *wrong;
 
 		if (len + slash + child_len > MOVER_PATH_MAX) {
-			warn(w, child->name, "its path is too long: left out");
+			miss(w, child->name, "its path is too long");
 			continue;
 		}
 		wrong = mover_name_wrong((const uint8_t *)child->name, child_len);
@@ -465,6 +472,11 @@ void mover_walk_destroy(struct mover_walk *walk)
 size_t mover_walk_count(const struct mover_walk *walk)
 {
 	return walk->count;
+}
+
+size_t mover_walk_unread(const struct mover_walk *walk)
+{
+	return walk->unread;
 }
 
 uint64_t mover_walk_bytes(const struct mover_walk *walk)

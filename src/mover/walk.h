@@ -19,6 +19,9 @@ int mover_walk_create(const char *const *paths, size_t count, const char *stdin_
 void mover_walk_destroy(struct mover_walk *walk);
 
 size_t mover_walk_count(const struct mover_walk *walk);
+/* Folders and names that are left out because they could not be read; what is never sent (FIFOs, sockets, devices,
+ * names of unfinished transfers) does not count. */
+size_t mover_walk_unread(const struct mover_walk *walk);
 uint64_t mover_walk_bytes(const struct mover_walk *walk); /* of all files */
 /* Entry `index`; lives as long as the walk. */
 const struct mover_entry *mover_walk_entry(const struct mover_walk *walk, size_t index);

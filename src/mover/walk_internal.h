@@ -26,7 +26,7 @@ struct mover_walk {
 	struct root *roots;
 	size_t root_count;
 	struct item *items;
-	size_t count, room;
+	size_t count, room, unread;
 	uint64_t bytes;
 	struct block *blocks;
 };

@@ -11,7 +11,7 @@ import sys
 import time
 
 from harness import ROCI, SLOW, Failure, Host, check, isolate, need, tap, wait_until
-from mover import (INTERRUPTED, LOCAL_IO, MIB, NO_CONNECT, NO_DEVICE, NO_TRUST, OK, USAGE, Receiver, check_same, environment, events,
+from mover import (INTERRUPTED, LOCAL_IO, MIB, NO_CONNECT, NO_DEVICE, NO_TRUST, OK, PARTLY, USAGE, Receiver, check_same, environment, events,
                    scratch, write)
 
 os.environ['ROCI_STATS'] = ''  # here it is looked at what is printed
@@ -20,9 +20,9 @@ workshop = scratch()
 base = workshop.name
 
 
-def roci(*argv, status=OK, env=None, stdin=b'', stdout=subprocess.PIPE, **kw):
+def roci(*argv, status=OK, env=None, stdin=b'', stdout=subprocess.PIPE, prefix=(), **kw):
     """Runs to the end. Returns what came on standard output, and on standard error. There is no terminal."""
-    done = subprocess.run([ROCI, *argv], input=stdin, stdout=stdout, stderr=subprocess.PIPE, timeout=60 * SLOW,
+    done = subprocess.run([*prefix, ROCI, *argv], input=stdin, stdout=stdout, stderr=subprocess.PIPE, timeout=60 * SLOW,
                           env=dict(os.environ, **environment(), **(env or {})), start_new_session=True, **kw)
     out, err = (done.stdout or b'').decode(errors='replace'), done.stderr.decode(errors='replace')
     check(done.returncode == status, f'roci {" ".join(argv)}: exit status {done.returncode}, not {status}\n{out}{err}')
@@ -239,6 +239,30 @@ def missing():
     says('the ticket cannot be written', said)
 
 
+UNPRIVILEGED = ('setpriv', '--bounding-set=-dac_override,-dac_read_search', '--')  # root, whom modes keep out as anybody
+
+
+def unreadable():
+    """What is left out by intention is told; what cannot be read makes the exit status that of a transfer in part."""
+    into, source = folder('unreadable'), folder('unreadable-source')
+    write(os.path.join(source, 'one'), b'1')
+    os.mkfifo(os.path.join(source, 'fifo'))
+    with Recv('--dir', into, '--keep-ticket') as recv:
+        _, said = roci('send', source, '@' + recv.ticket)
+        says(r'/fifo: a FIFO; left out\n', said)
+        os.makedirs(os.path.join(source, 'l' * 255, 'm' * 255, 'locked'))
+        os.chmod(os.path.join(source, 'l' * 255, 'm' * 255, 'locked'), 0)
+        _, said = roci('send', source, '@' + recv.ticket, status=PARTLY, prefix=UNPRIVILEGED)
+        says(r'/locked: Permission denied; left out\n', said)
+        says('1 of 5 entries could not be sent; the others arrived', said)
+        out, _ = roci('send', '--json', source, '@' + recv.ticket, status=PARTLY, prefix=UNPRIVILEGED)
+        ended = told_as_json(out)[-1]
+        check(ended['entries_failed'] == 1 and ended['entries_done'] == 4 and ended['entries_total'] == 5, ended)
+        _, said = roci('send', os.path.join(source, 'l' * 255, 'm' * 255) + '/', '@' + recv.ticket, status=LOCAL_IO, prefix=UNPRIVILEGED)
+        says('the one entry could not be sent', said)
+    check(os.listdir(os.path.join(into, 'unreadable-source', 'l' * 255, 'm' * 255)) == [], 'locked')
+
+
 def devices():
     path = file('device')
     for argv in (('send', '--open', path, '127.0.0.1'), ('recv', '--dir', base)):
@@ -427,7 +451,8 @@ if __name__ == '__main__':
         ('a ticket in a file, and @FILE', ticket_file), ('tickets by descriptor, and for many transfers', other_ways),
         ('the ticket is asked for', prompt), ('the ticket is shown, and is good once', shown_ticket),
         ('a ticket on the command line is burnt', burnt), ('a wrong ticket', wrong_ticket), ('--open', opened), ('IPv6', ipv6),
-        ('nobody listens', nobody), ('files that are not there', missing), ('devices that are not there', devices),
+        ('nobody listens', nobody), ('files that are not there', missing), ('folders that cannot be read', unreadable),
+        ('devices that are not there', devices),
         ('standard input to standard output', streams), ('--json', as_json), ('--dry-run', dry_run),
         ('names that would harm a terminal', escaped), ('the progress bar', bar), ('interrupted and resumed', resumed),
         ('a receiver that is stopped', stopped), ('demo and its capture', demo_capture), ('demo, --mode read', lambda: demo('read') and None),

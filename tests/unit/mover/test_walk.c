@@ -208,9 +208,10 @@ static void what_is_no_file_is_told_and_left_out(void **state)
 	EXPECT(walk, "dir", "dir/file");
 	snprintf(expected, sizeof expected,
 		 "%s/dir/.roci-00.journal: a component is a name kept for unfinished transfers\n"
-		 "%s/dir/fifo: a FIFO: left out\n%s/dir/socket: a socket: left out\n",
+		 "%s/dir/fifo: a FIFO\n%s/dir/socket: a socket\n",
 		 room.path, room.path, room.path);
 	assert_string_equal(warnings, expected);
+	assert_int_equal(mover_walk_unread(walk), 0);
 	mover_walk_destroy(walk);
 	room_close(&room);
 }
@@ -232,6 +233,8 @@ static int as_nobody(const struct room *room)
 		return 4;
 	if (!strstr(warnings, "dir/locked: Permission denied") || mover_walk_open(walk, 1) != -EACCES)
 		return 5;
+	if (mover_walk_unread(walk) != 1)
+		return 6;
 	mover_walk_destroy(walk);
 	return 0;
 }
@@ -345,6 +348,7 @@ static void depth_costs_no_descriptors(void **state)
 	assert_int_equal(mover_walk_count(walk), 2048); /* "d" and 2,047 times "/d" are 4,095 bytes */
 	assert_int_equal(mover_walk_entry(walk, 2047)->name_len, 4095);
 	assert_non_null(strstr(warnings, "too long"));
+	assert_int_equal(mover_walk_unread(walk), 1);
 	mover_walk_destroy(walk);
 	/* too deep for the names that room_close() would use */
 	snprintf(command, sizeof command, "rm -rf %s/d", room.path);
