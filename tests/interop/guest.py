@@ -22,22 +22,21 @@ class GuestFailure(Exception):
 def need_programs():
     """Raises kernels.Unavailable when a guest cannot be made here."""
     path = kernels.ENVIRONMENT['PATH']
-    for name, package in (('qemu-system-x86_64', 'qemu-system-x86'), ('busybox', 'busybox-static'), ('cpio', 'cpio'),
-                          ('modprobe', 'kmod')):
+    for name, package in ('qemu-system-x86_64', 'qemu-system-x86'), ('cpio', 'cpio'), ('modprobe', 'kmod'):
         if not shutil.which(name, path=path):
             raise kernels.Unavailable(f'no {name}: the package {package} is not installed')
 
 
-def initramfs(kernel, path):
+def initramfs(kernel, modules, busybox, path):
     """Busybox, the modules that reach the host's file system, and init.sh."""
     with tempfile.TemporaryDirectory() as root:
         for directory in ('bin', 'dev', 'proc', 'sys'):
             os.mkdir(f'{root}/{directory}')
-        shutil.copy(shutil.which('busybox'), f'{root}/bin/busybox')
+        shutil.copy(busybox, f'{root}/bin/busybox')
         shutil.copy(f'{HERE}/init.sh', f'{root}/init')
         os.chmod(f'{root}/init', 0o755)
         names = []
-        for file in kernel.modules(*MODULES):
+        for file in modules:
             name = os.path.basename(file)
             with open(file, 'rb') as source:
                 data = source.read()
@@ -57,16 +56,18 @@ def initramfs(kernel, path):
 
 
 class Guest:
-    """Boots at once and runs a shell script in the overlay. Used with `with`, which ends it."""
+    """Boots at once and runs a shell script in the overlay. Used with `with`, which ends it. Raises kernels.Unavailable when
+    something for it cannot be had."""
 
     def __init__(self, kernel, script, seconds):
+        modules, busybox = kernel.modules(*MODULES), kernels.busybox()
         self.directory = tempfile.mkdtemp(prefix='roci-interop-')
         self.seconds = seconds
         self.end = time.monotonic() + seconds
         with open(self.path('command'), 'w') as f:
             f.write(script)
         open(self.path('output'), 'w').close()
-        initramfs(kernel, self.path('initramfs'))
+        initramfs(kernel, modules, busybox, self.path('initramfs'))
         argv = ['qemu-system-x86_64', '-nodefaults', '-no-user-config', '-no-reboot', '-display', 'none',
                 '-machine', 'q35', '-m', str(MEMORY_MIB), '-smp', '2',
                 # Everywhere the same: nested KVM may be there and not work. Programs choose vector instructions where they

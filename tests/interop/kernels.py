@@ -1,6 +1,7 @@
-"""Debian's kernels: downloaded by apt and unpacked into a cache, never installed; and a module that they lack.
+"""Debian's kernels, a module that they lack, and the busybox that starts them: downloaded by apt and unpacked into a cache,
+never installed.
 
-The cache is ${XDG_CACHE_HOME:-~/.cache}/rocinante/kernels, one directory for each package version.
+The cache is ${XDG_CACHE_HOME:-~/.cache}/rocinante/kernels, one directory for each package version, and may be deleted.
 """
 import os
 import re
@@ -13,22 +14,28 @@ CACHE = os.path.join(os.environ.get('XDG_CACHE_HOME') or os.path.expanduser('~/.
 # The packages that depend on the newest kernel of each series.
 META = {'6.1': 'linux-image-amd64', '6.12': 'linux-image-6.12-amd64'}
 
-
 SIW = 'drivers/infiniband/sw/siw'
-ENVIRONMENT = dict(os.environ, PATH=os.environ['PATH'] + ':/sbin:/usr/sbin')
+# What programs print is parsed, hence LC_ALL.
+ENVIRONMENT = dict(os.environ, PATH=os.environ.get('PATH', os.defpath) + ':/sbin:/usr/sbin', LC_ALL='C')
+# Without a network the cache has to do, and soon.
+APT_GET = ['apt-get', '-qq', '-o', 'Acquire::Retries=0', '-o', 'Acquire::http::Timeout=15']
 
 
 class Unavailable(Exception):
     """The archive does not give what is needed; the text says what was tried."""
 
 
-def command(argv, **kw):
+def command(argv, cwd=None):
     try:
-        done = subprocess.run(argv, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, timeout=300, **kw)
-    except subprocess.TimeoutExpired as expired:
-        raise Unavailable(str(expired)) from None
+        done = subprocess.run(argv, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, timeout=300, cwd=cwd,
+                              env=ENVIRONMENT)
+    except (OSError, subprocess.TimeoutExpired) as error:
+        raise Unavailable(str(error)) from None
     if done.returncode:
-        raise Unavailable(f'{" ".join(argv)}: exit status {done.returncode}\n{done.stdout}')
+        said = done.stdout.splitlines()
+        if len(said) > 6:  # tar tells of each file that it could not write
+            said[3:-3] = ['...']
+        raise Unavailable('\n'.join([f'{" ".join(argv)}: exit status {done.returncode}', *said]))
     return done.stdout
 
 
@@ -40,27 +47,41 @@ def candidate(package):
     return found[1]
 
 
-def dependency(meta, pattern):
-    """The package that a meta package stands for."""
-    for line in command(['apt-cache', 'depends', meta]).splitlines():
-        if re.fullmatch(rf'\s*Depends: ({pattern})', line):
-            return line.split()[1]
-    raise Unavailable(f'{meta} depends on no {pattern}')
+def dependency(meta, prefix):
+    """The package that a meta package stands for, whose name begins so."""
+    packages = re.findall(r'^\s*Depends: (\S+)', command(['apt-cache', 'depends', meta]), re.MULTILINE)
+    for package in packages:
+        if package.startswith(prefix):
+            return package
+    raise Unavailable(f'{meta} depends on {" ".join(packages) or "nothing"}, and on no {prefix}*: is this not Debian 12?')
 
 
 def unpack(name, version, root):
     """Downloads a package and unpacks it into a directory, over what is there."""
     with tempfile.TemporaryDirectory(dir=CACHE) as work:
-        command(['apt-get', '-qq', 'download', f'{name}={version}'], cwd=work)
+        # Without the option apt warns root that its own user cannot write here.
+        command([*APT_GET, '-o', 'APT::Sandbox::User=root', 'download', f'{name}={version}'], cwd=work)
         deb, = (f for f in os.listdir(work) if f.endswith('.deb'))
         command(['dpkg-deb', '-x', os.path.join(work, deb), root])
 
 
-def cached(name, make):
-    """A directory of the cache, which make(directory) fills when it is not there yet."""
+def in_cache(kind):
+    """The names in the cache that begin so, the newest version first."""
+    try:
+        names = [name for name in os.listdir(CACHE) if name.startswith(kind)]
+    except OSError:
+        return []
+    return sorted(names, key=lambda name: [int(number) for number in re.findall(r'\d+', name)], reverse=True)
+
+
+def cached(kind, name, make):
+    """The directory of the cache with this name, which make(directory) fills when it is not there yet. Of those of its kind
+    that are older one stays, because another run may be using it, and the others are deleted."""
     target = os.path.join(CACHE, name)
     if os.path.isdir(target):
         return target
+    if not os.path.isabs(CACHE):
+        raise Unavailable('XDG_CACHE_HOME or HOME has to be an absolute path')
     os.makedirs(CACHE, exist_ok=True)
     # Built aside and renamed, so that a run that was stopped leaves no half of it.
     with tempfile.TemporaryDirectory(dir=CACHE) as work:
@@ -72,66 +93,95 @@ def cached(name, make):
         except OSError:  # another run was faster
             if not os.path.isdir(target):
                 raise
+    names = in_cache(kind)
+    for old in names[names.index(name) + 2:]:
+        shutil.rmtree(os.path.join(CACHE, old), ignore_errors=True)
     return target
 
 
-def image(name):
-    """The directory in the cache that holds a kernel's package."""
-    version = candidate(name)
+def refresh():
+    """Makes apt's lists fresh, as far as that can be done."""
+    try:
+        command([*APT_GET, 'update'])
+    except Unavailable:
+        pass  # the lists that are there may do
+
+
+def obtain(kind, make, file):
+    """What make() returns: a directory of the cache, of this kind, that has this file. When make() fails with fresh lists as
+    well, the newest that is there."""
+    try:
+        return make()
+    except (Unavailable, OSError):
+        refresh()
+    try:
+        return make()
+    except (Unavailable, OSError) as error:
+        reason = ' '.join(str(error).split())
+    for name in in_cache(kind):
+        if os.path.exists(os.path.join(CACHE, name, file)):
+            print(f'# {name} is taken from the cache, there may be newer ones: {reason}', flush=True)
+            return os.path.join(CACHE, name)
+    raise Unavailable(f"no {kind}*/{file} from Debian 12's packages, nor in the cache {CACHE} (XDG_CACHE_HOME can name a "
+                      f'directory for another): {reason}')
+
+
+def busybox():
+    """The path of a busybox that needs no libraries. The package that has it cannot be installed beside Debian's usual one."""
+    name = 'busybox-static'
+
+    def make():
+        version = candidate(name)
+        return cached(f'{name}_', f'{name}_{version}', lambda root: unpack(name, version, root))
+    return os.path.join(obtain(f'{name}_', make, 'bin/busybox'), 'bin', 'busybox')
+
+
+def build_siw(release, version, target):
+    """Builds the module siw (iWARP over TCP), which Debian leaves out, for a kernel of series 6.1: from Debian's source against
+    Debian's headers."""
+    headers = f'linux-headers-{release}'
+    with tempfile.TemporaryDirectory(dir=CACHE) as work:
+        for name in headers, headers.replace('-amd64', '-common'), 'linux-kbuild-6.1', 'linux-source-6.1':
+            unpack(name, version, work)
+        tree = f'{work}/usr/src/{headers}'
+        with open(f'{tree}/Makefile') as f:
+            text = f.read()
+        with open(f'{tree}/Makefile', 'w') as f:
+            f.write(text.replace(' /usr/src/', f' {work}/usr/src/'))
+        command(['tar', '-xf', f'{work}/usr/src/linux-source-6.1.tar.xz', '-C', work, f'linux-source-6.1/{SIW}'])
+        source = f'{work}/linux-source-6.1/{SIW}'
+        command(['make', '-C', tree, f'M={source}', 'CONFIG_RDMA_SIW=m', 'modules'])
+        os.rename(f'{source}/siw.ko', target)
+
+
+def image(series, with_siw):
+    """The directory in the cache with the newest kernel of a series."""
+    kind = f'linux-image-{series}.'
+    name = dependency(META[series], kind)
+    release, version = name[len('linux-image-'):], candidate(name)
 
     def make(root):
         unpack(name, version, root)
-        for release in os.listdir(f'{root}/lib/modules'):
-            command(['depmod', '-b', root, release], env=ENVIRONMENT)
-    return cached(f'{name}_{version}', make)
-
-
-def siw():
-    """The module siw (iWARP over TCP) for the kernel of series 6.1, which Debian leaves out: built from Debian's source
-    against Debian's headers. Returns its path."""
-    headers = dependency('linux-headers-amd64', r'linux-headers-\S+')
-    version = candidate(headers)
-
-    def make(root):
-        with tempfile.TemporaryDirectory(dir=CACHE) as work:
-            for name in headers, headers.replace('-amd64', '-common'), 'linux-kbuild-6.1', 'linux-source-6.1':
-                unpack(name, version, work)
-            tree = f'{work}/usr/src/{headers}'
-            with open(f'{tree}/Makefile') as f:
-                text = f.read()
-            with open(f'{tree}/Makefile', 'w') as f:
-                f.write(text.replace(' /usr/src/', f' {work}/usr/src/'))
-            command(['tar', '-xf', f'{work}/usr/src/linux-source-6.1.tar.xz', '-C', work, f'linux-source-6.1/{SIW}'])
-            source = f'{work}/linux-source-6.1/{SIW}'
-            command(['make', '-C', tree, f'M={source}', 'CONFIG_RDMA_SIW=m', 'modules'])
-            shutil.copy(f'{source}/siw.ko', root)
-    return os.path.join(cached(f'siw_{version}', make), 'siw.ko')
+        command(['depmod', '-b', root, release])
+    root = cached(kind, f'{name}_{version}', make)
+    if with_siw and not os.path.exists(f'{root}/siw.ko'):
+        build_siw(release, version, f'{root}/siw.ko')
+    return root
 
 
 class Kernel:
-    """A kernel of a series ('6.1', '6.12'), in the cache."""
+    """A kernel of a series ('6.1', '6.12'), in the cache; if that is asked for, with siw.ko in its directory."""
 
-    def __init__(self, series):
-        for tool in ('apt-get', 'dpkg-deb'):
-            if not shutil.which(tool):
-                raise Unavailable(f'no {tool}: kernels are taken from the packages of Debian 12')
-        for attempt in ('as they are', 'fresh'):
-            try:
-                self.root = image(dependency(META[series], r'linux-image-\S+'))
-                break
-            except Unavailable as reason:
-                if attempt == 'fresh':
-                    raise Unavailable(f'no Linux {series} to test against: {reason}') from None
-                command(['sh', '-c', 'apt-get -qq update || true'])
-        self.release, = os.listdir(f'{self.root}/lib/modules')
+    def __init__(self, series, with_siw=False):
+        self.root = obtain(f'linux-image-{series}.', lambda: image(series, with_siw), 'siw.ko' if with_siw else 'boot')
+        self.release = os.path.basename(self.root).split('_')[0][len('linux-image-'):]
         self.image = f'{self.root}/boot/vmlinuz-{self.release}'
 
     def modules(self, *names):
         """The files of these modules and of what they need, in the order in which they are to be loaded."""
         files = []
         for name in names:
-            text = command(['modprobe', '-d', self.root, '-S', self.release, '--show-depends', name],
-                           env=ENVIRONMENT)
+            text = command(['modprobe', '-d', self.root, '-S', self.release, '--show-depends', name])
             for file in re.findall(r'^insmod (\S+)', text, re.MULTILINE):
                 if file not in files:
                     files.append(file)

@@ -37,7 +37,8 @@ def comment(text):
 
 def script(test, args):
     exports = ''.join(f'export {name}={shlex.quote(os.environ[name])}\n' for name in PASSED_ON if name in os.environ)
-    return (f'export PATH={os.environ["PATH"]}:/usr/sbin:/sbin HOME=/run TMPDIR=/run/tmp LC_ALL=C.UTF-8\n{exports}'
+    path = shlex.quote(kernels.ENVIRONMENT['PATH'])
+    return (f'export PATH={path} HOME=/run TMPDIR=/run/tmp LC_ALL=C.UTF-8\n{exports}'
             f'cd {shlex.quote(HERE)}\nexec /usr/bin/python3 -B -u {shlex.join([test, *args])}\n')
 
 
@@ -45,30 +46,27 @@ def main(or_skip, series, test, *args):
     name = f'Linux {series}: {test}'
     try:
         guest.need_programs()
-        kernel = kernels.Kernel(series)
-        if test == 'test_siw.py':
-            os.environ['ROCI_SIW'] = kernels.siw()
+        kernel = kernels.Kernel(series, with_siw=test == 'test_siw.py')
+        os.environ['ROCI_SIW'] = f'{kernel.root}/siw.ko'
+        start = time.monotonic()
+        machine = guest.Guest(kernel, script(test, args), SECONDS)
     except kernels.Unavailable as reason:
         return skip(reason) if or_skip else fail(name, reason)
-    start = time.monotonic()
     planned = False
-    try:
-        with guest.Guest(kernel, script(test, args), SECONDS) as machine:
-            try:
-                for line in machine.lines():
-                    planned = planned or line.startswith('1..')
-                    print(line, flush=True)
-            except guest.GuestFailure as failure:
-                if not planned:
-                    return fail(name, failure)
-                comment(failure)
-                return 1
-            status = machine.status()
-            if status:
-                comment(machine.report())
-            comment(f'Linux {kernel.release}, {time.monotonic() - start:.0f} s')
-    except guest.GuestFailure as failure:
-        return fail(name, failure)
+    with machine:
+        try:
+            for line in machine.lines():
+                planned = planned or line.startswith('1..')
+                print(line, flush=True)
+        except guest.GuestFailure as failure:
+            if not planned:
+                return fail(name, failure)
+            comment(failure)
+            return 1
+        status = machine.status()
+        if status:
+            comment(machine.report())
+        comment(f'Linux {kernel.release}, {time.monotonic() - start:.0f} s')
     return status
 
 
