@@ -1,5 +1,6 @@
 #!/usr/bin/python3
-"""count-tests.py TESTLOG.json...: shows what failed in these logs of Meson, then prints one line of counts.
+"""count-tests.py TESTLOG.json...: shows what failed in these logs of Meson and which tests were skipped as a whole, then prints
+one line of counts.
 
 A test that speaks TAP counts as its subtests. A log that is missing or cut counts as a failure. Exit status 1 if any.
 What a failure printed comes before the names of all, because whoever reads a log from its end wants the names first.
@@ -44,8 +45,16 @@ def count(test):
     return passed, failed, skipped + (result in SKIPPED and not skipped)
 
 
+def reason_to_skip(test):
+    """Why a test says that it was skipped as a whole."""
+    said = test.get('stdout', '')
+    reasons = re.findall(r'# skip\S*\s*(.*)', said, re.IGNORECASE) or said.splitlines()
+    return reasons[0] if reasons else 'no reason given'
+
+
 def main():
     passed, failed, skipped = 0, [], 0
+    skipped_tests = []
     for path in sys.argv[1:]:
         try:
             with open(path) as f:
@@ -60,8 +69,12 @@ def main():
             passed += more_passed
             failed += more_failed
             skipped += more_skipped
+            if test['result'] in SKIPPED:
+                skipped_tests.append(f'{test["name"]}: {reason_to_skip(test)}')
     for name, said in failed:
         print(f'== {name}', *shorten(said), sep='\n')
+    for skip in skipped_tests:
+        print(f'skipped: {skip}')
     for name, _ in failed:
         print(f'failed: {name}')
     print(f'{passed} passed, {len(failed)} failed, {skipped} skipped')
