@@ -270,7 +270,10 @@ int mover_secure_seal(struct mover_secure *s, const void *message, size_t len, v
 		ERR_clear_error();
 		return -ENOMEM;
 	}
-	assert(BIO_ctrl_pending(s->out) <= room);
+	if (BIO_ctrl_pending(s->out) > room) { /* cut, it would be no message */
+		(void)BIO_reset(s->out);
+		return -EMSGSIZE;
+	}
 	*out_len = drain(s->out, out, room);
 	return 0;
 }
@@ -287,6 +290,14 @@ static int read_message(struct mover_secure *s)
 		if (got <= 0)
 			break;
 		have += (size_t)got;
+	}
+	/* The peer has made TLS answer (KeyUpdate, RFC 8446 s.4.6.3), or broken it. No mover asks for answers, and they
+	 * would pile up. They are not sent, so TLS has nothing more to say that the peer could read. */
+	if (BIO_ctrl_pending(s->out) || SSL_get_key_update_type(s->ssl) != SSL_KEY_UPDATE_NONE) {
+		(void)BIO_reset(s->out);
+		ERR_clear_error();
+		s->finished = false;
+		return -EBADMSG;
 	}
 	if (have < sizeof s->message && SSL_get_error(s->ssl, got) != SSL_ERROR_WANT_READ) {
 		ERR_clear_error();
@@ -387,6 +398,11 @@ int mover_secure_open_chunk(struct mover_secure *s, uint64_t number, uint8_t *da
 		return -EBADMSG;
 	}
 	return 0;
+}
+
+struct ssl_st *mover_secure_tls(struct mover_secure *s)
+{
+	return s->ssl;
 }
 
 bool mover_secure_is_open(const struct mover_secure *s)

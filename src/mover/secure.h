@@ -39,7 +39,8 @@ int mover_secure_handshake(struct mover_secure *s, const void *in, size_t in_len
 
 /* One message of at most 64 KiB each, after the handshake. seal: *out_len is room, then length (room for len + 512 is
  * enough). open: the sealed bytes of exactly one message; messages come in the order they were sealed. Return 0, or
- * -EBADMSG for what the peer did not seal, has changed, repeated or left out, -EMSGSIZE for too little room. */
+ * -EBADMSG for what the peer did not seal, has changed, repeated or left out, and for a peer that changes its keys
+ * (RFC 8446 s.4.6.3); -EMSGSIZE for too little room. */
 int mover_secure_seal(struct mover_secure *s, const void *message, size_t len, void *out, size_t *out_len);
 int mover_secure_open(struct mover_secure *s, const void *sealed, size_t len, void *out, size_t *out_len);
 
@@ -56,5 +57,8 @@ int mover_secure_open_chunk(struct mover_secure *s, uint64_t number, uint8_t *da
 bool mover_secure_is_open(const struct mover_secure *s);
 /* The identity the peer came in with. After the handshake; lives as long as `s`. */
 const char *mover_secure_peer_identity(const struct mover_secure *s);
+
+/* For tests: the TLS connection itself (SSL *), for peers that do with it what no mover does. */
+struct ssl_st *mover_secure_tls(struct mover_secure *s);
 
 #endif

@@ -8,6 +8,8 @@
 #include <stdlib.h>
 #include <time.h>
 
+#include <openssl/ssl.h>
+
 #include "mover/session.h"
 
 #define PATIENCE_MS 10000
@@ -311,6 +313,18 @@ void hostile_send_raw(struct hostile *h, const void *bytes, size_t len)
 	MUST(len <= HOSTILE_BYTES);
 	memcpy(h->memory, bytes, len);
 	MUST(ibv_post_send(h->control.link.id->qp, &wr, &bad) == 0);
+}
+
+void hostile_update_keys(struct hostile *h, unsigned updates)
+{
+	SSL *tls = mover_secure_tls(h->control.secure);
+
+	hostile_begin(h, PROTO_PING);
+	for (unsigned i = 0; i < updates; i++) {
+		MUST(SSL_key_update(tls, SSL_KEY_UPDATE_REQUESTED) == 1);
+		MUST(SSL_do_handshake(tls) == 1);
+	}
+	hostile_send(h);
 }
 
 static bool anybody(void *context, const char *identity, uint8_t secret[MOVER_SECRET_BYTES])

@@ -60,6 +60,8 @@ void hostile_done(struct hostile *h, unsigned lane, uint64_t seq, uint16_t windo
 struct cursor_out *hostile_begin(struct hostile *h, enum proto_type type);
 void hostile_send(struct hostile *h);
 void hostile_send_raw(struct hostile *h, const void *bytes, size_t len);
+/* A PING with so many KeyUpdates in front (RFC 8446 s.4.6.3), each of which asks for an answer. 2400 nearly fill it. */
+void hostile_update_keys(struct hostile *h, unsigned updates);
 
 /* Waits for a message of that type. False where there comes an ERROR, or the end, in its place, or nothing at all for
  * ten seconds. */

@@ -115,6 +115,14 @@ static void terms_twice(void)
 	answer_terms();
 }
 
+/* What TLS would answer comes to more than a message: nothing of it may be sent. */
+static void keys_updated(void)
+{
+	offered();
+	for (unsigned i = 0; i < 3; i++)
+		hostile_update_keys(h, variant ? 2400 : 1);
+}
+
 static void too_early(void)
 {
 	terms_come();
@@ -253,6 +261,7 @@ static const struct scenario {
 	{"no-tls", no_tls, MOVER_PROTOCOL, 1},
 	{"lying-terms", lying_terms, MOVER_PROTOCOL, 7},
 	{"terms-twice", terms_twice, MOVER_PROTOCOL, 1},
+	{"keys-updated", keys_updated, MOVER_PROTOCOL, 2},
 	{"too-early", too_early, MOVER_PROTOCOL, 1},
 	{"lying-verdict", lying_verdict, MOVER_PROTOCOL, 8},
 	{"lying-have", lying_have, MOVER_PROTOCOL, 6},

@@ -319,6 +319,14 @@ static void lying_credits(void)
 	hostile_send_raw(h, bytes, sealed(bytes, PROTO_PING, PROTO_PING, 255));
 }
 
+/* What TLS would answer comes to more than a message: nothing of it may be sent. */
+static void keys_updated(void)
+{
+	enter();
+	for (unsigned i = 0; i < 3; i++)
+		hostile_update_keys(h, variant ? 2400 : 1);
+}
+
 static void too_early(void)
 {
 	struct mover_entry e = file("early", 0);
@@ -638,6 +646,7 @@ static const struct scenario {
 	/* a record that is not the peer's ends TLS itself (RFC 8446 s.5.2): there is nothing to say it in */
 	{"replayed", replayed, CLOSED, 1},
 	{"altered", altered, CLOSED, 20},
+	{"keys-updated", keys_updated, CLOSED, 2},
 	{"truncated", truncated, ERROR_PROTOCOL, 20},
 	{"two-types", two_types, ERROR_PROTOCOL, 1},
 	{"lying-credits", lying_credits, ERROR_PROTOCOL, 1},

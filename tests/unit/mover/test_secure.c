@@ -356,6 +356,37 @@ static void messages_attacked(void **state)
 	}
 }
 
+/* A message with KeyUpdates in front of it, each of which asks for another (RFC 8446 s.4.6.3), as many as fit: opening
+ * it fails, and what TLS would answer neither piles up nor gets into a later message. */
+static void keys_stay_as_they_are(void **state)
+{
+	static const unsigned updates[] = {1, 2400};
+	static uint8_t sealed[65536], opened[65536];
+
+	for (int i = 0; i < 4; i++) {
+		struct pair *pair = pair_new();
+		struct mover_secure *from, *to;
+		size_t len = sizeof sealed, opened_len = sizeof opened;
+
+		trusted(pair);
+		from = i % 2 ? pair->server : pair->client;
+		to = i % 2 ? pair->client : pair->server;
+		for (unsigned k = 0; k < updates[i / 2]; k++) {
+			assert_int_equal(SSL_key_update(mover_secure_tls(from), SSL_KEY_UPDATE_REQUESTED), 1);
+			assert_int_equal(SSL_do_handshake(mover_secure_tls(from)), 1);
+		}
+		assert_int_equal(mover_secure_seal(from, "x", 1, sealed, &len), 0);
+		assert_true(len >= updates[i / 2] * 27);
+		assert_int_equal(mover_secure_open(to, sealed, len, opened, &opened_len), -EBADMSG);
+		assert_int_equal(opened_len, 0);
+		len = 1024;
+		assert_true(mover_secure_seal(to, "y", 1, sealed, &len) < 0);
+		assert_int_equal(len, 0);
+		pair_end(pair);
+		test_free(pair);
+	}
+}
+
 static void chunks(void **state)
 {
 	static const size_t lens[] = {0, 1, 15, 16, 65536, 1 << 20};
@@ -414,6 +445,7 @@ int main(void)
 		cmocka_unit_test(changed_handshakes_fail),
 		cmocka_unit_test(messages_in_order),
 		cmocka_unit_test(messages_attacked),
+		cmocka_unit_test(keys_stay_as_they_are),
 		cmocka_unit_test(chunks),
 		cmocka_unit_test(nothing_before_the_handshake),
 	};
