@@ -73,41 +73,69 @@ bool listener_lookup(void *context, const char *identity, uint8_t secret[MOVER_S
 	return known;
 }
 
-/* With the lock: another session that came in with the same ticket. */
-static struct receiver *holder(struct receiver *r)
+/* With the lock: another session that has been let in and is not over; of any ticket, or of that one. */
+static struct receiver *trusted_other(struct receiver *r, const char *identity)
 {
 	for (struct receiver *o = r->listener->sessions; o; o = o->next)
-		if (o != r && o->trusted && !o->over && strcmp(o->identity, r->identity) == 0)
+		if (o != r && o->trusted && !o->over && (!identity || strcmp(o->identity, identity) == 0))
 			return o;
 	return NULL;
 }
 
-/* Somebody has proved the ticket. If a session with the same one-time ticket is still there, its sender was killed or
- * cut off and comes again: the old one ends first, so that what it has can be resumed. */
+/* With the lock, which it gives up meanwhile. If a session with the same one-time ticket is still there, its sender was
+ * killed or cut off and comes again: the old one ends first, so that what it has can be resumed. */
+static void supersede(struct receiver *r)
+{
+	struct listener *l = r->listener;
+	struct timespec until;
+
+	clock_gettime(CLOCK_REALTIME, &until);
+	until.tv_sec += SUPERSEDE_SECONDS;
+	for (struct receiver *o; (o = trusted_other(r, r->identity));) {
+		atomic_store(&o->superseded, true);
+		eventfd_write(o->wake_fd, 1);
+		if (pthread_cond_timedwait(&l->changed, &l->lock, &until) == ETIMEDOUT)
+			break;
+	}
+}
+
+/* With the lock: why one who has proved a ticket is not let in, and what is told of it. OK: is. */
+static enum mover_status refusal(struct receiver *r, bool one_time, const char **why)
+{
+	struct listener *l = r->listener;
+
+	if (one_time && trusted_other(r, r->identity)) {
+		*why = "the transfer before with this ticket is still ending; send again in a minute";
+		return MOVER_LOST;
+	}
+	if (l->options->once && (l->ended || trusted_other(r, NULL))) {
+		*why = "this receiver takes one transfer, and has begun it; start another `roci recv`";
+		return MOVER_NO_CONNECT;
+	}
+	if (one_time && (!l->ticket_valid || strcmp(l->identity, r->identity) != 0)) {
+		*why = "the ticket has been used";
+		return MOVER_NO_TRUST;
+	}
+	return MOVER_OK;
+}
+
 bool listener_claim(struct receiver *r)
 {
 	struct listener *l = r->listener;
-	bool ok = true, open = mover_secure_is_open(r->s.control.secure);
-	struct timespec until;
+	bool one_time = !mover_secure_is_open(r->s.control.secure) && !l->options->keep_ticket;
+	const char *why = NULL;
+	enum mover_status status;
 
 	snprintf(r->identity, sizeof(r->identity), "%s", mover_secure_peer_identity(r->s.control.secure));
-	clock_gettime(CLOCK_REALTIME, &until);
-	until.tv_sec += SUPERSEDE_SECONDS;
 	pthread_mutex_lock(&l->lock);
-	if (!open && !l->options->keep_ticket) {
-		for (struct receiver *o; (o = holder(r));) {
-			atomic_store(&o->superseded, true);
-			eventfd_write(o->wake_fd, 1);
-			if (pthread_cond_timedwait(&l->changed, &l->lock, &until) == ETIMEDOUT)
-				break;
-		}
-		ok = l->ticket_valid && strcmp(l->identity, r->identity) == 0 && !holder(r);
-	}
-	if (l->options->once && l->ended)
-		ok = false;
-	r->trusted = ok;
+	if (one_time)
+		supersede(r);
+	status = refusal(r, one_time, &why);
+	r->trusted = status == MOVER_OK;
 	pthread_mutex_unlock(&l->lock);
-	return ok;
+	if (why)
+		session_fail(&r->s, status, "%s", why);
+	return status == MOVER_OK;
 }
 
 /* A ticket is used up when a transfer with it has come to its end; one that broke may be resumed. */
@@ -149,7 +177,7 @@ void listener_over(struct receiver *r)
 	pthread_mutex_lock(&l->lock);
 	r->over = true;
 	r->takes_lanes = false;
-	if (r->trusted && l->options->once) {
+	if (r->trusted && l->options->once && !l->ended) {
 		l->ended = true;
 		l->status = r->s.status;
 	}

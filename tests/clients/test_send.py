@@ -293,6 +293,39 @@ def streams():
         check(f.read() == content, 'standard output is not what came in')
 
 
+def one_at_a_time():
+    """With --once and with - there is one transfer, also without tickets; who comes meanwhile does no harm to it."""
+    content = os.urandom(2 * MIB)
+    path, other = file('first', content), file('other', b'in between')
+    for to_stdout in (False, True):
+        into = folder(f'one-at-a-time-{to_stdout}')
+        out = os.path.join(into, 'first')
+        with open(out if to_stdout else os.devnull, 'wb') as f:
+            receiver = subprocess.Popen([ROCI, 'recv', '--open', '--port', '0', '--bind', '127.0.0.1', '--json',
+                                         *(['-'] if to_stdout else ['--once', '--dir', into])], stdout=f if to_stdout else subprocess.PIPE,
+                                        stderr=subprocess.PIPE if to_stdout else None, env=dict(os.environ, **environment()))
+        lines = receiver.stderr if to_stdout else receiver.stdout
+        first = None
+        try:
+            port = next(e for e in map(json.loads, lines) if e['event'] == 'listening')['port']
+            first = here.start(ROCI, 'send', '--open', '--json', '--limit', '1M', path, f'127.0.0.1:{port}', plain=True, env=environment())
+            wait_until('progress', lambda: any(e['bytes_moved'] for e in events(first, 'progress')))
+            _, said = roci('send', '--open', other, f'127.0.0.1:{port}', status=NO_CONNECT)
+            says('this receiver takes one transfer', said)
+            check(first.wait(60) == OK, first.report())
+            told = [json.loads(line) for line in lines]
+            check(receiver.wait(30) == OK, told[-1])
+            check([e['status'] for e in told if e['event'] == 'ended'] == ['ok'], told[-1])
+        finally:
+            if first:
+                first.end()
+            receiver.kill()
+            receiver.wait()
+        check(os.listdir(into) == ['first'], os.listdir(into))
+        with open(out, 'rb') as f:
+            check(f.read() == content, 'it differs')
+
+
 def told_as_json(text):
     told = [json.loads(line) for line in text.splitlines()]
     check(told[-1]['event'] == 'ended', f'the last event is {told[-1]}')
@@ -453,7 +486,7 @@ if __name__ == '__main__':
         ('a ticket on the command line is burnt', burnt), ('a wrong ticket', wrong_ticket), ('--open', opened), ('IPv6', ipv6),
         ('nobody listens', nobody), ('files that are not there', missing), ('folders that cannot be read', unreadable),
         ('devices that are not there', devices),
-        ('standard input to standard output', streams), ('--json', as_json), ('--dry-run', dry_run),
+        ('standard input to standard output', streams), ('one transfer at a time', one_at_a_time), ('--json', as_json), ('--dry-run', dry_run),
         ('names that would harm a terminal', escaped), ('the progress bar', bar), ('interrupted and resumed', resumed),
         ('a receiver that is stopped', stopped), ('demo and its capture', demo_capture), ('demo, --mode read', lambda: demo('read') and None),
         ('demo, --mode send', lambda: demo('send') and None), ('demo of a given file', demo_given),
