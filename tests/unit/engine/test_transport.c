@@ -58,10 +58,12 @@ static bool drop_all(struct pair *p, int from, const struct roci_packet *pkt)
 	return false;
 }
 
-/* IBTA 9.9.2.1.1: retry_cnt n means n more sends; the wait is 4.096 us * 2^timeout each time. */
+/* IBTA 9.9.2.1.1: retry_cnt n means n more sends; the wait is 4.096 us * 2^timeout each time, and 200 ms of grace. */
 static void retries_are_counted(void **state)
 {
 	struct pair_options o = pair_defaults();
+	const uint64_t wait = 67108864 + 200000000;
+	uint64_t start;
 	struct pair *p;
 
 	o.retry_cnt = 2;
@@ -69,13 +71,14 @@ static void retries_are_counted(void **state)
 	p->filter = drop_all;
 	pair_send(p, 0, ROCI_WR_SEND, 1, 0, 10, 0);
 	pair_send(p, 0, ROCI_WR_SEND, 2, 0, 10, 0);
-	pair_run_until(p, p->now + 2 * 67108864);
+	start = p->now;
+	pair_run_until(p, start + 3 * wait - 1);
 	pair_expect_nothing(p, 0);
-	pair_run_until(p, p->now + 67108865);
+	pair_run_until(p, start + 3 * wait);
 	pair_expect(p, 0, 1, ROCI_WC_RETRY_EXC_ERR);
 	pair_expect(p, 0, 2, ROCI_WC_WR_FLUSH_ERR);
 	assert_int_equal(roci_qp_state(p->side[0].qp), ROCI_QPS_ERR);
-	assert_int_equal(p->sent[0], 6);
+	assert_int_equal(p->sent[0], 12); /* both, and with a probe between the timeouts */
 	assert_int_equal(roci_engine_deadline(p->side[0].e), ROCI_NEVER);
 	pair_free(p);
 }
