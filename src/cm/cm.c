@@ -12,7 +12,7 @@
 #define DEFAULT_FIRST_RETRY_NS   500000000u
 #define DEFAULT_BACKLOG_WAIT_NS  2000000000u
 #define DEFAULT_PACE_NS          1000000000u
-#define DEFAULT_HOLD_NS          200000000u
+#define DEFAULT_HOLD_NS          400000000u
 #define DEFAULT_MAX_WAITING      16384
 
 static void set_defaults(struct roci_cm_config *c)

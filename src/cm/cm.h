@@ -78,7 +78,7 @@ struct roci_cm_config {
 	uint64_t first_retry_ns;  /* then twice as long, up to the standard's interval. 0: 500 ms */
 	uint64_t backlog_wait_ns; /* a REQ that meets a full backlog waits so long, then REJ 3. 0: 2 s */
 	uint64_t pace_ns;         /* between requests told, while the last is not answered (backlog.h). 0: 1 s */
-	uint64_t hold_ns;         /* a request that nobody listens for waits so long for a listener. 0: 200 ms */
+	uint64_t hold_ns;         /* a request that nobody listens for waits so long for a listener. 0: 400 ms */
 	unsigned max_waiting;     /* REQs that may wait so at once, over all listeners. 0: 16384 */
 };
 

@@ -6,7 +6,7 @@
  * of at most 4.9 s, and as many MRAs of 17.5 s. */
 #define LONGEST_ASKING  (16 * 23 * SECOND)
 #define LONGEST_LEAVING (40 * SECOND)
-#define HOLD            (200 * MS) /* a request waits so long for a listener */
+#define HOLD            (400 * MS) /* a request waits so long for a listener */
 
 static const struct {
 	const char *name;

@@ -94,7 +94,7 @@ static void nobody_listens(void **state)
 	roci_listener_destroy(p.listener, p.now);
 	p.listener = NULL;
 	active = pair_connect(&p, 0x1000);
-	pair_wait(&p, 200 * MS);
+	pair_wait(&p, HOLD);
 	ev = pair_only_event(&p, ROCI_CM_REJ_RECEIVED);
 	assert_int_equal(ev->reason, ROCI_REJ_INVALID_SERVICE_ID);
 	assert_int_equal(ev->rejected, ROCI_CM_ABOUT_REQ);

@@ -13,7 +13,7 @@ static void a_listener_comes_in_time(void **state)
 	pair_stop_listening(&p);
 	active = pair_connect(&p, 0x1000);
 	asking = pair_resolve(&p);
-	pair_wait(&p, 199 * MS);
+	pair_wait(&p, HOLD - MS);
 	assert_int_equal(p.event_count, 0);
 	assert_int_equal(roci_cm_held_count(p.b), 2);
 	assert_int_equal(roci_cm_object_count(p.b), 2);
@@ -51,7 +51,7 @@ static void another_listener_is_no_listener(void **state)
 	pair_carry(&p);
 	memcpy(listen.gid, other, 16);
 	assert_int_equal(roci_cm_listen(p.b, &listen, &p.listener), 0);
-	pair_wait(&p, 199 * MS);
+	pair_wait(&p, HOLD - MS);
 	assert_int_equal(p.event_count, 0);
 	pair_wait(&p, MS);
 	assert_int_equal(pair_only_event(&p, ROCI_CM_REJ_RECEIVED)->reason, ROCI_REJ_INVALID_SERVICE_ID);
@@ -132,7 +132,7 @@ static void the_table_is_bounded(void **state)
 		}
 		assert_int_equal(roci_cm_held_count(p.b), ROCI_CM_MAX_HELD);
 		assert_int_equal(refused, 100);
-		p.now += 200 * MS;
+		p.now += HOLD;
 		assert_true(roci_cm_deadline(p.b) <= p.now);
 		roci_cm_timers(p.b, p.now);
 		assert_int_equal(roci_cm_held_count(p.b), 0);

@@ -55,7 +55,7 @@ static void refuses(void **state)
 	p.listener = NULL;
 	pair_clear(&p);
 	asking = pair_resolve(&p);
-	pair_wait(&p, 200 * MS);
+	pair_wait(&p, HOLD);
 	assert_int_equal(pair_only_event(&p, ROCI_CM_SIDR_REP_RECEIVED)->sidr_status, ROCI_SIDR_UNSUPPORTED);
 	roci_sidr_destroy(asking, p.now);
 	pair_close(&p);
