@@ -8,6 +8,7 @@ build=${BUILD:-build}
 
 scripts/install-deps.sh || exit 1
 
+patience=4 # busy machines, slow disks: bounds are for hangs
 logs=
 # build DIRECTORY SETUP-OPTION...
 build()
@@ -26,7 +27,7 @@ tests()
 	shift 2
 	logs="$logs $dir/meson-logs/$log.json"
 	rm -f "$dir/meson-logs/$log.json"
-	meson test -C "$dir" --no-rebuild --print-errorlogs --logbase "$log" "$@"
+	meson test -C "$dir" --no-rebuild --print-errorlogs --timeout-multiplier "$patience" --logbase "$log" "$@"
 }
 
 build "$build"

@@ -204,6 +204,9 @@ def veth_pair(mtu=1500):
     return a, b
 
 
+signal.signal(signal.SIGTERM, lambda *_: sys.exit(1))  # Meson's way to end a test: what it made goes with it
+
+
 @atexit.register
 def end_sleepers():
     for sleeper in _sleepers:

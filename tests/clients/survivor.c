@@ -67,7 +67,7 @@ static void expect_end(struct ibv_cq *cq, uint64_t failed, const struct ibv_wc *
 
 int main(int argc, char **argv)
 {
-	const struct patience patience = {.timeout = 12, .retry_cnt = 3, .rnr_retry = 7, .min_rnr_timer = 1};
+	const struct patience patience = {.timeout = 15, .retry_cnt = 3, .rnr_retry = 7, .min_rnr_timer = 1};
 	struct address mine = {.psn = qp_random_psn()}, peer;
 	const char *port = "18515";
 	int gid_index = 0, option, fd;

@@ -31,6 +31,7 @@ def killed(server_host, client_host):
     client = client_host.start(*argv, '-g', client_host.gid_index(client_host.address), server_host.address)
     try:
         wait_until('the stream', lambda: 'running' in client.text() or not client.running())
+        check(client.running() and server.running(), f'server:\n{server.report()}\nclient:\n{client.report()}')
         server.end()
         status = client.wait(60)
     finally:

@@ -178,8 +178,11 @@ def rsocket(program, *args):
         pair(server_argv, client_argv, 90)
         return
     server = server_host.start(*server_argv)  # it listens where its children do, behind a TCP port
-    time.sleep(0.7)
-    run_pair(server, client_host.start(*client_argv), 90)
+    try:
+        wait_until('the TCP port', lambda: server_host.listens(int(port[1])) or not server.running())
+        run_pair(server, client_host.start(*client_argv), 90)
+    finally:
+        server.end()
 
 
 def udpong(*args):
