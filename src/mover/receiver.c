@@ -377,12 +377,13 @@ void *receiver_thread(void *receiver)
 
 	serve(r);
 	session_close(&r->s);
-	/* The QPs go first, so that nothing arrives any more; then what is on its way to the disk; then the windows. */
+	/* The QPs go first, so that nothing arrives any more; then what is on its way to the disk, where the folders
+	 * may be on their way to be sealed; then who judges, and with him their names. */
 	for (unsigned i = 0; i < MOVER_MAX_QPS; i++)
 		link_destroy(&r->s.lanes[i]);
 	store_destroy(r);
-	judge_destroy(r);
 	take_destroy(r);
+	judge_destroy(r);
 	free(r->seal);
 	for (unsigned i = 0; i < PROTO_FINS; i++)
 		free(r->fins[i].segments);

@@ -73,7 +73,8 @@ struct store_op {
 	struct hold *hold;
 	uint64_t chunk;
 	struct mover_digest digest;
-	struct store_op *next; /* while free */
+	struct store_op *next;  /* while free */
+	struct store_op *older; /* made before, whatever it does now */
 };
 
 struct judge_job;
@@ -119,7 +120,7 @@ struct receiver {
 	uint64_t seq, seq_done, seq_acked; /* descriptors: come, acted upon, told */
 	unsigned reads;                    /* READ: under way, of all windows */
 	struct disk *disk, *out;
-	struct store_op *free_ops;
+	struct store_op *free_ops, *all_ops;
 	bool end_came, sealing, sealed, end_sent;
 	struct seal_job *seal;
 	int seal_result;

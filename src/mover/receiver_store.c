@@ -25,10 +25,11 @@ void store_destroy(struct receiver *r)
 	disk_destroy(r->disk);
 	disk_destroy(r->out);
 	r->disk = r->out = NULL;
-	while (r->free_ops) {
-		struct store_op *next = r->free_ops->next;
-		free(r->free_ops);
-		r->free_ops = next;
+	r->free_ops = NULL;
+	while (r->all_ops) { /* also those that were under way, and that nobody reaps any more */
+		struct store_op *older = r->all_ops->older;
+		free(r->all_ops);
+		r->all_ops = older;
 	}
 }
 
@@ -37,12 +38,18 @@ void store_destroy(struct receiver *r)
 static struct store_op *take_op(struct receiver *r)
 {
 	struct store_op *op = r->free_ops;
-	if (op)
+
+	if (op) {
 		r->free_ops = op->next;
-	else
-		op = malloc(sizeof(*op));
-	if (!op)
+		return op;
+	}
+	op = malloc(sizeof(*op));
+	if (!op) {
 		session_fail(&r->s, MOVER_FAILED, "out of memory");
+		return NULL;
+	}
+	op->older = r->all_ops;
+	r->all_ops = op;
 	return op;
 }
 
@@ -53,7 +60,8 @@ static void write_later(struct receiver *r, struct take *take, const struct prot
 
 	if (!op)
 		return;
-	*op = (struct store_op){.take = take, .hold = hold, .chunk = segment->chunk, .digest = segment->digest};
+	*op = (struct store_op){
+		.take = take, .hold = hold, .chunk = segment->chunk, .digest = segment->digest, .older = op->older};
 	op->op = (struct disk_op){
 		.fd = take->file ? mover_file_fd(take->file) : STDOUT_FILENO,
 		.write = true,

@@ -53,26 +53,39 @@ static void ask_terms(const struct proto_terms *terms)
 	hostile_send(h);
 }
 
-static void agree(enum mover_mode mode)
+static void agree_on(const struct proto_terms *terms)
 {
-	struct proto_terms terms = honest_terms(mode);
 	struct cursor_in in;
 
 	enter();
-	ask_terms(&terms);
+	ask_terms(terms);
 	MUST(hostile_expect(h, PROTO_TERMS));
 	in = cursor_in(h->payload, h->payload_len);
 	MUST(proto_get_terms(&in, &h->terms) == 0);
 }
 
-static void lanes(enum mover_mode mode)
+static void agree(enum mover_mode mode)
+{
+	struct proto_terms terms = honest_terms(mode);
+
+	agree_on(&terms);
+}
+
+static void lanes_with(const struct proto_terms *terms)
 {
 	struct proto_request request = {.data = true};
 
-	agree(mode);
+	agree_on(terms);
 	request.session = h->terms.session;
 	MUST(mover_secure_token(h->control.secure, request.token) == 0);
 	MUST(hostile_connect_lane(h, &request));
+}
+
+static void lanes(enum mover_mode mode)
+{
+	struct proto_terms terms = honest_terms(mode);
+
+	lanes_with(&terms);
 }
 
 static void take_grants(void)
@@ -622,6 +635,46 @@ static void end_too_early(void)
 	hostile_send(h);
 }
 
+/* Offers folders in groups, as many as an offer may have. */
+static void offer_folders(uint32_t count, uint16_t group)
+{
+	char name[64];
+
+	for (uint32_t i = 0; i < count; i++) {
+		struct mover_entry e;
+
+		snprintf(name, sizeof(name), i ? "way/%u" : "way", i);
+		e = file(name, 0);
+		e.kind = MOVER_FOLDER;
+		e.mode = 0755;
+		proto_put_entry(i % group ? &h->control.out : begin_offer(i, group), &e);
+		if (i % group != group - 1u)
+			continue;
+		hostile_send(h);
+		MUST(hostile_expect(h, PROTO_VERDICT));
+	}
+}
+
+/* Leaves while its folders get their modes and times: their names must not go before that is over. */
+static void gone_while_sealing(void)
+{
+	struct proto_terms terms = honest_terms(MOVER_WRITE);
+
+	terms.entries = 4000;
+	terms.max_entries = 1000;
+	lanes_with(&terms);
+	offer_folders(4000, 1000);
+	proto_put_end(hostile_begin(h, PROTO_END), &(struct proto_end){.entries = 4000});
+	hostile_send(h);
+	/* It returns credits at the end of a round, in which it has begun to seal. */
+	for (unsigned i = 0; i < PROTO_CREDITS / 2; i++) {
+		hostile_begin(h, PROTO_PING);
+		hostile_send(h);
+	}
+	MUST(hostile_expect(h, PROTO_PING));
+	link_disconnect(&h->control.link);
+}
+
 static void stalls(void)
 {
 	struct proto_segment segment;
@@ -672,6 +725,7 @@ static const struct scenario {
 	{"read-of-nothing", read_of_nothing, ERROR_PROTOCOL, 2},
 	{"send-other-lengths", send_other_lengths, ERROR_PROTOCOL, 1},
 	{"end-too-early", end_too_early, ERROR_PROTOCOL, 2},
+	{"gone-while-sealing", gone_while_sealing, AS_TOLD, 1},
 	{"stalls", stalls, ERROR_LOST, 1},
 };
 
