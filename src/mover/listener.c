@@ -9,22 +9,19 @@
 #include <stdlib.h>
 #include <sys/eventfd.h>
 #include <sys/random.h>
-#include <sys/resource.h>
 #include <time.h>
 #include <unistd.h>
 
 #include <openssl/crypto.h>
 
+#include "mover/descriptors.h"
 #include "mover/receiver.h"
 #include "mover/stop.h"
 
-#define DEFAULT_SESSIONS   16
-#define BACKLOG            64
-#define SUPERSEDE_SECONDS  15
-#define WANTED_DESCRIPTORS 65536
-#define OTHER_DESCRIPTORS  256 /* of connections, folders, devices */
-#define ENTRY_DESCRIPTORS  3   /* the temporary file, its journal, the file that is compared */
-#define LEAST_ENTRIES      16
+#define DEFAULT_SESSIONS  16
+#define BACKLOG           64
+#define SUPERSEDE_SECONDS 15
+#define ENTRY_DESCRIPTORS 3 /* the temporary file, its journal, the file that is compared */
 
 struct listener {
 	const struct mover_recv_options *options;
@@ -452,22 +449,6 @@ static void tell_listening(struct listener *l)
 		rdma_free_devices(list);
 }
 
-/* Descriptors: every entry under way has some open. */
-
-static void count_descriptors(struct listener *l)
-{
-	struct rlimit limit;
-
-	if (getrlimit(RLIMIT_NOFILE, &limit))
-		return;
-	if (limit.rlim_cur < WANTED_DESCRIPTORS) {
-		limit.rlim_cur = limit.rlim_max < WANTED_DESCRIPTORS ? limit.rlim_max : WANTED_DESCRIPTORS;
-		setrlimit(RLIMIT_NOFILE, &limit);
-	}
-	if (limit.rlim_cur > OTHER_DESCRIPTORS)
-		l->free_descriptors = (unsigned)(limit.rlim_cur - OTHER_DESCRIPTORS);
-}
-
 uint16_t listener_reserve(struct receiver *r, uint16_t entries)
 {
 	struct listener *l = r->listener;
@@ -478,8 +459,8 @@ uint16_t listener_reserve(struct receiver *r, uint16_t entries)
 	r->descriptors = (entries < share ? entries : share) * ENTRY_DESCRIPTORS;
 	l->free_descriptors -= r->descriptors;
 	pthread_mutex_unlock(&l->lock);
-	if (share < LEAST_ENTRIES)
-		share = LEAST_ENTRIES;
+	if (share < DESCRIPTORS_LEAST_ENTRIES)
+		share = DESCRIPTORS_LEAST_ENTRIES;
 	return (uint16_t)(entries < share ? entries : share);
 }
 
@@ -509,7 +490,7 @@ enum mover_status mover_recv(const struct mover_recv_options *options, mover_eve
 	struct listener l = {.options = options, .over_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)};
 
 	mover_stop_fd();
-	count_descriptors(&l);
+	l.free_descriptors = mover_descriptors();
 	teller_init(&l.teller, event, context);
 	pthread_mutex_init(&l.lock, NULL);
 	pthread_cond_init(&l.changed, NULL);

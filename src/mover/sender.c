@@ -7,6 +7,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
+#include "mover/descriptors.h"
 #include "mover/stop.h"
 
 #define CONNECT_TIMEOUT_MS   8000
@@ -323,6 +324,16 @@ static bool prove_ticket(struct sender *x)
 	return session_run(s, trusted, HANDSHAKE_TIMEOUT_MS, "the handshake");
 }
 
+/* Entries under way: all of them may be files that are open. */
+static uint16_t most_entries(void)
+{
+	unsigned files = mover_descriptors();
+
+	if (files < DESCRIPTORS_LEAST_ENTRIES)
+		files = DESCRIPTORS_LEAST_ENTRIES;
+	return (uint16_t)(files < MAX_OFFERED ? files : MAX_OFFERED);
+}
+
 /* As many windows as memory allows, of a chunk that leaves room for at least two. */
 static void ask_terms(struct sender *x, struct proto_terms *terms)
 {
@@ -336,7 +347,7 @@ static void ask_terms(struct sender *x, struct proto_terms *terms)
 		.checksum = x->options->checksum,
 		.dry_run = x->options->dry_run,
 		.qps = (uint16_t)(c->qps ? c->qps : MOVER_DEFAULT_QPS),
-		.max_entries = MAX_OFFERED,
+		.max_entries = most_entries(),
 		.chunk_bytes = c->chunk_bytes ? c->chunk_bytes : DEFAULT_CHUNK,
 		.entries = x->entries,
 		.bytes = mover_walk_bytes(x->walk),

@@ -5,6 +5,7 @@ import os
 import pty
 import re
 import select
+import shutil
 import signal
 import subprocess
 import sys
@@ -263,6 +264,18 @@ def unreadable():
     check(os.listdir(os.path.join(into, 'unreadable-source', 'l' * 255, 'm' * 255)) == [], 'locked')
 
 
+def few_descriptors():
+    """More files than may be open at once, where the soft limit is low, and where the hard one is."""
+    into, source = folder('many'), folder('many-source')
+    for number in range(1500):
+        write(os.path.join(source, str(number)), b'.')
+    with Recv('--dir', into, '--keep-ticket') as recv:
+        for limit in ('256:', '100'):
+            roci('send', source, '@' + recv.ticket, prefix=('prlimit', '--nofile=' + limit, '--'))
+            check_same(source, os.path.join(into, 'many-source'))
+            shutil.rmtree(os.path.join(into, 'many-source'))
+
+
 def devices():
     path = file('device')
     for argv in (('send', '--open', path, '127.0.0.1'), ('recv', '--dir', base)):
@@ -484,7 +497,7 @@ if __name__ == '__main__':
         ('a ticket in a file, and @FILE', ticket_file), ('tickets by descriptor, and for many transfers', other_ways),
         ('the ticket is asked for', prompt), ('the ticket is shown, and is good once', shown_ticket),
         ('a ticket on the command line is burnt', burnt), ('a wrong ticket', wrong_ticket), ('--open', opened), ('IPv6', ipv6),
-        ('nobody listens', nobody), ('files that are not there', missing), ('folders that cannot be read', unreadable),
+        ('nobody listens', nobody), ('files that are not there', missing), ('folders that cannot be read', unreadable), ('few descriptors', few_descriptors),
         ('devices that are not there', devices),
         ('standard input to standard output', streams), ('one transfer at a time', one_at_a_time), ('--json', as_json), ('--dry-run', dry_run),
         ('names that would harm a terminal', escaped), ('the progress bar', bar), ('interrupted and resumed', resumed),

@@ -1,0 +1,11 @@
+/* How many files may be open at once: every entry under way has some. */
+#ifndef ROCI_MOVER_DESCRIPTORS_H
+#define ROCI_MOVER_DESCRIPTORS_H
+
+#define DESCRIPTORS_LEAST_ENTRIES 16 /* under way, however few descriptors there are */
+
+/* Raises the soft limit (RLIMIT_NOFILE) as far as is of use and as the hard one lets it. Returns how many descriptors
+ * there are for entries, beside those of connections, folders and devices; may be 0. */
+unsigned mover_descriptors(void);
+
+#endif
