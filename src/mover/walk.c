@@ -14,7 +14,6 @@
 #include "mover/walk_internal.h"
 
 #define BLOCK_BYTES       (256u << 10) /* more than a name and a link's target take */
-#define STREAM_MODE       0644
 #define LIST_FOLDER_FLAGS (O_RDONLY | O_DIRECTORY | O_NONBLOCK | O_NOCTTY | O_CLOEXEC)
 
 /* Names and targets live in blocks, which never move. */
@@ -352,9 +351,24 @@ static int walk_named(struct walker *w, const char *path)
 	return rc;
 }
 
+/* What a file that this process made would have: umask(2) tells its mask only by setting another, for all threads. */
+static mode_t stream_mode(void)
+{
+	FILE *status = fopen("/proc/self/status", "re");
+	unsigned mask = 077;
+	char line[256];
+
+	while (status && fgets(line, sizeof line, status))
+		if (sscanf(line, "Umask: %o", &mask) == 1)
+			break;
+	if (status)
+		fclose(status);
+	return 0666 & ~mask;
+}
+
 static int walk_stdin(struct walker *w, const char *name)
 {
-	struct child child = {.st.st_mode = STREAM_MODE};
+	struct child child = {.st.st_mode = stream_mode()};
 
 	if (mover_name_wrong((const uint8_t *)name, strlen(name)))
 		return -EINVAL;

@@ -1,7 +1,7 @@
 /* What the sender offers: its arguments, walked once. Folders come before what is in them, names in byte order; links
  * are taken as links; sockets, FIFOs and devices are told and left out. An argument gives its last component as first
  * component of the names (DIR/sub gives "sub/..."), one that ends in '/' or '/.' gives the content of the folder
- * without its name, as rsync does. */
+ * without its name, as rsync does. Standard input ("-") has the mode of a file that this process would make. */
 #ifndef ROCI_MOVER_WALK_H
 #define ROCI_MOVER_WALK_H
 

@@ -310,12 +310,15 @@ static void standard_input(void **state)
 {
 	const char *path = "-";
 	struct mover_walk *walk;
+	mode_t mask = umask(027);
 	size_t bad;
 	int fd;
 
 	walk = walk_one("-");
+	umask(mask);
 	EXPECT(walk, "stdin");
 	assert_int_equal(mover_walk_entry(walk, 0)->kind, MOVER_STREAM);
+	assert_int_equal(mover_walk_entry(walk, 0)->mode, 0640);
 	fd = mover_walk_open(walk, 0);
 	assert_true(fd > 2);
 	assert_int_equal(mover_walk_unchanged(walk, 0, fd), 0);
