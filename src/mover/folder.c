@@ -35,6 +35,7 @@ int mover_folders_create(struct folders *folders, int root_fd)
 		return -errno;
 	folders->root->is_root = true;
 	pthread_mutex_init(&folders->lock, NULL);
+	pthread_mutex_init(&folders->sync_lock, NULL);
 	return 0;
 }
 
@@ -54,6 +55,7 @@ void mover_folders_destroy(struct folders *folders)
 		put_locked(folders->changed[i]);
 	put_locked(folders->root);
 	pthread_mutex_destroy(&folders->lock);
+	pthread_mutex_destroy(&folders->sync_lock);
 }
 
 bool mover_folder_in_place(struct folders *folders, const struct folder *folder)
@@ -155,7 +157,7 @@ void mover_folder_changed(struct folders *folders, struct folder *folder)
 	pthread_mutex_unlock(&folders->lock);
 }
 
-int mover_folders_sync(struct folders *folders)
+static int sync_changed(struct folders *folders)
 {
 	struct folder *changed[FOLDER_CHANGED];
 	int rc = 0;
@@ -180,5 +182,33 @@ int mover_folders_sync(struct folders *folders)
 			rc = -errno;
 		mover_folder_put(folders, changed[i]);
 	}
+	return rc;
+}
+
+unsigned mover_folders_sync_failures(struct folders *folders)
+{
+	unsigned failures;
+
+	pthread_mutex_lock(&folders->lock);
+	failures = folders->sync_failures;
+	pthread_mutex_unlock(&folders->lock);
+	return failures;
+}
+
+int mover_folders_sync(struct folders *folders, unsigned failures_before)
+{
+	int rc;
+
+	pthread_mutex_lock(&folders->sync_lock);
+	rc = sync_changed(folders);
+	pthread_mutex_lock(&folders->lock);
+	if (rc) {
+		folders->sync_error = rc;
+		folders->sync_failures++;
+	} else if (folders->sync_failures != failures_before) {
+		rc = folders->sync_error;
+	}
+	pthread_mutex_unlock(&folders->lock);
+	pthread_mutex_unlock(&folders->sync_lock);
 	return rc;
 }

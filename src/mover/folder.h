@@ -29,6 +29,9 @@ struct folders {
 	uint64_t clock;
 	struct folder *changed[FOLDER_CHANGED]; /* since the last sync; held */
 	bool many_changed;
+	pthread_mutex_t sync_lock; /* held while one syncs; taken before `lock` */
+	unsigned sync_failures;    /* so far */
+	int sync_error;            /* of the last of them */
 };
 
 /* Takes `root_fd` over, also when it fails. 0 or -errno. */
@@ -46,7 +49,12 @@ bool mover_folder_in_place(struct folders *folders, const struct folder *folder)
 /* Says that names in it have changed. */
 void mover_folder_changed(struct folders *folders, struct folder *folder);
 
-/* Syncs the folders that changed since the last time. 0 or the first -errno. */
-int mover_folders_sync(struct folders *folders);
+/* Syncs that have failed so far. */
+unsigned mover_folders_sync_failures(struct folders *folders);
+
+/* Syncs the folders that changed since the last time, after whoever is syncing now: what the caller has changed may be
+ * with him. 0, or the -errno of the last sync, whosever, that has failed since there were `failures_before`: the disk
+ * tells of a failure only once. */
+int mover_folders_sync(struct folders *folders, unsigned failures_before);
 
 #endif

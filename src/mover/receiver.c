@@ -5,6 +5,7 @@
 
 #include <errno.h>
 #include <poll.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <sys/eventfd.h>
 #include <sys/random.h>
@@ -17,6 +18,8 @@
 struct seal_job {
 	struct worker_job job;
 	struct receiver *r;
+	int synced;    /* 0 or -errno */
+	int results[]; /* of the folders */
 };
 
 /* Messages */
@@ -146,39 +149,69 @@ static bool lanes_greeted(struct session *s)
 
 static void run_seal(struct worker_job *job)
 {
-	struct receiver *r = ((struct seal_job *)job)->r;
-	r->seal_result = r->folder_count ? mover_tree_seal(r->tree, r->folders, r->folder_count) : 0;
+	struct seal_job *seal = (struct seal_job *)job;
+	struct receiver *r = seal->r;
+
+	mover_tree_seal(r->tree, r->folders, r->folder_count, seal->results);
+	seal->synced = mover_tree_sync(r->tree, r->sync_failures);
+}
+
+/* Also where no folder came: the names of files are to be synced. */
+static void start_seal(struct receiver *r)
+{
+	r->sealing = true;
+	if (!r->tree) {
+		r->sealed = true;
+		return;
+	}
+	r->seal = calloc(1, sizeof(*r->seal) + r->folder_count * sizeof(r->seal->results[0]));
+	if (!r->seal) {
+		session_fail(&r->s, MOVER_FAILED, "out of memory");
+		return;
+	}
+	r->seal->job.run = run_seal;
+	r->seal->r = r;
+	worker_submit(r->commit, &r->seal->job);
+}
+
+static void reap_seal(struct receiver *r)
+{
+	const struct seal_job *seal = r->seal;
+
+	r->sealed = true;
+	if (seal->synced)
+		snprintf(r->seal_text, sizeof(r->seal_text), "the names of what arrived could not be synced: %s",
+			 strerrordesc_np(-seal->synced));
+	for (size_t i = 0; i < r->folder_count && !*r->seal_text; i++)
+		if (seal->results[i])
+			snprintf(r->seal_text, sizeof(r->seal_text), "mode and time could not be set (%s): %.*s",
+				 strerrordesc_np(-seal->results[i]), (int)r->folders[i].name_len,
+				 (const char *)r->folders[i].name);
 }
 
 static bool end_pump(struct receiver *r)
 {
-	static const char *const why = "the folders' modes and times could not be set";
 	struct proto_end end = {.status = MOVER_OK};
 	struct cursor_out *out;
 
 	if (!r->end_came || r->end_sent)
 		return false;
 	if (!r->sealing) {
-		r->sealing = true;
-		r->seal = calloc(1, sizeof(*r->seal));
-		if (!r->seal || !r->tree) {
-			r->sealed = true;
-		} else {
-			*r->seal = (struct seal_job){{.run = run_seal}, r};
-			worker_submit(r->commit, &r->seal->job);
-		}
+		start_seal(r);
 		return true;
 	}
 	if (!r->sealed) {
-		r->sealed = worker_reap(r->commit) != NULL;
-		return r->sealed;
+		if (!worker_reap(r->commit))
+			return false;
+		reap_seal(r);
+		return true;
 	}
 	out = session_begin(&r->s, PROTO_END);
 	if (!out)
 		return false;
-	if (r->seal_result) {
+	if (*r->seal_text) {
 		end.status = MOVER_LOCAL_IO;
-		end.text = proto_text(why);
+		end.text = proto_text(r->seal_text);
 	} else if (r->s.totals.entries_failed) {
 		end.status = MOVER_PARTLY;
 	}
@@ -301,6 +334,7 @@ static bool prepare(struct receiver *r)
 	int access =
 		s->terms.mode == MOVER_WRITE || (s->terms.mode == MOVER_READ && s->iwarp) ? -1 : IBV_ACCESS_LOCAL_WRITE;
 
+	r->sync_failures = r->tree ? mover_tree_sync_failures(r->tree) : 0;
 	s->totals.entries_total = s->terms.entries;
 	s->totals.bytes_total = s->terms.bytes;
 	if (!session_open_windows(s, s->terms.windows, access))
@@ -363,9 +397,8 @@ static void serve(struct receiver *r)
 	session_run(s, gone, GOODBYE_TIMEOUT_MS, "the sender's goodbye");
 	s->status = MOVER_OK;
 	*s->text = 0;
-	if (r->seal_result)
-		session_fail(s, MOVER_LOCAL_IO, "the folders' modes and times could not be set: %s",
-			     strerrordesc_np(-r->seal_result));
+	if (*r->seal_text)
+		session_fail(s, MOVER_LOCAL_IO, "%s", r->seal_text);
 	else if (s->totals.entries_failed)
 		session_fail(s, MOVER_PARTLY, "%llu of %llu entries did not arrive; the others did",
 			     (unsigned long long)s->totals.entries_failed, (unsigned long long)s->totals.entries_total);

@@ -123,7 +123,8 @@ struct receiver {
 	struct store_op *free_ops, *all_ops;
 	bool end_came, sealing, sealed, end_sent;
 	struct seal_job *seal;
-	int seal_result;
+	unsigned sync_failures;             /* of the tree, before the session */
+	char seal_text[PROTO_MAX_TEXT + 1]; /* what went wrong with it */
 };
 
 static inline struct take *receiver_take(struct receiver *r, uint32_t entry)

@@ -248,25 +248,29 @@ static int backwards(const void *a, const void *b)
 	return order ? order : (int)y->name_len - (int)x->name_len;
 }
 
-int mover_tree_seal(struct mover_tree *tree, const struct mover_entry *folders, size_t count)
+void mover_tree_seal(struct mover_tree *tree, const struct mover_entry *folders, size_t count, int *results)
 {
 	const struct mover_entry **order = malloc((count + 1) * sizeof *order);
-	int rc = 0;
 
-	if (!order)
-		return -ENOMEM;
-	for (size_t i = 0; i < count; i++)
-		order[i] = &folders[i];
-	qsort(order, count, sizeof *order, backwards);
 	for (size_t i = 0; i < count; i++) {
-		int one = seal_folder(tree, order[i]);
-
-		rc = rc ? rc : one;
+		results[i] = order ? 0 : -ENOMEM;
+		if (order)
+			order[i] = &folders[i];
 	}
+	if (!order)
+		return;
+	qsort(order, count, sizeof *order, backwards);
+	for (size_t i = 0; i < count; i++)
+		results[order[i] - folders] = seal_folder(tree, order[i]);
 	free(order);
-	if (rc)
-		mover_folders_sync(&tree->folders);
-	else
-		rc = mover_folders_sync(&tree->folders);
-	return rc;
+}
+
+int mover_tree_sync(struct mover_tree *tree, unsigned failures_before)
+{
+	return mover_folders_sync(&tree->folders, failures_before);
+}
+
+unsigned mover_tree_sync_failures(struct mover_tree *tree)
+{
+	return mover_folders_sync_failures(&tree->folders);
 }

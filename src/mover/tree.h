@@ -64,8 +64,13 @@ void mover_tree_commit(struct mover_tree *tree, struct mover_file **files, size_
 /* Gives a file up: what has been written stays for a resumed transfer if any chunk is worth it, else goes. Frees it. */
 void mover_file_abandon(struct mover_file *file);
 
-/* Sets modes and mtimes of the folders of a finished transfer, deepest first, and syncs the folders that changed. The
- * entries may be in any order. Returns 0 or the first -errno. */
-int mover_tree_seal(struct mover_tree *tree, const struct mover_entry *folders, size_t count);
+/* Sets modes and mtimes of the folders of a finished transfer, deepest first. The entries may be in any order.
+ * results[i] is 0 or -errno of folders[i]. */
+void mover_tree_seal(struct mover_tree *tree, const struct mover_entry *folders, size_t count, int *results);
+
+/* Syncs the names that have changed. 0, or the -errno of any sync of this tree that has failed since
+ * mover_tree_sync_failures() was `failures_before`: sessions sync for each other. */
+int mover_tree_sync(struct mover_tree *tree, unsigned failures_before);
+unsigned mover_tree_sync_failures(struct mover_tree *tree);
 
 #endif

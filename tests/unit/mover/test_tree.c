@@ -2,6 +2,8 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <pthread.h>
+#include <stdatomic.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/wait.h>
@@ -45,6 +47,17 @@ static int begin(struct mover_tree *tree, const char *name)
 
 	if (file)
 		mover_file_abandon(file);
+	return rc;
+}
+
+/* 0, or the first error. */
+static int seal(struct mover_tree *tree, const struct mover_entry *folders, size_t count)
+{
+	int results[8], rc = 0;
+
+	mover_tree_seal(tree, folders, count, results);
+	for (size_t i = 0; i < count && !rc; i++)
+		rc = results[i];
 	return rc;
 }
 
@@ -110,8 +123,8 @@ static void links_lead_nowhere(void **state)
 			rc = folder(tree, (const char *[]){"out/d", "out/sub/d", "here/d", "here/x/y"}[i]);
 			assert_true(rc == -ELOOP || rc == -ENOTDIR);
 		}
-		assert_int_not_equal(mover_tree_seal(tree, &out, 1), 0);
-		assert_int_not_equal(mover_tree_seal(tree, &deep, 1), 0);
+		assert_int_not_equal(seal(tree, &out, 1), 0);
+		assert_int_not_equal(seal(tree, &deep, 1), 0);
 		assert_int_equal(room_stat(&room, "outside").st_mode & 07777, 0755);
 		assert_int_equal(room_count(&room, "outside"), 1);
 		assert_int_equal(room_count(&room, "into"), 2);
@@ -215,7 +228,7 @@ static void sealing_sets_modes_and_times_deepest_first(void **state)
 	entries[1].mtime_ns = 999999999;
 	for (int i = 0; i < 4; i++)
 		assert_int_equal(mover_tree_folder(tree, &entries[i]), 0);
-	assert_int_equal(mover_tree_seal(tree, entries, 4), 0);
+	assert_int_equal(seal(tree, entries, 4), 0);
 	assert_int_equal(room_stat(&room, "into/a").st_mode & 07777, 0500);
 	assert_int_equal(room_stat(&room, "into/a/b").st_mode & 07777, 0); /* setuid and the like are not taken */
 	assert_int_equal(room_stat(&room, "into/a/b/c").st_mode & 07777, 0751);
@@ -228,8 +241,8 @@ static void sealing_sets_modes_and_times_deepest_first(void **state)
 	for (int i = 0; i < 4; i++)
 		assert_int_equal(mover_tree_folder(tree, &entries[i]), 0);
 	assert_int_equal(begin(tree, "a/b/c/file"), MOVER_HAVE_NONE);
-	assert_int_equal(mover_tree_seal(tree, entries, 4), 0);
-	assert_int_equal(mover_tree_seal(tree, NULL, 0), 0);
+	assert_int_equal(seal(tree, entries, 4), 0);
+	assert_int_equal(mover_tree_sync(tree, 0), 0);
 	mover_tree_close(tree);
 	room_close(&room);
 }
@@ -259,7 +272,7 @@ static void sealing_without_being_root(void **state)
 					_exit(3 + i);
 			if (begin(tree, "a/b/c/file") != MOVER_HAVE_NONE)
 				_exit(6);
-			if (mover_tree_seal(tree, entries, 3))
+			if (seal(tree, entries, 3))
 				_exit(7);
 		}
 		mover_tree_close(tree);
@@ -272,6 +285,85 @@ static void sealing_without_being_root(void **state)
 	room_close(&room);
 }
 
+/* One of the calls of fsync(2), as the disk would do it: `fails`, or `inside` is called while it lasts. */
+static struct {
+	int fails;
+	void (*inside)(void);
+	unsigned calls;
+} disk;
+
+int fsync(int fd)
+{
+	int fails = disk.fails;
+	void (*inside)(void) = disk.inside;
+
+	disk.calls++;
+	disk.fails = 0;
+	disk.inside = NULL;
+	if (inside)
+		inside();
+	errno = fails;
+	return fails ? -1 : 0;
+}
+
+/* Two sessions have put names in one folder, and the first that ends syncs it. The disk tells of a failure once. */
+static void a_sync_that_fails_fails_for_all(void **state)
+{
+	struct room room;
+	struct mover_tree *tree = open_tree(&room);
+	unsigned before = mover_tree_sync_failures(tree);
+
+	assert_int_equal(folder(tree, "first") | folder(tree, "second"), 0);
+	disk.fails = EIO;
+	disk.calls = 0;
+	assert_int_equal(mover_tree_sync(tree, before), -EIO);
+	assert_int_equal(disk.calls, 1);
+	assert_int_equal(mover_tree_sync(tree, before), -EIO);
+	/* for one who has come after that, nothing is wrong */
+	before = mover_tree_sync_failures(tree);
+	assert_int_equal(folder(tree, "third"), 0);
+	assert_int_equal(mover_tree_sync(tree, before), 0);
+	assert_int_equal(disk.calls, 2);
+	mover_tree_close(tree);
+	room_close(&room);
+}
+
+static struct {
+	struct mover_tree *tree;
+	pthread_t thread;
+	atomic_bool sync_over, early;
+} other;
+
+static void *sync_too(void *argument)
+{
+	assert_int_equal(mover_tree_sync(other.tree, 0), 0);
+	other.early = !other.sync_over;
+	return argument;
+}
+
+static void begin_another(void)
+{
+	assert_int_equal(pthread_create(&other.thread, NULL, sync_too, NULL), 0);
+	usleep(20000); /* a chance to be early */
+	other.sync_over = true;
+}
+
+/* A session that ends while another syncs what both have changed ends after that. */
+static void nobody_ends_before_the_sync(void **state)
+{
+	struct room room;
+
+	other.tree = open_tree(&room);
+	assert_int_equal(folder(other.tree, "a"), 0);
+	disk.inside = begin_another;
+	assert_int_equal(mover_tree_sync(other.tree, 0), 0);
+	assert_int_equal(pthread_join(other.thread, NULL), 0);
+	assert_true(other.sync_over);
+	assert_false(other.early);
+	mover_tree_close(other.tree);
+	room_close(&room);
+}
+
 static void setgid_of_a_folder_here_stays(void **state)
 {
 	struct room room;
@@ -281,7 +373,7 @@ static void setgid_of_a_folder_here_stays(void **state)
 	room_mkdir(&room, "into/a");
 	assert_int_equal(fchmodat(room.fd, "into/a", 02755, 0), 0);
 	assert_int_equal(mover_tree_folder(tree, &entry), 0);
-	assert_int_equal(mover_tree_seal(tree, &entry, 1), 0);
+	assert_int_equal(seal(tree, &entry, 1), 0);
 	assert_int_equal(room_stat(&room, "into/a").st_mode & 07777, 02711);
 	mover_tree_close(tree);
 	room_close(&room);
@@ -298,6 +390,8 @@ int main(void)
 		cmocka_unit_test(what_a_file_never_replaces),
 		cmocka_unit_test(sealing_sets_modes_and_times_deepest_first),
 		cmocka_unit_test(sealing_without_being_root),
+		cmocka_unit_test(a_sync_that_fails_fails_for_all),
+		cmocka_unit_test(nobody_ends_before_the_sync),
 		cmocka_unit_test(setgid_of_a_folder_here_stays),
 	};
 
