@@ -426,7 +426,10 @@ void mover_file_abandon(struct mover_file *file)
 {
 	bool worth = file->journal && (file->wrote || any_good(file, true));
 
-	if (!worth || mover_journal_flush(file->journal))
+	/* A flush that fails, on a full disk, loses the latest records only. */
+	if (worth && mover_journal_flush(file->journal))
+		worth = file->journal->end > JOURNAL_HEADER_BYTES;
+	if (!worth)
 		remove_names(file);
 	mover_file_free(file);
 }

@@ -8,11 +8,13 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mount.h>
+#include <sys/resource.h>
 #include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
 
 #include "mover/io.h"
+#include "mover/journal.h"
 #include "mover/tree.h"
 #include "random.h"
 
@@ -227,6 +229,37 @@ static void an_interrupted_transfer_is_resumed(void **state)
 	assert_int_equal(put(b, file, CHUNKS - 1), 0);
 	mover_file_abandon(file);
 	assert_int_equal(finish(b, begin(b, false, MOVER_HAVE_SOME)), 6);
+	bench_free(b);
+}
+
+/* Where the journal cannot grow any more, what it has is still worth resuming; and where it has nothing, nothing stays.
+ * The limit stands for a full disk: it is met by what is to be appended. */
+static void a_journal_that_cannot_be_flushed(void **state)
+{
+	struct bench *b = bench_new();
+
+	signal(SIGXFSZ, SIG_IGN);
+	for (unsigned recorded = 0; recorded <= 3; recorded += 3) {
+		struct mover_file *file = begin(b, false, MOVER_HAVE_NONE);
+		struct rlimit before, limit;
+
+		for (uint64_t i = 0; i < recorded; i++)
+			assert_int_equal(put(b, file, i), 0);
+		if (recorded) {
+			mover_file_abandon(file);
+			file = begin(b, false, MOVER_HAVE_SOME);
+		}
+		for (uint64_t i = recorded; i < CHUNKS; i++)
+			assert_int_equal(put(b, file, i), 0);
+		assert_int_equal(getrlimit(RLIMIT_FSIZE, &before), 0);
+		limit = before;
+		limit.rlim_cur = JOURNAL_HEADER_BYTES + recorded * JOURNAL_RECORD_BYTES;
+		assert_int_equal(setrlimit(RLIMIT_FSIZE, &limit), 0);
+		mover_file_abandon(file);
+		assert_int_equal(setrlimit(RLIMIT_FSIZE, &before), 0);
+		assert_int_equal(room_count(&b->room, "."), recorded ? 2 : 0);
+	}
+	assert_int_equal(finish(b, begin(b, false, MOVER_HAVE_SOME)), 3);
 	bench_free(b);
 }
 
@@ -697,6 +730,7 @@ int main(void)
 		cmocka_unit_test(a_link_is_replaced_not_followed),
 		cmocka_unit_test(planted_temporary_names),
 		cmocka_unit_test(an_interrupted_transfer_is_resumed),
+		cmocka_unit_test(a_journal_that_cannot_be_flushed),
 		cmocka_unit_test(killed_at_any_chunk),
 		cmocka_unit_test(a_partial_that_lies_is_not_believed),
 		cmocka_unit_test(the_source_has_changed_meanwhile),
