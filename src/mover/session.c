@@ -194,16 +194,20 @@ static void tell_failure(struct session *s)
 void session_close(struct session *s)
 {
 	enum mover_status status = s->status;
+	char text[sizeof(s->text)];
 
 	s->closing = true;
 	s->vague = false;
 	if (s->control.link.state == LINK_UP) {
 		if (status != MOVER_OK)
 			tell_failure(s);
-		s->status = MOVER_OK; /* the loop runs once more, for what is still on its way out */
+		/* the loop runs once more, for what is still on its way out; how that ends is of no interest */
+		memcpy(text, s->text, sizeof(text));
+		s->status = MOVER_OK;
 		s->peer_told = true;
 		session_run(s, said_all, 2000, NULL);
 		s->status = status;
+		memcpy(s->text, text, sizeof(text));
 	}
 	for (unsigned i = 0; i < MOVER_MAX_QPS; i++)
 		link_disconnect(&s->lanes[i]);

@@ -449,6 +449,22 @@ def stopped():
         check(not os.path.exists(recv.ticket), 'the ticket outlives its receiver')
 
 
+def stopped_without_answer():
+    """The reason is the signal, and not that the other side, which is silent, did not hear of it."""
+    source = file('unheard', os.urandom(8 * MIB))
+    with Receiver(here, folder('unheard-there')) as recv:
+        sender = recv.send(here, '--limit', '2M', source)
+        try:
+            wait_until('progress', lambda: any(e['bytes_done'] for e in events(sender, 'progress')), 60)
+            recv.process.popen.send_signal(signal.SIGSTOP)
+            sender.popen.send_signal(signal.SIGINT)
+            check(sender.wait(30) == INTERRUPTED, sender.report())
+            says('^stopped; sending again goes on from here$', events(sender, 'ended')[-1]['text'])
+        finally:
+            recv.process.popen.send_signal(signal.SIGCONT)
+            sender.end()
+
+
 # The demo
 
 def demo(mode):
@@ -501,6 +517,7 @@ if __name__ == '__main__':
         ('devices that are not there', devices),
         ('standard input to standard output', streams), ('one transfer at a time', one_at_a_time), ('--json', as_json), ('--dry-run', dry_run),
         ('names that would harm a terminal', escaped), ('the progress bar', bar), ('interrupted and resumed', resumed),
-        ('a receiver that is stopped', stopped), ('demo and its capture', demo_capture), ('demo, --mode read', lambda: demo('read') and None),
+        ('a receiver that is stopped', stopped), ('stopped, and nobody answers', stopped_without_answer),
+        ('demo and its capture', demo_capture), ('demo, --mode read', lambda: demo('read') and None),
         ('demo, --mode send', lambda: demo('send') and None), ('demo of a given file', demo_given),
     ]))
