@@ -305,49 +305,72 @@ void mover_file_free(struct mover_file *file)
 	free(file);
 }
 
-/* What has the name now. Returns MOVER_HAVE_ALL, MOVER_HAVE_NONE, or -errno where it is nothing that a file replaces.
- */
-static int look_at_old(const struct folder *folder, const char *leaf, const struct mover_entry *entry, bool compare)
+/* What has the name now, told by *st. Returns MOVER_HAVE_ALL (but for its mode), MOVER_HAVE_NONE, or -errno where it is
+ * nothing that a file replaces. */
+static int look_at_old(const struct folder *folder, const char *leaf, const struct mover_entry *entry, bool compare,
+		       struct stat *st)
 {
-	mode_t mode = entry->mode & PEER_MODE;
-	struct stat st;
-
-	if (fstatat(folder->fd, leaf, &st, AT_SYMLINK_NOFOLLOW))
+	if (fstatat(folder->fd, leaf, st, AT_SYMLINK_NOFOLLOW))
 		return errno == ENOENT ? MOVER_HAVE_NONE : -errno;
-	if (S_ISDIR(st.st_mode))
+	if (S_ISDIR(st->st_mode))
 		return -EISDIR;
-	if (!S_ISREG(st.st_mode) && !S_ISLNK(st.st_mode))
+	if (!S_ISREG(st->st_mode) && !S_ISLNK(st->st_mode))
 		return -EEXIST;
-	if (compare || !S_ISREG(st.st_mode) || entry->kind != MOVER_FILE || (uint64_t)st.st_size != entry->size ||
-	    st.st_mtim.tv_sec != entry->mtime_s || (uint32_t)st.st_mtim.tv_nsec != entry->mtime_ns)
+	if (compare || !S_ISREG(st->st_mode) || entry->kind != MOVER_FILE || (uint64_t)st->st_size != entry->size ||
+	    st->st_mtim.tv_sec != entry->mtime_s || (uint32_t)st->st_mtim.tv_nsec != entry->mtime_ns)
 		return MOVER_HAVE_NONE;
-	if ((st.st_mode & PEER_MODE) != mode &&
-	    fchmodat(folder->fd, leaf, (st.st_mode & 07000) | mode, AT_SYMLINK_NOFOLLOW))
-		return -errno;
 	return MOVER_HAVE_ALL;
+}
+
+/* An entry's folder, held, and its name in it; `name` is where the latter lies. 0 or -errno. */
+static int get_place(struct mover_tree *tree, const struct mover_entry *entry, char name[MOVER_PATH_MAX + 1],
+		     struct folder **folder, const char **leaf)
+{
+	int rc = mover_entry_name(entry, name);
+
+	if (!rc && (entry->mtime_ns > 999999999 || (entry->kind != MOVER_FILE && entry->kind != MOVER_STREAM)))
+		rc = -EINVAL;
+	if (!rc && entry->kind == MOVER_FILE && entry->size > INT64_MAX)
+		rc = -EFBIG;
+	return rc ? rc : mover_folder_get(&tree->folders, name, folder, leaf);
+}
+
+int mover_tree_look(struct mover_tree *tree, const struct mover_entry *entry, bool compare)
+{
+	char name[MOVER_PATH_MAX + 1];
+	struct folder *folder;
+	const char *leaf;
+	struct stat st;
+	int rc = get_place(tree, entry, name, &folder, &leaf);
+
+	if (rc)
+		return rc == -ENOENT ? MOVER_HAVE_NONE : rc;
+	rc = look_at_old(folder, leaf, entry, compare, &st);
+	mover_folder_put(&tree->folders, folder);
+	return rc;
 }
 
 int mover_tree_begin(struct mover_tree *tree, const struct mover_entry *entry, uint32_t chunk_bytes, bool compare,
 		     struct mover_file **file_out)
 {
+	mode_t mode = entry->mode & PEER_MODE;
 	char name[MOVER_PATH_MAX + 1];
 	struct mover_file *file;
 	struct folder *folder;
 	const char *leaf;
-	int rc = mover_entry_name(entry, name);
+	struct stat st;
+	int rc;
 
 	*file_out = NULL;
-	if (!rc && (!chunk_bytes || chunk_bytes > CHUNK_BYTES_MAX || entry->mtime_ns > 999999999 ||
-		    (entry->kind != MOVER_FILE && entry->kind != MOVER_STREAM)))
-		rc = -EINVAL;
-	if (!rc && entry->kind == MOVER_FILE && entry->size > INT64_MAX)
-		rc = -EFBIG;
+	if (!chunk_bytes || chunk_bytes > CHUNK_BYTES_MAX)
+		return -EINVAL;
+	rc = get_place(tree, entry, name, &folder, &leaf);
 	if (rc)
 		return rc;
-	rc = mover_folder_get(&tree->folders, name, &folder, &leaf);
-	if (rc)
-		return rc;
-	rc = look_at_old(folder, leaf, entry, compare);
+	rc = look_at_old(folder, leaf, entry, compare, &st);
+	if (rc == MOVER_HAVE_ALL && (st.st_mode & PEER_MODE) != mode &&
+	    fchmodat(folder->fd, leaf, (st.st_mode & 07000) | mode, AT_SYMLINK_NOFOLLOW))
+		rc = -errno;
 	if (rc != MOVER_HAVE_NONE) {
 		mover_folder_put(&tree->folders, folder);
 		return rc;

@@ -60,20 +60,22 @@ static void judge_file(struct receiver *r, struct judgement *j)
 		j->verdict = result == MOVER_HAVE_ALL ? PROTO_UNCHANGED : PROTO_WANT;
 		j->resumed = result == MOVER_HAVE_SOME;
 	}
-	if (!r->s.terms.dry_run)
-		return;
-	/* dry run: only to see; nothing stays */
-	if (j->file)
-		mover_file_abandon(j->file);
-	j->file = NULL;
-	if (j->verdict == PROTO_WANT || j->err == -ENOENT)
-		j->verdict = PROTO_WOULD;
+}
+
+/* A dry run only looks. */
+static void judge_dry(struct receiver *r, struct judgement *j)
+{
+	int result = j->entry.kind == MOVER_FILE ? mover_tree_look(r->tree, &j->entry, r->s.terms.checksum)
+						 : MOVER_HAVE_NONE;
+
+	j->err = result < 0 ? result : 0;
+	j->verdict = result < 0 ? PROTO_REFUSED : result == MOVER_HAVE_ALL ? PROTO_UNCHANGED : PROTO_WOULD;
 }
 
 static void judge_entry(struct receiver *r, struct judgement *j)
 {
-	if (r->s.terms.dry_run && j->entry.kind != MOVER_FILE) {
-		j->verdict = PROTO_WOULD;
+	if (r->s.terms.dry_run) {
+		judge_dry(r, j);
 		return;
 	}
 	switch (j->entry.kind) {

@@ -31,6 +31,10 @@ enum mover_have {
 	MOVER_HAVE_SOME, /* mover_file_kept() tells which chunks */
 };
 
+/* Only looks, and changes nothing: MOVER_HAVE_ALL or MOVER_HAVE_NONE (also where the entry's folder is still to be
+ * made, and always with `compare`), or -errno where a file cannot have this name. */
+int mover_tree_look(struct mover_tree *tree, const struct mover_entry *entry, bool compare);
+
 /* Begins a file. `compare` makes MOVER_HAVE_ALL into MOVER_HAVE_SOME with the digests of the chunks of the file that is
  * there (--checksum). A partial of an interrupted transfer is read again, and the chunks in it that agree with their
  * journal are kept. Sets *file except with MOVER_HAVE_ALL. Returns enum mover_have, or -errno: -EBUSY if another

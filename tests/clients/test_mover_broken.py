@@ -112,6 +112,36 @@ def stopped(who):
     check(told['bytes_kept'] + told['bytes_unchanged'], f'nothing was kept: {told}')
 
 
+def dry_run():
+    """A dry run changes nothing: not a mode, nor a partial that it could not resume; and finds no fault with new folders."""
+    folder = fresh('there')
+    with Receiver(here, folder, '--keep-ticket') as recv:
+        sender = recv.send(here, os.path.join(it(), 'large'), '--limit', '10M')
+        try:
+            begun(sender)
+            wait_until('some of it', lambda: any(e['bytes_done'] for e in events(sender, 'progress')))
+        finally:
+            sender.end(signal.SIGINT)
+        wait_until('the receiver to notice', lambda: events(recv.process, 'ended'), 40)
+        shutil.copy2(os.path.join(it(), 'small', '000', '7'), folder)
+        os.chmod(os.path.join(folder, '7'), 0o400)
+
+        def look():
+            return {name: (s.st_mode, s.st_size, s.st_blocks, s.st_mtime_ns)
+                    for name in os.listdir(folder) for s in [os.lstat(os.path.join(folder, name))]}
+        before = look()
+        check(len(before) == 3, before)
+        recv.take(here, '--dry-run', '--chunk', '64K', os.path.join(it(), 'large'), os.path.join(it(), 'odd'),
+                  os.path.join(it(), 'small', '000', '7'))
+        check(look() == before, f'{before} became {look()}')
+        done = {e['name']: e for e in events(recv.process, 'entry_done')}
+        check(done['7']['outcome'] == 'unchanged' and done['large']['outcome'] == 'would', done)
+        check(not any('text' in e for e in done.values()), [e for e in done.values() if 'text' in e])
+        told = recv.take(here, os.path.join(it(), 'large'))
+        check(told['bytes_kept'], f'nothing was kept: {told}')
+        recv.end(signal.SIGTERM)
+
+
 def disk_full():
     """The receiver's file system has no room: both are told, nothing wrong is left, the receiver goes on; with room it ends
     right, from where it was."""
@@ -259,6 +289,6 @@ def nobody_listens():
 
 cases = [(f'{who} killed, {mode}', kills(who, mode)) for who in ('sender', 'receiver') for mode in ('write', 'read', 'send')]
 cases += [(f'{who} stopped', lambda who=who: stopped(who)) for who in ('sender', 'receiver')]
-cases += [('disk full', disk_full), ('cable cut', cable_cut), ('frozen sender', frozen_sender), ('many senders', many_senders),
+cases += [('dry run', dry_run), ('disk full', disk_full), ('cable cut', cable_cut), ('frozen sender', frozen_sender), ('many senders', many_senders),
           ('few descriptors', few_descriptors), ('no more than --max-sessions', at_most_so_many), ('wrong ticket', wrong_ticket), ('nobody listens', nobody_listens)]
 sys.exit(tap(cases))

@@ -152,6 +152,43 @@ static void a_file_appears_when_it_is_whole(void **state)
 	bench_free(b);
 }
 
+/* What a dry run does. */
+static void looking_changes_nothing(void **state)
+{
+	struct bench *b = bench_new();
+	struct mover_entry deep = entry_file("none/file", 5), same;
+	struct mover_file *file = begin(b, false, MOVER_HAVE_NONE);
+	struct stat st;
+
+	assert_int_equal(put(b, file, 1), 0);
+	mover_file_abandon(file);
+	assert_int_equal(mover_tree_look(b->tree, &b->entry, false), MOVER_HAVE_NONE);
+	b->entry.size = 5; /* for which the partial would be begun anew */
+	assert_int_equal(mover_tree_look(b->tree, &b->entry, false), MOVER_HAVE_NONE);
+	b->entry.size = BYTES;
+	assert_int_equal(mover_tree_look(b->tree, &deep, false), MOVER_HAVE_NONE);
+	assert_int_equal(room_count(&b->room, "."), 2);
+	assert_int_equal(finish(b, begin(b, false, MOVER_HAVE_SOME)), 1);
+
+	same = b->entry;
+	same.mode = 0600;
+	assert_int_equal(mover_tree_look(b->tree, &same, false), MOVER_HAVE_ALL);
+	assert_int_equal(mover_tree_look(b->tree, &same, true), MOVER_HAVE_NONE);
+	st = room_stat(&b->room, "file");
+	assert_int_equal(st.st_mode & 07777, 0640);
+	same.size--;
+	assert_int_equal(mover_tree_look(b->tree, &same, false), MOVER_HAVE_NONE);
+	room_mkdir(&b->room, "none");
+	same = entry_file("none", 5);
+	assert_int_equal(mover_tree_look(b->tree, &same, false), -EISDIR);
+	same = entry_file("file/x", 5);
+	assert_int_equal(mover_tree_look(b->tree, &same, false), -ENOTDIR);
+	same = entry_file("../x", 5);
+	assert_int_equal(mover_tree_look(b->tree, &same, false), -EINVAL);
+	assert_int_equal(room_count(&b->room, "."), 2);
+	bench_free(b);
+}
+
 static void a_link_is_replaced_not_followed(void **state)
 {
 	struct bench *b = bench_new();
@@ -727,6 +764,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(a_file_appears_when_it_is_whole),
+		cmocka_unit_test(looking_changes_nothing),
 		cmocka_unit_test(a_link_is_replaced_not_followed),
 		cmocka_unit_test(planted_temporary_names),
 		cmocka_unit_test(an_interrupted_transfer_is_resumed),
