@@ -14,7 +14,7 @@ import guest
 import kernels
 
 HERE = os.path.dirname(os.path.abspath(__file__))
-SECONDS = 900
+SECONDS = 1800
 PASSED_ON = 'ROCI', 'ROCI_CLIENTS', 'ROCI_INTEROP', 'ROCI_DEBUG', 'ROCI_SIW'
 
 
