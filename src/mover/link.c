@@ -68,9 +68,13 @@ int link_connect(struct link *link, const struct proto_request *request)
 int link_accept(struct link *link)
 {
 	struct rdma_conn_param param = {.retry_count = 7, .rnr_retry_count = 7};
+	int err;
+
 	read_depth(link, &param);
-	link->state = LINK_CONNECTING;
-	return negative_errno(rdma_accept(link->id, &param));
+	err = negative_errno(rdma_accept(link->id, &param));
+	if (!err)
+		link->state = LINK_CONNECTING;
+	return err;
 }
 
 void link_reject(struct rdma_cm_id *id, enum proto_reject reason)

@@ -163,6 +163,8 @@ void listener_over(struct receiver *r)
 {
 	struct listener *l = r->listener;
 
+	if (r->s.control.link.state == LINK_NONE) /* it failed before it could accept */
+		link_reject(r->s.control.link.id, PROTO_REJECT_BUSY);
 	if (r->trusted) {
 		use_up(l, r);
 		session_ended(&r->s);
@@ -283,6 +285,7 @@ static void control_request(struct listener *l, struct rdma_cm_id *id)
 	l->sessions = r->next;
 	pthread_mutex_unlock(&l->lock);
 	l->session_count--;
+	link_reject(id, PROTO_REJECT_BUSY);
 	receiver_destroy(r);
 }
 

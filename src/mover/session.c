@@ -64,7 +64,9 @@ bool session_open_device(struct session *s)
 	if (!err)
 		err = control_start(&s->control);
 	if (err)
-		session_fail_errno(s, err, "setting up the RDMA device");
+		session_fail_errno(s, err,
+				   err == -ENOMEM ? "setting up the RDMA device (is `ulimit -l` too small?)"
+						  : "setting up the RDMA device");
 	return !err;
 }
 

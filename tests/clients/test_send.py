@@ -4,6 +4,7 @@ import json
 import os
 import pty
 import re
+import resource
 import select
 import shutil
 import signal
@@ -276,6 +277,24 @@ def few_descriptors():
             shutil.rmtree(os.path.join(into, 'many-source'))
 
 
+def no_room_for_a_session():
+    """A receiver that runs out of descriptors when a sender comes: it is there, and says so."""
+    path, answers = file('no room'), []
+    with Receiver(here, folder('no-room'), '--open') as recv:
+        pid = recv.process.pid
+        least = len(os.listdir(f'/proc/{pid}/fd'))
+        before = resource.prlimit(pid, resource.RLIMIT_NOFILE)
+        for more in range(8):
+            resource.prlimit(pid, resource.RLIMIT_NOFILE, (least + more, before[1]))
+            sender = recv.send(here, path)
+            status = sender.wait(60)
+            check(status is not None and 'is `roci recv` running there' not in sender.text(), f'{more}\n{sender.report()}')
+            answers.append(status)
+        check(answers[0] == NO_CONNECT, answers)
+        resource.prlimit(pid, resource.RLIMIT_NOFILE, before)
+        recv.take(here, path)
+
+
 def devices():
     path = file('device')
     for argv in (('send', '--open', path, '127.0.0.1'), ('recv', '--dir', base)):
@@ -514,6 +533,7 @@ if __name__ == '__main__':
         ('the ticket is asked for', prompt), ('the ticket is shown, and is good once', shown_ticket),
         ('a ticket on the command line is burnt', burnt), ('a wrong ticket', wrong_ticket), ('--open', opened), ('IPv6', ipv6),
         ('nobody listens', nobody), ('files that are not there', missing), ('folders that cannot be read', unreadable), ('few descriptors', few_descriptors),
+        ('no room for a session', no_room_for_a_session),
         ('devices that are not there', devices),
         ('standard input to standard output', streams), ('one transfer at a time', one_at_a_time), ('--json', as_json), ('--dry-run', dry_run),
         ('names that would harm a terminal', escaped), ('the progress bar', bar), ('interrupted and resumed', resumed),
