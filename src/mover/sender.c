@@ -2,7 +2,6 @@
 #include "mover/sender.h"
 
 #include <errno.h>
-#include <netdb.h>
 #include <poll.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -10,7 +9,6 @@
 #include "mover/descriptors.h"
 #include "mover/stop.h"
 
-#define CONNECT_TIMEOUT_MS   8000
 #define HANDSHAKE_TIMEOUT_MS 10000
 #define DEFAULT_CHUNK        (1u << 20)
 #define DEFAULT_WINDOWS      8
@@ -139,16 +137,6 @@ static const struct session_role role = {on_message, on_window_done, on_lane_mes
 
 /* Connecting */
 
-static bool resolved(struct session *s)
-{
-	return s->control.link.state == LINK_RESOLVED || s->control.link.state == LINK_FAILED;
-}
-
-static bool control_up(struct session *s)
-{
-	return s->control.link.state == LINK_UP || s->control.link.state == LINK_FAILED;
-}
-
 static bool trusted(struct session *s)
 {
 	return s->control.sealed;
@@ -193,121 +181,6 @@ static bool lanes_up(struct session *s)
 static bool ended(struct session *s)
 {
 	return ((struct sender *)s)->end_came;
-}
-
-static struct addrinfo *find(struct sender *x, const char *host, const char *port, int flags)
-{
-	struct addrinfo hints = {.ai_socktype = SOCK_STREAM, .ai_flags = flags}, *list = NULL;
-	int err = getaddrinfo(host, port, &hints, &list);
-
-	if (err)
-		session_fail(&x->s, MOVER_NO_CONNECT, "%s: %s", host, gai_strerror(err));
-	return err ? NULL : list;
-}
-
-static void tell_refusal(struct sender *x)
-{
-	const struct link *link = &x->s.control.link;
-	const char *host = x->options->host;
-	unsigned port = x->options->port;
-
-	if (link->rejected && link->reject == PROTO_REJECT_BUSY)
-		session_fail(&x->s, MOVER_NO_CONNECT, "the receiver at %s has as many sessions as it allows; try later",
-			     host);
-	else if (link->rejected && link->reject == PROTO_REJECT_VERSION)
-		session_fail(&x->s, MOVER_PROTOCOL, "%s port %u is no receiver of this version", host, port);
-	else if (link->rejected && link->reject == PROTO_REJECT_DEVICE)
-		session_fail(&x->s, MOVER_NO_CONNECT,
-			     "the receiver at %s uses another device than the one of this "
-			     "address",
-			     host);
-	else if (link->rejected)
-		session_fail(&x->s, MOVER_NO_CONNECT, "nobody listens at %s port %u; is `roci recv` running there?",
-			     host, port);
-	else
-		session_fail(&x->s, MOVER_NO_CONNECT,
-			     "no answer from %s port %u; is `roci recv` running there, and UDP "
-			     "port 4791 open between the machines?",
-			     host, port);
-}
-
-/* One address. True: resolved on a device of ours; false with the status still OK: try the next. */
-static bool try_address(struct sender *x, struct addrinfo *source, struct addrinfo *to)
-{
-	struct session *s = &x->s;
-	struct link *link = &s->control.link;
-	int err = link_resolve(link, s->channel, source ? source->ai_addr : NULL, to->ai_addr);
-
-	if (!err && !session_run(s, resolved, CONNECT_TIMEOUT_MS, "resolving the address"))
-		return false;
-	if (!err && link->state == LINK_RESOLVED)
-		return true;
-	if (!err)
-		err = link->error;
-	link_destroy(link);
-	errno = err < 0 ? -err : EIO;
-	return false;
-}
-
-static bool resolve(struct sender *x)
-{
-	char port[8];
-	struct addrinfo *to, *source = NULL;
-	bool found = false;
-	int err = 0;
-
-	snprintf(port, sizeof(port), "%u", x->options->port ? x->options->port : MOVER_DEFAULT_PORT);
-	to = find(x, x->options->host, port, 0);
-	if (to && x->s.common->bind_address)
-		source = find(x, x->s.common->bind_address, NULL, AI_NUMERICHOST);
-	for (struct addrinfo *a = to; a && !found && x->s.status == MOVER_OK; a = a->ai_next) {
-		if (source && source->ai_family != a->ai_family)
-			continue;
-		found = try_address(x, source, a);
-		err = errno;
-	}
-	if (!found && err == ENODEV)
-		session_fail(&x->s, MOVER_NO_DEVICE, "no RDMA device leads to %s", x->options->host);
-	else if (!found)
-		session_fail(&x->s, MOVER_NO_CONNECT, "%s cannot be reached: %s", x->options->host, strerror(err));
-	if (to)
-		freeaddrinfo(to);
-	if (source)
-		freeaddrinfo(source);
-	return found;
-}
-
-static bool connect_control(struct sender *x)
-{
-	struct session *s = &x->s;
-	struct proto_request request = {0};
-	int err;
-
-	if (!resolve(x))
-		return false;
-	if (s->common->device && strcmp(s->common->device, s->control.link.id->verbs->device->name)) {
-		session_fail(s, MOVER_NO_DEVICE, "the way to %s leads over %s, not over %s", x->options->host,
-			     s->control.link.id->verbs->device->name, s->common->device);
-		return false;
-	}
-	if (!session_open_device(s))
-		return false;
-	err = link_connect(&s->control.link, &request);
-	if (err) {
-		session_fail_errno(s, err, "connecting");
-		return false;
-	}
-	if (!session_run(s, control_up, CONNECT_TIMEOUT_MS, "connecting")) {
-		if (s->status == MOVER_LOST)
-			s->status = MOVER_NO_CONNECT;
-		return false;
-	}
-	if (s->control.link.state == LINK_FAILED)
-		tell_refusal(x);
-	else
-		session_step(s, "CONNECT", "QP 0x%x, to %s port %u", s->control.link.id->qp->qp_num, x->options->host,
-			     ntohs(rdma_get_dst_port(s->control.link.id)));
-	return s->status == MOVER_OK;
 }
 
 static bool prove_ticket(struct sender *x)
@@ -400,7 +273,7 @@ static bool connect_lanes(struct sender *x)
 			return false;
 		}
 	}
-	if (!session_run(s, lanes_up, CONNECT_TIMEOUT_MS, "making the data connections"))
+	if (!session_run(s, lanes_up, SENDER_CONNECT_TIMEOUT_MS, "making the data connections"))
 		return false;
 	for (unsigned i = 0; i < s->lane_count; i++)
 		if (!session_lane_send(s, i, 0, session_wr_id(WR_LANE_SEND, i, 0), UINT64_MAX, PROTO_NO_WINDOW))
@@ -414,7 +287,7 @@ static bool transfer(struct sender *x)
 {
 	struct session *s = &x->s;
 
-	if (!connect_control(x) || !prove_ticket(x) || !agree_on_terms(x))
+	if (!sender_connect(x) || !prove_ticket(x) || !agree_on_terms(x))
 		return false;
 	session_connected(s);
 	x->tokens_ns = mover_now_ns();

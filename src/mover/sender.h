@@ -116,6 +116,10 @@ void sender_settle(struct sender *x, uint32_t entry, enum mover_outcome outcome,
 		   const char *text);
 void sender_sent(struct sender *x, uint32_t entry);
 
+/* sender_connect.c: the control connection. False after session_fail(). */
+#define SENDER_CONNECT_TIMEOUT_MS 8000
+bool sender_connect(struct sender *x);
+
 /* sender_source.c: from files into windows */
 int source_init(struct sender *x);
 void source_destroy(struct sender *x);

@@ -70,6 +70,38 @@ bool session_open_device(struct session *s)
 	return !err;
 }
 
+/* The control connection, and all that session_open_device() has made. */
+static void close_device(struct session *s)
+{
+	link_destroy(&s->control.link);
+	control_destroy(&s->control);
+	for (unsigned i = 0; i < s->cq_count; i++) {
+		if (!s->cqs[i])
+			continue;
+		if (s->cq_events[i])
+			ibv_ack_cq_events(s->cqs[i], s->cq_events[i]);
+		ibv_destroy_cq(s->cqs[i]);
+		s->cqs[i] = NULL;
+		s->cq_events[i] = 0;
+	}
+	s->cq_count = 0;
+	if (s->comp)
+		ibv_destroy_comp_channel(s->comp);
+	if (s->pd)
+		ibv_dealloc_pd(s->pd);
+	s->comp = NULL;
+	s->pd = NULL;
+	s->verbs = NULL;
+}
+
+void session_start_over(struct session *s)
+{
+	close_device(s);
+	s->status = MOVER_OK;
+	*s->text = 0;
+	s->peer_told = false;
+}
+
 /* Small messages on the lanes: a greeting each, and one for each window on each. */
 static size_t small_bytes(const struct session *s)
 {
@@ -110,23 +142,11 @@ void session_destroy(struct session *s)
 {
 	for (unsigned i = 0; i < MOVER_MAX_QPS; i++)
 		link_destroy(&s->lanes[i]);
-	link_destroy(&s->control.link);
 	window_pool_destroy(&s->windows);
 	if (s->small_mr)
 		ibv_dereg_mr(s->small_mr);
 	free(s->small);
-	control_destroy(&s->control);
-	for (unsigned i = 0; i < s->cq_count; i++) {
-		if (!s->cqs[i])
-			continue;
-		if (s->cq_events[i])
-			ibv_ack_cq_events(s->cqs[i], s->cq_events[i]);
-		ibv_destroy_cq(s->cqs[i]);
-	}
-	if (s->comp)
-		ibv_destroy_comp_channel(s->comp);
-	if (s->pd)
-		ibv_dealloc_pd(s->pd);
+	close_device(s);
 	if (s->channel)
 		rdma_destroy_event_channel(s->channel);
 }

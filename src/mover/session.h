@@ -88,6 +88,8 @@ void session_destroy(struct session *s);
 /* PD, channel and CQs on the device of the control connection's id, which is known now; then its QP. False after
  * session_fail(). */
 bool session_open_device(struct session *s);
+/* Undoes it, and forgets the failure: for a connection to another address. */
+void session_start_over(struct session *s);
 /* Windows and what the data connections need, by s->terms. `count` windows. */
 bool session_open_windows(struct session *s, unsigned count, int local_access);
 bool session_create_lane_qp(struct session *s, unsigned lane);

@@ -230,6 +230,22 @@ def nobody():
     says('that is a path', said)
 
 
+def several_addresses():
+    """All of a host's addresses are tried, those of the family that --bind gives."""
+    into, path = folder('addresses'), file('second address')
+    hosts = os.path.join(base, 'hosts')
+    write(hosts, b'::1 both.test\n127.0.0.1 both.test\n')
+    with_hosts = ('unshare', '-m', 'sh', '-c', f'mount --bind {hosts} /etc/hosts && exec "$@"', 'sh')
+    with Receiver(here, into, '--open') as recv:
+        roci('send', '--open', path, f'both.test:{recv.port}', prefix=with_hosts)
+        check(os.listdir(into) == ['second address'], os.listdir(into))
+        roci('send', '--open', '--bind', '127.0.0.1', path, f'both.test:{recv.port}', prefix=with_hosts)
+        _, said = roci('send', '--open', '--bind', '::1', path, f'both.test:{recv.port}', prefix=with_hosts, status=NO_CONNECT)
+        says('nobody listens at both.test', said)
+        _, said = roci('send', '--open', '--bind', '::1', path, f'127.0.0.1:{recv.port}', status=NO_CONNECT)
+        says('127.0.0.1 has no IPv6 address, which --bind ::1 needs', said)
+
+
 def missing():
     path = file('there')
     _, said = roci('send', '--open', os.path.join(base, 'not there'), '127.0.0.1', status=LOCAL_IO)
@@ -532,7 +548,8 @@ if __name__ == '__main__':
         ('a ticket in a file, and @FILE', ticket_file), ('tickets by descriptor, and for many transfers', other_ways),
         ('the ticket is asked for', prompt), ('the ticket is shown, and is good once', shown_ticket),
         ('a ticket on the command line is burnt', burnt), ('a wrong ticket', wrong_ticket), ('--open', opened), ('IPv6', ipv6),
-        ('nobody listens', nobody), ('files that are not there', missing), ('folders that cannot be read', unreadable), ('few descriptors', few_descriptors),
+        ('nobody listens', nobody), ('several addresses', several_addresses),
+        ('files that are not there', missing), ('folders that cannot be read', unreadable), ('few descriptors', few_descriptors),
         ('no room for a session', no_room_for_a_session),
         ('devices that are not there', devices),
         ('standard input to standard output', streams), ('one transfer at a time', one_at_a_time), ('--json', as_json), ('--dry-run', dry_run),
