@@ -330,12 +330,12 @@ void roci_device_unlock(struct roci_device *dev)
 
 void roci_device_poll(struct roci_device *dev)
 {
-	uint64_t now = roci_now();
-	bool yield = false;
+	bool busy = pthread_mutex_trylock(&dev->lock), yield = false;
+	uint64_t now = roci_now(); /* after the lock was had: not older than what others drove with */
 	int cancel_state;
 
 	atomic_store_explicit(&dev->last_call, now, memory_order_relaxed);
-	if (pthread_mutex_trylock(&dev->lock))
+	if (busy)
 		return;
 	pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &cancel_state);
 	if (!dev->dead) {

@@ -127,7 +127,7 @@ void roci_engine_rx(struct roci_engine *e, uint64_t now, const struct roci_rx *r
 {
 	struct roci_qp *qp;
 
-	e->now = now;
+	roci_engine_clock(e, now);
 	e->stats.rx_packets++;
 	/* One partition: 0xffff, whose limited members match too (IBTA 10.9.3). */
 	if ((rx->pkt.pkey | 0x8000) != ROCI_PKEY_DEFAULT) {
@@ -178,7 +178,7 @@ static bool fill_from(struct roci_qp *qp, struct roci_tx_batch *batch)
 
 unsigned roci_engine_tx(struct roci_engine *e, uint64_t now, struct roci_tx_batch *batch)
 {
-	e->now = now;
+	roci_engine_clock(e, now);
 	batch->count = batch->span_count = 0;
 	while (e->cq_overrun) /* what is flushed may overrun another one */
 		fail_overrun(e);
@@ -202,7 +202,7 @@ unsigned roci_engine_tx(struct roci_engine *e, uint64_t now, struct roci_tx_batc
 
 void roci_engine_tx_done(struct roci_engine *e, uint64_t now)
 {
-	e->now = now;
+	roci_engine_clock(e, now);
 	while (!roci_list_empty(&e->sent)) {
 		struct roci_qp *qp = roci_container_of(e->sent.next, struct roci_qp, sent);
 
@@ -217,8 +217,8 @@ void roci_engine_timers(struct roci_engine *e, uint64_t now)
 {
 	struct roci_timer *t;
 
-	e->now = now;
-	while ((t = roci_timers_expired(&e->timers, now)))
+	roci_engine_clock(e, now);
+	while ((t = roci_timers_expired(&e->timers, e->now)))
 		t->expire(t);
 }
 

@@ -10,7 +10,8 @@
  *
  * Every call needs the driver's lock, but roci_cq_poll() and roci_cq_empty(), which need only that one thread at a time
  * consumes a CQ. Functions that return int return 0 or a negative errno. Objects are allocated when created; nothing is
- * allocated per packet or per work request. Times are nanoseconds of one monotonic clock.
+ * allocated per packet or per work request. Times are nanoseconds of one monotonic clock; one that is older than what
+ * an earlier call told is taken for that.
  */
 #ifndef ROCI_ENGINE_ENGINE_H
 #define ROCI_ENGINE_ENGINE_H

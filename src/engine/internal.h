@@ -24,4 +24,12 @@ struct roci_engine {
 	struct roci_engine_stats stats;
 };
 
+/* Time goes forward only: threads of a driver may read the clock in one order and come in in another, and a round trip
+ * of less than nothing would be one of centuries. */
+static inline void roci_engine_clock(struct roci_engine *e, uint64_t now)
+{
+	if (now > e->now)
+		e->now = now;
+}
+
 #endif

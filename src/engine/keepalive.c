@@ -68,7 +68,7 @@ bool roci_engine_peer_lost(const struct roci_engine *e, uint32_t qpn)
 
 void roci_qp_keepalive(struct roci_qp *qp, uint64_t now, uint64_t interval_ns)
 {
-	qp->e->now = now;
+	roci_engine_clock(qp->e, now);
 	qp->alive.lost = false;
 	qp->alive.interval = interval_ns;
 	roci_keepalive_heard(qp);

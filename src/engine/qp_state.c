@@ -206,7 +206,7 @@ int roci_qp_modify(struct roci_qp *qp, uint64_t now, const struct roci_qp_attr *
 	enum roci_qp_state from = qp->state, to = mask & ROCI_QP_STATE ? attr->state : qp->state;
 	int err;
 
-	qp->e->now = now;
+	roci_engine_clock(qp->e, now);
 	if (to > ROCI_QPS_ERR)
 		return -EINVAL;
 	err = check_values(qp, attr, mask);
