@@ -128,6 +128,7 @@ struct rs {
 	uint32_t rbuf_offset, rbuf_free, rbuf_avail; /* next to read; next half to give; bytes that can be given */
 	uint32_t *messages;                          /* ring of rq_size + 1 lengths */
 	unsigned first, last;
+	uint32_t unread; /* their sum, at most the ring of both halves */
 	uint16_t received, granted;
 	struct rs_sge peer_targets; /* where its list is; length: entries */
 	unsigned peer_target;
@@ -136,6 +137,12 @@ struct rs {
 };
 
 #define RS_CTRL_SLOTS 4
+
+/* Bytes of both halves of the receive buffer. */
+static inline uint32_t rs_ring_size(const struct rs *rs)
+{
+	return rs->rbuf_size / 2 * 2;
+}
 
 /* ---- table of descriptors ---- */
 

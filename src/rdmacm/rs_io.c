@@ -95,7 +95,7 @@ ssize_t rwrite(int socket, const void *buf, size_t count)
 
 static void copy_in(const struct rs *rs, uint32_t offset, uint8_t *to, uint32_t len)
 {
-	uint32_t to_end = rs->rbuf_size / 2 * 2 - offset, first = len < to_end ? len : to_end;
+	uint32_t to_end = rs_ring_size(rs) - offset, first = len < to_end ? len : to_end;
 	memcpy(to, rs->rbuf + offset, first);
 	memcpy(to + first, rs->rbuf, len - first);
 }
@@ -108,8 +108,9 @@ static size_t take(struct rs *rs, uint8_t *buf, size_t len)
 		if (now > len - done)
 			now = (uint32_t)(len - done);
 		copy_in(rs, rs->rbuf_offset, buf + done, now);
-		rs->rbuf_offset = (rs->rbuf_offset + now) % (rs->rbuf_size / 2 * 2);
+		rs->rbuf_offset = (rs->rbuf_offset + now) % rs_ring_size(rs);
 		rs->rbuf_avail += now;
+		rs->unread -= now;
 		*message -= now;
 		if (!*message) {
 			rs->first = (rs->first + 1) % (rs->rq_size + 1);
@@ -131,7 +132,7 @@ static size_t peek(const struct rs *rs, uint8_t *buf, size_t len)
 		if (now > len - done)
 			now = (uint32_t)(len - done);
 		copy_in(rs, offset, buf + done, now);
-		offset = (offset + now) % (rs->rbuf_size / 2 * 2);
+		offset = (offset + now) % rs_ring_size(rs);
 		done += now;
 	}
 	return done;

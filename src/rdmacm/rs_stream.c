@@ -154,22 +154,26 @@ static void received_ctrl(struct rs *rs, uint32_t ctrl)
 		rs->state = RS_DISCONNECTED;
 }
 
+/* The peer says how much it has written: no more messages than its credits, no more bytes than the buffer has free. */
+static void received_data(struct rs *rs, uint32_t len)
+{
+	unsigned next = (rs->last + 1) % (rs->rq_size + 1);
+	if (next == rs->first || !len || len > rs_ring_size(rs) - rs->unread) {
+		rs->state = RS_ERROR;
+		rs->error = EPROTO;
+		return;
+	}
+	rs->messages[rs->last] = len;
+	rs->last = next;
+	rs->unread += len;
+}
+
 static void received(struct rs *rs, uint32_t msg)
 {
 	switch (rs_msg_op(msg)) {
 	case RS_OP_SGL: rs->allowed = (uint16_t)rs_msg_value(msg); break;
 	case RS_OP_CTRL: received_ctrl(rs, rs_msg_value(msg)); break;
-	case RS_OP_DATA: {
-		unsigned next = (rs->last + 1) % (rs->rq_size + 1);
-		if (next == rs->first) { /* more than its credits */
-			rs->state = RS_ERROR;
-			rs->error = EPROTO;
-			break;
-		}
-		rs->messages[rs->last] = rs_msg_value(msg);
-		rs->last = next;
-		break;
-	}
+	case RS_OP_DATA: received_data(rs, rs_msg_value(msg)); break;
 	case RS_OP_IOMAP_SGL: rs->received++; break; /* it took a credit; its data is where it belongs already */
 	default: break;
 	}

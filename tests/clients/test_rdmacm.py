@@ -212,6 +212,10 @@ def rcopy():
             check(one.read() == two.read(), 'the copy differs')
 
 
+def rsocket_api():
+    server_host.call(program('rsocket_api'), address, seconds=90)
+
+
 # ---- rdma-core's own tests ----
 
 def pyverbs():
@@ -272,6 +276,8 @@ def cases():
     for args in ('', '-T e'):
         yield f'udpong {args}'.rstrip(), lambda a=args: udpong('-S', '64', '-C', '100', *a.split())
     yield 'rcopy', rcopy
+    if server_host is client_host and ':' not in address:
+        yield 'rsocket_api', rsocket_api
     if server_host is client_host and address != '127.0.0.1':
         yield 'pyverbs: test_rdmacm', pyverbs
     for verb in ('write', 'read', 'send'):

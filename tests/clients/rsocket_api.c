@@ -1,0 +1,146 @@
+/*
+ * What rsockets do at their borders: with a peer that does not keep to the protocol, with signals, in calls that must
+ * not block, and with messages of several parts. Both ends are in this process.
+ *
+ *     rsocket_api ADDRESS
+ */
+#include <arpa/inet.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <poll.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include <rdma/rsocket.h>
+
+#include "rsocket_peer.h"
+
+#define PATIENCE_S 60 /* for a hang */
+#define PORT       7471
+#define RECEIVES   32
+
+static unsigned failures;
+
+#define CHECK(condition)                                                                                               \
+	do {                                                                                                           \
+		errno = 0;                                                                                             \
+		if (!(condition)) {                                                                                    \
+			printf("%s:%d: %s (errno %d, %s)\n", __FILE__, __LINE__, #condition, errno, strerror(errno));  \
+			failures++;                                                                                    \
+		}                                                                                                      \
+	} while (0)
+#define FAILS(call, error) CHECK((call) == -1 && errno == (error))
+#define MUST(call)                                                                                                     \
+	do {                                                                                                           \
+		if (call) {                                                                                            \
+			printf("%s:%d: %s: %s\n", __FILE__, __LINE__, #call, strerror(errno));                         \
+			exit(1);                                                                                       \
+		}                                                                                                      \
+	} while (0)
+
+static struct sockaddr_storage storage;
+static struct sockaddr *const address = (struct sockaddr *)&storage;
+static socklen_t address_len;
+
+static void set_blocking(int fd, int blocking)
+{
+	MUST(rfcntl(fd, F_SETFL, blocking ? 0L : (long)O_NONBLOCK));
+}
+
+/* Begins to connect. */
+static int begin_connect(void)
+{
+	int fd = rsocket(address->sa_family, SOCK_STREAM, 0);
+
+	MUST(fd < 0);
+	set_blocking(fd, 0);
+	MUST(rconnect(fd, address, address_len) != -1 || errno != EINPROGRESS);
+	return fd;
+}
+
+/* Waits until the connection stands; from then on the rsocket blocks. */
+static void finish_connect(int fd)
+{
+	struct pollfd writable = {.fd = fd, .events = POLLOUT};
+
+	MUST(rpoll(&writable, 1, -1) != 1 || writable.revents != POLLOUT);
+	set_blocking(fd, 1);
+}
+
+/* ---- a peer that is no rsocket ---- */
+
+static int connect_to_peer(struct peer *peer, unsigned receives)
+{
+	int fd;
+
+	peer_listen(peer, address);
+	fd = begin_connect();
+	peer_accept(peer, receives);
+	finish_connect(fd);
+	peer_established(peer);
+	return fd;
+}
+
+static uint32_t buffer_size(int fd)
+{
+	int size;
+
+	MUST(rgetsockopt(fd, SOL_SOCKET, SO_RCVBUF, &size, &(socklen_t){sizeof size}));
+	return (uint32_t)size;
+}
+
+/* It says that it has written what cannot be. */
+static void impossible_length(uint32_t len)
+{
+	static struct peer peer;
+	static char into[1 << 20];
+	int fd = connect_to_peer(&peer, RECEIVES);
+
+	peer_write(&peer, MSG(OP_DATA, len), NULL, 0);
+	FAILS(rrecv(fd, into, sizeof into, 0), EPROTO);
+	FAILS(rrecv(fd, into, sizeof into, MSG_PEEK), EPROTO);
+	MUST(rclose(fd));
+	peer_end(&peer);
+}
+
+/* It fills the buffer, again when it has been read, and then writes one byte more. */
+static void overfull_buffer(void)
+{
+	static struct peer peer;
+	static char into[1 << 20];
+	int fd = connect_to_peer(&peer, RECEIVES);
+	uint32_t size = buffer_size(fd);
+
+	for (int round = 0; round < 2; round++) {
+		peer_write(&peer, MSG(OP_DATA, size - 1), NULL, 0);
+		peer_write(&peer, MSG(OP_DATA, 1), NULL, 0);
+		CHECK(rrecv(fd, into, 10, 0) == 10);
+		CHECK(rrecv(fd, into, sizeof into, 0) == (ssize_t)size - 10);
+	}
+	peer_write(&peer, MSG(OP_DATA, size), NULL, 0);
+	peer_write(&peer, MSG(OP_DATA, 1), NULL, 0);
+	CHECK(rrecv(fd, into, sizeof into, 0) == (ssize_t)size);
+	FAILS(rrecv(fd, into, sizeof into, 0), EPROTO);
+	MUST(rclose(fd));
+	peer_end(&peer);
+}
+
+int main(int argc, char **argv)
+{
+	struct sockaddr_in *v4 = (struct sockaddr_in *)address;
+
+	if (argc != 2 || inet_pton(AF_INET, argv[1], &v4->sin_addr) != 1)
+		return 2;
+	v4->sin_family = AF_INET;
+	v4->sin_port = htons(PORT);
+	address_len = sizeof *v4;
+	setvbuf(stdout, NULL, _IOLBF, 0);
+	alarm(PATIENCE_S);
+	impossible_length(0);
+	impossible_length(MOST);
+	overfull_buffer();
+	printf("%u failures\n", failures);
+	return failures != 0;
+}
