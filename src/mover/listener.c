@@ -19,6 +19,7 @@
 #include "mover/stop.h"
 
 #define DEFAULT_SESSIONS  16
+#define MAX_UNPROVED      32 /* connections that have not proved a ticket */
 #define BACKLOG           64
 #define SUPERSEDE_SECONDS 15
 #define ENTRY_DESCRIPTORS 3 /* the temporary file, its journal, the file that is compared */
@@ -79,6 +80,21 @@ static struct receiver *trusted_other(struct receiver *r, const char *identity)
 	return NULL;
 }
 
+static unsigned most_sessions(const struct listener *l)
+{
+	return l->options->max_sessions ? l->options->max_sessions : DEFAULT_SESSIONS;
+}
+
+/* With the lock: how many have been let in. */
+static unsigned trusted_sessions(const struct listener *l)
+{
+	unsigned count = 0;
+
+	for (const struct receiver *r = l->sessions; r; r = r->next)
+		count += r->trusted && !r->over;
+	return count;
+}
+
 /* With the lock, which it gives up meanwhile. If a session with the same one-time ticket is still there, its sender was
  * killed or cut off and comes again: the old one ends first, so that what it has can be resumed. */
 static void supersede(struct receiver *r)
@@ -113,6 +129,10 @@ static enum mover_status refusal(struct receiver *r, bool one_time, const char *
 		*why = "the ticket has been used";
 		return MOVER_NO_TRUST;
 	}
+	if (trusted_sessions(l) >= most_sessions(l)) {
+		*why = "it has as many sessions as --max-sessions allows; try later";
+		return MOVER_NO_CONNECT;
+	}
 	return MOVER_OK;
 }
 
@@ -123,8 +143,8 @@ bool listener_claim(struct receiver *r)
 	const char *why = NULL;
 	enum mover_status status;
 
-	snprintf(r->identity, sizeof(r->identity), "%s", mover_secure_peer_identity(r->s.control.secure));
 	pthread_mutex_lock(&l->lock);
+	snprintf(r->identity, sizeof(r->identity), "%s", mover_secure_peer_identity(r->s.control.secure));
 	if (one_time)
 		supersede(r);
 	status = refusal(r, one_time, &why);
@@ -169,8 +189,10 @@ void listener_over(struct receiver *r)
 		use_up(l, r);
 		session_ended(&r->s);
 	} else if (r->s.status != MOVER_INTERRUPTED) {
+		bool pushed_out = atomic_load(&r->superseded) && !*r->identity;
 		char text[400];
-		snprintf(text, sizeof(text), "a connection was not let in: %s", r->s.text);
+		snprintf(text, sizeof(text), "a connection was not let in: %s",
+			 pushed_out ? "others came before it had proved a ticket" : r->s.text);
 		session_warn(&r->s, text);
 	}
 	pthread_mutex_lock(&l->lock);
@@ -258,9 +280,30 @@ err_destroy:
 	return NULL;
 }
 
+/* Who has proved nothing costs a thread, queues and memory as well, for some seconds: so there are so many of them, and
+ * when one more comes the oldest has to go. So nobody without a ticket can keep out those who have one. */
+static void push_out_oldest(struct listener *l)
+{
+	struct receiver *oldest = NULL;
+	unsigned unproved = 0;
+
+	pthread_mutex_lock(&l->lock);
+	for (struct receiver *r = l->sessions; r; r = r->next) { /* the newest first */
+		if (*r->identity || r->over || atomic_load(&r->superseded))
+			continue;
+		unproved++;
+		oldest = r;
+	}
+	if (unproved >= MAX_UNPROVED) {
+		atomic_store(&oldest->superseded, true);
+		eventfd_write(oldest->wake_fd, 1);
+	}
+	pthread_mutex_unlock(&l->lock);
+}
+
 static void control_request(struct listener *l, struct rdma_cm_id *id)
 {
-	unsigned most = l->options->max_sessions ? l->options->max_sessions : DEFAULT_SESSIONS;
+	unsigned most = most_sessions(l) + 2 * MAX_UNPROVED; /* of them half on their way out */
 	const char *device = l->options->common.device;
 	struct receiver *r;
 
@@ -268,6 +311,7 @@ static void control_request(struct listener *l, struct rdma_cm_id *id)
 		turn_away(id, PROTO_REJECT_DEVICE);
 		return;
 	}
+	push_out_oldest(l);
 	r = l->session_count < most ? new_session(l, id) : NULL;
 	if (!r) {
 		turn_away(id, PROTO_REJECT_BUSY);

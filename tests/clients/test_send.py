@@ -12,7 +12,7 @@ import subprocess
 import sys
 import time
 
-from harness import ROCI, SLOW, Failure, Host, check, isolate, need, tap, wait_until
+from harness import ROCI, SLOW, Failure, Host, check, isolate, need, program, tap, wait_until
 from mover import (INTERRUPTED, LOCAL_IO, MIB, NO_CONNECT, NO_DEVICE, NO_TRUST, OK, PARTLY, USAGE, Receiver, check_same, environment, events,
                    scratch, write)
 
@@ -293,6 +293,21 @@ def few_descriptors():
             shutil.rmtree(os.path.join(into, 'many-source'))
 
 
+def strangers():
+    """Who connects and proves nothing does not keep out who has a ticket, however many there are."""
+    path = file('among strangers')
+    with Receiver(here, folder('strangers'), '--max-sessions', '1') as recv:
+        silent = [here.start(program('hostile_sender'), here.address, str(recv.port), 'silent:0', base) for _ in range(40)]
+        try:
+            wait_until('the oldest to go', lambda: any('others came before' in e['text'] for e in events(recv.process, 'warning')))
+            recv.take(here, path)
+            for stranger in silent:
+                check(stranger.wait(30) == 0, stranger.report())
+        finally:
+            for stranger in silent:
+                stranger.end()
+
+
 def no_room_for_a_session():
     """A receiver that runs out of descriptors when a sender comes: it is there, and says so."""
     path, answers = file('no room'), []
@@ -550,7 +565,7 @@ if __name__ == '__main__':
         ('a ticket on the command line is burnt', burnt), ('a wrong ticket', wrong_ticket), ('--open', opened), ('IPv6', ipv6),
         ('nobody listens', nobody), ('several addresses', several_addresses),
         ('files that are not there', missing), ('folders that cannot be read', unreadable), ('few descriptors', few_descriptors),
-        ('no room for a session', no_room_for_a_session),
+        ('strangers without a ticket', strangers), ('no room for a session', no_room_for_a_session),
         ('devices that are not there', devices),
         ('standard input to standard output', streams), ('one transfer at a time', one_at_a_time), ('--json', as_json), ('--dry-run', dry_run),
         ('names that would harm a terminal', escaped), ('the progress bar', bar), ('interrupted and resumed', resumed),
