@@ -113,25 +113,31 @@ static struct cma_id *request_id(const struct cma_id *listener, const struct roc
 	return id;
 }
 
-/* Without an id the request has no owner: the peer is told so. */
-static void refuse(const struct roci_cm_event *from)
+/* Without an id the request has no owner: the peer is told so, and for a connection why. */
+static void refuse(const struct roci_cm_event *from, enum roci_cm_reason reason)
 {
 	const struct roci_cm_bytes none = {0};
 	if (from->conn) {
-		roci_conn_reject(from->conn, roci_now(), ROCI_REJ_NO_RESOURCES, none, none);
+		roci_conn_reject(from->conn, roci_now(), reason, none, none);
 		roci_conn_destroy(from->conn, roci_now());
 	} else if (from->sidr) {
 		roci_sidr_destroy(from->sidr, roci_now());
 	}
 }
 
+/* A listener's type decides what its program does with a request; the kind of message is the peer's choice, and does
+ * not have to fit. */
 static void request(struct cma_id *listener, const struct roci_cm_event *from)
 {
+	if (cma_is_ud(listener) != (from->sidr != NULL)) {
+		refuse(from, ROCI_REJ_INVALID_TRANSPORT_TYPE);
+		return;
+	}
 	struct cma_id *id = request_id(listener, from);
 	struct cma_event *ev = id ? cma_event_new(listener, RDMA_CM_EVENT_CONNECT_REQUEST, 0) : NULL;
 	if (!ev) {
 		free(id);
-		refuse(from);
+		refuse(from, ROCI_REJ_NO_RESOURCES);
 		return;
 	}
 	if (from->conn)

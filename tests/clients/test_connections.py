@@ -1,17 +1,21 @@
 """Connections of rdma_cm at their ends: 5,000 in one pair of processes, with nothing left of them (a sanitizer's build looks
-for leaks, another for the memory that both processes have at the end); peers that are killed; a UDP port that is taken.
+for leaks, another for the memory that both processes have at the end); peers that are killed; a UDP port that is taken;
+requests that no kernel would send.
 """
 import re
 import sys
 
+import cm_stranger
 from cm_server import serve
-from harness import SANITIZER, Host, check, isolate, need, next_port, program, run_pair, tap, veth_pair, wait_until
+from harness import SANITIZER, Failure, Host, check, isolate, need, next_port, program, run_pair, tap, veth_pair, wait_until
 
 COUNT, OPEN = 5000, 500
 MOST_KIB = 4 * (COUNT - OPEN)  # what may still be in TIMEWAIT; a queue pair that is not freed is twice as much
 LEAKED = 'LeakSanitizer: detected memory leaks'
 DISCONNECTED = 'RDMA_CM_EVENT_DISCONNECTED'
 RETRIES_EXCEEDED = 'transport retry counter exceeded'
+UDADDY_PORT = 7174
+INVALID_TRANSPORT, SIDR_REJECT = 9, 2  # IBTA 12.6.7.2, 12.11.1.2
 VALGRIND = ['valgrind', '-q', '--error-exitcode=9']
 STEAL = """
 import socket, time
@@ -133,6 +137,32 @@ def port_taken():
         thief.end()
 
 
+def wrong_kind(server_argv, client_argv, request, expected):
+    """A connected QP asked of a datagram service, or the other way round: the server never hears of it, and serves on."""
+    server = serve(host_b, *server_argv)
+    try:
+        with cm_stranger.Stranger(host_a.address) as stranger:
+            answer = stranger.ask(host_b.address, request)
+        check(answer == expected and server.running(), f'the answer is {answer}\n{server.report()}')
+    except Failure:
+        server.end()
+        raise
+    run_pair(server, host_a.start(*client_argv))
+
+
+def connection_of_a_datagram_service():
+    wrong_kind(['udaddy', '-b', host_b.address], ['udaddy', '-s', host_b.address],
+               cm_stranger.req(7, cm_stranger.UDP, UDADDY_PORT, host_a.address, host_b.address),
+               (cm_stranger.REJ, INVALID_TRANSPORT))
+
+
+def datagrams_of_a_connected_service():
+    at = ['-a', host_b.address, '-p', str(next_port())]
+    wrong_kind(['rping', '-s', *at], ['rping', '-c', '-C', '3', *at],
+               cm_stranger.sidr_req(7, cm_stranger.TCP, int(at[-1]), host_a.address, host_b.address),
+               (cm_stranger.SIDR_REP, SIDR_REJECT))
+
+
 def cases():
     for address in ('127.0.0.1', '::1'):
         yield f'what librdmacm answers, {address}', lambda a=address: loopback.call(program('cm_api'), a)
@@ -146,6 +176,8 @@ def cases():
     yield 'kill -9 of a peer, one host', lambda: killed(host_a, host_a)
     yield 'kill -9 of a peer, two hosts', lambda: killed(host_b, host_a)
     yield 'the UDP port is taken', port_taken
+    yield 'a connection asked of a datagram service', connection_of_a_datagram_service
+    yield 'datagrams asked of a connected service', datagrams_of_a_connected_service
 
 
 if __name__ == '__main__':
