@@ -111,17 +111,21 @@ void roci_backlog_taken(struct roci_exchange *x, uint64_t now)
 	move_up(listener, now);
 }
 
-void roci_backlog_answered(struct roci_exchange *x, uint64_t now)
+void roci_backlog_withdrawn(struct roci_exchange *x, uint64_t now)
 {
 	struct roci_listener *listener = x->pacing;
 
-	roci_backlog_taken(x, now);
 	if (!listener)
 		return;
 	x->pacing = NULL;
-	if (listener->thinking == x)
-		listener->thinking = NULL;
+	listener->thinking = NULL;
 	move_up(listener, now);
+}
+
+void roci_backlog_answered(struct roci_exchange *x, uint64_t now)
+{
+	roci_backlog_taken(x, now);
+	roci_backlog_withdrawn(x, now);
 }
 
 bool roci_backlog_timeout(struct roci_exchange *x, uint64_t now)

@@ -46,6 +46,9 @@ void roci_backlog_told(struct roci_listener *listener, struct roci_exchange *x, 
 void roci_backlog_wait(struct roci_listener *listener, struct roci_exchange *x, uint64_t now);
 /* The consumer has it, or it was given up: its place goes to the next that waits. Harmless when it has none. */
 void roci_backlog_taken(struct roci_exchange *x, uint64_t now);
+/* The peer has withdrawn what the consumer was told of: the next one may come at once. It keeps its place until the
+ * consumer has it; else a peer could have any number of requests told, and withdraw each. */
+void roci_backlog_withdrawn(struct roci_exchange *x, uint64_t now);
 /* It was answered, or given up: as taken, and the next one may come at once. */
 void roci_backlog_answered(struct roci_exchange *x, uint64_t now);
 /* The timer of one that waits. True: it has waited too long and is to be rejected. */

@@ -209,7 +209,7 @@ static void rx_rej(struct roci_conn *conn, uint64_t now, const struct roci_cm_ms
 	case ROCI_CONN_REP_RECEIVED:
 		close_by_peer(conn, now);
 		tell_rej(conn, rej);
-		roci_backlog_answered(&conn->x, now);
+		roci_backlog_withdrawn(&conn->x, now);
 		break;
 	case ROCI_CONN_ESTABLISHED:
 		roci_conn_enter_timewait(conn, now);

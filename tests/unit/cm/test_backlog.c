@@ -174,6 +174,35 @@ static void whoever_waits_may_withdraw(void **state)
 	pair_close(&p);
 }
 
+/* A peer that asks and withdraws, again and again, while the consumer does something else. */
+static void what_was_told_keeps_its_place(void **state)
+{
+	unsigned counts[ROCI_CM_EVENT_KINDS];
+	struct roci_conn *active;
+	struct pair p;
+
+	pair_open(&p, 2);
+	for (unsigned i = 0; i < 10; i++) {
+		active = pair_connect(&p, 0x1000 + i);
+		pair_carry(&p);
+		roci_conn_destroy(active, p.now);
+		pair_carry(&p);
+	}
+	assert_int_equal(p.sent[ROCI_CM_ATTR_REQ], 10);
+	count_events(&p, counts);
+	assert_int_equal(counts[ROCI_CM_REQ_RECEIVED], 2); /* the second at once: there is nobody to think about */
+	assert_int_equal(counts[ROCI_CM_REJ_RECEIVED], 2);
+	for (unsigned i = 0; i < p.event_count; i++)
+		if (p.events[i].kind == ROCI_CM_REQ_RECEIVED)
+			roci_conn_destroy(p.events[i].conn, p.now);
+	pair_clear(&p);
+	active = pair_connect(&p, 0x2000);
+	pair_carry(&p);
+	roci_conn_destroy(pair_only_event(&p, ROCI_CM_REQ_RECEIVED)->conn, p.now);
+	roci_conn_destroy(active, p.now);
+	pair_close(&p);
+}
+
 static void a_listener_goes(void **state)
 {
 	struct roci_conn *active[3], *told;
@@ -243,6 +272,7 @@ int main(void)
 		cmocka_unit_test(a_slow_consumer_keeps_the_pace),
 		cmocka_unit_test(a_full_backlog_rejects),
 		cmocka_unit_test(whoever_waits_may_withdraw),
+		cmocka_unit_test(what_was_told_keeps_its_place),
 		cmocka_unit_test(a_listener_goes),
 		cmocka_unit_test(the_closest_address_wins),
 	};
