@@ -1,10 +1,13 @@
 #include "mover/disk.h"
 
 #include <errno.h>
+#include <limits.h>
 #include <liburing.h>
 #include <poll.h>
+#include <stdatomic.h>
 #include <stdlib.h>
 #include <sys/eventfd.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #define CALL_BYTES (1u << 30) /* at most in one system call */
@@ -15,37 +18,66 @@ struct disk {
 	struct disk_op *waiting, **waiting_last;
 	struct io_uring ring;
 	int fd;
-	struct worker *worker;
+	struct worker *worker; /* without io_uring */
+	atomic_bool stopped;
+	int stop_fd; /* readable when stopped */
 };
 
-/* One system call. A descriptor that a user has made non-blocking is waited for. */
-static ssize_t call_once(struct disk_op *op, uint8_t *at, uint64_t done)
-{
-	static const uint8_t zeros[65536];
-	size_t len = op->len - done < CALL_BYTES ? op->len - done : CALL_BYTES;
-	ssize_t n;
+static const uint8_t zeros[65536];
 
-	if (op->offset == DISK_SEQUENTIAL) {
-		if (!op->buffer && len > sizeof(zeros))
-			len = sizeof(zeros);
-		n = op->write ? write(op->fd, op->buffer ? at : zeros, len) : read(op->fd, at, len);
-	} else {
-		n = op->write ? pwrite(op->fd, at, len, (off_t)(op->offset + done))
-			      : pread(op->fd, at, len, (off_t)(op->offset + done));
-	}
-	if (n < 0 && errno == EAGAIN) {
-		poll(&(struct pollfd){.fd = op->fd, .events = op->write ? POLLOUT : POLLIN}, 1, -1);
-		errno = EINTR;
-	}
-	return n;
+static bool is_file(int fd)
+{
+	struct stat st;
+
+	return !fstat(fd, &st) && S_ISREG(st.st_mode);
+}
+
+/* How much of an operation one call moves. Of a sequential one on what is no file: as much as a pipe that poll(2) calls
+ * writable takes without waiting for its reader (pipe(7)). */
+static size_t call_bytes(const struct disk_op *op, uint64_t done, bool file)
+{
+	uint64_t most = !file ? PIPE_BUF : op->buffer ? CALL_BYTES : sizeof(zeros);
+
+	return (size_t)(op->len - done < most ? op->len - done : most);
+}
+
+/* Waits until a sequential operation can go on, or the disk is stopped. */
+static void wait_ready(const struct disk_op *op)
+{
+	struct pollfd fds[] = {
+		{.fd = op->fd, .events = op->write ? POLLOUT : POLLIN},
+		{.fd = op->disk->stop_fd, .events = POLLIN},
+	};
+
+	poll(fds, 2, -1);
+}
+
+static ssize_t call_once(const struct disk_op *op, uint64_t done, size_t len)
+{
+	uint8_t *at = op->buffer ? op->buffer + done : (uint8_t *)zeros; /* which is written only */
+	off_t offset = (off_t)(op->offset + done);
+
+	if (op->offset == DISK_SEQUENTIAL)
+		return op->write ? write(op->fd, at, len) : read(op->fd, at, len);
+	return op->write ? pwrite(op->fd, at, len, offset) : pread(op->fd, at, len, offset);
 }
 
 /* The rest of an operation from `done` on. */
 static void run_from(struct disk_op *op, uint64_t done)
 {
+	bool file = op->offset != DISK_SEQUENTIAL || is_file(op->fd);
+
 	while (done < op->len) {
-		ssize_t n = call_once(op, op->buffer + done, done);
-		if (n < 0 && errno == EINTR)
+		ssize_t n;
+
+		if (!file)
+			wait_ready(op);
+		if (atomic_load(&op->disk->stopped)) {
+			op->result = -ECANCELED;
+			return;
+		}
+		n = call_once(op, done, call_bytes(op, done, file));
+		if (n < 0 && (errno == EINTR || errno == EAGAIN))
 			continue;
 		if (n < 0) {
 			op->result = -errno;
@@ -78,6 +110,19 @@ static int open_ring(struct disk *d)
 	return err;
 }
 
+static int open_worker(struct disk *d)
+{
+	int err;
+
+	d->stop_fd = eventfd(0, EFD_CLOEXEC);
+	if (d->stop_fd < 0)
+		return -errno;
+	err = worker_create(&d->worker);
+	if (err)
+		close(d->stop_fd);
+	return err;
+}
+
 int disk_create(bool uring, unsigned depth, struct disk **disk)
 {
 	struct disk *d = calloc(1, sizeof(*d));
@@ -88,8 +133,9 @@ int disk_create(bool uring, unsigned depth, struct disk **disk)
 	d->depth = depth;
 	d->waiting_last = &d->waiting;
 	d->uring = uring && open_ring(d) == 0;
+	d->stop_fd = -1;
 	if (!d->uring) {
-		err = worker_create(&d->worker);
+		err = open_worker(d);
 		if (err) {
 			free(d);
 			return err;
@@ -117,7 +163,12 @@ void disk_destroy(struct disk *d)
 		io_uring_queue_exit(&d->ring);
 		close(d->fd);
 	}
-	worker_destroy(d->worker);
+	if (d->worker) {
+		atomic_store(&d->stopped, true);
+		eventfd_write(d->stop_fd, 1);
+		worker_destroy(d->worker);
+		close(d->stop_fd);
+	}
 	free(d);
 }
 
@@ -153,6 +204,7 @@ static void start(struct disk *d)
 
 void disk_submit(struct disk *d, struct disk_op *op)
 {
+	op->disk = d;
 	if (!d->uring) {
 		op->job.run = run_job;
 		worker_submit(d->worker, &op->job);

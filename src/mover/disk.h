@@ -16,6 +16,7 @@ struct disk;
 struct disk_op {
 	struct worker_job job;
 	struct disk_op *next;
+	struct disk *disk; /* set by disk_submit() */
 	void *owner;
 	int fd;
 	bool write;
@@ -26,7 +27,8 @@ struct disk_op {
 
 /* At most `depth` operations are under way; more may be submitted and wait. 0 or -errno. */
 int disk_create(bool uring, unsigned depth, struct disk **disk);
-/* Waits for what is under way. NULL is allowed. */
+/* What waits is not begun any more, and what is under way ends as soon as it can, whether or not anybody reads the pipe
+ * that is written to: when this returns, none of it is. NULL is allowed. */
 void disk_destroy(struct disk *disk);
 bool disk_is_uring(const struct disk *disk);
 

@@ -112,10 +112,15 @@ static int note_record(void *context, uint64_t index, const struct mover_digest 
 	return index < mover_file_chunk_count(file) ? mover_kept_add(&file->kept, &chunk) : 0;
 }
 
-/* Reads the chunks that the journal names. What cannot be read is not kept. */
-static void check_kept(struct mover_file *file, uint8_t *buffer)
+static bool stopped(const atomic_bool *stop)
 {
-	for (size_t i = 0; i < file->kept.count; i++) {
+	return stop && atomic_load(stop);
+}
+
+/* Reads the chunks that the journal names. What cannot be read is not kept. 0 or -ECANCELED. */
+static int check_kept(struct mover_file *file, uint8_t *buffer, const atomic_bool *stop)
+{
+	for (size_t i = 0; i < file->kept.count && !stopped(stop); i++) {
 		struct kept_chunk *chunk = &file->kept.chunks[i];
 		size_t len = mover_file_chunk_len(file, chunk->index);
 		struct mover_digest digest;
@@ -125,6 +130,7 @@ static void check_kept(struct mover_file *file, uint8_t *buffer)
 		digest = mover_digest_of(buffer, len);
 		chunk->good = !memcmp(&digest, &chunk->digest, sizeof digest);
 	}
+	return stopped(stop) ? -ECANCELED : 0;
 }
 
 static int punch(int fd, uint64_t begin, uint64_t end)
@@ -161,7 +167,7 @@ static int clear_rest(struct mover_file *file)
 }
 
 /* The chunks of an interrupted transfer. */
-static int resume(struct mover_file *file, bool fresh)
+static int resume(struct mover_file *file, bool fresh, const atomic_bool *stop)
 {
 	struct mover_digest name = mover_temp_name(file->leaf, MOVER_JOURNAL_SUFFIX, file->journal_name);
 	bool fresh_journal;
@@ -184,10 +190,10 @@ static int resume(struct mover_file *file, bool fresh)
 		buffer = malloc(file->chunk_bytes);
 		if (!buffer)
 			return -ENOMEM;
-		check_kept(file, buffer);
+		rc = check_kept(file, buffer, stop);
 		free(buffer);
 	}
-	if (!fresh)
+	if (!rc && !fresh)
 		rc = clear_rest(file);
 	if (!rc && ftruncate(file->fd, (off_t)file->size))
 		rc = -errno;
@@ -207,8 +213,8 @@ static int start_over(struct mover_file *file, bool fresh)
 }
 
 /* The chunks of the file that has the name now, where the temporary file has not got them. Whatever stands against it
- * is no error: then they are sent. */
-static int compare_old(struct mover_file *file)
+ * is no error: then they are sent. 0, -ENOMEM or -ECANCELED. */
+static int compare_old(struct mover_file *file, const atomic_bool *stop)
 {
 	uint64_t count = mover_file_chunk_count(file);
 	size_t from_before = file->kept.count;
@@ -232,6 +238,10 @@ static int compare_old(struct mover_file *file)
 
 		if (i * file->chunk_bytes + len > (uint64_t)st.st_size)
 			break;
+		if (stopped(stop)) {
+			rc = -ECANCELED;
+			break;
+		}
 		if ((before && before->good) || mover_read_at(file->old_fd, buffer, len, i * file->chunk_bytes))
 			continue;
 		chunk.digest = mover_digest_of(buffer, len);
@@ -257,7 +267,7 @@ static void remove_names(struct mover_file *file)
 		unlinkat(file->folder->fd, file->journal_name, 0);
 }
 
-static int fill(struct mover_file *file, bool compare)
+static int fill(struct mover_file *file, bool compare, const atomic_bool *stop)
 {
 	bool fresh;
 	int rc;
@@ -266,9 +276,9 @@ static int fill(struct mover_file *file, bool compare)
 	if (file->fd < 0)
 		return file->fd;
 	file->opened = atomic_fetch_add(&file->tree->opened, 1);
-	rc = mover_file_chunk_count(file) > 1 ? resume(file, fresh) : start_over(file, fresh);
+	rc = mover_file_chunk_count(file) > 1 ? resume(file, fresh, stop) : start_over(file, fresh);
 	if (!rc && compare)
-		rc = compare_old(file);
+		rc = compare_old(file, stop);
 	if (rc && fresh)
 		remove_names(file);
 	return rc;
@@ -351,7 +361,7 @@ int mover_tree_look(struct mover_tree *tree, const struct mover_entry *entry, bo
 }
 
 int mover_tree_begin(struct mover_tree *tree, const struct mover_entry *entry, uint32_t chunk_bytes, bool compare,
-		     struct mover_file **file_out)
+		     const atomic_bool *stop, struct mover_file **file_out)
 {
 	mode_t mode = entry->mode & PEER_MODE;
 	char name[MOVER_PATH_MAX + 1];
@@ -383,7 +393,7 @@ int mover_tree_begin(struct mover_tree *tree, const struct mover_entry *entry, u
 	file->folder = folder;
 	strcpy(file->leaf, leaf);
 	mover_temp_name(leaf, MOVER_PART_SUFFIX, file->part);
-	rc = fill(file, compare && entry->kind == MOVER_FILE);
+	rc = fill(file, compare && entry->kind == MOVER_FILE, stop);
 	if (rc) {
 		mover_file_free(file);
 		return rc;
@@ -397,6 +407,14 @@ const struct mover_digest *mover_file_kept(const struct mover_file *file, uint64
 	const struct kept_chunk *chunk = mover_kept_find(&file->kept, index);
 
 	return chunk && chunk->good ? &chunk->digest : NULL;
+}
+
+uint64_t mover_file_next_kept(const struct mover_file *file, uint64_t index)
+{
+	for (size_t i = mover_kept_from(&file->kept, index); i < file->kept.count; i++)
+		if (file->kept.chunks[i].good)
+			return file->kept.chunks[i].index;
+	return MOVER_NO_CHUNK;
 }
 
 int mover_file_wrote(struct mover_file *file, uint64_t index, const struct mover_digest *digest)

@@ -409,6 +409,7 @@ void *receiver_thread(void *receiver)
 	struct receiver *r = receiver;
 
 	serve(r);
+	atomic_store(&r->ending, true);
 	session_close(&r->s);
 	/* The QPs go first, so that nothing arrives any more; then what is on its way to the disk, where the folders
 	 * may be on their way to be sealed; then who judges, and with him their names. */

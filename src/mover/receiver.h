@@ -88,6 +88,7 @@ struct receiver {
 	pthread_t thread;
 	bool trusted, over; /* listener's lock */
 	atomic_bool superseded;
+	atomic_bool ending; /* for the workers: what they do is of no use any more */
 	int wake_fd;
 	uint64_t id;
 	uint8_t token[SECURE_TOKEN_BYTES];

@@ -48,8 +48,9 @@ static void judge_file(struct receiver *r, struct judgement *j)
 	int result;
 
 	for (unsigned waited = 0;; waited += 100) {
-		result = mover_tree_begin(r->tree, &j->entry, r->s.terms.chunk_bytes, r->s.terms.checksum, &j->file);
-		if (result != -EBUSY || waited >= BUSY_WAIT_MS || atomic_load(&r->superseded))
+		result = mover_tree_begin(r->tree, &j->entry, r->s.terms.chunk_bytes, r->s.terms.checksum, &r->ending,
+					  &j->file);
+		if (result != -EBUSY || waited >= BUSY_WAIT_MS || atomic_load(&r->ending))
 			break;
 		nanosleep(&pause, NULL);
 	}
@@ -110,7 +111,7 @@ static void run_judge(struct worker_job *job)
 {
 	struct judge_job *j = (struct judge_job *)job;
 
-	for (unsigned i = 0; i < j->count; i++)
+	for (unsigned i = 0; i < j->count && !atomic_load(&j->r->ending); i++)
 		if (j->r->tree)
 			judge_entry(j->r, &j->entries[i]);
 		else
@@ -251,28 +252,22 @@ static void conclude(struct receiver *r, struct judgement *j)
 static bool tell_have(struct receiver *r, struct judge_job *job)
 {
 	struct judgement *j = &job->entries[job->told];
-	uint64_t chunks = mover_file_chunk_count(j->file);
 
-	while (job->next_chunk < chunks) {
+	while ((job->next_chunk = mover_file_next_kept(j->file, job->next_chunk)) != MOVER_NO_CHUNK) {
 		const struct mover_digest *kept = mover_file_kept(j->file, job->next_chunk);
 		struct cursor_out *out;
 		uint8_t *head;
-		uint64_t first = job->next_chunk;
 		uint16_t count = 0;
 
-		if (!kept) {
-			job->next_chunk++;
-			continue;
-		}
 		out = session_begin(&r->s, PROTO_HAVE);
 		if (!out)
 			return false;
 		put_u32(out, job->first + job->told);
-		put_u64(out, first);
+		put_u64(out, job->next_chunk);
 		head = cursor_take(out, 2);
 		for (; kept && count < HAVE_DIGESTS; count++) {
 			put_bytes(out, kept->bytes, sizeof(kept->bytes));
-			kept = ++job->next_chunk < chunks ? mover_file_kept(j->file, job->next_chunk) : NULL;
+			kept = mover_file_kept(j->file, ++job->next_chunk);
 		}
 		cursor_patch_u16(head, count);
 		session_step(&r->s, "HAVE", "%u chunks of entry %u", count, job->first + job->told);

@@ -7,7 +7,11 @@
 #ifndef ROCI_MOVER_TREE_H
 #define ROCI_MOVER_TREE_H
 
+#include <stdatomic.h>
+
 #include "entry.h"
+
+#define MOVER_NO_CHUNK UINT64_MAX
 
 struct mover_tree;
 struct mover_file;
@@ -39,12 +43,15 @@ int mover_tree_look(struct mover_tree *tree, const struct mover_entry *entry, bo
  * there (--checksum). A partial of an interrupted transfer is read again, and the chunks in it that agree with their
  * journal are kept. Sets *file except with MOVER_HAVE_ALL. Returns enum mover_have, or -errno: -EBUSY if another
  * transfer writes this file, -EISDIR if a folder has its name, -ENOSPC if it cannot fit, -ENOENT if its folder is
- * missing. */
+ * missing; -ECANCELED soon after *stop (NULL: never) has become true, with what can be resumed as it was. */
 int mover_tree_begin(struct mover_tree *tree, const struct mover_entry *entry, uint32_t chunk_bytes, bool compare,
-		     struct mover_file **file);
+		     const atomic_bool *stop, struct mover_file **file);
 
 /* Digest of chunk `index` if that chunk is kept, else NULL. */
 const struct mover_digest *mover_file_kept(const struct mover_file *file, uint64_t index);
+/* The first chunk from `index` on that is kept, or MOVER_NO_CHUNK. As quick as there are few, whatever the file's size.
+ */
+uint64_t mover_file_next_kept(const struct mover_file *file, uint64_t index);
 uint64_t mover_file_chunk_count(const struct mover_file *file);
 
 /* Where to write: the descriptor of the temporary file; positions are the file's own. */

@@ -5,14 +5,15 @@ final name, and sending again ends right. test_mover_broken.py [FILTER...]
 """
 import os
 import random
+import select
 import shutil
 import signal
 import sys
 import time
 
-from harness import Host, check, isolate, tap, veth_pair, wait_until
-from mover import (INTERRUPTED, LOST, MIB, NO_CONNECT, NO_TRUST, OK, REMOTE_IO, Receiver, check_no_wrong, check_same, events,
-                   make_large, make_odd, make_small, scratch, write)
+from harness import ROCI, Host, check, isolate, tap, veth_pair, wait_until
+from mover import (INTERRUPTED, LOST, MIB, NO_CONNECT, NO_TRUST, OK, REMOTE_IO, Receiver, check_no_wrong, check_same, environment,
+                   events, make_large, make_odd, make_small, scratch, write)
 
 isolate()
 KILLS = 50
@@ -165,6 +166,34 @@ def disk_full():
         recv.end(signal.SIGTERM)
 
 
+def nobody_reads(who):
+    """What `roci recv -` writes is not read, and what comes is more than a pipe takes: either side can still be stopped."""
+    large, ticket, pipe = os.path.join(it(), 'large'), os.path.join(base, 'ticket'), os.path.join(base, 'pipe')
+    os.mkfifo(pipe)
+    end = os.open(pipe, os.O_RDONLY | os.O_NONBLOCK)
+    recv = here.start('sh', '-c', 'out=$1; shift; exec "$@" >"$out"', 'sh', pipe, ROCI, 'recv', '-', '--device', here.device,
+                      '--port', '0', '--json', '--bind', here.address, '--ticket-file', ticket, '--once',
+                      plain=True, env=environment())
+    sender = None
+    try:
+        wait_until('the receiver to listen', lambda: events(recv, 'listening') or not recv.running())
+        wait_until('the ticket', lambda: os.path.exists(ticket) or not recv.running())
+        sender = here.start(ROCI, 'send', '--device', here.device, '--json', large, '@' + ticket, plain=True, env=environment())
+        wait_until('some of it', lambda: select.select([end], [], [], 0)[0] or not sender.running())
+        (sender if who == 'sender' else recv).popen.send_signal(signal.SIGTERM)
+        for process, stopped in ((sender, who == 'sender'), (recv, who == 'receiver')):
+            status = process.wait(20)
+            check(status == INTERRUPTED or (status == LOST and not stopped), f'exit status {status}\n{process.report()}')
+    finally:
+        os.close(end)
+        recv.end(signal.SIGKILL)
+        if sender:
+            sender.end()
+        os.unlink(pipe)
+        if os.path.exists(ticket):
+            os.unlink(ticket)
+
+
 def cable_cut():
     """A peer that vanishes: both sides notice, and the transfer goes on when the cable is back."""
     folder = fresh('there')
@@ -289,6 +318,7 @@ def nobody_listens():
 
 cases = [(f'{who} killed, {mode}', kills(who, mode)) for who in ('sender', 'receiver') for mode in ('write', 'read', 'send')]
 cases += [(f'{who} stopped', lambda who=who: stopped(who)) for who in ('sender', 'receiver')]
-cases += [('dry run', dry_run), ('disk full', disk_full), ('cable cut', cable_cut), ('frozen sender', frozen_sender), ('many senders', many_senders),
+cases += [('dry run', dry_run), ('disk full', disk_full), *[(f'nobody reads, {who} stopped', lambda who=who: nobody_reads(who)) for who in ('sender', 'receiver')],
+          ('cable cut', cable_cut), ('frozen sender', frozen_sender), ('many senders', many_senders),
           ('few descriptors', few_descriptors), ('no more than --max-sessions', at_most_so_many), ('wrong ticket', wrong_ticket), ('nobody listens', nobody_listens)]
 sys.exit(tap(cases))

@@ -77,7 +77,7 @@ static struct mover_file *begin(struct bench *b, bool compare, int expected)
 {
 	struct mover_file *file;
 
-	assert_int_equal(mover_tree_begin(b->tree, &b->entry, CHUNK, compare, &file), expected);
+	assert_int_equal(mover_tree_begin(b->tree, &b->entry, CHUNK, compare, NULL, &file), expected);
 	assert_true((file != NULL) == (expected == MOVER_HAVE_NONE || expected == MOVER_HAVE_SOME));
 	return file;
 }
@@ -300,6 +300,34 @@ static void a_journal_that_cannot_be_flushed(void **state)
 	bench_free(b);
 }
 
+/* Nobody waits for it any more while it reads what is there: that stays as it was. */
+static void looking_at_what_is_there_can_be_stopped(void **state)
+{
+	struct bench *b = bench_new();
+	struct mover_file *file = begin(b, false, MOVER_HAVE_NONE);
+	atomic_bool stop = true;
+
+	for (uint64_t i = 2; i < CHUNKS; i += 3)
+		assert_int_equal(put(b, file, i), 0);
+	mover_file_abandon(file);
+	for (int compare = 0; compare < 2; compare++) {
+		assert_int_equal(mover_tree_begin(b->tree, &b->entry, CHUNK, compare, &stop, &file), -ECANCELED);
+		assert_null(file);
+	}
+	file = begin(b, false, MOVER_HAVE_SOME);
+	assert_int_equal(mover_file_next_kept(file, 0), 2);
+	assert_int_equal(mover_file_next_kept(file, 2), 2);
+	assert_int_equal(mover_file_next_kept(file, 3), 5);
+	mover_file_forget(file, 5, 1);
+	assert_int_equal(mover_file_next_kept(file, 3), 8);
+	assert_int_equal(mover_file_next_kept(file, 9), MOVER_NO_CHUNK);
+	assert_int_equal(finish(b, file), 2);
+	/* the file that is there */
+	assert_int_equal(mover_tree_begin(b->tree, &b->entry, CHUNK, true, &stop, &file), -ECANCELED);
+	assert_int_equal(room_count(&b->room, "."), 1);
+	bench_free(b);
+}
+
 /* The process is killed, with the file in each state it can be in. */
 static void killed_at_any_chunk(void **state)
 {
@@ -311,7 +339,7 @@ static void killed_at_any_chunk(void **state)
 		struct mover_file *file;
 
 		if (!pid) {
-			if (mover_tree_begin(b->tree, &b->entry, CHUNK, false, &file) != MOVER_HAVE_NONE)
+			if (mover_tree_begin(b->tree, &b->entry, CHUNK, false, NULL, &file) != MOVER_HAVE_NONE)
 				_exit(1);
 			for (uint64_t i = 0; i < n; i++)
 				if (put(b, file, i))
@@ -323,7 +351,7 @@ static void killed_at_any_chunk(void **state)
 		assert_false(room_has(&b->room, "file"));
 		/* So few bytes wait for the journal's next batch: nothing is kept, or all is. It is right either way.
 		 */
-		assert_int_equal(mover_tree_begin(b->tree, &b->entry, CHUNK, false, &file), MOVER_HAVE_NONE);
+		assert_int_equal(mover_tree_begin(b->tree, &b->entry, CHUNK, false, NULL, &file), MOVER_HAVE_NONE);
 		finish(b, file);
 		assert_int_equal(unlinkat(b->room.fd, "file", 0), 0);
 	}
@@ -385,11 +413,11 @@ static void other_chunk_sizes_begin_anew(void **state)
 	for (uint64_t i = 0; i < CHUNKS; i++)
 		assert_int_equal(put(b, file, i), 0);
 	mover_file_abandon(file);
-	assert_int_equal(mover_tree_begin(b->tree, &b->entry, 2 * CHUNK, false, &file), MOVER_HAVE_NONE);
+	assert_int_equal(mover_tree_begin(b->tree, &b->entry, 2 * CHUNK, false, NULL, &file), MOVER_HAVE_NONE);
 	mover_file_abandon(file);
 	assert_int_equal(room_count(&b->room, "."), 0);
-	assert_int_equal(mover_tree_begin(b->tree, &b->entry, 0, false, &file), -EINVAL);
-	assert_int_equal(mover_tree_begin(b->tree, &b->entry, 32u << 20, false, &file), -EINVAL);
+	assert_int_equal(mover_tree_begin(b->tree, &b->entry, 0, false, NULL, &file), -EINVAL);
+	assert_int_equal(mover_tree_begin(b->tree, &b->entry, 32u << 20, false, NULL, &file), -EINVAL);
 	bench_free(b);
 }
 
@@ -428,7 +456,7 @@ static int many_at_once(const char *path, unsigned number)
 		int rc;
 
 		entry.mtime_ns = (uint32_t)i; /* so that it is never there already */
-		rc = mover_tree_begin(tree, &entry, CHUNK, false, &file);
+		rc = mover_tree_begin(tree, &entry, CHUNK, false, NULL, &file);
 		if (rc == -EBUSY) {
 			usleep(100);
 			continue;
@@ -501,7 +529,7 @@ static void sparse_files_stay_sparse(void **state)
 	begin(b, false, -EFBIG);
 	b->entry.size = INT64_MAX;
 	{
-		int rc = mover_tree_begin(b->tree, &b->entry, CHUNK, false, &file);
+		int rc = mover_tree_begin(b->tree, &b->entry, CHUNK, false, NULL, &file);
 
 		assert_true(rc == -EFBIG || rc == -EINVAL || rc == MOVER_HAVE_NONE);
 		if (file)
@@ -646,7 +674,8 @@ static void ten_thousand_small_files(void **state)
 
 			snprintf(name, sizeof name, "folder%d/file%d", (i + k) / (FILES / FOLDERS), i + k);
 			entry = entry_file(name, 100);
-			assert_int_equal(mover_tree_begin(b->tree, &entry, 1 << 20, false, &files[k]), MOVER_HAVE_NONE);
+			assert_int_equal(mover_tree_begin(b->tree, &entry, 1 << 20, false, NULL, &files[k]),
+					 MOVER_HAVE_NONE);
 			assert_int_equal(pwrite(mover_file_fd(files[k]), b->content, 100, 0), 100);
 			assert_int_equal(mover_file_wrote(files[k], 0, &(struct mover_digest){{0}}), 0);
 		}
@@ -669,7 +698,7 @@ static void ten_thousand_small_files(void **state)
 
 		snprintf(name, sizeof name, "folder%d/file%d", i / (FILES / FOLDERS), i);
 		entry = entry_file(name, 100);
-		assert_int_equal(mover_tree_begin(b->tree, &entry, 1 << 20, false, &files[0]), MOVER_HAVE_ALL);
+		assert_int_equal(mover_tree_begin(b->tree, &entry, 1 << 20, false, NULL, &files[0]), MOVER_HAVE_ALL);
 	}
 	print_message("finding them unchanged: %.1f us each\n", since(&start) / FILES);
 	for (int i = 0; i < FOLDERS; i++) {
@@ -715,25 +744,25 @@ static int on_a_full_disk(const struct bench *old)
 		return 77;
 	if (mover_tree_open(b->room.path, &b->tree))
 		return 1;
-	if (mover_tree_begin(b->tree, &b->entry, CHUNK, false, &file) != MOVER_HAVE_NONE)
+	if (mover_tree_begin(b->tree, &b->entry, CHUNK, false, NULL, &file) != MOVER_HAVE_NONE)
 		return 2;
 	while (n < CHUNKS && !(rc = put(b, file, n)))
 		n++;
 	if (n < 2 || n == CHUNKS || rc != -ENOSPC)
 		return 3;
 	/* a file that is nearly all hole could still be begun */
-	if (mover_tree_begin(b->tree, &sparse, CHUNK, false, &other) == MOVER_HAVE_NONE)
+	if (mover_tree_begin(b->tree, &sparse, CHUNK, false, NULL, &other) == MOVER_HAVE_NONE)
 		mover_file_abandon(other);
 	else if (other)
 		return 4;
-	if (mover_tree_begin(b->tree, &small, CHUNK, false, &other) < 0)
+	if (mover_tree_begin(b->tree, &small, CHUNK, false, NULL, &other) < 0)
 		return 5;
 	mover_file_abandon(other);
 	mover_file_abandon(file);
 	/* with room again, it goes on from there */
 	if (mount("none", b->room.path, NULL, MS_REMOUNT, "size=8m"))
 		return 6;
-	if (mover_tree_begin(b->tree, &b->entry, CHUNK, false, &file) != MOVER_HAVE_SOME)
+	if (mover_tree_begin(b->tree, &b->entry, CHUNK, false, NULL, &file) != MOVER_HAVE_SOME)
 		return 7;
 	for (uint64_t i = 0; i < CHUNKS; i++) {
 		if (!!mover_file_kept(file, i) != (i < n))
@@ -769,6 +798,7 @@ int main(void)
 		cmocka_unit_test(planted_temporary_names),
 		cmocka_unit_test(an_interrupted_transfer_is_resumed),
 		cmocka_unit_test(a_journal_that_cannot_be_flushed),
+		cmocka_unit_test(looking_at_what_is_there_can_be_stopped),
 		cmocka_unit_test(killed_at_any_chunk),
 		cmocka_unit_test(a_partial_that_lies_is_not_believed),
 		cmocka_unit_test(the_source_has_changed_meanwhile),

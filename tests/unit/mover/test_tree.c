@@ -43,7 +43,7 @@ static int begin(struct mover_tree *tree, const char *name)
 {
 	struct mover_entry entry = entry_file(name, 1);
 	struct mover_file *file;
-	int rc = mover_tree_begin(tree, &entry, CHUNK, false, &file);
+	int rc = mover_tree_begin(tree, &entry, CHUNK, false, NULL, &file);
 
 	if (file)
 		mover_file_abandon(file);
@@ -147,7 +147,7 @@ static void a_folder_that_becomes_a_link(void **state)
 		mover_beneath_without_openat2(without);
 		assert_int_equal(folder(tree, "a") | folder(tree, "a/b"), 0);
 		assert_int_equal(begin(tree, "a/b/first"), MOVER_HAVE_NONE);
-		assert_int_equal(mover_tree_begin(tree, &entry, CHUNK, false, &file), MOVER_HAVE_NONE);
+		assert_int_equal(mover_tree_begin(tree, &entry, CHUNK, false, NULL, &file), MOVER_HAVE_NONE);
 		assert_int_equal(renameat(room.fd, "into/a/b", room.fd, "into/moved"), 0);
 		assert_int_equal(symlinkat("../../outside", room.fd, "into/a/b"), 0);
 		rc = begin(tree, "a/b/second");

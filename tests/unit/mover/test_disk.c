@@ -1,0 +1,138 @@
+#include "../test.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <poll.h>
+#include <pthread.h>
+#include <stdint.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "mover/disk.h"
+#include "random.h"
+
+#define BYTES (1u << 20)
+
+static struct disk_op *reap(struct disk *disk)
+{
+	struct disk_op *op;
+
+	while (!(op = disk_reap(disk)))
+		poll(&(struct pollfd){.fd = disk_fd(disk), .events = POLLIN}, 1, -1);
+	return op;
+}
+
+struct reader {
+	int fd;
+	uint8_t *bytes;
+	size_t len;
+};
+
+static void *read_all(void *argument)
+{
+	struct reader *r = argument;
+	ssize_t n;
+
+	while ((n = read(r->fd, r->bytes + r->len, 2 * BYTES - r->len)) > 0)
+		r->len += (size_t)n;
+	return NULL;
+}
+
+/* Bytes, and then zeros, through a pipe and into a file: blocking, and as a user may have made the pipe. */
+static void sequential_writes_arrive(void **state)
+{
+	uint8_t *bytes = test_malloc(BYTES), *read_back = test_malloc(2 * BYTES), *zeros = test_calloc(1, 100000);
+	uint64_t seed = 1;
+
+	random_fill(&seed, bytes, BYTES);
+	for (int flags = 0; flags <= O_NONBLOCK; flags += O_NONBLOCK) {
+		struct disk_op data = {.write = true, .buffer = bytes, .len = BYTES, .offset = DISK_SEQUENTIAL};
+		struct disk_op hole = {.write = true, .len = 100000, .offset = DISK_SEQUENTIAL};
+		struct reader reader = {.bytes = read_back};
+		struct disk *disk;
+		pthread_t thread;
+		int ends[2];
+
+		assert_int_equal(pipe(ends), 0);
+		assert_int_equal(fcntl(ends[1], F_SETFL, flags), 0);
+		reader.fd = ends[0];
+		data.fd = hole.fd = ends[1];
+		assert_int_equal(pthread_create(&thread, NULL, read_all, &reader), 0);
+		assert_int_equal(disk_create(false, 1, &disk), 0);
+		disk_submit(disk, &data);
+		disk_submit(disk, &hole);
+		assert_ptr_equal(reap(disk), &data);
+		assert_int_equal(data.result, BYTES);
+		assert_ptr_equal(reap(disk), &hole);
+		assert_int_equal(hole.result, 100000);
+		disk_destroy(disk);
+		close(ends[1]);
+		assert_int_equal(pthread_join(thread, NULL), 0);
+		close(ends[0]);
+		assert_int_equal(reader.len, BYTES + 100000);
+		assert_memory_equal(read_back, bytes, BYTES);
+		assert_memory_equal(read_back + BYTES, zeros, 100000);
+	}
+	test_free(bytes);
+	test_free(read_back);
+	test_free(zeros);
+}
+
+/* Nobody reads the pipe, or there is no end to what is written: destroying waits for neither. */
+static void what_cannot_end_is_stopped(void **state)
+{
+	uint8_t *bytes = test_calloc(1, BYTES);
+	struct disk_op data = {.write = true, .buffer = bytes, .len = BYTES, .offset = DISK_SEQUENTIAL};
+	struct disk_op hole = {.write = true, .len = INT64_MAX, .offset = DISK_SEQUENTIAL};
+	struct disk *disk;
+	int ends[2];
+
+	alarm(60);
+	assert_int_equal(pipe(ends), 0);
+	data.fd = ends[1];
+	assert_int_equal(disk_create(false, 1, &disk), 0);
+	disk_submit(disk, &data);
+	poll(&(struct pollfd){.fd = ends[0], .events = POLLIN}, 1, -1); /* it has begun */
+	disk_destroy(disk);
+	assert_int_equal(data.result, -ECANCELED);
+	close(ends[0]);
+	close(ends[1]);
+
+	hole.fd = open("/dev/null", O_WRONLY | O_CLOEXEC);
+	assert_true(hole.fd >= 0);
+	assert_int_equal(disk_create(false, 1, &disk), 0);
+	disk_submit(disk, &hole);
+	disk_destroy(disk);
+	assert_int_equal(hole.result, -ECANCELED);
+	close(hole.fd);
+	alarm(0);
+	test_free(bytes);
+}
+
+static void a_reader_that_leaves_is_told(void **state)
+{
+	struct disk_op op = {.write = true, .len = BYTES, .offset = DISK_SEQUENTIAL};
+	struct disk *disk;
+	int ends[2];
+
+	assert_int_equal(pipe(ends), 0);
+	close(ends[0]);
+	op.fd = ends[1];
+	assert_int_equal(disk_create(false, 1, &disk), 0);
+	disk_submit(disk, &op);
+	assert_ptr_equal(reap(disk), &op);
+	assert_int_equal(op.result, -EPIPE);
+	disk_destroy(disk);
+	close(ends[1]);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(sequential_writes_arrive),
+		cmocka_unit_test(what_cannot_end_is_stopped),
+		cmocka_unit_test(a_reader_that_leaves_is_told),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
