@@ -182,6 +182,11 @@ bool rs_recv_is_decided(const struct rs *rs);
 /* ---- connections; lock held ---- */
 
 int rs_create_qp(struct rs *rs);
+/* Gives the id a CQ of that many entries for sends and receives together, so that there is one descriptor to wait on,
+ * which never blocks. */
+int rs_create_cq(struct rdma_cm_id *id, uint32_t size);
+/* Destroys what of QP, CQ and channel there is. */
+void rs_destroy_qp(struct rdma_cm_id *id);
 void rs_conn_data(const struct rs *rs, struct rs_conn_data *data);
 /* -EPROTO: no rsocket is at the other end. */
 int rs_take_conn_data(struct rs *rs, const struct rdma_conn_param *param);

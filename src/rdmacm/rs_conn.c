@@ -46,23 +46,33 @@ static int set_nonblocking(int fd)
 	return flags < 0 || fcntl(fd, F_SETFL, flags | O_NONBLOCK) ? -errno : 0;
 }
 
-/* Sends and receives share a CQ, so that there is one descriptor to wait on. */
-static int create_cq(struct rs *rs)
+int rs_create_cq(struct rdma_cm_id *id, uint32_t size)
 {
-	struct rdma_cm_id *id = rs->id;
 	id->recv_cq_channel = ibv_create_comp_channel(id->verbs);
 	if (!id->recv_cq_channel)
 		return -errno;
 	int error = set_nonblocking(id->recv_cq_channel->fd);
 	if (error)
 		return error;
-	id->recv_cq = ibv_create_cq(id->verbs, (int)(rs->sq_size + recv_room(rs)), id, id->recv_cq_channel, 0);
+	id->recv_cq = ibv_create_cq(id->verbs, (int)size, id, id->recv_cq_channel, 0);
 	return id->recv_cq ? 0 : -errno;
+}
+
+/* The CQ is ours to destroy: rdma_destroy_qp() does so only with what rdma_create_qp() has made. */
+void rs_destroy_qp(struct rdma_cm_id *id)
+{
+	rdma_destroy_qp(id);
+	if (id->recv_cq)
+		ibv_destroy_cq(id->recv_cq);
+	id->recv_cq = NULL;
+	if (id->recv_cq_channel)
+		ibv_destroy_comp_channel(id->recv_cq_channel);
+	id->recv_cq_channel = NULL;
 }
 
 int rs_create_qp(struct rs *rs)
 {
-	int error = create_cq(rs);
+	int error = rs_create_cq(rs->id, rs->sq_size + recv_room(rs));
 	if (error)
 		return error;
 	struct ibv_qp_init_attr attr = {

@@ -4,7 +4,6 @@
  * with its own, and from then on both send over UD, each message behind a header with the sender's address and port.
  */
 #include <endian.h>
-#include <fcntl.h>
 #include <stdlib.h>
 #include <unistd.h>
 
@@ -102,7 +101,7 @@ void rs_datagram_destroy(struct rs *rs)
 		free(p);
 	}
 	if (d->id) {
-		rdma_destroy_qp(d->id);
+		rs_destroy_qp(d->id);
 		if (d->mr)
 			ibv_dereg_mr(d->mr);
 		rdma_destroy_id(d->id);
@@ -164,17 +163,6 @@ static int create_memory(struct rs_datagram *d)
 	return error;
 }
 
-static int create_cq(struct rdma_cm_id *id)
-{
-	id->recv_cq_channel = ibv_create_comp_channel(id->verbs);
-	if (!id->recv_cq_channel)
-		return -errno;
-	if (fcntl(id->recv_cq_channel->fd, F_SETFL, O_RDWR | O_NONBLOCK))
-		return -errno;
-	id->recv_cq = ibv_create_cq(id->verbs, 2 * QUEUE, id, id->recv_cq_channel, 0);
-	return id->recv_cq ? 0 : -errno;
-}
-
 static int create_qp(struct rs_datagram *d, const struct sockaddr_storage *local)
 {
 	struct sockaddr_storage any_port = *local;
@@ -184,7 +172,7 @@ static int create_qp(struct rs_datagram *d, const struct sockaddr_storage *local
 		return -errno;
 	if (rdma_bind_addr(d->id, (struct sockaddr *)&any_port))
 		return -errno;
-	int error = create_cq(d->id);
+	int error = rs_create_cq(d->id, 2 * QUEUE);
 	if (error)
 		return error;
 	struct ibv_qp_init_attr attr = {

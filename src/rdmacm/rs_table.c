@@ -78,7 +78,7 @@ static void free_mr(struct ibv_mr *mr)
 void rs_free(struct rs *rs)
 {
 	if (rs->id)
-		rdma_destroy_qp(rs->id);
+		rs_destroy_qp(rs->id);
 	rs_free_maps(rs);
 	free_mr(rs->smr);
 	free_mr(rs->rmr);

@@ -11,6 +11,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/resource.h>
 #include <unistd.h>
 
 #include <rdma/rsocket.h>
@@ -67,6 +68,54 @@ static void finish_connect(int fd)
 
 	MUST(rpoll(&writable, 1, -1) != 1 || writable.revents != POLLOUT);
 	set_blocking(fd, 1);
+}
+
+static int listen_here(void)
+{
+	int fd = rsocket(address->sa_family, SOCK_STREAM, 0);
+
+	MUST(fd < 0);
+	MUST(rbind(fd, address, address_len));
+	MUST(rlisten(fd, 1));
+	return fd;
+}
+
+/* Two rsockets with a connection. */
+static void connect_pair(int ends[2])
+{
+	int listener = listen_here();
+
+	ends[0] = begin_connect();
+	ends[1] = raccept(listener, NULL, NULL);
+	MUST(ends[1] < 0);
+	finish_connect(ends[0]);
+	MUST(rclose(listener));
+}
+
+static void close_pair(int ends[2])
+{
+	MUST(rclose(ends[0]));
+	MUST(rclose(ends[1]));
+}
+
+/* Two that know of each other how to send over UD. The second has the port of the listeners. */
+static void datagram_pair(int ends[2])
+{
+	struct sockaddr_in from;
+	socklen_t len = sizeof from;
+	char into[8];
+
+	for (int i = 0; i < 2; i++) {
+		ends[i] = rsocket(address->sa_family, SOCK_DGRAM, 0);
+		MUST(ends[i] < 0);
+	}
+	MUST(rbind(ends[1], address, address_len));
+	MUST(rconnect(ends[0], address, address_len));
+	MUST(rsend(ends[0], "one", 3, 0) != 3);
+	MUST(rrecvfrom(ends[1], into, sizeof into, 0, (struct sockaddr *)&from, &len) != 3);
+	MUST(rconnect(ends[1], (struct sockaddr *)&from, len));
+	MUST(rsend(ends[1], "two", 3, 0) != 3);
+	MUST(rrecv(ends[0], into, sizeof into, 0) != 3);
 }
 
 /* ---- a peer that is no rsocket ---- */
@@ -127,6 +176,28 @@ static void overfull_buffer(void)
 	peer_end(&peer);
 }
 
+/* ---- descriptors ---- */
+
+/* More rsockets, one after the other, than the process may have descriptors. */
+static void descriptors(void)
+{
+	struct rlimit before, few;
+
+	MUST(getrlimit(RLIMIT_NOFILE, &before));
+	few = before;
+	few.rlim_cur = 64;
+	MUST(setrlimit(RLIMIT_NOFILE, &few));
+	for (unsigned i = 0; i < few.rlim_cur; i++) {
+		int ends[2];
+
+		connect_pair(ends);
+		close_pair(ends);
+		datagram_pair(ends);
+		close_pair(ends);
+	}
+	MUST(setrlimit(RLIMIT_NOFILE, &before));
+}
+
 int main(int argc, char **argv)
 {
 	struct sockaddr_in *v4 = (struct sockaddr_in *)address;
@@ -141,6 +212,7 @@ int main(int argc, char **argv)
 	impossible_length(0);
 	impossible_length(MOST);
 	overfull_buffer();
+	descriptors();
 	printf("%u failures\n", failures);
 	return failures != 0;
 }
