@@ -216,6 +216,10 @@ void rs_progress(struct rs *rs)
 {
 	struct ibv_wc wcs[POLL_BATCH];
 	int count = 0;
+	/* Before the CQ: what arrived before the connection ended is there when that is told. A system call, so not at
+	 * every turn of a program that polls. */
+	if (rs->state != RS_CONNECTED || rs->turns++ % CM_TURNS == 0)
+		rs_cm_events(rs);
 	if (rs->id && rs->id->recv_cq) {
 		while ((count = ibv_poll_cq(rs->id->recv_cq, POLL_BATCH, wcs)) > 0) {
 			for (int i = 0; i < count; i++)
@@ -223,9 +227,6 @@ void rs_progress(struct rs *rs)
 			pthread_cond_broadcast(&rs->moved);
 		}
 	}
-	/* A system call, so not at every turn of a program that polls. */
-	if (rs->state != RS_CONNECTED || rs->turns++ % CM_TURNS == 0)
-		rs_cm_events(rs);
 	if (rs->state == RS_CONNECTED) {
 		rs_give_credits(rs);
 		rs_send_maps(rs);

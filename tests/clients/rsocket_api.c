@@ -176,6 +176,41 @@ static void overfull_buffer(void)
 	peer_end(&peer);
 }
 
+/* Between two looks of the rsocket at its CQ and its id, its peer writes the last data and disconnects. */
+static struct {
+	int (*poll_cq)(struct ibv_cq *cq, int count, struct ibv_wc *wcs);
+	struct peer peer;
+	int fd;
+} last;
+
+static int poll_cq_then_end(struct ibv_cq *cq, int count, struct ibv_wc *wcs)
+{
+	int polled = last.poll_cq(cq, count, wcs);
+
+	if (!polled) {
+		cq->context->ops.poll_cq = last.poll_cq;
+		peer_write(&last.peer, MSG(OP_DATA, 4), "last", 4);
+		MUST(rdma_disconnect(last.peer.id));
+		/* An rsocket is the descriptor of its id's events. */
+		MUST(poll(&(struct pollfd){.fd = last.fd, .events = POLLIN}, 1, PATIENCE_S * 1000) != 1);
+	}
+	return polled;
+}
+
+static void last_data(void)
+{
+	char into[8];
+
+	last.fd = connect_to_peer(&last.peer, RECEIVES);
+	struct ibv_context_ops *ops = &last.peer.id->verbs->ops; /* the rsocket's, too */
+	last.poll_cq = ops->poll_cq;
+	ops->poll_cq = poll_cq_then_end;
+	CHECK(rrecv(last.fd, into, sizeof into, 0) == 4 && !memcmp(into, "last", 4));
+	CHECK(rrecv(last.fd, into, sizeof into, 0) == 0);
+	MUST(rclose(last.fd));
+	peer_end(&last.peer);
+}
+
 /* ---- descriptors ---- */
 
 /* More rsockets, one after the other, than the process may have descriptors. */
@@ -212,6 +247,7 @@ int main(int argc, char **argv)
 	impossible_length(0);
 	impossible_length(MOST);
 	overfull_buffer();
+	last_data();
 	descriptors();
 	printf("%u failures\n", failures);
 	return failures != 0;
