@@ -58,30 +58,51 @@ static bool old_is_right(const struct mover_file *file)
 	       now.st_ino == old.st_ino;
 }
 
-/* Everything but syncing and naming. Content, size, mode and time are then as they shall be. */
-static int prepare(struct step *step)
+static int set_mode_and_time(int fd, const struct mover_file *file)
 {
-	struct mover_file *file = step->file;
 	const struct timespec times[2] = {{.tv_nsec = UTIME_OMIT}, file->mtime};
 	struct stat st;
-	int fd, rc;
 
-	step->in_place = file->old_fd >= 0 && old_is_right(file);
-	if (file->old_fd >= 0 && !step->in_place) {
-		rc = copy_old(file);
-		if (rc)
-			return rc;
-	}
-	fd = step->in_place ? file->old_fd : file->fd;
 	if (fstat(fd, &st))
-		return -errno;
-	step->dev = st.st_dev;
-	if (!step->in_place && file->size != UNKNOWN_SIZE && (uint64_t)st.st_size != file->size &&
-	    ftruncate(fd, (off_t)file->size))
 		return -errno;
 	if ((st.st_mode & PEER_MODE) != file->mode && fchmod(fd, (st.st_mode & 07000) | file->mode))
 		return -errno;
 	return futimens(fd, times) ? -errno : 0;
+}
+
+/* Whether the old file could be made what is sent, without another content. 0 or -errno. */
+static int keep_old(struct step *step)
+{
+	int rc = 0;
+
+	step->in_place = step->file->old_fd >= 0 && old_is_right(step->file);
+	if (step->in_place)
+		rc = set_mode_and_time(step->file->old_fd, step->file);
+	if (rc != -EPERM)
+		return rc;
+	step->in_place = false; /* another user's: replaced */
+	return 0;
+}
+
+/* Everything but syncing and naming. Content, size, mode and time are then as they shall be. */
+static int prepare(struct step *step)
+{
+	struct mover_file *file = step->file;
+	struct stat st;
+	int rc = keep_old(step);
+
+	if (!rc && !step->in_place && file->old_fd >= 0)
+		rc = copy_old(file);
+	if (rc)
+		return rc;
+	if (fstat(step->in_place ? file->old_fd : file->fd, &st))
+		return -errno;
+	step->dev = st.st_dev;
+	if (step->in_place)
+		return 0;
+	if (file->size != UNKNOWN_SIZE && (uint64_t)st.st_size != file->size && ftruncate(file->fd, (off_t)file->size))
+		return -errno;
+	return set_mode_and_time(file->fd, file);
 }
 
 /* Syncs all steps of the file system of `first`, and says in each how it went. */

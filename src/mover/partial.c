@@ -380,7 +380,7 @@ int mover_tree_begin(struct mover_tree *tree, const struct mover_entry *entry, u
 	rc = look_at_old(folder, leaf, entry, compare, &st);
 	if (rc == MOVER_HAVE_ALL && (st.st_mode & PEER_MODE) != mode &&
 	    fchmodat(folder->fd, leaf, (st.st_mode & 07000) | mode, AT_SYMLINK_NOFOLLOW))
-		rc = -errno;
+		rc = errno == EPERM ? MOVER_HAVE_NONE : -errno; /* another user's: replaced */
 	if (rc != MOVER_HAVE_NONE) {
 		mover_folder_put(&tree->folders, folder);
 		return rc;

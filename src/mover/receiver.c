@@ -174,6 +174,19 @@ static void start_seal(struct receiver *r)
 	worker_submit(r->commit, &r->seal->job);
 }
 
+/* A folder that was there may be another user's: what is in it has arrived, and he alone can set its mode. */
+static void folder_not_sealed(struct receiver *r, const struct mover_entry *folder, int err)
+{
+	char text[PROTO_MAX_TEXT + 1];
+
+	snprintf(text, sizeof(text), "mode and time could not be set (%s): %.*s", strerrordesc_np(-err),
+		 (int)folder->name_len, (const char *)folder->name);
+	if (err == -EPERM)
+		session_warn(&r->s, text);
+	else if (!*r->seal_text)
+		memcpy(r->seal_text, text, sizeof(text));
+}
+
 static void reap_seal(struct receiver *r)
 {
 	const struct seal_job *seal = r->seal;
@@ -182,11 +195,9 @@ static void reap_seal(struct receiver *r)
 	if (seal->synced)
 		snprintf(r->seal_text, sizeof(r->seal_text), "the names of what arrived could not be synced: %s",
 			 strerrordesc_np(-seal->synced));
-	for (size_t i = 0; i < r->folder_count && !*r->seal_text; i++)
+	for (size_t i = 0; i < r->folder_count; i++)
 		if (seal->results[i])
-			snprintf(r->seal_text, sizeof(r->seal_text), "mode and time could not be set (%s): %.*s",
-				 strerrordesc_np(-seal->results[i]), (int)r->folders[i].name_len,
-				 (const char *)r->folders[i].name);
+			folder_not_sealed(r, &r->folders[i], seal->results[i]);
 }
 
 static bool end_pump(struct receiver *r)

@@ -173,8 +173,12 @@ static int place_link(struct mover_tree *tree, struct folder *parent, const char
 			return -EISDIR;
 		if (!S_ISREG(st.st_mode) && !S_ISLNK(st.st_mode))
 			return -EEXIST;
-		if (S_ISLNK(st.st_mode) && same_link(parent->fd, leaf, target))
-			return utimensat(parent->fd, leaf, times, AT_SYMLINK_NOFOLLOW) ? -errno : 1;
+		if (S_ISLNK(st.st_mode) && same_link(parent->fd, leaf, target)) {
+			if (!utimensat(parent->fd, leaf, times, AT_SYMLINK_NOFOLLOW))
+				return 1;
+			if (errno != EPERM) /* else another user's: replaced */
+				return -errno;
+		}
 	}
 	rc = make_link(parent->fd, leaf, target, times);
 	if (!rc)

@@ -76,7 +76,7 @@ void mover_tree_commit(struct mover_tree *tree, struct mover_file **files, size_
 void mover_file_abandon(struct mover_file *file);
 
 /* Sets modes and mtimes of the folders of a finished transfer, deepest first. The entries may be in any order.
- * results[i] is 0 or -errno of folders[i]. */
+ * results[i] is 0 or -errno of folders[i]; -EPERM: it was there, and is another user's. */
 void mover_tree_seal(struct mover_tree *tree, const struct mover_entry *folders, size_t count, int *results);
 
 /* Syncs the names that have changed. 0, or the -errno of any sync of this tree that has failed since

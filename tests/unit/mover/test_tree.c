@@ -364,6 +364,76 @@ static void nobody_ends_before_the_sync(void **state)
 	room_close(&room);
 }
 
+/* In folders that he may write to, what another user has made is replaced where it is not as sent; only a folder stays.
+ */
+static int among_anothers(const char *path)
+{
+	struct mover_entry entry = entry_folder("a", 0755), link = entry_link("a/link", "x");
+	struct mover_entry file_entry = entry_file("a/file", 1);
+	struct mover_tree *tree;
+	struct mover_file *file;
+	int rc;
+
+	if (setgid(65534) || setuid(65534) || mover_tree_open(path, &tree))
+		return 1;
+	if (mover_tree_folder(tree, &entry))
+		return 2;
+	for (int compare = 0; compare < 2; compare++) { /* of the same time, then of the same content */
+		file_entry.name = (const uint8_t *)(compare ? "a/two" : "a/one");
+		file_entry.name_len = 5;
+		rc = mover_tree_begin(tree, &file_entry, CHUNK, compare, NULL, &file);
+		if (rc != (compare ? MOVER_HAVE_SOME : MOVER_HAVE_NONE))
+			return 3;
+		if (!compare && pwrite(mover_file_fd(file), "x", 1, 0) != 1)
+			return 4;
+		mover_tree_commit(tree, &file, 1, &rc);
+		if (rc)
+			return 5;
+	}
+	if (mover_tree_symlink(tree, &link))
+		return 6;
+	if (seal(tree, &entry, 1) != -EPERM)
+		return 7;
+	mover_tree_close(tree);
+	return 0;
+}
+
+static void what_is_another_users(void **state)
+{
+	static const char *const names[] = {"a/one", "a/two", "a/link"};
+	const struct timespec times[2] = {{.tv_nsec = UTIME_OMIT}, {1234567890, 123456789}};
+	struct room room;
+	int status;
+	pid_t pid;
+
+	if (geteuid())
+		skip();
+	room_open(&room);
+	assert_int_equal(chmod(room.path, 0777), 0);
+	room_mkdir(&room, "a");
+	assert_int_equal(fchmodat(room.fd, "a", 0777, 0), 0);
+	for (int i = 0; i < 2; i++) {
+		room_write(&room, names[i], "x", 1);
+		assert_int_equal(fchmodat(room.fd, names[i], 0444, 0), 0);
+		assert_int_equal(utimensat(room.fd, names[i], times, 0), 0);
+	}
+	assert_int_equal(symlinkat("x", room.fd, "a/link"), 0);
+	pid = fork();
+	if (!pid)
+		_exit(among_anothers(room.path));
+	assert_int_equal(waitpid(pid, &status, 0), pid);
+	assert_int_equal(status, 0);
+	for (int i = 0; i < 3; i++) {
+		assert_int_equal(room_stat(&room, names[i]).st_uid, 65534);
+		assert_int_equal(room_stat(&room, names[i]).st_mtim.tv_nsec, 123456789);
+	}
+	assert_int_equal(room_stat(&room, "a/one").st_mode & 07777, 0640);
+	assert_int_equal(room_stat(&room, "a/two").st_mode & 07777, 0640);
+	assert_true(room_holds(&room, "a/two", "x", 1));
+	assert_int_equal(room_count(&room, "a"), 3);
+	room_close(&room);
+}
+
 static void setgid_of_a_folder_here_stays(void **state)
 {
 	struct room room;
@@ -392,6 +462,7 @@ int main(void)
 		cmocka_unit_test(sealing_without_being_root),
 		cmocka_unit_test(a_sync_that_fails_fails_for_all),
 		cmocka_unit_test(nobody_ends_before_the_sync),
+		cmocka_unit_test(what_is_another_users),
 		cmocka_unit_test(setgid_of_a_folder_here_stays),
 	};
 
