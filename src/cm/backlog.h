@@ -35,7 +35,7 @@ struct roci_listener {
 /* The listener for a service; NULL: none. address: see struct roci_cm_listen. */
 struct roci_listener *roci_listener_find(struct roci_cm *cm, uint64_t service_id, const uint8_t address[16],
 					 uint32_t ifindex);
-/* The listener for a REQ or SIDR_REQ; NULL: none. *ip is its IP CM header, if *has_ip. */
+/* The listener for a REQ or SIDR_REQ; NULL: none, or its IP CM header lies. *ip is that header, if *has_ip. */
 struct roci_listener *roci_listener_for(struct roci_cm *cm, const struct roci_cm_source *from,
 					const struct roci_cm_msg *req, struct roci_cm_ip *ip, bool *has_ip);
 

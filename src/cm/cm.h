@@ -217,8 +217,8 @@ bool roci_cm_next_event(struct roci_cm *cm, struct roci_cm_event *ev);
 struct roci_cm_listen {
 	uint64_t service_id;
 	uint64_t service_mask; /* bits that must agree; 0 is taken as all */
-	/* Address to which the request must be: the destination in the IP CM header where the service is an IP service,
-	 * else the datagram's. All zeros: any; ::ffff:0.0.0.0: any IPv4. */
+	/* Address to which the request must come. All zeros: any; ::ffff:0.0.0.0: any IPv4. An IP CM header that names
+	 * other addresses than the datagram is meant for no listener. */
 	uint8_t gid[16];
 	bool v6_only;     /* with the zero gid: IPv6 only (RDMA_OPTION_ID_AFONLY) */
 	uint32_t ifindex; /* 0: any */

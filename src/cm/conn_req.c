@@ -72,9 +72,12 @@ static bool stale(struct roci_cm *cm, uint64_t now, const struct roci_cm_source 
 	return true;
 }
 
-/* What cannot be right whoever listens. 0: fine. */
-static enum roci_cm_reason check_fields(const struct roci_cm_msg *req)
+/* What cannot be right whoever listens. 0: fine. A QP is connected to whoever asks for it, and not to a third host that
+ * it names. */
+static enum roci_cm_reason check_fields(const struct roci_cm_source *from, const struct roci_cm_msg *req)
 {
+	if (memcmp(req->primary.local_gid, from->sgid, 16) || memcmp(req->primary.remote_gid, from->dgid, 16))
+		return ROCI_REJ_INVALID_GID;
 	if (req->transport == ROCI_CM_XRC ? req->ext_transport != 1 : req->transport > ROCI_CM_UC)
 		return ROCI_REJ_INVALID_TRANSPORT_TYPE;
 	if (req->mtu < 1 || req->mtu > 5)
@@ -190,7 +193,7 @@ void roci_conn_rx_req(struct roci_cm *cm, uint64_t now, const struct roci_cm_sou
 		      const struct roci_cm_msg *req)
 {
 	struct roci_peer_node *node = roci_peer_find(&cm->requests, from->sgid, req->local_id);
-	enum roci_cm_reason reason = check_fields(req);
+	enum roci_cm_reason reason = check_fields(from, req);
 	enum roci_backlog verdict = ROCI_BACKLOG_FULL;
 	struct roci_listener *listener;
 	struct roci_cm_ip ip;

@@ -309,11 +309,6 @@ void roci_cm_bury(struct roci_cm *cm, uint64_t now, roci_cm_dead_fn *dead, void 
 
 /* ---- which connection ---- */
 
-static bool from_peer(const struct roci_conn *conn, const struct roci_cm_source *from)
-{
-	return !memcmp(from->sgid, conn->x.there, 16) || !memcmp(from->sgid, conn->info.path.dgid, 16);
-}
-
 /* Both ids must agree, but for what answers a REQ: the peer's id is news then, or was never drawn (a REJ with 0). */
 static bool same_ids(const struct roci_conn *conn, const struct roci_cm_msg *msg)
 {
@@ -329,7 +324,7 @@ static struct roci_conn *find(struct roci_cm *cm, const struct roci_cm_source *f
 	if (x && x->kind == ROCI_EXCHANGE_CONN) {
 		struct roci_conn *conn = roci_conn_of(x);
 
-		if (!from_peer(conn, from)) {
+		if (memcmp(from->sgid, x->there, 16)) {
 			cm->stats.rx_wrong_source++;
 			return NULL;
 		}

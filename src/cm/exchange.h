@@ -36,7 +36,7 @@ struct roci_exchange {
 	struct roci_timer timer;
 
 	struct roci_cm_path *path;   /* in the object: what the connection uses, or the peer asked for */
-	uint8_t here[16], there[16]; /* where messages travel: as a rule the path's GIDs */
+	uint8_t here[16], there[16]; /* where messages travel: the path's GIDs */
 	uint32_t ifindex;
 
 	uint8_t mad[ROCI_CM_MAD_BYTES]; /* the last message */

@@ -120,11 +120,20 @@ struct roci_listener *roci_listener_find(struct roci_cm *cm, uint64_t service_id
 	return best;
 }
 
+/* The header is the sender's word for what the network has said already (A11.3.2: the addresses of the connection).
+ * Without this it could reach whoever listens to another address, and be whoever it likes. */
+static bool is_true(const struct roci_cm_ip *ip, const struct roci_cm_source *from)
+{
+	return !memcmp(ip->src, from->sgid, 16) && !memcmp(ip->dst, from->dgid, 16);
+}
+
 struct roci_listener *roci_listener_for(struct roci_cm *cm, const struct roci_cm_source *from,
 					const struct roci_cm_msg *req, struct roci_cm_ip *ip, bool *has_ip)
 {
 	*ip = (struct roci_cm_ip){0};
 	*has_ip = roci_cm_service_is_ip(req->service_id) &&
 		  roci_cm_ip_parse(ip, req->private, roci_cm_private_room(req->attribute));
-	return roci_listener_find(cm, req->service_id, *has_ip ? ip->dst : from->dgid, from->ifindex);
+	if (*has_ip && !is_true(ip, from))
+		return NULL;
+	return roci_listener_find(cm, req->service_id, from->dgid, from->ifindex);
 }

@@ -24,17 +24,13 @@ static uint16_t *route_memory(struct roci_gsi *gsi, const uint8_t gid[16], uint3
 	return &gsi->routes[i].slot;
 }
 
-/* The process that listens. 0: nobody. */
+/* The process that listens. 0: nobody. Whether the message's IP CM header agrees with the datagram is its to see. */
 static unsigned listener_slot(const struct roci_device *dev, const struct roci_cm_msg *msg, const uint8_t dgid[16])
 {
-	struct roci_cm_ip ip;
-	bool has_ip;
-
 	if (!roci_cm_service_is_ip(msg->service_id))
 		return 0;
-	has_ip = roci_cm_ip_parse(&ip, msg->private, roci_cm_private_room(msg->attribute));
 	return roci_ports_owner(&dev->registry, roci_cm_service_ps(msg->service_id),
-				roci_cm_service_port(msg->service_id), has_ip ? ip.dst : dgid);
+				roci_cm_service_port(msg->service_id), dgid);
 }
 
 static unsigned request_slot(struct roci_device *dev, const struct roci_cm_msg *msg, const uint8_t sgid[16],

@@ -24,8 +24,8 @@ def mad(attribute, tid, body):
     return (struct.pack('>BBBBHHQHHI', 1, 7, 2, 3, 0, 0, tid, attribute, 0, 0) + body).ljust(256, b'\0')
 
 
-def req(number, space, port, source, target):
-    """IBTA 12.6.5, from an address to an address."""
+def req(number, space, port, source, target, ip=None):
+    """IBTA 12.6.5, from an address to an address. ip: the IP CM header, if not that of these."""
     body = struct.pack('>IIQQIIIIIIHBB', number, 0, 1 << 24 | space << 16 | port, 1, 0, 0,
                        (0x1000 + number) << 8 | 1,  # QPN, responder resources
                        1,                           # initiator depth
@@ -33,7 +33,7 @@ def req(number, space, port, source, target):
                        20 << 3 | 7,                 # local response timeout, retry count
                        0xffff, 3 << 4 | 7, 15 << 4)
     path = struct.pack('>HH16s16sIBBBB', 0xffff, 0xffff, gid(source), gid(target), 0, 0, 64, 0, 17 << 3)
-    return mad(REQ, number, body + path + bytes(44) + ip_header(source, target))
+    return mad(REQ, number, body + path + bytes(44) + (ip or ip_header(source, target)))
 
 
 def sidr_req(number, space, port, source, target):

@@ -15,7 +15,7 @@ LEAKED = 'LeakSanitizer: detected memory leaks'
 DISCONNECTED = 'RDMA_CM_EVENT_DISCONNECTED'
 RETRIES_EXCEEDED = 'transport retry counter exceeded'
 UDADDY_PORT = 7174
-INVALID_TRANSPORT, SIDR_REJECT = 9, 2  # IBTA 12.6.7.2, 12.11.1.2
+INVALID_SERVICE, INVALID_TRANSPORT, SIDR_REJECT = 8, 9, 2  # IBTA 12.6.7.2, 12.11.1.2
 VALGRIND = ['valgrind', '-q', '--error-exitcode=9']
 STEAL = """
 import socket, time
@@ -163,6 +163,22 @@ def datagrams_of_a_connected_service():
                (cm_stranger.SIDR_REP, SIDR_REJECT))
 
 
+def listener_of_another_address():
+    """A server for its own host only, on a host that others reach: a request that names its address has to come to it."""
+    port = next_port()
+    local = serve(host_b, 'rping', '-s', '-a', '127.0.0.1', '-p', str(port))
+    public = serve(host_b, 'rping', '-s', '-a', host_b.address, '-p', str(next_port()))
+    try:
+        with cm_stranger.Stranger(host_a.address) as stranger:
+            header = cm_stranger.ip_header(host_a.address, '127.0.0.1')
+            answer = stranger.ask(host_b.address, cm_stranger.req(7, cm_stranger.TCP, port, host_a.address, host_b.address,
+                                                                  header))
+        check(answer == (cm_stranger.REJ, INVALID_SERVICE), f'the answer is {answer}\n{local.report()}')
+    finally:
+        local.end()
+        public.end()
+
+
 def cases():
     for address in ('127.0.0.1', '::1'):
         yield f'what librdmacm answers, {address}', lambda a=address: loopback.call(program('cm_api'), a)
@@ -178,6 +194,7 @@ def cases():
     yield 'the UDP port is taken', port_taken
     yield 'a connection asked of a datagram service', connection_of_a_datagram_service
     yield 'datagrams asked of a connected service', datagrams_of_a_connected_service
+    yield 'a listener asked at another address', listener_of_another_address
 
 
 if __name__ == '__main__':

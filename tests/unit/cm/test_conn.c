@@ -103,6 +103,61 @@ static void nobody_listens(void **state)
 	pair_close(&p);
 }
 
+enum lie { LIE_NONE, LIE_IP_SRC, LIE_IP_DST, LIE_LOCAL_GID, LIE_REMOTE_GID, LIES };
+
+/* A says in its REQ something else than the datagram does; to b, somebody at `elsewhere` listens as well. */
+static const struct roci_cm_event *ask_with(struct pair *p, enum lie lie)
+{
+	static const uint8_t elsewhere[16] = {[10] = 0xff, [11] = 0xff, 127, 0, 0, 1};
+	struct roci_cm_msg req;
+	struct roci_cm_tx tx;
+	struct roci_cm_ip ip;
+
+	pair_clear(p);
+	pair_connect(p, 0x1000 + lie);
+	assert_true(roci_cm_tx(p->a, p->now, &tx));
+	assert_int_equal(roci_cm_msg_parse(&req, tx.mad), ROCI_CM_PARSE_OK);
+	assert_true(roci_cm_ip_parse(&ip, req.private, ROCI_CM_REQ_PRIVATE));
+	switch (lie) {
+	case LIE_IP_SRC: memcpy(ip.src, elsewhere, 16); break;
+	case LIE_IP_DST: memcpy(ip.dst, elsewhere, 16); break;
+	case LIE_LOCAL_GID: memcpy(req.primary.local_gid, elsewhere, 16); break;
+	case LIE_REMOTE_GID: memcpy(req.primary.remote_gid, elsewhere, 16); break;
+	default: break;
+	}
+	roci_cm_ip_build(&ip, req.private);
+	roci_cm_msg_build(&req, tx.mad);
+	roci_cm_rx(p->b, p->now, tx.mad, tx.sgid, tx.dgid, 7);
+	pair_drain(p, p->b);
+	pair_wait(p, HOLD);
+	return pair_only_event(p, lie == LIE_NONE ? ROCI_CM_REQ_RECEIVED : ROCI_CM_REJ_RECEIVED);
+}
+
+/* What a peer writes reaches no listener but that of the address to which it sends, aims no QP at others, and makes no
+ * other of the peer. */
+static void addresses_are_those_of_the_datagram(void **state)
+{
+	struct roci_cm_listen listen = {.service_id = SERVICE, .gid = {[10] = 0xff, [11] = 0xff, 127, 0, 0, 1}};
+	struct roci_listener *local;
+	struct pair p;
+
+	pair_open(&p, 0);
+	assert_int_equal(roci_cm_listen(p.b, &listen, &local), 0);
+	for (enum lie lie = LIE_IP_SRC; lie < LIES; lie++) {
+		const struct roci_cm_event *ev = ask_with(&p, lie);
+
+		assert_int_equal(ev->reason, lie == LIE_IP_SRC || lie == LIE_IP_DST ? ROCI_REJ_INVALID_SERVICE_ID
+										    : ROCI_REJ_INVALID_GID);
+		roci_conn_destroy(ev->conn, p.now);
+	}
+	roci_conn_destroy(ask_with(&p, LIE_NONE)->conn, p.now);
+	pair_clear(&p);
+	pair_carry(&p);
+	roci_conn_destroy(pair_only_event(&p, ROCI_CM_REJ_RECEIVED)->conn, p.now);
+	roci_listener_destroy(local, p.now);
+	pair_close(&p);
+}
+
 /* The REJ is lost: the duplicate REQ gets it again, and the consumer is not bothered twice. */
 static void a_rejection_reaches_the_peer(void **state)
 {
@@ -488,14 +543,23 @@ static void parameters_are_checked(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(connects_and_disconnects),     cmocka_unit_test(nobody_listens),
-		cmocka_unit_test(a_rejection_reaches_the_peer), cmocka_unit_test(nobody_answers),
-		cmocka_unit_test(a_slow_consumer_makes_mras),   cmocka_unit_test(lost_messages_are_sent_again),
-		cmocka_unit_test(both_disconnect_at_once),      cmocka_unit_test(a_peer_vanishes),
-		cmocka_unit_test(rep_for_nobody_is_rejected),   cmocka_unit_test(a_withdrawn_request_is_heard_of),
-		cmocka_unit_test(a_stale_connection_is_found),  cmocka_unit_test(a_qp_is_used_again_during_timewait),
-		cmocka_unit_test(the_dead_are_buried),          cmocka_unit_test(data_before_the_rtu),
-		cmocka_unit_test(alternate_paths_are_refused),  cmocka_unit_test(strangers_cannot_disconnect),
+		cmocka_unit_test(connects_and_disconnects),
+		cmocka_unit_test(nobody_listens),
+		cmocka_unit_test(a_rejection_reaches_the_peer),
+		cmocka_unit_test(addresses_are_those_of_the_datagram),
+		cmocka_unit_test(nobody_answers),
+		cmocka_unit_test(a_slow_consumer_makes_mras),
+		cmocka_unit_test(lost_messages_are_sent_again),
+		cmocka_unit_test(both_disconnect_at_once),
+		cmocka_unit_test(a_peer_vanishes),
+		cmocka_unit_test(rep_for_nobody_is_rejected),
+		cmocka_unit_test(a_withdrawn_request_is_heard_of),
+		cmocka_unit_test(a_stale_connection_is_found),
+		cmocka_unit_test(a_qp_is_used_again_during_timewait),
+		cmocka_unit_test(the_dead_are_buried),
+		cmocka_unit_test(data_before_the_rtu),
+		cmocka_unit_test(alternate_paths_are_refused),
+		cmocka_unit_test(strangers_cannot_disconnect),
 		cmocka_unit_test(parameters_are_checked),
 	};
 

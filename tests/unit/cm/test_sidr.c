@@ -61,6 +61,24 @@ static void refuses(void **state)
 	pair_close(&p);
 }
 
+/* As in test_conn.c. */
+static void addresses_are_those_of_the_datagram(void **state)
+{
+	static const uint8_t elsewhere[16] = {[10] = 0xff, [11] = 0xff, 10, 0, 0, 3};
+	struct roci_sidr *asking;
+	struct roci_cm_tx tx;
+	struct pair p;
+
+	pair_open(&p, 0);
+	asking = pair_resolve(&p);
+	assert_true(roci_cm_tx(p.a, p.now, &tx));
+	roci_cm_rx(p.b, p.now, tx.mad, elsewhere, tx.dgid, 7);
+	pair_drain(&p, p.b);
+	assert_int_equal(p.event_count, 0);
+	roci_sidr_destroy(asking, p.now);
+	pair_close(&p);
+}
+
 static void gives_up(void **state)
 {
 	struct roci_sidr *asking;
@@ -100,6 +118,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(asks_and_answers),
 		cmocka_unit_test(refuses),
+		cmocka_unit_test(addresses_are_those_of_the_datagram),
 		cmocka_unit_test(gives_up),
 		cmocka_unit_test(a_full_backlog_refuses),
 	};
