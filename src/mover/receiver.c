@@ -410,6 +410,8 @@ static void serve(struct receiver *r)
 	*s->text = 0;
 	if (*r->seal_text)
 		session_fail(s, MOVER_LOCAL_IO, "%s", r->seal_text);
+	else if (s->totals.entries_failed && s->totals.entries_total == 1)
+		session_fail(s, r->entry_status, "the one entry did not arrive");
 	else if (s->totals.entries_failed)
 		session_fail(s, MOVER_PARTLY, "%llu of %llu entries did not arrive; the others did",
 			     (unsigned long long)s->totals.entries_failed, (unsigned long long)s->totals.entries_total);

@@ -100,7 +100,8 @@ struct receiver {
 	struct mover_tree *tree; /* NULL: standard output */
 	bool stdout_taken;
 	bool terms_came;
-	uint32_t offered; /* entries so far */
+	uint32_t offered;               /* entries so far */
+	enum mover_status entry_status; /* of the last entry that failed */
 
 	struct take *takes; /* terms.max_entries */
 	uint32_t takes_busy;

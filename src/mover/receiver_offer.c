@@ -239,10 +239,12 @@ static void conclude(struct receiver *r, struct judgement *j)
 	case PROTO_REFUSED: outcome = MOVER_REFUSED; break;
 	default: break;
 	}
-	if (outcome == MOVER_REFUSED)
+	if (outcome == MOVER_REFUSED) {
 		t->entries_failed++;
-	else
+		r->entry_status = MOVER_LOCAL_IO;
+	} else {
 		t->entries_done++;
+	}
 	if (!j->why)
 		j->why = j->err < 0 ? strerrordesc_np(-j->err) : NULL;
 	session_entry_done(&r->s, j->entry.name, j->entry.name_len, size, outcome, j->why);

@@ -246,6 +246,7 @@ static void given_up(struct receiver *r, struct take *take, const struct proto_s
 		take->settled = true;
 		snprintf(take->why, sizeof(take->why), "the sender gave it up: %s", text);
 		r->s.totals.entries_failed++;
+		r->entry_status = MOVER_REMOTE_IO;
 		session_entry_done(&r->s, take->entry.name, take->entry.name_len, take->entry.size, MOVER_REFUSED,
 				   take->why);
 	}

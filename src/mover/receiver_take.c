@@ -39,10 +39,12 @@ static void tell(struct receiver *r, const struct take *take, enum mover_outcome
 {
 	struct mover_totals *t = &r->s.totals;
 
-	if (outcome == MOVER_REFUSED)
+	if (outcome == MOVER_REFUSED) {
 		t->entries_failed++;
-	else
+		r->entry_status = take->status;
+	} else {
 		t->entries_done++;
+	}
 	session_entry_done(&r->s, take->entry.name, take->entry.name_len, take->entry.size, outcome,
 			   outcome == MOVER_REFUSED ? take->why : NULL);
 }

@@ -12,8 +12,8 @@ import sys
 import time
 
 from harness import ROCI, Host, check, isolate, tap, veth_pair, wait_until
-from mover import (INTERRUPTED, LOST, MIB, NO_CONNECT, NO_TRUST, OK, REMOTE_IO, Receiver, check_no_wrong, check_same, environment,
-                   events, make_large, make_odd, make_small, scratch, write)
+from mover import (INTERRUPTED, LOCAL_IO, LOST, MIB, NO_CONNECT, NO_TRUST, OK, PARTLY, REMOTE_IO, Receiver, check_no_wrong,
+                   check_same, environment, events, make_large, make_odd, make_small, scratch, write)
 
 isolate()
 KILLS = 50
@@ -141,6 +141,22 @@ def dry_run():
         told = recv.take(here, os.path.join(it(), 'large'))
         check(told['bytes_kept'], f'nothing was kept: {told}')
         recv.end(signal.SIGTERM)
+
+
+def refused():
+    """Of one entry that is refused, both sides tell why; of several, that the others have arrived."""
+    folder, link, one = fresh('there'), os.path.join(base, 'odd link'), os.path.join(it(), 'odd', 'size 1')
+    os.mkdir(os.path.join(folder, 'size 1'))
+    if not os.path.islink(link):
+        os.symlink('nowhere', link)
+    for options, here_status, there_status in (([], LOCAL_IO, REMOTE_IO), ([link], PARTLY, PARTLY)):
+        with Receiver(here, folder, '--once') as recv:
+            recv.take(here, *options, one, status=there_status)
+            status = recv.process.wait(20)
+            check(status == here_status, f'exit status {status}, not {here_status}\n{recv.process.report()}')
+            told = [e.get('text') for e in events(recv.process, 'entry_done') if e['outcome'] == 'refused']
+            check(told == ['Is a directory'], told)
+    check(sorted(os.listdir(folder)) == ['odd link', 'size 1'], os.listdir(folder))
 
 
 def disk_full():
@@ -318,7 +334,8 @@ def nobody_listens():
 
 cases = [(f'{who} killed, {mode}', kills(who, mode)) for who in ('sender', 'receiver') for mode in ('write', 'read', 'send')]
 cases += [(f'{who} stopped', lambda who=who: stopped(who)) for who in ('sender', 'receiver')]
-cases += [('dry run', dry_run), ('disk full', disk_full), *[(f'nobody reads, {who} stopped', lambda who=who: nobody_reads(who)) for who in ('sender', 'receiver')],
-          ('cable cut', cable_cut), ('frozen sender', frozen_sender), ('many senders', many_senders),
-          ('few descriptors', few_descriptors), ('no more than --max-sessions', at_most_so_many), ('wrong ticket', wrong_ticket), ('nobody listens', nobody_listens)]
+cases += [(f'nobody reads, {who} stopped', lambda who=who: nobody_reads(who)) for who in ('sender', 'receiver')]
+cases += [('refused', refused), ('dry run', dry_run), ('disk full', disk_full), ('cable cut', cable_cut),
+          ('frozen sender', frozen_sender), ('many senders', many_senders), ('few descriptors', few_descriptors),
+          ('no more than --max-sessions', at_most_so_many), ('wrong ticket', wrong_ticket), ('nobody listens', nobody_listens)]
 sys.exit(tap(cases))
