@@ -266,14 +266,10 @@ static void the_closest_address_wins(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(a_burst_waits_its_turn),
-		cmocka_unit_test(requests_are_paced),
-		cmocka_unit_test(a_collector_is_not_held_up),
-		cmocka_unit_test(a_slow_consumer_keeps_the_pace),
-		cmocka_unit_test(a_full_backlog_rejects),
-		cmocka_unit_test(whoever_waits_may_withdraw),
-		cmocka_unit_test(what_was_told_keeps_its_place),
-		cmocka_unit_test(a_listener_goes),
+		cmocka_unit_test(a_burst_waits_its_turn),        cmocka_unit_test(requests_are_paced),
+		cmocka_unit_test(a_collector_is_not_held_up),    cmocka_unit_test(a_slow_consumer_keeps_the_pace),
+		cmocka_unit_test(a_full_backlog_rejects),        cmocka_unit_test(whoever_waits_may_withdraw),
+		cmocka_unit_test(what_was_told_keeps_its_place), cmocka_unit_test(a_listener_goes),
 		cmocka_unit_test(the_closest_address_wins),
 	};
 
