@@ -146,7 +146,7 @@ struct roci_recv_wr {
 	unsigned num_sge;
 };
 
-/* -EINVAL beyond ROCI_MAX_SRQ_WR, ROCI_MAX_SGE. */
+/* Its receives are checked against `pd`, whatever that of the QP. -EINVAL beyond ROCI_MAX_SRQ_WR, ROCI_MAX_SGE. */
 int roci_srq_create(struct roci_engine *e, uint32_t pd, unsigned max_wr, unsigned max_sge, void *user,
 		    struct roci_srq **out);
 int roci_srq_destroy(struct roci_srq *srq); /* -EBUSY while a QP uses it */

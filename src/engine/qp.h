@@ -119,6 +119,11 @@ void roci_qp_flush_sq(struct roci_qp *qp);
 void roci_qp_send_queue_error(struct roci_qp *qp);
 /* Takes the next receive into resp.rwqe, from the SRQ or the QP's own queue. False when there is none. */
 bool roci_qp_take_receive(struct roci_qp *qp);
+/* The protection domain of resp.rwqe: an SRQ has its own, which need not be the QP's (IBTA 10.2.9). */
+static inline uint32_t roci_qp_receive_pd(const struct roci_qp *qp)
+{
+	return qp->srq ? qp->srq->pd : qp->pd;
+}
 /* Completes resp.rwqe. */
 void roci_qp_complete_receive(struct roci_qp *qp, struct roci_cqe *cqe, bool solicited);
 /* The state in which requests of the peer are served. */

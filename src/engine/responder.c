@@ -81,7 +81,7 @@ static enum verdict begin_send(struct roci_qp *qp)
 		return V_RNR;
 	sgl = (struct roci_sgl){qp->resp.rwqe->sges, qp->resp.rwqe->num_sge};
 	qp->resp.offset = 0;
-	return roci_sgl_check(qp->e, qp->pd, &sgl, ROCI_ACCESS_LOCAL_WRITE) ? V_OK : V_OPERATION;
+	return roci_sgl_check(qp->e, roci_qp_receive_pd(qp), &sgl, ROCI_ACCESS_LOCAL_WRITE) ? V_OK : V_OPERATION;
 }
 
 static enum verdict run_send(struct roci_qp *qp, const struct roci_packet *p)
@@ -101,7 +101,7 @@ static enum verdict run_send(struct roci_qp *qp, const struct roci_packet *p)
 	sgl = (struct roci_sgl){r->rwqe->sges, r->rwqe->num_sge};
 	if (r->offset + p->payload_len > roci_sgl_len(&sgl))
 		return V_TOO_LONG;
-	if (roci_sgl_scatter(qp->e, qp->pd, &sgl, r->offset, p->payload, p->payload_len, p->op->last))
+	if (roci_sgl_scatter(qp->e, roci_qp_receive_pd(qp), &sgl, r->offset, p->payload, p->payload_len, p->op->last))
 		return V_OPERATION;
 	r->offset += p->payload_len;
 	if (!p->op->last)

@@ -57,11 +57,12 @@ static void make_grh(uint8_t grh[ROCI_GRH_BYTES], const struct roci_rx *rx)
 static bool place(struct roci_qp *qp, const struct roci_rx *rx)
 {
 	struct roci_sgl sgl = {qp->resp.rwqe->sges, qp->resp.rwqe->num_sge};
+	uint32_t pd = roci_qp_receive_pd(qp);
 	uint8_t grh[ROCI_GRH_BYTES];
 
 	make_grh(grh, rx);
-	return !roci_sgl_scatter(qp->e, qp->pd, &sgl, 0, grh, ROCI_GRH_BYTES, false) &&
-	       !roci_sgl_scatter(qp->e, qp->pd, &sgl, ROCI_GRH_BYTES, rx->pkt.payload, rx->pkt.payload_len, true);
+	return !roci_sgl_scatter(qp->e, pd, &sgl, 0, grh, ROCI_GRH_BYTES, false) &&
+	       !roci_sgl_scatter(qp->e, pd, &sgl, ROCI_GRH_BYTES, rx->pkt.payload, rx->pkt.payload_len, true);
 }
 
 void roci_ud_rx(struct roci_qp *qp, const struct roci_rx *rx)

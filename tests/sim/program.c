@@ -48,16 +48,27 @@ static struct sim_rq *rq_new(struct sim *sim, struct sim_host *host, uint32_t pd
 	return rq;
 }
 
+/* Its PD need not be that of the QPs that share it. */
+static struct sim_rq *srq_new(struct sim *sim, const struct sim_qp *qp)
+{
+	bool foreign = rng_once_in(&sim->extra, 2);
+	uint32_t pd = foreign ? qp->host->pds[qp->host->pds[0] == qp->pd] : qp->pd;
+	struct sim_rq *rq = rq_new(sim, qp->host, pd);
+
+	rq->sharer_pd = qp->pd;
+	return rq;
+}
+
 static void draw_rq(struct sim *sim, struct sim_qp *qp)
 {
 	unsigned shared = SIM_MAX_RQS;
 
 	for (unsigned i = 0; i < sim->num_rqs; i++)
-		if (!sim->rqs[i].qp && sim->rqs[i].host == qp->host && sim->rqs[i].pd == qp->pd)
+		if (!sim->rqs[i].qp && sim->rqs[i].host == qp->host && sim->rqs[i].sharer_pd == qp->pd)
 			shared = i;
 	if (qp->type != ROCI_QPT_UD && once_in(sim, 4)) {
 		/* Shared receive queues are marked by qp == NULL. */
-		qp->rq = shared < SIM_MAX_RQS ? &sim->rqs[shared] : rq_new(sim, qp->host, qp->pd);
+		qp->rq = shared < SIM_MAX_RQS ? &sim->rqs[shared] : srq_new(sim, qp);
 		return;
 	}
 	qp->rq = rq_new(sim, qp->host, qp->pd);

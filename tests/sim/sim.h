@@ -169,10 +169,10 @@ struct sim_rq {
 	struct roci_srq *srq; /* NULL: qp's own */
 	struct sim_qp *qp;
 	unsigned id, cap, max_sge, planned, posted, polled;
-	uint32_t pd;
-	bool early;     /* post as soon as there is room */
-	bool never_rnr; /* every receive is there before the first send */
-	bool shortened; /* UD: some are too short for some messages */
+	uint32_t pd, sharer_pd; /* of the receives; of the QPs that share it */
+	bool early;             /* post as soon as there is room */
+	bool never_rnr;         /* every receive is there before the first send */
+	bool shortened;         /* UD: some are too short for some messages */
 	bool scheduled;
 	bool limit_armed;
 	uint64_t gap_ns;

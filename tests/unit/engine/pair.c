@@ -34,6 +34,21 @@ static struct roci_av address(int s)
 	return av;
 }
 
+static void create_srq(struct pair_side *x, uint32_t pd)
+{
+	struct roci_mr_attr mr = {.pd = pd,
+				  .key = 0x5432100,
+				  .base = x->memory,
+				  .iova = (uintptr_t)x->memory,
+				  .len = PAIR_MEMORY,
+				  .access = ROCI_ACCESS_LOCAL_WRITE};
+	struct roci_mr *unused;
+
+	assert_int_equal(roci_srq_create(x->e, pd, 64, 4, NULL, &x->srq), 0);
+	assert_int_equal(roci_mr_create(x->e, &mr, &unused), 0);
+	x->recv_key = mr.key;
+}
+
 static void create_side(struct pair *p, int s, const struct pair_options *o)
 {
 	struct pair_side *x = &p->side[s];
@@ -53,7 +68,10 @@ static void create_side(struct pair *p, int s, const struct pair_options *o)
 	assert_non_null(x->e);
 	assert_int_equal(roci_cq_create(x->e, 256, NULL, &x->cq), 0);
 	assert_int_equal(roci_mr_create(x->e, &mr, &x->mr), 0);
-	x->key = mr.key;
+	x->key = x->recv_key = mr.key;
+	if (s == 1 && o->srq_pd)
+		create_srq(x, o->srq_pd);
+	init.srq = x->srq;
 	init.send_cq = init.recv_cq = x->cq;
 	assert_int_equal(roci_qp_create(x->e, &init, &x->qp), 0);
 }
@@ -206,10 +224,11 @@ int pair_send(struct pair *p, int s, enum roci_wr_opcode op, uint64_t wr_id, uin
 
 int pair_recv(struct pair *p, int s, uint64_t wr_id, uint32_t offset, uint32_t len)
 {
-	struct roci_sge sge = {(uintptr_t)p->side[s].memory + offset, len, p->side[s].key};
+	struct pair_side *x = &p->side[s];
+	struct roci_sge sge = {(uintptr_t)x->memory + offset, len, x->recv_key};
 	struct roci_recv_wr wr = {wr_id, &sge, 1};
 
-	return roci_qp_post_recv(p->side[s].qp, &wr);
+	return x->srq ? roci_srq_post(x->srq, &wr) : roci_qp_post_recv(x->qp, &wr);
 }
 
 void pair_expect(struct pair *p, int s, uint64_t wr_id, enum roci_wc_status status)

@@ -16,8 +16,9 @@ struct pair_side {
 	struct roci_engine *e;
 	struct roci_cq *cq;
 	struct roci_qp *qp;
+	struct roci_srq *srq; /* NULL: the QP receives for itself */
 	struct roci_mr *mr;
-	uint32_t key;
+	uint32_t key, recv_key; /* of `memory`: for requests, for receives */
 	_Alignas(64) uint8_t memory[PAIR_MEMORY];
 };
 
@@ -39,6 +40,7 @@ struct pair_options {
 	uint32_t access; /* of the QPs */
 	uint32_t mr_access;
 	uint32_t psn;
+	uint32_t srq_pd; /* not 0: side 1 receives from an SRQ of this PD, in which its memory is registered, too */
 	bool sig_all;
 };
 struct pair_options pair_defaults(void);
