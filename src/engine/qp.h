@@ -71,6 +71,7 @@ struct roci_responder {
 	bool skipping;   /* UC: until the next First or Only */
 	bool nak_sent;   /* gap told once */
 	bool ack_due, nak_due, cnp_due;
+	bool last_words; /* ack_due acknowledges a request that ended the QP: what is owed before it goes too */
 	uint8_t nak_syndrome;
 	uint32_t nak_psn;
 	uint64_t cnp_at; /* when the last CNP left */

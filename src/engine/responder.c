@@ -364,6 +364,7 @@ static void rc_execute(struct roci_qp *qp, const struct roci_packet *p)
 		executed(qp, p);
 		fail_receive(qp, ROCI_WC_REM_INV_REQ_ERR);
 		roci_qp_error(qp, ROCI_EVENT_QP_REQ_ERR);
+		qp->resp.last_words = true;
 		roci_responder_ack(qp);
 		break;
 	default: fail(qp, p, v); break;

@@ -226,7 +226,7 @@ bool roci_response_fill(struct roci_qp *qp, struct roci_tx_batch *batch, unsigne
 	unsigned end = batch->count + quantum < ROCI_TX_BATCH ? batch->count + quantum : ROCI_TX_BATCH;
 
 	/* A QP that fails by a request of its peer still answers what came before that request. */
-	for (unsigned i = 0; i < r->response_count && (qp->state != ROCI_QPS_ERR || r->nak_due); i++) {
+	for (unsigned i = 0; i < r->response_count && (qp->state != ROCI_QPS_ERR || r->nak_due || r->last_words); i++) {
 		struct roci_response *x = at(qp, i);
 
 		while (pending(x)) {

@@ -302,6 +302,27 @@ static void read_before_a_bad_write_completes(void **state)
 	pair_free(p);
 }
 
+/* The SEND with Invalidate of a key that is none is acknowledged, and so is the READ before it, which needs its data.
+ */
+static void read_before_a_bad_invalidate_completes(void **state)
+{
+	struct pair *p = make();
+
+	pattern(p, 1, 0, 3000);
+	pair_recv(p, 1, 5, 30000, 100);
+	pair_send(p, 0, ROCI_WR_RDMA_READ, 1, 20000, 3000, 0);
+	pair_send(p, 0, ROCI_WR_ATOMIC_FETCH_AND_ADD, 2, 24000, 8, 8000);
+	pair_send(p, 0, ROCI_WR_SEND_WITH_INV, 3, 0, 8, 0);
+	pair_run(p);
+	pair_expect(p, 0, 1, ROCI_WC_SUCCESS);
+	pair_expect(p, 0, 2, ROCI_WC_SUCCESS);
+	pair_expect(p, 0, 3, ROCI_WC_SUCCESS);
+	pair_expect(p, 1, 5, ROCI_WC_REM_INV_REQ_ERR);
+	assert_int_equal(roci_qp_state(p->side[1].qp), ROCI_QPS_ERR);
+	assert_memory_equal(p->side[0].memory + 20000, p->side[1].memory, 3000);
+	pair_free(p);
+}
+
 static void full_queue_refuses_and_loses_nothing(void **state)
 {
 	struct pair *p = make();
@@ -553,6 +574,7 @@ int main(void)
 		cmocka_unit_test(access_errors_have_their_names),
 		cmocka_unit_test(long_send_fails_on_both_sides),
 		cmocka_unit_test(read_before_a_bad_write_completes),
+		cmocka_unit_test(read_before_a_bad_invalidate_completes),
 		cmocka_unit_test(full_queue_refuses_and_loses_nothing),
 		cmocka_unit_test(endless_send_is_refused),
 		cmocka_unit_test(cq_overrun_is_told),
