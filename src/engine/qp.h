@@ -69,6 +69,7 @@ struct roci_responder {
 	uint32_t msn;    /* messages completed */
 	uint8_t message; /* enum roci_kind under way: SEND, WRITE, or 0 */
 	bool skipping;   /* UC: until the next First or Only */
+	bool begun;      /* UC: a packet was taken, so that there are some that come late */
 	bool nak_sent;   /* gap told once */
 	bool ack_due, nak_due, cnp_due;
 	bool last_words; /* ack_due acknowledges a request that ended the QP: what is owed before it goes too */

@@ -7,6 +7,8 @@
 #include "engine/response.h"
 #include "wire/print.h"
 
+#define UC_LATE 4096 /* packets that a network delays one by, at most */
+
 /* What a check or step says about a request packet. */
 enum verdict {
 	V_OK,
@@ -455,18 +457,27 @@ static void rc_early(struct roci_qp *qp)
 
 /* ---- UC ---- */
 
-/* IBTA 9.8.2.2: a gap loses the message under way; the next First or Only starts afresh. What an IP network doubled or
- * delivers late is passed over: UC promises order, and no message twice. */
+/* What an IP network doubled or delivers late is passed over: UC promises order, and no message twice. What is far
+ * behind, or behind the first packet, is none of that, but of a sender that starts elsewhere. */
+static bool uc_late(const struct roci_responder *r, uint32_t psn)
+{
+	int32_t d = roci_psn_diff(psn, r->epsn);
+
+	return r->begun && d < 0 && d >= -UC_LATE;
+}
+
+/* IBTA 9.8.2.2: a gap loses the message under way; the next First or Only starts afresh, whatever its PSN. */
 static void uc_rx(struct roci_qp *qp, const struct roci_rx *rx)
 {
 	struct roci_responder *r = &qp->resp;
 	const struct roci_packet *p = &rx->pkt;
 	enum verdict v;
 
-	if (roci_psn_diff(p->psn, r->epsn) < 0) {
+	if (uc_late(r, p->psn)) {
 		qp->e->stats.rx_duplicate++;
 		return;
 	}
+	r->begun = true;
 	if (p->psn != r->epsn) {
 		qp->e->stats.rx_out_of_order++;
 		r->message = 0;

@@ -1,0 +1,126 @@
+/* Rules of the unreliable connection. */
+#include "pair.h"
+
+#include <string.h>
+
+#include "engine/qp.h"
+
+#define MS UINT64_C(1000000)
+
+static struct pair *make(void)
+{
+	struct pair_options o = pair_defaults();
+
+	o.type = ROCI_QPT_UC;
+	return pair_create(&o);
+}
+
+static bool drop_all(struct pair *p, int from, const struct roci_packet *pkt)
+{
+	return false;
+}
+
+static bool drop_third_from_0(struct pair *p, int from, const struct roci_packet *pkt)
+{
+	return from != 0 || ++p->count != 3;
+}
+
+/* IBTA 9.8.2.2: the message with the gap is lost, the next one arrives. */
+static void unreliable_connection_skips_a_broken_message(void **state)
+{
+	struct pair_options o = pair_defaults();
+	struct pair *p;
+
+	o.type = ROCI_QPT_UC;
+	p = pair_create(&o);
+	p->filter = drop_third_from_0;
+	memset(p->side[0].memory, 0x5a, 1200);
+	pair_recv(p, 1, 5, 30000, 2000);
+	pair_send(p, 0, ROCI_WR_SEND, 1, 0, 1000, 0);
+	pair_send(p, 0, ROCI_WR_SEND, 2, 0, 1200, 0);
+	pair_run(p);
+	pair_expect(p, 0, 1, ROCI_WC_SUCCESS);
+	pair_expect(p, 0, 2, ROCI_WC_SUCCESS);
+	pair_expect(p, 1, 5, ROCI_WC_SUCCESS);
+	pair_expect_nothing(p, 1);
+	assert_memory_equal(p->side[1].memory + 30000, p->side[0].memory, 1200);
+	pair_free(p);
+}
+
+/* uc_flow.h: the peer's advice keeps the sender within the window; without it, the pace does. */
+static void unreliable_connection_heeds_advice(void **state)
+{
+	struct pair_options o = pair_defaults();
+	struct pair *p;
+
+	o.type = ROCI_QPT_UC;
+	p = pair_create(&o);
+	for (int round = 0; round < 3; round++) {
+		for (uint64_t i = 0; i < 20; i++)
+			assert_int_equal(pair_send(p, 0, ROCI_WR_RDMA_WRITE, i, 0, 30000, 0), 0);
+		pair_run_until(p, p->now + 1000 * MS);
+		for (uint64_t i = 0; i < 20; i++)
+			pair_expect(p, 0, i, ROCI_WC_SUCCESS);
+		assert_int_equal(roci_engine_deadline(p->side[0].e), ROCI_NEVER);
+		assert_true(p->sent[1] > 0);
+		p->filter = round == 0 ? drop_all : NULL; /* the peer falls silent, and comes back */
+	}
+	pair_free(p);
+}
+
+/* A message of `len` bytes, which must (or must not) arrive. */
+static void send_one(struct pair *p, uint32_t len, bool arrives)
+{
+	pair_send(p, 0, ROCI_WR_RDMA_WRITE_WITH_IMM, 1, 0, len, 8000);
+	pair_run(p);
+	pair_expect(p, 0, 1, ROCI_WC_SUCCESS);
+	if (arrives)
+		pair_expect(p, 1, 7, ROCI_WC_SUCCESS);
+	pair_expect_nothing(p, 1);
+}
+
+/* IBTA 9.8.2.2: a First or Only starts afresh whatever its PSN: nobody told the receiver that of the sender, or the
+ * sender was reset and has another one now. */
+static void sender_may_start_anywhere(void **state)
+{
+	static const int32_t steps[] = {-5000, 5000, -(1 << 22), 1 << 22};
+	struct pair *p = make();
+
+	for (uint64_t i = 0; i < 10; i++)
+		pair_recv(p, 1, 7, 0, 0);
+	p->side[0].qp->req.psn = p->side[0].qp->req.una = roci_psn_add(pair_defaults().psn, -10 & ROCI_PSN_MASK);
+	send_one(p, 3 * PAIR_MTU, true);
+	for (size_t i = 0; i < sizeof(steps) / sizeof(steps[0]); i++) {
+		struct roci_requester *r = &p->side[0].qp->req;
+
+		r->psn = r->una = roci_psn_add(r->psn, (uint32_t)steps[i] & ROCI_PSN_MASK);
+		send_one(p, 3 * PAIR_MTU, true);
+	}
+	pair_free(p);
+}
+
+static void what_comes_late_is_passed_over(void **state)
+{
+	struct pair *p = make();
+	struct roci_requester *r = &p->side[0].qp->req;
+
+	pair_recv(p, 1, 7, 0, 0);
+	pair_recv(p, 1, 7, 0, 0);
+	send_one(p, 3 * PAIR_MTU, true);
+	r->psn = r->una = roci_psn_add(r->psn, -3 & ROCI_PSN_MASK);
+	send_one(p, 3 * PAIR_MTU, false);
+	send_one(p, 10, true);
+	pair_free(p);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(unreliable_connection_skips_a_broken_message),
+		cmocka_unit_test(unreliable_connection_heeds_advice),
+		cmocka_unit_test(sender_may_start_anywhere),
+		cmocka_unit_test(what_comes_late_is_passed_over),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
