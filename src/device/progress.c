@@ -8,6 +8,10 @@
  * naps is known to look again soon, so that posts need not be sent one by one (ib_send_bw of 64 bytes: 0.2 to 1.3
  * million messages a second).
  *
+ * But only polls receive and run timers. After a nap in which nobody polled, the thread does that, until nothing more
+ * comes, for as long as it napped at most: a program may wait in a loop of posts that find the queue full, or register
+ * memory for a second.
+ *
  * Calls are judged after the thread has slept, when the application had the processor if it wanted it. When they are
  * found to have stopped, the thread stays on the sockets for a while: a program that polls a little and then spins on
  * memory (ib_write_lat) must not wait for the thread to look again.
@@ -43,6 +47,7 @@ struct progress {
 	uint64_t streak_start; /* 0: the last thing it did was to sleep */
 	uint64_t look_ns;      /* 0: not looking after polls */
 	bool slept;
+	uint64_t age;      /* of the last call, when the thread awoke */
 	uint64_t moved_at; /* when packets last moved */
 	bool lingered;     /* since then */
 	unsigned worth;    /* whether lingering paid lately, 0..WORTH_MAX */
@@ -65,6 +70,20 @@ static int wait_events(int epoll_fd, struct epoll_event *events, int max, const 
 	if (n >= 0 || (errno != ENOSYS && errno != EPERM))
 		return n;
 	return ppoll(&ready, 1, timeout, NULL) < 0 ? -1 : epoll_wait(epoll_fd, events, max, 0);
+}
+
+static uint64_t call_age(const struct roci_device *dev, uint64_t now)
+{
+	uint64_t last = atomic_load_explicit(&dev->last_call, memory_order_relaxed);
+
+	return now > last ? now - last : 0;
+}
+
+static void awake(struct progress *p)
+{
+	p->slept = true;
+	p->age = call_age(p->dev, roci_now());
+	p->streak_start = 0;
 }
 
 static void sleep_until(struct progress *p, uint64_t now, uint64_t deadline)
@@ -96,8 +115,7 @@ static void sleep_until(struct progress *p, uint64_t now, uint64_t deadline)
 		else
 			roci_udp_ready(dev->udp, what);
 	}
-	p->slept = true;
-	p->streak_start = 0;
+	awake(p);
 }
 
 /* Deaf to sockets and wake-ups. Deadlines are the application's meanwhile, and ours at the end of the nap. */
@@ -112,21 +130,13 @@ static void nap(struct progress *p, uint64_t ns)
 	pthread_mutex_lock(&dev->lock);
 	dev->napping = false;
 	dev->stats.thread_backoffs++;
-	p->slept = true;
-	p->streak_start = 0;
-}
-
-static uint64_t call_age(struct roci_device *dev, uint64_t now)
-{
-	uint64_t last = atomic_load_explicit(&dev->last_call, memory_order_relaxed);
-
-	return now > last ? now - last : 0;
+	awake(p);
 }
 
 /* Whether to leave the driving to the application for p->look_ns. */
 static bool application_drives(struct progress *p, uint64_t now)
 {
-	uint64_t age = call_age(p->dev, now);
+	uint64_t age = p->slept ? p->age : call_age(p->dev, now);
 	bool drives = false;
 
 	if (p->slept && age > FRESH_NS)
@@ -206,6 +216,21 @@ static void note_moved(struct progress *p, uint64_t now)
 	p->moved_at = now;
 }
 
+/* Leaves the driving to the application for a while. Where it called, but did not poll, polls in its place then. */
+static void leave_it(struct progress *p)
+{
+	struct roci_device *dev = p->dev;
+	uint64_t polls = dev->stats.poll_turns, ns = p->look_ns, start, now;
+
+	nap(p, ns);
+	for (now = start = roci_now(); !dev->stop && dev->stats.poll_turns == polls && now - start <= ns;
+	     now = roci_now()) {
+		if (!roci_drive_polling(dev, now) && !dev->more)
+			break;
+		give_way(dev);
+	}
+}
+
 static void *thread_main(void *arg)
 {
 	struct progress p = {.dev = arg};
@@ -218,7 +243,7 @@ static void *thread_main(void *arg)
 		uint64_t now = roci_now();
 
 		if (application_drives(&p, now)) {
-			nap(&p, p.look_ns);
+			leave_it(&p);
 		} else if (roci_drive(dev, now)) {
 			note_moved(&p, now);
 			give_way(dev);

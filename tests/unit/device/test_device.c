@@ -11,9 +11,11 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "device/device.h"
+#include "device/device_state.h"
 
-#define QKEY 0x11111111u
+#define QKEY     0x11111111u
+#define ROUNDS   100
+#define NAPS_MAX 4 /* of the thread until a packet has come, on average: it is there at once, mostly */
 
 static atomic_uint completions; /* events that the device told */
 
@@ -152,6 +154,17 @@ static void ud_wait(struct ud *u, unsigned want, bool polling)
 	}
 }
 
+/* How often the thread has left the driving to the program; a call that is no poll. */
+static unsigned naps_of(struct roci_device *dev)
+{
+	unsigned naps;
+
+	roci_device_lock(dev);
+	naps = (unsigned)dev->stats.thread_backoffs;
+	roci_device_unlock(dev);
+	return naps;
+}
+
 static unsigned open_files(void)
 {
 	DIR *dir = opendir("/proc/self/fd");
@@ -285,6 +298,33 @@ static void the_thread_takes_over_from_polls(void **state)
 		ud_post(&u, u.qpn, (uint8_t)(i + 1), true);
 		ud_wait(&u, 2, true);
 	}
+	ud_close(&u);
+	roci_device_put(dev);
+}
+
+/* A program that calls without end, but never polls, is no reason not to receive: it may wait for what a peer's message
+ * makes free, or serve one-sided requests meanwhile. */
+static void calls_that_are_no_polls_leave_it_to_the_thread(void **state)
+{
+	struct roci_device *dev = open_device();
+	uint64_t end = roci_now() + 20000000000u;
+	unsigned slept_through = 0;
+	struct ud u;
+
+	ud_open(&u, dev);
+	for (unsigned i = 0; i < ROUNDS; i++) {
+		unsigned before = naps_of(dev);
+		struct roci_cqe cqe;
+
+		for (unsigned calls = 0; calls < 10000 && naps_of(dev) < before + 2; calls++)
+			;
+		before = naps_of(dev);
+		ud_post(&u, u.qpn, (uint8_t)i, true);
+		for (unsigned got = 0; got < 2; got += roci_cq_poll(u.cq, &cqe, 1))
+			assert_true(naps_of(dev) >= before && roci_now() < end);
+		slept_through += naps_of(dev) - before;
+	}
+	assert_true(slept_through < NAPS_MAX * ROUNDS);
 	ud_close(&u);
 	roci_device_put(dev);
 }
@@ -475,6 +515,7 @@ int main(void)
 		cmocka_unit_test(address_vectors_are_checked),
 		cmocka_unit_test(the_thread_makes_progress),
 		cmocka_unit_test(the_thread_takes_over_from_polls),
+		cmocka_unit_test(calls_that_are_no_polls_leave_it_to_the_thread),
 		cmocka_unit_test(a_forked_child_starts_afresh),
 		cmocka_unit_test(threads_share_it),
 		cmocka_unit_test(a_child_inherits_no_locks),
