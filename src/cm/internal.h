@@ -9,7 +9,7 @@
 #include "engine/idmap.h"
 
 #define ROCI_CM_MAX_REPLIES 256  /* answers to strangers that wait to be sent */
-#define ROCI_CM_MAX_LINGER  8192 /* rejected connections that answer duplicates for a while */
+#define ROCI_CM_MAX_LINGER  8192 /* rejected connections, answered SIDR exchanges that answer duplicates for a while */
 
 struct roci_cm {
 	struct roci_cm_config config;
@@ -45,7 +45,8 @@ struct roci_conn {
 struct roci_sidr {
 	struct roci_exchange x;
 	bool active;
-	bool done; /* answered or given up */
+	bool done;      /* answered or given up */
+	bool lingering; /* answers duplicates */
 	uint32_t request_id;
 	uint64_t service_id, tid;
 	struct roci_cm_path path;

@@ -24,9 +24,19 @@ static struct roci_sidr *create(struct roci_cm *cm, void *user)
 	return sidr;
 }
 
+/* The peer's number no longer means this exchange. */
+static void forget_peer(struct roci_sidr *sidr)
+{
+	struct roci_cm *cm = sidr->x.cm;
+
+	roci_peer_remove(&cm->sidr_requests, &sidr->node);
+	cm->linger_count -= sidr->lingering;
+	sidr->lingering = false;
+}
+
 void roci_sidr_free(struct roci_sidr *sidr)
 {
-	roci_peer_remove(&sidr->x.cm->sidr_requests, &sidr->node);
+	forget_peer(sidr);
 	if (sidr->active && sidr->request_id)
 		roci_idmap_remove(&sidr->x.cm->ids, sidr->request_id);
 	roci_exchange_fini(&sidr->x);
@@ -125,7 +135,16 @@ static void build_answer(struct roci_cm_msg *rep, uint64_t tid, uint32_t request
 
 static void linger(struct roci_sidr *sidr, uint64_t now)
 {
+	struct roci_cm *cm = sidr->x.cm;
+
 	sidr->done = true;
+	if (cm->linger_count >= ROCI_CM_MAX_LINGER) {
+		roci_exchange_stop(&sidr->x);
+		forget_peer(sidr);
+		return;
+	}
+	sidr->lingering = true;
+	cm->linger_count++;
 	roci_exchange_set_timer(&sidr->x, now + LINGER_NS);
 }
 
@@ -262,7 +281,7 @@ void roci_sidr_timeout(struct roci_sidr *sidr, uint64_t now)
 		refuse(sidr, now, ROCI_SIDR_REJECT);
 		roci_backlog_answered(&sidr->x, now);
 	} else if (!sidr->active) {
-		roci_peer_remove(&sidr->x.cm->sidr_requests, &sidr->node); /* duplicates are over */
+		forget_peer(sidr); /* duplicates are over */
 	} else if (!roci_exchange_again(&sidr->x, now)) {
 		sidr->done = true;
 		roci_exchange_fail(&sidr->x, ROCI_CM_SIDR_ERROR);

@@ -94,6 +94,29 @@ static void gives_up(void **state)
 	pair_close(&p);
 }
 
+/* A flood of questions: only so many answers are remembered. */
+static void answers_are_remembered_within_bounds(void **state)
+{
+	struct pair p;
+
+	pair_open(&p, 0);
+	for (unsigned i = 0; i < ROCI_CM_MAX_LINGER + 10; i++) {
+		struct roci_sidr *asking = pair_resolve(&p);
+
+		pair_carry(&p);
+		roci_sidr_destroy(pair_only_event(&p, ROCI_CM_SIDR_REQ_RECEIVED)->sidr, p.now);
+		pair_clear(&p);
+		pair_carry(&p);
+		pair_only_event(&p, ROCI_CM_SIDR_REP_RECEIVED);
+		roci_sidr_destroy(asking, p.now);
+		pair_clear(&p);
+	}
+	assert_int_equal(p.b->exchange_count, ROCI_CM_MAX_LINGER);
+	pair_wait(&p, 10 * SECOND);
+	assert_int_equal(p.b->linger_count, 0);
+	pair_close(&p);
+}
+
 static void a_full_backlog_refuses(void **state)
 {
 	struct roci_sidr *asking[2];
@@ -120,6 +143,7 @@ int main(void)
 		cmocka_unit_test(refuses),
 		cmocka_unit_test(addresses_are_those_of_the_datagram),
 		cmocka_unit_test(gives_up),
+		cmocka_unit_test(answers_are_remembered_within_bounds),
 		cmocka_unit_test(a_full_backlog_refuses),
 	};
 
