@@ -16,12 +16,18 @@ struct roci_cm_service {
 	struct roci_listener *listener; /* or NULL */
 };
 
+/* A set of slots of the registry. */
+struct slots {
+	uint64_t bits[ROCI_SLOTS / 64];
+};
+
 struct roci_cm_host {
 	struct roci_cm *cm;
 	roci_cm_event_fn *on_event; /* NULL: nobody attached yet, so that there are no events either */
 	struct roci_gsi gsi;
 	uint64_t look_at;    /* when peers of this host are looked after, ROCI_CM_NEVER: there are none */
 	uint64_t peers_lost; /* by the engine's count, when they were looked after last */
+	struct slots known;  /* that peers of this host had when they spoke, and that somebody held */
 	uint64_t held_at; /* when other processes are looked at for requests that we hold, ROCI_CM_NEVER: there are none
 			   */
 };
@@ -166,10 +172,25 @@ void roci_cm_host_release(struct roci_device *dev, struct roci_cm_service *servi
 
 /* ---- peers that die ---- */
 
+static bool has(const struct slots *set, unsigned slot)
+{
+	return set->bits[slot / 64] >> slot % 64 & 1;
+}
+
+static void add(struct slots *set, unsigned slot)
+{
+	set->bits[slot / 64] |= 1ull << slot % 64;
+}
+
+static void take_out(struct slots *set, const struct slots *others)
+{
+	for (unsigned i = 0; i < ROCI_SLOTS / 64; i++)
+		set->bits[i] &= ~others->bits[i];
+}
+
 struct look {
 	struct roci_device *dev;
-	unsigned alive, dead; /* slots that were asked about last */
-	bool any;
+	struct slots alive, dead; /* what the registry has said */
 };
 
 static bool is_local(const struct roci_device *dev, const uint8_t gid[16])
@@ -180,24 +201,38 @@ static bool is_local(const struct roci_device *dev, const uint8_t gid[16])
 	return false;
 }
 
+static unsigned slot_of(uint32_t comm_id)
+{
+	return comm_id >> ROCI_COMM_SLOT_SHIFT;
+}
+
+/* Whether a peer of this host is in our registry shows only while it lives: another user's, or a container's, is in
+ * another one, where its slot means somebody else. */
+static void know_peer(struct roci_device *dev, uint64_t now, uint32_t sender_id)
+{
+	struct roci_cm_host *host = dev->cm_host;
+	unsigned slot = slot_of(sender_id);
+
+	if (!has(&host->known, slot) && !roci_registry_alive(&dev->registry, slot))
+		return;
+	add(&host->known, slot);
+	if (host->look_at == ROCI_CM_NEVER)
+		host->look_at = now + LOOK_NS;
+}
+
 /* Other hosts' communication ids have other meanings, or none; but their silence is noticed. */
 static bool peer_is_dead(void *context, const uint8_t gid[16], const struct roci_conn_info *info)
 {
 	struct look *look = context;
-	unsigned slot = info->remote_comm_id >> ROCI_COMM_SLOT_SHIFT;
+	unsigned slot = slot_of(info->remote_comm_id);
 
 	if (roci_engine_peer_lost(look->dev->engine, info->local_qpn))
 		return true;
-	if (!is_local(look->dev, gid) || slot == look->dev->registry.slot)
+	if (!is_local(look->dev, gid) || slot == look->dev->registry.slot || !has(&look->dev->cm_host->known, slot))
 		return false;
-	if (slot != look->alive && slot != look->dead) {
-		if (roci_registry_alive(&look->dev->registry, slot))
-			look->alive = slot;
-		else
-			look->dead = slot;
-	}
-	look->any = look->any || slot == look->alive;
-	return slot == look->dead;
+	if (!has(&look->alive, slot) && !has(&look->dead, slot))
+		add(roci_registry_alive(&look->dev->registry, slot) ? &look->alive : &look->dead, slot);
+	return has(&look->dead, slot);
 }
 
 /* A process that is killed says no goodbye. For those of this host the registry knows (D6), for others its QPs. */
@@ -205,9 +240,11 @@ static void look_after_peers(struct roci_device *dev, uint64_t now)
 {
 	struct roci_cm_host *host = dev->cm_host;
 	struct look look = {.dev = dev};
+	static const struct slots none;
 
 	roci_cm_bury(host->cm, now, peer_is_dead, &look);
-	host->look_at = look.any ? now + LOOK_NS : ROCI_CM_NEVER;
+	take_out(&host->known, &look.dead); /* whoever has such a slot next may be in another registry */
+	host->look_at = memcmp(&look.alive, &none, sizeof none) ? now + LOOK_NS : ROCI_CM_NEVER;
 	host->peers_lost = roci_engine_stats(dev->engine)->peers_lost;
 }
 
@@ -224,7 +261,7 @@ void roci_cm_host_goodbye(struct roci_device *dev, uint64_t now)
 /* ---- driving ---- */
 
 void roci_cm_host_rx(struct roci_device *dev, uint64_t now, const uint8_t *mad, const uint8_t sgid[16],
-		     const uint8_t dgid[16])
+		     const uint8_t dgid[16], uint32_t sender_id)
 {
 	struct roci_cm_host *host = dev->cm_host;
 	uint32_t ifindex = 0;
@@ -235,8 +272,8 @@ void roci_cm_host_rx(struct roci_device *dev, uint64_t now, const uint8_t *mad, 
 			break;
 		}
 	}
-	if (host->look_at == ROCI_CM_NEVER && is_local(dev, sgid))
-		host->look_at = now + LOOK_NS;
+	if (is_local(dev, sgid))
+		know_peer(dev, now, sender_id);
 	roci_cm_rx(host->cm, now, mad, sgid, dgid, ifindex);
 	if (host->held_at == ROCI_CM_NEVER && roci_cm_held_count(host->cm))
 		host->held_at = now + HELD_NS;

@@ -41,8 +41,9 @@ void roci_cm_host_close(struct roci_device *dev);
 /* The process ends: tells every peer, once, as the kernel would. */
 void roci_cm_host_goodbye(struct roci_device *dev, uint64_t now);
 struct roci_gsi *roci_cm_host_gsi(struct roci_device *dev);
+/* sender_id: the communication id of the MAD's sender. */
 void roci_cm_host_rx(struct roci_device *dev, uint64_t now, const uint8_t *mad, const uint8_t sgid[16],
-		     const uint8_t dgid[16]);
+		     const uint8_t dgid[16], uint32_t sender_id);
 /* Timers, events, MADs, until all is quiet. Returns the number of MADs sent. */
 unsigned roci_cm_host_drive(struct roci_device *dev, uint64_t now);
 /* When the thread has to be back for the manager. */

@@ -156,7 +156,7 @@ void roci_gsi_rx(struct roci_device *dev, uint64_t now, const struct roci_datagr
 	if (slot && slot != dev->registry.slot && roci_registry_alive(&dev->registry, slot) &&
 	    hand_over(dev, now, slot, d->from, d->bytes, d->len))
 		return;
-	roci_cm_host_rx(dev, now, pkt->payload, flow->src, flow->dst);
+	roci_cm_host_rx(dev, now, pkt->payload, flow->src, flow->dst, msg.local_id);
 }
 
 /* ---- send ---- */

@@ -1,0 +1,95 @@
+/* The manager as the device drives it: which peers of the host it takes for dead. */
+#include <string.h>
+
+#include "../device/bench.h"
+
+#include "cm/msg.h"
+#include "device/cm_host.h"
+#include "device/gsi.h"
+
+#define SECOND 1000000000ull
+
+static struct roci_conn *disconnected[8];
+static unsigned disconnected_count;
+
+static void on_event(const struct roci_event *ev)
+{
+}
+
+static void on_cm_event(const struct roci_cm_event *ev)
+{
+	if (ev->kind == ROCI_CM_DREQ_RECEIVED)
+		disconnected[disconnected_count++] = ev->conn;
+}
+
+/* A connection, whose peer says that it is at 127.0.0.1 and has this slot. */
+static struct roci_conn *connect_to(struct roci_device *dev, uint64_t now, unsigned slot)
+{
+	static uint32_t qpn = 0x1000;
+	struct roci_cm_connect ask = {
+		.qpn = ++qpn, .path = {.mtu = 3, .packet_life = 16, .hop_limit = 64}, .transport = ROCI_CM_RC};
+	struct roci_cm_msg rep = {
+		.attribute = ROCI_CM_ATTR_REP, .local_id = slot << ROCI_COMM_SLOT_SHIFT | qpn, .qpn = qpn};
+	uint8_t mad[ROCI_CM_MAD_BYTES];
+	struct roci_conn *conn;
+
+	gid_of("127.0.0.1", ask.path.sgid);
+	gid_of("127.0.0.1", ask.path.dgid);
+	assert_int_equal(roci_conn_connect(roci_cm_host_cm(dev), now, &ask, &conn), 0);
+	rep.remote_id = roci_conn_info(conn)->local_comm_id;
+	roci_cm_msg_build(&rep, mad);
+	roci_cm_host_rx(dev, now, mad, ask.path.dgid, ask.path.sgid, rep.local_id);
+	assert_int_equal(roci_conn_establish(conn, now, (struct roci_cm_bytes){0}), 0);
+	return conn;
+}
+
+/* A registry knows its own processes only: that a slot is nobody's says nothing of another user's process. */
+static void only_those_of_the_registry_are_missed(void **state)
+{
+	struct roci_registry one, two;
+	struct roci_conn *foreign, *killed, *alive, *successor;
+	uint64_t now = roci_now();
+	struct roci_device *dev;
+	unsigned slot, nobody = 1;
+
+	assert_int_equal(roci_device_get(on_event, &dev), 0);
+	assert_int_equal(roci_cm_host_attach(dev, on_cm_event), 0);
+	roci_device_lock(dev); /* to the end: its thread must not answer what goes to its own address */
+	assert_int_equal(roci_registry_open(&one), 0);
+	assert_int_equal(roci_registry_open(&two), 0);
+	while (roci_registry_alive(&one, nobody))
+		nobody++;
+	slot = one.slot;
+	killed = connect_to(dev, now, slot);
+	foreign = connect_to(dev, now, nobody);
+	roci_registry_close(&one);
+	roci_cm_host_drive(dev, now + 2 * SECOND);
+	assert_int_equal(disconnected_count, 1);
+	assert_ptr_equal(disconnected[0], killed);
+
+	/* Once it was missed, its slot is as good as any. */
+	successor = connect_to(dev, now + 2 * SECOND, slot);
+	alive = connect_to(dev, now + 2 * SECOND, two.slot);
+	roci_cm_host_drive(dev, now + 4 * SECOND);
+	assert_int_equal(disconnected_count, 1);
+	roci_registry_close(&two);
+	roci_cm_host_drive(dev, now + 6 * SECOND);
+	assert_int_equal(disconnected_count, 2);
+	assert_ptr_equal(disconnected[1], alive);
+
+	roci_conn_destroy(foreign, now);
+	roci_conn_destroy(killed, now);
+	roci_conn_destroy(alive, now);
+	roci_conn_destroy(successor, now);
+	roci_device_unlock(dev);
+	roci_device_put(dev);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(only_those_of_the_registry_are_missed),
+	};
+
+	return cmocka_run_group_tests(tests, private_rundir, remove_rundir);
+}
