@@ -91,7 +91,7 @@ int roci_cm_host_attach(struct roci_device *dev, roci_cm_event_fn *on_event)
 
 struct roci_cm *roci_cm_host_cm(struct roci_device *dev)
 {
-	return dev->cm_host->cm;
+	return dev->dead ? NULL : dev->cm_host->cm;
 }
 
 struct roci_gsi *roci_cm_host_gsi(struct roci_device *dev)

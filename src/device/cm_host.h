@@ -17,6 +17,7 @@ typedef void roci_cm_event_fn(const struct roci_cm_event *ev);
 
 /* From now on events are told to on_event. -ENODEV: a forked child's inherited device. */
 int roci_cm_host_attach(struct roci_device *dev, roci_cm_event_fn *on_event);
+/* NULL: a forked child's inherited device. */
 struct roci_cm *roci_cm_host_cm(struct roci_device *dev);
 
 /* A port of the host that is ours, and the listener on it, if there is one. */

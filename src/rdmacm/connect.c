@@ -84,7 +84,7 @@ static int fill_request(const struct cma_id *id, const struct rdma_conn_param *p
 
 static void fill_path(const struct cma_id *id, struct roci_cm_path *path)
 {
-	const struct roci_gid_entry *gid = cma_gid_entry(id->sgid_index);
+	const struct roci_gid_entry *gid = cma_source_gid(id);
 	*path = (struct roci_cm_path){
 		.ifindex = gid ? gid->ifindex : 0,
 		.flow_label = ntohl(id->path.flow_label) & 0xfffff,
@@ -113,9 +113,11 @@ static int connect_datagram(struct cma_id *id, const struct rdma_conn_param *par
 		return error;
 	struct roci_cm_resolve ask = {.service_id = service_of(id), .private = {data.bytes, data.len}, .user = id};
 	fill_path(id, &ask.path);
-	struct roci_cm *cm = cma_lock_cm();
+	struct roci_cm *cm = cma_lock_cm(id);
+	if (!cm)
+		return -ENODEV;
 	error = roci_sidr_resolve(cm, roci_now(), &ask, &id->sidr);
-	cma_unlock_cm();
+	cma_unlock_cm(id);
 	return error;
 }
 
@@ -144,9 +146,11 @@ static int connect_connected(struct cma_id *id, const struct rdma_conn_param *pa
 	};
 	fill_path(id, &ask.path);
 	id->responder_resources = param->responder_resources;
-	struct roci_cm *cm = cma_lock_cm();
+	struct roci_cm *cm = cma_lock_cm(id);
+	if (!cm)
+		return -ENODEV;
 	error = roci_conn_connect(cm, roci_now(), &ask, &id->conn);
-	cma_unlock_cm();
+	cma_unlock_cm(id);
 	return error;
 }
 
@@ -180,9 +184,10 @@ int cma_establish(struct cma_id *id)
 {
 	if (!id->conn)
 		return -EINVAL;
-	cma_lock_cm();
+	if (!cma_lock_cm(id))
+		return -ENODEV;
 	int error = roci_conn_establish(id->conn, roci_now(), (struct roci_cm_bytes){0});
-	cma_unlock_cm();
+	cma_unlock_cm(id);
 	return error;
 }
 
@@ -198,9 +203,10 @@ static int accept_datagram(struct cma_id *id, const struct rdma_conn_param *para
 		.qkey = id->qkey ? id->qkey : RDMA_UDP_QKEY,
 		.private = {param->private_data, param->private_data_len},
 	};
-	cma_lock_cm();
+	if (!cma_lock_cm(id))
+		return -ENODEV;
 	int error = roci_sidr_answer(id->sidr, roci_now(), &answer);
-	cma_unlock_cm();
+	cma_unlock_cm(id);
 	return error;
 }
 
@@ -209,6 +215,8 @@ static int accept_connected(struct cma_id *id, const struct rdma_conn_param *par
 	if (param->private_data_len > ROCI_CM_REP_PRIVATE)
 		return -EINVAL;
 	int error = 0;
+	if (!cma_is_alive(id))
+		return -ENODEV;
 	if (id->id.qp) {
 		error = cma_qp_to_rtr(id, param->responder_resources);
 		if (!error)
@@ -227,10 +235,10 @@ static int accept_connected(struct cma_id *id, const struct rdma_conn_param *par
 		.ece = {id->local_ece.vendor_id, id->local_ece.options},
 		.private = {param->private_data, param->private_data_len},
 	};
-	cma_lock_cm();
+	cma_lock_cm(id);
 	error = roci_conn_accept(id->conn, roci_now(), &answer);
 	id->accepted = !error; /* with the lock held, so that what follows is told */
-	cma_unlock_cm();
+	cma_unlock_cm(id);
 	if (error)
 		cma_qp_to_err(id);
 	return error;
@@ -293,13 +301,14 @@ static int reject(struct cma_id *id, enum roci_cm_reason reason, struct roci_cm_
 	if (private.len > (cma_is_ud(id) ? ROCI_CM_SIDR_REP_PRIVATE : ROCI_CM_REJ_PRIVATE))
 		return -EINVAL;
 	int error = -EINVAL;
-	cma_lock_cm();
+	if (!cma_lock_cm(id))
+		return -ENODEV;
 	if (id->conn)
 		error = roci_conn_reject(id->conn, roci_now(), reason, (struct roci_cm_bytes){0}, private);
 	else if (id->sidr && id->passive)
 		error = roci_sidr_answer(id->sidr, roci_now(),
 					 &(struct roci_cm_sidr_answer){.status = ROCI_SIDR_REJECT, .private = private});
-	cma_unlock_cm();
+	cma_unlock_cm(id);
 	return error;
 }
 
@@ -321,9 +330,10 @@ int rdma_notify(struct rdma_cm_id *rid, enum ibv_event_type event)
 {
 	if (!rid || !cma_id(rid)->conn || event != IBV_EVENT_COMM_EST)
 		return cma_error(EINVAL);
-	cma_lock_cm();
+	if (!cma_lock_cm(cma_id(rid)))
+		return cma_error(ENODEV);
 	int error = roci_conn_notify(cma_id(rid)->conn, roci_now());
-	cma_unlock_cm();
+	cma_unlock_cm(cma_id(rid));
 	return cma_result(error);
 }
 
@@ -333,10 +343,11 @@ int rdma_disconnect(struct rdma_cm_id *rid)
 		return cma_error(EINVAL);
 	struct cma_id *id = cma_id(rid);
 	cma_qp_to_err(id);
-	cma_lock_cm();
+	if (!cma_lock_cm(id))
+		return cma_error(ENODEV);
 	/* -EINVAL: it is over already, or never was. Both sides may say so at once, so that is no error. */
 	int error = roci_conn_disconnect(id->conn, roci_now(), (struct roci_cm_bytes){0});
-	cma_unlock_cm();
+	cma_unlock_cm(id);
 	if (error || (rid->event && rid->event->event == RDMA_CM_EVENT_DISCONNECTED))
 		return 0;
 	return cma_complete(id);

@@ -101,17 +101,17 @@ struct cma_limits cma_device_limits(void)
 				   .initiator_depth = (uint8_t)the_attr.max_qp_init_rd_atom};
 }
 
-const struct roci_gid_entry *cma_gid_entry(int index)
+const struct roci_gid_entry *cma_source_gid(const struct cma_id *id)
 {
 	const struct roci_gid_entry *gids;
-	int count = roci_device_gids(the_device, &gids);
-	return index >= 0 && index < count ? &gids[index] : NULL;
+	int count = roci_device_gids(id->dev, &gids);
+	return id->sgid_index < count ? &gids[id->sgid_index] : NULL;
 }
 
-int cma_find_gid(const uint8_t gid[16], uint32_t ifindex)
+int cma_find_gid(const struct cma_id *id, const uint8_t gid[16], uint32_t ifindex)
 {
 	const struct roci_gid_entry *gids;
-	int count = roci_device_gids(the_device, &gids);
+	int count = roci_device_gids(id->dev, &gids);
 	for (int i = 0; i < count; i++) {
 		if (!memcmp(gids[i].gid, gid, 16) && (!ifindex || gids[i].ifindex == ifindex))
 			return i;

@@ -3,12 +3,13 @@
 
 #include "rdmacm/objects.h"
 
-struct cma_id *cma_id_new(struct rdma_event_channel *channel, void *context, enum rdma_port_space ps,
-			  enum ibv_qp_type qp_type)
+struct cma_id *cma_id_new(struct roci_device *dev, struct rdma_event_channel *channel, void *context,
+			  enum rdma_port_space ps, enum ibv_qp_type qp_type)
 {
 	struct cma_id *id = calloc(1, sizeof(*id));
 	if (!id)
 		return NULL;
+	id->dev = dev;
 	id->id.channel = channel;
 	id->id.context = context;
 	id->id.ps = ps;
@@ -27,7 +28,7 @@ int cma_id_create(struct rdma_event_channel *channel, struct cma_id **out, void 
 		if (!own)
 			return -errno;
 	}
-	struct cma_id *id = cma_id_new(channel ? channel : own, context, ps, qp_type);
+	struct cma_id *id = cma_id_new(cma_roci_device(), channel ? channel : own, context, ps, qp_type);
 	if (!id) {
 		rdma_destroy_event_channel(own);
 		return -ENOMEM;

@@ -21,9 +21,10 @@ int cma_bind_port(struct cma_id *id)
 		.reuse = id->reuseaddr,
 	};
 	local_gid(id, ask.gid);
-	cma_lock_cm();
-	int error = roci_cm_host_bind(cma_roci_device(), &ask, &id->service);
-	cma_unlock_cm();
+	if (!cma_lock_cm(id))
+		return -ENODEV;
+	int error = roci_cm_host_bind(id->dev, &ask, &id->service);
+	cma_unlock_cm(id);
 	if (error)
 		return error;
 	cma_addr_set_port(src, roci_cm_service_port_of(id->service));
@@ -41,9 +42,10 @@ static int start(struct cma_id *id, unsigned backlog)
 		.user = id,
 	};
 	local_gid(id, ask.gid);
-	cma_lock_cm();
-	int error = roci_cm_host_listen(cma_roci_device(), id->service, &ask);
-	cma_unlock_cm();
+	if (!cma_lock_cm(id))
+		return -ENODEV;
+	int error = roci_cm_host_listen(id->dev, id->service, &ask);
+	cma_unlock_cm(id);
 	return error;
 }
 
@@ -72,15 +74,16 @@ void cma_release(struct cma_id *id)
 {
 	if (!id->conn && !id->sidr && !id->service)
 		return;
-	cma_lock_cm();
+	/* An inherited device, too: nothing leaves it any more. */
+	roci_device_lock(id->dev);
 	if (id->conn)
 		roci_conn_destroy(id->conn, roci_now());
 	if (id->sidr)
 		roci_sidr_destroy(id->sidr, roci_now());
 	if (id->service)
-		roci_cm_host_release(cma_roci_device(), id->service);
+		roci_cm_host_release(id->dev, id->service);
 	id->conn = NULL;
 	id->sidr = NULL;
 	id->service = NULL;
-	cma_unlock_cm();
+	roci_device_unlock(id->dev);
 }

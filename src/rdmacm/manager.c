@@ -10,35 +10,41 @@ int cma_attach(struct roci_device *dev)
 	return error;
 }
 
-struct roci_cm *cma_lock_cm(void)
+bool cma_is_alive(const struct cma_id *id)
 {
-	struct roci_device *dev = cma_roci_device();
-	roci_device_lock(dev);
-	return roci_cm_host_cm(dev);
+	return roci_cm_host_cm(id->dev);
 }
 
-void cma_unlock_cm(void)
+struct roci_cm *cma_lock_cm(const struct cma_id *id)
 {
-	roci_device_unlock(cma_roci_device());
+	if (!cma_is_alive(id))
+		return NULL;
+	roci_device_lock(id->dev);
+	return roci_cm_host_cm(id->dev);
+}
+
+void cma_unlock_cm(const struct cma_id *id)
+{
+	roci_device_unlock(id->dev);
 }
 
 void cma_request_taken(struct cma_id *id)
 {
-	cma_lock_cm();
+	if (!cma_lock_cm(id))
+		return;
 	if (id->conn)
 		roci_conn_taken(id->conn, roci_now());
 	else if (id->sidr)
 		roci_sidr_taken(id->sidr, roci_now());
-	cma_unlock_cm();
+	cma_unlock_cm(id);
 }
 
 bool cma_conn_info(const struct cma_id *id, struct roci_conn_info *info)
 {
-	if (!id->conn)
+	if (!id->conn || !cma_lock_cm(id))
 		return false;
-	cma_lock_cm();
 	*info = *roci_conn_info(id->conn);
-	cma_unlock_cm();
+	cma_unlock_cm(id);
 	return true;
 }
 

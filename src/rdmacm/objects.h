@@ -108,7 +108,8 @@ struct cma_mcast {
 };
 
 struct cma_id {
-	struct rdma_cm_id id; /* what the program holds */
+	struct rdma_cm_id id;    /* what the program holds */
+	struct roci_device *dev; /* where it was made: a forked child's inherited ids stay on the inherited device */
 	enum cma_state state;
 	bool sync;                     /* the channel is ours: calls block until their event comes */
 	bool passive;                  /* made by a request */
@@ -147,8 +148,8 @@ static inline bool cma_is_ud(const struct cma_id *id)
 }
 
 /* NULL: out of memory. */
-struct cma_id *cma_id_new(struct rdma_event_channel *channel, void *context, enum rdma_port_space ps,
-			  enum ibv_qp_type qp_type);
+struct cma_id *cma_id_new(struct roci_device *dev, struct rdma_event_channel *channel, void *context,
+			  enum rdma_port_space ps, enum ibv_qp_type qp_type);
 /* As rdma_create_id(), with a QP type for port space IB. */
 int cma_id_create(struct rdma_event_channel *channel, struct cma_id **id, void *context, enum rdma_port_space ps,
 		  enum ibv_qp_type qp_type);
@@ -173,9 +174,9 @@ struct cma_limits {
 };
 struct cma_limits cma_device_limits(void);
 /* The index of a GID of ours (on interface `ifindex`, if not 0), or -1. */
-int cma_find_gid(const uint8_t gid[16], uint32_t ifindex);
-/* NULL: no such index. */
-const struct roci_gid_entry *cma_gid_entry(int index);
+int cma_find_gid(const struct cma_id *id, const uint8_t gid[16], uint32_t ifindex);
+/* The GID of a bound id. NULL: no such index. */
+const struct roci_gid_entry *cma_source_gid(const struct cma_id *id);
 
 /* ---- addresses ---- */
 
@@ -215,9 +216,12 @@ void cma_leave_all(struct cma_id *id);
 
 /* From now on, its events come to cma_upcall(). */
 int cma_attach(struct roci_device *dev);
-/* The device's lock. */
-struct roci_cm *cma_lock_cm(void);
-void cma_unlock_cm(void);
+/* The manager of the id, under the device's lock. NULL, and not locked: a forked child's inherited id, whose manager is
+ * the parent's (-ENODEV to callers). */
+struct roci_cm *cma_lock_cm(const struct cma_id *id);
+void cma_unlock_cm(const struct cma_id *id);
+/* False: a forked child's inherited id. */
+bool cma_is_alive(const struct cma_id *id);
 /* Under the device's lock. */
 void cma_upcall(const struct roci_cm_event *from);
 

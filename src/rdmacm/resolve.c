@@ -6,7 +6,7 @@
 
 int cma_bind_gid(struct cma_id *id, const uint8_t gid[16], uint32_t ifindex)
 {
-	int index = cma_find_gid(gid, ifindex);
+	int index = cma_find_gid(id, gid, ifindex);
 	if (index < 0)
 		return -ENODEV;
 	struct rdma_ib_addr *ib = &id->id.route.addr.addr.ibaddr;
@@ -37,6 +37,8 @@ static int bind_addr(struct cma_id *id, const struct sockaddr *addr)
 		return addr ? -EAFNOSUPPORT : -EINVAL;
 	if (id->state != CMA_IDLE)
 		return -EINVAL;
+	if (!cma_is_alive(id))
+		return -ENODEV;
 	if (cma_addr_is_link_local(addr) && !cma_addr_scope(addr))
 		return -EINVAL;
 	memcpy(&id->id.route.addr.src_storage, addr, len);
@@ -120,12 +122,11 @@ static int choose_source(struct cma_id *id)
  * of this host are reached without it. */
 static int open_port(const struct cma_id *id)
 {
-	struct roci_device *dev = cma_roci_device();
-	if (cma_find_gid(id->id.route.addr.addr.ibaddr.dgid.raw, 0) >= 0)
+	if (cma_find_gid(id, id->id.route.addr.addr.ibaddr.dgid.raw, 0) >= 0)
 		return 0;
-	roci_device_lock(dev);
-	int error = roci_device_listen(dev, id->sgid_index);
-	roci_device_unlock(dev);
+	roci_device_lock(id->dev);
+	int error = roci_device_listen(id->dev, id->sgid_index);
+	roci_device_unlock(id->dev);
 	return error;
 }
 
@@ -135,6 +136,8 @@ static int resolve_addr(struct cma_id *id, const struct sockaddr *src, const str
 		return dst ? -EAFNOSUPPORT : -EINVAL;
 	if (id->state != CMA_IDLE && id->state != CMA_BOUND)
 		return -EINVAL;
+	if (!cma_is_alive(id))
+		return -ENODEV;
 	if (id->state == CMA_IDLE) {
 		struct sockaddr_storage any;
 		any_source(dst, &any);
@@ -201,7 +204,7 @@ static enum ibv_rate port_rate(struct ibv_context *context)
 void cma_fill_route(struct cma_id *id)
 {
 	struct rdma_route *route = &id->id.route;
-	const struct roci_gid_entry *gid = cma_gid_entry(id->sgid_index);
+	const struct roci_gid_entry *gid = cma_source_gid(id);
 	id->path = (struct ibv_sa_path_rec){
 		.dgid = route->addr.addr.ibaddr.dgid,
 		.sgid = route->addr.addr.ibaddr.sgid,

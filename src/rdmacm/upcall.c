@@ -90,7 +90,8 @@ static enum ibv_qp_type type_of(const struct cma_id *listener, const struct roci
 /* The id of a request, on its listener's channel. NULL: no memory, or no such address here. */
 static struct cma_id *request_id(const struct cma_id *listener, const struct roci_cm_event *from)
 {
-	struct cma_id *id = cma_id_new(NULL, listener->id.context, listener->id.ps, type_of(listener, from));
+	struct cma_id *id =
+		cma_id_new(listener->dev, NULL, listener->id.context, listener->id.ps, type_of(listener, from));
 	if (!id)
 		return NULL;
 	set_addresses(id, listener, from);

@@ -1,6 +1,7 @@
 /*
  * What the functions of librdmacm answer: errors as their manual pages have them, and both sides of connections whose
- * queue pairs the program leads itself (there are none, only numbers), with private data of every length and ECE.
+ * queue pairs the program leads itself (there are none, only numbers), with private data of every length and ECE; what
+ * is left of ids in a forked child.
  *
  *     cm_api ADDRESS
  */
@@ -11,6 +12,8 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/wait.h>
+#include <unistd.h>
 
 #include <rdma/rdma_cma.h>
 #include <rdma/rdma_verbs.h>
@@ -321,6 +324,73 @@ static void migrated(void)
 	rdma_destroy_event_channel(other);
 }
 
+/* ---- fork() ---- */
+
+/* What the child of a process with these ids may do with them: let go. The device, the port and the connection are its
+ * parent's. Returns the exit status. */
+static int child(struct sides *s, struct rdma_cm_id *idle, struct rdma_cm_id *bound, int opens_its_own)
+{
+	struct rdma_conn_param param = {.qp_num = 6003};
+	struct rdma_event_channel *channel = new_channel();
+	struct rdma_cm_id *own = opens_its_own ? new_id(channel, RDMA_PS_TCP) : NULL;
+
+	failures = 0;
+	set_port(0);
+	FAILS(rdma_bind_addr(idle, address), ENODEV);
+	FAILS(rdma_resolve_addr(idle, NULL, address, RESOLVE_MS), ENODEV);
+	FAILS(rdma_listen(bound, 1), ENODEV);
+	FAILS(rdma_resolve_addr(bound, NULL, address, RESOLVE_MS), ENODEV);
+	FAILS(rdma_accept(s->server, &param), ENODEV);
+	FAILS(rdma_reject(s->server, NULL, 0), ENODEV);
+	FAILS(rdma_disconnect(s->client), ENODEV);
+	CHECK(rdma_destroy_id(idle) == 0);
+	CHECK(rdma_destroy_id(bound) == 0);
+	end(s);
+	if (own) {
+		CHECK(rdma_bind_addr(own, address) == 0 && rdma_listen(own, 1) == 0);
+		CHECK(rdma_destroy_id(own) == 0);
+	}
+	rdma_destroy_event_channel(channel);
+	return failures != 0;
+}
+
+static void forked(void)
+{
+	struct rdma_conn_param param = {.qp_num = 5003};
+	struct rdma_cm_id *idle, *bound;
+	struct sides s;
+
+	begin(&s);
+	idle = new_id(s.client_channel, RDMA_PS_TCP);
+	bound = new_id(s.client_channel, RDMA_PS_TCP);
+	set_port(0);
+	MUST(rdma_bind_addr(bound, address));
+	MUST(rdma_connect(s.client, &param));
+	take_request(&s);
+	rdma_ack_cm_event(s.request);
+	for (int opens_its_own = 0; opens_its_own < 2; opens_its_own++) {
+		pid_t pid;
+		int status;
+
+		fflush(stdout);
+		pid = fork();
+		if (!pid) {
+			status = child(&s, idle, bound, opens_its_own);
+			fflush(stdout);
+			_exit(status);
+		}
+		CHECK(waitpid(pid, &status, 0) == pid && !status);
+	}
+	set_port(PORT);
+	FAILS(rdma_bind_addr(idle, address), EADDRINUSE); /* it is still the listener's */
+	param.qp_num = 6003;
+	CHECK(rdma_accept(s.server, &param) == 0);
+	pass(s.client_channel, RDMA_CM_EVENT_CONNECT_RESPONSE);
+	MUST(rdma_destroy_id(idle));
+	MUST(rdma_destroy_id(bound));
+	end(&s);
+}
+
 int main(int argc, char **argv)
 {
 	if (argc == 2 && inet_pton(AF_INET, argv[1], &((struct sockaddr_in *)address)->sin_addr) == 1)
@@ -337,6 +407,7 @@ int main(int argc, char **argv)
 	rejected(rdma_reject, 28);     /* consumer defined */
 	rejected(rdma_reject_ece, 35); /* vendor option not supported */
 	migrated();
+	forked();
 	printf("%u failures\n", failures);
 	return failures != 0;
 }
