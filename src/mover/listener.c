@@ -9,7 +9,6 @@
 #include <stdlib.h>
 #include <sys/eventfd.h>
 #include <sys/random.h>
-#include <time.h>
 #include <unistd.h>
 
 #include <openssl/crypto.h>
@@ -21,7 +20,7 @@
 #define DEFAULT_SESSIONS  16
 #define MAX_UNPROVED      32 /* connections that have not proved a ticket */
 #define BACKLOG           64
-#define SUPERSEDE_SECONDS 15
+#define SUPERSEDE_MS      15000
 #define ENTRY_DESCRIPTORS 3 /* the temporary file, its journal, the file that is compared */
 
 struct listener {
@@ -33,7 +32,6 @@ struct listener {
 	int over_fd; /* a session has ended */
 
 	pthread_mutex_t lock;
-	pthread_cond_t changed;
 	struct receiver *sessions;
 	unsigned session_count, sessions_so_far;
 	unsigned free_descriptors;
@@ -95,21 +93,18 @@ static unsigned trusted_sessions(const struct listener *l)
 	return count;
 }
 
-/* With the lock, which it gives up meanwhile. If a session with the same one-time ticket is still there, its sender was
- * killed or cut off and comes again: the old one ends first, so that what it has can be resumed. */
-static void supersede(struct receiver *r)
+/* If a session with the same one-time ticket is still there, its sender was killed or cut off and comes again: the old
+ * one ends first, so that what it has can be resumed. */
+static bool holder_gone(struct session *s)
 {
-	struct listener *l = r->listener;
-	struct timespec until;
+	struct receiver *r = (struct receiver *)s, *holder;
 
-	clock_gettime(CLOCK_REALTIME, &until);
-	until.tv_sec += SUPERSEDE_SECONDS;
-	for (struct receiver *o; (o = trusted_other(r, r->identity));) {
-		atomic_store(&o->superseded, true);
-		eventfd_write(o->wake_fd, 1);
-		if (pthread_cond_timedwait(&l->changed, &l->lock, &until) == ETIMEDOUT)
-			break;
-	}
+	pthread_mutex_lock(&r->listener->lock);
+	holder = trusted_other(r, r->identity);
+	if (holder && !atomic_exchange(&holder->superseded, true))
+		eventfd_write(holder->wake_fd, 1);
+	pthread_mutex_unlock(&r->listener->lock);
+	return !holder;
 }
 
 /* With the lock: why one who has proved a ticket is not let in, and what is told of it. OK: is. */
@@ -118,7 +113,7 @@ static enum mover_status refusal(struct receiver *r, bool one_time, const char *
 	struct listener *l = r->listener;
 
 	if (one_time && trusted_other(r, r->identity)) {
-		*why = "the transfer before with this ticket is still ending; send again in a minute";
+		*why = "another transfer with this ticket has begun just now";
 		return MOVER_LOST;
 	}
 	if (l->options->once && (l->ended || trusted_other(r, NULL))) {
@@ -145,8 +140,10 @@ bool listener_claim(struct receiver *r)
 
 	pthread_mutex_lock(&l->lock);
 	snprintf(r->identity, sizeof(r->identity), "%s", mover_secure_peer_identity(r->s.control.secure));
-	if (one_time)
-		supersede(r);
+	pthread_mutex_unlock(&l->lock);
+	if (one_time && !session_run(&r->s, holder_gone, SUPERSEDE_MS, "ending the transfer before with this ticket"))
+		return false;
+	pthread_mutex_lock(&l->lock);
 	status = refusal(r, one_time, &why);
 	r->trusted = status == MOVER_OK;
 	pthread_mutex_unlock(&l->lock);
@@ -202,7 +199,6 @@ void listener_over(struct receiver *r)
 		l->ended = true;
 		l->status = r->s.status;
 	}
-	pthread_cond_broadcast(&l->changed);
 	pthread_mutex_unlock(&l->lock);
 	eventfd_write(l->over_fd, 1);
 }
@@ -540,7 +536,6 @@ enum mover_status mover_recv(const struct mover_recv_options *options, mover_eve
 	l.free_descriptors = mover_descriptors();
 	teller_init(&l.teller, event, context);
 	pthread_mutex_init(&l.lock, NULL);
-	pthread_cond_init(&l.changed, NULL);
 	if (options->ticket)
 		set_ticket(&l, options->ticket);
 	run(&l);
@@ -553,7 +548,6 @@ enum mover_status mover_recv(const struct mover_recv_options *options, mover_eve
 	if (l.status != MOVER_OK && *l.text) /* it never came to listen; sessions tell of their own end */
 		teller_tell(&l.teller, &(struct mover_event){.type = MOVER_ENDED, .status = l.status, .text = l.text});
 	mover_ticket_forget(&l.ticket);
-	pthread_cond_destroy(&l.changed);
 	pthread_mutex_destroy(&l.lock);
 	teller_destroy(&l.teller);
 	if (l.over_fd >= 0)

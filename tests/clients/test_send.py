@@ -13,8 +13,8 @@ import sys
 import time
 
 from harness import ROCI, SLOW, Failure, Host, check, isolate, need, program, tap, wait_until
-from mover import (INTERRUPTED, LOCAL_IO, MIB, NO_CONNECT, NO_DEVICE, NO_TRUST, OK, PARTLY, USAGE, Receiver, check_same, environment, events,
-                   scratch, write)
+from mover import (INTERRUPTED, LOCAL_IO, LOST, MIB, NO_CONNECT, NO_DEVICE, NO_TRUST, OK, PARTLY, USAGE, Receiver, check_same, environment,
+                   events, scratch, write)
 
 os.environ['ROCI_STATS'] = ''  # here it is looked at what is printed
 here = Host('here')
@@ -293,6 +293,32 @@ def few_descriptors():
             shutil.rmtree(os.path.join(into, 'many-source'))
 
 
+def comes_again():
+    """A sender that was killed comes again while what it had sent still goes to the disk: it waits for that, longer than its own
+    --timeout, and is told if it takes too long; the ticket stays good."""
+    into, source, gate = folder('comes-again'), folder('comes-again-source'), os.path.join(base, 'gate')
+    for name in ('a', 'b'):
+        write(os.path.join(source, name), b'small')
+    write(os.path.join(source, 'c'), os.urandom(4 * MIB))
+    write(gate, b'')
+    libraries = [*environment().get('LD_PRELOAD', '').split(), program('slow_disk.so')]
+    slow = ('env', 'SLOW_DISK=' + gate, 'LD_PRELOAD=' + ' '.join(libraries))
+    with Receiver(here, into, argv_prefix=slow) as recv:
+        killed = recv.send(here, '--limit', '1M', source)
+        wait_until('something to be synced', lambda: os.path.exists(gate + '.waiting'))
+        killed.end()
+        ended = recv.take(here, '--timeout', '3s', source, status=LOST)
+        says('ending the transfer before with this ticket took too long', ended['text'])
+        again = recv.send(here, '--timeout', '3s', source)
+        try:
+            wait_until('it to connect', lambda: any(e['text'].startswith('CONNECT') for e in events(again, 'step')))
+            os.unlink(gate)
+            check(again.wait(60) == OK, again.report())
+        finally:
+            again.end()
+    check_same(source, os.path.join(into, 'comes-again-source'))
+
+
 def strangers():
     """Who connects and proves nothing does not keep out who has a ticket, however many there are."""
     path = file('among strangers')
@@ -563,11 +589,11 @@ if __name__ == '__main__':
         ('a ticket in a file, and @FILE', ticket_file), ('tickets by descriptor, and for many transfers', other_ways),
         ('the ticket is asked for', prompt), ('the ticket is shown, and is good once', shown_ticket),
         ('a ticket on the command line is burnt', burnt), ('a wrong ticket', wrong_ticket), ('--open', opened), ('IPv6', ipv6),
-        ('nobody listens', nobody), ('several addresses', several_addresses),
-        ('files that are not there', missing), ('folders that cannot be read', unreadable), ('few descriptors', few_descriptors),
-        ('strangers without a ticket', strangers), ('no room for a session', no_room_for_a_session),
-        ('devices that are not there', devices),
-        ('standard input to standard output', streams), ('one transfer at a time', one_at_a_time), ('--json', as_json), ('--dry-run', dry_run),
+        ('nobody listens', nobody), ('several addresses', several_addresses), ('files that are not there', missing),
+        ('folders that cannot be read', unreadable), ('few descriptors', few_descriptors), ('strangers without a ticket', strangers),
+        ('who was killed comes again', comes_again), ('no room for a session', no_room_for_a_session),
+        ('devices that are not there', devices), ('standard input to standard output', streams),
+        ('one transfer at a time', one_at_a_time), ('--json', as_json), ('--dry-run', dry_run),
         ('names that would harm a terminal', escaped), ('the progress bar', bar), ('interrupted and resumed', resumed),
         ('a receiver that is stopped', stopped), ('stopped, and nobody answers', stopped_without_answer),
         ('demo and its capture', demo_capture), ('demo, --mode read', lambda: demo('read') and None),

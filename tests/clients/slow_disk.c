@@ -1,0 +1,42 @@
+/*
+ * A disk that takes its time, for LD_PRELOAD: while the file that SLOW_DISK names exists, nothing is synced. The first
+ * that waits makes a file of that name with ".waiting" behind it.
+ */
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#define EXPORTED __attribute__((visibility("default")))
+
+static void wait_for_disk(void)
+{
+	const char *gate = getenv("SLOW_DISK");
+	char waiting[4096];
+
+	if (!gate || access(gate, F_OK))
+		return;
+	snprintf(waiting, sizeof(waiting), "%s.waiting", gate);
+	close(open(waiting, O_WRONLY | O_CREAT | O_CLOEXEC, 0600));
+	while (!access(gate, F_OK))
+		usleep(10000);
+}
+
+EXPORTED int fsync(int fd)
+{
+	wait_for_disk();
+	return (int)syscall(SYS_fsync, fd);
+}
+
+EXPORTED int fdatasync(int fd)
+{
+	wait_for_disk();
+	return (int)syscall(SYS_fdatasync, fd);
+}
+
+EXPORTED int syncfs(int fd)
+{
+	wait_for_disk();
+	return (int)syscall(SYS_syncfs, fd);
+}
