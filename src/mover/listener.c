@@ -182,16 +182,8 @@ void listener_over(struct receiver *r)
 
 	if (r->s.control.link.state == LINK_NONE) /* it failed before it could accept */
 		link_reject(r->s.control.link.id, PROTO_REJECT_BUSY);
-	if (r->trusted) {
+	if (r->trusted)
 		use_up(l, r);
-		session_ended(&r->s);
-	} else if (r->s.status != MOVER_INTERRUPTED) {
-		bool pushed_out = atomic_load(&r->superseded) && !*r->identity;
-		char text[400];
-		snprintf(text, sizeof(text), "a connection was not let in: %s",
-			 pushed_out ? "others came before it had proved a ticket" : r->s.text);
-		session_warn(&r->s, text);
-	}
 	pthread_mutex_lock(&l->lock);
 	r->over = true;
 	r->takes_lanes = false;
@@ -200,6 +192,16 @@ void listener_over(struct receiver *r)
 		l->status = r->s.status;
 	}
 	pthread_mutex_unlock(&l->lock);
+	/* whoever hears of the end finds its place free */
+	if (r->trusted) {
+		session_ended(&r->s);
+	} else if (r->s.status != MOVER_INTERRUPTED) {
+		bool pushed_out = atomic_load(&r->superseded) && !*r->identity;
+		char text[400];
+		snprintf(text, sizeof(text), "a connection was not let in: %s",
+			 pushed_out ? "others came before it had proved a ticket" : r->s.text);
+		session_warn(&r->s, text);
+	}
 	eventfd_write(l->over_fd, 1);
 }
 
