@@ -76,11 +76,14 @@ def make_odd(folder, seed=1):
         os.utime(os.path.join(folder, sub), ns=(1, rng.randrange(1 << 60)))
 
 
-def _entries(folder):
+def _entries(folder, temporary=True):
+    """All that is in it; without temporary files if a receiver is still at work, which renames and removes them meanwhile."""
     found = {}
     folder = os.fsencode(folder)
     for where, folders, files in os.walk(folder):
         for name in folders + files:
+            if not temporary and name.startswith(b'.roci-'):
+                continue
             path = os.path.join(where, name)
             found[os.path.relpath(path, folder)] = (path, os.lstat(path))
     return found
@@ -125,11 +128,10 @@ def check_same(source, copy, sparse=True):
 
 
 def check_no_wrong(source, copy):
-    """Of an unfinished transfer: what has its final name is as it shall be, and all else are our temporary files."""
+    """Of an unfinished transfer: what has its final name is as it shall be, and all else are our temporary files, which may
+    come and go."""
     a = _entries(source)
-    for name, (path, there) in _entries(copy).items():
-        if os.path.basename(name).startswith(b'.roci-'):
-            continue
+    for name, (path, there) in _entries(copy, temporary=False).items():
         check(name in a, f'{name!r} has nothing to do there')
         if stat.S_ISREG(there.st_mode):
             check(_same_content(a[name][0], path), f'{name!r} has its name, and wrong content')
