@@ -106,7 +106,7 @@ static void add(struct capture *c, uint64_t now, unsigned direction, const struc
 			      .uh_ulen = htons((uint16_t)udp_len)};
 	uint8_t *udp, *at;
 
-	if (udp_len + ip_len > UINT16_MAX)
+	if (udp_len + ip_len > UINT16_MAX || c->file.fd < 0)
 		return;
 	at = roci_pcapng_packet(&c->file, now, direction, ip_len + udp_len);
 	udp = ipv4 ? put_ipv4(at, a, udp_len) : put_ipv6(at, a, udp_len);
@@ -194,7 +194,10 @@ static void capture_close(struct roci_link *link)
 
 void roci_capture_forget(struct roci_link *link)
 {
-	close(((struct capture *)link)->file.fd);
+	struct capture *c = (struct capture *)link;
+
+	if (c->file.fd >= 0)
+		close(c->file.fd);
 }
 
 static int expand(const char *path, char *out, size_t size)

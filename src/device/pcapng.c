@@ -2,6 +2,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <stdio.h>
 #include <string.h>
 #include <sys/file.h>
 #include <unistd.h>
@@ -55,6 +56,29 @@ static void put_head(struct roci_pcapng *p)
 	put32(p, 32);
 }
 
+static void lock(int fd)
+{
+	while (flock(fd, LOCK_EX) && errno == EINTR)
+		;
+}
+
+/* Writes what is buffered as a whole or not at all: half a block at a full disk would make everything that follows it,
+ * of other processes too, unreadable. The file is locked. */
+static int append(struct roci_pcapng *p)
+{
+	ssize_t n = write(p->fd, p->buffer, p->used);
+	off_t end;
+
+	if (n == (ssize_t)p->used)
+		return 0;
+	if (n < 0)
+		return -errno;
+	end = lseek(p->fd, 0, SEEK_CUR);
+	if (end < n || ftruncate(p->fd, end - n))
+		return -EIO;
+	return -ENOSPC;
+}
+
 /* Writes the head to an empty file. One that a process of ours began has it already, and libpcap does not read a second
  * one; any other file is left alone. */
 static int begin(struct roci_pcapng *p)
@@ -67,7 +91,7 @@ static int begin(struct roci_pcapng *p)
 	if (n < 0)
 		return -errno;
 	if (!n)
-		return write(p->fd, p->buffer, p->used) < 0 ? -errno : 0;
+		return append(p);
 	return n == HEAD_BYTES && !memcmp(there, p->buffer, HEAD_BYTES) ? 0 : -EEXIST;
 }
 
@@ -78,7 +102,7 @@ int roci_pcapng_open(struct roci_pcapng *p, const char *path)
 	p->fd = open(path, O_RDWR | O_CREAT | O_APPEND | O_CLOEXEC, 0600);
 	if (p->fd < 0)
 		return -errno;
-	flock(p->fd, LOCK_EX);
+	lock(p->fd);
 	rc = begin(p);
 	flock(p->fd, LOCK_UN);
 	p->used = 0;
@@ -114,14 +138,25 @@ uint8_t *roci_pcapng_packet(struct roci_pcapng *p, uint64_t time_ns, unsigned di
 
 void roci_pcapng_flush(struct roci_pcapng *p)
 {
-	/* A full disk loses packets of the capture, not of the network. */
-	if (p->used && write(p->fd, p->buffer, p->used) < 0)
-		(void)0;
+	int rc;
+
+	if (!p->used || p->fd < 0)
+		return;
+	lock(p->fd);
+	rc = append(p);
+	flock(p->fd, LOCK_UN);
 	p->used = 0;
+	if (!rc)
+		return;
+	fprintf(stderr, "roci: the capture ends early: %s; what is in the file is good, later packets are not in it\n",
+		strerror(-rc));
+	close(p->fd);
+	p->fd = -1;
 }
 
 void roci_pcapng_close(struct roci_pcapng *p)
 {
 	roci_pcapng_flush(p);
-	close(p->fd);
+	if (p->fd >= 0)
+		close(p->fd);
 }

@@ -9,7 +9,7 @@
 #define ROCI_PCAPNG_OUTBOUND 2
 
 struct roci_pcapng {
-	int fd;
+	int fd; /* -1: writing failed, and the capture is over */
 	size_t used;
 	uint8_t buffer[1 << 19];
 };
@@ -22,7 +22,8 @@ int roci_pcapng_open(struct roci_pcapng *p, const char *path);
  * `time_ns` is of CLOCK_REALTIME. */
 uint8_t *roci_pcapng_packet(struct roci_pcapng *p, uint64_t time_ns, unsigned direction, uint32_t len);
 
-/* Writes what is buffered: whole blocks, in one call. */
+/* Writes what is buffered: whole blocks, in one call. When that fails (the disk is full), the file stays as it was
+ * before, which is told on stderr, and nothing more is written. */
 void roci_pcapng_flush(struct roci_pcapng *p);
 void roci_pcapng_close(struct roci_pcapng *p);
 

@@ -3,9 +3,12 @@
 #include <netinet/ip.h>
 #include <netinet/ip6.h>
 #include <pcap.h>
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/resource.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "device/capture.h"
@@ -113,12 +116,60 @@ static void the_process_id_can_be_in_the_name(void **state)
 	check(expected, 0, true);
 }
 
+/* A write that is cut short, as a full disk does, leaves whole packets only, to which others may append; the network
+ * does not suffer. */
+static void a_full_disk_leaves_a_good_file(void **state)
+{
+	struct rlimit unlimited, limit;
+	struct stat before, after;
+	char path[256];
+
+	snprintf(path, sizeof path, "%s/full.pcapng", getenv("ROCI_RUNDIR"));
+	run("127.77.0.7", path);
+	assert_int_equal(stat(path, &before), 0);
+	assert_int_equal(getrlimit(RLIMIT_FSIZE, &unlimited), 0);
+	signal(SIGXFSZ, SIG_IGN);
+	limit = (struct rlimit){(rlim_t)before.st_size + 200, unlimited.rlim_max};
+	assert_int_equal(setrlimit(RLIMIT_FSIZE, &limit), 0);
+	run("127.77.0.7", path);
+	assert_int_equal(setrlimit(RLIMIT_FSIZE, &unlimited), 0);
+	assert_int_equal(stat(path, &after), 0);
+	assert_int_equal(after.st_size, before.st_size);
+	run("127.77.0.7", path);
+	check(path, 4 * PACKETS, true);
+}
+
+static void a_head_that_does_not_fit_is_none(void **state)
+{
+	struct rlimit unlimited, limit;
+	struct roci_link *link;
+	struct station s;
+	struct stat info;
+	char path[256];
+
+	snprintf(path, sizeof path, "%s/head.pcapng", getenv("ROCI_RUNDIR"));
+	assert_int_equal(getrlimit(RLIMIT_FSIZE, &unlimited), 0);
+	signal(SIGXFSZ, SIG_IGN);
+	limit = (struct rlimit){20, unlimited.rlim_max};
+	station_open(&s, "127.77.0.7");
+	assert_int_equal(setrlimit(RLIMIT_FSIZE, &limit), 0);
+	assert_int_equal(roci_capture_open(s.link, path, &link), -ENOSPC);
+	assert_int_equal(setrlimit(RLIMIT_FSIZE, &unlimited), 0);
+	station_close(&s);
+	assert_int_equal(stat(path, &info), 0);
+	assert_int_equal(info.st_size, 0);
+	run("127.77.0.7", path);
+	check(path, 2 * PACKETS, true);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(libpcap_reads_it),
 		cmocka_unit_test(ipv6_too),
 		cmocka_unit_test(the_process_id_can_be_in_the_name),
+		cmocka_unit_test(a_full_disk_leaves_a_good_file),
+		cmocka_unit_test(a_head_that_does_not_fit_is_none),
 	};
 
 	return cmocka_run_group_tests(tests, private_rundir, remove_rundir);
