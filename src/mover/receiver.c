@@ -309,11 +309,7 @@ static bool let_in(struct receiver *r)
 	session_step(s, "CONNECT", "QP 0x%x", s->control.link.id->qp->qp_num);
 	if (!session_run(s, trusted, TRUST_TIMEOUT_MS, "proving the ticket"))
 		return false;
-	if (!listener_claim(r)) {
-		session_fail(s, MOVER_NO_TRUST, "the ticket has been used");
-		return false;
-	}
-	return true;
+	return listener_claim(r);
 }
 
 /* The sender's wishes, bounded by what there is on this side. */

@@ -171,6 +171,7 @@ void take_destroy(struct receiver *r);
 bool take_is_fatal(int err);
 
 /* listener.c */
+/* One who has proved a ticket: may he come in? False after session_fail(). */
 bool listener_claim(struct receiver *r);
 void listener_over(struct receiver *r);
 mover_secure_lookup_fn listener_lookup;
