@@ -1,6 +1,7 @@
 /* What to take of an offer. A worker looks what is in the folder, in the order of the entries (folders come before what
  * is in them); then the sender is told, with the digests of what is there already. */
 #include <errno.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <time.h>
 
@@ -9,7 +10,9 @@
 #define OFFERS_UNDER_WAY 8
 #define HAVE_DIGESTS     2000        /* in one message */
 #define FOLDER_BYTES     (64u << 20) /* of names of folders, which are kept to the end */
-#define BUSY_WAIT_MS     10000       /* for a session that died and does not know it yet to let go of a file */
+#define BUSY_LOOK_MS     100         /* between looks whether another transfer has let go of a file */
+#define BUSY_WARN_MS     5000
+#define BUSY_WAIT_MS     60000 /* then it is refused: two may wait for each other, or one for itself */
 
 struct judgement {
 	struct mover_entry entry;
@@ -42,17 +45,29 @@ static void free_job(struct judge_job *job)
 
 /* In the worker */
 
+/* Another transfer writes this file: one that goes on, or whose end nobody has noticed yet. Waits a bit. */
+static void wait_for_other(struct receiver *r, const struct judgement *j, unsigned waited_ms)
+{
+	char text[PROTO_MAX_TEXT + 1];
+
+	nanosleep(&(struct timespec){0, BUSY_LOOK_MS * 1000000}, NULL);
+	if (waited_ms != BUSY_WARN_MS)
+		return;
+	snprintf(text, sizeof(text), "waiting for another transfer of the same file: %.*s", (int)j->entry.name_len,
+		 (const char *)j->entry.name);
+	session_warn(&r->s, text);
+}
+
 static void judge_file(struct receiver *r, struct judgement *j)
 {
-	struct timespec pause = {0, 100000000};
 	int result;
 
-	for (unsigned waited = 0;; waited += 100) {
+	for (unsigned waited_ms = 0;; waited_ms += BUSY_LOOK_MS) {
 		result = mover_tree_begin(r->tree, &j->entry, r->s.terms.chunk_bytes, r->s.terms.checksum, &r->ending,
 					  &j->file);
-		if (result != -EBUSY || waited >= BUSY_WAIT_MS || atomic_load(&r->ending))
+		if (result != -EBUSY || waited_ms >= BUSY_WAIT_MS || atomic_load(&r->ending))
 			break;
-		nanosleep(&pause, NULL);
+		wait_for_other(r, j, waited_ms);
 	}
 	if (result < 0) {
 		j->verdict = PROTO_REFUSED;

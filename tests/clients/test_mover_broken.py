@@ -255,6 +255,24 @@ def frozen_sender():
         recv.end(signal.SIGTERM)
 
 
+def one_after_the_other():
+    """Two send one file, and the first takes its time: the second waits for it, says so, and has nothing to do."""
+    folder, large = fresh('there'), os.path.join(it(), 'large')
+    with Receiver(here, folder, '--keep-ticket') as recv:
+        first = recv.send(here, large, '--limit', '2M')
+        try:
+            begun(first)
+            wait_until('some of it', lambda: any(e['bytes_done'] for e in events(first, 'progress')))
+            told = recv.take(here, large)
+            check(first.wait(60) == OK, first.report())
+        finally:
+            first.end()
+        check(told['entries_unchanged'] == 1, told)
+        check(any('another transfer of the same file: large' in e['text'] for e in events(recv.process, 'warning')),
+              recv.process.report())
+        recv.end(signal.SIGTERM)
+
+
 def many_senders():
     """Eight at once, each with its own folder; and three with one and the same file."""
     folder, own = fresh('there'), fresh('own')
@@ -336,6 +354,7 @@ cases = [(f'{who} killed, {mode}', kills(who, mode)) for who in ('sender', 'rece
 cases += [(f'{who} stopped', lambda who=who: stopped(who)) for who in ('sender', 'receiver')]
 cases += [(f'nobody reads, {who} stopped', lambda who=who: nobody_reads(who)) for who in ('sender', 'receiver')]
 cases += [('refused', refused), ('dry run', dry_run), ('disk full', disk_full), ('cable cut', cable_cut),
-          ('frozen sender', frozen_sender), ('many senders', many_senders), ('few descriptors', few_descriptors),
-          ('no more than --max-sessions', at_most_so_many), ('wrong ticket', wrong_ticket), ('nobody listens', nobody_listens)]
+          ('frozen sender', frozen_sender), ('many senders', many_senders), ('one after the other', one_after_the_other),
+          ('few descriptors', few_descriptors), ('no more than --max-sessions', at_most_so_many), ('wrong ticket', wrong_ticket),
+          ('nobody listens', nobody_listens)]
 sys.exit(tap(cases))
