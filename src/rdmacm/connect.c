@@ -182,11 +182,10 @@ int rdma_establish(struct rdma_cm_id *rid)
 
 int cma_establish(struct cma_id *id)
 {
-	if (!id->conn)
-		return -EINVAL;
 	if (!cma_lock_cm(id))
 		return -ENODEV;
-	int error = roci_conn_establish(id->conn, roci_now(), (struct roci_cm_bytes){0});
+	/* Another thread may destroy the id while this one fetches its event. */
+	int error = id->conn ? roci_conn_establish(id->conn, roci_now(), (struct roci_cm_bytes){0}) : -EINVAL;
 	cma_unlock_cm(id);
 	return error;
 }

@@ -41,11 +41,13 @@ void cma_request_taken(struct cma_id *id)
 
 bool cma_conn_info(const struct cma_id *id, struct roci_conn_info *info)
 {
-	if (!id->conn || !cma_lock_cm(id))
+	if (!cma_lock_cm(id))
 		return false;
-	*info = *roci_conn_info(id->conn);
+	bool connected = id->conn; /* another thread may destroy the id while this one fetches its event */
+	if (connected)
+		*info = *roci_conn_info(id->conn);
 	cma_unlock_cm(id);
-	return true;
+	return connected;
 }
 
 void cma_path_ah(const struct cma_id *id, const struct roci_cm_path *path, struct ibv_ah_attr *ah)
