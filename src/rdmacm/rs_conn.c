@@ -198,6 +198,16 @@ static bool sends_are_done(const struct rs *rs)
 	return rs->state != RS_CONNECTED || (rs->sq_avail == rs->sq_size - RS_CTRL_SLOTS && !rs->ctrl_used);
 }
 
+/* A signal does not end it: who gives up here ends a stream whose tail the peer does not have. */
+static int wait_for_all(struct rs *rs, bool (*done)(const struct rs *rs))
+{
+	int error;
+	do
+		error = rs_wait(rs, false, done);
+	while (error == -EINTR);
+	return error;
+}
+
 int rs_shutdown(struct rs *rs, int how)
 {
 	if (rs->state != RS_CONNECTED && rs->state != RS_DISCONNECTED)
@@ -213,11 +223,11 @@ int rs_shutdown(struct rs *rs, int how)
 		rs->readable = false;
 	if (rs->state != RS_CONNECTED || (told && ctrl == RS_CTRL_SHUTDOWN))
 		return 0;
-	int error = rs_wait(rs, false, ctrl_is_decided);
+	int error = wait_for_all(rs, ctrl_is_decided);
 	if (!error && rs->state == RS_CONNECTED)
 		error = rs_post_ctrl(rs, ctrl);
 	if (!error)
-		error = rs_wait(rs, false, sends_are_done);
+		error = wait_for_all(rs, sends_are_done);
 	if (ctrl == RS_CTRL_DISCONNECT && rs->state == RS_CONNECTED)
 		rs->state = RS_DISCONNECTED;
 	return error;

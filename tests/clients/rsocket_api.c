@@ -8,10 +8,14 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <poll.h>
+#include <pthread.h>
+#include <signal.h>
+#include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/resource.h>
+#include <sys/syscall.h>
 #include <unistd.h>
 
 #include <rdma/rsocket.h>
@@ -211,6 +215,74 @@ static void last_data(void)
 	peer_end(&last.peer);
 }
 
+/* ---- signals ---- */
+
+static atomic_uint signals;
+static pid_t main_thread;
+
+static void count_signal(int number)
+{
+	(void)number;
+	signals++;
+}
+
+/* Whether it sleeps in poll(), and not for a lock. */
+static bool main_thread_polls(void)
+{
+	char path[64];
+	long call = -1; /* or "running" */
+
+	snprintf(path, sizeof path, "/proc/self/task/%d/syscall", main_thread);
+	FILE *f = fopen(path, "r");
+	MUST(!f);
+	if (fscanf(f, "%ld", &call) != 1)
+		call = -1;
+	fclose(f);
+#ifdef SYS_poll
+	if (call == SYS_poll)
+		return true;
+#endif
+	return call == SYS_ppoll;
+}
+
+/* Interrupts the main thread some times in its poll(), then gives its rsocket's peer the receives for what it sent.
+ */
+static void *interrupt_then_receive(void *arg)
+{
+	for (unsigned n = 0; n < 5; n++) {
+		while (!main_thread_polls())
+			usleep(1000);
+		MUST(syscall(SYS_tgkill, getpid(), main_thread, SIGUSR1));
+		while (signals == n)
+			usleep(1000);
+	}
+	peer_post_receives(arg, RECEIVES);
+	return NULL;
+}
+
+/* rclose() returns when the peer has everything, also when signals come meanwhile. */
+static void close_with_signals(void)
+{
+	static struct peer peer;
+	int fd = connect_to_peer(&peer, 1); /* one receive, which takes credits: the rest has to wait */
+	struct sigaction action = {.sa_handler = count_signal};
+	pthread_t thread;
+	uint32_t msg;
+
+	MUST(sigaction(SIGUSR1, &action, NULL));
+	main_thread = (pid_t)syscall(SYS_gettid);
+	for (uint32_t len = 1; len <= 3; len++)
+		MUST(rsend(fd, "abc", len, 0) != (ssize_t)len);
+	MUST(pthread_create(&thread, NULL, interrupt_then_receive, &peer));
+	MUST(rclose(fd));
+	for (uint32_t len = 1; len <= 3; len++)
+		CHECK(peer_receive(&peer, &msg) && msg == MSG(OP_DATA, len));
+	CHECK(peer_receive(&peer, &msg) && msg == MSG(OP_CTRL, CTRL_DISCONNECT));
+	CHECK(!peer_receive(&peer, &msg));
+	MUST(pthread_join(thread, NULL));
+	peer_end(&peer);
+}
+
 /* ---- descriptors ---- */
 
 /* More rsockets, one after the other, than the process may have descriptors. */
@@ -248,6 +320,7 @@ int main(int argc, char **argv)
 	impossible_length(MOST);
 	overfull_buffer();
 	last_data();
+	close_with_signals();
 	descriptors();
 	printf("%u failures\n", failures);
 	return failures != 0;

@@ -119,10 +119,11 @@ bool peer_poll(struct peer *p, uint32_t *msg)
 	struct ibv_wc wc;
 
 	while (poll_one(p, &wc)) {
-		if (wc.opcode == IBV_WC_RECV_RDMA_WITH_IMM) {
-			*msg = ntohl(wc.imm_data);
+		if (wc.opcode != IBV_WC_RECV_RDMA_WITH_IMM)
+			continue;
+		*msg = ntohl(wc.imm_data);
+		if (*msg >> 29 != OP_CREDITS)
 			return true;
-		}
 	}
 	return false;
 }
@@ -130,9 +131,11 @@ bool peer_poll(struct peer *p, uint32_t *msg)
 bool peer_receive(struct peer *p, uint32_t *msg)
 {
 	while (!peer_poll(p, msg)) {
-		if (channel_is_ready(p, 0)) {
+		if (!p->disconnected && channel_is_ready(p, 0)) {
 			rdma_ack_cm_event(next(p, RDMA_CM_EVENT_DISCONNECTED));
-			return peer_poll(p, msg);
+			p->disconnected = true;
+		} else if (p->disconnected) {
+			return false;
 		}
 	}
 	return true;

@@ -13,6 +13,7 @@
 /* Messages of the wire: what (3 bits), and how much (29 bits). */
 #define MSG(op, value) ((uint32_t)(op) << 29 | (value))
 #define OP_DATA        0u
+#define OP_CREDITS     4u
 #define OP_CTRL        7u
 #define MOST           0x1fffffffu
 enum { CTRL_DISCONNECT, CTRL_KEEPALIVE, CTRL_SHUTDOWN };
@@ -37,6 +38,7 @@ struct peer {
 	struct ibv_mr *mr;
 	uint8_t memory[1 << 16]; /* what the rsocket may write to: two targets, then its data */
 	struct peer_data remote;
+	bool disconnected; /* by the rsocket */
 };
 
 /* Listens at the address. Of these functions none returns when something fails: they end the program and say why. */
@@ -48,7 +50,7 @@ void peer_established(struct peer *p);
 void peer_post_receives(struct peer *p, unsigned count);
 /* Writes len bytes to the rsocket's receive buffer, with the message; returns when the rsocket's side has it. */
 void peer_write(struct peer *p, uint32_t msg, const void *bytes, uint32_t len);
-/* Takes a message that has arrived. False: there is none. */
+/* Takes a message other than credits that has arrived. False: there is none. */
 bool peer_poll(struct peer *p, uint32_t *msg);
 /* Waits for one. False: the rsocket has disconnected, and all that it sent has been taken. */
 bool peer_receive(struct peer *p, uint32_t *msg);
