@@ -1,6 +1,7 @@
 /*
  * The udp link: RoCEv2 over ordinary UDP sockets, one per local address that is listened to, bound to the exact address
- * (it is under the ICRC) and port 4791, and one per multicast group. UDP_SEGMENT on send, UDP_GRO on receive.
+ * (it is under the ICRC) and port 4791, and for multicast groups, see udp_mcast.c. UDP_SEGMENT on send, UDP_GRO on
+ * receive.
  */
 #ifndef ROCI_DEVICE_UDP_H
 #define ROCI_DEVICE_UDP_H

@@ -1,4 +1,8 @@
-/* Multicast groups: each has a socket bound to the group's address, so that nothing else arrives on it. */
+/*
+ * Multicast groups: each has a socket bound to the group's address, so that nothing else arrives on it, joined on every
+ * interface. A link-local group of IPv6 has one for each interface: the kernel binds such an address to an interface,
+ * and the socket hears no other.
+ */
 #include <errno.h>
 #include <string.h>
 #include <unistd.h>
@@ -10,12 +14,16 @@ bool roci_gid_is_multicast(const uint8_t gid[16])
 	return gid[0] == 0xff || (roci_gid_is_ipv4(gid) && (gid[12] & 0xf0) == 0xe0);
 }
 
-static int find_group(struct roci_udp *udp, const uint8_t gid[16])
+static bool is_link_local(const uint8_t gid[16])
 {
-	for (int i = ROCI_MAX_GIDS; i < UDP_SOCKETS; i++)
-		if (udp->sockets[i].joins && !memcmp(udp->sockets[i].gid, gid, 16))
-			return i;
-	return -1;
+	const struct in6_addr *addr = (const void *)gid;
+
+	return IN6_IS_ADDR_MC_LINKLOCAL(addr) || IN6_IS_ADDR_MC_NODELOCAL(addr);
+}
+
+static bool is_of(const struct udp_socket *s, const uint8_t gid[16])
+{
+	return s->joins && !memcmp(s->gid, gid, 16);
 }
 
 static int free_place(const struct roci_udp *udp)
@@ -42,24 +50,27 @@ static int join(int fd, const uint8_t gid[16], uint32_t ifindex)
 	return rc ? -errno : 0;
 }
 
+/* Whether `gid` may be joined on the interface of GID `i`, and was not on that of an earlier one. */
+static bool may_join(const struct roci_udp_config *config, int i, const uint8_t gid[16])
+{
+	bool ipv4 = roci_gid_is_ipv4(gid);
+
+	if (roci_gid_is_ipv4(config->gids[i].gid) != ipv4)
+		return false;
+	for (int k = 0; k < i; k++)
+		if (config->gids[k].ifindex == config->gids[i].ifindex && roci_gid_is_ipv4(config->gids[k].gid) == ipv4)
+			return false;
+	return true;
+}
+
 /* Returns 0 if at least one interface takes it. */
 static int join_everywhere(const struct roci_udp_config *config, int fd, const uint8_t gid[16])
 {
 	int rc = -ENODEV;
 
 	for (int i = 0; i < config->gid_count; i++) {
-		const struct roci_gid_entry *entry = &config->gids[i];
-		bool repeated = false;
-		int one;
+		int one = may_join(config, i, gid) ? join(fd, gid, config->gids[i].ifindex) : rc;
 
-		if (roci_gid_is_ipv4(entry->gid) != roci_gid_is_ipv4(gid))
-			continue;
-		for (int k = 0; k < i; k++)
-			repeated |= config->gids[k].ifindex == entry->ifindex &&
-				    roci_gid_is_ipv4(config->gids[k].gid) == roci_gid_is_ipv4(gid);
-		if (repeated)
-			continue;
-		one = join(fd, gid, entry->ifindex);
 		if (rc)
 			rc = one;
 	}
@@ -67,63 +78,103 @@ static int join_everywhere(const struct roci_udp_config *config, int fd, const u
 }
 
 /* SO_REUSEADDR, not SO_REUSEPORT: each socket on the host gets its copy, other users' too. */
-static int group_socket(const struct roci_udp_config *config, const uint8_t gid[16])
+static int group_socket(const uint8_t gid[16], uint32_t ifindex)
 {
-	uint32_t ifindex = config->gid_count ? config->gids[0].ifindex : 0;
 	int fd = roci_udp_socket(gid, ifindex), on = 1, rc;
 	union udp_name name;
 	socklen_t len = roci_udp_name(&name, gid, ifindex);
 
 	if (fd < 0)
 		return fd;
-	if (setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, &on, sizeof on) || bind(fd, &name.any, len))
-		rc = -errno;
-	else
-		rc = join_everywhere(config, fd, gid);
-	if (!rc)
+	if (!setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, &on, sizeof on) && !bind(fd, &name.any, len))
 		return fd;
+	rc = -errno;
 	close(fd);
+	return rc;
+}
+
+static int enter(struct roci_udp *udp, int fd, const uint8_t gid[16])
+{
+	int i = free_place(udp), rc;
+	struct udp_socket *s;
+
+	if (i < 0)
+		return -ENOMEM;
+	s = &udp->sockets[i];
+	*s = (struct udp_socket){.fd = fd, .ipv4 = roci_gid_is_ipv4(gid), .joins = 1};
+	memcpy(s->gid, gid, 16);
+	rc = roci_udp_enter(udp, (unsigned)i);
+	if (rc)
+		*s = (struct udp_socket){.fd = -1};
+	return rc;
+}
+
+/* A link-local group is joined on `ifindex` alone. */
+static int open_socket(struct roci_udp *udp, const uint8_t gid[16], uint32_t ifindex)
+{
+	int fd = group_socket(gid, ifindex), rc;
+
+	if (fd < 0)
+		return fd;
+	rc = is_link_local(gid) ? join(fd, gid, ifindex) : join_everywhere(&udp->config, fd, gid);
+	if (!rc)
+		rc = enter(udp, fd, gid);
+	if (rc)
+		close(fd);
+	return rc;
+}
+
+/* Returns 0 if at least one interface takes it. */
+static int open_on_links(struct roci_udp *udp, const uint8_t gid[16])
+{
+	int rc = -ENODEV;
+
+	for (int i = 0; i < udp->config.gid_count; i++) {
+		int one = may_join(&udp->config, i, gid) ? open_socket(udp, gid, udp->config.gids[i].ifindex) : rc;
+
+		if (one == -ENOMEM) {
+			roci_udp_leave(udp, gid);
+			return one;
+		}
+		if (rc)
+			rc = one;
+	}
 	return rc;
 }
 
 int roci_udp_join(struct roci_udp *udp, const uint8_t gid[16])
 {
-	struct udp_socket *s;
-	int i, fd, rc;
+	bool joined = false;
 
 	if (!roci_gid_is_multicast(gid))
 		return -EINVAL;
-	i = find_group(udp, gid);
-	if (i >= 0) {
-		udp->sockets[i].joins++;
+	for (int i = ROCI_MAX_GIDS; i < UDP_SOCKETS; i++) {
+		if (is_of(&udp->sockets[i], gid)) {
+			udp->sockets[i].joins++;
+			joined = true;
+		}
+	}
+	if (joined)
 		return 0;
-	}
-	i = free_place(udp);
-	if (i < 0)
-		return -ENOMEM;
-	fd = group_socket(&udp->config, gid);
-	if (fd < 0)
-		return fd;
-	s = &udp->sockets[i];
-	*s = (struct udp_socket){.fd = fd, .ipv4 = roci_gid_is_ipv4(gid), .joins = 1};
-	memcpy(s->gid, gid, 16);
-	rc = roci_udp_enter(udp, (unsigned)i);
-	if (rc) {
-		close(fd);
-		*s = (struct udp_socket){.fd = -1};
-	}
-	return rc;
+	if (is_link_local(gid))
+		return open_on_links(udp, gid);
+	return open_socket(udp, gid, udp->config.gid_count ? udp->config.gids[0].ifindex : 0);
 }
 
 int roci_udp_leave(struct roci_udp *udp, const uint8_t gid[16])
 {
-	int i = find_group(udp, gid);
+	bool joined = false;
 
-	if (i < 0)
-		return -EINVAL;
-	if (--udp->sockets[i].joins)
-		return 0;
-	close(udp->sockets[i].fd);
-	roci_udp_remove(udp, (unsigned)i);
-	return 0;
+	for (int i = ROCI_MAX_GIDS; i < UDP_SOCKETS; i++) {
+		struct udp_socket *s = &udp->sockets[i];
+
+		if (!is_of(s, gid))
+			continue;
+		joined = true;
+		if (--s->joins)
+			continue;
+		close(s->fd);
+		roci_udp_remove(udp, (unsigned)i);
+	}
+	return joined ? 0 : -EINVAL;
 }

@@ -1,5 +1,7 @@
 #include "bench.h"
 
+#include <net/if.h>
+#include <stdlib.h>
 #include <string.h>
 
 static struct roci_datagram in[ROCI_LINK_RECV_BATCH];
@@ -153,6 +155,67 @@ static void a_group_reaches_all_its_members(void **state)
 	close_pair(&a, &b);
 }
 
+/* Two interfaces with a cable between them. */
+static int make_cable(void)
+{
+	return system("(ip link add roci-a type veth peer name roci-b && for i in a b; do"
+		      " ip link set roci-$i addrgenmode none && ip link set roci-$i up &&"
+		      " ip addr add fe80::77:$i/64 dev roci-$i nodad || exit 1; done) 2>/dev/null");
+}
+
+/* A link-local group is heard on each interface, not on the first one alone: what leaves by one comes back there, and
+ * arrives by the other. */
+static void a_link_local_group_is_heard_everywhere(void **state)
+{
+	uint64_t end = roci_now() + 20000000000u;
+	struct roci_gid_entry gids[2] = {0};
+	struct station a;
+	struct roci_udp_config config = {.gids = gids, .gid_count = 2, .registry = &a.registry, .stats = &a.stats};
+	uint8_t group[16];
+
+	if (make_cable())
+		skip();
+	station_open(&a, "fe80::77:a");
+	roci_link_close(a.link);
+	for (int i = 0; i < 2; i++) {
+		gid_of(i ? "fe80::77:b" : "fe80::77:a", gids[i].gid);
+		gids[i].ifindex = if_nametoindex(i ? "roci-b" : "roci-a");
+	}
+	config.door = a.door;
+	config.epoll_fd = a.epoll_fd;
+	assert_int_equal(roci_udp_open(&config, &a.udp), 0);
+	a.link = roci_udp_link(a.udp);
+	for (int i = 0; i < 2; i++)
+		while (roci_udp_listen(a.udp, i))
+			assert_true(roci_now() < end);
+	gid_of("ff02::77", group);
+	assert_int_equal(roci_udp_join(a.udp, group), 0);
+	assert_int_equal(roci_udp_join(a.udp, group), 0);
+	assert_int_equal(roci_udp_leave(a.udp, group), 0);
+	for (uint8_t i = 0; i < 2; i++) {
+		unsigned got = 0;
+
+		outgoing_start(&out, &a, "ff02::77");
+		memcpy(out.av.sgid, gids[i].gid, 16);
+		out.av.sgid_index = i;
+		out.av.ifindex = gids[i].ifindex;
+		outgoing_add(&out, ROCI_QPN_MULTICAST, 0, 100);
+		outgoing_send(&out, a.link);
+		while (got < 2) {
+			unsigned n = station_wait(&a, in);
+
+			assert_true(n > 0);
+			for (unsigned k = 0; k < n; k++)
+				check_datagram(&in[k]);
+			got += n;
+		}
+		assert_memory_equal(in[0].from->flow.src, gids[i].gid, 16);
+	}
+	assert_int_equal(roci_udp_leave(a.udp, group), 0);
+	assert_int_equal(roci_udp_leave(a.udp, group), -EINVAL);
+	station_close(&a);
+}
+
 static void what_cannot_be_sent_is_counted(void **state)
 {
 	struct station a;
@@ -176,6 +239,7 @@ int main(void)
 		cmocka_unit_test(ipv6_too),
 		cmocka_unit_test(traffic_class_and_hops_are_seen),
 		cmocka_unit_test(a_group_reaches_all_its_members),
+		cmocka_unit_test(a_link_local_group_is_heard_everywhere),
 		cmocka_unit_test(what_cannot_be_sent_is_counted),
 	};
 
