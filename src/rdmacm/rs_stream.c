@@ -29,7 +29,8 @@ bool rs_has_data(const struct rs *rs)
 
 bool rs_send_is_decided(const struct rs *rs)
 {
-	return rs_can_send(rs) || !rs->writable || (rs->state != RS_CONNECTED && rs->state != RS_CONNECTING);
+	return rs_can_send(rs) || (rs->state == RS_CONNECTED && !rs->writable) ||
+	       (rs->state != RS_CONNECTED && rs->state != RS_CONNECTING);
 }
 
 bool rs_recv_is_decided(const struct rs *rs)

@@ -283,6 +283,25 @@ static void close_with_signals(void)
 	peer_end(&peer);
 }
 
+/* ---- a connection that does not stand yet ---- */
+
+static void connecting(void)
+{
+	int listener = listen_here(), client = begin_connect(), server;
+	char into[8];
+
+	FAILS(rsend(client, "early", 5, 0), EAGAIN);
+	FAILS(rrecv(client, into, sizeof into, 0), EAGAIN);
+	server = raccept(listener, NULL, NULL);
+	MUST(server < 0);
+	set_blocking(client, 1);
+	CHECK(rsend(client, "early", 5, 0) == 5); /* waits for the connection */
+	CHECK(rrecv(server, into, sizeof into, 0) == 5 && !memcmp(into, "early", 5));
+	MUST(rclose(client));
+	MUST(rclose(server));
+	MUST(rclose(listener));
+}
+
 /* ---- descriptors ---- */
 
 /* More rsockets, one after the other, than the process may have descriptors. */
@@ -321,6 +340,7 @@ int main(int argc, char **argv)
 	overfull_buffer();
 	last_data();
 	close_with_signals();
+	connecting();
 	descriptors();
 	printf("%u failures\n", failures);
 	return failures != 0;
