@@ -137,6 +137,7 @@ struct rs {
 };
 
 #define RS_CTRL_SLOTS 4
+#define RS_MAX_BUFFER (1u << 28) /* half of it has to fit the 29 bits of a message */
 
 /* Bytes of both halves of the receive buffer. */
 static inline uint32_t rs_ring_size(const struct rs *rs)
@@ -216,7 +217,7 @@ int rs_datagram_connect(struct rs *rs, const struct sockaddr *addr, socklen_t le
 /* addr NULL: to the connected peer. */
 ssize_t rs_datagram_send(struct rs *rs, const void *buf, size_t len, int flags, const struct sockaddr *addr,
 			 socklen_t addrlen);
-ssize_t rs_datagram_sendv(struct rs *rs, const struct iovec *iov, int count);
+ssize_t rs_datagram_sendv(struct rs *rs, const struct iovec *iov, size_t count, int flags);
 ssize_t rs_datagram_recv(struct rs *rs, void *buf, size_t len, int flags, struct sockaddr *addr, socklen_t *addrlen);
 short rs_datagram_events(struct rs *rs, short asked, bool arm);
 int rs_datagram_cq_fd(const struct rs *rs); /* -1: none yet */

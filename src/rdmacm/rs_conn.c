@@ -212,15 +212,13 @@ int rs_shutdown(struct rs *rs, int how)
 {
 	if (rs->state != RS_CONNECTED && rs->state != RS_DISCONNECTED)
 		return -ENOTCONN;
-	if (how == SHUT_RD) {
-		rs->readable = false;
-		return 0;
-	}
-	enum rs_ctrl ctrl = how == SHUT_WR && rs->readable ? RS_CTRL_SHUTDOWN : RS_CTRL_DISCONNECT;
 	bool told = !rs->writable;
-	rs->writable = false;
-	if (how == SHUT_RDWR)
+	if (how != SHUT_WR)
 		rs->readable = false;
+	if (how == SHUT_RD && rs->writable)
+		return 0; /* what is written goes on: the peer need not know */
+	rs->writable = false;
+	enum rs_ctrl ctrl = rs->readable ? RS_CTRL_SHUTDOWN : RS_CTRL_DISCONNECT;
 	if (rs->state != RS_CONNECTED || (told && ctrl == RS_CTRL_SHUTDOWN))
 		return 0;
 	int error = wait_for_all(rs, ctrl_is_decided);

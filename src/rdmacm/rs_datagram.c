@@ -535,17 +535,17 @@ ssize_t rs_datagram_send(struct rs *rs, const void *buf, size_t len, int flags, 
 	return result;
 }
 
-ssize_t rs_datagram_sendv(struct rs *rs, const struct iovec *iov, int count)
+ssize_t rs_datagram_sendv(struct rs *rs, const struct iovec *iov, size_t count, int flags)
 {
 	uint8_t bytes[4096]; /* more than any message */
 	size_t len = 0;
-	for (int i = 0; i < count; i++) {
+	for (size_t i = 0; i < count; i++) {
 		if (iov[i].iov_len > sizeof(bytes) - len)
 			return -EMSGSIZE;
 		memcpy(bytes + len, iov[i].iov_base, iov[i].iov_len);
 		len += iov[i].iov_len;
 	}
-	return rs_datagram_send(rs, bytes, len, 0, NULL, 0);
+	return rs_datagram_send(rs, bytes, len, flags, NULL, 0);
 }
 
 ssize_t rs_datagram_recv(struct rs *rs, void *buf, size_t len, int flags, struct sockaddr *addr, socklen_t *addrlen)

@@ -1,4 +1,6 @@
 /* Reading and writing. */
+#include <stdlib.h>
+
 #include "rdmacm/rs.h"
 
 /* ---- sending ---- */
@@ -57,17 +59,18 @@ ssize_t rsendto(int socket, const void *buf, size_t len, int flags, const struct
 	return dest_addr || addrlen ? io_result(-EISCONN) : rsend(socket, buf, len, flags);
 }
 
-ssize_t rwritev(int socket, const struct iovec *iov, int iovcnt)
+static ssize_t send_vector(int socket, const struct iovec *iov, size_t count, int flags)
 {
 	struct rs *rs = rs_find(socket);
 	if (!rs)
 		return -1;
 	if (rs->datagram)
-		return io_result(rs_datagram_sendv(rs, iov, iovcnt));
+		return io_result(rs_datagram_sendv(rs, iov, count, flags));
 	ssize_t total = 0;
 	pthread_mutex_lock(&rs->lock);
-	for (int i = 0; i < iovcnt; i++) {
-		ssize_t result = send_stream(rs, iov[i].iov_base, iov[i].iov_len, rs->nonblock);
+	for (size_t i = 0; i < count; i++) {
+		ssize_t result =
+			send_stream(rs, iov[i].iov_base, iov[i].iov_len, rs->nonblock || (flags & MSG_DONTWAIT));
 		if (result < 0 && !total)
 			total = result;
 		else if (result > 0)
@@ -79,11 +82,23 @@ ssize_t rwritev(int socket, const struct iovec *iov, int iovcnt)
 	return io_result(total);
 }
 
+ssize_t rwritev(int socket, const struct iovec *iov, int iovcnt)
+{
+	return iovcnt < 0 ? io_result(-EINVAL) : send_vector(socket, iov, (size_t)iovcnt, 0);
+}
+
+/* 0, or why a message is not to be had: there is no ancillary data. */
+static int check_msg(const struct msghdr *msg)
+{
+	if (!msg)
+		return -EFAULT;
+	return msg->msg_control && msg->msg_controllen ? -ENOTSUP : 0;
+}
+
 ssize_t rsendmsg(int socket, const struct msghdr *msg, int flags)
 {
-	if (!msg || msg->msg_control)
-		return io_result(msg ? -ENOTSUP : -EFAULT);
-	return rwritev(socket, msg->msg_iov, (int)msg->msg_iovlen);
+	int error = check_msg(msg);
+	return error ? io_result(error) : send_vector(socket, msg->msg_iov, msg->msg_iovlen, flags);
 }
 
 ssize_t rwrite(int socket, const void *buf, size_t count)
@@ -192,9 +207,34 @@ ssize_t rrecvfrom(int socket, void *buf, size_t len, int flags, struct sockaddr 
 	return result;
 }
 
-/* The rest of the vector is filled with what is there without waiting. */
+/* One receive, of at most what a receive buffer or a datagram can have, scattered over the vector. */
+static ssize_t recv_scattered(struct rs *rs, const struct iovec *iov, size_t count, int flags)
+{
+	size_t room = 0, done = 0;
+	for (size_t i = 0; i < count; i++)
+		room += iov[i].iov_len < RS_MAX_BUFFER - room ? iov[i].iov_len : RS_MAX_BUFFER - room;
+	uint8_t *bytes = malloc(room + 1);
+	if (!bytes)
+		return io_result(-ENOMEM);
+	ssize_t result = rrecv(rs->fd, bytes, room, flags);
+	for (size_t i = 0; result > 0 && done < (size_t)result; i++) {
+		size_t left = (size_t)result - done, now = iov[i].iov_len < left ? iov[i].iov_len : left;
+		memcpy(iov[i].iov_base, bytes + done, now);
+		done += now;
+	}
+	free(bytes);
+	return result;
+}
+
+/* Of a stream, the rest of the vector is filled with what is there without waiting. */
 static ssize_t recv_vector(int socket, const struct iovec *iov, size_t count, int flags)
 {
+	struct rs *rs = rs_find(socket);
+	if (!rs)
+		return -1;
+	/* One call for all, where a second would get another datagram, or the same bytes again. */
+	if (rs->datagram || (flags & MSG_PEEK))
+		return recv_scattered(rs, iov, count, flags);
 	ssize_t total = 0;
 	for (size_t i = 0; i < count; i++) {
 		ssize_t result = rrecv(socket, iov[i].iov_base, iov[i].iov_len, total ? flags | MSG_DONTWAIT : flags);
@@ -209,9 +249,8 @@ static ssize_t recv_vector(int socket, const struct iovec *iov, size_t count, in
 
 ssize_t rrecvmsg(int socket, struct msghdr *msg, int flags)
 {
-	if (!msg || msg->msg_control)
-		return io_result(msg ? -ENOTSUP : -EFAULT);
-	return recv_vector(socket, msg->msg_iov, msg->msg_iovlen, flags);
+	int error = check_msg(msg);
+	return error ? io_result(error) : recv_vector(socket, msg->msg_iov, msg->msg_iovlen, flags);
 }
 
 ssize_t rread(int socket, void *buf, size_t count)
@@ -221,5 +260,5 @@ ssize_t rread(int socket, void *buf, size_t count)
 
 ssize_t rreadv(int socket, const struct iovec *iov, int iovcnt)
 {
-	return recv_vector(socket, iov, (size_t)iovcnt, 0);
+	return iovcnt < 0 ? io_result(-EINVAL) : recv_vector(socket, iov, (size_t)iovcnt, 0);
 }

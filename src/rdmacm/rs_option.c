@@ -9,7 +9,6 @@
 #define MIN_QUEUE  16
 #define MAX_QUEUE  0xfffe
 #define MIN_BUFFER 4096
-#define MAX_BUFFER (1 << 28) /* half of it has to fit the 29 bits of a message */
 
 static uint32_t clamp(int value, uint32_t min, uint32_t max)
 {
@@ -37,11 +36,11 @@ static int set_socket(struct rs *rs, int name, const void *value, socklen_t len,
 	case SO_REUSEADDR: rs->reuseaddr = n; return 0;
 	case SO_RCVBUF:
 		if (!is_set_up(rs))
-			rs->rbuf_size = clamp(n, MIN_BUFFER, MAX_BUFFER) & ~1u;
+			rs->rbuf_size = clamp(n, MIN_BUFFER, RS_MAX_BUFFER) & ~1u;
 		return 0;
 	case SO_SNDBUF:
 		if (!is_set_up(rs))
-			rs->sbuf_size = clamp(n, MIN_BUFFER, MAX_BUFFER);
+			rs->sbuf_size = clamp(n, MIN_BUFFER, RS_MAX_BUFFER);
 		return 0;
 	case SO_LINGER:
 		if (len < sizeof(rs->linger))

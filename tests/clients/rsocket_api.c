@@ -302,6 +302,77 @@ static void connecting(void)
 	MUST(rclose(listener));
 }
 
+/* ---- messages of several parts ---- */
+
+/* Fills the stream until no byte goes, then asks for one more in the ways that must not block. */
+static void full_stream(int fd)
+{
+	static char much[1 << 16];
+	struct iovec iov[2] = {{much, 1}, {much, 1}};
+
+	while (rsend(fd, much, sizeof much, MSG_DONTWAIT) > 0)
+		;
+	MUST(errno != EAGAIN);
+	FAILS(rsendmsg(fd, &(struct msghdr){.msg_iov = iov, .msg_iovlen = 2}, MSG_DONTWAIT), EAGAIN);
+}
+
+/* What both kinds of rsockets do alike: "part one" arrives in two parts, looked at first. */
+static void in_parts(int from, int to)
+{
+	char one[4], two[16], control[8];
+	struct iovec out[2] = {{"part", 4}, {" one", 4}}, in[2] = {{one, sizeof one}, {two, sizeof two}};
+	struct msghdr sent = {.msg_iov = out, .msg_iovlen = 2}, got = {.msg_iov = in, .msg_iovlen = 2};
+
+	sent.msg_control = got.msg_control = control; /* of no length */
+	CHECK(rsendmsg(from, &sent, 0) == 8);
+	for (int i = 0; i < 2; i++) {
+		memset(one, 0, sizeof one);
+		memset(two, 0, sizeof two);
+		CHECK(rrecvmsg(to, &got, i ? 0 : MSG_PEEK) == 8);
+		CHECK(!memcmp(one, "part", 4) && !strcmp(two, " one"));
+	}
+	FAILS(rrecvmsg(to, &got, MSG_DONTWAIT), EAGAIN);
+	sent.msg_controllen = got.msg_controllen = sizeof control;
+	FAILS(rsendmsg(from, &sent, 0), ENOTSUP);
+	FAILS(rrecvmsg(to, &got, 0), ENOTSUP);
+}
+
+static void vectors(void)
+{
+	int ends[2];
+
+	connect_pair(ends);
+	in_parts(ends[0], ends[1]);
+	full_stream(ends[1]);
+	close_pair(ends);
+	datagram_pair(ends);
+	in_parts(ends[0], ends[1]);
+	/* A receive takes a datagram, and never of two. */
+	char one[1], two[8] = "";
+	struct iovec in[2] = {{one, sizeof one}, {two, sizeof two}};
+	CHECK(rsend(ends[0], "ab", 2, 0) == 2 && rsend(ends[0], "cd", 2, 0) == 2);
+	CHECK(rreadv(ends[1], in, 2) == 2 && one[0] == 'a' && two[0] == 'b');
+	CHECK(rreadv(ends[1], in, 1) == 1 && one[0] == 'c');
+	FAILS(rrecv(ends[1], two, sizeof two, MSG_DONTWAIT), EAGAIN);
+	close_pair(ends);
+}
+
+/* Both halves of a connection shut down one by one are the end of it, for the peer too. */
+static void half_and_half(int first, int second)
+{
+	static struct peer peer;
+	int fd = connect_to_peer(&peer, RECEIVES);
+	uint32_t msg;
+
+	MUST(rshutdown(fd, first));
+	CHECK(peer_poll(&peer, &msg) == (first == SHUT_WR));
+	CHECK(first != SHUT_WR || msg == MSG(OP_CTRL, CTRL_SHUTDOWN));
+	MUST(rshutdown(fd, second));
+	CHECK(peer_poll(&peer, &msg) && msg == MSG(OP_CTRL, CTRL_DISCONNECT));
+	MUST(rclose(fd));
+	peer_end(&peer);
+}
+
 /* ---- descriptors ---- */
 
 /* More rsockets, one after the other, than the process may have descriptors. */
@@ -341,6 +412,9 @@ int main(int argc, char **argv)
 	last_data();
 	close_with_signals();
 	connecting();
+	vectors();
+	half_and_half(SHUT_RD, SHUT_WR);
+	half_and_half(SHUT_WR, SHUT_RD);
 	descriptors();
 	printf("%u failures\n", failures);
 	return failures != 0;
