@@ -152,13 +152,14 @@ bool listener_claim(struct receiver *r)
 	return status == MOVER_OK;
 }
 
-/* A ticket is used up when a transfer with it has come to its end; one that broke may be resumed. */
+/* A ticket is used up when a transfer with it has come to its end and the sender knows it; one that broke, if only for
+ * the sender, may be resumed. */
 static void use_up(struct listener *l, struct receiver *r)
 {
 	struct mover_ticket next = {0};
 
 	if (mover_secure_is_open(r->s.control.secure) || l->options->keep_ticket || r->s.terms.dry_run ||
-	    (r->s.status != MOVER_OK && r->s.status != MOVER_PARTLY))
+	    (r->s.status != MOVER_OK && r->s.status != MOVER_PARTLY) || !session_goodbye(&r->s))
 		return;
 	pthread_mutex_lock(&l->lock);
 	l->ticket_valid = false;

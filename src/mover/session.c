@@ -195,9 +195,19 @@ enum mover_status session_mirror_status(enum mover_status status)
 
 /* Ending */
 
+static bool all_taken(const struct session *s)
+{
+	return s->control.free_sends == (1u << PROTO_CREDITS) - 1;
+}
+
 static bool said_all(struct session *s)
 {
-	return s->control.free_sends == (1u << PROTO_CREDITS) - 1 || s->control.link.state != LINK_UP;
+	return all_taken(s) || s->control.link.state != LINK_UP;
+}
+
+bool session_goodbye(const struct session *s)
+{
+	return all_taken(s) && s->control.link.state == LINK_DOWN;
 }
 
 static void tell_failure(struct session *s)

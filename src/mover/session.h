@@ -106,6 +106,9 @@ void session_fail(struct session *s, enum mover_status status, const char *forma
 void session_fail_errno(struct session *s, int err, const char *what);
 void session_fail_protocol(struct session *s, const char *what);
 
+/* Whether the peer has taken all that was sent, and then closed the connection by itself. */
+bool session_goodbye(const struct session *s);
+
 /* Tells the peer of a failure if it does not know, and disconnects, waiting for at most a second or two. */
 void session_close(struct session *s);
 

@@ -1,21 +1,25 @@
 /*
- * A disk that takes its time, for LD_PRELOAD: while the file that SLOW_DISK names exists, nothing is synced. The first
- * that waits makes a file of that name with ".waiting" behind it.
+ * A disk that takes its time, for LD_PRELOAD: while the file that SLOW_DISK names exists, nothing is synced; with
+ * SLOW_FOLDERS, no folder. The first that waits makes a file of that name with ".waiting" behind it.
  */
 #include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <sys/stat.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
 #define EXPORTED __attribute__((visibility("default")))
 
-static void wait_for_disk(void)
+static void wait_for_disk(int fd)
 {
 	const char *gate = getenv("SLOW_DISK");
 	char waiting[4096];
+	struct stat st;
 
 	if (!gate || access(gate, F_OK))
+		return;
+	if (getenv("SLOW_FOLDERS") && !fstat(fd, &st) && !S_ISDIR(st.st_mode))
 		return;
 	snprintf(waiting, sizeof(waiting), "%s.waiting", gate);
 	close(open(waiting, O_WRONLY | O_CREAT | O_CLOEXEC, 0600));
@@ -25,18 +29,18 @@ static void wait_for_disk(void)
 
 EXPORTED int fsync(int fd)
 {
-	wait_for_disk();
+	wait_for_disk(fd);
 	return (int)syscall(SYS_fsync, fd);
 }
 
 EXPORTED int fdatasync(int fd)
 {
-	wait_for_disk();
+	wait_for_disk(fd);
 	return (int)syscall(SYS_fdatasync, fd);
 }
 
 EXPORTED int syncfs(int fd)
 {
-	wait_for_disk();
+	wait_for_disk(fd);
 	return (int)syscall(SYS_syncfs, fd);
 }

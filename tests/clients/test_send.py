@@ -293,6 +293,26 @@ def few_descriptors():
             shutil.rmtree(os.path.join(into, 'many-source'))
 
 
+def slow_disk(gate, *variables):
+    libraries = [*environment().get('LD_PRELOAD', '').split(), program('slow_disk.so')]
+    return ['env', 'SLOW_DISK=' + gate, 'LD_PRELOAD=' + ' '.join(libraries), *variables]
+
+
+def killed_at_the_end():
+    """A sender that was killed before it heard that all is there comes again with its ticket, and hears it then."""
+    into, source, gate = folder('at-the-end'), folder('at-the-end-source'), os.path.join(base, 'folders gate')
+    write(os.path.join(source, 'a'), b'small')
+    write(gate, b'')
+    with Receiver(here, into, argv_prefix=slow_disk(gate, 'SLOW_FOLDERS=1')) as recv:
+        killed = recv.send(here, source)
+        wait_until('the folders to be synced', lambda: os.path.exists(gate + '.waiting'))
+        killed.end()
+        os.unlink(gate)
+        recv.take(here, source)
+        says('unchanged', str(events(recv.process, 'entry_done')))
+    check_same(source, os.path.join(into, 'at-the-end-source'))
+
+
 def comes_again():
     """A sender that was killed comes again while what it had sent still goes to the disk: it waits for that, longer than its own
     --timeout, and is told if it takes too long; the ticket stays good."""
@@ -301,9 +321,7 @@ def comes_again():
         write(os.path.join(source, name), b'small')
     write(os.path.join(source, 'c'), os.urandom(4 * MIB))
     write(gate, b'')
-    libraries = [*environment().get('LD_PRELOAD', '').split(), program('slow_disk.so')]
-    slow = ('env', 'SLOW_DISK=' + gate, 'LD_PRELOAD=' + ' '.join(libraries))
-    with Receiver(here, into, argv_prefix=slow) as recv:
+    with Receiver(here, into, argv_prefix=slow_disk(gate)) as recv:
         killed = recv.send(here, '--limit', '1M', source)
         wait_until('something to be synced', lambda: os.path.exists(gate + '.waiting'))
         killed.end()
@@ -591,7 +609,8 @@ if __name__ == '__main__':
         ('a ticket on the command line is burnt', burnt), ('a wrong ticket', wrong_ticket), ('--open', opened), ('IPv6', ipv6),
         ('nobody listens', nobody), ('several addresses', several_addresses), ('files that are not there', missing),
         ('folders that cannot be read', unreadable), ('few descriptors', few_descriptors), ('strangers without a ticket', strangers),
-        ('who was killed comes again', comes_again), ('no room for a session', no_room_for_a_session),
+        ('who was killed comes again', comes_again),
+        ('killed before it heard of the end', killed_at_the_end), ('no room for a session', no_room_for_a_session),
         ('devices that are not there', devices), ('standard input to standard output', streams),
         ('one transfer at a time', one_at_a_time), ('--json', as_json), ('--dry-run', dry_run),
         ('names that would harm a terminal', escaped), ('the progress bar', bar), ('interrupted and resumed', resumed),
