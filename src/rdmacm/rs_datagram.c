@@ -8,10 +8,11 @@
 #include <unistd.h>
 
 #include "rdmacm/rs.h"
+#include "rdmacm/rs_dest.h"
 
 #define UDP_TAG     0x55555555u
 #define GRH_BYTES   40
-#define QUEUE       256
+#define QUEUE       256   /* less than RS_MAX_DESTS */
 #define MAX_MESSAGE 65507 /* of UDP */
 #define MAX_PENDING 256   /* messages that came over UDP and wait to be read */
 
@@ -34,13 +35,6 @@ struct ud_header {
 #define UD_HEADER_V4 8
 #define UD_HEADER_V6 24
 
-struct dest {
-	struct dest *next;
-	struct sockaddr_storage addr;
-	struct ibv_ah *ah;
-	uint32_t qpn; /* 0: not known yet */
-};
-
 struct pending {
 	struct pending *next;
 	struct sockaddr_storage from;
@@ -56,18 +50,13 @@ struct rs_datagram {
 	size_t max_payload;
 	unsigned sends; /* outstanding */
 	unsigned next_send;
+	struct rs_dest *send_to[QUEUE];
 	uint8_t header[sizeof(struct ud_header)];
 	size_t header_len;
-	struct dest *dests;
-	struct dest *peer; /* connected to */
+	struct rs_dests dests;
 	struct pending *first, **last;
 	unsigned pending;
 };
-
-static socklen_t name_len(const struct sockaddr_storage *addr)
-{
-	return addr->ss_family == AF_INET6 ? sizeof(struct sockaddr_in6) : sizeof(struct sockaddr_in);
-}
 
 int rs_datagram_create(struct rs *rs)
 {
@@ -88,13 +77,7 @@ int rs_datagram_create(struct rs *rs)
 void rs_datagram_destroy(struct rs *rs)
 {
 	struct rs_datagram *d = rs->datagram;
-	while (d->dests) {
-		struct dest *dest = d->dests;
-		d->dests = dest->next;
-		if (dest->ah)
-			ibv_destroy_ah(dest->ah);
-		free(dest);
-	}
+	rs_dests_free(&d->dests);
 	while (d->first) {
 		struct pending *p = d->first;
 		d->first = p->next;
@@ -196,7 +179,7 @@ static int local_name(struct rs *rs, const struct sockaddr_storage *to, struct s
 		return -errno;
 	if (!((struct sockaddr_in *)local)->sin_port) {
 		struct sockaddr_storage any = {.ss_family = (sa_family_t)rs->domain};
-		if (bind(rs->fd, (struct sockaddr *)&any, name_len(&any)))
+		if (bind(rs->fd, (struct sockaddr *)&any, rs_name_len(&any)))
 			return -errno;
 		len = sizeof(*local);
 		getsockname(rs->fd, (struct sockaddr *)local, &len);
@@ -206,7 +189,7 @@ static int local_name(struct rs *rs, const struct sockaddr_storage *to, struct s
 	if (fd < 0)
 		return -errno;
 	len = sizeof(*local);
-	int error = connect(fd, (const struct sockaddr *)to, name_len(to)) ||
+	int error = connect(fd, (const struct sockaddr *)to, rs_name_len(to)) ||
 				    getsockname(fd, (struct sockaddr *)local, &len)
 			    ? -errno
 			    : 0;
@@ -225,78 +208,9 @@ static int ensure_qp(struct rs *rs, const struct sockaddr_storage *to)
 	return error ? error : create_qp(d, &local);
 }
 
-/* ---- peers ---- */
-
-static bool same_name(const struct sockaddr_storage *a, const struct sockaddr_storage *b)
-{
-	if (a->ss_family != b->ss_family ||
-	    ((const struct sockaddr_in *)a)->sin_port != ((const struct sockaddr_in *)b)->sin_port)
-		return false;
-	if (a->ss_family == AF_INET)
-		return ((const struct sockaddr_in *)a)->sin_addr.s_addr ==
-		       ((const struct sockaddr_in *)b)->sin_addr.s_addr;
-	return !memcmp(&((const struct sockaddr_in6 *)a)->sin6_addr, &((const struct sockaddr_in6 *)b)->sin6_addr, 16);
-}
-
-/* NULL: out of memory. */
-static struct dest *find_dest(struct rs_datagram *d, const struct sockaddr_storage *addr)
-{
-	for (struct dest *dest = d->dests; dest; dest = dest->next) {
-		if (same_name(&dest->addr, addr))
-			return dest;
-	}
-	struct dest *dest = calloc(1, sizeof(*dest));
-	if (!dest)
-		return NULL;
-	memcpy(&dest->addr, addr, name_len(addr));
-	dest->next = d->dests;
-	d->dests = dest;
-	return dest;
-}
-
-static int gid_index(struct ibv_context *context, uint8_t port, const union ibv_gid *gid)
-{
-	union ibv_gid entry;
-	for (int i = 0; !ibv_query_gid(context, port, i, &entry); i++) {
-		if (!memcmp(&entry, gid, sizeof(entry)))
-			return i;
-	}
-	return -1;
-}
-
-/* The way to the peer, as rdma_cm resolves it. */
-static struct ibv_ah *make_ah(struct rs_datagram *d, struct dest *dest)
-{
-	struct rdma_cm_id *id;
-	struct ibv_ah *ah = NULL;
-	if (rdma_create_id(NULL, &id, NULL, RDMA_PS_UDP))
-		return NULL;
-	if (!rdma_resolve_addr(id, NULL, (struct sockaddr *)&dest->addr, 2000) && !rdma_resolve_route(id, 2000)) {
-		const struct rdma_ib_addr *ib = &d->id->route.addr.addr.ibaddr;
-		int index = gid_index(d->id->verbs, d->id->port_num, &ib->sgid);
-		struct ibv_ah_attr attr = {.is_global = 1,
-					   .port_num = d->id->port_num,
-					   .grh = {.dgid = id->route.addr.addr.ibaddr.dgid,
-						   .hop_limit = id->route.path_rec->hop_limit,
-						   .sgid_index = (uint8_t)index}};
-		if (index >= 0)
-			ah = ibv_create_ah(d->id->pd, &attr);
-	}
-	rdma_destroy_id(id);
-	return ah;
-}
-
-static void learn_qpn(struct rs_datagram *d, struct dest *dest, uint32_t qpn)
-{
-	if (!dest->ah)
-		dest->ah = make_ah(d, dest);
-	if (dest->ah)
-		dest->qpn = qpn;
-}
-
 /* ---- over UDP ---- */
 
-static ssize_t send_udp(struct rs *rs, const struct dest *dest, uint8_t op, const void *buf, size_t len)
+static ssize_t send_udp(struct rs *rs, const struct rs_dest *dest, uint8_t op, const void *buf, size_t len)
 {
 	struct rs_datagram *d = rs->datagram;
 	const struct ud_header *own = (const struct ud_header *)d->header;
@@ -306,8 +220,10 @@ static ssize_t send_udp(struct rs *rs, const struct dest *dest, uint8_t op, cons
 	memcpy(h.addr, v4 ? own->addr : own->addr + 4, v4 ? 4 : 16);
 	h.length = v4 ? UDP_HEADER_V4 : UDP_HEADER_V6;
 	struct iovec iov[2] = {{&h, h.length}, {(void *)buf, len}};
-	struct msghdr msg = {
-		.msg_name = (void *)&dest->addr, .msg_namelen = name_len(&dest->addr), .msg_iov = iov, .msg_iovlen = 2};
+	struct msghdr msg = {.msg_name = (void *)&dest->addr,
+			     .msg_namelen = rs_name_len(&dest->addr),
+			     .msg_iov = iov,
+			     .msg_iovlen = 2};
 	return sendmsg(rs->fd, &msg, MSG_DONTWAIT) < 0 ? -errno : (ssize_t)len;
 }
 
@@ -335,10 +251,10 @@ static void process_udp(struct rs *rs, const struct sockaddr_storage *from, cons
 	size_t header_len = h.version == 4 ? UDP_HEADER_V4 : UDP_HEADER_V6;
 	if (ntohl(h.tag) != UDP_TAG || (h.version != 4 && h.version != 6) || h.length != header_len || len < header_len)
 		return;
-	struct dest *dest = find_dest(d, from);
+	struct rs_dest *dest = rs_dest_find(&d->dests, from);
 	if (!dest || ensure_qp(rs, from))
 		return;
-	learn_qpn(d, dest, ntohl(h.qpn) >> 8);
+	rs_dest_learn(dest, d->id, ntohl(h.qpn) >> 8);
 	if (h.op != UDP_DATA)
 		return;
 	send_udp(rs, dest, UDP_CTRL, NULL, 0);
@@ -398,6 +314,12 @@ static void received(struct rs_datagram *d, const struct ibv_wc *wc)
 	post_slot(d, (unsigned)wc->wr_id);
 }
 
+static void sent(struct rs_datagram *d, unsigned send)
+{
+	d->send_to[send]->sends--;
+	d->sends--;
+}
+
 static void progress(struct rs *rs)
 {
 	struct rs_datagram *d = rs->datagram;
@@ -410,7 +332,7 @@ static void progress(struct rs *rs)
 	while (d->pending + 16 <= MAX_PENDING && (count = ibv_poll_cq(d->id->recv_cq, 16, wcs)) > 0) {
 		for (int i = 0; i < count; i++) {
 			if (wcs[i].wr_id >= QUEUE)
-				d->sends--;
+				sent(d, (unsigned)wcs[i].wr_id - QUEUE);
 			else
 				received(d, &wcs[i]);
 		}
@@ -471,7 +393,7 @@ static int wait_for_more(struct rs *rs)
 
 /* ---- the calls ---- */
 
-static ssize_t send_ud(struct rs_datagram *d, const struct dest *dest, const void *buf, size_t len)
+static ssize_t send_ud(struct rs_datagram *d, struct rs_dest *dest, const void *buf, size_t len)
 {
 	unsigned slot = QUEUE + d->next_send;
 	uint8_t *bytes = d->memory + slot * d->slot;
@@ -492,6 +414,8 @@ static ssize_t send_ud(struct rs_datagram *d, const struct dest *dest, const voi
 	int error = -ibv_post_send(d->id->qp, &wr, &bad);
 	if (error)
 		return error;
+	d->send_to[d->next_send] = dest;
+	dest->sends++;
 	d->next_send = (d->next_send + 1) % QUEUE;
 	d->sends++;
 	return (ssize_t)len;
@@ -500,10 +424,10 @@ static ssize_t send_ud(struct rs_datagram *d, const struct dest *dest, const voi
 static ssize_t send_locked(struct rs *rs, const void *buf, size_t len, bool nonblock, const struct sockaddr_storage *to)
 {
 	struct rs_datagram *d = rs->datagram;
-	struct dest *dest = to ? find_dest(d, to) : d->peer;
-	if (!dest)
-		return to ? -ENOMEM : -EDESTADDRREQ;
-	int error = ensure_qp(rs, &dest->addr);
+	if (!to && !d->dests.peer)
+		return -EDESTADDRREQ;
+	struct sockaddr_storage name = to ? *to : d->dests.peer->addr;
+	int error = ensure_qp(rs, &name);
 	if (error)
 		return error;
 	progress(rs);
@@ -517,6 +441,10 @@ static ssize_t send_locked(struct rs *rs, const void *buf, size_t len, bool nonb
 			return error;
 		progress(rs);
 	}
+	/* Not before: progress may forget whom it is to. */
+	struct rs_dest *dest = rs_dest_find(&d->dests, &name);
+	if (!dest)
+		return -ENOMEM;
 	return dest->qpn ? send_ud(d, dest, buf, len) : send_udp(rs, dest, UDP_DATA, buf, len);
 }
 
@@ -568,7 +496,7 @@ ssize_t rs_datagram_recv(struct rs *rs, void *buf, size_t len, int flags, struct
 		result = (ssize_t)(p->len < len ? p->len : len);
 		memcpy(buf, p->data, (size_t)result);
 		if (addr && addrlen) {
-			socklen_t n = name_len(&p->from);
+			socklen_t n = rs_name_len(&p->from);
 			memcpy(addr, &p->from, n < *addrlen ? n : *addrlen);
 			*addrlen = n;
 		}
@@ -591,7 +519,8 @@ int rs_datagram_connect(struct rs *rs, const struct sockaddr *addr, socklen_t le
 		return -EINVAL;
 	memcpy(&to, addr, len);
 	pthread_mutex_lock(&rs->lock);
-	rs->datagram->peer = find_dest(rs->datagram, &to);
+	struct rs_dest *peer = rs_dest_find(&rs->datagram->dests, &to);
+	rs->datagram->dests.peer = peer;
 	pthread_mutex_unlock(&rs->lock);
-	return rs->datagram->peer ? 0 : -ENOMEM;
+	return peer ? 0 : -ENOMEM;
 }

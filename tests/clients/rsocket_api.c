@@ -5,6 +5,7 @@
  *     rsocket_api ADDRESS
  */
 #include <arpa/inet.h>
+#include <dlfcn.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <poll.h>
@@ -395,6 +396,75 @@ static void descriptors(void)
 	MUST(setrlimit(RLIMIT_NOFILE, &before));
 }
 
+/* ---- strangers ---- */
+
+#define STRANGERS 3000
+
+static int live_handles;
+
+#define EXPORT __attribute__((visibility("default")))
+
+/* librdmacm calls these instead of libibverbs' own. */
+EXPORT struct ibv_ah *ibv_create_ah(struct ibv_pd *pd, struct ibv_ah_attr *attr)
+{
+	struct ibv_ah *(*create)(struct ibv_pd *, struct ibv_ah_attr *);
+
+	*(void **)&create = dlsym(RTLD_NEXT, "ibv_create_ah");
+	live_handles++;
+	return create(pd, attr);
+}
+
+EXPORT int ibv_destroy_ah(struct ibv_ah *ah)
+{
+	int (*destroy)(struct ibv_ah *);
+
+	*(void **)&destroy = dlsym(RTLD_NEXT, "ibv_destroy_ah");
+	live_handles--;
+	return destroy(ah);
+}
+
+/* Says from a UDP port that nobody has had before what the first message of an rsocket says, without data. */
+static void stranger(void)
+{
+	static const uint8_t hello[16] = {0x55, 0x55, 0x55, 0x55, 4, OP_CTRL, sizeof hello};
+	int fd = socket(address->sa_family, SOCK_DGRAM, 0);
+
+	MUST(fd < 0);
+	MUST(sendto(fd, hello, sizeof hello, 0, address, address_len) != sizeof hello);
+	close(fd);
+}
+
+/* Anybody can send to a datagram rsocket's UDP port, and pretend to be many. They do not use up address handles, and
+ * who is forgotten for them is found again. */
+static void strangers(void)
+{
+	int ends[2], other = rsocket(address->sa_family, SOCK_DGRAM, 0);
+	struct sockaddr_in from;
+	socklen_t len = sizeof from;
+	char into[8];
+
+	MUST(other < 0);
+	datagram_pair(ends);
+	MUST(rsendto(other, "a", 1, 0, address, address_len) != 1);
+	MUST(rrecvfrom(ends[1], into, sizeof into, 0, (struct sockaddr *)&from, &len) != 1);
+	CHECK(live_handles > 0);
+	for (unsigned i = 0; i < STRANGERS; i++) {
+		stranger();
+		FAILS(rrecv(ends[1], into, sizeof into, MSG_DONTWAIT), EAGAIN);
+	}
+	CHECK(live_handles < STRANGERS / 2);
+	for (unsigned i = 0; i < 2; i++) { /* over UDP, and over UD again */
+		CHECK(rsendto(ends[1], "b", 1, 0, (struct sockaddr *)&from, len) == 1);
+		CHECK(rrecv(other, into, sizeof into, 0) == 1 && into[0] == 'b');
+		FAILS(rrecv(ends[1], into, sizeof into, MSG_DONTWAIT), EAGAIN);
+	}
+	CHECK(rsend(ends[1], "c", 1, 0) == 1);
+	CHECK(rrecv(ends[0], into, sizeof into, 0) == 1 && into[0] == 'c');
+	close_pair(ends);
+	MUST(rclose(other));
+	CHECK(live_handles == 0);
+}
+
 int main(int argc, char **argv)
 {
 	struct sockaddr_in *v4 = (struct sockaddr_in *)address;
@@ -416,6 +486,7 @@ int main(int argc, char **argv)
 	half_and_half(SHUT_RD, SHUT_WR);
 	half_and_half(SHUT_WR, SHUT_RD);
 	descriptors();
+	strangers();
 	printf("%u failures\n", failures);
 	return failures != 0;
 }

@@ -1,0 +1,108 @@
+/* Names of datagram rsockets: finding, learning and forgetting them. */
+#include "rdmacm/rs_dest.h"
+
+#include <stdbool.h>
+#include <stdlib.h>
+#include <string.h>
+
+static bool same_name(const struct sockaddr_storage *a, const struct sockaddr_storage *b)
+{
+	if (a->ss_family != b->ss_family ||
+	    ((const struct sockaddr_in *)a)->sin_port != ((const struct sockaddr_in *)b)->sin_port)
+		return false;
+	if (a->ss_family == AF_INET)
+		return ((const struct sockaddr_in *)a)->sin_addr.s_addr ==
+		       ((const struct sockaddr_in *)b)->sin_addr.s_addr;
+	return !memcmp(&((const struct sockaddr_in6 *)a)->sin6_addr, &((const struct sockaddr_in6 *)b)->sin6_addr, 16);
+}
+
+static void destroy(struct rs_dest *dest)
+{
+	if (dest->ah)
+		ibv_destroy_ah(dest->ah);
+	free(dest);
+}
+
+/* There is one that may go: they are more than sends and the peer. */
+static void forget_oldest(struct rs_dests *dests)
+{
+	struct rs_dest **oldest = NULL;
+	for (struct rs_dest **p = &dests->first; *p; p = &(*p)->next) {
+		if (*p != dests->peer && !(*p)->sends)
+			oldest = p;
+	}
+	struct rs_dest *dest = *oldest;
+	*oldest = dest->next;
+	dests->count--;
+	destroy(dest);
+}
+
+struct rs_dest *rs_dest_find(struct rs_dests *dests, const struct sockaddr_storage *addr)
+{
+	struct rs_dest **p = &dests->first, *dest;
+	while (*p && !same_name(&(*p)->addr, addr))
+		p = &(*p)->next;
+	if (*p) {
+		dest = *p;
+		*p = dest->next;
+	} else {
+		dest = calloc(1, sizeof(*dest));
+		if (!dest)
+			return NULL;
+		memcpy(&dest->addr, addr, rs_name_len(addr));
+		if (dests->count == RS_MAX_DESTS)
+			forget_oldest(dests);
+		dests->count++;
+	}
+	dest->next = dests->first;
+	return dests->first = dest;
+}
+
+void rs_dests_free(struct rs_dests *dests)
+{
+	while (dests->first) {
+		struct rs_dest *dest = dests->first;
+		dests->first = dest->next;
+		destroy(dest);
+	}
+}
+
+/* ---- the way to it ---- */
+
+static int gid_index(struct ibv_context *context, uint8_t port, const union ibv_gid *gid)
+{
+	union ibv_gid entry;
+	for (int i = 0; !ibv_query_gid(context, port, i, &entry); i++) {
+		if (!memcmp(&entry, gid, sizeof(entry)))
+			return i;
+	}
+	return -1;
+}
+
+static struct ibv_ah *make_ah(const struct rdma_cm_id *own, struct rs_dest *dest)
+{
+	struct rdma_cm_id *id;
+	struct ibv_ah *ah = NULL;
+	if (rdma_create_id(NULL, &id, NULL, RDMA_PS_UDP))
+		return NULL;
+	if (!rdma_resolve_addr(id, NULL, (struct sockaddr *)&dest->addr, 2000) && !rdma_resolve_route(id, 2000)) {
+		int index = gid_index(own->verbs, own->port_num, &own->route.addr.addr.ibaddr.sgid);
+		struct ibv_ah_attr attr = {.is_global = 1,
+					   .port_num = own->port_num,
+					   .grh = {.dgid = id->route.addr.addr.ibaddr.dgid,
+						   .hop_limit = id->route.path_rec->hop_limit,
+						   .sgid_index = (uint8_t)index}};
+		if (index >= 0)
+			ah = ibv_create_ah(own->pd, &attr);
+	}
+	rdma_destroy_id(id);
+	return ah;
+}
+
+void rs_dest_learn(struct rs_dest *dest, struct rdma_cm_id *id, uint32_t qpn)
+{
+	if (!dest->ah)
+		dest->ah = make_ah(id, dest);
+	if (dest->ah)
+		dest->qpn = qpn;
+}
