@@ -39,10 +39,10 @@ bool transfer_no_ticket_in_arguments(const struct command *command, int argc, ch
 	return !found;
 }
 
-/* A sender uses one QP if nothing is said, a receiver as many as it is asked for. */
+/* A receiver grants as many QPs as it is asked for if nothing is said. */
 static const char *conflict(const struct transfer_choices *choices, bool receiving)
 {
-	uint64_t qps = choices->qps ? choices->qps : receiving ? MOVER_MAX_QPS : 1;
+	uint64_t qps = choices->qps ? choices->qps : receiving ? MOVER_MAX_QPS : MOVER_DEFAULT_QPS;
 	if (choices->quiet && choices->verbose)
 		return "--quiet and --verbose contradict each other";
 	if (choices->cqs > qps)

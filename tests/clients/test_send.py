@@ -121,7 +121,9 @@ def other_ways():
     into, source = folder('other-ways'), folder('other-source')
     write(os.path.join(source, 'one'), b'1')
     with Recv('--dir', into, '--keep-ticket', '--cqs', '2') as recv:
-        roci('send', '--ticket-file', recv.ticket, source, '127.0.0.1')
+        roci('send', '--ticket-file', recv.ticket, '--cqs', '4', source, '127.0.0.1')
+        _, said = roci('send', '--ticket-file', recv.ticket, '--cqs', '5', source, '127.0.0.1', status=USAGE)
+        says('--cqs is larger than --qps', said)
         with open(recv.ticket) as ticket:
             roci('send', '--ticket-fd', str(ticket.fileno()), source + '/', '127.0.0.1', pass_fds=[ticket.fileno()])
         os.chmod(recv.ticket, 0o644)
