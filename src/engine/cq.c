@@ -104,14 +104,15 @@ void roci_cq_arm(struct roci_cq *cq, bool solicited_only)
 		cq->armed = CQ_ARMED_SOLICITED;
 }
 
+/* What stays moves up, to a higher place: that of a request is not to be taken for one that waits when it was taken. */
 void roci_cq_purge(struct roci_cq *cq, uint32_t qpn)
 {
-	uint32_t head = atomic_load(&cq->head), tail = atomic_load(&cq->tail), kept = head;
+	uint32_t head = atomic_load(&cq->head), tail = atomic_load(&cq->tail), kept = tail;
 
-	for (uint32_t i = head; i != tail; i++)
+	for (uint32_t i = tail; i-- != head;)
 		if (cq->ring[i & cq->mask].qpn != qpn)
-			cq->ring[kept++ & cq->mask] = cq->ring[i & cq->mask];
-	atomic_store(&cq->tail, kept);
+			cq->ring[--kept & cq->mask] = cq->ring[i & cq->mask];
+	atomic_store(&cq->head, kept);
 }
 
 /* IBTA 11.6.3, CQ error: the queue is lost, and with it every QP that completes there. */

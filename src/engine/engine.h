@@ -219,8 +219,10 @@ int roci_qp_check_send(const struct roci_qp *qp, const struct roci_send_wr *wr);
 /* As roci_qp_check_send(), or -ENOMEM: queue full. */
 int roci_qp_post_send(struct roci_qp *qp, const struct roci_send_wr *wr);
 int roci_qp_post_recv(struct roci_qp *qp, const struct roci_recv_wr *wr);
-/* How many requests the send queue still takes. */
-unsigned roci_qp_send_room(const struct roci_qp *qp);
+/* Whether the send queue takes `count` more requests. A request gives its place back when its completion is taken from
+ * the CQ, so that a CQ that has room for a full queue does not overrun; an unsignaled one when it
+ * completes. */
+bool roci_qp_send_room(struct roci_qp *qp, unsigned count);
 
 /* From now on, when the QP is RC and in RTS and nothing came from its peer for `interval_ns`, it is asked for a sign of
  * life; after five questions without an answer, a second apart, the QP fails with ROCI_EVENT_QP_FATAL. 0: off, as a new

@@ -138,7 +138,7 @@ void roci_qp_reset(struct roci_qp *qp)
 	qp->resp = (struct roci_responder){.rwqe = rwqe};
 	roci_reorder_init(&qp->req.early);
 	roci_reorder_init(&qp->resp.early);
-	qp->sq.head = qp->sq.next = qp->sq.started = qp->sq.tail = 0;
+	qp->sq.freed = qp->sq.head = qp->sq.next = qp->sq.started = qp->sq.tail = 0;
 	qp->rq.head = qp->rq.tail = 0;
 	qp->attr = (struct roci_qp_attr){0};
 	qp->established = false;
@@ -188,12 +188,19 @@ void roci_qp_make_ready(struct roci_qp *qp)
 
 /* ---- completions ---- */
 
-static void flush_send(struct roci_qp *qp, const struct roci_swqe *w)
+void roci_qp_complete_send(struct roci_qp *qp, struct roci_swqe *w, const struct roci_cqe *cqe)
+{
+	w->cq_place = roci_cq_tail(qp->send_cq);
+	roci_cq_push(qp->send_cq, cqe, false);
+	w->told = roci_cq_tail(qp->send_cq) != w->cq_place; /* an overrun CQ takes none */
+}
+
+static void flush_send(struct roci_qp *qp, struct roci_swqe *w)
 {
 	struct roci_cqe cqe = {
 		.wr_id = w->wr_id, .status = ROCI_WC_WR_FLUSH_ERR, .opcode = roci_swqe_wc_opcode(w), .qpn = qp->qpn};
 
-	roci_cq_push(qp->send_cq, &cqe, false);
+	roci_qp_complete_send(qp, w, &cqe);
 }
 
 void roci_qp_flush_sq(struct roci_qp *qp)
@@ -304,6 +311,8 @@ int roci_qp_post_send(struct roci_qp *qp, const struct roci_send_wr *wr)
 {
 	int err = roci_qp_check_send(qp, wr);
 
+	if (!err && !roci_qp_send_room(qp, 1))
+		err = -ENOMEM;
 	if (!err)
 		err = roci_sq_post(&qp->sq, wr, qp->sig_all);
 	if (err)
@@ -315,9 +324,26 @@ int roci_qp_post_send(struct roci_qp *qp, const struct roci_send_wr *wr)
 	return 0;
 }
 
-unsigned roci_qp_send_room(const struct roci_qp *qp)
+/* Completed requests give back their place, in order, as far as their completions were taken from the CQ. */
+static void free_places(struct roci_qp *qp)
 {
-	return qp->sq.max_wr - (qp->sq.tail - qp->sq.head);
+	struct roci_sq *sq = &qp->sq;
+
+	for (; sq->freed != sq->head; sq->freed++) {
+		const struct roci_swqe *w = roci_sq_at(sq, sq->freed);
+
+		if (w->told && !roci_cq_taken(qp->send_cq, w->cq_place))
+			return;
+	}
+}
+
+bool roci_qp_send_room(struct roci_qp *qp, unsigned count)
+{
+	const struct roci_sq *sq = &qp->sq;
+
+	if (count > sq->max_wr - (sq->tail - sq->freed))
+		free_places(qp);
+	return count <= sq->max_wr - (sq->tail - sq->freed);
 }
 
 int roci_qp_post_recv(struct roci_qp *qp, const struct roci_recv_wr *wr)

@@ -224,7 +224,7 @@ void roci_requester_rewind(struct roci_qp *qp)
 
 /* ---- completion ---- */
 
-static void complete(struct roci_qp *qp, const struct roci_swqe *w, enum roci_wc_status status)
+static void complete(struct roci_qp *qp, struct roci_swqe *w, enum roci_wc_status status)
 {
 	struct roci_cqe cqe = {.wr_id = w->wr_id, .status = status, .opcode = roci_swqe_wc_opcode(w), .qpn = qp->qpn};
 
@@ -232,7 +232,7 @@ static void complete(struct roci_qp *qp, const struct roci_swqe *w, enum roci_wc
 		return;
 	if (roci_swqe_needs_response(w) && w->opcode != ROCI_WR_ATOMIC_WRITE)
 		cqe.byte_len = (uint32_t)w->length;
-	roci_cq_push(qp->send_cq, &cqe, false);
+	roci_qp_complete_send(qp, w, &cqe);
 }
 
 void roci_requester_fail(struct roci_qp *qp, enum roci_wc_status status)

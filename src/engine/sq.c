@@ -90,7 +90,7 @@ int roci_sq_post(struct roci_sq *sq, const struct roci_send_wr *wr, bool sig_all
 	bool own_data = wr->opcode == ROCI_WR_ATOMIC_WRITE && !wr->num_sge;
 	struct roci_swqe *w;
 
-	if (sq->tail - sq->head >= sq->max_wr)
+	if (sq->tail - sq->freed >= sq->max_wr)
 		return -ENOMEM;
 	w = roci_sq_at(sq, sq->tail);
 	*w = (struct roci_swqe){.wr_id = wr->wr_id,

@@ -12,14 +12,18 @@ struct roci_swqe {
 	uint64_t cum_bytes; /* window bytes of the QP before this message, see requester.h */
 	uint64_t remote_addr;
 	uint32_t rkey;
-	uint32_t imm;       /* immediate data, or rkey to invalidate */
-	uint32_t first_psn; /* valid once started */
-	uint32_t packets;   /* PSNs it takes; 0 for local operations */
-	uint8_t opcode;     /* enum roci_wr_opcode */
-	uint8_t flags;      /* enum roci_send_flags; SIGNALED also where the QP signals all */
-	uint8_t status;     /* enum roci_wc_status, when done */
-	bool done;          /* needs nothing more from the network */
-	uint8_t num_sge;    /* inline data: unused */
+	uint32_t imm; /* immediate data, or rkey to invalidate */
+	union {
+		uint32_t first_psn; /* from its start on, until it completes */
+		uint32_t cq_place;  /* then: of its completion, if there is one */
+	};
+	uint32_t packets; /* PSNs it takes; 0 for local operations */
+	uint8_t opcode;   /* enum roci_wr_opcode */
+	uint8_t flags;    /* enum roci_send_flags; SIGNALED also where the QP signals all */
+	uint8_t status;   /* enum roci_wc_status, when done */
+	bool done;        /* needs nothing more from the network */
+	bool told;        /* by a completion */
+	uint8_t num_sge;  /* inline data: unused */
 	union {
 		struct {
 			uint64_t compare_add, swap;
@@ -36,7 +40,8 @@ struct roci_swqe {
 struct roci_sq {
 	char *ring; /* owned, mask + 1 strides */
 	uint32_t stride, mask;
-	uint32_t head;    /* oldest request not completed; all three free-running */
+	uint32_t freed;   /* oldest request whose place is not free again; all five free-running */
+	uint32_t head;    /* oldest request not completed */
 	uint32_t next;    /* request of the next packet to send */
 	uint32_t started; /* first request never started; next <= started <= tail */
 	uint32_t tail;
@@ -53,7 +58,7 @@ static inline struct roci_swqe *roci_sq_at(const struct roci_sq *sq, uint32_t i)
 }
 /* -EINVAL: too many SGEs, too much inline or message data. */
 int roci_sq_check(const struct roci_sq *sq, const struct roci_send_wr *wr);
-/* Copies *wr, which roci_sq_check() takes, and its inline data to the tail. -ENOMEM: full. */
+/* Copies *wr, which roci_sq_check() takes, and its inline data to the tail. -ENOMEM: full, up to `freed`. */
 int roci_sq_post(struct roci_sq *sq, const struct roci_send_wr *wr, bool sig_all);
 
 /* True where the responder answers with data, not just an ACK. */

@@ -280,7 +280,7 @@ static int post_all(struct vb_qp *qp)
 {
 	struct vb_builder *b = &qp->builder;
 	struct roci_sge data;
-	int error = b->wr_count > roci_qp_send_room(qp->engine) ? ENOMEM : 0;
+	int error = roci_qp_send_room(qp->engine, b->wr_count) ? 0 : ENOMEM;
 	for (size_t i = 0; i < b->wr_count && !error; i++)
 		error = -roci_qp_check_send(qp->engine, finish(b, &b->wrs[i], &data));
 	for (size_t i = 0; i < b->wr_count && !error; i++)
