@@ -29,10 +29,12 @@ static inline uint32_t roci_cq_tail(const struct roci_cq *cq)
 {
 	return atomic_load_explicit(&cq->tail, memory_order_relaxed);
 }
-/* Whether the entry at `place` was taken by the consumer. True already where a purge made it move. */
-static inline bool roci_cq_taken(const struct roci_cq *cq, uint32_t place)
+/* Whether the entry at `place` waits to be taken. False already where a purge made it move. */
+static inline bool roci_cq_waits(const struct roci_cq *cq, uint32_t place)
 {
-	return (int32_t)(atomic_load_explicit(&cq->head, memory_order_acquire) - place) > 0;
+	uint32_t head = atomic_load_explicit(&cq->head, memory_order_acquire);
+
+	return place - head < roci_cq_tail(cq) - head; /* and not by its age: it may be any number of entries ago */
 }
 /* Adds an entry; a full queue overruns: the entry is lost, the CQ dead, ROCI_EVENT_CQ_ERR raised. */
 void roci_cq_push(struct roci_cq *cq, const struct roci_cqe *cqe, bool solicited);

@@ -220,8 +220,7 @@ int roci_qp_check_send(const struct roci_qp *qp, const struct roci_send_wr *wr);
 int roci_qp_post_send(struct roci_qp *qp, const struct roci_send_wr *wr);
 int roci_qp_post_recv(struct roci_qp *qp, const struct roci_recv_wr *wr);
 /* Whether the send queue takes `count` more requests. A request gives its place back when its completion is taken from
- * the CQ, so that a CQ that has room for a full queue does not overrun; an unsignaled one when it
- * completes. */
+ * the CQ, so that a CQ that has room for a full queue does not overrun; an unsignaled one when it completes. */
 bool roci_qp_send_room(struct roci_qp *qp, unsigned count);
 
 /* From now on, when the QP is RC and in RTS and nothing came from its peer for `interval_ns`, it is asked for a sign of

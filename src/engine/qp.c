@@ -332,7 +332,7 @@ static void free_places(struct roci_qp *qp)
 	for (; sq->freed != sq->head; sq->freed++) {
 		const struct roci_swqe *w = roci_sq_at(sq, sq->freed);
 
-		if (w->told && !roci_cq_taken(qp->send_cq, w->cq_place))
+		if (w->told && roci_cq_waits(qp->send_cq, w->cq_place))
 			return;
 	}
 }

@@ -85,6 +85,20 @@ static void purge_and_resize_hold_none(void **state)
 	pair_free(p);
 }
 
+/* Others complete there without end while this QP rests: entries are numbered in 32 bits. */
+static void age_holds_none(void **state)
+{
+	struct pair *p = make(true);
+	struct roci_cq *cq = p->side[0].cq;
+
+	assert_int_equal(fill(p), PLACES);
+	assert_int_equal(take(p, 2 * PLACES), PLACES);
+	atomic_fetch_add(&cq->tail, (1u << 31) + 1000);
+	atomic_fetch_add(&cq->head, (1u << 31) + 1000);
+	assert_int_equal(fill(p), PLACES);
+	pair_free(p);
+}
+
 static void flushed_requests_hold_places_until_the_reset(void **state)
 {
 	struct roci_qp_attr attr = {.state = ROCI_QPS_ERR};
@@ -109,6 +123,7 @@ int main(void)
 		cmocka_unit_test(completions_that_wait_hold_places),
 		cmocka_unit_test(silent_requests_hold_none),
 		cmocka_unit_test(purge_and_resize_hold_none),
+		cmocka_unit_test(age_holds_none),
 		cmocka_unit_test(flushed_requests_hold_places_until_the_reset),
 	};
 
