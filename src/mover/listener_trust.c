@@ -114,14 +114,14 @@ bool listener_claim(struct receiver *r)
 	return status == MOVER_OK;
 }
 
-/* A ticket is used up when a transfer with it has come to its end and the sender knows it; one that broke, if only for
- * the sender, may be resumed. */
+/* A ticket is used up when a transfer with it has come to its end, whatever became of the entries, and the sender knows
+ * it; one that broke, if only for the sender, or is not safe on the disk may be resumed. */
 void listener_use_up(struct listener *l, struct receiver *r)
 {
 	struct mover_ticket next = {0};
 
 	if (mover_secure_is_open(r->s.control.secure) || l->options->keep_ticket || r->s.terms.dry_run ||
-	    (r->s.status != MOVER_OK && r->s.status != MOVER_PARTLY) || !session_goodbye(&r->s))
+	    !r->end_sent || *r->seal_text || !session_goodbye(&r->s))
 		return;
 	pthread_mutex_lock(&l->lock);
 	l->ticket_valid = false;

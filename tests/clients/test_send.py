@@ -13,8 +13,8 @@ import sys
 import time
 
 from harness import ROCI, SLOW, Failure, Host, check, isolate, need, program, tap, wait_until
-from mover import (INTERRUPTED, LOCAL_IO, LOST, MIB, NO_CONNECT, NO_DEVICE, NO_TRUST, OK, PARTLY, USAGE, Receiver, check_same, environment,
-                   events, scratch, write)
+from mover import (INTERRUPTED, LOCAL_IO, LOST, MIB, NO_CONNECT, NO_DEVICE, NO_TRUST, OK, PARTLY, REMOTE_IO, USAGE, Receiver,
+                   check_same, environment, events, scratch, write)
 
 os.environ['ROCI_STATS'] = ''  # here it is looked at what is printed
 here = Host('here')
@@ -165,6 +165,19 @@ def shown_ticket():
         check(process.wait(20) == OK, process.report())
     finally:
         process.end()
+
+
+def refused():
+    """A transfer of one file that is refused is one, and uses the ticket up."""
+    into, path = folder('refused'), file('in the way')
+    os.makedirs(os.path.join(into, 'in the way', 'full'))
+    with Receiver(here, into) as recv:
+        first = os.path.join(base, 'first ticket')
+        shutil.copy(recv.ticket_file, first)
+        recv.take(here, path, status=REMOTE_IO)
+        wait_until('its end', lambda: events(recv.process, 'ended'))
+        roci('send', path, '@' + first, status=NO_TRUST)
+        recv.take(here, file('another'))
 
 
 def burnt():
@@ -608,7 +621,8 @@ if __name__ == '__main__':
     sys.exit(tap([
         ('a ticket in a file, and @FILE', ticket_file), ('tickets by descriptor, and for many transfers', other_ways),
         ('the ticket is asked for', prompt), ('the ticket is shown, and is good once', shown_ticket),
-        ('a ticket on the command line is burnt', burnt), ('a wrong ticket', wrong_ticket), ('--open', opened), ('IPv6', ipv6),
+        ('a file that is refused', refused), ('a ticket on the command line is burnt', burnt),
+        ('a wrong ticket', wrong_ticket), ('--open', opened), ('IPv6', ipv6),
         ('nobody listens', nobody), ('several addresses', several_addresses), ('files that are not there', missing),
         ('folders that cannot be read', unreadable), ('few descriptors', few_descriptors), ('strangers without a ticket', strangers),
         ('who was killed comes again', comes_again),
