@@ -418,7 +418,7 @@ def streams():
 def one_at_a_time():
     """With --once and with - there is one transfer, also without tickets; who comes meanwhile does no harm to it."""
     content = os.urandom(2 * MIB)
-    path, other = file('first', content), file('other', b'in between')
+    other = file('other', b'in between')
     for to_stdout in (False, True):
         into = folder(f'one-at-a-time-{to_stdout}')
         out = os.path.join(into, 'first')
@@ -430,17 +430,20 @@ def one_at_a_time():
         first = None
         try:
             port = next(e for e in map(json.loads, lines) if e['event'] == 'listening')['port']
-            first = here.start(ROCI, 'send', '--open', '--json', '--limit', '1M', path, f'127.0.0.1:{port}', plain=True, env=environment())
-            wait_until('progress', lambda: any(e['bytes_moved'] for e in events(first, 'progress')))
+            first = subprocess.Popen([ROCI, 'send', '--open', '--quiet', '--name', 'first', '-', f'127.0.0.1:{port}'],
+                                     stdin=subprocess.PIPE, env=dict(os.environ, **environment()))
+            next(e for e in map(json.loads, lines) if e['event'] == 'connected')
             _, said = roci('send', '--open', other, f'127.0.0.1:{port}', status=NO_CONNECT)
             says('this receiver takes one transfer', said)
-            check(first.wait(60) == OK, first.report())
+            first.communicate(content, timeout=60 * SLOW)
+            check(first.returncode == OK, f'exit status {first.returncode}')
             told = [json.loads(line) for line in lines]
             check(receiver.wait(30) == OK, told[-1])
             check([e['status'] for e in told if e['event'] == 'ended'] == ['ok'], told[-1])
         finally:
             if first:
-                first.end()
+                first.kill()
+                first.wait()
             receiver.kill()
             receiver.wait()
         check(os.listdir(into) == ['first'], os.listdir(into))
