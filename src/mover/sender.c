@@ -356,6 +356,8 @@ static void judge_ending(struct sender *x)
 
 static void destroy(struct sender *x)
 {
+	if (x->end_came)
+		x->s.peer_told = true; /* both know what became of each entry */
 	session_close(&x->s);
 	/* reads under way end in windows: these go last */
 	source_destroy(x);
