@@ -208,7 +208,6 @@ static void close_device(struct roci_device *dev)
 	roci_progress_stop(dev);
 	print_stats(dev);
 	roci_cm_host_goodbye(dev, roci_now());
-	roci_drive_depart(dev, roci_now());
 	roci_link_close(dev->link);
 	roci_side_door_close(dev->door);
 	roci_cm_host_close(dev);

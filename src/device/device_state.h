@@ -77,8 +77,6 @@ void roci_drive_call(struct roci_device *dev, uint64_t now);
 
 /* Sends what an earlier turn or call left. */
 void roci_drive_owed(struct roci_device *dev, uint64_t now);
-/* Leaves the steering, and hands what has come for other processes of the address meanwhile to them. */
-void roci_drive_depart(struct roci_device *dev, uint64_t now);
 
 /* progress.c */
 

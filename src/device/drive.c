@@ -8,8 +8,7 @@
 
 #define DOOR_EVERY   64 /* turns of a polling application; the thread is told by epoll */
 #define DOOR_STAYS   1024
-#define SEND_BATCHES 32 /* a turn */
-#define DEPART_TURNS 64
+#define SEND_BATCHES 32         /* a turn */
 #define REPAIR_EVERY 1000000000 /* ns */
 #define OWED_CALLS   16
 #define STREAM_CALLS 64 /* that sent each for itself */
@@ -191,12 +190,4 @@ unsigned roci_drive_polling(struct roci_device *dev, uint64_t now)
 		send_ready(dev, now);
 	tell_events(dev, now);
 	return received;
-}
-
-/* Until its socket is closed, the kernel gives us packets of the process that will have our place. */
-void roci_drive_depart(struct roci_device *dev, uint64_t now)
-{
-	roci_udp_depart(dev->udp);
-	for (int i = 0; i < DEPART_TURNS && receive(dev, now); i++)
-		;
 }
