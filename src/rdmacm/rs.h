@@ -15,6 +15,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "device/device.h"
 #include "rdmacm/public.h"
 
 /* ---- the wire ---- */
@@ -167,7 +168,10 @@ static inline int rs_result(int error)
 
 /* Takes what the CQ and the connection manager have, gives credits. Never blocks. */
 void rs_progress(struct rs *rs);
-/* Waits until done(rs). -EAGAIN: not now, and `nonblock`; -EINTR. */
+#define RS_NEVER UINT64_MAX
+/* Waits until done(rs), at most until `deadline` (roci_now(); 0: not at all). -EAGAIN, -ETIMEDOUT; -EINTR. */
+int rs_wait_until(struct rs *rs, uint64_t deadline, bool (*done)(const struct rs *rs));
+/* Waits until done(rs), as long as it takes. -EAGAIN: not now, and `nonblock`; -EINTR. */
 int rs_wait(struct rs *rs, bool nonblock, bool (*done)(const struct rs *rs));
 /* Asks for an event of the CQ; and takes those that came. */
 void rs_arm(struct rs *rs);

@@ -5,6 +5,8 @@
 
 #include "rdmacm/rs.h"
 
+#define TAIL_PATIENCE_NS 30000000000u /* without progress, at the end of a stream */
+
 static bool host_is_big_endian(void)
 {
 	return htobe32(1) == 1;
@@ -198,13 +200,21 @@ static bool sends_are_done(const struct rs *rs)
 	return rs->state != RS_CONNECTED || (rs->sq_avail == rs->sq_size - RS_CTRL_SLOTS && !rs->ctrl_used);
 }
 
-/* A signal does not end it: who gives up here ends a stream whose tail the peer does not have. */
+/* A signal does not end it: who gives up here ends a stream whose tail the peer does not have. A peer does that lives
+ * and takes nothing. */
 static int wait_for_all(struct rs *rs, bool (*done)(const struct rs *rs))
 {
+	uint64_t deadline = roci_now() + TAIL_PATIENCE_NS;
+	uint32_t left = rs->sq_size - rs->sq_avail;
 	int error;
-	do
-		error = rs_wait(rs, false, done);
-	while (error == -EINTR);
+	while ((error = rs_wait_until(rs, deadline, done))) {
+		if (error == -ETIMEDOUT && rs->sq_size - rs->sq_avail < left) {
+			left = rs->sq_size - rs->sq_avail;
+			deadline = roci_now() + TAIL_PATIENCE_NS;
+		} else if (error != -EINTR) {
+			break;
+		}
+	}
 	return error;
 }
 

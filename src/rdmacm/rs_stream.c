@@ -257,26 +257,29 @@ void rs_arm(struct rs *rs)
 }
 
 /* Sleeps on both descriptors with the lock released. */
-static int sleep_on_descriptors(struct rs *rs)
+static int sleep_on_descriptors(struct rs *rs, uint64_t deadline)
 {
 	struct pollfd fds[2] = {{.fd = rs->channel->fd, .events = POLLIN}, {.fd = -1, .events = POLLIN}};
+	uint64_t now = roci_now(), left = deadline > now ? deadline - now : 0;
 	if (rs->id && rs->id->recv_cq_channel)
 		fds[1].fd = rs->id->recv_cq_channel->fd;
+	if (!left)
+		return -ETIMEDOUT;
 	pthread_mutex_unlock(&rs->lock);
-	int error = poll(fds, 2, -1) < 0 ? -errno : 0;
+	int error = poll(fds, 2, deadline == RS_NEVER ? -1 : (int)((left + 999999) / 1000000)) < 0 ? -errno : 0;
 	pthread_mutex_lock(&rs->lock);
 	rs_take_cq_events(rs);
 	return error;
 }
 
 /* One of the threads that wait sleeps on the descriptors; the others on what it finds. */
-int rs_wait(struct rs *rs, bool nonblock, bool (*done)(const struct rs *rs))
+int rs_wait_until(struct rs *rs, uint64_t deadline, bool (*done)(const struct rs *rs))
 {
 	for (;;) {
 		rs_progress(rs);
 		if (done(rs))
 			return 0;
-		if (nonblock)
+		if (!deadline)
 			return -EAGAIN;
 		if (rs->leader) {
 			pthread_cond_wait(&rs->moved, &rs->lock);
@@ -285,10 +288,15 @@ int rs_wait(struct rs *rs, bool nonblock, bool (*done)(const struct rs *rs))
 		rs->leader = true;
 		rs_arm(rs);
 		rs_progress(rs);
-		int error = done(rs) ? 0 : sleep_on_descriptors(rs);
+		int error = done(rs) ? 0 : sleep_on_descriptors(rs, deadline);
 		rs->leader = false;
 		pthread_cond_broadcast(&rs->moved);
 		if (error)
 			return error;
 	}
+}
+
+int rs_wait(struct rs *rs, bool nonblock, bool (*done)(const struct rs *rs))
+{
+	return rs_wait_until(rs, nonblock ? 0 : RS_NEVER, done);
 }
