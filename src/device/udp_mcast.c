@@ -132,7 +132,7 @@ static int open_on_links(struct roci_udp *udp, const uint8_t gid[16])
 	for (int i = 0; i < udp->config.gid_count; i++) {
 		int one = may_join(&udp->config, i, gid) ? open_socket(udp, gid, udp->config.gids[i].ifindex) : rc;
 
-		if (one == -ENOMEM) {
+		if (one == -ENOMEM || one == -EMFILE || one == -ENFILE || one == -ENOBUFS) {
 			roci_udp_leave(udp, gid);
 			return one;
 		}
