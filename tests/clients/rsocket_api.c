@@ -475,7 +475,7 @@ int main(int argc, char **argv)
 	v4->sin_port = htons(PORT);
 	address_len = sizeof *v4;
 	setvbuf(stdout, NULL, _IOLBF, 0);
-	alarm(PATIENCE_S);
+	alarm(3 * PATIENCE_S);
 	impossible_length(0);
 	impossible_length(MOST);
 	overfull_buffer();

@@ -213,7 +213,7 @@ def rcopy():
 
 
 def rsocket_api():
-    server_host.call(program('rsocket_api'), address, seconds=90)
+    server_host.call(program('rsocket_api'), address, seconds=200)
 
 
 # ---- rdma-core's own tests ----

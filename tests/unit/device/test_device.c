@@ -307,12 +307,12 @@ static void the_thread_takes_over_from_polls(void **state)
 static void calls_that_are_no_polls_leave_it_to_the_thread(void **state)
 {
 	struct roci_device *dev = open_device();
-	uint64_t end = roci_now() + 20000000000u;
 	unsigned slept_through = 0;
 	struct ud u;
 
 	ud_open(&u, dev);
 	for (unsigned i = 0; i < ROUNDS; i++) {
+		uint64_t end = roci_now() + 20000000000u;
 		unsigned before = naps_of(dev);
 		struct roci_cqe cqe;
 
