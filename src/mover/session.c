@@ -99,6 +99,7 @@ void session_start_over(struct session *s)
 	close_device(s);
 	s->status = MOVER_OK;
 	*s->text = 0;
+	s->vague = false;
 	s->peer_told = false;
 }
 

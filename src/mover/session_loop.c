@@ -159,7 +159,9 @@ static bool poll_connections(struct session *s)
 		any = true;
 		if (!meant)
 			continue;
-		if (link->state == LINK_DOWN)
+		if (link->state == LINK_UP)
+			s->last_heard_ns = mover_now_ns();
+		else if (link->state == LINK_DOWN)
 			link_went_down(s, link);
 	}
 	return any;
