@@ -5,6 +5,11 @@
 
 #include "mover/sender.h"
 
+struct failure {
+	enum mover_status status;
+	char text[sizeof(((struct session *)0)->text)];
+};
+
 static bool resolved(struct session *s)
 {
 	return s->control.link.state == LINK_RESOLVED || s->control.link.state == LINK_FAILED;
@@ -100,15 +105,6 @@ static bool connect_control(struct sender *x)
 	return s->status == MOVER_OK;
 }
 
-static bool try_address(struct sender *x, const struct addrinfo *source, const struct addrinfo *to)
-{
-	if (resolve(x, source, to) && connect_control(x))
-		return true;
-	if (x->s.status == MOVER_LOST) /* nothing was there to be lost */
-		x->s.status = MOVER_NO_CONNECT;
-	return false;
-}
-
 /* Whether the receiver may be at another address of the host. */
 static bool may_be_elsewhere(const struct session *s)
 {
@@ -118,8 +114,31 @@ static bool may_be_elsewhere(const struct session *s)
 	return s->status == MOVER_NO_DEVICE || (s->status == MOVER_NO_CONNECT && !busy);
 }
 
+/* `leading` is how it failed at an address to which a device leads: that says more than that there is no way to another
+ * one, such as the host's IPv6 address from a network without IPv6. */
+static bool try_address(struct sender *x, const struct addrinfo *source, const struct addrinfo *to,
+			struct failure *leading)
+{
+	struct session *s = &x->s;
+	bool leads = resolve(x, source, to);
+
+	if (leads && connect_control(x))
+		return true;
+	if (s->status == MOVER_LOST) /* nothing was there to be lost */
+		s->status = MOVER_NO_CONNECT;
+	if (leads) {
+		leading->status = s->status;
+		memcpy(leading->text, s->text, sizeof(leading->text));
+	} else if (leading->status != MOVER_OK && may_be_elsewhere(s)) {
+		s->status = leading->status;
+		memcpy(s->text, leading->text, sizeof(s->text));
+	}
+	return false;
+}
+
 static bool try_all(struct sender *x, const struct addrinfo *source, const struct addrinfo *list)
 {
+	struct failure leading = {.status = MOVER_OK};
 	bool tried = false, up = false;
 
 	for (const struct addrinfo *to = list; to && !up; to = to->ai_next) {
@@ -130,7 +149,7 @@ static bool try_all(struct sender *x, const struct addrinfo *source, const struc
 		if (tried)
 			session_start_over(&x->s);
 		tried = true;
-		up = try_address(x, source, to);
+		up = try_address(x, source, to, &leading);
 	}
 	if (!tried)
 		session_fail(&x->s, MOVER_NO_CONNECT, "%s has no IPv%d address, which --bind %s needs",

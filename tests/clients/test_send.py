@@ -246,7 +246,8 @@ def nobody():
 
 
 def several_addresses():
-    """All of a host's addresses are tried, those of the family that --bind gives."""
+    """All of a host's addresses are tried, those of the family that --bind gives. One that does not answer for longer than
+    --timeout does not spoil the next, and one without a route hides nothing."""
     into, path = folder('addresses'), file('second address')
     hosts = os.path.join(base, 'hosts')
     write(hosts, b'::1 both.test\n127.0.0.1 both.test\n')
@@ -259,6 +260,19 @@ def several_addresses():
         says('nobody listens at both.test', said)
         _, said = roci('send', '--open', '--bind', '::1', path, f'127.0.0.1:{recv.port}', status=NO_CONNECT)
         says('127.0.0.1 has no IPv6 address, which --bind ::1 needs', said)
+        for command in ('link add swallows type veth peer name nowhere', 'link set swallows arp off up', 'link set nowhere up',
+                        'address add 2001:db8::1/64 dev swallows nodad'):
+            here.run('ip', *command.split())
+        try:
+            write(hosts, b'2001:db8::2 both.test\n127.0.0.1 both.test\n')
+            os.unlink(os.path.join(into, 'second address'))
+            roci('send', '--open', '--timeout', '5s', path, f'both.test:{recv.port}', prefix=with_hosts)
+            check(os.listdir(into) == ['second address'], os.listdir(into))
+        finally:
+            here.run('ip', 'link', 'delete', 'swallows')
+    write(hosts, b'127.0.0.1 both.test\n2001:db8::2 both.test\n')
+    _, said = roci('send', '--open', path, 'both.test:9', prefix=with_hosts, status=NO_CONNECT)
+    says('nobody listens at both.test port 9', said)
 
 
 def missing():
