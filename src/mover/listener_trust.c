@@ -74,13 +74,13 @@ static enum mover_status refusal(struct receiver *r, bool one_time, const char *
 {
 	struct listener *l = r->listener;
 
-	if (one_time && trusted_other(r, r->identity)) {
-		*why = "another transfer with this ticket has begun just now";
-		return MOVER_LOST;
-	}
 	if (l->options->once && (l->ended || trusted_other(r, NULL))) {
 		*why = "this receiver takes one transfer, and has begun it; start another `roci recv`";
 		return MOVER_NO_CONNECT;
+	}
+	if (one_time && trusted_other(r, r->identity)) {
+		*why = "another transfer with this ticket has begun just now";
+		return MOVER_LOST;
 	}
 	if (one_time && (!l->ticket_valid || strcmp(l->identity, r->identity) != 0)) {
 		*why = "the ticket has been used";
@@ -93,6 +93,8 @@ static enum mover_status refusal(struct receiver *r, bool one_time, const char *
 	return MOVER_OK;
 }
 
+/* Whoever comes again takes the place of his own former transfer, except where there is to be but one: its end would be
+ * the receiver's. */
 bool listener_claim(struct receiver *r)
 {
 	struct listener *l = r->listener;
@@ -103,7 +105,8 @@ bool listener_claim(struct receiver *r)
 	pthread_mutex_lock(&l->lock);
 	snprintf(r->identity, sizeof(r->identity), "%s", mover_secure_peer_identity(r->s.control.secure));
 	pthread_mutex_unlock(&l->lock);
-	if (one_time && !session_run(&r->s, holder_gone, SUPERSEDE_MS, "ending the transfer before with this ticket"))
+	if (one_time && !l->options->once &&
+	    !session_run(&r->s, holder_gone, SUPERSEDE_MS, "ending the transfer before with this ticket"))
 		return false;
 	pthread_mutex_lock(&l->lock);
 	status = refusal(r, one_time, &why);

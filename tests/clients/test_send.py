@@ -430,24 +430,27 @@ def streams():
 
 
 def one_at_a_time():
-    """With --once and with - there is one transfer, also without tickets; who comes meanwhile does no harm to it."""
+    """With --once and with - there is one transfer, with a ticket or without; who comes meanwhile does no harm to it, not even
+    with the same ticket."""
     content = os.urandom(2 * MIB)
-    other = file('other', b'in between')
-    for to_stdout in (False, True):
-        into = folder(f'one-at-a-time-{to_stdout}')
+    other, ticket = file('other', b'in between'), os.path.join(base, 'ticket for one')
+    for to_stdout, trust in ((False, ['--open']), (True, ['--open']), (False, ['--ticket-file', ticket]), (True, ['--ticket-file', ticket])):
+        into = folder(f'one-at-a-time-{to_stdout}{trust[0]}')
         out = os.path.join(into, 'first')
         with open(out if to_stdout else os.devnull, 'wb') as f:
-            receiver = subprocess.Popen([ROCI, 'recv', '--open', '--port', '0', '--bind', '127.0.0.1', '--json',
+            receiver = subprocess.Popen([ROCI, 'recv', *trust, '--port', '0', '--bind', '127.0.0.1', '--json',
                                          *(['-'] if to_stdout else ['--once', '--dir', into])], stdout=f if to_stdout else subprocess.PIPE,
                                         stderr=subprocess.PIPE if to_stdout else None, env=dict(os.environ, **environment()))
         lines = receiver.stderr if to_stdout else receiver.stdout
         first = None
         try:
             port = next(e for e in map(json.loads, lines) if e['event'] == 'listening')['port']
-            first = subprocess.Popen([ROCI, 'send', '--open', '--quiet', '--name', 'first', '-', f'127.0.0.1:{port}'],
+            if '--open' not in trust:
+                wait_until('the ticket', lambda: os.path.exists(ticket))
+            first = subprocess.Popen([ROCI, 'send', *trust, '--quiet', '--name', 'first', '-', f'127.0.0.1:{port}'],
                                      stdin=subprocess.PIPE, env=dict(os.environ, **environment()))
             next(e for e in map(json.loads, lines) if e['event'] == 'connected')
-            _, said = roci('send', '--open', other, f'127.0.0.1:{port}', status=NO_CONNECT)
+            _, said = roci('send', *trust, other, f'127.0.0.1:{port}', status=NO_CONNECT)
             says('this receiver takes one transfer', said)
             first.communicate(content, timeout=60 * SLOW)
             check(first.returncode == OK, f'exit status {first.returncode}')
