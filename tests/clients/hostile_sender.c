@@ -220,6 +220,20 @@ static void silent(void)
 	MUST(hostile_connect(h, host, port, &(struct proto_request){0}));
 }
 
+/* More than a receiver holds, of which it closes the oldest: with ERROR, unless it has not seen it connected yet. */
+static void crowd(void)
+{
+	static struct hostile peers[40];
+	const size_t count = sizeof(peers) / sizeof(*peers);
+
+	for (size_t i = 0; i < count; i++)
+		MUST(hostile_connect(&peers[i], host, port, &(struct proto_request){0}));
+	for (size_t i = 0; i < count; i++) {
+		MUST(hostile_wait_closed(&peers[i]));
+		MUST(!peers[i].error || peers[i].end.status == MOVER_LOST);
+	}
+}
+
 static void garbage(void)
 {
 	static const uint8_t bytes[] = "GET / HTTP/1.1\r\n\r\n";
@@ -688,6 +702,7 @@ static const struct scenario {
 	unsigned variants;
 } scenarios[] = {
 	{"silent", silent, ERROR_LOST, 1},
+	{"crowd", crowd, AS_TOLD, 1},
 	{"garbage", garbage, ERROR_PROTOCOL, 2},
 	{"lying-length", lying_length, ERROR_PROTOCOL, 2},
 	{"no-handshake", no_handshake, ERROR_PROTOCOL, 1},
