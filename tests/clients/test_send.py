@@ -354,9 +354,9 @@ def comes_again():
         killed = recv.send(here, '--limit', '1M', source)
         wait_until('something to be synced', lambda: os.path.exists(gate + '.waiting'))
         killed.end()
-        ended = recv.take(here, '--timeout', '3s', source, status=LOST)
+        ended = recv.take(here, '--timeout', '8s', source, status=LOST)
         says('ending the transfer before with this ticket took too long', ended['text'])
-        again = recv.send(here, '--timeout', '3s', source)
+        again = recv.send(here, '--timeout', '8s', source)
         try:
             wait_until('it to connect', lambda: any(e['text'].startswith('CONNECT') for e in events(again, 'step')))
             os.unlink(gate)
