@@ -257,6 +257,8 @@ static int visit(struct walker *w, const struct child *child)
 		return 0;
 	}
 	fd = mover_beneath_open(w->root_fd, below_root(w), LIST_FOLDER_FLAGS);
+	if (fd == -ENOENT) /* gone since lstat(2) */
+		return 0;
 	if (fd < 0) {
 		miss(w, "", strerror(-fd));
 		return 0;
