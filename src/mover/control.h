@@ -10,6 +10,7 @@ struct control {
 	struct link link;
 	struct mover_secure *secure; /* owned */
 	bool sealed;                 /* the handshake has finished: all that follows is sealed */
+	bool peer_sealed;            /* ... and the peer has sent something that is */
 	struct ibv_mr *mr;
 	uint8_t *memory; /* receive buffers, then send buffers */
 	uint32_t free_sends;
@@ -39,7 +40,9 @@ int control_send(struct control *c);
 /* Whether the peer should hear of its credits even if there is nothing else to tell. */
 bool control_owes(const struct control *c);
 
-/* Completions: a send's, and a receive's with its message (valid until control_release()). 0, -EPROTO, -EBADMSG. */
+/* Completions: a send's, and a receive's with its message (valid until control_release()). 0, -EPROTO, -EBADMSG;
+ * -ECONNABORTED: an ERROR in the clear, of a peer that gave up before it knew of the end of the handshake; nothing in
+ * it is proved. */
 void control_sent(struct control *c, unsigned buffer);
 int control_received(struct control *c, unsigned buffer, size_t len, enum proto_type *type, struct cursor_in *payload);
 int control_release(struct control *c, unsigned buffer);

@@ -58,6 +58,11 @@ static void got_message(struct session *s, const struct ibv_wc *wc)
 	struct cursor_in payload;
 	int err = control_received(&s->control, buffer, wc->byte_len, &type, &payload);
 
+	if (err == -ECONNABORTED) {
+		s->peer_told = true;
+		session_fail(s, MOVER_LOST, "the other side gave up during the handshake");
+		return;
+	}
 	if (err) {
 		session_fail_protocol(s, err == -EBADMSG ? "a message that it did not seal" : "a malformed message");
 		return;

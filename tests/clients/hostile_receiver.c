@@ -251,6 +251,27 @@ static void stalls(void)
 	}
 }
 
+/* An ERROR in the clear: it may come from a peer that has not heard of the end of the handshake, but not later. */
+static void plain_error(void)
+{
+	h->control.sealed = false;
+	proto_put_end(hostile_begin(h, PROTO_ERROR), &(struct proto_end){.status = MOVER_NO_TRUST});
+	hostile_send(h);
+	h->control.sealed = true; /* as is what comes */
+}
+
+static void plain_error_early(void)
+{
+	hostile_handshake(h, true);
+	plain_error();
+}
+
+static void plain_error_late(void)
+{
+	offered();
+	plain_error();
+}
+
 static const struct scenario {
 	const char *name;
 	void (*run)(void);
@@ -262,6 +283,8 @@ static const struct scenario {
 	{"lying-terms", lying_terms, MOVER_PROTOCOL, 7},
 	{"terms-twice", terms_twice, MOVER_PROTOCOL, 1},
 	{"keys-updated", keys_updated, MOVER_PROTOCOL, 2},
+	{"plain-error-early", plain_error_early, MOVER_LOST, 1},
+	{"plain-error-late", plain_error_late, MOVER_PROTOCOL, 1},
 	{"too-early", too_early, MOVER_PROTOCOL, 1},
 	{"lying-verdict", lying_verdict, MOVER_PROTOCOL, 8},
 	{"lying-have", lying_have, MOVER_PROTOCOL, 6},
