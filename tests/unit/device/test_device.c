@@ -274,6 +274,8 @@ static void the_thread_makes_progress(void **state)
 		roci_device_unlock(dev);
 		ud_post(&u, u.qpn, (uint8_t)i, false);
 		ud_wait(&u, 2, false);
+		roci_device_lock(dev); /* who filled the CQ has told of it by now */
+		roci_device_unlock(dev);
 		assert_int_equal(atomic_load(&completions), 1);
 		assert_int_equal(u.memory[32 + 40], i);
 	}
