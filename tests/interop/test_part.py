@@ -15,6 +15,6 @@ if __name__ == '__main__':
         *test_wire.cases(rxe, roci, True),
         *test_cm.cases(rxe, roci, True),
         *test_errors.cases(rxe, roci),
-        *test_loss.cases(rxe, roci, True),
+        *test_loss.cases(rxe, roci),
         *test_tools.all_cases(rxe, roci, True),
     ]))

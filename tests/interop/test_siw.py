@@ -28,7 +28,7 @@ def atomics(server, client):
     """iWARP has none, nor immediate data: a program that asks for them is told so at its first request. `roci send` and
     `roci recv` do without both, here as everywhere."""
     argv = ['ib_atomic_bw', '-R', '-F', '-p', str(next_port())]
-    listener = server.start(*argv, '-d', server.device)
+    listener = server.serve(*argv, '-d', server.device)
     process = client.start(*argv, '-d', client.device, server.address)
     try:
         check(process.wait(30) not in (0, None) and "Couldn't post send" in process.text(), process.report())
