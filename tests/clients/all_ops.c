@@ -322,6 +322,9 @@ static unsigned run_steps(struct side *s, enum ibv_qp_type type, unsigned bit, u
 
 		if (!(steps[i].types & bit) || (s->no_atomic_write && steps[i].opcode == IBV_WR_ATOMIC_WRITE))
 			continue;
+		/* Soft-RoCE of Linux 6.12 answered none of 54 repetitions of an empty READ. */
+		if (s->lossy && s->soft_roce && steps[i].opcode == IBV_WR_RDMA_READ && !len)
+			continue;
 		if (s->server) {
 			respond(s, &steps[i], i, len);
 		} else {
