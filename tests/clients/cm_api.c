@@ -18,6 +18,8 @@
 #include <rdma/rdma_cma.h>
 #include <rdma/rdma_verbs.h>
 
+#include "checks.h"
+
 #define PATIENCE_MS 20000 /* for a hang */
 #define RESOLVE_MS  2000
 #define PORT        7471
@@ -28,23 +30,6 @@
 #define REJ_ROOM 148
 
 static unsigned failures;
-
-#define CHECK(condition)                                                                                               \
-	do {                                                                                                           \
-		errno = 0;                                                                                             \
-		if (!(condition)) {                                                                                    \
-			printf("%s:%d: %s (errno %d, %s)\n", __FILE__, __LINE__, #condition, errno, strerror(errno));  \
-			failures++;                                                                                    \
-		}                                                                                                      \
-	} while (0)
-#define FAILS(call, error) CHECK((call) == -1 && errno == (error))
-#define MUST(call)                                                                                                     \
-	do {                                                                                                           \
-		if (call) {                                                                                            \
-			printf("%s:%d: %s: %s\n", __FILE__, __LINE__, #call, strerror(errno));                         \
-			exit(1);                                                                                       \
-		}                                                                                                      \
-	} while (0)
 
 static struct sockaddr_storage storage;
 static struct sockaddr *const address = (struct sockaddr *)&storage;

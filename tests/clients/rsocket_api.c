@@ -21,6 +21,7 @@
 
 #include <rdma/rsocket.h>
 
+#include "checks.h"
 #include "rsocket_peer.h"
 
 #define PATIENCE_S 60 /* for a hang */
@@ -28,23 +29,6 @@
 #define RECEIVES   32
 
 static unsigned failures;
-
-#define CHECK(condition)                                                                                               \
-	do {                                                                                                           \
-		errno = 0;                                                                                             \
-		if (!(condition)) {                                                                                    \
-			printf("%s:%d: %s (errno %d, %s)\n", __FILE__, __LINE__, #condition, errno, strerror(errno));  \
-			failures++;                                                                                    \
-		}                                                                                                      \
-	} while (0)
-#define FAILS(call, error) CHECK((call) == -1 && errno == (error))
-#define MUST(call)                                                                                                     \
-	do {                                                                                                           \
-		if (call) {                                                                                            \
-			printf("%s:%d: %s: %s\n", __FILE__, __LINE__, #call, strerror(errno));                         \
-			exit(1);                                                                                       \
-		}                                                                                                      \
-	} while (0)
 
 static struct sockaddr_storage storage;
 static struct sockaddr *const address = (struct sockaddr *)&storage;

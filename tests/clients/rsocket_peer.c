@@ -8,17 +8,11 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "checks.h"
+
 #define PATIENCE_MS 20000 /* for a hang */
 #define QUEUE       64
 #define TARGETS     2
-
-#define MUST(call)                                                                                                     \
-	do {                                                                                                           \
-		if (call) {                                                                                            \
-			printf("%s:%d: %s: %s\n", __FILE__, __LINE__, #call, strerror(errno));                         \
-			exit(1);                                                                                       \
-		}                                                                                                      \
-	} while (0)
 
 static bool channel_is_ready(const struct peer *p, int timeout_ms)
 {

@@ -1,0 +1,28 @@
+/* What the programs share that try one call after the other: CHECK and FAILS go on and count, MUST ends the program.
+ * CHECK needs a `static unsigned failures`. */
+#ifndef ROCI_TESTS_CHECKS_H
+#define ROCI_TESTS_CHECKS_H
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define CHECK(condition)                                                                                               \
+	do {                                                                                                           \
+		errno = 0;                                                                                             \
+		if (!(condition)) {                                                                                    \
+			printf("%s:%d: %s (errno %d, %s)\n", __FILE__, __LINE__, #condition, errno, strerror(errno));  \
+			failures++;                                                                                    \
+		}                                                                                                      \
+	} while (0)
+#define FAILS(call, error) CHECK((call) == -1 && errno == (error))
+#define MUST(call)                                                                                                     \
+	do {                                                                                                           \
+		if (call) {                                                                                            \
+			printf("%s:%d: %s: %s\n", __FILE__, __LINE__, #call, strerror(errno));                         \
+			exit(1);                                                                                       \
+		}                                                                                                      \
+	} while (0)
+
+#endif
