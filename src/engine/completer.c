@@ -196,7 +196,7 @@ static void on_read_response(struct roci_qp *qp, const struct roci_rx *rx)
 	into = (uint32_t)roci_psn_diff(rx->pkt.psn, w->first_psn);
 	offset = (uint64_t)into * qp->mtu;
 	expected = (uint32_t)(w->length - offset < qp->mtu ? w->length - offset : qp->mtu);
-	if (w->opcode == ROCI_WR_ATOMIC_WRITE)
+	if (!roci_swqe_fetches(w))
 		expected = 0; /* IBTA A19: an empty READ response */
 	else if (w->opcode != ROCI_WR_RDMA_READ)
 		expected = UINT32_MAX;

@@ -204,7 +204,11 @@ struct roci_send_wr {
 	const struct roci_sge *sges; /* with ROCI_SEND_INLINE: addr is a pointer, lkey unread, data copied at once */
 	unsigned num_sge;
 	uint8_t atomic_write_data[8]; /* ROCI_WR_ATOMIC_WRITE, when num_sge is 0 */
-	const struct roci_av *av;     /* UD; copied */
+	struct {
+		uint64_t len;  /* bytes from remote_addr on */
+		uint32_t feth; /* ROCI_FETH_* of wire/packet.h */
+	} flush;
+	const struct roci_av *av; /* UD; copied */
 	uint32_t remote_qpn, remote_qkey;
 	struct {
 		struct roci_mw *mw;

@@ -7,9 +7,10 @@
 
 #define ACCESS_ALL                                                                                                     \
 	(ROCI_ACCESS_LOCAL_WRITE | ROCI_ACCESS_REMOTE_WRITE | ROCI_ACCESS_REMOTE_READ | ROCI_ACCESS_REMOTE_ATOMIC |    \
-	 ROCI_ACCESS_MW_BIND | ROCI_ACCESS_ZERO_BASED)
+	 ROCI_ACCESS_MW_BIND | ROCI_ACCESS_ZERO_BASED | ROCI_ACCESS_FLUSH_GLOBAL)
 #define ACCESS_MW                                                                                                      \
-	(ROCI_ACCESS_REMOTE_WRITE | ROCI_ACCESS_REMOTE_READ | ROCI_ACCESS_REMOTE_ATOMIC | ROCI_ACCESS_ZERO_BASED)
+	(ROCI_ACCESS_REMOTE_WRITE | ROCI_ACCESS_REMOTE_READ | ROCI_ACCESS_REMOTE_ATOMIC | ROCI_ACCESS_ZERO_BASED |     \
+	 ROCI_ACCESS_FLUSH_GLOBAL)
 
 struct roci_mr {
 	struct roci_region region;
@@ -183,33 +184,55 @@ void *roci_mr_local(struct roci_engine *e, uint32_t pd, uint32_t lkey, uint64_t 
 	return mr->base + (addr - mr->iova);
 }
 
+/* What an rkey opens to peers: `len` bytes at `base`, the first of which they call `va`. */
+struct opening {
+	char *base;
+	uint64_t va, len;
+};
+
 /* IBTA 10.6.7.2.3: a type 2B window belongs to one QP, a type 1 window to its PD. */
-static void *window_access(struct roci_mw *mw, uint32_t pd, uint32_t qpn, uint64_t va, uint64_t len, uint32_t access)
+static bool open_window(const struct roci_mw *mw, uint32_t qpn, uint32_t access, struct opening *out)
 {
-	if (!mw->mr || mw->region.pd != pd || (mw->type == 2 && mw->qpn != qpn) || (access & ~mw->access))
-		return NULL;
-	if (!in_range(va, len, mw->base_va, mw->len))
-		return NULL;
-	return mw->mr->base + (mw->addr - mw->mr->iova) + (va - mw->base_va);
+	if (!mw->mr || (mw->type == 2 && mw->qpn != qpn) || (access & ~mw->access))
+		return false;
+	*out = (struct opening){mw->mr->base + (mw->addr - mw->mr->iova), mw->base_va, mw->len};
+	return true;
+}
+
+static bool open_region(struct roci_engine *e, uint32_t pd, uint32_t qpn, uint32_t rkey, uint32_t access,
+			struct opening *out)
+{
+	struct roci_region *r = find_region(e, rkey);
+	struct roci_mr *mr = (struct roci_mr *)r;
+
+	if (!r || r->pd != pd)
+		return false;
+	if (r->kind == REGION_MW)
+		return open_window((struct roci_mw *)r, qpn, access, out);
+	if (access & ~mr->access)
+		return false;
+	*out = (struct opening){mr->base, mr->iova, mr->len};
+	return true;
 }
 
 void *roci_mr_remote(struct roci_engine *e, uint32_t pd, uint32_t qpn, uint32_t rkey, uint64_t va, uint64_t len,
 		     uint32_t access)
 {
-	struct roci_region *r;
-	struct roci_mr *mr;
+	struct opening o;
 
 	if (!len)
 		return no_bytes; /* IBTA 9.7.4.1.7: neither key nor range of a zero-length access is checked */
-	r = find_region(e, rkey);
-	if (!r)
+	if (!open_region(e, pd, qpn, rkey, access, &o) || !in_range(va, len, o.va, o.len))
 		return NULL;
-	if (r->kind == REGION_MW)
-		return window_access((struct roci_mw *)r, pd, qpn, va, len, access);
-	mr = (struct roci_mr *)r;
-	if (r->pd != pd || (access & ~mr->access) || !in_range(va, len, mr->iova, mr->len))
-		return NULL;
-	return mr->base + (va - mr->iova);
+	return o.base + (va - o.va);
+}
+
+bool roci_mr_may_flush(struct roci_engine *e, uint32_t pd, uint32_t qpn, uint32_t rkey, uint64_t va, uint64_t len,
+		       bool whole, uint32_t access)
+{
+	struct opening o;
+
+	return open_region(e, pd, qpn, rkey, access, &o) && (whole || in_range(va, len, o.va, o.len));
 }
 
 static bool may_bind(const struct roci_mr *mr, uint32_t pd, const struct roci_bind *bind)
@@ -221,6 +244,8 @@ static bool may_bind(const struct roci_mr *mr, uint32_t pd, const struct roci_bi
 	if ((bind->access & ~(uint32_t)ACCESS_MW) || (mr->access & ROCI_ACCESS_ZERO_BASED))
 		return false;
 	if ((bind->access & needs_write) && !(mr->access & ROCI_ACCESS_LOCAL_WRITE))
+		return false;
+	if (bind->access & ~mr->access & ROCI_ACCESS_FLUSH_GLOBAL)
 		return false;
 	return in_range(bind->addr, bind->len, mr->iova, mr->len);
 }

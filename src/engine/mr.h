@@ -21,6 +21,10 @@ void *roci_mr_local(struct roci_engine *e, uint32_t pd, uint32_t lkey, uint64_t 
 /* The same through an rkey for a peer of QP `qpn`, for one ROCI_ACCESS_REMOTE_* right. */
 void *roci_mr_remote(struct roci_engine *e, uint32_t pd, uint32_t qpn, uint32_t rkey, uint64_t va, uint64_t len,
 		     uint32_t access);
+/* Whether a peer of QP `qpn` may flush that range, or the whole of what the rkey stands for, with all the
+ * ROCI_ACCESS_FLUSH_* rights of `access` (IBTA A19). The rkey is checked even where the range is empty. */
+bool roci_mr_may_flush(struct roci_engine *e, uint32_t pd, uint32_t qpn, uint32_t rkey, uint64_t va, uint64_t len,
+		       bool whole, uint32_t access);
 
 /* A bind as the send queue keeps it: keys, not pointers, because the objects may go before the bind runs. */
 struct roci_bind {

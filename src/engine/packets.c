@@ -38,6 +38,7 @@ static uint8_t operation(const struct roci_swqe *w, bool first, bool last)
 	case ROCI_WR_RDMA_READ: return ROCI_OP_READ_REQUEST;
 	case ROCI_WR_ATOMIC_CMP_AND_SWP: return ROCI_OP_COMPARE_SWAP;
 	case ROCI_WR_ATOMIC_FETCH_AND_ADD: return ROCI_OP_FETCH_ADD;
+	case ROCI_WR_FLUSH: return ROCI_OP_FLUSH;
 	default: return ROCI_OP_ATOMIC_WRITE;
 	}
 }
@@ -56,6 +57,10 @@ static void fill_headers(const struct roci_qp *qp, const struct roci_swqe *w, st
 		pkt->compare = w->atomic.compare_add;
 		break;
 	case ROCI_WR_ATOMIC_FETCH_AND_ADD: pkt->swap_add = w->atomic.compare_add; break;
+	case ROCI_WR_FLUSH:
+		pkt->dma_len = w->flush.len;
+		pkt->feth = w->flush.feth;
+		break;
 	default: break;
 	}
 	if (qp->type != ROCI_QPT_UD)
@@ -85,8 +90,6 @@ bool roci_packets_request(struct roci_qp *qp, const struct roci_swqe *w, uint32_
 	uint32_t mtu = qp->type == ROCI_QPT_UD ? w->ud.av.mtu : qp->mtu;
 	uint64_t offset = (uint64_t)index * mtu;
 	bool last = index + step == w->packets;
-	bool carries = w->opcode != ROCI_WR_RDMA_READ && w->opcode != ROCI_WR_ATOMIC_CMP_AND_SWP &&
-		       w->opcode != ROCI_WR_ATOMIC_FETCH_AND_ADD;
 
 	pkt->opcode = transport_of(qp) | operation(w, index == 0, last);
 	fill_headers(qp, w, pkt);
@@ -98,7 +101,7 @@ bool roci_packets_request(struct roci_qp *qp, const struct roci_swqe *w, uint32_
 		pkt->va += offset;
 		pkt->dma_len = (uint32_t)(piece < left ? piece : left);
 	}
-	if (!carries)
+	if (roci_swqe_fetches(w))
 		return true;
 	pkt->payload_len = (uint32_t)(w->length - offset < mtu ? w->length - offset : mtu);
 	return add_payload(qp, w, offset, pkt->payload_len, batch);

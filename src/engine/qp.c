@@ -276,6 +276,7 @@ static bool opcode_allowed(const struct roci_qp *qp, enum roci_wr_opcode op)
 	case ROCI_WR_RDMA_READ:
 	case ROCI_WR_ATOMIC_CMP_AND_SWP:
 	case ROCI_WR_ATOMIC_FETCH_AND_ADD:
+	case ROCI_WR_FLUSH:
 	case ROCI_WR_ATOMIC_WRITE: return qp->type == ROCI_QPT_RC;
 	}
 	return false;
@@ -294,6 +295,8 @@ static bool request_ok(const struct roci_qp *qp, const struct roci_send_wr *wr)
 	case ROCI_WR_ATOMIC_FETCH_AND_ADD:
 		return !(wr->flags & ROCI_SEND_INLINE) && !(wr->remote_addr & 7) && roci_sgl_len(&sgl) == 8;
 	case ROCI_WR_ATOMIC_WRITE: return !(wr->remote_addr & 7) && (!wr->num_sge || roci_sgl_len(&sgl) == 8);
+	case ROCI_WR_FLUSH:
+		return !wr->num_sge && !(wr->flags & ROCI_SEND_INLINE) && wr->flush.len <= ROCI_MAX_MESSAGE_BYTES;
 	case ROCI_WR_BIND_MW: return wr->bind.mw && (wr->bind.mr || !wr->bind.len);
 	case ROCI_WR_SEND_WITH_INV: return qp->type == ROCI_QPT_RC;
 	default: return true;

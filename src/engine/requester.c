@@ -230,7 +230,7 @@ static void complete(struct roci_qp *qp, struct roci_swqe *w, enum roci_wc_statu
 
 	if (status == ROCI_WC_SUCCESS && !(w->flags & ROCI_SEND_SIGNALED))
 		return;
-	if (roci_swqe_needs_response(w) && w->opcode != ROCI_WR_ATOMIC_WRITE)
+	if (roci_swqe_fetches(w))
 		cqe.byte_len = (uint32_t)w->length;
 	roci_qp_complete_send(qp, w, &cqe);
 }
@@ -288,13 +288,12 @@ static enum roci_wc_status run_local(struct roci_qp *qp, const struct roci_swqe 
 static enum roci_wc_status check_request(const struct roci_qp *qp, const struct roci_swqe *w)
 {
 	struct roci_sgl sgl = {w->sges, w->num_sge};
-	bool writes = roci_swqe_needs_response(w) && w->opcode != ROCI_WR_ATOMIC_WRITE;
 
 	if (qp->type == ROCI_QPT_UD && w->length > w->ud.av.mtu)
 		return ROCI_WC_LOC_LEN_ERR; /* IBTA 10.8.3.3: one packet */
 	if (roci_swqe_needs_response(w) && !qp->attr.max_rd_atomic)
 		return ROCI_WC_LOC_QP_OP_ERR;
-	if (!roci_sgl_check(qp->e, qp->pd, &sgl, writes ? ROCI_ACCESS_LOCAL_WRITE : 0))
+	if (!roci_sgl_check(qp->e, qp->pd, &sgl, roci_swqe_fetches(w) ? ROCI_ACCESS_LOCAL_WRITE : 0))
 		return ROCI_WC_LOC_PROT_ERR;
 	return ROCI_WC_SUCCESS;
 }

@@ -64,7 +64,8 @@ static enum verdict check_operation(const struct roci_qp *qp, const struct roci_
 	case ROCI_KIND_ATOMIC_WRITE: need = ROCI_ACCESS_REMOTE_WRITE; break;
 	case ROCI_KIND_READ_REQUEST: need = ROCI_ACCESS_REMOTE_READ; break;
 	case ROCI_KIND_ATOMIC: need = ROCI_ACCESS_REMOTE_ATOMIC; break;
-	default: return V_INVALID; /* FLUSH: no access right for it in these verbs */
+	case ROCI_KIND_FLUSH: need = ROCI_ACCESS_FLUSH_GLOBAL; break;
+	default: return V_INVALID;
 	}
 	if (!(qp->attr.access & need))
 		return V_INVALID;
@@ -180,7 +181,7 @@ static enum verdict run_write(struct roci_qp *qp, const struct roci_packet *p)
 	return V_OK;
 }
 
-/* ---- READ, atomics ---- */
+/* ---- READ, atomics, FLUSH ---- */
 
 static uint32_t read_packets(const struct roci_qp *qp, uint32_t len)
 {
@@ -258,6 +259,26 @@ static enum verdict run_atomic(struct roci_qp *qp, const struct roci_packet *p)
 	return V_OK;
 }
 
+/* IBTA A19. What earlier requests wrote lies in memory that every processor sees alike; the fence puts it before what
+ * the response sets off. Persistence, for which no region can give the right, would need more. */
+static enum verdict run_flush(struct roci_qp *qp, const struct roci_packet *p)
+{
+	uint32_t placement = p->feth & ROCI_FETH_PLACEMENT_MASK, level = p->feth & ROCI_FETH_LEVEL_MASK;
+	struct roci_response *x;
+
+	if (placement != ROCI_FETH_GLOBAL || level > ROCI_FETH_MR || p->dma_len > ROCI_MAX_MESSAGE_BYTES)
+		return V_INVALID;
+	if (!roci_mr_may_flush(qp->e, qp->pd, qp->qpn, p->rkey, p->va, p->dma_len, level == ROCI_FETH_MR,
+			       ROCI_ACCESS_FLUSH_GLOBAL))
+		return V_ACCESS;
+	x = roci_response_add(qp);
+	if (!x)
+		return V_DROP; /* Soft-RoCE sends more than max_dest_rd_atomic: it comes again */
+	__atomic_thread_fence(__ATOMIC_SEQ_CST);
+	queue_response(qp, x, p, 1);
+	return V_OK;
+}
+
 /* ---- flow ---- */
 
 static enum verdict run(struct roci_qp *qp, const struct roci_packet *p)
@@ -274,6 +295,7 @@ static enum verdict run(struct roci_qp *qp, const struct roci_packet *p)
 	case ROCI_KIND_SEND: return run_send(qp, p);
 	case ROCI_KIND_WRITE: return run_write(qp, p);
 	case ROCI_KIND_READ_REQUEST: return run_read(qp, p);
+	case ROCI_KIND_FLUSH: return run_flush(qp, p);
 	default: return run_atomic(qp, p);
 	}
 }

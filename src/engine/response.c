@@ -149,7 +149,7 @@ static void send_cnp(struct roci_qp *qp, struct roci_tx_batch *batch)
 	qp->resp.cnp_due = false;
 }
 
-/* An atomic acknowledge, or the empty READ response that ends an ATOMIC WRITE. */
+/* An atomic acknowledge, or the empty READ response that ends an ATOMIC WRITE or a FLUSH. */
 static void send_value(struct roci_qp *qp, struct roci_tx_batch *batch, struct roci_response *x)
 {
 	uint8_t op = x->kind == ROCI_KIND_ATOMIC ? ROCI_OP_ATOMIC_ACKNOWLEDGE : ROCI_OP_READ_RESPONSE_ONLY;

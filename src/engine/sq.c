@@ -71,6 +71,10 @@ static void fill_by_opcode(struct roci_swqe *w, const struct roci_send_wr *wr)
 		if (wr->bind.mr)
 			w->bind.mr_key = roci_mr_key(wr->bind.mr);
 		break;
+	case ROCI_WR_FLUSH:
+		w->flush.len = (uint32_t)wr->flush.len;
+		w->flush.feth = wr->flush.feth;
+		break;
 	case ROCI_WR_SEND:
 	case ROCI_WR_SEND_WITH_IMM:
 		if (wr->av) {
@@ -130,6 +134,7 @@ enum roci_wc_opcode roci_swqe_wc_opcode(const struct roci_swqe *w)
 		[ROCI_WR_LOCAL_INV] = ROCI_WC_LOCAL_INV,
 		[ROCI_WR_BIND_MW] = ROCI_WC_BIND_MW,
 		[ROCI_WR_SEND_WITH_INV] = ROCI_WC_SEND,
+		[ROCI_WR_FLUSH] = ROCI_WC_FLUSH,
 		[ROCI_WR_ATOMIC_WRITE] = ROCI_WC_ATOMIC_WRITE,
 	};
 

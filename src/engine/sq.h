@@ -32,6 +32,9 @@ struct roci_swqe {
 			struct roci_av av;
 			uint32_t qpn, qkey;
 		} ud;
+		struct {
+			uint32_t len, feth;
+		} flush;
 		struct roci_bind bind;
 	};
 	struct roci_sge sges[]; /* or inline data */
@@ -61,11 +64,16 @@ int roci_sq_check(const struct roci_sq *sq, const struct roci_send_wr *wr);
 /* Copies *wr, which roci_sq_check() takes, and its inline data to the tail. -ENOMEM: full, up to `freed`. */
 int roci_sq_post(struct roci_sq *sq, const struct roci_send_wr *wr, bool sig_all);
 
-/* True where the responder answers with data, not just an ACK. */
-static inline bool roci_swqe_needs_response(const struct roci_swqe *w)
+/* True where the responder answers with data. */
+static inline bool roci_swqe_fetches(const struct roci_swqe *w)
 {
 	return w->opcode == ROCI_WR_RDMA_READ || w->opcode == ROCI_WR_ATOMIC_CMP_AND_SWP ||
-	       w->opcode == ROCI_WR_ATOMIC_FETCH_AND_ADD || w->opcode == ROCI_WR_ATOMIC_WRITE;
+	       w->opcode == ROCI_WR_ATOMIC_FETCH_AND_ADD;
+}
+/* True where the responder answers with a response of its own, not just an ACK. */
+static inline bool roci_swqe_needs_response(const struct roci_swqe *w)
+{
+	return roci_swqe_fetches(w) || w->opcode == ROCI_WR_ATOMIC_WRITE || w->opcode == ROCI_WR_FLUSH;
 }
 static inline bool roci_swqe_is_local(const struct roci_swqe *w)
 {

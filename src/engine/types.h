@@ -51,6 +51,7 @@ enum roci_wc_opcode {
 	ROCI_WC_FETCH_ADD = 4,
 	ROCI_WC_BIND_MW = 5,
 	ROCI_WC_LOCAL_INV = 6,
+	ROCI_WC_FLUSH = 8,
 	ROCI_WC_ATOMIC_WRITE = 9,
 	ROCI_WC_RECV = 128,
 	ROCI_WC_RECV_RDMA_WITH_IMM = 129,
@@ -73,6 +74,7 @@ enum roci_wr_opcode {
 	ROCI_WR_LOCAL_INV = 7,
 	ROCI_WR_BIND_MW = 8,
 	ROCI_WR_SEND_WITH_INV = 9,
+	ROCI_WR_FLUSH = 14,
 	ROCI_WR_ATOMIC_WRITE = 15,
 };
 
@@ -90,6 +92,7 @@ enum roci_access {
 	ROCI_ACCESS_REMOTE_ATOMIC = 1 << 3,
 	ROCI_ACCESS_MW_BIND = 1 << 4,
 	ROCI_ACCESS_ZERO_BASED = 1 << 5,
+	ROCI_ACCESS_FLUSH_GLOBAL = 1 << 8,
 };
 
 enum roci_async_type {

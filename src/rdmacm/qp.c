@@ -2,6 +2,7 @@
 #include <stdlib.h>
 
 #include "rdmacm/objects.h"
+#include "verbs/flush.h"
 #include "verbs/keepalive.h"
 
 #define KEEPALIVE_NS UINT64_C(5000000000)
@@ -141,7 +142,8 @@ static void attr_init(const struct cma_id *id, struct ibv_qp_attr *attr, int *ma
 	if (id->conn) {
 		attr->qp_access_flags = IBV_ACCESS_REMOTE_WRITE;
 		if (id->responder_resources)
-			attr->qp_access_flags |= IBV_ACCESS_REMOTE_READ | IBV_ACCESS_REMOTE_ATOMIC;
+			attr->qp_access_flags |=
+				IBV_ACCESS_REMOTE_READ | IBV_ACCESS_REMOTE_ATOMIC | IBV_ACCESS_FLUSH_GLOBAL;
 	}
 	*mask |= IBV_QP_ACCESS_FLAGS;
 }

@@ -12,10 +12,10 @@ static atomic_uint next_handle = 1;
 #define KNOWN_ACCESS                                                                                                   \
 	(IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_REMOTE_READ | IBV_ACCESS_REMOTE_ATOMIC |        \
 	 IBV_ACCESS_MW_BIND | IBV_ACCESS_ZERO_BASED | IBV_ACCESS_ON_DEMAND | IBV_ACCESS_HUGETLB |                      \
-	 IBV_ACCESS_OPTIONAL_RANGE)
+	 IBV_ACCESS_OPTIONAL_RANGE | IBV_ACCESS_FLUSH_GLOBAL | IBV_ACCESS_FLUSH_PERSISTENT)
 #define ENGINE_ACCESS                                                                                                  \
 	(IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_REMOTE_READ | IBV_ACCESS_REMOTE_ATOMIC |        \
-	 IBV_ACCESS_MW_BIND | IBV_ACCESS_ZERO_BASED)
+	 IBV_ACCESS_MW_BIND | IBV_ACCESS_ZERO_BASED | IBV_ACCESS_FLUSH_GLOBAL)
 
 #define SAME(x)                                                                                                        \
 	_Static_assert((int)ROCI_ACCESS_##x == (int)IBV_ACCESS_##x, "the engine's access bits are those of verbs.h")
@@ -25,6 +25,7 @@ SAME(REMOTE_READ);
 SAME(REMOTE_ATOMIC);
 SAME(MW_BIND);
 SAME(ZERO_BASED);
+SAME(FLUSH_GLOBAL);
 
 static int check_access(unsigned access)
 {
@@ -33,6 +34,9 @@ static int check_access(unsigned access)
 	/* Every page of a region is there while it is registered; on-demand paging, which ibv_query_device_ex() does
 	 * not announce, would have to tolerate holes. */
 	if (access & IBV_ACCESS_ON_DEMAND)
+		return EOPNOTSUPP;
+	/* Nor does it announce that it makes anything outlast a loss of power. */
+	if (access & IBV_ACCESS_FLUSH_PERSISTENT)
 		return EOPNOTSUPP;
 	/* IBTA 10.6.3.1: remote write and atomic need local write. */
 	if ((access & (IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_REMOTE_ATOMIC)) && !(access & IBV_ACCESS_LOCAL_WRITE))

@@ -254,6 +254,9 @@ struct vb_group {
 
 struct vb_qp {
 	struct ibv_qp_ex ex; /* ex.qp_base is what the program holds */
+#ifndef HAVE_IBV_WR_FLUSH
+	vb_wr_flush_fn *wr_flush; /* part of ex to programs whose headers have it */
+#endif
 	struct vb_link link;
 	struct roci_qp *engine;
 	struct roci_qp_cap cap;

@@ -16,6 +16,8 @@
 #include <rdma/ib_user_sa.h>
 #include <rdma/ib_user_verbs.h>
 
+#include "verbs/flush.h"
+
 /* verbs.h wraps these three in macros; the functions are ours to define. */
 #undef ibv_query_port
 #undef ibv_reg_mr

@@ -6,6 +6,10 @@
 #include <stdlib.h>
 
 #include "verbs/objects.h"
+#include "wire/packet.h"
+
+_Static_assert((int)ROCI_FETH_GLOBAL == (int)IBV_FLUSH_GLOBAL && (int)ROCI_FETH_PERSISTENT == (int)IBV_FLUSH_PERSISTENT,
+	       "the placement types of the wire are those of verbs.h");
 
 /* Makes room for `more` elements of an array; false (and the error set) where there is no memory. */
 static bool reserve(struct vb_builder *b, void *array, size_t *room, size_t count, size_t more, size_t size)
@@ -98,6 +102,22 @@ static void wr_atomic_write(struct ibv_qp_ex *ex, uint32_t rkey, uint64_t remote
 	wr->rkey = rkey;
 	wr->remote_addr = remote_addr;
 	memcpy(wr->atomic_write_data, data, sizeof(wr->atomic_write_data));
+}
+
+static void wr_flush(struct ibv_qp_ex *ex, uint32_t rkey, uint64_t remote_addr, size_t len, uint8_t type, uint8_t level)
+{
+	struct vb_qp *qp = qp_of(ex);
+	struct roci_send_wr *wr = add(qp, ROCI_WR_FLUSH, IBV_QP_EX_WITH_FLUSH);
+	if (!wr)
+		return;
+	if (!type || (type & ~(IBV_FLUSH_GLOBAL | IBV_FLUSH_PERSISTENT)) || level > IBV_FLUSH_MR) {
+		qp->builder.error = EINVAL;
+		return;
+	}
+	wr->rkey = rkey;
+	wr->remote_addr = remote_addr;
+	wr->flush.len = len;
+	wr->flush.feth = type | (level == IBV_FLUSH_MR ? ROCI_FETH_MR : ROCI_FETH_RANGE);
 }
 
 static void wr_bind_mw(struct ibv_qp_ex *ex, struct ibv_mw *mw, uint32_t rkey, const struct ibv_mw_bind_info *info)
@@ -318,6 +338,11 @@ void vb_builder_init(struct vb_qp *qp)
 	ex->wr_atomic_fetch_add = wr_atomic_fetch_add;
 	ex->wr_atomic_write = wr_atomic_write;
 	ex->wr_bind_mw = wr_bind_mw;
+#ifdef HAVE_IBV_WR_FLUSH
+	ex->wr_flush = wr_flush;
+#else
+	qp->wr_flush = wr_flush;
+#endif
 	ex->wr_local_inv = wr_local_inv;
 	ex->wr_rdma_read = wr_rdma_read;
 	ex->wr_rdma_write = wr_rdma_write;

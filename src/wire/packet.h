@@ -31,6 +31,14 @@
 #define ROCI_AETH_VALUE_MASK        0x1f
 #define ROCI_AETH_UNLIMITED_CREDITS 31
 
+/* FETH (IBTA A19): placement type and selectivity level; all other bits are reserved. */
+#define ROCI_FETH_GLOBAL         0x01 /* until every reader at the responder sees the data */
+#define ROCI_FETH_PERSISTENT     0x02 /* until they survive a loss of power */
+#define ROCI_FETH_PLACEMENT_MASK 0x0f
+#define ROCI_FETH_RANGE          0x00 /* what RETH names */
+#define ROCI_FETH_MR             0x10 /* the whole region of its rkey */
+#define ROCI_FETH_LEVEL_MASK     0x30
+
 enum roci_nak_code {
 	ROCI_NAK_PSN_SEQUENCE = 0,
 	ROCI_NAK_INVALID_REQUEST = 1,
@@ -59,7 +67,7 @@ struct roci_packet {
 	uint64_t atomic_orig;       /* AtomicAckETH */
 	uint32_t imm;               /* ImmDt, network byte order */
 	uint32_t inv_rkey;          /* IETH */
-	uint32_t feth;              /* FETH: placement bits 3-0, selectivity bits 5-4 */
+	uint32_t feth;              /* FETH: ROCI_FETH_* */
 
 	const uint8_t *payload; /* points into the parsed bytes; not owned */
 	uint32_t payload_len;   /* bytes, without pad */

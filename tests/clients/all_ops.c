@@ -1,11 +1,13 @@
 /*
- * all_ops -p PORT [-g GID-INDEX] [-x] [-a] [-r ROUNDS] [SERVER]: every opcode of RC, UC and UD once per shape a message
- * has on the wire (empty, one packet, two, more), one at a time, and each is verified on both sides before the next
- * begins. A capture made meanwhile holds every opcode there is. -x is for Linux's Soft-RoCE, which does not flag the
- * completion of a send with invalidate, and whose guest is slow; -a leaves out atomic writes, which it does not have
- * before Linux 6.2. -r is for a wire that loses packets: so many rounds of RC alone.
+ * all_ops -p PORT [-g GID-INDEX] [-x] [-a] [-f] [-r ROUNDS] [SERVER]: every opcode of RC, UC and UD once per shape a
+ * message has on the wire (empty, one packet, two, more), one at a time, and each is verified on both sides before the
+ * next begins. A capture made meanwhile holds every opcode there is. -x is for Linux's Soft-RoCE, which does not flag
+ * the completion of a send with invalidate, and whose guest is slow; -a leaves out atomic writes and -f FLUSH, which it
+ * does not have before Linux 6.2, nor Debian 12's libibverbs FLUSH. -r is for a wire that loses packets: so many rounds
+ * of RC alone.
  */
 #include "pair.h"
+#include "verbs/flush.h"
 
 #include <arpa/inet.h>
 #include <errno.h>
@@ -53,6 +55,8 @@ static const struct step steps[] = {
 	{TYPE_RC, IBV_WR_ATOMIC_CMP_AND_SWP, 0, 8},
 	{TYPE_RC, IBV_WR_ATOMIC_FETCH_AND_ADD, 0, 8},
 	{TYPE_RC, IBV_WR_ATOMIC_WRITE, 0, 8},
+	{TYPE_RC, IBV_WR_FLUSH, 0, 5}, /* of what a WRITE before it wrote */
+	{TYPE_RC, IBV_WR_FLUSH, 1, 3},
 };
 #define STEP_COUNT (sizeof(steps) / sizeof(steps[0]))
 
@@ -61,7 +65,7 @@ struct side {
 	int fd;         /* to the peer */
 	bool server;    /* the responder of every step */
 	bool soft_roce; /* is at one of the ends */
-	bool no_atomic_write;
+	bool no_atomic_write, no_flush;
 	bool lossy; /* is the wire */
 	struct ibv_cq *cq;
 	struct ibv_qp *qp;
@@ -136,16 +140,37 @@ static void post(struct side *s, const struct step *step, uint32_t i, uint32_t l
 	need(!errno, "ibv_post_send");
 }
 
-static void post_atomic_write(struct side *s, uint32_t i)
+static void post_atomic_write(struct side *s, struct ibv_qp_ex *qpx, uint32_t i)
 {
-	struct ibv_qp_ex *qpx = ibv_qp_to_qp_ex(s->qp);
 	uint64_t value = step_operand(i);
 
-	need(qpx != NULL, "ibv_qp_to_qp_ex");
-	ibv_wr_start(qpx);
 	qpx->wr_id = i;
 	qpx->wr_flags = IBV_SEND_SIGNALED;
 	ibv_wr_atomic_write(qpx, s->peer.rkey, s->peer.addr, &value);
+}
+
+/* A FLUSH of what was written; or, after a short WRITE, of the whole region. */
+static void post_flush(struct side *s, struct ibv_qp_ex *qpx, uint32_t i, uint32_t len)
+{
+	bool whole = len < s->packet;
+
+	qpx->wr_id = i;
+	qpx->wr_flags = IBV_SEND_SIGNALED;
+	ibv_wr_flush(qpx, s->peer.rkey, whole ? 0 : s->peer.addr, whole ? 0 : len, IBV_FLUSH_GLOBAL,
+		     whole ? IBV_FLUSH_MR : IBV_FLUSH_RANGE);
+}
+
+/* What ibv_post_send() has no fields for. */
+static void post_extended(struct side *s, const struct step *step, uint32_t i, uint32_t len)
+{
+	struct ibv_qp_ex *qpx = ibv_qp_to_qp_ex(s->qp);
+
+	need(qpx != NULL, "ibv_qp_to_qp_ex");
+	ibv_wr_start(qpx);
+	if (step->opcode == IBV_WR_FLUSH)
+		post_flush(s, qpx, i, len);
+	else
+		post_atomic_write(s, qpx, i);
 	errno = ibv_wr_complete(qpx);
 	need(!errno, "ibv_wr_complete");
 }
@@ -161,11 +186,17 @@ static void request(struct side *s, const struct step *step, uint32_t i, uint32_
 	else
 		pattern_fill(s->memory, len, i);
 	tcp_swap(s->fd, &(uint32_t){0}, &invalidate, sizeof(invalidate)); /* the responder is ready */
-	if (step->opcode == IBV_WR_ATOMIC_WRITE)
-		post_atomic_write(s, i);
+	if (step->opcode == IBV_WR_FLUSH) {
+		post(s, &(struct step){.opcode = IBV_WR_RDMA_WRITE}, i, len, 0);
+		cq_expect(s->cq, &wc, i);
+	}
+	if (step->opcode == IBV_WR_ATOMIC_WRITE || step->opcode == IBV_WR_FLUSH)
+		post_extended(s, step, i, len);
 	else
 		post(s, step, i, len, invalidate);
 	cq_expect(s->cq, &wc, i);
+	if (step->opcode == IBV_WR_FLUSH && wc.opcode != IBV_WC_FLUSH)
+		die("opcode %d of a FLUSH's completion", wc.opcode);
 	if (step->opcode == IBV_WR_RDMA_READ && !pattern_holds(s->memory, len, i))
 		die("the data read are wrong");
 	if (step->opcode == IBV_WR_ATOMIC_CMP_AND_SWP || step->opcode == IBV_WR_ATOMIC_FETCH_AND_ADD) {
@@ -320,7 +351,8 @@ static unsigned run_steps(struct side *s, enum ibv_qp_type type, unsigned bit, u
 		uint32_t i = n % STEP_COUNT;
 		uint32_t len = steps[i].packets * s->packet + steps[i].bytes;
 
-		if (!(steps[i].types & bit) || (s->no_atomic_write && steps[i].opcode == IBV_WR_ATOMIC_WRITE))
+		if (!(steps[i].types & bit) || (s->no_atomic_write && steps[i].opcode == IBV_WR_ATOMIC_WRITE) ||
+		    (s->no_flush && steps[i].opcode == IBV_WR_FLUSH))
 			continue;
 		/* Soft-RoCE of Linux 6.12 answered none of 54 repetitions of an empty READ. */
 		if (s->lossy && s->soft_roce && steps[i].opcode == IBV_WR_RDMA_READ && !len)
@@ -346,14 +378,15 @@ int main(int argc, char **argv)
 	int gid_index = 0, rounds = 0, option;
 	unsigned count;
 
-	while ((option = getopt(argc, argv, "p:g:xar:")) != -1) {
+	while ((option = getopt(argc, argv, "p:g:xafr:")) != -1) {
 		switch (option) {
 		case 'p': port = optarg; break;
 		case 'g': gid_index = atoi(optarg); break;
 		case 'x': s.soft_roce = true; break;
 		case 'a': s.no_atomic_write = true; break;
+		case 'f': s.no_flush = true; break;
 		case 'r': rounds = atoi(optarg); break;
-		default: die("usage: all_ops -p PORT [-g GID-INDEX] [-x] [-a] [-r ROUNDS] [SERVER]");
+		default: die("usage: all_ops -p PORT [-g GID-INDEX] [-x] [-a] [-f] [-r ROUNDS] [SERVER]");
 		}
 	}
 	s.server = optind == argc;
@@ -363,7 +396,8 @@ int main(int argc, char **argv)
 	need(s.memory != NULL, "malloc");
 	s.mr = ibv_reg_mr(s.ep.pd, s.memory, BUFFER_BYTES,
 			  IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_REMOTE_READ |
-				  IBV_ACCESS_REMOTE_ATOMIC | IBV_ACCESS_MW_BIND);
+				  IBV_ACCESS_REMOTE_ATOMIC | IBV_ACCESS_MW_BIND |
+				  (s.no_flush ? 0 : IBV_ACCESS_FLUSH_GLOBAL));
 	need(s.mr != NULL, "ibv_reg_mr");
 	s.fd = s.server ? tcp_serve(port) : tcp_connect(argv[optind], port);
 	count = run_steps(&s, IBV_QPT_RC, TYPE_RC, rounds > 0 ? (unsigned)rounds : 1);

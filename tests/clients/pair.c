@@ -1,4 +1,5 @@
 #include "pair.h"
+#include "verbs/flush.h"
 
 #include <errno.h>
 #include <netdb.h>
@@ -83,9 +84,13 @@ struct ibv_qp *qp_make(struct endpoint *ep, enum ibv_qp_type type, struct ibv_cq
 
 	if (type == IBV_QPT_RC) {
 		init.comp_mask |= IBV_QP_INIT_ATTR_SEND_OPS_FLAGS;
-		init.send_ops_flags = IBV_QP_EX_WITH_ATOMIC_WRITE;
+		init.send_ops_flags = IBV_QP_EX_WITH_ATOMIC_WRITE | IBV_QP_EX_WITH_FLUSH;
 	}
 	qp = ibv_create_qp_ex(ep->ctx, &init);
+	if (!qp && type == IBV_QPT_RC) { /* Debian 12's libibverbs has no FLUSH for Soft-RoCE */
+		init.send_ops_flags &= ~(uint64_t)IBV_QP_EX_WITH_FLUSH;
+		qp = ibv_create_qp_ex(ep->ctx, &init);
+	}
 	if (!qp && type == IBV_QPT_RC) { /* Soft-RoCE of Linux 6.1 has no atomic write */
 		init.comp_mask &= ~(uint32_t)IBV_QP_INIT_ATTR_SEND_OPS_FLAGS;
 		qp = ibv_create_qp_ex(ep->ctx, &init);
@@ -95,6 +100,8 @@ struct ibv_qp *qp_make(struct endpoint *ep, enum ibv_qp_type type, struct ibv_cq
 		attr.qp_access_flags = IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE;
 	if (type == IBV_QPT_RC)
 		attr.qp_access_flags |= IBV_ACCESS_REMOTE_READ | IBV_ACCESS_REMOTE_ATOMIC;
+	if (init.send_ops_flags & IBV_QP_EX_WITH_FLUSH)
+		attr.qp_access_flags |= IBV_ACCESS_FLUSH_GLOBAL;
 	mask |= type == IBV_QPT_UD ? IBV_QP_QKEY : IBV_QP_ACCESS_FLAGS;
 	errno = ibv_modify_qp(qp, &attr, mask);
 	need(!errno, "ibv_modify_qp to INIT");

@@ -45,8 +45,8 @@ void endpoint_open(struct endpoint *ep, int gid_index);
 void endpoint_close(struct endpoint *ep);
 
 /* An RC, UC or UD queue pair in INIT with one CQ for both queues, every remote right and a random first PSN in *psn.
- * wr: depth of both queues; sge: of both. RC queue pairs take ibv_wr_atomic_write as well,
- * where the device has it. */
+ * wr: depth of both queues; sge: of both. RC queue pairs take ibv_wr_atomic_write() and ibv_wr_flush() as well,
+ * where the device has them. */
 struct ibv_qp *qp_make(struct endpoint *ep, enum ibv_qp_type type, struct ibv_cq *cq, struct ibv_srq *srq, uint32_t wr,
 		       uint32_t sge);
 /* To RTS, sending from PSN `psn`. */

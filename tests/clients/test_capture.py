@@ -20,7 +20,7 @@ MTU = 1500  # judge.PATH_MTU follows from it
 BOTH = ['SEND_FIRST', 'SEND_MIDDLE', 'SEND_LAST', 'SEND_LAST_IMM', 'SEND_ONLY', 'SEND_ONLY_IMM', 'WRITE_FIRST',
         'WRITE_MIDDLE', 'WRITE_LAST', 'WRITE_LAST_IMM', 'WRITE_ONLY', 'WRITE_ONLY_IMM']
 RC_ONLY = ['READ_REQUEST', 'READ_RESPONSE_FIRST', 'READ_RESPONSE_MIDDLE', 'READ_RESPONSE_LAST', 'READ_RESPONSE_ONLY',
-           'ACK', 'ATOMIC_ACK', 'CMP_SWAP', 'FETCH_ADD', 'SEND_LAST_INV', 'SEND_ONLY_INV', 'ATOMIC_WRITE']
+           'ACK', 'ATOMIC_ACK', 'CMP_SWAP', 'FETCH_ADD', 'SEND_LAST_INV', 'SEND_ONLY_INV', 'ATOMIC_WRITE', 'FLUSH']
 EXPECTED = {f'RC_{name}' for name in BOTH + RC_ONLY} | {f'UC_{name}' for name in BOTH} | {
     'UD_SEND_ONLY', 'UD_SEND_ONLY_IMM'}
 
@@ -62,7 +62,7 @@ def decoded(name):
     for number, opcode, crc in rows:
         packet = found[number]
         check(int(opcode, 0) == packet.opcode, f'frame {number}: opcode {opcode}, not {packet.opcode}')
-        if packet.name not in ('RC_ATOMIC_WRITE', 'CNP'):  # unknown to this decoder
+        if packet.name not in ('RC_ATOMIC_WRITE', 'RC_FLUSH', 'CNP'):  # unknown to this decoder
             check(crc and int(crc, 0) == int.from_bytes(packet.icrc.to_bytes(4, 'little'), 'big'),
                   f'frame {number} {packet.name}: tshark finds the ICRC {crc}')
     return f'{len(rows)} packets decoded'

@@ -79,7 +79,7 @@ static void make_region(int i)
 {
 	static const uint32_t access[2] = {ROCI_ACCESS_LOCAL_WRITE | ROCI_ACCESS_REMOTE_WRITE |
 						   ROCI_ACCESS_REMOTE_READ | ROCI_ACCESS_REMOTE_ATOMIC |
-						   ROCI_ACCESS_MW_BIND,
+						   ROCI_ACCESS_MW_BIND | ROCI_ACCESS_FLUSH_GLOBAL,
 					   ROCI_ACCESS_REMOTE_READ};
 	struct roci_mr_attr attr = {
 		.pd = PD, .key = REGION_KEY + ((uint32_t)i << 8), .len = REGION, .access = access[i]};
@@ -104,7 +104,7 @@ static void connect(struct slot *s)
 	bool rc = s->type == ROCI_QPT_RC, ud = s->type == ROCI_QPT_UD;
 	struct roci_qp_attr a = {.state = ROCI_QPS_INIT,
 				 .port_num = 1,
-				 .access = one_in(8) ? 0 : 0xf,
+				 .access = one_in(8) ? 0 : 0xf | ROCI_ACCESS_FLUSH_GLOBAL,
 				 .qkey = QKEY,
 				 .path_mtu = 1,
 				 .dest_qpn = 77,
@@ -195,7 +195,7 @@ static void post_recv(struct slot *s)
 static void post_send(struct slot *s)
 {
 	static const struct roci_av av = {.mtu = MTU};
-	enum roci_wr_opcode opcode = (enum roci_wr_opcode)ONE_OF(0, 1, 2, 3, 4, 4, 5, 6, 7, 8, 9, 15);
+	enum roci_wr_opcode opcode = (enum roci_wr_opcode)ONE_OF(0, 1, 2, 3, 4, 4, 5, 6, 7, 8, 9, 14, 15);
 	bool atomic = opcode == ROCI_WR_ATOMIC_CMP_AND_SWP || opcode == ROCI_WR_ATOMIC_FETCH_AND_ADD ||
 		      opcode == ROCI_WR_ATOMIC_WRITE;
 	struct roci_sge sges[3];
@@ -208,13 +208,18 @@ static void post_send(struct slot *s)
 				  .remote_qkey = QKEY};
 
 	wr.num_sge = make_sges(sges, atomic ? 8 : (unsigned)ONE_OF(0, 1, 8, MTU, MTU + 1, 1000, REGION));
+	if (opcode == ROCI_WR_FLUSH) {
+		wr.num_sge = 0;
+		wr.flush.len = below(REGION + 2);
+		wr.flush.feth = (uint32_t)ONE_OF(1, 2, 3, 0x11, 0x13);
+	}
 	if (opcode == ROCI_WR_BIND_MW) {
 		wr.num_sge = 0;
 		wr.bind.mw = world.mw;
 		wr.bind.mr = world.mr[0];
 		wr.bind.addr = (uintptr_t)world.memory[0] + below(100);
 		wr.bind.len = below(REGION);
-		wr.bind.access = (uint32_t)below(64) & ~1u;
+		wr.bind.access = ((uint32_t)below(64) & ~1u) | (one_in(2) ? ROCI_ACCESS_FLUSH_GLOBAL : 0);
 		wr.bind.rkey = WINDOW_KEY + (uint32_t)below(256);
 	}
 	if (!roci_qp_post_send(s->qp, &wr))
@@ -391,6 +396,7 @@ static void attack(struct slot *s)
 			(uint32_t)ONE_OF(0, 1, 8, 8, MTU, MTU + 1, 3 * MTU, REGION, REGION + 1, 0x80000000, UINT32_MAX),
 		.syndrome = (uint8_t)ONE_OF(0x1f, 0x1f, 0x1f, 0x20, 0x3f, 0x60, 0x60, 0x61, 0x62, below(256)),
 		.inv_rkey = roci_mw_rkey(world.mw),
+		.feth = (uint32_t)ONE_OF(1, 1, 0x11, 0x11, below(64), below(UINT32_MAX)),
 	};
 	const struct roci_opcode_info *info = roci_opcode_info(pkt.opcode);
 	struct roci_rx rx = {.traffic_class = (uint8_t)below(4), .hop_limit = 64, .congested = one_in(20)};

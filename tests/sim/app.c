@@ -166,6 +166,8 @@ static void post_send(struct sim *sim, struct sim_qp *qp)
 
 	fill_sges(sim, qp, wr, sges);
 	memcpy(s.atomic_write_data, wr->raw, 8);
+	s.flush.len = wr->flush_len;
+	s.flush.feth = wr->feth;
 	if (wr->signaled && !qp->sq_sig_all)
 		s.flags |= ROCI_SEND_SIGNALED;
 	if (wr->opcode == ROCI_WR_BIND_MW) {

@@ -124,6 +124,7 @@ static uint32_t wc_opcode(enum roci_wr_opcode opcode)
 	case ROCI_WR_ATOMIC_FETCH_AND_ADD: return ROCI_WC_FETCH_ADD;
 	case ROCI_WR_LOCAL_INV: return ROCI_WC_LOCAL_INV;
 	case ROCI_WR_BIND_MW: return ROCI_WC_BIND_MW;
+	case ROCI_WR_FLUSH: return ROCI_WC_FLUSH;
 	case ROCI_WR_ATOMIC_WRITE: return ROCI_WC_ATOMIC_WRITE;
 	default: return ROCI_WC_SEND;
 	}

@@ -37,6 +37,7 @@ static bool is_rdma(const struct sim_wr *wr)
 	case ROCI_WR_RDMA_WRITE:
 	case ROCI_WR_RDMA_WRITE_WITH_IMM:
 	case ROCI_WR_RDMA_READ: return wr->len > 0;
+	case ROCI_WR_FLUSH: return wr->feth == (ROCI_FETH_GLOBAL | ROCI_FETH_RANGE);
 	case ROCI_WR_ATOMIC_CMP_AND_SWP:
 	case ROCI_WR_ATOMIC_FETCH_AND_ADD: return true;
 	default: return false;
@@ -85,6 +86,8 @@ static uint32_t need_of(const struct sim_wr *wr)
 {
 	if (wr->opcode == ROCI_WR_RDMA_READ)
 		return ROCI_ACCESS_REMOTE_READ;
+	if (wr->opcode == ROCI_WR_FLUSH)
+		return ROCI_ACCESS_FLUSH_GLOBAL;
 	return is_atomic(wr) ? ROCI_ACCESS_REMOTE_ATOMIC : ROCI_ACCESS_REMOTE_WRITE;
 }
 
@@ -95,6 +98,7 @@ static uint32_t rights_of(const struct sim_wr *wr)
 	case ROCI_WR_RDMA_WRITE_WITH_IMM:
 	case ROCI_WR_ATOMIC_WRITE: return ROCI_ACCESS_REMOTE_WRITE;
 	case ROCI_WR_RDMA_READ: return ROCI_ACCESS_REMOTE_READ;
+	case ROCI_WR_FLUSH: return ROCI_ACCESS_FLUSH_GLOBAL;
 	case ROCI_WR_ATOMIC_CMP_AND_SWP:
 	case ROCI_WR_ATOMIC_FETCH_AND_ADD: return ROCI_ACCESS_REMOTE_ATOMIC;
 	default: return 0;
@@ -113,7 +117,7 @@ static bool is_first_to_need(const struct sim_qp *qp, const struct sim_wr *wr)
 /* Points the work request at a fresh MR that will not let it in. */
 static void foreign_target(struct sim *sim, struct sim_qp *qp, struct sim_wr *wr, uint32_t pd, uint32_t access)
 {
-	struct sim_mr *mr = sim_mr_new(sim, qp->peer->host, pd, wr->len + 8, access);
+	struct sim_mr *mr = sim_mr_new(sim, qp->peer->host, pd, (wr->flush_len ? wr->flush_len : wr->len) + 8, access);
 
 	wr->target_off = mr->off;
 	wr->target_words = false;
@@ -145,7 +149,7 @@ static void borrow_window(struct sim *sim, const struct sim_qp *qp, struct sim_w
 static void point_wrong(struct sim *sim, enum sim_fault fault, struct sim_qp *qp, struct sim_wr *wr)
 {
 	uint32_t all = ROCI_ACCESS_LOCAL_WRITE | ROCI_ACCESS_REMOTE_WRITE | ROCI_ACCESS_REMOTE_READ |
-		       ROCI_ACCESS_REMOTE_ATOMIC;
+		       ROCI_ACCESS_REMOTE_ATOMIC | ROCI_ACCESS_FLUSH_GLOBAL;
 	struct sim_host *peer = qp->peer->host;
 
 	wr->must = BIT(ROCI_WC_REM_ACCESS_ERR);

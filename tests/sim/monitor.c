@@ -34,6 +34,7 @@ static bool is_rd_atomic(const struct sim_wr *wr)
 	case ROCI_WR_RDMA_READ:
 	case ROCI_WR_ATOMIC_CMP_AND_SWP:
 	case ROCI_WR_ATOMIC_FETCH_AND_ADD:
+	case ROCI_WR_FLUSH:
 	case ROCI_WR_ATOMIC_WRITE: return true;
 	default: return false;
 	}
@@ -69,6 +70,7 @@ static uint8_t operation_of(const struct sim_wr *wr, uint32_t i)
 	case ROCI_WR_RDMA_READ: return ROCI_OP_READ_REQUEST;
 	case ROCI_WR_ATOMIC_CMP_AND_SWP: return ROCI_OP_COMPARE_SWAP;
 	case ROCI_WR_ATOMIC_FETCH_AND_ADD: return ROCI_OP_FETCH_ADD;
+	case ROCI_WR_FLUSH: return ROCI_OP_FLUSH;
 	case ROCI_WR_ATOMIC_WRITE: return ROCI_OP_ATOMIC_WRITE;
 	default: return send_operation(wr->opcode, first, last);
 	}
@@ -86,6 +88,9 @@ static uint32_t segment(const struct sim_qp *qp, const struct sim_wr *wr, uint32
 static bool wrong_piece(const struct sim_qp *qp, const struct sim_wr *wr, uint32_t i, const struct roci_packet *pkt)
 {
 	uint32_t left = wr->len - i * qp->mtu;
+
+	if (wr->opcode == ROCI_WR_FLUSH)
+		return pkt->dma_len != wr->flush_len;
 
 	if (wr->opcode != ROCI_WR_RDMA_READ)
 		return pkt->dma_len != left;
@@ -121,6 +126,8 @@ static const char *wrong_headers(const struct sim_qp *qp, const struct sim_wr *w
 	if ((h & 1 << ROCI_HDR_RETH) && (pkt->va != wr->remote_addr + (uint64_t)i * qp->mtu || pkt->rkey != wr->rkey ||
 					 wrong_piece(qp, wr, i, pkt)))
 		return "RETH";
+	if ((h & 1 << ROCI_HDR_FETH) && pkt->feth != wr->feth)
+		return "FETH";
 	if ((h & 1 << ROCI_HDR_ATOMICETH) && (pkt->va != wr->remote_addr || pkt->rkey != wr->rkey))
 		return "AtomicETH";
 	if (wr->opcode == ROCI_WR_ATOMIC_CMP_AND_SWP && (pkt->compare != wr->compare_add || pkt->swap_add != wr->swap))
@@ -274,8 +281,9 @@ static void check_read_response(struct sim *sim, struct sim_qp *qp, const struct
 
 	sim_check(sim, wr && is_rd_atomic(wr) && off < qp->delivered_next,
 		  "QP %u: READ response for PSN +%u, which asked for none", qp->peer->id, off);
-	if (wr->opcode == ROCI_WR_ATOMIC_WRITE) {
-		sim_check(sim, pkt->op->first && pkt->op->last && !pkt->payload_len, "bad answer to ATOMIC WRITE");
+	if (wr->opcode == ROCI_WR_ATOMIC_WRITE || wr->opcode == ROCI_WR_FLUSH) {
+		sim_check(sim, pkt->op->first && pkt->op->last && !pkt->payload_len,
+			  "bad answer to ATOMIC WRITE or FLUSH");
 		return;
 	}
 	sim_check(sim, wr->opcode == ROCI_WR_RDMA_READ, "QP %u: READ response to an atomic", qp->peer->id);

@@ -106,9 +106,9 @@ static struct sim_qp *draw_qp(struct sim *sim, struct sim_host *host, enum roci_
 	qp->send_cq = &host->cqs[draw(sim, 0, host->num_cq - 1)];
 	qp->recv_cq = &host->cqs[draw(sim, 0, host->num_cq - 1)];
 	qp->access = ROCI_ACCESS_LOCAL_WRITE | ROCI_ACCESS_REMOTE_WRITE | ROCI_ACCESS_REMOTE_READ |
-		     ROCI_ACCESS_REMOTE_ATOMIC;
+		     ROCI_ACCESS_REMOTE_ATOMIC | ROCI_ACCESS_FLUSH_GLOBAL;
 	if (type == ROCI_QPT_UC)
-		qp->access &= ~(ROCI_ACCESS_REMOTE_READ | ROCI_ACCESS_REMOTE_ATOMIC);
+		qp->access &= ~(ROCI_ACCESS_REMOTE_READ | ROCI_ACCESS_REMOTE_ATOMIC | ROCI_ACCESS_FLUSH_GLOBAL);
 	draw_rq(sim, qp);
 	qp->cap = (struct roci_qp_cap){
 		.max_send_wr = draw(sim, 1, once_in(sim, 2) ? 4 : 40),
@@ -168,7 +168,7 @@ static void draw_target(struct sim *sim, struct sim_qp *a)
 	struct sim_host *host = a->peer->host;
 	uint32_t pd = a->peer->pd;
 	uint32_t all = ROCI_ACCESS_LOCAL_WRITE | ROCI_ACCESS_REMOTE_WRITE | ROCI_ACCESS_REMOTE_READ |
-		       ROCI_ACCESS_REMOTE_ATOMIC;
+		       ROCI_ACCESS_REMOTE_ATOMIC | ROCI_ACCESS_FLUSH_GLOBAL;
 
 	a->local_pool = (struct sim_pool){.host = a->host, .pd = a->pd, .access = ROCI_ACCESS_LOCAL_WRITE};
 	if (a->type == ROCI_QPT_UD)

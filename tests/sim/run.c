@@ -119,6 +119,7 @@ static void describe(struct sim *sim)
 bool sim_run(struct sim *sim, uint64_t seed)
 {
 	sim->seed = seed;
+	sim->flushes = seed % 5 == 0;
 	sim->kick = false;
 	sim->stats.programs++;
 	rng_init(&sim->plan, seed, 1);

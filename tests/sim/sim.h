@@ -134,6 +134,8 @@ struct sim_wr {
 	uint32_t rkey;
 	uint64_t compare_add, swap;
 	uint8_t raw[8]; /* ATOMIC_WRITE without SGE */
+	uint32_t flush_len;
+	uint32_t feth;
 	struct sim_counter *counter;
 
 	struct sim_qp *ud_dest;
@@ -340,6 +342,7 @@ struct sim_stats {
 struct sim {
 	uint64_t seed, now;
 	bool verbose, watch, big;
+	bool flushes; /* has FLUSHes: one seed in five, none of which has a name */
 	jmp_buf fail;
 	char reason[512];
 	struct rng plan, app, netrng;

@@ -203,6 +203,24 @@ static void draw_read(struct sim *sim, struct side *s, struct sim_wr *wr)
 	}
 }
 
+static void draw_flush(struct sim *sim, struct side *s, struct sim_wr *wr)
+{
+	struct sim_mr *mr;
+
+	wr->len = 1 + draw_len(sim, s->qp, target_max(s->qp) - 1);
+	mr = place_target(sim, s->qp, wr);
+	name_target(sim, s, wr, mr, ROCI_ACCESS_FLUSH_GLOBAL);
+	wr->flush_len = wr->len;
+	wr->len = 0;
+	wr->feth = ROCI_FETH_GLOBAL | ROCI_FETH_RANGE;
+	if (once_in(sim, 3)) {
+		/* Of the whole region, address and length do not matter. */
+		wr->feth = ROCI_FETH_GLOBAL | ROCI_FETH_MR;
+		wr->remote_addr = rng_next(&sim->plan);
+		wr->flush_len = draw(sim, 0, 1000000);
+	}
+}
+
 /* Several QPs add to one word of the host that the first of them chose. */
 static bool share_counter(struct sim *sim, struct side *s, struct sim_wr *wr)
 {
@@ -264,7 +282,8 @@ static bool draw_bind(struct sim *sim, struct side *s, struct sim_wr *wr)
 {
 	struct sim_qp *user = s->qp->peer;
 	struct sim_mw *mw;
-	uint32_t all = ROCI_ACCESS_REMOTE_WRITE | ROCI_ACCESS_REMOTE_READ | ROCI_ACCESS_REMOTE_ATOMIC;
+	uint32_t all = ROCI_ACCESS_REMOTE_WRITE | ROCI_ACCESS_REMOTE_READ | ROCI_ACCESS_REMOTE_ATOMIC |
+		       ROCI_ACCESS_FLUSH_GLOBAL;
 
 	if (!user->num_mw)
 		return false;
@@ -293,6 +312,8 @@ static bool draw_bind(struct sim *sim, struct side *s, struct sim_wr *wr)
 	mw->access = once_in(sim, 2) ? all : (draw(sim, 1, 7) << 1);
 	if (mw->type == 2 && once_in(sim, 6))
 		mw->access |= ROCI_ACCESS_ZERO_BASED;
+	if (sim->flushes && once_in(sim, 2))
+		mw->access |= ROCI_ACCESS_FLUSH_GLOBAL;
 	mw->bind_wr = wr->index;
 	wr->bind_off = mw->off;
 	wr->bind_len = mw->len;
@@ -346,7 +367,10 @@ static enum roci_wr_opcode draw_opcode(struct sim *sim, struct sim_qp *qp)
 						 ROCI_WR_RDMA_WRITE_WITH_IMM};
 
 	switch (qp->type) {
-	case ROCI_QPT_RC: return rc[draw(sim, 0, sizeof(rc) / sizeof(*rc) - 1)];
+	case ROCI_QPT_RC:
+		if (sim->flushes && once_in(sim, 8))
+			return ROCI_WR_FLUSH;
+		return rc[draw(sim, 0, sizeof(rc) / sizeof(*rc) - 1)];
 	case ROCI_QPT_UC: return uc[draw(sim, 0, 3)];
 	default: return uc[draw(sim, 0, 1)];
 	}
@@ -367,6 +391,7 @@ static void draw_by_opcode(struct sim *sim, struct side *s, struct sim_wr *wr)
 	case ROCI_WR_RDMA_WRITE:
 	case ROCI_WR_RDMA_WRITE_WITH_IMM: draw_write(sim, s, wr); return;
 	case ROCI_WR_RDMA_READ: draw_read(sim, s, wr); return;
+	case ROCI_WR_FLUSH: draw_flush(sim, s, wr); return;
 	case ROCI_WR_ATOMIC_CMP_AND_SWP:
 	case ROCI_WR_ATOMIC_FETCH_AND_ADD:
 	case ROCI_WR_ATOMIC_WRITE: draw_atomic(sim, s, wr); return;

@@ -12,6 +12,8 @@
 #include <stdint.h>
 #include <string.h>
 
+#include "verbs/flush.h"
+
 /* Records a failure of the running test and goes on. */
 void check_at(bool ok, const char *file, int line, const char *text);
 #define CHECK(cond) check_at(cond, __FILE__, __LINE__, #cond)
@@ -77,6 +79,7 @@ void test_post_send_full(void);
 void test_post_recv_full(void);
 void test_post_states(void);
 void test_builder_sends(void);
+void test_builder_flush(void);
 void test_builder_mistakes(void);
 void test_builder_full(void);
 void test_channel_events(void);

@@ -3,7 +3,7 @@
 
 #define OPS                                                                                                            \
 	(IBV_QP_EX_WITH_SEND | IBV_QP_EX_WITH_SEND_WITH_IMM | IBV_QP_EX_WITH_RDMA_WRITE | IBV_QP_EX_WITH_RDMA_READ |   \
-	 IBV_QP_EX_WITH_ATOMIC_FETCH_AND_ADD | IBV_QP_EX_WITH_ATOMIC_CMP_AND_SWP)
+	 IBV_QP_EX_WITH_ATOMIC_FETCH_AND_ADD | IBV_QP_EX_WITH_ATOMIC_CMP_AND_SWP | IBV_QP_EX_WITH_FLUSH)
 
 static void next(struct ibv_qp_ex *qp, uint64_t wr_id, unsigned flags)
 {
@@ -66,6 +66,35 @@ void test_builder_sends(void)
 	pair_close(&p);
 }
 
+static enum ibv_wc_status flush(struct pair *p, size_t len, uint8_t type, uint8_t level)
+{
+	struct ibv_qp_ex *qp = ibv_qp_to_qp_ex(p->qp[0]);
+	struct ibv_wc wc;
+	ibv_wr_start(qp);
+	next(qp, 1, IBV_SEND_SIGNALED);
+	ibv_wr_flush(qp, p->mr->rkey, (uintptr_t)p->buf, len, type, level);
+	CHECK(!ibv_wr_complete(qp));
+	CHECK(cq_wait(p->cq[0], &wc) && wc.wr_id == 1);
+	CHECK(wc.status != IBV_WC_SUCCESS || wc.opcode == IBV_WC_FLUSH);
+	return wc.status;
+}
+
+void test_builder_flush(void)
+{
+	struct ibv_device_attr_ex attr;
+	struct pair p;
+	CHECK(!ibv_query_device_ex(api_ctx, NULL, &attr) && (attr.device_cap_flags_ex & VB_DEVICE_FLUSH_GLOBAL));
+	pair_open(&p, OPS);
+	CHECK(flush(&p, 100, IBV_FLUSH_GLOBAL, IBV_FLUSH_RANGE) == IBV_WC_SUCCESS);
+	CHECK(flush(&p, 0, IBV_FLUSH_GLOBAL, IBV_FLUSH_MR) == IBV_WC_SUCCESS);
+	CHECK(flush(&p, API_BUFFER_SIZE + 1, IBV_FLUSH_GLOBAL, IBV_FLUSH_RANGE) == IBV_WC_REM_ACCESS_ERR);
+	pair_close(&p);
+	/* It may be asked for; this device does not give it. */
+	pair_open(&p, OPS);
+	CHECK(flush(&p, 100, IBV_FLUSH_PERSISTENT, IBV_FLUSH_RANGE) == IBV_WC_REM_INV_REQ_ERR);
+	pair_close(&p);
+}
+
 /* After one good request and `mistake`, complete fails with EINVAL, and the good one has not been posted either. */
 static void check_mistake(struct pair *p, void (*mistake)(struct pair *, struct ibv_qp_ex *), int line)
 {
@@ -122,6 +151,27 @@ static void inline_read(struct pair *p, struct ibv_qp_ex *qp)
 	ibv_wr_set_inline_data(qp, p->buf, 8);
 }
 
+static void flush_of_no_kind(struct pair *p, struct ibv_qp_ex *qp)
+{
+	ibv_wr_flush(qp, p->mr->rkey, (uintptr_t)p->buf, 8, 0, IBV_FLUSH_RANGE);
+}
+
+static void flush_of_unknown_level(struct pair *p, struct ibv_qp_ex *qp)
+{
+	ibv_wr_flush(qp, p->mr->rkey, (uintptr_t)p->buf, 8, IBV_FLUSH_GLOBAL, 2);
+}
+
+static void flush_too_long(struct pair *p, struct ibv_qp_ex *qp)
+{
+	ibv_wr_flush(qp, p->mr->rkey, (uintptr_t)p->buf, (size_t)1 << 32, IBV_FLUSH_GLOBAL, IBV_FLUSH_RANGE);
+}
+
+static void flush_with_data(struct pair *p, struct ibv_qp_ex *qp)
+{
+	ibv_wr_flush(qp, p->mr->rkey, (uintptr_t)p->buf, 8, IBV_FLUSH_GLOBAL, IBV_FLUSH_RANGE);
+	ibv_wr_set_sge(qp, p->mr->lkey, (uintptr_t)p->buf, 8);
+}
+
 void test_builder_mistakes(void)
 {
 	struct pair p;
@@ -133,6 +183,10 @@ void test_builder_mistakes(void)
 	check_mistake(&p, unknown_flag, __LINE__);
 	check_mistake(&p, odd_atomic, __LINE__);
 	check_mistake(&p, inline_read, __LINE__);
+	check_mistake(&p, flush_of_no_kind, __LINE__);
+	check_mistake(&p, flush_of_unknown_level, __LINE__);
+	check_mistake(&p, flush_too_long, __LINE__);
+	check_mistake(&p, flush_with_data, __LINE__);
 	struct ibv_qp_ex *qp = ibv_qp_to_qp_ex(p.qp[0]);
 	ibv_wr_start(qp);
 	ibv_wr_set_sge(qp, p.mr->lkey, (uintptr_t)p.buf, 8); /* of which request? */

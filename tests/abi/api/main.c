@@ -64,7 +64,8 @@ int qp_to_init(struct ibv_qp *qp)
 		.qp_state = IBV_QPS_INIT,
 		.port_num = 1,
 		.qkey = 0x1234,
-		.qp_access_flags = IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_REMOTE_READ | IBV_ACCESS_REMOTE_ATOMIC,
+		.qp_access_flags = IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_REMOTE_READ | IBV_ACCESS_REMOTE_ATOMIC |
+				   IBV_ACCESS_FLUSH_GLOBAL,
 	};
 	int mask = IBV_QP_STATE | IBV_QP_PKEY_INDEX | IBV_QP_PORT;
 	return ibv_modify_qp(qp, &attr, mask | (qp->qp_type == IBV_QPT_UD ? IBV_QP_QKEY : IBV_QP_ACCESS_FLAGS));
@@ -119,7 +120,7 @@ void pair_open(struct pair *p, uint64_t ops)
 	p->buf = calloc(1, API_BUFFER_SIZE);
 	p->mr = ibv_reg_mr(api_pd, p->buf, API_BUFFER_SIZE,
 			   IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_REMOTE_READ |
-				   IBV_ACCESS_REMOTE_ATOMIC | IBV_ACCESS_MW_BIND);
+				   IBV_ACCESS_REMOTE_ATOMIC | IBV_ACCESS_MW_BIND | IBV_ACCESS_FLUSH_GLOBAL);
 	for (int i = 0; i < 2; i++) {
 		p->cq[i] = ibv_create_cq(api_ctx, 128, NULL, NULL, 0);
 		p->qp[i] = p->cq[i] ? pair_qp(p->cq[i], ops) : NULL;
@@ -180,6 +181,7 @@ static const struct {
 	{"post_recv: full queue", test_post_recv_full},
 	{"posting in the wrong state", test_post_states},
 	{"ibv_wr_*: sending", test_builder_sends},
+	{"ibv_wr_*: FLUSH", test_builder_flush},
 	{"ibv_wr_*: mistakes", test_builder_mistakes},
 	{"ibv_wr_*: full queue", test_builder_full},
 	{"completion events", test_channel_events},

@@ -42,6 +42,7 @@ void test_mr_access(void)
 	CHECK_ERRNO(!ibv_reg_mr(api_pd, buf, PAGE, 1 << 15), EINVAL);
 	CHECK_ERRNO(!ibv_reg_mr(api_pd, buf, PAGE, IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_ON_DEMAND), EOPNOTSUPP);
 	CHECK_ERRNO(!ibv_reg_mr(api_pd, NULL, SIZE_MAX, IBV_ACCESS_ON_DEMAND), EOPNOTSUPP);
+	CHECK_ERRNO(!ibv_reg_mr(api_pd, buf, PAGE, IBV_ACCESS_FLUSH_PERSISTENT), EOPNOTSUPP);
 	struct ibv_mr *mr = ibv_reg_mr(api_pd, buf, PAGE, IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_RELAXED_ORDERING);
 	CHECK(mr && !ibv_dereg_mr(mr));
 	mr = ibv_reg_mr(api_pd, buf, PAGE, IBV_ACCESS_ZERO_BASED | IBV_ACCESS_REMOTE_READ);

@@ -106,7 +106,8 @@ void test_qp_query(void)
 	CHECK(attr.qp_state == IBV_QPS_RTS && attr.cur_qp_state == IBV_QPS_RTS && attr.path_mtu == IBV_MTU_1024);
 	CHECK(attr.dest_qp_num == p.qp[1]->qp_num && attr.timeout == 14 && attr.retry_cnt == 7 && attr.rnr_retry == 7);
 	CHECK(attr.ah_attr.is_global && attr.ah_attr.port_num == 1 && attr.port_num == 1 && attr.min_rnr_timer == 12);
-	CHECK(attr.qp_access_flags == (IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_REMOTE_READ | IBV_ACCESS_REMOTE_ATOMIC));
+	CHECK(attr.qp_access_flags ==
+	      (IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_REMOTE_READ | IBV_ACCESS_REMOTE_ATOMIC | IBV_ACCESS_FLUSH_GLOBAL));
 	CHECK(attr.max_rd_atomic == 1 && attr.max_dest_rd_atomic == 1);
 	CHECK(init.qp_type == IBV_QPT_RC && init.send_cq == p.cq[0] && init.cap.max_send_wr >= 16);
 	CHECK(init.cap.max_inline_data >= 64 && attr.cap.max_recv_wr >= 16);

@@ -105,6 +105,38 @@ static void zero_based_window_counts_from_zero(void **state)
 	roci_engine_destroy(e);
 }
 
+/* IBTA A19 */
+static void flush_needs_its_right_and_a_range(void **state)
+{
+	struct roci_engine *e = roci_engine_create();
+	struct roci_bind b = {.addr = 0x10010,
+			      .len = 16,
+			      .mw_key = 0x66600,
+			      .mr_key = 0x55501,
+			      .rkey = 0x66601,
+			      .access = ROCI_ACCESS_FLUSH_GLOBAL};
+	struct roci_mw *mw;
+
+	region(e, 0x55501, ALL | ROCI_ACCESS_FLUSH_GLOBAL);
+	region(e, 0x77701, ALL);
+	assert_true(roci_mr_may_flush(e, 1, 9, 0x55501, 0x10000, 4096, false, ROCI_ACCESS_FLUSH_GLOBAL));
+	assert_true(roci_mr_may_flush(e, 1, 9, 0x55501, 0x11000, 0, false, ROCI_ACCESS_FLUSH_GLOBAL));
+	assert_false(roci_mr_may_flush(e, 1, 9, 0x55501, 0x10001, 4096, false, ROCI_ACCESS_FLUSH_GLOBAL));
+	assert_true(roci_mr_may_flush(e, 1, 9, 0x55501, 7, UINT64_MAX, true, ROCI_ACCESS_FLUSH_GLOBAL));
+	assert_false(roci_mr_may_flush(e, 2, 9, 0x55501, 0x10000, 1, true, ROCI_ACCESS_FLUSH_GLOBAL)); /* other PD */
+	assert_false(roci_mr_may_flush(e, 1, 9, 0x55502, 0x10000, 0, false, ROCI_ACCESS_FLUSH_GLOBAL));
+	assert_false(roci_mr_may_flush(e, 1, 9, 0x77701, 0x10000, 1, false, ROCI_ACCESS_FLUSH_GLOBAL));
+	assert_int_equal(roci_mw_create(e, 1, 2, 0x66600, &mw), 0);
+	b.mr_key = 0x77701;
+	assert_int_equal(roci_mw_bind(e, 1, 9, &b), -EINVAL); /* no more than the region gives */
+	b.mr_key = 0x55501;
+	assert_int_equal(roci_mw_bind(e, 1, 9, &b), 0);
+	assert_true(roci_mr_may_flush(e, 1, 9, 0x66601, 0x10010, 16, false, ROCI_ACCESS_FLUSH_GLOBAL));
+	assert_false(roci_mr_may_flush(e, 1, 9, 0x66601, 0x10010, 17, false, ROCI_ACCESS_FLUSH_GLOBAL));
+	assert_false(roci_mr_may_flush(e, 1, 8, 0x66601, 0x10010, 16, true, ROCI_ACCESS_FLUSH_GLOBAL)); /* other QP */
+	roci_engine_destroy(e);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -112,6 +144,7 @@ int main(void)
 		cmocka_unit_test(key_pd_and_right_must_match),
 		cmocka_unit_test(type_2_window_lives_with_its_qp),
 		cmocka_unit_test(zero_based_window_counts_from_zero),
+		cmocka_unit_test(flush_needs_its_right_and_a_range),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

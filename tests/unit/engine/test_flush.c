@@ -1,0 +1,153 @@
+/* FLUSH, IBTA A19. */
+#include "pair.h"
+
+#include <string.h>
+
+#include "engine/qp.h"
+#include "engine/response.h"
+#include "wire/packet.h"
+
+static struct pair *make(uint32_t access, uint32_t mr_access)
+{
+	struct pair_options o = pair_defaults();
+
+	o.access |= access;
+	o.mr_access |= mr_access;
+	return pair_create(&o);
+}
+
+static int flush(struct pair *p, uint64_t wr_id, uint32_t remote, uint64_t len, uint32_t feth)
+{
+	const struct pair_side *to = &p->side[1];
+	struct roci_send_wr wr = {.wr_id = wr_id,
+				  .opcode = ROCI_WR_FLUSH,
+				  .flags = ROCI_SEND_SIGNALED,
+				  .remote_addr = (uintptr_t)to->memory + remote,
+				  .rkey = to->key,
+				  .flush = {.len = len, .feth = feth}};
+
+	return roci_qp_post_send(p->side[0].qp, &wr);
+}
+
+static bool count_answers(struct pair *p, int from, const struct roci_packet *pkt)
+{
+	if (from == 1) {
+		assert_int_equal(pkt->opcode, ROCI_OP_READ_RESPONSE_ONLY);
+		assert_int_equal(pkt->payload_len, 0);
+		p->count++;
+	}
+	return true;
+}
+
+static void an_empty_read_response_answers_it(void **state)
+{
+	struct pair *p = make(ROCI_ACCESS_FLUSH_GLOBAL, ROCI_ACCESS_FLUSH_GLOBAL);
+
+	p->filter = count_answers;
+	assert_int_equal(flush(p, 1, 100, 500, ROCI_FETH_GLOBAL | ROCI_FETH_RANGE), 0);
+	assert_int_equal(flush(p, 2, 0, 0, ROCI_FETH_GLOBAL | ROCI_FETH_MR), 0);
+	pair_run(p);
+	pair_expect(p, 0, 1, ROCI_WC_SUCCESS);
+	pair_expect(p, 0, 2, ROCI_WC_SUCCESS);
+	assert_int_equal(p->count, 2);
+	pair_free(p);
+}
+
+static bool drop_first_answers(struct pair *p, int from, const struct roci_packet *pkt)
+{
+	return from == 0 || ++p->count > 3;
+}
+
+static void it_is_answered_again(void **state)
+{
+	struct pair *p = make(ROCI_ACCESS_FLUSH_GLOBAL, ROCI_ACCESS_FLUSH_GLOBAL);
+
+	p->filter = drop_first_answers;
+	assert_int_equal(flush(p, 1, 0, 1, ROCI_FETH_GLOBAL), 0);
+	pair_run_until(p, p->now + UINT64_C(10000000000));
+	pair_expect(p, 0, 1, ROCI_WC_SUCCESS);
+	assert_true(p->count > 3);
+	pair_free(p);
+}
+
+/* A later acknowledgement says nothing of the FLUSH: what follows it may overtake it at other responders. */
+static bool drop_first_response(struct pair *p, int from, const struct roci_packet *pkt)
+{
+	return from == 0 || pkt->opcode != ROCI_OP_READ_RESPONSE_ONLY || p->count++;
+}
+
+static void an_acknowledgement_behind_it_does_not_complete_it(void **state)
+{
+	struct pair *p = make(ROCI_ACCESS_FLUSH_GLOBAL, ROCI_ACCESS_FLUSH_GLOBAL);
+
+	p->filter = drop_first_response;
+	assert_int_equal(flush(p, 1, 0, 1, ROCI_FETH_GLOBAL), 0);
+	assert_int_equal(pair_send(p, 0, ROCI_WR_RDMA_WRITE, 2, 0, 10, 0), 0);
+	pair_run_until(p, p->now + UINT64_C(10000000000));
+	pair_expect(p, 0, 1, ROCI_WC_SUCCESS);
+	pair_expect(p, 0, 2, ROCI_WC_SUCCESS);
+	assert_int_equal(p->count, 2);
+	pair_free(p);
+}
+
+static void expect_refusal(uint32_t access, uint32_t mr_access, uint64_t len, uint32_t feth, enum roci_wc_status status)
+{
+	struct pair *p = make(access, mr_access);
+
+	assert_int_equal(flush(p, 1, 0, len, feth), 0);
+	pair_run(p);
+	pair_expect(p, 0, 1, status);
+	assert_int_equal(roci_qp_state(p->side[1].qp), ROCI_QPS_ERR);
+	pair_free(p);
+}
+
+static void it_needs_rights_and_a_range(void **state)
+{
+	const uint32_t global = ROCI_ACCESS_FLUSH_GLOBAL;
+
+	expect_refusal(0, global, 1, ROCI_FETH_GLOBAL, ROCI_WC_REM_INV_REQ_ERR);
+	expect_refusal(global, 0, 1, ROCI_FETH_GLOBAL, ROCI_WC_REM_ACCESS_ERR);
+	expect_refusal(global, global, PAIR_MEMORY + 1, ROCI_FETH_GLOBAL, ROCI_WC_REM_ACCESS_ERR);
+}
+
+static void an_unknown_kind_is_an_invalid_request(void **state)
+{
+	const uint32_t global = ROCI_ACCESS_FLUSH_GLOBAL, kinds[] = {
+								  0,
+								  ROCI_FETH_PERSISTENT, /* no region gives that right */
+								  ROCI_FETH_GLOBAL | ROCI_FETH_PERSISTENT,
+								  ROCI_FETH_GLOBAL | 0x4,
+								  ROCI_FETH_GLOBAL | 0x20,
+							  };
+
+	for (unsigned i = 0; i < sizeof(kinds) / sizeof(*kinds); i++)
+		expect_refusal(global, global, 1, kinds[i], ROCI_WC_REM_INV_REQ_ERR);
+}
+
+/* Soft-RoCE does not hold max_rd_atomic for FLUSH. Those that find no place come again. */
+static void more_of_them_than_the_responder_keeps(void **state)
+{
+	struct pair *p = make(ROCI_ACCESS_FLUSH_GLOBAL, ROCI_ACCESS_FLUSH_GLOBAL);
+
+	assert_int_equal(roci_response_resize(p->side[1].qp, 1), 0);
+	for (uint64_t i = 1; i <= 10; i++)
+		assert_int_equal(flush(p, i, 0, 1, ROCI_FETH_GLOBAL), 0);
+	pair_run_until(p, p->now + UINT64_C(10000000000));
+	for (uint64_t i = 1; i <= 10; i++)
+		pair_expect(p, 0, i, ROCI_WC_SUCCESS);
+	pair_free(p);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(an_empty_read_response_answers_it),
+		cmocka_unit_test(it_is_answered_again),
+		cmocka_unit_test(an_acknowledgement_behind_it_does_not_complete_it),
+		cmocka_unit_test(it_needs_rights_and_a_range),
+		cmocka_unit_test(an_unknown_kind_is_an_invalid_request),
+		cmocka_unit_test(more_of_them_than_the_responder_keeps),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
