@@ -19,6 +19,8 @@ SIW = 'drivers/infiniband/sw/siw'
 ENVIRONMENT = dict(os.environ, PATH=os.environ.get('PATH', os.defpath) + ':/sbin:/usr/sbin', LC_ALL='C')
 # Without a network the cache has to do, and soon.
 APT_GET = ['apt-get', '-qq', '-o', 'Acquire::Retries=0', '-o', 'Acquire::http::Timeout=15']
+# Without this apt warns root that its own user cannot write into a directory of ours.
+AS_ROOT = ['-o', 'APT::Sandbox::User=root']
 
 
 class Unavailable(Exception):
@@ -56,13 +58,13 @@ def dependency(meta, prefix):
     raise Unavailable(f'{meta} depends on {" ".join(packages) or "nothing"}, and on no {prefix}*: is this not Debian 12?')
 
 
-def unpack(name, version, root):
-    """Downloads a package and unpacks it into a directory, over what is there."""
+def unpack(packages, root, options=()):
+    """Downloads packages, each named as apt-get(8) likes it (name=version, name/suite), and unpacks them into a directory,
+    over what is there."""
     with tempfile.TemporaryDirectory(dir=CACHE) as work:
-        # Without the option apt warns root that its own user cannot write here.
-        command([*APT_GET, '-o', 'APT::Sandbox::User=root', 'download', f'{name}={version}'], cwd=work)
-        deb, = (f for f in os.listdir(work) if f.endswith('.deb'))
-        command(['dpkg-deb', '-x', os.path.join(work, deb), root])
+        command([*APT_GET, *AS_ROOT, *options, 'download', *packages], cwd=work)
+        for deb in os.listdir(work):
+            command(['dpkg-deb', '-x', os.path.join(work, deb), root])
 
 
 def in_cache(kind):
@@ -122,7 +124,7 @@ def obtain(kind, make, file):
         if os.path.exists(os.path.join(CACHE, name, file)):
             print(f'# {name} is taken from the cache, there may be newer ones: {reason}', flush=True)
             return os.path.join(CACHE, name)
-    raise Unavailable(f"no {kind}*/{file} from Debian 12's packages, nor in the cache {CACHE} (XDG_CACHE_HOME can name a "
+    raise Unavailable(f"no {kind}*/{file} from Debian's packages, nor in the cache {CACHE} (XDG_CACHE_HOME can name a "
                       f'directory for another): {reason}')
 
 
@@ -132,7 +134,7 @@ def busybox():
 
     def make():
         version = candidate(name)
-        return cached(f'{name}_', f'{name}_{version}', lambda root: unpack(name, version, root))
+        return cached(f'{name}_', f'{name}_{version}', lambda root: unpack([f'{name}={version}'], root))
     return os.path.join(obtain(f'{name}_', make, 'bin/busybox'), 'bin', 'busybox')
 
 
@@ -141,8 +143,8 @@ def build_siw(release, version, target):
     Debian's headers."""
     headers = f'linux-headers-{release}'
     with tempfile.TemporaryDirectory(dir=CACHE) as work:
-        for name in headers, headers.replace('-amd64', '-common'), 'linux-kbuild-6.1', 'linux-source-6.1':
-            unpack(name, version, work)
+        names = headers, headers.replace('-amd64', '-common'), 'linux-kbuild-6.1', 'linux-source-6.1'
+        unpack([f'{name}={version}' for name in names], work)
         tree = f'{work}/usr/src/{headers}'
         with open(f'{tree}/Makefile') as f:
             text = f.read()
@@ -161,7 +163,7 @@ def image(series, with_siw):
     release, version = name[len('linux-image-'):], candidate(name)
 
     def make(root):
-        unpack(name, version, root)
+        unpack([f'{name}={version}'], root)
         command(['depmod', '-b', root, release])
     root = cached(kind, f'{name}_{version}', make)
     if with_siw and not os.path.exists(f'{root}/siw.ko'):

@@ -12,10 +12,11 @@ import time
 
 import guest
 import kernels
+import newer_verbs
 
 HERE = os.path.dirname(os.path.abspath(__file__))
 SECONDS = 1800
-PASSED_ON = 'ROCI', 'ROCI_CLIENTS', 'ROCI_INTEROP', 'ROCI_DEBUG', 'ROCI_SIW'
+PASSED_ON = 'ROCI', 'ROCI_CLIENTS', 'ROCI_INTEROP', 'ROCI_DEBUG', 'ROCI_SIW', 'ROCI_NEWER_VERBS', 'ROCI_NO_NEWER_VERBS'
 
 
 def skip(reason):
@@ -42,12 +43,22 @@ def script(test, args):
             f'cd {shlex.quote(HERE)}\nexec /usr/bin/python3 -B -u {shlex.join([test, *args])}\n')
 
 
+def newer_verbs_if_there():
+    """Some cases want them. The others run without."""
+    try:
+        os.environ['ROCI_NEWER_VERBS'] = shlex.join(newer_verbs.launcher())
+    except kernels.Unavailable as reason:
+        os.environ['ROCI_NO_NEWER_VERBS'] = ' '.join(str(reason).split())
+
+
 def main(or_skip, series, test, *args):
     name = f'Linux {series}: {test}'
     try:
         guest.need_programs()
         kernel = kernels.Kernel(series, with_siw=test == 'test_siw.py')
         os.environ['ROCI_SIW'] = f'{kernel.root}/siw.ko'
+        if series == '6.12':
+            newer_verbs_if_there()
         start = time.monotonic()
         machine = guest.Guest(kernel, script(test, args), SECONDS)
     except kernels.Unavailable as reason:

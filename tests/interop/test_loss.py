@@ -11,7 +11,7 @@ from harness import check, next_port, program, tap, wait_until
 # the acknowledgement that it sent last is lost, nobody is left to repeat it. The peer's last request fails then, on any
 # adapter, and on Soft-RoCE, which takes a retry count of 7 for infinite, it never even fails.
 PROGRAMS = [
-    (program('all_ops'), '-x -a -r 4', '-g'),  # every byte and every completion of every opcode is verified
+    (program('all_ops'), '-x -a -f -r 4', '-g'),  # every byte and every completion of every opcode is verified
     ('ib_write_bw', '-F -s 65536 -n 20', '-x'),
     ('ib_read_bw', '-F -o 8 -s 65536 -n 20', '-x'),
     ('ib_send_bw', '-F -s 65536 -n 20', '-x'),

@@ -5,6 +5,8 @@ import json
 import os
 import re
 import resource
+import shlex
+import shutil
 import sys
 
 HERE = os.path.dirname(os.path.abspath(__file__))
@@ -12,7 +14,7 @@ sys.path.append(os.path.join(os.path.dirname(HERE), 'clients'))
 
 import cm_server  # noqa: E402
 import harness  # noqa: E402
-from harness import Host, check, run, wait_until  # noqa: E402
+from harness import Host, Skip, check, run, wait_until  # noqa: E402
 
 PROGRAMS = os.environ.get('ROCI_INTEROP', HERE)  # where Meson builds the programs of this directory
 MODULES = {
@@ -61,6 +63,14 @@ class KernelSide(Side):
         return any(i.get('pid') == process.pid and i.get('state') == 'LISTEN' for i in ids)
 
 
+class NewerKernelSide(KernelSide):
+    """Its programs run with a libibverbs that is newer than the system's. newer_verbs.py is where it comes from."""
+    launcher = shlex.split(os.environ.get('ROCI_NEWER_VERBS', ''))
+
+    def start(self, *argv, **kw):
+        return super().start(*self.launcher, shutil.which(argv[0]), *argv[1:], **kw)
+
+
 def as_side(host, side):
     made = side(host.name, None, host.address)
     made.__dict__.update(host.__dict__)
@@ -71,6 +81,13 @@ def load(kind):
     run('modprobe', '-a', 'veth', 'sch_netem', *MODULES[kind])
     if kind == 'siw' and not os.path.isdir('/sys/module/siw'):
         run('insmod', os.environ['ROCI_SIW'])
+
+
+def newer(side):
+    """The same side; with the newer libibverbs if its device is one of the kernel's."""
+    if not NewerKernelSide.launcher:
+        raise Skip(os.environ.get('ROCI_NO_NEWER_VERBS', 'no newer libibverbs'))
+    return as_side(side, NewerKernelSide) if isinstance(side, KernelSide) else side
 
 
 def add_device(side, kind, name, addresses):
