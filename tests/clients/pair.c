@@ -179,6 +179,24 @@ void cq_expect(struct ibv_cq *cq, struct ibv_wc *wc, uint64_t wr_id)
 		    ibv_wc_status_str(wc->status), (unsigned long long)wr_id);
 }
 
+struct ibv_mw *mw_bind(struct ibv_qp *qp, struct ibv_mr *mr, size_t len)
+{
+	struct ibv_mw *mw = ibv_alloc_mw(qp->pd, IBV_MW_TYPE_2);
+	struct ibv_send_wr wr = {.wr_id = 1000, .opcode = IBV_WR_BIND_MW, .send_flags = IBV_SEND_SIGNALED}, *bad;
+	struct ibv_wc wc;
+
+	need(mw != NULL, "ibv_alloc_mw");
+	wr.bind_mw.mw = mw;
+	wr.bind_mw.rkey = ibv_inc_rkey(mw->rkey);
+	wr.bind_mw.bind_info = (struct ibv_mw_bind_info){
+		.mr = mr, .addr = (uintptr_t)mr->addr, .length = len, .mw_access_flags = IBV_ACCESS_REMOTE_WRITE};
+	errno = ibv_post_send(qp, &wr, &bad);
+	need(!errno, "ibv_post_send of BIND_MW");
+	cq_expect(qp->send_cq, &wc, 1000);
+	mw->rkey = wr.bind_mw.rkey;
+	return mw;
+}
+
 /* ---- the peer ---- */
 
 static struct addrinfo *resolve(const char *host, const char *port)

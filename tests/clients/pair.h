@@ -54,6 +54,10 @@ void qp_connect(struct endpoint *ep, struct ibv_qp *qp, uint32_t psn, const stru
 		const struct patience *patience);
 uint32_t qp_random_psn(void);
 
+/* A memory window of type 2 on the first `len` bytes of a region, which the queue pair's peer may write. The CQ has to
+ * be empty. */
+struct ibv_mw *mw_bind(struct ibv_qp *qp, struct ibv_mr *mr, size_t len);
+
 /* The next completion of a polled CQ. */
 void cq_next(struct ibv_cq *cq, struct ibv_wc *wc);
 /* The next completion, which has to be this one and a success. */

@@ -1,11 +1,16 @@
 /*
- * errors -p PORT [-g GID-INDEX] [SERVER]: every way in which a request of RC fails, one after the other. The client is
- * the requester, the server the responder. Each prints a line for each case: its name, the status of each completion in
- * order, and the state of the queue pair at the end. What these have to be, the caller knows.
+ * errors -p PORT [-g GID-INDEX] [-w] [-x] [SERVER]: every way in which a request of RC fails, one after the other. The
+ * client is the requester, the server the responder. Each prints a line for each case: its name, the status of each
+ * completion in order, the state of the queue pair at the end, its asynchronous event or `none`, and whether its memory
+ * was `kept` as it was, `written` as the request would have it, or `spoilt`. What these have to be, the caller knows.
+ *
+ *     -w    with atomic writes
+ *     -x    a responder whose device tells no events: nothing is waited for
  */
 #include "pair.h"
 
 #include <errno.h>
+#include <poll.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <time.h>
@@ -17,6 +22,9 @@
 #define WRITE        IBV_ACCESS_REMOTE_WRITE
 #define READ         IBV_ACCESS_REMOTE_READ
 #define LOCAL        IBV_ACCESS_LOCAL_WRITE
+#define ACCESS_ERR   IBV_EVENT_QP_ACCESS_ERR
+#define REQ_ERR      IBV_EVENT_QP_REQ_ERR
+#define NONE         (-1)
 
 struct failure {
 	const char *name;
@@ -24,6 +32,7 @@ struct failure {
 	uint32_t len;
 	uint32_t receives;      /* that the responder posts, of 100 bytes each */
 	uint32_t received;      /* completions that it gets */
+	int event;              /* that its queue pair is told of, IBTA 9.9.3; or NONE */
 	int64_t offset;         /* of the remote address */
 	uint32_t qp_without;    /* rights that the responder's queue pair has not */
 	uint32_t mr_without;    /* rights that the responder's memory has not */
@@ -31,46 +40,74 @@ struct failure {
 	uint32_t other_rkey;    /* is added to the remote key */
 	uint32_t other_qpn;     /* changes the destination */
 	uint8_t rnr_retry;
-	bool late;  /* the receives come when the requester waits for them */
-	bool alone; /* no request behind it */
+	bool late;        /* the receives come when the requester waits for them */
+	bool alone;       /* no request behind it */
+	bool srq;         /* the responder's receives are those of an SRQ */
+	bool window;      /* the remote key is a memory window's */
+	bool invalidated; /* by a SEND before the request, with which there are REQUESTS */
 };
 
 static const struct failure failures[] = {
-	{"write: no such key", IBV_WR_RDMA_WRITE, 100, 2, 2, .other_rkey = 0x100},
-	{"write: behind the end", IBV_WR_RDMA_WRITE, 100, 2, 2, .offset = BUFFER_BYTES - 99},
-	{"write: before the start", IBV_WR_RDMA_WRITE, 100, 2, 2, .offset = -1},
-	{"write: read-only memory", IBV_WR_RDMA_WRITE, 100, 2, 2, .mr_without = WRITE | ATOMIC},
-	{"write: read-only queue pair", IBV_WR_RDMA_WRITE, 100, 2, 2, .qp_without = WRITE | ATOMIC},
-	{"write of many packets: behind the end", IBV_WR_RDMA_WRITE, BUFFER_BYTES, 2, 2, .offset = 1},
-	{"write with immediate: no such key", IBV_WR_RDMA_WRITE_WITH_IMM, 100, 2, 2, .other_rkey = 0x100},
-	{"read: no such key", IBV_WR_RDMA_READ, 100, 2, 2, .other_rkey = 0x100},
-	{"read: behind the end", IBV_WR_RDMA_READ, BUFFER_BYTES, 2, 2, .offset = 1},
-	{"read: memory without the right", IBV_WR_RDMA_READ, 100, 2, 2, .mr_without = READ},
-	{"read: queue pair without the right", IBV_WR_RDMA_READ, 100, 2, 2, .qp_without = READ},
-	{"atomic: no such key", IBV_WR_ATOMIC_FETCH_AND_ADD, 8, 2, 2, .other_rkey = 0x100},
-	{"atomic: memory without the right", IBV_WR_ATOMIC_CMP_AND_SWP, 8, 2, 2, .mr_without = ATOMIC},
-	{"atomic: queue pair without the right", IBV_WR_ATOMIC_CMP_AND_SWP, 8, 2, 2, .qp_without = ATOMIC},
-	{"send: longer than the receive", IBV_WR_SEND, 101, 2, 2, .offset = 0},
-	{"send of many packets: longer than the receive", IBV_WR_SEND, BUFFER_BYTES, 2, 2, .offset = 0},
-	{"send with invalidate: no such key", IBV_WR_SEND_WITH_INV, 100, 2, 2, .other_rkey = 0x100, .alone = true},
-	{"send: never a receive", IBV_WR_SEND, 100, 0, 0, .rnr_retry = 2},
-	{"write with immediate: never a receive", IBV_WR_RDMA_WRITE_WITH_IMM, 100, 0, 0, .rnr_retry = 2},
-	{"send: a late receive", IBV_WR_SEND, 100, 3, 3, .late = true, .rnr_retry = 7},
-	{"read: into memory of no local write", IBV_WR_RDMA_READ, 100, 0, 0, .local_without = LOCAL | WRITE | ATOMIC,
+	{"write: no such key", IBV_WR_RDMA_WRITE, 100, 2, 2, ACCESS_ERR, .other_rkey = 0x100},
+	{"write: behind the end", IBV_WR_RDMA_WRITE, 100, 2, 2, ACCESS_ERR, .offset = BUFFER_BYTES - 99},
+	{"write: before the start", IBV_WR_RDMA_WRITE, 100, 2, 2, ACCESS_ERR, .offset = -1},
+	{"write: read-only memory", IBV_WR_RDMA_WRITE, 100, 2, 2, ACCESS_ERR, .mr_without = WRITE | ATOMIC},
+	{"write: read-only queue pair", IBV_WR_RDMA_WRITE, 100, 2, 2, REQ_ERR, .qp_without = WRITE | ATOMIC},
+	{"write of many packets: behind the end", IBV_WR_RDMA_WRITE, BUFFER_BYTES, 2, 2, ACCESS_ERR, .offset = 1},
+	{"write with immediate: no such key", IBV_WR_RDMA_WRITE_WITH_IMM, 100, 2, 2, ACCESS_ERR, .other_rkey = 0x100},
+	{"write: to a window", IBV_WR_RDMA_WRITE, 100, 2, 2, NONE, .window = true},
+	{"write: to a window that was invalidated", IBV_WR_RDMA_WRITE, 100, 2, 2, ACCESS_ERR, .window = true,
+	 .invalidated = true},
+	{"read: no such key", IBV_WR_RDMA_READ, 100, 2, 2, ACCESS_ERR, .other_rkey = 0x100},
+	{"read: behind the end", IBV_WR_RDMA_READ, BUFFER_BYTES, 2, 2, ACCESS_ERR, .offset = 1},
+	{"read: memory without the right", IBV_WR_RDMA_READ, 100, 2, 2, ACCESS_ERR, .mr_without = READ},
+	{"read: queue pair without the right", IBV_WR_RDMA_READ, 100, 2, 2, REQ_ERR, .qp_without = READ},
+	{"read of many packets: memory without the right", IBV_WR_RDMA_READ, BUFFER_BYTES, 2, 2, ACCESS_ERR,
+	 .mr_without = READ},
+	{"read of many packets: queue pair without the right", IBV_WR_RDMA_READ, BUFFER_BYTES, 2, 2, REQ_ERR,
+	 .qp_without = READ},
+	{"atomic: no such key", IBV_WR_ATOMIC_FETCH_AND_ADD, 8, 2, 2, ACCESS_ERR, .other_rkey = 0x100},
+	{"atomic: memory without the right", IBV_WR_ATOMIC_CMP_AND_SWP, 8, 2, 2, ACCESS_ERR, .mr_without = ATOMIC},
+	{"atomic: queue pair without the right", IBV_WR_ATOMIC_CMP_AND_SWP, 8, 2, 2, REQ_ERR, .qp_without = ATOMIC},
+	{"atomic write: no such key", IBV_WR_ATOMIC_WRITE, 8, 2, 2, ACCESS_ERR, .other_rkey = 0x100, .alone = true},
+	{"atomic write: memory without the right", IBV_WR_ATOMIC_WRITE, 8, 2, 2, ACCESS_ERR,
+	 .mr_without = WRITE | ATOMIC, .alone = true},
+	{"atomic write: queue pair without the right", IBV_WR_ATOMIC_WRITE, 8, 2, 2, REQ_ERR,
+	 .qp_without = WRITE | ATOMIC, .alone = true},
+	{"send: longer than the receive", IBV_WR_SEND, 101, 2, 2, NONE, .offset = 0},
+	{"send of many packets: longer than the receive", IBV_WR_SEND, BUFFER_BYTES, 2, 2, NONE, .offset = 0},
+	{"send with invalidate: no such key", IBV_WR_SEND_WITH_INV, 100, 2, 2, REQ_ERR, .other_rkey = 0x100,
 	 .alone = true},
-	{"send: nobody there", IBV_WR_SEND, 100, 0, 0, .other_qpn = 0x40000},
+	{"send: never a receive", IBV_WR_SEND, 100, 0, 0, NONE, .rnr_retry = 2},
+	{"send: never a receive in the SRQ", IBV_WR_SEND, 100, 0, 0, NONE, .rnr_retry = 2, .srq = true},
+	{"write with immediate: never a receive", IBV_WR_RDMA_WRITE_WITH_IMM, 100, 0, 0, NONE, .rnr_retry = 2},
+	{"send: a late receive", IBV_WR_SEND, 100, 3, 3, NONE, .late = true, .rnr_retry = 7},
+	{"send: a late receive in the SRQ", IBV_WR_SEND, 100, 3, 3, NONE, .late = true, .rnr_retry = 7, .srq = true},
+	{"write with immediate: a late receive", IBV_WR_RDMA_WRITE_WITH_IMM, 100, 3, 3, NONE, .late = true,
+	 .rnr_retry = 7},
+	{"write of many packets with immediate: a late receive", IBV_WR_RDMA_WRITE_WITH_IMM, BUFFER_BYTES, 3, 3, NONE,
+	 .late = true, .rnr_retry = 7},
+	{"read: into memory of no local write", IBV_WR_RDMA_READ, 100, 0, 0, NONE,
+	 .local_without = LOCAL | WRITE | ATOMIC, .alone = true},
+	{"send: nobody there", IBV_WR_SEND, 100, 0, 0, NONE, .other_qpn = 0x40000},
 };
 
 struct side {
 	struct endpoint ep;
 	int fd; /* to the peer */
 	bool server;
+	bool no_events, atomic_writes;
 	struct ibv_cq *cq;
+	struct ibv_srq *srq;
 	struct ibv_qp *qp;
 	struct ibv_mr *mr;
+	struct ibv_mw *window;
 	uint8_t *memory;
 	struct address peer;
 };
+
+/* What the memory of each side is filled with: pattern_fill()'s seeds. */
+enum { REQUESTER = 1, RESPONDER = 2 };
 
 static uint32_t request_count(const struct failure *f)
 {
@@ -84,34 +121,65 @@ static void post_receives(struct side *s, uint32_t count)
 	for (uint32_t i = 0; i < count; i++) {
 		struct ibv_recv_wr wr = {.wr_id = i, .sg_list = &sge, .num_sge = 1}, *bad;
 
-		errno = ibv_post_recv(s->qp, &wr, &bad);
-		need(!errno, "ibv_post_recv");
+		errno = s->srq ? ibv_post_srq_recv(s->srq, &wr, &bad) : ibv_post_recv(s->qp, &wr, &bad);
+		need(!errno, "posting a receive");
 	}
+}
+
+static struct ibv_send_wr request(const struct failure *f, uint64_t addr, uint32_t rkey)
+{
+	struct ibv_send_wr wr = {.opcode = f->opcode};
+
+	if (f->opcode == IBV_WR_SEND_WITH_INV) {
+		wr.invalidate_rkey = rkey;
+	} else if (f->opcode == IBV_WR_ATOMIC_CMP_AND_SWP || f->opcode == IBV_WR_ATOMIC_FETCH_AND_ADD) {
+		wr.wr.atomic.remote_addr = addr;
+		wr.wr.atomic.rkey = rkey;
+		wr.wr.atomic.compare_add = 1;
+	} else {
+		wr.wr.rdma.remote_addr = addr;
+		wr.wr.rdma.rkey = rkey;
+	}
+	return wr;
+}
+
+/* What ibv_post_send() has no fields for. */
+static void post_atomic_write(struct side *s, uint64_t addr, uint32_t rkey)
+{
+	struct ibv_qp_ex *qpx = ibv_qp_to_qp_ex(s->qp);
+
+	need(qpx != NULL, "ibv_qp_to_qp_ex");
+	ibv_wr_start(qpx);
+	qpx->wr_id = 0;
+	qpx->wr_flags = IBV_SEND_SIGNALED;
+	ibv_wr_atomic_write(qpx, rkey, addr, s->memory);
+	errno = ibv_wr_complete(qpx);
+	need(!errno, "ibv_wr_complete");
 }
 
 /* In one call, so that what comes behind is queued when the first one fails. */
 static void post_requests(struct side *s, const struct failure *f)
 {
 	struct ibv_sge sge = {(uintptr_t)s->memory, f->len, s->mr->lkey};
-	struct ibv_send_wr wr[REQUESTS] = {{.opcode = f->opcode, .sg_list = &sge, .num_sge = 1}}, *bad;
-	uint32_t rkey = s->peer.rkey + f->other_rkey;
+	struct ibv_send_wr wr[REQUESTS] = {0}, *bad;
+	uint32_t rkey = s->peer.rkey + f->other_rkey, first = f->invalidated ? 1 : 0;
 	uint64_t addr = s->peer.addr + (uint64_t)f->offset;
 
-	if (f->opcode == IBV_WR_SEND_WITH_INV) {
-		wr[0].invalidate_rkey = rkey;
-	} else if (f->opcode == IBV_WR_ATOMIC_CMP_AND_SWP || f->opcode == IBV_WR_ATOMIC_FETCH_AND_ADD) {
-		wr[0].wr.atomic.remote_addr = addr;
-		wr[0].wr.atomic.rkey = rkey;
-	} else {
-		wr[0].wr.rdma.remote_addr = addr;
-		wr[0].wr.rdma.rkey = rkey;
+	if (f->opcode == IBV_WR_ATOMIC_WRITE) {
+		post_atomic_write(s, addr, rkey);
+		return;
 	}
 	for (uint32_t i = 0; i < request_count(f); i++) {
+		wr[i] = i == first ? request(f, addr, rkey) : (struct ibv_send_wr){.opcode = IBV_WR_SEND};
 		wr[i].wr_id = i;
 		wr[i].send_flags = IBV_SEND_SIGNALED;
 		wr[i].next = i + 1 < request_count(f) ? &wr[i + 1] : NULL;
-		if (i)
-			wr[i].opcode = IBV_WR_SEND;
+	}
+	wr[first].sg_list = &sge;
+	wr[first].num_sge = 1;
+	if (f->invalidated) {
+		wr[0].opcode = IBV_WR_SEND_WITH_INV;
+		wr[0].invalidate_rkey = rkey;
 	}
 	errno = ibv_post_send(s->qp, wr, &bad);
 	need(!errno, "ibv_post_send");
@@ -129,7 +197,37 @@ static void collect(struct side *s, uint32_t count)
 	}
 }
 
-static void finish(struct side *s)
+/* What the queue pair is told, and nothing but that. */
+static const char *event(struct side *s, const struct failure *f)
+{
+	struct pollfd ready = {.fd = s->ep.ctx->async_fd, .events = POLLIN};
+	bool due = s->server && f->event != NONE && !s->no_events;
+	struct ibv_async_event told;
+
+	if (!poll(&ready, 1, due ? PAIR_WAIT_S * 1000 : 0))
+		return "none";
+	need(!ibv_get_async_event(s->ep.ctx, &told), "ibv_get_async_event");
+	ibv_ack_async_event(&told);
+	if (poll(&ready, 1, 0))
+		die("more than one event; the first: %s", ibv_event_type_str(told.event_type));
+	switch (told.event_type) {
+	case IBV_EVENT_QP_ACCESS_ERR: return "ACCESS_ERR";
+	case IBV_EVENT_QP_REQ_ERR: return "REQ_ERR";
+	default: die("an event that nobody expects: %s", ibv_event_type_str(told.event_type));
+	}
+}
+
+static const char *memory(const struct side *s, const struct failure *f)
+{
+	if (pattern_holds(s->memory, BUFFER_BYTES, s->server ? RESPONDER : REQUESTER))
+		return "kept";
+	if (!s->server || !pattern_holds(s->memory, f->len, REQUESTER))
+		return "spoilt";
+	pattern_fill(s->memory, f->len, RESPONDER); /* is the rest as it was? */
+	return pattern_holds(s->memory, BUFFER_BYTES, RESPONDER) ? "written" : "spoilt";
+}
+
+static void finish(struct side *s, const struct failure *f)
 {
 	struct ibv_qp_init_attr init;
 	struct ibv_qp_attr attr;
@@ -137,10 +235,31 @@ static void finish(struct side *s)
 
 	errno = ibv_query_qp(s->qp, &attr, IBV_QP_STATE, &init);
 	need(!errno, "ibv_query_qp");
-	printf(" %s\n", attr.qp_state == IBV_QPS_RTS ? "RTS" : attr.qp_state == IBV_QPS_ERR ? "ERR" : "other");
+	printf(" %s %s %s\n",
+	       attr.qp_state == IBV_QPS_RTS   ? "RTS"
+	       : attr.qp_state == IBV_QPS_ERR ? "ERR"
+					      : "other",
+	       event(s, f), memory(s, f));
 	fflush(stdout);
 	if (ibv_poll_cq(s->cq, 1, &wc))
 		die("one completion too many: request %llu, status %d", (unsigned long long)wc.wr_id, wc.status);
+}
+
+static void make_queue_pair(struct side *s, const struct failure *f)
+{
+	struct ibv_qp_attr rights = {.qp_access_flags = (LOCAL | READ | WRITE | ATOMIC) & ~f->qp_without};
+	struct ibv_srq_init_attr attr = {.attr = {.max_wr = 8, .max_sge = 1}};
+
+	s->srq = NULL;
+	if (s->server && f->srq) {
+		s->srq = ibv_create_srq(s->ep.pd, &attr);
+		need(s->srq != NULL, "ibv_create_srq");
+	}
+	s->qp = qp_make(&s->ep, IBV_QPT_RC, s->cq, s->srq, 8, 1);
+	if (s->server) {
+		errno = ibv_modify_qp(s->qp, &rights, IBV_QP_ACCESS_FLAGS);
+		need(!errno, "ibv_modify_qp");
+	}
 }
 
 static void set_up(struct side *s, const struct failure *f)
@@ -150,18 +269,15 @@ static void set_up(struct side *s, const struct failure *f)
 				    .retry_cnt = f->other_qpn ? 2 : 6,
 				    .rnr_retry = f->rnr_retry,
 				    .min_rnr_timer = 12};
-	struct ibv_qp_attr rights = {.qp_access_flags = (LOCAL | READ | WRITE | ATOMIC) & ~f->qp_without};
 	uint32_t missing = s->server ? f->mr_without : f->local_without;
 	struct address mine = {.gid = s->ep.gid, .psn = qp_random_psn(), .mtu = s->ep.mtu_bytes};
 
+	pattern_fill(s->memory, BUFFER_BYTES, s->server ? RESPONDER : REQUESTER);
 	s->cq = ibv_create_cq(s->ep.ctx, 16, NULL, NULL, 0);
 	need(s->cq != NULL, "ibv_create_cq");
-	s->qp = qp_make(&s->ep, IBV_QPT_RC, s->cq, NULL, 8, 1);
-	if (s->server) {
-		errno = ibv_modify_qp(s->qp, &rights, IBV_QP_ACCESS_FLAGS);
-		need(!errno, "ibv_modify_qp");
-	}
-	s->mr = ibv_reg_mr(s->ep.pd, s->memory, BUFFER_BYTES, (int)((LOCAL | READ | WRITE | ATOMIC) & ~missing));
+	make_queue_pair(s, f);
+	s->mr = ibv_reg_mr(s->ep.pd, s->memory, BUFFER_BYTES,
+			   (int)((LOCAL | READ | WRITE | ATOMIC | (f->window ? IBV_ACCESS_MW_BIND : 0)) & ~missing));
 	need(s->mr != NULL, "ibv_reg_mr");
 	mine.qpn = s->qp->qp_num;
 	mine.rkey = s->mr->rkey;
@@ -170,16 +286,31 @@ static void set_up(struct side *s, const struct failure *f)
 	if (!s->server)
 		s->peer.qpn ^= f->other_qpn;
 	qp_connect(&s->ep, s->qp, mine.psn, &s->peer, &patience);
+	s->window = s->server && f->window ? mw_bind(s->qp, s->mr, BUFFER_BYTES) : NULL;
 }
 
 static void tear_down(struct side *s)
 {
+	errno = s->window ? ibv_dealloc_mw(s->window) : 0;
+	need(!errno, "ibv_dealloc_mw");
 	errno = ibv_destroy_qp(s->qp);
 	need(!errno, "ibv_destroy_qp");
+	errno = s->srq ? ibv_destroy_srq(s->srq) : 0;
+	need(!errno, "ibv_destroy_srq");
 	errno = ibv_destroy_cq(s->cq);
 	need(!errno, "ibv_destroy_cq");
 	errno = ibv_dereg_mr(s->mr);
 	need(!errno, "ibv_dereg_mr");
+}
+
+/* The responder is ready, and tells the key of its window if it has one. */
+static void meet(struct side *s)
+{
+	uint32_t key = s->window ? s->window->rkey : 0, theirs;
+
+	tcp_swap(s->fd, &key, &theirs, sizeof(key));
+	if (theirs)
+		s->peer.rkey = theirs;
 }
 
 static void run(struct side *s, const struct failure *f)
@@ -188,7 +319,7 @@ static void run(struct side *s, const struct failure *f)
 	printf("%s:", f->name);
 	if (s->server && !f->late)
 		post_receives(s, f->receives);
-	tcp_swap(s->fd, NULL, NULL, 0); /* the responder is ready */
+	meet(s);
 	if (!s->server)
 		post_requests(s, f);
 	if (f->late)
@@ -199,7 +330,7 @@ static void run(struct side *s, const struct failure *f)
 	}
 	collect(s, s->server ? f->received : request_count(f));
 	tcp_swap(s->fd, NULL, NULL, 0); /* nothing is in flight */
-	finish(s);
+	finish(s, f);
 	tcp_swap(s->fd, NULL, NULL, 0);
 	tear_down(s);
 }
@@ -210,11 +341,13 @@ int main(int argc, char **argv)
 	struct side s = {0};
 	int gid_index = 0, option;
 
-	while ((option = getopt(argc, argv, "p:g:")) != -1) {
+	while ((option = getopt(argc, argv, "p:g:wx")) != -1) {
 		switch (option) {
 		case 'p': port = optarg; break;
 		case 'g': gid_index = atoi(optarg); break;
-		default: die("usage: errors -p PORT [-g GID-INDEX] [SERVER]");
+		case 'w': s.atomic_writes = true; break;
+		case 'x': s.no_events = true; break;
+		default: die("usage: errors -p PORT [-g GID-INDEX] [-w] [-x] [SERVER]");
 		}
 	}
 	s.server = optind == argc;
@@ -223,7 +356,8 @@ int main(int argc, char **argv)
 	need(s.memory != NULL, "aligned_alloc");
 	s.fd = s.server ? tcp_serve(port) : tcp_connect(argv[optind], port);
 	for (size_t i = 0; i < sizeof(failures) / sizeof(failures[0]); i++)
-		run(&s, &failures[i]);
+		if (s.atomic_writes || failures[i].opcode != IBV_WR_ATOMIC_WRITE)
+			run(&s, &failures[i]);
 	free(s.memory);
 	endpoint_close(&s.ep);
 	close(s.fd);
