@@ -139,10 +139,8 @@ static void add_frame(struct capture *c, uint64_t now, const struct roci_frame *
 /* The identification that makes the ICRC right, where there is one. */
 static uint16_t find_id(const struct roci_datagram *d)
 {
-	int id = -1;
+	int id = d->len < ROCI_MIN_PACKET_BYTES ? -1 : roci_icrc_check(&d->from->flow, d->bytes, d->len);
 
-	if (d->len >= ROCI_MIN_PACKET_BYTES && roci_gid_is_ipv4(d->from->flow.dst))
-		id = roci_icrc_ipv4_id(roci_icrc_difference(&d->from->flow, 0, d->bytes, d->len), d->len);
 	return id < 0 ? 0 : (uint16_t)id;
 }
 

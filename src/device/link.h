@@ -27,6 +27,7 @@ struct roci_frame {
 	uint32_t len; /* bytes of UDP payload: header, payload, pad, ICRC */
 	uint16_t span_count;
 	uint16_t ip_id; /* IPv4 identification that the kernel will write; its place in the run */
+	bool soft_roce; /* see struct roci_tx_packet */
 	uint8_t header_len;
 	uint8_t run; /* packets that go in one message with this one as the first; 0: not a first */
 	uint8_t trailer_len;

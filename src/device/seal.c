@@ -30,6 +30,7 @@ unsigned roci_frames_from(const struct roci_tx_batch *batch, struct roci_copies 
 			.av = packet->av,
 			.header = packet->header,
 			.header_len = packet->header_len,
+			.soft_roce = packet->soft_roce,
 			.spans = batch->spans + packet->first_span,
 			.span_count = packet->span_count,
 			.payload_len = packet->payload_len,
@@ -65,6 +66,8 @@ static void seal(struct roci_frame *frame, const struct roci_flow *flow, uint16_
 	memset(frame->trailer, 0, pad);
 	if (pad)
 		crc = roci_icrc_update(crc, frame->trailer, pad);
+	if (frame->soft_roce)
+		crc = roci_icrc_soft_roce_flush(crc, frame->header, frame->header_len);
 	roci_icrc_store(crc, frame->trailer + pad);
 	frame->trailer_len = (uint8_t)(pad + ROCI_ICRC_BYTES);
 }

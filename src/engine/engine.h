@@ -61,7 +61,8 @@ struct roci_tx_packet {
 	const struct roci_av *av;
 	uint32_t payload_len;
 	uint16_t first_span, span_count; /* in the batch's spans[] */
-	bool steady; /* may not be lost like that: it was before, or nothing but its own timeout would tell */
+	bool steady;    /* may not be lost like that: it was before, or nothing but its own timeout would tell */
+	bool soft_roce; /* a FLUSH, whose ICRC is to be Soft-RoCE's: roci_icrc_soft_roce_flush() */
 	uint8_t header_len;
 	uint8_t header[ROCI_MAX_HEADER_BYTES];
 };

@@ -245,8 +245,6 @@ static bool may_bind(const struct roci_mr *mr, uint32_t pd, const struct roci_bi
 		return false;
 	if ((bind->access & needs_write) && !(mr->access & ROCI_ACCESS_LOCAL_WRITE))
 		return false;
-	if (bind->access & ~mr->access & ROCI_ACCESS_FLUSH_GLOBAL)
-		return false;
 	return in_range(bind->addr, bind->len, mr->iova, mr->len);
 }
 

@@ -23,7 +23,8 @@ struct roci_requester {
 	uint64_t una_bytes, sent_bytes; /* window bytes before una and psn, cumulative; their difference is in flight */
 	uint64_t flight;                /* what of it is booked on the path */
 
-	uint32_t read_end[ROCI_MAX_RD_ATOMIC]; /* 1 beyond the last PSN of each outstanding READ or atomic request */
+	uint32_t read_end[ROCI_MAX_RD_ATOMIC]; /* 1 beyond the last PSN of each outstanding request that needs a
+						  response */
 	uint8_t read_first, read_count;
 
 	uint64_t rto_at; /* when the acknowledgement timer of the QP's attributes runs out */
@@ -43,11 +44,15 @@ struct roci_requester {
 	uint32_t recover_end, burst;
 	uint32_t rewound_at; /* una of the last rewind by NAK or gap; a second hint about it is ignored */
 	bool rewound;
-	bool sampling; /* a round trip is being measured */
+	bool soft_roce; /* FLUSHes are sealed as Soft-RoCE seals them */
+	bool sampling;  /* a round trip is being measured */
 	uint32_t sample_psn;
 	uint64_t sample_at;
 	struct roci_reorder early; /* read responses */
 };
+
+/* FLUSHes that may wait for their answer: Soft-RoCE leaves up to 128 packets unacknowledged. */
+#define ROCI_MAX_FLUSHES 128
 
 /* A READ, atomic or ATOMIC WRITE that this side answers, kept to answer it again (IBTA 9.4.5 resources). */
 struct roci_response {
@@ -85,6 +90,8 @@ struct roci_responder {
 	struct roci_response *responses;      /* owned; ring of max_dest_rd_atomic, see response.h */
 	uint8_t response_room, response_next; /* next slot to fill; the oldest of the kept */
 	uint8_t response_count;
+	uint32_t flushes[ROCI_MAX_FLUSHES]; /* ring: PSNs of FLUSHes to be answered */
+	uint8_t flush_first, flush_count;
 	struct roci_reorder early;
 };
 

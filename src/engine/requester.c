@@ -211,6 +211,9 @@ void roci_requester_rewind(struct roci_qp *qp)
 	struct roci_requester *r = &qp->req;
 
 	qp->e->stats.retransmits += (uint64_t)roci_psn_diff(r->psn, r->una);
+	/* An unanswered FLUSH was lost, or its ICRC was not that of the peer's kind, which only trying tells. */
+	if (qp->sq.head != qp->sq.started && roci_swqe_head(qp)->opcode == ROCI_WR_FLUSH)
+		r->soft_roce = !r->soft_roce;
 	seek(qp, r->una, r->una_bytes);
 	r->read_count = 0;
 	r->sampling = false;
@@ -306,7 +309,7 @@ static uint32_t count_packets(const struct roci_qp *qp, const struct roci_swqe *
 	return one ? 1 : (uint32_t)((w->length + qp->mtu - 1) / qp->mtu);
 }
 
-/* IBTA 10.8.3.3, fence: earlier READs and atomics must have completed. */
+/* IBTA 10.8.3.3, fence: earlier READs and atomics must have completed; so, here, must all that needs a response. */
 static bool fenced(const struct roci_qp *qp, const struct roci_swqe *w)
 {
 	return (w->flags & ROCI_SEND_FENCE) && qp->req.read_count;
@@ -384,6 +387,7 @@ static bool add_packet(struct roci_qp *qp, struct roci_swqe *w, struct roci_tx_b
 	tx->span_count = (uint16_t)(batch->span_count - tx->first_span);
 	tx->payload_len = pkt.payload_len;
 	tx->steady = roci_psn_diff(pkt.psn, qp->req.max_psn) < 0;
+	tx->soft_roce = w->opcode == ROCI_WR_FLUSH && qp->req.soft_roce;
 	tx->av = qp->type == ROCI_QPT_UD ? &w->ud.av : &qp->attr.av;
 	tx->header_len = (uint8_t)roci_packet_build(&pkt, tx->header);
 	batch->count++;

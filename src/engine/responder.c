@@ -53,6 +53,12 @@ static enum verdict check_length(const struct roci_qp *qp, const struct roci_pac
 	return V_OK;
 }
 
+static uint32_t flush_rights(const struct roci_packet *p)
+{
+	return (p->feth & ROCI_FETH_GLOBAL ? ROCI_ACCESS_FLUSH_GLOBAL : 0) |
+	       (p->feth & ROCI_FETH_PERSISTENT ? ROCI_ACCESS_FLUSH_PERSISTENT : 0);
+}
+
 /* The QP must allow the operation, and have resources for it (IBTA 9.7.4.1.3-5). */
 static enum verdict check_operation(const struct roci_qp *qp, const struct roci_packet *p)
 {
@@ -64,12 +70,12 @@ static enum verdict check_operation(const struct roci_qp *qp, const struct roci_
 	case ROCI_KIND_ATOMIC_WRITE: need = ROCI_ACCESS_REMOTE_WRITE; break;
 	case ROCI_KIND_READ_REQUEST: need = ROCI_ACCESS_REMOTE_READ; break;
 	case ROCI_KIND_ATOMIC: need = ROCI_ACCESS_REMOTE_ATOMIC; break;
-	case ROCI_KIND_FLUSH: need = ROCI_ACCESS_FLUSH_GLOBAL; break;
+	case ROCI_KIND_FLUSH: need = flush_rights(p); break;
 	default: return V_INVALID;
 	}
-	if (!(qp->attr.access & need))
+	if (need & ~qp->attr.access)
 		return V_INVALID;
-	if (p->op->kind != ROCI_KIND_WRITE && !qp->resp.response_room)
+	if (p->op->kind != ROCI_KIND_WRITE && p->op->kind != ROCI_KIND_FLUSH && !qp->resp.response_room)
 		return V_INVALID;
 	return V_OK;
 }
@@ -260,22 +266,21 @@ static enum verdict run_atomic(struct roci_qp *qp, const struct roci_packet *p)
 }
 
 /* IBTA A19. What earlier requests wrote lies in memory that every processor sees alike; the fence puts it before what
- * the response sets off. Persistence, for which no region can give the right, would need more. */
+ * the response sets off. Persistence would need more, so no region has the right to it. */
 static enum verdict run_flush(struct roci_qp *qp, const struct roci_packet *p)
 {
-	uint32_t placement = p->feth & ROCI_FETH_PLACEMENT_MASK, level = p->feth & ROCI_FETH_LEVEL_MASK;
-	struct roci_response *x;
+	uint32_t level = p->feth & ROCI_FETH_LEVEL_MASK, rights = flush_rights(p);
+	bool whole = level == ROCI_FETH_MR;
 
-	if (placement != ROCI_FETH_GLOBAL || level > ROCI_FETH_MR || p->dma_len > ROCI_MAX_MESSAGE_BYTES)
+	if (!rights || (p->feth & ROCI_FETH_PLACEMENT_MASK & ~(ROCI_FETH_GLOBAL | ROCI_FETH_PERSISTENT)))
 		return V_INVALID;
-	if (!roci_mr_may_flush(qp->e, qp->pd, qp->qpn, p->rkey, p->va, p->dma_len, level == ROCI_FETH_MR,
-			       ROCI_ACCESS_FLUSH_GLOBAL))
+	if (level > ROCI_FETH_MR || (!whole && p->dma_len > ROCI_MAX_MESSAGE_BYTES))
+		return V_INVALID;
+	if (!roci_mr_may_flush(qp->e, qp->pd, qp->qpn, p->rkey, p->va, p->dma_len, whole, rights))
 		return V_ACCESS;
-	x = roci_response_add(qp);
-	if (!x)
-		return V_DROP; /* Soft-RoCE sends more than max_dest_rd_atomic: it comes again */
+	if (!roci_response_flush(qp, p->psn))
+		return V_DROP; /* it comes again */
 	__atomic_thread_fence(__ATOMIC_SEQ_CST);
-	queue_response(qp, x, p, 1);
 	return V_OK;
 }
 
@@ -425,6 +430,7 @@ static void rc_duplicate(struct roci_qp *qp, const struct roci_packet *p)
 	switch (p->op->kind) {
 	case ROCI_KIND_SEND:
 	case ROCI_KIND_WRITE: roci_responder_ack(qp); return;
+	case ROCI_KIND_FLUSH: roci_response_flush(qp, p->psn); return;
 	default: break;
 	}
 	x = roci_response_find(qp, p->psn);

@@ -61,6 +61,17 @@ struct roci_response *roci_response_add(struct roci_qp *qp)
 	return x;
 }
 
+bool roci_response_flush(struct roci_qp *qp, uint32_t psn)
+{
+	struct roci_responder *r = &qp->resp;
+
+	if (r->flush_count == ROCI_MAX_FLUSHES)
+		return false;
+	r->flushes[(r->flush_first + r->flush_count++) % ROCI_MAX_FLUSHES] = psn;
+	roci_qp_make_ready(qp);
+	return true;
+}
+
 struct roci_response *roci_response_find(struct roci_qp *qp, uint32_t psn)
 {
 	for (unsigned i = qp->resp.response_count; i-- > 0;) {
@@ -149,7 +160,7 @@ static void send_cnp(struct roci_qp *qp, struct roci_tx_batch *batch)
 	qp->resp.cnp_due = false;
 }
 
-/* An atomic acknowledge, or the empty READ response that ends an ATOMIC WRITE or a FLUSH. */
+/* An atomic acknowledge, or the empty READ response that ends an ATOMIC WRITE. */
 static void send_value(struct roci_qp *qp, struct roci_tx_batch *batch, struct roci_response *x)
 {
 	uint8_t op = x->kind == ROCI_KIND_ATOMIC ? ROCI_OP_ATOMIC_ACKNOWLEDGE : ROCI_OP_READ_RESPONSE_ONLY;
@@ -159,6 +170,27 @@ static void send_value(struct roci_qp *qp, struct roci_tx_batch *batch, struct r
 	pkt.atomic_orig = x->original;
 	add(qp, batch, &pkt);
 	x->send = x->send_end;
+}
+
+/* The answers to FLUSHes that come before *next, or to all where there is none. False where the batch is full. */
+static bool fill_flushes(struct roci_qp *qp, struct roci_tx_batch *batch, unsigned end,
+			 const struct roci_response *next)
+{
+	struct roci_responder *r = &qp->resp;
+
+	for (; r->flush_count; r->flush_count--) {
+		uint32_t psn = r->flushes[r->flush_first];
+		struct roci_packet pkt =
+			header(qp, ROCI_OP_READ_RESPONSE_ONLY, psn, ROCI_AETH_ACK | ROCI_AETH_UNLIMITED_CREDITS);
+
+		if (next && roci_psn_diff(psn, next->psn) >= 0)
+			break;
+		if (batch->count == end)
+			return false;
+		add(qp, batch, &pkt);
+		r->flush_first = (r->flush_first + 1) % ROCI_MAX_FLUSHES;
+	}
+	return true;
 }
 
 static uint8_t read_opcode(bool first, bool last)
@@ -226,9 +258,13 @@ bool roci_response_fill(struct roci_qp *qp, struct roci_tx_batch *batch, unsigne
 	unsigned end = batch->count + quantum < ROCI_TX_BATCH ? batch->count + quantum : ROCI_TX_BATCH;
 
 	/* A QP that fails by a request of its peer still answers what came before that request. */
-	for (unsigned i = 0; i < r->response_count && (qp->state != ROCI_QPS_ERR || r->nak_due || r->last_words); i++) {
+	if (qp->state == ROCI_QPS_ERR && !r->nak_due && !r->last_words)
+		goto nak;
+	for (unsigned i = 0; i < r->response_count; i++) {
 		struct roci_response *x = at(qp, i);
 
+		if (pending(x) && !fill_flushes(qp, batch, end, x))
+			return true;
 		while (pending(x)) {
 			if (batch->count == end || batch->span_count == ROCI_TX_SPANS)
 				return true;
@@ -240,6 +276,8 @@ bool roci_response_fill(struct roci_qp *qp, struct roci_tx_batch *batch, unsigne
 				goto nak;
 		}
 	}
+	if (!fill_flushes(qp, batch, end, NULL))
+		return true;
 nak:
 	if ((r->nak_due || r->ack_due || r->cnp_due) && batch->count + 3 > ROCI_TX_BATCH)
 		return true;

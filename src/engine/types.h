@@ -93,6 +93,7 @@ enum roci_access {
 	ROCI_ACCESS_MW_BIND = 1 << 4,
 	ROCI_ACCESS_ZERO_BASED = 1 << 5,
 	ROCI_ACCESS_FLUSH_GLOBAL = 1 << 8,
+	ROCI_ACCESS_FLUSH_PERSISTENT = 1 << 9, /* QPs have it, but no region */
 };
 
 enum roci_async_type {

@@ -9,8 +9,9 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/* Announced in ibv_device_attr_ex.device_cap_flags_ex. <rdma/ib_user_verbs.h> has it, verbs.h does not. */
+/* Announced in ibv_device_attr_ex.device_cap_flags_ex. Newer <rdma/ib_user_verbs.h> has them, verbs.h does not. */
 #define VB_DEVICE_FLUSH_GLOBAL (UINT64_C(1) << 38)
+#define VB_DEVICE_ATOMIC_WRITE (UINT64_C(1) << 40)
 
 #ifndef HAVE_IBV_WR_FLUSH
 

@@ -268,6 +268,10 @@ struct vb_qp {
 	struct vb_builder builder;
 };
 
+#ifndef HAVE_IBV_WR_FLUSH
+_Static_assert(offsetof(struct vb_qp, wr_flush) == sizeof(struct ibv_qp_ex), "where newer headers have it");
+#endif
+
 static inline struct vb_qp *vb_qp(struct ibv_qp *qp)
 {
 	return (struct vb_qp *)qp;

@@ -38,7 +38,7 @@ _Static_assert((int)ROCI_QPS_ERR == (int)IBV_QPS_ERR && (int)ROCI_QPS_SQD == (in
 /* What a QP's access flags can say; programs also put there what they gave to ibv_reg_mr(). */
 #define QP_ACCESS                                                                                                      \
 	(IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_REMOTE_READ | IBV_ACCESS_REMOTE_ATOMIC |        \
-	 (unsigned)IBV_ACCESS_MW_BIND | IBV_ACCESS_FLUSH_GLOBAL)
+	 (unsigned)IBV_ACCESS_MW_BIND | IBV_ACCESS_FLUSH_GLOBAL | IBV_ACCESS_FLUSH_PERSISTENT)
 
 static int check_modify(const struct ibv_qp_attr *attr, int mask)
 {

@@ -59,7 +59,7 @@ int vb_query_device_ex(struct ibv_context *context, const struct ibv_query_devic
 	struct ibv_device_attr_ex full = {
 		.completion_timestamp_mask = UINT64_MAX,
 		.hca_core_clock = 1000000, /* kHz: timestamps are nanoseconds */
-		.device_cap_flags_ex = capabilities | VB_DEVICE_FLUSH_GLOBAL,
+		.device_cap_flags_ex = capabilities | VB_DEVICE_FLUSH_GLOBAL | VB_DEVICE_ATOMIC_WRITE,
 		.phys_port_cnt_ex = 1,
 	};
 	int error = ibv_query_device(context, &full.orig_attr);

@@ -116,7 +116,7 @@ static void wr_flush(struct ibv_qp_ex *ex, uint32_t rkey, uint64_t remote_addr, 
 	}
 	wr->rkey = rkey;
 	wr->remote_addr = remote_addr;
-	wr->flush.len = len;
+	wr->flush.len = level == IBV_FLUSH_MR ? 0 : len; /* which says nothing of a whole region */
 	wr->flush.feth = type | (level == IBV_FLUSH_MR ? ROCI_FETH_MR : ROCI_FETH_RANGE);
 }
 

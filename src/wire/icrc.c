@@ -191,3 +191,30 @@ int roci_icrc_ipv4_id(uint32_t difference, size_t len)
 		      inverse_power_cached((unsigned)(BYTES_BETWEEN_ID_AND_UDP + len - ROCI_ICRC_BYTES + 2)));
 	return id >> 16 ? -1 : (int)(id >> 8 | (id & 0xff) << 8);
 }
+
+uint32_t roci_icrc_soft_roce_flush(uint32_t crc, const uint8_t *headers, size_t len)
+{
+	return roci_icrc_update(crc, headers, len);
+}
+
+/* `covered` bytes of the packet come before the ICRC, in the image of the CRC. */
+static int identification(const struct roci_flow *flow, uint32_t difference, size_t covered)
+{
+	if (roci_gid_is_ipv4(flow->dst))
+		return roci_icrc_ipv4_id(difference, covered + ROCI_ICRC_BYTES);
+	return difference ? -1 : 0;
+}
+
+int roci_icrc_check(const struct roci_flow *flow, const uint8_t *bytes, size_t len)
+{
+	uint32_t difference = roci_icrc_difference(flow, 0, bytes, len), received, computed;
+	size_t covered = len - ROCI_ICRC_BYTES;
+	int id = identification(flow, difference, covered);
+
+	if (id >= 0 || bytes[0] != (ROCI_TRANSPORT_RC | ROCI_OP_FLUSH))
+		return id;
+	memcpy(&received, bytes + covered, sizeof(received));
+	received = le32toh(received);
+	computed = roci_icrc_soft_roce_flush(received ^ difference, bytes, covered);
+	return identification(flow, received ^ computed, 2 * covered);
+}

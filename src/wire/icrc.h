@@ -41,6 +41,14 @@ void roci_icrc_store(uint32_t crc, uint8_t out[4]);
  * (received ICRC) xor (computed ICRC), both read little-endian: 0 means that the packet is intact. len >= 16. */
 uint32_t roci_icrc_difference(const struct roci_flow *flow, uint16_t ip_id, const uint8_t *bytes, size_t len);
 
+/* What Soft-RoCE (Linux 6.2 to 6.12 at least) does with the ICRC of a FLUSH: it goes on over the headers a second time,
+ * unmasked. It drops a FLUSH with the ICRC of the standard. */
+uint32_t roci_icrc_soft_roce_flush(uint32_t crc, const uint8_t *headers, size_t len);
+
+/* Returns the identification with which the whole packet `bytes` is intact, 0 where it is IPv6; or -1 where it is
+ * damaged. A FLUSH may also be as Soft-RoCE makes it. len >= 16. */
+int roci_icrc_check(const struct roci_flow *flow, const uint8_t *bytes, size_t len);
+
 /* For IPv4, where the receiver does not know the identification: `difference` is roci_icrc_difference() with ip_id 0
  * and `len` the UDP payload length. Returns the identification (0..65535) with which the packet is intact, or -1 if
  * there is none, that is, if the packet is damaged (a random error passes with 2^-16: see docs/ARCHITECTURE.md). */

@@ -214,6 +214,31 @@ static void impossible_lengths_are_rejected(void **state)
 	assert_int_equal(roci_icrc_ipv4_id(0, 1024), 0);
 }
 
+static void soft_roce_seals_a_flush_twice(void **state)
+{
+	const struct roci_flow *flows[] = {&ipv4_flow, &ipv6_flow};
+	uint8_t bytes[36] = {ROCI_OP_FLUSH, 0, 0xff, 0xff, 0x5a, 1, 2, 3, 0x80, 4, 5, 6, [15] = 1, [20] = 7};
+
+	for (unsigned i = 0; i < 4; i++) {
+		const struct roci_flow *flow = flows[i / 2];
+		uint16_t id = flow == &ipv4_flow ? 0x1234 : 0;
+		uint32_t crc = roci_icrc_headers(roci_icrc_begin(flow, id, sizeof(bytes)), bytes, 32);
+
+		if (i % 2)
+			crc = (uint32_t)crc32(crc, bytes, 32); /* byte 4 as it is, too */
+		roci_icrc_store(crc, bytes + 32);
+		assert_int_equal(roci_icrc_check(flow, bytes, sizeof(bytes)), id);
+		bytes[20] ^= 1;
+		assert_int_equal(roci_icrc_check(flow, bytes, sizeof(bytes)), -1);
+		bytes[20] ^= 1;
+		bytes[0] = ROCI_OP_READ_REQUEST; /* of no other is the second form taken */
+		crc = roci_icrc_headers(roci_icrc_begin(flow, id, sizeof(bytes)), bytes, 32);
+		roci_icrc_store(roci_icrc_soft_roce_flush(crc, bytes, 32), bytes + 32);
+		assert_int_equal(roci_icrc_check(flow, bytes, sizeof(bytes)), -1);
+		bytes[0] = ROCI_OP_FLUSH;
+	}
+}
+
 static void ipv4_gids(void **state)
 {
 	uint8_t gid[16] = {[10] = 0xff, 0xff, 10, 0, 0, 1};
@@ -240,6 +265,7 @@ int main(void)
 		cmocka_unit_test(every_identification_is_recovered),
 		cmocka_unit_test(random_errors_are_rejected),
 		cmocka_unit_test(impossible_lengths_are_rejected),
+		cmocka_unit_test(soft_roce_seals_a_flush_twice),
 		cmocka_unit_test(ipv4_gids),
 	};
 

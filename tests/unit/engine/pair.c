@@ -154,6 +154,7 @@ static void deliver(struct pair *p, int from, const struct roci_tx_batch *b, con
 	memcpy(rx.dgid, tx->av->dgid, 16);
 	p->sent[from]++;
 	p->steady[from] += tx->steady;
+	p->tx = tx;
 	if (p->filter && !p->filter(p, from, &rx.pkt)) {
 		p->dropped++;
 		return;

@@ -1,8 +1,10 @@
 /* FLUSH, IBTA A19. */
 #include "pair.h"
 
-#include <string.h>
+#include <errno.h>
 
+#include "engine/limits.h"
+#include "engine/psn.h"
 #include "engine/qp.h"
 #include "engine/response.h"
 #include "wire/packet.h"
@@ -108,13 +110,15 @@ static void it_needs_rights_and_a_range(void **state)
 	expect_refusal(0, global, 1, ROCI_FETH_GLOBAL, ROCI_WC_REM_INV_REQ_ERR);
 	expect_refusal(global, 0, 1, ROCI_FETH_GLOBAL, ROCI_WC_REM_ACCESS_ERR);
 	expect_refusal(global, global, PAIR_MEMORY + 1, ROCI_FETH_GLOBAL, ROCI_WC_REM_ACCESS_ERR);
+	/* Which no region gives. */
+	expect_refusal(global | ROCI_ACCESS_FLUSH_PERSISTENT, global, 1, ROCI_FETH_PERSISTENT, ROCI_WC_REM_ACCESS_ERR);
 }
 
 static void an_unknown_kind_is_an_invalid_request(void **state)
 {
 	const uint32_t global = ROCI_ACCESS_FLUSH_GLOBAL, kinds[] = {
 								  0,
-								  ROCI_FETH_PERSISTENT, /* no region gives that right */
+								  ROCI_FETH_PERSISTENT,
 								  ROCI_FETH_GLOBAL | ROCI_FETH_PERSISTENT,
 								  ROCI_FETH_GLOBAL | 0x4,
 								  ROCI_FETH_GLOBAL | 0x20,
@@ -124,17 +128,127 @@ static void an_unknown_kind_is_an_invalid_request(void **state)
 		expect_refusal(global, global, 1, kinds[i], ROCI_WC_REM_INV_REQ_ERR);
 }
 
-/* Soft-RoCE does not hold max_rd_atomic for FLUSH. Those that find no place come again. */
-static void more_of_them_than_the_responder_keeps(void **state)
+/* Soft-RoCE does not hold max_rd_atomic for FLUSH, and a FLUSH that it sends again names another address: none may be
+ * lost here, nor take the place of what has to be answered again. */
+static void it_takes_no_place_of_an_atomic(void **state)
+{
+	struct pair_options o = pair_defaults();
+	struct pair *p;
+
+	o.access |= ROCI_ACCESS_FLUSH_GLOBAL;
+	o.mr_access |= ROCI_ACCESS_FLUSH_GLOBAL;
+	o.max_rd_atomic = ROCI_MAX_RD_ATOMIC;
+	p = pair_create(&o);
+	assert_int_equal(roci_response_resize(p->side[1].qp, 1), 0);
+	p->filter = drop_first_answers;
+	assert_int_equal(pair_send(p, 0, ROCI_WR_ATOMIC_FETCH_AND_ADD, 1, 0, 8, 64), 0);
+	for (uint64_t i = 2; i <= 16; i++)
+		assert_int_equal(flush(p, i, 0, 1, ROCI_FETH_GLOBAL), 0);
+	pair_run_until(p, p->now + UINT64_C(10000000000));
+	for (uint64_t i = 1; i <= 16; i++)
+		pair_expect(p, 0, i, ROCI_WC_SUCCESS);
+	assert_int_equal(p->side[1].memory[64], 5); /* added once */
+	pair_free(p);
+}
+
+static uint32_t last_answer;
+
+static bool in_order(struct pair *p, int from, const struct roci_packet *pkt)
+{
+	if (from == 1) {
+		assert_true(roci_psn_diff(pkt->psn, last_answer) > 0);
+		last_answer = pkt->psn;
+	}
+	return true;
+}
+
+static void answers_keep_the_order_of_requests(void **state)
 {
 	struct pair *p = make(ROCI_ACCESS_FLUSH_GLOBAL, ROCI_ACCESS_FLUSH_GLOBAL);
 
-	assert_int_equal(roci_response_resize(p->side[1].qp, 1), 0);
-	for (uint64_t i = 1; i <= 10; i++)
+	p->filter = in_order;
+	last_answer = pair_defaults().psn - 1;
+	for (uint64_t i = 1; i <= 8; i += 2) {
 		assert_int_equal(flush(p, i, 0, 1, ROCI_FETH_GLOBAL), 0);
-	pair_run_until(p, p->now + UINT64_C(10000000000));
-	for (uint64_t i = 1; i <= 10; i++)
+		assert_int_equal(pair_send(p, 0, ROCI_WR_RDMA_READ, i + 1, 0, 700, 0), 0);
+	}
+	pair_run(p);
+	for (uint64_t i = 1; i <= 8; i++)
 		pair_expect(p, 0, i, ROCI_WC_SUCCESS);
+	pair_free(p);
+}
+
+static bool soft_roce(struct pair *p, int from, const struct roci_packet *pkt)
+{
+	return pkt->opcode != ROCI_OP_FLUSH || p->tx->soft_roce;
+}
+
+/* Which kind of ICRC the peer takes is found out once. */
+static void the_icrc_of_the_peers_kind_is_found(void **state)
+{
+	struct pair *p = make(ROCI_ACCESS_FLUSH_GLOBAL, ROCI_ACCESS_FLUSH_GLOBAL);
+
+	p->filter = soft_roce;
+	for (uint64_t i = 1; i <= 20; i++) {
+		assert_int_equal(flush(p, i, 0, 1, ROCI_FETH_GLOBAL), 0);
+		assert_int_equal(pair_send(p, 0, ROCI_WR_RDMA_WRITE, 100 + i, 0, 10, 0), 0);
+		pair_run_until(p, p->now + UINT64_C(10000000000));
+		pair_expect(p, 0, i, ROCI_WC_SUCCESS);
+		pair_expect(p, 0, 100 + i, ROCI_WC_SUCCESS);
+	}
+	assert_int_equal(p->dropped, 1);
+	pair_free(p);
+}
+
+static bool with_payload(struct pair *p, int from, const struct roci_packet *pkt)
+{
+	static const uint8_t bytes[4];
+	struct roci_packet *changed = (struct roci_packet *)(uintptr_t)pkt;
+
+	if (pkt->opcode == ROCI_OP_READ_RESPONSE_ONLY) {
+		changed->payload = bytes;
+		changed->payload_len = sizeof(bytes);
+	}
+	return true;
+}
+
+static void an_answer_with_data_is_a_bad_response(void **state)
+{
+	struct pair *p = make(ROCI_ACCESS_FLUSH_GLOBAL, ROCI_ACCESS_FLUSH_GLOBAL);
+
+	p->filter = with_payload;
+	assert_int_equal(flush(p, 1, 0, 100, ROCI_FETH_GLOBAL), 0);
+	pair_run(p);
+	pair_expect(p, 0, 1, ROCI_WC_BAD_RESP_ERR);
+	pair_free(p);
+}
+
+static void it_needs_rc_and_a_right_to_be_outstanding(void **state)
+{
+	struct pair_options o = pair_defaults();
+	struct pair *p;
+
+	o.max_rd_atomic = 0;
+	p = pair_create(&o);
+	assert_int_equal(flush(p, 1, 0, 1, ROCI_FETH_GLOBAL), 0);
+	pair_run(p);
+	pair_expect(p, 0, 1, ROCI_WC_LOC_QP_OP_ERR);
+	pair_free(p);
+
+	o.type = ROCI_QPT_UC;
+	p = pair_create(&o);
+	assert_int_equal(flush(p, 1, 0, 1, ROCI_FETH_GLOBAL), -EINVAL);
+	pair_free(p);
+}
+
+static void lengths_and_data_that_it_cannot_have(void **state)
+{
+	struct pair *p = make(ROCI_ACCESS_FLUSH_GLOBAL, ROCI_ACCESS_FLUSH_GLOBAL);
+	struct roci_sge sge = {(uintptr_t)p->side[0].memory, 8, p->side[0].key};
+	struct roci_send_wr wr = {.opcode = ROCI_WR_FLUSH, .sges = &sge, .num_sge = 1, .flush.feth = ROCI_FETH_GLOBAL};
+
+	assert_int_equal(roci_qp_post_send(p->side[0].qp, &wr), -EINVAL);
+	assert_int_equal(flush(p, 1, 0, UINT64_C(1) << 32, ROCI_FETH_GLOBAL), -EINVAL);
 	pair_free(p);
 }
 
@@ -146,7 +260,12 @@ int main(void)
 		cmocka_unit_test(an_acknowledgement_behind_it_does_not_complete_it),
 		cmocka_unit_test(it_needs_rights_and_a_range),
 		cmocka_unit_test(an_unknown_kind_is_an_invalid_request),
-		cmocka_unit_test(more_of_them_than_the_responder_keeps),
+		cmocka_unit_test(it_takes_no_place_of_an_atomic),
+		cmocka_unit_test(answers_keep_the_order_of_requests),
+		cmocka_unit_test(the_icrc_of_the_peers_kind_is_found),
+		cmocka_unit_test(an_answer_with_data_is_a_bad_response),
+		cmocka_unit_test(it_needs_rc_and_a_right_to_be_outstanding),
+		cmocka_unit_test(lengths_and_data_that_it_cannot_have),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

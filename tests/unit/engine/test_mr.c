@@ -72,6 +72,7 @@ static void type_2_window_lives_with_its_qp(void **state)
 	assert_int_equal(roci_mw_bind(e, 1, 9, &b), -EINVAL); /* bound already */
 	assert_ptr_equal(roci_mr_remote(e, 1, 9, 0x66601, 0x10010, 16, ROCI_ACCESS_REMOTE_READ), memory + 16);
 	assert_null(roci_mr_remote(e, 1, 8, 0x66601, 0x10010, 16, ROCI_ACCESS_REMOTE_READ)); /* other QP */
+	assert_null(roci_mr_remote(e, 2, 9, 0x66601, 0x10010, 16, ROCI_ACCESS_REMOTE_READ)); /* other PD */
 	assert_null(roci_mr_remote(e, 1, 9, 0x66601, 0x1000f, 16, ROCI_ACCESS_REMOTE_READ));
 	assert_null(roci_mr_remote(e, 1, 9, 0x66601, 0x10010, 16, ROCI_ACCESS_REMOTE_WRITE));
 	assert_int_equal(roci_mr_destroy(mr), -EBUSY);
@@ -98,6 +99,7 @@ static void zero_based_window_counts_from_zero(void **state)
 	assert_int_equal(roci_mw_bind(e, 1, 9, &b), 0);
 	assert_ptr_equal(roci_mr_remote(e, 1, 5, 0x66601, 0, 16, ROCI_ACCESS_REMOTE_READ), memory + 16);
 	assert_null(roci_mr_remote(e, 1, 5, 0x66601, 1, 16, ROCI_ACCESS_REMOTE_READ));
+	assert_null(roci_mr_remote(e, 2, 5, 0x66601, 0, 16, ROCI_ACCESS_REMOTE_READ)); /* type 1 belongs to a PD */
 	b.len = 0;
 	b.rkey = 0x66602;
 	assert_int_equal(roci_mw_bind(e, 1, 9, &b), 0); /* unbinds */
@@ -126,14 +128,13 @@ static void flush_needs_its_right_and_a_range(void **state)
 	assert_false(roci_mr_may_flush(e, 2, 9, 0x55501, 0x10000, 1, true, ROCI_ACCESS_FLUSH_GLOBAL)); /* other PD */
 	assert_false(roci_mr_may_flush(e, 1, 9, 0x55502, 0x10000, 0, false, ROCI_ACCESS_FLUSH_GLOBAL));
 	assert_false(roci_mr_may_flush(e, 1, 9, 0x77701, 0x10000, 1, false, ROCI_ACCESS_FLUSH_GLOBAL));
+	assert_false(roci_mr_may_flush(e, 1, 9, 0x77701, 0x10000, 1, true, ROCI_ACCESS_FLUSH_GLOBAL));
 	assert_int_equal(roci_mw_create(e, 1, 2, 0x66600, &mw), 0);
-	b.mr_key = 0x77701;
-	assert_int_equal(roci_mw_bind(e, 1, 9, &b), -EINVAL); /* no more than the region gives */
-	b.mr_key = 0x55501;
 	assert_int_equal(roci_mw_bind(e, 1, 9, &b), 0);
 	assert_true(roci_mr_may_flush(e, 1, 9, 0x66601, 0x10010, 16, false, ROCI_ACCESS_FLUSH_GLOBAL));
 	assert_false(roci_mr_may_flush(e, 1, 9, 0x66601, 0x10010, 17, false, ROCI_ACCESS_FLUSH_GLOBAL));
 	assert_false(roci_mr_may_flush(e, 1, 8, 0x66601, 0x10010, 16, true, ROCI_ACCESS_FLUSH_GLOBAL)); /* other QP */
+	assert_false(roci_mr_may_flush(e, 2, 9, 0x66601, 0x10010, 16, true, ROCI_ACCESS_FLUSH_GLOBAL)); /* other PD */
 	roci_engine_destroy(e);
 }
 
