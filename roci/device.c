@@ -9,6 +9,7 @@
 
 #include "command.h"
 #include "device.h"
+#include "own_address.h"
 #include "preload.h"
 
 /* Set for the second execution: the reason. Taken out of the environment at once. */
@@ -53,16 +54,20 @@ static bool machine_will_do(struct ibv_device **list, char *reason, size_t size)
 		snprintf(reason, size, "this machine has no RDMA device");
 		return false;
 	}
+	snprintf(reason, size, "no RDMA device here has an active port that this user may open");
 	for (size_t i = 0; list[i]; i++) {
-		if (has_active_port(list[i])) {
-			if (has_rdma_cm())
-				return true;
+		const struct device_choice device = {.name = ibv_get_device_name(list[i])};
+		if (!has_active_port(list[i]))
+			continue;
+		if (!has_rdma_cm()) {
 			snprintf(reason, size, "%s is there, but rdma_cm is not: %s (is the module rdma_ucm loaded?)",
-				 ibv_get_device_name(list[i]), strerror(errno));
+				 device.name, strerror(errno));
 			return false;
 		}
+		if (own_address_leads_to(&device))
+			return true;
+		snprintf(reason, size, "%s is there, but no address of this machine leads to it", device.name);
 	}
-	snprintf(reason, size, "no RDMA device here has an active port that this user may open");
 	return false;
 }
 

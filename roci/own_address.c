@@ -70,15 +70,22 @@ static bool routed(const struct device_choice *device, union name to, char addre
 	return found && take(device, from, address);
 }
 
+static bool has_name(const struct ifaddrs *i, int family, union name *name)
+{
+	if (!i->ifa_addr || i->ifa_addr->sa_family != family || !(i->ifa_flags & IFF_UP))
+		return false;
+	*name = (union name){0};
+	memcpy(name, i->ifa_addr, family == AF_INET ? sizeof(name->in4) : sizeof(name->in6));
+	return true;
+}
+
 static bool of_interfaces(const struct device_choice *device, const struct ifaddrs *list, int family,
 			  char address[INET6_ADDRSTRLEN])
 {
 	for (const struct ifaddrs *i = list; i; i = i->ifa_next) {
-		union name name = {0};
-		if (!i->ifa_addr || i->ifa_addr->sa_family != family || !(i->ifa_flags & IFF_UP) ||
-		    (i->ifa_flags & IFF_LOOPBACK))
+		union name name;
+		if (!has_name(i, family, &name) || (i->ifa_flags & IFF_LOOPBACK))
 			continue;
-		memcpy(&name, i->ifa_addr, family == AF_INET ? sizeof(name.in4) : sizeof(name.in6));
 		if (family == AF_INET6 && IN6_IS_ADDR_LINKLOCAL(&name.in6.sin6_addr))
 			continue; /* good only with the name of the other machine's interface */
 		if (take(device, name, address))
@@ -98,4 +105,18 @@ void own_address(const struct device_choice *device, char address[INET6_ADDRSTRL
 	if (!of_interfaces(device, list, AF_INET, address) && !of_interfaces(device, list, AF_INET6, address))
 		strcpy(address, "127.0.0.1");
 	freeifaddrs(list);
+}
+
+bool own_address_leads_to(const struct device_choice *device)
+{
+	struct ifaddrs *list = NULL;
+	bool leads = false;
+
+	getifaddrs(&list);
+	for (const struct ifaddrs *i = list; i && !leads; i = i->ifa_next) {
+		union name name;
+		leads = (has_name(i, AF_INET, &name) || has_name(i, AF_INET6, &name)) && leads_to(device, name);
+	}
+	freeifaddrs(list);
+	return leads;
 }
