@@ -50,6 +50,12 @@ static void read_depth(const struct link *link, struct rdma_conn_param *param)
 		(uint8_t)(attr.max_qp_init_rd_atom < READ_DEPTH ? attr.max_qp_init_rd_atom : READ_DEPTH);
 }
 
+static void failed(struct link *link, int error)
+{
+	link->state = LINK_FAILED;
+	link->error = error ? error : -EIO;
+}
+
 int link_connect(struct link *link, const struct proto_request *request)
 {
 	uint8_t private_data[PROTO_PRIVATE_BYTES];
@@ -59,10 +65,17 @@ int link_connect(struct link *link, const struct proto_request *request)
 		.retry_count = 7,
 		.rnr_retry_count = 7,
 	};
+	int err;
+
 	proto_put_request(private_data, request);
 	read_depth(link, &param);
 	link->state = LINK_CONNECTING;
-	return negative_errno(rdma_connect(link->id, &param));
+	err = negative_errno(rdma_connect(link->id, &param));
+	if (err && link_is_iwarp(link->id)) { /* siw makes the TCP connection before it returns */
+		failed(link, err);
+		return 0;
+	}
+	return err;
 }
 
 int link_accept(struct link *link)
@@ -82,12 +95,6 @@ void link_reject(struct rdma_cm_id *id, enum proto_reject reason)
 	uint8_t bytes[PROTO_REJECT_BYTES];
 	proto_put_reject(bytes, reason);
 	rdma_reject(id, bytes, sizeof(bytes));
-}
-
-static void failed(struct link *link, int error)
-{
-	link->state = LINK_FAILED;
-	link->error = error ? error : -EIO;
 }
 
 bool link_event(struct link *link, const struct rdma_cm_event *event)

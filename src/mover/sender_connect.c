@@ -20,6 +20,11 @@ static bool control_up(struct session *s)
 	return s->control.link.state == LINK_UP || s->control.link.state == LINK_FAILED;
 }
 
+static unsigned connect_timeout_ms(const struct session *s)
+{
+	return s->stall_timeout_ms < SENDER_CONNECT_TIMEOUT_MS ? s->stall_timeout_ms : SENDER_CONNECT_TIMEOUT_MS;
+}
+
 static struct addrinfo *find(struct sender *x, const char *host, const char *port, int flags)
 {
 	struct addrinfo hints = {.ai_socktype = SOCK_STREAM, .ai_flags = flags}, *list = NULL;
@@ -46,13 +51,19 @@ static void tell_refusal(struct sender *x)
 			     "the receiver at %s uses another device than the one of this "
 			     "address",
 			     host);
+	else if (link_is_iwarp(link->id))
+		session_fail(&x->s, MOVER_NO_CONNECT,
+			     "no iWARP connection to %s port %u (%s); is `roci recv` running there, on an iWARP device "
+			     "like %s here?",
+			     host, port, strerror(link->error < 0 ? -link->error : ETIMEDOUT),
+			     link->id->verbs->device->name);
 	else if (link->rejected)
 		session_fail(&x->s, MOVER_NO_CONNECT, "nobody listens at %s port %u; is `roci recv` running there?",
 			     host, port);
 	else
 		session_fail(&x->s, MOVER_NO_CONNECT,
-			     "no answer from %s port %u; is `roci recv` running there, and UDP "
-			     "port 4791 open between the machines?",
+			     "no answer from %s port %u; is `roci recv` running there, on a device of the same kind, "
+			     "and UDP port 4791 open between the machines?",
 			     host, port);
 }
 
@@ -95,11 +106,13 @@ static bool connect_control(struct sender *x)
 		session_fail_errno(s, err, "connecting");
 		return false;
 	}
-	if (!session_run(s, control_up, SENDER_CONNECT_TIMEOUT_MS, "connecting"))
-		return false;
-	if (s->control.link.state == LINK_FAILED)
+	session_run(s, control_up, connect_timeout_ms(s), "connecting");
+	if (s->status == MOVER_LOST &&
+	    s->control.link.state == LINK_CONNECTING) /* in time; nothing was there to be lost */
+		s->status = MOVER_OK;
+	if (s->status == MOVER_OK && s->control.link.state != LINK_UP)
 		tell_refusal(x);
-	else
+	else if (s->status == MOVER_OK)
 		session_step(s, "CONNECT", "QP 0x%x, to %s port %u", s->control.link.id->qp->qp_num, x->options->host,
 			     ntohs(rdma_get_dst_port(s->control.link.id)));
 	return s->status == MOVER_OK;

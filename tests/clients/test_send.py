@@ -270,6 +270,8 @@ def several_addresses():
             os.unlink(os.path.join(into, 'second address'))
             roci('send', '--open', '--timeout', '5s', path, f'both.test:{recv.port}', prefix=with_hosts)
             check(os.listdir(into) == ['second address'], os.listdir(into))
+            _, said = roci('send', '--open', '--timeout', '1s', path, '[2001:db8::2]:9', status=NO_CONNECT)
+            says('no answer from 2001:db8::2 port 9; is `roci recv` running there, on a device of the same kind, ', said)
         finally:
             here.run('ip', 'link', 'delete', 'swallows')
     write(hosts, b'127.0.0.1 both.test\n2001:db8::2 both.test\n')
