@@ -54,15 +54,19 @@ def perftest(server, client, name, transport, args, ipv6=False):
 
 
 def every_opcode(server, client, ipv6=False):
-    lacking = ['-f']
+    lacking, note = [], ''
     if OLD_KERNEL:
         lacking = ['-a', '-f']
     else:
         try:
             server, client = world.newer(server), world.newer(client)
-        except Skip:
-            pass
-    return world.transfer(server, client, [program('all_ops'), '-x', *lacking], '-g', ipv6)[1]
+        except Skip as reason:
+            lacking, note = ['-f'], f'without FLUSH: {reason}'
+    return world.transfer(server, client, [program('all_ops'), '-x', *lacking], '-g', ipv6)[1] + note
+
+
+def flush(server, client, ipv6=False):
+    world.transfer(world.newer(server), world.newer(client), [world.program('flush')], '-g', ipv6)
 
 
 def jumbo(server, client, name, transport, args):
@@ -81,6 +85,9 @@ def cases(rxe, roci, part):
             ip = 'IPv6' if ipv6 else 'IPv4'
             short = part or ipv6
             yield f'{way}, {ip}: every opcode', lambda s=server, c=client, v=ipv6: every_opcode(s, c, v)
+            if not OLD_KERNEL:
+                yield (f'{way}, {ip}: FLUSH: 40 in a row, whole region, region without the right',
+                       lambda s=server, c=client, v=ipv6: flush(s, c, v))
             for name, args in PINGPONGS:
                 for a in runs(short, args)[:1 if ipv6 and part else None]:
                     yield (f'{way}, {ip}: {name} {a}',
