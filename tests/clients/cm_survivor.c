@@ -3,8 +3,8 @@
  * RDMA_CM_EVENT_DISCONNECTED, or, while it sends, by a completion with IBV_WC_RETRY_EXC_ERR. It prints by which, lets
  * everything go, and ends with exit status 0. Both print "running" once the connection stands.
  *
- *     cm_survivor -b ADDRESS -p PORT [-i]    server
- *     cm_survivor -s ADDRESS -p PORT [-i]    client; it sends without end, or with -i nothing
+ *     cm_survivor -b ADDRESS -p PORT [-i | -r]    server
+ *     cm_survivor -s ADDRESS -p PORT [-i | -r]    client; it sends without end, with -r the server does, with -i nobody
  */
 #include <errno.h>
 #include <poll.h>
@@ -21,7 +21,7 @@
 #define RECEIVES    64
 
 static const char *address, *port;
-static bool server, idle;
+static bool server, idle, reversed;
 static struct rdma_cm_id *id;
 static struct ibv_mr *mr;
 static char buffer[8];
@@ -120,7 +120,7 @@ static void receive(void)
 
 static void run(void)
 {
-	bool sends = !idle && !server, over = false;
+	bool sends = !idle && server == reversed, over = false;
 
 	if (sends)
 		MUST(rdma_post_send(id, NULL, buffer, sizeof buffer, mr, 0));
@@ -140,12 +140,13 @@ static void run(void)
 
 int main(int argc, char **argv)
 {
-	for (int opt; (opt = getopt(argc, argv, "b:s:p:i")) != -1;) {
+	for (int opt; (opt = getopt(argc, argv, "b:s:p:ir")) != -1;) {
 		switch (opt) {
 		case 'b': server = true; /* fall through */
 		case 's': address = optarg; break;
 		case 'p': port = optarg; break;
 		case 'i': idle = true; break;
+		case 'r': reversed = true; break;
 		default: return 2;
 		}
 	}

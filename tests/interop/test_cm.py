@@ -1,10 +1,15 @@
 """rdma_cm between roci0 and the kernel's Soft-RoCE, with either of them listening, over IPv4 and IPv6."""
 import os
+import platform
 import sys
 import tempfile
 
 import world
-from harness import Skip, check, next_port, run_pair, tap, wait_until
+from harness import check, next_port, program, run_pair, tap, wait_until
+
+OLD_KERNEL = platform.release().startswith('6.1.')
+TOLD = 'RDMA_CM_EVENT_DISCONNECTED', 'transport retry counter exceeded'
+
 
 def of(host, ipv6):
     return host.ipv6 if ipv6 else host.address
@@ -18,6 +23,25 @@ def connect(server_host, client_host, server_argv, client_argv, seconds=40):
 def rping(server, client, ipv6, *args):
     both = ['-a', of(server, ipv6), '-p', str(next_port()), '-V', *args]
     connect(server, client, ['rping', '-s', *both], ['rping', '-c', *both])
+
+
+def persistent(server, client, ipv6):
+    """Five clients of one server. Each begins when the one before is at work, for rping loses a request that comes before
+    it has taken the last."""
+    both = ['-a', of(server, ipv6), '-p', str(next_port()), '-V']
+    listener = server.serve('rping', '-s', '-P', *both)
+    clients = []
+    try:
+        for _ in range(5):
+            one = client.start('rping', '-c', *both, '-v', '-C', '60')
+            clients.append(one)
+            wait_until('data', lambda: 'ping data' in one.text() or not one.running())
+        for one in clients:
+            check(one.wait(20) == 0, f'{listener.report()}\n{one.report()}')
+        check(listener.running(), listener.report())
+    finally:
+        for process in listener, *clients:
+            process.end()
 
 
 def complete(texts):
@@ -54,11 +78,22 @@ def rejected(server, client, ipv6):
         other.end()
 
 
-def consumer_reject(server, client, ipv6):
-    """The listener says no, then yes; the client learns it, with the reason and the private data."""
+def no_datagram_service(server, client, ipv6):
+    """Somebody listens, but for connections: status 1 of a SIDR_REP, no such service."""
+    other = server.serve('rping', '-s', '-a', of(server, ipv6), '-p', str(next_port()))
+    try:
+        process = client.start('udaddy', '-s', of(server, ipv6))
+        check(process.wait(20) not in (0, None), process.report())
+        check('RDMA_CM_EVENT_UNREACHABLE, error: 1\n' in process.text(), process.report())
+    finally:
+        other.end()
+
+
+def consumer_reject(server, client, ipv6, *args):
+    """The listener says no, then yes; the client learns it, with the reason (28, if no other is given) and the private data."""
     port = ['-p', str(next_port())]
     connect(server, client, [world.program('reject'), '-b', of(server, ipv6), *port],
-            [world.program('reject'), '-s', of(server, ipv6), *port])
+            [world.program('reject'), '-s', of(server, ipv6), *port, *args])
 
 
 def killed(server, client, ipv6, victim):
@@ -77,6 +112,7 @@ def killed(server, client, ipv6, victim):
             # It waits for an event of its CQ then, which comes with the flushed receives; siw at times has none.
             check(living.plain or survivor.wait(30) is not None, survivor.report())
         # rping asks for 7 retries, which Soft-RoCE takes for infinite: it goes on asking the dead until it is ended.
+        # killed_while_sent_to() has who does not.
     finally:
         listener.end()
         caller.end()
@@ -91,9 +127,50 @@ def client_killed(server, client, ipv6):
     killed(server, client, ipv6, client)
 
 
+class Doomed:
+    """A connection that one side sends over without end. The other is to be killed."""
+
+    def __init__(self, server, client, victim):
+        argv = [program('cm_survivor'), *(['-r'] if victim is client else []), '-p', str(next_port())]
+        self.name = f'{client.kind} to {server.kind}, {victim.kind} is killed'
+        self.server = server.serve(*argv, '-b', server.address)
+        self.client = client.start(*argv, '-s', server.address)
+        self.victim, self.survivor = (self.server, self.client) if victim is server else (self.client, self.server)
+
+    def runs(self):
+        return all('running' in side.text() or not side.running() for side in (self.server, self.client))
+
+    def report(self):
+        return f'{self.name}:\n{self.server.report()}\n{self.client.report()}'
+
+    def told(self):
+        """How the survivor learnt of it; it has let everything go then."""
+        check(self.survivor.wait(40) == 0, self.report())
+        return f'{self.name}: ' + ', '.join(line for line in self.survivor.text().splitlines() if line in TOLD)
+
+
+def killed_while_sent_to(rxe, roci):
+    """Who sends to the dead is told after its retries, if not before. All at once, so that they wait together."""
+    doomed = []
+    try:
+        for server, client in ((rxe, roci), (roci, rxe)):
+            for victim in rxe, roci:
+                doomed.append(Doomed(server, client, victim))
+        for pair in doomed:
+            wait_until('the connection', pair.runs)
+            check(pair.server.running() and pair.client.running(), pair.report())
+        for pair in doomed:
+            pair.victim.end()
+        told = [pair.told() for pair in doomed]
+        check(all(text.endswith(TOLD) for text in told), '\n'.join(told))
+        return '\n'.join(told)
+    finally:
+        for pair in doomed:
+            pair.server.end()
+            pair.client.end()
+
+
 def perftest(server, client, ipv6, name, *args):
-    if ipv6:
-        raise Skip('with -R it resolves IPv4 addresses only')
     argv = [name, '-R', '-F', '-p', str(next_port()), *args]
     connect(server, client, [*argv, '-d', server.device], [*argv, '-d', client.device, of(server, ipv6)])
 
@@ -104,8 +181,6 @@ def rsocket(server, client, ipv6, name, *args):
 
 
 def rcopy(server, client, ipv6):
-    if ipv6:
-        raise Skip('the address is what stands before the first colon')
     port = ['-p', str(next_port())]
     with tempfile.TemporaryDirectory() as directory:
         source, target = f'{directory}/source', f'{directory}/target'
@@ -121,16 +196,18 @@ def rcopy(server, client, ipv6):
 
 
 CASES = [
-    # name, function, arguments; + leaves it out of the part, - out of its IPv6
+    # name, function, arguments; + leaves it out of the part, - out of its IPv6 on 6.1
     ('rping -C 10', rping, ['-C', '10']),
     ('+rping -C 10 -S 60000', rping, ['-C', '10', '-S', '60000']),
     ('-ucmatose', ucmatose, []),
     ('+ucmatose -c 10', ucmatose, ['-c', '10']),
     ('-ucmatose -S 50000', ucmatose, ['-S', '50000']),
+    ('+5 clients of one rping', persistent, []),
     ('udaddy', udaddy, []),
     ('+udaddy -c 10', udaddy, ['-c', '10']),
     ('rdma_client', rdma_client, []),
     ('-nobody listens: rejected', rejected, []),
+    ('-no datagram service: refused', no_datagram_service, []),
     ('-the listener rejects, then accepts', consumer_reject, []),
     ('-the server is killed', server_killed, []),
     ('-the client is killed', client_killed, []),
@@ -141,15 +218,21 @@ CASES = [
     ('-rcopy', rcopy, []),
 ]
 
+# With -R perftest resolves names to IPv4 addresses only; rcopy takes for the address what stands before the first colon; and
+# what persistent() has to show is shown by one.
+IPV4_ONLY = perftest, rcopy, persistent
+
 
 def cases(rxe, roci, part):
     for server, client in ((rxe, roci), (roci, rxe)):
         for ipv6 in (False, True):
             for name, function, args in CASES:
-                if part and name[0] in ('+-' if ipv6 else '+'):
+                if part and name[0] in ('+-' if ipv6 and OLD_KERNEL else '+') or ipv6 and function in IPV4_ONLY:
                     continue
                 yield (f'{client.kind} to {server.kind}, {"IPv6" if ipv6 else "IPv4"}: {name.lstrip("+-")}',
                        lambda f=function, s=server, c=client, v=ipv6, a=args: f(s, c, v, *a))
+    if not (part and OLD_KERNEL):
+        yield 'rxe and roci: killed while the other sends', lambda: killed_while_sent_to(rxe, roci)
 
 
 if __name__ == '__main__':
