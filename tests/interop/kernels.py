@@ -3,6 +3,8 @@ never installed.
 
 The cache is ${XDG_CACHE_HOME:-~/.cache}/rocinante/kernels, one directory for each package version, and may be deleted.
 """
+import contextlib
+import fcntl
 import os
 import re
 import shutil
@@ -82,9 +84,6 @@ def cached(kind, name, make):
     target = os.path.join(CACHE, name)
     if os.path.isdir(target):
         return target
-    if not os.path.isabs(CACHE):
-        raise Unavailable('XDG_CACHE_HOME or HOME has to be an absolute path')
-    os.makedirs(CACHE, exist_ok=True)
     # Built aside and renamed, so that a run that was stopped leaves no half of it.
     with tempfile.TemporaryDirectory(dir=CACHE) as work:
         root = os.path.join(work, 'root')
@@ -109,9 +108,31 @@ def refresh():
         pass  # the lists that are there may do
 
 
+@contextlib.contextmanager
+def alone():
+    """One run at a time fills the cache; the others wait, and find what they want."""
+    if not os.path.isabs(CACHE):
+        raise Unavailable('XDG_CACHE_HOME or HOME has to be an absolute path')
+    try:
+        os.makedirs(CACHE, exist_ok=True)
+        lock = os.open(os.path.join(CACHE, 'lock'), os.O_CREAT | os.O_RDWR | os.O_CLOEXEC, 0o600)
+    except OSError as error:
+        raise Unavailable(f'no cache for what is downloaded: {error}') from None
+    try:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        yield
+    finally:
+        os.close(lock)
+
+
 def obtain(kind, make, file):
     """What make() returns: a directory of the cache, of this kind, that has this file. When make() fails with fresh lists as
     well, the newest that is there."""
+    with alone():
+        return obtain_alone(kind, make, file)
+
+
+def obtain_alone(kind, make, file):
     try:
         return make()
     except (Unavailable, OSError):
