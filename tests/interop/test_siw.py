@@ -1,17 +1,26 @@
 """What iWARP allows, over the kernel's siw on both sides with the system's libraries: the examples, and `roci send` and
-`roci recv`, which need neither immediate data nor atomics."""
+`roci recv`, which need neither immediate data nor atomics, in all their modes. And what it does not allow, and how that is
+told: a program that asks for what iWARP lacks, and `roci send` to a receiver that only RoCE reaches."""
+import errno
+import shutil
 import sys
+import tempfile
 
 import test_cm
 import test_tools
 import world
-from harness import check, next_port, tap
+from harness import check, next_port, tap, veth_pair
+from mover import NO_CONNECT, Receiver, events
+
+REJECTED = str(-errno.ECONNRESET)  # by the listener: MPA has a bit for it (RFC 5044, 7.1.1), not IBTA's reasons
 
 EXAMPLES = [
     ('rping -C 10', test_cm.rping, ['-C', '10']),
     ('rping -C 10 -S 60000', test_cm.rping, ['-C', '10', '-S', '60000']),
     ('ucmatose -c 10', test_cm.ucmatose, ['-c', '10']),
+    ('ucmatose -S 50000', test_cm.ucmatose, ['-S', '50000']),
     ('rdma_client', test_cm.rdma_client, []),
+    ('the listener rejects, then accepts', test_cm.consumer_reject, ['-r', REJECTED]),
     ('the server is killed', test_cm.server_killed, []),
     ('the client is killed', test_cm.client_killed, []),
     ('ib_write_bw -R', test_cm.perftest, ['ib_write_bw', '-n', '20']),
@@ -20,13 +29,27 @@ EXAMPLES = [
     ('ib_write_lat -R', test_cm.perftest, ['ib_write_lat', '-n', '20']),
     ('ib_send_lat -R', test_cm.perftest, ['ib_send_lat', '-n', '20']),
     ('rstream', test_cm.rsocket, ['rstream', '-I', '10', '-C', '10', '-S', '4096']),
+    ('riostream', test_cm.rsocket, ['riostream', '-I', '10', '-C', '10', '-S', '65536']),
     ('rcopy', test_cm.rcopy, []),
 ]
 
 
+def nobody_listens(server, client):
+    """rdma_connect() itself fails. (rping is told as well, and does not end.)"""
+    process = client.start('rdma_client', '-s', server.address, '-p', str(next_port()))
+    check(process.wait(20) not in (0, None) and 'rdma_connect: Connection refused' in process.text(), process.report())
+
+
+def lacking(server, client):
+    """iwarp.c: immediate data and atomics are refused, WRITE and SEND are the way round."""
+    port = ['-p', str(next_port())]
+    texts = test_cm.connect(server, client, [world.program('iwarp'), '-b', server.address, *port],
+                            [world.program('iwarp'), '-s', server.address, *port])
+    return texts[1]
+
+
 def atomics(server, client):
-    """iWARP has none, nor immediate data: a program that asks for them is told so at its first request. `roci send` and
-    `roci recv` do without both, here as everywhere."""
+    """A program of others that asks for atomics is told so at its first request."""
     argv = ['ib_atomic_bw', '-R', '-F', '-p', str(next_port())]
     listener = server.serve(*argv, '-d', server.device)
     process = client.start(*argv, '-d', client.device, server.address)
@@ -36,11 +59,54 @@ def atomics(server, client):
         listener.end()
 
 
+def datagrams(server, client):
+    """iWARP has reliable connections only."""
+    listener = server.serve('udaddy', '-b', server.address)
+    try:
+        process = client.start('udaddy', '-s', server.address)
+        check(process.wait(20) not in (0, None) and 'unable to create QP: Operation not supported' in process.text(),
+              process.report())
+    finally:
+        listener.end()
+
+
+def no_common_wire(bench, *hosts):
+    """iWARP is TCP, RoCE is UDP: there is no way between siw and roci0, and each is told. Both at once, because they wait."""
+    there = tempfile.mkdtemp(dir=bench.scratch.name)
+    moves = []
+    try:
+        for receiver, sender in (hosts, hosts[::-1]):
+            recv = Receiver(receiver, there)
+            moves.append((sender, recv, recv.send(sender, __file__, '--timeout', '2s')))
+        for sender, recv, send in moves:
+            check(send.wait(20) == NO_CONNECT, f'{send.report()}\n{recv.process.report()}')
+            said = events(send, 'ended')[-1]['text']
+            check(recv.address in said and 'is `roci recv` running there, on a' in said, said)
+            check(('iWARP' in said and sender.device in said) == sender.plain, said)
+        return '\n'.join(events(send, 'ended')[-1]['text'] for _, _, send in moves)
+    finally:
+        for _, recv, send in moves:
+            send.end()
+            recv.__exit__()
+        shutil.rmtree(there)
+
+
+def siw_and_roci():
+    """siw in the first namespace, roci0 in another one, joined."""
+    siw, roci = (world.as_side(host, side) for host, side in zip(veth_pair(), (world.KernelSide, world.Side)))
+    world.add_device(siw, 'siw', f'siw_{siw.link}', [siw.address])
+    return siw, roci
+
+
 def main():
-    server, client = world.kernel_pair('siw')
-    cases = [(f'siw: {name}', lambda f=function, a=args: f(server, client, False, *a)) for name, function, args in EXAMPLES]
-    cases.append(('siw: atomics are refused', lambda: atomics(server, client)))
-    return tap([*cases, *test_tools.cases(test_tools.Bench(), server, client)])
+    pair = world.kernel_pair('siw')
+    bench = test_tools.Bench()
+    cases = [(f'siw: {name}', lambda f=function, a=args: f(*pair, False, *a)) for name, function, args in EXAMPLES]
+    cases += [(f'siw: {name}', lambda f=function: f(*pair)) for name, function in (
+        ('nobody listens', nobody_listens), ('immediate data and atomics are refused', lacking),
+        ('ib_atomic_bw -R is refused', atomics), ('udaddy is refused', datagrams))]
+    cases.append(('siw and roci0 have no wire in common', lambda: no_common_wire(bench, *siw_and_roci())))
+    return tap([*cases, *test_tools.cases(bench, *pair)])
 
 
 if __name__ == '__main__':
