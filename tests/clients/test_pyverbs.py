@@ -10,16 +10,17 @@ import tempfile
 from harness import DEVICE, HERE, Failure, Skip, check, isolate, tap, veth_pair
 
 SHIPPED = '/usr/share/doc/rdma-core/tests'
-LEFT_OUT = 'test_rdmacm.py', 'test_mlx5_rdmacm.py'
+RDMACM = 'test_rdmacm.py', 'test_mlx5_rdmacm.py'
+MAC = '02:00:00:00:00:01'  # nobody looks at it
 FEWEST_PASSES = 86  # what Soft-RoCE of Linux 6.1 passes without rdma_cm
 
 
-def unpack(directory):
+def unpack(directory, left_out=()):
     if not os.path.isdir(SHIPPED):
         raise Skip(f'{SHIPPED} is missing: scripts/install-deps.sh puts it there')
     for name in os.listdir(SHIPPED):
         plain = name[:-3] if name.endswith('.gz') else name
-        if plain in LEFT_OUT:
+        if plain in left_out:
             continue
         opener = gzip.open if name.endswith('.gz') else open
         with opener(os.path.join(SHIPPED, name), 'rb') as source, open(os.path.join(directory, plain), 'wb') as target:
@@ -35,11 +36,13 @@ def allowed_skips():
     return skips
 
 
-def run_tests(host, device):
-    """Runs them all in one process. Returns [(outcome, test, text)]."""
+def run_tests(host, device, *names, address=None):
+    """Runs the tests with these names, or all of them, in one process; those of rdma_cm only if there is an address for them to
+    connect to. Returns [(outcome, test, text)]."""
+    runner = ['pyverbs_rdmacm.py', address, MAC] if address else ['pyverbs_runner.py']
     with tempfile.TemporaryDirectory() as directory:
-        unpack(directory)
-        process = host.start('/usr/bin/python3', f'{HERE}/pyverbs_runner.py', directory, '--dev', device)
+        unpack(directory, () if address else RDMACM)
+        process = host.start('/usr/bin/python3', f'{HERE}/{runner[0]}', *runner[1:], directory, '--dev', device, *names)
         status = process.wait(400)
         text = process.text()
     found = []

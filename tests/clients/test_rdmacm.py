@@ -2,17 +2,14 @@
 
 The first argument says where: `loopback`, `one` (both programs on the address of one host), `veth4` or `veth6`.
 """
-import gzip
 import os
-import shutil
 import sys
 import tempfile
 import time
 
+import test_pyverbs
 from cm_server import serve
-from harness import (DEVICE, HERE, Host, Skip, check, isolate, need, next_port, program, run_pair, tap, veth_pair,
-                     wait_until)
-from test_pyverbs import SHIPPED, unpack
+from harness import DEVICE, Host, Skip, check, isolate, need, next_port, program, run_pair, tap, veth_pair, wait_until
 
 
 def pair(server_argv, client_argv, seconds=60):
@@ -220,19 +217,8 @@ def rsocket_api():
 
 def pyverbs():
     """The ten rdma_cm tests of rdma-core."""
-    with tempfile.TemporaryDirectory() as directory:
-        unpack(directory)
-        name = 'test_rdmacm.py'
-        packed = f'{SHIPPED}/{name}.gz'
-        with gzip.open(packed) if os.path.exists(packed) else open(f'{SHIPPED}/{name}', 'rb') as source:
-            with open(f'{directory}/{name}', 'wb') as target:
-                shutil.copyfileobj(source, target)
-        mac = '02:00:00:00:00:01'  # nobody looks at it
-        process = server_host.start('/usr/bin/python3', f'{HERE}/pyverbs_rdmacm.py', address, mac, directory, '--dev', DEVICE,
-                                    'tests.test_rdmacm')
-        process.wait(100)
-        text = process.text()
-    check(text.count('pass\ttests.test_rdmacm.') == 10, text)
+    results = test_pyverbs.run_tests(server_host, DEVICE, 'tests.test_rdmacm', address=address)
+    check([outcome for outcome, _, _ in results] == ['pass'] * 10, '\n'.join(map(str, results)))
 
 
 def cases():
