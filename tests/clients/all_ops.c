@@ -1,10 +1,11 @@
 /*
- * all_ops -p PORT [-g GID-INDEX] [-x] [-a] [-f] [-r ROUNDS] [SERVER]: every opcode of RC, UC and UD once per shape a
- * message has on the wire (empty, one packet, two, more), one at a time, and each is verified on both sides before the
- * next begins. A capture made meanwhile holds every opcode there is. -x is for Linux's Soft-RoCE, which does not flag
- * the completion of a send with invalidate, and whose guest is slow; -a leaves out atomic writes and -f FLUSH, which it
- * does not have before Linux 6.2, nor Debian 12's libibverbs FLUSH. -r is for a wire that loses packets: so many rounds
- * of RC alone.
+ * all_ops -p PORT [-g GID-INDEX] [-x] [-a] [-f] [-e] [-r ROUNDS] [SERVER]: every opcode of RC, UC and UD once per shape
+ * a message has on the wire (empty, one packet, two, more), one at a time, and each is verified on both sides before
+ * the next begins. A capture made meanwhile holds every opcode there is. -x is for Linux's Soft-RoCE, which does not
+ * flag the completion of a send with invalidate, and whose guest is slow; -a leaves out atomic writes and -f FLUSH,
+ * which it does not have before Linux 6.2, nor Debian 12's libibverbs FLUSH. -r is for a wire that loses packets: so
+ * many rounds of RC alone. -e leaves out empty READs: the server of 6.12 answers none that comes again (it keeps 0 for
+ * the rkey of an empty READ, and compares).
  */
 #include "pair.h"
 #include "verbs/flush.h"
@@ -65,7 +66,7 @@ struct side {
 	int fd;         /* to the peer */
 	bool server;    /* the responder of every step */
 	bool soft_roce; /* is at one of the ends */
-	bool no_atomic_write, no_flush;
+	bool no_atomic_write, no_flush, no_empty_read;
 	bool lossy; /* is the wire */
 	struct ibv_cq *cq;
 	struct ibv_qp *qp;
@@ -339,10 +340,8 @@ static unsigned run_steps(struct side *s, enum ibv_qp_type type, unsigned bit, u
 		uint32_t len = steps[i].packets * s->packet + steps[i].bytes;
 
 		if (!(steps[i].types & bit) || (s->no_atomic_write && steps[i].opcode == IBV_WR_ATOMIC_WRITE) ||
-		    (s->no_flush && steps[i].opcode == IBV_WR_FLUSH))
-			continue;
-		/* Soft-RoCE of Linux 6.12 answered none of 54 repetitions of an empty READ. */
-		if (s->lossy && s->soft_roce && steps[i].opcode == IBV_WR_RDMA_READ && !len)
+		    (s->no_flush && steps[i].opcode == IBV_WR_FLUSH) ||
+		    (s->no_empty_read && steps[i].opcode == IBV_WR_RDMA_READ && !len))
 			continue;
 		if (s->server) {
 			respond(s, &steps[i], i, len);
@@ -365,15 +364,16 @@ int main(int argc, char **argv)
 	int gid_index = 0, rounds = 0, option;
 	unsigned count;
 
-	while ((option = getopt(argc, argv, "p:g:xafr:")) != -1) {
+	while ((option = getopt(argc, argv, "p:g:xafer:")) != -1) {
 		switch (option) {
 		case 'p': port = optarg; break;
 		case 'g': gid_index = atoi(optarg); break;
 		case 'x': s.soft_roce = true; break;
 		case 'a': s.no_atomic_write = true; break;
 		case 'f': s.no_flush = true; break;
+		case 'e': s.no_empty_read = true; break;
 		case 'r': rounds = atoi(optarg); break;
-		default: die("usage: all_ops -p PORT [-g GID-INDEX] [-x] [-a] [-f] [-r ROUNDS] [SERVER]");
+		default: die("usage: all_ops -p PORT [-g GID-INDEX] [-x] [-a] [-f] [-e] [-r ROUNDS] [SERVER]");
 		}
 	}
 	s.server = optind == argc;
