@@ -5,6 +5,7 @@ namespaces that this process made itself, so no root is needed and no port of th
 started is ended by the pid it was started with, and every wait has a bound.
 """
 import atexit
+import itertools
 import os
 import re
 import shutil
@@ -214,13 +215,11 @@ def end_sleepers():
         sleeper.wait()
 
 
-_port = 20000
+_ports = itertools.count(20001)
 
 
 def next_port():
-    global _port
-    _port += 1
-    return _port
+    return next(_ports)
 
 
 def run_pair(server, client, seconds=60, excuse=None):
