@@ -155,14 +155,14 @@ def events(process, kind):
 
 
 class Receiver:
-    """A `roci recv` on a host, which listens when this returns."""
+    """A `roci recv` on a host, which listens, at its IPv4 address or another one, when this returns."""
 
-    def __init__(self, host, folder, *options, argv_prefix=()):
-        self.host = host
+    def __init__(self, host, folder, *options, argv_prefix=(), address=None):
+        self.address = address or host.address
         self.ticket_file = tempfile.mktemp(prefix='roci-ticket-')
         trust = [] if '--open' in options else ['--ticket-file', self.ticket_file]
         self.process = host.start(*argv_prefix, ROCI, 'recv', '--device', host.device, '--dir', folder, '--port', '0', '--json',
-                                  '--bind', host.address, *trust, *options, plain=True, env=environment())
+                                  '--bind', self.address, *trust, *options, plain=True, env=environment())
         try:
             wait_until('the receiver to listen', lambda: events(self.process, 'listening') or not self.process.running())
             if trust:
@@ -177,7 +177,7 @@ class Receiver:
     def send(self, sender, *arguments):
         """Starts a `roci send` of the arguments (options and paths) on a host."""
         return sender.start(ROCI, 'send', '--device', sender.device, '--json', *self.trust, *arguments,
-                            f'{self.host.address}:{self.port}', plain=True, env=environment())
+                            f'[{self.address}]:{self.port}', plain=True, env=environment())
 
     def take(self, sender, *arguments, status=OK, seconds=60):
         """Sends, waits, and returns what the last event said."""

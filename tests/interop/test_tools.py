@@ -1,17 +1,33 @@
 """`roci send` and `roci recv` between Soft-RoCE and Soft-RoCE with the system's libraries on both sides, and between
-Soft-RoCE and roci0: folders of all kinds of entries, byte for byte."""
+Soft-RoCE and roci0: folders of all kinds of entries, byte for byte, also over IPv6, with devices that they choose themselves,
+and after either was killed. Then the other commands of `roci`, beside the kernel's device and against it."""
 import filecmp
+import json
 import os
+import platform
 import shutil
+import signal
+import socket
 import subprocess
 import sys
 import tempfile
 
 import world
-from harness import ROCI, check, run_pair, tap, wait_until
-from mover import MIB, Receiver, check_same, environment, events, make_large, make_odd, scratch, write
+import judge  # where it is, world has told
+import roce_pcap
+from harness import ROCI, check, need, next_port, program, run, run_pair, tap, wait_until
+from mover import (LOST, MIB, OK, Receiver, check_no_wrong, check_same, environment, events, make_large, make_odd,
+                   make_small, scratch, write)
 
+OLD_KERNEL = platform.release().startswith('6.1.')
 MODES = 'write', 'read', 'send'
+STATS = 'roci: sent_packets'  # what roci0 counted in a process (ROCI_STATS), and no kernel's device does
+
+
+def make_few(folder):
+    """Enough to be interrupted, and no more than that."""
+    make_small(folder, 30)
+    make_large(os.path.join(folder, 'large'), 6 * MIB + 5)
 
 
 class Bench:
@@ -29,28 +45,37 @@ class Bench:
             make(os.path.join(folder, 'it'), *args)
         return folder
 
-    def move(self, receiver, sender, folder, mode, *options):
+    def clear(self):
+        subprocess.run(['chmod', '-R', 'u+w', self.there])
+        shutil.rmtree(self.there)
+
+    def move(self, receiver, sender, folder, mode, *options, both=(), address=None):
+        """`options` are the sender's, `both` those of the two."""
         os.mkdir(self.there)
         before = sender.sent_bytes()
         try:
-            with Receiver(receiver, self.there, '--once') as recv:
-                process = recv.send(sender, os.path.join(folder, 'it'), '--mode', mode, *options)
+            with Receiver(receiver, self.there, '--once', *both, address=address) as recv:
+                process = recv.send(sender, os.path.join(folder, 'it'), '--mode', mode, *options, *both)
                 status = process.wait(60)
                 check(status == 0 and recv.process.wait(20) == 0, f'{process.report()}\n{recv.process.report()}')
             check_same(folder, self.there)
         finally:
-            subprocess.run(['chmod', '-R', 'u+w', self.there])
-            shutil.rmtree(self.there)
+            self.clear()
         for host, end in ((receiver, recv.process), (sender, process)):
             connected = events(end, 'connected')[0]
             expected = {'device': host.device, 'embedded': not host.plain, 'mode': mode, 'encrypted': '--encrypt' in options}
             check(expected.items() <= connected.items(), f'{connected}\nis not\n{expected}')
+            check((STATS in end.text()) != host.plain, end.report())
+            check(not address or ':' in connected['address'] and ':' in address, f'{connected} is not by IPv6')
         moved = events(process, 'ended')[-1]['bytes_moved']
         check(sender.sent_bytes() - before > moved, f'{moved} bytes have not left by {sender.link}')
         return f'{receiver.device} from {sender.device}: {moved} bytes'
 
     def odd(self, receiver, sender, *options):
         return self.move(receiver, sender, self.source('odd', make_odd), *options)
+
+    def few(self, receiver, sender, **kw):
+        return self.move(receiver, sender, self.source('few', make_few), 'write', **kw)
 
     def large(self, receiver, sender, *options):
         return self.move(receiver, sender, self.source('large', make_large, 64 * MIB), *options)
@@ -74,31 +99,142 @@ class Bench:
         check(filecmp.cmp(source, target, shallow=False), 'the data differ')
         return '\n'.join(texts)
 
+    def killed(self, receiver, sender, who, mode):
+        """With SIGKILL, in the middle. What has its final name by then is right, and the next transfer goes on from there."""
+        folder = self.source('few', make_few)
+        options = os.path.join(folder, 'it'), '--mode', mode
+        os.mkdir(self.there)
+        try:
+            with Receiver(receiver, self.there, '--timeout', '5s') as recv:
+                process = recv.send(sender, *options, '--limit', '1M', '--timeout', '5s')
+                try:
+                    wait_until('some of it', lambda: any(e['bytes_done'] for e in events(process, 'progress')) or
+                               not (process.running() and recv.process.running()))
+                    for host, end in ((receiver, recv.process), (sender, process)):
+                        check(end.running(), end.report())
+                        check(kernel_has_qps(host, end) == host.plain, f'does the kernel have QPs of this?\n{end.report()}')
+                    (process if who == 'sender' else recv.process).end(signal.SIGKILL)
+                    check_no_wrong(folder, self.there)
+                    if who == 'sender':  # the same receiver, the same ticket, at once
+                        told = recv.take(sender, *options)
+                    else:
+                        check(process.wait(40) == LOST, process.report())
+                        check_no_wrong(folder, self.there)
+                finally:
+                    process.end()
+            if who == 'receiver':
+                with Receiver(receiver, self.there, '--once') as recv:
+                    told = recv.take(sender, *options)
+                    check(recv.process.wait(20) == OK, recv.process.report())
+            check_same(folder, self.there)
+        finally:
+            self.clear()
+        kept = told['bytes_kept'] + told['bytes_unchanged']
+        check(kept, f'nothing was kept: {told}')
+        return f'{kept} bytes were kept, {told["bytes_moved"]} moved'
 
-def demo(host):
+
+def kernel_has_qps(host, process):
+    """Whether this process has connections with QPs of the kernel's devices."""
+    ids = json.loads(host.run('rdma', '-j', 'resource', 'show', 'cm_id') or '[]')
+    return any(i.get('pid') == process.pid and 'lqpn' in i for i in ids)
+
+
+def demo(host, mode):
     """It shows packets, which only the embedded device can write down, so it takes that one on every machine; here beside a
     kernel that has RoCE's port."""
     with scratch() as out:
-        text = host.call(ROCI, 'demo', '--out', out, plain=True, env=environment())
-    check('roci0' in text, text)
+        text = host.call(ROCI, 'demo', '--out', out, '--mode', mode, plain=True, env=environment())
+    check('roci0' in text and 'Verified  all 16777' in text and f'--mode {mode}' in text, text)
+
+
+def port_taken(rxe, roci):
+    """roci0 where the kernel has RoCE's port: it says who has it, and does not reach other hosts."""
+    port = ['-p', str(next_port())]
+    listener = roci.serve('rping', '-s', '-a', roci.address, *port)
+    try:
+        process = rxe.start(ROCI, 'run', '--', 'rping', '-c', '-a', roci.address, *port, '-C', '1')
+        status = process.wait(30)
+        check(status not in (0, None), process.report())
+        check(f"UDP port 4791 of {rxe.address} is taken, by another program or the kernel's rdma_rxe module" in process.text(),
+              process.report())
+    finally:
+        listener.end()
+    return process.text()
+
+
+class RunWith(world.Side):
+    """Its programs run under `roci run` with these options."""
+    def __init__(self, host, options):
+        self.__dict__.update(host.__dict__)
+        self.options = options
+
+    def start(self, *argv, env=None, plain=False):
+        return super().start(*([] if plain else [ROCI, 'run', *self.options, '--']), *argv, env=env, plain=True)
+
+
+def all_ops(server, client, run_options, *args):
+    """Every opcode of all_ops, with roci0 on one side, where `roci run` is told these options. Returns what that one printed."""
+    lacking = ['-a', '-f'] if OLD_KERNEL else ['-f']
+    hosts = [host if host.plain else RunWith(host, run_options) for host in (server, client)]
+    texts = world.transfer(*hosts, [program('all_ops'), '-x', *lacking, *args], '-g')
+    for host, text in zip(hosts, texts):
+        check((STATS in text) != host.plain, text)
+    return texts[server.plain]
+
+
+def capture(server, client):
+    """`roci run --capture` has what roci0 and Soft-RoCE said, with ICRCs that zlib finds too."""
+    need('editcap')
+    with scratch() as folder:
+        pcapng, pcap = os.path.join(folder, 'it.pcapng'), os.path.join(folder, 'it.pcap')
+        all_ops(server, client, ['--capture', pcapng])
+        run('editcap', '-F', 'pcap', pcapng, pcap)
+        sources = {socket.inet_ntoa(packet.ip[12:16]) for packet in roce_pcap.packets(pcap)}
+        check(sources == {server.address, client.address}, f'packets from {sources} only')
+        return judge.icrcs(pcap)
+
+
+def fault(server, client):
+    """`roci run --fault` mistreats what roci0 sends; both ends get over it."""
+    text = all_ops(server, client, ['--fault', 'loss=0.05,dup=0.05,reorder=0.05,seed=1'], '-r', '2')
+    check('roci: retransmits' in text or 'roci: rx_duplicate' in text, text)
 
 
 def cases(bench, receiver, sender, part=False):
     way = f'{sender.kind} to {receiver.kind}'
+    every = [['--qps', '1'], ['--qps', '4', '--encrypt']]
     for mode in MODES:
-        for options in [['--qps', '4']] if part else [['--qps', '1'], ['--qps', '4', '--encrypt']]:
+        of_part = [['--qps', '4'], *([['--qps', '1', '--encrypt']] if mode == 'write' and not OLD_KERNEL else [])]
+        for options in of_part if part else every:
             options = [mode, *options]
             yield f'{way}: all kinds, {" ".join(options)}', lambda o=options: bench.odd(receiver, sender, *o)
         if not part:
             yield f'{way}: 64 MiB, {mode}', lambda m=mode: bench.large(receiver, sender, m)
     yield f'{way}: a stream', lambda: bench.stream(receiver, sender)
+    if not part:
+        for who, mode in (('sender', 'write'), ('receiver', 'read')):
+            yield (f'{way}: the {who} is killed, {mode}, and resumed',
+                   lambda w=who, m=mode: bench.killed(receiver, sender, w, m))
 
 
 def all_cases(rxe, roci, part=False):
-    bench = Bench()
-    for pair in (rxe, roci), (roci, rxe), world.kernel_pair('rxe'):
-        yield from cases(bench, *pair, part)
-    yield 'roci demo beside rxe', lambda: demo(rxe)
+    bench, auto = Bench(), ['--device', 'auto']
+    for receiver, sender in (rxe, roci), (roci, rxe), world.kernel_pair('rxe'):
+        way = f'{sender.kind} to {receiver.kind}'
+        yield from cases(bench, receiver, sender, part)
+        if not part or sender is rxe:
+            yield f'{way}: --device auto', lambda r=receiver, s=sender: bench.few(r, s, both=auto)
+    for receiver, sender in () if part else ((rxe, roci), (roci, rxe)):
+        yield (f'{sender.kind} to {receiver.kind}: IPv6',
+               lambda r=receiver, s=sender: bench.few(r, s, address=r.ipv6))
+    for mode in MODES[:1] if part else MODES:
+        yield f'roci demo --mode {mode} beside rxe', lambda m=mode: demo(rxe, m)
+    yield 'roci run beside rxe: the port is taken', lambda: port_taken(rxe, roci)
+    for server, client in (rxe, roci), (roci, rxe):
+        way = f'{client.kind} to {server.kind}'
+        yield f'{way}: roci run --capture', lambda s=server, c=client: capture(s, c)
+        yield f'{way}: roci run --fault', lambda s=server, c=client: fault(s, c)
 
 
 if __name__ == '__main__':
