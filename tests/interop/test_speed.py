@@ -4,14 +4,16 @@ import sys
 
 import world
 from harness import check, tap, veth_pair
+from test_tools import STATS
 
 RUNS = 2  # of which the best counts
 
-# program, arguments, the column of the figure, and whether more is better
+# program, arguments, the column of the figure, whether more is better, and bytes that cross the wire from the client and from
+# the server: the data of a stream, and at least 60 bytes of every packet of a ping-pong
 MEASURES = [
-    ('ib_write_bw', ['-s', '65536', '-n', '300'], 3, True),
-    ('ib_write_lat', ['-s', '8', '-n', '500'], 4, False),
-    ('ib_send_lat', ['-s', '8', '-n', '500'], 4, False),
+    ('ib_write_bw', ['-s', '65536', '-n', '300'], 3, True, (300 * 65536, 0)),
+    ('ib_write_lat', ['-s', '8', '-n', '500'], 4, False, (500 * 60, 500 * 60)),
+    ('ib_send_lat', ['-s', '8', '-n', '500'], 4, False, (500 * 60, 500 * 60)),
 ]
 
 
@@ -21,26 +23,34 @@ def figure(text, size, column):
     return float(line[column])
 
 
-def measure(hosts, kind):
+def run_once(server, client, name, args, least):
+    """What the client printed. Both ends have used the device that is meant, and the wire."""
+    hosts = client, server
     before = [host.sent_bytes() for host in hosts]
-    for name, args, column, more in MEASURES:
-        texts = [world.transfer(*hosts, [name, '-F', *args], '-x', seconds=60)[1] for _ in range(RUNS)]
+    texts = world.transfer(server, client, [name, '-F', *args], '-x')
+    sent = [host.sent_bytes() - b for host, b in zip(hosts, before)]
+    check(all(s > l for s, l in zip(sent, least)), f'{sent} bytes have gone by the veth, less than {least}')
+    check(all((STATS in text) != server.plain for text in texts), '\n'.join(texts))
+    return texts[1]
+
+
+def measure(server, client, kind):
+    for name, args, column, more, least in MEASURES:
+        texts = [run_once(server, client, name, args, least) for _ in range(RUNS)]
         figures[kind, name, args[1]] = (max if more else min)(figure(text, args[1], column) for text in texts)
-    sent = 500 * 60  # bytes of the ping-pong's packets at least
-    check(all(host.sent_bytes() - b > sent for host, b in zip(hosts, before)), 'the packets have not gone by the veth')
 
 
 def on_roci():
-    measure(pair, 'roci0')
+    measure(*pair, 'roci0')
 
 
 def on_rxe():
-    measure(world.kernel_pair('rxe', hosts=pair), 'rxe')
+    measure(*world.kernel_pair('rxe', hosts=pair), 'rxe')
 
 
 def ratios():
-    lines = []
-    for name, args, _, more in MEASURES:
+    lines = ['roci0 in two network namespaces, rxe in one, where policy routing sends packets over the same veth']
+    for name, args, _, more, _ in MEASURES:
         mine, other = (figures[kind, name, args[1]] for kind in ('roci0', 'rxe'))
         lines.append(f'{name} {args[1]} bytes: roci0 {mine:g}, rxe {other:g} {"MB/s" if more else "us"}; '
                      f'roci0 is {(mine / other if more else other / mine):.2f} times as fast')
