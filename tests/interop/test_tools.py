@@ -50,7 +50,7 @@ class Bench:
         shutil.rmtree(self.there)
 
     def move(self, receiver, sender, folder, mode, *options, both=(), address=None):
-        """`options` are the sender's, `both` those of the two."""
+        """`options` are the sender's; `both` is nothing, or has the two choose a device."""
         os.mkdir(self.there)
         before = sender.sent_bytes()
         try:
@@ -66,6 +66,8 @@ class Bench:
             expected = {'device': host.device, 'embedded': not host.plain, 'mode': mode, 'encrypted': '--encrypt' in options}
             check(expected.items() <= connected.items(), f'{connected}\nis not\n{expected}')
             check((STATS in end.text()) != host.plain, end.report())
+            if not host.plain:  # it sees the kernel's device, too
+                check(connected['reason'].endswith('no address of this machine leads to it' if both else 'asked for'), connected)
             check(not address or ':' in connected['address'] and ':' in address, f'{connected} is not by IPv6')
         moved = events(process, 'ended')[-1]['bytes_moved']
         check(sender.sent_bytes() - before > moved, f'{moved} bytes have not left by {sender.link}')
@@ -165,6 +167,7 @@ def port_taken(rxe, roci):
 
 class RunWith(world.Side):
     """Its programs run under `roci run` with these options."""
+
     def __init__(self, host, options):
         self.__dict__.update(host.__dict__)
         self.options = options
@@ -198,7 +201,7 @@ def capture(server, client):
 def fault(server, client):
     """`roci run --fault` mistreats what roci0 sends; both ends get over it."""
     text = all_ops(server, client, ['--fault', 'loss=0.05,dup=0.05,reorder=0.05,seed=1'], '-r', '2')
-    check('roci: retransmits' in text or 'roci: rx_duplicate' in text, text)
+    check(any(f'roci: {name}' in text for name in ('retransmits', 'rx_duplicate', 'rx_out_of_order')), text)
 
 
 def cases(bench, receiver, sender, part=False):
