@@ -265,8 +265,8 @@ static enum verdict run_atomic(struct roci_qp *qp, const struct roci_packet *p)
 	return V_OK;
 }
 
-/* IBTA A19. What earlier requests wrote lies in memory that every processor sees alike; the fence puts it before what
- * the response sets off. Persistence would need more, so no region has the right to it. */
+/* IBTA A19. What earlier requests wrote lies in memory that every processor sees alike, and the system call that sends
+ * the response comes after it: nothing is left to do. Persistence would need more, so no region has the right to it. */
 static enum verdict run_flush(struct roci_qp *qp, const struct roci_packet *p)
 {
 	uint32_t level = p->feth & ROCI_FETH_LEVEL_MASK, rights = flush_rights(p);
@@ -278,10 +278,7 @@ static enum verdict run_flush(struct roci_qp *qp, const struct roci_packet *p)
 		return V_INVALID;
 	if (!roci_mr_may_flush(qp->e, qp->pd, qp->qpn, p->rkey, p->va, p->dma_len, whole, rights))
 		return V_ACCESS;
-	if (!roci_response_flush(qp, p->psn))
-		return V_DROP; /* it comes again */
-	__atomic_thread_fence(__ATOMIC_SEQ_CST);
-	return V_OK;
+	return roci_response_flush(qp, p->psn) ? V_OK : V_DROP; /* it comes again */
 }
 
 /* ---- flow ---- */
