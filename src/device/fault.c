@@ -77,13 +77,6 @@ static void fault_send(struct roci_link *link, struct roci_frame *frames, unsign
 	roci_link_send(f->inner, f->again, twice);
 }
 
-static bool looks_intact(const struct roci_datagram *d)
-{
-	uint32_t difference = roci_icrc_difference(&d->from->flow, 0, d->bytes, d->len);
-
-	return !difference || (roci_gid_is_ipv4(d->from->flow.dst) && roci_icrc_ipv4_id(difference, d->len) >= 0);
-}
-
 /* Flips one bit anywhere. What would not be seen is undone. */
 static void damage_datagram(struct fault *f, struct roci_datagram *d)
 {
@@ -91,7 +84,7 @@ static void damage_datagram(struct fault *f, struct roci_datagram *d)
 	uint8_t *byte = d->bytes + r % d->len, flip = (uint8_t)(1u << (r >> 32 & 7));
 
 	*byte ^= flip;
-	if (d->len >= ROCI_MIN_PACKET_BYTES && looks_intact(d))
+	if (d->len >= ROCI_MIN_PACKET_BYTES && roci_icrc_check(&d->from->flow, d->bytes, d->len) >= 0)
 		*byte ^= flip;
 }
 

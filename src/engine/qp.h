@@ -23,8 +23,7 @@ struct roci_requester {
 	uint64_t una_bytes, sent_bytes; /* window bytes before una and psn, cumulative; their difference is in flight */
 	uint64_t flight;                /* what of it is booked on the path */
 
-	uint32_t read_end[ROCI_MAX_RD_ATOMIC]; /* 1 beyond the last PSN of each outstanding request that needs a
-						  response */
+	uint32_t read_end[ROCI_MAX_RD_ATOMIC]; /* 1 beyond the last PSN of each that awaits a response */
 	uint8_t read_first, read_count;
 
 	uint64_t rto_at; /* when the acknowledgement timer of the QP's attributes runs out */

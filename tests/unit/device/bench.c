@@ -151,9 +151,7 @@ void outgoing_send(struct outgoing *o, struct roci_link *link)
 
 bool icrc_is_right(const struct roci_datagram *d)
 {
-	uint32_t difference = roci_icrc_difference(&d->from->flow, 0, d->bytes, d->len);
-
-	return !difference || (roci_gid_is_ipv4(d->from->flow.src) && roci_icrc_ipv4_id(difference, d->len) >= 0);
+	return roci_icrc_check(&d->from->flow, d->bytes, d->len) >= 0;
 }
 
 uint32_t check_datagram(const struct roci_datagram *d)
