@@ -17,6 +17,13 @@ static struct roci_mr *region(struct roci_engine *e, uint32_t key, uint32_t acce
 	return mr;
 }
 
+/* 16 bytes of the region 0x55501, for the window 0x66600. */
+static struct roci_bind window(uint32_t access)
+{
+	return (struct roci_bind){
+		.addr = 0x10010, .len = 16, .mw_key = 0x66600, .mr_key = 0x55501, .rkey = 0x66601, .access = access};
+}
+
 static void ranges_do_not_overflow(void **state)
 {
 	struct roci_engine *e = roci_engine_create();
@@ -56,12 +63,7 @@ static void type_2_window_lives_with_its_qp(void **state)
 {
 	struct roci_engine *e = roci_engine_create();
 	struct roci_mr *mr = region(e, 0x55501, ALL);
-	struct roci_bind b = {.addr = 0x10010,
-			      .len = 16,
-			      .mw_key = 0x66600,
-			      .mr_key = 0x55501,
-			      .rkey = 0x66601,
-			      .access = ROCI_ACCESS_REMOTE_READ};
+	struct roci_bind b = window(ROCI_ACCESS_REMOTE_READ);
 	struct roci_mw *mw;
 
 	assert_int_equal(roci_mw_create(e, 1, 2, 0x66600, &mw), 0);
@@ -86,12 +88,7 @@ static void type_2_window_lives_with_its_qp(void **state)
 static void zero_based_window_counts_from_zero(void **state)
 {
 	struct roci_engine *e = roci_engine_create();
-	struct roci_bind b = {.addr = 0x10010,
-			      .len = 16,
-			      .mw_key = 0x66600,
-			      .mr_key = 0x55501,
-			      .rkey = 0x66601,
-			      .access = ROCI_ACCESS_REMOTE_READ | ROCI_ACCESS_ZERO_BASED};
+	struct roci_bind b = window(ROCI_ACCESS_REMOTE_READ | ROCI_ACCESS_ZERO_BASED);
 	struct roci_mw *mw;
 
 	region(e, 0x55501, ALL);
@@ -111,12 +108,7 @@ static void zero_based_window_counts_from_zero(void **state)
 static void flush_needs_its_right_and_a_range(void **state)
 {
 	struct roci_engine *e = roci_engine_create();
-	struct roci_bind b = {.addr = 0x10010,
-			      .len = 16,
-			      .mw_key = 0x66600,
-			      .mr_key = 0x55501,
-			      .rkey = 0x66601,
-			      .access = ROCI_ACCESS_FLUSH_GLOBAL};
+	struct roci_bind b = window(ROCI_ACCESS_FLUSH_GLOBAL);
 	struct roci_mw *mw;
 
 	region(e, 0x55501, ALL | ROCI_ACCESS_FLUSH_GLOBAL);
