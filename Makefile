@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: BSD-2-Clause
 # The commands of the README, for those who have make; everything else is Meson's.
 .PHONY: demo run programs test interop interop-long
 

@@ -1,4 +1,5 @@
 #!/usr/bin/python3
+# SPDX-License-Identifier: BSD-2-Clause
 """bench/connect.py [--build BUILD] [--rounds N] [--count N] [--open N]: how fast connections are made, beside TCP's, in the
 same run.
 

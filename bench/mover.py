@@ -1,4 +1,5 @@
 #!/usr/bin/python3
+# SPDX-License-Identifier: BSD-2-Clause
 """bench/mover.py [--roci ROCI] [--rounds N] [--gib N] [--files N] [--dir DIR] [--only NAME,...]: files over the wire.
 
 `roci send` beside nc, rsync (its daemon: no encryption), scp, and cp on one host, on the same files in the same run,

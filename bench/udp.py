@@ -1,4 +1,5 @@
 #!/usr/bin/python3
+# SPDX-License-Identifier: BSD-2-Clause
 """bench/udp.py [--roci ROCI] [--rounds N] [--seconds N]: the UDP link beside TCP, in the same run.
 
 In alternating rounds: ib_write_bw at 64 KiB and one stream of iperf3, over loopback and across a veth with MTU 9000 between

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
 /* A progress bar: one line of a terminal, drawn over and over. */
 #ifndef ROCI_BAR_H
 #define ROCI_BAR_H

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
 /* What a subcommand is: a struct in a file of its own, listed in main.c. */
 #ifndef ROCI_COMMAND_H
 #define ROCI_COMMAND_H

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
 /* roci completion: a script that teaches a shell the commands and options. The build installs them. */
 #include <stdlib.h>
 #include <string.h>

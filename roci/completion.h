@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
 /* The shells' completion, made from the option tables. */
 #ifndef ROCI_COMPLETION_H
 #define ROCI_COMPLETION_H

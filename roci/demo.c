@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
 /* roci demo: a receiver and a sender as two processes of this machine, one file, and everything told step by step. */
 #include <errno.h>
 #include <fcntl.h>

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
 /* The demo's two processes, and what they have told in JSON, in the order of time. */
 #ifndef ROCI_DEMO_PAIR_H
 #define ROCI_DEMO_PAIR_H

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
 /* What the demo's two processes did, for somebody who sees RDMA for the first time. */
 #ifndef ROCI_DEMO_STORY_H
 #define ROCI_DEMO_STORY_H

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
 /* Which RDMA device a command uses: one that the machine has, or the embedded one. */
 #ifndef ROCI_DEVICE_H
 #define ROCI_DEVICE_H

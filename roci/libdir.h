@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
 /* Where our libibverbs.so.1 and librdmacm.so.1 are, seen from this program. */
 #ifndef ROCI_LIBDIR_H
 #define ROCI_LIBDIR_H

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
 /* roci: the command line. A table; each subcommand lives in its own file. */
 #include <string.h>
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
 /* Options: one table per command, from which parsing, --help and the shells' completion are made. */
 #ifndef ROCI_OPTION_H
 #define ROCI_OPTION_H

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
 /* The address under which others are most likely to reach this machine. */
 #ifndef ROCI_OWN_ADDRESS_H
 #define ROCI_OWN_ADDRESS_H

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
 /* Our libraries in front of the system's, for a program that is about to be executed. */
 #ifndef ROCI_PRELOAD_H
 #define ROCI_PRELOAD_H

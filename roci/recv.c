@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
 /* roci recv: takes what `roci send` sends. */
 #include <stdlib.h>
 #include <string.h>

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
 /* roci run: another program, with our libraries in front of the system's. */
 #include <errno.h>
 #include <limits.h>

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
 /* roci send: files and folders to a `roci recv`. */
 #include <limits.h>
 #include <stdlib.h>

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
 /* What happens in a transfer, told: to people (show_people.c) or to programs (show_json.c). */
 #ifndef ROCI_SHOW_H
 #define ROCI_SHOW_H

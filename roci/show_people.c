@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
 /* Events as lines for people, and a bar on a terminal. */
 #include <string.h>
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
 /* "Did you mean": the nearest of some words. */
 #ifndef ROCI_SUGGEST_H
 #define ROCI_SUGGEST_H

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
 /* The last argument of `roci send`: where to. */
 #ifndef ROCI_TARGET_H
 #define ROCI_TARGET_H

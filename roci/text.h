@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
 /* Bytes that somebody else chose (names, what the peer says), made fit for a terminal and for JSON. */
 #ifndef ROCI_TEXT_H
 #define ROCI_TEXT_H

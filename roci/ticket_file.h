@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
 /* Where the receiver leaves its ticket, for who may send to it. */
 #ifndef ROCI_TICKET_FILE_H
 #define ROCI_TICKET_FILE_H

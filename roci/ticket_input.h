@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
 /* Where the sender takes the receiver's ticket from: a file, a descriptor, or whoever sits at the terminal. Never from
  * the command line, which everybody on the machine can read. */
 #ifndef ROCI_TICKET_INPUT_H

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
 #include <signal.h>
 #include <string.h>
 #include <strings.h>

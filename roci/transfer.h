@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
 /* What `roci send` and `roci recv` have in common: options, checks, and signals. */
 #ifndef ROCI_TRANSFER_H
 #define ROCI_TRANSFER_H

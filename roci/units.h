@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
 /* Sizes, rates and times, as people write and read them. */
 #ifndef ROCI_UNITS_H
 #define ROCI_UNITS_H

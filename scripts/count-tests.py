@@ -1,4 +1,5 @@
 #!/usr/bin/python3
+# SPDX-License-Identifier: BSD-2-Clause
 """count-tests.py TESTLOG.json...: shows what failed in these logs of Meson and which tests were skipped as a whole, then prints
 one line of counts.
 

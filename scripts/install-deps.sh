@@ -1,4 +1,5 @@
 #!/bin/sh
+# SPDX-License-Identifier: BSD-2-Clause
 # Installs every Debian 12 package that building, running and testing Rocinante needs. Says nothing when all are there.
 # With --build, only those for building and running it; with --bench, also the programs that bench/ measures beside ours.
 set -eu

@@ -1,4 +1,5 @@
 #!/bin/sh
+# SPDX-License-Identifier: BSD-2-Clause
 # Installs what is missing, builds, and shows unmodified verbs programs at work between two hosts, which are two network
 # namespaces of this machine joined by a virtual cable. No root is needed but for the packages.
 # BUILD names the directory to build in (default: build).

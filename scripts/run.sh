@@ -1,4 +1,5 @@
 #!/bin/sh
+# SPDX-License-Identifier: BSD-2-Clause
 # Installs what is missing, builds, and runs the demo: run.sh [OPTION...] [FILE] hands its arguments to `roci demo`.
 # BUILD names the directory to build in (default: build).
 set -eu

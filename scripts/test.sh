@@ -1,4 +1,5 @@
 #!/bin/sh
+# SPDX-License-Identifier: BSD-2-Clause
 # Installs what is missing, builds, and runs every test: the whole of them on a plain build, then those that sanitizers
 # can judge on a build with the address and undefined sanitizers, and those with threads on one with the thread sanitizer.
 # The last line counts. BUILD names the directory to build in (default: build, beside this one build-asan, build-tsan).

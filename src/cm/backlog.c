@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
 #include "cm/backlog.h"
 
 #include "cm/internal.h"

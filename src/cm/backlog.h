@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
 /*
  * A listener's backlog: requests that the consumer has not taken yet. One that finds it full is not told to the
  * consumer; it waits for its turn, for backlog_wait_ns, and is then rejected for want of resources (REJ 3,

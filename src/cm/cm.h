@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
 /*
  * The InfiniBand communication manager (IBTA vol. 1, chapter 12) as a state machine, pure like the engine: no socket,
  * clock, thread or randomness of its own. The driver (src/device/cm_host, or tests/sim_cm) hands it MADs and the time,

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
 /*
  * RDMA IP CM service (IBTA annex A11): connection by IP address and port. The port becomes a service id, the addresses
  * travel in the first 36 bytes of the private data of REQ and SIDR_REQ.

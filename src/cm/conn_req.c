@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
 /* A REQ arrives: IBTA 12.9.5.3, 12.10.4. Each check that fails says with which reason (12.6.7.2). */
 #include <string.h>
 

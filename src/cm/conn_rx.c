@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
 /* What the peer and the clock do to a connection after its REQ: IBTA 12.9.7, 12.9.8. */
 #include <string.h>
 

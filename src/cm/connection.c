@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
 /*
  * A connection as its consumer drives it: the calls, and what both halves of its life share. What its peer does to it
  * is in conn_rx.c and conn_req.c.

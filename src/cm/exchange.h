@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
 /*
  * What a connection and a SIDR exchange have in common: a peer's address, one message that is under way to it, perhaps
  * again and again until it is answered, a timer, and one event for the consumer.

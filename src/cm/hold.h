@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
 /*
  * Requests for a service that nobody listens to at the moment. A server that closes one listener and opens the next
  * (perftest -R -c UD), or a client that was started in the same breath as its server, meets nobody for some

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
 /* The manager and its objects, for the files of this room. */
 #ifndef ROCI_CM_INTERNAL_H
 #define ROCI_CM_INTERNAL_H

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
 /* Who listens to what. */
 #include <errno.h>
 #include <stdlib.h>

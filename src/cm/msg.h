@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
 /*
  * The messages of communication management (IBTA 12.6-12.11) as a struct, and their way to and from the 256 bytes of a
  * MAD. Bytes are validated here once. One layout table per message says where each field is; no offset is typed twice.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
 /* Names of what comes from the wire or goes to people; every table checks its range. */
 #include "cm/cm.h"
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
 /*
  * Objects by what their peer calls them: a number (communication id, QPN) of one address. The numbers are the peer's to
  * choose, so they are hashed with a salt.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
 /* Why a connection was refused: IBTA 12.6.7.2, table 111. */
 #ifndef ROCI_CM_REASON_H
 #define ROCI_CM_REASON_H

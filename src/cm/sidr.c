@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
 /*
  * Service ID resolution (IBTA 12.11): one question, one answer. The side that answers keeps its answer for a while, for
  * duplicates of the question.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
 /* Address vectors: where packets of a QP or an address handle go. */
 #include <errno.h>
 #include <netinet/in.h>

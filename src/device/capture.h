@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
 /*
  * A link that wraps a link and writes what passes, both ways, to a pcapng file: raw IP, with the IP and UDP headers
  * that the kernel puts around the packets (made up here, since a socket does not show them), and the identification

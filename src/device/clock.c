@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
 /* What only the operating system knows: the time, and numbers that nobody can guess. */
 #include "device/device.h"
 

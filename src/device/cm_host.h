@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
 /*
  * The connection manager of this process, as the device drives it: MADs by gsi.h, time by the progress thread and
  * whoever polls, events to src/rdmacm. All calls want the device's lock, and what they cause is sent and told when it

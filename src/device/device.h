@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
 /*
  * The device of this process: one engine, its sockets, its thread, its place in the host registry (D3-D6).
  *

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
 /* Inside of the device: shared by device.c, drive.c, progress.c and av.c only. */
 #ifndef ROCI_DEVICE_STATE_H
 #define ROCI_DEVICE_STATE_H

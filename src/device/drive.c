@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
 /* One turn of the device: datagrams to the engine, the engine's packets to the link. */
 #include <string.h>
 

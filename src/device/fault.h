@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
 /*
  * A link that wraps a link and mistreats packets in both directions, each independently of the others: loses, sends or
  * delivers twice, swaps with the next one of the batch, damages. The same seed and the same calls give the same faults.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
 /* The GID table: every address of the host that is fit for use, most useful first (D5). */
 #include "device/device.h"
 

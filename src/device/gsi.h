@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
 /*
  * The general services interface (IBTA 13.5): QP1, through which management datagrams travel. It belongs to the host,
  * not to a process: whoever gets a MAD hands it to the process whose business it is (D6), by the port that a request is

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
 /*
  * A link carries packets between engines (D3): `udp` speaks RoCEv2, others wrap a link (fault.h, capture.h).
  *

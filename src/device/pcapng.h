@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
 /* A writer of pcapng files (draft-ietf-opsawg-pcapng): one section, one interface of raw IP packets, nanoseconds. */
 #ifndef ROCI_DEVICE_PCAPNG_H
 #define ROCI_DEVICE_PCAPNG_H

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
 /*
  * The ports of rdma_cm services (D6): which process of this user, in this network namespace, has bound or listens to
  * which port of which port space on which address. Part of the host registry, so that ports are exclusive on the host

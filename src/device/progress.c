@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
 /*
  * Who drives (D4). The thread sleeps on the sockets, and drives whenever something arrives or a deadline comes: that
  * serves one-sided targets and programs that sleep or spin on memory. An application that polls drives inline, and a

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
 /*
  * QPNs of this process's block: unpredictable (D9), and not given again soon after they were freed, as packets of the
  * QP may still be on their way and peers may still connect it with the QPN (IBTA 12.9.8.4, TIMEWAIT).

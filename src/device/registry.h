@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
 /*
  * The host registry (D6): which process of this user, in this network namespace, owns which block of QPNs.
  *

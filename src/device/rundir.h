@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
 /* The directory of this user where Rocinante's processes meet: host registry, side doors, the verbs layer's sysfs. */
 #ifndef ROCI_DEVICE_RUNDIR_H
 #define ROCI_DEVICE_RUNDIR_H

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
 /* The last touch on packets before they leave: runs, IPv4 identification, pad and ICRC. */
 #ifndef ROCI_DEVICE_SEAL_H
 #define ROCI_DEVICE_SEAL_H

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
 /*
  * The side door: a Unix datagram socket in the run directory, one per process, named by its slot. Through it go packets
  * that the kernel gave to the wrong process of the host, and, where UDP port 4791 cannot be had, packets between

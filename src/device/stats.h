@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
 /* What the links and the receive path counted; zero is normal for all but the first four. */
 #ifndef ROCI_DEVICE_STATS_H
 #define ROCI_DEVICE_STATS_H

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
 /*
  * Steering: all processes that bind one address share its UDP port by SO_REUSEPORT, and a classic BPF program on the
  * group picks the socket by the block of the packet's destination QPN, or by the communication id where that is QP1, so

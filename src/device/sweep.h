@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
 /* Sweeps the run directory: files of network namespaces in which no process of ours lives any more. */
 #ifndef ROCI_DEVICE_SWEEP_H
 #define ROCI_DEVICE_SWEEP_H

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
 /*
  * The udp link: RoCEv2 over ordinary UDP sockets, one per local address that is listened to, bound to the exact address
  * (it is under the ICRC) and port 4791, and for multicast groups, see udp_mcast.c. UDP_SEGMENT on send, UDP_GRO on

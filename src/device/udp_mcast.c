@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
 /*
  * Multicast groups: each has a socket bound to the group's address, so that nothing else arrives on it, joined on every
  * interface. A link-local group of IPv6 has one for each interface: the kernel binds such an address to an interface,

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
 #include <linux/sock_diag.h>
 #include <netinet/udp.h>
 #include <string.h>

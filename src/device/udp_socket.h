@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
 /* Inside of the udp link, shared by udp*.c only. */
 #ifndef ROCI_DEVICE_UDP_SOCKET_H
 #define ROCI_DEVICE_UDP_SOCKET_H

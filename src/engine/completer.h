@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
 /* The completer: acknowledgements and responses complete work requests, or make the requester try again (IBTA 9.7.5).
  */
 #ifndef ROCI_ENGINE_COMPLETER_H

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
 /*
  * Completion queue: a ring with one producer (the engine, under the driver's lock) and one consumer at a time.
  */

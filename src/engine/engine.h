@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
 /*
  * The engine: RoCEv2 transports RC, UC and UD as a state machine. It knows no socket, clock, thread or randomness: the
  * driver (src/device, or tests/sim) hands it packets and the time, takes packets from it, and asks when to come back.

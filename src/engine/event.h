@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
 /*
  * Events for the driver: each object that can raise some carries a source; sources with something pending wait in the
  * engine's list, so that nothing is allocated and nothing lost.

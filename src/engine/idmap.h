@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
 /*
  * Map from a 32-bit number (QPN, memory key) to an object. Open addressing; the numbers are random already, so they are
  * their own hash.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
 /* The engine's own view of itself. */
 #ifndef ROCI_ENGINE_INTERNAL_H
 #define ROCI_ENGINE_INTERNAL_H

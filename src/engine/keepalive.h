@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
 /*
  * Signs of life. A peer that was killed says nothing, and a side that only waits would wait for ever. A QP that asks
  * for it repeats its last PSN as an empty WRITE when nothing came from the peer for a while: to every responder that is

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
 /* Every limit that the device announces, and holds. */
 #ifndef ROCI_ENGINE_LIMITS_H
 #define ROCI_ENGINE_LIMITS_H

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
 /* Doubly linked intrusive list with a head node. A node that is in no list points to itself. */
 #ifndef ROCI_ENGINE_LIST_H
 #define ROCI_ENGINE_LIST_H

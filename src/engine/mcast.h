@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
 /* Multicast groups of UD QPs (IBTA 10.5). */
 #ifndef ROCI_ENGINE_MCAST_H
 #define ROCI_ENGINE_MCAST_H

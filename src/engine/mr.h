@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
 /*
  * Memory regions and memory windows: who may touch which bytes (IBTA 10.6). Every access of the engine to user memory
  * is resolved here, packet by packet, so that a region that was deregistered is never touched again.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
 /* The header and payload of each packet that the requester sends. */
 #ifndef ROCI_ENGINE_PACKETS_H
 #define ROCI_ENGINE_PACKETS_H

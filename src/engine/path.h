@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
 /*
  * Congestion window of one pair of addresses (D8): what all QPs between them may have in flight. Delay based, and it
  * backs off on loss and on congestion notification packets, so that the receiver's socket buffer is not overrun.

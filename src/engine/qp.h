@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
 /*
  * A queue pair: its attributes, its queues, and the two machines that run on them: the requester (with the completer)
  * on the send queue, the responder on the receive queue.

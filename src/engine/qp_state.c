@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
 /*
  * The QP state machine: which transition takes which attributes (IBTA 10.3.1, 11.2.5.2 table 91).
  */

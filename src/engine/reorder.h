@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
 /*
  * Packets that came too early (D8): kept, in a bounded store shared by all QPs, until the missing one arrives. What
  * does not fit is dropped, and comes again by go-back-N. Nobody takes more than is left for the others, so that a peer

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
 /*
  * The requester: work requests become packets, once or, after a loss, again (IBTA 9.7.2, 9.7.3, 9.7.7).
  *

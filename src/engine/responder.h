@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
 /* The responder: requests of the peer reach memory and the receive queue (IBTA 9.7.4 for RC, 9.8.2 for UC). */
 #ifndef ROCI_ENGINE_RESPONDER_H
 #define ROCI_ENGINE_RESPONDER_H

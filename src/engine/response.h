@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
 /*
  * What the responder owes its peer: responses to READs, atomics, ATOMIC WRITEs and FLUSHes in PSN order, then one
  * acknowledgement or NAK for all that was executed since (coalesced, IBTA 9.7.5.1.2).

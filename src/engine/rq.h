@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
 /* Receive queue: a ring of posted receives, owned by a QP or shared (SRQ). */
 #ifndef ROCI_ENGINE_RQ_H
 #define ROCI_ENGINE_RQ_H

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
 /* Scatter/gather lists: user memory as the work request names it. */
 #ifndef ROCI_ENGINE_SGL_H
 #define ROCI_ENGINE_SGL_H

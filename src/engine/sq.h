@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
 /* Send queue: a ring of work requests, each with the packets it becomes. */
 #ifndef ROCI_ENGINE_SQ_H
 #define ROCI_ENGINE_SQ_H

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
 /*
  * Deadlines of many objects: a binary heap. Moving a deadline later costs nothing: the heap keeps the earlier key and
  * looks at the true one when the key comes due.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
 /*
  * The words that the engine shares with whoever drives it. Values are those of <infiniband/verbs.h>, so that src/verbs
  * translates by assignment (it asserts the equality); the engine itself includes no verbs header.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
 #include "engine/uc_flow.h"
 
 #include "engine/requester.h"

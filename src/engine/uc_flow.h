@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
 /*
  * Flow control of UC. The standard has none, and where the wire is a network card with a lossless link, none is missed;
  * a UDP socket's buffer overruns. So a UC sender sets AckReq now and then, which UC's receivers ignore (IBTA 9.2.4); a

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
 /* Datagrams: UD, one packet a message (IBTA 9.8.3). */
 #ifndef ROCI_ENGINE_UD_H
 #define ROCI_ENGINE_UD_H

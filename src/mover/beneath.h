@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
 /* Opening by a path that must not lead out of a folder, nor through a symbolic link: openat2(2) with RESOLVE_BENEATH,
  * RESOLVE_NO_SYMLINKS and RESOLVE_NO_MAGICLINKS; where the kernel or a seccomp filter denies it, component by component
  * with O_NOFOLLOW. */

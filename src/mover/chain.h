@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
 /* The digest of a whole file: a chain over the digests of its chunks, in their order.
  *
  *     whole = 0 (16 bytes);  for each chunk or run of chunks:  whole = XXH3-128(whole | tag | digest or count)

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
 /* The control connection: messages of at most 64 KiB by SEND, with credits, sealed once the handshake has finished. */
 #ifndef ROCI_MOVER_CONTROL_H
 #define ROCI_MOVER_CONTROL_H

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
 /* Writing and reading of big-endian fields. A writer without room and a reader without bytes remember it, so that one
  * question at the end is enough; a reader then yields zeros. */
 #ifndef ROCI_MOVER_CURSOR_H

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
 /* How many files may be open at once: every entry under way has some. */
 #ifndef ROCI_MOVER_DESCRIPTORS_H
 #define ROCI_MOVER_DESCRIPTORS_H

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
 /* Reading and writing of files without waiting: io_uring, or a thread where there is none. */
 #ifndef ROCI_MOVER_DISK_H
 #define ROCI_MOVER_DISK_H

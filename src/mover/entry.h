@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
 /* An entry: what a transfer consists of. Names are bytes, relative, with '/' between components. */
 #ifndef ROCI_MOVER_ENTRY_H
 #define ROCI_MOVER_ENTRY_H

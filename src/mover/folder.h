@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
 /* The folders of a tree that are open at the moment: the last few stay so, for most files lie where the one before did.
  * A folder that is held by its users goes on existing though it left the cache. Locked by its own mutex. */
 #ifndef ROCI_MOVER_FOLDER_H

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
 /* Reading and writing at a position, all of it or an error. */
 #ifndef ROCI_MOVER_IO_H
 #define ROCI_MOVER_IO_H

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
 /* The journal of a file that is being received: which chunks of its temporary file have been written, and their
  * digests. It is a hint only: what it says is checked against the file before it is believed, so it need not be synced,
  * and may be cut or damaged anywhere.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
 /* Chunks that the receiver has from before, by index: what the journal told, and what of it has proved right. As much
  * memory as there are chunks kept, not as the peer says the file has. */
 #ifndef ROCI_MOVER_KEPT_H

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
 /* A link: one rdma_cm connection with its RC QP, as the session sees it. */
 #ifndef ROCI_MOVER_LINK_H
 #define ROCI_MOVER_LINK_H

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
 /* mover_recv(): listens, starts a thread for each session, and keeps the tickets. A peer's connect request gets here no
  * further than into a table; whatever takes longer happens in the session's own thread. */
 #include <arpa/inet.h>

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
 /* What listener.c, which listens and starts sessions, and listener_trust.c, which lets them in, share. */
 #ifndef ROCI_MOVER_LISTENER_H
 #define ROCI_MOVER_LISTENER_H

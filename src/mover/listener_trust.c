@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
 /* Tickets, and who is let in with them: a session asks when its sender has proved one. */
 #include <stdio.h>
 #include <sys/eventfd.h>

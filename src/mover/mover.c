@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
 /* What mover.h promises beside sending and receiving: names, mover_stop(), and the telling of events. */
 #include "mover/mover.h"
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
 /* The file mover: files and folders over RDMA, on the public verbs and rdma_cm interfaces only.
  *
  * The story. A receiver listens; a sender connects, and both prove to each other that they know the ticket's secret

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
 /* The mover's messages: bytes <-> structs. Pure. docs/MOVER.md shows them as they are on the wire.
  *
  * What comes from a peer is checked here, once: counts, lengths, ranges, kinds, names. What only the state of a session

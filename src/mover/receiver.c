@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
 /* A receiver's session, from the connect request to the end: trust, terms, data connections, content, and the word that
  * all of it is on the disk. */
 #include "mover/receiver.h"

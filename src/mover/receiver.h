@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
 /* The receiver's inside: what the parts of one session share. The story is in receiver.c; who lets sessions in is
  * listener.c. */
 #ifndef ROCI_MOVER_RECEIVER_H

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
 /* What to take of an offer. A worker looks what is in the folder, in the order of the entries (folders come before what
  * is in them); then the sender is told, with the digests of what is there already. */
 #include <errno.h>

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
 /* Content into files: each segment is checked against the entry it belongs to and against its digest, and then written.
  */
 #include <errno.h>

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
 /* How entries end: committed in groups by a worker, or refused; and telling the sender. */
 #include <errno.h>
 #include <stdio.h>

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
 /* Windows at the receiver: granted, filled, revoked, then looked at; and the descriptors that say what is in them,
  * acted upon strictly in their order. */
 #include <stdlib.h>

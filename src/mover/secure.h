@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
 /* Trust between two movers: TLS 1.3 with an external PSK (RFC 8446 s.2.2, psk_dhe_ke) through memory BIOs. The ticket's
  * secret is the PSK, so that a finished handshake is the proof of both sides, and a recording is worth nothing later
  * even to one who learns the secret. No certificates. Knows no socket and no RDMA: bytes in, bytes out.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
 /* mover_send(): walk, connect, prove the ticket, agree on terms, offer, send, and wait until all is stored. */
 #include "mover/sender.h"
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
 /* The sender's inside: what its parts share. The story is in sender.c. */
 #ifndef ROCI_MOVER_SENDER_H
 #define ROCI_MOVER_SENDER_H

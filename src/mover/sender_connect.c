@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
 /* The sender's way to the receiver: the control connection, by the first of the host's addresses that leads there. */
 #include <errno.h>
 #include <netdb.h>

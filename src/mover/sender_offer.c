@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
 /* The sender's offers, and what the receiver says of them. */
 #include <stdlib.h>
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
 /* What is in a window, once it has been read: digests, what the receiver has already, the descriptor. Windows are
  * finished in their order, so the chain over a file's chunks is simply continued. */
 #include "mover/chain.h"

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
 /* From files into windows: opens what is wanted, in the order of the entries, and fills windows with chunks, small
  * files many to a window. Long reads are under way in several windows at once. */
 #include <errno.h>

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
 /* From windows onto the wire, in each of the three modes; and the rate limit. */
 #include "mover/sender.h"
 

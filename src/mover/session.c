@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
 /* What a session owns, how it fails and how it ends. */
 #include "mover/session.h"
 

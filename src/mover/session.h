@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
 /* A session: one transfer, at either end. It owns the device's objects, the connections and the windows, and turns what
  * happens to them into calls of its role (the sender or the receiver). One thread, one loop; nothing in it waits
  * except the loop. */

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
 /* A session's loop: completions, connection events, time. */
 #include <errno.h>
 #include <poll.h>

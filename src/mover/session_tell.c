@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
 /* What a session tells of itself. */
 #include <arpa/inet.h>
 #include <netinet/in.h>

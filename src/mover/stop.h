@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
 /* How loops learn of mover_stop(). */
 #ifndef ROCI_MOVER_STOP_H
 #define ROCI_MOVER_STOP_H

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
 /* Tells events to whom it may concern: one at a time, and not more often than one can read. */
 #ifndef ROCI_MOVER_TELLER_H
 #define ROCI_MOVER_TELLER_H

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
 /* Tickets: what a receiver hands to the one who may send to it. `roci1:HOST:PORT:SECRET`, HOST in brackets if IPv6,
  * SECRET 26 characters of Crockford's base32 (128 bits), and two more that catch a typing error. */
 #ifndef ROCI_MOVER_TICKET_H

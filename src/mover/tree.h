@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
 /* The receiver's folder. Everything is opened beneath it (openat2(2), RESOLVE_BENEATH | RESOLVE_NO_SYMLINKS |
  * RESOLVE_NO_MAGICLINKS), so that no name and no link that a peer has made leads out of it.
  *

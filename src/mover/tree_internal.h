@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
 /* What tree.c, partial.c and commit.c share: a tree, and a file that grows in it. */
 #ifndef ROCI_MOVER_TREE_INTERNAL_H
 #define ROCI_MOVER_TREE_INTERNAL_H

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
 #include "mover/walk.h"
 
 #include <dirent.h>

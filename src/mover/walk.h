@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
 /* What the sender offers: its arguments, walked once. Folders come before what is in them, names in byte order; links
  * are taken as links; sockets, FIFOs and devices are told and left out. An argument gives its last component as first
  * component of the names (DIR/sub gives "sub/..."), one that ends in '/' or '/.' gives the content of the folder

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
 /* What a walk remembers, shared by walk.c, which finds, and walk_file.c, which opens what was found. */
 #ifndef ROCI_MOVER_WALK_INTERNAL_H
 #define ROCI_MOVER_WALK_INTERNAL_H

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
 /* Windows: the registered buffers through which content moves, one chunk each. All of a session's are one mapping.
  *
  * What stays registered is for local use only. A key that a peer may use is made for one use (window_grant) and is dead

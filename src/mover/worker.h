@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
 /* A thread that does, one after the other, what would hold up a session's loop: calls that wait for a disk. */
 #ifndef ROCI_MOVER_WORKER_H
 #define ROCI_MOVER_WORKER_H

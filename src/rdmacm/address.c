@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
 /* Socket addresses, as GIDs and the other way. */
 #include <netinet/in.h>
 

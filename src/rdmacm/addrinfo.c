@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
 /* rdma_getaddrinfo(): the resolver's answers in rdma_cm's clothes. */
 #include <netdb.h>
 #include <stdlib.h>

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
 /* Event channels: queues of events with a descriptor that a program can poll. */
 #include <stdlib.h>
 #include <time.h>

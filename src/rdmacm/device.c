@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
 /*
  * The device as rdma_cm sees it: one context and one default PD for all ids of the process, opened on first use and
  * kept, as the manual says ("Devices remain opened while the librdmacm is loaded").

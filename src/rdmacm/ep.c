@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
 /* Endpoints: ids made from rdma_getaddrinfo()'s answer, with all they need, and synchronous. */
 #include <stdlib.h>
 

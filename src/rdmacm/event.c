@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
 /* rdma_get_cm_event(): what has to happen in the program's thread before it sees an event. */
 #include "rdmacm/objects.h"
 

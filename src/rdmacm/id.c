@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
 /* Ids: making, moving and releasing them. */
 #include <stdlib.h>
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
 /* Ports and listeners. */
 #include "device/cm_host.h"
 #include "rdmacm/objects.h"

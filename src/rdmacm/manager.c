@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
 /* The way to the connection manager of this process (src/device/cm_host.h). */
 #include "device/cm_host.h"
 #include "rdmacm/objects.h"

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
 /* Multicast groups of datagram ids. On Ethernet there is no one to ask: the join ends at once. */
 #include <stdlib.h>
 

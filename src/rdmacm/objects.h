@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
 /*
  * What stands behind the public objects. The public structure comes first in each, so that a cast leads from the one to
  * the other.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
 /* rdma_set_option(), and the ECE fields that travel with a connection. */
 #include "rdmacm/objects.h"
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
 /*
  * The public face: the functions of <rdma/rdma_cma.h>, <rdma/rdma_verbs.h> and <rdma/rsocket.h>, exported. versions.map
  * names the version node of each.

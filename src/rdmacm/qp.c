@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
 /* The queue pair of an id: made with what else it needs, and led through its states. */
 #include <stdlib.h>
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
 /* From addresses to a device and a route: rdma_bind_addr(), rdma_resolve_addr(), rdma_resolve_route(). */
 #include <stdlib.h>
 #include <unistd.h>

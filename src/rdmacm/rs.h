@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
 /*
  * rsockets: byte streams (and datagrams) with the socket calls' names, over rdma_cm ids and verbs. Public API only:
  * nothing here knows which device it runs on.

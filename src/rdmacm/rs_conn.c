@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
 /* A stream's connection: its QP and buffers, what both sides tell each other, and its end. */
 #include <endian.h>
 #include <fcntl.h>

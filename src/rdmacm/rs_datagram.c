@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
 /*
  * Datagram rsockets: an ordinary UDP socket for the address, the port and the first message to each peer, and a UD QP
  * for the rest. The first message goes over UDP behind a header that names the sender's QPN; the peer answers over UDP

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
 /* Names of datagram rsockets: finding, learning and forgetting them. */
 #include "rdmacm/rs_dest.h"
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
 /*
  * Whom a datagram rsocket talks to, and how each is reached over UD.
  *

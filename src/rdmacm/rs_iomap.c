@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
 /* Direct writes: memory that one side maps, and the other writes to without a receiver's call. */
 #include <stdlib.h>
 

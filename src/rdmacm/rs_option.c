@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
 /* Socket options and flags. What has no meaning for RDMA is kept and told back, as programs expect of a socket. */
 #include <fcntl.h>
 #include <netinet/tcp.h>

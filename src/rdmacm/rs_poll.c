@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
 /* rpoll() and rselect(): rsockets and ordinary descriptors together. */
 #include <limits.h>
 #include <stdlib.h>

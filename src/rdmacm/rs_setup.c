@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
 /* The calls that make, connect and end rsockets. */
 #include <errno.h>
 #include <fcntl.h>

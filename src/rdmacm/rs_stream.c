@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
 /* A stream's messages: sending, receiving, credits, and waiting for progress. */
 #include <poll.h>
 #include <stdlib.h>

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
 /* Which descriptors are rsockets. */
 #include <stdlib.h>
 #include <unistd.h>

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
 /* The shared receive queue of an id. */
 #include "rdmacm/objects.h"
 

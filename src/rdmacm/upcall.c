@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
 /*
  * What the connection manager tells, as events of ids. Runs under the device's lock, in whichever thread drives the
  * device: it only copies and queues.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
 /* Answering a datagram: address attributes from a completion and the 40 bytes before its payload. */
 #include <arpa/inet.h>
 #include <errno.h>

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
 /*
  * The descriptor behind completion channels and async events. Its counter only says "something waits": the events
  * themselves lie in a list under a lock, and ringing, hushing and changing the list happen under that lock, so that a

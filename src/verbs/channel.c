@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
 /* Completion channels: which CQs have events that wait, first come first served. */
 #include <errno.h>
 #include <stdlib.h>

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
 /* struct ibv_cq_ex: completions read field by field. */
 #include <errno.h>
 #include <time.h>

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
 /* The device list, and contexts: from ibv_get_device_list() to ibv_close_device(). */
 #include <errno.h>
 #include <fcntl.h>

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
 /* Names of enum values, worded as rdma-core words them: scripts read them. */
 #include "verbs/objects.h"
 

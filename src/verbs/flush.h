@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
 /*
  * FLUSH (IBTA A19) as <infiniband/verbs.h> has had it since 2023; Debian 12's is older. Where the header lacks it, it
  * is here, with the same names, values and layout, so that programs of either side of that change meet one device.

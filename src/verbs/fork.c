@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
 /*
  * fork(): registered memory is reached by its virtual address, in the process that registered it, so copy-on-write is
  * no danger and nothing has to be marked. A child starts without a device.

@@ -1,4 +1,5 @@
 #!/usr/bin/env python3
+# SPDX-License-Identifier: BSD-2-Clause
 """Generates the version script of our libibverbs.so.1 and the stubs of its private node.
 
 usage: gen_symbols.py VERSIONS.txt OUT.map OUT.c [SYSTEM-LIBIBVERBS]

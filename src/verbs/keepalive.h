@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
 /* For src/rdmacm: connections whose peer may vanish without a word. */
 #ifndef ROCI_VERBS_KEEPALIVE_H
 #define ROCI_VERBS_KEEPALIVE_H

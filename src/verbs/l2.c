@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
 /* The Ethernet address of a GID, for programs that build frames themselves. The device needs none: the kernel resolves.
  */
 #include <arpa/inet.h>

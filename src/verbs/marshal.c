@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
 /* The kernel's structures (<rdma/ib_user_verbs.h>, <rdma/ib_user_sa.h>) into those of verbs.h, and back. */
 #include "verbs/objects.h"
 

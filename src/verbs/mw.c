@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
 /* Memory windows: type 1, bound by ibv_bind_mw(), and type 2B, bound by a posted work request. */
 #include <errno.h>
 #include <stdlib.h>

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
 /*
  * Paths that programs read around the API: /sys/class/infiniband, /sys/class/infiniband_verbs and the device file.
  *

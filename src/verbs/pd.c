@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
 /* Protection domains, and the thin things over them: thread domains and parent domains. */
 #include <errno.h>
 #include <stdlib.h>

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
 /* The port and its tables: GIDs and the one P_Key. */
 #include <arpa/inet.h>
 #include <errno.h>

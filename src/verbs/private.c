@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
 /*
  * Symbols of the private node IBVERBS_PRIVATE_nn that do something. The node is rdma-core's own: vendor libraries
  * (libmlx5.so.1, libefa.so.1) ask for all of it when they load, bound at once, and programs load those for their public

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
 /* For the generated stubs. */
 #ifndef ROCI_VERBS_PRIVATE_H
 #define ROCI_VERBS_PRIVATE_H

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
 /*
  * The public face: verbs.h with its functions exported, the functions that it does not declare, and the old versions.
  *

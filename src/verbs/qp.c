@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
 /* Queue pairs: creating and destroying them. */
 #include <errno.h>
 #include <stdlib.h>

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
 /* Queue pairs: modifying and querying them. The state table is the engine's; here attributes change their clothes. */
 #include <errno.h>
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
 /* What the device says of itself. Limits come from engine/limits.h and from nowhere else. */
 #include <errno.h>
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
 /*
  * Is a range of memory there, and may it be written? Asked when a region is registered, as pinning does on hardware: a
  * range that is not there is refused then, not met later as a fault in the engine.

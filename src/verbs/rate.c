@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
 /* Static rates: enum ibv_rate, multiples of 2.5 Gbit/s, and Mbit/s. Values as rdma-core gives them. */
 #include "verbs/objects.h"
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
 /*
  * Functions with two versions are written under their public names but compiled under these: a symbol that carries its
  * versions (ALSO_1_0) must not also exist plain. Included before <infiniband/verbs.h>, whose declarations follow suit.

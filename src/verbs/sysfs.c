@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
 /*
  * What stands for sysfs: for programs that read /sys/class/infiniband/DEVICE beside the verbs (UCX, Open MPI,
  * rdma-core's tests). Here is what the files say; sysfs_tree.c is where they are.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
 /*
  * Where the tree lies, and how it changes. Whoever uses a tree holds a shared lock on its directory until it ends; a
  * tree without one belonged to a namespace that is gone, or will be written again when it is needed, and is removed.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
 /* A tree of small files in the user's runtime directory, one per network namespace, shared by the user's processes. */
 #ifndef ROCI_VERBS_SYSFS_TREE_H
 #define ROCI_VERBS_SYSFS_TREE_H

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
 /*
  * What this library does not do. Everything here fails with EOPNOTSUPP; programs take that as "the device cannot".
  *

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
 /* Posting lists of work requests: struct ibv_send_wr and ibv_recv_wr into the engine's. */
 #include <errno.h>
 

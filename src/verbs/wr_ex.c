@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
 /*
  * The ibv_wr_* builder. Requests are gathered between ibv_wr_start() and ibv_wr_complete() and posted at the end, under
  * the device's lock for one short time. A mistake is remembered until ibv_wr_complete(), which then posts nothing.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
 /* Big-endian numbers at any alignment: the wire's byte order. */
 #ifndef ROCI_WIRE_BYTES_H
 #define ROCI_WIRE_BYTES_H

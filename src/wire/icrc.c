@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
 /* The ICRC (IBTA A17.3) and the recovery of an IPv4 identification from it. */
 #include "wire/icrc.h"
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
 /*
  * The invariant CRC (IBTA A17.3 for RoCEv2): CRC-32 with zlib's polynomial over a masked image of IP and UDP header and
  * the packet, stored little-endian behind the pad. Computed with ISA-L.

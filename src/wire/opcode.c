@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
 /* The opcode table (IBTA 9.2.1, table 38; FLUSH and ATOMIC WRITE: IBTA vol. 1 release 1.5, annex A19). */
 #include "wire/opcode.h"
 

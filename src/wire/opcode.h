@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
 /*
  * The opcode table of RoCEv2: IBTA vol. 1, 9.2 (BTH), table 38 (opcodes).
  *

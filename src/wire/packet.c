@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
 /* Bytes to struct roci_packet and back (IBTA 9.2 BTH, 9.3 extended headers, A19 FETH). */
 #include "wire/packet.h"
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
 /*
  * A RoCEv2 transport packet as a struct, and its way to and from bytes (IBTA 9.2-9.6).
  *

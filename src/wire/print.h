@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
 /* Packets for people: one line a packet, used by tests, traces and `roci dump`. */
 #ifndef ROCI_WIRE_PRINT_H
 #define ROCI_WIRE_PRINT_H

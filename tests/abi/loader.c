@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
 /*
  * Under `roci run`: what programs find that do not link libibverbs but open it (NCCL), and what the vendor libraries
  * find that others pull in (perftest, UCX, pyverbs). Bound at once, as the latter are.

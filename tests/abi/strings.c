@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
 /* strings OURS SYSTEM: names of enum values and rate conversions are word for word those of the system's library. */
 #include <dlfcn.h>
 #include <stdio.h>

@@ -1,4 +1,5 @@
 #!/bin/sh
+# SPDX-License-Identifier: BSD-2-Clause
 # test_rdmacm_symbols.sh OURS SYSTEM: our librdmacm.so.1 exports what the system's does, under the same versions, and no
 # more; its soname is the same; and it needs our libibverbs.so.1 by that name.
 set -eu

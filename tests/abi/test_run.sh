@@ -1,4 +1,5 @@
 #!/bin/sh
+# SPDX-License-Identifier: BSD-2-Clause
 # test_run.sh ROCI: what `roci run` does with its command line and with the environment.
 set -u
 roci=$1 failed=0

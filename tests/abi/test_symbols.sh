@@ -1,4 +1,5 @@
 #!/bin/sh
+# SPDX-License-Identifier: BSD-2-Clause
 # test_symbols.sh OURS SYSTEM: every symbol@version that the system's libibverbs.so.1 exports is exported by ours, private
 # node included, and nothing else but the node for our own librdmacm.so.1 and the C library's functions below; both have the
 # same soname.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
 /*
  * all_ops -p PORT [-g GID-INDEX] [-x] [-a] [-f] [-e] [-r ROUNDS] [SERVER]: every opcode of RC, UC and UD once per shape
  * a message has on the wire (empty, one packet, two, more), one at a time, and each is verified on both sides before

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: BSD-2-Clause
 """Captures what an interface of this namespace carries, into a pcap file, by a packet socket: CAP_NET_RAW over one's own
 namespace is enough for it, while capture programs drop the user that they run as, which such a namespace forbids."""
 import os

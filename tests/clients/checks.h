@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
 /* What the programs share that try one call after the other: CHECK and FAILS go on and count, MUST ends the program.
  * CHECK needs a `static unsigned failures`. */
 #ifndef ROCI_TESTS_CHECKS_H

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
 /*
  * What the functions of librdmacm answer: errors as their manual pages have them, and both sides of connections whose
  * queue pairs the program leads itself (there are none, only numbers), with private data of every length and ECE; what

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: BSD-2-Clause
 """Servers that wait for connections through rdma_cm: when they are ready."""
 import os
 

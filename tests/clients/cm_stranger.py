@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: BSD-2-Clause
 """Somebody on the network who speaks connection management by hand, with nothing of the product: requests as no CM of a
 kernel would send them."""
 import socket

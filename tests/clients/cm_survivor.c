@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
 /*
  * Two processes with a connection, until one of them is killed. The other has to be told: by
  * RDMA_CM_EVENT_DISCONNECTED, or, while it sends, by a completion with IBV_WC_RETRY_EXC_ERR. It prints by which, lets

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
 /*
  * Many connections: a server, and a client that opens them in batches. All of a batch are open at once; then each sends
  * a message and gets it back; then all are closed, and nothing of them is kept. Both sides are one thread and end with

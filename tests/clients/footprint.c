@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
 /*
  * footprint [-g GID-INDEX]: how much resident memory the open device takes, and how much an idle connected RC queue
  * pair with the smallest queues. Fails beyond the limits that the product promises.

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: BSD-2-Clause
 """What the client tests share: own network namespaces, pairs of programs under `roci run`, and TAP.
 
 A test file calls isolate() first, makes its hosts, and hands (name, function) pairs to tap(). Everything runs in network

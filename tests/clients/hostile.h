@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
 /* A peer of the file mover that does as it likes: the connections, the handshake and the messages, for the programs
  * that say the wrong things. Made of the mover's own parts, so that what is wrong is wrong in one place only. It comes
  * without a ticket: the other side runs with --open. */

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
 /*
  * A receiver that lies: waits for a `roci send --open`, and answers one thing wrong. The sender's exit status tells the
  * test whether it did as it shall; this program ends with 0 when the sender has left, 2 when the test itself has

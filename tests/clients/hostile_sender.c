@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
 /*
  * A sender that lies: connects to a `roci recv --open`, says one wrong thing, and sees whether the receiver answers as
  * it shall. Exit status 0: it did; 1: it did not; 2: the test itself failed.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
 /*
  * idle [-g GID-INDEX]: makes a connected pair of RC queue pairs, moves one message, arms the CQ, prints "idle", and
  * waits for an event that never comes. The test looks at what its threads do meanwhile: nothing.

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: BSD-2-Clause
 """What strangers say of a capture: Wireshark's decoder, and zlib's CRC of every ICRC."""
 import os
 import subprocess

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
 /*
  * A request that comes before its listener: rdma_connect() in one process, and only then rdma_listen(), in the same or
  * in another process of this host. It has to be accepted. Prints how often it was too late; that is not a failure, as

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
 /*
  * live_memory [-g GID-INDEX]: READs and WRITEs of memory that a thread of this program never stops writing to, as
  * programs have it that watch a peer's counters. What they bring is any of the values; that they complete is the test.

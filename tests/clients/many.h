@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
 /* What connect_many and tcp_many, its twin over TCP, share: their arguments, and how they end. Included by one file
  * each. */
 #ifndef ROCI_TESTS_MANY_H

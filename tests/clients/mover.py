@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: BSD-2-Clause
 """What the tests of the file mover share: files to send, receivers and senders, and whether two folders are the same."""
 import json
 import os

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
 /*
  * mpi_all: what MPI programs do, over any number of ranks: point to point, collectives, one-sided. Every byte that
  * arrives is compared with what its sender computed. Prints one line per kind on rank 0; MPI_Abort() at the first

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
 /*
  * mt_smoke [-t THREADS] [-n OPERATIONS] [-g GID-INDEX]: worker threads, each with a connected pair of RC queue pairs in
  * this process, post small SENDs, WRITEs and READs in batches; one more WRITE of every batch goes through the queue

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
 /*
  * What the test programs of this directory share: one open device, queue pairs made and connected in one call each, and
  * a TCP connection to a peer program. Plain public verbs. Every failure prints a line that names it and ends the

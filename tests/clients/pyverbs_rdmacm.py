@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: BSD-2-Clause
 """pyverbs_rdmacm.py ADDRESS MAC TESTS --dev DEVICE [...]: pyverbs_runner.py, for tests that ask the kernel's sysfs which
 interface the device belongs to, and connect to its address."""
 import sys

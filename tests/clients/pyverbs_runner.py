@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: BSD-2-Clause
 """pyverbs_runner.py TESTS --dev DEVICE [...]: runs rdma-core's Python tests from the directory TESTS as their own
 run_tests.py would, and prints one line for each: `pass|skip|fail<TAB>test<TAB>reason`, then a traceback of what failed."""
 import os

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: BSD-2-Clause
 """A hostile wire in user space: relay.py LINK LINK LOSS DUPLICATE REORDER SEED forwards Ethernet frames between two
 interfaces of its namespace. It loses, repeats and delays RoCEv2 packets with these probabilities, whatever the kernel's
 traffic control can do, and prints what it did when it is ended by SIGTERM. Frames must be whole and their checksums

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: BSD-2-Clause
 """Reads a capture of RoCEv2 with nothing of the product: the pcap file, the headers, and the ICRC by zlib's CRC.
 
 As a program: roce_pcap.py FILE... prints how many packets of each opcode it holds and whose ICRC is wrong.

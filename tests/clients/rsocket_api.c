@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
 /*
  * What rsockets do at their borders: with a peer that does not keep to the protocol, with signals, in calls that must
  * not block, and with messages of several parts. Both ends are in this process.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
 /*
  * The other end of a stream rsocket, made of plain rdma_cm and verbs calls, so that it can write what no rsocket would,
  * and see what an rsocket really sends. All in one thread with the rsocket, which therefore must not block meanwhile.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
 /*
  * A disk that takes its time, for LD_PRELOAD: while the file that SLOW_DISK names exists, nothing is synced; with
  * SLOW_FOLDERS, no folder. The first that waits makes a file of that name with ".waiting" behind it.

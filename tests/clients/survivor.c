@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
 /*
  * survivor -p PORT [-g GID-INDEX] [SERVER]: the client sends without end to a server that receives without end, until
  * the server is killed. The client then has to see the oldest request fail with RETRY_EXC_ERR, and all others flushed,

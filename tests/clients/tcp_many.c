@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
 /*
  * What connect_many does, over TCP: the measure that bench/connect.py puts beside it. The same arguments, but no -l;
  * both sides are one thread.

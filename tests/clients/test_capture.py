@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: BSD-2-Clause
 """What is on the wire, seen by strangers: while all_ops runs between two hosts, a capture is made; Wireshark's decoder has
 to find every opcode and nothing malformed in it, and zlib's CRC has to agree with every ICRC.
 

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: BSD-2-Clause
 """The command line: help, what it says to mistakes, completion, and that options and manual pages tell the same."""
 import os
 import re

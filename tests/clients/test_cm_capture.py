@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: BSD-2-Clause
 """Connection management on the wire, as Wireshark reads it: every message of connections, of a datagram service, of a
 refusal and of a server that takes its time is named and well-formed, and the fields that its decoder knows agree with
 what the programs asked for and with one another.

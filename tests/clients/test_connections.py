@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: BSD-2-Clause
 """Connections of rdma_cm at their ends: 5,000 in one pair of processes, with nothing left of them (a sanitizer's build looks
 for leaks, another for the memory that both processes have at the end); peers that are killed; a UDP port that is taken;
 requests that no kernel would send.

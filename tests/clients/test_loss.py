@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: BSD-2-Clause
 """Programs that know nothing of it finish correctly while packets are lost, repeated, overtaken and corrupted: by the
 device's own fault link (ROCI_FAULT), and by a relay between two hosts that the device cannot know of."""
 import re

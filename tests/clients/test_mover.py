@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: BSD-2-Clause
 """Files and folders by `roci send` and `roci recv`: test_mover.py one|veth [full] [FILTER...]
 
 In each place every mode with 1, 4 and 16 queue pairs moves a folder of all kinds of entries; and one or two of them

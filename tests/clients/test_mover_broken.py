@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: BSD-2-Clause
 """Transfers that are cut off: `roci send` and `roci recv` killed, stopped, out of disk, out of reach; and many at once.
 
 Where a case has a random point in time, its result does not depend on the point: whichever it is, nothing wrong may have a

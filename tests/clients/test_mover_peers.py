@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: BSD-2-Clause
 """Peers of the file mover that lie, stall and cheat (hostile_sender.c, hostile_receiver.c): each gets the answer it shall
 get, nothing is written where it may not be, and the receiver goes on serving others. test_mover_peers.py [FILTER...]
 """

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: BSD-2-Clause
 """Open MPI (Debian's) over UCX on roci0: mpi_all with four ranks, on one host, and two on each of two hosts.
 
 Two hosts are started by mpirun's ordinary launcher, which asks a program like ssh to run a command on a host; here that

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: BSD-2-Clause
 """perftest: every tool, with every transport that it has, sizes from 1 byte to 8 MiB, -a, -e, -q and -b.
 
 The first argument says where: `loopback`, `veth4`, `veth6` (between two hosts with the usual MTU), or `jumbo`. The latter

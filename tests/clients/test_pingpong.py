@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: BSD-2-Clause
 """The example programs of libibverbs: ibv_devices, ibv_devinfo, ibv_asyncwatch and the four ping-pongs.
 
 Each ping-pong runs on one host over loopback, on one host over the address of its interface, and between two hosts, over

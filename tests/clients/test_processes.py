@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: BSD-2-Clause
 """Processes beside and after one another: many on one address, a peer that is killed, one that idles, and what an open
 device costs."""
 import os

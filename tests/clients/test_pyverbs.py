@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: BSD-2-Clause
 """rdma-core's own Python tests, as Debian ships them, but for those of rdma_cm: each passes, or is skipped for a reason
 that pyverbs-skips.txt names, and that holds on the kernel's Soft-RoCE as well."""
 import fnmatch

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: BSD-2-Clause
 """Programs that connect through rdma_cm: rping, ucmatose, udaddy, rdma_client, cmtime, mckey, perftest -R, qperf, fio.
 
 The first argument says where: `loopback`, `one` (both programs on the address of one host), `veth4` or `veth6`.

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: BSD-2-Clause
 """The command line of `roci send`, `roci recv` and `roci demo`: tickets, targets, what is said and with which exit status."""
 import base64
 import json

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: BSD-2-Clause
 """Programs of ours, which the sanitizers can be built into: every opcode, and many threads."""
 import sys
 

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: BSD-2-Clause
 """UCX (Debian's ucx-utils): does it see roci0, and does everything that ucx_perftest measures arrive, on one host and
 between two. A case is one pair of processes that runs a batch of tests, one after the other.
 """

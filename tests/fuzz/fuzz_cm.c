@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
 /*
  * Two connection managers, and a hostile network and hasty consumers between them, all led by a script of bytes: MADs
  * are carried, lost, repeated and mutated, come from elsewhere, and are made of nothing but the script; what consumers

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
 /*
  * An engine and a peer that knows all of its secrets: QPNs, PSNs, keys and addresses, and right ICRCs. The peer sends
  * what suits it: any opcode, at and around every PSN that matters, with lengths and addresses that lie. Meanwhile the

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
 /*
  * Any bytes as what the mover reads: messages, requests, tickets and journals. Nothing may be read out of bounds, and
  * what is taken says the same when it is written again.

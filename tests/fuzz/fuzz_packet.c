@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
 /*
  * Any bytes through the parser, the builder, the printer and the ICRC: nothing may be read or written out of bounds,
  * and what is said of the bytes must hold.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
 /*
  * errors -p PORT [-g GID-INDEX] [-w] [-x] [SERVER]: every way in which a request of RC fails, one after the other. The
  * client is the requester, the server the responder. Each prints a line for each case: its name, the status of each

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
 /*
  * flush -p PORT [-g GID-INDEX] [SERVER]: FLUSH (IBTA A19) where tests/clients/all_ops.c does not go. The client is the
  * requester: many in a row, more of them than the responder has resources for; one of a whole region; and one of a

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: BSD-2-Clause
 """A guest: one of Debian's kernels under QEMU, with the host's root file system under an overlay, so that what is built
 here runs there without a disk image. Nothing that it does reaches the host but for one directory, /report."""
 import lzma

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
 /*
  * What iWARP lacks: SEND and WRITE with immediate data, and both atomics (RFC 5040 has none of them). The client posts
  * each of them, on a connection of its own: the post has to fail, or the request, and nothing may have come to the

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: BSD-2-Clause
 """Debian's kernels, a module that they lack, and the busybox that starts them: downloaded by apt and unpacked into a cache,
 never installed.
 

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: BSD-2-Clause
 """The libibverbs of Debian 13, whose provider for Soft-RoCE has FLUSH; that of Debian 12, on which the tests run otherwise, has
 no call for it. In the cache beside the kernels, never installed."""
 import tempfile

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
 /*
  * A listener that rejects the first connection and accepts the second, each with words of its own in the private data,
  * and its client, which has to be told: RDMA_CM_EVENT_REJECTED with reason 28, consumer reject, or STATUS, then

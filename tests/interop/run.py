@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: BSD-2-Clause
 """run.py [--or-skip] SERIES TEST [ARGUMENT...]: runs a test of this directory in a guest with Debian's kernel of a series
 (6.1, 6.12).
 

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: BSD-2-Clause
 """rdma_cm between roci0 and the kernel's Soft-RoCE, with either of them listening, over IPv4 and IPv6."""
 import os
 import platform

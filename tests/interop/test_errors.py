@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: BSD-2-Clause
 """Requests that fail, with the responder on either side: the status of every completion on both ends, the state of both
 queue pairs afterwards, the asynchronous event at the responder, and what became of the memory of both."""
 import platform

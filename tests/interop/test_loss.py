@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: BSD-2-Clause
 """A wire that loses packets in both directions, by netem, and a peer that is killed in the middle of a stream. An argument
 `heavy` leaves out the loss of 1%, and what needs no loss, which are in every run."""
 import contextlib

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: BSD-2-Clause
 """A part of everything between roci0 and Soft-RoCE that runs in a few minutes, in one guest: for every run of the tests."""
 import sys
 

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: BSD-2-Clause
 """rdma-core's Python tests on Soft-RoCE, those of rdma_cm too. What may be skipped on roci0 (tests/clients/pyverbs-skips.txt)
 is what Soft-RoCE skips: of every pattern something, and nothing that it runs."""
 import collections

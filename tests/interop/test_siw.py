@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: BSD-2-Clause
 """What iWARP allows, over the kernel's siw on both sides with the system's libraries: the examples, and `roci send` and
 `roci recv`, which need neither immediate data nor atomics, in all their modes. And what it does not allow, and how that is
 told: a program that asks for what iWARP lacks, and `roci send` to a receiver that only RoCE reaches."""

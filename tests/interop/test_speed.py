@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: BSD-2-Clause
 """roci0 and Soft-RoCE over the same veth: both ends in two namespaces with roci0 in either, then in one with the kernel's
 devices. The processor is software, so only the ratios mean something."""
 import sys

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: BSD-2-Clause
 """`roci send` and `roci recv` between Soft-RoCE and Soft-RoCE with the system's libraries on both sides, and between
 Soft-RoCE and roci0: folders of all kinds of entries, byte for byte, also over IPv6, with devices that they choose themselves,
 and after either was killed. Then the other commands of `roci`, beside the kernel's device and against it."""

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: BSD-2-Clause
 """roci0 and the kernel's Soft-RoCE on one wire: the ping-pongs of libibverbs, perftest, and every opcode, with the server on
 either side. An argument `part` leaves out what differs from the rest in little.
 

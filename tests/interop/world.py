@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: BSD-2-Clause
 """The two hosts in a guest, joined by a veth. With rxe_and_roci(), `rxe` is the first network namespace with the kernel's
 Soft-RoCE, where programs run with the system's libraries as they are, and `roci` another namespace, where they run under
 `roci run`. With kernel_pair(), both have devices of the kernel, and share the first namespace."""

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
 /* The application: posts its work requests and receives as they are drawn, and does to its QPs what it should not. */
 #include <errno.h>
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
 /* What completions and events must be. */
 #include "sim.h"
 

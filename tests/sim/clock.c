@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
 /* The virtual clock: a binary heap of events, ties in the order in which they were scheduled. */
 #include <stdlib.h>
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
 /* Mistakes made on purpose: one work request that must fail, or something that happens to a QP or its memory midway. */
 #include "sim.h"
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
 /* One host: the loop around an engine, as src/device runs it, and the application's polling. */
 #include "sim.h"
 

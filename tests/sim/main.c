@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
 /*
  * sim [SEED [COUNT]] [-v] [--jobs N] [--named [FILE]]
  *

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
 /* The memory of the hosts: arenas filled with noise, twice (what is, what must be), and memory regions in them. */
 #include <stdlib.h>
 #include <sys/mman.h>

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
 /*
  * The model of memory: message by message, in the order in which they were posted, on the shadow arenas. What may or
  * may not have happened (to work requests that failed, to UC messages) is allowed for at the end, and only there.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
 /* Watches the wire: every packet must be the one that the work requests ask for, and answers must be true. */
 #include "sim.h"
 

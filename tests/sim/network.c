@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
 /*
  * The network: every packet becomes bytes with pad and ICRC, as on a real link, and is lost, damaged, doubled, delayed,
  * overtaken or marked on its way. Packets that are not singled out keep their order.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
 /* Draws the frame of a program (hosts, CQs, QPs and their attributes) and builds it in the engines. */
 #include "sim.h"
 

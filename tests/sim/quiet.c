@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
 /* Async events, and what must hold when nothing moves any more. */
 #include "sim.h"
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
 /* Runs one program from its seed to its end. */
 #include "sim.h"
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
 /*
  * The simulator: two or three engines, a virtual clock, a hostile network, random programs of work requests, and a
  * model of what memory and completions must be. Everything follows from the program's seed.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
 /* Draws the work requests of a pair of QPs, such that their effect is defined: see read_hazard(). */
 #include "sim.h"
 

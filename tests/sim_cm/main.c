@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
 /*
  * sim_cm [SEED [COUNT]] [-v]: runs COUNT programs, of seeds SEED, SEED + 1, ... Exit status 0 if all passed;
  * ROCI_SIM_CM_COUNT in the environment overrides COUNT.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
 /*
  * Two hosts with a connection manager each, applications that do what comes to their mind, and a network that loses,
  * doubles, delays and garbles: all of it drawn from one seed, on a virtual clock.

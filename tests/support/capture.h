@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
 /* The RoCEv2 packets of a directory of captures (tests/captures), read into memory. */
 #ifndef ROCI_TESTS_CAPTURE_H
 #define ROCI_TESTS_CAPTURE_H

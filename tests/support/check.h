@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
 /* For fuzz targets: a condition that does not hold ends the program by a signal, which fuzzers and sanitizers notice.
  */
 #ifndef ROCI_TESTS_CHECK_H

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
 /* Seeded randomness for tests (splitmix64): the same seed gives the same test on every machine. */
 #ifndef ROCI_TESTS_RANDOM_H
 #define ROCI_TESTS_RANDOM_H

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
 /* cmocka, with what it wants included before it. */
 #ifndef ROCI_TESTS_TEST_H
 #define ROCI_TESTS_TEST_H

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
 /* Address handles, and answering a datagram. */
 #include "api.h"
 

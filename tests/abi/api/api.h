@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
 /*
  * Error paths of the public API, as its manual pages have them: a plain verbs program that `roci run` starts. Each file
  * tests one kind of object; main.c runs them all and speaks TAP.

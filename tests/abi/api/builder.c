@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
 /* ibv_wr_*: batches, inline data, and mistakes that ibv_wr_complete() tells. */
 #include "api.h"
 

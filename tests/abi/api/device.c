@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
 /* The device, its contexts, what it says of itself, and what it refuses. */
 #include <fcntl.h>
 #include <stdio.h>

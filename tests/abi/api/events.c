@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
 /* Completion channels and async events: when they come, that nobody waits for what is gone, who waits for whom. */
 #include <fcntl.h>
 #include <poll.h>

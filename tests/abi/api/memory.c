@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
 /* Regions and windows. */
 #include <stdlib.h>
 #include <sys/mman.h>

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
 /* Posting: what is refused, at which request, and that nothing before it is lost. */
 #include "api.h"
 

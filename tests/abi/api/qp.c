@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
 /* Queue pairs: creating, the state machine's edges, querying, multicast. */
 #include "api.h"
 

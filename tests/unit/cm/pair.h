@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
 /* Two managers and the wire between them, in the hands of a test. */
 #ifndef ROCI_TESTS_CM_PAIR_H
 #define ROCI_TESTS_CM_PAIR_H

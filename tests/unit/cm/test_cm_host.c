@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
 /* The manager as the device drives it: which peers of the host it takes for dead. */
 #include <string.h>
 

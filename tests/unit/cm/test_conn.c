@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
 /* Connections, message by message: IBTA 12.9. Loss in random order is tests/sim_cm's. */
 #include "test.h"
 

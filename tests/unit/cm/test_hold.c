@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
 /* Requests that come while nobody listens. */
 #include "test.h"
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
 /* The host's port table (src/device/ports.h), by two registries that stand for two processes. */
 #include "test.h"
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
 /* Service ID resolution: IBTA 12.11. */
 #include "test.h"
 

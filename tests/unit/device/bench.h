@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
 /* What the device's tests share: a private run directory, stations (registry, side door, udp link) and packets. */
 #ifndef ROCI_TESTS_DEVICE_BENCH_H
 #define ROCI_TESTS_DEVICE_BENCH_H

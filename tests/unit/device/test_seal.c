@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
 /* What is sealed stays sealed: programs write to the memory that peers read. */
 #include "bench.h"
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
 /*
  * Two engines and a wire: packets go from one to the other as structs, through a filter that may drop them. For tests
  * of single rules; tests/sim is for everything at once.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
 /* FLUSH, IBTA A19. */
 #include "pair.h"
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
 /* Acknowledgements that overtake the response they belong behind. */
 #include "pair.h"
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
 /* When a request's place in the send queue is free again. */
 #include "pair.h"
 

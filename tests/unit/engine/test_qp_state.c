@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
 /* The state machine against a table written anew from IBTA 11.2.5.2. */
 #include "../test.h"
 

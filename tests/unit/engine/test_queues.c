@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
 /* Completion queue, receive queue, shared receive queue. */
 #include "../test.h"
 

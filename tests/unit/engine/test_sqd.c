@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
 /* The send queue drained: what may change there, and who hears of it (IBTA 10.3.1.5). */
 #include "pair.h"
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
 /* Receives of a shared receive queue. */
 #include "pair.h"
 

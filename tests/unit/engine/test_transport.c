@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
 /* Rules of the reliable connection, each by itself. */
 #include "pair.h"
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
 /* A temporary folder for a test, and short ways to fill it and to look into it. Paths are relative to it; what fails
  * ends the test. */
 #ifndef ROCI_TESTS_ROOM_H

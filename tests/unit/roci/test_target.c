@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
 /* Where `roci send` is told to send to. */
 #include "test.h"
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
 /* What is printed of bytes that others chose. */
 #include "test.h"
 

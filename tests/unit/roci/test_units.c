@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
 /* Sizes, rates and times, read and written. */
 #include "test.h"
 
