@@ -84,23 +84,23 @@ static bool store_number(const struct command *command, const struct option_row 
 		[OPTION_RATE] = "a rate such as 10M, 500K or 1.5Gbit",
 		[OPTION_TIME] = "a time such as 30, 500ms or 2m",
 	};
-	int error = -EINVAL;
+	int err = -EINVAL;
 	char *end;
 	switch (row->kind) {
-	case OPTION_SIZE: error = units_parse_size(text, value); break;
-	case OPTION_RATE: error = units_parse_rate(text, value); break;
-	case OPTION_TIME: error = units_parse_time(text, value); break;
+	case OPTION_SIZE: err = units_parse_size(text, value); break;
+	case OPTION_RATE: err = units_parse_rate(text, value); break;
+	case OPTION_TIME: err = units_parse_time(text, value); break;
 	default:
 		errno = 0;
 		*value = strtoull(text, &end, 10);
 		if (*text >= '0' && *text <= '9' && !*end)
-			error = -errno;
+			err = -errno;
 	}
-	if (error == -EINVAL) {
+	if (err == -EINVAL) {
 		complain(command, "--%s '%s': %s is wanted", row->name, text, shape[row->kind]);
 		return false;
 	}
-	if (!error && *value >= row->min && (!row->max || *value <= row->max))
+	if (!err && *value >= row->min && (!row->max || *value <= row->max))
 		return true;
 	char low[UNITS_CHARS], high[UNITS_CHARS];
 	if (row->kind == OPTION_SIZE && row->max)
@@ -111,7 +111,7 @@ static bool store_number(const struct command *command, const struct option_row 
 			 (unsigned long long)row->max);
 	else
 		complain(command, "--%s %s: that is too %s", row->name, text,
-			 !error && *value < row->min ? "small" : "large");
+			 !err && *value < row->min ? "small" : "large");
 	return false;
 }
 

@@ -69,9 +69,9 @@ static int execute(const struct command *self, char **argv)
 	if (preload_environment(self))
 		return EXIT_USAGE;
 	execvp(argv[0], argv);
-	int error = errno;
-	complain(self, "%s: %s", argv[0], error == ENOENT ? "program not found" : strerror(error));
-	return error == ENOENT ? EXIT_NOT_FOUND : EXIT_CANNOT_RUN;
+	int err = errno;
+	complain(self, "%s: %s", argv[0], err == ENOENT ? "program not found" : strerror(err));
+	return err == ENOENT ? EXIT_NOT_FOUND : EXIT_CANNOT_RUN;
 }
 
 static int run(const struct command *self, int argc, char **argv)

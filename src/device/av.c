@@ -22,7 +22,7 @@ static int check_route(const struct roci_gid_entry *from, const uint8_t dgid[16]
 	union udp_name here, there;
 	socklen_t len = roci_udp_name(&here, from->gid, from->ifindex);
 	bool ipv4 = roci_gid_is_ipv4(dgid);
-	int rc = 0, fd = socket(ipv4 ? AF_INET : AF_INET6, SOCK_DGRAM | SOCK_CLOEXEC, 0);
+	int err = 0, fd = socket(ipv4 ? AF_INET : AF_INET6, SOCK_DGRAM | SOCK_CLOEXEC, 0);
 
 	if (fd < 0)
 		return -errno;
@@ -32,15 +32,15 @@ static int check_route(const struct roci_gid_entry *from, const uint8_t dgid[16]
 		here.v6.sin6_port = 0;
 	roci_udp_name(&there, dgid, from->ifindex);
 	if (bind(fd, &here.any, len) || connect(fd, &there.any, len))
-		rc = errno == EHOSTUNREACH || errno == EACCES || errno == EINVAL ? -ENETUNREACH : -errno;
+		err = errno == EHOSTUNREACH || errno == EACCES || errno == EINVAL ? -ENETUNREACH : -errno;
 	close(fd);
-	return rc;
+	return err;
 }
 
 int roci_device_make_av(struct roci_device *dev, const struct roci_ah_params *params, struct roci_av *av)
 {
 	const struct roci_gid_entry *from;
-	int rc;
+	int err;
 
 	if (params->sgid_index >= dev->gid_count || is_unspecified(params->dgid))
 		return -EINVAL;
@@ -48,9 +48,9 @@ int roci_device_make_av(struct roci_device *dev, const struct roci_ah_params *pa
 	if (roci_gid_is_ipv4(from->gid) != roci_gid_is_ipv4(params->dgid))
 		return -EINVAL;
 	if (!roci_gid_is_multicast(params->dgid)) {
-		rc = check_route(from, params->dgid);
-		if (rc)
-			return rc;
+		err = check_route(from, params->dgid);
+		if (err)
+			return err;
 	}
 	/* Packets leave from the socket that receives; where its port is another program's, see roci_udp_send(). */
 	roci_udp_listen(dev->udp, params->sgid_index);

@@ -57,7 +57,7 @@ static uint8_t *put_ipv4(uint8_t *at, const struct around *a, uint32_t udp_len)
 		.ip_hl = 5,
 		.ip_v = 4,
 		.ip_tos = a->traffic_class,
-		.ip_len = htons((uint16_t)(sizeof ip + udp_len)),
+		.ip_len = htons((uint16_t)(sizeof(ip) + udp_len)),
 		.ip_id = htons(a->ip_id),
 		.ip_off = htons(IP_DF),
 		.ip_ttl = a->hop_limit,
@@ -66,9 +66,9 @@ static uint8_t *put_ipv4(uint8_t *at, const struct around *a, uint32_t udp_len)
 
 	memcpy(&ip.ip_src, a->flow.src + 12, 4);
 	memcpy(&ip.ip_dst, a->flow.dst + 12, 4);
-	ip.ip_sum = htons(fold(sum16(0, (const uint8_t *)&ip, sizeof ip)));
-	memcpy(at, &ip, sizeof ip);
-	return at + sizeof ip;
+	ip.ip_sum = htons(fold(sum16(0, (const uint8_t *)&ip, sizeof(ip))));
+	memcpy(at, &ip, sizeof(ip));
+	return at + sizeof(ip);
 }
 
 static uint8_t *put_ipv6(uint8_t *at, const struct around *a, uint32_t udp_len)
@@ -81,8 +81,8 @@ static uint8_t *put_ipv6(uint8_t *at, const struct around *a, uint32_t udp_len)
 	ip.ip6_hlim = a->hop_limit;
 	memcpy(&ip.ip6_src, a->flow.src, 16);
 	memcpy(&ip.ip6_dst, a->flow.dst, 16);
-	memcpy(at, &ip, sizeof ip);
-	return at + sizeof ip;
+	memcpy(at, &ip, sizeof(ip));
+	return at + sizeof(ip);
 }
 
 /* IPv6 forbids a checksum of 0; of IPv4 it says that there is none, as all RNICs do. */
@@ -92,7 +92,7 @@ static void put_udp6_checksum(const struct around *a, uint8_t *udp, uint32_t udp
 	uint16_t check = fold(sum16(sum, udp, udp_len));
 
 	check = htons(check ? check : 0xffff);
-	memcpy(udp + offsetof(struct udphdr, uh_sum), &check, sizeof check);
+	memcpy(udp + offsetof(struct udphdr, uh_sum), &check, sizeof(check));
 }
 
 /* Adds a packet whose UDP payload is the `pieces` of iov, `len` bytes together. */
@@ -111,8 +111,8 @@ static void add(struct capture *c, uint64_t now, unsigned direction, const struc
 		return;
 	at = roci_pcapng_packet(&c->file, now, direction, ip_len + udp_len);
 	udp = ipv4 ? put_ipv4(at, a, udp_len) : put_ipv6(at, a, udp_len);
-	memcpy(udp, &head, sizeof head);
-	at = udp + sizeof head;
+	memcpy(udp, &head, sizeof(head));
+	at = udp + sizeof(head);
 	for (unsigned i = 0; i < pieces; i++) {
 		memcpy(at, iov[i].base, iov[i].len);
 		at += iov[i].len;
@@ -131,7 +131,7 @@ static void add_frame(struct capture *c, uint64_t now, const struct roci_frame *
 		a.hop_limit = 64;
 	roci_av_flow(f->av, &a.flow);
 	pieces[n++] = (struct roci_span){(void *)f->header, f->header_len};
-	for (unsigned i = 0; i < f->span_count && n < sizeof pieces / sizeof pieces[0] - 1; i++)
+	for (unsigned i = 0; i < f->span_count && n < sizeof(pieces) / sizeof(pieces[0]) - 1; i++)
 		pieces[n++] = f->spans[i];
 	pieces[n++] = (struct roci_span){(void *)f->trailer, f->trailer_len};
 	add(c, now, ROCI_PCAPNG_OUTBOUND, &a, pieces, n, f->len);
@@ -216,20 +216,20 @@ int roci_capture_open(struct roci_link *inner, const char *path, struct roci_lin
 		.recv = capture_recv,
 		.close = capture_close,
 	};
-	struct capture *c = malloc(sizeof *c);
+	struct capture *c = malloc(sizeof(*c));
 	char name[4096];
-	int rc;
+	int err;
 
 	if (!c)
 		return -ENOMEM;
 	c->link.ops = &ops;
 	c->inner = inner;
-	rc = expand(path, name, sizeof name);
-	if (!rc)
-		rc = roci_pcapng_open(&c->file, name);
-	if (rc) {
+	err = expand(path, name, sizeof(name));
+	if (!err)
+		err = roci_pcapng_open(&c->file, name);
+	if (err) {
 		free(c);
-		return rc;
+		return err;
 	}
 	*out = &c->link;
 	return 0;

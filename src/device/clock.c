@@ -27,13 +27,13 @@ static _Thread_local struct {
 static void refill(void)
 {
 	/* Up to 256 bytes are never given in part. */
-	while (getrandom(pool.numbers, sizeof pool.numbers, 0) != sizeof pool.numbers) {
+	while (getrandom(pool.numbers, sizeof(pool.numbers), 0) != sizeof(pool.numbers)) {
 		if (errno != EINTR) { /* predictable keys are worse than none */
 			perror("roci: getrandom");
 			abort();
 		}
 	}
-	pool.left = sizeof pool.numbers / sizeof pool.numbers[0];
+	pool.left = sizeof(pool.numbers) / sizeof(pool.numbers[0]);
 	pool.owner = getpid();
 }
 

@@ -45,7 +45,7 @@ static uint64_t guid_of(const struct roci_device *dev)
 	const uint8_t eui[8] = {mac[0] ^ 2, mac[1], mac[2], 0xff, 0xfe, mac[3], mac[4], mac[5]};
 	uint64_t guid = 0;
 
-	for (unsigned i = 0; i < sizeof eui; i++)
+	for (unsigned i = 0; i < sizeof(eui); i++)
 		guid = guid << 8 | eui[i];
 	return guid;
 }
@@ -58,7 +58,7 @@ int roci_cm_host_open(struct roci_device *dev)
 		.random = draw,
 		.ca_guid = guid_of(dev),
 	};
-	struct roci_cm_host *host = calloc(1, sizeof *host);
+	struct roci_cm_host *host = calloc(1, sizeof(*host));
 
 	if (!host)
 		return -ENOMEM;
@@ -104,17 +104,17 @@ struct roci_gsi *roci_cm_host_gsi(struct roci_device *dev)
 
 int roci_cm_host_bind(struct roci_device *dev, const struct roci_cm_bind *ask, struct roci_cm_service **out)
 {
-	struct roci_cm_service *service = dev->dead ? NULL : calloc(1, sizeof *service);
-	int rc;
+	struct roci_cm_service *service = dev->dead ? NULL : calloc(1, sizeof(*service));
+	int err;
 
 	if (!service)
 		return dev->dead ? -ENODEV : -ENOMEM;
-	rc = roci_ports_bind(&dev->registry, ask, &service->index, &service->port);
-	if (rc)
+	err = roci_ports_bind(&dev->registry, ask, &service->index, &service->port);
+	if (err)
 		free(service);
 	else
 		*out = service;
-	return rc;
+	return err;
 }
 
 uint16_t roci_cm_service_port_of(const struct roci_cm_service *service)
@@ -136,20 +136,20 @@ static void open_addresses(struct roci_device *dev, const uint8_t gid[16])
 
 int roci_cm_host_listen(struct roci_device *dev, struct roci_cm_service *service, const struct roci_cm_listen *params)
 {
-	int rc;
+	int err;
 
 	if (dev->dead)
 		return -ENODEV;
 	if (service->listener)
 		return -EINVAL;
-	rc = roci_cm_listen(dev->cm_host->cm, params, &service->listener);
-	if (rc)
-		return rc;
-	rc = roci_ports_listen(&dev->registry, service->index);
-	if (rc) {
+	err = roci_cm_listen(dev->cm_host->cm, params, &service->listener);
+	if (err)
+		return err;
+	err = roci_ports_listen(&dev->registry, service->index);
+	if (err) {
 		roci_listener_destroy(service->listener, roci_now());
 		service->listener = NULL;
-		return rc;
+		return err;
 	}
 	open_addresses(dev, params->gid);
 	return 0;
@@ -245,7 +245,7 @@ static void look_after_peers(struct roci_device *dev, uint64_t now)
 
 	roci_cm_bury(host->cm, now, peer_is_dead, &look);
 	take_out(&host->known, &look.dead); /* whoever has such a slot next may be in another registry */
-	host->look_at = memcmp(&look.alive, &none, sizeof none) ? now + LOOK_NS : ROCI_CM_NEVER;
+	host->look_at = memcmp(&look.alive, &none, sizeof(none)) ? now + LOOK_NS : ROCI_CM_NEVER;
 	host->peers_lost = roci_engine_stats(dev->engine)->peers_lost;
 }
 

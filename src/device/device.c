@@ -65,10 +65,10 @@ static void after_fork_in_child(void)
 	roci_registry_close(&dev->registry);
 }
 
-static int fail(const char *what, int rc)
+static int fail(const char *what, int err)
 {
-	fprintf(stderr, "roci: cannot open roci0: %s: %s\n", what, strerror(-rc));
-	return rc;
+	fprintf(stderr, "roci: cannot open roci0: %s: %s\n", what, strerror(-err));
+	return err;
 }
 
 /* Wraps the link as the environment says. */
@@ -76,20 +76,20 @@ static int wrap_link(struct roci_device *dev)
 {
 	const char *capture = getenv("ROCI_CAPTURE"), *fault = getenv("ROCI_FAULT");
 	struct roci_fault_plan plan;
-	int rc;
+	int err;
 
 	if (capture && *capture) {
-		rc = roci_capture_open(dev->link, capture, &dev->capture);
-		if (rc)
-			return fail("ROCI_CAPTURE", rc);
+		err = roci_capture_open(dev->link, capture, &dev->capture);
+		if (err)
+			return fail("ROCI_CAPTURE", err);
 		dev->link = dev->capture;
 	}
 	if (fault && *fault) {
-		rc = roci_fault_parse(fault, &plan);
-		if (!rc)
-			rc = roci_fault_open(dev->link, &plan, &dev->link);
-		if (rc)
-			return fail("ROCI_FAULT", rc);
+		err = roci_fault_parse(fault, &plan);
+		if (!err)
+			err = roci_fault_open(dev->link, &plan, &dev->link);
+		if (err)
+			return fail("ROCI_FAULT", err);
 	}
 	return 0;
 }
@@ -98,42 +98,42 @@ static int open_links(struct roci_device *dev)
 {
 	struct epoll_event ev = {.events = EPOLLIN, .data.u64 = EVENT_DOOR};
 	struct roci_udp_config config = {.gids = dev->gids, .gid_count = dev->gid_count, .registry = &dev->registry};
-	int rc = roci_side_door_open(&dev->registry, &dev->door);
+	int err = roci_side_door_open(&dev->registry, &dev->door);
 
-	if (rc)
-		return fail("side door", rc);
+	if (err)
+		return fail("side door", err);
 	if (epoll_ctl(dev->epoll_fd, EPOLL_CTL_ADD, roci_side_door_fd(dev->door), &ev)) {
-		rc = fail("epoll", -errno);
+		err = fail("epoll", -errno);
 		goto err_close_door;
 	}
 	config.door = dev->door;
 	config.stats = &dev->stats;
 	config.epoll_fd = dev->epoll_fd;
-	rc = roci_udp_open(&config, &dev->udp);
-	if (rc) {
-		fail("sockets", rc);
+	err = roci_udp_open(&config, &dev->udp);
+	if (err) {
+		fail("sockets", err);
 		goto err_close_door;
 	}
 	dev->link = roci_udp_link(dev->udp);
-	rc = wrap_link(dev);
-	if (!rc)
+	err = wrap_link(dev);
+	if (!err)
 		return 0;
 	roci_link_close(dev->link);
 err_close_door:
 	roci_side_door_close(dev->door);
-	return rc;
+	return err;
 }
 
 static int open_registry(struct roci_device *dev)
 {
-	int rc = roci_registry_open(&dev->registry);
+	int err = roci_registry_open(&dev->registry);
 
-	if (rc == -ENOSPC)
-		return fail("1023 of your processes on this host have one already", rc);
-	if (rc)
+	if (err == -ENOSPC)
+		return fail("1023 of your processes on this host have one already", err);
+	if (err)
 		return fail("no directory for the host registry ($ROCI_RUNDIR, /dev/shm/roci-UID or "
 			    "/tmp/roci-UID, yours and of mode 0700)",
-			    rc);
+			    err);
 	roci_steer_reset(&dev->registry);
 	roci_qpn_block_init(&dev->qpns, dev->registry.slot);
 	return 0;
@@ -152,7 +152,7 @@ static void init_lock(struct roci_device *dev)
 /* dev is zeroed. */
 static int open_device(struct roci_device *dev)
 {
-	int rc;
+	int err;
 
 	init_lock(dev);
 	dev->gid_count = roci_gid_table(dev->gids, ROCI_MAX_GIDS);
@@ -163,24 +163,24 @@ static int open_device(struct roci_device *dev)
 		return fail("engine", -ENOMEM);
 	dev->epoll_fd = epoll_create1(EPOLL_CLOEXEC);
 	if (dev->epoll_fd < 0) {
-		rc = fail("epoll", -errno);
+		err = fail("epoll", -errno);
 		goto err_destroy_engine;
 	}
-	rc = open_registry(dev);
-	if (rc)
+	err = open_registry(dev);
+	if (err)
 		goto err_close_epoll;
-	rc = roci_cm_host_open(dev);
-	if (rc) {
-		fail("connection manager", rc);
+	err = roci_cm_host_open(dev);
+	if (err) {
+		fail("connection manager", err);
 		goto err_close_registry;
 	}
-	rc = open_links(dev);
-	if (rc)
+	err = open_links(dev);
+	if (err)
 		goto err_close_cm;
-	rc = roci_progress_start(dev);
-	if (!rc)
+	err = roci_progress_start(dev);
+	if (!err)
 		return 0;
-	fail("thread", rc);
+	fail("thread", err);
 	roci_link_close(dev->link);
 	roci_side_door_close(dev->door);
 err_close_cm:
@@ -191,7 +191,7 @@ err_close_epoll:
 	close(dev->epoll_fd);
 err_destroy_engine:
 	roci_engine_destroy(dev->engine);
-	return rc;
+	return err;
 }
 
 static void print_stats(const struct roci_device *dev)
@@ -224,14 +224,14 @@ static void close_device(struct roci_device *dev)
 static bool take_lock_soon(struct roci_device *dev)
 {
 	struct timespec until;
-	int rc;
+	int err;
 
 	clock_gettime(CLOCK_REALTIME, &until);
 	until.tv_sec++;
 	atomic_fetch_add_explicit(&dev->waiting, 1, memory_order_relaxed);
-	rc = pthread_mutex_timedlock(&dev->lock, &until);
+	err = pthread_mutex_timedlock(&dev->lock, &until);
 	atomic_fetch_sub_explicit(&dev->waiting, 1, memory_order_relaxed);
-	return !rc;
+	return !err;
 }
 
 /* A program that ends without closing the device leaves it as it is: other threads may be in it. But its peers get what
@@ -253,32 +253,32 @@ static __attribute__((destructor)) void at_exit(void)
 int roci_device_get(roci_event_fn *on_event, struct roci_device **out)
 {
 	static bool fork_handled;
-	int cancel_state, rc = 0;
+	int cancel_state, err = 0;
 
 	pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &cancel_state); /* or the_lock would stay locked */
 	pthread_mutex_lock(&the_lock);
 	if (!the_device) {
-		struct roci_device *dev = calloc(1, sizeof *dev);
+		struct roci_device *dev = calloc(1, sizeof(*dev));
 
 		if (!fork_handled)
 			fork_handled = !pthread_atfork(before_fork, after_fork_in_parent, after_fork_in_child);
-		rc = dev ? 0 : fail("memory", -ENOMEM);
-		if (!rc) {
+		err = dev ? 0 : fail("memory", -ENOMEM);
+		if (!err) {
 			dev->on_event = on_event;
-			rc = open_device(dev);
+			err = open_device(dev);
 		}
-		if (rc)
+		if (err)
 			free(dev);
 		else
 			the_device = dev;
 	}
-	if (!rc) {
+	if (!err) {
 		the_device->users++;
 		*out = the_device;
 	}
 	pthread_mutex_unlock(&the_lock);
 	pthread_setcancelstate(cancel_state, NULL);
-	return rc;
+	return err;
 }
 
 void roci_device_put(struct roci_device *dev)
@@ -359,7 +359,7 @@ int roci_device_gids(const struct roci_device *dev, const struct roci_gid_entry 
 
 int roci_device_listen(struct roci_device *dev, int sgid_index)
 {
-	int rc = 0;
+	int err = 0;
 
 	if (dev->dead)
 		return -ENODEV;
@@ -368,9 +368,9 @@ int roci_device_listen(struct roci_device *dev, int sgid_index)
 	for (int i = 0; i < dev->gid_count; i++) {
 		int one = roci_udp_listen(dev->udp, i);
 
-		rc = rc ? rc : one;
+		err = err ? err : one;
 	}
-	return rc;
+	return err;
 }
 
 int roci_device_join(struct roci_device *dev, const uint8_t gid[16])

@@ -128,7 +128,7 @@ int roci_fault_open(struct roci_link *inner, const struct roci_fault_plan *plan,
 		.recv = fault_recv,
 		.close = fault_close,
 	};
-	struct fault *f = calloc(1, sizeof *f);
+	struct fault *f = calloc(1, sizeof(*f));
 
 	if (!f)
 		return -ENOMEM;
@@ -155,7 +155,7 @@ static double *plan_field(struct roci_fault_plan *plan, const char *name, size_t
 		{"corrupt", &plan->corrupt},
 	};
 
-	for (unsigned i = 0; i < sizeof fields / sizeof fields[0]; i++)
+	for (unsigned i = 0; i < sizeof(fields) / sizeof(fields[0]); i++)
 		if (strlen(fields[i].name) == len && !memcmp(fields[i].name, name, len))
 			return fields[i].field;
 	return NULL;

@@ -45,13 +45,13 @@ static bool primary_ipv4(uint8_t gid[16])
 {
 	struct sockaddr_in to = {.sin_family = AF_INET, .sin_port = htons(9), .sin_addr.s_addr = htonl(0xcb007101)};
 	struct sockaddr_in from;
-	socklen_t len = sizeof from;
+	socklen_t len = sizeof(from);
 	int fd = socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0);
 	bool found;
 
 	if (fd < 0)
 		return false;
-	found = !connect(fd, (struct sockaddr *)&to, sizeof to) && !getsockname(fd, (struct sockaddr *)&from, &len);
+	found = !connect(fd, (struct sockaddr *)&to, sizeof(to)) && !getsockname(fd, (struct sockaddr *)&from, &len);
 	close(fd);
 	if (found)
 		map_ipv4(gid, from.sin_addr);
@@ -67,7 +67,7 @@ static unsigned ipv6_flags(FILE *list, const struct in6_addr *addr, unsigned ifi
 	if (!list)
 		return 0;
 	rewind(list);
-	while (fgets(line, sizeof line, list)) {
+	while (fgets(line, sizeof(line), list)) {
 		struct in6_addr here;
 
 		if (sscanf(line, "%32[0-9a-f] %x %x %x %x", hex, &index, &prefix, &scope, &flags) != 5 ||
@@ -78,7 +78,7 @@ static unsigned ipv6_flags(FILE *list, const struct in6_addr *addr, unsigned ifi
 
 			here.s6_addr[i] = (uint8_t)strtoul(byte, NULL, 16);
 		}
-		if (!memcmp(&here, addr, sizeof here))
+		if (!memcmp(&here, addr, sizeof(here)))
 			return flags;
 	}
 	return 0;
@@ -98,7 +98,7 @@ static uint32_t interface_mtu(int fd, const char *name)
 {
 	struct ifreq req = {0};
 
-	snprintf(req.ifr_name, sizeof req.ifr_name, "%s", name);
+	snprintf(req.ifr_name, sizeof(req.ifr_name), "%s", name);
 	return ioctl(fd, SIOCGIFMTU, &req) || req.ifr_mtu <= 0 ? 1500 : (uint32_t)req.ifr_mtu;
 }
 
@@ -173,7 +173,7 @@ static int collect(struct candidate *found, const struct ifaddrs *all, FILE *lis
 			fit = rank_ipv6(&c, &((struct sockaddr_in6 *)i->ifa_addr)->sin6_addr, list);
 		if (!fit || !c.entry.ifindex)
 			continue;
-		snprintf(c.entry.ifname, sizeof c.entry.ifname, "%s", i->ifa_name);
+		snprintf(c.entry.ifname, sizeof(c.entry.ifname), "%s", i->ifa_name);
 		/* An alias label ("eth0:1") names no interface of its own. */
 		if_indextoname(c.entry.ifindex, c.entry.ifname);
 		c.entry.if_mtu = interface_mtu(fd, c.entry.ifname);
@@ -196,8 +196,8 @@ static bool is_repeat(const struct roci_gid_entry *entries, int count, const str
 
 int roci_gid_table(struct roci_gid_entry *entries, int max)
 {
-	struct candidate *found = calloc(MAX_CANDIDATES, sizeof *found);
-	int n, taken = 0, rc = -ENOMEM;
+	struct candidate *found = calloc(MAX_CANDIDATES, sizeof(*found));
+	int n, taken = 0, err = -ENOMEM;
 	struct ifaddrs *all;
 	FILE *list;
 	int fd;
@@ -205,23 +205,23 @@ int roci_gid_table(struct roci_gid_entry *entries, int max)
 	if (!found)
 		return -ENOMEM;
 	if (getifaddrs(&all)) {
-		rc = -errno;
+		err = -errno;
 		goto free_found;
 	}
 	fd = socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0);
 	if (fd < 0)
 		fd = socket(AF_INET6, SOCK_DGRAM | SOCK_CLOEXEC, 0);
 	if (fd < 0) {
-		rc = -errno;
+		err = -errno;
 		goto free_all;
 	}
 	list = fopen("/proc/net/if_inet6", "re");
 	n = collect(found, all, list, fd);
-	qsort(found, (size_t)n, sizeof *found, by_usefulness);
+	qsort(found, (size_t)n, sizeof(*found), by_usefulness);
 	for (int i = 0; i < n && taken < max; i++)
 		if (!is_repeat(entries, taken, &found[i].entry))
 			entries[taken++] = found[i].entry;
-	rc = taken;
+	err = taken;
 	if (list)
 		fclose(list);
 	close(fd);
@@ -229,5 +229,5 @@ free_all:
 	freeifaddrs(all);
 free_found:
 	free(found);
-	return rc;
+	return err;
 }

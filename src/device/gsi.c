@@ -85,8 +85,8 @@ static void enqueue(struct roci_device *dev, uint64_t now, unsigned slot, const 
 	struct roci_gsi_waiting *w;
 
 	if (!gsi->queue)
-		gsi->queue = calloc(ROCI_GSI_QUEUE, sizeof *gsi->queue);
-	if (!gsi->queue || gsi->queue_count == ROCI_GSI_QUEUE || len > sizeof w->bytes) {
+		gsi->queue = calloc(ROCI_GSI_QUEUE, sizeof(*gsi->queue));
+	if (!gsi->queue || gsi->queue_count == ROCI_GSI_QUEUE || len > sizeof(w->bytes)) {
 		gsi->unsent++; /* as a network would */
 		return;
 	}
@@ -104,11 +104,11 @@ static bool hand_over(struct roci_device *dev, uint64_t now, unsigned slot, cons
 		      void *bytes, unsigned len)
 {
 	struct roci_gsi *gsi = roci_cm_host_gsi(dev);
-	int rc = gsi->queue_count ? -EAGAIN : knock(dev, slot, from, bytes, len);
+	int err = gsi->queue_count ? -EAGAIN : knock(dev, slot, from, bytes, len);
 
-	if (rc == -ESRCH)
+	if (err == -ESRCH)
 		return false;
-	if (rc)
+	if (err)
 		enqueue(dev, now, slot, from, bytes, len);
 	gsi->forwarded++;
 	return true;

@@ -85,7 +85,7 @@ static int append(struct roci_pcapng *p)
 static int begin(struct roci_pcapng *p)
 {
 	uint8_t there[HEAD_BYTES];
-	ssize_t n = pread(p->fd, there, sizeof there, 0);
+	ssize_t n = pread(p->fd, there, sizeof(there), 0);
 
 	p->used = 0;
 	put_head(p);
@@ -98,18 +98,18 @@ static int begin(struct roci_pcapng *p)
 
 int roci_pcapng_open(struct roci_pcapng *p, const char *path)
 {
-	int rc;
+	int err;
 
 	p->fd = open(path, O_RDWR | O_CREAT | O_APPEND | O_CLOEXEC, 0600);
 	if (p->fd < 0)
 		return -errno;
 	lock(p->fd);
-	rc = begin(p);
+	err = begin(p);
 	flock(p->fd, LOCK_UN);
 	p->used = 0;
-	if (rc)
+	if (err)
 		close(p->fd);
-	return rc;
+	return err;
 }
 
 uint8_t *roci_pcapng_packet(struct roci_pcapng *p, uint64_t time_ns, unsigned direction, uint32_t len)
@@ -117,7 +117,7 @@ uint8_t *roci_pcapng_packet(struct roci_pcapng *p, uint64_t time_ns, unsigned di
 	uint32_t padded = (len + 3) & ~3u, block = PACKET_HEAD + padded + PACKET_TAIL;
 	uint8_t *bytes;
 
-	if (p->used + block > sizeof p->buffer)
+	if (p->used + block > sizeof(p->buffer))
 		roci_pcapng_flush(p);
 	put32(p, ENHANCED_PACKET);
 	put32(p, block);
@@ -139,18 +139,18 @@ uint8_t *roci_pcapng_packet(struct roci_pcapng *p, uint64_t time_ns, unsigned di
 
 void roci_pcapng_flush(struct roci_pcapng *p)
 {
-	int rc;
+	int err;
 
 	if (!p->used || p->fd < 0)
 		return;
 	lock(p->fd);
-	rc = append(p);
+	err = append(p);
 	flock(p->fd, LOCK_UN);
 	p->used = 0;
-	if (!rc)
+	if (!err)
 		return;
 	fprintf(stderr, "roci: the capture ends early: %s; what is in the file is good, later packets are not in it\n",
-		strerror(-rc));
+		strerror(-err));
 	close(p->fd);
 	p->fd = -1;
 }

@@ -28,7 +28,7 @@ static bool read_entry(const struct roci_port_entry *entry, struct roci_port_ent
 {
 	unsigned before = atomic_load_explicit(&entry->sequence, memory_order_acquire);
 
-	memcpy(copy, entry, sizeof *copy);
+	memcpy(copy, entry, sizeof(*copy));
 	atomic_thread_fence(memory_order_acquire);
 	return !(before & 1) && atomic_load_explicit(&entry->sequence, memory_order_relaxed) == before && copy->slot;
 }
@@ -37,11 +37,11 @@ static void write_entry(struct roci_port_entry *entry, const struct roci_port_en
 {
 	/* A writer that died halfway left it odd; ours is odd and even again whatever it was. */
 	unsigned sequence = atomic_load_explicit(&entry->sequence, memory_order_relaxed) | 1;
-	const size_t skip = sizeof entry->sequence;
+	const size_t skip = sizeof(entry->sequence);
 
 	atomic_store_explicit(&entry->sequence, sequence, memory_order_relaxed);
 	atomic_thread_fence(memory_order_release);
-	memcpy((char *)entry + skip, (const char *)value + skip, sizeof *entry - skip);
+	memcpy((char *)entry + skip, (const char *)value + skip, sizeof(*entry) - skip);
 	atomic_store_explicit(&entry->sequence, sequence + 1, memory_order_release);
 }
 
@@ -92,12 +92,12 @@ void roci_ports_reset(struct roci_registry *reg)
 	atomic_store(&reg->file->ports.incarnations[reg->slot], roci_random32());
 }
 
-/* The registry is locked. Returns an entry to use, NULL: none; *rc says why. */
-static struct roci_port_entry *look(struct roci_registry *reg, const struct roci_port_entry *wanted, int *rc)
+/* The registry is locked. Returns an entry to use, NULL: none; *err says why. */
+static struct roci_port_entry *look(struct roci_registry *reg, const struct roci_port_entry *wanted, int *err)
 {
 	struct roci_port_entry *unused = NULL, copy;
 
-	*rc = 0;
+	*err = 0;
 	for (unsigned i = 0; i < WINDOW; i++) {
 		struct roci_port_entry *entry = at(reg, wanted->ps, wanted->port, i);
 
@@ -108,27 +108,27 @@ static struct roci_port_entry *look(struct roci_registry *reg, const struct roci
 		if (copy.ps != wanted->ps || copy.port != wanted->port || !overlap(&copy, wanted))
 			continue;
 		if (!(copy.reuse && wanted->reuse && !copy.listening)) {
-			*rc = -EADDRINUSE;
+			*err = -EADDRINUSE;
 			return NULL;
 		}
 	}
 	if (!unused)
-		*rc = -EADDRNOTAVAIL;
+		*err = -EADDRNOTAVAIL;
 	return unused;
 }
 
-static struct roci_port_entry *look_for_any(struct roci_registry *reg, struct roci_port_entry *wanted, int *rc)
+static struct roci_port_entry *look_for_any(struct roci_registry *reg, struct roci_port_entry *wanted, int *err)
 {
 	for (unsigned i = 0; i < TRIES; i++) {
 		struct roci_port_entry *entry;
 
 		wanted->port = (uint16_t)(EPHEMERAL_FIRST + roci_random32() % EPHEMERAL_COUNT);
 		wanted->reuse = false; /* nobody wants a random port that somebody has */
-		entry = look(reg, wanted, rc);
+		entry = look(reg, wanted, err);
 		if (entry)
 			return entry;
 	}
-	*rc = -EADDRNOTAVAIL;
+	*err = -EADDRNOTAVAIL;
 	return NULL;
 }
 
@@ -143,12 +143,12 @@ int roci_ports_bind(struct roci_registry *reg, const struct roci_cm_bind *ask, u
 		.reuse = ask->reuse,
 	};
 	struct roci_port_entry *entry;
-	int rc = roci_registry_lock(reg);
+	int err = roci_registry_lock(reg);
 
-	if (rc)
-		return rc;
+	if (err)
+		return err;
 	memcpy(wanted.gid, ask->gid, 16);
-	entry = wanted.port ? look(reg, &wanted, &rc) : look_for_any(reg, &wanted, &rc);
+	entry = wanted.port ? look(reg, &wanted, &err) : look_for_any(reg, &wanted, &err);
 	if (entry) {
 		wanted.reuse = ask->reuse;
 		write_entry(entry, &wanted);
@@ -156,7 +156,7 @@ int roci_ports_bind(struct roci_registry *reg, const struct roci_cm_bind *ask, u
 		*port = wanted.port;
 	}
 	roci_registry_unlock(reg);
-	return rc;
+	return err;
 }
 
 /* Another one listens to the same. */
@@ -177,19 +177,19 @@ static bool listened_to(const struct roci_registry *reg, const struct roci_port_
 int roci_ports_listen(struct roci_registry *reg, unsigned index)
 {
 	struct roci_port_entry *entry = &reg->file->ports.entries[index], value;
-	int rc = roci_registry_lock(reg);
+	int err = roci_registry_lock(reg);
 
-	if (rc)
-		return rc;
+	if (err)
+		return err;
 	if (listened_to(reg, entry)) {
-		rc = -EADDRINUSE;
+		err = -EADDRINUSE;
 	} else {
-		memcpy(&value, entry, sizeof value);
+		memcpy(&value, entry, sizeof(value));
 		value.listening = true;
 		write_entry(entry, &value);
 	}
 	roci_registry_unlock(reg);
-	return rc;
+	return err;
 }
 
 void roci_ports_release(struct roci_registry *reg, unsigned index)

@@ -110,7 +110,7 @@ static void sleep_until(struct progress *p, uint64_t now, uint64_t deadline)
 		uint64_t value, what = events[i].data.u64;
 
 		if (what == EVENT_WAKE)
-			(void)!read(dev->wake_fd, &value, sizeof value);
+			(void)!read(dev->wake_fd, &value, sizeof(value));
 		else if (what == EVENT_DOOR)
 			dev->door_turn = 0;
 		else
@@ -176,10 +176,10 @@ static void ask_for_short_slices(void)
 		int32_t nice;
 		uint32_t priority;
 		uint64_t runtime_ns, deadline, period;
-	} attr = {.size = sizeof attr};
+	} attr = {.size = sizeof(attr)};
 
 	/* A policy that the user chose stays, and so does the nice value. */
-	if (syscall(SYS_sched_getattr, 0, &attr, sizeof attr, 0) || attr.policy != SCHED_OTHER)
+	if (syscall(SYS_sched_getattr, 0, &attr, sizeof(attr), 0) || attr.policy != SCHED_OTHER)
 		return;
 	attr.runtime_ns = SLICE_NS;
 	syscall(SYS_sched_setattr, 0, &attr, 0);
@@ -260,34 +260,34 @@ int roci_progress_start(struct roci_device *dev)
 {
 	struct epoll_event ev = {.events = EPOLLIN, .data.u64 = EVENT_WAKE};
 	sigset_t all, before;
-	int rc;
+	int err;
 
 	dev->wake_fd = eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC);
 	if (dev->wake_fd < 0)
 		return -errno;
 	if (epoll_ctl(dev->epoll_fd, EPOLL_CTL_ADD, dev->wake_fd, &ev)) {
-		rc = -errno;
+		err = -errno;
 		goto err_close_wake;
 	}
 	/* Signals are the application's. */
 	sigfillset(&all);
 	pthread_sigmask(SIG_SETMASK, &all, &before);
-	rc = -pthread_create(&dev->thread, NULL, thread_main, dev);
+	err = -pthread_create(&dev->thread, NULL, thread_main, dev);
 	pthread_sigmask(SIG_SETMASK, &before, NULL);
-	if (rc)
+	if (err)
 		goto err_close_wake;
 	pthread_setname_np(dev->thread, "roci0");
 	return 0;
 err_close_wake:
 	close(dev->wake_fd);
-	return rc;
+	return err;
 }
 
 static void wake(struct roci_device *dev)
 {
 	uint64_t one = 1;
 
-	(void)!write(dev->wake_fd, &one, sizeof one);
+	(void)!write(dev->wake_fd, &one, sizeof(one));
 }
 
 void roci_progress_tell(struct roci_device *dev)

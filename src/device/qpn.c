@@ -19,7 +19,7 @@ static uint16_t *at(struct roci_qpn_block *block, unsigned i)
 
 void roci_qpn_block_init(struct roci_qpn_block *block, unsigned slot)
 {
-	memset(block, 0, sizeof *block);
+	memset(block, 0, sizeof(*block));
 	block->base = slot << ROCI_SLOT_SHIFT;
 	for (uint32_t offset = 0; offset < ROCI_QPNS_PER_SLOT; offset++)
 		if (block->base + offset != ROCI_QPN_MULTICAST)

@@ -32,30 +32,30 @@ static int open_file(struct roci_registry *reg)
 {
 	char path[ROCI_RUNDIR_MAX + 48];
 	struct stat st;
-	int fd, rc;
+	int fd, err;
 
-	snprintf(path, sizeof path, "%s/host-%lu-%d", reg->dir, reg->netns, LAYOUT);
+	snprintf(path, sizeof(path), "%s/host-%lu-%d", reg->dir, reg->netns, LAYOUT);
 	fd = open(path, O_RDWR | O_CREAT | O_NOFOLLOW | O_CLOEXEC, 0600);
 	if (fd < 0)
 		return -errno;
-	rc = -EPERM;
+	err = -EPERM;
 	if (fstat(fd, &st) || !S_ISREG(st.st_mode) || st.st_uid != geteuid() || (st.st_mode & 077))
 		goto err_close;
 	/* Everybody sets the same length, so that no order of arrival matters. */
-	if (ftruncate(fd, sizeof *reg->file)) {
-		rc = -errno;
+	if (ftruncate(fd, sizeof(*reg->file))) {
+		err = -errno;
 		goto err_close;
 	}
-	reg->file = mmap(NULL, sizeof *reg->file, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
+	reg->file = mmap(NULL, sizeof(*reg->file), PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
 	if (reg->file == MAP_FAILED) {
-		rc = -errno;
+		err = -errno;
 		goto err_close;
 	}
 	reg->fd = fd;
 	return 0;
 err_close:
 	close(fd);
-	return rc;
+	return err;
 }
 
 /* From a random slot on, so that a dead process's numbers do not come back at once. */
@@ -65,14 +65,14 @@ static int take_slot(struct roci_registry *reg)
 
 	for (unsigned i = 0; i < ROCI_SLOTS - 1; i++) {
 		unsigned slot = 1 + (start + i) % (ROCI_SLOTS - 1);
-		int rc = lock_byte(reg->fd, F_OFD_SETLK, F_WRLCK, slot);
+		int err = lock_byte(reg->fd, F_OFD_SETLK, F_WRLCK, slot);
 
-		if (!rc) {
+		if (!err) {
 			reg->slot = slot;
 			return 0;
 		}
-		if (rc != -EAGAIN && rc != -EACCES)
-			return rc;
+		if (err != -EAGAIN && err != -EACCES)
+			return err;
 	}
 	return -ENOSPC;
 }
@@ -81,47 +81,47 @@ static int take_slot(struct roci_registry *reg)
 static int open_and_take(struct roci_registry *reg)
 {
 	struct stat st;
-	int rc = open_file(reg);
+	int err = open_file(reg);
 
-	if (rc)
-		return rc;
-	rc = take_slot(reg);
+	if (err)
+		return err;
+	err = take_slot(reg);
 	if (!fstat(reg->fd, &st) && !st.st_nlink)
-		rc = -EAGAIN;
-	if (rc)
+		err = -EAGAIN;
+	if (err)
 		roci_registry_close(reg);
-	return rc;
+	return err;
 }
 
 int roci_registry_open(struct roci_registry *reg)
 {
 	struct timespec pause = {.tv_nsec = 1000000};
 	struct stat st;
-	int rc;
+	int err;
 
 	*reg = (struct roci_registry){.fd = -1};
 	if (stat("/proc/self/ns/net", &st))
 		return -errno;
 	reg->netns = st.st_ino;
-	rc = roci_rundir(reg->dir, sizeof reg->dir);
-	if (rc)
-		return rc;
-	rc = open_and_take(reg);
+	err = roci_rundir(reg->dir, sizeof(reg->dir));
+	if (err)
+		return err;
+	err = open_and_take(reg);
 	/* A sweeper holds all slots for a moment. */
-	for (int i = 0; i < TRIES && (rc == -EAGAIN || rc == -ENOSPC); i++) {
+	for (int i = 0; i < TRIES && (err == -EAGAIN || err == -ENOSPC); i++) {
 		nanosleep(&pause, NULL);
-		rc = open_and_take(reg);
+		err = open_and_take(reg);
 	}
-	if (!rc)
+	if (!err)
 		roci_sweep(reg->dir, reg->netns);
-	return rc;
+	return err;
 }
 
 void roci_registry_close(struct roci_registry *reg)
 {
 	if (reg->fd < 0)
 		return;
-	munmap(reg->file, sizeof *reg->file);
+	munmap(reg->file, sizeof(*reg->file));
 	close(reg->fd);
 	reg->fd = -1;
 	reg->slot = 0;

@@ -13,7 +13,7 @@
 static int take_dir(const char *path, int len, size_t size)
 {
 	struct stat st;
-	int fd, rc = 0;
+	int fd, err = 0;
 
 	if (len < 0 || (size_t)len >= size || len > ROCI_RUNDIR_MAX)
 		return -ENAMETOOLONG;
@@ -23,13 +23,13 @@ static int take_dir(const char *path, int len, size_t size)
 	if (fd < 0)
 		return -errno;
 	if (fstat(fd, &st))
-		rc = -errno;
+		err = -errno;
 	else if (st.st_uid != geteuid() || (st.st_mode & 077))
-		rc = -EPERM;
+		err = -EPERM;
 	else if (faccessat(fd, ".", R_OK | W_OK | X_OK, AT_EACCESS))
-		rc = -errno;
+		err = -errno;
 	close(fd);
-	return rc;
+	return err;
 }
 
 int roci_rundir(char *path, size_t size)

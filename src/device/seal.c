@@ -48,8 +48,8 @@ unsigned roci_frames_from(const struct roci_tx_batch *batch, struct roci_copies 
 
 void roci_av_flow(const struct roci_av *av, struct roci_flow *flow)
 {
-	memcpy(flow->src, av->sgid, sizeof flow->src);
-	memcpy(flow->dst, av->dgid, sizeof flow->dst);
+	memcpy(flow->src, av->sgid, sizeof(flow->src));
+	memcpy(flow->dst, av->dgid, sizeof(flow->dst));
 	flow->src_port = av->src_port;
 	flow->dst_port = ROCI_UDP_PORT;
 }

@@ -39,7 +39,7 @@ struct roci_side_door {
 /* Returns the address's length. ROCI_RUNDIR_MAX leaves room for the name. */
 static socklen_t name_door(const struct roci_side_door *door, unsigned slot, struct sockaddr_un *addr)
 {
-	int len = snprintf(addr->sun_path, sizeof addr->sun_path, "%s/door-%lu-%u", door->dir, door->netns, slot);
+	int len = snprintf(addr->sun_path, sizeof(addr->sun_path), "%s/door-%lu-%u", door->dir, door->netns, slot);
 
 	addr->sun_family = AF_UNIX;
 	return (socklen_t)(offsetof(struct sockaddr_un, sun_path) + (size_t)len + 1);
@@ -49,28 +49,28 @@ int roci_side_door_open(const struct roci_registry *reg, struct roci_side_door *
 {
 	/* mmap: the buffers cost nothing until something comes in. */
 	struct roci_side_door *door =
-		mmap(NULL, sizeof *door, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+		mmap(NULL, sizeof(*door), PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
 	socklen_t len;
-	int rc;
+	int err;
 
 	if (door == MAP_FAILED)
 		return -ENOMEM;
 	door->netns = reg->netns;
-	memcpy(door->dir, reg->dir, sizeof door->dir);
+	memcpy(door->dir, reg->dir, sizeof(door->dir));
 	door->fd = socket(AF_UNIX, SOCK_DGRAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
 	if (door->fd < 0) {
-		rc = -errno;
+		err = -errno;
 		goto err_unmap;
 	}
 	len = name_door(door, reg->slot, &door->here);
 	/* The slot is ours, so what is there was left by a dead process. */
 	unlink(door->here.sun_path);
 	if (bind(door->fd, (struct sockaddr *)&door->here, len)) {
-		rc = -errno;
+		err = -errno;
 		goto err_close;
 	}
 	for (unsigned i = 0; i < MESSAGES; i++) {
-		door->iov[i][0] = (struct iovec){&door->in[i], sizeof door->in[i]};
+		door->iov[i][0] = (struct iovec){&door->in[i], sizeof(door->in[i])};
 		door->iov[i][1] = (struct iovec){door->bytes[i], MESSAGE_BYTES};
 		door->msgs[i].msg_hdr = (struct msghdr){.msg_iov = door->iov[i], .msg_iovlen = 2};
 	}
@@ -79,8 +79,8 @@ int roci_side_door_open(const struct roci_registry *reg, struct roci_side_door *
 err_close:
 	close(door->fd);
 err_unmap:
-	munmap(door, sizeof *door);
-	return rc;
+	munmap(door, sizeof(*door));
+	return err;
 }
 
 void roci_side_door_unlink(struct roci_side_door *door)
@@ -92,7 +92,7 @@ void roci_side_door_close(struct roci_side_door *door)
 {
 	roci_side_door_unlink(door);
 	close(door->fd);
-	munmap(door, sizeof *door);
+	munmap(door, sizeof(*door));
 }
 
 int roci_side_door_fd(const struct roci_side_door *door)
@@ -121,7 +121,7 @@ int roci_side_door_send(struct roci_side_door *door, unsigned slot, const struct
 	};
 	memcpy(door->out.src, from->flow.src, 16);
 	memcpy(door->out.dst, from->flow.dst, 16);
-	iov[0] = (struct iovec){&door->out, sizeof door->out};
+	iov[0] = (struct iovec){&door->out, sizeof(door->out)};
 	msg.msg_namelen = name_door(door, slot, &addr);
 	if (sendmsg(door->fd, &msg, MSG_DONTWAIT | MSG_NOSIGNAL) >= 0)
 		return 0;
@@ -131,7 +131,7 @@ int roci_side_door_send(struct roci_side_door *door, unsigned slot, const struct
 
 static bool header_ok(const struct door_header *in, size_t received)
 {
-	return received >= sizeof *in && in->magic == MAGIC && in->len == received - sizeof *in &&
+	return received >= sizeof(*in) && in->magic == MAGIC && in->len == received - sizeof(*in) &&
 	       in->len >= ROCI_MIN_PACKET_BYTES && in->segment >= ROCI_MIN_PACKET_BYTES &&
 	       roci_gid_is_ipv4(in->src) == roci_gid_is_ipv4(in->dst);
 }

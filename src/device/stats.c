@@ -40,8 +40,8 @@ void roci_device_stats_print(FILE *to, const struct roci_device_stats *d, const 
 		LINE(e, probes),          LINE(e, cnp_received),   LINE(e, peers_lost),
 	};
 
-	print(to, device, sizeof device / sizeof device[0]);
+	print(to, device, sizeof(device) / sizeof(device[0]));
 	for (int i = ROCI_PARSE_OK + 1; i < ROCI_PARSE_RESULTS; i++)
 		print(to, &(struct line){roci_parse_result_str((enum roci_parse_result)i), d->unparsed[i]}, 1);
-	print(to, engine, sizeof engine / sizeof engine[0]);
+	print(to, engine, sizeof(engine) / sizeof(engine[0]));
 }

@@ -104,7 +104,7 @@ static const struct sock_filter find_slot[] = {
 	BPF_STMT(BPF_JMP | BPF_JA, 1),
 	BPF_STMT(BPF_ALU | BPF_RSH | BPF_K, ROCI_SLOT_SHIFT),
 };
-#define FIND_SLOT (sizeof find_slot / sizeof *find_slot)
+#define FIND_SLOT (sizeof(find_slot) / sizeof(*find_slot))
 
 /*
  *	find_slot
@@ -119,7 +119,7 @@ static void attach(int fd, const struct roci_steered_group *group)
 	struct sock_fprog program = {.filter = code};
 	unsigned n = FIND_SLOT;
 
-	memcpy(code, find_slot, sizeof find_slot);
+	memcpy(code, find_slot, sizeof(find_slot));
 	for (unsigned i = 0; i < group->count; i++) {
 		code[n++] = (struct sock_filter)BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, group->members[i], 0, 1);
 		code[n++] = (struct sock_filter)BPF_STMT(BPF_RET | BPF_K, i);
@@ -127,7 +127,7 @@ static void attach(int fd, const struct roci_steered_group *group)
 	code[n++] = (struct sock_filter)BPF_STMT(BPF_RET | BPF_K, NO_SOCKET);
 	program.len = (unsigned short)n;
 	/* Refused (a sandbox, no memory): the kernel then picks by hash, and side doors do the rest. */
-	(void)!setsockopt(fd, SOL_SOCKET, SO_ATTACH_REUSEPORT_CBPF, &program, sizeof program);
+	(void)!setsockopt(fd, SOL_SOCKET, SO_ATTACH_REUSEPORT_CBPF, &program, sizeof(program));
 }
 
 void roci_steer_reset(struct roci_registry *reg)
@@ -147,12 +147,12 @@ int roci_steer_bind(struct roci_registry *reg, int fd, const struct sockaddr *ad
 		    uint32_t ifindex)
 {
 	struct roci_steered_group *group;
-	int rc = roci_registry_lock(reg);
+	int err = roci_registry_lock(reg);
 
-	if (rc)
-		return rc;
+	if (err)
+		return err;
 	if (bind(fd, addr, len)) {
-		rc = -errno;
+		err = -errno;
 		goto unlock;
 	}
 	group = find_group(reg, gid, ifindex);
@@ -164,7 +164,7 @@ int roci_steer_bind(struct roci_registry *reg, int fd, const struct sockaddr *ad
 	}
 unlock:
 	roci_registry_unlock(reg);
-	return rc;
+	return err;
 }
 
 /* The program is for the group as it will be in a moment: afterwards there is no socket to attach it by. */

@@ -27,18 +27,18 @@ socklen_t roci_udp_name(union udp_name *name, const uint8_t gid[16], uint32_t if
 	if (roci_gid_is_ipv4(gid)) {
 		name->v4 = (struct sockaddr_in){.sin_family = AF_INET, .sin_port = htons(ROCI_UDP_PORT)};
 		memcpy(&name->v4.sin_addr, gid + 12, 4);
-		return sizeof name->v4;
+		return sizeof(name->v4);
 	}
 	name->v6 = (struct sockaddr_in6){.sin6_family = AF_INET6, .sin6_port = htons(ROCI_UDP_PORT)};
 	memcpy(&name->v6.sin6_addr, gid, 16);
 	if (IN6_IS_ADDR_LINKLOCAL(&name->v6.sin6_addr) || IN6_IS_ADDR_MULTICAST(&name->v6.sin6_addr))
 		name->v6.sin6_scope_id = ifindex;
-	return sizeof name->v6;
+	return sizeof(name->v6);
 }
 
 static int set(int fd, int level, int option, int value)
 {
-	return setsockopt(fd, level, option, &value, sizeof value) ? -errno : 0;
+	return setsockopt(fd, level, option, &value, sizeof(value)) ? -errno : 0;
 }
 
 /* As large as we may: FORCE needs CAP_NET_ADMIN, the plain one is cut at the sysctl's limit. */
@@ -54,42 +54,42 @@ static void grow_buffers(int fd)
 static int set_ipv4(int fd, uint32_t ifindex)
 {
 	struct ip_mreqn egress = {.imr_ifindex = (int)ifindex};
-	int rc = set(fd, IPPROTO_IP, IP_MTU_DISCOVER, IP_PMTUDISC_DO);
+	int err = set(fd, IPPROTO_IP, IP_MTU_DISCOVER, IP_PMTUDISC_DO);
 
 	set(fd, IPPROTO_IP, IP_RECVTOS, 1);
 	set(fd, IPPROTO_IP, IP_RECVTTL, 1);
 	set(fd, IPPROTO_IP, IP_MULTICAST_LOOP, 1);
-	if (!rc && setsockopt(fd, IPPROTO_IP, IP_MULTICAST_IF, &egress, sizeof egress))
-		rc = -errno;
-	return rc;
+	if (!err && setsockopt(fd, IPPROTO_IP, IP_MULTICAST_IF, &egress, sizeof(egress)))
+		err = -errno;
+	return err;
 }
 
 /* Without UDP_NO_CHECK6_RX the kernel drops what Soft-RoCE sends, whose UDP checksum is 0. */
 static int set_ipv6(int fd, uint32_t ifindex)
 {
-	int rc = set(fd, IPPROTO_IPV6, IPV6_V6ONLY, 1);
+	int err = set(fd, IPPROTO_IPV6, IPV6_V6ONLY, 1);
 
-	rc = rc ? rc : set(fd, IPPROTO_IPV6, IPV6_MTU_DISCOVER, IPV6_PMTUDISC_DO);
-	rc = rc ? rc : set(fd, IPPROTO_UDP, UDP_NO_CHECK6_RX, 1);
+	err = err ? err : set(fd, IPPROTO_IPV6, IPV6_MTU_DISCOVER, IPV6_PMTUDISC_DO);
+	err = err ? err : set(fd, IPPROTO_UDP, UDP_NO_CHECK6_RX, 1);
 	set(fd, IPPROTO_IPV6, IPV6_DONTFRAG, 1);
 	set(fd, IPPROTO_IPV6, IPV6_RECVTCLASS, 1);
 	set(fd, IPPROTO_IPV6, IPV6_RECVHOPLIMIT, 1);
 	set(fd, IPPROTO_IPV6, IPV6_MULTICAST_LOOP, 1);
-	return rc ? rc : set(fd, IPPROTO_IPV6, IPV6_MULTICAST_IF, (int)ifindex);
+	return err ? err : set(fd, IPPROTO_IPV6, IPV6_MULTICAST_IF, (int)ifindex);
 }
 
 int roci_udp_socket(const uint8_t gid[16], uint32_t ifindex)
 {
 	bool ipv4 = roci_gid_is_ipv4(gid);
 	int fd = socket(ipv4 ? AF_INET : AF_INET6, SOCK_DGRAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
-	int rc;
+	int err;
 
 	if (fd < 0)
 		return -errno;
-	rc = ipv4 ? set_ipv4(fd, ifindex) : set_ipv6(fd, ifindex);
-	if (rc) {
+	err = ipv4 ? set_ipv4(fd, ifindex) : set_ipv6(fd, ifindex);
+	if (err) {
 		close(fd);
-		return rc;
+		return err;
 	}
 	grow_buffers(fd);
 	set(fd, IPPROTO_UDP, UDP_GRO, 1);
@@ -125,7 +125,7 @@ void roci_udp_ready(struct roci_udp *udp, uint64_t event_data)
 			udp->hot = i;
 }
 
-static void warn_listen(struct udp_socket *s, const uint8_t gid[16], int rc)
+static void warn_listen(struct udp_socket *s, const uint8_t gid[16], int err)
 {
 	bool ipv4 = roci_gid_is_ipv4(gid);
 	char text[INET6_ADDRSTRLEN];
@@ -133,8 +133,8 @@ static void warn_listen(struct udp_socket *s, const uint8_t gid[16], int rc)
 	if (s->warned)
 		return;
 	s->warned = true;
-	inet_ntop(ipv4 ? AF_INET : AF_INET6, ipv4 ? gid + 12 : gid, text, sizeof text);
-	if (rc == -EADDRINUSE)
+	inet_ntop(ipv4 ? AF_INET : AF_INET6, ipv4 ? gid + 12 : gid, text, sizeof(text));
+	if (err == -EADDRINUSE)
 		fprintf(stderr,
 			"roci: UDP port %d of %s is taken, by another program or the kernel's rdma_rxe module: "
 			"other hosts cannot reach this process there, your processes on this host can. "
@@ -145,7 +145,7 @@ static void warn_listen(struct udp_socket *s, const uint8_t gid[16], int rc)
 		fprintf(stderr,
 			"roci: cannot listen on UDP port %d of %s: %s; only your processes on this host can reach "
 			"this process there.\n",
-			ROCI_UDP_PORT, text, strerror(-rc));
+			ROCI_UDP_PORT, text, strerror(-err));
 }
 
 int roci_udp_listen(struct roci_udp *udp, int index)
@@ -154,7 +154,7 @@ int roci_udp_listen(struct roci_udp *udp, int index)
 	struct udp_socket *s;
 	union udp_name name;
 	socklen_t len;
-	int fd, rc;
+	int fd, err;
 
 	if (index < 0 || index >= udp->config.gid_count)
 		return -EINVAL;
@@ -163,18 +163,18 @@ int roci_udp_listen(struct roci_udp *udp, int index)
 	if (s->fd >= 0)
 		return 0;
 	fd = roci_udp_socket(entry->gid, entry->ifindex);
-	rc = fd < 0 ? fd : set(fd, SOL_SOCKET, SO_REUSEPORT, 1);
-	if (rc)
+	err = fd < 0 ? fd : set(fd, SOL_SOCKET, SO_REUSEPORT, 1);
+	if (err)
 		goto err_close;
 	len = roci_udp_name(&name, entry->gid, entry->ifindex);
-	rc = roci_steer_bind(udp->config.registry, fd, &name.any, len, entry->gid, entry->ifindex);
-	if (rc)
+	err = roci_steer_bind(udp->config.registry, fd, &name.any, len, entry->gid, entry->ifindex);
+	if (err)
 		goto err_close;
 	*s = (struct udp_socket){
 		.fd = fd, .ipv4 = roci_gid_is_ipv4(entry->gid), .gso = true, .ifindex = entry->ifindex};
 	memcpy(s->gid, entry->gid, 16);
-	rc = roci_udp_enter(udp, (unsigned)index);
-	if (!rc)
+	err = roci_udp_enter(udp, (unsigned)index);
+	if (!err)
 		return 0;
 	s->fd = -1;
 	roci_steer_close(udp->config.registry, fd, entry->gid, entry->ifindex);
@@ -182,8 +182,8 @@ int roci_udp_listen(struct roci_udp *udp, int index)
 err_close:
 	if (fd >= 0)
 		close(fd);
-	warn_listen(s, entry->gid, rc);
-	return rc;
+	warn_listen(s, entry->gid, err);
+	return err;
 }
 
 void roci_udp_repair(struct roci_udp *udp)
@@ -222,7 +222,7 @@ static void udp_close(struct roci_link *link)
 		else
 			close(s->fd);
 	}
-	munmap(udp, sizeof *udp);
+	munmap(udp, sizeof(*udp));
 }
 
 int roci_udp_open(const struct roci_udp_config *config, struct roci_udp **out)
@@ -234,7 +234,7 @@ int roci_udp_open(const struct roci_udp_config *config, struct roci_udp **out)
 		.close = udp_close,
 	};
 	/* mmap: the staging area costs nothing until something comes in. */
-	struct roci_udp *udp = mmap(NULL, sizeof *udp, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	struct roci_udp *udp = mmap(NULL, sizeof(*udp), PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
 
 	if (udp == MAP_FAILED)
 		return -ENOMEM;

@@ -39,16 +39,16 @@ static int join(int fd, const uint8_t gid[16], uint32_t ifindex)
 {
 	struct ipv6_mreq v6 = {.ipv6mr_interface = ifindex};
 	struct ip_mreqn v4 = {.imr_ifindex = (int)ifindex};
-	int rc;
+	int err;
 
 	if (roci_gid_is_ipv4(gid)) {
 		memcpy(&v4.imr_multiaddr, gid + 12, 4);
-		rc = setsockopt(fd, IPPROTO_IP, IP_ADD_MEMBERSHIP, &v4, sizeof v4);
+		err = setsockopt(fd, IPPROTO_IP, IP_ADD_MEMBERSHIP, &v4, sizeof(v4));
 	} else {
 		memcpy(&v6.ipv6mr_multiaddr, gid, 16);
-		rc = setsockopt(fd, IPPROTO_IPV6, IPV6_JOIN_GROUP, &v6, sizeof v6);
+		err = setsockopt(fd, IPPROTO_IPV6, IPV6_JOIN_GROUP, &v6, sizeof(v6));
 	}
-	return rc ? -errno : 0;
+	return err ? -errno : 0;
 }
 
 /* Whether `gid` may be joined on the interface of GID `i`, and was not on that of an earlier one. */
@@ -67,36 +67,36 @@ static bool may_join(const struct roci_udp_config *config, int i, const uint8_t 
 /* Returns 0 if at least one interface takes it. */
 static int join_everywhere(const struct roci_udp_config *config, int fd, const uint8_t gid[16])
 {
-	int rc = -ENODEV;
+	int err = -ENODEV;
 
 	for (int i = 0; i < config->gid_count; i++) {
-		int one = may_join(config, i, gid) ? join(fd, gid, config->gids[i].ifindex) : rc;
+		int one = may_join(config, i, gid) ? join(fd, gid, config->gids[i].ifindex) : err;
 
-		if (rc)
-			rc = one;
+		if (err)
+			err = one;
 	}
-	return rc;
+	return err;
 }
 
 /* SO_REUSEADDR, not SO_REUSEPORT: each socket on the host gets its copy, other users' too. */
 static int group_socket(const uint8_t gid[16], uint32_t ifindex)
 {
-	int fd = roci_udp_socket(gid, ifindex), on = 1, rc;
+	int fd = roci_udp_socket(gid, ifindex), on = 1, err;
 	union udp_name name;
 	socklen_t len = roci_udp_name(&name, gid, ifindex);
 
 	if (fd < 0)
 		return fd;
-	if (!setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, &on, sizeof on) && !bind(fd, &name.any, len))
+	if (!setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, &on, sizeof(on)) && !bind(fd, &name.any, len))
 		return fd;
-	rc = -errno;
+	err = -errno;
 	close(fd);
-	return rc;
+	return err;
 }
 
 static int enter(struct roci_udp *udp, int fd, const uint8_t gid[16])
 {
-	int i = free_place(udp), rc;
+	int i = free_place(udp), err;
 	struct udp_socket *s;
 
 	if (i < 0)
@@ -104,43 +104,43 @@ static int enter(struct roci_udp *udp, int fd, const uint8_t gid[16])
 	s = &udp->sockets[i];
 	*s = (struct udp_socket){.fd = fd, .ipv4 = roci_gid_is_ipv4(gid), .joins = 1};
 	memcpy(s->gid, gid, 16);
-	rc = roci_udp_enter(udp, (unsigned)i);
-	if (rc)
+	err = roci_udp_enter(udp, (unsigned)i);
+	if (err)
 		*s = (struct udp_socket){.fd = -1};
-	return rc;
+	return err;
 }
 
 /* A link-local group is joined on `ifindex` alone. */
 static int open_socket(struct roci_udp *udp, const uint8_t gid[16], uint32_t ifindex)
 {
-	int fd = group_socket(gid, ifindex), rc;
+	int fd = group_socket(gid, ifindex), err;
 
 	if (fd < 0)
 		return fd;
-	rc = is_link_local(gid) ? join(fd, gid, ifindex) : join_everywhere(&udp->config, fd, gid);
-	if (!rc)
-		rc = enter(udp, fd, gid);
-	if (rc)
+	err = is_link_local(gid) ? join(fd, gid, ifindex) : join_everywhere(&udp->config, fd, gid);
+	if (!err)
+		err = enter(udp, fd, gid);
+	if (err)
 		close(fd);
-	return rc;
+	return err;
 }
 
 /* Returns 0 if at least one interface takes it. */
 static int open_on_links(struct roci_udp *udp, const uint8_t gid[16])
 {
-	int rc = -ENODEV;
+	int err = -ENODEV;
 
 	for (int i = 0; i < udp->config.gid_count; i++) {
-		int one = may_join(&udp->config, i, gid) ? open_socket(udp, gid, udp->config.gids[i].ifindex) : rc;
+		int one = may_join(&udp->config, i, gid) ? open_socket(udp, gid, udp->config.gids[i].ifindex) : err;
 
 		if (one == -ENOMEM || one == -EMFILE || one == -ENFILE || one == -ENOBUFS) {
 			roci_udp_leave(udp, gid);
 			return one;
 		}
-		if (rc)
-			rc = one;
+		if (err)
+			err = one;
 	}
-	return rc;
+	return err;
 }
 
 int roci_udp_join(struct roci_udp *udp, const uint8_t gid[16])

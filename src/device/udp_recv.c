@@ -20,7 +20,7 @@ void roci_udp_prepare_recv(struct roci_udp *udp)
 		in->iov[i] = (struct iovec){in->bytes[i], UDP_RECV_BYTES};
 		in->msgs[i].msg_hdr = (struct msghdr){
 			.msg_name = &in->names[i],
-			.msg_namelen = sizeof in->names[i],
+			.msg_namelen = sizeof(in->names[i]),
 			.msg_iov = &in->iov[i],
 			.msg_iovlen = 1,
 			.msg_control = in->control[i],
@@ -34,7 +34,7 @@ static int int_of(const struct cmsghdr *c)
 {
 	int value;
 
-	memcpy(&value, CMSG_DATA(c), sizeof value);
+	memcpy(&value, CMSG_DATA(c), sizeof(value));
 	return value;
 }
 
@@ -107,7 +107,7 @@ static unsigned split(struct roci_udp *udp, const struct udp_socket *s, unsigned
 static bool filling_up(const struct udp_socket *s)
 {
 	uint32_t info[SK_MEMINFO_VARS] = {0};
-	socklen_t len = sizeof info;
+	socklen_t len = sizeof(info);
 
 	if (getsockopt(s->fd, SOL_SOCKET, SO_MEMINFO, info, &len))
 		return false;
@@ -122,7 +122,7 @@ static unsigned read_socket(struct roci_udp *udp, const struct udp_socket *s, st
 	int got;
 
 	for (unsigned i = 0; i < udp->recv_dirty; i++) {
-		in->msgs[i].msg_hdr.msg_namelen = sizeof in->names[i];
+		in->msgs[i].msg_hdr.msg_namelen = sizeof(in->names[i]);
 		in->msgs[i].msg_hdr.msg_controllen = UDP_CONTROL_BYTES;
 	}
 	got = recvmmsg(s->fd, in->msgs, udp->recv_messages, MSG_DONTWAIT, NULL);

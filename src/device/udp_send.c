@@ -44,13 +44,13 @@ static void set_control(struct msghdr *msg, const struct udp_socket *s, const st
 
 	msg->msg_control = control;
 	if (first->run > 1)
-		put_control(msg, IPPROTO_UDP, UDP_SEGMENT, &segment, sizeof segment);
+		put_control(msg, IPPROTO_UDP, UDP_SEGMENT, &segment, sizeof(segment));
 	if (tclass)
 		put_control(msg, s->ipv4 ? IPPROTO_IP : IPPROTO_IPV6, s->ipv4 ? IP_TOS : IPV6_TCLASS, &tclass,
-			    sizeof tclass);
+			    sizeof(tclass));
 	if (hops > 1)
 		put_control(msg, s->ipv4 ? IPPROTO_IP : IPPROTO_IPV6, s->ipv4 ? IP_TTL : IPV6_HOPLIMIT, &hops,
-			    sizeof hops);
+			    sizeof(hops));
 	if (!msg->msg_controllen)
 		msg->msg_control = NULL;
 }
@@ -96,16 +96,16 @@ static unsigned build(struct roci_udp *udp, const struct udp_socket *s, const st
 }
 
 /* One line for each kind of error, ever: a line a packet would drown the machine. */
-static void lose(struct roci_udp *udp, const struct roci_frame *first, int error)
+static void lose(struct roci_udp *udp, const struct roci_frame *first, int err)
 {
-	uint64_t bit = 1ull << (error & 63);
+	uint64_t bit = 1ull << (err & 63);
 
 	udp->config.stats->send_dropped += first->run;
 	if (udp->errors_told & bit)
 		return;
 	udp->errors_told |= bit;
-	fprintf(stderr, "roci: a packet of %u bytes was not sent: %s%s\n", first->len, strerror(error),
-		error == EMSGSIZE ? "; the path's MTU is smaller than the interface's" : "");
+	fprintf(stderr, "roci: a packet of %u bytes was not sent: %s%s\n", first->len, strerror(err),
+		err == EMSGSIZE ? "; the path's MTU is smaller than the interface's" : "");
 }
 
 static bool wait_for_room(int fd, uint64_t *deadline)
@@ -143,7 +143,7 @@ static unsigned send_some(struct roci_udp *udp, struct udp_socket *s, struct roc
 {
 	unsigned end, messages = build(udp, s, frames, at, count, &end), next;
 	int sent = sendmmsg(s->fd, udp->out.msgs, messages, 0);
-	int error = errno;
+	int err = errno;
 
 	if (sent > 0) {
 		next = (unsigned)sent == messages ? end : udp->out.first[sent];
@@ -151,13 +151,13 @@ static unsigned send_some(struct roci_udp *udp, struct udp_socket *s, struct roc
 		udp->config.stats->sent_packets += next - at;
 		return next;
 	}
-	if (error == EINTR || (error == EAGAIN && wait_for_room(s->fd, deadline)))
+	if (err == EINTR || (err == EAGAIN && wait_for_room(s->fd, deadline)))
 		return at;
 	next = at + frames[at].run;
-	if ((error == EIO || error == EINVAL) && frames[at].run > 1)
+	if ((err == EIO || err == EINVAL) && frames[at].run > 1)
 		send_singly(udp, s, frames + at);
 	else
-		lose(udp, &frames[at], error);
+		lose(udp, &frames[at], err);
 	return next;
 }
 
@@ -177,15 +177,15 @@ static void send_by_door(struct roci_udp *udp, const struct roci_frame *frames)
 				    .hop_limit = av->hop_limit > 1 ? av->hop_limit : 64};
 	uint32_t qpn = roci_dest_qpn(frames[0].header);
 	unsigned pieces;
-	int rc = -ENETUNREACH;
+	int err = -ENETUNREACH;
 
 	roci_av_flow(av, &from.flow);
 	if (qpn != ROCI_QPN_MULTICAST && is_local(udp, av->dgid)) {
 		pieces = 1 + gather(frames, frames[0].run, udp->out.iov + 1);
-		rc = roci_side_door_send(udp->config.door, roci_slot_of(qpn), &from, frames[0].len, udp->out.iov,
-					 pieces);
+		err = roci_side_door_send(udp->config.door, roci_slot_of(qpn), &from, frames[0].len, udp->out.iov,
+					  pieces);
 	}
-	if (rc)
+	if (err)
 		udp->config.stats->send_dropped += frames[0].run;
 	else
 		udp->config.stats->door_sent += frames[0].run;

@@ -315,7 +315,7 @@ static void fail_receive(struct roci_qp *qp, enum roci_wc_status status)
 /* IBTA 9.9.3 table 61: what the peer is told, what the receive says, what the consumer hears. */
 static void fail(struct roci_qp *qp, const struct roci_packet *p, enum verdict v)
 {
-	bool rc = qp->type == ROCI_QPT_RC;
+	bool err = qp->type == ROCI_QPT_RC;
 	unsigned nak = ROCI_NAK_INVALID_REQUEST;
 	int event = ROCI_EVENT_QP_REQ_ERR;
 
@@ -335,7 +335,7 @@ static void fail(struct roci_qp *qp, const struct roci_packet *p, enum verdict v
 		break;
 	default: break;
 	}
-	if (rc)
+	if (err)
 		roci_responder_nak(qp, (uint8_t)(ROCI_AETH_NAK | nak), p->psn);
 	roci_qp_error(qp, event);
 }

@@ -30,7 +30,7 @@ static int by_openat2(int dir_fd, const char *path, int flags)
 	int tries = TRIES;
 
 	do
-		fd = syscall(SYS_openat2, dir_fd, path, &how, sizeof how);
+		fd = syscall(SYS_openat2, dir_fd, path, &how, sizeof(how));
 	while (fd < 0 && (errno == EINTR || (errno == EAGAIN && --tries)));
 	return fd < 0 ? -errno : (int)fd;
 }

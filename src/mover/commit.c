@@ -22,9 +22,9 @@ struct step {
 static int copy_old(struct mover_file *file)
 {
 	uint8_t *buffer = malloc(file->chunk_bytes);
-	int rc = buffer ? 0 : -ENOMEM;
+	int err = buffer ? 0 : -ENOMEM;
 
-	for (size_t i = 0; i < file->kept.count && !rc; i++) {
+	for (size_t i = 0; i < file->kept.count && !err; i++) {
 		const struct kept_chunk *chunk = &file->kept.chunks[i];
 		uint64_t at = chunk->index * file->chunk_bytes;
 		size_t len = mover_file_chunk_len(file, chunk->index);
@@ -32,17 +32,17 @@ static int copy_old(struct mover_file *file)
 
 		if (!chunk->good || !chunk->in_old)
 			continue;
-		rc = mover_read_at(file->old_fd, buffer, len, at);
-		if (rc)
+		err = mover_read_at(file->old_fd, buffer, len, at);
+		if (err)
 			break;
 		digest = mover_digest_of(buffer, len);
-		if (memcmp(&digest, &chunk->digest, sizeof digest))
-			rc = -ESTALE;
+		if (memcmp(&digest, &chunk->digest, sizeof(digest)))
+			err = -ESTALE;
 		else
-			rc = mover_write_sparse(file->fd, buffer, len, at);
+			err = mover_write_sparse(file->fd, buffer, len, at);
 	}
 	free(buffer);
-	return rc;
+	return err;
 }
 
 /* Whether the old file is all there is to it: every chunk agrees, and it still has the name. */
@@ -74,13 +74,13 @@ static int set_mode_and_time(int fd, const struct mover_file *file)
 /* Whether the old file could be made what is sent, without another content. 0 or -errno. */
 static int keep_old(struct step *step)
 {
-	int rc = 0;
+	int err = 0;
 
 	step->in_place = step->file->old_fd >= 0 && old_is_right(step->file);
 	if (step->in_place)
-		rc = set_mode_and_time(step->file->old_fd, step->file);
-	if (rc != -EPERM)
-		return rc;
+		err = set_mode_and_time(step->file->old_fd, step->file);
+	if (err != -EPERM)
+		return err;
 	step->in_place = false; /* another user's: replaced */
 	return 0;
 }
@@ -90,12 +90,12 @@ static int prepare(struct step *step)
 {
 	struct mover_file *file = step->file;
 	struct stat st;
-	int rc = keep_old(step);
+	int err = keep_old(step);
 
-	if (!rc && !step->in_place && file->old_fd >= 0)
-		rc = copy_old(file);
-	if (rc)
-		return rc;
+	if (!err && !step->in_place && file->old_fd >= 0)
+		err = copy_old(file);
+	if (err)
+		return err;
 	if (fstat(step->in_place ? file->old_fd : file->fd, &st))
 		return -errno;
 	step->dev = st.st_dev;
@@ -111,7 +111,7 @@ static void sync_device(struct step *first, struct step *end)
 {
 	struct step *earliest = first;
 	size_t count = 0;
-	int rc = 0;
+	int err = 0;
 
 	/* syncfs(2) tells of what failed since the descriptor was opened: so the one opened first. */
 	for (struct step *step = first; step < end; step++)
@@ -121,14 +121,14 @@ static void sync_device(struct step *first, struct step *end)
 				earliest = step;
 		}
 	if (count > SYNC_ONE_BY_ONE && syncfs(earliest->file->fd))
-		rc = -errno;
+		err = -errno;
 	for (struct step *step = first; step < end; step++) {
 		if (*step->result || step->dev != first->dev)
 			continue;
 		step->synced = true;
 		if (count <= SYNC_ONE_BY_ONE)
-			rc = fsync(step->in_place ? step->file->old_fd : step->file->fd) ? -errno : 0;
-		*step->result = rc;
+			err = fsync(step->in_place ? step->file->old_fd : step->file->fd) ? -errno : 0;
+		*step->result = err;
 	}
 }
 
@@ -151,7 +151,7 @@ static int publish(const struct step *step)
 
 void mover_tree_commit(struct mover_tree *tree, struct mover_file **files, size_t count, int *results)
 {
-	struct step *steps = calloc(count ? count : 1, sizeof *steps);
+	struct step *steps = calloc(count ? count : 1, sizeof(*steps));
 	const struct folder *seen = NULL;
 	bool in_place = false;
 

@@ -64,7 +64,7 @@ struct mover_digest mover_digest_of(const void *data, size_t len)
 	XXH128_canonical_t canonical;
 
 	XXH128_canonicalFromHash(&canonical, XXH3_128bits(data, len));
-	_Static_assert(sizeof canonical.digest == sizeof digest.bytes, "XXH3-128 has 16 bytes");
-	memcpy(digest.bytes, canonical.digest, sizeof digest.bytes);
+	_Static_assert(sizeof(canonical.digest) == sizeof(digest.bytes), "XXH3-128 has 16 bytes");
+	memcpy(digest.bytes, canonical.digest, sizeof(digest.bytes));
 	return digest;
 }

@@ -14,7 +14,7 @@
 /* Takes `fd` over. NULL with errno. */
 static struct folder *folder_of_fd(int fd, const char *path, size_t len)
 {
-	struct folder *folder = malloc(sizeof *folder + len + 1);
+	struct folder *folder = malloc(sizeof(*folder) + len + 1);
 	struct stat st;
 
 	if (!folder || fstat(fd, &st)) {
@@ -30,7 +30,7 @@ static struct folder *folder_of_fd(int fd, const char *path, size_t len)
 
 int mover_folders_create(struct folders *folders, int root_fd)
 {
-	memset(folders, 0, sizeof *folders);
+	memset(folders, 0, sizeof(*folders));
 	folders->root = folder_of_fd(root_fd, "", 0);
 	if (!folders->root)
 		return -errno;
@@ -103,7 +103,7 @@ static struct folder **cache_slot(struct folders *folders, const char *path, siz
 static int get_locked(struct folders *folders, const char *path, size_t len, struct folder **folder)
 {
 	struct folder **slot;
-	int rc;
+	int err;
 
 	if (len == 0) {
 		*folder = folders->root;
@@ -115,9 +115,9 @@ static int get_locked(struct folders *folders, const char *path, size_t len, str
 	    !mover_folder_in_place(folders, *slot)) {
 		put_locked(*slot);
 		*slot = NULL;
-		rc = open_folder(folders, path, len, slot);
-		if (rc)
-			return rc;
+		err = open_folder(folders, path, len, slot);
+		if (err)
+			return err;
 	}
 	(*slot)->used = ++folders->clock;
 	(*slot)->users++;
@@ -128,13 +128,13 @@ static int get_locked(struct folders *folders, const char *path, size_t len, str
 int mover_folder_get(struct folders *folders, const char *name, struct folder **folder, const char **leaf)
 {
 	const char *slash = strrchr(name, '/');
-	int rc;
+	int err;
 
 	*leaf = slash ? slash + 1 : name;
 	pthread_mutex_lock(&folders->lock);
-	rc = get_locked(folders, name, slash ? (size_t)(slash - name) : 0, folder);
+	err = get_locked(folders, name, slash ? (size_t)(slash - name) : 0, folder);
 	pthread_mutex_unlock(&folders->lock);
-	return rc;
+	return err;
 }
 
 void mover_folder_put(struct folders *folders, struct folder *folder)
@@ -161,12 +161,12 @@ void mover_folder_changed(struct folders *folders, struct folder *folder)
 static int sync_changed(struct folders *folders)
 {
 	struct folder *changed[FOLDER_CHANGED];
-	int rc = 0;
+	int err = 0;
 	bool many;
 
 	pthread_mutex_lock(&folders->lock);
-	memcpy(changed, folders->changed, sizeof changed);
-	memset(folders->changed, 0, sizeof folders->changed);
+	memcpy(changed, folders->changed, sizeof(changed));
+	memset(folders->changed, 0, sizeof(folders->changed));
 	for (int i = 0; i < FOLDER_CHANGED; i++)
 		if (changed[i])
 			changed[i]->changed = false;
@@ -175,15 +175,15 @@ static int sync_changed(struct folders *folders)
 	pthread_mutex_unlock(&folders->lock);
 
 	if (many && syncfs(folders->root->fd))
-		rc = -errno;
+		err = -errno;
 	for (int i = 0; i < FOLDER_CHANGED && changed[i]; i++) {
 		/* EBADF: it could not be opened for reading; EINVAL: the file system has no such thing */
-		if ((!many || changed[i]->dev != folders->root->dev) && fsync(changed[i]->fd) && !rc &&
+		if ((!many || changed[i]->dev != folders->root->dev) && fsync(changed[i]->fd) && !err &&
 		    errno != EBADF && errno != EINVAL)
-			rc = -errno;
+			err = -errno;
 		mover_folder_put(folders, changed[i]);
 	}
-	return rc;
+	return err;
 }
 
 unsigned mover_folders_sync_failures(struct folders *folders)
@@ -198,18 +198,18 @@ unsigned mover_folders_sync_failures(struct folders *folders)
 
 int mover_folders_sync(struct folders *folders, unsigned failures_before)
 {
-	int rc;
+	int err;
 
 	pthread_mutex_lock(&folders->sync_lock);
-	rc = sync_changed(folders);
+	err = sync_changed(folders);
 	pthread_mutex_lock(&folders->lock);
-	if (rc) {
-		folders->sync_error = rc;
+	if (err) {
+		folders->sync_error = err;
 		folders->sync_failures++;
 	} else if (folders->sync_failures != failures_before) {
-		rc = folders->sync_error;
+		err = folders->sync_error;
 	}
 	pthread_mutex_unlock(&folders->lock);
 	pthread_mutex_unlock(&folders->sync_lock);
-	return rc;
+	return err;
 }

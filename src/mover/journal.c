@@ -21,30 +21,30 @@ static const uint8_t magic[8] = "rocijrnl";
 static void put_le64(uint8_t *to, uint64_t value)
 {
 	value = htole64(value);
-	memcpy(to, &value, sizeof value);
+	memcpy(to, &value, sizeof(value));
 }
 
 static uint64_t get_le64(const uint8_t *from)
 {
 	uint64_t value;
 
-	memcpy(&value, from, sizeof value);
+	memcpy(&value, from, sizeof(value));
 	return le64toh(value);
 }
 
 static void make_header(uint8_t header[JOURNAL_HEADER_BYTES], uint32_t chunk_bytes, const struct mover_digest *name)
 {
 	memset(header, 0, JOURNAL_HEADER_BYTES);
-	memcpy(header, magic, sizeof magic);
+	memcpy(header, magic, sizeof(magic));
 	put_le64(header + 8, (uint64_t)chunk_bytes << 32 | VERSION);
-	memcpy(header + 16, name->bytes, sizeof name->bytes);
+	memcpy(header + 16, name->bytes, sizeof(name->bytes));
 	put_le64(header + HEADER_CHECK, XXH3_64bits(header, HEADER_CHECK));
 }
 
 static void make_record(uint8_t record[JOURNAL_RECORD_BYTES], uint64_t index, const struct mover_digest *digest)
 {
 	put_le64(record, index);
-	memcpy(record + RECORD_DIGEST, digest->bytes, sizeof digest->bytes);
+	memcpy(record + RECORD_DIGEST, digest->bytes, sizeof(digest->bytes));
 	put_le64(record + RECORD_CHECK, XXH3_64bits(record, RECORD_CHECK));
 }
 
@@ -78,7 +78,7 @@ static int read_records(struct journal *journal, journal_record_fn *record, void
 	uint8_t batch[READ_RECORDS][JOURNAL_RECORD_BYTES];
 
 	for (;;) {
-		ssize_t got = read_at(journal->fd, batch, sizeof batch, journal->end);
+		ssize_t got = read_at(journal->fd, batch, sizeof(batch), journal->end);
 		size_t count;
 
 		if (got < 0)
@@ -86,17 +86,17 @@ static int read_records(struct journal *journal, journal_record_fn *record, void
 		count = (size_t)got / JOURNAL_RECORD_BYTES;
 		for (size_t i = 0; i < count; i++) {
 			struct mover_digest digest;
-			int rc;
+			int err;
 
 			if (!record_good(batch[i]))
 				continue;
-			memcpy(digest.bytes, batch[i] + RECORD_DIGEST, sizeof digest.bytes);
-			rc = record(context, get_le64(batch[i]), &digest);
-			if (rc)
-				return rc;
+			memcpy(digest.bytes, batch[i] + RECORD_DIGEST, sizeof(digest.bytes));
+			err = record(context, get_le64(batch[i]), &digest);
+			if (err)
+				return err;
 		}
 		journal->end += (off_t)(count * JOURNAL_RECORD_BYTES);
-		if ((size_t)got < sizeof batch)
+		if ((size_t)got < sizeof(batch))
 			return 0;
 	}
 }
@@ -112,26 +112,26 @@ int mover_journal_open(struct journal *journal, int fd, uint32_t chunk_bytes, co
 	journal->end = JOURNAL_HEADER_BYTES;
 	journal->waiting = 0;
 	make_header(wanted, chunk_bytes, name);
-	got = read_at(fd, header, sizeof header, 0);
+	got = read_at(fd, header, sizeof(header), 0);
 	if (got < 0)
 		return (int)got;
-	if (got == sizeof header && !memcmp(header, wanted, sizeof header))
+	if (got == sizeof(header) && !memcmp(header, wanted, sizeof(header)))
 		return read_records(journal, record, context);
 	if (ftruncate(fd, 0))
 		return -errno;
-	return mover_write_at(fd, wanted, sizeof wanted, 0);
+	return mover_write_at(fd, wanted, sizeof(wanted), 0);
 }
 
 int mover_journal_flush(struct journal *journal)
 {
 	size_t len = journal->waiting * JOURNAL_RECORD_BYTES;
-	int rc;
+	int err;
 
 	if (journal->fd < 0 || !len)
 		return 0;
-	rc = mover_write_at(journal->fd, journal->records, len, (uint64_t)journal->end);
-	if (rc)
-		return rc;
+	err = mover_write_at(journal->fd, journal->records, len, (uint64_t)journal->end);
+	if (err)
+		return err;
 	journal->end += (off_t)len;
 	journal->waiting = 0;
 	return 0;
@@ -142,10 +142,10 @@ int mover_journal_add(struct journal *journal, uint64_t index, const struct move
 	if (journal->fd < 0)
 		return 0;
 	if (journal->waiting == JOURNAL_BATCH) { /* a flush has failed before */
-		int rc = mover_journal_flush(journal);
+		int err = mover_journal_flush(journal);
 
-		if (rc)
-			return rc;
+		if (err)
+			return err;
 	}
 	make_record(journal->records[journal->waiting++], index, digest);
 	if (journal->waiting == JOURNAL_BATCH || (uint64_t)journal->waiting * journal->chunk_bytes > JOURNAL_LOSS_BYTES)

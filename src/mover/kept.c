@@ -9,7 +9,7 @@ int mover_kept_add(struct kept *kept, const struct kept_chunk *chunk)
 {
 	if (kept->count == kept->room) {
 		size_t room = kept->room ? kept->room * 2 : 64;
-		struct kept_chunk *chunks = reallocarray(kept->chunks, room, sizeof *chunks);
+		struct kept_chunk *chunks = reallocarray(kept->chunks, room, sizeof(*chunks));
 
 		if (!chunks)
 			return -ENOMEM;
@@ -45,7 +45,7 @@ void mover_kept_sort(struct kept *kept)
 
 	if (sorted(kept)) /* as a rule: chunks come in order */
 		return;
-	qsort(kept->chunks, kept->count, sizeof *kept->chunks, by_index_and_order);
+	qsort(kept->chunks, kept->count, sizeof(*kept->chunks), by_index_and_order);
 	for (size_t i = 0; i < kept->count; i++) {
 		if (n && kept->chunks[n - 1].index == kept->chunks[i].index)
 			n--;
@@ -79,5 +79,5 @@ struct kept_chunk *mover_kept_find(const struct kept *kept, uint64_t index)
 void mover_kept_clear(struct kept *kept)
 {
 	free(kept->chunks);
-	memset(kept, 0, sizeof *kept);
+	memset(kept, 0, sizeof(*kept));
 }

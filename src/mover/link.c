@@ -51,10 +51,10 @@ static void read_depth(const struct link *link, struct rdma_conn_param *param)
 		(uint8_t)(attr.max_qp_init_rd_atom < READ_DEPTH ? attr.max_qp_init_rd_atom : READ_DEPTH);
 }
 
-static void failed(struct link *link, int error)
+static void failed(struct link *link, int err)
 {
 	link->state = LINK_FAILED;
-	link->error = error ? error : -EIO;
+	link->err = err ? err : -EIO;
 }
 
 int link_connect(struct link *link, const struct proto_request *request)

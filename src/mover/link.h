@@ -26,7 +26,7 @@ struct link {
 	enum link_state state;
 	uint16_t index; /* of a data connection */
 	bool greeted;   /* receiver: its first message, a greeting, has come */
-	int error;      /* FAILED: -errno, or the reason of a rejection */
+	int err;        /* FAILED: -errno, or the reason of a rejection */
 	bool rejected;  /* FAILED: by the peer */
 	enum proto_reject reject;
 };

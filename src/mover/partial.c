@@ -84,7 +84,7 @@ static int lock_temp(int dir_fd, const char *name, int fd, bool fresh)
 static int open_temp(int dir_fd, const char *name, bool *fresh)
 {
 	for (int tries = TRIES; tries; tries--) {
-		int fd = openat(dir_fd, name, TEMP_FLAGS | O_CREAT | O_EXCL, 0600), rc;
+		int fd = openat(dir_fd, name, TEMP_FLAGS | O_CREAT | O_EXCL, 0600), err;
 
 		*fresh = fd >= 0;
 		if (fd < 0 && errno != EEXIST)
@@ -95,12 +95,12 @@ static int open_temp(int dir_fd, const char *name, bool *fresh)
 			continue;
 		if (fd < 0)
 			return fd;
-		rc = lock_temp(dir_fd, name, fd, *fresh);
-		if (!rc)
+		err = lock_temp(dir_fd, name, fd, *fresh);
+		if (!err)
 			return fd;
 		close(fd);
-		if (rc != -EAGAIN)
-			return rc;
+		if (err != -EAGAIN)
+			return err;
 	}
 	return -EBUSY;
 }
@@ -129,7 +129,7 @@ static int check_kept(struct mover_file *file, uint8_t *buffer, const atomic_boo
 		if (mover_read_at(file->fd, buffer, len, chunk->index * file->chunk_bytes))
 			continue;
 		digest = mover_digest_of(buffer, len);
-		chunk->good = !memcmp(&digest, &chunk->digest, sizeof digest);
+		chunk->good = !memcmp(&digest, &chunk->digest, sizeof(digest));
 	}
 	return stopped(stop) ? -ECANCELED : 0;
 }
@@ -148,19 +148,19 @@ static int clear_rest(struct mover_file *file)
 {
 	uint64_t begin = 0;
 	struct stat st;
-	int rc = fstat(file->fd, &st) ? -errno : 0;
+	int err = fstat(file->fd, &st) ? -errno : 0;
 
-	for (size_t i = 0; i < file->kept.count && !rc; i++) {
+	for (size_t i = 0; i < file->kept.count && !err; i++) {
 		const struct kept_chunk *chunk = &file->kept.chunks[i];
 
 		if (!chunk->good)
 			continue;
-		rc = punch(file->fd, begin, chunk->index * file->chunk_bytes);
+		err = punch(file->fd, begin, chunk->index * file->chunk_bytes);
 		begin = chunk->index * file->chunk_bytes + mover_file_chunk_len(file, chunk->index);
 	}
-	if (!rc && begin)
-		rc = punch(file->fd, begin, (uint64_t)st.st_size);
-	if (!rc && begin)
+	if (!err && begin)
+		err = punch(file->fd, begin, (uint64_t)st.st_size);
+	if (!err && begin)
 		return 0;
 	/* nothing is good, or the file system makes no holes */
 	mover_kept_clear(&file->kept);
@@ -173,9 +173,9 @@ static int resume(struct mover_file *file, bool fresh, const atomic_bool *stop)
 	struct mover_digest name = mover_temp_name(file->leaf, MOVER_JOURNAL_SUFFIX, file->journal_name);
 	bool fresh_journal;
 	uint8_t *buffer;
-	int rc;
+	int err;
 
-	file->journal = malloc(sizeof *file->journal);
+	file->journal = malloc(sizeof(*file->journal));
 	if (!file->journal)
 		return -ENOMEM;
 	file->journal_fd = open_temp(file->folder->fd, file->journal_name, &fresh_journal);
@@ -183,22 +183,22 @@ static int resume(struct mover_file *file, bool fresh, const atomic_bool *stop)
 		return file->journal_fd;
 	if (fresh && !fresh_journal && ftruncate(file->journal_fd, 0))
 		return -errno;
-	rc = mover_journal_open(file->journal, file->journal_fd, file->chunk_bytes, &name, note_record, file);
-	if (rc)
-		return rc;
+	err = mover_journal_open(file->journal, file->journal_fd, file->chunk_bytes, &name, note_record, file);
+	if (err)
+		return err;
 	if (file->kept.count) {
 		mover_kept_sort(&file->kept);
 		buffer = malloc(file->chunk_bytes);
 		if (!buffer)
 			return -ENOMEM;
-		rc = check_kept(file, buffer, stop);
+		err = check_kept(file, buffer, stop);
 		free(buffer);
 	}
-	if (!rc && !fresh)
-		rc = clear_rest(file);
-	if (!rc && ftruncate(file->fd, (off_t)file->size))
-		rc = -errno;
-	return rc;
+	if (!err && !fresh)
+		err = clear_rest(file);
+	if (!err && ftruncate(file->fd, (off_t)file->size))
+		err = -errno;
+	return err;
 }
 
 /* Nothing is resumed: of what was left, nothing stays. */
@@ -221,7 +221,7 @@ static int compare_old(struct mover_file *file, const atomic_bool *stop)
 	size_t from_before = file->kept.count;
 	uint8_t *buffer;
 	struct stat st;
-	int rc = 0;
+	int err = 0;
 
 	file->old_fd = openat(file->folder->fd, file->leaf, O_RDONLY | OPEN_AS_IT_IS);
 	if (file->old_fd < 0)
@@ -231,7 +231,7 @@ static int compare_old(struct mover_file *file, const atomic_bool *stop)
 		return -ENOMEM;
 	if (fstat(file->old_fd, &st) || !S_ISREG(st.st_mode))
 		st.st_size = 0;
-	for (uint64_t i = 0; i < count && !rc; i++) {
+	for (uint64_t i = 0; i < count && !err; i++) {
 		struct kept known = {file->kept.chunks, from_before, 0};
 		const struct kept_chunk *before = mover_kept_find(&known, i);
 		struct kept_chunk chunk = {.index = i, .good = true, .in_old = true};
@@ -240,17 +240,17 @@ static int compare_old(struct mover_file *file, const atomic_bool *stop)
 		if (i * file->chunk_bytes + len > (uint64_t)st.st_size)
 			break;
 		if (stopped(stop)) {
-			rc = -ECANCELED;
+			err = -ECANCELED;
 			break;
 		}
 		if ((before && before->good) || mover_read_at(file->old_fd, buffer, len, i * file->chunk_bytes))
 			continue;
 		chunk.digest = mover_digest_of(buffer, len);
-		rc = mover_kept_add(&file->kept, &chunk);
+		err = mover_kept_add(&file->kept, &chunk);
 	}
 	free(buffer);
 	mover_kept_sort(&file->kept);
-	return rc;
+	return err;
 }
 
 static bool any_good(const struct mover_file *file, bool in_part_only)
@@ -271,23 +271,23 @@ static void remove_names(struct mover_file *file)
 static int fill(struct mover_file *file, bool compare, const atomic_bool *stop)
 {
 	bool fresh;
-	int rc;
+	int err;
 
 	file->fd = open_temp(file->folder->fd, file->part, &fresh);
 	if (file->fd < 0)
 		return file->fd;
 	file->opened = atomic_fetch_add(&file->tree->opened, 1);
-	rc = mover_file_chunk_count(file) > 1 ? resume(file, fresh, stop) : start_over(file, fresh);
-	if (!rc && compare)
-		rc = compare_old(file, stop);
-	if (rc && fresh)
+	err = mover_file_chunk_count(file) > 1 ? resume(file, fresh, stop) : start_over(file, fresh);
+	if (!err && compare)
+		err = compare_old(file, stop);
+	if (err && fresh)
 		remove_names(file);
-	return rc;
+	return err;
 }
 
 static struct mover_file *create(struct mover_tree *tree, const struct mover_entry *entry, uint32_t chunk_bytes)
 {
-	struct mover_file *file = calloc(1, sizeof *file);
+	struct mover_file *file = calloc(1, sizeof(*file));
 
 	if (!file)
 		return NULL;
@@ -337,13 +337,13 @@ static int look_at_old(const struct folder *folder, const char *leaf, const stru
 static int get_place(struct mover_tree *tree, const struct mover_entry *entry, char name[MOVER_PATH_MAX + 1],
 		     struct folder **folder, const char **leaf)
 {
-	int rc = mover_entry_name(entry, name);
+	int err = mover_entry_name(entry, name);
 
-	if (!rc && (entry->mtime_ns > 999999999 || (entry->kind != MOVER_FILE && entry->kind != MOVER_STREAM)))
-		rc = -EINVAL;
-	if (!rc && entry->kind == MOVER_FILE && entry->size > INT64_MAX)
-		rc = -EFBIG;
-	return rc ? rc : mover_folder_get(&tree->folders, name, folder, leaf);
+	if (!err && (entry->mtime_ns > 999999999 || (entry->kind != MOVER_FILE && entry->kind != MOVER_STREAM)))
+		err = -EINVAL;
+	if (!err && entry->kind == MOVER_FILE && entry->size > INT64_MAX)
+		err = -EFBIG;
+	return err ? err : mover_folder_get(&tree->folders, name, folder, leaf);
 }
 
 int mover_tree_look(struct mover_tree *tree, const struct mover_entry *entry, bool compare)
@@ -352,13 +352,13 @@ int mover_tree_look(struct mover_tree *tree, const struct mover_entry *entry, bo
 	struct folder *folder;
 	const char *leaf;
 	struct stat st;
-	int rc = get_place(tree, entry, name, &folder, &leaf);
+	int err = get_place(tree, entry, name, &folder, &leaf);
 
-	if (rc)
-		return rc == -ENOENT ? MOVER_HAVE_NONE : rc;
-	rc = look_at_old(folder, leaf, entry, compare, &st);
+	if (err)
+		return err == -ENOENT ? MOVER_HAVE_NONE : err;
+	err = look_at_old(folder, leaf, entry, compare, &st);
 	mover_folder_put(&tree->folders, folder);
-	return rc;
+	return err;
 }
 
 int mover_tree_begin(struct mover_tree *tree, const struct mover_entry *entry, uint32_t chunk_bytes, bool compare,
@@ -370,21 +370,21 @@ int mover_tree_begin(struct mover_tree *tree, const struct mover_entry *entry, u
 	struct folder *folder;
 	const char *leaf;
 	struct stat st;
-	int rc;
+	int err;
 
 	*file_out = NULL;
 	if (!chunk_bytes || chunk_bytes > CHUNK_BYTES_MAX)
 		return -EINVAL;
-	rc = get_place(tree, entry, name, &folder, &leaf);
-	if (rc)
-		return rc;
-	rc = look_at_old(folder, leaf, entry, compare, &st);
-	if (rc == MOVER_HAVE_ALL && (st.st_mode & PEER_MODE) != mode &&
+	err = get_place(tree, entry, name, &folder, &leaf);
+	if (err)
+		return err;
+	err = look_at_old(folder, leaf, entry, compare, &st);
+	if (err == MOVER_HAVE_ALL && (st.st_mode & PEER_MODE) != mode &&
 	    fchmodat(folder->fd, leaf, (st.st_mode & 07000) | mode, AT_SYMLINK_NOFOLLOW))
-		rc = errno == EPERM ? MOVER_HAVE_NONE : -errno; /* another user's: replaced */
-	if (rc != MOVER_HAVE_NONE) {
+		err = errno == EPERM ? MOVER_HAVE_NONE : -errno; /* another user's: replaced */
+	if (err != MOVER_HAVE_NONE) {
 		mover_folder_put(&tree->folders, folder);
-		return rc;
+		return err;
 	}
 	file = create(tree, entry, chunk_bytes);
 	if (!file) {
@@ -394,10 +394,10 @@ int mover_tree_begin(struct mover_tree *tree, const struct mover_entry *entry, u
 	file->folder = folder;
 	strcpy(file->leaf, leaf);
 	mover_temp_name(leaf, MOVER_PART_SUFFIX, file->part);
-	rc = fill(file, compare && entry->kind == MOVER_FILE, stop);
-	if (rc) {
+	err = fill(file, compare && entry->kind == MOVER_FILE, stop);
+	if (err) {
 		mover_file_free(file);
-		return rc;
+		return err;
 	}
 	*file_out = file;
 	return any_good(file, false) ? MOVER_HAVE_SOME : MOVER_HAVE_NONE;
@@ -422,7 +422,7 @@ int mover_file_wrote(struct mover_file *file, uint64_t index, const struct mover
 {
 	struct kept_chunk *chunk = mover_kept_find(&file->kept, index);
 
-	if (chunk && chunk->good && !memcmp(&chunk->digest, digest, sizeof *digest))
+	if (chunk && chunk->good && !memcmp(&chunk->digest, digest, sizeof(*digest)))
 		return 0;
 	if (chunk)
 		chunk->good = false;

@@ -42,16 +42,16 @@ struct mover_secure {
 
 void mover_secure_identity(const uint8_t secret[MOVER_SECRET_BYTES], char identity[17])
 {
-	uint8_t bytes[sizeof IDENTITY_CONTEXT - 1 + MOVER_SECRET_BYTES], digest[EVP_MAX_MD_SIZE];
+	uint8_t bytes[sizeof(IDENTITY_CONTEXT) - 1 + MOVER_SECRET_BYTES], digest[EVP_MAX_MD_SIZE];
 
-	memcpy(bytes, IDENTITY_CONTEXT, sizeof IDENTITY_CONTEXT - 1);
-	memcpy(bytes + sizeof IDENTITY_CONTEXT - 1, secret, MOVER_SECRET_BYTES);
+	memcpy(bytes, IDENTITY_CONTEXT, sizeof(IDENTITY_CONTEXT) - 1);
+	memcpy(bytes + sizeof(IDENTITY_CONTEXT) - 1, secret, MOVER_SECRET_BYTES);
 	identity[0] = 0; /* what nobody is called, should there be no memory */
-	if (EVP_Digest(bytes, sizeof bytes, digest, NULL, EVP_sha256(), NULL))
+	if (EVP_Digest(bytes, sizeof(bytes), digest, NULL, EVP_sha256(), NULL))
 		for (int i = 0; i < IDENTITY_HEXES; i++)
 			identity[i] = "0123456789abcdef"[digest[i / 2] >> (i % 2 ? 0 : 4) & 15];
 	identity[IDENTITY_HEXES] = 0;
-	OPENSSL_cleanse(bytes, sizeof bytes);
+	OPENSSL_cleanse(bytes, sizeof(bytes));
 }
 
 /* The secret as TLS 1.3 wants it (RFC 8446 s.4.2.11): a session whose cipher tells the hash. */
@@ -83,18 +83,18 @@ static int find_psk(SSL *ssl, const unsigned char *id, size_t id_len, SSL_SESSIO
 {
 	struct mover_secure *s = SSL_get_app_data(ssl);
 	uint8_t secret[MOVER_SECRET_BYTES], unknown[MOVER_SECRET_BYTES];
-	bool known = id_len > 0 && id_len < sizeof s->identity && !memchr(id, 0, id_len);
+	bool known = id_len > 0 && id_len < sizeof(s->identity) && !memchr(id, 0, id_len);
 
-	memset(s->identity, 0, sizeof s->identity);
+	memset(s->identity, 0, sizeof(s->identity));
 	*session = NULL;
-	if (RAND_bytes(unknown, sizeof unknown) != 1)
+	if (RAND_bytes(unknown, sizeof(unknown)) != 1)
 		return 0;
 	if (known)
 		memcpy(s->identity, id, id_len);
-	memset(secret, 0, sizeof secret);
+	memset(secret, 0, sizeof(secret));
 	known = s->lookup(s->lookup_context, s->identity, secret) && known;
 	*session = psk_session(ssl, known ? secret : unknown);
-	OPENSSL_cleanse(secret, sizeof secret);
+	OPENSSL_cleanse(secret, sizeof(secret));
 	return *session != NULL;
 }
 
@@ -132,7 +132,7 @@ static bool set_up_bios(struct mover_secure *s)
 
 static struct mover_secure *create(bool server)
 {
-	struct mover_secure *s = calloc(1, sizeof *s);
+	struct mover_secure *s = calloc(1, sizeof(*s));
 
 	if (!s)
 		return NULL;
@@ -162,10 +162,10 @@ struct mover_secure *mover_secure_client(const struct mover_ticket *ticket)
 	if (!s)
 		return NULL;
 	if (ticket) {
-		memcpy(s->secret, ticket->secret, sizeof s->secret);
+		memcpy(s->secret, ticket->secret, sizeof(s->secret));
 		mover_secure_identity(s->secret, s->identity);
 	} else {
-		memcpy(s->identity, OPEN_IDENTITY, sizeof OPEN_IDENTITY);
+		memcpy(s->identity, OPEN_IDENTITY, sizeof(OPEN_IDENTITY));
 	}
 	return s;
 }
@@ -189,14 +189,14 @@ void mover_secure_destroy(struct mover_secure *s)
 	EVP_CIPHER_CTX_free(s->chunk_open);
 	SSL_free(s->ssl);
 	SSL_CTX_free(s->ctx);
-	OPENSSL_cleanse(s, sizeof *s);
+	OPENSSL_cleanse(s, sizeof(*s));
 	free(s);
 }
 
 /* What OpenSSL calls it when the two secrets differ: here, or, as an alert, there. */
-static bool means_wrong_secret(unsigned long error)
+static bool means_wrong_secret(unsigned long reason)
 {
-	switch (ERR_GET_REASON(error)) {
+	switch (ERR_GET_REASON(reason)) {
 	case SSL_R_BINDER_DOES_NOT_VERIFY:
 	case SSL_R_DIGEST_CHECK_FAILED:
 	case SSL_R_DECRYPTION_FAILED_OR_BAD_RECORD_MAC:
@@ -213,15 +213,15 @@ static bool means_wrong_secret(unsigned long error)
 
 static int handshake_error(void)
 {
-	unsigned long error = ERR_peek_error();
-	int rc = -EPROTO;
+	unsigned long reason = ERR_peek_error();
+	int err = -EPROTO;
 
-	if (ERR_GET_REASON(error) == ERR_R_MALLOC_FAILURE)
-		rc = -ENOMEM;
-	else if (ERR_GET_LIB(error) == ERR_LIB_SSL && means_wrong_secret(error))
-		rc = -EACCES;
+	if (ERR_GET_REASON(reason) == ERR_R_MALLOC_FAILURE)
+		err = -ENOMEM;
+	else if (ERR_GET_LIB(reason) == ERR_LIB_SSL && means_wrong_secret(reason))
+		err = -EACCES;
 	ERR_clear_error();
-	return rc;
+	return err;
 }
 
 static size_t drain(BIO *bio, void *out, size_t room)
@@ -234,7 +234,7 @@ static size_t drain(BIO *bio, void *out, size_t room)
 int mover_secure_handshake(struct mover_secure *s, const void *in, size_t in_len, void *out, size_t *out_len)
 {
 	size_t room = *out_len;
-	int rc;
+	int result, err = 1;
 
 	*out_len = 0;
 	ERR_clear_error();
@@ -242,15 +242,15 @@ int mover_secure_handshake(struct mover_secure *s, const void *in, size_t in_len
 		return -EPROTO;
 	if (in_len && BIO_write(s->in, in, (int)in_len) != (int)in_len)
 		return -ENOMEM;
-	rc = SSL_do_handshake(s->ssl);
-	if (rc != 1)
-		rc = SSL_get_error(s->ssl, rc) == SSL_ERROR_WANT_READ ? 0 : handshake_error();
+	result = SSL_do_handshake(s->ssl);
+	if (result != 1)
+		err = SSL_get_error(s->ssl, result) == SSL_ERROR_WANT_READ ? 0 : handshake_error();
 	/* Without the PSK there would be nothing that proves anything. */
 	else if (!SSL_session_reused(s->ssl))
-		rc = -EACCES;
-	s->finished = rc == 1;
+		err = -EACCES;
+	s->finished = err == 1;
 	*out_len = drain(s->out, out, room);
-	return rc;
+	return err;
 }
 
 int mover_secure_seal(struct mover_secure *s, const void *message, size_t len, void *out, size_t *out_len)
@@ -286,8 +286,8 @@ static int read_message(struct mover_secure *s)
 	int got;
 
 	ERR_clear_error();
-	while (have < sizeof s->message) {
-		got = SSL_read(s->ssl, s->message + have, (int)(sizeof s->message - have));
+	while (have < sizeof(s->message)) {
+		got = SSL_read(s->ssl, s->message + have, (int)(sizeof(s->message) - have));
 		if (got <= 0)
 			break;
 		have += (size_t)got;
@@ -300,7 +300,7 @@ static int read_message(struct mover_secure *s)
 		s->finished = false;
 		return -EBADMSG;
 	}
-	if (have < sizeof s->message && SSL_get_error(s->ssl, got) != SSL_ERROR_WANT_READ) {
+	if (have < sizeof(s->message) && SSL_get_error(s->ssl, got) != SSL_ERROR_WANT_READ) {
 		ERR_clear_error();
 		return -EBADMSG;
 	}
@@ -313,7 +313,7 @@ static int read_message(struct mover_secure *s)
 int mover_secure_open(struct mover_secure *s, const void *sealed, size_t len, void *out, size_t *out_len)
 {
 	size_t room = *out_len, message_len;
-	int rc;
+	int err;
 
 	*out_len = 0;
 	if (!s->finished)
@@ -322,9 +322,9 @@ int mover_secure_open(struct mover_secure *s, const void *sealed, size_t len, vo
 		return -EBADMSG;
 	if (len && BIO_write(s->in, sealed, (int)len) != (int)len)
 		return -ENOMEM;
-	rc = read_message(s);
-	if (rc)
-		return rc;
+	err = read_message(s);
+	if (err)
+		return err;
 	message_len = roci_get_be32(s->message);
 	if (message_len > room)
 		return -EMSGSIZE;
@@ -348,13 +348,13 @@ static EVP_CIPHER_CTX *chunk_cipher(struct mover_secure *s, bool seal)
 	EVP_CIPHER_CTX **ctx = seal ? &s->chunk_seal : &s->chunk_open;
 	uint8_t key[CHUNK_KEY_BYTES];
 
-	if (!*ctx && export(s, CHUNK_LABEL, key, sizeof key)) {
+	if (!*ctx && export(s, CHUNK_LABEL, key, sizeof(key))) {
 		*ctx = EVP_CIPHER_CTX_new();
 		if (*ctx && !EVP_CipherInit_ex(*ctx, EVP_aes_256_gcm(), NULL, key, NULL, seal)) {
 			EVP_CIPHER_CTX_free(*ctx);
 			*ctx = NULL;
 		}
-		OPENSSL_cleanse(key, sizeof key);
+		OPENSSL_cleanse(key, sizeof(key));
 	}
 	return *ctx;
 }

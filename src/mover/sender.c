@@ -156,7 +156,7 @@ static bool lane_up(struct session *s, unsigned lane)
 	int err;
 
 	if (link->state == LINK_FAILED)
-		session_fail(s, MOVER_LOST, "a data connection could not be made: %s", strerror(-link->error));
+		session_fail(s, MOVER_LOST, "a data connection could not be made: %s", strerror(-link->err));
 	if (link->state != LINK_RESOLVED)
 		return link->state == LINK_UP;
 	if (mover_secure_token(s->control.secure, request.token)) {

@@ -56,7 +56,7 @@ static void tell_refusal(struct sender *x)
 		session_fail(&x->s, MOVER_NO_CONNECT,
 			     "no iWARP connection to %s port %u (%s); is `roci recv` running there, on an iWARP device "
 			     "like %s here?",
-			     host, port, strerror(link->error < 0 ? -link->error : ETIMEDOUT),
+			     host, port, strerror(link->err < 0 ? -link->err : ETIMEDOUT),
 			     link->id->verbs->device->name);
 	else if (link->rejected)
 		session_fail(&x->s, MOVER_NO_CONNECT, "nobody listens at %s port %u; is `roci recv` running there?",
@@ -80,7 +80,7 @@ static bool resolve(struct sender *x, const struct addrinfo *source, const struc
 	if (!err && link->state == LINK_RESOLVED)
 		return true;
 	if (!err)
-		err = link->error;
+		err = link->err;
 	if (err == -ENODEV)
 		session_fail(s, MOVER_NO_DEVICE, "no RDMA device leads to %s", host);
 	else

@@ -57,9 +57,9 @@ static unsigned check_value(const char *host, unsigned port, const char *secret_
 {
 	char text[MOVER_TICKET_CHARS];
 	unsigned sum = 0;
-	int len = snprintf(text, sizeof text, "%s:%u:", host, port);
+	int len = snprintf(text, sizeof(text), "%s:%u:", host, port);
 
-	assert(len > 0 && (size_t)len < sizeof text);
+	assert(len > 0 && (size_t)len < sizeof(text));
 	for (int i = 0; i < len; i++)
 		sum = (sum * 34 + (uint8_t)lower(text[i])) % 1021;
 	for (; *secret_digits; secret_digits++)
@@ -71,13 +71,13 @@ int mover_ticket_create(struct mover_ticket *ticket, const char *host, uint16_t 
 {
 	size_t len = strlen(host);
 
-	memset(ticket, 0, sizeof *ticket);
-	if (len >= sizeof ticket->host || !port)
+	memset(ticket, 0, sizeof(*ticket));
+	if (len >= sizeof(ticket->host) || !port)
 		return -EINVAL;
 	memcpy(ticket->host, host, len);
 	ticket->port = port;
 	/* So few bytes come at once or, before the kernel has gathered entropy, after waiting. */
-	while (getrandom(ticket->secret, sizeof ticket->secret, 0) != sizeof ticket->secret)
+	while (getrandom(ticket->secret, sizeof(ticket->secret), 0) != sizeof(ticket->secret))
 		if (errno != EINTR)
 			return -errno;
 	return 0;
@@ -89,11 +89,11 @@ void mover_ticket_print(const struct mover_ticket *ticket, char line[MOVER_TICKE
 	char digits[SECRET_CHARS + 1];
 	unsigned check;
 
-	print_digits(ticket->secret, sizeof ticket->secret, digits, SECRET_CHARS);
+	print_digits(ticket->secret, sizeof(ticket->secret), digits, SECRET_CHARS);
 	check = check_value(ticket->host, ticket->port, digits);
 	snprintf(line, MOVER_TICKET_CHARS, PREFIX "%s%s%s:%u:%s%c%c", ipv6 ? "[" : "", ticket->host, ipv6 ? "]" : "",
 		 ticket->port, digits, alphabet[check / 32], alphabet[check % 32]);
-	OPENSSL_cleanse(digits, sizeof digits);
+	OPENSSL_cleanse(digits, sizeof(digits));
 }
 
 /* What is left to read. */
@@ -196,15 +196,15 @@ int mover_ticket_parse(const char *text, size_t len, struct mover_ticket *ticket
 	struct text rest = {text, text + len};
 	char digits[SECRET_CHARS + CHECK_CHARS + 1];
 	unsigned check;
-	int rc = -EINVAL;
+	int err = -EINVAL;
 
-	memset(ticket, 0, sizeof *ticket);
+	memset(ticket, 0, sizeof(*ticket));
 	trim(&rest);
-	if (!take_prefix(&rest) || !take_host(&rest, ticket->host, sizeof ticket->host) ||
+	if (!take_prefix(&rest) || !take_host(&rest, ticket->host, sizeof(ticket->host)) ||
 	    !take_port(&rest, &ticket->port)) {
 		*why = "not a ticket: one looks like roci1:HOST:PORT:SECRET";
-		OPENSSL_cleanse(ticket, sizeof *ticket);
-		return rc;
+		OPENSSL_cleanse(ticket, sizeof(*ticket));
+		return err;
 	}
 	*why = "a character of the ticket is missing or wrong";
 	if (!take_digits(&rest, digits))
@@ -212,17 +212,17 @@ int mover_ticket_parse(const char *text, size_t len, struct mover_ticket *ticket
 	check = (unsigned)(digit_value(digits[SECRET_CHARS]) * 32 + digit_value(digits[SECRET_CHARS + 1]));
 	digits[SECRET_CHARS] = 0;
 	if (check_value(ticket->host, ticket->port, digits) == check && secret_of_digits(digits, ticket->secret))
-		rc = 0;
+		err = 0;
 out:
-	OPENSSL_cleanse(digits, sizeof digits);
-	if (rc)
-		OPENSSL_cleanse(ticket, sizeof *ticket);
+	OPENSSL_cleanse(digits, sizeof(digits));
+	if (err)
+		OPENSSL_cleanse(ticket, sizeof(*ticket));
 	else
 		*why = NULL;
-	return rc;
+	return err;
 }
 
 void mover_ticket_forget(struct mover_ticket *ticket)
 {
-	OPENSSL_cleanse(ticket->secret, sizeof ticket->secret);
+	OPENSSL_cleanse(ticket->secret, sizeof(ticket->secret));
 }

@@ -16,7 +16,7 @@
 int mover_tree_open(const char *dir, struct mover_tree **tree_out)
 {
 	struct mover_tree *tree;
-	int fd, rc;
+	int fd, err;
 
 	*tree_out = NULL;
 	if (mkdir(dir, 0777) && errno != EEXIST)
@@ -24,15 +24,15 @@ int mover_tree_open(const char *dir, struct mover_tree **tree_out)
 	fd = open(dir, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 	if (fd < 0)
 		return -errno;
-	tree = calloc(1, sizeof *tree);
+	tree = calloc(1, sizeof(*tree));
 	if (!tree) {
 		close(fd);
 		return -ENOMEM;
 	}
-	rc = mover_folders_create(&tree->folders, fd);
-	if (rc) {
+	err = mover_folders_create(&tree->folders, fd);
+	if (err) {
 		free(tree);
-		return rc;
+		return err;
 	}
 	*tree_out = tree;
 	return 0;
@@ -66,7 +66,7 @@ struct mover_digest mover_temp_name(const char *leaf, const char *suffix, char n
 	size_t at = strlen(MOVER_RESERVED_PREFIX);
 
 	memcpy(name, MOVER_RESERVED_PREFIX, at);
-	for (size_t i = 0; i < sizeof hash.bytes; i++) {
+	for (size_t i = 0; i < sizeof(hash.bytes); i++) {
 		name[at++] = "0123456789abcdef"[hash.bytes[i] >> 4];
 		name[at++] = "0123456789abcdef"[hash.bytes[i] & 15];
 	}
@@ -94,7 +94,7 @@ static int change_mode(int fd, bool path_only, mode_t mode)
 
 	if (!path_only)
 		return fchmod(fd, mode) ? -errno : 0;
-	snprintf(proc, sizeof proc, "/proc/self/fd/%d", fd);
+	snprintf(proc, sizeof(proc), "/proc/self/fd/%d", fd);
 	return chmod(proc, mode) ? -errno : 0;
 }
 
@@ -103,16 +103,16 @@ static int open_up(int dir_fd, const char *leaf)
 {
 	bool path_only;
 	struct stat st;
-	int fd = open_itself(dir_fd, leaf, &path_only), rc = 0;
+	int fd = open_itself(dir_fd, leaf, &path_only), err = 0;
 
 	if (fd < 0)
 		return fd;
 	if (fstat(fd, &st))
-		rc = -errno;
+		err = -errno;
 	else if ((st.st_mode & 0700) != 0700)
-		rc = change_mode(fd, path_only, (st.st_mode & 07777) | 0700);
+		err = change_mode(fd, path_only, (st.st_mode & 07777) | 0700);
 	close(fd);
-	return rc;
+	return err;
 }
 
 int mover_tree_folder(struct mover_tree *tree, const struct mover_entry *entry)
@@ -120,27 +120,27 @@ int mover_tree_folder(struct mover_tree *tree, const struct mover_entry *entry)
 	char name[MOVER_PATH_MAX + 1];
 	struct folder *parent;
 	const char *leaf;
-	int rc = mover_entry_name(entry, name);
+	int err = mover_entry_name(entry, name);
 
-	if (rc)
-		return rc;
-	rc = mover_folder_get(&tree->folders, name, &parent, &leaf);
-	if (rc)
-		return rc;
+	if (err)
+		return err;
+	err = mover_folder_get(&tree->folders, name, &parent, &leaf);
+	if (err)
+		return err;
 	if (!mkdirat(parent->fd, leaf, 0700 | (entry->mode & PEER_MODE)))
 		mover_folder_changed(&tree->folders, parent);
 	else if (errno == EEXIST)
-		rc = open_up(parent->fd, leaf);
+		err = open_up(parent->fd, leaf);
 	else
-		rc = -errno;
+		err = -errno;
 	mover_folder_put(&tree->folders, parent);
-	return rc;
+	return err;
 }
 
 static bool same_link(int dir_fd, const char *leaf, const char *target)
 {
 	char now[MOVER_PATH_MAX + 1];
-	ssize_t len = readlinkat(dir_fd, leaf, now, sizeof now);
+	ssize_t len = readlinkat(dir_fd, leaf, now, sizeof(now));
 
 	return len > 0 && (size_t)len == strlen(target) && !memcmp(now, target, (size_t)len);
 }
@@ -148,7 +148,7 @@ static bool same_link(int dir_fd, const char *leaf, const char *target)
 static int make_link(int dir_fd, const char *leaf, const char *target, const struct timespec times[2])
 {
 	char temp[TEMP_NAME_BYTES];
-	int tries = TRIES, rc;
+	int tries = TRIES, err;
 
 	mover_temp_name(leaf, LINK_SUFFIX, temp);
 	while (symlinkat(target, dir_fd, temp)) {
@@ -158,16 +158,16 @@ static int make_link(int dir_fd, const char *leaf, const char *target, const str
 	}
 	if (!utimensat(dir_fd, temp, times, AT_SYMLINK_NOFOLLOW) && !renameat(dir_fd, temp, dir_fd, leaf))
 		return 0;
-	rc = -errno;
+	err = -errno;
 	unlinkat(dir_fd, temp, 0);
-	return rc;
+	return err;
 }
 
 static int place_link(struct mover_tree *tree, struct folder *parent, const char *leaf, const char *target,
 		      const struct timespec times[2])
 {
 	struct stat st;
-	int rc;
+	int err;
 
 	if (!fstatat(parent->fd, leaf, &st, AT_SYMLINK_NOFOLLOW)) {
 		if (S_ISDIR(st.st_mode))
@@ -181,10 +181,10 @@ static int place_link(struct mover_tree *tree, struct folder *parent, const char
 				return -errno;
 		}
 	}
-	rc = make_link(parent->fd, leaf, target, times);
-	if (!rc)
+	err = make_link(parent->fd, leaf, target, times);
+	if (!err)
 		mover_folder_changed(&tree->folders, parent);
-	return rc;
+	return err;
 }
 
 int mover_tree_symlink(struct mover_tree *tree, const struct mover_entry *entry)
@@ -193,21 +193,21 @@ int mover_tree_symlink(struct mover_tree *tree, const struct mover_entry *entry)
 	char name[MOVER_PATH_MAX + 1], target[MOVER_PATH_MAX + 1];
 	struct folder *parent;
 	const char *leaf;
-	int rc = mover_entry_name(entry, name);
+	int err = mover_entry_name(entry, name);
 
-	if (!rc && (!entry->target_len || entry->target_len > MOVER_PATH_MAX ||
-		    memchr(entry->target, 0, entry->target_len) || entry->mtime_ns > 999999999))
-		rc = -EINVAL;
-	if (rc)
-		return rc;
+	if (!err && (!entry->target_len || entry->target_len > MOVER_PATH_MAX ||
+		     memchr(entry->target, 0, entry->target_len) || entry->mtime_ns > 999999999))
+		err = -EINVAL;
+	if (err)
+		return err;
 	memcpy(target, entry->target, entry->target_len);
 	target[entry->target_len] = 0;
-	rc = mover_folder_get(&tree->folders, name, &parent, &leaf);
-	if (rc)
-		return rc;
-	rc = place_link(tree, parent, leaf, target, times);
+	err = mover_folder_get(&tree->folders, name, &parent, &leaf);
+	if (err)
+		return err;
+	err = place_link(tree, parent, leaf, target, times);
 	mover_folder_put(&tree->folders, parent);
-	return rc;
+	return err;
 }
 
 static int seal_folder(struct mover_tree *tree, const struct mover_entry *entry)
@@ -218,29 +218,29 @@ static int seal_folder(struct mover_tree *tree, const struct mover_entry *entry)
 	const char *leaf;
 	bool path_only;
 	struct stat st;
-	int fd, rc = mover_entry_name(entry, name);
+	int fd, err = mover_entry_name(entry, name);
 
-	if (!rc && entry->mtime_ns > 999999999)
-		rc = -EINVAL;
-	if (rc)
-		return rc;
-	rc = mover_folder_get(&tree->folders, name, &parent, &leaf);
-	if (rc)
-		return rc;
+	if (!err && entry->mtime_ns > 999999999)
+		err = -EINVAL;
+	if (err)
+		return err;
+	err = mover_folder_get(&tree->folders, name, &parent, &leaf);
+	if (err)
+		return err;
 	fd = open_itself(parent->fd, leaf, &path_only);
 	if (fd < 0) {
-		rc = fd;
+		err = fd;
 		goto out_put;
 	}
 	/* By name, for an O_PATH descriptor takes no time; without following, should the name be another's by now. */
 	if (fstat(fd, &st) || utimensat(parent->fd, leaf, times, AT_SYMLINK_NOFOLLOW))
-		rc = -errno;
+		err = -errno;
 	else if ((st.st_mode & PEER_MODE) != (entry->mode & PEER_MODE))
-		rc = change_mode(fd, path_only, (st.st_mode & 07000) | (entry->mode & PEER_MODE));
+		err = change_mode(fd, path_only, (st.st_mode & 07000) | (entry->mode & PEER_MODE));
 	close(fd);
 out_put:
 	mover_folder_put(&tree->folders, parent);
-	return rc;
+	return err;
 }
 
 /* What lies in a folder comes before the folder: its name is longer. */
@@ -255,7 +255,7 @@ static int backwards(const void *a, const void *b)
 
 void mover_tree_seal(struct mover_tree *tree, const struct mover_entry *folders, size_t count, int *results)
 {
-	const struct mover_entry **order = malloc((count + 1) * sizeof *order);
+	const struct mover_entry **order = malloc((count + 1) * sizeof(*order));
 
 	for (size_t i = 0; i < count; i++) {
 		results[i] = order ? 0 : -ENOMEM;
@@ -264,7 +264,7 @@ void mover_tree_seal(struct mover_tree *tree, const struct mover_entry *folders,
 	}
 	if (!order)
 		return;
-	qsort(order, count, sizeof *order, backwards);
+	qsort(order, count, sizeof(*order), backwards);
 	for (size_t i = 0; i < count; i++)
 		results[order[i] - folders] = seal_folder(tree, order[i]);
 	free(order);

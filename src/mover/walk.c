@@ -66,7 +66,7 @@ static const uint8_t *keep_bytes(struct mover_walk *walk, const void *bytes, siz
 	uint8_t *to;
 
 	if (!block || BLOCK_BYTES - block->used < len) {
-		block = malloc(sizeof *block);
+		block = malloc(sizeof(*block));
 		if (!block)
 			return NULL;
 		block->next = walk->blocks;
@@ -116,7 +116,7 @@ static int look_at(struct walker *w, int dir_fd, const char *name, struct child 
 		return -errno;
 	if (!S_ISLNK(child->st.st_mode))
 		return 0;
-	len = readlinkat(dir_fd, name, w->target, sizeof w->target);
+	len = readlinkat(dir_fd, name, w->target, sizeof(w->target));
 	if (len < 0)
 		return -errno;
 	if (len == 0 || len > MOVER_PATH_MAX)
@@ -130,7 +130,7 @@ static int look_at(struct walker *w, int dir_fd, const char *name, struct child 
 static int append(struct walker *w, enum mover_kind kind, const struct child *child)
 {
 	struct mover_walk *walk = w->walk;
-	struct item *items = grown(walk->items, walk->count, &walk->room, sizeof *items);
+	struct item *items = grown(walk->items, walk->count, &walk->room, sizeof(*items));
 	struct item item = {.root = w->root, .dev = child->st.st_dev, .ino = child->st.st_ino};
 	struct mover_entry *entry = &item.entry;
 
@@ -186,17 +186,17 @@ static void free_children(struct children *children)
 static int add_child(struct walker *w, int fd, const char *name, struct children *children)
 {
 	struct child child = {0}, *list;
-	int rc = look_at(w, fd, name, &child);
+	int err = look_at(w, fd, name, &child);
 
-	if (rc == -ENOENT) /* gone since readdir(3) */
+	if (err == -ENOENT) /* gone since readdir(3) */
 		return 0;
-	if (rc && rc != -ENOMEM) {
-		miss(w, name, strerror(-rc));
+	if (err && err != -ENOMEM) {
+		miss(w, name, strerror(-err));
 		return 0;
 	}
-	if (rc)
-		return rc;
-	list = grown(children->list, children->count, &children->room, sizeof child);
+	if (err)
+		return err;
+	list = grown(children->list, children->count, &children->room, sizeof(child));
 	if (list)
 		children->list = list;
 	child.name = strdup(name);
@@ -213,12 +213,12 @@ static int add_child(struct walker *w, int fd, const char *name, struct children
 static int read_children(struct walker *w, int fd, struct children *children)
 {
 	DIR *dir = fdopendir(fd);
-	int rc = 0;
+	int err = 0;
 
 	if (!dir) {
-		rc = -errno;
+		err = -errno;
 		close(fd);
-		return rc;
+		return err;
 	}
 	for (;;) {
 		struct dirent *d;
@@ -229,17 +229,17 @@ static int read_children(struct walker *w, int fd, struct children *children)
 			break;
 		if (!strcmp(d->d_name, ".") || !strcmp(d->d_name, ".."))
 			continue;
-		rc = add_child(w, fd, d->d_name, children);
-		if (rc)
+		err = add_child(w, fd, d->d_name, children);
+		if (err)
 			goto out;
 	}
 	if (errno)
 		miss(w, "", strerror(errno));
 	if (children->count)
-		qsort(children->list, children->count, sizeof *children->list, by_name);
+		qsort(children->list, children->count, sizeof(*children->list), by_name);
 out:
 	closedir(dir);
-	return rc;
+	return err;
 }
 
 static int walk_folder(struct walker *w, int fd);
@@ -247,7 +247,7 @@ static int walk_folder(struct walker *w, int fd);
 /* `child` is in the folder where the walk is, and w->name is its name already. 0 or -ENOMEM. */
 static int visit(struct walker *w, const struct child *child)
 {
-	int fd, rc;
+	int fd, err;
 
 	if (S_ISREG(child->st.st_mode))
 		return append(w, MOVER_FILE, child);
@@ -264,10 +264,10 @@ static int visit(struct walker *w, const struct child *child)
 		miss(w, "", strerror(-fd));
 		return 0;
 	}
-	rc = append(w, MOVER_FOLDER, child);
-	if (rc) {
+	err = append(w, MOVER_FOLDER, child);
+	if (err) {
 		close(fd);
-		return rc;
+		return err;
 	}
 	return walk_folder(w, fd);
 }
@@ -278,9 +278,9 @@ static int walk_folder(struct walker *w, int fd)
 {
 	struct children children = {0};
 	size_t len = strlen(w->name), slash = len > 0;
-	int rc = read_children(w, fd, &children);
+	int err = read_children(w, fd, &children);
 
-	for (size_t i = 0; !rc && i < children.count; i++) {
+	for (size_t i = 0; !err && i < children.count; i++) {
 		const struct child *child = &children.list[i];
 		size_t child_len = strlen(child->name);
 		const char *wrong;
@@ -297,11 +297,11 @@ static int walk_folder(struct walker *w, int fd)
 		if (slash)
 			w->name[len] = '/';
 		memcpy(w->name + len + slash, child->name, child_len + 1);
-		rc = visit(w, child);
+		err = visit(w, child);
 		w->name[len] = 0;
 	}
 	free_children(&children);
-	return rc;
+	return err;
 }
 
 /* Whether the path means what is in a folder: it ends in '/', or its last component is "." or "..". */
@@ -327,31 +327,31 @@ static int walk_named(struct walker *w, const char *path)
 {
 	const char *slash = strrchr(path, '/'), *leaf = slash ? slash + 1 : path;
 	struct child child = {0};
-	int fd, rc;
+	int fd, err;
 
 	if (mover_name_wrong((const uint8_t *)leaf, strlen(leaf)))
 		return -EINVAL;
-	rc = look_at(w, AT_FDCWD, path, &child);
-	if (rc)
-		return rc;
+	err = look_at(w, AT_FDCWD, path, &child);
+	if (err)
+		return err;
 	strcpy(w->name, leaf);
 	w->skip = strlen(leaf) + 1;
 	if (S_ISLNK(child.st.st_mode)) {
-		rc = append(w, MOVER_SYMLINK, &child);
+		err = append(w, MOVER_SYMLINK, &child);
 	} else if (S_ISREG(child.st.st_mode)) {
 		fd = open(path, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY | O_CLOEXEC);
 		if (fd < 0)
 			return -errno;
 		close(fd);
-		rc = append(w, MOVER_FILE, &child);
+		err = append(w, MOVER_FILE, &child);
 	} else if (S_ISDIR(child.st.st_mode)) {
 		w->root_fd = open(path, LIST_FOLDER_FLAGS | O_NOFOLLOW);
-		rc = w->root_fd < 0 ? -errno : append(w, MOVER_FOLDER, &child);
+		err = w->root_fd < 0 ? -errno : append(w, MOVER_FOLDER, &child);
 	} else {
-		rc = -EOPNOTSUPP;
+		err = -EOPNOTSUPP;
 	}
 	free(child.target);
-	return rc;
+	return err;
 }
 
 /* What a file that this process made would have: umask(2) tells its mask only by setting another, for all threads. */
@@ -361,7 +361,7 @@ static mode_t stream_mode(void)
 	unsigned mask = 077;
 	char line[256];
 
-	while (status && fgets(line, sizeof line, status))
+	while (status && fgets(line, sizeof(line), status))
 		if (sscanf(line, "Umask: %o", &mask) == 1)
 			break;
 	if (status)
@@ -384,7 +384,7 @@ static int walk_stdin(struct walker *w, const char *name)
 static int walk_argument(struct walker *w, const char *path, const char *stdin_name)
 {
 	struct root *root = &w->walk->roots[w->root];
-	int fd, rc;
+	int fd, err;
 
 	w->root_fd = -1;
 	root->path = strdup(path);
@@ -396,15 +396,15 @@ static int walk_argument(struct walker *w, const char *path, const char *stdin_n
 	if (!*path)
 		return -ENOENT;
 	root->content = means_content(path);
-	rc = root->content ? walk_content(w, path) : walk_named(w, path);
+	err = root->content ? walk_content(w, path) : walk_named(w, path);
 	if (w->root_fd < 0)
-		return rc;
-	if (!rc) {
+		return err;
+	if (!err) {
 		fd = openat(w->root_fd, ".", LIST_FOLDER_FLAGS);
-		rc = fd < 0 ? -errno : walk_folder(w, fd);
+		err = fd < 0 ? -errno : walk_folder(w, fd);
 	}
 	close(w->root_fd);
-	return rc;
+	return err;
 }
 
 static int by_entry_name(const void *a, const void *b)
@@ -419,48 +419,48 @@ static int by_entry_name(const void *a, const void *b)
 /* Two arguments give one name only if they give one first component. */
 static int check_twice(const struct mover_walk *walk, size_t *bad)
 {
-	const struct item **tops = malloc((walk->count + 1) * sizeof *tops);
+	const struct item **tops = malloc((walk->count + 1) * sizeof(*tops));
 	size_t count = 0;
-	int rc = 0;
+	int err = 0;
 
 	if (!tops)
 		return -ENOMEM;
 	for (size_t i = 0; i < walk->count; i++)
 		if (!memchr(walk->items[i].entry.name, '/', walk->items[i].entry.name_len))
 			tops[count++] = &walk->items[i];
-	qsort(tops, count, sizeof *tops, by_entry_name);
-	for (size_t i = 1; i < count && !rc; i++)
+	qsort(tops, count, sizeof(*tops), by_entry_name);
+	for (size_t i = 1; i < count && !err; i++)
 		if (!by_entry_name(&tops[i - 1], &tops[i])) {
 			*bad = tops[i]->root > tops[i - 1]->root ? tops[i]->root : tops[i - 1]->root;
-			rc = -EEXIST;
+			err = -EEXIST;
 		}
 	free(tops);
-	return rc;
+	return err;
 }
 
 int mover_walk_create(const char *const *paths, size_t count, const char *stdin_name, mover_walk_warn_fn *warn_fn,
 		      void *context, struct mover_walk **walk_out, size_t *bad)
 {
-	struct mover_walk *walk = calloc(1, sizeof *walk);
-	struct walker *w = calloc(1, sizeof *w);
-	int rc = -ENOMEM;
+	struct mover_walk *walk = calloc(1, sizeof(*walk));
+	struct walker *w = calloc(1, sizeof(*w));
+	int err = -ENOMEM;
 
 	*walk_out = NULL;
 	*bad = 0;
 	if (!walk || !w)
 		goto err_destroy;
-	walk->roots = calloc(count ? count : 1, sizeof *walk->roots);
+	walk->roots = calloc(count ? count : 1, sizeof(*walk->roots));
 	if (!walk->roots)
 		goto err_destroy;
 	*w = (struct walker){.walk = walk, .warn = warn_fn, .context = context};
 	for (w->root = 0; w->root < count; w->root++) {
 		*bad = w->root;
-		rc = walk_argument(w, paths[w->root], stdin_name ? stdin_name : "stdin");
-		if (rc)
+		err = walk_argument(w, paths[w->root], stdin_name ? stdin_name : "stdin");
+		if (err)
 			goto err_destroy;
 	}
-	rc = check_twice(walk, bad);
-	if (rc)
+	err = check_twice(walk, bad);
+	if (err)
 		goto err_destroy;
 	free(w);
 	*walk_out = walk;
@@ -468,7 +468,7 @@ int mover_walk_create(const char *const *paths, size_t count, const char *stdin_
 err_destroy:
 	free(w);
 	mover_walk_destroy(walk);
-	return rc;
+	return err;
 }
 
 void mover_walk_destroy(struct mover_walk *walk)

@@ -51,7 +51,7 @@ int mover_walk_unchanged(const struct mover_walk *walk, size_t index, int fd)
 int mover_walk_open(const struct mover_walk *walk, size_t index)
 {
 	const struct item *item = &walk->items[index];
-	int fd, rc;
+	int fd, err;
 
 	assert(item->entry.kind == MOVER_FILE || item->entry.kind == MOVER_STREAM);
 	if (item->entry.kind == MOVER_STREAM) {
@@ -64,10 +64,10 @@ int mover_walk_open(const struct mover_walk *walk, size_t index)
 		return -ESTALE;
 	if (fd < 0)
 		return fd;
-	rc = mover_walk_unchanged(walk, index, fd);
-	if (rc) {
+	err = mover_walk_unchanged(walk, index, fd);
+	if (err) {
 		close(fd);
-		return rc;
+		return err;
 	}
 	return fd;
 }

@@ -72,9 +72,9 @@ static int from_resolver(const char *node, const char *service, const struct rdm
 		ask.ai_flags |= AI_NUMERICHOST;
 	if (flags & RAI_FAMILY)
 		ask.ai_family = hints->ai_family;
-	int error = getaddrinfo(node, service, &ask, &list);
-	if (error)
-		return error;
+	int err = getaddrinfo(node, service, &ask, &list);
+	if (err)
+		return err;
 	struct rdma_addrinfo **end = res;
 	for (struct addrinfo *ai = list; ai; ai = ai->ai_next) {
 		if (!cma_addr_len(ai->ai_addr))
@@ -83,13 +83,13 @@ static int from_resolver(const char *node, const char *service, const struct rdm
 		if (!*end) {
 			rdma_freeaddrinfo(*res);
 			*res = NULL;
-			error = EAI_MEMORY;
+			err = EAI_MEMORY;
 			break;
 		}
 		end = &(*end)->ai_next;
 	}
 	freeaddrinfo(list);
-	return error ? error : *res ? 0 : EAI_FAMILY;
+	return err ? err : *res ? 0 : EAI_FAMILY;
 }
 
 /* Neither node nor service: the addresses come with the hints. */
@@ -130,9 +130,9 @@ int rdma_getaddrinfo(const char *node, const char *service, const struct rdma_ad
 		return EAI_BADFLAGS;
 	if (hints && is_foreign_family(hints))
 		return EAI_FAMILY;
-	int error = choose_service(hints, &kind);
-	if (error)
-		return error;
+	int err = choose_service(hints, &kind);
+	if (err)
+		return err;
 	if (node || service)
 		return from_resolver(node, service, hints, &kind, res);
 	return from_hints(hints, &kind, res);

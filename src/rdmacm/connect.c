@@ -109,25 +109,25 @@ static uint64_t service_of(const struct cma_id *id)
 static int connect_datagram(struct cma_id *id, const struct rdma_conn_param *param)
 {
 	struct request_data data;
-	int error = fill_request(id, param, ROCI_CM_SIDR_REQ_PRIVATE, &data);
-	if (error)
-		return error;
+	int err = fill_request(id, param, ROCI_CM_SIDR_REQ_PRIVATE, &data);
+	if (err)
+		return err;
 	struct roci_cm_resolve ask = {.service_id = service_of(id), .private = {data.bytes, data.len}, .user = id};
 	fill_path(id, &ask.path);
 	struct roci_cm *cm = cma_lock_cm(id);
 	if (!cm)
 		return -ENODEV;
-	error = roci_sidr_resolve(cm, roci_now(), &ask, &id->sidr);
+	err = roci_sidr_resolve(cm, roci_now(), &ask, &id->sidr);
 	cma_unlock_cm(id);
-	return error;
+	return err;
 }
 
 static int connect_connected(struct cma_id *id, const struct rdma_conn_param *param)
 {
 	struct request_data data;
-	int error = fill_request(id, param, ROCI_CM_REQ_PRIVATE, &data);
-	if (error)
-		return error;
+	int err = fill_request(id, param, ROCI_CM_REQ_PRIVATE, &data);
+	if (err)
+		return err;
 	enum ibv_qp_type type = id->id.qp ? id->id.qp->qp_type : id->id.qp_type;
 	struct roci_cm_connect ask = {
 		.service_id = service_of(id),
@@ -150,9 +150,9 @@ static int connect_connected(struct cma_id *id, const struct rdma_conn_param *pa
 	struct roci_cm *cm = cma_lock_cm(id);
 	if (!cm)
 		return -ENODEV;
-	error = roci_conn_connect(cm, roci_now(), &ask, &id->conn);
+	err = roci_conn_connect(cm, roci_now(), &ask, &id->conn);
 	cma_unlock_cm(id);
-	return error;
+	return err;
 }
 
 int rdma_connect(struct rdma_cm_id *rid, struct rdma_conn_param *given)
@@ -161,14 +161,14 @@ int rdma_connect(struct rdma_cm_id *rid, struct rdma_conn_param *given)
 		return cma_error(EINVAL);
 	struct cma_id *id = cma_id(rid);
 	struct rdma_conn_param param;
-	int error = choose_params(id, given, &param);
-	if (!error && id->state != CMA_ROUTE_RESOLVED)
-		error = -EINVAL;
-	if (error)
-		return cma_error(error);
-	error = cma_is_ud(id) ? connect_datagram(id, &param) : connect_connected(id, &param);
-	if (error)
-		return cma_error(error);
+	int err = choose_params(id, given, &param);
+	if (!err && id->state != CMA_ROUTE_RESOLVED)
+		err = -EINVAL;
+	if (err)
+		return cma_error(err);
+	err = cma_is_ud(id) ? connect_datagram(id, &param) : connect_connected(id, &param);
+	if (err)
+		return cma_error(err);
 	id->state = CMA_CONNECT;
 	return cma_complete(id);
 }
@@ -186,9 +186,9 @@ int cma_establish(struct cma_id *id)
 	if (!cma_lock_cm(id))
 		return -ENODEV;
 	/* Another thread may destroy the id while this one fetches its event. */
-	int error = id->conn ? roci_conn_establish(id->conn, roci_now(), (struct roci_cm_bytes){0}) : -EINVAL;
+	int err = id->conn ? roci_conn_establish(id->conn, roci_now(), (struct roci_cm_bytes){0}) : -EINVAL;
 	cma_unlock_cm(id);
-	return error;
+	return err;
 }
 
 /* ---- the passive side ---- */
@@ -205,24 +205,24 @@ static int accept_datagram(struct cma_id *id, const struct rdma_conn_param *para
 	};
 	if (!cma_lock_cm(id))
 		return -ENODEV;
-	int error = roci_sidr_answer(id->sidr, roci_now(), &answer);
+	int err = roci_sidr_answer(id->sidr, roci_now(), &answer);
 	cma_unlock_cm(id);
-	return error;
+	return err;
 }
 
 static int accept_connected(struct cma_id *id, const struct rdma_conn_param *param)
 {
 	if (param->private_data_len > ROCI_CM_REP_PRIVATE)
 		return -EINVAL;
-	int error = 0;
+	int err = 0;
 	if (!cma_is_alive(id))
 		return -ENODEV;
 	if (id->id.qp) {
-		error = cma_qp_to_rtr(id, param->responder_resources);
-		if (!error)
-			error = cma_qp_to_rts(id, param->initiator_depth);
-		if (error)
-			return error;
+		err = cma_qp_to_rtr(id, param->responder_resources);
+		if (!err)
+			err = cma_qp_to_rts(id, param->initiator_depth);
+		if (err)
+			return err;
 	}
 	struct roci_cm_accept answer = {
 		.qpn = param->qp_num,
@@ -236,12 +236,12 @@ static int accept_connected(struct cma_id *id, const struct rdma_conn_param *par
 		.private = {param->private_data, param->private_data_len},
 	};
 	cma_lock_cm(id);
-	error = roci_conn_accept(id->conn, roci_now(), &answer);
-	id->accepted = !error; /* with the lock held, so that what follows is told */
+	err = roci_conn_accept(id->conn, roci_now(), &answer);
+	id->accepted = !err; /* with the lock held, so that what follows is told */
 	cma_unlock_cm(id);
-	if (error)
+	if (err)
 		cma_qp_to_err(id);
-	return error;
+	return err;
 }
 
 /* Without parameters, what the request asks for, as far as the device can. */
@@ -259,9 +259,9 @@ static void params_of_request(const struct cma_id *id, struct rdma_conn_param *p
 
 static int choose_accept(const struct cma_id *id, const struct rdma_conn_param *given, struct rdma_conn_param *param)
 {
-	int error = choose_params(id, given, param);
-	if (error)
-		return error;
+	int err = choose_params(id, given, param);
+	if (err)
+		return err;
 	if (!given) {
 		params_of_request(id, param);
 		return 0;
@@ -282,16 +282,16 @@ int rdma_accept(struct rdma_cm_id *rid, struct rdma_conn_param *given)
 	struct rdma_conn_param param;
 	if (!id->passive || id->accepted)
 		return cma_error(EINVAL);
-	int error = choose_accept(id, given, &param);
-	if (error)
-		return cma_error(error);
+	int err = choose_accept(id, given, &param);
+	if (err)
+		return cma_error(err);
 	if (cma_is_ud(id)) {
-		error = accept_datagram(id, &param);
-		id->accepted = !error;
-		return cma_result(error);
+		err = accept_datagram(id, &param);
+		id->accepted = !err;
+		return cma_result(err);
 	}
-	error = accept_connected(id, &param);
-	return error ? cma_error(error) : cma_complete(id);
+	err = accept_connected(id, &param);
+	return err ? cma_error(err) : cma_complete(id);
 }
 
 static int reject(struct cma_id *id, enum roci_cm_reason reason, struct roci_cm_bytes private)
@@ -300,16 +300,16 @@ static int reject(struct cma_id *id, enum roci_cm_reason reason, struct roci_cm_
 		return -EINVAL;
 	if (private.len > (cma_is_ud(id) ? ROCI_CM_SIDR_REP_PRIVATE : ROCI_CM_REJ_PRIVATE))
 		return -EINVAL;
-	int error = -EINVAL;
+	int err = -EINVAL;
 	if (!cma_lock_cm(id))
 		return -ENODEV;
 	if (id->conn)
-		error = roci_conn_reject(id->conn, roci_now(), reason, (struct roci_cm_bytes){0}, private);
+		err = roci_conn_reject(id->conn, roci_now(), reason, (struct roci_cm_bytes){0}, private);
 	else if (id->sidr && id->passive)
-		error = roci_sidr_answer(id->sidr, roci_now(),
-					 &(struct roci_cm_sidr_answer){.status = ROCI_SIDR_REJECT, .private = private});
+		err = roci_sidr_answer(id->sidr, roci_now(),
+				       &(struct roci_cm_sidr_answer){.status = ROCI_SIDR_REJECT, .private = private});
 	cma_unlock_cm(id);
-	return error;
+	return err;
 }
 
 int rdma_reject(struct rdma_cm_id *id, const void *private_data, uint8_t private_data_len)
@@ -332,9 +332,9 @@ int rdma_notify(struct rdma_cm_id *rid, enum ibv_event_type event)
 		return cma_error(EINVAL);
 	if (!cma_lock_cm(cma_id(rid)))
 		return cma_error(ENODEV);
-	int error = roci_conn_notify(cma_id(rid)->conn, roci_now());
+	int err = roci_conn_notify(cma_id(rid)->conn, roci_now());
 	cma_unlock_cm(cma_id(rid));
-	return cma_result(error);
+	return cma_result(err);
 }
 
 int rdma_disconnect(struct rdma_cm_id *rid)
@@ -346,9 +346,9 @@ int rdma_disconnect(struct rdma_cm_id *rid)
 	if (!cma_lock_cm(id))
 		return cma_error(ENODEV);
 	/* -EINVAL: it is over already, or never was. Both sides may say so at once, so that is no error. */
-	int error = roci_conn_disconnect(id->conn, roci_now(), (struct roci_cm_bytes){0});
+	int err = roci_conn_disconnect(id->conn, roci_now(), (struct roci_cm_bytes){0});
 	cma_unlock_cm(id);
-	if (error || (rid->event && rid->event->event == RDMA_CM_EVENT_DISCONNECTED))
+	if (err || (rid->event && rid->event->event == RDMA_CM_EVENT_DISCONNECTED))
 		return 0;
 	return cma_complete(id);
 }

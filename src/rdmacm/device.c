@@ -38,19 +38,19 @@ static int open_device(void)
 	if (!list)
 		return -errno;
 	struct ibv_context *context = list[0] ? ibv_open_device(list[0]) : NULL;
-	int error = context ? 0 : list[0] ? -errno : -ENODEV;
+	int err = context ? 0 : list[0] ? -errno : -ENODEV;
 	ibv_free_device_list(list);
-	if (error)
-		return error;
-	error = -ibv_query_device(context, &the_attr);
-	if (error)
+	if (err)
+		return err;
+	err = -ibv_query_device(context, &the_attr);
+	if (err)
 		goto err_close;
 	/* The context has opened it, and has said where its events go. */
-	error = roci_device_get(NULL, &the_device);
-	if (error)
+	err = roci_device_get(NULL, &the_device);
+	if (err)
 		goto err_close;
-	error = cma_attach(the_device);
-	if (error)
+	err = cma_attach(the_device);
+	if (err)
 		goto err_put;
 	the_context = context;
 	return 0;
@@ -59,18 +59,18 @@ err_put:
 	roci_device_put(the_device);
 err_close:
 	ibv_close_device(context);
-	return error;
+	return err;
 }
 
 struct ibv_context *cma_device(void)
 {
 	pthread_mutex_lock(&device_lock);
-	int error = the_context ? 0 : open_device();
+	int err = the_context ? 0 : open_device();
 	struct ibv_context *context = the_context;
 	pthread_mutex_unlock(&device_lock);
-	if (error)
-		errno = -error;
-	return error ? NULL : context;
+	if (err)
+		errno = -err;
+	return err ? NULL : context;
 }
 
 struct ibv_context *cma_context(void)

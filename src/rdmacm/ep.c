@@ -65,15 +65,15 @@ int rdma_create_ep(struct rdma_cm_id **out, struct rdma_addrinfo *res, struct ib
 	struct cma_id *id;
 	if (!out || !res)
 		return cma_error(EINVAL);
-	int error = cma_id_create(NULL, &id, NULL, res->ai_port_space, res->ai_qp_type);
-	if (error)
-		return cma_error(error);
+	int err = cma_id_create(NULL, &id, NULL, res->ai_port_space, res->ai_qp_type);
+	if (err)
+		return cma_error(err);
 	bool failed = res->ai_flags & RAI_PASSIVE ? make_passive(id, res, pd, qp_init_attr)
 						  : make_active(id, res, pd, qp_init_attr);
 	if (failed) {
-		error = errno;
+		err = errno;
 		rdma_destroy_ep(&id->id);
-		return cma_error(error);
+		return cma_error(err);
 	}
 	*out = &id->id;
 	return 0;
@@ -105,19 +105,19 @@ int rdma_get_request(struct rdma_cm_id *listen, struct rdma_cm_id **id)
 	struct rdma_cm_event *event;
 	if (rdma_get_cm_event(listen->channel, &event))
 		return -1;
-	int error = event->status < 0 ? -event->status : event->status;
-	if (!error && event->event != RDMA_CM_EVENT_CONNECT_REQUEST)
-		error = EINVAL;
-	if (error) {
+	int err = event->status < 0 ? -event->status : event->status;
+	if (!err && event->event != RDMA_CM_EVENT_CONNECT_REQUEST)
+		err = EINVAL;
+	if (err) {
 		listen->event = event;
-		return cma_error(error);
+		return cma_error(err);
 	}
 	if (equip(cma_id(listen), event->id)) {
-		error = errno;
+		err = errno;
 		listen->event = event;
 		rdma_reject(event->id, NULL, 0);
 		rdma_destroy_id(event->id);
-		return cma_error(error);
+		return cma_error(err);
 	}
 	event->id->event = event;
 	*id = event->id;

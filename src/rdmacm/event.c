@@ -8,18 +8,18 @@ static void process_response(struct cma_id *id, struct rdma_cm_event *event)
 {
 	if (!id->id.qp)
 		return;
-	int error = cma_qp_to_rtr(id, RDMA_MAX_RESP_RES);
-	if (!error)
-		error = cma_qp_to_rts(id, RDMA_MAX_INIT_DEPTH);
-	if (!error)
-		error = cma_establish(id);
+	int err = cma_qp_to_rtr(id, RDMA_MAX_RESP_RES);
+	if (!err)
+		err = cma_qp_to_rts(id, RDMA_MAX_INIT_DEPTH);
+	if (!err)
+		err = cma_establish(id);
 	event->event = RDMA_CM_EVENT_ESTABLISHED;
-	if (!error)
+	if (!err)
 		return;
 	cma_qp_to_err(id);
 	id->connect_error = true;
 	event->event = RDMA_CM_EVENT_CONNECT_ERROR;
-	event->status = error;
+	event->status = err;
 }
 
 /* A request to a synchronous listener makes a synchronous id. False: there was no memory, the request is refused. */
@@ -36,11 +36,11 @@ static bool process_request(struct cma_id *listener, struct rdma_cm_event *event
 
 static void process_join(struct cma_event *ev)
 {
-	int error = cma_mcast_attach(ev->mcast);
-	if (!error)
+	int err = cma_mcast_attach(ev->mcast);
+	if (!err)
 		return;
 	ev->event.event = RDMA_CM_EVENT_MULTICAST_ERROR;
-	ev->event.status = error;
+	ev->event.status = err;
 }
 
 /* False: the program shall not see it. */

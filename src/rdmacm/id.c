@@ -52,9 +52,9 @@ int rdma_create_id(struct rdma_event_channel *channel, struct rdma_cm_id **id, v
 	struct cma_id *made;
 	if (!id)
 		return cma_error(EINVAL);
-	int error = cma_id_create(channel, &made, context, ps, type);
-	if (error)
-		return cma_error(error);
+	int err = cma_id_create(channel, &made, context, ps, type);
+	if (err)
+		return cma_error(err);
 	*id = &made->id;
 	return 0;
 }

@@ -24,10 +24,10 @@ int cma_bind_port(struct cma_id *id)
 	local_gid(id, ask.gid);
 	if (!cma_lock_cm(id))
 		return -ENODEV;
-	int error = roci_cm_host_bind(id->dev, &ask, &id->service);
+	int err = roci_cm_host_bind(id->dev, &ask, &id->service);
 	cma_unlock_cm(id);
-	if (error)
-		return error;
+	if (err)
+		return err;
 	cma_addr_set_port(src, roci_cm_service_port_of(id->service));
 	return 0;
 }
@@ -45,9 +45,9 @@ static int start(struct cma_id *id, unsigned backlog)
 	local_gid(id, ask.gid);
 	if (!cma_lock_cm(id))
 		return -ENODEV;
-	int error = roci_cm_host_listen(id->dev, id->service, &ask);
+	int err = roci_cm_host_listen(id->dev, id->service, &ask);
 	cma_unlock_cm(id);
-	return error;
+	return err;
 }
 
 int rdma_listen(struct rdma_cm_id *rid, int backlog)
@@ -64,9 +64,9 @@ int rdma_listen(struct rdma_cm_id *rid, int backlog)
 		return cma_error(EINVAL);
 	if (backlog <= 0 || backlog > MAX_BACKLOG)
 		backlog = MAX_BACKLOG;
-	int error = start(id, (unsigned)backlog);
-	if (error)
-		return cma_error(error);
+	int err = start(id, (unsigned)backlog);
+	if (err)
+		return cma_error(err);
 	id->state = CMA_LISTEN;
 	return 0;
 }

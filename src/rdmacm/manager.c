@@ -6,9 +6,9 @@
 int cma_attach(struct roci_device *dev)
 {
 	roci_device_lock(dev);
-	int error = roci_cm_host_attach(dev, cma_upcall);
+	int err = roci_cm_host_attach(dev, cma_upcall);
 	roci_device_unlock(dev);
-	return error;
+	return err;
 }
 
 bool cma_is_alive(const struct cma_id *id)

@@ -50,17 +50,17 @@ int cma_mcast_attach(struct cma_mcast *mc)
 	struct ibv_qp *qp = mc->id->id.qp;
 	if (!qp || mc->send_only || mc->attached)
 		return 0;
-	int error = -ibv_attach_mcast(qp, &mc->gid, 0);
-	mc->attached = !error;
-	return error;
+	int err = -ibv_attach_mcast(qp, &mc->gid, 0);
+	mc->attached = !err;
+	return err;
 }
 
 int rdma_join_multicast(struct rdma_cm_id *id, struct sockaddr *addr, void *context)
 {
 	if (!id)
 		return cma_error(EINVAL);
-	int error = join(cma_id(id), addr, false, context);
-	return error ? cma_error(error) : cma_complete(cma_id(id));
+	int err = join(cma_id(id), addr, false, context);
+	return err ? cma_error(err) : cma_complete(cma_id(id));
 }
 
 int rdma_join_multicast_ex(struct rdma_cm_id *id, struct rdma_cm_join_mc_attr_ex *attr, void *context)
@@ -75,8 +75,8 @@ int rdma_join_multicast_ex(struct rdma_cm_id *id, struct rdma_cm_join_mc_attr_ex
 	if (attr->join_flags >= RDMA_MC_JOIN_FLAG_RESERVED)
 		return cma_error(EINVAL);
 	bool send_only = attr->join_flags == RDMA_MC_JOIN_FLAG_SENDONLY_FULLMEMBER;
-	int error = join(cma_id(id), attr->addr, send_only, context);
-	return error ? cma_error(error) : cma_complete(cma_id(id));
+	int err = join(cma_id(id), attr->addr, send_only, context);
+	return err ? cma_error(err) : cma_complete(cma_id(id));
 }
 
 /* *p is out of the list already. */

@@ -34,15 +34,15 @@ extern pthread_mutex_t cma_lock;
 extern pthread_cond_t cma_acked;
 
 /* Sets errno (from a positive or negative error number) and returns -1. */
-static inline int cma_error(int error)
+static inline int cma_error(int err)
 {
-	errno = error < 0 ? -error : error;
+	errno = err < 0 ? -err : err;
 	return -1;
 }
 /* The public convention of a negative errno or 0. */
-static inline int cma_result(int error)
+static inline int cma_result(int err)
 {
-	return error ? cma_error(error) : 0;
+	return err ? cma_error(err) : 0;
 }
 
 /* ---- event channels ---- */

@@ -38,27 +38,27 @@ static int create_cq(struct cma_id *id, uint32_t size, struct ibv_cq **cq, struc
 	*cq = ibv_create_cq(id->id.verbs, size ? (int)size : 1, &id->id, *channel, 0);
 	if (*cq)
 		return 0;
-	int error = -errno;
+	int err = -errno;
 	ibv_destroy_comp_channel(*channel);
 	*channel = NULL;
-	return error;
+	return err;
 }
 
 static int create_cqs(struct cma_id *id, const struct ibv_qp_init_attr_ex *attr)
 {
 	struct rdma_cm_id *rid = &id->id;
-	int error = 0;
+	int err = 0;
 	if (!attr->recv_cq && !rid->recv_cq) {
-		error = create_cq(id, attr->cap.max_recv_wr, &rid->recv_cq, &rid->recv_cq_channel);
-		id->own_recv_cq = !error;
+		err = create_cq(id, attr->cap.max_recv_wr, &rid->recv_cq, &rid->recv_cq_channel);
+		id->own_recv_cq = !err;
 	}
-	if (!error && !attr->send_cq && !rid->send_cq) {
-		error = create_cq(id, attr->cap.max_send_wr, &rid->send_cq, &rid->send_cq_channel);
-		id->own_send_cq = !error;
+	if (!err && !attr->send_cq && !rid->send_cq) {
+		err = create_cq(id, attr->cap.max_send_wr, &rid->send_cq, &rid->send_cq_channel);
+		id->own_send_cq = !err;
 	}
-	if (error)
+	if (err)
 		destroy_cqs(id);
-	return error;
+	return err;
 }
 
 /* ---- states ---- */
@@ -84,9 +84,9 @@ static int init_datagram(struct cma_id *id, struct ibv_qp *qp)
 	static const enum ibv_qp_state states[] = {IBV_QPS_INIT, IBV_QPS_RTR, IBV_QPS_RTS};
 	for (size_t i = 0; i < sizeof(states) / sizeof(states[0]); i++) {
 		struct ibv_qp_attr attr = {.qp_state = states[i]};
-		int error = modify(&id->id, qp, &attr);
-		if (error)
-			return error;
+		int err = modify(&id->id, qp, &attr);
+		if (err)
+			return err;
 	}
 	return 0;
 }
@@ -97,9 +97,9 @@ int cma_qp_to_rtr(struct cma_id *id, uint8_t responder_resources)
 	if (!qp)
 		return -EINVAL;
 	/* Again INIT: only now it is known what the peer may do. */
-	int error = init_connected(id, qp);
-	if (error)
-		return error;
+	int err = init_connected(id, qp);
+	if (err)
+		return err;
 	struct ibv_qp_attr attr = {.qp_state = IBV_QPS_RTR};
 	int mask;
 	if (rdma_init_qp_attr(&id->id, &attr, &mask))
@@ -233,9 +233,9 @@ static int create_qp(struct cma_id *id, struct ibv_qp_init_attr_ex *attr)
 	if ((attr->recv_cq && rid->recv_cq && attr->recv_cq != rid->recv_cq) ||
 	    (attr->send_cq && rid->send_cq && attr->send_cq != rid->send_cq))
 		return -EINVAL;
-	int error = create_cqs(id, attr);
-	if (error)
-		return error;
+	int err = create_cqs(id, attr);
+	if (err)
+		return err;
 	if (!attr->send_cq)
 		attr->send_cq = rid->send_cq;
 	if (!attr->recv_cq)
@@ -244,11 +244,11 @@ static int create_qp(struct cma_id *id, struct ibv_qp_init_attr_ex *attr)
 		attr->srq = rid->srq;
 	struct ibv_qp *qp = ibv_create_qp_ex(rid->verbs, attr);
 	if (!qp) {
-		error = -errno;
+		err = -errno;
 		goto err_destroy_cqs;
 	}
-	error = cma_is_ud(id) ? init_datagram(id, qp) : init_connected(id, qp);
-	if (error)
+	err = cma_is_ud(id) ? init_datagram(id, qp) : init_connected(id, qp);
+	if (err)
 		goto err_destroy_qp;
 	rid->pd = attr->pd;
 	rid->qp = qp;
@@ -258,7 +258,7 @@ err_destroy_qp:
 	ibv_destroy_qp(qp);
 err_destroy_cqs:
 	destroy_cqs(id);
-	return error;
+	return err;
 }
 
 int rdma_create_qp_ex(struct rdma_cm_id *id, struct ibv_qp_init_attr_ex *attr)
@@ -274,9 +274,9 @@ int rdma_create_qp(struct rdma_cm_id *id, struct ibv_pd *pd, struct ibv_qp_init_
 	memcpy(&ex, attr, sizeof(*attr)); /* the extended structure starts with the plain one */
 	ex.comp_mask = pd ? IBV_QP_INIT_ATTR_PD : 0;
 	ex.pd = pd;
-	int error = create_qp(cma_id(id), &ex);
+	int err = create_qp(cma_id(id), &ex);
 	memcpy(attr, &ex, sizeof(*attr));
-	return cma_result(error);
+	return cma_result(err);
 }
 
 void rdma_destroy_qp(struct rdma_cm_id *id)

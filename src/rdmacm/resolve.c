@@ -25,10 +25,10 @@ static int bind_device(struct cma_id *id)
 	const struct sockaddr *src = &id->id.route.addr.src_addr;
 	union ibv_gid gid;
 	cma_addr_gid(src, &gid);
-	int error = cma_bind_gid(id, gid.raw, cma_addr_scope(src));
-	if (!error && !id->id.pd)
+	int err = cma_bind_gid(id, gid.raw, cma_addr_scope(src));
+	if (!err && !id->id.pd)
 		id->id.pd = cma_default_pd();
-	return error;
+	return err;
 }
 
 static int bind_addr(struct cma_id *id, const struct sockaddr *addr)
@@ -47,11 +47,11 @@ static int bind_addr(struct cma_id *id, const struct sockaddr *addr)
 		memset(&id->id.route.addr.src_storage, 0, len);
 		return -EADDRNOTAVAIL;
 	}
-	int error = cma_bind_port(id);
-	if (error) {
+	int err = cma_bind_port(id);
+	if (err) {
 		memset(&id->id.route.addr.src_storage, 0, len);
 		id->id.verbs = NULL;
-		return error;
+		return err;
 	}
 	id->state = CMA_BOUND;
 	return 0;
@@ -70,16 +70,16 @@ static int route_source(const struct sockaddr *dst, struct sockaddr_storage *src
 		return -errno;
 	struct sockaddr_storage to = {0};
 	socklen_t len = sizeof(*src);
-	int error = 0;
+	int err = 0;
 	memcpy(&to, dst, cma_addr_len(dst));
 	if (!cma_addr_port(dst))
 		cma_addr_set_port((struct sockaddr *)&to, 9); /* connect() wants one */
 	if (connect(fd, (struct sockaddr *)&to, cma_addr_len(dst)) || getsockname(fd, (struct sockaddr *)src, &len))
-		error = -errno;
+		err = -errno;
 	close(fd);
-	if (!error)
+	if (!err)
 		cma_addr_set_port((struct sockaddr *)src, 0);
-	return error;
+	return err;
 }
 
 /* The wildcard of dst's family. */
@@ -110,9 +110,9 @@ static int choose_source(struct cma_id *id)
 	if (!cma_addr_is_any(&addr->src_addr))
 		return 0;
 	struct sockaddr_storage src;
-	int error = route_source(&addr->dst_addr, &src);
-	if (error)
-		return error;
+	int err = route_source(&addr->dst_addr, &src);
+	if (err)
+		return err;
 	uint16_t port = cma_addr_port(&addr->src_addr);
 	addr->src_storage = src;
 	cma_addr_set_port(&addr->src_addr, port);
@@ -126,9 +126,9 @@ static int open_port(const struct cma_id *id)
 	if (cma_find_gid(id, id->id.route.addr.addr.ibaddr.dgid.raw, 0) >= 0)
 		return 0;
 	roci_device_lock(id->dev);
-	int error = roci_device_listen(id->dev, id->sgid_index);
+	int err = roci_device_listen(id->dev, id->sgid_index);
 	roci_device_unlock(id->dev);
-	return error;
+	return err;
 }
 
 static int resolve_addr(struct cma_id *id, const struct sockaddr *src, const struct sockaddr *dst)
@@ -144,9 +144,9 @@ static int resolve_addr(struct cma_id *id, const struct sockaddr *src, const str
 		any_source(dst, &any);
 		if (src && src->sa_family && src->sa_family != dst->sa_family)
 			return -EINVAL;
-		int error = bind_addr(id, src && src->sa_family ? src : (struct sockaddr *)&any);
-		if (error)
-			return error;
+		int err = bind_addr(id, src && src->sa_family ? src : (struct sockaddr *)&any);
+		if (err)
+			return err;
 	}
 	struct rdma_addr *addr = &id->id.route.addr;
 	if (addr->src_addr.sa_family != dst->sa_family)
@@ -154,15 +154,15 @@ static int resolve_addr(struct cma_id *id, const struct sockaddr *src, const str
 	if (cma_addr_is_link_local(dst) && !cma_addr_scope(dst))
 		return -EINVAL;
 	aim(id, dst);
-	int error = choose_source(id);
-	if (error)
-		return error;
+	int err = choose_source(id);
+	if (err)
+		return err;
 	cma_addr_gid(&addr->dst_addr, &addr->addr.ibaddr.dgid);
-	error = bind_device(id);
-	if (!error)
-		error = open_port(id);
-	if (error)
-		return cma_event_post(id, RDMA_CM_EVENT_ADDR_ERROR, error);
+	err = bind_device(id);
+	if (!err)
+		err = open_port(id);
+	if (err)
+		return cma_event_post(id, RDMA_CM_EVENT_ADDR_ERROR, err);
 	id->state = CMA_ADDR_RESOLVED;
 	return cma_event_post(id, RDMA_CM_EVENT_ADDR_RESOLVED, 0);
 }
@@ -172,8 +172,8 @@ int rdma_resolve_addr(struct rdma_cm_id *id, struct sockaddr *src_addr, struct s
 {
 	if (!id)
 		return cma_error(EINVAL);
-	int error = resolve_addr(cma_id(id), src_addr, dst_addr);
-	return error ? cma_error(error) : cma_complete(cma_id(id));
+	int err = resolve_addr(cma_id(id), src_addr, dst_addr);
+	return err ? cma_error(err) : cma_complete(cma_id(id));
 }
 
 static enum ibv_mtu mtu_code(uint32_t bytes)
@@ -232,6 +232,6 @@ int rdma_resolve_route(struct rdma_cm_id *id, int timeout_ms)
 		return cma_error(EINVAL);
 	cma_fill_route(cma_id(id));
 	cma_id(id)->state = CMA_ROUTE_RESOLVED;
-	int error = cma_event_post(cma_id(id), RDMA_CM_EVENT_ROUTE_RESOLVED, 0);
-	return error ? cma_error(error) : cma_complete(cma_id(id));
+	int err = cma_event_post(cma_id(id), RDMA_CM_EVENT_ROUTE_RESOLVED, 0);
+	return err ? cma_error(err) : cma_complete(cma_id(id));
 }

@@ -102,7 +102,7 @@ struct rs {
 	enum rs_state state;
 	bool readable, writable; /* neither shut down */
 	bool nonblock;
-	int error;      /* of SO_ERROR */
+	int err;        /* of SO_ERROR */
 	unsigned turns; /* of rs_progress(), since rs_arm() */
 
 	/* Options, and what is only told back. */
@@ -157,11 +157,11 @@ void rs_remove(int fd);
 struct rs *rs_new(int domain, int type); /* NULL: out of memory */
 void rs_free(struct rs *rs);
 
-static inline int rs_result(int error)
+static inline int rs_result(int err)
 {
-	if (!error)
+	if (!err)
 		return 0;
-	errno = -error;
+	errno = -err;
 	return -1;
 }
 

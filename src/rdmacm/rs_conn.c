@@ -54,9 +54,9 @@ int rs_create_cq(struct rdma_cm_id *id, uint32_t size)
 	id->recv_cq_channel = ibv_create_comp_channel(id->verbs);
 	if (!id->recv_cq_channel)
 		return -errno;
-	int error = set_nonblocking(id->recv_cq_channel->fd);
-	if (error)
-		return error;
+	int err = set_nonblocking(id->recv_cq_channel->fd);
+	if (err)
+		return err;
 	id->recv_cq = ibv_create_cq(id->verbs, (int)size, id, id->recv_cq_channel, 0);
 	return id->recv_cq ? 0 : -errno;
 }
@@ -75,9 +75,9 @@ void rs_destroy_qp(struct rdma_cm_id *id)
 
 int rs_create_qp(struct rs *rs)
 {
-	int error = rs_create_cq(rs->id, rs->sq_size + recv_room(rs));
-	if (error)
-		return error;
+	int err = rs_create_cq(rs->id, rs->sq_size + recv_room(rs));
+	if (err)
+		return err;
 	struct ibv_qp_init_attr attr = {
 		.qp_context = rs,
 		.send_cq = rs->id->recv_cq,
@@ -93,10 +93,10 @@ int rs_create_qp(struct rs *rs)
 	if (rdma_create_qp(rs->id, NULL, &attr))
 		return -errno;
 	rs->inline_size = attr.cap.max_inline_data;
-	error = create_buffers(rs);
-	for (uint32_t i = 0; !error && i < recv_room(rs); i++)
-		error = rs_post_recv(rs);
-	return error;
+	err = create_buffers(rs);
+	for (uint32_t i = 0; !err && i < recv_room(rs); i++)
+		err = rs_post_recv(rs);
+	return err;
 }
 
 void rs_conn_data(const struct rs *rs, struct rs_conn_data *data)
@@ -143,19 +143,19 @@ int rs_take_conn_data(struct rs *rs, const struct rdma_conn_param *param)
 	return 0;
 }
 
-static void fail(struct rs *rs, int error)
+static void fail(struct rs *rs, int err)
 {
 	rs->state = RS_ERROR;
-	rs->error = error;
+	rs->err = err;
 }
 
 static void established(struct rs *rs, const struct rdma_cm_event *event)
 {
 	if (rs->state != RS_CONNECTING)
 		return; /* the passive side has begun already */
-	int error = rs_take_conn_data(rs, &event->param.conn);
-	if (error) {
-		fail(rs, -error);
+	int err = rs_take_conn_data(rs, &event->param.conn);
+	if (err) {
+		fail(rs, -err);
 		return;
 	}
 	rs->state = RS_CONNECTED;
@@ -207,16 +207,16 @@ static int wait_for_all(struct rs *rs, bool (*done)(const struct rs *rs))
 {
 	uint64_t deadline = roci_now() + TAIL_PATIENCE_NS;
 	uint32_t left = rs->sq_size - rs->sq_avail;
-	int error;
-	while ((error = rs_wait_until(rs, deadline, done))) {
-		if (error == -ETIMEDOUT && rs->sq_size - rs->sq_avail < left) {
+	int err;
+	while ((err = rs_wait_until(rs, deadline, done))) {
+		if (err == -ETIMEDOUT && rs->sq_size - rs->sq_avail < left) {
 			left = rs->sq_size - rs->sq_avail;
 			deadline = roci_now() + TAIL_PATIENCE_NS;
-		} else if (error != -EINTR) {
+		} else if (err != -EINTR) {
 			break;
 		}
 	}
-	return error;
+	return err;
 }
 
 int rs_shutdown(struct rs *rs, int how)
@@ -232,12 +232,12 @@ int rs_shutdown(struct rs *rs, int how)
 	enum rs_ctrl ctrl = rs->readable ? RS_CTRL_SHUTDOWN : RS_CTRL_DISCONNECT;
 	if (rs->state != RS_CONNECTED || (told && ctrl == RS_CTRL_SHUTDOWN))
 		return 0;
-	int error = wait_for_all(rs, ctrl_is_decided);
-	if (!error && rs->state == RS_CONNECTED)
-		error = rs_post_ctrl(rs, ctrl);
-	if (!error)
-		error = wait_for_all(rs, sends_are_done);
+	int err = wait_for_all(rs, ctrl_is_decided);
+	if (!err && rs->state == RS_CONNECTED)
+		err = rs_post_ctrl(rs, ctrl);
+	if (!err)
+		err = wait_for_all(rs, sends_are_done);
 	if (ctrl == RS_CTRL_DISCONNECT && rs->state == RS_CONNECTED)
 		rs->state = RS_DISCONNECTED;
-	return error;
+	return err;
 }

@@ -69,10 +69,10 @@ int rs_datagram_create(struct rs *rs)
 	rs->fd = socket(rs->domain, SOCK_DGRAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
 	if (rs->fd >= 0)
 		return 0;
-	int error = -errno;
+	int err = -errno;
 	rs->datagram = NULL;
 	free(d);
-	return error;
+	return err;
 }
 
 void rs_datagram_destroy(struct rs *rs)
@@ -141,10 +141,10 @@ static int create_memory(struct rs_datagram *d)
 	d->mr = ibv_reg_mr(d->id->pd, d->memory, 2 * QUEUE * d->slot, IBV_ACCESS_LOCAL_WRITE);
 	if (!d->mr)
 		return -errno;
-	int error = 0;
-	for (unsigned i = 0; !error && i < QUEUE; i++)
-		error = post_slot(d, i);
-	return error;
+	int err = 0;
+	for (unsigned i = 0; !err && i < QUEUE; i++)
+		err = post_slot(d, i);
+	return err;
 }
 
 static int create_qp(struct rs_datagram *d, const struct sockaddr_storage *local)
@@ -156,9 +156,9 @@ static int create_qp(struct rs_datagram *d, const struct sockaddr_storage *local
 		return -errno;
 	if (rdma_bind_addr(d->id, (struct sockaddr *)&any_port))
 		return -errno;
-	int error = rs_create_cq(d->id, 2 * QUEUE);
-	if (error)
-		return error;
+	int err = rs_create_cq(d->id, 2 * QUEUE);
+	if (err)
+		return err;
 	struct ibv_qp_init_attr attr = {
 		.send_cq = d->id->recv_cq,
 		.recv_cq = d->id->recv_cq,
@@ -190,13 +190,13 @@ static int local_name(struct rs *rs, const struct sockaddr_storage *to, struct s
 	if (fd < 0)
 		return -errno;
 	len = sizeof(*local);
-	int error = connect(fd, (const struct sockaddr *)to, rs_name_len(to)) ||
-				    getsockname(fd, (struct sockaddr *)local, &len)
-			    ? -errno
-			    : 0;
+	int err = connect(fd, (const struct sockaddr *)to, rs_name_len(to)) ||
+				  getsockname(fd, (struct sockaddr *)local, &len)
+			  ? -errno
+			  : 0;
 	close(fd);
 	((struct sockaddr_in *)local)->sin_port = port;
-	return error;
+	return err;
 }
 
 static int ensure_qp(struct rs *rs, const struct sockaddr_storage *to)
@@ -205,8 +205,8 @@ static int ensure_qp(struct rs *rs, const struct sockaddr_storage *to)
 	struct sockaddr_storage local;
 	if (d->mr)
 		return 0;
-	int error = local_name(rs, to, &local);
-	return error ? error : create_qp(d, &local);
+	int err = local_name(rs, to, &local);
+	return err ? err : create_qp(d, &local);
 }
 
 /* ---- over UDP ---- */
@@ -387,9 +387,9 @@ static int wait_for_more(struct rs *rs)
 		return 0;
 	struct pollfd fds[2] = {{.fd = rs->fd, .events = POLLIN}, {.fd = rs_datagram_cq_fd(rs), .events = POLLIN}};
 	pthread_mutex_unlock(&rs->lock);
-	int error = poll(fds, 2, 100) < 0 ? -errno : 0; /* another thread may take our event */
+	int err = poll(fds, 2, 100) < 0 ? -errno : 0; /* another thread may take our event */
 	pthread_mutex_lock(&rs->lock);
-	return error;
+	return err;
 }
 
 /* ---- the calls ---- */
@@ -412,9 +412,9 @@ static ssize_t send_ud(struct rs_datagram *d, struct rs_dest *dest, const void *
 						     .remote_qkey = RDMA_UDP_QKEY},
 				   },
 			   *bad;
-	int error = -ibv_post_send(d->id->qp, &wr, &bad);
-	if (error)
-		return error;
+	int err = -ibv_post_send(d->id->qp, &wr, &bad);
+	if (err)
+		return err;
 	d->send_to[d->next_send] = dest;
 	dest->sends++;
 	d->next_send = (d->next_send + 1) % QUEUE;
@@ -428,18 +428,18 @@ static ssize_t send_locked(struct rs *rs, const void *buf, size_t len, bool nonb
 	if (!to && !d->dests.peer)
 		return -EDESTADDRREQ;
 	struct sockaddr_storage name = to ? *to : d->dests.peer->addr;
-	int error = ensure_qp(rs, &name);
-	if (error)
-		return error;
+	int err = ensure_qp(rs, &name);
+	if (err)
+		return err;
 	progress(rs);
 	if (len > d->max_payload)
 		return -EMSGSIZE;
 	while (d->sends == QUEUE) {
 		if (nonblock)
 			return -EAGAIN;
-		error = wait_for_more(rs);
-		if (error)
-			return error;
+		err = wait_for_more(rs);
+		if (err)
+			return err;
 		progress(rs);
 	}
 	/* Not before: progress may forget whom it is to. */
@@ -480,18 +480,18 @@ ssize_t rs_datagram_sendv(struct rs *rs, const struct iovec *iov, size_t count, 
 ssize_t rs_datagram_recv(struct rs *rs, void *buf, size_t len, int flags, struct sockaddr *addr, socklen_t *addrlen)
 {
 	struct rs_datagram *d = rs->datagram;
-	int error = 0;
+	int err = 0;
 	pthread_mutex_lock(&rs->lock);
 	for (;;) {
 		if (!d->first)
 			progress(rs);
 		if (d->first)
 			break;
-		error = rs->nonblock || (flags & MSG_DONTWAIT) ? -EAGAIN : wait_for_more(rs);
-		if (error)
+		err = rs->nonblock || (flags & MSG_DONTWAIT) ? -EAGAIN : wait_for_more(rs);
+		if (err)
 			break;
 	}
-	ssize_t result = error;
+	ssize_t result = err;
 	struct pending *p = d->first;
 	if (p) {
 		result = (ssize_t)(p->len < len ? p->len : len);

@@ -9,23 +9,23 @@
 static ssize_t send_stream(struct rs *rs, const uint8_t *buf, size_t len, bool nonblock)
 {
 	size_t done = 0;
-	int error = 0;
+	int err = 0;
 	while (done < len) {
 		if (!rs_can_send(rs)) {
-			error = rs_wait(rs, nonblock, rs_send_is_decided);
-			if (error)
+			err = rs_wait(rs, nonblock, rs_send_is_decided);
+			if (err)
 				break;
 		}
 		if (!rs_can_send(rs)) {
-			error = rs->state == RS_CONNECTED || rs->state == RS_DISCONNECTED ? -EPIPE
-				: rs->error                                               ? -rs->error
-											  : -ENOTCONN;
+			err = rs->state == RS_CONNECTED || rs->state == RS_DISCONNECTED ? -EPIPE
+			      : rs->err                                                 ? -rs->err
+											: -ENOTCONN;
 			break;
 		}
 		size_t left = len - done;
 		done += rs_send_some(rs, buf + done, left > UINT32_MAX ? UINT32_MAX : (uint32_t)left);
 	}
-	return done ? (ssize_t)done : error;
+	return done ? (ssize_t)done : err;
 }
 
 /* -1 with errno, or the number of bytes. */
@@ -98,8 +98,8 @@ static int check_msg(const struct msghdr *msg)
 
 ssize_t rsendmsg(int socket, const struct msghdr *msg, int flags)
 {
-	int error = check_msg(msg);
-	return error ? io_result(error) : send_vector(socket, msg->msg_iov, msg->msg_iovlen, flags);
+	int err = check_msg(msg);
+	return err ? io_result(err) : send_vector(socket, msg->msg_iov, msg->msg_iovlen, flags);
 }
 
 ssize_t rwrite(int socket, const void *buf, size_t count)
@@ -159,18 +159,18 @@ static ssize_t recv_stream(struct rs *rs, uint8_t *buf, size_t len, int flags)
 {
 	bool nonblock = rs->nonblock || (flags & MSG_DONTWAIT);
 	size_t done = 0;
-	int error = 0;
+	int err = 0;
 	while (done < len) {
 		if (!rs_has_data(rs)) {
-			error = rs_wait(rs, nonblock, rs_recv_is_decided);
-			if (error)
+			err = rs_wait(rs, nonblock, rs_recv_is_decided);
+			if (err)
 				break;
 		}
 		if (!rs_has_data(rs)) {
 			if (rs->state == RS_ERROR)
-				error = rs->error ? -rs->error : -ENOTCONN;
+				err = rs->err ? -rs->err : -ENOTCONN;
 			else if (rs->state < RS_CONNECTED)
-				error = -ENOTCONN;
+				err = -ENOTCONN;
 			break;
 		}
 		if (flags & MSG_PEEK)
@@ -179,7 +179,7 @@ static ssize_t recv_stream(struct rs *rs, uint8_t *buf, size_t len, int flags)
 		if (!(flags & MSG_WAITALL))
 			break;
 	}
-	return done ? (ssize_t)done : error;
+	return done ? (ssize_t)done : err;
 }
 
 ssize_t rrecv(int socket, void *buf, size_t len, int flags)
@@ -250,8 +250,8 @@ static ssize_t recv_vector(int socket, const struct iovec *iov, size_t count, in
 
 ssize_t rrecvmsg(int socket, struct msghdr *msg, int flags)
 {
-	int error = check_msg(msg);
-	return error ? io_result(error) : recv_vector(socket, msg->msg_iov, msg->msg_iovlen, flags);
+	int err = check_msg(msg);
+	return err ? io_result(err) : recv_vector(socket, msg->msg_iov, msg->msg_iovlen, flags);
 }
 
 ssize_t rread(int socket, void *buf, size_t count)

@@ -87,9 +87,9 @@ static off_t add_map(struct rs *rs, void *buf, size_t len, int prot, off_t offse
 		return -ENOMEM;
 	map->mr = ibv_reg_mr(rs->id->pd, buf, len, access_of(prot));
 	if (!map->mr) {
-		int error = -errno;
+		int err = -errno;
 		free(map);
-		return error;
+		return err;
 	}
 	map->offset = offset == -1 ? (uintptr_t)buf : (uint64_t)offset;
 	map->index = free_index(rs);
@@ -122,19 +122,19 @@ int riounmap(int socket, void *buf, size_t len)
 	struct rs *rs = rs_find(socket);
 	if (!rs)
 		return -1;
-	int error = -EINVAL;
+	int err = -EINVAL;
 	pthread_mutex_lock(&rs->lock);
 	for (struct rs_map **p = &rs->maps; *p; p = &(*p)->next) {
 		struct rs_map *map = *p;
 		if (map->mr->addr != buf || map->mr->length != len)
 			continue;
 		*p = map->next;
-		error = -ibv_dereg_mr(map->mr);
+		err = -ibv_dereg_mr(map->mr);
 		free(map);
 		break;
 	}
 	pthread_mutex_unlock(&rs->lock);
-	return rs_result(error);
+	return rs_result(err);
 }
 
 /* The peer's mapping that holds `offset`, or NULL. */
@@ -158,25 +158,25 @@ static bool write_is_decided(const struct rs *rs)
 	return can_write(rs) || rs->state != RS_CONNECTED || !rs->writable;
 }
 
-static size_t write_mapped(struct rs *rs, const uint8_t *buf, size_t count, uint64_t offset, bool nonblock, int *error)
+static size_t write_mapped(struct rs *rs, const uint8_t *buf, size_t count, uint64_t offset, bool nonblock, int *err)
 {
 	size_t done = 0;
 	while (done < count) {
-		*error = rs_wait(rs, nonblock, write_is_decided);
-		if (!*error && !can_write(rs))
-			*error = -EPIPE;
-		const struct rs_iomap *map = *error ? NULL : find_peer_map(rs, offset + done);
-		if (!*error && !map)
-			*error = -EINVAL;
-		if (*error)
+		*err = rs_wait(rs, nonblock, write_is_decided);
+		if (!*err && !can_write(rs))
+			*err = -EPIPE;
+		const struct rs_iomap *map = *err ? NULL : find_peer_map(rs, offset + done);
+		if (!*err && !map)
+			*err = -EINVAL;
+		if (*err)
 			break;
 		uint64_t into = offset + done - map->offset, room = map->sge.length - into;
 		uint64_t now = count - done < room ? count - done : room;
 		if (now > rs->sbuf_avail)
 			now = rs->sbuf_avail;
-		*error = rs_post_data(rs, buf + done, (uint32_t)now, rs_msg(RS_OP_WRITE, (uint32_t)now),
-				      map->sge.addr + into, map->sge.key, false);
-		if (*error)
+		*err = rs_post_data(rs, buf + done, (uint32_t)now, rs_msg(RS_OP_WRITE, (uint32_t)now),
+				    map->sge.addr + into, map->sge.key, false);
+		if (*err)
 			break;
 		done += now;
 	}
@@ -188,11 +188,11 @@ size_t riowrite(int socket, const void *buf, size_t count, off_t offset, int fla
 	struct rs *rs = rs_find(socket);
 	if (!rs)
 		return (size_t)-1;
-	int error = rs->datagram ? -EINVAL : 0;
+	int err = rs->datagram ? -EINVAL : 0;
 	size_t done = 0;
 	pthread_mutex_lock(&rs->lock);
-	if (!error)
-		done = write_mapped(rs, buf, count, (uint64_t)offset, rs->nonblock || (flags & MSG_DONTWAIT), &error);
+	if (!err)
+		done = write_mapped(rs, buf, count, (uint64_t)offset, rs->nonblock || (flags & MSG_DONTWAIT), &err);
 	pthread_mutex_unlock(&rs->lock);
-	return done || !error ? done : (size_t)rs_result(error);
+	return done || !err ? done : (size_t)rs_result(err);
 }

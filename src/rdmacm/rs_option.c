@@ -84,9 +84,9 @@ static int set_option(struct rs *rs, int level, int name, const void *value, soc
 {
 	int n = 0;
 	bool is_int = !(level == SOL_SOCKET && name == SO_LINGER) && !(level == SOL_RDMA && name == RDMA_ROUTE);
-	int error = is_int ? int_of(value, len, &n) : 0;
-	if (error)
-		return error;
+	int err = is_int ? int_of(value, len, &n) : 0;
+	if (err)
+		return err;
 	switch (level) {
 	case SOL_SOCKET: return set_socket(rs, name, value, len, n);
 	case IPPROTO_TCP: return set_tcp(rs, name, n);
@@ -108,9 +108,9 @@ int rsetsockopt(int socket, int level, int optname, const void *optval, socklen_
 	if (rs->datagram && level != SOL_RDMA)
 		return setsockopt(rs->fd, level, optname, optval, optlen);
 	pthread_mutex_lock(&rs->lock);
-	int error = set_option(rs, level, optname, optval, optlen);
+	int err = set_option(rs, level, optname, optval, optlen);
 	pthread_mutex_unlock(&rs->lock);
-	return rs_result(error);
+	return rs_result(err);
 }
 
 static int get_int(struct rs *rs, int level, int name, int *n)
@@ -128,7 +128,7 @@ static int get_int(struct rs *rs, int level, int name, int *n)
 		OPTION(SOL_SOCKET, SO_OOBINLINE, oobinline, true),
 		OPTION(SOL_SOCKET, SO_TYPE, type, false),
 		OPTION(SOL_SOCKET, SO_DOMAIN, domain, false),
-		OPTION(SOL_SOCKET, SO_ERROR, error, false),
+		OPTION(SOL_SOCKET, SO_ERROR, err, false),
 		OPTION(IPPROTO_TCP, TCP_NODELAY, nodelay, true),
 		OPTION(IPPROTO_TCP, TCP_MAXSEG, maxseg, false),
 		OPTION(IPPROTO_TCP, TCP_KEEPIDLE, keepidle, false),
@@ -163,15 +163,15 @@ static int get_option(struct rs *rs, int level, int name, void *value, socklen_t
 	}
 	if (level == SOL_SOCKET && name == SO_ERROR)
 		rs_progress(rs);
-	int error = get_int(rs, level, name, &n);
-	if (error)
-		return error;
+	int err = get_int(rs, level, name, &n);
+	if (err)
+		return err;
 	if (*len < sizeof(n))
 		return -EINVAL;
 	memcpy(value, &n, sizeof(n));
 	*len = sizeof(n);
 	if (level == SOL_SOCKET && name == SO_ERROR)
-		rs->error = 0; /* told once */
+		rs->err = 0; /* told once */
 	return 0;
 }
 
@@ -185,9 +185,9 @@ int rgetsockopt(int socket, int level, int optname, void *optval, socklen_t *opt
 	if (rs->datagram && level != SOL_RDMA)
 		return getsockopt(rs->fd, level, optname, optval, optlen);
 	pthread_mutex_lock(&rs->lock);
-	int error = get_option(rs, level, optname, optval, optlen);
+	int err = get_option(rs, level, optname, optval, optlen);
 	pthread_mutex_unlock(&rs->lock);
-	return rs_result(error);
+	return rs_result(err);
 }
 
 /* The descriptor itself never blocks; what the program asks for is kept beside it. */

@@ -99,7 +99,7 @@ int rpoll(struct pollfd *fds, nfds_t nfds, int timeout)
 	if (!wake)
 		return rs_result(-ENOMEM);
 	int64_t end = timeout < 0 ? INT64_MAX : now_ms() + timeout;
-	int error = 0;
+	int err = 0;
 	for (;;) {
 		ready = check_all(fds, nfds, true);
 		int64_t left = end == INT64_MAX ? LONGEST_SLEEP_MS : end - now_ms();
@@ -107,12 +107,12 @@ int rpoll(struct pollfd *fds, nfds_t nfds, int timeout)
 			break;
 		nfds_t count = wake_list(fds, nfds, wake);
 		if (poll(wake, count, (int)(left < LONGEST_SLEEP_MS ? left : LONGEST_SLEEP_MS)) < 0) {
-			error = -errno;
+			err = -errno;
 			break;
 		}
 	}
 	free(wake);
-	return error ? rs_result(error) : ready;
+	return err ? rs_result(err) : ready;
 }
 
 /* ---- select ---- */

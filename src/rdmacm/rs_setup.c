@@ -24,25 +24,25 @@ static int create_id(struct rs *rs)
 
 int rsocket(int domain, int type, int protocol)
 {
-	int kind = type & ~(SOCK_NONBLOCK | SOCK_CLOEXEC), error = 0;
+	int kind = type & ~(SOCK_NONBLOCK | SOCK_CLOEXEC), err = 0;
 	if (domain != AF_INET && domain != AF_INET6)
-		error = -EAFNOSUPPORT;
+		err = -EAFNOSUPPORT;
 	else if ((kind != SOCK_STREAM && kind != SOCK_DGRAM) ||
 		 (kind == SOCK_STREAM && protocol && protocol != IPPROTO_TCP) ||
 		 (kind == SOCK_DGRAM && protocol && protocol != IPPROTO_UDP))
-		error = -EPROTONOSUPPORT;
-	if (error)
-		return rs_result(error);
+		err = -EPROTONOSUPPORT;
+	if (err)
+		return rs_result(err);
 	struct rs *rs = rs_new(domain, kind);
 	if (!rs)
 		return rs_result(-ENOMEM);
 	rs->nonblock = type & SOCK_NONBLOCK;
-	error = kind == SOCK_DGRAM ? rs_datagram_create(rs) : create_id(rs);
-	if (!error)
-		error = rs_insert(rs);
-	if (error) {
+	err = kind == SOCK_DGRAM ? rs_datagram_create(rs) : create_id(rs);
+	if (!err)
+		err = rs_insert(rs);
+	if (err) {
 		rs_free(rs);
-		return rs_result(error);
+		return rs_result(err);
 	}
 	return rs->fd;
 }
@@ -61,12 +61,12 @@ static int bind_stream(struct rs *rs, const struct sockaddr *addr)
 {
 	if (rs->state != RS_INIT)
 		return -EINVAL;
-	int error = set_id_options(rs);
-	if (!error && rdma_bind_addr(rs->id, (struct sockaddr *)addr))
-		error = -errno;
-	if (!error)
+	int err = set_id_options(rs);
+	if (!err && rdma_bind_addr(rs->id, (struct sockaddr *)addr))
+		err = -errno;
+	if (!err)
 		rs->state = RS_BOUND;
-	return error;
+	return err;
 }
 
 int rbind(int socket, const struct sockaddr *addr, socklen_t addrlen)
@@ -77,9 +77,9 @@ int rbind(int socket, const struct sockaddr *addr, socklen_t addrlen)
 	if (rs->datagram)
 		return rs_result(rs_datagram_bind(rs, addr, addrlen));
 	pthread_mutex_lock(&rs->lock);
-	int error = bind_stream(rs, addr);
+	int err = bind_stream(rs, addr);
 	pthread_mutex_unlock(&rs->lock);
-	return rs_result(error);
+	return rs_result(err);
 }
 
 int rlisten(int socket, int backlog)
@@ -90,11 +90,11 @@ int rlisten(int socket, int backlog)
 	if (rs->datagram)
 		return rs_result(-EOPNOTSUPP);
 	pthread_mutex_lock(&rs->lock);
-	int error = rs->state == RS_LISTENING ? 0 : rdma_listen(rs->id, backlog) ? -errno : 0;
-	if (!error)
+	int err = rs->state == RS_LISTENING ? 0 : rdma_listen(rs->id, backlog) ? -errno : 0;
+	if (!err)
 		rs->state = RS_LISTENING;
 	pthread_mutex_unlock(&rs->lock);
-	return rs_result(error);
+	return rs_result(err);
 }
 
 /* ---- accepting ---- */
@@ -113,11 +113,11 @@ static void inherit(struct rs *rs, const struct rs *from)
 
 static int accept_request(struct rs *rs, const struct rdma_conn_param *request)
 {
-	int error = rs_create_qp(rs);
-	if (!error)
-		error = rs_take_conn_data(rs, request);
-	if (error)
-		return error;
+	int err = rs_create_qp(rs);
+	if (!err)
+		err = rs_take_conn_data(rs, request);
+	if (err)
+		return err;
 	struct rs_conn_data data;
 	rs_conn_data(rs, &data);
 	struct rdma_conn_param param = *request;
@@ -141,21 +141,21 @@ static int take_request(struct rs *listener, struct rdma_cm_event *event, struct
 	inherit(rs, listener);
 	rs->id = event->id;
 	rs->id->context = rs;
-	int error = 0;
+	int err = 0;
 	rs->channel = rdma_create_event_channel();
 	if (!rs->channel || fcntl(rs->channel->fd, F_SETFL, O_RDWR | O_NONBLOCK) ||
 	    rdma_migrate_id(rs->id, rs->channel))
-		error = -errno;
-	if (!error) {
+		err = -errno;
+	if (!err) {
 		rs->fd = rs->channel->fd;
-		error = accept_request(rs, &event->param.conn);
+		err = accept_request(rs, &event->param.conn);
 	}
-	if (!error)
-		error = rs_insert(rs);
-	if (error) {
+	if (!err)
+		err = rs_insert(rs);
+	if (err) {
 		rdma_reject(rs->id, NULL, 0);
 		rs_free(rs);
-		return error;
+		return err;
 	}
 	*out = rs;
 	return 0;
@@ -188,13 +188,13 @@ int raccept(int socket, struct sockaddr *addr, socklen_t *addrlen)
 	if (rs->datagram || rs->state != RS_LISTENING)
 		return rs_result(rs->datagram ? -EOPNOTSUPP : -EINVAL);
 	while (!made) {
-		int error = next_request(rs, &made);
-		if (error == -EAGAIN && !rs->nonblock) {
+		int err = next_request(rs, &made);
+		if (err == -EAGAIN && !rs->nonblock) {
 			struct pollfd pfd = {.fd = rs->fd, .events = POLLIN};
-			error = poll(&pfd, 1, -1) < 0 ? -errno : 0;
+			err = poll(&pfd, 1, -1) < 0 ? -errno : 0;
 		}
-		if (error)
-			return rs_result(error);
+		if (err)
+			return rs_result(err);
 	}
 	if (addr && addrlen)
 		copy_name(rdma_get_peer_addr(made->id), addr, addrlen);
@@ -212,28 +212,28 @@ static int expect(struct rs *rs, enum rdma_cm_event_type type)
 		if (errno != EAGAIN || poll(&pfd, 1, -1) < 0)
 			return -errno;
 	}
-	int error = event->event == type ? 0 : event->status < 0 ? event->status : -ENETUNREACH;
+	int err = event->event == type ? 0 : event->status < 0 ? event->status : -ENETUNREACH;
 	rdma_ack_cm_event(event);
-	return error;
+	return err;
 }
 
 static int start_connect(struct rs *rs, const struct sockaddr *addr)
 {
-	int error = set_id_options(rs);
-	if (error)
-		return error;
+	int err = set_id_options(rs);
+	if (err)
+		return err;
 	if (rdma_resolve_addr(rs->id, NULL, (struct sockaddr *)addr, RESOLVE_TIMEOUT_MS))
 		return -errno;
-	error = expect(rs, RDMA_CM_EVENT_ADDR_RESOLVED);
-	if (error)
-		return error;
+	err = expect(rs, RDMA_CM_EVENT_ADDR_RESOLVED);
+	if (err)
+		return err;
 	if (rdma_resolve_route(rs->id, RESOLVE_TIMEOUT_MS))
 		return -errno;
-	error = expect(rs, RDMA_CM_EVENT_ROUTE_RESOLVED);
-	if (!error)
-		error = rs_create_qp(rs);
-	if (error)
-		return error;
+	err = expect(rs, RDMA_CM_EVENT_ROUTE_RESOLVED);
+	if (!err)
+		err = rs_create_qp(rs);
+	if (err)
+		return err;
 	struct rs_conn_data data;
 	rs_conn_data(rs, &data);
 	struct rdma_conn_param param = {.private_data = &data,
@@ -261,20 +261,20 @@ static int connect_stream(struct rs *rs, const struct sockaddr *addr)
 	case RS_CONNECTED: return -EISCONN;
 	default: return -EINVAL;
 	}
-	int error = start_connect(rs, addr);
-	if (error) {
+	int err = start_connect(rs, addr);
+	if (err) {
 		rs->state = RS_ERROR;
-		rs->error = -error;
-		return error;
+		rs->err = -err;
+		return err;
 	}
-	error = rs_wait(rs, rs->nonblock, connect_is_decided);
-	if (error)
-		return error == -EAGAIN ? -EINPROGRESS : error;
+	err = rs_wait(rs, rs->nonblock, connect_is_decided);
+	if (err)
+		return err == -EAGAIN ? -EINPROGRESS : err;
 	if (rs->state != RS_ERROR)
 		return 0;
-	error = -rs->error;
-	rs->error = 0;
-	return error;
+	err = -rs->err;
+	rs->err = 0;
+	return err;
 }
 
 int rconnect(int socket, const struct sockaddr *addr, socklen_t addrlen)
@@ -285,9 +285,9 @@ int rconnect(int socket, const struct sockaddr *addr, socklen_t addrlen)
 	if (rs->datagram)
 		return rs_result(rs_datagram_connect(rs, addr, addrlen));
 	pthread_mutex_lock(&rs->lock);
-	int error = connect_stream(rs, addr);
+	int err = connect_stream(rs, addr);
 	pthread_mutex_unlock(&rs->lock);
-	return rs_result(error);
+	return rs_result(err);
 }
 
 /* ---- the end ---- */
@@ -302,9 +302,9 @@ int rshutdown(int socket, int how)
 	if (rs->datagram)
 		return 0;
 	pthread_mutex_lock(&rs->lock);
-	int error = rs_shutdown(rs, how);
+	int err = rs_shutdown(rs, how);
 	pthread_mutex_unlock(&rs->lock);
-	return rs_result(error);
+	return rs_result(err);
 }
 
 int rclose(int socket)

@@ -62,12 +62,12 @@ static int post(struct rs *rs, struct ibv_sge *sges, int count, uint32_t msg, ui
 					   .wr.rdma = {.remote_addr = addr, .rkey = key},
 				   },
 			   *bad;
-	int error = -ibv_post_send(rs->id->qp, &wr, &bad);
-	if (error && rs->state == RS_CONNECTED) {
+	int err = -ibv_post_send(rs->id->qp, &wr, &bad);
+	if (err && rs->state == RS_CONNECTED) {
 		rs->state = RS_ERROR;
-		rs->error = EIO;
+		rs->err = EIO;
 	}
-	return error;
+	return err;
 }
 
 /* Copies to the ring of the send buffer, which has room. Returns the number of SGEs. */
@@ -162,7 +162,7 @@ static void received_data(struct rs *rs, uint32_t len)
 	unsigned next = (rs->last + 1) % (rs->rq_size + 1);
 	if (next == rs->first || !len || len > rs_ring_size(rs) - rs->unread) {
 		rs->state = RS_ERROR;
-		rs->error = EPROTO;
+		rs->err = EPROTO;
 		return;
 	}
 	rs->messages[rs->last] = len;
@@ -204,7 +204,7 @@ static void completed(struct rs *rs, const struct ibv_wc *wc)
 	if (wc->status != IBV_WC_SUCCESS) {
 		if (rs->state == RS_CONNECTED) {
 			rs->state = RS_ERROR;
-			rs->error = wc->status == IBV_WC_RETRY_EXC_ERR ? ETIMEDOUT : EIO;
+			rs->err = wc->status == IBV_WC_RETRY_EXC_ERR ? ETIMEDOUT : EIO;
 		}
 		return;
 	}
@@ -267,10 +267,10 @@ static int sleep_on_descriptors(struct rs *rs, uint64_t deadline)
 	if (!left)
 		return -ETIMEDOUT;
 	pthread_mutex_unlock(&rs->lock);
-	int error = poll(fds, 2, deadline == RS_NEVER ? -1 : (int)((left + 999999) / 1000000)) < 0 ? -errno : 0;
+	int err = poll(fds, 2, deadline == RS_NEVER ? -1 : (int)((left + 999999) / 1000000)) < 0 ? -errno : 0;
 	pthread_mutex_lock(&rs->lock);
 	rs_take_cq_events(rs);
-	return error;
+	return err;
 }
 
 /* One of the threads that wait sleeps on the descriptors; the others on what it finds. */
@@ -289,11 +289,11 @@ int rs_wait_until(struct rs *rs, uint64_t deadline, bool (*done)(const struct rs
 		rs->leader = true;
 		rs_arm(rs);
 		rs_progress(rs);
-		int error = done(rs) ? 0 : sleep_on_descriptors(rs, deadline);
+		int err = done(rs) ? 0 : sleep_on_descriptors(rs, deadline);
 		rs->leader = false;
 		pthread_cond_broadcast(&rs->moved);
-		if (error)
-			return error;
+		if (err)
+			return err;
 	}
 }
 

@@ -25,7 +25,7 @@ struct rs *rs_find(int fd)
 
 int rs_insert(struct rs *rs)
 {
-	int error = 0;
+	int err = 0;
 	pthread_rwlock_wrlock(&table_lock);
 	if (rs->fd >= table_size) {
 		int size = rs->fd < 512 ? 1024 : 2 * rs->fd;
@@ -35,13 +35,13 @@ int rs_insert(struct rs *rs)
 			table = bigger;
 			table_size = size;
 		} else {
-			error = -ENOMEM;
+			err = -ENOMEM;
 		}
 	}
-	if (!error)
+	if (!err)
 		table[rs->fd] = rs;
 	pthread_rwlock_unlock(&table_lock);
-	return error;
+	return err;
 }
 
 void rs_remove(int fd)

@@ -29,7 +29,7 @@ struct ibv_ah *ibv_create_ah(struct ibv_pd *pd, struct ibv_ah_attr *attr)
 		return vb_null(EINVAL);
 	if (!vb_quota_take(&live_ahs, ROCI_MAX_AH))
 		return vb_null(ENOMEM);
-	int error = ENOMEM;
+	int err = ENOMEM;
 	struct vb_ah *ah = calloc(1, sizeof(*ah));
 	if (!ah)
 		goto err_quota;
@@ -38,9 +38,9 @@ struct ibv_ah *ibv_create_ah(struct ibv_pd *pd, struct ibv_ah_attr *attr)
 	ah->ah.pd = pd;
 	ah->ah.handle = atomic_fetch_add(&next_handle, 1);
 	roci_device_lock(ctx->dev);
-	error = vb_make_av(ctx, attr, &ah->av);
+	err = vb_make_av(ctx, attr, &ah->av);
 	roci_device_unlock(ctx->dev);
-	if (error)
+	if (err)
 		goto err_free;
 	vb_pd_get(pd);
 	return &ah->ah;
@@ -49,7 +49,7 @@ err_free:
 	free(ah);
 err_quota:
 	vb_quota_give(&live_ahs);
-	return vb_null(error);
+	return vb_null(err);
 }
 
 ALSO_1_0(ibv_destroy_ah);

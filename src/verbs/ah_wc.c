@@ -81,10 +81,10 @@ static int fill_grh(const struct ibv_context *context, const struct ibv_grh *grh
 int ibv_init_ah_from_wc(struct ibv_context *context, uint8_t port_num, struct ibv_wc *wc, struct ibv_grh *grh,
 			struct ibv_ah_attr *attr)
 {
-	int error = 0;
+	int err = 0;
 	if (!vb_is_context(context) || port_num != VB_PORT || !wc || !attr)
-		error = EINVAL;
-	if (!error) {
+		err = EINVAL;
+	if (!err) {
 		*attr = (struct ibv_ah_attr){
 			.dlid = wc->slid,
 			.sl = wc->sl,
@@ -93,12 +93,12 @@ int ibv_init_ah_from_wc(struct ibv_context *context, uint8_t port_num, struct ib
 		};
 		if (wc->wc_flags & IBV_WC_GRH) {
 			attr->is_global = 1;
-			error = grh ? fill_grh(context, grh, &attr->grh) : EINVAL;
+			err = grh ? fill_grh(context, grh, &attr->grh) : EINVAL;
 		}
 	}
-	if (!error)
+	if (!err)
 		return 0;
-	errno = error;
+	errno = err;
 	return -1;
 }
 

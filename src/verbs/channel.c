@@ -15,9 +15,9 @@ struct ibv_comp_channel *ibv_create_comp_channel(struct ibv_context *context)
 		return vb_null(ENOMEM);
 	ch->channel.fd = vb_bell_create();
 	if (ch->channel.fd < 0) {
-		int error = errno;
+		int err = errno;
 		free(ch);
-		return vb_null(error);
+		return vb_null(err);
 	}
 	ch->channel.context = context;
 	ch->tail = &ch->head;

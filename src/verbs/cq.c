@@ -40,12 +40,12 @@ static void channel_hold(struct ibv_comp_channel *channel, int change)
 
 /* Sets *error where it returns NULL. */
 static struct vb_cq *cq_create(struct ibv_context *context, int cqe, void *cq_context, struct ibv_comp_channel *channel,
-			       int comp_vector, int *error)
+			       int comp_vector, int *err)
 {
-	*error = check_create(context, cqe, channel, comp_vector);
-	if (*error)
+	*err = check_create(context, cqe, channel, comp_vector);
+	if (*err)
 		return NULL;
-	*error = ENOMEM;
+	*err = ENOMEM;
 	if (!vb_quota_take(&live_cqs, ROCI_MAX_CQ))
 		return NULL;
 	struct vb_cq *cq = calloc(1, sizeof(*cq));
@@ -54,13 +54,13 @@ static struct vb_cq *cq_create(struct ibv_context *context, int cqe, void *cq_co
 
 	struct vb_context *ctx = vb_context(context);
 	struct roci_engine *e = roci_device_lock(ctx->dev);
-	*error = -roci_cq_create(e, (unsigned)cqe, cq, &cq->engine);
-	if (!*error) {
+	*err = -roci_cq_create(e, (unsigned)cqe, cq, &cq->engine);
+	if (!*err) {
 		vb_object_add(ctx, VB_CQ, &cq->link);
 		cq->cq.cqe = (int)roci_cq_capacity(cq->engine);
 	}
 	roci_device_unlock(ctx->dev);
-	if (*error)
+	if (*err)
 		goto err_free;
 
 	cq->cq.context = context;
@@ -84,9 +84,9 @@ ALSO_1_0(ibv_create_cq);
 struct ibv_cq *ibv_create_cq(struct ibv_context *context, int cqe, void *cq_context, struct ibv_comp_channel *channel,
 			     int comp_vector)
 {
-	int error;
-	struct vb_cq *cq = cq_create(context, cqe, cq_context, channel, comp_vector, &error);
-	return cq ? &cq->cq : vb_null(error);
+	int err;
+	struct vb_cq *cq = cq_create(context, cqe, cq_context, channel, comp_vector, &err);
+	return cq ? &cq->cq : vb_null(err);
 }
 
 struct ibv_cq_ex *vb_create_cq_ex(struct ibv_context *context, struct ibv_cq_init_attr_ex *attr)
@@ -106,11 +106,11 @@ struct ibv_cq_ex *vb_create_cq_ex(struct ibv_context *context, struct ibv_cq_ini
 		return vb_null(EINVAL);
 	if (attr->cqe > ROCI_MAX_CQE || attr->comp_vector >= VB_COMP_VECTORS)
 		return vb_null(EINVAL);
-	int error;
+	int err;
 	struct vb_cq *cq =
-		cq_create(context, (int)attr->cqe, attr->cq_context, attr->channel, (int)attr->comp_vector, &error);
+		cq_create(context, (int)attr->cqe, attr->cq_context, attr->channel, (int)attr->comp_vector, &err);
 	if (!cq)
-		return vb_null(error);
+		return vb_null(err);
 	vb_cq_ex_init(cq);
 	return &cq->ex;
 }
@@ -124,11 +124,11 @@ int ibv_resize_cq(struct ibv_cq *ibcq, int cqe)
 	struct vb_context *ctx = vb_context(ibcq->context);
 	pthread_mutex_lock(&cq->consumer);
 	roci_device_lock(ctx->dev);
-	int error = -roci_cq_resize(cq->engine, (unsigned)cqe);
+	int err = -roci_cq_resize(cq->engine, (unsigned)cqe);
 	ibcq->cqe = (int)roci_cq_capacity(cq->engine);
 	roci_device_unlock(ctx->dev);
 	pthread_mutex_unlock(&cq->consumer);
-	return error;
+	return err;
 }
 
 ALSO_1_0(ibv_destroy_cq);
@@ -140,12 +140,12 @@ int ibv_destroy_cq(struct ibv_cq *ibcq)
 	struct vb_context *ctx = vb_context(ibcq->context);
 	if (ctx->dev) {
 		roci_device_lock(ctx->dev);
-		int error = -roci_cq_destroy(cq->engine);
-		if (!error)
+		int err = -roci_cq_destroy(cq->engine);
+		if (!err)
 			vb_object_remove(&cq->link);
 		roci_device_unlock(ctx->dev);
-		if (error)
-			return error;
+		if (err)
+			return err;
 		vb_async_purge(&ctx->async, cq);
 	}
 	if (ibcq->channel)

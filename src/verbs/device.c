@@ -19,9 +19,9 @@ struct vb_device vb_the_device = {
 static pthread_mutex_t device_lock = PTHREAD_MUTEX_INITIALIZER;
 static __be64 device_guid;
 
-void *vb_null(int error)
+void *vb_null(int err)
 {
-	errno = error < 0 ? -error : error;
+	errno = err < 0 ? -err : err;
 	return NULL;
 }
 
@@ -180,20 +180,20 @@ struct ibv_context *ibv_open_device(struct ibv_device *device)
 	for (int kind = 0; kind < VB_KINDS; kind++)
 		ctx->objects[kind].prev = ctx->objects[kind].next = &ctx->objects[kind];
 
-	int error;
+	int err;
 	c->async_fd = vb_bell_create();
 	if (c->async_fd < 0) {
-		error = errno;
+		err = errno;
 		goto err_free;
 	}
 	/* Programs duplicate it (to share a device between processes, which import refuses). */
 	c->cmd_fd = open("/dev/null", O_RDWR | O_CLOEXEC);
 	if (c->cmd_fd < 0) {
-		error = errno;
+		err = errno;
 		goto err_close_async;
 	}
-	error = -roci_device_get(vb_on_event, &ctx->dev);
-	if (error)
+	err = -roci_device_get(vb_on_event, &ctx->dev);
+	if (err)
 		goto err_close_cmd;
 	return c;
 
@@ -205,7 +205,7 @@ err_free:
 	vb_async_fini(&ctx->async);
 	pthread_mutex_destroy(&c->mutex);
 	free(ctx);
-	return vb_null(error);
+	return vb_null(err);
 }
 
 static void drop(enum vb_kind kind, struct vb_link *link)

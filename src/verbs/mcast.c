@@ -28,11 +28,11 @@ static int attach(struct vb_context *ctx, struct vb_qp *qp, const uint8_t gid[16
 	struct vb_group *group = malloc(sizeof(*group));
 	if (!group)
 		return ENOMEM;
-	int error = -roci_device_join(ctx->dev, gid);
-	if (error)
+	int err = -roci_device_join(ctx->dev, gid);
+	if (err)
 		goto err_free;
-	error = -roci_qp_attach_mcast(qp->engine, gid);
-	if (error)
+	err = -roci_qp_attach_mcast(qp->engine, gid);
+	if (err)
 		goto err_leave;
 	memcpy(group->gid, gid, 16);
 	group->next = qp->groups;
@@ -43,7 +43,7 @@ err_leave:
 	roci_device_leave(ctx->dev, gid);
 err_free:
 	free(group);
-	return error;
+	return err;
 }
 
 static void leave(struct vb_context *ctx, struct vb_qp *qp, struct vb_group **p)
@@ -68,9 +68,9 @@ int ibv_attach_mcast(struct ibv_qp *qp, const union ibv_gid *gid, uint16_t lid)
 		return EINVAL;
 	struct vb_context *ctx = vb_context(qp->context);
 	roci_device_lock(ctx->dev);
-	int error = attach(ctx, vb_qp(qp), gid->raw);
+	int err = attach(ctx, vb_qp(qp), gid->raw);
 	roci_device_unlock(ctx->dev);
-	return error;
+	return err;
 }
 
 ALSO_1_0(ibv_detach_mcast);
@@ -79,13 +79,13 @@ int ibv_detach_mcast(struct ibv_qp *qp, const union ibv_gid *gid, uint16_t lid)
 	if (!vb_is_qp(qp) || !gid || qp->qp_type != IBV_QPT_UD)
 		return EINVAL;
 	struct vb_context *ctx = vb_context(qp->context);
-	int error = EINVAL;
+	int err = EINVAL;
 	roci_device_lock(ctx->dev);
 	struct vb_group **p = find(vb_qp(qp), gid->raw);
 	if (*p) {
 		leave(ctx, vb_qp(qp), p);
-		error = 0;
+		err = 0;
 	}
 	roci_device_unlock(ctx->dev);
-	return error;
+	return err;
 }

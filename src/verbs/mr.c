@@ -64,40 +64,40 @@ static uint32_t draw_key(void)
 
 static int mr_create(struct vb_context *ctx, struct vb_mr *mr, struct roci_mr_attr *attr)
 {
-	int error;
+	int err;
 	struct roci_engine *e = roci_device_lock(ctx->dev);
 	do {
 		attr->key = draw_key();
-		error = -roci_mr_create(e, attr, &mr->engine);
-	} while (error == EEXIST);
-	if (!error)
+		err = -roci_mr_create(e, attr, &mr->engine);
+	} while (err == EEXIST);
+	if (!err)
 		vb_object_add(ctx, VB_MR, &mr->link);
 	roci_device_unlock(ctx->dev);
-	return error;
+	return err;
 }
 
 struct ibv_mr *ibv_reg_mr_iova2(struct ibv_pd *pd, void *addr, size_t length, uint64_t iova, unsigned int access)
 {
 	if (!vb_is_pd(pd))
 		return vb_null(EINVAL);
-	int error = check_access(access);
+	int err = check_access(access);
 	if (access & IBV_ACCESS_ZERO_BASED)
 		iova = 0;
-	if (!error)
-		error = check_range(addr, length, iova, access);
-	if (error)
-		return vb_null(error);
+	if (!err)
+		err = check_range(addr, length, iova, access);
+	if (err)
+		return vb_null(err);
 	if (!vb_quota_take(&live_mrs, ROCI_MAX_MR))
 		return vb_null(ENOMEM);
 
-	error = ENOMEM;
+	err = ENOMEM;
 	struct vb_mr *mr = calloc(1, sizeof(*mr));
 	if (!mr)
 		goto err_quota;
 	struct roci_mr_attr attr = {
 		.pd = vb_pd_number(pd), .base = addr, .iova = iova, .len = length, .access = access & ENGINE_ACCESS};
-	error = mr_create(vb_context(pd->context), mr, &attr);
-	if (error)
+	err = mr_create(vb_context(pd->context), mr, &attr);
+	if (err)
 		goto err_free;
 	mr->iova = iova;
 	mr->access = access;
@@ -117,7 +117,7 @@ err_free:
 	free(mr);
 err_quota:
 	vb_quota_give(&live_mrs);
-	return vb_null(error);
+	return vb_null(err);
 }
 
 ALSO_1_0(ibv_reg_mr);
@@ -140,12 +140,12 @@ int ibv_dereg_mr(struct ibv_mr *ibmr)
 	struct vb_context *ctx = vb_context(ibmr->context);
 	if (ctx->dev) {
 		roci_device_lock(ctx->dev);
-		int error = -roci_mr_destroy(mr->engine);
-		if (!error)
+		int err = -roci_mr_destroy(mr->engine);
+		if (!err)
 			vb_object_remove(&mr->link);
 		roci_device_unlock(ctx->dev);
-		if (error)
-			return error;
+		if (err)
+			return err;
 	}
 	vb_pd_put(ibmr->pd);
 	vb_quota_give(&live_mrs);
@@ -162,10 +162,10 @@ static int rereg_check(const struct vb_mr *mr, int flags, struct ibv_pd *pd, con
 		return EINVAL;
 	if ((flags & IBV_REREG_MR_CHANGE_PD) && (!vb_is_pd(pd) || pd->context != mr->mr.context))
 		return EINVAL;
-	int error = check_access(access);
-	if (!error && (flags & (IBV_REREG_MR_CHANGE_TRANSLATION | IBV_REREG_MR_CHANGE_ACCESS)))
-		error = check_range(attr->base, attr->len, attr->iova, access);
-	return error;
+	int err = check_access(access);
+	if (!err && (flags & (IBV_REREG_MR_CHANGE_TRANSLATION | IBV_REREG_MR_CHANGE_ACCESS)))
+		err = check_range(attr->base, attr->len, attr->iova, access);
+	return err;
 }
 
 /* Every failure leaves the region as it was: IBV_REREG_MR_ERR_INPUT is the only code there is. */
@@ -186,19 +186,19 @@ int ibv_rereg_mr(struct ibv_mr *ibmr, int flags, struct ibv_pd *pd, void *addr, 
 		.access = new_access & ENGINE_ACCESS,
 	};
 	attr.iova = !move ? mr->iova : new_access & IBV_ACCESS_ZERO_BASED ? 0 : (uintptr_t)addr;
-	int error = rereg_check(mr, flags, pd, &attr, new_access);
-	if (error) {
-		errno = error;
+	int err = rereg_check(mr, flags, pd, &attr, new_access);
+	if (err) {
+		errno = err;
 		return IBV_REREG_MR_ERR_INPUT;
 	}
 	struct ibv_pd *new_pd = flags & IBV_REREG_MR_CHANGE_PD ? pd : ibmr->pd;
 	attr.pd = vb_pd_number(new_pd);
 
 	roci_device_lock(ctx->dev);
-	error = -roci_mr_change(mr->engine, &attr);
+	err = -roci_mr_change(mr->engine, &attr);
 	roci_device_unlock(ctx->dev);
-	if (error) {
-		errno = error;
+	if (err) {
+		errno = err;
 		return IBV_REREG_MR_ERR_INPUT;
 	}
 	vb_pd_get(new_pd);
@@ -249,12 +249,12 @@ int vb_advise_mr(struct ibv_pd *pd, enum ibv_advise_mr_advice advice, uint32_t f
 	for (uint32_t i = 0; i < num_sge; i++) {
 		void *addr;
 		roci_device_lock(ctx->dev);
-		int error = advise_find(ctx, pd, &sg_list[i], write, &addr);
+		int err = advise_find(ctx, pd, &sg_list[i], write, &addr);
 		roci_device_unlock(ctx->dev);
-		if (!error && sg_list[i].length && advice != IBV_ADVISE_MR_ADVICE_PREFETCH_NO_FAULT)
-			error = vb_range_check(addr, sg_list[i].length, write);
-		if (error)
-			return error;
+		if (!err && sg_list[i].length && advice != IBV_ADVISE_MR_ADVICE_PREFETCH_NO_FAULT)
+			err = vb_range_check(addr, sg_list[i].length, write);
+		if (err)
+			return err;
 	}
 	return 0;
 }

@@ -10,16 +10,16 @@ static atomic_uint next_handle = 1;
 
 static int mw_create(struct vb_context *ctx, struct vb_mw *mw, uint32_t pd, int type)
 {
-	int error;
+	int err;
 	struct roci_engine *e = roci_device_lock(ctx->dev);
 	do {
 		uint32_t key = roci_random32();
-		error = key < 256 ? EEXIST : -roci_mw_create(e, pd, type, key, &mw->engine);
-	} while (error == EEXIST);
-	if (!error)
+		err = key < 256 ? EEXIST : -roci_mw_create(e, pd, type, key, &mw->engine);
+	} while (err == EEXIST);
+	if (!err)
 		vb_object_add(ctx, VB_MW, &mw->link);
 	roci_device_unlock(ctx->dev);
-	return error;
+	return err;
 }
 
 struct ibv_mw *vb_alloc_mw(struct ibv_pd *pd, enum ibv_mw_type type)
@@ -28,12 +28,12 @@ struct ibv_mw *vb_alloc_mw(struct ibv_pd *pd, enum ibv_mw_type type)
 		return vb_null(EINVAL);
 	if (!vb_quota_take(&live_mws, ROCI_MAX_MW))
 		return vb_null(ENOMEM);
-	int error = ENOMEM;
+	int err = ENOMEM;
 	struct vb_mw *mw = calloc(1, sizeof(*mw));
 	if (!mw)
 		goto err_quota;
-	error = mw_create(vb_context(pd->context), mw, vb_pd_number(pd), type);
-	if (error)
+	err = mw_create(vb_context(pd->context), mw, vb_pd_number(pd), type);
+	if (err)
 		goto err_free;
 	mw->mw = (struct ibv_mw){
 		.context = pd->context,
@@ -49,7 +49,7 @@ err_free:
 	free(mw);
 err_quota:
 	vb_quota_give(&live_mws);
-	return vb_null(error);
+	return vb_null(err);
 }
 
 int vb_dealloc_mw(struct ibv_mw *ibmw)
@@ -60,12 +60,12 @@ int vb_dealloc_mw(struct ibv_mw *ibmw)
 	struct vb_context *ctx = vb_context(ibmw->context);
 	if (ctx->dev) {
 		roci_device_lock(ctx->dev);
-		int error = -roci_mw_destroy(mw->engine);
-		if (!error)
+		int err = -roci_mw_destroy(mw->engine);
+		if (!err)
 			vb_object_remove(&mw->link);
 		roci_device_unlock(ctx->dev);
-		if (error)
-			return error;
+		if (err)
+			return err;
 	}
 	vb_pd_put(ibmw->pd);
 	vb_quota_give(&live_mws);
@@ -104,14 +104,14 @@ int vb_bind_mw(struct ibv_qp *qp, struct ibv_mw *mw, struct ibv_mw_bind *bind)
 		.flags = bind->send_flags & (ROCI_SEND_FENCE | ROCI_SEND_SIGNALED),
 	};
 	uint32_t rkey = ibv_inc_rkey(mw->rkey);
-	int error = vb_bind_translate(qp, mw, rkey, &bind->bind_info, &wr);
-	if (error)
-		return error;
+	int err = vb_bind_translate(qp, mw, rkey, &bind->bind_info, &wr);
+	if (err)
+		return err;
 	struct vb_context *ctx = vb_context(qp->context);
 	roci_device_lock(ctx->dev);
-	error = -roci_qp_post_send(vb_qp(qp)->engine, &wr);
+	err = -roci_qp_post_send(vb_qp(qp)->engine, &wr);
 	roci_device_unlock(ctx->dev);
-	if (!error)
+	if (!err)
 		mw->rkey = rkey;
-	return error;
+	return err;
 }

@@ -88,7 +88,7 @@ bool vb_quota_take(atomic_uint *used, unsigned max);
 void vb_quota_give(atomic_uint *used);
 
 /* Sets errno to a positive or negative error number and returns NULL. */
-void *vb_null(int error);
+void *vb_null(int err);
 
 /* ---- protection domains ---- */
 
@@ -241,7 +241,7 @@ struct vb_built {
 };
 struct vb_builder {
 	pthread_mutex_t lock;
-	int error; /* the first mistake; what was built is dropped */
+	int err; /* the first mistake; what was built is dropped */
 	struct vb_built *wrs;
 	struct roci_sge *sges;
 	uint8_t *bytes;

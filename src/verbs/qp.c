@@ -32,9 +32,9 @@ static int check_type(enum ibv_qp_type type)
 
 static int check_attr(const struct ibv_pd *pd, const struct ibv_qp_init_attr_ex *attr)
 {
-	int error = check_type(attr->qp_type);
-	if (error)
-		return error;
+	int err = check_type(attr->qp_type);
+	if (err)
+		return err;
 	if (!vb_is_cq(attr->send_cq) || !vb_is_cq(attr->recv_cq) || attr->send_cq->context != pd->context ||
 	    attr->recv_cq->context != pd->context)
 		return EINVAL;
@@ -81,10 +81,10 @@ static int qp_create_engine(struct vb_context *ctx, struct vb_qp *qp, const stru
 		.user = qp,
 	};
 	struct roci_engine *e = roci_device_lock(ctx->dev);
-	int error = -roci_device_alloc_qpn(ctx->dev, &init.qpn);
-	if (!error) {
-		error = -roci_qp_create(e, &init, &qp->engine);
-		if (error)
+	int err = -roci_device_alloc_qpn(ctx->dev, &init.qpn);
+	if (!err) {
+		err = -roci_qp_create(e, &init, &qp->engine);
+		if (err)
 			roci_device_free_qpn(ctx->dev, init.qpn);
 		else
 			vb_object_add(ctx, VB_QP, &qp->link);
@@ -92,22 +92,22 @@ static int qp_create_engine(struct vb_context *ctx, struct vb_qp *qp, const stru
 	roci_device_unlock(ctx->dev);
 	qp->cap = init.cap;
 	qp->ex.qp_base.qp_num = init.qpn;
-	return error;
+	return err;
 }
 
 static struct ibv_qp *qp_create(struct ibv_pd *pd, struct ibv_qp_init_attr_ex *attr, bool has_ex)
 {
-	int error = check_attr(pd, attr);
-	if (error)
-		return vb_null(error);
+	int err = check_attr(pd, attr);
+	if (err)
+		return vb_null(err);
 	if (!vb_quota_take(&live_qps, ROCI_MAX_QP))
 		return vb_null(ENOMEM);
-	error = ENOMEM;
+	err = ENOMEM;
 	struct vb_qp *qp = calloc(1, sizeof(*qp));
 	if (!qp)
 		goto err_quota;
-	error = qp_create_engine(vb_context(pd->context), qp, pd, attr);
-	if (error)
+	err = qp_create_engine(vb_context(pd->context), qp, pd, attr);
+	if (err)
 		goto err_free;
 
 	struct ibv_qp *base = &qp->ex.qp_base;
@@ -135,7 +135,7 @@ err_free:
 	free(qp);
 err_quota:
 	vb_quota_give(&live_qps);
-	return vb_null(error);
+	return vb_null(err);
 }
 
 ALSO_1_0(ibv_create_qp);
@@ -155,13 +155,13 @@ struct ibv_qp *vb_create_qp_ex(struct ibv_context *context, struct ibv_qp_init_a
 {
 	if (!vb_is_context(context) || !attr)
 		return vb_null(EINVAL);
-	int error = check_type(attr->qp_type); /* first: an XRC QP comes without a PD */
-	if (!error)
-		error = check_attr_ex(attr);
-	if (!error && (!(attr->comp_mask & IBV_QP_INIT_ATTR_PD) || !vb_is_pd(attr->pd) || attr->pd->context != context))
-		error = EINVAL;
-	if (error)
-		return vb_null(error);
+	int err = check_type(attr->qp_type); /* first: an XRC QP comes without a PD */
+	if (!err)
+		err = check_attr_ex(attr);
+	if (!err && (!(attr->comp_mask & IBV_QP_INIT_ATTR_PD) || !vb_is_pd(attr->pd) || attr->pd->context != context))
+		err = EINVAL;
+	if (err)
+		return vb_null(err);
 	return qp_create(attr->pd, attr, attr->comp_mask & IBV_QP_INIT_ATTR_SEND_OPS_FLAGS);
 }
 

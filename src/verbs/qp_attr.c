@@ -98,13 +98,13 @@ static int modify_locked(struct vb_context *ctx, struct vb_qp *qp, const struct 
 	struct roci_qp_attr inner;
 	to_engine(attr, &inner);
 	if (mask & IBV_QP_AV) {
-		int error = vb_make_av(ctx, &attr->ah_attr, &inner.av);
-		if (error)
-			return error;
+		int err = vb_make_av(ctx, &attr->ah_attr, &inner.av);
+		if (err)
+			return err;
 	}
-	int error = -roci_qp_modify(qp->engine, roci_now(), &inner, (unsigned)mask);
-	if (error)
-		return error;
+	int err = -roci_qp_modify(qp->engine, roci_now(), &inner, (unsigned)mask);
+	if (err)
+		return err;
 	if (mask & IBV_QP_AV)
 		qp->ah_attr = attr->ah_attr;
 	listen_for(ctx, qp, attr, mask);
@@ -117,9 +117,9 @@ int ibv_modify_qp(struct ibv_qp *ibqp, struct ibv_qp_attr *attr, int mask)
 {
 	if (!vb_is_qp(ibqp) || !attr)
 		return EINVAL;
-	int error = check_modify(attr, mask);
-	if (error)
-		return error;
+	int err = check_modify(attr, mask);
+	if (err)
+		return err;
 	struct vb_qp *qp = vb_qp(ibqp);
 	struct vb_context *ctx = vb_context(ibqp->context);
 	bool reset = (mask & IBV_QP_STATE) && attr->qp_state == IBV_QPS_RESET;
@@ -127,15 +127,15 @@ int ibv_modify_qp(struct ibv_qp *ibqp, struct ibv_qp_attr *attr, int mask)
 	struct vb_cq *recv_cq = reset ? (struct vb_cq *)ibqp->recv_cq : NULL;
 	vb_cq_shut_out(send_cq, recv_cq);
 	roci_device_lock(ctx->dev);
-	error = modify_locked(ctx, qp, attr, mask);
-	if (!error && reset) {
+	err = modify_locked(ctx, qp, attr, mask);
+	if (!err && reset) {
 		roci_cq_purge(send_cq->engine, ibqp->qp_num);
 		if (recv_cq != send_cq)
 			roci_cq_purge(recv_cq->engine, ibqp->qp_num);
 	}
 	roci_device_unlock(ctx->dev);
 	vb_cq_let_in(send_cq, recv_cq);
-	return error;
+	return err;
 }
 
 static void from_engine(const struct roci_qp_attr *in, const struct roci_qp_cap *cap, struct ibv_qp_attr *attr)

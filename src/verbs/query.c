@@ -63,9 +63,9 @@ int vb_query_device_ex(struct ibv_context *context, const struct ibv_query_devic
 		.device_cap_flags_ex = capabilities | VB_DEVICE_FLUSH_GLOBAL | VB_DEVICE_ATOMIC_WRITE,
 		.phys_port_cnt_ex = 1,
 	};
-	int error = ibv_query_device(context, &full.orig_attr);
-	if (error)
-		return error;
+	int err = ibv_query_device(context, &full.orig_attr);
+	if (err)
+		return err;
 	size_t known = attr_size < sizeof(full) ? attr_size : sizeof(full);
 	memset(attr, 0, attr_size);
 	memcpy(attr, &full, known);

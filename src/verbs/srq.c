@@ -18,20 +18,20 @@ struct ibv_srq *ibv_create_srq(struct ibv_pd *pd, struct ibv_srq_init_attr *init
 		return vb_null(EINVAL);
 	if (!vb_quota_take(&live_srqs, ROCI_MAX_SRQ))
 		return vb_null(ENOMEM);
-	int error = ENOMEM;
+	int err = ENOMEM;
 	struct vb_srq *srq = calloc(1, sizeof(*srq));
 	if (!srq)
 		goto err_quota;
 
 	struct vb_context *ctx = vb_context(pd->context);
 	struct roci_engine *e = roci_device_lock(ctx->dev);
-	error = -roci_srq_create(e, vb_pd_number(pd), init->attr.max_wr, init->attr.max_sge, srq, &srq->engine);
-	if (!error) {
+	err = -roci_srq_create(e, vb_pd_number(pd), init->attr.max_wr, init->attr.max_sge, srq, &srq->engine);
+	if (!err) {
 		vb_object_add(ctx, VB_SRQ, &srq->link);
 		roci_srq_query(srq->engine, &init->attr.max_wr, &init->attr.max_sge, &init->attr.srq_limit);
 	}
 	roci_device_unlock(ctx->dev);
-	if (error)
+	if (err)
 		goto err_free;
 
 	srq->srq.context = pd->context;
@@ -47,7 +47,7 @@ err_free:
 	free(srq);
 err_quota:
 	vb_quota_give(&live_srqs);
-	return vb_null(error);
+	return vb_null(err);
 }
 
 /* Basic SRQs mostly come here through ibv_create_srq(); XRC and tag matching are not supported. */
@@ -79,10 +79,10 @@ int ibv_modify_srq(struct ibv_srq *ibsrq, struct ibv_srq_attr *attr, int mask)
 	struct roci_srq *srq = ((struct vb_srq *)ibsrq)->engine;
 	struct vb_context *ctx = vb_context(ibsrq->context);
 	roci_device_lock(ctx->dev);
-	int error = -roci_srq_modify(srq, mask & IBV_SRQ_MAX_WR ? attr->max_wr : 0,
-				     mask & IBV_SRQ_LIMIT ? (long)attr->srq_limit : -1);
+	int err = -roci_srq_modify(srq, mask & IBV_SRQ_MAX_WR ? attr->max_wr : 0,
+				   mask & IBV_SRQ_LIMIT ? (long)attr->srq_limit : -1);
 	roci_device_unlock(ctx->dev);
-	return error;
+	return err;
 }
 
 ALSO_1_0(ibv_query_srq);
@@ -106,12 +106,12 @@ int ibv_destroy_srq(struct ibv_srq *ibsrq)
 	struct vb_context *ctx = vb_context(ibsrq->context);
 	if (ctx->dev) {
 		roci_device_lock(ctx->dev);
-		int error = -roci_srq_destroy(srq->engine);
-		if (!error)
+		int err = -roci_srq_destroy(srq->engine);
+		if (!err)
 			vb_object_remove(&srq->link);
 		roci_device_unlock(ctx->dev);
-		if (error)
-			return error;
+		if (err)
+			return err;
 		vb_async_purge(&ctx->async, srq);
 	}
 	vb_wait_acks(&ibsrq->mutex, &ibsrq->cond, &ibsrq->events_completed, &srq->delivered);

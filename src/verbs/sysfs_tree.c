@@ -116,13 +116,13 @@ static int write_file(const char *path, const char *content, size_t len)
 	int fd = openat(held_fd, temporary, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600);
 	if (fd < 0)
 		return -errno;
-	int error = write(fd, content, len) == (ssize_t)len ? 0 : -EIO;
+	int err = write(fd, content, len) == (ssize_t)len ? 0 : -EIO;
 	close(fd);
-	if (!error && renameat(held_fd, temporary, held_fd, path))
-		error = -errno;
-	if (error)
+	if (!err && renameat(held_fd, temporary, held_fd, path))
+		err = -errno;
+	if (err)
 		unlinkat(held_fd, temporary, 0);
-	return error;
+	return err;
 }
 
 static int make_parents(const char *path)
@@ -151,11 +151,11 @@ static int write_all(const char *text, size_t len)
 	char path[160];
 	for (const char *p = text; p < text + len; p += strlen(p) + 1) {
 		const char *content = record(p, path);
-		int error = make_parents(path);
-		if (!error && path[strlen(path) - 1] != '/')
-			error = write_file(path, content, strlen(content));
-		if (error)
-			return error;
+		int err = make_parents(path);
+		if (!err && path[strlen(path) - 1] != '/')
+			err = write_file(path, content, strlen(content));
+		if (err)
+			return err;
 	}
 	return 0;
 }
@@ -200,11 +200,11 @@ static char *read_stamp(size_t *len)
 int vb_tree_write(const char *text, size_t len, char root[VB_TREE_PATH_MAX])
 {
 	char rundir[ROCI_RUNDIR_MAX];
-	int error = roci_rundir(rundir, sizeof(rundir));
-	if (!error)
-		error = hold(rundir);
-	if (error)
-		return error;
+	int err = roci_rundir(rundir, sizeof(rundir));
+	if (!err)
+		err = hold(rundir);
+	if (err)
+		return err;
 	memcpy(root, held, sizeof(held));
 
 	size_t old_len = 0;
@@ -212,12 +212,12 @@ int vb_tree_write(const char *text, size_t len, char root[VB_TREE_PATH_MAX])
 	if (!old || old_len != len || memcmp(old, text, len)) {
 		remove_unused(rundir);
 		unlinkat(held_fd, "stamp", 0);
-		error = write_all(text, len);
+		err = write_all(text, len);
 		if (old)
 			remove_missing(old, old_len, text, len);
-		if (!error)
-			error = write_file("stamp", text, len);
+		if (!err)
+			err = write_file("stamp", text, len);
 	}
 	free(old);
-	return error;
+	return err;
 }

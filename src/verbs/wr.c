@@ -90,20 +90,20 @@ int vb_post_send(struct ibv_qp *ibqp, struct ibv_send_wr *wr, struct ibv_send_wr
 {
 	struct roci_qp *qp = vb_qp(ibqp)->engine;
 	struct vb_context *ctx = vb_context(ibqp->context);
-	int error = 0;
+	int err = 0;
 	roci_device_lock_post(ctx->dev);
 	for (; wr; wr = wr->next) {
 		struct roci_send_wr inner;
-		error = translate(ibqp, wr, &inner);
-		if (!error)
-			error = -roci_qp_post_send(qp, &inner);
-		if (error)
+		err = translate(ibqp, wr, &inner);
+		if (!err)
+			err = -roci_qp_post_send(qp, &inner);
+		if (err)
 			break;
 	}
 	roci_device_unlock(ctx->dev);
-	if (error && bad_wr)
+	if (err && bad_wr)
 		*bad_wr = wr;
-	return error;
+	return err;
 }
 
 static int translate_recv(const struct ibv_recv_wr *in, struct roci_recv_wr *out)
@@ -119,21 +119,21 @@ static int translate_recv(const struct ibv_recv_wr *in, struct roci_recv_wr *out
 static int post_recv(struct vb_context *ctx, struct roci_qp *qp, struct roci_srq *srq, struct ibv_recv_wr *wr,
 		     struct ibv_recv_wr **bad_wr)
 {
-	int error = 0;
+	int err = 0;
 
 	roci_device_lock_post(ctx->dev);
 	for (; wr; wr = wr->next) {
 		struct roci_recv_wr inner;
-		error = translate_recv(wr, &inner);
-		if (!error)
-			error = srq ? -roci_srq_post(srq, &inner) : -roci_qp_post_recv(qp, &inner);
-		if (error)
+		err = translate_recv(wr, &inner);
+		if (!err)
+			err = srq ? -roci_srq_post(srq, &inner) : -roci_qp_post_recv(qp, &inner);
+		if (err)
 			break;
 	}
 	roci_device_unlock(ctx->dev);
-	if (error && bad_wr)
+	if (err && bad_wr)
 		*bad_wr = wr;
-	return error;
+	return err;
 }
 
 int vb_post_recv(struct ibv_qp *ibqp, struct ibv_recv_wr *wr, struct ibv_recv_wr **bad_wr)

@@ -23,7 +23,7 @@ static bool reserve(struct vb_builder *b, void *array, size_t *room, size_t coun
 	void **p = array;
 	void *grown = reallocarray(*p, wanted, size);
 	if (!grown) {
-		b->error = ENOMEM;
+		b->err = ENOMEM;
 		return false;
 	}
 	*p = grown;
@@ -40,15 +40,15 @@ static struct vb_qp *qp_of(struct ibv_qp_ex *ex)
 static struct roci_send_wr *add(struct vb_qp *qp, enum roci_wr_opcode opcode, uint64_t op)
 {
 	struct vb_builder *b = &qp->builder;
-	if (b->error)
+	if (b->err)
 		return NULL;
 	if (!(qp->send_ops & op) || (qp->ex.wr_flags & ~(unsigned)(IBV_SEND_FENCE | IBV_SEND_SIGNALED |
 								   IBV_SEND_SOLICITED | IBV_SEND_INLINE))) {
-		b->error = EINVAL;
+		b->err = EINVAL;
 		return NULL;
 	}
 	if (b->wr_count >= qp->cap.max_send_wr) {
-		b->error = ENOMEM;
+		b->err = ENOMEM;
 		return NULL;
 	}
 	if (!reserve(b, &b->wrs, &b->wr_room, b->wr_count, 1, sizeof(*b->wrs)))
@@ -66,9 +66,9 @@ static struct roci_send_wr *add(struct vb_qp *qp, enum roci_wr_opcode opcode, ui
 /* The request that a setter means, or NULL. */
 static struct vb_built *last(struct vb_builder *b)
 {
-	if (!b->error && !b->wr_count)
-		b->error = EINVAL;
-	return b->error ? NULL : &b->wrs[b->wr_count - 1];
+	if (!b->err && !b->wr_count)
+		b->err = EINVAL;
+	return b->err ? NULL : &b->wrs[b->wr_count - 1];
 }
 
 /* ---- operations ---- */
@@ -112,7 +112,7 @@ static void wr_flush(struct ibv_qp_ex *ex, uint32_t rkey, uint64_t remote_addr, 
 	if (!wr)
 		return;
 	if (!type || (type & ~(IBV_FLUSH_GLOBAL | IBV_FLUSH_PERSISTENT)) || level > IBV_FLUSH_MR) {
-		qp->builder.error = EINVAL;
+		qp->builder.err = EINVAL;
 		return;
 	}
 	wr->rkey = rkey;
@@ -128,9 +128,9 @@ static void wr_bind_mw(struct ibv_qp_ex *ex, struct ibv_mw *mw, uint32_t rkey, c
 	if (!wr)
 		return;
 	if (!mw || !info || mw->type != IBV_MW_TYPE_2)
-		qp->builder.error = EINVAL;
+		qp->builder.err = EINVAL;
 	else
-		qp->builder.error = vb_bind_translate(&ex->qp_base, mw, rkey, info, wr);
+		qp->builder.err = vb_bind_translate(&ex->qp_base, mw, rkey, info, wr);
 }
 
 static void wr_local_inv(struct ibv_qp_ex *ex, uint32_t invalidate_rkey)
@@ -187,7 +187,7 @@ static void wr_send_inv(struct ibv_qp_ex *ex, uint32_t invalidate_rkey)
 
 static void wr_send_tso(struct ibv_qp_ex *ex, void *hdr, uint16_t hdr_sz, uint16_t mss)
 {
-	qp_of(ex)->builder.error = EOPNOTSUPP;
+	qp_of(ex)->builder.err = EOPNOTSUPP;
 }
 
 /* ---- setters ---- */
@@ -199,7 +199,7 @@ static void wr_set_ud_addr(struct ibv_qp_ex *ex, struct ibv_ah *ah, uint32_t rem
 	if (!built)
 		return;
 	if (ex->qp_base.qp_type != IBV_QPT_UD || !ah || ah->context != ex->qp_base.context) {
-		b->error = EINVAL;
+		b->err = EINVAL;
 		return;
 	}
 	built->wr.av = &((struct vb_ah *)ah)->av;
@@ -209,7 +209,7 @@ static void wr_set_ud_addr(struct ibv_qp_ex *ex, struct ibv_ah *ah, uint32_t rem
 
 static void wr_set_xrc_srqn(struct ibv_qp_ex *ex, uint32_t remote_srqn)
 {
-	qp_of(ex)->builder.error = EOPNOTSUPP;
+	qp_of(ex)->builder.err = EOPNOTSUPP;
 }
 
 static void wr_set_inline_data_list(struct ibv_qp_ex *ex, size_t num_buf, const struct ibv_data_buf *bufs)
@@ -222,7 +222,7 @@ static void wr_set_inline_data_list(struct ibv_qp_ex *ex, size_t num_buf, const 
 	size_t total = 0;
 	for (size_t i = 0; i < num_buf; i++) {
 		if (bufs[i].length > qp->cap.max_inline - total) {
-			b->error = EINVAL;
+			b->err = EINVAL;
 			return;
 		}
 		total += bufs[i].length;
@@ -253,7 +253,7 @@ static void wr_set_sge_list(struct ibv_qp_ex *ex, size_t num_sge, const struct i
 	if (!built)
 		return;
 	if (num_sge > qp->cap.max_send_sge) {
-		b->error = EINVAL;
+		b->err = EINVAL;
 		return;
 	}
 	if (!reserve(b, &b->sges, &b->sge_room, b->sge_count, num_sge, sizeof(*b->sges)))
@@ -277,7 +277,7 @@ static void wr_start(struct ibv_qp_ex *ex)
 {
 	struct vb_builder *b = &qp_of(ex)->builder;
 	pthread_mutex_lock(&b->lock);
-	b->error = 0;
+	b->err = 0;
 	b->wr_count = b->sge_count = b->byte_count = 0;
 }
 
@@ -301,27 +301,27 @@ static int post_all(struct vb_qp *qp)
 {
 	struct vb_builder *b = &qp->builder;
 	struct roci_sge data;
-	int error = roci_qp_send_room(qp->engine, b->wr_count) ? 0 : ENOMEM;
-	for (size_t i = 0; i < b->wr_count && !error; i++)
-		error = -roci_qp_check_send(qp->engine, finish(b, &b->wrs[i], &data));
-	for (size_t i = 0; i < b->wr_count && !error; i++)
-		error = -roci_qp_post_send(qp->engine, finish(b, &b->wrs[i], &data));
-	return error;
+	int err = roci_qp_send_room(qp->engine, b->wr_count) ? 0 : ENOMEM;
+	for (size_t i = 0; i < b->wr_count && !err; i++)
+		err = -roci_qp_check_send(qp->engine, finish(b, &b->wrs[i], &data));
+	for (size_t i = 0; i < b->wr_count && !err; i++)
+		err = -roci_qp_post_send(qp->engine, finish(b, &b->wrs[i], &data));
+	return err;
 }
 
 static int wr_complete(struct ibv_qp_ex *ex)
 {
 	struct vb_qp *qp = qp_of(ex);
 	struct vb_builder *b = &qp->builder;
-	int error = b->error;
-	if (!error && b->wr_count) {
+	int err = b->err;
+	if (!err && b->wr_count) {
 		struct vb_context *ctx = vb_context(ex->qp_base.context);
 		roci_device_lock_post(ctx->dev);
-		error = post_all(qp);
+		err = post_all(qp);
 		roci_device_unlock(ctx->dev);
 	}
 	pthread_mutex_unlock(&b->lock);
-	return error;
+	return err;
 }
 
 static void wr_abort(struct ibv_qp_ex *ex)

@@ -164,10 +164,10 @@ static void options(void)
 	FAILS(rdma_set_option(id, RDMA_OPTION_ID, RDMA_OPTION_ID_TOS, NULL, 1), EINVAL);
 	FAILS(rdma_set_option(id, RDMA_OPTION_ID, RDMA_OPTION_ID_TOS, &tos, 4), EINVAL);
 	FAILS(rdma_set_option(id, RDMA_OPTION_ID, RDMA_OPTION_ID_ACK_TIMEOUT, &timeout, 1), EINVAL);
-	FAILS(rdma_set_option(id, RDMA_OPTION_ID, 77, &on, sizeof on), ENOSYS);
+	FAILS(rdma_set_option(id, RDMA_OPTION_ID, 77, &on, sizeof(on)), ENOSYS);
 	FAILS(rdma_set_option(id, 77, RDMA_OPTION_ID_TOS, &tos, 1), ENOSYS);
 	CHECK(rdma_set_option(id, RDMA_OPTION_ID, RDMA_OPTION_ID_TOS, &tos, 1) == 0);
-	CHECK(rdma_set_option(id, RDMA_OPTION_ID, RDMA_OPTION_ID_REUSEADDR, &on, sizeof on) == 0);
+	CHECK(rdma_set_option(id, RDMA_OPTION_ID, RDMA_OPTION_ID_REUSEADDR, &on, sizeof(on)) == 0);
 	MUST(rdma_destroy_id(id));
 	rdma_destroy_event_channel(channel);
 }
@@ -240,7 +240,7 @@ static void accepted(void)
 	take_request(&s);
 	CHECK(s.request->param.conn.qp_num == 5000);
 	CHECK(arrived(s.request, data, REQ_ROOM, REQ_ROOM));
-	memset(&ece, 0, sizeof ece);
+	memset(&ece, 0, sizeof(ece));
 	CHECK(rdma_get_remote_ece(s.server, &ece) == 0 && ece.vendor_id == 0x123456 && ece.options == 0x789abcde);
 	ece.options = 7;
 	CHECK(rdma_set_local_ece(s.server, &ece) == 0);

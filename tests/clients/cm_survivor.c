@@ -43,11 +43,11 @@ _Noreturn static void fail(const char *what)
 
 static void prepare(void)
 {
-	mr = rdma_reg_msgs(id, buffer, sizeof buffer);
+	mr = rdma_reg_msgs(id, buffer, sizeof(buffer));
 	if (!mr)
 		fail("rdma_reg_msgs");
 	for (unsigned i = 0; i < RECEIVES; i++)
-		MUST(rdma_post_recv(id, NULL, buffer, sizeof buffer, mr));
+		MUST(rdma_post_recv(id, NULL, buffer, sizeof(buffer), mr));
 }
 
 static void begin(void)
@@ -106,7 +106,7 @@ static bool send_next(void)
 		return true;
 	}
 	if (n)
-		MUST(rdma_post_send(id, NULL, buffer, sizeof buffer, mr, 0));
+		MUST(rdma_post_send(id, NULL, buffer, sizeof(buffer), mr, 0));
 	return false;
 }
 
@@ -116,7 +116,7 @@ static void receive(void)
 	struct ibv_wc wc;
 
 	while (ibv_poll_cq(id->recv_cq, 1, &wc) == 1 && !wc.status)
-		MUST(rdma_post_recv(id, NULL, buffer, sizeof buffer, mr));
+		MUST(rdma_post_recv(id, NULL, buffer, sizeof(buffer), mr));
 }
 
 static void run(void)
@@ -124,7 +124,7 @@ static void run(void)
 	bool sends = !idle && server == reversed, over = false;
 
 	if (sends)
-		MUST(rdma_post_send(id, NULL, buffer, sizeof buffer, mr, 0));
+		MUST(rdma_post_send(id, NULL, buffer, sizeof(buffer), mr, 0));
 	while (!over) {
 		struct pollfd ready = {.fd = channel->fd, .events = POLLIN};
 		int n = poll(&ready, 1, idle ? PATIENCE_MS : 1);

@@ -74,7 +74,7 @@ static struct end *new_end(struct rdma_cm_id *id)
 			.max_inline_data = MESSAGE_LEN},
 		.qp_type = IBV_QPT_RC,
 	};
-	struct end *end = calloc(1, sizeof *end);
+	struct end *end = calloc(1, sizeof(*end));
 
 	if (!end)
 		fail("calloc");
@@ -151,7 +151,7 @@ static void client_event(struct rdma_cm_id *id, enum rdma_cm_event_type type)
 /* What came back is the connection's own message. */
 static void check_echo(struct end *end)
 {
-	if (memcmp(end->message, &end, sizeof end))
+	if (memcmp(end->message, &end, sizeof(end)))
 		fail("another message came back");
 	echoed++;
 }
@@ -236,7 +236,7 @@ static unsigned long resident_kib(void)
 	unsigned long kib = 0;
 	char line[256];
 
-	while (f && fgets(line, sizeof line, f))
+	while (f && fgets(line, sizeof(line), f))
 		if (sscanf(line, "VmRSS: %lu", &kib) == 1)
 			break;
 	if (f)
@@ -262,7 +262,7 @@ static void batch(struct sockaddr *address)
 		MUST(rdma_resolve_addr(new_id(), NULL, address, RESOLVE_MS));
 	run_until(&established, established + options.open);
 	for (unsigned i = 0; i < options.open; i++) {
-		memcpy(ends[i]->message, &ends[i], sizeof ends[i]);
+		memcpy(ends[i]->message, &ends[i], sizeof(ends[i]));
 		post_send(ends[i]);
 	}
 	run_until(&echoed, echoed + options.open);

@@ -92,7 +92,7 @@ static void close_pair(int ends[2])
 static void datagram_pair(int ends[2])
 {
 	struct sockaddr_in from;
-	socklen_t len = sizeof from;
+	socklen_t len = sizeof(from);
 	char into[8];
 
 	for (int i = 0; i < 2; i++) {
@@ -102,10 +102,10 @@ static void datagram_pair(int ends[2])
 	MUST(rbind(ends[1], address, address_len));
 	MUST(rconnect(ends[0], address, address_len));
 	MUST(rsend(ends[0], "one", 3, 0) != 3);
-	MUST(rrecvfrom(ends[1], into, sizeof into, 0, (struct sockaddr *)&from, &len) != 3);
+	MUST(rrecvfrom(ends[1], into, sizeof(into), 0, (struct sockaddr *)&from, &len) != 3);
 	MUST(rconnect(ends[1], (struct sockaddr *)&from, len));
 	MUST(rsend(ends[1], "two", 3, 0) != 3);
-	MUST(rrecv(ends[0], into, sizeof into, 0) != 3);
+	MUST(rrecv(ends[0], into, sizeof(into), 0) != 3);
 }
 
 /* ---- a peer that is no rsocket ---- */
@@ -126,7 +126,7 @@ static uint32_t buffer_size(int fd)
 {
 	int size;
 
-	MUST(rgetsockopt(fd, SOL_SOCKET, SO_RCVBUF, &size, &(socklen_t){sizeof size}));
+	MUST(rgetsockopt(fd, SOL_SOCKET, SO_RCVBUF, &size, &(socklen_t){sizeof(size)}));
 	return (uint32_t)size;
 }
 
@@ -138,8 +138,8 @@ static void impossible_length(uint32_t len)
 	int fd = connect_to_peer(&peer, RECEIVES);
 
 	peer_write(&peer, MSG(OP_DATA, len), NULL, 0);
-	FAILS(rrecv(fd, into, sizeof into, 0), EPROTO);
-	FAILS(rrecv(fd, into, sizeof into, MSG_PEEK), EPROTO);
+	FAILS(rrecv(fd, into, sizeof(into), 0), EPROTO);
+	FAILS(rrecv(fd, into, sizeof(into), MSG_PEEK), EPROTO);
 	MUST(rclose(fd));
 	peer_end(&peer);
 }
@@ -156,12 +156,12 @@ static void overfull_buffer(void)
 		peer_write(&peer, MSG(OP_DATA, size - 1), NULL, 0);
 		peer_write(&peer, MSG(OP_DATA, 1), NULL, 0);
 		CHECK(rrecv(fd, into, 10, 0) == 10);
-		CHECK(rrecv(fd, into, sizeof into, 0) == (ssize_t)size - 10);
+		CHECK(rrecv(fd, into, sizeof(into), 0) == (ssize_t)size - 10);
 	}
 	peer_write(&peer, MSG(OP_DATA, size), NULL, 0);
 	peer_write(&peer, MSG(OP_DATA, 1), NULL, 0);
-	CHECK(rrecv(fd, into, sizeof into, 0) == (ssize_t)size);
-	FAILS(rrecv(fd, into, sizeof into, 0), EPROTO);
+	CHECK(rrecv(fd, into, sizeof(into), 0) == (ssize_t)size);
+	FAILS(rrecv(fd, into, sizeof(into), 0), EPROTO);
 	MUST(rclose(fd));
 	peer_end(&peer);
 }
@@ -195,8 +195,8 @@ static void last_data(void)
 	struct ibv_context_ops *ops = &last.peer.id->verbs->ops; /* the rsocket's, too */
 	last.poll_cq = ops->poll_cq;
 	ops->poll_cq = poll_cq_then_end;
-	CHECK(rrecv(last.fd, into, sizeof into, 0) == 4 && !memcmp(into, "last", 4));
-	CHECK(rrecv(last.fd, into, sizeof into, 0) == 0);
+	CHECK(rrecv(last.fd, into, sizeof(into), 0) == 4 && !memcmp(into, "last", 4));
+	CHECK(rrecv(last.fd, into, sizeof(into), 0) == 0);
 	MUST(rclose(last.fd));
 	peer_end(&last.peer);
 }
@@ -218,7 +218,7 @@ static bool main_thread_polls(void)
 	char path[64];
 	long call = -1; /* or "running" */
 
-	snprintf(path, sizeof path, "/proc/self/task/%d/syscall", main_thread);
+	snprintf(path, sizeof(path), "/proc/self/task/%d/syscall", main_thread);
 	FILE *f = fopen(path, "r");
 	MUST(!f);
 	if (fscanf(f, "%ld", &call) != 1)
@@ -277,12 +277,12 @@ static void connecting(void)
 	char into[8];
 
 	FAILS(rsend(client, "early", 5, 0), EAGAIN);
-	FAILS(rrecv(client, into, sizeof into, 0), EAGAIN);
+	FAILS(rrecv(client, into, sizeof(into), 0), EAGAIN);
 	server = raccept(listener, NULL, NULL);
 	MUST(server < 0);
 	set_blocking(client, 1);
 	CHECK(rsend(client, "early", 5, 0) == 5); /* waits for the connection */
-	CHECK(rrecv(server, into, sizeof into, 0) == 5 && !memcmp(into, "early", 5));
+	CHECK(rrecv(server, into, sizeof(into), 0) == 5 && !memcmp(into, "early", 5));
 	MUST(rclose(client));
 	MUST(rclose(server));
 	MUST(rclose(listener));
@@ -296,7 +296,7 @@ static void full_stream(int fd)
 	static char much[1 << 16];
 	struct iovec iov[2] = {{much, 1}, {much, 1}};
 
-	while (rsend(fd, much, sizeof much, MSG_DONTWAIT) > 0)
+	while (rsend(fd, much, sizeof(much), MSG_DONTWAIT) > 0)
 		;
 	MUST(errno != EAGAIN);
 	FAILS(rsendmsg(fd, &(struct msghdr){.msg_iov = iov, .msg_iovlen = 2}, MSG_DONTWAIT), EAGAIN);
@@ -306,19 +306,19 @@ static void full_stream(int fd)
 static void in_parts(int from, int to)
 {
 	char one[4], two[16], control[8];
-	struct iovec out[2] = {{"part", 4}, {" one", 4}}, in[2] = {{one, sizeof one}, {two, sizeof two}};
+	struct iovec out[2] = {{"part", 4}, {" one", 4}}, in[2] = {{one, sizeof(one)}, {two, sizeof(two)}};
 	struct msghdr sent = {.msg_iov = out, .msg_iovlen = 2}, got = {.msg_iov = in, .msg_iovlen = 2};
 
 	sent.msg_control = got.msg_control = control; /* of no length */
 	CHECK(rsendmsg(from, &sent, 0) == 8);
 	for (int i = 0; i < 2; i++) {
-		memset(one, 0, sizeof one);
-		memset(two, 0, sizeof two);
+		memset(one, 0, sizeof(one));
+		memset(two, 0, sizeof(two));
 		CHECK(rrecvmsg(to, &got, i ? 0 : MSG_PEEK) == 8);
 		CHECK(!memcmp(one, "part", 4) && !strcmp(two, " one"));
 	}
 	FAILS(rrecvmsg(to, &got, MSG_DONTWAIT), EAGAIN);
-	sent.msg_controllen = got.msg_controllen = sizeof control;
+	sent.msg_controllen = got.msg_controllen = sizeof(control);
 	FAILS(rsendmsg(from, &sent, 0), ENOTSUP);
 	FAILS(rrecvmsg(to, &got, 0), ENOTSUP);
 }
@@ -335,11 +335,11 @@ static void vectors(void)
 	in_parts(ends[0], ends[1]);
 	/* A receive takes a datagram, and never of two. */
 	char one[1], two[8] = "";
-	struct iovec in[2] = {{one, sizeof one}, {two, sizeof two}};
+	struct iovec in[2] = {{one, sizeof(one)}, {two, sizeof(two)}};
 	CHECK(rsend(ends[0], "ab", 2, 0) == 2 && rsend(ends[0], "cd", 2, 0) == 2);
 	CHECK(rreadv(ends[1], in, 2) == 2 && one[0] == 'a' && two[0] == 'b');
 	CHECK(rreadv(ends[1], in, 1) == 1 && one[0] == 'c');
-	FAILS(rrecv(ends[1], two, sizeof two, MSG_DONTWAIT), EAGAIN);
+	FAILS(rrecv(ends[1], two, sizeof(two), MSG_DONTWAIT), EAGAIN);
 	close_pair(ends);
 }
 
@@ -411,11 +411,11 @@ EXPORT int ibv_destroy_ah(struct ibv_ah *ah)
 /* Says from a UDP port that nobody has had before what the first message of an rsocket says, without data. */
 static void stranger(void)
 {
-	static const uint8_t hello[16] = {0x55, 0x55, 0x55, 0x55, 4, OP_CTRL, sizeof hello};
+	static const uint8_t hello[16] = {0x55, 0x55, 0x55, 0x55, 4, OP_CTRL, sizeof(hello)};
 	int fd = socket(address->sa_family, SOCK_DGRAM, 0);
 
 	MUST(fd < 0);
-	MUST(sendto(fd, hello, sizeof hello, 0, address, address_len) != sizeof hello);
+	MUST(sendto(fd, hello, sizeof(hello), 0, address, address_len) != sizeof(hello));
 	close(fd);
 }
 
@@ -425,26 +425,26 @@ static void strangers(void)
 {
 	int ends[2], other = rsocket(address->sa_family, SOCK_DGRAM, 0);
 	struct sockaddr_in from;
-	socklen_t len = sizeof from;
+	socklen_t len = sizeof(from);
 	char into[8];
 
 	MUST(other < 0);
 	datagram_pair(ends);
 	MUST(rsendto(other, "a", 1, 0, address, address_len) != 1);
-	MUST(rrecvfrom(ends[1], into, sizeof into, 0, (struct sockaddr *)&from, &len) != 1);
+	MUST(rrecvfrom(ends[1], into, sizeof(into), 0, (struct sockaddr *)&from, &len) != 1);
 	CHECK(live_handles > 0);
 	for (unsigned i = 0; i < STRANGERS; i++) {
 		stranger();
-		FAILS(rrecv(ends[1], into, sizeof into, MSG_DONTWAIT), EAGAIN);
+		FAILS(rrecv(ends[1], into, sizeof(into), MSG_DONTWAIT), EAGAIN);
 	}
 	CHECK(live_handles < STRANGERS / 2);
 	for (unsigned i = 0; i < 2; i++) { /* over UDP, and over UD again */
 		CHECK(rsendto(ends[1], "b", 1, 0, (struct sockaddr *)&from, len) == 1);
-		CHECK(rrecv(other, into, sizeof into, 0) == 1 && into[0] == 'b');
-		FAILS(rrecv(ends[1], into, sizeof into, MSG_DONTWAIT), EAGAIN);
+		CHECK(rrecv(other, into, sizeof(into), 0) == 1 && into[0] == 'b');
+		FAILS(rrecv(ends[1], into, sizeof(into), MSG_DONTWAIT), EAGAIN);
 	}
 	CHECK(rsend(ends[1], "c", 1, 0) == 1);
-	CHECK(rrecv(ends[0], into, sizeof into, 0) == 1 && into[0] == 'c');
+	CHECK(rrecv(ends[0], into, sizeof(into), 0) == 1 && into[0] == 'c');
 	close_pair(ends);
 	MUST(rclose(other));
 	CHECK(live_handles == 0);
@@ -458,7 +458,7 @@ int main(int argc, char **argv)
 		return 2;
 	v4->sin_family = AF_INET;
 	v4->sin_port = htons(PORT);
-	address_len = sizeof *v4;
+	address_len = sizeof(*v4);
 	setvbuf(stdout, NULL, _IOLBF, 0);
 	alarm(3 * PATIENCE_S);
 	impossible_length(0);

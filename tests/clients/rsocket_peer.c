@@ -35,7 +35,7 @@ static struct rdma_cm_event *next(struct peer *p, enum rdma_cm_event_type type)
 
 void peer_listen(struct peer *p, struct sockaddr *address)
 {
-	memset(p, 0, sizeof *p);
+	memset(p, 0, sizeof(*p));
 	p->channel = rdma_create_event_channel();
 	MUST(!p->channel);
 	MUST(rdma_create_id(p->channel, &p->listener, NULL, RDMA_PS_TCP));
@@ -55,7 +55,7 @@ static void create_qp(struct peer *p)
 	MUST(!p->cq);
 	attr.send_cq = attr.recv_cq = p->cq;
 	MUST(rdma_create_qp(p->id, NULL, &attr));
-	p->mr = ibv_reg_mr(p->id->pd, p->memory, sizeof p->memory, IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE);
+	p->mr = ibv_reg_mr(p->id->pd, p->memory, sizeof(p->memory), IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE);
 	MUST(!p->mr);
 }
 
@@ -71,8 +71,8 @@ void peer_accept(struct peer *p, unsigned receives)
 	size_t reserved = TARGETS * sizeof(struct peer_sge);
 
 	p->id = request->id;
-	MUST(request->param.conn.private_data_len < sizeof p->remote);
-	memcpy(&p->remote, request->param.conn.private_data, sizeof p->remote);
+	MUST(request->param.conn.private_data_len < sizeof(p->remote));
+	memcpy(&p->remote, request->param.conn.private_data, sizeof(p->remote));
 	rdma_ack_cm_event(request);
 	create_qp(p);
 	peer_post_receives(p, receives);
@@ -84,10 +84,10 @@ void peer_accept(struct peer *p, unsigned receives)
 		.flags = p->remote.flags & 1, /* the byte order */
 		.credits = htobe16(QUEUE),
 		.targets = {htobe64(memory), key, htobe32(TARGETS)},
-		.buffer = {htobe64(memory + reserved), key, htobe32((uint32_t)(sizeof p->memory - reserved))},
+		.buffer = {htobe64(memory + reserved), key, htobe32((uint32_t)(sizeof(p->memory) - reserved))},
 	};
 	struct rdma_conn_param param = {
-		.private_data = &own, .private_data_len = sizeof own, .retry_count = 7, .rnr_retry_count = 7};
+		.private_data = &own, .private_data_len = sizeof(own), .retry_count = 7, .rnr_retry_count = 7};
 	MUST(rdma_accept(p->id, &param));
 }
 
@@ -138,7 +138,7 @@ bool peer_receive(struct peer *p, uint32_t *msg)
 
 void peer_write(struct peer *p, uint32_t msg, const void *bytes, uint32_t len)
 {
-	uint8_t *staged = p->memory + sizeof p->memory - len;
+	uint8_t *staged = p->memory + sizeof(p->memory) - len;
 	struct ibv_sge sge = {(uintptr_t)staged, len, p->mr->lkey};
 	struct ibv_send_wr wr = {
 		.sg_list = &sge,

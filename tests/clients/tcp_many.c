@@ -39,7 +39,7 @@ static void watch(int epoll, int fd)
 static bool echo(int fd)
 {
 	char message[MESSAGE_LEN];
-	ssize_t n = read(fd, message, sizeof message);
+	ssize_t n = read(fd, message, sizeof(message));
 
 	MUST(n < 0);
 	if (n) {
@@ -55,7 +55,7 @@ static void serve(const struct addrinfo *info)
 	int listener = socket(info->ai_family, SOCK_STREAM, 0), epoll = epoll_create1(0), on = 1;
 	unsigned closed = 0;
 
-	MUST(setsockopt(listener, SOL_SOCKET, SO_REUSEADDR, &on, sizeof on));
+	MUST(setsockopt(listener, SOL_SOCKET, SO_REUSEADDR, &on, sizeof(on)));
 	MUST(bind(listener, info->ai_addr, info->ai_addrlen));
 	MUST(listen(listener, (int)options.open));
 	watch(epoll, listener);
@@ -89,11 +89,11 @@ static void batch(const struct addrinfo *info, int *fds)
 		MUST(fds[i] < 0 || connect(fds[i], info->ai_addr, info->ai_addrlen));
 	}
 	for (unsigned i = 0; i < options.open; i++)
-		MUST(write(fds[i], &i, sizeof i) != sizeof i);
+		MUST(write(fds[i], &i, sizeof(i)) != sizeof(i));
 	for (unsigned i = 0; i < options.open; i++) {
 		unsigned back;
 
-		MUST(recv(fds[i], &back, sizeof back, MSG_WAITALL) != sizeof back);
+		MUST(recv(fds[i], &back, sizeof(back), MSG_WAITALL) != sizeof(back));
 		if (back != i)
 			fail("another message came back");
 	}
@@ -109,7 +109,7 @@ int main(int argc, char **argv)
 
 	parse("tcp_many", "b:s:p:n:o:", argc, argv);
 	info = resolve();
-	fds = calloc(options.open, sizeof *fds);
+	fds = calloc(options.open, sizeof(*fds));
 	if (!fds)
 		fail("calloc");
 	start = now_seconds();

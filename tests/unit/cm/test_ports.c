@@ -35,7 +35,7 @@ static int close_both(void **state)
 
 	roci_registry_close(&here);
 	roci_registry_close(&there);
-	snprintf(command, sizeof command, "rm -r %s", dir);
+	snprintf(command, sizeof(command), "rm -r %s", dir);
 	return system(command);
 }
 
@@ -62,7 +62,7 @@ static void ports_are_the_hosts(void **state)
 		{any_v4, two, -EADDRINUSE}, {any_v4, six, 0}, {any, any_v4, -EADDRINUSE},
 	};
 
-	for (unsigned i = 0; i < sizeof cases / sizeof *cases; i++) {
+	for (unsigned i = 0; i < sizeof(cases) / sizeof(*cases); i++) {
 		unsigned a, b;
 
 		assert_int_equal(bind_port(&here, cases[i].first, 7000, false, &a), 0);

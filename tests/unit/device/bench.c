@@ -39,7 +39,7 @@ int remove_rundir(void **state)
 {
 	char command[64];
 
-	snprintf(command, sizeof command, "rm -rf %s", rundir);
+	snprintf(command, sizeof(command), "rm -rf %s", rundir);
 	return system(command);
 }
 
@@ -54,7 +54,7 @@ void station_open(struct station *s, const char *address)
 {
 	struct roci_udp_config config = {.gids = &s->gid, .gid_count = 1, .registry = &s->registry, .stats = &s->stats};
 
-	memset(s, 0, sizeof *s);
+	memset(s, 0, sizeof(*s));
 	gid_of(address, s->gid.gid);
 	s->gid.ifindex = 1;
 	s->gid.path_mtu = 4096;
@@ -107,7 +107,7 @@ void outgoing_add(struct outgoing *o, uint32_t qpn, uint32_t psn, unsigned len)
 	};
 	uint8_t *start = pattern + (uint8_t)psn;
 
-	for (unsigned k = 0; k < sizeof pattern; k++)
+	for (unsigned k = 0; k < sizeof(pattern); k++)
 		pattern[k] = (uint8_t)k;
 	o->spans[i][0] = (struct roci_span){start, len / 3};
 	o->spans[i][1] = (struct roci_span){start + len / 3, len - len / 3};

@@ -76,7 +76,7 @@ static void libpcap_reads_it(void **state)
 {
 	char path[256];
 
-	snprintf(path, sizeof path, "%s/v4.pcapng", getenv("ROCI_RUNDIR"));
+	snprintf(path, sizeof(path), "%s/v4.pcapng", getenv("ROCI_RUNDIR"));
 	run("127.77.0.7", path);
 	check(path, 2 * PACKETS, true);
 	/* As a second process would. */
@@ -95,7 +95,7 @@ static void ipv6_too(void **state)
 	station_close(&s);
 	if (rc)
 		skip();
-	snprintf(path, sizeof path, "%s/v6.pcapng", getenv("ROCI_RUNDIR"));
+	snprintf(path, sizeof(path), "%s/v6.pcapng", getenv("ROCI_RUNDIR"));
 	run("::1", path);
 	check(path, 2 * PACKETS, false);
 }
@@ -106,8 +106,8 @@ static void the_process_id_can_be_in_the_name(void **state)
 	struct roci_link *link;
 	struct station s;
 
-	snprintf(path, sizeof path, "%s/a-%%p.pcapng", getenv("ROCI_RUNDIR"));
-	snprintf(expected, sizeof expected, "%s/a-%d.pcapng", getenv("ROCI_RUNDIR"), getpid());
+	snprintf(path, sizeof(path), "%s/a-%%p.pcapng", getenv("ROCI_RUNDIR"));
+	snprintf(expected, sizeof(expected), "%s/a-%d.pcapng", getenv("ROCI_RUNDIR"), getpid());
 	station_open(&s, "127.77.0.7");
 	assert_int_equal(roci_capture_open(s.link, "/nonexistent/file", &link), -ENOENT);
 	assert_int_equal(roci_capture_open(s.link, "/proc/self/exe", &link), -ETXTBSY);
@@ -125,7 +125,7 @@ static void a_full_disk_leaves_a_good_file(void **state)
 	struct stat before, after;
 	char path[256];
 
-	snprintf(path, sizeof path, "%s/full.pcapng", getenv("ROCI_RUNDIR"));
+	snprintf(path, sizeof(path), "%s/full.pcapng", getenv("ROCI_RUNDIR"));
 	run("127.77.0.7", path);
 	assert_int_equal(stat(path, &before), 0);
 	assert_int_equal(getrlimit(RLIMIT_FSIZE, &unlimited), 0);
@@ -148,7 +148,7 @@ static void a_head_that_does_not_fit_is_none(void **state)
 	struct stat info;
 	char path[256];
 
-	snprintf(path, sizeof path, "%s/head.pcapng", getenv("ROCI_RUNDIR"));
+	snprintf(path, sizeof(path), "%s/head.pcapng", getenv("ROCI_RUNDIR"));
 	assert_int_equal(getrlimit(RLIMIT_FSIZE, &unlimited), 0);
 	signal(SIGXFSZ, SIG_IGN);
 	limit = (struct rlimit){20, unlimited.rlim_max};

@@ -79,7 +79,7 @@ static void ud_open(struct ud *u, struct roci_device *dev)
 {
 	struct roci_engine *e = roci_device_lock(dev);
 	struct roci_mr_attr mr = {
-		.pd = 1, .base = u->memory, .len = sizeof u->memory, .access = ROCI_ACCESS_LOCAL_WRITE};
+		.pd = 1, .base = u->memory, .len = sizeof(u->memory), .access = ROCI_ACCESS_LOCAL_WRITE};
 	struct roci_qp_init init = {.type = ROCI_QPT_UD, .pd = 1, .cap = {16, 16, 1, 1, 0}};
 	struct roci_ah_params ah = {.sgid_index = loopback_index(dev), .hop_limit = 64};
 
@@ -355,14 +355,14 @@ static void a_forked_child_starts_afresh(void **state)
 		roci_device_put(dev);
 		ud_open(&c, own);
 		ud_post(&c, 0, 0, true);
-		if (own == dev || write(to_parent[1], &c.qpn, sizeof c.qpn) < 0)
+		if (own == dev || write(to_parent[1], &c.qpn, sizeof(c.qpn)) < 0)
 			_exit(1);
 		ud_wait(&c, 1, false);
 		(void)!read(to_child[0], &byte, 1);
 		_exit(c.memory[32 + 40] != 77);
 	}
 	close(to_parent[1]);
-	assert_int_equal(read(to_parent[0], &child_qpn, sizeof child_qpn), sizeof child_qpn);
+	assert_int_equal(read(to_parent[0], &child_qpn, sizeof(child_qpn)), sizeof(child_qpn));
 	assert_int_not_equal(child_qpn >> 14, u.qpn >> 14);
 	ud_post(&u, child_qpn, 77, false);
 	ud_wait(&u, 1, true);
@@ -470,7 +470,7 @@ __attribute__((visibility("default"))) const char *__tsan_default_options(void)
 static void *worker(void *arg)
 {
 	struct roci_device *dev = open_device();
-	struct ud *u = calloc(1, sizeof *u);
+	struct ud *u = calloc(1, sizeof(*u));
 
 	ud_open(u, dev);
 	for (unsigned i = 0; i < 300; i++) {

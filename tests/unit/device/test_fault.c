@@ -71,7 +71,7 @@ static void judge(struct roci_link *link, struct outcome *o)
 	struct roci_packet packet;
 	bool seen[KEPT] = {false};
 
-	memset(o, 0, sizeof *o);
+	memset(o, 0, sizeof(*o));
 	o->count = roci_link_recv(link, in);
 	for (unsigned i = 0; i < o->count; i++) {
 		bool bad =
@@ -90,7 +90,7 @@ static void judge(struct roci_link *link, struct outcome *o)
 /* Sends 640 packets through a fault link to the loop and looks at what is there. */
 static void send_through(const char *plan_text, struct outcome *o)
 {
-	struct loop *loop = calloc(1, sizeof *loop);
+	struct loop *loop = calloc(1, sizeof(*loop));
 	struct roci_fault_plan plan;
 	struct roci_link *link;
 
@@ -111,7 +111,7 @@ static void send_through(const char *plan_text, struct outcome *o)
 /* Receives 640 packets through a fault link. */
 static void receive_through(const char *plan_text, struct outcome *o)
 {
-	struct loop *loop = calloc(1, sizeof *loop);
+	struct loop *loop = calloc(1, sizeof(*loop));
 	struct roci_fault_plan plan;
 	struct roci_link *link;
 
@@ -175,8 +175,8 @@ static void a_seed_replays(void **state)
 		ways[w]("loss=0.1,dup=0.1,reorder=0.1,corrupt=0.1,seed=42", &a);
 		ways[w]("loss=0.1,dup=0.1,reorder=0.1,corrupt=0.1,seed=42", &b);
 		ways[w]("loss=0.1,dup=0.1,reorder=0.1,corrupt=0.1,seed=43", &c);
-		assert_memory_equal(&a, &b, sizeof a);
-		assert_memory_not_equal(&a, &c, sizeof a);
+		assert_memory_equal(&a, &b, sizeof(a));
+		assert_memory_not_equal(&a, &c, sizeof(a));
 	}
 }
 
@@ -189,7 +189,7 @@ static void plans_are_read_or_refused(void **state)
 
 	assert_int_equal(roci_fault_parse("loss=0.5,seed=9,corrupt=1", &plan), 0);
 	assert_true(plan.loss == 0.5 && plan.corrupt == 1 && plan.dup == 0 && plan.seed == 9);
-	for (unsigned i = 0; i < sizeof bad / sizeof bad[0]; i++)
+	for (unsigned i = 0; i < sizeof(bad) / sizeof(bad[0]); i++)
 		assert_int_equal(roci_fault_parse(bad[i], &plan), -EINVAL);
 }
 

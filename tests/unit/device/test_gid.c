@@ -72,7 +72,7 @@ static void a_short_table_is_the_beginning(void **state)
 	struct roci_gid_entry one;
 
 	assert_int_equal(roci_gid_table(&one, 1), 1);
-	assert_memory_equal(&one, &table[0], sizeof one);
+	assert_memory_equal(&one, &table[0], sizeof(one));
 }
 
 int main(void)

@@ -22,14 +22,14 @@ static pid_t start_holder(unsigned *slot, int *hold)
 		char byte;
 
 		close(down[1]);
-		if (roci_registry_open(&reg) || write(up[1], &reg.slot, sizeof reg.slot) < 0)
+		if (roci_registry_open(&reg) || write(up[1], &reg.slot, sizeof(reg.slot)) < 0)
 			_exit(1);
 		(void)!read(down[0], &byte, 1);
 		_exit(0);
 	}
 	close(up[1]);
 	close(down[0]);
-	assert_int_equal(read(up[0], slot, sizeof *slot), sizeof *slot);
+	assert_int_equal(read(up[0], slot, sizeof(*slot)), sizeof(*slot));
 	close(up[0]);
 	*hold = down[1];
 	return pid;
@@ -105,7 +105,7 @@ static void make(const char *dir, const char *name)
 	char path[300];
 	FILE *f;
 
-	snprintf(path, sizeof path, "%s/%s", dir, name);
+	snprintf(path, sizeof(path), "%s/%s", dir, name);
 	f = fopen(path, "w");
 	assert_non_null(f);
 	fclose(f);
@@ -115,7 +115,7 @@ static bool is_there(const char *dir, const char *name)
 {
 	char path[300];
 
-	snprintf(path, sizeof path, "%s/%s", dir, name);
+	snprintf(path, sizeof(path), "%s/%s", dir, name);
 	return !access(path, F_OK);
 }
 
@@ -131,15 +131,15 @@ static void what_dead_namespaces_left_is_swept(void **state)
 	char path[300];
 	int fd;
 
-	for (unsigned i = 0; i < sizeof names / sizeof names[0]; i++)
+	for (unsigned i = 0; i < sizeof(names) / sizeof(names[0]); i++)
 		make(dir, names[i]);
-	snprintf(path, sizeof path, "%s/host-2-2", dir);
+	snprintf(path, sizeof(path), "%s/host-2-2", dir);
 	fd = open(path, O_RDWR);
 	assert_int_equal(fcntl(fd, F_OFD_SETLK, &slot), 0);
 	assert_int_equal(roci_registry_open(&reg), 0);
 	assert_int_equal(roci_registry_open(&other), 0);
 	assert_true(roci_registry_alive(&reg, other.slot));
-	for (unsigned i = 0; i < sizeof names / sizeof names[0]; i++)
+	for (unsigned i = 0; i < sizeof(names) / sizeof(names[0]); i++)
 		assert_int_equal(is_there(dir, names[i]), stays[i]);
 	close(fd);
 	roci_registry_close(&reg);
@@ -152,25 +152,25 @@ static void a_directory_that_others_can_use_is_refused(void **state)
 	char path[256], mine[256], moved[300];
 	struct stat st;
 
-	snprintf(mine, sizeof mine, "%s/sub", getenv("ROCI_RUNDIR"));
-	snprintf(moved, sizeof moved, "%s-moved", mine);
+	snprintf(mine, sizeof(mine), "%s/sub", getenv("ROCI_RUNDIR"));
+	snprintf(moved, sizeof(moved), "%s-moved", mine);
 	setenv("ROCI_RUNDIR", mine, 1);
-	assert_int_equal(roci_rundir(path, sizeof path), 0);
+	assert_int_equal(roci_rundir(path, sizeof(path)), 0);
 	assert_string_equal(path, mine);
 	assert_int_equal(stat(mine, &st), 0);
 	assert_int_equal(st.st_mode & 07777, 0700);
 
 	assert_int_equal(chmod(mine, 0750), 0);
-	assert_int_equal(roci_rundir(path, sizeof path), -EPERM);
+	assert_int_equal(roci_rundir(path, sizeof(path)), -EPERM);
 	assert_int_equal(chmod(mine, 0700), 0);
 
 	assert_int_equal(rename(mine, moved), 0);
 	assert_int_equal(symlink(moved, mine), 0);
-	assert_true(roci_rundir(path, sizeof path) < 0);
+	assert_true(roci_rundir(path, sizeof(path)) < 0);
 	assert_int_equal(roci_rundir(path, 5), -ENAMETOOLONG);
 
 	unsetenv("ROCI_RUNDIR");
-	assert_int_equal(roci_rundir(path, sizeof path), 0);
+	assert_int_equal(roci_rundir(path, sizeof(path)), 0);
 	assert_int_equal(stat(path, &st), 0);
 	assert_int_equal(st.st_uid, geteuid());
 }

@@ -29,7 +29,7 @@ static void add(uint32_t len, bool steady)
 /* What a link sends of it now: its ICRC is the right one. */
 static bool goes_out_whole(const struct roci_frame *frame)
 {
-	uint8_t bytes[ROCI_MAX_HEADER_BYTES + ROCI_MAX_MTU + sizeof frame->trailer], *at = bytes;
+	uint8_t bytes[ROCI_MAX_HEADER_BYTES + ROCI_MAX_MTU + sizeof(frame->trailer)], *at = bytes;
 	struct roci_flow flow;
 
 	memcpy(at, frame->header, frame->header_len);
@@ -52,7 +52,7 @@ static void steady_and_short_payload_is_copied(void **state)
 		bool steady, whole;
 	} cases[] = {{8, false, true},   {256, false, true},         {257, false, false},
 		     {1001, true, true}, {ROCI_MAX_MTU, true, true}, {ROCI_MAX_MTU, false, false}};
-	const unsigned count = sizeof cases / sizeof cases[0];
+	const unsigned count = sizeof(cases) / sizeof(cases[0]);
 
 	batch.count = batch.span_count = 0;
 	gid_of("127.77.0.1", av.sgid);
@@ -63,7 +63,7 @@ static void steady_and_short_payload_is_copied(void **state)
 	roci_frames_seal_singly(frames, count);
 	for (unsigned i = 0; i < count; i++)
 		assert_true(goes_out_whole(&frames[i]));
-	memset(memory, 0xa5, sizeof memory);
+	memset(memory, 0xa5, sizeof(memory));
 	for (unsigned i = 0; i < count; i++)
 		assert_int_equal(goes_out_whole(&frames[i]), cases[i].whole);
 }

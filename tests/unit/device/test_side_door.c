@@ -22,7 +22,7 @@ static int occupy(const char *address)
 
 	gid_of(address, s.gid.gid);
 	memcpy(&name.v4.sin_addr, s.gid.gid + 12, 4);
-	assert_int_equal(bind(fd, &name.any, sizeof name.v4), 0);
+	assert_int_equal(bind(fd, &name.any, sizeof(name.v4)), 0);
 	return fd;
 }
 
@@ -58,7 +58,7 @@ static void nobody_there(void **state)
 {
 	struct roci_arrival from = {.hop_limit = 64};
 	char bytes[100] = {0};
-	struct iovec iov[2] = {{0}, {bytes, sizeof bytes}};
+	struct iovec iov[2] = {{0}, {bytes, sizeof(bytes)}};
 	struct station a;
 
 	station_open(&a, "127.77.0.1");
@@ -75,11 +75,11 @@ static void rubbish_is_counted(void **state)
 	char bytes[300];
 
 	station_open(&a, "127.77.0.1");
-	snprintf(addr.sun_path, sizeof addr.sun_path, "%s/door-%lu-%u", a.registry.dir, a.registry.netns,
+	snprintf(addr.sun_path, sizeof(addr.sun_path), "%s/door-%lu-%u", a.registry.dir, a.registry.netns,
 		 a.registry.slot);
-	memset(bytes, 0x5a, sizeof bytes);
+	memset(bytes, 0x5a, sizeof(bytes));
 	for (unsigned len = 0; len < 8; len++)
-		assert_int_equal(sendto(fd, bytes, len * 40, 0, (struct sockaddr *)&addr, sizeof addr), len * 40);
+		assert_int_equal(sendto(fd, bytes, len * 40, 0, (struct sockaddr *)&addr, sizeof(addr)), len * 40);
 	assert_int_equal(roci_side_door_recv(a.door, in, &a.stats.door_malformed), 0);
 	assert_int_equal(a.stats.door_malformed, 8);
 	close(fd);

@@ -48,7 +48,7 @@ static void member_main(int asked, int answer)
 	char byte;
 
 	station_open(&s, ADDRESS);
-	if (roci_udp_listen(s.udp, 0) || write(answer, &s.registry.slot, sizeof s.registry.slot) < 0)
+	if (roci_udp_listen(s.udp, 0) || write(answer, &s.registry.slot, sizeof(s.registry.slot)) < 0)
 		_exit(1);
 	while (read(asked, &byte, 1) == 1 && byte != 'q') { /* no end of file: siblings hold the pipe too */
 		if (byte == 'r')
@@ -60,7 +60,7 @@ static void member_main(int asked, int answer)
 					tally.right++;
 				else
 					tally.wrong++;
-		if (write(answer, &tally, sizeof tally) < 0)
+		if (write(answer, &tally, sizeof(tally)) < 0)
 			_exit(1);
 	}
 	station_close(&s);
@@ -82,7 +82,7 @@ static void start_member(struct member *m)
 	close(answer[1]);
 	m->ask = ask[1];
 	m->answer = answer[0];
-	assert_int_equal(read(m->answer, &m->slot, sizeof m->slot), sizeof m->slot);
+	assert_int_equal(read(m->answer, &m->slot, sizeof(m->slot)), sizeof(m->slot));
 }
 
 static void stop_member(struct member *m, bool kill_it)
@@ -102,7 +102,7 @@ static struct tally ask(const struct member *m, char what)
 	struct tally tally = {0};
 
 	assert_int_equal(write(m->ask, &what, 1), 1);
-	assert_int_equal(read(m->answer, &tally, sizeof tally), sizeof tally);
+	assert_int_equal(read(m->answer, &tally, sizeof(tally)), sizeof(tally));
 	return tally;
 }
 

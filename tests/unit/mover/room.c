@@ -13,7 +13,7 @@ void room_open(struct room *room)
 {
 	const char *tmp = getenv("TMPDIR");
 
-	snprintf(room->path, sizeof room->path, "%s/roci-mover-XXXXXX", tmp && strlen(tmp) < 40 ? tmp : "/tmp");
+	snprintf(room->path, sizeof(room->path), "%s/roci-mover-XXXXXX", tmp && strlen(tmp) < 40 ? tmp : "/tmp");
 	assert_non_null(mkdtemp(room->path));
 	room->fd = open(room->path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 	assert_true(room->fd >= 0);
@@ -42,7 +42,7 @@ const char *room_path(const struct room *room, const char *name)
 	static unsigned next;
 	char *path = paths[next++ % 4];
 
-	assert_true(snprintf(path, sizeof paths[0], "%s/%s", room->path, name) < (int)sizeof paths[0]);
+	assert_true(snprintf(path, sizeof(paths[0]), "%s/%s", room->path, name) < (int)sizeof(paths[0]));
 	return path;
 }
 

@@ -19,7 +19,7 @@ static void good_names(void **state)
 		".roci", ".roci-x", ".roci-.par", "x.roci-1.part", ".roci-1.part2",
 	};
 
-	for (size_t i = 0; i < sizeof names / sizeof *names; i++)
+	for (size_t i = 0; i < sizeof(names) / sizeof(*names); i++)
 		assert_null(wrong(names[i]));
 }
 
@@ -50,7 +50,7 @@ static void hostile_names(void **state)
 		"a/../",
 	};
 
-	for (size_t i = 0; i < sizeof names / sizeof *names; i++)
+	for (size_t i = 0; i < sizeof(names) / sizeof(*names); i++)
 		assert_non_null(wrong(names[i]));
 	assert_non_null(mover_name_wrong((const uint8_t *)"a\0b", 3));
 	assert_non_null(mover_name_wrong((const uint8_t *)"a\0", 2));
@@ -88,7 +88,7 @@ static void digest_is_xxh3_128_big_endian(void **state)
 					  0x60, 0x01, 0xc3, 0x24, 0x46, 0x8d, 0x49, 0x7f};
 	struct mover_digest digest = mover_digest_of("", 0);
 
-	assert_memory_equal(digest.bytes, empty, sizeof empty);
+	assert_memory_equal(digest.bytes, empty, sizeof(empty));
 }
 
 int main(void)

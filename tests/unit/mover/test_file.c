@@ -32,7 +32,7 @@ struct bench {
 
 static struct bench *bench_new(void)
 {
-	struct bench *b = test_calloc(1, sizeof *b);
+	struct bench *b = test_calloc(1, sizeof(*b));
 	uint64_t seed = 1;
 
 	room_open(&b->room);
@@ -100,7 +100,7 @@ static unsigned finish(struct bench *b, struct mover_file *file)
 		const struct mover_digest *digest = mover_file_kept(file, i);
 		struct mover_digest wanted = chunk_digest(b, i);
 
-		if (digest && !memcmp(digest, &wanted, sizeof wanted)) {
+		if (digest && !memcmp(digest, &wanted, sizeof(wanted))) {
 			kept++;
 			continue;
 		}
@@ -209,8 +209,8 @@ static void temp_name(const struct mover_file *file, char *name, size_t room)
 	char proc[64], path[256];
 	ssize_t len;
 
-	snprintf(proc, sizeof proc, "/proc/self/fd/%d", mover_file_fd(file));
-	len = readlink(proc, path, sizeof path - 1);
+	snprintf(proc, sizeof(proc), "/proc/self/fd/%d", mover_file_fd(file));
+	len = readlink(proc, path, sizeof(path) - 1);
 	assert_true(len > 0);
 	path[len] = 0;
 	snprintf(name, room, "%s", strrchr(path, '/') + 1);
@@ -224,7 +224,7 @@ static void planted_temporary_names(void **state)
 		struct mover_file *file = begin(b, false, MOVER_HAVE_NONE);
 		char part[64], victim[] = "victim";
 
-		temp_name(file, part, sizeof part);
+		temp_name(file, part, sizeof(part));
 		mover_file_abandon(file);
 		assert_int_equal(room_count(&b->room, "."), 0);
 		room_write(&b->room, victim, "v", 1);
@@ -664,7 +664,7 @@ static void ten_thousand_small_files(void **state)
 	for (int i = 0; i < FOLDERS; i++) {
 		struct mover_entry entry;
 
-		snprintf(name, sizeof name, "folder%d", i);
+		snprintf(name, sizeof(name), "folder%d", i);
 		entry = entry_folder(name, 0755);
 		assert_int_equal(mover_tree_folder(b->tree, &entry), 0);
 	}
@@ -673,7 +673,7 @@ static void ten_thousand_small_files(void **state)
 		for (int k = 0; k < GROUP; k++) {
 			struct mover_entry entry;
 
-			snprintf(name, sizeof name, "folder%d/file%d", (i + k) / (FILES / FOLDERS), i + k);
+			snprintf(name, sizeof(name), "folder%d/file%d", (i + k) / (FILES / FOLDERS), i + k);
 			entry = entry_file(name, 100);
 			assert_int_equal(mover_tree_begin(b->tree, &entry, 1 << 20, false, NULL, &files[k]),
 					 MOVER_HAVE_NONE);
@@ -697,13 +697,13 @@ static void ten_thousand_small_files(void **state)
 	for (int i = 0; i < FILES; i++) {
 		struct mover_entry entry;
 
-		snprintf(name, sizeof name, "folder%d/file%d", i / (FILES / FOLDERS), i);
+		snprintf(name, sizeof(name), "folder%d/file%d", i / (FILES / FOLDERS), i);
 		entry = entry_file(name, 100);
 		assert_int_equal(mover_tree_begin(b->tree, &entry, 1 << 20, false, NULL, &files[0]), MOVER_HAVE_ALL);
 	}
 	print_message("finding them unchanged: %.1f us each\n", since(&start) / FILES);
 	for (int i = 0; i < FOLDERS; i++) {
-		snprintf(name, sizeof name, "folder%d", i);
+		snprintf(name, sizeof(name), "folder%d", i);
 		assert_int_equal(room_count(&b->room, name), FILES / FOLDERS);
 	}
 	bench_free(b);
@@ -727,7 +727,7 @@ static int own_mounts(void)
 
 	if (!unshare(CLONE_NEWNS))
 		return 0;
-	snprintf(map, sizeof map, "0 %u 1", geteuid());
+	snprintf(map, sizeof(map), "0 %u 1", geteuid());
 	return unshare(CLONE_NEWUSER | CLONE_NEWNS) || write_text("/proc/self/uid_map", map);
 }
 

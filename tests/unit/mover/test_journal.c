@@ -14,7 +14,7 @@
 
 static struct mover_digest digest_of(uint64_t number)
 {
-	return mover_digest_of(&number, sizeof number);
+	return mover_digest_of(&number, sizeof(number));
 }
 
 static int take(void *context, uint64_t index, const struct mover_digest *digest)
@@ -67,7 +67,7 @@ static void what_is_added_is_read(void **state)
 		struct mover_digest digest = digest_of(i);
 
 		assert_int_equal(kept.chunks[i].index, i * 3);
-		assert_memory_equal(&kept.chunks[i].digest, &digest, sizeof digest);
+		assert_memory_equal(&kept.chunks[i].digest, &digest, sizeof(digest));
 	}
 	mover_kept_clear(&kept);
 	assert_int_equal(mover_journal_open(&journal, fd, CHUNK, &(struct mover_digest){0}, refuse, NULL), 0);
@@ -109,8 +109,8 @@ static void any_cut_keeps_the_records_before_it(void **state)
 	for (uint64_t i = 0; i < 3; i++)
 		mover_journal_add(&journal, i, &(struct mover_digest){{1}});
 	assert_int_equal(mover_journal_flush(&journal), 0);
-	assert_int_equal(pread(fd, bytes, sizeof bytes, 0), sizeof bytes);
-	for (size_t cut = 0; cut <= sizeof bytes; cut++) {
+	assert_int_equal(pread(fd, bytes, sizeof(bytes), 0), sizeof(bytes));
+	for (size_t cut = 0; cut <= sizeof(bytes); cut++) {
 		size_t whole = cut < JOURNAL_HEADER_BYTES ? 0 : (cut - JOURNAL_HEADER_BYTES) / JOURNAL_RECORD_BYTES;
 
 		assert_int_equal(ftruncate(fd, 0), 0);

@@ -94,7 +94,7 @@ static void pair_end(struct pair *pair)
 
 static struct pair *pair_new(void)
 {
-	struct pair *pair = test_calloc(1, sizeof *pair);
+	struct pair *pair = test_calloc(1, sizeof(*pair));
 
 	assert_int_equal(mover_ticket_create(&pair->ticket, "host", 1), 0);
 	return pair;
@@ -120,10 +120,10 @@ static void the_secret_opens(void **state)
 		assert_int_equal(pair->client_rc, 1);
 		assert_int_equal(pair->server_rc, 1);
 		assert_int_equal(mover_secure_token(pair->client, a) | mover_secure_token(pair->server, b), 0);
-		assert_memory_equal(a, b, sizeof a);
+		assert_memory_equal(a, b, sizeof(a));
 		if (piece > 1)
-			assert_memory_not_equal(a, other, sizeof a); /* another session, another token */
-		memcpy(other, a, sizeof a);
+			assert_memory_not_equal(a, other, sizeof(a)); /* another session, another token */
+		memcpy(other, a, sizeof(a));
 		mover_secure_identity(pair->ticket.secret, identity);
 		assert_string_equal(mover_secure_peer_identity(pair->server), identity);
 		assert_false(mover_secure_is_open(pair->server) || mover_secure_is_open(pair->client));
@@ -287,7 +287,7 @@ static void messages_in_order(void **state)
 
 	trusted(pair);
 	for (int turn = 0; turn < 2; turn++)
-		for (size_t i = 0; i < sizeof lens / sizeof *lens; i++) {
+		for (size_t i = 0; i < sizeof(lens) / sizeof(*lens); i++) {
 			struct mover_secure *from = turn ? pair->server : pair->client;
 			struct mover_secure *to = turn ? pair->client : pair->server;
 			size_t sealed_len = lens[i] + 512, opened_len = 65536;
@@ -318,15 +318,15 @@ enum attack { CHANGE, REPEAT, LEAVE_OUT, CUT, SPLIT, JOIN, REFLECT, CLOSE, ATTAC
 
 static void messages_attacked(void **state)
 {
-	static uint8_t message[40000], one[sizeof message + 512], two[sizeof message + 512], opened[65536];
+	static uint8_t message[40000], one[sizeof(message) + 512], two[sizeof(message) + 512], opened[65536];
 
 	for (int attack = 0; attack < ATTACKS; attack++) {
 		struct pair *pair = pair_new();
-		size_t one_len = sizeof one, two_len = sizeof one, len = sizeof opened;
+		size_t one_len = sizeof(one), two_len = sizeof(one), len = sizeof(opened);
 		int rc = 0;
 
 		trusted(pair);
-		assert_int_equal(mover_secure_seal(pair->client, message, sizeof message, one, &one_len), 0);
+		assert_int_equal(mover_secure_seal(pair->client, message, sizeof(message), one, &one_len), 0);
 		assert_int_equal(mover_secure_seal(pair->client, message, 10, two, &two_len), 0);
 		switch ((enum attack)attack) {
 		case CHANGE:
@@ -335,7 +335,7 @@ static void messages_attacked(void **state)
 			break;
 		case REPEAT:
 			assert_int_equal(mover_secure_open(pair->server, one, one_len, opened, &len), 0);
-			len = sizeof opened;
+			len = sizeof(opened);
 			rc = mover_secure_open(pair->server, one, one_len, opened, &len);
 			break;
 		case LEAVE_OUT: rc = mover_secure_open(pair->server, two, two_len, opened, &len); break;
@@ -367,7 +367,7 @@ static void keys_stay_as_they_are(void **state)
 	for (int i = 0; i < 4; i++) {
 		struct pair *pair = pair_new();
 		struct mover_secure *from, *to;
-		size_t len = sizeof sealed, opened_len = sizeof opened;
+		size_t len = sizeof(sealed), opened_len = sizeof(opened);
 
 		trusted(pair);
 		from = i % 2 ? pair->server : pair->client;
@@ -397,7 +397,7 @@ static void chunks(void **state)
 
 	trusted(pair);
 	random_fill(&seed, plain, 1 << 20);
-	for (uint64_t i = 0; i < sizeof lens / sizeof *lens; i++) {
+	for (uint64_t i = 0; i < sizeof(lens) / sizeof(*lens); i++) {
 		uint64_t number = i << 60 | i;
 		size_t len = lens[i];
 
@@ -425,11 +425,11 @@ static void nothing_before_the_handshake(void **state)
 {
 	struct mover_secure *s = mover_secure_client(NULL);
 	uint8_t token[SECURE_TOKEN_BYTES], bytes[1024];
-	size_t len = sizeof bytes;
+	size_t len = sizeof(bytes);
 
 	assert_int_equal(mover_secure_token(s, token), -EPROTO);
 	assert_int_equal(mover_secure_seal(s, "x", 1, bytes, &len), -EPROTO);
-	len = sizeof bytes;
+	len = sizeof(bytes);
 	assert_int_equal(mover_secure_open(s, "x", 1, bytes, &len), -EPROTO);
 	assert_int_not_equal(mover_secure_seal_chunk(s, 0, bytes, 16), 0);
 	mover_secure_destroy(s);

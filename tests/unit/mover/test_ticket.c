@@ -24,16 +24,16 @@ static void what_is_printed_is_read(void **state)
 	char line[MOVER_TICKET_CHARS], spaced[MOVER_TICKET_CHARS + 8], long_host[256];
 	struct mover_ticket made, read;
 
-	memset(long_host, 'h', sizeof long_host - 1);
+	memset(long_host, 'h', sizeof(long_host) - 1);
 	long_host[255] = 0;
 	hosts[6] = long_host;
 	for (size_t i = 0; i < 7; i++) {
 		assert_int_equal(mover_ticket_create(&made, hosts[i], i ? 65535 : 1), 0);
 		mover_ticket_print(&made, line);
 		assert_null(strpbrk(line, " \n"));
-		snprintf(spaced, sizeof spaced, " \t%s\r\n", line);
+		snprintf(spaced, sizeof(spaced), " \t%s\r\n", line);
 		assert_int_equal(parse(spaced, &read), 0);
-		assert_memory_equal(&made, &read, sizeof made);
+		assert_memory_equal(&made, &read, sizeof(made));
 	}
 }
 
@@ -48,7 +48,7 @@ static void a_known_ticket(void **state)
 	assert_string_equal(line, "roci1:host:22222:008J4CT4ANK7F24SNAXWSQFEZW23");
 	/* as people write it down */
 	assert_int_equal(parse("ROCI1:HOST:22222:oo8j4ct4-ANK7F24S-Naxwsqfezw23", &read), 0);
-	assert_memory_equal(read.secret, ticket.secret, sizeof read.secret);
+	assert_memory_equal(read.secret, ticket.secret, sizeof(read.secret));
 }
 
 static void expect_every_typing_error_noticed(const struct mover_ticket *ticket)
@@ -122,7 +122,7 @@ static void what_is_no_ticket(void **state)
 	struct mover_ticket ticket;
 	const char *why;
 
-	for (size_t i = 0; i < sizeof texts / sizeof *texts; i++)
+	for (size_t i = 0; i < sizeof(texts) / sizeof(*texts); i++)
 		assert_int_equal(parse(texts[i], &ticket), -EINVAL);
 	assert_int_equal(mover_ticket_parse("roci1:h\0st:22222:008J4CT4ANK7F24SNAXWSQFEZW23", 45, &ticket, &why),
 			 -EINVAL);
@@ -135,9 +135,9 @@ static void secrets_differ_and_are_forgotten(void **state)
 	struct mover_ticket a, b;
 
 	assert_int_equal(mover_ticket_create(&a, "h", 1) | mover_ticket_create(&b, "h", 1), 0);
-	assert_memory_not_equal(a.secret, b.secret, sizeof a.secret);
+	assert_memory_not_equal(a.secret, b.secret, sizeof(a.secret));
 	mover_ticket_forget(&a);
-	assert_memory_equal(a.secret, zeros, sizeof zeros);
+	assert_memory_equal(a.secret, zeros, sizeof(zeros));
 	assert_string_equal(a.host, "h");
 }
 

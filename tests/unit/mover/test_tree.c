@@ -93,7 +93,7 @@ static void names_that_lead_out_are_refused(void **state)
 	struct mover_tree *tree = open_tree(&room);
 
 	assert_int_equal(folder(tree, "a"), 0);
-	for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
+	for (size_t i = 0; i < sizeof(names) / sizeof(*names); i++) {
 		assert_int_equal(folder(tree, names[i]), -EINVAL);
 		assert_int_equal(link_to(tree, names[i], "x"), -EINVAL);
 		assert_int_equal(begin(tree, names[i]), -EINVAL);
@@ -174,10 +174,10 @@ static void links_are_stored_as_they_stand(void **state)
 	struct mover_entry entry = entry_link("loop", "a\0b");
 	struct stat st;
 
-	for (size_t i = 0; i < sizeof targets / sizeof *targets; i++) {
+	for (size_t i = 0; i < sizeof(targets) / sizeof(*targets); i++) {
 		assert_int_equal(link_to(tree, "loop", targets[i]), 0);
 		assert_int_equal(link_to(tree, "loop", targets[i]), 1);
-		assert_int_equal(readlinkat(room.fd, "into/loop", target, sizeof target), strlen(targets[i]));
+		assert_int_equal(readlinkat(room.fd, "into/loop", target, sizeof(target)), strlen(targets[i]));
 		assert_memory_equal(target, targets[i], strlen(targets[i]));
 	}
 	st = room_stat(&room, "into/loop");

@@ -21,7 +21,7 @@ static void warn(void *context, const char *path, const char *why)
 {
 	size_t at = strlen(warnings);
 
-	snprintf(warnings + at, sizeof warnings - at, "%s: %s\n", path, why);
+	snprintf(warnings + at, sizeof(warnings) - at, "%s: %s\n", path, why);
 }
 
 static int walk_rc(const char *const *paths, size_t count, struct mover_walk **walk, size_t *bad)
@@ -59,7 +59,7 @@ static void expect_names(const struct mover_walk *walk, size_t count, const char
 #define EXPECT(walk, ...)                                                                                              \
 	do {                                                                                                           \
 		const char *const names_[] = {__VA_ARGS__};                                                            \
-		expect_names(walk, sizeof names_ / sizeof *names_, names_);                                            \
+		expect_names(walk, sizeof(names_) / sizeof(*names_), names_);                                          \
 	} while (0)
 
 static void fill_room(struct room *room)
@@ -113,7 +113,7 @@ static void arguments_with_and_without_their_name(void **state)
 	fill_room(&room);
 	assert_int_equal(symlinkat("dir", room.fd, "to-dir"), 0);
 	for (int i = 0; i < 4; i++) {
-		snprintf(path, sizeof path, "%s%s", room_path(&room, "dir"),
+		snprintf(path, sizeof(path), "%s%s", room_path(&room, "dir"),
 			 (const char *[]){"/", "/.", "//", "/b/.."}[i]);
 		walk = walk_one(path);
 		EXPECT(walk, "a\n\xff", "b", "b/x", "b-", "empty", "link");
@@ -163,7 +163,7 @@ static void expect_bad(size_t count, const char *const *paths, int rc, size_t ba
 #define BAD(rc, bad, ...)                                                                                              \
 	do {                                                                                                           \
 		const char *const paths_[] = {__VA_ARGS__};                                                            \
-		expect_bad(sizeof paths_ / sizeof *paths_, paths_, rc, bad);                                           \
+		expect_bad(sizeof(paths_) / sizeof(*paths_), paths_, rc, bad);                                         \
 	} while (0)
 
 static void bad_arguments(void **state)
@@ -202,12 +202,12 @@ static void what_is_no_file_is_told_and_left_out(void **state)
 	room_write(&room, "dir/.roci-00.journal", "", 0);
 	assert_int_equal(mkfifoat(room.fd, "dir/fifo", 0600), 0);
 	assert_int_equal(chdir(room_path(&room, "dir")), 0);
-	assert_int_equal(bind(fd, (struct sockaddr *)&address, sizeof address), 0);
+	assert_int_equal(bind(fd, (struct sockaddr *)&address, sizeof(address)), 0);
 	assert_int_equal(chdir("/"), 0);
 	close(fd);
 	walk = walk_one(room_path(&room, "dir"));
 	EXPECT(walk, "dir", "dir/file");
-	snprintf(expected, sizeof expected,
+	snprintf(expected, sizeof(expected),
 		 "%s/dir/.roci-00.journal: a component is a name kept for unfinished transfers\n"
 		 "%s/dir/fifo: a FIFO\n%s/dir/socket: a socket\n",
 		 room.path, room.path, room.path);
@@ -355,7 +355,7 @@ static void depth_costs_no_descriptors(void **state)
 	assert_int_equal(mover_walk_unread(walk), 1);
 	mover_walk_destroy(walk);
 	/* too deep for the names that room_close() would use */
-	snprintf(command, sizeof command, "rm -rf %s/d", room.path);
+	snprintf(command, sizeof(command), "rm -rf %s/d", room.path);
 	assert_int_equal(system(command), 0);
 	room_close(&room);
 }
@@ -405,10 +405,10 @@ static void ten_thousand(void **state)
 	room_open(&room);
 	for (int i = 0; i < 10000; i++) {
 		if (i % 500 == 0) {
-			snprintf(name, sizeof name, "folder%d", i / 500);
+			snprintf(name, sizeof(name), "folder%d", i / 500);
 			room_mkdir(&room, name);
 		}
-		snprintf(name, sizeof name, "folder%d/file%d", i / 500, i);
+		snprintf(name, sizeof(name), "folder%d/file%d", i / 500, i);
 		room_write(&room, name, "x", 1);
 	}
 	clock_gettime(CLOCK_MONOTONIC, &a);
