@@ -36,7 +36,7 @@ unsigned roci_frames_from(const struct roci_tx_batch *batch, struct roci_copies 
 			.span_count = packet->span_count,
 			.payload_len = packet->payload_len,
 		};
-		if (!packet->span_count || (!packet->steady && packet->payload_len > SHORT))
+		if (!packet->span_count || (!packet->copy_payload && packet->payload_len > SHORT))
 			continue;
 		copy_payload(batch, packet, room, &copies->spans[i]);
 		room += packet->payload_len;

@@ -11,9 +11,9 @@ struct roci_copies {
 	uint8_t bytes[ROCI_TX_BATCH * ROCI_MAX_MTU]; /* touched as needed */
 };
 
-/* Fills frames[] (at least ROCI_TX_BATCH) with the packets of *batch, unsealed. Payload that is short or must be steady
- * (struct roci_tx_packet) is copied to *copies, which are in use until the frames are sent; the rest stays where it
- * lies. Returns how many. */
+/* Fills frames[] (at least ROCI_TX_BATCH) with the packets of *batch, unsealed. Payload that is short, or whose packet
+ * has copy_payload set, is copied to *copies, which are in use until the frames are sent; the rest stays where it lies.
+ * Returns how many. */
 unsigned roci_frames_from(const struct roci_tx_batch *batch, struct roci_copies *copies, struct roci_frame *frames);
 
 /* Groups frames into runs of one destination and one length (the last of a run may be shorter) as long as `link` takes

@@ -56,14 +56,15 @@ bool roci_engine_has_qp(const struct roci_engine *e, uint32_t qpn);
 /* One packet to send: header bytes (BTH and extended headers), then payload spans, then pad; the link adds pad and
  * ICRC. Spans and av stay valid until roci_engine_tx_done() or the next call that changes the QP or its memory.
  *
- * The program may write to the payload at any time: memory that peers READ is its own, and its counters never rest. A
- * packet whose bytes change between the link's two looks at them, for the ICRC and for sending, is lost. */
+ * The program may write to the payload at any time, because peers READ memory that it uses. The link reads the payload
+ * twice: for the ICRC, and to send it. If the bytes change in between, the receiver drops the packet. */
 struct roci_tx_packet {
 	const struct roci_av *av;
 	uint32_t payload_len;
 	uint16_t first_span, span_count; /* in the batch's spans[] */
-	bool steady;    /* may not be lost like that: it was before, or nothing but its own timeout would tell */
-	bool soft_roce; /* a FLUSH, whose ICRC is to be Soft-RoCE's: roci_icrc_soft_roce_flush() */
+	/* Copy the payload before sealing: this packet was lost once, or only a timeout would repair its loss. */
+	bool copy_payload;
+	bool soft_roce; /* seal this FLUSH as Soft-RoCE does: roci_icrc_soft_roce_flush() */
 	uint8_t header_len;
 	uint8_t header[ROCI_MAX_HEADER_BYTES];
 };

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 #include "engine/keepalive.h"
 
+#include "engine/batch.h"
 #include "engine/qp.h"
 
 #define TRIES    5
@@ -83,12 +84,9 @@ void roci_keepalive_fill(struct roci_qp *qp, struct roci_tx_batch *batch)
 				  .dest_qpn = qp->attr.dest_qpn,
 				  .psn = roci_psn_add(qp->req.una, ROCI_PSN_MASK),
 				  .ack_req = true};
-	struct roci_tx_packet *tx = &batch->packets[batch->count];
 
 	if (!qp->alive.due || batch->count == ROCI_TX_BATCH || !connected(qp))
 		return;
 	qp->alive.due = false;
-	*tx = (struct roci_tx_packet){.av = &qp->attr.av, .first_span = (uint16_t)batch->span_count};
-	tx->header_len = (uint8_t)roci_packet_build(&pkt, tx->header);
-	batch->count++;
+	roci_tx_batch_add(batch, &qp->attr.av, &pkt);
 }

@@ -3,6 +3,8 @@
 
 #include <string.h>
 
+#include "engine/batch.h"
+
 static uint8_t transport_of(const struct roci_qp *qp)
 {
 	return qp->type == ROCI_QPT_RC   ? ROCI_TRANSPORT_RC
@@ -80,8 +82,8 @@ static bool add_payload(struct roci_qp *qp, const struct roci_swqe *w, uint64_t 
 	if (!len)
 		return true;
 	if (!(w->flags & ROCI_SEND_INLINE))
-		return roci_sgl_gather(qp->e, qp->pd, &sgl, offset, len, batch) >= 0;
-	batch->spans[batch->span_count++] = (struct roci_span){(char *)w->sges + offset, len};
+		return !roci_sgl_gather(qp->e, qp->pd, &sgl, offset, len, batch);
+	roci_tx_batch_span(batch, (char *)w->sges + offset, len);
 	return true;
 }
 

@@ -7,7 +7,7 @@
 
 /* Completes *pkt (PSN, P_Key, AckReq are set) for packet `index` of request *w, and adds its payload to the batch's
  * spans. `step`: PSNs it stands for (a READ request asks for that many responses). False where the payload's region is
- * gone. */
+ * gone; no span was added then. */
 bool roci_packets_request(struct roci_qp *qp, const struct roci_swqe *w, uint32_t index, uint32_t step,
 			  struct roci_packet *pkt, struct roci_tx_batch *batch);
 

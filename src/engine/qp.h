@@ -61,7 +61,7 @@ struct roci_response {
 	uint32_t send, send_end; /* packets still to send: [send, send_end) of [0, packets) */
 	bool whole;              /* the next packet starts a response message (First or Only) */
 	bool again;              /* asked for again: the peer has gone on if it needs the slot */
-	bool steady;             /* see struct roci_tx_packet */
+	bool copy_payload;       /* see struct roci_tx_packet */
 	uint64_t va;
 	uint32_t rkey, len;
 	uint64_t original; /* value of an atomic */

@@ -4,6 +4,7 @@
 #include <assert.h>
 #include <string.h>
 
+#include "engine/batch.h"
 #include "engine/cq.h"
 #include "engine/packets.h"
 #include "engine/uc_flow.h"
@@ -377,21 +378,14 @@ static bool want_ack(const struct roci_qp *qp, const struct roci_swqe *w, uint64
 /* Adds the packet at (w, next_packet). False where its memory is gone: the request has failed. */
 static bool add_packet(struct roci_qp *qp, struct roci_swqe *w, struct roci_tx_batch *batch, uint32_t step, bool ack)
 {
-	struct roci_tx_packet *tx = &batch->packets[batch->count];
+	struct roci_tx_packet *tx;
 	struct roci_packet pkt = {.pkey = ROCI_PKEY_DEFAULT, .psn = qp->req.psn, .ack_req = ack};
 
-	tx->first_span = (uint16_t)batch->span_count;
-	if (!roci_packets_request(qp, w, qp->req.next_packet, step, &pkt, batch)) {
-		batch->span_count = tx->first_span;
+	if (!roci_packets_request(qp, w, qp->req.next_packet, step, &pkt, batch))
 		return false;
-	}
-	tx->span_count = (uint16_t)(batch->span_count - tx->first_span);
-	tx->payload_len = pkt.payload_len;
-	tx->steady = roci_psn_diff(pkt.psn, qp->req.max_psn) < 0;
+	tx = roci_tx_batch_add(batch, qp->type == ROCI_QPT_UD ? &w->ud.av : &qp->attr.av, &pkt);
+	tx->copy_payload = roci_psn_diff(pkt.psn, qp->req.max_psn) < 0;
 	tx->soft_roce = w->opcode == ROCI_WR_FLUSH && qp->req.soft_roce;
-	tx->av = qp->type == ROCI_QPT_UD ? &w->ud.av : &qp->attr.av;
-	tx->header_len = (uint8_t)roci_packet_build(&pkt, tx->header);
-	batch->count++;
 	return true;
 }
 

@@ -206,7 +206,7 @@ static void queue_response(struct roci_qp *qp, struct roci_response *x, const st
 	x->rkey = p->rkey;
 	x->len = p->dma_len;
 	x->again = false;
-	x->steady = packets == 1;
+	x->copy_payload = packets == 1;
 	x->msn = (qp->resp.msn + 1) & ROCI_PSN_MASK;
 	roci_qp_make_ready(qp);
 }
@@ -407,7 +407,7 @@ static void read_again(struct roci_qp *qp, struct roci_response *x, const struct
 
 	if (p->rkey != x->rkey || p->va != x->va + offset || offset + p->dma_len > x->len || end > x->packets)
 		return;
-	x->steady = true;
+	x->copy_payload = true;
 	if (x->send == x->send_end) {
 		x->send = x->send_end = into;
 		x->again = x->whole = true;

@@ -5,6 +5,8 @@
 #include <errno.h>
 #include <stdlib.h>
 
+#include "engine/batch.h"
+
 #define LONG_RESPONSE 64 /* packets */
 
 static struct roci_response *at(struct roci_qp *qp, unsigned i)
@@ -106,19 +108,6 @@ void roci_responder_nak(struct roci_qp *qp, uint8_t syndrome, uint32_t psn)
 	roci_qp_make_ready(qp);
 }
 
-static struct roci_tx_packet *add(struct roci_qp *qp, struct roci_tx_batch *batch, const struct roci_packet *pkt)
-{
-	struct roci_tx_packet *tx = &batch->packets[batch->count++];
-
-	tx->av = &qp->attr.av;
-	tx->payload_len = pkt->payload_len;
-	tx->first_span = (uint16_t)batch->span_count;
-	tx->span_count = 0;
-	tx->steady = false;
-	tx->header_len = (uint8_t)roci_packet_build(pkt, tx->header);
-	return tx;
-}
-
 static struct roci_packet header(const struct roci_qp *qp, uint8_t opcode, uint32_t psn, uint8_t syndrome)
 {
 	return (struct roci_packet){.opcode = opcode,
@@ -133,7 +122,7 @@ static void send_nak(struct roci_qp *qp, struct roci_tx_batch *batch)
 {
 	struct roci_packet pkt = header(qp, ROCI_OP_ACKNOWLEDGE, qp->resp.nak_psn, qp->resp.nak_syndrome);
 
-	add(qp, batch, &pkt);
+	roci_tx_batch_add(batch, &qp->attr.av, &pkt);
 	qp->resp.nak_due = false;
 }
 
@@ -142,7 +131,7 @@ static void send_ack(struct roci_qp *qp, struct roci_tx_batch *batch)
 	struct roci_packet pkt = header(qp, ROCI_OP_ACKNOWLEDGE, roci_psn_add(qp->resp.epsn, ROCI_PSN_MASK),
 					ROCI_AETH_ACK | ROCI_AETH_UNLIMITED_CREDITS);
 
-	add(qp, batch, &pkt);
+	roci_tx_batch_add(batch, &qp->attr.av, &pkt);
 	qp->resp.ack_due = false;
 }
 
@@ -153,11 +142,10 @@ static void send_cnp(struct roci_qp *qp, struct roci_tx_batch *batch)
 				  .dest_qpn = qp->attr.dest_qpn,
 				  .becn = true,
 				  .payload_len = 16};
-	static const uint8_t reserved[16];
-	struct roci_tx_packet *tx = add(qp, batch, &pkt);
+	static uint8_t reserved[16]; /* IBTA A17.9.3: zero */
 
-	batch->spans[batch->span_count++] = (struct roci_span){(void *)(uintptr_t)reserved, sizeof(reserved)};
-	tx->span_count = 1;
+	roci_tx_batch_span(batch, reserved, sizeof(reserved));
+	roci_tx_batch_add(batch, &qp->attr.av, &pkt);
 	qp->resp.cnp_due = false;
 }
 
@@ -169,7 +157,7 @@ static void send_value(struct roci_qp *qp, struct roci_tx_batch *batch, struct r
 
 	pkt.msn = x->msn;
 	pkt.atomic_orig = x->original;
-	add(qp, batch, &pkt);
+	roci_tx_batch_add(batch, &qp->attr.av, &pkt);
 	x->send = x->send_end;
 }
 
@@ -188,7 +176,7 @@ static bool fill_flushes(struct roci_qp *qp, struct roci_tx_batch *batch, unsign
 			break;
 		if (batch->count == end)
 			return false;
-		add(qp, batch, &pkt);
+		roci_tx_batch_add(batch, &qp->attr.av, &pkt);
 		r->flush_first = (r->flush_first + 1) % ROCI_MAX_FLUSHES;
 	}
 	return true;
@@ -211,7 +199,6 @@ static bool send_read(struct roci_qp *qp, struct roci_tx_batch *batch, struct ro
 	struct roci_packet pkt =
 		header(qp, read_opcode(x->whole, last), psn, ROCI_AETH_ACK | ROCI_AETH_UNLIMITED_CREDITS);
 	void *from = roci_mr_remote(qp->e, qp->pd, qp->qpn, x->rkey, x->va + offset, len, ROCI_ACCESS_REMOTE_READ);
-	struct roci_tx_packet *tx;
 
 	if (!from) {
 		x->send = x->send_end;
@@ -223,12 +210,9 @@ static bool send_read(struct roci_qp *qp, struct roci_tx_batch *batch, struct ro
 	}
 	pkt.msn = x->msn;
 	pkt.payload_len = len;
-	tx = add(qp, batch, &pkt);
-	tx->steady = x->steady;
-	if (len) {
-		batch->spans[batch->span_count++] = (struct roci_span){from, len};
-		tx->span_count = 1;
-	}
+	if (len)
+		roci_tx_batch_span(batch, from, len);
+	roci_tx_batch_add(batch, &qp->attr.av, &pkt)->copy_payload = x->copy_payload;
 	x->whole = false;
 	x->send++;
 	return true;

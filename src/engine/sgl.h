@@ -14,7 +14,7 @@ struct roci_sgl {
 uint64_t roci_sgl_len(const struct roci_sgl *sgl);
 /* True where every element lies in a region of `pd` with the right `access` (0 or ROCI_ACCESS_LOCAL_WRITE). */
 bool roci_sgl_check(struct roci_engine *e, uint32_t pd, const struct roci_sgl *sgl, uint32_t access);
-/* Adds to *batch the spans that hold `len` bytes from `offset`. Returns their number, or -EACCES. */
+/* Adds to *batch the spans that hold `len` bytes from `offset`. -EACCES: none was added. */
 int roci_sgl_gather(struct roci_engine *e, uint32_t pd, const struct roci_sgl *sgl, uint64_t offset, uint32_t len,
 		    struct roci_tx_batch *batch);
 /* Copies `len` bytes to `offset`; the list is long enough. With `last`, the final bytes become visible last. -EACCES.

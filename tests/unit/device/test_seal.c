@@ -11,14 +11,14 @@ static uint8_t memory[2 * ROCI_MAX_MTU];
 static struct roci_av av = {.src_port = ROCI_UDP_PORT};
 
 /* Appends a packet of `len` bytes, from two places of the memory. */
-static void add(uint32_t len, bool steady)
+static void add(uint32_t len, bool copy_payload)
 {
 	struct roci_tx_packet *packet = &batch.packets[batch.count];
 	struct roci_packet pkt = {.opcode = ROCI_OP_SEND_ONLY, .psn = batch.count++, .payload_len = len};
 
 	packet->av = &av;
 	packet->payload_len = len;
-	packet->steady = steady;
+	packet->copy_payload = copy_payload;
 	packet->header_len = (uint8_t)roci_packet_build(&pkt, packet->header);
 	packet->first_span = (uint16_t)batch.span_count;
 	packet->span_count = 2;
@@ -45,11 +45,11 @@ static bool goes_out_whole(const struct roci_frame *frame)
 	return roci_icrc_difference(&flow, 0, bytes, frame->len) == 0;
 }
 
-static void steady_and_short_payload_is_copied(void **state)
+static void marked_and_short_payload_is_copied(void **state)
 {
 	static const struct {
 		uint32_t len;
-		bool steady, whole;
+		bool copy_payload, whole;
 	} cases[] = {{8, false, true},   {256, false, true},         {257, false, false},
 		     {1001, true, true}, {ROCI_MAX_MTU, true, true}, {ROCI_MAX_MTU, false, false}};
 	const unsigned count = sizeof(cases) / sizeof(cases[0]);
@@ -58,7 +58,7 @@ static void steady_and_short_payload_is_copied(void **state)
 	gid_of("127.77.0.1", av.sgid);
 	gid_of("127.77.0.2", av.dgid);
 	for (unsigned i = 0; i < count; i++)
-		add(cases[i].len, cases[i].steady);
+		add(cases[i].len, cases[i].copy_payload);
 	assert_int_equal(roci_frames_from(&batch, &copies, frames), count);
 	roci_frames_seal_singly(frames, count);
 	for (unsigned i = 0; i < count; i++)
@@ -85,7 +85,7 @@ static void a_batch_of_the_longest_has_room(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(steady_and_short_payload_is_copied),
+		cmocka_unit_test(marked_and_short_payload_is_copied),
 		cmocka_unit_test(a_batch_of_the_longest_has_room),
 	};
 

@@ -154,7 +154,7 @@ static void deliver(struct pair *p, int from, const struct roci_tx_batch *b, con
 	memcpy(rx.sgid, tx->av->sgid, 16);
 	memcpy(rx.dgid, tx->av->dgid, 16);
 	p->sent[from]++;
-	p->steady[from] += tx->steady;
+	p->copied[from] += tx->copy_payload;
 	p->tx = tx;
 	if (p->filter && !p->filter(p, from, &rx.pkt)) {
 		p->dropped++;

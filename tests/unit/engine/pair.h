@@ -30,7 +30,7 @@ struct pair {
 	/* False drops the packet; `from` is the sender's index. */
 	bool (*filter)(struct pair *p, int from, const struct roci_packet *pkt);
 	unsigned sent[2], dropped;
-	unsigned steady[2];              /* of what was sent: see struct roci_tx_packet */
+	unsigned copied[2];              /* packets sent with copy_payload, see struct roci_tx_packet */
 	unsigned count;                  /* for filters */
 	const struct roci_tx_packet *tx; /* for filters: the packet in hand, as it was sent */
 };

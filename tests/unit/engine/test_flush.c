@@ -201,6 +201,42 @@ static void the_icrc_of_the_peers_kind_is_found(void **state)
 	pair_free(p);
 }
 
+static bool is_not_marked(struct pair *p, int from, const struct roci_packet *pkt)
+{
+	assert_false(p->tx->soft_roce);
+	return true;
+}
+
+/* A request of *other arrives, a FLUSH with Soft-RoCE's ICRC leaves in the batch, then the same batch is filled with
+ * what answers the request. */
+static void serve_after_flush(struct pair *flusher, struct pair *other, enum roci_wr_opcode op, uint64_t wr_id)
+{
+	assert_int_equal(pair_send(other, 0, op, wr_id, 0, op == ROCI_WR_ATOMIC_FETCH_AND_ADD ? 8 : 1000, 0), 0);
+	assert_true(pair_turn(other, 0));
+	assert_int_equal(flush(flusher, wr_id, 0, 1, ROCI_FETH_GLOBAL), 0);
+	assert_true(pair_turn(flusher, 0));
+	assert_true(flusher->tx->soft_roce);
+	pair_run(other);
+	pair_expect(other, 0, wr_id, ROCI_WC_SUCCESS);
+	pair_run(flusher);
+}
+
+/* A link hands the same batch to the engine again and again: a FLUSH leaves no mark in the place that it had. */
+static void soft_roces_icrc_is_for_flushes_only(void **state)
+{
+	struct pair *p = make(ROCI_ACCESS_FLUSH_GLOBAL, ROCI_ACCESS_FLUSH_GLOBAL), *other = make(0, 0);
+
+	p->filter = soft_roce;
+	assert_int_equal(flush(p, 0, 0, 1, ROCI_FETH_GLOBAL), 0);
+	pair_run_until(p, p->now + UINT64_C(10000000000));
+	other->filter = is_not_marked;
+	serve_after_flush(p, other, ROCI_WR_RDMA_WRITE, 1);
+	serve_after_flush(p, other, ROCI_WR_RDMA_READ, 2);
+	serve_after_flush(p, other, ROCI_WR_ATOMIC_FETCH_AND_ADD, 3);
+	pair_free(other);
+	pair_free(p);
+}
+
 static bool with_payload(struct pair *p, int from, const struct roci_packet *pkt)
 {
 	static const uint8_t bytes[4];
@@ -264,6 +300,7 @@ int main(void)
 		cmocka_unit_test(it_takes_no_place_of_an_atomic),
 		cmocka_unit_test(answers_keep_the_order_of_requests),
 		cmocka_unit_test(the_icrc_of_the_peers_kind_is_found),
+		cmocka_unit_test(soft_roces_icrc_is_for_flushes_only),
 		cmocka_unit_test(an_answer_with_data_is_a_bad_response),
 		cmocka_unit_test(it_needs_rc_and_a_right_to_be_outstanding),
 		cmocka_unit_test(lengths_and_data_that_it_cannot_have),

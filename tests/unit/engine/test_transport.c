@@ -94,30 +94,31 @@ static bool drop_first_response(struct pair *p, int from, const struct roci_pack
 	return from != 1 || ++p->count != 1;
 }
 
-/* Payload that was lost once, or that only a timeout would miss, must not be lost for changing while it is sent. */
-static void what_is_sent_again_is_steady(void **state)
+/* The payload of a packet that was lost once, or whose loss only a timeout would repair, is copied before it is sealed.
+ */
+static void what_is_sent_again_is_copied(void **state)
 {
 	struct pair *p = make();
 
 	pair_send(p, 0, ROCI_WR_RDMA_READ, 1, 0, PAIR_MTU, 8000);
 	pair_run(p);
-	assert_int_equal(p->steady[1], 1);
+	assert_int_equal(p->copied[1], 1);
 	pair_send(p, 0, ROCI_WR_RDMA_READ, 2, 0, 3 * PAIR_MTU, 8000);
 	pair_send(p, 0, ROCI_WR_RDMA_WRITE, 3, 0, 3 * PAIR_MTU, 8000);
 	pair_run(p);
-	assert_int_equal(p->steady[0] + p->steady[1], 1);
+	assert_int_equal(p->copied[0] + p->copied[1], 1);
 
 	p->filter = drop_first;
 	pair_send(p, 0, ROCI_WR_RDMA_WRITE, 4, 0, PAIR_MTU, 8000);
 	pair_run_until(p, p->now + 100 * MS);
 	assert_int_equal(p->dropped, 1);
-	assert_int_equal(p->steady[0], 1);
+	assert_int_equal(p->copied[0], 1);
 	p->count = 0;
 	p->filter = drop_first_response;
 	pair_send(p, 0, ROCI_WR_RDMA_READ, 5, 0, 2 * PAIR_MTU, 8000);
 	pair_run_until(p, p->now + 100 * MS);
 	assert_int_equal(p->dropped, 2);
-	assert_int_equal(p->steady[1], 1 + 2);
+	assert_int_equal(p->copied[1], 1 + 2);
 	for (uint64_t id = 1; id <= 5; id++)
 		pair_expect(p, 0, id, ROCI_WC_SUCCESS);
 	pair_free(p);
@@ -521,7 +522,7 @@ int main(void)
 		cmocka_unit_test(write_and_read_move_bytes),
 		cmocka_unit_test(send_of_every_length_arrives),
 		cmocka_unit_test(retries_are_counted),
-		cmocka_unit_test(what_is_sent_again_is_steady),
+		cmocka_unit_test(what_is_sent_again_is_copied),
 		cmocka_unit_test(first_packet_is_probed),
 		cmocka_unit_test(rnr_retries_are_counted),
 		cmocka_unit_test(rnr_ends_when_a_receive_is_posted),
