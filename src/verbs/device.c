@@ -6,6 +6,7 @@
 #include <unistd.h>
 
 #include "verbs/objects.h"
+#include "verbs/sysfs/sysfs.h"
 
 struct vb_device vb_the_device = {
 	.device =

@@ -59,7 +59,7 @@ def write_map(path, nodes, node, symbols):
             out.write(f"IBVERBS_{version} {{\n\tglobal:\n")
             out.writelines(f"\t\t{name};\n" for name in sorted(names))
             if not parent:
-                # Not "*": what no pattern names is exported without a version, which is what paths.c needs. By
+                # Not "*": what no pattern names is exported without a version, which sysfs/interpose.c needs. By
                 # -fvisibility there is nothing else; tests/abi/test_symbols.sh looks.
                 out.write("\tlocal:\n\t\troci_*;\n\t\tvb_*;\n")
             out.write(f"}}{parent};\n")

@@ -37,13 +37,6 @@ extern struct vb_device vb_the_device;
 /* The node GUID as it goes into structures: EUI-64 of the first hardware address, big-endian. */
 __be64 vb_device_guid(void);
 
-/* Makes or refreshes the directory that stands for sysfs. Fills the paths of *device. Never fails: where no directory
- * can be had, the paths name the kernel's. */
-void vb_sysfs_refresh(struct ibv_device *device, const struct roci_gid_entry *gids, int count, __be64 guid);
-
-/* That directory, made if the device list was not asked for yet; NULL where there is none. Valid for ever. */
-const char *vb_sysfs_root(void);
-
 /* IBV's width and speed codes of interface `ifname`, see <infiniband/verbs.h>. */
 void vb_link_speed(const char *ifname, uint8_t *width, uint8_t *speed);
 

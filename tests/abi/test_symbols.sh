@@ -10,9 +10,9 @@ ours=$1 system=${2:-}
 tmp=$(mktemp -d)
 trap 'rm -rf "$tmp"' EXIT
 
-# What src/verbs/paths.c puts in front of the C library, for programs that read /sys/class/infiniband by themselves: those
+# The C library functions that src/verbs/sysfs/interpose.c interposes (sysfs.h says why): those
 # that UCX, Open MPI, Python, ls, cat and shells call. Unversioned, so as to serve every version that is asked for.
-paths='__lxstat __lxstat64 __open64_2 __realpath_chk __xstat __xstat64 access faccessat fopen fopen64 fstatat fstatat64
+interposed='__lxstat __lxstat64 __open64_2 __realpath_chk __xstat __xstat64 access faccessat fopen fopen64 fstatat fstatat64
 	getxattr lgetxattr lstat lstat64 open open64 openat openat64 opendir readlink realpath stat stat64 statx'
 
 unversioned()
@@ -33,7 +33,7 @@ exports "$ours" >"$tmp/ours"
 [ -s "$tmp/system" ]
 diff -u "$tmp/system" "$tmp/ours" || { echo "the exported symbols differ"; exit 1; }
 # shellcheck disable=SC2086
-printf '%s\n' $paths | sort -u >"$tmp/paths"
-unversioned "$ours" | diff -u "$tmp/paths" - || { echo "the unversioned symbols differ"; exit 1; }
+printf '%s\n' $interposed | sort -u >"$tmp/interposed"
+unversioned "$ours" | diff -u "$tmp/interposed" - || { echo "the unversioned symbols differ"; exit 1; }
 [ "$(soname "$ours")" = "$(soname "$system")" ] || { echo "soname: $(soname "$ours")"; exit 1; }
 echo "$(wc -l <"$tmp/ours") symbols"

@@ -2,7 +2,7 @@
 /* Direct writes: memory that one side maps, and the other writes to without a receiver's call. */
 #include <stdlib.h>
 
-#include "rdmacm/rs.h"
+#include "rsocket/rsocket.h"
 
 static bool map_fits(const struct rs *rs, const struct rs_map *map)
 {

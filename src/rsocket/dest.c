@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* Names of datagram rsockets: finding, learning and forgetting them. */
-#include "rdmacm/rs_dest.h"
+#include "rsocket/dest.h"
 
 #include <stdbool.h>
 #include <stdlib.h>

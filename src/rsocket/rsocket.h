@@ -9,8 +9,8 @@
  * keep the number of messages below the posted receives. The wire is that of librdmacm's rsockets (captures
  * rxe-6.1-rstream, -riostream, -rcopy).
  */
-#ifndef ROCI_RDMACM_RS_H
-#define ROCI_RDMACM_RS_H
+#ifndef ROCI_RSOCKET_RSOCKET_H
+#define ROCI_RSOCKET_RSOCKET_H
 
 #include <pthread.h>
 #include <stdbool.h>
@@ -214,7 +214,7 @@ void rs_free_maps(struct rs *rs);
 
 /* ---- datagrams ---- */
 
-/* What stands behind a SOCK_DGRAM rsocket (rs_datagram.c). Results are 0, a number of bytes, or a negative errno. */
+/* What stands behind a SOCK_DGRAM rsocket (datagram.c). Results are 0, a number of bytes, or a negative errno. */
 int rs_datagram_create(struct rs *rs);
 void rs_datagram_destroy(struct rs *rs);
 int rs_datagram_bind(struct rs *rs, const struct sockaddr *addr, socklen_t len);

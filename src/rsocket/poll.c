@@ -4,7 +4,7 @@
 #include <stdlib.h>
 #include <time.h>
 
-#include "rdmacm/rs.h"
+#include "rsocket/rsocket.h"
 
 /* Another thread that reads the same rsocket may take the event that would have ended our sleep. */
 #define LONGEST_SLEEP_MS 100

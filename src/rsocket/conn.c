@@ -4,7 +4,7 @@
 #include <fcntl.h>
 #include <stdlib.h>
 
-#include "rdmacm/rs.h"
+#include "rsocket/rsocket.h"
 
 #define TAIL_PATIENCE_NS 30000000000u /* without progress, at the end of a stream */
 

@@ -5,7 +5,7 @@
 #include <stdarg.h>
 #include <stdlib.h>
 
-#include "rdmacm/rs.h"
+#include "rsocket/rsocket.h"
 
 #define MIN_QUEUE  16
 #define MAX_QUEUE  0xfffe

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * paths: under `roci run`, what a program sees that reads around the verbs API: /sys/class/infiniband leads to roci0's
+ * sysfs: under `roci run`, what a program sees that reads around the verbs API: /sys/class/infiniband leads to roci0's
  * files, the device's file can be opened, and every other path is what it was.
  */
 #include <dirent.h>

@@ -1,27 +1,13 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Paths that programs read around the API: /sys/class/infiniband, /sys/class/infiniband_verbs and the device file.
- *
- * ibdev_path and ibv_get_sysfs_path() point to the stand-in tree (sysfs.c), but some programs do not ask: UCX has
- * "/sys/class/infiniband/%s/ports/%d/gid_attrs/types/%d" in its binary and takes no device whose file in
- * /dev/infiniband is missing; NCCL, Open MPI and many a script list /sys/class/infiniband. So this preloaded library
- * stands in front of the C library's functions that take a path, too (D1: public, stable symbols, nothing private). It
- * exchanges
- *
- *	/sys/class/infiniband[/...]		for TREE/class/infiniband[/...]
- *	/sys/class/infiniband_verbs[/...]	for TREE/class/infiniband_verbs[/...]
- *	/dev/infiniband/uverbs-roci0		for /dev/null: a character device that everybody may open
- *
- * and nothing else, least of all /dev/infiniband/rdma_cm. Any other path costs the comparison of its first bytes. Not
- * reached are relative paths (chdir, a directory's descriptor: hwloc) and what the C library opens by itself (glob,
- * scandir, ftw).
+ * The interposed C library functions: sysfs.h lists them, and says which paths they exchange and why.
  *
  * The wrappers may be called before any constructor, from within dlopen(), in a forked child and in a signal handler:
- * they take no lock and allocate nothing. The one exception is the first of the paths above in a program that has not
- * asked for the device list yet: that writes the tree.
+ * they take no lock and allocate nothing. There is one exception: in a program that has not read the device list yet,
+ * the first use of an exchanged path writes the tree.
  *
  * The exported names are unversioned (gen_symbols.py), so that they serve whatever version a program asks for. They are
- * given by asm labels, for the headers redirect and inline these functions as they please.
+ * set by asm labels, because the C library's headers redirect and inline the plain names.
  */
 #include <dirent.h>
 #include <dlfcn.h>
@@ -34,10 +20,10 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "verbs/objects.h"
+#include "verbs/sysfs/sysfs.h"
 
-#define SYSFS "/sys"
-#define ROOM  512 /* of an exchanged path: ours are far shorter, and signal stacks are small */
+#define SYSFS      "/sys"
+#define PATH_BYTES 512 /* of an exchanged path: ours are far shorter, and signal stacks are small */
 
 _Static_assert(sizeof(long) == sizeof(off_t), "open64() and its like are the same as open()");
 
@@ -73,7 +59,7 @@ int vb_fstatat64(int dir, const char *path, struct stat *st, int flags) SAME("fs
 int vb_xstat64(int version, const char *path, struct stat *st) SAME("__xstat64", "__xstat");
 int vb_lxstat64(int version, const char *path, struct stat *st) SAME("__lxstat64", "__lxstat");
 
-/* The functions behind ours: the C library's, or another interposer's. */
+/* The next definition of each function: the C library's, or another interposer's. */
 struct next {
 	int (*open)(const char *path, int flags, ...);
 	int (*openat)(int dir, const char *path, int flags, ...);
@@ -96,7 +82,8 @@ struct next {
 static struct next found;
 static atomic_bool found_all;
 
-/* A constructor, so that no later call needs the loader: it has locks. Earlier calls find their way by themselves. */
+/* A constructor, so that no later call needs the dynamic loader, which takes locks. Calls before it run it themselves.
+ */
 __attribute__((constructor)) static void find_next(void)
 {
 	struct next n = {
@@ -137,8 +124,8 @@ static bool below(const char *path, const char *prefix)
 	return !strncmp(path, prefix, len) && (path[len] == '/' || !path[len]);
 }
 
-/* The path to use for `path`, perhaps written to `room`. Leaves errno alone. */
-static const char *exchange(const char *path, char room[ROOM])
+/* The path to use instead of `path`, perhaps written to `buf`. Keeps errno. */
+static const char *exchange(const char *path, char buf[PATH_BYTES])
 {
 	if (!path || (strncmp(path, SYSFS "/class/infiniband", 21) && strncmp(path, "/dev/infiniband/", 16)))
 		return path;
@@ -150,11 +137,11 @@ static const char *exchange(const char *path, char room[ROOM])
 	const char *tree = vb_sysfs_root();
 	errno = saved;
 	size_t len = tree ? strlen(tree) : 0, rest = strlen(path + strlen(SYSFS));
-	if (!tree || len + rest >= ROOM)
+	if (!tree || len + rest >= PATH_BYTES)
 		return path;
-	memcpy(room, tree, len);
-	memcpy(room + len, path + strlen(SYSFS), rest + 1);
-	return room;
+	memcpy(buf, tree, len);
+	memcpy(buf + len, path + strlen(SYSFS), rest + 1);
+	return buf;
 }
 
 static bool has_mode(int flags)
@@ -164,67 +151,68 @@ static bool has_mode(int flags)
 
 int vb_open(const char *path, int flags, ...)
 {
-	char room[ROOM];
+	char exchanged[PATH_BYTES];
 	va_list args;
 	va_start(args, flags);
 	mode_t mode = has_mode(flags) ? va_arg(args, mode_t) : 0;
 	va_end(args);
-	return next()->open(exchange(path, room), flags, mode);
+	return next()->open(exchange(path, exchanged), flags, mode);
 }
 
 int vb_openat(int dir, const char *path, int flags, ...)
 {
-	char room[ROOM];
+	char exchanged[PATH_BYTES];
 	va_list args;
 	va_start(args, flags);
 	mode_t mode = has_mode(flags) ? va_arg(args, mode_t) : 0;
 	va_end(args);
-	return next()->openat(dir, exchange(path, room), flags, mode);
+	return next()->openat(dir, exchange(path, exchanged), flags, mode);
 }
 
 int vb_open_2(const char *path, int flags)
 {
-	char room[ROOM];
-	return next()->open_2(exchange(path, room), flags);
+	char exchanged[PATH_BYTES];
+	return next()->open_2(exchange(path, exchanged), flags);
 }
 
 FILE *vb_fopen(const char *path, const char *mode)
 {
-	char room[ROOM];
-	return next()->fopen(exchange(path, room), mode);
+	char exchanged[PATH_BYTES];
+	return next()->fopen(exchange(path, exchanged), mode);
 }
 
 DIR *vb_opendir(const char *path)
 {
-	char room[ROOM];
-	return next()->opendir(exchange(path, room));
+	char exchanged[PATH_BYTES];
+	return next()->opendir(exchange(path, exchanged));
 }
 
 int vb_stat(const char *path, struct stat *st)
 {
-	char room[ROOM];
-	return next()->stat(exchange(path, room), st);
+	char exchanged[PATH_BYTES];
+	return next()->stat(exchange(path, exchanged), st);
 }
 
 int vb_lstat(const char *path, struct stat *st)
 {
-	char room[ROOM];
-	return next()->lstat(exchange(path, room), st);
+	char exchanged[PATH_BYTES];
+	return next()->lstat(exchange(path, exchanged), st);
 }
 
 int vb_fstatat(int dir, const char *path, struct stat *st, int flags)
 {
-	char room[ROOM];
-	return next()->fstatat(dir, exchange(path, room), st, flags);
+	char exchanged[PATH_BYTES];
+	return next()->fstatat(dir, exchange(path, exchanged), st, flags);
 }
 
 int vb_statx(int dir, const char *path, int flags, unsigned mask, struct statx *st)
 {
-	char room[ROOM];
-	return next()->statx(dir, exchange(path, room), flags, mask, st);
+	char exchanged[PATH_BYTES];
+	return next()->statx(dir, exchange(path, exchanged), flags, mask, st);
 }
 
-/* What programs call that were built before glibc 2.33 (Python wheels): on 64 bits its only version is today's. */
+/* Programs built before glibc 2.33 (Python wheels) call these. On 64 bits there is only one version of the structure.
+ */
 int vb_xstat(int version, const char *path, struct stat *st)
 {
 	return vb_stat(path, st);
@@ -237,43 +225,43 @@ int vb_lxstat(int version, const char *path, struct stat *st)
 
 int vb_access(const char *path, int mode)
 {
-	char room[ROOM];
-	return next()->access(exchange(path, room), mode);
+	char exchanged[PATH_BYTES];
+	return next()->access(exchange(path, exchanged), mode);
 }
 
 int vb_faccessat(int dir, const char *path, int mode, int flags)
 {
-	char room[ROOM];
-	return next()->faccessat(dir, exchange(path, room), mode, flags);
+	char exchanged[PATH_BYTES];
+	return next()->faccessat(dir, exchange(path, exchanged), mode, flags);
 }
 
-/* `ls -l` asks for an access list. */
+/* `ls -l` reads the access control list. */
 ssize_t vb_getxattr(const char *path, const char *name, void *value, size_t size)
 {
-	char room[ROOM];
-	return next()->getxattr(exchange(path, room), name, value, size);
+	char exchanged[PATH_BYTES];
+	return next()->getxattr(exchange(path, exchanged), name, value, size);
 }
 
 ssize_t vb_lgetxattr(const char *path, const char *name, void *value, size_t size)
 {
-	char room[ROOM];
-	return next()->lgetxattr(exchange(path, room), name, value, size);
+	char exchanged[PATH_BYTES];
+	return next()->lgetxattr(exchange(path, exchanged), name, value, size);
 }
 
 ssize_t vb_readlink(const char *path, char *buf, size_t size)
 {
-	char room[ROOM];
-	return next()->readlink(exchange(path, room), buf, size);
+	char exchanged[PATH_BYTES];
+	return next()->readlink(exchange(path, exchanged), buf, size);
 }
 
 char *vb_realpath(const char *path, char *resolved)
 {
-	char room[ROOM];
-	return next()->realpath(exchange(path, room), resolved);
+	char exchanged[PATH_BYTES];
+	return next()->realpath(exchange(path, exchanged), resolved);
 }
 
 char *vb_realpath_chk(const char *path, char *resolved, size_t size)
 {
-	char room[ROOM];
-	return next()->realpath_chk(exchange(path, room), resolved, size);
+	char exchanged[PATH_BYTES];
+	return next()->realpath_chk(exchange(path, exchanged), resolved, size);
 }

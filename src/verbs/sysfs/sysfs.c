@@ -1,8 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/*
- * What stands for sysfs: for programs that read /sys/class/infiniband/DEVICE beside the verbs (UCX, Open MPI,
- * rdma-core's tests). Here is what the files say; sysfs_tree.c is where they are.
- */
+/* What the files of the tree say: the attributes of roci0, its port and its GIDs. And the public functions that read
+ * it. */
 #include <errno.h>
 #include <fcntl.h>
 #include <stdatomic.h>
@@ -11,13 +9,14 @@
 #include <unistd.h>
 
 #include "verbs/objects.h"
-#include "verbs/sysfs_tree.h"
+#include "verbs/sysfs/sysfs.h"
+#include "verbs/sysfs/tree.h"
 
 #define IBDEV  "class/infiniband/roci0"
 #define UVERBS "class/infiniband_verbs/uverbs-roci0"
 
-/* The tree's path; NULL: none was asked for yet, or none could be had. It changes with the network namespace only, and
- * without a lock: the last few paths stay, for whoever still reads one. */
+/* The tree's path; NULL: not written yet, or there is none. It changes only with the network namespace. Readers take no
+ * lock: the last four paths stay valid for them. */
 static _Atomic(const char *) root;
 
 static void set_root(const char *path)
@@ -105,7 +104,7 @@ static void describe(FILE *out, const struct roci_gid_entry *gids, int count, __
 	put_rate(out, count ? gids[0].ifname : "lo");
 	for (int i = 0; i < count; i++)
 		put_gid(out, &gids[i], i);
-	if (count < ROCI_MAX_GIDS) /* the empty entry, see port.c */
+	if (count < ROCI_MAX_GIDS) /* the empty entry: see gid_table_length() in port.c */
 		put_number(out, IBDEV "/ports/1/gids", count, "0000:0000:0000:0000:0000:0000:0000:0000\n");
 	put(out, UVERBS "/ibdev", "roci0\n");
 	put(out, UVERBS "/abi_version", "1\n");
@@ -163,7 +162,7 @@ int ibv_read_sysfs_file(const char *dir, const char *file, char *buf, size_t siz
 	close(fd);
 	if (len <= 0)
 		return (int)len;
-	/* A full buffer stays without a terminator, as it always has. */
+	/* A full buffer stays without a terminator, as in rdma-core. */
 	if (buf[len - 1] == '\n')
 		buf[--len] = '\0';
 	else if ((size_t)len < size)

@@ -6,8 +6,8 @@
  * it the entry that was not used for longest goes, but never the one that the socket is connected to. Who was forgotten
  * is met again over UDP, as at first.
  */
-#ifndef ROCI_RDMACM_RS_DEST_H
-#define ROCI_RDMACM_RS_DEST_H
+#ifndef ROCI_RSOCKET_DEST_H
+#define ROCI_RSOCKET_DEST_H
 
 #include <netinet/in.h>
 #include <stdint.h>

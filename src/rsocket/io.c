@@ -2,7 +2,7 @@
 /* Reading and writing. */
 #include <stdlib.h>
 
-#include "rdmacm/rs.h"
+#include "rsocket/rsocket.h"
 
 /* ---- sending ---- */
 

@@ -3,7 +3,7 @@
 #include <stdlib.h>
 #include <unistd.h>
 
-#include "rdmacm/rs.h"
+#include "rsocket/rsocket.h"
 
 #define DEFAULT_QUEUE  384
 #define DEFAULT_INLINE 64

@@ -3,7 +3,7 @@
 #include <poll.h>
 #include <stdlib.h>
 
-#include "rdmacm/rs.h"
+#include "rsocket/rsocket.h"
 
 #define MAX_TRANSFER 65536
 #define POLL_BATCH   16

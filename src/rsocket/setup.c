@@ -5,7 +5,7 @@
 #include <stdlib.h>
 #include <unistd.h>
 
-#include "rdmacm/rs.h"
+#include "rsocket/rsocket.h"
 
 #define RESOLVE_TIMEOUT_MS 2000
 

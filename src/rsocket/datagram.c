@@ -8,8 +8,8 @@
 #include <stdlib.h>
 #include <unistd.h>
 
-#include "rdmacm/rs.h"
-#include "rdmacm/rs_dest.h"
+#include "rsocket/rsocket.h"
+#include "rsocket/dest.h"
 
 #define UDP_TAG     0x55555555u
 #define GRH_BYTES   40

@@ -20,7 +20,7 @@
 
 #include "device/device.h"
 #include "device/rundir.h"
-#include "verbs/sysfs_tree.h"
+#include "verbs/sysfs/tree.h"
 
 #define PREFIX "sys-"
 
