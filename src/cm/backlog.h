@@ -24,29 +24,29 @@ struct roci_listener {
 	struct roci_cm *cm;
 	struct roci_list all; /* in cm->listeners */
 	struct roci_cm_listen params;
-	unsigned untaken_count;
-	struct roci_list untaken;       /* exchanges that the consumer was told of */
-	struct roci_list waiting;       /* and those that it was not */
-	struct roci_exchange *thinking; /* the last one told, if it is not answered yet */
-	uint64_t pace_until;            /* it holds up the next one until then */
-	unsigned told_since;            /* requests told since the consumer answered one, of any listener */
-	uint64_t answers;               /* how many it had answered then */
+	unsigned unfetched_count;
+	struct roci_list unfetched;       /* exchanges that the consumer was told of */
+	struct roci_list waiting;         /* and those that it was not */
+	struct roci_exchange *unanswered; /* the last one told, if it is not answered yet */
+	uint64_t pace_until;              /* it holds up the next one until then */
+	unsigned reported_since_answer;   /* requests told since the consumer answered one, of any listener */
+	uint64_t answers;                 /* how many it had answered then */
 };
 
 /* The listener for a service; NULL: none. address: see struct roci_cm_listen. */
 struct roci_listener *roci_listener_find(struct roci_cm *cm, uint64_t service_id, const uint8_t address[16],
 					 uint32_t ifindex);
 /* The listener for a REQ or SIDR_REQ; NULL: none, or its IP CM header lies. *ip is that header, if *has_ip. */
-struct roci_listener *roci_listener_for(struct roci_cm *cm, const struct roci_cm_source *from,
-					const struct roci_cm_msg *req, struct roci_cm_ip *ip, bool *has_ip);
+struct roci_listener *roci_listener_for_request(struct roci_cm *cm, const struct roci_cm_source *from,
+						const struct roci_cm_msg *req, struct roci_cm_ip *ip, bool *has_ip);
 
-enum roci_backlog { ROCI_BACKLOG_TELL, ROCI_BACKLOG_WAIT, ROCI_BACKLOG_FULL };
+enum roci_backlog { ROCI_BACKLOG_REPORT, ROCI_BACKLOG_WAIT, ROCI_BACKLOG_FULL };
 /* What becomes of a new request. */
-enum roci_backlog roci_backlog_verdict(const struct roci_listener *listener, uint64_t now);
-void roci_backlog_told(struct roci_listener *listener, struct roci_exchange *x, uint64_t now);
+enum roci_backlog roci_backlog_admit(const struct roci_listener *listener, uint64_t now);
+void roci_backlog_reported(struct roci_listener *listener, struct roci_exchange *x, uint64_t now);
 void roci_backlog_wait(struct roci_listener *listener, struct roci_exchange *x, uint64_t now);
 /* The consumer has it, or it was given up: its place goes to the next that waits. Harmless when it has none. */
-void roci_backlog_taken(struct roci_exchange *x, uint64_t now);
+void roci_backlog_fetched(struct roci_exchange *x, uint64_t now);
 /* The peer has withdrawn what the consumer was told of: the next one may come at once. It keeps its place until the
  * consumer has it; else a peer could have any number of requests told, and withdraw each. */
 void roci_backlog_withdrawn(struct roci_exchange *x, uint64_t now);
@@ -55,6 +55,6 @@ void roci_backlog_answered(struct roci_exchange *x, uint64_t now);
 /* The timer of one that waits. True: it has waited too long and is to be rejected. */
 bool roci_backlog_timeout(struct roci_exchange *x, uint64_t now);
 /* The listener goes. */
-void roci_backlog_forget(struct roci_listener *listener);
+void roci_backlog_stop_pacing(struct roci_listener *listener);
 
 #endif

@@ -13,7 +13,7 @@
 #define DEFAULT_FIRST_RETRY_NS   500000000u
 #define DEFAULT_BACKLOG_WAIT_NS  2000000000u
 #define DEFAULT_PACE_NS          1000000000u
-#define DEFAULT_HOLD_NS          400000000u
+#define DEFAULT_PENDING_NS       400000000u
 #define DEFAULT_MAX_WAITING      16384
 
 static void set_defaults(struct roci_cm_config *c)
@@ -25,7 +25,7 @@ static void set_defaults(struct roci_cm_config *c)
 	c->first_retry_ns = c->first_retry_ns ? c->first_retry_ns : DEFAULT_FIRST_RETRY_NS;
 	c->backlog_wait_ns = c->backlog_wait_ns ? c->backlog_wait_ns : DEFAULT_BACKLOG_WAIT_NS;
 	c->pace_ns = c->pace_ns ? c->pace_ns : DEFAULT_PACE_NS;
-	c->hold_ns = c->hold_ns ? c->hold_ns : DEFAULT_HOLD_NS;
+	c->pending_ns = c->pending_ns ? c->pending_ns : DEFAULT_PENDING_NS;
 	c->max_waiting = c->max_waiting ? c->max_waiting : DEFAULT_MAX_WAITING;
 }
 
@@ -42,9 +42,9 @@ struct roci_cm *roci_cm_create(const struct roci_cm_config *config)
 	roci_list_init(&cm->listeners);
 	roci_list_init(&cm->sending);
 	roci_list_init(&cm->events);
-	salt = roci_cm_draw_tid(cm);
-	if (roci_peer_table_init(&cm->requests, salt) || roci_peer_table_init(&cm->qpns, salt) ||
-	    roci_peer_table_init(&cm->sidr_requests, salt)) {
+	salt = roci_cm_new_tid(cm);
+	if (roci_peer_table_init(&cm->remote_ids, salt) || roci_peer_table_init(&cm->remote_qpns, salt) ||
+	    roci_peer_table_init(&cm->remote_sidr_ids, salt)) {
 		roci_cm_destroy(cm);
 		return NULL;
 	}
@@ -69,19 +69,19 @@ void roci_cm_destroy(struct roci_cm *cm)
 		roci_list_remove(&listener->all);
 		free(listener);
 	}
-	roci_peer_table_free(&cm->requests);
-	roci_peer_table_free(&cm->qpns);
-	roci_peer_table_free(&cm->sidr_requests);
-	roci_hold_fini(&cm->hold);
+	roci_peer_table_free(&cm->remote_ids);
+	roci_peer_table_free(&cm->remote_qpns);
+	roci_peer_table_free(&cm->remote_sidr_ids);
+	roci_pending_fini(&cm->pending);
 	roci_idmap_free(&cm->ids);
 	roci_timers_free(&cm->timers);
 	free(cm);
 }
 
-void roci_cm_goodbye(struct roci_cm *cm, uint64_t now)
+void roci_cm_disconnect_all(struct roci_cm *cm, uint64_t now)
 {
-	cm->leaving = true;
-	roci_hold_refuse(cm);
+	cm->disconnected = true;
+	roci_pending_reject_all(cm);
 	for (struct roci_list *l = cm->exchanges.next, *next; l != &cm->exchanges; l = next) {
 		struct roci_exchange *x = roci_container_of(l, struct roci_exchange, all);
 
@@ -102,10 +102,10 @@ const struct roci_cm_stats *roci_cm_stats(const struct roci_cm *cm)
 
 unsigned roci_cm_object_count(const struct roci_cm *cm)
 {
-	return cm->exchange_count + cm->listener_count + cm->hold.waiting;
+	return cm->exchange_count + cm->listener_count + cm->pending.waiting;
 }
 
-uint32_t roci_cm_draw_id(struct roci_cm *cm, struct roci_exchange *x)
+uint32_t roci_cm_alloc_id(struct roci_cm *cm, struct roci_exchange *x)
 {
 	const struct roci_cm_config *c = &cm->config;
 
@@ -119,7 +119,7 @@ uint32_t roci_cm_draw_id(struct roci_cm *cm, struct roci_exchange *x)
 	return 0;
 }
 
-uint64_t roci_cm_draw_tid(struct roci_cm *cm)
+uint64_t roci_cm_new_tid(struct roci_cm *cm)
 {
 	uint64_t high = cm->config.random(cm->config.context);
 
@@ -185,13 +185,13 @@ bool roci_cm_tx(struct roci_cm *cm, uint64_t now, struct roci_cm_tx *out)
 	} else if (!roci_list_empty(&cm->sending)) {
 		x = roci_container_of(cm->sending.next, struct roci_exchange, sending);
 		roci_list_remove(&x->sending);
-		address(out, x->here, x->there, x->ifindex);
+		address(out, x->local_gid, x->remote_gid, x->ifindex);
 		out->traffic_class = x->path->traffic_class;
 		out->hop_limit = x->path->hop_limit ? x->path->hop_limit : 64;
 		out->flow_label = x->path->flow_label;
 		out->sl = x->path->sl;
 		memcpy(out->mad, x->mad, sizeof(out->mad));
-		roci_cm_collect(x);
+		roci_cm_free_if_done(x);
 	} else {
 		return false;
 	}
@@ -199,9 +199,9 @@ bool roci_cm_tx(struct roci_cm *cm, uint64_t now, struct roci_cm_tx *out)
 	return true;
 }
 
-void roci_cm_collect(struct roci_exchange *x)
+void roci_cm_free_if_done(struct roci_exchange *x)
 {
-	if (x->cm->leaving)
+	if (x->cm->disconnected)
 		return;
 	if (x->orphan && x->timer.at == ROCI_TIMER_OFF && roci_list_empty(&x->sending))
 		free_exchange(x);
@@ -213,7 +213,7 @@ void roci_cm_timers(struct roci_cm *cm, uint64_t now)
 {
 	struct roci_timer *timer;
 
-	roci_hold_timers(cm, now);
+	roci_pending_timers(cm, now);
 	while ((timer = roci_timers_expired(&cm->timers, now))) {
 		struct roci_exchange *x = roci_container_of(timer, struct roci_exchange, timer);
 
@@ -221,15 +221,15 @@ void roci_cm_timers(struct roci_cm *cm, uint64_t now)
 			roci_conn_timeout(roci_conn_of(x), now);
 		else
 			roci_sidr_timeout(roci_sidr_of(x), now);
-		roci_cm_collect(x);
+		roci_cm_free_if_done(x);
 	}
 }
 
 uint64_t roci_cm_deadline(const struct roci_cm *cm)
 {
-	uint64_t timers = roci_timers_next(&cm->timers), hold = roci_hold_deadline(cm);
+	uint64_t timers = roci_timers_next(&cm->timers), pending = roci_pending_deadline(cm);
 
-	return timers < hold ? timers : hold;
+	return timers < pending ? timers : pending;
 }
 
 /* ---- events ---- */
@@ -240,8 +240,8 @@ bool roci_cm_next_event(struct roci_cm *cm, struct roci_cm_event *ev)
 
 	if (roci_list_empty(&cm->events))
 		return false;
-	x = roci_container_of(cm->events.next, struct roci_exchange, telling);
-	roci_list_remove(&x->telling);
+	x = roci_container_of(cm->events.next, struct roci_exchange, reporting);
+	roci_list_remove(&x->reporting);
 	*ev = x->event;
 	/* The consumer of a request is the listener's until it gives the new object a user of its own. */
 	ev->user = ev->listener ? ev->listener->params.user : x->user;

@@ -24,7 +24,8 @@
  *     ROCI_CM_TIMEWAIT_EXIT                             ROCI_CM_TIMEWAIT_EXIT
  *
  * Every exchange ends: with an answer, or with ROCI_CM_..._ERROR when max_cm_retries retransmissions were not answered.
- * MRAs are sent by themselves: a duplicate REQ or REP that finds the consumer still thinking is answered with one.
+ * MRAs are sent by themselves: a duplicate REQ or REP that finds the consumer without an answer yet is answered with
+ * one.
  */
 #ifndef ROCI_CM_CM_H
 #define ROCI_CM_CM_H
@@ -79,7 +80,7 @@ struct roci_cm_config {
 	uint64_t first_retry_ns;  /* then twice as long, up to the standard's interval. 0: 500 ms */
 	uint64_t backlog_wait_ns; /* a REQ that meets a full backlog waits so long, then REJ 3. 0: 2 s */
 	uint64_t pace_ns;         /* between requests told, while the last is not answered (backlog.h). 0: 1 s */
-	uint64_t hold_ns;         /* a request that nobody listens for waits so long for a listener. 0: 400 ms */
+	uint64_t pending_ns;      /* a request that nobody listens for waits so long for a listener. 0: 400 ms */
 	unsigned max_waiting;     /* REQs that may wait so at once, over all listeners. 0: 16384 */
 };
 
@@ -90,7 +91,7 @@ void roci_cm_destroy(struct roci_cm *cm);
 
 /* The consumer is gone altogether: as if it had destroyed every connection and exchange of its own, but nothing is
  * freed before roci_cm_destroy(): a thread that did not notice yet may still hold them, and destroy them. */
-void roci_cm_goodbye(struct roci_cm *cm, uint64_t now);
+void roci_cm_disconnect_all(struct roci_cm *cm, uint64_t now);
 
 /* One MAD: validated here, a malformed one is counted and dropped. GIDs are those of the datagram's IP header. */
 void roci_cm_rx(struct roci_cm *cm, uint64_t now, const uint8_t mad[ROCI_CM_MAD_BYTES], const uint8_t sgid[16],
@@ -114,19 +115,19 @@ uint64_t roci_cm_deadline(const struct roci_cm *cm);
 /* Ends the connections whose peer is dead by other evidence than messages: `dead` is asked about each that has begun,
  * and where it says so, the consumer is told as if the peer had sent a DREQ. */
 struct roci_conn_info;
-typedef bool roci_cm_dead_fn(void *context, const uint8_t gid[16], const struct roci_conn_info *info);
-void roci_cm_bury(struct roci_cm *cm, uint64_t now, roci_cm_dead_fn *dead, void *context);
+typedef bool roci_cm_peer_dead_fn(void *context, const uint8_t gid[16], const struct roci_conn_info *info);
+void roci_cm_disconnect_dead(struct roci_cm *cm, uint64_t now, roci_cm_peer_dead_fn *dead, void *context);
 
-/* Requests that wait for a listener (hold.h) may be another process's by now. `pass` is shown each, as its sender sent
- * it, and returns true where it is handed over: then it is no longer ours. */
-typedef bool roci_cm_pass_fn(void *context, const struct roci_cm_tx *request);
-void roci_cm_pass_held(struct roci_cm *cm, roci_cm_pass_fn *pass, void *context);
-unsigned roci_cm_held_count(const struct roci_cm *cm);
+/* Requests that wait for a listener (pending.h) may be another process's by now. `pass` is shown each, as its sender
+ * sent it, and returns true where it is handed over: then it is no longer ours. */
+typedef bool roci_cm_forward_fn(void *context, const struct roci_cm_tx *request);
+void roci_cm_forward_pending(struct roci_cm *cm, roci_cm_forward_fn *pass, void *context);
+unsigned roci_cm_pending_count(const struct roci_cm *cm);
 
 struct roci_cm_stats {
-	uint64_t rx_mads, tx_mads, rx_malformed, rx_unsupported, rx_duplicate, rx_stray, rx_wrong_source;
+	uint64_t rx_mads, tx_mads, rx_malformed, rx_unsupported, rx_duplicate, rx_unexpected, rx_wrong_source;
 	uint64_t retransmits, timeouts, no_memory, replies_dropped, backlog_waits, backlog_rejects, stale;
-	uint64_t held;
+	uint64_t pending;
 };
 const struct roci_cm_stats *roci_cm_stats(const struct roci_cm *cm);
 /* Objects that exist, TIMEWAIT included: 0 when everything is over. */
@@ -291,7 +292,7 @@ void roci_conn_set_user(struct roci_conn *conn, void *user);
 void *roci_conn_user(const struct roci_conn *conn);
 /* The consumer has fetched REQ_RECEIVED: it does not count against the backlog any longer. accept(), reject() and
  * destroy() imply it. */
-void roci_conn_taken(struct roci_conn *conn, uint64_t now);
+void roci_conn_fetched(struct roci_conn *conn, uint64_t now);
 
 enum roci_conn_state {
 	ROCI_CONN_CLOSED, /* over: rejected, timed out, TIMEWAIT past */
@@ -360,7 +361,7 @@ int roci_sidr_answer(struct roci_sidr *sidr, uint64_t now, const struct roci_cm_
 /* The consumer lets go: no event follows. An unanswered request is rejected (status 2). */
 void roci_sidr_destroy(struct roci_sidr *sidr, uint64_t now);
 void roci_sidr_set_user(struct roci_sidr *sidr, void *user);
-/* As roci_conn_taken(). */
-void roci_sidr_taken(struct roci_sidr *sidr, uint64_t now);
+/* As roci_conn_fetched(). */
+void roci_sidr_fetched(struct roci_sidr *sidr, uint64_t now);
 
 #endif

@@ -4,8 +4,8 @@
 
 #include "cm/internal.h"
 
-void roci_conn_refuse(struct roci_cm *cm, const struct roci_cm_source *from, const struct roci_cm_msg *req,
-		      enum roci_cm_reason reason)
+void roci_conn_reject_req(struct roci_cm *cm, const struct roci_cm_source *from, const struct roci_cm_msg *req,
+			  enum roci_cm_reason reason)
 {
 	struct roci_cm_msg rej = {
 		.attribute = ROCI_CM_ATTR_REJ,
@@ -18,7 +18,7 @@ void roci_conn_refuse(struct roci_cm *cm, const struct roci_cm_source *from, con
 	roci_cm_reply(cm, from, &rej);
 }
 
-/* "I heard you; the consumer is thinking": 12.6.6. */
+/* The REQ arrived, and the consumer has not answered yet: 12.6.6. */
 static void send_mra(struct roci_conn *conn)
 {
 	struct roci_cm_msg mra = {0};
@@ -36,7 +36,7 @@ static bool duplicate(struct roci_conn *conn, const struct roci_cm_source *from,
 
 	/* The peer has used its id again while we only remember our refusal. */
 	if (conn->state == ROCI_CONN_CLOSED && conn->tid != req->tid) {
-		roci_peer_remove(&cm->requests, &conn->request);
+		roci_peer_remove(&cm->remote_ids, &conn->remote_id_node);
 		return false;
 	}
 	cm->stats.rx_duplicate++;
@@ -51,7 +51,7 @@ static bool duplicate(struct roci_conn *conn, const struct roci_cm_source *from,
 		if (conn->x.sent == ROCI_CM_ATTR_REJ)
 			roci_exchange_resend(&conn->x);
 		break;
-	case ROCI_CONN_TIMEWAIT: roci_conn_refuse(cm, from, req, ROCI_REJ_STALE_CONN); break;
+	case ROCI_CONN_TIMEWAIT: roci_conn_reject_req(cm, from, req, ROCI_REJ_STALE_CONN); break;
 	default: break;
 	}
 	return true;
@@ -60,14 +60,14 @@ static bool duplicate(struct roci_conn *conn, const struct roci_cm_source *from,
 /* 12.9.8.3.1: the peer's QP is in use by a connection that the peer has forgotten. */
 static bool stale(struct roci_cm *cm, uint64_t now, const struct roci_cm_source *from, const struct roci_cm_msg *req)
 {
-	struct roci_peer_node *node = req->qpn > 1 ? roci_peer_find(&cm->qpns, from->sgid, req->qpn) : NULL;
+	struct roci_peer_node *node = req->qpn > 1 ? roci_peer_find(&cm->remote_qpns, from->sgid, req->qpn) : NULL;
 	struct roci_cm_msg dreq = {0};
 	struct roci_conn *old;
 
 	if (!node)
 		return false;
 	cm->stats.stale++;
-	old = roci_container_of(node, struct roci_conn, qpn);
+	old = roci_container_of(node, struct roci_conn, remote_qpn_node);
 	if (old->state == ROCI_CONN_ESTABLISHED)
 		roci_conn_send_dreq(old, now, &dreq);
 	return true;
@@ -142,13 +142,13 @@ static void take_times(struct roci_conn *conn, const struct roci_cm_msg *req)
 {
 	uint64_t round = 2 * roci_cm_time_ns(conn->info.path.packet_life), first = conn->x.cm->config.first_retry_ns;
 
-	conn->answer_ns = round + roci_cm_time_ns(req->local_timeout);
-	conn->linger_ns = 2 * round + roci_cm_time_ns(req->remote_timeout);
-	if (conn->answer_ns < first)
-		conn->answer_ns = first;
-	if (conn->linger_ns < first)
-		conn->linger_ns = first;
-	conn->peer_retries = req->max_retries;
+	conn->response_timeout_ns = round + roci_cm_time_ns(req->local_response_timeout);
+	conn->remember_ns = 2 * round + roci_cm_time_ns(req->remote_response_timeout);
+	if (conn->response_timeout_ns < first)
+		conn->response_timeout_ns = first;
+	if (conn->remember_ns < first)
+		conn->remember_ns = first;
+	conn->max_cm_retries = req->max_retries;
 }
 
 static struct roci_conn *create(struct roci_cm *cm, const struct roci_cm_source *from, const struct roci_cm_msg *req)
@@ -158,14 +158,14 @@ static struct roci_conn *create(struct roci_cm *cm, const struct roci_cm_source 
 	if (!conn)
 		return NULL;
 	conn->tid = req->tid;
-	memcpy(conn->x.here, from->dgid, 16);
-	memcpy(conn->x.there, from->sgid, 16);
+	memcpy(conn->x.local_gid, from->dgid, 16);
+	memcpy(conn->x.remote_gid, from->sgid, 16);
 	conn->x.ifindex = from->ifindex;
 	take_path(&conn->info.path, req, from->ifindex);
 	take_peer(conn, req);
 	take_times(conn, req);
-	roci_peer_insert(&cm->requests, &conn->request, conn->x.there, req->local_id);
-	roci_peer_insert(&cm->qpns, &conn->qpn, conn->x.there, req->qpn);
+	roci_peer_insert(&cm->remote_ids, &conn->remote_id_node, conn->x.remote_gid, req->local_id);
+	roci_peer_insert(&cm->remote_qpns, &conn->remote_qpn_node, conn->x.remote_gid, req->qpn);
 	return conn;
 }
 
@@ -173,7 +173,7 @@ static struct roci_conn *create(struct roci_cm *cm, const struct roci_cm_source 
 static void compose(struct roci_conn *conn, const struct roci_cm_msg *req, struct roci_listener *listener,
 		    const struct roci_cm_ip *ip)
 {
-	struct roci_cm_event *ev = roci_exchange_compose(&conn->x, ROCI_CM_REQ_RECEIVED, req);
+	struct roci_cm_event *ev = roci_exchange_prepare_event(&conn->x, ROCI_CM_REQ_RECEIVED, req);
 
 	ev->listener = listener;
 	ev->service_id = req->service_id;
@@ -183,17 +183,17 @@ static void compose(struct roci_conn *conn, const struct roci_cm_msg *req, struc
 		ev->ip = *ip;
 }
 
-void roci_conn_promote(struct roci_conn *conn)
+void roci_conn_report_req(struct roci_conn *conn)
 {
 	conn->state = ROCI_CONN_REQ_RECEIVED;
 	roci_exchange_stop(&conn->x);
-	roci_exchange_tell(&conn->x);
+	roci_exchange_report(&conn->x);
 }
 
 void roci_conn_rx_req(struct roci_cm *cm, uint64_t now, const struct roci_cm_source *from,
 		      const struct roci_cm_msg *req)
 {
-	struct roci_peer_node *node = roci_peer_find(&cm->requests, from->sgid, req->local_id);
+	struct roci_peer_node *node = roci_peer_find(&cm->remote_ids, from->sgid, req->local_id);
 	enum roci_cm_reason reason = check_fields(from, req);
 	enum roci_backlog verdict = ROCI_BACKLOG_FULL;
 	struct roci_listener *listener;
@@ -201,29 +201,29 @@ void roci_conn_rx_req(struct roci_cm *cm, uint64_t now, const struct roci_cm_sou
 	bool has_ip;
 	struct roci_conn *conn;
 
-	if (node && duplicate(roci_container_of(node, struct roci_conn, request), from, req))
+	if (node && duplicate(roci_container_of(node, struct roci_conn, remote_id_node), from, req))
 		return;
-	listener = roci_listener_for(cm, from, req, &ip, &has_ip);
+	listener = roci_listener_for_request(cm, from, req, &ip, &has_ip);
 	if (!reason && !listener) {
-		if (roci_hold_request(cm, now, from, req))
+		if (roci_pending_add(cm, now, from, req))
 			return;
 		reason = ROCI_REJ_INVALID_SERVICE_ID;
 	}
 	if (!reason && stale(cm, now, from, req))
 		reason = ROCI_REJ_STALE_CONN;
-	if (!reason && (verdict = roci_backlog_verdict(listener, now)) == ROCI_BACKLOG_FULL)
+	if (!reason && (verdict = roci_backlog_admit(listener, now)) == ROCI_BACKLOG_FULL)
 		reason = ROCI_REJ_NO_RESOURCES;
 	if (reason) {
-		roci_conn_refuse(cm, from, req, reason);
+		roci_conn_reject_req(cm, from, req, reason);
 		return;
 	}
 	conn = create(cm, from, req);
 	if (!conn)
 		return; /* the peer asks again */
 	compose(conn, req, listener, has_ip ? &ip : NULL);
-	if (verdict == ROCI_BACKLOG_TELL) {
-		roci_backlog_told(listener, &conn->x, now);
-		roci_conn_promote(conn);
+	if (verdict == ROCI_BACKLOG_REPORT) {
+		roci_backlog_reported(listener, &conn->x, now);
+		roci_conn_report_req(conn);
 	} else {
 		conn->state = ROCI_CONN_REQ_WAITING;
 		roci_backlog_wait(listener, &conn->x, now);

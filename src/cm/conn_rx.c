@@ -4,9 +4,9 @@
 
 #include "cm/internal.h"
 
-static void stray(struct roci_cm *cm)
+static void count_unexpected(struct roci_cm *cm)
 {
-	cm->stats.rx_stray++;
+	cm->stats.rx_unexpected++;
 }
 
 /* ---- answers to who speaks of a connection that is not here ---- */
@@ -53,9 +53,9 @@ static void answer_lap(struct roci_cm *cm, const struct roci_cm_source *from, co
 	roci_cm_reply(cm, from, &apr);
 }
 
-static void answer_stranger(struct roci_cm *cm, const struct roci_cm_source *from, const struct roci_cm_msg *msg)
+static void answer_unknown_id(struct roci_cm *cm, const struct roci_cm_source *from, const struct roci_cm_msg *msg)
 {
-	stray(cm);
+	count_unexpected(cm);
 	if (msg->attribute == ROCI_CM_ATTR_DREQ)
 		answer_dreq(cm, from, msg);
 	else if (msg->attribute == ROCI_CM_ATTR_REP)
@@ -111,8 +111,8 @@ static void refuse_stale_rep(struct roci_conn *conn, const struct roci_cm_source
 {
 	conn->x.cm->stats.stale++;
 	answer_rep(conn->x.cm, from, rep, ROCI_REJ_STALE_CONN);
-	roci_exchange_compose(&conn->x, ROCI_CM_REJ_RECEIVED, NULL)->reason = ROCI_REJ_STALE_CONN;
-	roci_exchange_tell(&conn->x);
+	roci_exchange_prepare_event(&conn->x, ROCI_CM_REJ_RECEIVED, NULL)->reason = ROCI_REJ_STALE_CONN;
+	roci_exchange_report(&conn->x);
 	roci_conn_finish(conn);
 }
 
@@ -120,16 +120,16 @@ static void first_rep(struct roci_conn *conn, const struct roci_cm_source *from,
 {
 	struct roci_cm *cm = conn->x.cm;
 
-	if (rep->qpn > 1 && roci_peer_find(&cm->qpns, conn->x.there, rep->qpn)) {
+	if (rep->qpn > 1 && roci_peer_find(&cm->remote_qpns, conn->x.remote_gid, rep->qpn)) {
 		refuse_stale_rep(conn, from, rep);
 		return;
 	}
 	take_rep(conn, rep);
-	roci_peer_insert(&cm->qpns, &conn->qpn, conn->x.there, rep->qpn);
+	roci_peer_insert(&cm->remote_qpns, &conn->remote_qpn_node, conn->x.remote_gid, rep->qpn);
 	roci_exchange_stop(&conn->x);
 	conn->state = ROCI_CONN_REP_RECEIVED;
-	roci_exchange_compose(&conn->x, ROCI_CM_REP_RECEIVED, rep)->peer = &conn->peer;
-	roci_exchange_tell(&conn->x);
+	roci_exchange_prepare_event(&conn->x, ROCI_CM_REP_RECEIVED, rep)->peer = &conn->peer;
+	roci_exchange_report(&conn->x);
 }
 
 static void rx_rep(struct roci_conn *conn, const struct roci_cm_source *from, const struct roci_cm_msg *rep)
@@ -142,7 +142,7 @@ static void rx_rep(struct roci_conn *conn, const struct roci_cm_source *from, co
 	}
 	conn->x.cm->stats.rx_duplicate++;
 	switch (conn->state) {
-	case ROCI_CONN_REP_RECEIVED: /* the consumer is thinking */
+	case ROCI_CONN_REP_RECEIVED: /* the consumer has not answered yet */
 		roci_conn_message(conn, &mra, ROCI_CM_ATTR_MRA);
 		mra.about = ROCI_CM_ABOUT_REP;
 		mra.service_timeout = conn->x.cm->config.mra_timeout;
@@ -153,7 +153,7 @@ static void rx_rep(struct roci_conn *conn, const struct roci_cm_source *from, co
 			roci_exchange_resend(&conn->x);
 		break;
 	case ROCI_CONN_CLOSED: /* the REJ was lost */
-		if (conn->lingering && conn->x.sent == ROCI_CM_ATTR_REJ)
+		if (conn->remembered && conn->x.sent == ROCI_CM_ATTR_REJ)
 			roci_exchange_resend(&conn->x);
 		else
 			answer_rep(conn->x.cm, from, rep, ROCI_REJ_INVALID_COMM_ID);
@@ -169,20 +169,20 @@ static void rx_rtu(struct roci_conn *conn, const struct roci_cm_msg *rtu)
 	if (conn->state == ROCI_CONN_REP_SENT) {
 		roci_exchange_stop(&conn->x);
 		conn->state = ROCI_CONN_ESTABLISHED;
-		roci_exchange_compose(&conn->x, ROCI_CM_ESTABLISHED, rtu);
-		roci_exchange_tell(&conn->x);
-	} else if (conn->state == ROCI_CONN_CLOSED && conn->lingering && conn->x.sent == ROCI_CM_ATTR_REJ) {
+		roci_exchange_prepare_event(&conn->x, ROCI_CM_ESTABLISHED, rtu);
+		roci_exchange_report(&conn->x);
+	} else if (conn->state == ROCI_CONN_CLOSED && conn->remembered && conn->x.sent == ROCI_CM_ATTR_REJ) {
 		roci_exchange_resend(&conn->x); /* it has not heard that we withdrew */
 	}
 }
 
-static void tell_rej(struct roci_conn *conn, const struct roci_cm_msg *rej)
+static void report_rej(struct roci_conn *conn, const struct roci_cm_msg *rej)
 {
-	struct roci_cm_event *ev = roci_exchange_compose(&conn->x, ROCI_CM_REJ_RECEIVED, rej);
+	struct roci_cm_event *ev = roci_exchange_prepare_event(&conn->x, ROCI_CM_REJ_RECEIVED, rej);
 
 	ev->reason = rej->reason;
 	ev->rejected = rej->about;
-	roci_exchange_tell(&conn->x);
+	roci_exchange_report(&conn->x);
 }
 
 /* A REQ that the network still holds must not begin the connection anew. */
@@ -209,17 +209,17 @@ static void rx_rej(struct roci_conn *conn, uint64_t now, const struct roci_cm_ms
 	case ROCI_CONN_REP_SENT:
 	case ROCI_CONN_REP_RECEIVED:
 		close_by_peer(conn, now);
-		tell_rej(conn, rej);
+		report_rej(conn, rej);
 		roci_backlog_withdrawn(&conn->x, now);
 		break;
 	case ROCI_CONN_ESTABLISHED:
 		roci_conn_enter_timewait(conn, now);
-		tell_rej(conn, rej);
+		report_rej(conn, rej);
 		break;
 	case ROCI_CONN_DREQ_SENT: /* it does not know the connection: as good as a DREP */
 		roci_conn_enter_timewait(conn, now);
-		roci_exchange_compose(&conn->x, ROCI_CM_DREP_RECEIVED, NULL);
-		roci_exchange_tell(&conn->x);
+		roci_exchange_prepare_event(&conn->x, ROCI_CM_DREP_RECEIVED, NULL);
+		roci_exchange_report(&conn->x);
 		break;
 	default: break;
 	}
@@ -243,8 +243,8 @@ static void both_disconnect(struct roci_conn *conn, uint64_t now, const struct r
 {
 	answer_dreq(conn->x.cm, from, dreq);
 	roci_conn_enter_timewait(conn, now);
-	roci_exchange_compose(&conn->x, ROCI_CM_DREP_RECEIVED, NULL);
-	roci_exchange_tell(&conn->x);
+	roci_exchange_prepare_event(&conn->x, ROCI_CM_DREP_RECEIVED, NULL);
+	roci_exchange_report(&conn->x);
 }
 
 static void disconnected(struct roci_conn *conn, const struct roci_cm_msg *dreq)
@@ -252,8 +252,8 @@ static void disconnected(struct roci_conn *conn, const struct roci_cm_msg *dreq)
 	roci_exchange_stop(&conn->x);
 	conn->state = ROCI_CONN_DREQ_RECEIVED;
 	conn->dreq_tid = dreq->tid;
-	roci_exchange_compose(&conn->x, ROCI_CM_DREQ_RECEIVED, dreq);
-	roci_exchange_tell(&conn->x);
+	roci_exchange_prepare_event(&conn->x, ROCI_CM_DREQ_RECEIVED, dreq);
+	roci_exchange_report(&conn->x);
 }
 
 static void rx_dreq(struct roci_conn *conn, uint64_t now, const struct roci_cm_source *from,
@@ -266,14 +266,14 @@ static void rx_dreq(struct roci_conn *conn, uint64_t now, const struct roci_cm_s
 	case ROCI_CONN_REP_RECEIVED:
 	case ROCI_CONN_ESTABLISHED:
 		if (dreq->qpn != conn->info.local_qpn) {
-			stray(cm);
+			count_unexpected(cm);
 			break;
 		}
 		disconnected(conn, dreq);
 		break;
-	case ROCI_CONN_REQ_SENT: /* it has overtaken its REP, and will be sent again */ stray(cm); break;
+	case ROCI_CONN_REQ_SENT: /* it has overtaken its REP, and will be sent again */ count_unexpected(cm); break;
 	case ROCI_CONN_DREQ_SENT: both_disconnect(conn, now, from, dreq); break;
-	case ROCI_CONN_DREQ_RECEIVED: /* the consumer is thinking */ cm->stats.rx_duplicate++; break;
+	case ROCI_CONN_DREQ_RECEIVED: /* the consumer has not answered yet */ cm->stats.rx_duplicate++; break;
 	case ROCI_CONN_TIMEWAIT: /* the DREP was lost */
 		cm->stats.rx_duplicate++;
 		answer_dreq(cm, from, dreq);
@@ -287,13 +287,13 @@ static void rx_drep(struct roci_conn *conn, uint64_t now, const struct roci_cm_m
 	if (conn->state != ROCI_CONN_DREQ_SENT)
 		return;
 	roci_conn_enter_timewait(conn, now);
-	roci_exchange_compose(&conn->x, ROCI_CM_DREP_RECEIVED, drep);
-	roci_exchange_tell(&conn->x);
+	roci_exchange_prepare_event(&conn->x, ROCI_CM_DREP_RECEIVED, drep);
+	roci_exchange_report(&conn->x);
 }
 
-void roci_cm_bury(struct roci_cm *cm, uint64_t now, roci_cm_dead_fn *dead, void *context)
+void roci_cm_disconnect_dead(struct roci_cm *cm, uint64_t now, roci_cm_peer_dead_fn *dead, void *context)
 {
-	struct roci_cm_msg goodbye = {.attribute = ROCI_CM_ATTR_DREQ};
+	struct roci_cm_msg dreq = {.attribute = ROCI_CM_ATTR_DREQ};
 
 	for (struct roci_list *l = cm->exchanges.next; l != &cm->exchanges; l = l->next) {
 		struct roci_exchange *x = roci_container_of(l, struct roci_exchange, all);
@@ -303,8 +303,8 @@ void roci_cm_bury(struct roci_cm *cm, uint64_t now, roci_cm_dead_fn *dead, void 
 		    (conn->state != ROCI_CONN_REP_SENT && conn->state != ROCI_CONN_REP_RECEIVED &&
 		     conn->state != ROCI_CONN_ESTABLISHED))
 			continue;
-		if (dead(context, x->there, &conn->info))
-			disconnected(conn, &goodbye);
+		if (dead(context, x->remote_gid, &conn->info))
+			disconnected(conn, &dreq);
 	}
 }
 
@@ -325,7 +325,7 @@ static struct roci_conn *find(struct roci_cm *cm, const struct roci_cm_source *f
 	if (x && x->kind == ROCI_EXCHANGE_CONN) {
 		struct roci_conn *conn = roci_conn_of(x);
 
-		if (memcmp(from->sgid, x->there, 16)) {
+		if (memcmp(from->sgid, x->remote_gid, 16)) {
 			cm->stats.rx_wrong_source++;
 			return NULL;
 		}
@@ -334,18 +334,18 @@ static struct roci_conn *find(struct roci_cm *cm, const struct roci_cm_source *f
 	/* A peer withdraws its REQ before it has heard of our id (12.6.7.2, reason 4). */
 	if (msg->attribute != ROCI_CM_ATTR_REJ || msg->remote_id)
 		return NULL;
-	node = roci_peer_find(&cm->requests, from->sgid, msg->local_id);
-	return node ? roci_container_of(node, struct roci_conn, request) : NULL;
+	node = roci_peer_find(&cm->remote_ids, from->sgid, msg->local_id);
+	return node ? roci_container_of(node, struct roci_conn, remote_id_node) : NULL;
 }
 
 void roci_conn_rx(struct roci_cm *cm, uint64_t now, const struct roci_cm_source *from, const struct roci_cm_msg *msg)
 {
 	struct roci_conn *conn = find(cm, from, msg);
 
-	if (!conn && msg->attribute == ROCI_CM_ATTR_REJ && !msg->remote_id && roci_hold_withdraw(cm, from, msg))
+	if (!conn && msg->attribute == ROCI_CM_ATTR_REJ && !msg->remote_id && roci_pending_withdraw(cm, from, msg))
 		return;
 	if (!conn) {
-		answer_stranger(cm, from, msg);
+		answer_unknown_id(cm, from, msg);
 		return;
 	}
 	switch (msg->attribute) {
@@ -356,9 +356,9 @@ void roci_conn_rx(struct roci_cm *cm, uint64_t now, const struct roci_cm_source 
 	case ROCI_CM_ATTR_DREQ: rx_dreq(conn, now, from, msg); break;
 	case ROCI_CM_ATTR_DREP: rx_drep(conn, now, msg); break;
 	case ROCI_CM_ATTR_LAP: answer_lap(cm, from, msg); break;
-	default: /* an APR without a LAP */ stray(cm);
+	default: /* an APR without a LAP */ count_unexpected(cm);
 	}
-	roci_cm_collect(&conn->x);
+	roci_cm_free_if_done(&conn->x);
 }
 
 /* ---- time ---- */
@@ -370,7 +370,7 @@ static void give_up(struct roci_conn *conn, uint64_t now, enum roci_cm_event_kin
 
 	roci_conn_send_rej(conn, ROCI_REJ_TIMEOUT, &rej);
 	roci_conn_close(conn, now);
-	roci_exchange_fail(&conn->x, event);
+	roci_exchange_report_timeout(&conn->x, event);
 }
 
 static void backlog_timeout(struct roci_conn *conn, uint64_t now)
@@ -389,24 +389,24 @@ void roci_conn_timeout(struct roci_conn *conn, uint64_t now)
 {
 	switch (conn->state) {
 	case ROCI_CONN_REQ_SENT:
-		if (!roci_exchange_again(&conn->x, now))
+		if (!roci_exchange_retransmit(&conn->x, now))
 			give_up(conn, now, ROCI_CM_REQ_ERROR);
 		break;
 	case ROCI_CONN_REP_SENT:
-		if (!roci_exchange_again(&conn->x, now))
+		if (!roci_exchange_retransmit(&conn->x, now))
 			give_up(conn, now, ROCI_CM_REP_ERROR);
 		break;
 	case ROCI_CONN_DREQ_SENT:
-		if (!roci_exchange_again(&conn->x, now)) {
+		if (!roci_exchange_retransmit(&conn->x, now)) {
 			roci_conn_enter_timewait(conn, now);
-			roci_exchange_fail(&conn->x, ROCI_CM_DREQ_ERROR);
+			roci_exchange_report_timeout(&conn->x, ROCI_CM_DREQ_ERROR);
 		}
 		break;
 	case ROCI_CONN_REQ_WAITING: backlog_timeout(conn, now); break;
 	case ROCI_CONN_TIMEWAIT:
 		roci_conn_finish(conn);
-		roci_exchange_compose(&conn->x, ROCI_CM_TIMEWAIT_EXIT, NULL);
-		roci_exchange_tell(&conn->x);
+		roci_exchange_prepare_event(&conn->x, ROCI_CM_TIMEWAIT_EXIT, NULL);
+		roci_exchange_report(&conn->x);
 		break;
 	default: /* the last duplicate has been answered */ roci_conn_finish(conn);
 	}

@@ -24,7 +24,7 @@ struct roci_conn *roci_conn_create(struct roci_cm *cm, void *user)
 	if (roci_exchange_init(&conn->x, cm, ROCI_EXCHANGE_CONN, &conn->info.path))
 		goto err_free;
 	conn->x.user = user;
-	conn->info.local_comm_id = roci_cm_draw_id(cm, &conn->x);
+	conn->info.local_comm_id = roci_cm_alloc_id(cm, &conn->x);
 	if (!conn->info.local_comm_id)
 		goto err_fini;
 	return conn;
@@ -42,11 +42,11 @@ static void forget_peer(struct roci_conn *conn)
 {
 	struct roci_cm *cm = conn->x.cm;
 
-	roci_peer_remove(&cm->requests, &conn->request);
-	roci_peer_remove(&cm->qpns, &conn->qpn);
-	if (conn->lingering) {
-		conn->lingering = false;
-		cm->linger_count--;
+	roci_peer_remove(&cm->remote_ids, &conn->remote_id_node);
+	roci_peer_remove(&cm->remote_qpns, &conn->remote_qpn_node);
+	if (conn->remembered) {
+		conn->remembered = false;
+		cm->remembered_count--;
 	}
 }
 
@@ -70,14 +70,14 @@ void roci_conn_close(struct roci_conn *conn, uint64_t now)
 	struct roci_cm *cm = conn->x.cm;
 
 	conn->state = ROCI_CONN_CLOSED;
-	roci_peer_remove(&cm->qpns, &conn->qpn);
-	if (cm->linger_count >= ROCI_CM_MAX_LINGER) {
+	roci_peer_remove(&cm->remote_qpns, &conn->remote_qpn_node);
+	if (cm->remembered_count >= ROCI_CM_MAX_REMEMBERED) {
 		roci_conn_finish(conn);
 		return;
 	}
-	conn->lingering = true;
-	cm->linger_count++;
-	roci_exchange_set_timer(&conn->x, now + conn->linger_ns);
+	conn->remembered = true;
+	cm->remembered_count++;
+	roci_exchange_set_timer(&conn->x, now + conn->remember_ns);
 }
 
 /* IBTA 12.9.8.4: as long as packets of the connection may be on their way. Whether the peer uses its QP again meanwhile
@@ -87,7 +87,7 @@ void roci_conn_enter_timewait(struct roci_conn *conn, uint64_t now)
 	unsigned t = conn->info.ack_timeout ? conn->info.ack_timeout : TIMEWAIT_DEFAULT;
 
 	conn->state = ROCI_CONN_TIMEWAIT;
-	roci_peer_remove(&conn->x.cm->qpns, &conn->qpn);
+	roci_peer_remove(&conn->x.cm->remote_qpns, &conn->remote_qpn_node);
 	roci_exchange_set_timer(&conn->x, now + roci_cm_time_ns(t < TIMEWAIT_LONGEST ? t : TIMEWAIT_LONGEST));
 }
 
@@ -141,11 +141,11 @@ void roci_conn_send_dreq(struct roci_conn *conn, uint64_t now, struct roci_cm_ms
 	struct roci_cm *cm = conn->x.cm;
 
 	roci_conn_message(conn, msg, ROCI_CM_ATTR_DREQ);
-	msg->tid = conn->dreq_tid = roci_cm_draw_tid(cm);
+	msg->tid = conn->dreq_tid = roci_cm_new_tid(cm);
 	msg->qpn = conn->info.remote_qpn;
 	conn->state = ROCI_CONN_DREQ_SENT;
 	roci_exchange_send(&conn->x, msg);
-	roci_exchange_retry(&conn->x, now, conn->answer_ns, cm->config.dreq_retries);
+	roci_exchange_start_retries(&conn->x, now, conn->response_timeout_ns, cm->config.dreq_retries);
 }
 
 static void send_drep(struct roci_conn *conn, uint64_t now, struct roci_cm_msg *msg)
@@ -185,7 +185,7 @@ static void fill_req(const struct roci_conn *conn, struct roci_cm_msg *msg, cons
 	msg->starting_psn = p->starting_psn;
 	msg->responder_resources = p->responder_resources;
 	msg->initiator_depth = p->initiator_depth;
-	msg->remote_timeout = msg->local_timeout = config->response_timeout;
+	msg->remote_response_timeout = msg->local_response_timeout = config->response_timeout;
 	msg->transport = p->transport;
 	msg->ext_transport = p->transport == ROCI_CM_XRC;
 	msg->flow_control = p->flow_control;
@@ -213,10 +213,10 @@ static void take_connect(struct roci_conn *conn, const struct roci_cm_connect *p
 	unsigned ack_timeout = p->ack_timeout ? p->ack_timeout : p->path.packet_life + 1u;
 
 	info->path = p->path;
-	memcpy(conn->x.here, p->path.sgid, 16);
-	memcpy(conn->x.there, p->path.dgid, 16);
+	memcpy(conn->x.local_gid, p->path.sgid, 16);
+	memcpy(conn->x.remote_gid, p->path.dgid, 16);
 	conn->x.ifindex = p->path.ifindex;
-	conn->tid = roci_cm_draw_tid(conn->x.cm);
+	conn->tid = roci_cm_new_tid(conn->x.cm);
 	info->service_id = p->service_id;
 	info->active = true;
 	info->transport = p->transport;
@@ -241,13 +241,14 @@ int roci_conn_connect(struct roci_cm *cm, uint64_t now, const struct roci_cm_con
 	if (!conn)
 		return -ENOMEM;
 	take_connect(conn, params);
-	conn->answer_ns = 2 * roci_cm_time_ns(params->path.packet_life) + roci_cm_time_ns(cm->config.response_timeout);
-	conn->linger_ns = conn->answer_ns;
+	conn->response_timeout_ns =
+		2 * roci_cm_time_ns(params->path.packet_life) + roci_cm_time_ns(cm->config.response_timeout);
+	conn->remember_ns = conn->response_timeout_ns;
 	begin(conn, &msg, ROCI_CM_ATTR_REQ, params->private);
 	fill_req(conn, &msg, params);
 	conn->state = ROCI_CONN_REQ_SENT;
 	roci_exchange_send(&conn->x, &msg);
-	roci_exchange_retry(&conn->x, now, conn->answer_ns, cm->config.max_retries);
+	roci_exchange_start_retries(&conn->x, now, conn->response_timeout_ns, cm->config.max_retries);
 	*out = conn;
 	return 0;
 }
@@ -279,9 +280,9 @@ int roci_conn_accept(struct roci_conn *conn, uint64_t now, const struct roci_cm_
 	conn->info.responder_resources = p->responder_resources;
 	conn->info.initiator_depth = p->initiator_depth;
 	conn->state = ROCI_CONN_REP_SENT;
-	conn->x.cm->answers++;
+	conn->x.cm->answered_requests++;
 	roci_exchange_send(&conn->x, &msg);
-	roci_exchange_retry(&conn->x, now, conn->answer_ns, conn->peer_retries);
+	roci_exchange_start_retries(&conn->x, now, conn->response_timeout_ns, conn->max_cm_retries);
 	roci_backlog_answered(&conn->x, now);
 	return 0;
 }
@@ -305,8 +306,8 @@ int roci_conn_notify(struct roci_conn *conn, uint64_t now)
 		return -EINVAL;
 	conn->state = ROCI_CONN_ESTABLISHED;
 	roci_exchange_stop(&conn->x);
-	roci_exchange_compose(&conn->x, ROCI_CM_ESTABLISHED, NULL);
-	roci_exchange_tell(&conn->x);
+	roci_exchange_prepare_event(&conn->x, ROCI_CM_ESTABLISHED, NULL);
+	roci_exchange_report(&conn->x);
 	return 0;
 }
 
@@ -327,7 +328,7 @@ int roci_conn_reject(struct roci_conn *conn, uint64_t now, enum roci_cm_reason r
 	msg.info_len = (uint8_t)ari.len;
 	roci_conn_send_rej(conn, reason, &msg);
 	roci_conn_close(conn, now);
-	conn->x.cm->answers++;
+	conn->x.cm->answered_requests++;
 	roci_backlog_answered(&conn->x, now);
 	return 0;
 }
@@ -353,10 +354,10 @@ void roci_conn_destroy(struct roci_conn *conn, uint64_t now)
 	struct roci_cm_msg msg = {0};
 
 	if (conn->x.orphan)
-		return; /* since the goodbye */
-	roci_exchange_hush(&conn->x);
+		return; /* by roci_cm_disconnect_all() */
+	roci_exchange_cancel_event(&conn->x);
 	conn->x.orphan = true;
-	conn->x.cm->answers += conn->state == ROCI_CONN_REQ_RECEIVED;
+	conn->x.cm->answered_requests += conn->state == ROCI_CONN_REQ_RECEIVED;
 	switch (conn->state) {
 	case ROCI_CONN_REQ_SENT:
 		roci_conn_send_rej(conn, ROCI_REJ_TIMEOUT, &msg);
@@ -374,7 +375,7 @@ void roci_conn_destroy(struct roci_conn *conn, uint64_t now)
 	default: /* over, or on its way there */ break;
 	}
 	roci_backlog_answered(&conn->x, now);
-	roci_cm_collect(&conn->x);
+	roci_cm_free_if_done(&conn->x);
 }
 
 /* ---- questions ---- */
@@ -389,9 +390,9 @@ void *roci_conn_user(const struct roci_conn *conn)
 	return conn->x.user;
 }
 
-void roci_conn_taken(struct roci_conn *conn, uint64_t now)
+void roci_conn_fetched(struct roci_conn *conn, uint64_t now)
 {
-	roci_backlog_taken(&conn->x, now);
+	roci_backlog_fetched(&conn->x, now);
 }
 
 enum roci_conn_state roci_conn_state(const struct roci_conn *conn)

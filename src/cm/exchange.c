@@ -18,7 +18,7 @@ int roci_exchange_init(struct roci_exchange *x, struct roci_cm *cm, enum roci_ex
 	x->kind = kind;
 	x->path = path;
 	roci_list_init(&x->sending);
-	roci_list_init(&x->telling);
+	roci_list_init(&x->reporting);
 	roci_list_init(&x->queued);
 	roci_timer_init(&x->timer);
 	roci_list_append(&cm->exchanges, &x->all);
@@ -29,10 +29,10 @@ int roci_exchange_init(struct roci_exchange *x, struct roci_cm *cm, enum roci_ex
 void roci_exchange_fini(struct roci_exchange *x)
 {
 	if (x->pacing)
-		roci_backlog_forget(x->pacing);
+		roci_backlog_stop_pacing(x->pacing);
 	roci_exchange_stop(x);
 	roci_list_remove(&x->sending);
-	roci_list_remove(&x->telling);
+	roci_list_remove(&x->reporting);
 	roci_list_remove(&x->queued);
 	roci_list_remove(&x->all);
 	x->cm->exchange_count--;
@@ -54,17 +54,17 @@ void roci_exchange_resend(struct roci_exchange *x)
 		roci_list_append(&x->cm->sending, &x->sending);
 }
 
-void roci_exchange_retry(struct roci_exchange *x, uint64_t now, uint64_t full_ns, unsigned retries)
+void roci_exchange_start_retries(struct roci_exchange *x, uint64_t now, uint64_t max_interval_ns, unsigned retries)
 {
 	uint64_t first = x->cm->config.first_retry_ns;
 
-	x->retry.full_ns = full_ns;
-	x->retry.step_ns = first < full_ns ? first : full_ns;
+	x->retry.max_interval_ns = max_interval_ns;
+	x->retry.interval_ns = first < max_interval_ns ? first : max_interval_ns;
 	x->retry.left = retries;
-	roci_exchange_set_timer(x, now + x->retry.step_ns);
+	roci_exchange_set_timer(x, now + x->retry.interval_ns);
 }
 
-bool roci_exchange_again(struct roci_exchange *x, uint64_t now)
+bool roci_exchange_retransmit(struct roci_exchange *x, uint64_t now)
 {
 	if (!x->retry.left) {
 		x->cm->stats.timeouts++;
@@ -73,16 +73,16 @@ bool roci_exchange_again(struct roci_exchange *x, uint64_t now)
 	x->retry.left--;
 	x->cm->stats.retransmits++;
 	roci_exchange_resend(x);
-	x->retry.step_ns *= 2;
-	if (x->retry.step_ns > x->retry.full_ns)
-		x->retry.step_ns = x->retry.full_ns;
-	roci_exchange_set_timer(x, now + x->retry.step_ns);
+	x->retry.interval_ns *= 2;
+	if (x->retry.interval_ns > x->retry.max_interval_ns)
+		x->retry.interval_ns = x->retry.max_interval_ns;
+	roci_exchange_set_timer(x, now + x->retry.interval_ns);
 	return true;
 }
 
 void roci_exchange_postpone(struct roci_exchange *x, uint64_t now, uint64_t wait_ns)
 {
-	x->retry.step_ns = x->retry.full_ns;
+	x->retry.interval_ns = x->retry.max_interval_ns;
 	roci_exchange_set_timer(x, now + wait_ns);
 }
 
@@ -96,10 +96,10 @@ void roci_exchange_set_timer(struct roci_exchange *x, uint64_t at)
 	roci_timer_set(&x->cm->timers, &x->timer, at);
 }
 
-/* ---- telling ---- */
+/* ---- reporting ---- */
 
-struct roci_cm_event *roci_exchange_compose(struct roci_exchange *x, enum roci_cm_event_kind kind,
-					    const struct roci_cm_msg *msg)
+struct roci_cm_event *roci_exchange_prepare_event(struct roci_exchange *x, enum roci_cm_event_kind kind,
+						  const struct roci_cm_msg *msg)
 {
 	struct roci_cm_event *ev = &x->event;
 
@@ -117,23 +117,23 @@ struct roci_cm_event *roci_exchange_compose(struct roci_exchange *x, enum roci_c
 	return ev;
 }
 
-void roci_exchange_tell(struct roci_exchange *x)
+void roci_exchange_report(struct roci_exchange *x)
 {
 	if (x->orphan)
 		return;
-	assert(roci_list_empty(&x->telling)); /* else the driver did not empty next_event() */
-	roci_list_append(&x->cm->events, &x->telling);
+	assert(roci_list_empty(&x->reporting)); /* else the driver did not empty next_event() */
+	roci_list_append(&x->cm->events, &x->reporting);
 }
 
-void roci_exchange_fail(struct roci_exchange *x, enum roci_cm_event_kind kind)
+void roci_exchange_report_timeout(struct roci_exchange *x, enum roci_cm_event_kind kind)
 {
-	roci_exchange_compose(x, kind, NULL)->status = -ETIMEDOUT;
-	roci_exchange_tell(x);
+	roci_exchange_prepare_event(x, kind, NULL)->status = -ETIMEDOUT;
+	roci_exchange_report(x);
 }
 
-void roci_exchange_hush(struct roci_exchange *x)
+void roci_exchange_cancel_event(struct roci_exchange *x)
 {
-	roci_list_remove(&x->telling);
+	roci_list_remove(&x->reporting);
 }
 
 bool roci_cm_copy(void *to, unsigned room, struct roci_cm_bytes from)

@@ -35,11 +35,11 @@ int roci_cm_listen(struct roci_cm *cm, const struct roci_cm_listen *params, stru
 	listener->cm = cm;
 	listener->params = *params;
 	listener->params.backlog = params->backlog ? params->backlog : ROCI_BACKLOG_DEFAULT;
-	roci_list_init(&listener->untaken);
+	roci_list_init(&listener->unfetched);
 	roci_list_init(&listener->waiting);
 	roci_list_append(&cm->listeners, &listener->all);
 	cm->listener_count++;
-	cm->hold.look = true;
+	cm->pending.listener_added = true;
 	*out = listener;
 	return 0;
 }
@@ -60,15 +60,15 @@ void roci_listener_destroy(struct roci_listener *listener, uint64_t now)
 	listener->params.backlog = 0; /* nobody moves up */
 	while (!roci_list_empty(&listener->waiting))
 		give_up(roci_container_of(listener->waiting.next, struct roci_exchange, queued), now);
-	while (!roci_list_empty(&listener->untaken)) {
-		struct roci_exchange *x = roci_container_of(listener->untaken.next, struct roci_exchange, queued);
+	while (!roci_list_empty(&listener->unfetched)) {
+		struct roci_exchange *x = roci_container_of(listener->unfetched.next, struct roci_exchange, queued);
 
-		if (roci_list_empty(&x->telling))
-			roci_backlog_taken(x, now);
+		if (roci_list_empty(&x->reporting))
+			roci_backlog_fetched(x, now);
 		else
 			give_up(x, now);
 	}
-	roci_backlog_forget(listener);
+	roci_backlog_stop_pacing(listener);
 	roci_list_remove(&listener->all);
 	cm->listener_count--;
 	free(listener);
@@ -128,8 +128,8 @@ static bool is_true(const struct roci_cm_ip *ip, const struct roci_cm_source *fr
 	return !memcmp(ip->src, from->sgid, 16) && !memcmp(ip->dst, from->dgid, 16);
 }
 
-struct roci_listener *roci_listener_for(struct roci_cm *cm, const struct roci_cm_source *from,
-					const struct roci_cm_msg *req, struct roci_cm_ip *ip, bool *has_ip)
+struct roci_listener *roci_listener_for_request(struct roci_cm *cm, const struct roci_cm_source *from,
+						const struct roci_cm_msg *req, struct roci_cm_ip *ip, bool *has_ip)
 {
 	*ip = (struct roci_cm_ip){0};
 	*has_ip = roci_cm_service_is_ip(req->service_id) &&

@@ -56,7 +56,8 @@ struct roci_cm_msg {
 	uint16_t pkey;
 	uint16_t reason; /* REJ */
 	uint8_t responder_resources, initiator_depth;
-	uint8_t remote_timeout, local_timeout; /* 5-bit response timeouts: asked of the receiver, held by the sender */
+	uint8_t remote_response_timeout,
+		local_response_timeout; /* 5-bit response timeouts: asked of the receiver, held by the sender */
 	uint8_t transport, ext_transport, flow_control, retry_count, mtu, rdc, rnr_retry_count, max_retries, srq;
 	uint8_t target_ack_delay, failover; /* REP */
 	uint8_t about;                      /* REJ, MRA: enum roci_cm_about */

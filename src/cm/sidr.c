@@ -10,7 +10,7 @@
 #include "cm/internal.h"
 
 /* As long as a peer with the standard's timers asks again (response timeout 20, packet life 18). */
-#define LINGER_NS 7000000000u
+#define REMEMBER_NS 7000000000u
 
 static struct roci_sidr *create(struct roci_cm *cm, void *user)
 {
@@ -30,9 +30,9 @@ static void forget_peer(struct roci_sidr *sidr)
 {
 	struct roci_cm *cm = sidr->x.cm;
 
-	roci_peer_remove(&cm->sidr_requests, &sidr->node);
-	cm->linger_count -= sidr->lingering;
-	sidr->lingering = false;
+	roci_peer_remove(&cm->remote_sidr_ids, &sidr->remote_id_node);
+	cm->remembered_count -= sidr->remembered;
+	sidr->remembered = false;
 }
 
 void roci_sidr_free(struct roci_sidr *sidr)
@@ -73,11 +73,11 @@ int roci_sidr_resolve(struct roci_cm *cm, uint64_t now, const struct roci_cm_res
 	sidr->active = true;
 	sidr->path = params->path;
 	sidr->service_id = params->service_id;
-	memcpy(sidr->x.here, params->path.sgid, 16);
-	memcpy(sidr->x.there, params->path.dgid, 16);
+	memcpy(sidr->x.local_gid, params->path.sgid, 16);
+	memcpy(sidr->x.remote_gid, params->path.dgid, 16);
 	sidr->x.ifindex = params->path.ifindex;
-	sidr->tid = roci_cm_draw_tid(cm);
-	sidr->request_id = roci_cm_draw_id(cm, &sidr->x);
+	sidr->tid = roci_cm_new_tid(cm);
+	sidr->request_id = roci_cm_alloc_id(cm, &sidr->x);
 	if (!sidr->request_id) {
 		roci_sidr_free(sidr);
 		return -ENOMEM;
@@ -85,8 +85,8 @@ int roci_sidr_resolve(struct roci_cm *cm, uint64_t now, const struct roci_cm_res
 	if (!interval)
 		interval = 2 * roci_cm_time_ns(params->path.packet_life) + roci_cm_time_ns(cm->config.response_timeout);
 	send_request(sidr, params);
-	roci_exchange_retry(&sidr->x, now, interval,
-			    params->max_retries ? params->max_retries : cm->config.max_retries);
+	roci_exchange_start_retries(&sidr->x, now, interval,
+				    params->max_retries ? params->max_retries : cm->config.max_retries);
 	*out = sidr;
 	return 0;
 }
@@ -99,11 +99,11 @@ void roci_sidr_rx_rep(struct roci_cm *cm, uint64_t now, const struct roci_cm_sou
 	struct roci_sidr *sidr;
 
 	if (!x || x->kind != ROCI_EXCHANGE_SIDR) {
-		cm->stats.rx_stray++;
+		cm->stats.rx_unexpected++;
 		return;
 	}
 	sidr = roci_sidr_of(x);
-	if (memcmp(from->sgid, x->there, 16)) {
+	if (memcmp(from->sgid, x->remote_gid, 16)) {
 		cm->stats.rx_wrong_source++;
 		return;
 	}
@@ -113,11 +113,11 @@ void roci_sidr_rx_rep(struct roci_cm *cm, uint64_t now, const struct roci_cm_sou
 	}
 	sidr->done = true;
 	roci_exchange_stop(x);
-	ev = roci_exchange_compose(x, ROCI_CM_SIDR_REP_RECEIVED, rep);
+	ev = roci_exchange_prepare_event(x, ROCI_CM_SIDR_REP_RECEIVED, rep);
 	ev->sidr_status = rep->outcome;
 	ev->sidr_qpn = rep->qpn;
 	ev->sidr_qkey = rep->qkey;
-	roci_exchange_tell(x);
+	roci_exchange_report(x);
 }
 
 /* ---- who answers ---- */
@@ -134,19 +134,19 @@ static void build_answer(struct roci_cm_msg *rep, uint64_t tid, uint32_t request
 	};
 }
 
-static void linger(struct roci_sidr *sidr, uint64_t now)
+static void remember_answer(struct roci_sidr *sidr, uint64_t now)
 {
 	struct roci_cm *cm = sidr->x.cm;
 
 	sidr->done = true;
-	if (cm->linger_count >= ROCI_CM_MAX_LINGER) {
+	if (cm->remembered_count >= ROCI_CM_MAX_REMEMBERED) {
 		roci_exchange_stop(&sidr->x);
 		forget_peer(sidr);
 		return;
 	}
-	sidr->lingering = true;
-	cm->linger_count++;
-	roci_exchange_set_timer(&sidr->x, now + LINGER_NS);
+	sidr->remembered = true;
+	cm->remembered_count++;
+	roci_exchange_set_timer(&sidr->x, now + REMEMBER_NS);
 }
 
 static void refuse(struct roci_sidr *sidr, uint64_t now, enum roci_cm_sidr_status status)
@@ -155,11 +155,11 @@ static void refuse(struct roci_sidr *sidr, uint64_t now, enum roci_cm_sidr_statu
 
 	build_answer(&rep, sidr->tid, sidr->request_id, sidr->service_id, status);
 	roci_exchange_send(&sidr->x, &rep);
-	linger(sidr, now);
+	remember_answer(sidr, now);
 }
 
-void roci_sidr_refuse(struct roci_cm *cm, const struct roci_cm_source *from, const struct roci_cm_msg *req,
-		      enum roci_cm_sidr_status status)
+void roci_sidr_reject_req(struct roci_cm *cm, const struct roci_cm_source *from, const struct roci_cm_msg *req,
+			  enum roci_cm_sidr_status status)
 {
 	struct roci_cm_msg rep;
 
@@ -181,24 +181,24 @@ static struct roci_sidr *create_request(struct roci_cm *cm, const struct roci_cm
 	sidr->path.ifindex = from->ifindex;
 	memcpy(sidr->path.sgid, from->dgid, 16);
 	memcpy(sidr->path.dgid, from->sgid, 16);
-	memcpy(sidr->x.here, from->dgid, 16);
-	memcpy(sidr->x.there, from->sgid, 16);
+	memcpy(sidr->x.local_gid, from->dgid, 16);
+	memcpy(sidr->x.remote_gid, from->sgid, 16);
 	sidr->x.ifindex = from->ifindex;
-	roci_peer_insert(&cm->sidr_requests, &sidr->node, sidr->x.there, req->local_id);
+	roci_peer_insert(&cm->remote_sidr_ids, &sidr->remote_id_node, sidr->x.remote_gid, req->local_id);
 	return sidr;
 }
 
 /* True: dealt with. */
 static bool duplicate(struct roci_cm *cm, const struct roci_cm_source *from, const struct roci_cm_msg *req)
 {
-	struct roci_peer_node *node = roci_peer_find(&cm->sidr_requests, from->sgid, req->local_id);
+	struct roci_peer_node *node = roci_peer_find(&cm->remote_sidr_ids, from->sgid, req->local_id);
 	struct roci_sidr *sidr;
 
 	if (!node)
 		return false;
-	sidr = roci_container_of(node, struct roci_sidr, node);
+	sidr = roci_container_of(node, struct roci_sidr, remote_id_node);
 	if (sidr->tid != req->tid && sidr->done) { /* the peer has used its id again */
-		roci_peer_remove(&cm->sidr_requests, &sidr->node);
+		roci_peer_remove(&cm->remote_sidr_ids, &sidr->remote_id_node);
 		return false;
 	}
 	cm->stats.rx_duplicate++;
@@ -207,10 +207,10 @@ static bool duplicate(struct roci_cm *cm, const struct roci_cm_source *from, con
 	return true;
 }
 
-void roci_sidr_promote(struct roci_sidr *sidr)
+void roci_sidr_report_req(struct roci_sidr *sidr)
 {
 	roci_exchange_stop(&sidr->x);
-	roci_exchange_tell(&sidr->x);
+	roci_exchange_report(&sidr->x);
 }
 
 void roci_sidr_rx_req(struct roci_cm *cm, uint64_t now, const struct roci_cm_source *from,
@@ -225,28 +225,28 @@ void roci_sidr_rx_req(struct roci_cm *cm, uint64_t now, const struct roci_cm_sou
 
 	if (duplicate(cm, from, req))
 		return;
-	listener = roci_listener_for(cm, from, req, &ip, &has_ip);
+	listener = roci_listener_for_request(cm, from, req, &ip, &has_ip);
 	if (!listener) {
-		if (!roci_hold_request(cm, now, from, req))
-			roci_sidr_refuse(cm, from, req, ROCI_SIDR_UNSUPPORTED);
+		if (!roci_pending_add(cm, now, from, req))
+			roci_sidr_reject_req(cm, from, req, ROCI_SIDR_UNSUPPORTED);
 		return;
 	}
-	verdict = roci_backlog_verdict(listener, now);
+	verdict = roci_backlog_admit(listener, now);
 	if (verdict == ROCI_BACKLOG_FULL) {
-		roci_sidr_refuse(cm, from, req, ROCI_SIDR_REJECT);
+		roci_sidr_reject_req(cm, from, req, ROCI_SIDR_REJECT);
 		return;
 	}
 	sidr = create_request(cm, from, req);
 	if (!sidr)
 		return; /* the peer asks again */
-	ev = roci_exchange_compose(&sidr->x, ROCI_CM_SIDR_REQ_RECEIVED, req);
+	ev = roci_exchange_prepare_event(&sidr->x, ROCI_CM_SIDR_REQ_RECEIVED, req);
 	ev->listener = listener;
 	ev->service_id = req->service_id;
 	ev->has_ip = has_ip;
 	ev->ip = ip;
-	if (verdict == ROCI_BACKLOG_TELL) {
-		roci_backlog_told(listener, &sidr->x, now);
-		roci_sidr_promote(sidr);
+	if (verdict == ROCI_BACKLOG_REPORT) {
+		roci_backlog_reported(listener, &sidr->x, now);
+		roci_sidr_report_req(sidr);
 	} else {
 		roci_backlog_wait(listener, &sidr->x, now);
 	}
@@ -265,8 +265,8 @@ int roci_sidr_answer(struct roci_sidr *sidr, uint64_t now, const struct roci_cm_
 	    !roci_cm_copy(rep.info, ROCI_CM_SIDR_REP_INFO, answer->info))
 		return -EINVAL;
 	roci_exchange_send(&sidr->x, &rep);
-	linger(sidr, now);
-	sidr->x.cm->answers++;
+	remember_answer(sidr, now);
+	sidr->x.cm->answered_requests++;
 	roci_backlog_answered(&sidr->x, now);
 	return 0;
 }
@@ -283,24 +283,24 @@ void roci_sidr_timeout(struct roci_sidr *sidr, uint64_t now)
 		roci_backlog_answered(&sidr->x, now);
 	} else if (!sidr->active) {
 		forget_peer(sidr); /* duplicates are over */
-	} else if (!roci_exchange_again(&sidr->x, now)) {
+	} else if (!roci_exchange_retransmit(&sidr->x, now)) {
 		sidr->done = true;
-		roci_exchange_fail(&sidr->x, ROCI_CM_SIDR_ERROR);
+		roci_exchange_report_timeout(&sidr->x, ROCI_CM_SIDR_ERROR);
 	}
 }
 
 void roci_sidr_destroy(struct roci_sidr *sidr, uint64_t now)
 {
 	if (sidr->x.orphan)
-		return; /* since the goodbye */
-	roci_exchange_hush(&sidr->x);
+		return; /* by roci_cm_disconnect_all() */
+	roci_exchange_cancel_event(&sidr->x);
 	sidr->x.orphan = true;
 	if (sidr->active)
 		roci_exchange_stop(&sidr->x);
 	else if (!sidr->done)
 		refuse(sidr, now, ROCI_SIDR_REJECT);
 	roci_backlog_answered(&sidr->x, now);
-	roci_cm_collect(&sidr->x);
+	roci_cm_free_if_done(&sidr->x);
 }
 
 void roci_sidr_set_user(struct roci_sidr *sidr, void *user)
@@ -308,7 +308,7 @@ void roci_sidr_set_user(struct roci_sidr *sidr, void *user)
 	sidr->x.user = user;
 }
 
-void roci_sidr_taken(struct roci_sidr *sidr, uint64_t now)
+void roci_sidr_fetched(struct roci_sidr *sidr, uint64_t now)
 {
-	roci_backlog_taken(&sidr->x, now);
+	roci_backlog_fetched(&sidr->x, now);
 }

@@ -243,18 +243,18 @@ static void look_after_peers(struct roci_device *dev, uint64_t now)
 	struct look look = {.dev = dev};
 	static const struct slots none;
 
-	roci_cm_bury(host->cm, now, peer_is_dead, &look);
+	roci_cm_disconnect_dead(host->cm, now, peer_is_dead, &look);
 	take_out(&host->known, &look.dead); /* whoever has such a slot next may be in another registry */
 	host->look_at = memcmp(&look.alive, &none, sizeof(none)) ? now + LOOK_NS : ROCI_CM_NEVER;
 	host->peers_lost = roci_engine_stats(dev->engine)->peers_lost;
 }
 
-void roci_cm_host_goodbye(struct roci_device *dev, uint64_t now)
+void roci_cm_host_disconnect_all(struct roci_device *dev, uint64_t now)
 {
 	struct roci_cm *cm = dev->cm_host->cm;
 	struct roci_cm_tx tx;
 
-	roci_cm_goodbye(cm, now);
+	roci_cm_disconnect_all(cm, now);
 	while (roci_cm_tx(cm, now, &tx))
 		roci_gsi_send(dev, now, &tx);
 }
@@ -276,7 +276,7 @@ void roci_cm_host_rx(struct roci_device *dev, uint64_t now, const uint8_t *mad, 
 	if (is_local(dev, sgid))
 		know_peer(dev, now, sender_id);
 	roci_cm_rx(host->cm, now, mad, sgid, dgid, ifindex);
-	if (host->held_at == ROCI_CM_NEVER && roci_cm_held_count(host->cm))
+	if (host->held_at == ROCI_CM_NEVER && roci_cm_pending_count(host->cm))
 		host->held_at = now + HELD_NS;
 	roci_cm_host_drive(dev, now);
 }
@@ -297,7 +297,7 @@ unsigned roci_cm_host_drive(struct roci_device *dev, uint64_t now)
 			roci_gsi_send(dev, now, &tx);
 		if (host->held_at <= now) {
 			roci_gsi_pass_held(dev, now);
-			host->held_at = roci_cm_held_count(host->cm) ? now + HELD_NS : ROCI_CM_NEVER;
+			host->held_at = roci_cm_pending_count(host->cm) ? now + HELD_NS : ROCI_CM_NEVER;
 			again = true;
 		} else if (roci_cm_deadline(host->cm) <= now) {
 			roci_cm_timers(host->cm, now);

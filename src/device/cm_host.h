@@ -41,7 +41,7 @@ struct roci_gsi;
 int roci_cm_host_open(struct roci_device *dev); /* -ENOMEM */
 void roci_cm_host_close(struct roci_device *dev);
 /* The process ends: tells every peer, once, as the kernel would. */
-void roci_cm_host_goodbye(struct roci_device *dev, uint64_t now);
+void roci_cm_host_disconnect_all(struct roci_device *dev, uint64_t now);
 struct roci_gsi *roci_cm_host_gsi(struct roci_device *dev);
 /* sender_id: the communication id of the MAD's sender. */
 void roci_cm_host_rx(struct roci_device *dev, uint64_t now, const uint8_t *mad, const uint8_t sgid[16],

@@ -208,7 +208,7 @@ static void close_device(struct roci_device *dev)
 	roci_device_unlock(dev);
 	roci_progress_stop(dev);
 	print_stats(dev);
-	roci_cm_host_goodbye(dev, roci_now());
+	roci_cm_host_disconnect_all(dev, roci_now());
 	roci_link_close(dev->link);
 	roci_side_door_close(dev->door);
 	roci_cm_host_close(dev);
@@ -243,7 +243,7 @@ static __attribute__((destructor)) void at_exit(void)
 	if (!dev || !take_lock_soon(dev))
 		return;
 	roci_drive_owed(dev, roci_now());
-	roci_cm_host_goodbye(dev, roci_now());
+	roci_cm_host_disconnect_all(dev, roci_now());
 	roci_udp_depart(dev->udp);
 	roci_side_door_unlink(dev->door);
 	print_stats(dev);

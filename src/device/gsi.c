@@ -250,7 +250,7 @@ void roci_gsi_pass_held(struct roci_device *dev, uint64_t now)
 {
 	struct passing passing = {dev, now};
 
-	roci_cm_pass_held(roci_cm_host_cm(dev), pass, &passing);
+	roci_cm_forward_pending(roci_cm_host_cm(dev), pass, &passing);
 }
 
 void roci_gsi_send(struct roci_device *dev, uint64_t now, const struct roci_cm_tx *tx)

@@ -34,9 +34,9 @@ void cma_request_taken(struct cma_id *id)
 	if (!cma_lock_cm(id))
 		return;
 	if (id->conn)
-		roci_conn_taken(id->conn, roci_now());
+		roci_conn_fetched(id->conn, roci_now());
 	else if (id->sidr)
-		roci_sidr_taken(id->sidr, roci_now());
+		roci_sidr_fetched(id->sidr, roci_now());
 	cma_unlock_cm(id);
 }
 

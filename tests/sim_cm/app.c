@@ -329,7 +329,7 @@ static void act_conn(struct end *end)
 
 	if (!end->active && !end->taken) {
 		end->taken = true;
-		roci_conn_taken(end->conn, sim.now);
+		roci_conn_fetched(end->conn, sim.now);
 	}
 	if (end->view == VIEW_ESTABLISHED && sim_chance(300))
 		return; /* content as it is */

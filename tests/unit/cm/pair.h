@@ -10,7 +10,7 @@
 
 #define MS      1000000ull
 #define SECOND  (1000 * MS)
-#define HOLD    (400 * MS) /* roci_cm_config.hold_ns, when 0 */
+#define HOLD    (400 * MS) /* roci_cm_config.pending_ns, when 0 */
 #define SERVICE 0x01060000 + 22222
 
 struct pair {

@@ -26,7 +26,7 @@ static void a_burst_waits_its_turn(void **state)
 	count_events(&p, counts);
 	assert_int_equal(counts[ROCI_CM_REQ_RECEIVED], 3);
 	for (unsigned i = 0; i < 10; i++) {
-		roci_conn_taken(p.events[i].conn, p.now);
+		roci_conn_fetched(p.events[i].conn, p.now);
 		pair_wait(&p, 21 * MS);
 	}
 	count_events(&p, counts);

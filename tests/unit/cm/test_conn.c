@@ -418,11 +418,11 @@ static void the_dead_are_buried(void **state)
 	pair_open(&p, 0);
 	pair_establish(&p, 0x1000, &active[0], &passive[0]);
 	pair_establish(&p, 0x1100, &active[1], &passive[1]);
-	roci_cm_bury(p.a, p.now, has_qpn, &qpn);
+	roci_cm_disconnect_dead(p.a, p.now, has_qpn, &qpn);
 	pair_carry(&p);
 	assert_ptr_equal(pair_only_event(&p, ROCI_CM_DREQ_RECEIVED)->conn, active[1]);
 	pair_clear(&p);
-	roci_cm_bury(p.a, p.now, has_qpn, &qpn); /* once */
+	roci_cm_disconnect_dead(p.a, p.now, has_qpn, &qpn); /* once */
 	pair_carry(&p);
 	assert_int_equal(p.event_count, 0);
 	assert_int_equal(roci_conn_state(active[0]), ROCI_CONN_ESTABLISHED);

@@ -79,8 +79,8 @@ static void a_captured_req_means_what_it_says(void **state)
 	first(ROCI_CM_ATTR_REQ, "rxe-6.1-cm-ok.pcap", &msg);
 	assert_true(roci_cm_service_is_ip(msg.service_id));
 	assert_int_equal(roci_cm_service_ps(msg.service_id), ROCI_PS_TCP);
-	assert_int_equal(msg.remote_timeout, 20);
-	assert_int_equal(msg.local_timeout, 20);
+	assert_int_equal(msg.remote_response_timeout, 20);
+	assert_int_equal(msg.local_response_timeout, 20);
 	assert_int_equal(msg.max_retries, 15);
 	assert_int_equal(msg.pkey, 0xffff);
 	assert_int_equal(msg.mtu, 3);

@@ -101,7 +101,7 @@ static void answers_are_remembered_within_bounds(void **state)
 	struct pair p;
 
 	pair_open(&p, 0);
-	for (unsigned i = 0; i < ROCI_CM_MAX_LINGER + 10; i++) {
+	for (unsigned i = 0; i < ROCI_CM_MAX_REMEMBERED + 10; i++) {
 		struct roci_sidr *asking = pair_resolve(&p);
 
 		pair_carry(&p);
@@ -112,9 +112,9 @@ static void answers_are_remembered_within_bounds(void **state)
 		roci_sidr_destroy(asking, p.now);
 		pair_clear(&p);
 	}
-	assert_int_equal(p.b->exchange_count, ROCI_CM_MAX_LINGER);
+	assert_int_equal(p.b->exchange_count, ROCI_CM_MAX_REMEMBERED);
 	pair_wait(&p, 10 * SECOND);
-	assert_int_equal(p.b->linger_count, 0);
+	assert_int_equal(p.b->remembered_count, 0);
 	pair_close(&p);
 }
 

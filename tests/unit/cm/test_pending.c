@@ -16,7 +16,7 @@ static void a_listener_comes_in_time(void **state)
 	asking = pair_resolve(&p);
 	pair_wait(&p, HOLD - MS);
 	assert_int_equal(p.event_count, 0);
-	assert_int_equal(roci_cm_held_count(p.b), 2);
+	assert_int_equal(roci_cm_pending_count(p.b), 2);
 	assert_int_equal(roci_cm_object_count(p.b), 2);
 	pair_listen(&p, 0);
 	pair_wait(&p, 20 * MS); /* the pace between two requests */
@@ -25,7 +25,7 @@ static void a_listener_comes_in_time(void **state)
 	assert_ptr_equal(p.events[0].user, &p);
 	assert_memory_equal((const char *)p.events[0].private.data + ROCI_CM_IP_BYTES, "hello", 6);
 	assert_int_equal(p.events[1].kind, ROCI_CM_SIDR_REQ_RECEIVED);
-	assert_int_equal(roci_cm_held_count(p.b), 0);
+	assert_int_equal(roci_cm_pending_count(p.b), 0);
 	passive = p.events[0].conn;
 	roci_sidr_destroy(p.events[1].sidr, p.now);
 	pair_carry(&p);
@@ -73,7 +73,7 @@ static void duplicates_are_one(void **state)
 	pair_carry(&p);
 	req = p.last;
 	roci_cm_rx(p.b, p.now, req.mad, req.sgid, req.dgid, 7);
-	assert_int_equal(roci_cm_held_count(p.b), 1);
+	assert_int_equal(roci_cm_pending_count(p.b), 1);
 	assert_int_equal(roci_cm_stats(p.b)->rx_duplicate, 1);
 	p.lose_only = ROCI_CM_ATTR_REJ;
 	pair_wait(&p, 499 * MS);
@@ -99,10 +99,10 @@ static void the_peer_may_withdraw(void **state)
 	pair_carry(&p);
 	roci_conn_destroy(second, p.now);
 	pair_carry(&p);
-	assert_int_equal(roci_cm_held_count(p.b), 1);
+	assert_int_equal(roci_cm_pending_count(p.b), 1);
 	roci_conn_destroy(first, p.now);
 	pair_carry(&p);
-	assert_int_equal(roci_cm_held_count(p.b), 0);
+	assert_int_equal(roci_cm_pending_count(p.b), 0);
 	pair_listen(&p, 0);
 	pair_wait(&p, SECOND);
 	assert_int_equal(p.event_count, 0);
@@ -123,7 +123,7 @@ static void the_table_is_bounded(void **state)
 	active = pair_connect(&p, 0x1000);
 	assert_true(roci_cm_tx(p.a, p.now, &req));
 	for (unsigned round = 0; round < 3; round++) {
-		for (unsigned i = 0; i < ROCI_CM_MAX_HELD + 100; i++) {
+		for (unsigned i = 0; i < ROCI_CM_MAX_PENDING + 100; i++) {
 			req.mad[ROCI_MAD_HEADER_BYTES] = (uint8_t)(1 + round); /* the peer's id */
 			req.mad[ROCI_MAD_HEADER_BYTES + 2] = (uint8_t)(i >> 8);
 			req.mad[ROCI_MAD_HEADER_BYTES + 3] = (uint8_t)i;
@@ -131,12 +131,12 @@ static void the_table_is_bounded(void **state)
 			while (roci_cm_tx(p.b, p.now, &tx))
 				refused++;
 		}
-		assert_int_equal(roci_cm_held_count(p.b), ROCI_CM_MAX_HELD);
+		assert_int_equal(roci_cm_pending_count(p.b), ROCI_CM_MAX_PENDING);
 		assert_int_equal(refused, 100);
 		p.now += HOLD;
 		assert_true(roci_cm_deadline(p.b) <= p.now);
 		roci_cm_timers(p.b, p.now);
-		assert_int_equal(roci_cm_held_count(p.b), 0);
+		assert_int_equal(roci_cm_pending_count(p.b), 0);
 		for (refused = 0; roci_cm_tx(p.b, p.now, &tx);)
 			refused++;
 		assert_int_equal(refused, ROCI_CM_MAX_REPLIES); /* as many as there is room for at once */
@@ -182,17 +182,17 @@ static void it_may_be_passed_on(void **state)
 		active[i] = pair_connect(&p, 0x1000 + i);
 	pair_carry(&p);
 	other.now = p.now;
-	roci_cm_pass_held(p.b, pass, &other);
+	roci_cm_forward_pending(p.b, pass, &other);
 	assert_int_equal(other.shown, 3);
-	assert_int_equal(roci_cm_held_count(p.b), 2);
+	assert_int_equal(roci_cm_pending_count(p.b), 2);
 	assert_true(roci_cm_next_event(other.cm, &ev));
 	assert_int_equal(ev.kind, ROCI_CM_REQ_RECEIVED);
 	assert_int_equal(ev.peer->qpn, 0x1001);
 	assert_memory_equal(ev.path->dgid, pair_gid_a, 16);
 	other = (struct other){.cm = other.cm, .now = p.now, .take = 3};
-	roci_cm_pass_held(p.b, pass, &other);
+	roci_cm_forward_pending(p.b, pass, &other);
 	assert_int_equal(other.shown, 2);
-	assert_int_equal(roci_cm_held_count(p.b), 0);
+	assert_int_equal(roci_cm_pending_count(p.b), 0);
 	pair_wait(&p, 300 * MS);
 	assert_int_equal(p.event_count, 0); /* nothing is refused any more */
 	roci_cm_destroy(other.cm);
@@ -210,7 +210,7 @@ static void who_leaves_refuses(void **state)
 	pair_stop_listening(&p);
 	active = pair_connect(&p, 0x1000);
 	pair_carry(&p);
-	roci_cm_goodbye(p.b, p.now);
+	roci_cm_disconnect_all(p.b, p.now);
 	pair_carry(&p);
 	assert_int_equal(pair_only_event(&p, ROCI_CM_REJ_RECEIVED)->reason, ROCI_REJ_INVALID_SERVICE_ID);
 	roci_conn_destroy(active, p.now);
