@@ -4,7 +4,7 @@
 #include <string.h>
 
 #include "wire/bytes.h"
-#include "wire/icrc.h"
+#include "wire/gid.h"
 
 /* A11.3.2: version, IP version, source port, source address, destination address; an IPv4 address in the last four of
  * its sixteen bytes, the others zero. */
@@ -19,18 +19,17 @@ static void put_address(uint8_t *to, const uint8_t gid[16], bool ipv4)
 {
 	memset(to, 0, 16);
 	if (ipv4)
-		memcpy(to + 12, gid + 12, 4);
+		roci_gid_to_ipv4(gid, to + 12);
 	else
 		memcpy(to, gid, 16);
 }
 
 static void get_address(uint8_t gid[16], const uint8_t *from, bool ipv4)
 {
-	memcpy(gid, from, 16);
-	if (ipv4) {
-		memset(gid, 0, 10);
-		gid[10] = gid[11] = 0xff;
-	}
+	if (ipv4)
+		roci_gid_from_ipv4(gid, from + 12);
+	else
+		memcpy(gid, from, 16);
 }
 
 void roci_cm_ip_build(const struct roci_cm_ip *ip, uint8_t out[ROCI_CM_IP_BYTES])

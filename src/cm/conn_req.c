@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "cm/internal.h"
+#include "wire/mtu.h"
 
 void roci_conn_reject_req(struct roci_cm *cm, const struct roci_cm_source *from, const struct roci_cm_msg *req,
 			  enum roci_cm_reason reason)
@@ -81,7 +82,7 @@ static enum roci_cm_reason check_fields(const struct roci_cm_source *from, const
 		return ROCI_REJ_INVALID_GID;
 	if (req->transport == ROCI_CM_XRC ? req->ext_transport != 1 : req->transport > ROCI_CM_UC)
 		return ROCI_REJ_INVALID_TRANSPORT_TYPE;
-	if (req->mtu < 1 || req->mtu > 5)
+	if (!roci_mtu_code_is_valid(req->mtu))
 		return ROCI_REJ_INVALID_MTU;
 	return 0;
 }

@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "cm/internal.h"
+#include "wire/mtu.h"
 
 #define LID_PERMISSIVE   0xffff /* there are no LIDs on Ethernet */
 #define TIMEWAIT_DEFAULT 18     /* 5-bit, where the ACK timeout is infinite */
@@ -160,7 +161,7 @@ static void send_drep(struct roci_conn *conn, uint64_t now, struct roci_cm_msg *
 
 static bool path_ok(const struct roci_cm_path *path)
 {
-	return path->flow_label < 1u << 20 && path->sl < 16 && path->mtu >= 1 && path->mtu <= 5 && path->rate < 64 &&
+	return path->flow_label < 1u << 20 && path->sl < 16 && roci_mtu_code_is_valid(path->mtu) && path->rate < 64 &&
 	       path->packet_life < 32;
 }
 

@@ -5,9 +5,7 @@
 #include <string.h>
 
 #include "cm/internal.h"
-#include "wire/icrc.h"
-
-static const uint8_t any[16], any_ipv4[16] = {[10] = 0xff, [11] = 0xff};
+#include "wire/gid.h"
 
 static uint64_t mask_of(const struct roci_cm_listen *params)
 {
@@ -93,9 +91,9 @@ static unsigned closeness(const struct roci_cm_listen *params, const uint8_t add
 	}
 	if (!memcmp(params->gid, address, 16))
 		return close + 4;
-	if (!memcmp(params->gid, any_ipv4, 16))
+	if (roci_gid_is_any_ipv4(params->gid))
 		return roci_gid_is_ipv4(address) ? close + 2 : 0;
-	if (memcmp(params->gid, any, 16))
+	if (!roci_gid_is_any(params->gid))
 		return 0;
 	return params->v6_only && roci_gid_is_ipv4(address) ? 0 : close;
 }

@@ -8,13 +8,7 @@
 
 #include "device/device_state.h"
 #include "device/udp_socket.h"
-
-static bool is_unspecified(const uint8_t gid[16])
-{
-	static const uint8_t zero[16];
-
-	return !memcmp(gid, zero, 16) || (roci_gid_is_ipv4(gid) && !memcmp(gid + 12, zero, 4));
-}
+#include "wire/gid.h"
 
 /* Asks the kernel whether it knows a way from here to there; nothing is sent. */
 static int check_route(const struct roci_gid_entry *from, const uint8_t dgid[16])
@@ -42,7 +36,7 @@ int roci_device_make_av(struct roci_device *dev, const struct roci_ah_params *pa
 	const struct roci_gid_entry *from;
 	int err;
 
-	if (params->sgid_index >= dev->gid_count || is_unspecified(params->dgid))
+	if (params->sgid_index >= dev->gid_count || roci_gid_is_any(params->dgid) || roci_gid_is_any_ipv4(params->dgid))
 		return -EINVAL;
 	from = &dev->gids[params->sgid_index];
 	if (roci_gid_is_ipv4(from->gid) != roci_gid_is_ipv4(params->dgid))

@@ -14,6 +14,7 @@
 
 #include "device/pcapng.h"
 #include "device/seal.h"
+#include "wire/gid.h"
 
 struct capture {
 	struct roci_link link;
@@ -64,8 +65,8 @@ static uint8_t *put_ipv4(uint8_t *at, const struct around *a, uint32_t udp_len)
 		.ip_p = IPPROTO_UDP,
 	};
 
-	memcpy(&ip.ip_src, a->flow.src + 12, 4);
-	memcpy(&ip.ip_dst, a->flow.dst + 12, 4);
+	roci_gid_to_ipv4(a->flow.src, &ip.ip_src);
+	roci_gid_to_ipv4(a->flow.dst, &ip.ip_dst);
 	ip.ip_sum = htons(fold(sum16(0, (const uint8_t *)&ip, sizeof(ip))));
 	memcpy(at, &ip, sizeof(ip));
 	return at + sizeof(ip);

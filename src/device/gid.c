@@ -15,6 +15,9 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
+#include "wire/gid.h"
+#include "wire/mtu.h"
+
 enum rank {
 	RANK_PRIMARY_V4,
 	RANK_V4,
@@ -33,13 +36,6 @@ struct candidate {
 	int order; /* as found */
 };
 
-static void map_ipv4(uint8_t gid[16], struct in_addr addr)
-{
-	memset(gid, 0, 10);
-	gid[10] = gid[11] = 0xff;
-	memcpy(gid + 12, &addr, 4);
-}
-
 /* The source address of the default route: what connect() picks for an address of TEST-NET-3. Nothing is sent. */
 static bool primary_ipv4(uint8_t gid[16])
 {
@@ -54,7 +50,7 @@ static bool primary_ipv4(uint8_t gid[16])
 	found = !connect(fd, (struct sockaddr *)&to, sizeof(to)) && !getsockname(fd, (struct sockaddr *)&from, &len);
 	close(fd);
 	if (found)
-		map_ipv4(gid, from.sin_addr);
+		roci_gid_from_ipv4(gid, &from.sin_addr);
 	return found;
 }
 
@@ -84,14 +80,12 @@ static unsigned ipv6_flags(FILE *list, const struct in6_addr *addr, unsigned ifi
 	return 0;
 }
 
-/* IB MTU from interface MTU: IP, UDP and the largest RoCE headers take up to 96 bytes (PROTOCOL.md s.6). */
+/* IP, UDP and the largest RoCE headers: what a packet has beside its payload. */
+#define OVERHEAD_BYTES 96
+
 static uint32_t path_mtu(uint32_t if_mtu)
 {
-	uint32_t mtu = 4096;
-
-	while (mtu > 256 && mtu + 96 > if_mtu)
-		mtu /= 2;
-	return mtu;
+	return roci_mtu_bytes(roci_mtu_code(if_mtu > OVERHEAD_BYTES ? if_mtu - OVERHEAD_BYTES : 0));
 }
 
 static uint32_t interface_mtu(int fd, const char *name)
@@ -108,7 +102,7 @@ static bool rank_ipv4(struct candidate *c, struct in_addr addr, const uint8_t *p
 
 	if (!host || IN_MULTICAST(host))
 		return false;
-	map_ipv4(c->entry.gid, addr);
+	roci_gid_from_ipv4(c->entry.gid, &addr);
 	if (host >> 24 == 127)
 		c->rank = RANK_LOOPBACK_V4;
 	else

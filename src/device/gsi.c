@@ -9,6 +9,7 @@
 #include "device/cm_host.h"
 #include "device/device_state.h"
 #include "device/seal.h"
+#include "wire/gid.h"
 
 /* ---- whose business a message is ---- */
 

@@ -6,7 +6,7 @@
 
 #include "device/device.h"
 #include "device/registry.h"
-#include "wire/icrc.h"
+#include "wire/gid.h"
 
 #define WINDOW          32 /* entries from a port's home on where it may be */
 #define EPHEMERAL_FIRST 32768
@@ -59,11 +59,9 @@ enum scope { SCOPE_ANY, SCOPE_ANY_V4, SCOPE_ANY_V6, SCOPE_ONE };
 
 static enum scope scope_of(const uint8_t gid[16], bool v6_only)
 {
-	static const uint8_t any[16], any_v4[16] = {[10] = 0xff, [11] = 0xff};
-
-	if (!memcmp(gid, any, 16))
+	if (roci_gid_is_any(gid))
 		return v6_only ? SCOPE_ANY_V6 : SCOPE_ANY;
-	return memcmp(gid, any_v4, 16) ? SCOPE_ONE : SCOPE_ANY_V4;
+	return roci_gid_is_any_ipv4(gid) ? SCOPE_ANY_V4 : SCOPE_ONE;
 }
 
 /* True where an address of scope a covers the single address. */

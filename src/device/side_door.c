@@ -10,6 +10,8 @@
 #include <sys/un.h>
 #include <unistd.h>
 
+#include "wire/gid.h"
+
 #define MAGIC         0x524f4344u /* of this layout of struct door_header, in this host's byte order */
 #define MESSAGES      8
 #define MESSAGE_BYTES 65536

@@ -12,6 +12,7 @@
 
 #include "device/steer.h"
 #include "device/udp_socket.h"
+#include "wire/gid.h"
 
 #ifndef UDP_NO_CHECK6_RX
 #define UDP_NO_CHECK6_RX 102
@@ -26,7 +27,7 @@ socklen_t roci_udp_name(union udp_name *name, const uint8_t gid[16], uint32_t if
 {
 	if (roci_gid_is_ipv4(gid)) {
 		name->v4 = (struct sockaddr_in){.sin_family = AF_INET, .sin_port = htons(ROCI_UDP_PORT)};
-		memcpy(&name->v4.sin_addr, gid + 12, 4);
+		roci_gid_to_ipv4(gid, &name->v4.sin_addr);
 		return sizeof(name->v4);
 	}
 	name->v6 = (struct sockaddr_in6){.sin6_family = AF_INET6, .sin6_port = htons(ROCI_UDP_PORT)};
@@ -133,7 +134,7 @@ static void warn_listen(struct udp_socket *s, const uint8_t gid[16], int err)
 	if (s->warned)
 		return;
 	s->warned = true;
-	inet_ntop(ipv4 ? AF_INET : AF_INET6, ipv4 ? gid + 12 : gid, text, sizeof(text));
+	inet_ntop(ipv4 ? AF_INET : AF_INET6, ipv4 ? gid + ROCI_GID_IPV4_AT : gid, text, sizeof(text));
 	if (err == -EADDRINUSE)
 		fprintf(stderr,
 			"roci: UDP port %d of %s is taken, by another program or the kernel's rdma_rxe module: "

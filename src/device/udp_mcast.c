@@ -9,11 +9,7 @@
 #include <unistd.h>
 
 #include "device/udp_socket.h"
-
-bool roci_gid_is_multicast(const uint8_t gid[16])
-{
-	return gid[0] == 0xff || (roci_gid_is_ipv4(gid) && (gid[12] & 0xf0) == 0xe0);
-}
+#include "wire/gid.h"
 
 static bool is_link_local(const uint8_t gid[16])
 {
@@ -42,7 +38,7 @@ static int join(int fd, const uint8_t gid[16], uint32_t ifindex)
 	int err;
 
 	if (roci_gid_is_ipv4(gid)) {
-		memcpy(&v4.imr_multiaddr, gid + 12, 4);
+		roci_gid_to_ipv4(gid, &v4.imr_multiaddr);
 		err = setsockopt(fd, IPPROTO_IP, IP_ADD_MEMBERSHIP, &v4, sizeof(v4));
 	} else {
 		memcpy(&v6.ipv6mr_multiaddr, gid, 16);

@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "device/udp_socket.h"
+#include "wire/gid.h"
 
 #ifndef UDP_GRO
 #define UDP_GRO 104
@@ -61,9 +62,7 @@ static unsigned read_control(struct msghdr *msg, struct roci_arrival *from)
 static void read_source(const union udp_name *name, struct roci_flow *flow)
 {
 	if (name->any.sa_family == AF_INET) {
-		memset(flow->src, 0, 10);
-		flow->src[10] = flow->src[11] = 0xff;
-		memcpy(flow->src + 12, &name->v4.sin_addr, 4);
+		roci_gid_from_ipv4(flow->src, &name->v4.sin_addr);
 		flow->src_port = ntohs(name->v4.sin_port);
 	} else {
 		memcpy(flow->src, &name->v6.sin6_addr, 16);

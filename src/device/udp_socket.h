@@ -77,6 +77,4 @@ void roci_udp_send(struct roci_link *link, struct roci_frame *frames, unsigned c
 unsigned roci_udp_recv(struct roci_link *link, struct roci_datagram *out);
 void roci_udp_prepare_recv(struct roci_udp *udp);
 
-bool roci_gid_is_multicast(const uint8_t gid[16]);
-
 #endif

@@ -7,6 +7,7 @@
 #include "engine/qp.h"
 #include "engine/requester.h"
 #include "engine/response.h"
+#include "wire/mtu.h"
 
 #define TYPES 3 /* RC, UC, UD */
 
@@ -76,7 +77,7 @@ static int check_values(const struct roci_qp *qp, const struct roci_qp_attr *a, 
 		return -EINVAL;
 	if ((mask & ROCI_QP_PORT) && a->port_num != 1)
 		return -EINVAL;
-	if ((mask & ROCI_QP_PATH_MTU) && (a->path_mtu < 1 || a->path_mtu > 5))
+	if ((mask & ROCI_QP_PATH_MTU) && !roci_mtu_code_is_valid(a->path_mtu))
 		return -EINVAL;
 	if ((mask & ROCI_QP_DEST_QPN) && a->dest_qpn > ROCI_QPN_MASK)
 		return -EINVAL;
@@ -93,7 +94,7 @@ static int check_values(const struct roci_qp *qp, const struct roci_qp_attr *a, 
 	if ((mask & ROCI_QP_PATH_MIG_STATE) && a->path_mig_state != 0)
 		return -EINVAL;
 	if ((mask & (ROCI_QP_PATH_MTU | ROCI_QP_AV)) == (ROCI_QP_PATH_MTU | ROCI_QP_AV) &&
-	    (128u << a->path_mtu) > a->av.mtu)
+	    roci_mtu_bytes(a->path_mtu) > a->av.mtu)
 		return -EINVAL;
 	return 0;
 }
@@ -141,7 +142,7 @@ static int enter_rtr(struct roci_qp *qp, const struct roci_qp_attr *a)
 	qp->path = roci_path_get(qp->e, a->av.sgid, a->av.dgid);
 	if (!qp->path)
 		return -ENOMEM;
-	qp->mtu = 128u << a->path_mtu;
+	qp->mtu = roci_mtu_bytes(a->path_mtu);
 	qp->resp.epsn = a->rq_psn & ROCI_PSN_MASK;
 	return 0;
 }

@@ -4,7 +4,7 @@
 #include <string.h>
 
 #include "engine/qp.h"
-#include "wire/icrc.h"
+#include "wire/gid.h"
 
 #define SL_IPV4 2 /* what drivers of RoCE report as the network type of an IPv4 datagram; UCX reads it from wc.sl */
 
@@ -41,8 +41,8 @@ static void make_grh(uint8_t grh[ROCI_GRH_BYTES], const struct roci_rx *rx)
 		put16(ip + 6, 0x4000); /* don't fragment */
 		ip[8] = rx->hop_limit;
 		ip[9] = 17;
-		memcpy(ip + 12, rx->sgid + 12, 4);
-		memcpy(ip + 16, rx->dgid + 12, 4);
+		roci_gid_to_ipv4(rx->sgid, ip + 12);
+		roci_gid_to_ipv4(rx->dgid, ip + 16);
 		put16(ip + 10, ipv4_checksum(ip));
 		return;
 	}

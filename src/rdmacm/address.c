@@ -3,6 +3,7 @@
 #include <netinet/in.h>
 
 #include "rdmacm/objects.h"
+#include "wire/gid.h"
 
 socklen_t cma_addr_len(const struct sockaddr *addr)
 {
@@ -70,20 +71,19 @@ void cma_addr_set_port(struct sockaddr *addr, uint16_t port)
 
 void cma_addr_gid(const struct sockaddr *addr, union ibv_gid *gid)
 {
-	memset(gid, 0, sizeof(*gid));
-	if (addr->sa_family == AF_INET) {
-		gid->raw[10] = gid->raw[11] = 0xff;
-		memcpy(gid->raw + 12, &in4(addr)->sin_addr, 4);
-	} else if (addr->sa_family == AF_INET6) {
+	if (addr->sa_family == AF_INET)
+		roci_gid_from_ipv4(gid->raw, &in4(addr)->sin_addr);
+	else if (addr->sa_family == AF_INET6)
 		memcpy(gid->raw, &in6(addr)->sin6_addr, 16);
-	}
+	else
+		memset(gid, 0, sizeof(*gid));
 }
 
 void cma_gid_addr(const uint8_t gid[16], bool ipv4, uint32_t ifindex, struct sockaddr *addr)
 {
 	if (ipv4) {
 		struct sockaddr_in sin = {.sin_family = AF_INET};
-		memcpy(&sin.sin_addr, gid + 12, 4);
+		roci_gid_to_ipv4(gid, &sin.sin_addr);
 		memcpy(addr, &sin, sizeof(sin));
 		return;
 	}

@@ -4,6 +4,7 @@
 #include <unistd.h>
 
 #include "rdmacm/objects.h"
+#include "wire/mtu.h"
 
 int cma_bind_gid(struct cma_id *id, const uint8_t gid[16], uint32_t ifindex)
 {
@@ -176,14 +177,6 @@ int rdma_resolve_addr(struct rdma_cm_id *id, struct sockaddr *src_addr, struct s
 	return err ? cma_error(err) : cma_complete(cma_id(id));
 }
 
-static enum ibv_mtu mtu_code(uint32_t bytes)
-{
-	enum ibv_mtu code = IBV_MTU_256;
-	while (code < IBV_MTU_4096 && bytes >= 256u << code)
-		code++;
-	return code;
-}
-
 static enum ibv_rate port_rate(struct ibv_context *context)
 {
 	struct ibv_port_attr attr;
@@ -216,7 +209,7 @@ void cma_fill_route(struct cma_id *id)
 		.pkey = htons(CMA_PKEY),
 		.sl = id->tos >> 5,
 		.mtu_selector = 2, /* exactly */
-		.mtu = (uint8_t)mtu_code(gid ? gid->path_mtu : 1024),
+		.mtu = roci_mtu_code(gid ? gid->path_mtu : 1024),
 		.rate_selector = 2,
 		.rate = (uint8_t)port_rate(id->id.verbs),
 		.packet_life_time_selector = 2,

@@ -10,6 +10,7 @@
 
 #include "rsocket/rsocket.h"
 #include "rsocket/dest.h"
+#include "wire/mtu.h"
 
 #define UDP_TAG     0x55555555u
 #define GRH_BYTES   40
@@ -132,7 +133,7 @@ static int create_memory(struct rs_datagram *d)
 	struct ibv_port_attr port;
 	if (ibv_query_port(d->id->verbs, d->id->port_num, &port))
 		return -errno;
-	size_t mtu = (size_t)128 << port.active_mtu;
+	size_t mtu = roci_mtu_bytes(port.active_mtu);
 	d->max_payload = mtu - d->header_len;
 	d->slot = mtu + GRH_BYTES;
 	d->memory = calloc(2 * QUEUE, d->slot);

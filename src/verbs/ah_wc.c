@@ -5,6 +5,7 @@
 #include <netinet/ip.h>
 
 #include "verbs/objects.h"
+#include "wire/gid.h"
 
 /* RFC 1071 */
 static bool ipv4_sum_is_right(const uint8_t *header)
@@ -27,23 +28,14 @@ static int ip_version(const uint8_t bytes[40])
 	return six ? 6 : four ? 4 : 0;
 }
 
-static void map_ipv4(uint8_t gid[16], const uint8_t address[4])
-{
-	memset(gid, 0, 10);
-	gid[10] = gid[11] = 0xff;
-	memcpy(gid + 12, address, 4);
-}
-
 /* The index of our address `gid`; for a multicast address, of the first one of its family. -1: none. */
-static int find_sgid(const struct ibv_context *context, const uint8_t gid[16], int version)
+static int find_sgid(const struct ibv_context *context, const uint8_t gid[16])
 {
-	static const uint8_t mapped[12] = {0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0xff, 0xff};
 	const struct roci_gid_entry *entries;
 	int count = roci_device_gids(vb_context(context)->dev, &entries);
-	bool multicast = version == 4 ? (gid[12] & 0xf0) == 0xe0 : gid[0] == 0xff;
+	bool multicast = roci_gid_is_multicast(gid), ipv4 = roci_gid_is_ipv4(gid);
 	for (int i = 0; i < count; i++) {
-		bool is_four = !memcmp(entries[i].gid, mapped, sizeof(mapped));
-		if (multicast ? is_four == (version == 4) : !memcmp(entries[i].gid, gid, 16))
+		if (multicast ? roci_gid_is_ipv4(entries[i].gid) == ipv4 : !memcmp(entries[i].gid, gid, 16))
 			return i;
 	}
 	return -1;
@@ -56,8 +48,8 @@ static int fill_grh(const struct ibv_context *context, const struct ibv_grh *grh
 	int version = ip_version(bytes);
 	if (version == 4) {
 		const uint8_t *ip = bytes + 20;
-		map_ipv4(route->dgid.raw, ip + 12);
-		map_ipv4(ours, ip + 16);
+		roci_gid_from_ipv4(route->dgid.raw, ip + 12);
+		roci_gid_from_ipv4(ours, ip + 16);
 		route->traffic_class = ip[1];
 	} else if (version == 6) {
 		uint32_t first;
@@ -70,7 +62,7 @@ static int fill_grh(const struct ibv_context *context, const struct ibv_grh *grh
 	} else {
 		return EPROTONOSUPPORT;
 	}
-	int index = find_sgid(context, ours, version);
+	int index = find_sgid(context, ours);
 	if (index < 0)
 		return ENODATA;
 	route->sgid_index = (uint8_t)index;

@@ -6,26 +6,9 @@
 #include <stdio.h>
 
 #include "verbs/objects.h"
+#include "wire/gid.h"
 
 #define NO_VLAN 0xffff
-
-static const uint8_t mapped[12] = {0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0xff, 0xff};
-
-/* RFC 1112 s.6.4, RFC 2464 s.7 */
-static bool from_multicast(const uint8_t gid[16], uint8_t mac[ETHERNET_LL_SIZE])
-{
-	if (!memcmp(gid, mapped, sizeof(mapped)) && (gid[12] & 0xf0) == 0xe0) {
-		const uint8_t four[] = {0x01, 0x00, 0x5e, gid[13] & 0x7f, gid[14], gid[15]};
-		memcpy(mac, four, sizeof(four));
-		return true;
-	}
-	if (gid[0] == 0xff) {
-		const uint8_t six[] = {0x33, 0x33, gid[12], gid[13], gid[14], gid[15]};
-		memcpy(mac, six, sizeof(six));
-		return true;
-	}
-	return false;
-}
 
 static bool from_own(const struct ibv_context *context, const uint8_t gid[16], uint8_t mac[ETHERNET_LL_SIZE])
 {
@@ -52,12 +35,12 @@ static bool from_eui64(const uint8_t gid[16], uint8_t mac[ETHERNET_LL_SIZE])
 
 static bool from_arp(const uint8_t gid[16], uint8_t mac[ETHERNET_LL_SIZE])
 {
-	if (memcmp(gid, mapped, sizeof(mapped)))
+	if (!roci_gid_is_ipv4(gid))
 		return false;
 	char wanted[INET_ADDRSTRLEN], ip[64], hw[64], line[256];
 	unsigned type, flags;
 	bool found = false;
-	inet_ntop(AF_INET, gid + 12, wanted, sizeof(wanted));
+	inet_ntop(AF_INET, gid + ROCI_GID_IPV4_AT, wanted, sizeof(wanted));
 	FILE *f = fopen("/proc/net/arp", "re");
 	while (f && !found && fgets(line, sizeof(line), f)) {
 		found = sscanf(line, "%63s 0x%x 0x%x %63s", ip, &type, &flags, hw) == 4 && !strcmp(ip, wanted) &&
@@ -77,7 +60,7 @@ int ibv_resolve_eth_l2_from_gid(struct ibv_context *context, struct ibv_ah_attr 
 	if (!vb_is_context(context) || !attr || !eth_mac || !attr->is_global || attr->port_num != VB_PORT)
 		return EINVAL;
 	const uint8_t *gid = attr->grh.dgid.raw;
-	if (!from_multicast(gid, eth_mac) && !from_own(context, gid, eth_mac) && !from_arp(gid, eth_mac) &&
+	if (!roci_gid_multicast_mac(gid, eth_mac) && !from_own(context, gid, eth_mac) && !from_arp(gid, eth_mac) &&
 	    !from_eui64(gid, eth_mac))
 		return EHOSTUNREACH;
 	if (vid)

@@ -4,13 +4,7 @@
 #include <stdlib.h>
 
 #include "verbs/objects.h"
-
-/* IPv6's ff00::/8, or IPv4's 224/4 as a GID. */
-static bool is_multicast(const uint8_t gid[16])
-{
-	static const uint8_t mapped[12] = {0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0xff, 0xff};
-	return gid[0] == 0xff || (!memcmp(gid, mapped, sizeof(mapped)) && (gid[12] & 0xf0) == 0xe0);
-}
+#include "wire/gid.h"
 
 static struct vb_group **find(struct vb_qp *qp, const uint8_t gid[16])
 {
@@ -64,7 +58,7 @@ void vb_mcast_leave_all(struct vb_qp *qp)
 ALSO_1_0(ibv_attach_mcast);
 int ibv_attach_mcast(struct ibv_qp *qp, const union ibv_gid *gid, uint16_t lid)
 {
-	if (!vb_is_qp(qp) || !gid || qp->qp_type != IBV_QPT_UD || !is_multicast(gid->raw))
+	if (!vb_is_qp(qp) || !gid || qp->qp_type != IBV_QPT_UD || !roci_gid_is_multicast(gid->raw))
 		return EINVAL;
 	struct vb_context *ctx = vb_context(qp->context);
 	roci_device_lock(ctx->dev);

@@ -7,6 +7,7 @@
 #include <stdlib.h>
 
 #include "verbs/objects.h"
+#include "wire/mtu.h"
 
 /* struct ibv_port_attr as it was when symbol version 1.1 froze: up to and with `flags`. */
 #define COMPAT_PORT_ATTR_SIZE offsetof(struct ibv_port_attr, port_cap_flags2)
@@ -20,17 +21,6 @@ static int gids_of(const struct ibv_context *context, const struct roci_gid_entr
 static int gid_table_length(int count)
 {
 	return count < ROCI_MAX_GIDS ? count + 1 : count;
-}
-
-static enum ibv_mtu mtu_code(uint32_t bytes)
-{
-	if (bytes >= 4096)
-		return IBV_MTU_4096;
-	if (bytes >= 2048)
-		return IBV_MTU_2048;
-	if (bytes >= 1024)
-		return IBV_MTU_1024;
-	return bytes >= 512 ? IBV_MTU_512 : IBV_MTU_256;
 }
 
 /* The kernel knows an interface's speed in Mbit/s; loopback and others have none, and are told as 10 Gbit/s. */
@@ -69,7 +59,7 @@ int vb_query_port(struct ibv_context *context, uint8_t port_num, struct ibv_port
 	struct ibv_port_attr full = {
 		.state = count > 0 ? IBV_PORT_ACTIVE : IBV_PORT_DOWN,
 		.max_mtu = IBV_MTU_4096,
-		.active_mtu = mtu_code(count > 0 ? gids[0].path_mtu : 1024),
+		.active_mtu = roci_mtu_code(count > 0 ? gids[0].path_mtu : 1024),
 		.gid_tbl_len = gid_table_length(count),
 		.port_cap_flags = IBV_PORT_CM_SUP | IBV_PORT_IP_BASED_GIDS,
 		.max_msg_sz = ROCI_MAX_MESSAGE_BYTES,

@@ -8,6 +8,7 @@
 #include <isa-l/crc.h>
 
 #include "wire/bytes.h"
+#include "wire/gid.h"
 #include "wire/packet.h"
 
 /* The CRC of the eight bytes of ones that stand for the LRH, in front of everything else. */
@@ -22,13 +23,6 @@
 /* In the BTH: FECN, BECN and reserved bits, which routers may write. */
 #define BTH_MASKED_BYTE 4
 
-static const uint8_t ipv4_prefix[12] = {[10] = 0xff, [11] = 0xff};
-
-bool roci_gid_is_ipv4(const uint8_t gid[16])
-{
-	return memcmp(gid, ipv4_prefix, sizeof(ipv4_prefix)) == 0;
-}
-
 /* Writes the masked IPv4 header. */
 static void image_ipv4(uint8_t *to, const struct roci_flow *flow, uint16_t ip_id, size_t udp_payload_len)
 {
@@ -40,8 +34,8 @@ static void image_ipv4(uint8_t *to, const struct roci_flow *flow, uint16_t ip_id
 	to[8] = 0xff;                  /* TTL */
 	to[9] = IP_PROTO_UDP;
 	roci_put_be16(to + 10, 0xffff); /* checksum */
-	memcpy(to + 12, flow->src + sizeof(ipv4_prefix), 4);
-	memcpy(to + 16, flow->dst + sizeof(ipv4_prefix), 4);
+	roci_gid_to_ipv4(flow->src, to + 12);
+	roci_gid_to_ipv4(flow->dst, to + 16);
 }
 
 /* Writes the masked IPv6 header. */

@@ -14,14 +14,11 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/* Addresses in GID form: IPv4 as ::ffff:a.b.c.d (both or none), IPv6 as it is. Ports in host byte order. */
+/* Addresses in GID form (wire/gid.h), of one family. Ports in host byte order. */
 struct roci_flow {
 	uint8_t src[16], dst[16];
 	uint16_t src_port, dst_port;
 };
-
-/* True where `gid` is an IPv4 address (::ffff:0:0/96). */
-bool roci_gid_is_ipv4(const uint8_t gid[16]);
 
 /* Starts the ICRC of a packet whose UDP payload is `udp_payload_len` bytes long (BTH to ICRC). `ip_id` is the IPv4
  * identification in host byte order (ignored for IPv6); DF is taken as set, fragment offset as 0. Returns the running

@@ -2,6 +2,7 @@
 /* One host: the loop around an engine, as src/device runs it, and the application's polling. */
 #include "sim.h"
 
+#include "wire/gid.h"
 #include "wire/icrc.h"
 
 #define MAX_BATCHES 100000 /* without time passing */

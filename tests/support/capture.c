@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "wire/bytes.h"
+#include "wire/gid.h"
 #include "wire/packet.h"
 
 #define ETHERNET_BYTES 14
@@ -22,10 +23,8 @@ static bool decode_ip(struct capture_packet *packet, uint16_t ethertype, size_t 
 		packet->ipv4 = true;
 		packet->ip_len = 20;
 		packet->ip_id = roci_get_be16(ip + 4);
-		packet->flow.src[10] = packet->flow.src[11] = 0xff;
-		packet->flow.dst[10] = packet->flow.dst[11] = 0xff;
-		memcpy(packet->flow.src + 12, ip + 12, 4);
-		memcpy(packet->flow.dst + 12, ip + 16, 4);
+		roci_gid_from_ipv4(packet->flow.src, ip + 12);
+		roci_gid_from_ipv4(packet->flow.dst, ip + 16);
 		return true;
 	}
 	if (ethertype == 0x86dd && len >= 40 + UDP_BYTES && ip[6] == 17) {

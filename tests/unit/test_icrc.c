@@ -240,19 +240,6 @@ static void soft_roce_seals_a_flush_twice(void **state)
 	}
 }
 
-static void ipv4_gids(void **state)
-{
-	uint8_t gid[16] = {[10] = 0xff, 0xff, 10, 0, 0, 1};
-
-	assert_true(roci_gid_is_ipv4(gid));
-	for (unsigned i = 0; i < 12; i++) {
-		gid[i] ^= 1;
-		assert_false(roci_gid_is_ipv4(gid));
-		gid[i] ^= 1;
-	}
-	assert_false(roci_gid_is_ipv4(ipv6_flow.src));
-}
-
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -267,7 +254,6 @@ int main(void)
 		cmocka_unit_test(random_errors_are_rejected),
 		cmocka_unit_test(impossible_lengths_are_rejected),
 		cmocka_unit_test(soft_roce_seals_a_flush_twice),
-		cmocka_unit_test(ipv4_gids),
 	};
 
 	return cmocka_run_group_tests(tests, load, unload);

@@ -13,6 +13,7 @@
 #include <unistd.h>
 
 #include "device/gsi.h"
+#include "wire/gid.h"
 
 static char rundir[] = "/tmp/roci-test-XXXXXX";
 
@@ -45,9 +46,12 @@ int remove_rundir(void **state)
 
 void gid_of(const char *text, uint8_t gid[16])
 {
-	memset(gid, 0, 10);
-	gid[10] = gid[11] = 0xff;
-	assert_true(inet_pton(AF_INET, text, gid + 12) == 1 || inet_pton(AF_INET6, text, gid) == 1);
+	struct in_addr ipv4;
+
+	if (inet_pton(AF_INET, text, &ipv4) == 1)
+		roci_gid_from_ipv4(gid, &ipv4);
+	else
+		assert_int_equal(inet_pton(AF_INET6, text, gid), 1);
 }
 
 void station_open(struct station *s, const char *address)

@@ -5,6 +5,8 @@
 #include <net/if.h>
 #include <string.h>
 
+#include "wire/gid.h"
+
 static struct roci_gid_entry table[ROCI_MAX_GIDS];
 static int count;
 

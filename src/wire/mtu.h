@@ -1,0 +1,33 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* The code of a path MTU, in connection management messages and enum ibv_mtu: 1 to 5 for 256 to 4,096 bytes of payload.
+ */
+#ifndef ROCI_WIRE_MTU_H
+#define ROCI_WIRE_MTU_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#define ROCI_MTU_CODE_MIN 1
+#define ROCI_MTU_CODE_MAX 5
+
+static inline bool roci_mtu_code_is_valid(unsigned code)
+{
+	return code >= ROCI_MTU_CODE_MIN && code <= ROCI_MTU_CODE_MAX;
+}
+
+/* Bytes of a valid code. */
+static inline uint32_t roci_mtu_bytes(unsigned code)
+{
+	return 128u << code;
+}
+
+/* The largest code whose MTU fits into `bytes`; the smallest code where none fits. */
+static inline uint8_t roci_mtu_code(uint32_t bytes)
+{
+	uint8_t code = ROCI_MTU_CODE_MAX;
+	while (code > ROCI_MTU_CODE_MIN && roci_mtu_bytes(code) > bytes)
+		code--;
+	return code;
+}
+
+#endif
