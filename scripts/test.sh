@@ -39,10 +39,5 @@ tests "$build-asan" clients smoke pingpong connections send mover-peers
 build "$build-tsan" -Db_sanitize=thread -Db_lundef=false
 tests "$build-tsan" clients smoke send
 
-echo "== format"
-result=OK
-scripts/check-format.sh || result=FAIL
-echo "{\"name\": \"format\", \"result\": \"$result\"}" >"$build/format.json"
-
 # shellcheck disable=SC2086
-exec scripts/count-tests.py $logs "$build/format.json"
+exec scripts/count-tests.py $logs
