@@ -8,8 +8,8 @@
 #include "device/device_state.h"
 #include "device/gsi.h"
 
-#define LOOK_NS 1000000000u /* after peers of this host that may have died */
-#define HELD_NS 5000000u    /* after processes of this host that listen by now */
+#define CHECK_NS 1000000000u /* after peers of this host that may have died */
+#define HELD_NS  5000000u    /* after processes of this host that listen by now */
 
 struct roci_cm_service {
 	unsigned index; /* of the host's port table */
@@ -26,9 +26,8 @@ struct roci_cm_host {
 	struct roci_cm *cm;
 	roci_cm_event_fn *on_event; /* NULL: nobody attached yet, so that there are no events either */
 	struct roci_gsi gsi;
-	uint64_t look_at;    /* when peers of this host are looked after, ROCI_CM_NEVER: there are none */
-	uint64_t peers_lost; /* by the engine's count, when they were looked after last */
-	struct slots known;  /* that peers of this host had when they spoke, and that somebody held */
+	uint64_t check_at;  /* when peers are checked for having died, ROCI_CM_NEVER: there are none on this host */
+	struct slots known; /* that peers of this host had when they spoke, and that somebody held */
 	uint64_t held_at; /* when other processes are looked at for requests that we hold, ROCI_CM_NEVER: there are none
 			   */
 };
@@ -68,7 +67,7 @@ int roci_cm_host_open(struct roci_device *dev)
 		return -ENOMEM;
 	}
 	host->gsi.psn = roci_random32();
-	host->look_at = host->held_at = host->gsi.queue_at = ROCI_CM_NEVER;
+	host->check_at = host->held_at = host->gsi.queue_at = ROCI_CM_NEVER;
 	roci_ports_reset(&dev->registry);
 	dev->cm_host = host;
 	return 0;
@@ -189,7 +188,7 @@ static void take_out(struct slots *set, const struct slots *others)
 		set->bits[i] &= ~others->bits[i];
 }
 
-struct look {
+struct peer_check {
 	struct roci_device *dev;
 	struct slots alive, dead; /* what the registry has said */
 };
@@ -217,36 +216,40 @@ static void know_peer(struct roci_device *dev, uint64_t now, uint32_t sender_id)
 	if (!has(&host->known, slot) && !roci_registry_alive(&dev->registry, slot))
 		return;
 	add(&host->known, slot);
-	if (host->look_at == ROCI_CM_NEVER)
-		host->look_at = now + LOOK_NS;
+	if (host->check_at == ROCI_CM_NEVER)
+		host->check_at = now + CHECK_NS;
 }
 
 /* Other hosts' communication ids have other meanings, or none; but their silence is noticed. */
 static bool peer_is_dead(void *context, const uint8_t gid[16], const struct roci_conn_info *info)
 {
-	struct look *look = context;
+	struct peer_check *check = context;
 	unsigned slot = slot_of(info->remote_comm_id);
 
-	if (roci_engine_peer_lost(look->dev->engine, info->local_qpn))
+	if (roci_engine_peer_lost(check->dev->engine, info->local_qpn))
 		return true;
-	if (!is_local(look->dev, gid) || slot == look->dev->registry.slot || !has(&look->dev->cm_host->known, slot))
+	if (!is_local(check->dev, gid) || slot == check->dev->registry.slot || !has(&check->dev->cm_host->known, slot))
 		return false;
-	if (!has(&look->alive, slot) && !has(&look->dead, slot))
-		add(roci_registry_alive(&look->dev->registry, slot) ? &look->alive : &look->dead, slot);
-	return has(&look->dead, slot);
+	if (!has(&check->alive, slot) && !has(&check->dead, slot))
+		add(roci_registry_alive(&check->dev->registry, slot) ? &check->alive : &check->dead, slot);
+	return has(&check->dead, slot);
 }
 
 /* A process that is killed says no goodbye. For those of this host the registry knows (D6), for others its QPs. */
-static void look_after_peers(struct roci_device *dev, uint64_t now)
+static void check_peers(struct roci_device *dev, uint64_t now)
 {
 	struct roci_cm_host *host = dev->cm_host;
-	struct look look = {.dev = dev};
+	struct peer_check check = {.dev = dev};
 	static const struct slots none;
 
-	roci_cm_disconnect_dead(host->cm, now, peer_is_dead, &look);
-	take_out(&host->known, &look.dead); /* whoever has such a slot next may be in another registry */
-	host->look_at = memcmp(&look.alive, &none, sizeof(none)) ? now + LOOK_NS : ROCI_CM_NEVER;
-	host->peers_lost = roci_engine_stats(dev->engine)->peers_lost;
+	roci_cm_disconnect_dead(host->cm, now, peer_is_dead, &check);
+	take_out(&host->known, &check.dead); /* whoever has such a slot next may be in another registry */
+	host->check_at = memcmp(&check.alive, &none, sizeof(none)) ? now + CHECK_NS : ROCI_CM_NEVER;
+}
+
+void roci_cm_host_qp_failed(struct roci_device *dev)
+{
+	dev->cm_host->check_at = 0;
 }
 
 void roci_cm_host_disconnect_all(struct roci_device *dev, uint64_t now)
@@ -304,8 +307,8 @@ unsigned roci_cm_host_drive(struct roci_device *dev, uint64_t now)
 			again = true;
 		} else if (host->gsi.queue_at <= now) {
 			roci_gsi_retry(dev, now);
-		} else if (host->look_at <= now || host->peers_lost != roci_engine_stats(dev->engine)->peers_lost) {
-			look_after_peers(dev, now);
+		} else if (host->check_at <= now) {
+			check_peers(dev, now);
 			again = true;
 		}
 	} while (again);
@@ -317,8 +320,8 @@ uint64_t roci_cm_host_deadline(const struct roci_device *dev)
 	const struct roci_cm_host *host = dev->cm_host;
 	uint64_t deadline = roci_cm_deadline(host->cm);
 
-	if (host->look_at < deadline)
-		deadline = host->look_at;
+	if (host->check_at < deadline)
+		deadline = host->check_at;
 	if (host->held_at < deadline)
 		deadline = host->held_at;
 	return host->gsi.queue_at < deadline ? host->gsi.queue_at : deadline;

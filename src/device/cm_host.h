@@ -48,6 +48,8 @@ void roci_cm_host_rx(struct roci_device *dev, uint64_t now, const uint8_t *mad, 
 		     const uint8_t dgid[16], uint32_t sender_id);
 /* Timers, events, MADs, until all is quiet. Returns the number of MADs sent. */
 unsigned roci_cm_host_drive(struct roci_device *dev, uint64_t now);
+/* A QP failed by itself, maybe because its peer is silent (roci_qp_keepalive()): the next drive checks the peers. */
+void roci_cm_host_qp_failed(struct roci_device *dev);
 /* When the thread has to be back for the manager. */
 uint64_t roci_cm_host_deadline(const struct roci_device *dev);
 

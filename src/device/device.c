@@ -13,8 +13,6 @@
 #include "device/fault.h"
 #include "device/steer.h"
 
-#define YIELD_AFTER 32 /* polls that brought nothing */
-
 static pthread_mutex_t the_lock = PTHREAD_MUTEX_INITIALIZER;
 static struct roci_device *the_device; /* guarded by the_lock */
 
@@ -204,7 +202,7 @@ static void print_stats(const struct roci_device *dev)
 
 static void close_device(struct roci_device *dev)
 {
-	roci_device_lock(dev); /* sends what is owed */
+	roci_device_lock(dev); /* sends what was deferred */
 	roci_device_unlock(dev);
 	roci_progress_stop(dev);
 	print_stats(dev);
@@ -242,7 +240,7 @@ static __attribute__((destructor)) void at_exit(void)
 
 	if (!dev || !take_lock_soon(dev))
 		return;
-	roci_drive_owed(dev, roci_now());
+	roci_drive_deferred(dev, roci_now());
 	roci_cm_host_disconnect_all(dev, roci_now());
 	roci_udp_depart(dev->udp);
 	roci_side_door_unlink(dev->door);
@@ -309,8 +307,8 @@ struct roci_engine *roci_device_lock_post(struct roci_device *dev)
 struct roci_engine *roci_device_lock(struct roci_device *dev)
 {
 	roci_device_lock_post(dev);
-	if (dev->owes && !dev->dead)
-		roci_drive_owed(dev, roci_now());
+	if (dev->turns.deferred && !dev->dead)
+		roci_drive_deferred(dev, roci_now());
 	return dev->engine;
 }
 
@@ -320,7 +318,7 @@ void roci_device_unlock(struct roci_device *dev)
 
 	if (!dev->dead) {
 		roci_drive_call(dev, roci_now());
-		roci_progress_tell(dev);
+		roci_progress_wake(dev);
 		/* Taken again: sending may last longer than a call is fresh. */
 		atomic_store_explicit(&dev->last_call, roci_now(), memory_order_relaxed);
 	}
@@ -339,9 +337,8 @@ void roci_device_poll(struct roci_device *dev)
 		return;
 	pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &cancel_state);
 	if (!dev->dead) {
-		dev->idle_polls = roci_drive_polling(dev, now) ? 0 : dev->idle_polls + 1;
-		yield = dev->idle_polls && dev->idle_polls % YIELD_AFTER == 0;
-		roci_progress_tell(dev);
+		yield = roci_turns_polled(&dev->turns, roci_drive_polling(dev, now));
+		roci_progress_wake(dev);
 		dev->stats.poll_turns++;
 	}
 	pthread_mutex_unlock(&dev->lock);

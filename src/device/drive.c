@@ -11,9 +11,6 @@
 #define DOOR_STAYS   1024
 #define SEND_BATCHES 32         /* a turn */
 #define REPAIR_EVERY 1000000000 /* ns */
-#define OWED_CALLS   16
-#define STREAM_CALLS 64 /* that sent each for itself */
-#define OWED_AFTER   2  /* packets received: more are a stream, whose window waits for acknowledgements */
 
 static void take(struct roci_device *dev, uint64_t now, const struct roci_datagram *d)
 {
@@ -115,7 +112,7 @@ static unsigned send_ready(struct roci_device *dev, uint64_t now)
 		roci_engine_tx_done(dev->engine, now);
 		sent += n;
 	}
-	dev->owes = false;
+	roci_turns_sent(&dev->turns);
 	dev->more = n != 0;
 	return sent;
 }
@@ -124,8 +121,11 @@ static void tell_events(struct roci_device *dev, uint64_t now)
 {
 	struct roci_event event;
 
-	while (roci_engine_next_event(dev->engine, &event))
+	while (roci_engine_next_event(dev->engine, &event)) {
+		if (event.kind == ROCI_EV_ASYNC && event.type == ROCI_EVENT_QP_FATAL)
+			roci_cm_host_qp_failed(dev);
 		dev->on_event(&event);
+	}
 	roci_cm_host_drive(dev, now);
 }
 
@@ -147,25 +147,16 @@ unsigned roci_drive(struct roci_device *dev, uint64_t now)
 	return moved;
 }
 
-void roci_drive_owed(struct roci_device *dev, uint64_t now)
+void roci_drive_deferred(struct roci_device *dev, uint64_t now)
 {
-	if (dev->owes)
+	if (dev->turns.deferred)
 		send_ready(dev, now);
 }
 
 void roci_drive_call(struct roci_device *dev, uint64_t now)
 {
-	if (dev->napping && dev->calls && dev->calls < OWED_CALLS) {
-		dev->calls++;
-		dev->owes = true;
-	} else {
-		dev->calls = 1;
+	if (roci_turns_send_after_call(&dev->turns))
 		send_ready(dev, now);
-		if (!dev->napping && ++dev->own_sends == STREAM_CALLS) {
-			dev->own_sends = 0;
-			roci_progress_look(dev);
-		}
-	}
 	tell_events(dev, now);
 }
 
@@ -173,12 +164,9 @@ unsigned roci_drive_polling(struct roci_device *dev, uint64_t now)
 {
 	unsigned received;
 
-	dev->calls = 0;
-	roci_drive_owed(dev, now);
+	roci_drive_deferred(dev, now);
 	received = drive_in(dev, now);
-	if (received && received <= OWED_AFTER && dev->napping)
-		dev->owes = true;
-	else
+	if (roci_turns_send_after_poll(&dev->turns, received))
 		send_ready(dev, now);
 	tell_events(dev, now);
 	return received;

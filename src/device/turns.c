@@ -1,0 +1,183 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+#include "device/turns.h"
+
+/* A call this young goes on: a program that polls calls again within a few microseconds. */
+#define FRESH_NS 10000
+/* Naps grow from the first to the longest while calls go on. The first is short, because calls may stop at once; the
+ * longest bounds how late a packet can be seen when they do. */
+#define NAP_FIRST_NS   50000
+#define NAP_LONGEST_NS 1000000
+/* Without a nap, once calls were found to have stopped: a program that polls a little and then spins on memory
+ * (ib_write_lat) must not wait for the end of a nap. */
+#define STAY_NS 2000000
+/* A thread that has driven for so long naps once, if the last call is recent: its own driving may be what keeps the
+ * program, which shares the processor or the lock, from calling. */
+#define STREAK_NS 500000
+#define RECENT_NS 5000000
+/* To fall asleep and be woken costs more than to check again a few times, for this host and, on a virtual machine above
+ * all, for its peer. So the thread stays awake this long after packets moved, if more mostly come within it. It does
+ * not yield the processor: where a program spins on the same one, that would cost a whole time slice. But there nothing
+ * comes while the thread stays awake, so that it soon stops trying. */
+#define BUSY_POLL_NS 20000
+/* How many failures it takes to stop after it paid for long, and how many sleeps it then takes to try again. */
+#define BUSY_POLL_WORTH_MAX 16
+#define BUSY_POLL_TRY_EVERY 32
+/* A poll that received more packets than this sends at once: they are a stream, and the peer's window waits for their
+ * acknowledgement. */
+#define DEFER_RECEIVED_MAX 2
+/* Calls that are sent together while the thread naps. More of them gain little, and the wire would idle meanwhile. */
+#define DEFER_CALLS 16
+/* Calls that sent each for itself before the thread is woken to see the stream. A wake-up costs as much as a few sends.
+ */
+#define STREAM_CALLS 64
+/* Polls that brought nothing before the program's thread yields its processor: a system call each. */
+#define YIELD_EVERY 32
+
+/* Takes what was noted when the thread awoke: then the program had had the processor, if it wanted it. */
+static uint64_t take_call_age(struct roci_turns *t, uint64_t now, uint64_t last_call)
+{
+	uint64_t age = now > last_call ? now - last_call : 0;
+
+	if (t->rested) {
+		t->rested = false;
+		age = t->call_age;
+		if (age > FRESH_NS)
+			t->stay_until = now + STAY_NS;
+	}
+	return age;
+}
+
+/* Decides whether the thread leaves the driving to the program, and for how long (nap_ns). */
+static bool program_drives(struct roci_turns *t, uint64_t now, uint64_t last_call)
+{
+	uint64_t age = take_call_age(t, now, last_call);
+	bool drives = false;
+
+	if (now >= t->stay_until)
+		drives = age <= FRESH_NS || (t->driving_since && now - t->driving_since > STREAK_NS && age < RECENT_NS);
+	if (!drives)
+		t->nap_ns = 0;
+	else if (!t->nap_ns)
+		t->nap_ns = NAP_FIRST_NS;
+	else
+		t->nap_ns = t->nap_ns * 2 < NAP_LONGEST_NS ? t->nap_ns * 2 : NAP_LONGEST_NS;
+	return drives;
+}
+
+/* Whether to stay awake after a turn in which nothing moved. */
+static bool busy_polls(struct roci_turns *t)
+{
+	if (t->drove_at - t->moved_at > BUSY_POLL_NS) {
+		if (t->busy_polled && t->busy_poll_worth)
+			t->busy_poll_worth--;
+		t->busy_polled = false;
+		return false;
+	}
+	if (!t->busy_poll_worth && !t->busy_polled && ++t->sleeps % BUSY_POLL_TRY_EVERY)
+		return false;
+	t->busy_polled = true;
+	return true;
+}
+
+static bool stands_in(struct roci_turns *t, uint64_t now)
+{
+	if (t->standing_in && (t->polled != t->polled_before || now - t->nap_end > t->nap_ns))
+		t->standing_in = false;
+	return t->standing_in;
+}
+
+struct roci_turn roci_turns_next(struct roci_turns *t, uint64_t now, uint64_t last_call, uint64_t deadline)
+{
+	bool idle = t->idle;
+
+	t->idle = false;
+	if (idle) {
+		if (busy_polls(t))
+			return (struct roci_turn){ROCI_TURN_BUSY_POLL, now};
+		t->wake_at = deadline;
+		return (struct roci_turn){ROCI_TURN_SLEEP, deadline};
+	}
+	if (stands_in(t, now))
+		return (struct roci_turn){ROCI_TURN_STAND_IN, now};
+	if (!program_drives(t, now, last_call))
+		return (struct roci_turn){ROCI_TURN_DRIVE, now};
+	t->napping = true;
+	t->polled_before = t->polled;
+	return (struct roci_turn){ROCI_TURN_NAP, now + t->nap_ns};
+}
+
+void roci_turns_drove(struct roci_turns *t, uint64_t now, unsigned moved)
+{
+	t->drove_at = now;
+	t->idle = !moved;
+	if (!moved)
+		return;
+	if (!t->driving_since)
+		t->driving_since = now;
+	if (t->busy_polled && t->busy_poll_worth < BUSY_POLL_WORTH_MAX)
+		t->busy_poll_worth++;
+	t->busy_polled = false;
+	t->moved_at = now;
+}
+
+void roci_turns_stood_in(struct roci_turns *t, bool more)
+{
+	t->standing_in = more;
+}
+
+void roci_turns_awoke(struct roci_turns *t, uint64_t now, uint64_t last_call)
+{
+	t->standing_in = t->napping;
+	t->nap_end = now;
+	t->napping = false;
+	t->wake_at = 0;
+	t->rested = true;
+	t->call_age = now > last_call ? now - last_call : 0;
+	t->driving_since = 0;
+}
+
+bool roci_turns_wake(struct roci_turns *t, uint64_t deadline)
+{
+	bool wake = t->wake_at && (t->stream || deadline < t->wake_at);
+
+	t->stream = false;
+	if (wake)
+		t->wake_at = 0; /* once is enough */
+	return wake;
+}
+
+bool roci_turns_send_after_poll(struct roci_turns *t, unsigned received)
+{
+	t->calls = 0;
+	if (!received || received > DEFER_RECEIVED_MAX || !t->napping)
+		return true;
+	t->deferred = true;
+	return false;
+}
+
+bool roci_turns_send_after_call(struct roci_turns *t)
+{
+	if (t->napping && t->calls && t->calls < DEFER_CALLS) {
+		t->calls++;
+		t->deferred = true;
+		return false;
+	}
+	t->calls = 1;
+	if (!t->napping && ++t->sent_alone == STREAM_CALLS) {
+		t->sent_alone = 0;
+		t->stream = true;
+	}
+	return true;
+}
+
+void roci_turns_sent(struct roci_turns *t)
+{
+	t->deferred = false;
+}
+
+bool roci_turns_polled(struct roci_turns *t, unsigned received)
+{
+	t->polled++;
+	t->idle_polls = received ? 0 : t->idle_polls + 1;
+	return t->idle_polls && t->idle_polls % YIELD_EVERY == 0;
+}

@@ -1,0 +1,473 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* Who drives, by a virtual clock. */
+#include "../test.h"
+
+#include "device/turns.h"
+
+#define US    1000u
+#define MS    1000000u
+#define START (1000u * MS)
+#define NEVER UINT64_MAX
+
+static struct roci_turns turns;
+static uint64_t now, last_call;
+
+static int start(void **state)
+{
+	turns = (struct roci_turns){0};
+	now = START;
+	last_call = 0;
+	return 0;
+}
+
+static struct roci_turn next(void)
+{
+	return roci_turns_next(&turns, now, last_call, NEVER);
+}
+
+/* The thread takes a turn of 1 us. */
+static void drive(unsigned moved)
+{
+	assert_int_equal(next().what, ROCI_TURN_DRIVE);
+	roci_turns_drove(&turns, now, moved);
+	now += 1 * US;
+}
+
+static void awake(void)
+{
+	roci_turns_awoke(&turns, now, last_call);
+}
+
+/* The thread finds nothing, and sleeps for `ns`. */
+static void sleep_for(uint64_t ns)
+{
+	drive(0);
+	assert_int_equal(next().what, ROCI_TURN_SLEEP);
+	now += ns;
+	awake();
+}
+
+/* The thread naps, while the program polls every microsecond. Returns how long the nap was. */
+static uint64_t nap_while_polled(void)
+{
+	struct roci_turn turn = next();
+	uint64_t began = now;
+
+	assert_int_equal(turn.what, ROCI_TURN_NAP);
+	for (; now < turn.until; now += 1 * US) {
+		last_call = now;
+		assert_true(roci_turns_send_after_poll(&turns, 0));
+		roci_turns_polled(&turns, 0);
+	}
+	awake();
+	return turn.until - began;
+}
+
+/* The thread naps, and nobody calls. */
+static void nap_alone(void)
+{
+	struct roci_turn turn = next();
+
+	assert_int_equal(turn.what, ROCI_TURN_NAP);
+	now = turn.until;
+	awake();
+}
+
+/* The program has called, and the thread awakes from its sleep. */
+static void call_while_asleep(void)
+{
+	sleep_for(1 * MS);
+	now += 1 * MS;
+	last_call = now - 1 * US;
+	awake();
+}
+
+/* ---- sleep ---- */
+
+static void nothing_to_do_sleeps_until_the_deadline(void **state)
+{
+	struct roci_turn turn;
+
+	drive(0);
+	turn = roci_turns_next(&turns, now, last_call, now + 5 * MS);
+	assert_int_equal(turn.what, ROCI_TURN_SLEEP);
+	assert_int_equal(turn.until, now + 5 * MS);
+	now += 5 * MS;
+	awake();
+	drive(0);
+	turn = roci_turns_next(&turns, now, last_call, NEVER);
+	assert_int_equal(turn.what, ROCI_TURN_SLEEP);
+	assert_true(turn.until == NEVER);
+}
+
+static void a_packet_wakes_it_and_it_drives(void **state)
+{
+	sleep_for(10 * MS);
+	drive(1);
+	drive(2);
+	drive(0);
+}
+
+static void only_an_earlier_deadline_wakes_it_and_only_once(void **state)
+{
+	assert_false(roci_turns_wake(&turns, 0)); /* it is awake */
+	drive(0);
+	assert_int_equal(roci_turns_next(&turns, now, last_call, now + 5 * MS).what, ROCI_TURN_SLEEP);
+	assert_false(roci_turns_wake(&turns, now + 5 * MS));
+	assert_false(roci_turns_wake(&turns, now + 6 * MS));
+	assert_true(roci_turns_wake(&turns, now + 4 * MS));
+	assert_false(roci_turns_wake(&turns, now + 3 * MS));
+	awake();
+	assert_false(roci_turns_wake(&turns, 0));
+}
+
+static void one_that_naps_is_not_woken(void **state)
+{
+	last_call = now;
+	assert_int_equal(next().what, ROCI_TURN_NAP);
+	assert_false(roci_turns_wake(&turns, 0));
+}
+
+/* ---- naps ---- */
+
+static void polls_make_it_nap_longer_and_longer(void **state)
+{
+	static const unsigned expected[] = {50, 100, 200, 400, 800, 1000, 1000};
+
+	last_call = now;
+	for (unsigned i = 0; i < sizeof(expected) / sizeof(expected[0]); i++)
+		assert_int_equal(nap_while_polled(), expected[i] * US);
+}
+
+static void a_stale_call_is_none(void **state)
+{
+	last_call = now - 11 * US;
+	drive(0);
+}
+
+static void a_call_after_now_is_fresh(void **state)
+{
+	last_call = now + 1 * US; /* another processor's, while we waited for the lock */
+	assert_int_equal(next().what, ROCI_TURN_NAP);
+}
+
+/* A program that polls a little, then spins on memory: the first packet must not wait for a nap. */
+static void when_polls_stop_it_stays_on_the_sockets(void **state)
+{
+	last_call = now;
+	nap_while_polled();
+	nap_alone();
+	while (next().what == ROCI_TURN_STAND_IN)
+		roci_turns_stood_in(&turns, false);
+	sleep_for(500 * US);
+	last_call = now; /* now and then a call, but the processor is not the program's all the time */
+	drive(1);
+	now += 500 * US;
+	last_call = now;
+	drive(1);
+	now += 2 * MS;
+	last_call = now;
+	assert_int_equal(nap_while_polled(), 50 * US); /* begins anew */
+}
+
+/* The age counts when the thread awakes: it is the driving before the next decision that made it old. */
+static void calls_are_judged_when_it_awakes(void **state)
+{
+	last_call = now;
+	nap_while_polled();
+	now += 1 * MS;
+	assert_int_equal(next().what, ROCI_TURN_NAP);
+}
+
+/* While it drives without a pause, the program may be waiting for it. */
+static void a_long_streak_ends_in_one_nap(void **state)
+{
+	sleep_for(1 * MS);
+	last_call = now - 15 * US; /* when it awoke: stopped, so it stays */
+	drive(1);
+	now += 2 * MS;
+	last_call = now - 1 * MS; /* recent, not fresh */
+	assert_int_equal(next().what, ROCI_TURN_NAP);
+	now += 50 * US;
+	awake();
+	assert_int_equal(next().what, ROCI_TURN_STAND_IN);
+	roci_turns_stood_in(&turns, false);
+	drive(1);
+}
+
+static void a_long_streak_goes_on_without_a_recent_call(void **state)
+{
+	sleep_for(1 * MS);
+	drive(1);
+	for (unsigned i = 0; i < 10000; i++)
+		drive(1);
+}
+
+/* ---- after a nap in which nobody polled ---- */
+
+static void it_stands_in_for_polls_that_did_not_come(void **state)
+{
+	last_call = now;
+	nap_alone();
+	for (unsigned i = 0; i < 3; i++) {
+		assert_int_equal(next().what, ROCI_TURN_STAND_IN);
+		roci_turns_stood_in(&turns, true);
+		now += 1 * US;
+	}
+	assert_int_equal(next().what, ROCI_TURN_STAND_IN);
+	roci_turns_stood_in(&turns, false);
+	drive(0);
+}
+
+static void it_stands_in_no_longer_than_it_napped(void **state)
+{
+	uint64_t end;
+
+	last_call = now;
+	nap_alone();
+	end = now + 50 * US;
+	for (; now <= end; now += 1 * US) {
+		assert_int_equal(next().what, ROCI_TURN_STAND_IN);
+		roci_turns_stood_in(&turns, true);
+	}
+	assert_int_equal(next().what, ROCI_TURN_DRIVE);
+}
+
+static void a_poll_meanwhile_ends_that(void **state)
+{
+	last_call = now;
+	nap_alone();
+	assert_int_equal(next().what, ROCI_TURN_STAND_IN);
+	roci_turns_stood_in(&turns, true);
+	roci_turns_polled(&turns, 1);
+	assert_int_not_equal(next().what, ROCI_TURN_STAND_IN);
+}
+
+static void a_nap_with_polls_needs_no_stand_in(void **state)
+{
+	last_call = now;
+	nap_while_polled();
+	assert_int_equal(next().what, ROCI_TURN_NAP);
+}
+
+static void a_sleep_needs_no_stand_in(void **state)
+{
+	sleep_for(1 * MS);
+	drive(0);
+}
+
+/* ---- busy polling ---- */
+
+/* Packets moved; then nothing for `quiet` turns of 1 us, and the thread sleeps. Returns how often it stayed awake. */
+static unsigned quiet_after_packets(void)
+{
+	unsigned stayed = 0;
+
+	drive(1);
+	for (;;) {
+		drive(0);
+		if (next().what == ROCI_TURN_SLEEP)
+			break;
+		stayed++;
+	}
+	now += 1 * MS;
+	awake();
+	return stayed;
+}
+
+/* Packets come `times` times, 10 us after each other. */
+static void packets_in_a_row(unsigned times)
+{
+	for (unsigned i = 0; i < times; i++) {
+		drive(1);
+		for (unsigned k = 0; k < 9; k++) {
+			drive(0);
+			if (next().what == ROCI_TURN_SLEEP) {
+				now += (9 - k) * US;
+				awake();
+				break;
+			}
+		}
+	}
+}
+
+static void it_tries_busy_polling_now_and_then(void **state)
+{
+	unsigned tries = 0;
+
+	for (unsigned i = 0; i < 320; i++)
+		tries += quiet_after_packets() != 0;
+	assert_int_equal(tries, 10);
+}
+
+static void it_busy_polls_while_that_pays(void **state)
+{
+	packets_in_a_row(100);
+	assert_int_equal(turns.busy_poll_worth, 16);
+	/* Each sleep after 20 us of nothing is a failure, and it takes 16 to stop. */
+	for (unsigned i = 0; i < 16; i++)
+		assert_in_range(quiet_after_packets(), 19, 21);
+	assert_int_equal(turns.busy_poll_worth, 0);
+	assert_int_equal(quiet_after_packets(), 0);
+}
+
+static void a_busy_poll_that_pays_again_restores_the_trust(void **state)
+{
+	packets_in_a_row(100);
+	for (unsigned i = 0; i < 8; i++)
+		quiet_after_packets();
+	packets_in_a_row(100);
+	assert_int_equal(turns.busy_poll_worth, 16);
+}
+
+static void a_program_that_polls_ends_busy_polling(void **state)
+{
+	packets_in_a_row(100);
+	drive(0);
+	assert_int_equal(next().what, ROCI_TURN_BUSY_POLL);
+	now += 3 * MS; /* past the time after its last sleep in which it stays */
+	last_call = now;
+	assert_int_equal(next().what, ROCI_TURN_NAP);
+}
+
+/* ---- what is sent when ---- */
+
+static void a_poll_sends_at_once_while_the_thread_does_not_nap(void **state)
+{
+	assert_true(roci_turns_send_after_poll(&turns, 0));
+	assert_true(roci_turns_send_after_poll(&turns, 1));
+	drive(0);
+	next();
+	assert_true(roci_turns_send_after_poll(&turns, 1)); /* it sleeps: nobody else would send */
+	assert_false(turns.deferred);
+}
+
+static void a_poll_defers_the_acknowledgement_of_a_packet_or_two(void **state)
+{
+	last_call = now;
+	assert_int_equal(next().what, ROCI_TURN_NAP);
+	assert_true(roci_turns_send_after_poll(&turns, 0));
+	assert_false(turns.deferred);
+	assert_false(roci_turns_send_after_poll(&turns, 1));
+	assert_true(turns.deferred);
+	roci_turns_sent(&turns);
+	assert_false(roci_turns_send_after_poll(&turns, 2));
+	assert_true(turns.deferred);
+	roci_turns_sent(&turns);
+	assert_false(turns.deferred);
+	assert_true(roci_turns_send_after_poll(&turns, 3)); /* a stream */
+}
+
+static void the_first_call_after_a_poll_sends_and_others_are_sent_together(void **state)
+{
+	last_call = now;
+	assert_int_equal(next().what, ROCI_TURN_NAP);
+	for (unsigned round = 0; round < 3; round++) {
+		roci_turns_send_after_poll(&turns, 0);
+		assert_true(roci_turns_send_after_call(&turns));
+		roci_turns_sent(&turns);
+		for (unsigned i = 1; i < 16; i++) {
+			assert_false(roci_turns_send_after_call(&turns));
+			assert_true(turns.deferred);
+		}
+		assert_true(roci_turns_send_after_call(&turns)); /* 16 are enough */
+		roci_turns_sent(&turns);
+		assert_false(roci_turns_send_after_call(&turns));
+	}
+}
+
+static void a_call_sends_at_once_while_the_thread_does_not_nap(void **state)
+{
+	for (unsigned i = 0; i < 1000; i++)
+		assert_true(roci_turns_send_after_call(&turns));
+	assert_false(turns.deferred);
+}
+
+/* A program that posts in a stream, and never polls: the sleeping thread is woken to see it, and naps. */
+static void a_stream_of_calls_wakes_the_thread(void **state)
+{
+	unsigned calls;
+
+	drive(0);
+	assert_int_equal(next().what, ROCI_TURN_SLEEP);
+	for (calls = 1; calls < 100; calls++) {
+		roci_turns_send_after_call(&turns);
+		last_call = now;
+		if (roci_turns_wake(&turns, NEVER))
+			break;
+		now += 1 * US;
+	}
+	assert_int_equal(calls, 64);
+	awake();
+	assert_int_equal(next().what, ROCI_TURN_NAP);
+	assert_true(roci_turns_send_after_call(&turns) + roci_turns_send_after_call(&turns) < 2);
+}
+
+static void a_stream_while_it_is_awake_wakes_nobody_later(void **state)
+{
+	for (unsigned i = 0; i < 64; i++) {
+		roci_turns_send_after_call(&turns);
+		assert_false(roci_turns_wake(&turns, NEVER));
+	}
+	drive(0);
+	assert_int_equal(next().what, ROCI_TURN_SLEEP);
+	roci_turns_send_after_call(&turns);
+	assert_false(roci_turns_wake(&turns, NEVER));
+}
+
+static void a_call_while_it_sleeps_makes_it_nap_when_it_awakes(void **state)
+{
+	call_while_asleep();
+	assert_int_equal(next().what, ROCI_TURN_NAP);
+}
+
+static void every_32nd_idle_poll_yields(void **state)
+{
+	unsigned yields = 0;
+
+	for (unsigned i = 0; i < 31; i++)
+		assert_false(roci_turns_polled(&turns, 0));
+	assert_true(roci_turns_polled(&turns, 0));
+	assert_false(roci_turns_polled(&turns, 1));
+	for (unsigned i = 0; i < 320; i++)
+		yields += roci_turns_polled(&turns, 0);
+	assert_int_equal(yields, 10);
+}
+
+#define CASE(name) cmocka_unit_test_setup(name, start)
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		CASE(nothing_to_do_sleeps_until_the_deadline),
+		CASE(a_packet_wakes_it_and_it_drives),
+		CASE(only_an_earlier_deadline_wakes_it_and_only_once),
+		CASE(one_that_naps_is_not_woken),
+		CASE(polls_make_it_nap_longer_and_longer),
+		CASE(a_stale_call_is_none),
+		CASE(a_call_after_now_is_fresh),
+		CASE(when_polls_stop_it_stays_on_the_sockets),
+		CASE(calls_are_judged_when_it_awakes),
+		CASE(a_long_streak_ends_in_one_nap),
+		CASE(a_long_streak_goes_on_without_a_recent_call),
+		CASE(it_stands_in_for_polls_that_did_not_come),
+		CASE(it_stands_in_no_longer_than_it_napped),
+		CASE(a_poll_meanwhile_ends_that),
+		CASE(a_nap_with_polls_needs_no_stand_in),
+		CASE(a_sleep_needs_no_stand_in),
+		CASE(it_tries_busy_polling_now_and_then),
+		CASE(it_busy_polls_while_that_pays),
+		CASE(a_busy_poll_that_pays_again_restores_the_trust),
+		CASE(a_program_that_polls_ends_busy_polling),
+		CASE(a_poll_sends_at_once_while_the_thread_does_not_nap),
+		CASE(a_poll_defers_the_acknowledgement_of_a_packet_or_two),
+		CASE(the_first_call_after_a_poll_sends_and_others_are_sent_together),
+		CASE(a_call_sends_at_once_while_the_thread_does_not_nap),
+		CASE(a_stream_of_calls_wakes_the_thread),
+		CASE(a_stream_while_it_is_awake_wakes_nobody_later),
+		CASE(a_call_while_it_sleeps_makes_it_nap_when_it_awakes),
+		CASE(every_32nd_idle_poll_yields),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
