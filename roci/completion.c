@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* roci completion: a script that teaches a shell the commands and options. The build installs them. */
+/* roci completion: prints a script that completes commands and options. The build installs one for each shell. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -15,7 +15,7 @@ static const struct option_row options[] = {OPTION_HELP_ROW};
 static int print(const struct command *self, const struct operands *operands)
 {
 	if (operands->count != 1)
-		return complain(self, "which shell? usage: roci completion %s", self->usage);
+		return complain(self, "name one shell; usage: roci completion %s", self->usage);
 	const char *shell = operands->list[0];
 	for (size_t i = 0; shells[i]; i++) {
 		if (strcmp(shells[i], shell))
@@ -26,7 +26,7 @@ static int print(const struct command *self, const struct operands *operands)
 	const char *meant = suggest(shell, shells);
 	if (meant)
 		return complain(self, "no completion for '%s'; did you mean '%s'?", shell, meant);
-	return complain(self, "no completion for '%s'; there is one for bash, zsh and fish", shell);
+	return complain(self, "no completion for '%s'; choose bash, zsh or fish", shell);
 }
 
 static int run(const struct command *self, int argc, char **argv)
@@ -42,12 +42,12 @@ static int run(const struct command *self, int argc, char **argv)
 
 const struct command completion_command = {
 	.name = "completion",
-	.summary = "print completion for a shell",
+	.summary = "print the completion script for a shell",
 	.usage = "bash|zsh|fish",
 	.examples = "  . <(roci completion bash)\n"
 		    "  roci completion zsh > ~/.zfunc/_roci\n"
 		    "  roci completion fish > ~/.config/fish/completions/roci.fish\n",
-	.about = "An installed Rocinante has put them where the shells look.\n",
+	.about = "`meson install` puts these scripts where the shells look for them.\n",
 	.manual = "roci",
 	.options = options,
 	.option_count = sizeof(options) / sizeof(options[0]),

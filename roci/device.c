@@ -55,19 +55,19 @@ static bool machine_will_do(struct ibv_device **list, char *reason, size_t size)
 		snprintf(reason, size, "this machine has no RDMA device");
 		return false;
 	}
-	snprintf(reason, size, "no RDMA device here has an active port that this user may open");
+	snprintf(reason, size, "no RDMA device has an active port that this user can open");
 	for (size_t i = 0; list[i]; i++) {
 		const struct device_choice device = {.name = ibv_get_device_name(list[i])};
 		if (!has_active_port(list[i]))
 			continue;
 		if (!has_rdma_cm()) {
-			snprintf(reason, size, "%s is there, but rdma_cm is not: %s (is the module rdma_ucm loaded?)",
-				 device.name, strerror(errno));
+			snprintf(reason, size, "%s needs rdma_cm: %s; try `modprobe rdma_ucm`", device.name,
+				 strerror(errno));
 			return false;
 		}
 		if (own_address_leads_to(&device))
 			return true;
-		snprintf(reason, size, "%s is there, but no address of this machine leads to it", device.name);
+		snprintf(reason, size, "no IP address of this machine belongs to %s", device.name);
 	}
 	return false;
 }
@@ -76,12 +76,12 @@ static bool machine_will_do(struct ibv_device **list, char *reason, size_t size)
 static enum mover_status execute_embedded(const struct command *command, const char *reason, char why[512])
 {
 	if (preload_environment(command)) {
-		snprintf(why, 512, "the embedded device cannot be loaded");
+		snprintf(why, 512, "cannot load the embedded device");
 		return MOVER_NO_DEVICE;
 	}
 	setenv(REASON_VARIABLE, reason, 1);
 	execv("/proc/self/exe", command_line);
-	snprintf(why, 512, "the embedded device cannot be loaded: /proc/self/exe: %s", strerror(errno));
+	snprintf(why, 512, "cannot load the embedded device: /proc/self/exe: %s", strerror(errno));
 	return MOVER_NO_DEVICE;
 }
 
@@ -105,9 +105,10 @@ static enum mover_status choose_name(struct ibv_device **list, const char *wish,
 		return MOVER_OK;
 	list_names(list, names, sizeof(names));
 	if (device)
-		snprintf(why, 512, "%.64s has no active port, or this user may not open it; there is: %s", wish, names);
+		snprintf(why, 512, "%.64s has no active port, or this user cannot open it; available devices: %s", wish,
+			 names);
 	else
-		snprintf(why, 512, "no RDMA device '%.64s'; there is: %s", wish, names);
+		snprintf(why, 512, "there is no RDMA device '%.64s'; available devices: %s", wish, names);
 	return MOVER_NO_DEVICE;
 }
 
@@ -128,12 +129,12 @@ enum mover_status device_choose(const struct command *command, const char *wish,
 	if (here && (wants_any || wants_embedded)) {
 		choice->embedded = true;
 		if (!again)
-			snprintf(choice->reason, sizeof(choice->reason), "%s", "`roci run` has put it in front");
+			snprintf(choice->reason, sizeof(choice->reason), "%s", "loaded by `roci run`");
 	} else if (again) {
-		snprintf(why, 512, "the embedded device did not come up");
+		snprintf(why, 512, "the embedded device did not start");
 		status = MOVER_NO_DEVICE;
 	} else if (wants_embedded) {
-		status = execute_embedded(command, "asked for", why);
+		status = execute_embedded(command, "requested", why);
 	} else if (!wants_any) {
 		status = choose_name(list, wish, choice, why);
 	} else if (!machine_will_do(list, choice->reason, sizeof(choice->reason))) {

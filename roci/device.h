@@ -14,7 +14,7 @@ struct command;
 struct device_choice {
 	const char *name; /* NULL: whichever rdma_cm picks */
 	bool embedded;
-	char reason[160]; /* why the embedded one: "asked for", "this machine has no RDMA device" */
+	char reason[160]; /* why the embedded one: "requested", "this machine has no RDMA device" */
 };
 
 /* `wish`: a name, "embedded", or "auto" (also NULL), which takes what the machine has, and the embedded device where

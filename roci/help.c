@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* --help, made from the tables. */
+/* Prints --help from the tables of commands and options. */
 #include <string.h>
 
 #include "command.h"
@@ -14,7 +14,7 @@ static int print_names(const struct option_row *row, FILE *out)
 	return width + (row->argument ? fprintf(out, " %s", row->argument) : 0);
 }
 
-/* Each line of the help text in its column. */
+/* Prints the names, and the help text in its column. */
 static void print_row(const struct option_row *row, FILE *out)
 {
 	int width = print_names(row, out);
@@ -52,22 +52,22 @@ void help_command(const struct command *command, FILE *out)
 	if (command->about)
 		fprintf(out, "\n%s", command->about);
 	if (command->manual)
-		fprintf(out, "\n`man %s` tells more.\n", command->manual);
+		fprintf(out, "\nMore: `man %s`\n", command->manual);
 }
 
 void help_all(FILE *out)
 {
-	fputs("RDMA anywhere: with an adapter, with the kernel's Soft-RoCE, or with neither.\n\n"
+	fputs("RDMA on any Linux machine: with an adapter, with the kernel's Soft-RoCE, or with neither.\n\n"
 	      "examples:\n"
-	      "  roci demo                             see a file move, step by step, on this machine alone\n"
-	      "  roci recv                             on one machine: wait for files, show a ticket\n"
-	      "  roci send film.mkv 10.0.0.7           on another: send to it\n"
-	      "  roci run -- ibv_devinfo               what the software device looks like\n"
-	      "  roci run -- ib_write_bw               any program of RDMA: here a server that waits for a client\n\n"
+	      "  roci demo                       see how RDMA moves a file, step by step\n"
+	      "  roci recv                       wait for files and show a ticket for the sender\n"
+	      "  roci send film.mkv 10.0.0.7     send a file to the machine where `roci recv` waits\n"
+	      "  roci run -- ibv_devinfo         print what the software device roci0 can do\n"
+	      "  roci run -- ib_write_bw         run any RDMA program; this one waits for a client\n\n"
 	      "usage: roci COMMAND [OPTION]... [ARGUMENT]...\n\n"
 	      "commands:\n",
 	      out);
 	for (const struct command *const *c = commands; *c; c++)
 		fprintf(out, "  %-11s %s\n", (*c)->name, (*c)->summary);
-	fputs("\n`roci COMMAND --help` tells more. `roci --version` tells the version.\n", out);
+	fputs("\n`roci COMMAND --help` explains a command. `roci --version` prints the version.\n", out);
 }

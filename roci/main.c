@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* roci: the command line. A table; each subcommand lives in its own file. */
+/* roci: the command line. This file holds the table of commands; each command has a file of its own. */
 #include <string.h>
 
 #include "command.h"
@@ -11,17 +11,19 @@ const struct command *const commands[] = {
 
 char **command_line;
 
-static int no_such_command(const char *name)
+static int unknown_command(const char *name)
 {
 	const char *names[sizeof(commands) / sizeof(commands[0])], *meant;
 	size_t count = 0;
 	for (; commands[count]; count++)
 		names[count] = commands[count]->name;
 	names[count] = NULL;
+	if (*name == '-')
+		return complain(NULL, "unknown option '%s'; `roci --help` shows the usage", name);
 	meant = suggest(name, names);
 	if (meant)
-		return complain(NULL, "no command '%s'; did you mean `roci %s`?", name, meant);
-	return complain(NULL, "no command '%s'; `roci --help` lists them", name);
+		return complain(NULL, "unknown command '%s'; did you mean `roci %s`?", name, meant);
+	return complain(NULL, "unknown command '%s'; `roci --help` lists the commands", name);
 }
 
 static const struct command *find(const char *name)
@@ -52,7 +54,7 @@ int main(int argc, char **argv)
 	bool help = !strcmp(name, "help");
 	const struct command *command = find(help ? argv[2] : name);
 	if (!command)
-		return no_such_command(help ? argv[2] : name);
+		return unknown_command(help ? argv[2] : name);
 	if (help) {
 		help_command(command, stdout);
 		return 0;

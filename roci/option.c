@@ -41,7 +41,7 @@ static const struct option_row *find_letter(const struct command *command, char 
 	return NULL;
 }
 
-static void no_such_option(const struct command *command, const char *name, size_t len)
+static void unknown_option(const struct command *command, const char *name, size_t len)
 {
 	const char *names[OPTIONS_MAX + 1], *meant;
 	char typed[64];
@@ -52,9 +52,9 @@ static void no_such_option(const struct command *command, const char *name, size
 	snprintf(typed, sizeof(typed), "%.*s", (int)len, name);
 	meant = suggest(typed, names);
 	if (meant)
-		complain(command, "no option '--%s'; did you mean '--%s'?", typed, meant);
+		complain(command, "unknown option '--%s'; did you mean '--%s'?", typed, meant);
 	else
-		complain(command, "no option '--%s'; `roci %s --help` lists them", typed, command->name);
+		complain(command, "unknown option '--%s'; `roci %s --help` lists the options", typed, command->name);
 }
 
 static bool store_choice(const struct command *command, const struct option_row *row, const char *text, unsigned *value)
@@ -70,19 +70,46 @@ static bool store_choice(const struct command *command, const struct option_row 
 	}
 	const char *meant = suggest(text, row->values);
 	if (meant)
-		complain(command, "--%s '%s': did you mean '%s'?", row->name, text, meant);
+		complain(command, "--%s '%s' is unknown; did you mean '%s'?", row->name, text, meant);
 	else
-		complain(command, "--%s '%s': it is one of %s", row->name, text, list);
+		complain(command, "--%s '%s' is unknown; use one of: %s", row->name, text, list);
 	return false;
+}
+
+/* A limit of an option, as people write it. */
+static const char *print_limit(char buf[UNITS_CHARS], enum option_kind kind, uint64_t limit)
+{
+	if (kind == OPTION_SIZE)
+		return units_bytes(buf, limit);
+	if (kind == OPTION_RATE)
+		return units_rate(buf, (double)limit);
+	if (kind == OPTION_TIME)
+		snprintf(buf, UNITS_CHARS, "%g s", (double)limit / 1000);
+	else
+		snprintf(buf, UNITS_CHARS, "%llu", (unsigned long long)limit);
+	return buf;
+}
+
+static void out_of_range(const struct command *command, const struct option_row *row, const char *text, bool small)
+{
+	char low[UNITS_CHARS], high[UNITS_CHARS];
+	print_limit(low, row->kind, row->min);
+	if (row->max)
+		complain(command, "--%s %s is out of range; use %s to %s", row->name, text, low,
+			 print_limit(high, row->kind, row->max));
+	else if (small)
+		complain(command, "--%s %s is too small; use at least %s", row->name, text, low);
+	else
+		complain(command, "--%s %s is too large", row->name, text);
 }
 
 static bool store_number(const struct command *command, const struct option_row *row, const char *text, uint64_t *value)
 {
 	static const char *const shape[] = {
 		[OPTION_NUMBER] = "a whole number",
-		[OPTION_SIZE] = "a size such as 65536, 64K or 1.5G",
-		[OPTION_RATE] = "a rate such as 10M, 500K or 1.5Gbit",
-		[OPTION_TIME] = "a time such as 30, 500ms or 2m",
+		[OPTION_SIZE] = "a size (examples: 65536, 64K, 1.5G)",
+		[OPTION_RATE] = "a rate (examples: 10M, 500K, 1.5Gbit)",
+		[OPTION_TIME] = "a time (examples: 30, 500ms, 2m)",
 	};
 	int err = -EINVAL;
 	char *end;
@@ -97,21 +124,12 @@ static bool store_number(const struct command *command, const struct option_row 
 			err = -errno;
 	}
 	if (err == -EINVAL) {
-		complain(command, "--%s '%s': %s is wanted", row->name, text, shape[row->kind]);
+		complain(command, "--%s '%s' is not %s", row->name, text, shape[row->kind]);
 		return false;
 	}
 	if (!err && *value >= row->min && (!row->max || *value <= row->max))
 		return true;
-	char low[UNITS_CHARS], high[UNITS_CHARS];
-	if (row->kind == OPTION_SIZE && row->max)
-		complain(command, "--%s %s: it goes from %s to %s", row->name, text, units_bytes(low, row->min),
-			 units_bytes(high, row->max));
-	else if (row->kind == OPTION_NUMBER)
-		complain(command, "--%s %s: it goes from %llu to %llu", row->name, text, (unsigned long long)row->min,
-			 (unsigned long long)row->max);
-	else
-		complain(command, "--%s %s: that is too %s", row->name, text,
-			 !err && *value < row->min ? "small" : "large");
+	out_of_range(command, row, text, !err && *value < row->min);
 	return false;
 }
 
@@ -125,7 +143,7 @@ static bool store(const struct command *command, const struct option_row *row, c
 	case OPTION_FOLDER:
 	case OPTION_DEVICE:
 		if (!*text) {
-			complain(command, "--%s wants %s, and got nothing", row->name, row->argument);
+			complain(command, "--%s needs %s, but the argument is empty", row->name, row->argument);
 			return false;
 		}
 		*(const char **)at = text;
@@ -144,7 +162,7 @@ struct cursor {
 	bool help;
 };
 
-/* One option whose argument may stand behind it (`attached`) or come next. */
+/* Takes one option. Its argument is `attached`, or the next word where that is NULL. */
 static bool take(struct cursor *c, const struct option_row *row, const char *attached)
 {
 	if (row->kind == OPTION_HELP) {
@@ -154,11 +172,11 @@ static bool take(struct cursor *c, const struct option_row *row, const char *att
 	if (!row->argument) {
 		if (!attached)
 			return store(c->command, row, NULL, c->into);
-		complain(c->command, "--%s takes no argument, but got '%s'", row->name, attached);
+		complain(c->command, "--%s takes no argument; remove '=%s'", row->name, attached);
 		return false;
 	}
 	if (!attached && c->i + 1 >= c->argc) {
-		complain(c->command, "--%s wants %s; `roci %s --help` tells more", row->name, row->argument,
+		complain(c->command, "--%s needs %s; `roci %s --help` explains it", row->name, row->argument,
 			 c->command->name);
 		return false;
 	}
@@ -171,7 +189,7 @@ static bool take_long(struct cursor *c, const char *name)
 	const struct option_row *row = find_name(c->command, name, len);
 	if (row)
 		return take(c, row, name[len] ? name + len + 1 : NULL);
-	no_such_option(c->command, name, len);
+	unknown_option(c->command, name, len);
 	return false;
 }
 
@@ -181,7 +199,7 @@ static bool take_letters(struct cursor *c, const char *letters)
 	for (; *letters && !c->help; letters++) {
 		const struct option_row *row = find_letter(c->command, *letters);
 		if (!row) {
-			complain(c->command, "no option '-%c'; `roci %s --help` lists them", *letters,
+			complain(c->command, "unknown option '-%c'; `roci %s --help` lists the options", *letters,
 				 c->command->name);
 			return false;
 		}

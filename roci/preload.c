@@ -7,7 +7,7 @@
 #include "libdir.h"
 #include "preload.h"
 
-/* Sets `name` to "first:second" (or what of the two there is). */
+/* Sets `name` to "first:second", or to the one that is not empty. */
 static int set_joined(const char *name, const char *first, const char *second)
 {
 	char *value;
@@ -20,18 +20,19 @@ static int set_joined(const char *name, const char *first, const char *second)
 	return result;
 }
 
-/* What was preloaded before stays in front: sanitizers insist on being first. */
+/* Libraries that are preloaded already stay in front: a sanitizer must come first. */
 int preload_environment(const struct command *command)
 {
 	struct libdir dirs;
 	if (libdir_find(&dirs)) {
-		complain(command,
-			 "libibverbs.so.1 of Rocinante is not where it should be (%s); is the installation whole?",
+		complain(command, "Rocinante's libibverbs.so.1 is missing from %s; install Rocinante again",
 			 dirs.expected);
 		return -1;
 	}
 	if (strpbrk(dirs.preload, " ;") || strchr(dirs.verbs, ':')) {
-		complain(command, "the loader cannot preload from a path with a space, colon or semicolon: %s",
+		complain(command,
+			 "the loader cannot preload a path with a space, colon or semicolon: %s; move Rocinante to "
+			 "another folder",
 			 dirs.verbs);
 		return -1;
 	}

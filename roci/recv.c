@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* roci recv: takes what `roci send` sends. */
+/* roci recv: receives what `roci send` sends. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -20,30 +20,30 @@ static const struct option_row options[] = {
 	{.letter = 'd',
 	 .name = "dir",
 	 .argument = "DIR",
-	 .group = "where to",
-	 .help = "put files into this folder",
+	 .group = "receiving",
+	 .help = "write files to this folder",
 	 .standard = ".",
 	 .kind = OPTION_FOLDER,
 	 .offset = WHOLE(dir)},
 	{.letter = 'p',
 	 .name = "port",
 	 .argument = "N",
-	 .group = "where to",
-	 .help = "listen on this port; 0 takes a free one",
+	 .group = "receiving",
+	 .help = "listen on this port; 0 picks a free port",
 	 .standard = "22222",
 	 .kind = OPTION_NUMBER,
 	 .offset = WHOLE(port),
 	 .max = 65535},
 	{.letter = '1',
 	 .name = "once",
-	 .group = "where to",
-	 .help = "end after one transfer, with its exit status",
+	 .group = "receiving",
+	 .help = "stop after one transfer and return its exit status",
 	 .kind = OPTION_FLAG,
 	 .offset = WHOLE(once)},
 	{.name = "max-sessions",
 	 .argument = "N",
-	 .group = "where to",
-	 .help = "so many transfers at a time",
+	 .group = "receiving",
+	 .help = "serve at most N transfers at the same time",
 	 .standard = "16",
 	 .kind = OPTION_NUMBER,
 	 .offset = WHOLE(max_sessions),
@@ -58,15 +58,15 @@ static const struct option_row options[] = {
 	 .offset = TRANSFER_OFFSET(ticket_file)},
 	{.name = "keep-ticket",
 	 .group = "trust",
-	 .help = "one ticket for any number of transfers",
+	 .help = "accept the same ticket for any number of transfers",
 	 .kind = OPTION_FLAG,
 	 .offset = WHOLE(keep_ticket)},
 	{.name = "open",
 	 .group = "trust",
-	 .help = "let in who has no ticket: anybody who reaches the port",
+	 .help = "accept senders without a ticket: anyone who can reach\nthe port can write files",
 	 .kind = OPTION_FLAG,
 	 .offset = TRANSFER_OFFSET(open)},
-	TRANSFER_QP_ROWS("grant a sender no more queue pairs than this", NULL),
+	TRANSFER_QP_ROWS("allow a sender at most N queue pairs (QPs) for data", "64"),
 	TRANSFER_DEVICE_ROWS,
 	TRANSFER_OUTPUT_ROWS,
 };
@@ -77,15 +77,15 @@ struct receiving {
 	struct mover_ticket ticket;
 	struct ticket_file file;
 	bool open;
-	enum mover_status failed; /* what the command line itself failed at */
+	enum mover_status failed; /* a failure outside mover_recv() */
 };
 
 static void hand_out(struct receiving *r)
 {
 	int err = r->file.path ? ticket_file_write(&r->file, &r->ticket) : 0;
 	if (err) {
-		r->failed = show_failure(&r->show, MOVER_LOCAL_IO, "the ticket cannot be written to %s: %s",
-					 r->file.path, strerror(-err));
+		r->failed = show_failure(&r->show, MOVER_LOCAL_IO, "cannot write the ticket to %s: %s", r->file.path,
+					 strerror(-err));
 		mover_stop();
 		return;
 	}
@@ -98,7 +98,7 @@ static void on_event(void *context, const struct mover_event *event)
 	bool listening = event->type == MOVER_LISTENING;
 
 	if (listening && r->open)
-		show_warning(&r->show, "--open: whoever reaches port %u can put files here", event->port);
+		show_warning(&r->show, "--open: anyone who can reach port %u can write files here", event->port);
 	show_event(&r->show, event);
 	if (!listening)
 		return;
@@ -114,7 +114,7 @@ static void next_ticket(void *context, struct mover_ticket *ticket)
 	int err = mover_ticket_create(&fresh, r->ticket.host, r->ticket.port);
 
 	if (err) {
-		r->failed = show_failure(&r->show, MOVER_FAILED, "no fresh ticket: %s", strerror(-err));
+		r->failed = show_failure(&r->show, MOVER_FAILED, "cannot create the next ticket: %s", strerror(-err));
 		mover_stop();
 		return;
 	}
@@ -143,7 +143,7 @@ static enum mover_status receive(const struct recv_choices *choices, struct rece
 	own_address(r->show.device, host);
 	int err = mover_ticket_create(&r->ticket, common->bind_address ? common->bind_address : host, 1);
 	if (err)
-		return show_failure(&r->show, MOVER_FAILED, "no ticket: %s", strerror(-err));
+		return show_failure(&r->show, MOVER_FAILED, "cannot create a ticket: %s", strerror(-err));
 	transfer_catch_signals();
 	enum mover_status status = mover_recv(&recv, on_event, r);
 	mover_ticket_forget(&r->ticket);
@@ -155,12 +155,13 @@ static int check(const struct command *self, const struct recv_choices *choices,
 {
 	bool to_stdout = operands->count;
 	if (operands->count > 1 || (to_stdout && strcmp(operands->list[0], "-")))
-		return complain(self, "'%s': only - (standard output) can stand here; a folder is given by --dir",
-				operands->list[0]);
+		return complain(
+			self, "unexpected argument '%s'; name the folder with --dir DIR, or give - for standard output",
+			operands->list[0]);
 	if (to_stdout && choices->dir)
-		return complain(self, "either --dir or -, not both");
+		return complain(self, "--dir and - exclude each other; give one of them");
 	if (choices->common.open && (choices->common.ticket_file || choices->keep_ticket))
-		return complain(self, "--open does without tickets; leave out --ticket-file and --keep-ticket");
+		return complain(self, "--open uses no ticket; remove --ticket-file and --keep-ticket");
 	return 0;
 }
 
@@ -197,15 +198,16 @@ static const char *const operand_values[] = {"-", NULL};
 
 const struct command recv_command = {
 	.name = "recv",
-	.summary = "receive what roci send sends",
+	.summary = "receive files and folders from `roci send`",
 	.usage = "[OPTION]... [-]",
-	.examples = "  roci recv                                     into this folder; shows a ticket for the sender\n"
-		    "  roci recv --dir incoming --once               one transfer\n"
-		    "  roci recv - | tar x                           one file or stream, to standard output\n"
-		    "  roci recv --port 0 --ticket-file ticket       a free port; the ticket in a file\n",
-	.about = "Who sends has to have the ticket that is shown: good for one transfer, also if that is cut off and "
-		 "goes\n"
-		 "on. A file gets its name only when all of it has come, was checked, and is on the disk.\n",
+	.examples = "  roci recv                                     receive into this folder; show a ticket for the "
+		    "sender\n"
+		    "  roci recv --dir incoming --once               receive one transfer, then stop\n"
+		    "  roci recv - | tar x                           write one file or stream to standard output\n"
+		    "  roci recv --port 0 --ticket-file ticket       use a free port; write the ticket to a file\n",
+	.about = "The sender needs the receiver's one-time ticket. If a transfer is cut off, the same ticket resumes "
+		 "it. A\n"
+		 "file gets its name only after all of it has arrived, was checked, and is on the disk.\n",
 	.manual = "roci-recv",
 	.options = options,
 	.option_count = sizeof(options) / sizeof(options[0]),

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* roci run: another program, with our libraries in front of the system's. */
+/* roci run: runs another program with our libraries in front of the system's. */
 #include <errno.h>
 #include <limits.h>
 #include <stdbool.h>
@@ -12,7 +12,7 @@
 #include "command.h"
 #include "preload.h"
 
-/* Finds what execvp() would run; false where there is nothing. */
+/* Finds the file that execvp() would run. Returns false if there is none. */
 static bool locate(const char *program, char path[PATH_MAX])
 {
 	if (strchr(program, '/'))
@@ -28,7 +28,7 @@ static bool locate(const char *program, char path[PATH_MAX])
 	return false;
 }
 
-/* The loader drops LD_PRELOAD for a program that gains rights; without a word, so say it here. */
+/* The loader silently ignores LD_PRELOAD for a program that gains privileges, so warn here. */
 static void warn_if_privileged(const char *program)
 {
 	char path[PATH_MAX];
@@ -37,7 +37,7 @@ static void warn_if_privileged(const char *program)
 		return;
 	if (((st.st_mode & S_ISUID) && st.st_uid != geteuid()) || ((st.st_mode & S_ISGID) && st.st_gid != getegid()))
 		fprintf(stderr,
-			"roci run: %s is setuid or setgid: the loader will not preload into it, so it will not see "
+			"roci run: %s is setuid or setgid: the loader preloads nothing into it, so it will not see "
 			"roci0\n",
 			path);
 }
@@ -50,14 +50,15 @@ static const struct option_row options[] = {
 	{.name = "capture",
 	 .argument = "FILE",
 	 .group = "options",
-	 .help = "write every packet of PROGRAM to FILE (pcapng),\nas ROCI_CAPTURE=FILE does",
+	 .help = "write every packet of PROGRAM to FILE (pcapng),\nlike ROCI_CAPTURE=FILE",
 	 .kind = OPTION_FILE,
 	 .offset = offsetof(struct run_choices, capture)},
 	{.name = "fault",
 	 .argument = "SPEC",
 	 .group = "options",
-	 .help = "mistreat its packets, as ROCI_FAULT=SPEC does: a list of\n"
-		 "loss=P, dup=P, reorder=P, corrupt=P (probabilities) and seed=N",
+	 .help = "lose, repeat, reorder or corrupt packets on purpose, like\nROCI_FAULT=SPEC. "
+		 "SPEC is a list of loss=P, dup=P,\nreorder=P, corrupt=P "
+		 "(P: from 0 to 1) and seed=N",
 	 .kind = OPTION_TEXT,
 	 .offset = offsetof(struct run_choices, fault)},
 	OPTION_HELP_ROW,
@@ -88,28 +89,27 @@ static int run(const struct command *self, int argc, char **argv)
 	if (operands.count)
 		status = execute(self, operands.list);
 	else
-		status = complain(self, "which program? usage: roci run %s", self->usage);
+		status = complain(self, "no program is given; usage: roci run %s", self->usage);
 	free(operands.list);
 	return status;
 }
 
 const struct command run_command = {
 	.name = "run",
-	.summary = "run a program with the device roci0",
+	.summary = "run an RDMA program on the software device roci0",
 	.usage = "[OPTION]... [--] PROGRAM [ARGUMENT]...",
 	.examples = "  roci run -- ibv_devices\n"
-		    "  roci run -- ib_write_bw                       server\n"
-		    "  roci run -- ib_write_bw 192.0.2.1             client; also on the same host\n"
+		    "  roci run -- ib_write_bw                       the server\n"
+		    "  roci run -- ib_write_bw 192.0.2.1             its client, here or on another machine\n"
 		    "  roci run -- python3 my_pyverbs_test.py\n"
 		    "  roci run --capture ping.pcapng -- ibv_rc_pingpong -g 0\n"
 		    "  roci run --fault loss=0.01,reorder=0.05,seed=7 -- ib_send_bw 192.0.2.1\n",
-	.about = "Runs PROGRAM so that it sees the RDMA device roci0, a RoCEv2 device in user space, in place of the\n"
-		 "machine's own devices. Needs no root and no kernel module. It works by LD_PRELOAD, and so for "
-		 "programs\n"
-		 "that load libibverbs.so.1; a setuid program or a statically linked one cannot be reached.\n\n"
-		 "exit status: that of PROGRAM; 126 if it cannot be executed, 127 if it is not found, 2 for wrong "
-		 "usage\n"
-		 "or when Rocinante's own libraries are missing.\n",
+	.about =
+		"PROGRAM sees the RDMA device roci0 instead of the machine's own devices. roci0 is a RoCEv2 device in\n"
+		"user space; it needs no root and no kernel module. roci uses LD_PRELOAD, so PROGRAM must load\n"
+		"libibverbs.so.1: setuid programs and statically linked programs cannot use roci0.\n\n"
+		"exit status: that of PROGRAM; 126 if it cannot be executed, 127 if it is not found, 2 if an option\n"
+		"is wrong or Rocinante's libraries are missing.\n",
 	.manual = "roci-run",
 	.options = options,
 	.option_count = sizeof(options) / sizeof(options[0]),

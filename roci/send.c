@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* roci send: files and folders to a `roci recv`. */
+/* roci send: sends files and folders to `roci recv`. */
 #include <limits.h>
 #include <stdlib.h>
 #include <string.h>
@@ -21,72 +21,70 @@ struct send_choices {
 #define MAX_CHUNK   (16 << 20)
 #define WHOLE(name) offsetof(struct send_choices, name)
 
-static const char *const modes[] = {"write", "read", "send", NULL}; /* enum mover_mode */
-
 static const struct option_row options[] = {
 	{.letter = 't',
 	 .name = "ticket-file",
 	 .argument = "FILE",
 	 .group = "trust",
-	 .help = "take the receiver's ticket from FILE;\nwithout, you are asked for it",
+	 .help = "read the receiver's ticket from FILE;\nwithout this option, roci asks for the ticket",
 	 .kind = OPTION_FILE,
 	 .offset = TRANSFER_OFFSET(ticket_file)},
 	{.name = "ticket-fd",
 	 .argument = "N",
 	 .group = "trust",
-	 .help = "take it from descriptor N",
+	 .help = "read the ticket from file descriptor N",
 	 .kind = OPTION_NUMBER,
 	 .offset = WHOLE(ticket_fd),
 	 .max = INT_MAX},
 	{.name = "open",
 	 .group = "trust",
-	 .help = "send without a ticket, to a receiver that allows it;\nneither side knows who the other is",
+	 .help = "send without a ticket to a receiver that has --open;\nneither side checks who the other is",
 	 .kind = OPTION_FLAG,
 	 .offset = TRANSFER_OFFSET(open)},
 	{.name = "encrypt",
 	 .group = "trust",
-	 .help = "encrypt content too (names and sizes always are)",
+	 .help = "encrypt file contents too (names and sizes always are)",
 	 .kind = OPTION_FLAG,
 	 .offset = WHOLE(encrypt)},
 	{.letter = 'c',
 	 .name = "checksum",
-	 .group = "what is sent",
-	 .help = "compare content where size and time say unchanged",
+	 .group = "sending",
+	 .help = "also compare the contents of files whose size and time\nare unchanged",
 	 .kind = OPTION_FLAG,
 	 .offset = WHOLE(checksum)},
 	{.letter = 'n',
 	 .name = "dry-run",
-	 .group = "what is sent",
-	 .help = "list what would be sent, send nothing",
+	 .group = "sending",
+	 .help = "list what would be sent, but send nothing",
 	 .kind = OPTION_FLAG,
 	 .offset = WHOLE(dry_run)},
 	{.name = "name",
 	 .argument = "NAME",
-	 .group = "what is sent",
-	 .help = "what standard input (-) is called over there",
+	 .group = "sending",
+	 .help = "file name at the receiver for standard input (-)",
 	 .standard = "stdin",
 	 .kind = OPTION_TEXT,
 	 .offset = WHOLE(name)},
 	{.name = "limit",
 	 .argument = "RATE",
-	 .group = "what is sent",
-	 .help = "send no faster than so many bytes a second;\n10M, 1.5Gbit",
+	 .group = "sending",
+	 .help = "send at most this many bytes per second;\nexamples: 10M, 1.5Gbit",
 	 .kind = OPTION_RATE,
 	 .offset = WHOLE(limit),
 	 .min = 1024},
 	{.name = "mode",
 	 .argument = "MODE",
-	 .group = "device",
-	 .help = "how data moves: write (RDMA WRITE by the sender),\nread (RDMA READ by the receiver), or send (SEND)",
+	 .group = "RDMA",
+	 .help = TRANSFER_MODE_HELP,
 	 .standard = "write",
 	 .kind = OPTION_CHOICE,
 	 .offset = WHOLE(mode),
-	 .values = modes},
-	TRANSFER_QP_ROWS("queue pairs for data, 1 to 64", "4"),
+	 .values = transfer_modes},
+	TRANSFER_QP_ROWS("number of queue pairs (QPs) for data", "4"),
 	{.name = "chunk",
 	 .argument = "SIZE",
-	 .group = "device",
-	 .help = "bytes of a window, a power of two, 64K to 16M",
+	 .group = "RDMA",
+	 .help = "size of one transfer buffer: a power of two from\n64K to 16M",
 	 .standard = "1M",
 	 .kind = OPTION_SIZE,
 	 .offset = WHOLE(chunk_bytes),
@@ -96,7 +94,7 @@ static const struct option_row options[] = {
 	TRANSFER_OUTPUT_ROWS,
 };
 
-/* Host, port and ticket, from wherever they come. */
+/* Finds the host, the port and the ticket from the last argument and the options. */
 static enum mover_status find_target(struct show *show, const struct send_choices *choices, const char *argument,
 				     struct target *target, struct mover_ticket *ticket)
 {
@@ -106,10 +104,11 @@ static enum mover_status find_target(struct show *show, const struct send_choice
 	if (target_parse(argument, target, &why))
 		return show_failure(show, MOVER_USAGE, "'%s': %s", argument, why);
 	if ((file != NULL) + (target->ticket_file != NULL) + (choices->ticket_fd != NO_FD) + common->open > 1)
-		return show_failure(show, MOVER_USAGE,
-				    "only one of --ticket-file, --ticket-fd, @FILE and --open can be meant");
+		return show_failure(
+			show, MOVER_USAGE,
+			"--ticket-file, --ticket-fd, @FILE and --open exclude each other; give one of them");
 	if (common->open) {
-		show_warning(show, "--open: whoever answers at that address gets the files");
+		show_warning(show, "--open: any program that answers at this address gets the files");
 		return MOVER_OK;
 	}
 	file = target->ticket_file ? target->ticket_file : file;
@@ -120,9 +119,7 @@ static enum mover_status find_target(struct show *show, const struct send_choice
 	if (target->ticket_file) {
 		if (!*ticket->host)
 			return show_failure(show, MOVER_USAGE,
-					    "the ticket in %s names no host: give host and "
-					    "--ticket-file",
-					    file);
+					    "the ticket in %s names no host; give the host and --ticket-file", file);
 		snprintf(target->host, sizeof(target->host), "%s", ticket->host);
 	}
 	if (!target->port)
@@ -176,11 +173,9 @@ static int run(const struct command *self, int argc, char **argv)
 		return status;
 	show.dry_run = choices.dry_run;
 	if (operands.count < 2)
-		status = complain(self, "%s; usage: roci send %s",
-				  operands.count ? "what to send, and to which host?" : "send what, and where to?",
-				  self->usage);
+		status = complain(self, "name what to send and the receiver's host; usage: roci send %s", self->usage);
 	else if (choices.chunk_bytes & (choices.chunk_bytes - 1))
-		status = complain(self, "--chunk is a power of two, such as 256K or 1M");
+		status = complain(self, "--chunk must be a power of two, for example 256K or 1M");
 	else
 		status = (int)transfer_begin(self, &choices.common, &device, &show, &common);
 	if (!status)
@@ -191,17 +186,16 @@ static int run(const struct command *self, int argc, char **argv)
 
 const struct command send_command = {
 	.name = "send",
-	.summary = "send files and folders to a machine where roci recv runs",
+	.summary = "send files and folders to a machine that runs `roci recv`",
 	.usage = "[OPTION]... PATH... HOST[:PORT]|@TICKETFILE",
-	.examples = "  roci send film.mkv 10.0.0.7                   asks for the ticket that roci recv shows\n"
-		    "  roci send photos notes.txt @ticket            host, port and secret from the file\n"
+	.examples = "  roci send film.mkv 10.0.0.7                   asks for the ticket that `roci recv` shows\n"
+		    "  roci send photos notes.txt @ticket            takes host, port and secret from the file ticket\n"
 		    "  roci send --qps 8 --encrypt disk.img '[fe80::1%eth0]:4000'\n"
 		    "  tar c src | roci send --name src.tar - @ticket\n"
-		    "  roci send --dry-run photos @ticket            what would be sent\n",
-	.about = "Files, folders and links keep their modes and times. What is there already is skipped; what was cut "
-		 "off\n"
-		 "goes on where it was: send again. `-` is standard input. A file whose name looks like an option is\n"
-		 "given as ./-name.\n",
+		    "  roci send --dry-run photos @ticket            lists what would be sent\n",
+	.about = "Files, folders and links keep their modes and times. roci skips what the receiver already has. If a\n"
+		 "transfer is cut off, run the same command again to resume it. `-` is standard input. If a file name\n"
+		 "starts with a dash, write ./-NAME.\n",
 	.manual = "roci-send",
 	.options = options,
 	.option_count = sizeof(options) / sizeof(options[0]),

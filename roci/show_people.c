@@ -117,7 +117,7 @@ static void entry_done(struct show *show, const struct mover_event *event)
 	fflush(out);
 }
 
-/* "3 entries, 1.20 GiB in 2.1 s (571 MiB/s); 2 unchanged; kept 512 MiB of what had come before" */
+/* "3 entries, 1.20 GiB in 2.1 s (571 MiB/s); 2 unchanged; kept 512 MiB from an earlier attempt" */
 static void summary(const struct show *show, const struct mover_totals *t)
 {
 	char bytes[UNITS_CHARS], rate[UNITS_CHARS];
@@ -136,7 +136,7 @@ static void summary(const struct show *show, const struct mover_totals *t)
 	if (t->entries_unchanged)
 		fprintf(stderr, "; %llu unchanged", (unsigned long long)t->entries_unchanged);
 	if (t->bytes_kept)
-		fprintf(stderr, "; kept %s of what had come before", units_bytes(bytes, t->bytes_kept));
+		fprintf(stderr, "; kept %s from an earlier attempt", units_bytes(bytes, t->bytes_kept));
 	fputc('\n', stderr);
 }
 
@@ -146,9 +146,10 @@ static const char *advice(const struct show *show, enum mover_status status)
 	switch (status) {
 	case MOVER_NO_DEVICE: return show->device->embedded ? NULL : "`--device embedded` works on every machine";
 	case MOVER_NO_TRUST:
-		return "a ticket is good for one receiver and one transfer: use the one that `roci recv` shows now";
-	case MOVER_LOST: return show->receiving ? NULL : "send again: what has arrived is kept";
-	case MOVER_MISMATCH: return show->receiving ? NULL : "send again: only what changed is sent";
+		return "a ticket works for one receiver and one transfer; use the one that `roci recv` shows now";
+	case MOVER_LOST:
+		return show->receiving ? NULL : "run the same command again to resume: what has arrived is kept";
+	case MOVER_MISMATCH: return show->receiving ? NULL : "run the same command again: it sends only what changed";
 	default: return NULL;
 	}
 }
@@ -168,9 +169,9 @@ static void ended(struct show *show, const struct mover_event *event)
 	fprintf(stderr, "roci %s: ", show->command);
 	print_text(stderr, event->text ? event->text : mover_status_name(event->status));
 	if (t->bytes_done > t->bytes_unchanged)
-		fprintf(stderr, "; %s had arrived", units_bytes(bytes, t->bytes_done - t->bytes_unchanged));
+		fprintf(stderr, "; %s arrived", units_bytes(bytes, t->bytes_done - t->bytes_unchanged));
 	if (t->bytes_kept)
-		fprintf(stderr, ", %s of it before", units_bytes(bytes, t->bytes_kept));
+		fprintf(stderr, ", %s of it in an earlier attempt", units_bytes(bytes, t->bytes_kept));
 	fprintf(stderr, "%s%s\n", next ? "\n  " : "", next ? next : "");
 }
 
@@ -211,7 +212,7 @@ void show_people_ticket(struct show *show, const struct mover_ticket *ticket, co
 			return;
 		fputs("the ticket is in ", stderr);
 		print_text(stderr, file);
-		fputs("; over there: roci send PATH... @FILE\n", stderr);
+		fputs("; copy this file to the other machine, and there run: roci send PATH... @FILE\n", stderr);
 		return;
 	}
 	mover_ticket_print(ticket, line);
@@ -219,7 +220,8 @@ void show_people_ticket(struct show *show, const struct mover_ticket *ticket, co
 		fprintf(stderr, "%s\n", line);
 	else
 		fprintf(stderr,
-			"on the other machine:\n  roci send PATH... %s%s%s\nand give it this ticket when it asks:\n  "
+			"on the other machine, run:\n  roci send PATH... %s%s%s\nand enter this ticket when it asks "
+			"for it:\n  "
 			"%s\n",
 			ipv6 ? "[" : "", ticket->host, ipv6 ? "]" : "", line);
 }

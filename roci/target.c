@@ -16,7 +16,7 @@ static int take_port(const char *text, uint16_t *port, const char **why)
 		*port = (uint16_t)number;
 		return 0;
 	}
-	*why = "its port is not a number from 1 to 65535";
+	*why = "the port must be a number from 1 to 65535";
 	return -EINVAL;
 }
 
@@ -28,18 +28,18 @@ int target_parse(const char *text, struct target *target, const char **why)
 	*why = NULL;
 	if (*text == '@') {
 		target->ticket_file = text + 1;
-		*why = text[1] ? NULL : "no file stands behind the @";
+		*why = text[1] ? NULL : "a file name must follow the @";
 		return text[1] ? 0 : -EINVAL;
 	}
 	if (strchr(text, '/')) {
-		*why = "that is a path; the last argument is the host to send to";
+		*why = "this is a path, but the last argument must be the receiver's host";
 		return -EINVAL;
 	}
 	if (*text == '[') {
 		host = text + 1;
 		end = strchr(host, ']');
 		if (!end) {
-			*why = "a bracket is not closed";
+			*why = "the closing bracket is missing";
 			return -EINVAL;
 		}
 		if (take_port(end + 1, &target->port, why))
@@ -52,7 +52,7 @@ int target_parse(const char *text, struct target *target, const char **why)
 		end = host + strlen(host);
 	}
 	if (end == host || (size_t)(end - host) >= sizeof(target->host)) {
-		*why = end == host ? "there is no host in it" : "it is too long for a host";
+		*why = end == host ? "the host is missing" : "the host name is too long";
 		return -EINVAL;
 	}
 	memcpy(target->host, host, (size_t)(end - host));

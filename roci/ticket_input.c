@@ -34,13 +34,13 @@ static enum mover_status parse(struct show *show, const char *from, char line[LI
 	const char *why = NULL;
 
 	if (len < 0)
-		status = show_failure(show, MOVER_LOCAL_IO, "the ticket cannot be read from %s: %s", from,
+		status = show_failure(show, MOVER_LOCAL_IO, "cannot read the ticket from %s: %s", from,
 				      strerror((int)-len));
 	else if (!len)
-		status = show_failure(show, MOVER_USAGE, "%s has no ticket in it", from);
+		status = show_failure(show, MOVER_USAGE, "there is no ticket in %s", from);
 	else if (mover_ticket_parse(line, (size_t)len, ticket, &why))
 		status = show_failure(show, MOVER_USAGE,
-				      "the ticket from %s cannot be used: %s; take all of the line that begins with "
+				      "the ticket from %s is not valid: %s; copy the whole line that begins with "
 				      "\"roci1:\"",
 				      from, why);
 	explicit_bzero(line, LINE_CHARS);
@@ -54,9 +54,9 @@ static enum mover_status from_file(struct show *show, const char *file, struct m
 	int fd = open(file, O_RDONLY | O_CLOEXEC | O_NOCTTY);
 
 	if (fd < 0)
-		return show_failure(show, MOVER_LOCAL_IO, "the ticket cannot be read: %s: %s", file, strerror(errno));
+		return show_failure(show, MOVER_LOCAL_IO, "cannot read the ticket: %s: %s", file, strerror(errno));
 	if (!fstat(fd, &st) && S_ISREG(st.st_mode) && (st.st_mode & 077))
-		show_warning(show, "other users may read the ticket in %s; `chmod 600` keeps it yours", file);
+		show_warning(show, "other users can read the ticket in %s; prevent that with `chmod 600`", file);
 	enum mover_status status = parse(show, file, line, read_line(fd, line), ticket);
 	close(fd);
 	return status;
@@ -85,7 +85,7 @@ static ssize_t read_terminal(int tty, const sigset_t *unblocked, char line[LINE_
 
 static ssize_t ask(int tty, char line[LINE_CHARS])
 {
-	static const char prompt[] = "ticket (what `roci recv` shows; it stays invisible): ";
+	static const char prompt[] = "ticket (the line that `roci recv` shows; your input stays hidden): ";
 	struct sigaction action = {.sa_handler = on_fatal}, before[FATAL_COUNT];
 	struct termios old, silent;
 	sigset_t blocked, unblocked;
@@ -124,21 +124,21 @@ static enum mover_status from_terminal(struct show *show, struct mover_ticket *t
 
 	if (tty < 0)
 		return show_failure(show, MOVER_USAGE,
-				    "a ticket is needed, and there is no terminal to ask on: give --ticket-file FILE, "
+				    "a ticket is needed, but there is no terminal to ask on; give --ticket-file FILE, "
 				    "--ticket-fd N, or @FILE in place of the host");
-	enum mover_status status = parse(show, "the terminal", line, ask(tty, line), ticket);
+	enum mover_status status = parse(show, "your input", line, ask(tty, line), ticket);
 	close(tty);
 	return status;
 }
 
 enum mover_status ticket_input(struct show *show, const char *file, int fd, struct mover_ticket *ticket)
 {
-	char line[LINE_CHARS], from[32];
+	char line[LINE_CHARS], from[40];
 
 	if (file)
 		return from_file(show, file, ticket);
 	if (fd < 0)
 		return from_terminal(show, ticket);
-	snprintf(from, sizeof(from), "descriptor %d", fd);
+	snprintf(from, sizeof(from), "file descriptor %d", fd);
 	return parse(show, from, line, read_line(fd, line), ticket);
 }

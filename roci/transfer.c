@@ -7,6 +7,8 @@
 
 #define TICKET_PREFIX "roci1:"
 
+const char *const transfer_modes[] = {"write", "read", "send", NULL};
+
 /* Where a ticket would begin: the argument itself, or behind a '=' or '@'. NULL: it holds none. */
 static char *ticket_in(char *argument)
 {
@@ -32,11 +34,12 @@ bool transfer_no_ticket_in_arguments(const struct command *command, int argc, ch
 		}
 	}
 	if (found)
-		complain(command, "a ticket does not belong on the command line: every user of this machine can read "
-				  "it there, so it\n"
-				  "  is burnt. End that `roci recv` and start it again for a new one; give that by "
-				  "--ticket-file or\n"
-				  "  --ticket-fd, as @FILE in place of the host, or when you are asked for it");
+		complain(command,
+			 "a ticket must not be on the command line, where every user of this machine can read it.\n"
+			 "  Do not use this ticket again: stop that `roci recv` and start it for a new one. Pass the "
+			 "new\n"
+			 "  ticket with --ticket-file or --ticket-fd, as @FILE in place of the host, or wait for the "
+			 "prompt");
 	return !found;
 }
 
@@ -45,9 +48,9 @@ static const char *conflict(const struct transfer_choices *choices, bool receivi
 {
 	uint64_t qps = choices->qps ? choices->qps : receiving ? MOVER_MAX_QPS : MOVER_DEFAULT_QPS;
 	if (choices->quiet && choices->verbose)
-		return "--quiet and --verbose contradict each other";
+		return "--quiet and --verbose exclude each other; give one of them";
 	if (choices->cqs > qps)
-		return "--cqs is larger than --qps: a CQ without a QP would never be used";
+		return "--cqs is larger than --qps, so some CQs would have no QP; lower --cqs or raise --qps";
 	return NULL;
 }
 

@@ -7,6 +7,9 @@
 #include "device.h"
 #include "show.h"
 
+/* Names of enum mover_mode, for OPTION_CHOICE. */
+extern const char *const transfer_modes[];
+
 /* First in the struct that either command reads its options into. */
 struct transfer_choices {
 	const char *device, *bind, *ticket_file;
@@ -14,54 +17,57 @@ struct transfer_choices {
 	bool open, poll, no_uring, json, quiet, verbose;
 };
 
+#define TRANSFER_MODE_HELP                                                                                             \
+	"how data moves: write (RDMA WRITE by the sender),\nread (RDMA READ by the receiver), or send (SEND)"
+
 /* Rows of both option tables. */
 #define TRANSFER_OFFSET(member) offsetof(struct transfer_choices, member)
 
 #define TRANSFER_DEVICE_ROWS                                                                                           \
 	{.name = "device",                                                                                             \
 	 .argument = "NAME",                                                                                           \
-	 .group = "device",                                                                                            \
-	 .help = "an RDMA device of this machine, or `embedded`: roci0,\nthe one in user space that needs nothing, "   \
-		 "or\n"                                                                                                \
-		 "`auto`: the machine's if one works, else roci0",                                                     \
+	 .group = "RDMA",                                                                                              \
+	 .help = "an RDMA device of this machine, or `embedded` (the\nsoftware device roci0), or `auto` (a device of " \
+		 "this\n"                                                                                              \
+		 "machine if one works, else roci0)",                                                                  \
 	 .standard = "auto",                                                                                           \
 	 .kind = OPTION_DEVICE,                                                                                        \
 	 .offset = TRANSFER_OFFSET(device)},                                                                           \
 		{.name = "bind",                                                                                       \
 		 .argument = "ADDRESS",                                                                                \
-		 .group = "device",                                                                                    \
-		 .help = "use this address of this machine only",                                                      \
+		 .group = "RDMA",                                                                                      \
+		 .help = "use only this address of this machine",                                                      \
 		 .kind = OPTION_TEXT,                                                                                  \
 		 .offset = TRANSFER_OFFSET(bind)},                                                                     \
 		{.name = "memory",                                                                                     \
 		 .argument = "SIZE",                                                                                   \
-		 .group = "device",                                                                                    \
-		 .help = "bound of the memory registered for a session",                                               \
+		 .group = "RDMA",                                                                                      \
+		 .help = "register at most this much memory per transfer",                                             \
 		 .standard = "64M",                                                                                    \
 		 .kind = OPTION_SIZE,                                                                                  \
 		 .offset = TRANSFER_OFFSET(memory_bytes),                                                              \
 		 .min = 1 << 20,                                                                                       \
 		 .max = 1ull << 40},                                                                                   \
 		{.name = "poll",                                                                                       \
-		 .group = "device",                                                                                    \
-		 .help = "poll for completions and do not sleep: less delay,\na busy core",                            \
+		 .group = "RDMA",                                                                                      \
+		 .help = "poll for completions instead of sleeping:\nless delay, but one core is always busy",         \
 		 .kind = OPTION_FLAG,                                                                                  \
 		 .offset = TRANSFER_OFFSET(poll)},                                                                     \
 		{.name = "no-uring",                                                                                   \
-		 .group = "device",                                                                                    \
+		 .group = "RDMA",                                                                                      \
 		 .help = "read and write files without io_uring",                                                      \
 		 .kind = OPTION_FLAG,                                                                                  \
 		 .offset = TRANSFER_OFFSET(no_uring)},                                                                 \
 	{                                                                                                              \
-		.name = "timeout", .argument = "TIME", .group = "device",                                              \
-		.help = "give up a peer that has not answered for so long", .standard = "30s", .kind = OPTION_TIME,    \
+		.name = "timeout", .argument = "TIME", .group = "RDMA",                                                \
+		.help = "give up when the other side is silent for this long", .standard = "30s", .kind = OPTION_TIME, \
 		.offset = TRANSFER_OFFSET(timeout_ms), .min = 1000, .max = 86400000                                    \
 	}
 
 #define TRANSFER_QP_ROWS(qps_help, qps_standard)                                                                       \
 	{.name = "qps",                                                                                                \
 	 .argument = "N",                                                                                              \
-	 .group = "device",                                                                                            \
+	 .group = "RDMA",                                                                                              \
 	 .help = qps_help,                                                                                             \
 	 .standard = qps_standard,                                                                                     \
 	 .kind = OPTION_NUMBER,                                                                                        \
@@ -69,26 +75,27 @@ struct transfer_choices {
 	 .min = 1,                                                                                                     \
 	 .max = MOVER_MAX_QPS},                                                                                        \
 	{                                                                                                              \
-		.name = "cqs", .argument = "N", .group = "device", .help = "completion queues that they share",        \
-		.standard = "1", .kind = OPTION_NUMBER, .offset = TRANSFER_OFFSET(cqs), .min = 1, .max = MOVER_MAX_QPS \
+		.name = "cqs", .argument = "N", .group = "RDMA",                                                       \
+		.help = "number of completion queues (CQs) for these QPs", .standard = "1", .kind = OPTION_NUMBER,     \
+		.offset = TRANSFER_OFFSET(cqs), .min = 1, .max = MOVER_MAX_QPS                                         \
 	}
 
 #define TRANSFER_OUTPUT_ROWS                                                                                           \
 	{.name = "json",                                                                                               \
 	 .group = "output",                                                                                            \
-	 .help = "tell what happens as JSON, one object a line",                                                       \
+	 .help = "print events as JSON, one object per line",                                                          \
 	 .kind = OPTION_FLAG,                                                                                          \
 	 .offset = TRANSFER_OFFSET(json)},                                                                             \
 		{.letter = 'q',                                                                                        \
 		 .name = "quiet",                                                                                      \
 		 .group = "output",                                                                                    \
-		 .help = "tell of errors only",                                                                        \
+		 .help = "print errors only",                                                                          \
 		 .kind = OPTION_FLAG,                                                                                  \
 		 .offset = TRANSFER_OFFSET(quiet)},                                                                    \
 		{.letter = 'v',                                                                                        \
 		 .name = "verbose",                                                                                    \
 		 .group = "output",                                                                                    \
-		 .help = "tell of every entry, and of the steps of the protocol",                                      \
+		 .help = "print every entry and the steps of the protocol",                                            \
 		 .kind = OPTION_FLAG,                                                                                  \
 		 .offset = TRANSFER_OFFSET(verbose)},                                                                  \
 	{                                                                                                              \

@@ -23,11 +23,11 @@ expect 0 'roci run -- ' "$roci" --help
 expect 0 'usage: roci run' "$roci" run --help
 expect 0 '^roci [0-9]' "$roci" --version
 expect 2 'commands:' "$roci"
-expect 2 "no command 'dance'" "$roci" dance
-expect 2 'which program' "$roci" run
-expect 2 'which program' "$roci" run --
-expect 2 "no option '--dance'" "$roci" run --dance true
-expect 2 '--fault wants SPEC' "$roci" run --fault
+expect 2 "unknown command 'dance'" "$roci" dance
+expect 2 'no program is given' "$roci" run
+expect 2 'no program is given' "$roci" run --
+expect 2 "unknown option '--dance'" "$roci" run --dance true
+expect 2 '--fault needs SPEC' "$roci" run --fault
 expect 127 'no-such-program: program not found' "$roci" run no-such-program
 expect 126 'Permission denied' "$roci" run /etc/passwd
 expect 126 'Permission denied' "$roci" run /
@@ -35,13 +35,13 @@ expect 7 '' "$roci" run -- sh -c 'exit 7'
 expect 0 '^-a --fault$' "$roci" run -- echo -a --fault
 expect 0 '^-a$' "$roci" run echo -a
 expect 0 '^loss=1 x.pcapng$' "$roci" run --fault loss=1 --capture x.pcapng -- sh -c 'echo $ROCI_FAULT $ROCI_CAPTURE'
-# what was in the environment stays: preloaded first (sanitizers insist), searched last
+# What the environment already names stays: in LD_PRELOAD first (a sanitizer must be first), in LD_LIBRARY_PATH last
 expect 0 'libdl.so.2:/.*/libibverbs.so.1' env LD_PRELOAD="${LD_PRELOAD:+$LD_PRELOAD:}libdl.so.2" "$roci" run -- sh -c 'echo $LD_PRELOAD'
 expect 0 '/.*:/elsewhere$' env LD_LIBRARY_PATH=/elsewhere "$roci" run -- sh -c 'echo $LD_LIBRARY_PATH'
-# alone in a directory, the libraries are missing
+# A roci without its libraries
 cp "$roci" "$dir/roci"
-expect 2 'is not where it should be' "$dir/roci" run -- true
+expect 2 "Rocinante's libibverbs.so.1 is missing" "$dir/roci" run -- true
 if [ "$(id -u)" != 0 ] && [ -u /usr/bin/su ]; then
-	expect 0 'will not preload' "$roci" run -- su --help
+	expect 0 'preloads nothing' "$roci" run -- su --help
 fi
 exit $failed

@@ -129,7 +129,7 @@ def other_ways():
             roci('send', '--ticket-fd', str(ticket.fileno()), source + '/', '127.0.0.1', pass_fds=[ticket.fileno()])
         os.chmod(recv.ticket, 0o644)
         _, said = roci('send', '--ticket-file', recv.ticket, source, '127.0.0.1')
-        says('other users may read the ticket', said)
+        says('other users can read the ticket', said)
         check(sorted(os.listdir(into)) == ['one', 'other-source'], os.listdir(into))
         recv.process.popen.send_signal(signal.SIGTERM)
         recv.ends()
@@ -185,7 +185,7 @@ def burnt():
     path, ticket = file('burnt'), 'roci1:10.0.0.7:22222:0123456789ABCDEFGHJKMNPQRSTV'
     for argv in ((path, ticket), (path, '127.0.0.1', '--ticket-file=' + ticket), (path, '@' + ticket)):
         out, said = roci('send', *argv, status=USAGE)
-        says('it\n +is burnt', said)
+        says('Do not use this ticket again', said)
         check(ticket not in out + said, 'the ticket is shown once more')
     roci('recv', ticket, status=USAGE)
 
@@ -197,7 +197,7 @@ def wrong_ticket():
         other = os.path.join(base, 'other ticket')
         write(other, b'roci1:127.0.0.1:1:0123456789ABCDEFGHJKMNPQRSTV\n', 0o600)
         _, said = roci('send', '-t', other, path, f'127.0.0.1:{port}', status=USAGE)
-        says('cannot be used', said)
+        says('is not valid', said)
         with Receiver(here, into) as somebody:
             os.replace(somebody.ticket_file, other)
         _, said = roci('send', '-t', other, path, f'127.0.0.1:{port}', status=NO_TRUST)
@@ -212,11 +212,11 @@ def opened():
     process = here.start(ROCI, 'recv', '--open', '--port', '0', '--once', '--dir', into, plain=True, env=environment())
     try:
         port = wait_until('the port', lambda: re.search(r'listening on port (\d+)', process.text()))[1]
-        says(f'--open: whoever reaches port {port} can put files here\n', process.text())
+        says(f'--open: anyone who can reach port {port} can write files here\n', process.text())
         _, said = roci('send', path, f'127.0.0.1:{port}', status=USAGE)
         says('no terminal to ask on', said)
         _, said = roci('send', '--open', path, f'127.0.0.1:{port}')
-        says('--open: whoever answers', said)
+        says('--open: any program that answers', said)
         check(process.wait(20) == OK, process.report())
     finally:
         process.end()
@@ -229,9 +229,9 @@ def ipv6():
         port = wait_until('the port', lambda: events(process, 'listening'))[0]['port']
         roci('send', '--open', path, f'[::1]:{port}')
         _, said = roci('send', '--open', path, f'[::1:{port}', status=USAGE)
-        says('a bracket is not closed', said)
+        says('the closing bracket is missing', said)
         _, said = roci('send', '--open', path, '[::1]:99999', status=USAGE)
-        says('not a number from 1 to 65535', said)
+        says('must be a number from 1 to 65535', said)
     finally:
         process.end()
     check(os.listdir(into) == ['six'], os.listdir(into))
@@ -243,7 +243,7 @@ def nobody():
     says('nobody listens at 127.0.0.1 port 9; is `roci recv` running there', said)
     roci('send', '--open', path, 'no.such.host.invalid', status=NO_CONNECT)
     _, said = roci('send', '--open', path, './here', status=USAGE)
-    says('that is a path', said)
+    says('this is a path', said)
 
 
 def several_addresses():
@@ -288,7 +288,7 @@ def missing():
     _, said = roci('recv', '--dir', path, '--port', '0', status=LOCAL_IO)
     says('Not a directory', said)
     _, said = roci('recv', '--ticket-file', os.path.join(base, 'not/there'), '--dir', base, '--port', '0', status=LOCAL_IO)
-    says('the ticket cannot be written', said)
+    says('cannot write the ticket', said)
 
 
 UNPRIVILEGED = ('setpriv', '--bounding-set=-dac_override,-dac_read_search', '--')  # root, whom modes keep out as anybody
@@ -406,7 +406,7 @@ def devices():
     path = file('device')
     for argv in (('send', '--open', path, '127.0.0.1'), ('recv', '--dir', base)):
         _, said = roci(*argv, '--device', 'mlx5_77', status=NO_DEVICE)
-        says("no RDMA device 'mlx5_77'; there is: .*embedded", said)
+        says("no RDMA device 'mlx5_77'; available devices: .*embedded", said)
     # A variable of an earlier time must not make it believe that it has executed itself already, for ever.
     roci('send', '--open', path, '127.0.0.1:9', status=NO_DEVICE, env={'ROCI_EMBEDDED_REASON': 'x'})
 
@@ -557,7 +557,7 @@ def resumed():
             sender.end()
         check(not os.path.exists(os.path.join(into, 'resumed-source/large')), 'a part has the final name')
         _, said = roci('send', source, '@' + recv.ticket_file)
-        kept = re.search(r'kept ([\d.]+) MiB of what had come before', said)
+        kept = re.search(r'kept ([\d.]+) MiB from an earlier attempt', said)
         check(kept and 6 <= float(kept[1]) < 24, said)
         recv.end(signal.SIGTERM)
     check_same(source, os.path.join(into, 'resumed-source'))
@@ -644,7 +644,7 @@ if __name__ == '__main__':
     sys.exit(tap([
         ('a ticket in a file, and @FILE', ticket_file), ('tickets by descriptor, and for many transfers', other_ways),
         ('the ticket is asked for', prompt), ('the ticket is shown, and is good once', shown_ticket),
-        ('a file that is refused', refused), ('a ticket on the command line is burnt', burnt),
+        ('a file that is refused', refused), ('a ticket on the command line', burnt),
         ('a wrong ticket', wrong_ticket), ('--open', opened), ('IPv6', ipv6),
         ('nobody listens', nobody), ('several addresses', several_addresses), ('files that are not there', missing),
         ('folders that cannot be read', unreadable), ('few descriptors', few_descriptors), ('strangers without a ticket', strangers),
