@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* roci demo: a receiver and a sender as two processes of this machine, one file, and everything told step by step. */
+/* roci demo: moves a file between two processes of this machine, and explains each step. */
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
@@ -13,6 +13,7 @@
 #include "demo_story.h"
 #include "mover/mover.h"
 #include "text.h"
+#include "transfer.h"
 #include "units.h"
 
 #define MADE_BYTES  (16u << 20)
@@ -21,39 +22,37 @@
 #define RECEIVED    "received"
 #define TICKET      "ticket"
 #define CAPTURE     "roci-demo.pcapng"
-#define LARGE_BYTES (1ull << 30) /* a capture as large as this deserves a word */
+#define LARGE_BYTES (1ull << 30) /* warn that the capture of such a file is large */
 
 struct demo_choices {
 	const char *out;
 	unsigned mode;
 };
 
-static const char *const modes[] = {"write", "read", "send", NULL};
-
 static const struct option_row options[] = {
 	{.letter = 'o',
 	 .name = "out",
 	 .argument = "DIR",
 	 .group = "options",
-	 .help = "leave the copy and the capture there",
-	 .standard = "a fresh folder",
+	 .help = "write the copy and the capture to DIR",
+	 .standard = "a new folder",
 	 .kind = OPTION_FOLDER,
 	 .offset = offsetof(struct demo_choices, out)},
 	{.name = "mode",
 	 .argument = "MODE",
 	 .group = "options",
-	 .help = "how data moves: write (RDMA WRITE), read (RDMA READ),\nor send (SEND)",
+	 .help = TRANSFER_MODE_HELP,
 	 .standard = "write",
 	 .kind = OPTION_CHOICE,
 	 .offset = offsetof(struct demo_choices, mode),
-	 .values = modes},
+	 .values = transfer_modes},
 	OPTION_HELP_ROW,
 };
 
 struct demo {
 	const struct command *command;
 	char dir[PATH_MAX], source[PATH_MAX], received[PATH_MAX], copy[PATH_MAX], capture[PATH_MAX];
-	const char *argument; /* the source, as the sender is told of it */
+	const char *argument; /* the source, as it stands on the sender's command line */
 	uint64_t bytes;
 };
 
@@ -70,7 +69,7 @@ static int place(const struct demo *demo, char path[PATH_MAX], const char *folde
 	return len < PATH_MAX ? 0 : complain(demo->command, "%s/%s%s is too long for a path", demo->dir, folder, name);
 }
 
-/* The folder of the demo, and in it one that the receiver puts the copy into. */
+/* Makes the folder of the demo, and in it the folder that gets the copy. */
 static int make_folders(struct demo *demo, const char *out)
 {
 	const char *tmp = getenv("TMPDIR");
@@ -86,12 +85,12 @@ static int make_folders(struct demo *demo, const char *out)
 	if (!mkdir(demo->received, 0777))
 		return 0;
 	if (errno == EEXIST)
-		return complain(demo->command, "%s is there from an earlier time: remove it, or choose another --out",
+		return complain(demo->command, "%s exists from an earlier run; remove it, or choose another --out",
 				demo->received);
 	return cannot(demo, demo->received);
 }
 
-/* A file of lines that one recognizes in the capture. */
+/* Makes a file of lines that are easy to find in the capture. */
 static int make_file(struct demo *demo)
 {
 	if (place(demo, demo->source, MADE, ""))
@@ -115,7 +114,8 @@ static int take_file(struct demo *demo, const char *path)
 	if (!realpath(path, demo->source) || stat(demo->source, &st))
 		return cannot(demo, path);
 	if (!S_ISREG(st.st_mode)) {
-		complain(demo->command, "%s is no file; `roci send` moves folders too, the demo moves one file", path);
+		complain(demo->command,
+			 "%s is not a regular file; the demo moves one file (`roci send` moves folders, too)", path);
 		return MOVER_LOCAL_IO;
 	}
 	demo->bytes = (uint64_t)st.st_size;
@@ -123,7 +123,7 @@ static int take_file(struct demo *demo, const char *path)
 	return 0;
 }
 
-/* Whether the copy is the file, byte for byte: looked at here, whatever the two have said. */
+/* Compares the copy with the file, byte by byte, and does not rely on what the two processes reported. */
 static int compare(const struct demo *demo)
 {
 	static char a[1 << 16], b[sizeof(a)];
@@ -140,8 +140,8 @@ static int compare(const struct demo *demo)
 		fclose(other);
 	if (equal)
 		return 0;
-	complain(demo->command, "%s is not what was sent: %s", demo->copy,
-		 one && other ? "bytes differ" : strerror(errno));
+	complain(demo->command, "the copy %s differs from the file: %s", demo->copy,
+		 one && other ? "their bytes are not equal" : strerror(errno));
 	return MOVER_MISMATCH;
 }
 
@@ -156,8 +156,8 @@ static void introduce(const struct demo *demo, const char *mode)
 {
 	char bytes[UNITS_CHARS];
 
-	printf("A file of %s goes from one process to another by RDMA. The adapter, roci0, is software\n"
-	       "inside either of them: no hardware, no kernel module, no root. In the folder ",
+	printf("This demo moves a file of %s from one process to another by RDMA. Both processes use roci0, an\n"
+	       "RDMA adapter in software: no hardware, no kernel module, no root. The two commands, run in\n",
 	       units_bytes(bytes, demo->bytes));
 	print_path("", demo->dir, ":\n\n");
 	printf("  $ roci recv --device embedded --bind 127.0.0.1 --port 0 --once --ticket-file ticket --dir received\n"
@@ -165,7 +165,7 @@ static void introduce(const struct demo *demo, const char *mode)
 	       mode);
 	print_path("", demo->argument, " @ticket\n\n");
 	if (demo->bytes >= LARGE_BYTES)
-		puts("(Every packet goes into the capture, which becomes larger than the file.)\n");
+		puts("(The capture holds every packet, so it becomes larger than the file.)\n");
 	fflush(stdout);
 }
 
@@ -176,16 +176,15 @@ static void conclude(const struct demo *demo, const struct demo_pair *pair)
 	double seconds = demo_pair_number(pair, DEMO_SENDER, "ended", "seconds");
 	double speed = seconds > 0 ? bytes / seconds : 0;
 
-	printf("Moved     %s in %.2f s: %s (%s), over the loopback interface, while every packet was\n"
-	       "          written to the capture, and until all was on the disk\n",
-	       units_bytes(moved, (uint64_t)bytes), seconds, units_rate(rate, speed), units_bits(bits, speed));
+	printf("Moved     %s in %.2f s: %s (%s), with the capture and the disk\n", units_bytes(moved, (uint64_t)bytes),
+	       seconds, units_rate(rate, speed), units_bits(bits, speed));
 	printf("Verified  all %llu bytes of the copy are equal\n", (unsigned long long)demo->bytes);
 	print_path("Copy      ", demo->copy, "\n");
-	print_path("Capture   ", demo->capture, "  (what the sender sent and got)\n\n");
-	print_path("Open the capture:\n  wireshark ", demo->capture, "\n");
-	print_path("  tshark -r ", demo->capture, " | head -40\n\n");
-	print_path("Between two machines: `roci recv` on one, `roci send FILE HOST` on the other.\n"
-		   "When you have seen enough: rm -r ",
+	print_path("Capture   ", demo->capture, " (every packet that the sender sent or received)\n\n");
+	print_path("See the packets:  tshark -r ", demo->capture, " | head -40\n");
+	print_path("             or:  wireshark ", demo->capture, "\n");
+	print_path("Two machines:     `roci recv` on one, `roci send FILE HOST` on the other\n"
+		   "Clean up:         rm -r ",
 		   demo->dir, "\n");
 }
 
@@ -200,11 +199,11 @@ static int move(struct demo *demo, const char *mode)
 	int status;
 
 	if (!pair)
-		return cannot(demo, "starting two processes");
+		return cannot(demo, "cannot start two processes");
 	introduce(demo, mode);
 	status = demo_pair_run(pair, demo->command, demo->dir, receiver, sender, CAPTURE);
 	if (!status)
-		demo_story_print(pair);
+		demo_story_print(pair, mode);
 	if (!status)
 		status = compare(demo);
 	if (!status)
@@ -218,7 +217,7 @@ static int demonstrate(struct demo *demo, const struct demo_choices *choices, co
 	int status = 0;
 
 	if (operands->count > 1)
-		return complain(demo->command, "one file at most; usage: roci demo %s", demo->command->usage);
+		return complain(demo->command, "give one file at most; usage: roci demo %s", demo->command->usage);
 	if (operands->count)
 		status = take_file(demo, operands->list[0]);
 	if (!status)
@@ -227,7 +226,7 @@ static int demonstrate(struct demo *demo, const struct demo_choices *choices, co
 		status = make_file(demo);
 	if (!status)
 		status = place(demo, demo->copy, RECEIVED "/", basename(demo->source));
-	return status ? status : move(demo, modes[choices->mode]);
+	return status ? status : move(demo, transfer_modes[choices->mode]);
 }
 
 static int run(const struct command *self, int argc, char **argv)
@@ -246,14 +245,14 @@ static int run(const struct command *self, int argc, char **argv)
 
 const struct command demo_command = {
 	.name = "demo",
-	.summary = "see a file move by RDMA, step by step, on this machine alone",
+	.summary = "show step by step how RDMA moves a file, on this machine",
 	.usage = "[OPTION]... [FILE]",
-	.examples = "  roci demo                     a file made for it\n"
-		    "  roci demo film.mkv            a file of yours\n"
-		    "  roci demo --mode read         the receiver reads, in place of the sender writing\n",
-	.about = "Starts `roci recv` and `roci send`, prints what they say to each other and what it means, compares "
-		 "the\n"
-		 "copy with the file, and leaves a capture of all packets for Wireshark.\n",
+	.examples = "  roci demo                     move a file that the demo makes\n"
+		    "  roci demo film.mkv            move your file\n"
+		    "  roci demo --mode read         the receiver reads; by default, the sender writes\n",
+	.about = "The demo runs `roci recv` and `roci send`, explains each step of the transfer, compares the copy "
+		 "with\n"
+		 "the file, and leaves a capture of all packets for Wireshark.\n",
 	.manual = "roci-demo",
 	.options = options,
 	.option_count = sizeof(options) / sizeof(options[0]),

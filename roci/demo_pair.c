@@ -14,11 +14,11 @@
 #include "demo_pair.h"
 #include "mover/mover.h"
 
-#define LINE_BYTES 32768 /* longer lines than the two ever write */
+#define LINE_BYTES 32768 /* the two write no longer line */
 
 struct process {
-	pid_t pid; /* 0: not started, or its end has been taken note of */
-	int fd;    /* reads its standard output; -1: at its end */
+	pid_t pid; /* 0: not started, or reaped */
+	int fd;    /* the read end of its standard output; -1: closed */
 	char line[LINE_BYTES];
 	size_t len;
 };
@@ -112,7 +112,7 @@ static void show_progress(struct demo_pair *pair, const json_t *object)
 		 (uint64_t)ns, "roci0 over udp");
 }
 
-/* Appends where it belongs by its time; most come in order. */
+/* Inserts an event by its time. Most events come in order. */
 static void insert(struct demo_pair *pair, struct demo_event event)
 {
 	size_t at = pair->count++;
@@ -150,7 +150,7 @@ static int take_line(struct demo_pair *pair, enum demo_side side, const char *li
 	return 0;
 }
 
-/* What has come from one of them, line by line. 0 or -errno. */
+/* Reads what a process has printed, and takes its whole lines. 0 or -errno. */
 static int take_output(struct demo_pair *pair, enum demo_side side)
 {
 	struct process *process = &pair->processes[side];
@@ -175,7 +175,7 @@ static int take_output(struct demo_pair *pair, enum demo_side side)
 	return process->len == LINE_BYTES ? -EPROTO : err;
 }
 
-/* Reads until both have ended, and starts the sender when the receiver has handed out its ticket. 0 or -errno. */
+/* Reads until both processes have ended. Starts the sender when the receiver's ticket is there. 0 or -errno. */
 static int follow(struct demo_pair *pair, const char *dir, const char *const *sender, const char *capture)
 {
 	int err = 0;
@@ -197,7 +197,7 @@ static int follow(struct demo_pair *pair, const char *dir, const char *const *se
 			started = true;
 			err = start(&pair->processes[DEMO_SENDER], dir, sender, capture);
 		}
-		/* A sender that has failed will never come to the receiver. */
+		/* The receiver would wait forever for a sender that has failed. */
 		if (started && pair->processes[DEMO_SENDER].fd < 0 && pair->processes[DEMO_RECEIVER].fd >= 0 &&
 		    demo_pair_number(pair, DEMO_SENDER, "ended", "exit_status") != 0)
 			kill(pair->processes[DEMO_RECEIVER].pid, SIGTERM);
@@ -208,14 +208,14 @@ static int follow(struct demo_pair *pair, const char *dir, const char *const *se
 int demo_pair_run(struct demo_pair *pair, const struct command *command, const char *dir, const char *const *receiver,
 		  const char *const *sender, const char *capture)
 {
-	static const enum demo_side order[] = {DEMO_SENDER, DEMO_RECEIVER}; /* who failed first tells more */
+	static const enum demo_side order[] = {DEMO_SENDER, DEMO_RECEIVER}; /* the sender's error says more */
 	int err = start(&pair->processes[DEMO_RECEIVER], dir, receiver, NULL), failed = 0;
 
 	if (!err)
 		err = follow(pair, dir, sender, capture);
 	bar_clear(&pair->bar);
 	if (err) {
-		complain(command, "following the two processes: %s", strerror(-err));
+		complain(command, "cannot run the two processes: %s", strerror(-err));
 		return MOVER_FAILED;
 	}
 	for (size_t i = 0; i < DEMO_SIDES; i++) {
@@ -225,7 +225,7 @@ int demo_pair_run(struct demo_pair *pair, const struct command *command, const c
 		if (!status || failed)
 			continue;
 		failed = status;
-		complain(command, "the %s failed: %s", side_names[side], why ? why : "it did not say why");
+		complain(command, "the %s failed: %s", side_names[side], why ? why : "it gave no reason");
 	}
 	return failed;
 }

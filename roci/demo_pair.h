@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* The demo's two processes, and what they have told in JSON, in the order of time. */
+/* The demo's two processes, and the JSON events that they print, in the order of time. */
 #ifndef ROCI_DEMO_PAIR_H
 #define ROCI_DEMO_PAIR_H
 
@@ -22,15 +22,15 @@ struct demo_event {
 struct demo_pair *demo_pair_create(void);
 void demo_pair_destroy(struct demo_pair *pair);
 
-/* Starts the receiver in `dir`, and when it has its ticket the sender, whose packets go to the file `capture` there;
- * waits for both. Draws a bar meanwhile where stderr is a terminal. Returns 0, or the exit status of the one that
- * failed, after a complaint. */
+/* Runs the receiver in `dir`, and the sender as soon as the receiver's ticket is there. Waits for both. The sender's
+ * packets go to the file `capture` in `dir`. Draws a progress bar if stderr is a terminal. Returns 0, or the exit
+ * status of the process that failed, after a complaint. */
 int demo_pair_run(struct demo_pair *pair, const struct command *command, const char *dir, const char *const *receiver,
 		  const char *const *sender, const char *capture);
 
 const struct demo_event *demo_pair_events(const struct demo_pair *pair, size_t *count);
 
-/* A member of the last event of that name that a side told; NULL or 0 where there is none. */
+/* A member of a side's last event of that name; NULL or 0 if there is none. */
 const char *demo_pair_string(const struct demo_pair *pair, enum demo_side side, const char *event, const char *member);
 double demo_pair_number(const struct demo_pair *pair, enum demo_side side, const char *event, const char *member);
 

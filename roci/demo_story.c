@@ -10,50 +10,71 @@
 #include "text.h"
 
 #define INDENT "              "
-#define WIDTH  92 /* columns of the explanations, indented */
+#define WIDTH  100 /* columns of the explanations, with their indent */
 
-/* In the order in which they are told of. */
+/* What a step of the protocol means. `call` and `wire` are NULL where a step only sends one more message. */
 static const struct lesson {
-	const char *step, *meaning;
+	const char *step;
+	const char *mode; /* NULL: the same in every mode */
+	const char *meaning;
+	const char *call; /* the functions that do it */
+	const char *wire; /* the packets that cross the network */
 } lessons[] = {
-	{"LISTEN",
-	 "rdma_bind_addr() and rdma_listen(), as with TCP sockets. The receiver also writes a ticket into a file "
-	 "that only its owner can read: address, port, and a secret that is good for one transfer."},
-	{"CONNECT",
-	 "rdma_connect() and rdma_accept(): three messages (ConnectRequest, ConnectReply, ReadyToUse) join a "
-	 "queue pair (QP) of the sender to one of the receiver. Whatever follows passes between such pairs."},
-	{"HELLO",
-	 "A TLS 1.3 handshake in SEND messages: both sides prove that they know the ticket's secret, before any "
-	 "name or size is looked at. All messages after it are encrypted."},
-	{"TERMS", "What the sender would like (how data moves, over how many QPs, in how large chunks), and what the "
-		  "receiver grants of it."},
-	{"OFFER", "The sender says what it has: name, size, mode and time of the file."},
-	{"VERDICT", "The receiver says what it wants of that; a file that is there already need not come again."},
-	{"GRANT",
-	 "A window: a buffer that ibv_reg_mr() has registered. Its owner tells the other side its address and its "
-	 "rkey, the key that opens this buffer, for this one use, and nothing else."},
-	{"WRITE",
-	 "RDMA WRITE: the sender's adapter puts a chunk straight into the granted window. The receiver's program "
-	 "takes no part in it, and learns of it by a short message behind it."},
-	{"READ",
-	 "RDMA READ: the receiver's adapter takes a chunk straight out of the granted window. The sender's program "
-	 "takes no part in it."},
-	{"SEND", "SEND: a chunk goes into whichever buffer the other side has posted with ibv_post_recv(). It takes no "
-		 "rkey."},
-	{"FIN",
-	 "One is done with this window, and its rkey is revoked. The digest (XXH3-128) of what is in it comes along "
-	 "with the FIN of a sender."},
-	{"ACK",
-	 "The receiver has checked the digests of these windows and written them to the file. An entry is stored when "
-	 "all of it is there, synced to the disk, and has its name."},
-	{"END", "Both agree that it is over, and on the totals. Then the QPs are disconnected."},
+	{"LISTEN", NULL,
+	 "The receiver waits for a sender. It writes a ticket to a file: its address, its port and a one-time secret.",
+	 "rdma_bind_addr(), rdma_listen()", "nothing yet"},
+	{"CONNECT", NULL,
+	 "The sender connects, much as with TCP. Each side has a queue pair (QP); from now on the two QPs exchange "
+	 "messages.",
+	 "rdma_connect(), rdma_accept()", "ConnectRequest, ConnectReply, ReadyToUse"},
+	{"HELLO", NULL,
+	 "In a TLS 1.3 handshake, both sides prove that they know the secret. All later messages are encrypted. (The "
+	 "content of the file is encrypted only with --encrypt.)",
+	 "ibv_post_recv(), ibv_post_send()", "SEND; an ACK comes back"},
+	{"TERMS", NULL, "Both sides agree how to move the file. Then the sender connects these QPs, too.", NULL, NULL},
+	{"OFFER", NULL, "The sender describes the file: name, size, mode and time.", NULL, NULL},
+	{"VERDICT", NULL, "The receiver wants the file. It would skip a file that it already has.", NULL, NULL},
+	{"GRANT", "write",
+	 "The receiver registers a buffer, here called a window. It sends the sender the address of the window and "
+	 "its rkey: a key to this window only, for one use.",
+	 "ibv_reg_mr()", "SEND, with address and rkey"},
+	{"GRANT", "read",
+	 "The sender registers a buffer with a piece of the file, here called a window. It sends the receiver the "
+	 "address of the window and its rkey: a key to this window only, for one use.",
+	 "ibv_reg_mr()", "SEND, with address and rkey"},
+	{"GRANT", "send",
+	 "The receiver posts a buffer, here called a window, and tells the sender that it is free. The sender needs "
+	 "no address and no rkey.",
+	 "ibv_post_recv()", "SEND"},
+	{"WRITE", NULL,
+	 "The sender's adapter writes a piece of the file straight into the window. The receiver's program does "
+	 "nothing for it; a short SEND behind the data tells it that the piece is there.",
+	 "ibv_post_send() with IBV_WR_RDMA_WRITE", "RDMA WRITE First, Middle ... Last; ACKs come back"},
+	{"READ", NULL,
+	 "The receiver's adapter reads a piece of the file straight out of the window. The sender's program does "
+	 "nothing for it.",
+	 "ibv_post_send() with IBV_WR_RDMA_READ", "READ Requests; READ Responses come back"},
+	{"SEND", NULL,
+	 "The sender sends a piece of the file. The receiver's adapter puts it into the buffer that was posted for it.",
+	 "ibv_post_send() with IBV_WR_SEND", "SEND First, Middle ... Last; ACKs come back"},
+	{"FIN", "write",
+	 "The sender sends a digest of what it wrote. The receiver closes the window: its rkey is no longer valid.",
+	 "ibv_dereg_mr()", "SEND"},
+	{"FIN", "read", "The receiver has read the window. The sender closes it: its rkey is no longer valid.",
+	 "ibv_dereg_mr()", "SEND"},
+	{"FIN", "send", "The sender sends a digest of what it sent.", NULL, NULL},
+	{"ACK", NULL, "The receiver has compared the digest, and has written the piece to its file.", NULL, NULL},
+	{"END", NULL,
+	 "The sender has nothing more to send. The receiver answers when the whole file is on its disk; then both "
+	 "disconnect.",
+	 "rdma_disconnect()", "SEND; DisconnectRequest, DisconnectReply"},
 };
 #define LESSON_COUNT (sizeof(lessons) / sizeof(lessons[0]))
 
-struct telling {
+struct story {
+	const char *mode; /* "write", "read" or "send" */
 	bool explained[LESSON_COUNT];
-	bool told[DEMO_SIDES][LESSON_COUNT];
-	bool repeated, closing; /* something was left out; the end has begun */
+	unsigned pieces; /* how often a side began to move data */
 	int64_t start_us;
 	bool bold;
 };
@@ -68,72 +89,83 @@ static int64_t clock_us(const char *time)
 	return ((int64_t)h * 3600 + m * 60 + s) * 1000000 + us;
 }
 
-static double since_start_ms(const struct telling *t, const char *time)
+static double since_start_ms(const struct story *story, const char *time)
 {
 	const int64_t day = 86400000000;
-	return (double)((clock_us(time) - t->start_us + day) % day) / 1000;
+	return (double)((clock_us(time) - story->start_us + day) % day) / 1000;
 }
 
-static size_t find_lesson(const char *step, size_t len)
+static size_t find_lesson(const struct story *story, const char *step, size_t len)
 {
-	size_t i = 0;
-	while (i < LESSON_COUNT && (strlen(lessons[i].step) != len || memcmp(lessons[i].step, step, len)))
-		i++;
-	return i;
+	for (size_t i = 0; i < LESSON_COUNT; i++) {
+		const struct lesson *lesson = &lessons[i];
+		if (strlen(lesson->step) == len && !memcmp(lesson->step, step, len) &&
+		    (!lesson->mode || !strcmp(lesson->mode, story->mode)))
+			return i;
+	}
+	return LESSON_COUNT;
 }
 
-/* In lines of WIDTH columns, broken at spaces. */
-static void explain(const char *meaning)
+/* Prints a text in lines of WIDTH columns, broken at spaces. */
+static void print_wrapped(const char *text)
 {
 	size_t room = WIDTH - strlen(INDENT);
-	while (*meaning) {
-		size_t len = strlen(meaning);
+	while (*text) {
+		size_t len = strlen(text);
 		if (len > room) {
 			len = room;
-			while (len > 1 && meaning[len] != ' ')
+			while (len > 1 && text[len] != ' ')
 				len--;
 		}
-		printf(INDENT "%.*s\n", (int)len, meaning);
-		meaning += len + strspn(meaning + len, " ");
+		printf(INDENT "%.*s\n", (int)len, text);
+		text += len + strspn(text + len, " ");
 	}
 }
 
-/* One line for the first time that a side does this, with an explanation for the first time that either does. */
-static void tell_step(struct telling *t, const struct demo_event *event, const char *step, const char *rest)
+static void explain(const struct lesson *lesson)
+{
+	print_wrapped(lesson->meaning);
+	if (lesson->call)
+		printf(INDENT "call: %s\n" INDENT "wire: %s\n", lesson->call, lesson->wire);
+	putchar('\n');
+}
+
+/* Whether a side begins to move a piece of the file. (The receiver's WRITE and SEND report what has arrived.) */
+static bool moves_data(enum demo_side side, const char *step)
+{
+	if (side == DEMO_RECEIVER)
+		return !strcmp(step, "READ");
+	return !strcmp(step, "WRITE") || !strcmp(step, "SEND");
+}
+
+/* Prints and explains a step the first time that one of the sides takes it. */
+static void print_step(struct story *story, const struct demo_event *event, const char *step, const char *rest)
 {
 	static const char *const sides[] = {"receiver", "sender"};
-	size_t len = strcspn(step, " "), lesson = find_lesson(step, len);
+	size_t len = strcspn(step, " "), lesson = find_lesson(story, step, len);
 
 	if (lesson == LESSON_COUNT)
 		return;
-	if (t->told[event->side][lesson]) {
-		t->repeated |= !t->closing;
+	story->pieces += moves_data(event->side, lessons[lesson].step);
+	if (story->explained[lesson])
 		return;
-	}
-	if (!strcmp(lessons[lesson].step, "END") && !t->closing) {
-		t->closing = true;
-		if (t->repeated)
-			puts(INDENT "... and so on with the other windows, several of them at a time, until all is "
-				    "there ...\n");
-	}
-	t->told[event->side][lesson] = true;
-	printf("%9.2f ms  %-8s  %s%-8.*s%s", since_start_ms(t, event->time), sides[event->side],
-	       t->bold ? "\033[1m" : "", (int)len, step, t->bold ? "\033[0m" : "");
+	story->explained[lesson] = true;
+	if (!strcmp(lessons[lesson].step, "END") && story->pieces > 1)
+		puts(INDENT "... the same for the other pieces of the file, several at a time ...\n");
+	printf("%9.2f ms  %-8s  %s%-8.*s%s", since_start_ms(story, event->time), sides[event->side],
+	       story->bold ? "\033[1m" : "", (int)len, step, story->bold ? "\033[0m" : "");
 	text_print(stdout, rest, strlen(rest));
 	putchar('\n');
-	if (!t->explained[lesson]) {
-		explain(lessons[lesson].meaning);
-		putchar('\n');
-	}
-	t->explained[lesson] = true;
+	explain(&lessons[lesson]);
 }
 
-void demo_story_print(const struct demo_pair *pair)
+void demo_story_print(const struct demo_pair *pair, const char *mode)
 {
 	const char *no_color = getenv("NO_COLOR");
 	size_t count;
 	const struct demo_event *events = demo_pair_events(pair, &count);
-	struct telling t = {
+	struct story story = {
+		.mode = mode,
 		.bold = isatty(STDOUT_FILENO) && (!no_color || !*no_color),
 		.start_us = count ? clock_us(events[0].time) : 0,
 	};
@@ -147,11 +179,10 @@ void demo_story_print(const struct demo_pair *pair)
 			snprintf(listening, sizeof(listening), "port %lld, device %.20s",
 				 (long long)json_integer_value(json_object_get(events[i].object, "port")),
 				 demo_pair_string(pair, DEMO_RECEIVER, "listening", "device"));
-			tell_step(&t, &events[i], "LISTEN", listening);
+			print_step(&story, &events[i], "LISTEN", listening);
 		} else if (!strcmp(event, "step") && text) {
 			const char *rest = text + strcspn(text, " ");
-			tell_step(&t, &events[i], text, *rest ? rest + 1 : rest);
+			print_step(&story, &events[i], text, *rest ? rest + 1 : rest);
 		}
 	}
-	putchar('\n');
 }
