@@ -10,6 +10,12 @@ struct roci_list {
 	struct roci_list *prev, *next;
 };
 
+/* Initializes a list of static storage duration. */
+#define ROCI_LIST_INIT(list)                                                                                           \
+	{                                                                                                              \
+		&(list), &(list)                                                                                       \
+	}
+
 #define roci_container_of(ptr, type, member) ((type *)(void *)((char *)(ptr)-offsetof(type, member)))
 
 static inline void roci_list_init(struct roci_list *l)
@@ -35,6 +41,16 @@ static inline void roci_list_append(struct roci_list *head, struct roci_list *n)
 	n->next = head;
 	head->prev->next = n;
 	head->prev = n;
+}
+
+/* Removes and returns the first node; NULL: the list is empty. */
+static inline struct roci_list *roci_list_take_first(struct roci_list *head)
+{
+	struct roci_list *first = head->next;
+	if (first == head)
+		return NULL;
+	roci_list_remove(first);
+	return first;
 }
 
 #endif

@@ -5,6 +5,7 @@
 #include <unistd.h>
 
 #include "rdmacm/objects.h"
+#include "verbs/event_fd.h"
 
 pthread_mutex_t cma_lock = PTHREAD_MUTEX_INITIALIZER;
 pthread_cond_t cma_acked = PTHREAD_COND_INITIALIZER;
@@ -16,7 +17,7 @@ struct rdma_event_channel *rdma_create_event_channel(void)
 		errno = ENOMEM;
 		return NULL;
 	}
-	ch->channel.fd = vb_bell_create();
+	ch->channel.fd = vb_event_fd_create();
 	if (ch->channel.fd < 0) {
 		free(ch);
 		return NULL;
@@ -50,7 +51,7 @@ void rdma_destroy_event_channel(struct rdma_event_channel *channel)
 
 int cma_channel_wait(struct cma_channel *ch)
 {
-	if (!vb_bell_wait(ch->channel.fd))
+	if (!vb_event_fd_wait(ch->channel.fd))
 		return 0;
 	if (errno == EBADF) /* let the thread that destroyed it end the process, if that is what it is about */
 		nanosleep(&(struct timespec){.tv_nsec = 100000000}, NULL);
@@ -79,7 +80,7 @@ static void append(struct cma_channel *ch, struct cma_event *ev)
 	ev->next = NULL;
 	*ch->tail = ev;
 	ch->tail = &ev->next;
-	vb_bell_ring(ch->channel.fd);
+	vb_event_fd_signal(ch->channel.fd);
 }
 
 void cma_event_push(struct cma_event *ev)
@@ -106,7 +107,7 @@ struct cma_event *cma_channel_pop(struct cma_channel *ch)
 		ch->head = ev->next;
 		if (!ch->head) {
 			ch->tail = &ch->head;
-			vb_bell_hush(ch->channel.fd);
+			vb_event_fd_clear(ch->channel.fd);
 		}
 		if (ev->mcast)
 			ev->mcast->delivered++;
@@ -134,7 +135,7 @@ static struct cma_event *extract(struct cma_channel *ch, const struct cma_id *id
 	}
 	ch->tail = p;
 	if (list && !ch->head)
-		vb_bell_hush(ch->channel.fd);
+		vb_event_fd_clear(ch->channel.fd);
 	return list;
 }
 

@@ -63,12 +63,6 @@ struct cma_channel {
 	struct cma_event *head, **tail;
 };
 
-/* The descriptor of the channel: readable exactly while an event waits (src/verbs/bell.c). */
-int vb_bell_create(void);
-void vb_bell_ring(int fd);
-void vb_bell_hush(int fd);
-int vb_bell_wait(int fd);
-
 /* A new event about `id`, not queued yet; NULL: out of memory. */
 struct cma_event *cma_event_new(struct cma_id *id, enum rdma_cm_event_type type, int status);
 /* Queues it on its owner's channel. cma_lock held. */

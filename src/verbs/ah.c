@@ -3,14 +3,14 @@
 #include <errno.h>
 #include <stdlib.h>
 
-#include "verbs/objects.h"
+#include "verbs/qp.h"
 
 static atomic_uint live_ahs;
 static atomic_uint next_handle = 1;
 
-int vb_make_av(struct vb_context *ctx, const struct ibv_ah_attr *attr, struct roci_av *av)
+int vb_ah_make_av(struct vb_context *ctx, const struct ibv_ah_attr *attr, struct roci_av *av)
 {
-	/* RoCE has no address but the GID: IBTA annex A17, "GRH is mandatory". */
+	/* RoCE addresses are GIDs: IBTA annex A17 makes the GRH mandatory. */
 	if (!attr->is_global || attr->port_num != VB_PORT)
 		return EINVAL;
 	struct roci_ah_params params = {
@@ -38,7 +38,7 @@ struct ibv_ah *ibv_create_ah(struct ibv_pd *pd, struct ibv_ah_attr *attr)
 	ah->ah.pd = pd;
 	ah->ah.handle = atomic_fetch_add(&next_handle, 1);
 	roci_device_lock(ctx->dev);
-	err = vb_make_av(ctx, attr, &ah->av);
+	err = vb_ah_make_av(ctx, attr, &ah->av);
 	roci_device_unlock(ctx->dev);
 	if (err)
 		goto err_free;

@@ -4,7 +4,7 @@
 #include <errno.h>
 #include <netinet/ip.h>
 
-#include "verbs/objects.h"
+#include "verbs/pd.h"
 #include "wire/gid.h"
 
 /* RFC 1071 */

@@ -1,53 +1,55 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Asynchronous events: from the engine to ibv_get_async_event(). */
+/* Asynchronous events, see verbs/async.h. */
 #include <errno.h>
 #include <stdlib.h>
 
-#include "verbs/objects.h"
+#include "verbs/cq.h"
+#include "verbs/event_fd.h"
+#include "verbs/qp.h"
 
-struct vb_async_event {
-	struct vb_async_event *next;
+struct async_event {
+	struct roci_list queued; /* node */
 	struct ibv_async_event event;
-	void *element;
-	uint32_t *delivered; /* of the element */
+	const void *user;
+	uint32_t *delivered; /* of the object */
 };
+
+static struct async_event *event_of(struct roci_list *queued)
+{
+	return roci_container_of(queued, struct async_event, queued);
+}
 
 void vb_async_init(struct vb_async_queue *q)
 {
 	pthread_mutex_init(&q->lock, NULL);
-	q->head = NULL;
-	q->tail = &q->head;
+	roci_list_init(&q->events);
 }
 
 void vb_async_fini(struct vb_async_queue *q)
 {
-	while (q->head) {
-		struct vb_async_event *e = q->head;
-		q->head = e->next;
-		free(e);
-	}
+	struct roci_list *queued;
+	while ((queued = roci_list_take_first(&q->events)))
+		free(event_of(queued));
 	pthread_mutex_destroy(&q->lock);
 }
 
-static void push(struct ibv_context *context, const struct vb_async_event *what)
+static void push(struct ibv_context *context, const struct async_event *event)
 {
 	struct vb_async_queue *q = &vb_context(context)->async;
-	/* An event that memory does not suffice for is lost; its cause also shows as a completion or a state. */
-	struct vb_async_event *e = malloc(sizeof(*e));
+	/* Without memory the event is lost. Its cause also shows as a completion or a state. */
+	struct async_event *e = malloc(sizeof(*e));
 	if (!e)
 		return;
-	*e = *what;
-	e->next = NULL;
+	*e = *event;
 	pthread_mutex_lock(&q->lock);
-	*q->tail = e;
-	q->tail = &e->next;
-	vb_bell_ring(context->async_fd);
+	roci_list_append(&q->events, &e->queued);
+	vb_event_fd_signal(context->async_fd);
 	pthread_mutex_unlock(&q->lock);
 }
 
-static void on_async(enum roci_async_type type, void *user)
+void vb_async_push(enum roci_async_type type, void *user)
 {
-	struct vb_async_event e = {.event.event_type = (enum ibv_event_type)type, .element = user};
+	struct async_event e = {.event.event_type = (enum ibv_event_type)type, .user = user};
 	if (type == ROCI_EVENT_CQ_ERR) {
 		struct vb_cq *cq = user;
 		e.event.element.cq = &cq->cq;
@@ -56,56 +58,44 @@ static void on_async(enum roci_async_type type, void *user)
 	} else if (type == ROCI_EVENT_SRQ_LIMIT_REACHED) {
 		struct vb_srq *srq = user;
 		e.event.element.srq = &srq->srq;
-		e.delivered = &srq->delivered;
+		e.delivered = &srq->async_delivered;
 		push(srq->srq.context, &e);
 	} else {
 		struct vb_qp *qp = user;
 		e.event.element.qp = &qp->ex.qp_base;
-		e.delivered = &qp->delivered;
+		e.delivered = &qp->async_delivered;
 		push(qp->ex.qp_base.context, &e);
 	}
 }
 
-void vb_on_event(const struct roci_event *ev)
+void vb_async_purge(struct vb_async_queue *q, const void *user)
 {
-	if (ev->kind == ROCI_EV_COMPLETION)
-		vb_channel_push(ev->user);
-	else
-		on_async(ev->type, ev->user);
-}
-
-void vb_async_purge(struct vb_async_queue *q, const void *element)
-{
+	int fd = roci_container_of(q, struct vb_context, async)->vctx.context.async_fd;
 	pthread_mutex_lock(&q->lock);
-	bool had = q->head;
-	struct vb_async_event **p = &q->head;
-	int fd = VB_CONTAINER(q, struct vb_context, async)->vctx.context.async_fd;
-	while (*p) {
-		struct vb_async_event *e = *p;
-		if (e->element == element) {
-			*p = e->next;
+	bool signaled = !roci_list_empty(&q->events);
+	for (struct roci_list *queued = q->events.next, *next; queued != &q->events; queued = next) {
+		struct async_event *e = event_of(queued);
+		next = queued->next;
+		if (e->user == user) {
+			roci_list_remove(queued);
 			free(e);
-		} else {
-			p = &e->next;
 		}
 	}
-	q->tail = p;
-	if (had && !q->head)
-		vb_bell_hush(fd);
+	if (signaled && roci_list_empty(&q->events))
+		vb_event_fd_clear(fd);
 	pthread_mutex_unlock(&q->lock);
 }
 
-static struct vb_async_event *pop(struct ibv_context *context)
+static struct async_event *pop(struct ibv_context *context)
 {
 	struct vb_async_queue *q = &vb_context(context)->async;
+	struct async_event *e = NULL;
 	pthread_mutex_lock(&q->lock);
-	struct vb_async_event *e = q->head;
-	if (e) {
-		q->head = e->next;
-		if (!q->head) {
-			q->tail = &q->head;
-			vb_bell_hush(context->async_fd);
-		}
+	struct roci_list *queued = roci_list_take_first(&q->events);
+	if (queued) {
+		if (roci_list_empty(&q->events))
+			vb_event_fd_clear(context->async_fd);
+		e = event_of(queued);
 		++*e->delivered;
 	}
 	pthread_mutex_unlock(&q->lock);
@@ -119,9 +109,9 @@ int ibv_get_async_event(struct ibv_context *context, struct ibv_async_event *eve
 		errno = EINVAL;
 		return -1;
 	}
-	struct vb_async_event *e;
+	struct async_event *e;
 	while (!(e = pop(context))) {
-		if (vb_bell_wait(context->async_fd))
+		if (vb_event_fd_wait(context->async_fd))
 			return -1;
 	}
 	*event = e->event;
@@ -166,11 +156,11 @@ void ibv_ack_async_event(struct ibv_async_event *event)
 		ack(&srq->mutex, &srq->cond, &srq->events_completed);
 		break;
 	}
-	default: break; /* events of the port and the device count for nothing */
+	default: break; /* events of the port and of the device are not counted */
 	}
 }
 
-void vb_wait_acks(pthread_mutex_t *lock, pthread_cond_t *cond, const uint32_t *acked, const uint32_t *delivered)
+void vb_async_wait_acks(pthread_mutex_t *lock, pthread_cond_t *cond, const uint32_t *acked, const uint32_t *delivered)
 {
 	pthread_mutex_lock(lock);
 	while (*acked != *delivered)

@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Completion channels: which CQs have events that wait, first come first served. */
+/* Completion channels: a queue of the CQs that have events. */
 #include <errno.h>
 #include <stdlib.h>
 #include <unistd.h>
 
-#include "verbs/objects.h"
+#include "verbs/cq.h"
+#include "verbs/event_fd.h"
 
 struct ibv_comp_channel *ibv_create_comp_channel(struct ibv_context *context)
 {
@@ -13,14 +14,14 @@ struct ibv_comp_channel *ibv_create_comp_channel(struct ibv_context *context)
 	struct vb_channel *ch = calloc(1, sizeof(*ch));
 	if (!ch)
 		return vb_null(ENOMEM);
-	ch->channel.fd = vb_bell_create();
+	ch->channel.fd = vb_event_fd_create();
 	if (ch->channel.fd < 0) {
 		int err = errno;
 		free(ch);
 		return vb_null(err);
 	}
 	ch->channel.context = context;
-	ch->tail = &ch->head;
+	roci_list_init(&ch->cqs);
 	pthread_mutex_init(&ch->lock, NULL);
 	return &ch->channel;
 }
@@ -41,18 +42,14 @@ int ibv_destroy_comp_channel(struct ibv_comp_channel *channel)
 	return 0;
 }
 
-static void append(struct vb_channel *ch, struct vb_cq *cq)
+void vb_channel_count(struct ibv_comp_channel *channel, int change)
 {
-	cq->next = NULL;
-	*ch->tail = cq;
-	ch->tail = &cq->next;
-}
-
-static void take_head(struct vb_channel *ch)
-{
-	ch->head = ch->head->next;
-	if (!ch->head)
-		ch->tail = &ch->head;
+	if (!channel)
+		return;
+	struct vb_channel *ch = (struct vb_channel *)channel;
+	pthread_mutex_lock(&ch->lock);
+	channel->refcnt += change;
+	pthread_mutex_unlock(&ch->lock);
 }
 
 void vb_channel_push(struct vb_cq *cq)
@@ -61,9 +58,9 @@ void vb_channel_push(struct vb_cq *cq)
 	if (!ch)
 		return;
 	pthread_mutex_lock(&ch->lock);
-	if (!cq->waiting++)
-		append(ch, cq);
-	vb_bell_ring(ch->channel.fd);
+	if (!cq->events++)
+		roci_list_append(&ch->cqs, &cq->in_channel);
+	vb_event_fd_signal(ch->channel.fd);
 	pthread_mutex_unlock(&ch->lock);
 }
 
@@ -71,32 +68,28 @@ void vb_channel_purge(struct vb_cq *cq)
 {
 	struct vb_channel *ch = (struct vb_channel *)cq->cq.channel;
 	pthread_mutex_lock(&ch->lock);
-	if (cq->waiting) {
-		struct vb_cq **p = &ch->head;
-		while (*p != cq)
-			p = &(*p)->next;
-		*p = cq->next;
-		if (ch->tail == &cq->next)
-			ch->tail = p;
-		cq->waiting = 0;
-		if (!ch->head)
-			vb_bell_hush(ch->channel.fd);
+	if (cq->events) {
+		roci_list_remove(&cq->in_channel);
+		cq->events = 0;
+		if (roci_list_empty(&ch->cqs))
+			vb_event_fd_clear(ch->channel.fd);
 	}
 	pthread_mutex_unlock(&ch->lock);
 }
 
-/* The CQ of the oldest event, or NULL. A CQ with more events goes to the end of the queue. */
+/* Returns the CQ of the oldest event, or NULL. A CQ with more events goes to the end of the queue. */
 static struct vb_cq *pop(struct vb_channel *ch)
 {
+	struct vb_cq *cq = NULL;
 	pthread_mutex_lock(&ch->lock);
-	struct vb_cq *cq = ch->head;
-	if (cq) {
-		take_head(ch);
+	struct roci_list *first = roci_list_take_first(&ch->cqs);
+	if (first) {
+		cq = roci_container_of(first, struct vb_cq, in_channel);
 		cq->comp_delivered++;
-		if (--cq->waiting)
-			append(ch, cq);
-		if (!ch->head)
-			vb_bell_hush(ch->channel.fd);
+		if (--cq->events)
+			roci_list_append(&ch->cqs, first);
+		if (roci_list_empty(&ch->cqs))
+			vb_event_fd_clear(ch->channel.fd);
 	}
 	pthread_mutex_unlock(&ch->lock);
 	return cq;
@@ -111,7 +104,7 @@ int ibv_get_cq_event(struct ibv_comp_channel *channel, struct ibv_cq **cq, void 
 	}
 	struct vb_cq *got;
 	while (!(got = pop((struct vb_channel *)channel))) {
-		if (vb_bell_wait(channel->fd))
+		if (vb_event_fd_wait(channel->fd))
 			return -1;
 	}
 	*cq = &got->cq;

@@ -3,7 +3,8 @@
 #include <errno.h>
 #include <stdlib.h>
 
-#include "verbs/objects.h"
+#include "verbs/cq.h"
+#include "verbs/pd.h"
 
 static atomic_uint live_cqs;
 static atomic_uint next_handle = 1;
@@ -20,7 +21,7 @@ static int check_create(const struct ibv_context *context, int cqe, const struct
 
 static void mutex_init(pthread_mutex_t *mutex)
 {
-	/* A poller holds it for less than a thread switch takes: spin a little first. */
+	/* A poller holds it for less time than a thread switch takes, so waiters spin first. */
 	pthread_mutexattr_t attr;
 	pthread_mutexattr_init(&attr);
 	pthread_mutexattr_settype(&attr, PTHREAD_MUTEX_ADAPTIVE_NP);
@@ -28,17 +29,7 @@ static void mutex_init(pthread_mutex_t *mutex)
 	pthread_mutexattr_destroy(&attr);
 }
 
-static void channel_hold(struct ibv_comp_channel *channel, int change)
-{
-	if (!channel)
-		return;
-	struct vb_channel *ch = (struct vb_channel *)channel;
-	pthread_mutex_lock(&ch->lock);
-	channel->refcnt += change;
-	pthread_mutex_unlock(&ch->lock);
-}
-
-/* Sets *error where it returns NULL. */
+/* NULL: *err is a positive errno. */
 static struct vb_cq *cq_create(struct ibv_context *context, int cqe, void *cq_context, struct ibv_comp_channel *channel,
 			       int comp_vector, int *err)
 {
@@ -56,7 +47,7 @@ static struct vb_cq *cq_create(struct ibv_context *context, int cqe, void *cq_co
 	struct roci_engine *e = roci_device_lock(ctx->dev);
 	*err = -roci_cq_create(e, (unsigned)cqe, cq, &cq->engine);
 	if (!*err) {
-		vb_object_add(ctx, VB_CQ, &cq->link);
+		roci_list_append(&ctx->objects[VB_CQ], &cq->object);
 		cq->cq.cqe = (int)roci_cq_capacity(cq->engine);
 	}
 	roci_device_unlock(ctx->dev);
@@ -70,7 +61,8 @@ static struct vb_cq *cq_create(struct ibv_context *context, int cqe, void *cq_co
 	pthread_mutex_init(&cq->cq.mutex, NULL);
 	pthread_cond_init(&cq->cq.cond, NULL);
 	mutex_init(&cq->consumer);
-	channel_hold(channel, 1);
+	roci_list_init(&cq->in_channel);
+	vb_channel_count(channel, 1);
 	return cq;
 
 err_free:
@@ -95,7 +87,7 @@ struct ibv_cq_ex *vb_create_cq_ex(struct ibv_context *context, struct ibv_cq_ini
 				IBV_WC_EX_WITH_COMPLETION_TIMESTAMP_WALLCLOCK;
 	if (!attr || (attr->comp_mask & ~(uint32_t)(IBV_CQ_INIT_ATTR_MASK_FLAGS | IBV_CQ_INIT_ATTR_MASK_PD)))
 		return vb_null(EINVAL);
-	/* VLAN, flow tag and tag matching have no meaning here; an overrun is always noticed. */
+	/* There is no VLAN, flow tag or tag matching here, and an overrun is always detected. */
 	if (attr->wc_flags & ~fields)
 		return vb_null(EOPNOTSUPP);
 	if ((attr->comp_mask & IBV_CQ_INIT_ATTR_MASK_FLAGS) &&
@@ -142,7 +134,7 @@ int ibv_destroy_cq(struct ibv_cq *ibcq)
 		roci_device_lock(ctx->dev);
 		int err = -roci_cq_destroy(cq->engine);
 		if (!err)
-			vb_object_remove(&cq->link);
+			roci_list_remove(&cq->object);
 		roci_device_unlock(ctx->dev);
 		if (err)
 			return err;
@@ -150,9 +142,9 @@ int ibv_destroy_cq(struct ibv_cq *ibcq)
 	}
 	if (ibcq->channel)
 		vb_channel_purge(cq);
-	vb_wait_acks(&ibcq->mutex, &ibcq->cond, &ibcq->comp_events_completed, &cq->comp_delivered);
-	vb_wait_acks(&ibcq->mutex, &ibcq->cond, &ibcq->async_events_completed, &cq->async_delivered);
-	channel_hold(ibcq->channel, -1);
+	vb_async_wait_acks(&ibcq->mutex, &ibcq->cond, &ibcq->comp_events_completed, &cq->comp_delivered);
+	vb_async_wait_acks(&ibcq->mutex, &ibcq->cond, &ibcq->async_events_completed, &cq->async_delivered);
+	vb_channel_count(ibcq->channel, -1);
 	pthread_mutex_destroy(&cq->consumer);
 	pthread_cond_destroy(&ibcq->cond);
 	pthread_mutex_destroy(&ibcq->mutex);
@@ -163,7 +155,7 @@ int ibv_destroy_cq(struct ibv_cq *ibcq)
 
 /* ---- consuming ---- */
 
-void vb_cq_shut_out(struct vb_cq *a, struct vb_cq *b)
+void vb_cq_lock_consumers(struct vb_cq *a, struct vb_cq *b)
 {
 	if (a > b) {
 		struct vb_cq *t = a;
@@ -176,7 +168,7 @@ void vb_cq_shut_out(struct vb_cq *a, struct vb_cq *b)
 		pthread_mutex_lock(&b->consumer);
 }
 
-void vb_cq_let_in(struct vb_cq *a, struct vb_cq *b)
+void vb_cq_unlock_consumers(struct vb_cq *a, struct vb_cq *b)
 {
 	if (a)
 		pthread_mutex_unlock(&a->consumer);
@@ -184,7 +176,7 @@ void vb_cq_let_in(struct vb_cq *a, struct vb_cq *b)
 		pthread_mutex_unlock(&b->consumer);
 }
 
-#define SAME(x) _Static_assert((int)ROCI_WC_##x == (int)IBV_WC_##x, "the engine's words are those of verbs.h")
+#define SAME(x) _Static_assert((int)ROCI_WC_##x == (int)IBV_WC_##x, "the engine has the values of verbs.h")
 SAME(SUCCESS);
 SAME(LOC_LEN_ERR);
 SAME(LOC_QP_OP_ERR);
@@ -257,7 +249,8 @@ int vb_poll_cq(struct ibv_cq *ibcq, int num_entries, struct ibv_wc *wc)
 		return got;
 	roci_device_poll(vb_context(ibcq->context)->dev);
 	got = consume(cq, num_entries, wc);
-	/* What came before an overrun can be had; what came after it is lost, and the program must not wait for it. */
+	/* Completions before an overrun are still delivered. Later ones are lost: the program must not wait for them.
+	 */
 	return !got && roci_cq_overrun(cq->engine) ? -EIO : got;
 }
 

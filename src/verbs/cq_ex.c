@@ -3,7 +3,7 @@
 #include <errno.h>
 #include <time.h>
 
-#include "verbs/objects.h"
+#include "verbs/cq.h"
 
 static bool take_one(struct vb_cq *cq)
 {
@@ -19,7 +19,7 @@ static int nothing(const struct vb_cq *cq)
 	return roci_cq_overrun(cq->engine) ? EIO : ENOENT;
 }
 
-/* Where it returns 0, the calling thread holds the consumer's mutex until end_poll(). */
+/* If it returns 0, the calling thread holds the consumer lock until end_poll(). */
 static int start_poll(struct ibv_cq_ex *ex, struct ibv_poll_cq_attr *attr)
 {
 	struct vb_cq *cq = (struct vb_cq *)ex;
@@ -36,7 +36,7 @@ static int start_poll(struct ibv_cq_ex *ex, struct ibv_poll_cq_attr *attr)
 		}
 	}
 	cq->poller = pthread_self();
-	cq->batch = true;
+	cq->polling = true;
 	return 0;
 }
 
@@ -46,13 +46,13 @@ static int next_poll(struct ibv_cq_ex *ex)
 	return take_one(cq) ? 0 : nothing(cq);
 }
 
-/* Some programs (pyverbs) also end a poll that found nothing to start with. */
+/* Some programs (pyverbs) call it also when start_poll() found nothing. */
 static void end_poll(struct ibv_cq_ex *ex)
 {
 	struct vb_cq *cq = (struct vb_cq *)ex;
-	if (!cq->batch || !pthread_equal(cq->poller, pthread_self()))
+	if (!cq->polling || !pthread_equal(cq->poller, pthread_self()))
 		return;
-	cq->batch = false;
+	cq->polling = false;
 	pthread_mutex_unlock(&cq->consumer);
 }
 
@@ -116,7 +116,7 @@ static uint64_t read_completion_ts(struct ibv_cq_ex *ex)
 	return cqe_of(ex)->timestamp_ns;
 }
 
-/* The timestamp is of the monotonic clock: what it was by the wall, as far as the two agree now. */
+/* The timestamp is of CLOCK_MONOTONIC; converted with the present difference of the two clocks. */
 static uint64_t read_completion_wallclock_ns(struct ibv_cq_ex *ex)
 {
 	struct timespec wall;
@@ -125,7 +125,7 @@ static uint64_t read_completion_wallclock_ns(struct ibv_cq_ex *ex)
 	return wall_ns - (roci_now() - cqe_of(ex)->timestamp_ns);
 }
 
-/* vb_create_cq_ex() refuses the flags that would let a program call these three. */
+/* vb_create_cq_ex() refuses the flags of these three. */
 static uint16_t read_cvlan(struct ibv_cq_ex *ex)
 {
 	return 0;

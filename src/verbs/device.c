@@ -5,7 +5,10 @@
 #include <stdlib.h>
 #include <unistd.h>
 
-#include "verbs/objects.h"
+#include "verbs/cq.h"
+#include "verbs/event_fd.h"
+#include "verbs/mr.h"
+#include "verbs/qp.h"
 #include "verbs/sysfs/sysfs.h"
 
 struct vb_device vb_the_device = {
@@ -17,7 +20,7 @@ struct vb_device vb_the_device = {
 			.dev_name = "uverbs-roci0",
 		},
 };
-static pthread_mutex_t device_lock = PTHREAD_MUTEX_INITIALIZER;
+static pthread_mutex_t device_lock = PTHREAD_MUTEX_INITIALIZER; /* device_guid, the sysfs tree, closed contexts */
 static __be64 device_guid;
 
 void *vb_null(int err)
@@ -39,7 +42,8 @@ void vb_quota_give(atomic_uint *used)
 	atomic_fetch_sub(used, 1);
 }
 
-/* EUI-64 of a hardware address: RFC 4291, appendix A. Where no interface has one, a locally administered constant. */
+/* The EUI-64 of a hardware address (RFC 4291, appendix A). If no interface has one, of a locally administered constant.
+ */
 static __be64 guid_of(const struct roci_gid_entry *gids, int count)
 {
 	static const uint8_t none[6], fallback[6] = {0x02, 'r', 'o', 'c', 'i', 0};
@@ -77,7 +81,7 @@ __be64 vb_device_guid(void)
 }
 
 ALSO_1_0(ibv_get_device_list);
-/* Real devices of the machine are not listed beside roci0: who wants them runs the program without `roci run`. */
+/* Only roci0 is listed. A program that wants the machine's real devices runs without `roci run`. */
 struct ibv_device **ibv_get_device_list(int *num_devices)
 {
 	struct ibv_device **list = calloc(2, sizeof(struct ibv_device *));
@@ -108,28 +112,13 @@ __be64 ibv_get_device_guid(struct ibv_device *device)
 	return device == &vb_the_device.device ? vb_device_guid() : 0;
 }
 
-/* The index is the kernel's; the kernel does not know this device. */
+/* The index is the kernel's, which does not know this device. */
 int ibv_get_device_index(struct ibv_device *device)
 {
 	return -1;
 }
 
 /* ---- contexts ---- */
-
-void vb_object_add(struct vb_context *ctx, enum vb_kind kind, struct vb_link *link)
-{
-	struct vb_link *head = &ctx->objects[kind];
-	link->prev = head->prev;
-	link->next = head;
-	head->prev->next = link;
-	head->prev = link;
-}
-
-void vb_object_remove(struct vb_link *link)
-{
-	link->prev->next = link->next;
-	link->next->prev = link->prev;
-}
 
 /* What a NULL entry means is in unsupported.c. */
 static const struct verbs_context verbs_template = {
@@ -165,6 +154,14 @@ static const struct verbs_context verbs_template = {
 		},
 };
 
+static void on_event(const struct roci_event *ev)
+{
+	if (ev->kind == ROCI_EV_COMPLETION)
+		vb_channel_push(ev->user);
+	else
+		vb_async_push(ev->type, ev->user);
+}
+
 ALSO_1_0(ibv_open_device);
 struct ibv_context *ibv_open_device(struct ibv_device *device)
 {
@@ -179,21 +176,21 @@ struct ibv_context *ibv_open_device(struct ibv_device *device)
 	pthread_mutex_init(&c->mutex, NULL);
 	vb_async_init(&ctx->async);
 	for (int kind = 0; kind < VB_KINDS; kind++)
-		ctx->objects[kind].prev = ctx->objects[kind].next = &ctx->objects[kind];
+		roci_list_init(&ctx->objects[kind]);
 
 	int err;
-	c->async_fd = vb_bell_create();
+	c->async_fd = vb_event_fd_create();
 	if (c->async_fd < 0) {
 		err = errno;
 		goto err_free;
 	}
-	/* Programs duplicate it (to share a device between processes, which import refuses). */
+	/* Programs duplicate it, to pass it to another process. ibv_import_device() then fails there. */
 	c->cmd_fd = open("/dev/null", O_RDWR | O_CLOEXEC);
 	if (c->cmd_fd < 0) {
 		err = errno;
 		goto err_close_async;
 	}
-	err = -roci_device_get(vb_on_event, &ctx->dev);
+	err = -roci_device_get(on_event, &ctx->dev);
 	if (err)
 		goto err_close_cmd;
 	return c;
@@ -209,50 +206,49 @@ err_free:
 	return vb_null(err);
 }
 
-static void drop(enum vb_kind kind, struct vb_link *link)
+static void destroy_in_engine(enum vb_kind kind, struct roci_list *object)
 {
 	switch (kind) {
 	case VB_QP: {
-		struct vb_qp *qp = VB_CONTAINER(link, struct vb_qp, link);
+		struct vb_qp *qp = roci_container_of(object, struct vb_qp, object);
 		uint32_t qpn = qp->ex.qp_base.qp_num;
 		vb_mcast_leave_all(qp);
 		roci_qp_destroy(qp->engine);
 		roci_device_free_qpn(vb_context(qp->ex.qp_base.context)->dev, qpn);
 		break;
 	}
-	case VB_SRQ: roci_srq_destroy(VB_CONTAINER(link, struct vb_srq, link)->engine); break;
-	case VB_MW: roci_mw_destroy(VB_CONTAINER(link, struct vb_mw, link)->engine); break;
-	case VB_MR: roci_mr_destroy(VB_CONTAINER(link, struct vb_mr, link)->engine); break;
-	case VB_CQ: roci_cq_destroy(VB_CONTAINER(link, struct vb_cq, link)->engine); break;
+	case VB_SRQ: roci_srq_destroy(roci_container_of(object, struct vb_srq, object)->engine); break;
+	case VB_MW: roci_mw_destroy(roci_container_of(object, struct vb_mw, object)->engine); break;
+	case VB_MR: roci_mr_destroy(roci_container_of(object, struct vb_mr, object)->engine); break;
+	case VB_CQ: roci_cq_destroy(roci_container_of(object, struct vb_cq, object)->engine); break;
 	case VB_KINDS: break;
 	}
 }
 
-/* The kernel ends whatever a closed device leaves, and so must we: a forgotten MR would let peers write to memory that
- * the program has long put to other use. Returns true where something was left. */
-static bool drop_leftovers(struct vb_context *ctx)
+/* Closing a device destroys its objects, as the kernel does: a forgotten MR would let peers write to memory that the
+ * program uses for something else by now. Returns true if there were objects. */
+static bool destroy_objects(struct vb_context *ctx)
 {
-	bool left = false;
+	bool any = false;
 	roci_device_lock(ctx->dev);
 	for (int kind = 0; kind < VB_KINDS; kind++) {
-		struct vb_link *head = &ctx->objects[kind];
-		for (struct vb_link *link = head->next; link != head; link = link->next) {
-			drop(kind, link);
-			left = true;
+		struct roci_list *objects = &ctx->objects[kind];
+		for (struct roci_list *object = objects->next; object != objects; object = object->next) {
+			destroy_in_engine(kind, object);
+			any = true;
 		}
 	}
 	roci_device_unlock(ctx->dev);
-	return left;
+	return any;
 }
 
-/* Objects that outlive their context may still be destroyed (some programs do that), so what they point to stays, where
- * leak checkers see that it is meant. */
-static void bury(struct vb_context *ctx)
+/* Some programs destroy objects after their context. So the context stays in memory, in a list where leak checkers
+ * find it. */
+static void keep_closed(struct vb_context *ctx)
 {
-	static struct vb_context *buried;
+	static struct roci_list closed = ROCI_LIST_INIT(closed);
 	pthread_mutex_lock(&device_lock);
-	ctx->buried = buried;
-	buried = ctx;
+	roci_list_append(&closed, &ctx->closed);
 	pthread_mutex_unlock(&device_lock);
 }
 
@@ -264,13 +260,13 @@ int ibv_close_device(struct ibv_context *context)
 	struct vb_context *ctx = vb_context(context);
 	if (!ctx->dev)
 		return EINVAL;
-	bool left = drop_leftovers(ctx);
+	bool objects_left = destroy_objects(ctx);
 	roci_device_put(ctx->dev);
 	ctx->dev = NULL;
 	close(context->cmd_fd);
 	close(context->async_fd);
-	if (left) {
-		bury(ctx);
+	if (objects_left) {
+		keep_closed(ctx);
 		return 0;
 	}
 	vb_async_fini(&ctx->async);

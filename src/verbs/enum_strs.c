@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* Names of enum values, worded as rdma-core words them: scripts read them. */
-#include "verbs/objects.h"
+#include "verbs/public.h"
 
 #define NAME_OF(names, value)                                                                                          \
 	((unsigned)(value) < sizeof(names) / sizeof((names)[0]) && (names)[value] ? (names)[value] : "unknown")

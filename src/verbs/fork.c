@@ -3,7 +3,7 @@
  * fork(): registered memory is reached by its virtual address, in the process that registered it, so copy-on-write is
  * no danger and nothing has to be marked. A child starts without a device.
  */
-#include "verbs/objects.h"
+#include "verbs/public.h"
 
 int ibv_fork_init(void)
 {

@@ -5,7 +5,7 @@
 #include <errno.h>
 #include <stdio.h>
 
-#include "verbs/objects.h"
+#include "verbs/context.h"
 #include "wire/gid.h"
 
 #define NO_VLAN 0xffff

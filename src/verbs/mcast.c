@@ -3,23 +3,34 @@
 #include <errno.h>
 #include <stdlib.h>
 
-#include "verbs/objects.h"
+#include "verbs/qp.h"
 #include "wire/gid.h"
 
-static struct vb_group **find(struct vb_qp *qp, const uint8_t gid[16])
+struct group {
+	struct roci_list joined; /* node of its QP */
+	uint8_t gid[16];
+};
+
+static struct group *group_of(struct roci_list *joined)
 {
-	struct vb_group **p = &qp->groups;
-	while (*p && memcmp((*p)->gid, gid, 16))
-		p = &(*p)->next;
-	return p;
+	return roci_container_of(joined, struct group, joined);
+}
+
+static struct group *find(struct vb_qp *qp, const uint8_t gid[16])
+{
+	for (struct roci_list *joined = qp->groups.next; joined != &qp->groups; joined = joined->next) {
+		if (!memcmp(group_of(joined)->gid, gid, 16))
+			return group_of(joined);
+	}
+	return NULL;
 }
 
 /* Device lock held. */
 static int attach(struct vb_context *ctx, struct vb_qp *qp, const uint8_t gid[16])
 {
-	if (*find(qp, gid))
-		return 0; /* already there: the kernel counts once, too */
-	struct vb_group *group = malloc(sizeof(*group));
+	if (find(qp, gid))
+		return 0; /* counted once, as in the kernel */
+	struct group *group = malloc(sizeof(*group));
 	if (!group)
 		return ENOMEM;
 	int err = -roci_device_join(ctx->dev, gid);
@@ -29,8 +40,7 @@ static int attach(struct vb_context *ctx, struct vb_qp *qp, const uint8_t gid[16
 	if (err)
 		goto err_leave;
 	memcpy(group->gid, gid, 16);
-	group->next = qp->groups;
-	qp->groups = group;
+	roci_list_append(&qp->groups, &group->joined);
 	return 0;
 
 err_leave:
@@ -40,19 +50,19 @@ err_free:
 	return err;
 }
 
-static void leave(struct vb_context *ctx, struct vb_qp *qp, struct vb_group **p)
+/* Device lock held. */
+static void leave(struct vb_qp *qp, struct group *group)
 {
-	struct vb_group *group = *p;
 	roci_qp_detach_mcast(qp->engine, group->gid);
-	roci_device_leave(ctx->dev, group->gid);
-	*p = group->next;
+	roci_device_leave(vb_context(qp->ex.qp_base.context)->dev, group->gid);
+	roci_list_remove(&group->joined);
 	free(group);
 }
 
 void vb_mcast_leave_all(struct vb_qp *qp)
 {
-	while (qp->groups)
-		leave(vb_context(qp->ex.qp_base.context), qp, &qp->groups);
+	while (!roci_list_empty(&qp->groups))
+		leave(qp, group_of(qp->groups.next));
 }
 
 ALSO_1_0(ibv_attach_mcast);
@@ -75,9 +85,9 @@ int ibv_detach_mcast(struct ibv_qp *qp, const union ibv_gid *gid, uint16_t lid)
 	struct vb_context *ctx = vb_context(qp->context);
 	int err = EINVAL;
 	roci_device_lock(ctx->dev);
-	struct vb_group **p = find(vb_qp(qp), gid->raw);
-	if (*p) {
-		leave(ctx, vb_qp(qp), p);
+	struct group *group = find(vb_qp(qp), gid->raw);
+	if (group) {
+		leave(vb_qp(qp), group);
 		err = 0;
 	}
 	roci_device_unlock(ctx->dev);

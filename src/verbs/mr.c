@@ -2,14 +2,13 @@
 /* Memory regions. */
 #include <errno.h>
 #include <stdlib.h>
-#include <sys/mman.h>
 
-#include "verbs/objects.h"
+#include "verbs/mr.h"
 
 static atomic_uint live_mrs;
 static atomic_uint next_handle = 1;
 
-/* Bits of the optional range ask for leave, not for deeds: they may be ignored, and are. HUGETLB is a promise. */
+/* Flags of the optional range only permit something, and are ignored. HUGETLB is a promise of the program. */
 #define KNOWN_ACCESS                                                                                                   \
 	(IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_REMOTE_READ | IBV_ACCESS_REMOTE_ATOMIC |        \
 	 IBV_ACCESS_MW_BIND | IBV_ACCESS_ZERO_BASED | IBV_ACCESS_ON_DEMAND | IBV_ACCESS_HUGETLB |                      \
@@ -32,11 +31,10 @@ static int check_access(unsigned access)
 {
 	if (access & ~(unsigned)KNOWN_ACCESS)
 		return EINVAL;
-	/* Every page of a region is there while it is registered; on-demand paging, which ibv_query_device_ex() does
-	 * not announce, would have to tolerate holes. */
+	/* A region has all its pages. On-demand paging, which ibv_query_device_ex() does not announce, allows holes. */
 	if (access & IBV_ACCESS_ON_DEMAND)
 		return EOPNOTSUPP;
-	/* Nor does it announce that it makes anything outlast a loss of power. */
+	/* The device does not announce persistence either. */
 	if (access & IBV_ACCESS_FLUSH_PERSISTENT)
 		return EOPNOTSUPP;
 	/* IBTA 10.6.3.1: remote write and atomic need local write. */
@@ -52,8 +50,7 @@ static int check_range(void *addr, size_t length, uint64_t iova, unsigned access
 	return vb_range_check(addr, length, access & IBV_ACCESS_LOCAL_WRITE);
 }
 
-/* A key that nobody can guess. Numbers below 256 would differ from "no key" in the variant only. */
-static uint32_t draw_key(void)
+uint32_t vb_mr_draw_key(void)
 {
 	uint32_t key;
 	do {
@@ -67,11 +64,11 @@ static int mr_create(struct vb_context *ctx, struct vb_mr *mr, struct roci_mr_at
 	int err;
 	struct roci_engine *e = roci_device_lock(ctx->dev);
 	do {
-		attr->key = draw_key();
+		attr->key = vb_mr_draw_key();
 		err = -roci_mr_create(e, attr, &mr->engine);
 	} while (err == EEXIST);
 	if (!err)
-		vb_object_add(ctx, VB_MR, &mr->link);
+		roci_list_append(&ctx->objects[VB_MR], &mr->object);
 	roci_device_unlock(ctx->dev);
 	return err;
 }
@@ -142,7 +139,7 @@ int ibv_dereg_mr(struct ibv_mr *ibmr)
 		roci_device_lock(ctx->dev);
 		int err = -roci_mr_destroy(mr->engine);
 		if (!err)
-			vb_object_remove(&mr->link);
+			roci_list_remove(&mr->object);
 		roci_device_unlock(ctx->dev);
 		if (err)
 			return err;
@@ -168,7 +165,7 @@ static int rereg_check(const struct vb_mr *mr, int flags, struct ibv_pd *pd, con
 	return err;
 }
 
-/* Every failure leaves the region as it was: IBV_REREG_MR_ERR_INPUT is the only code there is. */
+/* A failure leaves the region as it was, so its code is always IBV_REREG_MR_ERR_INPUT. */
 int ibv_rereg_mr(struct ibv_mr *ibmr, int flags, struct ibv_pd *pd, void *addr, size_t length, int access)
 {
 	struct vb_mr *mr = (struct vb_mr *)ibmr;
@@ -213,13 +210,13 @@ int ibv_rereg_mr(struct ibv_mr *ibmr, int flags, struct ibv_pd *pd, void *addr, 
 
 /* ---- advice ---- */
 
-/* What one SGE names, as an address of this process; errors as ibv_advise_mr(3) lists them. Device lock held. */
+/* Finds the memory of an SGE. Errors as in ibv_advise_mr(3). Device lock held. */
 static int advise_find(struct vb_context *ctx, const struct ibv_pd *pd, const struct ibv_sge *sge, bool write,
 		       void **addr)
 {
-	struct vb_link *head = &ctx->objects[VB_MR];
-	for (struct vb_link *link = head->next; link != head; link = link->next) {
-		struct vb_mr *mr = VB_CONTAINER(link, struct vb_mr, link);
+	const struct roci_list *objects = &ctx->objects[VB_MR];
+	for (struct roci_list *object = objects->next; object != objects; object = object->next) {
+		const struct vb_mr *mr = roci_container_of(object, struct vb_mr, object);
 		if (mr->mr.lkey != sge->lkey)
 			continue;
 		if (vb_pd_number(mr->mr.pd) != vb_pd_number(pd))
@@ -235,7 +232,7 @@ static int advise_find(struct vb_context *ctx, const struct ibv_pd *pd, const st
 	return ENOENT;
 }
 
-/* Prefetching brings pages back that the system has put out since they were registered. */
+/* Prefetching brings back pages that were swapped out after the registration. */
 int vb_advise_mr(struct ibv_pd *pd, enum ibv_advise_mr_advice advice, uint32_t flags, struct ibv_sge *sg_list,
 		 uint32_t num_sge)
 {

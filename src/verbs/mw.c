@@ -3,7 +3,8 @@
 #include <errno.h>
 #include <stdlib.h>
 
-#include "verbs/objects.h"
+#include "verbs/mr.h"
+#include "verbs/qp.h"
 
 static atomic_uint live_mws;
 static atomic_uint next_handle = 1;
@@ -13,11 +14,10 @@ static int mw_create(struct vb_context *ctx, struct vb_mw *mw, uint32_t pd, int 
 	int err;
 	struct roci_engine *e = roci_device_lock(ctx->dev);
 	do {
-		uint32_t key = roci_random32();
-		err = key < 256 ? EEXIST : -roci_mw_create(e, pd, type, key, &mw->engine);
+		err = -roci_mw_create(e, pd, type, vb_mr_draw_key(), &mw->engine);
 	} while (err == EEXIST);
 	if (!err)
-		vb_object_add(ctx, VB_MW, &mw->link);
+		roci_list_append(&ctx->objects[VB_MW], &mw->object);
 	roci_device_unlock(ctx->dev);
 	return err;
 }
@@ -62,7 +62,7 @@ int vb_dealloc_mw(struct ibv_mw *ibmw)
 		roci_device_lock(ctx->dev);
 		int err = -roci_mw_destroy(mw->engine);
 		if (!err)
-			vb_object_remove(&mw->link);
+			roci_list_remove(&mw->object);
 		roci_device_unlock(ctx->dev);
 		if (err)
 			return err;
@@ -73,8 +73,8 @@ int vb_dealloc_mw(struct ibv_mw *ibmw)
 	return 0;
 }
 
-int vb_bind_translate(struct ibv_qp *qp, struct ibv_mw *mw, uint32_t rkey, const struct ibv_mw_bind_info *info,
-		      struct roci_send_wr *wr)
+int vb_mw_translate_bind(struct ibv_qp *qp, struct ibv_mw *mw, uint32_t rkey, const struct ibv_mw_bind_info *info,
+			 struct roci_send_wr *wr)
 {
 	if (!mw || mw->context != qp->context || (info->mr && info->mr->context != qp->context))
 		return EINVAL;
@@ -83,12 +83,12 @@ int vb_bind_translate(struct ibv_qp *qp, struct ibv_mw *mw, uint32_t rkey, const
 	wr->opcode = ROCI_WR_BIND_MW;
 	wr->bind.mw = ((struct vb_mw *)mw)->engine;
 	wr->bind.rkey = rkey;
-	/* Binding nothing unbinds, with or without a region. */
+	/* Binding zero bytes unbinds, with or without a region. */
 	if (info->length) {
 		wr->bind.mr = ((struct vb_mr *)info->mr)->engine;
 		wr->bind.addr = info->addr;
 		wr->bind.len = info->length;
-		/* Programs also ask for local write, which is the region's to give; a window is for others. */
+		/* Programs also set local write here. It belongs to the region: a window is for remote access. */
 		wr->bind.access = info->mw_access_flags & ~(unsigned)IBV_ACCESS_LOCAL_WRITE;
 	}
 	return 0;
@@ -104,7 +104,7 @@ int vb_bind_mw(struct ibv_qp *qp, struct ibv_mw *mw, struct ibv_mw_bind *bind)
 		.flags = bind->send_flags & (ROCI_SEND_FENCE | ROCI_SEND_SIGNALED),
 	};
 	uint32_t rkey = ibv_inc_rkey(mw->rkey);
-	int err = vb_bind_translate(qp, mw, rkey, &bind->bind_info, &wr);
+	int err = vb_mw_translate_bind(qp, mw, rkey, &bind->bind_info, &wr);
 	if (err)
 		return err;
 	struct vb_context *ctx = vb_context(qp->context);

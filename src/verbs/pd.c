@@ -3,7 +3,7 @@
 #include <errno.h>
 #include <stdlib.h>
 
-#include "verbs/objects.h"
+#include "verbs/pd.h"
 
 static atomic_uint live_pds;
 static atomic_uint next_number = 1;

@@ -6,7 +6,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-#include "verbs/objects.h"
+#include "verbs/context.h"
 #include "wire/mtu.h"
 
 /* struct ibv_port_attr as it was when symbol version 1.1 froze: up to and with `flags`. */
@@ -24,7 +24,7 @@ static int gid_table_length(int count)
 }
 
 /* The kernel knows an interface's speed in Mbit/s; loopback and others have none, and are told as 10 Gbit/s. */
-void vb_link_speed(const char *ifname, uint8_t *width, uint8_t *speed)
+void vb_port_speed(const char *ifname, uint8_t *width, uint8_t *speed)
 {
 	static const struct {
 		long mbps;
@@ -72,7 +72,7 @@ int vb_query_port(struct ibv_context *context, uint8_t port_num, struct ibv_port
 		.flags = IBV_QPF_GRH_REQUIRED,
 	};
 	if (count > 0)
-		vb_link_speed(gids[0].ifname, &full.active_width, &full.active_speed);
+		vb_port_speed(gids[0].ifname, &full.active_width, &full.active_speed);
 
 	struct roci_device *dev = vb_context(context)->dev;
 	const struct roci_engine_stats *stats = roci_engine_stats(roci_device_lock(dev));

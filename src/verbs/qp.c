@@ -3,8 +3,9 @@
 #include <errno.h>
 #include <stdlib.h>
 
-#include "verbs/objects.h"
+#include "verbs/cq.h"
 #include "verbs/keepalive.h"
+#include "verbs/qp.h"
 
 static atomic_uint live_qps;
 
@@ -40,7 +41,7 @@ static int check_attr(const struct ibv_pd *pd, const struct ibv_qp_init_attr_ex 
 		return EINVAL;
 	if (attr->srq && attr->srq->context != pd->context)
 		return EINVAL;
-	/* The engine holds its own limits too; unsigned values this large would not survive the arithmetic. */
+	/* The engine checks its limits, too. Checked here first: larger values would overflow in its arithmetic. */
 	if (attr->cap.max_send_wr > ROCI_MAX_QP_WR || attr->cap.max_send_sge > ROCI_MAX_SGE ||
 	    attr->cap.max_inline_data > ROCI_MAX_INLINE)
 		return EINVAL;
@@ -87,7 +88,7 @@ static int qp_create_engine(struct vb_context *ctx, struct vb_qp *qp, const stru
 		if (err)
 			roci_device_free_qpn(ctx->dev, init.qpn);
 		else
-			vb_object_add(ctx, VB_QP, &qp->link);
+			roci_list_append(&ctx->objects[VB_QP], &qp->object);
 	}
 	roci_device_unlock(ctx->dev);
 	qp->cap = init.cap;
@@ -106,6 +107,7 @@ static struct ibv_qp *qp_create(struct ibv_pd *pd, struct ibv_qp_init_attr_ex *a
 	struct vb_qp *qp = calloc(1, sizeof(*qp));
 	if (!qp)
 		goto err_quota;
+	roci_list_init(&qp->groups);
 	err = qp_create_engine(vb_context(pd->context), qp, pd, attr);
 	if (err)
 		goto err_free;
@@ -155,7 +157,7 @@ struct ibv_qp *vb_create_qp_ex(struct ibv_context *context, struct ibv_qp_init_a
 {
 	if (!vb_is_context(context) || !attr)
 		return vb_null(EINVAL);
-	int err = check_type(attr->qp_type); /* first: an XRC QP comes without a PD */
+	int err = check_type(attr->qp_type); /* first, because an XRC QP has no PD */
 	if (!err)
 		err = check_attr_ex(attr);
 	if (!err && (!(attr->comp_mask & IBV_QP_INIT_ATTR_PD) || !vb_is_pd(attr->pd) || attr->pd->context != context))
@@ -172,12 +174,12 @@ struct ibv_qp_ex *ibv_qp_to_qp_ex(struct ibv_qp *qp)
 	return &vb_qp(qp)->ex;
 }
 
-static void qp_drop_engine(struct vb_context *ctx, struct vb_qp *qp)
+static void qp_destroy_engine(struct vb_context *ctx, struct vb_qp *qp)
 {
 	struct vb_cq *send_cq = (struct vb_cq *)qp->ex.qp_base.send_cq;
 	struct vb_cq *recv_cq = (struct vb_cq *)qp->ex.qp_base.recv_cq;
 	uint32_t qpn = qp->ex.qp_base.qp_num;
-	vb_cq_shut_out(send_cq, recv_cq);
+	vb_cq_lock_consumers(send_cq, recv_cq);
 	roci_device_lock(ctx->dev);
 	vb_mcast_leave_all(qp);
 	roci_qp_destroy(qp->engine);
@@ -185,9 +187,9 @@ static void qp_drop_engine(struct vb_context *ctx, struct vb_qp *qp)
 	if (recv_cq != send_cq)
 		roci_cq_purge(recv_cq->engine, qpn);
 	roci_device_free_qpn(ctx->dev, qpn);
-	vb_object_remove(&qp->link);
+	roci_list_remove(&qp->object);
 	roci_device_unlock(ctx->dev);
-	vb_cq_let_in(send_cq, recv_cq);
+	vb_cq_unlock_consumers(send_cq, recv_cq);
 	vb_async_purge(&ctx->async, qp);
 }
 
@@ -208,8 +210,8 @@ int ibv_destroy_qp(struct ibv_qp *ibqp)
 	struct vb_qp *qp = vb_qp(ibqp);
 	struct vb_context *ctx = vb_context(ibqp->context);
 	if (ctx->dev)
-		qp_drop_engine(ctx, qp);
-	vb_wait_acks(&ibqp->mutex, &ibqp->cond, &ibqp->events_completed, &qp->delivered);
+		qp_destroy_engine(ctx, qp);
+	vb_async_wait_acks(&ibqp->mutex, &ibqp->cond, &ibqp->events_completed, &qp->async_delivered);
 	vb_builder_fini(qp);
 	pthread_cond_destroy(&ibqp->cond);
 	pthread_mutex_destroy(&ibqp->mutex);

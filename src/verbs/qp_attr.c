@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Queue pairs: modifying and querying them. The state table is the engine's; here attributes change their clothes. */
+/* Queue pairs: modifying and querying them. The engine has the table of states; here attributes are translated. */
 #include <errno.h>
 
-#include "verbs/objects.h"
+#include "verbs/cq.h"
+#include "verbs/qp.h"
 
 #define SAME_MASK(x) _Static_assert((int)ROCI_QP_##x == (int)IBV_QP_##x, "the engine's mask bits are those of verbs.h")
 SAME_MASK(STATE);
@@ -33,10 +34,10 @@ _Static_assert((int)ROCI_QPS_ERR == (int)IBV_QPS_ERR && (int)ROCI_QPS_SQD == (in
 	 IBV_QP_PORT | IBV_QP_QKEY | IBV_QP_AV | IBV_QP_PATH_MTU | IBV_QP_TIMEOUT | IBV_QP_RETRY_CNT |                 \
 	 IBV_QP_RNR_RETRY | IBV_QP_RQ_PSN | IBV_QP_MAX_QP_RD_ATOMIC | IBV_QP_MIN_RNR_TIMER | IBV_QP_SQ_PSN |           \
 	 IBV_QP_MAX_DEST_RD_ATOMIC | IBV_QP_PATH_MIG_STATE | IBV_QP_DEST_QPN)
-/* Alternate paths, resizing and pacing: not announced, so refused. */
+/* Alternate paths, resizing and rate limits are not announced, so they are refused. */
 #define REFUSED_MASK (IBV_QP_ALT_PATH | IBV_QP_CAP | IBV_QP_RATE_LIMIT)
 
-/* What a QP's access flags can say; programs also put there what they gave to ibv_reg_mr(). */
+/* Access flags of a QP. Other flags are ignored: programs pass the ones of ibv_reg_mr(). */
 #define QP_ACCESS                                                                                                      \
 	(IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_REMOTE_READ | IBV_ACCESS_REMOTE_ATOMIC |        \
 	 (unsigned)IBV_ACCESS_MW_BIND | IBV_ACCESS_FLUSH_GLOBAL | IBV_ACCESS_FLUSH_PERSISTENT)
@@ -80,8 +81,8 @@ static void to_engine(const struct ibv_qp_attr *attr, struct roci_qp_attr *out)
 	};
 }
 
-/* Where peers would now send to, the device has to listen. It warns by itself where it cannot, and peers on this host
- * reach it all the same, so the result does not count. */
+/* Listens on the address that peers will send to. The device prints a warning if it cannot. Peers on this host reach it
+ * even then, so the result is ignored. */
 static void listen_for(struct vb_context *ctx, const struct vb_qp *qp, const struct ibv_qp_attr *attr, int mask)
 {
 	if (qp->ex.qp_base.qp_type == IBV_QPT_UD) {
@@ -98,7 +99,7 @@ static int modify_locked(struct vb_context *ctx, struct vb_qp *qp, const struct 
 	struct roci_qp_attr inner;
 	to_engine(attr, &inner);
 	if (mask & IBV_QP_AV) {
-		int err = vb_make_av(ctx, &attr->ah_attr, &inner.av);
+		int err = vb_ah_make_av(ctx, &attr->ah_attr, &inner.av);
 		if (err)
 			return err;
 	}
@@ -125,7 +126,7 @@ int ibv_modify_qp(struct ibv_qp *ibqp, struct ibv_qp_attr *attr, int mask)
 	bool reset = (mask & IBV_QP_STATE) && attr->qp_state == IBV_QPS_RESET;
 	struct vb_cq *send_cq = reset ? (struct vb_cq *)ibqp->send_cq : NULL;
 	struct vb_cq *recv_cq = reset ? (struct vb_cq *)ibqp->recv_cq : NULL;
-	vb_cq_shut_out(send_cq, recv_cq);
+	vb_cq_lock_consumers(send_cq, recv_cq);
 	roci_device_lock(ctx->dev);
 	err = modify_locked(ctx, qp, attr, mask);
 	if (!err && reset) {
@@ -134,7 +135,7 @@ int ibv_modify_qp(struct ibv_qp *ibqp, struct ibv_qp_attr *attr, int mask)
 			roci_cq_purge(recv_cq->engine, ibqp->qp_num);
 	}
 	roci_device_unlock(ctx->dev);
-	vb_cq_let_in(send_cq, recv_cq);
+	vb_cq_unlock_consumers(send_cq, recv_cq);
 	return err;
 }
 
@@ -165,7 +166,7 @@ static void from_engine(const struct roci_qp_attr *in, const struct roci_qp_cap 
 }
 
 ALSO_1_0(ibv_query_qp);
-/* The mask only says what the caller will look at: everything is cheap. */
+/* The mask is ignored: all attributes are filled in. */
 int ibv_query_qp(struct ibv_qp *ibqp, struct ibv_qp_attr *attr, int attr_mask, struct ibv_qp_init_attr *init)
 {
 	if (!vb_is_qp(ibqp) || !attr || !init)
@@ -192,7 +193,7 @@ int ibv_query_qp(struct ibv_qp *ibqp, struct ibv_qp_attr *attr, int attr_mask, s
 	return 0;
 }
 
-/* Only the last bytes of a message are promised to come last; packets that overtake others are placed as they come. */
+/* No order is promised: packets that overtake others are placed as they arrive. */
 int ibv_query_qp_data_in_order(struct ibv_qp *qp, enum ibv_wr_opcode op, uint32_t flags)
 {
 	return 0;

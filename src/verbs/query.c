@@ -2,7 +2,7 @@
 /* What the device says of itself. Limits come from engine/limits.h and from nowhere else. */
 #include <errno.h>
 
-#include "verbs/objects.h"
+#include "verbs/context.h"
 
 /* Software devices have no OUI; the kernel's Soft-RoCE says the same, and programs refuse 0. */
 #define VENDOR_ID 0xffffff

@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Is a range of memory there, and may it be written? Asked when a region is registered, as pinning does on hardware: a
- * range that is not there is refused then, not met later as a fault in the engine.
+ * Does a range of memory exist, and may it be written? Checked when a region is registered, where an adapter would pin
+ * the pages: the program gets an error then, instead of a fault in the engine later.
  */
 #include <errno.h>
 #include <stdio.h>
 #include <sys/mman.h>
 #include <unistd.h>
 
-#include "verbs/objects.h"
+#include "verbs/mr.h"
 
 #ifndef MADV_POPULATE_READ
 #define MADV_POPULATE_READ  22
@@ -17,7 +17,7 @@
 
 static bool kernel_populates(void)
 {
-	static int answer; /* 0: not asked; racing askers find the same */
+	static int answer; /* 0: unknown; threads that race find the same */
 	if (!answer) {
 		char here;
 		long page = sysconf(_SC_PAGESIZE);
@@ -27,12 +27,12 @@ static bool kernel_populates(void)
 	return answer > 0;
 }
 
-/* Kernels before 5.14: the mappings must cover the range without a gap, and allow what is asked. */
+/* Kernels before 5.14: the mappings must cover the range without a gap, with the right permissions. */
 static int check_maps(uintptr_t start, uintptr_t end, bool write)
 {
 	FILE *maps = fopen("/proc/self/maps", "re");
 	if (!maps)
-		return 0; /* nobody to ask */
+		return 0; /* cannot be checked */
 	unsigned long lo, hi;
 	char perm[5];
 	uintptr_t covered = start;
@@ -60,8 +60,7 @@ int vb_range_check(void *addr, size_t len, bool write)
 	while (madvise((void *)start, end - start, write ? MADV_POPULATE_WRITE : MADV_POPULATE_READ)) {
 		if (errno == EAGAIN || errno == EINTR)
 			continue;
-		/* Memory without its permission is EINVAL, a hole ENOMEM, the end of a file EFAULT: all one to verbs.
-		 */
+		/* EINVAL: wrong permission; ENOMEM: a hole; EFAULT: beyond the end of a file. */
 		result = EFAULT;
 		break;
 	}

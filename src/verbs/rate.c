@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* Static rates: enum ibv_rate, multiples of 2.5 Gbit/s, and Mbit/s. Values as rdma-core gives them. */
-#include "verbs/objects.h"
+#include "verbs/public.h"
 
 static const struct {
 	enum ibv_rate rate;

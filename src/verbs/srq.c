@@ -3,13 +3,13 @@
 #include <errno.h>
 #include <stdlib.h>
 
-#include "verbs/objects.h"
+#include "verbs/qp.h"
 
 static atomic_uint live_srqs;
 static atomic_uint next_handle = 1;
 
 ALSO_1_0(ibv_create_srq);
-/* IBTA 11.2.3.1: the limit has no meaning at creation. */
+/* The limit is ignored at creation: IBTA 11.2.3.1. */
 struct ibv_srq *ibv_create_srq(struct ibv_pd *pd, struct ibv_srq_init_attr *init)
 {
 	if (!vb_is_pd(pd) || !init || init->attr.max_wr < 1)
@@ -27,7 +27,7 @@ struct ibv_srq *ibv_create_srq(struct ibv_pd *pd, struct ibv_srq_init_attr *init
 	struct roci_engine *e = roci_device_lock(ctx->dev);
 	err = -roci_srq_create(e, vb_pd_number(pd), init->attr.max_wr, init->attr.max_sge, srq, &srq->engine);
 	if (!err) {
-		vb_object_add(ctx, VB_SRQ, &srq->link);
+		roci_list_append(&ctx->objects[VB_SRQ], &srq->object);
 		roci_srq_query(srq->engine, &init->attr.max_wr, &init->attr.max_sge, &init->attr.srq_limit);
 	}
 	roci_device_unlock(ctx->dev);
@@ -50,7 +50,7 @@ err_quota:
 	return vb_null(err);
 }
 
-/* Basic SRQs mostly come here through ibv_create_srq(); XRC and tag matching are not supported. */
+/* Basic SRQs only: XRC and tag matching are not supported. */
 struct ibv_srq *vb_create_srq_ex(struct ibv_context *context, struct ibv_srq_init_attr_ex *attr)
 {
 	if (!vb_is_context(context) || !attr)
@@ -108,13 +108,13 @@ int ibv_destroy_srq(struct ibv_srq *ibsrq)
 		roci_device_lock(ctx->dev);
 		int err = -roci_srq_destroy(srq->engine);
 		if (!err)
-			vb_object_remove(&srq->link);
+			roci_list_remove(&srq->object);
 		roci_device_unlock(ctx->dev);
 		if (err)
 			return err;
 		vb_async_purge(&ctx->async, srq);
 	}
-	vb_wait_acks(&ibsrq->mutex, &ibsrq->cond, &ibsrq->events_completed, &srq->delivered);
+	vb_async_wait_acks(&ibsrq->mutex, &ibsrq->cond, &ibsrq->events_completed, &srq->async_delivered);
 	pthread_cond_destroy(&ibsrq->cond);
 	pthread_mutex_destroy(&ibsrq->mutex);
 	vb_pd_put(ibsrq->pd);

@@ -22,7 +22,7 @@
  */
 #include <errno.h>
 
-#include "verbs/objects.h"
+#include "verbs/context.h"
 
 /* Sharing objects between processes goes by kernel handles. */
 struct ibv_context *ibv_import_device(int cmd_fd)

@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Posting lists of work requests: struct ibv_send_wr and ibv_recv_wr into the engine's. */
+/* Posting lists of work requests: translates struct ibv_send_wr and ibv_recv_wr for the engine. */
 #include <errno.h>
 
-#include "verbs/objects.h"
+#include "verbs/mr.h"
+#include "verbs/qp.h"
 
-#define SAME(a, b) _Static_assert((int)(a) == (int)(b), "the engine's words are those of verbs.h")
+#define SAME(a, b) _Static_assert((int)(a) == (int)(b), "the engine has the values of verbs.h")
 SAME(ROCI_WR_RDMA_WRITE, IBV_WR_RDMA_WRITE);
 SAME(ROCI_WR_RDMA_WRITE_WITH_IMM, IBV_WR_RDMA_WRITE_WITH_IMM);
 SAME(ROCI_WR_SEND, IBV_WR_SEND);
@@ -28,7 +29,7 @@ SAME(offsetof(struct roci_sge, lkey), offsetof(struct ibv_sge, lkey));
 
 #define KNOWN_FLAGS (ROCI_SEND_FENCE | ROCI_SEND_SIGNALED | ROCI_SEND_SOLICITED | ROCI_SEND_INLINE)
 
-/* The part of a request that its opcode (or a UD QP) reads. */
+/* The fields that depend on the opcode and on the QP type. */
 static int translate_opcode(struct ibv_qp *qp, const struct ibv_send_wr *in, struct roci_send_wr *out)
 {
 	switch (in->opcode) {
@@ -62,7 +63,7 @@ static int translate_opcode(struct ibv_qp *qp, const struct ibv_send_wr *in, str
 		/* A posted bind is for type 2; type 1 has ibv_bind_mw(). */
 		if (!in->bind_mw.mw || in->bind_mw.mw->type != IBV_MW_TYPE_2)
 			return EINVAL;
-		return vb_bind_translate(qp, in->bind_mw.mw, in->bind_mw.rkey, &in->bind_mw.bind_info, out);
+		return vb_mw_translate_bind(qp, in->bind_mw.mw, in->bind_mw.rkey, &in->bind_mw.bind_info, out);
 	default: return EINVAL;
 	}
 }
@@ -79,13 +80,13 @@ static int translate(struct ibv_qp *qp, const struct ibv_send_wr *in, struct roc
 		.sges = (const struct roci_sge *)in->sg_list,
 		.num_sge = (unsigned)in->num_sge,
 	};
-	/* An ATOMIC_WRITE without a list would send the zeroes of atomic_write_data. */
+	/* Without an SGE, ATOMIC_WRITE would send the zeroes of atomic_write_data. */
 	if (in->opcode == IBV_WR_ATOMIC_WRITE && !in->num_sge)
 		return EINVAL;
 	return translate_opcode(qp, in, out);
 }
 
-/* Requests before the one that fails are posted, the rest is not. */
+/* Stops at the first request that fails. */
 int vb_post_send(struct ibv_qp *ibqp, struct ibv_send_wr *wr, struct ibv_send_wr **bad_wr)
 {
 	struct roci_qp *qp = vb_qp(ibqp)->engine;
@@ -115,7 +116,7 @@ static int translate_recv(const struct ibv_recv_wr *in, struct roci_recv_wr *out
 	return 0;
 }
 
-/* To a queue pair or to an SRQ; the other one is NULL. */
+/* `qp` or `srq` is NULL. */
 static int post_recv(struct vb_context *ctx, struct roci_qp *qp, struct roci_srq *srq, struct ibv_recv_wr *wr,
 		     struct ibv_recv_wr **bad_wr)
 {

@@ -6,7 +6,8 @@
 #include <errno.h>
 #include <stdlib.h>
 
-#include "verbs/objects.h"
+#include "verbs/mr.h"
+#include "verbs/qp.h"
 #include "wire/packet.h"
 
 _Static_assert((int)ROCI_FETH_GLOBAL == (int)IBV_FLUSH_GLOBAL && (int)ROCI_FETH_PERSISTENT == (int)IBV_FLUSH_PERSISTENT,
@@ -130,7 +131,7 @@ static void wr_bind_mw(struct ibv_qp_ex *ex, struct ibv_mw *mw, uint32_t rkey, c
 	if (!mw || !info || mw->type != IBV_MW_TYPE_2)
 		qp->builder.err = EINVAL;
 	else
-		qp->builder.err = vb_bind_translate(&ex->qp_base, mw, rkey, info, wr);
+		qp->builder.err = vb_mw_translate_bind(&ex->qp_base, mw, rkey, info, wr);
 }
 
 static void wr_local_inv(struct ibv_qp_ex *ex, uint32_t invalidate_rkey)

@@ -8,7 +8,7 @@
 #include <stdlib.h>
 #include <unistd.h>
 
-#include "verbs/objects.h"
+#include "verbs/context.h"
 #include "verbs/sysfs/sysfs.h"
 #include "verbs/sysfs/tree.h"
 
@@ -65,7 +65,7 @@ static void put_rate(FILE *out, const char *ifname)
 	} speeds[] = {{1, 25, "SDR"},   {2, 50, "DDR"},   {4, 100, "QDR"},
 		      {32, 250, "EDR"}, {64, 500, "HDR"}, {128, 1000, "NDR"}};
 	uint8_t width, speed;
-	vb_link_speed(ifname, &width, &speed);
+	vb_port_speed(ifname, &width, &speed);
 	size_t i = 0;
 	while (i < sizeof(speeds) / sizeof(speeds[0]) - 1 && speeds[i].code != speed)
 		i++;

@@ -1,34 +1,30 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/*
- * The descriptor behind completion channels and async events. Its counter only says "something waits": the events
- * themselves lie in a list under a lock, and ringing, hushing and changing the list happen under that lock, so that a
- * read never blocks. Every event rings, because a program may wait edge-triggered.
- */
+#include "verbs/event_fd.h"
+
 #include <errno.h>
 #include <fcntl.h>
 #include <poll.h>
+#include <pthread.h>
 #include <sys/eventfd.h>
 #include <unistd.h>
 
-#include "verbs/objects.h"
-
-int vb_bell_create(void)
+int vb_event_fd_create(void)
 {
 	return eventfd(0, EFD_CLOEXEC);
 }
 
-/* A thread must not be cancelled in here, where the caller holds a lock. */
-void vb_bell_ring(int fd)
+/* The caller holds a lock, so the thread must not be cancelled in these two functions. */
+void vb_event_fd_signal(int fd)
 {
 	int before;
 	pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &before);
-	/* The counter would have to reach 2^64 to block. */
+	/* It would block only at a count of 2^64 - 1. */
 	while (eventfd_write(fd, 1) && errno == EINTR)
 		;
 	pthread_setcancelstate(before, NULL);
 }
 
-void vb_bell_hush(int fd)
+void vb_event_fd_clear(int fd)
 {
 	int before;
 	eventfd_t count;
@@ -38,7 +34,7 @@ void vb_bell_hush(int fd)
 	pthread_setcancelstate(before, NULL);
 }
 
-int vb_bell_wait(int fd)
+int vb_event_fd_wait(int fd)
 {
 	int flags = fcntl(fd, F_GETFL);
 	if (flags < 0)
@@ -50,7 +46,7 @@ int vb_bell_wait(int fd)
 	struct pollfd pfd = {.fd = fd, .events = POLLIN};
 	if (poll(&pfd, 1, -1) < 0)
 		return -1;
-	if (pfd.revents & POLLNVAL) { /* the program closed it, or another thread the device */
+	if (pfd.revents & POLLNVAL) { /* the program closed it, or another thread closed the device */
 		errno = EBADF;
 		return -1;
 	}

@@ -1,0 +1,30 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * Asynchronous events: a queue per context, from the engine to ibv_get_async_event(). An event counts as delivered when
+ * the program fetches it, in a counter of the object that it is about. Destroying the object waits until the program
+ * has acknowledged all of those.
+ */
+#ifndef ROCI_VERBS_ASYNC_H
+#define ROCI_VERBS_ASYNC_H
+
+#include <pthread.h>
+#include <stdint.h>
+
+#include "engine/engine.h"
+#include "engine/list.h"
+
+struct vb_async_queue {
+	pthread_mutex_t lock; /* the list, the async_fd's state, and the counters of delivered events */
+	struct roci_list events;
+};
+
+void vb_async_init(struct vb_async_queue *q);
+void vb_async_fini(struct vb_async_queue *q);
+/* Queues an event about `user`, the vb_cq, vb_srq or vb_qp. Device lock held. */
+void vb_async_push(enum roci_async_type type, void *user);
+/* Removes the events about `user` that were not delivered. Device lock not held; no new ones can come. */
+void vb_async_purge(struct vb_async_queue *q, const void *user);
+/* Waits until *acked equals *delivered, as every destroy function must. */
+void vb_async_wait_acks(pthread_mutex_t *lock, pthread_cond_t *cond, const uint32_t *acked, const uint32_t *delivered);
+
+#endif

@@ -1,0 +1,85 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * The device that programs see, and its contexts (device.c, port.c, query.c).
+ *
+ * In all headers of this room: an object begins with its public structure, so that a cast leads from one to the other;
+ * the engine's object hangs on it. Functions of the public API return what its manual says: a positive errno, -1 with
+ * errno, or NULL with errno. Functions declared in these headers return 0 or a positive errno, unless they say
+ * otherwise.
+ *
+ * Locks, in the order in which they may be taken:
+ *	1. a builder's lock (verbs/qp.h)
+ *	2. a CQ's consumer lock (verbs/cq.h); two of them by rising address
+ *	3. the device's lock (roci_device_lock)
+ *	4. the lock of a completion channel, or of a context's async queue
+ * Two more locks are never held together with others: the one of the device list (device.c), and the public mutex of a
+ * CQ, QP or SRQ, which counts acknowledged events.
+ */
+#ifndef ROCI_VERBS_CONTEXT_H
+#define ROCI_VERBS_CONTEXT_H
+
+#include <stdatomic.h>
+#include <stdbool.h>
+
+#include "device/device.h"
+#include "engine/list.h"
+#include "verbs/async.h"
+#include "verbs/public.h"
+
+#define VB_PORT         1 /* the only one */
+#define VB_COMP_VECTORS 1
+#define VB_DEFAULT_PKEY 0xffff
+
+/* ---- the device ---- */
+
+/* Vendor libraries (mlx5dv_is_supported) look behind struct ibv_device for a mark of their own. They find zeroes. */
+struct vb_device {
+	struct ibv_device device;
+	char zeroes[4096];
+};
+extern struct vb_device vb_the_device;
+
+/* The node GUID, big-endian: the EUI-64 of the first hardware address. */
+__be64 vb_device_guid(void);
+
+/* The link width and speed codes of interface `ifname`, see <infiniband/verbs.h>. */
+void vb_port_speed(const char *ifname, uint8_t *width, uint8_t *speed);
+
+/* ---- contexts ---- */
+
+/* The objects of a context, in the order in which closing it destroys them. */
+enum vb_kind { VB_QP, VB_SRQ, VB_MW, VB_MR, VB_CQ, VB_KINDS };
+
+struct vb_context {
+	struct roci_device *dev;            /* NULL: closed, but some of its objects still exist */
+	struct roci_list closed;            /* node among such contexts */
+	struct roci_list objects[VB_KINDS]; /* nodes of the objects; device's lock */
+	struct vb_async_queue async;
+	struct verbs_context vctx; /* last: the program's pointer is &vctx.context */
+};
+
+static inline struct vb_context *vb_context(const struct ibv_context *c)
+{
+	return roci_container_of(c, struct vb_context, vctx.context);
+}
+/* True for a context of this device; false for NULL. */
+static inline bool vb_is_context(const struct ibv_context *c)
+{
+	return c && c->device == &vb_the_device.device;
+}
+
+/* Takes one of `max`; false: all are taken. */
+bool vb_quota_take(atomic_uint *used, unsigned max);
+void vb_quota_give(atomic_uint *used);
+
+/* Sets errno to a positive or negative error number and returns NULL. */
+void *vb_null(int err);
+
+/* ---- entries of struct verbs_context ---- */
+
+int vb_query_device_ex(struct ibv_context *context, const struct ibv_query_device_ex_input *input,
+		       struct ibv_device_attr_ex *attr, size_t attr_size);
+int vb_query_port(struct ibv_context *context, uint8_t port_num, struct ibv_port_attr *attr, size_t attr_size);
+int vb_query_rt_values(struct ibv_context *context, struct ibv_values_ex *values);
+
+#endif

@@ -1,0 +1,59 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* Completion queues (cq.c, cq_ex.c) and completion channels (channel.c). */
+#ifndef ROCI_VERBS_CQ_H
+#define ROCI_VERBS_CQ_H
+
+#include "verbs/context.h"
+
+struct vb_channel {
+	struct ibv_comp_channel channel;
+	pthread_mutex_t lock; /* the list, the descriptor's state, channel.refcnt, and the CQs' fields that say so */
+	struct roci_list cqs; /* CQs with events, in the order of delivery */
+};
+
+struct vb_cq {
+	union {
+		struct ibv_cq cq;
+		struct ibv_cq_ex ex;
+	};
+	struct roci_list object; /* node of its context */
+	struct roci_cq *engine;
+	pthread_mutex_t consumer; /* held to poll, purge or resize */
+
+	struct roci_list in_channel; /* node; the channel's lock, as for the next two */
+	unsigned events;             /* to be delivered */
+	uint32_t comp_delivered;
+	uint32_t async_delivered; /* the async queue's lock */
+
+	/* Between ibv_start_poll() and ibv_end_poll(). */
+	bool polling;
+	pthread_t poller;    /* who holds `consumer` */
+	struct roci_cqe cqe; /* what the read functions return */
+};
+
+/* True for a CQ of this device; false for NULL. */
+static inline bool vb_is_cq(const struct ibv_cq *cq)
+{
+	return cq && vb_is_context(cq->context);
+}
+
+/* Fills in the functions of struct ibv_cq_ex. */
+void vb_cq_ex_init(struct vb_cq *cq);
+/* Locks and unlocks the consumer locks of both CQs, which may be the same, or NULL. */
+void vb_cq_lock_consumers(struct vb_cq *a, struct vb_cq *b);
+void vb_cq_unlock_consumers(struct vb_cq *a, struct vb_cq *b);
+
+/* Queues a completion event of the CQ, if it has a channel. Device lock held. */
+void vb_channel_push(struct vb_cq *cq);
+/* Removes the CQ's events that were not delivered. The CQ has a channel. */
+void vb_channel_purge(struct vb_cq *cq);
+/* Counts a CQ of the channel, or (-1) one less. `channel` may be NULL. */
+void vb_channel_count(struct ibv_comp_channel *channel, int change);
+
+/* ---- entries of struct verbs_context ---- */
+
+struct ibv_cq_ex *vb_create_cq_ex(struct ibv_context *context, struct ibv_cq_init_attr_ex *attr);
+int vb_poll_cq(struct ibv_cq *cq, int num_entries, struct ibv_wc *wc);
+int vb_req_notify_cq(struct ibv_cq *cq, int solicited_only);
+
+#endif

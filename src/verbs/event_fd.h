@@ -1,0 +1,20 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * The eventfd behind completion channels, async events and rdma_cm's event channels: readable exactly while events
+ * wait. The events themselves are in a list. One lock of the caller covers the list and vb_event_fd_signal() and
+ * vb_event_fd_clear(). librdmacm.so.1 has its own copy of these functions.
+ */
+#ifndef ROCI_VERBS_EVENT_FD_H
+#define ROCI_VERBS_EVENT_FD_H
+
+/* A blocking descriptor, or -1 with errno. The caller closes it. */
+int vb_event_fd_create(void);
+/* Makes it readable. Call it for each event, because a program may wait edge-triggered (EPOLLET). */
+void vb_event_fd_signal(int fd);
+/* Makes it unreadable. It must be readable before, or the call blocks. */
+void vb_event_fd_clear(int fd);
+/* Waits until it is readable: 0. Or -1 with errno: EAGAIN: the program made the descriptor non-blocking; EINTR; EBADF:
+ * it is closed. */
+int vb_event_fd_wait(int fd);
+
+#endif
