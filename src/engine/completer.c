@@ -4,7 +4,7 @@
 #include <assert.h>
 #include <string.h>
 
-#include "engine/cq.h"
+#include "engine/rc.h"
 #include "engine/requester.h"
 #include "wire/print.h"
 
@@ -22,17 +22,17 @@ static void advance(struct roci_qp *qp, struct roci_swqe *w, uint32_t into)
 {
 	if (into == w->packets)
 		w->done = true;
-	roci_requester_advance(qp, roci_psn_add(w->first_psn, into), w->cum_bytes + roci_swqe_bytes(qp, w, into));
+	roci_rc_advance(qp, roci_psn_add(w->first_psn, into), w->cum_bytes + roci_swqe_bytes(qp, w, into));
 	roci_requester_retire(qp);
 }
 
-/* Everything before req.acked has arrived. Stops at a request whose response is missing. IBTA 9.7.5.1.2. */
+/* Everything before the window's `acked` has arrived. Stops at a request whose response is missing. IBTA 9.7.5.1.2. */
 static void retire_acked(struct roci_qp *qp)
 {
 	struct roci_swqe *w;
 
-	while ((w = oldest(qp)) && roci_psn_diff(qp->req.acked, qp->req.una) > 0) {
-		int32_t into = roci_psn_diff(qp->req.acked, w->first_psn);
+	while ((w = oldest(qp)) && roci_psn_diff(qp->req.window.acked, qp->req.window.una) > 0) {
+		int32_t into = roci_psn_diff(qp->req.window.acked, w->first_psn);
 
 		/* A zero-length READ brings nothing: any later acknowledgement completes it. */
 		if (roci_swqe_needs_response(w) && !(w->opcode == ROCI_WR_RDMA_READ && !w->length && into > 0))
@@ -44,22 +44,8 @@ static void retire_acked(struct roci_qp *qp)
 /* Everything before PSN `limit` has arrived. What lies behind a missing response counts once that has come. */
 static void acknowledge(struct roci_qp *qp, uint32_t limit)
 {
-	if (roci_psn_diff(limit, qp->req.acked) > 0)
-		qp->req.acked = limit;
+	roci_send_window_acknowledge(&qp->req.window, limit);
 	retire_acked(qp);
-}
-
-/* Something at una is missing: send from there again, but only once for all the hints of one loss. */
-static void go_back(struct roci_qp *qp)
-{
-	struct roci_requester *r = &qp->req;
-
-	if (r->psn == r->una || (r->rewound && r->rewound_at == r->una))
-		return;
-	r->rewound = true;
-	r->rewound_at = r->una;
-	roci_path_congested(qp->path, qp->e->now);
-	roci_requester_rewind(qp);
 }
 
 /* ---- ACK, NAK ---- */
@@ -80,9 +66,9 @@ static bool nak_applies(struct roci_qp *qp, uint32_t psn)
 	acknowledge(qp, psn);
 	if (!oldest(qp))
 		return false;
-	if (qp->req.una == psn)
+	if (qp->req.window.una == psn)
 		return true;
-	go_back(qp); /* a response that came before the NAK is missing */
+	roci_rc_loss(qp); /* a response that came before the NAK is missing */
 	return false;
 }
 
@@ -93,9 +79,9 @@ static void on_fatal_nak(struct roci_qp *qp, uint32_t psn, unsigned code)
 		roci_requester_fail(qp, nak_status(code));
 		return;
 	}
-	qp->req.refused = roci_psn_diff(psn, qp->req.una) > 0;
-	qp->req.refused_psn = psn;
-	qp->req.refused_code = (uint8_t)code;
+	qp->req.fatal_nak.pending = roci_psn_diff(psn, qp->req.window.una) > 0;
+	qp->req.fatal_nak.psn = psn;
+	qp->req.fatal_nak.code = (uint8_t)code;
 }
 
 static void on_nak(struct roci_qp *qp, uint32_t psn, unsigned code)
@@ -103,45 +89,31 @@ static void on_nak(struct roci_qp *qp, uint32_t psn, unsigned code)
 	qp->e->stats.naks_received++;
 	if (code != ROCI_NAK_PSN_SEQUENCE)
 		on_fatal_nak(qp, psn, code);
-	else if (nak_applies(qp, psn) && !qp->req.rnr_wait)
-		go_back(qp);
+	else if (nak_applies(qp, psn) && !qp->req.rnr.waiting)
+		roci_rc_loss(qp);
 }
 
-/* One more refusal of the oldest message. False where it was one too many: the QP has failed. */
-static bool count_rnr(struct roci_qp *qp)
-{
-	struct roci_requester *r = &qp->req;
-
-	r->retries_left = qp->attr.retry_cnt; /* the peer lives */
-	if (qp->attr.rnr_retry == 7)
-		return true;
-	if (!r->rnr_left) {
-		roci_requester_fail(qp, ROCI_WC_RNR_RETRY_EXC_ERR);
-		return false;
-	}
-	r->rnr_left--;
-	return true;
-}
-
-/* IBTA 9.7.5.2.8: wait as long as the responder says, then try again, at most rnr_retry times (7: for ever). */
+/* IBTA 9.7.5.2.8 */
 static void on_rnr(struct roci_qp *qp, uint32_t psn, unsigned code)
 {
 	struct roci_requester *r = &qp->req;
 
 	qp->e->stats.rnr_received++;
 	acknowledge(qp, psn);
-	/* It counts also where this side has gone back and sent nothing since: the peer had kept the packet. */
-	if (!oldest(qp) || (r->rnr_wait && r->rnr_psn == psn))
+	/* It counts even where nothing was sent since the last resend: the peer had kept the packet. */
+	if (!oldest(qp) || roci_rnr_wait_is_for(&r->rnr, psn))
 		return;
-	/* Where a response that came before the NAK is missing, it is asked for again after the wait, and the message
-	 * that was refused behind it: the peer will not speak of that again by itself. */
-	if (r->una == psn && !count_rnr(qp))
-		return;
-	roci_requester_rewind(qp);
-	r->rnr_wait = true;
-	r->rnr_psn = psn;
-	roci_timer_set(&qp->e->timers, &qp->timer, ROCI_TIMER_OFF);
-	roci_timer_set(&qp->e->timers, &qp->timer, qp->e->now + roci_rnr_timer_ns(code));
+	if (r->window.una == psn) {
+		r->ack_timer.retries_left = qp->attr.retry_cnt; /* the peer lives */
+		if (!roci_rnr_wait_retry(&r->rnr, qp->attr.rnr_retry)) {
+			roci_requester_fail(qp, ROCI_WC_RNR_RETRY_EXC_ERR);
+			return;
+		}
+	}
+	/* Else a response that came before the NAK is missing. It is asked for again after the wait, and so is the
+	 * message that was refused behind it: the peer does not repeat the NAK by itself. */
+	roci_rc_resend(qp);
+	roci_rc_wait(qp, psn, roci_rnr_timer_ns(code));
 }
 
 static void on_ack(struct roci_qp *qp, const struct roci_packet *p)
@@ -152,8 +124,8 @@ static void on_ack(struct roci_qp *qp, const struct roci_packet *p)
 	switch (p->syndrome & ROCI_AETH_TYPE_MASK) {
 	case ROCI_AETH_ACK:
 		acknowledge(qp, limit);
-		if (oldest(qp) && roci_psn_diff(limit, qp->req.una) > 0)
-			go_back(qp);
+		if (oldest(qp) && roci_psn_diff(limit, qp->req.window.una) > 0)
+			roci_rc_loss(qp);
 		break;
 	case ROCI_AETH_RNR_NAK: on_rnr(qp, p->psn, value); break;
 	case ROCI_AETH_NAK: on_nak(qp, p->psn, value); break;
@@ -173,9 +145,9 @@ static struct roci_swqe *match_response(struct roci_qp *qp, const struct roci_rx
 	w = oldest(qp);
 	if (!w)
 		return NULL;
-	if (qp->req.una != psn) {
+	if (qp->req.window.una != psn) {
 		roci_reorder_keep(&qp->e->reorder, &qp->req.early, rx);
-		go_back(qp);
+		roci_rc_loss(qp);
 		return NULL;
 	}
 	if (!roci_swqe_needs_response(w)) {
@@ -248,7 +220,8 @@ static void handle_early(struct roci_qp *qp)
 {
 	struct roci_reorder_slot *s;
 
-	while (qp->sq.head != qp->sq.started && (s = roci_reorder_take(&qp->e->reorder, &qp->req.early, qp->req.una))) {
+	while (qp->sq.head != qp->sq.started &&
+	       (s = roci_reorder_take(&qp->e->reorder, &qp->req.early, qp->req.window.una))) {
 		handle(qp, &s->rx);
 		roci_reorder_release(&qp->e->reorder, s);
 	}
@@ -261,25 +234,30 @@ static void catch_up(struct roci_qp *qp)
 	uint32_t una;
 
 	do {
-		una = r->una;
+		una = r->window.una;
 		retire_acked(qp);
 		handle_early(qp);
-	} while (r->una != una);
-	if (r->refused && r->una == r->refused_psn && oldest(qp))
-		roci_requester_fail(qp, nak_status(r->refused_code));
+	} while (r->window.una != una);
+	if (r->fatal_nak.pending && una == r->fatal_nak.psn && oldest(qp))
+		roci_requester_fail(qp, nak_status(r->fatal_nak.code));
+}
+
+/* Neither never sent nor done (IBTA 9.7.5.1.1 ghost, 9.7.5.1.3 duplicate). */
+static bool is_outstanding(const struct roci_send_window *w, uint32_t psn)
+{
+	return roci_psn_diff(psn, w->max) < 0 && roci_psn_diff(psn, w->una) >= 0;
 }
 
 void roci_completer_rx(struct roci_qp *qp, const struct roci_rx *rx)
 {
-	struct roci_requester *r = &qp->req;
-	uint32_t una = r->una;
+	const struct roci_send_window *w = &qp->req.window;
+	uint32_t una = w->una;
 
 	if (qp->state != ROCI_QPS_RTS && qp->state != ROCI_QPS_SQD) {
 		qp->e->stats.rx_wrong_state++;
 		return;
 	}
-	/* Neither what was never sent nor what is done is worth a look (IBTA 9.7.5.1.1 ghost, 9.7.5.1.3 duplicate). */
-	if (roci_psn_diff(rx->pkt.psn, r->max_psn) >= 0 || roci_psn_diff(rx->pkt.psn, r->una) < 0) {
+	if (!is_outstanding(w, rx->pkt.psn)) {
 		qp->e->stats.rx_duplicate++;
 		return;
 	}
@@ -287,8 +265,8 @@ void roci_completer_rx(struct roci_qp *qp, const struct roci_rx *rx)
 	catch_up(qp);
 	if (qp->state == ROCI_QPS_ERR)
 		return;
-	if (r->una != una)
-		roci_requester_arm(qp);
+	if (w->una != una)
+		roci_rc_restart_timer(qp);
 	if (qp->sq.next != qp->sq.tail)
 		roci_qp_make_ready(qp);
 }

@@ -4,7 +4,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "engine/completer.h"
 #include "engine/cq.h"
 #include "engine/mcast.h"
 #include "engine/mr.h"
@@ -12,8 +11,7 @@
 #include "engine/requester.h"
 #include "engine/responder.h"
 #include "engine/response.h"
-#include "engine/uc_flow.h"
-#include "engine/ud.h"
+#include "engine/service.h"
 
 #define TX_QUANTUM      32    /* packets of one QP before the next one's turn */
 #define CNP_INTERVAL_NS 50000 /* between two congestion notifications of a QP */
@@ -63,13 +61,6 @@ bool roci_engine_has_qp(const struct roci_engine *e, uint32_t qpn)
 
 /* ---- receive ---- */
 
-static uint8_t transport_of(const struct roci_qp *qp)
-{
-	return qp->type == ROCI_QPT_RC   ? ROCI_TRANSPORT_RC
-	       : qp->type == ROCI_QPT_UC ? ROCI_TRANSPORT_UC
-					 : ROCI_TRANSPORT_UD;
-}
-
 /* IBTA 9.6.1: what must hold of every packet of a connected QP. */
 static bool belongs(struct roci_engine *e, const struct roci_qp *qp, const struct roci_rx *rx)
 {
@@ -79,7 +70,7 @@ static bool belongs(struct roci_engine *e, const struct roci_qp *qp, const struc
 		e->stats.rx_wrong_state++;
 		return false;
 	}
-	if (transport != transport_of(qp) && !(transport == ROCI_TRANSPORT_CNP && qp->path) &&
+	if (transport != qp->service->transport && !(transport == ROCI_TRANSPORT_CNP && qp->path) &&
 	    !(qp->type == ROCI_QPT_UC && rx->pkt.opcode == ROCI_OP_ACKNOWLEDGE)) {
 		e->stats.rx_wrong_type++;
 		return false;
@@ -114,14 +105,7 @@ static void dispatch(struct roci_qp *qp, const struct roci_rx *rx)
 		return;
 	}
 	notice_congestion(qp, rx);
-	if (qp->type == ROCI_QPT_UD)
-		roci_ud_rx(qp, rx);
-	else if (qp->type == ROCI_QPT_UC && rx->pkt.op->response)
-		roci_uc_ack(qp, rx->pkt.psn);
-	else if (rx->pkt.op->response)
-		roci_completer_rx(qp, rx);
-	else
-		roci_responder_rx(qp, rx);
+	qp->service->rx(qp, rx);
 }
 
 void roci_engine_rx(struct roci_engine *e, uint64_t now, const struct roci_rx *rx)

@@ -33,7 +33,7 @@ static void expire(struct roci_timer *timer)
 		arm(qp, k->heard_at + k->interval);
 		return;
 	}
-	if (qp->req.psn != qp->req.una) { /* retries are on, and tell the same */
+	if (roci_send_window_packets(&qp->req.window)) { /* retries are on, and tell the same */
 		arm(qp, now + k->interval);
 		return;
 	}
@@ -82,7 +82,7 @@ void roci_keepalive_fill(struct roci_qp *qp, struct roci_tx_batch *batch)
 	struct roci_packet pkt = {.opcode = ROCI_OP_WRITE_ONLY,
 				  .pkey = ROCI_PKEY_DEFAULT,
 				  .dest_qpn = qp->attr.dest_qpn,
-				  .psn = roci_psn_add(qp->req.una, ROCI_PSN_MASK),
+				  .psn = roci_psn_add(qp->req.window.una, ROCI_PSN_MASK),
 				  .ack_req = true};
 
 	if (!qp->alive.due || batch->count == ROCI_TX_BATCH || !connected(qp))

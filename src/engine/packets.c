@@ -4,13 +4,7 @@
 #include <string.h>
 
 #include "engine/batch.h"
-
-static uint8_t transport_of(const struct roci_qp *qp)
-{
-	return qp->type == ROCI_QPT_RC   ? ROCI_TRANSPORT_RC
-	       : qp->type == ROCI_QPT_UC ? ROCI_TRANSPORT_UC
-					 : ROCI_TRANSPORT_UD;
-}
+#include "engine/service.h"
 
 /* Operation codes by place in the message: [first][last]. */
 static uint8_t place(bool first, bool last, uint8_t only, uint8_t first_op, uint8_t middle, uint8_t last_op)
@@ -66,7 +60,7 @@ static void fill_headers(const struct roci_qp *qp, const struct roci_swqe *w, st
 		break;
 	default: break;
 	}
-	if (qp->type != ROCI_QPT_UD)
+	if (!qp->service->is_datagram)
 		return;
 	pkt->dest_qpn = w->ud.qpn;
 	pkt->src_qpn = qp->qpn;
@@ -87,14 +81,24 @@ static bool add_payload(struct roci_qp *qp, const struct roci_swqe *w, uint64_t 
 	return true;
 }
 
+const struct roci_av *roci_swqe_av(const struct roci_qp *qp, const struct roci_swqe *w)
+{
+	return qp->service->is_datagram ? &w->ud.av : &qp->attr.av;
+}
+
+uint32_t roci_swqe_mtu(const struct roci_qp *qp, const struct roci_swqe *w)
+{
+	return qp->service->is_datagram ? w->ud.av.mtu : qp->mtu;
+}
+
 bool roci_packets_request(struct roci_qp *qp, const struct roci_swqe *w, uint32_t index, uint32_t step,
 			  struct roci_packet *pkt, struct roci_tx_batch *batch)
 {
-	uint32_t mtu = qp->type == ROCI_QPT_UD ? w->ud.av.mtu : qp->mtu;
+	uint32_t mtu = roci_swqe_mtu(qp, w);
 	uint64_t offset = (uint64_t)index * mtu;
 	bool last = index + step == w->packets;
 
-	pkt->opcode = transport_of(qp) | operation(w, index == 0, last);
+	pkt->opcode = qp->service->transport | operation(w, index == 0, last);
 	fill_headers(qp, w, pkt);
 	/* Solicited Event belongs to the packet that completes a receive (IBTA 9.2.3). */
 	pkt->solicited = last && (w->flags & ROCI_SEND_SOLICITED) && w->opcode != ROCI_WR_RDMA_WRITE;

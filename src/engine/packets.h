@@ -5,6 +5,11 @@
 
 #include "engine/qp.h"
 
+/* Where the packets of *w go. */
+const struct roci_av *roci_swqe_av(const struct roci_qp *qp, const struct roci_swqe *w);
+/* Payload bytes of a full packet of *w. */
+uint32_t roci_swqe_mtu(const struct roci_qp *qp, const struct roci_swqe *w);
+
 /* Completes *pkt (PSN, P_Key, AckReq are set) for packet `index` of request *w, and adds its payload to the batch's
  * spans. `step`: PSNs it stands for (a READ request asks for that many responses). False where the payload's region is
  * gone; no span was added then. */

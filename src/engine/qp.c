@@ -8,10 +8,22 @@
 
 #include "engine/cq.h"
 #include "engine/mcast.h"
+#include "engine/flight.h"
 #include "engine/requester.h"
 #include "engine/response.h"
+#include "engine/service.h"
 
 #define TIMERS_PER_QP 3 /* timer, resp_timer, alive.timer */
+
+static const struct roci_service *service_of(enum roci_qp_type type)
+{
+	switch (type) {
+	case ROCI_QPT_RC: return &roci_service_rc;
+	case ROCI_QPT_UC: return &roci_service_uc;
+	case ROCI_QPT_UD: return &roci_service_ud;
+	}
+	return NULL;
+}
 
 static bool cap_ok(const struct roci_qp_init *init)
 {
@@ -52,6 +64,7 @@ static void fill(struct roci_qp *qp, struct roci_engine *e, const struct roci_qp
 	qp->qpn = init->qpn;
 	qp->pd = init->pd;
 	qp->type = init->type;
+	qp->service = service_of(init->type);
 	qp->state = ROCI_QPS_RESET;
 	qp->sig_all = init->sq_sig_all;
 	qp->cap = init->cap;
@@ -80,7 +93,7 @@ int roci_qp_create(struct roci_engine *e, struct roci_qp_init *init, struct roci
 
 	if (!cap_ok(init) || !init->send_cq || !init->recv_cq)
 		return -EINVAL;
-	if (init->type != ROCI_QPT_RC && init->type != ROCI_QPT_UC && init->type != ROCI_QPT_UD)
+	if (!service_of(init->type))
 		return -EINVAL;
 	if (e->qp_count >= ROCI_MAX_QP || roci_timers_reserve(&e->timers, TIMERS_PER_QP * (int)(e->qp_count + 1)))
 		return -ENOMEM;
@@ -115,7 +128,7 @@ err_qp:
 /* Forgets everything that is under way. */
 static void quiesce(struct roci_qp *qp)
 {
-	roci_requester_forget_flight(qp);
+	roci_flight_forget(qp);
 	roci_timer_set(&qp->e->timers, &qp->timer, ROCI_TIMER_OFF);
 	roci_timer_set(&qp->e->timers, &qp->resp_timer, ROCI_TIMER_OFF);
 	roci_qp_keepalive(qp, qp->e->now, 0);
@@ -170,7 +183,7 @@ void roci_qp_query(const struct roci_qp *qp, struct roci_qp_attr *attr, struct r
 {
 	*attr = qp->attr;
 	attr->state = attr->cur_state = qp->state;
-	attr->sq_psn = qp->state >= ROCI_QPS_RTS ? qp->req.psn : qp->attr.sq_psn;
+	attr->sq_psn = qp->state >= ROCI_QPS_RTS ? qp->req.window.next : qp->attr.sq_psn;
 	attr->rq_psn = qp->state >= ROCI_QPS_RTR ? qp->resp.epsn : qp->attr.rq_psn;
 	attr->sq_draining = qp->state == ROCI_QPS_SQD && qp->sq.head != qp->sq.started;
 	*cap = qp->cap;
@@ -258,7 +271,7 @@ void roci_qp_error(struct roci_qp *qp, int type)
 void roci_qp_send_queue_error(struct roci_qp *qp)
 {
 	qp->state = ROCI_QPS_SQE;
-	qp->req.halted = false;
+	qp->req.stopped = false;
 	roci_qp_flush_sq(qp);
 }
 

@@ -6,49 +6,41 @@
 #ifndef ROCI_ENGINE_QP_H
 #define ROCI_ENGINE_QP_H
 
+#include "engine/ack_timer.h"
 #include "engine/event.h"
+#include "engine/flush_icrc.h"
 #include "engine/internal.h"
 #include "engine/keepalive.h"
+#include "engine/outstanding.h"
 #include "engine/path.h"
 #include "engine/psn.h"
+#include "engine/recovery.h"
+#include "engine/rnr_wait.h"
 #include "engine/rq.h"
+#include "engine/rtt_sample.h"
+#include "engine/send_window.h"
 #include "engine/sq.h"
+#include "engine/uc_flow.h"
 
 /* Sends work requests, and sends them again. */
 struct roci_requester {
-	uint32_t next_packet;           /* packets of sq.next that this pass has sent */
-	uint32_t una;                   /* oldest PSN not acknowledged */
-	uint32_t acked;                 /* 1 beyond the newest PSN that an acknowledgement named; >= una */
-	uint32_t psn;                   /* PSN of the next packet to send */
-	uint32_t max_psn;               /* 1 beyond the newest PSN ever sent */
-	uint64_t una_bytes, sent_bytes; /* window bytes before una and psn, cumulative; their difference is in flight */
-	uint64_t flight;                /* what of it is booked on the path */
-
-	uint32_t read_end[ROCI_MAX_RD_ATOMIC]; /* 1 beyond the last PSN of each that awaits a response */
-	uint8_t read_first, read_count;
-
-	uint64_t rto_at; /* when the acknowledgement timer of the QP's attributes runs out */
-	uint8_t probes;  /* since the last step forward */
-	uint8_t retries_left, rnr_left;
-	bool refused; /* by a fatal NAK that overtook a response: it counts when una has come to it */
-	uint8_t refused_code;
-	uint32_t refused_psn;
-	bool rnr_wait;    /* silent until the RNR timer */
-	uint32_t rnr_psn; /* ... about this PSN */
-	bool halted;      /* a request failed locally; nothing after it is sent */
-	bool paced;       /* UC: out of tokens, timer set */
-	bool heard, mute; /* UC, see uc_flow.h: the peer has answered; it does not answer */
-	bool asked;       /* an answer is due */
-	uint8_t silences; /* since the last answer */
-	bool recovering;  /* after a rewind: burst doubles with each step forward, until recover_end */
-	uint32_t recover_end, burst;
-	uint32_t rewound_at; /* una of the last rewind by NAK or gap; a second hint about it is ignored */
-	bool rewound;
-	bool soft_roce; /* FLUSHes are sealed as Soft-RoCE seals them */
-	bool sampling;  /* a round trip is being measured */
-	uint32_t sample_psn;
-	uint64_t sample_at;
-	struct roci_reorder early; /* read responses */
+	uint32_t next_packet; /* packets of sq.next that this pass has sent */
+	bool stopped;         /* a request failed before it was sent: nothing behind it is sent */
+	struct roci_send_window window;
+	uint64_t flight; /* bytes of the window that are counted on the path, see flight.h */
+	struct roci_outstanding outstanding;
+	struct roci_recovery recovery;
+	struct roci_ack_timer ack_timer;
+	struct roci_rnr_wait rnr;
+	struct roci_rtt_sample rtt;
+	struct roci_flush_icrc flush_icrc;
+	struct roci_uc_flow uc;
+	struct {
+		bool pending; /* it overtook a response, and counts when una has come to its PSN */
+		uint8_t code;
+		uint32_t psn;
+	} fatal_nak;
+	struct roci_reorder early; /* responses that overtook others */
 };
 
 /* FLUSHes that may wait for their answer: Soft-RoCE leaves up to 128 packets unacknowledged. */
@@ -99,6 +91,7 @@ struct roci_qp {
 	struct roci_engine *e;
 	uint32_t qpn, pd;
 	enum roci_qp_type type;
+	const struct roci_service *service; /* of its type */
 	enum roci_qp_state state;
 	bool sig_all, established;
 	uint32_t mtu; /* bytes */

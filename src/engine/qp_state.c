@@ -5,6 +5,7 @@
 #include <errno.h>
 
 #include "engine/qp.h"
+#include "engine/flight.h"
 #include "engine/requester.h"
 #include "engine/response.h"
 #include "wire/mtu.h"
@@ -125,8 +126,8 @@ static void take_values(struct roci_qp *qp, const struct roci_qp_attr *a, unsign
 		qp->attr.rq_psn = a->rq_psn & ROCI_PSN_MASK;
 	if (mask & ROCI_QP_SQ_PSN)
 		qp->attr.sq_psn = a->sq_psn & ROCI_PSN_MASK;
-	qp->req.retries_left = qp->attr.retry_cnt;
-	qp->req.rnr_left = qp->attr.rnr_retry;
+	qp->req.ack_timer.retries_left = qp->attr.retry_cnt;
+	qp->req.rnr.retries_left = qp->attr.rnr_retry;
 }
 
 /* What RTR needs beyond attributes: the path and the responder's resources. */
@@ -153,7 +154,7 @@ static int change_path(struct roci_qp *qp, const struct roci_qp_attr *a)
 
 	if (!path)
 		return -ENOMEM;
-	roci_requester_forget_flight(qp); /* of UC: nobody will say that it arrived */
+	roci_flight_forget(qp); /* of UC: nobody will acknowledge it */
 	roci_path_put(qp->path);
 	qp->path = path;
 	return 0;
@@ -196,7 +197,7 @@ static void enter(struct roci_qp *qp, enum roci_qp_state from, enum roci_qp_stat
 {
 	qp->state = to;
 	if (from == ROCI_QPS_RTR && to == ROCI_QPS_RTS)
-		qp->req.una = qp->req.acked = qp->req.psn = qp->req.max_psn = qp->attr.sq_psn;
+		roci_send_window_init(&qp->req.window, qp->attr.sq_psn);
 	if (to == ROCI_QPS_SQD && from != ROCI_QPS_SQD)
 		enter_sqd(qp, mask);
 	if (to == ROCI_QPS_RTS)

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * The requester: work requests become packets, once or, after a loss, again (IBTA 9.7.2, 9.7.3, 9.7.7).
+ * The requester: work requests become packets, once or, after a loss, again (IBTA 9.7.2, 9.7.3, 9.7.7). When a packet
+ * may go, and what becomes of it, is decided by the QP's service (service.h).
  *
  * What is in flight is bounded by the path's congestion window. A request's window bytes are its payload (for a READ:
  * the payload of the responses it asks for) plus a fixed cost per packet. A READ is asked for in pieces as the window
@@ -13,22 +14,14 @@
 
 /* Adds up to `quantum` packets of the send queue to *batch. Returns true if there may be more to send at once. */
 bool roci_requester_fill(struct roci_qp *qp, struct roci_tx_batch *batch, unsigned quantum);
-/* Completes UC and UD requests that the last batch carried, and local operations at the head of the queue. */
+/* Completes the requests at the head of the queue that are done: acknowledged, sent (UC, UD) or executed (local). */
 void roci_requester_retire(struct roci_qp *qp);
-/* Goes back to the oldest unacknowledged packet. */
-void roci_requester_rewind(struct roci_qp *qp);
-/* The QP's timer: no acknowledgement in time, or the RNR wait is over. */
+/* The QP's timer has expired. */
 void roci_requester_expire(struct roci_timer *timer);
-/* (Re)starts the retransmission timer, or stops it where nothing is outstanding. */
-void roci_requester_arm(struct roci_qp *qp);
-/* una moved to `una`: books the window, the outstanding READs, recovery. `bytes`: window bytes before una. */
-void roci_requester_advance(struct roci_qp *qp, uint32_t una, uint64_t bytes);
+/* The next packet to send is `psn`, with `bytes` window bytes before it. It belongs to a request that was started. */
+void roci_requester_seek(struct roci_qp *qp, uint32_t psn, uint64_t bytes);
 /* The oldest request fails: it completes with `status`, the rest is flushed, the QP is in error. */
 void roci_requester_fail(struct roci_qp *qp, enum roci_wc_status status);
-/* Brings the path's books in line with what the QP has in flight, and wakes who waits for window. */
-void roci_requester_book_flight(struct roci_qp *qp);
-/* Takes what is in flight off the path's books. */
-void roci_requester_forget_flight(struct roci_qp *qp);
 
 /* Window bytes of the first `packets` packets of *w. */
 static inline uint64_t roci_swqe_bytes(const struct roci_qp *qp, const struct roci_swqe *w, uint32_t packets)

@@ -534,19 +534,29 @@ static void uc_rx(struct roci_qp *qp, const struct roci_rx *rx)
 	r->epsn = roci_psn_add(p->psn, 1);
 }
 
+static bool accepts(struct roci_qp *qp)
+{
+	if (roci_qp_receives(qp)) {
+		establish(qp);
+		return true;
+	}
+	qp->e->stats.rx_wrong_state++;
+	return false;
+}
+
+void roci_responder_uc_rx(struct roci_qp *qp, const struct roci_rx *rx)
+{
+	if (!accepts(qp))
+		return;
+	uc_rx(qp, rx);
+	if (rx->pkt.ack_req && roci_qp_receives(qp))
+		roci_responder_ack(qp); /* advice, see uc_flow.h */
+}
+
 void roci_responder_rx(struct roci_qp *qp, const struct roci_rx *rx)
 {
-	if (!roci_qp_receives(qp)) {
-		qp->e->stats.rx_wrong_state++;
+	if (!accepts(qp))
 		return;
-	}
-	establish(qp);
-	if (qp->type == ROCI_QPT_UC) {
-		uc_rx(qp, rx);
-		if (rx->pkt.ack_req && roci_qp_receives(qp))
-			roci_responder_ack(qp); /* advice, see uc_flow.h */
-		return;
-	}
 	rc_rx(qp, rx);
 	if (!roci_list_empty(&qp->resp.early.kept))
 		rc_early(qp);

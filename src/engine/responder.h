@@ -5,6 +5,9 @@
 
 #include "engine/qp.h"
 
+/* A request for an RC QP. */
 void roci_responder_rx(struct roci_qp *qp, const struct roci_rx *rx);
+/* A request for a UC QP. */
+void roci_responder_uc_rx(struct roci_qp *qp, const struct roci_rx *rx);
 
 #endif

@@ -1,27 +1,47 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Flow control of UC. The standard has none, and where the wire is a network card with a lossless link, none is missed;
- * a UDP socket's buffer overruns. So a UC sender sets AckReq now and then, which UC's receivers ignore (IBTA 9.2.4); a
- * Rocinante answers with an RC acknowledge, which other senders drop as a packet of the wrong type (IBTA 9.6.1.1.2).
- * The sender keeps its packets within the path's window like RC. It stays unreliable: nothing is sent again, and what
- * was in flight is forgotten when no answer comes for long. A peer that stays silent is mute: to it, packets go at the
- * path's pace.
+ * Flow control of UC. The standard has none. Over a lossless link none is missed, but a UDP socket's buffer overruns.
+ * So a UC sender sets AckReq now and then, which UC's receivers ignore (IBTA 9.2.4). A Rocinante answers with an RC
+ * acknowledge, which other senders drop as a packet of the wrong type (IBTA 9.6.1.1.2).
+ *
+ * While the peer answers, the packets stay within the path's congestion window, as RC's do. UC stays unreliable:
+ * nothing is sent again, and what is in flight is forgotten when no answer comes. A peer that does not answer is
+ * unresponsive: packets to it go at the path's pace.
  */
 #ifndef ROCI_ENGINE_UC_FLOW_H
 #define ROCI_ENGINE_UC_FLOW_H
 
-#include "engine/qp.h"
+#include <stdbool.h>
+#include <stdint.h>
 
-/* Window bytes of `packets` UC packets: their messages may be gone when the answer comes, so each counts as full. */
-static inline uint64_t roci_uc_bytes(const struct roci_qp *qp, uint32_t packets)
+#define ROCI_UC_ANSWER_NS UINT64_C(100000000) /* how long an answer may take */
+
+struct roci_uc_flow {
+	bool answered;      /* the peer has answered at least once */
+	bool ack_requested; /* an answer is due */
+	bool unresponsive;
+	bool paced;         /* nothing is sent until the timer: the path's pace */
+	uint8_t unanswered; /* requests since the last answer that got none in time */
+};
+
+/* Window bytes of `packets` packets. Their messages may be gone when the answer comes, so each counts as full. */
+static inline uint64_t roci_uc_flow_bytes(uint32_t mtu, uint32_t packets)
 {
-	return packets * (uint64_t)(qp->mtu + 256);
+	return packets * (uint64_t)(mtu + 256);
 }
-/* An acknowledge of the peer. */
-void roci_uc_ack(struct roci_qp *qp, uint32_t psn);
-/* No answer for long: what was in flight is forgotten. */
-void roci_uc_silence(struct roci_qp *qp);
-/* Starts the wait for an answer, where one is due. */
-void roci_uc_arm(struct roci_qp *qp);
+/* True where the peer is still to be found out: the next packet asks for an answer. */
+static inline bool roci_uc_flow_asks(const struct roci_uc_flow *f)
+{
+	return !f->answered && !f->ack_requested;
+}
+/* A packet was sent. */
+static inline void roci_uc_flow_sent(struct roci_uc_flow *f, bool ack_requested)
+{
+	f->ack_requested |= ack_requested;
+}
+/* The peer has answered. */
+void roci_uc_flow_answer(struct roci_uc_flow *f);
+/* No answer for ROCI_UC_ANSWER_NS. True where one was due: something was lost. */
+bool roci_uc_flow_silence(struct roci_uc_flow *f);
 
 #endif

@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "engine/qp.h"
+#include "engine/service.h"
 #include "wire/gid.h"
 
 #define SL_IPV4 2 /* what drivers of RoCE report as the network type of an IPv4 datagram; UCX reads it from wc.sl */
@@ -107,3 +108,37 @@ void roci_ud_rx(struct roci_qp *qp, const struct roci_rx *rx)
 	}
 	roci_qp_complete_receive(qp, &cqe, p->solicited);
 }
+
+/* ---- the service: nothing is acknowledged, and nothing paces a sender ---- */
+
+static bool may_send(struct roci_qp *qp, uint64_t bytes)
+{
+	return true;
+}
+
+static bool wants_ack(const struct roci_qp *qp, const struct roci_swqe *w, uint64_t bytes)
+{
+	return false;
+}
+
+static void sent(struct roci_qp *qp, const struct roci_swqe *w, uint32_t packets, bool ack)
+{
+	roci_send_window_sent(&qp->req.window, packets, 0);
+	roci_send_window_forget(&qp->req.window);
+}
+
+static void no_timer(struct roci_qp *qp)
+{
+}
+
+const struct roci_service roci_service_ud = {
+	.transport = ROCI_TRANSPORT_UD,
+	.is_datagram = true,
+	.rx = roci_ud_rx,
+	.may_send = may_send,
+	.wants_ack = wants_ack,
+	.sent = sent,
+	.start_timer = no_timer,
+	.silence = no_timer,
+	.failed = roci_qp_send_queue_error,
+};

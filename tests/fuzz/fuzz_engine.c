@@ -339,8 +339,9 @@ static void pass_time(void)
 
 static uint32_t near_psn(const struct roci_qp *qp)
 {
-	uint32_t from = (uint32_t)ONE_OF(qp->resp.epsn, qp->resp.epsn, qp->req.una, qp->req.una, qp->req.psn,
-					 qp->req.max_psn, random_next(&world.seed) & ROCI_PSN_MASK);
+	const struct roci_send_window *w = &qp->req.window;
+	uint32_t from = (uint32_t)ONE_OF(qp->resp.epsn, qp->resp.epsn, w->una, w->una, w->next, w->max,
+					 random_next(&world.seed) & ROCI_PSN_MASK);
 
 	return one_in(2) ? from : roci_psn_add(from, (uint32_t)below(9) + ROCI_PSN_MASK - 3);
 }

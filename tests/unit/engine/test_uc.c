@@ -80,6 +80,14 @@ static void send_one(struct pair *p, uint32_t len, bool arrives)
 	pair_expect_nothing(p, 1);
 }
 
+/* The next packet of side 0 gets a PSN that is `by` newer than its turn. */
+static void move_sender(struct pair *p, int32_t by)
+{
+	struct roci_send_window *w = &p->side[0].qp->req.window;
+
+	w->next = w->una = roci_psn_add(w->next, (uint32_t)by & ROCI_PSN_MASK);
+}
+
 /* IBTA 9.8.2.2: a First or Only starts afresh whatever its PSN: nobody told the receiver that of the sender, or the
  * sender was reset and has another one now. */
 static void sender_may_start_anywhere(void **state)
@@ -89,12 +97,10 @@ static void sender_may_start_anywhere(void **state)
 
 	for (uint64_t i = 0; i < 10; i++)
 		pair_recv(p, 1, 7, 0, 0);
-	p->side[0].qp->req.psn = p->side[0].qp->req.una = roci_psn_add(pair_defaults().psn, -10 & ROCI_PSN_MASK);
+	move_sender(p, -10);
 	send_one(p, 3 * PAIR_MTU, true);
 	for (size_t i = 0; i < sizeof(steps) / sizeof(steps[0]); i++) {
-		struct roci_requester *r = &p->side[0].qp->req;
-
-		r->psn = r->una = roci_psn_add(r->psn, (uint32_t)steps[i] & ROCI_PSN_MASK);
+		move_sender(p, steps[i]);
 		send_one(p, 3 * PAIR_MTU, true);
 	}
 	pair_free(p);
@@ -103,12 +109,11 @@ static void sender_may_start_anywhere(void **state)
 static void what_comes_late_is_passed_over(void **state)
 {
 	struct pair *p = make();
-	struct roci_requester *r = &p->side[0].qp->req;
 
 	pair_recv(p, 1, 7, 0, 0);
 	pair_recv(p, 1, 7, 0, 0);
 	send_one(p, 3 * PAIR_MTU, true);
-	r->psn = r->una = roci_psn_add(r->psn, -3 & ROCI_PSN_MASK);
+	move_sender(p, -3);
 	send_one(p, 3 * PAIR_MTU, false);
 	send_one(p, 10, true);
 	pair_free(p);

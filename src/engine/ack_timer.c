@@ -1,0 +1,47 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+#include "engine/ack_timer.h"
+
+#define PROBE_MIN_NS   UINT64_C(4000000)   /* the peer may wait for a processor that long */
+#define PROBE_FIRST_NS UINT64_C(100000000) /* where no round trip was measured yet */
+#define PROBE_RTTS     4                   /* round trips of silence before a probe */
+#define PROBES_MAX     8                   /* doublings of that time */
+#define GRACE_NS       UINT64_C(200000000) /* more than the least that the standard allows */
+
+/* IBTA 9.7.6.1.3: silence is a timeout after 4.096 us * 2^timeout at the earliest, and after four times that at the
+ * latest. Both ends may be threads that wait for a processor, so within these bounds they get some grace. It delays no
+ * repair, because probes come long before. */
+static uint64_t timeout_ns(unsigned timeout)
+{
+	uint64_t least = UINT64_C(4096) << timeout, grace = 3 * least;
+
+	return least + (grace < GRACE_NS ? grace : GRACE_NS);
+}
+
+void roci_ack_timer_restart(struct roci_ack_timer *t, uint64_t now, unsigned timeout)
+{
+	t->probes = 0;
+	t->timeout_at = timeout ? now + timeout_ns(timeout) : UINT64_MAX;
+}
+
+uint64_t roci_ack_timer_next(const struct roci_ack_timer *t, uint64_t now, uint64_t srtt)
+{
+	uint64_t wait = srtt ? PROBE_RTTS * srtt : PROBE_FIRST_NS, probe_at;
+
+	if (wait < PROBE_MIN_NS)
+		wait = PROBE_MIN_NS;
+	probe_at = now + (wait << t->probes);
+	return probe_at < t->timeout_at ? probe_at : t->timeout_at;
+}
+
+enum roci_ack_expiry roci_ack_timer_expire(struct roci_ack_timer *t, uint64_t now)
+{
+	if (now < t->timeout_at) {
+		if (t->probes < PROBES_MAX)
+			t->probes++;
+		return ROCI_ACK_PROBE;
+	}
+	if (!t->retries_left)
+		return ROCI_ACK_GIVE_UP;
+	t->retries_left--;
+	return ROCI_ACK_RETRY;
+}

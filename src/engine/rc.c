@@ -1,0 +1,159 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+#include "engine/rc.h"
+
+#include "engine/completer.h"
+#include "engine/flight.h"
+#include "engine/requester.h"
+#include "engine/responder.h"
+#include "engine/service.h"
+
+/* ---- sending ---- */
+
+static bool may_send(struct roci_qp *qp, uint64_t bytes)
+{
+	const struct roci_requester *r = &qp->req;
+
+	return roci_recovery_allows(&r->recovery, roci_send_window_packets(&r->window)) && roci_flight_fits(qp, bytes);
+}
+
+/* At the end of a request, so that it completes; in recovery, so that it goes on; now and then, and before the window
+ * is full. */
+static bool wants_ack(const struct roci_qp *qp, const struct roci_swqe *w, uint64_t bytes)
+{
+	return qp->req.next_packet + 1 == w->packets || qp->req.recovery.active || roci_flight_wants_ack(qp, bytes);
+}
+
+static void sent(struct roci_qp *qp, const struct roci_swqe *w, uint32_t packets, bool ack)
+{
+	struct roci_requester *r = &qp->req;
+
+	if (ack && roci_send_window_is_new(&r->window))
+		roci_rtt_sample_start(&r->rtt, r->window.next, qp->e->now);
+	if (roci_swqe_needs_response(w))
+		roci_outstanding_add(&r->outstanding, roci_psn_add(r->window.next, packets));
+	roci_send_window_sent(&r->window, packets, w->cum_bytes + roci_swqe_bytes(qp, w, r->next_packet));
+	roci_flight_count(qp);
+}
+
+/* ---- acknowledgements ---- */
+
+void roci_rc_advance(struct roci_qp *qp, uint32_t una, uint64_t bytes)
+{
+	struct roci_requester *r = &qp->req;
+	uint64_t now = qp->e->now, acked = roci_send_window_advance(&r->window, una, bytes), rtt_ns;
+
+	r->ack_timer.retries_left = qp->attr.retry_cnt;
+	r->rnr.retries_left = qp->attr.rnr_retry;
+	roci_outstanding_answered(&r->outstanding, una);
+	roci_recovery_advance(&r->recovery, una);
+	if (roci_psn_diff(r->window.next, una) < 0)
+		roci_requester_seek(qp, una, bytes); /* the peer had kept more than was sent again */
+	if (roci_rtt_sample_end(&r->rtt, una, now, &rtt_ns))
+		roci_path_rtt(qp->path, now, rtt_ns);
+	roci_path_acked(qp->path, now, acked);
+	roci_flight_release(qp);
+}
+
+/* ---- sending again ---- */
+
+void roci_rc_resend(struct roci_qp *qp)
+{
+	struct roci_requester *r = &qp->req;
+
+	qp->e->stats.retransmits += roci_send_window_packets(&r->window);
+	if (qp->sq.head != qp->sq.started && roci_swqe_head(qp)->opcode == ROCI_WR_FLUSH)
+		roci_flush_icrc_unanswered(&r->flush_icrc);
+	roci_requester_seek(qp, r->window.una, r->window.una_bytes);
+	roci_outstanding_clear(&r->outstanding);
+	roci_rtt_sample_cancel(&r->rtt);
+	roci_recovery_begin(&r->recovery, r->window.max);
+	roci_flight_release(qp);
+	roci_qp_make_ready(qp);
+}
+
+void roci_rc_loss(struct roci_qp *qp)
+{
+	struct roci_requester *r = &qp->req;
+
+	if (!roci_send_window_packets(&r->window) || !roci_recovery_notice(&r->recovery))
+		return;
+	roci_path_congested(qp->path, qp->e->now);
+	roci_rc_resend(qp);
+}
+
+/* ---- the timer ---- */
+
+static void set_timer(struct roci_qp *qp)
+{
+	uint64_t at = roci_ack_timer_next(&qp->req.ack_timer, qp->e->now, qp->path->srtt);
+
+	roci_timer_set(&qp->e->timers, &qp->timer, at);
+}
+
+void roci_rc_restart_timer(struct roci_qp *qp)
+{
+	struct roci_requester *r = &qp->req;
+
+	if (r->rnr.waiting)
+		return;
+	if (!roci_send_window_packets(&r->window)) {
+		roci_timer_set(&qp->e->timers, &qp->timer, ROCI_TIMER_OFF);
+		return;
+	}
+	roci_ack_timer_restart(&r->ack_timer, qp->e->now, qp->attr.timeout);
+	set_timer(qp);
+}
+
+void roci_rc_wait(struct roci_qp *qp, uint32_t psn, uint64_t wait_ns)
+{
+	roci_rnr_wait_begin(&qp->req.rnr, psn);
+	roci_timer_set(&qp->e->timers, &qp->timer, ROCI_TIMER_OFF);
+	roci_timer_set(&qp->e->timers, &qp->timer, qp->e->now + wait_ns);
+}
+
+static void silence(struct roci_qp *qp)
+{
+	switch (roci_ack_timer_expire(&qp->req.ack_timer, qp->e->now)) {
+	case ROCI_ACK_PROBE:
+		qp->e->stats.probes++;
+		roci_rc_resend(qp);
+		set_timer(qp);
+		break;
+	case ROCI_ACK_RETRY:
+		qp->e->stats.timeouts++;
+		roci_path_congested(qp->path, qp->e->now);
+		roci_rc_resend(qp); /* which starts the timer */
+		break;
+	case ROCI_ACK_GIVE_UP:
+		qp->e->stats.timeouts++;
+		roci_requester_fail(qp, ROCI_WC_RETRY_EXC_ERR);
+		break;
+	}
+}
+
+/* ---- the service ---- */
+
+static void rx(struct roci_qp *qp, const struct roci_rx *rx)
+{
+	if (rx->pkt.op->response)
+		roci_completer_rx(qp, rx);
+	else
+		roci_responder_rx(qp, rx);
+}
+
+static void failed(struct roci_qp *qp)
+{
+	roci_qp_error(qp, -1);
+}
+
+const struct roci_service roci_service_rc = {
+	.transport = ROCI_TRANSPORT_RC,
+	.acknowledged = true,
+	.rx = rx,
+	.may_send = may_send,
+	.wants_ack = wants_ack,
+	.sent = sent,
+	.start_timer = roci_rc_restart_timer,
+	.silence = silence,
+	.failed = failed,
+};

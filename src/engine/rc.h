@@ -1,0 +1,23 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * RC: packets are sent until they are acknowledged, within the path's congestion window (IBTA 9.7). The requester sends
+ * them; here is decided when, what a silent peer means, and when packets go again. The decisions themselves are those
+ * of the small objects in struct roci_requester.
+ */
+#ifndef ROCI_ENGINE_RC_H
+#define ROCI_ENGINE_RC_H
+
+#include "engine/qp.h"
+
+/* Everything before PSN `una` is done, `bytes` window bytes in all. `una` is newer than before. */
+void roci_rc_advance(struct roci_qp *qp, uint32_t una, uint64_t bytes);
+/* Sends again from the oldest unacknowledged packet on. */
+void roci_rc_resend(struct roci_qp *qp);
+/* A NAK or a gap says that the oldest packet is missing: sends again, but only once for all the hints of one loss. */
+void roci_rc_loss(struct roci_qp *qp);
+/* (Re)starts the acknowledgement timer, or stops it where nothing is outstanding. An RNR wait goes on. */
+void roci_rc_restart_timer(struct roci_qp *qp);
+/* Sends nothing for `wait_ns`: the responder refused the packet `psn` with an RNR NAK. */
+void roci_rc_wait(struct roci_qp *qp, uint32_t psn, uint64_t wait_ns);
+
+#endif

@@ -1,0 +1,105 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* UC: packets are sent once (IBTA 9.8.2), under the flow control of uc_flow.h. */
+#include "engine/flight.h"
+#include "engine/responder.h"
+#include "engine/service.h"
+
+/* ---- sending ---- */
+
+static bool may_send(struct roci_qp *qp, uint64_t bytes)
+{
+	struct roci_uc_flow *f = &qp->req.uc;
+	uint64_t at;
+
+	if (!f->unresponsive)
+		return roci_flight_fits(qp, roci_uc_flow_bytes(qp->mtu, 1));
+	at = roci_path_pace(qp->path, qp->e->now, bytes);
+	if (!at)
+		return true;
+	f->paced = true;
+	roci_timer_set(&qp->e->timers, &qp->timer, at);
+	return false;
+}
+
+static bool wants_ack(const struct roci_qp *qp, const struct roci_swqe *w, uint64_t bytes)
+{
+	return roci_uc_flow_asks(&qp->req.uc) || roci_flight_wants_ack(qp, bytes);
+}
+
+static void sent(struct roci_qp *qp, const struct roci_swqe *w, uint32_t packets, bool ack)
+{
+	struct roci_send_window *window = &qp->req.window;
+
+	roci_uc_flow_sent(&qp->req.uc, ack);
+	roci_send_window_sent(window, packets, window->next_bytes + roci_uc_flow_bytes(qp->mtu, packets));
+	if (qp->req.uc.unresponsive)
+		roci_send_window_forget(window);
+	roci_flight_count(qp);
+}
+
+/* ---- answers of the peer ---- */
+
+/* Everything before `una` is no longer in flight. */
+static void advance(struct roci_qp *qp, uint32_t una)
+{
+	struct roci_send_window *w = &qp->req.window;
+	uint64_t after = roci_uc_flow_bytes(qp->mtu, (uint32_t)roci_psn_diff(w->next, una));
+	uint64_t acked = roci_send_window_advance(w, una, w->next_bytes - after);
+
+	roci_path_acked(qp->path, qp->e->now, acked);
+	roci_flight_release(qp);
+	if (qp->sq.next != qp->sq.tail)
+		roci_qp_make_ready(qp);
+}
+
+static void start_timer(struct roci_qp *qp)
+{
+	const struct roci_requester *r = &qp->req;
+	bool wait = !r->uc.unresponsive && roci_send_window_packets(&r->window);
+
+	if (!r->uc.paced)
+		roci_timer_set(&qp->e->timers, &qp->timer, wait ? qp->e->now + ROCI_UC_ANSWER_NS : ROCI_TIMER_OFF);
+}
+
+static void answer(struct roci_qp *qp, uint32_t psn)
+{
+	const struct roci_send_window *w = &qp->req.window;
+	uint32_t una = roci_psn_add(psn, 1);
+
+	if (qp->state != ROCI_QPS_RTS && qp->state != ROCI_QPS_SQD)
+		return;
+	roci_uc_flow_answer(&qp->req.uc);
+	if (roci_psn_diff(una, w->una) > 0 && roci_psn_diff(una, w->next) <= 0)
+		advance(qp, una);
+	start_timer(qp);
+	if (qp->sq.next != qp->sq.tail)
+		roci_qp_make_ready(qp);
+}
+
+static void silence(struct roci_qp *qp)
+{
+	if (roci_uc_flow_silence(&qp->req.uc))
+		roci_path_congested(qp->path, qp->e->now);
+	advance(qp, qp->req.window.next);
+}
+
+/* ---- the service ---- */
+
+static void rx(struct roci_qp *qp, const struct roci_rx *rx)
+{
+	if (rx->pkt.op->response)
+		answer(qp, rx->pkt.psn);
+	else
+		roci_responder_uc_rx(qp, rx);
+}
+
+const struct roci_service roci_service_uc = {
+	.transport = ROCI_TRANSPORT_UC,
+	.rx = rx,
+	.may_send = may_send,
+	.wants_ack = wants_ack,
+	.sent = sent,
+	.start_timer = start_timer,
+	.silence = silence,
+	.failed = roci_qp_send_queue_error,
+};

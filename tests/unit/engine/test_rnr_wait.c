@@ -1,0 +1,48 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+#include "../test.h"
+
+#include "engine/rnr_wait.h"
+
+static void a_repeated_nak_is_recognised(void **state)
+{
+	struct roci_rnr_wait w = {0};
+
+	assert_false(roci_rnr_wait_is_for(&w, 0));
+	roci_rnr_wait_begin(&w, 7);
+	assert_true(w.waiting);
+	assert_true(roci_rnr_wait_is_for(&w, 7));
+	assert_false(roci_rnr_wait_is_for(&w, 8));
+	w.waiting = false; /* the time is over: the next NAK is a new refusal */
+	assert_false(roci_rnr_wait_is_for(&w, 7));
+}
+
+static void retries_are_counted(void **state)
+{
+	struct roci_rnr_wait w = {.retries_left = 2};
+
+	assert_true(roci_rnr_wait_retry(&w, 2));
+	assert_true(roci_rnr_wait_retry(&w, 2));
+	assert_false(roci_rnr_wait_retry(&w, 2));
+}
+
+/* IBTA 9.7.5.2.8 */
+static void seven_is_for_ever(void **state)
+{
+	struct roci_rnr_wait w = {.retries_left = 7};
+
+	for (int i = 0; i < 100; i++)
+		assert_true(roci_rnr_wait_retry(&w, 7));
+	w.retries_left = 0;
+	assert_true(roci_rnr_wait_retry(&w, ROCI_RNR_RETRY_FOREVER));
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(a_repeated_nak_is_recognised),
+		cmocka_unit_test(retries_are_counted),
+		cmocka_unit_test(seven_is_for_ever),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
