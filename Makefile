@@ -1,6 +1,15 @@
 # SPDX-License-Identifier: BSD-2-Clause
 # The commands of the README, for those who have make; everything else is Meson's.
-.PHONY: demo run programs test interop interop-long
+.PHONY: help demo run programs test test-all interop interop-long
+
+help:
+	@echo "make demo          two hosts on this machine: a file is sent from one to the other, and each step is shown"
+	@echo "make programs      unmodified verbs programs at work between two hosts on this machine"
+	@echo "make test          tests of every layer: a few minutes"
+	@echo "make test-all      all tests, also with sanitizers: half an hour"
+	@echo "make interop       against the kernel's Soft-RoCE and iWARP, in guests with Debian's kernels 6.1 and 6.12"
+	@echo "make interop-long  more of the same with 6.1"
+	@echo "Each installs the Debian packages that it lacks, and builds."
 
 demo run:
 	scripts/run.sh
@@ -11,7 +20,9 @@ programs:
 test:
 	scripts/test.sh
 
-# Against the kernel's Soft-RoCE and iWARP, in guests with Debian's kernels 6.1 and 6.12; and more of the same with 6.1.
+test-all:
+	scripts/test.sh --all
+
 interop: suites = --suite interop --suite interop-all
 interop-long: suites = --suite interop-long
 interop interop-long:

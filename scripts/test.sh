@@ -1,11 +1,19 @@
 #!/bin/sh
 # SPDX-License-Identifier: BSD-2-Clause
-# Installs what is missing, builds, and runs every test: the whole of them on a plain build, then those that sanitizers
-# can judge on a build with the address and undefined sanitizers, and those with threads on one with the thread sanitizer.
+# Installs what is missing, builds, and runs the tests that people wait for: something of every layer, in a few minutes.
+# With --all everything: what the quick run left out, then what sanitizers can judge on a build with the address and undefined
+# sanitizers, and what has threads on one with the thread sanitizer.
 # The last line counts. BUILD names the directory to build in (default: build, beside this one build-asan, build-tsan).
 set -u
 cd "$(dirname "$0")/.." || exit 1
 build=${BUILD:-build}
+case ${1:-} in
+'' | --all) ;;
+*)
+	echo "usage: test.sh [--all]" >&2
+	exit 2
+	;;
+esac
 
 scripts/install-deps.sh || exit 1
 
@@ -32,12 +40,15 @@ tests()
 }
 
 build "$build"
-tests "$build" all
-build "$build-asan" -Db_sanitize=address,undefined -Db_lundef=false
-tests "$build-asan" suites --suite wire --suite engine --suite device --suite cm --suite mover --suite roci --suite sim --suite abi
-tests "$build-asan" clients smoke pingpong connections send mover-peers
-build "$build-tsan" -Db_sanitize=thread -Db_lundef=false
-tests "$build-tsan" clients smoke send
+tests "$build" quick --setup quick
+if [ "${1:-}" = --all ]; then
+	tests "$build" rest --setup rest --suite rest --suite sliced
+	build "$build-asan" -Db_sanitize=address,undefined -Db_lundef=false
+	tests "$build-asan" suites --suite wire --suite engine --suite device --suite cm --suite mover --suite roci --suite sim --suite abi
+	tests "$build-asan" clients smoke pingpong connections send mover-peers
+	build "$build-tsan" -Db_sanitize=thread -Db_lundef=false
+	tests "$build-tsan" clients smoke send
+fi
 
 # shellcheck disable=SC2086
 exec scripts/count-tests.py $logs

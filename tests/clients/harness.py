@@ -20,6 +20,7 @@ HERE = os.path.dirname(os.path.abspath(__file__))
 ROCI = os.environ.get('ROCI', 'roci')
 PROGRAMS = os.environ.get('ROCI_CLIENTS', HERE)  # where Meson builds the programs of this directory
 SANITIZER = os.environ.get('ROCI_SANITIZER', '')
+SLICE = os.environ.get('ROCI_SLICE', '')
 SLOW = 8 if SANITIZER else 1  # how much longer a bound is under a sanitizer
 
 SANITIZER_ENVIRONMENT = {
@@ -264,10 +265,13 @@ def need(*programs):
             raise Skip(f'{name} is not installed')
 
 
-def tap(cases):
-    """Runs the cases in order, prints TAP, returns the exit status. With arguments, only cases whose name has one."""
+def tap(cases, quick=None):
+    """Runs the cases in order, prints TAP, returns the exit status. With arguments, only cases whose name has one. Where
+    quick(name) tells which cases belong to the quick run, ROCI_SLICE=quick runs these and ROCI_SLICE=rest the others."""
     wanted = sys.argv[1:]
     cases = [(name, function) for name, function in cases if not wanted or any(w in name for w in wanted)]
+    if quick and SLICE:
+        cases = [(name, function) for name, function in cases if quick(name) == (SLICE == 'quick')]
     os.environ.setdefault('ROCI_STATS', '1')  # what the device counted belongs into the report of a failure
     print(f'1..{len(cases)}')
     failed = 0

@@ -17,7 +17,8 @@ import newer_verbs
 
 HERE = os.path.dirname(os.path.abspath(__file__))
 SECONDS = 1800
-PASSED_ON = 'ROCI', 'ROCI_CLIENTS', 'ROCI_INTEROP', 'ROCI_DEBUG', 'ROCI_SIW', 'ROCI_NEWER_VERBS', 'ROCI_NO_NEWER_VERBS'
+PASSED_ON = ('ROCI', 'ROCI_CLIENTS', 'ROCI_INTEROP', 'ROCI_DEBUG', 'ROCI_SIW', 'ROCI_NEWER_VERBS', 'ROCI_NO_NEWER_VERBS',
+             'ROCI_SLICE')
 
 
 def skip(reason):
