@@ -13,7 +13,6 @@
 #include <unistd.h>
 
 #include "device/pcapng.h"
-#include "device/seal.h"
 #include "wire/gid.h"
 
 struct capture {

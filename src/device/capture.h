@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * A link that wraps a link and writes what passes, both ways, to a pcapng file: raw IP, with the IP and UDP headers
- * that the kernel puts around the packets (made up here, since a socket does not show them), and the identification
- * under the ICRC. One write a batch.
+ * A link below the seal link, so that it sees what goes on the wire. It writes packets of both directions to a pcapng
+ * file: raw IP, with the IP and UDP headers that the kernel puts around the packets, and the identification that the
+ * ICRC covers. (The headers are made up here, because a socket does not show them.) One write a batch.
  */
 #ifndef ROCI_DEVICE_CAPTURE_H
 #define ROCI_DEVICE_CAPTURE_H

@@ -11,6 +11,7 @@
 #include "device/capture.h"
 #include "device/device_state.h"
 #include "device/fault.h"
+#include "device/seal.h"
 #include "device/steer.h"
 
 static pthread_mutex_t the_lock = PTHREAD_MUTEX_INITIALIZER;
@@ -69,7 +70,7 @@ static int fail(const char *what, int err)
 	return err;
 }
 
-/* Wraps the link as the environment says. */
+/* Wraps the link: seals, and captures and loses packets as the environment says. */
 static int wrap_link(struct roci_device *dev)
 {
 	const char *capture = getenv("ROCI_CAPTURE"), *fault = getenv("ROCI_FAULT");
@@ -82,6 +83,9 @@ static int wrap_link(struct roci_device *dev)
 			return fail("ROCI_CAPTURE", err);
 		dev->link = dev->capture;
 	}
+	err = roci_seal_open(dev->link, &dev->link);
+	if (err)
+		return fail("memory", err);
 	if (fault && *fault) {
 		err = roci_fault_parse(fault, &plan);
 		if (!err)

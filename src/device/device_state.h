@@ -11,7 +11,6 @@
 #include "device/link.h"
 #include "device/qpn.h"
 #include "device/registry.h"
-#include "device/seal.h"
 #include "device/side_door.h"
 #include "device/stats.h"
 #include "device/turns.h"
@@ -54,7 +53,6 @@ struct roci_device {
 	uint64_t repaired_at;    /* the steering */
 
 	struct roci_tx_batch batch;
-	struct roci_copies copies;
 	struct roci_frame frames[ROCI_LINK_SEND_BATCH];
 	struct roci_rx rx;
 	struct roci_datagram datagrams[ROCI_LINK_RECV_BATCH];

@@ -4,7 +4,6 @@
 
 #include "device/device_state.h"
 #include "device/gsi.h"
-#include "device/seal.h"
 #include "device/steer.h"
 
 #define DOOR_EVERY   64 /* turns of a polling application; the thread is told by epoll */
@@ -100,14 +99,24 @@ static unsigned receive(struct roci_device *dev, uint64_t now)
 	return count + by_door;
 }
 
+static void to_frames(const struct roci_tx_batch *batch, struct roci_frame *frames)
+{
+	for (unsigned i = 0; i < batch->count; i++) {
+		const struct roci_tx_packet *p = &batch->packets[i];
+
+		frames[i] = roci_frame(p->av, p->header, p->header_len, batch->spans + p->first_span, p->span_count);
+		frames[i].copy_payload = p->copy_payload;
+		frames[i].soft_roce = p->soft_roce;
+	}
+}
+
 /* Bounded, so that whoever waits for the lock gets it, whatever a peer asks for: the thread comes back for the rest. */
 static unsigned send_ready(struct roci_device *dev, uint64_t now)
 {
 	unsigned sent = 0, n = 0;
 
 	for (int i = 0; i < SEND_BATCHES && (n = roci_engine_tx(dev->engine, now, &dev->batch)); i++) {
-		roci_frames_from(&dev->batch, &dev->copies, dev->frames);
-		roci_frames_seal(dev->link, dev->frames, n);
+		to_frames(&dev->batch, dev->frames);
 		roci_link_send(dev->link, dev->frames, n);
 		roci_engine_tx_done(dev->engine, now);
 		sent += n;

@@ -5,7 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "device/seal.h"
+#include "wire/icrc.h"
 
 struct fault {
 	struct roci_link link;
@@ -31,23 +31,14 @@ static bool hit(struct fault *f, uint64_t threshold)
 	return threshold && (draw(f) & 0xffffffffu) < threshold;
 }
 
-static unsigned max_run(struct roci_link *link, const struct roci_av *av)
-{
-	return roci_link_max_run(((struct fault *)link)->inner, av);
-}
-
-/* On the way out the payload is the application's memory, so the damage is to the ICRC; the receiver cannot tell.
- * Damage that would pass for another IPv4 identification (one in 65,536) is none: a test that asks for faults must not
- * find its data changed. */
+/* On the way out the payload is the program's memory, so the damage is to the ICRC; the receiver cannot tell. Damage
+ * that would pass for another IPv4 identification (one in 65,536) is none: a test that asks for faults must not find
+ * its data accepted. */
 static void damage_frame(struct fault *f, struct roci_frame *frame)
 {
-	uint8_t *icrc = frame->trailer + frame->trailer_len - ROCI_ICRC_BYTES;
-	unsigned bit;
-
 	do
-		bit = draw(f) & 31;
-	while (roci_icrc_ipv4_id(1u << bit, frame->len) >= 0);
-	icrc[bit / 8] ^= (uint8_t)(1u << bit % 8);
+		frame->icrc_damage = 1u << (draw(f) & 31);
+	while (roci_icrc_ipv4_id(frame->icrc_damage, frame->len) >= 0);
 }
 
 static void fault_send(struct roci_link *link, struct roci_frame *frames, unsigned count)
@@ -68,13 +59,10 @@ static void fault_send(struct roci_link *link, struct roci_frame *frames, unsign
 		if (hit(f, f->dup))
 			f->again[twice++] = frames[i];
 	}
-	/* Places in runs, and with them identifications, have changed. */
-	roci_frames_seal(f->inner, f->frames, n);
 	for (unsigned i = 0; i < n; i++)
 		if (hit(f, f->corrupt))
 			damage_frame(f, &f->frames[i]);
 	roci_link_send(f->inner, f->frames, n);
-	roci_frames_seal(f->inner, f->again, twice);
 	roci_link_send(f->inner, f->again, twice);
 }
 
@@ -123,7 +111,6 @@ static void fault_close(struct roci_link *link)
 int roci_fault_open(struct roci_link *inner, const struct roci_fault_plan *plan, struct roci_link **out)
 {
 	static const struct roci_link_ops ops = {
-		.max_run = max_run,
 		.send = fault_send,
 		.recv = fault_recv,
 		.close = fault_close,

@@ -192,15 +192,13 @@ static unsigned build_packet(struct roci_device *dev, const struct roci_cm_tx *t
 {
 	struct roci_av av = {.src_port = ROCI_UDP_PORT};
 	struct roci_span payload = {(void *)tx->mad, ROCI_CM_MAD_BYTES};
-	struct roci_frame frame = {
-		.av = &av, .header = bytes, .spans = &payload, .span_count = 1, .payload_len = ROCI_CM_MAD_BYTES};
+	uint8_t header[ROCI_MAX_HEADER_BYTES];
+	struct roci_frame frame;
 
 	memcpy(av.sgid, tx->sgid, 16);
 	memcpy(av.dgid, tx->dgid, 16);
-	frame.header_len = (uint8_t)build_header(roci_cm_host_gsi(dev), bytes);
-	roci_frames_seal_singly(&frame, 1);
-	memcpy(bytes + frame.header_len, tx->mad, ROCI_CM_MAD_BYTES);
-	memcpy(bytes + frame.header_len + ROCI_CM_MAD_BYTES, frame.trailer, frame.trailer_len);
+	frame = roci_frame(&av, header, build_header(roci_cm_host_gsi(dev), header), &payload, 1);
+	roci_seal_packet(&frame, bytes);
 	*from = (struct roci_arrival){.traffic_class = tx->traffic_class, .hop_limit = tx->hop_limit};
 	roci_av_flow(&av, &from->flow);
 	return frame.len;
@@ -266,8 +264,7 @@ void roci_gsi_send(struct roci_device *dev, uint64_t now, const struct roci_cm_t
 		.traffic_class = tx->traffic_class,
 		.hop_limit = tx->hop_limit,
 	};
-	struct roci_frame frame = {
-		.av = &av, .header = header, .spans = &payload, .span_count = 1, .payload_len = ROCI_CM_MAD_BYTES};
+	struct roci_frame frame;
 
 	if (index < 0 || roci_gid_is_ipv4(tx->sgid) != roci_gid_is_ipv4(tx->dgid)) {
 		gsi->unsent++;
@@ -277,8 +274,7 @@ void roci_gsi_send(struct roci_device *dev, uint64_t now, const struct roci_cm_t
 	memcpy(av.dgid, tx->dgid, 16);
 	av.sgid_index = (uint8_t)index;
 	av.ifindex = dev->gids[index].ifindex;
-	frame.header_len = (uint8_t)build_header(gsi, header);
-	roci_frames_seal(dev->link, &frame, 1);
+	frame = roci_frame(&av, header, build_header(gsi, header), &payload, 1);
 	gsi->sent++;
 	if (!roci_udp_listen(dev->udp, index)) /* where the answer will come */
 		roci_link_send(dev->link, &frame, 1);

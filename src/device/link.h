@@ -1,14 +1,19 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * A link carries packets between engines (D3): `udp` speaks RoCEv2, others wrap a link (fault.h, capture.h).
+ * A link carries packets between engines: `udp` speaks RoCEv2, others wrap a link.
  *
- *     engine -> frames -> roci_frames_seal() -> fault -> capture -> udp -> wire
- *     engine <- parse, ICRC <- datagrams     <- fault <- capture <- udp <- wire
+ *     engine -> frames ------------> [fault] -> seal -> [capture] -> udp -> wire
+ *     engine <- parse, check ICRC <- [fault] <- seal <- [capture] <- udp <- wire
+ *
+ * Above `seal` a frame is a header and its payload. Below, it is what goes on the wire: it has its place in a run, its
+ * IPv4 identification, and its ICRC. Each packet is sealed once.
  *
  * A link is driven under the device's lock. It closes what it wraps.
  */
 #ifndef ROCI_DEVICE_LINK_H
 #define ROCI_DEVICE_LINK_H
+
+#include <string.h>
 
 #include "engine/engine.h"
 #include "wire/icrc.h"
@@ -18,8 +23,8 @@
 #define ROCI_LINK_MAX_RUN    64   /* UDP_MAX_SEGMENTS of Linux before 6.9 */
 #define ROCI_LINK_RUN_BYTES  65000
 
-/* A packet on its way out. The engine's part is borrowed until the send returns; len, run, ip_id and trailer are filled
- * by roci_frames_seal(). */
+/* A packet on its way out: made by roci_frame(), completed by the seal link. The header, the spans and what they point
+ * to are borrowed until the send returns. */
 struct roci_frame {
 	const struct roci_av *av;
 	const uint8_t *header;
@@ -27,13 +32,35 @@ struct roci_frame {
 	uint32_t payload_len;
 	uint32_t len; /* bytes of UDP payload: header, payload, pad, ICRC */
 	uint16_t span_count;
-	uint16_t ip_id; /* IPv4 identification that the kernel will write; its place in the run */
-	bool soft_roce; /* see struct roci_tx_packet */
 	uint8_t header_len;
-	uint8_t run; /* packets that go in one message with this one as the first; 0: not a first */
+	bool copy_payload, soft_roce; /* see struct roci_tx_packet */
+	uint32_t icrc_damage;         /* what is to be wrong with the ICRC: xored to it */
+
+	/* From the seal link on. */
+	uint8_t run;    /* packets that go in one message with this one as the first; 0: not a first */
+	uint16_t ip_id; /* IPv4 identification that the kernel will write: its place in the run */
 	uint8_t trailer_len;
 	uint8_t trailer[7]; /* pad and ICRC */
 };
+
+/* A frame whose payload is what `span_count` spans point to. */
+static inline struct roci_frame roci_frame(const struct roci_av *av, const uint8_t *header, unsigned header_len,
+					   const struct roci_span *spans, unsigned span_count)
+{
+	uint32_t payload_len = 0;
+
+	for (unsigned i = 0; i < span_count; i++)
+		payload_len += (uint32_t)spans[i].len;
+	return (struct roci_frame){
+		.av = av,
+		.header = header,
+		.header_len = (uint8_t)header_len,
+		.spans = spans,
+		.span_count = (uint16_t)span_count,
+		.payload_len = payload_len,
+		.len = header_len + payload_len + roci_pad_bytes(payload_len) + ROCI_ICRC_BYTES,
+	};
+}
 
 /* Where datagrams came from and went to. */
 struct roci_arrival {
@@ -53,9 +80,10 @@ struct roci_datagram {
 struct roci_link;
 
 struct roci_link_ops {
-	/* How many packets of equal length to `av` may go in one message: 1 or ROCI_LINK_MAX_RUN. */
+	/* How many packets of equal length to `av` may go in one message: 1 or ROCI_LINK_MAX_RUN. The seal link asks;
+	 * it and the links above have none (NULL). */
 	unsigned (*max_run)(struct roci_link *link, const struct roci_av *av);
-	/* Sends, or loses and counts. `count` <= ROCI_LINK_SEND_BATCH, sealed, runs whole. May reseal. */
+	/* Sends, or loses and counts. `count` <= ROCI_LINK_SEND_BATCH; below the seal link runs are whole. */
 	void (*send)(struct roci_link *link, struct roci_frame *frames, unsigned count);
 	/* Takes what has arrived, without waiting. Returns how many of the ROCI_LINK_RECV_BATCH places in out[] it
 	 * filled. */
@@ -85,6 +113,15 @@ static inline unsigned roci_link_recv(struct roci_link *link, struct roci_datagr
 static inline void roci_link_close(struct roci_link *link)
 {
 	link->ops->close(link);
+}
+
+/* The flow of packets to `av`. */
+static inline void roci_av_flow(const struct roci_av *av, struct roci_flow *flow)
+{
+	memcpy(flow->src, av->sgid, sizeof(flow->src));
+	memcpy(flow->dst, av->dgid, sizeof(flow->dst));
+	flow->src_port = av->src_port;
+	flow->dst_port = ROCI_UDP_PORT;
 }
 
 /* The QPN that a packet is for; `header` holds at least its BTH. */

@@ -1,59 +1,49 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 #include "device/seal.h"
 
+#include <errno.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "device/registry.h"
 
-#define SHORT 256 /* payload bytes that are copied sooner than thought about */
+#define SHORT 256 /* payload bytes that are always copied: that costs less than a second span of the message */
 
-/* The packet's payload in one span, at `to`. */
-static void copy_payload(const struct roci_tx_batch *batch, const struct roci_tx_packet *packet, uint8_t *to,
-			 struct roci_span *span)
+struct seal {
+	struct roci_link link;
+	struct roci_link *inner;
+	/* Copies of payload, in use until the inner link's send returns. */
+	struct roci_span spans[ROCI_LINK_SEND_BATCH];
+	uint8_t bytes[ROCI_LINK_SEND_BATCH * ROCI_MAX_MTU]; /* touched as needed */
+};
+
+/* Copies the payload to `to`. */
+static void copy_payload(const struct roci_frame *frame, uint8_t *to)
 {
-	*span = (struct roci_span){to, packet->payload_len};
-	for (unsigned i = 0; i < packet->span_count; i++) {
-		const struct roci_span *from = &batch->spans[packet->first_span + i];
-
-		memcpy(to, from->base, from->len);
-		to += from->len;
+	for (unsigned i = 0; i < frame->span_count; i++) {
+		memcpy(to, frame->spans[i].base, frame->spans[i].len);
+		to += frame->spans[i].len;
 	}
 }
 
-unsigned roci_frames_from(const struct roci_tx_batch *batch, struct roci_copies *copies, struct roci_frame *frames)
+static void copy_where_needed(struct seal *s, struct roci_frame *frames, unsigned count)
 {
-	uint8_t *room = copies->bytes;
+	uint8_t *room = s->bytes;
 
-	for (unsigned i = 0; i < batch->count; i++) {
-		const struct roci_tx_packet *packet = &batch->packets[i];
+	for (unsigned i = 0; i < count; i++) {
+		struct roci_frame *frame = &frames[i];
 
-		frames[i] = (struct roci_frame){
-			.av = packet->av,
-			.header = packet->header,
-			.header_len = packet->header_len,
-			.soft_roce = packet->soft_roce,
-			.spans = batch->spans + packet->first_span,
-			.span_count = packet->span_count,
-			.payload_len = packet->payload_len,
-		};
-		if (!packet->span_count || (!packet->copy_payload && packet->payload_len > SHORT))
+		if (!frame->span_count || (!frame->copy_payload && frame->payload_len > SHORT))
 			continue;
-		copy_payload(batch, packet, room, &copies->spans[i]);
-		room += packet->payload_len;
-		frames[i].spans = &copies->spans[i];
-		frames[i].span_count = 1;
+		copy_payload(frame, room);
+		s->spans[i] = (struct roci_span){room, frame->payload_len};
+		room += frame->payload_len;
+		frame->spans = &s->spans[i];
+		frame->span_count = 1;
 	}
-	return batch->count;
 }
 
-void roci_av_flow(const struct roci_av *av, struct roci_flow *flow)
-{
-	memcpy(flow->src, av->sgid, sizeof(flow->src));
-	memcpy(flow->dst, av->dgid, sizeof(flow->dst));
-	flow->src_port = av->src_port;
-	flow->dst_port = ROCI_UDP_PORT;
-}
-
+/* Fills the trailer. */
 static void seal(struct roci_frame *frame, const struct roci_flow *flow, uint16_t ip_id)
 {
 	unsigned pad = roci_pad_bytes(frame->payload_len);
@@ -69,13 +59,8 @@ static void seal(struct roci_frame *frame, const struct roci_flow *flow, uint16_
 		crc = roci_icrc_update(crc, frame->trailer, pad);
 	if (frame->soft_roce)
 		crc = roci_icrc_soft_roce_flush(crc, frame->header, frame->header_len);
-	roci_icrc_store(crc, frame->trailer + pad);
+	roci_icrc_store(crc ^ frame->icrc_damage, frame->trailer + pad);
 	frame->trailer_len = (uint8_t)(pad + ROCI_ICRC_BYTES);
-}
-
-static uint32_t frame_len(const struct roci_frame *frame)
-{
-	return frame->header_len + frame->payload_len + roci_pad_bytes(frame->payload_len) + ROCI_ICRC_BYTES;
 }
 
 static bool same_av(const struct roci_av *a, const struct roci_av *b)
@@ -92,8 +77,9 @@ static bool same_way(const struct roci_frame *a, const struct roci_frame *b)
 	       roci_dest_qpn(a->header) >> ROCI_SLOT_SHIFT == roci_dest_qpn(b->header) >> ROCI_SLOT_SHIFT;
 }
 
-/* Packets that can go in one message with frames[0] as the first, at most `max`. Sets their len. */
-static unsigned run_length(struct roci_frame *frames, unsigned count, unsigned max)
+/* How many packets can go in one message with frames[0] as the first, at most `max`: they have one length, but the last
+ * may be shorter. */
+static unsigned run_length(const struct roci_frame *frames, unsigned count, unsigned max)
 {
 	uint32_t bytes = frames[0].len;
 	unsigned n = 1;
@@ -101,7 +87,6 @@ static unsigned run_length(struct roci_frame *frames, unsigned count, unsigned m
 	if (count > max)
 		count = max;
 	for (; n < count; n++) {
-		frames[n].len = frame_len(&frames[n]);
 		bytes += frames[n].len;
 		if (frames[n].len > frames[0].len || bytes > ROCI_LINK_RUN_BYTES || !same_way(&frames[0], &frames[n]))
 			return n;
@@ -111,30 +96,56 @@ static unsigned run_length(struct roci_frame *frames, unsigned count, unsigned m
 	return n;
 }
 
-void roci_frames_seal(struct roci_link *link, struct roci_frame *frames, unsigned count)
+static void seal_send(struct roci_link *link, struct roci_frame *frames, unsigned count)
 {
+	struct seal *s = (struct seal *)link;
 	struct roci_flow flow;
 	unsigned run;
 
+	copy_where_needed(s, frames, count);
 	for (unsigned i = 0; i < count; i += run) {
-		frames[i].len = frame_len(&frames[i]);
-		run = run_length(frames + i, count - i, roci_link_max_run(link, frames[i].av));
+		run = run_length(frames + i, count - i, roci_link_max_run(s->inner, frames[i].av));
 		roci_av_flow(frames[i].av, &flow);
 		for (unsigned k = 0; k < run; k++) {
 			frames[i + k].run = k ? 0 : (uint8_t)run;
 			seal(&frames[i + k], &flow, (uint16_t)k);
 		}
 	}
+	roci_link_send(s->inner, frames, count);
 }
 
-void roci_frames_seal_singly(struct roci_frame *frames, unsigned count)
+static unsigned seal_recv(struct roci_link *link, struct roci_datagram *out)
 {
+	return roci_link_recv(((struct seal *)link)->inner, out);
+}
+
+static void seal_close(struct roci_link *link)
+{
+	roci_link_close(((struct seal *)link)->inner);
+	free(link);
+}
+
+int roci_seal_open(struct roci_link *inner, struct roci_link **out)
+{
+	static const struct roci_link_ops ops = {.send = seal_send, .recv = seal_recv, .close = seal_close};
+	struct seal *s = malloc(sizeof(*s));
+
+	if (!s)
+		return -ENOMEM;
+	s->link.ops = &ops;
+	s->inner = inner;
+	*out = &s->link;
+	return 0;
+}
+
+void roci_seal_packet(const struct roci_frame *frame, uint8_t *bytes)
+{
+	struct roci_frame sealed = *frame;
 	struct roci_flow flow;
 
-	for (unsigned i = 0; i < count; i++) {
-		roci_av_flow(frames[i].av, &flow);
-		frames[i].len = frame_len(&frames[i]);
-		frames[i].run = 1;
-		seal(&frames[i], &flow, 0);
-	}
+	roci_av_flow(frame->av, &flow);
+	seal(&sealed, &flow, 0);
+	memcpy(bytes, frame->header, frame->header_len);
+	copy_payload(frame, bytes + frame->header_len);
+	memcpy(bytes + frame->header_len + frame->payload_len, sealed.trailer, sealed.trailer_len);
 }

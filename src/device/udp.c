@@ -171,8 +171,7 @@ int roci_udp_listen(struct roci_udp *udp, int index)
 	err = roci_steer_bind(udp->config.registry, fd, &name.any, len, entry->gid, entry->ifindex);
 	if (err)
 		goto err_close;
-	*s = (struct udp_socket){
-		.fd = fd, .ipv4 = roci_gid_is_ipv4(entry->gid), .gso = true, .ifindex = entry->ifindex};
+	*s = (struct udp_socket){.fd = fd, .ipv4 = roci_gid_is_ipv4(entry->gid), .ifindex = entry->ifindex};
 	memcpy(s->gid, entry->gid, 16);
 	err = roci_udp_enter(udp, (unsigned)index);
 	if (!err)

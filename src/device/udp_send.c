@@ -5,7 +5,6 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "device/seal.h"
 #include "device/udp_socket.h"
 
 #ifndef UDP_SEGMENT
@@ -19,7 +18,7 @@ unsigned roci_udp_max_run(struct roci_link *link, const struct roci_av *av)
 	const struct udp_socket *s = &((struct roci_udp *)link)->sockets[av->sgid_index];
 
 	/* Where there is no socket, packets go through the side door, a run in a message. */
-	return s->fd < 0 || s->gso ? ROCI_LINK_MAX_RUN : 1;
+	return s->fd < 0 || s->gso == UDP_GSO_WORKS ? ROCI_LINK_MAX_RUN : 1;
 }
 
 static void put_control(struct msghdr *msg, int level, int type, const void *data, size_t len)
@@ -43,7 +42,7 @@ static void set_control(struct msghdr *msg, const struct udp_socket *s, const st
 	uint16_t segment = (uint16_t)first->len;
 
 	msg->msg_control = control;
-	if (first->run > 1)
+	if (first->run > 1 || s->gso == UDP_GSO_UNTRIED)
 		put_control(msg, IPPROTO_UDP, UDP_SEGMENT, &segment, sizeof(segment));
 	if (tclass)
 		put_control(msg, s->ipv4 ? IPPROTO_IP : IPPROTO_IPV6, s->ipv4 ? IP_TOS : IPV6_TCLASS, &tclass,
@@ -118,27 +117,33 @@ static bool wait_for_room(int fd, uint64_t *deadline)
 	return now < *deadline && poll(&p, 1, (int)((*deadline - now + 999999) / 1000000)) > 0;
 }
 
-/* The run at frames[0] was refused with EIO or EINVAL: by a device without checksum offload, so that GSO is off for
- * this socket from now on; or for its length, which a single packet shows. */
-static void send_singly(struct roci_udp *udp, struct udp_socket *s, struct roci_frame *frames)
+/* The first message of frames[] was refused with EIO or EINVAL. Either GSO is refused, or the packets are too long for
+ * the path: a single packet that does not ask for GSO shows which. A run is lost, because its packets have the
+ * identifications of a run. That happens when a socket for which GSO worked sends by another interface. */
+static void send_without_gso(struct roci_udp *udp, struct udp_socket *s, const struct roci_frame *frames, int err)
 {
-	unsigned count = frames[0].run, end;
+	enum udp_gso before = s->gso;
+	unsigned end;
 
-	roci_frames_seal_singly(frames, count);
-	for (unsigned i = 0; i < count; i++) {
-		build(udp, s, frames, i, i + 1, &end);
-		if (sendmsg(s->fd, &udp->out.msgs[0].msg_hdr, 0) >= 0) {
-			s->gso = false;
-			udp->config.stats->sent_messages++;
-			udp->config.stats->sent_packets++;
-		} else {
-			lose(udp, &frames[i], errno);
-		}
+	if (frames[0].run > 1) {
+		if (err == EIO)
+			s->gso = UDP_GSO_REFUSED;
+		lose(udp, &frames[0], err == EIO ? err : EMSGSIZE);
+		return;
+	}
+	s->gso = UDP_GSO_REFUSED;
+	build(udp, s, frames, 0, 1, &end);
+	if (sendmsg(s->fd, &udp->out.msgs[0].msg_hdr, 0) >= 0) {
+		udp->config.stats->sent_messages++;
+		udp->config.stats->sent_packets++;
+	} else {
+		s->gso = before;
+		lose(udp, &frames[0], errno);
 	}
 }
 
 /* Sends frames from `at` on as far as one socket goes. Returns the frame to go on with. */
-static unsigned send_some(struct roci_udp *udp, struct udp_socket *s, struct roci_frame *frames, unsigned at,
+static unsigned send_some(struct roci_udp *udp, struct udp_socket *s, const struct roci_frame *frames, unsigned at,
 			  unsigned count, uint64_t *deadline)
 {
 	unsigned end, messages = build(udp, s, frames, at, count, &end), next;
@@ -146,6 +151,8 @@ static unsigned send_some(struct roci_udp *udp, struct udp_socket *s, struct roc
 	int err = errno;
 
 	if (sent > 0) {
+		if (s->gso == UDP_GSO_UNTRIED)
+			s->gso = UDP_GSO_WORKS;
 		next = (unsigned)sent == messages ? end : udp->out.first[sent];
 		udp->config.stats->sent_messages += (unsigned)sent;
 		udp->config.stats->sent_packets += next - at;
@@ -154,8 +161,8 @@ static unsigned send_some(struct roci_udp *udp, struct udp_socket *s, struct roc
 	if (err == EINTR || (err == EAGAIN && wait_for_room(s->fd, deadline)))
 		return at;
 	next = at + frames[at].run;
-	if ((err == EIO || err == EINVAL) && frames[at].run > 1)
-		send_singly(udp, s, frames + at);
+	if ((err == EIO || err == EINVAL) && (frames[at].run > 1 || s->gso == UDP_GSO_UNTRIED))
+		send_without_gso(udp, s, frames + at, err);
 	else
 		lose(udp, &frames[at], err);
 	return next;

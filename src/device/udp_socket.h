@@ -19,9 +19,15 @@ union udp_name {
 	struct sockaddr_in6 v6;
 };
 
+/* Whether the kernel cuts long messages into packets (GSO) for a socket. It refuses where the interface computes no
+ * checksums (before Linux 6.11), which only sending shows. So packets go singly until one that asked for it was sent:
+ * the kernel gives the same packet, with the same IPv4 identification, where there is nothing to cut. */
+enum udp_gso { UDP_GSO_UNTRIED, UDP_GSO_WORKS, UDP_GSO_REFUSED };
+
 struct udp_socket {
 	int fd; /* -1: not open */
-	bool ipv4, gso;
+	bool ipv4;
+	enum udp_gso gso;
 	bool warned; /* that it cannot be bound */
 	uint32_t ifindex;
 	unsigned joins; /* of a group; 0: the place is free */

@@ -12,6 +12,7 @@
 #include <sys/ioctl.h>
 #include <unistd.h>
 
+#include "device/capture.h"
 #include "device/gsi.h"
 #include "wire/gid.h"
 
@@ -54,7 +55,8 @@ void gid_of(const char *text, uint8_t gid[16])
 		assert_int_equal(inet_pton(AF_INET6, text, gid), 1);
 }
 
-void station_open(struct station *s, const char *address)
+/* path: of a capture, or NULL. */
+static void open_station(struct station *s, const char *address, const char *path)
 {
 	struct roci_udp_config config = {.gids = &s->gid, .gid_count = 1, .registry = &s->registry, .stats = &s->stats};
 
@@ -70,6 +72,19 @@ void station_open(struct station *s, const char *address)
 	config.epoll_fd = s->epoll_fd;
 	assert_int_equal(roci_udp_open(&config, &s->udp), 0);
 	s->link = roci_udp_link(s->udp);
+	if (path)
+		assert_int_equal(roci_capture_open(s->link, path, &s->link), 0);
+	assert_int_equal(roci_seal_open(s->link, &s->link), 0);
+}
+
+void station_open(struct station *s, const char *address)
+{
+	open_station(s, address, NULL);
+}
+
+void station_open_captured(struct station *s, const char *address, const char *path)
+{
+	open_station(s, address, path);
 }
 
 void station_close(struct station *s)
@@ -115,14 +130,7 @@ void outgoing_add(struct outgoing *o, uint32_t qpn, uint32_t psn, unsigned len)
 		pattern[k] = (uint8_t)k;
 	o->spans[i][0] = (struct roci_span){start, len / 3};
 	o->spans[i][1] = (struct roci_span){start + len / 3, len - len / 3};
-	o->frames[i] = (struct roci_frame){
-		.av = &o->av,
-		.header = o->headers[i],
-		.header_len = (uint8_t)roci_packet_build(&packet, o->headers[i]),
-		.spans = o->spans[i],
-		.span_count = 2,
-		.payload_len = len,
-	};
+	o->frames[i] = roci_frame(&o->av, o->headers[i], roci_packet_build(&packet, o->headers[i]), o->spans[i], 2);
 }
 
 void outgoing_add_mad(struct outgoing *o, const uint8_t *mad)
@@ -138,20 +146,13 @@ void outgoing_add_mad(struct outgoing *o, const uint8_t *mad)
 	};
 
 	o->spans[i][0] = (struct roci_span){(void *)(uintptr_t)mad, ROCI_CM_MAD_BYTES};
-	o->frames[i] = (struct roci_frame){
-		.av = &o->av,
-		.header = o->headers[i],
-		.header_len = (uint8_t)roci_packet_build(&packet, o->headers[i]),
-		.spans = o->spans[i],
-		.span_count = 1,
-		.payload_len = ROCI_CM_MAD_BYTES,
-	};
+	o->frames[i] = roci_frame(&o->av, o->headers[i], roci_packet_build(&packet, o->headers[i]), o->spans[i], 1);
 }
 
 void outgoing_send(struct outgoing *o, struct roci_link *link)
 {
-	roci_frames_seal(link, o->frames, o->count);
-	roci_link_send(link, o->frames, o->count);
+	memcpy(o->sent, o->frames, o->count * sizeof(o->sent[0]));
+	roci_link_send(link, o->sent, o->count);
 }
 
 bool icrc_is_right(const struct roci_datagram *d)

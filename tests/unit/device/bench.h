@@ -26,11 +26,12 @@ struct station {
 	struct roci_registry registry;
 	struct roci_side_door *door;
 	struct roci_udp *udp;
-	struct roci_link *link;
+	struct roci_link *link; /* seal -> udp, or seal -> capture -> udp */
 	struct roci_device_stats stats;
 	int epoll_fd;
 };
 void station_open(struct station *s, const char *address);
+void station_open_captured(struct station *s, const char *address, const char *path);
 void station_close(struct station *s);
 
 /* Receives, waiting up to a second for something to come. Returns how many packets came; out[] has
@@ -41,6 +42,7 @@ unsigned station_wait(struct station *s, struct roci_datagram *out);
 struct outgoing {
 	struct roci_av av;
 	struct roci_frame frames[ROCI_LINK_SEND_BATCH];
+	struct roci_frame sent[ROCI_LINK_SEND_BATCH]; /* as the last outgoing_send() left them: sealed */
 	struct roci_span spans[ROCI_LINK_SEND_BATCH][2];
 	uint8_t headers[ROCI_LINK_SEND_BATCH][ROCI_MAX_HEADER_BYTES];
 	unsigned count;
@@ -50,6 +52,7 @@ void outgoing_start(struct outgoing *o, const struct station *from, const char *
 void outgoing_add(struct outgoing *o, uint32_t qpn, uint32_t psn, unsigned len);
 /* Appends a packet to QP1 with 256 bytes, which stay the caller's until it is sent. */
 void outgoing_add_mad(struct outgoing *o, const uint8_t *mad);
+/* `link` seals. May be called again. */
 void outgoing_send(struct outgoing *o, struct roci_link *link);
 
 /* Asserts that `d` is a whole packet as outgoing_add() made it. Returns its PSN. */

@@ -92,11 +92,12 @@ static void send_through(const char *plan_text, struct outcome *o)
 {
 	struct loop *loop = calloc(1, sizeof(*loop));
 	struct roci_fault_plan plan;
-	struct roci_link *link;
+	struct roci_link *link, *seal;
 
 	loop->link.ops = &loop_ops;
 	assert_int_equal(roci_fault_parse(plan_text, &plan), 0);
-	assert_int_equal(roci_fault_open(&loop->link, &plan, &link), 0);
+	assert_int_equal(roci_seal_open(&loop->link, &seal), 0);
+	assert_int_equal(roci_fault_open(seal, &plan, &link), 0);
 	for (unsigned i = 0; i < 10; i++) {
 		outgoing_start(&out, &nowhere, "127.77.0.2");
 		for (unsigned k = 0; k < ROCI_LINK_SEND_BATCH; k++)
@@ -113,16 +114,17 @@ static void receive_through(const char *plan_text, struct outcome *o)
 {
 	struct loop *loop = calloc(1, sizeof(*loop));
 	struct roci_fault_plan plan;
-	struct roci_link *link;
+	struct roci_link *link, *seal;
 
 	loop->link.ops = &loop_ops;
 	assert_int_equal(roci_fault_parse(plan_text, &plan), 0);
-	assert_int_equal(roci_fault_open(&loop->link, &plan, &link), 0);
+	assert_int_equal(roci_seal_open(&loop->link, &seal), 0);
+	assert_int_equal(roci_fault_open(seal, &plan, &link), 0);
 	for (unsigned i = 0; i < 10; i++) {
 		outgoing_start(&out, &nowhere, "127.77.0.2");
 		for (unsigned k = 0; k < ROCI_LINK_SEND_BATCH; k++)
 			outgoing_add(&out, 0x12345, i * ROCI_LINK_SEND_BATCH + k, k);
-		outgoing_send(&out, &loop->link);
+		outgoing_send(&out, seal);
 	}
 	judge(link, o);
 	roci_link_close(link);

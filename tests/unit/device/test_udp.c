@@ -4,6 +4,32 @@
 #include <net/if.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+static bool asks_for_gso(struct msghdr *msg)
+{
+	for (struct cmsghdr *c = CMSG_FIRSTHDR(msg); c; c = CMSG_NXTHDR(msg, c))
+		if (c->cmsg_level == IPPROTO_UDP)
+			return true;
+	return false;
+}
+
+/* The kernel refuses messages that ask for GSO with this. 0: as the kernel likes. */
+static int gso_error;
+
+int sendmmsg(int fd, struct mmsghdr *msgs, unsigned count, int flags)
+{
+	unsigned n = 0;
+
+	while (gso_error && n < count && !asks_for_gso(&msgs[n].msg_hdr))
+		n++;
+	if (gso_error && !n) {
+		errno = gso_error;
+		return -1;
+	}
+	return (int)syscall(SYS_sendmmsg, fd, msgs, gso_error ? n : count, flags);
+}
 
 static struct roci_datagram in[ROCI_LINK_RECV_BATCH];
 static struct outgoing out;
@@ -38,24 +64,33 @@ static void close_pair(struct station *a, struct station *b)
 	station_close(b);
 }
 
+/* Sends a packet, so that the socket knows whether GSO works. */
+static void try_gso(struct station *a, struct station *b, const char *to)
+{
+	outgoing_start(&out, a, to);
+	outgoing_add(&out, 0x12345, 0, 10);
+	exchange(a, b, 1);
+}
+
 static void a_batch_goes_in_few_messages(void **state)
 {
 	struct station a, b;
 
 	open_pair(&a, "127.77.0.1", &b, "127.77.0.2");
+	try_gso(&a, &b, "127.77.0.2");
 	outgoing_start(&out, &a, "127.77.0.2");
 	for (unsigned i = 0; i < ROCI_LINK_SEND_BATCH; i++)
 		outgoing_add(&out, 0x12345, i, 1024);
 	exchange(&a, &b, ROCI_LINK_SEND_BATCH);
 	/* 64 packets of 1,040 bytes: 62 fit in 65,000. */
-	assert_int_equal(a.stats.sent_messages, 2);
-	assert_int_equal(a.stats.sent_packets, ROCI_LINK_SEND_BATCH);
-	assert_int_equal(b.stats.received_packets, ROCI_LINK_SEND_BATCH);
+	assert_int_equal(a.stats.sent_messages, 1 + 2);
+	assert_int_equal(a.stats.sent_packets, 1 + ROCI_LINK_SEND_BATCH);
+	assert_int_equal(b.stats.received_packets, 1 + ROCI_LINK_SEND_BATCH);
 	assert_int_equal(a.stats.send_dropped, 0);
 	close_pair(&a, &b);
 }
 
-/* PROTOCOL.md s.8: segment i of a GSO send has identification i, a datagram of its own 0. */
+/* Segment i of a GSO send has identification i, a datagram of its own 0. */
 static void identification_is_the_place_in_the_run(void **state)
 {
 	static const unsigned sizes[] = {4096, 4096, 4096, 100, 200, 200, 0, 4096};
@@ -63,13 +98,73 @@ static void identification_is_the_place_in_the_run(void **state)
 	struct station a, b;
 
 	open_pair(&a, "127.77.0.1", &b, "127.77.0.2");
+	try_gso(&a, &b, "127.77.0.2");
 	outgoing_start(&out, &a, "127.77.0.2");
 	for (unsigned i = 0; i < 8; i++)
 		outgoing_add(&out, 0x12345, i, sizes[i]);
 	exchange(&a, &b, 8);
 	for (unsigned i = 0; i < 8; i++)
-		assert_int_equal(out.frames[i].ip_id, ids[i]);
-	assert_int_equal(a.stats.sent_messages, 3);
+		assert_int_equal(out.sent[i].ip_id, ids[i]);
+	assert_int_equal(a.stats.sent_messages, 1 + 3);
+	close_pair(&a, &b);
+}
+
+/* An interface that computes no checksums: packets go singly, and none is lost. */
+static void without_gso_packets_go_singly(void **state)
+{
+	struct station a, b;
+
+	open_pair(&a, "127.77.0.1", &b, "127.77.0.2");
+	gso_error = EIO;
+	for (unsigned round = 0; round < 2; round++) {
+		outgoing_start(&out, &a, "127.77.0.2");
+		for (unsigned i = 0; i < 8; i++)
+			outgoing_add(&out, 0x12345, i, 1024);
+		exchange(&a, &b, 8);
+		for (unsigned i = 0; i < 8; i++)
+			assert_int_equal(out.sent[i].ip_id, 0);
+	}
+	gso_error = 0;
+	assert_int_equal(a.stats.sent_messages, 16);
+	assert_int_equal(a.stats.send_dropped, 0);
+	close_pair(&a, &b);
+}
+
+/* GSO worked, but another interface refuses it: a run is lost, and counted; then packets go singly. */
+static void gso_that_stops_working_costs_a_run(void **state)
+{
+	struct station a, b;
+
+	open_pair(&a, "127.77.0.1", &b, "127.77.0.2");
+	try_gso(&a, &b, "127.77.0.2");
+	gso_error = EIO;
+	outgoing_start(&out, &a, "127.77.0.2");
+	for (unsigned i = 0; i < 8; i++)
+		outgoing_add(&out, 0x12345, i, 1024);
+	outgoing_send(&out, a.link);
+	assert_int_equal(a.stats.send_dropped, 8);
+	exchange(&a, &b, 8);
+	gso_error = 0;
+	assert_int_equal(a.stats.send_dropped, 8);
+	close_pair(&a, &b);
+}
+
+/* Packets that are too long for the path say nothing about GSO. */
+static void too_long_packets_are_no_reason_to_go_singly(void **state)
+{
+	struct station a, b;
+
+	open_pair(&a, "127.77.0.1", &b, "127.77.0.2");
+	try_gso(&a, &b, "127.77.0.2");
+	gso_error = EINVAL;
+	outgoing_start(&out, &a, "127.77.0.2");
+	for (unsigned i = 0; i < 8; i++)
+		outgoing_add(&out, 0x12345, i, 1024);
+	outgoing_send(&out, a.link);
+	gso_error = 0;
+	assert_int_equal(a.stats.send_dropped, 8);
+	exchange(&a, &b, 8);
+	assert_int_equal(a.stats.sent_messages, 1 + 1);
 	close_pair(&a, &b);
 }
 
@@ -185,7 +280,7 @@ static void a_link_local_group_is_heard_everywhere(void **state)
 	config.door = a.door;
 	config.epoll_fd = a.epoll_fd;
 	assert_int_equal(roci_udp_open(&config, &a.udp), 0);
-	a.link = roci_udp_link(a.udp);
+	assert_int_equal(roci_seal_open(roci_udp_link(a.udp), &a.link), 0);
 	for (int i = 0; i < 2; i++)
 		while (roci_udp_listen(a.udp, i))
 			assert_true(roci_now() < end);
@@ -236,6 +331,9 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(a_batch_goes_in_few_messages),
 		cmocka_unit_test(identification_is_the_place_in_the_run),
+		cmocka_unit_test(without_gso_packets_go_singly),
+		cmocka_unit_test(gso_that_stops_working_costs_a_run),
+		cmocka_unit_test(too_long_packets_are_no_reason_to_go_singly),
 		cmocka_unit_test(every_length_arrives),
 		cmocka_unit_test(ipv6_too),
 		cmocka_unit_test(traffic_class_and_hops_are_seen),
