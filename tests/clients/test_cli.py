@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-2-Clause
-"""The command line: help, what it says to mistakes, completion, and that options and manual pages tell the same."""
+"""The command line: its help, its messages for mistakes, completion, and whether the manual pages list the same options."""
 import os
 import re
 import shutil
@@ -25,8 +25,21 @@ def commands():
     return [line.split()[0] for line in part.splitlines()]
 
 
+def option_rows(command):
+    """The options of a command's table, in their order in --help: (letter, name, argument, default)."""
+    rows = []
+    for line in roci(command, '--help').split('\nusage:')[1].splitlines():
+        option = re.match(r' +(?:-(\w), )?--([\w-]+)(?: ([A-Z]+))?(?= |$)', line)
+        if option:
+            rows.append([*option.groups(), None])
+        default = re.search(r' \[([^]]+)\]$', line)
+        if default and line.startswith(' ') and rows:
+            rows[-1][3] = default[1]
+    return rows
+
+
 def options(command):
-    return set(re.findall(r'^ +(?:-\w, )?--([\w-]+)', roci(command, '--help'), re.MULTILINE)) - {'help'}
+    return {name for _, name, _, _ in option_rows(command)}
 
 
 def says(text, *argv, status=2):
@@ -66,22 +79,40 @@ def help_pages():
         check(0 < text.find('\nexamples:') < text.find('\nusage:'), f'{command}: examples do not come first')
 
 
+def check_manual(name, text):
+    made = subprocess.run(['scdoc'], input=text, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True)
+    check(not made.returncode and not made.stderr, f'{name}: {made.stderr}')
+    sections = re.findall(r'^# (.*)$', text, re.MULTILINE)
+    check(sections[:4] == ['NAME', 'SYNOPSIS', 'EXAMPLES', 'DESCRIPTION'], f'{name} begins with {sections[:4]}')
+    for section in ('OPTIONS', 'EXIT STATUS', 'ENVIRONMENT', 'SEE ALSO'):
+        check(section in sections, f'{name} has no {section}')
+
+
+def check_manual_options(command, text):
+    """The manual page has the same options as --help, with the same arguments and defaults, in the same order."""
+    part = text.split('\n# OPTIONS\n')[1].split('\n# ')[0]
+    heads = list(re.finditer(r'^\*(?:-(\w)\*, \*)?--([\w-]+)\*(?: _([A-Z]+)_)?$', part, re.MULTILINE))
+    documented = []
+    for head, following in zip(heads, [*heads[1:], None]):
+        about = part[head.end():following and following.start()]
+        default = re.search(r'\(default: ([^)]+)\)', about)
+        documented.append([*head.groups(), default and default[1].replace('\n\t', ' ')])
+    check(documented == option_rows(command), f'{command}: the manual page has\n{documented}\n--help has\n{option_rows(command)}')
+
+
 def manual_pages():
     need('scdoc')
-    pages = sorted(name for name in os.listdir(MAN) if name.endswith('.scd'))
+    pages = {}
+    for name in os.listdir(MAN):
+        if name.endswith('.scd'):
+            with open(os.path.join(MAN, name)) as page:
+                pages[name.split('.')[0]] = page.read()
+    for name, text in pages.items():
+        check_manual(name, text)
     for command in commands():
-        check(f'roci-{command}.1.scd' in pages or command == 'completion', f'{command} has no manual page')
-    for name in pages:
-        with open(os.path.join(MAN, name)) as page:
-            text = page.read()
-        made = subprocess.run(['scdoc'], input=text, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True)
-        check(not made.returncode and not made.stderr, f'{name}: {made.stderr}')
-        for section in ('EXAMPLES', 'EXIT STATUS'):
-            check(f'# {section}\n' in text, f'{name} has no {section}')
-        command = name.split('.')[0].partition('-')[2]
-        if command:
-            documented = set(re.findall(r'^\*(?:-\w\*, \*)?--([\w-]+)\*', text, re.MULTILINE)) - {'help'}
-            check(documented == options(command), f'{name} and --help differ: {documented ^ options(command)}')
+        check(f'*{command}*' in pages['roci'], f'roci(1) does not name the command {command}')
+        if command != 'completion':  # roci(1) describes it
+            check_manual_options(command, pages[f'roci-{command}'])
 
 
 def complete(*words):
@@ -93,26 +124,34 @@ def complete(*words):
 def bash():
     check(set(commands()) <= set(complete('roci', '')), 'not every command is completed')
     for command in commands():
-        got = {word[2:] for word in complete('roci', command, '--')} - {'help'}
+        got = {word[2:] for word in complete('roci', command, '--')}
         check(got == options(command), f'{command}: completed {got}')
     check(complete('roci', 'run', '--capture', '/etc/passw').count('/etc/passwd') == 1, 'a file is not completed')
     check(complete('roci', 'completion', 'f') == ['fish'], 'a shell is not completed')
 
 
-def other_shell(shell, name):
-    text = roci('completion', shell)
+def other_shell(shell, command_options):
+    """`command_options` is a pattern that finds the options of a command in the shell's script."""
+    script = roci('completion', shell)
     for command in commands():
+        part = '\n'.join(re.findall(command_options.format(command), script, re.MULTILINE | re.DOTALL))
         for option in options(command):
-            check(re.search(rf'(--|-l ){option}\b', text), f'{shell}: {option} is missing')
-    if shutil.which(name):
-        done = subprocess.run([name, '-n', '/dev/stdin'], input=text, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
-        check(not done.returncode, done.stdout)
-    else:
-        return f'{name} is not installed: its syntax was not checked'
+            check(re.search(rf'(--|-l ){option}\b', part), f'{shell}: --{option} of {command} is missing')
+    if not shutil.which(shell):
+        return f'{shell} is not installed: its syntax was not checked'
+    done = subprocess.run([shell, '-n', '/dev/stdin'], input=script, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
+    check(not done.returncode, done.stdout)
+
+
+def zsh():
+    return other_shell('zsh', r'^\t\({}\)$.*?^\t\t;;$')
+
+
+def fish():
+    return other_shell('fish', r"__fish_seen_subcommand_from {}'[^\n]*")
 
 
 if __name__ == '__main__':
-    sys.exit(tap([('mistakes are named, and what was meant', mistakes), ('help', help_pages),
+    sys.exit(tap([('messages for mistakes', mistakes), ('help', help_pages),
                   ('manual pages', manual_pages), ('completion of bash', bash),
-                  ('completion of zsh', lambda: other_shell('zsh', 'zsh')),
-                  ('completion of fish', lambda: other_shell('fish', 'fish'))]))
+                  ('completion of zsh', zsh), ('completion of fish', fish)]))
