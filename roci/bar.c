@@ -8,9 +8,9 @@
 #include "bar.h"
 #include "units.h"
 
-#define NARROW      40  /* columns; less is not worth a bar */
+#define NARROW      40  /* columns; a narrower terminal gets no bar */
 #define LONGEST_BAR 40  /* columns */
-#define MEMORY_S    3.0 /* the rate forgets what is much older */
+#define MEMORY_S    3.0 /* the rate is averaged over about this time */
 
 void bar_init(struct bar *bar, FILE *out)
 {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* What a subcommand is: a struct in a file of its own, listed in main.c. */
+/* A subcommand: a struct in its own file, listed in main.c. */
 #ifndef ROCI_COMMAND_H
 #define ROCI_COMMAND_H
 
@@ -7,11 +7,11 @@
 
 #include "option.h"
 
-/* What stands after the options; for completion. */
+/* The arguments after the options, as the completions know them. */
 enum operand_kind {
 	OPERANDS_NONE,
 	OPERANDS_PROGRAM,   /* a program and its arguments: options end where it begins */
-	OPERANDS_FILE_HOST, /* files, and a host at the end */
+	OPERANDS_FILE_HOST, /* files, and at the end a host */
 	OPERANDS_FILE,
 	OPERANDS_CHOICE, /* one of operand_values */
 };
@@ -19,10 +19,10 @@ enum operand_kind {
 struct command {
 	const char *name;
 	const char *summary;  /* one line */
-	const char *usage;    /* what stands behind "roci NAME " */
-	const char *examples; /* lines, indented */
-	const char *about;    /* lines after the options */
-	const char *manual;   /* its manual page */
+	const char *usage;    /* the text after "roci NAME " */
+	const char *examples; /* indented lines */
+	const char *about;    /* lines that follow the options */
+	const char *manual;   /* name of its manual page */
 	const struct option_row *options;
 	size_t option_count;
 	enum operand_kind operands;
@@ -31,16 +31,16 @@ struct command {
 	int (*run)(const struct command *self, int argc, char **argv);
 };
 
-/* Exit statuses that all commands share; 126 and 127 as shells have them. */
+/* Exit statuses of all commands. 126 and 127 mean the same in a shell. */
 enum { EXIT_USAGE = 2, EXIT_CANNOT_RUN = 126, EXIT_NOT_FOUND = 127 };
 
-/* Ends with NULL, in the order of `roci --help`. */
+/* All commands, in the order of `roci --help`. Ends with NULL. */
 extern const struct command *const commands[];
 
-/* argv of the process: for device.c, which may have to execute it again. */
+/* argv of the process. device.c may execute it again. */
 extern char **command_line;
 
-/* "roci NAME: " and the message and a line break, on stderr. Returns EXIT_USAGE. */
+/* Prints "roci NAME: ", the message and a line break to stderr. Returns EXIT_USAGE. */
 __attribute__((format(printf, 2, 3))) int complain(const struct command *command, const char *format, ...);
 
 void help_command(const struct command *command, FILE *out);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* The shells' completion, made from the option tables. */
+/* Prints the completion scripts of the shells, from the option tables. */
 #ifndef ROCI_COMPLETION_H
 #define ROCI_COMPLETION_H
 

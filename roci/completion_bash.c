@@ -10,7 +10,7 @@ static void put_words(const char *const *words, FILE *out)
 		fprintf(out, "%s%s", i ? " " : "", words[i]);
 }
 
-/* What bash does to complete the argument of an option. */
+/* The case branch that completes the argument of an option. */
 static void put_argument(const struct option_row *row, FILE *out)
 {
 	fputs("\t\t", out);
@@ -63,7 +63,7 @@ static void put_command(const struct command *command, FILE *out)
 	fputs("\n\t\tfi\n\t\t;;\n", out);
 }
 
-/* The program of `roci run` is completed as if it stood alone, where bash-completion can do that. */
+/* _command_offset of bash-completion completes the program of `roci run` as if it were typed alone. */
 static const char head[] = "# bash completion for roci; made by `roci completion bash`\n"
 			   "_roci_words()\n{\n\tmapfile -t COMPREPLY < <(compgen -W \"$1\" -- \"$cur\")\n}\n\n"
 			   "_roci_files()\n{\n"

@@ -2,7 +2,7 @@
 #include "command.h"
 #include "completion.h"
 
-/* Text within '...[here]...' of an _arguments specification; line breaks become spaces. */
+/* Prints text for '...[here]...' in a specification of _arguments. Line breaks become spaces. */
 static void put_text(const char *text, FILE *out)
 {
 	for (; *text; text++) {

@@ -6,7 +6,6 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
-#include <unistd.h>
 
 #include "command.h"
 #include "demo_pair.h"
@@ -35,14 +34,14 @@ static const struct option_row options[] = {
 	 .argument = "DIR",
 	 .group = "options",
 	 .help = "write the copy and the capture to DIR",
-	 .standard = "a new folder",
+	 .default_text = "a new folder",
 	 .kind = OPTION_FOLDER,
 	 .offset = offsetof(struct demo_choices, out)},
 	{.name = "mode",
 	 .argument = "MODE",
 	 .group = "options",
 	 .help = TRANSFER_MODE_HELP,
-	 .standard = "write",
+	 .default_text = "write",
 	 .kind = OPTION_CHOICE,
 	 .offset = offsetof(struct demo_choices, mode),
 	 .values = transfer_modes},

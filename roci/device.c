@@ -13,7 +13,7 @@
 #include "own_address.h"
 #include "preload.h"
 
-/* Set for the second execution: the reason. Taken out of the environment at once. */
+/* Tells the second execution the reason for the embedded device. That execution removes the variable at once. */
 #define REASON_VARIABLE "ROCI_EMBEDDED_REASON"
 
 static bool has_active_port(struct ibv_device *device)
@@ -48,8 +48,8 @@ static bool has_rdma_cm(void)
 	return channel;
 }
 
-/* Whether the machine's own devices will do; if not, `reason` says why. */
-static bool machine_will_do(struct ibv_device **list, char *reason, size_t size)
+/* Whether a device of the machine works; if not, `reason` says why. */
+static bool machine_device_works(struct ibv_device **list, char *reason, size_t size)
 {
 	if (!list || !*list) {
 		snprintf(reason, size, "this machine has no RDMA device");
@@ -65,14 +65,14 @@ static bool machine_will_do(struct ibv_device **list, char *reason, size_t size)
 				 strerror(errno));
 			return false;
 		}
-		if (own_address_leads_to(&device))
+		if (own_address_of_device(&device))
 			return true;
 		snprintf(reason, size, "no IP address of this machine belongs to %s", device.name);
 	}
 	return false;
 }
 
-/* The program again, with the device in front. Returns only if that fails. */
+/* Executes this program again, with our libraries in front. Returns only if that fails. */
 static enum mover_status execute_embedded(const struct command *command, const char *reason, char why[512])
 {
 	if (preload_environment(command)) {
@@ -137,7 +137,7 @@ enum mover_status device_choose(const struct command *command, const char *wish,
 		status = execute_embedded(command, "requested", why);
 	} else if (!wants_any) {
 		status = choose_name(list, wish, choice, why);
-	} else if (!machine_will_do(list, choice->reason, sizeof(choice->reason))) {
+	} else if (!machine_device_works(list, choice->reason, sizeof(choice->reason))) {
 		status = execute_embedded(command, choice->reason, why);
 	}
 	if (list)

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Prints --help from the tables of commands and options. */
+/* Prints --help from the tables of commands and options, and messages about mistakes. */
+#include <stdarg.h>
 #include <string.h>
 
 #include "command.h"
@@ -32,8 +33,8 @@ static void print_row(const struct option_row *row, FILE *out)
 		line += len + 1;
 		width = 0;
 	}
-	if (row->standard)
-		fprintf(out, " [%s]", row->standard);
+	if (row->default_text)
+		fprintf(out, " [%s]", row->default_text);
 	fputc('\n', out);
 }
 
@@ -70,4 +71,16 @@ void help_all(FILE *out)
 	for (const struct command *const *c = commands; *c; c++)
 		fprintf(out, "  %-11s %s\n", (*c)->name, (*c)->summary);
 	fputs("\n`roci COMMAND --help` explains a command. `roci --version` prints the version.\n", out);
+}
+
+int complain(const struct command *command, const char *format, ...)
+{
+	va_list arguments;
+	fflush(stdout);
+	fprintf(stderr, "roci%s%s: ", command ? " " : "", command ? command->name : "");
+	va_start(arguments, format);
+	vfprintf(stderr, format, arguments);
+	va_end(arguments);
+	fputc('\n', stderr);
+	return EXIT_USAGE;
 }

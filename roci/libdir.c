@@ -7,8 +7,8 @@
 
 #include "libdir.h"
 
-/* From the directory of this program: the build tree (BUILD/roci/roci), then an installation (PREFIX/bin/roci), which
- * may have been moved as a whole. */
+/* Relative to the directory of this program: the build tree (BUILD/roci/roci), then an installation (PREFIX/bin/roci)
+ * that may have been moved as a whole. */
 static const struct {
 	const char *verbs, *rdmacm;
 } places[] = {
@@ -30,13 +30,13 @@ static bool own_directory(char dir[PATH_MAX])
 	return true;
 }
 
-/* The real path of BASE/RELATIVE/FILE, where it exists. */
+/* Finds the real path of BASE/RELATIVE/FILE. Returns false if that does not exist. */
 static bool find(const char *base, const char *relative, const char *file, char path[PATH_MAX])
 {
 	char wanted[PATH_MAX];
 	if ((size_t)snprintf(wanted, sizeof(wanted), "%s/%s/%s", base, relative, file) >= sizeof(wanted))
 		return false;
-	/* The directory is resolved, the name is not: it may be a symlink to a longer version. */
+	/* Resolve the directory only: the file may be a symlink to a name with a longer version. */
 	char *slash = strrchr(wanted, '/'), dir[PATH_MAX];
 	if (access(wanted, R_OK))
 		return false;

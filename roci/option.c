@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 #include <errno.h>
-#include <stdarg.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -8,19 +8,7 @@
 #include "suggest.h"
 #include "units.h"
 
-#define OPTIONS_MAX 64 /* of a command */
-
-int complain(const struct command *command, const char *format, ...)
-{
-	va_list arguments;
-	fflush(stdout);
-	fprintf(stderr, "roci%s%s: ", command ? " " : "", command ? command->name : "");
-	va_start(arguments, format);
-	vfprintf(stderr, format, arguments);
-	va_end(arguments);
-	fputc('\n', stderr);
-	return EXIT_USAGE;
-}
+#define OPTIONS_MAX 64 /* per command */
 
 static const struct option_row *find_name(const struct command *command, const char *name, size_t len)
 {
@@ -76,7 +64,7 @@ static bool store_choice(const struct command *command, const struct option_row 
 	return false;
 }
 
-/* A limit of an option, as people write it. */
+/* Prints a limit of an option in its unit. */
 static const char *print_limit(char buf[UNITS_CHARS], enum option_kind kind, uint64_t limit)
 {
 	if (kind == OPTION_SIZE)
@@ -153,7 +141,7 @@ static bool store(const struct command *command, const struct option_row *row, c
 	}
 }
 
-/* Where the parser is. */
+/* The place of the parser in argv. */
 struct cursor {
 	const struct command *command;
 	char **argv;
@@ -193,7 +181,7 @@ static bool take_long(struct cursor *c, const char *name)
 	return false;
 }
 
-/* -abc, -nVALUE, -n VALUE */
+/* Takes "-abc", "-nVALUE" or "-n VALUE". */
 static bool take_letters(struct cursor *c, const char *letters)
 {
 	for (; *letters && !c->help; letters++) {
@@ -229,7 +217,6 @@ bool options_parse(const struct command *command, int argc, char **argv, void *i
 			ended |= command->operands == OPERANDS_PROGRAM;
 		} else if (!strcmp(word, "--")) {
 			ended = true;
-			operands->after_dashes = !operands->count;
 		} else {
 			good = word[1] == '-' ? take_long(&c, word + 2) : take_letters(&c, word + 1);
 		}

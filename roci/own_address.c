@@ -12,84 +12,85 @@
 #include "device.h"
 #include "own_address.h"
 
-/* An address without a port. */
-union name {
+union ip_address {
 	struct sockaddr any;
 	struct sockaddr_in in4;
 	struct sockaddr_in6 in6;
 };
 
-static union name make_name(int family, const char *address)
+static union ip_address parse_address(int family, const char *text)
 {
-	union name name = {.any.sa_family = (sa_family_t)family};
-	inet_pton(family, address, family == AF_INET ? (void *)&name.in4.sin_addr : (void *)&name.in6.sin6_addr);
-	return name;
+	union ip_address ip = {.any.sa_family = (sa_family_t)family};
+	inet_pton(family, text, family == AF_INET ? (void *)&ip.in4.sin_addr : (void *)&ip.in6.sin6_addr);
+	return ip;
 }
 
-/* Whether the device (any, if there is no name) has this address: what rdma_cm says when it binds to it. */
-static bool leads_to(const struct device_choice *device, union name name)
+/* Whether the address belongs to the device, or to any device if `device` has no name. rdma_bind_addr() knows. */
+static bool belongs_to(const struct device_choice *device, union ip_address ip)
 {
 	struct rdma_cm_id *id;
-	bool leads;
+	bool belongs;
 
 	if (device->embedded)
 		return true;
 	if (rdma_create_id(NULL, &id, NULL, RDMA_PS_TCP))
 		return false;
-	leads = !rdma_bind_addr(id, &name.any) && id->verbs &&
-		(!device->name || !strcmp(id->verbs->device->name, device->name));
+	belongs = !rdma_bind_addr(id, &ip.any) && id->verbs &&
+		  (!device->name || !strcmp(id->verbs->device->name, device->name));
 	rdma_destroy_id(id);
-	return leads;
+	return belongs;
 }
 
-static bool take(const struct device_choice *device, union name name, char address[INET6_ADDRSTRLEN])
+/* Prints the address if it belongs to the device. */
+static bool take_address(const struct device_choice *device, union ip_address ip, char text[INET6_ADDRSTRLEN])
 {
-	bool ipv6 = name.any.sa_family == AF_INET6;
+	bool ipv6 = ip.any.sa_family == AF_INET6;
+	const void *bytes = ipv6 ? (void *)&ip.in6.sin6_addr : (void *)&ip.in4.sin_addr;
 
 	if (ipv6)
-		name.in6.sin6_port = 0;
+		ip.in6.sin6_port = 0;
 	else
-		name.in4.sin_port = 0;
-	return leads_to(device, name) &&
-	       inet_ntop(name.any.sa_family, ipv6 ? (void *)&name.in6.sin6_addr : (void *)&name.in4.sin_addr, address,
-			 INET6_ADDRSTRLEN);
+		ip.in4.sin_port = 0;
+	return belongs_to(device, ip) && inet_ntop(ip.any.sa_family, bytes, text, INET6_ADDRSTRLEN);
 }
 
-/* What the kernel would send from. Connecting a datagram socket only asks the routing table. */
-static bool routed(const struct device_choice *device, union name to, char address[INET6_ADDRSTRLEN])
+/* Takes the address from which the kernel would send to `to`. connect() of a datagram socket sends nothing: it only
+ * asks the routing table. */
+static bool take_route(const struct device_choice *device, union ip_address to, char text[INET6_ADDRSTRLEN])
 {
-	union name from = {0};
+	union ip_address from = {0};
 	socklen_t len = to.any.sa_family == AF_INET ? sizeof(to.in4) : sizeof(to.in6);
 	int fd = socket(to.any.sa_family, SOCK_DGRAM | SOCK_CLOEXEC, 0);
 	bool found;
 
 	if (fd < 0)
 		return false;
-	to.in4.sin_port = htons(9); /* where that of IPv6 is, too */
+	to.in4.sin_port = htons(9); /* sin6_port is at the same place */
 	found = !connect(fd, &to.any, len) && !getsockname(fd, &from.any, &len);
 	close(fd);
-	return found && take(device, from, address);
+	return found && take_address(device, from, text);
 }
 
-static bool has_name(const struct ifaddrs *i, int family, union name *name)
+/* Reads the address of an interface that is up. */
+static bool interface_address(const struct ifaddrs *i, int family, union ip_address *ip)
 {
 	if (!i->ifa_addr || i->ifa_addr->sa_family != family || !(i->ifa_flags & IFF_UP))
 		return false;
-	*name = (union name){0};
-	memcpy(name, i->ifa_addr, family == AF_INET ? sizeof(name->in4) : sizeof(name->in6));
+	*ip = (union ip_address){0};
+	memcpy(ip, i->ifa_addr, family == AF_INET ? sizeof(ip->in4) : sizeof(ip->in6));
 	return true;
 }
 
-static bool of_interfaces(const struct device_choice *device, const struct ifaddrs *list, int family,
-			  char address[INET6_ADDRSTRLEN])
+static bool take_interface(const struct device_choice *device, const struct ifaddrs *list, int family,
+			   char text[INET6_ADDRSTRLEN])
 {
 	for (const struct ifaddrs *i = list; i; i = i->ifa_next) {
-		union name name;
-		if (!has_name(i, family, &name) || (i->ifa_flags & IFF_LOOPBACK))
+		union ip_address ip;
+		if (!interface_address(i, family, &ip) || (i->ifa_flags & IFF_LOOPBACK))
 			continue;
-		if (family == AF_INET6 && IN6_IS_ADDR_LINKLOCAL(&name.in6.sin6_addr))
-			continue; /* good only with the name of the other machine's interface */
-		if (take(device, name, address))
+		if (family == AF_INET6 && IN6_IS_ADDR_LINKLOCAL(&ip.in6.sin6_addr))
+			continue; /* the peer would need to add the name of its own interface */
+		if (take_address(device, ip, text))
 			return true;
 	}
 	return false;
@@ -99,25 +100,26 @@ void own_address(const struct device_choice *device, char address[INET6_ADDRSTRL
 {
 	struct ifaddrs *list = NULL;
 
-	if (routed(device, make_name(AF_INET, "192.0.2.1"), address) ||  /* RFC 5737 */
-	    routed(device, make_name(AF_INET6, "2001:db8::1"), address)) /* RFC 3849 */
+	if (take_route(device, parse_address(AF_INET, "192.0.2.1"), address) ||  /* RFC 5737 */
+	    take_route(device, parse_address(AF_INET6, "2001:db8::1"), address)) /* RFC 3849 */
 		return;
 	getifaddrs(&list);
-	if (!of_interfaces(device, list, AF_INET, address) && !of_interfaces(device, list, AF_INET6, address))
+	if (!take_interface(device, list, AF_INET, address) && !take_interface(device, list, AF_INET6, address))
 		strcpy(address, "127.0.0.1");
 	freeifaddrs(list);
 }
 
-bool own_address_leads_to(const struct device_choice *device)
+bool own_address_of_device(const struct device_choice *device)
 {
 	struct ifaddrs *list = NULL;
-	bool leads = false;
+	bool found = false;
 
 	getifaddrs(&list);
-	for (const struct ifaddrs *i = list; i && !leads; i = i->ifa_next) {
-		union name name;
-		leads = (has_name(i, AF_INET, &name) || has_name(i, AF_INET6, &name)) && leads_to(device, name);
+	for (const struct ifaddrs *i = list; i && !found; i = i->ifa_next) {
+		union ip_address ip;
+		found = (interface_address(i, AF_INET, &ip) || interface_address(i, AF_INET6, &ip)) &&
+			belongs_to(device, ip);
 	}
 	freeifaddrs(list);
-	return leads;
+	return found;
 }

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Our libraries in front of the system's, for a program that is about to be executed. */
+/* Loads our libraries in front of the system's into the next program that this process executes. */
 #ifndef ROCI_PRELOAD_H
 #define ROCI_PRELOAD_H
 
 struct command;
 
-/* Sets LD_PRELOAD and LD_LIBRARY_PATH. 0, or -1 after a complaint. */
+/* Sets LD_PRELOAD and LD_LIBRARY_PATH. Returns 0, or -1 after a complaint. */
 int preload_environment(const struct command *command);
 
 #endif

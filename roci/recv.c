@@ -14,7 +14,7 @@ struct recv_choices {
 	bool once, keep_ticket;
 };
 
-#define WHOLE(name) offsetof(struct recv_choices, name)
+#define RECV_OFFSET(name) offsetof(struct recv_choices, name)
 
 static const struct option_row options[] = {
 	{.letter = 'd',
@@ -22,31 +22,31 @@ static const struct option_row options[] = {
 	 .argument = "DIR",
 	 .group = "receiving",
 	 .help = "write files to this folder",
-	 .standard = ".",
+	 .default_text = ".",
 	 .kind = OPTION_FOLDER,
-	 .offset = WHOLE(dir)},
+	 .offset = RECV_OFFSET(dir)},
 	{.letter = 'p',
 	 .name = "port",
 	 .argument = "N",
 	 .group = "receiving",
 	 .help = "listen on this port; 0 picks a free port",
-	 .standard = "22222",
+	 .default_text = "22222",
 	 .kind = OPTION_NUMBER,
-	 .offset = WHOLE(port),
+	 .offset = RECV_OFFSET(port),
 	 .max = 65535},
 	{.letter = '1',
 	 .name = "once",
 	 .group = "receiving",
 	 .help = "stop after one transfer and return its exit status",
 	 .kind = OPTION_FLAG,
-	 .offset = WHOLE(once)},
+	 .offset = RECV_OFFSET(once)},
 	{.name = "max-sessions",
 	 .argument = "N",
 	 .group = "receiving",
 	 .help = "serve at most N transfers at the same time",
-	 .standard = "16",
+	 .default_text = "16",
 	 .kind = OPTION_NUMBER,
-	 .offset = WHOLE(max_sessions),
+	 .offset = RECV_OFFSET(max_sessions),
 	 .min = 1,
 	 .max = 4096},
 	{.letter = 't',
@@ -60,7 +60,7 @@ static const struct option_row options[] = {
 	 .group = "trust",
 	 .help = "accept the same ticket for any number of transfers",
 	 .kind = OPTION_FLAG,
-	 .offset = WHOLE(keep_ticket)},
+	 .offset = RECV_OFFSET(keep_ticket)},
 	{.name = "open",
 	 .group = "trust",
 	 .help = "accept senders without a ticket: anyone who can reach\nthe port can write files",
@@ -71,16 +71,16 @@ static const struct option_row options[] = {
 	TRANSFER_OUTPUT_ROWS,
 };
 
-/* The context of the events. */
+/* The context of on_event() and next_ticket(). */
 struct receiving {
-	struct show show; /* first */
+	struct show show; /* first, for show_event() */
 	struct mover_ticket ticket;
 	struct ticket_file file;
 	bool open;
 	enum mover_status failed; /* a failure outside mover_recv() */
 };
 
-static void hand_out(struct receiving *r)
+static void publish_ticket(struct receiving *r)
 {
 	int err = r->file.path ? ticket_file_write(&r->file, &r->ticket) : 0;
 	if (err) {
@@ -104,7 +104,7 @@ static void on_event(void *context, const struct mover_event *event)
 		return;
 	r->ticket.port = event->port;
 	if (!r->open)
-		hand_out(r);
+		publish_ticket(r);
 }
 
 static void next_ticket(void *context, struct mover_ticket *ticket)
@@ -120,7 +120,7 @@ static void next_ticket(void *context, struct mover_ticket *ticket)
 	}
 	r->ticket = *ticket = fresh;
 	mover_ticket_forget(&fresh);
-	hand_out(r);
+	publish_ticket(r);
 }
 
 static enum mover_status receive(const struct recv_choices *choices, struct receiving *r, struct mover_common *common,

@@ -16,10 +16,10 @@ struct send_choices {
 	const char *name;
 };
 
-#define NO_FD       UINT64_MAX
-#define MIN_CHUNK   (64 << 10)
-#define MAX_CHUNK   (16 << 20)
-#define WHOLE(name) offsetof(struct send_choices, name)
+#define NO_FD             UINT64_MAX
+#define MIN_CHUNK         (64 << 10)
+#define MAX_CHUNK         (16 << 20)
+#define SEND_OFFSET(name) offsetof(struct send_choices, name)
 
 static const struct option_row options[] = {
 	{.letter = 't',
@@ -34,7 +34,7 @@ static const struct option_row options[] = {
 	 .group = "trust",
 	 .help = "read the ticket from file descriptor N",
 	 .kind = OPTION_NUMBER,
-	 .offset = WHOLE(ticket_fd),
+	 .offset = SEND_OFFSET(ticket_fd),
 	 .max = INT_MAX},
 	{.name = "open",
 	 .group = "trust",
@@ -45,49 +45,49 @@ static const struct option_row options[] = {
 	 .group = "trust",
 	 .help = "encrypt file contents too (names and sizes always are)",
 	 .kind = OPTION_FLAG,
-	 .offset = WHOLE(encrypt)},
+	 .offset = SEND_OFFSET(encrypt)},
 	{.letter = 'c',
 	 .name = "checksum",
 	 .group = "sending",
 	 .help = "also compare the contents of files whose size and time\nare unchanged",
 	 .kind = OPTION_FLAG,
-	 .offset = WHOLE(checksum)},
+	 .offset = SEND_OFFSET(checksum)},
 	{.letter = 'n',
 	 .name = "dry-run",
 	 .group = "sending",
 	 .help = "list what would be sent, but send nothing",
 	 .kind = OPTION_FLAG,
-	 .offset = WHOLE(dry_run)},
+	 .offset = SEND_OFFSET(dry_run)},
 	{.name = "name",
 	 .argument = "NAME",
 	 .group = "sending",
 	 .help = "file name at the receiver for standard input (-)",
-	 .standard = "stdin",
+	 .default_text = "stdin",
 	 .kind = OPTION_TEXT,
-	 .offset = WHOLE(name)},
+	 .offset = SEND_OFFSET(name)},
 	{.name = "limit",
 	 .argument = "RATE",
 	 .group = "sending",
 	 .help = "send at most this many bytes per second;\nexamples: 10M, 1.5Gbit",
 	 .kind = OPTION_RATE,
-	 .offset = WHOLE(limit),
+	 .offset = SEND_OFFSET(limit),
 	 .min = 1024},
 	{.name = "mode",
 	 .argument = "MODE",
 	 .group = "RDMA",
 	 .help = TRANSFER_MODE_HELP,
-	 .standard = "write",
+	 .default_text = "write",
 	 .kind = OPTION_CHOICE,
-	 .offset = WHOLE(mode),
+	 .offset = SEND_OFFSET(mode),
 	 .values = transfer_modes},
 	TRANSFER_QP_ROWS("number of queue pairs (QPs) for data", "4"),
 	{.name = "chunk",
 	 .argument = "SIZE",
 	 .group = "RDMA",
 	 .help = "size of one transfer buffer: a power of two from\n64K to 16M",
-	 .standard = "1M",
+	 .default_text = "1M",
 	 .kind = OPTION_SIZE,
-	 .offset = WHOLE(chunk_bytes),
+	 .offset = SEND_OFFSET(chunk_bytes),
 	 .min = MIN_CHUNK,
 	 .max = MAX_CHUNK},
 	TRANSFER_DEVICE_ROWS,

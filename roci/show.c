@@ -5,7 +5,7 @@
 
 void show_init(struct show *show)
 {
-	setvbuf(stderr, NULL, _IOLBF, 0); /* lines stay whole where two processes share a terminal */
+	setvbuf(stderr, NULL, _IOLBF, 0); /* keep lines whole when two processes share a terminal */
 	if (!show->json && !show->quiet)
 		bar_init(&show->bar, stderr);
 }
@@ -21,7 +21,7 @@ void show_ticket(struct show *show, const struct mover_ticket *ticket, const cha
 	(show->json ? show_json_ticket : show_people_ticket)(show, ticket, file);
 }
 
-__attribute__((format(printf, 4, 0))) static void tell(struct show *show, enum mover_event_type type,
+__attribute__((format(printf, 4, 0))) static void emit(struct show *show, enum mover_event_type type,
 						       enum mover_status status, const char *format, va_list args)
 {
 	char text[1024];
@@ -33,7 +33,7 @@ enum mover_status show_failure(struct show *show, enum mover_status status, cons
 {
 	va_list args;
 	va_start(args, format);
-	tell(show, MOVER_ENDED, status, format, args);
+	emit(show, MOVER_ENDED, status, format, args);
 	va_end(args);
 	return status;
 }
@@ -42,6 +42,6 @@ void show_warning(struct show *show, const char *format, ...)
 {
 	va_list args;
 	va_start(args, format);
-	tell(show, MOVER_WARNING, MOVER_OK, format, args);
+	emit(show, MOVER_WARNING, MOVER_OK, format, args);
 	va_end(args);
 }

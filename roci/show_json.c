@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Events as JSON, one object a line. roci-send(1) lists the members. */
+/* Prints events as JSON, one object per line. roci-send(1) lists the members. */
 #include <string.h>
 #include <stdlib.h>
 #include <time.h>
@@ -11,7 +11,7 @@
 #include "show.h"
 #include "text.h"
 
-/* RFC 3339, UTC, microseconds: sorts as text. */
+/* RFC 3339 in UTC with microseconds. These strings sort by time. */
 static json_t *now(void)
 {
 	char text[48];
@@ -35,7 +35,7 @@ static void put_number(json_t *object, const char *member, uint64_t value)
 	json_object_set_new(object, member, json_integer((json_int_t)value));
 }
 
-/* Text that may hold names, and so bytes that are not UTF-8. */
+/* For text with names in it: those may have bytes that are not UTF-8. */
 static void put_text(json_t *object, const char *member, const void *bytes, size_t len)
 {
 	size_t repaired_len = 0;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Events as lines for people, and a bar on a terminal. */
+/* Prints events as lines for people, and draws a progress bar on a terminal. */
 #include <string.h>
 
 #include "device.h"
@@ -7,7 +7,7 @@
 #include "text.h"
 #include "units.h"
 
-#define LINE_EVERY_NS 10000000000ull /* progress where there is no terminal */
+#define LINE_EVERY_NS 10000000000ull /* of progress, if there is no terminal */
 
 static void print_text(FILE *out, const char *text)
 {
@@ -86,8 +86,8 @@ static void progress(struct show *show, const struct mover_event *event)
 			bar_restart(&show->bar);
 		show->bar_session = event->session;
 		bar_draw(&show->bar, t->bytes_done, t->bytes_total, t->bytes_moved, t->elapsed_ns, show->where);
-	} else if (t->elapsed_ns >= show->told_at_ns + LINE_EVERY_NS || t->elapsed_ns < show->told_at_ns) {
-		show->told_at_ns = t->elapsed_ns;
+	} else if (t->elapsed_ns >= show->printed_at_ns + LINE_EVERY_NS || t->elapsed_ns < show->printed_at_ns) {
+		show->printed_at_ns = t->elapsed_ns;
 		begin(show, event->session);
 		fprintf(stderr, "%s of %s, %llu of %llu entries\n", units_bytes(done, t->bytes_done),
 			units_bytes(total, t->bytes_total), (unsigned long long)t->entries_done,
@@ -95,7 +95,7 @@ static void progress(struct show *show, const struct mover_event *event)
 	}
 }
 
-/* Refused ones are told always, the others to whom asks. */
+/* Refused entries are always printed; the others with --verbose or in a dry run. */
 static void entry_done(struct show *show, const struct mover_event *event)
 {
 	bool refused = event->outcome == MOVER_REFUSED;
@@ -140,7 +140,7 @@ static void summary(const struct show *show, const struct mover_totals *t)
 	fputc('\n', stderr);
 }
 
-/* What to do about it, where the library's text does not say. */
+/* The next step, where the mover's text does not say it. NULL: none. */
 static const char *advice(const struct show *show, enum mover_status status)
 {
 	switch (status) {

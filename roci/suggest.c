@@ -12,7 +12,7 @@ static unsigned least(unsigned a, unsigned b, unsigned c)
 	return ab < c ? ab : c;
 }
 
-/* Letters inserted, left out, replaced, or swapped with their neighbour (optimal string alignment). */
+/* The number of letters to insert, remove, replace or swap with a neighbour (optimal string alignment). */
 static unsigned distance(const char *a, size_t a_len, const char *b, size_t b_len)
 {
 	unsigned rows[3][LONGEST + 1], *above2 = rows[0], *above = rows[1], *row = rows[2];
@@ -40,13 +40,13 @@ const char *suggest(const char *typed, const char *const *words)
 	size_t len = strlen(typed);
 	if (len < 2 || len > LONGEST)
 		return NULL;
-	unsigned best = len < 5 ? 2 : 3; /* it must be nearer than that */
+	unsigned best = len < 5 ? 2 : 3; /* a suggestion must be nearer */
 	const char *found = NULL;
 	for (; *words; words++) {
 		size_t word_len = strlen(*words);
 		if (word_len > LONGEST)
 			continue;
-		/* What was begun and not ended is as good as a small mistake. */
+		/* The beginning of a word counts as one mistake. */
 		unsigned d =
 			len < word_len && !strncasecmp(typed, *words, len) ? 1 : distance(typed, len, *words, word_len);
 		if (d < best && d < word_len) {

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* "Did you mean": the nearest of some words. */
+/* Finds the word for "did you mean". */
 #ifndef ROCI_SUGGEST_H
 #define ROCI_SUGGEST_H
 
 #include <stddef.h>
 
-/* The word a typist who wrote `typed` may have meant, or NULL. `words` ends with NULL. */
+/* The word that is nearest to `typed`, or NULL if none is near. `words` ends with NULL. */
 const char *suggest(const char *typed, const char *const *words);
 
 #endif

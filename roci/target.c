@@ -5,7 +5,7 @@
 
 #include "target.h"
 
-/* ":PORT", or nothing. */
+/* Parses ":PORT" or an empty text. */
 static int take_port(const char *text, uint16_t *port, const char **why)
 {
 	char *end;

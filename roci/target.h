@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* The last argument of `roci send`: where to. */
+/* The last argument of `roci send`: the receiver. */
 #ifndef ROCI_TARGET_H
 #define ROCI_TARGET_H
 
@@ -7,11 +7,11 @@
 
 struct target {
 	char host[256];
-	uint16_t port;           /* 0: none was given */
-	const char *ticket_file; /* of "@FILE": host and port are in there. Points into the argument */
+	uint16_t port;           /* 0: not given */
+	const char *ticket_file; /* of "@FILE", which names host and port; points into the argument. Else NULL */
 };
 
-/* Reads "HOST", "HOST:PORT", "IPV6", "[IPV6]", "[IPV6]:PORT" or "@FILE". 0, or -EINVAL with what is wrong in *why. */
+/* Parses "HOST", "HOST:PORT", "IPV6", "[IPV6]", "[IPV6]:PORT" or "@FILE". 0, or -EINVAL with the error in *why. */
 int target_parse(const char *text, struct target *target, const char **why);
 
 #endif

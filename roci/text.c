@@ -5,7 +5,7 @@
 
 #include "text.h"
 
-/* The character at `at` and how many bytes it has; 0 where there is none. RFC 3629 s.4 */
+/* Decodes the character at `at`. Returns its length in bytes, or 0 if it is not valid. RFC 3629 s.4 */
 static size_t take_character(const uint8_t *at, const uint8_t *end, uint32_t *character)
 {
 	static const uint32_t least[] = {0, 0, 0x80, 0x800, 0x10000};
@@ -24,7 +24,7 @@ static size_t take_character(const uint8_t *at, const uint8_t *end, uint32_t *ch
 	return len;
 }
 
-/* Controls (C0, DEL, C1), and format characters that move, hide or turn round what stands beside them. */
+/* Control characters (C0, DEL, C1), and format characters that move, hide or reverse their neighbours. */
 static bool deceives(uint32_t c)
 {
 	static const uint32_t ranges[][2] = {

@@ -9,7 +9,7 @@
 
 #include "ticket_file.h"
 
-/* All of it to a fresh file beside `path`. */
+/* Writes the line to a new file `name`, and renames that to the ticket file. */
 static int write_beside(struct ticket_file *file, char *name, const char *line, size_t len)
 {
 	struct stat st;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Where the receiver leaves its ticket, for who may send to it. */
+/* The file in which the receiver publishes its ticket. */
 #ifndef ROCI_TICKET_FILE_H
 #define ROCI_TICKET_FILE_H
 
@@ -9,14 +9,14 @@
 
 struct ticket_file {
 	const char *path;
-	dev_t dev; /* of the file that was written last; 0: none was */
-	ino_t ino;
+	dev_t dev; /* of the file that was written last */
+	ino_t ino; /* 0: no file was written */
 };
 
-/* Writes the ticket to path, mode 0600: whole or not at all, by rename. 0 or -errno. */
+/* Writes the ticket to `path` with mode 0600. The file appears complete, by rename(2), or not at all. 0 or -errno. */
 int ticket_file_write(struct ticket_file *file, const struct mover_ticket *ticket);
 
-/* Removes the file, if it is still the one that was written: the ticket is worth nothing any more. */
+/* Removes the file, unless somebody has replaced it. Call it when the ticket is no longer valid. */
 void ticket_file_remove(struct ticket_file *file);
 
 #endif

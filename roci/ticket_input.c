@@ -12,7 +12,7 @@
 
 #define LINE_CHARS (2 * MOVER_TICKET_CHARS)
 
-/* Reads up to the end of a line that has something in it, or of the file. Returns its length or -errno. */
+/* Reads the first line that is not empty, without its end. Returns its length (0: there is none) or -errno. */
 static ssize_t read_line(int fd, char line[LINE_CHARS])
 {
 	size_t len = 0;
@@ -62,7 +62,7 @@ static enum mover_status from_file(struct show *show, const char *file, struct m
 	return status;
 }
 
-/* Signals during the prompt: the echo has to come back before they do what they do. */
+/* Signals that may end or stop the prompt. The echo must be on again before they take effect. */
 static const int fatal[] = {SIGINT, SIGTERM, SIGHUP, SIGQUIT, SIGTSTP};
 #define FATAL_COUNT (sizeof(fatal) / sizeof(fatal[0]))
 static volatile sig_atomic_t caught;
@@ -72,7 +72,7 @@ static void on_fatal(int signal)
 	caught = signal;
 }
 
-/* One line of a terminal, which a signal that is not in `unblocked` cuts short. Returns its length or -errno. */
+/* Reads a line from the terminal. A signal that `unblocked` admits interrupts it. Returns its length or -errno. */
 static ssize_t read_terminal(int tty, const sigset_t *unblocked, char line[LINE_CHARS])
 {
 	struct pollfd fd = {.fd = tty, .events = POLLIN};
@@ -99,7 +99,7 @@ static ssize_t ask(int tty, char line[LINE_CHARS])
 	sigemptyset(&blocked);
 	for (size_t i = 0; i < FATAL_COUNT; i++)
 		sigaddset(&blocked, fatal[i]);
-	sigprocmask(SIG_BLOCK, &blocked, &unblocked); /* but while it waits */
+	sigprocmask(SIG_BLOCK, &blocked, &unblocked); /* except in ppoll() */
 	for (size_t i = 0; i < FATAL_COUNT; i++)
 		sigaction(fatal[i], &action, &before[i]);
 	if (tcsetattr(tty, TCSAFLUSH, &silent) || write(tty, prompt, strlen(prompt)) < 0)

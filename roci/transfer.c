@@ -9,7 +9,7 @@
 
 const char *const transfer_modes[] = {"write", "read", "send", NULL};
 
-/* Where a ticket would begin: the argument itself, or behind a '=' or '@'. NULL: it holds none. */
+/* Finds a ticket at the beginning of the argument, or behind a '=' or '@' in it. NULL: there is none. */
 static char *ticket_in(char *argument)
 {
 	char *at = argument;
@@ -43,8 +43,8 @@ bool transfer_no_ticket_in_arguments(const struct command *command, int argc, ch
 	return !found;
 }
 
-/* A receiver grants as many QPs as it is asked for if nothing is said. */
-static const char *conflict(const struct transfer_choices *choices, bool receiving)
+/* Returns what is wrong with the options, or NULL. Without --qps, a receiver allows MOVER_MAX_QPS. */
+static const char *find_conflict(const struct transfer_choices *choices, bool receiving)
 {
 	uint64_t qps = choices->qps ? choices->qps : receiving ? MOVER_MAX_QPS : MOVER_DEFAULT_QPS;
 	if (choices->quiet && choices->verbose)
@@ -57,7 +57,7 @@ static const char *conflict(const struct transfer_choices *choices, bool receivi
 enum mover_status transfer_begin(const struct command *command, const struct transfer_choices *choices,
 				 struct device_choice *device, struct show *show, struct mover_common *common)
 {
-	const char *wrong = conflict(choices, show->receiving);
+	const char *wrong = find_conflict(choices, show->receiving);
 	char why[512];
 
 	*device = (struct device_choice){0};
@@ -96,7 +96,7 @@ void transfer_catch_signals(void)
 	struct sigaction action = {.sa_handler = on_signal, .sa_flags = (int)(SA_RESETHAND | SA_RESTART)}, before;
 
 	for (size_t i = 0; i < sizeof(stopping) / sizeof(stopping[0]); i++) {
-		if (!sigaction(stopping[i], NULL, &before) && before.sa_handler != SIG_IGN) /* nohup stays nohup */
+		if (!sigaction(stopping[i], NULL, &before) && before.sa_handler != SIG_IGN) /* nohup(1) still works */
 			sigaction(stopping[i], &action, NULL);
 	}
 	signal(SIGPIPE, SIG_IGN);

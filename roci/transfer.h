@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* What `roci send` and `roci recv` have in common: options, checks, and signals. */
+/* The common parts of `roci send` and `roci recv`: options, checks and signals. */
 #ifndef ROCI_TRANSFER_H
 #define ROCI_TRANSFER_H
 
@@ -10,7 +10,7 @@
 /* Names of enum mover_mode, for OPTION_CHOICE. */
 extern const char *const transfer_modes[];
 
-/* First in the struct that either command reads its options into. */
+/* The common options. It is the first member of either command's struct of options. */
 struct transfer_choices {
 	const char *device, *bind, *ticket_file;
 	uint64_t qps, cqs, memory_bytes, timeout_ms;
@@ -30,7 +30,7 @@ struct transfer_choices {
 	 .help = "an RDMA device of this machine, or `embedded` (the\nsoftware device roci0), or `auto` (a device of " \
 		 "this\n"                                                                                              \
 		 "machine if one works, else roci0)",                                                                  \
-	 .standard = "auto",                                                                                           \
+	 .default_text = "auto",                                                                                       \
 	 .kind = OPTION_DEVICE,                                                                                        \
 	 .offset = TRANSFER_OFFSET(device)},                                                                           \
 		{.name = "bind",                                                                                       \
@@ -43,7 +43,7 @@ struct transfer_choices {
 		 .argument = "SIZE",                                                                                   \
 		 .group = "RDMA",                                                                                      \
 		 .help = "register at most this much memory per transfer",                                             \
-		 .standard = "64M",                                                                                    \
+		 .default_text = "64M",                                                                                \
 		 .kind = OPTION_SIZE,                                                                                  \
 		 .offset = TRANSFER_OFFSET(memory_bytes),                                                              \
 		 .min = 1 << 20,                                                                                       \
@@ -60,23 +60,23 @@ struct transfer_choices {
 		 .offset = TRANSFER_OFFSET(no_uring)},                                                                 \
 	{                                                                                                              \
 		.name = "timeout", .argument = "TIME", .group = "RDMA",                                                \
-		.help = "give up when the other side is silent for this long", .standard = "30s", .kind = OPTION_TIME, \
-		.offset = TRANSFER_OFFSET(timeout_ms), .min = 1000, .max = 86400000                                    \
+		.help = "give up when the other side is silent for this long", .default_text = "30s",                  \
+		.kind = OPTION_TIME, .offset = TRANSFER_OFFSET(timeout_ms), .min = 1000, .max = 86400000               \
 	}
 
-#define TRANSFER_QP_ROWS(qps_help, qps_standard)                                                                       \
+#define TRANSFER_QP_ROWS(qps_help, qps_default)                                                                        \
 	{.name = "qps",                                                                                                \
 	 .argument = "N",                                                                                              \
 	 .group = "RDMA",                                                                                              \
 	 .help = qps_help,                                                                                             \
-	 .standard = qps_standard,                                                                                     \
+	 .default_text = qps_default,                                                                                  \
 	 .kind = OPTION_NUMBER,                                                                                        \
 	 .offset = TRANSFER_OFFSET(qps),                                                                               \
 	 .min = 1,                                                                                                     \
 	 .max = MOVER_MAX_QPS},                                                                                        \
 	{                                                                                                              \
 		.name = "cqs", .argument = "N", .group = "RDMA",                                                       \
-		.help = "number of completion queues (CQs) for these QPs", .standard = "1", .kind = OPTION_NUMBER,     \
+		.help = "number of completion queues (CQs) for these QPs", .default_text = "1", .kind = OPTION_NUMBER, \
 		.offset = TRANSFER_OFFSET(cqs), .min = 1, .max = MOVER_MAX_QPS                                         \
 	}
 
@@ -102,17 +102,17 @@ struct transfer_choices {
 		.letter = 'h', .name = "help", .group = "output", .help = "show this help", .kind = OPTION_HELP        \
 	}
 
-/* Before the arguments are even parsed: a ticket among them is in the process list, in the shell's history, and so used
- * up. Overwrites it and complains; true if there was none. */
+/* Call this before the arguments are parsed. A ticket among them is in the process list and in the shell's history, so
+ * it can no longer be used. Overwrites such a ticket and complains. Returns true if there was none. */
 bool transfer_no_ticket_in_arguments(const struct command *command, int argc, char **argv);
 
-/* Checks what the option table cannot, and chooses the device; fills in `show` and `common`. Call it before anything is
- * opened (device.h). Returns the exit status, MOVER_OK to go on. */
+/* Checks what the option table cannot check, and chooses the device. Fills in `show` and `common`. Call it before
+ * anything is opened (device.h). Returns MOVER_OK, or the exit status after showing the failure. */
 enum mover_status transfer_begin(const struct command *command, const struct transfer_choices *choices,
 				 struct device_choice *device, struct show *show, struct mover_common *common);
 
-/* From now on SIGINT, SIGTERM and SIGHUP stop the transfer in good order; the second one kills. SIGPIPE is an error of
- * write(2). */
+/* From now on, SIGINT, SIGTERM and SIGHUP stop the transfer in good order; the second signal of a kind kills. SIGPIPE
+ * is ignored, so write(2) returns an error. */
 void transfer_catch_signals(void);
 
 #endif

@@ -9,7 +9,7 @@
 
 static const char prefixes[] = "KMGTPE";
 
-/* Reads a number that is not negative, in decimal. */
+/* Parses a decimal number that is not negative. */
 static int parse_number(const char *text, long double *number, const char **rest)
 {
 	char *end;
@@ -38,7 +38,7 @@ static long double power(int base, int exponent)
 	return result;
 }
 
-/* The exponent of a prefix letter, which is passed over; 0 where there is none. */
+/* Skips a prefix letter, and returns its exponent; 0 if there is none. */
 static int take_prefix(const char **text)
 {
 	const char *at = **text ? strchr(prefixes, toupper((unsigned char)**text)) : NULL;
@@ -105,7 +105,7 @@ int units_parse_time(const char *text, uint64_t *ms)
 	return -EINVAL;
 }
 
-/* Three digits, and a unit that grows by `base`. */
+/* Prints three digits with the prefix that fits; prefixes are powers of `base`. */
 static const char *scaled(char buf[UNITS_CHARS], double value, double base, const char *infix, const char *unit)
 {
 	int exponent = 0;

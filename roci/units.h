@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Sizes, rates and times, as people write and read them. */
+/* Parses and prints sizes, rates and times for people. */
 #ifndef ROCI_UNITS_H
 #define ROCI_UNITS_H
 
@@ -7,10 +7,10 @@
 
 #define UNITS_CHARS 32
 
-/* "65536", "64K", "1.5G", "64KiB" (powers of 1024), "10MB" (of 1000). 0, -EINVAL, or -ERANGE for 2^63 and more. */
+/* "65536", "64K", "1.5G", "64KiB" (powers of 1024), "10MB" (of 1000). 0, -EINVAL, or -ERANGE from 2^63 on. */
 int units_parse_size(const char *text, uint64_t *bytes);
 
-/* The same a second, with or without "/s"; and in bits: "1.5Gbit", "100Mbit/s" (powers of 1000). */
+/* A size per second, with or without "/s"; also bits: "1.5Gbit", "100Mbit/s" (powers of 1000). */
 int units_parse_rate(const char *text, uint64_t *bytes_per_s);
 
 /* "30" (seconds), "2.5s", "500ms", "2m", "1h". */
