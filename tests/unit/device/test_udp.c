@@ -251,12 +251,15 @@ static void a_group_reaches_all_its_members(void **state)
 	close_pair(&a, &b);
 }
 
-/* Two interfaces with a cable between them. */
+/* Two interfaces with a cable between them. The kernel adds the route for multicast a while after both are up. */
 static int make_cable(void)
 {
 	return system("(ip link add roci-a type veth peer name roci-b && for i in a b; do"
 		      " ip link set roci-$i addrgenmode none && ip link set roci-$i up &&"
-		      " ip addr add fe80::77:$i/64 dev roci-$i nodad || exit 1; done) 2>/dev/null");
+		      " ip addr add fe80::77:$i/64 dev roci-$i nodad || exit 1; done &&"
+		      " for i in a b; do timeout 20 sh -c"
+		      " 'until ip -6 route show table local dev roci-'$i' | grep -q ff00::/8; do sleep 0.01; done'"
+		      " || exit 1; done) 2>/dev/null");
 }
 
 /* A link-local group is heard on each interface, not on the first one alone: what leaves by one comes back there, and
