@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Socket addresses, as GIDs and the other way. */
-#include <netinet/in.h>
+#include "rdmacm/address.h"
 
-#include "rdmacm/objects.h"
+#include <string.h>
+
 #include "wire/gid.h"
 
 socklen_t cma_addr_len(const struct sockaddr *addr)
@@ -32,7 +32,7 @@ bool cma_addr_is_any(const struct sockaddr *addr)
 		return in4(addr)->sin_addr.s_addr == htonl(INADDR_ANY);
 	if (addr->sa_family == AF_INET6)
 		return IN6_IS_ADDR_UNSPECIFIED(&in6(addr)->sin6_addr);
-	return true; /* not set at all */
+	return true; /* not set */
 }
 
 bool cma_addr_is_multicast(const struct sockaddr *addr)
@@ -69,7 +69,7 @@ void cma_addr_set_port(struct sockaddr *addr, uint16_t port)
 		((struct sockaddr_in6 *)addr)->sin6_port = htons(port);
 }
 
-void cma_addr_gid(const struct sockaddr *addr, union ibv_gid *gid)
+void cma_addr_to_gid(const struct sockaddr *addr, union ibv_gid *gid)
 {
 	if (addr->sa_family == AF_INET)
 		roci_gid_from_ipv4(gid->raw, &in4(addr)->sin_addr);
@@ -79,7 +79,7 @@ void cma_addr_gid(const struct sockaddr *addr, union ibv_gid *gid)
 		memset(gid, 0, sizeof(*gid));
 }
 
-void cma_gid_addr(const uint8_t gid[16], bool ipv4, uint32_t ifindex, struct sockaddr *addr)
+void cma_addr_from_gid(const uint8_t gid[16], bool ipv4, uint32_t ifindex, struct sockaddr *addr)
 {
 	if (ipv4) {
 		struct sockaddr_in sin = {.sin_family = AF_INET};
@@ -97,8 +97,8 @@ void cma_gid_addr(const uint8_t gid[16], bool ipv4, uint32_t ifindex, struct soc
 bool cma_addr_same_host(const struct sockaddr *a, const struct sockaddr *b)
 {
 	union ibv_gid ga, gb;
-	cma_addr_gid(a, &ga);
-	cma_addr_gid(b, &gb);
+	cma_addr_to_gid(a, &ga);
+	cma_addr_to_gid(b, &gb);
 	return a->sa_family == b->sa_family && !memcmp(&ga, &gb, sizeof(ga));
 }
 

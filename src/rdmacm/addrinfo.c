@@ -1,9 +1,11 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* rdma_getaddrinfo(): the resolver's answers in rdma_cm's clothes. */
+/* rdma_getaddrinfo(): the answers of getaddrinfo(3) in rdma_cm's structure. */
 #include <netdb.h>
 #include <stdlib.h>
+#include <string.h>
 
-#include "rdmacm/objects.h"
+#include "rdmacm/address.h"
+#include "rdmacm/error.h"
 
 #define KNOWN_FLAGS (RAI_PASSIVE | RAI_NUMERICHOST | RAI_NOROUTE | RAI_FAMILY)
 
@@ -20,7 +22,7 @@ static bool copy_addr(struct sockaddr **out, socklen_t *out_len, const struct so
 	return true;
 }
 
-/* What type and port space mean where the hints leave one open. 0, or EAI_SOCKTYPE (the manual's EAI_QPTYPE). */
+/* Chooses QP type and port space where the hints leave one open. 0, or EAI_SOCKTYPE (the manual's EAI_QPTYPE). */
 static int choose_service(const struct rdma_addrinfo *hints, struct rdma_addrinfo *rai)
 {
 	int type = hints ? hints->ai_qp_type : 0, ps = hints ? hints->ai_port_space : 0;
@@ -92,7 +94,7 @@ static int from_resolver(const char *node, const char *service, const struct rdm
 	return err ? err : *res ? 0 : EAI_FAMILY;
 }
 
-/* Neither node nor service: the addresses come with the hints. */
+/* Without node and service the hints have the addresses. */
 static int from_hints(const struct rdma_addrinfo *hints, const struct rdma_addrinfo *kind, struct rdma_addrinfo **res)
 {
 	struct rdma_addrinfo *rai = calloc(1, sizeof(*rai));
@@ -112,7 +114,7 @@ static int from_hints(const struct rdma_addrinfo *hints, const struct rdma_addri
 	return EAI_MEMORY;
 }
 
-/* AF_IB names a port by its GID without an IP address; on Ethernet there is nothing that it could name. */
+/* AF_IB names a port by its GID, without an IP address. There are no such ports on Ethernet. */
 static bool is_foreign_family(const struct rdma_addrinfo *hints)
 {
 	return (hints->ai_flags & RAI_FAMILY) && hints->ai_family != AF_UNSPEC && hints->ai_family != AF_INET &&

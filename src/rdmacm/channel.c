@@ -1,14 +1,15 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Event channels: queues of events with a descriptor that a program can poll. */
+#include "rdmacm/channel.h"
+
 #include <stdlib.h>
 #include <time.h>
 #include <unistd.h>
 
-#include "rdmacm/objects.h"
+#include "rdmacm/id.h"
 #include "verbs/event_fd.h"
 
 pthread_mutex_t cma_lock = PTHREAD_MUTEX_INITIALIZER;
-pthread_cond_t cma_acked = PTHREAD_COND_INITIALIZER;
+static pthread_cond_t acked = PTHREAD_COND_INITIALIZER; /* an event was acknowledged; with cma_lock */
 
 struct rdma_event_channel *rdma_create_event_channel(void)
 {
@@ -22,18 +23,18 @@ struct rdma_event_channel *rdma_create_event_channel(void)
 		free(ch);
 		return NULL;
 	}
-	ch->tail = &ch->head;
+	roci_list_init(&ch->events);
 	return &ch->channel;
 }
 
 /*
- * A program may end its event thread by destroying the channel under it (rping does, on its way out). With the kernel's
- * rdma_cm the thread blocks in a system call that never returns, or its next one fails: nothing crashes. So the last
- * few channels stay readable after their end.
+ * A program may destroy a channel while its event thread still waits on it, in order to end that thread (rping does).
+ * With the kernel's rdma_cm the thread then sleeps for ever in its system call, or its next call fails, but nothing
+ * crashes. So the memory of the last destroyed channels stays valid.
  */
-#define GRAVES 64
-static struct cma_channel *graves[GRAVES];
-static unsigned next_grave;
+#define DESTROYED_CHANNELS 64
+static struct cma_channel *destroyed[DESTROYED_CHANNELS]; /* ring; cma_lock */
+static unsigned next_destroyed;
 
 void rdma_destroy_event_channel(struct rdma_event_channel *channel)
 {
@@ -43,9 +44,9 @@ void rdma_destroy_event_channel(struct rdma_event_channel *channel)
 	pthread_mutex_lock(&cma_lock);
 	close(channel->fd);
 	channel->fd = -1;
-	free(graves[next_grave]);
-	graves[next_grave] = ch;
-	next_grave = (next_grave + 1) % GRAVES;
+	free(destroyed[next_destroyed]);
+	destroyed[next_destroyed] = ch;
+	next_destroyed = (next_destroyed + 1) % DESTROYED_CHANNELS;
 	pthread_mutex_unlock(&cma_lock);
 }
 
@@ -53,9 +54,11 @@ int cma_channel_wait(struct cma_channel *ch)
 {
 	if (!vb_event_fd_wait(ch->channel.fd))
 		return 0;
-	if (errno == EBADF) /* let the thread that destroyed it end the process, if that is what it is about */
-		nanosleep(&(struct timespec){.tv_nsec = 100000000}, NULL);
-	return errno == EBADF ? cma_error(EBADF) : -1;
+	if (errno != EBADF)
+		return -1;
+	/* The thread that destroyed the channel is perhaps about to end the process: give it time. */
+	nanosleep(&(struct timespec){.tv_nsec = 100000000}, NULL);
+	return cma_error(EBADF);
 }
 
 struct cma_event *cma_event_new(struct cma_id *id, enum rdma_cm_event_type type, int status)
@@ -67,25 +70,23 @@ struct cma_event *cma_event_new(struct cma_id *id, enum rdma_cm_event_type type,
 	ev->event.event = type;
 	ev->event.status = status;
 	ev->owner = id;
+	ev->count = &id->events;
 	return ev;
 }
 
-void cma_event_free(struct cma_event *ev)
-{
-	free(ev);
-}
-
+/* cma_lock held. */
 static void append(struct cma_channel *ch, struct cma_event *ev)
 {
-	ev->next = NULL;
-	*ch->tail = ev;
-	ch->tail = &ev->next;
+	roci_list_append(&ch->events, &ev->queued);
 	vb_event_fd_signal(ch->channel.fd);
 }
 
 void cma_event_push(struct cma_event *ev)
 {
+	pthread_mutex_lock(&cma_lock);
+	ev->event.id->channel = ev->owner->id.channel; /* the new id of a request uses its listener's channel */
 	append((struct cma_channel *)ev->owner->id.channel, ev);
+	pthread_mutex_unlock(&cma_lock);
 }
 
 int cma_event_post(struct cma_id *id, enum rdma_cm_event_type type, int status)
@@ -93,79 +94,69 @@ int cma_event_post(struct cma_id *id, enum rdma_cm_event_type type, int status)
 	struct cma_event *ev = cma_event_new(id, type, status);
 	if (!ev)
 		return -ENOMEM;
-	pthread_mutex_lock(&cma_lock);
 	cma_event_push(ev);
-	pthread_mutex_unlock(&cma_lock);
 	return 0;
 }
 
 struct cma_event *cma_channel_pop(struct cma_channel *ch)
 {
+	struct cma_event *ev = NULL;
 	pthread_mutex_lock(&cma_lock);
-	struct cma_event *ev = ch->head;
-	if (ev) {
-		ch->head = ev->next;
-		if (!ch->head) {
-			ch->tail = &ch->head;
+	struct roci_list *first = roci_list_take_first(&ch->events);
+	if (first) {
+		if (roci_list_empty(&ch->events))
 			vb_event_fd_clear(ch->channel.fd);
-		}
-		if (ev->mcast)
-			ev->mcast->delivered++;
-		else
-			ev->owner->delivered++;
+		ev = cma_event_of(first);
+		ev->count->delivered++;
 	}
 	pthread_mutex_unlock(&cma_lock);
 	return ev;
 }
 
-/* Takes the events of `id` (and of `mc` only, if not NULL) out of the queue, in order. cma_lock held. */
-static struct cma_event *extract(struct cma_channel *ch, const struct cma_id *id, const struct cma_mcast *mc)
+/* Moves the queued events of `id` (of `count` only, if not NULL) to the list `out`, in order. cma_lock held. */
+static void extract(struct cma_id *id, const struct cma_event_count *count, struct roci_list *out)
 {
-	struct cma_event *list = NULL, **end = &list, **p = &ch->head;
-	while (*p) {
-		struct cma_event *ev = *p;
-		if (ev->owner == id && (!mc || ev->mcast == mc)) {
-			*p = ev->next;
-			ev->next = NULL;
-			*end = ev;
-			end = &ev->next;
-		} else {
-			p = &ev->next;
+	struct cma_channel *ch = (struct cma_channel *)id->id.channel;
+	for (struct roci_list *queued = ch->events.next, *next; queued != &ch->events; queued = next) {
+		struct cma_event *ev = cma_event_of(queued);
+		next = queued->next;
+		if (ev->owner == id && (!count || ev->count == count)) {
+			roci_list_remove(queued);
+			roci_list_append(out, queued);
 		}
 	}
-	ch->tail = p;
-	if (list && !ch->head)
+	if (!roci_list_empty(out) && roci_list_empty(&ch->events))
 		vb_event_fd_clear(ch->channel.fd);
-	return list;
 }
 
-struct cma_event *cma_channel_move(struct cma_id *id, struct cma_channel *to)
+/* cma_lock held. */
+static void wait_acks(const struct cma_event_count *count)
 {
+	while (count->delivered != count->acked)
+		pthread_cond_wait(&acked, &cma_lock);
+}
+
+void cma_channel_move(struct cma_id *id, struct cma_channel *to)
+{
+	struct roci_list events = ROCI_LIST_INIT(events), *queued;
 	pthread_mutex_lock(&cma_lock);
-	while (id->delivered != id->acked)
-		pthread_cond_wait(&cma_acked, &cma_lock);
-	struct cma_event *list = extract((struct cma_channel *)id->id.channel, id, NULL);
-	if (to) {
-		id->id.channel = &to->channel;
-		while (list) {
-			struct cma_event *ev = list;
-			list = ev->next;
-			ev->event.id->channel = &to->channel; /* that of a request is another */
-			append(to, ev);
-		}
+	wait_acks(&id->events);
+	extract(id, NULL, &events);
+	id->id.channel = &to->channel;
+	while ((queued = roci_list_take_first(&events))) {
+		struct cma_event *ev = cma_event_of(queued);
+		ev->event.id->channel = &to->channel; /* the id of a request moves with its listener */
+		append(to, ev);
 	}
 	pthread_mutex_unlock(&cma_lock);
-	return list;
 }
 
-struct cma_event *cma_channel_purge_mcast(struct cma_id *id, struct cma_mcast *mc)
+void cma_channel_extract(struct cma_id *id, struct cma_event_count *count, struct roci_list *out)
 {
 	pthread_mutex_lock(&cma_lock);
-	while (mc->delivered != mc->acked)
-		pthread_cond_wait(&cma_acked, &cma_lock);
-	struct cma_event *list = extract((struct cma_channel *)id->id.channel, id, mc);
+	wait_acks(count);
+	extract(id, count, out);
 	pthread_mutex_unlock(&cma_lock);
-	return list;
 }
 
 int rdma_ack_cm_event(struct rdma_cm_event *event)
@@ -174,13 +165,10 @@ int rdma_ack_cm_event(struct rdma_cm_event *event)
 		return cma_error(EINVAL);
 	struct cma_event *ev = (struct cma_event *)event;
 	pthread_mutex_lock(&cma_lock);
-	if (ev->mcast)
-		ev->mcast->acked++;
-	else
-		ev->owner->acked++;
-	pthread_cond_broadcast(&cma_acked);
+	ev->count->acked++;
+	pthread_cond_broadcast(&acked);
 	pthread_mutex_unlock(&cma_lock);
-	cma_event_free(ev);
+	free(ev);
 	return 0;
 }
 

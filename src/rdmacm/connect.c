@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* Connections, from both sides: rdma_connect(), rdma_accept(), rdma_reject(), rdma_establish(), rdma_disconnect(). */
-#include <sys/random.h>
-
-#include "rdmacm/objects.h"
+#include "rdmacm/address.h"
+#include "rdmacm/device.h"
+#include "rdmacm/manager.h"
+#include "wire/packet.h"
 
 #define DEFAULT_RETRIES 7
 #define MAX_RETRIES     7 /* fields of 3 bits */
@@ -12,15 +13,7 @@ static uint8_t min_u8(uint8_t a, uint8_t b)
 	return a < b ? a : b;
 }
 
-uint32_t cma_random_psn(void)
-{
-	uint32_t value = 0;
-	while (getrandom(&value, sizeof(value), 0) < 0 && errno == EINTR)
-		;
-	return value & 0xffffff;
-}
-
-/* What the program asks for, or the defaults, within the device's limits. -EINVAL: more than the device can. */
+/* The program's parameters, or the defaults. -EINVAL: more than the device's limits. */
 static int choose_params(const struct cma_id *id, const struct rdma_conn_param *given, struct rdma_conn_param *out)
 {
 	struct cma_limits limits = cma_device_limits();
@@ -58,7 +51,7 @@ struct request_data {
 	unsigned len;
 };
 
-/* IP CM header, then what rdma_getaddrinfo() wants in front, then the program's own. -EINVAL: more than `room`. */
+/* The IP CM header, the connect data of rdma_getaddrinfo(), the program's private data. -EINVAL: more than `room`. */
 static int fill_request(const struct cma_id *id, const struct rdma_conn_param *param, unsigned room,
 			struct request_data *out)
 {
@@ -67,8 +60,8 @@ static int fill_request(const struct cma_id *id, const struct rdma_conn_param *p
 	if (len > room)
 		return -EINVAL;
 	union ibv_gid src, dst;
-	cma_addr_gid(&addr->src_addr, &src);
-	cma_addr_gid(&addr->dst_addr, &dst);
+	cma_addr_to_gid(&addr->src_addr, &src);
+	cma_addr_to_gid(&addr->dst_addr, &dst);
 	struct roci_cm_ip ip = {.src_port = cma_addr_port(&addr->src_addr),
 				.ipv4 = addr->dst_addr.sa_family == AF_INET};
 	memcpy(ip.src, src.raw, 16);
@@ -85,7 +78,7 @@ static int fill_request(const struct cma_id *id, const struct rdma_conn_param *p
 
 static void fill_path(const struct cma_id *id, struct roci_cm_path *path)
 {
-	const struct roci_gid_entry *gid = cma_source_gid(id);
+	const struct roci_gid_entry *gid = cma_gid_entry(id);
 	*path = (struct roci_cm_path){
 		.ifindex = gid ? gid->ifindex : 0,
 		.flow_label = ntohl(id->path.flow_label) & 0xfffff,
@@ -132,7 +125,7 @@ static int connect_connected(struct cma_id *id, const struct rdma_conn_param *pa
 	struct roci_cm_connect ask = {
 		.service_id = service_of(id),
 		.qpn = param->qp_num,
-		.starting_psn = id->psn = cma_random_psn(),
+		.starting_psn = id->psn = roci_random32() & ROCI_PSN_MASK,
 		.transport = type == IBV_QPT_UC ? ROCI_CM_UC : ROCI_CM_RC,
 		.responder_resources = param->responder_resources,
 		.initiator_depth = param->initiator_depth,
@@ -173,7 +166,7 @@ int rdma_connect(struct rdma_cm_id *rid, struct rdma_conn_param *given)
 	return cma_complete(id);
 }
 
-/* For programs that lead their QP themselves, after RDMA_CM_EVENT_CONNECT_RESPONSE. */
+/* For programs that modify their QP themselves, after RDMA_CM_EVENT_CONNECT_RESPONSE. */
 int rdma_establish(struct rdma_cm_id *rid)
 {
 	if (!rid || rid->qp)
@@ -185,7 +178,7 @@ int cma_establish(struct cma_id *id)
 {
 	if (!cma_lock_cm(id))
 		return -ENODEV;
-	/* Another thread may destroy the id while this one fetches its event. */
+	/* Another thread may destroy the id while this one processes its event. */
 	int err = id->conn ? roci_conn_establish(id->conn, roci_now(), (struct roci_cm_bytes){0}) : -EINVAL;
 	cma_unlock_cm(id);
 	return err;
@@ -237,14 +230,14 @@ static int accept_connected(struct cma_id *id, const struct rdma_conn_param *par
 	};
 	cma_lock_cm(id);
 	err = roci_conn_accept(id->conn, roci_now(), &answer);
-	id->accepted = !err; /* with the lock held, so that what follows is told */
+	id->accepted = !err; /* under the lock: the next event must see it */
 	cma_unlock_cm(id);
 	if (err)
 		cma_qp_to_err(id);
 	return err;
 }
 
-/* Without parameters, what the request asks for, as far as the device can. */
+/* The parameters of the request, within the device's limits. */
 static void params_of_request(const struct cma_id *id, struct rdma_conn_param *param)
 {
 	struct cma_limits limits = cma_device_limits();
@@ -266,7 +259,7 @@ static int choose_accept(const struct cma_id *id, const struct rdma_conn_param *
 		params_of_request(id, param);
 		return 0;
 	}
-	/* "The most": of what the request offers. */
+	/* "The maximum" means: as much as the request offers. */
 	if (given->responder_resources == RDMA_MAX_RESP_RES)
 		param->responder_resources = min_u8(param->responder_resources, id->request.responder_resources);
 	if (given->initiator_depth == RDMA_MAX_INIT_DEPTH)
@@ -345,7 +338,7 @@ int rdma_disconnect(struct rdma_cm_id *rid)
 	cma_qp_to_err(id);
 	if (!cma_lock_cm(id))
 		return cma_error(ENODEV);
-	/* -EINVAL: it is over already, or never was. Both sides may say so at once, so that is no error. */
+	/* -EINVAL: it is disconnected already, or never connected. No error: both sides may disconnect at once. */
 	int err = roci_conn_disconnect(id->conn, roci_now(), (struct roci_cm_bytes){0});
 	cma_unlock_cm(id);
 	if (err || (rid->event && rid->event->event == RDMA_CM_EVENT_DISCONNECTED))

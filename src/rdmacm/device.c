@@ -1,19 +1,18 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/*
- * The device as rdma_cm sees it: one context and one default PD for all ids of the process, opened on first use and
- * kept, as the manual says ("Devices remain opened while the librdmacm is loaded").
- */
+#include "rdmacm/device.h"
+
 #include <stdlib.h>
+#include <string.h>
 
-#include "rdmacm/objects.h"
+#include "rdmacm/manager.h"
 
-static pthread_mutex_t device_lock = PTHREAD_MUTEX_INITIALIZER;
+static pthread_mutex_t device_lock = PTHREAD_MUTEX_INITIALIZER; /* to open the device and to allocate the PD */
 static struct ibv_context *the_context;
 static struct ibv_pd *the_pd;
 static struct roci_device *the_device;
 static struct ibv_device_attr the_attr;
 
-/* A forked child has no device (device.h); it opens its own when it needs one. */
+/* A forked child has no device (device/device.h). It opens its own when it needs one. */
 static void after_fork_in_child(void)
 {
 	pthread_mutex_init(&device_lock, NULL);
@@ -45,7 +44,7 @@ static int open_device(void)
 	err = -ibv_query_device(context, &the_attr);
 	if (err)
 		goto err_close;
-	/* The context has opened it, and has said where its events go. */
+	/* The context has opened the device and set the function for its events; this only counts a user. */
 	err = roci_device_get(NULL, &the_device);
 	if (err)
 		goto err_close;
@@ -73,7 +72,7 @@ struct ibv_context *cma_device(void)
 	return err ? NULL : context;
 }
 
-struct ibv_context *cma_context(void)
+struct ibv_context *cma_device_context(void)
 {
 	return the_context;
 }
@@ -102,14 +101,14 @@ struct cma_limits cma_device_limits(void)
 				   .initiator_depth = (uint8_t)the_attr.max_qp_init_rd_atom};
 }
 
-const struct roci_gid_entry *cma_source_gid(const struct cma_id *id)
+const struct roci_gid_entry *cma_gid_entry(const struct cma_id *id)
 {
 	const struct roci_gid_entry *gids;
 	int count = roci_device_gids(id->dev, &gids);
 	return id->sgid_index < count ? &gids[id->sgid_index] : NULL;
 }
 
-int cma_find_gid(const struct cma_id *id, const uint8_t gid[16], uint32_t ifindex)
+int cma_gid_index(const struct cma_id *id, const uint8_t gid[16], uint32_t ifindex)
 {
 	const struct roci_gid_entry *gids;
 	int count = roci_device_gids(id->dev, &gids);

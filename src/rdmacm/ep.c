@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Endpoints: ids made from rdma_getaddrinfo()'s answer, with all they need, and synchronous. */
+/* Endpoints: synchronous ids with a QP, made from the answer of rdma_getaddrinfo(). */
 #include <stdlib.h>
+#include <string.h>
 
-#include "rdmacm/objects.h"
+#include "rdmacm/id.h"
 
 #define RESOLVE_TIMEOUT_MS 2000
 
@@ -88,12 +89,12 @@ void rdma_destroy_ep(struct rdma_cm_id *id)
 	rdma_destroy_id(id);
 }
 
-/* Gives the request's id its QP, where rdma_create_ep() was told of one. */
-static int equip(struct cma_id *listen, struct rdma_cm_id *id)
+/* Makes the QP of a request's id, if rdma_create_ep() was given attributes for it. */
+static int create_request_qp(struct cma_id *listen, struct rdma_cm_id *id)
 {
 	if (!listen->qp_init_attr)
 		return 0;
-	struct ibv_qp_init_attr attr = *listen->qp_init_attr; /* what was asked, not what the last one got */
+	struct ibv_qp_init_attr attr = *listen->qp_init_attr; /* a copy, because the call writes the real sizes there */
 	return rdma_create_qp(id, listen->id.pd, &attr);
 }
 
@@ -112,7 +113,7 @@ int rdma_get_request(struct rdma_cm_id *listen, struct rdma_cm_id **id)
 		listen->event = event;
 		return cma_error(err);
 	}
-	if (equip(cma_id(listen), event->id)) {
+	if (create_request_qp(cma_id(listen), event->id)) {
 		err = errno;
 		listen->event = event;
 		rdma_reject(event->id, NULL, 0);

@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* rdma_get_cm_event(): what has to happen in the program's thread before it sees an event. */
-#include "rdmacm/objects.h"
+/* rdma_get_cm_event(): processes an event in the program's thread before the program sees it. */
+#include "rdmacm/device.h"
+#include "rdmacm/manager.h"
 
-/* The peer answered: the QP follows, and the peer is told so. A program that leads its QP itself does both itself, and
- * sees the answer as it is. */
+/* The peer accepted: moves the QP to RTS and answers with an RTU. A program that modifies its QP itself gets the event
+ * unchanged, and does both itself. */
 static void process_response(struct cma_id *id, struct rdma_cm_event *event)
 {
 	if (!id->id.qp)
@@ -22,11 +23,11 @@ static void process_response(struct cma_id *id, struct rdma_cm_event *event)
 	event->status = err;
 }
 
-/* A request to a synchronous listener makes a synchronous id. False: there was no memory, the request is refused. */
+/* A request to a synchronous listener gets a synchronous id. False: no memory; the request is rejected. */
 static bool process_request(struct cma_id *listener, struct rdma_cm_event *event)
 {
 	struct cma_id *id = cma_id(event->id);
-	cma_request_taken(id);
+	cma_request_fetched(id);
 	id->id.pd = cma_default_pd();
 	if (!listener->sync || !rdma_migrate_id(&id->id, NULL))
 		return true;
@@ -43,7 +44,7 @@ static void process_join(struct cma_event *ev)
 	ev->event.status = err;
 }
 
-/* False: the program shall not see it. */
+/* False: the program does not get the event. */
 static bool process(struct cma_event *ev)
 {
 	struct cma_id *id = ev->owner;

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Ids: making, moving and releasing them. */
+/* Ids: making, moving and destroying them. */
 #include <stdlib.h>
 
-#include "rdmacm/objects.h"
+#include "rdmacm/device.h"
+#include "rdmacm/manager.h"
 
 struct cma_id *cma_id_new(struct roci_device *dev, struct rdma_event_channel *channel, void *context,
 			  enum rdma_port_space ps, enum ibv_qp_type qp_type)
@@ -15,6 +16,7 @@ struct cma_id *cma_id_new(struct roci_device *dev, struct rdma_event_channel *ch
 	id->id.context = context;
 	id->id.ps = ps;
 	id->id.qp_type = qp_type;
+	roci_list_init(&id->mcasts);
 	return id;
 }
 
@@ -67,7 +69,7 @@ void cma_forget_event(struct cma_id *id)
 	id->id.event = NULL;
 }
 
-/* The errno of a synchronous call whose event says that it failed. */
+/* The errno of a synchronous call whose event reports a failure. */
 static int event_error(const struct rdma_cm_event *event)
 {
 	if (event->event == RDMA_CM_EVENT_REJECTED)
@@ -85,12 +87,12 @@ int cma_complete(struct cma_id *id)
 	return id->id.event->status ? cma_error(event_error(id->id.event)) : 0;
 }
 
-/* An event that no one will fetch: the request in it has no owner any more. */
-static void drop(struct cma_event *ev)
+/* Frees an event that no one will fetch, and the id of a request, which has no owner now. */
+static void free_event(struct cma_event *ev)
 {
 	if (ev->event.event == RDMA_CM_EVENT_CONNECT_REQUEST)
 		rdma_destroy_id(ev->event.id);
-	cma_event_free(ev);
+	free(ev);
 }
 
 int rdma_destroy_id(struct rdma_cm_id *rid)
@@ -99,14 +101,12 @@ int rdma_destroy_id(struct rdma_cm_id *rid)
 		return cma_error(EINVAL);
 	struct cma_id *id = cma_id(rid);
 	cma_forget_event(id);
-	cma_leave_all(id);
-	cma_release(id); /* no events about it after this */
-	struct cma_event *list = cma_channel_move(id, NULL);
-	while (list) {
-		struct cma_event *ev = list;
-		list = ev->next;
-		drop(ev);
-	}
+	cma_mcast_leave_all(id);
+	cma_release(id); /* no more events of it come */
+	struct roci_list events = ROCI_LIST_INIT(events), *queued;
+	cma_channel_extract(id, &id->events, &events);
+	while ((queued = roci_list_take_first(&events)))
+		free_event(cma_event_of(queued));
 	if (id->sync)
 		rdma_destroy_event_channel(rid->channel);
 	free(id->qp_init_attr);

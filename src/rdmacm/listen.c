@@ -1,14 +1,17 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* Ports and listeners. */
+#include <string.h>
+
 #include "device/cm_host.h"
-#include "rdmacm/objects.h"
+#include "rdmacm/address.h"
+#include "rdmacm/manager.h"
 
 #define MAX_BACKLOG 1024
 
 static void local_gid(const struct cma_id *id, uint8_t gid[16])
 {
 	union ibv_gid g;
-	cma_addr_gid(&id->id.route.addr.src_addr, &g);
+	cma_addr_to_gid(&id->id.route.addr.src_addr, &g);
 	memcpy(gid, g.raw, 16);
 }
 
@@ -75,7 +78,7 @@ void cma_release(struct cma_id *id)
 {
 	if (!id->conn && !id->sidr && !id->service)
 		return;
-	/* An inherited device, too: nothing leaves it any more. */
+	/* Also on a device inherited by fork(), which sends nothing. */
 	roci_device_lock(id->dev);
 	if (id->conn)
 		roci_conn_destroy(id->conn, roci_now());

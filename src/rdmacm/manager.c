@@ -1,7 +1,10 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* The way to the connection manager of this process (src/device/cm_host.h). */
+#include "rdmacm/manager.h"
+
+#include <string.h>
+
 #include "device/cm_host.h"
-#include "rdmacm/objects.h"
+#include "rdmacm/device.h"
 
 int cma_attach(struct roci_device *dev)
 {
@@ -29,7 +32,7 @@ void cma_unlock_cm(const struct cma_id *id)
 	roci_device_unlock(id->dev);
 }
 
-void cma_request_taken(struct cma_id *id)
+void cma_request_fetched(struct cma_id *id)
 {
 	if (!cma_lock_cm(id))
 		return;
@@ -44,7 +47,7 @@ bool cma_conn_info(const struct cma_id *id, struct roci_conn_info *info)
 {
 	if (!cma_lock_cm(id))
 		return false;
-	bool connected = id->conn; /* another thread may destroy the id while this one fetches its event */
+	bool connected = id->conn; /* another thread may destroy the id while this one processes its event */
 	if (connected)
 		*info = *roci_conn_info(id->conn);
 	cma_unlock_cm(id);

@@ -1,10 +1,20 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Multicast groups of datagram ids. On Ethernet there is no one to ask: the join ends at once. */
+/* Multicast groups of datagram ids. On Ethernet no subnet manager is asked, so a join ends at once. */
 #include <stdlib.h>
 
-#include "rdmacm/objects.h"
+#include "rdmacm/address.h"
+#include "rdmacm/device.h"
 
 #define MULTICAST_QPN 0xffffff
+
+struct cma_mcast {
+	struct roci_list joined; /* node of the id */
+	struct cma_id *id;
+	union ibv_gid gid;
+	bool send_only, attached;
+	struct cma_event_count events;
+	struct sockaddr_storage addr;
+};
 
 static int join(struct cma_id *id, const struct sockaddr *addr, bool send_only, void *context)
 {
@@ -20,14 +30,13 @@ static int join(struct cma_id *id, const struct sockaddr *addr, bool send_only, 
 		return -ENOMEM;
 	}
 	mc->id = id;
-	mc->context = context;
 	mc->send_only = send_only;
 	memcpy(&mc->addr, addr, len);
-	cma_addr_gid(addr, &mc->gid);
-	mc->next = id->mcasts;
-	id->mcasts = mc;
+	cma_addr_to_gid(addr, &mc->gid);
+	roci_list_append(&id->mcasts, &mc->joined);
 
 	ev->mcast = mc;
+	ev->count = &mc->events;
 	ev->event.param.ud = (struct rdma_ud_param){
 		.private_data = context,
 		.qp_num = MULTICAST_QPN,
@@ -39,9 +48,7 @@ static int join(struct cma_id *id, const struct sockaddr *addr, bool send_only, 
 				    .hop_limit = 1,
 				    .traffic_class = id->tos}},
 	};
-	pthread_mutex_lock(&cma_lock);
 	cma_event_push(ev);
-	pthread_mutex_unlock(&cma_lock);
 	return 0;
 }
 
@@ -79,18 +86,27 @@ int rdma_join_multicast_ex(struct rdma_cm_id *id, struct rdma_cm_join_mc_attr_ex
 	return err ? cma_error(err) : cma_complete(cma_id(id));
 }
 
-/* *p is out of the list already. */
-static void leave(struct cma_id *id, struct cma_mcast *mc)
+static void leave(struct cma_mcast *mc)
 {
+	struct cma_id *id = mc->id;
+	struct roci_list events = ROCI_LIST_INIT(events), *queued;
+	roci_list_remove(&mc->joined);
 	if (mc->attached && id->id.qp)
 		ibv_detach_mcast(id->id.qp, &mc->gid, 0);
-	struct cma_event *list = cma_channel_purge_mcast(id, mc);
-	while (list) {
-		struct cma_event *ev = list;
-		list = ev->next;
-		cma_event_free(ev);
-	}
+	cma_channel_extract(id, &mc->events, &events);
+	while ((queued = roci_list_take_first(&events)))
+		free(cma_event_of(queued));
 	free(mc);
+}
+
+static struct cma_mcast *find(const struct cma_id *id, const struct sockaddr *addr)
+{
+	for (struct roci_list *joined = id->mcasts.next; joined != &id->mcasts; joined = joined->next) {
+		struct cma_mcast *mc = roci_container_of(joined, struct cma_mcast, joined);
+		if (cma_addr_same_host((struct sockaddr *)&mc->addr, addr))
+			return mc;
+	}
+	return NULL;
 }
 
 int rdma_leave_multicast(struct rdma_cm_id *rid, struct sockaddr *addr)
@@ -98,25 +114,17 @@ int rdma_leave_multicast(struct rdma_cm_id *rid, struct sockaddr *addr)
 	if (!rid || !cma_addr_len(addr))
 		return cma_error(EINVAL);
 	struct cma_id *id = cma_id(rid);
-	struct cma_mcast **p = &id->mcasts;
-	while (*p && !cma_addr_same_host((struct sockaddr *)&(*p)->addr, addr))
-		p = &(*p)->next;
-	if (!*p)
+	struct cma_mcast *mc = find(id, addr);
+	if (!mc)
 		return cma_error(EADDRNOTAVAIL);
-	/* A synchronous id may still keep the event of the join. */
 	if (id->sync)
-		cma_forget_event(id);
-	struct cma_mcast *mc = *p;
-	*p = mc->next;
-	leave(id, mc);
+		cma_forget_event(id); /* it may be the join's */
+	leave(mc);
 	return 0;
 }
 
-void cma_leave_all(struct cma_id *id)
+void cma_mcast_leave_all(struct cma_id *id)
 {
-	while (id->mcasts) {
-		struct cma_mcast *mc = id->mcasts;
-		id->mcasts = mc->next;
-		leave(id, mc);
-	}
+	while (!roci_list_empty(&id->mcasts))
+		leave(roci_container_of(id->mcasts.next, struct cma_mcast, joined));
 }

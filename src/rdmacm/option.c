@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* rdma_set_option(), and the ECE fields that travel with a connection. */
-#include "rdmacm/objects.h"
+#include <string.h>
+
+#include "rdmacm/id.h"
 
 static int set_tos(struct cma_id *id, const void *value, size_t len)
 {
@@ -57,8 +59,8 @@ static int set_id_option(struct cma_id *id, int name, const void *value, size_t 
 	}
 }
 
-/* Stands for rdma_resolve_route(): the program knows the path. On Ethernet the addresses are the path, so what it says
- * of them is not asked; the rest of the first primary path is taken over where it is in range. */
+/* Instead of rdma_resolve_route(). On Ethernet the addresses determine the path, so only the MTU is taken from the
+ * program's first path record, if it is smaller. */
 static int set_path(struct cma_id *id, const struct ibv_path_data *paths, size_t len)
 {
 	if (!len || len % sizeof(*paths))
@@ -87,8 +89,7 @@ int rdma_set_option(struct rdma_cm_id *id, int level, int optname, void *optval,
 	}
 }
 
-/* For programs that lead their QPs themselves: the device has no options to agree on. EINVAL, too, for more than the 24
- * bits that a message has for the vendor. */
+/* For programs that modify their QPs themselves: the device has no options to negotiate. Vendor ids have 24 bits. */
 int rdma_set_local_ece(struct rdma_cm_id *id, struct ibv_ece *ece)
 {
 	if (!id || id->qp || !ece || !ece->vendor_id || ece->vendor_id >= 1u << 24 || ece->comp_mask)

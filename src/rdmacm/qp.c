@@ -1,14 +1,15 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* The queue pair of an id: made with what else it needs, and led through its states. */
-#include <stdlib.h>
+/* The queue pair of an id: creating it with its CQs, and modifying its state. */
+#include <string.h>
 
-#include "rdmacm/objects.h"
+#include "rdmacm/device.h"
+#include "rdmacm/manager.h"
 #include "verbs/flush.h"
 #include "verbs/keepalive.h"
 
-#define KEEPALIVE_NS UINT64_C(5000000000)
+#define KEEPALIVE_INTERVAL_NS UINT64_C(5000000000)
 
-/* ---- completion queues that the program did not bring ---- */
+/* ---- completion queues, if the program has none ---- */
 
 static void destroy_cqs(struct cma_id *id)
 {
@@ -74,7 +75,7 @@ static int modify(struct rdma_cm_id *rid, struct ibv_qp *qp, struct ibv_qp_attr 
 static int init_connected(struct cma_id *id, struct ibv_qp *qp)
 {
 	struct ibv_qp_attr attr = {.qp_state = IBV_QPS_INIT};
-	roci_verbs_keepalive(qp, KEEPALIVE_NS);
+	roci_verbs_keepalive(qp, KEEPALIVE_INTERVAL_NS);
 	return modify(&id->id, qp, &attr);
 }
 
@@ -96,7 +97,7 @@ int cma_qp_to_rtr(struct cma_id *id, uint8_t responder_resources)
 	struct ibv_qp *qp = id->id.qp;
 	if (!qp)
 		return -EINVAL;
-	/* Again INIT: only now it is known what the peer may do. */
+	/* INIT again: only now the peer's access rights are known. */
 	int err = init_connected(id, qp);
 	if (err)
 		return err;

@@ -1,31 +1,36 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* From addresses to a device and a route: rdma_bind_addr(), rdma_resolve_addr(), rdma_resolve_route(). */
-#include <stdlib.h>
+#include <string.h>
 #include <unistd.h>
 
-#include "rdmacm/objects.h"
+#include "rdmacm/address.h"
+#include "rdmacm/device.h"
+#include "rdmacm/manager.h"
 #include "wire/mtu.h"
+
+/* The kernel's value for Ethernet, where no subnet manager knows one: 4.096 us << 16, a quarter of a second. */
+#define PACKET_LIFE_TIME 16
 
 int cma_bind_gid(struct cma_id *id, const uint8_t gid[16], uint32_t ifindex)
 {
-	int index = cma_find_gid(id, gid, ifindex);
+	int index = cma_gid_index(id, gid, ifindex);
 	if (index < 0)
 		return -ENODEV;
 	struct rdma_ib_addr *ib = &id->id.route.addr.addr.ibaddr;
 	memcpy(ib->sgid.raw, gid, sizeof(ib->sgid.raw));
 	ib->pkey = htons(CMA_PKEY);
 	id->sgid_index = (uint8_t)index;
-	id->id.verbs = cma_context();
+	id->id.verbs = cma_device_context();
 	id->id.port_num = CMA_PORT_NUM;
 	return 0;
 }
 
-/* By its source address. */
+/* Binds the id to the device by its source address. */
 static int bind_device(struct cma_id *id)
 {
 	const struct sockaddr *src = &id->id.route.addr.src_addr;
 	union ibv_gid gid;
-	cma_addr_gid(src, &gid);
+	cma_addr_to_gid(src, &gid);
 	int err = cma_bind_gid(id, gid.raw, cma_addr_scope(src));
 	if (!err && !id->id.pd)
 		id->id.pd = cma_default_pd();
@@ -63,7 +68,7 @@ int rdma_bind_addr(struct rdma_cm_id *id, struct sockaddr *addr)
 	return id ? cma_result(bind_addr(cma_id(id), addr)) : cma_error(EINVAL);
 }
 
-/* The source address that the routing tables choose for dst, port 0. Nothing is sent. */
+/* The source address that the routing tables choose for dst, with port 0. Nothing is sent. */
 static int route_source(const struct sockaddr *dst, struct sockaddr_storage *src)
 {
 	int fd = socket(dst->sa_family, SOCK_DGRAM | SOCK_CLOEXEC, 0);
@@ -74,7 +79,7 @@ static int route_source(const struct sockaddr *dst, struct sockaddr_storage *src
 	int err = 0;
 	memcpy(&to, dst, cma_addr_len(dst));
 	if (!cma_addr_port(dst))
-		cma_addr_set_port((struct sockaddr *)&to, 9); /* connect() wants one */
+		cma_addr_set_port((struct sockaddr *)&to, 9); /* connect() requires one */
 	if (connect(fd, (struct sockaddr *)&to, cma_addr_len(dst)) || getsockname(fd, (struct sockaddr *)src, &len))
 		err = -errno;
 	close(fd);
@@ -90,8 +95,8 @@ static void any_source(const struct sockaddr *dst, struct sockaddr_storage *src)
 	src->ss_family = dst->sa_family;
 }
 
-/* As for sockets, to connect to the wildcard is to connect to this host. */
-static void aim(struct cma_id *id, const struct sockaddr *dst)
+/* As for sockets, the wildcard as destination means this host. */
+static void set_destination(struct cma_id *id, const struct sockaddr *dst)
 {
 	struct rdma_addr *addr = &id->id.route.addr;
 	memset(&addr->dst_storage, 0, sizeof(addr->dst_storage));
@@ -104,7 +109,7 @@ static void aim(struct cma_id *id, const struct sockaddr *dst)
 		addr->dst_sin6.sin6_addr = in6addr_loopback;
 }
 
-/* Chooses the source where the id is bound to none, keeping its port. */
+/* Chooses a source address if the id is bound to the wildcard. Keeps the port. */
 static int choose_source(struct cma_id *id)
 {
 	struct rdma_addr *addr = &id->id.route.addr;
@@ -120,11 +125,11 @@ static int choose_source(struct cma_id *id)
 	return 0;
 }
 
-/* Why other hosts' answers would not arrive: the source address's UDP port cannot be had, as was told on stderr. Peers
- * of this host are reached without it. */
+/* Listens on the source address's UDP port 4791. An error, which was printed on stderr, means that answers of other
+ * hosts cannot arrive. Peers on this host are reached without the port. */
 static int open_port(const struct cma_id *id)
 {
-	if (cma_find_gid(id, id->id.route.addr.addr.ibaddr.dgid.raw, 0) >= 0)
+	if (cma_gid_index(id, id->id.route.addr.addr.ibaddr.dgid.raw, 0) >= 0)
 		return 0;
 	roci_device_lock(id->dev);
 	int err = roci_device_listen(id->dev, id->sgid_index);
@@ -154,11 +159,11 @@ static int resolve_addr(struct cma_id *id, const struct sockaddr *src, const str
 		return -EINVAL;
 	if (cma_addr_is_link_local(dst) && !cma_addr_scope(dst))
 		return -EINVAL;
-	aim(id, dst);
+	set_destination(id, dst);
 	int err = choose_source(id);
 	if (err)
 		return err;
-	cma_addr_gid(&addr->dst_addr, &addr->addr.ibaddr.dgid);
+	cma_addr_to_gid(&addr->dst_addr, &addr->addr.ibaddr.dgid);
 	err = bind_device(id);
 	if (!err)
 		err = open_port(id);
@@ -168,7 +173,7 @@ static int resolve_addr(struct cma_id *id, const struct sockaddr *src, const str
 	return cma_event_post(id, RDMA_CM_EVENT_ADDR_RESOLVED, 0);
 }
 
-/* The timeout has no use: the routing tables answer at once, and the neighbour is resolved by the first packet. */
+/* The timeout is not used: the routing tables answer at once, and the first packet resolves the neighbour. */
 int rdma_resolve_addr(struct rdma_cm_id *id, struct sockaddr *src_addr, struct sockaddr *dst_addr, int timeout_ms)
 {
 	if (!id)
@@ -198,7 +203,7 @@ static enum ibv_rate port_rate(struct ibv_context *context)
 void cma_fill_route(struct cma_id *id)
 {
 	struct rdma_route *route = &id->id.route;
-	const struct roci_gid_entry *gid = cma_source_gid(id);
+	const struct roci_gid_entry *gid = cma_gid_entry(id);
 	id->path = (struct ibv_sa_path_rec){
 		.dgid = route->addr.addr.ibaddr.dgid,
 		.sgid = route->addr.addr.ibaddr.sgid,
@@ -213,7 +218,7 @@ void cma_fill_route(struct cma_id *id)
 		.rate_selector = 2,
 		.rate = (uint8_t)port_rate(id->id.verbs),
 		.packet_life_time_selector = 2,
-		.packet_life_time = CMA_PACKET_LIFE_TIME,
+		.packet_life_time = PACKET_LIFE_TIME,
 	};
 	route->path_rec = &id->path;
 	route->num_paths = 1;

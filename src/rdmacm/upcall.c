@@ -1,11 +1,14 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * What the connection manager tells, as events of ids. Runs under the device's lock, in whichever thread drives the
- * device: it only copies and queues.
+ * Events of the connection manager become events of ids. Runs under the device's lock, in the thread that drives the
+ * device at that moment, so it only copies and queues.
  */
 #include <stdlib.h>
+#include <string.h>
 
-#include "rdmacm/objects.h"
+#include "rdmacm/address.h"
+#include "rdmacm/manager.h"
+#include "wire/packet.h"
 
 static void copy_private(struct cma_event *ev, struct roci_cm_bytes bytes, bool cut_ip, const void **data, uint8_t *len)
 {
@@ -47,8 +50,8 @@ static void fill_ud(struct cma_event *ev, const struct roci_cm_event *from)
 	param->qkey = from->sidr_qkey;
 }
 
-/* Out of memory here means that the program never learns of it; the peer's retransmissions or timeouts go on. */
-static void tell(struct cma_id *id, enum rdma_cm_event_type type, int status, const struct roci_cm_event *from)
+/* Without memory the program misses the event. The peer then retransmits, or times out. */
+static void report(struct cma_id *id, enum rdma_cm_event_type type, int status, const struct roci_cm_event *from)
 {
 	if (id->passive && !id->accepted)
 		return; /* the accept will fail */
@@ -59,14 +62,12 @@ static void tell(struct cma_id *id, enum rdma_cm_event_type type, int status, co
 		fill_ud(ev, from);
 	else
 		fill_conn(ev, from);
-	pthread_mutex_lock(&cma_lock);
 	cma_event_push(ev);
-	pthread_mutex_unlock(&cma_lock);
 }
 
 /* ---- requests ---- */
 
-/* The addresses of a new id: those of the IP CM header, from our side, or of the datagram where there is none. */
+/* The addresses of a new id, from our side: those of the IP CM header, or else of the datagram. */
 static void set_addresses(struct cma_id *id, const struct cma_id *listener, const struct roci_cm_event *from)
 {
 	struct rdma_addr *addr = &id->id.route.addr;
@@ -74,8 +75,8 @@ static void set_addresses(struct cma_id *id, const struct cma_id *listener, cons
 	bool ipv4 = from->has_ip && from->ip.ipv4;
 	const uint8_t *local = from->has_ip ? from->ip.dst : path->sgid,
 		      *remote = from->has_ip ? from->ip.src : path->dgid;
-	cma_gid_addr(local, ipv4, path->ifindex, &addr->src_addr);
-	cma_gid_addr(remote, ipv4, path->ifindex, &addr->dst_addr);
+	cma_addr_from_gid(local, ipv4, path->ifindex, &addr->src_addr);
+	cma_addr_from_gid(remote, ipv4, path->ifindex, &addr->dst_addr);
 	cma_addr_set_port(&addr->src_addr, cma_addr_port(&listener->id.route.addr.src_addr));
 	cma_addr_set_port(&addr->dst_addr, from->has_ip ? from->ip.src_port : 0);
 	memcpy(addr->addr.ibaddr.dgid.raw, path->dgid, 16);
@@ -105,7 +106,8 @@ static struct cma_id *request_id(const struct cma_id *listener, const struct roc
 	id->tos = from->path->traffic_class;
 	id->ack_timeout = listener->ack_timeout;
 	id->ack_timeout_set = listener->ack_timeout_set;
-	id->psn = cma_random_psn(); /* now: a program may lead its QP to RTS before it accepts */
+	/* Chosen already here, because a program may modify its QP to RTS before it accepts. */
+	id->psn = roci_random32() & ROCI_PSN_MASK;
 	id->conn = from->conn;
 	id->sidr = from->sidr;
 	if (from->peer) {
@@ -115,7 +117,7 @@ static struct cma_id *request_id(const struct cma_id *listener, const struct roc
 	return id;
 }
 
-/* Without an id the request has no owner: the peer is told so, and for a connection why. */
+/* Rejects a request that gets no id. A REJ message also carries the reason. */
 static void refuse(const struct roci_cm_event *from, enum roci_cm_reason reason)
 {
 	const struct roci_cm_bytes none = {0};
@@ -127,8 +129,7 @@ static void refuse(const struct roci_cm_event *from, enum roci_cm_reason reason)
 	}
 }
 
-/* A listener's type decides what its program does with a request; the kind of message is the peer's choice, and does
- * not have to fit. */
+/* The peer chooses the kind of message, REQ or SIDR_REQ: it may not fit the type of the listener. */
 static void request(struct cma_id *listener, const struct roci_cm_event *from)
 {
 	if (cma_is_ud(listener) != (from->sidr != NULL)) {
@@ -157,29 +158,26 @@ static void request(struct cma_id *listener, const struct roci_cm_event *from)
 		id->request.private_data = NULL;
 		id->request.private_data_len = 0;
 	}
-	pthread_mutex_lock(&cma_lock);
-	id->id.channel = listener->id.channel;
 	cma_event_push(ev);
-	pthread_mutex_unlock(&cma_lock);
 }
 
 /* ---- the rest ---- */
 
-/* Told once, whichever of DREQ, DREP or its timeout comes first. */
+/* Reported once: DREQ, DREP or the timeout of a DREQ, whichever is first. */
 static void disconnected(struct cma_id *id, const struct roci_cm_event *from)
 {
 	if (id->disconnected)
 		return;
 	id->disconnected = true;
-	tell(id, RDMA_CM_EVENT_DISCONNECTED, from->status, &(struct roci_cm_event){.path = from->path});
+	report(id, RDMA_CM_EVENT_DISCONNECTED, from->status, &(struct roci_cm_event){.path = from->path});
 }
 
 static void sidr_answered(struct cma_id *id, const struct roci_cm_event *from)
 {
 	if (from->sidr_status == ROCI_SIDR_SUCCESS)
-		tell(id, RDMA_CM_EVENT_ESTABLISHED, 0, from);
+		report(id, RDMA_CM_EVENT_ESTABLISHED, 0, from);
 	else
-		tell(id, RDMA_CM_EVENT_UNREACHABLE, from->sidr_status, from);
+		report(id, RDMA_CM_EVENT_UNREACHABLE, from->sidr_status, from);
 }
 
 void cma_upcall(const struct roci_cm_event *from)
@@ -192,20 +190,20 @@ void cma_upcall(const struct roci_cm_event *from)
 	case ROCI_CM_SIDR_REQ_RECEIVED: request(id, from); break;
 	case ROCI_CM_REP_RECEIVED:
 		keep_ece(id, from);
-		tell(id, RDMA_CM_EVENT_CONNECT_RESPONSE, 0, from);
+		report(id, RDMA_CM_EVENT_CONNECT_RESPONSE, 0, from);
 		break;
 	case ROCI_CM_ESTABLISHED:
-		tell(id, RDMA_CM_EVENT_ESTABLISHED, 0, &(struct roci_cm_event){.path = from->path});
+		report(id, RDMA_CM_EVENT_ESTABLISHED, 0, &(struct roci_cm_event){.path = from->path});
 		break;
-	case ROCI_CM_REJ_RECEIVED: tell(id, RDMA_CM_EVENT_REJECTED, from->reason, from); break;
+	case ROCI_CM_REJ_RECEIVED: report(id, RDMA_CM_EVENT_REJECTED, from->reason, from); break;
 	case ROCI_CM_REQ_ERROR:
 	case ROCI_CM_REP_ERROR:
-	case ROCI_CM_SIDR_ERROR: tell(id, RDMA_CM_EVENT_UNREACHABLE, from->status, from); break;
+	case ROCI_CM_SIDR_ERROR: report(id, RDMA_CM_EVENT_UNREACHABLE, from->status, from); break;
 	case ROCI_CM_DREQ_RECEIVED:
 	case ROCI_CM_DREP_RECEIVED:
 	case ROCI_CM_DREQ_ERROR: disconnected(id, from); break;
 	case ROCI_CM_TIMEWAIT_EXIT:
-		tell(id, RDMA_CM_EVENT_TIMEWAIT_EXIT, 0, &(struct roci_cm_event){.path = from->path});
+		report(id, RDMA_CM_EVENT_TIMEWAIT_EXIT, 0, &(struct roci_cm_event){.path = from->path});
 		break;
 	case ROCI_CM_SIDR_REP_RECEIVED: sidr_answered(id, from); break;
 	case ROCI_CM_EVENT_KINDS: break;

@@ -16,7 +16,7 @@ import sys
 REAL = {"ibv_query_gid_type", "verbs_open_device", "__verbs_log"}
 # Called by constructors of vendor libraries.
 SILENT = re.compile(r"verbs_register_driver_\d+$")
-FOR_RDMACM = ["roci_cm_*", "roci_conn_*", "roci_sidr_*", "roci_listener_*", "roci_device_*", "roci_now",
+FOR_RDMACM = ["roci_cm_*", "roci_conn_*", "roci_sidr_*", "roci_listener_*", "roci_device_*", "roci_now", "roci_random32",
               "roci_verbs_*"]
 # What a failure looks like to the caller, where it is not a positive errno.
 FAILURE = {

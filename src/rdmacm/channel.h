@@ -1,0 +1,69 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * Event channels: queues of events with a descriptor that a program can poll. Destroying an id waits until the program
+ * has acknowledged the events that were delivered of it.
+ */
+#ifndef ROCI_RDMACM_CHANNEL_H
+#define ROCI_RDMACM_CHANNEL_H
+
+#include <pthread.h>
+#include <stdint.h>
+
+#include "engine/list.h"
+#include "rdmacm/public.h"
+
+struct cma_id;
+struct cma_mcast;
+
+/*
+ * Guards all queues of events, the channel of an id, and the counters of delivered and acknowledged events. It may be
+ * taken under the device's lock, as cma_upcall() does; never the other way round.
+ */
+extern pthread_mutex_t cma_lock;
+
+#define CMA_MAX_PRIVATE_DATA 256
+
+/* Of an id, or of one of its multicast groups; cma_lock. */
+struct cma_event_count {
+	uint32_t delivered, acked;
+};
+
+struct cma_event {
+	struct rdma_cm_event event;    /* the program's pointer; first, so that a cast leads back */
+	struct roci_list queued;       /* node of the channel; cma_lock */
+	struct cma_id *owner;          /* of a connect request: the listener */
+	struct cma_event_count *count; /* the owner's, or the group's */
+	struct cma_mcast *mcast;       /* the group, or NULL */
+	uint8_t private_data[CMA_MAX_PRIVATE_DATA];
+};
+
+struct cma_channel {
+	struct rdma_event_channel channel; /* the program's pointer */
+	struct roci_list events;
+};
+
+static inline struct cma_event *cma_event_of(struct roci_list *queued)
+{
+	return roci_container_of(queued, struct cma_event, queued);
+}
+
+/* A new event of `id`, not queued yet; free() it if it never is. NULL: out of memory. */
+struct cma_event *cma_event_new(struct cma_id *id, enum rdma_cm_event_type type, int status);
+/* Queues it on its owner's channel. */
+void cma_event_push(struct cma_event *ev);
+/* Both at once, for events without data. 0 or -ENOMEM. */
+int cma_event_post(struct cma_id *id, enum rdma_cm_event_type type, int status);
+
+/* Removes the oldest event of the channel and counts it as delivered. NULL: there is none. */
+struct cma_event *cma_channel_pop(struct cma_channel *ch);
+/* Waits for an event: 0. Or -1 with errno: EAGAIN: the descriptor does not block; EINTR; EBADF: the channel is closed.
+ */
+int cma_channel_wait(struct cma_channel *ch);
+/* Waits until all delivered events of the id are acknowledged. Then moves the queued ones to channel `to`, which
+ * becomes the id's. */
+void cma_channel_move(struct cma_id *id, struct cma_channel *to);
+/* Waits until all delivered events of `count`, which is the id's or one of its groups', are acknowledged. Then moves
+ * the queued ones to the list `out`; the caller frees them. */
+void cma_channel_extract(struct cma_id *id, struct cma_event_count *count, struct roci_list *out);
+
+#endif
