@@ -1,126 +1,148 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 #include "cm/backlog.h"
 
-#include "cm/internal.h"
+#include "cm/listener.h"
+#include "cm/manager.h"
 
-static struct roci_exchange *first(const struct roci_listener *listener)
+void roci_backlog_init(struct roci_backlog *backlog)
 {
-	return roci_container_of(listener->waiting.next, struct roci_exchange, queued);
+	roci_list_init(&backlog->unfetched);
+	roci_list_init(&backlog->waiting);
+}
+
+static struct roci_exchange *first_waiting(const struct roci_listener *listener)
+{
+	return roci_container_of(listener->backlog.waiting.next, struct roci_exchange, backlog.node);
 }
 
 static bool full(const struct roci_listener *listener)
 {
-	return listener->unfetched_count >= listener->params.backlog;
+	return listener->backlog.unfetched_count >= listener->params.backlog;
 }
 
 static bool may_report(const struct roci_listener *listener, uint64_t now)
 {
-	return !full(listener) && (!listener->unanswered || now >= listener->pace_until);
+	const struct roci_backlog *backlog = &listener->backlog;
+
+	return !full(listener) && (!backlog->unanswered || now >= backlog->pace_until);
 }
 
-enum roci_backlog roci_backlog_admit(const struct roci_listener *listener, uint64_t now)
+enum roci_backlog_verdict roci_backlog_admit(struct roci_listener *listener, uint64_t now)
 {
-	if (may_report(listener, now) && roci_list_empty(&listener->waiting))
+	struct roci_cm *cm = listener->cm;
+
+	if (may_report(listener, now) && roci_list_empty(&listener->backlog.waiting))
 		return ROCI_BACKLOG_REPORT;
-	if (listener->cm->waiting_count < listener->cm->config.max_waiting)
+	if (cm->waiting_count < cm->config.max_waiting)
 		return ROCI_BACKLOG_WAIT;
-	listener->cm->stats.backlog_rejects++;
+	cm->stats.backlog_rejects++;
 	return ROCI_BACKLOG_FULL;
 }
 
-static uint64_t pace(struct roci_listener *listener)
+/* How long the next request waits for an answer to the one that is being reported. */
+static uint64_t next_pace(struct roci_listener *listener)
 {
+	struct roci_backlog *backlog = &listener->backlog;
 	const struct roci_cm *cm = listener->cm;
-	unsigned halvings;
+	unsigned halvings = 0;
 
-	if (listener->answers != cm->answered_requests) {
-		listener->answers = cm->answered_requests;
-		listener->reported_since_answer = 0;
+	if (backlog->answered_requests != cm->answered_requests) {
+		backlog->answered_requests = cm->answered_requests;
+		backlog->reported_since_answer = 0;
 	}
-	listener->reported_since_answer++;
-	halvings =
-		listener->reported_since_answer > ROCI_PACE_FULL ? listener->reported_since_answer - ROCI_PACE_FULL : 0;
+	if (++backlog->reported_since_answer > ROCI_PACE_FULL)
+		halvings = backlog->reported_since_answer - ROCI_PACE_FULL;
 	return halvings < 64 ? cm->config.pace_ns >> halvings : 0;
 }
 
-void roci_backlog_reported(struct roci_listener *listener, struct roci_exchange *x, uint64_t now)
+static void report(struct roci_listener *listener, struct roci_exchange *x, uint64_t now)
 {
-	x->listener = listener;
-	x->waiting = false;
-	listener->unfetched_count++;
-	roci_list_append(&listener->unfetched, &x->queued);
-	if (listener->unanswered)
-		listener->unanswered->pacing = NULL;
-	x->pacing = listener;
-	listener->unanswered = x;
-	listener->pace_until = now + pace(listener);
+	struct roci_backlog *backlog = &listener->backlog;
+
+	x->backlog.listener = listener;
+	x->backlog.waiting = false;
+	backlog->unfetched_count++;
+	roci_list_append(&backlog->unfetched, &x->backlog.node);
+	if (backlog->unanswered)
+		backlog->unanswered->backlog.pacing = NULL;
+	x->backlog.pacing = listener;
+	backlog->unanswered = x;
+	backlog->pace_until = now + next_pace(listener);
+	x->ops->report_req(x);
 }
 
-/* The first that waits has the timer of the pace as well. */
+/* The timer of the first that waits also serves the pace. */
 static void set_timer(struct roci_exchange *x)
 {
-	const struct roci_listener *listener = x->listener;
-	uint64_t at = x->reject_at;
+	const struct roci_listener *listener = x->backlog.listener;
+	const struct roci_backlog *backlog = &listener->backlog;
+	uint64_t at = x->backlog.reject_at;
 
-	if (x == first(listener) && listener->unanswered && !full(listener) && listener->pace_until < at)
-		at = listener->pace_until;
+	if (x == first_waiting(listener) && backlog->unanswered && !full(listener) && backlog->pace_until < at)
+		at = backlog->pace_until;
 	roci_exchange_set_timer(x, at);
 }
 
-void roci_backlog_wait(struct roci_listener *listener, struct roci_exchange *x, uint64_t now)
+static void wait(struct roci_listener *listener, struct roci_exchange *x, uint64_t now)
 {
-	x->listener = listener;
-	x->waiting = true;
-	x->reject_at = now + listener->cm->config.backlog_wait_ns;
-	listener->cm->waiting_count++;
-	listener->cm->stats.backlog_waits++;
-	roci_list_append(&listener->waiting, &x->queued);
+	struct roci_cm *cm = listener->cm;
+
+	x->backlog.listener = listener;
+	x->backlog.waiting = true;
+	x->backlog.reject_at = now + cm->config.backlog_wait_ns;
+	cm->waiting_count++;
+	cm->stats.backlog_waits++;
+	roci_list_append(&listener->backlog.waiting, &x->backlog.node);
 	set_timer(x);
 }
 
-/* Whoever waits longest moves up, while there is room. */
+void roci_backlog_enter(struct roci_listener *listener, struct roci_exchange *x, enum roci_backlog_verdict verdict,
+			uint64_t now)
+{
+	if (verdict == ROCI_BACKLOG_REPORT)
+		report(listener, x, now);
+	else
+		wait(listener, x, now);
+}
+
+/* Oldest first, while there is room. */
 static void report_waiting(struct roci_listener *listener, uint64_t now)
 {
-	while (may_report(listener, now) && !roci_list_empty(&listener->waiting)) {
-		struct roci_exchange *x = first(listener);
+	while (may_report(listener, now) && !roci_list_empty(&listener->backlog.waiting)) {
+		struct roci_exchange *x = first_waiting(listener);
 
-		roci_list_remove(&x->queued);
+		roci_list_remove(&x->backlog.node);
 		listener->cm->waiting_count--;
-		roci_backlog_reported(listener, x, now);
-		if (x->kind == ROCI_EXCHANGE_CONN)
-			roci_conn_report_req(roci_conn_of(x));
-		else
-			roci_sidr_report_req(roci_sidr_of(x));
+		report(listener, x, now);
 	}
-	if (!roci_list_empty(&listener->waiting))
-		set_timer(first(listener));
+	if (!roci_list_empty(&listener->backlog.waiting))
+		set_timer(first_waiting(listener));
 }
 
 void roci_backlog_fetched(struct roci_exchange *x, uint64_t now)
 {
-	struct roci_listener *listener = x->listener;
+	struct roci_listener *listener = x->backlog.listener;
 
 	if (!listener)
 		return;
-	roci_list_remove(&x->queued);
-	x->listener = NULL;
-	if (x->waiting) {
-		x->waiting = false;
+	roci_list_remove(&x->backlog.node);
+	x->backlog.listener = NULL;
+	if (x->backlog.waiting) {
+		x->backlog.waiting = false;
 		listener->cm->waiting_count--;
 	} else {
-		listener->unfetched_count--;
+		listener->backlog.unfetched_count--;
 	}
 	report_waiting(listener, now);
 }
 
 void roci_backlog_withdrawn(struct roci_exchange *x, uint64_t now)
 {
-	struct roci_listener *listener = x->pacing;
+	struct roci_listener *listener = x->backlog.pacing;
 
 	if (!listener)
 		return;
-	x->pacing = NULL;
-	listener->unanswered = NULL;
+	roci_backlog_stop_pacing(listener);
 	report_waiting(listener, now);
 }
 
@@ -132,17 +154,18 @@ void roci_backlog_answered(struct roci_exchange *x, uint64_t now)
 
 bool roci_backlog_timeout(struct roci_exchange *x, uint64_t now)
 {
-	struct roci_listener *listener = x->listener;
+	struct roci_listener *listener = x->backlog.listener;
+	struct roci_cm *cm = listener->cm;
 
 	report_waiting(listener, now);
-	if (!x->waiting)
+	if (!x->backlog.waiting)
 		return false;
-	if (now >= x->reject_at) {
+	if (now >= x->backlog.reject_at) {
 		if (full(listener)) {
-			listener->cm->stats.backlog_rejects++;
+			cm->stats.backlog_rejects++;
 			return true;
 		}
-		x->reject_at = now + listener->cm->config.backlog_wait_ns;
+		x->backlog.reject_at = now + cm->config.backlog_wait_ns; /* it waits for the pace only */
 	}
 	set_timer(x);
 	return false;
@@ -150,13 +173,7 @@ bool roci_backlog_timeout(struct roci_exchange *x, uint64_t now)
 
 void roci_backlog_stop_pacing(struct roci_listener *listener)
 {
-	if (listener->unanswered)
-		listener->unanswered->pacing = NULL;
-	listener->unanswered = NULL;
-}
-
-void roci_listener_set_backlog(struct roci_listener *listener, uint64_t now, unsigned backlog)
-{
-	listener->params.backlog = backlog ? backlog : ROCI_BACKLOG_DEFAULT;
-	report_waiting(listener, now);
+	if (listener->backlog.unanswered)
+		listener->backlog.unanswered->backlog.pacing = NULL;
+	listener->backlog.unanswered = NULL;
 }

@@ -1,60 +1,74 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * A listener's backlog: requests that the consumer has not taken yet. One that finds it full is not told to the
- * consumer; it waits for its turn, for backlog_wait_ns, and is then rejected for want of resources (REJ 3,
- * IBTA 12.6.7.2).
+ * A listener's backlog: requests that were reported and that the consumer has not fetched yet. A request that finds it
+ * full is not reported. It waits for its turn, for backlog_wait_ns, and is then rejected (REJ 3, no resources, IBTA
+ * 12.6.7.2). Linux drops it silently instead, and the peer tries again seconds later. Waiting serves a burst of clients
+ * at a server with a small backlog at once, and tells the others within two seconds.
  *
- * Linux drops it silently, so that the peer tries again seconds later. Waiting here serves a burst of clients at a
- * server with a small backlog at once, and tells the others in two seconds what Linux lets them find out in minutes.
- *
- * And there is a pace: while the consumer has not answered a request, the next one is told pace_ns later. Servers hand
- * a request from one thread to another through a single variable (rping -P does) and lose it when the next one comes in
- * the same microsecond, as it does here and not with a network between. But where ROCI_PACE_FULL have been told and
- * none was answered, the consumer seems to collect them, and each further one waits half as long as the one before.
+ * Requests are also paced: while the last reported request has no answer, the next one is reported pace_ns later. Some
+ * servers hand a request from one thread to another in a single variable (rping -P). They lose it when the next one
+ * comes in the same microsecond, which happens here and not with a network in between. After ROCI_PACE_FULL reports
+ * without any answer, the consumer seems to collect requests, so each further one waits half as long.
  */
 #ifndef ROCI_CM_BACKLOG_H
 #define ROCI_CM_BACKLOG_H
 
-#include "cm/exchange.h"
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "engine/list.h"
 
 #define ROCI_BACKLOG_DEFAULT 1024
-#define ROCI_PACE_FULL       2
+#define ROCI_PACE_FULL       2 /* reports in a row that wait for the full pace_ns */
 
-struct roci_listener {
-	struct roci_cm *cm;
-	struct roci_list all; /* in cm->listeners */
-	struct roci_cm_listen params;
+struct roci_exchange;
+struct roci_listener;
+
+/* Of a listener. */
+struct roci_backlog {
+	struct roci_list unfetched; /* requests that were reported */
 	unsigned unfetched_count;
-	struct roci_list unfetched;       /* exchanges that the consumer was told of */
-	struct roci_list waiting;         /* and those that it was not */
-	struct roci_exchange *unanswered; /* the last one told, if it is not answered yet */
-	uint64_t pace_until;              /* it holds up the next one until then */
-	unsigned reported_since_answer;   /* requests told since the consumer answered one, of any listener */
-	uint64_t answers;                 /* how many it had answered then */
+	struct roci_list waiting; /* requests that were not reported yet; the first is next */
+	/* The pace */
+	struct roci_exchange *unanswered; /* the request reported last, while it has no answer; else NULL */
+	uint64_t pace_until;              /* the next one waits for this time, or for that answer */
+	unsigned reported_since_answer;
+	uint64_t answered_requests; /* cm->answered_requests when that count began */
 };
 
-/* The listener for a service; NULL: none. address: see struct roci_cm_listen. */
-struct roci_listener *roci_listener_find(struct roci_cm *cm, uint64_t service_id, const uint8_t address[16],
-					 uint32_t ifindex);
-/* The listener for a REQ or SIDR_REQ; NULL: none, or its IP CM header lies. *ip is that header, if *has_ip. */
-struct roci_listener *roci_listener_for_request(struct roci_cm *cm, const struct roci_cm_source *from,
-						const struct roci_cm_msg *req, struct roci_cm_ip *ip, bool *has_ip);
+/* Of a request: in its struct roci_exchange. */
+struct roci_backlog_place {
+	struct roci_listener *listener; /* NULL: fetched, or the listener is gone */
+	struct roci_list node;          /* in `unfetched` or, if `waiting`, in `waiting` */
+	bool waiting;
+	uint64_t reject_at;           /* of one that waits */
+	struct roci_listener *pacing; /* whose `unanswered` this is, or NULL */
+};
 
-enum roci_backlog { ROCI_BACKLOG_REPORT, ROCI_BACKLOG_WAIT, ROCI_BACKLOG_FULL };
+void roci_backlog_init(struct roci_backlog *backlog);
+
+enum roci_backlog_verdict {
+	ROCI_BACKLOG_REPORT, /* report it now */
+	ROCI_BACKLOG_WAIT,   /* it waits for its turn */
+	ROCI_BACKLOG_FULL,   /* reject it: config.max_waiting wait already */
+};
 /* What becomes of a new request. */
-enum roci_backlog roci_backlog_admit(const struct roci_listener *listener, uint64_t now);
-void roci_backlog_reported(struct roci_listener *listener, struct roci_exchange *x, uint64_t now);
-void roci_backlog_wait(struct roci_listener *listener, struct roci_exchange *x, uint64_t now);
-/* The consumer has it, or it was given up: its place goes to the next that waits. Harmless when it has none. */
+enum roci_backlog_verdict roci_backlog_admit(struct roci_listener *listener, uint64_t now);
+/* Does that for a request whose event is prepared, unless the verdict was FULL. While it waits, its exchange's timer
+ * belongs to the backlog. */
+void roci_backlog_enter(struct roci_listener *listener, struct roci_exchange *x, enum roci_backlog_verdict verdict,
+			uint64_t now);
+
+/* The consumer has fetched it, or it was given up: reports the next one that waits. Harmless without a place. */
 void roci_backlog_fetched(struct roci_exchange *x, uint64_t now);
-/* The peer has withdrawn what the consumer was told of: the next one may come at once. It keeps its place until the
- * consumer has it; else a peer could have any number of requests told, and withdraw each. */
+/* The peer has withdrawn a reported request: the next one may be reported at once. This one keeps its place until the
+ * consumer fetches it; otherwise a peer could have any number of requests reported by withdrawing each. */
 void roci_backlog_withdrawn(struct roci_exchange *x, uint64_t now);
-/* It was answered, or given up: as taken, and the next one may come at once. */
+/* The consumer has answered it, or it was given up: as fetched, and the next one may be reported at once. */
 void roci_backlog_answered(struct roci_exchange *x, uint64_t now);
-/* The timer of one that waits. True: it has waited too long and is to be rejected. */
+/* The timer of a request that waits. True: it has waited too long; reject it. */
 bool roci_backlog_timeout(struct roci_exchange *x, uint64_t now);
-/* The listener goes. */
+/* No request paces this listener any more. */
 void roci_backlog_stop_pacing(struct roci_listener *listener);
 
 #endif

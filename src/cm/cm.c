@@ -4,7 +4,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "cm/internal.h"
+#include "cm/conn_state.h"
+#include "cm/manager.h"
+#include "cm/sidr_rx.h"
 
 #define DEFAULT_RESPONSE_TIMEOUT 20
 #define DEFAULT_MRA_TIMEOUT      22
@@ -51,18 +53,13 @@ struct roci_cm *roci_cm_create(const struct roci_cm_config *config)
 	return cm;
 }
 
-static void free_exchange(struct roci_exchange *x)
-{
-	if (x->kind == ROCI_EXCHANGE_CONN)
-		roci_conn_free(roci_conn_of(x));
-	else
-		roci_sidr_free(roci_sidr_of(x));
-}
-
 void roci_cm_destroy(struct roci_cm *cm)
 {
-	while (!roci_list_empty(&cm->exchanges))
-		free_exchange(roci_container_of(cm->exchanges.next, struct roci_exchange, all));
+	while (!roci_list_empty(&cm->exchanges)) {
+		struct roci_exchange *x = roci_container_of(cm->exchanges.next, struct roci_exchange, all);
+
+		x->ops->free(x);
+	}
 	while (!roci_list_empty(&cm->listeners)) {
 		struct roci_listener *listener = roci_container_of(cm->listeners.next, struct roci_listener, all);
 
@@ -86,23 +83,9 @@ void roci_cm_disconnect_all(struct roci_cm *cm, uint64_t now)
 		struct roci_exchange *x = roci_container_of(l, struct roci_exchange, all);
 
 		next = l->next;
-		if (x->orphan)
-			continue;
-		if (x->kind == ROCI_EXCHANGE_CONN)
-			roci_conn_destroy(roci_conn_of(x), now);
-		else
-			roci_sidr_destroy(roci_sidr_of(x), now);
+		if (!x->orphan)
+			x->ops->destroy(x, now);
 	}
-}
-
-const struct roci_cm_stats *roci_cm_stats(const struct roci_cm *cm)
-{
-	return &cm->stats;
-}
-
-unsigned roci_cm_object_count(const struct roci_cm *cm)
-{
-	return cm->exchange_count + cm->listener_count + cm->pending.waiting;
 }
 
 uint32_t roci_cm_alloc_id(struct roci_cm *cm, struct roci_exchange *x)
@@ -143,7 +126,7 @@ void roci_cm_rx(struct roci_cm *cm, uint64_t now, const uint8_t mad[ROCI_CM_MAD_
 	switch (msg.attribute) {
 	case ROCI_CM_ATTR_REQ: roci_conn_rx_req(cm, now, &from, &msg); break;
 	case ROCI_CM_ATTR_SIDR_REQ: roci_sidr_rx_req(cm, now, &from, &msg); break;
-	case ROCI_CM_ATTR_SIDR_REP: roci_sidr_rx_rep(cm, now, &from, &msg); break;
+	case ROCI_CM_ATTR_SIDR_REP: roci_sidr_rx_rep(cm, &from, &msg); break;
 	default: roci_conn_rx(cm, now, &from, &msg);
 	}
 }
@@ -204,7 +187,7 @@ void roci_cm_free_if_done(struct roci_exchange *x)
 	if (x->cm->disconnected)
 		return;
 	if (x->orphan && x->timer.at == ROCI_TIMER_OFF && roci_list_empty(&x->sending))
-		free_exchange(x);
+		x->ops->free(x);
 }
 
 /* ---- time ---- */
@@ -217,10 +200,7 @@ void roci_cm_timers(struct roci_cm *cm, uint64_t now)
 	while ((timer = roci_timers_expired(&cm->timers, now))) {
 		struct roci_exchange *x = roci_container_of(timer, struct roci_exchange, timer);
 
-		if (x->kind == ROCI_EXCHANGE_CONN)
-			roci_conn_timeout(roci_conn_of(x), now);
-		else
-			roci_sidr_timeout(roci_sidr_of(x), now);
+		x->ops->timeout(x, now);
 		roci_cm_free_if_done(x);
 	}
 }
@@ -243,7 +223,7 @@ bool roci_cm_next_event(struct roci_cm *cm, struct roci_cm_event *ev)
 	x = roci_container_of(cm->events.next, struct roci_exchange, reporting);
 	roci_list_remove(&x->reporting);
 	*ev = x->event;
-	/* The consumer of a request is the listener's until it gives the new object a user of its own. */
+	/* A new object has no user of its own yet. */
 	ev->user = ev->listener ? ev->listener->params.user : x->user;
 	return true;
 }

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* A REQ arrives: IBTA 12.9.5.3, 12.10.4. Each check that fails says with which reason (12.6.7.2). */
+/* A REQ arrives: IBTA 12.9.5.3, 12.10.4. Each check that fails names the reason of the REJ (12.6.7.2). */
 #include <string.h>
 
-#include "cm/internal.h"
+#include "cm/conn_state.h"
 #include "wire/mtu.h"
 
 void roci_conn_reject_req(struct roci_cm *cm, const struct roci_cm_source *from, const struct roci_cm_msg *req,
@@ -13,69 +13,15 @@ void roci_conn_reject_req(struct roci_cm *cm, const struct roci_cm_source *from,
 		.tid = req->tid,
 		.remote_id = req->local_id,
 		.about = ROCI_CM_ABOUT_REQ,
-		.reason = reason,
+		.reason = (uint16_t)reason,
 	};
 
 	roci_cm_reply(cm, from, &rej);
 }
 
-/* The REQ arrived, and the consumer has not answered yet: 12.6.6. */
-static void send_mra(struct roci_conn *conn)
-{
-	struct roci_cm_msg mra = {0};
+/* ---- checks: the reason for a REJ, or 0 ---- */
 
-	roci_conn_message(conn, &mra, ROCI_CM_ATTR_MRA);
-	mra.about = ROCI_CM_ABOUT_REQ;
-	mra.service_timeout = conn->x.cm->config.mra_timeout;
-	roci_exchange_send(&conn->x, &mra);
-}
-
-/* The connection of this REQ exists. True: it was a duplicate, and is dealt with. */
-static bool duplicate(struct roci_conn *conn, const struct roci_cm_source *from, const struct roci_cm_msg *req)
-{
-	struct roci_cm *cm = conn->x.cm;
-
-	/* The peer has used its id again while we only remember our refusal. */
-	if (conn->state == ROCI_CONN_CLOSED && conn->tid != req->tid) {
-		roci_peer_remove(&cm->remote_ids, &conn->remote_id_node);
-		return false;
-	}
-	cm->stats.rx_duplicate++;
-	switch (conn->state) {
-	case ROCI_CONN_REQ_RECEIVED: send_mra(conn); break;
-	case ROCI_CONN_REP_SENT: /* 12.9.8.3.1: the REP may have been lost */ roci_exchange_resend(&conn->x); break;
-	case ROCI_CONN_ESTABLISHED: /* by roci_conn_notify(), mistakenly */
-		if (conn->x.sent == ROCI_CM_ATTR_REP)
-			roci_exchange_resend(&conn->x);
-		break;
-	case ROCI_CONN_CLOSED: /* the REJ may have been lost; one that the peer sent us calls for nothing */
-		if (conn->x.sent == ROCI_CM_ATTR_REJ)
-			roci_exchange_resend(&conn->x);
-		break;
-	case ROCI_CONN_TIMEWAIT: roci_conn_reject_req(cm, from, req, ROCI_REJ_STALE_CONN); break;
-	default: break;
-	}
-	return true;
-}
-
-/* 12.9.8.3.1: the peer's QP is in use by a connection that the peer has forgotten. */
-static bool stale(struct roci_cm *cm, uint64_t now, const struct roci_cm_source *from, const struct roci_cm_msg *req)
-{
-	struct roci_peer_node *node = req->qpn > 1 ? roci_peer_find(&cm->remote_qpns, from->sgid, req->qpn) : NULL;
-	struct roci_cm_msg dreq = {0};
-	struct roci_conn *old;
-
-	if (!node)
-		return false;
-	cm->stats.stale++;
-	old = roci_container_of(node, struct roci_conn, remote_qpn_node);
-	if (old->state == ROCI_CONN_ESTABLISHED)
-		roci_conn_send_dreq(old, now, &dreq);
-	return true;
-}
-
-/* What cannot be right whoever listens. 0: fine. A QP is connected to whoever asks for it, and not to a third host that
- * it names. */
+/* What no listener could accept. The GIDs are checked so that a peer cannot aim our QP at a third host. */
 static enum roci_cm_reason check_fields(const struct roci_cm_source *from, const struct roci_cm_msg *req)
 {
 	if (memcmp(req->primary.local_gid, from->sgid, 16) || memcmp(req->primary.remote_gid, from->dgid, 16))
@@ -86,6 +32,27 @@ static enum roci_cm_reason check_fields(const struct roci_cm_source *from, const
 		return ROCI_REJ_INVALID_MTU;
 	return 0;
 }
+
+/* 12.9.8.3.1: a connection exists with the peer's QP, so the peer has forgotten it. QPNs 0 and 1 are not checked. */
+static enum roci_cm_reason check_stale(struct roci_cm *cm, uint64_t now, const struct roci_cm_source *from,
+				       const struct roci_cm_msg *req)
+{
+	struct roci_peer_node *node = req->qpn > 1 ? roci_peer_find(&cm->remote_qpns, from->sgid, req->qpn) : NULL;
+	struct roci_conn *old;
+
+	if (!node)
+		return 0;
+	cm->stats.stale++;
+	old = roci_container_of(node, struct roci_conn, remote_qpn_node);
+	if (old->state == ROCI_CONN_ESTABLISHED) {
+		struct roci_cm_msg dreq = roci_conn_message(old, ROCI_CM_ATTR_DREQ);
+
+		roci_conn_send_dreq(old, now, &dreq);
+	}
+	return ROCI_REJ_STALE_CONN;
+}
+
+/* ---- what the connection keeps of the REQ ---- */
 
 static void take_path(struct roci_cm_path *path, const struct roci_cm_msg *req, uint32_t ifindex)
 {
@@ -138,7 +105,8 @@ static void take_peer(struct roci_conn *conn, const struct roci_cm_msg *req)
 	info->flow_control = req->flow_control;
 }
 
-/* How long the peer takes to answer, and when it asks again; never so fast that a REQ buys a storm of REPs. */
+/* How long the peer takes to answer, and when it resends. Never below first_retry_ns: otherwise one REQ could ask for a
+ * storm of REPs. */
 static void take_times(struct roci_conn *conn, const struct roci_cm_msg *req)
 {
 	uint64_t round = 2 * roci_cm_time_ns(conn->info.path.packet_life), first = conn->x.cm->config.first_retry_ns;
@@ -149,7 +117,7 @@ static void take_times(struct roci_conn *conn, const struct roci_cm_msg *req)
 		conn->response_timeout_ns = first;
 	if (conn->remember_ns < first)
 		conn->remember_ns = first;
-	conn->max_cm_retries = req->max_retries;
+	conn->max_cm_retries = req->max_cm_retries;
 }
 
 static struct roci_conn *create(struct roci_cm *cm, const struct roci_cm_source *from, const struct roci_cm_msg *req)
@@ -170,9 +138,18 @@ static struct roci_conn *create(struct roci_cm *cm, const struct roci_cm_source 
 	return conn;
 }
 
-/* The event is composed at once, and told when the backlog lets it. */
-static void compose(struct roci_conn *conn, const struct roci_cm_msg *req, struct roci_listener *listener,
-		    const struct roci_cm_ip *ip)
+/* ---- a new connection ---- */
+
+void roci_conn_report_req(struct roci_exchange *x)
+{
+	x->conn->state = ROCI_CONN_REQ_RECEIVED;
+	roci_exchange_stop_timer(x);
+	roci_exchange_report(x);
+}
+
+/* The event is prepared now, and reported when it is its turn in the backlog. */
+static void prepare_event(struct roci_conn *conn, const struct roci_cm_msg *req, struct roci_listener *listener,
+			  const struct roci_cm_ip *ip)
 {
 	struct roci_cm_event *ev = roci_exchange_prepare_event(&conn->x, ROCI_CM_REQ_RECEIVED, req);
 
@@ -184,34 +161,23 @@ static void compose(struct roci_conn *conn, const struct roci_cm_msg *req, struc
 		ev->ip = *ip;
 }
 
-void roci_conn_report_req(struct roci_conn *conn)
+static void rx_new(struct roci_cm *cm, uint64_t now, const struct roci_cm_source *from, const struct roci_cm_msg *req)
 {
-	conn->state = ROCI_CONN_REQ_RECEIVED;
-	roci_exchange_stop(&conn->x);
-	roci_exchange_report(&conn->x);
-}
-
-void roci_conn_rx_req(struct roci_cm *cm, uint64_t now, const struct roci_cm_source *from,
-		      const struct roci_cm_msg *req)
-{
-	struct roci_peer_node *node = roci_peer_find(&cm->remote_ids, from->sgid, req->local_id);
+	enum roci_backlog_verdict verdict = ROCI_BACKLOG_FULL;
 	enum roci_cm_reason reason = check_fields(from, req);
-	enum roci_backlog verdict = ROCI_BACKLOG_FULL;
 	struct roci_listener *listener;
+	struct roci_conn *conn;
 	struct roci_cm_ip ip;
 	bool has_ip;
-	struct roci_conn *conn;
 
-	if (node && duplicate(roci_container_of(node, struct roci_conn, remote_id_node), from, req))
-		return;
 	listener = roci_listener_for_request(cm, from, req, &ip, &has_ip);
 	if (!reason && !listener) {
 		if (roci_pending_add(cm, now, from, req))
 			return;
 		reason = ROCI_REJ_INVALID_SERVICE_ID;
 	}
-	if (!reason && stale(cm, now, from, req))
-		reason = ROCI_REJ_STALE_CONN;
+	if (!reason)
+		reason = check_stale(cm, now, from, req);
 	if (!reason && (verdict = roci_backlog_admit(listener, now)) == ROCI_BACKLOG_FULL)
 		reason = ROCI_REJ_NO_RESOURCES;
 	if (reason) {
@@ -220,13 +186,25 @@ void roci_conn_rx_req(struct roci_cm *cm, uint64_t now, const struct roci_cm_sou
 	}
 	conn = create(cm, from, req);
 	if (!conn)
-		return; /* the peer asks again */
-	compose(conn, req, listener, has_ip ? &ip : NULL);
-	if (verdict == ROCI_BACKLOG_REPORT) {
-		roci_backlog_reported(listener, &conn->x, now);
-		roci_conn_report_req(conn);
-	} else {
-		conn->state = ROCI_CONN_REQ_WAITING;
-		roci_backlog_wait(listener, &conn->x, now);
+		return; /* the peer will resend its REQ */
+	prepare_event(conn, req, listener, has_ip ? &ip : NULL);
+	conn->state = ROCI_CONN_REQ_WAITING;
+	roci_backlog_enter(listener, &conn->x, verdict, now);
+}
+
+void roci_conn_rx_req(struct roci_cm *cm, uint64_t now, const struct roci_cm_source *from,
+		      const struct roci_cm_msg *req)
+{
+	struct roci_peer_node *node = roci_peer_find(&cm->remote_ids, from->sgid, req->local_id);
+	struct roci_conn *conn = node ? roci_container_of(node, struct roci_conn, remote_id_node) : NULL;
+
+	/* The peer uses its id again, and we only remember the connection to answer duplicates. */
+	if (conn && conn->state == ROCI_CONN_CLOSED && conn->tid != req->tid) {
+		roci_peer_remove(&cm->remote_ids, &conn->remote_id_node);
+		conn = NULL;
 	}
+	if (conn)
+		roci_conn_act(conn, now, from, req);
+	else
+		rx_new(cm, now, from, req);
 }

@@ -5,9 +5,9 @@
 #include <errno.h>
 #include <string.h>
 
-#include "cm/internal.h"
+#include "cm/manager.h"
 
-int roci_exchange_init(struct roci_exchange *x, struct roci_cm *cm, enum roci_exchange_kind kind,
+int roci_exchange_init(struct roci_exchange *x, struct roci_cm *cm, const struct roci_exchange_ops *ops,
 		       struct roci_cm_path *path)
 {
 	int err = roci_timers_reserve(&cm->timers, (int)cm->exchange_count + 1);
@@ -15,11 +15,11 @@ int roci_exchange_init(struct roci_exchange *x, struct roci_cm *cm, enum roci_ex
 	if (err)
 		return err;
 	x->cm = cm;
-	x->kind = kind;
+	x->ops = ops;
 	x->path = path;
 	roci_list_init(&x->sending);
 	roci_list_init(&x->reporting);
-	roci_list_init(&x->queued);
+	roci_list_init(&x->backlog.node);
 	roci_timer_init(&x->timer);
 	roci_list_append(&cm->exchanges, &x->all);
 	cm->exchange_count++;
@@ -28,17 +28,17 @@ int roci_exchange_init(struct roci_exchange *x, struct roci_cm *cm, enum roci_ex
 
 void roci_exchange_fini(struct roci_exchange *x)
 {
-	if (x->pacing)
-		roci_backlog_stop_pacing(x->pacing);
-	roci_exchange_stop(x);
+	if (x->backlog.pacing)
+		roci_backlog_stop_pacing(x->backlog.pacing);
+	roci_exchange_stop_timer(x);
 	roci_list_remove(&x->sending);
 	roci_list_remove(&x->reporting);
-	roci_list_remove(&x->queued);
+	roci_list_remove(&x->backlog.node);
 	roci_list_remove(&x->all);
 	x->cm->exchange_count--;
 }
 
-/* ---- sending ---- */
+/* ---- messages ---- */
 
 void roci_exchange_send(struct roci_exchange *x, const struct roci_cm_msg *msg)
 {
@@ -86,7 +86,7 @@ void roci_exchange_postpone(struct roci_exchange *x, uint64_t now, uint64_t wait
 	roci_exchange_set_timer(x, now + wait_ns);
 }
 
-void roci_exchange_stop(struct roci_exchange *x)
+void roci_exchange_stop_timer(struct roci_exchange *x)
 {
 	roci_exchange_set_timer(x, ROCI_TIMER_OFF);
 }
@@ -103,11 +103,7 @@ struct roci_cm_event *roci_exchange_prepare_event(struct roci_exchange *x, enum 
 {
 	struct roci_cm_event *ev = &x->event;
 
-	*ev = (struct roci_cm_event){.kind = kind, .path = x->path};
-	if (x->kind == ROCI_EXCHANGE_CONN)
-		ev->conn = roci_conn_of(x);
-	else
-		ev->sidr = roci_sidr_of(x);
+	*ev = (struct roci_cm_event){.kind = kind, .path = x->path, .conn = x->conn, .sidr = x->sidr};
 	if (msg) {
 		memcpy(x->private, msg->private, sizeof(x->private));
 		memcpy(x->info, msg->info, sizeof(x->info));
@@ -121,8 +117,14 @@ void roci_exchange_report(struct roci_exchange *x)
 {
 	if (x->orphan)
 		return;
-	assert(roci_list_empty(&x->reporting)); /* else the driver did not empty next_event() */
+	assert(roci_list_empty(&x->reporting)); /* the driver has emptied next_event() */
 	roci_list_append(&x->cm->events, &x->reporting);
+}
+
+void roci_exchange_report_event(struct roci_exchange *x, enum roci_cm_event_kind kind, const struct roci_cm_msg *msg)
+{
+	roci_exchange_prepare_event(x, kind, msg);
+	roci_exchange_report(x);
 }
 
 void roci_exchange_report_timeout(struct roci_exchange *x, enum roci_cm_event_kind kind)

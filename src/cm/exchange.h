@@ -1,94 +1,104 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * What a connection and a SIDR exchange have in common: a peer's address, one message that is under way to it, perhaps
- * again and again until it is answered, a timer, and one event for the consumer.
+ * What a connection and a SIDR exchange have in common: a peer's address, one message on its way to the peer (resent
+ * until it is answered), one timer, and one event for the consumer.
  */
 #ifndef ROCI_CM_EXCHANGE_H
 #define ROCI_CM_EXCHANGE_H
 
+#include "cm/backlog.h"
 #include "cm/cm.h"
 #include "cm/msg.h"
 #include "engine/list.h"
 #include "engine/timer.h"
 
-/* A 5-bit time in nanoseconds; what a peer may ask us to wait is cut at 69 s. */
+/* A 5-bit time in nanoseconds. What a peer may ask us to wait is cut at 69 s. */
 #define ROCI_CM_LONGEST_WAIT 24
 static inline uint64_t roci_cm_time_ns(unsigned t)
 {
 	return 4096ull << (t < ROCI_CM_LONGEST_WAIT ? t : ROCI_CM_LONGEST_WAIT);
 }
 
-/* Where a MAD came from: what answers need to know. */
+/* Where a MAD came from: what a reply needs to know. */
 struct roci_cm_source {
 	const uint8_t *sgid, *dgid; /* the peer's, ours */
 	uint32_t ifindex;
 };
 
-enum roci_exchange_kind { ROCI_EXCHANGE_CONN, ROCI_EXCHANGE_SIDR };
+/* What conn.c and sidr.c do with an exchange of theirs. */
+struct roci_exchange_ops {
+	void (*free)(struct roci_exchange *x);
+	void (*destroy)(struct roci_exchange *x, uint64_t now); /* as the consumer's call */
+	void (*timeout)(struct roci_exchange *x, uint64_t now); /* the timer has expired */
+	void (*report_req)(struct roci_exchange *x);            /* the request's turn in the backlog has come */
+};
 
 struct roci_exchange {
 	struct roci_cm *cm;
-	enum roci_exchange_kind kind;
-	bool orphan; /* the consumer has let go: tell nothing, free at the end */
+	const struct roci_exchange_ops *ops;
+	struct roci_conn *conn; /* that this is part of; or */
+	struct roci_sidr *sidr;
 	void *user;
+	bool orphan;                /* the consumer has let go: report nothing, free at the end */
 	struct roci_list all;       /* in cm->exchanges */
 	struct roci_list sending;   /* in cm->sending: mad is to be sent */
-	struct roci_list reporting; /* in cm->events: event is to be told */
+	struct roci_list reporting; /* in cm->events: event is to be reported */
 	struct roci_timer timer;
 
-	struct roci_cm_path *path;             /* in the object: what the connection uses, or the peer asked for */
-	uint8_t local_gid[16], remote_gid[16]; /* where messages travel: the path's GIDs */
+	struct roci_cm_path *path;             /* in the object: what the two agree on */
+	uint8_t local_gid[16], remote_gid[16]; /* where MADs travel */
 	uint32_t ifindex;
 
 	uint8_t mad[ROCI_CM_MAD_BYTES]; /* the last message */
-	uint16_t sent;                  /* its attribute, 0: none yet */
+	uint16_t sent;                  /* its attribute; 0: none */
 	struct {
-		uint64_t interval_ns,
-			max_interval_ns; /* to the next retransmission; never longer than max_interval_ns */
-		unsigned left;           /* retransmissions */
+		uint64_t interval_ns;     /* to the next retransmission */
+		uint64_t max_interval_ns; /* it doubles up to this */
+		unsigned left;            /* retransmissions */
 	} retry;
 
-	/* Requests not yet taken by the consumer, see backlog.h. */
-	struct roci_listener *listener; /* NULL: taken, or the listener is gone */
-	struct roci_list queued;        /* in listener->unfetched or, if `waiting`, ->waiting */
-	bool waiting;
-	uint64_t reject_at;           /* of one that waits */
-	struct roci_listener *pacing; /* whose next request waits for the answer to this one, or NULL */
+	struct roci_backlog_place backlog; /* of a request */
 
 	struct roci_cm_event event;
 	uint8_t private[ROCI_CM_MAX_PRIVATE], info[ROCI_CM_REJ_ARI]; /* of the event */
 };
 
-/* Makes it a member of cm. -ENOMEM: nothing done. */
-int roci_exchange_init(struct roci_exchange *x, struct roci_cm *cm, enum roci_exchange_kind kind,
+/* Adds it to cm; conn or sidr is set by the caller, as are the GIDs. -ENOMEM: nothing done. */
+int roci_exchange_init(struct roci_exchange *x, struct roci_cm *cm, const struct roci_exchange_ops *ops,
 		       struct roci_cm_path *path);
 /* Takes it out of all lists. */
 void roci_exchange_fini(struct roci_exchange *x);
 
+/* ---- messages ---- */
+
 /* Replaces the last message, and sends it once. */
 void roci_exchange_send(struct roci_exchange *x, const struct roci_cm_msg *msg);
-/* The last message once more. */
+/* Sends the last message once more. There must be one. */
 void roci_exchange_resend(struct roci_exchange *x);
-/* The last message shall be sent again until roci_exchange_stop(): `retries` times, at most max_interval_ns apart. */
+/* The last message is sent `retries` times again, at most max_interval_ns apart, until roci_exchange_stop_timer(). */
 void roci_exchange_start_retries(struct roci_exchange *x, uint64_t now, uint64_t max_interval_ns, unsigned retries);
-/* The timer has run out: sends again and returns true, or returns false when there were enough. */
+/* The timer has expired: resends and returns true, or returns false when no retries are left. */
 bool roci_exchange_retransmit(struct roci_exchange *x, uint64_t now);
-/* The peer asks for patience (MRA): nothing is sent again before wait_ns have passed. */
+/* An MRA came: nothing is resent for wait_ns. */
 void roci_exchange_postpone(struct roci_exchange *x, uint64_t now, uint64_t wait_ns);
-void roci_exchange_stop(struct roci_exchange *x);
 void roci_exchange_set_timer(struct roci_exchange *x, uint64_t at);
+void roci_exchange_stop_timer(struct roci_exchange *x);
 
-/* Prepares the event, with the message's private data and info (msg may be NULL); the caller completes it. */
-struct roci_cm_event *roci_exchange_prepare_event(struct roci_exchange *x, enum roci_cm_event_kind event,
+/* ---- events ---- */
+
+/* Fills the event, with the message's private data and info (msg may be NULL). The caller may add to it. */
+struct roci_cm_event *roci_exchange_prepare_event(struct roci_exchange *x, enum roci_cm_event_kind kind,
 						  const struct roci_cm_msg *msg);
-/* Tells it to the consumer, if there is one. */
+/* Queues the prepared event, if there is a consumer. */
 void roci_exchange_report(struct roci_exchange *x);
-/* Tells one of the ..._ERROR kinds. */
-void roci_exchange_report_timeout(struct roci_exchange *x, enum roci_cm_event_kind event);
-/* An event that was not told yet is not told at all. */
+/* Prepares and queues an event that needs nothing else. */
+void roci_exchange_report_event(struct roci_exchange *x, enum roci_cm_event_kind kind, const struct roci_cm_msg *msg);
+/* Prepares and queues one of the ..._ERROR kinds. */
+void roci_exchange_report_timeout(struct roci_exchange *x, enum roci_cm_event_kind kind);
+/* Takes back an event that is queued. */
 void roci_exchange_cancel_event(struct roci_exchange *x);
 
-/* False, and nothing copied, where `from` does not fit in `room`. */
+/* Copies `from`. False, and nothing is copied: it does not fit in `room`. */
 bool roci_cm_copy(void *to, unsigned room, struct roci_cm_bytes from);
 
 #endif

@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Who listens to what. */
+#include "cm/listener.h"
+
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "cm/internal.h"
+#include "cm/manager.h"
 #include "wire/gid.h"
 
 static uint64_t mask_of(const struct roci_cm_listen *params)
@@ -14,7 +15,7 @@ static uint64_t mask_of(const struct roci_cm_listen *params)
 
 /* ---- listen ---- */
 
-static bool same_place(const struct roci_cm_listen *a, const struct roci_cm_listen *b)
+static bool same_address(const struct roci_cm_listen *a, const struct roci_cm_listen *b)
 {
 	return mask_of(a) == mask_of(b) && !((a->service_id ^ b->service_id) & mask_of(a)) &&
 	       !memcmp(a->gid, b->gid, 16) && a->ifindex == b->ifindex && a->v6_only == b->v6_only;
@@ -25,7 +26,7 @@ int roci_cm_listen(struct roci_cm *cm, const struct roci_cm_listen *params, stru
 	struct roci_listener *listener;
 
 	for (struct roci_list *l = cm->listeners.next; l != &cm->listeners; l = l->next)
-		if (same_place(&roci_container_of(l, struct roci_listener, all)->params, params))
+		if (same_address(&roci_container_of(l, struct roci_listener, all)->params, params))
 			return -EADDRINUSE;
 	listener = calloc(1, sizeof(*listener));
 	if (!listener)
@@ -33,8 +34,7 @@ int roci_cm_listen(struct roci_cm *cm, const struct roci_cm_listen *params, stru
 	listener->cm = cm;
 	listener->params = *params;
 	listener->params.backlog = params->backlog ? params->backlog : ROCI_BACKLOG_DEFAULT;
-	roci_list_init(&listener->unfetched);
-	roci_list_init(&listener->waiting);
+	roci_backlog_init(&listener->backlog);
 	roci_list_append(&cm->listeners, &listener->all);
 	cm->listener_count++;
 	cm->pending.listener_added = true;
@@ -42,29 +42,29 @@ int roci_cm_listen(struct roci_cm *cm, const struct roci_cm_listen *params, stru
 	return 0;
 }
 
-/* The consumer never heard of this request. */
-static void give_up(struct roci_exchange *x, uint64_t now)
+static struct roci_exchange *first_of(const struct roci_list *requests)
 {
-	if (x->kind == ROCI_EXCHANGE_CONN)
-		roci_conn_destroy(roci_conn_of(x), now);
-	else
-		roci_sidr_destroy(roci_sidr_of(x), now);
+	return roci_container_of(requests->next, struct roci_exchange, backlog.node);
 }
 
 void roci_listener_destroy(struct roci_listener *listener, uint64_t now)
 {
+	struct roci_backlog *backlog = &listener->backlog;
 	struct roci_cm *cm = listener->cm;
 
-	listener->params.backlog = 0; /* nobody moves up */
-	while (!roci_list_empty(&listener->waiting))
-		give_up(roci_container_of(listener->waiting.next, struct roci_exchange, queued), now);
-	while (!roci_list_empty(&listener->unfetched)) {
-		struct roci_exchange *x = roci_container_of(listener->unfetched.next, struct roci_exchange, queued);
+	listener->params.backlog = 0; /* nothing that waits is reported any more */
+	while (!roci_list_empty(&backlog->waiting)) {
+		struct roci_exchange *x = first_of(&backlog->waiting);
+
+		x->ops->destroy(x, now);
+	}
+	while (!roci_list_empty(&backlog->unfetched)) {
+		struct roci_exchange *x = first_of(&backlog->unfetched);
 
 		if (roci_list_empty(&x->reporting))
-			roci_backlog_fetched(x, now);
+			roci_backlog_fetched(x, now); /* the consumer knows it */
 		else
-			give_up(x, now);
+			x->ops->destroy(x, now);
 	}
 	roci_backlog_stop_pacing(listener);
 	roci_list_remove(&listener->all);
@@ -72,14 +72,9 @@ void roci_listener_destroy(struct roci_listener *listener, uint64_t now)
 	free(listener);
 }
 
-void roci_listener_set_user(struct roci_listener *listener, void *user)
-{
-	listener->params.user = user;
-}
-
 /* ---- find ---- */
 
-/* How well a listener fits an address: 0 not at all, more is closer. */
+/* How closely a listener fits an address: 0 not at all; the highest is the most specific. */
 static unsigned closeness(const struct roci_cm_listen *params, const uint8_t address[16], uint32_t ifindex)
 {
 	unsigned close = 1;
@@ -119,9 +114,9 @@ struct roci_listener *roci_listener_find(struct roci_cm *cm, uint64_t service_id
 	return best;
 }
 
-/* The header is the sender's word for what the network has said already (A11.3.2: the addresses of the connection).
- * Without this it could reach whoever listens to another address, and be whoever it likes. */
-static bool is_true(const struct roci_cm_ip *ip, const struct roci_cm_source *from)
+/* The IP CM header repeats the addresses of the datagram (A11.3.2). Without this check a peer could reach a listener of
+ * another address, or pose as another host. */
+static bool ip_matches(const struct roci_cm_ip *ip, const struct roci_cm_source *from)
 {
 	return !memcmp(ip->src, from->sgid, 16) && !memcmp(ip->dst, from->dgid, 16);
 }
@@ -132,7 +127,7 @@ struct roci_listener *roci_listener_for_request(struct roci_cm *cm, const struct
 	*ip = (struct roci_cm_ip){0};
 	*has_ip = roci_cm_service_is_ip(req->service_id) &&
 		  roci_cm_ip_parse(ip, req->private, roci_cm_private_room(req->attribute));
-	if (*has_ip && !is_true(ip, from))
+	if (*has_ip && !ip_matches(ip, from))
 		return NULL;
 	return roci_listener_find(cm, req->service_id, from->dgid, from->ifindex);
 }

@@ -2,7 +2,7 @@
 #include "cm/msg.h"
 
 #include <assert.h>
-#include <stdio.h>
+#include <stddef.h>
 #include <string.h>
 
 #include "wire/bytes.h"
@@ -65,7 +65,7 @@ static const struct field req_fields[] = {
 	NUMBER(50, 0, 4, mtu),
 	NUMBER(50, 4, 1, rdc),
 	NUMBER(50, 5, 3, rnr_retry_count),
-	NUMBER(51, 0, 4, max_retries),
+	NUMBER(51, 0, 4, max_cm_retries),
 	NUMBER(51, 4, 1, srq),
 	NUMBER(51, 5, 3, ext_transport),
 	PATH(52, primary),
@@ -139,33 +139,32 @@ static const struct field apr_fields[] = {IDS, NUMBER(8, 0, 8, info_len), NUMBER
 					  BYTES(84, 148, private)};
 
 struct layout {
-	const char *name;
 	const struct field *fields;
 	unsigned count, private_room;
 };
 
-#define LAYOUT(n, f, room)                                                                                             \
+#define LAYOUT(f, room)                                                                                                \
 	{                                                                                                              \
-		n, f, sizeof(f) / sizeof(*(f)), room                                                                   \
+		f, sizeof(f) / sizeof(*(f)), room                                                                      \
 	}
 
 static const struct layout layouts[] = {
-	[ROCI_CM_ATTR_REQ] = LAYOUT("REQ", req_fields, ROCI_CM_REQ_PRIVATE),
-	[ROCI_CM_ATTR_MRA] = LAYOUT("MRA", mra_fields, 222),
-	[ROCI_CM_ATTR_REJ] = LAYOUT("REJ", rej_fields, ROCI_CM_REJ_PRIVATE),
-	[ROCI_CM_ATTR_REP] = LAYOUT("REP", rep_fields, ROCI_CM_REP_PRIVATE),
-	[ROCI_CM_ATTR_RTU] = LAYOUT("RTU", rtu_fields, ROCI_CM_RTU_PRIVATE),
-	[ROCI_CM_ATTR_DREQ] = LAYOUT("DREQ", dreq_fields, ROCI_CM_DREQ_PRIVATE),
-	[ROCI_CM_ATTR_DREP] = LAYOUT("DREP", rtu_fields, ROCI_CM_DREP_PRIVATE),
-	[ROCI_CM_ATTR_SIDR_REQ] = LAYOUT("SIDR_REQ", sidr_req_fields, ROCI_CM_SIDR_REQ_PRIVATE),
-	[ROCI_CM_ATTR_SIDR_REP] = LAYOUT("SIDR_REP", sidr_rep_fields, ROCI_CM_SIDR_REP_PRIVATE),
-	[ROCI_CM_ATTR_LAP] = LAYOUT("LAP", lap_fields, 0),
-	[ROCI_CM_ATTR_APR] = LAYOUT("APR", apr_fields, 148),
+	[ROCI_CM_ATTR_REQ] = LAYOUT(req_fields, ROCI_CM_REQ_PRIVATE),
+	[ROCI_CM_ATTR_MRA] = LAYOUT(mra_fields, 222),
+	[ROCI_CM_ATTR_REJ] = LAYOUT(rej_fields, ROCI_CM_REJ_PRIVATE),
+	[ROCI_CM_ATTR_REP] = LAYOUT(rep_fields, ROCI_CM_REP_PRIVATE),
+	[ROCI_CM_ATTR_RTU] = LAYOUT(rtu_fields, ROCI_CM_RTU_PRIVATE),
+	[ROCI_CM_ATTR_DREQ] = LAYOUT(dreq_fields, ROCI_CM_DREQ_PRIVATE),
+	[ROCI_CM_ATTR_DREP] = LAYOUT(rtu_fields, ROCI_CM_DREP_PRIVATE),
+	[ROCI_CM_ATTR_SIDR_REQ] = LAYOUT(sidr_req_fields, ROCI_CM_SIDR_REQ_PRIVATE),
+	[ROCI_CM_ATTR_SIDR_REP] = LAYOUT(sidr_rep_fields, ROCI_CM_SIDR_REP_PRIVATE),
+	[ROCI_CM_ATTR_LAP] = LAYOUT(lap_fields, 0),
+	[ROCI_CM_ATTR_APR] = LAYOUT(apr_fields, 148),
 };
 
 static const struct layout *layout_of(unsigned attribute)
 {
-	if (attribute >= sizeof(layouts) / sizeof(*layouts) || !layouts[attribute].name)
+	if (attribute >= sizeof(layouts) / sizeof(*layouts) || !layouts[attribute].fields)
 		return NULL;
 	return &layouts[attribute];
 }
@@ -283,35 +282,4 @@ unsigned roci_cm_private_room(unsigned attribute)
 	const struct layout *layout = layout_of(attribute);
 
 	return layout ? layout->private_room : 0;
-}
-
-const char *roci_cm_attribute_str(unsigned attribute)
-{
-	const struct layout *layout = layout_of(attribute);
-
-	return layout ? layout->name : "unknown CM attribute";
-}
-
-int roci_cm_msg_print(const struct roci_cm_msg *msg, char *buf, size_t size)
-{
-	const char *name = roci_cm_attribute_str(msg->attribute);
-
-	switch (msg->attribute) {
-	case ROCI_CM_ATTR_REQ:
-		return snprintf(buf, size, "%s id %#x service %#llx qpn %#x psn %#x", name, msg->local_id,
-				(unsigned long long)msg->service_id, msg->qpn, msg->starting_psn);
-	case ROCI_CM_ATTR_REP:
-		return snprintf(buf, size, "%s id %#x to %#x qpn %#x psn %#x", name, msg->local_id, msg->remote_id,
-				msg->qpn, msg->starting_psn);
-	case ROCI_CM_ATTR_REJ:
-		return snprintf(buf, size, "%s id %#x to %#x reason %u (%s)", name, msg->local_id, msg->remote_id,
-				msg->reason, roci_cm_reason_str(msg->reason));
-	case ROCI_CM_ATTR_SIDR_REQ:
-		return snprintf(buf, size, "%s id %#x service %#llx", name, msg->local_id,
-				(unsigned long long)msg->service_id);
-	case ROCI_CM_ATTR_SIDR_REP:
-		return snprintf(buf, size, "%s id %#x %s qpn %#x qkey %#x", name, msg->local_id,
-				roci_cm_sidr_status_str(msg->outcome), msg->qpn, msg->qkey);
-	default: return snprintf(buf, size, "%s id %#x to %#x", name, msg->local_id, msg->remote_id);
-	}
 }

@@ -9,7 +9,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "cm/cm.h"
+#include "cm/types.h"
 
 #define ROCI_MAD_HEADER_BYTES 24
 
@@ -58,7 +58,7 @@ struct roci_cm_msg {
 	uint8_t responder_resources, initiator_depth;
 	uint8_t remote_response_timeout,
 		local_response_timeout; /* 5-bit response timeouts: asked of the receiver, held by the sender */
-	uint8_t transport, ext_transport, flow_control, retry_count, mtu, rdc, rnr_retry_count, max_retries, srq;
+	uint8_t transport, ext_transport, flow_control, retry_count, mtu, rdc, rnr_retry_count, max_cm_retries, srq;
 	uint8_t target_ack_delay, failover; /* REP */
 	uint8_t about;                      /* REJ, MRA: enum roci_cm_about */
 	uint8_t service_timeout;            /* MRA, 5-bit */
@@ -81,10 +81,4 @@ void roci_cm_msg_build(const struct roci_cm_msg *msg, uint8_t mad[ROCI_CM_MAD_BY
 
 /* Bytes of private data in a message of this kind; 0 for an unknown one. */
 unsigned roci_cm_private_room(unsigned attribute);
-/* "REQ", "SIDR_REP" ...; never NULL. */
-const char *roci_cm_attribute_str(unsigned attribute);
-
-/* One line without newline, for traces. Returns what snprintf would. */
-int roci_cm_msg_print(const struct roci_cm_msg *msg, char *buf, size_t size);
-
 #endif

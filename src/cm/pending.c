@@ -4,7 +4,10 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "cm/internal.h"
+#include "cm/conn_state.h"
+#include "cm/listener.h"
+#include "cm/manager.h"
+#include "cm/sidr_rx.h"
 
 static struct roci_pending_request *at(const struct roci_pending *pending, unsigned i)
 {

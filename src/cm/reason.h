@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Why a connection was refused: IBTA 12.6.7.2, table 111. */
+/* Why a REQ or REP was rejected: IBTA 12.6.7.2, table 111. */
 #ifndef ROCI_CM_REASON_H
 #define ROCI_CM_REASON_H
 
@@ -39,8 +39,5 @@ enum roci_cm_reason {
 	ROCI_REJ_INVALID_ALT_FLOW_LABEL = 33,
 	ROCI_REJ_VENDOR_OPTION = 35,
 };
-
-/* "no resources", "invalid service id" ...; never NULL, static. */
-const char *roci_cm_reason_str(unsigned reason);
 
 #endif

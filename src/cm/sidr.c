@@ -1,31 +1,47 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/*
- * Service ID resolution (IBTA 12.11): one question, one answer. The side that answers keeps its answer for a while, for
- * duplicates of the question.
- */
+#include "cm/sidr.h"
+
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "cm/internal.h"
+#include "cm/listener.h"
+#include "cm/manager.h"
+#include "cm/sidr_rx.h"
 
-/* As long as a peer with the standard's timers asks again (response timeout 20, packet life 18). */
+/* A peer with the standard's timers resends its SIDR_REQ within (response timeout 20, packet life 18). */
 #define REMEMBER_NS 7000000000u
+
+struct roci_sidr {
+	struct roci_exchange x;
+	bool active;
+	bool done;       /* answered or given up */
+	bool remembered; /* passive: done, and still answers duplicates */
+	uint32_t request_id;
+	uint64_t service_id, tid;
+	struct roci_cm_path path;
+	struct roci_peer_node remote_id_node; /* passive: in cm->remote_sidr_ids */
+};
+
+/* ---- life ---- */
+
+static const struct roci_exchange_ops sidr_ops;
 
 static struct roci_sidr *create(struct roci_cm *cm, void *user)
 {
 	struct roci_sidr *sidr = calloc(1, sizeof(*sidr));
 
-	if (!sidr || roci_exchange_init(&sidr->x, cm, ROCI_EXCHANGE_SIDR, &sidr->path)) {
+	if (!sidr || roci_exchange_init(&sidr->x, cm, &sidr_ops, &sidr->path)) {
 		free(sidr);
 		cm->stats.no_memory++;
 		return NULL;
 	}
+	sidr->x.sidr = sidr;
 	sidr->x.user = user;
 	return sidr;
 }
 
-/* The peer's number no longer means this exchange. */
+/* The peer's id no longer leads to this exchange. */
 static void forget_peer(struct roci_sidr *sidr)
 {
 	struct roci_cm *cm = sidr->x.cm;
@@ -35,16 +51,18 @@ static void forget_peer(struct roci_sidr *sidr)
 	sidr->remembered = false;
 }
 
-void roci_sidr_free(struct roci_sidr *sidr)
+static void free_sidr(struct roci_exchange *x)
 {
+	struct roci_sidr *sidr = x->sidr;
+
 	forget_peer(sidr);
 	if (sidr->active && sidr->request_id)
-		roci_idmap_remove(&sidr->x.cm->ids, sidr->request_id);
-	roci_exchange_fini(&sidr->x);
+		roci_idmap_remove(&x->cm->ids, sidr->request_id);
+	roci_exchange_fini(x);
 	free(sidr);
 }
 
-/* ---- who asks ---- */
+/* ---- the active side ---- */
 
 static void send_request(struct roci_sidr *sidr, const struct roci_cm_resolve *params)
 {
@@ -79,7 +97,7 @@ int roci_sidr_resolve(struct roci_cm *cm, uint64_t now, const struct roci_cm_res
 	sidr->tid = roci_cm_new_tid(cm);
 	sidr->request_id = roci_cm_alloc_id(cm, &sidr->x);
 	if (!sidr->request_id) {
-		roci_sidr_free(sidr);
+		free_sidr(&sidr->x);
 		return -ENOMEM;
 	}
 	if (!interval)
@@ -91,18 +109,17 @@ int roci_sidr_resolve(struct roci_cm *cm, uint64_t now, const struct roci_cm_res
 	return 0;
 }
 
-void roci_sidr_rx_rep(struct roci_cm *cm, uint64_t now, const struct roci_cm_source *from,
-		      const struct roci_cm_msg *rep)
+void roci_sidr_rx_rep(struct roci_cm *cm, const struct roci_cm_source *from, const struct roci_cm_msg *rep)
 {
 	struct roci_exchange *x = roci_idmap_find(&cm->ids, rep->local_id);
 	struct roci_cm_event *ev;
 	struct roci_sidr *sidr;
 
-	if (!x || x->kind != ROCI_EXCHANGE_SIDR) {
+	if (!x || !x->sidr) {
 		cm->stats.rx_unexpected++;
 		return;
 	}
-	sidr = roci_sidr_of(x);
+	sidr = x->sidr;
 	if (memcmp(from->sgid, x->remote_gid, 16)) {
 		cm->stats.rx_wrong_source++;
 		return;
@@ -112,7 +129,7 @@ void roci_sidr_rx_rep(struct roci_cm *cm, uint64_t now, const struct roci_cm_sou
 		return;
 	}
 	sidr->done = true;
-	roci_exchange_stop(x);
+	roci_exchange_stop_timer(x);
 	ev = roci_exchange_prepare_event(x, ROCI_CM_SIDR_REP_RECEIVED, rep);
 	ev->sidr_status = rep->outcome;
 	ev->sidr_qpn = rep->qpn;
@@ -120,10 +137,10 @@ void roci_sidr_rx_rep(struct roci_cm *cm, uint64_t now, const struct roci_cm_sou
 	roci_exchange_report(x);
 }
 
-/* ---- who answers ---- */
+/* ---- the passive side ---- */
 
-static void build_answer(struct roci_cm_msg *rep, uint64_t tid, uint32_t request_id, uint64_t service_id,
-			 enum roci_cm_sidr_status status)
+static void build_rep(struct roci_cm_msg *rep, uint64_t tid, uint32_t request_id, uint64_t service_id,
+		      enum roci_cm_sidr_status status)
 {
 	*rep = (struct roci_cm_msg){
 		.attribute = ROCI_CM_ATTR_SIDR_REP,
@@ -134,13 +151,14 @@ static void build_answer(struct roci_cm_msg *rep, uint64_t tid, uint32_t request
 	};
 }
 
+/* What was sent last answers duplicates for a while. */
 static void remember_answer(struct roci_sidr *sidr, uint64_t now)
 {
 	struct roci_cm *cm = sidr->x.cm;
 
 	sidr->done = true;
 	if (cm->remembered_count >= ROCI_CM_MAX_REMEMBERED) {
-		roci_exchange_stop(&sidr->x);
+		roci_exchange_stop_timer(&sidr->x);
 		forget_peer(sidr);
 		return;
 	}
@@ -149,11 +167,11 @@ static void remember_answer(struct roci_sidr *sidr, uint64_t now)
 	roci_exchange_set_timer(&sidr->x, now + REMEMBER_NS);
 }
 
-static void refuse(struct roci_sidr *sidr, uint64_t now, enum roci_cm_sidr_status status)
+static void reject(struct roci_sidr *sidr, uint64_t now, enum roci_cm_sidr_status status)
 {
 	struct roci_cm_msg rep;
 
-	build_answer(&rep, sidr->tid, sidr->request_id, sidr->service_id, status);
+	build_rep(&rep, sidr->tid, sidr->request_id, sidr->service_id, status);
 	roci_exchange_send(&sidr->x, &rep);
 	remember_answer(sidr, now);
 }
@@ -163,11 +181,11 @@ void roci_sidr_reject_req(struct roci_cm *cm, const struct roci_cm_source *from,
 {
 	struct roci_cm_msg rep;
 
-	build_answer(&rep, req->tid, req->local_id, req->service_id, status);
+	build_rep(&rep, req->tid, req->local_id, req->service_id, status);
 	roci_cm_reply(cm, from, &rep);
 }
 
-static struct roci_sidr *create_request(struct roci_cm *cm, const struct roci_cm_source *from,
+static struct roci_sidr *create_passive(struct roci_cm *cm, const struct roci_cm_source *from,
 					const struct roci_cm_msg *req)
 {
 	struct roci_sidr *sidr = create(cm, NULL);
@@ -188,8 +206,8 @@ static struct roci_sidr *create_request(struct roci_cm *cm, const struct roci_cm
 	return sidr;
 }
 
-/* True: dealt with. */
-static bool duplicate(struct roci_cm *cm, const struct roci_cm_source *from, const struct roci_cm_msg *req)
+/* True: the SIDR_REQ is one that we know, and got the answer again if there is one. */
+static bool is_duplicate(struct roci_cm *cm, const struct roci_cm_source *from, const struct roci_cm_msg *req)
 {
 	struct roci_peer_node *node = roci_peer_find(&cm->remote_sidr_ids, from->sgid, req->local_id);
 	struct roci_sidr *sidr;
@@ -197,7 +215,7 @@ static bool duplicate(struct roci_cm *cm, const struct roci_cm_source *from, con
 	if (!node)
 		return false;
 	sidr = roci_container_of(node, struct roci_sidr, remote_id_node);
-	if (sidr->tid != req->tid && sidr->done) { /* the peer has used its id again */
+	if (sidr->tid != req->tid && sidr->done) { /* the peer uses its id again */
 		roci_peer_remove(&cm->remote_sidr_ids, &sidr->remote_id_node);
 		return false;
 	}
@@ -207,23 +225,23 @@ static bool duplicate(struct roci_cm *cm, const struct roci_cm_source *from, con
 	return true;
 }
 
-void roci_sidr_report_req(struct roci_sidr *sidr)
+static void report_req(struct roci_exchange *x)
 {
-	roci_exchange_stop(&sidr->x);
-	roci_exchange_report(&sidr->x);
+	roci_exchange_stop_timer(x);
+	roci_exchange_report(x);
 }
 
 void roci_sidr_rx_req(struct roci_cm *cm, uint64_t now, const struct roci_cm_source *from,
 		      const struct roci_cm_msg *req)
 {
+	enum roci_backlog_verdict verdict;
 	struct roci_listener *listener;
 	struct roci_cm_event *ev;
 	struct roci_sidr *sidr;
-	enum roci_backlog verdict;
 	struct roci_cm_ip ip;
 	bool has_ip;
 
-	if (duplicate(cm, from, req))
+	if (is_duplicate(cm, from, req))
 		return;
 	listener = roci_listener_for_request(cm, from, req, &ip, &has_ip);
 	if (!listener) {
@@ -236,27 +254,22 @@ void roci_sidr_rx_req(struct roci_cm *cm, uint64_t now, const struct roci_cm_sou
 		roci_sidr_reject_req(cm, from, req, ROCI_SIDR_REJECT);
 		return;
 	}
-	sidr = create_request(cm, from, req);
+	sidr = create_passive(cm, from, req);
 	if (!sidr)
-		return; /* the peer asks again */
+		return; /* the peer will resend its SIDR_REQ */
 	ev = roci_exchange_prepare_event(&sidr->x, ROCI_CM_SIDR_REQ_RECEIVED, req);
 	ev->listener = listener;
 	ev->service_id = req->service_id;
 	ev->has_ip = has_ip;
 	ev->ip = ip;
-	if (verdict == ROCI_BACKLOG_REPORT) {
-		roci_backlog_reported(listener, &sidr->x, now);
-		roci_sidr_report_req(sidr);
-	} else {
-		roci_backlog_wait(listener, &sidr->x, now);
-	}
+	roci_backlog_enter(listener, &sidr->x, verdict, now);
 }
 
 int roci_sidr_answer(struct roci_sidr *sidr, uint64_t now, const struct roci_cm_sidr_answer *answer)
 {
 	struct roci_cm_msg rep;
 
-	build_answer(&rep, sidr->tid, sidr->request_id, sidr->service_id, answer->status);
+	build_rep(&rep, sidr->tid, sidr->request_id, sidr->service_id, answer->status);
 	rep.qpn = answer->qpn;
 	rep.qkey = answer->qkey;
 	rep.info_len = (uint8_t)answer->info.len;
@@ -271,34 +284,48 @@ int roci_sidr_answer(struct roci_sidr *sidr, uint64_t now, const struct roci_cm_
 	return 0;
 }
 
-/* ---- both ---- */
+/* ---- both sides ---- */
 
-void roci_sidr_timeout(struct roci_sidr *sidr, uint64_t now)
+static void timeout(struct roci_exchange *x, uint64_t now)
 {
-	if (sidr->x.waiting) {
-		if (!roci_backlog_timeout(&sidr->x, now))
+	struct roci_sidr *sidr = x->sidr;
+
+	if (x->backlog.waiting) {
+		if (!roci_backlog_timeout(x, now))
 			return;
-		sidr->x.orphan = true;
-		refuse(sidr, now, ROCI_SIDR_REJECT);
-		roci_backlog_answered(&sidr->x, now);
+		x->orphan = true; /* the consumer never heard of it */
+		reject(sidr, now, ROCI_SIDR_REJECT);
+		roci_backlog_answered(x, now);
 	} else if (!sidr->active) {
-		forget_peer(sidr); /* duplicates are over */
-	} else if (!roci_exchange_retransmit(&sidr->x, now)) {
+		forget_peer(sidr);
+	} else if (!roci_exchange_retransmit(x, now)) {
 		sidr->done = true;
-		roci_exchange_report_timeout(&sidr->x, ROCI_CM_SIDR_ERROR);
+		roci_exchange_report_timeout(x, ROCI_CM_SIDR_ERROR);
 	}
 }
+
+static void destroy(struct roci_exchange *x, uint64_t now)
+{
+	roci_sidr_destroy(x->sidr, now);
+}
+
+static const struct roci_exchange_ops sidr_ops = {
+	.free = free_sidr,
+	.destroy = destroy,
+	.timeout = timeout,
+	.report_req = report_req,
+};
 
 void roci_sidr_destroy(struct roci_sidr *sidr, uint64_t now)
 {
 	if (sidr->x.orphan)
-		return; /* by roci_cm_disconnect_all() */
+		return; /* since roci_cm_disconnect_all() */
 	roci_exchange_cancel_event(&sidr->x);
 	sidr->x.orphan = true;
 	if (sidr->active)
-		roci_exchange_stop(&sidr->x);
+		roci_exchange_stop_timer(&sidr->x);
 	else if (!sidr->done)
-		refuse(sidr, now, ROCI_SIDR_REJECT);
+		reject(sidr, now, ROCI_SIDR_REJECT);
 	roci_backlog_answered(&sidr->x, now);
 	roci_cm_free_if_done(&sidr->x);
 }

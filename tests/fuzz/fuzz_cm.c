@@ -13,6 +13,7 @@
 #include <string.h>
 
 #include "cm/cm.h"
+#include "cm_inspect.h"
 #include "cm/msg.h"
 #include "check.h"
 #include "random.h"
@@ -107,7 +108,7 @@ static void tell(unsigned side, const struct roci_cm_event *ev)
 {
 	const struct end *end = ev->user;
 
-	CHECK(ev->kind < ROCI_CM_EVENT_KINDS && roci_cm_event_str(ev->kind) && ev->path);
+	CHECK(ev->kind < ROCI_CM_EVENT_KINDS && cm_event_name(ev->kind) && ev->path);
 	CHECK(ev->private.len <= ROCI_CM_MAX_PRIVATE && (ev->private.data || !ev->private.len));
 	told[ev->kind]++;
 	if (ev->kind == ROCI_CM_REQ_RECEIVED || ev->kind == ROCI_CM_SIDR_REQ_RECEIVED) {
@@ -227,7 +228,7 @@ static void begin(void)
 /* What a consumer does next, as a rule. */
 static unsigned sensible(const struct roci_conn *conn)
 {
-	switch (roci_conn_state(conn)) {
+	switch (conn->state) {
 	case ROCI_CONN_REQ_RECEIVED: return 1;
 	case ROCI_CONN_REP_RECEIVED: return 2;
 	case ROCI_CONN_ESTABLISHED:
@@ -402,7 +403,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t len)
 	settle();
 	pass_time(FOREVER);
 	for (unsigned side = 0; side < SIDES; side++) {
-		CHECK(roci_cm_object_count(world.cm[side]) == 0);
+		CHECK(cm_object_count(world.cm[side]) == 0);
 		CHECK(roci_cm_deadline(world.cm[side]) == ROCI_CM_NEVER);
 		roci_cm_destroy(world.cm[side]);
 	}
@@ -426,11 +427,11 @@ int main(int argc, char **argv)
 		free(script);
 	}
 	for (unsigned kind = 0; kind < ROCI_CM_EVENT_KINDS; kind++) {
-		printf("%8lu %s\n", told[kind], roci_cm_event_str(kind));
+		printf("%8lu %s\n", told[kind], cm_event_name(kind));
 		CHECK(told[kind] || iterations < 1000);
 	}
 	for (unsigned attribute = ROCI_CM_ATTR_REQ; attribute <= ROCI_CM_ATTR_SIDR_REP; attribute++) {
-		printf("%8lu %s\n", sent[attribute], roci_cm_attribute_str(attribute));
+		printf("%8lu %s\n", sent[attribute], cm_message_name(attribute));
 		CHECK(sent[attribute] || iterations < 1000);
 	}
 	return 0;

@@ -200,8 +200,8 @@ static void tear_down(void)
 	for (unsigned h = 0; h < HOSTS; h++) {
 		if (!sim.hosts[h].cm)
 			continue;
-		if (roci_cm_object_count(sim.hosts[h].cm))
-			sim_fail("host %u has %u objects left", h, roci_cm_object_count(sim.hosts[h].cm));
+		if (cm_object_count(sim.hosts[h].cm))
+			sim_fail("host %u has %u objects left", h, cm_object_count(sim.hosts[h].cm));
 		if (roci_cm_deadline(sim.hosts[h].cm) != ROCI_CM_NEVER)
 			sim_fail("host %u waits for nothing", h);
 	}

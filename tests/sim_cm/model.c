@@ -66,12 +66,11 @@ void model_event(struct end *end, const struct roci_cm_event *ev)
 {
 	enum view next = after[end->view][ev->kind];
 
-	sim_trace("host %u end %u (%s): %s", end->host, end->index, views[end->view].name, roci_cm_event_str(ev->kind));
+	sim_trace("host %u end %u (%s): %s", end->host, end->index, views[end->view].name, cm_event_name(ev->kind));
 	if (end->destroyed)
-		sim_fail("end %u was destroyed and is told: %s", end->index, roci_cm_event_str(ev->kind));
+		sim_fail("end %u was destroyed and is told: %s", end->index, cm_event_name(ev->kind));
 	if (next == VIEW_NONE)
-		sim_fail("end %u is %s and is told: %s", end->index, views[end->view].name,
-			 roci_cm_event_str(ev->kind));
+		sim_fail("end %u is %s and is told: %s", end->index, views[end->view].name, cm_event_name(ev->kind));
 	model_enter(end, next);
 }
 

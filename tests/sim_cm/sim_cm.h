@@ -13,6 +13,7 @@
 #include <stdio.h>
 
 #include "cm/cm.h"
+#include "cm_inspect.h"
 #include "random.h"
 
 #define US     1000ull

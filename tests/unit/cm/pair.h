@@ -5,7 +5,7 @@
 
 #include <string.h>
 
-#include "cm/internal.h"
+#include "cm_inspect.h"
 #include "random.h"
 
 #define MS      1000000ull
@@ -131,8 +131,8 @@ static inline void pair_close(struct pair *p)
 	if (p->listener)
 		roci_listener_destroy(p->listener, p->now);
 	pair_wait(p, 200 * SECOND);
-	assert_int_equal(roci_cm_object_count(p->a), 0);
-	assert_int_equal(roci_cm_object_count(p->b), 0);
+	assert_int_equal(cm_object_count(p->a), 0);
+	assert_int_equal(cm_object_count(p->b), 0);
 	assert_true(roci_cm_deadline(p->a) == ROCI_CM_NEVER && roci_cm_deadline(p->b) == ROCI_CM_NEVER);
 	roci_cm_destroy(p->a);
 	roci_cm_destroy(p->b);
@@ -211,7 +211,7 @@ static inline int pair_accept(struct pair *p, struct roci_conn *conn, uint32_t q
 static inline const struct roci_cm_event *pair_only_event(struct pair *p, enum roci_cm_event_kind kind)
 {
 	assert_int_equal(p->event_count, 1);
-	assert_string_equal(roci_cm_event_str(p->events[0].kind), roci_cm_event_str(kind));
+	assert_string_equal(cm_event_name(p->events[0].kind), cm_event_name(kind));
 	return &p->events[0];
 }
 

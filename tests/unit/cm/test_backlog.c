@@ -149,7 +149,7 @@ static void a_full_backlog_rejects(void **state)
 	assert_int_equal(counts[ROCI_CM_REJ_RECEIVED], 3);
 	for (unsigned i = 1; i < p.event_count; i++)
 		assert_int_equal(p.events[i].reason, ROCI_REJ_NO_RESOURCES);
-	assert_int_equal(roci_cm_stats(p.b)->backlog_rejects, 3);
+	assert_int_equal(p.b->stats.backlog_rejects, 3);
 	for (unsigned i = 0; i < 4; i++)
 		roci_conn_destroy(active[i], p.now);
 	roci_conn_destroy(told, p.now);

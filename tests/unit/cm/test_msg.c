@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "capture.h"
+#include "cm_inspect.h"
 #include "cm/msg.h"
 #include "random.h"
 #include "wire/bytes.h"
@@ -55,7 +56,7 @@ static void captured_mads_parse_and_rebuild(void **state)
 	assert_true(count > 20);
 	for (unsigned attribute = ROCI_CM_ATTR_REQ; attribute <= ROCI_CM_ATTR_SIDR_REP; attribute++)
 		if (!seen[attribute])
-			fail_msg("no capture has a %s", roci_cm_attribute_str(attribute));
+			fail_msg("no capture has a %s", cm_message_name(attribute));
 }
 
 static const uint8_t *first(enum roci_cm_attribute attribute, const char *file, struct roci_cm_msg *msg)
@@ -66,7 +67,7 @@ static const uint8_t *first(enum roci_cm_attribute attribute, const char *file, 
 		if (mad && roci_cm_msg_parse(msg, mad) == ROCI_CM_PARSE_OK && msg->attribute == attribute)
 			return mad;
 	}
-	fail_msg("no %s in %s", roci_cm_attribute_str(attribute), file);
+	fail_msg("no %s in %s", cm_message_name(attribute), file);
 	return NULL;
 }
 
@@ -81,7 +82,7 @@ static void a_captured_req_means_what_it_says(void **state)
 	assert_int_equal(roci_cm_service_ps(msg.service_id), ROCI_PS_TCP);
 	assert_int_equal(msg.remote_response_timeout, 20);
 	assert_int_equal(msg.local_response_timeout, 20);
-	assert_int_equal(msg.max_retries, 15);
+	assert_int_equal(msg.max_cm_retries, 15);
 	assert_int_equal(msg.pkey, 0xffff);
 	assert_int_equal(msg.mtu, 3);
 	assert_int_equal(msg.primary.local_lid, 0xffff);
@@ -114,7 +115,6 @@ static void any_bytes_reach_a_fixed_point(void **state)
 	for (unsigned round = 0; round < 20000; round++) {
 		uint8_t mad[ROCI_CM_MAD_BYTES], once[ROCI_CM_MAD_BYTES], twice[ROCI_CM_MAD_BYTES];
 		struct roci_cm_msg msg, again;
-		char line[256];
 
 		random_fill(&seed, mad, sizeof(mad));
 		mad[0] = 1;
@@ -134,7 +134,6 @@ static void any_bytes_reach_a_fixed_point(void **state)
 		assert_memory_equal(&again, &msg, sizeof(msg));
 		roci_cm_msg_build(&again, twice);
 		assert_memory_equal(once, twice, sizeof(once));
-		assert_true(roci_cm_msg_print(&msg, line, sizeof(line)) > 0);
 	}
 }
 
@@ -151,6 +150,7 @@ static void other_classes_are_not_ours(void **state)
 	}
 	mad[16] = 1;
 	assert_int_equal(roci_cm_msg_parse(&msg, mad), ROCI_CM_PARSE_UNSUPPORTED);
+	assert_int_equal(roci_cm_private_room(0x1b), 0);
 }
 
 /* Where Linux has it (include/rdma/ibta_vol1_c12.h, CM_REQ_VENDOR_ID and CM_REP_VENDOR_ID_H, _M, _L). */

@@ -1,0 +1,94 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * A connection inside this room. conn.c has its life and its messages, conn_calls.c the consumer's calls, conn_rx.c
+ * what each message does in each state (conn_req.c and conn_rep.c its REQ and REP), conn_timer.c what time does.
+ */
+#ifndef ROCI_CM_CONN_STATE_H
+#define ROCI_CM_CONN_STATE_H
+
+#include "cm/conn.h"
+#include "cm/exchange.h"
+#include "cm/listener.h"
+#include "cm/manager.h"
+
+/* IBTA 12.9.7. The MRA Sent and MRA Rcvd states of the standard are missing: an MRA only moves the peer's timer. */
+enum roci_conn_state {
+	ROCI_CONN_CLOSED, /* rejected, timed out, TimeWait is over. A closed one may be `remembered` */
+	ROCI_CONN_REQ_SENT,
+	ROCI_CONN_REQ_WAITING,  /* REQ received, not reported yet: it waits for its turn in the backlog */
+	ROCI_CONN_REQ_RECEIVED, /* and reported */
+	ROCI_CONN_REP_SENT,
+	ROCI_CONN_REP_RECEIVED,
+	ROCI_CONN_ESTABLISHED,
+	ROCI_CONN_DREQ_SENT,
+	ROCI_CONN_DREQ_RECEIVED,
+	ROCI_CONN_TIMEWAIT,
+	ROCI_CONN_STATES
+};
+
+struct roci_conn {
+	struct roci_exchange x;
+	enum roci_conn_state state;
+	struct roci_conn_info info;
+	struct roci_cm_peer peer;
+	uint64_t tid;                                          /* of the REQ */
+	uint64_t dreq_tid;                                     /* of the DREQ, ours or the peer's */
+	uint64_t response_timeout_ns;                          /* the peer answers within */
+	uint64_t remember_ns;                                  /* the peer resends within */
+	uint8_t max_cm_retries;                                /* of the peer's REQ */
+	bool remembered;                                       /* closed, but still answers duplicates */
+	struct roci_peer_node remote_id_node, remote_qpn_node; /* in cm->remote_ids, cm->remote_qpns */
+};
+
+/* ---- conn.c ---- */
+
+/* In state CLOSED, with a local id. NULL: out of memory. */
+struct roci_conn *roci_conn_create(struct roci_cm *cm, void *user);
+/* Closes it, and remembers it for remember_ns: what was sent last answers duplicates. */
+void roci_conn_close(struct roci_conn *conn, uint64_t now);
+/* Closes it for good. */
+void roci_conn_close_forgotten(struct roci_conn *conn);
+/* IBTA 12.9.8.4: for as long as packets of the connection may be on their way. */
+void roci_conn_enter_timewait(struct roci_conn *conn, uint64_t now);
+
+/* An empty message of the connection: attribute, ids, TID. */
+struct roci_cm_msg roci_conn_message(const struct roci_conn *conn, enum roci_cm_attribute attribute);
+/* Complete and send `msg`, which roci_conn_message() made and the caller may have given private data and ARI. */
+void roci_conn_send_rej(struct roci_conn *conn, enum roci_cm_reason reason, struct roci_cm_msg *msg);
+void roci_conn_send_dreq(struct roci_conn *conn, uint64_t now, struct roci_cm_msg *msg); /* enters DREQ_SENT */
+void roci_conn_send_drep(struct roci_conn *conn, uint64_t now, struct roci_cm_msg *msg); /* enters TIMEWAIT */
+/* A REJ without private data, and the end. */
+void roci_conn_reject_and_close(struct roci_conn *conn, uint64_t now, enum roci_cm_reason reason);
+
+/* ---- conn_rx.c ---- */
+
+/* Does what a message does in the connection's state. */
+void roci_conn_act(struct roci_conn *conn, uint64_t now, const struct roci_cm_source *from,
+		   const struct roci_cm_msg *msg);
+/* Every message but REQ: finds its connection and acts. */
+void roci_conn_rx(struct roci_cm *cm, uint64_t now, const struct roci_cm_source *from, const struct roci_cm_msg *msg);
+
+/* ---- conn_req.c ---- */
+
+/* A REQ: of a connection that exists, or a new one's. */
+void roci_conn_rx_req(struct roci_cm *cm, uint64_t now, const struct roci_cm_source *from,
+		      const struct roci_cm_msg *req);
+/* Answers a REQ with a REJ. No connection is created. */
+void roci_conn_reject_req(struct roci_cm *cm, const struct roci_cm_source *from, const struct roci_cm_msg *req,
+			  enum roci_cm_reason reason);
+/* REQ_WAITING becomes REQ_RECEIVED. */
+void roci_conn_report_req(struct roci_exchange *x);
+
+/* ---- conn_rep.c ---- */
+
+/* In REQ_SENT. */
+void roci_conn_rx_rep(struct roci_conn *conn, const struct roci_cm_source *from, const struct roci_cm_msg *rep);
+/* Answers a REP with a REJ. */
+void roci_conn_reject_rep(struct roci_cm *cm, const struct roci_cm_source *from, const struct roci_cm_msg *rep,
+			  enum roci_cm_reason reason);
+
+/* ---- conn_timer.c ---- */
+
+void roci_conn_timeout(struct roci_exchange *x, uint64_t now);
+
+#endif
