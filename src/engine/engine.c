@@ -10,7 +10,6 @@
 #include "engine/qp.h"
 #include "engine/requester.h"
 #include "engine/responder.h"
-#include "engine/response.h"
 #include "engine/service.h"
 
 #define TX_QUANTUM      32    /* packets of one QP before the next one's turn */
@@ -154,7 +153,7 @@ static bool fill_from(struct roci_qp *qp, struct roci_tx_batch *batch)
 	unsigned before = batch->count;
 
 	roci_keepalive_fill(qp, batch);
-	if (roci_response_fill(qp, batch, TX_QUANTUM))
+	if (roci_responder_fill(qp, batch, TX_QUANTUM))
 		return true;
 	if (batch->count - before >= TX_QUANTUM)
 		return true;

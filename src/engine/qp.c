@@ -147,7 +147,7 @@ void roci_qp_reset(struct roci_qp *qp)
 	if (qp->path)
 		roci_path_put(qp->path);
 	qp->path = NULL;
-	free(qp->resp.responses);
+	roci_response_ring_fini(&qp->resp.responses);
 	qp->req = (struct roci_requester){0};
 	qp->resp = (struct roci_responder){.rwqe = rwqe};
 	roci_reorder_init(&qp->req.early);
@@ -262,7 +262,7 @@ void roci_qp_error(struct roci_qp *qp, int type)
 	quiesce(qp);
 	roci_qp_flush_sq(qp);
 	flush_rq(qp);
-	qp->resp.message = 0;
+	qp->resp.message.kind = 0;
 	if (qp->srq)
 		roci_event_async(qp->e, &qp->event, ROCI_EVENT_QP_LAST_WQE_REACHED);
 	roci_qp_make_ready(qp); /* a NAK may still have to leave */

@@ -15,6 +15,7 @@
 #include "engine/path.h"
 #include "engine/psn.h"
 #include "engine/recovery.h"
+#include "engine/response_ring.h"
 #include "engine/rnr_wait.h"
 #include "engine/rq.h"
 #include "engine/rtt_sample.h"
@@ -43,48 +44,31 @@ struct roci_requester {
 	struct roci_reorder early; /* responses that overtook others */
 };
 
-/* FLUSHes that may wait for their answer: Soft-RoCE leaves up to 128 packets unacknowledged. */
-#define ROCI_MAX_FLUSHES 128
-
-/* A READ, atomic or ATOMIC WRITE that this side answers, kept to answer it again (IBTA 9.4.5 resources). */
-struct roci_response {
-	enum roci_kind kind;
-	uint32_t psn, packets;   /* its PSN range */
-	uint32_t send, send_end; /* packets still to send: [send, send_end) of [0, packets) */
-	bool whole;              /* the next packet starts a response message (First or Only) */
-	bool again;              /* asked for again: the peer has gone on if it needs the slot */
-	bool copy_payload;       /* see struct roci_tx_packet */
-	uint64_t va;
-	uint32_t rkey, len;
-	uint64_t original; /* value of an atomic */
-	uint32_t msn;
+/* The SEND or WRITE of which some packets have come. */
+struct roci_message {
+	uint8_t kind;        /* enum roci_kind: SEND or WRITE; 0: none is under way */
+	uint64_t va;         /* WRITE: address of the next byte */
+	uint32_t rkey, left; /* WRITE: bytes that are still to come */
+	uint64_t offset;     /* SEND: bytes placed; WRITE: bytes in all */
 };
 
 /* Serves the peer's requests. */
 struct roci_responder {
-	uint32_t epsn;   /* expected PSN */
-	uint32_t msn;    /* messages completed */
-	uint8_t message; /* enum roci_kind under way: SEND, WRITE, or 0 */
-	bool skipping;   /* UC: until the next First or Only */
-	bool begun;      /* UC: a packet was taken, so that there are some that come late */
-	bool nak_sent;   /* gap told once */
+	uint32_t epsn;     /* expected PSN */
+	uint32_t msn;      /* messages completed */
+	bool gap_reported; /* a NAK told that epsn is missing or not ready; the packets behind it need none */
+	bool skipping;     /* UC: until the next First or Only */
+	bool begun;        /* UC: a packet was taken, so older ones may come late */
 	bool ack_due, nak_due, cnp_due;
-	bool last_words; /* ack_due acknowledges a request that ended the QP: what is owed before it goes too */
+	bool send_all; /* in ERR: the QP failed by a request that was executed; the responses before it are sent */
 	uint8_t nak_syndrome;
 	uint32_t nak_psn;
-	uint64_t cnp_at; /* when the last CNP left */
-	/* the message under way */
-	uint64_t va;         /* WRITE: address of the next byte */
-	uint32_t rkey, left; /* WRITE: bytes still announced */
-	uint64_t offset;     /* SEND: bytes placed */
-	bool have_rwqe;
-	struct roci_rwqe *rwqe;               /* owned; the receive that is being filled */
-	struct roci_response *responses;      /* owned; ring of max_dest_rd_atomic, see response.h */
-	uint8_t response_room, response_next; /* next slot to fill; the oldest of the kept */
-	uint8_t response_count;
-	uint32_t flushes[ROCI_MAX_FLUSHES]; /* ring: PSNs of FLUSHes to be answered */
-	uint8_t flush_first, flush_count;
-	struct roci_reorder early;
+	uint64_t cnp_at; /* when the last CNP was due */
+	struct roci_message message;
+	bool have_rwqe;         /* *rwqe is in use */
+	struct roci_rwqe *rwqe; /* owned; the receive that is being filled */
+	struct roci_response_ring responses;
+	struct roci_reorder early; /* requests that overtook others */
 };
 
 struct roci_qp {

@@ -7,7 +7,6 @@
 #include "engine/qp.h"
 #include "engine/flight.h"
 #include "engine/requester.h"
-#include "engine/response.h"
 #include "wire/mtu.h"
 
 #define TYPES 3 /* RC, UC, UD */
@@ -137,7 +136,7 @@ static int enter_rtr(struct roci_qp *qp, const struct roci_qp_attr *a)
 
 	if (qp->type == ROCI_QPT_UD)
 		return 0;
-	err = qp->type == ROCI_QPT_RC ? roci_response_resize(qp, a->max_dest_rd_atomic) : 0;
+	err = qp->type == ROCI_QPT_RC ? roci_response_ring_resize(&qp->resp.responses, a->max_dest_rd_atomic) : 0;
 	if (err)
 		return err;
 	qp->path = roci_path_get(qp->e, a->av.sgid, a->av.dgid);
@@ -170,7 +169,7 @@ static int change_drained(struct roci_qp *qp, const struct roci_qp_attr *a, unsi
 	if ((mask & ROCI_QP_AV) && qp->mtu > a->av.mtu)
 		return -EINVAL;
 	if (mask & ROCI_QP_MAX_DEST_RD_ATOMIC)
-		err = roci_response_resize(qp, a->max_dest_rd_atomic);
+		err = roci_response_ring_resize(&qp->resp.responses, a->max_dest_rd_atomic);
 	if (!err && (mask & ROCI_QP_AV))
 		err = change_path(qp, a);
 	return err;

@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* The responder: requests of the peer reach memory and the receive queue (IBTA 9.7.4 for RC, 9.8.2 for UC). */
+/*
+ * The responder: requests of the peer are executed in the order of their PSNs (IBTA 9.7.4 for RC, 9.8.2 for UC). Here
+ * is decided whose turn it is, what is a duplicate, and what an error means for the peer, the receive and the QP.
+ */
 #ifndef ROCI_ENGINE_RESPONDER_H
 #define ROCI_ENGINE_RESPONDER_H
 
@@ -9,5 +12,7 @@
 void roci_responder_rx(struct roci_qp *qp, const struct roci_rx *rx);
 /* A request for a UC QP. */
 void roci_responder_uc_rx(struct roci_qp *qp, const struct roci_rx *rx);
+/* Adds responses, NAK, ACK and CNP to *batch, at most `quantum` packets. True if more can go at once. */
+bool roci_responder_fill(struct roci_qp *qp, struct roci_tx_batch *batch, unsigned quantum);
 
 #endif

@@ -377,7 +377,8 @@ static uint32_t pick_payload(const struct roci_qp *qp, const struct roci_opcode_
 		return 0;
 	if (!info->last && !one_in(10))
 		return MTU;
-	return (uint32_t)ONE_OF(0, 1, 7, 8, 100, MTU, MTU, MTU + 1, 4096, qp->resp.left < 4096 ? qp->resp.left : 4096);
+	return (uint32_t)ONE_OF(0, 1, 7, 8, 100, MTU, MTU, MTU + 1, 4096,
+				qp->resp.message.left < 4096 ? qp->resp.message.left : 4096);
 }
 
 static void attack(struct slot *s)

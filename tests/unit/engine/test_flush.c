@@ -7,7 +7,6 @@
 #include "engine/limits.h"
 #include "engine/psn.h"
 #include "engine/qp.h"
-#include "engine/response.h"
 #include "wire/packet.h"
 
 static struct pair *make(uint32_t access, uint32_t mr_access)
@@ -140,7 +139,7 @@ static void it_takes_no_place_of_an_atomic(void **state)
 	o.mr_access |= ROCI_ACCESS_FLUSH_GLOBAL;
 	o.max_rd_atomic = ROCI_MAX_RD_ATOMIC;
 	p = pair_create(&o);
-	assert_int_equal(roci_response_resize(p->side[1].qp, 1), 0);
+	assert_int_equal(roci_response_ring_resize(&p->side[1].qp->resp.responses, 1), 0);
 	p->filter = drop_first_answers;
 	assert_int_equal(pair_send(p, 0, ROCI_WR_ATOMIC_FETCH_AND_ADD, 1, 0, 8, 64), 0);
 	for (uint64_t i = 2; i <= 16; i++)

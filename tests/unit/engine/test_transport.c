@@ -343,7 +343,7 @@ static void full_queue_refuses_and_loses_nothing(void **state)
 static bool at_the_limit(struct pair *p, int from, const struct roci_packet *pkt)
 {
 	if (from == 0 && !pkt->op->first)
-		p->side[1].qp->resp.offset = ROCI_MAX_MESSAGE_BYTES;
+		p->side[1].qp->resp.message.offset = ROCI_MAX_MESSAGE_BYTES;
 	return true;
 }
 

@@ -1,0 +1,67 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * The responses of a responder: those to be sent, in the order of PSNs, and those kept to be sent again. READs, atomics
+ * and ATOMIC WRITEs each take a place of the ring, as many as the peer may have outstanding (max_dest_rd_atomic, IBTA
+ * 9.4.5). A place is reused for the newest request; until then the request is answered again when it comes again.
+ * FLUSHes take no place and are not kept, because one that comes again is executed again.
+ */
+#ifndef ROCI_ENGINE_RESPONSE_RING_H
+#define ROCI_ENGINE_RESPONSE_RING_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "wire/packet.h"
+
+/* FLUSHes that may wait for their answer: Soft-RoCE leaves up to 128 packets unacknowledged. */
+#define ROCI_MAX_FLUSHES 128
+
+struct roci_response {
+	enum roci_kind kind;   /* of the request: READ, atomic, ATOMIC WRITE or FLUSH */
+	uint32_t psn, packets; /* its PSN range */
+	uint32_t next, end;    /* packets still to send: [next, end) of [0, packets) */
+	bool starts;           /* the next packet starts a message (First or Only) */
+	bool repeated;         /* the request came again: it may be a late duplicate */
+	bool copy_payload;     /* see struct roci_tx_packet */
+	uint64_t va;           /* READ */
+	uint32_t rkey, len;    /* READ */
+	uint64_t original;     /* atomic: the value before */
+	uint32_t msn;          /* that its packets carry */
+};
+
+struct roci_response_ring {
+	struct roci_response *slots;     /* owned; `room` of them */
+	uint8_t room, newest_end, count; /* newest_end: the slot behind the newest response */
+	uint8_t flush_first, flush_count;
+	uint32_t flushes[ROCI_MAX_FLUSHES]; /* ring: PSNs of FLUSHes to be answered */
+	struct roci_response flush;         /* the oldest of them, as roci_response_ring_next() returns it */
+};
+
+/* Makes room for `room` responses, and keeps the newest. -EBUSY where one that would go is still to be sent; -ENOMEM.
+ */
+int roci_response_ring_resize(struct roci_response_ring *ring, unsigned room);
+void roci_response_ring_fini(struct roci_response_ring *ring);
+
+/* Adds the response to the request *p, of `packets` packets with `msn`. NULL where the peer has more outstanding than
+ * it may: the oldest response is not sent yet. The caller sets `original`. */
+struct roci_response *roci_response_ring_add(struct roci_response_ring *ring, const struct roci_packet *p,
+					     uint32_t packets, uint32_t msn);
+/* Adds the answer to the FLUSH with this PSN. False where too many wait for their answers. */
+bool roci_response_ring_add_flush(struct roci_response_ring *ring, uint32_t psn);
+
+/* The request *p came again, a READ whole or its tail (IBTA 9.7.5.2.1); `packets`: of its answer. Adds what it asks for
+ * to what is to be sent. An atomic is answered with the value that was saved (IBTA 9.7.5.2.2). False where the request
+ * is unknown: it is not kept any more, or is another one than had this PSN. */
+bool roci_response_ring_again(struct roci_response_ring *ring, const struct roci_packet *p, uint32_t packets,
+			      uint32_t mtu);
+
+static inline bool roci_response_pending(const struct roci_response *x)
+{
+	return x->next < x->end;
+}
+/* The response whose next packet is to be sent next, or NULL. Valid until the ring changes. */
+struct roci_response *roci_response_ring_next(struct roci_response_ring *ring);
+/* The next packet of *x, which roci_response_ring_next() returned, was sent. */
+void roci_response_ring_sent(struct roci_response_ring *ring, struct roci_response *x);
+
+#endif

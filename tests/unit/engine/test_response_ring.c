@@ -1,0 +1,251 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+#include "../test.h"
+
+#include <errno.h>
+
+#include "engine/psn.h"
+#include "engine/response_ring.h"
+
+#define MTU  256
+#define VA   0x10000
+#define RKEY 0x1234
+
+/* A request as it comes from the parser: READs ask for `packets` full packets. */
+static struct roci_packet request(uint8_t opcode, uint32_t psn, uint32_t packets)
+{
+	return (struct roci_packet){.op = roci_opcode_info(opcode),
+				    .opcode = opcode,
+				    .psn = psn,
+				    .va = VA,
+				    .rkey = RKEY,
+				    .dma_len = packets * MTU};
+}
+
+static struct roci_response *add(struct roci_response_ring *ring, uint8_t opcode, uint32_t psn, uint32_t packets)
+{
+	struct roci_packet p = request(opcode, psn, packets);
+
+	return roci_response_ring_add(ring, &p, packets, 7);
+}
+
+/* The READ at `psn` came again: the last `packets` of its packets, from the one with PSN `from` on. */
+static bool read_again(struct roci_response_ring *ring, uint32_t psn, uint32_t from, uint32_t packets)
+{
+	struct roci_packet p = request(ROCI_OP_READ_REQUEST, from, packets);
+
+	p.va += (uint64_t)roci_psn_diff(from, psn) * MTU;
+	return roci_response_ring_again(ring, &p, packets, MTU);
+}
+
+/* The next packet must have this PSN; it is sent. */
+static void expect_sent(struct roci_response_ring *ring, uint32_t psn)
+{
+	struct roci_response *x = roci_response_ring_next(ring);
+
+	assert_non_null(x);
+	assert_int_equal(roci_psn_add(x->psn, x->next), psn);
+	roci_response_ring_sent(ring, x);
+}
+
+static struct roci_response_ring with_room(unsigned room)
+{
+	struct roci_response_ring ring = {0};
+
+	assert_int_equal(roci_response_ring_resize(&ring, room), 0);
+	return ring;
+}
+
+static void responses_are_sent_in_order(void **state)
+{
+	struct roci_response_ring ring = with_room(4);
+
+	add(&ring, ROCI_OP_READ_REQUEST, 0xfffffe, 3);
+	add(&ring, ROCI_OP_FETCH_ADD, 1, 1)->original = 42;
+	for (uint32_t i = 0; i < 3; i++) {
+		struct roci_response *x = roci_response_ring_next(&ring);
+
+		assert_int_equal(x->starts, i == 0);
+		expect_sent(&ring, roci_psn_add(0xfffffe, i));
+	}
+	assert_int_equal(roci_response_ring_next(&ring)->original, 42);
+	assert_int_equal(roci_response_ring_next(&ring)->msn, 7);
+	expect_sent(&ring, 1);
+	assert_null(roci_response_ring_next(&ring));
+	roci_response_ring_fini(&ring);
+}
+
+static void flushes_keep_their_place_in_the_order(void **state)
+{
+	struct roci_response_ring ring = with_room(2);
+
+	assert_true(roci_response_ring_add_flush(&ring, 9));
+	add(&ring, ROCI_OP_READ_REQUEST, 10, 2);
+	assert_true(roci_response_ring_add_flush(&ring, 12));
+	expect_sent(&ring, 9);
+	expect_sent(&ring, 10);
+	expect_sent(&ring, 11);
+	assert_int_equal(roci_response_ring_next(&ring)->kind, ROCI_KIND_FLUSH);
+	expect_sent(&ring, 12);
+	assert_null(roci_response_ring_next(&ring));
+	roci_response_ring_fini(&ring);
+}
+
+static void flushes_take_no_place(void **state)
+{
+	struct roci_response_ring ring = with_room(1);
+
+	for (uint32_t i = 0; i < ROCI_MAX_FLUSHES; i++)
+		assert_true(roci_response_ring_add_flush(&ring, i));
+	assert_false(roci_response_ring_add_flush(&ring, ROCI_MAX_FLUSHES));
+	assert_non_null(add(&ring, ROCI_OP_READ_REQUEST, 1000, 1));
+	for (uint32_t i = 0; i < ROCI_MAX_FLUSHES; i++)
+		expect_sent(&ring, i);
+	expect_sent(&ring, 1000);
+	roci_response_ring_fini(&ring);
+}
+
+/* IBTA 9.7.4.1.5 */
+static void too_many_outstanding_are_refused(void **state)
+{
+	struct roci_response_ring ring = with_room(2), none = {0};
+
+	assert_null(add(&none, ROCI_OP_READ_REQUEST, 1, 1));
+	assert_non_null(add(&ring, ROCI_OP_READ_REQUEST, 1, 1));
+	assert_non_null(add(&ring, ROCI_OP_READ_REQUEST, 2, 1));
+	assert_null(add(&ring, ROCI_OP_READ_REQUEST, 3, 1));
+	expect_sent(&ring, 1);
+	assert_non_null(add(&ring, ROCI_OP_READ_REQUEST, 3, 1));
+	roci_response_ring_fini(&ring);
+}
+
+/* A peer that sends a new request has the response that it asked for again. */
+static void a_repeated_response_makes_room(void **state)
+{
+	struct roci_response_ring ring = with_room(1);
+
+	add(&ring, ROCI_OP_READ_REQUEST, 1, 2);
+	expect_sent(&ring, 1);
+	expect_sent(&ring, 2);
+	assert_true(read_again(&ring, 1, 1, 2));
+	assert_non_null(add(&ring, ROCI_OP_READ_REQUEST, 3, 1));
+	expect_sent(&ring, 3);
+	assert_null(roci_response_ring_next(&ring));
+	roci_response_ring_fini(&ring);
+}
+
+/* IBTA 9.7.5.2.1 */
+static void a_read_or_its_tail_comes_again(void **state)
+{
+	struct roci_response_ring ring = with_room(2);
+
+	add(&ring, ROCI_OP_READ_REQUEST, 20, 4);
+	for (uint32_t psn = 20; psn < 24; psn++)
+		expect_sent(&ring, psn);
+	assert_true(read_again(&ring, 20, 22, 2));
+	assert_true(roci_response_ring_next(&ring)->starts);
+	assert_true(roci_response_ring_next(&ring)->repeated);
+	assert_true(roci_response_ring_next(&ring)->copy_payload);
+	expect_sent(&ring, 22);
+	expect_sent(&ring, 23);
+	assert_null(roci_response_ring_next(&ring));
+	assert_true(read_again(&ring, 20, 20, 1));
+	expect_sent(&ring, 20);
+	assert_null(roci_response_ring_next(&ring));
+	roci_response_ring_fini(&ring);
+}
+
+/* While it is being sent, the response goes back, and is not taken for a late duplicate. */
+static void a_read_comes_again_while_it_is_sent(void **state)
+{
+	struct roci_response_ring ring = with_room(2);
+
+	add(&ring, ROCI_OP_READ_REQUEST, 20, 4);
+	expect_sent(&ring, 20);
+	expect_sent(&ring, 21);
+	assert_true(read_again(&ring, 20, 23, 1)); /* it is still to come */
+	assert_int_equal(roci_response_ring_next(&ring)->next, 2);
+	assert_true(read_again(&ring, 20, 21, 3));
+	assert_true(roci_response_ring_next(&ring)->starts);
+	assert_false(roci_response_ring_next(&ring)->repeated);
+	for (uint32_t psn = 21; psn < 24; psn++)
+		expect_sent(&ring, psn);
+	assert_null(roci_response_ring_next(&ring));
+	roci_response_ring_fini(&ring);
+}
+
+static void another_request_with_the_same_psn_is_unknown(void **state)
+{
+	struct roci_response_ring ring = with_room(2);
+	struct roci_packet p;
+
+	add(&ring, ROCI_OP_READ_REQUEST, 20, 4);
+	assert_false(read_again(&ring, 20, 22, 3)); /* beyond the end */
+	assert_false(read_again(&ring, 20, 24, 1));
+	p = request(ROCI_OP_READ_REQUEST, 20, 4);
+	p.rkey++;
+	assert_false(roci_response_ring_again(&ring, &p, 4, MTU));
+	p = request(ROCI_OP_READ_REQUEST, 21, 3); /* the address of packet 0 */
+	assert_false(roci_response_ring_again(&ring, &p, 3, MTU));
+	p = request(ROCI_OP_COMPARE_SWAP, 20, 1);
+	assert_false(roci_response_ring_again(&ring, &p, 1, MTU));
+	roci_response_ring_fini(&ring);
+}
+
+/* IBTA 9.7.5.2.2: the value that was saved. */
+static void an_atomic_is_answered_again(void **state)
+{
+	struct roci_response_ring ring = with_room(1);
+	struct roci_packet p = request(ROCI_OP_FETCH_ADD, 5, 1);
+
+	add(&ring, ROCI_OP_FETCH_ADD, 5, 1)->original = 99;
+	expect_sent(&ring, 5);
+	assert_null(roci_response_ring_next(&ring));
+	assert_true(roci_response_ring_again(&ring, &p, 1, MTU));
+	assert_int_equal(roci_response_ring_next(&ring)->original, 99);
+	expect_sent(&ring, 5);
+	roci_response_ring_fini(&ring);
+}
+
+static void a_smaller_ring_keeps_the_newest(void **state)
+{
+	struct roci_response_ring ring = with_room(3);
+
+	for (uint32_t psn = 1; psn <= 5; psn++) {
+		add(&ring, ROCI_OP_READ_REQUEST, psn, 1);
+		expect_sent(&ring, psn);
+	}
+	assert_false(read_again(&ring, 2, 2, 1)); /* its place was reused */
+	assert_true(read_again(&ring, 3, 3, 1));
+	assert_int_equal(roci_response_ring_resize(&ring, 2), -EBUSY);
+	expect_sent(&ring, 3);
+	assert_int_equal(roci_response_ring_resize(&ring, 2), 0);
+	assert_false(read_again(&ring, 3, 3, 1));
+	assert_true(read_again(&ring, 4, 4, 1));
+	assert_true(read_again(&ring, 5, 5, 1));
+	assert_int_equal(roci_response_ring_resize(&ring, 0), -EBUSY);
+	expect_sent(&ring, 4);
+	expect_sent(&ring, 5);
+	assert_int_equal(roci_response_ring_resize(&ring, 4), 0);
+	add(&ring, ROCI_OP_READ_REQUEST, 6, 1);
+	expect_sent(&ring, 6);
+	assert_true(read_again(&ring, 4, 4, 1));
+	roci_response_ring_fini(&ring);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(responses_are_sent_in_order),
+		cmocka_unit_test(flushes_keep_their_place_in_the_order),
+		cmocka_unit_test(flushes_take_no_place),
+		cmocka_unit_test(too_many_outstanding_are_refused),
+		cmocka_unit_test(a_repeated_response_makes_room),
+		cmocka_unit_test(a_read_or_its_tail_comes_again),
+		cmocka_unit_test(a_read_comes_again_while_it_is_sent),
+		cmocka_unit_test(another_request_with_the_same_psn_is_unknown),
+		cmocka_unit_test(an_atomic_is_answered_again),
+		cmocka_unit_test(a_smaller_ring_keeps_the_newest),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
