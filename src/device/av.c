@@ -36,9 +36,10 @@ int roci_device_make_av(struct roci_device *dev, const struct roci_ah_params *pa
 	const struct roci_gid_entry *from;
 	int err;
 
-	if (params->sgid_index >= dev->gid_count || roci_gid_is_any(params->dgid) || roci_gid_is_any_ipv4(params->dgid))
+	if (params->sgid_index >= dev->gids.count || roci_gid_is_any(params->dgid) ||
+	    roci_gid_is_any_ipv4(params->dgid))
 		return -EINVAL;
-	from = &dev->gids[params->sgid_index];
+	from = &dev->gids.entries[params->sgid_index];
 	if (roci_gid_is_ipv4(from->gid) != roci_gid_is_ipv4(params->dgid))
 		return -EINVAL;
 	if (!roci_gid_is_multicast(params->dgid)) {
@@ -47,7 +48,7 @@ int roci_device_make_av(struct roci_device *dev, const struct roci_ah_params *pa
 			return err;
 	}
 	/* Packets leave from the socket that receives; where its port is another program's, see roci_udp_send(). */
-	roci_udp_listen(dev->udp, params->sgid_index);
+	roci_udp_listen(dev->links.udp, params->sgid_index);
 	*av = (struct roci_av){
 		.ifindex = from->ifindex,
 		.mtu = from->path_mtu,

@@ -191,7 +191,7 @@ static void capture_close(struct roci_link *link)
 	free(c);
 }
 
-void roci_capture_forget(struct roci_link *link)
+void roci_capture_close_in_child(struct roci_link *link)
 {
 	struct capture *c = (struct capture *)link;
 

@@ -14,6 +14,6 @@
 int roci_capture_open(struct roci_link *inner, const char *path, struct roci_link **out);
 
 /* Closes the file in a forked child, and nothing else. */
-void roci_capture_forget(struct roci_link *link);
+void roci_capture_close_in_child(struct roci_link *link);
 
 #endif

@@ -40,7 +40,7 @@ static uint32_t draw(void *context)
 /* As a network adapter's: from the MAC address of the first interface (EUI-64). */
 static uint64_t guid_of(const struct roci_device *dev)
 {
-	const uint8_t *mac = dev->gid_count ? dev->gids[0].mac : (const uint8_t[6]){0};
+	const uint8_t *mac = dev->gids.count ? dev->gids.entries[0].mac : (const uint8_t[6]){0};
 	const uint8_t eui[8] = {mac[0] ^ 2, mac[1], mac[2], 0xff, 0xfe, mac[3], mac[4], mac[5]};
 	uint64_t guid = 0;
 
@@ -124,13 +124,7 @@ uint16_t roci_cm_service_port_of(const struct roci_cm_service *service)
 /* Requests to this address arrive: its UDP port is open. What cannot be had has been told on stderr. */
 static void open_addresses(struct roci_device *dev, const uint8_t gid[16])
 {
-	for (int i = 0; i < dev->gid_count; i++) {
-		if (!memcmp(dev->gids[i].gid, gid, 16)) {
-			roci_device_listen(dev, i);
-			return;
-		}
-	}
-	roci_device_listen(dev, -1);
+	roci_device_listen(dev, roci_gids_find(&dev->gids, gid, 0));
 }
 
 int roci_cm_host_listen(struct roci_device *dev, struct roci_cm_service *service, const struct roci_cm_listen *params)
@@ -152,11 +146,6 @@ int roci_cm_host_listen(struct roci_device *dev, struct roci_cm_service *service
 	}
 	open_addresses(dev, params->gid);
 	return 0;
-}
-
-struct roci_listener *roci_cm_service_listener(const struct roci_cm_service *service)
-{
-	return service->listener;
 }
 
 void roci_cm_host_release(struct roci_device *dev, struct roci_cm_service *service)
@@ -193,14 +182,6 @@ struct peer_check {
 	struct slots alive, dead; /* what the registry has said */
 };
 
-static bool is_local(const struct roci_device *dev, const uint8_t gid[16])
-{
-	for (int i = 0; i < dev->gid_count; i++)
-		if (!memcmp(dev->gids[i].gid, gid, 16))
-			return true;
-	return false;
-}
-
 static unsigned slot_of(uint32_t comm_id)
 {
 	return comm_id >> ROCI_COMM_SLOT_SHIFT;
@@ -228,7 +209,8 @@ static bool peer_is_dead(void *context, const uint8_t gid[16], const struct roci
 
 	if (roci_engine_peer_lost(check->dev->engine, info->local_qpn))
 		return true;
-	if (!is_local(check->dev, gid) || slot == check->dev->registry.slot || !has(&check->dev->cm_host->known, slot))
+	if (roci_gids_find(&check->dev->gids, gid, 0) < 0 || slot == check->dev->registry.slot ||
+	    !has(&check->dev->cm_host->known, slot))
 		return false;
 	if (!has(&check->alive, slot) && !has(&check->dead, slot))
 		add(roci_registry_alive(&check->dev->registry, slot) ? &check->alive : &check->dead, slot);
@@ -268,15 +250,10 @@ void roci_cm_host_rx(struct roci_device *dev, uint64_t now, const uint8_t *mad, 
 		     const uint8_t dgid[16], uint32_t sender_id)
 {
 	struct roci_cm_host *host = dev->cm_host;
-	uint32_t ifindex = 0;
+	int index = roci_gids_find(&dev->gids, dgid, 0);
+	uint32_t ifindex = index < 0 ? 0 : dev->gids.entries[index].ifindex;
 
-	for (int i = 0; i < dev->gid_count; i++) {
-		if (!memcmp(dev->gids[i].gid, dgid, 16)) {
-			ifindex = dev->gids[i].ifindex;
-			break;
-		}
-	}
-	if (is_local(dev, sgid))
+	if (roci_gids_find(&dev->gids, sgid, 0) >= 0)
 		know_peer(dev, now, sender_id);
 	roci_cm_rx(host->cm, now, mad, sgid, dgid, ifindex);
 	if (host->held_at == ROCI_CM_NEVER && roci_cm_pending_count(host->cm))

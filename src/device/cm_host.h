@@ -29,8 +29,6 @@ int roci_cm_host_bind(struct roci_device *dev, const struct roci_cm_bind *ask, s
 uint16_t roci_cm_service_port_of(const struct roci_cm_service *service);
 /* Starts to listen, and makes sure that requests arrive. -EADDRINUSE, -ENOMEM; -EINVAL: it listens already. */
 int roci_cm_host_listen(struct roci_device *dev, struct roci_cm_service *service, const struct roci_cm_listen *params);
-/* NULL: it does not listen. */
-struct roci_listener *roci_cm_service_listener(const struct roci_cm_service *service);
 /* Stops listening, and gives the port back. */
 void roci_cm_host_release(struct roci_device *dev, struct roci_cm_service *service);
 

@@ -8,6 +8,7 @@
 #ifndef ROCI_DEVICE_DEVICE_H
 #define ROCI_DEVICE_DEVICE_H
 
+#include "device/gid.h" /* IWYU pragma: export */
 #include "engine/engine.h"
 
 struct roci_device;
@@ -35,17 +36,6 @@ uint64_t roci_now(void);
 
 /* ---- addresses ---- */
 
-struct roci_gid_entry {
-	uint8_t gid[16];
-	uint32_t ifindex;
-	uint32_t if_mtu;   /* bytes */
-	uint32_t path_mtu; /* the IB MTU it allows: 256..4096 bytes */
-	uint8_t mac[6];
-	char ifname[16];
-};
-/* The GID table of the host as it is now, most useful address first (primary IPv4, other IPv4, global IPv6, link-local,
- * loopback). Works without a device. Returns the number of entries, at most `max`, or a negative errno. */
-int roci_gid_table(struct roci_gid_entry *entries, int max);
 /* The table as it was when the device opened: what sgid_index means. Returns the number of entries. */
 int roci_device_gids(const struct roci_device *dev, const struct roci_gid_entry **entries);
 

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* The GID table: every address of the host that is fit for use, most useful first (D5). */
-#include "device/device.h"
+#include "device/gid.h"
 
 #include <arpa/inet.h>
 #include <errno.h>
@@ -224,4 +223,12 @@ free_all:
 free_found:
 	free(found);
 	return err;
+}
+
+int roci_gids_find(const struct roci_gids *gids, const uint8_t gid[16], uint32_t ifindex)
+{
+	for (int i = 0; i < gids->count; i++)
+		if (!memcmp(gids->entries[i].gid, gid, 16) && (!ifindex || gids->entries[i].ifindex == ifindex))
+			return i;
+	return -1;
 }

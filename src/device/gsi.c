@@ -72,11 +72,12 @@ static unsigned owner_slot(struct roci_device *dev, const struct roci_cm_msg *ms
 
 #define DOOR_RETRY_NS 300000
 
-static int knock(struct roci_device *dev, unsigned slot, const struct roci_arrival *from, void *bytes, unsigned len)
+static int send_to_door(struct roci_device *dev, unsigned slot, const struct roci_arrival *from, void *bytes,
+			unsigned len)
 {
 	struct iovec iov[2] = {{0}, {bytes, len}};
 
-	return roci_side_door_send(dev->door, slot, from, len, iov, 2);
+	return roci_side_door_send(dev->links.door, slot, from, len, iov, 2);
 }
 
 static void enqueue(struct roci_device *dev, uint64_t now, unsigned slot, const struct roci_arrival *from,
@@ -105,7 +106,7 @@ static bool hand_over(struct roci_device *dev, uint64_t now, unsigned slot, cons
 		      void *bytes, unsigned len)
 {
 	struct roci_gsi *gsi = roci_cm_host_gsi(dev);
-	int err = gsi->queue_count ? -EAGAIN : knock(dev, slot, from, bytes, len);
+	int err = gsi->queue_count ? -EAGAIN : send_to_door(dev, slot, from, bytes, len);
 
 	if (err == -ESRCH)
 		return false;
@@ -125,7 +126,7 @@ void roci_gsi_retry(struct roci_device *dev, uint64_t now)
 		gsi->queue_first = (gsi->queue_first + 1) % ROCI_GSI_QUEUE;
 		gsi->queue_count--;
 		/* Whoever died meanwhile is asked for again by the peer, and answered for then. */
-		if (knock(dev, w->slot, &w->from, w->bytes, w->len) == -EAGAIN) {
+		if (send_to_door(dev, w->slot, &w->from, w->bytes, w->len) == -EAGAIN) {
 			struct roci_gsi_waiting held = *w;
 
 			enqueue(dev, now, held.slot, &held.from, held.bytes, held.len);
@@ -162,14 +163,6 @@ void roci_gsi_rx(struct roci_device *dev, uint64_t now, const struct roci_datagr
 }
 
 /* ---- send ---- */
-
-static int find_gid(const struct roci_device *dev, const uint8_t gid[16], uint32_t ifindex)
-{
-	for (int i = 0; i < dev->gid_count; i++)
-		if (!memcmp(dev->gids[i].gid, gid, 16) && (!ifindex || dev->gids[i].ifindex == ifindex))
-			return i;
-	return -1;
-}
 
 static unsigned build_header(struct roci_gsi *gsi, uint8_t header[ROCI_MAX_HEADER_BYTES])
 {
@@ -212,7 +205,7 @@ static void send_by_door(struct roci_device *dev, uint64_t now, const struct roc
 	struct roci_cm_msg msg;
 	unsigned slot, len;
 
-	if (find_gid(dev, tx->dgid, 0) < 0 || roci_cm_msg_parse(&msg, tx->mad) != ROCI_CM_PARSE_OK) {
+	if (roci_gids_find(&dev->gids, tx->dgid, 0) < 0 || roci_cm_msg_parse(&msg, tx->mad) != ROCI_CM_PARSE_OK) {
 		roci_cm_host_gsi(dev)->unsent++;
 		return;
 	}
@@ -255,7 +248,7 @@ void roci_gsi_pass_held(struct roci_device *dev, uint64_t now)
 void roci_gsi_send(struct roci_device *dev, uint64_t now, const struct roci_cm_tx *tx)
 {
 	struct roci_gsi *gsi = roci_cm_host_gsi(dev);
-	int index = find_gid(dev, tx->sgid, tx->ifindex);
+	int index = roci_gids_find(&dev->gids, tx->sgid, tx->ifindex);
 	uint8_t header[ROCI_MAX_HEADER_BYTES];
 	struct roci_span payload = {(void *)tx->mad, ROCI_CM_MAD_BYTES};
 	struct roci_av av = {
@@ -273,11 +266,11 @@ void roci_gsi_send(struct roci_device *dev, uint64_t now, const struct roci_cm_t
 	memcpy(av.sgid, tx->sgid, 16);
 	memcpy(av.dgid, tx->dgid, 16);
 	av.sgid_index = (uint8_t)index;
-	av.ifindex = dev->gids[index].ifindex;
+	av.ifindex = dev->gids.entries[index].ifindex;
 	frame = roci_frame(&av, header, build_header(gsi, header), &payload, 1);
 	gsi->sent++;
-	if (!roci_udp_listen(dev->udp, index)) /* where the answer will come */
-		roci_link_send(dev->link, &frame, 1);
+	if (!roci_udp_listen(dev->links.udp, index)) /* where the answer will come */
+		roci_link_send(dev->links.top, &frame, 1);
 	else
 		send_by_door(dev, now, tx);
 }

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* The device's thread. turns.h decides when it drives, naps and sleeps. */
+#include "device/progress.h"
+
 #include <errno.h>
 #include <poll.h>
 #include <sched.h>
@@ -13,12 +14,11 @@
 
 #include "device/device_state.h"
 
-#define YIELDS   16     /* at most, for those who wait for the lock: they may be on another processor by then */
 #define SLICE_NS 100000 /* the least that the kernel grants */
 
 static uint64_t next_deadline(const struct roci_device *dev)
 {
-	uint64_t engine = dev->more ? 0 : roci_engine_deadline(dev->engine), cm = roci_cm_host_deadline(dev);
+	uint64_t engine = dev->transmit.more ? 0 : roci_engine_deadline(dev->engine), cm = roci_cm_host_deadline(dev);
 
 	return engine < cm ? engine : cm;
 }
@@ -50,19 +50,19 @@ static void sleep_until(struct roci_device *dev, uint64_t now, uint64_t until)
 	struct epoll_event events[16];
 	int n;
 
-	pthread_mutex_unlock(&dev->lock);
-	n = wait_events(dev->epoll_fd, events, 16, until == ROCI_NEVER ? NULL : &timeout);
-	pthread_mutex_lock(&dev->lock);
+	roci_lock_release(&dev->lock);
+	n = wait_events(dev->progress.epoll_fd, events, 16, until == ROCI_NEVER ? NULL : &timeout);
+	roci_lock_take(&dev->lock);
 	dev->stats.thread_wakeups++;
 	for (int i = 0; i < n; i++) {
 		uint64_t value, what = events[i].data.u64;
 
-		if (what == EVENT_WAKE)
-			(void)!read(dev->wake_fd, &value, sizeof(value));
-		else if (what == EVENT_DOOR)
-			dev->door_turn = 0;
+		if (what == ROCI_PROGRESS_WAKE)
+			(void)!read(dev->progress.wake_fd, &value, sizeof(value));
+		else if (what == ROCI_PROGRESS_DOOR)
+			roci_receive_door_ready(&dev->receive);
 		else
-			roci_udp_ready(dev->udp, what);
+			roci_udp_ready(dev->links.udp, what);
 	}
 	roci_turns_awoke(&dev->turns, roci_now(), last_call(dev));
 }
@@ -72,22 +72,11 @@ static void nap_until(struct roci_device *dev, uint64_t until)
 {
 	struct timespec ts = to_timespec(until);
 
-	pthread_mutex_unlock(&dev->lock);
+	roci_lock_release(&dev->lock);
 	clock_nanosleep(CLOCK_MONOTONIC, TIMER_ABSTIME, &ts, NULL);
-	pthread_mutex_lock(&dev->lock);
+	roci_lock_take(&dev->lock);
 	dev->stats.thread_backoffs++;
 	roci_turns_awoke(&dev->turns, roci_now(), last_call(dev));
-}
-
-/* Lets those have the lock who wait for it: a mutex alone would give it to us again and again. */
-static void give_way(struct roci_device *dev)
-{
-	if (!atomic_load_explicit(&dev->waiting, memory_order_relaxed))
-		return;
-	pthread_mutex_unlock(&dev->lock);
-	for (int i = 0; i < YIELDS && atomic_load_explicit(&dev->waiting, memory_order_relaxed); i++)
-		sched_yield();
-	pthread_mutex_lock(&dev->lock);
 }
 
 /* Asks the scheduler for short slices (sched_setattr(2), Linux 6.12 and later): a thread that runs briefly and often
@@ -118,16 +107,16 @@ static void drive(struct roci_device *dev, uint64_t now)
 	if (!moved)
 		return;
 	dev->stats.thread_turns++;
-	give_way(dev);
+	roci_lock_give_way(&dev->lock);
 }
 
 static void stand_in(struct roci_device *dev, uint64_t now)
 {
-	bool more = roci_drive_polling(dev, now) || dev->more;
+	bool more = roci_drive_poll(dev, now) || dev->transmit.more;
 
 	roci_turns_stood_in(&dev->turns, more);
 	if (more)
-		give_way(dev);
+		roci_lock_give_way(&dev->lock);
 }
 
 static void *thread_main(void *arg)
@@ -136,47 +125,69 @@ static void *thread_main(void *arg)
 
 	prctl(PR_SET_TIMERSLACK, 1);
 	ask_for_short_slices();
-	pthread_mutex_lock(&dev->lock);
-	while (!dev->stop) {
+	roci_lock_take(&dev->lock);
+	while (!dev->progress.stop) {
 		uint64_t now = roci_now();
 		struct roci_turn turn = roci_turns_next(&dev->turns, now, last_call(dev), next_deadline(dev));
 
 		switch (turn.what) {
 		case ROCI_TURN_DRIVE: drive(dev, now); break;
 		case ROCI_TURN_STAND_IN: stand_in(dev, now); break;
-		case ROCI_TURN_BUSY_POLL: give_way(dev); break;
+		case ROCI_TURN_BUSY_POLL: roci_lock_give_way(&dev->lock); break;
 		case ROCI_TURN_NAP: nap_until(dev, turn.until); break;
 		case ROCI_TURN_SLEEP: sleep_until(dev, now, turn.until); break;
 		}
 	}
-	pthread_mutex_unlock(&dev->lock);
+	roci_lock_release(&dev->lock);
 	return NULL;
+}
+
+int roci_progress_open(struct roci_progress *p)
+{
+	int err;
+
+	p->epoll_fd = epoll_create1(EPOLL_CLOEXEC);
+	if (p->epoll_fd < 0)
+		return -errno;
+	p->wake_fd = eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC);
+	if (p->wake_fd < 0) {
+		err = -errno;
+		goto err_close_epoll;
+	}
+	err = roci_progress_watch(p, p->wake_fd, ROCI_PROGRESS_WAKE);
+	if (!err)
+		return 0;
+	close(p->wake_fd);
+err_close_epoll:
+	close(p->epoll_fd);
+	return err;
+}
+
+void roci_progress_close(struct roci_progress *p)
+{
+	close(p->wake_fd);
+	close(p->epoll_fd);
+}
+
+int roci_progress_watch(struct roci_progress *p, int fd, uint64_t event_data)
+{
+	struct epoll_event ev = {.events = EPOLLIN, .data.u64 = event_data};
+
+	return epoll_ctl(p->epoll_fd, EPOLL_CTL_ADD, fd, &ev) ? -errno : 0;
 }
 
 int roci_progress_start(struct roci_device *dev)
 {
-	struct epoll_event ev = {.events = EPOLLIN, .data.u64 = EVENT_WAKE};
 	sigset_t all, before;
 	int err;
 
-	dev->wake_fd = eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC);
-	if (dev->wake_fd < 0)
-		return -errno;
-	if (epoll_ctl(dev->epoll_fd, EPOLL_CTL_ADD, dev->wake_fd, &ev)) {
-		err = -errno;
-		goto err_close_wake;
-	}
-	/* Signals are the application's. */
+	/* Signals are the program's. */
 	sigfillset(&all);
 	pthread_sigmask(SIG_SETMASK, &all, &before);
-	err = -pthread_create(&dev->thread, NULL, thread_main, dev);
+	err = -pthread_create(&dev->progress.thread, NULL, thread_main, dev);
 	pthread_sigmask(SIG_SETMASK, &before, NULL);
-	if (err)
-		goto err_close_wake;
-	pthread_setname_np(dev->thread, "roci0");
-	return 0;
-err_close_wake:
-	close(dev->wake_fd);
+	if (!err)
+		pthread_setname_np(dev->progress.thread, "roci0");
 	return err;
 }
 
@@ -184,7 +195,7 @@ static void wake(struct roci_device *dev)
 {
 	uint64_t one = 1;
 
-	(void)!write(dev->wake_fd, &one, sizeof(one));
+	(void)!write(dev->progress.wake_fd, &one, sizeof(one));
 }
 
 void roci_progress_wake(struct roci_device *dev)
@@ -195,10 +206,9 @@ void roci_progress_wake(struct roci_device *dev)
 
 void roci_progress_stop(struct roci_device *dev)
 {
-	pthread_mutex_lock(&dev->lock);
-	dev->stop = true;
+	roci_lock_take(&dev->lock);
+	dev->progress.stop = true;
 	wake(dev);
-	pthread_mutex_unlock(&dev->lock);
-	pthread_join(dev->thread, NULL);
-	close(dev->wake_fd);
+	roci_lock_release(&dev->lock);
+	pthread_join(dev->progress.thread, NULL);
 }

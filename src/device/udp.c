@@ -157,9 +157,9 @@ int roci_udp_listen(struct roci_udp *udp, int index)
 	socklen_t len;
 	int fd, err;
 
-	if (index < 0 || index >= udp->config.gid_count)
+	if (index < 0 || index >= udp->config.gids->count)
 		return -EINVAL;
-	entry = &udp->config.gids[index];
+	entry = &udp->config.gids->entries[index];
 	s = &udp->sockets[index];
 	if (s->fd >= 0)
 		return 0;
@@ -194,7 +194,7 @@ void roci_udp_repair(struct roci_udp *udp)
 					  udp->sockets[i].ifindex);
 }
 
-void roci_udp_depart(struct roci_udp *udp)
+void roci_udp_leave_steering(struct roci_udp *udp)
 {
 	for (unsigned i = 0; i < ROCI_MAX_GIDS; i++)
 		if (udp->sockets[i].fd >= 0)
@@ -202,7 +202,7 @@ void roci_udp_depart(struct roci_udp *udp)
 					 udp->sockets[i].ifindex);
 }
 
-void roci_udp_forget(struct roci_udp *udp)
+void roci_udp_close_in_child(struct roci_udp *udp)
 {
 	for (unsigned i = 0; i < udp->open_count; i++)
 		close(udp->sockets[udp->open[i]].fd);

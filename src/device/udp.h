@@ -16,8 +16,7 @@
 struct roci_udp;
 
 struct roci_udp_config {
-	const struct roci_gid_entry *gids; /* what sgid_index means; at most ROCI_MAX_GIDS; borrowed */
-	int gid_count;
+	const struct roci_gids *gids; /* what sgid_index means; borrowed */
 	struct roci_registry *registry;
 	struct roci_side_door *door;
 	struct roci_device_stats *stats;
@@ -44,9 +43,9 @@ void roci_udp_ready(struct roci_udp *udp, uint64_t event_data);
 void roci_udp_repair(struct roci_udp *udp);
 
 /* Leaves the steering of all addresses, as the process is about to end; the sockets stay. */
-void roci_udp_depart(struct roci_udp *udp);
+void roci_udp_leave_steering(struct roci_udp *udp);
 
 /* Closes the sockets in a forked child, and nothing else. */
-void roci_udp_forget(struct roci_udp *udp);
+void roci_udp_close_in_child(struct roci_udp *udp);
 
 #endif

@@ -48,14 +48,15 @@ static int join(int fd, const uint8_t gid[16], uint32_t ifindex)
 }
 
 /* Whether `gid` may be joined on the interface of GID `i`, and was not on that of an earlier one. */
-static bool may_join(const struct roci_udp_config *config, int i, const uint8_t gid[16])
+static bool may_join(const struct roci_gids *gids, int i, const uint8_t gid[16])
 {
 	bool ipv4 = roci_gid_is_ipv4(gid);
 
-	if (roci_gid_is_ipv4(config->gids[i].gid) != ipv4)
+	if (roci_gid_is_ipv4(gids->entries[i].gid) != ipv4)
 		return false;
 	for (int k = 0; k < i; k++)
-		if (config->gids[k].ifindex == config->gids[i].ifindex && roci_gid_is_ipv4(config->gids[k].gid) == ipv4)
+		if (gids->entries[k].ifindex == gids->entries[i].ifindex &&
+		    roci_gid_is_ipv4(gids->entries[k].gid) == ipv4)
 			return false;
 	return true;
 }
@@ -65,8 +66,8 @@ static int join_everywhere(const struct roci_udp_config *config, int fd, const u
 {
 	int err = -ENODEV;
 
-	for (int i = 0; i < config->gid_count; i++) {
-		int one = may_join(config, i, gid) ? join(fd, gid, config->gids[i].ifindex) : err;
+	for (int i = 0; i < config->gids->count; i++) {
+		int one = may_join(config->gids, i, gid) ? join(fd, gid, config->gids->entries[i].ifindex) : err;
 
 		if (err)
 			err = one;
@@ -126,8 +127,10 @@ static int open_on_links(struct roci_udp *udp, const uint8_t gid[16])
 {
 	int err = -ENODEV;
 
-	for (int i = 0; i < udp->config.gid_count; i++) {
-		int one = may_join(&udp->config, i, gid) ? open_socket(udp, gid, udp->config.gids[i].ifindex) : err;
+	for (int i = 0; i < udp->config.gids->count; i++) {
+		int one = may_join(udp->config.gids, i, gid)
+				  ? open_socket(udp, gid, udp->config.gids->entries[i].ifindex)
+				  : err;
 
 		if (one == -ENOMEM || one == -EMFILE || one == -ENFILE || one == -ENOBUFS) {
 			roci_udp_leave(udp, gid);
@@ -155,7 +158,7 @@ int roci_udp_join(struct roci_udp *udp, const uint8_t gid[16])
 		return 0;
 	if (is_link_local(gid))
 		return open_on_links(udp, gid);
-	return open_socket(udp, gid, udp->config.gid_count ? udp->config.gids[0].ifindex : 0);
+	return open_socket(udp, gid, udp->config.gids->count ? udp->config.gids->entries[0].ifindex : 0);
 }
 
 int roci_udp_leave(struct roci_udp *udp, const uint8_t gid[16])

@@ -100,9 +100,9 @@ static void lose(struct roci_udp *udp, const struct roci_frame *first, int err)
 	uint64_t bit = 1ull << (err & 63);
 
 	udp->config.stats->send_dropped += first->run;
-	if (udp->errors_told & bit)
+	if (udp->errors_reported & bit)
 		return;
-	udp->errors_told |= bit;
+	udp->errors_reported |= bit;
 	fprintf(stderr, "roci: a packet of %u bytes was not sent: %s%s\n", first->len, strerror(err),
 		err == EMSGSIZE ? "; the path's MTU is smaller than the interface's" : "");
 }
@@ -168,14 +168,6 @@ static unsigned send_some(struct roci_udp *udp, struct udp_socket *s, const stru
 	return next;
 }
 
-static bool is_local(const struct roci_udp *udp, const uint8_t gid[16])
-{
-	for (int i = 0; i < udp->config.gid_count; i++)
-		if (!memcmp(udp->config.gids[i].gid, gid, 16))
-			return true;
-	return false;
-}
-
 /* Port 4791 is somebody else's: peers on this host are reached by their side doors, others not at all. */
 static void send_by_door(struct roci_udp *udp, const struct roci_frame *frames)
 {
@@ -187,7 +179,7 @@ static void send_by_door(struct roci_udp *udp, const struct roci_frame *frames)
 	int err = -ENETUNREACH;
 
 	roci_av_flow(av, &from.flow);
-	if (qpn != ROCI_QPN_MULTICAST && is_local(udp, av->dgid)) {
+	if (qpn != ROCI_QPN_MULTICAST && roci_gids_find(udp->config.gids, av->dgid, 0) >= 0) {
 		pieces = 1 + gather(frames, frames[0].run, udp->out.iov + 1);
 		err = roci_side_door_send(udp->config.door, roci_slot_of(qpn), &from, frames[0].len, udp->out.iov,
 					  pieces);

@@ -61,9 +61,9 @@ struct roci_udp {
 	unsigned hot;  /* place in open[] of the one that had something last */
 	unsigned turn; /* place in open[] whose turn it is besides */
 	unsigned reads;
-	unsigned recv_messages; /* to ask for: few while they are large, for the cache's sake */
-	unsigned recv_dirty;    /* msgs[] that the last recvmmsg() wrote to */
-	uint64_t errors_told;   /* bit per errno < 64 */
+	unsigned recv_messages;   /* to ask for: few while they are large, for the cache's sake */
+	unsigned recv_dirty;      /* msgs[] that the last recvmmsg() wrote to */
+	uint64_t errors_reported; /* bit per errno < 64 */
 	struct udp_send_area out;
 	struct udp_recv_area in;
 };

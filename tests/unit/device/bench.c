@@ -58,12 +58,13 @@ void gid_of(const char *text, uint8_t gid[16])
 /* path: of a capture, or NULL. */
 static void open_station(struct station *s, const char *address, const char *path)
 {
-	struct roci_udp_config config = {.gids = &s->gid, .gid_count = 1, .registry = &s->registry, .stats = &s->stats};
+	struct roci_udp_config config = {.gids = &s->gids, .registry = &s->registry, .stats = &s->stats};
 
 	memset(s, 0, sizeof(*s));
-	gid_of(address, s->gid.gid);
-	s->gid.ifindex = 1;
-	s->gid.path_mtu = 4096;
+	gid_of(address, s->gids.entries[0].gid);
+	s->gids.count = 1;
+	s->gids.entries[0].ifindex = 1;
+	s->gids.entries[0].path_mtu = 4096;
 	assert_int_equal(roci_registry_open(&s->registry), 0);
 	roci_steer_reset(&s->registry);
 	assert_int_equal(roci_side_door_open(&s->registry, &s->door), 0);
@@ -108,8 +109,8 @@ unsigned station_wait(struct station *s, struct roci_datagram *out)
 void outgoing_start(struct outgoing *o, const struct station *from, const char *to)
 {
 	o->count = 0;
-	o->av = (struct roci_av){.ifindex = from->gid.ifindex, .mtu = 4096, .src_port = ROCI_UDP_PORT};
-	memcpy(o->av.sgid, from->gid.gid, 16);
+	o->av = (struct roci_av){.ifindex = from->gids.entries[0].ifindex, .mtu = 4096, .src_port = ROCI_UDP_PORT};
+	memcpy(o->av.sgid, from->gids.entries[0].gid, 16);
 	gid_of(to, o->av.dgid);
 }
 

@@ -22,7 +22,7 @@ void gid_of(const char *text, uint8_t gid[16]);
 
 /* As a process has it, with one GID. */
 struct station {
-	struct roci_gid_entry gid;
+	struct roci_gids gids; /* one */
 	struct roci_registry registry;
 	struct roci_side_door *door;
 	struct roci_udp *udp;

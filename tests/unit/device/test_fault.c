@@ -204,6 +204,6 @@ int main(void)
 		cmocka_unit_test(plans_are_read_or_refused),
 	};
 
-	gid_of("127.77.0.1", nowhere.gid.gid);
+	gid_of("127.77.0.1", nowhere.gids.entries[0].gid);
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -20,8 +20,8 @@ static int occupy(const char *address)
 	} name = {.v4 = {.sin_family = AF_INET, .sin_port = htons(ROCI_UDP_PORT)}};
 	int fd = socket(AF_INET, SOCK_DGRAM, 0);
 
-	gid_of(address, s.gid.gid);
-	memcpy(&name.v4.sin_addr, s.gid.gid + 12, 4);
+	gid_of(address, s.gids.entries[0].gid);
+	memcpy(&name.v4.sin_addr, s.gids.entries[0].gid + 12, 4);
 	assert_int_equal(bind(fd, &name.any, sizeof(name.v4)), 0);
 	return fd;
 }
@@ -45,7 +45,7 @@ static void peers_on_the_host_are_reached_without_the_port(void **state)
 	for (unsigned i = 0; i < n; i++) {
 		assert_int_equal(check_datagram(&in[i]), i);
 		assert_true(in[i].from->forwarded);
-		assert_memory_equal(in[i].from->flow.src, a.gid.gid, 16);
+		assert_memory_equal(in[i].from->flow.src, a.gids.entries[0].gid, 16);
 	}
 	station_close(&b);
 	outgoing_send(&out, a.link);

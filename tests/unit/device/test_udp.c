@@ -211,8 +211,8 @@ static void traffic_class_and_hops_are_seen(void **state)
 	assert_int_equal(in[0].from->traffic_class, 0x6a);
 	assert_int_equal(in[0].from->hop_limit, 17);
 	assert_int_equal(in[0].from->flow.src_port, ROCI_UDP_PORT);
-	assert_memory_equal(in[0].from->flow.src, a.gid.gid, 16);
-	assert_memory_equal(in[0].from->flow.dst, b.gid.gid, 16);
+	assert_memory_equal(in[0].from->flow.src, a.gids.entries[0].gid, 16);
+	assert_memory_equal(in[0].from->flow.dst, b.gids.entries[0].gid, 16);
 
 	/* 1 is what programs write who do not mean it. */
 	outgoing_start(&out, &a, "127.77.0.2");
@@ -267,9 +267,9 @@ static int make_cable(void)
 static void a_link_local_group_is_heard_everywhere(void **state)
 {
 	uint64_t end = roci_now() + 20000000000u;
-	struct roci_gid_entry gids[2] = {0};
+	struct roci_gids gids = {.count = 2};
 	struct station a;
-	struct roci_udp_config config = {.gids = gids, .gid_count = 2, .registry = &a.registry, .stats = &a.stats};
+	struct roci_udp_config config = {.gids = &gids, .registry = &a.registry, .stats = &a.stats};
 	uint8_t group[16];
 
 	if (make_cable())
@@ -277,8 +277,8 @@ static void a_link_local_group_is_heard_everywhere(void **state)
 	station_open(&a, "fe80::77:a");
 	roci_link_close(a.link);
 	for (int i = 0; i < 2; i++) {
-		gid_of(i ? "fe80::77:b" : "fe80::77:a", gids[i].gid);
-		gids[i].ifindex = if_nametoindex(i ? "roci-b" : "roci-a");
+		gid_of(i ? "fe80::77:b" : "fe80::77:a", gids.entries[i].gid);
+		gids.entries[i].ifindex = if_nametoindex(i ? "roci-b" : "roci-a");
 	}
 	config.door = a.door;
 	config.epoll_fd = a.epoll_fd;
@@ -295,9 +295,9 @@ static void a_link_local_group_is_heard_everywhere(void **state)
 		unsigned got = 0;
 
 		outgoing_start(&out, &a, "ff02::77");
-		memcpy(out.av.sgid, gids[i].gid, 16);
+		memcpy(out.av.sgid, gids.entries[i].gid, 16);
 		out.av.sgid_index = i;
-		out.av.ifindex = gids[i].ifindex;
+		out.av.ifindex = gids.entries[i].ifindex;
 		outgoing_add(&out, ROCI_QPN_MULTICAST, 0, 100);
 		outgoing_send(&out, a.link);
 		while (got < 2) {
@@ -308,7 +308,7 @@ static void a_link_local_group_is_heard_everywhere(void **state)
 				check_datagram(&in[k]);
 			got += n;
 		}
-		assert_memory_equal(in[0].from->flow.src, gids[i].gid, 16);
+		assert_memory_equal(in[0].from->flow.src, gids.entries[i].gid, 16);
 	}
 	assert_int_equal(roci_udp_leave(a.udp, group), 0);
 	assert_int_equal(roci_udp_leave(a.udp, group), -EINVAL);

@@ -1,0 +1,19 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* One turn of the device: packets in, timers, packets out, events. turns.h says who takes it. The lock is held. */
+#ifndef ROCI_DEVICE_DRIVE_H
+#define ROCI_DEVICE_DRIVE_H
+
+#include <stdint.h>
+
+struct roci_device;
+
+/* A turn of the thread. Returns the number of packets that moved. */
+unsigned roci_drive(struct roci_device *dev, uint64_t now);
+/* A turn of a program that polls. Sending may be deferred. Returns the number of packets received. */
+unsigned roci_drive_poll(struct roci_device *dev, uint64_t now);
+/* After a call that changed something: reports events, and sends what is ready or defers that. */
+void roci_drive_call(struct roci_device *dev, uint64_t now);
+/* Sends what a call or poll deferred. */
+void roci_drive_deferred(struct roci_device *dev, uint64_t now);
+
+#endif

@@ -1,0 +1,106 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+#include "device/links.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <sys/epoll.h>
+#include <unistd.h>
+
+#include "device/capture.h"
+#include "device/device_state.h"
+#include "device/fault.h"
+#include "device/seal.h"
+#include "device/side_door.h"
+#include "device/udp.h"
+
+static int open_fault(struct roci_links *links, const char *text)
+{
+	struct roci_fault_plan plan;
+	int err = roci_fault_parse(text, &plan);
+
+	return err ? err : roci_fault_open(links->top, &plan, &links->top);
+}
+
+/* Wraps the udp link. */
+static int wrap(struct roci_links *links)
+{
+	const char *capture = getenv("ROCI_CAPTURE"), *fault = getenv("ROCI_FAULT");
+	int err;
+
+	if (capture && *capture) {
+		err = roci_capture_open(links->top, capture, &links->capture);
+		if (err)
+			return roci_device_open_failed("ROCI_CAPTURE", err);
+		links->top = links->capture;
+	}
+	err = roci_seal_open(links->top, &links->top);
+	if (err)
+		return roci_device_open_failed("memory", err);
+	if (fault && *fault) {
+		err = open_fault(links, fault);
+		if (err)
+			return roci_device_open_failed("ROCI_FAULT", err);
+	}
+	return 0;
+}
+
+static int open_udp(struct roci_device *dev)
+{
+	struct roci_udp_config config = {
+		.gids = &dev->gids,
+		.registry = &dev->registry,
+		.door = dev->links.door,
+		.stats = &dev->stats,
+		.epoll_fd = dev->progress.epoll_fd,
+	};
+	int err = roci_udp_open(&config, &dev->links.udp);
+
+	if (err)
+		return roci_device_open_failed("sockets", err);
+	dev->links.top = roci_udp_link(dev->links.udp);
+	return 0;
+}
+
+int roci_links_open(struct roci_device *dev)
+{
+	struct roci_links *links = &dev->links;
+	int err = roci_side_door_open(&dev->registry, &links->door);
+
+	if (err)
+		return roci_device_open_failed("side door", err);
+	err = roci_progress_watch(&dev->progress, roci_side_door_fd(links->door), ROCI_PROGRESS_DOOR);
+	if (err) {
+		roci_device_open_failed("epoll", err);
+		goto err_close_door;
+	}
+	err = open_udp(dev);
+	if (err)
+		goto err_close_door;
+	err = wrap(links);
+	if (!err)
+		return 0;
+	roci_link_close(links->top);
+err_close_door:
+	roci_side_door_close(links->door);
+	return err;
+}
+
+void roci_links_close(struct roci_links *links)
+{
+	roci_link_close(links->top);
+	roci_side_door_close(links->door);
+}
+
+void roci_links_close_in_child(struct roci_links *links)
+{
+	roci_udp_close_in_child(links->udp);
+	if (links->capture)
+		roci_capture_close_in_child(links->capture);
+	close(roci_side_door_fd(links->door));
+}
+
+void roci_links_leave_host(struct roci_links *links)
+{
+	roci_udp_leave_steering(links->udp);
+	roci_side_door_unlink(links->door);
+}

@@ -1,0 +1,96 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+#include "device/lock.h"
+
+#include <sched.h>
+#include <time.h>
+
+#define YIELDS 16 /* at most, when giving way: whoever waits has run by then, or is on another processor */
+
+void roci_lock_init(struct roci_lock *lock)
+{
+	pthread_mutexattr_t attr;
+
+	pthread_mutexattr_init(&attr);
+	pthread_mutexattr_settype(&attr, PTHREAD_MUTEX_ADAPTIVE_NP);
+	pthread_mutex_init(&lock->mutex, &attr);
+	pthread_mutexattr_destroy(&attr);
+	atomic_init(&lock->waiting, 0);
+}
+
+void roci_lock_destroy(struct roci_lock *lock)
+{
+	pthread_mutex_destroy(&lock->mutex);
+}
+
+static int disable_cancel(void)
+{
+	int before;
+
+	pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &before);
+	return before;
+}
+
+void roci_lock_take(struct roci_lock *lock)
+{
+	int cancel_state = disable_cancel();
+
+	if (pthread_mutex_trylock(&lock->mutex)) {
+		atomic_fetch_add_explicit(&lock->waiting, 1, memory_order_relaxed);
+		pthread_mutex_lock(&lock->mutex);
+		atomic_fetch_sub_explicit(&lock->waiting, 1, memory_order_relaxed);
+	}
+	lock->cancel_state = cancel_state;
+}
+
+bool roci_lock_try(struct roci_lock *lock)
+{
+	int cancel_state;
+
+	if (pthread_mutex_trylock(&lock->mutex))
+		return false;
+	cancel_state = disable_cancel();
+	lock->cancel_state = cancel_state;
+	return true;
+}
+
+/* (By the wall's clock: the thread sanitizer of GCC 12 does not know pthread_mutex_clocklock().) */
+bool roci_lock_take_soon(struct roci_lock *lock)
+{
+	int cancel_state = disable_cancel(), err;
+	struct timespec until;
+
+	clock_gettime(CLOCK_REALTIME, &until);
+	until.tv_sec++;
+	atomic_fetch_add_explicit(&lock->waiting, 1, memory_order_relaxed);
+	err = pthread_mutex_timedlock(&lock->mutex, &until);
+	atomic_fetch_sub_explicit(&lock->waiting, 1, memory_order_relaxed);
+	if (err)
+		pthread_setcancelstate(cancel_state, NULL);
+	else
+		lock->cancel_state = cancel_state;
+	return !err;
+}
+
+void roci_lock_release(struct roci_lock *lock)
+{
+	int cancel_state = lock->cancel_state;
+
+	pthread_mutex_unlock(&lock->mutex);
+	pthread_setcancelstate(cancel_state, NULL);
+}
+
+void roci_lock_give_way(struct roci_lock *lock)
+{
+	if (!atomic_load_explicit(&lock->waiting, memory_order_relaxed))
+		return;
+	roci_lock_release(lock);
+	for (int i = 0; i < YIELDS && atomic_load_explicit(&lock->waiting, memory_order_relaxed); i++)
+		sched_yield();
+	roci_lock_take(lock);
+}
+
+void roci_lock_reset(struct roci_lock *lock)
+{
+	pthread_setcancelstate(lock->cancel_state, NULL);
+	roci_lock_init(lock);
+}

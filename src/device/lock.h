@@ -1,0 +1,32 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * The device's lock. No thread is cancelled while it holds it (rping cancels threads), and the device's thread lets
+ * others have it who wait.
+ */
+#ifndef ROCI_DEVICE_LOCK_H
+#define ROCI_DEVICE_LOCK_H
+
+#include <pthread.h>
+#include <stdatomic.h>
+#include <stdbool.h>
+
+struct roci_lock {
+	pthread_mutex_t mutex;
+	atomic_uint waiting; /* threads that want it and cannot do without */
+	int cancel_state;    /* of the holder, before it took the lock */
+};
+
+void roci_lock_init(struct roci_lock *lock);
+void roci_lock_destroy(struct roci_lock *lock);
+void roci_lock_take(struct roci_lock *lock);
+/* False: somebody else has it. */
+bool roci_lock_try(struct roci_lock *lock);
+/* Waits for a second at most. False: somebody else has it. */
+bool roci_lock_take_soon(struct roci_lock *lock);
+void roci_lock_release(struct roci_lock *lock);
+/* Lets those have the lock who wait for it: a mutex alone would give it to the caller again and again. */
+void roci_lock_give_way(struct roci_lock *lock);
+/* In a forked child, whose parent's thread took the lock before it forked. */
+void roci_lock_reset(struct roci_lock *lock);
+
+#endif

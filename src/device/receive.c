@@ -1,0 +1,107 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+#include "device/receive.h"
+
+#include <string.h>
+
+#include "device/device_state.h"
+#include "device/gsi.h"
+
+/* To check the side door is a system call. A program that polls does it now and then (the thread knows from epoll), and
+ * each time for a while after something came. */
+#define DOOR_EVERY   64
+#define DOOR_STAYS   1024
+#define REPAIR_EVERY 1000000000 /* ns: a few system calls */
+
+static void take(struct roci_device *dev, uint64_t now, const struct roci_datagram *d)
+{
+	struct roci_rx *rx = &dev->receive.rx;
+	enum roci_parse_result result = roci_packet_parse(&rx->pkt, d->bytes, d->len);
+
+	/* A socket does not tell the IPv4 identification (docs/WIRE.md): any will do. */
+	if (result == ROCI_PARSE_OK && roci_icrc_check(&d->from->flow, d->bytes, d->len) < 0)
+		result = ROCI_PARSE_BAD_ICRC;
+	if (result != ROCI_PARSE_OK) {
+		dev->stats.unparsed[result]++;
+		return;
+	}
+	if (rx->pkt.dest_qpn == ROCI_QPN_GSI) {
+		roci_gsi_rx(dev, now, d, &rx->pkt);
+		return;
+	}
+	memcpy(rx->sgid, d->from->flow.src, 16);
+	memcpy(rx->dgid, d->from->flow.dst, 16);
+	rx->traffic_class = d->from->traffic_class;
+	rx->hop_limit = d->from->hop_limit;
+	rx->congested = d->from->congested;
+	roci_engine_rx(dev->engine, now, rx);
+}
+
+/* Datagrams that follow each other in memory as the kernel coalesced them, all for the process that owns `slot`. */
+static unsigned bundle_length(const struct roci_datagram *d, unsigned count, unsigned slot)
+{
+	unsigned n = 1;
+
+	while (n < count && d[n].from == d->from && d[n].bytes == d[n - 1].bytes + d[n - 1].len &&
+	       d[n - 1].len == d->len && d[n].len <= d->len && d[n].len >= ROCI_MIN_PACKET_BYTES &&
+	       roci_slot_of(roci_dest_qpn(d[n].bytes)) == slot)
+		n++;
+	return n;
+}
+
+/* The kernel gave us packets of another process. Returns how many of d[] are dealt with. */
+static unsigned forward(struct roci_device *dev, uint64_t now, const struct roci_datagram *d, unsigned count,
+			unsigned slot)
+{
+	unsigned n = bundle_length(d, count, slot);
+	struct iovec iov[2] = {{0}, {d->bytes, (size_t)(d[n - 1].bytes - d->bytes) + d[n - 1].len}};
+
+	if (roci_side_door_send(dev->links.door, slot, d->from, d->len, iov, 2))
+		dev->stats.forward_dropped += n;
+	else
+		dev->stats.forwarded += n;
+	if (now - dev->receive.repaired_at > REPAIR_EVERY) {
+		dev->receive.repaired_at = now;
+		roci_udp_repair(dev->links.udp);
+	}
+	return n;
+}
+
+static void take_all(struct roci_device *dev, uint64_t now, unsigned count)
+{
+	for (unsigned i = 0; i < count;) {
+		const struct roci_datagram *d = &dev->receive.datagrams[i];
+		uint32_t qpn = d->len < ROCI_MIN_PACKET_BYTES ? ROCI_QPN_MULTICAST : roci_dest_qpn(d->bytes);
+		unsigned slot = roci_slot_of(qpn);
+
+		if (qpn == ROCI_QPN_MULTICAST || qpn == ROCI_QPN_GSI || slot == dev->registry.slot) {
+			take(dev, now, d);
+			i++;
+		} else if (slot == 0 || d->from->forwarded) {
+			dev->stats.not_ours++;
+			i++;
+		} else {
+			i += forward(dev, now, d, count - i, slot);
+		}
+	}
+}
+
+unsigned roci_receive(struct roci_device *dev, uint64_t now)
+{
+	struct roci_receive *r = &dev->receive;
+	unsigned count = roci_link_recv(dev->links.top, r->datagrams), by_door = 0;
+
+	take_all(dev, now, count);
+	if (r->door_busy || !r->door_check_in--) {
+		by_door = roci_side_door_recv(dev->links.door, r->datagrams, &dev->stats.door_malformed);
+		take_all(dev, now, by_door);
+		dev->stats.door_received += by_door;
+		r->door_check_in = DOOR_EVERY;
+		r->door_busy = by_door ? DOOR_STAYS : r->door_busy ? r->door_busy - 1 : 0;
+	}
+	return count + by_door;
+}
+
+void roci_receive_door_ready(struct roci_receive *r)
+{
+	r->door_check_in = 0;
+}

@@ -1,0 +1,26 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * Received packets: from the links and the side door to the engine, to QP1 (gsi.h), or on to the process of this host
+ * whose they are.
+ */
+#ifndef ROCI_DEVICE_RECEIVE_H
+#define ROCI_DEVICE_RECEIVE_H
+
+#include "device/link.h"
+
+struct roci_device;
+
+struct roci_receive {
+	struct roci_rx rx;
+	struct roci_datagram datagrams[ROCI_LINK_RECV_BATCH];
+	unsigned door_check_in; /* receives until the side door is checked */
+	unsigned door_busy;     /* receives for which it is checked each time */
+	uint64_t repaired_at;   /* when the steering was last repaired */
+};
+
+/* Receives what has arrived. Returns the number of packets. The lock is held. */
+unsigned roci_receive(struct roci_device *dev, uint64_t now);
+/* Something waits at the side door: the next receive checks it. */
+void roci_receive_door_ready(struct roci_receive *r);
+
+#endif
