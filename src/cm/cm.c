@@ -133,7 +133,7 @@ void roci_cm_rx(struct roci_cm *cm, uint64_t now, const uint8_t mad[ROCI_CM_MAD_
 
 /* ---- send ---- */
 
-static void address(struct roci_cm_tx *out, const uint8_t from[16], const uint8_t to[16], uint32_t ifindex)
+static void set_route(struct roci_cm_tx *out, const uint8_t from[16], const uint8_t to[16], uint32_t ifindex)
 {
 	memcpy(out->sgid, from, 16);
 	memcpy(out->dgid, to, 16);
@@ -153,7 +153,7 @@ void roci_cm_reply(struct roci_cm *cm, const struct roci_cm_source *from, const 
 		return;
 	}
 	tx = &cm->replies[(cm->reply_first + cm->reply_count++) % ROCI_CM_MAX_REPLIES];
-	address(tx, from->dgid, from->sgid, from->ifindex);
+	set_route(tx, from->dgid, from->sgid, from->ifindex);
 	roci_cm_msg_build(msg, tx->mad);
 }
 
@@ -168,7 +168,7 @@ bool roci_cm_tx(struct roci_cm *cm, uint64_t now, struct roci_cm_tx *out)
 	} else if (!roci_list_empty(&cm->sending)) {
 		x = roci_container_of(cm->sending.next, struct roci_exchange, sending);
 		roci_list_remove(&x->sending);
-		address(out, x->local_gid, x->remote_gid, x->ifindex);
+		set_route(out, x->local_gid, x->remote_gid, x->ifindex);
 		out->traffic_class = x->path->traffic_class;
 		out->hop_limit = x->path->hop_limit ? x->path->hop_limit : 64;
 		out->flow_label = x->path->flow_label;
@@ -223,7 +223,7 @@ bool roci_cm_next_event(struct roci_cm *cm, struct roci_cm_event *ev)
 	x = roci_container_of(cm->events.next, struct roci_exchange, reporting);
 	roci_list_remove(&x->reporting);
 	*ev = x->event;
-	/* A new object has no user of its own yet. */
+	/* The object of a request has no user of its own yet. */
 	ev->user = ev->listener ? ev->listener->params.user : x->user;
 	return true;
 }

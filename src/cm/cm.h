@@ -22,8 +22,8 @@
 #define ROCI_CM_CM_H
 
 #include "cm/cm_ip.h"
-#include "cm/conn.h"
-#include "cm/sidr.h"
+#include "cm/conn.h" /* IWYU pragma: export */
+#include "cm/sidr.h" /* IWYU pragma: export */
 #include "cm/types.h"
 
 #define ROCI_CM_NEVER UINT64_MAX

@@ -6,8 +6,7 @@
 #include "wire/bytes.h"
 #include "wire/gid.h"
 
-/* A11.3.2: version, IP version, source port, source address, destination address; an IPv4 address in the last four of
- * its sixteen bytes, the others zero. */
+/* Where the fields are (A11.3.2). An IPv4 address is in the last four of its sixteen bytes; the others are zero. */
 #define VERSION_AT 0
 #define FAMILY_AT  1
 #define PORT_AT    2
@@ -53,6 +52,6 @@ bool roci_cm_ip_parse(struct roci_cm_ip *ip, const void *private, size_t len)
 	ip->src_port = roci_get_be16(from + PORT_AT);
 	get_address(ip->src, from + SRC_AT, ip->ipv4);
 	get_address(ip->dst, from + DST_AT, ip->ipv4);
-	/* An IPv4-mapped address in an IPv6 header would be two names for one thing. */
+	/* An IPv4 address has one form: IPv6 headers with IPv4-mapped addresses are refused. */
 	return ip->ipv4 || (!roci_gid_is_ipv4(ip->src) && !roci_gid_is_ipv4(ip->dst));
 }

@@ -96,7 +96,7 @@ void roci_exchange_set_timer(struct roci_exchange *x, uint64_t at)
 	roci_timer_set(&x->cm->timers, &x->timer, at);
 }
 
-/* ---- reporting ---- */
+/* ---- events ---- */
 
 struct roci_cm_event *roci_exchange_prepare_event(struct roci_exchange *x, enum roci_cm_event_kind kind,
 						  const struct roci_cm_msg *msg)

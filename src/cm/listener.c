@@ -93,8 +93,7 @@ static unsigned closeness(const struct roci_cm_listen *params, const uint8_t add
 	return params->v6_only && roci_gid_is_ipv4(address) ? 0 : close;
 }
 
-struct roci_listener *roci_listener_find(struct roci_cm *cm, uint64_t service_id, const uint8_t address[16],
-					 uint32_t ifindex)
+static struct roci_listener *find(struct roci_cm *cm, uint64_t service_id, const uint8_t address[16], uint32_t ifindex)
 {
 	struct roci_listener *best = NULL;
 	unsigned best_close = 0;
@@ -129,5 +128,5 @@ struct roci_listener *roci_listener_for_request(struct roci_cm *cm, const struct
 		  roci_cm_ip_parse(ip, req->private, roci_cm_private_room(req->attribute));
 	if (*has_ip && !ip_matches(ip, from))
 		return NULL;
-	return roci_listener_find(cm, req->service_id, from->dgid, from->ifindex);
+	return find(cm, req->service_id, from->dgid, from->ifindex);
 }

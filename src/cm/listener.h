@@ -14,11 +14,8 @@ struct roci_listener {
 	struct roci_backlog backlog;
 };
 
-/* The listener for a service at a local address; NULL: none. */
-struct roci_listener *roci_listener_find(struct roci_cm *cm, uint64_t service_id, const uint8_t address[16],
-					 uint32_t ifindex);
-/* The listener for a REQ or SIDR_REQ; NULL: none, or its IP CM header names other addresses than the datagram. *ip is
- * that header if *has_ip. */
+/* The listener for a REQ or SIDR_REQ: the closest one for its service id and for the address to which it came. NULL:
+ * there is none, or the IP CM header names other addresses than the datagram. *ip is that header if *has_ip. */
 struct roci_listener *roci_listener_for_request(struct roci_cm *cm, const struct roci_cm_source *from,
 						const struct roci_cm_msg *req, struct roci_cm_ip *ip, bool *has_ip);
 

@@ -12,14 +12,14 @@
 #define MAD_CLASS_VERSION 2
 #define MAD_METHOD_SEND   3
 
-/* Where a field is: bits are counted from the first bit behind the MAD header, most significant first, as the
- * standard's tables do. Runs of bytes have a `bits` that is a multiple of 8 and a `size` of 0. */
+/* Where a field is. Bits are counted as in the standard's tables: from the first bit after the MAD header, most
+ * significant first. */
 struct field {
-	uint16_t at;     /* bit in the message */
-	uint16_t bits;   /* how many */
+	uint16_t at;     /* first bit in the message */
+	uint16_t bits;   /* a multiple of 8 for a run of bytes */
 	uint16_t member; /* byte in struct roci_cm_msg */
-	uint8_t size;    /* of the member: 1, 2, 4, 8; 0: bytes */
-	uint8_t shift;   /* of a field that is a part of a number: where it belongs in the member */
+	uint8_t size;    /* of the member: 1, 2, 4, 8; 0: a run of bytes */
+	uint8_t shift;   /* of a field that is only a part of the member: where in it */
 };
 
 #define SIZE_OF(m) sizeof(((struct roci_cm_msg *)0)->m)
@@ -111,7 +111,7 @@ static const struct field rep_fields[] = {
 /* 12.6.9, 12.6.11 */
 static const struct field rtu_fields[] = {IDS, BYTES(8, ROCI_CM_RTU_PRIVATE, private)};
 
-/* 12.6.10; the QPN is the receiver's */
+/* 12.6.10 */
 static const struct field dreq_fields[] = {IDS, NUMBER(8, 0, 24, qpn), BYTES(12, ROCI_CM_DREQ_PRIVATE, private)};
 
 /* 12.11.1 */
@@ -131,7 +131,7 @@ static const struct field sidr_rep_fields[] = {
 	BYTES(96, ROCI_CM_SIDR_REP_PRIVATE, private),
 };
 
-/* 12.8.1: alternate paths are not offered, so only what the refusal needs. */
+/* 12.8.1. Alternate paths are not offered: this is what the APR needs. */
 static const struct field lap_fields[] = {IDS};
 
 /* 12.8.2 */
@@ -169,12 +169,12 @@ static const struct layout *layout_of(unsigned attribute)
 	return &layouts[attribute];
 }
 
-/* ---- numbers of any width at any bit ---- */
+/* ---- numbers of any width, at any bit ---- */
 
 static uint64_t get_bits(const uint8_t *from, unsigned at, unsigned bits)
 {
 	uint64_t value = 0;
-	unsigned last = at + bits; /* the bit behind the last one */
+	unsigned last = at + bits; /* the bit after the last one */
 
 	for (unsigned byte = at / 8; byte * 8 < last; byte++) {
 		unsigned lo = byte * 8 < at ? at - byte * 8 : 0;
@@ -185,7 +185,7 @@ static uint64_t get_bits(const uint8_t *from, unsigned at, unsigned bits)
 	return value;
 }
 
-/* The bits must be zero before. */
+/* The bits at `to` must be zero. */
 static void put_bits(uint8_t *to, unsigned at, unsigned bits, uint64_t value)
 {
 	unsigned last = at + bits;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Objects by what their peer calls them: a number (communication id, QPN) of one address. The numbers are the peer's to
- * choose, so they are hashed with a salt.
+ * A hash table of objects, by a number of their peer (communication id, QPN) and the peer's address. Peers choose the
+ * numbers, so the hash has a salt.
  */
 #ifndef ROCI_CM_PEERS_H
 #define ROCI_CM_PEERS_H
@@ -11,7 +11,7 @@
 
 struct roci_peer_node {
 	struct roci_peer_node *next;
-	const uint8_t *gid; /* of the peer; in the object */
+	const uint8_t *gid; /* borrowed */
 	uint32_t number;
 	bool in; /* in a table */
 };
@@ -22,15 +22,16 @@ struct roci_peer_table {
 	uint64_t salt;
 };
 
-/* -ENOMEM */
+/* `salt` is unpredictable in production. -ENOMEM. */
 int roci_peer_table_init(struct roci_peer_table *table, uint64_t salt);
 void roci_peer_table_free(struct roci_peer_table *table);
-/* Always succeeds: where the table cannot grow, its chains do. The node must be in no table. */
+/* Always succeeds: without memory to grow, chains become longer. The node must be in no table; `gid` must stay valid.
+ */
 void roci_peer_insert(struct roci_peer_table *table, struct roci_peer_node *node, const uint8_t gid[16],
 		      uint32_t number);
 /* Harmless for a node that is in no table. */
 void roci_peer_remove(struct roci_peer_table *table, struct roci_peer_node *node);
-/* The node inserted last, NULL: none. */
+/* The node inserted last, if there are several; NULL: none. */
 struct roci_peer_node *roci_peer_find(const struct roci_peer_table *table, const uint8_t gid[16], uint32_t number);
 
 #endif

@@ -9,7 +9,7 @@
 #include "cm/manager.h"
 #include "cm/sidr_rx.h"
 
-/* A peer with the standard's timers resends its SIDR_REQ within (response timeout 20, packet life 18). */
+/* Within this time a peer with the standard's timers resends its SIDR_REQ (response timeout 20, packet life 18). */
 #define REMEMBER_NS 7000000000u
 
 struct roci_sidr {

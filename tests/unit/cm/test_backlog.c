@@ -230,6 +230,16 @@ static void a_listener_goes(void **state)
 	pair_close(&p);
 }
 
+static struct roci_listener *find(struct roci_cm *cm, uint64_t service_id, const uint8_t address[16], uint32_t ifindex)
+{
+	const struct roci_cm_msg req = {.attribute = ROCI_CM_ATTR_REQ, .service_id = service_id};
+	const struct roci_cm_source from = {pair_gid_a, address, ifindex};
+	struct roci_cm_ip ip;
+	bool has_ip;
+
+	return roci_listener_for_request(cm, &from, &req, &ip, &has_ip);
+}
+
 static void the_closest_address_wins(void **state)
 {
 	static const uint8_t other[16] = {[10] = 0xff, [11] = 0xff, 10, 0, 0, 9}, v6[16] = {0xfd, [15] = 1};
@@ -243,20 +253,20 @@ static void the_closest_address_wins(void **state)
 	assert_int_equal(roci_cm_listen(p.b, &listen, &any4), 0);
 	memcpy(listen.gid, pair_gid_b, 16);
 	assert_int_equal(roci_cm_listen(p.b, &listen, &exact), 0);
-	assert_ptr_equal(roci_listener_find(p.b, SERVICE, pair_gid_b, 7), exact);
-	assert_ptr_equal(roci_listener_find(p.b, SERVICE, other, 7), any4);
-	assert_ptr_equal(roci_listener_find(p.b, SERVICE, v6, 7), p.listener);
-	assert_null(roci_listener_find(p.b, SERVICE + 1, pair_gid_b, 7));
+	assert_ptr_equal(find(p.b, SERVICE, pair_gid_b, 7), exact);
+	assert_ptr_equal(find(p.b, SERVICE, other, 7), any4);
+	assert_ptr_equal(find(p.b, SERVICE, v6, 7), p.listener);
+	assert_null(find(p.b, SERVICE + 1, pair_gid_b, 7));
 	memset(listen.gid, 0, 16);
 	listen.v6_only = true;
 	listen.service_id = SERVICE + 1;
 	assert_int_equal(roci_cm_listen(p.b, &listen, &v6_only), 0);
-	assert_null(roci_listener_find(p.b, SERVICE + 1, pair_gid_b, 7));
-	assert_ptr_equal(roci_listener_find(p.b, SERVICE + 1, v6, 7), v6_only);
+	assert_null(find(p.b, SERVICE + 1, pair_gid_b, 7));
+	assert_ptr_equal(find(p.b, SERVICE + 1, v6, 7), v6_only);
 	listen = (struct roci_cm_listen){.service_id = 0x4200, .service_mask = ~0xffull, .ifindex = 3};
 	assert_int_equal(roci_cm_listen(p.b, &listen, &spare), 0);
-	assert_ptr_equal(roci_listener_find(p.b, 0x4277, v6, 3), spare);
-	assert_null(roci_listener_find(p.b, 0x4277, v6, 4));
+	assert_ptr_equal(find(p.b, 0x4277, v6, 3), spare);
+	assert_null(find(p.b, 0x4277, v6, 4));
 	roci_listener_destroy(any4, p.now);
 	roci_listener_destroy(exact, p.now);
 	roci_listener_destroy(v6_only, p.now);
