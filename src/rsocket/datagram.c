@@ -4,60 +4,48 @@
  * for the rest. The first message goes over UDP behind a header that names the sender's QPN; the peer answers over UDP
  * with its own, and from then on both send over UD, each message behind a header with the sender's address and port.
  */
-#include <endian.h>
+#include "rsocket/datagram.h"
+
+#include <errno.h>
+#include <poll.h>
 #include <stdlib.h>
+#include <string.h>
 #include <unistd.h>
 
-#include "rsocket/rsocket.h"
+#include "rsocket/datagram_header.h"
 #include "rsocket/dest.h"
 #include "wire/mtu.h"
 
-#define UDP_TAG     0x55555555u
 #define GRH_BYTES   40
 #define QUEUE       256   /* less than RS_MAX_DESTS */
 #define MAX_MESSAGE 65507 /* of UDP */
-#define MAX_PENDING 256   /* messages that came over UDP and wait to be read */
-
-enum { UDP_DATA = RS_OP_DATA, UDP_CTRL = RS_OP_CTRL };
-
-struct udp_header {
-	__be32 tag;
-	uint8_t version, op, length, reserved;
-	__be32 qpn; /* in the upper 24 bits */
-	uint8_t addr[16];
-};
-#define UDP_HEADER_V4 16
-#define UDP_HEADER_V6 28
-
-struct ud_header {
-	uint8_t version, length;
-	__be16 port;
-	uint8_t addr[20]; /* IPv4: 4 bytes; IPv6: flow info, address */
-};
-#define UD_HEADER_V4 8
-#define UD_HEADER_V6 24
+#define MAX_PENDING 256   /* messages that wait to be read */
 
 struct pending {
-	struct pending *next;
+	struct roci_list queued; /* node of rs_datagram */
 	struct sockaddr_storage from;
 	size_t len;
 	uint8_t data[];
 };
 
+static struct pending *pending_of(struct roci_list *queued)
+{
+	return roci_container_of(queued, struct pending, queued);
+}
+
 struct rs_datagram {
-	struct rdma_cm_id *id; /* bound to the local address, with the QP; NULL before the first message */
+	struct rdma_cm_id *id; /* bound to the local address; has the QP. NULL before the first message */
 	struct ibv_mr *mr;
 	uint8_t *memory; /* QUEUE receive slots, then QUEUE send slots */
 	size_t slot;     /* bytes of each */
 	size_t max_payload;
 	unsigned sends; /* outstanding */
 	unsigned next_send;
-	struct rs_dest *send_to[QUEUE];
-	uint8_t header[sizeof(struct ud_header)];
-	size_t header_len;
+	struct rs_dest *send_to[QUEUE]; /* by send slot */
+	struct rs_ud_header header;     /* of all messages that we send */
 	struct rs_dests dests;
-	struct pending *first, **last;
-	unsigned pending;
+	struct roci_list pending;
+	unsigned pending_count;
 };
 
 int rs_datagram_create(struct rs *rs)
@@ -65,7 +53,8 @@ int rs_datagram_create(struct rs *rs)
 	struct rs_datagram *d = calloc(1, sizeof(*d));
 	if (!d)
 		return -ENOMEM;
-	d->last = &d->first;
+	rs_dests_init(&d->dests);
+	roci_list_init(&d->pending);
 	rs->datagram = d;
 	rs->fd = socket(rs->domain, SOCK_DGRAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
 	if (rs->fd >= 0)
@@ -80,13 +69,11 @@ void rs_datagram_destroy(struct rs *rs)
 {
 	struct rs_datagram *d = rs->datagram;
 	rs_dests_free(&d->dests);
-	while (d->first) {
-		struct pending *p = d->first;
-		d->first = p->next;
-		free(p);
-	}
+	struct roci_list *queued;
+	while ((queued = roci_list_take_first(&d->pending)))
+		free(pending_of(queued));
 	if (d->id) {
-		rs_destroy_qp(d->id);
+		rs_conn_destroy_qp(d->id);
 		if (d->mr)
 			ibv_dereg_mr(d->mr);
 		rdma_destroy_id(d->id);
@@ -102,7 +89,7 @@ int rs_datagram_bind(struct rs *rs, const struct sockaddr *addr, socklen_t len)
 	return bind(rs->fd, addr, len) ? -errno : 0;
 }
 
-/* ---- the QP, made when the local address is known ---- */
+/* ---- the QP, made as soon as the local address is known ---- */
 
 static int post_slot(struct rs_datagram *d, unsigned slot)
 {
@@ -111,30 +98,13 @@ static int post_slot(struct rs_datagram *d, unsigned slot)
 	return -ibv_post_recv(d->id->qp, &wr, &bad);
 }
 
-/* What goes in front of every message: where it is from. */
-static void build_header(struct rs_datagram *d, const struct sockaddr *local, uint16_t port)
-{
-	struct ud_header *h = (struct ud_header *)d->header;
-	h->port = htons(port);
-	if (local->sa_family == AF_INET) {
-		h->version = 4;
-		h->length = UD_HEADER_V4;
-		memcpy(h->addr, &((const struct sockaddr_in *)local)->sin_addr, 4);
-	} else {
-		h->version = 6;
-		h->length = UD_HEADER_V6;
-		memcpy(h->addr + 4, &((const struct sockaddr_in6 *)local)->sin6_addr, 16);
-	}
-	d->header_len = h->length;
-}
-
 static int create_memory(struct rs_datagram *d)
 {
 	struct ibv_port_attr port;
 	if (ibv_query_port(d->id->verbs, d->id->port_num, &port))
 		return -errno;
 	size_t mtu = roci_mtu_bytes(port.active_mtu);
-	d->max_payload = mtu - d->header_len;
+	d->max_payload = mtu - d->header.length;
 	d->slot = mtu + GRH_BYTES;
 	d->memory = calloc(2 * QUEUE, d->slot);
 	if (!d->memory)
@@ -157,7 +127,7 @@ static int create_qp(struct rs_datagram *d, const struct sockaddr_storage *local
 		return -errno;
 	if (rdma_bind_addr(d->id, (struct sockaddr *)&any_port))
 		return -errno;
-	int err = rs_create_cq(d->id, 2 * QUEUE);
+	int err = rs_conn_create_cq(d->id, 2 * QUEUE);
 	if (err)
 		return err;
 	struct ibv_qp_init_attr attr = {
@@ -169,7 +139,7 @@ static int create_qp(struct rs_datagram *d, const struct sockaddr_storage *local
 	};
 	if (rdma_create_qp(d->id, NULL, &attr))
 		return -errno;
-	build_header(d, (const struct sockaddr *)local, port);
+	rs_ud_header_build(&d->header, (const struct sockaddr *)local, port);
 	return create_memory(d);
 }
 
@@ -181,7 +151,7 @@ static int local_name(struct rs *rs, const struct sockaddr_storage *to, struct s
 		return -errno;
 	if (!((struct sockaddr_in *)local)->sin_port) {
 		struct sockaddr_storage any = {.ss_family = (sa_family_t)rs->domain};
-		if (bind(rs->fd, (struct sockaddr *)&any, rs_name_len(&any)))
+		if (bind(rs->fd, (struct sockaddr *)&any, rs_addr_len((struct sockaddr *)&any)))
 			return -errno;
 		len = sizeof(*local);
 		getsockname(rs->fd, (struct sockaddr *)local, &len);
@@ -191,7 +161,7 @@ static int local_name(struct rs *rs, const struct sockaddr_storage *to, struct s
 	if (fd < 0)
 		return -errno;
 	len = sizeof(*local);
-	int err = connect(fd, (const struct sockaddr *)to, rs_name_len(to)) ||
+	int err = connect(fd, (const struct sockaddr *)to, rs_addr_len((const struct sockaddr *)to)) ||
 				  getsockname(fd, (struct sockaddr *)local, &len)
 			  ? -errno
 			  : 0;
@@ -212,55 +182,46 @@ static int ensure_qp(struct rs *rs, const struct sockaddr_storage *to)
 
 /* ---- over UDP ---- */
 
-static ssize_t send_udp(struct rs *rs, const struct rs_dest *dest, uint8_t op, const void *buf, size_t len)
+static ssize_t send_udp(struct rs *rs, const struct rs_dest *dest, enum rs_udp_op op, const void *buf, size_t len)
 {
 	struct rs_datagram *d = rs->datagram;
-	const struct ud_header *own = (const struct ud_header *)d->header;
-	struct udp_header h = {
-		.tag = htonl(UDP_TAG), .version = own->version, .op = op, .qpn = htonl(d->id->qp->qp_num << 8)};
-	bool v4 = own->version == 4;
-	memcpy(h.addr, v4 ? own->addr : own->addr + 4, v4 ? 4 : 16);
-	h.length = v4 ? UDP_HEADER_V4 : UDP_HEADER_V6;
+	struct rs_udp_header h;
+	rs_udp_header_build(&h, &d->header, op, d->id->qp->qp_num);
 	struct iovec iov[2] = {{&h, h.length}, {(void *)buf, len}};
 	struct msghdr msg = {.msg_name = (void *)&dest->addr,
-			     .msg_namelen = rs_name_len(&dest->addr),
+			     .msg_namelen = rs_addr_len((const struct sockaddr *)&dest->addr),
 			     .msg_iov = iov,
 			     .msg_iovlen = 2};
 	return sendmsg(rs->fd, &msg, MSG_DONTWAIT) < 0 ? -errno : (ssize_t)len;
 }
 
+/* Datagrams may be lost: this one is, if there is no room or no memory. */
 static void enqueue(struct rs_datagram *d, const struct sockaddr_storage *from, const uint8_t *data, size_t len)
 {
-	struct pending *p = d->pending < MAX_PENDING ? malloc(sizeof(*p) + len) : NULL;
+	struct pending *p = d->pending_count < MAX_PENDING ? malloc(sizeof(*p) + len) : NULL;
 	if (!p)
-		return; /* datagrams may be lost */
-	p->next = NULL;
+		return;
 	p->from = *from;
 	p->len = len;
 	memcpy(p->data, data, len);
-	*d->last = p;
-	d->last = &p->next;
-	d->pending++;
+	roci_list_append(&d->pending, &p->queued);
+	d->pending_count++;
 }
 
 static void process_udp(struct rs *rs, const struct sockaddr_storage *from, const uint8_t *bytes, size_t len)
 {
 	struct rs_datagram *d = rs->datagram;
-	struct udp_header h = {0};
-	if (len < UDP_HEADER_V4)
-		return;
-	memcpy(&h, bytes, len < sizeof(h) ? len : sizeof(h));
-	size_t header_len = h.version == 4 ? UDP_HEADER_V4 : UDP_HEADER_V6;
-	if (ntohl(h.tag) != UDP_TAG || (h.version != 4 && h.version != 6) || h.length != header_len || len < header_len)
+	struct rs_udp_header h;
+	if (!rs_udp_header_parse(bytes, len, &h))
 		return;
 	struct rs_dest *dest = rs_dest_find(&d->dests, from);
 	if (!dest || ensure_qp(rs, from))
 		return;
-	rs_dest_learn(dest, d->id, ntohl(h.qpn) >> 8);
-	if (h.op != UDP_DATA)
+	rs_dest_learn(dest, d->id, rs_udp_header_qpn(&h));
+	if (h.op != RS_UDP_DATA)
 		return;
-	send_udp(rs, dest, UDP_CTRL, NULL, 0);
-	enqueue(d, from, bytes + header_len, len - header_len);
+	send_udp(rs, dest, RS_UDP_CTRL, NULL, 0);
+	enqueue(d, from, bytes + h.length, len - h.length);
 }
 
 static void drain_udp(struct rs *rs)
@@ -278,31 +239,6 @@ static void drain_udp(struct rs *rs)
 
 /* ---- over UD ---- */
 
-/* Where a message is from. False: its header is none. */
-static bool parse_header(const uint8_t *bytes, size_t len, struct sockaddr_storage *from, size_t *header_len)
-{
-	struct ud_header h = {0};
-	if (len < UD_HEADER_V4)
-		return false;
-	memcpy(&h, bytes, len < sizeof(h) ? len : sizeof(h));
-	memset(from, 0, sizeof(*from));
-	if (h.version == 4 && h.length == UD_HEADER_V4) {
-		struct sockaddr_in *sin = (struct sockaddr_in *)from;
-		sin->sin_family = AF_INET;
-		sin->sin_port = h.port;
-		memcpy(&sin->sin_addr, h.addr, 4);
-	} else if (h.version == 6 && h.length == UD_HEADER_V6 && len >= UD_HEADER_V6) {
-		struct sockaddr_in6 *sin6 = (struct sockaddr_in6 *)from;
-		sin6->sin6_family = AF_INET6;
-		sin6->sin6_port = h.port;
-		memcpy(&sin6->sin6_addr, h.addr + 4, 16);
-	} else {
-		return false;
-	}
-	*header_len = h.length;
-	return true;
-}
-
 static void received(struct rs_datagram *d, const struct ibv_wc *wc)
 {
 	struct sockaddr_storage from;
@@ -311,7 +247,7 @@ static void received(struct rs_datagram *d, const struct ibv_wc *wc)
 	if (wc->status != IBV_WC_SUCCESS)
 		return;
 	size_t len = wc->byte_len > GRH_BYTES ? wc->byte_len - GRH_BYTES : 0;
-	if (parse_header(bytes, len, &from, &header_len))
+	if (rs_ud_header_parse(bytes, len, &from, &header_len))
 		enqueue(d, &from, bytes + header_len, len - header_len);
 	post_slot(d, (unsigned)wc->wr_id);
 }
@@ -330,8 +266,8 @@ static void progress(struct rs *rs)
 	drain_udp(rs);
 	if (!d->mr)
 		return;
-	/* What does not fit our queue stays in the CQ. */
-	while (d->pending + 16 <= MAX_PENDING && (count = ibv_poll_cq(d->id->recv_cq, 16, wcs)) > 0) {
+	/* The rest stays in the CQ while our queue is full. */
+	while (d->pending_count + 16 <= MAX_PENDING && (count = ibv_poll_cq(d->id->recv_cq, 16, wcs)) > 0) {
 		for (int i = 0; i < count; i++) {
 			if (wcs[i].wr_id >= QUEUE)
 				sent(d, (unsigned)wcs[i].wr_id - QUEUE);
@@ -369,7 +305,7 @@ short rs_datagram_events(struct rs *rs, short asked, bool arm_it)
 		arm(d);
 	progress(rs);
 	short events = 0;
-	if (d->first)
+	if (!roci_list_empty(&d->pending))
 		events |= POLLIN | POLLRDNORM;
 	if (d->sends < QUEUE)
 		events |= POLLOUT | POLLWRNORM;
@@ -381,14 +317,14 @@ short rs_datagram_events(struct rs *rs, short asked, bool arm_it)
 static int wait_for_more(struct rs *rs)
 {
 	struct rs_datagram *d = rs->datagram;
-	unsigned pending = d->pending, sends = d->sends;
+	unsigned pending = d->pending_count, sends = d->sends;
 	arm(d);
 	progress(rs);
-	if (d->pending != pending || d->sends != sends)
+	if (d->pending_count != pending || d->sends != sends)
 		return 0;
 	struct pollfd fds[2] = {{.fd = rs->fd, .events = POLLIN}, {.fd = rs_datagram_cq_fd(rs), .events = POLLIN}};
 	pthread_mutex_unlock(&rs->lock);
-	int err = poll(fds, 2, 100) < 0 ? -errno : 0; /* another thread may take our event */
+	int err = poll(fds, 2, 100) < 0 ? -errno : 0; /* again soon: another thread may take our event */
 	pthread_mutex_lock(&rs->lock);
 	return err;
 }
@@ -399,9 +335,9 @@ static ssize_t send_ud(struct rs_datagram *d, struct rs_dest *dest, const void *
 {
 	unsigned slot = QUEUE + d->next_send;
 	uint8_t *bytes = d->memory + slot * d->slot;
-	memcpy(bytes, d->header, d->header_len);
-	memcpy(bytes + d->header_len, buf, len);
-	struct ibv_sge sge = {(uintptr_t)bytes, (uint32_t)(d->header_len + len), d->mr->lkey};
+	memcpy(bytes, &d->header, d->header.length);
+	memcpy(bytes + d->header.length, buf, len);
+	struct ibv_sge sge = {(uintptr_t)bytes, (uint32_t)(d->header.length + len), d->mr->lkey};
 	struct ibv_send_wr wr =
 				   {
 					   .wr_id = slot,
@@ -443,11 +379,11 @@ static ssize_t send_locked(struct rs *rs, const void *buf, size_t len, bool nonb
 			return err;
 		progress(rs);
 	}
-	/* Not before: progress may forget whom it is to. */
+	/* Only now, because progress() may forget a destination. */
 	struct rs_dest *dest = rs_dest_find(&d->dests, &name);
 	if (!dest)
 		return -ENOMEM;
-	return dest->qpn ? send_ud(d, dest, buf, len) : send_udp(rs, dest, UDP_DATA, buf, len);
+	return dest->qpn ? send_ud(d, dest, buf, len) : send_udp(rs, dest, RS_UDP_DATA, buf, len);
 }
 
 ssize_t rs_datagram_send(struct rs *rs, const void *buf, size_t len, int flags, const struct sockaddr *addr,
@@ -484,29 +420,25 @@ ssize_t rs_datagram_recv(struct rs *rs, void *buf, size_t len, int flags, struct
 	int err = 0;
 	pthread_mutex_lock(&rs->lock);
 	for (;;) {
-		if (!d->first)
+		if (roci_list_empty(&d->pending))
 			progress(rs);
-		if (d->first)
+		if (!roci_list_empty(&d->pending))
 			break;
 		err = rs->nonblock || (flags & MSG_DONTWAIT) ? -EAGAIN : wait_for_more(rs);
 		if (err)
 			break;
 	}
 	ssize_t result = err;
-	struct pending *p = d->first;
-	if (p) {
+	if (!roci_list_empty(&d->pending)) {
+		struct pending *p = pending_of(d->pending.next);
 		result = (ssize_t)(p->len < len ? p->len : len);
 		memcpy(buf, p->data, (size_t)result);
 		if (addr && addrlen) {
-			socklen_t n = rs_name_len(&p->from);
-			memcpy(addr, &p->from, n < *addrlen ? n : *addrlen);
-			*addrlen = n;
+			rs_copy_addr((const struct sockaddr *)&p->from, addr, addrlen);
 		}
 		if (!(flags & MSG_PEEK)) {
-			d->first = p->next;
-			if (!d->first)
-				d->last = &d->first;
-			d->pending--;
+			roci_list_remove(&p->queued);
+			d->pending_count--;
 			free(p);
 		}
 	}

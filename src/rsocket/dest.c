@@ -1,12 +1,11 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Names of datagram rsockets: finding, learning and forgetting them. */
 #include "rsocket/dest.h"
 
 #include <stdbool.h>
 #include <stdlib.h>
 #include <string.h>
 
-static bool same_name(const struct sockaddr_storage *a, const struct sockaddr_storage *b)
+static bool same_addr(const struct sockaddr_storage *a, const struct sockaddr_storage *b)
 {
 	if (a->ss_family != b->ss_family ||
 	    ((const struct sockaddr_in *)a)->sin_port != ((const struct sockaddr_in *)b)->sin_port)
@@ -17,6 +16,11 @@ static bool same_name(const struct sockaddr_storage *a, const struct sockaddr_st
 	return !memcmp(&((const struct sockaddr_in6 *)a)->sin6_addr, &((const struct sockaddr_in6 *)b)->sin6_addr, 16);
 }
 
+static struct rs_dest *dest_of(struct roci_list *used)
+{
+	return roci_container_of(used, struct rs_dest, used);
+}
+
 static void destroy(struct rs_dest *dest)
 {
 	if (dest->ah)
@@ -24,51 +28,57 @@ static void destroy(struct rs_dest *dest)
 	free(dest);
 }
 
-/* There is one that may go: they are more than sends and the peer. */
+/* One can be forgotten: there are more than sends and the peer. */
 static void forget_oldest(struct rs_dests *dests)
 {
-	struct rs_dest **oldest = NULL;
-	for (struct rs_dest **p = &dests->first; *p; p = &(*p)->next) {
-		if (*p != dests->peer && !(*p)->sends)
-			oldest = p;
-	}
-	struct rs_dest *dest = *oldest;
-	*oldest = dest->next;
+	struct roci_list *l = dests->used.next;
+	while (dest_of(l) == dests->peer || dest_of(l)->sends)
+		l = l->next;
+	roci_list_remove(l);
 	dests->count--;
-	destroy(dest);
+	destroy(dest_of(l));
+}
+
+static struct rs_dest *find(struct rs_dests *dests, const struct sockaddr_storage *addr)
+{
+	for (struct roci_list *l = dests->used.prev; l != &dests->used; l = l->prev) {
+		if (same_addr(&dest_of(l)->addr, addr))
+			return dest_of(l);
+	}
+	return NULL;
+}
+
+void rs_dests_init(struct rs_dests *dests)
+{
+	roci_list_init(&dests->used);
 }
 
 struct rs_dest *rs_dest_find(struct rs_dests *dests, const struct sockaddr_storage *addr)
 {
-	struct rs_dest **p = &dests->first, *dest;
-	while (*p && !same_name(&(*p)->addr, addr))
-		p = &(*p)->next;
-	if (*p) {
-		dest = *p;
-		*p = dest->next;
+	struct rs_dest *dest = find(dests, addr);
+	if (dest) {
+		roci_list_remove(&dest->used);
 	} else {
 		dest = calloc(1, sizeof(*dest));
 		if (!dest)
 			return NULL;
-		memcpy(&dest->addr, addr, rs_name_len(addr));
+		memcpy(&dest->addr, addr, rs_addr_len((const struct sockaddr *)addr));
 		if (dests->count == RS_MAX_DESTS)
 			forget_oldest(dests);
 		dests->count++;
 	}
-	dest->next = dests->first;
-	return dests->first = dest;
+	roci_list_append(&dests->used, &dest->used);
+	return dest;
 }
 
 void rs_dests_free(struct rs_dests *dests)
 {
-	while (dests->first) {
-		struct rs_dest *dest = dests->first;
-		dests->first = dest->next;
-		destroy(dest);
-	}
+	struct roci_list *used;
+	while ((used = roci_list_take_first(&dests->used)))
+		destroy(dest_of(used));
 }
 
-/* ---- the way to it ---- */
+/* ---- the address handle ---- */
 
 static int gid_index(struct ibv_context *context, uint8_t port, const union ibv_gid *gid)
 {

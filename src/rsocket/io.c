@@ -1,8 +1,10 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Reading and writing. */
+/* The calls that read and write. */
+#include <errno.h>
 #include <stdlib.h>
+#include <string.h>
 
-#include "rsocket/rsocket.h"
+#include "rsocket/datagram.h"
 
 /* ---- sending ---- */
 
@@ -11,19 +13,19 @@ static ssize_t send_stream(struct rs *rs, const uint8_t *buf, size_t len, bool n
 	size_t done = 0;
 	int err = 0;
 	while (done < len) {
-		if (!rs_can_send(rs)) {
-			err = rs_wait(rs, nonblock, rs_send_is_decided);
+		if (!rs_stream_can_send(rs)) {
+			err = rs_wait(rs, nonblock, rs_stream_send_is_decided);
 			if (err)
 				break;
 		}
-		if (!rs_can_send(rs)) {
+		if (!rs_stream_can_send(rs)) {
 			err = rs->state == RS_CONNECTED || rs->state == RS_DISCONNECTED ? -EPIPE
 			      : rs->err                                                 ? -rs->err
 											: -ENOTCONN;
 			break;
 		}
 		size_t left = len - done;
-		done += rs_send_some(rs, buf + done, left > UINT32_MAX ? UINT32_MAX : (uint32_t)left);
+		done += rs_stream_send(rs, buf + done, left > UINT32_MAX ? UINT32_MAX : (uint32_t)left);
 	}
 	return done ? (ssize_t)done : err;
 }
@@ -39,7 +41,7 @@ static ssize_t io_result(ssize_t result)
 
 ssize_t rsend(int socket, const void *buf, size_t len, int flags)
 {
-	struct rs *rs = rs_find(socket);
+	struct rs *rs = rs_table_find(socket);
 	if (!rs)
 		return -1;
 	if (rs->datagram)
@@ -52,7 +54,7 @@ ssize_t rsend(int socket, const void *buf, size_t len, int flags)
 
 ssize_t rsendto(int socket, const void *buf, size_t len, int flags, const struct sockaddr *dest_addr, socklen_t addrlen)
 {
-	struct rs *rs = rs_find(socket);
+	struct rs *rs = rs_table_find(socket);
 	if (!rs)
 		return -1;
 	if (rs->datagram)
@@ -62,7 +64,7 @@ ssize_t rsendto(int socket, const void *buf, size_t len, int flags, const struct
 
 static ssize_t send_vector(int socket, const struct iovec *iov, size_t count, int flags)
 {
-	struct rs *rs = rs_find(socket);
+	struct rs *rs = rs_table_find(socket);
 	if (!rs)
 		return -1;
 	if (rs->datagram)
@@ -88,7 +90,7 @@ ssize_t rwritev(int socket, const struct iovec *iov, int iovcnt)
 	return iovcnt < 0 ? io_result(-EINVAL) : send_vector(socket, iov, (size_t)iovcnt, 0);
 }
 
-/* 0, or why a message is not to be had: there is no ancillary data. */
+/* -ENOTSUP: there is no ancillary data. */
 static int check_msg(const struct msghdr *msg)
 {
 	if (!msg)
@@ -112,39 +114,39 @@ ssize_t rwrite(int socket, const void *buf, size_t count)
 static void copy_in(const struct rs *rs, uint32_t offset, uint8_t *to, uint32_t len)
 {
 	uint32_t to_end = rs_ring_size(rs) - offset, first = len < to_end ? len : to_end;
-	memcpy(to, rs->rbuf + offset, first);
-	memcpy(to + first, rs->rbuf, len - first);
+	memcpy(to, rs->recv.buf + offset, first);
+	memcpy(to + first, rs->recv.buf, len - first);
 }
 
 static size_t take(struct rs *rs, uint8_t *buf, size_t len)
 {
 	size_t done = 0;
-	while (done < len && rs_has_data(rs)) {
-		uint32_t *message = &rs->messages[rs->first], now = *message;
+	while (done < len && rs_stream_has_data(rs)) {
+		uint32_t *message = &rs->recv.lengths[rs->recv.first], now = *message;
 		if (now > len - done)
 			now = (uint32_t)(len - done);
-		copy_in(rs, rs->rbuf_offset, buf + done, now);
-		rs->rbuf_offset = (rs->rbuf_offset + now) % rs_ring_size(rs);
-		rs->rbuf_avail += now;
-		rs->unread -= now;
+		copy_in(rs, rs->recv.offset, buf + done, now);
+		rs->recv.offset = (rs->recv.offset + now) % rs_ring_size(rs);
+		rs->recv.freed += now;
+		rs->recv.unread -= now;
 		*message -= now;
 		if (!*message) {
-			rs->first = (rs->first + 1) % (rs->rq_size + 1);
-			rs->received++;
+			rs->recv.first = (rs->recv.first + 1) % (rs->options.rq_size + 1);
+			rs->recv.messages++;
 		}
 		done += now;
 	}
 	if (rs->state == RS_CONNECTED)
-		rs_give_credits(rs);
+		rs_stream_give_credits(rs);
 	return done;
 }
 
 static size_t peek(const struct rs *rs, uint8_t *buf, size_t len)
 {
 	size_t done = 0;
-	uint32_t offset = rs->rbuf_offset;
-	for (unsigned i = rs->first; done < len && i != rs->last; i = (i + 1) % (rs->rq_size + 1)) {
-		uint32_t now = rs->messages[i];
+	uint32_t offset = rs->recv.offset;
+	for (unsigned i = rs->recv.first; done < len && i != rs->recv.last; i = (i + 1) % (rs->options.rq_size + 1)) {
+		uint32_t now = rs->recv.lengths[i];
 		if (now > len - done)
 			now = (uint32_t)(len - done);
 		copy_in(rs, offset, buf + done, now);
@@ -161,12 +163,12 @@ static ssize_t recv_stream(struct rs *rs, uint8_t *buf, size_t len, int flags)
 	size_t done = 0;
 	int err = 0;
 	while (done < len) {
-		if (!rs_has_data(rs)) {
-			err = rs_wait(rs, nonblock, rs_recv_is_decided);
+		if (!rs_stream_has_data(rs)) {
+			err = rs_wait(rs, nonblock, rs_stream_recv_is_decided);
 			if (err)
 				break;
 		}
-		if (!rs_has_data(rs)) {
+		if (!rs_stream_has_data(rs)) {
 			if (rs->state == RS_ERROR)
 				err = rs->err ? -rs->err : -ENOTCONN;
 			else if (rs->state < RS_CONNECTED)
@@ -184,7 +186,7 @@ static ssize_t recv_stream(struct rs *rs, uint8_t *buf, size_t len, int flags)
 
 ssize_t rrecv(int socket, void *buf, size_t len, int flags)
 {
-	struct rs *rs = rs_find(socket);
+	struct rs *rs = rs_table_find(socket);
 	if (!rs)
 		return -1;
 	if (rs->datagram)
@@ -197,7 +199,7 @@ ssize_t rrecv(int socket, void *buf, size_t len, int flags)
 
 ssize_t rrecvfrom(int socket, void *buf, size_t len, int flags, struct sockaddr *src_addr, socklen_t *addrlen)
 {
-	struct rs *rs = rs_find(socket);
+	struct rs *rs = rs_table_find(socket);
 	if (!rs)
 		return -1;
 	if (rs->datagram)
@@ -208,7 +210,7 @@ ssize_t rrecvfrom(int socket, void *buf, size_t len, int flags, struct sockaddr 
 	return result;
 }
 
-/* One receive, of at most what a receive buffer or a datagram can have, scattered over the vector. */
+/* One receive, of at most RS_MAX_BUFFER bytes, scattered over the vector. */
 static ssize_t recv_scattered(struct rs *rs, const struct iovec *iov, size_t count, int flags)
 {
 	size_t room = 0, done = 0;
@@ -227,13 +229,13 @@ static ssize_t recv_scattered(struct rs *rs, const struct iovec *iov, size_t cou
 	return result;
 }
 
-/* Of a stream, the rest of the vector is filled with what is there without waiting. */
+/* For a stream, waits for the first entry of the vector only. */
 static ssize_t recv_vector(int socket, const struct iovec *iov, size_t count, int flags)
 {
-	struct rs *rs = rs_find(socket);
+	struct rs *rs = rs_table_find(socket);
 	if (!rs)
 		return -1;
-	/* One call for all, where a second would get another datagram, or the same bytes again. */
+	/* One call: a second one would read another datagram, or peek at the same bytes. */
 	if (rs->datagram || (flags & MSG_PEEK))
 		return recv_scattered(rs, iov, count, flags);
 	ssize_t total = 0;

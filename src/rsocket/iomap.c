@@ -1,35 +1,50 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Direct writes: memory that one side maps, and the other writes to without a receiver's call. */
+/* Direct writes: one side maps memory, and the other writes to it without a call of the first. */
+#include <errno.h>
 #include <stdlib.h>
 
 #include "rsocket/rsocket.h"
 
-static bool map_fits(const struct rs *rs, const struct rs_map *map)
+struct map {
+	struct roci_list mapped; /* node of the socket */
+	struct ibv_mr *mr;
+	uint64_t offset;
+	int index;    /* in the peer's list */
+	bool pending; /* not sent yet */
+};
+
+static struct map *map_of(const struct roci_list *mapped)
 {
-	return map->index >= 0 && (uint32_t)map->index < rs->peer_iomap.length;
+	return roci_container_of(mapped, struct map, mapped);
 }
 
-/* Tells the peer of one mapping: an entry of its list, with key 0 where the mapping is gone. */
-static int send_map(struct rs *rs, const struct rs_map *map)
+static bool map_fits(const struct rs *rs, const struct map *map)
+{
+	return map->index >= 0 && (uint32_t)map->index < rs->recv.peer_maps.length;
+}
+
+/* Writes a mapping into the peer's list. */
+static int send_map(struct rs *rs, const struct map *map)
 {
 	struct rs_iomap wire = {
 		.offset = map->offset,
 		.sge = {.addr = (uintptr_t)map->mr->addr, .key = map->mr->rkey, .length = (uint32_t)map->mr->length}};
-	uint64_t addr = rs->peer_iomap.addr + (uint64_t)map->index * sizeof(wire);
-	rs->sent++;
-	return rs_post_data(rs, (const uint8_t *)&wire, sizeof(wire), rs_msg(RS_OP_IOMAP_SGL, (uint32_t)map->index),
-			    addr, rs->peer_iomap.key, true);
+	uint64_t addr = rs->recv.peer_maps.addr + (uint64_t)map->index * sizeof(wire);
+	rs->send.messages++;
+	return rs_stream_post_data(rs, (const uint8_t *)&wire, sizeof(wire),
+				   rs_msg(RS_OP_IOMAP_SGL, (uint32_t)map->index), addr, rs->recv.peer_maps.key, true);
 }
 
 static bool can_send_map(const struct rs *rs)
 {
-	return rs->state == RS_CONNECTED && rs->sq_avail && rs->sbuf_avail >= sizeof(struct rs_iomap) &&
-	       rs->sent != rs->allowed;
+	return rs->state == RS_CONNECTED && rs->send.sq_room && rs->send.room >= sizeof(struct rs_iomap) &&
+	       rs->send.messages != rs->send.allowed;
 }
 
-void rs_send_maps(struct rs *rs)
+void rs_iomap_send(struct rs *rs)
 {
-	for (struct rs_map *map = rs->maps; map && can_send_map(rs); map = map->next) {
+	for (struct roci_list *l = rs->maps.next; l != &rs->maps && can_send_map(rs); l = l->next) {
+		struct map *map = map_of(l);
 		if (map->pending && map_fits(rs, map)) {
 			map->pending = false;
 			send_map(rs, map);
@@ -37,24 +52,23 @@ void rs_send_maps(struct rs *rs)
 	}
 }
 
-void rs_free_maps(struct rs *rs)
+void rs_iomap_free_all(struct rs *rs)
 {
-	while (rs->maps) {
-		struct rs_map *map = rs->maps;
-		rs->maps = map->next;
-		ibv_dereg_mr(map->mr);
-		free(map);
+	struct roci_list *mapped;
+	while ((mapped = roci_list_take_first(&rs->maps))) {
+		ibv_dereg_mr(map_of(mapped)->mr);
+		free(map_of(mapped));
 	}
 }
 
-/* The lowest slot that no mapping has. */
+/* The lowest index that no mapping has. */
 static int free_index(const struct rs *rs)
 {
 	for (int index = 0;; index++) {
-		const struct rs_map *map = rs->maps;
-		while (map && map->index != index)
-			map = map->next;
-		if (!map)
+		const struct roci_list *l = rs->maps.next;
+		while (l != &rs->maps && map_of(l)->index != index)
+			l = l->next;
+		if (l == &rs->maps)
 			return index;
 	}
 }
@@ -71,8 +85,8 @@ static unsigned access_of(int prot)
 
 static bool maps_are_sent(const struct rs *rs)
 {
-	for (const struct rs_map *map = rs->maps; map; map = map->next) {
-		if (map->pending && map_fits(rs, map))
+	for (const struct roci_list *l = rs->maps.next; l != &rs->maps; l = l->next) {
+		if (map_of(l)->pending && map_fits(rs, map_of(l)))
 			return rs->state != RS_CONNECTED;
 	}
 	return true;
@@ -81,8 +95,8 @@ static bool maps_are_sent(const struct rs *rs)
 static off_t add_map(struct rs *rs, void *buf, size_t len, int prot, off_t offset)
 {
 	if (!rs->id->pd)
-		return -ENOTCONN; /* which device? */
-	struct rs_map *map = calloc(1, sizeof(*map));
+		return -ENOTCONN; /* the device is not known yet */
+	struct map *map = calloc(1, sizeof(*map));
 	if (!map)
 		return -ENOMEM;
 	map->mr = ibv_reg_mr(rs->id->pd, buf, len, access_of(prot));
@@ -94,10 +108,7 @@ static off_t add_map(struct rs *rs, void *buf, size_t len, int prot, off_t offse
 	map->offset = offset == -1 ? (uintptr_t)buf : (uint64_t)offset;
 	map->index = free_index(rs);
 	map->pending = true;
-	struct rs_map **end = &rs->maps;
-	while (*end)
-		end = &(*end)->next;
-	*end = map;
+	roci_list_append(&rs->maps, &map->mapped);
 	if (rs->state == RS_CONNECTED)
 		rs_wait(rs, false, maps_are_sent);
 	return (off_t)map->offset;
@@ -105,7 +116,7 @@ static off_t add_map(struct rs *rs, void *buf, size_t len, int prot, off_t offse
 
 off_t riomap(int socket, void *buf, size_t len, int prot, int flags, off_t offset)
 {
-	struct rs *rs = rs_find(socket);
+	struct rs *rs = rs_table_find(socket);
 	if (!rs)
 		return -1;
 	if (rs->datagram || !buf || !len || len > UINT32_MAX || (prot & ~(PROT_WRITE | PROT_READ | PROT_NONE)))
@@ -116,19 +127,19 @@ off_t riomap(int socket, void *buf, size_t len, int prot, int flags, off_t offse
 	return result < 0 ? rs_result((int)result) : result;
 }
 
-/* The peer's copy of the entry stays; a write by it is refused from now on. */
+/* The peer keeps its entry. The device refuses the peer's writes from now on. */
 int riounmap(int socket, void *buf, size_t len)
 {
-	struct rs *rs = rs_find(socket);
+	struct rs *rs = rs_table_find(socket);
 	if (!rs)
 		return -1;
 	int err = -EINVAL;
 	pthread_mutex_lock(&rs->lock);
-	for (struct rs_map **p = &rs->maps; *p; p = &(*p)->next) {
-		struct rs_map *map = *p;
+	for (struct roci_list *l = rs->maps.next; l != &rs->maps; l = l->next) {
+		struct map *map = map_of(l);
 		if (map->mr->addr != buf || map->mr->length != len)
 			continue;
-		*p = map->next;
+		roci_list_remove(l);
 		err = -ibv_dereg_mr(map->mr);
 		free(map);
 		break;
@@ -140,8 +151,8 @@ int riounmap(int socket, void *buf, size_t len)
 /* The peer's mapping that holds `offset`, or NULL. */
 static const struct rs_iomap *find_peer_map(const struct rs *rs, uint64_t offset)
 {
-	for (int i = 0; i < rs->iomap_size; i++) {
-		const struct rs_iomap *map = &rs->peer_maps[i];
+	for (int i = 0; i < rs->options.iomap_size; i++) {
+		const struct rs_iomap *map = &rs->send.maps[i];
 		if (map->sge.length && offset >= map->offset && offset - map->offset < map->sge.length)
 			return map;
 	}
@@ -150,7 +161,7 @@ static const struct rs_iomap *find_peer_map(const struct rs *rs, uint64_t offset
 
 static bool can_write(const struct rs *rs)
 {
-	return rs->state == RS_CONNECTED && rs->writable && rs->sq_avail && rs->sbuf_avail;
+	return rs->state == RS_CONNECTED && rs->writable && rs->send.sq_room && rs->send.room;
 }
 
 static bool write_is_decided(const struct rs *rs)
@@ -172,10 +183,10 @@ static size_t write_mapped(struct rs *rs, const uint8_t *buf, size_t count, uint
 			break;
 		uint64_t into = offset + done - map->offset, room = map->sge.length - into;
 		uint64_t now = count - done < room ? count - done : room;
-		if (now > rs->sbuf_avail)
-			now = rs->sbuf_avail;
-		*err = rs_post_data(rs, buf + done, (uint32_t)now, rs_msg(RS_OP_WRITE, (uint32_t)now),
-				    map->sge.addr + into, map->sge.key, false);
+		if (now > rs->send.room)
+			now = rs->send.room;
+		*err = rs_stream_post_data(rs, buf + done, (uint32_t)now, rs_msg(RS_OP_WRITE, (uint32_t)now),
+					   map->sge.addr + into, map->sge.key, false);
 		if (*err)
 			break;
 		done += now;
@@ -185,7 +196,7 @@ static size_t write_mapped(struct rs *rs, const uint8_t *buf, size_t count, uint
 
 size_t riowrite(int socket, const void *buf, size_t count, off_t offset, int flags)
 {
-	struct rs *rs = rs_find(socket);
+	struct rs *rs = rs_table_find(socket);
 	if (!rs)
 		return (size_t)-1;
 	int err = rs->datagram ? -EINVAL : 0;

@@ -1,12 +1,14 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* rpoll() and rselect(): rsockets and ordinary descriptors together. */
+#include <errno.h>
 #include <limits.h>
+#include <poll.h>
 #include <stdlib.h>
 #include <time.h>
 
-#include "rsocket/rsocket.h"
+#include "rsocket/datagram.h"
 
-/* Another thread that reads the same rsocket may take the event that would have ended our sleep. */
+/* Another thread that reads the same rsocket may take the event for which this one sleeps. */
 #define LONGEST_SLEEP_MS 100
 
 static int64_t now_ms(void)
@@ -16,7 +18,7 @@ static int64_t now_ms(void)
 	return ts.tv_sec * 1000 + ts.tv_nsec / 1000000;
 }
 
-/* What is true of the socket, of what is asked, and errors. Lock held. */
+/* The events of those asked, and errors. Lock held. */
 static short stream_events(struct rs *rs, short asked)
 {
 	short events = 0;
@@ -29,14 +31,14 @@ static short stream_events(struct rs *rs, short asked)
 	}
 	case RS_CONNECTING: return 0;
 	case RS_CONNECTED:
-		if (rs_can_send(rs))
+		if (rs_stream_can_send(rs))
 			events |= POLLOUT | POLLWRNORM;
-		if (rs_has_data(rs) || !rs->readable)
+		if (rs_stream_has_data(rs) || !rs->readable)
 			events |= POLLIN | POLLRDNORM;
 		return events & asked;
-	case RS_DISCONNECTED: /* not before the last byte is read: programs stop at POLLHUP */
+	case RS_DISCONNECTED: /* POLLHUP only after the last byte was read, because programs stop there */
 		events = (POLLIN | POLLRDNORM | POLLOUT) & asked;
-		return rs_has_data(rs) ? events & ~POLLOUT : events | POLLHUP;
+		return rs_stream_has_data(rs) ? events & ~POLLOUT : events | POLLHUP;
 	case RS_ERROR: return ((POLLIN | POLLRDNORM | POLLOUT) & asked) | POLLERR | POLLHUP;
 	}
 	return 0;
@@ -48,21 +50,21 @@ static short check(struct rs *rs, short asked, bool arm)
 		return rs_datagram_events(rs, asked, arm);
 	pthread_mutex_lock(&rs->lock);
 	if (arm) {
-		rs_take_cq_events(rs);
-		rs_arm(rs);
+		rs_wait_take_cq_events(rs);
+		rs_wait_arm(rs);
 	}
-	rs_progress(rs);
+	rs_stream_progress(rs);
 	short events = stream_events(rs, asked);
 	pthread_mutex_unlock(&rs->lock);
 	return events;
 }
 
-/* Looks at all, ordinary descriptors too. Returns how many have something. */
+/* Checks all, ordinary descriptors too. Returns how many have events. */
 static int check_all(struct pollfd *fds, nfds_t count, bool arm)
 {
 	int ready = 0;
 	for (nfds_t i = 0; i < count; i++) {
-		struct rs *rs = fds[i].fd < 0 ? NULL : rs_find(fds[i].fd);
+		struct rs *rs = fds[i].fd < 0 ? NULL : rs_table_find(fds[i].fd);
 		fds[i].revents = 0;
 		if (rs)
 			fds[i].revents = check(rs, fds[i].events, arm);
@@ -73,12 +75,12 @@ static int check_all(struct pollfd *fds, nfds_t count, bool arm)
 	return ready;
 }
 
-/* The descriptors that wake us for fds: at most two for each. */
+/* The descriptors to sleep on for `fds`: at most two for each. */
 static nfds_t wake_list(const struct pollfd *fds, nfds_t count, struct pollfd *wake)
 {
 	nfds_t n = 0;
 	for (nfds_t i = 0; i < count; i++) {
-		struct rs *rs = fds[i].fd < 0 ? NULL : rs_find(fds[i].fd);
+		struct rs *rs = fds[i].fd < 0 ? NULL : rs_table_find(fds[i].fd);
 		wake[n++] = (struct pollfd){.fd = fds[i].fd, .events = rs ? POLLIN : fds[i].events};
 		int cq_fd = !rs                       ? -1
 			    : rs->datagram            ? rs_datagram_cq_fd(rs)

@@ -1,13 +1,19 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * rsockets: byte streams (and datagrams) with the socket calls' names, over rdma_cm ids and verbs. Public API only:
- * nothing here knows which device it runs on.
+ * rsockets: byte streams and datagrams with the names of the socket calls, over rdma_cm ids and verbs. Only the public
+ * functions of both are used, and the clock: nothing here knows the device.
  *
- * A stream moves data with RDMA Writes into the peer's receive buffer. The buffer is two halves; the peer names a half
- * in its list of targets (`target_sgl`), and when the half is read it is named again, by an RDMA Write into the
- * sender's copy of that list. Every Write carries immediate data: what it is (3 bits) and how much (29 bits). Credits
- * keep the number of messages below the posted receives. The wire is that of librdmacm's rsockets (captures
- * rxe-6.1-rstream, -riostream, -rcopy).
+ *	rsocket.c	makes, binds and closes sockets		connect.c	rconnect(), raccept()
+ *	connection.c	a stream's QP, buffers, beginning and end
+ *	stream.c	a stream's messages			io.c		the reading and writing calls
+ *	wait.c		waiting for progress			poll.c		rpoll(), rselect()
+ *	iomap.c		riomap(), riowrite()			option.c	options
+ *	datagram.c	SOCK_DGRAM				table.c		descriptors
+ *
+ * Functions declared here return 0 or a negative errno, unless they say otherwise.
+ *
+ * Locks: the table's (table.c) is held for a look-up only. A socket's lock guards its state, and is released while a
+ * call sleeps. Under it, functions of rdma_cm and verbs are called, with their locks.
  */
 #ifndef ROCI_RSOCKET_RSOCKET_H
 #define ROCI_RSOCKET_RSOCKET_H
@@ -16,58 +22,9 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "device/device.h"
+#include "engine/list.h"
 #include "rdmacm/public.h"
-
-/* ---- the wire ---- */
-
-enum rs_op {
-	RS_OP_DATA = 0,      /* value: bytes */
-	RS_OP_WRITE = 2,     /* riowrite(): has no immediate data, the operation is for the completion */
-	RS_OP_SGL = 4,       /* value: credits */
-	RS_OP_IOMAP_SGL = 6, /* value: index */
-	RS_OP_CTRL = 7,      /* value: enum rs_ctrl */
-};
-enum rs_ctrl { RS_CTRL_DISCONNECT, RS_CTRL_KEEPALIVE, RS_CTRL_SHUTDOWN };
-
-static inline uint32_t rs_msg(enum rs_op op, uint32_t value)
-{
-	return (uint32_t)op << 29 | value;
-}
-static inline enum rs_op rs_msg_op(uint32_t msg)
-{
-	return (enum rs_op)(msg >> 29);
-}
-static inline uint32_t rs_msg_value(uint32_t msg)
-{
-	return msg & 0x1fffffff;
-}
-
-struct rs_sge {
-	uint64_t addr;
-	uint32_t key, length;
-};
-struct rs_iomap {
-	uint64_t offset;
-	struct rs_sge sge;
-};
-
-#define RS_VERSION         1
-#define RS_CONN_FLAG_NET   1 /* the peer's memory is big-endian */
-#define RS_CONN_FLAG_IOMAP 2
-#define RS_TARGETS         2 /* entries of a target_sgl */
-
-/* Private data of REQ and REP, big-endian. */
-struct rs_conn_data {
-	uint8_t version, flags;
-	__be16 credits;
-	uint8_t reserved[3];
-	uint8_t iomap_size;       /* in units of 8 entries */
-	struct rs_sge target_sgl; /* where the peer writes its targets; length: entries */
-	struct rs_sge data_buf;   /* the first target */
-};
-
-/* ---- sockets ---- */
+#include "rsocket/protocol.h"
 
 enum rs_state {
 	RS_INIT,
@@ -75,88 +32,84 @@ enum rs_state {
 	RS_LISTENING,
 	RS_CONNECTING,
 	RS_CONNECTED,
-	RS_DISCONNECTED, /* what was received may still be read */
+	RS_DISCONNECTED, /* received data can still be read */
 	RS_ERROR,
 };
 
-struct rs_map {
-	struct rs_map *next;
-	struct ibv_mr *mr;
-	uint64_t offset;
-	int index; /* slot in the peer's list */
-	bool pending;
-};
-
-struct rs_datagram;
-
-struct rs {
-	int fd; /* what the program holds: of the id's event channel, or of a datagram's UDP socket */
-	int domain, type;
-	struct rs_datagram *datagram; /* SOCK_DGRAM: everything else is there */
-
-	pthread_mutex_t lock; /* all below */
-	pthread_cond_t moved; /* somebody made progress */
-	bool leader;          /* somebody sleeps on the descriptors for all */
-	struct rdma_event_channel *channel;
-	struct rdma_cm_id *id;
-	enum rs_state state;
-	bool readable, writable; /* neither shut down */
-	bool nonblock;
-	int err;        /* of SO_ERROR */
-	unsigned turns; /* of rs_progress(), since rs_arm() */
-
-	/* Options, and what is only told back. */
+/* Options of option.c. Sizes are those of buffers and queues once these exist. */
+struct rs_options {
 	bool reuseaddr, v6only, nodelay, keepalive, oobinline;
 	int keepidle, keepintvl, keepcnt, maxseg;
 	struct linger linger;
 	uint32_t sq_size, rq_size, inline_size, sbuf_size, rbuf_size;
-	int iomap_size;
-
-	/* Sending. */
-	uint8_t *sbuf;
-	struct ibv_mr *smr;
-	uint32_t sbuf_offset, sbuf_avail;
-	uint32_t sq_avail;          /* data messages */
-	uint32_t ctrl_used;         /* of RS_CTRL_SLOTS */
-	uint16_t sent, allowed;     /* data messages: so far, and up to */
-	struct rs_sge *targets;     /* RS_TARGETS, written by the peer */
-	struct rs_iomap *peer_maps; /* iomap_size, written by the peer; behind the targets */
-	struct ibv_mr *targets_mr;
-	unsigned target;
-
-	/* Receiving. */
-	uint8_t *rbuf;
-	struct ibv_mr *rmr;
-	uint32_t rbuf_offset, rbuf_free, rbuf_avail; /* next to read; next half to give; bytes that can be given */
-	uint32_t *messages;                          /* ring of rq_size + 1 lengths */
-	unsigned first, last;
-	uint32_t unread; /* their sum, at most the ring of both halves */
-	uint16_t received, granted;
-	struct rs_sge peer_targets; /* where its list is; length: entries */
-	unsigned peer_target;
-	struct rs_sge peer_iomap;
-	struct rs_map *maps;
+	int iomap_size; /* entries */
 };
 
-#define RS_CTRL_SLOTS 4
-#define RS_MAX_BUFFER (1u << 28) /* half of it has to fit the 29 bits of a message */
+/* The sending side of a stream. */
+struct rs_send {
+	uint8_t *buf; /* ring of sbuf_size bytes */
+	struct ibv_mr *mr;
+	uint32_t offset, room; /* next byte to use; unused bytes */
+	uint32_t sq_room;      /* data messages that fit into the send queue */
+	uint32_t ctrl_used;    /* control messages in the send queue, at most RS_CTRL_SLOTS */
+	uint16_t messages;     /* data messages sent so far, */
+	uint16_t allowed;      /* and allowed by credits */
+	/* Written by the peer: */
+	struct rs_sge *targets; /* RS_TARGETS entries */
+	struct rs_iomap *maps;  /* iomap_size entries, behind the targets */
+	struct ibv_mr *targets_mr;
+	unsigned target; /* the one in use */
+};
+
+/* The receiving side of a stream. */
+struct rs_recv {
+	uint8_t *buf; /* two halves */
+	struct ibv_mr *mr;
+	uint32_t offset;    /* next byte to read */
+	uint32_t next_half; /* offset of the half to name next */
+	uint32_t freed;     /* bytes that were read since their half was named */
+	uint32_t *lengths;  /* of unread messages: ring of rq_size + 1 */
+	unsigned first, last;
+	uint32_t unread;   /* sum of the lengths, at most rs_ring_size() */
+	uint16_t messages; /* read so far, */
+	uint16_t granted;  /* and when new credits are due */
+	/* Lists of the peer: */
+	struct rs_sge peer_targets; /* length: entries */
+	unsigned peer_target;       /* the one to write next */
+	struct rs_sge peer_maps;    /* length: entries */
+};
+
+#define RS_CTRL_SLOTS 4 /* of the send queue, for control messages */
+
+struct rs {
+	int fd; /* the program's: of the id's event channel, or of a datagram's UDP socket */
+	int domain, type;
+	struct rs_datagram *datagram; /* SOCK_DGRAM; it uses only the lock and nonblock of the rest */
+
+	pthread_mutex_t lock;      /* all below */
+	pthread_cond_t progressed; /* a thread has found a completion, or wakes up */
+	bool sleeping;             /* a thread sleeps on the descriptors; others wait for `progressed` */
+	struct rdma_event_channel *channel;
+	struct rdma_cm_id *id;
+	enum rs_state state;
+	bool readable, writable; /* not shut down */
+	bool nonblock;
+	int err;        /* SO_ERROR */
+	unsigned polls; /* calls of rs_stream_progress() since rs_wait_arm() */
+
+	struct rs_options options;
+	struct rs_send send;
+	struct rs_recv recv;
+	struct roci_list maps; /* riomap() */
+};
 
 /* Bytes of both halves of the receive buffer. */
 static inline uint32_t rs_ring_size(const struct rs *rs)
 {
-	return rs->rbuf_size / 2 * 2;
+	return rs->options.rbuf_size / 2 * 2;
 }
 
-/* ---- table of descriptors ---- */
-
-/* NULL with errno EBADF. */
-struct rs *rs_find(int fd);
-int rs_insert(struct rs *rs); /* -ENOMEM */
-void rs_remove(int fd);
-
-struct rs *rs_new(int domain, int type); /* NULL: out of memory */
-void rs_free(struct rs *rs);
-
+/* The public result of 0 or a negative errno: 0, or -1 with errno. */
 static inline int rs_result(int err)
 {
 	if (!err)
@@ -165,66 +118,75 @@ static inline int rs_result(int err)
 	return -1;
 }
 
-/* ---- progress; lock held ---- */
+struct rs *rs_new(int domain, int type); /* NULL: out of memory */
+void rs_free(struct rs *rs);
+/* Sets the options of rdma_set_option() that the socket has. */
+int rs_apply_id_options(struct rs *rs);
+int rs_set_nonblocking(int fd);
+/* Copies an address as accept(2) does: cut to *addrlen, which becomes the full length. */
+void rs_copy_addr(const struct sockaddr *from, struct sockaddr *addr, socklen_t *addrlen);
 
-/* Takes what the CQ and the connection manager have, gives credits. Never blocks. */
-void rs_progress(struct rs *rs);
+/* ---- table of descriptors ---- */
+
+/* NULL with errno EBADF. */
+struct rs *rs_table_find(int fd);
+int rs_table_insert(struct rs *rs); /* -ENOMEM */
+void rs_table_remove(int fd);
+
+/* ---- waiting; lock held ---- */
+
 #define RS_NEVER UINT64_MAX
-/* Waits until done(rs), at most until `deadline` (roci_now(); 0: not at all). -EAGAIN, -ETIMEDOUT; -EINTR. */
+/* Waits until done(rs), at most until `deadline` (roci_now(); 0: does not wait). -EAGAIN, -ETIMEDOUT; -EINTR. */
 int rs_wait_until(struct rs *rs, uint64_t deadline, bool (*done)(const struct rs *rs));
-/* Waits until done(rs), as long as it takes. -EAGAIN: not now, and `nonblock`; -EINTR. */
+/* Waits until done(rs). -EAGAIN: not done, and `nonblock`; -EINTR. */
 int rs_wait(struct rs *rs, bool nonblock, bool (*done)(const struct rs *rs));
-/* Asks for an event of the CQ; and takes those that came. */
-void rs_arm(struct rs *rs);
-void rs_take_cq_events(struct rs *rs);
-
-bool rs_can_send(const struct rs *rs);
-bool rs_can_send_ctrl(const struct rs *rs);
-bool rs_has_data(const struct rs *rs);
-/* Those, or a state in which they will never be true. */
-bool rs_send_is_decided(const struct rs *rs);
-bool rs_recv_is_decided(const struct rs *rs);
+/* Requests an event for the next completion. */
+void rs_wait_arm(struct rs *rs);
+/* Takes the events of the CQ, so that its descriptor is not readable. */
+void rs_wait_take_cq_events(struct rs *rs);
 
 /* ---- connections; lock held ---- */
 
-int rs_create_qp(struct rs *rs);
-/* Gives the id a CQ of that many entries for sends and receives together, so that there is one descriptor to wait on,
- * which never blocks. */
-int rs_create_cq(struct rdma_cm_id *id, uint32_t size);
-/* Destroys what of QP, CQ and channel there is. */
-void rs_destroy_qp(struct rdma_cm_id *id);
-void rs_conn_data(const struct rs *rs, struct rs_conn_data *data);
-/* -EPROTO: no rsocket is at the other end. */
-int rs_take_conn_data(struct rs *rs, const struct rdma_conn_param *param);
-void rs_cm_events(struct rs *rs);
-/* Tells the peer, and waits until it knows. */
-int rs_shutdown(struct rs *rs, int how);
+/* The QP, its CQ and the buffers. */
+int rs_conn_create_qp(struct rs *rs);
+/* Gives the id one CQ of `size` entries for sends and receives, so that there is one descriptor to wait on. It does not
+ * block. */
+int rs_conn_create_cq(struct rdma_cm_id *id, uint32_t size);
+/* Destroys QP, CQ and channel, as far as they exist. */
+void rs_conn_destroy_qp(struct rdma_cm_id *id);
+void rs_conn_fill_data(const struct rs *rs, struct rs_conn_data *data);
+/* -EPROTO: the peer is no rsocket. */
+int rs_conn_take_data(struct rs *rs, const struct rdma_conn_param *param);
+/* Processes the events of the connection manager. */
+void rs_conn_take_events(struct rs *rs);
+/* As rshutdown(): tells the peer, and waits until it has the rest of the stream. */
+int rs_conn_shutdown(struct rs *rs, int how);
 
-/* ---- messages; lock held ---- */
+/* ---- streams; lock held ---- */
 
-int rs_post_recv(struct rs *rs);
-/* Copies to the send buffer and sends, at most what rs_can_send() allows; returns how many bytes. */
-uint32_t rs_send_some(struct rs *rs, const uint8_t *buf, uint32_t len);
-/* One RDMA Write of len bytes of the send buffer at *addr. */
-int rs_post_data(struct rs *rs, const uint8_t *buf, uint32_t len, uint32_t msg, uint64_t addr, uint32_t key, bool imm);
-void rs_give_credits(struct rs *rs);
-int rs_post_ctrl(struct rs *rs, enum rs_ctrl ctrl);
-void rs_send_maps(struct rs *rs);
-void rs_free_maps(struct rs *rs);
+/* Processes completions and events, gives credits. Never blocks. */
+void rs_stream_progress(struct rs *rs);
 
-/* ---- datagrams ---- */
+bool rs_stream_can_send(const struct rs *rs);
+bool rs_stream_can_send_ctrl(const struct rs *rs);
+bool rs_stream_has_data(const struct rs *rs);
+/* The call need not wait: it can send (has data), or never will. */
+bool rs_stream_send_is_decided(const struct rs *rs);
+bool rs_stream_recv_is_decided(const struct rs *rs);
 
-/* What stands behind a SOCK_DGRAM rsocket (datagram.c). Results are 0, a number of bytes, or a negative errno. */
-int rs_datagram_create(struct rs *rs);
-void rs_datagram_destroy(struct rs *rs);
-int rs_datagram_bind(struct rs *rs, const struct sockaddr *addr, socklen_t len);
-int rs_datagram_connect(struct rs *rs, const struct sockaddr *addr, socklen_t len);
-/* addr NULL: to the connected peer. */
-ssize_t rs_datagram_send(struct rs *rs, const void *buf, size_t len, int flags, const struct sockaddr *addr,
-			 socklen_t addrlen);
-ssize_t rs_datagram_sendv(struct rs *rs, const struct iovec *iov, size_t count, int flags);
-ssize_t rs_datagram_recv(struct rs *rs, void *buf, size_t len, int flags, struct sockaddr *addr, socklen_t *addrlen);
-short rs_datagram_events(struct rs *rs, short asked, bool arm);
-int rs_datagram_cq_fd(const struct rs *rs); /* -1: none yet */
+int rs_stream_post_recv(struct rs *rs);
+/* Copies to the send buffer and sends, as much as rs_stream_can_send() allows. Returns the number of bytes. */
+uint32_t rs_stream_send(struct rs *rs, const uint8_t *buf, uint32_t len);
+/* One RDMA WRITE of `len` bytes from the send buffer, after copying them there. The buffer must have room. */
+int rs_stream_post_data(struct rs *rs, const uint8_t *buf, uint32_t len, uint32_t msg, uint64_t addr, uint32_t key,
+			bool imm);
+void rs_stream_give_credits(struct rs *rs);
+int rs_stream_post_ctrl(struct rs *rs, enum rs_ctrl ctrl);
+
+/* ---- direct writes; lock held ---- */
+
+/* Sends the mappings that the peer does not know yet, as far as possible. */
+void rs_iomap_send(struct rs *rs);
+void rs_iomap_free_all(struct rs *rs);
 
 #endif

@@ -1,48 +1,49 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* A stream's messages: sending, receiving, credits, and waiting for progress. */
-#include <poll.h>
-#include <stdlib.h>
+/* A stream's messages: sending, receiving, credits. */
+#include <arpa/inet.h>
+#include <errno.h>
+#include <string.h>
 
 #include "rsocket/rsocket.h"
 
 #define MAX_TRANSFER 65536
 #define POLL_BATCH   16
-#define CM_TURNS     64
-#define RECV_WR      UINT64_MAX /* wr_id of receives; those of sends are messages */
+#define CM_POLLS     64         /* between two checks of the event channel */
+#define RECV_WR      UINT64_MAX /* wr_id of receives; the wr_id of a send is its message */
 
 /* ---- what can be done ---- */
 
-bool rs_can_send(const struct rs *rs)
+bool rs_stream_can_send(const struct rs *rs)
 {
-	return rs->state == RS_CONNECTED && rs->writable && rs->sq_avail && rs->sbuf_avail && rs->sent != rs->allowed &&
-	       rs->targets[rs->target].length;
+	return rs->state == RS_CONNECTED && rs->writable && rs->send.sq_room && rs->send.room &&
+	       rs->send.messages != rs->send.allowed && rs->send.targets[rs->send.target].length;
 }
 
-bool rs_can_send_ctrl(const struct rs *rs)
+bool rs_stream_can_send_ctrl(const struct rs *rs)
 {
-	return rs->state == RS_CONNECTED && rs->ctrl_used < RS_CTRL_SLOTS;
+	return rs->state == RS_CONNECTED && rs->send.ctrl_used < RS_CTRL_SLOTS;
 }
 
-bool rs_has_data(const struct rs *rs)
+bool rs_stream_has_data(const struct rs *rs)
 {
-	return rs->first != rs->last;
+	return rs->recv.first != rs->recv.last;
 }
 
-bool rs_send_is_decided(const struct rs *rs)
+bool rs_stream_send_is_decided(const struct rs *rs)
 {
-	return rs_can_send(rs) || (rs->state == RS_CONNECTED && !rs->writable) ||
+	return rs_stream_can_send(rs) || (rs->state == RS_CONNECTED && !rs->writable) ||
 	       (rs->state != RS_CONNECTED && rs->state != RS_CONNECTING);
 }
 
-bool rs_recv_is_decided(const struct rs *rs)
+bool rs_stream_recv_is_decided(const struct rs *rs)
 {
-	return rs_has_data(rs) || (rs->state == RS_CONNECTED && !rs->readable) ||
+	return rs_stream_has_data(rs) || (rs->state == RS_CONNECTED && !rs->readable) ||
 	       (rs->state != RS_CONNECTED && rs->state != RS_CONNECTING);
 }
 
 /* ---- posting ---- */
 
-int rs_post_recv(struct rs *rs)
+int rs_stream_post_recv(struct rs *rs)
 {
 	struct ibv_recv_wr wr = {.wr_id = RECV_WR}, *bad;
 	return -ibv_post_recv(rs->id->qp, &wr, &bad);
@@ -70,80 +71,82 @@ static int post(struct rs *rs, struct ibv_sge *sges, int count, uint32_t msg, ui
 	return err;
 }
 
-/* Copies to the ring of the send buffer, which has room. Returns the number of SGEs. */
+/* Copies to the ring of the send buffer. Returns the number of SGEs. */
 static int copy_out(struct rs *rs, const uint8_t *buf, uint32_t len, struct ibv_sge sges[2])
 {
-	uint32_t to_end = rs->sbuf_size - rs->sbuf_offset, first = len < to_end ? len : to_end;
-	memcpy(rs->sbuf + rs->sbuf_offset, buf, first);
-	memcpy(rs->sbuf, buf + first, len - first);
-	sges[0] = (struct ibv_sge){(uintptr_t)rs->sbuf + rs->sbuf_offset, first, rs->smr->lkey};
-	sges[1] = (struct ibv_sge){(uintptr_t)rs->sbuf, len - first, rs->smr->lkey};
-	rs->sbuf_offset = (rs->sbuf_offset + len) % rs->sbuf_size;
+	uint32_t to_end = rs->options.sbuf_size - rs->send.offset, first = len < to_end ? len : to_end;
+	memcpy(rs->send.buf + rs->send.offset, buf, first);
+	memcpy(rs->send.buf, buf + first, len - first);
+	sges[0] = (struct ibv_sge){(uintptr_t)rs->send.buf + rs->send.offset, first, rs->send.mr->lkey};
+	sges[1] = (struct ibv_sge){(uintptr_t)rs->send.buf, len - first, rs->send.mr->lkey};
+	rs->send.offset = (rs->send.offset + len) % rs->options.sbuf_size;
 	return len > first ? 2 : 1;
 }
 
-int rs_post_data(struct rs *rs, const uint8_t *buf, uint32_t len, uint32_t msg, uint64_t addr, uint32_t key, bool imm)
+int rs_stream_post_data(struct rs *rs, const uint8_t *buf, uint32_t len, uint32_t msg, uint64_t addr, uint32_t key,
+			bool imm)
 {
 	struct ibv_sge sges[2];
 	int count = copy_out(rs, buf, len, sges);
-	rs->sbuf_avail -= len;
-	rs->sq_avail--;
-	return post(rs, sges, count, msg, addr, key, imm, len <= rs->inline_size);
+	rs->send.room -= len;
+	rs->send.sq_room--;
+	return post(rs, sges, count, msg, addr, key, imm, len <= rs->options.inline_size);
 }
 
-/* Grows from small to large, so that the peer reads the beginning while the rest is on its way. */
-uint32_t rs_send_some(struct rs *rs, const uint8_t *buf, uint32_t len)
+/* Begins with small messages, so that the peer reads them while larger ones are on their way. */
+uint32_t rs_stream_send(struct rs *rs, const uint8_t *buf, uint32_t len)
 {
 	uint32_t done = 0, chunk = 2048;
-	while (done < len && rs_can_send(rs)) {
-		struct rs_sge *target = &rs->targets[rs->target];
+	while (done < len && rs_stream_can_send(rs)) {
+		struct rs_sge *target = &rs->send.targets[rs->send.target];
 		uint32_t now = len - done < chunk ? len - done : chunk;
-		now = now < rs->sbuf_avail ? now : rs->sbuf_avail;
+		now = now < rs->send.room ? now : rs->send.room;
 		now = now < target->length ? now : target->length;
 		chunk = chunk < MAX_TRANSFER ? 2 * chunk : chunk;
 		uint64_t addr = target->addr;
 		target->addr += now;
 		target->length -= now;
 		if (!target->length)
-			rs->target = (rs->target + 1) % RS_TARGETS;
-		rs->sent++;
+			rs->send.target = (rs->send.target + 1) % RS_TARGETS;
+		rs->send.messages++;
 		uint32_t key = target->key;
-		if (rs_post_data(rs, buf + done, now, rs_msg(RS_OP_DATA, now), addr, key, true))
+		if (rs_stream_post_data(rs, buf + done, now, rs_msg(RS_OP_DATA, now), addr, key, true))
 			break;
 		done += now;
 	}
 	return done;
 }
 
-int rs_post_ctrl(struct rs *rs, enum rs_ctrl ctrl)
+int rs_stream_post_ctrl(struct rs *rs, enum rs_ctrl ctrl)
 {
-	rs->ctrl_used++;
+	rs->send.ctrl_used++;
 	return post(rs, NULL, 0, rs_msg(RS_OP_CTRL, ctrl), 0, 0, true, false);
 }
 
-static bool owes_credits(const struct rs *rs)
+static bool credits_are_due(const struct rs *rs)
 {
-	return rs->rbuf_avail >= rs->rbuf_size / 2 || (int16_t)(rs->received - rs->granted) >= 0;
+	return rs->recv.freed >= rs->options.rbuf_size / 2 || (int16_t)(rs->recv.messages - rs->recv.granted) >= 0;
 }
 
-void rs_give_credits(struct rs *rs)
+void rs_stream_give_credits(struct rs *rs)
 {
-	if (!owes_credits(rs) || !rs_can_send_ctrl(rs))
+	if (!credits_are_due(rs) || !rs_stream_can_send_ctrl(rs))
 		return;
-	rs->ctrl_used++;
-	rs->granted = (uint16_t)(rs->received + rs->rq_size / 2);
-	uint32_t half = rs->rbuf_size / 2, msg = rs_msg(RS_OP_SGL, (uint16_t)(rs->received + rs->rq_size));
-	if (rs->rbuf_avail < half) {
+	rs->send.ctrl_used++;
+	rs->recv.granted = (uint16_t)(rs->recv.messages + rs->options.rq_size / 2);
+	uint32_t half = rs->options.rbuf_size / 2,
+		 msg = rs_msg(RS_OP_SGL, (uint16_t)(rs->recv.messages + rs->options.rq_size));
+	if (rs->recv.freed < half) {
 		post(rs, NULL, 0, msg, 0, 0, true, false);
 		return;
 	}
-	struct rs_sge target = {(uintptr_t)rs->rbuf + rs->rbuf_free, rs->rmr->rkey, half};
+	struct rs_sge target = {(uintptr_t)rs->recv.buf + rs->recv.next_half, rs->recv.mr->rkey, half};
 	struct ibv_sge sge = {(uintptr_t)&target, sizeof(target), 0};
-	rs->rbuf_avail -= half;
-	rs->rbuf_free = (rs->rbuf_free + half) % (2 * half);
-	uint64_t addr = rs->peer_targets.addr + rs->peer_target * sizeof(struct rs_sge);
-	rs->peer_target = (rs->peer_target + 1) % rs->peer_targets.length;
-	post(rs, &sge, 1, msg, addr, rs->peer_targets.key, true, true);
+	rs->recv.freed -= half;
+	rs->recv.next_half = (rs->recv.next_half + half) % (2 * half);
+	uint64_t addr = rs->recv.peer_targets.addr + rs->recv.peer_target * sizeof(struct rs_sge);
+	rs->recv.peer_target = (rs->recv.peer_target + 1) % rs->recv.peer_targets.length;
+	post(rs, &sge, 1, msg, addr, rs->recv.peer_targets.key, true, true);
 }
 
 /* ---- completions ---- */
@@ -156,27 +159,27 @@ static void received_ctrl(struct rs *rs, uint32_t ctrl)
 		rs->state = RS_DISCONNECTED;
 }
 
-/* The peer says how much it has written: no more messages than its credits, no more bytes than the buffer has free. */
+/* The peer has written `len` bytes. More messages than its credits, or more bytes than were free, are an error. */
 static void received_data(struct rs *rs, uint32_t len)
 {
-	unsigned next = (rs->last + 1) % (rs->rq_size + 1);
-	if (next == rs->first || !len || len > rs_ring_size(rs) - rs->unread) {
+	unsigned next = (rs->recv.last + 1) % (rs->options.rq_size + 1);
+	if (next == rs->recv.first || !len || len > rs_ring_size(rs) - rs->recv.unread) {
 		rs->state = RS_ERROR;
 		rs->err = EPROTO;
 		return;
 	}
-	rs->messages[rs->last] = len;
-	rs->last = next;
-	rs->unread += len;
+	rs->recv.lengths[rs->recv.last] = len;
+	rs->recv.last = next;
+	rs->recv.unread += len;
 }
 
 static void received(struct rs *rs, uint32_t msg)
 {
 	switch (rs_msg_op(msg)) {
-	case RS_OP_SGL: rs->allowed = (uint16_t)rs_msg_value(msg); break;
+	case RS_OP_SGL: rs->send.allowed = (uint16_t)rs_msg_value(msg); break;
 	case RS_OP_CTRL: received_ctrl(rs, rs_msg_value(msg)); break;
 	case RS_OP_DATA: received_data(rs, rs_msg_value(msg)); break;
-	case RS_OP_IOMAP_SGL: rs->received++; break; /* it took a credit; its data is where it belongs already */
+	case RS_OP_IOMAP_SGL: rs->recv.messages++; break; /* it used a credit; its data is in place */
 	default: break;
 	}
 }
@@ -185,14 +188,14 @@ static void sent(struct rs *rs, uint32_t msg)
 {
 	switch (rs_msg_op(msg)) {
 	case RS_OP_SGL:
-	case RS_OP_CTRL: rs->ctrl_used--; break;
+	case RS_OP_CTRL: rs->send.ctrl_used--; break;
 	case RS_OP_IOMAP_SGL:
-		rs->sq_avail++;
-		rs->sbuf_avail += sizeof(struct rs_iomap);
+		rs->send.sq_room++;
+		rs->send.room += sizeof(struct rs_iomap);
 		break;
 	default:
-		rs->sq_avail++;
-		rs->sbuf_avail += rs_msg_value(msg);
+		rs->send.sq_room++;
+		rs->send.room += rs_msg_value(msg);
 		break;
 	}
 }
@@ -210,94 +213,27 @@ static void completed(struct rs *rs, const struct ibv_wc *wc)
 	}
 	if (wc->wr_id == RECV_WR) {
 		received(rs, ntohl(wc->imm_data));
-		rs_post_recv(rs);
+		rs_stream_post_recv(rs);
 	}
 }
 
-void rs_progress(struct rs *rs)
+void rs_stream_progress(struct rs *rs)
 {
 	struct ibv_wc wcs[POLL_BATCH];
 	int count = 0;
-	/* Before the CQ: what arrived before the connection ended is there when that is told. A system call, so not at
-	 * every turn of a program that polls. */
-	if (rs->state != RS_CONNECTED || rs->turns++ % CM_TURNS == 0)
-		rs_cm_events(rs);
+	/* Events first: the CQ then has all data that arrived before the end of the connection. It is a system call, so
+	 * a program that polls makes it only now and then. */
+	if (rs->state != RS_CONNECTED || rs->polls++ % CM_POLLS == 0)
+		rs_conn_take_events(rs);
 	if (rs->id && rs->id->recv_cq) {
 		while ((count = ibv_poll_cq(rs->id->recv_cq, POLL_BATCH, wcs)) > 0) {
 			for (int i = 0; i < count; i++)
 				completed(rs, &wcs[i]);
-			pthread_cond_broadcast(&rs->moved);
+			pthread_cond_broadcast(&rs->progressed);
 		}
 	}
 	if (rs->state == RS_CONNECTED) {
-		rs_give_credits(rs);
-		rs_send_maps(rs);
+		rs_stream_give_credits(rs);
+		rs_iomap_send(rs);
 	}
-}
-
-/* ---- waiting ---- */
-
-void rs_take_cq_events(struct rs *rs)
-{
-	struct ibv_cq *cq;
-	void *context;
-	unsigned count = 0;
-	if (!rs->id || !rs->id->recv_cq_channel)
-		return;
-	while (!ibv_get_cq_event(rs->id->recv_cq_channel, &cq, &context))
-		count++;
-	if (count)
-		ibv_ack_cq_events(rs->id->recv_cq, count);
-}
-
-void rs_arm(struct rs *rs)
-{
-	rs->turns = 0; /* what comes next may be a sleep on both descriptors */
-	if (rs->id && rs->id->recv_cq)
-		ibv_req_notify_cq(rs->id->recv_cq, 0);
-}
-
-/* Sleeps on both descriptors with the lock released. */
-static int sleep_on_descriptors(struct rs *rs, uint64_t deadline)
-{
-	struct pollfd fds[2] = {{.fd = rs->channel->fd, .events = POLLIN}, {.fd = -1, .events = POLLIN}};
-	uint64_t now = roci_now(), left = deadline > now ? deadline - now : 0;
-	if (rs->id && rs->id->recv_cq_channel)
-		fds[1].fd = rs->id->recv_cq_channel->fd;
-	if (!left)
-		return -ETIMEDOUT;
-	pthread_mutex_unlock(&rs->lock);
-	int err = poll(fds, 2, deadline == RS_NEVER ? -1 : (int)((left + 999999) / 1000000)) < 0 ? -errno : 0;
-	pthread_mutex_lock(&rs->lock);
-	rs_take_cq_events(rs);
-	return err;
-}
-
-/* One of the threads that wait sleeps on the descriptors; the others on what it finds. */
-int rs_wait_until(struct rs *rs, uint64_t deadline, bool (*done)(const struct rs *rs))
-{
-	for (;;) {
-		rs_progress(rs);
-		if (done(rs))
-			return 0;
-		if (!deadline)
-			return -EAGAIN;
-		if (rs->leader) {
-			pthread_cond_wait(&rs->moved, &rs->lock);
-			continue;
-		}
-		rs->leader = true;
-		rs_arm(rs);
-		rs_progress(rs);
-		int err = done(rs) ? 0 : sleep_on_descriptors(rs, deadline);
-		rs->leader = false;
-		pthread_cond_broadcast(&rs->moved);
-		if (err)
-			return err;
-	}
-}
-
-int rs_wait(struct rs *rs, bool nonblock, bool (*done)(const struct rs *rs))
-{
-	return rs_wait_until(rs, nonblock ? 0 : RS_NEVER, done);
 }

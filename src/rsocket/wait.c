@@ -1,0 +1,72 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* Waiting for progress: on the descriptors of the event channel and of the CQ. */
+#include <errno.h>
+#include <poll.h>
+
+#include "device/device.h"
+#include "rsocket/rsocket.h"
+
+void rs_wait_take_cq_events(struct rs *rs)
+{
+	struct ibv_cq *cq;
+	void *context;
+	unsigned count = 0;
+	if (!rs->id || !rs->id->recv_cq_channel)
+		return;
+	while (!ibv_get_cq_event(rs->id->recv_cq_channel, &cq, &context))
+		count++;
+	if (count)
+		ibv_ack_cq_events(rs->id->recv_cq, count);
+}
+
+void rs_wait_arm(struct rs *rs)
+{
+	rs->polls = 0; /* check the event channel next time: a sleep on both descriptors may follow */
+	if (rs->id && rs->id->recv_cq)
+		ibv_req_notify_cq(rs->id->recv_cq, 0);
+}
+
+/* Sleeps on both descriptors, with the lock released. */
+static int sleep_on_descriptors(struct rs *rs, uint64_t deadline)
+{
+	struct pollfd fds[2] = {{.fd = rs->channel->fd, .events = POLLIN}, {.fd = -1, .events = POLLIN}};
+	uint64_t now = roci_now(), left = deadline > now ? deadline - now : 0;
+	if (rs->id && rs->id->recv_cq_channel)
+		fds[1].fd = rs->id->recv_cq_channel->fd;
+	if (!left)
+		return -ETIMEDOUT;
+	pthread_mutex_unlock(&rs->lock);
+	int err = poll(fds, 2, deadline == RS_NEVER ? -1 : (int)((left + 999999) / 1000000)) < 0 ? -errno : 0;
+	pthread_mutex_lock(&rs->lock);
+	rs_wait_take_cq_events(rs);
+	return err;
+}
+
+/* One waiting thread sleeps on the descriptors; the others wait for what it finds. */
+int rs_wait_until(struct rs *rs, uint64_t deadline, bool (*done)(const struct rs *rs))
+{
+	for (;;) {
+		rs_stream_progress(rs);
+		if (done(rs))
+			return 0;
+		if (!deadline)
+			return -EAGAIN;
+		if (rs->sleeping) {
+			pthread_cond_wait(&rs->progressed, &rs->lock);
+			continue;
+		}
+		rs->sleeping = true;
+		rs_wait_arm(rs);
+		rs_stream_progress(rs);
+		int err = done(rs) ? 0 : sleep_on_descriptors(rs, deadline);
+		rs->sleeping = false;
+		pthread_cond_broadcast(&rs->progressed);
+		if (err)
+			return err;
+	}
+}
+
+int rs_wait(struct rs *rs, bool nonblock, bool (*done)(const struct rs *rs))
+{
+	return rs_wait_until(rs, nonblock ? 0 : RS_NEVER, done);
+}
