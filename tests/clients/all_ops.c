@@ -11,7 +11,7 @@
 #include "pair.h"
 #include "verbs/flush.h"
 
-#include <arpa/inet.h>
+#include <netinet/in.h>
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>

@@ -17,7 +17,6 @@
 #include <unistd.h>
 
 #include <rdma/rdma_cma.h>
-#include <rdma/rdma_verbs.h>
 
 #include "checks.h"
 

@@ -13,7 +13,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
+#include <unistd.h> /* IWYU pragma: keep (getopt) */
 
 #include <rdma/rdma_cma.h>
 #include <rdma/rdma_verbs.h>

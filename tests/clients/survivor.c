@@ -9,7 +9,7 @@
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
-#include <unistd.h>
+#include <unistd.h> /* IWYU pragma: keep (getopt) */
 
 #define DEPTH         16u
 #define MESSAGE_BYTES 3000u

@@ -3,7 +3,6 @@
  * What connect_many does, over TCP: the measure that bench/connect.py puts beside it. The same arguments, but no -l;
  * both sides are one thread.
  */
-#include <arpa/inet.h>
 #include <errno.h>
 #include <netdb.h>
 #include <poll.h>

@@ -10,7 +10,7 @@
  */
 #include <stdbool.h>
 #include <time.h>
-#include <unistd.h>
+#include <unistd.h> /* IWYU pragma: keep (getopt) */
 
 #include <rdma/rdma_cma.h>
 #include <rdma/rdma_verbs.h>

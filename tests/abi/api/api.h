@@ -13,7 +13,7 @@
 #include <stdint.h>
 #include <string.h>
 
-#include "verbs/flush.h"
+#include "verbs/flush.h" /* IWYU pragma: export */
 
 /* Records a failure of the running test and goes on. */
 void check_at(bool ok, const char *file, int line, const char *text);

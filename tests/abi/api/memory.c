@@ -2,7 +2,6 @@
 /* Regions and windows. */
 #include <stdlib.h>
 #include <sys/mman.h>
-#include <unistd.h>
 
 #include "api.h"
 

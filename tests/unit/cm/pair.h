@@ -5,6 +5,8 @@
 
 #include <string.h>
 
+#include "../test.h"
+
 #include "cm_inspect.h"
 #include "random.h"
 

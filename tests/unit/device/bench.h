@@ -6,10 +6,10 @@
 #include <errno.h>
 #include <netinet/in.h>
 
-#include "../test.h"
+#include "../test.h" /* IWYU pragma: export */
 
-#include "device/seal.h"
-#include "device/steer.h"
+#include "device/seal.h"  /* IWYU pragma: export */
+#include "device/steer.h" /* IWYU pragma: export */
 #include "device/udp.h"
 
 /* cmocka group setup and teardown: $ROCI_RUNDIR is a fresh directory, and where the system lets us, the network is

@@ -1,8 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 #include "bench.h"
 
-#include <netinet/ip.h>
-#include <netinet/ip6.h>
 #include <pcap.h>
 #include <signal.h>
 #include <stdio.h>

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 #include "bench.h"
 
-#include <arpa/inet.h>
 #include <net/if.h>
 #include <string.h>
 

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 #include "bench.h"
 
-#include "device/device.h"
 #include "device/qpn.h"
 
 static struct roci_qpn_block block;

@@ -6,7 +6,7 @@
 #ifndef ROCI_TESTS_PAIR_H
 #define ROCI_TESTS_PAIR_H
 
-#include "../test.h"
+#include "../test.h" /* IWYU pragma: export */
 
 #include "engine/engine.h"
 

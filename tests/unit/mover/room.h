@@ -4,7 +4,7 @@
 #ifndef ROCI_TESTS_ROOM_H
 #define ROCI_TESTS_ROOM_H
 
-#include "../test.h"
+#include "../test.h" /* IWYU pragma: export */
 
 #include <stdbool.h>
 #include <sys/stat.h>

@@ -6,7 +6,6 @@
 #include <string.h>
 
 #include "mover/ticket.h"
-#include "random.h"
 
 static int parse(const char *text, struct mover_ticket *ticket)
 {
