@@ -149,7 +149,7 @@ static int publish(const struct step *step)
 	return 0;
 }
 
-void mover_tree_commit(struct mover_tree *tree, struct mover_file **files, size_t count, int *results)
+void mover_file_commit(struct mover_tree *tree, struct mover_file **files, size_t count, int *results)
 {
 	struct step *steps = calloc(count ? count : 1, sizeof(*steps));
 	const struct folder *seen = NULL;

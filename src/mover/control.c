@@ -6,21 +6,20 @@
 #include <stdlib.h>
 #include <sys/mman.h>
 
-#include "mover/session.h"
+#include "mover/wr_id.h"
 
-#define RECEIVES      PROTO_CREDITS
-#define SENDS         PROTO_CREDITS
-#define RESERVED      1 /* credits for PING and ERROR only */
-#define HELLO_CREDITS 8 /* flights of a handshake are far fewer; they carry no credits */
+#define RECEIVES PROTO_CREDITS
+#define SENDS    PROTO_CREDITS
+#define RESERVED 1 /* credit for PING and ERROR: PING returns credits, so neither side can starve the other */
 
 size_t control_bytes(void)
 {
 	return (size_t)(RECEIVES + SENDS) * PROTO_MESSAGE_BYTES;
 }
 
-struct link_size control_link_size(void)
+struct connection_size control_connection_size(void)
 {
-	return (struct link_size){.sends = SENDS + 1, .receives = RECEIVES};
+	return (struct connection_size){.sends = SENDS + 1, .receives = RECEIVES};
 }
 
 int control_create(struct control *c, struct ibv_pd *pd)
@@ -62,9 +61,9 @@ static uint8_t *buffer_bytes(const struct control *c, unsigned buffer)
 static int post_receive(struct control *c, unsigned buffer)
 {
 	struct ibv_sge sge = {(uintptr_t)buffer_bytes(c, buffer), PROTO_MESSAGE_BYTES, c->mr->lkey};
-	struct ibv_recv_wr wr = {.wr_id = session_wr_id(WR_CONTROL_RECV, 0, buffer), .sg_list = &sge, .num_sge = 1};
+	struct ibv_recv_wr wr = {.wr_id = wr_id_make(WR_CONTROL_RECV, 0, buffer), .sg_list = &sge, .num_sge = 1};
 	struct ibv_recv_wr *bad;
-	return -ibv_post_recv(c->link.id->qp, &wr, &bad);
+	return -ibv_post_recv(c->conn.id->qp, &wr, &bad);
 }
 
 int control_start(struct control *c)
@@ -80,12 +79,12 @@ int control_start(struct control *c)
 bool control_can_send(const struct control *c, enum proto_type type)
 {
 	unsigned keep = type == PROTO_PING || type == PROTO_ERROR ? 0 : RESERVED;
-	return c->free_sends && c->credits > keep && c->link.state == LINK_UP;
+	return c->free_sends && c->credits > keep && c->conn.state == CONNECTION_UP;
 }
 
-bool control_owes(const struct control *c)
+bool control_credits_due(const struct control *c)
 {
-	return c->sealed && c->owed >= PROTO_CREDITS / 2;
+	return c->sealed && c->credits_due >= PROTO_CREDITS / 2;
 }
 
 struct cursor_out *control_begin(struct control *c, enum proto_type type)
@@ -95,13 +94,13 @@ struct cursor_out *control_begin(struct control *c, enum proto_type type)
 	c->out = cursor_out(c->plain, PROTO_PREFIX_BYTES + PROTO_PAYLOAD_BYTES);
 	if (c->sealed) {
 		put_u8(&c->out, (uint8_t)type);
-		put_u8(&c->out, (uint8_t)c->owed);
+		put_u8(&c->out, (uint8_t)c->credits_due);
 		put_u16(&c->out, 0);
 	}
 	return &c->out;
 }
 
-/* The message into `to`; returns its length or -errno. */
+/* Writes the whole message to `to`. Returns its length or -errno. */
 static int build(struct control *c, uint8_t *to)
 {
 	struct cursor_out head = cursor_out(to, PROTO_HEADER_BYTES);
@@ -129,7 +128,7 @@ int control_send(struct control *c)
 	int len = build(c, buffer_bytes(c, buffer));
 	struct ibv_sge sge = {(uintptr_t)buffer_bytes(c, buffer), (uint32_t)len, c->mr->lkey};
 	struct ibv_send_wr *bad, wr = {
-					 .wr_id = session_wr_id(WR_CONTROL_SEND, 0, buffer),
+					 .wr_id = wr_id_make(WR_CONTROL_SEND, 0, buffer),
 					 .sg_list = &sge,
 					 .num_sge = 1,
 					 .opcode = IBV_WR_SEND,
@@ -139,10 +138,10 @@ int control_send(struct control *c)
 	if (len < 0)
 		return len;
 	if (c->sealed)
-		c->owed = 0;
+		c->credits_due = 0;
 	c->credits--;
 	c->free_sends &= ~(1u << slot);
-	return -ibv_post_send(c->link.id->qp, &wr, &bad);
+	return -ibv_post_send(c->conn.id->qp, &wr, &bad);
 }
 
 void control_sent(struct control *c, unsigned buffer)
@@ -161,7 +160,7 @@ int control_received(struct control *c, unsigned buffer, size_t len, enum proto_
 		return err;
 	*type = header.type;
 	*payload = cursor_in(bytes + PROTO_HEADER_BYTES, header.body_len);
-	/* Before the handshake has finished there is only HELLO, and ERROR of a peer that gives up. */
+	/* Before the end of the handshake only HELLO may come, or ERROR of a peer that gives up. */
 	if (!header.sealed && c->sealed)
 		return !c->peer_sealed && header.type == PROTO_ERROR ? -ECONNABORTED : -EPROTO;
 	if (!header.sealed)
@@ -182,6 +181,6 @@ int control_received(struct control *c, unsigned buffer, size_t len, enum proto_
 
 int control_release(struct control *c, unsigned buffer)
 {
-	c->owed++;
+	c->credits_due++;
 	return post_receive(c, buffer);
 }

@@ -3,47 +3,47 @@
 #ifndef ROCI_MOVER_CONTROL_H
 #define ROCI_MOVER_CONTROL_H
 
-#include "mover/link.h"
+#include "mover/connection.h"
 #include "mover/proto.h"
 #include "mover/secure.h"
 
 struct control {
-	struct link link;
+	struct connection conn;
 	struct mover_secure *secure; /* owned */
-	bool sealed;                 /* the handshake has finished: all that follows is sealed */
-	bool peer_sealed;            /* ... and the peer has sent something that is */
+	bool sealed;                 /* the handshake has finished: both sides seal from here on */
+	bool peer_sealed;            /* a sealed message of the peer has come */
 	struct ibv_mr *mr;
 	uint8_t *memory; /* receive buffers, then send buffers */
 	uint32_t free_sends;
-	unsigned credits;      /* messages the peer has room for */
-	unsigned owed;         /* receives posted again and not yet told */
-	struct cursor_out out; /* the payload that is being written */
+	unsigned credits;      /* messages that the peer has room for */
+	unsigned credits_due;  /* receives posted again; the next message reports them */
+	struct cursor_out out; /* the message that is being written */
 	enum proto_type out_type;
-	uint8_t *plain, *opened;
+	uint8_t *plain, *opened; /* a message before sealing, and after opening */
 };
 
-/* Room for everything but the link and the secure state. 0 or -errno. */
+/* Makes the buffers. The caller fills `conn` and `secure`. 0 or -errno. */
 int control_create(struct control *c, struct ibv_pd *pd);
 /* Posts the receives; the QP has to be there. 0 or -errno. */
 int control_start(struct control *c);
 /* After its QP has been destroyed. */
 void control_destroy(struct control *c);
-struct link_size control_link_size(void);
-/* Bytes that it keeps registered. */
+struct connection_size control_connection_size(void);
+/* Registered bytes of a control connection. */
 size_t control_bytes(void);
 
 /* Whether a message may be sent now. The last credit is for PING and ERROR, which return credits. */
 bool control_can_send(const struct control *c, enum proto_type type);
-/* Begins a message: its payload goes into what is returned. control_can_send() holds. control_send() sends it: 0, or
- * -errno; -EMSGSIZE if it has become too long. */
+/* Begins a message. control_can_send() must hold; the payload goes into the cursor that is returned. control_send()
+ * sends it. 0 or -errno; -EMSGSIZE if it is too long. */
 struct cursor_out *control_begin(struct control *c, enum proto_type type);
 int control_send(struct control *c);
-/* Whether the peer should hear of its credits even if there is nothing else to tell. */
-bool control_owes(const struct control *c);
+/* Whether so many credits are due that they deserve a message of their own. */
+bool control_credits_due(const struct control *c);
 
-/* Completions: a send's, and a receive's with its message (valid until control_release()). 0, -EPROTO, -EBADMSG;
- * -ECONNABORTED: an ERROR in the clear, of a peer that gave up before it knew of the end of the handshake; nothing in
- * it is proved. */
+/* To be called for completions: of a send; of a receive, whose message is valid until control_release(). Returns 0,
+ * -EPROTO for a malformed message, -EBADMSG for one that the peer did not seal, or -ECONNABORTED for an ERROR in the
+ * clear: the peer gave up before it saw the end of the handshake, and nothing in the message is authenticated. */
 void control_sent(struct control *c, unsigned buffer);
 int control_received(struct control *c, unsigned buffer, size_t len, enum proto_type *type, struct cursor_in *payload);
 int control_release(struct control *c, unsigned buffer);

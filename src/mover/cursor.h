@@ -34,16 +34,11 @@ static inline size_t cursor_written(const struct cursor_out *out)
 	return (size_t)(out->at - out->start);
 }
 
-static inline size_t cursor_room(const struct cursor_out *out)
-{
-	return (size_t)(out->end - out->at);
-}
-
 /* The next `len` bytes to fill, or NULL. */
 static inline uint8_t *cursor_take(struct cursor_out *out, size_t len)
 {
 	uint8_t *at = out->at;
-	if (out->full || cursor_room(out) < len) {
+	if (out->full || (size_t)(out->end - out->at) < len) {
 		out->full = true;
 		return NULL;
 	}

@@ -173,11 +173,6 @@ void disk_destroy(struct disk *d)
 	free(d);
 }
 
-bool disk_is_uring(const struct disk *d)
-{
-	return d->uring;
-}
-
 int disk_fd(const struct disk *d)
 {
 	return d->uring ? d->fd : worker_fd(d->worker);

@@ -31,7 +31,6 @@ int disk_create(bool uring, unsigned depth, struct disk **disk);
 /* What waits is not begun any more, and what is under way ends as soon as it can, whether or not anybody reads the pipe
  * that is written to: when this returns, none of it is. NULL is allowed. */
 void disk_destroy(struct disk *disk);
-bool disk_is_uring(const struct disk *disk);
 
 /* An eventfd, as worker_fd(). */
 int disk_fd(const struct disk *disk);

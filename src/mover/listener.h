@@ -1,22 +1,33 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* What listener.c, which listens and starts sessions, and listener_trust.c, which lets them in, share. */
+/* What mover_recv() keeps: the listening connection, the sessions and the ticket. */
 #ifndef ROCI_MOVER_LISTENER_H
 #define ROCI_MOVER_LISTENER_H
 
-#include "mover/receiver.h"
+#include <pthread.h>
+#include <rdma/rdma_cma.h>
+#include <stdatomic.h>
+
+#include "mover/events.h"
+#include "mover/secure.h"
+
+#define LISTENER_MAX_UNTRUSTED 32 /* connections that have not proved a ticket */
+
+struct mover_tree;
+struct proto_request;
+struct receiver;
 
 struct listener {
 	const struct mover_recv_options *options;
-	struct teller teller;
+	struct events events;
 	struct rdma_event_channel *channel;
 	struct rdma_cm_id *id;
 	struct mover_tree *tree;
-	int over_fd; /* a session has ended */
-
-	pthread_mutex_t lock;
-	struct receiver *sessions;
+	int over_fd; /* an eventfd: a session has ended */
 	unsigned session_count, sessions_so_far;
-	unsigned free_descriptors;
+
+	pthread_mutex_t lock;      /* guards what follows, and the registrations */
+	struct receiver *sessions; /* the newest first */
+	unsigned free_fds;
 	bool ticket_valid;
 	struct mover_ticket ticket;
 	char identity[17]; /* of the ticket */
@@ -25,10 +36,52 @@ struct listener {
 	char text[256];
 };
 
-/* listener_trust.c: tickets, and who is let in with them */
+/* What the listener keeps of a session. */
+struct registration {
+	struct listener *listener;
+	pthread_t thread;
+	int wake_fd;            /* an eventfd: there is something new for the session */
+	atomic_bool superseded; /* the session has to end: another takes its place */
+	uint64_t id;            /* for data connections, with `token` */
+	uint8_t token[SECURE_TOKEN_BYTES];
+
+	/* guarded by the listener's lock */
+	struct receiver *next;
+	char identity[17]; /* of the ticket that was proved; empty: none yet */
+	bool trusted;      /* let in */
+	bool over;
+	bool published;                             /* data connections may come: token is set */
+	unsigned fds;                               /* reserved */
+	struct rdma_cm_id *arrivals[MOVER_MAX_QPS]; /* data connections that have come, by index */
+};
+
+/* listener_sessions.c: the list of sessions. From the listener's thread: */
+/* A connect request for a control connection: starts a session, or rejects it. */
+void listener_start_session(struct listener *l, struct rdma_cm_id *id);
+/* A connect request for a data connection: hands it to its session, or rejects it. */
+void listener_data_request(struct listener *l, struct rdma_cm_id *id, const struct proto_request *request);
+/* Frees sessions that are over. */
+void listener_reap_sessions(struct listener *l);
+/* Makes all sessions end, and waits for them. */
+void listener_end_sessions(struct listener *l);
+
+/* From a session's thread: */
+/* Reserves file descriptors for that many entries under way. Returns for how many there are. */
+uint16_t listener_reserve_fds(struct receiver *r, uint16_t entries);
+/* Lets data connections in. */
+void listener_publish(struct receiver *r);
+/* The data connection with that index, once, or NULL. */
+struct rdma_cm_id *listener_take_arrival(struct receiver *r, unsigned index);
+/* The last call of a session's thread. */
+void listener_session_over(struct receiver *r);
+
+/* listener_trust.c: tickets, and who is let in. */
 void listener_set_ticket(struct listener *l, const struct mover_ticket *ticket);
-/* After a session, before it counts as over: its ticket may be good no more, and the next one is handed out. */
-void listener_use_up(struct listener *l, struct receiver *r);
-unsigned listener_most_sessions(const struct listener *l);
+mover_secure_lookup_fn listener_lookup;
+/* The peer has proved a ticket: may the session go on? False after session_fail(). */
+bool listener_admit(struct receiver *r);
+/* At a session's end: its ticket may be used up, and then the next one is handed out. */
+void listener_use_up_ticket(struct receiver *r);
+unsigned listener_max_sessions(const struct listener *l);
 
 #endif

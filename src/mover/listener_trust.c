@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Tickets, and who is let in with them: a session asks when its sender has proved one. */
 #include <stdio.h>
+#include <string.h>
 #include <sys/eventfd.h>
 
-#include "mover/listener.h"
+#include "mover/receiver.h"
 
 #define DEFAULT_SESSIONS 16
 #define SUPERSEDE_MS     15000
@@ -32,16 +32,16 @@ bool listener_lookup(void *context, const char *identity, uint8_t secret[MOVER_S
 	return known;
 }
 
-/* With the lock: another session that has been let in and is not over; of any ticket, or of that one. */
+/* With the lock: another session that has been let in and is not over. `identity`: with this ticket; NULL: with any. */
 static struct receiver *trusted_other(struct receiver *r, const char *identity)
 {
-	for (struct receiver *o = r->listener->sessions; o; o = o->next)
-		if (o != r && o->trusted && !o->over && (!identity || strcmp(o->identity, identity) == 0))
+	for (struct receiver *o = r->reg.listener->sessions; o; o = o->reg.next)
+		if (o != r && o->reg.trusted && !o->reg.over && (!identity || strcmp(o->reg.identity, identity) == 0))
 			return o;
 	return NULL;
 }
 
-unsigned listener_most_sessions(const struct listener *l)
+unsigned listener_max_sessions(const struct listener *l)
 {
 	return l->options->max_sessions ? l->options->max_sessions : DEFAULT_SESSIONS;
 }
@@ -51,81 +51,83 @@ static unsigned trusted_sessions(const struct listener *l)
 {
 	unsigned count = 0;
 
-	for (const struct receiver *r = l->sessions; r; r = r->next)
-		count += r->trusted && !r->over;
+	for (const struct receiver *r = l->sessions; r; r = r->reg.next)
+		count += r->reg.trusted && !r->reg.over;
 	return count;
 }
 
-/* If a session with the same one-time ticket is still there, its sender was killed or cut off and comes again: the old
- * one ends first, so that what it has can be resumed. */
-static bool holder_gone(struct session *s)
+/* A former session with the same one-time ticket: its sender was killed or cut off, and has now connected again. The
+ * former session has to end first, so that this one can resume what it has. */
+static bool former_gone(struct session *s)
 {
-	struct receiver *r = (struct receiver *)s, *holder;
+	struct receiver *r = (struct receiver *)s, *former;
 
-	pthread_mutex_lock(&r->listener->lock);
-	holder = trusted_other(r, r->identity);
-	if (holder && !atomic_exchange(&holder->superseded, true))
-		eventfd_write(holder->wake_fd, 1);
-	pthread_mutex_unlock(&r->listener->lock);
-	return !holder;
+	pthread_mutex_lock(&r->reg.listener->lock);
+	former = trusted_other(r, r->reg.identity);
+	if (former && !atomic_exchange(&former->reg.superseded, true))
+		eventfd_write(former->reg.wake_fd, 1);
+	pthread_mutex_unlock(&r->reg.listener->lock);
+	return !former;
 }
 
-/* With the lock: why one who has proved a ticket is not let in, and what is told of it. OK: is. */
+/* With the lock: OK if the session may go on; else why not, though a ticket was proved. */
 static enum mover_status refusal(struct receiver *r, bool one_time, const char **why)
 {
-	struct listener *l = r->listener;
+	struct listener *l = r->reg.listener;
 
 	if (l->options->once && (l->ended || trusted_other(r, NULL))) {
 		*why = "this receiver takes one transfer, and has begun it; start another `roci recv`";
 		return MOVER_NO_CONNECT;
 	}
-	if (one_time && trusted_other(r, r->identity)) {
+	if (one_time && trusted_other(r, r->reg.identity)) {
 		*why = "another transfer with this ticket has begun just now";
 		return MOVER_LOST;
 	}
-	if (one_time && (!l->ticket_valid || strcmp(l->identity, r->identity) != 0)) {
+	if (one_time && (!l->ticket_valid || strcmp(l->identity, r->reg.identity) != 0)) {
 		*why = "the ticket has been used";
 		return MOVER_NO_TRUST;
 	}
-	if (trusted_sessions(l) >= listener_most_sessions(l)) {
+	if (trusted_sessions(l) >= listener_max_sessions(l)) {
 		*why = "it has as many sessions as --max-sessions allows; try later";
 		return MOVER_NO_CONNECT;
 	}
 	return MOVER_OK;
 }
 
-/* Whoever comes again takes the place of his own former transfer, except where there is to be but one: its end would be
- * the receiver's. */
-bool listener_claim(struct receiver *r)
+/* A sender that connects again supersedes its own former session; but not with `once`, where the end of that session
+ * would end the receiver. */
+bool listener_admit(struct receiver *r)
 {
-	struct listener *l = r->listener;
+	struct listener *l = r->reg.listener;
 	bool one_time = !mover_secure_is_open(r->s.control.secure) && !l->options->keep_ticket;
 	const char *why = NULL;
 	enum mover_status status;
 
 	pthread_mutex_lock(&l->lock);
-	snprintf(r->identity, sizeof(r->identity), "%s", mover_secure_peer_identity(r->s.control.secure));
+	snprintf(r->reg.identity, sizeof(r->reg.identity), "%s", mover_secure_peer_identity(r->s.control.secure));
 	pthread_mutex_unlock(&l->lock);
 	if (one_time && !l->options->once &&
-	    !session_run(&r->s, holder_gone, SUPERSEDE_MS, "ending the transfer before with this ticket"))
+	    !session_run(&r->s, former_gone, SUPERSEDE_MS, "ending the former transfer with this ticket"))
 		return false;
 	pthread_mutex_lock(&l->lock);
 	status = refusal(r, one_time, &why);
-	r->trusted = status == MOVER_OK;
+	r->reg.trusted = status == MOVER_OK;
 	pthread_mutex_unlock(&l->lock);
 	if (why)
 		session_fail(&r->s, status, "%s", why);
 	return status == MOVER_OK;
 }
 
-/* A ticket is used up when a transfer with it has come to its end, whatever became of the entries, and the sender knows
- * it; one that broke, if only for the sender, or is not safe on the disk may be resumed. */
-void listener_use_up(struct listener *l, struct receiver *r)
+/* A ticket is used up when the transfer has ended, whatever the outcomes of its entries, and the sender knows it. If
+ * the transfer broke, if only as the sender sees it, or is not safe on the disk, it may be resumed with the same
+ * ticket. */
+void listener_use_up_ticket(struct receiver *r)
 {
+	struct listener *l = r->reg.listener;
 	struct mover_ticket next = {0};
 
 	if (mover_secure_is_open(r->s.control.secure) || l->options->keep_ticket || r->s.terms.dry_run ||
-	    !r->end_sent || *r->seal_text || !session_goodbye(&r->s))
+	    !r->end.sent || *r->end.text || !session_peer_finished(&r->s))
 		return;
 	pthread_mutex_lock(&l->lock);
 	l->ticket_valid = false;
@@ -133,9 +135,9 @@ void listener_use_up(struct listener *l, struct receiver *r)
 	pthread_mutex_unlock(&l->lock);
 	if (!l->options->next_ticket || l->options->once)
 		return;
-	pthread_mutex_lock(&l->teller.lock);
-	l->options->next_ticket(l->teller.context, &next);
-	pthread_mutex_unlock(&l->teller.lock);
+	pthread_mutex_lock(&l->events.lock);
+	l->options->next_ticket(l->events.context, &next);
+	pthread_mutex_unlock(&l->events.lock);
 	pthread_mutex_lock(&l->lock);
 	listener_set_ticket(l, &next);
 	pthread_mutex_unlock(&l->lock);

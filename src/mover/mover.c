@@ -1,16 +1,15 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* What mover.h promises beside sending and receiving: names, mover_stop(), and the telling of events. */
+/* What mover.h declares beside sending and receiving: names and mover_stop(); and the lock around the event callback.
+ */
 #include "mover/mover.h"
 
 #include <errno.h>
 #include <stdatomic.h>
-#include <stdlib.h>
 #include <sys/eventfd.h>
-#include <time.h>
 #include <unistd.h>
 
 #include "mover/stop.h"
-#include "mover/teller.h"
+#include "mover/events.h"
 
 #define NAME(table, index) ((size_t)(index) < sizeof(table) / sizeof(*(table)) ? (table)[index] : NULL)
 
@@ -83,30 +82,23 @@ void mover_stop(void)
 
 /* Events */
 
-void teller_init(struct teller *teller, mover_event_fn *event, void *context)
+void events_init(struct events *events, mover_event_fn *callback, void *context)
 {
-	pthread_mutex_init(&teller->lock, NULL);
-	teller->event = event;
-	teller->context = context;
+	pthread_mutex_init(&events->lock, NULL);
+	events->callback = callback;
+	events->context = context;
 }
 
-void teller_destroy(struct teller *teller)
+void events_destroy(struct events *events)
 {
-	pthread_mutex_destroy(&teller->lock);
+	pthread_mutex_destroy(&events->lock);
 }
 
-void teller_tell(struct teller *teller, const struct mover_event *event)
+void events_emit(struct events *events, const struct mover_event *event)
 {
-	if (!teller->event)
+	if (!events->callback)
 		return;
-	pthread_mutex_lock(&teller->lock);
-	teller->event(teller->context, event);
-	pthread_mutex_unlock(&teller->lock);
-}
-
-uint64_t mover_now_ns(void)
-{
-	struct timespec t;
-	clock_gettime(CLOCK_MONOTONIC, &t);
-	return (uint64_t)t.tv_sec * 1000000000u + (uint64_t)t.tv_nsec;
+	pthread_mutex_lock(&events->lock);
+	events->callback(events->context, event);
+	pthread_mutex_unlock(&events->lock);
 }

@@ -318,8 +318,8 @@ void mover_file_free(struct mover_file *file)
 
 /* What has the name now, told by *st. Returns MOVER_HAVE_ALL (but for its mode), MOVER_HAVE_NONE, or -errno where it is
  * nothing that a file replaces. */
-static int look_at_old(const struct folder *folder, const char *leaf, const struct mover_entry *entry, bool compare,
-		       struct stat *st)
+static int check_old(const struct folder *folder, const char *leaf, const struct mover_entry *entry, bool compare,
+		     struct stat *st)
 {
 	if (fstatat(folder->fd, leaf, st, AT_SYMLINK_NOFOLLOW))
 		return errno == ENOENT ? MOVER_HAVE_NONE : -errno;
@@ -346,7 +346,7 @@ static int get_place(struct mover_tree *tree, const struct mover_entry *entry, c
 	return err ? err : mover_folder_get(&tree->folders, name, folder, leaf);
 }
 
-int mover_tree_look(struct mover_tree *tree, const struct mover_entry *entry, bool compare)
+int mover_file_probe(struct mover_tree *tree, const struct mover_entry *entry, bool compare)
 {
 	char name[MOVER_PATH_MAX + 1];
 	struct folder *folder;
@@ -356,12 +356,12 @@ int mover_tree_look(struct mover_tree *tree, const struct mover_entry *entry, bo
 
 	if (err)
 		return err == -ENOENT ? MOVER_HAVE_NONE : err;
-	err = look_at_old(folder, leaf, entry, compare, &st);
+	err = check_old(folder, leaf, entry, compare, &st);
 	mover_folder_put(&tree->folders, folder);
 	return err;
 }
 
-int mover_tree_begin(struct mover_tree *tree, const struct mover_entry *entry, uint32_t chunk_bytes, bool compare,
+int mover_file_begin(struct mover_tree *tree, const struct mover_entry *entry, uint32_t chunk_bytes, bool compare,
 		     const atomic_bool *stop, struct mover_file **file_out)
 {
 	mode_t mode = entry->mode & PEER_MODE;
@@ -378,7 +378,7 @@ int mover_tree_begin(struct mover_tree *tree, const struct mover_entry *entry, u
 	err = get_place(tree, entry, name, &folder, &leaf);
 	if (err)
 		return err;
-	err = look_at_old(folder, leaf, entry, compare, &st);
+	err = check_old(folder, leaf, entry, compare, &st);
 	if (err == MOVER_HAVE_ALL && (st.st_mode & PEER_MODE) != mode &&
 	    fchmodat(folder->fd, leaf, (st.st_mode & 07000) | mode, AT_SYMLINK_NOFOLLOW))
 		err = errno == EPERM ? MOVER_HAVE_NONE : -errno; /* another user's: replaced */

@@ -11,25 +11,25 @@
 #include "mover/mover.h"
 #include "mover/secure.h"
 
-#define PROTO_MAGIC         0x524f4d56u /* "ROMV" */
-#define PROTO_VERSION       1
-#define PROTO_MESSAGE_BYTES 65536 /* the longest message with its header */
-#define PROTO_HEADER_BYTES  12
-#define PROTO_BODY_BYTES    (PROTO_MESSAGE_BYTES - PROTO_HEADER_BYTES)
-#define PROTO_PREFIX_BYTES  4 /* of a sealed body: its type again, and credits */
-#define PROTO_PAYLOAD_BYTES (PROTO_BODY_BYTES - PROTO_PREFIX_BYTES - 512)
-#define PROTO_CREDITS       16 /* receives that either side has posted at first */
-#define PROTO_FINS          64 /* descriptors that may be under way: sent, and not yet in seq_done of an ACK */
-#define PROTO_MIN_CHUNK     (64u << 10)
-#define PROTO_MAX_CHUNK     (16u << 20)
-#define PROTO_MAX_SEGMENTS  1024
-#define PROTO_MAX_WINDOWS   256
-#define PROTO_MAX_ENTRIES   4096 /* offered and not finished */
-#define PROTO_MAX_TEXT      255
-#define PROTO_NO_WINDOW     0xffff
-#define PROTO_PRIVATE_BYTES 32 /* private data of a connect request */
-#define PROTO_REJECT_BYTES  8
-#define PROTO_DONE_BYTES    16
+#define PROTO_MAGIC           0x524f4d56u /* "ROMV" */
+#define PROTO_VERSION         1
+#define PROTO_MESSAGE_BYTES   65536 /* the longest message with its header */
+#define PROTO_HEADER_BYTES    12
+#define PROTO_BODY_BYTES      (PROTO_MESSAGE_BYTES - PROTO_HEADER_BYTES)
+#define PROTO_PREFIX_BYTES    4 /* of a sealed body: its type again, and credits */
+#define PROTO_PAYLOAD_BYTES   (PROTO_BODY_BYTES - PROTO_PREFIX_BYTES - 512)
+#define PROTO_CREDITS         16 /* receives that either side has posted at first */
+#define PROTO_MAX_DESCRIPTORS 64 /* descriptors that may be under way: sent, and not yet in seq_done of an ACK */
+#define PROTO_MIN_CHUNK       (64u << 10)
+#define PROTO_MAX_CHUNK       (16u << 20)
+#define PROTO_MAX_SEGMENTS    1024
+#define PROTO_MAX_WINDOWS     256
+#define PROTO_MAX_ENTRIES     4096 /* offered and not finished */
+#define PROTO_MAX_TEXT        255
+#define PROTO_NO_WINDOW       0xffff
+#define PROTO_PRIVATE_BYTES   32 /* private data of a connect request */
+#define PROTO_REJECT_BYTES    8
+#define PROTO_DONE_BYTES      16
 
 enum proto_type {
 	PROTO_HELLO = 1, /* a flight of the handshake, in the clear */

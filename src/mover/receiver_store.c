@@ -1,124 +1,136 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Content into files: each segment is checked against the entry it belongs to and against its digest, and then written.
- */
 #include <errno.h>
-#include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 #include <unistd.h>
 
 #include "mover/chain.h"
+#include "mover/disk.h"
 #include "mover/io.h"
 #include "mover/receiver.h"
 
-#define WRITE_AT_ONCE (128u << 10) /* less is copied into the page cache right here */
+#define WRITE_AT_ONCE (128u << 10) /* less goes into the page cache by a plain call */
+
+/* One write of content. */
+struct store_op {
+	struct disk_op op;
+	struct recv_entry *entry;
+	struct recv_window *window;
+	uint64_t chunk;
+	struct mover_digest digest;
+	struct store_op *next;  /* in free_ops */
+	struct store_op *older; /* in all_ops */
+};
 
 int store_init(struct receiver *r)
 {
-	int err = disk_create(!r->s.common->no_uring, 2 * r->s.windows.count, &r->disk);
+	int err = disk_create(!r->s.common->no_uring, 2 * r->s.pool.count, &r->store.disk);
 	if (!err && !r->tree)
-		err = disk_create(false, 1, &r->out);
+		err = disk_create(false, 1, &r->store.out);
 	return err;
 }
 
-/* Before the windows go, and before the files are given up. */
 void store_destroy(struct receiver *r)
 {
-	disk_destroy(r->disk);
-	disk_destroy(r->out);
-	r->disk = r->out = NULL;
-	r->free_ops = NULL;
-	while (r->all_ops) { /* also those that were under way, and that nobody reaps any more */
-		struct store_op *older = r->all_ops->older;
-		free(r->all_ops);
-		r->all_ops = older;
+	disk_destroy(r->store.disk);
+	disk_destroy(r->store.out);
+	r->store.disk = r->store.out = NULL;
+	r->store.free_ops = NULL;
+	while (r->store.all_ops) { /* also those that nobody has reaped */
+		struct store_op *older = r->store.all_ops->older;
+		free(r->store.all_ops);
+		r->store.all_ops = older;
 	}
 }
 
 /* Writing */
 
-static struct store_op *take_op(struct receiver *r)
+static struct store_op *get_op(struct receiver *r)
 {
-	struct store_op *op = r->free_ops;
+	struct store_op *op = r->store.free_ops;
 
 	if (op) {
-		r->free_ops = op->next;
+		r->store.free_ops = op->next;
 		return op;
 	}
 	op = malloc(sizeof(*op));
 	if (!op) {
-		session_fail(&r->s, MOVER_FAILED, "out of memory");
+		session_fail_memory(&r->s);
 		return NULL;
 	}
-	op->older = r->all_ops;
-	r->all_ops = op;
+	op->older = r->store.all_ops;
+	r->store.all_ops = op;
 	return op;
 }
 
-static void write_later(struct receiver *r, struct take *take, const struct proto_segment *segment, uint8_t *bytes,
-			uint64_t len, struct hold *hold)
+static void write_later(struct receiver *r, struct recv_entry *entry, const struct proto_segment *segment,
+			uint8_t *bytes, uint64_t len, struct recv_window *window)
 {
-	struct store_op *op = take_op(r);
+	struct store_op *op = get_op(r);
 
 	if (!op)
 		return;
-	*op = (struct store_op){
-		.take = take, .hold = hold, .chunk = segment->chunk, .digest = segment->digest, .older = op->older};
+	*op = (struct store_op){.entry = entry,
+				.window = window,
+				.chunk = segment->chunk,
+				.digest = segment->digest,
+				.older = op->older};
 	op->op = (struct disk_op){
-		.fd = take->file ? mover_file_fd(take->file) : STDOUT_FILENO,
+		.fd = entry->file ? mover_file_fd(entry->file) : STDOUT_FILENO,
 		.write = true,
 		.buffer = bytes,
 		.len = len,
-		.offset = take->file ? segment->chunk * r->s.terms.chunk_bytes : DISK_SEQUENTIAL,
+		.offset = entry->file ? segment->chunk * r->s.terms.chunk_bytes : DISK_SEQUENTIAL,
 	};
-	take->writing++;
-	if (hold)
-		hold->writing++;
-	disk_submit(take->file ? r->disk : r->out, &op->op);
+	entry->writing++;
+	if (window)
+		window->writing++;
+	disk_submit(entry->file ? r->store.disk : r->store.out, &op->op);
 }
 
-static void store_data(struct receiver *r, struct take *take, const struct proto_segment *segment, uint8_t *bytes,
-		       struct hold *hold)
+static void store_data(struct receiver *r, struct recv_entry *entry, const struct proto_segment *segment,
+		       uint8_t *bytes, struct recv_window *window)
 {
 	uint64_t offset = segment->chunk * r->s.terms.chunk_bytes;
 	int err;
 
 	if (!segment->len)
 		return;
-	if (take->file)
-		mover_file_forget(take->file, segment->chunk, 1);
-	if (!take->file || (segment->len > WRITE_AT_ONCE && !segment->sparse)) {
-		write_later(r, take, segment, bytes, segment->len, hold);
+	if (entry->file)
+		mover_file_forget(entry->file, segment->chunk, 1);
+	if (!entry->file || (segment->len > WRITE_AT_ONCE && !segment->sparse)) {
+		write_later(r, entry, segment, bytes, segment->len, window);
 		return;
 	}
 	if (segment->sparse) {
-		take->holes = true;
-		err = mover_write_sparse(mover_file_fd(take->file), bytes, segment->len, offset);
+		entry->holes = true;
+		err = mover_write_sparse(mover_file_fd(entry->file), bytes, segment->len, offset);
 	} else {
-		err = mover_write_at(mover_file_fd(take->file), bytes, segment->len, offset);
+		err = mover_write_at(mover_file_fd(entry->file), bytes, segment->len, offset);
 	}
 	if (!err)
-		err = mover_file_wrote(take->file, segment->chunk, &segment->digest);
+		err = mover_file_wrote(entry->file, segment->chunk, &segment->digest);
 	if (err)
-		take_refuse_errno(r, take, err);
+		entries_refuse_errno(r, entry, err);
 }
 
 static void reap_op(struct receiver *r, struct store_op *op)
 {
-	struct take *take = op->take;
+	struct recv_entry *entry = op->entry;
 	int err = op->op.result < 0 ? (int)op->op.result : (uint64_t)op->op.result != op->op.len ? -EIO : 0;
 
-	take->writing--;
-	if (op->hold)
-		op->hold->writing--;
-	if (!err && take->file)
-		err = mover_file_wrote(take->file, op->chunk, &op->digest);
-	if (err && !take->file)
+	entry->writing--;
+	if (op->window)
+		op->window->writing--;
+	if (!err && entry->file)
+		err = mover_file_wrote(entry->file, op->chunk, &op->digest);
+	if (err && !entry->file)
 		session_fail(&r->s, MOVER_LOCAL_IO, "writing standard output: %s", strerrordesc_np(-err));
 	else if (err)
-		take_refuse_errno(r, take, err);
-	take_advance(r, take);
-	op->next = r->free_ops;
-	r->free_ops = op;
+		entries_refuse_errno(r, entry, err);
+	entries_advance(r, entry);
+	op->next = r->store.free_ops;
+	r->store.free_ops = op;
 }
 
 bool store_pump(struct receiver *r)
@@ -126,8 +138,8 @@ bool store_pump(struct receiver *r)
 	bool any = false;
 	struct disk_op *op;
 
-	disk_flush(r->disk);
-	while ((op = disk_reap(r->disk)) || (r->out && (op = disk_reap(r->out)))) {
+	disk_flush(r->store.disk);
+	while ((op = disk_reap(r->store.disk)) || (r->store.out && (op = disk_reap(r->store.out)))) {
 		reap_op(r, (struct store_op *)op);
 		any = true;
 	}
@@ -136,44 +148,44 @@ bool store_pump(struct receiver *r)
 
 /* Segments */
 
-static void store_hole(struct receiver *r, struct take *take, const struct proto_segment *segment)
+static void store_hole(struct receiver *r, struct recv_entry *entry, const struct proto_segment *segment)
 {
 	uint64_t chunk_bytes = r->s.terms.chunk_bytes, begin = segment->chunk * chunk_bytes;
-	uint64_t left = take->entry.size - begin, len = segment->count * chunk_bytes;
+	uint64_t left = entry->info.size - begin, len = segment->count * chunk_bytes;
 
 	if (len > left)
 		len = left;
-	take->holes = true;
-	if (!take->file) {
-		write_later(r, take, segment, NULL, len, NULL);
+	entry->holes = true;
+	if (!entry->file) {
+		write_later(r, entry, segment, NULL, len, NULL);
 		return;
 	}
-	/* what is not kept is a hole already */
-	mover_file_forget(take->file, segment->chunk, segment->count);
+	/* chunks that are not kept are a hole already */
+	mover_file_forget(entry->file, segment->chunk, segment->count);
 	r->s.totals.bytes_done += len;
 }
 
-static void store_kept(struct receiver *r, struct take *take, uint64_t chunk, const struct mover_digest *kept,
+static void store_kept(struct receiver *r, struct recv_entry *entry, uint64_t chunk, const struct mover_digest *kept,
 		       uint64_t len)
 {
 	struct mover_digest digest = *kept;
-	int err = mover_file_wrote(take->file, chunk, &digest);
+	int err = mover_file_wrote(entry->file, chunk, &digest);
 
-	chain_chunk(&take->whole, &digest);
+	chain_chunk(&entry->whole, &digest);
 	r->s.totals.bytes_kept += len;
 	r->s.totals.bytes_done += len;
 	if (err)
-		take_refuse_errno(r, take, err);
+		entries_refuse_errno(r, entry, err);
 }
 
-/* The place of a segment in its entry: chunks come one after the other, each in its whole length. */
-static bool fits(const struct receiver *r, const struct take *take, const struct proto_segment *segment)
+/* Whether a segment is the next of its entry: chunks come one after the other, each in its whole length. */
+static bool fits(const struct receiver *r, const struct recv_entry *entry, const struct proto_segment *segment)
 {
-	uint64_t chunk_bytes = r->s.terms.chunk_bytes, size = take->entry.size, chunks, left;
+	uint64_t chunk_bytes = r->s.terms.chunk_bytes, size = entry->info.size, chunks, left;
 
-	if (segment->chunk != take->next_chunk)
+	if (segment->chunk != entry->next_chunk)
 		return false;
-	if (take->entry.kind == MOVER_STREAM)
+	if (entry->info.kind == MOVER_STREAM)
 		return segment->kind == PROTO_DATA && segment->chunk < INT64_MAX / PROTO_MAX_CHUNK - 1 &&
 		       (segment->last ? segment->len <= chunk_bytes &&
 						segment->size == segment->chunk * chunk_bytes + segment->len
@@ -188,93 +200,81 @@ static bool fits(const struct receiver *r, const struct take *take, const struct
 }
 
 /* After the last segment. */
-static void finish(struct receiver *r, struct take *take, const struct proto_segment *segment)
+static void finish(struct receiver *r, struct recv_entry *entry, const struct proto_segment *segment)
 {
 	int err = 0;
 
-	take->last = true;
-	if (take->state == TAKE_WANTED && !digest_equal(&take->whole, &segment->whole))
-		take_refuse(r, take, MOVER_MISMATCH, "its parts arrived, but not as it was sent");
-	if (take->state == TAKE_WANTED && take->file && (take->holes || take->entry.kind == MOVER_STREAM))
-		err = mover_file_set_size(take->file, segment->size);
+	entry->last = true;
+	if (entry->state == RECV_ENTRY_WANTED && !digest_equal(&entry->whole, &segment->whole))
+		entries_refuse(r, entry, MOVER_MISMATCH, "its chunks arrived, but not as they were sent");
+	if (entry->state == RECV_ENTRY_WANTED && entry->file && (entry->holes || entry->info.kind == MOVER_STREAM))
+		err = mover_file_set_size(entry->file, segment->size);
 	if (err)
-		take_refuse_errno(r, take, err);
-	if (take->entry.kind == MOVER_STREAM)
-		take->entry.size = segment->size;
-	take_advance(r, take);
+		entries_refuse_errno(r, entry, err);
+	if (entry->info.kind == MOVER_STREAM)
+		entry->info.size = segment->size;
+	entries_advance(r, entry);
 }
 
-static void store_wanted(struct receiver *r, struct take *take, const struct proto_segment *segment, uint8_t *bytes,
-			 struct hold *hold)
+static void store_wanted(struct receiver *r, struct recv_entry *entry, const struct proto_segment *segment,
+			 uint8_t *bytes, struct recv_window *window)
 {
 	const struct mover_digest *kept = NULL;
-	uint64_t left = take->entry.size - segment->chunk * r->s.terms.chunk_bytes;
+	uint64_t left = entry->info.size - segment->chunk * r->s.terms.chunk_bytes;
 	struct mover_digest digest;
 
 	switch (segment->kind) {
 	case PROTO_KEEP:
-		kept = take->file ? mover_file_kept(take->file, segment->chunk) : NULL;
+		kept = entry->file ? mover_file_kept(entry->file, segment->chunk) : NULL;
 		if (!kept) {
-			session_fail_protocol(&r->s, "a chunk is to be kept that is not there");
+			session_fail_protocol(&r->s, "a chunk to keep that is not there");
 			return;
 		}
-		store_kept(r, take, segment->chunk, kept,
+		store_kept(r, entry, segment->chunk, kept,
 			   left < r->s.terms.chunk_bytes ? left : r->s.terms.chunk_bytes);
 		break;
 	case PROTO_HOLE:
-		chain_hole(&take->whole, segment->count);
-		store_hole(r, take, segment);
+		chain_hole(&entry->whole, segment->count);
+		store_hole(r, entry, segment);
 		break;
 	default:
 		digest = mover_digest_of(bytes, segment->len);
 		if (!digest_equal(&digest, &segment->digest)) {
-			take_refuse(r, take, MOVER_MISMATCH, "a chunk did not arrive as it was sent");
+			entries_refuse(r, entry, MOVER_MISMATCH, "a chunk did not arrive as it was sent");
 			return;
 		}
-		chain_chunk(&take->whole, &digest);
+		chain_chunk(&entry->whole, &digest);
 		r->s.totals.bytes_moved += segment->len;
 		r->s.totals.bytes_done += segment->len;
-		store_data(r, take, segment, bytes, hold);
+		store_data(r, entry, segment, bytes, window);
 	}
 }
 
-static void given_up(struct receiver *r, struct take *take, const struct proto_segment *segment)
+void store_segment(struct receiver *r, const struct proto_segment *segment, uint8_t *bytes, struct recv_window *window)
 {
-	if (take->state == TAKE_WANTED) {
-		char text[128];
-		proto_text_copy(text, sizeof(text), &segment->text);
-		take->state = TAKE_REFUSED;
-		take->settled = true;
-		snprintf(take->why, sizeof(take->why), "the sender gave it up: %s", text);
-		r->s.totals.entries_failed++;
-		r->entry_status = MOVER_REMOTE_IO;
-		session_entry_done(&r->s, take->entry.name, take->entry.name_len, take->entry.size, MOVER_REFUSED,
-				   take->why);
-	}
-	take->last = true;
-	take_advance(r, take);
-}
+	struct recv_entry *entry = entries_at(r, segment->entry);
 
-void store_segment(struct receiver *r, const struct proto_segment *segment, uint8_t *bytes, struct hold *hold)
-{
-	struct take *take = receiver_take(r, segment->entry);
-
-	if ((take->state != TAKE_WANTED && take->state != TAKE_REFUSED) || take->index != segment->entry ||
-	    take->last) {
+	if ((entry->state != RECV_ENTRY_WANTED && entry->state != RECV_ENTRY_REFUSED) ||
+	    entry->number != segment->entry || entry->last) {
 		session_fail_protocol(&r->s, "content of an entry that is not wanted");
 		return;
 	}
 	if (segment->kind == PROTO_GIVEN_UP) {
-		given_up(r, take, segment);
+		char text[128];
+
+		proto_text_copy(text, sizeof(text), &segment->text);
+		entries_given_up(r, entry, text);
+		entry->last = true;
+		entries_advance(r, entry);
 		return;
 	}
-	if (!fits(r, take, segment)) {
-		session_fail_protocol(&r->s, "a chunk where none belongs");
+	if (!fits(r, entry, segment)) {
+		session_fail_protocol(&r->s, "a chunk out of place");
 		return;
 	}
-	take->next_chunk += segment->count;
-	if (take->state == TAKE_WANTED)
-		store_wanted(r, take, segment, bytes, hold);
+	entry->next_chunk += segment->count;
+	if (entry->state == RECV_ENTRY_WANTED)
+		store_wanted(r, entry, segment, bytes, window);
 	if (segment->last && r->s.status == MOVER_OK)
-		finish(r, take, segment);
+		finish(r, entry, segment);
 }

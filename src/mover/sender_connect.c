@@ -1,10 +1,15 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* The sender's way to the receiver: the control connection, by the first of the host's addresses that leads there. */
+/* The sender's connections: the control connection, to the first address of the host that works, and the data
+ * connections. */
 #include <errno.h>
 #include <netdb.h>
 #include <stdio.h>
+#include <string.h>
 
 #include "mover/sender.h"
+#include "mover/wr_id.h"
+
+#define CONNECT_TIMEOUT_MS 8000
 
 struct failure {
 	enum mover_status status;
@@ -13,20 +18,20 @@ struct failure {
 
 static bool resolved(struct session *s)
 {
-	return s->control.link.state == LINK_RESOLVED || s->control.link.state == LINK_FAILED;
+	return s->control.conn.state == CONNECTION_RESOLVED || s->control.conn.state == CONNECTION_FAILED;
 }
 
 static bool control_up(struct session *s)
 {
-	return s->control.link.state == LINK_UP || s->control.link.state == LINK_FAILED;
+	return s->control.conn.state == CONNECTION_UP || s->control.conn.state == CONNECTION_FAILED;
 }
 
 static unsigned connect_timeout_ms(const struct session *s)
 {
-	return s->stall_timeout_ms < SENDER_CONNECT_TIMEOUT_MS ? s->stall_timeout_ms : SENDER_CONNECT_TIMEOUT_MS;
+	return s->stall_timeout_ms < CONNECT_TIMEOUT_MS ? s->stall_timeout_ms : CONNECT_TIMEOUT_MS;
 }
 
-static struct addrinfo *find(struct sender *x, const char *host, const char *port, int flags)
+static struct addrinfo *look_up(struct sender *x, const char *host, const char *port, int flags)
 {
 	struct addrinfo hints = {.ai_socktype = SOCK_STREAM, .ai_flags = flags}, *list = NULL;
 	int err = getaddrinfo(host, port, &hints, &list);
@@ -36,29 +41,27 @@ static struct addrinfo *find(struct sender *x, const char *host, const char *por
 	return err ? NULL : list;
 }
 
-static void tell_refusal(struct sender *x)
+static void fail_refused(struct sender *x)
 {
-	const struct link *link = &x->s.control.link;
+	const struct connection *conn = &x->s.control.conn;
 	const char *host = x->options->host;
 	unsigned port = x->options->port;
 
-	if (link->rejected && link->reject == PROTO_REJECT_BUSY)
+	if (conn->rejected && conn->reject == PROTO_REJECT_BUSY)
 		session_fail(&x->s, MOVER_NO_CONNECT, "the receiver at %s has as many sessions as it allows; try later",
 			     host);
-	else if (link->rejected && link->reject == PROTO_REJECT_VERSION)
+	else if (conn->rejected && conn->reject == PROTO_REJECT_VERSION)
 		session_fail(&x->s, MOVER_PROTOCOL, "%s port %u is no receiver of this version", host, port);
-	else if (link->rejected && link->reject == PROTO_REJECT_DEVICE)
+	else if (conn->rejected && conn->reject == PROTO_REJECT_DEVICE)
 		session_fail(&x->s, MOVER_NO_CONNECT,
-			     "the receiver at %s uses another device than the one of this "
-			     "address",
-			     host);
-	else if (link_is_iwarp(link->id))
+			     "the receiver at %s uses another device than the one that has this address", host);
+	else if (connection_is_iwarp(conn->id))
 		session_fail(&x->s, MOVER_NO_CONNECT,
 			     "no iWARP connection to %s port %u (%s); is `roci recv` running there, on an iWARP device "
 			     "like %s here?",
-			     host, port, strerror(link->err < 0 ? -link->err : ETIMEDOUT),
-			     link->id->verbs->device->name);
-	else if (link->rejected)
+			     host, port, strerror(conn->err < 0 ? -conn->err : ETIMEDOUT),
+			     conn->id->verbs->device->name);
+	else if (conn->rejected)
 		session_fail(&x->s, MOVER_NO_CONNECT, "nobody listens at %s port %u; is `roci recv` running there?",
 			     host, port);
 	else
@@ -71,16 +74,19 @@ static void tell_refusal(struct sender *x)
 static bool resolve(struct sender *x, const struct addrinfo *source, const struct addrinfo *to)
 {
 	struct session *s = &x->s;
-	struct link *link = &s->control.link;
+	struct connection *conn = &s->control.conn;
 	const char *host = x->options->host;
-	int err = link_resolve(link, s->channel, source ? source->ai_addr : NULL, to->ai_addr);
+	int err = connection_resolve(conn, s->channel, source ? source->ai_addr : NULL, to->ai_addr);
 
-	if (!err && !session_run(s, resolved, SENDER_CONNECT_TIMEOUT_MS, "resolving the address"))
-		return false;
-	if (!err && link->state == LINK_RESOLVED)
-		return true;
-	if (!err)
-		err = link->err;
+	if (!err) {
+		enum session_wait result = session_wait(s, resolved, CONNECT_TIMEOUT_MS);
+
+		if (result == SESSION_FAILED)
+			return false;
+		if (conn->state == CONNECTION_RESOLVED)
+			return true;
+		err = result == SESSION_TIMED_OUT ? -ETIMEDOUT : conn->err;
+	}
 	if (err == -ENODEV)
 		session_fail(s, MOVER_NO_DEVICE, "no RDMA device leads to %s", host);
 	else
@@ -92,44 +98,44 @@ static bool resolve(struct sender *x, const struct addrinfo *source, const struc
 static bool connect_control(struct sender *x)
 {
 	struct session *s = &x->s;
+	struct connection *conn = &s->control.conn;
 	struct proto_request request = {0};
 	int err;
 
-	if (s->common->device && strcmp(s->common->device, s->control.link.id->verbs->device->name)) {
+	if (s->common->device && strcmp(s->common->device, conn->id->verbs->device->name)) {
 		session_fail(s, MOVER_NO_DEVICE, "the way to %s leads over %s, not over %s", x->options->host,
-			     s->control.link.id->verbs->device->name, s->common->device);
+			     conn->id->verbs->device->name, s->common->device);
 		return false;
 	}
 	if (!session_open_device(s))
 		return false;
-	err = link_connect(&s->control.link, &request);
+	err = connection_connect(conn, &request);
 	if (err) {
 		session_fail_errno(s, err, "connecting");
 		return false;
 	}
-	session_run(s, control_up, connect_timeout_ms(s), "connecting");
-	if (s->status == MOVER_LOST &&
-	    s->control.link.state == LINK_CONNECTING) /* in time; nothing was there to be lost */
-		s->status = MOVER_OK;
-	if (s->status == MOVER_OK && s->control.link.state != LINK_UP)
-		tell_refusal(x);
-	else if (s->status == MOVER_OK)
-		session_step(s, "CONNECT", "QP 0x%x, to %s port %u", s->control.link.id->qp->qp_num, x->options->host,
-			     ntohs(rdma_get_dst_port(s->control.link.id)));
-	return s->status == MOVER_OK;
+	if (session_wait(s, control_up, connect_timeout_ms(s)) == SESSION_FAILED)
+		return false;
+	if (conn->state != CONNECTION_UP) {
+		fail_refused(x);
+		return false;
+	}
+	session_step(s, "CONNECT", "QP 0x%x, to %s port %u", conn->id->qp->qp_num, x->options->host,
+		     ntohs(rdma_get_dst_port(conn->id)));
+	return true;
 }
 
 /* Whether the receiver may be at another address of the host. */
 static bool may_be_elsewhere(const struct session *s)
 {
-	const struct link *link = &s->control.link;
-	bool busy = link->rejected && link->reject == PROTO_REJECT_BUSY;
+	const struct connection *conn = &s->control.conn;
+	bool busy = conn->rejected && conn->reject == PROTO_REJECT_BUSY;
 
 	return s->status == MOVER_NO_DEVICE || (s->status == MOVER_NO_CONNECT && !busy);
 }
 
-/* `leading` is how it failed at an address to which a device leads: that says more than that there is no way to another
- * one, such as the host's IPv6 address from a network without IPv6. */
+/* `leading` is the failure at an address to which a device leads. It says more than that no device leads to another
+ * address, such as the host's IPv6 address from a network without IPv6. */
 static bool try_address(struct sender *x, const struct addrinfo *source, const struct addrinfo *to,
 			struct failure *leading)
 {
@@ -138,7 +144,7 @@ static bool try_address(struct sender *x, const struct addrinfo *source, const s
 
 	if (leads && connect_control(x))
 		return true;
-	if (s->status == MOVER_LOST) /* nothing was there to be lost */
+	if (s->status == MOVER_LOST) /* a connection that was never up cannot be lost */
 		s->status = MOVER_NO_CONNECT;
 	if (leads) {
 		leading->status = s->status;
@@ -179,13 +185,73 @@ bool sender_connect(struct sender *x)
 	bool up;
 
 	snprintf(port, sizeof(port), "%u", x->options->port ? x->options->port : MOVER_DEFAULT_PORT);
-	to = find(x, x->options->host, port, 0);
+	to = look_up(x, x->options->host, port, 0);
 	if (to && bind)
-		source = find(x, bind, NULL, AI_NUMERICHOST);
+		source = look_up(x, bind, NULL, AI_NUMERICHOST);
 	up = to && (source || !bind) && try_all(x, source, to);
 	if (to)
 		freeaddrinfo(to);
 	if (source)
 		freeaddrinfo(source);
 	return up;
+}
+
+/* Data connections */
+
+/* Takes a data connection one step further. Returns whether it is up. */
+static bool lane_up(struct session *s, unsigned lane)
+{
+	struct connection *conn = &s->lanes.conns[lane];
+	struct proto_request request = {.data = true, .session = s->terms.session, .index = (uint16_t)lane};
+	int err;
+
+	if (conn->state == CONNECTION_FAILED)
+		session_fail(s, MOVER_LOST, "a data connection could not be made: %s", strerror(-conn->err));
+	if (conn->state != CONNECTION_RESOLVED)
+		return conn->state == CONNECTION_UP;
+	if (mover_secure_token(s->control.secure, request.token)) {
+		session_fail(s, MOVER_FAILED, "no token from the handshake");
+		return false;
+	}
+	if (!session_lane_create_qp(s, lane))
+		return false;
+	err = connection_connect(conn, &request);
+	if (err)
+		session_fail_errno(s, err, "a data connection");
+	return false;
+}
+
+static bool lanes_up(struct session *s)
+{
+	bool all = true;
+
+	for (unsigned i = 0; i < s->lanes.count && s->status == MOVER_OK; i++)
+		all &= lane_up(s, i);
+	return all;
+}
+
+/* All at once, between the two addresses of the control connection. Then sends a greeting on each, because in iWARP the
+ * side that connects has to send first (RFC 5044 s.7.1). */
+bool sender_connect_lanes(struct sender *x)
+{
+	struct session *s = &x->s;
+	struct rdma_cm_id *control = s->control.conn.id;
+	struct sockaddr_storage source;
+
+	memcpy(&source, rdma_get_local_addr(control), sizeof(source));
+	((struct sockaddr_in *)&source)->sin_port = 0; /* the port of an IPv6 address is in the same place */
+	for (unsigned i = 0; i < s->lanes.count; i++) {
+		int err = connection_resolve(&s->lanes.conns[i], s->channel, (struct sockaddr *)&source,
+					     rdma_get_peer_addr(control));
+		if (err) {
+			session_fail_errno(s, err, "a data connection");
+			return false;
+		}
+	}
+	if (!session_run(s, lanes_up, CONNECT_TIMEOUT_MS, "making the data connections"))
+		return false;
+	for (unsigned i = 0; i < s->lanes.count; i++)
+		if (!session_lane_send(s, i, 0, wr_id_make(WR_LANE_SEND, i, 0), UINT64_MAX, PROTO_NO_WINDOW))
+			return false;
+	return true;
 }

@@ -1,75 +1,96 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* The sender's offers, and what the receiver says of them. */
+#include <errno.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "mover/sender.h"
 
 #define OFFERS_UNDER_WAY 4
 #define OFFER_ENTRIES    256 /* in one message: small enough that the first verdicts come soon */
 
-static void forget_have(struct slot *slot)
+struct send_entry *offer_entry(struct sender *x, uint32_t number)
 {
-	free(slot->have);
-	free(slot->present);
-	slot->have = NULL;
-	slot->present = NULL;
+	return &x->offer.entries[number % x->s.terms.max_entries];
 }
 
-/* Slots are used again in the order of the entries, and only when the receiver has seen the last of the old one. */
-static void advance(struct sender *x)
+static void free_have(struct send_entry *e)
 {
-	while (x->finished < x->judged) {
-		struct slot *slot = sender_slot(x, x->finished);
-		if (!slot->sent || !slot->settled || (slot->state == SLOT_WANTED && x->seq_done <= slot->seq))
+	free(e->have);
+	free(e->present);
+	e->have = NULL;
+	e->present = NULL;
+}
+
+int offer_init(struct sender *x)
+{
+	x->offer.entries = calloc(x->s.terms.max_entries, sizeof(*x->offer.entries));
+	return x->offer.entries ? 0 : -ENOMEM;
+}
+
+void offer_destroy(struct sender *x)
+{
+	for (uint32_t i = 0; x->offer.entries && i < x->s.terms.max_entries; i++)
+		free_have(&x->offer.entries[i]);
+	free(x->offer.entries);
+}
+
+/* An entry's place may be used again when the receiver has acted upon its last segment. Places become free in the order
+ * of the entries. */
+static void finish_entries(struct sender *x)
+{
+	while (x->offer.finished < x->offer.answered) {
+		struct send_entry *e = offer_entry(x, x->offer.finished);
+
+		if (!e->sent || !e->settled || (e->wanted && x->dispatch.acked <= e->seq))
 			break;
-		forget_have(slot);
-		*slot = (struct slot){0};
-		x->finished++;
+		free_have(e);
+		*e = (struct send_entry){0};
+		x->offer.finished++;
 	}
 }
 
-void sender_sent(struct sender *x, uint32_t entry)
+void offer_sent(struct sender *x, uint32_t number)
 {
-	struct slot *slot = sender_slot(x, entry);
-	slot->sent = true;
-	slot->seq = x->seq;
-	forget_have(slot);
+	struct send_entry *e = offer_entry(x, number);
+
+	e->sent = true;
+	e->seq = x->packs.next_seq;
+	free_have(e);
 }
 
-void sender_settle(struct sender *x, uint32_t entry, enum mover_outcome outcome, enum mover_status status,
-		   const char *text)
+void offer_settle(struct sender *x, uint32_t number, enum mover_outcome outcome, enum mover_status status,
+		  const char *text)
 {
-	struct slot *slot = sender_slot(x, entry);
-	const struct mover_entry *e = mover_walk_entry(x->walk, entry);
+	const struct mover_entry *info = mover_walk_entry(x->walk, number);
+	uint64_t size = info->kind == MOVER_FILE ? info->size : 0;
+	struct send_entry *e = offer_entry(x, number);
 	struct mover_totals *t = &x->s.totals;
 
-	slot->settled = true;
-	slot->refused = outcome == MOVER_REFUSED;
+	e->settled = true;
+	e->refused = outcome == MOVER_REFUSED;
 	if (outcome == MOVER_REFUSED) {
 		t->entries_failed++;
-		x->entry_status = status;
+		x->offer.status = status;
 	} else {
 		t->entries_done++;
 	}
 	if (outcome == MOVER_UNCHANGED) {
 		t->entries_unchanged++;
-		if (e->kind == MOVER_FILE) {
-			t->bytes_unchanged += e->size;
-			t->bytes_done += e->size;
-		}
+		t->bytes_unchanged += size;
+		t->bytes_done += size;
 	}
-	session_entry_done(&x->s, e->name, e->name_len, e->kind == MOVER_FILE ? e->size : 0, outcome, text);
+	session_entry_done(&x->s, info->name, info->name_len, size, outcome, text);
 }
 
-/* Names differ in length: whether this one still fits is known when it has been written. */
+/* Writes as many entries as fit into the message, and returns how many. */
 static uint16_t put_entries(struct sender *x, struct cursor_out *out)
 {
-	uint32_t max = x->s.terms.max_entries - (x->offered - x->finished);
+	uint32_t max = x->s.terms.max_entries - (x->offer.offered - x->offer.finished);
 	uint16_t count = 0;
 
-	while (count < max && count < OFFER_ENTRIES && x->offered + count < x->entries) {
+	while (count < max && count < OFFER_ENTRIES && x->offer.offered + count < x->entry_count) {
 		struct cursor_out before = *out;
-		proto_put_entry(out, mover_walk_entry(x->walk, x->offered + count));
+		proto_put_entry(out, mover_walk_entry(x->walk, x->offer.offered + count));
 		if (out->full) {
 			*out = before;
 			break;
@@ -83,27 +104,26 @@ bool offer_pump(struct sender *x)
 {
 	bool any = false;
 
-	while (x->offered < x->entries && x->offers_under_way < OFFERS_UNDER_WAY &&
-	       x->offered - x->finished < x->s.terms.max_entries) {
+	while (x->offer.offered < x->entry_count && x->offer.under_way < OFFERS_UNDER_WAY &&
+	       x->offer.offered - x->offer.finished < x->s.terms.max_entries) {
 		struct cursor_out *out;
 		uint8_t *head;
 		uint16_t count;
 
-		/* not for a few each time when the pipeline is full */
-		if (x->offered > x->judged && x->offered - x->finished > x->s.terms.max_entries * 3 / 4)
+		/* when the pipeline is nearly full, wait until there is room for more than a few entries */
+		if (x->offer.offered > x->offer.answered &&
+		    x->offer.offered - x->offer.finished > x->s.terms.max_entries * 3 / 4)
 			break;
 		out = session_begin(&x->s, PROTO_OFFER);
 		if (!out)
 			break;
-		put_u32(out, x->offered);
+		put_u32(out, x->offer.offered);
 		head = cursor_take(out, 2);
 		count = put_entries(x, out);
 		cursor_patch_u16(head, count);
 		session_step(&x->s, "OFFER", "entries: %u", count);
-		for (uint32_t i = 0; i < count; i++)
-			sender_slot(x, x->offered + i)->state = SLOT_OFFERED;
-		x->offered += count;
-		x->offers_under_way++;
+		x->offer.offered += count;
+		x->offer.under_way++;
 		session_send(&x->s);
 		any = true;
 	}
@@ -121,23 +141,29 @@ static bool verdict_fits(const struct sender *x, const struct mover_entry *e, en
 	}
 }
 
-static void judge(struct sender *x, uint32_t entry, const struct proto_result *result)
+static enum mover_outcome outcome_of(enum proto_verdict verdict)
 {
+	switch (verdict) {
+	case PROTO_DONE: return MOVER_STORED;
+	case PROTO_UNCHANGED: return MOVER_UNCHANGED;
+	case PROTO_WOULD: return MOVER_WOULD;
+	default: return MOVER_REFUSED;
+	}
+}
+
+static void take_verdict(struct sender *x, uint32_t number, const struct proto_result *result)
+{
+	struct send_entry *e = offer_entry(x, number);
 	char text[PROTO_MAX_TEXT + 1];
-	struct slot *slot = sender_slot(x, entry);
 
 	if (result->verdict == PROTO_WANT) {
-		slot->state = SLOT_WANTED;
+		e->wanted = true;
 		return;
 	}
-	slot->sent = true; /* nothing of it will be */
+	e->sent = true; /* nothing of it will be */
 	proto_text_copy(text, sizeof(text), &result->text);
-	sender_settle(x, entry,
-		      result->verdict == PROTO_DONE        ? MOVER_STORED
-		      : result->verdict == PROTO_UNCHANGED ? MOVER_UNCHANGED
-		      : result->verdict == PROTO_WOULD     ? MOVER_WOULD
-							   : MOVER_REFUSED,
-		      session_mirror_status(result->status), result->verdict == PROTO_REFUSED ? text : NULL);
+	offer_settle(x, number, outcome_of(result->verdict), session_mirror_status(result->status),
+		     result->verdict == PROTO_REFUSED ? text : NULL);
 }
 
 void offer_verdict(struct sender *x, struct cursor_in *payload)
@@ -145,9 +171,9 @@ void offer_verdict(struct sender *x, struct cursor_in *payload)
 	uint32_t first;
 	uint16_t count;
 
-	if (proto_get_list(payload, &first, &count, PROTO_MAX_ENTRIES) || first != x->judged ||
-	    count > x->offered - x->judged || !x->offers_under_way) {
-		session_fail_protocol(&x->s, "verdicts for what was not offered");
+	if (proto_get_list(payload, &first, &count, PROTO_MAX_ENTRIES) || first != x->offer.answered ||
+	    count > x->offer.offered - x->offer.answered || !x->offer.under_way) {
+		session_fail_protocol(&x->s, "verdicts on entries that were not offered");
 		return;
 	}
 	session_step(&x->s, "VERDICT", "entries: %u", count);
@@ -158,66 +184,66 @@ void offer_verdict(struct sender *x, struct cursor_in *payload)
 			session_fail_protocol(&x->s, "a verdict that makes no sense");
 			return;
 		}
-		judge(x, first + i, &result);
+		take_verdict(x, first + i, &result);
 	}
-	x->judged += count;
-	x->offers_under_way--;
-	advance(x);
+	x->offer.answered += count;
+	x->offer.under_way--;
+	finish_entries(x);
 	if (proto_get_nothing(payload))
-		session_fail_protocol(&x->s, "more behind the verdicts");
+		session_fail_protocol(&x->s, "bytes after the verdicts");
 }
 
 void offer_have(struct sender *x, struct cursor_in *payload)
 {
-	uint32_t entry = get_u32(payload);
+	uint32_t number = get_u32(payload);
 	uint64_t first = get_u64(payload), chunks;
 	uint16_t count = get_u16(payload);
 	const uint8_t *digests = get_bytes(payload, (size_t)count * sizeof(struct mover_digest));
-	const struct mover_entry *e;
-	struct slot *slot;
+	const struct mover_entry *info;
+	struct send_entry *e;
 
-	if (!digests || proto_get_nothing(payload) || entry < x->judged || entry >= x->offered) {
-		session_fail_protocol(&x->s, "digests of what was not offered");
+	if (!digests || proto_get_nothing(payload) || number < x->offer.answered || number >= x->offer.offered) {
+		session_fail_protocol(&x->s, "digests for an entry that was not offered");
 		return;
 	}
-	e = mover_walk_entry(x->walk, entry);
-	chunks = (e->size + x->s.terms.chunk_bytes - 1) / x->s.terms.chunk_bytes;
-	if (e->kind != MOVER_FILE || first > chunks || count > chunks - first) {
-		session_fail_protocol(&x->s, "digests of chunks that are not there");
+	info = mover_walk_entry(x->walk, number);
+	chunks = (info->size + x->s.terms.chunk_bytes - 1) / x->s.terms.chunk_bytes;
+	if (info->kind != MOVER_FILE || first > chunks || count > chunks - first) {
+		session_fail_protocol(&x->s, "digests of chunks that the file does not have");
 		return;
 	}
-	slot = sender_slot(x, entry);
-	session_step(&x->s, "HAVE", "%u chunks of entry %u", count, entry);
-	if (!slot->have) {
-		slot->have = malloc(chunks * sizeof(*slot->have));
-		slot->present = calloc(1, chunks);
+	e = offer_entry(x, number);
+	session_step(&x->s, "HAVE", "%u chunks of entry %u", count, number);
+	if (!e->have) {
+		e->have = malloc(chunks * sizeof(*e->have));
+		e->present = calloc(1, chunks);
 	}
-	if (!slot->have || !slot->present) {
-		session_fail(&x->s, MOVER_FAILED, "out of memory");
+	if (!e->have || !e->present) {
+		session_fail_memory(&x->s);
 		return;
 	}
-	memcpy(slot->have + first, digests, (size_t)count * sizeof(*slot->have));
-	memset(slot->present + first, 1, count);
+	memcpy(e->have + first, digests, (size_t)count * sizeof(*e->have));
+	memset(e->present + first, 1, count);
 }
 
 static void settle_result(struct sender *x, const struct proto_result *result)
 {
 	char text[PROTO_MAX_TEXT + 1];
-	struct slot *slot;
+	const struct send_entry *e;
 	bool stored = result->verdict == PROTO_DONE;
 
-	if (result->entry < x->finished || result->entry >= x->judged) {
-		session_fail_protocol(&x->s, "a result of what it did not take");
+	if (result->entry < x->offer.finished || result->entry >= x->offer.answered) {
+		session_fail_protocol(&x->s, "a result for an entry that was not offered");
 		return;
 	}
-	slot = sender_slot(x, result->entry);
-	if (slot->state != SLOT_WANTED || slot->settled || (stored && !slot->sent)) {
+	e = offer_entry(x, result->entry);
+	if (!e->wanted || e->settled || (stored && !e->sent)) {
 		session_fail_protocol(&x->s, "a result out of turn");
 		return;
 	}
 	proto_text_copy(text, sizeof(text), &result->text);
-	sender_settle(x, result->entry, stored ? MOVER_STORED : MOVER_REFUSED, session_mirror_status(result->status),
-		      stored ? NULL : text);
+	offer_settle(x, result->entry, stored ? MOVER_STORED : MOVER_REFUSED, session_mirror_status(result->status),
+		     stored ? NULL : text);
 }
 
 void offer_ack(struct sender *x, struct cursor_in *payload)
@@ -225,11 +251,11 @@ void offer_ack(struct sender *x, struct cursor_in *payload)
 	uint64_t seq_done = get_u64(payload), bytes = get_u64(payload);
 	uint16_t count = get_u16(payload);
 
-	if (payload->bad || seq_done < x->seq_done || seq_done > x->seq) {
-		session_fail_protocol(&x->s, "an ACK of what was not sent");
+	if (payload->bad || seq_done < x->dispatch.acked || seq_done > x->packs.next_seq) {
+		session_fail_protocol(&x->s, "an ACK for a window that was not sent");
 		return;
 	}
-	x->seq_done = seq_done;
+	x->dispatch.acked = seq_done;
 	x->s.totals.bytes_done = bytes;
 	session_step(&x->s, "ACK", "windows: %llu, entries stored: %u", (unsigned long long)seq_done, count);
 	for (unsigned i = 0; i < count && x->s.status == MOVER_OK; i++) {
@@ -241,6 +267,6 @@ void offer_ack(struct sender *x, struct cursor_in *payload)
 		settle_result(x, &result);
 	}
 	if (x->s.status == MOVER_OK && proto_get_nothing(payload))
-		session_fail_protocol(&x->s, "more behind an ACK");
-	advance(x);
+		session_fail_protocol(&x->s, "bytes after an ACK");
+	finish_entries(x);
 }

@@ -1,10 +1,83 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* What is in a window, once it has been read: digests, what the receiver has already, the descriptor. Windows are
- * finished in their order, so the chain over a file's chunks is simply continued. */
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
 #include "mover/chain.h"
 #include "mover/sender.h"
 
 #define WHY_MAX 100 /* so that PACK_MAX_PIECES of them fit into a descriptor */
+
+int pack_init(struct sender *x)
+{
+	for (unsigned i = 0; i < x->s.pool.count; i++) {
+		struct pack *pack = &x->packs.list[i];
+
+		pack->window = &x->s.pool.windows[i];
+		pack->pieces = malloc(PACK_MAX_PIECES * sizeof(*pack->pieces));
+		pack->segments = malloc(PROTO_PAYLOAD_BYTES);
+		if (!pack->pieces || !pack->segments)
+			return -ENOMEM;
+	}
+	return 0;
+}
+
+void pack_destroy(struct sender *x)
+{
+	for (unsigned i = 0; i < PROTO_MAX_WINDOWS; i++) {
+		struct pack *pack = &x->packs.list[i];
+
+		for (unsigned k = 0; k < pack->count; k++)
+			source_piece_done(x, pack->pieces[k].file);
+		free(pack->pieces);
+		free(pack->segments);
+	}
+}
+
+struct pack *pack_take(struct sender *x)
+{
+	for (unsigned i = 0; i < x->s.pool.count; i++) {
+		struct pack *pack = &x->packs.list[i];
+
+		if (pack->state != PACK_FREE)
+			continue;
+		pack->state = PACK_FILLING;
+		pack->count = pack->reading = 0;
+		pack->used = pack->wire_bytes = 0;
+		return pack;
+	}
+	return NULL;
+}
+
+void pack_close(struct sender *x, struct pack *pack)
+{
+	struct packs *packs = &x->packs;
+
+	pack->state = PACK_CLOSED;
+	packs->queue[(packs->first + packs->queued++) % PROTO_MAX_WINDOWS] = pack;
+}
+
+struct pack *pack_first_ready(struct sender *x)
+{
+	struct pack *pack = x->packs.queued ? x->packs.queue[x->packs.first] : NULL;
+
+	return pack && pack->state == PACK_READY ? pack : NULL;
+}
+
+void pack_remove_first(struct sender *x)
+{
+	x->packs.first = (x->packs.first + 1) % PROTO_MAX_WINDOWS;
+	x->packs.queued--;
+}
+
+void pack_release(struct sender *x, struct pack *pack)
+{
+	window_revoke(pack->window);
+	pack->state = PACK_FREE;
+	x->packs.posted--;
+}
+
+/* Finishing */
 
 static void give_up(struct source_file *file, struct cursor_out *out, struct pack *pack)
 {
@@ -25,8 +98,8 @@ static void check_piece(struct sender *x, const struct piece *piece)
 
 	if (file->failed)
 		return;
-	if (sender_slot(x, file->entry)->refused) {
-		file->failed = MOVER_REMOTE_IO; /* no text: it was the receiver who said so */
+	if (offer_entry(x, file->entry)->refused) {
+		file->failed = MOVER_REMOTE_IO; /* no text: the receiver gave the reason */
 	} else if (piece->got < 0) {
 		file->failed = MOVER_LOCAL_IO;
 		file->why = strerrordesc_np((int)-piece->got);
@@ -39,13 +112,13 @@ static void check_piece(struct sender *x, const struct piece *piece)
 
 static void put_data(struct sender *x, struct pack *pack, struct piece *piece, struct proto_segment *segment)
 {
-	struct slot *slot = sender_slot(x, segment->entry);
+	const struct send_entry *e = offer_entry(x, segment->entry);
 	uint8_t *bytes = pack->window->bytes + piece->at;
 
 	segment->digest = mover_digest_of(bytes, piece->len);
 	chain_chunk(&piece->file->whole, &segment->digest);
-	if (piece->len && slot->present && slot->present[piece->chunk] &&
-	    digest_equal(&slot->have[piece->chunk], &segment->digest)) {
+	if (piece->len && e->present && e->present[piece->chunk] &&
+	    digest_equal(&e->have[piece->chunk], &segment->digest)) {
 		segment->kind = PROTO_KEEP;
 		x->s.totals.bytes_kept += piece->len;
 		return;
@@ -53,7 +126,7 @@ static void put_data(struct sender *x, struct pack *pack, struct piece *piece, s
 	segment->kind = PROTO_DATA;
 	segment->len = piece->len;
 	segment->sparse = piece->sparse;
-	if (pack->descriptor.bytes != piece->at) /* pieces before it are kept: close the gap */
+	if (pack->descriptor.bytes != piece->at) /* the receiver keeps pieces before it: close the gap */
 		memmove(pack->window->bytes + pack->descriptor.bytes, bytes, piece->len);
 	pack->descriptor.bytes += piece->len;
 }
@@ -73,9 +146,9 @@ static void finish_piece(struct sender *x, struct pack *pack, struct piece *piec
 		enum mover_status status = file->failed;
 		const char *why = file->why;
 		give_up(file, out, pack);
-		if (!sender_slot(x, entry)->settled)
-			sender_settle(x, entry, MOVER_REFUSED, status, why);
-		sender_sent(x, entry);
+		if (!offer_entry(x, entry)->settled)
+			offer_settle(x, entry, MOVER_REFUSED, status, why);
+		offer_sent(x, entry);
 		return;
 	}
 	if (piece->hole) {
@@ -91,10 +164,10 @@ static void finish_piece(struct sender *x, struct pack *pack, struct piece *piec
 	proto_put_segment(out, &segment);
 	pack->descriptor.count++;
 	if (piece->last)
-		sender_sent(x, file->entry);
+		offer_sent(x, file->entry);
 }
 
-void pack_finish(struct sender *x, struct pack *pack)
+static void finish_pack(struct sender *x, struct pack *pack)
 {
 	struct cursor_out out = cursor_out(pack->segments, PROTO_PAYLOAD_BYTES);
 
@@ -102,9 +175,7 @@ void pack_finish(struct sender *x, struct pack *pack)
 	for (unsigned i = 0; i < pack->count; i++) {
 		struct piece *piece = &pack->pieces[i];
 		finish_piece(x, pack, piece, &out);
-		piece->file->pieces--;
-		source_release(x, piece->file);
-		piece->file = NULL;
+		source_piece_done(x, piece->file);
 	}
 	pack->count = 0;
 	pack->segments_len = cursor_written(&out);
@@ -112,10 +183,27 @@ void pack_finish(struct sender *x, struct pack *pack)
 	pack->state = PACK_READY;
 	if (!pack->descriptor.count)
 		return;
-	pack->descriptor.seq = x->seq++;
+	pack->descriptor.seq = x->packs.next_seq++;
 	if (!x->s.terms.encrypt || !pack->wire_bytes)
 		return;
 	if (mover_secure_seal_chunk(x->s.control.secure, pack->descriptor.seq, pack->window->bytes, pack->wire_bytes))
 		session_fail(&x->s, MOVER_FAILED, "a chunk could not be encrypted");
 	pack->wire_bytes += SECURE_CHUNK_TAG_BYTES;
+}
+
+bool pack_pump(struct sender *x)
+{
+	bool any = false;
+
+	for (unsigned i = 0; i < x->packs.queued && x->s.status == MOVER_OK; i++) {
+		struct pack *pack = x->packs.queue[(x->packs.first + i) % PROTO_MAX_WINDOWS];
+
+		if (pack->state == PACK_READY)
+			continue;
+		if (pack->reading)
+			break;
+		finish_pack(x, pack);
+		any = true;
+	}
+	return any;
 }

@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* From files into windows: opens what is wanted, in the order of the entries, and fills windows with chunks, small
- * files many to a window. Long reads are under way in several windows at once. */
+/* Small files share a window. Long reads are under way in several windows at once. */
 #include <errno.h>
 #include <fcntl.h>
 #include <poll.h>
+#include <stddef.h>
 #include <stdlib.h>
+#include <string.h>
 #include <unistd.h>
 
 #include "mover/sender.h"
@@ -19,90 +20,66 @@ enum added {
 
 int source_init(struct sender *x)
 {
-	struct window_pool *windows = &x->s.windows;
-
-	for (unsigned i = 0; i < windows->count; i++) {
-		struct pack *p = &x->packs[i];
-		p->window = &windows->windows[i];
-		p->pieces = malloc(PACK_MAX_PIECES * sizeof(*p->pieces));
-		p->segments = malloc(PROTO_PAYLOAD_BYTES);
-		if (!p->pieces || !p->segments)
-			return -ENOMEM;
-	}
-	return disk_create(!x->s.common->no_uring, windows->count, &x->disk);
+	return disk_create(!x->s.common->no_uring, x->s.pool.count, &x->source.disk);
 }
 
-static void free_file(struct source_file *file)
+static void free_if_unused(struct sender *x, struct source_file *file)
 {
+	if (file->pieces || x->source.file == file)
+		return;
 	if (file->fd >= 0)
 		close(file->fd);
 	free(file);
 }
 
-/* After the last use of a file by a window, and by the packer. */
-void source_release(struct sender *x, struct source_file *file)
+void source_piece_done(struct sender *x, struct source_file *file)
 {
-	if (file->pieces || x->file == file)
-		return;
-	free_file(file);
+	file->pieces--;
+	free_if_unused(x, file);
+}
+
+/* All of the file is in packs, or nothing more will be. */
+static void file_packed(struct sender *x)
+{
+	struct source_file *file = x->source.file;
+
+	x->source.file = NULL;
+	free_if_unused(x, file);
 }
 
 void source_destroy(struct sender *x)
 {
-	disk_destroy(x->disk);
-	for (unsigned i = 0; i < PROTO_MAX_WINDOWS; i++) {
-		struct pack *p = &x->packs[i];
-		for (unsigned k = 0; k < p->count; k++) {
-			struct source_file *file = p->pieces[k].file;
-			if (file && --file->pieces == 0 && file != x->file)
-				free_file(file);
-		}
-		free(p->pieces);
-		free(p->segments);
-	}
-	if (x->file)
-		free_file(x->file);
+	disk_destroy(x->source.disk);
+	x->source.disk = NULL;
+	if (x->source.file)
+		file_packed(x);
 }
 
 bool source_idle(const struct sender *x)
 {
-	return !x->file && !x->filling && !x->queue_count && !x->posted && x->cursor == x->entries;
-}
-
-static struct pack *take_pack(struct sender *x)
-{
-	for (unsigned i = 0; i < x->s.windows.count; i++) {
-		struct pack *p = &x->packs[i];
-		if (p->state != PACK_FREE)
-			continue;
-		p->state = PACK_FILLING;
-		p->count = p->reading = 0;
-		p->used = p->wire_bytes = 0;
-		return p;
-	}
-	return NULL;
+	return !x->source.file && !x->source.filling && !x->packs.queued && !x->packs.posted &&
+	       x->source.next_entry == x->entry_count;
 }
 
 static void close_pack(struct sender *x)
 {
-	x->filling->state = PACK_CLOSED;
-	x->queue[(x->queue_first + x->queue_count++) % PROTO_MAX_WINDOWS] = x->filling;
-	x->filling = NULL;
+	pack_close(x, x->source.filling);
+	x->source.filling = NULL;
 }
 
 /* The next entry that the receiver wants, opened. False: none for now. */
 static bool next_file(struct sender *x)
 {
-	while (x->cursor < x->judged) {
-		uint32_t entry = x->cursor++;
+	while (x->source.next_entry < x->offer.answered) {
+		uint32_t entry = x->source.next_entry++;
 		const struct mover_entry *e = mover_walk_entry(x->walk, entry);
 		struct source_file *file;
 
-		if (entry < x->finished || sender_slot(x, entry)->state != SLOT_WANTED)
+		if (entry < x->offer.finished || !offer_entry(x, entry)->wanted)
 			continue;
 		file = calloc(1, sizeof(*file));
 		if (!file) {
-			session_fail(&x->s, MOVER_FAILED, "out of memory");
+			session_fail_memory(&x->s);
 			return false;
 		}
 		file->entry = entry;
@@ -111,10 +88,10 @@ static bool next_file(struct sender *x)
 		file->fd = mover_walk_open(x->walk, entry);
 		if (file->fd < 0) {
 			file->failed = file->fd == -ESTALE ? MOVER_MISMATCH : MOVER_LOCAL_IO;
-			file->why = file->fd == -ESTALE ? "the file has changed since it was looked at"
+			file->why = file->fd == -ESTALE ? "the file has changed since it was offered"
 							: strerrordesc_np(-file->fd);
 		}
-		x->file = file;
+		x->source.file = file;
 		return true;
 	}
 	return false;
@@ -122,11 +99,11 @@ static bool next_file(struct sender *x)
 
 static struct piece *new_piece(struct sender *x, struct source_file *file)
 {
-	struct pack *pack = x->filling;
+	struct pack *pack = x->source.filling;
 	struct piece *piece = &pack->pieces[pack->count++];
 
 	piece->file = file;
-	piece->hole = piece->last = piece->sparse = piece->reading = false;
+	piece->hole = piece->last = piece->sparse = false;
 	piece->chunk = file->next_chunk;
 	piece->count = 1;
 	piece->at = pack->used;
@@ -136,17 +113,9 @@ static struct piece *new_piece(struct sender *x, struct source_file *file)
 	return piece;
 }
 
-static void packed(struct sender *x)
-{
-	struct source_file *file = x->file;
-	x->file = NULL;
-	file->packed = true;
-	source_release(x, file);
-}
-
 static void read_piece(struct sender *x, struct piece *piece)
 {
-	struct pack *pack = x->filling;
+	struct pack *pack = x->source.filling;
 	uint8_t *bytes = pack->window->bytes + piece->at;
 	uint64_t offset = piece->chunk * x->s.terms.chunk_bytes;
 
@@ -158,14 +127,13 @@ static void read_piece(struct sender *x, struct piece *piece)
 		piece->got = n < 0 ? -errno : n;
 		return;
 	}
-	piece->reading = true;
 	piece->op = (struct disk_op){
 		.owner = pack, .fd = piece->file->fd, .buffer = bytes, .len = piece->len, .offset = offset};
 	pack->reading++;
-	disk_submit(x->disk, &piece->op);
+	disk_submit(x->source.disk, &piece->op);
 }
 
-/* How many chunks from `chunk` on lie in a hole. */
+/* How many chunks, beginning with `chunk`, lie in a hole. */
 static uint64_t hole_chunks(struct sender *x, struct source_file *file, uint64_t chunk)
 {
 	uint64_t chunk_bytes = x->s.terms.chunk_bytes, begin = chunk * chunk_bytes;
@@ -190,7 +158,7 @@ static enum added add_chunk(struct sender *x, struct source_file *file)
 	uint32_t len = (uint32_t)(left < chunk_bytes ? left : chunk_bytes);
 	struct piece *piece;
 
-	if (!hole && x->filling->used + len > chunk_bytes)
+	if (!hole && x->source.filling->used + len > chunk_bytes)
 		return WINDOW_FULL;
 	piece = new_piece(x, file);
 	if (hole) {
@@ -200,37 +168,37 @@ static enum added add_chunk(struct sender *x, struct source_file *file)
 		uint64_t begin = piece->chunk * chunk_bytes;
 		piece->len = len;
 		piece->sparse = file->data_end && (begin < file->data_begin || begin + len > file->data_end);
-		x->filling->used += len;
+		x->source.filling->used += len;
 		if (len)
 			read_piece(x, piece);
 	}
 	file->next_chunk += piece->count;
 	piece->last = file->next_chunk * chunk_bytes >= file->size;
 	if (piece->last)
-		packed(x);
+		file_packed(x);
 	return ADDED;
 }
 
-/* A stream: as much as there is now, a chunk per window. The piece stays open, and with it the window, until the chunk
+/* Reads as much of a stream as there is now, one chunk per window. The piece and its window stay open until the chunk
  * is full or the stream ends. */
 static enum added add_stream(struct sender *x, struct source_file *file)
 {
 	uint32_t chunk_bytes = x->s.terms.chunk_bytes;
-	struct pack *pack = x->filling;
+	struct pack *pack = x->source.filling;
 	struct piece *piece = pack->count ? &pack->pieces[pack->count - 1] : NULL;
 	ssize_t n;
 
 	if (!piece || piece->file != file) {
 		if (pack->count)
-			return WINDOW_FULL; /* a chunk of a stream needs all of the room */
+			return WINDOW_FULL; /* a chunk of a stream needs a window of its own */
 		piece = new_piece(x, file);
 	}
 	if (piece->len == chunk_bytes) {
 		file->next_chunk++;
 		return WINDOW_FULL;
 	}
-	x->stdin_waiting = poll(&(struct pollfd){.fd = file->fd, .events = POLLIN}, 1, 0) == 0;
-	if (x->stdin_waiting)
+	x->source.stdin_waiting = poll(&(struct pollfd){.fd = file->fd, .events = POLLIN}, 1, 0) == 0;
+	if (x->source.stdin_waiting)
 		return NOT_YET;
 	n = read(file->fd, pack->window->bytes + piece->at + piece->len, chunk_bytes - piece->len);
 	if (n < 0 && (errno == EINTR || errno == EAGAIN))
@@ -245,23 +213,23 @@ static enum added add_stream(struct sender *x, struct source_file *file)
 		piece->got = -errno;
 	piece->last = true;
 	file->size = file->next_chunk * chunk_bytes + piece->len;
-	packed(x);
+	file_packed(x);
 	return ADDED;
 }
 
 static enum added add_piece(struct sender *x)
 {
-	struct source_file *file = x->file;
+	struct source_file *file = x->source.file;
 
-	if (x->filling->count == PACK_MAX_PIECES)
+	if (x->source.filling->count == PACK_MAX_PIECES)
 		return WINDOW_FULL;
-	if (sender_slot(x, file->entry)->refused && !file->failed)
+	if (offer_entry(x, file->entry)->refused && !file->failed)
 		file->failed = MOVER_REMOTE_IO;
 	if (!file->failed)
 		return file->stream ? add_stream(x, file) : add_chunk(x, file);
 	if (!file->given_up)
-		new_piece(x, file); /* which will tell of it */
-	packed(x);
+		new_piece(x, file); /* pack_pump() makes it a GIVEN_UP segment */
+	file_packed(x);
 	return ADDED;
 }
 
@@ -270,11 +238,10 @@ static bool reap(struct sender *x)
 	struct disk_op *op;
 	bool any = false;
 
-	while ((op = disk_reap(x->disk))) {
+	while ((op = disk_reap(x->source.disk))) {
 		struct piece *piece = (struct piece *)((char *)op - offsetof(struct piece, op));
 		struct pack *pack = op->owner;
 		piece->got = op->result;
-		piece->reading = false;
 		pack->reading--;
 		any = true;
 	}
@@ -285,11 +252,11 @@ static bool fill(struct sender *x)
 {
 	bool any = false;
 
-	while (x->s.status == MOVER_OK && (x->file || next_file(x))) {
+	while (x->s.status == MOVER_OK && (x->source.file || next_file(x))) {
 		enum added added;
-		if (!x->filling)
-			x->filling = take_pack(x);
-		if (!x->filling)
+		if (!x->source.filling)
+			x->source.filling = pack_take(x);
+		if (!x->source.filling)
 			return any;
 		added = add_piece(x);
 		if (added == NOT_YET)
@@ -298,25 +265,10 @@ static bool fill(struct sender *x)
 		if (added == WINDOW_FULL)
 			close_pack(x);
 	}
-	/* Nothing more to put in for now: off with it, if the wire is idle or this is the end. */
-	if (x->filling && x->filling->count && (!x->posted || x->cursor == x->entries) && !x->queue_count) {
+	/* There is nothing more to add now: send the pack if the wire is idle or this is the end. */
+	if (x->source.filling && x->source.filling->count &&
+	    (!x->packs.posted || x->source.next_entry == x->entry_count) && !x->packs.queued) {
 		close_pack(x);
-		any = true;
-	}
-	return any;
-}
-
-static bool finish_packs(struct sender *x)
-{
-	bool any = false;
-
-	for (unsigned i = 0; i < x->queue_count && x->s.status == MOVER_OK; i++) {
-		struct pack *pack = x->queue[(x->queue_first + i) % PROTO_MAX_WINDOWS];
-		if (pack->state == PACK_READY)
-			continue;
-		if (pack->reading)
-			break;
-		pack_finish(x, pack);
 		any = true;
 	}
 	return any;
@@ -326,7 +278,7 @@ bool source_pump(struct sender *x)
 {
 	bool any = reap(x);
 	any |= fill(x);
-	disk_flush(x->disk);
-	any |= finish_packs(x);
+	disk_flush(x->source.disk);
+	any |= pack_pump(x);
 	return any;
 }

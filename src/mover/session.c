@@ -1,22 +1,25 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* What a session owns, how it fails and how it ends. */
+/* How a session begins, fails and ends; its messages and its handshake. */
 #include "mover/session.h"
 
-#include <assert.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <stdarg.h>
 #include <stdio.h>
-#include <stdlib.h>
-#include <sys/mman.h>
-#include <unistd.h>
+#include <string.h>
+
+#include "mover/clock.h"
+
+#define HANDSHAKE_BYTES  16384 /* room for one flight; the protocol needs far less */
+#define STALL_TIMEOUT_MS 30000
+#define CLOSE_TIMEOUT_MS 2000
 
 int session_init(struct session *s, const struct session_role *role, const struct mover_common *common,
-		 struct teller *teller, unsigned number)
+		 struct events *events, unsigned number)
 {
-	*s = (struct session){.role = role, .common = common, .teller = teller, .number = number};
-	s->stall_timeout_ms = common->stall_timeout_ms ? common->stall_timeout_ms : 30000;
-	s->last_heard_ns = s->last_said_ns = mover_now_ns();
+	*s = (struct session){.role = role, .common = common, .report = {.events = events, .number = number}};
+	s->stall_timeout_ms = common->stall_timeout_ms ? common->stall_timeout_ms : STALL_TIMEOUT_MS;
+	s->received_ns = s->sent_ns = mover_now_ns();
 	s->channel = rdma_create_event_channel();
 	if (!s->channel)
 		return errno ? -errno : -ENODEV;
@@ -24,131 +27,19 @@ int session_init(struct session *s, const struct session_role *role, const struc
 	return 0;
 }
 
-static int open_queues(struct session *s)
-{
-	unsigned lanes = s->common->qps ? s->common->qps : MOVER_MAX_QPS;
-	unsigned entries;
-
-	s->pd = ibv_alloc_pd(s->verbs);
-	if (!s->pd)
-		return errno ? -errno : -ENOMEM;
-	s->comp = ibv_create_comp_channel(s->verbs);
-	if (!s->comp)
-		return errno ? -errno : -ENOMEM;
-	fcntl(s->comp->fd, F_SETFL, fcntl(s->comp->fd, F_GETFL) | O_NONBLOCK);
-	s->cq_count = s->common->cqs ? s->common->cqs : 1;
-	if (s->cq_count > lanes)
-		s->cq_count = lanes;
-	/* every CQ has room for all there can be at once: windows, small messages, and control messages */
-	entries = 3 * PROTO_MAX_WINDOWS + 4 * MOVER_MAX_QPS + 4 * PROTO_CREDITS;
-	for (unsigned i = 0; i < s->cq_count; i++) {
-		s->cqs[i] = ibv_create_cq(s->verbs, (int)entries, NULL, s->comp, 0);
-		if (!s->cqs[i])
-			return errno ? -errno : -ENOMEM;
-	}
-	return 0;
-}
-
-bool session_open_device(struct session *s)
-{
-	struct link_size size = control_link_size();
-	int err;
-
-	s->verbs = s->control.link.id->verbs;
-	s->iwarp = link_is_iwarp(s->control.link.id);
-	s->rxe = link_is_rxe(s->verbs->device);
-	err = open_queues(s);
-	if (!err)
-		err = control_create(&s->control, s->pd);
-	if (!err)
-		err = link_create_qp(&s->control.link, s->pd, s->cqs[0], &size);
-	if (!err)
-		err = control_start(&s->control);
-	if (err)
-		session_fail_errno(s, err,
-				   err == -ENOMEM ? "setting up the RDMA device (is `ulimit -l` too small?)"
-						  : "setting up the RDMA device");
-	return !err;
-}
-
-/* The control connection, and all that session_open_device() has made. */
-static void close_device(struct session *s)
-{
-	link_destroy(&s->control.link);
-	control_destroy(&s->control);
-	for (unsigned i = 0; i < s->cq_count; i++) {
-		if (!s->cqs[i])
-			continue;
-		if (s->cq_events[i])
-			ibv_ack_cq_events(s->cqs[i], s->cq_events[i]);
-		ibv_destroy_cq(s->cqs[i]);
-		s->cqs[i] = NULL;
-		s->cq_events[i] = 0;
-	}
-	s->cq_count = 0;
-	if (s->comp)
-		ibv_destroy_comp_channel(s->comp);
-	if (s->pd)
-		ibv_dealloc_pd(s->pd);
-	s->comp = NULL;
-	s->pd = NULL;
-	s->verbs = NULL;
-}
-
 void session_start_over(struct session *s)
 {
-	close_device(s);
+	session_close_device(s);
 	s->status = MOVER_OK;
 	*s->text = 0;
-	s->vague = false;
-	s->peer_told = false;
-}
-
-/* Small messages on the lanes: a greeting each, and one for each window on each. */
-static size_t small_bytes(const struct session *s)
-{
-	return (size_t)s->lane_count * (s->windows.count + 1) * PROTO_DONE_BYTES;
-}
-
-bool session_open_windows(struct session *s, unsigned count, int local_access)
-{
-	size_t bytes = s->terms.chunk_bytes + (s->terms.encrypt ? SECURE_CHUNK_TAG_BYTES : 0);
-	int err = window_pool_create(&s->windows, s->pd, count, bytes, local_access);
-
-	s->lane_count = s->terms.qps;
-	if (!err) {
-		s->small = calloc(1, small_bytes(s));
-		err = s->small ? 0 : -ENOMEM;
-	}
-	if (!err) {
-		s->small_mr = ibv_reg_mr(s->pd, s->small, small_bytes(s), IBV_ACCESS_LOCAL_WRITE);
-		err = s->small_mr ? 0 : errno ? -errno : -ENOMEM;
-	}
-	if (err)
-		session_fail_errno(s, err, SESSION_NO_MEMORY);
-	return !err;
-}
-
-bool session_create_lane_qp(struct session *s, unsigned lane)
-{
-	struct link_size size = {.sends = 2 * s->windows.count + 2, .receives = s->windows.count + 1};
-	struct ibv_cq *cq = s->cqs[lane % s->cq_count];
-	int err = link_create_qp(&s->lanes[lane], s->pd, cq, &size);
-
-	if (err)
-		session_fail_errno(s, err, "making a data QP");
-	return !err;
+	s->provisional = false;
+	s->peer_notified = false;
 }
 
 void session_destroy(struct session *s)
 {
-	for (unsigned i = 0; i < MOVER_MAX_QPS; i++)
-		link_destroy(&s->lanes[i]);
-	window_pool_destroy(&s->windows);
-	if (s->small_mr)
-		ibv_dereg_mr(s->small_mr);
-	free(s->small);
-	close_device(s);
+	session_close_lanes(s);
+	session_close_device(s);
 	if (s->channel)
 		rdma_destroy_event_channel(s->channel);
 }
@@ -158,9 +49,9 @@ void session_destroy(struct session *s)
 void session_fail(struct session *s, enum mover_status status, const char *format, ...)
 {
 	va_list args;
-	if (s->status != MOVER_OK && !s->vague)
+	if (s->status != MOVER_OK && !s->provisional)
 		return;
-	s->vague = false;
+	s->provisional = false;
 	s->status = status;
 	va_start(args, format);
 	vsnprintf(s->text, sizeof(s->text), format, args);
@@ -172,7 +63,7 @@ void session_lost(struct session *s, const char *text)
 	if (s->status != MOVER_OK)
 		return;
 	session_fail(s, MOVER_LOST, "%s", text);
-	s->vague = true;
+	s->provisional = true;
 }
 
 void session_fail_errno(struct session *s, int err, const char *what)
@@ -183,6 +74,11 @@ void session_fail_errno(struct session *s, int err, const char *what)
 void session_fail_protocol(struct session *s, const char *what)
 {
 	session_fail(s, MOVER_PROTOCOL, "the peer broke the protocol: %s", what);
+}
+
+void session_fail_memory(struct session *s)
+{
+	session_fail(s, MOVER_FAILED, "out of memory");
 }
 
 enum mover_status session_mirror_status(enum mover_status status)
@@ -197,26 +93,26 @@ enum mover_status session_mirror_status(enum mover_status status)
 
 /* Ending */
 
-static bool all_taken(const struct session *s)
+static bool all_received(const struct session *s)
 {
 	return s->control.free_sends == (1u << PROTO_CREDITS) - 1;
 }
 
-static bool said_all(struct session *s)
+static bool all_sent(struct session *s)
 {
-	return all_taken(s) || s->control.link.state != LINK_UP;
+	return all_received(s) || s->control.conn.state != CONNECTION_UP;
 }
 
-bool session_goodbye(const struct session *s)
+bool session_peer_finished(const struct session *s)
 {
-	return all_taken(s) && s->control.link.state == LINK_DOWN;
+	return all_received(s) && s->control.conn.state == CONNECTION_DOWN;
 }
 
-static void tell_failure(struct session *s)
+static void send_error(struct session *s)
 {
 	struct proto_end end = {.status = s->status};
 
-	if (s->peer_told || !control_can_send(&s->control, PROTO_ERROR))
+	if (s->peer_notified || !control_can_send(&s->control, PROTO_ERROR))
 		return;
 	if (s->control.sealed)
 		end.text = proto_text(s->text);
@@ -231,21 +127,22 @@ void session_close(struct session *s)
 	char text[sizeof(s->text)];
 
 	s->closing = true;
-	s->vague = false;
-	if (s->control.link.state == LINK_UP) {
+	s->provisional = false;
+	if (s->control.conn.state == CONNECTION_UP) {
 		if (status != MOVER_OK)
-			tell_failure(s);
-		/* the loop runs once more, for what is still on its way out; how that ends is of no interest */
+			send_error(s);
+		/* Let what was sent arrive. The loop runs only while the status is OK, and what it finds now does not
+		 * count. */
 		memcpy(text, s->text, sizeof(text));
 		s->status = MOVER_OK;
-		s->peer_told = true;
-		session_run(s, said_all, 2000, NULL);
+		s->peer_notified = true;
+		session_wait(s, all_sent, CLOSE_TIMEOUT_MS);
 		s->status = status;
 		memcpy(s->text, text, sizeof(text));
 	}
 	for (unsigned i = 0; i < MOVER_MAX_QPS; i++)
-		link_disconnect(&s->lanes[i]);
-	link_disconnect(&s->control.link);
+		connection_disconnect(&s->lanes.conns[i]);
+	connection_disconnect(&s->control.conn);
 }
 
 /* Sending */
@@ -262,13 +159,14 @@ void session_send(struct session *s)
 		session_fail(s, MOVER_FAILED, "a message could not be built: %s", strerror(-err));
 	else if (err)
 		session_fail(s, MOVER_LOST, "the connection broke: %s", strerror(-err));
-	s->last_said_ns = mover_now_ns();
+	s->sent_ns = mover_now_ns();
 }
 
 bool session_handshake(struct session *s, const void *in, size_t len)
 {
-	size_t out_len = sizeof(s->handshake_out);
-	int result = mover_secure_handshake(s->control.secure, in, len, s->handshake_out, &out_len);
+	uint8_t bytes[HANDSHAKE_BYTES];
+	size_t out_len = sizeof(bytes);
+	int result = mover_secure_handshake(s->control.secure, in, len, bytes, &out_len);
 
 	if (out_len) {
 		struct cursor_out *out = session_begin(s, PROTO_HELLO);
@@ -277,50 +175,16 @@ bool session_handshake(struct session *s, const void *in, size_t len)
 			return false;
 		}
 		session_step(s, "HELLO", "version %d: %zu bytes of the handshake", PROTO_VERSION, out_len);
-		put_bytes(out, s->handshake_out, out_len);
+		put_bytes(out, bytes, out_len);
 		session_send(s);
 	}
 	if (result == -EACCES)
 		session_fail(s, MOVER_NO_TRUST, "the other side does not know the ticket");
 	else if (result == -EPROTO)
-		session_fail_protocol(s, "its handshake is none");
+		session_fail_protocol(s, "its handshake is not TLS 1.3 with a ticket");
 	else if (result < 0)
 		session_fail_errno(s, result, "handshake");
 	if (result == 1 && s->status == MOVER_OK)
 		s->control.sealed = true;
 	return s->control.sealed;
-}
-
-bool session_lane_receive(struct session *s, unsigned lane, unsigned slot)
-{
-	unsigned index = lane * (s->windows.count + 1) + slot;
-	struct ibv_sge sge = {(uintptr_t)s->small + (size_t)index * PROTO_DONE_BYTES, PROTO_DONE_BYTES,
-			      s->small_mr->lkey};
-	struct ibv_recv_wr *bad, wr = {.wr_id = session_wr_id(WR_LANE_RECV, lane, slot), .sg_list = &sge, .num_sge = 1};
-	int err = ibv_post_recv(s->lanes[lane].id->qp, &wr, &bad);
-
-	if (err)
-		session_fail(s, MOVER_LOST, "the connection broke: %s", strerror(err));
-	return !err;
-}
-
-bool session_lane_send(struct session *s, unsigned lane, unsigned slot, uint64_t wr_id, uint64_t seq, uint16_t window)
-{
-	unsigned index = lane * (s->windows.count + 1) + slot;
-	uint8_t *bytes = s->small + (size_t)index * PROTO_DONE_BYTES;
-	struct ibv_sge sge = {(uintptr_t)bytes, PROTO_DONE_BYTES, s->small_mr->lkey};
-	struct ibv_send_wr *bad, wr = {
-					 .wr_id = wr_id,
-					 .sg_list = &sge,
-					 .num_sge = 1,
-					 .opcode = IBV_WR_SEND,
-					 .send_flags = IBV_SEND_SIGNALED,
-				 };
-	int err;
-
-	proto_put_done(bytes, seq, window);
-	err = ibv_post_send(s->lanes[lane].id->qp, &wr, &bad);
-	if (err)
-		session_fail(s, MOVER_LOST, "the connection broke: %s", strerror(err));
-	return !err;
 }

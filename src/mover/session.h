@@ -1,140 +1,157 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* A session: one transfer, at either end. It owns the device's objects, the connections and the windows, and turns what
- * happens to them into calls of its role (the sender or the receiver). One thread, one loop; nothing in it waits
- * except the loop. */
+/* A session: one transfer, at either end. It owns the device's objects, the connections and the windows. It turns
+ * completions and connection events into calls of its role, the sender or the receiver. A session is one thread with
+ * one loop; only the loop waits. */
 #ifndef ROCI_MOVER_SESSION_H
 #define ROCI_MOVER_SESSION_H
 
 #include <poll.h>
 
+#include "mover/connection.h"
 #include "mover/control.h"
-#include "mover/link.h"
+#include "mover/events.h"
 #include "mover/mover.h"
 #include "mover/proto.h"
-#include "mover/teller.h"
 #include "mover/window.h"
 
 #define SESSION_MAX_POLLED 6
 #define SESSION_NO_MEMORY  "registering memory (is `ulimit -l` too small? --memory asks for less)"
 
-enum wr_kind {
-	WR_CONTROL_RECV,
-	WR_CONTROL_SEND,
-	WR_LANE_RECV, /* a small message on a data connection: a greeting, or DONE */
-	WR_LANE_SEND,
-	WR_WINDOW, /* a window's WRITE (with its DONE), READ, SEND, or receive */
-};
-
-static inline uint64_t session_wr_id(enum wr_kind kind, unsigned lane, unsigned index)
-{
-	return (uint64_t)kind << 48 | (uint64_t)lane << 32 | index;
-}
-
 struct session;
 
 struct session_role {
-	/* A message has come, in the clear or opened. Fails the session by itself where it is wrong. */
+	/* TERMS has come. */
+	void (*terms)(struct session *s, struct cursor_in *payload);
+	/* Any other message of a transfer has come; only after s->ready. */
 	void (*message)(struct session *s, enum proto_type type, struct cursor_in *payload);
-	/* A window's operation has succeeded. `len` is that of a received one. */
+	/* An operation on a window has succeeded. `len` is that of a receive. */
 	void (*window_done)(struct session *s, unsigned window, unsigned lane, uint32_t len);
-	/* DONE on a data connection. */
+	/* A greeting or DONE has come on a data connection. */
 	void (*lane_message)(struct session *s, unsigned lane, uint64_t seq, uint16_t window);
-	/* Goes on with whatever can go on. Returns whether it did anything. */
+	/* Does whatever can be done now. Returns whether it did anything. */
 	bool (*pump)(struct session *s);
-	/* Adds descriptors to poll; returns how many. */
+	/* Adds at most SESSION_MAX_POLLED descriptors to poll; returns how many. */
 	unsigned (*poll_fds)(struct session *s, struct pollfd *fds);
+};
+
+/* session_device.c */
+struct session_device {
+	struct ibv_context *verbs;
+	struct ibv_pd *pd;
+	struct ibv_comp_channel *comp;
+	struct ibv_cq *cqs[MOVER_MAX_QPS];
+	unsigned cq_count;
+	unsigned cq_events[MOVER_MAX_QPS]; /* taken and not yet acknowledged */
+	bool iwarp, rxe;
+};
+
+/* session_lanes.c. A lane is a data connection. */
+struct session_lanes {
+	struct connection conns[MOVER_MAX_QPS];
+	unsigned count;
+	uint8_t *messages; /* buffers of PROTO_DONE_BYTES: on each lane one for the greeting and one for each window */
+	struct ibv_mr *mr;
+};
+
+/* session_events.c */
+struct session_report {
+	struct events *events;
+	unsigned number;                 /* the session's, for people */
+	unsigned steps[PROTO_TYPES + 8]; /* so far, of each name */
+	struct mover_totals progress;    /* as last reported */
+	uint64_t progress_ns, connected_ns;
 };
 
 struct session {
 	const struct session_role *role;
 	const struct mover_common *common;
-	struct teller *teller;
-	unsigned number;
 	unsigned stall_timeout_ms;
 
 	struct rdma_event_channel *channel;
-	struct ibv_context *verbs;
-	struct ibv_pd *pd;
-	struct ibv_comp_channel *comp;
-	struct ibv_cq *cqs[MOVER_MAX_QPS];
-	unsigned cq_count, cq_events[MOVER_MAX_QPS];
-
+	struct session_device dev;
 	struct control control;
-	struct link lanes[MOVER_MAX_QPS];
-	unsigned lane_count;
-	/* small messages on the lanes: `small_count` of PROTO_DONE_BYTES */
-	uint8_t *small;
-	struct ibv_mr *small_mr;
-	struct window_pool windows;
+	struct session_lanes lanes;
+	struct window_pool pool;
 	struct proto_terms terms;
-	bool iwarp, rxe;
+	bool ready; /* set by the role: it can take the messages of a transfer */
 
 	enum mover_status status; /* OK while nothing has gone wrong */
 	char text[320];           /* what has gone wrong */
-	bool vague;               /* ... is only that it ended; whoever knows why may still say so */
-	bool closing;             /* a disconnect is no surprise any more */
-	bool peer_told;           /* the peer has sent ERROR, or vanished: nothing to tell it */
+	bool provisional;         /* the status only says that the connection ended; a better reason may replace it */
+	bool closing;             /* a disconnect is expected */
+	bool peer_notified;       /* the peer knows how the session ended, or is gone: send no ERROR */
 
-	uint64_t last_heard_ns, last_said_ns, connected_ns, last_progress_ns;
-	struct mover_totals totals, told;
-	unsigned steps[PROTO_TYPES + 8];
-	uint8_t handshake_out[16384];
+	uint64_t received_ns, sent_ns; /* when something last came, and when a message was last sent */
+	struct mover_totals totals;
+	struct session_report report;
 };
 
-/* Empty; what it owns comes with the calls below. 0 or -errno. */
+/* Empty; the calls below add what it owns. 0 or -errno. session_destroy() is allowed after a failure too. */
 int session_init(struct session *s, const struct session_role *role, const struct mover_common *common,
-		 struct teller *teller, unsigned number);
+		 struct events *events, unsigned number);
 void session_destroy(struct session *s);
 
-/* PD, channel and CQs on the device of the control connection's id, which is known now; then its QP. False after
- * session_fail(). */
+/* session_device.c: makes PD, channel and CQs on the device of the control connection's id, then the QP and the buffers
+ * of the control connection. False after session_fail(). */
 bool session_open_device(struct session *s);
-/* Undoes it, and forgets the failure: for a connection to another address. */
-void session_start_over(struct session *s);
-/* Windows and what the data connections need, by s->terms. `count` windows. */
-bool session_open_windows(struct session *s, unsigned count, int local_access);
-bool session_create_lane_qp(struct session *s, unsigned lane);
+void session_close_device(struct session *s);
 
-/* Runs the loop until `done` says so. False: failed, or not within `timeout_ms` (0: no bound but the peer's silence).
- */
+/* Closes the device and forgets the failure, to try another address. */
+void session_start_over(struct session *s);
+
+/* session_lanes.c: makes s->terms.windows windows and the buffers of the lanes. `local_access` is as for
+ * window_pool_create(). False after session_fail(). */
+bool session_open_lanes(struct session *s, int local_access);
+void session_close_lanes(struct session *s);
+/* Makes the QP of a lane whose id is there. */
+bool session_lane_create_qp(struct session *s, unsigned lane);
+/* Short messages on a lane; `slot` is 0 for the greeting, 1 + window for DONE. False after session_fail(). */
+bool session_lane_receive(struct session *s, unsigned lane, unsigned slot);
+bool session_lane_send(struct session *s, unsigned lane, unsigned slot, uint64_t wr_id, uint64_t seq, uint16_t window);
+/* The buffer into which session_lane_receive() receives. */
+uint8_t *session_lane_buffer(struct session *s, unsigned lane, unsigned slot);
+
+/* session_loop.c: runs the loop until `done` holds. `timeout_ms` 0: only the stall timeout ends a wait. */
+enum session_wait {
+	SESSION_DONE,
+	SESSION_FAILED,
+	SESSION_TIMED_OUT, /* s->status is still OK */
+};
+enum session_wait session_wait(struct session *s, bool (*done)(struct session *), unsigned timeout_ms);
+/* As session_wait(), but fails the session when time runs out: "`what` took too long". True: done. */
 bool session_run(struct session *s, bool (*done)(struct session *), unsigned timeout_ms, const char *what);
 
-/* The first failure counts; session_lost()'s only until there is a better one: the other side has gone, and its reason
- * may still be in a queue. */
+/* The first failure counts, except that it replaces one from session_lost(). session_lost(): the peer has gone, and the
+ * reason may still be in a queue. */
 void session_lost(struct session *s, const char *text);
 void session_fail(struct session *s, enum mover_status status, const char *format, ...)
 	__attribute__((format(printf, 3, 4)));
 void session_fail_errno(struct session *s, int err, const char *what);
 void session_fail_protocol(struct session *s, const char *what);
+void session_fail_memory(struct session *s);
+/* The status of a failure as the other side sees it. */
+enum mover_status session_mirror_status(enum mover_status status);
 
-/* Whether the peer has taken all that was sent, and then closed the connection by itself. */
-bool session_goodbye(const struct session *s);
-
-/* Tells the peer of a failure if it does not know, and disconnects, waiting for at most a second or two. */
+/* Sends ERROR after a failure unless the peer knows already, and disconnects. Waits for two seconds at most. */
 void session_close(struct session *s);
+/* Whether the peer has received all that was sent, and has then disconnected by itself. */
+bool session_peer_finished(const struct session *s);
 
-/* Control messages: begin returns NULL if none can be sent now. */
+/* Control messages. begin returns NULL if none can be sent now. */
 struct cursor_out *session_begin(struct session *s, enum proto_type type);
 void session_send(struct session *s);
 
-/* One flight of the handshake with what has come. Returns true when it has finished. */
+/* Takes the next step of the handshake with the bytes that have come. True: it has finished. */
 bool session_handshake(struct session *s, const void *in, size_t len);
 
-/* Small messages on a data connection. */
-bool session_lane_receive(struct session *s, unsigned lane, unsigned slot);
-bool session_lane_send(struct session *s, unsigned lane, unsigned slot, uint64_t wr_id, uint64_t seq, uint16_t window);
-
-/* Events */
-void session_tell(struct session *s, struct mover_event *event);
+/* session_events.c */
+void session_emit(struct session *s, struct mover_event *event);
 void session_step(struct session *s, const char *name, const char *format, ...) __attribute__((format(printf, 3, 4)));
 void session_warn(struct session *s, const char *text);
-void session_progress(struct session *s, bool now);
+void session_progress(struct session *s, bool now); /* `now`: even if the last report is recent */
 void session_connected(struct session *s);
 void session_ended(struct session *s);
 void session_entry_done(struct session *s, const uint8_t *name, size_t name_len, uint64_t bytes,
 			enum mover_outcome outcome, const char *text);
-
-/* The status of a failure as the other side sees it. */
-enum mover_status session_mirror_status(enum mover_status status);
 
 #endif

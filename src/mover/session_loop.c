@@ -4,13 +4,17 @@
 #include <poll.h>
 #include <string.h>
 
+#include "mover/clock.h"
 #include "mover/session.h"
 #include "mover/stop.h"
+#include "mover/wr_id.h"
 
-#define POLL_BATCH 32
-#define PING_NS    2000000000ull
-#define SPIN_NS    30000ull /* before sleeping: an answer that comes at once costs no wake-up */
-#define MS         1000000ull
+#define POLL_BATCH        32
+#define PING_NS           2000000000ull
+#define SPIN_NS           30000ull /* before sleeping: an answer that comes at once costs no wake-up */
+#define MAX_SLEEP_MS      50
+#define CQ_EVENTS_AT_ONCE 1000 /* acknowledged in one call, which takes a lock */
+#define MS                1000000ull
 
 static void completion_failed(struct session *s, const struct ibv_wc *wc)
 {
@@ -20,8 +24,7 @@ static void completion_failed(struct session *s, const struct ibv_wc *wc)
 	case IBV_WC_WR_FLUSH_ERR: session_lost(s, "the connection was closed by the other side"); break;
 	case IBV_WC_RETRY_EXC_ERR:
 	case IBV_WC_RNR_RETRY_EXC_ERR:
-		session_fail(s, MOVER_LOST, "the other side does not answer any more (%s)",
-			     ibv_wc_status_str(wc->status));
+		session_fail(s, MOVER_LOST, "the other side no longer answers (%s)", ibv_wc_status_str(wc->status));
 		break;
 	case IBV_WC_REM_ACCESS_ERR:
 	case IBV_WC_REM_INV_REQ_ERR:
@@ -37,12 +40,12 @@ static void got_error(struct session *s, struct cursor_in *payload)
 	struct proto_end end;
 	char text[PROTO_MAX_TEXT + 1] = "";
 
-	s->peer_told = true;
+	s->peer_notified = true;
 	if (proto_get_end(payload, &end)) {
 		session_fail_protocol(s, "a broken ERROR message");
 		return;
 	}
-	if (s->control.sealed) /* words of one who has proved nothing are not repeated */
+	if (s->control.sealed) /* do not repeat text from a peer that has proved nothing */
 		proto_text_copy(text, sizeof(text), &end.text);
 	session_step(s, "ERROR", "%s", text);
 	if (end.status == MOVER_NO_TRUST && !*text)
@@ -52,15 +55,32 @@ static void got_error(struct session *s, struct cursor_in *payload)
 			     *text ? text : mover_status_name(end.status));
 }
 
+/* The handshake and TERMS come before the role is ready; everything else comes too early until then. */
+static void take_message(struct session *s, enum proto_type type, struct cursor_in *payload)
+{
+	size_t len = (size_t)(payload->end - payload->at);
+
+	if (type == PROTO_HELLO && !s->control.sealed && s->control.secure) {
+		session_step(s, "HELLO", "%zu bytes of the handshake", len);
+		session_handshake(s, payload->at, len);
+	} else if (type == PROTO_TERMS && s->control.sealed) {
+		s->role->terms(s, payload);
+	} else if (!s->control.sealed || !s->ready) {
+		session_fail_protocol(s, "a message too early");
+	} else {
+		s->role->message(s, type, payload);
+	}
+}
+
 static void got_message(struct session *s, const struct ibv_wc *wc)
 {
-	unsigned buffer = (uint32_t)wc->wr_id;
+	unsigned buffer = wr_id_index(wc->wr_id);
 	enum proto_type type;
 	struct cursor_in payload;
 	int err = control_received(&s->control, buffer, wc->byte_len, &type, &payload);
 
 	if (err == -ECONNABORTED) {
-		s->peer_told = true;
+		s->peer_notified = true;
 		session_fail(s, MOVER_LOST, "the other side gave up during the handshake");
 		return;
 	}
@@ -71,7 +91,7 @@ static void got_message(struct session *s, const struct ibv_wc *wc)
 	if (type == PROTO_ERROR)
 		got_error(s, &payload);
 	else if (type != PROTO_PING && !s->closing && s->status == MOVER_OK)
-		s->role->message(s, type, &payload);
+		take_message(s, type, &payload);
 	if (s->status != MOVER_OK)
 		return;
 	err = control_release(&s->control, buffer);
@@ -81,8 +101,8 @@ static void got_message(struct session *s, const struct ibv_wc *wc)
 
 static void got_lane_message(struct session *s, const struct ibv_wc *wc, unsigned lane)
 {
-	unsigned slot = (uint32_t)wc->wr_id;
-	const uint8_t *bytes = s->small + (size_t)(lane * (s->windows.count + 1) + slot) * PROTO_DONE_BYTES;
+	unsigned slot = wr_id_index(wc->wr_id);
+	const uint8_t *bytes = session_lane_buffer(s, lane, slot);
 	uint64_t seq;
 	uint16_t window;
 
@@ -97,24 +117,24 @@ static void got_lane_message(struct session *s, const struct ibv_wc *wc, unsigne
 
 static void completed(struct session *s, const struct ibv_wc *wc)
 {
-	enum wr_kind kind = (enum wr_kind)(wc->wr_id >> 48);
-	unsigned lane = (uint16_t)(wc->wr_id >> 32), index = (uint32_t)wc->wr_id;
+	enum wr_kind kind = wr_id_kind(wc->wr_id);
+	unsigned lane = wr_id_lane(wc->wr_id), index = wr_id_index(wc->wr_id);
 
 	if (wc->status != IBV_WC_SUCCESS) {
 		completion_failed(s, wc);
 		return;
 	}
-	if (s->vague && kind != WR_CONTROL_RECV)
+	if (s->provisional && kind != WR_CONTROL_RECV)
 		return;
 	switch (kind) {
 	case WR_CONTROL_SEND: control_sent(&s->control, index); return;
 	case WR_LANE_SEND: return;
 	case WR_CONTROL_RECV:
-		link_heard(&s->control.link);
+		connection_received(&s->control.conn);
 		got_message(s, wc);
 		break;
 	case WR_LANE_RECV:
-		link_heard(&s->lanes[lane]);
+		connection_received(&s->lanes.conns[lane]);
 		got_lane_message(s, wc, lane);
 		break;
 	case WR_WINDOW:
@@ -122,35 +142,35 @@ static void completed(struct session *s, const struct ibv_wc *wc)
 			s->role->window_done(s, index, lane, wc->byte_len);
 		break;
 	}
-	s->last_heard_ns = mover_now_ns();
+	s->received_ns = mover_now_ns();
 }
 
-/* Whether there was any. After a vague failure the rest is still looked at: for an ERROR that says more. */
+/* Returns whether there was any completion. After a provisional failure the rest is read too: it may have an ERROR that
+ * gives the reason. */
 static bool poll_queues(struct session *s)
 {
 	struct ibv_wc wc[POLL_BATCH];
 	bool any = false;
 
-	for (unsigned i = 0; i < s->cq_count; i++) {
-		int n = ibv_poll_cq(s->cqs[i], POLL_BATCH, wc);
+	for (unsigned i = 0; i < s->dev.cq_count; i++) {
+		int n = ibv_poll_cq(s->dev.cqs[i], POLL_BATCH, wc);
 		if (n < 0)
 			session_fail(s, MOVER_FAILED, "the completion queue broke");
-		for (int k = 0; k < n && (s->status == MOVER_OK || s->vague); k++)
+		for (int k = 0; k < n && (s->status == MOVER_OK || s->provisional); k++)
 			completed(s, &wc[k]);
 		any |= n > 0;
 	}
 	return any;
 }
 
-static void link_went_down(struct session *s, struct link *link)
+static void disconnected(struct session *s)
 {
-	/* What the peer has sent before is in the queues by now. */
-	while ((s->status == MOVER_OK || s->vague) && poll_queues(s))
+	/* What the peer sent before is in the queues by now. */
+	while ((s->status == MOVER_OK || s->provisional) && poll_queues(s))
 		;
 	if (!s->closing)
 		session_lost(s, "the other side closed the connection");
-	s->peer_told = true;
-	(void)link;
+	s->peer_notified = true;
 }
 
 static bool poll_connections(struct session *s)
@@ -159,27 +179,27 @@ static bool poll_connections(struct session *s)
 	bool any = false;
 
 	while (rdma_get_cm_event(s->channel, &event) == 0) {
-		struct link *link = event->id->context;
-		bool meant = link && link_event(link, event);
+		struct connection *conn = event->id->context;
+		bool changed = conn && connection_event(conn, event);
 		rdma_ack_cm_event(event);
 		any = true;
-		if (!meant)
+		if (!changed)
 			continue;
-		if (link->state == LINK_UP)
-			s->last_heard_ns = mover_now_ns();
-		else if (link->state == LINK_DOWN)
-			link_went_down(s, link);
+		if (conn->state == CONNECTION_UP)
+			s->received_ns = mover_now_ns();
+		else if (conn->state == CONNECTION_DOWN)
+			disconnected(s);
 	}
 	return any;
 }
 
 /* Sleeping */
 
-/* Asks for events, then looks again for what came before that. */
+/* Asks for events, then polls once more for what came before that. */
 static bool arm(struct session *s)
 {
-	for (unsigned i = 0; i < s->cq_count; i++)
-		ibv_req_notify_cq(s->cqs[i], 0);
+	for (unsigned i = 0; i < s->dev.cq_count; i++)
+		ibv_req_notify_cq(s->dev.cqs[i], 0);
 	return poll_queues(s);
 }
 
@@ -188,11 +208,11 @@ static void take_queue_events(struct session *s)
 	struct ibv_cq *cq;
 	void *context;
 
-	while (s->comp && ibv_get_cq_event(s->comp, &cq, &context) == 0)
-		for (unsigned i = 0; i < s->cq_count; i++)
-			if (s->cqs[i] == cq && ++s->cq_events[i] == 1000) {
-				ibv_ack_cq_events(cq, 1000);
-				s->cq_events[i] = 0;
+	while (s->dev.comp && ibv_get_cq_event(s->dev.comp, &cq, &context) == 0)
+		for (unsigned i = 0; i < s->dev.cq_count; i++)
+			if (s->dev.cqs[i] == cq && ++s->dev.cq_events[i] == CQ_EVENTS_AT_ONCE) {
+				ibv_ack_cq_events(cq, CQ_EVENTS_AT_ONCE);
+				s->dev.cq_events[i] = 0;
 			}
 }
 
@@ -202,7 +222,7 @@ static void sleep_for(struct session *s, int timeout_ms)
 	unsigned n = s->role->poll_fds(s, fds);
 
 	fds[n++] = (struct pollfd){.fd = s->channel->fd, .events = POLLIN};
-	fds[n++] = (struct pollfd){.fd = s->comp ? s->comp->fd : -1, .events = POLLIN};
+	fds[n++] = (struct pollfd){.fd = s->dev.comp ? s->dev.comp->fd : -1, .events = POLLIN};
 	fds[n++] = (struct pollfd){.fd = s->closing ? -1 : mover_stop_fd(), .events = POLLIN};
 	poll(fds, n, timeout_ms);
 	take_queue_events(s);
@@ -216,45 +236,64 @@ static void keep_alive(struct session *s, uint64_t now)
 
 	if (!s->control.sealed || !control_can_send(&s->control, PROTO_PING))
 		return;
-	if (!control_owes(&s->control) && now - s->last_said_ns < ping)
+	if (!control_credits_due(&s->control) && now - s->sent_ns < ping)
 		return;
 	control_begin(&s->control, PROTO_PING);
 	session_send(s);
 }
 
-static void check_time(struct session *s, uint64_t now, uint64_t deadline, const char *what)
+static void check_stall(struct session *s, uint64_t now)
 {
 	if (mover_stopped() && !s->closing)
-		session_fail(s, MOVER_INTERRUPTED, "stopped; sending again goes on from here");
-	else if (deadline && now >= deadline)
-		session_fail(s, MOVER_LOST, "%s took too long", what ? what : "closing");
-	else if (s->control.link.state == LINK_UP && now - s->last_heard_ns > s->stall_timeout_ms * MS)
-		session_fail(s, MOVER_LOST, "nothing heard from the other side for %u seconds",
+		session_fail(s, MOVER_INTERRUPTED, "stopped; sending again resumes from here");
+	else if (s->control.conn.state == CONNECTION_UP && now - s->received_ns > s->stall_timeout_ms * MS)
+		session_fail(s, MOVER_LOST, "nothing received from the other side for %u seconds",
 			     s->stall_timeout_ms / 1000);
+}
+
+/* One round. Returns whether anything happened. */
+static bool run_once(struct session *s, uint64_t *now)
+{
+	bool any = poll_queues(s);
+
+	any |= poll_connections(s);
+	if (!s->closing && s->status == MOVER_OK)
+		any |= s->role->pump(s);
+	*now = mover_now_ns();
+	keep_alive(s, *now);
+	check_stall(s, *now);
+	session_progress(s, false);
+	return any;
+}
+
+enum session_wait session_wait(struct session *s, bool (*done)(struct session *), unsigned timeout_ms)
+{
+	uint64_t now = mover_now_ns(), deadline = timeout_ms ? now + timeout_ms * MS : UINT64_MAX, idle_since = now;
+
+	while (s->status == MOVER_OK) {
+		bool any = run_once(s, &now);
+
+		if (s->status != MOVER_OK)
+			break;
+		if (done(s))
+			return SESSION_DONE;
+		if (now >= deadline)
+			return SESSION_TIMED_OUT;
+		if (any)
+			idle_since = now;
+		else if (!s->common->poll && now - idle_since > SPIN_NS && !arm(s))
+			sleep_for(s, MAX_SLEEP_MS);
+	}
+	while (s->provisional && poll_queues(s))
+		;
+	return SESSION_FAILED;
 }
 
 bool session_run(struct session *s, bool (*done)(struct session *), unsigned timeout_ms, const char *what)
 {
-	uint64_t now = mover_now_ns(), deadline = timeout_ms ? now + timeout_ms * MS : 0, idle_since = now;
+	enum session_wait result = session_wait(s, done, timeout_ms);
 
-	while (s->status == MOVER_OK) {
-		bool any = poll_queues(s);
-
-		any |= poll_connections(s);
-		if (!s->closing && s->status == MOVER_OK)
-			any |= s->role->pump(s);
-		now = mover_now_ns();
-		keep_alive(s, now);
-		check_time(s, now, deadline, what);
-		session_progress(s, false);
-		if (s->status != MOVER_OK || done(s))
-			break;
-		if (any)
-			idle_since = now;
-		else if (!s->common->poll && now - idle_since > SPIN_NS && !arm(s))
-			sleep_for(s, 50);
-	}
-	while (s->vague && poll_queues(s))
-		;
-	return s->status == MOVER_OK;
+	if (result == SESSION_TIMED_OUT)
+		session_fail(s, MOVER_LOST, "%s took too long", what);
+	return result == SESSION_DONE;
 }

@@ -210,7 +210,7 @@ int mover_tree_symlink(struct mover_tree *tree, const struct mover_entry *entry)
 	return err;
 }
 
-static int seal_folder(struct mover_tree *tree, const struct mover_entry *entry)
+static int finish_folder(struct mover_tree *tree, const struct mover_entry *entry)
 {
 	const struct timespec times[2] = {{.tv_nsec = UTIME_OMIT}, mover_entry_mtime(entry)};
 	char name[MOVER_PATH_MAX + 1];
@@ -253,7 +253,7 @@ static int backwards(const void *a, const void *b)
 	return order ? order : (int)y->name_len - (int)x->name_len;
 }
 
-void mover_tree_seal(struct mover_tree *tree, const struct mover_entry *folders, size_t count, int *results)
+void mover_tree_finish(struct mover_tree *tree, const struct mover_entry *folders, size_t count, int *results)
 {
 	const struct mover_entry **order = malloc((count + 1) * sizeof(*order));
 
@@ -266,7 +266,7 @@ void mover_tree_seal(struct mover_tree *tree, const struct mover_entry *folders,
 		return;
 	qsort(order, count, sizeof(*order), backwards);
 	for (size_t i = 0; i < count; i++)
-		results[order[i] - folders] = seal_folder(tree, order[i]);
+		results[order[i] - folders] = finish_folder(tree, order[i]);
 	free(order);
 }
 

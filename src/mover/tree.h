@@ -4,7 +4,7 @@
  *
  * A file grows under a temporary name beside its final one, `.roci-` and a hash of the name, `.part`; one of more than
  * one chunk has a journal `.journal` with the digests of the chunks that have been written. Both survive a crash. The
- * final name appears by rename, after the content was synced, and only from mover_tree_commit(). */
+ * final name appears by rename, after the content was synced, and only from mover_file_commit(). */
 #ifndef ROCI_MOVER_TREE_H
 #define ROCI_MOVER_TREE_H
 
@@ -22,7 +22,7 @@ struct mover_file;
 int mover_tree_open(const char *dir, struct mover_tree **tree);
 void mover_tree_close(struct mover_tree *tree);
 
-/* Makes a folder (with mode 0700 | mode for now) or finds it there. Its mode and mtime are set by mover_tree_seal(),
+/* Makes a folder (with mode 0700 | mode for now) or finds it there. Its mode and mtime are set by mover_tree_finish(),
  * when all that is in it has come. 0 or -errno; -ENOTDIR where something else has the name. */
 int mover_tree_folder(struct mover_tree *tree, const struct mover_entry *entry);
 
@@ -38,14 +38,14 @@ enum mover_have {
 
 /* Only looks, and changes nothing: MOVER_HAVE_ALL or MOVER_HAVE_NONE (also where the entry's folder is still to be
  * made, and always with `compare`), or -errno where a file cannot have this name. */
-int mover_tree_look(struct mover_tree *tree, const struct mover_entry *entry, bool compare);
+int mover_file_probe(struct mover_tree *tree, const struct mover_entry *entry, bool compare);
 
 /* Begins a file. `compare` makes MOVER_HAVE_ALL into MOVER_HAVE_SOME with the digests of the chunks of the file that is
  * there (--checksum). A partial of an interrupted transfer is read again, and the chunks in it that agree with their
  * journal are kept. Sets *file except with MOVER_HAVE_ALL. Returns enum mover_have, or -errno: -EBUSY if another
  * transfer writes this file, -EISDIR if a folder has its name, -ENOSPC if it cannot fit, -ENOENT if its folder is
  * missing; -ECANCELED soon after *stop (NULL: never) has become true, with what can be resumed as it was. */
-int mover_tree_begin(struct mover_tree *tree, const struct mover_entry *entry, uint32_t chunk_bytes, bool compare,
+int mover_file_begin(struct mover_tree *tree, const struct mover_entry *entry, uint32_t chunk_bytes, bool compare,
 		     const atomic_bool *stop, struct mover_file **file);
 
 /* Digest of chunk `index` if that chunk is kept, else NULL. */
@@ -71,14 +71,14 @@ int mover_file_set_size(struct mover_file *file, uint64_t size);
 
 /* Syncs the files, sets mode and mtime, renames them to their final names, and frees them. results[i] is 0 or -errno of
  * files[i]. One sync for many small files where that is cheaper. The caller has checked every digest. */
-void mover_tree_commit(struct mover_tree *tree, struct mover_file **files, size_t count, int *results);
+void mover_file_commit(struct mover_tree *tree, struct mover_file **files, size_t count, int *results);
 
 /* Gives a file up: what has been written stays for a resumed transfer if any chunk is worth it, else goes. Frees it. */
 void mover_file_abandon(struct mover_file *file);
 
 /* Sets modes and mtimes of the folders of a finished transfer, deepest first. The entries may be in any order.
  * results[i] is 0 or -errno of folders[i]; -EPERM: it was there, and is another user's. */
-void mover_tree_seal(struct mover_tree *tree, const struct mover_entry *folders, size_t count, int *results);
+void mover_tree_finish(struct mover_tree *tree, const struct mover_entry *folders, size_t count, int *results);
 
 /* Syncs the names that have changed. 0, or the -errno of any sync of this tree that has failed since
  * mover_tree_sync_failures() was `failures_before`: sessions sync for each other. */

@@ -10,7 +10,7 @@
 
 #include <openssl/ssl.h>
 
-#include "mover/session.h"
+#include "mover/wr_id.h"
 
 #define PATIENCE_MS 10000
 #define SLOTS       8 /* greetings */
@@ -32,7 +32,7 @@ static uint64_t now_ms(void)
 
 static void got_message(struct hostile *h, const struct ibv_wc *wc)
 {
-	unsigned buffer = (uint32_t)wc->wr_id;
+	unsigned buffer = wr_id_index(wc->wr_id);
 	struct cursor_in payload;
 
 	MUST(control_received(&h->control, buffer, wc->byte_len, &h->type, &payload) == 0);
@@ -59,11 +59,11 @@ static bool poll_one(struct hostile *h)
 			h->failed = wc.status;
 		return false;
 	}
-	if (wc.wr_id >> 48 == WR_CONTROL_SEND)
-		control_sent(&h->control, (uint32_t)wc.wr_id);
-	if (wc.wr_id >> 48 != WR_CONTROL_RECV)
+	if (wr_id_kind(wc.wr_id) == WR_CONTROL_SEND)
+		control_sent(&h->control, wr_id_index(wc.wr_id));
+	if (wr_id_kind(wc.wr_id) != WR_CONTROL_RECV)
 		return false;
-	link_heard(&h->control.link);
+	connection_received(&h->control.conn);
 	got_message(h, &wc);
 	return true;
 }
@@ -72,14 +72,14 @@ static struct rdma_cm_id *poll_event(struct hostile *h)
 {
 	struct rdma_cm_event *event;
 	struct rdma_cm_id *request = NULL;
-	struct link *link;
+	struct connection *conn;
 
 	if (rdma_get_cm_event(h->channel, &event))
 		return NULL;
-	link = event->id->context;
+	conn = event->id->context;
 	if (event->event == RDMA_CM_EVENT_CONNECT_REQUEST)
 		request = event->id;
-	else if (link && link_event(link, event) && link->state == LINK_DOWN)
+	else if (conn && connection_event(conn, event) && conn->state == CONNECTION_DOWN)
 		h->closed = true;
 	rdma_ack_cm_event(event);
 	return request;
@@ -122,11 +122,11 @@ bool hostile_wait_closed(struct hostile *h)
 
 /* Connections */
 
-static void wait_link(struct hostile *h, struct link *link, enum link_state state)
+static void wait_connection(struct hostile *h, struct connection *conn, enum connection_state state)
 {
 	uint64_t end = now_ms() + PATIENCE_MS;
 
-	while (link->state != state && link->state != LINK_FAILED) {
+	while (conn->state != state && conn->state != CONNECTION_FAILED) {
 		MUST(now_ms() < end);
 		poll_event(h);
 		poll_one(h);
@@ -142,8 +142,8 @@ static void open_channel(struct hostile *h)
 
 static void open_device(struct hostile *h)
 {
-	struct ibv_context *verbs = h->control.link.id->verbs;
-	struct link_size size = control_link_size();
+	struct ibv_context *verbs = h->control.conn.id->verbs;
+	struct connection_size size = control_connection_size();
 
 	MUST((h->pd = ibv_alloc_pd(verbs)) != NULL);
 	MUST((h->cq = ibv_create_cq(verbs, 1000, NULL, NULL, 0)) != NULL);
@@ -152,20 +152,20 @@ static void open_device(struct hostile *h)
 			   IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_READ | IBV_ACCESS_REMOTE_WRITE);
 	MUST(h->mr != NULL);
 	MUST(control_create(&h->control, h->pd) == 0);
-	MUST(link_create_qp(&h->control.link, h->pd, h->cq, &size) == 0);
+	MUST(connection_create_qp(&h->control.conn, h->pd, h->cq, &size) == 0);
 	MUST(control_start(&h->control) == 0);
 }
 
 /* Whether it is up, or has been rejected. */
-static bool connected(struct hostile *h, struct link *link, const struct proto_request *request)
+static bool connected(struct hostile *h, struct connection *conn, const struct proto_request *request)
 {
-	MUST(link_connect(link, request) == 0);
-	wait_link(h, link, LINK_UP);
-	if (link->state == LINK_UP)
+	MUST(connection_connect(conn, request) == 0);
+	wait_connection(h, conn, CONNECTION_UP);
+	if (conn->state == CONNECTION_UP)
 		return true;
-	MUST(link->rejected);
+	MUST(conn->rejected);
 	h->refused = true;
-	h->reject = link->reject;
+	h->reject = conn->reject;
 	return false;
 }
 
@@ -175,11 +175,11 @@ bool hostile_connect(struct hostile *h, const char *host, unsigned port, const s
 
 	MUST(inet_pton(AF_INET, host, &to.sin_addr) == 1);
 	open_channel(h);
-	MUST(link_resolve(&h->control.link, h->channel, NULL, (struct sockaddr *)&to) == 0);
-	wait_link(h, &h->control.link, LINK_RESOLVED);
-	MUST(h->control.link.state == LINK_RESOLVED);
+	MUST(connection_resolve(&h->control.conn, h->channel, NULL, (struct sockaddr *)&to) == 0);
+	wait_connection(h, &h->control.conn, CONNECTION_RESOLVED);
+	MUST(h->control.conn.state == CONNECTION_RESOLVED);
 	open_device(h);
-	return connected(h, &h->control.link, request);
+	return connected(h, &h->control.conn, request);
 }
 
 static struct rdma_cm_id *wait_request(struct hostile *h)
@@ -207,35 +207,34 @@ void hostile_accept(struct hostile *h, const char *host)
 	MUST(rdma_listen(h->listener, 8) == 0);
 	printf("port %u\n", ntohs(rdma_get_src_port(h->listener)));
 	fflush(stdout);
-	h->control.link.id = wait_request(h);
-	h->control.link.id->context = &h->control.link;
+	h->control.conn.id = wait_request(h);
+	h->control.conn.id->context = &h->control.conn;
 	open_device(h);
-	MUST(link_accept(&h->control.link) == 0);
+	MUST(connection_accept(&h->control.conn) == 0);
 }
 
-static void create_lane(struct hostile *h, struct link *link)
+static void create_lane(struct hostile *h, struct connection *conn)
 {
-	struct link_size size = {.sends = 64, .receives = 64};
+	struct connection_size size = {.sends = 64, .receives = 64};
 
-	link->id->context = link;
-	MUST(link_create_qp(link, h->pd, h->cq, &size) == 0);
+	conn->id->context = conn;
+	MUST(connection_create_qp(conn, h->pd, h->cq, &size) == 0);
 	for (unsigned i = 0; i < 32; i++) {
 		struct ibv_sge sge = {(uintptr_t)h->memory, HOSTILE_BYTES, h->mr->lkey};
-		struct ibv_recv_wr *bad,
-			wr = {.wr_id = session_wr_id(WR_LANE_RECV, 0, 0), .sg_list = &sge, .num_sge = 1};
-		MUST(ibv_post_recv(link->id->qp, &wr, &bad) == 0);
+		struct ibv_recv_wr *bad, wr = {.wr_id = wr_id_make(WR_LANE_RECV, 0, 0), .sg_list = &sge, .num_sge = 1};
+		MUST(ibv_post_recv(conn->id->qp, &wr, &bad) == 0);
 	}
 }
 
 bool hostile_connect_lane(struct hostile *h, const struct proto_request *request)
 {
-	struct link *link = &h->lanes[h->lane_count];
+	struct connection *conn = &h->lanes[h->lane_count];
 
-	MUST(link_resolve(link, h->channel, NULL, rdma_get_peer_addr(h->control.link.id)) == 0);
-	wait_link(h, link, LINK_RESOLVED);
-	MUST(link->state == LINK_RESOLVED);
-	create_lane(h, link);
-	if (!connected(h, link, request))
+	MUST(connection_resolve(conn, h->channel, NULL, rdma_get_peer_addr(h->control.conn.id)) == 0);
+	wait_connection(h, conn, CONNECTION_RESOLVED);
+	MUST(conn->state == CONNECTION_RESOLVED);
+	create_lane(h, conn);
+	if (!connected(h, conn, request))
 		return false;
 	hostile_done(h, h->lane_count++, UINT64_MAX, PROTO_NO_WINDOW);
 	return true;
@@ -243,17 +242,17 @@ bool hostile_connect_lane(struct hostile *h, const struct proto_request *request
 
 void hostile_accept_lane(struct hostile *h)
 {
-	struct link *link = &h->lanes[h->lane_count++];
+	struct connection *conn = &h->lanes[h->lane_count++];
 
-	link->id = wait_request(h);
-	create_lane(h, link);
-	MUST(link_accept(link) == 0);
+	conn->id = wait_request(h);
+	create_lane(h, conn);
+	MUST(connection_accept(conn) == 0);
 }
 
 void hostile_post(struct hostile *h, unsigned lane, const struct proto_grant *grant, uint64_t beyond, uint32_t len)
 {
 	struct ibv_sge sge = {(uintptr_t)h->memory, len, h->mr->lkey};
-	struct ibv_send_wr *bad, wr = {.wr_id = session_wr_id(WR_WINDOW, lane, 0),
+	struct ibv_send_wr *bad, wr = {.wr_id = wr_id_make(WR_WINDOW, lane, 0),
 				       .sg_list = &sge,
 				       .num_sge = 1,
 				       .opcode = grant ? IBV_WR_RDMA_WRITE : IBV_WR_SEND,
@@ -271,7 +270,7 @@ void hostile_done(struct hostile *h, unsigned lane, uint64_t seq, uint16_t windo
 	static unsigned slot;
 	uint8_t *bytes = h->memory + HOSTILE_BYTES + (slot++ % SLOTS) * PROTO_DONE_BYTES;
 	struct ibv_sge sge = {(uintptr_t)bytes, PROTO_DONE_BYTES, h->mr->lkey};
-	struct ibv_send_wr *bad, wr = {.wr_id = session_wr_id(WR_LANE_SEND, lane, 0),
+	struct ibv_send_wr *bad, wr = {.wr_id = wr_id_make(WR_LANE_SEND, lane, 0),
 				       .sg_list = &sge,
 				       .num_sge = 1,
 				       .opcode = IBV_WR_SEND,
@@ -304,7 +303,7 @@ void hostile_send(struct hostile *h)
 void hostile_send_raw(struct hostile *h, const void *bytes, size_t len)
 {
 	struct ibv_sge sge = {(uintptr_t)h->memory, (uint32_t)len, h->mr->lkey};
-	struct ibv_send_wr *bad, wr = {.wr_id = session_wr_id(WR_LANE_SEND, 0, 0),
+	struct ibv_send_wr *bad, wr = {.wr_id = wr_id_make(WR_LANE_SEND, 0, 0),
 				       .sg_list = &sge,
 				       .num_sge = 1,
 				       .opcode = IBV_WR_SEND,
@@ -312,7 +311,7 @@ void hostile_send_raw(struct hostile *h, const void *bytes, size_t len)
 
 	MUST(len <= HOSTILE_BYTES);
 	memcpy(h->memory, bytes, len);
-	MUST(ibv_post_send(h->control.link.id->qp, &wr, &bad) == 0);
+	MUST(ibv_post_send(h->control.conn.id->qp, &wr, &bad) == 0);
 }
 
 void hostile_update_keys(struct hostile *h, unsigned updates)

@@ -16,7 +16,7 @@ struct hostile {
 	struct ibv_pd *pd;
 	struct ibv_cq *cq;
 	struct control control;
-	struct link lanes[HOSTILE_LANES];
+	struct connection lanes[HOSTILE_LANES];
 	unsigned lane_count;
 	struct ibv_mr *mr;
 	uint8_t *memory; /* HOSTILE_BYTES, and then greetings */

@@ -688,7 +688,7 @@ static void gone_while_sealing(void)
 		hostile_send(h);
 	}
 	MUST(hostile_expect(h, PROTO_PING));
-	link_disconnect(&h->control.link);
+	connection_disconnect(&h->control.conn);
 }
 
 static void stalls(void)

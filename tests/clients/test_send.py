@@ -360,7 +360,7 @@ def comes_again():
         wait_until('something to be synced', lambda: os.path.exists(gate + '.waiting'))
         killed.end()
         ended = recv.take(here, '--timeout', '8s', source, status=LOST)
-        says('ending the transfer before with this ticket took too long', ended['text'])
+        says('ending the former transfer with this ticket took too long', ended['text'])
         again = recv.send(here, '--timeout', '8s', source)
         try:
             wait_until('it to connect', lambda: any(e['text'].startswith('CONNECT') for e in events(again, 'step')))
@@ -591,7 +591,7 @@ def stopped_without_answer():
             recv.process.popen.send_signal(signal.SIGSTOP)
             sender.popen.send_signal(signal.SIGINT)
             check(sender.wait(30) == INTERRUPTED, sender.report())
-            says('^stopped; sending again goes on from here$', events(sender, 'ended')[-1]['text'])
+            says('^stopped; sending again resumes from here$', events(sender, 'ended')[-1]['text'])
         finally:
             recv.process.popen.send_signal(signal.SIGCONT)
             sender.end()

@@ -78,7 +78,7 @@ static struct mover_file *begin(struct bench *b, bool compare, int expected)
 {
 	struct mover_file *file;
 
-	assert_int_equal(mover_tree_begin(b->tree, &b->entry, CHUNK, compare, NULL, &file), expected);
+	assert_int_equal(mover_file_begin(b->tree, &b->entry, CHUNK, compare, NULL, &file), expected);
 	assert_true((file != NULL) == (expected == MOVER_HAVE_NONE || expected == MOVER_HAVE_SOME));
 	return file;
 }
@@ -87,7 +87,7 @@ static int commit(struct bench *b, struct mover_file *file)
 {
 	int rc = 1;
 
-	mover_tree_commit(b->tree, &file, 1, &rc);
+	mover_file_commit(b->tree, &file, 1, &rc);
 	return rc;
 }
 
@@ -163,29 +163,29 @@ static void looking_changes_nothing(void **state)
 
 	assert_int_equal(put(b, file, 1), 0);
 	mover_file_abandon(file);
-	assert_int_equal(mover_tree_look(b->tree, &b->entry, false), MOVER_HAVE_NONE);
+	assert_int_equal(mover_file_probe(b->tree, &b->entry, false), MOVER_HAVE_NONE);
 	b->entry.size = 5; /* for which the partial would be begun anew */
-	assert_int_equal(mover_tree_look(b->tree, &b->entry, false), MOVER_HAVE_NONE);
+	assert_int_equal(mover_file_probe(b->tree, &b->entry, false), MOVER_HAVE_NONE);
 	b->entry.size = BYTES;
-	assert_int_equal(mover_tree_look(b->tree, &deep, false), MOVER_HAVE_NONE);
+	assert_int_equal(mover_file_probe(b->tree, &deep, false), MOVER_HAVE_NONE);
 	assert_int_equal(room_count(&b->room, "."), 2);
 	assert_int_equal(finish(b, begin(b, false, MOVER_HAVE_SOME)), 1);
 
 	same = b->entry;
 	same.mode = 0600;
-	assert_int_equal(mover_tree_look(b->tree, &same, false), MOVER_HAVE_ALL);
-	assert_int_equal(mover_tree_look(b->tree, &same, true), MOVER_HAVE_NONE);
+	assert_int_equal(mover_file_probe(b->tree, &same, false), MOVER_HAVE_ALL);
+	assert_int_equal(mover_file_probe(b->tree, &same, true), MOVER_HAVE_NONE);
 	st = room_stat(&b->room, "file");
 	assert_int_equal(st.st_mode & 07777, 0640);
 	same.size--;
-	assert_int_equal(mover_tree_look(b->tree, &same, false), MOVER_HAVE_NONE);
+	assert_int_equal(mover_file_probe(b->tree, &same, false), MOVER_HAVE_NONE);
 	room_mkdir(&b->room, "none");
 	same = entry_file("none", 5);
-	assert_int_equal(mover_tree_look(b->tree, &same, false), -EISDIR);
+	assert_int_equal(mover_file_probe(b->tree, &same, false), -EISDIR);
 	same = entry_file("file/x", 5);
-	assert_int_equal(mover_tree_look(b->tree, &same, false), -ENOTDIR);
+	assert_int_equal(mover_file_probe(b->tree, &same, false), -ENOTDIR);
 	same = entry_file("../x", 5);
-	assert_int_equal(mover_tree_look(b->tree, &same, false), -EINVAL);
+	assert_int_equal(mover_file_probe(b->tree, &same, false), -EINVAL);
 	assert_int_equal(room_count(&b->room, "."), 2);
 	bench_free(b);
 }
@@ -312,7 +312,7 @@ static void looking_at_what_is_there_can_be_stopped(void **state)
 		assert_int_equal(put(b, file, i), 0);
 	mover_file_abandon(file);
 	for (int compare = 0; compare < 2; compare++) {
-		assert_int_equal(mover_tree_begin(b->tree, &b->entry, CHUNK, compare, &stop, &file), -ECANCELED);
+		assert_int_equal(mover_file_begin(b->tree, &b->entry, CHUNK, compare, &stop, &file), -ECANCELED);
 		assert_null(file);
 	}
 	file = begin(b, false, MOVER_HAVE_SOME);
@@ -324,7 +324,7 @@ static void looking_at_what_is_there_can_be_stopped(void **state)
 	assert_int_equal(mover_file_next_kept(file, 9), MOVER_NO_CHUNK);
 	assert_int_equal(finish(b, file), 2);
 	/* the file that is there */
-	assert_int_equal(mover_tree_begin(b->tree, &b->entry, CHUNK, true, &stop, &file), -ECANCELED);
+	assert_int_equal(mover_file_begin(b->tree, &b->entry, CHUNK, true, &stop, &file), -ECANCELED);
 	assert_int_equal(room_count(&b->room, "."), 1);
 	bench_free(b);
 }
@@ -340,7 +340,7 @@ static void killed_at_any_chunk(void **state)
 		struct mover_file *file;
 
 		if (!pid) {
-			if (mover_tree_begin(b->tree, &b->entry, CHUNK, false, NULL, &file) != MOVER_HAVE_NONE)
+			if (mover_file_begin(b->tree, &b->entry, CHUNK, false, NULL, &file) != MOVER_HAVE_NONE)
 				_exit(1);
 			for (uint64_t i = 0; i < n; i++)
 				if (put(b, file, i))
@@ -352,7 +352,7 @@ static void killed_at_any_chunk(void **state)
 		assert_false(room_has(&b->room, "file"));
 		/* So few bytes wait for the journal's next batch: nothing is kept, or all is. It is right either way.
 		 */
-		assert_int_equal(mover_tree_begin(b->tree, &b->entry, CHUNK, false, NULL, &file), MOVER_HAVE_NONE);
+		assert_int_equal(mover_file_begin(b->tree, &b->entry, CHUNK, false, NULL, &file), MOVER_HAVE_NONE);
 		finish(b, file);
 		assert_int_equal(unlinkat(b->room.fd, "file", 0), 0);
 	}
@@ -414,11 +414,11 @@ static void other_chunk_sizes_begin_anew(void **state)
 	for (uint64_t i = 0; i < CHUNKS; i++)
 		assert_int_equal(put(b, file, i), 0);
 	mover_file_abandon(file);
-	assert_int_equal(mover_tree_begin(b->tree, &b->entry, 2 * CHUNK, false, NULL, &file), MOVER_HAVE_NONE);
+	assert_int_equal(mover_file_begin(b->tree, &b->entry, 2 * CHUNK, false, NULL, &file), MOVER_HAVE_NONE);
 	mover_file_abandon(file);
 	assert_int_equal(room_count(&b->room, "."), 0);
-	assert_int_equal(mover_tree_begin(b->tree, &b->entry, 0, false, NULL, &file), -EINVAL);
-	assert_int_equal(mover_tree_begin(b->tree, &b->entry, 32u << 20, false, NULL, &file), -EINVAL);
+	assert_int_equal(mover_file_begin(b->tree, &b->entry, 0, false, NULL, &file), -EINVAL);
+	assert_int_equal(mover_file_begin(b->tree, &b->entry, 32u << 20, false, NULL, &file), -EINVAL);
 	bench_free(b);
 }
 
@@ -457,7 +457,7 @@ static int many_at_once(const char *path, unsigned number)
 		int rc;
 
 		entry.mtime_ns = (uint32_t)i; /* so that it is never there already */
-		rc = mover_tree_begin(tree, &entry, CHUNK, false, NULL, &file);
+		rc = mover_file_begin(tree, &entry, CHUNK, false, NULL, &file);
 		if (rc == -EBUSY) {
 			usleep(100);
 			continue;
@@ -477,7 +477,7 @@ static int many_at_once(const char *path, unsigned number)
 			mover_file_abandon(file);
 			continue;
 		}
-		mover_tree_commit(tree, &file, 1, &rc);
+		mover_file_commit(tree, &file, 1, &rc);
 		if (rc)
 			return 4;
 		stored++;
@@ -530,7 +530,7 @@ static void sparse_files_stay_sparse(void **state)
 	begin(b, false, -EFBIG);
 	b->entry.size = INT64_MAX;
 	{
-		int rc = mover_tree_begin(b->tree, &b->entry, CHUNK, false, NULL, &file);
+		int rc = mover_file_begin(b->tree, &b->entry, CHUNK, false, NULL, &file);
 
 		assert_true(rc == -EFBIG || rc == -EINVAL || rc == MOVER_HAVE_NONE);
 		if (file)
@@ -675,14 +675,14 @@ static void ten_thousand_small_files(void **state)
 
 			snprintf(name, sizeof(name), "folder%d/file%d", (i + k) / (FILES / FOLDERS), i + k);
 			entry = entry_file(name, 100);
-			assert_int_equal(mover_tree_begin(b->tree, &entry, 1 << 20, false, NULL, &files[k]),
+			assert_int_equal(mover_file_begin(b->tree, &entry, 1 << 20, false, NULL, &files[k]),
 					 MOVER_HAVE_NONE);
 			assert_int_equal(pwrite(mover_file_fd(files[k]), b->content, 100, 0), 100);
 			assert_int_equal(mover_file_wrote(files[k], 0, &(struct mover_digest){{0}}), 0);
 		}
 		begin_us += since(&start);
 		clock_gettime(CLOCK_MONOTONIC, &start);
-		mover_tree_commit(b->tree, files, GROUP, results);
+		mover_file_commit(b->tree, files, GROUP, results);
 		commit_us += since(&start);
 		for (int k = 0; k < GROUP; k++)
 			assert_int_equal(results[k], 0);
@@ -699,7 +699,7 @@ static void ten_thousand_small_files(void **state)
 
 		snprintf(name, sizeof(name), "folder%d/file%d", i / (FILES / FOLDERS), i);
 		entry = entry_file(name, 100);
-		assert_int_equal(mover_tree_begin(b->tree, &entry, 1 << 20, false, NULL, &files[0]), MOVER_HAVE_ALL);
+		assert_int_equal(mover_file_begin(b->tree, &entry, 1 << 20, false, NULL, &files[0]), MOVER_HAVE_ALL);
 	}
 	print_message("finding them unchanged: %.1f us each\n", since(&start) / FILES);
 	for (int i = 0; i < FOLDERS; i++) {
@@ -745,25 +745,25 @@ static int on_a_full_disk(const struct bench *old)
 		return 77;
 	if (mover_tree_open(b->room.path, &b->tree))
 		return 1;
-	if (mover_tree_begin(b->tree, &b->entry, CHUNK, false, NULL, &file) != MOVER_HAVE_NONE)
+	if (mover_file_begin(b->tree, &b->entry, CHUNK, false, NULL, &file) != MOVER_HAVE_NONE)
 		return 2;
 	while (n < CHUNKS && !(rc = put(b, file, n)))
 		n++;
 	if (n < 2 || n == CHUNKS || rc != -ENOSPC)
 		return 3;
 	/* a file that is nearly all hole could still be begun */
-	if (mover_tree_begin(b->tree, &sparse, CHUNK, false, NULL, &other) == MOVER_HAVE_NONE)
+	if (mover_file_begin(b->tree, &sparse, CHUNK, false, NULL, &other) == MOVER_HAVE_NONE)
 		mover_file_abandon(other);
 	else if (other)
 		return 4;
-	if (mover_tree_begin(b->tree, &small, CHUNK, false, NULL, &other) < 0)
+	if (mover_file_begin(b->tree, &small, CHUNK, false, NULL, &other) < 0)
 		return 5;
 	mover_file_abandon(other);
 	mover_file_abandon(file);
 	/* with room again, it goes on from there */
 	if (mount("none", b->room.path, NULL, MS_REMOUNT, "size=8m"))
 		return 6;
-	if (mover_tree_begin(b->tree, &b->entry, CHUNK, false, NULL, &file) != MOVER_HAVE_SOME)
+	if (mover_file_begin(b->tree, &b->entry, CHUNK, false, NULL, &file) != MOVER_HAVE_SOME)
 		return 7;
 	for (uint64_t i = 0; i < CHUNKS; i++) {
 		if (!!mover_file_kept(file, i) != (i < n))
@@ -771,7 +771,7 @@ static int on_a_full_disk(const struct bench *old)
 		if (i >= n && put(b, file, i))
 			return 9;
 	}
-	mover_tree_commit(b->tree, &file, 1, &rc);
+	mover_file_commit(b->tree, &file, 1, &rc);
 	return rc ? 10 : 0;
 }
 

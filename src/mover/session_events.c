@@ -1,35 +1,36 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* What a session tells of itself. */
+/* The events of a session. */
 #include <arpa/inet.h>
 #include <netinet/in.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
 
+#include "mover/clock.h"
 #include "mover/session.h"
 
 #define PROGRESS_NS 100000000ull
-#define FIRST_STEPS 3  /* of each name are told, */
-#define EVERY_STEP  64 /* and then one of so many */
+#define FIRST_STEPS 3  /* of each name are reported, */
+#define EVERY_STEP  64 /* and then one in so many */
 
-void session_tell(struct session *s, struct mover_event *event)
+void session_emit(struct session *s, struct mover_event *event)
 {
-	event->session = s->number;
-	teller_tell(s->teller, event);
+	event->session = s->report.number;
+	events_emit(s->report.events, event);
 }
 
-/* The counter of a step's name: protocol types have theirs, and so have the ways of data. */
+/* The counter of a step's name: a message type, or an operation that moves data. */
 static unsigned *step_counter(struct session *s, const char *name)
 {
 	static const char *const others[] = {"WRITE", "READ", "SEND"};
 
 	for (unsigned i = 0; i < sizeof(others) / sizeof(*others); i++)
 		if (strcmp(name, others[i]) == 0)
-			return &s->steps[PROTO_TYPES + i];
+			return &s->report.steps[PROTO_TYPES + i];
 	for (unsigned i = 1; i < PROTO_TYPES; i++)
 		if (strcmp(name, proto_type_name((enum proto_type)i)) == 0)
-			return &s->steps[i];
-	return &s->steps[0];
+			return &s->report.steps[i];
+	return &s->report.steps[0];
 }
 
 void session_step(struct session *s, const char *name, const char *format, ...)
@@ -45,50 +46,50 @@ void session_step(struct session *s, const char *name, const char *format, ...)
 	va_start(args, format);
 	vsnprintf(text + len, sizeof(text) - (size_t)len, format, args);
 	va_end(args);
-	session_tell(s, &(struct mover_event){.type = MOVER_STEP, .text = text});
+	session_emit(s, &(struct mover_event){.type = MOVER_STEP, .text = text});
 }
 
 void session_warn(struct session *s, const char *text)
 {
-	session_tell(s, &(struct mover_event){.type = MOVER_WARNING, .text = text});
+	session_emit(s, &(struct mover_event){.type = MOVER_WARNING, .text = text});
 }
 
-static void elapsed(struct session *s)
+static void update_elapsed(struct session *s)
 {
-	if (s->connected_ns)
-		s->totals.elapsed_ns = mover_now_ns() - s->connected_ns;
+	if (s->report.connected_ns)
+		s->totals.elapsed_ns = mover_now_ns() - s->report.connected_ns;
 }
 
 void session_progress(struct session *s, bool now)
 {
 	uint64_t time = mover_now_ns();
 
-	if (!s->connected_ns || (!now && time - s->last_progress_ns < PROGRESS_NS))
+	if (!s->report.connected_ns || (!now && time - s->report.progress_ns < PROGRESS_NS))
 		return;
-	s->last_progress_ns = time;
-	s->totals.elapsed_ns = s->told.elapsed_ns;
-	if (!now && memcmp(&s->totals, &s->told, sizeof(s->totals)) == 0)
+	s->report.progress_ns = time;
+	s->totals.elapsed_ns = s->report.progress.elapsed_ns;
+	if (!now && memcmp(&s->totals, &s->report.progress, sizeof(s->totals)) == 0)
 		return;
-	elapsed(s);
-	s->told = s->totals;
-	session_tell(s, &(struct mover_event){.type = MOVER_PROGRESS, .totals = s->totals});
+	update_elapsed(s);
+	s->report.progress = s->totals;
+	session_emit(s, &(struct mover_event){.type = MOVER_PROGRESS, .totals = s->totals});
 }
 
 void session_connected(struct session *s)
 {
 	char address[INET6_ADDRSTRLEN] = "";
-	struct rdma_cm_id *id = s->control.link.id;
+	struct rdma_cm_id *id = s->control.conn.id;
 	struct sockaddr *peer = rdma_get_peer_addr(id);
 
 	if (peer && peer->sa_family == AF_INET)
 		inet_ntop(AF_INET, &((struct sockaddr_in *)peer)->sin_addr, address, sizeof(address));
 	else if (peer && peer->sa_family == AF_INET6)
 		inet_ntop(AF_INET6, &((struct sockaddr_in6 *)peer)->sin6_addr, address, sizeof(address));
-	s->connected_ns = mover_now_ns();
-	session_tell(s, &(struct mover_event){
+	s->report.connected_ns = mover_now_ns();
+	session_emit(s, &(struct mover_event){
 				.type = MOVER_CONNECTED,
-				.device = s->verbs->device->name,
-				.path = link_path(s->verbs->device),
+				.device = s->dev.verbs->device->name,
+				.path = connection_path(s->dev.verbs->device),
 				.address = address,
 				.port = ntohs(rdma_get_dst_port(id)),
 				.mode = s->terms.mode,
@@ -100,8 +101,8 @@ void session_connected(struct session *s)
 
 void session_ended(struct session *s)
 {
-	elapsed(s);
-	session_tell(s, &(struct mover_event){
+	update_elapsed(s);
+	session_emit(s, &(struct mover_event){
 				.type = MOVER_ENDED,
 				.status = s->status,
 				.text = *s->text ? s->text : NULL,
@@ -112,7 +113,7 @@ void session_ended(struct session *s)
 void session_entry_done(struct session *s, const uint8_t *name, size_t name_len, uint64_t bytes,
 			enum mover_outcome outcome, const char *text)
 {
-	session_tell(s, &(struct mover_event){
+	session_emit(s, &(struct mover_event){
 				.type = MOVER_ENTRY_DONE,
 				.outcome = outcome,
 				.name = name,

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-#include "mover/descriptors.h"
+#include "mover/fd_limit.h"
 
 #include <sys/resource.h>
 
 #define WANTED 65536
 #define OTHER  256 /* of connections, folders, devices */
 
-unsigned mover_descriptors(void)
+unsigned fd_limit_raise(void)
 {
 	struct rlimit limit;
 

@@ -1,6 +1,9 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* From windows onto the wire, in each of the three modes; and the rate limit. */
+#include <string.h>
+
+#include "mover/clock.h"
 #include "mover/sender.h"
+#include "mover/wr_id.h"
 
 static unsigned window_index(const struct pack *pack)
 {
@@ -12,79 +15,54 @@ void dispatch_grant(struct sender *x, struct cursor_in *payload)
 	uint16_t count = get_u16(payload);
 	uint32_t need = x->s.terms.chunk_bytes + (x->s.terms.encrypt ? SECURE_CHUNK_TAG_BYTES : 0);
 
-	if (x->s.terms.mode == MOVER_READ || payload->bad || x->grant_count + count > PROTO_MAX_WINDOWS) {
-		session_fail_protocol(&x->s, "grants that nobody needs");
+	if (x->s.terms.mode == MOVER_READ || payload->bad || x->dispatch.grant_count + count > PROTO_MAX_WINDOWS) {
+		session_fail_protocol(&x->s, "a GRANT that was not needed");
 		return;
 	}
 	for (unsigned i = 0; i < count; i++) {
 		struct proto_grant grant;
-		if (proto_get_grant(payload, &grant) || grant.len != need || grant.lane >= x->s.lane_count) {
+		if (proto_get_grant(payload, &grant) || grant.len != need || grant.lane >= x->s.lanes.count) {
 			session_fail_protocol(&x->s, "a malformed GRANT");
 			return;
 		}
 		session_step(&x->s, "GRANT", "window %u: %u bytes, rkey 0x%x", grant.window, grant.len, grant.rkey);
-		x->grants[(x->grant_first + x->grant_count++) % PROTO_MAX_WINDOWS] = grant;
+		x->dispatch.grants[(x->dispatch.grant_first + x->dispatch.grant_count++) % PROTO_MAX_WINDOWS] = grant;
 	}
 	if (proto_get_nothing(payload))
-		session_fail_protocol(&x->s, "more behind a GRANT");
+		session_fail_protocol(&x->s, "bytes after a GRANT");
 }
 
-static void free_posted(struct sender *x, struct pack *pack)
-{
-	window_revoke(pack->window);
-	pack->state = PACK_FREE;
-	x->posted--;
-}
-
-/* WRITE and SEND: the operation has been acknowledged. */
 void dispatch_done(struct sender *x, unsigned window)
 {
-	free_posted(x, &x->packs[window]);
+	pack_release(x, &x->packs.list[window]);
 }
 
-/* READ: the receiver has read the window. */
 void dispatch_fin(struct sender *x, struct cursor_in *payload)
 {
 	struct proto_descriptor d;
 	struct pack *pack;
 
 	if (x->s.terms.mode != MOVER_READ || proto_get_descriptor(payload, &d) || proto_get_nothing(payload) ||
-	    d.window >= x->s.windows.count) {
+	    d.window >= x->s.pool.count) {
 		session_fail_protocol(&x->s, "a malformed FIN");
 		return;
 	}
-	pack = &x->packs[d.window];
+	pack = &x->packs.list[d.window];
 	if (pack->state != PACK_POSTED || pack->descriptor.seq != d.seq) {
 		session_fail_protocol(&x->s, "FIN of a window that was not granted");
 		return;
 	}
 	session_step(&x->s, "FIN", "window %u has been read", d.window);
-	free_posted(x, pack);
-}
-
-/* --limit: windows may go while there are tokens; a window may overdraw. */
-static bool may_go(struct sender *x)
-{
-	double rate = (double)x->options->limit_bytes_per_s;
-	uint64_t now;
-
-	if (!x->options->limit_bytes_per_s)
-		return true;
-	now = mover_now_ns();
-	x->tokens += rate * (double)(now - x->tokens_ns) / 1e9;
-	if (x->tokens > rate / 10)
-		x->tokens = rate / 10;
-	x->tokens_ns = now;
-	return x->tokens >= 0;
+	pack_release(x, pack);
 }
 
 static bool post(struct sender *x, struct pack *pack, const struct proto_grant *grant)
 {
 	struct session *s = &x->s;
 	unsigned lane = pack->descriptor.lane, index = window_index(pack);
-	struct ibv_sge sge = {(uintptr_t)pack->window->bytes, pack->wire_bytes, window_lkey(&s->windows, pack->window)};
+	struct ibv_sge sge = {(uintptr_t)pack->window->bytes, pack->wire_bytes, window_lkey(&s->pool, pack->window)};
 	struct ibv_send_wr *bad, wr = {
-					 .wr_id = session_wr_id(WR_WINDOW, lane, index),
+					 .wr_id = wr_id_make(WR_WINDOW, lane, index),
 					 .sg_list = &sge,
 					 .num_sge = 1,
 					 .opcode = IBV_WR_SEND,
@@ -94,27 +72,27 @@ static bool post(struct sender *x, struct pack *pack, const struct proto_grant *
 
 	if (s->terms.mode == MOVER_WRITE) {
 		wr.opcode = IBV_WR_RDMA_WRITE;
-		wr.send_flags = 0; /* DONE behind it tells of both */
+		wr.send_flags = 0; /* the completion of DONE behind it covers both */
 		wr.wr.rdma.remote_addr = grant->addr;
 		wr.wr.rdma.rkey = grant->rkey;
 	}
 	session_step(s, s->terms.mode == MOVER_WRITE ? "WRITE" : "SEND", "window %u: %u bytes on QP %u", grant->window,
 		     pack->wire_bytes, lane);
-	err = ibv_post_send(s->lanes[lane].id->qp, &wr, &bad);
+	err = ibv_post_send(s->lanes.conns[lane].id->qp, &wr, &bad);
 	if (err) {
 		session_fail(s, MOVER_LOST, "the connection broke: %s", strerror(err));
 		return false;
 	}
 	if (s->terms.mode == MOVER_SEND)
 		return true;
-	return session_lane_send(s, lane, 1 + index, session_wr_id(WR_WINDOW, lane, index), pack->descriptor.seq,
+	return session_lane_send(s, lane, 1 + index, wr_id_make(WR_WINDOW, lane, index), pack->descriptor.seq,
 				 grant->window);
 }
 
-/* READ: the window's key goes with its descriptor. */
+/* READ: makes a key, which goes out with the descriptor. */
 static bool grant_window(struct sender *x, struct pack *pack, struct proto_grant *grant)
 {
-	int err = window_grant(&x->s.windows, pack->window, pack->wire_bytes, IBV_ACCESS_REMOTE_READ);
+	int err = window_grant(&x->s.pool, pack->window, pack->wire_bytes, IBV_ACCESS_REMOTE_READ);
 	if (err) {
 		session_fail_errno(&x->s, err, SESSION_NO_MEMORY);
 		return false;
@@ -130,25 +108,25 @@ static bool grant_window(struct sender *x, struct pack *pack, struct proto_grant
 	return true;
 }
 
-/* Content of a window on its way: chooses the data connection, and takes a grant where one is needed. */
+/* Sends the content, or grants it (READ). Chooses the data connection, and takes a grant where one is needed. */
 static bool send_content(struct sender *x, struct pack *pack, struct proto_grant *grant)
 {
 	struct proto_descriptor *d = &pack->descriptor;
 
 	if (x->s.terms.mode == MOVER_READ) {
-		d->lane = (uint16_t)(x->next_lane++ % x->s.lane_count);
+		d->lane = (uint16_t)(x->dispatch.next_lane++ % x->s.lanes.count);
 		d->window = (uint16_t)window_index(pack);
 		return grant_window(x, pack, grant);
 	}
-	*grant = x->grants[x->grant_first];
-	x->grant_first = (x->grant_first + 1) % PROTO_MAX_WINDOWS;
-	x->grant_count--;
-	d->lane = x->s.terms.mode == MOVER_SEND ? grant->lane : (uint16_t)(x->next_lane++ % x->s.lane_count);
+	*grant = x->dispatch.grants[x->dispatch.grant_first];
+	x->dispatch.grant_first = (x->dispatch.grant_first + 1) % PROTO_MAX_WINDOWS;
+	x->dispatch.grant_count--;
+	d->lane = x->s.terms.mode == MOVER_SEND ? grant->lane : (uint16_t)(x->dispatch.next_lane++ % x->s.lanes.count);
 	d->window = grant->window;
 	return post(x, pack, grant);
 }
 
-static void dispatch(struct sender *x, struct pack *pack)
+static void dispatch_pack(struct sender *x, struct pack *pack)
 {
 	struct session *s = &x->s;
 	struct proto_grant grant = {0};
@@ -169,33 +147,36 @@ static void dispatch(struct sender *x, struct pack *pack)
 	put_bytes(out, pack->segments, pack->segments_len);
 	session_send(s);
 	s->totals.bytes_moved += pack->descriptor.bytes;
-	x->tokens -= pack->descriptor.bytes;
+	rate_limit_spend(&x->dispatch.limit, pack->descriptor.bytes);
 	pack->state = PACK_POSTED;
-	x->posted++;
+	x->packs.posted++;
 	if (!pack->wire_bytes)
-		free_posted(x, pack);
+		pack_release(x, pack);
+}
+
+/* Whether the descriptor may go now, with its content. */
+static bool may_go(struct sender *x, const struct pack *pack)
+{
+	bool needs_grant = pack->wire_bytes && x->s.terms.mode != MOVER_READ;
+
+	return pack->descriptor.seq - x->dispatch.acked < PROTO_MAX_DESCRIPTORS &&
+	       (!needs_grant || x->dispatch.grant_count) && control_can_send(&x->s.control, PROTO_FIN) &&
+	       rate_limit_allows(&x->dispatch.limit, mover_now_ns());
 }
 
 bool dispatch_pump(struct sender *x)
 {
+	struct pack *pack;
 	bool any = false;
 
-	while (x->queue_count && x->s.status == MOVER_OK) {
-		struct pack *pack = x->queue[x->queue_first];
-		bool needs_grant = pack->wire_bytes && x->s.terms.mode != MOVER_READ;
-
-		if (pack->state != PACK_READY)
+	while (x->s.status == MOVER_OK && (pack = pack_first_ready(x))) {
+		if (!pack->descriptor.count)
+			pack->state = PACK_FREE; /* nothing in it: its files had been given up */
+		else if (may_go(x, pack))
+			dispatch_pack(x, pack);
+		else
 			break;
-		if (pack->descriptor.count) {
-			if (pack->descriptor.seq - x->seq_done >= PROTO_FINS || (needs_grant && !x->grant_count) ||
-			    !control_can_send(&x->s.control, PROTO_FIN) || !may_go(x))
-				break;
-			dispatch(x, pack);
-		} else {
-			pack->state = PACK_FREE; /* nothing in it: its files were given up before */
-		}
-		x->queue_first = (x->queue_first + 1) % PROTO_MAX_WINDOWS;
-		x->queue_count--;
+		pack_remove_first(x);
 		any = true;
 	}
 	return any;

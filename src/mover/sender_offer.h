@@ -1,0 +1,52 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* The sender's entries: offered in batches, answered by the receiver, sent, and settled. */
+#ifndef ROCI_MOVER_SENDER_OFFER_H
+#define ROCI_MOVER_SENDER_OFFER_H
+
+#include "mover/proto.h"
+
+struct sender;
+
+/* An entry that has been offered and has not finished. */
+struct send_entry {
+	bool wanted;
+	bool sent;    /* its last segment is in a descriptor, */
+	uint64_t seq; /* of this number */
+	bool settled; /* the outcome is known, counted and reported */
+	bool refused; /* ... and was bad: no more of it needs to be sent */
+	/* Digests of the chunks that the receiver has, by index; NULL: it has none. `present` says which are set. */
+	struct mover_digest *have;
+	uint8_t *present;
+};
+
+struct offer {
+	/* Entry numbers: those below `finished` are over; those below `answered` have a verdict; those below `offered`
+	 * have been offered. */
+	uint32_t finished, answered, offered;
+	unsigned under_way;         /* OFFER messages without a VERDICT */
+	struct send_entry *entries; /* terms.max_entries; entry n is in place n % max_entries */
+	enum mover_status status;   /* of the last entry that failed */
+};
+
+/* 0 or -ENOMEM. */
+int offer_init(struct sender *x);
+void offer_destroy(struct sender *x);
+
+/* Offers what there is room for. Returns whether it sent anything. */
+bool offer_pump(struct sender *x);
+
+/* Messages of the receiver. They fail the session if they are wrong. */
+void offer_verdict(struct sender *x, struct cursor_in *payload);
+void offer_have(struct sender *x, struct cursor_in *payload);
+void offer_ack(struct sender *x, struct cursor_in *payload);
+
+/* An entry that is not finished. */
+struct send_entry *offer_entry(struct sender *x, uint32_t number);
+
+/* The outcome of an entry is known: counts and reports it. */
+void offer_settle(struct sender *x, uint32_t number, enum mover_outcome outcome, enum mover_status status,
+		  const char *text);
+/* The last segment of an entry goes out with the descriptor that is being made. */
+void offer_sent(struct sender *x, uint32_t number);
+
+#endif

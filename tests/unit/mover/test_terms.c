@@ -1,0 +1,115 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+#include "../test.h"
+
+#include "mover/terms.h"
+
+#include "mover/control.h"
+
+static struct proto_terms propose(struct mover_send_options options)
+{
+	return terms_propose(&options, 100, 7, 1000);
+}
+
+static void defaults_are_a_mebibyte_and_eight_windows(void **state)
+{
+	struct proto_terms t = propose((struct mover_send_options){.mode = MOVER_READ, .encrypt = true});
+
+	assert_int_equal(t.mode, MOVER_READ);
+	assert_true(t.encrypt && !t.checksum && !t.dry_run);
+	assert_int_equal(t.qps, MOVER_DEFAULT_QPS);
+	assert_int_equal(t.windows, 8);
+	assert_int_equal(t.chunk_bytes, 1u << 20);
+	assert_int_equal(t.max_entries, 100);
+	assert_int_equal(t.entries, 7);
+	assert_int_equal(t.bytes, 1000);
+	assert_int_equal(t.session, 0);
+}
+
+static void more_qps_get_more_windows(void **state)
+{
+	struct mover_send_options o = {.common.qps = 10, .common.memory_bytes = 1u << 30};
+
+	assert_int_equal(propose(o).windows, 20);
+}
+
+/* Whatever the sizes, the windows fit into the memory that was allowed; at least one of the smallest is there. */
+static void memory_bounds_windows(void **state)
+{
+	for (uint64_t memory = 1; memory <= 1u << 30; memory = memory * 3 + 1)
+		for (uint32_t chunk = PROTO_MIN_CHUNK; chunk <= PROTO_MAX_CHUNK; chunk *= 2) {
+			struct mover_common common = {.memory_bytes = memory, .chunk_bytes = chunk, .qps = 64};
+			struct proto_terms t = propose((struct mover_send_options){.common = common});
+			uint64_t used = (uint64_t)t.windows * t.chunk_bytes;
+
+			assert_true(t.windows >= 1 && t.chunk_bytes >= PROTO_MIN_CHUNK && t.chunk_bytes <= chunk);
+			if (memory > control_bytes() + 2 * PROTO_MIN_CHUNK)
+				assert_true(used + control_bytes() <= memory);
+			else
+				assert_true(used <= 2 * PROTO_MIN_CHUNK);
+			terms_limit(&t, &common, 16, 5);
+			assert_true((uint64_t)t.windows * t.chunk_bytes <= used);
+		}
+}
+
+static void a_receiver_limits_what_is_proposed(void **state)
+{
+	struct proto_terms proposed =
+		propose((struct mover_send_options){.common.qps = 32, .common.memory_bytes = 1u << 30});
+	struct mover_common own = {.qps = 8, .memory_bytes = 8u << 20};
+	struct proto_terms t = proposed;
+
+	terms_limit(&t, &own, 16, 77);
+	assert_int_equal(t.qps, 8);
+	assert_int_equal(t.max_entries, 16);
+	assert_int_equal(t.session, 77);
+	assert_true(t.windows < proposed.windows);
+	assert_true(terms_acceptable(&proposed, &t));
+}
+
+/* In mode SEND each data connection needs a window that is posted on it. */
+static void send_has_no_more_qps_than_windows(void **state)
+{
+	struct proto_terms t = propose((struct mover_send_options){.mode = MOVER_SEND, .common.qps = 32});
+	struct mover_common own = {.memory_bytes = 6u << 20};
+
+	terms_limit(&t, &own, 16, 1);
+	assert_true(t.qps <= t.windows);
+}
+
+static void an_answer_may_only_reduce(void **state)
+{
+	struct proto_terms proposed = propose((struct mover_send_options){.mode = MOVER_WRITE}), good = proposed, t;
+
+	good.session = 1;
+	assert_true(terms_acceptable(&proposed, &good));
+	t = good, t.session = 0;
+	assert_false(terms_acceptable(&proposed, &t));
+	t = good, t.mode = MOVER_READ;
+	assert_false(terms_acceptable(&proposed, &t));
+	t = good, t.encrypt = true;
+	assert_false(terms_acceptable(&proposed, &t));
+	t = good, t.dry_run = true;
+	assert_false(terms_acceptable(&proposed, &t));
+	t = good, t.qps++;
+	assert_false(terms_acceptable(&proposed, &t));
+	t = good, t.windows++;
+	assert_false(terms_acceptable(&proposed, &t));
+	t = good, t.chunk_bytes *= 2;
+	assert_false(terms_acceptable(&proposed, &t));
+	t = good, t.max_entries++;
+	assert_false(terms_acceptable(&proposed, &t));
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(defaults_are_a_mebibyte_and_eight_windows),
+		cmocka_unit_test(more_qps_get_more_windows),
+		cmocka_unit_test(memory_bounds_windows),
+		cmocka_unit_test(a_receiver_limits_what_is_proposed),
+		cmocka_unit_test(send_has_no_more_qps_than_windows),
+		cmocka_unit_test(an_answer_may_only_reduce),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
