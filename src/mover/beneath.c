@@ -11,7 +11,7 @@
 
 #include "mover/entry.h"
 
-#define TRIES 8 /* of a call that a concurrent rename disturbed */
+#define TRIES 8 /* when a concurrent rename disturbs the call */
 
 static atomic_bool no_openat2;
 
@@ -78,7 +78,7 @@ int mover_beneath_open(int dir_fd, const char *path, int flags)
 
 		if (fd == -ENOSYS)
 			mover_beneath_without_openat2(true);
-		else if (fd != -EPERM) /* a filter's answer, or the file's: the other way tells */
+		else if (fd != -EPERM) /* EPERM comes from a filter or from the file: the other way finds out */
 			return fd;
 	}
 	return by_components(dir_fd, path, flags);

@@ -3,8 +3,8 @@
  *
  *     whole = 0 (16 bytes);  for each chunk or run of chunks:  whole = XXH3-128(whole | tag | digest or count)
  *
- * It says as much as one digest over all bytes (each chunk has been compared with its own), but kept chunks need not be
- * read a second time, and a hole of a terabyte costs nothing. */
+ * Each chunk is compared with its own digest, so the chain proves as much as a digest over all bytes. But kept chunks
+ * need not be read a second time, and a hole of a terabyte costs nothing. */
 #ifndef ROCI_MOVER_CHAIN_H
 #define ROCI_MOVER_CHAIN_H
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Writing and reading of big-endian fields. A writer without room and a reader without bytes remember it, so that one
- * question at the end is enough; a reader then yields zeros. */
+/* Writes and reads big-endian fields. A writer that has run out of room and a reader that has run out of bytes remember
+ * it, so one check at the end is enough. Such a reader returns zeros. */
 #ifndef ROCI_MOVER_CURSOR_H
 #define ROCI_MOVER_CURSOR_H
 
@@ -53,7 +53,7 @@ static inline void put_bytes(struct cursor_out *out, const void *bytes, size_t l
 		memcpy(at, bytes, len);
 }
 
-/* Out of line: inlined after a check of the room that it cannot follow, GCC 12 warns of an overflow that cannot be. */
+/* Not inlined: GCC 12 does not understand the check of the room, and would warn of an overflow. */
 __attribute__((noinline, unused)) static void put_number(struct cursor_out *out, uint64_t value, size_t bytes)
 {
 	uint8_t field[8];
@@ -62,7 +62,7 @@ __attribute__((noinline, unused)) static void put_number(struct cursor_out *out,
 	put_bytes(out, field, bytes);
 }
 
-/* A count that is known only when its list has been written: cursor_take() its two bytes before. */
+/* Sets a count that is known only after its list was written. cursor_take() its two bytes before the list. */
 static inline void cursor_patch_u16(uint8_t *at, uint16_t value)
 {
 	at[0] = (uint8_t)(value >> 8);

@@ -11,7 +11,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#define CALL_BYTES (1u << 30) /* at most in one system call */
+#define CALL_BYTES (1u << 30) /* most bytes in one system call */
 
 struct disk {
 	bool uring;
@@ -21,7 +21,7 @@ struct disk {
 	int fd;
 	struct worker *worker; /* without io_uring */
 	atomic_bool stopped;
-	int stop_fd; /* readable when stopped */
+	int stop_fd; /* an eventfd: readable when stopped */
 };
 
 static const uint8_t zeros[65536];
@@ -33,8 +33,8 @@ static bool is_file(int fd)
 	return !fstat(fd, &st) && S_ISREG(st.st_mode);
 }
 
-/* How much of an operation one call moves. Of a sequential one on what is no file: as much as a pipe that poll(2) calls
- * writable takes without waiting for its reader (pipe(7)). */
+/* How many bytes one call moves. On a pipe: as many as it takes without blocking when poll(2) says that it is writable
+ * (pipe(7)). */
 static size_t call_bytes(const struct disk_op *op, uint64_t done, bool file)
 {
 	uint64_t most = !file ? PIPE_BUF : op->buffer ? CALL_BYTES : sizeof(zeros);
@@ -55,7 +55,7 @@ static void wait_ready(const struct disk_op *op)
 
 static ssize_t call_once(const struct disk_op *op, uint64_t done, size_t len)
 {
-	uint8_t *at = op->buffer ? op->buffer + done : (uint8_t *)zeros; /* which is written only */
+	uint8_t *at = op->buffer ? op->buffer + done : (uint8_t *)zeros; /* a write does not change it */
 	off_t offset = (off_t)(op->offset + done);
 
 	if (op->offset == DISK_SEQUENTIAL)
@@ -222,7 +222,7 @@ void disk_flush(struct disk *d)
 		if (n > 0)
 			d->unflushed -= (unsigned)n < d->unflushed ? (unsigned)n : d->unflushed;
 		else if (n != -EINTR)
-			break; /* -EAGAIN, -EBUSY: tried again in the next round */
+			break; /* -EAGAIN, -EBUSY: the next round tries again */
 	}
 }
 

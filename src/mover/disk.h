@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Reading and writing of files without waiting: io_uring, or a thread where there is none. */
+/* Reads and writes files without blocking the session: by io_uring, or by a thread where there is none. */
 #ifndef ROCI_MOVER_DISK_H
 #define ROCI_MOVER_DISK_H
 
@@ -8,12 +8,12 @@
 
 #include "mover/worker.h"
 
-#define DISK_SEQUENTIAL UINT64_MAX /* offset: where the descriptor stands. Only from a disk made without io_uring */
+#define DISK_SEQUENTIAL UINT64_MAX /* offset: the descriptor's own position. Only for a disk without io_uring */
 
 struct disk;
 
-/* Embedded in what is to be read or written. `buffer` NULL writes zeros (sequential only). `result` is the bytes that
- * were moved: fewer than `len` only at the end of a file; or -errno. */
+/* One operation, embedded in the caller's struct. `buffer` NULL writes zeros (sequential only). `result` is the bytes
+ * moved, fewer than `len` only at the end of a file, or -errno. */
 struct disk_op {
 	struct worker_job job;
 	struct disk_op *next;
@@ -26,16 +26,16 @@ struct disk_op {
 	int64_t result;
 };
 
-/* At most `depth` operations are under way; more may be submitted and wait. 0 or -errno. */
+/* At most `depth` operations are under way at a time; further ones wait. 0 or -errno. */
 int disk_create(bool uring, unsigned depth, struct disk **disk);
-/* What waits is not begun any more, and what is under way ends as soon as it can, whether or not anybody reads the pipe
- * that is written to: when this returns, none of it is. NULL is allowed. */
+/* Waits for the operations under way, and drops those that have not begun. A write to a pipe that nobody reads is
+ * stopped. NULL is allowed. */
 void disk_destroy(struct disk *disk);
 
-/* An eventfd, as worker_fd(). */
+/* An eventfd, like worker_fd(). */
 int disk_fd(const struct disk *disk);
 void disk_submit(struct disk *disk, struct disk_op *op);
-/* Hands what was submitted to the kernel: once per round of a loop. */
+/* Hands submitted operations to the kernel; to be called once per round of a loop. */
 void disk_flush(struct disk *disk);
 /* A finished operation, in any order, or NULL. */
 struct disk_op *disk_reap(struct disk *disk);

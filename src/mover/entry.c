@@ -32,7 +32,7 @@ static const char *component_wrong(const uint8_t *component, size_t len)
 	if (len == 2 && component[0] == '.' && component[1] == '.')
 		return "it has a component \"..\"";
 	if (mover_component_reserved(component, len))
-		return "a component is a name kept for unfinished transfers";
+		return "a component is reserved for unfinished transfers";
 	return NULL;
 }
 

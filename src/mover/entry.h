@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* An entry: what a transfer consists of. Names are bytes, relative, with '/' between components. */
+/* An entry: a file, folder, symbolic link or stream of a transfer. Names are bytes, relative, with '/' between
+ * components. */
 #ifndef ROCI_MOVER_ENTRY_H
 #define ROCI_MOVER_ENTRY_H
 
@@ -7,14 +8,14 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#define MOVER_PATH_MAX      4095 /* bytes of a name, and of a link's target */
+#define MOVER_PATH_MAX      4095 /* bytes of a name, and of a symbolic link's target */
 #define MOVER_COMPONENT_MAX 255
 
 enum mover_kind {
 	MOVER_FILE,
 	MOVER_FOLDER,
 	MOVER_SYMLINK,
-	MOVER_STREAM, /* a file whose size is known at its end only */
+	MOVER_STREAM, /* a file whose size is known only at its end */
 };
 
 struct mover_entry {
@@ -25,20 +26,20 @@ struct mover_entry {
 	uint64_t size;       /* FILE: bytes, holes included; SYMLINK: length of the target; else 0 */
 	const uint8_t *name; /* not terminated */
 	uint16_t name_len;
-	const uint8_t *target; /* SYMLINK only: what it points to, as it stands */
+	const uint8_t *target; /* SYMLINK only; not terminated */
 	uint16_t target_len;
 };
 
-/* What a receiver calls its unfinished files: prefix, hex digits, suffix. Nobody else's names may look so. */
+/* A receiver's temporary files are called prefix, hex digits, suffix. Entries may not have such names. */
 #define MOVER_RESERVED_PREFIX ".roci-"
 #define MOVER_PART_SUFFIX     ".part"
 #define MOVER_JOURNAL_SUFFIX  ".journal"
 
-/* Whether one component (without '/') is such a name. Pure. */
+/* Whether one component (without '/') is reserved in this way. */
 bool mover_component_reserved(const uint8_t *component, size_t len);
 
-/* Whether a name may come from a peer: 1 .. MOVER_PATH_MAX bytes, relative, no NUL, no empty, "." or ".." component,
- * none reserved, none longer than MOVER_COMPONENT_MAX. Returns NULL, or what is wrong with it. Pure. */
+/* Checks a name: 1 .. MOVER_PATH_MAX bytes, relative, no NUL; no component is empty, ".", "..", reserved, or longer
+ * than MOVER_COMPONENT_MAX. Returns NULL if it is allowed, else what is wrong with it. */
 const char *mover_name_wrong(const uint8_t *name, size_t len);
 
 /* A 128-bit digest, XXH3-128 in its canonical (big-endian) form. */

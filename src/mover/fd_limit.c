@@ -4,7 +4,7 @@
 #include <sys/resource.h>
 
 #define WANTED 65536
-#define OTHER  256 /* of connections, folders, devices */
+#define OTHER  256 /* for connections, folders, devices */
 
 unsigned fd_limit_raise(void)
 {

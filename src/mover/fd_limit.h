@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* How many files may be open at once: every entry under way has some. */
+/* The limit of file descriptors. It bounds the entries under way, each of which has files open. */
 #ifndef ROCI_MOVER_FD_LIMIT_H
 #define ROCI_MOVER_FD_LIMIT_H
 
-#define FD_LIMIT_MIN_ENTRIES 16 /* under way, however few descriptors there are */
+#define FD_LIMIT_MIN_ENTRIES 16 /* entries under way, even if there are too few descriptors */
 
-/* Raises the soft limit (RLIMIT_NOFILE) as far as is of use and as the hard one lets it. Returns how many descriptors
- * there are for entries, beside those of connections, folders and devices; may be 0. */
+/* Raises the soft limit (RLIMIT_NOFILE) as far as useful and as the hard limit allows. Returns how many descriptors
+ * entries may use; others are for connections, folders and devices. May return 0. */
 unsigned fd_limit_raise(void);
 
 #endif

@@ -11,7 +11,7 @@
 #include "mover/beneath.h"
 #include "mover/entry.h"
 
-/* Takes `fd` over. NULL with errno. */
+/* Takes ownership of `fd`. NULL with errno. */
 static struct folder *folder_of_fd(int fd, const char *path, size_t len)
 {
 	struct folder *folder = malloc(sizeof(*folder) + len + 1);
@@ -63,7 +63,7 @@ bool mover_folder_in_place(struct folders *folders, const struct folder *folder)
 {
 	struct stat st;
 
-	/* A path through links could only by accident lead to this very folder; and then nothing is lost. */
+	/* A path through links might lead to the same folder by accident. That is harmless. */
 	return folder->is_root || (!fstatat(folders->root->fd, folder->path, &st, AT_SYMLINK_NOFOLLOW) &&
 				   st.st_dev == folder->dev && st.st_ino == folder->ino);
 }
@@ -76,7 +76,7 @@ static int open_folder(struct folders *folders, const char *path, size_t len, st
 	memcpy(terminated, path, len);
 	terminated[len] = 0;
 	fd = mover_beneath_open(folders->root->fd, terminated, O_RDONLY | O_DIRECTORY);
-	if (fd == -EACCES) /* may be entered, not read */
+	if (fd == -EACCES) /* it may be searched but not read */
 		fd = mover_beneath_open(folders->root->fd, terminated, O_PATH | O_DIRECTORY);
 	if (fd < 0)
 		return fd;
@@ -84,7 +84,7 @@ static int open_folder(struct folders *folders, const char *path, size_t len, st
 	return *folder ? 0 : -errno;
 }
 
-/* The slot where the folder is, else the one to put it in. */
+/* The slot that has the folder, else the slot to replace. */
 static struct folder **cache_slot(struct folders *folders, const char *path, size_t len)
 {
 	struct folder **slot = &folders->cache[0];
@@ -177,7 +177,7 @@ static int sync_changed(struct folders *folders)
 	if (many && syncfs(folders->root->fd))
 		err = -errno;
 	for (int i = 0; i < FOLDER_CHANGED && changed[i]; i++) {
-		/* EBADF: it could not be opened for reading; EINVAL: the file system has no such thing */
+		/* EBADF: it could not be opened for reading; EINVAL: this file system cannot sync folders */
 		if ((!many || changed[i]->dev != folders->root->dev) && fsync(changed[i]->fd) && !err &&
 		    errno != EBADF && errno != EINVAL)
 			err = -errno;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Reading and writing at a position, all of it or an error. */
+/* Reads and writes at a position: everything, or an error. */
 #ifndef ROCI_MOVER_IO_H
 #define ROCI_MOVER_IO_H
 
@@ -7,13 +7,13 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/* Reads `len` bytes. 0, -EIO where there are fewer, or -errno. */
+/* Reads `len` bytes. 0, -EIO if the file has fewer, or -errno. */
 int mover_read_at(int fd, void *to, size_t len, uint64_t at);
 
 /* 0 or -errno. */
 int mover_write_at(int fd, const void *from, size_t len, uint64_t at);
 
-/* Writes the 4 KiB blocks of the bytes that are not all zeros; the others stay as they are: holes. 0 or -errno. */
+/* Writes only the 4 KiB blocks that are not all zeros; the others stay holes. 0 or -errno. */
 int mover_write_sparse(int fd, const void *from, size_t len, uint64_t at);
 
 #endif

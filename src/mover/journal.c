@@ -53,7 +53,7 @@ static bool record_good(const uint8_t record[JOURNAL_RECORD_BYTES])
 	return get_le64(record + RECORD_CHECK) == XXH3_64bits(record, RECORD_CHECK);
 }
 
-/* Bytes read, fewer than `len` only at the end of the file; or -errno. */
+/* Returns the bytes read, fewer than `len` only at the end of the file, or -errno. */
 static ssize_t read_at(int fd, void *to, size_t len, off_t at)
 {
 	size_t have = 0;
@@ -72,7 +72,7 @@ static ssize_t read_at(int fd, void *to, size_t len, off_t at)
 	return (ssize_t)have;
 }
 
-/* Records lie at multiples of their size; a cut one at the end is written over. */
+/* Records are at multiples of their size. A cut one at the end is overwritten by the next. */
 static int read_records(struct journal *journal, journal_record_fn *record, void *context)
 {
 	uint8_t batch[READ_RECORDS][JOURNAL_RECORD_BYTES];
@@ -141,7 +141,7 @@ int mover_journal_add(struct journal *journal, uint64_t index, const struct move
 {
 	if (journal->fd < 0)
 		return 0;
-	if (journal->waiting == JOURNAL_BATCH) { /* a flush has failed before */
+	if (journal->waiting == JOURNAL_BATCH) { /* the last flush failed */
 		int err = mover_journal_flush(journal);
 
 		if (err)

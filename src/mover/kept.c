@@ -43,7 +43,7 @@ void mover_kept_sort(struct kept *kept)
 {
 	size_t n = 0;
 
-	if (sorted(kept)) /* as a rule: chunks come in order */
+	if (sorted(kept)) /* the usual case: chunks come in order */
 		return;
 	qsort(kept->chunks, kept->count, sizeof(*kept->chunks), by_index_and_order);
 	for (size_t i = 0; i < kept->count; i++) {

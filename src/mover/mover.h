@@ -1,14 +1,13 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* The file mover: files and folders over RDMA, on the public verbs and rdma_cm interfaces only.
  *
- * The story. A receiver listens; a sender connects, and both prove to each other that they know the ticket's secret
- * (secure.h) before a name or a size is looked at. The sender offers entries (walk.h) in batches; the receiver says of
- * each whether it wants it, has it already, or has some chunks of it (tree.h). Content moves in windows: registered
- * buffers of one chunk each, whose rkeys are granted for one use and revoked after it. A window that has arrived is
- * checked against its digest and only then written; a file appears under its name when all of it has been checked, is
- * whole and is synced.
+ * The story. A receiver listens and a sender connects. Both prove to each other that they know the ticket's secret
+ * (secure.h); only then are names and sizes read. The sender offers entries (walk.h) in batches. The receiver answers
+ * for each that it wants it, has it already, or has some chunks of it (tree.h). Content moves in windows: registered
+ * buffers of one chunk each, whose rkeys are granted for one use and then revoked. A window that has arrived is checked
+ * against its digest, and only then written. A file appears under its name when all of it has been checked and synced.
  *
- * Nothing here prints: what happens is told by events, which the command line shows to people or writes as JSON. */
+ * Nothing here prints. Events report what happens; the command line shows them to people or writes them as JSON. */
 #ifndef ROCI_MOVER_H
 #define ROCI_MOVER_H
 
@@ -16,12 +15,12 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "ticket.h"
+#include "mover/ticket.h"
 
 #define MOVER_DEFAULT_PORT         22222
 #define MOVER_DEFAULT_MEMORY_BYTES (64u << 20)
 #define MOVER_MAX_QPS              64
-#define MOVER_DEFAULT_QPS          4 /* one waits for the other side between windows: 2.7 s for a GiB, four 1.1 s */
+#define MOVER_DEFAULT_QPS          4 /* a single one waits between windows: 2.7 s for a GiB; four need 1.1 s */
 
 /* How the bytes of a window move. */
 enum mover_mode {
@@ -33,7 +32,7 @@ enum mover_mode {
 /* How a transfer ended. Also the exit statuses of `roci send` and `roci recv`; the man pages list them. */
 enum mover_status {
 	MOVER_OK = 0,
-	MOVER_FAILED = 1,       /* what none of the others says, such as out of memory */
+	MOVER_FAILED = 1,       /* any other failure, such as out of memory */
 	MOVER_USAGE = 2,        /* an argument or option is wrong */
 	MOVER_NO_DEVICE = 3,    /* no RDMA device, or not the one asked for */
 	MOVER_NO_CONNECT = 4,   /* nobody listens there, or the name does not resolve */
@@ -43,41 +42,41 @@ enum mover_status {
 	MOVER_REMOTE_IO = 8,    /* a file on the other side could not be read or written */
 	MOVER_MISMATCH = 9,     /* a digest did not agree, or a source file changed while it was read */
 	MOVER_LOST = 10,        /* the peer vanished or stalled; sending again resumes */
-	MOVER_PARTLY = 11,      /* some entries failed, the others arrived */
+	MOVER_PARTLY = 11,      /* some entries failed; the others arrived */
 	MOVER_INTERRUPTED = 12, /* stopped by mover_stop(); sending again resumes */
 };
 
-/* What of the options both sides share. Zero means the default where a default is named. */
+/* Options of both sides. Zero means the default where one is named. */
 struct mover_common {
-	const char *device;        /* name of the RDMA device, NULL for whichever rdma_cm picks */
+	const char *device;        /* name of the RDMA device; NULL: rdma_cm chooses */
 	const char *bind_address;  /* local address, NULL for any */
 	unsigned qps;              /* data QPs, 1 .. MOVER_MAX_QPS; 0: a sender asks for MOVER_DEFAULT_QPS,
 				    * a receiver grants what is asked for */
 	unsigned cqs;              /* CQs that they share, 1 .. qps; 0: 1 */
-	uint64_t memory_bytes;     /* bound of registered buffers on this side; 0: MOVER_DEFAULT_MEMORY_BYTES */
-	uint32_t chunk_bytes;      /* 64 KiB .. 16 MiB, a power of two; 0: default. The sender's counts */
-	bool poll;                 /* poll the CQs in place of waiting for events: less latency, a busy core */
+	uint64_t memory_bytes;     /* most bytes of registered buffers on this side; 0: MOVER_DEFAULT_MEMORY_BYTES */
+	uint32_t chunk_bytes;      /* sender: 64 KiB .. 16 MiB, a power of two; 0: 1 MiB */
+	bool poll;                 /* poll the CQs instead of waiting for events: less latency, one busy core */
 	bool no_uring;             /* use plain file I/O even where io_uring works */
-	unsigned stall_timeout_ms; /* a peer that does not answer for so long is given up; 0: 30,000 */
+	unsigned stall_timeout_ms; /* give up a peer from which nothing comes for so long; 0: 30,000 */
 };
 
 enum mover_event_type {
-	MOVER_LISTENING, /* receiver: device, address, port */
-	MOVER_CONNECTED, /* device, path, address, port, mode, qps */
-	MOVER_STEP, /* one protocol step, for the demo: text is its name in capitals, and after a space what there is to
-		     * tell: "CONNECT QP 0x4a2c", "HELLO version 1", "GRANT window 3: 1048576 bytes, rkey 0x1f2e",
-		     * "WRITE ...", "FIN", "ACK". The first few of each name are told, and then some.
-		     * Told before a message is sent, and after one has come */
+	MOVER_LISTENING,  /* receiver: device, address, port */
+	MOVER_CONNECTED,  /* device, path, address, port, mode, qps */
+	MOVER_STEP,       /* one protocol step, for the demo. The text is its name in capitals, a space and details:
+			   * "CONNECT QP 0x4a2c", "GRANT window 3: 1048576 bytes, rkey 0x1f2e", "FIN window 3, segments: 1".
+			   * Reported before a message is sent, and after one has come. Of each name the first few are
+			   * reported, and then only some */
 	MOVER_OFFERED,    /* sender: the walk is done: entries and bytes to offer in all */
 	MOVER_PROGRESS,   /* bytes and entries so far; at most 10 a second */
-	MOVER_ENTRY_DONE, /* one entry: path, bytes, outcome */
+	MOVER_ENTRY_DONE, /* one entry: name, bytes, outcome */
 	MOVER_WARNING,    /* text */
 	MOVER_ENDED,      /* status and the totals; the last event of a session */
 };
 
 enum mover_outcome {
 	MOVER_STORED,    /* arrived and verified */
-	MOVER_UNCHANGED, /* was there already */
+	MOVER_UNCHANGED, /* existed already */
 	MOVER_WOULD,     /* --dry-run: would have been sent */
 	MOVER_REFUSED,   /* failed; text says why */
 };
@@ -85,23 +84,23 @@ enum mover_outcome {
 struct mover_totals {
 	uint64_t entries_total, entries_done, entries_unchanged, entries_failed;
 	uint64_t bytes_total;     /* of content, holes included */
-	uint64_t bytes_done;      /* verified by the receiver, whatever way it came by them */
+	uint64_t bytes_done;      /* verified by the receiver, whether moved, kept or unchanged */
 	uint64_t bytes_moved;     /* over the wire */
-	uint64_t bytes_kept;      /* of an interrupted transfer before, verified again */
+	uint64_t bytes_kept;      /* from an earlier, interrupted transfer, and verified again */
 	uint64_t bytes_unchanged; /* of files that were skipped */
 	uint64_t elapsed_ns;      /* since CONNECTED */
 };
 
 struct mover_event {
 	enum mover_event_type type;
-	unsigned session;           /* counts from 1; 0 for what belongs to none */
+	unsigned session;           /* counts from 1; 0: the event belongs to no session */
 	enum mover_status status;   /* ENDED */
 	enum mover_outcome outcome; /* ENTRY_DONE */
 	enum mover_mode mode;       /* CONNECTED */
 	unsigned qps;               /* CONNECTED */
-	bool encrypted, open;       /* CONNECTED: chunks are encrypted; no ticket was asked for */
+	bool encrypted, open;       /* CONNECTED: chunks are encrypted; the peer needed no ticket */
 	const char *device;         /* LISTENING, CONNECTED: such as "mlx5_0", "roci0" */
-	const char *path;           /* CONNECTED: the way data takes: "rnic", "rxe", "iwarp", "roci0 over udp" */
+	const char *path;           /* CONNECTED: what carries the data: "rnic", "rxe", "iwarp", "roci0 over udp" */
 	const char *address;        /* LISTENING: own, CONNECTED: the peer's */
 	uint16_t port;
 	const uint8_t *name; /* ENTRY_DONE: the entry's path, any bytes but NUL, not terminated */
@@ -111,49 +110,49 @@ struct mover_event {
 	struct mover_totals totals; /* OFFERED, PROGRESS, ENDED */
 };
 
-/* Called from the session's thread; a receiver's sessions take turns (never two calls at once). What the event points
- * to is valid during the call. */
+/* Called from a session's thread, or one of its workers; never twice at once. What the event points to is valid during
+ * the call. */
 typedef void mover_event_fn(void *context, const struct mover_event *event);
 
 struct mover_send_options {
 	struct mover_common common;
-	const char *const *paths; /* files, folders, links; "-" is standard input */
+	const char *const *paths; /* files, folders, symbolic links; "-" is standard input */
 	size_t path_count;
-	const char *stdin_name; /* what standard input is called over there; NULL: "stdin" */
+	const char *stdin_name; /* the name of standard input at the receiver; NULL: "stdin" */
 	const char *host;
 	uint16_t port;
-	const struct mover_ticket *ticket; /* NULL: open, which the receiver has to allow */
+	const struct mover_ticket *ticket; /* NULL: open; the receiver has to allow that */
 	enum mover_mode mode;
 	bool encrypt;               /* chunks too; names and sizes always are */
-	bool checksum;              /* compare by content what size and mtime call unchanged */
-	bool dry_run;               /* tell what would be sent, send nothing */
+	bool checksum;              /* compare content, even if size and mtime are the same */
+	bool dry_run;               /* report what would be sent, and send nothing */
 	uint64_t limit_bytes_per_s; /* 0: none */
 };
 
 struct mover_recv_options {
 	struct mover_common common;
-	const char *dir;                   /* where files go; NULL: to_stdout */
-	bool to_stdout;                    /* content of the one file or stream goes to standard output */
-	bool once;                         /* end after one session that came so far as to be trusted */
-	bool open;                         /* let in who has no ticket */
-	uint16_t port;                     /* 0: any that is free; LISTENING tells which */
+	const char *dir;                   /* the folder for files; NULL: to_stdout */
+	bool to_stdout;                    /* write the one file or stream to standard output */
+	bool once;                         /* end after one session that was let in */
+	bool open;                         /* let senders in without a ticket */
+	uint16_t port;                     /* 0: any free one; LISTENING reports it */
 	unsigned max_sessions;             /* at a time; 0: 16 */
 	const struct mover_ticket *ticket; /* NULL where only `open` */
-	bool keep_ticket;                  /* the ticket stays good after a transfer */
-	/* Called when a one-time ticket has been used up, with the context of the events, and like them never twice at
-	 * once: fills the next. May be NULL: nobody is let in any more. */
+	bool keep_ticket;                  /* the ticket stays valid after a transfer */
+	/* Called when a one-time ticket has been used up: fills in the next. With the context of the events, and like
+	 * them never twice at once. NULL: nobody else is let in. */
 	void (*next_ticket)(void *context, struct mover_ticket *ticket);
 };
 
-/* Sends, and returns how it ended; the ENDED event has been told by then. Blocks. */
+/* Sends. Blocks. Returns how it ended, after the ENDED event. */
 enum mover_status mover_send(const struct mover_send_options *options, mover_event_fn *event, void *context);
 
-/* Receives until mover_stop(), or with `once` until the session has ended. Blocks. Returns the status of the last
- * session with `once`, else MOVER_OK, or why it could not listen. */
+/* Receives until mover_stop(), or with `once` until the session has ended. Blocks. Returns the status of that session
+ * with `once`, otherwise MOVER_OK; or why it could not listen. */
 enum mover_status mover_recv(const struct mover_recv_options *options, mover_event_fn *event, void *context);
 
-/* Makes every mover_send() and mover_recv() of the process end soon, keeping what can be resumed. Safe in a signal
- * handler. */
+/* Makes every mover_send() and mover_recv() of the process end soon. What has arrived stays for a resumed transfer.
+ * Safe in a signal handler. */
 void mover_stop(void);
 
 /* Names for people and for JSON: "write", "ok", "stored", "entry_done"; NULL where out of range. */

@@ -279,7 +279,7 @@ int proto_get_grant(struct cursor_in *in, struct proto_grant *grant)
 	grant->addr = get_u64(in);
 	grant->rkey = get_u32(in);
 	if (in->bad || grant->window >= PROTO_MAX_WINDOWS || grant->lane >= MOVER_MAX_QPS ||
-	    grant->len > PROTO_MAX_CHUNK + SECURE_CHUNK_TAG_BYTES)
+	    grant->len > PROTO_MAX_CHUNK + CHUNK_CIPHER_TAG_BYTES)
 		return -EPROTO;
 	return 0;
 }
@@ -355,7 +355,7 @@ int proto_get_segment(struct cursor_in *in, struct proto_segment *s)
 	}
 	if (in->bad || s->len > PROTO_MAX_CHUNK || s->size > INT64_MAX || s->count == 0)
 		return -EPROTO;
-	/* so that sums of chunks, and products with a chunk's size, cannot overflow */
+	/* sums of chunks, and products with a chunk's size, must not overflow */
 	return s->chunk > INT64_MAX / PROTO_MIN_CHUNK || s->count > INT64_MAX / PROTO_MIN_CHUNK ? -EPROTO : 0;
 }
 

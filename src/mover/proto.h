@@ -1,10 +1,12 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* The mover's messages: bytes <-> structs. Pure. docs/MOVER.md shows them as they are on the wire.
+/* The mover's messages: bytes <-> structs. Pure. docs/MOVER.md has their bytes.
  *
- * What comes from a peer is checked here, once: counts, lengths, ranges, kinds, names. What only the state of a session
- * can tell (is this entry open, is this window granted) its owner checks. */
+ * Bytes from a peer are checked here, once: counts, lengths, ranges, kinds, names. Checks against a session's state (is
+ * this entry open, is this window granted) are up to the part of the session that owns that state. */
 #ifndef ROCI_MOVER_PROTO_H
 #define ROCI_MOVER_PROTO_H
+
+#include <errno.h>
 
 #include "mover/cursor.h"
 #include "mover/entry.h"
@@ -18,8 +20,8 @@
 #define PROTO_BODY_BYTES      (PROTO_MESSAGE_BYTES - PROTO_HEADER_BYTES)
 #define PROTO_PREFIX_BYTES    4 /* of a sealed body: its type again, and credits */
 #define PROTO_PAYLOAD_BYTES   (PROTO_BODY_BYTES - PROTO_PREFIX_BYTES - 512)
-#define PROTO_CREDITS         16 /* receives that either side has posted at first */
-#define PROTO_MAX_DESCRIPTORS 64 /* descriptors that may be under way: sent, and not yet in seq_done of an ACK */
+#define PROTO_CREDITS         16 /* receives that each side posts at first */
+#define PROTO_MAX_DESCRIPTORS 64 /* descriptors that may be sent and not yet acknowledged by an ACK */
 #define PROTO_MIN_CHUNK       (64u << 10)
 #define PROTO_MAX_CHUNK       (16u << 20)
 #define PROTO_MAX_SEGMENTS    1024
@@ -33,16 +35,16 @@
 
 enum proto_type {
 	PROTO_HELLO = 1, /* a flight of the handshake, in the clear */
-	PROTO_TERMS,     /* what the transfer is to be; the answer says what it will be */
+	PROTO_TERMS,     /* sender: what it proposes; receiver: what it accepts */
 	PROTO_OFFER,     /* sender: entries */
-	PROTO_HAVE,      /* receiver: digests of chunks of an entry that it has */
+	PROTO_HAVE,      /* receiver: digests of the chunks that it has of an entry */
 	PROTO_VERDICT,   /* receiver: which of the offered entries it wants */
-	PROTO_GRANT,     /* the key of a window, to be used once */
-	PROTO_FIN,       /* what is in a window that has been filled; READ: the window has been read */
-	PROTO_ACK,       /* receiver: what has been stored */
-	PROTO_END,       /* sender: that was all; receiver: all of it is on the disk */
-	PROTO_ERROR,     /* the last message of one who gives up */
-	PROTO_PING,      /* sign of life, and credits */
+	PROTO_GRANT,     /* the key of a window, for one use */
+	PROTO_FIN,       /* what is in a filled window; receiver in mode READ: the window has been read */
+	PROTO_ACK,       /* receiver: windows that are done, and results of entries */
+	PROTO_END,       /* sender: that is all; receiver: all of it is on the disk */
+	PROTO_ERROR,     /* the last message of a side that gives up */
+	PROTO_PING,      /* keepalive, and credits */
 	PROTO_TYPES,
 };
 
@@ -57,7 +59,7 @@ enum proto_reject {
 	PROTO_REJECT_BUSY = 1,
 	PROTO_REJECT_VERSION,
 	PROTO_REJECT_UNKNOWN, /* a data connection for no session */
-	PROTO_REJECT_DEVICE,  /* came in by another device than the receiver is to use */
+	PROTO_REJECT_DEVICE,  /* it came by another device than the receiver uses */
 };
 
 /* Private data of a connect request. The control connection has no session yet: zeros. */
@@ -82,7 +84,7 @@ struct proto_terms {
 enum proto_verdict {
 	PROTO_WANT = 1,
 	PROTO_DONE,      /* a folder or link: made */
-	PROTO_UNCHANGED, /* was there */
+	PROTO_UNCHANGED, /* existed already */
 	PROTO_WOULD,     /* dry run */
 	PROTO_REFUSED,   /* text */
 	PROTO_VERDICTS,
@@ -93,10 +95,10 @@ struct proto_text {
 	uint8_t len;
 };
 
-struct proto_result { /* in ACK: PROTO_DONE or PROTO_REFUSED. In VERDICT: any, and `entry` counts up from the first */
+struct proto_result { /* in ACK: PROTO_DONE or PROTO_REFUSED. In VERDICT: any, and without `entry`, which counts up */
 	uint32_t entry;
 	enum proto_verdict verdict;
-	enum mover_status status; /* REFUSED: of what kind, as the receiver sees it */
+	enum mover_status status; /* REFUSED: the kind of failure, as the receiver sees it */
 	struct proto_text text;   /* REFUSED */
 };
 
@@ -110,16 +112,16 @@ struct proto_grant {
 
 enum proto_segment_kind {
 	PROTO_DATA = 1, /* the next `len` bytes of the window are chunk `chunk` */
-	PROTO_KEEP,     /* chunk `chunk` is as the receiver has it */
+	PROTO_KEEP,     /* chunk `chunk` is the one that the receiver has */
 	PROTO_HOLE,     /* `count` chunks from `chunk` on are a hole */
-	PROTO_GIVEN_UP, /* the sender cannot go on with this entry: text */
+	PROTO_GIVEN_UP, /* the sender gives up this entry: text */
 	PROTO_SEGMENT_KINDS,
 };
 
 struct proto_segment {
 	enum proto_segment_kind kind;
-	bool last;   /* of its entry: `size` and `whole` hold. Always set in GIVEN_UP, without them */
-	bool sparse; /* DATA: there is a hole in it; its blocks of zeros need not be written */
+	bool last;   /* of its entry: `size` and `whole` are set. GIVEN_UP is always the last, without them */
+	bool sparse; /* DATA: it has a hole; blocks of zeros need not be written */
 	uint32_t entry;
 	uint64_t chunk, count;
 	uint32_t len;
@@ -129,7 +131,7 @@ struct proto_segment {
 	struct mover_digest whole;
 };
 
-/* What a window holds; the payload of FIN, and behind a grant that of GRANT in mode READ. */
+/* What is in a window. In FIN, and in mode READ in GRANT, after the grant. Segments follow it. */
 struct proto_descriptor {
 	uint64_t seq;    /* counts from 0 without gaps; the nonce of an encrypted window */
 	uint16_t window; /* PROTO_NO_WINDOW where nothing moved */
@@ -159,8 +161,7 @@ void proto_put_segment(struct cursor_out *out, const struct proto_segment *segme
 void proto_put_end(struct cursor_out *out, const struct proto_end *end);
 struct proto_text proto_text(const char *text);
 
-/* All return 0, or -EPROTO for what may not be there. The get_* that stand for one element of a list leave the cursor
- * behind it. */
+/* All return 0, or -EPROTO if the bytes are wrong. After an element of a list the cursor is at the next one. */
 int proto_get_header(const uint8_t *bytes, size_t len, struct proto_header *header);
 int proto_get_request(const void *bytes, size_t len, struct proto_request *request);
 enum proto_reject proto_get_reject(const void *bytes, size_t len);
@@ -173,20 +174,19 @@ int proto_get_descriptor(struct cursor_in *in, struct proto_descriptor *descript
 int proto_get_segment(struct cursor_in *in, struct proto_segment *segment);
 int proto_get_end(struct cursor_in *in, struct proto_end *end);
 
-/* A list's head: first index (OFFER, VERDICT) and count, 1 .. max. */
+/* The head of a list (OFFER, VERDICT): number of the first entry, and count, 1 .. max. */
 int proto_get_list(struct cursor_in *in, uint32_t *first, uint16_t *count, uint16_t max);
 
-/* Walks a descriptor's segments without acting on them: all parse, none too many bytes, their sum is `bytes`, and
- * nothing follows. */
+/* Checks a descriptor's segments: each can be parsed, their bytes add up to descriptor->bytes, and nothing follows. */
 int proto_check_segments(struct cursor_in in, const struct proto_descriptor *descriptor);
 
-/* Nothing follows. */
+/* Checks that nothing follows. */
 static inline int proto_get_nothing(const struct cursor_in *in)
 {
-	return in->bad || in->at != in->end ? -71 /* -EPROTO */ : 0;
+	return in->bad || in->at != in->end ? -EPROTO : 0;
 }
 
-/* Text from a peer, fit for a terminal: whatever is not printable ASCII becomes '?'. */
+/* Copies text from a peer for a terminal: what is not printable ASCII becomes '?'. */
 void proto_text_copy(char *to, size_t room, const struct proto_text *text);
 
 #endif

@@ -12,7 +12,7 @@ void windows_init(struct receiver *r)
 
 uint32_t windows_wire_bytes(const struct receiver *r, uint32_t bytes)
 {
-	return bytes + (r->s.terms.encrypt ? SECURE_CHUNK_TAG_BYTES : 0);
+	return bytes + (r->s.terms.encrypt ? CHUNK_CIPHER_TAG_BYTES : 0);
 }
 
 struct recv_window *windows_free(struct receiver *r)

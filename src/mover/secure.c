@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 #include "mover/secure.h"
 
-#include <assert.h>
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
@@ -18,10 +17,8 @@
 #define OPEN_IDENTITY    "open"
 #define IDENTITY_HEXES   16
 #define MESSAGE_MAX      (64u << 10)
-#define SEAL_ROOM        512 /* more than five TLS records add */
-#define LENGTH_BYTES     4   /* in front of each message, inside: a message cut between two TLS records is noticed */
-#define CHUNK_KEY_BYTES  32
-#define CHUNK_NONCE      12
+#define SEAL_ROOM        512 /* more than TLS adds to five records */
+#define LENGTH_BYTES     4 /* before each message, sealed with it: shows a message that was cut between two TLS records */
 #define TOKEN_LABEL      "EXPORTER-rocinante-mover-token"
 #define CHUNK_LABEL      "EXPORTER-rocinante-mover-chunk"
 #define IDENTITY_CONTEXT "roci ticket"
@@ -30,13 +27,12 @@ struct mover_secure {
 	SSL_CTX *ctx;
 	SSL *ssl;
 	BIO *in, *out; /* owned by `ssl` */
-	bool server;
 	bool finished;
 	mover_secure_lookup_fn *lookup; /* server */
 	void *lookup_context;
 	uint8_t secret[MOVER_SECRET_BYTES]; /* client */
 	char identity[IDENTITY_HEXES + 1];
-	EVP_CIPHER_CTX *chunk_seal, *chunk_open; /* made when the first chunk comes; the key is in them */
+	struct chunk_cipher cipher;
 	uint8_t message[LENGTH_BYTES + MESSAGE_MAX];
 };
 
@@ -46,7 +42,7 @@ void mover_secure_identity(const uint8_t secret[MOVER_SECRET_BYTES], char identi
 
 	memcpy(bytes, IDENTITY_CONTEXT, sizeof(IDENTITY_CONTEXT) - 1);
 	memcpy(bytes + sizeof(IDENTITY_CONTEXT) - 1, secret, MOVER_SECRET_BYTES);
-	identity[0] = 0; /* what nobody is called, should there be no memory */
+	identity[0] = 0; /* without memory: a name that nobody has */
 	if (EVP_Digest(bytes, sizeof(bytes), digest, NULL, EVP_sha256(), NULL))
 		for (int i = 0; i < IDENTITY_HEXES; i++)
 			identity[i] = "0123456789abcdef"[digest[i / 2] >> (i % 2 ? 0 : 4) & 15];
@@ -54,7 +50,7 @@ void mover_secure_identity(const uint8_t secret[MOVER_SECRET_BYTES], char identi
 	OPENSSL_cleanse(bytes, sizeof(bytes));
 }
 
-/* The secret as TLS 1.3 wants it (RFC 8446 s.4.2.11): a session whose cipher tells the hash. */
+/* An external PSK as OpenSSL takes it: a session, whose cipher gives the hash (RFC 8446 s.4.2.11). */
 static SSL_SESSION *psk_session(SSL *ssl, const uint8_t secret[MOVER_SECRET_BYTES])
 {
 	static const unsigned char aes_256_gcm_sha384[] = {0x13, 0x02};
@@ -78,7 +74,7 @@ static int use_psk(SSL *ssl, const EVP_MD *md, const unsigned char **id, size_t 
 	return *session != NULL;
 }
 
-/* Whoever is not known gets a random secret, so that a wrong name and a wrong secret look the same to the peer. */
+/* An unknown identity gets a random secret, so that a wrong name and a wrong secret look the same to the peer. */
 static int find_psk(SSL *ssl, const unsigned char *id, size_t id_len, SSL_SESSION **session)
 {
 	struct mover_secure *s = SSL_get_app_data(ssl);
@@ -98,7 +94,7 @@ static int find_psk(SSL *ssl, const unsigned char *id, size_t id_len, SSL_SESSIO
 	return *session != NULL;
 }
 
-/* There is no certificate on either side, and none is believed. */
+/* No side has a certificate, and none is accepted. */
 static bool set_up_context(SSL_CTX *ctx, bool server)
 {
 	SSL_CTX_set_options(ctx, SSL_OP_NO_TICKET | SSL_OP_NO_COMPRESSION | SSL_OP_NO_RENEGOTIATION);
@@ -136,7 +132,6 @@ static struct mover_secure *create(bool server)
 
 	if (!s)
 		return NULL;
-	s->server = server;
 	s->ctx = SSL_CTX_new(server ? TLS_server_method() : TLS_client_method());
 	if (!s->ctx || !set_up_context(s->ctx, server))
 		goto err_destroy;
@@ -185,15 +180,14 @@ void mover_secure_destroy(struct mover_secure *s)
 {
 	if (!s)
 		return;
-	EVP_CIPHER_CTX_free(s->chunk_seal);
-	EVP_CIPHER_CTX_free(s->chunk_open);
+	chunk_cipher_destroy(&s->cipher);
 	SSL_free(s->ssl);
 	SSL_CTX_free(s->ctx);
 	OPENSSL_cleanse(s, sizeof(*s));
 	free(s);
 }
 
-/* What OpenSSL calls it when the two secrets differ: here, or, as an alert, there. */
+/* Errors that mean that the secrets differ: found here, or reported by the peer in an alert. */
 static bool means_wrong_secret(unsigned long reason)
 {
 	switch (ERR_GET_REASON(reason)) {
@@ -201,7 +195,7 @@ static bool means_wrong_secret(unsigned long reason)
 	case SSL_R_DIGEST_CHECK_FAILED:
 	case SSL_R_DECRYPTION_FAILED_OR_BAD_RECORD_MAC:
 	case SSL_R_BAD_PSK:
-	case SSL_R_CERTIFICATE_VERIFY_FAILED: /* a server that does not know it and shows a certificate instead */
+	case SSL_R_CERTIFICATE_VERIFY_FAILED: /* the server does not know the PSK, and sent a certificate */
 	case SSL_AD_REASON_OFFSET + SSL_AD_ILLEGAL_PARAMETER:
 	case SSL_AD_REASON_OFFSET + SSL_AD_BAD_RECORD_MAC:
 	case SSL_AD_REASON_OFFSET + SSL_AD_DECRYPT_ERROR:
@@ -245,7 +239,7 @@ int mover_secure_handshake(struct mover_secure *s, const void *in, size_t in_len
 	result = SSL_do_handshake(s->ssl);
 	if (result != 1)
 		err = SSL_get_error(s->ssl, result) == SSL_ERROR_WANT_READ ? 0 : handshake_error();
-	/* Without the PSK there would be nothing that proves anything. */
+	/* a handshake without the PSK would prove nothing */
 	else if (!SSL_session_reused(s->ssl))
 		err = -EACCES;
 	s->finished = err == 1;
@@ -271,7 +265,7 @@ int mover_secure_seal(struct mover_secure *s, const void *message, size_t len, v
 		ERR_clear_error();
 		return -ENOMEM;
 	}
-	if (BIO_ctrl_pending(s->out) > room) { /* cut, it would be no message */
+	if (BIO_ctrl_pending(s->out) > room) { /* a part of it would be useless */
 		(void)BIO_reset(s->out);
 		return -EMSGSIZE;
 	}
@@ -279,7 +273,7 @@ int mover_secure_seal(struct mover_secure *s, const void *message, size_t len, v
 	return 0;
 }
 
-/* Reads what has come in whole; -EBADMSG unless it is exactly one message. */
+/* Reads all that has come. -EBADMSG unless it is exactly one message. */
 static int read_message(struct mover_secure *s)
 {
 	size_t have = 0;
@@ -292,8 +286,9 @@ static int read_message(struct mover_secure *s)
 			break;
 		have += (size_t)got;
 	}
-	/* The peer has made TLS answer (KeyUpdate, RFC 8446 s.4.6.3), or broken it. No mover asks for answers, and they
-	 * would pile up. They are not sent, so TLS has nothing more to say that the peer could read. */
+	/* The peer has made TLS produce an answer (KeyUpdate, RFC 8446 s.4.6.3), or an alert. A mover never asks for
+	 * one, and unsent answers would pile up. After this one is dropped the peer cannot read what follows, so the
+	 * session is over. */
 	if (BIO_ctrl_pending(s->out) || SSL_get_key_update_type(s->ssl) != SSL_KEY_UPDATE_NONE) {
 		(void)BIO_reset(s->out);
 		ERR_clear_error();
@@ -304,7 +299,7 @@ static int read_message(struct mover_secure *s)
 		ERR_clear_error();
 		return -EBADMSG;
 	}
-	/* Half a record waits in `in`, or a second message: the peer did not send one message. */
+	/* half a record, or a second message */
 	if (BIO_ctrl_pending(s->in) || SSL_has_pending(s->ssl))
 		return -EBADMSG;
 	return have >= LENGTH_BYTES && roci_get_be32(s->message) == have - LENGTH_BYTES ? 0 : -EBADMSG;
@@ -343,62 +338,33 @@ int mover_secure_token(struct mover_secure *s, uint8_t token[SECURE_TOKEN_BYTES]
 	return export(s, TOKEN_LABEL, token, SECURE_TOKEN_BYTES) ? 0 : -EPROTO;
 }
 
-static EVP_CIPHER_CTX *chunk_cipher(struct mover_secure *s, bool seal)
+/* Makes the cipher when the first chunk comes. */
+static int prepare_cipher(struct mover_secure *s)
 {
-	EVP_CIPHER_CTX **ctx = seal ? &s->chunk_seal : &s->chunk_open;
-	uint8_t key[CHUNK_KEY_BYTES];
+	uint8_t key[CHUNK_CIPHER_KEY_BYTES];
+	int err;
 
-	if (!*ctx && export(s, CHUNK_LABEL, key, sizeof(key))) {
-		*ctx = EVP_CIPHER_CTX_new();
-		if (*ctx && !EVP_CipherInit_ex(*ctx, EVP_aes_256_gcm(), NULL, key, NULL, seal)) {
-			EVP_CIPHER_CTX_free(*ctx);
-			*ctx = NULL;
-		}
-		OPENSSL_cleanse(key, sizeof(key));
-	}
-	return *ctx;
-}
-
-static void chunk_nonce(uint64_t number, uint8_t nonce[CHUNK_NONCE])
-{
-	memset(nonce, 0, CHUNK_NONCE);
-	roci_put_be64(nonce + CHUNK_NONCE - 8, number);
+	if (chunk_cipher_ready(&s->cipher))
+		return 0;
+	if (!export(s, CHUNK_LABEL, key, sizeof(key)))
+		return -EPROTO;
+	err = chunk_cipher_init(&s->cipher, key);
+	OPENSSL_cleanse(key, sizeof(key));
+	return err;
 }
 
 int mover_secure_seal_chunk(struct mover_secure *s, uint64_t number, uint8_t *data, size_t len)
 {
-	EVP_CIPHER_CTX *ctx = chunk_cipher(s, true);
-	uint8_t nonce[CHUNK_NONCE];
-	int n;
+	int err = prepare_cipher(s);
 
-	assert(len <= INT32_MAX);
-	chunk_nonce(number, nonce);
-	if (!ctx || !EVP_CipherInit_ex(ctx, NULL, NULL, NULL, nonce, -1) ||
-	    !EVP_CipherUpdate(ctx, data, &n, data, (int)len) || !EVP_CipherFinal_ex(ctx, data + len, &n) ||
-	    !EVP_CIPHER_CTX_ctrl(ctx, EVP_CTRL_AEAD_GET_TAG, SECURE_CHUNK_TAG_BYTES, data + len)) {
-		ERR_clear_error();
-		return -ENOMEM;
-	}
-	return 0;
+	return err ? err : chunk_cipher_seal(&s->cipher, number, data, len);
 }
 
 int mover_secure_open_chunk(struct mover_secure *s, uint64_t number, uint8_t *data, size_t len)
 {
-	EVP_CIPHER_CTX *ctx = chunk_cipher(s, false);
-	uint8_t nonce[CHUNK_NONCE], end[SECURE_CHUNK_TAG_BYTES];
-	int n;
+	int err = prepare_cipher(s);
 
-	assert(len <= INT32_MAX);
-	chunk_nonce(number, nonce);
-	if (!ctx)
-		return -ENOMEM;
-	if (!EVP_CipherInit_ex(ctx, NULL, NULL, NULL, nonce, -1) ||
-	    !EVP_CIPHER_CTX_ctrl(ctx, EVP_CTRL_AEAD_SET_TAG, SECURE_CHUNK_TAG_BYTES, data + len) ||
-	    !EVP_CipherUpdate(ctx, data, &n, data, (int)len) || EVP_CipherFinal_ex(ctx, end, &n) <= 0) {
-		ERR_clear_error();
-		return -EBADMSG;
-	}
-	return 0;
+	return err ? err : chunk_cipher_open(&s->cipher, number, data, len);
 }
 
 struct ssl_st *mover_secure_tls(struct mover_secure *s)

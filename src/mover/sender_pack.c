@@ -188,7 +188,7 @@ static void finish_pack(struct sender *x, struct pack *pack)
 		return;
 	if (mover_secure_seal_chunk(x->s.control.secure, pack->descriptor.seq, pack->window->bytes, pack->wire_bytes))
 		session_fail(&x->s, MOVER_FAILED, "a chunk could not be encrypted");
-	pack->wire_bytes += SECURE_CHUNK_TAG_BYTES;
+	pack->wire_bytes += CHUNK_CIPHER_TAG_BYTES;
 }
 
 bool pack_pump(struct sender *x)

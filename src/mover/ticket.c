@@ -22,7 +22,7 @@ static char lower(char c)
 	return c >= 'A' && c <= 'Z' ? (char)(c + 'a' - 'A') : c;
 }
 
-/* The value of a character of Crockford's base32, in either case and as people misread it; -1 if it is none. */
+/* The value of a character of Crockford's base32, in either case; O counts as 0, I and L as 1. -1: none. */
 static int digit_value(char c)
 {
 	const char *at;
@@ -50,9 +50,9 @@ static void print_digits(const uint8_t *bytes, size_t len, char *to, size_t digi
 	to[digits] = 0;
 }
 
-/* Ten bits over host, port and secret. The modulus is prime, and 34 is a primitive root of it: one wrong character, or
- * two that changed places, always give another value. That holds for the check's own two characters as well, because
- * the secret's count by their values as these do, and no power of 34 up to the 25th is -32 or -1. */
+/* Ten bits over host, port and secret. The modulus is prime and 34 is a primitive root of it, so one wrong character,
+ * or two that changed places, always give another value. This includes the two characters of the check itself: the
+ * secret's characters count by their values, as these do, and no power of 34 up to the 25th is -32 or -1. */
 static unsigned check_value(const char *host, unsigned port, const char *secret_digits)
 {
 	char text[MOVER_TICKET_CHARS];
@@ -76,7 +76,7 @@ int mover_ticket_create(struct mover_ticket *ticket, const char *host, uint16_t 
 		return -EINVAL;
 	memcpy(ticket->host, host, len);
 	ticket->port = port;
-	/* So few bytes come at once or, before the kernel has gathered entropy, after waiting. */
+	/* so few bytes come in one piece; getrandom(2) waits until the kernel has entropy */
 	while (getrandom(ticket->secret, sizeof(ticket->secret), 0) != sizeof(ticket->secret))
 		if (errno != EINTR)
 			return -errno;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Tickets: what a receiver hands to the one who may send to it. `roci1:HOST:PORT:SECRET`, HOST in brackets if IPv6,
- * SECRET 26 characters of Crockford's base32 (128 bits), and two more that catch a typing error. */
+/* Tickets: a sender needs the receiver's ticket. `roci1:HOST:PORT:SECRET`; HOST is in brackets if it is IPv6. SECRET is
+ * 26 characters of Crockford's base32 (128 bits), and two more that detect a typing error. */
 #ifndef ROCI_MOVER_TICKET_H
 #define ROCI_MOVER_TICKET_H
 
@@ -11,7 +11,7 @@
 #define MOVER_TICKET_CHARS 320 /* with the final NUL */
 
 struct mover_ticket {
-	char host[256]; /* name or address; empty if the receiver could not tell */
+	char host[256]; /* name or address; empty if the receiver does not know it */
 	uint16_t port;
 	uint8_t secret[MOVER_SECRET_BYTES];
 };
@@ -22,11 +22,11 @@ int mover_ticket_create(struct mover_ticket *ticket, const char *host, uint16_t 
 /* Writes the ticket as one line without a line break. */
 void mover_ticket_print(const struct mover_ticket *ticket, char line[MOVER_TICKET_CHARS]);
 
-/* Reads what mover_ticket_print() wrote, with white space around it, in either case. Returns 0, or -EINVAL with *why
- * set to what is wrong ("a character is missing or wrong", "not a ticket"). */
+/* Reads a ticket, in upper or lower case, with white space around it. Returns 0, or -EINVAL with *why set to what is
+ * wrong ("a character is missing or wrong", "not a ticket"). */
 int mover_ticket_parse(const char *text, size_t len, struct mover_ticket *ticket, const char **why);
 
-/* Overwrites the secret with zeros, in a way the compiler keeps. */
+/* Overwrites the secret with zeros; the compiler does not remove it. */
 void mover_ticket_forget(struct mover_ticket *ticket);
 
 #endif

@@ -8,10 +8,11 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "mover/temp_file.h"
 #include "mover/tree_internal.h"
 
-#define LINK_SUFFIX ".link" MOVER_PART_SUFFIX
-#define TRIES       4
+#define SYMLINK_SUFFIX ".link" MOVER_PART_SUFFIX
+#define TRIES          4
 
 int mover_tree_open(const char *dir, struct mover_tree **tree_out)
 {
@@ -60,22 +61,8 @@ struct timespec mover_entry_mtime(const struct mover_entry *entry)
 	return (struct timespec){.tv_sec = entry->mtime_s, .tv_nsec = entry->mtime_ns};
 }
 
-struct mover_digest mover_temp_name(const char *leaf, const char *suffix, char name[TEMP_NAME_BYTES])
-{
-	struct mover_digest hash = mover_digest_of(leaf, strlen(leaf));
-	size_t at = strlen(MOVER_RESERVED_PREFIX);
-
-	memcpy(name, MOVER_RESERVED_PREFIX, at);
-	for (size_t i = 0; i < sizeof(hash.bytes); i++) {
-		name[at++] = "0123456789abcdef"[hash.bytes[i] >> 4];
-		name[at++] = "0123456789abcdef"[hash.bytes[i] & 15];
-	}
-	memcpy(name + at, suffix, strlen(suffix) + 1);
-	return hash;
-}
-
-/* Opens the folder `leaf` for fchmod(2) and futimens(2), also where it may not be read. Returns the descriptor, with
- * *path_only set if it is one of O_PATH; or -errno. */
+/* Opens the folder `leaf` for fchmod(2), even if it may not be read. Returns the descriptor or -errno. *path_only: it
+ * is an O_PATH descriptor. */
 static int open_itself(int dir_fd, const char *leaf, bool *path_only)
 {
 	int fd = openat(dir_fd, leaf, O_RDONLY | O_DIRECTORY | OPEN_AS_IT_IS);
@@ -98,7 +85,7 @@ static int change_mode(int fd, bool path_only, mode_t mode)
 	return chmod(proc, mode) ? -errno : 0;
 }
 
-/* Makes sure that a folder that was there can be filled. */
+/* Makes sure that this user can write into a folder that existed. */
 static int open_up(int dir_fd, const char *leaf)
 {
 	bool path_only;
@@ -137,7 +124,7 @@ int mover_tree_folder(struct mover_tree *tree, const struct mover_entry *entry)
 	return err;
 }
 
-static bool same_link(int dir_fd, const char *leaf, const char *target)
+static bool same_symlink(int dir_fd, const char *leaf, const char *target)
 {
 	char now[MOVER_PATH_MAX + 1];
 	ssize_t len = readlinkat(dir_fd, leaf, now, sizeof(now));
@@ -145,14 +132,14 @@ static bool same_link(int dir_fd, const char *leaf, const char *target)
 	return len > 0 && (size_t)len == strlen(target) && !memcmp(now, target, (size_t)len);
 }
 
-static int make_link(int dir_fd, const char *leaf, const char *target, const struct timespec times[2])
+static int make_symlink(int dir_fd, const char *leaf, const char *target, const struct timespec times[2])
 {
 	char temp[TEMP_NAME_BYTES];
 	int tries = TRIES, err;
 
-	mover_temp_name(leaf, LINK_SUFFIX, temp);
+	temp_file_name(leaf, SYMLINK_SUFFIX, temp);
 	while (symlinkat(target, dir_fd, temp)) {
-		/* left by one who was killed here */
+		/* a transfer was killed here */
 		if (errno != EEXIST || !tries-- || unlinkat(dir_fd, temp, 0))
 			return -errno;
 	}
@@ -163,8 +150,8 @@ static int make_link(int dir_fd, const char *leaf, const char *target, const str
 	return err;
 }
 
-static int place_link(struct mover_tree *tree, struct folder *parent, const char *leaf, const char *target,
-		      const struct timespec times[2])
+static int place_symlink(struct mover_tree *tree, struct folder *parent, const char *leaf, const char *target,
+			 const struct timespec times[2])
 {
 	struct stat st;
 	int err;
@@ -174,14 +161,14 @@ static int place_link(struct mover_tree *tree, struct folder *parent, const char
 			return -EISDIR;
 		if (!S_ISREG(st.st_mode) && !S_ISLNK(st.st_mode))
 			return -EEXIST;
-		if (S_ISLNK(st.st_mode) && same_link(parent->fd, leaf, target)) {
+		if (S_ISLNK(st.st_mode) && same_symlink(parent->fd, leaf, target)) {
 			if (!utimensat(parent->fd, leaf, times, AT_SYMLINK_NOFOLLOW))
 				return 1;
-			if (errno != EPERM) /* else another user's: replaced */
+			if (errno != EPERM) /* another user's is replaced */
 				return -errno;
 		}
 	}
-	err = make_link(parent->fd, leaf, target, times);
+	err = make_symlink(parent->fd, leaf, target, times);
 	if (!err)
 		mover_folder_changed(&tree->folders, parent);
 	return err;
@@ -205,7 +192,7 @@ int mover_tree_symlink(struct mover_tree *tree, const struct mover_entry *entry)
 	err = mover_folder_get(&tree->folders, name, &parent, &leaf);
 	if (err)
 		return err;
-	err = place_link(tree, parent, leaf, target, times);
+	err = place_symlink(tree, parent, leaf, target, times);
 	mover_folder_put(&tree->folders, parent);
 	return err;
 }
@@ -232,7 +219,8 @@ static int finish_folder(struct mover_tree *tree, const struct mover_entry *entr
 		err = fd;
 		goto out_put;
 	}
-	/* By name, for an O_PATH descriptor takes no time; without following, should the name be another's by now. */
+	/* By name, because an O_PATH descriptor does not take a time. Without following: the name may be a link by now.
+	 */
 	if (fstat(fd, &st) || utimensat(parent->fd, leaf, times, AT_SYMLINK_NOFOLLOW))
 		err = -errno;
 	else if ((st.st_mode & PEER_MODE) != (entry->mode & PEER_MODE))
@@ -243,7 +231,7 @@ out_put:
 	return err;
 }
 
-/* What lies in a folder comes before the folder: its name is longer. */
+/* Reverse order of names: what is in a folder has a longer name, and comes before the folder. */
 static int backwards(const void *a, const void *b)
 {
 	const struct mover_entry *x = *(const struct mover_entry *const *)a, *y = *(const struct mover_entry *const *)b;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* What tree.c, partial.c and commit.c share: a tree, and a file that grows in it. */
+/* What tree.c and file*.c share: a tree, and a file that grows in it. */
 #ifndef ROCI_MOVER_TREE_INTERNAL_H
 #define ROCI_MOVER_TREE_INTERNAL_H
 
@@ -10,14 +10,13 @@
 #include "mover/folder.h"
 #include "mover/journal.h"
 #include "mover/kept.h"
+#include "mover/temp_file.h"
 #include "mover/tree.h"
 
 #define PEER_MODE       0777       /* of a peer's mode; setuid, setgid and sticky are not a peer's to give */
 #define UNKNOWN_SIZE    UINT64_MAX /* of a stream, until its end */
-#define TEMP_NAME_BYTES 64
-#define OPEN_AS_IT_IS   (O_NOFOLLOW | O_NONBLOCK | O_NOCTTY | O_CLOEXEC) /* neither a link's target, nor a FIFO's end */
 #define CHUNK_BYTES_MAX (16u << 20)
-#define SYNC_ONE_BY_ONE 4 /* files of one file system; of more, it is synced as a whole */
+#define SYNC_ONE_BY_ONE 4 /* with more files of one file system, sync the file system as a whole */
 
 struct mover_tree {
 	struct folders folders;
@@ -26,7 +25,7 @@ struct mover_tree {
 
 struct mover_file {
 	struct mover_tree *tree;
-	struct folder *folder; /* held */
+	struct folder *folder; /* with a reference */
 	int fd;                /* the temporary file, locked as long as it is open */
 	int old_fd;            /* with `compare`, the file that has the name now; else -1 */
 	unsigned long long opened;
@@ -47,13 +46,21 @@ struct mover_file {
 int mover_entry_name(const struct mover_entry *entry, char name[MOVER_PATH_MAX + 1]);
 struct timespec mover_entry_mtime(const struct mover_entry *entry);
 
-/* Names beside `leaf`: ".roci-" and the hash of `leaf` as hex and `suffix`. Returns the hash. */
-struct mover_digest mover_temp_name(const char *leaf, const char *suffix, char name[TEMP_NAME_BYTES]);
-
 /* Bytes of chunk `index`: the last one may be short. */
 size_t mover_file_chunk_len(const struct mover_file *file, uint64_t index);
 
-/* Closes, gives back and frees; the names stay. */
+/* Closes and frees the file. Its names stay. */
 void mover_file_free(struct mover_file *file);
+
+/* file_resume.c. `stop` ends a long read with -ECANCELED; NULL: never. */
+/* Reads the journal, checks the chunks that it names, and keeps the good ones. 0 or -errno. */
+int file_resume(struct mover_file *file, bool fresh, const atomic_bool *stop);
+/* Nothing can be resumed: removes what an interrupted transfer left. 0 or -errno. */
+int file_start_over(struct mover_file *file, bool fresh);
+/* Adds the chunks of the file that has the name now, where the temporary file has none. A chunk that cannot be read is
+ * not kept. 0, -ENOMEM or -ECANCELED. */
+int file_compare_old(struct mover_file *file, const atomic_bool *stop);
+/* Makes a hole. 0 or -errno. */
+int file_punch(int fd, uint64_t begin, uint64_t end);
 
 #endif

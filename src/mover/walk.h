@@ -1,38 +1,39 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* What the sender offers: its arguments, walked once. Folders come before what is in them, names in byte order; links
- * are taken as links; sockets, FIFOs and devices are told and left out. An argument gives its last component as first
- * component of the names (DIR/sub gives "sub/..."), one that ends in '/' or '/.' gives the content of the folder
- * without its name, as rsync does. Standard input ("-") has the mode of a file that this process would make. */
+/* The sender's entries: its arguments, walked once. A folder comes before what is in it, and names are in byte order.
+ * Symbolic links stay symbolic links. Sockets, FIFOs and devices are left out, with a warning. The last component of an
+ * argument is the first component of its names (DIR/sub gives "sub/..."). An argument that ends in '/' or '/.' gives
+ * the content of the folder without its name, as with rsync. Standard input ("-") gets the mode that a new file of this
+ * process would have. */
 #ifndef ROCI_MOVER_WALK_H
 #define ROCI_MOVER_WALK_H
 
-#include "entry.h"
+#include "mover/entry.h"
 
 struct mover_walk;
 
-/* Called for what is left out: path as the user knows it, and why. */
+/* Called for what is left out, with the path as the user wrote it. */
 typedef void mover_walk_warn_fn(void *context, const char *path, const char *why);
 
-/* Walks everything. Returns 0; or -errno with *bad set to the argument (an index) that does not exist or cannot be
- * read. Two arguments that would give the same name: -EEXIST. Destroy with mover_walk_destroy(). */
+/* Walks all arguments. Returns 0; or -errno with *bad set to the index of the argument that does not exist or cannot be
+ * read. -EEXIST: two arguments give the same name. Destroy with mover_walk_destroy(). */
 int mover_walk_create(const char *const *paths, size_t count, const char *stdin_name, mover_walk_warn_fn *warn,
 		      void *context, struct mover_walk **walk, size_t *bad);
 void mover_walk_destroy(struct mover_walk *walk);
 
 size_t mover_walk_count(const struct mover_walk *walk);
-/* Folders and names that are left out because they could not be read; what is never sent (FIFOs, sockets, devices,
+/* How many folders and names are left out because they could not be read. What is never sent (FIFOs, sockets, devices,
  * names of unfinished transfers) does not count. */
 size_t mover_walk_unread(const struct mover_walk *walk);
 uint64_t mover_walk_bytes(const struct mover_walk *walk); /* of all files */
 /* Entry `index`; lives as long as the walk. */
 const struct mover_entry *mover_walk_entry(const struct mover_walk *walk, size_t index);
 
-/* Opens the file of an entry for reading, without following a link and without ever blocking on a FIFO. Returns the
+/* Opens the file of an entry for reading. Does not follow a link, and does not block on a FIFO. Returns the
  * descriptor, or -errno: -ESTALE if it is no longer the regular file that was walked (device, inode, size or mtime
  * differ). Standard input gives a duplicate of descriptor 0. */
 int mover_walk_open(const struct mover_walk *walk, size_t index);
 
-/* Whether the open file is still as it was walked; for after the last byte has been read. Returns 0 or -ESTALE. */
+/* Whether the open file is still as it was walked. To be asked after the last byte was read. 0 or -ESTALE. */
 int mover_walk_unchanged(const struct mover_walk *walk, size_t index, int fd);
 
 /* The next stretch of data of a sparse file at or after `offset`: sets its begin and end, end <= size. Returns 1, or 0

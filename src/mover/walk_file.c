@@ -59,7 +59,7 @@ int mover_walk_open(const struct mover_walk *walk, size_t index)
 		return fd < 0 ? -errno : fd;
 	}
 	fd = open_item(walk, item);
-	/* gone, or a link, a folder, a socket has its place now */
+	/* gone, or replaced by a link, a folder or a socket */
 	if (fd == -ENOENT || fd == -ELOOP || fd == -ENOTDIR || fd == -ENXIO)
 		return -ESTALE;
 	if (fd < 0)

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Windows: the registered buffers through which content moves, one chunk each. All of a session's are one mapping.
+/* Windows: the buffers through which content moves, one chunk each. The windows of a session are one mapping.
  *
- * What stays registered is for local use only. A key that a peer may use is made for one use (window_grant) and is dead
- * before anybody looks at what it let in (window_revoke). */
+ * A registration that lasts is for local use only. A key for a peer is made for one use (window_grant) and revoked
+ * before anybody reads what came in (window_revoke). */
 #ifndef ROCI_MOVER_WINDOW_H
 #define ROCI_MOVER_WINDOW_H
 
@@ -13,7 +13,7 @@
 struct window {
 	uint16_t index;
 	uint8_t *bytes;
-	struct ibv_mr *granted; /* NULL: no key is out */
+	struct ibv_mr *granted; /* the registration for one use, or NULL */
 };
 
 struct window_pool {
@@ -21,11 +21,11 @@ struct window_pool {
 	uint8_t *memory;
 	size_t memory_bytes, window_bytes;
 	unsigned count;
-	struct ibv_mr *local; /* NULL where each use is registered by itself */
+	struct ibv_mr *local; /* of all windows; NULL if each use has its own registration */
 	struct window windows[256];
 };
 
-/* `local_access` are ibv_access_flags of a registration of all windows, -1 for none. 0 or -errno. */
+/* `local_access`: ibv_access_flags for one registration of all windows, or -1 for none. 0 or -errno. */
 int window_pool_create(struct window_pool *pool, struct ibv_pd *pd, unsigned count, size_t window_bytes,
 		       int local_access);
 void window_pool_destroy(struct window_pool *pool);
@@ -34,7 +34,7 @@ void window_pool_destroy(struct window_pool *pool);
 int window_grant(struct window_pool *pool, struct window *window, size_t len, int access);
 void window_revoke(struct window *window);
 
-/* The lkey for a window's bytes: of its grant, else of the pool. */
+/* The lkey of a window: of its grant if there is one, else of the pool. */
 uint32_t window_lkey(const struct window_pool *pool, const struct window *window);
 
 #endif

@@ -87,7 +87,7 @@ int worker_create(struct worker **worker)
 		err = -errno;
 		goto err_free;
 	}
-	/* signals belong to the program's own threads */
+	/* signals are for the program's own threads */
 	sigfillset(&all);
 	pthread_sigmask(SIG_SETMASK, &all, &before);
 	err = -pthread_create(&w->thread, NULL, work, w);

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* A thread that does, one after the other, what would hold up a session's loop: calls that wait for a disk. */
+/* A thread for calls that wait for a disk and would block a session's loop. It runs its jobs one after the other. */
 #ifndef ROCI_MOVER_WORKER_H
 #define ROCI_MOVER_WORKER_H
 
 struct worker;
 
-/* Embedded in what is to be done. `run` is called in the worker's thread; the owner gets the job back from
- * worker_reap() and may touch it again then. */
+/* Embedded in the caller's struct. The worker's thread calls `run`. The job belongs to the worker until worker_reap()
+ * returns it. */
 struct worker_job {
 	void (*run)(struct worker_job *job);
 	struct worker_job *next;
@@ -14,10 +14,10 @@ struct worker_job {
 
 /* 0 or -errno. */
 int worker_create(struct worker **worker);
-/* Waits until all jobs have been done; those that were not reaped are forgotten. NULL is allowed. */
+/* Waits until all jobs are done. Those that were not reaped are not returned any more. NULL is allowed. */
 void worker_destroy(struct worker *worker);
 
-/* An eventfd that is readable when there may be something to reap; worker_reap() that returns NULL clears it. */
+/* An eventfd that is readable when there may be something to reap. It is cleared when worker_reap() returns NULL. */
 int worker_fd(const struct worker *worker);
 
 void worker_submit(struct worker *worker, struct worker_job *job);

@@ -392,7 +392,7 @@ static void chunks(void **state)
 {
 	static const size_t lens[] = {0, 1, 15, 16, 65536, 1 << 20};
 	struct pair *pair = pair_new();
-	uint8_t *data = test_malloc((1 << 20) + SECURE_CHUNK_TAG_BYTES), *plain = test_malloc(1 << 20);
+	uint8_t *data = test_malloc((1 << 20) + CHUNK_CIPHER_TAG_BYTES), *plain = test_malloc(1 << 20);
 	uint64_t seed = 5;
 
 	trusted(pair);
@@ -412,7 +412,7 @@ static void chunks(void **state)
 		assert_int_equal(mover_secure_open_chunk(pair->server, number + 1, data, len), -EBADMSG);
 		memcpy(data, plain, len);
 		assert_int_equal(mover_secure_seal_chunk(pair->client, number, data, len), 0);
-		data[random_below(&seed, len + SECURE_CHUNK_TAG_BYTES)] ^= 1;
+		data[random_below(&seed, len + CHUNK_CIPHER_TAG_BYTES)] ^= 1;
 		assert_int_equal(mover_secure_open_chunk(pair->server, number, data, len), -EBADMSG);
 	}
 	pair_end(pair);

@@ -208,7 +208,7 @@ static void what_is_no_file_is_told_and_left_out(void **state)
 	walk = walk_one(room_path(&room, "dir"));
 	EXPECT(walk, "dir", "dir/file");
 	snprintf(expected, sizeof(expected),
-		 "%s/dir/.roci-00.journal: a component is a name kept for unfinished transfers\n"
+		 "%s/dir/.roci-00.journal: a component is reserved for unfinished transfers\n"
 		 "%s/dir/fifo: a FIFO\n%s/dir/socket: a socket\n",
 		 room.path, room.path, room.path);
 	assert_string_equal(warnings, expected);

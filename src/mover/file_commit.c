@@ -18,7 +18,7 @@ struct step {
 	bool synced;
 };
 
-/* Brings the chunks that only the old file has into the new one; they may not have changed since they were compared. */
+/* Copies the chunks that only the old file has into the new one. -ESTALE if one has changed since it was compared. */
 static int copy_old(struct mover_file *file)
 {
 	uint8_t *buffer = malloc(file->chunk_bytes);
@@ -45,7 +45,7 @@ static int copy_old(struct mover_file *file)
 	return err;
 }
 
-/* Whether the old file is all there is to it: every chunk agrees, and it still has the name. */
+/* Whether the old file has the right content: every chunk agrees, and it still has the name. */
 static bool old_is_right(const struct mover_file *file)
 {
 	struct stat old, now;
@@ -71,7 +71,7 @@ static int set_mode_and_time(int fd, const struct mover_file *file)
 	return futimens(fd, times) ? -errno : 0;
 }
 
-/* Whether the old file could be made what is sent, without another content. 0 or -errno. */
+/* If the old file has the right content, sets its mode and time, and keeps it (step->in_place). 0 or -errno. */
 static int keep_old(struct step *step)
 {
 	int err = 0;
@@ -81,11 +81,11 @@ static int keep_old(struct step *step)
 		err = set_mode_and_time(step->file->old_fd, step->file);
 	if (err != -EPERM)
 		return err;
-	step->in_place = false; /* another user's: replaced */
+	step->in_place = false; /* another user's is replaced */
 	return 0;
 }
 
-/* Everything but syncing and naming. Content, size, mode and time are then as they shall be. */
+/* Makes content, size, mode and time right. Syncing and renaming come later. */
 static int prepare(struct step *step)
 {
 	struct mover_file *file = step->file;
@@ -106,14 +106,14 @@ static int prepare(struct step *step)
 	return set_mode_and_time(file->fd, file);
 }
 
-/* Syncs all steps of the file system of `first`, and says in each how it went. */
+/* Syncs the files of all steps on the file system of `first`, and sets their results. */
 static void sync_device(struct step *first, struct step *end)
 {
 	struct step *earliest = first;
 	size_t count = 0;
 	int err = 0;
 
-	/* syncfs(2) tells of what failed since the descriptor was opened: so the one opened first. */
+	/* syncfs(2) reports what failed since its descriptor was opened: take the one opened first. */
 	for (struct step *step = first; step < end; step++)
 		if (!*step->result && step->dev == first->dev) {
 			count++;
@@ -132,8 +132,8 @@ static void sync_device(struct step *first, struct step *end)
 	}
 }
 
-/* Gives the file its name. The journal goes last: while it is there, its lock keeps the next transfer of this file from
- * beginning one that would lose its name to the unlinking here. */
+/* Gives the file its name. Removes the journal last: its lock keeps the next transfer of this file from making a new
+ * journal, which would be removed here. */
 static int publish(const struct step *step)
 {
 	struct mover_file *file = step->file;

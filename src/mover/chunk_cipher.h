@@ -1,0 +1,27 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* AES-256-GCM (NIST SP 800-38D) of the content of windows, in place. The nonce is the number of the window's
+ * descriptor, which the sender uses once; only the sender seals. */
+#ifndef ROCI_MOVER_CHUNK_CIPHER_H
+#define ROCI_MOVER_CHUNK_CIPHER_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#define CHUNK_CIPHER_KEY_BYTES 32
+#define CHUNK_CIPHER_TAG_BYTES 16
+
+struct chunk_cipher {
+	struct evp_cipher_ctx_st *seal, *open; /* the key is in them */
+};
+
+/* 0 or -ENOMEM. */
+int chunk_cipher_init(struct chunk_cipher *c, const uint8_t key[CHUNK_CIPHER_KEY_BYTES]);
+void chunk_cipher_destroy(struct chunk_cipher *c);
+bool chunk_cipher_ready(const struct chunk_cipher *c);
+
+/* The tag follows the data: data[len .. len + 15]. seal: 0 or -ENOMEM. open: 0 or -EBADMSG. */
+int chunk_cipher_seal(struct chunk_cipher *c, uint64_t number, uint8_t *data, size_t len);
+int chunk_cipher_open(struct chunk_cipher *c, uint64_t number, uint8_t *data, size_t len);
+
+#endif

@@ -1,0 +1,250 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+#include <errno.h>
+#include <fcntl.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "mover/io.h"
+#include "mover/temp_file.h"
+#include "mover/tree_internal.h"
+
+uint64_t mover_file_chunk_count(const struct mover_file *file)
+{
+	return file->size == UNKNOWN_SIZE ? 0 : file->size / file->chunk_bytes + (file->size % file->chunk_bytes > 0);
+}
+
+size_t mover_file_chunk_len(const struct mover_file *file, uint64_t index)
+{
+	uint64_t left = file->size - index * file->chunk_bytes;
+
+	return left < file->chunk_bytes ? (size_t)left : file->chunk_bytes;
+}
+
+int mover_file_fd(const struct mover_file *file)
+{
+	return file->fd;
+}
+
+static bool any_good(const struct mover_file *file, bool in_part_only)
+{
+	for (size_t i = 0; i < file->kept.count; i++)
+		if (file->kept.chunks[i].good && !(in_part_only && file->kept.chunks[i].in_old))
+			return true;
+	return false;
+}
+
+static void remove_names(struct mover_file *file)
+{
+	unlinkat(file->folder->fd, file->part, 0);
+	if (file->journal_fd >= 0)
+		unlinkat(file->folder->fd, file->journal_name, 0);
+}
+
+static int open_file(struct mover_file *file, bool compare, const atomic_bool *stop)
+{
+	bool fresh;
+	int err;
+
+	file->fd = temp_file_open(file->folder->fd, file->part, &fresh);
+	if (file->fd < 0)
+		return file->fd;
+	file->opened = atomic_fetch_add(&file->tree->opened, 1);
+	err = mover_file_chunk_count(file) > 1 ? file_resume(file, fresh, stop) : file_start_over(file, fresh);
+	if (!err && compare)
+		err = file_compare_old(file, stop);
+	if (err && fresh)
+		remove_names(file);
+	return err;
+}
+
+static struct mover_file *create(struct mover_tree *tree, const struct mover_entry *entry, uint32_t chunk_bytes)
+{
+	struct mover_file *file = calloc(1, sizeof(*file));
+
+	if (!file)
+		return NULL;
+	file->tree = tree;
+	file->fd = file->old_fd = file->journal_fd = -1;
+	file->kind = entry->kind;
+	file->mode = entry->mode & PEER_MODE;
+	file->mtime = mover_entry_mtime(entry);
+	file->size = entry->kind == MOVER_STREAM ? UNKNOWN_SIZE : entry->size;
+	file->chunk_bytes = chunk_bytes;
+	return file;
+}
+
+void mover_file_free(struct mover_file *file)
+{
+	if (file->fd >= 0)
+		close(file->fd);
+	if (file->old_fd >= 0)
+		close(file->old_fd);
+	if (file->journal_fd >= 0)
+		close(file->journal_fd);
+	if (file->folder)
+		mover_folder_put(&file->tree->folders, file->folder);
+	mover_kept_clear(&file->kept);
+	free(file->journal);
+	free(file);
+}
+
+/* Compares the entry with what has the name now, and fills *st. Returns MOVER_HAVE_ALL (the mode may still differ),
+ * MOVER_HAVE_NONE, or -errno if a file may not replace it. */
+static int check_old(const struct folder *folder, const char *leaf, const struct mover_entry *entry, bool compare,
+		     struct stat *st)
+{
+	if (fstatat(folder->fd, leaf, st, AT_SYMLINK_NOFOLLOW))
+		return errno == ENOENT ? MOVER_HAVE_NONE : -errno;
+	if (S_ISDIR(st->st_mode))
+		return -EISDIR;
+	if (!S_ISREG(st->st_mode) && !S_ISLNK(st->st_mode))
+		return -EEXIST;
+	if (compare || !S_ISREG(st->st_mode) || entry->kind != MOVER_FILE || (uint64_t)st->st_size != entry->size ||
+	    st->st_mtim.tv_sec != entry->mtime_s || (uint32_t)st->st_mtim.tv_nsec != entry->mtime_ns)
+		return MOVER_HAVE_NONE;
+	return MOVER_HAVE_ALL;
+}
+
+/* Gets the entry's folder and its name in it, which points into `name`. 0 or -errno. */
+static int get_place(struct mover_tree *tree, const struct mover_entry *entry, char name[MOVER_PATH_MAX + 1],
+		     struct folder **folder, const char **leaf)
+{
+	int err = mover_entry_name(entry, name);
+
+	if (!err && (entry->mtime_ns > 999999999 || (entry->kind != MOVER_FILE && entry->kind != MOVER_STREAM)))
+		err = -EINVAL;
+	if (!err && entry->kind == MOVER_FILE && entry->size > INT64_MAX)
+		err = -EFBIG;
+	return err ? err : mover_folder_get(&tree->folders, name, folder, leaf);
+}
+
+int mover_file_probe(struct mover_tree *tree, const struct mover_entry *entry, bool compare)
+{
+	char name[MOVER_PATH_MAX + 1];
+	struct folder *folder;
+	const char *leaf;
+	struct stat st;
+	int err = get_place(tree, entry, name, &folder, &leaf);
+
+	if (err)
+		return err == -ENOENT ? MOVER_HAVE_NONE : err;
+	err = check_old(folder, leaf, entry, compare, &st);
+	mover_folder_put(&tree->folders, folder);
+	return err;
+}
+
+int mover_file_begin(struct mover_tree *tree, const struct mover_entry *entry, uint32_t chunk_bytes, bool compare,
+		     const atomic_bool *stop, struct mover_file **file_out)
+{
+	mode_t mode = entry->mode & PEER_MODE;
+	char name[MOVER_PATH_MAX + 1];
+	struct mover_file *file;
+	struct folder *folder;
+	const char *leaf;
+	struct stat st;
+	int err;
+
+	*file_out = NULL;
+	if (!chunk_bytes || chunk_bytes > CHUNK_BYTES_MAX)
+		return -EINVAL;
+	err = get_place(tree, entry, name, &folder, &leaf);
+	if (err)
+		return err;
+	err = check_old(folder, leaf, entry, compare, &st);
+	if (err == MOVER_HAVE_ALL && (st.st_mode & PEER_MODE) != mode &&
+	    fchmodat(folder->fd, leaf, (st.st_mode & 07000) | mode, AT_SYMLINK_NOFOLLOW))
+		err = errno == EPERM ? MOVER_HAVE_NONE : -errno; /* another user's: replaced */
+	if (err != MOVER_HAVE_NONE) {
+		mover_folder_put(&tree->folders, folder);
+		return err;
+	}
+	file = create(tree, entry, chunk_bytes);
+	if (!file) {
+		mover_folder_put(&tree->folders, folder);
+		return -ENOMEM;
+	}
+	file->folder = folder;
+	strcpy(file->leaf, leaf);
+	temp_file_name(leaf, MOVER_PART_SUFFIX, file->part);
+	err = open_file(file, compare && entry->kind == MOVER_FILE, stop);
+	if (err) {
+		mover_file_free(file);
+		return err;
+	}
+	*file_out = file;
+	return any_good(file, false) ? MOVER_HAVE_SOME : MOVER_HAVE_NONE;
+}
+
+const struct mover_digest *mover_file_kept(const struct mover_file *file, uint64_t index)
+{
+	const struct kept_chunk *chunk = mover_kept_find(&file->kept, index);
+
+	return chunk && chunk->good ? &chunk->digest : NULL;
+}
+
+uint64_t mover_file_next_kept(const struct mover_file *file, uint64_t index)
+{
+	for (size_t i = mover_kept_from(&file->kept, index); i < file->kept.count; i++)
+		if (file->kept.chunks[i].good)
+			return file->kept.chunks[i].index;
+	return MOVER_NO_CHUNK;
+}
+
+int mover_file_wrote(struct mover_file *file, uint64_t index, const struct mover_digest *digest)
+{
+	struct kept_chunk *chunk = mover_kept_find(&file->kept, index);
+
+	if (chunk && chunk->good && !memcmp(&chunk->digest, digest, sizeof(*digest)))
+		return 0;
+	if (chunk)
+		chunk->good = false;
+	file->wrote = true;
+	return file->journal ? mover_journal_add(file->journal, index, digest) : 0;
+}
+
+static void forget(struct mover_file *file, struct kept_chunk *chunk)
+{
+	uint64_t begin = chunk->index * file->chunk_bytes;
+	size_t len = mover_file_chunk_len(file, chunk->index);
+	uint8_t *zeros;
+
+	chunk->good = false;
+	if (chunk->in_old || !file_punch(file->fd, begin, begin + len))
+		return;
+	/* This file system has no holes: write zeros. If that fails, the sync at the end will fail too. */
+	zeros = calloc(1, len);
+	if (zeros)
+		mover_write_at(file->fd, zeros, len, begin);
+	free(zeros);
+}
+
+void mover_file_forget(struct mover_file *file, uint64_t index, uint64_t count)
+{
+	for (size_t i = mover_kept_from(&file->kept, index);
+	     i < file->kept.count && file->kept.chunks[i].index - index < count; i++)
+		if (file->kept.chunks[i].good)
+			forget(file, &file->kept.chunks[i]);
+}
+
+int mover_file_set_size(struct mover_file *file, uint64_t size)
+{
+	if (size > INT64_MAX)
+		return -EFBIG;
+	if (ftruncate(file->fd, (off_t)size))
+		return -errno;
+	file->size = size;
+	return 0;
+}
+
+void mover_file_abandon(struct mover_file *file)
+{
+	bool worth = file->journal && (file->wrote || any_good(file, true));
+
+	/* A failed flush (on a full disk) loses only the latest records. */
+	if (worth && mover_journal_flush(file->journal))
+		worth = file->journal->end > JOURNAL_HEADER_BYTES;
+	if (!worth)
+		remove_names(file);
+	mover_file_free(file);
+}

@@ -1,0 +1,156 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* Which chunks of a file are there already: in the temporary file of an interrupted transfer, or in the file that has
+ * the name now. */
+#include <errno.h>
+#include <fcntl.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "mover/io.h"
+#include "mover/temp_file.h"
+#include "mover/tree_internal.h"
+
+int file_punch(int fd, uint64_t begin, uint64_t end)
+{
+	if (begin >= end)
+		return 0;
+	return fallocate(fd, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, (off_t)begin, (off_t)(end - begin)) ? -errno
+													     : 0;
+}
+
+static int note_record(void *context, uint64_t index, const struct mover_digest *digest)
+{
+	struct mover_file *file = context;
+	struct kept_chunk chunk = {.index = index, .digest = *digest};
+
+	return index < mover_file_chunk_count(file) ? mover_kept_add(&file->kept, &chunk) : 0;
+}
+
+static bool stopped(const atomic_bool *stop)
+{
+	return stop && atomic_load(stop);
+}
+
+/* Reads the chunks that the journal names. Those that can be read and agree are good. 0 or -ECANCELED. */
+static int check_kept(struct mover_file *file, uint8_t *buffer, const atomic_bool *stop)
+{
+	for (size_t i = 0; i < file->kept.count && !stopped(stop); i++) {
+		struct kept_chunk *chunk = &file->kept.chunks[i];
+		size_t len = mover_file_chunk_len(file, chunk->index);
+		struct mover_digest digest;
+
+		if (mover_read_at(file->fd, buffer, len, chunk->index * file->chunk_bytes))
+			continue;
+		digest = mover_digest_of(buffer, len);
+		chunk->good = !memcmp(&digest, &chunk->digest, sizeof(digest));
+	}
+	return stopped(stop) ? -ECANCELED : 0;
+}
+
+/* Makes holes of everything that is not kept. Otherwise what a killed transfer wrote would be seen where the file has a
+ * hole now. */
+static int clear_rest(struct mover_file *file)
+{
+	uint64_t begin = 0;
+	struct stat st;
+	int err = fstat(file->fd, &st) ? -errno : 0;
+
+	for (size_t i = 0; i < file->kept.count && !err; i++) {
+		const struct kept_chunk *chunk = &file->kept.chunks[i];
+
+		if (!chunk->good)
+			continue;
+		err = file_punch(file->fd, begin, chunk->index * file->chunk_bytes);
+		begin = chunk->index * file->chunk_bytes + mover_file_chunk_len(file, chunk->index);
+	}
+	if (!err && begin)
+		err = file_punch(file->fd, begin, (uint64_t)st.st_size);
+	if (!err && begin)
+		return 0;
+	/* nothing is good, or this file system has no holes */
+	mover_kept_clear(&file->kept);
+	return ftruncate(file->fd, 0) ? -errno : 0;
+}
+
+int file_resume(struct mover_file *file, bool fresh, const atomic_bool *stop)
+{
+	struct mover_digest name = temp_file_name(file->leaf, MOVER_JOURNAL_SUFFIX, file->journal_name);
+	bool fresh_journal;
+	uint8_t *buffer;
+	int err;
+
+	file->journal = malloc(sizeof(*file->journal));
+	if (!file->journal)
+		return -ENOMEM;
+	file->journal_fd = temp_file_open(file->folder->fd, file->journal_name, &fresh_journal);
+	if (file->journal_fd < 0)
+		return file->journal_fd;
+	if (fresh && !fresh_journal && ftruncate(file->journal_fd, 0))
+		return -errno;
+	err = mover_journal_open(file->journal, file->journal_fd, file->chunk_bytes, &name, note_record, file);
+	if (err)
+		return err;
+	if (file->kept.count) {
+		mover_kept_sort(&file->kept);
+		buffer = malloc(file->chunk_bytes);
+		if (!buffer)
+			return -ENOMEM;
+		err = check_kept(file, buffer, stop);
+		free(buffer);
+	}
+	if (!err && !fresh)
+		err = clear_rest(file);
+	if (!err && ftruncate(file->fd, (off_t)file->size))
+		err = -errno;
+	return err;
+}
+
+int file_start_over(struct mover_file *file, bool fresh)
+{
+	char journal[TEMP_NAME_BYTES];
+
+	if (fresh)
+		return 0;
+	temp_file_name(file->leaf, MOVER_JOURNAL_SUFFIX, journal);
+	unlinkat(file->folder->fd, journal, 0);
+	return ftruncate(file->fd, 0) ? -errno : 0;
+}
+
+int file_compare_old(struct mover_file *file, const atomic_bool *stop)
+{
+	uint64_t count = mover_file_chunk_count(file);
+	size_t from_before = file->kept.count;
+	uint8_t *buffer;
+	struct stat st;
+	int err = 0;
+
+	file->old_fd = openat(file->folder->fd, file->leaf, O_RDONLY | OPEN_AS_IT_IS);
+	if (file->old_fd < 0)
+		return 0;
+	buffer = malloc(file->chunk_bytes);
+	if (!buffer)
+		return -ENOMEM;
+	if (fstat(file->old_fd, &st) || !S_ISREG(st.st_mode))
+		st.st_size = 0;
+	for (uint64_t i = 0; i < count && !err; i++) {
+		struct kept known = {file->kept.chunks, from_before, 0};
+		const struct kept_chunk *before = mover_kept_find(&known, i);
+		struct kept_chunk chunk = {.index = i, .good = true, .in_old = true};
+		size_t len = mover_file_chunk_len(file, i);
+
+		if (i * file->chunk_bytes + len > (uint64_t)st.st_size)
+			break;
+		if (stopped(stop)) {
+			err = -ECANCELED;
+			break;
+		}
+		if ((before && before->good) || mover_read_at(file->old_fd, buffer, len, i * file->chunk_bytes))
+			continue;
+		chunk.digest = mover_digest_of(buffer, len);
+		err = mover_kept_add(&file->kept, &chunk);
+	}
+	free(buffer);
+	mover_kept_sort(&file->kept);
+	return err;
+}

@@ -1,0 +1,100 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+#include "mover/temp_file.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <string.h>
+#include <sys/file.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#define TRIES      8
+#define TEMP_FLAGS (O_RDWR | OPEN_AS_IT_IS)
+
+struct mover_digest temp_file_name(const char *leaf, const char *suffix, char name[TEMP_NAME_BYTES])
+{
+	struct mover_digest hash = mover_digest_of(leaf, strlen(leaf));
+	size_t at = strlen(MOVER_RESERVED_PREFIX);
+
+	memcpy(name, MOVER_RESERVED_PREFIX, at);
+	for (size_t i = 0; i < sizeof(hash.bytes); i++) {
+		name[at++] = "0123456789abcdef"[hash.bytes[i] >> 4];
+		name[at++] = "0123456789abcdef"[hash.bytes[i] & 15];
+	}
+	memcpy(name + at, suffix, strlen(suffix) + 1);
+	return hash;
+}
+
+/* A regular file of this user, with no other name. */
+static bool is_ours(const struct stat *st)
+{
+	return S_ISREG(st->st_mode) && st->st_nlink == 1 && st->st_uid == geteuid();
+}
+
+/* For a temporary file of ours that may not be opened: we were killed after it got its final mode. */
+static void make_writable(int dir_fd, const char *name)
+{
+	struct stat st;
+
+	if (!fstatat(dir_fd, name, &st, AT_SYMLINK_NOFOLLOW) && is_ours(&st))
+		(void)!fchmodat(dir_fd, name, 0600, AT_SYMLINK_NOFOLLOW);
+}
+
+/* Opens a temporary file that exists. -EAGAIN: try again; it was gone, or was not ours and was removed. */
+static int open_existing(int dir_fd, const char *name)
+{
+	int fd = openat(dir_fd, name, TEMP_FLAGS);
+
+	if (fd < 0 && errno == EACCES) {
+		make_writable(dir_fd, name);
+		fd = openat(dir_fd, name, TEMP_FLAGS);
+	}
+	if (fd >= 0)
+		return fd;
+	if (errno == ENOENT)
+		return -EAGAIN;
+	if (errno != EACCES && errno != ELOOP && errno != ENXIO)
+		return -errno;
+	return unlinkat(dir_fd, name, 0) ? -errno : -EAGAIN;
+}
+
+/* Locks the file. -EAGAIN: try again; the name no longer leads to this file, because the one who had the lock renamed
+ * or removed it, or the file was not ours and was removed. */
+static int lock_temp(int dir_fd, const char *name, int fd, bool fresh)
+{
+	struct stat st, now;
+
+	if (flock(fd, LOCK_EX | LOCK_NB))
+		return errno == EWOULDBLOCK ? -EBUSY : -errno;
+	if (fstat(fd, &st))
+		return -errno;
+	if (fstatat(dir_fd, name, &now, AT_SYMLINK_NOFOLLOW) || now.st_ino != st.st_ino || now.st_dev != st.st_dev)
+		return -EAGAIN;
+	if (fresh || is_ours(&st))
+		return 0;
+	return unlinkat(dir_fd, name, 0) ? -errno : -EAGAIN;
+}
+
+int temp_file_open(int dir_fd, const char *name, bool *fresh)
+{
+	for (int tries = TRIES; tries; tries--) {
+		int fd = openat(dir_fd, name, TEMP_FLAGS | O_CREAT | O_EXCL, 0600), err;
+
+		*fresh = fd >= 0;
+		if (fd < 0 && errno != EEXIST)
+			return -errno;
+		if (fd < 0)
+			fd = open_existing(dir_fd, name);
+		if (fd == -EAGAIN)
+			continue;
+		if (fd < 0)
+			return fd;
+		err = lock_temp(dir_fd, name, fd, *fresh);
+		if (!err)
+			return fd;
+		close(fd);
+		if (err != -EAGAIN)
+			return err;
+	}
+	return -EBUSY;
+}
