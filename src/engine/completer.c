@@ -6,7 +6,7 @@
 
 #include "engine/rc.h"
 #include "engine/requester.h"
-#include "wire/print.h"
+#include "wire/rnr_timer.h"
 
 /* The oldest request that still waits for the network; NULL where none does. */
 static struct roci_swqe *oldest(struct roci_qp *qp)

@@ -8,6 +8,8 @@
 #include <stdbool.h>
 #include <stdio.h>
 
+#include "wire/rnr_timer.h"
+
 /* A line that grows: `len` counts what snprintf would have written, however little of it fitted. */
 struct line {
 	char *buf;
@@ -96,34 +98,6 @@ int roci_packet_print(const struct roci_packet *pkt, char *buf, size_t size)
 	return line.len;
 }
 
-/* IBTA table 45: milliseconds and hundredths, for timer and text alike. */
-/* clang-format off */
-#define RNR_TIMERS(X)                                                                                                  \
-	X(655, 36) X(0, 01)  X(0, 02)  X(0, 03)   X(0, 04)   X(0, 06)   X(0, 08)   X(0, 12)                            \
-	X(0, 16)   X(0, 24)  X(0, 32)  X(0, 48)   X(0, 64)   X(0, 96)   X(1, 28)   X(1, 92)                            \
-	X(2, 56)   X(3, 84)  X(5, 12)  X(7, 68)   X(10, 24)  X(15, 36)  X(20, 48)  X(30, 72)                           \
-	X(40, 96)  X(61, 44) X(81, 92) X(122, 88) X(163, 84) X(245, 76) X(327, 68) X(491, 52)
-/* clang-format on */
-
-unsigned long long roci_rnr_timer_ns(unsigned code)
-{
-/* 1##hundredths: 08 alone would be a bad octal number */
-#define TIMER_NS(ms, hundredths) (ms * 100 + 1##hundredths - 100) * 10000ull,
-	static const unsigned long long timers_ns[32] = {RNR_TIMERS(TIMER_NS)};
-#undef TIMER_NS
-
-	return timers_ns[code & ROCI_AETH_VALUE_MASK];
-}
-
-static const char *rnr_str(unsigned code)
-{
-#define TIMER_TEXT(ms, hundredths) "RNR NAK " #ms "." #hundredths " ms",
-	static const char *const texts[32] = {RNR_TIMERS(TIMER_TEXT)};
-#undef TIMER_TEXT
-
-	return texts[code];
-}
-
 static const char *nak_str(unsigned code)
 {
 	static const char *const texts[32] = {
@@ -144,7 +118,7 @@ const char *roci_syndrome_str(uint8_t syndrome)
 
 	switch (syndrome & ROCI_AETH_TYPE_MASK) {
 	case ROCI_AETH_ACK: return "ACK";
-	case ROCI_AETH_RNR_NAK: return rnr_str(value);
+	case ROCI_AETH_RNR_NAK: return roci_rnr_nak_str(value);
 	case ROCI_AETH_NAK: return nak_str(value);
 	default: return "reserved syndrome";
 	}

@@ -14,7 +14,4 @@ int roci_packet_print(const struct roci_packet *pkt, char *buf, size_t size);
 /* "ACK", "RNR NAK 0.64 ms", "NAK remote access error" ...; never NULL, static. */
 const char *roci_syndrome_str(uint8_t syndrome);
 
-/* The RNR timer of an RNR NAK's 5-bit code, nanoseconds (IBTA table 45). */
-unsigned long long roci_rnr_timer_ns(unsigned code);
-
 #endif

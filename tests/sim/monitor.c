@@ -3,6 +3,7 @@
 #include "sim.h"
 
 #include "wire/print.h"
+#include "wire/rnr_timer.h"
 
 static uint8_t data[SIM_ARENA_BYTES];
 

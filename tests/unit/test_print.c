@@ -124,21 +124,6 @@ static void syndromes_have_names(void **state)
 		assert_non_null(roci_syndrome_str((uint8_t)syndrome));
 }
 
-/* IBTA table 45 */
-static void rnr_timers(void **state)
-{
-	assert_int_equal(roci_rnr_timer_ns(0), 655360000);
-	assert_int_equal(roci_rnr_timer_ns(1), 10000);
-	assert_int_equal(roci_rnr_timer_ns(6), 80000);
-	assert_int_equal(roci_rnr_timer_ns(12), 640000);
-	assert_int_equal(roci_rnr_timer_ns(14), 1280000);
-	assert_int_equal(roci_rnr_timer_ns(20), 10240000);
-	assert_int_equal(roci_rnr_timer_ns(31), 491520000);
-	assert_int_equal(roci_rnr_timer_ns(32 + 14), 1280000);
-	for (unsigned code = 2; code < 32; code++)
-		assert_true(roci_rnr_timer_ns(code) > roci_rnr_timer_ns(code - 1));
-}
-
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -147,7 +132,6 @@ int main(void)
 		cmocka_unit_test(atomics_and_the_rest_read_like_this),
 		cmocka_unit_test(every_size_is_terminated_and_no_more),
 		cmocka_unit_test(syndromes_have_names),
-		cmocka_unit_test(rnr_timers),
 	};
 
 	return cmocka_run_group_tests(tests, load, unload);
