@@ -86,12 +86,6 @@ unsigned roci_cq_poll(struct roci_cq *cq, struct roci_cqe *out, unsigned max)
 	return max;
 }
 
-bool roci_cq_empty(const struct roci_cq *cq)
-{
-	return atomic_load_explicit(&cq->tail, memory_order_acquire) ==
-	       atomic_load_explicit(&cq->head, memory_order_relaxed);
-}
-
 bool roci_cq_overrun(const struct roci_cq *cq)
 {
 	return cq->overrun;

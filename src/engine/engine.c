@@ -53,11 +53,6 @@ const struct roci_engine_stats *roci_engine_stats(const struct roci_engine *e)
 	return &e->stats;
 }
 
-bool roci_engine_has_qp(const struct roci_engine *e, uint32_t qpn)
-{
-	return roci_idmap_find(&e->qps, qpn);
-}
-
 /* ---- receive ---- */
 
 /* IBTA 9.6.1: what must hold of every packet of a connected QP. */

@@ -9,10 +9,10 @@
  *     roci_engine_deadline()  when to call roci_engine_timers() again
  *     roci_engine_next_event()  completion and async events out
  *
- * Every call needs the driver's lock, but roci_cq_poll() and roci_cq_empty(), which need only that one thread at a time
- * consumes a CQ. Functions that return int return 0 or a negative errno. Objects are allocated when created; nothing is
- * allocated per packet or per work request. Times are nanoseconds of one monotonic clock; one that is older than what
- * an earlier call told is taken for that.
+ * Every call needs the driver's lock, but roci_cq_poll(), which needs only that one thread at a time consumes a CQ.
+ * Functions that return int return 0 or a negative errno. Objects are allocated when created; nothing is allocated per
+ * packet or per work request. Times are nanoseconds of one monotonic clock; one that is older than what an earlier call
+ * told is taken for that.
  */
 #ifndef ROCI_ENGINE_ENGINE_H
 #define ROCI_ENGINE_ENGINE_H
@@ -46,9 +46,6 @@ struct roci_rx {
 	bool congested; /* the link has more waiting than is good: the sender is told, as if by ECN */
 };
 void roci_engine_rx(struct roci_engine *e, uint64_t now, const struct roci_rx *rx);
-
-/* True where QP `qpn` lives in this engine (the driver forwards packets of others). */
-bool roci_engine_has_qp(const struct roci_engine *e, uint32_t qpn);
 
 #define ROCI_TX_BATCH 64
 #define ROCI_TX_SPANS 512
@@ -110,7 +107,6 @@ unsigned roci_cq_capacity(const struct roci_cq *cq);
 int roci_cq_resize(struct roci_cq *cq, unsigned entries);
 /* Consumer side: takes up to `max` entries, oldest first. Returns how many. */
 unsigned roci_cq_poll(struct roci_cq *cq, struct roci_cqe *out, unsigned max);
-bool roci_cq_empty(const struct roci_cq *cq);
 /* True after an overflow: the CQ is dead (ROCI_EVENT_CQ_ERR was raised) and its QPs are in error. */
 bool roci_cq_overrun(const struct roci_cq *cq);
 /* The next entry (with solicited_only: the next solicited or failed one) raises one ROCI_EV_COMPLETION. Any beats

@@ -217,7 +217,7 @@ static void flush_send(struct roci_qp *qp, struct roci_swqe *w)
 	roci_qp_complete_send(qp, w, &cqe);
 }
 
-void roci_qp_flush_sq(struct roci_qp *qp)
+static void flush_sq(struct roci_qp *qp)
 {
 	while (qp->sq.head != qp->sq.tail)
 		flush_send(qp, roci_sq_at(&qp->sq, qp->sq.head++));
@@ -260,7 +260,7 @@ void roci_qp_error(struct roci_qp *qp, int type)
 	if (type >= 0)
 		roci_event_async(qp->e, &qp->event, (enum roci_async_type)type);
 	quiesce(qp);
-	roci_qp_flush_sq(qp);
+	flush_sq(qp);
 	flush_rq(qp);
 	qp->resp.message.kind = 0;
 	if (qp->srq)
@@ -272,7 +272,7 @@ void roci_qp_send_queue_error(struct roci_qp *qp)
 {
 	qp->state = ROCI_QPS_SQE;
 	qp->req.stopped = false;
-	roci_qp_flush_sq(qp);
+	flush_sq(qp);
 }
 
 /* ---- posting ---- */
@@ -335,7 +335,7 @@ int roci_qp_post_send(struct roci_qp *qp, const struct roci_send_wr *wr)
 	if (err)
 		return err;
 	if (qp->state == ROCI_QPS_ERR || qp->state == ROCI_QPS_SQE)
-		roci_qp_flush_sq(qp);
+		flush_sq(qp);
 	else
 		roci_qp_make_ready(qp);
 	return 0;

@@ -101,8 +101,6 @@ void roci_qp_make_ready(struct roci_qp *qp);
 void roci_qp_error(struct roci_qp *qp, int type);
 /* Pushes the completion of *w, which is about to leave the send queue. */
 void roci_qp_complete_send(struct roci_qp *qp, struct roci_swqe *w, const struct roci_cqe *cqe);
-/* Completes every queued send with WR_FLUSH_ERR. */
-void roci_qp_flush_sq(struct roci_qp *qp);
 /* UD and UC: a send failed; SQE, and the send queue is flushed (IBTA 10.3.1.7). */
 void roci_qp_send_queue_error(struct roci_qp *qp);
 /* Takes the next receive into resp.rwqe, from the SRQ or the QP's own queue. False when there is none. */

@@ -2,7 +2,6 @@
 /* The opcode table (IBTA 9.2.1, table 38; FLUSH and ATOMIC WRITE: IBTA vol. 1 release 1.5, annex A19). */
 #include "wire/opcode.h"
 
-#include <assert.h>
 #include <stddef.h>
 
 #define BTH_BYTES 12
@@ -24,18 +23,6 @@
 	(BTH_BYTES + BYTES_IF(mask, DETH) + BYTES_IF(mask, XRCETH) + BYTES_IF(mask, FETH) + BYTES_IF(mask, RETH) +     \
 	 BYTES_IF(mask, ATOMICETH) + BYTES_IF(mask, AETH) + BYTES_IF(mask, ATOMICACKETH) + BYTES_IF(mask, IMMDT) +     \
 	 BYTES_IF(mask, IETH))
-
-static const uint8_t header_bytes[ROCI_HDR_COUNT] = {
-	[ROCI_HDR_DETH] = DETH_BYTES,
-	[ROCI_HDR_XRCETH] = XRCETH_BYTES,
-	[ROCI_HDR_FETH] = FETH_BYTES,
-	[ROCI_HDR_RETH] = RETH_BYTES,
-	[ROCI_HDR_ATOMICETH] = ATOMICETH_BYTES,
-	[ROCI_HDR_AETH] = AETH_BYTES,
-	[ROCI_HDR_ATOMICACKETH] = ATOMICACKETH_BYTES,
-	[ROCI_HDR_IMMDT] = IMMDT_BYTES,
-	[ROCI_HDR_IETH] = IETH_BYTES,
-};
 
 /* Place in the message, and the two properties of a packet: flags of a table line. */
 #define FIRST    1
@@ -107,15 +94,4 @@ const struct roci_opcode_info *roci_opcode_info(uint8_t opcode)
 	const struct roci_opcode_info *info = &opcodes[opcode];
 
 	return info->kind ? info : NULL;
-}
-
-unsigned roci_header_offset(const struct roci_opcode_info *info, enum roci_header hdr)
-{
-	unsigned offset = BTH_BYTES;
-
-	assert(hdr < ROCI_HDR_COUNT && info->headers & 1u << hdr);
-	for (unsigned i = 0; i < hdr; i++)
-		if (info->headers & 1u << i)
-			offset += header_bytes[i];
-	return offset;
 }

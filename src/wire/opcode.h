@@ -2,8 +2,8 @@
 /*
  * The opcode table of RoCEv2: IBTA vol. 1, 9.2 (BTH), table 38 (opcodes).
  *
- * An opcode is (transport << 5 | operation). One table says what an opcode is called, which extended headers follow
- * the BTH and in which order; every offset in a packet is computed from it.
+ * An opcode is (transport << 5 | operation). One table says what an opcode is called and which extended headers follow
+ * the BTH. They stand in the order of enum roci_header.
  */
 #ifndef ROCI_WIRE_OPCODE_H
 #define ROCI_WIRE_OPCODE_H
@@ -94,8 +94,5 @@ struct roci_opcode_info {
 /* Returns the table entry of `opcode` (0..255), or NULL where the opcode is reserved or not carried by RoCEv2 here
  * (RD and XRC). The entry is static. */
 const struct roci_opcode_info *roci_opcode_info(uint8_t opcode);
-
-/* Bytes from the start of the BTH to header `hdr` of `info`; the header must be one of info->headers. */
-unsigned roci_header_offset(const struct roci_opcode_info *info, enum roci_header hdr);
 
 #endif

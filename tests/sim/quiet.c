@@ -124,7 +124,7 @@ static void check_idle(struct sim *sim, struct sim_host *host)
 		  host->id);
 	sim_check(sim, roci_engine_deadline(host->engine) == ROCI_NEVER, "idle host %u has a deadline", host->id);
 	for (unsigned c = 0; c < host->num_cq; c++)
-		sim_check(sim, host->cqs[c].dead || roci_cq_empty(host->cqs[c].cq),
+		sim_check(sim, host->cqs[c].dead || sim_cq_empty(&host->cqs[c]),
 			  "host %u: CQ %u is not empty, but no event came", host->id, c);
 }
 

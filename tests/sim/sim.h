@@ -441,6 +441,7 @@ void sim_host_pump(struct sim_host *host);
 void sim_host_receive(struct sim_host *host, struct sim_packet *packet);
 void sim_host_timer(struct sim_host *host, unsigned generation);
 void sim_cq_poll(struct sim_cq *cq);
+bool sim_cq_empty(const struct sim_cq *cq);
 void sim_host_events(struct sim_host *host);
 /* Throws the pending events away. */
 void sim_host_discard(struct sim_host *host);

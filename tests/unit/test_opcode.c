@@ -41,31 +41,12 @@ static void header_bytes_follow_from_headers(void **state)
 		if (!info)
 			continue;
 		for (unsigned hdr = 0; hdr < ROCI_HDR_COUNT; hdr++) {
-			if (!(info->headers & 1u << hdr))
-				continue;
-			assert_int_equal(roci_header_offset(info, hdr), offset);
-			offset += header_length[hdr];
+			if (info->headers & 1u << hdr)
+				offset += header_length[hdr];
 		}
 		assert_int_equal(info->header_bytes, offset);
 		assert_true(info->header_bytes <= ROCI_MAX_HEADER_BYTES);
 	}
-}
-
-static void headers_stand_in_order(void **state)
-{
-	const struct roci_opcode_info *info = roci_opcode_info(ROCI_TRANSPORT_RC | ROCI_OP_WRITE_ONLY_IMM);
-
-	assert_int_equal(roci_header_offset(info, ROCI_HDR_RETH), 12);
-	assert_int_equal(roci_header_offset(info, ROCI_HDR_IMMDT), 28);
-	info = roci_opcode_info(ROCI_TRANSPORT_RC | ROCI_OP_FLUSH);
-	assert_int_equal(roci_header_offset(info, ROCI_HDR_FETH), 12);
-	assert_int_equal(roci_header_offset(info, ROCI_HDR_RETH), 16);
-	info = roci_opcode_info(ROCI_TRANSPORT_RC | ROCI_OP_ATOMIC_ACKNOWLEDGE);
-	assert_int_equal(roci_header_offset(info, ROCI_HDR_AETH), 12);
-	assert_int_equal(roci_header_offset(info, ROCI_HDR_ATOMICACKETH), 16);
-	info = roci_opcode_info(ROCI_TRANSPORT_UD | ROCI_OP_SEND_ONLY_IMM);
-	assert_int_equal(roci_header_offset(info, ROCI_HDR_DETH), 12);
-	assert_int_equal(roci_header_offset(info, ROCI_HDR_IMMDT), 20);
 }
 
 /* The name is written by hand, and so are the flags: they must tell the same story. */
@@ -127,11 +108,8 @@ static void payload_is_for_data_only(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(defines_what_rocev2_carries),
-		cmocka_unit_test(header_bytes_follow_from_headers),
-		cmocka_unit_test(headers_stand_in_order),
-		cmocka_unit_test(names_agree_with_flags),
-		cmocka_unit_test(responses_are_read_ack_and_atomic_ack),
+		cmocka_unit_test(defines_what_rocev2_carries), cmocka_unit_test(header_bytes_follow_from_headers),
+		cmocka_unit_test(names_agree_with_flags),      cmocka_unit_test(responses_are_read_ack_and_atomic_ack),
 		cmocka_unit_test(payload_is_for_data_only),
 	};
 

@@ -27,7 +27,7 @@ static void clear_reserved(uint8_t *headers, const struct roci_opcode_info *op)
 	headers[4] &= 0xc0;
 	headers[8] &= 0x80;
 	if (op->headers & 1u << ROCI_HDR_DETH)
-		headers[roci_header_offset(op, ROCI_HDR_DETH) + 4] = 0;
+		headers[ROCI_BTH_BYTES + 4] = 0; /* it comes first */
 }
 
 static void captured_packets_parse_and_rebuild(void **state)
