@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: BSD-2-Clause
-"""Captures what an interface of this namespace carries, into a pcap file, by a packet socket: CAP_NET_RAW over one's own
-namespace is enough for it, while capture programs drop the user that they run as, which such a namespace forbids."""
+"""Captures the frames of an interface of this namespace into a pcap file. It uses a packet socket, because that works with
+CAP_NET_RAW in this namespace. Capture programs do not work here: they change their user, which this namespace forbids."""
 import os
 import socket
 import struct
@@ -30,7 +30,7 @@ class Capture:
 
     def write(self):
         try:
-            with open(self.path, 'wb', buffering=0) as f:  # others may read it meanwhile
+            with open(self.path, 'wb', buffering=0) as f:  # a test may read the file during the capture
                 f.write(struct.pack('<IHHiIII', 0xa1b2c3d4, 2, 4, 0, 0, 262144, 1))
                 while not self.done.is_set():
                     try:
@@ -44,7 +44,7 @@ class Capture:
             self.failure = error
 
     def __exit__(self, kind, value, trace):
-        """What was sent before has been read once the marker has."""
+        """Sends a marker. When the thread has read the marker, it has also read all frames before it."""
         sender = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
         sender.setsockopt(socket.SOL_SOCKET, socket.SO_BINDTODEVICE, self.link.encode())
         sender.setsockopt(socket.SOL_SOCKET, socket.SO_BROADCAST, 1)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-2-Clause
-"""Servers that wait for connections through rdma_cm: when they are ready."""
+"""Starts servers that wait for connections through rdma_cm, and finds out when they are ready."""
 import os
 
 from harness import Failure, wait_until
@@ -8,7 +8,7 @@ ROCE_PORT = 4791
 
 
 def udp_inodes(pid):
-    """Sockets of the namespace of `pid` that are bound to RoCE's port."""
+    """The sockets in the namespace of `pid` that are bound to RoCE's port."""
     inodes = set()
     for table in ('udp', 'udp6'):
         with open(f'/proc/{pid}/net/{table}') as f:
@@ -20,7 +20,7 @@ def udp_inodes(pid):
 
 
 def listens(process):
-    """Whether the process has bound RoCE's port, which it does when it begins to listen, if not before."""
+    """Whether the process has bound RoCE's port. It does so at the latest when it begins to listen."""
     try:
         mine = {os.readlink(f'/proc/{process.pid}/fd/{fd}') for fd in os.listdir(f'/proc/{process.pid}/fd')}
         return bool(mine & udp_inodes(process.pid))
@@ -29,7 +29,7 @@ def listens(process):
 
 
 def serve(host, *argv, env=None, ready=listens):
-    """Starts a server, and returns it when it is ready, which is a question that can be asked of its process."""
+    """Starts a server and returns its process when ready(process) is true."""
     server = host.start(*argv, env=env)
     try:
         wait_until(f'{argv[0]} to listen', lambda: ready(server) or not server.running())

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: BSD-2-Clause
-"""What the client tests share: own network namespaces, pairs of programs under `roci run`, and TAP.
+"""The common parts of the client tests: network namespaces, pairs of programs under `roci run`, and TAP output.
 
-A test file calls isolate() first, makes its hosts, and hands (name, function) pairs to tap(). Everything runs in network
-namespaces that this process made itself, so no root is needed and no port of the machine is touched. Whatever is
-started is ended by the pid it was started with, and every wait has a bound.
+A test file calls isolate(), makes its hosts, and gives pairs of (name, function) to tap(). Everything runs in network
+namespaces that the test makes, so it needs no root and uses no port of the machine. A test ends only processes that it
+started, by their pid. Every wait has a limit.
 """
 import atexit
 import itertools
@@ -21,7 +21,7 @@ ROCI = os.environ.get('ROCI', 'roci')
 PROGRAMS = os.environ.get('ROCI_CLIENTS', HERE)  # where Meson builds the programs of this directory
 SANITIZER = os.environ.get('ROCI_SANITIZER', '')
 SLICE = os.environ.get('ROCI_SLICE', '')
-SLOW = 8 if SANITIZER else 1  # how much longer a bound is under a sanitizer
+SLOW = 8 if SANITIZER else 1  # a sanitizer makes every time limit this many times longer
 
 SANITIZER_ENVIRONMENT = {
     'UBSAN_OPTIONS': 'halt_on_error=1:print_stacktrace=1',
@@ -32,11 +32,11 @@ DEVICE = 'roci0'
 
 
 class Skip(Exception):
-    """The machine lacks something; the text says what."""
+    """The machine lacks something. The text says what."""
 
 
 class Failure(Exception):
-    """A check did not hold; the text says which, with what the programs printed."""
+    """A check failed. The text says which one, and what the programs printed."""
 
 
 def check(condition, text):
@@ -45,7 +45,7 @@ def check(condition, text):
 
 
 def isolate():
-    """Starts this very program again in a user and network namespace of its own, if it is not in one yet."""
+    """Executes this program again in a new user and network namespace. The second execution returns from here."""
     if os.environ.get('ROCI_TEST_ISOLATED'):
         os.environ.pop('ROCI_TEST_ISOLATED')
         os.environ['PATH'] += ':/usr/sbin:/sbin'
@@ -60,7 +60,7 @@ def isolate():
 
 
 def run(*argv, **kw):
-    """Runs a set-up command that has to work."""
+    """Runs a command of the set-up. It must succeed."""
     done = subprocess.run(argv, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, timeout=60, **kw)
     if done.returncode:
         raise Failure(f'{" ".join(argv)}: exit status {done.returncode}\n{done.stdout}')
@@ -68,7 +68,7 @@ def run(*argv, **kw):
 
 
 def wait_until(what, condition, seconds=20):
-    """Polls until condition() is true, and returns what it gave. The bound is for a hang, it measures nothing."""
+    """Polls until condition() is true, and returns its value. The limit only ends a hang; it is not a measurement."""
     end = time.monotonic() + seconds * SLOW
     while True:
         got = condition()
@@ -80,24 +80,24 @@ def wait_until(what, condition, seconds=20):
 
 
 class Process:
-    """A program on a host, with its output in a file."""
+    """A program on a host. Its output goes to a file."""
 
     def __init__(self, host, argv, env=None, stdin=None):
         self.argv = argv
         self.out = tempfile.TemporaryFile()
         self.popen = subprocess.Popen(host.prefix + argv, stdin=stdin or subprocess.DEVNULL, stdout=self.out,
                                       stderr=subprocess.STDOUT, env=dict(os.environ, **(env or {})))
-        self.pid = self.popen.pid  # nsenter and `roci run` become the program, they do not stay in front of it
+        self.pid = self.popen.pid  # nsenter and `roci run` become the program, so this is its pid
 
     def text(self):
-        """What it has printed. Read without moving the place in the file, which the program that writes there shares."""
+        """What it has printed so far. Does not move the offset of the file, which the program shares."""
         return os.pread(self.out.fileno(), os.fstat(self.out.fileno()).st_size, 0).decode(errors='replace')
 
     def running(self):
         return self.popen.poll() is None
 
     def wait(self, seconds):
-        """The exit status, or None when it did not end in time (it is ended then)."""
+        """Returns the exit status. Kills a program that does not end in time, and returns None."""
         try:
             return self.popen.wait(seconds * SLOW)
         except subprocess.TimeoutExpired:
@@ -118,21 +118,21 @@ class Process:
 
 
 class Host:
-    """A network namespace: this process's own one (pid None), or that of a sleeping process."""
+    """A network namespace: that of this process (pid None), or that of a sleeping process."""
     device = DEVICE
 
     def __init__(self, name, pid=None, address='127.0.0.1'):
         self.name = name
         self.prefix = ['nsenter', '-t', str(pid), '-n', '--'] if pid else []
         self.pid = pid or os.getpid()
-        self.address = address  # where TCP reaches it
+        self.address = address  # for TCP connections to this host
         self.gids = {}
 
     def run(self, *argv):
         return run(*self.prefix, *argv)
 
     def start(self, *argv, env=None, plain=False):
-        """Starts a verbs program under `roci run`, or a plain program as it is."""
+        """Starts a verbs program under `roci run`; with `plain`, starts any program directly."""
         if plain:
             return Process(self, list(argv), env)
         env = dict(env or {})
@@ -141,7 +141,7 @@ class Host:
         return Process(self, [ROCI, 'run', '--', *argv], env)
 
     def call(self, *argv, env=None, seconds=60, plain=False):
-        """Runs a program to its end, which has to be exit status 0. Returns what it printed."""
+        """Runs a program, which must end with exit status 0. Returns what it printed."""
         process = self.start(*argv, env=env, plain=plain)
         status = process.wait(seconds)
         check(status == 0, ('did not end\n' if status is None else 'failed\n') + process.report())
@@ -159,7 +159,7 @@ class Host:
         return False
 
     def gid_index(self, address):
-        """The index of an address in the GID table, as an argument. Learnt the way a user would: from ibv_devinfo."""
+        """The index of an address in the GID table, as an argument. ibv_devinfo tells it, as it tells a user."""
         if address not in self.gids:
             text = self.call('ibv_devinfo', '-v', '-d', DEVICE)
             for index, gid in re.findall(r'GID\[\s*(\d+)\]:\s*(\S+?),?(?:\s|$)', text):
@@ -169,7 +169,7 @@ class Host:
 
 
 def sanitizer_library():
-    """The sanitizer's run time, which has to come first in a program that was not built with it."""
+    """The sanitizer's runtime library. A program that was built without the sanitizer must load it first."""
     name = {'address': 'libasan.so', 'thread': 'libtsan.so'}[SANITIZER]
     return subprocess.run(['gcc', f'-print-file-name={name}'], stdout=subprocess.PIPE, text=True).stdout.strip()
 
@@ -178,7 +178,7 @@ _sleepers = []
 
 
 def veth_pair(mtu=1500):
-    """Two hosts joined by a veth. The first is this process's namespace. Returns (a, b)."""
+    """Makes two hosts (a, b) with a veth pair between them. a is the namespace of this process."""
     n = len(_sleepers) + 1
     sleeper = subprocess.Popen(['unshare', '-n', 'sleep', '1800'])
     _sleepers.append(sleeper)
@@ -202,12 +202,12 @@ def veth_pair(mtu=1500):
         host.run('ip', 'link', 'set', link, 'up')
         host.ipv6 = f'fd77:{n}::{last}'
         host.link = link
-    for host in (a, b):  # the link-local address has no use before duplicate address detection has ended
+    for host in (a, b):  # a link-local address works only after duplicate address detection
         wait_until('addresses', lambda: 'tentative' not in host.run('ip', '-6', 'addr', 'show', 'dev', link))
     return a, b
 
 
-signal.signal(signal.SIGTERM, lambda *_: sys.exit(1))  # Meson's way to end a test: what it made goes with it
+signal.signal(signal.SIGTERM, lambda *_: sys.exit(1))  # Meson ends a test this way; exit so that end_sleepers() runs
 
 
 @atexit.register
@@ -225,12 +225,12 @@ def next_port():
 
 
 def run_pair(server, client, seconds=60, excuse=None):
-    """Waits for a client and its server, both already started. Both have to end with exit status 0; with `excuse`, one
-    of them whose output has this text may fail after the other has succeeded. Returns what they printed."""
+    """Waits for a client and its server. Both must end with exit status 0. With `excuse`, one of them may fail if its
+    output has this text and the other one succeeds. Returns what they printed."""
     try:
         client_status = client.wait(seconds)
         excused = excuse and excuse in client.text()
-        # After its peer has failed a server may wait for ever; its own bound need not be long.
+        # A server whose client has failed may wait forever, so it gets little time.
         server_status = server.wait(seconds if client_status == 0 or excused else 2)
     finally:
         client.end()
@@ -242,7 +242,7 @@ def run_pair(server, client, seconds=60, excuse=None):
 
 
 def transfer(server_host, client_host, argv, server_args=(), client_args=(), env=None, seconds=60, excuse=None):
-    """Runs the usual kind of program: a server that listens on a TCP port (-p), and a client that names the server."""
+    """Runs a program as a server that listens on a TCP port (-p), and as a client that names the server."""
     port = next_port()
     argv = [*argv, '-p', str(port)]
     server = server_host.start(*argv, *server_args, env=env)
@@ -266,13 +266,13 @@ def need(*programs):
 
 
 def tap(cases, quick=None):
-    """Runs the cases in order, prints TAP, returns the exit status. With arguments, only cases whose name has one. Where
-    quick(name) tells which cases belong to the quick run, ROCI_SLICE=quick runs these and ROCI_SLICE=rest the others."""
+    """Runs the cases in order, prints TAP and returns the exit status. Arguments select the cases whose name contains one of
+    them. quick(name) tells whether a case is quick: ROCI_SLICE=quick runs those cases, ROCI_SLICE=rest the others."""
     wanted = sys.argv[1:]
     cases = [(name, function) for name, function in cases if not wanted or any(w in name for w in wanted)]
     if quick and SLICE:
         cases = [(name, function) for name, function in cases if quick(name) == (SLICE == 'quick')]
-    os.environ.setdefault('ROCI_STATS', '1')  # what the device counted belongs into the report of a failure
+    os.environ.setdefault('ROCI_STATS', '1')  # so that the report of a failure has the device's counters
     print(f'1..{len(cases)}')
     failed = 0
     for number, (name, function) in enumerate(cases, 1):
@@ -284,7 +284,7 @@ def tap(cases, quick=None):
                 print(f'# {line}')
         except Skip as skip:
             print(f'ok {number} - {name} # SKIP {skip}')
-        except Exception as failure:  # a broken case must not keep the others from running
+        except Exception as failure:  # run the other cases all the same
             failed += 1
             print(f'not ok {number} - {name}')
             text = str(failure) if isinstance(failure, Failure) else repr(failure)

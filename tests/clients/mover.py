@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-2-Clause
-"""What the tests of the file mover share: files to send, receivers and senders, and whether two folders are the same."""
+"""The common parts of the file mover's tests: files to send, receivers and senders, and the comparison of folders."""
 import json
 import os
 import random
@@ -10,7 +10,7 @@ from harness import SANITIZER, SANITIZER_ENVIRONMENT, ROCI, Failure, check, sani
 
 MIB = 1 << 20
 
-# mover.h, enum mover_status
+# enum mover_status of mover.h
 OK, FAILED, USAGE, NO_DEVICE, NO_CONNECT, NO_TRUST, PROTOCOL, LOCAL_IO, REMOTE_IO, MISMATCH, LOST, PARTLY, INTERRUPTED = range(13)
 
 
@@ -29,7 +29,7 @@ def write(path, content, mode=0o644, mtime_ns=None):
 
 
 def make_large(path, size):
-    """A file without two equal blocks, made about as fast as a disk takes it."""
+    """Makes a file without two equal blocks, about as fast as a disk can write it."""
     block = bytearray(os.urandom(8 * MIB))
     with open(path, 'wb') as f:
         for at in range(0, size, len(block)):
@@ -39,7 +39,7 @@ def make_large(path, size):
 
 
 def make_small(folder, count):
-    """A folder of many small files, from none to 16 KiB, a hundred to a folder."""
+    """Makes folders of a hundred small files each, from 0 bytes to 16 KiB."""
     for number in range(count):
         sub = os.path.join(folder, f'{number // 100:03}')
         if number % 100 == 0:
@@ -48,8 +48,8 @@ def make_small(folder, count):
 
 
 def make_odd(folder, seed=1):
-    """All kinds of entries: empty, of one byte, around the limits of chunks, sparse, any bytes in names, links, folders with
-    modes and times of their own."""
+    """Makes all kinds of entries: empty files, sizes around the size of a chunk, sparse files, names with any bytes, links,
+    and folders with unusual modes and times."""
     rng = random.Random(seed)
     os.makedirs(os.path.join(folder, 'deep/er/still'))
     os.makedirs(os.path.join(folder, 'empty folder'))
@@ -78,7 +78,7 @@ def make_odd(folder, seed=1):
 
 
 def _entries(folder, temporary=True):
-    """All that is in it; without temporary files if a receiver is still at work, which renames and removes them meanwhile."""
+    """All entries of a folder. `temporary` includes the receiver's temporary files, which may vanish while it runs."""
     found = {}
     folder = os.fsencode(folder)
     for where, folders, files in os.walk(folder):
@@ -120,7 +120,7 @@ def _difference(a, b, sparse):
 
 
 def check_same(source, copy, sparse=True):
-    """The copy has all that the source has, and nothing else: names, kinds, content, modes, times, holes."""
+    """Checks that the copy equals the source: names, kinds, content, modes, times, holes, and nothing else."""
     a, b = _entries(source), _entries(copy)
     check(a.keys() == b.keys(), f'names differ: {sorted(a.keys() ^ b.keys())[:20]}')
     for name in a:
@@ -129,13 +129,13 @@ def check_same(source, copy, sparse=True):
 
 
 def check_no_wrong(source, copy):
-    """Of an unfinished transfer: what has its final name is as it shall be, and all else are our temporary files, which may
-    come and go."""
+    """Checks the copy of an unfinished transfer: a file with its final name has the right content. Anything else is
+    a temporary file of the receiver."""
     a = _entries(source)
     for name, (path, there) in _entries(copy, temporary=False).items():
-        check(name in a, f'{name!r} has nothing to do there')
+        check(name in a, f'{name!r} does not belong there')
         if stat.S_ISREG(there.st_mode):
-            check(_same_content(a[name][0], path), f'{name!r} has its name, and wrong content')
+            check(_same_content(a[name][0], path), f'{name!r} has its final name, but wrong content')
 
 
 # Programs
@@ -145,7 +145,7 @@ def environment():
 
 
 def events(process, kind):
-    """What --json told of one kind."""
+    """The events of one kind that --json printed."""
     found = []
     for line in process.text().splitlines():
         if line.startswith('{') and line.endswith('}'):
@@ -156,7 +156,7 @@ def events(process, kind):
 
 
 class Receiver:
-    """A `roci recv` on a host, which listens, at its IPv4 address or another one, when this returns."""
+    """A `roci recv` on a host, at the host's IPv4 address or at `address`. It listens when the constructor returns."""
 
     def __init__(self, host, folder, *options, argv_prefix=(), address=None):
         self.address = address or host.address
@@ -176,12 +176,12 @@ class Receiver:
         self.trust = ['--ticket-file', self.ticket_file] if trust else ['--open']
 
     def send(self, sender, *arguments):
-        """Starts a `roci send` of the arguments (options and paths) on a host."""
+        """Starts `roci send` on a host. The arguments are options and paths."""
         return sender.start(ROCI, 'send', '--device', sender.device, '--json', *self.trust, *arguments,
                             f'[{self.address}]:{self.port}', plain=True, env=environment())
 
     def take(self, sender, *arguments, status=OK, seconds=60):
-        """Sends, waits, and returns what the last event said."""
+        """Sends, waits for the end, and returns the last event."""
         process = self.send(sender, *arguments)
         got = process.wait(seconds)
         check(got == status, f'send: exit status {got}, not {status}\n{process.report()}\n{self.process.report()}')

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: BSD-2-Clause
-"""pyverbs_rdmacm.py ADDRESS MAC TESTS --dev DEVICE [...]: pyverbs_runner.py, for tests that ask the kernel's sysfs which
-interface the device belongs to, and connect to its address."""
+"""pyverbs_rdmacm.py ADDRESS MAC TESTS --dev DEVICE [...]: runs the rdma_cm tests as pyverbs_runner.py does. These tests look
+up the device's interface and address in the kernel's sysfs; ADDRESS and MAC replace that."""
 import sys
 
 import pyverbs_runner

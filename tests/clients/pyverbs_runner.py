@@ -1,26 +1,26 @@
 # SPDX-License-Identifier: BSD-2-Clause
-"""pyverbs_runner.py TESTS --dev DEVICE [...]: runs rdma-core's Python tests from the directory TESTS as their own
-run_tests.py would, and prints one line for each: `pass|skip|fail<TAB>test<TAB>reason`, then a traceback of what failed."""
+"""pyverbs_runner.py TESTS --dev DEVICE [...]: runs rdma-core's Python tests from the directory TESTS, as their own
+run_tests.py does. Prints one line for each test: `pass|skip|fail<TAB>test<TAB>reason`. A traceback follows a failure."""
 import os
 import sys
 import unittest
 from importlib.machinery import SourceFileLoader
 
-out = os.fdopen(os.dup(1), 'w', buffering=1)  # tests that fork must not print a buffer of ours twice
+out = os.fdopen(os.dup(1), 'w', buffering=1)  # line-buffered: a test that forks must not print a line twice
 
 
 class Result(unittest.TestResult):
-    def tell(self, outcome, test, reason=''):
+    def report(self, outcome, test, reason=''):
         out.write(f'{outcome}\t{test.id()}\t{" ".join(str(reason).split())}\n')
 
     def addSuccess(self, test):
-        self.tell('pass', test)
+        self.report('pass', test)
 
     def addSkip(self, test, reason):
-        self.tell('skip', test, reason)
+        self.report('skip', test, reason)
 
     def fail(self, test, error):
-        self.tell('fail', test, error[1])
+        self.report('fail', test, error[1])
         for line in self._exc_info_to_string(error, test).splitlines():
             out.write(f'  {line}\n')
 

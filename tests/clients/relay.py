@@ -1,8 +1,7 @@
 # SPDX-License-Identifier: BSD-2-Clause
-"""A hostile wire in user space: relay.py LINK LINK LOSS DUPLICATE REORDER SEED forwards Ethernet frames between two
-interfaces of its namespace. It loses, repeats and delays RoCEv2 packets with these probabilities, whatever the kernel's
-traffic control can do, and prints what it did when it is ended by SIGTERM. Frames must be whole and their checksums
-final: the far ends switch every offload off."""
+"""relay.py LINK LINK LOSS DUPLICATE REORDER SEED: a bad network in user space. It forwards Ethernet frames between two
+interfaces of its namespace, and loses, repeats and delays RoCEv2 packets with these probabilities. At SIGTERM it prints what
+it did. The hosts at both ends must turn all offloads off, because the relay forwards frames as they are."""
 import random
 import select
 import signal
@@ -21,7 +20,7 @@ class Wire:
 
     def __init__(self, source, sink, odds, dice, counts):
         self.source, self.sink, self.odds, self.dice, self.counts = source, sink, odds, dice, counts
-        self.held = None  # a packet that others overtake
+        self.held = None  # a delayed packet that others overtake
 
     def forward(self):
         frame, address = self.source.recvfrom(65536)
@@ -53,7 +52,7 @@ class Wire:
     def send(self, frame):
         try:
             self.sink.send(frame)
-        except OSError:  # a full queue loses a packet, as wires do
+        except OSError:  # a full queue loses the packet, as in a real network
             self.counts['refused'] += 1
 
 
@@ -80,7 +79,7 @@ def main():
         ready = select.select([left, right], [], [], 0.005)[0]
         for s in ready:
             wires[s].forward()
-        if not ready:  # nothing came to overtake what is held
+        if not ready:  # no packet came that could overtake the delayed one
             for wire in wires.values():
                 wire.release()
 

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: BSD-2-Clause
-"""Reads a capture of RoCEv2 with nothing of the product: the pcap file, the headers, and the ICRC by zlib's CRC.
+"""Reads a capture of RoCEv2: the pcap file, the headers, and the ICRC by zlib's CRC. It uses no code of the product.
 
-As a program: roce_pcap.py FILE... prints how many packets of each opcode it holds and whose ICRC is wrong.
+As a program: roce_pcap.py FILE... prints how many packets of each opcode a file has, and the packets with a wrong ICRC.
 """
 import collections
 import struct
@@ -25,7 +25,7 @@ Packet = collections.namedtuple('Packet', 'number version opcode name ip udp bth
 
 
 def frames(path):
-    """Yields (number, Ethernet frame) of a classic pcap file, as Wireshark counts them. Raw IP gets an Ethernet header."""
+    """Yields (number, Ethernet frame) of a classic pcap file, numbered as in Wireshark. Raw IP gets an Ethernet header."""
     with open(path, 'rb') as f:
         data = f.read()
     magic = data[:4]
@@ -49,7 +49,7 @@ def frames(path):
 
 
 def masked_ip(ip):
-    """The IP header as the ICRC sees it (IBTA A17.3.3): what routers may change counts as ones."""
+    """The IP header for the ICRC (IBTA A17.3.3): all bits that routers may change are ones."""
     masked = bytearray(ip)
     if ip[0] >> 4 == 4:
         masked[1] = 0xff             # type of service
@@ -70,7 +70,7 @@ def icrc(ip, udp, bth_to_pad):
 
 
 def parse(number, frame):
-    """The RoCEv2 packet in a frame, or None."""
+    """The RoCEv2 packet in a frame; None if there is none."""
     if frame[12:14] == b'\x08\x00':
         length = (frame[14] & 15) * 4
         protocol, total = frame[23], struct.unpack('>H', frame[16:18])[0]

@@ -1,22 +1,21 @@
 # SPDX-License-Identifier: BSD-2-Clause
-"""What is on the wire, seen by strangers: while all_ops runs between two hosts, a capture is made; Wireshark's decoder has
-to find every opcode and nothing malformed in it, and zlib's CRC has to agree with every ICRC.
+"""Captures the packets of all_ops between two hosts. Wireshark must find every opcode and nothing malformed, and zlib must
+compute every ICRC.
 
-With segmentation offload a capture on a veth shows super-frames instead of what a wire would carry, so it is off for
-these checks, and on for one more in which super-frames are passed over. The device's own capture (ROCI_CAPTURE) is held to
-the same checks.
+Segmentation offload is off, because with it a capture on a veth shows frames of several packets. One more run has it on,
+and skips such frames. The device's own capture (ROCI_CAPTURE) must pass the same checks.
 """
 import collections
 import os
 import sys
 import tempfile
 
-import judge
+import capture_checks
 import roce_pcap
 from capture import Capture
 from harness import check, isolate, program, run, tap, transfer, veth_pair
 
-MTU = 1500  # judge.PATH_MTU follows from it
+MTU = 1500  # gives capture_checks.PATH_MTU
 
 BOTH = ['SEND_FIRST', 'SEND_MIDDLE', 'SEND_LAST', 'SEND_LAST_IMM', 'SEND_ONLY', 'SEND_ONLY_IMM', 'WRITE_FIRST',
         'WRITE_MIDDLE', 'WRITE_LAST', 'WRITE_LAST_IMM', 'WRITE_ONLY', 'WRITE_ONLY_IMM']
@@ -27,7 +26,7 @@ EXPECTED = {f'RC_{name}' for name in BOTH + RC_ONLY} | {f'UC_{name}' for name in
 
 
 def capture(name, address, offload):
-    """Runs all_ops with a capture of its packets, once. Returns the file."""
+    """Captures a run of all_ops. Returns the file."""
     path = os.path.join(directory, f'{name}.pcap')
     state = 'on' if offload else 'off'
     for host in (host_a, host_b):
@@ -39,7 +38,7 @@ def capture(name, address, offload):
 
 
 def own_capture(name, address):
-    """all_ops captures itself. Two processes write one file."""
+    """all_ops captures its own packets with ROCI_CAPTURE. Both processes write to one file."""
     path = os.path.join(directory, f'{name}.pcapng')
     transfer(host_a, host_a, [program('all_ops')], ['-g', host_a.gid_index(address)], ['-g', host_a.gid_index(address)],
              env={'ROCI_CAPTURE': path})
@@ -51,14 +50,14 @@ def opcodes(name, version):
     found = roce_pcap.packets(files[name])
     missing = EXPECTED - {p.name for p in found}
     check(not missing, f'opcodes that the capture lacks: {", ".join(sorted(missing))}')
-    unknown = {p.name for p in found} - EXPECTED - {'CNP'}  # a receiver under load may ask for a slower pace
-    check(not unknown, f'opcodes that nobody asked for: {", ".join(sorted(unknown))}')
+    unknown = {p.name for p in found} - EXPECTED - {'CNP'}  # a receiver under load may send congestion notifications
+    check(not unknown, f'opcodes that all_ops does not use: {", ".join(sorted(unknown))}')
     check(all(p.version == version for p in found), f'not all packets are IPv{version}')
     return ', '.join(f'{n} {opcode}' for opcode, n in sorted(collections.Counter(p.name for p in found).items()))
 
 
 def decoded(name):
-    rows = judge.tshark(files[name], 'infiniband.bth.opcode', 'infiniband.invariant.crc')
+    rows = capture_checks.tshark(files[name], 'infiniband.bth.opcode', 'infiniband.invariant.crc')
     found = {p.number: p for p in roce_pcap.packets(files[name])}
     for number, opcode, crc in rows:
         packet = found[number]
@@ -79,15 +78,15 @@ def cases():
         yield f'{name}: all_ops runs', lambda n=name, a=address: made(n, a, False)
         yield f'{name}: every opcode is in the capture', lambda n=name, v=version: opcodes(n, v)
         yield f'{name}: tshark decodes every packet', lambda n=name: decoded(n)
-        yield f'{name}: zlib agrees with every ICRC', lambda n=name: judge.icrcs(files[n])
+        yield f'{name}: zlib agrees with every ICRC', lambda n=name: capture_checks.icrcs(files[n])
         offload = f'IPv{version} with segmentation offload'
         yield f'{offload}: all_ops runs', lambda n=offload, a=address: made(n, a, True)
-        yield f'{offload}: zlib agrees with every ICRC', lambda n=offload: judge.icrcs(files[n])
+        yield f'{offload}: zlib agrees with every ICRC', lambda n=offload: capture_checks.icrcs(files[n])
         own = f'own capture, IPv{version}'
         yield f'{own}: all_ops runs', lambda n=own, a='127.0.0.1' if version == 4 else '::1': own_capture(n, a)
         yield f'{own}: every opcode is in the capture', lambda n=own, v=version: opcodes(n, v)
         yield f'{own}: tshark decodes every packet', lambda n=own: decoded(n)
-        yield f'{own}: zlib agrees with every ICRC', lambda n=own: judge.icrcs(files[n])
+        yield f'{own}: zlib agrees with every ICRC', lambda n=own: capture_checks.icrcs(files[n])
 
 
 if __name__ == '__main__':

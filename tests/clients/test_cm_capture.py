@@ -1,7 +1,6 @@
 # SPDX-License-Identifier: BSD-2-Clause
-"""Connection management on the wire, as Wireshark reads it: every message of connections, of a datagram service, of a
-refusal and of a server that takes its time is named and well-formed, and the fields that its decoder knows agree with
-what the programs asked for and with one another.
+"""Captures the messages of connection management: connections, a datagram service, a refusal and a slow server. Wireshark
+must know every message and find it well-formed. Its fields must agree with what the programs asked for and with each other.
 """
 import collections
 import os
@@ -9,13 +8,13 @@ import signal
 import sys
 import tempfile
 
-import judge
+import capture_checks
 import roce_pcap
 from capture import Capture
 from cm_server import serve
 from harness import check, isolate, next_port, run_pair, tap, veth_pair, wait_until
 
-# Attribute ids (IBTA table 100), and Wireshark's words for them
+# Attribute ids (IBTA table 100) and their names in Wireshark
 NAMES = {
     0x10: 'ConnectRequest', 0x11: 'MsgRcptAck', 0x12: 'ConnectReject', 0x13: 'ConnectReply', 0x14: 'ReadyToUse',
     0x15: 'DisconnectRequest', 0x16: 'DisconnectReply', 0x17: 'ServiceIDResReq', 0x18: 'ServiceIDResReqResp',
@@ -23,7 +22,7 @@ NAMES = {
 REQ, MRA, REJ, REP, RTU, DREQ, DREP, SIDR_REQ, SIDR_REP = sorted(NAMES)
 CONNECTION = {REQ, REP, RTU, DREQ, DREP}
 
-# Of each message: the sender's and the receiver's communication id; the sender's QPN
+# For each message: the fields of the sender's and the receiver's communication id, and of the sender's QPN
 IDS = {
     REQ: ('infiniband.cm.req', None, 'infiniband.cm.req.localqpn'),
     REJ: ('infiniband.cm.rej.localcommid', 'infiniband.cm.rej.remotecommid', None),
@@ -36,7 +35,7 @@ NO_SERVICE = 8  # reason of a REJ
 
 
 class Message:
-    """A MAD to QP1: its attribute from the bytes, everything else from Wireshark."""
+    """A MAD to QP1. Its attribute comes from the bytes, everything else from Wireshark."""
 
     def __init__(self, packet, field):
         self.number = packet.number
@@ -61,15 +60,15 @@ FIELDS = sorted({name for names in IDS.values() for name in names if name} | {
 
 
 def messages(path):
-    """All that went to QP1, checked for what holds of each."""
+    """All messages to QP1. Checks what must be true of each."""
     packets = {p.number: p for p in roce_pcap.packets(path)}
     found = []
-    for number, *values in judge.tshark(path, *FIELDS):
+    for number, *values in capture_checks.tshark(path, *FIELDS):
         packet = packets[number]
         if int.from_bytes(packet.bth[5:8], 'big') != 1:
             continue
         message = Message(packet, dict(zip(FIELDS, values)))
-        check(message.attribute in NAMES, f'{message}: no message of connection management')
+        check(message.attribute in NAMES, f'{message}: not a message of connection management')
         check(message.number_of('infiniband.mad.attributeid') == message.attribute, f'{message}: {message.field}')
         info = message.field['_ws.col.Info']
         check(info == f'CM: {message.name}', f'{message} is called {info}')
@@ -77,12 +76,12 @@ def messages(path):
               message.number_of('infiniband.deth.q_key') == 0x80010000, f'{message}: {message.field}')
         check(len(packet.bth) == 20 + 256, f'{message} is not 256 bytes long')
         found.append(message)
-    judge.icrcs(path)
+    capture_checks.icrcs(path)
     return found
 
 
 def check_requests(found, port, client, server):
-    """A REQ names the service and the addresses that the programs were given."""
+    """Checks that each REQ has the port and the addresses of the programs' arguments."""
     for message in found:
         if message.attribute == REQ:
             field, prefix = message.field, 'infiniband.cm.req.'
@@ -93,7 +92,7 @@ def check_requests(found, port, client, server):
 
 
 def check_connections(found):
-    """Ids and QPNs of all messages fit those that the REQ and the REP of their connection told."""
+    """Checks the ids and QPNs of all messages against the REQ and the REP of their connection."""
     active, passive = {}, {}  # id: QPN
     peer = {}
     for message in found:
@@ -115,7 +114,7 @@ def check_connections(found):
     return len(peer) // 2
 
 
-# ---- what is captured ----
+# ---- programs that are captured ----
 
 def pair(server_argv, client_argv):
     server = serve(host_b, *server_argv)
@@ -133,7 +132,7 @@ def datagrams(address, port, capture):
 
 
 def refusal(address, port, capture):
-    """Another server on the host says that nobody listens there."""
+    """The client asks for a port without a listener. Another server on that host sends the refusal."""
     other = serve(host_b, 'rping', '-s', '-a', address(host_b), '-p', str(next_port()))
     client = host_a.start('rping', '-c', '-a', address(host_b), '-C', '1', '-p', str(port))
     try:
@@ -143,7 +142,7 @@ def refusal(address, port, capture):
 
 
 def slow_server(address, port, capture):
-    """It is stopped until the REQ has come twice, so that it finds a duplicate of what it has not answered yet."""
+    """The server is stopped until the REQ has come twice, so it finds a duplicate of a REQ that it has not answered."""
     server = serve(host_b, 'rping', '-s', '-a', address(host_b), '-p', str(port))
     os.kill(server.pid, signal.SIGSTOP)
     client = host_a.start('rping', '-c', '-a', address(host_b), '-C', '1', '-p', str(port))
@@ -162,8 +161,8 @@ CASES = [
 ]
 
 
-def judged(name, run, expected, count, address):
-    """Runs programs with a capture of their packets, and judges it."""
+def captured(name, run, expected, count, address):
+    """Runs programs, captures their packets and checks the capture."""
     path = os.path.join(directory, f'{name}.pcap')
     port = next_port()
     with Capture(host_a.link, path):
@@ -182,13 +181,13 @@ def cases():
     for version, address in ((4, lambda host: host.address), (6, lambda host: host.ipv6)):
         for name, run, expected, count in CASES:
             yield (f'IPv{version}: {name}', lambda n=f'IPv{version} {name}', r=run, e=expected, c=count, a=address:
-                   judged(n.replace(':', '').replace(' ', '-'), r, e, c, a))
+                   captured(n.replace(':', '').replace(' ', '-'), r, e, c, a))
 
 
 if __name__ == '__main__':
     isolate()
     host_a, host_b = veth_pair()
-    for host in (host_a, host_b):  # a capture shows what a wire would carry
+    for host in (host_a, host_b):  # one frame for each packet
         host.run('ethtool', '-K', host.link, 'gso', 'off', 'gro', 'off', 'tso', 'off', 'tx-udp-segmentation', 'off')
     with tempfile.TemporaryDirectory() as directory:
         sys.exit(tap(list(cases())))

@@ -1,17 +1,17 @@
 # SPDX-License-Identifier: BSD-2-Clause
-"""Connections of rdma_cm at their ends: 5,000 in one pair of processes, with nothing left of them (a sanitizer's build looks
-for leaks, another for the memory that both processes have at the end); peers that are killed; a UDP port that is taken;
-requests that no kernel would send.
+"""The ends of rdma_cm connections. 5,000 connections of one pair of processes leave nothing behind: a build with a sanitizer
+looks for leaks, a build without one looks at the processes' memory. Further: peers that are killed, a UDP port that is in
+use, and requests that no kernel would send.
 """
 import re
 import sys
 
-import cm_stranger
+import cm_raw
 from cm_server import serve
 from harness import SANITIZER, Failure, Host, check, isolate, need, next_port, program, run_pair, tap, veth_pair, wait_until
 
 COUNT, OPEN = 5000, 500
-MOST_KIB = 4 * (COUNT - OPEN)  # what may still be in TIMEWAIT; a queue pair that is not freed is twice as much
+MOST_KIB = 4 * (COUNT - OPEN)  # for connections in TIMEWAIT; a leaked queue pair takes twice as much
 LEAKED = 'LeakSanitizer: detected memory leaks'
 DISCONNECTED = 'RDMA_CM_EVENT_DISCONNECTED'
 RETRIES_EXCEEDED = 'transport retry counter exceeded'
@@ -44,7 +44,7 @@ def connect(server_host, client_host, address):
 
 
 def leak_is_found():
-    """Otherwise the cases before prove nothing."""
+    """Proves that the sanitizer would find a leak in the cases above."""
     server, client = start(loopback, loopback, '127.0.0.1', '-n', '10', '-o', '10', '-l')
     try:
         for process in client, server:
@@ -56,7 +56,7 @@ def leak_is_found():
 
 
 def under_valgrind():
-    """It sees bytes of the libraries that were never written go into the kernel, to be read by others."""
+    """valgrind finds uninitialised bytes that the libraries hand to the kernel, and so to other hosts."""
     need('valgrind')
     where = ['-p', str(next_port()), '-n', '40', '-o', '20']
     server = serve(loopback, *VALGRIND, program('connect_many'), '-b', '127.0.0.1', *where)
@@ -64,7 +64,7 @@ def under_valgrind():
 
 
 class Doomed:
-    """A connection, one side of which is to be killed."""
+    """A connection. The test kills one side."""
 
     def __init__(self, server_host, client_host, victim, how):
         self.where, self.how = (server_host, client_host), how
@@ -82,7 +82,7 @@ class Doomed:
 
 
 def killed(server_host, client_host):
-    """Three connections at once, so that one waits for the silence of all. Then the address and port of the dead are free."""
+    """Kills one side of three connections at once, to wait for their timeouts together. Then the ports can be used again."""
     doomed = []
     try:
         for victim, how in (('server', 'idle'), ('client', 'idle'), ('server', 'busy')):
@@ -92,20 +92,20 @@ def killed(server_host, client_host):
             check(pair.server.running() and pair.client.running(), pair.server.report() + pair.client.report())
         for pair in doomed:
             pair.victim.end()
-        told = []
+        lines = []
         for pair in doomed:
             status = pair.survivor.wait(60)
             check(status == 0, pair.survivor.report())
             allowed = [DISCONNECTED, RETRIES_EXCEEDED] if pair.how == 'busy' else [DISCONNECTED]
-            told += [line for line in pair.survivor.text().splitlines() if line in allowed]
-        check(len(told) == len(doomed), '\n'.join(pair.survivor.report() for pair in doomed))
+            lines += [line for line in pair.survivor.text().splitlines() if line in allowed]
+        check(len(lines) == len(doomed), '\n'.join(pair.survivor.report() for pair in doomed))
         where = ['-p', doomed[0].argv[-1], '-n', '10', '-o', '10']
         server = serve(server_host, program('connect_many'), '-b', server_host.address, *where)
         run_pair(server, client_host.start(program('connect_many'), '-s', server_host.address, *where))
     finally:
         for pair in doomed:
             pair.end()
-    return '\n'.join(told)
+    return '\n'.join(lines)
 
 
 TAKEN = 'UDP port 4791 of {} is taken, by another program or the kernel\'s rdma_rxe module: other hosts cannot reach this ' \
@@ -113,8 +113,8 @@ TAKEN = 'UDP port 4791 of {} is taken, by another program or the kernel\'s rdma_
 
 
 def port_taken():
-    """By a program that does not share it: peers of this host are reached nevertheless, others at once not; whoever is
-    concerned is told why, and what to do."""
+    """A program that does not share the port has it. Peers on this host work; connections to other hosts fail at once. Each
+    program prints why, and what to do."""
     thief = host_a.start('/usr/bin/python3', '-c', STEAL, plain=True)
     try:
         wait_until('the port to be taken', lambda: 'taken' in thief.text() or not thief.running())
@@ -139,11 +139,11 @@ def port_taken():
 
 
 def wrong_kind(server_argv, client_argv, request, expected):
-    """A connected QP asked of a datagram service, or the other way round: the server never hears of it, and serves on."""
+    """Asks a datagram service for a connection, or the other way round. The server sees no event, and continues to work."""
     server = serve(host_b, *server_argv)
     try:
-        with cm_stranger.Stranger(host_a.address) as stranger:
-            answer = stranger.ask(host_b.address, request)
+        with cm_raw.RawCm(host_a.address) as raw:
+            answer = raw.ask(host_b.address, request)
         check(answer == expected and server.running(), f'the answer is {answer}\n{server.report()}')
     except Failure:
         server.end()
@@ -153,28 +153,28 @@ def wrong_kind(server_argv, client_argv, request, expected):
 
 def connection_of_a_datagram_service():
     wrong_kind(['udaddy', '-b', host_b.address], ['udaddy', '-s', host_b.address],
-               cm_stranger.req(7, cm_stranger.UDP, UDADDY_PORT, host_a.address, host_b.address),
-               (cm_stranger.REJ, INVALID_TRANSPORT))
+               cm_raw.req(7, cm_raw.UDP, UDADDY_PORT, host_a.address, host_b.address),
+               (cm_raw.REJ, INVALID_TRANSPORT))
 
 
 def datagrams_of_a_connected_service():
     at = ['-a', host_b.address, '-p', str(next_port())]
     wrong_kind(['rping', '-s', *at], ['rping', '-c', '-C', '3', *at],
-               cm_stranger.sidr_req(7, cm_stranger.TCP, int(at[-1]), host_a.address, host_b.address),
-               (cm_stranger.SIDR_REP, SIDR_REJECT))
+               cm_raw.sidr_req(7, cm_raw.TCP, int(at[-1]), host_a.address, host_b.address),
+               (cm_raw.SIDR_REP, SIDR_REJECT))
 
 
 def listener_of_another_address():
-    """A server for its own host only, on a host that others reach: a request that names its address has to come to it."""
+    """A server listens on 127.0.0.1 only. A request from another host that names 127.0.0.1 must not reach it."""
     port = next_port()
     local = serve(host_b, 'rping', '-s', '-a', '127.0.0.1', '-p', str(port))
     public = serve(host_b, 'rping', '-s', '-a', host_b.address, '-p', str(next_port()))
     try:
-        with cm_stranger.Stranger(host_a.address) as stranger:
-            header = cm_stranger.ip_header(host_a.address, '127.0.0.1')
-            answer = stranger.ask(host_b.address, cm_stranger.req(7, cm_stranger.TCP, port, host_a.address, host_b.address,
+        with cm_raw.RawCm(host_a.address) as raw:
+            header = cm_raw.ip_header(host_a.address, '127.0.0.1')
+            answer = raw.ask(host_b.address, cm_raw.req(7, cm_raw.TCP, port, host_a.address, host_b.address,
                                                                   header))
-        check(answer == (cm_stranger.REJ, INVALID_SERVICE), f'the answer is {answer}\n{local.report()}')
+        check(answer == (cm_raw.REJ, INVALID_SERVICE), f'the answer is {answer}\n{local.report()}')
     finally:
         local.end()
         public.end()

@@ -1,20 +1,19 @@
 # SPDX-License-Identifier: BSD-2-Clause
-"""Programs that know nothing of it finish correctly while packets are lost, repeated, overtaken and corrupted: by the
-device's own fault link (ROCI_FAULT), and by a relay between two hosts that the device cannot know of."""
+"""Unchanged programs must finish correctly while packets are lost, repeated, reordered and corrupted: first by the device's
+own fault link (ROCI_FAULT), then by a relay between two hosts that the device does not know about."""
 import re
 import signal
 import sys
 
 from harness import DEVICE, HERE, Host, check, isolate, program, tap, transfer, veth_pair, wait_until
 
-# Both sides mistreat what they send and what they get. Much more loss than this, and eight attempts would rightly fail in
-# one of thousands of messages.
+# Both sides apply this to packets that they send and to packets that they receive. With much more loss, one message in some
+# thousands would fail all its eight attempts, and rightly so.
 FAULT = {'ROCI_FAULT': 'loss=0.02,dup=0.01,reorder=0.01,corrupt=0.01,seed=7'}
 DISORDER = {'ROCI_FAULT': 'loss=0.01,dup=0.2,reorder=0.3,corrupt=0.01,seed=8'}
 
-# The ping-pongs end as soon as they have everything. When the acknowledgement that one of them sent last is lost, nobody is
-# left to repeat it, and the other's last request fails, on any adapter. Everything was delivered then, and verified by the
-# one that succeeded.
+# A ping-pong program ends as soon as it has received everything. If its last acknowledgement is lost, nobody repeats it, and
+# the last request of the other side fails, on any adapter. The side that succeeded has verified all data by then.
 LAST_ACK_LOST = 'Failed status transport retry counter exceeded (12) for wr_id 2'
 
 PROGRAMS = [
@@ -48,13 +47,13 @@ def run_client(server, client, address, name, args, gid_option, env=None):
 
 
 def lossy_hosts():
-    """Two hosts that a relay in a namespace between them joins."""
+    """Makes two hosts with a third namespace between them, for the relay."""
     here, middle = veth_pair()   # here -- middle -- there
     _, there = veth_pair()
     for host in (here, there):
-        # The relay sees frames as the stack hands them over, so they have to be finished.
+        # The relay forwards frames as they are, so they must be complete.
         host.run('ethtool', '-K', host.link, 'gso', 'off', 'gro', 'off', 'tso', 'off', 'tx', 'off', 'rx', 'off')
-    # The other end of `there` moves over to the relay.
+    # The other end of the veth of `there` moves to the relay's namespace.
     here.run('ip', 'link', 'set', there.link, 'netns', str(middle.pid))
     for link in (here.link, there.link):
         middle.run('ip', 'addr', 'flush', 'dev', link)
@@ -66,7 +65,7 @@ def lossy_hosts():
 
 
 def relayed(name, args, gid_option, odds):
-    """The relay's own count proves that there was something to recover from."""
+    """Runs a program across the relay. The relay's counter proves that it lost packets."""
     relay = middle.start('/usr/bin/python3', f'{HERE}/relay.py', here.link, there.link, *odds.split(), '7', plain=True)
     try:
         wait_until('the relay', lambda: 'relaying' in relay.text() or not relay.running())

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: BSD-2-Clause
-"""Files and folders by `roci send` and `roci recv`: test_mover.py one|veth [full] [FILTER...]
+"""Moves files and folders by `roci send` and `roci recv`: test_mover.py one|veth [full] [FILTER...]
 
-In each place every mode with 1, 4 and 16 queue pairs moves a folder of all kinds of entries; and one or two of them
-10,000 small files and a file of 4 GiB. With `full` all of them do (five to ten minutes a place, by the disk).
+Every mode with 1, 4 and 16 queue pairs moves a folder with all kinds of entries. One or two of these combinations also move
+10,000 small files and a file of 4 GiB; with `full`, all of them do (five to ten minutes, depending on the disk).
 """
 import os
 import shutil
@@ -27,7 +27,7 @@ base = workshop.name
 
 
 def source(name, make, *arguments):
-    """Files are made when the first case wants them."""
+    """Makes the files when the first case needs them."""
     folder = os.path.join(base, 'source', name)
     if not os.path.exists(folder):
         os.makedirs(folder)
@@ -40,24 +40,24 @@ def there():
 
 
 def move(folder, *options, seconds=60):
-    """Sends, compares, takes it away; then the same folder once more to where it is: nothing is sent."""
+    """Sends a folder and compares the copy. Sends it again: nothing may move. Removes the copy. Returns the first 'ended'."""
     os.mkdir(there())
     try:
         with Receiver(receiver, there(), '--keep-ticket') as recv:
-            told = recv.take(sender, os.path.join(folder, 'it'), *options, seconds=seconds)
+            ended = recv.take(sender, os.path.join(folder, 'it'), *options, seconds=seconds)
             check_same(folder, there())
             again = recv.take(sender, os.path.join(folder, 'it'), *options, seconds=seconds)
             check_same(folder, there())
             assert again['bytes_moved'] == 0, again
             assert again['bytes_unchanged'] == again['bytes_total'], again
             recv.end(signal.SIGTERM)
-        return told
+        return ended
     finally:
         os.system(f'chmod -R u+w {there()}; rm -rf {there()}')
 
 
-def rate(told):
-    return f'{told["bytes_moved"] / MIB / told["seconds"]:.0f} MiB/s, {told["entries_done"] / told["seconds"]:.0f} entries/s'
+def rate(ended):
+    return f'{ended["bytes_moved"] / MIB / ended["seconds"]:.0f} MiB/s, {ended["entries_done"] / ended["seconds"]:.0f} entries/s'
 
 
 def odd(*options):

@@ -1,8 +1,9 @@
 # SPDX-License-Identifier: BSD-2-Clause
-"""Transfers that are cut off: `roci send` and `roci recv` killed, stopped, out of disk, out of reach; and many at once.
+"""Transfers that are cut off: `roci send` and `roci recv` are killed, stopped, run out of disk space or lose the network.
+Also many transfers at once. test_mover_broken.py [FILTER...]
 
-Where a case has a random point in time, its result does not depend on the point: whichever it is, nothing wrong may have a
-final name, and sending again ends right. test_mover_broken.py [FILTER...]
+Some cases choose a random point in time. The result must not depend on it: no file with its final name may be wrong, and
+sending again must succeed.
 """
 import os
 import random
@@ -45,20 +46,20 @@ def it():
 
 
 def begun(sender):
-    """Waits until a transfer is under way, or over."""
+    """Waits until a transfer has begun, or has ended already."""
     wait_until('the transfer to begin', lambda: events(sender, 'connected') or not sender.running())
 
 
 def resume(folder, *options):
     with Receiver(here, folder, '--once') as recv:
-        told = recv.take(here, it(), *options)
+        ended = recv.take(here, it(), *options)
         check(recv.process.wait(20) == OK, recv.process.report())
     check_same(source, folder)
-    return told
+    return ended
 
 
 def kills(who, mode):
-    """50 points over both sides and the three modes; some before the first byte, some after the last."""
+    """Kills one side at random points, some before the first byte and some after the last: 50 in all sides and modes."""
     rng = random.Random(f'{who} {mode}')
     kept = 0
 
@@ -77,7 +78,7 @@ def kills(who, mode):
                         status = sender.wait(20)
                         check(status in (OK, LOST), f'exit status {status}\n{sender.report()}')
                     check_no_wrong(source, folder)
-                    if who == 'sender':  # the same receiver, the same ticket, at once
+                    if who == 'sender':  # the same receiver and ticket, immediately
                         ended = recv.take(here, it(), *options)
                         check_same(source, folder)
                     else:
@@ -91,7 +92,7 @@ def kills(who, mode):
 
 
 def stopped(who):
-    """SIGTERM: ends with its own status, says so to the other side, and is resumed."""
+    """SIGTERM: the process ends with the status for that, tells the other side, and the transfer can be resumed."""
     folder = fresh('there')
     with Receiver(here, folder) as recv:
         sender = recv.send(here, it(), '--limit', '10M')
@@ -104,18 +105,18 @@ def stopped(who):
                   f'exit status {status}\n{sender.report()}\n{recv.process.report()}')
             check_no_wrong(source, folder)
             if who == 'sender':
-                told = recv.take(here, it())
+                ended = recv.take(here, it())
                 check_same(source, folder)
             else:
                 check(recv.process.wait(20) == OK, recv.process.report())
-                told = resume(folder)
+                ended = resume(folder)
         finally:
             sender.end()
-    check(told['bytes_kept'] + told['bytes_unchanged'], f'nothing was kept: {told}')
+    check(ended['bytes_kept'] + ended['bytes_unchanged'], f'nothing was kept: {ended}')
 
 
 def dry_run():
-    """A dry run changes nothing: not a mode, nor a partial that it could not resume; and finds no fault with new folders."""
+    """A dry run changes nothing: no mode, and no partial file that it could not resume. New folders are no error."""
     folder = fresh('there')
     with Receiver(here, folder, '--keep-ticket') as recv:
         sender = recv.send(here, os.path.join(it(), 'large'), '--limit', '10M')
@@ -139,13 +140,13 @@ def dry_run():
         done = {e['name']: e for e in events(recv.process, 'entry_done')}
         check(done['7']['outcome'] == 'unchanged' and done['large']['outcome'] == 'would', done)
         check(not any('text' in e for e in done.values()), [e for e in done.values() if 'text' in e])
-        told = recv.take(here, os.path.join(it(), 'large'))
-        check(told['bytes_kept'], f'nothing was kept: {told}')
+        ended = recv.take(here, os.path.join(it(), 'large'))
+        check(ended['bytes_kept'], f'nothing was kept: {ended}')
         recv.end(signal.SIGTERM)
 
 
 def refused():
-    """Of one entry that is refused, both sides tell why; of several, that the others have arrived."""
+    """If the only entry is refused, both sides say why; if one of several is, that the others have arrived."""
     folder, link, one = fresh('there'), os.path.join(base, 'odd link'), os.path.join(it(), 'odd', 'size 1')
     os.mkdir(os.path.join(folder, 'size 1'))
     if not os.path.islink(link):
@@ -155,14 +156,14 @@ def refused():
             recv.take(here, *options, one, status=there_status)
             status = recv.process.wait(20)
             check(status == here_status, f'exit status {status}, not {here_status}\n{recv.process.report()}')
-            told = [e.get('text') for e in events(recv.process, 'entry_done') if e['outcome'] == 'refused']
-            check(told == ['Is a directory'], told)
+            reasons = [e.get('text') for e in events(recv.process, 'entry_done') if e['outcome'] == 'refused']
+            check(reasons == ['Is a directory'], reasons)
     check(sorted(os.listdir(folder)) == ['odd link', 'size 1'], os.listdir(folder))
 
 
 def disk_full():
-    """The receiver's file system has no room: both are told, nothing wrong is left, the receiver goes on; with room it ends
-    right, from where it was."""
+    """The receiver's disk is full. Both sides report it, no wrong file remains, and the receiver continues to serve. When
+    there is space again, the transfer resumes."""
     folder = fresh('there')
     mount = ['unshare', '-m', 'sh', '-c', f'mount -t tmpfs -o size=12m tmpfs {folder} && exec "$@"', 'sh']
     with Receiver(here, folder, '--keep-ticket', argv_prefix=mount) as recv:
@@ -173,10 +174,10 @@ def disk_full():
         check(status == REMOTE_IO, f'exit status {status}\n{process.report()}\n{recv.process.report()}')
         check('No space left' in process.text(), process.report())
         check_no_wrong(it(), inside)
-        recv.take(here, os.path.join(it(), 'odd', 'size 0'))  # which needs none
+        recv.take(here, os.path.join(it(), 'odd', 'size 0'))  # an empty file needs no space
         here.run('nsenter', '-t', str(recv.process.pid), '-m', 'mount', '-o', 'remount,size=100m', folder)
-        told = recv.take(here, large)
-        check(told['bytes_kept'], f'nothing was kept: {told}')
+        ended = recv.take(here, large)
+        check(ended['bytes_kept'], f'nothing was kept: {ended}')
         for name in ('large', 'odd/size 0'):
             with open(os.path.join(it(), name), 'rb') as a, open(os.path.join(inside, os.path.basename(name)), 'rb') as b:
                 check(a.read() == b.read(), f'{name} differs')
@@ -184,7 +185,7 @@ def disk_full():
 
 
 def nobody_reads(who):
-    """What `roci recv -` writes is not read, and what comes is more than a pipe takes: either side can still be stopped."""
+    """Nobody reads the output of `roci recv -`, and the pipe is full. Either side can still be stopped."""
     large, ticket, pipe = os.path.join(it(), 'large'), os.path.join(base, 'ticket'), os.path.join(base, 'pipe')
     os.mkfifo(pipe)
     end = os.open(pipe, os.O_RDONLY | os.O_NONBLOCK)
@@ -212,7 +213,7 @@ def nobody_reads(who):
 
 
 def cable_cut():
-    """A peer that vanishes: both sides notice, and the transfer goes on when the cable is back."""
+    """The network between the hosts goes away. Both sides notice, and the transfer resumes when it is back."""
     folder = fresh('there')
     with Receiver(far, folder, '--timeout', '3s') as recv:
         sender = recv.send(near, it(), '--limit', '10M', '--timeout', '3s')
@@ -228,14 +229,14 @@ def cable_cut():
         finally:
             near.run('ip', 'link', 'set', near.link, 'up')
             sender.end()
-        told = recv.take(near, it())
+        ended = recv.take(near, it())
         check_same(source, folder)
-        check(told['bytes_kept'] + told['bytes_unchanged'], f'nothing was kept: {told}')
+        check(ended['bytes_kept'] + ended['bytes_unchanged'], f'nothing was kept: {ended}')
         recv.end(signal.SIGTERM)
 
 
 def frozen_sender():
-    """A sender that says nothing any more is given up, and does not keep the receiver from serving others meanwhile."""
+    """The receiver gives up a silent sender, and serves others before that."""
     folder = fresh('there')
     with Receiver(far, folder, '--timeout', '3s', '--keep-ticket') as recv:
         sender = recv.send(near, it(), '--limit', '10M')
@@ -257,25 +258,25 @@ def frozen_sender():
 
 
 def one_after_the_other():
-    """Two send one file, and the first takes its time: the second waits for it, says so, and has nothing to do."""
+    """Two senders send the same file, and the first is slow. The second waits, says so, and then has nothing to send."""
     folder, large = fresh('there'), os.path.join(it(), 'large')
     with Receiver(here, folder, '--keep-ticket') as recv:
         first = recv.send(here, large, '--limit', '2M')
         try:
             begun(first)
             wait_until('some of it', lambda: any(e['bytes_done'] for e in events(first, 'progress')))
-            told = recv.take(here, large)
+            ended = recv.take(here, large)
             check(first.wait(60) == OK, first.report())
         finally:
             first.end()
-        check(told['entries_unchanged'] == 1, told)
+        check(ended['entries_unchanged'] == 1, ended)
         check(any('another transfer of the same file: large' in e['text'] for e in events(recv.process, 'warning')),
               recv.process.report())
         recv.end(signal.SIGTERM)
 
 
 def many_senders():
-    """Eight at once, each with its own folder; and three with one and the same file."""
+    """Eight senders at once, each with its own folder; and three senders with the same file."""
     folder, own = fresh('there'), fresh('own')
     for number in range(8):
         make_small(os.path.join(own, f'from {number}'), 50)
@@ -298,7 +299,7 @@ def many_senders():
 
 
 def few_descriptors():
-    """A receiver that may open few files takes as few at a time."""
+    """A receiver with few file descriptors takes few files at a time."""
     folder = fresh('there')
     with Receiver(here, folder, argv_prefix=['prlimit', '--nofile=200', '--']) as recv:
         recv.take(here, it(), '--checksum')
@@ -306,7 +307,7 @@ def few_descriptors():
 
 
 def at_most_so_many():
-    """More sessions than --max-sessions: refused with a word that says so."""
+    """A sender beyond --max-sessions is refused, with this reason."""
     folder = fresh('there')
     with Receiver(here, folder, '--keep-ticket', '--max-sessions', '1') as recv:
         first = recv.send(here, it(), '--limit', '10M')
@@ -323,7 +324,7 @@ def at_most_so_many():
 
 
 def wrong_ticket():
-    """Who has another ticket, or none, is not let in and learns no more; the right one still is."""
+    """A sender with another ticket, or without one, is refused and learns nothing. The right ticket still works."""
     folder = fresh('there')
     with Receiver(here, folder) as recv, Receiver(here, fresh('other')) as other:
         right = recv.trust

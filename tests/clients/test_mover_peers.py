@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: BSD-2-Clause
-"""Peers of the file mover that lie, stall and cheat (hostile_sender.c, hostile_receiver.c): each gets the answer it shall
-get, nothing is written where it may not be, and the receiver goes on serving others. test_mover_peers.py [FILTER...]
+"""Peers of the file mover that break the protocol or stop talking (hostile_sender.c, hostile_receiver.c). Each must get the
+right answer, no forbidden file may be written, and the receiver must continue to serve. test_mover_peers.py [FILTER...]
 """
 import os
 import shutil
@@ -25,7 +25,7 @@ write(large, b'more than a chunk' * 100000)
 
 
 def hostile_sender(name, variants):
-    """All variants of one case against one receiver, which takes an honest file after each."""
+    """Runs all variants of a case against one receiver. After each, the receiver must take a file from an honest sender."""
     def case():
         folder = os.path.join(base, 'there')
         os.mkdir(folder)
@@ -41,7 +41,7 @@ def hostile_sender(name, variants):
                     os.unlink(os.path.join(folder, 'honest'))
                     left = {n for n in os.listdir(folder) if not n.startswith('.roci-')}
                     check(left <= {'file', 'way'}, f'variant {variant} has left {left}')
-                    if 'file' in left:  # what was sent as it shall be, before the lie
+                    if 'file' in left:  # sent correctly, before the attack
                         with open(os.path.join(folder, 'file'), 'rb') as f:
                             check(f.read() == b'0123456789', 'a wrong file')
                 check(os.listdir(outside) == ['untouched'], f'outside there is {os.listdir(outside)}')
@@ -53,7 +53,7 @@ def hostile_sender(name, variants):
 
 
 def hostile_receiver(name, variants, expected):
-    """All variants of one case, each with a sender of its own."""
+    """Runs all variants of a case, each with a new sender."""
     def case():
         for variant in range(variants):
             peer = here.start(program('hostile_receiver'), here.address, f'{name}:{variant}')

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: BSD-2-Clause
-"""Open MPI (Debian's) over UCX on roci0: mpi_all with four ranks, on one host, and two on each of two hosts.
+"""Runs mpi_all with Debian's Open MPI over UCX on roci0: four ranks on one host, and two ranks on each of two hosts.
 
-Two hosts are started by mpirun's ordinary launcher, which asks a program like ssh to run a command on a host; here that
-program enters the other host's network namespace. It takes a host name, a process and IPC namespace, and a directory of
-its own as well, so that neither Open MPI nor UCX finds out that it is one machine.
+mpirun starts a command on another host by a program like ssh. Here, that program enters the other host's network namespace.
+It also gives the command a host name, a process and an IPC namespace, and a folder of its own. So neither Open MPI nor UCX
+notices that both hosts are one machine.
 """
 import os
 import re
@@ -14,18 +14,18 @@ import tempfile
 from harness import ROCI, SANITIZER, Skip, check, isolate, need, program, sanitizer_library, tap, veth_pair
 
 RANKS = 4
-# Open MPI leaks.
+# Open MPI leaks memory
 FOR_SANITIZER = ['env', f'LD_PRELOAD={sanitizer_library()}', 'ASAN_OPTIONS=detect_leaks=0'] if SANITIZER else []
 OWN = ['unshare', '--uts', '--ipc', '--pid', '--kill-child', '--mount-proc']
 AGENT = """#!/bin/sh
-# AGENT HOST COMMAND...: HOST is known already
+# AGENT HOST COMMAND...: this agent always runs COMMAND on one host
 shift
 exec nsenter -t {pid} -n {own} sh -c 'hostname host-b; TMPDIR={dir}; export TMPDIR; '"$*"
 """
 
 
 def mpirun(arguments, ucx, seconds=90):
-    """Returns the transports that UCX chose, as it says itself."""
+    """Returns the transports that UCX reports to use."""
     need('mpirun')
     if not os.path.exists(program('mpi_all')):
         raise Skip('mpi_all was not built: libopenmpi-dev is not installed')

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: BSD-2-Clause
-"""perftest: every tool, with every transport that it has, sizes from 1 byte to 8 MiB, -a, -e, -q and -b.
+"""Runs every tool of perftest with each of its transports, with sizes from 1 byte to 8 MiB and with -a, -e, -q and -b.
 
-The first argument says where: `loopback`, `veth4`, `veth6` (between two hosts with the usual MTU), or `jumbo`. The latter
-two differ from others beneath the transport only, so they run a part of the table.
+The first argument is the network: `loopback`, `veth4` or `veth6` (two hosts with the usual MTU), or `jumbo`. `veth6` and
+`jumbo` differ from the others only below the transport, so they run a part of the table.
 """
 import sys
 
@@ -46,7 +46,7 @@ def cases(server, client, address):
 
 
 def is_quick(name):
-    """Every tool with every transport: on one host in most ways, between hosts in a few."""
+    """Every tool with every transport: on one host with most arguments, between two hosts with a few."""
     args = name.split(' ', 4)[-1]
     if way == 'loopback':
         return not args.startswith('-a') or 'ib_write_bw -c RC' in name

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: BSD-2-Clause
-"""The example programs of libibverbs: ibv_devices, ibv_devinfo, ibv_asyncwatch and the four ping-pongs.
+"""Runs the example programs of libibverbs: ibv_devices, ibv_devinfo, ibv_asyncwatch and the four ping-pong programs.
 
-Each ping-pong runs on one host over loopback, on one host over the address of its interface, and between two hosts, over
-IPv4 and IPv6.
+Each ping-pong program runs on one host over loopback, on one host over the address of its interface, and between two hosts
+over IPv4 and IPv6.
 """
 import sys
 
@@ -50,7 +50,7 @@ def devinfo():
 
 
 def asyncwatch():
-    """It announces the device and then waits for events, which nobody ends but us."""
+    """It prints the device, and then waits for events until the test ends it."""
     watcher = host_a.start('stdbuf', '-oL', 'ibv_asyncwatch', '-d', DEVICE)
     try:
         wait_until('ibv_asyncwatch to open the device',

@@ -1,6 +1,5 @@
 # SPDX-License-Identifier: BSD-2-Clause
-"""Processes beside and after one another: many on one address, a peer that is killed, one that idles, and what an open
-device costs."""
+"""Several processes: many on one address, a peer that is killed, a process that idles, and the memory of an open device."""
 import os
 import sys
 import time
@@ -8,9 +7,9 @@ import time
 from harness import DEVICE, Failure, check, isolate, next_port, program, run_pair, tap, transfer, veth_pair, wait_until
 
 
-def beside():
-    """Four pairs of processes share one address at the same time. The UC pair, for which nobody repeats what is lost when a
-    neighbour's socket is closed, is the first to end."""
+def four_pairs():
+    """Four pairs of processes share one address at the same time. A process that ends may lose packets of its neighbours, and
+    UC does not repeat them, so the UC pair ends first."""
     gid = host_a.gid_index(host_a.address)
     servers, clients = [], []
     for name, count in (('ibv_rc_pingpong', 5000), ('ibv_uc_pingpong', 200), ('ibv_srq_pingpong', 5000), ('ibv_rc_pingpong', 5000)):
@@ -25,7 +24,7 @@ def beside():
 
 
 def killed(server_host, client_host):
-    """kill -9 of a peer in the middle of a stream: the survivor gets RETRY_EXC_ERR, and the host works as before."""
+    """Kills a peer in the middle of a stream. The other side gets RETRY_EXC_ERR, and the host continues to work."""
     port = str(next_port())
     argv = [program('survivor'), '-p', port]
     server = server_host.start(*argv, '-g', server_host.gid_index(server_host.address))
@@ -46,7 +45,7 @@ def killed(server_host, client_host):
 
 
 def thread_states(pid):
-    """(state, context switches) of every thread of a process."""
+    """(state, context switches) of each thread of a process."""
     states = {}
     for thread in os.listdir(f'/proc/{pid}/task'):
         with open(f'/proc/{pid}/task/{thread}/status') as f:
@@ -57,7 +56,7 @@ def thread_states(pid):
 
 
 def idle():
-    """A connected device without traffic sleeps: no thread of it runs, not even now and then."""
+    """A connected device without traffic sleeps: for two seconds, no thread of the process wakes up."""
     process = host_a.start(program('idle'), '-g', host_a.gid_index(host_a.address))
     try:
         wait_until('the program to idle', lambda: 'idle' in process.text() or not process.running())
@@ -87,7 +86,7 @@ if __name__ == '__main__':
     isolate()
     host_a, host_b = veth_pair()
     sys.exit(tap([
-        ('four pairs of processes on one address', beside),
+        ('four pairs of processes on one address', four_pairs),
         ('kill -9 of a peer on this host', lambda: killed(host_a, host_a)),
         ('kill -9 of a peer on another host', lambda: killed(host_a, host_b)),
         ('an idle device sleeps', idle),

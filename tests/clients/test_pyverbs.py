@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: BSD-2-Clause
-"""rdma-core's own Python tests, as Debian ships them, but for those of rdma_cm: each passes, or is skipped for a reason
-that pyverbs-skips.txt names, and that holds on the kernel's Soft-RoCE as well."""
+"""Runs rdma-core's own Python tests, as Debian ships them, except those of rdma_cm. Each test must pass, or be skipped for
+a reason that pyverbs-skips.txt lists and that is also true for the kernel's Soft-RoCE."""
 import fnmatch
 import gzip
 import os
@@ -12,8 +12,8 @@ from harness import DEVICE, HERE, Failure, Skip, check, isolate, tap, veth_pair
 
 SHIPPED = '/usr/share/doc/rdma-core/tests'
 RDMACM = 'test_rdmacm.py', 'test_mlx5_rdmacm.py'
-MAC = '02:00:00:00:00:01'  # nobody looks at it
-FEWEST_PASSES = 86  # what Soft-RoCE of Linux 6.1 passes without rdma_cm
+MAC = '02:00:00:00:00:01'  # any value will do
+FEWEST_PASSES = 86  # the number of tests that Soft-RoCE of Linux 6.1 passes
 
 
 def unpack(directory, left_out=()):
@@ -29,7 +29,7 @@ def unpack(directory, left_out=()):
 
 
 def allowed_skips():
-    """(pattern, reason) of every line."""
+    """(pattern, reason) of each line."""
     with open(os.path.join(HERE, 'pyverbs-skips.txt')) as f:
         lines = [line.strip() for line in f]
     skips = [tuple(part.strip() for part in line.split('#', 1)) for line in lines if line and line[0] != '#']
@@ -38,8 +38,8 @@ def allowed_skips():
 
 
 def run_tests(host, device, *names, address=None):
-    """Runs the tests with these names, or all of them, in one process; those of rdma_cm only if there is an address for them to
-    connect to. Returns [(outcome, test, text)]."""
+    """Runs the tests with these names, or all tests, in one process. Tests of rdma_cm run only with an `address` to connect to.
+    Returns [(outcome, test, text)]."""
     runner = ['pyverbs_rdmacm.py', address, MAC] if address else ['pyverbs_runner.py']
     with tempfile.TemporaryDirectory() as directory:
         unpack(directory, () if address else RDMACM)
@@ -54,7 +54,7 @@ def run_tests(host, device, *names, address=None):
         elif found:
             found[-1][2] += '\n' + line
     if status is None or not found or found[-1][0] != 'end':
-        raise Failure(f'the tests did not come to their end (exit status {status}); last lines:\n'
+        raise Failure(f'the tests did not end (exit status {status}); last lines:\n'
                       + '\n'.join(text.splitlines()[-40:]))
     return found[:-1]
 
@@ -76,7 +76,7 @@ def skips():
     check(not unlisted, f'{len(unlisted)} skips that pyverbs-skips.txt does not list:\n' + '\n'.join(unlisted))
     idle = [pattern for pattern, _ in allowed
             if not any(r[0] == 'skip' and fnmatch.fnmatchcase(r[1], pattern) for r in results)]
-    return 'entries that nothing needed: ' + ', '.join(idle) if idle else ''
+    return 'entries that no test needed: ' + ', '.join(idle) if idle else ''
 
 
 if __name__ == '__main__':

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: BSD-2-Clause
-"""Programs that connect through rdma_cm: rping, ucmatose, udaddy, rdma_client, cmtime, mckey, perftest -R, qperf, fio.
+"""Runs programs that connect through rdma_cm: rping, ucmatose, udaddy, rdma_client, cmtime, mckey, perftest -R, qperf, fio.
 
-The first argument says where: `loopback`, `one` (both programs on the address of one host), `veth4` or `veth6`.
+The first argument is the network: `loopback`, `one` (both programs on the address of one host), `veth4` or `veth6`.
 """
 import os
 import sys
@@ -27,7 +27,7 @@ def rping(*args):
 
 
 def rping_persistent(count):
-    """One server, `count` clients at once."""
+    """One server and `count` clients at the same time."""
     port = ['-p', str(next_port())]
     server = serve(server_host, 'rping', '-s', '-P', '-a', address, *port)
     clients = [client_host.start('rping', '-c', '-a', address, '-V', '-C', '20', *port) for _ in range(count)]
@@ -43,7 +43,7 @@ def rping_persistent(count):
 
 
 def rping_too_big():
-    """The client offers more than the server has room for: the server sees LOC_PROT_ERR (CLIENTS.md), and nobody hangs."""
+    """The client's buffer is larger than the server's. The server sees LOC_PROT_ERR, and neither program hangs."""
     port = ['-p', str(next_port())]
     server = serve(server_host, 'rping', '-s', '-a', address, '-S', '100', *port)
     client = client_host.start('rping', '-c', '-a', address, '-S', '1000', '-C', '3', *port)
@@ -57,7 +57,7 @@ def rping_too_big():
 
 
 def rping_no_listener():
-    """Somebody has to be there who can say that nobody listens: a process that listens to another port."""
+    """Nobody listens on the port. Another process on that host, which listens on another port, sends the refusal."""
     other = serve(server_host, 'rping', '-s', '-a', address, '-p', str(next_port()))
     process = client_host.start('rping', '-c', '-a', address, '-p', str(next_port()), '-C', '1')
     try:
@@ -79,7 +79,7 @@ def ucmatose(*args):
 
 
 def udaddy(*args):
-    """Its port is fixed, and datagrams are not repeated."""
+    """The port of udaddy is fixed, and it does not repeat datagrams."""
     texts = pair(['udaddy', '-b', address, *args], ['udaddy', '-s', address, *args], 60)
     for text in texts:
         check('test complete' in text and 'return status 0' in text, '\n'.join(texts))
@@ -96,7 +96,7 @@ def rdma_xclient(kind):
     if kind == 'x':
         raise Skip('XRC is not supported')
     if ':' in address:
-        raise Skip('its server listens where getaddrinfo(NULL) says first: on IPv4')
+        raise Skip('its server listens on the first address of getaddrinfo(NULL), which is IPv4')
     port = ['-p', str(next_port())]
     texts = pair(['rdma_xserver', *port, '-c', kind], ['rdma_xclient', '-s', address, *port, '-c', kind])
     check('rdma_xclient: end 0' in texts[1] and 'rdma_xserver: end 0' in texts[0], '\n'.join(texts))
@@ -108,13 +108,13 @@ def cmtime(count):
     try:
         text = client_host.call('cmtime', '-s', address, '-c', str(count), *port, seconds=120)
     finally:
-        server.end()  # it serves for ever
+        server.end()  # it serves forever
     check('disconnect' in text, text)
     return text
 
 
 def mckey(group, *args):
-    """A receiver and a sender in one group. The sender waits for nobody, so the receiver comes first."""
+    """A receiver and a sender in one group. The sender does not wait for a receiver, so the receiver starts first."""
     receiver = serve(server_host, 'mckey', '-m', group, '-b', server_address, *args)
     sender = client_host.start('mckey', '-m', group, '-b', client_address, '-s', *args)
     texts = run_pair(receiver, sender)
@@ -122,7 +122,7 @@ def mckey(group, *args):
         check('test complete' in text and 'return status 0' in text, '\n'.join(texts))
 
 
-# ---- others ----
+# ---- other programs ----
 
 def perftest(program, *args):
     if ':' in address:
@@ -139,7 +139,7 @@ def perftest_uc():
 def qperf(test):
     need('qperf')
     if test[:2] in ('uc', 'ud'):
-        raise Skip('without rdma_cm it knows LIDs only, which Ethernet has not; and for UC and UD it does not use rdma_cm')
+        raise Skip('it does not use rdma_cm for UC and UD; without rdma_cm it needs LIDs, which Ethernet does not have')
     port = ['-lp', str(next_port())]
     server = server_host.start('qperf', *port)
     try:
@@ -150,8 +150,8 @@ def qperf(test):
 
 
 def fio(verb):
-    """Memory semantics (write, read) and channel semantics (send). A sender of fio's asks for no retries when the receiver
-    has no receive posted, so that, as its source says, the receiver's depth has to be the greater: here, of all messages."""
+    """Memory semantics (write, read) and channel semantics (send). fio's sender allows no RNR retries, so the receiver must
+    post a receive in time: its depth must be greater than the sender's, as fio's source says. Here it covers all messages."""
     need('fio')
     if ':' in address:
         raise Skip('it resolves IPv4 addresses only')
@@ -169,13 +169,13 @@ def fio(verb):
 # ---- rsockets ----
 
 def rsocket(program, *args):
-    """Both ends take the same arguments."""
+    """Runs a program with the same arguments on both sides."""
     port = ['-p', str(next_port())]
     server_argv, client_argv = [program, '-b', address, *port, *args], [program, '-s', address, *port, *args]
     if '-T f' not in ' '.join(args):
         pair(server_argv, client_argv, 90)
         return
-    server = server_host.start(*server_argv)  # it listens where its children do, behind a TCP port
+    server = server_host.start(*server_argv)  # its children listen behind a TCP port
     try:
         wait_until('the TCP port', lambda: server_host.listens(int(port[1])) or not server.running())
         run_pair(server, client_host.start(*client_argv), 90)
@@ -190,12 +190,12 @@ def udpong(*args):
         time.sleep(0.5)
         return client_host.call('udpong', '-s', address, *port, *args)
     finally:
-        server.end()  # it serves for ever
+        server.end()  # it serves forever
 
 
 def rcopy():
     if ':' in address:
-        raise Skip('the address is what stands before the first colon')
+        raise Skip('it takes the text before the first colon for the address')
     port = ['-p', str(next_port())]
     with tempfile.TemporaryDirectory() as directory:
         source, target = f'{directory}/source', f'{directory}/target'
@@ -217,7 +217,7 @@ def rsocket_api():
 # ---- rdma-core's own tests ----
 
 def pyverbs():
-    """The ten rdma_cm tests of rdma-core."""
+    """Runs the ten rdma_cm tests of rdma-core."""
     results = test_pyverbs.run_tests(server_host, DEVICE, 'tests.test_rdmacm', address=address)
     check([outcome for outcome, _, _ in results] == ['pass'] * 10, '\n'.join(map(str, results)))
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-2-Clause
-"""The command line of `roci send`, `roci recv` and `roci demo`: tickets, targets, what is said and with which exit status."""
+"""The command line of `roci send`, `roci recv` and `roci demo`: tickets, targets, messages and exit statuses."""
 import base64
 import json
 import os
@@ -17,14 +17,14 @@ from harness import ROCI, SLOW, Failure, Host, check, isolate, need, program, ta
 from mover import (INTERRUPTED, LOCAL_IO, LOST, MIB, NO_CONNECT, NO_DEVICE, NO_TRUST, OK, PARTLY, REMOTE_IO, USAGE, Receiver,
                    check_same, environment, events, scratch, write)
 
-os.environ['ROCI_STATS'] = ''  # here it is looked at what is printed
+os.environ['ROCI_STATS'] = ''  # these tests compare the output
 here = Host('here')
 workshop = scratch()
 base = workshop.name
 
 
 def roci(*argv, status=OK, env=None, stdin=b'', stdout=subprocess.PIPE, prefix=(), **kw):
-    """Runs to the end. Returns what came on standard output, and on standard error. There is no terminal."""
+    """Runs roci without a terminal until it ends. Returns its standard output and standard error."""
     done = subprocess.run([*prefix, ROCI, *argv], input=stdin, stdout=stdout, stderr=subprocess.PIPE, timeout=60 * SLOW,
                           env=dict(os.environ, **environment(), **(env or {})), start_new_session=True, **kw)
     out, err = (done.stdout or b'').decode(errors='replace'), done.stderr.decode(errors='replace')
@@ -33,7 +33,7 @@ def roci(*argv, status=OK, env=None, stdin=b'', stdout=subprocess.PIPE, prefix=(
 
 
 class Recv:
-    """A `roci recv` with these options, as people start it; its ticket is in a file."""
+    """A `roci recv` with these options, and with messages for people. Its ticket is in a file."""
 
     def __init__(self, *options):
         self.ticket = os.path.join(base, 'ticket')
@@ -73,8 +73,8 @@ def says(pattern, text):
 
 
 def on_terminal(*argv, answers=(), env=None):
-    """Runs a program on a terminal of its own, 100 columns wide. Each of `answers` is (what to wait for, what to type).
-    Returns its exit status and all that the terminal showed."""
+    """Runs a program on a new terminal of 100 columns. `answers` has pairs: the text to wait for, the text to type then.
+    Returns the exit status and all that the terminal showed."""
     pid, terminal = pty.fork()
     if not pid:
         subprocess.run(['stty', 'cols', '100'])
@@ -87,7 +87,7 @@ def on_terminal(*argv, answers=(), env=None):
                 raise Failure(f'{" ".join(argv)} did not end:\n{shown.decode(errors="replace")}')
             try:
                 got = os.read(terminal, 65536)
-            except OSError:  # what Linux says when the last one has closed the other end
+            except OSError:  # Linux reports the end of the program in this way
                 break
             if not got:
                 break
@@ -118,7 +118,7 @@ def ticket_file():
 
 
 def other_ways():
-    """--ticket-file and --ticket-fd with a host; the port is the ticket's. One ticket for all, and folders with a slash."""
+    """--ticket-file and --ticket-fd with a host; the port comes from the ticket. --keep-ticket. A folder with a slash."""
     into, source = folder('other-ways'), folder('other-source')
     write(os.path.join(source, 'one'), b'1')
     with Recv('--dir', into, '--keep-ticket', '--cqs', '2') as recv:
@@ -150,7 +150,7 @@ def prompt():
 
 
 def shown_ticket():
-    """Without --ticket-file it is shown, on standard error; a second after the first is used up."""
+    """Without --ticket-file the ticket is printed to standard error. When it is used up, a second one is printed."""
     into, path = folder('shown'), file('shown file')
     process = here.start(ROCI, 'recv', '--port', '0', '--dir', into, plain=True, env=environment())
     try:
@@ -169,7 +169,7 @@ def shown_ticket():
 
 
 def refused():
-    """A transfer of one file that is refused is one, and uses the ticket up."""
+    """A transfer whose only file is refused counts as a transfer: it uses the ticket up."""
     into, path = folder('refused'), file('in the way')
     os.makedirs(os.path.join(into, 'in the way', 'full'))
     with Receiver(here, into) as recv:
@@ -181,12 +181,12 @@ def refused():
         recv.take(here, file('another'))
 
 
-def burnt():
-    path, ticket = file('burnt'), 'roci1:10.0.0.7:22222:0123456789ABCDEFGHJKMNPQRSTV'
+def ticket_on_the_command_line():
+    path, ticket = file('exposed'), 'roci1:10.0.0.7:22222:0123456789ABCDEFGHJKMNPQRSTV'
     for argv in ((path, ticket), (path, '127.0.0.1', '--ticket-file=' + ticket), (path, '@' + ticket)):
         out, said = roci('send', *argv, status=USAGE)
         says('Do not use this ticket again', said)
-        check(ticket not in out + said, 'the ticket is shown once more')
+        check(ticket not in out + said, 'the ticket is printed again')
     roci('recv', ticket, status=USAGE)
 
 
@@ -203,7 +203,7 @@ def wrong_ticket():
         _, said = roci('send', '-t', other, path, f'127.0.0.1:{port}', status=NO_TRUST)
         says('use the one that `roci recv` shows now', said)
         check(os.listdir(into) == [], os.listdir(into))
-        roci('send', path, '@' + recv.ticket)  # it goes on serving others
+        roci('send', path, '@' + recv.ticket)  # it continues to serve others
         says('a connection was not let in', recv.process.text())
 
 
@@ -247,12 +247,12 @@ def nobody():
 
 
 def several_addresses():
-    """All of a host's addresses are tried, those of the family that --bind gives. One that does not answer for longer than
-    --timeout does not spoil the next, and one without a route hides nothing."""
+    """The sender tries all addresses of a host, or those of the family of --bind. An address that does not answer within
+    --timeout, or that has no route, does not keep it from trying the next one."""
     into, path = folder('addresses'), file('second address')
     hosts = os.path.join(base, 'hosts')
     write(hosts, b'::1 both.test\n127.0.0.1 both.test\n')
-    # the shell does not stand the thread sanitizer's run time: that is for roci only
+    # only roci may load the thread sanitizer's runtime: the shell would crash
     with_hosts = ('env', '-u', 'LD_PRELOAD', 'unshare', '-m', 'sh', '-c', f'mount --bind {hosts} /etc/hosts && exec "$@"', 'sh',
                   'env', *(f'{name}={value}' for name, value in environment().items()))
     with Receiver(here, into, '--open') as recv:
@@ -291,11 +291,11 @@ def missing():
     says('cannot write the ticket', said)
 
 
-UNPRIVILEGED = ('setpriv', '--bounding-set=-dac_override,-dac_read_search', '--')  # root, whom modes keep out as anybody
+UNPRIVILEGED = ('setpriv', '--bounding-set=-dac_override,-dac_read_search', '--')  # root, but file modes apply
 
 
 def unreadable():
-    """What is left out by intention is told; what cannot be read makes the exit status that of a transfer in part."""
+    """A FIFO is left out with a warning. An entry that cannot be read makes the exit status PARTLY."""
     into, source = folder('unreadable'), folder('unreadable-source')
     write(os.path.join(source, 'one'), b'1')
     os.mkfifo(os.path.join(source, 'fifo'))
@@ -308,7 +308,7 @@ def unreadable():
         says(r'/locked: Permission denied; left out\n', said)
         says('1 of 5 entries could not be sent; the others arrived', said)
         out, _ = roci('send', '--json', source, '@' + recv.ticket, status=PARTLY, prefix=UNPRIVILEGED)
-        ended = told_as_json(out)[-1]
+        ended = json_events(out)[-1]
         check(ended['entries_failed'] == 1 and ended['entries_done'] == 4 and ended['entries_total'] == 5, ended)
         _, said = roci('send', os.path.join(source, 'l' * 255, 'm' * 255) + '/', '@' + recv.ticket, status=LOCAL_IO, prefix=UNPRIVILEGED)
         says('the one entry could not be sent', said)
@@ -316,7 +316,7 @@ def unreadable():
 
 
 def few_descriptors():
-    """More files than may be open at once, where the soft limit is low, and where the hard one is."""
+    """More files than the limit of open files, with a low soft limit and with a low hard limit."""
     into, source = folder('many'), folder('many-source')
     for number in range(1500):
         write(os.path.join(source, str(number)), b'.')
@@ -333,7 +333,7 @@ def slow_disk(gate, *variables):
 
 
 def killed_at_the_end():
-    """A sender that was killed before it heard that all is there comes again with its ticket, and hears it then."""
+    """A sender is killed after everything has arrived, but before it knows. It comes back with its ticket, and succeeds."""
     into, source, gate = folder('at-the-end'), folder('at-the-end-source'), os.path.join(base, 'folders gate')
     write(os.path.join(source, 'a'), b'small')
     write(gate, b'')
@@ -348,8 +348,8 @@ def killed_at_the_end():
 
 
 def comes_again():
-    """A sender that was killed comes again while what it had sent still goes to the disk: it waits for that, longer than its own
-    --timeout, and is told if it takes too long; the ticket stays good."""
+    """A sender is killed, and comes back while its data is still being written to the disk. It waits for that, longer than
+    its own --timeout. If it takes too long, it fails with this reason, and the ticket stays valid."""
     into, source, gate = folder('comes-again'), folder('comes-again-source'), os.path.join(base, 'gate')
     for name in ('a', 'b'):
         write(os.path.join(source, name), b'small')
@@ -371,10 +371,10 @@ def comes_again():
     check_same(source, os.path.join(into, 'comes-again-source'))
 
 
-def strangers():
-    """Who connects and proves nothing does not keep out who has a ticket, however many there are."""
-    path = file('among strangers')
-    with Receiver(here, folder('strangers'), '--max-sessions', '1') as recv:
+def without_a_ticket():
+    """Many connections that prove no ticket do not keep out a sender that has one."""
+    path = file('among others')
+    with Receiver(here, folder('without a ticket'), '--max-sessions', '1') as recv:
         crowd = here.start(program('hostile_sender'), here.address, str(recv.port), 'crowd:0', base)
         try:
             wait_until('the oldest to go', lambda: any('others came before' in e['text'] for e in events(recv.process, 'warning')))
@@ -385,7 +385,7 @@ def strangers():
 
 
 def no_room_for_a_session():
-    """A receiver that runs out of descriptors when a sender comes: it is there, and says so."""
+    """A receiver runs out of file descriptors when a sender connects. It refuses the sender instead of not answering."""
     path, answers = file('no room'), []
     with Receiver(here, folder('no-room'), '--open') as recv:
         pid = recv.process.pid
@@ -407,11 +407,11 @@ def devices():
     for argv in (('send', '--open', path, '127.0.0.1'), ('recv', '--dir', base)):
         _, said = roci(*argv, '--device', 'mlx5_77', status=NO_DEVICE)
         says("no RDMA device 'mlx5_77'; available devices: .*embedded", said)
-    # A variable of an earlier time must not make it believe that it has executed itself already, for ever.
+    # A stale variable must not make it believe that it is the second execution of itself.
     roci('send', '--open', path, '127.0.0.1:9', status=NO_DEVICE, env={'ROCI_EMBEDDED_REASON': 'x'})
 
 
-# What is said
+# Output
 
 def streams():
     content = os.urandom(3 * MIB + 17)
@@ -423,18 +423,18 @@ def streams():
     try:
         wait_until('the ticket', lambda: os.path.exists(ticket) or receiver.poll() is not None)
         roci('send', '--name', 'stream', '-', '@' + ticket, stdin=content)
-        told = [json.loads(line) for line in receiver.communicate(timeout=30 * SLOW)[1].splitlines()]
-        check(receiver.returncode == OK and told[-1]['event'] == 'ended', told[-1])
+        reported = [json.loads(line) for line in receiver.communicate(timeout=30 * SLOW)[1].splitlines()]
+        check(receiver.returncode == OK and reported[-1]['event'] == 'ended', reported[-1])
     finally:
         receiver.kill()
         receiver.wait()
     with open(out, 'rb') as f:
-        check(f.read() == content, 'standard output is not what came in')
+        check(f.read() == content, 'standard output differs from the input')
 
 
 def one_at_a_time():
-    """With --once and with - there is one transfer, with a ticket or without; who comes meanwhile does no harm to it, not even
-    with the same ticket."""
+    """With --once and with -, there is only one transfer, with or without a ticket. A second sender is refused and does not
+    disturb the first one, even if it has the same ticket."""
     content = os.urandom(2 * MIB)
     other, ticket = file('other', b'in between'), os.path.join(base, 'ticket for one')
     for to_stdout, trust in ((False, ['--open']), (True, ['--open']), (False, ['--ticket-file', ticket]), (True, ['--ticket-file', ticket])):
@@ -457,9 +457,9 @@ def one_at_a_time():
             says('this receiver takes one transfer', said)
             first.communicate(content, timeout=60 * SLOW)
             check(first.returncode == OK, f'exit status {first.returncode}')
-            told = [json.loads(line) for line in lines]
-            check(receiver.wait(30) == OK, told[-1])
-            check([e['status'] for e in told if e['event'] == 'ended'] == ['ok'], told[-1])
+            reported = [json.loads(line) for line in lines]
+            check(receiver.wait(30) == OK, reported[-1])
+            check([e['status'] for e in reported if e['event'] == 'ended'] == ['ok'], reported[-1])
         finally:
             if first:
                 first.kill()
@@ -471,11 +471,11 @@ def one_at_a_time():
             check(f.read() == content, 'it differs')
 
 
-def told_as_json(text):
-    told = [json.loads(line) for line in text.splitlines()]
-    check(told[-1]['event'] == 'ended', f'the last event is {told[-1]}')
-    check(all(re.fullmatch(r'\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{6}Z', event['time']) for event in told), 'a time has another form')
-    return told
+def json_events(text):
+    reported = [json.loads(line) for line in text.splitlines()]
+    check(reported[-1]['event'] == 'ended', f'the last event is {reported[-1]}')
+    check(all(re.fullmatch(r'\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{6}Z', event['time']) for event in reported), 'a time has another form')
+    return reported
 
 
 def as_json():
@@ -487,18 +487,18 @@ def as_json():
         out, said = roci('send', '--json', source, '@' + recv.ticket_file)
         check(not said, said)
         check(recv.process.wait(20) == OK, recv.process.report())
-        received = told_as_json(recv.process.text())
-    told = told_as_json(out)
-    check(told[-1]['status'] == 'ok' and told[-1]['exit_status'] == 0 and told[-1]['bytes_done'] == 4, told[-1])
-    for events_of in (told, received):
+        received = json_events(recv.process.text())
+    reported = json_events(out)
+    check(reported[-1]['status'] == 'ok' and reported[-1]['exit_status'] == 0 and reported[-1]['bytes_done'] == 4, reported[-1])
+    for events_of in (reported, received):
         names = [e for e in events_of if e['event'] == 'entry_done']
         got = {os.fsdecode(base64.b64decode(e['name_base64'])) if 'name_base64' in e else e['name'] for e in names}
         check(got == {'json-source'} | {f'json-source/{name}' for name in odd}, got)
         check({e['event'] for e in events_of} >= {'connected', 'step', 'progress', 'entry_done', 'ended'}, 'events are missing')
     out, _ = roci('send', '--json', '--open', source, '127.0.0.1:9', status=NO_CONNECT)
-    check(told_as_json(out)[-1]['status'] == 'no_connect', out)
+    check(json_events(out)[-1]['status'] == 'no_connect', out)
     out, _ = roci('send', '--json', '--device', 'none', '--open', source, '127.0.0.1', status=NO_DEVICE)
-    check(told_as_json(out)[-1]['status'] == 'no_device', out)
+    check(json_events(out)[-1]['status'] == 'no_device', out)
 
 
 def dry_run():
@@ -544,7 +544,7 @@ def bar():
 
 
 def resumed():
-    """Interrupted by a signal in the middle; the same command again says how much was kept."""
+    """A signal interrupts a transfer. The same command resumes it, and prints how much was kept."""
     into, source = folder('resumed'), folder('resumed-source')
     write(os.path.join(source, 'large'), os.urandom(24 * MIB))
     with Receiver(here, into) as recv:
@@ -564,7 +564,7 @@ def resumed():
 
 
 def stopped():
-    """In the middle of a transfer, and while it waits for one."""
+    """A signal stops the receiver during a transfer, and while it waits for one."""
     source = file('slow', os.urandom(8 * MIB))
     with Receiver(here, folder('stopped-early'), '--once') as recv:
         sender = recv.send(here, '--limit', '2M', source)
@@ -582,7 +582,7 @@ def stopped():
 
 
 def stopped_without_answer():
-    """The reason is the signal, and not that the other side, which is silent, did not hear of it."""
+    """The other side is silent when a signal stops the sender. The reported reason is the signal."""
     source = file('unheard', os.urandom(8 * MIB))
     with Receiver(here, folder('unheard-there')) as recv:
         sender = recv.send(here, '--limit', '2M', source)
@@ -644,16 +644,16 @@ if __name__ == '__main__':
     sys.exit(tap([
         ('a ticket in a file, and @FILE', ticket_file), ('tickets by descriptor, and for many transfers', other_ways),
         ('the ticket is asked for', prompt), ('the ticket is shown, and is good once', shown_ticket),
-        ('a file that is refused', refused), ('a ticket on the command line', burnt),
+        ('a file that is refused', refused), ('a ticket on the command line', ticket_on_the_command_line),
         ('a wrong ticket', wrong_ticket), ('--open', opened), ('IPv6', ipv6),
         ('nobody listens', nobody), ('several addresses', several_addresses), ('files that are not there', missing),
-        ('folders that cannot be read', unreadable), ('few descriptors', few_descriptors), ('strangers without a ticket', strangers),
-        ('who was killed comes again', comes_again),
-        ('killed before it heard of the end', killed_at_the_end), ('no room for a session', no_room_for_a_session),
+        ('folders that cannot be read', unreadable), ('few descriptors', few_descriptors), ('many connections without a ticket', without_a_ticket),
+        ('a killed sender comes back', comes_again),
+        ('a sender killed at the end comes back', killed_at_the_end), ('no room for a session', no_room_for_a_session),
         ('devices that are not there', devices), ('standard input to standard output', streams),
         ('one transfer at a time', one_at_a_time), ('--json', as_json), ('--dry-run', dry_run),
-        ('names that would harm a terminal', escaped), ('the progress bar', bar), ('interrupted and resumed', resumed),
-        ('a receiver that is stopped', stopped), ('stopped, and nobody answers', stopped_without_answer),
+        ('names that would control a terminal', escaped), ('the progress bar', bar), ('an interrupted transfer resumes', resumed),
+        ('a receiver that is stopped', stopped), ('stopped while the other side is silent', stopped_without_answer),
         ('demo and its capture', demo_capture), ('demo, --mode read', lambda: demo('read') and None),
         ('demo, --mode send', lambda: demo('send') and None), ('demo of a given file', demo_given),
     ]))

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-2-Clause
-"""Programs of ours, which the sanitizers can be built into: every opcode, and many threads."""
+"""Runs our own programs, which can be built with a sanitizer: every opcode, and many threads."""
 import sys
 
 from harness import SANITIZER, Host, isolate, program, tap, transfer, veth_pair
@@ -32,5 +32,5 @@ if __name__ == '__main__':
         ('mt_smoke, 4 threads', lambda: mt_smoke(4, 100000)),
         ('mt_smoke, 1 thread', lambda: mt_smoke(1, 10000)),
     ]
-    # These look at memory that somebody is writing, as programs of RDMA do, and as the thread sanitizer forbids.
+    # The opcode programs read memory while the device writes it. That is normal for RDMA, but the thread sanitizer forbids it.
     sys.exit(tap(threads if SANITIZER == 'thread' else opcodes + threads))

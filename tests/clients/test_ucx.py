@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: BSD-2-Clause
-"""UCX (Debian's ucx-utils): does it see roci0, and does everything that ucx_perftest measures arrive, on one host and
-between two. A case is one pair of processes that runs a batch of tests, one after the other.
+"""Runs UCX (Debian's ucx-utils): it must see roci0, and every test of ucx_perftest must succeed on one host and between two.
+A case is one pair of processes that runs a batch of tests.
 """
 import re
 import sys
@@ -37,12 +37,12 @@ UCT = [
     f'fadd -t fadd {LATENCY}',
     f'cswap -t cswap {LATENCY}',
 ]
-# UCX connects RC by messages over UD, which its own aliases (rc_v) add: a list that names transports has to name it.
+# UCX makes RC connections by messages over UD. Its aliases (rc_v) add UD themselves; a list of transports must name it.
 RC = {'UCX_TLS': 'rc_verbs,ud_verbs:aux'}
 UD = {'UCX_TLS': 'ud_verbs'}
-# Leaks cannot be looked for by a process whose /proc is that of another PID namespace.
+# The leak search does not work in a process whose /proc belongs to another PID namespace.
 FOR_SANITIZER = {'ASAN_OPTIONS': 'detect_leaks=0'} if SANITIZER else {}
-# Makes UCX take the two ends for two machines: otherwise it prefers shared memory.
+# Makes UCX believe that the two sides are two machines. Otherwise it prefers shared memory.
 ELSEWHERE = ['unshare', '--ipc', '--pid', '--kill-child']
 
 
@@ -61,7 +61,7 @@ def ucx_info():
 
 
 def batch(server_host, client_host, tests, env, args=()):
-    """Returns the transports that UCX chose, as it says itself."""
+    """Returns the transports that UCX reports to use."""
     need_ucx('ucx_perftest')
     env = dict(env, **FOR_SANITIZER, UCX_NET_DEVICES='roci0:1', UCX_LOG_LEVEL='info')
     with tempfile.NamedTemporaryFile('w') as file:
@@ -86,14 +86,14 @@ def directly(server_host, client_host, transport):
 
 
 def without_choice(server_host, client_host):
-    """No UCX variable but UCX_NET_DEVICES."""
+    """Sets no UCX variable except UCX_NET_DEVICES."""
     used = batch(server_host, client_host, BATCH, {})
     check('rc_verbs' in used, f'used: {used}')
     return used
 
 
 def over_ipv6(env):
-    """UCX takes an IPv4 GID where there is one. The two hosts have the same addresses but for the last digit."""
+    """Names the IPv6 GID, because UCX prefers IPv4. The GID tables of both hosts have the same order."""
     index = host_a.gid_index(host_a.ipv6)
     check(index == host_b.gid_index(host_b.ipv6), 'the GID tables differ')
     batch(host_b, host_a, BATCH[:4], dict(env, UCX_IB_GID_INDEX=index))

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-2-Clause
-"""What strangers say of a capture: Wireshark's decoder, and zlib's CRC of every ICRC."""
+"""Checks a capture by programs that are not ours: Wireshark decodes it, and zlib computes every ICRC."""
 import os
 import subprocess
 
@@ -10,9 +10,9 @@ BTH_BYTES, RETH_BYTES, PATH_MTU = 12, 16, 1024
 
 
 def tshark(path, *fields):
-    """Reads a capture: a list of the fields' values for every RoCEv2 packet, after the frame's number. Nothing may be
-    malformed. What the payload of these packets is by chance (or its absence) is no other protocol; ICMP may quote one
-    that came after its receiver's end."""
+    """Returns (frame number, value of each field) for every RoCEv2 packet of a capture. No packet may be malformed.
+    Some dissectors are off, because they take the payload for another protocol. ICMP is left out: it may quote a packet
+    that came after its receiver had ended."""
     need('tshark')
     argv = ['tshark', '-r', path, '-Y', 'udp.dstport == 4791 && !icmp && !icmpv6', '--disable-protocol', 'rpcordma',
             '--disable-protocol', 'infiniband.eoib', '-T', 'fields', '-E', 'occurrence=a']
@@ -31,12 +31,13 @@ def tshark(path, *fields):
 
 
 def is_super_frame(packet):
-    """Whether a frame holds a run of packets that nobody has cut up yet: one that begins in the middle of a message and is
-    longer than such a packet can be."""
+    """Whether a frame holds several packets that segmentation offload has not divided yet: it is longer than a First or
+    Middle packet can be."""
     return packet.name.endswith(('FIRST', 'MIDDLE')) and len(packet.bth) > BTH_BYTES + RETH_BYTES + PATH_MTU
 
 
 def icrcs(path):
+    """Compares the ICRC of every packet with zlib's CRC."""
     found = [p for p in roce_pcap.packets(path) if not is_super_frame(p)]
     check(found, 'no packet')
     wrong = [f'frame {p.number} {p.name}: ICRC {p.icrc:08x}, computed {p.computed:08x}, IP {p.ip.hex()}'

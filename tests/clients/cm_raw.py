@@ -1,6 +1,5 @@
 # SPDX-License-Identifier: BSD-2-Clause
-"""Somebody on the network who speaks connection management by hand, with nothing of the product: requests as no CM of a
-kernel would send them."""
+"""Sends hand-made messages of connection management, such as no kernel's CM would send. It uses no code of the product."""
 import socket
 import struct
 
@@ -8,7 +7,7 @@ import roce_pcap
 
 GSI_QKEY = 0x80010000
 REQ, REJ, SIDR_REQ, SIDR_REP = 0x10, 0x12, 0x17, 0x18
-TCP, UDP = 0x06, 0x11  # port spaces, by the IP protocol's number
+TCP, UDP = 0x06, 0x11  # port spaces; the numbers are those of the IP protocols
 IP_MTU_DISCOVER, IP_PMTUDISC_DO = 10, 2
 
 
@@ -17,7 +16,7 @@ def gid(address):
 
 
 def ip_header(source, target):
-    """IBTA A11.3.2: of the addresses, what the sender says they are."""
+    """The IP CM header with these addresses (IBTA A11.3.2)."""
     return struct.pack('>BBH12x4s12x4s', 0, 4 << 4, 12345, socket.inet_aton(source), socket.inet_aton(target))
 
 
@@ -26,7 +25,7 @@ def mad(attribute, tid, body):
 
 
 def req(number, space, port, source, target, ip=None):
-    """IBTA 12.6.5, from an address to an address. ip: the IP CM header, if not that of these."""
+    """A REQ (IBTA 12.6.5). `ip` replaces the IP CM header of these addresses."""
     body = struct.pack('>IIQQIIIIIIHBB', number, 0, 1 << 24 | space << 16 | port, 1, 0, 0,
                        (0x1000 + number) << 8 | 1,  # QPN, responder resources
                        1,                           # initiator depth
@@ -38,20 +37,20 @@ def req(number, space, port, source, target, ip=None):
 
 
 def sidr_req(number, space, port, source, target):
-    """IBTA 12.11.1.1."""
+    """A SIDR_REQ (IBTA 12.11.1.1)."""
     service = 1 << 24 | space << 16 | port
     return mad(SIDR_REQ, number, struct.pack('>IHHQ', number, 0xffff, 0, service) + ip_header(source, target))
 
 
-class Stranger:
-    """IPv4 only. It has RoCE's port of its address, for the answers."""
+class RawCm:
+    """Speaks for an IPv4 address. It binds RoCE's port there to get the answers."""
 
     def __init__(self, address):
         self.address = address
         self.socket = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
         self.socket.setsockopt(socket.IPPROTO_IP, IP_MTU_DISCOVER, IP_PMTUDISC_DO)
         self.socket.bind((address, roce_pcap.ROCE_PORT))
-        self.socket.settimeout(20)  # for a hang
+        self.socket.settimeout(20)  # only a hang takes so long
 
     def __enter__(self):
         return self
@@ -60,7 +59,7 @@ class Stranger:
         self.socket.close()
 
     def send(self, target, message):
-        """As UD SEND Only to QP1. Of the IPv4 identification, which the kernel chooses, a receiver cannot know."""
+        """Sends it in a UD SEND Only to QP1. The ICRC assumes IPv4 identification 0, which a receiver cannot see anyway."""
         packet = struct.pack('>BBHIIII', 0x64, 0, 0xffff, 1, 0, GSI_QKEY, 1) + message
         length = 20 + 8 + len(packet) + 4
         ip = struct.pack('>BBHHHBBH4s4s', 0x45, 0, length, 0, 0x4000, 64, 17, 0, socket.inet_aton(self.address),
@@ -69,7 +68,7 @@ class Stranger:
         self.socket.sendto(packet + struct.pack('<I', roce_pcap.icrc(ip, udp, packet)), (target, roce_pcap.ROCE_PORT))
 
     def ask(self, target, message):
-        """What the answer says: (REJ, reason), (SIDR_REP, status), or (attribute, None); None: there was no answer."""
+        """Sends it and returns the answer: (REJ, reason), (SIDR_REP, status) or (attribute, None). None: no answer came."""
         self.send(target, message)
         try:
             packet = self.socket.recv(4096)
