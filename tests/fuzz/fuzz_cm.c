@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Two connection managers, and a hostile network and hasty consumers between them, all led by a script of bytes: MADs
- * are carried, lost, repeated and mutated, come from elsewhere, and are made of nothing but the script; what consumers
- * may do, they do in any order. Whatever happens, events are of handles that the consumer still has, and when everybody
- * has let go, nothing is left.
+ * Two connection managers with a hostile network and careless consumers between them, all led by a script of bytes. The
+ * network carries, loses, repeats and changes MADs, sends them from other addresses, and makes them from nothing but
+ * the script. Consumers make any call in any order. Checked: events are for handles that the consumer still has, and
+ * when all consumers have let go, nothing is left.
  *
- * With -DROCI_LIBFUZZER and -fsanitize=fuzzer a libFuzzer target; without, a program that draws its scripts:
- * fuzz_cm [iterations [seed]].
+ * With -DROCI_LIBFUZZER and -fsanitize=fuzzer this is a libFuzzer target. Without them it is a program that draws its
+ * scripts at random: fuzz_cm [iterations [seed]].
  */
 #include <stdio.h>
 #include <stdlib.h>
@@ -19,7 +19,7 @@
 #include "random.h"
 
 #define SECOND  1000000000ull
-#define FOREVER (1000 * 3600 * SECOND) /* longer than the longest time that a message can ask for */
+#define FOREVER (1000 * 3600 * SECOND) /* longer than any time that a message can ask for */
 #define SERVICE (0x01060000 + 22222)
 
 enum { SIDES = 2, MAX_ENDS = 48, MAX_WIRE = 64 };
@@ -41,17 +41,17 @@ static struct {
 	struct roci_cm *cm[SIDES];
 	struct roci_listener *listener[SIDES];
 	struct end ends[MAX_ENDS];
-	struct roci_cm_tx wire[MAX_WIRE]; /* a ring of what was sent; the oldest are lost */
+	struct roci_cm_tx wire[MAX_WIRE]; /* a ring of MADs that were sent; the oldest are lost */
 	unsigned wire_next, wire_count, carried;
 } world;
 
-/* What happened in all runs: a fuzzer that does not get anywhere finds nothing. */
-static unsigned long told[ROCI_CM_EVENT_KINDS], sent[0x20];
+/* Counts over all runs: main() checks that every event and message occurs. */
+static unsigned long events[ROCI_CM_EVENT_KINDS], sent[0x20];
 
 static const uint8_t gids[SIDES][16] = {{[10] = 0xff, [11] = 0xff, 10, 0, 0, 1},
 					{[10] = 0xff, [11] = 0xff, 10, 0, 0, 2}};
 
-static unsigned take(void)
+static unsigned next_byte(void)
 {
 	if (!world.left)
 		return 0;
@@ -59,7 +59,7 @@ static unsigned take(void)
 	return *world.script++;
 }
 
-static uint32_t draw(void *context)
+static uint32_t random_id(void *context)
 {
 	return (uint32_t)random_next(&world.seed);
 }
@@ -77,7 +77,7 @@ static struct end *new_end(unsigned side)
 	return NULL;
 }
 
-static void let_go(struct end *end)
+static void destroy_end(struct end *end)
 {
 	if (end->conn)
 		roci_conn_destroy(end->conn, world.now);
@@ -86,14 +86,14 @@ static void let_go(struct end *end)
 	end->live = false;
 }
 
-static void told_request(unsigned side, const struct roci_cm_event *ev)
+static void take_request(unsigned side, const struct roci_cm_event *ev)
 {
 	struct end *end = new_end(side);
 
 	CHECK(ev->user == &world.listener[side] && ev->listener == world.listener[side]);
 	CHECK(!ev->conn != !ev->sidr);
 	if (!end) {
-		let_go(&(struct end){.conn = ev->conn, .sidr = ev->sidr});
+		destroy_end(&(struct end){.conn = ev->conn, .sidr = ev->sidr});
 		return;
 	}
 	end->conn = ev->conn;
@@ -104,15 +104,15 @@ static void told_request(unsigned side, const struct roci_cm_event *ev)
 		roci_sidr_set_user(ev->sidr, end);
 }
 
-static void tell(unsigned side, const struct roci_cm_event *ev)
+static void check_event(unsigned side, const struct roci_cm_event *ev)
 {
 	const struct end *end = ev->user;
 
 	CHECK(ev->kind < ROCI_CM_EVENT_KINDS && cm_event_name(ev->kind) && ev->path);
 	CHECK(ev->private.len <= ROCI_CM_MAX_PRIVATE && (ev->private.data || !ev->private.len));
-	told[ev->kind]++;
+	events[ev->kind]++;
 	if (ev->kind == ROCI_CM_REQ_RECEIVED || ev->kind == ROCI_CM_SIDR_REQ_RECEIVED) {
-		told_request(side, ev);
+		take_request(side, ev);
 		return;
 	}
 	CHECK(end >= world.ends && end < world.ends + MAX_ENDS && end->live && end->side == side);
@@ -129,7 +129,7 @@ static void settle(void)
 
 	for (unsigned side = 0; side < SIDES; side++) {
 		while (roci_cm_next_event(world.cm[side], &ev))
-			tell(side, &ev);
+			check_event(side, &ev);
 		while (roci_cm_tx(world.cm[side], world.now, &tx)) {
 			CHECK(roci_cm_msg_parse(&msg, tx.mad) == ROCI_CM_PARSE_OK);
 			sent[msg.attribute]++;
@@ -169,7 +169,7 @@ static void receive(const struct roci_cm_tx *tx)
 	settle();
 }
 
-/* ---- what a script can say ---- */
+/* ---- what a script can do ---- */
 
 static struct roci_cm_path path_from(unsigned side)
 {
@@ -191,42 +191,42 @@ static struct roci_cm_bytes ip_header(unsigned side)
 	return (struct roci_cm_bytes){bytes, sizeof(bytes)};
 }
 
-static void begin_conn(struct end *end)
+static void connect_end(struct end *end)
 {
-	struct roci_cm_connect ask = {
-		.service_id = SERVICE + (take() % 8 == 0),
+	struct roci_cm_connect params = {
+		.service_id = SERVICE + (next_byte() % 8 == 0),
 		.path = path_from(end->side),
-		.qpn = 2 + take() % 64, /* few, so that some are stale */
+		.qpn = 2 + next_byte() % 64, /* few QPNs, so that some are stale */
 		.private = ip_header(end->side),
 		.user = end,
 	};
 
-	CHECK(roci_conn_connect(world.cm[end->side], world.now, &ask, &end->conn) == 0);
+	CHECK(roci_conn_connect(world.cm[end->side], world.now, &params, &end->conn) == 0);
 }
 
-static void begin_sidr(struct end *end)
+static void resolve_end(struct end *end)
 {
-	struct roci_cm_resolve ask = {.service_id = SERVICE + (take() % 8 == 0),
-				      .path = path_from(end->side),
-				      .private = ip_header(end->side),
-				      .user = end};
+	struct roci_cm_resolve params = {.service_id = SERVICE + (next_byte() % 8 == 0),
+					 .path = path_from(end->side),
+					 .private = ip_header(end->side),
+					 .user = end};
 
-	CHECK(roci_sidr_resolve(world.cm[end->side], world.now, &ask, &end->sidr) == 0);
+	CHECK(roci_sidr_resolve(world.cm[end->side], world.now, &params, &end->sidr) == 0);
 }
 
-static void begin(void)
+static void new_exchange(void)
 {
-	unsigned how = take();
+	unsigned how = next_byte();
 	struct end *end = new_end(how & 1);
 
 	if (end && how % 8 < 6)
-		begin_conn(end);
+		connect_end(end);
 	else if (end)
-		begin_sidr(end);
+		resolve_end(end);
 }
 
-/* What a consumer does next, as a rule. */
-static unsigned sensible(const struct roci_conn *conn)
+/* The call that the state asks for, as an index of act(). */
+static unsigned expected_call(const struct roci_conn *conn)
 {
 	switch (conn->state) {
 	case ROCI_CONN_REQ_RECEIVED: return 1;
@@ -237,14 +237,14 @@ static unsigned sensible(const struct roci_conn *conn)
 	}
 }
 
-/* Something to a handle, mostly when it is the time for it. */
+/* A call on some handle, mostly the expected one. */
 static void act(void)
 {
-	struct end *end = &world.ends[take() % MAX_ENDS];
-	struct roci_cm_accept accept = {.qpn = 2 + take() % 64, .private = {"welcome", 8}};
+	struct end *end = &world.ends[next_byte() % MAX_ENDS];
+	struct roci_cm_accept accept = {.qpn = 2 + next_byte() % 64, .private = {"welcome", 8}};
 	struct roci_cm_sidr_answer answer = {.qpn = 7, .status = accept.qpn % 2 ? ROCI_SIDR_SUCCESS : ROCI_SIDR_REJECT};
 	const struct roci_cm_bytes none = {0};
-	unsigned how = take();
+	unsigned how = next_byte();
 
 	for (unsigned i = 0; i < MAX_ENDS && !end->live; i++)
 		end = &world.ends[(end - world.ends + 1) % MAX_ENDS];
@@ -255,7 +255,7 @@ static void act(void)
 		roci_sidr_answer(end->sidr, world.now, &answer);
 		return;
 	}
-	switch (how < 0xc0 ? sensible(end->conn) : how % 6) {
+	switch (how < 0xc0 ? expected_call(end->conn) : how % 6) {
 	case 0: roci_conn_fetched(end->conn, world.now); break;
 	case 1: roci_conn_accept(end->conn, world.now, &accept); break;
 	case 2: roci_conn_establish(end->conn, world.now, none); break;
@@ -265,36 +265,37 @@ static void act(void)
 	}
 }
 
-static void leave(void)
+static void destroy_any(void)
 {
-	struct end *end = &world.ends[take() % MAX_ENDS];
+	struct end *end = &world.ends[next_byte() % MAX_ENDS];
 
 	if (end->live)
-		let_go(end);
+		destroy_end(end);
 }
 
 static void listen(unsigned side)
 {
-	struct roci_cm_listen ask = {.service_id = SERVICE, .backlog = 1 + take() % 8, .user = &world.listener[side]};
+	struct roci_cm_listen params = {
+		.service_id = SERVICE, .backlog = 1 + next_byte() % 8, .user = &world.listener[side]};
 
 	if (world.listener[side]) {
 		roci_listener_destroy(world.listener[side], world.now);
 		world.listener[side] = NULL;
 	} else {
-		CHECK(roci_cm_listen(world.cm[side], &ask, &world.listener[side]) == 0);
+		CHECK(roci_cm_listen(world.cm[side], &params, &world.listener[side]) == 0);
 	}
 }
 
 static void mutate(struct roci_cm_tx *tx)
 {
-	for (unsigned n = 1 + take() % 4; n--;) {
-		unsigned how = take(), at = take() % (how & 1 ? 80 : ROCI_CM_MAD_BYTES);
+	for (unsigned n = 1 + next_byte() % 4; n--;) {
+		unsigned how = next_byte(), at = next_byte() % (how & 1 ? 80 : ROCI_CM_MAD_BYTES);
 
 		switch (how >> 1 & 7) {
-		case 0: tx->mad[at] = (uint8_t)take(); break;
-		case 1: tx->mad[17] = (uint8_t)(ROCI_CM_ATTR_REQ + take() % 12); break;
-		case 2: tx->sgid[15] = (uint8_t)take(); break;
-		case 3: /* the ids of another message, of either side */
+		case 0: tx->mad[at] = (uint8_t)next_byte(); break;
+		case 1: tx->mad[17] = (uint8_t)(ROCI_CM_ATTR_REQ + next_byte() % 12); break;
+		case 2: tx->sgid[15] = (uint8_t)next_byte(); break;
+		case 3: /* the ids of another MAD, of either side */
 			memcpy(tx->mad + ROCI_MAD_HEADER_BYTES,
 			       world.wire[at % MAX_WIRE].mad + ROCI_MAD_HEADER_BYTES + (how & 1 ? 4 : 0), 4);
 			break;
@@ -302,12 +303,12 @@ static void mutate(struct roci_cm_tx *tx)
 			memcpy(tx->mad + ROCI_MAD_HEADER_BYTES + 4,
 			       world.wire[at % MAX_WIRE].mad + ROCI_MAD_HEADER_BYTES + (how & 1 ? 4 : 0), 4);
 			break;
-		default: tx->mad[at] ^= (uint8_t)(1u << take() % 8); break;
+		default: tx->mad[at] ^= (uint8_t)(1u << next_byte() % 8); break;
 		}
 	}
 }
 
-/* The next message arrives as it is. */
+/* The next MAD arrives as it was sent. */
 static void carry(void)
 {
 	if (world.wire_next - world.carried > world.wire_count)
@@ -319,11 +320,11 @@ static void carry(void)
 	}
 }
 
-/* Any of those that were sent lately arrives, mostly not as it was. */
-static void haunt(void)
+/* A MAD that was sent lately arrives, mostly changed. */
+static void replay(void)
 {
 	struct roci_cm_tx tx;
-	unsigned back = take();
+	unsigned back = next_byte();
 
 	if (!world.wire_count)
 		return;
@@ -333,16 +334,16 @@ static void haunt(void)
 	receive(&tx);
 }
 
-static void invent(void)
+static void inject_random(void)
 {
 	struct roci_cm_tx tx = {.ifindex = 1};
-	unsigned to = take() & 1;
+	unsigned to = next_byte() & 1;
 
 	memcpy(tx.dgid, gids[to], 16);
 	memcpy(tx.sgid, gids[!to], 16);
 	for (unsigned i = 0; i < ROCI_CM_MAD_BYTES; i++)
-		tx.mad[i] = (uint8_t)take();
-	if (tx.mad[18] & 1) /* else it may be of any class */
+		tx.mad[i] = (uint8_t)next_byte();
+	if (tx.mad[18] & 1) /* otherwise it may have any class */
 		memcpy(tx.mad, (uint8_t[]){1, 7, 2, 3}, 4);
 	tx.mad[16] = 0;
 	tx.mad[17] = (uint8_t)(ROCI_CM_ATTR_REQ + tx.mad[17] % 12);
@@ -351,18 +352,18 @@ static void invent(void)
 
 static void step(void)
 {
-	switch (take() % 32) {
+	switch (next_byte() % 32) {
 	case 0:
 	case 1:
-	case 2: begin(); break;
-	case 3: leave(); break;
-	case 4: listen(take() & 1); break;
-	case 5: invent(); break;
+	case 2: new_exchange(); break;
+	case 3: destroy_any(); break;
+	case 4: listen(next_byte() & 1); break;
+	case 5: inject_random(); break;
 	case 6:
-	case 7: pass_time(1ull << take() % 36); break;
+	case 7: pass_time(1ull << next_byte() % 36); break;
 	case 8:
 	case 9:
-	case 10: haunt(); break;
+	case 10: replay(); break;
 	case 11:
 		world.carried += world.carried != world.wire_next; /* lost */
 		break;
@@ -380,7 +381,8 @@ static void step(void)
 
 int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t len)
 {
-	struct roci_cm_config config = {.id_mask = 0xff, .random = draw}; /* ids are few, so that strangers hit some */
+	struct roci_cm_config config = {.id_mask = 0xff,
+					.random = random_id}; /* few ids, so that random ones hit some */
 
 	memset(&world, 0, sizeof(world));
 	world.script = bytes;
@@ -396,7 +398,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t len)
 		step();
 	for (unsigned i = 0; i < MAX_ENDS; i++)
 		if (world.ends[i].live)
-			let_go(&world.ends[i]);
+			destroy_end(&world.ends[i]);
 	for (unsigned side = 0; side < SIDES; side++)
 		if (world.listener[side])
 			listen(side);
@@ -427,8 +429,8 @@ int main(int argc, char **argv)
 		free(script);
 	}
 	for (unsigned kind = 0; kind < ROCI_CM_EVENT_KINDS; kind++) {
-		printf("%8lu %s\n", told[kind], cm_event_name(kind));
-		CHECK(told[kind] || iterations < 1000);
+		printf("%8lu %s\n", events[kind], cm_event_name(kind));
+		CHECK(events[kind] || iterations < 1000);
 	}
 	for (unsigned attribute = ROCI_CM_ATTR_REQ; attribute <= ROCI_CM_ATTR_SIDR_REP; attribute++) {
 		printf("%8lu %s\n", sent[attribute], cm_message_name(attribute));

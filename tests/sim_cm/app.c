@@ -13,11 +13,11 @@ static uint32_t draw(void *context)
 
 /* ---- hosts ---- */
 
-void app_host_up(unsigned h)
+void app_host_boot(unsigned h)
 {
 	struct host *host = &sim.hosts[h];
 	struct roci_cm_config config = {
-		.id_base = (1 + h + 2 * host->life) << 22,
+		.id_base = (1 + h + 2 * host->boots) << 22,
 		.id_mask = (1u << 22) - 1,
 		.random = draw,
 		.context = &sim.rng,
@@ -73,7 +73,7 @@ void app_host_killed(unsigned h)
 		host->listeners[i] = NULL;
 		host->closed_at[i] = host->closed_at[i] ? host->closed_at[i] : sim.now;
 	}
-	host->life++;
+	host->boots++;
 }
 
 /* ---- ends ---- */
@@ -87,7 +87,7 @@ static struct end *new_end(unsigned host)
 	*end = (struct end){
 		.index = sim.end_count,
 		.host = host,
-		.life = sim.hosts[host].life,
+		.boots = sim.hosts[host].boots,
 		.qpn = 0x1000 + sim.end_count,
 		.psn = sim_below(1 << 24),
 		.service = sim_below(SERVICES + 1),
@@ -100,10 +100,10 @@ static struct end *new_end(unsigned host)
 
 static void act_later(struct end *end)
 {
-	sim_schedule(EV_ACT, sim.now + sim_think())->end = end;
+	sim_schedule(EV_ACT, sim.now + sim_think_time())->end = end;
 }
 
-/* The consumer's part of the private data says who asks. */
+/* Private data: the IP CM header, then the index of the active end. */
 static unsigned fill_private(const struct end *end, uint8_t *to)
 {
 	const struct host *here = &sim.hosts[end->host], *there = &sim.hosts[!end->host];
@@ -125,9 +125,9 @@ static struct roci_cm_path path_of(const struct end *end)
 	return path;
 }
 
-static void begin_sidr(struct end *end, struct roci_cm_bytes private)
+static void resolve(struct end *end, struct roci_cm_bytes private)
 {
-	struct roci_cm_resolve ask = {
+	struct roci_cm_resolve params = {
 		.service_id = FIRST_SERVICE + end->service,
 		.path = path_of(end),
 		.private = private,
@@ -135,21 +135,21 @@ static void begin_sidr(struct end *end, struct roci_cm_bytes private)
 	};
 
 	end->sidr = true;
-	model_enter(end, VIEW_SIDR_ASKING);
-	if (roci_sidr_resolve(sim.hosts[end->host].cm, sim.now, &ask, &end->sidr_handle))
+	model_enter(end, VIEW_SIDR_REQ_SENT);
+	if (roci_sidr_resolve(sim.hosts[end->host].cm, sim.now, &params, &end->sidr_handle))
 		sim_fail("end %u cannot resolve", end->index);
 }
 
-void app_begin(unsigned host)
+void app_connect(unsigned host)
 {
 	struct end *end = sim.hosts[host].cm ? new_end(host) : NULL;
-	struct roci_cm_connect ask;
+	struct roci_cm_connect params;
 	uint8_t private[64];
 
 	if (!end)
 		return;
 	end->active = true;
-	ask = (struct roci_cm_connect){
+	params = (struct roci_cm_connect){
 		.service_id = FIRST_SERVICE + end->service,
 		.path = path_of(end),
 		.qpn = end->qpn,
@@ -160,22 +160,22 @@ void app_begin(unsigned host)
 		.user = end,
 	};
 	if (sim_chance(150)) {
-		begin_sidr(end, ask.private);
+		resolve(end, params.private);
 	} else {
-		model_enter(end, VIEW_ASKING);
-		if (roci_conn_connect(sim.hosts[host].cm, sim.now, &ask, &end->conn))
+		model_enter(end, VIEW_REQ_SENT);
+		if (roci_conn_connect(sim.hosts[host].cm, sim.now, &params, &end->conn))
 			sim_fail("end %u cannot connect", end->index);
 	}
-	sim_trace("host %u end %u asks", host, end->index);
-	if (sim_chance(100)) /* and may lose interest */
+	sim_trace("host %u end %u connects", host, end->index);
+	if (sim_chance(100)) /* and may withdraw */
 		act_later(end);
 }
 
-void app_let_go(struct end *end)
+void app_destroy(struct end *end)
 {
 	if (end->destroyed)
 		return;
-	sim_trace("host %u end %u (%s) lets go", end->host, end->index, model_view_str(end->view));
+	sim_trace("host %u end %u (%s) is destroyed", end->host, end->index, model_view_str(end->view));
 	end->destroyed = true;
 	if (end->conn)
 		roci_conn_destroy(end->conn, sim.now);
@@ -183,16 +183,16 @@ void app_let_go(struct end *end)
 		roci_sidr_destroy(end->sidr_handle, sim.now);
 }
 
-/* ---- being told ---- */
+/* ---- events ---- */
 
-static void told_request(unsigned host, const struct roci_cm_event *ev)
+static void request_event(unsigned host, const struct roci_cm_event *ev)
 {
 	struct end *end = new_end(host);
-	unsigned asker = ((const uint8_t *)ev->private.data)[ROCI_CM_IP_BYTES];
+	unsigned active = ((const uint8_t *)ev->private.data)[ROCI_CM_IP_BYTES];
 
 	if (ev->user != &sim.hosts[host])
-		sim_fail("a request has another listener's user");
-	if (!end || (asker >= sim.end_count && sim.hostile)) {
+		sim_fail("a request has the user of another listener");
+	if (!end || (active >= sim.end_count && sim.hostile)) {
 		if (end)
 			sim.end_count--;
 		if (ev->conn)
@@ -201,7 +201,7 @@ static void told_request(unsigned host, const struct roci_cm_event *ev)
 			roci_sidr_destroy(ev->sidr, sim.now);
 		return;
 	}
-	end->peer = &sim.ends[asker];
+	end->peer = &sim.ends[active];
 	end->conn = ev->conn;
 	end->sidr_handle = ev->sidr;
 	end->sidr = ev->sidr;
@@ -215,46 +215,47 @@ static void told_request(unsigned host, const struct roci_cm_event *ev)
 	act_later(end);
 }
 
-static void told_answer(struct end *end, const struct roci_cm_event *ev)
+static void rep_event(struct end *end, const struct roci_cm_event *ev)
 {
-	unsigned answerer = ((const uint8_t *)ev->private.data)[0];
+	unsigned passive = ((const uint8_t *)ev->private.data)[0];
 
-	end->peer = answerer < sim.end_count ? &sim.ends[answerer] : NULL;
+	end->peer = passive < sim.end_count ? &sim.ends[passive] : NULL;
 	if (!sim.hostile) {
 		if (!end->peer)
-			sim_fail("end %u: the answer is of nobody", end->index);
-		model_check_answer(end, ev);
+			sim_fail("end %u: the REP names no end", end->index);
+		model_check_rep(end, ev);
 	}
 }
 
-void app_told(unsigned host, const struct roci_cm_event *ev)
+void app_event(unsigned host, const struct roci_cm_event *ev)
 {
 	struct end *end = ev->user;
 
 	if (ev->kind == ROCI_CM_REQ_RECEIVED || ev->kind == ROCI_CM_SIDR_REQ_RECEIVED) {
-		told_request(host, ev);
+		request_event(host, ev);
 		return;
 	}
 	if (end->host != host)
-		sim_fail("end %u is told by the other host", end->index);
+		sim_fail("end %u has an event on the other host", end->index);
 	model_event(end, ev);
 	if ((ev->kind == ROCI_CM_REJ_RECEIVED && ev->reason == ROCI_REJ_INVALID_SERVICE_ID) ||
 	    (ev->kind == ROCI_CM_SIDR_REP_RECEIVED && ev->sidr_status == ROCI_SIDR_UNSUPPORTED))
 		model_check_no_service(end);
 	if (ev->kind == ROCI_CM_REP_RECEIVED)
-		told_answer(end, ev);
-	if (end->view != VIEW_TIMEWAIT && end->view != VIEW_OVER)
+		rep_event(end, ev);
+	if (end->view != VIEW_TIMEWAIT && end->view != VIEW_CLOSED)
 		act_later(end);
 	else if (sim_chance(500))
 		act_later(end);
 }
 
-/* ---- acting ---- */
+/* ---- calls ---- */
 
-static void must(const struct end *end, const char *what, int rc, bool allowed)
+/* Fails unless the call succeeded exactly where it is allowed. */
+static void check_result(const struct end *end, const char *what, int err, bool allowed)
 {
-	if ((rc == 0) != allowed || (rc && rc != -EINVAL))
-		sim_fail("end %u is %s: %s gives %d", end->index, model_view_str(end->view), what, rc);
+	if ((err == 0) != allowed || (err && err != -EINVAL))
+		sim_fail("end %u is %s: %s gives %d", end->index, model_view_str(end->view), what, err);
 }
 
 static void accept(struct end *end)
@@ -268,75 +269,76 @@ static void accept(struct end *end)
 		.private = {&private, 1},
 	};
 
-	must(end, "accept", roci_conn_accept(end->conn, sim.now, &answer), end->view == VIEW_ASKED);
-	if (end->view == VIEW_ASKED)
-		model_enter(end, VIEW_ANSWERED);
+	check_result(end, "accept", roci_conn_accept(end->conn, sim.now, &answer), end->view == VIEW_REQ_RECEIVED);
+	if (end->view == VIEW_REQ_RECEIVED)
+		model_enter(end, VIEW_REP_SENT);
 }
 
 static void establish(struct end *end)
 {
-	must(end, "establish", roci_conn_establish(end->conn, sim.now, (struct roci_cm_bytes){0}),
-	     end->view == VIEW_GOT_ANSWER);
-	if (end->view == VIEW_GOT_ANSWER)
+	check_result(end, "establish", roci_conn_establish(end->conn, sim.now, (struct roci_cm_bytes){0}),
+		     end->view == VIEW_REP_RECEIVED);
+	if (end->view == VIEW_REP_RECEIVED)
 		model_enter(end, VIEW_ESTABLISHED);
 }
 
 static void reject(struct end *end)
 {
-	bool allowed = end->view >= VIEW_ASKING && end->view <= VIEW_GOT_ANSWER;
+	bool allowed = end->view >= VIEW_REQ_SENT && end->view <= VIEW_REP_RECEIVED;
 
-	must(end, "reject",
-	     roci_conn_reject(end->conn, sim.now, ROCI_REJ_CONSUMER_DEFINED, (struct roci_cm_bytes){0},
-			      (struct roci_cm_bytes){0}),
-	     allowed);
+	check_result(end, "reject",
+		     roci_conn_reject(end->conn, sim.now, ROCI_REJ_CONSUMER_DEFINED, (struct roci_cm_bytes){0},
+				      (struct roci_cm_bytes){0}),
+		     allowed);
 	end->rejected = end->rejected || allowed;
 	if (allowed)
-		model_enter(end, VIEW_OVER);
+		model_enter(end, VIEW_CLOSED);
 }
 
 static void disconnect(struct end *end)
 {
-	bool leave = end->view == VIEW_ESTABLISHED, agree = end->view == VIEW_LEFT;
+	bool request = end->view == VIEW_ESTABLISHED, reply = end->view == VIEW_DREQ_RECEIVED;
 
-	must(end, "disconnect", roci_conn_disconnect(end->conn, sim.now, (struct roci_cm_bytes){0}), leave || agree);
-	if (leave || agree)
-		model_enter(end, leave ? VIEW_LEAVING : VIEW_TIMEWAIT);
+	check_result(end, "disconnect", roci_conn_disconnect(end->conn, sim.now, (struct roci_cm_bytes){0}),
+		     request || reply);
+	if (request || reply)
+		model_enter(end, request ? VIEW_DREQ_SENT : VIEW_TIMEWAIT);
 }
 
 static void act_sidr(struct end *end)
 {
 	struct roci_cm_sidr_answer answer = {.qpn = end->qpn, .status = ROCI_SIDR_SUCCESS};
 
-	if (end->view == VIEW_SIDR_ASKED && sim_chance(800)) {
+	if (end->view == VIEW_SIDR_REQ_RECEIVED && sim_chance(800)) {
 		if (roci_sidr_answer(end->sidr_handle, sim.now, &answer))
 			sim_fail("end %u cannot answer", end->index);
-		model_enter(end, VIEW_SIDR_OVER);
+		model_enter(end, VIEW_SIDR_CLOSED);
 		act_later(end);
 	} else {
-		app_let_go(end);
+		app_destroy(end);
 	}
 }
 
 static void act_conn(struct end *end)
 {
-	static void (*const right[VIEWS])(struct end *) = {
-		[VIEW_ASKED] = accept,
-		[VIEW_GOT_ANSWER] = establish,
+	static void (*const expected[VIEWS])(struct end *) = {
+		[VIEW_REQ_RECEIVED] = accept,
+		[VIEW_REP_RECEIVED] = establish,
 		[VIEW_ESTABLISHED] = disconnect,
-		[VIEW_LEFT] = disconnect,
+		[VIEW_DREQ_RECEIVED] = disconnect,
 	};
-	static void (*const any[])(struct end *) = {accept, establish, reject, disconnect, app_let_go};
+	static void (*const any[])(struct end *) = {accept, establish, reject, disconnect, app_destroy};
 
-	if (!end->active && !end->taken) {
-		end->taken = true;
+	if (!end->active && !end->fetched) {
+		end->fetched = true;
 		roci_conn_fetched(end->conn, sim.now);
 	}
 	if (end->view == VIEW_ESTABLISHED && sim_chance(300))
-		return; /* content as it is */
-	if (right[end->view] && sim_chance(850))
-		right[end->view](end);
-	else if (end->view == VIEW_ANSWERED && sim_chance(200))
-		model_enter(end, roci_conn_notify(end->conn, sim.now) ? end->view : VIEW_ANSWERED);
+		return; /* stays connected */
+	if (expected[end->view] && sim_chance(850))
+		expected[end->view](end);
+	else if (end->view == VIEW_REP_SENT && sim_chance(200))
+		model_enter(end, roci_conn_notify(end->conn, sim.now) ? end->view : VIEW_REP_SENT);
 	else
 		any[sim_below(5)](end);
 	if (!end->destroyed && sim_chance(500))

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * sim_cm [SEED [COUNT]] [-v]: runs COUNT programs, of seeds SEED, SEED + 1, ... Exit status 0 if all passed;
- * ROCI_SIM_CM_COUNT in the environment overrides COUNT.
+ * sim_cm [SEED [COUNT]] [-v]: runs COUNT programs with the seeds SEED, SEED + 1, ... Exit status 0: all passed.
+ * ROCI_SIM_CM_COUNT in the environment overrides COUNT. -v prints what happens.
  */
 #include <setjmp.h>
 #include <signal.h>
@@ -14,7 +14,7 @@
 #include "sim_cm.h"
 
 #define MAX_FAILURES 20
-#define QUIET_AFTER  (1200 * SECOND) /* everything that was begun is over */
+#define QUIET_AFTER  (1200 * SECOND) /* every exchange has ended */
 
 struct sim sim;
 static jmp_buf failed;
@@ -54,14 +54,14 @@ bool sim_chance(unsigned per_thousand)
 	return sim_below(1000) < per_thousand;
 }
 
-uint64_t sim_think(void)
+uint64_t sim_think_time(void)
 {
-	static const unsigned most[] = {1, 10, 100, 1000, 6000, 25000}; /* ms */
+	static const unsigned longest[] = {1, 10, 100, 1000, 6000, 25000}; /* ms */
 
-	return sim_below(1000 * most[sim_below(6)]) * US;
+	return sim_below(1000 * longest[sim_below(6)]) * US;
 }
 
-/* A crash tells its seed, too. */
+/* Also a crash prints its seed. */
 static void crashed(int signal_number)
 {
 	printf("CRASHED seed %llu\n    replay: sim_cm %llu 1 -v\n", (unsigned long long)sim.seed,
@@ -71,8 +71,8 @@ static void crashed(int signal_number)
 	raise(signal_number);
 }
 
-/* Servers that close one listener and open the next, mostly soon. */
-static void open_and_close(void)
+/* Servers that close a listener and open the next one, mostly soon after. */
+static void schedule_listeners(void)
 {
 	static const unsigned gaps[] = {20, 200, 400, 20000}; /* ms */
 
@@ -109,7 +109,7 @@ static void set_up(uint64_t seed, bool verbose)
 	sim.budget = 1 + sim_below(16);
 	for (unsigned h = 0; h < HOSTS; h++) {
 		sim.hosts[h] = (struct host){.gid = {[10] = 0xff, [11] = 0xff, 10, 0, 0, (uint8_t)(h + 1)}};
-		app_host_up(h);
+		app_host_boot(h);
 	}
 	if (sim_chance(150)) {
 		uint64_t at = sim.now + sim_below(30000) * MS;
@@ -117,10 +117,10 @@ static void set_up(uint64_t seed, bool verbose)
 
 		sim_schedule(EV_KILL, at)->host = victim;
 		if (sim_chance(700))
-			sim_schedule(EV_RISE, at + sim_below(20000) * MS)->host = victim;
+			sim_schedule(EV_BOOT, at + sim_below(20000) * MS)->host = victim;
 	}
 	if (sim_chance(400))
-		open_and_close();
+		schedule_listeners();
 }
 
 static void handle(struct event *ev)
@@ -135,16 +135,16 @@ static void handle(struct event *ev)
 		if (ev->end)
 			app_act(ev->end);
 		else
-			app_begin(ev->host);
+			app_connect(ev->host);
 		break;
 	case EV_KILL: app_host_killed(ev->host); break;
-	case EV_RISE: app_host_up(ev->host); break;
+	case EV_BOOT: app_host_boot(ev->host); break;
 	case EV_CLOSE: app_close(ev->host, ev->service); break;
 	case EV_LISTEN: app_listen(ev->host, ev->service); break;
 	}
 }
 
-/* Runs until nothing happens before `end`. */
+/* Runs everything that happens up to `end`. */
 static void run_until(uint64_t end)
 {
 	for (;;) {
@@ -169,12 +169,12 @@ static void run_until(uint64_t end)
 			for (unsigned h = 0; h < HOSTS; h++)
 				net_settle(h);
 		}
-		model_check_patience();
+		model_check_timeouts();
 	}
 	sim.now = end;
 }
 
-static void begin_all(void)
+static void schedule_connects(void)
 {
 	for (unsigned i = 0; i < sim.budget; i++) {
 		struct event *ev = sim_schedule(EV_ACT, sim.now + sim_below(sim_chance(500) ? 10 : 20000) * MS);
@@ -188,7 +188,7 @@ static void tear_down(void)
 {
 	for (unsigned i = 0; i < sim.end_count; i++)
 		if (sim.hosts[sim.ends[i].host].cm)
-			app_let_go(&sim.ends[i]);
+			app_destroy(&sim.ends[i]);
 	for (unsigned h = 0; h < HOSTS; h++) {
 		if (!sim.hosts[h].cm)
 			continue;
@@ -216,10 +216,10 @@ static bool run(uint64_t seed, bool verbose)
 		return false;
 	}
 	set_up(seed, verbose);
-	begin_all();
+	schedule_connects();
 	run_until(sim.now + QUIET_AFTER);
 	if (!sim.hostile)
-		model_audit();
+		model_check_agreement();
 	tear_down();
 	for (unsigned h = 0; h < HOSTS; h++)
 		if (sim.hosts[h].cm)
@@ -255,7 +255,7 @@ int main(int argc, char **argv)
 	clock_gettime(CLOCK_MONOTONIC, &t1);
 	seconds = (double)(t1.tv_sec - t0.tv_sec) + (double)(t1.tv_nsec - t0.tv_nsec) / 1e9;
 	printf("%llu programs, %u failed, %llu MADs, %llu events, %llu half-open, %.0f programs/s\n",
-	       (unsigned long long)numbers[1], failures, (unsigned long long)sim.mads, (unsigned long long)sim.told,
-	       (unsigned long long)sim.half_open, (double)numbers[1] / seconds);
+	       (unsigned long long)numbers[1], failures, (unsigned long long)sim.mads,
+	       (unsigned long long)sim.events_seen, (unsigned long long)sim.half_open, (double)numbers[1] / seconds);
 	return failures != 0;
 }

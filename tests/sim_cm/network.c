@@ -3,7 +3,7 @@
 
 #include "sim_cm.h"
 
-/* ---- what is to happen: a heap of record numbers ---- */
+/* ---- scheduled events: a heap of record numbers ---- */
 
 static bool before(unsigned a, unsigned b)
 {
@@ -14,10 +14,10 @@ static bool before(unsigned a, unsigned b)
 
 static void swap(unsigned i, unsigned j)
 {
-	unsigned held = sim.heap[i];
+	unsigned other = sim.heap[i];
 
 	sim.heap[i] = sim.heap[j];
-	sim.heap[j] = held;
+	sim.heap[j] = other;
 }
 
 struct event *sim_schedule(enum event_kind kind, uint64_t at)
@@ -64,7 +64,7 @@ bool sim_next(struct event *out, uint64_t until)
 
 /* ---- the network ---- */
 
-static void garble(uint8_t *mad)
+static void corrupt(uint8_t *mad)
 {
 	for (unsigned n = 1 + sim_below(8); n--;)
 		mad[sim_below(ROCI_CM_MAD_BYTES)] ^= (uint8_t)(1u << sim_below(8));
@@ -76,7 +76,7 @@ static void put(const struct roci_cm_tx *tx)
 
 	ev->tx = *tx;
 	if (sim.hostile && sim_chance(100))
-		garble(ev->tx.mad);
+		corrupt(ev->tx.mad);
 }
 
 void net_send(const struct roci_cm_tx *tx)
@@ -100,8 +100,8 @@ void net_settle(unsigned host)
 	while (again) {
 		again = false;
 		for (; roci_cm_next_event(cm, &ev); again = true) {
-			sim.told++;
-			app_told(host, &ev);
+			sim.events_seen++;
+			app_event(host, &ev);
 		}
 		for (; roci_cm_tx(cm, sim.now, &tx); again = true)
 			net_send(&tx);

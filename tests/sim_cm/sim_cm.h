@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Two hosts with a connection manager each, applications that do what comes to their mind, and a network that loses,
- * doubles, delays and garbles: all of it drawn from one seed, on a virtual clock.
+ * Two hosts with a connection manager each, applications that act at random, and a network that loses, duplicates,
+ * delays and corrupts MADs. Everything is drawn from one seed, and time is virtual.
  *
- * What must hold: every event is one that the application's view of its connection allows, and comes once; both sides
- * mean the same connection by what they are told; every exchange ends within a bound; when everybody has let go,
- * nothing is left.
+ * Checked: each event is one that the application's view of its connection allows, and comes once; both sides mean the
+ * same connection by their events; every exchange ends within a bound; when all applications have let go, nothing is
+ * left in the managers.
  */
 #ifndef ROCI_SIM_CM_H
 #define ROCI_SIM_CM_H
@@ -25,47 +25,46 @@
 
 enum { HOSTS = 2, SERVICES = 2 };
 
-/* What the application knows of a connection or SIDR exchange of its own: the state of the model. */
+/* The state of a connection or SIDR exchange as its application knows it. */
 enum view {
 	VIEW_NONE,
-	VIEW_ASKING,      /* active: REQ sent */
-	VIEW_ASKED,       /* passive: REQ received */
-	VIEW_ANSWERED,    /* passive: REP sent */
-	VIEW_GOT_ANSWER,  /* active: REP received */
-	VIEW_ESTABLISHED, /* either */
-	VIEW_LEAVING,     /* DREQ sent */
-	VIEW_LEFT,        /* DREQ received */
+	VIEW_REQ_SENT,      /* active: REQ sent */
+	VIEW_REQ_RECEIVED,  /* passive: REQ received */
+	VIEW_REP_SENT,      /* passive: REP sent */
+	VIEW_REP_RECEIVED,  /* active: REP received */
+	VIEW_ESTABLISHED,   /* either */
+	VIEW_DREQ_SENT,     /* DREQ sent */
+	VIEW_DREQ_RECEIVED, /* DREQ received */
 	VIEW_TIMEWAIT,
-	VIEW_OVER,
-	VIEW_SIDR_ASKING,
-	VIEW_SIDR_ASKED,
-	VIEW_SIDR_OVER,
+	VIEW_CLOSED,
+	VIEW_SIDR_REQ_SENT,
+	VIEW_SIDR_REQ_RECEIVED,
+	VIEW_SIDR_CLOSED,
 	VIEWS
 };
 
 struct end {
-	unsigned index, host, life; /* life: of the host, when it began */
-	unsigned service;           /* active: that it asks for; SERVICES: one that nobody ever listens to */
+	unsigned index, host, boots; /* boots: of the host, when this began */
+	unsigned service;            /* active: the one requested; SERVICES: one without any listener */
 	enum view view;
-	bool active, sidr, taken, destroyed, was_established, rejected;
+	bool active, sidr, fetched, destroyed, was_established, rejected;
 	struct roci_conn *conn;
 	struct roci_sidr *sidr_handle;
-	struct end *peer;  /* passive: who asks; active: the passive end told last */
+	struct end *peer;  /* passive: the active end; active: the passive end that the last event named */
 	uint32_t qpn, psn; /* ours */
 	uint8_t resources, depth;
-	uint64_t since; /* the view */
+	uint64_t since; /* when `view` began */
 };
 
 struct host {
 	struct roci_cm *cm;                                     /* NULL: killed */
-	struct roci_listener *listeners[SERVICES];              /* NULL: between two */
-	uint64_t closed_at[SERVICES], closed_longest[SERVICES]; /* when nobody listened */
+	struct roci_listener *listeners[SERVICES];              /* NULL: closed */
+	uint64_t closed_at[SERVICES], closed_longest[SERVICES]; /* times without a listener */
 	uint8_t gid[16];
-	unsigned life;
-	uint64_t cm_deadline;
+	unsigned boots;
 };
 
-enum event_kind { EV_MAD, EV_ACT, EV_KILL, EV_RISE, EV_CLOSE, EV_LISTEN };
+enum event_kind { EV_MAD, EV_ACT, EV_KILL, EV_BOOT, EV_CLOSE, EV_LISTEN };
 
 struct event {
 	uint64_t at, order;
@@ -83,53 +82,64 @@ struct sim {
 	uint64_t blackout_from, blackout_to;
 	struct host hosts[HOSTS];
 	struct end ends[MAX_ENDS];
-	unsigned end_count, budget; /* connections and exchanges still to be begun */
+	unsigned end_count, budget; /* connections and exchanges to begin */
 	struct event events[MAX_EVENTS];
 	unsigned event_count, heap[MAX_EVENTS], free_count, free[MAX_EVENTS];
-	uint64_t mads, told, half_open;
+	uint64_t mads, events_seen, half_open;
 };
 
 extern struct sim sim;
 
+/* ---- main.c ---- */
+
+/* Ends the program as failed, and prints why and how to replay its seed. */
 _Noreturn void sim_fail(const char *fmt, ...) __attribute__((format(printf, 1, 2)));
+/* Prints a line with -v. */
 void sim_trace(const char *fmt, ...) __attribute__((format(printf, 1, 2)));
+/* Less than limit; 0 when that is 0. */
 unsigned sim_below(unsigned limit);
 bool sim_chance(unsigned per_thousand);
-/* Mostly short, sometimes long. */
-uint64_t sim_think(void);
+/* How long an application thinks, in ns: mostly short, sometimes long. */
+uint64_t sim_think_time(void);
 
-/* network.c: what is to happen, and MADs on their way */
+/* ---- network.c: scheduled events, and MADs on their way ---- */
+
 struct event *sim_schedule(enum event_kind kind, uint64_t at);
-/* Takes the next event that is due no later than `until`; its record is free again when the next is scheduled. False:
- * none. */
+/* Takes the next event that is due no later than `until`. False: none. */
 bool sim_next(struct event *out, uint64_t until);
 void net_send(const struct roci_cm_tx *tx);
-/* Everything in the managers that is due: events told, MADs sent. */
+/* Takes all events and MADs out of a host's manager. */
 void net_settle(unsigned host);
 
-/* app.c */
-void app_begin(unsigned host);
-void app_act(struct end *end);
-void app_told(unsigned host, const struct roci_cm_event *ev);
-void app_host_up(unsigned host);
-void app_host_killed(unsigned host);
-/* A listener goes, and another comes. */
-void app_close(unsigned host, unsigned service);
-void app_listen(unsigned host, unsigned service);
-void app_let_go(struct end *end);
+/* ---- app.c: what applications do ---- */
 
-/* model.c */
+void app_host_boot(unsigned host);
+/* Without a message to its peers. */
+void app_host_killed(unsigned host);
+/* The host has one listener per service at most. */
+void app_listen(unsigned host, unsigned service);
+void app_close(unsigned host, unsigned service);
+/* A new end: connects, or resolves by SIDR. */
+void app_connect(unsigned host);
+/* Any call, mostly the one that is expected. */
+void app_act(struct end *end);
+void app_event(unsigned host, const struct roci_cm_event *ev);
+void app_destroy(struct end *end);
+
+/* ---- model.c: what must hold ---- */
+
 void model_enter(struct end *end, enum view view);
-/* The event is one that the view allows; enters the next. */
+/* Checks that the view allows the event, and enters the next view. */
 void model_event(struct end *end, const struct roci_cm_event *ev);
-/* Nobody is refused for want of a listener that was gone for a moment only. */
+/* A rejected request: its service had no listener for as long as requests wait for one. */
 void model_check_no_service(const struct end *active);
+/* A REQ or REP says what its sender put into it, and belongs to this connection. */
 void model_check_request(const struct end *passive, const struct roci_cm_event *ev);
-void model_check_answer(const struct end *active, const struct roci_cm_event *ev);
-/* Nobody waits longer than the protocol can. */
-void model_check_patience(void);
-/* All is quiet, and the network whole: both ends of a connection agree. */
-void model_audit(void);
+void model_check_rep(const struct end *active, const struct roci_cm_event *ev);
+/* No view lasts longer than the protocol allows. */
+void model_check_timeouts(void);
+/* At the end of a program: both ends of a connection agree. */
+void model_check_agreement(void);
 const char *model_view_str(enum view view);
 
 #endif

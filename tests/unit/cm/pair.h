@@ -1,7 +1,9 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Two managers and the wire between them, in the hands of a test. */
+/* Two managers and the wire between them, led by a test. */
 #ifndef ROCI_TESTS_CM_PAIR_H
 #define ROCI_TESTS_CM_PAIR_H
+
+#include "test.h"
 
 #include <string.h>
 
@@ -12,15 +14,15 @@
 
 #define MS      1000000ull
 #define SECOND  (1000 * MS)
-#define HOLD    (400 * MS) /* roci_cm_config.pending_ns, when 0 */
+#define PENDING (400 * MS) /* roci_cm_config.pending_ns, when 0 */
 #define SERVICE 0x01060000 + 22222
 
 struct pair {
 	uint64_t now, seed;
 	struct roci_cm *a, *b;
 	struct roci_listener *listener; /* of b */
-	bool lose;                      /* everything that is sent */
-	uint16_t lose_only;             /* this attribute, once */
+	bool lose;                      /* every MAD */
+	uint16_t lose_only;             /* the next MAD with this attribute */
 	unsigned sent[0x20];            /* by attribute */
 	struct roci_cm_tx last;
 	struct roci_cm_event events[64]; /* since pair_clear() */
@@ -43,7 +45,7 @@ static inline void pair_drain(struct pair *p, struct roci_cm *cm)
 	}
 }
 
-/* Carries MADs to and fro until there are none. */
+/* Carries MADs in both directions until there are none. */
 static inline void pair_carry(struct pair *p)
 {
 	struct roci_cm_tx tx;
@@ -127,7 +129,7 @@ static inline void pair_open(struct pair *p, unsigned backlog)
 	pair_listen(p, backlog);
 }
 
-/* Everything ends by itself once the consumers have let go. */
+/* Once the consumers have let go, everything ends by itself. */
 static inline void pair_close(struct pair *p)
 {
 	if (p->listener)

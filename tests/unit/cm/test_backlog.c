@@ -12,8 +12,8 @@ static void count_events(const struct pair *p, unsigned counts[ROCI_CM_EVENT_KIN
 		counts[p->events[i].kind]++;
 }
 
-/* A burst at a small backlog: whoever waits is told as soon as the consumer takes one. */
-static void a_burst_waits_its_turn(void **state)
+/* More requests than the backlog has room for: each fetch lets the next one through. */
+static void a_burst_waits_for_the_backlog(void **state)
 {
 	struct roci_conn *active[10];
 	unsigned counts[ROCI_CM_EVENT_KINDS];
@@ -39,7 +39,7 @@ static void a_burst_waits_its_turn(void **state)
 	pair_close(&p);
 }
 
-/* A consumer that answers gets the next request at once; one that thinks gets it 20 ms later. */
+/* An answer lets the next request through at once; without an answer it comes 20 ms later. */
 static void requests_are_paced(void **state)
 {
 	struct roci_conn *active[10];
@@ -68,8 +68,9 @@ static void requests_are_paced(void **state)
 	pair_close(&p);
 }
 
-/* One that answers none gets the first few at the pace, and then all others soon; when it answers, the pace is back. */
-static void a_collector_is_not_held_up(void **state)
+/* A consumer that answers none gets the first few paced, and all others soon after. Once it answers, the pace is back.
+ */
+static void a_collecting_consumer_is_not_paced_for_long(void **state)
 {
 	enum { MANY = 20 };
 	struct roci_conn *active[MANY];
@@ -100,12 +101,12 @@ static void a_collector_is_not_held_up(void **state)
 	pair_close(&p);
 }
 
-/* One that answers, but slowly, one request after the other is in hand already, is no collector. */
+/* A consumer that answers each request while it has the next one is slow, and does not collect them. */
 static void a_slow_consumer_keeps_the_pace(void **state)
 {
 	enum { MANY = 20, BEHIND = ROCI_PACE_FULL - 1 };
 	struct roci_conn *active[MANY], *passive[MANY];
-	unsigned told = 0;
+	unsigned reported = 0;
 	struct pair p;
 
 	pair_open(&p, 0);
@@ -115,7 +116,7 @@ static void a_slow_consumer_keeps_the_pace(void **state)
 	for (unsigned i = 0; i < MANY; i++) {
 		assert_int_equal(p.event_count, 1);
 		assert_int_equal(p.events[0].kind, ROCI_CM_REQ_RECEIVED);
-		passive[told++] = p.events[0].conn;
+		passive[reported++] = p.events[0].conn;
 		pair_clear(&p);
 		if (i >= BEHIND)
 			assert_int_equal(pair_accept(&p, passive[i - BEHIND], 0x2000 + i), 0);
@@ -131,10 +132,10 @@ static void a_slow_consumer_keeps_the_pace(void **state)
 	pair_close(&p);
 }
 
-/* Nobody takes them: those that wait are rejected for want of resources, soon. */
+/* The consumer fetches nothing: requests that wait are rejected within two seconds. */
 static void a_full_backlog_rejects(void **state)
 {
-	struct roci_conn *active[4], *told;
+	struct roci_conn *active[4], *reported;
 	unsigned counts[ROCI_CM_EVENT_KINDS];
 	struct pair p;
 
@@ -142,7 +143,7 @@ static void a_full_backlog_rejects(void **state)
 	for (unsigned i = 0; i < 4; i++)
 		active[i] = pair_connect(&p, 0x1000 + i);
 	pair_carry(&p);
-	told = p.events[0].conn;
+	reported = p.events[0].conn;
 	pair_wait(&p, 2 * SECOND);
 	count_events(&p, counts);
 	assert_int_equal(counts[ROCI_CM_REQ_RECEIVED], 1);
@@ -152,11 +153,11 @@ static void a_full_backlog_rejects(void **state)
 	assert_int_equal(p.b->stats.backlog_rejects, 3);
 	for (unsigned i = 0; i < 4; i++)
 		roci_conn_destroy(active[i], p.now);
-	roci_conn_destroy(told, p.now);
+	roci_conn_destroy(reported, p.now);
 	pair_close(&p);
 }
 
-static void whoever_waits_may_withdraw(void **state)
+static void a_waiting_request_is_withdrawn(void **state)
 {
 	struct roci_conn *first, *second;
 	struct pair p;
@@ -175,8 +176,8 @@ static void whoever_waits_may_withdraw(void **state)
 	pair_close(&p);
 }
 
-/* A peer that asks and withdraws, again and again, while the consumer does something else. */
-static void what_was_told_keeps_its_place(void **state)
+/* A peer connects and withdraws, again and again, while the consumer fetches nothing. */
+static void a_withdrawn_request_keeps_its_place(void **state)
 {
 	unsigned counts[ROCI_CM_EVENT_KINDS];
 	struct roci_conn *active;
@@ -191,7 +192,7 @@ static void what_was_told_keeps_its_place(void **state)
 	}
 	assert_int_equal(p.sent[ROCI_CM_ATTR_REQ], 10);
 	count_events(&p, counts);
-	assert_int_equal(counts[ROCI_CM_REQ_RECEIVED], 2); /* the second at once: there is nobody to think about */
+	assert_int_equal(counts[ROCI_CM_REQ_RECEIVED], 2); /* the second at once: the first is withdrawn */
 	assert_int_equal(counts[ROCI_CM_REJ_RECEIVED], 2);
 	for (unsigned i = 0; i < p.event_count; i++)
 		if (p.events[i].kind == ROCI_CM_REQ_RECEIVED)
@@ -204,9 +205,9 @@ static void what_was_told_keeps_its_place(void **state)
 	pair_close(&p);
 }
 
-static void a_listener_goes(void **state)
+static void a_destroyed_listener_rejects(void **state)
 {
-	struct roci_conn *active[3], *told;
+	struct roci_conn *active[3], *reported;
 	unsigned counts[ROCI_CM_EVENT_KINDS];
 	struct pair p;
 
@@ -214,19 +215,19 @@ static void a_listener_goes(void **state)
 	for (unsigned i = 0; i < 3; i++)
 		active[i] = pair_connect(&p, 0x1000 + i);
 	pair_carry(&p);
-	told = p.events[0].conn;
+	reported = p.events[0].conn;
 	roci_listener_destroy(p.listener, p.now);
 	p.listener = NULL;
 	pair_carry(&p);
 	count_events(&p, counts);
 	assert_int_equal(counts[ROCI_CM_REJ_RECEIVED], 2);
-	assert_int_equal(pair_accept(&p, told, 0x2000), 0); /* what the consumer knows lives on */
+	assert_int_equal(pair_accept(&p, reported, 0x2000), 0); /* what was reported lives on */
 	pair_carry(&p);
 	count_events(&p, counts);
 	assert_int_equal(counts[ROCI_CM_REP_RECEIVED], 1);
 	for (unsigned i = 0; i < 3; i++)
 		roci_conn_destroy(active[i], p.now);
-	roci_conn_destroy(told, p.now);
+	roci_conn_destroy(reported, p.now);
 	pair_close(&p);
 }
 
@@ -277,10 +278,14 @@ static void the_closest_address_wins(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(a_burst_waits_its_turn),        cmocka_unit_test(requests_are_paced),
-		cmocka_unit_test(a_collector_is_not_held_up),    cmocka_unit_test(a_slow_consumer_keeps_the_pace),
-		cmocka_unit_test(a_full_backlog_rejects),        cmocka_unit_test(whoever_waits_may_withdraw),
-		cmocka_unit_test(what_was_told_keeps_its_place), cmocka_unit_test(a_listener_goes),
+		cmocka_unit_test(a_burst_waits_for_the_backlog),
+		cmocka_unit_test(requests_are_paced),
+		cmocka_unit_test(a_collecting_consumer_is_not_paced_for_long),
+		cmocka_unit_test(a_slow_consumer_keeps_the_pace),
+		cmocka_unit_test(a_full_backlog_rejects),
+		cmocka_unit_test(a_waiting_request_is_withdrawn),
+		cmocka_unit_test(a_withdrawn_request_keeps_its_place),
+		cmocka_unit_test(a_destroyed_listener_rejects),
 		cmocka_unit_test(the_closest_address_wins),
 	};
 

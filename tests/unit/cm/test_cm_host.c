@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* The manager as the device drives it: which peers of the host it takes for dead. */
+/* The manager as the device drives it: which peers on this host count as dead. */
 #include <string.h>
 
 #include "../device/bench.h"
@@ -23,7 +23,7 @@ static void on_cm_event(const struct roci_cm_event *ev)
 		disconnected[disconnected_count++] = ev->conn;
 }
 
-/* A connection, whose peer says that it is at 127.0.0.1 and has this slot. */
+/* A connection to a peer at 127.0.0.1 whose communication id has this slot. */
 static struct roci_conn *connect_to(struct roci_device *dev, uint64_t now, unsigned slot)
 {
 	static uint32_t qpn = 0x1000;
@@ -44,8 +44,8 @@ static struct roci_conn *connect_to(struct roci_device *dev, uint64_t now, unsig
 	return conn;
 }
 
-/* A registry knows its own processes only: that a slot is nobody's says nothing of another user's process. */
-static void only_those_of_the_registry_are_missed(void **state)
+/* A registry knows only its own processes. A free slot says nothing about a process of another user. */
+static void only_peers_of_our_registry_can_be_dead(void **state)
 {
 	struct roci_registry one, two;
 	struct roci_conn *foreign, *killed, *alive, *successor;
@@ -55,7 +55,7 @@ static void only_those_of_the_registry_are_missed(void **state)
 
 	assert_int_equal(roci_device_get(on_event, &dev), 0);
 	assert_int_equal(roci_cm_host_attach(dev, on_cm_event), 0);
-	roci_device_lock(dev); /* to the end: its thread must not answer what goes to its own address */
+	roci_device_lock(dev); /* until the end, so that its thread does not answer what is sent to its own address */
 	assert_int_equal(roci_registry_open(&one), 0);
 	assert_int_equal(roci_registry_open(&two), 0);
 	while (roci_registry_alive(&one, nobody))
@@ -68,7 +68,7 @@ static void only_those_of_the_registry_are_missed(void **state)
 	assert_int_equal(disconnected_count, 1);
 	assert_ptr_equal(disconnected[0], killed);
 
-	/* Once it was missed, its slot is as good as any. */
+	/* Once the dead peer was found, its slot means nothing any more. */
 	successor = connect_to(dev, now + 2 * SECOND, slot);
 	alive = connect_to(dev, now + 2 * SECOND, two.slot);
 	roci_cm_host_drive(dev, now + 4 * SECOND);
@@ -89,7 +89,7 @@ static void only_those_of_the_registry_are_missed(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(only_those_of_the_registry_are_missed),
+		cmocka_unit_test(only_peers_of_our_registry_can_be_dead),
 	};
 
 	return cmocka_run_group_tests(tests, private_rundir, remove_rundir);

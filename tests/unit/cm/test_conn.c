@@ -48,7 +48,7 @@ static void connects_and_disconnects(void **state)
 	assert_int_equal(ev->peer->ece.vendor_id, 0xfedcba);
 	assert_int_equal(ev->peer->ece.options, 5);
 	assert_int_equal(roci_conn_info(active)->remote_qpn, 0x2000);
-	/* As in captures/rxe-6.1-rping2.pcap: each side sends from the PSN that the other has told. */
+	/* As in captures/rxe-6.1-rping2.pcap: each side sends from the PSN that its peer has chosen. */
 	assert_int_equal(roci_conn_info(active)->sq_psn, 0x222222);
 	assert_int_equal(roci_conn_info(active)->rq_psn, 0x111111);
 	assert_int_equal(roci_conn_info(active)->rnr_retry_count, 5);
@@ -85,7 +85,7 @@ static void connects_and_disconnects(void **state)
 	pair_close(&p);
 }
 
-static void nobody_listens(void **state)
+static void no_listener_means_rejected(void **state)
 {
 	struct roci_conn *active;
 	const struct roci_cm_event *ev;
@@ -95,7 +95,7 @@ static void nobody_listens(void **state)
 	roci_listener_destroy(p.listener, p.now);
 	p.listener = NULL;
 	active = pair_connect(&p, 0x1000);
-	pair_wait(&p, HOLD);
+	pair_wait(&p, PENDING);
 	ev = pair_only_event(&p, ROCI_CM_REJ_RECEIVED);
 	assert_int_equal(ev->reason, ROCI_REJ_INVALID_SERVICE_ID);
 	assert_int_equal(ev->rejected, ROCI_CM_ABOUT_REQ);
@@ -104,10 +104,10 @@ static void nobody_listens(void **state)
 	pair_close(&p);
 }
 
-enum lie { LIE_NONE, LIE_IP_SRC, LIE_IP_DST, LIE_LOCAL_GID, LIE_REMOTE_GID, LIES };
+enum wrong { WRONG_NONE, WRONG_IP_SRC, WRONG_IP_DST, WRONG_LOCAL_GID, WRONG_REMOTE_GID, WRONGS };
 
-/* A says in its REQ something else than the datagram does; to b, somebody at `elsewhere` listens as well. */
-static const struct roci_cm_event *ask_with(struct pair *p, enum lie lie)
+/* a sends a REQ with one wrong address. b has a listener at `elsewhere` as well. */
+static const struct roci_cm_event *request_with(struct pair *p, enum wrong wrong)
 {
 	static const uint8_t elsewhere[16] = {[10] = 0xff, [11] = 0xff, 127, 0, 0, 1};
 	struct roci_cm_msg req;
@@ -115,27 +115,27 @@ static const struct roci_cm_event *ask_with(struct pair *p, enum lie lie)
 	struct roci_cm_ip ip;
 
 	pair_clear(p);
-	pair_connect(p, 0x1000 + lie);
+	pair_connect(p, 0x1000 + wrong);
 	assert_true(roci_cm_tx(p->a, p->now, &tx));
 	assert_int_equal(roci_cm_msg_parse(&req, tx.mad), ROCI_CM_PARSE_OK);
 	assert_true(roci_cm_ip_parse(&ip, req.private, ROCI_CM_REQ_PRIVATE));
-	switch (lie) {
-	case LIE_IP_SRC: memcpy(ip.src, elsewhere, 16); break;
-	case LIE_IP_DST: memcpy(ip.dst, elsewhere, 16); break;
-	case LIE_LOCAL_GID: memcpy(req.primary.local_gid, elsewhere, 16); break;
-	case LIE_REMOTE_GID: memcpy(req.primary.remote_gid, elsewhere, 16); break;
+	switch (wrong) {
+	case WRONG_IP_SRC: memcpy(ip.src, elsewhere, 16); break;
+	case WRONG_IP_DST: memcpy(ip.dst, elsewhere, 16); break;
+	case WRONG_LOCAL_GID: memcpy(req.primary.local_gid, elsewhere, 16); break;
+	case WRONG_REMOTE_GID: memcpy(req.primary.remote_gid, elsewhere, 16); break;
 	default: break;
 	}
 	roci_cm_ip_build(&ip, req.private);
 	roci_cm_msg_build(&req, tx.mad);
 	roci_cm_rx(p->b, p->now, tx.mad, tx.sgid, tx.dgid, 7);
 	pair_drain(p, p->b);
-	pair_wait(p, HOLD);
-	return pair_only_event(p, lie == LIE_NONE ? ROCI_CM_REQ_RECEIVED : ROCI_CM_REJ_RECEIVED);
+	pair_wait(p, PENDING);
+	return pair_only_event(p, wrong == WRONG_NONE ? ROCI_CM_REQ_RECEIVED : ROCI_CM_REJ_RECEIVED);
 }
 
-/* What a peer writes reaches no listener but that of the address to which it sends, aims no QP at others, and makes no
- * other of the peer. */
+/* A REQ reaches only a listener of the address that it was sent to. It cannot aim our QP at another host, or pose as
+ * another host. */
 static void addresses_are_those_of_the_datagram(void **state)
 {
 	struct roci_cm_listen listen = {.service_id = SERVICE, .gid = {[10] = 0xff, [11] = 0xff, 127, 0, 0, 1}};
@@ -144,14 +144,15 @@ static void addresses_are_those_of_the_datagram(void **state)
 
 	pair_open(&p, 0);
 	assert_int_equal(roci_cm_listen(p.b, &listen, &local), 0);
-	for (enum lie lie = LIE_IP_SRC; lie < LIES; lie++) {
-		const struct roci_cm_event *ev = ask_with(&p, lie);
+	for (enum wrong wrong = WRONG_IP_SRC; wrong < WRONGS; wrong++) {
+		const struct roci_cm_event *ev = request_with(&p, wrong);
 
-		assert_int_equal(ev->reason, lie == LIE_IP_SRC || lie == LIE_IP_DST ? ROCI_REJ_INVALID_SERVICE_ID
-										    : ROCI_REJ_INVALID_GID);
+		assert_int_equal(ev->reason, wrong == WRONG_IP_SRC || wrong == WRONG_IP_DST
+						     ? ROCI_REJ_INVALID_SERVICE_ID
+						     : ROCI_REJ_INVALID_GID);
 		roci_conn_destroy(ev->conn, p.now);
 	}
-	roci_conn_destroy(ask_with(&p, LIE_NONE)->conn, p.now);
+	roci_conn_destroy(request_with(&p, WRONG_NONE)->conn, p.now);
 	pair_clear(&p);
 	pair_carry(&p);
 	roci_conn_destroy(pair_only_event(&p, ROCI_CM_REJ_RECEIVED)->conn, p.now);
@@ -159,7 +160,7 @@ static void addresses_are_those_of_the_datagram(void **state)
 	pair_close(&p);
 }
 
-/* The REJ is lost: the duplicate REQ gets it again, and the consumer is not bothered twice. */
+/* The REJ is lost: the duplicate REQ is answered with it again, without a second event. */
 static void a_rejection_reaches_the_peer(void **state)
 {
 	struct roci_conn *active;
@@ -188,7 +189,7 @@ static void a_rejection_reaches_the_peer(void **state)
 	pair_close(&p);
 }
 
-static void nobody_answers(void **state)
+static void an_unanswered_req_times_out(void **state)
 {
 	struct roci_conn *active;
 	struct pair p;
@@ -204,8 +205,8 @@ static void nobody_answers(void **state)
 	pair_close(&p);
 }
 
-/* IBTA 12.6.6: the consumer takes its time; the peer stops asking. */
-static void a_slow_consumer_makes_mras(void **state)
+/* IBTA 12.6.6: an MRA stops the retransmissions while the consumer takes its time. */
+static void a_slow_consumer_causes_mras(void **state)
 {
 	struct roci_conn *active, *passive;
 	struct pair p;
@@ -265,7 +266,7 @@ static void lost_messages_are_sent_again(void **state)
 	}
 }
 
-static void both_disconnect_at_once(void **state)
+static void dreqs_cross(void **state)
 {
 	struct roci_conn *active, *passive;
 	struct pair p;
@@ -283,7 +284,7 @@ static void both_disconnect_at_once(void **state)
 	pair_close(&p);
 }
 
-static void a_peer_vanishes(void **state)
+static void an_unanswered_dreq_times_out(void **state)
 {
 	struct roci_conn *active, *passive;
 	struct pair p;
@@ -300,13 +301,13 @@ static void a_peer_vanishes(void **state)
 	assert_int_equal(p.events[1].kind, ROCI_CM_TIMEWAIT_EXIT);
 	p.lose = false;
 	roci_conn_destroy(active, p.now);
-	roci_conn_destroy(passive, p.now); /* its DREQ is answered although nobody knows the connection */
+	roci_conn_destroy(passive, p.now); /* its DREQ is answered, although the connection is gone */
 	pair_carry(&p);
 	assert_int_equal(p.sent[ROCI_CM_ATTR_DREP], 1);
 	pair_close(&p);
 }
 
-static void rep_for_nobody_is_rejected(void **state)
+static void a_rep_without_connection_is_rejected(void **state)
 {
 	struct roci_conn *active, *passive;
 	struct pair p;
@@ -329,7 +330,7 @@ static void rep_for_nobody_is_rejected(void **state)
 	pair_close(&p);
 }
 
-static void a_withdrawn_request_is_heard_of(void **state)
+static void a_withdrawn_request_is_reported(void **state)
 {
 	struct roci_conn *active, *passive;
 	const struct roci_cm_event *ev;
@@ -350,7 +351,7 @@ static void a_withdrawn_request_is_heard_of(void **state)
 	pair_close(&p);
 }
 
-/* IBTA 12.9.8.3.1: a QP that the peer has forgotten and uses anew. */
+/* IBTA 12.9.8.3.1: the peer has forgotten the connection and uses its QP again. */
 static void a_stale_connection_is_found(void **state)
 {
 	struct roci_conn *active, *passive, *again;
@@ -377,7 +378,7 @@ static void a_stale_connection_is_found(void **state)
 	pair_close(&p);
 }
 
-/* Once both have left the connection, the peer's QP may have another. */
+/* Once both sides have left the connection, the peer may use its QP again. */
 static void a_qp_is_used_again_during_timewait(void **state)
 {
 	struct roci_conn *active, *passive, *again, *passive_again;
@@ -408,8 +409,8 @@ static bool has_qpn(void *context, const uint8_t gid[16], const struct roci_conn
 	return info->local_qpn == *qpn;
 }
 
-/* As if it had sent a DREQ; others live on. */
-static void the_dead_are_buried(void **state)
+/* As if the peer had sent a DREQ; other connections live on. */
+static void dead_peers_disconnect(void **state)
 {
 	struct roci_conn *active[2], *passive[2];
 	uint32_t qpn = 0x1100;
@@ -433,7 +434,7 @@ static void the_dead_are_buried(void **state)
 	pair_close(&p);
 }
 
-static void data_before_the_rtu(void **state)
+static void data_establishes_before_the_rtu(void **state)
 {
 	struct roci_conn *active, *passive;
 	struct pair p;
@@ -458,7 +459,7 @@ static void data_before_the_rtu(void **state)
 	pair_close(&p);
 }
 
-/* IBTA 12.8: alternate paths are refused, politely. */
+/* IBTA 12.8: a LAP is answered with an APR. */
 static void alternate_paths_are_refused(void **state)
 {
 	struct roci_conn *active, *passive;
@@ -484,10 +485,10 @@ static void alternate_paths_are_refused(void **state)
 	pair_close(&p);
 }
 
-/* Ids alone do not make a peer. */
-static void strangers_cannot_disconnect(void **state)
+/* Right ids are not enough: address and QPN must be those of the connection, too. */
+static void a_dreq_must_come_from_the_peer(void **state)
 {
-	static const uint8_t stranger[16] = {[10] = 0xff, [11] = 0xff, 10, 0, 0, 66};
+	static const uint8_t elsewhere[16] = {[10] = 0xff, [11] = 0xff, 10, 0, 0, 66};
 	struct roci_cm_msg dreq = {.attribute = ROCI_CM_ATTR_DREQ};
 	struct roci_conn *active, *passive;
 	uint8_t mad[ROCI_CM_MAD_BYTES];
@@ -499,10 +500,10 @@ static void strangers_cannot_disconnect(void **state)
 	dreq.remote_id = roci_conn_info(active)->remote_comm_id;
 	dreq.qpn = 0x1001;
 	roci_cm_msg_build(&dreq, mad);
-	roci_cm_rx(p.b, p.now, mad, stranger, pair_gid_b, 7);
+	roci_cm_rx(p.b, p.now, mad, elsewhere, pair_gid_b, 7);
 	assert_int_equal(passive->state, ROCI_CONN_ESTABLISHED);
 	assert_int_equal(p.b->stats.rx_wrong_source, 1);
-	dreq.qpn = 0x4242; /* the peer itself, but of another QP */
+	dreq.qpn = 0x4242; /* from the peer, but for another QP */
 	roci_cm_msg_build(&dreq, mad);
 	roci_cm_rx(p.b, p.now, mad, pair_gid_a, pair_gid_b, 7);
 	assert_int_equal(passive->state, ROCI_CONN_ESTABLISHED);
@@ -545,22 +546,22 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(connects_and_disconnects),
-		cmocka_unit_test(nobody_listens),
+		cmocka_unit_test(no_listener_means_rejected),
 		cmocka_unit_test(a_rejection_reaches_the_peer),
 		cmocka_unit_test(addresses_are_those_of_the_datagram),
-		cmocka_unit_test(nobody_answers),
-		cmocka_unit_test(a_slow_consumer_makes_mras),
+		cmocka_unit_test(an_unanswered_req_times_out),
+		cmocka_unit_test(a_slow_consumer_causes_mras),
 		cmocka_unit_test(lost_messages_are_sent_again),
-		cmocka_unit_test(both_disconnect_at_once),
-		cmocka_unit_test(a_peer_vanishes),
-		cmocka_unit_test(rep_for_nobody_is_rejected),
-		cmocka_unit_test(a_withdrawn_request_is_heard_of),
+		cmocka_unit_test(dreqs_cross),
+		cmocka_unit_test(an_unanswered_dreq_times_out),
+		cmocka_unit_test(a_rep_without_connection_is_rejected),
+		cmocka_unit_test(a_withdrawn_request_is_reported),
 		cmocka_unit_test(a_stale_connection_is_found),
 		cmocka_unit_test(a_qp_is_used_again_during_timewait),
-		cmocka_unit_test(the_dead_are_buried),
-		cmocka_unit_test(data_before_the_rtu),
+		cmocka_unit_test(dead_peers_disconnect),
+		cmocka_unit_test(data_establishes_before_the_rtu),
 		cmocka_unit_test(alternate_paths_are_refused),
-		cmocka_unit_test(strangers_cannot_disconnect),
+		cmocka_unit_test(a_dreq_must_come_from_the_peer),
 		cmocka_unit_test(parameters_are_checked),
 	};
 

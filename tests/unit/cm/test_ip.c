@@ -49,7 +49,7 @@ static void the_header_on_the_wire(void **state)
 	assert_memory_equal(&got, &ip, sizeof(ip));
 }
 
-static void what_is_no_header(void **state)
+static void other_bytes_are_not_a_header(void **state)
 {
 	struct roci_cm_ip ip = header(v6_src, v6_dst, false), got;
 	uint8_t bytes[ROCI_CM_IP_BYTES];
@@ -73,7 +73,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(ports_are_service_ids),
 		cmocka_unit_test(the_header_on_the_wire),
-		cmocka_unit_test(what_is_no_header),
+		cmocka_unit_test(other_bytes_are_not_a_header),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

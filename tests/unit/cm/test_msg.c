@@ -71,8 +71,8 @@ static const uint8_t *first(enum roci_cm_attribute attribute, const char *file, 
 	return NULL;
 }
 
-/* What tshark and the program that was captured say of the first REQ. */
-static void a_captured_req_means_what_it_says(void **state)
+/* The values are those that tshark and the captured program show for the first REQ. */
+static void a_captured_req_has_its_fields(void **state)
 {
 	struct roci_cm_msg msg;
 	struct roci_cm_ip ip;
@@ -107,7 +107,7 @@ static void a_captured_rejection_has_its_reason(void **state)
 	assert_true(reasons[ROCI_REJ_CONSUMER_DEFINED]);
 }
 
-/* Every bit of a random MAD that a field covers survives; what is reserved becomes zero and stays so. */
+/* Every bit that a field covers survives; reserved bits become zero and stay zero. */
 static void any_bytes_reach_a_fixed_point(void **state)
 {
 	uint64_t seed = 3;
@@ -137,7 +137,7 @@ static void any_bytes_reach_a_fixed_point(void **state)
 	}
 }
 
-static void other_classes_are_not_ours(void **state)
+static void other_classes_are_not_cm(void **state)
 {
 	uint8_t mad[ROCI_CM_MAD_BYTES] = {1, 7, 2, 3, [17] = ROCI_CM_ATTR_RTU};
 	struct roci_cm_msg msg;
@@ -154,7 +154,7 @@ static void other_classes_are_not_ours(void **state)
 }
 
 /* Where Linux has it (include/rdma/ibta_vol1_c12.h, CM_REQ_VENDOR_ID and CM_REP_VENDOR_ID_H, _M, _L). */
-static void the_vendor_id_has_its_places(void **state)
+static void the_vendor_id_is_where_linux_has_it(void **state)
 {
 	struct roci_cm_msg msg = {.attribute = ROCI_CM_ATTR_REQ, .vendor_id = 0x123456, .modifier = 0x789abcde}, got;
 	uint8_t mad[ROCI_CM_MAD_BYTES];
@@ -180,18 +180,18 @@ static void fields_too_wide_are_cut(void **state)
 	roci_cm_msg_build(&msg, mad);
 	assert_int_equal(roci_cm_msg_parse(&got, mad), ROCI_CM_PARSE_OK);
 	assert_int_equal(got.qpn, 0x123456);
-	assert_int_equal(mad[24 + 11], 0); /* nothing spills into the neighbour */
+	assert_int_equal(mad[24 + 11], 0); /* the next field is untouched */
 }
 
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(captured_mads_parse_and_rebuild),
-		cmocka_unit_test(a_captured_req_means_what_it_says),
+		cmocka_unit_test(a_captured_req_has_its_fields),
 		cmocka_unit_test(a_captured_rejection_has_its_reason),
 		cmocka_unit_test(any_bytes_reach_a_fixed_point),
-		cmocka_unit_test(other_classes_are_not_ours),
-		cmocka_unit_test(the_vendor_id_has_its_places),
+		cmocka_unit_test(other_classes_are_not_cm),
+		cmocka_unit_test(the_vendor_id_is_where_linux_has_it),
 		cmocka_unit_test(fields_too_wide_are_cut),
 	};
 

@@ -8,7 +8,7 @@
 
 #define NODES 5000
 
-static void holds_what_is_put_in(void **state)
+static void finds_what_was_inserted(void **state)
 {
 	static struct roci_peer_node nodes[NODES];
 	static uint8_t gids[4][16];
@@ -39,7 +39,7 @@ static void holds_what_is_put_in(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(holds_what_is_put_in),
+		cmocka_unit_test(finds_what_was_inserted),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Requests that come while nobody listens. */
+/* Requests that arrive without a listener. */
 #include "test.h"
 
 #include "pair.h"
@@ -14,7 +14,7 @@ static void a_listener_comes_in_time(void **state)
 	pair_stop_listening(&p);
 	active = pair_connect(&p, 0x1000);
 	asking = pair_resolve(&p);
-	pair_wait(&p, HOLD - MS);
+	pair_wait(&p, PENDING - MS);
 	assert_int_equal(p.event_count, 0);
 	assert_int_equal(roci_cm_pending_count(p.b), 2);
 	assert_int_equal(cm_object_count(p.b), 2);
@@ -39,7 +39,7 @@ static void a_listener_comes_in_time(void **state)
 	pair_close(&p);
 }
 
-static void another_listener_is_no_listener(void **state)
+static void a_listener_of_another_address_does_not_count(void **state)
 {
 	static const uint8_t other[16] = {[10] = 0xff, [11] = 0xff, 10, 0, 0, 9};
 	struct roci_cm_listen listen = {.service_id = SERVICE};
@@ -52,7 +52,7 @@ static void another_listener_is_no_listener(void **state)
 	pair_carry(&p);
 	memcpy(listen.gid, other, 16);
 	assert_int_equal(roci_cm_listen(p.b, &listen, &p.listener), 0);
-	pair_wait(&p, HOLD - MS);
+	pair_wait(&p, PENDING - MS);
 	assert_int_equal(p.event_count, 0);
 	pair_wait(&p, MS);
 	assert_int_equal(pair_only_event(&p, ROCI_CM_REJ_RECEIVED)->reason, ROCI_REJ_INVALID_SERVICE_ID);
@@ -60,7 +60,7 @@ static void another_listener_is_no_listener(void **state)
 	pair_close(&p);
 }
 
-/* The network doubles it: one place, one refusal. And asked again after the refusal was lost, it is refused again. */
+/* A duplicated REQ takes one place and gets one REJ. When that REJ is lost, the next REQ gets another. */
 static void duplicates_are_one(void **state)
 {
 	struct roci_conn *active;
@@ -86,8 +86,8 @@ static void duplicates_are_one(void **state)
 	pair_close(&p);
 }
 
-/* Whoever has lost interest is not answered, and the listener does not hear of it. */
-static void the_peer_may_withdraw(void **state)
+/* It is not answered, and a listener that comes later has no event. */
+static void a_pending_request_is_withdrawn(void **state)
 {
 	struct roci_conn *first, *second;
 	struct pair p;
@@ -110,12 +110,12 @@ static void the_peer_may_withdraw(void **state)
 	pair_close(&p);
 }
 
-/* A flood of requests for nothing costs a bounded table: the rest are refused at once. */
+/* A flood of requests fills a bounded table; all others are rejected at once. */
 static void the_table_is_bounded(void **state)
 {
 	struct roci_cm_tx req, tx;
 	struct roci_conn *active;
-	unsigned refused = 0;
+	unsigned rejected = 0;
 	struct pair p;
 
 	pair_open(&p, 0);
@@ -129,18 +129,18 @@ static void the_table_is_bounded(void **state)
 			req.mad[ROCI_MAD_HEADER_BYTES + 3] = (uint8_t)i;
 			roci_cm_rx(p.b, p.now, req.mad, req.sgid, req.dgid, 7);
 			while (roci_cm_tx(p.b, p.now, &tx))
-				refused++;
+				rejected++;
 		}
 		assert_int_equal(roci_cm_pending_count(p.b), ROCI_CM_MAX_PENDING);
-		assert_int_equal(refused, 100);
-		p.now += HOLD;
+		assert_int_equal(rejected, 100);
+		p.now += PENDING;
 		assert_true(roci_cm_deadline(p.b) <= p.now);
 		roci_cm_timers(p.b, p.now);
 		assert_int_equal(roci_cm_pending_count(p.b), 0);
-		for (refused = 0; roci_cm_tx(p.b, p.now, &tx);)
-			refused++;
-		assert_int_equal(refused, ROCI_CM_MAX_REPLIES); /* as many as there is room for at once */
-		refused = 0;
+		for (rejected = 0; roci_cm_tx(p.b, p.now, &tx);)
+			rejected++;
+		assert_int_equal(rejected, ROCI_CM_MAX_REPLIES); /* as many as can be queued */
+		rejected = 0;
 	}
 	roci_conn_destroy(active, p.now);
 	pair_close(&p);
@@ -162,8 +162,8 @@ static bool pass(void *context, const struct roci_cm_tx *request)
 	return true;
 }
 
-/* Another process of the host listens by now. */
-static void it_may_be_passed_on(void **state)
+/* Another process of the host has a listener by now. */
+static void a_pending_request_is_forwarded(void **state)
 {
 	struct roci_cm_config config = {.id_base = 7u << 22, .id_mask = (1u << 22) - 1, .random = pair_random};
 	struct roci_cm_listen listen = {.service_id = SERVICE};
@@ -194,14 +194,14 @@ static void it_may_be_passed_on(void **state)
 	assert_int_equal(other.shown, 2);
 	assert_int_equal(roci_cm_pending_count(p.b), 0);
 	pair_wait(&p, 300 * MS);
-	assert_int_equal(p.event_count, 0); /* nothing is refused any more */
+	assert_int_equal(p.event_count, 0); /* nothing is left to reject */
 	roci_cm_destroy(other.cm);
 	for (unsigned i = 0; i < 3; i++)
 		roci_conn_destroy(active[i], p.now);
 	pair_close(&p);
 }
 
-static void who_leaves_refuses(void **state)
+static void disconnect_all_rejects_pending_requests(void **state)
 {
 	struct roci_conn *active;
 	struct pair p;
@@ -220,10 +220,13 @@ static void who_leaves_refuses(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(a_listener_comes_in_time), cmocka_unit_test(another_listener_is_no_listener),
-		cmocka_unit_test(duplicates_are_one),       cmocka_unit_test(the_peer_may_withdraw),
-		cmocka_unit_test(the_table_is_bounded),     cmocka_unit_test(it_may_be_passed_on),
-		cmocka_unit_test(who_leaves_refuses),
+		cmocka_unit_test(a_listener_comes_in_time),
+		cmocka_unit_test(a_listener_of_another_address_does_not_count),
+		cmocka_unit_test(duplicates_are_one),
+		cmocka_unit_test(a_pending_request_is_withdrawn),
+		cmocka_unit_test(the_table_is_bounded),
+		cmocka_unit_test(a_pending_request_is_forwarded),
+		cmocka_unit_test(disconnect_all_rejects_pending_requests),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

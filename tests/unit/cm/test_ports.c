@@ -6,7 +6,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
 #include "device/registry.h"
 
@@ -43,20 +42,20 @@ static int bind_port(struct roci_registry *reg, const uint8_t gid[16], uint16_t 
 {
 	struct roci_cm_bind ask = {.ps = ROCI_PS_TCP, .port = port, .reuse = reuse};
 	uint16_t got;
-	int rc;
+	int err;
 
 	memcpy(ask.gid, gid, 16);
-	rc = roci_ports_bind(reg, &ask, index, &got);
-	if (!rc)
+	err = roci_ports_bind(reg, &ask, index, &got);
+	if (!err)
 		assert_true(!port || got == port);
-	return rc;
+	return err;
 }
 
-static void ports_are_the_hosts(void **state)
+static void ports_belong_to_the_host(void **state)
 {
 	static const struct {
 		const uint8_t *first, *second;
-		int rc;
+		int err;
 	} cases[] = {
 		{one, one, -EADDRINUSE},    {one, two, 0},    {any, one, -EADDRINUSE},    {one, any, -EADDRINUSE},
 		{any_v4, two, -EADDRINUSE}, {any_v4, six, 0}, {any, any_v4, -EADDRINUSE},
@@ -66,14 +65,14 @@ static void ports_are_the_hosts(void **state)
 		unsigned a, b;
 
 		assert_int_equal(bind_port(&here, cases[i].first, 7000, false, &a), 0);
-		assert_int_equal(bind_port(&there, cases[i].second, 7000, false, &b), cases[i].rc);
-		if (!cases[i].rc)
+		assert_int_equal(bind_port(&there, cases[i].second, 7000, false, &b), cases[i].err);
+		if (!cases[i].err)
 			roci_ports_release(&there, b);
 		roci_ports_release(&here, a);
 	}
 }
 
-static void sharing_ends_where_one_listens(void **state)
+static void a_listener_ends_sharing(void **state)
 {
 	unsigned a, b, c;
 
@@ -89,7 +88,7 @@ static void sharing_ends_where_one_listens(void **state)
 	roci_ports_release(&there, b);
 }
 
-static void requests_find_the_closest(void **state)
+static void requests_find_the_closest_address(void **state)
 {
 	unsigned a, b;
 
@@ -106,7 +105,7 @@ static void requests_find_the_closest(void **state)
 	roci_ports_release(&there, b);
 }
 
-static void port_zero_is_a_free_one(void **state)
+static void port_zero_picks_a_free_port(void **state)
 {
 	static unsigned index[3000];
 	static bool seen[65536];
@@ -123,8 +122,8 @@ static void port_zero_is_a_free_one(void **state)
 		roci_ports_release(i & 1 ? &here : &there, index[i]);
 }
 
-/* It ends without a word; and whoever gets its slot next is not taken for it. */
-static void the_dead_hold_no_ports(void **state)
+/* A process ends without releasing its ports. The next process with its slot does not inherit them. */
+static void dead_processes_have_no_ports(void **state)
 {
 	unsigned a, b, slot = there.slot;
 
@@ -146,9 +145,9 @@ static void the_dead_hold_no_ports(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(ports_are_the_hosts),       cmocka_unit_test(sharing_ends_where_one_listens),
-		cmocka_unit_test(requests_find_the_closest), cmocka_unit_test(port_zero_is_a_free_one),
-		cmocka_unit_test(the_dead_hold_no_ports),
+		cmocka_unit_test(ports_belong_to_the_host),          cmocka_unit_test(a_listener_ends_sharing),
+		cmocka_unit_test(requests_find_the_closest_address), cmocka_unit_test(port_zero_picks_a_free_port),
+		cmocka_unit_test(dead_processes_have_no_ports),
 	};
 
 	return cmocka_run_group_tests(tests, open_both, close_both);

@@ -9,7 +9,7 @@
 static const struct roci_cm_sidr_answer yes = {
 	.status = ROCI_SIDR_SUCCESS, .qpn = 0x345, .qkey = 0x1234567, .private = {"there", 6}};
 
-static void asks_and_answers(void **state)
+static void resolves_and_answers(void **state)
 {
 	const struct roci_cm_event *ev;
 	struct roci_sidr *asking, *answering;
@@ -27,7 +27,7 @@ static void asks_and_answers(void **state)
 	p.lose_only = ROCI_CM_ATTR_SIDR_REP;
 	assert_int_equal(roci_sidr_answer(answering, p.now, &yes), 0);
 	assert_int_equal(roci_sidr_answer(answering, p.now, &yes), -EINVAL);
-	roci_sidr_destroy(answering, p.now); /* duplicates are answered nevertheless */
+	roci_sidr_destroy(answering, p.now); /* duplicates are still answered */
 	pair_wait(&p, SECOND);
 	ev = pair_only_event(&p, ROCI_CM_SIDR_REP_RECEIVED);
 	assert_ptr_equal(ev->sidr, asking);
@@ -39,7 +39,7 @@ static void asks_and_answers(void **state)
 	pair_close(&p);
 }
 
-static void refuses(void **state)
+static void rejects(void **state)
 {
 	struct roci_sidr *asking;
 	struct pair p;
@@ -56,7 +56,7 @@ static void refuses(void **state)
 	p.listener = NULL;
 	pair_clear(&p);
 	asking = pair_resolve(&p);
-	pair_wait(&p, HOLD);
+	pair_wait(&p, PENDING);
 	assert_int_equal(pair_only_event(&p, ROCI_CM_SIDR_REP_RECEIVED)->sidr_status, ROCI_SIDR_UNSUPPORTED);
 	roci_sidr_destroy(asking, p.now);
 	pair_close(&p);
@@ -80,7 +80,7 @@ static void addresses_are_those_of_the_datagram(void **state)
 	pair_close(&p);
 }
 
-static void gives_up(void **state)
+static void an_unanswered_sidr_req_times_out(void **state)
 {
 	struct roci_sidr *asking;
 	struct pair p;
@@ -95,7 +95,7 @@ static void gives_up(void **state)
 	pair_close(&p);
 }
 
-/* A flood of questions: only so many answers are remembered. */
+/* A flood of SIDR_REQs: the number of remembered answers is bounded. */
 static void answers_are_remembered_within_bounds(void **state)
 {
 	struct pair p;
@@ -118,7 +118,7 @@ static void answers_are_remembered_within_bounds(void **state)
 	pair_close(&p);
 }
 
-static void a_full_backlog_refuses(void **state)
+static void a_full_backlog_rejects(void **state)
 {
 	struct roci_sidr *asking[2];
 	struct pair p;
@@ -140,12 +140,12 @@ static void a_full_backlog_refuses(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(asks_and_answers),
-		cmocka_unit_test(refuses),
+		cmocka_unit_test(resolves_and_answers),
+		cmocka_unit_test(rejects),
 		cmocka_unit_test(addresses_are_those_of_the_datagram),
-		cmocka_unit_test(gives_up),
+		cmocka_unit_test(an_unanswered_sidr_req_times_out),
 		cmocka_unit_test(answers_are_remembered_within_bounds),
-		cmocka_unit_test(a_full_backlog_refuses),
+		cmocka_unit_test(a_full_backlog_rejects),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
