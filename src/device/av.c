@@ -10,7 +10,7 @@
 #include "device/udp_socket.h"
 #include "wire/gid.h"
 
-/* Asks the kernel whether it knows a way from here to there; nothing is sent. */
+/* Asks the kernel whether there is a route. Nothing is sent. */
 static int check_route(const struct roci_gid_entry *from, const uint8_t dgid[16])
 {
 	union udp_name here, there;
@@ -47,13 +47,13 @@ int roci_device_make_av(struct roci_device *dev, const struct roci_ah_params *pa
 		if (err)
 			return err;
 	}
-	/* Packets leave from the socket that receives; where its port is another program's, see roci_udp_send(). */
+	/* Packets leave by the socket that receives. Where that cannot be had, roci_udp_send() uses side doors. */
 	roci_udp_listen(dev->links.udp, params->sgid_index);
 	*av = (struct roci_av){
 		.ifindex = from->ifindex,
 		.mtu = from->path_mtu,
-		/* The port that the socket is bound to, not one from 0xc000 up: peers must take any (PROTOCOL.md s.6),
-		 * and one socket an address keeps sends in order and in few system calls. It is under the ICRC. */
+		/* The port that the socket is bound to, and not one from 0xc000 up, which adapters use. Receivers
+		 * must take any. One socket for each address keeps sends in order, and system calls few. */
 		.src_port = ROCI_UDP_PORT,
 		.sgid_index = params->sgid_index,
 		.traffic_class = params->traffic_class,

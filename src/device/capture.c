@@ -85,7 +85,7 @@ static uint8_t *put_ipv6(uint8_t *at, const struct around *a, uint32_t udp_len)
 	return at + sizeof(ip);
 }
 
-/* IPv6 forbids a checksum of 0; of IPv4 it says that there is none, as all RNICs do. */
+/* IPv6 forbids a checksum of 0. In IPv4, 0 means that there is none, and all RNICs send that. */
 static void put_udp6_checksum(const struct around *a, uint8_t *udp, uint32_t udp_len)
 {
 	uint32_t sum = sum16(sum16(0, a->flow.src, 16), a->flow.dst, 16) + udp_len + IPPROTO_UDP;
@@ -137,7 +137,7 @@ static void add_frame(struct capture *c, uint64_t now, const struct roci_frame *
 	add(c, now, ROCI_PCAPNG_OUTBOUND, &a, pieces, n, f->len);
 }
 
-/* The identification that makes the ICRC right, where there is one. */
+/* The identification that makes the ICRC right; 0 where none does. */
 static uint16_t find_id(const struct roci_datagram *d)
 {
 	int id = d->len < ROCI_MIN_PACKET_BYTES ? -1 : roci_icrc_check(&d->from->flow, d->bytes, d->len);

@@ -9,8 +9,8 @@
 
 #include "device/link.h"
 
-/* Owns `inner` when it succeeds. "%p" in `path` becomes the process id. A capture that is there already is appended to,
- * so that several processes may write one file. Returns 0 or a negative errno; -EEXIST: the file is something else. */
+/* Owns `inner` when it succeeds. "%p" in `path` becomes the process id. An existing capture is appended to, so several
+ * processes may write one file. Returns 0 or a negative errno; -EEXIST: the file is something else. */
 int roci_capture_open(struct roci_link *inner, const char *path, struct roci_link **out);
 
 /* Closes the file in a forked child, and nothing else. */

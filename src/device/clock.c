@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* What only the operating system knows: the time, and numbers that nobody can guess. */
+/* From the operating system: the time, and numbers that nobody can guess. */
 #include "device/device.h"
 
 #include <errno.h>
@@ -17,7 +17,7 @@ uint64_t roci_now(void)
 	return (uint64_t)ts.tv_sec * 1000000000u + (uint64_t)ts.tv_nsec;
 }
 
-/* Of a thread, so that neither a lock nor a fork in the middle matters. */
+/* Each thread has its own, so that it needs no lock, and a fork finds it whole. */
 static _Thread_local struct {
 	uint32_t numbers[32];
 	unsigned left;
@@ -26,7 +26,7 @@ static _Thread_local struct {
 
 static void refill(void)
 {
-	/* Up to 256 bytes are never given in part. */
+	/* Requests of up to 256 bytes are filled or fail. */
 	while (getrandom(pool.numbers, sizeof(pool.numbers), 0) != sizeof(pool.numbers)) {
 		if (errno != EINTR) { /* predictable keys are worse than none */
 			perror("roci: getrandom");

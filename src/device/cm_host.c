@@ -8,8 +8,8 @@
 #include "device/device_state.h"
 #include "device/gsi.h"
 
-#define CHECK_NS 1000000000u /* after peers of this host that may have died */
-#define HELD_NS  5000000u    /* after processes of this host that listen by now */
+#define CHECK_NS   1000000000u /* between checks for peers of this host that have died */
+#define PENDING_NS 5000000u    /* between checks for processes of this host that listen by now */
 
 struct roci_cm_service {
 	unsigned index; /* of the host's port table */
@@ -24,12 +24,11 @@ struct slots {
 
 struct roci_cm_host {
 	struct roci_cm *cm;
-	roci_cm_event_fn *on_event; /* NULL: nobody attached yet, so that there are no events either */
+	roci_cm_event_fn *on_event; /* NULL: nobody is attached, so there are no events either */
 	struct roci_gsi gsi;
-	uint64_t check_at;  /* when peers are checked for having died, ROCI_CM_NEVER: there are none on this host */
-	struct slots known; /* that peers of this host had when they spoke, and that somebody held */
-	uint64_t held_at; /* when other processes are looked at for requests that we hold, ROCI_CM_NEVER: there are none
-			   */
+	uint64_t check_at;   /* when to check whether peers have died; ROCI_CM_NEVER: none is on this host */
+	uint64_t pending_at; /* when to forward requests that wait for a listener; ROCI_CM_NEVER: none does */
+	struct slots known;  /* of peers of this host that were alive when they sent */
 };
 
 static uint32_t draw(void *context)
@@ -37,7 +36,7 @@ static uint32_t draw(void *context)
 	return roci_random32();
 }
 
-/* As a network adapter's: from the MAC address of the first interface (EUI-64). */
+/* From the MAC address of the first interface (EUI-64), like a network adapter's. */
 static uint64_t guid_of(const struct roci_device *dev)
 {
 	const uint8_t *mac = dev->gids.count ? dev->gids.entries[0].mac : (const uint8_t[6]){0};
@@ -67,7 +66,7 @@ int roci_cm_host_open(struct roci_device *dev)
 		return -ENOMEM;
 	}
 	host->gsi.psn = roci_random32();
-	host->check_at = host->held_at = host->gsi.queue_at = ROCI_CM_NEVER;
+	host->check_at = host->pending_at = host->gsi.queue_at = ROCI_CM_NEVER;
 	roci_ports_reset(&dev->registry);
 	dev->cm_host = host;
 	return 0;
@@ -121,7 +120,8 @@ uint16_t roci_cm_service_port_of(const struct roci_cm_service *service)
 	return service->port;
 }
 
-/* Requests to this address arrive: its UDP port is open. What cannot be had has been told on stderr. */
+/* Makes sure that requests to this address arrive, at every address where it is a wildcard. A warning on stderr tells
+ * what cannot be had. */
 static void open_addresses(struct roci_device *dev, const uint8_t gid[16])
 {
 	roci_device_listen(dev, roci_gids_find(&dev->gids, gid, 0));
@@ -150,7 +150,7 @@ int roci_cm_host_listen(struct roci_device *dev, struct roci_cm_service *service
 
 void roci_cm_host_release(struct roci_device *dev, struct roci_cm_service *service)
 {
-	/* A forked child's copies: the port is its parent's. */
+	/* Of a forked child's inherited device the port is the parent's. */
 	if (!dev->dead) {
 		if (service->listener)
 			roci_listener_destroy(service->listener, roci_now());
@@ -179,7 +179,7 @@ static void take_out(struct slots *set, const struct slots *others)
 
 struct peer_check {
 	struct roci_device *dev;
-	struct slots alive, dead; /* what the registry has said */
+	struct slots alive, dead; /* as the registry says */
 };
 
 static unsigned slot_of(uint32_t comm_id)
@@ -187,9 +187,9 @@ static unsigned slot_of(uint32_t comm_id)
 	return comm_id >> ROCI_COMM_SLOT_SHIFT;
 }
 
-/* Whether a peer of this host is in our registry shows only while it lives: another user's, or a container's, is in
- * another one, where its slot means somebody else. */
-static void know_peer(struct roci_device *dev, uint64_t now, uint32_t sender_id)
+/* A slot counts only where its owner was alive when it sent. The peer may be another user's process, or a container's:
+ * those have a registry of their own, where the same slot means another process. */
+static void remember_peer(struct roci_device *dev, uint64_t now, uint32_t sender_id)
 {
 	struct roci_cm_host *host = dev->cm_host;
 	unsigned slot = slot_of(sender_id);
@@ -201,7 +201,7 @@ static void know_peer(struct roci_device *dev, uint64_t now, uint32_t sender_id)
 		host->check_at = now + CHECK_NS;
 }
 
-/* Other hosts' communication ids have other meanings, or none; but their silence is noticed. */
+/* Communication ids of other hosts tell nothing; there only the QP's keepalive notices. */
 static bool peer_is_dead(void *context, const uint8_t gid[16], const struct roci_conn_info *info)
 {
 	struct peer_check *check = context;
@@ -217,7 +217,7 @@ static bool peer_is_dead(void *context, const uint8_t gid[16], const struct roci
 	return has(&check->dead, slot);
 }
 
-/* A process that is killed says no goodbye. For those of this host the registry knows (D6), for others its QPs. */
+/* A process that is killed does not disconnect. If it was on this host, the registry knows; else its QPs are silent. */
 static void check_peers(struct roci_device *dev, uint64_t now)
 {
 	struct roci_cm_host *host = dev->cm_host;
@@ -225,7 +225,7 @@ static void check_peers(struct roci_device *dev, uint64_t now)
 	static const struct slots none;
 
 	roci_cm_disconnect_dead(host->cm, now, peer_is_dead, &check);
-	take_out(&host->known, &check.dead); /* whoever has such a slot next may be in another registry */
+	take_out(&host->known, &check.dead); /* the next owner of such a slot may be in another registry */
 	host->check_at = memcmp(&check.alive, &none, sizeof(none)) ? now + CHECK_NS : ROCI_CM_NEVER;
 }
 
@@ -254,42 +254,40 @@ void roci_cm_host_rx(struct roci_device *dev, uint64_t now, const uint8_t *mad, 
 	uint32_t ifindex = index < 0 ? 0 : dev->gids.entries[index].ifindex;
 
 	if (roci_gids_find(&dev->gids, sgid, 0) >= 0)
-		know_peer(dev, now, sender_id);
+		remember_peer(dev, now, sender_id);
 	roci_cm_rx(host->cm, now, mad, sgid, dgid, ifindex);
-	if (host->held_at == ROCI_CM_NEVER && roci_cm_pending_count(host->cm))
-		host->held_at = now + HELD_NS;
+	if (host->pending_at == ROCI_CM_NEVER && roci_cm_pending_count(host->cm))
+		host->pending_at = now + PENDING_NS;
 	roci_cm_host_drive(dev, now);
 }
 
-unsigned roci_cm_host_drive(struct roci_device *dev, uint64_t now)
+void roci_cm_host_drive(struct roci_device *dev, uint64_t now)
 {
 	struct roci_cm_host *host = dev->cm_host;
 	struct roci_cm_event event;
 	struct roci_cm_tx tx;
-	unsigned sent = 0;
 	bool again;
 
 	do {
 		again = false;
 		for (; roci_cm_next_event(host->cm, &event); again = true)
 			host->on_event(&event);
-		for (; roci_cm_tx(host->cm, now, &tx); again = true, sent++)
+		for (; roci_cm_tx(host->cm, now, &tx); again = true)
 			roci_gsi_send(dev, now, &tx);
-		if (host->held_at <= now) {
-			roci_gsi_pass_held(dev, now);
-			host->held_at = roci_cm_pending_count(host->cm) ? now + HELD_NS : ROCI_CM_NEVER;
+		if (host->pending_at <= now) {
+			roci_gsi_forward_pending(dev, now);
+			host->pending_at = roci_cm_pending_count(host->cm) ? now + PENDING_NS : ROCI_CM_NEVER;
 			again = true;
 		} else if (roci_cm_deadline(host->cm) <= now) {
 			roci_cm_timers(host->cm, now);
 			again = true;
 		} else if (host->gsi.queue_at <= now) {
-			roci_gsi_retry(dev, now);
+			roci_gsi_send_queued(dev, now);
 		} else if (host->check_at <= now) {
 			check_peers(dev, now);
 			again = true;
 		}
 	} while (again);
-	return sent;
 }
 
 uint64_t roci_cm_host_deadline(const struct roci_device *dev)
@@ -299,7 +297,7 @@ uint64_t roci_cm_host_deadline(const struct roci_device *dev)
 
 	if (host->check_at < deadline)
 		deadline = host->check_at;
-	if (host->held_at < deadline)
-		deadline = host->held_at;
+	if (host->pending_at < deadline)
+		deadline = host->pending_at;
 	return host->gsi.queue_at < deadline ? host->gsi.queue_at : deadline;
 }

@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * The connection manager of this process, as the device drives it: MADs by gsi.h, time by the progress thread and
- * whoever polls, events to src/rdmacm. All calls want the device's lock, and what they cause is sent and told when it
- * is released.
+ * The connection manager of this process, as the device drives it. MADs come and go by gsi.h; events go to src/rdmacm.
+ * All calls need the device's lock. What they cause is sent and reported when it is released.
  */
 #ifndef ROCI_DEVICE_CM_HOST_H
 #define ROCI_DEVICE_CM_HOST_H
@@ -13,15 +12,17 @@
 
 /* ---- for src/rdmacm ---- */
 
-/* Told under the device's lock as they happen; must not block, may call roci_conn_*() and roci_sidr_*(). */
+/* Called for each event as it happens, under the device's lock. Must not block; may call roci_conn_*() and
+ * roci_sidr_*().
+ */
 typedef void roci_cm_event_fn(const struct roci_cm_event *ev);
 
-/* From now on events are told to on_event. -ENODEV: a forked child's inherited device. */
+/* From now on events are reported to on_event. -ENODEV: a forked child's inherited device. */
 int roci_cm_host_attach(struct roci_device *dev, roci_cm_event_fn *on_event);
 /* NULL: a forked child's inherited device. */
 struct roci_cm *roci_cm_host_cm(struct roci_device *dev);
 
-/* A port of the host that is ours, and the listener on it, if there is one. */
+/* A port of the host that this process has bound, and the listener on it, if there is one. */
 struct roci_cm_service;
 
 /* -EADDRINUSE; -EADDRNOTAVAIL: no free port; -ENOMEM. */
@@ -38,14 +39,14 @@ struct roci_gsi;
 
 int roci_cm_host_open(struct roci_device *dev); /* -ENOMEM */
 void roci_cm_host_close(struct roci_device *dev);
-/* The process ends: tells every peer, once, as the kernel would. */
+/* The process ends: disconnects every peer, once, as the kernel would. */
 void roci_cm_host_disconnect_all(struct roci_device *dev, uint64_t now);
 struct roci_gsi *roci_cm_host_gsi(struct roci_device *dev);
 /* sender_id: the communication id of the MAD's sender. */
 void roci_cm_host_rx(struct roci_device *dev, uint64_t now, const uint8_t *mad, const uint8_t sgid[16],
 		     const uint8_t dgid[16], uint32_t sender_id);
-/* Timers, events, MADs, until all is quiet. Returns the number of MADs sent. */
-unsigned roci_cm_host_drive(struct roci_device *dev, uint64_t now);
+/* Runs timers, reports events and sends MADs until nothing is left to do. */
+void roci_cm_host_drive(struct roci_device *dev, uint64_t now);
 /* A QP failed by itself, maybe because its peer is silent (roci_qp_keepalive()): the next drive checks the peers. */
 void roci_cm_host_qp_failed(struct roci_device *dev);
 /* When the thread has to be back for the manager. */

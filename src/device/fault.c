@@ -31,9 +31,8 @@ static bool hit(struct fault *f, uint64_t threshold)
 	return threshold && (draw(f) & 0xffffffffu) < threshold;
 }
 
-/* On the way out the payload is the program's memory, so the damage is to the ICRC; the receiver cannot tell. Damage
- * that would pass for another IPv4 identification (one in 65,536) is none: a test that asks for faults must not find
- * its data accepted. */
+/* Damages the ICRC, because the payload is the program's memory. Damage that makes the
+ * ICRC right for another IPv4 identification (one in 65,536) is avoided: the receiver would accept the packet. */
 static void damage_frame(struct fault *f, struct roci_frame *frame)
 {
 	do
@@ -66,7 +65,7 @@ static void fault_send(struct roci_link *link, struct roci_frame *frames, unsign
 	roci_link_send(f->inner, f->again, twice);
 }
 
-/* Flips one bit anywhere. What would not be seen is undone. */
+/* Flips a bit anywhere. Where the ICRC would not show that, it is undone. */
 static void damage_datagram(struct fault *f, struct roci_datagram *d)
 {
 	uint64_t r = draw(f);

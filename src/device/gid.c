@@ -35,7 +35,8 @@ struct candidate {
 	int order; /* as found */
 };
 
-/* The source address of the default route: what connect() picks for an address of TEST-NET-3. Nothing is sent. */
+/* The source address of the default route: the one that connect() picks for an address of TEST-NET-3. Nothing is sent.
+ */
 static bool primary_ipv4(uint8_t gid[16])
 {
 	struct sockaddr_in to = {.sin_family = AF_INET, .sin_port = htons(9), .sin_addr.s_addr = htonl(0xcb007101)};
@@ -53,7 +54,7 @@ static bool primary_ipv4(uint8_t gid[16])
 	return found;
 }
 
-/* IFA_F_* of an IPv6 address, which getifaddrs() does not tell; 0 where unknown. `list` is /proc/net/if_inet6. */
+/* IFA_F_* of an IPv6 address; 0 where unknown. getifaddrs() has no such flags. `list` is /proc/net/if_inet6. */
 static unsigned ipv6_flags(FILE *list, const struct in6_addr *addr, unsigned ifindex)
 {
 	char line[128], hex[33];
@@ -177,7 +178,7 @@ static int collect(struct candidate *found, const struct ifaddrs *all, FILE *lis
 	return n;
 }
 
-/* An address that stands on two interfaces is one GID. */
+/* An address that two interfaces have is one GID, unless it is link-local. */
 static bool is_repeat(const struct roci_gid_entry *entries, int count, const struct roci_gid_entry *entry)
 {
 	for (int i = 0; i < count; i++)

@@ -11,9 +11,10 @@
 #include "device/seal.h"
 #include "wire/gid.h"
 
-/* ---- whose business a message is ---- */
+/* ---- the process that a message is for ---- */
 
-static uint16_t *route_memory(struct roci_gsi *gsi, const uint8_t gid[16], uint32_t comm_id, bool make)
+/* The slot to which the request `comm_id` of `gid` went. make: to be written; else NULL where it is not known. */
+static uint16_t *remembered_slot(struct roci_gsi *gsi, const uint8_t gid[16], uint32_t comm_id, bool make)
 {
 	unsigned i = (comm_id ^ comm_id >> 12 ^ gid[15]) % ROCI_GSI_ROUTE_MEMORY;
 
@@ -26,7 +27,7 @@ static uint16_t *route_memory(struct roci_gsi *gsi, const uint8_t gid[16], uint3
 	return &gsi->routes[i].slot;
 }
 
-/* The process that listens. 0: nobody. Whether the message's IP CM header agrees with the datagram is its to see. */
+/* The slot of the process that listens; 0: nobody. That process checks the IP CM header against the datagram. */
 static unsigned listener_slot(const struct roci_device *dev, const struct roci_cm_msg *msg, const uint8_t dgid[16])
 {
 	if (!roci_cm_service_is_ip(msg->service_id))
@@ -39,18 +40,18 @@ static unsigned request_slot(struct roci_device *dev, const struct roci_cm_msg *
 			     const uint8_t dgid[16])
 {
 	struct roci_gsi *gsi = roci_cm_host_gsi(dev);
-	uint16_t *known = route_memory(gsi, sgid, msg->local_id, false);
+	uint16_t *known = remembered_slot(gsi, sgid, msg->local_id, false);
 	unsigned slot;
 
 	if (known && roci_registry_alive(&dev->registry, *known))
 		return *known;
 	slot = listener_slot(dev, msg, dgid);
 	if (slot)
-		*route_memory(gsi, sgid, msg->local_id, true) = (uint16_t)slot;
+		*remembered_slot(gsi, sgid, msg->local_id, true) = (uint16_t)slot;
 	return slot;
 }
 
-/* The slot of the process that the message is for; 0: nobody's, so ours to answer. */
+/* The slot of the process that the message is for; 0: nobody's, so this process answers. */
 static unsigned owner_slot(struct roci_device *dev, const struct roci_cm_msg *msg, const uint8_t sgid[16],
 			   const uint8_t dgid[16])
 {
@@ -63,12 +64,12 @@ static unsigned owner_slot(struct roci_device *dev, const struct roci_cm_msg *ms
 	default:
 		if (msg->remote_id)
 			return msg->remote_id >> ROCI_COMM_SLOT_SHIFT;
-		known = route_memory(roci_cm_host_gsi(dev), sgid, msg->local_id, false);
+		known = remembered_slot(roci_cm_host_gsi(dev), sgid, msg->local_id, false);
 		return known ? *known : 0;
 	}
 }
 
-/* ---- the doors of other processes ---- */
+/* ---- forwarding, by side doors ---- */
 
 #define DOOR_RETRY_NS 300000
 
@@ -89,7 +90,7 @@ static void enqueue(struct roci_device *dev, uint64_t now, unsigned slot, const 
 	if (!gsi->queue)
 		gsi->queue = calloc(ROCI_GSI_QUEUE, sizeof(*gsi->queue));
 	if (!gsi->queue || gsi->queue_count == ROCI_GSI_QUEUE || len > sizeof(w->bytes)) {
-		gsi->unsent++; /* as a network would */
+		dev->stats.mads_dropped++; /* as a network would */
 		return;
 	}
 	w = &gsi->queue[(gsi->queue_first + gsi->queue_count++) % ROCI_GSI_QUEUE];
@@ -101,9 +102,9 @@ static void enqueue(struct roci_device *dev, uint64_t now, unsigned slot, const 
 		gsi->queue_at = now + DOOR_RETRY_NS;
 }
 
-/* False: nobody lives there. */
-static bool hand_over(struct roci_device *dev, uint64_t now, unsigned slot, const struct roci_arrival *from,
-		      void *bytes, unsigned len)
+/* Returns false where the slot is nobody's. */
+static bool forward(struct roci_device *dev, uint64_t now, unsigned slot, const struct roci_arrival *from, void *bytes,
+		    unsigned len)
 {
 	struct roci_gsi *gsi = roci_cm_host_gsi(dev);
 	int err = gsi->queue_count ? -EAGAIN : send_to_door(dev, slot, from, bytes, len);
@@ -112,11 +113,11 @@ static bool hand_over(struct roci_device *dev, uint64_t now, unsigned slot, cons
 		return false;
 	if (err)
 		enqueue(dev, now, slot, from, bytes, len);
-	gsi->forwarded++;
+	dev->stats.mads_forwarded++;
 	return true;
 }
 
-void roci_gsi_retry(struct roci_device *dev, uint64_t now)
+void roci_gsi_send_queued(struct roci_device *dev, uint64_t now)
 {
 	struct roci_gsi *gsi = roci_cm_host_gsi(dev);
 
@@ -125,11 +126,11 @@ void roci_gsi_retry(struct roci_device *dev, uint64_t now)
 
 		gsi->queue_first = (gsi->queue_first + 1) % ROCI_GSI_QUEUE;
 		gsi->queue_count--;
-		/* Whoever died meanwhile is asked for again by the peer, and answered for then. */
+		/* Where the process died meanwhile: the peer repeats its message, and we answer that. */
 		if (send_to_door(dev, w->slot, &w->from, w->bytes, w->len) == -EAGAIN) {
-			struct roci_gsi_waiting held = *w;
+			struct roci_gsi_waiting copy = *w;
 
-			enqueue(dev, now, held.slot, &held.from, held.bytes, held.len);
+			enqueue(dev, now, copy.slot, &copy.from, copy.bytes, copy.len);
 		}
 	}
 	gsi->queue_at = gsi->queue_count ? now + DOOR_RETRY_NS : ROCI_CM_NEVER;
@@ -146,18 +147,17 @@ static bool is_mad(const struct roci_packet *pkt)
 void roci_gsi_rx(struct roci_device *dev, uint64_t now, const struct roci_datagram *d, const struct roci_packet *pkt)
 {
 	const struct roci_flow *flow = &d->from->flow;
-	struct roci_gsi *gsi = roci_cm_host_gsi(dev);
 	struct roci_cm_msg msg;
 	unsigned slot;
 
 	if (!is_mad(pkt) || roci_cm_msg_parse(&msg, pkt->payload) != ROCI_CM_PARSE_OK) {
-		gsi->malformed++;
+		dev->stats.mads_malformed++;
 		return;
 	}
-	gsi->received++;
+	dev->stats.mads_received++;
 	slot = d->from->forwarded ? 0 : owner_slot(dev, &msg, flow->src, flow->dst);
 	if (slot && slot != dev->registry.slot && roci_registry_alive(&dev->registry, slot) &&
-	    hand_over(dev, now, slot, d->from, d->bytes, d->len))
+	    forward(dev, now, slot, d->from, d->bytes, d->len))
 		return;
 	roci_cm_host_rx(dev, now, pkt->payload, flow->src, flow->dst, msg.local_id);
 }
@@ -197,7 +197,7 @@ static unsigned build_packet(struct roci_device *dev, const struct roci_cm_tx *t
 	return frame.len;
 }
 
-/* Port 4791 is somebody else's: peers of this host are reached by their doors. */
+/* UDP port 4791 cannot be had: processes of this host are reached by their side doors, other hosts not at all. */
 static void send_by_door(struct roci_device *dev, uint64_t now, const struct roci_cm_tx *tx)
 {
 	uint8_t bytes[ROCI_GSI_PACKET_BYTES];
@@ -206,25 +206,25 @@ static void send_by_door(struct roci_device *dev, uint64_t now, const struct roc
 	unsigned slot, len;
 
 	if (roci_gids_find(&dev->gids, tx->dgid, 0) < 0 || roci_cm_msg_parse(&msg, tx->mad) != ROCI_CM_PARSE_OK) {
-		roci_cm_host_gsi(dev)->unsent++;
+		dev->stats.mads_dropped++;
 		return;
 	}
 	len = build_packet(dev, tx, bytes, &from);
 	slot = owner_slot(dev, &msg, tx->sgid, tx->dgid);
-	/* Nobody's: our own door, so that it is answered as from the network. */
-	if (!slot || !hand_over(dev, now, slot, &from, bytes, len))
-		hand_over(dev, now, dev->registry.slot, &from, bytes, len);
+	/* Nobody's: through our own side door, so that we answer it as if it came from the network. */
+	if (!slot || !forward(dev, now, slot, &from, bytes, len))
+		forward(dev, now, dev->registry.slot, &from, bytes, len);
 }
 
-struct passing {
+struct forwarding {
 	struct roci_device *dev;
 	uint64_t now;
 };
 
-static bool pass(void *context, const struct roci_cm_tx *request)
+static bool forward_request(void *context, const struct roci_cm_tx *request)
 {
-	const struct passing *passing = context;
-	struct roci_device *dev = passing->dev;
+	const struct forwarding *forwarding = context;
+	struct roci_device *dev = forwarding->dev;
 	uint8_t bytes[ROCI_GSI_PACKET_BYTES];
 	struct roci_arrival from;
 	struct roci_cm_msg msg;
@@ -235,14 +235,14 @@ static bool pass(void *context, const struct roci_cm_tx *request)
 	if (!slot || slot == dev->registry.slot)
 		return false;
 	len = build_packet(dev, request, bytes, &from);
-	return hand_over(dev, passing->now, slot, &from, bytes, len);
+	return forward(dev, forwarding->now, slot, &from, bytes, len);
 }
 
-void roci_gsi_pass_held(struct roci_device *dev, uint64_t now)
+void roci_gsi_forward_pending(struct roci_device *dev, uint64_t now)
 {
-	struct passing passing = {dev, now};
+	struct forwarding forwarding = {dev, now};
 
-	roci_cm_forward_pending(roci_cm_host_cm(dev), pass, &passing);
+	roci_cm_forward_pending(roci_cm_host_cm(dev), forward_request, &forwarding);
 }
 
 void roci_gsi_send(struct roci_device *dev, uint64_t now, const struct roci_cm_tx *tx)
@@ -260,7 +260,7 @@ void roci_gsi_send(struct roci_device *dev, uint64_t now, const struct roci_cm_t
 	struct roci_frame frame;
 
 	if (index < 0 || roci_gid_is_ipv4(tx->sgid) != roci_gid_is_ipv4(tx->dgid)) {
-		gsi->unsent++;
+		dev->stats.mads_dropped++;
 		return;
 	}
 	memcpy(av.sgid, tx->sgid, 16);
@@ -268,8 +268,8 @@ void roci_gsi_send(struct roci_device *dev, uint64_t now, const struct roci_cm_t
 	av.sgid_index = (uint8_t)index;
 	av.ifindex = dev->gids.entries[index].ifindex;
 	frame = roci_frame(&av, header, build_header(gsi, header), &payload, 1);
-	gsi->sent++;
-	if (!roci_udp_listen(dev->links.udp, index)) /* where the answer will come */
+	dev->stats.mads_sent++;
+	if (!roci_udp_listen(dev->links.udp, index)) /* for the answer */
 		roci_link_send(dev->links.top, &frame, 1);
 	else
 		send_by_door(dev, now, tx);

@@ -67,7 +67,7 @@ struct roci_arrival {
 	struct roci_flow flow; /* addresses in GID form; dst may be a multicast group */
 	uint8_t traffic_class, hop_limit;
 	bool congested; /* more than half of the socket's buffer was in use */
-	bool forwarded; /* came through the side door: must not be forwarded again */
+	bool forwarded; /* it came through the side door, and must not be forwarded again */
 };
 
 /* A received packet (BTH to ICRC, unchecked). Valid until the next receive of the link. */

@@ -4,7 +4,7 @@
 #include <sched.h>
 #include <time.h>
 
-#define YIELDS 16 /* at most, when giving way: whoever waits has run by then, or is on another processor */
+#define YIELDS 16 /* at most, when giving way: the waiting threads have run by then, or are on other processors */
 
 void roci_lock_init(struct roci_lock *lock)
 {

@@ -63,8 +63,8 @@ static void lock(int fd)
 		;
 }
 
-/* Writes what is buffered as a whole or not at all: half a block at a full disk would make everything that follows it,
- * of other processes too, unreadable. The file is locked. */
+/* Writes what is buffered as a whole or not at all: half a block, on a full disk, would make unreadable what other
+ * processes append. The file is locked. */
 static int append(struct roci_pcapng *p)
 {
 	ssize_t n = write(p->fd, p->buffer, p->used);
@@ -80,8 +80,8 @@ static int append(struct roci_pcapng *p)
 	return -ENOSPC;
 }
 
-/* Writes the head to an empty file. One that a process of ours began has it already, and libpcap does not read a second
- * one; any other file is left alone. */
+/* Writes the head to an empty file. A capture has it already, and libpcap reads no second one. Any other file is left
+ * alone. */
 static int begin(struct roci_pcapng *p)
 {
 	uint8_t there[HEAD_BYTES];

@@ -15,16 +15,16 @@ struct roci_pcapng {
 	uint8_t buffer[1 << 19];
 };
 
-/* Opens `path`, which is empty, or was begun by this function (maybe by another process, even one that still writes),
- * for appending. Returns 0, -EEXIST for a file of another kind, or another negative errno. */
+/* Opens `path` to append to it. It is empty or a capture of this function; another process may be writing it. Returns
+ * 0, -EEXIST for a file of another kind, or another negative errno. */
 int roci_pcapng_open(struct roci_pcapng *p, const char *path);
 
-/* Makes room for a packet of `len` bytes (an IP packet, so less than 64 KiB), and returns where the caller writes them.
- * `time_ns` is of CLOCK_REALTIME. */
+/* Makes room for an IP packet of `len` bytes (less than 64 KiB). Returns where the caller writes them. `time_ns` is of
+ * CLOCK_REALTIME. */
 uint8_t *roci_pcapng_packet(struct roci_pcapng *p, uint64_t time_ns, unsigned direction, uint32_t len);
 
-/* Writes what is buffered: whole blocks, in one call. When that fails (the disk is full), the file stays as it was
- * before, which is told on stderr, and nothing more is written. */
+/* Writes what is buffered: whole blocks, in one call. Where that fails (the disk is full), the file stays as it was, a
+ * line on stderr says so, and nothing more is written. */
 void roci_pcapng_flush(struct roci_pcapng *p);
 void roci_pcapng_close(struct roci_pcapng *p);
 

@@ -8,10 +8,10 @@
 #include "device/registry.h"
 #include "wire/gid.h"
 
-#define WINDOW          32 /* entries from a port's home on where it may be */
+#define WINDOW          32 /* entries, from a port's home on, that it may be in */
 #define EPHEMERAL_FIRST 32768
-#define EPHEMERAL_COUNT 28232 /* to 60999, as Linux has it */
-#define TRIES           512   /* random ports, before it is called a day */
+#define EPHEMERAL_COUNT 28232 /* to 60999, like Linux */
+#define TRIES           512   /* random ports, before it gives up */
 
 static unsigned home(unsigned ps, unsigned port)
 {
@@ -23,7 +23,7 @@ static struct roci_port_entry *at(const struct roci_registry *reg, unsigned ps, 
 	return &reg->file->ports.entries[(home(ps, port) + i) % ROCI_PORT_ENTRIES];
 }
 
-/* A consistent copy, false: it is free or being written. */
+/* Makes a consistent copy. Returns false where the entry is free or being written. */
 static bool read_entry(const struct roci_port_entry *entry, struct roci_port_entry *copy)
 {
 	unsigned before = atomic_load_explicit(&entry->sequence, memory_order_acquire);
@@ -35,7 +35,7 @@ static bool read_entry(const struct roci_port_entry *entry, struct roci_port_ent
 
 static void write_entry(struct roci_port_entry *entry, const struct roci_port_entry *value)
 {
-	/* A writer that died halfway left it odd; ours is odd and even again whatever it was. */
+	/* A writer that died halfway left an odd number. Ours becomes odd and then even, whatever it was. */
 	unsigned sequence = atomic_load_explicit(&entry->sequence, memory_order_relaxed) | 1;
 	const size_t skip = sizeof(entry->sequence);
 
@@ -64,7 +64,7 @@ static enum scope scope_of(const uint8_t gid[16], bool v6_only)
 	return roci_gid_is_any_ipv4(gid) ? SCOPE_ANY_V4 : SCOPE_ONE;
 }
 
-/* True where an address of scope a covers the single address. */
+/* True where an address of scope `a` covers the single address. */
 static bool covers(enum scope a, const uint8_t gid[16])
 {
 	return a == SCOPE_ANY || (a == SCOPE_ANY_V4) == roci_gid_is_ipv4(gid);
@@ -90,8 +90,8 @@ void roci_ports_reset(struct roci_registry *reg)
 	atomic_store(&reg->file->ports.incarnations[reg->slot], roci_random32());
 }
 
-/* The registry is locked. Returns an entry to use, NULL: none; *err says why. */
-static struct roci_port_entry *look(struct roci_registry *reg, const struct roci_port_entry *wanted, int *err)
+/* The registry is locked. Returns a free entry for the port; NULL: none, and *err says why. */
+static struct roci_port_entry *find_free(struct roci_registry *reg, const struct roci_port_entry *wanted, int *err)
 {
 	struct roci_port_entry *unused = NULL, copy;
 
@@ -115,14 +115,14 @@ static struct roci_port_entry *look(struct roci_registry *reg, const struct roci
 	return unused;
 }
 
-static struct roci_port_entry *look_for_any(struct roci_registry *reg, struct roci_port_entry *wanted, int *err)
+static struct roci_port_entry *find_any_port(struct roci_registry *reg, struct roci_port_entry *wanted, int *err)
 {
 	for (unsigned i = 0; i < TRIES; i++) {
 		struct roci_port_entry *entry;
 
 		wanted->port = (uint16_t)(EPHEMERAL_FIRST + roci_random32() % EPHEMERAL_COUNT);
-		wanted->reuse = false; /* nobody wants a random port that somebody has */
-		entry = look(reg, wanted, err);
+		wanted->reuse = false; /* a random port is not one that others have */
+		entry = find_free(reg, wanted, err);
 		if (entry)
 			return entry;
 	}
@@ -146,7 +146,7 @@ int roci_ports_bind(struct roci_registry *reg, const struct roci_cm_bind *ask, u
 	if (err)
 		return err;
 	memcpy(wanted.gid, ask->gid, 16);
-	entry = wanted.port ? look(reg, &wanted, &err) : look_for_any(reg, &wanted, &err);
+	entry = wanted.port ? find_free(reg, &wanted, &err) : find_any_port(reg, &wanted, &err);
 	if (entry) {
 		wanted.reuse = ask->reuse;
 		write_entry(entry, &wanted);
@@ -157,7 +157,7 @@ int roci_ports_bind(struct roci_registry *reg, const struct roci_cm_bind *ask, u
 	return err;
 }
 
-/* Another one listens to the same. */
+/* Another owner listens to the same port and address. */
 static bool listened_to(const struct roci_registry *reg, const struct roci_port_entry *mine)
 {
 	struct roci_port_entry copy;
@@ -195,7 +195,7 @@ void roci_ports_release(struct roci_registry *reg, unsigned index)
 	static const struct roci_port_entry nobody;
 
 	if (roci_registry_lock(reg))
-		return; /* it is void when we end */
+		return; /* it stops counting when this process ends */
 	write_entry(&reg->file->ports.entries[index], &nobody);
 	roci_registry_unlock(reg);
 }

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * The ports of rdma_cm services (D6): which process of this user, in this network namespace, has bound or listens to
- * which port of which port space on which address. Part of the host registry, so that ports are exclusive on the host
- * and a request finds the process that listens.
+ * The ports of rdma_cm services: which process of this user, in this network namespace, has bound which port of which
+ * port space and address, and whether it listens. The table is part of the host registry. So a port is exclusive on the
+ * host, and a request finds the process that listens.
  *
- * An entry counts as long as the process that made it lives: its slot is locked, and by the same incarnation. Writers
- * hold roci_registry_lock(); readers do not, each entry has a sequence number. Other processes write here too: whoever
- * reads takes nothing for granted.
+ * An entry counts as long as the process that made it lives: its slot is locked, and the slot's incarnation is the
+ * same. Writers hold roci_registry_lock(). Readers do not: each entry has a sequence number. Other processes write here
+ * too: readers check what they read.
  */
 #ifndef ROCI_DEVICE_PORTS_H
 #define ROCI_DEVICE_PORTS_H
@@ -41,14 +41,14 @@ struct roci_cm_bind {
 	uint16_t port;   /* 0: any that is free, of the ephemeral range */
 	uint8_t gid[16]; /* as in struct roci_cm_listen */
 	bool v6_only;    /* of the zero gid */
-	bool reuse;      /* shares with others that say so, as long as they do not listen */
+	bool reuse;      /* the port may be shared with others who say so and do not listen */
 };
 
-/* A new life of our slot: what an earlier owner left is void. */
+/* A new incarnation of our slot: the entries of earlier owners no longer count. */
 void roci_ports_reset(struct roci_registry *reg);
 /* Takes a port. *index is its entry, *port the port. -EADDRINUSE; -EADDRNOTAVAIL: no free port, or no room. */
 int roci_ports_bind(struct roci_registry *reg, const struct roci_cm_bind *ask, unsigned *index, uint16_t *port);
-/* From now on requests for it come here. -EADDRINUSE: someone who shares the port listens already. */
+/* From now on requests for it come to this process. -EADDRINUSE: another owner of the port listens already. */
 int roci_ports_listen(struct roci_registry *reg, unsigned index);
 void roci_ports_release(struct roci_registry *reg, unsigned index);
 /* The slot of the living process that listens to this service on this address; 0: none. */

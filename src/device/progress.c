@@ -23,7 +23,7 @@ static uint64_t next_deadline(const struct roci_device *dev)
 	return engine < cm ? engine : cm;
 }
 
-/* Linux before 5.11, valgrind and some sandboxes do not know epoll_pwait2(). timeout: NULL: for ever. */
+/* Linux before 5.11, valgrind and some sandboxes have no epoll_pwait2(). timeout: NULL for ever. */
 static int wait_events(int epoll_fd, struct epoll_event *events, int max, const struct timespec *timeout)
 {
 	struct pollfd ready = {.fd = epoll_fd, .events = POLLIN};
@@ -67,7 +67,7 @@ static void sleep_until(struct roci_device *dev, uint64_t now, uint64_t until)
 	roci_turns_awoke(&dev->turns, roci_now(), last_call(dev));
 }
 
-/* Deaf to sockets and wake-ups. Deadlines are the program's meanwhile, and ours at the end of the nap. */
+/* Nothing ends a nap early. The program keeps the deadlines meanwhile, and the thread does after it. */
 static void nap_until(struct roci_device *dev, uint64_t until)
 {
 	struct timespec ts = to_timespec(until);
@@ -75,13 +75,13 @@ static void nap_until(struct roci_device *dev, uint64_t until)
 	roci_lock_release(&dev->lock);
 	clock_nanosleep(CLOCK_MONOTONIC, TIMER_ABSTIME, &ts, NULL);
 	roci_lock_take(&dev->lock);
-	dev->stats.thread_backoffs++;
+	dev->stats.thread_naps++;
 	roci_turns_awoke(&dev->turns, roci_now(), last_call(dev));
 }
 
-/* Asks the scheduler for short slices (sched_setattr(2), Linux 6.12 and later): a thread that runs briefly and often
- * then preempts one that spins, instead of waiting for the end of its slice. ib_write_lat, which spins on memory on
- * both sides, went from 2 ms to 25 us on two processors. Older kernels ignore the request or refuse it: no harm. */
+/* Asks the scheduler for short slices (sched_setattr(2), Linux 6.12 and later). A thread that runs briefly and often
+ * then preempts one that spins, instead of waiting for the end of its slice: ib_write_lat, which spins on memory on
+ * both sides, went from 2 ms to 25 us on two processors. Older kernels ignore or refuse the request. */
 static void ask_for_short_slices(void)
 {
 	struct {

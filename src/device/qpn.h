@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * QPNs of this process's block: unpredictable (D9), and not given again soon after they were freed, as packets of the
- * QP may still be on their way and peers may still connect it with the QPN (IBTA 12.9.8.4, TIMEWAIT).
+ * QPNs of this process's block. They are unpredictable, and not given again soon after they were freed: packets of the
+ * old QP may still be on their way (IBTA 12.9.8.4, TimeWait).
  */
 #ifndef ROCI_DEVICE_QPN_H
 #define ROCI_DEVICE_QPN_H
@@ -18,8 +18,7 @@ struct roci_qpn_block {
 };
 
 void roci_qpn_block_init(struct roci_qpn_block *block, unsigned slot);
-/* One of the older half of the free ones, so that a freed QPN rests while half as many as are free are given. -ENOMEM
- */
+/* Draws one of the half of the free QPNs that were freed first. -ENOMEM: none is free. */
 int roci_qpn_alloc(struct roci_qpn_block *block, uint32_t *qpn);
 void roci_qpn_free(struct roci_qpn_block *block, uint32_t qpn);
 

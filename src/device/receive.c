@@ -6,18 +6,18 @@
 #include "device/device_state.h"
 #include "device/gsi.h"
 
-/* To check the side door is a system call. A program that polls does it now and then (the thread knows from epoll), and
- * each time for a while after something came. */
-#define DOOR_EVERY   64
-#define DOOR_STAYS   1024
-#define REPAIR_EVERY 1000000000 /* ns: a few system calls */
+/* The side door is checked once in so many receives, because that is a system call; the thread knows from epoll. After
+ * something came, it is checked at so many receives in a row. */
+#define DOOR_EVERY 64
+#define DOOR_BUSY  1024
+#define REPAIR_NS  1000000000 /* between repairs of the steering, which cost a few system calls */
 
 static void take(struct roci_device *dev, uint64_t now, const struct roci_datagram *d)
 {
 	struct roci_rx *rx = &dev->receive.rx;
 	enum roci_parse_result result = roci_packet_parse(&rx->pkt, d->bytes, d->len);
 
-	/* A socket does not tell the IPv4 identification (docs/WIRE.md): any will do. */
+	/* A socket does not show the IPv4 identification, so the ICRC may be right for any. */
 	if (result == ROCI_PARSE_OK && roci_icrc_check(&d->from->flow, d->bytes, d->len) < 0)
 		result = ROCI_PARSE_BAD_ICRC;
 	if (result != ROCI_PARSE_OK) {
@@ -36,7 +36,8 @@ static void take(struct roci_device *dev, uint64_t now, const struct roci_datagr
 	roci_engine_rx(dev->engine, now, rx);
 }
 
-/* Datagrams that follow each other in memory as the kernel coalesced them, all for the process that owns `slot`. */
+/* How many datagrams follow each other in memory, as the kernel joined them, and are for the process that owns `slot`.
+ */
 static unsigned bundle_length(const struct roci_datagram *d, unsigned count, unsigned slot)
 {
 	unsigned n = 1;
@@ -48,7 +49,7 @@ static unsigned bundle_length(const struct roci_datagram *d, unsigned count, uns
 	return n;
 }
 
-/* The kernel gave us packets of another process. Returns how many of d[] are dealt with. */
+/* Forwards packets that the kernel gave us, but which are for another process. Returns how many of d[]. */
 static unsigned forward(struct roci_device *dev, uint64_t now, const struct roci_datagram *d, unsigned count,
 			unsigned slot)
 {
@@ -59,7 +60,7 @@ static unsigned forward(struct roci_device *dev, uint64_t now, const struct roci
 		dev->stats.forward_dropped += n;
 	else
 		dev->stats.forwarded += n;
-	if (now - dev->receive.repaired_at > REPAIR_EVERY) {
+	if (now - dev->receive.repaired_at > REPAIR_NS) {
 		dev->receive.repaired_at = now;
 		roci_udp_repair(dev->links.udp);
 	}
@@ -96,7 +97,7 @@ unsigned roci_receive(struct roci_device *dev, uint64_t now)
 		take_all(dev, now, by_door);
 		dev->stats.door_received += by_door;
 		r->door_check_in = DOOR_EVERY;
-		r->door_busy = by_door ? DOOR_STAYS : r->door_busy ? r->door_busy - 1 : 0;
+		r->door_busy = by_door ? DOOR_BUSY : r->door_busy ? r->door_busy - 1 : 0;
 	}
 	return count + by_door;
 }

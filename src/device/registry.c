@@ -12,12 +12,12 @@
 #include "device/device.h"
 #include "device/sweep.h"
 
-#define LAYOUT     2 /* in the file's name: processes of another layout meet elsewhere */
-#define TRIES      10
-#define TABLE_BYTE 0 /* the byte whose lock guards the file's contents */
+#define LAYOUT     2  /* in the file's name: processes of another layout have another file */
+#define TRIES      10 /* while somebody sweeps the file away, which takes a moment */
+#define TABLE_BYTE 0  /* the byte whose lock guards the file's contents */
 
-/* Open file description locks: of the file, not of the process, and not lost when some library closes another
- * descriptor of it. */
+/* Open file description locks belong to the descriptor. Those of the process would be lost when some library closes
+ * another descriptor of the file. */
 static int lock_byte(int fd, int command, short type, unsigned byte)
 {
 	struct flock lock = {.l_type = type, .l_whence = SEEK_SET, .l_start = byte, .l_len = 1};
@@ -41,7 +41,7 @@ static int open_file(struct roci_registry *reg)
 	err = -EPERM;
 	if (fstat(fd, &st) || !S_ISREG(st.st_mode) || st.st_uid != geteuid() || (st.st_mode & 077))
 		goto err_close;
-	/* Everybody sets the same length, so that no order of arrival matters. */
+	/* Each process sets the same length, so it does not matter which is first. */
 	if (ftruncate(fd, sizeof(*reg->file))) {
 		err = -errno;
 		goto err_close;
@@ -58,7 +58,7 @@ err_close:
 	return err;
 }
 
-/* From a random slot on, so that a dead process's numbers do not come back at once. */
+/* From a random slot on, so that the numbers of a dead process are not used again at once. */
 static int take_slot(struct roci_registry *reg)
 {
 	unsigned start = roci_random32();
@@ -107,7 +107,7 @@ int roci_registry_open(struct roci_registry *reg)
 	if (err)
 		return err;
 	err = open_and_take(reg);
-	/* A sweeper holds all slots for a moment. */
+	/* A process that sweeps holds all slots for a moment. */
 	for (int i = 0; i < TRIES && (err == -EAGAIN || err == -ENOSPC); i++) {
 		nanosleep(&pause, NULL);
 		err = open_and_take(reg);
@@ -131,7 +131,7 @@ bool roci_registry_alive(const struct roci_registry *reg, unsigned slot)
 {
 	if (slot == 0 || slot >= ROCI_SLOTS)
 		return false;
-	/* The own lock does not conflict with oneself. */
+	/* Our own lock does not conflict with us. */
 	return slot == reg->slot || lock_byte(reg->fd, F_OFD_GETLK, F_WRLCK, slot) == 1;
 }
 

@@ -12,7 +12,7 @@
 
 #include "wire/gid.h"
 
-#define MAGIC         0x524f4344u /* of this layout of struct door_header, in this host's byte order */
+#define MAGIC         0x524f4344u /* this layout of struct door_header, in this host's byte order */
 #define MESSAGES      8
 #define MESSAGE_BYTES 65536
 
@@ -49,7 +49,7 @@ static socklen_t name_door(const struct roci_side_door *door, unsigned slot, str
 
 int roci_side_door_open(const struct roci_registry *reg, struct roci_side_door **out)
 {
-	/* mmap: the buffers cost nothing until something comes in. */
+	/* mmap: the buffers cost nothing until something arrives. */
 	struct roci_side_door *door =
 		mmap(NULL, sizeof(*door), PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
 	socklen_t len;
@@ -65,7 +65,7 @@ int roci_side_door_open(const struct roci_registry *reg, struct roci_side_door *
 		goto err_unmap;
 	}
 	len = name_door(door, reg->slot, &door->here);
-	/* The slot is ours, so what is there was left by a dead process. */
+	/* The slot is ours, so a dead process left what is there. */
 	unlink(door->here.sun_path);
 	if (bind(door->fd, (struct sockaddr *)&door->here, len)) {
 		err = -errno;
@@ -127,7 +127,7 @@ int roci_side_door_send(struct roci_side_door *door, unsigned slot, const struct
 	msg.msg_namelen = name_door(door, slot, &addr);
 	if (sendmsg(door->fd, &msg, MSG_DONTWAIT | MSG_NOSIGNAL) >= 0)
 		return 0;
-	/* ENOENT: never lived; ECONNREFUSED: lived. */
+	/* ECONNREFUSED: the process was killed, and its name is left. */
 	return errno == ENOENT || errno == ECONNREFUSED ? -ESRCH : -errno;
 }
 

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * The side door: a Unix datagram socket in the run directory, one per process, named by its slot. Through it go packets
- * that the kernel gave to the wrong process of the host, and, where UDP port 4791 cannot be had, packets between
- * processes of this host. The directory's permissions (0700) are its authentication; what comes in is still validated.
+ * The side door: a Unix datagram socket in the run directory. Each process has one, named by its slot. It takes packets
+ * that the kernel gave to the wrong process of the host and, where UDP port 4791 cannot be had, packets between
+ * processes of this host. The directory's mode (0700) keeps other users out; messages are validated nevertheless.
  */
 #ifndef ROCI_DEVICE_SIDE_DOOR_H
 #define ROCI_DEVICE_SIDE_DOOR_H
@@ -14,20 +14,19 @@
 
 struct roci_side_door;
 
-/* Opens the door of reg's slot. */
+/* Opens the side door of reg's slot. Returns 0 or a negative errno. */
 int roci_side_door_open(const struct roci_registry *reg, struct roci_side_door **out);
 void roci_side_door_close(struct roci_side_door *door);
-/* Takes its name away, as the process is about to end. */
+/* Removes its name, as the process is about to end. */
 void roci_side_door_unlink(struct roci_side_door *door);
 
-/* Hands `count` packets of one message (each `segment` bytes long, the last may be shorter), gathered from
- * iov[1..iov_count
- * - 1], to the process that owns `slot`; iov[0] is for the door's header. Returns 0, -ESRCH where no such process
- * lives, or another negative errno; -EAGAIN: its queue is full. Never blocks. */
+/* Sends packets in one message to the process that owns `slot`: each of `segment` bytes, the last may be shorter, in
+ * iov[1] and what follows. iov[0] is for the message's header. Returns 0, -ESRCH where no such process lives, -EAGAIN
+ * where its queue is full, or another negative errno. Never blocks. */
 int roci_side_door_send(struct roci_side_door *door, unsigned slot, const struct roci_arrival *from, uint32_t segment,
 			struct iovec *iov, unsigned iov_count);
 
-/* As a link's recv; bad messages are counted in *malformed. */
+/* As a link's recv. Counts bad messages in *malformed. */
 unsigned roci_side_door_recv(struct roci_side_door *door, struct roci_datagram *out, uint64_t *malformed);
 
 int roci_side_door_fd(const struct roci_side_door *door);

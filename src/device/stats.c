@@ -29,8 +29,9 @@ void roci_device_stats_print(FILE *to, const struct roci_device_stats *d, const 
 		LINE(d, received_messages), LINE(d, send_dropped),    LINE(d, receive_truncated),
 		LINE(d, forwarded),         LINE(d, forward_dropped), LINE(d, door_received),
 		LINE(d, door_sent),         LINE(d, door_malformed),  LINE(d, not_ours),
-		LINE(d, thread_turns),      LINE(d, thread_wakeups),  LINE(d, thread_backoffs),
-		LINE(d, poll_turns),
+		LINE(d, mads_received),     LINE(d, mads_sent),       LINE(d, mads_forwarded),
+		LINE(d, mads_malformed),    LINE(d, mads_dropped),    LINE(d, thread_turns),
+		LINE(d, thread_wakeups),    LINE(d, thread_naps),     LINE(d, poll_turns),
 	};
 	const struct line engine[] = {
 		LINE(e, rx_no_qp),        LINE(e, rx_wrong_state), LINE(e, rx_wrong_type), LINE(e, rx_wrong_source),

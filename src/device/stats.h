@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* What the links and the receive path counted; zero is normal for all but the first four. */
+/* What the device counted, for people: nothing is decided by it. */
 #ifndef ROCI_DEVICE_STATS_H
 #define ROCI_DEVICE_STATS_H
 
@@ -16,8 +16,9 @@ struct roci_device_stats {
 	uint64_t unparsed[ROCI_PARSE_RESULTS]; /* by enum roci_parse_result, ROCI_PARSE_BAD_ICRC included */
 	uint64_t forwarded, forward_dropped;   /* packets of other processes, by the side door */
 	uint64_t door_received, door_sent, door_malformed;
-	uint64_t not_ours;                                                  /* for a QPN that is nobody's */
-	uint64_t thread_turns, thread_wakeups, thread_backoffs, poll_turns; /* who drove */
+	uint64_t not_ours; /* for a QPN that is nobody's */
+	uint64_t mads_received, mads_sent, mads_forwarded, mads_malformed, mads_dropped; /* QP1 */
+	uint64_t thread_turns, thread_wakeups, thread_naps, poll_turns;                  /* who drove */
 };
 
 struct roci_engine_stats;

@@ -48,7 +48,7 @@ static void remove_slot(struct roci_steered_group *group, unsigned slot)
 	}
 }
 
-/* The kernel closed the sockets of the dead in an order that nobody knows; mostly there is but one. */
+/* The order in which the kernel closed the sockets of several dead processes is not known. Mostly there is one. */
 static void remove_dead(struct roci_registry *reg, struct roci_steered_group *group)
 {
 	for (unsigned i = 0; i < group->count;) {
@@ -59,7 +59,7 @@ static void remove_dead(struct roci_registry *reg, struct roci_steered_group *gr
 	}
 }
 
-/* Places in the UDP payload of a MAD: behind BTH and DETH its header, behind that the message. */
+/* Offsets in the UDP payload of a MAD: BTH, DETH, the MAD's header, the message. */
 enum {
 	DEST_QP = 4, /* 8 reserved bits, then the QPN */
 	MAD = 12 + 8,
@@ -69,8 +69,8 @@ enum {
 };
 
 /*
- * Leaves in A the slot whose packet it is. MADs belong to the slot in the communication id that is the receiver's; what
- * begins an exchange has none, and goes to anybody.
+ * Leaves in A the slot that the packet is for. A MAD is for the slot in the receiver's communication id. A request has
+ * none, and goes to any process.
  *
  *	    ld [DEST_QP]
  *	    and #0xffffff
@@ -126,7 +126,7 @@ static void attach(int fd, const struct roci_steered_group *group)
 	}
 	code[n++] = (struct sock_filter)BPF_STMT(BPF_RET | BPF_K, NO_SOCKET);
 	program.len = (unsigned short)n;
-	/* Refused (a sandbox, no memory): the kernel then picks by hash, and side doors do the rest. */
+	/* Where it is refused (a sandbox, no memory), the kernel picks by hash, and side doors do the rest. */
 	(void)!setsockopt(fd, SOL_SOCKET, SO_ATTACH_REUSEPORT_CBPF, &program, sizeof(program));
 }
 
@@ -167,7 +167,8 @@ unlock:
 	return err;
 }
 
-/* The program is for the group as it will be in a moment: afterwards there is no socket to attach it by. */
+/* Attaches the program for the group without our socket before that is closed: afterwards there is nothing to attach
+ * by. */
 static void leave(struct roci_registry *reg, int fd, const uint8_t gid[16], uint32_t ifindex)
 {
 	struct roci_steered_group *group = find_group(reg, gid, ifindex);

@@ -1,11 +1,13 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Steering: all processes that bind one address share its UDP port by SO_REUSEPORT, and a classic BPF program on the
- * group picks the socket by the block of the packet's destination QPN, or by the communication id where that is QP1, so
- * that the kernel delivers to the right process at once. The program names sockets by their index in the kernel's
- * group: bind order, the last moved into the place of one that is closed. The registry file keeps that order. Where it
- * is wrong (a process was killed and nobody noticed yet), packets reach a process that hands them over by the side
- * door: steering is speed, not correctness.
+ * Steering: all processes that bind one address share its UDP port (SO_REUSEPORT). A classic BPF program on this group
+ * picks the socket by the slot in the packet's destination QPN or, for QP1, in the communication id. So the kernel
+ * gives a packet to the right process at once.
+ *
+ * The program names sockets by their index in the kernel's group: in the order of bind(), and when a socket is closed,
+ * the last takes its index. The registry file keeps that order. It is wrong when a process was killed and nobody has
+ * noticed yet. Then packets reach another process, which forwards them by the side door: steering is speed, not
+ * correctness.
  */
 #ifndef ROCI_DEVICE_STEER_H
 #define ROCI_DEVICE_STEER_H
@@ -14,7 +16,7 @@
 
 #include "device/registry.h"
 
-/* Forgets what an earlier owner of our slot left behind; call it before the first bind. */
+/* Removes what an earlier owner of our slot left behind. To be called before the first bind. */
 void roci_steer_reset(struct roci_registry *reg);
 
 /* Binds UDP socket `fd`, which has SO_REUSEPORT, to the `len` bytes at `addr` (the address of `gid`) and joins the
@@ -28,8 +30,8 @@ void roci_steer_leave(struct roci_registry *reg, int fd, const uint8_t gid[16], 
 /* Leaves the group of `gid` and closes `fd`. */
 void roci_steer_close(struct roci_registry *reg, int fd, const uint8_t gid[16], uint32_t ifindex);
 
-/* Drops the dead from the group of `gid` and rebuilds the program; `fd` is a member. For whoever sees packets that were
- * another process's; costs a few system calls. */
+/* Removes dead processes from the group of `gid` and rebuilds the program; `fd` is a member. For a process that
+ * receives packets of others. Costs a few system calls. */
 void roci_steer_repair(struct roci_registry *reg, int fd, const uint8_t gid[16], uint32_t ifindex);
 
 #endif

@@ -23,8 +23,8 @@ static void remove_doors(DIR *dir, unsigned long netns)
 	}
 }
 
-/* True where the file is gone, with its doors. All under the lock, the file's name last: until then whoever comes to
- * this namespace finds no free slot, and so opens no door. */
+/* Returns true where the file is removed, with its side doors. All slots are locked meanwhile, and the file's name goes
+ * last: until then a new process of this namespace finds no free slot, and so opens no side door. */
 static bool remove_if_dead(DIR *dir, const char *name, unsigned long netns)
 {
 	struct flock all = {.l_type = F_WRLCK, .l_whence = SEEK_SET};

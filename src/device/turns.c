@@ -33,8 +33,9 @@
 /* Polls that brought nothing before the program's thread yields its processor: a system call each. */
 #define YIELD_EVERY 32
 
-/* Takes what was noted when the thread awoke: then the program had had the processor, if it wanted it. */
-static uint64_t take_call_age(struct roci_turns *t, uint64_t now, uint64_t last_call)
+/* The age of the last call. After a sleep or nap it is the age at waking, since the program could have the processor
+ * until then. */
+static uint64_t call_age(struct roci_turns *t, uint64_t now, uint64_t last_call)
 {
 	uint64_t age = now > last_call ? now - last_call : 0;
 
@@ -50,7 +51,7 @@ static uint64_t take_call_age(struct roci_turns *t, uint64_t now, uint64_t last_
 /* Decides whether the thread leaves the driving to the program, and for how long (nap_ns). */
 static bool program_drives(struct roci_turns *t, uint64_t now, uint64_t last_call)
 {
-	uint64_t age = take_call_age(t, now, last_call);
+	uint64_t age = call_age(t, now, last_call);
 	bool drives = false;
 
 	if (now >= t->stay_until)

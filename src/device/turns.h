@@ -23,7 +23,7 @@ struct roci_turns {
 	/* The thread. */
 	bool napping;           /* it neither drives nor listens, and is back soon */
 	uint64_t wake_at;       /* when the sleeping thread wakes by itself; 0: awake, napping, or being woken */
-	bool rested;            /* it slept or napped since it was last decided who drives */
+	bool rested;            /* it slept or napped since the last decision who drives */
 	uint64_t call_age;      /* age of the program's last call, when the thread awoke */
 	uint64_t stay_until;    /* until then calls do not make it nap */
 	uint64_t driving_since; /* first packets since it slept or napped; 0: none yet */
@@ -40,7 +40,7 @@ struct roci_turns {
 	unsigned sleeps;             /* without busy polling, since it stopped paying */
 
 	/* The program's calls. */
-	bool deferred;       /* something may be ready to be sent that a call left for the next one */
+	bool deferred;       /* something may be ready that a call did not send */
 	unsigned calls;      /* since the last poll */
 	unsigned sent_alone; /* calls that sent each for itself */
 	bool stream;         /* there were many such: the thread should see it and nap */
@@ -76,16 +76,16 @@ bool roci_turns_wake(struct roci_turns *t, uint64_t deadline);
 
 /* ---- the program's calls ---- */
 
-/* A poll received so many packets. Returns false where what is ready now (their acknowledgement) is left to the next
- * call: the program sees its completion earlier, and its answer goes in the same message. */
+/* A poll received so many packets. Returns true where what is ready is to be sent now, false where that is deferred to
+ * the next call: the program sees its completion earlier, and its answer goes with the acknowledgement. */
 bool roci_turns_send_after_poll(struct roci_turns *t, unsigned received);
-/* A call that is no poll changed something. Returns false where what is ready is left to the next call: while the
- * thread naps, only the first call after a poll sends at once, for latency, and those that follow are sent together. */
+/* A call that is no poll changed something. Returns true where what is ready is to be sent now, false where that is
+ * deferred: while the thread naps, the first call after a poll sends at once, for latency; later ones send together. */
 bool roci_turns_send_after_call(struct roci_turns *t);
 /* All that was ready has been sent. */
 void roci_turns_sent(struct roci_turns *t);
-/* The program polled, and drove. Returns true where its thread should yield the processor: whoever has to send what it
- * waits for may be waiting for that. */
+/* The program polled, and drove. Returns true where its thread should yield the processor: the peer, which is to send
+ * what the program waits for, may be waiting for that processor. */
 bool roci_turns_polled(struct roci_turns *t, unsigned received);
 
 #endif

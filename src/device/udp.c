@@ -42,7 +42,7 @@ static int set(int fd, int level, int option, int value)
 	return setsockopt(fd, level, option, &value, sizeof(value)) ? -errno : 0;
 }
 
-/* As large as we may: FORCE needs CAP_NET_ADMIN, the plain one is cut at the sysctl's limit. */
+/* As large as possible: FORCE needs CAP_NET_ADMIN; without it the sysctl is the limit. */
 static void grow_buffers(int fd)
 {
 	if (set(fd, SOL_SOCKET, SO_RCVBUFFORCE, BUFFER_BYTES))
@@ -51,7 +51,7 @@ static void grow_buffers(int fd)
 		set(fd, SOL_SOCKET, SO_SNDBUF, BUFFER_BYTES);
 }
 
-/* PMTUDISC_DO: DF is set, and the IPv4 identification is 0, counted up within a GSO send (PROTOCOL.md s.8). */
+/* PMTUDISC_DO: DF is set; the IPv4 identification of a packet is 0, and its place in the message where GSO cuts one. */
 static int set_ipv4(int fd, uint32_t ifindex)
 {
 	struct ip_mreqn egress = {.imr_ifindex = (int)ifindex};
@@ -65,7 +65,7 @@ static int set_ipv4(int fd, uint32_t ifindex)
 	return err;
 }
 
-/* Without UDP_NO_CHECK6_RX the kernel drops what Soft-RoCE sends, whose UDP checksum is 0. */
+/* Without UDP_NO_CHECK6_RX the kernel drops packets of Soft-RoCE, whose UDP checksum is 0. */
 static int set_ipv6(int fd, uint32_t ifindex)
 {
 	int err = set(fd, IPPROTO_IPV6, IPV6_V6ONLY, 1);
@@ -97,7 +97,7 @@ int roci_udp_socket(const uint8_t gid[16], uint32_t ifindex)
 	return fd;
 }
 
-int roci_udp_enter(struct roci_udp *udp, unsigned index)
+int roci_udp_add(struct roci_udp *udp, unsigned index)
 {
 	struct epoll_event ev = {.events = EPOLLIN, .data.u64 = index};
 
@@ -115,7 +115,7 @@ void roci_udp_remove(struct roci_udp *udp, unsigned index)
 			break;
 		}
 	}
-	udp->hot = udp->turn = 0;
+	udp->busy = udp->turn = 0;
 	udp->sockets[index].fd = -1;
 }
 
@@ -123,7 +123,7 @@ void roci_udp_ready(struct roci_udp *udp, uint64_t event_data)
 {
 	for (unsigned i = 0; i < udp->open_count; i++)
 		if (udp->open[i] == event_data)
-			udp->hot = i;
+			udp->busy = i;
 }
 
 static void warn_listen(struct udp_socket *s, const uint8_t gid[16], int err)
@@ -173,7 +173,7 @@ int roci_udp_listen(struct roci_udp *udp, int index)
 		goto err_close;
 	*s = (struct udp_socket){.fd = fd, .ipv4 = roci_gid_is_ipv4(entry->gid), .ifindex = entry->ifindex};
 	memcpy(s->gid, entry->gid, 16);
-	err = roci_udp_enter(udp, (unsigned)index);
+	err = roci_udp_add(udp, (unsigned)index);
 	if (!err)
 		return 0;
 	s->fd = -1;
@@ -233,7 +233,7 @@ int roci_udp_open(const struct roci_udp_config *config, struct roci_udp **out)
 		.recv = roci_udp_recv,
 		.close = udp_close,
 	};
-	/* mmap: the staging area costs nothing until something comes in. */
+	/* mmap: the bytes for received messages cost nothing until something arrives. */
 	struct roci_udp *udp = mmap(NULL, sizeof(*udp), PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
 
 	if (udp == MAP_FAILED)

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * The udp link: RoCEv2 over ordinary UDP sockets, one per local address that is listened to, bound to the exact address
- * (it is under the ICRC) and port 4791, and for multicast groups, see udp_mcast.c. UDP_SEGMENT on send, UDP_GRO on
- * receive.
+ * The udp link: RoCEv2 over ordinary UDP sockets. Each local address that packets may arrive at has a socket, bound to
+ * exactly that address, which the ICRC covers, and port 4791. Multicast groups have sockets of their own (udp_mcast.c).
+ * The kernel cuts long messages into packets (UDP_SEGMENT) and joins received ones (UDP_GRO).
  */
 #ifndef ROCI_DEVICE_UDP_H
 #define ROCI_DEVICE_UDP_H
@@ -16,11 +16,11 @@
 struct roci_udp;
 
 struct roci_udp_config {
-	const struct roci_gids *gids; /* what sgid_index means; borrowed */
+	const struct roci_gids *gids; /* which sgid_index refers to; borrowed */
 	struct roci_registry *registry;
 	struct roci_side_door *door;
 	struct roci_device_stats *stats;
-	int epoll_fd; /* sockets are added to it, a small number that is for roci_udp_ready() as event data */
+	int epoll_fd; /* sockets are added to it; their event data is a small number, for roci_udp_ready() */
 };
 
 /* Opens no socket yet. -ENOMEM. */
@@ -28,18 +28,19 @@ int roci_udp_open(const struct roci_udp_config *config, struct roci_udp **out);
 /* The link; closing it closes everything. */
 struct roci_link *roci_udp_link(struct roci_udp *udp);
 
-/* Makes sure that packets to GID `index` arrive; what fails is told on stderr, once per address. */
+/* Makes sure that packets to GID `index` arrive. Warns on stderr, once for each address. Returns 0 or a negative errno.
+ */
 int roci_udp_listen(struct roci_udp *udp, int index);
 
-/* Counted joins of a multicast group, on every interface of the GID table, since a QP may use any of them. -EINVAL: no
- * multicast GID, or not joined; -ENOMEM; or why the group cannot be had. */
+/* Join and leave a multicast group on every interface of the GID table, since a QP may use any of them. Joins are
+ * counted. -EINVAL: no multicast GID, or not joined; -ENOMEM; or the error of the socket. */
 int roci_udp_join(struct roci_udp *udp, const uint8_t gid[16]);
 int roci_udp_leave(struct roci_udp *udp, const uint8_t gid[16]);
 
-/* The next receive looks at the socket of this epoll event first. */
+/* The socket of this epoll event has something: the next receive reads it first. */
 void roci_udp_ready(struct roci_udp *udp, uint64_t event_data);
 
-/* Brings the steering up to date: see roci_steer_repair(). */
+/* Removes dead processes from the steering of all addresses: roci_steer_repair(). */
 void roci_udp_repair(struct roci_udp *udp);
 
 /* Leaves the steering of all addresses, as the process is about to end; the sockets stay. */

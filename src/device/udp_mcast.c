@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Multicast groups: each has a socket bound to the group's address, so that nothing else arrives on it, joined on every
- * interface. A link-local group of IPv6 has one for each interface: the kernel binds such an address to an interface,
- * and the socket hears no other.
+ * Multicast groups. Each has a socket that is bound to the group's address, so that nothing else arrives there, and
+ * joined on every interface. A link-local group of IPv6 has a socket for each interface, because the kernel binds such
+ * an address to one interface, and delivers packets of no other.
  */
 #include <errno.h>
 #include <string.h>
@@ -47,7 +47,7 @@ static int join(int fd, const uint8_t gid[16], uint32_t ifindex)
 	return err ? -errno : 0;
 }
 
-/* Whether `gid` may be joined on the interface of GID `i`, and was not on that of an earlier one. */
+/* Whether to join `gid` on the interface of GID `i`: its family fits, and no earlier GID is on that interface. */
 static bool may_join(const struct roci_gids *gids, int i, const uint8_t gid[16])
 {
 	bool ipv4 = roci_gid_is_ipv4(gid);
@@ -75,7 +75,7 @@ static int join_everywhere(const struct roci_udp_config *config, int fd, const u
 	return err;
 }
 
-/* SO_REUSEADDR, not SO_REUSEPORT: each socket on the host gets its copy, other users' too. */
+/* SO_REUSEADDR, not SO_REUSEPORT: each socket on the host gets a copy, those of other users too. */
 static int group_socket(const uint8_t gid[16], uint32_t ifindex)
 {
 	int fd = roci_udp_socket(gid, ifindex), on = 1, err;
@@ -91,7 +91,7 @@ static int group_socket(const uint8_t gid[16], uint32_t ifindex)
 	return err;
 }
 
-static int enter(struct roci_udp *udp, int fd, const uint8_t gid[16])
+static int add_socket(struct roci_udp *udp, int fd, const uint8_t gid[16])
 {
 	int i = free_place(udp), err;
 	struct udp_socket *s;
@@ -101,7 +101,7 @@ static int enter(struct roci_udp *udp, int fd, const uint8_t gid[16])
 	s = &udp->sockets[i];
 	*s = (struct udp_socket){.fd = fd, .ipv4 = roci_gid_is_ipv4(gid), .joins = 1};
 	memcpy(s->gid, gid, 16);
-	err = roci_udp_enter(udp, (unsigned)i);
+	err = roci_udp_add(udp, (unsigned)i);
 	if (err)
 		*s = (struct udp_socket){.fd = -1};
 	return err;
@@ -116,14 +116,14 @@ static int open_socket(struct roci_udp *udp, const uint8_t gid[16], uint32_t ifi
 		return fd;
 	err = is_link_local(gid) ? join(fd, gid, ifindex) : join_everywhere(&udp->config, fd, gid);
 	if (!err)
-		err = enter(udp, fd, gid);
+		err = add_socket(udp, fd, gid);
 	if (err)
 		close(fd);
 	return err;
 }
 
 /* Returns 0 if at least one interface takes it. */
-static int open_on_links(struct roci_udp *udp, const uint8_t gid[16])
+static int open_on_interfaces(struct roci_udp *udp, const uint8_t gid[16])
 {
 	int err = -ENODEV;
 
@@ -157,7 +157,7 @@ int roci_udp_join(struct roci_udp *udp, const uint8_t gid[16])
 	if (joined)
 		return 0;
 	if (is_link_local(gid))
-		return open_on_links(udp, gid);
+		return open_on_interfaces(udp, gid);
 	return open_socket(udp, gid, udp->config.gids->count ? udp->config.gids->entries[0].ifindex : 0);
 }
 

@@ -10,8 +10,8 @@
 #define UDP_GRO 104
 #endif
 
-#define LARGE_MESSAGES 8  /* half a megabyte: stays in a second level cache until it is consumed */
-#define FAIR_EVERY     16 /* reads, of which one goes to another socket than the busy one */
+#define LONG_MESSAGES 8  /* read at a time: half a megabyte stays in a second level cache until it is consumed */
+#define FAIR_EVERY    16 /* one read of so many goes to another socket than the busy one */
 
 void roci_udp_prepare_recv(struct roci_udp *udp)
 {
@@ -28,7 +28,7 @@ void roci_udp_prepare_recv(struct roci_udp *udp)
 			.msg_controllen = UDP_CONTROL_BYTES,
 		};
 	}
-	udp->recv_messages = LARGE_MESSAGES;
+	udp->recv_messages = LONG_MESSAGES;
 }
 
 static int int_of(const struct cmsghdr *c)
@@ -39,7 +39,7 @@ static int int_of(const struct cmsghdr *c)
 	return value;
 }
 
-/* Returns the segment size of a message that the kernel coalesced, 0 of an ordinary one. */
+/* Returns the length of the packets that the kernel joined in this message; 0: it is a single one. */
 static unsigned read_control(struct msghdr *msg, struct roci_arrival *from)
 {
 	unsigned segment = 0;
@@ -70,7 +70,7 @@ static void read_source(const union udp_name *name, struct roci_flow *flow)
 	}
 }
 
-/* Splits message `i`, which came to `s`, into packets. */
+/* Splits message `i`, which arrived at `s`, into packets. Returns how many. */
 static unsigned split(struct roci_udp *udp, const struct udp_socket *s, unsigned i, struct roci_datagram *out,
 		      unsigned room)
 {
@@ -85,7 +85,7 @@ static unsigned split(struct roci_udp *udp, const struct udp_socket *s, unsigned
 	from->forwarded = false;
 	from->traffic_class = from->hop_limit = 0;
 	segment = read_control(&m->msg_hdr, from);
-	if (segment < ROCI_MIN_PACKET_BYTES) /* none, or nonsense that parses as too short */
+	if (segment < ROCI_MIN_PACKET_BYTES) /* none, or too short for a packet */
 		segment = UDP_RECV_BYTES;
 	read_source(&udp->in.names[i], &from->flow);
 	memcpy(from->flow.dst, s->gid, 16);
@@ -102,7 +102,7 @@ static unsigned split(struct roci_udp *udp, const struct udp_socket *s, unsigned
 	return n;
 }
 
-/* Whether what still waits takes more than half of the socket's buffer. Asked only when a read came back full. */
+/* Whether messages that wait take more than half of the socket's buffer. A system call. */
 static bool filling_up(const struct udp_socket *s)
 {
 	uint32_t info[SK_MEMINFO_VARS] = {0};
@@ -136,11 +136,11 @@ static unsigned read_socket(struct roci_udp *udp, const struct udp_socket *s, st
 	}
 	udp->config.stats->received_messages += udp->recv_dirty;
 	udp->config.stats->received_packets += n;
-	udp->recv_messages = bytes / udp->recv_dirty > UDP_RECV_BYTES / 4 ? LARGE_MESSAGES : UDP_RECV_MESSAGES;
+	udp->recv_messages = bytes / udp->recv_dirty > UDP_RECV_BYTES / 4 ? LONG_MESSAGES : UDP_RECV_MESSAGES;
 	return n;
 }
 
-/* One socket is busy, mostly; the others are looked at in turn, now and then, and when the busy one has nothing. */
+/* Mostly one socket is busy. The others are read in turn: now and then, and when the busy one has nothing. */
 unsigned roci_udp_recv(struct roci_link *link, struct roci_datagram *out)
 {
 	struct roci_udp *udp = (struct roci_udp *)link;
@@ -149,12 +149,12 @@ unsigned roci_udp_recv(struct roci_link *link, struct roci_datagram *out)
 	if (!udp->open_count)
 		return 0;
 	if (udp->open_count == 1 || ++udp->reads % FAIR_EVERY)
-		n = read_socket(udp, &udp->sockets[udp->open[udp->hot]], out);
+		n = read_socket(udp, &udp->sockets[udp->open[udp->busy]], out);
 	if (n || udp->open_count == 1)
 		return n;
 	udp->turn = (udp->turn + 1) % udp->open_count;
 	n = read_socket(udp, &udp->sockets[udp->open[udp->turn]], out);
 	if (n)
-		udp->hot = udp->turn;
+		udp->busy = udp->turn;
 	return n;
 }

@@ -11,13 +11,13 @@
 #define UDP_SEGMENT 103
 #endif
 
-#define WAIT_NS 10000000u /* for room in the socket, a batch */
+#define WAIT_NS 10000000u /* for room in the sockets, at most, for each call */
 
 unsigned roci_udp_max_run(struct roci_link *link, const struct roci_av *av)
 {
 	const struct udp_socket *s = &((struct roci_udp *)link)->sockets[av->sgid_index];
 
-	/* Where there is no socket, packets go through the side door, a run in a message. */
+	/* Without a socket packets go through the side door, and a run goes in one message. */
 	return s->fd < 0 || s->gso == UDP_GSO_WORKS ? ROCI_LINK_MAX_RUN : 1;
 }
 
@@ -32,8 +32,8 @@ static void put_control(struct msghdr *msg, int level, int type, const void *dat
 	msg->msg_controllen += CMSG_SPACE(len);
 }
 
-/* A hop limit of 0 or 1 is what programs write who do not mean it (as Soft-RoCE has it, PROTOCOL.md s.6): the kernel's
- * default, except for a multicast group, which stays where it is. */
+/* Programs that leave the hop limit at 0 or 1 do not mean it: the kernel's default is taken, as Soft-RoCE does. The
+ * kernel's default for multicast is 1. */
 static void set_control(struct msghdr *msg, const struct udp_socket *s, const struct roci_frame *first,
 			uint8_t *control)
 {
@@ -54,7 +54,7 @@ static void set_control(struct msghdr *msg, const struct udp_socket *s, const st
 		msg->msg_control = NULL;
 }
 
-/* Gathers `count` packets. Returns the number of pieces. */
+/* Writes the pieces of `count` packets to iov. Returns the number of pieces. */
 static unsigned gather(const struct roci_frame *frames, unsigned count, struct iovec *iov)
 {
 	unsigned n = 0;
@@ -70,8 +70,8 @@ static unsigned gather(const struct roci_frame *frames, unsigned count, struct i
 	return n;
 }
 
-/* Messages for the frames from `at` on that leave by one socket. Returns how many messages; *end: the first frame that
- * is not in them. */
+/* Makes messages of the frames from `at` on, as far as they leave by one socket. Returns how many messages; *end: the
+ * first frame that is not in them. */
 static unsigned build(struct roci_udp *udp, const struct udp_socket *s, const struct roci_frame *frames, unsigned at,
 		      unsigned count, unsigned *end)
 {
@@ -94,7 +94,7 @@ static unsigned build(struct roci_udp *udp, const struct udp_socket *s, const st
 	return n;
 }
 
-/* One line for each kind of error, ever: a line a packet would drown the machine. */
+/* Counts a lost run. Each kind of error is reported once: a line for each packet would be too much. */
 static void lose(struct roci_udp *udp, const struct roci_frame *first, int err)
 {
 	uint64_t bit = 1ull << (err & 63);
@@ -142,7 +142,7 @@ static void send_without_gso(struct roci_udp *udp, struct udp_socket *s, const s
 	}
 }
 
-/* Sends frames from `at` on as far as one socket goes. Returns the frame to go on with. */
+/* Sends the frames from `at` on, as far as they leave by one socket. Returns the frame to go on with. */
 static unsigned send_some(struct roci_udp *udp, struct udp_socket *s, const struct roci_frame *frames, unsigned at,
 			  unsigned count, uint64_t *deadline)
 {
@@ -168,7 +168,7 @@ static unsigned send_some(struct roci_udp *udp, struct udp_socket *s, const stru
 	return next;
 }
 
-/* Port 4791 is somebody else's: peers on this host are reached by their side doors, others not at all. */
+/* UDP port 4791 cannot be had: processes of this host are reached by their side doors, other hosts not at all. */
 static void send_by_door(struct roci_udp *udp, const struct roci_frame *frames)
 {
 	const struct roci_av *av = frames[0].av;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Inside of the udp link, shared by udp*.c only. */
+/* The udp link from inside, for udp*.c only. */
 #ifndef ROCI_DEVICE_UDP_SOCKET_H
 #define ROCI_DEVICE_UDP_SOCKET_H
 
@@ -28,13 +28,13 @@ struct udp_socket {
 	int fd; /* -1: not open */
 	bool ipv4;
 	enum udp_gso gso;
-	bool warned; /* that it cannot be bound */
+	bool warned; /* somebody was, that it cannot be bound */
 	uint32_t ifindex;
 	unsigned joins; /* of a group; 0: the place is free */
 	uint8_t gid[16];
 };
 
-/* Places for the arguments of sendmmsg() and recvmmsg(), and the staging area: 2 MiB that are touched as needed. */
+/* Arguments of sendmmsg() and recvmmsg(), and the bytes received: 2 MiB that are touched as needed. */
 struct udp_send_area {
 	struct mmsghdr msgs[ROCI_LINK_SEND_BATCH];
 	unsigned first[ROCI_LINK_SEND_BATCH];                           /* message's first frame */
@@ -58,11 +58,11 @@ struct roci_udp {
 	struct udp_socket sockets[UDP_SOCKETS];
 	unsigned open[UDP_SOCKETS]; /* indices of the open ones */
 	unsigned open_count;
-	unsigned hot;  /* place in open[] of the one that had something last */
-	unsigned turn; /* place in open[] whose turn it is besides */
+	unsigned busy; /* index in open[] of the socket that had something last */
+	unsigned turn; /* index in open[] of the socket that is read beside it */
 	unsigned reads;
-	unsigned recv_messages;   /* to ask for: few while they are large, for the cache's sake */
-	unsigned recv_dirty;      /* msgs[] that the last recvmmsg() wrote to */
+	unsigned recv_messages;   /* asked for at a time: few while they are long, so that they stay in the cache */
+	unsigned recv_dirty;      /* msgs[] that the last recvmmsg() has changed */
 	uint64_t errors_reported; /* bit per errno < 64 */
 	struct udp_send_area out;
 	struct udp_recv_area in;
@@ -74,8 +74,9 @@ socklen_t roci_udp_name(union udp_name *name, const uint8_t gid[16], uint32_t if
 /* A UDP socket of `gid`'s family with all options of a RoCEv2 receiver, unbound. Returns it or a negative errno. */
 int roci_udp_socket(const uint8_t gid[16], uint32_t ifindex);
 
-/* Enters socket `index`, which has just been bound, into the sets. Returns 0 or a negative errno. */
-int roci_udp_enter(struct roci_udp *udp, unsigned index);
+/* Adds socket `index`, which has just been bound, to open[] and to the epoll descriptor. Returns 0 or a negative errno.
+ */
+int roci_udp_add(struct roci_udp *udp, unsigned index);
 void roci_udp_remove(struct roci_udp *udp, unsigned index);
 
 unsigned roci_udp_max_run(struct roci_link *link, const struct roci_av *av);

@@ -15,7 +15,7 @@ static int load(void **state)
 	return count < 0 ? -1 : 0;
 }
 
-/* IPv4, global IPv6, link-local, IPv4 loopback, IPv6 loopback (D5). */
+/* IPv4, global IPv6, link-local, IPv4 loopback, IPv6 loopback. */
 static int class_of(const uint8_t gid[16])
 {
 	if (roci_gid_is_ipv4(gid))
@@ -43,7 +43,7 @@ static void loopback_is_there(void **state)
 	assert_int_equal(found, 1);
 }
 
-/* The largest IB MTU that leaves room for 96 bytes of headers (PROTOCOL.md s.6). */
+/* The largest IB MTU that leaves room for 96 bytes of headers. */
 static void path_mtu_follows_the_interface(void **state)
 {
 	for (int i = 0; i < count; i++) {

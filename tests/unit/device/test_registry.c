@@ -146,7 +146,7 @@ static void what_dead_namespaces_left_is_swept(void **state)
 	roci_registry_close(&other);
 }
 
-/* D9: owner and type checked; and what the user asked for is not replaced silently by something else (D10). */
+/* Owner and type are checked, and what the user asked for is not replaced silently by something else. */
 static void a_directory_that_others_can_use_is_refused(void **state)
 {
 	char path[256], mine[256], moved[300];
