@@ -18,7 +18,7 @@ from mover import (INTERRUPTED, LOCAL_IO, LOST, MIB, NO_CONNECT, NO_TRUST, OK, P
                    check_same, environment, events, make_large, make_odd, make_small, scratch, write)
 
 isolate()
-KILLS = 50
+KILLS, MORE_KILLS = 3, 6
 here = Host('one')
 near, far = veth_pair(9000)
 workshop = scratch()
@@ -58,21 +58,33 @@ def resume(folder, *options):
     return ended
 
 
-def kills(who, mode):
-    """Kills one side at random points, some before the first byte and some after the last: 50 in all sides and modes."""
-    rng = random.Random(f'{who} {mode}')
+def reached(sender, share):
+    """Waits until this share of the bytes has arrived, or the transfer is over."""
+    def far_enough():
+        progress = events(sender, 'progress')
+        return not sender.running() or progress and progress[-1]['bytes_done'] >= share * progress[-1]['bytes_total']
+    wait_until(f'{share:.0%} of the bytes', far_enough, 60)
+
+
+def kills(who, mode, count, seed):
+    """54 points over both sides and the three modes; some before the first byte, some after the last. The last point of a case
+    has something to keep before it, however slow the machine is."""
+    rng = random.Random(f'{who} {mode} {seed}')
     kept = 0
 
     def case():
         nonlocal kept
-        for _ in range(KILLS // 6 + 1):
+        for number in range(count):
             folder = fresh('there')
             options = ['--mode', mode, '--qps', rng.choice(('1', '4')), '--limit', '60M', '--timeout', '3s']
+            share = rng.uniform(-0.1, 1.1) if number < count - 1 else rng.uniform(0.6, 0.9)
             with Receiver(here, folder, '--timeout', '3s') as recv:
                 sender = recv.send(here, it(), *options)
                 try:
                     begun(sender)
-                    time.sleep(rng.uniform(0, 0.7))
+                    if share > 0:
+                        reached(sender, share)
+                    time.sleep(rng.uniform(0, 0.1))
                     (sender if who == 'sender' else recv.process).end(signal.SIGKILL)
                     if who == 'receiver':
                         status = sender.wait(20)
@@ -352,11 +364,12 @@ def nobody_listens():
         check(status == NO_CONNECT, f'exit status {status}\n{process.report()}')
 
 
-cases = [(f'{who} killed, {mode}', kills(who, mode)) for who in ('sender', 'receiver') for mode in ('write', 'read', 'send')]
+cases = [(f'{who} killed, {mode}{more}', kills(who, mode, count, more)) for who in ('sender', 'receiver')
+         for mode in ('write', 'read', 'send') for more, count in (('', KILLS), (', more', MORE_KILLS))]
 cases += [(f'{who} stopped', lambda who=who: stopped(who)) for who in ('sender', 'receiver')]
 cases += [(f'nobody reads, {who} stopped', lambda who=who: nobody_reads(who)) for who in ('sender', 'receiver')]
 cases += [('refused', refused), ('dry run', dry_run), ('disk full', disk_full), ('cable cut', cable_cut),
           ('frozen sender', frozen_sender), ('many senders', many_senders), ('one after the other', one_after_the_other),
           ('few descriptors', few_descriptors), ('no more than --max-sessions', at_most_so_many), ('wrong ticket', wrong_ticket),
           ('nobody listens', nobody_listens)]
-sys.exit(tap(cases))
+sys.exit(tap(cases, quick=lambda name: not name.endswith('more')))
