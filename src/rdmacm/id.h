@@ -8,10 +8,10 @@
 #ifndef ROCI_RDMACM_ID_H
 #define ROCI_RDMACM_ID_H
 
-#include "cm/cm.h"
+#include "cm/cm.h" /* IWYU pragma: export */
 #include "device/device.h"
 #include "rdmacm/channel.h"
-#include "rdmacm/error.h"
+#include "rdmacm/error.h" /* IWYU pragma: export */
 
 enum cma_state {
 	CMA_IDLE,

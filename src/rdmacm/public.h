@@ -8,9 +8,9 @@
 
 #pragma GCC visibility push(default)
 
-#include <rdma/rdma_cma.h>
-#include <rdma/rdma_verbs.h>
-#include <rdma/rsocket.h>
+#include <rdma/rdma_cma.h>   /* IWYU pragma: export */
+#include <rdma/rdma_verbs.h> /* IWYU pragma: export */
+#include <rdma/rsocket.h>    /* IWYU pragma: export */
 
 #pragma GCC visibility pop
 

@@ -3,6 +3,7 @@
 #include <errno.h>
 #include <stdlib.h>
 
+#include "verbs/pd.h"
 #include "verbs/qp.h"
 
 static atomic_uint live_ahs;

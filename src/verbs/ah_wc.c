@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* Answering a datagram: address attributes from a completion and the 40 bytes before its payload. */
-#include <arpa/inet.h>
 #include <errno.h>
-#include <netinet/ip.h>
+#include <netinet/in.h>
 
 #include "verbs/pd.h"
 #include "wire/gid.h"

@@ -10,7 +10,7 @@
 #include <pthread.h>
 #include <stdint.h>
 
-#include "engine/engine.h"
+#include "engine/types.h"
 #include "engine/list.h"
 
 struct vb_async_queue {

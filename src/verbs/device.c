@@ -8,6 +8,7 @@
 #include "verbs/cq.h"
 #include "verbs/event_fd.h"
 #include "verbs/mr.h"
+#include "verbs/pd.h"
 #include "verbs/qp.h"
 #include "verbs/sysfs/sysfs.h"
 

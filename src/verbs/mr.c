@@ -4,6 +4,7 @@
 #include <stdlib.h>
 
 #include "verbs/mr.h"
+#include "verbs/pd.h"
 
 static atomic_uint live_mrs;
 static atomic_uint next_handle = 1;

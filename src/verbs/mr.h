@@ -3,7 +3,7 @@
 #ifndef ROCI_VERBS_MR_H
 #define ROCI_VERBS_MR_H
 
-#include "verbs/pd.h"
+#include "verbs/context.h"
 
 struct vb_mr {
 	struct ibv_mr mr;

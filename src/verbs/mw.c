@@ -4,6 +4,7 @@
 #include <stdlib.h>
 
 #include "verbs/mr.h"
+#include "verbs/pd.h"
 #include "verbs/qp.h"
 
 static atomic_uint live_mws;

@@ -8,8 +8,8 @@
 #include <errno.h>
 #include <stdio.h>
 
-#include "verbs/context.h"
 #include "verbs/private.h"
+#include "verbs/public.h"
 
 /* mlx5dv_open_device() and its like come here after they have found that the device is theirs, which this one is not.
  */

@@ -11,13 +11,13 @@
 
 #pragma GCC visibility push(default)
 
-#include "verbs/renames.h"
-#include <infiniband/verbs.h>
-#include <infiniband/sa.h>
-#include <rdma/ib_user_sa.h>
-#include <rdma/ib_user_verbs.h>
+#include "verbs/renames.h"      /* IWYU pragma: keep */
+#include <infiniband/verbs.h>   /* IWYU pragma: export */
+#include <infiniband/sa.h>      /* IWYU pragma: export */
+#include <rdma/ib_user_sa.h>    /* IWYU pragma: export */
+#include <rdma/ib_user_verbs.h> /* IWYU pragma: export */
 
-#include "verbs/flush.h"
+#include "verbs/flush.h" /* IWYU pragma: export */
 
 /* verbs.h wraps these three in macros; the functions are ours to define. */
 #undef ibv_query_port

@@ -5,6 +5,7 @@
 
 #include "verbs/cq.h"
 #include "verbs/keepalive.h"
+#include "verbs/pd.h"
 #include "verbs/qp.h"
 
 static atomic_uint live_qps;

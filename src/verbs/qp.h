@@ -3,7 +3,7 @@
 #ifndef ROCI_VERBS_QP_H
 #define ROCI_VERBS_QP_H
 
-#include "verbs/pd.h"
+#include "verbs/context.h"
 
 /* ---- shared receive queues ---- */
 
