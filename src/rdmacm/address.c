@@ -3,6 +3,7 @@
 
 #include <string.h>
 
+#include "rdmacm/public.h"
 #include "wire/gid.h"
 
 socklen_t cma_addr_len(const struct sockaddr *addr)

@@ -3,11 +3,10 @@
 #ifndef ROCI_RDMACM_ADDRESS_H
 #define ROCI_RDMACM_ADDRESS_H
 
+#include <infiniband/verbs.h>
 #include <netinet/in.h>
 #include <stdbool.h>
 #include <stdint.h>
-
-#include "rdmacm/public.h"
 
 /* Bytes of an IPv4 or IPv6 address; 0: another family, or NULL. */
 socklen_t cma_addr_len(const struct sockaddr *addr);

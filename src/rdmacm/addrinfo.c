@@ -6,6 +6,7 @@
 
 #include "rdmacm/address.h"
 #include "rdmacm/error.h"
+#include "rdmacm/public.h"
 
 #define KNOWN_FLAGS (RAI_PASSIVE | RAI_NUMERICHOST | RAI_NOROUTE | RAI_FAMILY)
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Answering a datagram: address attributes from a completion and the 40 bytes before its payload. */
+/* The address of a received datagram: from its completion, and from the 40 bytes before its payload. */
 #include <errno.h>
 #include <netinet/in.h>
 
@@ -17,7 +17,7 @@ static bool ipv4_sum_is_right(const uint8_t *header)
 	return sum == 0xffff;
 }
 
-/* 4, 6 or 0. An IPv4 header lies in the last 20 bytes, and what is before it is undefined: IBTA annex A17.4.5.2. */
+/* 4, 6 or 0. An IPv4 header is in the last 20 bytes; the bytes before it are undefined: IBTA annex A17.4.5.2. */
 static int ip_version(const uint8_t bytes[40])
 {
 	bool six = bytes[0] >> 4 == 6 && bytes[6] == IPPROTO_UDP;
@@ -27,7 +27,7 @@ static int ip_version(const uint8_t bytes[40])
 	return six ? 6 : four ? 4 : 0;
 }
 
-/* The index of our address `gid`; for a multicast address, of the first one of its family. -1: none. */
+/* The index of GID `gid`; for a multicast GID, of the first one of its family. -1: none. */
 static int find_sgid(const struct ibv_context *context, const uint8_t gid[16])
 {
 	const struct roci_gid_entry *entries;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Names of enum values, worded as rdma-core words them: scripts read them. */
+/* Names of enum values, the same as in rdma-core: scripts read them. */
 #include "verbs/public.h"
 
 #define NAME_OF(names, value)                                                                                          \

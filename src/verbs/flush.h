@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * FLUSH (IBTA A19) as <infiniband/verbs.h> has had it since 2023; Debian 12's is older. Where the header lacks it, it
- * is here, with the same names, values and layout, so that programs of either side of that change meet one device.
+ * FLUSH (IBTA A19) as <infiniband/verbs.h> has it since 2023, for older headers (Debian 12): the same names, values and
+ * layout. So programs built with older and with newer headers see the same device.
  */
 #ifndef ROCI_VERBS_FLUSH_H
 #define ROCI_VERBS_FLUSH_H
@@ -10,7 +10,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/* Announced in ibv_device_attr_ex.device_cap_flags_ex. Newer <rdma/ib_user_verbs.h> has them, verbs.h does not. */
+/* Flags of ibv_device_attr_ex.device_cap_flags_ex: in newer <rdma/ib_user_verbs.h>, not in verbs.h. */
 #define VB_DEVICE_FLUSH_GLOBAL (UINT64_C(1) << 38)
 #define VB_DEVICE_ATOMIC_WRITE (UINT64_C(1) << 40)
 
@@ -22,7 +22,7 @@
 #define IBV_ACCESS_FLUSH_PERSISTENT (1 << 9)
 #define IBV_QP_EX_WITH_FLUSH        (1 << 11)
 
-/* Placement type: what the data have to outlast or to be seen by. */
+/* Placement type: to whom the data must be visible, or what they must survive. */
 enum ibv_placement_type {
 	IBV_FLUSH_GLOBAL = 1U << 0,
 	IBV_FLUSH_PERSISTENT = 1U << 1,

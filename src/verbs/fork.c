@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * fork(): registered memory is reached by its virtual address, in the process that registered it, so copy-on-write is
- * no danger and nothing has to be marked. A child starts without a device.
+ * fork(): the device accesses registered memory by its virtual address in the process that registered it. So
+ * copy-on-write is harmless, and no range needs a mark. A child starts without a device.
  */
 #include "verbs/public.h"
 

@@ -1,24 +1,24 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: BSD-2-Clause
-"""Generates the version script of our libibverbs.so.1 and the stubs of its private node.
+"""Generates the version script of our libibverbs.so.1, and the stubs of its private node.
 
 usage: gen_symbols.py VERSIONS.txt OUT.map OUT.c [SYSTEM-LIBIBVERBS]
 
-The private node (IBVERBS_PRIVATE_nn) belongs to the installed rdma-core, so number and symbols are read from the system's
-own library. Without one there is no private node, and no vendor library that would want it.
+The private node (IBVERBS_PRIVATE_nn) changes with rdma-core, so its number and symbols are read from the system's library.
+Without that library there is no private node: no vendor library needs it then.
 """
 
 import re
 import subprocess
 import sys
 
-# Not stubs: written in private.c, port.c.
+# Not stubs: defined in private.c and port.c.
 REAL = {"ibv_query_gid_type", "verbs_open_device", "__verbs_log"}
 # Called by constructors of vendor libraries.
 SILENT = re.compile(r"verbs_register_driver_\d+$")
 FOR_RDMACM = ["roci_cm_*", "roci_conn_*", "roci_sidr_*", "roci_listener_*", "roci_device_*", "roci_now", "roci_random32",
               "roci_verbs_*"]
-# What a failure looks like to the caller, where it is not a positive errno.
+# Return type and failure value of functions that do not return a positive errno.
 FAILURE = {
     "_verbs_init_and_alloc_context": ("void *", "0"),
     "ibv_read_ibdev_sysfs_file": ("int", "-1"),
@@ -59,8 +59,8 @@ def write_map(path, nodes, node, symbols):
             out.write(f"IBVERBS_{version} {{\n\tglobal:\n")
             out.writelines(f"\t\t{name};\n" for name in sorted(names))
             if not parent:
-                # Not "*": what no pattern names is exported without a version, which sysfs/interpose.c needs. By
-                # -fvisibility there is nothing else; tests/abi/test_symbols.sh looks.
+                # Not "*": symbols without a pattern are exported without a version, as sysfs/interpose.c needs.
+                # -fvisibility=hidden hides the rest; tests/abi/test_symbols.sh checks that.
                 out.write("\tlocal:\n\t\troci_*;\n\t\tvb_*;\n")
             out.write(f"}}{parent};\n")
             parent = f" IBVERBS_{version}"
@@ -68,7 +68,7 @@ def write_map(path, nodes, node, symbols):
             out.write(f"{node} {{\n\tglobal:\n")
             out.writelines(f"\t\t{name};\n" for name, _, _ in symbols)
             out.write("};\n")
-        # What our librdmacm.so.1 calls: both libraries share the one device of the process, which lives in this one.
+        # For our librdmacm.so.1, which uses the device of this library.
         out.write("ROCI_PRIVATE {\n\tglobal:\n")
         out.writelines(f"\t\t{pattern};\n" for pattern in FOR_RDMACM)
         out.write("};\n")

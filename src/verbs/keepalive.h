@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* For src/rdmacm: connections whose peer may vanish without a word. */
+/* For src/rdmacm: detects connections whose peer is gone. */
 #ifndef ROCI_VERBS_KEEPALIVE_H
 #define ROCI_VERBS_KEEPALIVE_H
 
@@ -7,7 +7,7 @@
 
 struct ibv_qp;
 
-/* Lets the QP, one of ours, ask a silent peer for a sign of life, see roci_qp_keepalive(). */
+/* Makes the QP, one of this device, probe a silent peer at this interval: see roci_qp_keepalive(). */
 __attribute__((visibility("default"))) void roci_verbs_keepalive(struct ibv_qp *qp, uint64_t interval_ns);
 
 #endif

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* The Ethernet address of a GID, for programs that build frames themselves. The device needs none: the kernel resolves.
- */
+/* The Ethernet address of a GID, for programs that build frames themselves. The device does not need it: the kernel
+ * resolves addresses. */
 #include <arpa/inet.h>
 #include <errno.h>
 #include <stdio.h>
@@ -23,7 +23,7 @@ static bool from_own(const struct ibv_context *context, const uint8_t gid[16], u
 	return false;
 }
 
-/* A link-local address made of a hardware address: RFC 4291, appendix A. */
+/* From a link-local address that contains the hardware address (RFC 4291, appendix A). */
 static bool from_eui64(const uint8_t gid[16], uint8_t mac[ETHERNET_LL_SIZE])
 {
 	if (gid[0] != 0xfe || (gid[1] & 0xc0) != 0x80 || gid[11] != 0xff || gid[12] != 0xfe)
@@ -53,7 +53,7 @@ static bool from_arp(const uint8_t gid[16], uint8_t mac[ETHERNET_LL_SIZE])
 	return found;
 }
 
-/* Returns 0 or a positive errno. A neighbour that this host has not spoken to yet is not known: EHOSTUNREACH. */
+/* Returns 0 or a positive errno. EHOSTUNREACH: the kernel does not know the neighbour (yet). */
 int ibv_resolve_eth_l2_from_gid(struct ibv_context *context, struct ibv_ah_attr *attr,
 				uint8_t eth_mac[ETHERNET_LL_SIZE], uint16_t *vid)
 {

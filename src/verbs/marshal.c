@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* The kernel's structures (<rdma/ib_user_verbs.h>, <rdma/ib_user_sa.h>) into those of verbs.h, and back. */
+/* Conversions between the kernel's structures (<rdma/ib_user_verbs.h>, <rdma/ib_user_sa.h>) and those of verbs.h. */
 #include "verbs/public.h"
 
 void ibv_copy_ah_attr_from_kern(struct ibv_ah_attr *dst, struct ib_uverbs_ah_attr *src)

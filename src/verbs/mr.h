@@ -3,7 +3,9 @@
 #ifndef ROCI_VERBS_MR_H
 #define ROCI_VERBS_MR_H
 
-#include "verbs/context.h"
+#include "engine/engine.h"
+#include "engine/list.h"
+#include "verbs/public.h"
 
 struct vb_mr {
 	struct ibv_mr mr;

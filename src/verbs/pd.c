@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Protection domains, and the thin things over them: thread domains and parent domains. */
+/* Protection domains, thread domains and parent domains. */
 #include <errno.h>
 #include <stdlib.h>
 
@@ -50,8 +50,8 @@ int ibv_dealloc_pd(struct ibv_pd *ibpd)
 	return 0;
 }
 
-/* A promise of the program that one thread at a time uses what is made with it. Locks here are cheap when nobody
- * contends, so the promise changes nothing. */
+/* The program promises that one thread at a time uses the objects made with it. It changes nothing here: locks without
+ * contention are cheap. */
 struct ibv_td *vb_alloc_td(struct ibv_context *context, struct ibv_td_init_attr *attr)
 {
 	if (!vb_is_context(context) || !attr || attr->comp_mask)
@@ -73,7 +73,7 @@ int vb_dealloc_td(struct ibv_td *td)
 	return 0;
 }
 
-/* The parent domain's own allocators are refused, not ignored: queues lie in the engine, which does not call back. */
+/* Allocators of the program are refused, because the engine allocates the queues. */
 struct ibv_pd *vb_alloc_parent_domain(struct ibv_context *context, struct ibv_parent_domain_init_attr *attr)
 {
 	const uint32_t known =

@@ -17,13 +17,13 @@ static int gids_of(const struct ibv_context *context, const struct roci_gid_entr
 	return roci_device_gids(vb_context(context)->dev, gids);
 }
 
-/* As on any adapter there is room for one address more: programs look for an empty entry. */
+/* One more than the addresses, if possible: programs look for an empty entry, as other adapters have. */
 static int gid_table_length(int count)
 {
 	return count < ROCI_MAX_GIDS ? count + 1 : count;
 }
 
-/* The kernel knows an interface's speed in Mbit/s; loopback and others have none, and are told as 10 Gbit/s. */
+/* From the kernel's Mbit/s. Interfaces without a speed (loopback) count as 10 Gbit/s. */
 void vb_port_speed(const char *ifname, uint8_t *width, uint8_t *speed)
 {
 	static const struct {
@@ -166,7 +166,7 @@ ssize_t _ibv_query_gid_table(struct ibv_context *context, struct ibv_gid_entry *
 	return count;
 }
 
-/* ibv_devinfo and pyverbs reach into the private node for this one. */
+/* Private, but ibv_devinfo and pyverbs call it. */
 int ibv_query_gid_type(struct ibv_context *context, uint8_t port_num, unsigned int index, enum vb_sysfs_gid_type *type)
 {
 	const struct roci_gid_entry *gids;
@@ -175,7 +175,7 @@ int ibv_query_gid_type(struct ibv_context *context, uint8_t port_num, unsigned i
 		errno = EINVAL;
 		return -1;
 	}
-	/* An empty entry is of the type that the kernel gives it. */
+	/* The kernel gives an empty entry this type. */
 	*type = gid_at(context, port_num, index) ? VB_SYSFS_GID_ROCE_V2 : VB_SYSFS_GID_IB_ROCE_V1;
 	return 0;
 }

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Symbols of the private node IBVERBS_PRIVATE_nn that do something. The node is rdma-core's own: vendor libraries
- * (libmlx5.so.1, libefa.so.1) ask for all of it when they load, bound at once, and programs load those for their public
- * helpers. The rest of the node are stubs, generated from the system's libibverbs.so.1 when this library is built
- * (gen_symbols.py); ibv_query_gid_type() is in port.c.
+ * Functions of the private node IBVERBS_PRIVATE_nn. The node is internal to rdma-core, but vendor libraries
+ * (libmlx5.so.1, libefa.so.1) need all its symbols to load, and programs load these libraries for their public helpers.
+ * Here and in port.c (ibv_query_gid_type()) are the functions that programs call. The others are stubs, which
+ * gen_symbols.py generates from the system's libibverbs.so.1.
  */
 #include <errno.h>
 #include <stdio.h>
@@ -11,14 +11,13 @@
 #include "verbs/private.h"
 #include "verbs/public.h"
 
-/* mlx5dv_open_device() and its like come here after they have found that the device is theirs, which this one is not.
- */
+/* Called by mlx5dv_open_device() and the like, which reject roci0 before. */
 struct ibv_context *verbs_open_device(struct ibv_device *device, void *private_data)
 {
 	return ibv_open_device(device);
 }
 
-/* Vendor drivers log about their own devices, of which there are none. */
+/* For messages of vendor drivers about their devices. There are none. */
 void __verbs_log(struct verbs_context *ctx, uint32_t level, const char *fmt, ...)
 {
 }
@@ -31,7 +30,7 @@ int vb_private_stub(const char *name)
 	return EOPNOTSUPP;
 }
 
-/* Of the public node, but hidden from the linker since long: providers before 2009 registered themselves with it. */
+/* Of the public node, but hidden from linkers: providers registered themselves with it before 2009. */
 __attribute__((visibility("default"))) void vb_register_driver(const char *name, void *init);
 
 void vb_register_driver(const char *name, void *init)

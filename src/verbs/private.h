@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* For the generated stubs. */
+/* The function that the generated stubs of the private node call. */
 #ifndef ROCI_VERBS_PRIVATE_H
 #define ROCI_VERBS_PRIVATE_H
 
-/* Says on stderr that `name` was called; sets errno and returns EOPNOTSUPP. */
+/* Prints on stderr that `name` was called. Sets errno to EOPNOTSUPP and returns it. */
 int vb_private_stub(const char *name);
 
 #endif

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * The public face: verbs.h with its functions exported, the functions that it does not declare, and the old versions.
+ * The public API: <infiniband/verbs.h> with its functions exported, and functions that it does not declare.
  *
- * The version script (generated from versions.txt) names the version of each symbol. ALSO_1_0() gives one function both
- * versions, IBVERBS_1.1 and IBVERBS_1.0: programs that ask for that version today (NCCL by dlvsym) mean today's
- * structures. Binaries from before 2007, whose structures differed, are not served.
+ * The version script, generated from versions.txt, has the version of each symbol. ALSO_1_0() gives a function two
+ * versions, IBVERBS_1.1 and IBVERBS_1.0. Programs that ask for 1.0 today (NCCL, by dlvsym) use today's structures.
+ * Binaries from before 2007, with other structures, are not supported.
  */
 #ifndef ROCI_VERBS_PUBLIC_H
 #define ROCI_VERBS_PUBLIC_H
@@ -19,7 +19,7 @@
 
 #include "verbs/flush.h" /* IWYU pragma: export */
 
-/* verbs.h wraps these three in macros; the functions are ours to define. */
+/* Macros of verbs.h; the functions behind them are defined here. */
 #undef ibv_query_port
 #undef ibv_reg_mr
 #undef ibv_reg_mr_iova
@@ -35,7 +35,7 @@ void ibv_copy_qp_attr_from_kern(struct ibv_qp_attr *dst, struct ib_uverbs_qp_att
 void ibv_copy_path_rec_from_kern(struct ibv_sa_path_rec *dst, struct ib_user_path_rec *src);
 void ibv_copy_path_rec_to_kern(struct ib_user_path_rec *dst, struct ibv_sa_path_rec *src);
 
-/* Of the private node: what programs outside rdma-core really call, see private.c. */
+/* Of the private node, see private.c. */
 enum vb_sysfs_gid_type { VB_SYSFS_GID_IB_ROCE_V1, VB_SYSFS_GID_ROCE_V2 };
 int ibv_query_gid_type(struct ibv_context *context, uint8_t port_num, unsigned int index, enum vb_sysfs_gid_type *type);
 struct ibv_context *verbs_open_device(struct ibv_device *device, void *private_data);
@@ -43,7 +43,7 @@ void __verbs_log(struct verbs_context *ctx, uint32_t level, const char *fmt, ...
 
 #pragma GCC visibility pop
 
-/* Beside the definition of `name`. Compiled names are those of renames.h. */
+/* Stands before the definition of `name`. renames.h has the compiled names. */
 #define ALSO_1_0(name)                                                                                                 \
 	__asm__(".symver vb_" #name "," #name "@@IBVERBS_1.1\n\t"                                                      \
 		".symver vb_" #name "," #name "@IBVERBS_1.0")

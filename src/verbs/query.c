@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* What the device says of itself. Limits come from engine/limits.h and from nowhere else. */
+/* The attributes of the device. All limits come from engine/limits.h. */
 #include <errno.h>
 
 #include "verbs/context.h"
 
-/* Software devices have no OUI; the kernel's Soft-RoCE says the same, and programs refuse 0. */
+/* Software devices have no OUI. Soft-RoCE has this value, too; programs reject 0. */
 #define VENDOR_ID 0xffffff
 
 static const unsigned capabilities = IBV_DEVICE_BAD_PKEY_CNTR | IBV_DEVICE_BAD_QKEY_CNTR |
@@ -21,8 +21,8 @@ int ibv_query_device(struct ibv_context *context, struct ibv_device_attr *attr)
 		.fw_ver = ROCI_VERSION,
 		.node_guid = vb_device_guid(),
 		.sys_image_guid = vb_device_guid(),
-		.max_mr_size = 1ULL << 47,           /* a user's address space */
-		.page_size_cap = 0xfffffffffffff000, /* regions are not made of pages: any size is as good */
+		.max_mr_size = 1ULL << 47,           /* the address space of a process */
+		.page_size_cap = 0xfffffffffffff000, /* any size: the device has no page tables */
 		.vendor_id = VENDOR_ID,
 		.max_qp = ROCI_MAX_QP,
 		.max_qp_wr = ROCI_MAX_QP_WR,
@@ -36,7 +36,8 @@ int ibv_query_device(struct ibv_context *context, struct ibv_device_attr *attr)
 		.max_qp_rd_atom = ROCI_MAX_RD_ATOMIC,
 		.max_res_rd_atom = ROCI_MAX_RD_ATOMIC * ROCI_MAX_QP,
 		.max_qp_init_rd_atom = ROCI_MAX_RD_ATOMIC,
-		.atomic_cap = IBV_ATOMIC_HCA, /* GLOB holds as well, but no RNIC says so, and UCX takes it for NONE */
+		.atomic_cap =
+			IBV_ATOMIC_HCA, /* GLOB is true, too, but no adapter announces it, and UCX reads it as NONE */
 		.max_mw = ROCI_MAX_MW,
 		.max_mcast_grp = ROCI_MAX_MCAST_GROUPS,
 		.max_mcast_qp_attach = ROCI_MAX_MCAST_ATTACH,
@@ -46,7 +47,7 @@ int ibv_query_device(struct ibv_context *context, struct ibv_device_attr *attr)
 		.max_srq_wr = ROCI_MAX_SRQ_WR,
 		.max_srq_sge = ROCI_MAX_SGE,
 		.max_pkeys = 1,
-		.local_ca_ack_delay = 15, /* 134 ms: a loaded host may not run the thread sooner; as Soft-RoCE */
+		.local_ca_ack_delay = 15, /* 134 ms, as Soft-RoCE: a loaded host may delay the thread so long */
 		.phys_port_cnt = 1,
 	};
 	return 0;
@@ -72,7 +73,7 @@ int vb_query_device_ex(struct ibv_context *context, const struct ibv_query_devic
 	return 0;
 }
 
-/* The raw clock counts in units of hca_core_clock, as completion timestamps do. */
+/* The raw clock counts nanoseconds, as completion timestamps do. */
 int vb_query_rt_values(struct ibv_context *context, struct ibv_values_ex *values)
 {
 	if (!vb_is_context(context) || !values)

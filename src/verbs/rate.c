@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Static rates: enum ibv_rate, multiples of 2.5 Gbit/s, and Mbit/s. Values as rdma-core gives them. */
+/* Static rates: enum ibv_rate, multiples of 2.5 Gbit/s, and Mbit/s. The values of rdma-core. */
 #include "verbs/public.h"
 
 static const struct {
 	enum ibv_rate rate;
-	int mult; /* 0: the interface names none */
+	int mult; /* 0: none */
 	int mbps;
 } rates[] = {
 	{IBV_RATE_2_5_GBPS, 1, 2500},     {IBV_RATE_5_GBPS, 2, 5000},         {IBV_RATE_10_GBPS, 4, 10000},

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Functions with two versions are written under their public names but compiled under these: a symbol that carries its
- * versions (ALSO_1_0) must not also exist plain. Included before <infiniband/verbs.h>, whose declarations follow suit.
+ * The compiled names of functions with two versions: a symbol with versions (ALSO_1_0) must not also exist without one.
+ * Included before <infiniband/verbs.h>, so that its declarations are renamed, too.
  */
 #ifndef ROCI_VERBS_RENAMES_H
 #define ROCI_VERBS_RENAMES_H

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * What this library does not do. Everything here fails with EOPNOTSUPP; programs take that as "the device cannot".
+ * What this library does not support. All of it fails with EOPNOTSUPP, as on a device that cannot do it.
  *
- * Entries that verbs_template (device.c) leaves NULL, for which verbs.h itself says EOPNOTSUPP:
+ * Entries that verbs_template (device.c) leaves NULL, for which verbs.h itself returns EOPNOTSUPP:
  *	XRC: open_xrcd, close_xrcd, open_qp, get_srq_num
  *	device memory: alloc_dm, free_dm, reg_dm_mr
  *	flow steering: ibv_create_flow, ibv_destroy_flow, create/modify/destroy_flow_action
@@ -18,13 +18,13 @@
  *	SRQ types XRC and TM (srq.c)
  *	CQ fields cvlan, flow_tag, tm_info; IGNORE_OVERRUN (cq.c)
  *	on-demand paging (mr.c), allocators of parent domains (pd.c)
- * And the functions below.
+ * And the functions of this file.
  */
 #include <errno.h>
 
 #include "verbs/context.h"
 
-/* Sharing objects between processes goes by kernel handles. */
+/* Sharing objects between processes needs kernel handles. */
 struct ibv_context *ibv_import_device(int cmd_fd)
 {
 	return vb_null(EOPNOTSUPP);
@@ -57,13 +57,13 @@ void ibv_unimport_dm(struct ibv_dm *dm)
 {
 }
 
-/* Memory of other devices cannot be read by this one, which is a process. */
+/* This device is a process: it cannot read the memory of other devices. */
 struct ibv_mr *ibv_reg_dmabuf_mr(struct ibv_pd *pd, uint64_t offset, size_t length, uint64_t iova, int fd, int access)
 {
 	return vb_null(EOPNOTSUPP);
 }
 
-/* Enhanced connection establishment negotiates vendors' options; there are none. */
+/* Enhanced connection establishment negotiates vendor options. There are none. */
 int ibv_set_ece(struct ibv_qp *qp, struct ibv_ece *ece)
 {
 	errno = EOPNOTSUPP;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * The ibv_wr_* builder. Requests are gathered between ibv_wr_start() and ibv_wr_complete() and posted at the end, under
- * the device's lock for one short time. A mistake is remembered until ibv_wr_complete(), which then posts nothing.
+ * The ibv_wr_* builder. Collects requests between ibv_wr_start() and ibv_wr_complete(), which posts them all under the
+ * device's lock. After a mistake ibv_wr_complete() posts nothing and returns the error.
  */
 #include <errno.h>
 #include <stdlib.h>
@@ -13,7 +13,7 @@
 _Static_assert((int)ROCI_FETH_GLOBAL == (int)IBV_FLUSH_GLOBAL && (int)ROCI_FETH_PERSISTENT == (int)IBV_FLUSH_PERSISTENT,
 	       "the placement types of the wire are those of verbs.h");
 
-/* Makes room for `more` elements of an array; false (and the error set) where there is no memory. */
+/* Makes room for `more` elements of an array. False: out of memory, and the error is set. */
 static bool reserve(struct vb_builder *b, void *array, size_t *room, size_t count, size_t more, size_t size)
 {
 	if (count + more <= *room)
@@ -37,7 +37,7 @@ static struct vb_qp *qp_of(struct ibv_qp_ex *ex)
 	return (struct vb_qp *)ex;
 }
 
-/* The request to fill in, or NULL after a mistake. `op` must be among those that the QP was made for. */
+/* A new request to fill in. NULL: a mistake; the QP must have been made for `op`. */
 static struct roci_send_wr *add(struct vb_qp *qp, enum roci_wr_opcode opcode, uint64_t op)
 {
 	struct vb_builder *b = &qp->builder;
@@ -58,13 +58,13 @@ static struct roci_send_wr *add(struct vb_qp *qp, enum roci_wr_opcode opcode, ui
 	*built = (struct vb_built){.wr = {
 					   .wr_id = qp->ex.wr_id,
 					   .opcode = opcode,
-					   /* Whether data is inline, the setter says. */
+					   /* the setter decides whether data is inline */
 					   .flags = qp->ex.wr_flags & ~(unsigned)IBV_SEND_INLINE,
 				   }};
 	return &built->wr;
 }
 
-/* The request that a setter means, or NULL. */
+/* The request that a setter changes, or NULL. */
 static struct vb_built *last(struct vb_builder *b)
 {
 	if (!b->err && !b->wr_count)
@@ -118,7 +118,7 @@ static void wr_flush(struct ibv_qp_ex *ex, uint32_t rkey, uint64_t remote_addr, 
 	}
 	wr->rkey = rkey;
 	wr->remote_addr = remote_addr;
-	wr->flush.len = level == IBV_FLUSH_MR ? 0 : len; /* which says nothing of a whole region */
+	wr->flush.len = level == IBV_FLUSH_MR ? 0 : len; /* not used for a whole region */
 	wr->flush.feth = type | (level == IBV_FLUSH_MR ? ROCI_FETH_MR : ROCI_FETH_RANGE);
 }
 
@@ -282,7 +282,7 @@ static void wr_start(struct ibv_qp_ex *ex)
 	b->wr_count = b->sge_count = b->byte_count = 0;
 }
 
-/* The request, now that the arrays move no more; an SGE of inline data goes to *data. */
+/* Replaces indices by pointers: the arrays do not move any more. *data becomes the SGE of inline data. */
 static const struct roci_send_wr *finish(const struct vb_builder *b, struct vb_built *built, struct roci_sge *data)
 {
 	struct roci_send_wr *wr = &built->wr;
@@ -297,7 +297,7 @@ static const struct roci_send_wr *finish(const struct vb_builder *b, struct vb_b
 	return wr;
 }
 
-/* All or nothing, ibv_wr_post(3): so everything is checked before anything is posted. Device lock held. */
+/* All or nothing (ibv_wr_post(3)): checks all requests before it posts the first. Device lock held. */
 static int post_all(struct vb_qp *qp)
 {
 	struct vb_builder *b = &qp->builder;

@@ -17,8 +17,7 @@
 #include <stdatomic.h>
 #include <stdio.h>
 #include <string.h>
-#include <sys/stat.h>
-#include <unistd.h>
+#include <sys/stat.h> /* IWYU pragma: keep: struct statx */
 
 #include "verbs/sysfs/sysfs.h"
 

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* What the files of the tree say: the attributes of roci0, its port and its GIDs. And the public functions that read
- * it. */
+/* The contents of the tree: attributes of roci0, its port and its GIDs. And the public functions that read sysfs. */
 #include <errno.h>
 #include <fcntl.h>
 #include <stdatomic.h>

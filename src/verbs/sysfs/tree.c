@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Where the tree lies, and how it changes. Whoever uses a tree holds a shared lock on its directory until it ends; a
- * tree without one belonged to a namespace that is gone, or will be written again when it is needed, and is removed.
+ * Trees in the runtime directory. A process holds a shared lock (flock) on the directory of its tree until it ends. A
+ * tree without a lock is removed: its namespace is gone, or the next process will write it again.
  *
- * The text of a tree is kept in its file `stamp`, which goes first and comes last when the rest is written: a tree with
- * a stamp is whole.
+ * The file `stamp` has the whole text of the tree. It is removed before the other files change, and written after them,
+ * so a tree with a stamp is complete.
  */
 #include <dirent.h>
 #include <errno.h>
@@ -24,13 +24,13 @@
 
 #define PREFIX "sys-"
 
-/* The tree that this process uses: its directory stays open, and locked. */
-static int held_fd = -1;
-static char held[VB_TREE_PATH_MAX];
+/* The tree of this process: its directory stays open, and locked. */
+static int tree_fd = -1;
+static char tree_path[VB_TREE_PATH_MAX];
 
 /* ---- directories ---- */
 
-/* Opens a directory and locks it; -1 where that fails. Where another process removed it meanwhile, *gone is set. */
+/* Opens and locks a directory. -1: it failed, with *gone if another process has removed the directory. */
 static int open_locked(const char *path, int how, bool *gone)
 {
 	struct stat mine, named;
@@ -52,14 +52,14 @@ static int open_locked(const char *path, int how, bool *gone)
 	return fd;
 }
 
-/* Makes (if needed) and holds the tree of this network namespace. */
-static int hold(const char *rundir)
+/* Opens and locks the tree of this network namespace, and makes it if needed. */
+static int open_tree(const char *rundir)
 {
 	char path[VB_TREE_PATH_MAX];
 	struct stat ns = {.st_ino = 0};
 	(void)stat("/proc/self/ns/net", &ns);
 	snprintf(path, sizeof(path), "%s/" PREFIX "%llu", rundir, (unsigned long long)ns.st_ino);
-	if (held_fd >= 0 && !strcmp(path, held) && !access(path, R_OK))
+	if (tree_fd >= 0 && !strcmp(path, tree_path) && !access(path, R_OK))
 		return 0;
 
 	bool gone = true;
@@ -71,10 +71,10 @@ static int hold(const char *rundir)
 	}
 	if (fd < 0)
 		return -EAGAIN;
-	if (held_fd >= 0)
-		close(held_fd);
-	held_fd = fd;
-	memcpy(held, path, sizeof(held));
+	if (tree_fd >= 0)
+		close(tree_fd);
+	tree_fd = fd;
+	memcpy(tree_path, path, sizeof(tree_path));
 	return 0;
 }
 
@@ -83,7 +83,7 @@ static int remove_one(const char *path, const struct stat *st, int type, struct 
 	return remove(path);
 }
 
-/* Trees that nobody holds. The runtime directory is closed to others, so paths in it are to be trusted. */
+/* Removes trees without a lock. Other users cannot write to the runtime directory, so its paths can be trusted. */
 static void remove_unused(const char *rundir)
 {
 	char path[VB_TREE_PATH_MAX];
@@ -95,7 +95,7 @@ static void remove_unused(const char *rundir)
 		if (strncmp(entry->d_name, PREFIX, strlen(PREFIX)))
 			continue;
 		int n = snprintf(path, sizeof(path), "%s/%s", rundir, entry->d_name);
-		if (n >= (int)sizeof(path) || !strcmp(path, held))
+		if (n >= (int)sizeof(path) || !strcmp(path, tree_path))
 			continue;
 		int fd = open_locked(path, LOCK_EX | LOCK_NB, &gone);
 		if (fd < 0)
@@ -110,18 +110,19 @@ static void remove_unused(const char *rundir)
 
 static int write_file(const char *path, const char *content, size_t len)
 {
-	/* By rename, so that nobody reads half a file; the random name, because others may write the same now. */
+	/* Renamed when complete, so that nobody reads half a file. Another process may write the same file at the same
+	 * time, so the temporary name is random. */
 	char temporary[32];
 	snprintf(temporary, sizeof(temporary), ".new-%08x", roci_random32());
-	int fd = openat(held_fd, temporary, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600);
+	int fd = openat(tree_fd, temporary, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600);
 	if (fd < 0)
 		return -errno;
 	int err = write(fd, content, len) == (ssize_t)len ? 0 : -EIO;
 	close(fd);
-	if (!err && renameat(held_fd, temporary, held_fd, path))
+	if (!err && renameat(tree_fd, temporary, tree_fd, path))
 		err = -errno;
 	if (err)
-		unlinkat(held_fd, temporary, 0);
+		unlinkat(tree_fd, temporary, 0);
 	return err;
 }
 
@@ -130,13 +131,13 @@ static int make_parents(const char *path)
 	char partial[160];
 	for (const char *slash = strchr(path, '/'); slash; slash = strchr(slash + 1, '/')) {
 		snprintf(partial, sizeof(partial), "%.*s", (int)(slash - path), path);
-		if (mkdirat(held_fd, partial, 0700) && errno != EEXIST)
+		if (mkdirat(tree_fd, partial, 0700) && errno != EEXIST)
 			return -errno;
 	}
 	return 0;
 }
 
-/* Splits one record of a text: copies its path, returns its content. */
+/* Splits a record: copies its path, returns its content. */
 static const char *record(const char *p, char path[160])
 {
 	const char *end = strchr(p, '\n');
@@ -160,8 +161,8 @@ static int write_all(const char *text, size_t len)
 	return 0;
 }
 
-/* Is there a record of `path` in the text? */
-static bool names(const char *text, size_t len, const char *path)
+/* True: the text has a record of `path`. */
+static bool has_record(const char *text, size_t len, const char *path)
 {
 	size_t n = strlen(path);
 	for (const char *p = text; p < text + len; p += strlen(p) + 1) {
@@ -171,22 +172,23 @@ static bool names(const char *text, size_t len, const char *path)
 	return false;
 }
 
+/* Removes the files that only the old text names. */
 static void remove_missing(const char *old, size_t old_len, const char *text, size_t len)
 {
 	char path[160];
 	for (const char *p = old; p < old + old_len; p += strlen(p) + 1) {
 		record(p, path);
-		if (!names(text, len, path))
-			unlinkat(held_fd, path, path[strlen(path) - 1] == '/' ? AT_REMOVEDIR : 0);
+		if (!has_record(text, len, path))
+			unlinkat(tree_fd, path, path[strlen(path) - 1] == '/' ? AT_REMOVEDIR : 0);
 	}
 }
 
-/* Reads the stamp into a buffer that the caller frees; it ends with a NUL beyond *len. NULL: none. */
+/* Reads the stamp into a buffer that ends with a NUL beyond *len; the caller frees it. NULL: there is none. */
 static char *read_stamp(size_t *len)
 {
 	struct stat st;
 	char *old = NULL;
-	int fd = openat(held_fd, "stamp", O_RDONLY | O_NOFOLLOW | O_CLOEXEC);
+	int fd = openat(tree_fd, "stamp", O_RDONLY | O_NOFOLLOW | O_CLOEXEC);
 	if (fd < 0)
 		return NULL;
 	if (!fstat(fd, &st) && st.st_size < 1 << 20)
@@ -202,16 +204,16 @@ int vb_tree_write(const char *text, size_t len, char root[VB_TREE_PATH_MAX])
 	char rundir[ROCI_RUNDIR_MAX];
 	int err = roci_rundir(rundir, sizeof(rundir));
 	if (!err)
-		err = hold(rundir);
+		err = open_tree(rundir);
 	if (err)
 		return err;
-	memcpy(root, held, sizeof(held));
+	memcpy(root, tree_path, sizeof(tree_path));
 
 	size_t old_len = 0;
 	char *old = read_stamp(&old_len);
 	if (!old || old_len != len || memcmp(old, text, len)) {
 		remove_unused(rundir);
-		unlinkat(held_fd, "stamp", 0);
+		unlinkat(tree_fd, "stamp", 0);
 		err = write_all(text, len);
 		if (old)
 			remove_missing(old, old_len, text, len);

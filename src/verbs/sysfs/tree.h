@@ -8,9 +8,9 @@
 #define VB_TREE_PATH_MAX 128
 
 /*
- * Makes the tree say what `text` says: PATH newline CONTENT NUL, again and again; a PATH that ends in a slash is a
- * directory. Files that a former text named and this one does not are removed. Does nothing where the tree says it
- * already. Writes the tree's path to `root`. Returns 0 or a negative errno. Not for two threads at once.
+ * Writes the tree's files from `text`, a sequence of records: PATH newline CONTENT NUL. A PATH that ends in a slash is
+ * a directory. Removes files that only the former text names. Does nothing if the tree has the same text already.
+ * Writes the tree's path to `root`. Returns 0 or a negative errno. Not for two threads at once.
  */
 int vb_tree_write(const char *text, size_t len, char root[VB_TREE_PATH_MAX]);
 
