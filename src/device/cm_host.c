@@ -36,16 +36,15 @@ static uint32_t draw(void *context)
 	return roci_random32();
 }
 
-/* From the MAC address of the first interface (EUI-64), like a network adapter's. */
 static uint64_t guid_of(const struct roci_device *dev)
 {
-	const uint8_t *mac = dev->gids.count ? dev->gids.entries[0].mac : (const uint8_t[6]){0};
-	const uint8_t eui[8] = {mac[0] ^ 2, mac[1], mac[2], 0xff, 0xfe, mac[3], mac[4], mac[5]};
-	uint64_t guid = 0;
+	uint8_t guid[8];
+	uint64_t value = 0;
 
-	for (unsigned i = 0; i < sizeof(eui); i++)
-		guid = guid << 8 | eui[i];
-	return guid;
+	roci_gid_guid(dev->gids.entries, dev->gids.count, guid);
+	for (unsigned i = 0; i < sizeof(guid); i++)
+		value = value << 8 | guid[i];
+	return value;
 }
 
 int roci_cm_host_open(struct roci_device *dev)

@@ -233,3 +233,17 @@ int roci_gids_find(const struct roci_gids *gids, const uint8_t gid[16], uint32_t
 			return i;
 	return -1;
 }
+
+void roci_gid_guid(const struct roci_gid_entry *entries, int count, uint8_t guid[8])
+{
+	static const uint8_t none[6], fallback[6] = {0x02, 'r', 'o', 'c', 'i', 0};
+	const uint8_t *mac = fallback;
+
+	for (int i = 0; i < count; i++) {
+		if (memcmp(entries[i].mac, none, sizeof(none))) {
+			mac = entries[i].mac;
+			break;
+		}
+	}
+	memcpy(guid, (const uint8_t[8]){mac[0] ^ 0x02, mac[1], mac[2], 0xff, 0xfe, mac[3], mac[4], mac[5]}, 8);
+}

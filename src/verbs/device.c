@@ -43,24 +43,6 @@ void vb_quota_give(atomic_uint *used)
 	atomic_fetch_sub(used, 1);
 }
 
-/* The EUI-64 of a hardware address (RFC 4291, appendix A). If no interface has one, of a locally administered constant.
- */
-static __be64 guid_of(const struct roci_gid_entry *gids, int count)
-{
-	static const uint8_t none[6], fallback[6] = {0x02, 'r', 'o', 'c', 'i', 0};
-	const uint8_t *mac = fallback;
-	for (int i = 0; i < count; i++) {
-		if (memcmp(gids[i].mac, none, sizeof(none))) {
-			mac = gids[i].mac;
-			break;
-		}
-	}
-	uint8_t eui[8] = {mac[0] ^ 0x02, mac[1], mac[2], 0xff, 0xfe, mac[3], mac[4], mac[5]};
-	__be64 guid;
-	memcpy(&guid, eui, sizeof(guid));
-	return guid;
-}
-
 static void device_refresh(void)
 {
 	struct roci_gid_entry gids[ROCI_MAX_GIDS];
@@ -68,7 +50,7 @@ static void device_refresh(void)
 	if (count < 0)
 		count = 0;
 	pthread_mutex_lock(&device_lock);
-	device_guid = guid_of(gids, count);
+	roci_gid_guid(gids, count, (uint8_t *)&device_guid);
 	vb_sysfs_refresh(&vb_the_device.device, gids, count, device_guid);
 	pthread_mutex_unlock(&device_lock);
 }

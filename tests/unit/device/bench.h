@@ -20,7 +20,7 @@ int remove_rundir(void **state);
 /* "127.77.0.1" or "::1" as a GID. */
 void gid_of(const char *text, uint8_t gid[16]);
 
-/* As a process has it, with one GID. */
+/* What a process has, with one GID. */
 struct station {
 	struct roci_gids gids; /* one */
 	struct roci_registry registry;

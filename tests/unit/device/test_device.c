@@ -16,11 +16,11 @@
 
 #define QKEY     0x11111111u
 #define ROUNDS   100
-#define NAPS_MAX 4 /* of the thread until a packet has come, on average: it is there at once, mostly */
+#define NAPS_MAX 4 /* of the thread until a packet has arrived, on average */
 
-static atomic_uint completions; /* events that the device told */
+static atomic_uint completions; /* completion events that the device reported */
 
-/* As src/verbs has locks of channels and events, which the device's thread takes. */
+/* Stands for the locks of channels and events in src/verbs, which the device's thread takes. */
 static pthread_mutex_t listeners = PTHREAD_MUTEX_INITIALIZER;
 static atomic_bool in_event, dawdle;
 
@@ -155,7 +155,7 @@ static void ud_wait(struct ud *u, unsigned want, bool polling)
 	}
 }
 
-/* How often the thread has left the driving to the program; a call that is no poll. */
+/* How often the thread has napped. This is a call of the program too, but no poll. */
 static unsigned naps_of(struct roci_device *dev)
 {
 	unsigned naps;
@@ -190,7 +190,7 @@ static long resident_kib(void)
 static void opens_fast_and_small(void **state)
 {
 	long before = resident_kib();
-	clock_t start = clock(); /* of the processor: others may be busy */
+	clock_t start = clock(); /* processor time, since others may be busy */
 	struct roci_device *dev = open_device();
 
 	roci_device_lock(dev);
@@ -275,7 +275,7 @@ static void the_thread_makes_progress(void **state)
 		roci_device_unlock(dev);
 		ud_post(&u, u.qpn, (uint8_t)i, false);
 		ud_wait(&u, 2, false);
-		roci_device_lock(dev); /* who filled the CQ has told of it by now */
+		roci_device_lock(dev); /* the thread that filled the CQ has reported it by now */
 		roci_device_unlock(dev);
 		assert_int_equal(atomic_load(&completions), 1);
 		assert_int_equal(u.memory[32 + 40], i);
@@ -284,7 +284,7 @@ static void the_thread_makes_progress(void **state)
 	roci_device_put(dev);
 }
 
-/* After a second of nothing but polls, none for a while: whoever spins on memory is served nevertheless. */
+/* The program polls for a while, then stops and spins on memory: the thread receives for it. */
 static void the_thread_takes_over_from_polls(void **state)
 {
 	struct roci_device *dev = open_device();
@@ -305,8 +305,8 @@ static void the_thread_takes_over_from_polls(void **state)
 	roci_device_put(dev);
 }
 
-/* A program that calls without end, but never polls, is no reason not to receive: it may wait for what a peer's message
- * makes free, or serve one-sided requests meanwhile. */
+/* The thread receives for a program that calls without end but never polls. The program may wait for what a peer's
+ * message makes free, or serve one-sided requests. */
 static void calls_that_are_no_polls_leave_it_to_the_thread(void **state)
 {
 	struct roci_device *dev = open_device();
@@ -332,7 +332,7 @@ static void calls_that_are_no_polls_leave_it_to_the_thread(void **state)
 	roci_device_put(dev);
 }
 
-/* A child opens a device of its own, under another slot; parent and child talk to each other. */
+/* A child opens a device of its own, with another slot. Parent and child send to each other. */
 static void a_forked_child_starts_afresh(void **state)
 {
 	struct roci_device *dev = open_device();
@@ -388,8 +388,8 @@ static void *send_to_itself(void *arg)
 	return NULL;
 }
 
-/* A program that forks does not know what the device's thread does: what that holds at the moment is free in the child.
- * (Here it is a thread of ours that is in the middle of an event.) */
+/* A program that forks does not know what the device's thread does at that moment. Locks that the thread holds are free
+ * in the child. (Here a thread of the test is in the middle of an event.) */
 static void a_child_inherits_no_locks(void **state)
 {
 	struct roci_device *dev = open_device();
@@ -432,8 +432,8 @@ static unsigned doors(void)
 	return n;
 }
 
-/* A program that ends without closing says goodbye, whatever the device's thread does at that moment. */
-static void the_end_is_told_while_the_thread_works(void **state)
+/* A program that ends without closing leaves the host, whatever the device's thread does at that moment. */
+static void a_program_that_ends_leaves_the_host(void **state)
 {
 	unsigned before = doors(); /* children of other tests left theirs behind */
 	pid_t pid = fork();
@@ -494,7 +494,7 @@ static void threads_share_it(void **state)
 		pthread_join(threads[i], NULL);
 }
 
-/* What the user asked for and cannot be had is refused, not left out. */
+/* What the user asks for and cannot have is refused, not left out. */
 static void a_bad_wish_is_refused(void **state)
 {
 	struct roci_device *dev;
@@ -522,7 +522,7 @@ int main(void)
 		cmocka_unit_test(a_forked_child_starts_afresh),
 		cmocka_unit_test(threads_share_it),
 		cmocka_unit_test(a_child_inherits_no_locks),
-		cmocka_unit_test(the_end_is_told_while_the_thread_works),
+		cmocka_unit_test(a_program_that_ends_leaves_the_host),
 		cmocka_unit_test(a_bad_wish_is_refused),
 	};
 

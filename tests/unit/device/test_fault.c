@@ -87,7 +87,7 @@ static void judge(struct roci_link *link, struct outcome *o)
 	}
 }
 
-/* Sends 640 packets through a fault link to the loop and looks at what is there. */
+/* Sends 640 packets through a fault link to the loop, and judges what is there. */
 static void send_through(const char *plan_text, struct outcome *o)
 {
 	struct loop *loop = calloc(1, sizeof(*loop));

@@ -76,6 +76,38 @@ static void a_short_table_is_the_beginning(void **state)
 	assert_memory_equal(&one, &table[0], sizeof(one));
 }
 
+static void an_address_is_found_on_its_interface(void **state)
+{
+	struct roci_gids gids = {.count = 3};
+	uint8_t other[16];
+
+	gid_of("10.0.0.1", gids.entries[0].gid);
+	gid_of("fe80::1", gids.entries[1].gid);
+	gid_of("fe80::1", gids.entries[2].gid);
+	gid_of("10.0.0.2", other);
+	for (uint32_t i = 0; i < 3; i++)
+		gids.entries[i].ifindex = 5 + i;
+	assert_int_equal(roci_gids_find(&gids, gids.entries[0].gid, 0), 0);
+	assert_int_equal(roci_gids_find(&gids, gids.entries[0].gid, 6), -1);
+	assert_int_equal(roci_gids_find(&gids, gids.entries[2].gid, 0), 1);
+	assert_int_equal(roci_gids_find(&gids, gids.entries[2].gid, 7), 2);
+	assert_int_equal(roci_gids_find(&gids, other, 0), -1);
+}
+
+static void the_guid_is_of_the_first_hardware_address(void **state)
+{
+	static const uint8_t expected[8] = {0x52, 0x54, 0, 0xff, 0xfe, 1, 2, 3};
+	struct roci_gid_entry entries[2] = {{.mac = {0}}, {.mac = {0x50, 0x54, 0, 1, 2, 3}}};
+	uint8_t guid[8], none[8], zero[8] = {0};
+
+	roci_gid_guid(entries, 2, guid);
+	assert_memory_equal(guid, expected, 8);
+	roci_gid_guid(entries, 1, none);
+	assert_memory_not_equal(none, zero, 8);
+	roci_gid_guid(entries, 0, guid);
+	assert_memory_equal(guid, none, 8);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -85,6 +117,8 @@ int main(void)
 		cmocka_unit_test(interfaces_are_named),
 		cmocka_unit_test(no_gid_twice),
 		cmocka_unit_test(a_short_table_is_the_beginning),
+		cmocka_unit_test(an_address_is_found_on_its_interface),
+		cmocka_unit_test(the_guid_is_of_the_first_hardware_address),
 	};
 
 	return cmocka_run_group_tests(tests, load, NULL);

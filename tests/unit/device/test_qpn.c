@@ -32,7 +32,7 @@ static void multicast_is_no_qpn(void **state)
 	assert_int_equal(roci_qpn_alloc(&block, &qpn), -ENOMEM);
 }
 
-/* Every QPN is freed at once, and not given again while fewer than half of the free ones were. */
+/* Each QPN is freed at once, and not given again before half as many as are free were given. */
 static void a_freed_qpn_rests(void **state)
 {
 	static unsigned freed_at[ROCI_QPNS_PER_SLOT];

@@ -9,7 +9,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-/* A process that holds a slot until it is told to go. */
+/* A process that holds a slot until it is asked to end. */
 static pid_t start_holder(unsigned *slot, int *hold)
 {
 	int up[2], down[2];
@@ -119,7 +119,7 @@ static bool is_there(const char *dir, const char *name)
 	return !access(path, F_OK);
 }
 
-/* Namespaces 1 and 3 are dead, in 2 somebody lives. */
+/* Nobody lives in namespaces 1 and 3; somebody does in 2. */
 static void what_dead_namespaces_left_is_swept(void **state)
 {
 	const char *dir = getenv("ROCI_RUNDIR");

@@ -10,7 +10,7 @@
 static struct roci_datagram in[ROCI_LINK_RECV_BATCH];
 static struct outgoing out;
 
-/* Port 4791 of the address is another's: here another socket without SO_REUSEPORT. */
+/* Another program has port 4791 of the address: here a socket without SO_REUSEPORT. */
 static int occupy(const char *address)
 {
 	struct station s;

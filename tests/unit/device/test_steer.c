@@ -16,7 +16,8 @@
 static struct roci_datagram in[ROCI_LINK_RECV_BATCH];
 static struct outgoing out;
 
-/* A process that shares the address; it answers each byte on the pipe with what has arrived: right ones, wrong ones. */
+/* A process that shares the address. It answers each byte on the pipe with how many packets have arrived: its own, and
+ * those of others. */
 struct member {
 	pid_t pid;
 	unsigned slot;
@@ -27,7 +28,7 @@ struct tally {
 	unsigned right, wrong;
 };
 
-/* Whose packet it is. */
+/* The slot that the packet is for. */
 static unsigned slot_of(const struct roci_datagram *d)
 {
 	struct roci_packet packet;
@@ -199,7 +200,7 @@ static void packets_reach_the_owner_of_the_qpn(void **state)
 	start_member(&members[0]);
 	assert_int_equal(misdirected(&from, members), 0);
 
-	/* One is killed: nobody notices, until somebody joins or looks. */
+	/* One is killed: nobody notices until somebody joins or repairs. */
 	stop_member(&members[1], true);
 	misdirected(&from, members);
 	ask(&members[2], 'r');

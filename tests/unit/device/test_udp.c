@@ -15,7 +15,7 @@ static bool asks_for_gso(struct msghdr *msg)
 	return false;
 }
 
-/* The kernel refuses messages that ask for GSO with this. 0: as the kernel likes. */
+/* The error with which the kernel refuses messages that ask for GSO; 0: what the kernel does by itself. */
 static int gso_error;
 
 int sendmmsg(int fd, struct mmsghdr *msgs, unsigned count, int flags)
@@ -34,7 +34,7 @@ int sendmmsg(int fd, struct mmsghdr *msgs, unsigned count, int flags)
 static struct roci_datagram in[ROCI_LINK_RECV_BATCH];
 static struct outgoing out;
 
-/* Sends what is in `out` from a to b; returns the PSNs in order of arrival, `count` of them. */
+/* Sends what is in `out` from a to b. `count` packets arrive, in order, their PSNs from 0 on. */
 static void exchange(struct station *a, struct station *b, unsigned count)
 {
 	unsigned got = 0;
@@ -214,7 +214,7 @@ static void traffic_class_and_hops_are_seen(void **state)
 	assert_memory_equal(in[0].from->flow.src, a.gids.entries[0].gid, 16);
 	assert_memory_equal(in[0].from->flow.dst, b.gids.entries[0].gid, 16);
 
-	/* 1 is what programs write who do not mean it. */
+	/* A program that leaves it at 1 does not mean it. */
 	outgoing_start(&out, &a, "127.77.0.2");
 	out.av.hop_limit = 1;
 	outgoing_add(&out, 0x12345, 0, 10);
@@ -262,9 +262,9 @@ static int make_cable(void)
 		      " || exit 1; done) 2>/dev/null");
 }
 
-/* A link-local group is heard on each interface, not on the first one alone: what leaves by one comes back there, and
- * arrives by the other. */
-static void a_link_local_group_is_heard_everywhere(void **state)
+/* Packets of a link-local group are received on each interface, not only on the first. What leaves by one interface
+ * comes back there, and arrives by the other. */
+static void a_link_local_group_is_received_everywhere(void **state)
 {
 	uint64_t end = roci_now() + 20000000000u;
 	struct roci_gids gids = {.count = 2};
@@ -321,7 +321,7 @@ static void what_cannot_be_sent_is_counted(void **state)
 
 	station_open(&a, "127.77.0.1");
 	assert_int_equal(roci_udp_listen(a.udp, 0), 0);
-	outgoing_start(&out, &a, "192.0.2.77"); /* from a loopback address: no way */
+	outgoing_start(&out, &a, "192.0.2.77"); /* no route from a loopback address */
 	for (unsigned i = 0; i < 5; i++)
 		outgoing_add(&out, 0x12345, i, 100);
 	outgoing_send(&out, a.link);
@@ -341,7 +341,7 @@ int main(void)
 		cmocka_unit_test(ipv6_too),
 		cmocka_unit_test(traffic_class_and_hops_are_seen),
 		cmocka_unit_test(a_group_reaches_all_its_members),
-		cmocka_unit_test(a_link_local_group_is_heard_everywhere),
+		cmocka_unit_test(a_link_local_group_is_received_everywhere),
 		cmocka_unit_test(what_cannot_be_sent_is_counted),
 	};
 
