@@ -449,7 +449,8 @@ static void a_program_that_ends_leaves_the_host(void **state)
 		roci_device_unlock(u.dev);
 		atomic_store(&in_event, false);
 		atomic_store(&dawdle, true);
-		if (doors() != before + 1 || pthread_create(&sender, NULL, send_to_itself, &u))
+		if (doors() != before + 1 || pthread_create(&sender, NULL, send_to_itself, &u) ||
+		    pthread_detach(sender))
 			_exit(1);
 		while (!atomic_load(&in_event))
 			;
