@@ -1,8 +1,8 @@
 #!/bin/sh
 # SPDX-License-Identifier: BSD-2-Clause
-# Installs what is missing, builds, and shows unmodified verbs programs at work between two hosts, which are two network
-# namespaces of this machine joined by a virtual cable. No root is needed but for the packages.
-# BUILD names the directory to build in (default: build).
+# run-programs.sh: installs missing packages, builds, and runs unchanged RDMA programs between two hosts. The hosts are two
+# network namespaces of this machine with a veth pair between them. Only installing packages needs root.
+# BUILD is the directory to build in (default: build).
 set -eu
 cd "$(dirname "$0")/.."
 build=${BUILD:-build}
@@ -24,27 +24,27 @@ server=
 trap 'kill $server $other 2>/dev/null' EXIT
 on_there() { nsenter -t "$other" -n -- "$@"; }
 
-# The namespace is there once it differs from ours.
+# Wait until the process has a namespace of its own.
 tries=0
 while [ "$(readlink /proc/self/ns/net)" = "$(readlink "/proc/$other/ns/net")" ] && [ "$tries" -lt 100 ]; do
 	tries=$((tries + 1))
 	sleep 0.1
 done
 ip link set lo up
-ip link add cable mtu 9000 type veth peer name cable mtu 9000 netns "$other"
-ip addr add $here/24 dev cable
-ip link set cable up
+ip link add veth mtu 9000 type veth peer name veth mtu 9000 netns "$other"
+ip addr add $here/24 dev veth
+ip link set veth up
 on_there ip link set lo up
-on_there ip addr add $there/24 dev cable
-on_there ip link set cable up
+on_there ip addr add $there/24 dev veth
+on_there ip link set veth up
 
-# pair PROGRAM ARGUMENT...: a server on the other host, a client on this one, on TCP port 18515.
+# pair PROGRAM ARGUMENT...: runs a server on the other host and a client on this one. They meet on TCP port 18515.
 pair()
 {
 	echo
 	echo "\$ roci run -- $*          (on $there)"
 	echo "\$ roci run -- $* $there   (on $here)"
-	nsenter -t "$other" -n -- "$roci" run -- "$@" >/dev/null &
+	nsenter -t "$other" -n -- "$roci" run -- "$@" >/dev/null & # without on_there, $! is the program
 	server=$!
 	tries=0
 	until on_there cat /proc/net/tcp /proc/net/tcp6 | grep -q ':4853 .* 0A ' || [ "$tries" -ge 100 ]; do

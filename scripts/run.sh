@@ -1,7 +1,7 @@
 #!/bin/sh
 # SPDX-License-Identifier: BSD-2-Clause
-# Installs what is missing, builds, and runs the demo: run.sh [OPTION...] [FILE] hands its arguments to `roci demo`.
-# BUILD names the directory to build in (default: build).
+# run.sh [OPTION...] [FILE]: installs missing packages, builds, and runs `roci demo` with these arguments.
+# BUILD is the directory to build in (default: build).
 set -eu
 here=$(cd "$(dirname "$0")/.." && pwd)
 build=${BUILD:-$here/build}
