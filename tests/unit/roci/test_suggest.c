@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Did you mean. */
+/* Suggestions for mistyped words. */
 #include "test.h"
 
 #include "suggest.h"
@@ -13,7 +13,7 @@ static void near_words(void **state)
 	assert_string_equal(suggest("recive", words), "recv");
 	assert_string_equal(suggest("dryrun", words), "dry-run");
 	assert_string_equal(suggest("ticket-fiel", words), "ticket-file");
-	assert_string_equal(suggest("tick", words), "ticket-file"); /* begun, not ended */
+	assert_string_equal(suggest("tick", words), "ticket-file"); /* the beginning of a word */
 }
 
 static void far_words(void **state)

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Where `roci send` is told to send to. */
+/* The target argument of `roci send`. */
 #include "test.h"
 
 #include <errno.h>
@@ -26,7 +26,7 @@ static void hosts_and_ports(void **state)
 	assert_target("host.example:65535", "host.example", 65535);
 }
 
-/* RFC 3986 s.3.2.2: an IPv6 address with a port stands in brackets. */
+/* RFC 3986 s.3.2.2: an IPv6 address with a port must be in brackets. */
 static void ipv6(void **state)
 {
 	assert_target("::1", "::1", 0);
@@ -45,7 +45,7 @@ static void ticket_files(void **state)
 	assert_string_equal(target.host, "");
 }
 
-static void what_is_wrong_is_said(void **state)
+static void errors_have_a_reason(void **state)
 {
 	static const char *const texts[] = {
 		"",     "@",    ":5",      "h:",   "h:0", "h:65536", "h:99999999999999999999",
@@ -70,7 +70,7 @@ int main(void)
 		cmocka_unit_test(hosts_and_ports),
 		cmocka_unit_test(ipv6),
 		cmocka_unit_test(ticket_files),
-		cmocka_unit_test(what_is_wrong_is_said),
+		cmocka_unit_test(errors_have_a_reason),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

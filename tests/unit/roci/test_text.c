@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* What is printed of bytes that others chose. */
+/* How bytes from others are printed. */
 #include "test.h"
 
 #include <stdlib.h>
@@ -21,7 +21,7 @@ static void assert_printed(const char *bytes, size_t len, const char *expected)
 
 #define ASSERT_PRINTED(bytes, expected) assert_printed(bytes, sizeof(bytes) - 1, expected)
 
-static void what_harms_nobody_stays(void **state)
+static void harmless_text_is_unchanged(void **state)
 {
 	ASSERT_PRINTED("a b~", "a b~");
 	ASSERT_PRINTED("gr\u00fcn \u4e2d \U0001f40e", "gr\u00fcn \u4e2d \U0001f40e");
@@ -29,7 +29,7 @@ static void what_harms_nobody_stays(void **state)
 	ASSERT_PRINTED("back\\slash", "back\\\\slash");
 }
 
-static void controls_are_escaped(void **state)
+static void control_characters_are_escaped(void **state)
 {
 	ASSERT_PRINTED("\x1b[2J", "\\x1b[2J");
 	ASSERT_PRINTED("a\nb\rc\td\x7f", "a\\nb\\rc\\td\\x7f");
@@ -37,14 +37,14 @@ static void controls_are_escaped(void **state)
 	ASSERT_PRINTED("nul\0", "nul\\x00");
 }
 
-static void direction_and_invisible_are_escaped(void **state)
+static void hidden_characters_are_escaped(void **state)
 {
 	ASSERT_PRINTED("\u202etxt", "\\u{202e}txt");
 	ASSERT_PRINTED("\u2066\u200b\ufeff\u00ad", "\\u{2066}\\u{200b}\\u{feff}\\u{ad}");
 	ASSERT_PRINTED("\U000e0041", "\\u{e0041}");
 }
 
-/* RFC 3629 s.3 and s.10: bytes that never occur, what is cut off, longer than need be, surrogates, beyond U+10FFFF. */
+/* RFC 3629 s.3 and s.10: invalid bytes, truncated and overlong sequences, surrogates, characters above U+10FFFF. */
 static const struct {
 	const char *bytes, *printed, *repaired;
 } broken[] = {
@@ -59,7 +59,7 @@ static const struct {
 	{"\xf0\x9f\x90", "\\xf0\\x9f\\x90", "\ufffd\ufffd\ufffd"},
 };
 
-static void what_is_not_utf8(void **state)
+static void invalid_utf8_is_escaped(void **state)
 {
 	for (size_t i = 0; i < sizeof(broken) / sizeof(broken[0]); i++) {
 		size_t len = strlen(broken[i].bytes), repaired_len;
@@ -74,7 +74,7 @@ static void what_is_not_utf8(void **state)
 	}
 }
 
-static void a_character_does_not_reach_beyond_the_end(void **state)
+static void a_truncated_character_reads_nothing_beyond_the_end(void **state)
 {
 	assert_false(text_is_utf8("\u00fc", 1));
 	assert_true(text_is_utf8("\u00fc", 2));
@@ -84,11 +84,11 @@ static void a_character_does_not_reach_beyond_the_end(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(what_harms_nobody_stays),
-		cmocka_unit_test(controls_are_escaped),
-		cmocka_unit_test(direction_and_invisible_are_escaped),
-		cmocka_unit_test(what_is_not_utf8),
-		cmocka_unit_test(a_character_does_not_reach_beyond_the_end),
+		cmocka_unit_test(harmless_text_is_unchanged),
+		cmocka_unit_test(control_characters_are_escaped),
+		cmocka_unit_test(hidden_characters_are_escaped),
+		cmocka_unit_test(invalid_utf8_is_escaped),
+		cmocka_unit_test(a_truncated_character_reads_nothing_beyond_the_end),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

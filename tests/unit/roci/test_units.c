@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Sizes, rates and times, read and written. */
+/* Parsing and printing of sizes, rates and times. */
 #include "test.h"
 
 #include <errno.h>
@@ -8,14 +8,14 @@
 
 typedef int parse_fn(const char *text, uint64_t *value);
 
-static void assert_reads(parse_fn *parse, const char *text, uint64_t expected)
+static void assert_parsed(parse_fn *parse, const char *text, uint64_t expected)
 {
 	uint64_t value = 0;
 	assert_int_equal(parse(text, &value), 0);
 	assert_int_equal(value, expected);
 }
 
-static void assert_refuses(parse_fn *parse, const char *text, int error)
+static void assert_error(parse_fn *parse, const char *text, int error)
 {
 	uint64_t value;
 	assert_int_equal(parse(text, &value), error);
@@ -23,45 +23,45 @@ static void assert_refuses(parse_fn *parse, const char *text, int error)
 
 static void sizes(void **state)
 {
-	assert_reads(units_parse_size, "0", 0);
-	assert_reads(units_parse_size, "65536", 65536);
-	assert_reads(units_parse_size, "64K", 65536);
-	assert_reads(units_parse_size, "64KiB", 65536);
-	assert_reads(units_parse_size, "64kB", 64000);
-	assert_reads(units_parse_size, "1.5G", 3ull << 29);
-	assert_reads(units_parse_size, "7E", 7ull << 60);
-	assert_refuses(units_parse_size, "8E", -ERANGE);
-	assert_refuses(units_parse_size, "1e999", -ERANGE);
+	assert_parsed(units_parse_size, "0", 0);
+	assert_parsed(units_parse_size, "65536", 65536);
+	assert_parsed(units_parse_size, "64K", 65536);
+	assert_parsed(units_parse_size, "64KiB", 65536);
+	assert_parsed(units_parse_size, "64kB", 64000);
+	assert_parsed(units_parse_size, "1.5G", 3ull << 29);
+	assert_parsed(units_parse_size, "7E", 7ull << 60);
+	assert_error(units_parse_size, "8E", -ERANGE);
+	assert_error(units_parse_size, "1e999", -ERANGE);
 	for (const char *const *text =
 		     (const char *const[]){"", "K", "-1", "0x10", "1 K", "1Kbit", "1X", "inf", "nan", NULL};
 	     *text; text++)
-		assert_refuses(units_parse_size, *text, -EINVAL);
+		assert_error(units_parse_size, *text, -EINVAL);
 }
 
 static void rates(void **state)
 {
-	assert_reads(units_parse_rate, "10M", 10 << 20);
-	assert_reads(units_parse_rate, "10M/s", 10 << 20);
-	assert_reads(units_parse_rate, "10MB/s", 10000000);
-	assert_reads(units_parse_rate, "100Mbit", 12500000);
-	assert_reads(units_parse_rate, "1.5Gbit/s", 187500000);
-	assert_refuses(units_parse_rate, "fast", -EINVAL);
-	assert_refuses(units_parse_rate, "10M/h", -EINVAL);
+	assert_parsed(units_parse_rate, "10M", 10 << 20);
+	assert_parsed(units_parse_rate, "10M/s", 10 << 20);
+	assert_parsed(units_parse_rate, "10MB/s", 10000000);
+	assert_parsed(units_parse_rate, "100Mbit", 12500000);
+	assert_parsed(units_parse_rate, "1.5Gbit/s", 187500000);
+	assert_error(units_parse_rate, "fast", -EINVAL);
+	assert_error(units_parse_rate, "10M/h", -EINVAL);
 }
 
 static void times(void **state)
 {
-	assert_reads(units_parse_time, "30", 30000);
-	assert_reads(units_parse_time, "2.5s", 2500);
-	assert_reads(units_parse_time, "500ms", 500);
-	assert_reads(units_parse_time, "2m", 120000);
-	assert_reads(units_parse_time, "1h", 3600000);
-	assert_refuses(units_parse_time, "1d", -EINVAL);
-	assert_refuses(units_parse_time, "s", -EINVAL);
+	assert_parsed(units_parse_time, "30", 30000);
+	assert_parsed(units_parse_time, "2.5s", 2500);
+	assert_parsed(units_parse_time, "500ms", 500);
+	assert_parsed(units_parse_time, "2m", 120000);
+	assert_parsed(units_parse_time, "1h", 3600000);
+	assert_error(units_parse_time, "1d", -EINVAL);
+	assert_error(units_parse_time, "s", -EINVAL);
 }
 
-/* Three digits, and never "1024 KiB". */
-static void written(void **state)
+/* Three digits, but never "1024 KiB". */
+static void printed(void **state)
 {
 	char buf[UNITS_CHARS];
 	assert_string_equal(units_bytes(buf, 0), "0 B");
@@ -84,7 +84,7 @@ int main(void)
 		cmocka_unit_test(sizes),
 		cmocka_unit_test(rates),
 		cmocka_unit_test(times),
-		cmocka_unit_test(written),
+		cmocka_unit_test(printed),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }
