@@ -6,9 +6,10 @@
 
 #include "engine/rc.h"
 #include "engine/requester.h"
+#include "engine/sgl.h"
 #include "wire/rnr_timer.h"
 
-/* The oldest request that still waits for the network; NULL where none does. */
+/* The oldest request that still waits for its peer; NULL where none does. */
 static struct roci_swqe *oldest(struct roci_qp *qp)
 {
 	roci_requester_retire(qp);
@@ -34,14 +35,14 @@ static void retire_acked(struct roci_qp *qp)
 	while ((w = oldest(qp)) && roci_psn_diff(qp->req.window.acked, qp->req.window.una) > 0) {
 		int32_t into = roci_psn_diff(qp->req.window.acked, w->first_psn);
 
-		/* A zero-length READ brings nothing: any later acknowledgement completes it. */
+		/* A zero-length READ has no data to wait for: any later acknowledgement completes it. */
 		if (roci_swqe_needs_response(w) && !(w->opcode == ROCI_WR_RDMA_READ && !w->length && into > 0))
 			return;
 		advance(qp, w, (uint32_t)into < w->packets ? (uint32_t)into : w->packets);
 	}
 }
 
-/* Everything before PSN `limit` has arrived. What lies behind a missing response counts once that has come. */
+/* Everything before PSN `limit` has arrived. Behind a missing response, that counts when the response has come. */
 static void acknowledge(struct roci_qp *qp, uint32_t limit)
 {
 	roci_send_window_acknowledge(&qp->req.window, limit);
@@ -60,7 +61,7 @@ static enum roci_wc_status nak_status(unsigned code)
 	}
 }
 
-/* The PSN of a NAK acknowledges what came before; true where the NAK is about the oldest packet. */
+/* A NAK acknowledges everything before its PSN. True where it is about the oldest packet. */
 static bool nak_applies(struct roci_qp *qp, uint32_t psn)
 {
 	acknowledge(qp, psn);
@@ -68,11 +69,11 @@ static bool nak_applies(struct roci_qp *qp, uint32_t psn)
 		return false;
 	if (qp->req.window.una == psn)
 		return true;
-	roci_rc_loss(qp); /* a response that came before the NAK is missing */
+	roci_rc_loss(qp); /* a response from before the NAK is missing */
 	return false;
 }
 
-/* The responder is in ERR now and says nothing more, so that this NAK will not come again. */
+/* The responder is in ERR now and does not repeat this NAK, so one that came too early is remembered. */
 static void on_fatal_nak(struct roci_qp *qp, uint32_t psn, unsigned code)
 {
 	if (nak_applies(qp, psn)) {
@@ -100,7 +101,7 @@ static void on_rnr(struct roci_qp *qp, uint32_t psn, unsigned code)
 
 	qp->e->stats.rnr_received++;
 	acknowledge(qp, psn);
-	/* It counts even where nothing was sent since the last resend: the peer had kept the packet. */
+	/* The packet may be one that was not sent again yet: the peer had kept it. */
 	if (!oldest(qp) || roci_rnr_wait_is_for(&r->rnr, psn))
 		return;
 	if (r->window.una == psn) {
@@ -135,7 +136,8 @@ static void on_ack(struct roci_qp *qp, const struct roci_packet *p)
 
 /* ---- responses with data ---- */
 
-/* Brings una to the response's PSN. Returns its request, or NULL where the response is old, early or unasked for. */
+/* Everything before the response's PSN is acknowledged. Returns its request, or NULL where the response is old, early
+ * or not asked for. */
 static struct roci_swqe *match_response(struct roci_qp *qp, const struct roci_rx *rx)
 {
 	uint32_t psn = rx->pkt.psn;
@@ -215,7 +217,7 @@ static void handle(struct roci_qp *qp, const struct roci_rx *rx)
 	}
 }
 
-/* Responses that came early and have their turn now. */
+/* The responses that came early and are next now. */
 static void handle_early(struct roci_qp *qp)
 {
 	struct roci_reorder_slot *s;
@@ -227,7 +229,7 @@ static void handle_early(struct roci_qp *qp)
 	}
 }
 
-/* A response may have been what earlier acknowledgements, responses and a NAK were waiting for. */
+/* Acknowledgements, responses and a NAK may have waited for the response that has come. */
 static void catch_up(struct roci_qp *qp)
 {
 	struct roci_requester *r = &qp->req;
@@ -242,7 +244,7 @@ static void catch_up(struct roci_qp *qp)
 		roci_requester_fail(qp, nak_status(r->fatal_nak.code));
 }
 
-/* Neither never sent nor done (IBTA 9.7.5.1.1 ghost, 9.7.5.1.3 duplicate). */
+/* Sent, and not done. Others are ghosts (IBTA 9.7.5.1.1) or duplicates (IBTA 9.7.5.1.3). */
 static bool is_outstanding(const struct roci_send_window *w, uint32_t psn)
 {
 	return roci_psn_diff(psn, w->max) < 0 && roci_psn_diff(psn, w->una) >= 0;

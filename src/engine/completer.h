@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* The completer: acknowledgements and responses complete work requests, or make the requester try again (IBTA 9.7.5).
- */
+/* The completer: acknowledgements and responses complete work requests, or make RC send again (IBTA 9.7.5). */
 #ifndef ROCI_ENGINE_COMPLETER_H
 #define ROCI_ENGINE_COMPLETER_H
 

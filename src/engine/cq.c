@@ -99,7 +99,8 @@ void roci_cq_arm(struct roci_cq *cq, bool solicited_only)
 		cq->armed = CQ_ARMED_SOLICITED;
 }
 
-/* What stays moves up, to a higher place: that of a request is not to be taken for one that waits when it was taken. */
+/* The entries that stay move to higher places, never to lower ones: roci_cq_waits() must not find another entry at the
+ * place of one that is gone. */
 void roci_cq_purge(struct roci_cq *cq, uint32_t qpn)
 {
 	uint32_t head = atomic_load(&cq->head), tail = atomic_load(&cq->tail), kept = tail;
@@ -110,7 +111,7 @@ void roci_cq_purge(struct roci_cq *cq, uint32_t qpn)
 	atomic_store(&cq->head, kept);
 }
 
-/* IBTA 11.6.3, CQ error: the queue is lost, and with it every QP that completes there. */
+/* IBTA 11.6.3, CQ error: the queue is lost, and with it all QPs that complete there. */
 static void overrun(struct roci_cq *cq)
 {
 	if (cq->overrun)
@@ -131,7 +132,7 @@ void roci_cq_push(struct roci_cq *cq, const struct roci_cqe *cqe, bool solicited
 	cq->ring[tail & cq->mask] = *cqe;
 	cq->ring[tail & cq->mask].timestamp_ns = cq->e->now;
 	atomic_store_explicit(&cq->tail, tail + 1, memory_order_release);
-	/* IBTA 11.4.2.2: a solicited request is met by a solicited or by an unsuccessful completion. */
+	/* IBTA 11.4.2.2: an unsuccessful completion counts as a solicited one. */
 	if (cq->armed == CQ_ARMED_ANY ||
 	    (cq->armed == CQ_ARMED_SOLICITED && (solicited || cqe->status != ROCI_WC_SUCCESS))) {
 		cq->armed = CQ_DISARMED;

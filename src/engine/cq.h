@@ -25,19 +25,19 @@ struct roci_cq {
 	_Alignas(64) _Atomic uint32_t head; /* written by the consumer */
 };
 
-/* The place, free-running, that the next entry gets. */
+/* The place of the next entry; free-running. */
 static inline uint32_t roci_cq_tail(const struct roci_cq *cq)
 {
 	return atomic_load_explicit(&cq->tail, memory_order_relaxed);
 }
-/* Whether the entry at `place` waits to be taken. False already where a purge made it move. */
+/* Whether the entry at `place` was not polled yet. False also where a purge has moved it. */
 static inline bool roci_cq_waits(const struct roci_cq *cq, uint32_t place)
 {
 	uint32_t head = atomic_load_explicit(&cq->head, memory_order_acquire);
 
-	return place - head < roci_cq_tail(cq) - head; /* and not by its age: it may be any number of entries ago */
+	return place - head < roci_cq_tail(cq) - head; /* place may be any number of entries old */
 }
-/* Adds an entry; a full queue overruns: the entry is lost, the CQ dead, ROCI_EVENT_CQ_ERR raised. */
+/* Adds an entry. A full queue overruns: the entry is lost, the CQ is dead, and ROCI_EVENT_CQ_ERR is raised. */
 void roci_cq_push(struct roci_cq *cq, const struct roci_cqe *cqe, bool solicited);
 
 #endif

@@ -55,8 +55,8 @@ const struct roci_engine_stats *roci_engine_stats(const struct roci_engine *e)
 
 /* ---- receive ---- */
 
-/* IBTA 9.6.1: what must hold of every packet of a connected QP. */
-static bool belongs(struct roci_engine *e, const struct roci_qp *qp, const struct roci_rx *rx)
+/* IBTA 9.6.1: the checks that each packet for a QP must pass. */
+static bool accepts(struct roci_engine *e, const struct roci_qp *qp, const struct roci_rx *rx)
 {
 	uint8_t transport = rx->pkt.opcode & ROCI_TRANSPORT_MASK;
 
@@ -77,11 +77,10 @@ static bool belongs(struct roci_engine *e, const struct roci_qp *qp, const struc
 	return true;
 }
 
-/* The network, or the link's socket buffer, is congested: the sender is told (IBTA A17.9.3). */
+/* The network or the link's socket buffer is congested: the sender gets a CNP (IBTA A17.9.3). */
 static void notice_congestion(struct roci_qp *qp, const struct roci_rx *rx)
 {
 	uint64_t now = qp->e->now;
-
 	bool marked = (rx->traffic_class & 3) == 3 || rx->congested;
 
 	if (!marked || qp->type == ROCI_QPT_UD || now - qp->resp.cnp_at < CNP_INTERVAL_NS)
@@ -122,15 +121,15 @@ void roci_engine_rx(struct roci_engine *e, uint64_t now, const struct roci_rx *r
 		e->stats.rx_no_qp++;
 		return;
 	}
-	if (!belongs(e, qp, rx))
+	if (!accepts(e, qp, rx))
 		return;
-	roci_keepalive_heard(qp);
+	roci_keepalive_rx(qp);
 	dispatch(qp, rx);
 }
 
 /* ---- send ---- */
 
-/* An overrun CQ takes its QPs with it; done here, where no QP is in the middle of anything. */
+/* The QPs of an overrun CQ fail. Done here, where no QP is in the middle of anything. */
 static void fail_overrun(struct roci_engine *e)
 {
 	e->cq_overrun = false;
@@ -159,7 +158,7 @@ unsigned roci_engine_tx(struct roci_engine *e, uint64_t now, struct roci_tx_batc
 {
 	roci_engine_clock(e, now);
 	batch->count = batch->span_count = 0;
-	while (e->cq_overrun) /* what is flushed may overrun another one */
+	while (e->cq_overrun) /* completions of flushed requests may overrun another CQ */
 		fail_overrun(e);
 	while (!roci_list_empty(&e->ready) && batch->count < ROCI_TX_BATCH &&
 	       batch->span_count + ROCI_MAX_SGE <= ROCI_TX_SPANS) {
@@ -171,7 +170,7 @@ unsigned roci_engine_tx(struct roci_engine *e, uint64_t now, struct roci_tx_batc
 			continue;
 		roci_qp_make_ready(qp);
 		if (batch->count == before)
-			break; /* not room enough for what it has */
+			break; /* its next packet does not fit */
 	}
 	e->stats.tx_packets += batch->count;
 	if (!batch->count)

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * The engine: RoCEv2 transports RC, UC and UD as a state machine. It knows no socket, clock, thread or randomness: the
- * driver (src/device, or tests/sim) hands it packets and the time, takes packets from it, and asks when to come back.
+ * The engine: RoCEv2 transports RC, UC and UD as a state machine. It uses no socket, clock, thread or random number.
+ * The driver (src/device, or tests/sim) gives it packets and the time, takes packets from it, and asks when to call
+ * again.
  *
  *     roci_engine_rx()        one parsed, ICRC-checked packet in
  *     roci_engine_timers()    the time in
@@ -11,13 +12,13 @@
  *
  * Every call needs the driver's lock, but roci_cq_poll(), which needs only that one thread at a time consumes a CQ.
  * Functions that return int return 0 or a negative errno. Objects are allocated when created; nothing is allocated per
- * packet or per work request. Times are nanoseconds of one monotonic clock; one that is older than what an earlier call
- * told is taken for that.
+ * packet or per work request. Times are nanoseconds of one monotonic clock. A time that is older than
+ * that of an earlier call counts as the same time.
  */
 #ifndef ROCI_ENGINE_ENGINE_H
 #define ROCI_ENGINE_ENGINE_H
 
-#include "engine/limits.h"
+#include "engine/limits.h" /* IWYU pragma: export */
 #include "engine/types.h"
 #include "wire/packet.h"
 
@@ -34,7 +35,7 @@ struct roci_qp;
 
 /* Returns NULL when out of memory. */
 struct roci_engine *roci_engine_create(void);
-/* Destroys the engine and whatever objects are left in it. */
+/* Destroys the engine and all objects that are left in it. */
 void roci_engine_destroy(struct roci_engine *e);
 
 /* A received packet: parsed, ICRC verified, addresses in GID form. */
@@ -43,7 +44,7 @@ struct roci_rx {
 	uint8_t sgid[16], dgid[16]; /* sender, receiver (a multicast GID for UD multicast) */
 	uint8_t traffic_class;      /* the IP header's byte, ECN in its low two bits */
 	uint8_t hop_limit;
-	bool congested; /* the link has more waiting than is good: the sender is told, as if by ECN */
+	bool congested; /* too much waits at the link: treated like an ECN mark */
 };
 void roci_engine_rx(struct roci_engine *e, uint64_t now, const struct roci_rx *rx);
 
@@ -70,13 +71,13 @@ struct roci_tx_batch {
 	struct roci_tx_packet packets[ROCI_TX_BATCH];
 	struct roci_span spans[ROCI_TX_SPANS];
 };
-/* Fills *batch with what is ready to go. Returns batch->count; 0 means that nothing is ready. */
+/* Fills *batch with packets that are ready to go. Returns batch->count; 0: nothing is ready. */
 unsigned roci_engine_tx(struct roci_engine *e, uint64_t now, struct roci_tx_batch *batch);
-/* The last batch is sent (or lost): completes what needs no acknowledgement. */
+/* The last batch was sent or lost: completes the requests that need no acknowledgement. */
 void roci_engine_tx_done(struct roci_engine *e, uint64_t now);
 
 void roci_engine_timers(struct roci_engine *e, uint64_t now);
-/* When roci_engine_timers() has work, ROCI_NEVER if not. May be early, never late. */
+/* When roci_engine_timers() has work; ROCI_NEVER: not at all. May be early, never late. */
 uint64_t roci_engine_deadline(const struct roci_engine *e);
 
 struct roci_event {
@@ -87,7 +88,7 @@ struct roci_event {
 /* Takes the next pending event. Returns false when there is none. */
 bool roci_engine_next_event(struct roci_engine *e, struct roci_event *ev);
 
-/* What the peer or the network did, since creation. */
+/* What peers and the network did since the engine was created. For people: nothing in the engine depends on it. */
 struct roci_engine_stats {
 	uint64_t rx_packets, tx_packets;
 	uint64_t rx_no_qp, rx_wrong_state, rx_wrong_type, rx_wrong_source, rx_bad_pkey, rx_bad_qkey, rx_malformed;
@@ -99,20 +100,20 @@ const struct roci_engine_stats *roci_engine_stats(const struct roci_engine *e);
 
 /* ---- completion queues ---- */
 
-/* `entries` 1..ROCI_MAX_CQE; at least that many fit, roci_cq_capacity() tells. -EINVAL, -ENOMEM. */
+/* `entries`: 1..ROCI_MAX_CQE. At least that many fit; roci_cq_capacity() says how many. -EINVAL, -ENOMEM. */
 int roci_cq_create(struct roci_engine *e, unsigned entries, void *user, struct roci_cq **out);
 int roci_cq_destroy(struct roci_cq *cq); /* -EBUSY while a QP uses it */
 unsigned roci_cq_capacity(const struct roci_cq *cq);
-/* Entries that wait are kept; -EINVAL where they would not fit. The consumer must be shut out too. */
+/* Keeps the entries that were not polled; -EINVAL where they would not fit. No thread may consume meanwhile. */
 int roci_cq_resize(struct roci_cq *cq, unsigned entries);
 /* Consumer side: takes up to `max` entries, oldest first. Returns how many. */
 unsigned roci_cq_poll(struct roci_cq *cq, struct roci_cqe *out, unsigned max);
 /* True after an overflow: the CQ is dead (ROCI_EVENT_CQ_ERR was raised) and its QPs are in error. */
 bool roci_cq_overrun(const struct roci_cq *cq);
-/* The next entry (with solicited_only: the next solicited or failed one) raises one ROCI_EV_COMPLETION. Any beats
- * solicited when both are asked. */
+/* The next entry (with solicited_only: the next solicited or failed one) raises one ROCI_EV_COMPLETION. A request for
+ * any entry replaces one for a solicited entry, but not the other way round. */
 void roci_cq_arm(struct roci_cq *cq, bool solicited_only);
-/* Drops the waiting entries of a QP that is reset or destroyed. The consumer must be shut out too. */
+/* Drops the entries of a QP that were not polled: it is reset or destroyed. No thread may consume meanwhile. */
 void roci_cq_purge(struct roci_cq *cq, uint32_t qpn);
 
 /* ---- memory ---- */
@@ -121,18 +122,18 @@ struct roci_mr_attr {
 	uint32_t pd;
 	uint32_t key;  /* becomes lkey and rkey; drawn at random by the caller; low 8 bits are the variant */
 	void *base;    /* first byte in this process */
-	uint64_t iova; /* the address that work requests and peers use for it */
+	uint64_t iova; /* the address of that byte in work requests, also the peer's */
 	uint64_t len;  /* bytes; iova + len must not wrap */
 	uint32_t access;
 };
-/* -EEXIST: the key's upper 24 bits are taken, draw another. -EINVAL: bad access combination or range. */
+/* -EEXIST: the upper 24 bits of the key are in use, draw another. -EINVAL: bad access combination or range. */
 int roci_mr_create(struct roci_engine *e, const struct roci_mr_attr *attr, struct roci_mr **out);
 /* Replaces pd, base/iova/len, access (key unchanged). -EBUSY while memory windows are bound. */
 int roci_mr_change(struct roci_mr *mr, const struct roci_mr_attr *attr);
 int roci_mr_destroy(struct roci_mr *mr); /* -EBUSY while memory windows are bound */
 uint32_t roci_mr_key(const struct roci_mr *mr);
 
-/* type 1 or 2 (2B: bound to a QP). */
+/* `type`: 1, or 2 for type 2B, which is bound to a QP. */
 int roci_mw_create(struct roci_engine *e, uint32_t pd, int type, uint32_t key, struct roci_mw **out);
 int roci_mw_destroy(struct roci_mw *mw); /* invalidates */
 uint32_t roci_mw_rkey(const struct roci_mw *mw);
@@ -145,12 +146,11 @@ struct roci_recv_wr {
 	unsigned num_sge;
 };
 
-/* Its receives are checked against `pd`, whatever that of the QP. -EINVAL beyond ROCI_MAX_SRQ_WR, ROCI_MAX_SGE. */
+/* Its receives are checked against `pd`, not against the PD of the QP. -EINVAL beyond ROCI_MAX_SRQ_WR, ROCI_MAX_SGE. */
 int roci_srq_create(struct roci_engine *e, uint32_t pd, unsigned max_wr, unsigned max_sge, void *user,
 		    struct roci_srq **out);
 int roci_srq_destroy(struct roci_srq *srq); /* -EBUSY while a QP uses it */
-/* resize: new max_wr, 0 to leave; limit: new limit, -1 to leave. -EINVAL where what is queued does not fit or
- * limit > max_wr. */
+/* max_wr: 0 for no change; limit: -1 for no change. -EINVAL where the queued receives do not fit, or limit > max_wr. */
 int roci_srq_modify(struct roci_srq *srq, unsigned max_wr, long limit);
 void roci_srq_query(const struct roci_srq *srq, unsigned *max_wr, unsigned *max_sge, unsigned *limit);
 int roci_srq_post(struct roci_srq *srq, const struct roci_recv_wr *wr); /* -ENOMEM full, -EINVAL too many SGEs */
@@ -171,9 +171,9 @@ struct roci_qp_init {
 	bool sq_sig_all;
 	void *user;
 };
-/* On success init->cap holds what was granted (never less than asked). -EINVAL, -ENOMEM, -EEXIST (qpn). */
+/* On success init->cap holds what was granted, never less than was asked for. -EINVAL, -ENOMEM, -EEXIST (qpn). */
 int roci_qp_create(struct roci_engine *e, struct roci_qp_init *init, struct roci_qp **out);
-/* Queued work requests vanish without completions; waiting completions stay unless roci_cq_purge() is called. */
+/* Queued work requests get no completions. Completions that were not polled stay, unless roci_cq_purge() is called. */
 void roci_qp_destroy(struct roci_qp *qp);
 
 struct roci_qp_attr {
@@ -186,8 +186,8 @@ struct roci_qp_attr {
 	uint8_t max_rd_atomic, max_dest_rd_atomic;
 	uint8_t min_rnr_timer, port_num, timeout, retry_cnt, rnr_retry, path_mig_state;
 };
-/* The standard's state table (IBTA 11.2.5.2): required and optional attributes of each transition. -EINVAL leaves the
- * QP as it was. */
+/* Follows the state table of IBTA 11.2.5.2: required and optional attributes of each transition. -EINVAL leaves the QP
+ * as it was. */
 int roci_qp_modify(struct roci_qp *qp, uint64_t now, const struct roci_qp_attr *attr, unsigned mask);
 void roci_qp_query(const struct roci_qp *qp, struct roci_qp_attr *attr, struct roci_qp_cap *cap);
 enum roci_qp_state roci_qp_state(const struct roci_qp *qp);
@@ -196,11 +196,12 @@ struct roci_send_wr {
 	uint64_t wr_id;
 	enum roci_wr_opcode opcode;
 	unsigned flags; /* enum roci_send_flags */
-	uint32_t imm;   /* immediate data as it goes on the wire, or rkey to invalidate (SEND_WITH_INV, LOCAL_INV) */
+	uint32_t imm;   /* immediate data in network byte order, or rkey to invalidate (SEND_WITH_INV, LOCAL_INV) */
 	uint64_t remote_addr; /* RDMA, atomics */
 	uint32_t rkey;
 	uint64_t compare_add, swap;
-	const struct roci_sge *sges; /* with ROCI_SEND_INLINE: addr is a pointer, lkey unread, data copied at once */
+	const struct roci_sge
+		*sges; /* with ROCI_SEND_INLINE: addr is a pointer, lkey is ignored, data is copied at once */
 	unsigned num_sge;
 	uint8_t atomic_write_data[8]; /* ROCI_WR_ATOMIC_WRITE, when num_sge is 0 */
 	struct {
@@ -214,7 +215,7 @@ struct roci_send_wr {
 		struct roci_mr *mr; /* NULL with len 0: unbind */
 		uint64_t addr, len;
 		uint32_t access;
-		uint32_t rkey; /* new rkey: type 1 chosen by the engine's caller too */
+		uint32_t rkey; /* the new one, chosen by the caller for both types */
 	} bind;
 };
 /* -EINVAL: bad opcode for the type or state, too many SGEs, too much inline. */
@@ -222,18 +223,19 @@ int roci_qp_check_send(const struct roci_qp *qp, const struct roci_send_wr *wr);
 /* As roci_qp_check_send(), or -ENOMEM: queue full. */
 int roci_qp_post_send(struct roci_qp *qp, const struct roci_send_wr *wr);
 int roci_qp_post_recv(struct roci_qp *qp, const struct roci_recv_wr *wr);
-/* Whether the send queue takes `count` more requests. A request gives its place back when its completion is taken from
- * the CQ, so that a CQ that has room for a full queue does not overrun; an unsignaled one when it completes. */
+/* Whether the send queue takes `count` more requests. The slot of a request is free when its completion was polled, so
+ * a CQ with room for a full queue does not overrun. The slot of an unsignaled request is free when the request
+ * completes. */
 bool roci_qp_send_room(struct roci_qp *qp, unsigned count);
 
-/* From now on, when the QP is RC and in RTS and nothing came from its peer for `interval_ns`, it is asked for a sign of
- * life; after five questions without an answer, a second apart, the QP fails with ROCI_EVENT_QP_FATAL. 0: off, as a new
- * QP is. */
+/* Turns keepalive on: when nothing came from the peer of this RC QP in RTS for `interval_ns`, a keepalive probe is sent
+ * (keepalive.h). After five probes without an answer, a second apart, the QP fails with ROCI_EVENT_QP_FATAL. 0: off, as
+ * in a new QP. */
 void roci_qp_keepalive(struct roci_qp *qp, uint64_t now, uint64_t interval_ns);
-/* Whether the QP failed for that; false where there is no such QP. The stats count them. */
+/* Whether the QP failed because keepalive got no answer; false where there is no such QP. */
 bool roci_engine_peer_lost(const struct roci_engine *e, uint32_t qpn);
 
-/* UD multicast: packets to dgid reach the attached QPs. -EINVAL: not a UD QP; -ENOMEM: limits. */
+/* UD multicast: packets to `gid` reach the attached QPs. -EINVAL: not a UD QP; -ENOMEM: limits.h. */
 int roci_qp_attach_mcast(struct roci_qp *qp, const uint8_t gid[16]);
 int roci_qp_detach_mcast(struct roci_qp *qp, const uint8_t gid[16]);
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Events for the driver: each object that can raise some carries a source; sources with something pending wait in the
- * engine's list, so that nothing is allocated and nothing lost.
+ * Events for the driver. Each object that can raise events has a source. A source with pending events is in the
+ * engine's list, so nothing is allocated and no event is lost.
  */
 #ifndef ROCI_ENGINE_EVENT_H
 #define ROCI_ENGINE_EVENT_H
@@ -12,7 +12,7 @@
 struct roci_event_source {
 	struct roci_list pending; /* in e->events */
 	uint32_t async;           /* bit per enum roci_async_type */
-	uint32_t completions;     /* events to tell */
+	uint32_t completions;     /* completion events that are pending */
 	void *user;
 };
 
@@ -24,7 +24,7 @@ static inline void roci_event_source_init(struct roci_event_source *s, void *use
 	s->user = user;
 }
 
-/* The object goes: what it had to tell is dropped. */
+/* The object is destroyed: its pending events are dropped. */
 static inline void roci_event_source_fini(struct roci_event_source *s)
 {
 	roci_list_remove(&s->pending);

@@ -3,6 +3,8 @@
 
 #include <string.h>
 
+#include "engine/sgl.h"
+
 static bool is_imm(const struct roci_packet *p)
 {
 	return p->op->headers & 1u << ROCI_HDR_IMMDT;
@@ -13,7 +15,7 @@ static bool is_inv(const struct roci_packet *p)
 	return p->op->headers & 1u << ROCI_HDR_IETH;
 }
 
-/* IBTA 9.7.4.1.2: First, Middle, Last follow each other, and a message is of one kind. */
+/* IBTA 9.7.4.1.2: First, Middle, Last follow each other, and all packets of a message are of one kind. */
 static enum roci_verdict check_sequence(const struct roci_qp *qp, const struct roci_packet *p)
 {
 	if (p->op->first)
@@ -41,7 +43,7 @@ static uint32_t flush_rights(const struct roci_packet *p)
 	       (p->feth & ROCI_FETH_PERSISTENT ? ROCI_ACCESS_FLUSH_PERSISTENT : 0);
 }
 
-/* The QP must allow the operation, and have resources for it (IBTA 9.7.4.1.3-5). */
+/* The QP must allow the operation and have resources for it (IBTA 9.7.4.1.3-5). */
 static enum roci_verdict check_operation(const struct roci_qp *qp, const struct roci_packet *p)
 {
 	uint32_t need = 0;
@@ -89,7 +91,7 @@ static enum roci_verdict run_send(struct roci_qp *qp, const struct roci_packet *
 			return v;
 	}
 	if (m->offset + p->payload_len > ROCI_MAX_MESSAGE_BYTES)
-		return ROCI_EXEC_INVALID; /* however much the receive has room for: a completion could not say it */
+		return ROCI_EXEC_INVALID; /* even where it fits: the completion could not state its length */
 	sgl = (struct roci_sgl){qp->resp.rwqe->sges, qp->resp.rwqe->num_sge};
 	if (m->offset + p->payload_len > roci_sgl_len(&sgl))
 		return ROCI_EXEC_TOO_LONG;
@@ -135,7 +137,7 @@ static enum roci_verdict begin_write(struct roci_qp *qp, const struct roci_packe
 	m->va = p->va;
 	m->rkey = p->rkey;
 	m->left = p->dma_len;
-	m->offset = p->dma_len; /* what a completion with immediate data reports */
+	m->offset = p->dma_len; /* for the completion of a WRITE with immediate data */
 	if (!roci_mr_remote(qp->e, qp->pd, qp->qpn, p->rkey, p->va, p->dma_len, ROCI_ACCESS_REMOTE_WRITE))
 		return ROCI_EXEC_ACCESS;
 	return ROCI_EXEC_OK;
@@ -194,7 +196,8 @@ static enum roci_verdict run_read(struct roci_qp *qp, const struct roci_packet *
 	return ROCI_EXEC_OK;
 }
 
-/* Compare and swap, fetch and add: atomic towards every other access to the word, CPU included (IBV_ATOMIC_GLOB). */
+/* Compare and swap, fetch and add: atomic towards all other accesses to the word, also those of CPUs (IBV_ATOMIC_GLOB).
+ */
 static uint64_t run_atomic_on(uint64_t *word, const struct roci_packet *p)
 {
 	uint64_t expected = p->compare;
@@ -218,7 +221,7 @@ static enum roci_verdict run_atomic(struct roci_qp *qp, const struct roci_packet
 	if (!word)
 		return ROCI_EXEC_ACCESS;
 	if ((uintptr_t)word & 7)
-		return ROCI_EXEC_INVALID; /* an iova that is aligned where the memory is not */
+		return ROCI_EXEC_INVALID; /* the iova is aligned, the memory is not */
 	x = respond(qp, p, 1);
 	if (!x)
 		return ROCI_EXEC_INVALID;
@@ -233,8 +236,8 @@ static enum roci_verdict run_atomic(struct roci_qp *qp, const struct roci_packet
 	return ROCI_EXEC_OK;
 }
 
-/* IBTA A19. What earlier requests wrote lies in memory that every processor sees alike, and the system call that sends
- * the response comes after it: nothing is left to do. Persistence would need more, so no region has the right to it. */
+/* IBTA A19. There is nothing to do: what earlier requests wrote is visible to all processors before the system call
+ * that sends the response. Persistence would need more, so no region has the right to it. */
 static enum roci_verdict run_flush(struct roci_qp *qp, const struct roci_packet *p)
 {
 	uint32_t level = p->feth & ROCI_FETH_LEVEL_MASK, rights = flush_rights(p);

@@ -65,7 +65,7 @@ void roci_idmap_remove(struct roci_idmap *map, uint32_t id)
 		assert(map->slots[i].object);
 		i = (i + 1) & map->mask;
 	}
-	/* Close the gap: move back every follower whose home is not between the gap and itself. */
+	/* Close the gap: move back each entry behind it whose home slot is not between the gap and the entry. */
 	for (j = (i + 1) & map->mask; map->slots[j].object; j = (j + 1) & map->mask) {
 		uint32_t home = map->slots[j].id & map->mask;
 

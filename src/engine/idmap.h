@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Map from a 32-bit number (QPN, memory key) to an object. Open addressing; the numbers are random already, so they are
- * their own hash.
+ * Map from a 32-bit number (QPN, memory key) to an object. Open addressing; the numbers are random, so no hash is
+ * computed.
  */
 #ifndef ROCI_ENGINE_IDMAP_H
 #define ROCI_ENGINE_IDMAP_H

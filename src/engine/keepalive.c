@@ -4,8 +4,8 @@
 #include "engine/batch.h"
 #include "engine/qp.h"
 
-#define TRIES    5
-#define RETRY_NS UINT64_C(1000000000)
+#define PROBES_MAX        5
+#define PROBE_INTERVAL_NS UINT64_C(1000000000)
 
 static void arm(struct roci_qp *qp, uint64_t at)
 {
@@ -25,19 +25,19 @@ static void expire(struct roci_timer *timer)
 
 	if (!k->interval)
 		return;
-	if (!connected(qp)) { /* not yet, or for now */
+	if (!connected(qp)) { /* not yet, or not any more */
 		arm(qp, now + k->interval);
 		return;
 	}
-	if (now - k->heard_at < k->interval) {
-		arm(qp, k->heard_at + k->interval);
+	if (now - k->rx_at < k->interval) {
+		arm(qp, k->rx_at + k->interval);
 		return;
 	}
-	if (roci_send_window_packets(&qp->req.window)) { /* retries are on, and tell the same */
+	if (roci_send_window_packets(&qp->req.window)) { /* the acknowledgement timer runs, and detects the same */
 		arm(qp, now + k->interval);
 		return;
 	}
-	if (k->tries++ == TRIES) {
+	if (k->probes++ == PROBES_MAX) {
 		roci_qp_error(qp, ROCI_EVENT_QP_FATAL);
 		k->lost = true;
 		qp->e->stats.peers_lost++;
@@ -45,7 +45,7 @@ static void expire(struct roci_timer *timer)
 	}
 	k->due = true;
 	roci_qp_make_ready(qp);
-	arm(qp, now + RETRY_NS);
+	arm(qp, now + PROBE_INTERVAL_NS);
 }
 
 void roci_keepalive_init(struct roci_qp *qp)
@@ -54,10 +54,10 @@ void roci_keepalive_init(struct roci_qp *qp)
 	qp->alive.timer.expire = expire;
 }
 
-void roci_keepalive_heard(struct roci_qp *qp)
+void roci_keepalive_rx(struct roci_qp *qp)
 {
-	qp->alive.heard_at = qp->e->now;
-	qp->alive.tries = 0;
+	qp->alive.rx_at = qp->e->now;
+	qp->alive.probes = 0;
 	qp->alive.due = false;
 }
 
@@ -73,7 +73,7 @@ void roci_qp_keepalive(struct roci_qp *qp, uint64_t now, uint64_t interval_ns)
 	roci_engine_clock(qp->e, now);
 	qp->alive.lost = false;
 	qp->alive.interval = interval_ns;
-	roci_keepalive_heard(qp);
+	roci_keepalive_rx(qp);
 	arm(qp, interval_ns ? now + interval_ns : ROCI_TIMER_OFF);
 }
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Every limit that the device announces, and holds. */
+/* The limits that the device announces and keeps. */
 #ifndef ROCI_ENGINE_LIMITS_H
 #define ROCI_ENGINE_LIMITS_H
 

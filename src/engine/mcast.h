@@ -5,7 +5,7 @@
 
 #include "engine/engine.h"
 
-/* Gives a packet that came to rx->dgid to every attached QP. */
+/* Gives a packet that came to rx->dgid to each attached QP. */
 void roci_mcast_rx(struct roci_engine *e, const struct roci_rx *rx);
 /* Detaches a QP from all its groups. */
 void roci_mcast_forget(struct roci_qp *qp);

@@ -28,7 +28,7 @@ struct roci_mw {
 	int type;
 	struct roci_mr *mr; /* NULL: not bound */
 	uint64_t addr, len; /* inside mr */
-	uint64_t base_va;   /* what peers call its first byte: addr, or 0 if zero-based */
+	uint64_t base_va;   /* the address of its first byte for peers: addr, or 0 if zero-based */
 	uint32_t access;
 	uint32_t qpn; /* type 2 */
 };
@@ -185,23 +185,23 @@ void *roci_mr_local(struct roci_engine *e, uint32_t pd, uint32_t lkey, uint64_t 
 	return mr->base + (addr - mr->iova);
 }
 
-/* What an rkey opens to peers: `len` bytes at `base`, the first of which they call `va`. */
-struct opening {
+/* The memory behind an rkey: `len` bytes at `base`, which peers address from `va` on. */
+struct remote_range {
 	char *base;
 	uint64_t va, len;
 };
 
 /* IBTA 10.6.7.2.3: a type 2B window belongs to one QP, a type 1 window to its PD. */
-static bool open_window(const struct roci_mw *mw, uint32_t qpn, uint32_t access, struct opening *out)
+static bool window_range(const struct roci_mw *mw, uint32_t qpn, uint32_t access, struct remote_range *out)
 {
 	if (!mw->mr || (mw->type == 2 && mw->qpn != qpn) || (access & ~mw->access))
 		return false;
-	*out = (struct opening){mw->mr->base + (mw->addr - mw->mr->iova), mw->base_va, mw->len};
+	*out = (struct remote_range){mw->mr->base + (mw->addr - mw->mr->iova), mw->base_va, mw->len};
 	return true;
 }
 
-static bool open_region(struct roci_engine *e, uint32_t pd, uint32_t qpn, uint32_t rkey, uint32_t access,
-			struct opening *out)
+static bool key_range(struct roci_engine *e, uint32_t pd, uint32_t qpn, uint32_t rkey, uint32_t access,
+		      struct remote_range *out)
 {
 	struct roci_region *r = find_region(e, rkey);
 	struct roci_mr *mr = (struct roci_mr *)r;
@@ -209,21 +209,21 @@ static bool open_region(struct roci_engine *e, uint32_t pd, uint32_t qpn, uint32
 	if (!r || r->pd != pd)
 		return false;
 	if (r->kind == REGION_MW)
-		return open_window((struct roci_mw *)r, qpn, access, out);
+		return window_range((struct roci_mw *)r, qpn, access, out);
 	if (access & ~mr->access)
 		return false;
-	*out = (struct opening){mr->base, mr->iova, mr->len};
+	*out = (struct remote_range){mr->base, mr->iova, mr->len};
 	return true;
 }
 
 void *roci_mr_remote(struct roci_engine *e, uint32_t pd, uint32_t qpn, uint32_t rkey, uint64_t va, uint64_t len,
 		     uint32_t access)
 {
-	struct opening o;
+	struct remote_range o;
 
 	if (!len)
 		return no_bytes; /* IBTA 9.7.4.1.7: neither key nor range of a zero-length access is checked */
-	if (!open_region(e, pd, qpn, rkey, access, &o) || !in_range(va, len, o.va, o.len))
+	if (!key_range(e, pd, qpn, rkey, access, &o) || !in_range(va, len, o.va, o.len))
 		return NULL;
 	return o.base + (va - o.va);
 }
@@ -231,9 +231,9 @@ void *roci_mr_remote(struct roci_engine *e, uint32_t pd, uint32_t qpn, uint32_t 
 bool roci_mr_may_flush(struct roci_engine *e, uint32_t pd, uint32_t qpn, uint32_t rkey, uint64_t va, uint64_t len,
 		       bool whole, uint32_t access)
 {
-	struct opening o;
+	struct remote_range o;
 
-	return open_region(e, pd, qpn, rkey, access, &o) && (whole || in_range(va, len, o.va, o.len));
+	return key_range(e, pd, qpn, rkey, access, &o) && (whole || in_range(va, len, o.va, o.len));
 }
 
 static bool may_bind(const struct roci_mr *mr, uint32_t pd, const struct roci_bind *bind)

@@ -1,12 +1,11 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 #include "engine/packets.h"
 
-#include <string.h>
-
 #include "engine/batch.h"
 #include "engine/service.h"
+#include "engine/sgl.h"
 
-/* Operation codes by place in the message: [first][last]. */
+/* The operation code by the place in the message. */
 static uint8_t place(bool first, bool last, uint8_t only, uint8_t first_op, uint8_t middle, uint8_t last_op)
 {
 	if (first)

@@ -9,7 +9,7 @@
 #define CWND_FIRST       (128u << 10)
 #define CWND_MIN         (16u << 10)
 #define CWND_MAX         (2u << 20)
-#define QUEUE_TARGET_NS  1500000u /* standing queue that is taken as congestion */
+#define QUEUE_TARGET_NS  1500000u /* queueing delay that counts as congestion */
 #define BASE_RTT_LIFE_NS 10000000000u
 #define RATE_FIRST       1000000000u /* bytes per second */
 #define RATE_MIN         10000000u
@@ -93,7 +93,7 @@ void roci_path_congested(struct roci_path *p, uint64_t now)
 	p->rate_at = now;
 }
 
-/* The rate recovers by a sixteenth for every interval without a cut. */
+/* The rate grows by a sixteenth for each interval without a cut. */
 static void recover_rate(struct roci_path *p, uint64_t now)
 {
 	if (now - p->rate_at < RATE_RECOVERY_NS)

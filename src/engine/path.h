@@ -1,9 +1,11 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Congestion window of one pair of addresses (D8): what all QPs between them may have in flight. Delay based, and it
- * backs off on loss and on congestion notification packets, so that the receiver's socket buffer is not overrun.
+ * Congestion control of one pair of addresses. The congestion window bounds what all QPs between them have in flight,
+ * so that the receiver's socket buffer does not overrun. It follows the delay, and shrinks on loss and on congestion
+ * notification packets.
  *
- * UC has no acknowledgements and so no window: its packets are paced by the path's rate, which notifications lower.
+ * Traffic that nobody acknowledges has no window. It is paced: it goes at the path's rate, which loss and congestion
+ * notification packets lower.
  */
 #ifndef ROCI_ENGINE_PATH_H
 #define ROCI_ENGINE_PATH_H
@@ -44,8 +46,9 @@ static inline bool roci_path_fits(const struct roci_path *p, uint64_t bytes)
 }
 /* `bytes` were acknowledged. */
 void roci_path_acked(struct roci_path *p, uint64_t now, uint64_t bytes);
+/* A round trip was measured. */
 void roci_path_rtt(struct roci_path *p, uint64_t now, uint64_t rtt_ns);
-/* A packet was lost, or the network said that it is congested. */
+/* A packet was lost, or a congestion notification came. At most one cut per round trip. */
 void roci_path_congested(struct roci_path *p, uint64_t now);
 
 /* Takes `bytes` for a packet that nobody acknowledges. Returns 0, or the time at which to ask again. */

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* 24-bit packet sequence numbers (IBTA 9.7.1): half of the space lies behind, half ahead. */
+/* 24-bit packet sequence numbers (IBTA 9.7.1): half of them are older than a given one, half are newer. */
 #ifndef ROCI_ENGINE_PSN_H
 #define ROCI_ENGINE_PSN_H
 

@@ -12,6 +12,7 @@
 #include "engine/requester.h"
 #include "engine/response.h"
 #include "engine/service.h"
+#include "engine/sgl.h"
 
 #define TIMERS_PER_QP 3 /* timer, resp_timer, alive.timer */
 
@@ -125,7 +126,7 @@ err_qp:
 	return err;
 }
 
-/* Forgets everything that is under way. */
+/* Stops everything that is under way: timers, packets to send, packets that came early. */
 static void quiesce(struct roci_qp *qp)
 {
 	roci_flight_forget(qp);
@@ -206,7 +207,7 @@ void roci_qp_complete_send(struct roci_qp *qp, struct roci_swqe *w, const struct
 {
 	w->cq_place = roci_cq_tail(qp->send_cq);
 	roci_cq_push(qp->send_cq, cqe, false);
-	w->told = roci_cq_tail(qp->send_cq) != w->cq_place; /* an overrun CQ takes none */
+	w->has_cqe = roci_cq_tail(qp->send_cq) != w->cq_place; /* not where the CQ has overrun */
 }
 
 static void flush_send(struct roci_qp *qp, struct roci_swqe *w)
@@ -242,7 +243,7 @@ void roci_qp_complete_receive(struct roci_qp *qp, struct roci_cqe *cqe, bool sol
 	roci_cq_push(qp->recv_cq, cqe, solicited);
 }
 
-/* Receives of an SRQ belong to the SRQ: only the one in hand is flushed. */
+/* The receives of an SRQ belong to the SRQ: only the one that the QP has taken is flushed. */
 static void flush_rq(struct roci_qp *qp)
 {
 	while (qp->resp.have_rwqe || (!qp->srq && roci_qp_take_receive(qp))) {
@@ -265,7 +266,7 @@ void roci_qp_error(struct roci_qp *qp, int type)
 	qp->resp.message.kind = 0;
 	if (qp->srq)
 		roci_event_async(qp->e, &qp->event, ROCI_EVENT_QP_LAST_WQE_REACHED);
-	roci_qp_make_ready(qp); /* a NAK may still have to leave */
+	roci_qp_make_ready(qp); /* a NAK may be due */
 }
 
 void roci_qp_send_queue_error(struct roci_qp *qp)
@@ -296,7 +297,7 @@ static bool opcode_allowed(const struct roci_qp *qp, enum roci_wr_opcode op)
 	return false;
 }
 
-/* Sizes and addresses that the opcode fixes (IBTA 9.4.5, A19). */
+/* What the opcode demands of sizes and addresses (IBTA 9.4.5, A19). */
 static bool request_ok(const struct roci_qp *qp, const struct roci_send_wr *wr)
 {
 	struct roci_sgl sgl = {wr->sges, wr->num_sge};
@@ -341,15 +342,15 @@ int roci_qp_post_send(struct roci_qp *qp, const struct roci_send_wr *wr)
 	return 0;
 }
 
-/* Completed requests give back their place, in order, as far as their completions were taken from the CQ. */
-static void free_places(struct roci_qp *qp)
+/* Frees the slots of completed requests, in order, up to the first whose completion was not polled. */
+static void free_slots(struct roci_qp *qp)
 {
 	struct roci_sq *sq = &qp->sq;
 
 	for (; sq->freed != sq->head; sq->freed++) {
 		const struct roci_swqe *w = roci_sq_at(sq, sq->freed);
 
-		if (w->told && roci_cq_waits(qp->send_cq, w->cq_place))
+		if (w->has_cqe && roci_cq_waits(qp->send_cq, w->cq_place))
 			return;
 	}
 }
@@ -359,7 +360,7 @@ bool roci_qp_send_room(struct roci_qp *qp, unsigned count)
 	const struct roci_sq *sq = &qp->sq;
 
 	if (count > sq->max_wr - (sq->tail - sq->freed))
-		free_places(qp);
+		free_slots(qp);
 	return count <= sq->max_wr - (sq->tail - sq->freed);
 }
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * A queue pair: its attributes, its queues, and the two machines that run on them: the requester (with the completer)
- * on the send queue, the responder on the receive queue.
+ * A queue pair: its attributes, its queues, and the two machines that work on them. The requester and the completer
+ * work on the send queue, the responder on the receive queue.
  */
 #ifndef ROCI_ENGINE_QP_H
 #define ROCI_ENGINE_QP_H
@@ -13,7 +13,7 @@
 #include "engine/keepalive.h"
 #include "engine/outstanding.h"
 #include "engine/path.h"
-#include "engine/psn.h"
+#include "engine/psn.h" /* IWYU pragma: export */
 #include "engine/recovery.h"
 #include "engine/response_ring.h"
 #include "engine/rnr_wait.h"
@@ -56,11 +56,11 @@ struct roci_message {
 struct roci_responder {
 	uint32_t epsn;     /* expected PSN */
 	uint32_t msn;      /* messages completed */
-	bool gap_reported; /* a NAK told that epsn is missing or not ready; the packets behind it need none */
+	bool gap_reported; /* a NAK said that epsn is missing or not ready; the packets behind it need none */
 	bool skipping;     /* UC: until the next First or Only */
 	bool begun;        /* UC: a packet was taken, so older ones may come late */
 	bool ack_due, nak_due, cnp_due;
-	bool send_all; /* in ERR: the QP failed by a request that was executed; the responses before it are sent */
+	bool drain; /* in ERR: the request that failed was executed; responses and ACK up to it are still sent */
 	uint8_t nak_syndrome;
 	uint32_t nak_psn;
 	uint64_t cnp_at; /* when the last CNP was due */
@@ -86,8 +86,8 @@ struct roci_qp {
 	struct roci_path *path; /* RC and UC from RTR on */
 	struct roci_event_source event;
 	struct roci_list all, ready, blocked, sent;
-	struct roci_timer timer;      /* the requester's: acknowledgement, RNR, pace */
-	struct roci_timer resp_timer; /* the responder's: pace of a long READ response */
+	struct roci_timer timer;      /* of the requester: acknowledgement, RNR wait, pace */
+	struct roci_timer resp_timer; /* of the responder: pace of a long READ response */
 	struct roci_keepalive alive;
 	struct roci_sq sq;
 	struct roci_rq rq;
@@ -95,7 +95,7 @@ struct roci_qp {
 	struct roci_responder resp;
 };
 
-/* Has packets to send, or may have. */
+/* The QP has packets to send, or may have: roci_engine_tx() asks it. */
 void roci_qp_make_ready(struct roci_qp *qp);
 /* The QP fails: ERR (RC), both queues flushed in order; async event `type` unless -1. */
 void roci_qp_error(struct roci_qp *qp, int type);
@@ -112,13 +112,13 @@ static inline uint32_t roci_qp_receive_pd(const struct roci_qp *qp)
 }
 /* Completes resp.rwqe. */
 void roci_qp_complete_receive(struct roci_qp *qp, struct roci_cqe *cqe, bool solicited);
-/* The state in which requests of the peer are served. */
+/* True in the states in which requests of the peer are served (IBTA 10.3.1). */
 static inline bool roci_qp_receives(const struct roci_qp *qp)
 {
 	return qp->state == ROCI_QPS_RTR || qp->state == ROCI_QPS_RTS || qp->state == ROCI_QPS_SQD ||
 	       qp->state == ROCI_QPS_SQE;
 }
-/* Brings requester, responder and queues to the state of a new QP. */
+/* Requester, responder and queues become those of a new QP; state RESET. */
 void roci_qp_reset(struct roci_qp *qp);
 
 #endif

@@ -32,7 +32,7 @@ struct transition {
 	(SQD_UC | ROCI_QP_TIMEOUT | ROCI_QP_RETRY_CNT | ROCI_QP_RNR_RETRY | ROCI_QP_MAX_QP_RD_ATOMIC |                 \
 	 ROCI_QP_MAX_DEST_RD_ATOMIC | ROCI_QP_MIN_RNR_TIMER)
 
-/* Any state to RESET and any but RESET to ERR need nothing; they are not in the table. */
+/* Not in the table: to RESET, and to ERR from any state but RESET. They need no attributes. */
 static const struct transition table[ROCI_QPS_ERR + 1][ROCI_QPS_ERR + 1] = {
 	[ROCI_QPS_RESET][ROCI_QPS_INIT] = {true, {INIT_CONN, INIT_CONN, INIT_UD}, {0}},
 	[ROCI_QPS_INIT][ROCI_QPS_INIT] = {true, {0}, {INIT_CONN, INIT_CONN, INIT_UD}},
@@ -68,7 +68,7 @@ static int check_transition(const struct roci_qp *qp, enum roci_qp_state to, uns
 	return 0;
 }
 
-/* Every value in its range; alternate paths and path migration are not offered (device_cap_flags). */
+/* Each value must be in its range. Alternate paths and path migration are not offered (device_cap_flags). */
 static int check_values(const struct roci_qp *qp, const struct roci_qp_attr *a, unsigned mask)
 {
 	if ((mask & ROCI_QP_CUR_STATE) && a->cur_state != qp->state)
@@ -129,7 +129,7 @@ static void take_values(struct roci_qp *qp, const struct roci_qp_attr *a, unsign
 	qp->req.rnr.retries_left = qp->attr.rnr_retry;
 }
 
-/* What RTR needs beyond attributes: the path and the responder's resources. */
+/* RTR also needs the path and room for responses. */
 static int enter_rtr(struct roci_qp *qp, const struct roci_qp_attr *a)
 {
 	int err;
@@ -184,7 +184,7 @@ static int check_before(struct roci_qp *qp, enum roci_qp_state to, const struct 
 	return 0;
 }
 
-/* Whether the consumer hears when the queue has drained is asked for each time. */
+/* A request to be notified when the queue has drained counts for one transition only. */
 static void enter_sqd(struct roci_qp *qp, unsigned mask)
 {
 	if (!(mask & ROCI_QP_EN_SQD_ASYNC_NOTIFY))

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * RC: packets are sent until they are acknowledged, within the path's congestion window (IBTA 9.7). The requester sends
- * them; here is decided when, what a silent peer means, and when packets go again. The decisions themselves are those
- * of the small objects in struct roci_requester.
+ * RC: packets are sent until they are acknowledged, within the path's congestion window (IBTA 9.7). The requester
+ * builds them. Here the small objects of struct roci_requester are put to work: they decide when a packet may go, what
+ * silence means, and when packets are sent again.
  */
 #ifndef ROCI_ENGINE_RC_H
 #define ROCI_ENGINE_RC_H

@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 #include "engine/recovery.h"
 
+#include "engine/psn.h"
+
 #define BURST_FIRST 4          /* packets: enough for the one that was lost and a few behind it */
 #define BURST_MAX   (1u << 20) /* more than can be outstanding, and far from an overflow */
 

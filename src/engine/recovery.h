@@ -10,11 +10,9 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "engine/psn.h"
-
 struct roci_recovery {
 	bool active;
-	bool noticed;   /* a NAK or a gap has told of the loss; cleared by the next acknowledgement */
+	bool noticed;   /* a NAK or a gap showed the loss; cleared by the next acknowledgement */
 	uint32_t end;   /* active: PSN that ends it when everything before it is acknowledged */
 	uint32_t burst; /* active: packets that may be outstanding */
 };

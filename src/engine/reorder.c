@@ -8,7 +8,7 @@
 
 static struct roci_reorder_slot *slot_of(struct roci_list *l)
 {
-	return roci_container_of(l, struct roci_reorder_slot, link);
+	return roci_container_of(l, struct roci_reorder_slot, node);
 }
 
 void roci_reorder_init(struct roci_reorder *r)
@@ -17,7 +17,7 @@ void roci_reorder_init(struct roci_reorder *r)
 	r->count = 0;
 }
 
-/* The store costs nothing until a packet is lost somewhere. Without memory, nothing is kept: go-back-N. */
+/* The store is allocated when the first packet is lost. Without memory nothing is kept: go-back-N. */
 static bool ready(struct roci_reorder_store *store)
 {
 	if (store->slots)
@@ -27,17 +27,17 @@ static bool ready(struct roci_reorder_store *store)
 		return false;
 	roci_list_init(&store->free);
 	for (int i = 0; i < ROCI_REORDER_PACKETS; i++)
-		roci_list_append(&store->free, &store->slots[i].link);
+		roci_list_append(&store->free, &store->slots[i].node);
 	store->free_count = ROCI_REORDER_PACKETS;
 	return true;
 }
 
-/* Takes the first of what is kept out of the order. */
+/* Takes out the packet with the oldest PSN. */
 static struct roci_reorder_slot *pop(struct roci_reorder *r)
 {
 	struct roci_reorder_slot *s = slot_of(r->kept.next);
 
-	roci_list_remove(&s->link);
+	roci_list_remove(&s->node);
 	r->count--;
 	return s;
 }
@@ -58,12 +58,12 @@ void roci_reorder_keep(struct roci_reorder_store *store, struct roci_reorder *r,
 			break;
 	}
 	s = slot_of(store->free.next);
-	roci_list_remove(&s->link);
+	roci_list_remove(&s->node);
 	store->free_count--;
 	s->rx = *rx;
 	memcpy(s->payload, rx->pkt.payload, rx->pkt.payload_len);
 	s->rx.pkt.payload = s->payload;
-	roci_list_append(after->next, &s->link); /* before the first newer one */
+	roci_list_append(after->next, &s->node); /* before the first newer one */
 	r->count++;
 }
 
@@ -83,7 +83,7 @@ struct roci_reorder_slot *roci_reorder_take(struct roci_reorder_store *store, st
 
 void roci_reorder_release(struct roci_reorder_store *store, struct roci_reorder_slot *slot)
 {
-	roci_list_append(&store->free, &slot->link);
+	roci_list_append(&store->free, &slot->node);
 	store->free_count++;
 }
 

@@ -4,6 +4,7 @@
 #include "engine/batch.h"
 #include "engine/packets.h"
 #include "engine/service.h"
+#include "engine/sgl.h"
 
 #define READ_PIECE 16 /* packets that one READ request asks for at most */
 
@@ -105,7 +106,7 @@ static enum roci_wc_status run_local(struct roci_qp *qp, const struct roci_swqe 
 	return err ? ROCI_WC_MW_BIND_ERR : ROCI_WC_SUCCESS;
 }
 
-/* What can be known to be wrong before the first packet leaves. */
+/* The errors that can be found before the first packet is sent. */
 static enum roci_wc_status check_request(const struct roci_qp *qp, const struct roci_swqe *w)
 {
 	struct roci_sgl sgl = {w->sges, w->num_sge};
@@ -127,13 +128,13 @@ static uint32_t count_packets(const struct roci_qp *qp, const struct roci_swqe *
 	return one ? 1 : (uint32_t)((w->length + mtu - 1) / mtu);
 }
 
-/* IBTA 10.8.3.3, fence: earlier READs and atomics must have completed; so, here, must all that needs a response. */
+/* IBTA 10.8.3.3, fence: earlier READs and atomics must have completed, and here all requests that need a response. */
 static bool fenced(const struct roci_qp *qp, const struct roci_swqe *w)
 {
 	return (w->flags & ROCI_SEND_FENCE) && qp->req.outstanding.count;
 }
 
-/* True where sq.next was started, or done on the spot. */
+/* Starts the request at sq.next; a local operation is executed at once. False where it must wait. */
 static bool start_request(struct roci_qp *qp)
 {
 	struct roci_sq *sq = &qp->sq;
@@ -156,7 +157,7 @@ static bool start_request(struct roci_qp *qp)
 /* ---- packets ---- */
 
 /* PSNs that the next packet of *w stands for: 1, or for a READ the rest of its piece. Pieces have fixed borders, so
- * that a request that is sent again is always the tail of one that the responder knows. */
+ * a repeated READ request is always the tail of one that the responder knows. */
 static uint32_t next_step(const struct roci_qp *qp, const struct roci_swqe *w)
 {
 	uint32_t at = qp->req.next_packet, left = w->packets - at, n = READ_PIECE - at % READ_PIECE;
@@ -166,7 +167,7 @@ static uint32_t next_step(const struct roci_qp *qp, const struct roci_swqe *w)
 	return n < left ? n : left;
 }
 
-/* Adds the packet at (w, next_packet). False where its memory is gone: the request has failed. */
+/* Adds the packet at (w, next_packet). False where its memory was deregistered: the request has failed. */
 static bool add_packet(struct roci_qp *qp, struct roci_swqe *w, struct roci_tx_batch *batch, uint32_t step, bool ack)
 {
 	struct roci_requester *r = &qp->req;

@@ -5,9 +5,9 @@
 #include "engine/response.h"
 #include "engine/service.h"
 
-#define UC_LATE 4096 /* packets that a network delays one by, at most */
+#define UC_LATE 4096 /* PSNs: a UC packet that is older by at most so many was delayed or doubled on its way */
 
-/* The receive in hand, if there is one, completes with `status`. */
+/* The receive that is being filled, if there is one, completes with `status`. */
 static void fail_receive(struct roci_qp *qp, enum roci_wc_status status)
 {
 	struct roci_cqe cqe = {.status = status, .opcode = ROCI_WC_RECV};
@@ -16,7 +16,7 @@ static void fail_receive(struct roci_qp *qp, enum roci_wc_status status)
 		roci_qp_complete_receive(qp, &cqe, false);
 }
 
-/* ---- what the peer hears ---- */
+/* ---- acknowledgements and errors ---- */
 
 static void send_ack(struct roci_qp *qp)
 {
@@ -39,7 +39,7 @@ static void send_nak(struct roci_qp *qp, unsigned syndrome, uint32_t psn)
 	roci_qp_make_ready(qp);
 }
 
-/* IBTA 9.9.3 table 61: what the peer is told, what the receive says, what the consumer hears. */
+/* IBTA 9.9.3 table 61: which NAK the peer gets, how the receive completes, and which event is raised. */
 static void fail(struct roci_qp *qp, const struct roci_packet *p, enum roci_verdict v)
 {
 	unsigned nak = ROCI_NAK_INVALID_REQUEST;
@@ -74,7 +74,8 @@ static void executed(struct roci_qp *qp, const struct roci_packet *p)
 	r->epsn = roci_psn_add(p->psn, packets);
 	r->gap_reported = false;
 	if (r->nak_due) {
-		/* It has not left, and what it misses or refuses is here: what it acknowledges is still to be told. */
+		/* It was not sent yet, and the packet that it asks for is here. An ACK says what it would acknowledge.
+		 */
 		r->nak_due = false;
 		send_ack(qp);
 	}
@@ -97,7 +98,7 @@ static void establish(struct roci_qp *qp)
 static void not_ready(struct roci_qp *qp, const struct roci_packet *p)
 {
 	send_nak(qp, ROCI_AETH_RNR_NAK | qp->attr.min_rnr_timer, p->psn);
-	qp->resp.gap_reported = true; /* what is behind it in flight needs no second NAK */
+	qp->resp.gap_reported = true; /* the packets in flight behind it need no second NAK */
 	roci_reorder_clear(&qp->e->reorder, &qp->resp.early);
 }
 
@@ -119,14 +120,15 @@ static void rc_execute(struct roci_qp *qp, const struct roci_packet *p)
 		executed(qp, p);
 		fail_receive(qp, ROCI_WC_REM_INV_REQ_ERR);
 		roci_qp_error(qp, ROCI_EVENT_QP_REQ_ERR);
-		qp->resp.send_all = true;
+		qp->resp.drain = true;
 		send_ack(qp);
 		break;
 	default: fail(qp, p, v); break;
 	}
 }
 
-/* IBTA 9.7.5.2: a duplicate is answered again, and not executed again. A FLUSH is: it changes nothing. */
+/* IBTA 9.7.5.2: a duplicate is answered again, and not executed again. A FLUSH changes nothing, and is just answered.
+ */
 static void rc_duplicate(struct roci_qp *qp, const struct roci_packet *p)
 {
 	struct roci_response_ring *ring = &qp->resp.responses;
@@ -168,7 +170,7 @@ static void rc_rx(struct roci_qp *qp, const struct roci_rx *rx)
 	}
 }
 
-/* Requests that came early and have their turn now; a gap that is left is told at once. */
+/* The requests that came early and are next now. */
 static void rc_early(struct roci_qp *qp)
 {
 	struct roci_responder *r = &qp->resp;
@@ -180,15 +182,15 @@ static void rc_early(struct roci_qp *qp)
 		roci_reorder_release(&qp->e->reorder, s);
 		some = true;
 	}
-	/* The jump is news to the requester, which may be about to send all of it again. */
+	/* Tell the requester now, which may be about to send all of them again. */
 	if (some && !r->nak_due && roci_qp_receives(qp))
 		send_ack(qp);
 }
 
 /* ---- UC ---- */
 
-/* What an IP network doubled or delivers late is passed over: UC promises order, and no message twice. What is far
- * behind, or behind the first packet, is none of that, but of a sender that starts elsewhere. */
+/* An IP network may double or delay a packet. It is ignored: UC delivers in order, and no message twice. A packet that
+ * is much older than expected, or the first one, is neither: its sender starts with another PSN. */
 static bool uc_late(const struct roci_responder *r, uint32_t psn)
 {
 	int32_t d = roci_psn_diff(psn, r->epsn);
@@ -196,7 +198,7 @@ static bool uc_late(const struct roci_responder *r, uint32_t psn)
 	return r->begun && d < 0 && d >= -UC_LATE;
 }
 
-/* IBTA 9.8.2.2: a gap loses the message under way; the next First or Only starts afresh, whatever its PSN. */
+/* IBTA 9.8.2.2: at a gap the current message is lost. The next First or Only begins a new one, whatever its PSN. */
 static void uc_rx(struct roci_qp *qp, const struct roci_rx *rx)
 {
 	struct roci_responder *r = &qp->resp;
@@ -254,7 +256,7 @@ void roci_responder_uc_rx(struct roci_qp *qp, const struct roci_rx *rx)
 		return;
 	uc_rx(qp, rx);
 	if (rx->pkt.ack_req && roci_qp_receives(qp))
-		send_ack(qp); /* advice, see uc_flow.h */
+		send_ack(qp); /* flow control, see uc_flow.h */
 }
 
 void roci_responder_rx(struct roci_qp *qp, const struct roci_rx *rx)
@@ -273,8 +275,8 @@ bool roci_responder_fill(struct roci_qp *qp, struct roci_tx_batch *batch, unsign
 	unsigned end = batch->count + quantum < ROCI_TX_BATCH ? batch->count + quantum : ROCI_TX_BATCH;
 	uint32_t psn;
 
-	/* A QP that fails by a request of its peer still answers what came before that request. */
-	if (qp->state == ROCI_QPS_ERR && !qp->resp.nak_due && !qp->resp.send_all)
+	/* A QP that failed because of a request still answers the requests before it. */
+	if (qp->state == ROCI_QPS_ERR && !qp->resp.nak_due && !qp->resp.drain)
 		return roci_response_fill_ack(qp, batch);
 	switch (roci_response_fill(qp, batch, end, &psn)) {
 	case ROCI_FILL_DONE: break;

@@ -55,8 +55,8 @@ static bool fill_read(struct roci_qp *qp, struct roci_tx_batch *batch, const str
 	return true;
 }
 
-/* Nothing acknowledges READ responses. Our own requester asks for pieces as its window allows; a peer that asks for a
- * long message at once gets it at the path's pace. True where the next packet may go now. */
+/* READ responses are not acknowledged. Our own requester asks for pieces as its window allows. Another peer may ask for
+ * a long message at once, and gets it at the path's pace. True where the next packet may go now. */
 static bool may_send_read(struct roci_qp *qp, const struct roci_response *x)
 {
 	uint64_t at;
@@ -101,8 +101,8 @@ enum roci_fill roci_response_fill(struct roci_qp *qp, struct roci_tx_batch *batc
 		if (fill == ROCI_FILL_NO_ACCESS) {
 			*psn = roci_psn_add(x->psn, x->next);
 			x->next = x->end;
-			/* A request that came again may be a late duplicate. Its region was rightly invalidated since,
-			 * so the rest is passed over. */
+			/* A repeated request may be a late duplicate. Its region was rightly deregistered since, so the
+			 * rest is no error. */
 			if (x->repeated)
 				continue;
 		}

@@ -37,9 +37,9 @@ static inline uint32_t roci_rq_count(const struct roci_rq *rq)
 {
 	return rq->tail - rq->head;
 }
-/* Copies the oldest receive to `out` (room for max_sge) and takes it out. False when empty. */
+/* Moves the oldest receive to `out`, which has room for max_sge. False: empty. */
 bool roci_rq_take(struct roci_rq *rq, struct roci_rwqe *out);
-/* The same from an SRQ; tells its limit event. */
+/* The same from an SRQ; raises its limit event. */
 bool roci_srq_take(struct roci_srq *srq, struct roci_rwqe *out);
 
 #endif

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Scatter/gather lists: user memory as the work request names it. */
+/* Scatter/gather lists: the user memory that a work request names. */
 #ifndef ROCI_ENGINE_SGL_H
 #define ROCI_ENGINE_SGL_H
 
@@ -17,12 +17,11 @@ bool roci_sgl_check(struct roci_engine *e, uint32_t pd, const struct roci_sgl *s
 /* Adds to *batch the spans that hold `len` bytes from `offset`. -EACCES: none was added. */
 int roci_sgl_gather(struct roci_engine *e, uint32_t pd, const struct roci_sgl *sgl, uint64_t offset, uint32_t len,
 		    struct roci_tx_batch *batch);
-/* Copies `len` bytes to `offset`; the list is long enough. With `last`, the final bytes become visible last. -EACCES.
- */
+/* Copies `len` bytes to `offset`; the list must be long enough. With `last`, as roci_copy_last(). -EACCES. */
 int roci_sgl_scatter(struct roci_engine *e, uint32_t pd, const struct roci_sgl *sgl, uint64_t offset,
 		     const uint8_t *src, uint32_t len, bool last);
-/* memcpy() whose last byte (the last aligned 8 bytes where there are some) becomes visible after all the others, for
- * programs that poll on the end of a message. */
+/* As memcpy(), but the last byte becomes visible after all others, or the last 8 bytes where they are aligned. Programs
+ * poll on the end of a message. */
 void roci_copy_last(void *dst, const void *src, size_t len);
 
 #endif

@@ -5,25 +5,24 @@
 
 #include "engine/engine.h"
 #include "engine/mr.h"
-#include "engine/sgl.h"
 
 struct roci_swqe {
 	uint64_t wr_id;
 	uint64_t length;    /* payload bytes of the message (READ: bytes to fetch) */
-	uint64_t cum_bytes; /* window bytes of the QP before this message, see requester.h */
+	uint64_t cum_bytes; /* window bytes of the QP before this request, see requester.h */
 	uint64_t remote_addr;
 	uint32_t rkey;
 	uint32_t imm; /* immediate data, or rkey to invalidate */
 	union {
-		uint32_t first_psn; /* from its start on, until it completes */
-		uint32_t cq_place;  /* then: of its completion, if there is one */
+		uint32_t first_psn; /* from its start until it completes */
+		uint32_t cq_place;  /* then: see has_cqe */
 	};
 	uint32_t packets; /* PSNs it takes; 0 for local operations */
 	uint8_t opcode;   /* enum roci_wr_opcode */
 	uint8_t flags;    /* enum roci_send_flags; SIGNALED also where the QP signals all */
 	uint8_t status;   /* enum roci_wc_status, when done */
 	bool done;        /* needs nothing more from the network */
-	bool told;        /* by a completion */
+	bool has_cqe;     /* its completion was put into the CQ, at cq_place */
 	uint8_t num_sge;  /* inline data: unused */
 	union {
 		struct {
@@ -44,7 +43,7 @@ struct roci_swqe {
 struct roci_sq {
 	char *ring; /* owned, mask + 1 strides */
 	uint32_t stride, mask;
-	uint32_t freed;   /* oldest request whose place is not free again; all five free-running */
+	uint32_t freed;   /* oldest request whose slot is not free again; all five are free-running */
 	uint32_t head;    /* oldest request not completed */
 	uint32_t next;    /* request of the next packet to send */
 	uint32_t started; /* first request never started; next <= started <= tail */
@@ -52,8 +51,8 @@ struct roci_sq {
 	uint32_t max_wr, max_sge, max_inline;
 };
 
-/* Inline data may take as much as SGEs do, however little of it was asked for: adapters and Soft-RoCE are no less
- * generous, and programs (rdma_xclient) count on it. sq->max_inline says how much. -ENOMEM. */
+/* Grants as much inline data as the SGEs take, even where less was asked for: adapters and Soft-RoCE do so, and
+ * programs (rdma_xclient) rely on it. sq->max_inline says how much. -ENOMEM. */
 int roci_sq_init(struct roci_sq *sq, uint32_t max_wr, uint32_t max_sge, uint32_t max_inline);
 void roci_sq_fini(struct roci_sq *sq);
 static inline struct roci_swqe *roci_sq_at(const struct roci_sq *sq, uint32_t i)
@@ -62,7 +61,7 @@ static inline struct roci_swqe *roci_sq_at(const struct roci_sq *sq, uint32_t i)
 }
 /* -EINVAL: too many SGEs, too much inline or message data. */
 int roci_sq_check(const struct roci_sq *sq, const struct roci_send_wr *wr);
-/* Copies *wr, which roci_sq_check() takes, and its inline data to the tail. -ENOMEM: full, up to `freed`. */
+/* Copies *wr, which roci_sq_check() accepts, and its inline data to the tail. -ENOMEM: no slot is free. */
 int roci_sq_post(struct roci_sq *sq, const struct roci_send_wr *wr, bool sig_all);
 
 /* True where the responder answers with data. */

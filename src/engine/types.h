@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * The words that the engine shares with whoever drives it. Values are those of <infiniband/verbs.h>, so that src/verbs
- * translates by assignment (it asserts the equality); the engine itself includes no verbs header.
+ * The enums and structs that the engine shares with its driver. Values are those of <infiniband/verbs.h>, so src/verbs
+ * translates by assignment (it asserts that they are equal). The engine itself includes no verbs header.
  */
 #ifndef ROCI_ENGINE_TYPES_H
 #define ROCI_ENGINE_TYPES_H
@@ -146,7 +146,8 @@ struct roci_sge {
 	uint32_t lkey;
 };
 
-/* Where packets of a QP or an address handle go: made by the device from an ibv_ah_attr, opaque but for the GIDs. */
+/* Where the packets of a QP or an address handle go. The device makes it from an ibv_ah_attr; the engine uses the GIDs
+ * and the MTU. */
 struct roci_av {
 	uint8_t sgid[16], dgid[16]; /* IPv4 as ::ffff:a.b.c.d */
 	uint32_t ifindex;           /* of sgid; the scope of link-local addresses */
@@ -157,7 +158,7 @@ struct roci_av {
 	uint8_t hop_limit;
 };
 
-/* A completion. imm: immediate data as on the wire, or the invalidated rkey, as flags say. */
+/* A completion. imm: immediate data in network byte order, or the invalidated rkey, as flags say. */
 struct roci_cqe {
 	uint64_t wr_id;
 	uint64_t timestamp_ns;

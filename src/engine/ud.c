@@ -5,9 +5,10 @@
 
 #include "engine/qp.h"
 #include "engine/service.h"
+#include "engine/sgl.h"
 #include "wire/gid.h"
 
-#define SL_IPV4 2 /* what drivers of RoCE report as the network type of an IPv4 datagram; UCX reads it from wc.sl */
+#define SL_IPV4 2 /* RoCE drivers report this in wc.sl for an IPv4 datagram; UCX reads it */
 
 static void put16(uint8_t *p, unsigned v)
 {

@@ -67,7 +67,7 @@ enum roci_header {
 	ROCI_HDR_COUNT
 };
 
-/* What a packet is, whatever its place in the message. */
+/* What a packet is, without regard to its place in the message. */
 enum roci_kind {
 	ROCI_KIND_SEND = 1,
 	ROCI_KIND_WRITE,

@@ -33,8 +33,8 @@
 #define ROCI_AETH_UNLIMITED_CREDITS 31
 
 /* FETH (IBTA A19): placement type and selectivity level; all other bits are reserved. */
-#define ROCI_FETH_GLOBAL         0x01 /* until every reader at the responder sees the data */
-#define ROCI_FETH_PERSISTENT     0x02 /* until they survive a loss of power */
+#define ROCI_FETH_GLOBAL         0x01 /* until all readers at the responder see the data */
+#define ROCI_FETH_PERSISTENT     0x02 /* until the data survive a loss of power */
 #define ROCI_FETH_PLACEMENT_MASK 0x0f
 #define ROCI_FETH_RANGE          0x00 /* what RETH names */
 #define ROCI_FETH_MR             0x10 /* the whole region of its rkey */
@@ -48,8 +48,8 @@ enum roci_nak_code {
 	ROCI_NAK_INVALID_RD_REQUEST = 4,
 };
 
-/* All fields in host byte order, but imm, which is opaque and kept as it is on the wire. Only the fields that the
- * opcode's headers carry are meaningful. */
+/* All fields are in host byte order, except imm, which is opaque and in network byte order. Only the fields of the
+ * opcode's headers are meaningful. */
 struct roci_packet {
 	const struct roci_opcode_info *op; /* never NULL in a parsed packet */
 	uint8_t opcode;
@@ -79,7 +79,7 @@ enum roci_parse_result {
 	ROCI_PARSE_OK,
 	ROCI_PARSE_TOO_SHORT,  /* no room for BTH, extended headers, pad and ICRC */
 	ROCI_PARSE_BAD_TVER,   /* transport header version is not 0 */
-	ROCI_PARSE_BAD_OPCODE, /* reserved, or a transport that is not spoken here */
+	ROCI_PARSE_BAD_OPCODE, /* reserved, or a transport that is not supported */
 	ROCI_PARSE_BAD_LENGTH, /* payload where the opcode has none, or not a multiple of 4 with its pad */
 	ROCI_PARSE_BAD_ICRC,   /* set by the receiver, see icrc.h */
 	ROCI_PARSE_RESULTS

@@ -1,5 +1,4 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Packets for people. */
 #include "wire/print.h"
 
 #include <endian.h>
@@ -10,7 +9,7 @@
 
 #include "wire/rnr_timer.h"
 
-/* A line that grows: `len` counts what snprintf would have written, however little of it fitted. */
+/* A line that grows. As with snprintf(), `len` also counts what did not fit. */
 struct line {
 	char *buf;
 	size_t size;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Packets for people: one line a packet, used by tests, traces and `roci dump`. */
+/* Prints packets, one line each. For tests and traces. */
 #ifndef ROCI_WIRE_PRINT_H
 #define ROCI_WIRE_PRINT_H
 
