@@ -6,7 +6,6 @@
 #define ROCI_MOVER_BENEATH_H
 
 #include <stdbool.h>
-#include <sys/types.h>
 
 /* `path` is relative and has no "..". Adds O_CLOEXEC and O_NOFOLLOW to `flags`; O_CREAT is not allowed. Returns the
  * descriptor, or -errno: -ELOOP or -ENOTDIR if a component is a symbolic link. */

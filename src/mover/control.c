@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <sys/mman.h>
 
+#include "mover/secure.h"
 #include "mover/wr_id.h"
 
 #define RECEIVES PROTO_CREDITS

@@ -5,7 +5,6 @@
 
 #include "mover/connection.h"
 #include "mover/proto.h"
-#include "mover/secure.h"
 
 struct control {
 	struct connection conn;

@@ -2,6 +2,7 @@
 #include "mover/io.h"
 
 #include <errno.h>
+#include <stdbool.h>
 #include <string.h>
 #include <unistd.h>
 

@@ -3,7 +3,6 @@
 #ifndef ROCI_MOVER_IO_H
 #define ROCI_MOVER_IO_H
 
-#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 

@@ -8,7 +8,6 @@
 #ifndef ROCI_MOVER_JOURNAL_H
 #define ROCI_MOVER_JOURNAL_H
 
-#include <stdbool.h>
 #include <stdint.h>
 #include <sys/types.h>
 

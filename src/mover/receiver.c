@@ -221,7 +221,7 @@ static bool prepare(struct receiver *r)
 		return false;
 	}
 	if (mover_secure_token(s->control.secure, r->reg.token)) {
-		session_fail(s, MOVER_FAILED, "no token from the handshake");
+		session_fail(s, MOVER_FAILED, "the handshake gave no token");
 		return false;
 	}
 	listener_publish(r);
@@ -241,7 +241,7 @@ static bool agree_on_terms(struct receiver *r)
 		return false;
 	out = session_begin(s, PROTO_TERMS);
 	if (!out) {
-		session_fail_protocol(s, "a handshake of too many flights");
+		session_fail_protocol(s, "too many handshake messages");
 		return false;
 	}
 	session_step(s, "TERMS", "mode %s, QPs: %u, chunks of %u bytes", mover_mode_name(s->terms.mode), s->terms.qps,

@@ -46,7 +46,7 @@ bool end_add_folder(struct receiver *r, const struct mover_entry *folder)
 	}
 	e->folder_bytes += folder->name_len + sizeof(copy);
 	if (!name || e->folder_count == e->folder_room || e->folder_bytes > FOLDER_BYTES) {
-		session_fail(&r->s, MOVER_FAILED, "too many folders for the memory there is");
+		session_fail(&r->s, MOVER_FAILED, "too many folders to remember until the end");
 		free(name);
 		return false;
 	}
@@ -62,7 +62,7 @@ void end_message(struct receiver *r, struct cursor_in *payload)
 
 	if (r->end.came || proto_get_end(payload, &end) || r->verdicts.offered != r->s.terms.entries ||
 	    !entries_idle(r) || !descriptors_idle(r)) {
-		session_fail_protocol(&r->s, "an END before the end");
+		session_fail_protocol(&r->s, "an END before everything was done");
 		return;
 	}
 	session_step(&r->s, "END", "entries: %llu", (unsigned long long)end.entries);

@@ -227,7 +227,7 @@ static void store_wanted(struct receiver *r, struct recv_entry *entry, const str
 	case PROTO_KEEP:
 		kept = entry->file ? mover_file_kept(entry->file, segment->chunk) : NULL;
 		if (!kept) {
-			session_fail_protocol(&r->s, "a chunk to keep that is not there");
+			session_fail_protocol(&r->s, "a chunk to keep that does not exist");
 			return;
 		}
 		store_kept(r, entry, segment->chunk, kept,

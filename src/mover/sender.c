@@ -35,7 +35,7 @@ static void got_end(struct sender *x, struct cursor_in *payload)
 	char text[PROTO_MAX_TEXT + 1];
 
 	if (!x->end_sent || x->end_came || proto_get_end(payload, &end)) {
-		session_fail_protocol(&x->s, "an END out of turn");
+		session_fail_protocol(&x->s, "an unexpected END");
 		return;
 	}
 	x->end_came = true;
@@ -161,7 +161,7 @@ static bool walk(struct sender *x)
 	if (err)
 		return false;
 	if (mover_walk_count(x->walk) >= UINT32_MAX) {
-		session_fail(s, MOVER_USAGE, "more than four thousand million entries");
+		session_fail(s, MOVER_USAGE, "more than 4294967294 entries");
 		return false;
 	}
 	x->entry_count = (uint32_t)mover_walk_count(x->walk);
@@ -203,7 +203,7 @@ static bool agree_on_terms(struct sender *x)
 	s->terms = terms_propose(x->options, most_entries(), x->entry_count, mover_walk_bytes(x->walk));
 	out = session_begin(s, PROTO_TERMS);
 	if (!out) {
-		session_fail_protocol(s, "a handshake of too many flights");
+		session_fail_protocol(s, "too many handshake messages");
 		return false;
 	}
 	session_step(s, "TERMS", "mode %s, QPs: %u, chunks of %u bytes", mover_mode_name(s->terms.mode), s->terms.qps,

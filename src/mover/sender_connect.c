@@ -51,7 +51,7 @@ static void fail_refused(struct sender *x)
 		session_fail(&x->s, MOVER_NO_CONNECT, "the receiver at %s has as many sessions as it allows; try later",
 			     host);
 	else if (conn->rejected && conn->reject == PROTO_REJECT_VERSION)
-		session_fail(&x->s, MOVER_PROTOCOL, "%s port %u is no receiver of this version", host, port);
+		session_fail(&x->s, MOVER_PROTOCOL, "%s port %u is not a receiver of this version", host, port);
 	else if (conn->rejected && conn->reject == PROTO_REJECT_DEVICE)
 		session_fail(&x->s, MOVER_NO_CONNECT,
 			     "the receiver at %s uses another device than the one that has this address", host);
@@ -210,7 +210,7 @@ static bool lane_up(struct session *s, unsigned lane)
 	if (conn->state != CONNECTION_RESOLVED)
 		return conn->state == CONNECTION_UP;
 	if (mover_secure_token(s->control.secure, request.token)) {
-		session_fail(s, MOVER_FAILED, "no token from the handshake");
+		session_fail(s, MOVER_FAILED, "the handshake gave no token");
 		return false;
 	}
 	if (!session_lane_create_qp(s, lane))

@@ -181,7 +181,7 @@ void offer_verdict(struct sender *x, struct cursor_in *payload)
 		struct proto_result result;
 		if (proto_get_result(payload, &result, false) ||
 		    !verdict_fits(x, mover_walk_entry(x->walk, first + i), result.verdict)) {
-			session_fail_protocol(&x->s, "a verdict that makes no sense");
+			session_fail_protocol(&x->s, "an impossible verdict");
 			return;
 		}
 		take_verdict(x, first + i, &result);

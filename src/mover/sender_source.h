@@ -3,10 +3,10 @@
 #ifndef ROCI_MOVER_SENDER_SOURCE_H
 #define ROCI_MOVER_SENDER_SOURCE_H
 
-#include "mover/disk.h"
 #include "mover/entry.h"
 #include "mover/mover.h"
 
+struct disk;
 struct pack;
 struct sender;
 
@@ -15,7 +15,7 @@ struct source_file {
 	int fd;
 	uint32_t entry;
 	bool stream;
-	bool given_up;   /* the receiver has been told that no more comes */
+	bool given_up;   /* the receiver knows that no more comes */
 	unsigned pieces; /* in packs that are not finished */
 	uint64_t size, next_chunk;
 	uint64_t data_begin, data_end; /* the stretch of data found last */

@@ -171,7 +171,7 @@ bool session_handshake(struct session *s, const void *in, size_t len)
 	if (out_len) {
 		struct cursor_out *out = session_begin(s, PROTO_HELLO);
 		if (!out) {
-			session_fail_protocol(s, "a handshake of too many flights");
+			session_fail_protocol(s, "too many handshake messages");
 			return false;
 		}
 		session_step(s, "HELLO", "version %d: %zu bytes of the handshake", PROTO_VERSION, out_len);

@@ -42,7 +42,7 @@ static void got_error(struct session *s, struct cursor_in *payload)
 
 	s->peer_notified = true;
 	if (proto_get_end(payload, &end)) {
-		session_fail_protocol(s, "a broken ERROR message");
+		session_fail_protocol(s, "a malformed ERROR message");
 		return;
 	}
 	if (s->control.sealed) /* do not repeat text from a peer that has proved nothing */
@@ -155,7 +155,7 @@ static bool poll_queues(struct session *s)
 	for (unsigned i = 0; i < s->dev.cq_count; i++) {
 		int n = ibv_poll_cq(s->dev.cqs[i], POLL_BATCH, wc);
 		if (n < 0)
-			session_fail(s, MOVER_FAILED, "the completion queue broke");
+			session_fail(s, MOVER_FAILED, "polling a completion queue failed");
 		for (int k = 0; k < n && (s->status == MOVER_OK || s->provisional); k++)
 			completed(s, &wc[k]);
 		any |= n > 0;

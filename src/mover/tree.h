@@ -32,7 +32,7 @@ int mover_tree_symlink(struct mover_tree *tree, const struct mover_entry *entry)
 enum mover_have {
 	MOVER_HAVE_NONE, /* send all of it */
 	MOVER_HAVE_ALL,  /* a file with this size and mtime exists, and has been given the mode */
-	MOVER_HAVE_SOME, /* mover_file_kept() tells which chunks */
+	MOVER_HAVE_SOME, /* some chunks are there: mover_file_kept() */
 };
 
 /* As mover_file_begin(), but changes nothing: MOVER_HAVE_ALL; MOVER_HAVE_NONE, also if the entry's folder is missing,

@@ -82,7 +82,7 @@ int mover_walk_data(int fd, uint64_t offset, uint64_t size, uint64_t *begin, uin
 	*end = size;
 	at = lseek(fd, (off_t)offset, SEEK_DATA);
 	if (at < 0)
-		return errno != ENXIO; /* ENXIO: no data from here on; else the file system cannot tell */
+		return errno != ENXIO; /* ENXIO: no data from here on; else the file system cannot say */
 	if ((uint64_t)at >= size)
 		return 0;
 	*begin = (uint64_t)at;
