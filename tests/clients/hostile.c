@@ -28,7 +28,7 @@ static uint64_t now_ms(void)
 	return (uint64_t)t.tv_sec * 1000 + (uint64_t)t.tv_nsec / 1000000;
 }
 
-/* What comes */
+/* Receiving */
 
 static void got_message(struct hostile *h, const struct ibv_wc *wc)
 {
@@ -115,7 +115,7 @@ bool hostile_wait_closed(struct hostile *h)
 		if (!poll_one(h))
 			pause_a_bit();
 	}
-	for (unsigned i = 0; i < 1000; i++) /* what came before the end */
+	for (unsigned i = 0; i < 1000; i++) /* messages that came before the end */
 		poll_one(h);
 	return h->closed;
 }
@@ -326,7 +326,7 @@ void hostile_update_keys(struct hostile *h, unsigned updates)
 	hostile_send(h);
 }
 
-static bool anybody(void *context, const char *identity, uint8_t secret[MOVER_SECRET_BYTES])
+static bool allow_open(void *context, const char *identity, uint8_t secret[MOVER_SECRET_BYTES])
 {
 	memset(secret, 0, MOVER_SECRET_BYTES);
 	return strcmp(identity, "open") == 0;
@@ -337,7 +337,7 @@ void hostile_handshake(struct hostile *h, bool server)
 	static uint8_t out[16384];
 	int done = 0;
 
-	h->control.secure = server ? mover_secure_server(anybody, NULL) : mover_secure_client(NULL);
+	h->control.secure = server ? mover_secure_server(allow_open, NULL) : mover_secure_client(NULL);
 	MUST(h->control.secure != NULL);
 	for (bool first = !server; !done; first = false) {
 		size_t len = sizeof(out);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* A peer of the file mover that does as it likes: the connections, the handshake and the messages, for the programs
- * that say the wrong things. Made of the mover's own parts, so that what is wrong is wrong in one place only. It comes
- * without a ticket: the other side runs with --open. */
+/* A hostile peer of the file mover: connections, handshake and messages, for programs that break the protocol. It is
+ * made of the mover's own parts, so everything is right except what a case makes wrong. It has no ticket: the other
+ * side runs with --open. */
 #ifndef HOSTILE_H
 #define HOSTILE_H
 
@@ -27,7 +27,7 @@ struct hostile {
 	uint8_t payload[PROTO_MESSAGE_BYTES];
 	size_t payload_len;
 
-	/* What the other side has done about it. */
+	/* How the other side has reacted. */
 	bool closed, refused;
 	enum proto_reject reject;
 	bool error;
@@ -36,7 +36,7 @@ struct hostile {
 	enum ibv_wc_status failed; /* of a work request of ours */
 };
 
-/* A fault of the test itself or of the machine ends the program with exit status 2. */
+/* A failure of the test itself or of the machine ends the program with exit status 2. */
 _Noreturn void hostile_fail(const char *what);
 #define MUST(condition)                                                                                                \
 	do {                                                                                                           \
@@ -50,22 +50,21 @@ bool hostile_connect(struct hostile *h, const char *host, unsigned port, const s
 void hostile_accept(struct hostile *h, const char *host);
 void hostile_handshake(struct hostile *h, bool server);
 
-/* A data connection to where the control connection leads; or the next that comes. False: rejected. */
+/* Connects a data connection to the peer of the control connection; false if it was rejected. Or accepts the next. */
 bool hostile_connect_lane(struct hostile *h, const struct proto_request *request);
 void hostile_accept_lane(struct hostile *h);
 /* `len` bytes from `memory` on: SEND, or RDMA WRITE where `grant` is given. */
 void hostile_post(struct hostile *h, unsigned lane, const struct proto_grant *grant, uint64_t beyond, uint32_t len);
 void hostile_done(struct hostile *h, unsigned lane, uint64_t seq, uint16_t window);
 
-/* Messages: as the mover makes them, or any bytes. */
+/* Messages as the mover makes them, or any bytes. */
 struct cursor_out *hostile_begin(struct hostile *h, enum proto_type type);
 void hostile_send(struct hostile *h);
 void hostile_send_raw(struct hostile *h, const void *bytes, size_t len);
-/* A PING with so many KeyUpdates in front (RFC 8446 s.4.6.3), each of which asks for an answer. 2400 nearly fill it. */
+/* A PING after so many KeyUpdates (RFC 8446 s.4.6.3), each of which asks for an answer. 2400 nearly fill a message. */
 void hostile_update_keys(struct hostile *h, unsigned updates);
 
-/* Waits for a message of that type. False where there comes an ERROR, or the end, in its place, or nothing at all for
- * ten seconds. */
+/* Waits for a message of that type. False if an ERROR or the end comes instead, or nothing for ten seconds. */
 bool hostile_expect(struct hostile *h, enum proto_type type);
 /* Waits until the other side has closed the connection; false if it does not in 20 seconds. */
 bool hostile_wait_closed(struct hostile *h);

@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * A receiver that lies: waits for a `roci send --open`, and answers one thing wrong. The sender's exit status tells the
- * test whether it did as it shall; this program ends with 0 when the sender has left, 2 when the test itself has
- * failed.
+ * A hostile receiver: waits for a `roci send --open`, and sends one wrong answer. The test checks the exit status of
+ * the sender. This program ends with 0 when the sender has disconnected, 2 if the test itself failed.
  *
  *     hostile_receiver ADDRESS CASE       prints "port N" when it listens
  *     hostile_receiver --list             cases, the sender's exit status, and its mode
@@ -15,7 +14,7 @@
 static struct hostile hostile, *const h = &hostile;
 static unsigned variant;
 
-/* As an honest receiver does it */
+/* What an honest receiver does */
 
 static void terms_come(void)
 {
@@ -34,7 +33,7 @@ static void answer_terms(void)
 	hostile_send(h);
 }
 
-/* Until one file of more than one chunk has been offered. */
+/* Up to the offer of one file of more than one chunk. */
 static void offered(void)
 {
 	terms_come();
@@ -116,7 +115,7 @@ static void terms_twice(void)
 	answer_terms();
 }
 
-/* What TLS would answer comes to more than a message: nothing of it may be sent. */
+/* TLS would answer with more than fits into a message. No answer may be sent. */
 static void keys_updated(void)
 {
 	offered();
@@ -138,7 +137,7 @@ static void lying_verdict(void)
 	case 1: verdict(0, 2, PROTO_WANT); break;
 	case 2: verdict(0, 0, PROTO_WANT); break;
 	case 3: verdict(0, 65535, PROTO_WANT); break;
-	case 4: verdict(0, 1, PROTO_DONE); break; /* of a file whose content it has not seen */
+	case 4: verdict(0, 1, PROTO_DONE); break; /* of a file whose content has not been sent */
 	case 5: verdict(0, 1, PROTO_WOULD); break;
 	case 6: verdict(0, 1, (enum proto_verdict)77); break;
 	case 7:
@@ -197,7 +196,7 @@ static void lying_ack(void)
 	offered();
 	switch (variant) {
 	case 0: ack(1, 0, &r); break;
-	case 1: ack(0, 1, &r); break; /* not judged yet */
+	case 1: ack(0, 1, &r); break; /* no verdict yet */
 	case 2:
 		verdict(0, 1, PROTO_WANT);
 		ack(0, 1, &r); /* not sent yet */
@@ -252,13 +251,13 @@ static void stalls(void)
 	}
 }
 
-/* An ERROR in the clear: it may come from a peer that has not heard of the end of the handshake, but not later. */
+/* An ERROR in the clear. It is allowed from a peer that has not seen the end of the handshake, but not later. */
 static void plain_error(void)
 {
 	h->control.sealed = false;
 	proto_put_end(hostile_begin(h, PROTO_ERROR), &(struct proto_end){.status = MOVER_NO_TRUST});
 	hostile_send(h);
-	h->control.sealed = true; /* as is what comes */
+	h->control.sealed = true; /* as the messages that come are */
 }
 
 static void plain_error_early(void)
@@ -293,7 +292,7 @@ static const struct scenario {
 	{"lying-ack", lying_ack, MOVER_PROTOCOL, 6},
 	{"end-too-early", end_too_early, MOVER_PROTOCOL, 1},
 	{"a-senders-message", a_senders_message, MOVER_PROTOCOL, 3},
-	{"on-a-lane", on_a_lane, MOVER_LOST, 1}, /* where the sender takes nothing: our retries run out */
+	{"on-a-lane", on_a_lane, MOVER_LOST, 1}, /* the sender posts no receives there: our retries run out */
 	{"colourful-error", colourful_error, MOVER_REMOTE_IO, 1},
 	{"stalls", stalls, MOVER_LOST, 2},
 };

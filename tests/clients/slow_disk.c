@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * A disk that takes its time, for LD_PRELOAD: while the file that SLOW_DISK names exists, nothing is synced; with
- * SLOW_FOLDERS, no folder. The first that waits makes a file of that name with ".waiting" behind it.
+ * A slow disk, for LD_PRELOAD: syncs wait while the file exists whose path is in SLOW_DISK. With SLOW_FOLDERS only
+ * syncs of folders wait. A sync that waits creates a file of that path with ".waiting" after it.
  */
 #include <fcntl.h>
 #include <stdio.h>

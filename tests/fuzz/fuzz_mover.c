@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Any bytes as what the mover reads: messages, requests, tickets and journals. Nothing may be read out of bounds, and
- * what is taken says the same when it is written again.
+ * Gives any bytes to the mover's readers: messages, requests, tickets and journals. Nothing may be read out of bounds,
+ * and what is accepted has to be the same when it is written again.
  *
- * The first byte chooses the reader. With -DROCI_LIBFUZZER and -fsanitize=fuzzer a libFuzzer target; without, a program
- * that mutates good input: fuzz_mover [iterations [seed]].
+ * The first byte chooses the reader. With -DROCI_LIBFUZZER and -fsanitize=fuzzer this is a libFuzzer target; without
+ * them, a program that mutates good input: fuzz_mover [iterations [seed]].
  */
 #include <stdio.h>
 #include <stdlib.h>
@@ -22,7 +22,7 @@
 
 int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t len);
 
-/* A reader of one element; writes what it has read. Returns whether it has taken it. */
+/* Reads one element and writes it again. Returns whether it was accepted. */
 typedef bool reader(struct cursor_in *in, struct cursor_out *out);
 
 static bool terms(struct cursor_in *in, struct cursor_out *out)
@@ -66,7 +66,7 @@ static bool grant(struct cursor_in *in, struct cursor_out *out)
 	return true;
 }
 
-/* A descriptor, and all its segments as the receiver walks them: checked first, then taken. */
+/* A descriptor and its segments, as the receiver reads them: first checked, then used. */
 static bool descriptor(struct cursor_in *in, struct cursor_out *out)
 {
 	struct proto_descriptor d;

@@ -1,0 +1,203 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* Wrong content: descriptors, windows, and the end. */
+#include <stdio.h>
+
+#include "hostile_sender.h"
+
+static struct hostile *const h = &hostile;
+
+static void lying_digest(void)
+{
+	struct proto_segment segment;
+	struct proto_descriptor d = honest_content(&segment);
+	struct proto_result r;
+
+	(hostile_variant ? &segment.whole : &segment.digest)->bytes[3] ^= 1;
+	honest_fin(&d, &segment);
+	r = honest_result();
+	MUST(r.verdict == PROTO_REFUSED && r.status == MOVER_MISMATCH);
+}
+
+static void lying_descriptor(void)
+{
+	struct proto_segment segment[2];
+	struct proto_descriptor d = honest_content(segment);
+
+	switch (hostile_variant) {
+	case 0: d.seq = 1; break;
+	case 1: d.window = 255; break;
+	case 2: d.window = PROTO_NO_WINDOW; break;
+	case 3: d.bytes = 11; break;
+	case 4: d.bytes = d.bytes - 1; break;
+	case 5: d.lane = 1; break;
+	case 6: d.count = 0; break;
+	case 7: segment[1] = segment[0], d.count = 2; break;
+	case 8: segment->entry = 1; break;
+	case 9: segment->entry = UINT32_MAX; break;
+	case 10: segment->chunk = 1; break;
+	case 11: segment->size = 11; break;
+	case 12: segment->last = false; break;
+	case 13: segment->kind = PROTO_KEEP; break;
+	case 14:
+		segment->kind = PROTO_HOLE, segment->count = INT64_MAX / PROTO_MIN_CHUNK, d.bytes = 0,
+		d.window = PROTO_NO_WINDOW;
+		break;
+	case 15: segment->kind = PROTO_KEEP, d.bytes = 0, d.window = PROTO_NO_WINDOW; break;
+	case 16: segment->kind = (enum proto_segment_kind)9; break;
+	case 17: segment->len = 0x80000000u, d.bytes = 0x80000000u; break;
+	}
+	honest_fin(&d, segment);
+}
+
+/* For a window into which nothing has come yet, so that the first still waits when the second comes. */
+static void fin_twice(void)
+{
+	struct mover_entry e = honest_file("file", 10);
+	struct proto_descriptor d = {.bytes = 10, .count = 1};
+	struct proto_segment segment;
+
+	honest_lanes(MOVER_WRITE);
+	honest_take_grants();
+	MUST(honest_verdict(0, &e) == PROTO_WANT);
+	segment = honest_segment(0, 10);
+	d.window = honest_grants[0].window;
+	honest_fin(&d, &segment);
+	d.seq = 1;
+	honest_fin(&d, &segment);
+}
+
+static void done_twice(void)
+{
+	struct proto_segment segment;
+	honest_content(&segment);
+	hostile_done(h, 0, 0, honest_grants[0].window);
+}
+
+static void done_of_no_window(void)
+{
+	honest_lanes(MOVER_WRITE);
+	honest_take_grants();
+	hostile_done(h, 0, 0, 200);
+}
+
+static void write_beyond(void)
+{
+	honest_lanes(MOVER_WRITE);
+	honest_take_grants();
+	hostile_post(h, 0, &honest_grants[0], hostile_variant ? UINT64_C(0) - 64 : honest_grants[0].len - 63, 64);
+}
+
+static void write_too_late(void)
+{
+	struct proto_segment segment;
+	struct proto_descriptor d = honest_content(&segment);
+	honest_fin(&d, &segment);
+	MUST(honest_result().verdict == PROTO_DONE);
+	hostile_post(h, 0, &honest_grants[0], 0, 10);
+}
+
+static void read_of_nothing(void)
+{
+	struct proto_segment segment;
+	struct proto_grant grant = {.len = 10, .addr = (uintptr_t)h->memory, .rkey = 0x12345678};
+	struct mover_entry e = honest_file("file", 10);
+	struct cursor_out *out;
+
+	honest_lanes(MOVER_READ);
+	MUST(honest_verdict(0, &e) == PROTO_WANT);
+	segment = honest_segment(0, 10);
+	if (hostile_variant)
+		grant.rkey = h->mr->rkey, grant.addr = (uintptr_t)h->memory + HOSTILE_BYTES * 2;
+	out = hostile_begin(h, PROTO_GRANT);
+	put_u16(out, 1);
+	proto_put_grant(out, &grant);
+	proto_put_descriptor(out, &(struct proto_descriptor){.bytes = 10, .count = 1});
+	proto_put_segment(out, &segment);
+	hostile_send(h);
+}
+
+static void send_other_lengths(void)
+{
+	struct mover_entry e = honest_file("file", 10);
+	struct proto_segment segment;
+
+	honest_lanes(MOVER_SEND);
+	honest_take_grants();
+	MUST(honest_verdict(0, &e) == PROTO_WANT);
+	segment = honest_segment(0, 10);
+	hostile_post(h, 0, NULL, 0, hostile_variant ? honest_grants[0].len + 1 : 9);
+	honest_fin(&(struct proto_descriptor){.window = honest_grants[0].window, .bytes = 10, .count = 1}, &segment);
+}
+
+static void end_too_early(void)
+{
+	struct mover_entry e = honest_file("file", 10);
+	honest_lanes(MOVER_WRITE);
+	if (hostile_variant)
+		MUST(honest_verdict(0, &e) == PROTO_WANT);
+	proto_put_end(hostile_begin(h, PROTO_END), &(struct proto_end){.status = MOVER_OK});
+	hostile_send(h);
+}
+
+/* Offers folders, as many at a time as the terms allow; `count` is a multiple of that. */
+static void offer_folders(uint32_t count)
+{
+	uint16_t group = h->terms.max_entries;
+	char name[64];
+
+	for (uint32_t i = 0; i < count; i++) {
+		struct mover_entry e;
+
+		snprintf(name, sizeof(name), i ? "way/%u" : "way", i);
+		e = honest_file(name, 0);
+		e.kind = MOVER_FOLDER;
+		e.mode = 0755;
+		proto_put_entry(i % group ? &h->control.out : honest_begin_offer(i, group), &e);
+		if (i % group != group - 1u)
+			continue;
+		hostile_send(h);
+		MUST(hostile_expect(h, PROTO_VERDICT));
+	}
+}
+
+/* Disconnects while its folders get their modes and times. The receiver may free their names only after that. */
+static void gone_while_finishing(void)
+{
+	struct proto_terms terms = honest_terms(MOVER_WRITE);
+
+	terms.entries = 4000;
+	honest_lanes_with(&terms);
+	MUST(h->terms.max_entries == 16); /* even if the receiver has few file descriptors */
+	offer_folders(4000);
+	proto_put_end(hostile_begin(h, PROTO_END), &(struct proto_end){.entries = 4000});
+	hostile_send(h);
+	/* It returns credits at the end of a round, and in this round it has begun to finish folders. */
+	for (unsigned i = 0; i < PROTO_CREDITS / 2; i++) {
+		hostile_begin(h, PROTO_PING);
+		hostile_send(h);
+	}
+	MUST(hostile_expect(h, PROTO_PING));
+	connection_disconnect(&h->control.conn);
+}
+
+static void stalls(void)
+{
+	struct proto_segment segment;
+	honest_content(&segment);
+}
+
+const struct scenario hostile_content[] = {
+	{"lying-digest", lying_digest, CHECKED, 2},
+	{"lying-descriptor", lying_descriptor, ERROR_PROTOCOL, 18},
+	{"fin-twice", fin_twice, ERROR_PROTOCOL, 1},
+	{"done-twice", done_twice, ERROR_PROTOCOL, 1},
+	{"done-of-no-window", done_of_no_window, ERROR_PROTOCOL, 1},
+	{"write-beyond", write_beyond, ACCESS_ERROR, 2},
+	{"write-too-late", write_too_late, ACCESS_ERROR, 1},
+	{"read-of-nothing", read_of_nothing, ERROR_PROTOCOL, 2},
+	{"send-other-lengths", send_other_lengths, ERROR_PROTOCOL, 1},
+	{"end-too-early", end_too_early, ERROR_PROTOCOL, 2},
+	{"gone-while-finishing", gone_while_finishing, CHECKED, 1},
+	{"stalls", stalls, ERROR_LOST, 1},
+	{0},
+};
