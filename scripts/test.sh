@@ -45,9 +45,9 @@ if [ "${1:-}" = --all ]; then
 	tests "$build" rest --setup rest --suite rest --suite sliced
 	build "$build-asan" -Db_sanitize=address,undefined -Db_lundef=false
 	tests "$build-asan" suites --suite wire --suite engine --suite device --suite cm --suite mover --suite roci --suite sim --suite abi
-	tests "$build-asan" clients smoke pingpong connections send mover-peers
+	tests "$build-asan" clients smoke pingpong connections send output mover-peers
 	build "$build-tsan" -Db_sanitize=thread -Db_lundef=false
-	tests "$build-tsan" clients smoke send
+	tests "$build-tsan" clients smoke send output
 fi
 
 # shellcheck disable=SC2086

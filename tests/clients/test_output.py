@@ -1,0 +1,244 @@
+# SPDX-License-Identifier: BSD-2-Clause
+"""The output of `roci send`, `roci recv` and `roci demo`: streams, JSON, names, the progress bar, summaries, the demo's story."""
+import base64
+import json
+import os
+import re
+import signal
+import subprocess
+import sys
+
+from command_line import Recv, base, file, folder, here, json_events, on_terminal, roci, says
+from harness import ROCI, SLOW, check, need, tap, wait_until
+from mover import (INTERRUPTED, LOCAL_IO, MIB, NO_CONNECT, NO_DEVICE, OK, USAGE, Receiver, check_same, environment, events,
+                   write)
+
+
+def streams():
+    content = os.urandom(3 * MIB + 17)
+    out = os.path.join(base, 'out')
+    ticket = os.path.join(base, 'ticket of a stream')
+    with open(out, 'wb') as f:
+        receiver = subprocess.Popen([ROCI, 'recv', '-', '--port', '0', '--ticket-file', ticket, '--json'], stdout=f,
+                                    stderr=subprocess.PIPE, env=dict(os.environ, **environment()))
+    try:
+        wait_until('the ticket', lambda: os.path.exists(ticket) or receiver.poll() is not None)
+        roci('send', '--name', 'stream', '-', '@' + ticket, stdin=content)
+        reported = [json.loads(line) for line in receiver.communicate(timeout=30 * SLOW)[1].splitlines()]
+        check(receiver.returncode == OK and reported[-1]['event'] == 'ended', reported[-1])
+    finally:
+        receiver.kill()
+        receiver.wait()
+    with open(out, 'rb') as f:
+        check(f.read() == content, 'standard output differs from the input')
+
+
+def one_at_a_time():
+    """With --once and with -, there is only one transfer, with or without a ticket. A second sender is refused and does not
+    disturb the first one, even if it has the same ticket."""
+    content = os.urandom(2 * MIB)
+    other, ticket = file('other', b'in between'), os.path.join(base, 'ticket for one')
+    for to_stdout, trust in ((False, ['--open']), (True, ['--open']), (False, ['--ticket-file', ticket]), (True, ['--ticket-file', ticket])):
+        into = folder(f'one-at-a-time-{to_stdout}{trust[0]}')
+        out = os.path.join(into, 'first')
+        with open(out if to_stdout else os.devnull, 'wb') as f:
+            receiver = subprocess.Popen([ROCI, 'recv', *trust, '--port', '0', '--bind', '127.0.0.1', '--json',
+                                         *(['-'] if to_stdout else ['--once', '--dir', into])], stdout=f if to_stdout else subprocess.PIPE,
+                                        stderr=subprocess.PIPE if to_stdout else None, env=dict(os.environ, **environment()))
+        lines = receiver.stderr if to_stdout else receiver.stdout
+        first = None
+        try:
+            port = next(e for e in map(json.loads, lines) if e['event'] == 'listening')['port']
+            if '--open' not in trust:
+                wait_until('the ticket', lambda: os.path.exists(ticket))
+            first = subprocess.Popen([ROCI, 'send', *trust, '--quiet', '--name', 'first', '-', f'127.0.0.1:{port}'],
+                                     stdin=subprocess.PIPE, env=dict(os.environ, **environment()))
+            next(e for e in map(json.loads, lines) if e['event'] == 'connected')
+            _, said = roci('send', *trust, other, f'127.0.0.1:{port}', status=NO_CONNECT)
+            says('this receiver takes one transfer', said)
+            first.communicate(content, timeout=60 * SLOW)
+            check(first.returncode == OK, f'exit status {first.returncode}')
+            reported = [json.loads(line) for line in lines]
+            check(receiver.wait(30) == OK, reported[-1])
+            check([e['status'] for e in reported if e['event'] == 'ended'] == ['ok'], reported[-1])
+        finally:
+            if first:
+                first.kill()
+                first.wait()
+            receiver.kill()
+            receiver.wait()
+        check(os.listdir(into) == ['first'], os.listdir(into))
+        with open(out, 'rb') as f:
+            check(f.read() == content, 'it differs')
+
+
+def as_json():
+    source = folder('json-source')
+    odd = {os.fsdecode(name) for name in (b'plain', 'gr\u00fcn'.encode(), b'\xff not', b'new\nline')}
+    for name in odd:
+        write(os.path.join(source, name), b'x')
+    with Receiver(here, folder('json'), '--once') as recv:
+        out, said = roci('send', '--json', source, '@' + recv.ticket_file)
+        check(not said, said)
+        check(recv.process.wait(20) == OK, recv.process.report())
+        received = json_events(recv.process.text())
+    reported = json_events(out)
+    check(reported[-1]['status'] == 'ok' and reported[-1]['exit_status'] == 0 and reported[-1]['bytes_done'] == 4, reported[-1])
+    for events_of in (reported, received):
+        names = [e for e in events_of if e['event'] == 'entry_done']
+        got = {os.fsdecode(base64.b64decode(e['name_base64'])) if 'name_base64' in e else e['name'] for e in names}
+        check(got == {'json-source'} | {f'json-source/{name}' for name in odd}, got)
+        check({e['event'] for e in events_of} >= {'connected', 'step', 'progress', 'entry_done', 'ended'}, 'events are missing')
+    out, _ = roci('send', '--json', '--open', source, '127.0.0.1:9', status=NO_CONNECT)
+    check(json_events(out)[-1]['status'] == 'no_connect', out)
+    out, _ = roci('send', '--json', '--device', 'none', '--open', source, '127.0.0.1', status=NO_DEVICE)
+    check(json_events(out)[-1]['status'] == 'no_device', out)
+
+
+def dry_run():
+    into, source = folder('dry'), folder('dry-source')
+    write(os.path.join(source, 'one'), b'1' * 1000)
+    with Recv('--dir', into, '--once') as recv:
+        recv_ticket = recv.ticket
+        out, said = roci('send', '--dry-run', source, '@' + recv_ticket)
+        check(sorted(out.splitlines()) == ['dry-source', 'dry-source/one'], out)
+        says('would send 2 entries, 1000 B', said)
+        check(os.listdir(into) == [], os.listdir(into))
+        recv.ends()
+
+
+def escaped():
+    source = folder('names')
+    for name in (b'\x1b[2Jclear', b'\xc2\x9b31mred', '\u202etxt.exe'.encode(), b'\xc3\x28', b'back\\slash', 'sch\u00f6n'.encode()):
+        write(os.path.join(os.fsencode(source), name), b'')
+    with Recv('--dir', folder('names-there'), '--once', '--verbose') as recv:
+        out, _ = roci('send', '--verbose', source, '@' + recv.ticket)
+        for text in (out, recv.ends()):
+            for name in (r'\x1b[2Jclear', r'\u{9b}31mred', r'\u{202e}txt.exe', r'\xc3(', r'back\\slash', 'sch\u00f6n'):
+                check(f'names/{name}\n' in text, f'{name} is not in:\n{text}')
+            check(not re.search('[\x00-\x08\x0b-\x1f\x7f-\x9f\u202e]', text), 'a control character was printed')
+
+
+def bar():
+    into, path = folder('bar'), file('large', os.urandom(4 * MIB))
+    for number, (env, color) in enumerate((({}, True), ({'NO_COLOR': '1'}, False), ({'TERM': 'dumb'}, None))):
+        os.utime(path, ns=(number, number))
+        with Recv('--dir', into, '--once') as recv:
+            status, shown = on_terminal('env', *(f'{name}={value}' for name, value in env.items()), ROCI, 'send', '--limit', '8M', path,
+                                        '@' + recv.ticket)
+            check(status == OK, shown)
+            recv.ends()
+        check(bool(re.search(r'\d+%  [\d.]+ [KM]iB of 4\.00 MiB  .*iB/s  .* left  roci0 over udp', shown)) == (color is not None), shown)
+        check(bool(re.search(r'\x1b\[\d+m', shown)) == bool(color), f'colour with {env}:\n{shown!r}')
+        says(r'sent 1 entry, 4\.00 MiB in ', shown)
+    with Recv('--dir', into, '--once', '--quiet') as recv:
+        status, shown = on_terminal(ROCI, 'send', '--quiet', path, '@' + recv.ticket)
+        check(status == OK and not shown, shown)
+        check(not recv.ends(), recv.process.text())
+
+
+def resumed():
+    """A signal interrupts a transfer. The same command resumes it, and prints how much was kept."""
+    into, source = folder('resumed'), folder('resumed-source')
+    write(os.path.join(source, 'large'), os.urandom(24 * MIB))
+    with Receiver(here, into) as recv:
+        sender = recv.send(here, '--limit', '4M', source)
+        try:
+            wait_until('a third', lambda: any(e['bytes_done'] >= 6 * MIB for e in events(sender, 'progress')), 60)
+            sender.popen.send_signal(signal.SIGINT)
+            check(sender.wait(20) == INTERRUPTED, sender.report())
+        finally:
+            sender.end()
+        check(not os.path.exists(os.path.join(into, 'resumed-source/large')), 'a part has the final name')
+        _, said = roci('send', source, '@' + recv.ticket_file)
+        kept = re.search(r'kept ([\d.]+) MiB from an earlier attempt', said)
+        check(kept and 6 <= float(kept[1]) < 24, said)
+        recv.end(signal.SIGTERM)
+    check_same(source, os.path.join(into, 'resumed-source'))
+
+
+def stopped():
+    """A signal stops the receiver during a transfer, and while it waits for one."""
+    source = file('slow', os.urandom(8 * MIB))
+    with Receiver(here, folder('stopped-early'), '--once') as recv:
+        sender = recv.send(here, '--limit', '2M', source)
+        try:
+            wait_until('progress', lambda: any(e['bytes_done'] for e in events(sender, 'progress')), 60)
+            recv.end(signal.SIGTERM, INTERRUPTED)
+            check(sender.wait(20) == INTERRUPTED, sender.report())
+            says('the other side gave up: stopped', events(sender, 'ended')[-1]['text'])
+        finally:
+            sender.end()
+    with Recv('--dir', folder('stopped'), '--once') as recv:
+        recv.process.popen.send_signal(signal.SIGTERM)
+        recv.ends(INTERRUPTED)
+        check(not os.path.exists(recv.ticket), 'the ticket outlives its receiver')
+
+
+def stopped_without_answer():
+    """The other side is silent when a signal stops the sender. The reported reason is the signal."""
+    source = file('unheard', os.urandom(8 * MIB))
+    with Receiver(here, folder('unheard-there')) as recv:
+        sender = recv.send(here, '--limit', '2M', source)
+        try:
+            wait_until('progress', lambda: any(e['bytes_done'] for e in events(sender, 'progress')), 60)
+            recv.process.popen.send_signal(signal.SIGSTOP)
+            sender.popen.send_signal(signal.SIGINT)
+            check(sender.wait(30) == INTERRUPTED, sender.report())
+            says('^stopped; sending again resumes from here$', events(sender, 'ended')[-1]['text'])
+        finally:
+            recv.process.popen.send_signal(signal.SIGCONT)
+            sender.end()
+
+
+# The demo
+
+def demo(mode):
+    out = os.path.join(base, 'demo-' + mode)
+    text, said = roci('demo', '--mode', mode, '--out', out)
+    check(not said, said)
+    steps = {'write': ('GRANT', 'WRITE'), 'read': ('GRANT', 'READ'), 'send': ('SEND',)}[mode]
+    for step in ('LISTEN', 'CONNECT', 'HELLO', 'TERMS', 'OFFER', 'VERDICT', *steps, 'FIN', 'ACK', 'END'):
+        says(rf'ms  (receiver|sender  )  {step} ', text)
+    check(len(text.splitlines()) < 120, text)
+    says(r'Verified +all 16777\d+ bytes of the copy are equal', text)
+    check(subprocess.run(['cmp', f'{out}/lines.txt', f'{out}/received/lines.txt']).returncode == 0, 'the copy differs')
+    check(not os.path.exists(f'{out}/ticket'), 'the ticket is still there')
+    return out
+
+
+def demo_capture():
+    need('tshark')
+    out = demo('write')
+
+    def count(what):
+        done = subprocess.run(['tshark', '-r', f'{out}/roci-demo.pcapng', '-Y', what, '-T', 'fields', '-e', 'frame.number'],
+                              stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+        check(not done.returncode, done.stderr)
+        return len(done.stdout.split())
+    check(count('_ws.malformed') == 0, 'Wireshark finds packets malformed')
+    check(count('infiniband.bth.opcode == 6') >= 16, 'not every chunk was written by RDMA WRITE')
+    check(count('infiniband.mad.attributeid == 0x10') > 0, 'there is no ConnectRequest')
+
+
+def demo_given():
+    path = file('given', b'a small file of the user')
+    text, _ = roci('demo', path, env={'TMPDIR': base})
+    out = re.search(r'rm -r (\S+)', text)[1]
+    check(out.startswith(base), out)
+    with open(f'{out}/received/given', 'rb') as f:
+        check(f.read() == b'a small file of the user', 'the copy differs')
+    _, said = roci('demo', '--out', out, path, status=USAGE)
+    says('remove it, or choose another --out', said)
+    roci('demo', '/dev/null', status=LOCAL_IO)
+
+
+if __name__ == '__main__':
+    sys.exit(tap([
+        ('standard input to standard output', streams), ('one transfer at a time', one_at_a_time), ('--json', as_json),
+        ('--dry-run', dry_run), ('names that would control a terminal', escaped), ('the progress bar', bar),
+        ('an interrupted transfer resumes', resumed), ('a receiver that is stopped', stopped),
+        ('stopped while the other side is silent', stopped_without_answer), ('demo and its capture', demo_capture),
+        ('demo, --mode read', lambda: demo('read') and None), ('demo, --mode send', lambda: demo('send') and None),
+        ('demo of a given file', demo_given),
+    ]))
