@@ -31,7 +31,8 @@ static const struct lesson {
 	 "In a TLS 1.3 handshake, both sides prove that they know the secret. All later messages are encrypted. (The "
 	 "content of the file is encrypted only with --encrypt.)",
 	 "ibv_post_recv(), ibv_post_send()", "SEND; an ACK comes back"},
-	{"TERMS", NULL, "Both sides agree how to move the file. Then the sender connects these QPs, too.", NULL, NULL},
+	{"TERMS", NULL, "Both sides agree how to move the file. Then the sender connects more QPs, for the data only.",
+	 NULL, NULL},
 	{"OFFER", NULL, "The sender describes the file: name, size, mode and time.", NULL, NULL},
 	{"VERDICT", NULL, "The receiver wants the file. It would skip a file that it already has.", NULL, NULL},
 	{"GRANT", "write",

@@ -59,9 +59,10 @@ static void offered(const struct show *show, const struct mover_event *event)
 
 static void connected(struct show *show, const struct mover_event *event)
 {
-	snprintf(show->where, sizeof(show->where), "%s%s%s",
-		 strncmp(event->path, event->device, strlen(event->device)) ? event->device : "",
-		 strncmp(event->path, event->device, strlen(event->device)) ? ", " : "", event->path);
+	bool path_names_device = !strncmp(event->path, event->device, strlen(event->device));
+
+	snprintf(show->where, sizeof(show->where), "%s%s%s", path_names_device ? "" : event->device,
+		 path_names_device ? "" : ", ", event->path);
 	if (show->bar_session != event->session) {
 		bar_restart(&show->bar);
 		show->bar_session = event->session;
@@ -107,7 +108,8 @@ static void entry_done(struct show *show, const struct mover_event *event)
 	if (refused)
 		fprintf(out, "roci %s: ", show->command);
 	else if (show->verbose || event->outcome != MOVER_WOULD)
-		fprintf(out, "%-9s  ", mover_outcome_name(event->outcome));
+		fprintf(out, "%-10s  ",
+			event->outcome == MOVER_WOULD ? "would send" : mover_outcome_name(event->outcome));
 	text_print(out, event->name, event->name_len);
 	if (event->text) {
 		fputs(": ", out);
