@@ -1,0 +1,132 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+#include "../test.h"
+
+#include <sched.h>
+#include <unistd.h>
+
+#include "device/lock.h"
+
+static struct roci_lock lock;
+static atomic_bool taken;
+
+static int start(void **state)
+{
+	roci_lock_init(&lock);
+	atomic_store(&taken, false);
+	return 0;
+}
+
+static int finish(void **state)
+{
+	roci_lock_destroy(&lock);
+	return 0;
+}
+
+static int cancel_state(void)
+{
+	int before;
+
+	pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &before);
+	pthread_setcancelstate(before, NULL);
+	return before;
+}
+
+static void nobody_is_cancelled_while_it_holds_it(void **state)
+{
+	roci_lock_take(&lock);
+	assert_int_equal(cancel_state(), PTHREAD_CANCEL_DISABLE);
+	roci_lock_release(&lock);
+	assert_int_equal(cancel_state(), PTHREAD_CANCEL_ENABLE);
+	assert_true(roci_lock_try(&lock));
+	assert_int_equal(cancel_state(), PTHREAD_CANCEL_DISABLE);
+	roci_lock_release(&lock);
+	assert_int_equal(cancel_state(), PTHREAD_CANCEL_ENABLE);
+	assert_true(roci_lock_take_soon(&lock));
+	roci_lock_release(&lock);
+	assert_int_equal(cancel_state(), PTHREAD_CANCEL_ENABLE);
+}
+
+static void *try_it(void *arg)
+{
+	bool got = roci_lock_try(&lock);
+
+	if (got)
+		roci_lock_release(&lock);
+	return got ? arg : NULL;
+}
+
+static void *take_it_soon(void *arg)
+{
+	bool got = roci_lock_take_soon(&lock);
+
+	assert_int_equal(cancel_state(), got ? PTHREAD_CANCEL_DISABLE : PTHREAD_CANCEL_ENABLE);
+	if (got)
+		roci_lock_release(&lock);
+	return got ? arg : NULL;
+}
+
+/* Returns whether another thread gets the lock by `how`. */
+static bool another_gets_it(void *(*how)(void *))
+{
+	pthread_t thread;
+	void *result;
+
+	assert_int_equal(pthread_create(&thread, NULL, how, &lock), 0);
+	pthread_join(thread, &result);
+	return result != NULL;
+}
+
+static void one_that_is_held_is_refused(void **state)
+{
+	assert_true(another_gets_it(try_it));
+	assert_true(another_gets_it(take_it_soon));
+	roci_lock_take(&lock);
+	assert_false(another_gets_it(try_it));
+	assert_false(another_gets_it(take_it_soon)); /* after a second */
+	roci_lock_release(&lock);
+}
+
+static void *take_it(void *arg)
+{
+	roci_lock_take(&lock);
+	atomic_store(&taken, true);
+	roci_lock_release(&lock);
+	return NULL;
+}
+
+/* A thread that never releases it for long, as one that drives, lets another have it. */
+static void who_gives_way_lets_another_have_it(void **state)
+{
+	pthread_t thread;
+
+	roci_lock_take(&lock);
+	roci_lock_give_way(&lock); /* to nobody */
+	assert_int_equal(pthread_create(&thread, NULL, take_it, NULL), 0);
+	while (!atomic_load(&taken)) {
+		roci_lock_give_way(&lock);
+		sched_yield();
+	}
+	roci_lock_release(&lock);
+	pthread_join(thread, NULL);
+}
+
+static void a_forked_child_may_take_it(void **state)
+{
+	roci_lock_take(&lock); /* before the fork */
+	roci_lock_reset(&lock);
+	assert_int_equal(cancel_state(), PTHREAD_CANCEL_ENABLE);
+	assert_true(another_gets_it(try_it));
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test_setup_teardown(nobody_is_cancelled_while_it_holds_it, start, finish),
+		cmocka_unit_test_setup_teardown(one_that_is_held_is_refused, start, finish),
+		cmocka_unit_test_setup_teardown(who_gives_way_lets_another_have_it, start, finish),
+		cmocka_unit_test_setup_teardown(a_forked_child_may_take_it, start, finish),
+	};
+
+	alarm(60);
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
