@@ -15,10 +15,10 @@ command -v $tidy >/dev/null || {
 
 output=$(mktemp)
 trap 'rm -f "$output"' EXIT
-# The headers of tests/support are found from each directory: clang-tidy takes a header's options from a file of a similar name.
+# Headers of the tests are found from each directory: clang-tidy takes a header's options from a file of a similar name.
 find "$PWD" -path "$PWD/build*" -prune -o -name '*.[ch]' -print0 |
 	xargs -0 -P "$(nproc)" -n 10 $tidy -p "$build" --quiet --checks='-*,misc-include-cleaner' \
-		--extra-arg=-w --extra-arg="-I$PWD/tests/support" >"$output" 2>/dev/null
+		--extra-arg=-w --extra-arg="-I$PWD/tests/unit" --extra-arg="-I$PWD/tests/support" >"$output" 2>/dev/null
 [ -s "$output" ] || { # it always has something to say about includes that are missing, which do not count
 	echo "$tidy did not work"
 	exit 1
