@@ -7,6 +7,7 @@
 #ifndef ROCI_ENGINE_SEND_WINDOW_H
 #define ROCI_ENGINE_SEND_WINDOW_H
 
+#include <assert.h>
 #include <stdbool.h>
 #include <stdint.h>
 
@@ -48,10 +49,23 @@ static inline void roci_send_window_sent(struct roci_send_window *w, uint32_t pa
 }
 
 /* An acknowledgement named everything before PSN `limit`. */
-void roci_send_window_acknowledge(struct roci_send_window *w, uint32_t limit);
+static inline void roci_send_window_acknowledge(struct roci_send_window *w, uint32_t limit)
+{
+	if (roci_psn_diff(limit, w->acked) > 0)
+		w->acked = limit;
+}
 /* Everything before `una` is done, `una_bytes` in all. `una` must be newer than w->una. Where it is newer than w->next,
  * the caller moves that with roci_send_window_seek(). Returns the bytes that this acknowledged. */
-uint64_t roci_send_window_advance(struct roci_send_window *w, uint32_t una, uint64_t una_bytes);
+static inline uint64_t roci_send_window_advance(struct roci_send_window *w, uint32_t una, uint64_t una_bytes)
+{
+	uint64_t acked = una_bytes - w->una_bytes;
+
+	assert(roci_psn_diff(una, w->una) > 0);
+	w->una = una;
+	w->una_bytes = una_bytes;
+	roci_send_window_acknowledge(w, una);
+	return acked;
+}
 /* The next packet to send is `psn`, with `bytes` before it. */
 void roci_send_window_seek(struct roci_send_window *w, uint32_t psn, uint64_t bytes);
 /* Nothing that was sent will be acknowledged. */

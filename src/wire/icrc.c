@@ -128,7 +128,7 @@ uint32_t roci_icrc_difference(const struct roci_flow *flow, uint16_t ip_id, cons
 #define BYTES_BETWEEN_ID_AND_UDP 22 /* what follows the identification in the IPv4 header, and the UDP header */
 #define MAX_IPV4_PAYLOAD         (65535 - IPV4_BYTES - UDP_BYTES)
 
-/* x^-(8 * 2^i) mod P: each is the square of the one before; tests/unit/test_icrc.c holds them against zlib. */
+/* x^-(8 * 2^i) mod P: each is the square of the one before; tests/unit/test_icrc.c compares them with zlib. */
 static const uint32_t inverse_powers[16] = {
 	0x6567cb95, 0xd7125358, 0x5b358fd3, 0x2e9bb40b, 0x12a59a49, 0x8df9403d, 0x5139de12, 0xba340226,
 	0x29c45641, 0x12fbc105, 0xecd30c55, 0x3755ebd8, 0x24ee460c, 0x23783fcf, 0x479933fc, 0xa39442a5,
@@ -157,8 +157,8 @@ static uint32_t inverse_power(unsigned bytes)
 	return power;
 }
 
-/* inverse_power() with a memory: a flow's packets have few lengths. The memory is nothing but speed, so a thread's own
- * keeps this function pure. */
+/* inverse_power() with a cache: the packets of a flow have few lengths. Each thread has its own cache, so there is no
+ * lock. */
 static uint32_t inverse_power_cached(unsigned bytes)
 {
 	static _Thread_local struct {

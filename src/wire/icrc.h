@@ -49,7 +49,7 @@ int roci_icrc_check(const struct roci_flow *flow, const uint8_t *bytes, size_t l
 
 /* For IPv4, where the receiver does not know the identification: `difference` is roci_icrc_difference() with ip_id 0
  * and `len` the UDP payload length. Returns the identification (0..65535) with which the packet is intact, or -1 if
- * there is none, that is, if the packet is damaged (a random error passes with 2^-16: see docs/ARCHITECTURE.md). */
+ * there is none, that is, if the packet is damaged (a random error passes with 2^-16: see docs/DEPARTURES.md). */
 int roci_icrc_ipv4_id(uint32_t difference, size_t len);
 
 #endif

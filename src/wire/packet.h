@@ -3,7 +3,7 @@
  * A RoCEv2 transport packet as a struct, and its way to and from bytes (IBTA 9.2-9.6).
  *
  * "The bytes" are always the UDP payload: BTH, extended headers, payload, pad, ICRC. Bytes are validated here once;
- * whoever holds a struct roci_packet that roci_packet_parse() filled may trust its lengths.
+ * the lengths in a struct roci_packet from roci_packet_parse() can be trusted.
  */
 #ifndef ROCI_WIRE_PACKET_H
 #define ROCI_WIRE_PACKET_H

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * An engine and a peer that knows all of its secrets: QPNs, PSNs, keys and addresses, and right ICRCs. The peer sends
- * what suits it: any opcode, at and around every PSN that matters, with lengths and addresses that lie. Meanwhile the
- * program does what programs may do, in any order: posts, polls, takes memory away, changes states, destroys. Nothing
- * may be touched but what is registered, nothing may complete twice or out of order, and what fails is flushed whole.
+ * An engine and a hostile peer, which knows all its QPNs, PSNs, keys and addresses, and sends right ICRCs. The peer
+ * sends any opcode, at and around all PSNs that matter, with wrong lengths and addresses. Meanwhile the program does in
+ * any order what programs may do: posts, polls, deregisters memory, changes states, destroys. The engine must access
+ * registered memory only. No request may complete twice or out of order, and a QP that fails flushes all requests.
  *
  * fuzz_engine [iterations [seed]]: an iteration is one engine with four QPs, and some hundred steps. A failure prints
  * the seed that brings it back with `fuzz_engine 1 SEED`.
@@ -50,7 +50,7 @@ static struct {
 	struct slot slots[SLOTS];
 } world;
 
-static unsigned long completions[32], naks; /* in all runs: a fuzzer that does not get anywhere finds nothing */
+static unsigned long completions[32], naks; /* of all runs, to see that the fuzzer gets far enough */
 
 #define CHECK(condition)                                                                                               \
 	do {                                                                                                           \
@@ -85,7 +85,7 @@ static void make_region(int i)
 	struct roci_mr_attr attr = {
 		.pd = PD, .key = REGION_KEY + ((uint32_t)i << 8), .len = REGION, .access = access[i]};
 
-	world.memory[i] = calloc(1, REGION); /* its own, so that a sanitizer sees who leaves it */
+	world.memory[i] = calloc(1, REGION); /* an allocation of its own, so that a sanitizer sees an overrun */
 	CHECK(world.memory[i]);
 	attr.base = world.memory[i];
 	attr.iova = (uintptr_t)world.memory[i];
@@ -157,7 +157,7 @@ static void make_qp(struct slot *s)
 	connect(s);
 }
 
-/* What it had to tell of its requests is gone. */
+/* Its requests get no completions any more. */
 static void forget(struct slot *s)
 {
 	roci_cq_purge(world.cq, s->qp->qpn);
@@ -242,7 +242,7 @@ static void poll(unsigned max)
 	}
 }
 
-/* In ERR, everything that was posted has completed: the flushed are all told, signaled or not. */
+/* In ERR all requests have completed. Flushed ones have a completion even where they are unsignaled. */
 static void check_flushed(struct slot *s)
 {
 	poll(UINT32_MAX);

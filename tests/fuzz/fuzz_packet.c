@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
  * Any bytes through the parser, the builder, the printer and the ICRC: nothing may be read or written out of bounds,
- * and what is said of the bytes must hold.
+ * and the parsed packet must be that of the bytes.
  *
  * With -DROCI_LIBFUZZER and -fsanitize=fuzzer a libFuzzer target; without, a program that mutates the packets of
  * tests/captures: fuzz_packet [iterations [seed]].

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* The application: posts its work requests and receives as they are drawn, and does to its QPs what it should not. */
+/* The application: posts the work requests and receives that were drawn, and makes the mistakes that were drawn. */
 #include <errno.h>
 
 #include "sim.h"
@@ -68,7 +68,7 @@ static bool recv_possible(const struct sim_rq *rq)
 	return rq->posted < rq->planned && rq->posted - rq->polled < rq->cap && !(rq->qp && rq->qp->gone);
 }
 
-/* A full RQ refuses, and nothing happens to it. */
+/* A full RQ refuses a receive, and stays as it is. */
 static void post_too_much(struct sim *sim, struct sim_rq *rq)
 {
 	struct roci_recv_wr wr = {.wr_id = 1ull << 62, .num_sge = ROCI_MAX_SGE + 1};
@@ -258,7 +258,7 @@ void sim_app_send(struct sim *sim, struct sim_qp *qp)
 		schedule_send(sim, qp, qp->gap_ns ? rng_below(&sim->app, qp->gap_ns) : 0);
 }
 
-/* Something completed: whoever waited for room or for a dependency tries again. */
+/* Something completed: QPs that waited for room or for a dependency try again. */
 void sim_app_run(struct sim *sim)
 {
 	for (unsigned i = 0; i < sim->num_qps; i++) {
@@ -285,7 +285,7 @@ static void modify_state(struct sim *sim, struct sim_qp *qp, enum roci_qp_state 
 	sim_check(sim, !err, "roci_qp_modify() of QP %u to state %d: %d", qp->id, state, err);
 }
 
-/* As ibv_modify_qp() and ibv_destroy_qp() do it: the QP's completions go with it. */
+/* As ibv_modify_qp() and ibv_destroy_qp() do: the QP's completions are dropped too. */
 static void vanish(struct sim *sim, struct sim_qp *qp, bool destroy)
 {
 	qp->gone = true;
@@ -328,7 +328,7 @@ static bool names(const struct sim_wr *wr, const struct sim_mr *mr)
 	return false;
 }
 
-/* The memory of the newest work request goes while it may be under way. */
+/* Deregisters the memory of the newest work request, which may be under way. */
 static void deregister_local(struct sim *sim, struct sim_qp *qp)
 {
 	const struct sim_wr *newest = &qp->wrs[qp->posted - 1];
@@ -355,7 +355,7 @@ static void drain(struct sim *sim, struct sim_qp *qp, struct sim_action *act)
 	sim_schedule(sim, sim->now + rng_range(&sim->app, 1, 3000) * US, SIM_EV_ACTION, act);
 }
 
-/* Where nothing is lost and no receive is missing, what was started is soon done. */
+/* Where nothing is lost and no receive is missing, the requests that were started are soon done. */
 static void check_drained(struct sim *sim, const struct sim_qp *qp)
 {
 	const struct sim_net *net = &sim->net;
@@ -366,7 +366,7 @@ static void check_drained(struct sim *sim, const struct sim_qp *qp)
 		  "QP %u was not drained in %llu us", qp->id, (unsigned long long)((sim->now - qp->sqd_since) / US));
 }
 
-/* IBTA 10.3.1.5: a drained queue may go on by another path; here, that is another source port. */
+/* IBTA 10.3.1.5: a drained queue may change its path; here, its source port. */
 static void change_path(struct sim *sim, struct sim_qp *qp)
 {
 	struct roci_qp_attr attr = {.state = ROCI_QPS_SQD, .av = qp->av};

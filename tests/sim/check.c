@@ -28,7 +28,7 @@ bool sim_in_error(const struct sim_qp *qp)
 
 /* ---- sends ---- */
 
-/* The peer refused a work request, and did nothing else that would silence it. */
+/* The peer refused a work request, and nothing else made it silent. */
 static bool refused_only(const struct sim_qp *qp)
 {
 	const struct sim_qp *peer = qp->peer;
@@ -38,15 +38,14 @@ static bool refused_only(const struct sim_qp *qp)
 	       !peer->moved_to_err && !peer->gone && !overran(peer->send_cq) && !overran(peer->recv_cq);
 }
 
-/* No answer may come from a peer that is gone, or in time over a slow network; and else, each try must have lost
- * something. */
+/* A timeout is right where the peer is gone or the network is slow. Otherwise each try must have lost a packet. */
 static bool silence_legit(const struct sim_qp *qp, const struct sim_wr *wr)
 {
 	const struct sim *sim = qp->sim;
 	const struct sim_qp *peer = qp->peer;
 
 	if (!sim->net.lossy && !sim->net.ns_per_kb && !sim->retry_legal && refused_only(qp))
-		return false; /* a refusal that arrives is told */
+		return false; /* a NAK was sent, and not lost */
 	if (sim->net.ns_per_kb || sim->retry_legal || peer->gone || sim_err_legit(peer) || sim_in_error(peer))
 		return true;
 	return qp->lost - wr->lost_before > qp->retry_cnt;
@@ -190,7 +189,7 @@ static bool same_data(const struct sim_qp *from, const struct sim_wr *wr, const 
 	return !memcmp(want, got + skip, wr->len);
 }
 
-/* Does the completion say what the message says? Returns NULL, or what differs. */
+/* Compares the completion with the message. Returns NULL, or what differs. */
 static const char *mismatch(const struct sim_qp *from, const struct sim_wr *wr, const struct sim_rq *rq,
 			    const struct sim_recv *recv, const struct roci_cqe *cqe)
 {
@@ -222,7 +221,7 @@ static void accept(struct sim_qp *from, struct sim_wr *wr, struct sim_rq *rq, st
 	cq->wanted_seen |= !!(wr->flags & ROCI_SEND_SOLICITED);
 	wr->deliveries++;
 	if (from->type == ROCI_QPT_UC) {
-		/* A message that was cut off may have left its beginning behind this one. */
+		/* The first bytes of an incomplete message may lie behind this one. */
 		for (unsigned i = 0; i < recv->num_sge; i++)
 			memcpy(rq->host->shadow + recv->pieces[i].off, rq->host->mem + recv->pieces[i].off,
 			       recv->pieces[i].len);
@@ -322,7 +321,7 @@ static void receive_ud(struct sim_qp *qp, struct sim_rq *rq, struct sim_recv *re
 	accept(qp->peer, wr, rq, recv, cq);
 }
 
-/* What the responder's completion says of a mistake. */
+/* The status of the responder's completion after a mistake. */
 static uint32_t recv_status_of(const struct sim_qp *from, const struct sim_wr *wr)
 {
 	switch (wr->fault) {
@@ -334,7 +333,7 @@ static uint32_t recv_status_of(const struct sim_qp *from, const struct sim_wr *w
 		break;
 	default: break;
 	}
-	/* Something wrong with the request: the standard leaves it at a flush, rxe tells the cause. */
+	/* An error in the request: by the standard the receive is flushed; rxe reports the cause. */
 	return BIT(ROCI_WC_LOC_QP_OP_ERR) | BIT(ROCI_WC_LOC_ACCESS_ERR) | BIT(ROCI_WC_REM_INV_REQ_ERR) |
 	       BIT(ROCI_WC_REM_ACCESS_ERR) | BIT(ROCI_WC_LOC_PROT_ERR);
 }
@@ -348,7 +347,7 @@ static void receive_failed(struct sim_qp *qp, struct sim_recv *recv, const struc
 	sim_check(sim, qp->gone || sim_in_error(qp), "QP %u is not in error, but a receive failed with %u", qp->id,
 		  cqe->status);
 	if (cqe->status == ROCI_WC_WR_FLUSH_ERR) {
-		qp->owes_reason = true;
+		qp->error_unexplained = true;
 		qp->recv_flushed = true;
 		return;
 	}

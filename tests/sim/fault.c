@@ -106,7 +106,7 @@ static uint32_t rights_of(const struct sim_wr *wr)
 	}
 }
 
-/* Whoever needs the right that the QP will lack fails first. */
+/* The first request that needs the right that the QP will lack fails. */
 static bool is_first_to_need(const struct sim_qp *qp, const struct sim_wr *wr)
 {
 	for (unsigned i = 0; i < wr->index; i++)
@@ -115,7 +115,7 @@ static bool is_first_to_need(const struct sim_qp *qp, const struct sim_wr *wr)
 	return true;
 }
 
-/* Points the work request at a fresh MR that will not let it in. */
+/* Points the work request at a fresh MR that refuses it. */
 static void foreign_target(struct sim *sim, struct sim_qp *qp, struct sim_wr *wr, uint32_t pd, uint32_t access)
 {
 	struct sim_mr *mr = sim_mr_new(sim, qp->peer->host, pd, (wr->flush_len ? wr->flush_len : wr->len) + 8, access);
@@ -126,7 +126,7 @@ static void foreign_target(struct sim *sim, struct sim_qp *qp, struct sim_wr *wr
 	wr->remote_addr = sim_mr_addr(mr, mr->off);
 }
 
-/* IBTA 10.6.7.2.2: a window of type 2 is bound to a QP, and lets in nobody who comes by another one. */
+/* IBTA 10.6.7.2.2: a window of type 2 is bound to a QP, and refuses access through another one. */
 static void borrow_window(struct sim *sim, const struct sim_qp *qp, struct sim_wr *wr)
 {
 	for (unsigned i = 0; i < sim->num_qps; i++) {

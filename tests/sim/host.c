@@ -40,7 +40,7 @@ static unsigned send_batch(struct sim_host *host)
 		sim_check(sim, tx->first_span + tx->span_count <= batch->span_count, "packet's spans out of range");
 		sim_net_send(sim, host, tx, batch->spans);
 	}
-	/* Called also when there was nothing: the driver may not look. */
+	/* A driver may call it also when there was nothing to send. */
 	if (n || rng_once_in(&sim->app, 8))
 		roci_engine_tx_done(host->engine, sim->now);
 	return n;
@@ -56,7 +56,7 @@ static void schedule_timer(struct sim_host *host)
 	if (at < sim->now)
 		at = sim->now;
 	if (host->timer_at && host->timer_at <= at && host->timer_at >= sim->now)
-		return; /* comes early, which is allowed */
+		return; /* it comes early, which is allowed */
 	host->timer_at = at;
 	if (host->lag_ns)
 		at += rng_below(&sim->app, host->lag_ns);
@@ -156,7 +156,7 @@ void sim_host_timer(struct sim_host *host, unsigned generation)
 	struct sim *sim = host->sim;
 
 	if (generation != host->timer_generation)
-		return; /* an earlier one came in between */
+		return; /* another one was set since */
 	host->timer_at = 0;
 	if (host->spin_time != sim->now) {
 		host->spin_time = sim->now;
@@ -167,7 +167,7 @@ void sim_host_timer(struct sim_host *host, unsigned generation)
 	host->dirty = true;
 }
 
-/* The receiving side of a link: parse, check the ICRC, hand over. */
+/* The receiving side of a link: parses, checks the ICRC, and calls the engine. */
 void sim_host_receive(struct sim_host *host, struct sim_packet *p)
 {
 	struct sim *sim = host->sim;
@@ -249,7 +249,7 @@ again:
 		sim_check(sim, n <= max, "roci_cq_poll() returned %u of %u", n, max);
 		if (roci_cq_overrun(cq->cq)) {
 			sim_check(sim, cq->may_overrun, "CQ overrun");
-			sim_host_touch(cq->host); /* the event tells */
+			sim_host_touch(cq->host); /* for the event that says so */
 			return;
 		}
 		for (unsigned i = 0; i < n; i++)
@@ -264,7 +264,7 @@ again:
 	if (cq->mode == SIM_POLL_EVENT && !cq->armed) {
 		cq->armed = true;
 		roci_cq_arm(cq->cq, false);
-		goto again; /* what came before the arming */
+		goto again; /* entries that came before the CQ was armed */
 	}
 	if (cq->solicited_only)
 		check_solicited(cq);

@@ -3,7 +3,7 @@
  * sim [SEED [COUNT]] [-v] [--jobs N] [--named [FILE]]
  *
  * Runs COUNT programs (ROCI_SIM_COUNT in the environment overrides it), of seeds SEED, SEED + 1, ... Exit status 0 if
- * all passed. Each program runs in a worker process, so that a crash of the engine is a failed program like any other,
+ * all passed. Each program runs in a worker process, so a crash of the engine is a failed program like any other,
  * and its seed is told.
  */
 #include <errno.h>
@@ -19,7 +19,7 @@
 
 #define MAX_JOBS     64
 #define MAX_NAMED    256
-#define MAX_FAILURES 20 /* of a worker; more tell nothing new */
+#define MAX_FAILURES 20 /* of a worker: enough to see what is wrong */
 #define MAX_SECONDS  60 /* of a program */
 
 /* Shared with the workers. */
@@ -85,7 +85,7 @@ static void start(struct worker *w, uint64_t end, unsigned stride)
 	}
 }
 
-/* Waits for a worker; one that crashed goes on behind the seed that killed it. Returns false when none is left. */
+/* Waits for a worker. One that crashed is started again with the next seed. Returns false when none is left. */
 static bool reap(struct worker *workers, unsigned jobs, uint64_t end)
 {
 	int status;

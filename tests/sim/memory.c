@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* The memory of the hosts: arenas filled with noise, twice (what is, what must be), and memory regions in them. */
+/* The memory of the hosts: arenas filled with noise, and memory regions in them. There are two copies: what is, and
+ * what must be. */
 #include <stdlib.h>
 #include <sys/mman.h>
 
@@ -42,7 +43,7 @@ void sim_memory_reset(struct sim *sim)
 	}
 }
 
-/* Between allocations stay a few bytes that nobody may write. */
+/* A few bytes between allocations must never be written. */
 static uint32_t arena_take(struct sim *sim, struct sim_host *host, uint32_t len)
 {
 	uint32_t gap = rng_range(&sim->plan, 1, 24), off = host->used + gap;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * The model of memory: message by message, in the order in which they were posted, on the shadow arenas. What may or
- * may not have happened (to work requests that failed, to UC messages) is allowed for at the end, and only there.
+ * The model of memory: executes the messages in the order in which they were posted, on the shadow arenas. Work
+ * requests that failed, and UC messages, may have been executed or not; only the check at the end allows for both.
  */
 #include "sim.h"
 
@@ -17,7 +17,7 @@ void sim_wr_data(const struct sim_qp *qp, const struct sim_wr *wr, uint8_t *out)
 		sim_gather(qp->host->shadow, wr->pieces, wr->num_sge, wr->len, out);
 }
 
-/* What an atomic makes of `word`. */
+/* The value of `word` after an atomic. */
 static uint64_t atomic_result(const struct sim_qp *qp, const struct sim_wr *wr, uint64_t word)
 {
 	uint64_t raw;
@@ -76,7 +76,7 @@ void sim_model_execute(struct sim_qp *qp, unsigned upto)
 
 enum seen { SEEN_OLD, SEEN_NEW, SEEN_UNSURE, SEEN_BROKEN };
 
-/* BROKEN: the new last byte came before its elders. */
+/* BROKEN: the new last byte became visible before the others. */
 static enum seen write_visible(const struct sim_qp *qp, const struct sim_wr *wr)
 {
 	const uint8_t *mem = qp->peer->host->mem + wr->target_off;
@@ -136,7 +136,7 @@ static void forget_pieces(struct sim_host *host, const struct sim_piece *pieces,
 		forget(host, pieces[i].off, pieces[i].len);
 }
 
-/* Atomics that may have run are still all or nothing, each once, in order: some prefix must explain the words. */
+/* Atomics that may have run ran wholly or not at all, each once, in order: a prefix of them must explain the words. */
 static void settle_words(struct sim *sim, struct sim_qp *qp, unsigned limit)
 {
 	struct sim_host *peer = qp->peer->host;
@@ -157,7 +157,7 @@ static void settle_words(struct sim *sim, struct sim_qp *qp, unsigned limit)
 	memcpy(peer->shadow + qp->words->off, words, sizeof(words));
 }
 
-/* A WRITE that is found wrong when part of it is there. */
+/* A WRITE that is refused when part of it has arrived. */
 static bool fails_late(const struct sim_wr *wr)
 {
 	return !wr->ok && (wr->opcode == ROCI_WR_RDMA_WRITE || wr->opcode == ROCI_WR_RDMA_WRITE_WITH_IMM) &&
@@ -169,7 +169,7 @@ static void settle_rc(struct sim *sim, struct sim_qp *qp)
 {
 	unsigned limit = qp->posted;
 
-	/* What the peer refused stopped everything behind it. */
+	/* Nothing behind a refused request was executed. */
 	if (qp->fault_wr >= 0 && (unsigned)qp->fault_wr < limit && qp->fault != SIM_FAULT_READ_LKEY)
 		limit = qp->fault_wr;
 	settle_words(sim, qp, limit);
@@ -268,7 +268,7 @@ static bool covers(const struct sim_host *host, const struct sim_piece *pieces, 
 	return false;
 }
 
-/* Who has to do with the byte. */
+/* Prints the work requests that may have written the byte. */
 static void explain(struct sim *sim, const struct sim_host *host, uint32_t at)
 {
 	for (unsigned q = 0; q < sim->num_qps; q++) {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Watches the wire: every packet must be the one that the work requests ask for, and answers must be true. */
+/* Watches the wire: each packet must follow from the work requests, and answers must be true. */
 #include "sim.h"
 
 #include "wire/print.h"
@@ -151,7 +151,7 @@ static const char *wrong_payload(const struct sim_qp *qp, const struct sim_wr *w
 	if (pkt->payload_len != segment(qp, wr, i))
 		return "payload length";
 	if (wr->from_read || wr->packets > 8)
-		return NULL; /* known only later, or too long to look at for each packet */
+		return NULL; /* not known yet, or too long to check for each packet */
 	sim_wr_data(qp, wr, data);
 	return memcmp(data + i * qp->mtu, pkt->payload, pkt->payload_len) ? "payload" : NULL;
 }
@@ -200,7 +200,7 @@ static void check_new(struct sim *sim, struct sim_qp *qp, struct sim_wr *wr, uin
 		qp->seen[qp->sent_next - 1] |= SIM_SEEN_END;
 }
 
-/* What comes again is what was sent before; of a READ, the tail of what was asked for. */
+/* A packet that is sent again is the same packet; a READ request may be its tail. */
 static void check_again(struct sim *sim, struct sim_qp *qp, const struct sim_wr *wr, uint32_t off, uint32_t span)
 {
 	qp->resent++;
@@ -297,7 +297,7 @@ static void check_read_response(struct sim *sim, struct sim_qp *qp, const struct
 		  "QP %u: READ response %u of %u is called %s", qp->peer->id, i, wr->packets, pkt->op->name);
 }
 
-/* A UC receiver's advice (src/engine/uc_flow.h): it says how far the receiver is, not what has arrived. */
+/* A UC receiver's answer (src/engine/uc_flow.h): it says how far the receiver is, not what has arrived. */
 static void advice_sent(struct sim *sim, struct sim_qp *qp, const struct roci_packet *pkt)
 {
 	sim_check(sim, pkt->op->kind == ROCI_KIND_ACK && (pkt->syndrome & ROCI_AETH_TYPE_MASK) == ROCI_AETH_ACK,
@@ -358,7 +358,7 @@ static void finish(struct sim_wr *wr, uint32_t responses)
 		wr->finished_on_wire = true;
 }
 
-/* A READ of no bytes is done when anything behind it is acknowledged (PROTOCOL.md s.3). */
+/* A READ of no bytes is done when anything behind it is acknowledged: it has no data to wait for. */
 static void finish_empty_reads(struct sim_qp *qp, uint32_t off)
 {
 	for (unsigned i = 0; i < qp->posted && qp->wrs[i].psn_off <= off; i++)
@@ -375,13 +375,13 @@ static void rnr_delivered(struct sim *sim, struct sim_qp *qp, uint32_t off, unsi
 	if (!qp->rnr_naks || off > qp->rnr_off)
 		qp->rnr_naks = 0;
 	else if (off < qp->rnr_off)
-		return; /* late news */
+		return; /* an old NAK that came late */
 	qp->rnr_naks++;
 	qp->rnr_off = off;
 	if (net->lossy || net->dup || net->reorder || !qp->qp || off >= qp->sent_next)
 		return;
 	if (qp->quiet_until && off == qp->quiet_off) {
-		/* It waits already; where the wait is just about to end, who came first is not known from here. */
+		/* It waits already. Where the wait ends now, the order of the two is not known here. */
 		if (sim->now + 1 > qp->quiet_until)
 			qp->quiet_unsure = sim->now <= qp->quiet_until + 3 * qp->host->lag_ns || qp->quiet_unsure;
 		if (sim->now < qp->quiet_until || qp->quiet_unsure)

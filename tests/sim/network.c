@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * The network: every packet becomes bytes with pad and ICRC, as on a real link, and is lost, damaged, doubled, delayed,
- * overtaken or marked on its way. Packets that are not singled out keep their order.
+ * The network: each packet becomes bytes with pad and ICRC, as on a real link. Some are lost, damaged, doubled,
+ * delayed, overtaken or marked; the others keep their order.
  */
 #include "sim.h"
 
@@ -74,7 +74,7 @@ static struct sim_host *host_of(struct sim *sim, const uint8_t gid[16])
 	return NULL;
 }
 
-/* What CRC-32 must find for certain: up to three flipped bits, or a burst of at most 32; and a cut tail. */
+/* Damage that a CRC-32 finds for certain: up to three flipped bits, a burst of at most 32, or a cut tail. */
 static void damage(struct sim *sim, struct sim_packet *p)
 {
 	struct rng *r = &sim->netrng;
@@ -157,7 +157,7 @@ static bool lost(struct sim *sim, unsigned from)
 	return hit(sim, net->loss);
 }
 
-/* Somebody may rightly miss an answer. */
+/* A requester may rightly miss an answer now. */
 static void count_loss(struct sim *sim, const struct roci_packet *pkt)
 {
 	struct sim_qp *qp = sim_find_qp(sim, pkt->dest_qpn);
@@ -231,7 +231,7 @@ static struct sim_packet *serialize(struct sim *sim, struct sim_host *from, cons
 	return p;
 }
 
-/* Makes of a packet one that is intact, and that the receiver must pass over in silence (IBTA 9.6.1). */
+/* Turns a packet into an intact one that the receiver must drop silently (IBTA 9.6.1). */
 static void make_stray(struct sim *sim, struct sim_packet *p, const struct roci_packet *pkt)
 {
 	struct rng *r = &sim->netrng;
@@ -251,7 +251,7 @@ static void make_stray(struct sim *sim, struct sim_packet *p, const struct roci_
 		else
 			b[0] = ROCI_TRANSPORT_RC | ROCI_OP_SEND_ONLY;
 		break;
-	case 3: /* somebody else sent it, to the same QP; or with a wrong key */
+	case 3: /* another sender, to the same QP; or a wrong Q_Key */
 		if (pkt->op->headers & 1 << ROCI_HDR_DETH)
 			b[12] ^= 0x40;
 		else
@@ -263,7 +263,7 @@ static void make_stray(struct sim *sim, struct sim_packet *p, const struct roci_
 	sim->stats.strays++;
 }
 
-/* As the QP that sends was told, lately perhaps. */
+/* The packet must go the way that its QP has now. */
 static void check_path(struct sim *sim, const struct roci_tx_packet *tx, const struct roci_packet *pkt)
 {
 	const struct sim_qp *dest = sim_find_qp(sim, pkt->dest_qpn);
@@ -304,7 +304,7 @@ void sim_net_send(struct sim *sim, struct sim_host *from, const struct roci_tx_p
 		copy = sim_packet_alloc(sim);
 		*copy = *p;
 		sim->stats.duplicated++;
-		fly(sim, from, to, copy, &pkt, " (twin)");
+		fly(sim, from, to, copy, &pkt, " (duplicate)");
 	}
 	fly(sim, from, to, p, &pkt, "");
 }

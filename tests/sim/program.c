@@ -216,7 +216,7 @@ static void draw_pair(struct sim *sim)
 	if (once_in(sim, 5))
 		sim_fault_draw(sim, a, b);
 	else if (!sim->net.lossy && !sim->net.reorder && a->rnr_retry == 7 && b->rnr_retry == 7 && once_in(sim, 2))
-		a->timeout = b->timeout = 0; /* for ever, for nothing can fail */
+		a->timeout = b->timeout = 0; /* no timeout: nothing can fail */
 }
 
 /* Too small, so that it may overrun. */
@@ -226,9 +226,9 @@ static void spoil_cq(struct sim *sim, struct sim_cq *cq)
 		const struct sim_qp *qp = &sim->qps[i];
 
 		if (qp->recv_cq == cq && !qp->rq->qp)
-			return; /* receives of others would be lost with it */
+			return; /* it would lose receives of others */
 		if ((qp->send_cq == cq || qp->recv_cq == cq) && !qp->peer->timeout)
-			return; /* its peer would try for ever */
+			return; /* its peer would retry for ever */
 	}
 	cq->need = (cq->need + 3) / 4;
 	cq->may_overrun = true;
@@ -236,7 +236,7 @@ static void spoil_cq(struct sim *sim, struct sim_cq *cq)
 	sim->stats.faults++;
 }
 
-/* Room for every entry that can wait: what is posted and not yet polled. */
+/* Room for all entries that can wait: of what is posted and not yet polled. */
 static void size_cqs(struct sim *sim)
 {
 	for (unsigned i = 0; i < sim->num_qps; i++) {
@@ -252,7 +252,7 @@ static void size_cqs(struct sim *sim)
 		spoil_cq(sim, &sim->hosts[0].cqs[0]);
 }
 
-/* A program may be silent for as long as its slowest QP needs to give up, for each packet of a message anew. */
+/* A program may make no progress for as long as its slowest QP needs to give up, once for each packet of a message. */
 static void set_patience(struct sim *sim)
 {
 	uint64_t patience = 5000 * MS;
@@ -392,7 +392,7 @@ void sim_ready_to_send(struct sim *sim, struct sim_qp *qp)
 	qp->late = false;
 }
 
-/* What a QP was told in an earlier life must not show after a reset. */
+/* The attributes that a QP had before a reset must not show after it. */
 static void live_before(struct sim *sim, struct sim_qp *qp)
 {
 	struct sim_mr *mr = &sim->mrs[0];
@@ -469,7 +469,7 @@ void sim_program_setup(struct sim *sim)
 	sim_monitor_setup(sim);
 }
 
-/* Everything goes in the order that verbs imposes; nothing may be busy. */
+/* Destroys everything in the order that verbs demands; nothing may be busy. */
 void sim_program_teardown(struct sim *sim)
 {
 	for (unsigned i = 0; i < sim->num_qps; i++) {

@@ -40,20 +40,20 @@ void sim_check_async(struct sim *sim, const struct roci_event *ev)
 		return;
 	case ROCI_EVENT_QP_LAST_WQE_REACHED:
 		sim_check(sim, qp->rq->srq && !qp->last_wqe_seen && sim_in_error(qp), "QP %u: last WQE event", qp->id);
-		qp->last_wqe_seen = qp->owes_reason = true;
+		qp->last_wqe_seen = qp->error_unexplained = true;
 		return;
 	case ROCI_EVENT_COMM_EST:
 		sim_check(sim, qp->was_late, "QP %u: communication established event in RTS", qp->id);
 		return;
-	default: qp->owes_reason = true;
+	default: qp->error_unexplained = true;
 	}
 }
 
-/* Nothing was lost on the way, and nobody did anything wrong. */
+/* Nothing was lost, and neither side made a mistake. */
 static bool undisturbed(const struct sim *sim, const struct sim_qp *qp)
 {
 	if (qp->type == ROCI_QPT_UD && sim->net.dup)
-		return false; /* a twin takes a receive */
+		return false; /* a duplicate takes a receive */
 	return !sim->net.lossy && !sim->net.reorder && qp->rq->never_rnr && !qp->rq->shortened && !sim_err_legit(qp) &&
 	       !qp->gone && !sim_err_legit(qp->peer) && !qp->peer->gone;
 }
@@ -105,7 +105,7 @@ static void check_qp(struct sim *sim, struct sim_qp *qp)
 		  "QP %u lives on though its CQ overran", qp->id);
 	if (qp->gone)
 		return;
-	sim_check(sim, !qp->owes_reason || sim_err_legit(qp), "QP %u is in error for no reason", qp->id);
+	sim_check(sim, !qp->error_unexplained || sim_err_legit(qp), "QP %u is in error for no reason", qp->id);
 	for (; qp->done < qp->posted; qp->done++) {
 		struct sim_wr *wr = &qp->wrs[qp->done];
 
@@ -128,8 +128,8 @@ static void check_idle(struct sim *sim, struct sim_host *host)
 			  "host %u: CQ %u is not empty, but no event came", host->id, c);
 }
 
-/* Where every packet arrived within a few milliseconds, and no QP fell silent, nobody had to guess that one was lost:
- * what overtakes on the way is remembered until its turn. */
+/* Where each packet arrived within a few milliseconds and no QP stopped, there is no reason for a probe or a timeout:
+ * packets that overtake others are kept until their turn. */
 static void check_guesses(struct sim *sim)
 {
 	const struct sim_net *net = &sim->net;

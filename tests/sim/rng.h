@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Randomness that a seed fixes: splitmix64 seeds xoshiro256**. */
+/* Random numbers that follow from a seed: splitmix64 seeds xoshiro256**. */
 #ifndef ROCI_SIM_RNG_H
 #define ROCI_SIM_RNG_H
 

@@ -53,7 +53,7 @@ static void settle(struct sim *sim)
 	} while (again);
 }
 
-/* Until nothing is in flight, no timer runs and nobody has anything to do. */
+/* Until nothing is in flight, no timer runs and no host has anything to do. */
 static void run_until_quiet(struct sim *sim)
 {
 	unsigned events = 0;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
  * The simulator: two or three engines, a virtual clock, a hostile network, random programs of work requests, and a
- * model of what memory and completions must be. Everything follows from the program's seed.
+ * model of what memory and completions must be. The program's seed determines everything.
  *
  *     program.c, workload.c, fault.c   draw a program: hosts, QPs, work requests, mistakes made on purpose
  *     app.c                            plays the application: posts, polls, acts
@@ -90,7 +90,7 @@ enum sim_fault {
 	SIM_FAULT_INV_KEY,    /* SEND_WITH_INV of no window */
 	SIM_FAULT_BIND,       /* BIND_MW outside of the MR */
 	SIM_FAULT_LOCAL_INV,  /* LOCAL_INV of no window */
-	SIM_FAULT_NO_RECV,    /* nobody posts the receive */
+	SIM_FAULT_NO_RECV,    /* the receive is never posted */
 	SIM_FAULT_OVERRUN,    /* a CQ too small; belongs to no work request */
 	SIM_FAULTS
 };
@@ -258,9 +258,9 @@ struct sim_qp {
 	unsigned sqd_started;   /* monitor */
 	bool peer_fault_posted; /* the peer has posted what puts us into ERR */
 	bool recv_failed, recv_flushed;
-	bool owes_reason; /* seen to be in error before anything told why */
-	bool dereg;       /* our target vanished midway */
-	bool dereg_local; /* so did some of our own memory */
+	bool error_unexplained; /* seen to be in error; the reason must still show */
+	bool dereg;             /* our target vanished midway */
+	bool dereg_local;       /* some of our own memory vanished midway */
 	bool sq_drained_wanted, sq_drained_seen, last_wqe_seen;
 
 	/* the model */
@@ -292,7 +292,7 @@ struct sim_host {
 	struct sim_cq cqs[SIM_MAX_CQS];
 	unsigned num_cq;
 	uint32_t pds[2];
-	uint64_t lag_ns; /* a driver that is slow to come */
+	uint64_t lag_ns; /* how late the driver may be */
 	bool dirty, pump_scheduled;
 	uint64_t timer_at; /* for which a timer event is in flight */
 	unsigned timer_generation;
@@ -329,7 +329,7 @@ struct sim_packet {
 	uint16_t src_port, ip_id;
 	uint8_t traffic_class, hop_limit;
 	bool damaged; /* the network changed bits: the ICRC must tell */
-	bool stray;   /* intact, but nobody's business: must change nothing */
+	bool stray;   /* intact, but for no QP of this host: must change nothing */
 	uint32_t len;
 	uint8_t bytes[SIM_PACKET_BYTES];
 	struct sim_packet *next_free;
@@ -347,7 +347,7 @@ struct sim {
 	jmp_buf fail;
 	char reason[512];
 	struct rng plan, app, netrng;
-	struct rng extra; /* what was added after seeds had got names: draws nothing from the others */
+	struct rng extra; /* for what was added later, so that the named seeds keep their meaning */
 	struct sim_stats stats;
 
 	struct sim_net net;
@@ -388,7 +388,7 @@ void sim_trace(struct sim *sim, const char *fmt, ...) __attribute__((format(prin
 
 /* ---- clock.c ---- */
 void sim_schedule(struct sim *sim, uint64_t at, enum sim_event_kind kind, void *obj);
-/* Makes the timer events of `host` that are in flight void. */
+/* The earlier timer events of `host` have no effect. */
 void sim_schedule_timer(struct sim *sim, uint64_t at, struct sim_host *host);
 void sim_schedule_packet(struct sim *sim, uint64_t at, struct sim_host *to, unsigned from, struct sim_packet *packet);
 /* Takes the earliest event and sets the clock. The caller gives it back with sim_event_free(). NULL: none left. */
@@ -404,7 +404,7 @@ void *sim_alloc(struct sim *sim, size_t len);
 void sim_memory_reset(struct sim *sim);
 /* A fresh MR of `len` bytes filled with noise. */
 struct sim_mr *sim_mr_new(struct sim *sim, struct sim_host *host, uint32_t pd, uint32_t len, uint32_t access);
-/* `len` bytes of one MR of the pool; nobody else gets them. */
+/* `len` bytes of one MR of the pool, for one user. */
 struct sim_piece sim_pool_take(struct sim *sim, struct sim_pool *pool, uint32_t len);
 /* Splits `len` bytes into at most `max_sge` pieces; returns how many. */
 unsigned sim_pool_take_list(struct sim *sim, struct sim_pool *pool, uint32_t len, unsigned max_sge,
@@ -431,11 +431,11 @@ void sim_app_run(struct sim *sim);
 void sim_app_send(struct sim *sim, struct sim_qp *qp);
 void sim_app_recv(struct sim *sim, struct sim_rq *rq);
 void sim_app_action(struct sim *sim, struct sim_action *act);
-/* True where qp's next work request will never be posted, and rightly so. */
+/* True where qp's next work request will rightly never be posted. */
 bool sim_app_stuck(const struct sim_qp *qp);
 
 /* ---- host.c ---- */
-/* The engine was called: see what it wants, now or when a slow driver comes. */
+/* The engine was called: run its host now, or later where the driver is slow. */
 void sim_host_touch(struct sim_host *host);
 void sim_host_pump(struct sim_host *host);
 void sim_host_receive(struct sim_host *host, struct sim_packet *packet);
@@ -443,7 +443,7 @@ void sim_host_timer(struct sim_host *host, unsigned generation);
 void sim_cq_poll(struct sim_cq *cq);
 bool sim_cq_empty(const struct sim_cq *cq);
 void sim_host_events(struct sim_host *host);
-/* Throws the pending events away. */
+/* Drops the pending events. */
 void sim_host_discard(struct sim_host *host);
 
 /* ---- network.c ---- */
@@ -459,7 +459,7 @@ void sim_model_execute(struct sim_qp *qp, unsigned upto);
 void sim_model_final(struct sim *sim);
 /* UC: the peer has executed this one. */
 void sim_model_execute_one(struct sim_qp *qp, struct sim_wr *wr);
-/* A WRITE's last byte shows last. */
+/* The last byte of a WRITE must become visible last. */
 void sim_model_watch(struct sim *sim, struct sim_host *host);
 
 /* ---- check.c ---- */
@@ -469,7 +469,7 @@ void sim_succeed(struct sim_qp *qp, struct sim_wr *wr);
 
 /* ---- quiet.c ---- */
 void sim_check_async(struct sim *sim, const struct roci_event *ev);
-/* Nothing moves any more: whatever is not done now never will be. */
+/* Nothing is in flight and no timer runs: what is not done now never will be. */
 void sim_check_quiet(struct sim *sim);
 /* Every QP is in error: nothing may be left in the queues. */
 void sim_check_flushed(struct sim *sim);
@@ -478,7 +478,7 @@ struct sim_qp *sim_find_qp(struct sim *sim, uint32_t qpn);
 bool sim_err_legit(const struct sim_qp *qp);
 /* True where QP is in error. */
 bool sim_in_error(const struct sim_qp *qp);
-/* `cq` has lost completions, as it was made to: its QPs are in error, and what they still say is not looked at. */
+/* `cq` has overrun, on purpose: its QPs are in error, and their further completions are not checked. */
 void sim_cq_died(struct sim_cq *cq);
 
 /* ---- monitor.c ---- */

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Draws the work requests of a pair of QPs, such that their effect is defined: see read_hazard(). */
+/* Draws the work requests of a pair of QPs, such that the standard defines their effect: see read_hazard(). */
 #include "sim.h"
 
 struct range {
 	uint32_t off, len;
 };
 
-/* What the drawing of one direction remembers. */
+/* What is known of one direction while it is drawn. */
 struct side {
 	struct sim_qp *qp;
 	struct range reads[SIM_MAX_WRS]; /* remote ranges of READs that no fence has waited for */
@@ -65,8 +65,8 @@ static bool overlaps(const struct range *r, uint32_t off, uint32_t len)
 	return off < r->off + r->len && r->off < off + len;
 }
 
-/* IBTA table 79: what follows a READ may overtake it at the responder (a READ that is repeated reads again), so whoever
- * changes what an earlier READ reads has to wait for it. */
+/* IBTA table 79: a request behind a READ may overtake it at the responder, because a repeated READ reads again. So a
+ * request that changes what an earlier READ reads must wait for it. */
 static bool read_hazard(const struct side *s, uint32_t off, uint32_t len)
 {
 	for (unsigned i = 0; i < s->num_reads; i++)
@@ -420,7 +420,7 @@ static void draw_wr(struct sim *sim, struct side *s)
 			s->reads[0] = (struct range){wr->target_off, wr->len};
 		s->fence_at = wr->index;
 	}
-	/* A full send queue must hold one that reports. */
+	/* One request of a full send queue must be signaled. */
 	if (once_in(sim, 2) || wr->index % qp->cap.max_send_wr == qp->cap.max_send_wr - 1)
 		wr->signaled = true;
 }
@@ -482,7 +482,7 @@ static void draw_recv(struct sim *sim, struct sim_rq *rq, uint32_t need, bool ex
 	recv->num_sge = sim_pool_take_list(sim, &rq->pool, len, rq->max_sge, recv->pieces);
 }
 
-/* Receives of a UD QP that some datagrams do not fit into: those are dropped, the receive waits for one that fits. */
+/* Receives of a UD QP that are too short for some datagrams. Those are dropped; the receive waits for one that fits. */
 static void shorten(struct sim *sim, struct sim_rq *rq)
 {
 	for (unsigned i = 0; i < rq->planned; i++) {
@@ -546,7 +546,7 @@ static void draw_shared(struct sim *sim, struct sim_rq *rq)
 
 		if (sim->qps[i].rq != rq)
 			continue;
-		rq->cap++; /* a dead peer leaves its QP with a receive that is half full */
+		rq->cap++; /* a peer that fails leaves a receive half full */
 		for (unsigned w = 0; w < from->num_wr; w++) {
 			count += from->wrs[w].consumes_recv;
 			need = from->wrs[w].len > need ? from->wrs[w].len : need;

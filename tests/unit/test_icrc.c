@@ -96,7 +96,7 @@ static void the_identification_is_recovered(void **state)
 	assert_true(recovered > 100);
 }
 
-/* What a sender does: begin, headers, payload in pieces, store. */
+/* As a sender does: begin, headers, payload in pieces, store. */
 static void pieces_make_the_whole(void **state)
 {
 	uint64_t seed = 2;
@@ -141,7 +141,7 @@ static void a_flipped_bit_is_detected(void **state)
 	}
 }
 
-/* What the flow adds is covered as well: addresses, ports, length. */
+/* The ICRC covers addresses, ports and length too. */
 static void a_wrong_flow_is_detected(void **state)
 {
 	for (size_t i = 0; i < captures.count; i++) {
@@ -194,7 +194,7 @@ static void every_identification_is_recovered(void **state)
 	}
 }
 
-/* A random error is taken for an identification with 2^-16: of a million, about 15. */
+/* A random error passes as an identification with probability 2^-16: of a million, about 15. */
 static void random_errors_are_rejected(void **state)
 {
 	uint64_t seed = 5;
@@ -232,7 +232,7 @@ static void soft_roce_seals_a_flush_twice(void **state)
 		bytes[20] ^= 1;
 		assert_int_equal(roci_icrc_check(flow, bytes, sizeof(bytes)), -1);
 		bytes[20] ^= 1;
-		bytes[0] = ROCI_OP_READ_REQUEST; /* of no other is the second form taken */
+		bytes[0] = ROCI_OP_READ_REQUEST; /* the second form is accepted for FLUSH only */
 		crc = roci_icrc_headers(roci_icrc_begin(flow, id, sizeof(bytes)), bytes, 32);
 		roci_icrc_store(roci_icrc_soft_roce_flush(crc, bytes, 32), bytes + 32);
 		assert_int_equal(roci_icrc_check(flow, bytes, sizeof(bytes)), -1);

@@ -6,7 +6,7 @@
 #include "wire/opcode.h"
 #include "wire/packet.h"
 
-/* Header lengths from IBTA 9.3, written again: the table's own must agree. */
+/* Header lengths from IBTA 9.3. The table must agree. */
 static const unsigned header_length[ROCI_HDR_COUNT] = {
 	[ROCI_HDR_DETH] = 8,         [ROCI_HDR_XRCETH] = 4,     [ROCI_HDR_FETH] = 4,
 	[ROCI_HDR_RETH] = 16,        [ROCI_HDR_ATOMICETH] = 28, [ROCI_HDR_AETH] = 4,
@@ -49,7 +49,7 @@ static void header_bytes_follow_from_headers(void **state)
 	}
 }
 
-/* The name is written by hand, and so are the flags: they must tell the same story. */
+/* Names and flags are written by hand: they must agree. */
 static void names_agree_with_flags(void **state)
 {
 	for (unsigned opcode = 0; opcode < 256; opcode++) {

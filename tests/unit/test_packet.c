@@ -50,7 +50,7 @@ static void captured_packets_parse_and_rebuild(void **state)
 	}
 }
 
-/* FLUSH, ATOMIC WRITE and CNP are younger than, or unknown to, the kernel that was captured. */
+/* The kernel that was captured does not have FLUSH, ATOMIC WRITE and CNP. */
 static void captures_cover_the_opcodes(void **state)
 {
 	bool seen[256] = {[ROCI_OP_FLUSH] = true, [ROCI_OP_ATOMIC_WRITE] = true, [ROCI_OPCODE_CNP] = true};
@@ -150,7 +150,8 @@ static void every_truncation_is_too_short(void **state)
 		struct roci_packet pkt;
 
 		for (size_t len = 0; op && len < (size_t)op->header_bytes + ROCI_ICRC_BYTES; len++) {
-			uint8_t *bytes = calloc(1, len + 1); /* its own, so that a sanitizer sees an overrun */
+			uint8_t *bytes =
+				calloc(1, len + 1); /* an allocation of its own, so that a sanitizer sees an overrun */
 
 			bytes[0] = (uint8_t)opcode;
 			assert_int_equal(roci_packet_parse(&pkt, bytes, len), ROCI_PARSE_TOO_SHORT);
@@ -213,7 +214,7 @@ static void rejects_version_and_opcode(void **state)
 	}
 }
 
-/* MigReq, FECN, BECN and reserved bits reject nothing (IBTA 9.2.2 ff.). */
+/* A packet is valid whatever its MigReq, FECN, BECN and reserved bits are (IBTA 9.2.2 ff.). */
 static void routers_and_reserved_bits_are_harmless(void **state)
 {
 	uint8_t bytes[16] = {ROCI_OP_SEND_ONLY, 0xc0, 0xff, 0xff, 0xff, 1, 2, 3, 0xff, 4, 5, 6};

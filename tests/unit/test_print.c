@@ -95,7 +95,7 @@ static void every_size_is_terminated_and_no_more(void **state)
 		assert_null(strchr(whole, '\n'));
 		assert_int_equal(roci_packet_print(&pkt, NULL, 0), len);
 		for (size_t size = 1; i % 16 == 0 && size <= (size_t)len + 2; size++) {
-			room = malloc(size); /* its own, so that a sanitizer sees an overrun */
+			room = malloc(size); /* an allocation of its own, so that a sanitizer sees an overrun */
 			assert_int_equal(roci_packet_print(&pkt, room, size), len);
 			assert_int_equal(strlen(room), size <= (size_t)len ? size - 1 : (size_t)len);
 			assert_memory_equal(room, whole, strlen(room));

@@ -133,7 +133,7 @@ void pair_free(struct pair *p)
 	free(p);
 }
 
-/* As a link would: the packet's bytes, parsed again on the other side. */
+/* As a link does: the packet becomes bytes, which the other side parses. */
 static void deliver(struct pair *p, int from, const struct roci_tx_batch *b, const struct roci_tx_packet *tx)
 {
 	uint8_t bytes[ROCI_MAX_HEADER_BYTES + 4096 + 8];

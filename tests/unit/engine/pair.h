@@ -32,10 +32,10 @@ struct pair {
 	unsigned sent[2], dropped;
 	unsigned copied[2];              /* packets sent with copy_payload, see struct roci_tx_packet */
 	unsigned count;                  /* for filters */
-	const struct roci_tx_packet *tx; /* for filters: the packet in hand, as it was sent */
+	const struct roci_tx_packet *tx; /* for filters: the current packet, as it was sent */
 };
 
-/* Defaults of the attributes, to be changed before pair_connect(). */
+/* Attributes; see pair_defaults(). */
 struct pair_options {
 	enum roci_qp_type type;
 	unsigned timeout, retry_cnt, rnr_retry, min_rnr_timer, max_rd_atomic;
@@ -51,7 +51,7 @@ struct pair *pair_create(const struct pair_options *o);
 void pair_free(struct pair *p);
 /* Takes one batch of side `from` to the other. False where there was none. */
 bool pair_turn(struct pair *p, int from);
-/* Moves packets until both are silent; time stands still. */
+/* Moves packets until neither side sends any; the time does not change. */
 void pair_run(struct pair *p);
 /* Moves packets and time, from deadline to deadline, until nothing is pending or `until`. */
 void pair_run_until(struct pair *p, uint64_t until);

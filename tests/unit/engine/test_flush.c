@@ -72,7 +72,7 @@ static void it_is_answered_again(void **state)
 	pair_free(p);
 }
 
-/* A later acknowledgement says nothing of the FLUSH: what follows it may overtake it at other responders. */
+/* A later acknowledgement does not answer the FLUSH: at other responders, requests behind it may overtake it. */
 static bool drop_first_response(struct pair *p, int from, const struct roci_packet *pkt)
 {
 	return from == 0 || pkt->opcode != ROCI_OP_READ_RESPONSE_ONLY || p->count++;
@@ -110,7 +110,7 @@ static void it_needs_rights_and_a_range(void **state)
 	expect_refusal(0, global, 1, ROCI_FETH_GLOBAL, ROCI_WC_REM_INV_REQ_ERR);
 	expect_refusal(global, 0, 1, ROCI_FETH_GLOBAL, ROCI_WC_REM_ACCESS_ERR);
 	expect_refusal(global, global, PAIR_MEMORY + 1, ROCI_FETH_GLOBAL, ROCI_WC_REM_ACCESS_ERR);
-	/* Which no region gives. */
+	/* No region has this right. */
 	expect_refusal(global | ROCI_ACCESS_FLUSH_PERSISTENT, global, 1, ROCI_FETH_PERSISTENT, ROCI_WC_REM_ACCESS_ERR);
 }
 
@@ -128,9 +128,9 @@ static void an_unknown_kind_is_an_invalid_request(void **state)
 		expect_refusal(global, global, 1, kinds[i], ROCI_WC_REM_INV_REQ_ERR);
 }
 
-/* Soft-RoCE does not hold max_rd_atomic for FLUSH, and a FLUSH that it sends again names another address: none may be
- * lost here, nor take the place of what has to be answered again. */
-static void it_takes_no_place_of_an_atomic(void **state)
+/* Soft-RoCE does not keep max_rd_atomic for FLUSH, and a FLUSH that it sends again names another address. So no FLUSH
+ * may be lost here, or take the slot of a response that is kept. */
+static void it_takes_no_slot_of_an_atomic(void **state)
 {
 	struct pair_options o = pair_defaults();
 	struct pair *p;
@@ -183,7 +183,7 @@ static bool soft_roce(struct pair *p, int from, const struct roci_packet *pkt)
 	return pkt->opcode != ROCI_OP_FLUSH || p->tx->soft_roce;
 }
 
-/* Which kind of ICRC the peer takes is found out once. */
+/* The QP finds out once which ICRC the peer accepts. */
 static void the_icrc_of_the_peers_kind_is_found(void **state)
 {
 	struct pair *p = make(ROCI_ACCESS_FLUSH_GLOBAL, ROCI_ACCESS_FLUSH_GLOBAL);
@@ -296,7 +296,7 @@ int main(void)
 		cmocka_unit_test(an_acknowledgement_behind_it_does_not_complete_it),
 		cmocka_unit_test(it_needs_rights_and_a_range),
 		cmocka_unit_test(an_unknown_kind_is_an_invalid_request),
-		cmocka_unit_test(it_takes_no_place_of_an_atomic),
+		cmocka_unit_test(it_takes_no_slot_of_an_atomic),
 		cmocka_unit_test(answers_keep_the_order_of_requests),
 		cmocka_unit_test(the_icrc_of_the_peers_kind_is_found),
 		cmocka_unit_test(soft_roces_icrc_is_for_flushes_only),

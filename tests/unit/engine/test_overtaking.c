@@ -36,7 +36,7 @@ static void release(struct pair *p)
 	roci_engine_rx(p->side[0].e, p->now, &held.rx);
 }
 
-/* Nothing that the requester sends from now on arrives: what it has must do. */
+/* Nothing that the requester sends from now on arrives: what it has received must be enough. */
 static bool drop_requests(struct pair *p, int from, const struct roci_packet *pkt)
 {
 	return from != 0;
@@ -54,7 +54,7 @@ static struct pair *make(void)
 	return p;
 }
 
-/* Both sides' packets move once, so that the requester hears everything but the held response. */
+/* Each side sends once, so the requester receives everything but the held response. */
 static void run_once(struct pair *p)
 {
 	static struct roci_tx_batch batch;
@@ -66,7 +66,7 @@ static void run_once(struct pair *p)
 		roci_engine_tx_done(p->side[0].e, p->now);
 }
 
-/* IBTA 9.7.5.1.2: the acknowledgement is of everything before it, whenever the response comes. */
+/* IBTA 9.7.5.1.2: an acknowledgement is about everything before it, even if the response comes later. */
 static void ack_before_a_read_response_is_remembered(void **state)
 {
 	struct pair *p = make();
@@ -84,7 +84,7 @@ static void ack_before_a_read_response_is_remembered(void **state)
 	pair_free(p);
 }
 
-/* The acknowledgement lies between two responses of which the later one came first. */
+/* The acknowledgement is between two responses, the later of which came first. */
 static void responses_and_acks_fall_into_place(void **state)
 {
 	struct pair *p = make();
@@ -127,7 +127,7 @@ static void fatal_nak_before_a_read_response_is_remembered(void **state)
 	pair_free(p);
 }
 
-/* A response that never comes cannot be had from a QP in error: then it is the READ that failed. */
+/* A QP in error does not send the lost response again, so the READ fails. */
 static void read_that_is_lost_before_a_fatal_nak_times_out(void **state)
 {
 	struct pair *p = make();

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* When a request's place in the send queue is free again. */
+/* When a slot of the send queue is free again. */
 #include "pair.h"
 
 #include <errno.h>
 
 #include "engine/cq.h"
 
-#define PLACES 64 /* of pair.c */
+#define SLOTS 64 /* of pair.c */
 
 static struct pair *make(bool sig_all)
 {
@@ -32,20 +32,20 @@ static unsigned fill(struct pair *p)
 
 static unsigned take(struct pair *p, unsigned max)
 {
-	struct roci_cqe cqe[2 * PLACES];
+	struct roci_cqe cqe[2 * SLOTS];
 
 	return roci_cq_poll(p->side[0].cq, cqe, max);
 }
 
-/* Who posts until the queue is full, and polls then, needs a CQ that is as large as the queue and no larger. */
+/* A program that posts until the queue is full, and then polls, needs a CQ that is only as large as the queue. */
 static void completions_that_wait_hold_places(void **state)
 {
 	struct pair *p = make(true);
 
-	assert_int_equal(roci_cq_resize(p->side[0].cq, PLACES), 0);
-	assert_int_equal(fill(p), PLACES);
+	assert_int_equal(roci_cq_resize(p->side[0].cq, SLOTS), 0);
+	assert_int_equal(fill(p), SLOTS);
 	assert_int_equal(fill(p), 0);
-	for (unsigned n = 1; n <= PLACES; n += 21) {
+	for (unsigned n = 1; n <= SLOTS; n += 21) {
 		assert_int_equal(take(p, n), n);
 		assert_true(roci_qp_send_room(p->side[0].qp, n));
 		assert_false(roci_qp_send_room(p->side[0].qp, n + 1));
@@ -60,12 +60,12 @@ static void silent_requests_hold_none(void **state)
 	struct pair *p = make(false);
 
 	for (int i = 0; i < 3; i++)
-		assert_int_equal(fill(p), PLACES);
+		assert_int_equal(fill(p), SLOTS);
 	pair_expect_nothing(p, 0);
 	pair_free(p);
 }
 
-/* The CQ is shared with a QP that goes, and changes its size. */
+/* The CQ changes its size, and is shared with a QP that is destroyed. */
 static void purge_and_resize_hold_none(void **state)
 {
 	struct pair *p = make(true);
@@ -74,29 +74,29 @@ static void purge_and_resize_hold_none(void **state)
 	for (int round = 0; round < 3; round++) {
 		for (unsigned i = 0; i < 50; i++)
 			roci_cq_push(cq, &(struct roci_cqe){.qpn = 7}, false);
-		assert_int_equal(fill(p), PLACES);
+		assert_int_equal(fill(p), SLOTS);
 		roci_cq_purge(cq, 7);
 		assert_int_equal(fill(p), 0);
 		assert_int_equal(take(p, 10), 10);
 		assert_int_equal(roci_cq_resize(cq, 128u << round), 0);
 		assert_true(roci_qp_send_room(p->side[0].qp, 10));
-		assert_int_equal(take(p, 2 * PLACES), PLACES - 10);
-		assert_true(roci_qp_send_room(p->side[0].qp, PLACES));
+		assert_int_equal(take(p, 2 * SLOTS), SLOTS - 10);
+		assert_true(roci_qp_send_room(p->side[0].qp, SLOTS));
 	}
 	pair_free(p);
 }
 
-/* Others complete there without end while this QP rests: entries are numbered in 32 bits. */
+/* Other QPs complete there while this one is idle, until the 32-bit numbers of the entries wrap. */
 static void age_holds_none(void **state)
 {
 	struct pair *p = make(true);
 	struct roci_cq *cq = p->side[0].cq;
 
-	assert_int_equal(fill(p), PLACES);
-	assert_int_equal(take(p, 2 * PLACES), PLACES);
+	assert_int_equal(fill(p), SLOTS);
+	assert_int_equal(take(p, 2 * SLOTS), SLOTS);
 	atomic_fetch_add(&cq->tail, (1u << 31) + 1000);
 	atomic_fetch_add(&cq->head, (1u << 31) + 1000);
-	assert_int_equal(fill(p), PLACES);
+	assert_int_equal(fill(p), SLOTS);
 	pair_free(p);
 }
 
@@ -106,15 +106,15 @@ static void flushed_requests_hold_places_until_the_reset(void **state)
 	struct pair *p = make(true);
 	struct roci_qp *qp = p->side[0].qp;
 
-	assert_int_equal(fill(p), PLACES);
+	assert_int_equal(fill(p), SLOTS);
 	assert_int_equal(take(p, 4), 4);
 	assert_int_equal(roci_qp_modify(qp, p->now, &attr, ROCI_QP_STATE), 0);
 	assert_int_equal(fill(p), 4);
-	assert_int_equal(take(p, 2 * PLACES), PLACES);
-	assert_int_equal(fill(p), PLACES);
+	assert_int_equal(take(p, 2 * SLOTS), SLOTS);
+	assert_int_equal(fill(p), SLOTS);
 	attr.state = ROCI_QPS_RESET;
 	assert_int_equal(roci_qp_modify(qp, p->now, &attr, ROCI_QP_STATE), 0);
-	assert_true(roci_qp_send_room(qp, PLACES));
+	assert_true(roci_qp_send_room(qp, SLOTS));
 	pair_free(p);
 }
 

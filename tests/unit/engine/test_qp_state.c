@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* The state machine against a table written anew from IBTA 11.2.5.2. */
+/* The state machine against a second table, written from IBTA 11.2.5.2. */
 #include "../test.h"
 
 #include <errno.h>
@@ -19,7 +19,7 @@ static const struct {
 static bool is_allowed(enum roci_qp_type type, enum roci_qp_state from, enum roci_qp_state to)
 {
 	if (type == ROCI_QPT_RC && from == ROCI_QPS_SQE)
-		return to == ROCI_QPS_RESET || to == ROCI_QPS_ERR; /* RC never is there */
+		return to == ROCI_QPS_RESET || to == ROCI_QPS_ERR; /* RC never has this state */
 	if (to == ROCI_QPS_RESET || (to == ROCI_QPS_ERR && from != ROCI_QPS_RESET))
 		return true;
 	for (size_t i = 0; i < sizeof(allowed) / sizeof(allowed[0]); i++)
@@ -81,7 +81,7 @@ static void try(enum roci_qp_type type, enum roci_qp_state from, enum roci_qp_st
 		roci_engine_destroy(e);
 		return;
 	}
-	/* Without any one of the required attributes, and with one that has no place, it fails. */
+	/* It fails without one of the required attributes, and with one that is not allowed. */
 	for (unsigned bit = 1; bit <= ROCI_QP_DEST_QPN; bit <<= 1)
 		if (need & bit)
 			assert_int_equal(roci_qp_modify(qp, 1, &a, (ROCI_QP_STATE | need) & ~bit), -EINVAL);
@@ -143,7 +143,7 @@ static struct roci_qp *on_cqs(struct roci_engine *e, uint32_t qpn, struct roci_c
 	return qp;
 }
 
-/* A CQ that is overrun by what another CQ's overrun flushed takes its QPs with it all the same. */
+/* The overrun of one CQ flushes requests, which may overrun another CQ. The QPs of that one fail too. */
 static void overruns_reach_every_qp(void **state)
 {
 	static struct roci_tx_batch batch;

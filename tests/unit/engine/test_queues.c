@@ -47,7 +47,7 @@ static void purge_takes_one_qp_only(void **state)
 	roci_engine_destroy(e);
 }
 
-/* Never less than was asked for, and no more than fits into a request. */
+/* At least what was asked for, and no more than fits into a request. */
 static void inline_data_has_the_room_of_sges(void **state)
 {
 	static const struct {
@@ -78,13 +78,15 @@ static void inline_data_has_the_room_of_sges(void **state)
 	}
 }
 
-/* However many SGEs are claimed to be there, none is looked at beyond what a request may have. */
+/* No SGE is read beyond the number that a request may have. */
 static void claimed_sges_are_not_believed(void **state)
 {
 	static const enum roci_send_flags flags[] = {0, ROCI_SEND_INLINE};
 
 	for (unsigned i = 0; i < 2; i++) {
-		struct roci_sge *sges = calloc(ROCI_MAX_SGE, sizeof(*sges)); /* its own, for a sanitizer to see */
+		struct roci_sge *sges =
+			calloc(ROCI_MAX_SGE,
+			       sizeof(*sges)); /* an allocation of its own, so that a sanitizer sees an overrun */
 		struct roci_send_wr wr = {.opcode = ROCI_WR_SEND, .flags = flags[i], .sges = sges};
 		struct roci_sq sq;
 
@@ -110,7 +112,8 @@ static unsigned completions(struct roci_engine *e)
 	return n;
 }
 
-/* IBTA 11.4.2.2: one request, one event; solicited waits for solicited or failed; any beats solicited. */
+/* IBTA 11.4.2.2: one request, one event. A solicited request waits for a solicited or failed entry; a request for any
+ * entry replaces it. */
 static void arming_gives_one_event(void **state)
 {
 	struct roci_engine *e = roci_engine_create();

@@ -36,7 +36,7 @@ static void gives_back_in_order_across_the_wrap(void **state)
 	free(store.slots);
 }
 
-/* Keeps as many as it gets, of twice what the store has. */
+/* Tries to keep twice as many packets as the store has. */
 static unsigned greedy(struct roci_reorder_store *store, struct roci_reorder *r)
 {
 	uint8_t byte = 0;
@@ -63,7 +63,7 @@ static void forgets_old_ones(void **state)
 	free(store.slots);
 }
 
-/* However many are greedy, each of them leaves as much as it takes; what one of them gives back, the next may have. */
+/* Each user leaves as many as it takes, however many users there are. What one gives back, the next may have. */
 static void leaves_room_for_others(void **state)
 {
 	struct roci_reorder_store store = {0};

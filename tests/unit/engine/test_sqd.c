@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* The send queue drained: what may change there, and who hears of it (IBTA 10.3.1.5). */
+/* SQD: what may change when the send queue has drained, and the event (IBTA 10.3.1.5). */
 #include "pair.h"
 
 #include <errno.h>
@@ -51,7 +51,7 @@ static bool lose_last_answer(struct pair *p, int from, const struct roci_packet 
 	return from == 0 || ++p->count != 4;
 }
 
-/* The answers that a peer may still ask for again stay, as many as there is room for. */
+/* The newest responses are kept for a peer that asks for them again, as many as there is room for. */
 static void answers_survive_fewer_places(void **state)
 {
 	struct pair_options o = pair_defaults();

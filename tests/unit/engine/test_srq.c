@@ -48,7 +48,7 @@ static void memory_of_the_qp_is_not(void **state)
 	}
 }
 
-/* What a READ fetches, and what is sent, is of the QP. */
+/* The memory of a READ and of a SEND is checked against the PD of the QP. */
 static void requests_are_of_the_qps(void **state)
 {
 	struct pair *p = make(ROCI_QPT_RC);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Rules of the reliable connection, each by itself. */
+/* Rules of the reliable connection, one test each. */
 #include "pair.h"
 
 #include <errno.h>
@@ -124,7 +124,7 @@ static void what_is_sent_again_is_copied(void **state)
 	pair_free(p);
 }
 
-/* The very first packet is lost, no round trip is known, and the QP's own timeout is hours or never: a probe comes. */
+/* The first packet is lost, no round trip is known, and the QP's timeout is hours or never: a probe is sent. */
 static void first_packet_is_probed(void **state)
 {
 	static const unsigned timeouts[] = {0, 31};
@@ -187,7 +187,7 @@ static bool drop_third_from_0(struct pair *p, int from, const struct roci_packet
 	return from != 0 || ++p->count != 3;
 }
 
-/* D8: the receiver keeps what came early, and one packet repairs the loss. */
+/* The receiver keeps the packets that came early, so one packet repairs the loss. */
 static void one_lost_packet_costs_few(void **state)
 {
 	struct pair *p = make();
@@ -244,7 +244,7 @@ struct access_case {
 	enum roci_wc_status status;
 };
 
-/* IBTA 9.9.3: what each violation of the responder's rights is called. */
+/* IBTA 9.9.3: the status of each kind of refusal. */
 static void access_errors_have_their_names(void **state)
 {
 	uint32_t all = pair_defaults().access, mr = pair_defaults().mr_access;
@@ -289,7 +289,7 @@ static void long_send_fails_on_both_sides(void **state)
 	pair_free(p);
 }
 
-/* What was asked before the request that failed is still answered. */
+/* The requests before the one that failed are still answered. */
 static void read_before_a_bad_write_completes(void **state)
 {
 	struct pair *p = make();
@@ -339,7 +339,7 @@ static void full_queue_refuses_and_loses_nothing(void **state)
 	pair_free(p);
 }
 
-/* The message has come as far as messages go, and does not end. */
+/* A message that grows beyond the limit. */
 static bool at_the_limit(struct pair *p, int from, const struct roci_packet *pkt)
 {
 	if (from == 0 && !pkt->op->first)
@@ -354,7 +354,7 @@ static void endless_send_is_refused(void **state)
 				   .key = 0x777700,
 				   .base = p->side[1].memory,
 				   .iova = (uintptr_t)p->side[1].memory,
-				   .len = UINT32_MAX, /* says the test, for none of it is touched */
+				   .len = UINT32_MAX, /* more than there is: none of it is accessed */
 				   .access = ROCI_ACCESS_LOCAL_WRITE};
 	struct roci_sge sge = {all.iova, UINT32_MAX, all.key};
 	struct roci_recv_wr recv = {.wr_id = 9, .sges = &sge, .num_sge = 1};
@@ -460,7 +460,7 @@ static void time_only_goes_forward(void **state)
 	pair_free(p);
 }
 
-/* A peer that asks for much at once, as other implementations do, does not get all of it in one burst. */
+/* A peer that asks for a long message at once, as other implementations do, does not get it in one burst. */
 static void long_read_responses_are_paced(void **state)
 {
 	struct pair *p = make();
@@ -503,7 +503,7 @@ static void silent_peer_is_found_out(void **state)
 	roci_qp_keepalive(p->side[0].qp, p->now, 2000 * MS);
 	pair_run_until(p, p->now + 20000 * MS);
 	assert_in_range(p->sent[0], 8, 11);
-	pair_expect_nothing(p, 1); /* a question is no message */
+	pair_expect_nothing(p, 1); /* a probe is no message */
 	assert_int_equal(roci_qp_state(p->side[0].qp), ROCI_QPS_RTS);
 	assert_false(roci_engine_peer_lost(p->side[0].e, 100));
 	p->filter = drop_all;

@@ -48,7 +48,7 @@ static void unreliable_connection_skips_a_broken_message(void **state)
 	pair_free(p);
 }
 
-/* uc_flow.h: the peer's advice keeps the sender within the window; without it, the pace does. */
+/* uc_flow.h: with the peer's answers the sender keeps to the window; without them, to the pace. */
 static void unreliable_connection_heeds_advice(void **state)
 {
 	struct pair_options o = pair_defaults();
@@ -64,7 +64,7 @@ static void unreliable_connection_heeds_advice(void **state)
 			pair_expect(p, 0, i, ROCI_WC_SUCCESS);
 		assert_int_equal(roci_engine_deadline(p->side[0].e), ROCI_NEVER);
 		assert_true(p->sent[1] > 0);
-		p->filter = round == 0 ? drop_all : NULL; /* the peer falls silent, and comes back */
+		p->filter = round == 0 ? drop_all : NULL; /* the peer does not answer, then it does */
 	}
 	pair_free(p);
 }
@@ -88,8 +88,8 @@ static void move_sender(struct pair *p, int32_t by)
 	w->next = w->una = roci_psn_add(w->next, (uint32_t)by & ROCI_PSN_MASK);
 }
 
-/* IBTA 9.8.2.2: a First or Only starts afresh whatever its PSN: nobody told the receiver that of the sender, or the
- * sender was reset and has another one now. */
+/* IBTA 9.8.2.2: a First or Only begins a new message, whatever its PSN. The receiver may not know the sender's PSN, or
+ * the sender was reset and has another one. */
 static void sender_may_start_anywhere(void **state)
 {
 	static const int32_t steps[] = {-5000, 5000, -(1 << 22), 1 << 22};
