@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Under `roci run`: what programs find that do not link libibverbs but open it (NCCL), and what the vendor libraries
- * find that others pull in (perftest, UCX, pyverbs). Bound at once, as the latter are.
+ * Under `roci run`: programs that dlopen() libibverbs (NCCL), and vendor libraries that other libraries load (perftest,
+ * UCX, pyverbs), find their symbols. Bound at once (RTLD_NOW), as these are.
  */
 #include <dlfcn.h>
 #include <infiniband/verbs.h>
@@ -23,7 +23,7 @@ static void *open_now(const char *name)
 	return dlopen(name, RTLD_NOW | RTLD_LOCAL);
 }
 
-/* Is the library that holds `symbol` the one that the environment preloads? */
+/* True: `symbol` is in the library that LD_PRELOAD names. */
 static bool is_ours(void *symbol)
 {
 	Dl_info info;
@@ -31,7 +31,7 @@ static bool is_ours(void *symbol)
 	return dladdr(symbol, &info) && preload && strstr(preload, info.dli_fname);
 }
 
-/* What NCCL asks for (ibvsymbols.cc), by version. */
+/* The symbols of NCCL (ibvsymbols.cc), by version. */
 static const struct {
 	const char *version, *names[32];
 } wanted[] = {
@@ -60,7 +60,7 @@ static void check_versions(void *lib)
 	}
 	need(dlvsym(lib, "ibv_open_device", "IBVERBS_1.0") == dlvsym(lib, "ibv_open_device", "IBVERBS_1.1"),
 	     "ibv_open_device", "1.0 is not 1.1");
-	need(!dlvsym(lib, "ibv_open_device", "IBVERBS_1.99"), "ibv_open_device", "at a version that there is not");
+	need(!dlvsym(lib, "ibv_open_device", "IBVERBS_1.99"), "ibv_open_device", "has a version that does not exist");
 }
 
 static struct ibv_device *check_device(void *lib)
@@ -79,7 +79,7 @@ static struct ibv_device *check_device(void *lib)
 	free_list(list);
 	struct ibv_context *ctx = open_device(device);
 	need(ctx, "ibv_open_device", NULL);
-	/* The function, unlike the macro, knows the structure of old: 48 bytes. */
+	/* The function, unlike the macro, fills the old structure: 48 bytes. */
 	unsigned char attr[64];
 	memset(attr, 0xee, sizeof(attr));
 	need(!query_port(ctx, 1, attr), "ibv_query_port", NULL);
@@ -88,7 +88,7 @@ static struct ibv_device *check_device(void *lib)
 	return device;
 }
 
-/* A library that is not installed is no failure; one that does not load is. */
+/* A library that is not installed is no failure; one that fails to load is. */
 static void check_vendor(const char *name, const char *probe, struct ibv_device *device)
 {
 	void *lib = open_now(name);
@@ -101,11 +101,11 @@ static void check_vendor(const char *name, const char *probe, struct ibv_device 
 	if (probe) {
 		bool (*is_supported)(struct ibv_device *) = dlsym(lib, probe);
 		need(is_supported, probe, "missing");
-		need(!is_supported(device), probe, "takes roci0 for its own");
+		need(!is_supported(device), probe, "accepts roci0 as its own device");
 	}
 }
 
-/* A stub of the private node says so and fails. */
+/* A stub of the private node prints a message and fails. */
 static void check_stub(void *lib)
 {
 	int (*stub)(void) = dlsym(lib, "ibv_cmd_alloc_pd");

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* strings OURS SYSTEM: names of enum values and rate conversions are word for word those of the system's library. */
+/* strings OURS SYSTEM: names of enum values and rate conversions are the same as in the system's library. */
 #include <dlfcn.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -29,7 +29,7 @@ int main(int argc, char **argv)
 		const char *(*ours)(int) = symbol(argv[1], names[i]), *(*theirs)(int) = symbol(argv[2], names[i]);
 		for (int value = -2; value < 300; value++) {
 			if (strcmp(ours(value), theirs(value))) {
-				printf("%s(%d): '%s', not '%s'\n", names[i], value, ours(value), theirs(value));
+				printf("%s(%d): '%s', expected '%s'\n", names[i], value, ours(value), theirs(value));
 				failed = 1;
 			}
 		}
@@ -38,7 +38,7 @@ int main(int argc, char **argv)
 		int (*ours)(int) = symbol(argv[1], numbers[i]), (*theirs)(int) = symbol(argv[2], numbers[i]);
 		for (int value = -2; value < 1500000; value++) {
 			if (ours(value) != theirs(value)) {
-				printf("%s(%d): %d, not %d\n", numbers[i], value, ours(value), theirs(value));
+				printf("%s(%d): %d, expected %d\n", numbers[i], value, ours(value), theirs(value));
 				failed = 1;
 			}
 		}

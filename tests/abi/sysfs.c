@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * sysfs: under `roci run`, what a program sees that reads around the verbs API: /sys/class/infiniband leads to roci0's
- * files, the device's file can be opened, and every other path is what it was.
+ * Under `roci run`: /sys/class/infiniband has roci0's files, the device's file can be opened, and all other paths are
+ * unchanged.
  */
 #include <dirent.h>
 #include <errno.h>
@@ -119,17 +119,17 @@ static void test_others(const char *dir)
 	close(fd);
 	CHECK(realpath(path, text) && strstr(text, "paths-test"));
 	unlink(path);
-	/* Somebody else's device: never ours, whether it is there or not. */
+	/* Not exchanged, whether it exists or not. */
 	fd = open("/dev/infiniband/rdma_cm", O_PATH);
 	if (fd >= 0) {
 		snprintf(path, sizeof(path), "/proc/self/fd/%d", fd);
 		CHECK(readlink(path, text, sizeof(text)) > 0 && !strncmp(text, "/dev/infiniband/", 16));
 	}
 	errno = 77;
-	CHECK(!stat("/", &st) && errno == 77); /* what succeeds leaves errno alone */
+	CHECK(!stat("/", &st) && errno == 77); /* success does not change errno */
 }
 
-/* Before any of our constructors, as an allocator's would. */
+/* Runs before all constructors, as an allocator may. */
 static int early_fd = -1;
 static void early(void)
 {

@@ -1,7 +1,7 @@
 #!/bin/sh
 # SPDX-License-Identifier: BSD-2-Clause
-# test_rdmacm_symbols.sh OURS SYSTEM: our librdmacm.so.1 exports what the system's does, under the same versions, and no
-# more; its soname is the same; and it needs our libibverbs.so.1 by that name.
+# test_rdmacm_symbols.sh OURS SYSTEM: our librdmacm.so.1 exports the symbols of the system's, with the same versions, and no others. It
+# has the same soname, and needs libibverbs.so.1 by that name.
 set -eu
 ours=$1 system=$2
 tmp=$(mktemp -d)

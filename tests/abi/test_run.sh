@@ -1,12 +1,12 @@
 #!/bin/sh
 # SPDX-License-Identifier: BSD-2-Clause
-# test_run.sh ROCI: what `roci run` does with its command line and with the environment.
+# test_run.sh ROCI: checks how `roci run` handles its command line and the environment.
 set -u
 roci=$1 failed=0
 dir=$(mktemp -d)
 trap 'rm -rf "$dir"' EXIT
 
-# expect STATUS TEXT COMMAND...: exit status, and a pattern that its output holds
+# expect STATUS TEXT COMMAND...: checks its exit status, and that its output matches the pattern
 expect()
 {
 	want=$1 text=$2
@@ -35,7 +35,7 @@ expect 7 '' "$roci" run -- sh -c 'exit 7'
 expect 0 '^-a --fault$' "$roci" run -- echo -a --fault
 expect 0 '^-a$' "$roci" run echo -a
 expect 0 '^loss=1 x.pcapng$' "$roci" run --fault loss=1 --capture x.pcapng -- sh -c 'echo $ROCI_FAULT $ROCI_CAPTURE'
-# What the environment already names stays: in LD_PRELOAD first (a sanitizer must be first), in LD_LIBRARY_PATH last
+# Entries of the environment stay: in LD_PRELOAD first (a sanitizer must be first), in LD_LIBRARY_PATH last
 expect 0 'libdl.so.2:/.*/libibverbs.so.1' env LD_PRELOAD="${LD_PRELOAD:+$LD_PRELOAD:}libdl.so.2" "$roci" run -- sh -c 'echo $LD_PRELOAD'
 expect 0 '/.*:/elsewhere$' env LD_LIBRARY_PATH=/elsewhere "$roci" run -- sh -c 'echo $LD_LIBRARY_PATH'
 # A roci without its libraries

@@ -1,8 +1,7 @@
 #!/bin/sh
 # SPDX-License-Identifier: BSD-2-Clause
-# test_symbols.sh OURS SYSTEM: every symbol@version that the system's libibverbs.so.1 exports is exported by ours, private
-# node included, and nothing else but the node for our own librdmacm.so.1 and the C library's functions below; both have the
-# same soname.
+# test_symbols.sh OURS SYSTEM: our libibverbs.so.1 exports each symbol@version of the system's, private node included. Besides, it
+# exports only the node for our librdmacm.so.1, and the functions of the C library below. Both have the same soname.
 set -eu
 ours=$1 system=${2:-}
 [ -n "$system" ] || { echo "no system library to compare with"; exit 77; }
@@ -10,8 +9,8 @@ ours=$1 system=${2:-}
 tmp=$(mktemp -d)
 trap 'rm -rf "$tmp"' EXIT
 
-# The C library functions that src/verbs/sysfs/interpose.c interposes (sysfs.h says why): those
-# that UCX, Open MPI, Python, ls, cat and shells call. Unversioned, so as to serve every version that is asked for.
+# The functions that src/verbs/sysfs/interpose.c interposes (sysfs.h says why): those that UCX, Open MPI, Python, ls, cat and shells
+# call. They have no version, so they serve each version that a program asks for.
 interposed='__lxstat __lxstat64 __open64_2 __realpath_chk __xstat __xstat64 access faccessat fopen fopen64 fstatat fstatat64
 	getxattr lgetxattr lstat lstat64 open open64 openat openat64 opendir readlink realpath stat stat64 statx'
 

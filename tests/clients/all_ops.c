@@ -1,12 +1,13 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * all_ops -p PORT [-g GID-INDEX] [-x] [-a] [-f] [-e] [-r ROUNDS] [SERVER]: every opcode of RC, UC and UD once per shape
- * a message has on the wire (empty, one packet, two, more), one at a time, and each is verified on both sides before
- * the next begins. A capture made meanwhile holds every opcode there is. -x is for Linux's Soft-RoCE, which does not
- * flag the completion of a send with invalidate, and whose guest is slow; -a leaves out atomic writes and -f FLUSH,
- * which it does not have before Linux 6.2, nor Debian 12's libibverbs FLUSH. -r is for a wire that loses packets: so
- * many rounds of RC alone. -e leaves out empty READs: the server of 6.12 answers none that comes again (it keeps 0 for
- * the rkey of an empty READ, and compares).
+ * all_ops -p PORT [-g GID-INDEX] [-x] [-a] [-f] [-e] [-r ROUNDS] [SERVER]: runs every opcode of RC, UC and UD with
+ * messages of each shape (empty, one packet, two, more), one at a time. Both sides verify a message before the next one
+ * begins. A capture of the run contains every opcode.
+ *
+ *	-x	Soft-RoCE is at one end: its completion of a send with invalidate lacks the flag, and its guest is slow
+ *	-a, -f	without atomic writes, without FLUSH: Soft-RoCE before Linux 6.2 has neither; Debian 12's libibverbs has
+ *no FLUSH -e	without empty READs: Soft-RoCE of Linux 6.12 does not answer a repeated one -r	the wire loses packets:
+ *this many rounds, of RC only
  */
 #include "pair.h"
 #include "verbs/flush.h"
@@ -29,7 +30,7 @@ struct step {
 	unsigned types;
 	enum ibv_wr_opcode opcode;
 	uint32_t packets; /* length: this many full packets */
-	uint32_t bytes;   /* and so many bytes more */
+	uint32_t bytes;   /* and this many bytes more */
 };
 
 static const struct step steps[] = {
@@ -57,7 +58,7 @@ static const struct step steps[] = {
 	{TYPE_RC, IBV_WR_ATOMIC_CMP_AND_SWP, 0, 8},
 	{TYPE_RC, IBV_WR_ATOMIC_FETCH_AND_ADD, 0, 8},
 	{TYPE_RC, IBV_WR_ATOMIC_WRITE, 0, 8},
-	{TYPE_RC, IBV_WR_FLUSH, 0, 5}, /* of what a WRITE before it wrote */
+	{TYPE_RC, IBV_WR_FLUSH, 0, 5}, /* of data that a WRITE wrote before */
 	{TYPE_RC, IBV_WR_FLUSH, 1, 3},
 };
 #define STEP_COUNT (sizeof(steps) / sizeof(steps[0]))
@@ -66,9 +67,9 @@ struct side {
 	struct endpoint ep;
 	int fd;         /* to the peer */
 	bool server;    /* the responder of every step */
-	bool soft_roce; /* is at one of the ends */
+	bool soft_roce; /* at one of the ends */
 	bool no_atomic_write, no_flush, no_empty_read;
-	bool lossy; /* is the wire */
+	bool lossy; /* the wire loses packets */
 	struct ibv_cq *cq;
 	struct ibv_qp *qp;
 	struct ibv_mr *mr;
@@ -103,7 +104,7 @@ static bool consumes_receive(enum ibv_wr_opcode opcode)
 
 static void post(struct side *s, const struct step *step, uint32_t i, uint32_t len, uint32_t invalidate)
 {
-	/* Longer messages are gathered from three places, the middle one odd. */
+	/* Longer messages have three SGEs, the middle one of an odd length. */
 	uint32_t first = len > 100 ? len / 3 : len, second = len > 100 ? 33 : 0;
 	struct ibv_sge sge[3] = {
 		{(uintptr_t)s->memory, first, s->mr->lkey},
@@ -151,7 +152,7 @@ static void post_atomic_write(struct side *s, struct ibv_qp_ex *qpx, uint32_t i)
 	ibv_wr_atomic_write(qpx, s->peer.rkey, s->peer.addr, &value);
 }
 
-/* A FLUSH of what was written; or, after a short WRITE, of the whole region. */
+/* A FLUSH of the written data; or, after a short WRITE, of the whole region. */
 static void post_flush(struct side *s, struct ibv_qp_ex *qpx, uint32_t i, uint32_t len)
 {
 	bool whole = len < s->packet;
@@ -162,7 +163,7 @@ static void post_flush(struct side *s, struct ibv_qp_ex *qpx, uint32_t i, uint32
 		     whole ? IBV_FLUSH_MR : IBV_FLUSH_RANGE);
 }
 
-/* What ibv_post_send() has no fields for. */
+/* Operations for which ibv_post_send() has no fields. */
 static void post_extended(struct side *s, const struct step *step, uint32_t i, uint32_t len)
 {
 	struct ibv_qp_ex *qpx = ibv_qp_to_qp_ex(s->qp);
@@ -198,9 +199,9 @@ static void request(struct side *s, const struct step *step, uint32_t i, uint32_
 		post(s, step, i, len, invalidate);
 	cq_expect(s->cq, &wc, i);
 	if (step->opcode == IBV_WR_FLUSH && wc.opcode != IBV_WC_FLUSH)
-		die("opcode %d of a FLUSH's completion", wc.opcode);
+		die("the completion of a FLUSH has opcode %d", wc.opcode);
 	if (step->opcode == IBV_WR_RDMA_READ && !pattern_holds(s->memory, len, i))
-		die("the data read are wrong");
+		die("the data that was read is wrong");
 	if (step->opcode == IBV_WR_ATOMIC_CMP_AND_SWP || step->opcode == IBV_WR_ATOMIC_FETCH_AND_ADD) {
 		memcpy(&before, s->memory, sizeof(before));
 		if (before != step_before(i))
@@ -210,7 +211,7 @@ static void request(struct side *s, const struct step *step, uint32_t i, uint32_
 
 /* ---- the responder ---- */
 
-/* Whether this end is, whose completions of a SEND with invalidate lack the flag. */
+/* True: this end is Soft-RoCE, whose completion of a SEND with invalidate lacks the flag. */
 static bool is_soft_roce(const struct side *s)
 {
 	return !strncmp(ibv_get_device_name(s->ep.ctx->device), "rxe", 3);
@@ -225,10 +226,10 @@ static void check_receive(struct side *s, const struct step *step, uint32_t i, u
 	if (wc.byte_len != len + grh)
 		die("received %u bytes, not %u", wc.byte_len, len + grh);
 	if (wc.opcode != (step->opcode == IBV_WR_RDMA_WRITE_WITH_IMM ? IBV_WC_RECV_RDMA_WITH_IMM : IBV_WC_RECV))
-		die("opcode %d of the receive completion", wc.opcode);
+		die("the receive completion has opcode %d", wc.opcode);
 	if (step->opcode == IBV_WR_SEND_WITH_INV) {
 		if ((!(wc.wc_flags & IBV_WC_WITH_INV) && !is_soft_roce(s)) || wc.invalidated_rkey != window)
-			die("rkey %#x was to be invalidated, not %#x", window, wc.invalidated_rkey);
+			die("expected rkey %#x to be invalidated, not %#x", window, wc.invalidated_rkey);
 	} else if (step->opcode != IBV_WR_SEND) {
 		if (!(wc.wc_flags & IBV_WC_WITH_IMM) || wc.imm_data != htonl(step_imm(i)))
 			die("immediate data %#x, not %#x", ntohl(wc.imm_data), step_imm(i));
@@ -253,10 +254,10 @@ static void check_memory(struct side *s, const struct step *step, uint32_t i, ui
 			die("memory holds %#llx after the operation", (unsigned long long)after);
 		break;
 	default:
-		/* A write on UC tells nobody when it has arrived. */
+		/* There is no sign that a WRITE on UC has arrived, so wait for the data. */
 		while (!pattern_holds(s->memory + offset, len, i) || s->memory[offset + len])
 			if (time(NULL) > end)
-				die("the data received are wrong");
+				die("the received data is wrong");
 	}
 }
 
@@ -280,7 +281,7 @@ static void respond(struct side *s, const struct step *step, uint32_t i, uint32_
 	if (consumes_receive(step->opcode))
 		check_receive(s, step, i, len, key);
 	if (s->qp->qp_type == IBV_QPT_RC)
-		tcp_swap(s->fd, NULL, NULL, 0); /* the requester has its completion: the data must be there */
+		tcp_swap(s->fd, NULL, NULL, 0); /* the requester has its completion, so the data must have arrived */
 	check_memory(s, step, i, len);
 	if (window) {
 		errno = ibv_dealloc_mw(window);
@@ -294,7 +295,7 @@ static void connect_pair(struct side *s, enum ibv_qp_type type)
 {
 	struct address mine = {.gid = s->ep.gid, .psn = qp_random_psn(), .mtu = s->ep.mtu_bytes};
 	struct ibv_ah_attr ah = {.is_global = 1, .port_num = 1};
-	struct patience patience = pair_patience;
+	struct retries retries = pair_retries;
 
 	s->cq = ibv_create_cq(s->ep.ctx, 64, NULL, NULL, 0);
 	need(s->cq != NULL, "ibv_create_cq");
@@ -305,8 +306,8 @@ static void connect_pair(struct side *s, enum ibv_qp_type type)
 	tcp_swap(s->fd, &mine, &s->peer, sizeof(mine));
 	s->packet = mine.mtu < s->peer.mtu ? mine.mtu : s->peer.mtu;
 	if (s->soft_roce && !s->lossy)
-		patience.timeout = 17;
-	qp_connect(&s->ep, s->qp, mine.psn, &s->peer, &patience);
+		retries.timeout = 17;
+	qp_connect(&s->ep, s->qp, mine.psn, &s->peer, &retries);
 	s->ah = NULL;
 	if (type == IBV_QPT_UD) {
 		ah.grh.dgid = s->peer.gid;

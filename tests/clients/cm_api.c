@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * What the functions of librdmacm answer: errors as their manual pages have them, and both sides of connections whose
- * queue pairs the program leads itself (there are none, only numbers), with private data of every length and ECE; what
- * is left of ids in a forked child.
+ * Results of librdmacm's functions: the errors of their manual pages; connections without queue pairs (the program
+ * gives QP numbers), with private data of every length and with ECE; ids that a forked child inherits.
  *
  *     cm_api ADDRESS
  */
@@ -20,11 +19,11 @@
 
 #include "checks.h"
 
-#define PATIENCE_MS 20000 /* for a hang */
-#define RESOLVE_MS  2000
-#define PORT        7471
+#define TIMEOUT_MS 20000
+#define RESOLVE_MS 2000
+#define PORT       7471
 
-/* What messages have room for behind the IP CM header; the receiver sees all of it. */
+/* Room for private data after the IP CM header. The receiver gets all of it, also beyond the length. */
 #define REQ_ROOM 56
 #define REP_ROOM 196
 #define REJ_ROOM 148
@@ -58,16 +57,16 @@ static struct rdma_cm_id *new_id(struct rdma_event_channel *channel, enum rdma_p
 	return id;
 }
 
-/* The next event, which has to be of this type. It is the caller's to acknowledge. */
+/* The next event, which must be of this type. The caller acknowledges it. */
 static struct rdma_cm_event *next(struct rdma_event_channel *channel, enum rdma_cm_event_type type)
 {
 	struct pollfd ready = {.fd = channel->fd, .events = POLLIN};
 	struct rdma_cm_event *event;
 
-	MUST(poll(&ready, 1, PATIENCE_MS) != 1);
+	MUST(poll(&ready, 1, TIMEOUT_MS) != 1);
 	MUST(rdma_get_cm_event(channel, &event));
 	if (event->event != type) {
-		printf("%s, not %s\n", rdma_event_str(event->event), rdma_event_str(type));
+		printf("event %s, expected %s\n", rdma_event_str(event->event), rdma_event_str(type));
 		exit(1);
 	}
 	return event;
@@ -96,7 +95,7 @@ static void ids(void)
 	rdma_destroy_event_channel(channel);
 }
 
-/* Calls that come too early, or are of the other kind. */
+/* Calls in the wrong state, or on an id of the wrong kind. */
 static void states(void)
 {
 	struct rdma_event_channel *channel = new_channel();
@@ -179,7 +178,7 @@ struct sides {
 	struct rdma_cm_event *request; /* not acknowledged yet */
 };
 
-/* Listens, and has a client whose route is known. */
+/* Makes a listener, and a client whose route is resolved. */
 static void begin(struct sides *s)
 {
 	s->client_channel = new_channel();
@@ -211,7 +210,7 @@ static void end(struct sides *s)
 	rdma_destroy_event_channel(s->server_channel);
 }
 
-/* `room` bytes have arrived: the first `len` of them as they were sent, the others zero. */
+/* Checks that `room` bytes arrived: the first `len` as they were sent, the others zero. */
 static int arrived(const struct rdma_cm_event *event, const char *data, size_t len, size_t room)
 {
 	const struct rdma_conn_param *param = &event->param.conn;
@@ -262,11 +261,11 @@ static void accepted(void)
 	pass(s.client_channel, RDMA_CM_EVENT_DISCONNECTED);
 	CHECK(rdma_disconnect(s.client) == 0);
 	pass(s.server_channel, RDMA_CM_EVENT_DISCONNECTED);
-	CHECK(rdma_disconnect(s.client) == 0); /* both may say so, and twice */
+	CHECK(rdma_disconnect(s.client) == 0); /* no error, although the other side has disconnected already */
 	end(&s);
 }
 
-/* reason: as the event's status tells it. */
+/* reason: the expected status of the event. */
 static void rejected(int (*reject)(struct rdma_cm_id *id, const void *data, uint8_t len), int reason)
 {
 	static const char data[256] = "no";
@@ -289,7 +288,7 @@ static void rejected(int (*reject)(struct rdma_cm_id *id, const void *data, uint
 	end(&s);
 }
 
-/* An id takes its events along to another channel. */
+/* The events of an id move with it to another channel. */
 static void migrated(void)
 {
 	struct rdma_conn_param param = {.qp_num = 5002};
@@ -301,7 +300,7 @@ static void migrated(void)
 	take_request(&s);
 	rdma_ack_cm_event(s.request);
 	MUST(rdma_reject(s.server, NULL, 0));
-	MUST(poll(&(struct pollfd){.fd = s.client_channel->fd, .events = POLLIN}, 1, PATIENCE_MS) != 1);
+	MUST(poll(&(struct pollfd){.fd = s.client_channel->fd, .events = POLLIN}, 1, TIMEOUT_MS) != 1);
 	CHECK(rdma_migrate_id(s.client, other) == 0 && s.client->channel == other);
 	CHECK(poll(&(struct pollfd){.fd = s.client_channel->fd, .events = POLLIN}, 1, 0) == 0);
 	pass(other, RDMA_CM_EVENT_REJECTED);
@@ -311,8 +310,8 @@ static void migrated(void)
 
 /* ---- fork() ---- */
 
-/* What the child of a process with these ids may do with them: let go. The device, the port and the connection are its
- * parent's. Returns the exit status. */
+/* A forked child can only destroy ids that it inherits: device, port and connection are the parent's. Returns the exit
+ * status. */
 static int child(struct sides *s, struct rdma_cm_id *idle, struct rdma_cm_id *bound, int opens_its_own)
 {
 	struct rdma_conn_param param = {.qp_num = 6003};
@@ -367,7 +366,7 @@ static void forked(void)
 		CHECK(waitpid(pid, &status, 0) == pid && !status);
 	}
 	set_port(PORT);
-	FAILS(rdma_bind_addr(idle, address), EADDRINUSE); /* it is still the listener's */
+	FAILS(rdma_bind_addr(idle, address), EADDRINUSE); /* the listener still has it */
 	param.qp_num = 6003;
 	CHECK(rdma_accept(s.server, &param) == 0);
 	pass(s.client_channel, RDMA_CM_EVENT_CONNECT_RESPONSE);

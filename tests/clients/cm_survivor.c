@@ -1,11 +1,13 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Two processes with a connection, until one of them is killed. The other has to be told: by
- * RDMA_CM_EVENT_DISCONNECTED, or, while it sends, by a completion with IBV_WC_RETRY_EXC_ERR. It prints by which, lets
- * everything go, and ends with exit status 0. Both print "running" once the connection stands.
+ * Two processes with a connection, until one of them is killed. The other must get RDMA_CM_EVENT_DISCONNECTED or, if it
+ * is sending, a completion with IBV_WC_RETRY_EXC_ERR. It prints which, destroys everything, and ends with exit status
+ * 0. Both print "running" when they are connected.
  *
  *     cm_survivor -b ADDRESS -p PORT [-i | -r]    server
- *     cm_survivor -s ADDRESS -p PORT [-i | -r]    client; it sends without end, with -r the server does, with -i nobody
+ *     cm_survivor -s ADDRESS -p PORT [-i | -r]    client
+ *
+ * The client sends without end; with -r the server does; with -i neither does (idle).
  */
 #include <errno.h>
 #include <poll.h>
@@ -18,8 +20,8 @@
 #include <rdma/rdma_cma.h>
 #include <rdma/rdma_verbs.h>
 
-#define PATIENCE_MS 60000 /* for a hang */
-#define RECEIVES    64
+#define TIMEOUT_MS 60000
+#define RECEIVES   64
 
 static const char *address, *port;
 static bool server, idle, reversed;
@@ -39,7 +41,7 @@ _Noreturn static void fail(const char *what)
 			fail(#call);                                                                                   \
 	} while (0)
 
-/* ---- the connection, in calls that block ---- */
+/* ---- connecting, with blocking calls ---- */
 
 static void prepare(void)
 {
@@ -75,11 +77,11 @@ static void begin(void)
 	}
 }
 
-/* ---- what comes ---- */
+/* ---- events and completions ---- */
 
 static struct rdma_event_channel *channel;
 
-/* True: it is over. */
+/* True: the connection is over. */
 static bool told(void)
 {
 	struct rdma_cm_event *event;
@@ -94,7 +96,7 @@ static bool told(void)
 	return true;
 }
 
-/* The next send, when the last has been completed. True: it is over. */
+/* Posts the next send if the last one is complete. True: the connection is over. */
 static bool send_next(void)
 {
 	struct ibv_wc wc;
@@ -110,7 +112,7 @@ static bool send_next(void)
 	return false;
 }
 
-/* Messages are received and forgotten. */
+/* Received messages are discarded. */
 static void receive(void)
 {
 	struct ibv_wc wc;
@@ -127,12 +129,12 @@ static void run(void)
 		MUST(rdma_post_send(id, NULL, buffer, sizeof(buffer), mr, 0));
 	while (!over) {
 		struct pollfd ready = {.fd = channel->fd, .events = POLLIN};
-		int n = poll(&ready, 1, idle ? PATIENCE_MS : 1);
+		int n = poll(&ready, 1, idle ? TIMEOUT_MS : 1);
 
 		if (n)
 			over = told();
 		else if (idle)
-			fail("nobody says that the peer is gone");
+			fail("no event or completion after the peer was killed");
 		receive();
 		if (sends && !over)
 			over = send_next();
@@ -157,7 +159,7 @@ int main(int argc, char **argv)
 	channel = rdma_create_event_channel();
 	if (!channel)
 		fail("rdma_create_event_channel");
-	MUST(rdma_migrate_id(id, channel)); /* from now on, events are polled for */
+	MUST(rdma_migrate_id(id, channel)); /* asynchronous from now on */
 	puts("running");
 	fflush(stdout);
 	run();

@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Many connections: a server, and a client that opens them in batches. All of a batch are open at once; then each sends
- * a message and gets it back; then all are closed, and nothing of them is kept. Both sides are one thread and end with
- * exit status 0, after a line with what it took.
+ * Many connections: a server, and a client that opens them in batches. All connections of a batch are open at once.
+ * Then each sends a message and gets it back; then all are closed and freed. Both sides have one thread, print a line
+ * with figures, and end with exit status 0.
  *
  *     connect_many -b ADDRESS [-p PORT] [-n COUNT] [-o OPEN]     server
  *     connect_many -s ADDRESS [-p PORT] [-n COUNT] [-o OPEN]     client
  *
- * -l forgets an allocation on purpose: so one sees whether anybody looks for leaks.
+ * -l leaks memory on purpose, to test the leak checker.
  */
 #include <errno.h>
 #include <poll.h>
@@ -20,7 +20,7 @@
 
 #define RESOLVE_MS 2000
 
-/* One end of a connection; the id's context. */
+/* One end of a connection: the context of its id. */
 struct end {
 	struct rdma_cm_id *id;
 	struct ibv_mr *mr;
@@ -49,7 +49,7 @@ _Noreturn static void unexpected(enum rdma_cm_event_type type)
 
 /* ---- an end ---- */
 
-/* With the first id a completion queue comes that all share. */
+/* The first id makes a completion queue, which all share. */
 static void open_cq(struct ibv_context *verbs)
 {
 	if (cq)
@@ -63,7 +63,7 @@ static void open_cq(struct ibv_context *verbs)
 	MUST(ibv_req_notify_cq(cq, 0));
 }
 
-/* The id has a device. */
+/* The id is bound to a device. */
 static struct end *new_end(struct rdma_cm_id *id)
 {
 	struct ibv_qp_init_attr attr = {
@@ -148,7 +148,7 @@ static void client_event(struct rdma_cm_id *id, enum rdma_cm_event_type type)
 	}
 }
 
-/* What came back is the connection's own message. */
+/* The connection must get its own message back. */
 static void check_echo(struct end *end)
 {
 	if (memcmp(end->message, &end, sizeof(end)))
@@ -205,15 +205,15 @@ static void handle_completions(void)
 	MUST(n);
 }
 
-/* Handles what comes until *counter has reached `goal`. */
+/* Handles events and completions until *counter is `goal`. */
 static void run_until(const unsigned *counter, unsigned goal)
 {
 	while (*counter < goal) {
 		struct pollfd ready[] = {{.fd = channel->fd, .events = POLLIN},
 					 {.fd = completions ? completions->fd : -1, .events = POLLIN}};
 
-		if (poll(ready, 2, PATIENCE_MS) < 1)
-			fail("nothing happens");
+		if (poll(ready, 2, TIMEOUT_MS) < 1)
+			fail("timeout");
 		if (ready[0].revents)
 			handle_event();
 		if (ready[1].revents)

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * footprint [-g GID-INDEX]: how much resident memory the open device takes, and how much an idle connected RC queue
- * pair with the smallest queues. Fails beyond the limits that the product promises.
+ * footprint [-g GID-INDEX]: prints the resident memory of the open device, and of an idle connected RC queue pair with
+ * the smallest queues. Fails above the limits below.
  */
 #include "pair.h"
 
@@ -52,7 +52,7 @@ int main(int argc, char **argv)
 			.gid = ep.gid, .qpn = qp[i]->qp_num, .psn = qp_random_psn(), .mtu = ep.mtu_bytes};
 	}
 	for (int i = 0; i < QP_COUNT; i++)
-		qp_connect(&ep, qp[i], address[i].psn, &address[i ^ 1], &pair_patience);
+		qp_connect(&ep, qp[i], address[i].psn, &address[i ^ 1], &pair_retries);
 	qp_bytes = (resident_kib() - before) * 1024 / QP_COUNT;
 
 	printf("device: %ld KiB, opened in %ld us; RC queue pair: %ld bytes\n", device_kib,

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
  * idle [-g GID-INDEX]: makes a connected pair of RC queue pairs, moves one message, arms the CQ, prints "idle", and
- * waits for an event that never comes. The test looks at what its threads do meanwhile: nothing.
+ * waits for an event that never comes. The test checks that its threads sleep meanwhile.
  */
 #include "pair.h"
 
@@ -36,7 +36,7 @@ int main(int argc, char **argv)
 		address[i] = (struct address){.gid = ep.gid, .qpn = qp[i]->qp_num, .psn = psn[i], .mtu = ep.mtu_bytes};
 	}
 	for (int i = 0; i < 2; i++)
-		qp_connect(&ep, qp[i], psn[i], &address[!i], &pair_patience);
+		qp_connect(&ep, qp[i], psn[i], &address[!i], &pair_retries);
 
 	struct ibv_sge from = {(uintptr_t)memory[0], 64, mr->lkey}, to = {(uintptr_t)memory[1], 64, mr->lkey};
 	struct ibv_recv_wr recv = {.wr_id = 1, .sg_list = &to, .num_sge = 1};
@@ -55,5 +55,5 @@ int main(int argc, char **argv)
 	puts("idle");
 	fflush(stdout);
 	ibv_get_cq_event(channel, &event_cq, &context);
-	die("an event came");
+	die("unexpected event");
 }

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * A request that comes before its listener: rdma_connect() in one process, and only then rdma_listen(), in the same or
- * in another process of this host. It has to be accepted. Prints how often it was too late; that is not a failure, as
- * the two may be far apart on a busy machine, but if all attempts are, nobody held the request.
+ * A request that arrives before its listener: rdma_connect() in one process, and later rdma_listen(), in the same or in
+ * another process of this host. The request must wait for the listener. On a busy machine the listener may be too late
+ * in some attempts, but not in all. Prints each such attempt, and whether any request was answered.
  *
  *     late_listener ADDRESS tcp|udp here|there
  */
@@ -19,11 +19,11 @@
 #include <rdma/rdma_cma.h>
 
 #define ATTEMPTS   20
-#define PATIENCE   20000 /* ms; for a hang */
-#define LATE       30000 /* us: the request has arrived by then, as a rule */
+#define TIMEOUT_MS 20000
+#define LATE_US    30000 /* the request has normally arrived by then */
 #define FIRST_PORT 21000
 
-static uint32_t qpn = 1000; /* of nobody; no two alike, as the manager goes by them */
+static uint32_t qpn = 1000; /* not of real QPs; all different, because the connection manager compares them */
 static enum rdma_port_space space;
 static struct sockaddr_storage address;
 
@@ -56,15 +56,15 @@ static struct rdma_cm_id *new_id(struct rdma_event_channel *channel)
 	return id;
 }
 
-/* The next event's kind. */
+/* The type of the next event. */
 static enum rdma_cm_event_type next(struct rdma_event_channel *channel, struct rdma_cm_id **id)
 {
 	struct pollfd ready = {.fd = channel->fd, .events = POLLIN};
 	struct rdma_cm_event *event;
 	enum rdma_cm_event_type kind;
 
-	if (poll(&ready, 1, PATIENCE) != 1)
-		fail("no event");
+	if (poll(&ready, 1, TIMEOUT_MS) != 1)
+		fail("timeout: no event");
 	MUST(rdma_get_cm_event(channel, &event));
 	kind = event->event;
 	if (id)
@@ -83,7 +83,7 @@ static void expect(struct rdma_event_channel *channel, enum rdma_cm_event_type w
 	}
 }
 
-/* The server is told twice on `in`: to be prepared, and to listen; it says on `out` when it is prepared. */
+/* A byte on `in` makes the server prepare, a second one listen. It writes a byte to `out` when it is prepared. */
 struct server {
 	int in[2], out[2];
 	struct rdma_event_channel *channel;
@@ -105,21 +105,21 @@ static void server_end(struct server *server)
 	rdma_destroy_event_channel(server->channel);
 }
 
-/* Reads a byte; false: the other side is gone. */
-static bool told(int fd)
+/* Waits for a byte. False: the other side is gone. */
+static bool wait_byte(int fd)
 {
 	char byte;
 
 	return read(fd, &byte, 1) == 1;
 }
 
-static void tell(int fd)
+static void send_byte(int fd)
 {
 	if (write(fd, "", 1) != 1)
 		fail("write");
 }
 
-/* Accepts whatever comes until the client is through with this attempt. */
+/* Accepts requests until the client has ended this attempt. */
 static void serve(struct server *server)
 {
 	for (;;) {
@@ -128,23 +128,23 @@ static void serve(struct server *server)
 		struct rdma_conn_param param = {.qp_num = ++qpn};
 		struct rdma_cm_id *id;
 
-		if (poll(ready, 2, PATIENCE) < 1)
-			fail("nothing happens to the server");
+		if (poll(ready, 2, TIMEOUT_MS) < 1)
+			fail("timeout of the server");
 		if (!ready[0].revents)
 			return;
 		if (next(server->channel, &id) != RDMA_CM_EVENT_CONNECT_REQUEST)
 			continue;
 		rdma_accept(id, &param);
-		rdma_destroy_id(id); /* the answer is under way; the client may be gone */
+		rdma_destroy_id(id); /* the answer has been sent */
 	}
 }
 
 static void server_main(struct server *server, unsigned port)
 {
-	for (; told(server->in[0]); port++) {
+	for (; wait_byte(server->in[0]); port++) {
 		server_prepare(server, port);
-		tell(server->out[1]);
-		told(server->in[0]);
+		send_byte(server->out[1]);
+		wait_byte(server->in[0]);
 		MUST(rdma_listen(server->id, 0));
 		serve(server);
 		server_end(server);
@@ -152,7 +152,7 @@ static void server_main(struct server *server, unsigned port)
 	exit(0);
 }
 
-/* Returns the accepted request, or NULL where `client` was answered without it. */
+/* Returns the accepted request. NULL: `client` got another answer before. */
 static struct rdma_cm_id *listen_here(struct server *server, struct rdma_event_channel *client,
 				      struct rdma_conn_param *param)
 {
@@ -160,8 +160,8 @@ static struct rdma_cm_id *listen_here(struct server *server, struct rdma_event_c
 	struct rdma_cm_id *request;
 
 	MUST(rdma_listen(server->id, 0));
-	if (poll(ready, 2, PATIENCE) < 1)
-		fail("nothing happens");
+	if (poll(ready, 2, TIMEOUT_MS) < 1)
+		fail("timeout");
 	if (!ready[0].revents || next(server->channel, &request) != RDMA_CM_EVENT_CONNECT_REQUEST)
 		return NULL;
 	param->qp_num = ++qpn;
@@ -169,7 +169,7 @@ static struct rdma_cm_id *listen_here(struct server *server, struct rdma_event_c
 	return request;
 }
 
-/* True: the request was answered, so that it had been held. */
+/* True: the request was accepted, so it has waited for the listener. */
 static bool attempt(struct server *server, bool there, unsigned port)
 {
 	struct rdma_event_channel *channel = rdma_create_event_channel();
@@ -180,9 +180,9 @@ static bool attempt(struct server *server, bool there, unsigned port)
 
 	if (!channel)
 		fail("channel");
-	tell(server->in[1]);
+	send_byte(server->in[1]);
 	if (there)
-		told(server->out[0]);
+		wait_byte(server->out[0]);
 	else
 		server_prepare(server, port);
 	id = new_id(channel);
@@ -191,9 +191,9 @@ static bool attempt(struct server *server, bool there, unsigned port)
 	MUST(rdma_resolve_route(id, 1000));
 	expect(channel, RDMA_CM_EVENT_ROUTE_RESOLVED);
 	MUST(rdma_connect(id, &param));
-	usleep(LATE);
+	usleep(LATE_US);
 	if (there)
-		tell(server->in[1]);
+		send_byte(server->in[1]);
 	else
 		request = listen_here(server, channel, &param);
 	answer = next(channel, NULL);
@@ -229,7 +229,7 @@ int main(int argc, char **argv)
 		return 2;
 	MUST(pipe(server.in) || pipe(server.out));
 	if (there) {
-		child = fork(); /* before either has a device */
+		child = fork(); /* before a device is open */
 		if (!child) {
 			qpn += 1000;
 			close(server.in[1]);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * live_memory [-g GID-INDEX]: READs and WRITEs of memory that a thread of this program never stops writing to, as
- * programs have it that watch a peer's counters. What they bring is any of the values; that they complete is the test.
+ * live_memory [-g GID-INDEX]: READs and WRITEs of memory that a thread writes to all the time, as in programs that read
+ * counters of a peer. They may transfer any of the values, but they must complete.
  */
 #include "pair.h"
 
@@ -28,7 +28,7 @@ static void *write_on(void *arg)
 	while (!stop) {
 		uint64_t lap = ++laps;
 
-		/* mostly the first words, so that whoever looks twice sees a change */
+		/* the first word most often, so that it changes between any two reads */
 		for (unsigned i = 0; i < ROOM / 8; i++) {
 			atomic_store_explicit(&memory.live[i], lap, memory_order_relaxed);
 			atomic_store_explicit(&memory.live[0], lap + i, memory_order_relaxed);
@@ -76,7 +76,7 @@ int main(int argc, char **argv)
 			.gid = ep.gid, .qpn = qp[i]->qp_num, .psn = qp_random_psn(), .mtu = ep.mtu_bytes};
 	}
 	for (int i = 0; i < 2; i++)
-		qp_connect(&ep, qp[i], address[i].psn, &address[!i], &pair_patience);
+		qp_connect(&ep, qp[i], address[i].psn, &address[!i], &pair_retries);
 	errno = pthread_create(&writer, NULL, write_on, NULL);
 	need(!errno, "pthread_create");
 	while (!laps)

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* What connect_many and tcp_many, its twin over TCP, share: their arguments, and how they end. Included by one file
- * each. */
+/* Arguments and failures of connect_many, and of tcp_many, which does the same over TCP. Included once per program. */
 #ifndef ROCI_TESTS_MANY_H
 #define ROCI_TESTS_MANY_H
 
@@ -10,16 +9,16 @@
 #include <time.h>
 #include <unistd.h>
 
-#define PATIENCE_MS 60000 /* for a hang */
+#define TIMEOUT_MS  60000
 #define MESSAGE_LEN 8
 
 static struct {
 	const char *address, *port;
-	unsigned count, open; /* connections in all, and at once */
+	unsigned count, open; /* connections: in total, and at once */
 	bool server, leak;
 } options = {.port = "20999", .count = 5000, .open = 500};
 
-/* Of the program that includes this: ends it, with errno's text. */
+/* Defined by the program: prints errno's text and ends the program. */
 _Noreturn static void fail(const char *what);
 
 #define MUST(call)                                                                                                     \
@@ -28,7 +27,7 @@ _Noreturn static void fail(const char *what);
 			fail(#call);                                                                                   \
 	} while (0)
 
-/* `letters` as getopt(3) has them: those that the program takes, of b: s: p: n: o: and l. */
+/* `letters`: the options of the program for getopt(3), of b: s: p: n: o: and l. */
 static void parse(const char *program, const char *letters, int argc, char **argv)
 {
 	for (int opt; (opt = getopt(argc, argv, letters)) != -1;) {

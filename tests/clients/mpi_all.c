@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * mpi_all: what MPI programs do, over any number of ranks: point to point, collectives, one-sided. Every byte that
- * arrives is compared with what its sender computed. Prints one line per kind on rank 0; MPI_Abort() at the first
- * difference.
+ * mpi_all: point to point, collective and one-sided MPI operations, over any number of ranks. Every received byte is
+ * compared with the sender's computation. Rank 0 prints a line per kind; the first difference ends with MPI_Abort().
  */
 #include <mpi.h>
 #include <stdint.h>
@@ -28,7 +27,7 @@ static void say(const char *text)
 	fflush(stdout);
 }
 
-/* The bytes that rank `from` sends in a message of this size. */
+/* The message of this size that rank `from` sends. */
 static void fill(unsigned char *buf, size_t size, int from)
 {
 	for (size_t i = 0; i < size; i++)
@@ -62,7 +61,7 @@ static void ring(size_t size)
 	free(in);
 }
 
-/* Everybody to everybody at once, received in the order of arrival; more messages than a queue is long. */
+/* All ranks to all ranks at once, received in the order of arrival; more messages than a queue has entries. */
 static void any_source(void)
 {
 	enum { EACH = 150, SIZE = 900 };
@@ -85,7 +84,7 @@ static void any_source(void)
 		seen[status.MPI_SOURCE]++;
 	}
 	MPI_Waitall(count, sends, MPI_STATUSES_IGNORE);
-	MPI_Barrier(MPI_COMM_WORLD); /* or somebody's any tag would match what comes next */
+	MPI_Barrier(MPI_COMM_WORLD); /* or MPI_ANY_TAG would match the next messages */
 	free(sends);
 	free(out);
 	free(seen);
@@ -213,7 +212,7 @@ static void collectives(void)
 
 /* ---- one-sided ---- */
 
-/* Everybody's window has a slot of SLOT bytes for each rank. */
+/* Each window has a slot of SLOT bytes for each rank. */
 enum { SLOT = 50000 };
 
 static void put_and_get(MPI_Win win, unsigned char *window)
@@ -263,9 +262,9 @@ static void pscw(MPI_Win win, unsigned char *window)
 	MPI_Barrier(MPI_COMM_WORLD);
 }
 
-/* Rank 0 has the counters: a ticket (fetch and add), a lock (compare and swap), a protected plain sum, a total.
- * Who waits for the lock looks for messages meanwhile: where UCX takes its atomics from shared memory they are done in
- * software at the target, and rank 0, whose own end at once, would never let Open MPI do the owner's release. */
+/* Rank 0 has the counters: a ticket (fetch and add), a lock (compare and swap), a sum that the lock protects, a total.
+ * A rank that waits for the lock also probes for messages. With atomics in shared memory UCX performs them in software
+ * at the target: without probing, rank 0 would never perform the release of the lock's owner. */
 static void atomics(void)
 {
 	enum { TICKET, LOCK, PLAIN, TOTAL, COUNTERS, TURNS = 10 };

@@ -3,8 +3,7 @@
  * mt_smoke [-t THREADS] [-n OPERATIONS] [-g GID-INDEX]: worker threads, each with a connected pair of RC queue pairs in
  * this process, post small SENDs, WRITEs and READs in batches; one more WRITE of every batch goes through the queue
  * pair of the neighbouring thread. All completions come to one shared CQ, whose completion channel one event thread
- * serves. Every byte is verified, and every completion has to come exactly once. For the thread sanitizer, and without
- * it.
+ * serves. Every byte is verified, and every completion must come exactly once. Also run under the thread sanitizer.
  */
 #include "pair.h"
 
@@ -25,14 +24,14 @@
 struct worker {
 	pthread_t thread;
 	unsigned index;
-	struct ibv_qp *near, *far; /* requests go from near to far */
+	struct ibv_qp *near, *far; /* near sends requests to far */
 	uint8_t source[(BATCH + 1) * SLOT_BYTES], target[(BATCH + 1) * SLOT_BYTES];
 	struct ibv_mr *source_mr, *target_mr;
 	unsigned operations;
 
 	pthread_mutex_t lock;
 	pthread_cond_t changed;
-	unsigned requests, receives; /* completions since the batch began */
+	unsigned requests, receives; /* completions of this batch */
 };
 
 static struct endpoint ep;
@@ -153,7 +152,7 @@ static void wait_batch(struct worker *w, unsigned requests, unsigned receives)
 	pthread_mutex_unlock(&w->lock);
 }
 
-/* What is read stays what it is: the answer to a repeated READ may be sent when the first one has long been taken. */
+/* Data to be read never changes: a repeated READ may be answered long after the first one has completed. */
 static uint32_t slot_seed(const struct worker *w, unsigned slot, uint32_t seed)
 {
 	return slot_opcode(slot) == IBV_WR_RDMA_READ ? w->index : seed;
@@ -218,8 +217,8 @@ static void worker_open(struct worker *w, unsigned index)
 	w->far = qp_make(&ep, IBV_QPT_RC, cq, NULL, 2 * (BATCH + 1), 1);
 	near = (struct address){.gid = ep.gid, .qpn = w->near->qp_num, .psn = near_psn, .mtu = ep.mtu_bytes};
 	far = (struct address){.gid = ep.gid, .qpn = w->far->qp_num, .psn = far_psn, .mtu = ep.mtu_bytes};
-	qp_connect(&ep, w->near, near_psn, &far, &pair_patience);
-	qp_connect(&ep, w->far, far_psn, &near, &pair_patience);
+	qp_connect(&ep, w->near, near_psn, &far, &pair_retries);
+	qp_connect(&ep, w->far, far_psn, &near, &pair_retries);
 }
 
 static void worker_close(struct worker *w)

@@ -15,7 +15,7 @@
 
 #define PAIR_QKEY 0x1234567u
 
-const struct patience pair_patience = {.timeout = 14, .retry_cnt = 7, .rnr_retry = 7, .min_rnr_timer = 12};
+const struct retries pair_retries = {.timeout = 14, .retry_cnt = 7, .rnr_retry = 7, .min_rnr_timer = 12};
 
 _Noreturn void die(const char *format, ...)
 {
@@ -133,19 +133,19 @@ static void qp_to_rtr(struct endpoint *ep, struct ibv_qp *qp, const struct addre
 }
 
 void qp_connect(struct endpoint *ep, struct ibv_qp *qp, uint32_t psn, const struct address *peer,
-		const struct patience *patience)
+		const struct retries *retries)
 {
 	struct ibv_qp_attr attr = {
 		.qp_state = IBV_QPS_RTS,
 		.sq_psn = psn,
-		.timeout = patience->timeout,
-		.retry_cnt = patience->retry_cnt,
-		.rnr_retry = patience->rnr_retry,
+		.timeout = retries->timeout,
+		.retry_cnt = retries->retry_cnt,
+		.rnr_retry = retries->rnr_retry,
 		.max_rd_atomic = 8,
 	};
 	int mask = IBV_QP_STATE | IBV_QP_SQ_PSN;
 
-	qp_to_rtr(ep, qp, peer, patience->min_rnr_timer);
+	qp_to_rtr(ep, qp, peer, retries->min_rnr_timer);
 	if (qp->qp_type == IBV_QPT_RC)
 		mask |= IBV_QP_TIMEOUT | IBV_QP_RETRY_CNT | IBV_QP_RNR_RETRY | IBV_QP_MAX_QP_RD_ATOMIC;
 	errno = ibv_modify_qp(qp, &attr, mask);

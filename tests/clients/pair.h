@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * What the test programs of this directory share: one open device, queue pairs made and connected in one call each, and
- * a TCP connection to a peer program. Plain public verbs. Every failure prints a line that names it and ends the
- * program with status 1; every wait has a bound.
+ * Shared by the test programs of this directory: one open device, functions that make and connect queue pairs, and a
+ * TCP connection to a peer program. Public verbs only. A failure prints a line and ends the program with status 1.
+ * Every wait has a timeout.
  */
 #ifndef ROCI_TESTS_PAIR_H
 #define ROCI_TESTS_PAIR_H
@@ -12,7 +12,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#define PAIR_WAIT_S 60 /* bound of every wait, seconds */
+#define PAIR_WAIT_S 60 /* timeout of every wait, in seconds */
 
 struct endpoint {
 	struct ibv_context *ctx;
@@ -23,7 +23,7 @@ struct endpoint {
 	uint32_t mtu_bytes;
 };
 
-/* What a queue pair must know of its peer. Travels over TCP between programs of one build, as it is. */
+/* What a queue pair must know of its peer. Sent over TCP as it is, between programs of one build. */
 struct address {
 	union ibv_gid gid;
 	uint32_t qpn, psn, mtu;
@@ -31,11 +31,11 @@ struct address {
 	uint64_t addr;
 };
 
-/* How a queue pair behaves when packets are lost. */
-struct patience {
+/* Timeouts and retry counts of a queue pair. */
+struct retries {
 	uint8_t timeout, retry_cnt, rnr_retry, min_rnr_timer;
 };
-extern const struct patience pair_patience;
+extern const struct retries pair_retries;
 
 _Noreturn void die(const char *format, ...) __attribute__((format(printf, 1, 2)));
 /* die() with errno's text, unless ok. */
@@ -52,21 +52,21 @@ struct ibv_qp *qp_make(struct endpoint *ep, enum ibv_qp_type type, struct ibv_cq
 		       uint32_t sge);
 /* To RTS, sending from PSN `psn`. */
 void qp_connect(struct endpoint *ep, struct ibv_qp *qp, uint32_t psn, const struct address *peer,
-		const struct patience *patience);
+		const struct retries *retries);
 uint32_t qp_random_psn(void);
 
-/* A memory window of type 2 on the first `len` bytes of a region, which the queue pair's peer may write. The CQ has to
+/* A memory window of type 2 on the first `len` bytes of a region, which the queue pair's peer may write. The CQ must
  * be empty. */
 struct ibv_mw *mw_bind(struct ibv_qp *qp, struct ibv_mr *mr, size_t len);
 
 /* The next completion of a polled CQ. */
 void cq_next(struct ibv_cq *cq, struct ibv_wc *wc);
-/* The next completion, which has to be this one and a success. */
+/* The next completion, which must be this one, with success. */
 void cq_expect(struct ibv_cq *cq, struct ibv_wc *wc, uint64_t wr_id);
 
 int tcp_serve(const char *port);
 int tcp_connect(const char *host, const char *port);
-/* Sends mine, receives theirs. With len 0, meets the peer. */
+/* Sends mine, receives theirs. With len 0 it only waits for the peer. */
 void tcp_swap(int fd, const void *mine, void *theirs, size_t len);
 
 /* Fills or checks a buffer with bytes that depend on seed and place. */

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * What rsockets do at their borders: with a peer that does not keep to the protocol, with signals, in calls that must
- * not block, and with messages of several parts. Both ends are in this process.
+ * Edge cases of rsockets: a peer that breaks the protocol, signals, calls that must not block, and messages of several
+ * parts. Both ends are in this process.
  *
  *     rsocket_api ADDRESS
  */
@@ -25,9 +25,9 @@
 #include "checks.h"
 #include "rsocket_peer.h"
 
-#define PATIENCE_S 60 /* for a hang */
-#define PORT       7471
-#define RECEIVES   32
+#define TIMEOUT_S 60
+#define PORT      7471
+#define RECEIVES  32
 
 static unsigned failures;
 
@@ -40,7 +40,7 @@ static void set_blocking(int fd, int blocking)
 	MUST(rfcntl(fd, F_SETFL, blocking ? 0L : (long)O_NONBLOCK));
 }
 
-/* Begins to connect. */
+/* Starts to connect. */
 static int begin_connect(void)
 {
 	int fd = rsocket(address->sa_family, SOCK_STREAM, 0);
@@ -51,7 +51,7 @@ static int begin_connect(void)
 	return fd;
 }
 
-/* Waits until the connection stands; from then on the rsocket blocks. */
+/* Waits until it is connected. The rsocket blocks from then on. */
 static void finish_connect(int fd)
 {
 	struct pollfd writable = {.fd = fd, .events = POLLOUT};
@@ -70,7 +70,7 @@ static int listen_here(void)
 	return fd;
 }
 
-/* Two rsockets with a connection. */
+/* Two connected rsockets. */
 static void connect_pair(int ends[2])
 {
 	int listener = listen_here();
@@ -88,7 +88,7 @@ static void close_pair(int ends[2])
 	MUST(rclose(ends[1]));
 }
 
-/* Two that know of each other how to send over UD. The second has the port of the listeners. */
+/* Two datagram rsockets that know each other's QPN, and so send over UD. The second has the port of the listeners. */
 static void datagram_pair(int ends[2])
 {
 	struct sockaddr_in from;
@@ -130,7 +130,7 @@ static uint32_t buffer_size(int fd)
 	return (uint32_t)size;
 }
 
-/* It says that it has written what cannot be. */
+/* It announces more data than is possible. */
 static void impossible_length(uint32_t len)
 {
 	static struct peer peer;
@@ -144,7 +144,7 @@ static void impossible_length(uint32_t len)
 	peer_end(&peer);
 }
 
-/* It fills the buffer, again when it has been read, and then writes one byte more. */
+/* It fills the buffer, fills it again after it was read, and then writes one byte too many. */
 static void overfull_buffer(void)
 {
 	static struct peer peer;
@@ -166,7 +166,7 @@ static void overfull_buffer(void)
 	peer_end(&peer);
 }
 
-/* Between two looks of the rsocket at its CQ and its id, its peer writes the last data and disconnects. */
+/* The peer writes its last data and disconnects after the rsocket has polled its CQ, but before it checks its id. */
 static struct {
 	int (*poll_cq)(struct ibv_cq *cq, int count, struct ibv_wc *wcs);
 	struct peer peer;
@@ -181,8 +181,8 @@ static int poll_cq_then_end(struct ibv_cq *cq, int count, struct ibv_wc *wcs)
 		cq->context->ops.poll_cq = last.poll_cq;
 		peer_write(&last.peer, MSG(OP_DATA, 4), "last", 4);
 		MUST(rdma_disconnect(last.peer.id));
-		/* An rsocket is the descriptor of its id's events. */
-		MUST(poll(&(struct pollfd){.fd = last.fd, .events = POLLIN}, 1, PATIENCE_S * 1000) != 1);
+		/* An rsocket's descriptor is the one of its id's events. */
+		MUST(poll(&(struct pollfd){.fd = last.fd, .events = POLLIN}, 1, TIMEOUT_S * 1000) != 1);
 	}
 	return polled;
 }
@@ -192,7 +192,7 @@ static void last_data(void)
 	char into[8];
 
 	last.fd = connect_to_peer(&last.peer, RECEIVES);
-	struct ibv_context_ops *ops = &last.peer.id->verbs->ops; /* the rsocket's, too */
+	struct ibv_context_ops *ops = &last.peer.id->verbs->ops; /* shared with the rsocket */
 	last.poll_cq = ops->poll_cq;
 	ops->poll_cq = poll_cq_then_end;
 	CHECK(rrecv(last.fd, into, sizeof(into), 0) == 4 && !memcmp(into, "last", 4));
@@ -212,7 +212,7 @@ static void count_signal(int number)
 	signals++;
 }
 
-/* Whether it sleeps in poll(), and not for a lock. */
+/* True: it sleeps in poll(), not on a lock. */
 static bool main_thread_polls(void)
 {
 	char path[64];
@@ -231,8 +231,7 @@ static bool main_thread_polls(void)
 	return call == SYS_ppoll;
 }
 
-/* Interrupts the main thread some times in its poll(), then gives its rsocket's peer the receives for what it sent.
- */
+/* Interrupts the main thread's poll() several times, then posts the receives for its data at the peer. */
 static void *interrupt_then_receive(void *arg)
 {
 	for (unsigned n = 0; n < 5; n++) {
@@ -246,11 +245,11 @@ static void *interrupt_then_receive(void *arg)
 	return NULL;
 }
 
-/* rclose() returns when the peer has everything, also when signals come meanwhile. */
+/* rclose() returns when the peer has all data, even if signals come meanwhile. */
 static void close_with_signals(void)
 {
 	static struct peer peer;
-	int fd = connect_to_peer(&peer, 1); /* one receive, which takes credits: the rest has to wait */
+	int fd = connect_to_peer(&peer, 1); /* one receive, used for credits: data must wait */
 	struct sigaction action = {.sa_handler = count_signal};
 	pthread_t thread;
 	uint32_t msg;
@@ -269,7 +268,7 @@ static void close_with_signals(void)
 	peer_end(&peer);
 }
 
-/* ---- a connection that does not stand yet ---- */
+/* ---- not connected yet ---- */
 
 static void connecting(void)
 {
@@ -290,7 +289,7 @@ static void connecting(void)
 
 /* ---- messages of several parts ---- */
 
-/* Fills the stream until no byte goes, then asks for one more in the ways that must not block. */
+/* Fills the stream, then tries to send more with the calls that must not block. */
 static void full_stream(int fd)
 {
 	static char much[1 << 16];
@@ -302,7 +301,7 @@ static void full_stream(int fd)
 	FAILS(rsendmsg(fd, &(struct msghdr){.msg_iov = iov, .msg_iovlen = 2}, MSG_DONTWAIT), EAGAIN);
 }
 
-/* What both kinds of rsockets do alike: "part one" arrives in two parts, looked at first. */
+/* For both kinds of rsockets: peeks at "part one", then receives it, in two parts. */
 static void in_parts(int from, int to)
 {
 	char one[4], two[16], control[8];
@@ -333,7 +332,7 @@ static void vectors(void)
 	close_pair(ends);
 	datagram_pair(ends);
 	in_parts(ends[0], ends[1]);
-	/* A receive takes a datagram, and never of two. */
+	/* A receive returns one datagram, never parts of two. */
 	char one[1], two[8] = "";
 	struct iovec in[2] = {{one, sizeof(one)}, {two, sizeof(two)}};
 	CHECK(rsend(ends[0], "ab", 2, 0) == 2 && rsend(ends[0], "cd", 2, 0) == 2);
@@ -343,7 +342,7 @@ static void vectors(void)
 	close_pair(ends);
 }
 
-/* Both halves of a connection shut down one by one are the end of it, for the peer too. */
+/* A connection ends when both directions are shut down one after the other; for the peer, too. */
 static void half_and_half(int first, int second)
 {
 	static struct peer peer;
@@ -361,7 +360,7 @@ static void half_and_half(int first, int second)
 
 /* ---- descriptors ---- */
 
-/* More rsockets, one after the other, than the process may have descriptors. */
+/* Opens and closes more rsockets than the process may have descriptors. */
 static void descriptors(void)
 {
 	struct rlimit before, few;
@@ -381,15 +380,15 @@ static void descriptors(void)
 	MUST(setrlimit(RLIMIT_NOFILE, &before));
 }
 
-/* ---- strangers ---- */
+/* ---- unknown peers ---- */
 
-#define STRANGERS 3000
+#define UNKNOWN_PEERS 3000
 
 static int live_handles;
 
 #define EXPORT __attribute__((visibility("default")))
 
-/* librdmacm calls these instead of libibverbs' own. */
+/* librdmacm calls these instead of the ones of libibverbs. */
 EXPORT struct ibv_ah *ibv_create_ah(struct ibv_pd *pd, struct ibv_ah_attr *attr)
 {
 	struct ibv_ah *(*create)(struct ibv_pd *, struct ibv_ah_attr *);
@@ -408,8 +407,8 @@ EXPORT int ibv_destroy_ah(struct ibv_ah *ah)
 	return destroy(ah);
 }
 
-/* Says from a UDP port that nobody has had before what the first message of an rsocket says, without data. */
-static void stranger(void)
+/* Sends the first message of an rsocket, without data, from a new UDP port. */
+static void unknown_peer(void)
 {
 	static const uint8_t hello[16] = {0x55, 0x55, 0x55, 0x55, 4, OP_CTRL, sizeof(hello)};
 	int fd = socket(address->sa_family, SOCK_DGRAM, 0);
@@ -419,9 +418,9 @@ static void stranger(void)
 	close(fd);
 }
 
-/* Anybody can send to a datagram rsocket's UDP port, and pretend to be many. They do not use up address handles, and
- * who is forgotten for them is found again. */
-static void strangers(void)
+/* Anyone can send to the UDP port of a datagram rsocket, under many addresses. That must not use up address handles,
+ * and peers that are forgotten because of it must be found again. */
+static void unknown_peers(void)
 {
 	int ends[2], other = rsocket(address->sa_family, SOCK_DGRAM, 0);
 	struct sockaddr_in from;
@@ -433,12 +432,12 @@ static void strangers(void)
 	MUST(rsendto(other, "a", 1, 0, address, address_len) != 1);
 	MUST(rrecvfrom(ends[1], into, sizeof(into), 0, (struct sockaddr *)&from, &len) != 1);
 	CHECK(live_handles > 0);
-	for (unsigned i = 0; i < STRANGERS; i++) {
-		stranger();
+	for (unsigned i = 0; i < UNKNOWN_PEERS; i++) {
+		unknown_peer();
 		FAILS(rrecv(ends[1], into, sizeof(into), MSG_DONTWAIT), EAGAIN);
 	}
-	CHECK(live_handles < STRANGERS / 2);
-	for (unsigned i = 0; i < 2; i++) { /* over UDP, and over UD again */
+	CHECK(live_handles < UNKNOWN_PEERS / 2);
+	for (unsigned i = 0; i < 2; i++) { /* over UDP, then over UD again */
 		CHECK(rsendto(ends[1], "b", 1, 0, (struct sockaddr *)&from, len) == 1);
 		CHECK(rrecv(other, into, sizeof(into), 0) == 1 && into[0] == 'b');
 		FAILS(rrecv(ends[1], into, sizeof(into), MSG_DONTWAIT), EAGAIN);
@@ -460,7 +459,7 @@ int main(int argc, char **argv)
 	v4->sin_port = htons(PORT);
 	address_len = sizeof(*v4);
 	setvbuf(stdout, NULL, _IOLBF, 0);
-	alarm(3 * PATIENCE_S);
+	alarm(3 * TIMEOUT_S);
 	impossible_length(0);
 	impossible_length(MOST);
 	overfull_buffer();
@@ -471,7 +470,7 @@ int main(int argc, char **argv)
 	half_and_half(SHUT_RD, SHUT_WR);
 	half_and_half(SHUT_WR, SHUT_RD);
 	descriptors();
-	strangers();
+	unknown_peers();
 	printf("%u failures\n", failures);
 	return failures != 0;
 }

@@ -9,9 +9,9 @@
 
 #include "checks.h"
 
-#define PATIENCE_MS 20000 /* for a hang */
-#define QUEUE       64
-#define TARGETS     2
+#define TIMEOUT_MS 20000
+#define QUEUE      64
+#define TARGETS    2
 
 static bool channel_is_ready(const struct peer *p, int timeout_ms)
 {
@@ -22,10 +22,10 @@ static struct rdma_cm_event *next(struct peer *p, enum rdma_cm_event_type type)
 {
 	struct rdma_cm_event *event;
 
-	MUST(!channel_is_ready(p, PATIENCE_MS));
+	MUST(!channel_is_ready(p, TIMEOUT_MS));
 	MUST(rdma_get_cm_event(p->channel, &event));
 	if (event->event != type) {
-		printf("peer: %s, not %s\n", rdma_event_str(event->event), rdma_event_str(type));
+		printf("peer: event %s, expected %s\n", rdma_event_str(event->event), rdma_event_str(type));
 		exit(1);
 	}
 	return event;
@@ -153,7 +153,7 @@ void peer_write(struct peer *p, uint32_t msg, const void *bytes, uint32_t len)
 	do {
 		while (!poll_one(p, &wc))
 			;
-		/* What it receives meanwhile are credits. */
+		/* Messages that it receives meanwhile are credits. */
 	} while (wc.opcode != IBV_WC_RDMA_WRITE);
 }
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * The other end of a stream rsocket, made of plain rdma_cm and verbs calls, so that it can write what no rsocket would,
- * and see what an rsocket really sends. All in one thread with the rsocket, which therefore must not block meanwhile.
+ * The peer of a stream rsocket, made of rdma_cm and verbs calls: it can send what no rsocket would, and sees what an
+ * rsocket really sends. It runs in the thread of the rsocket, which must not block meanwhile.
  */
 #ifndef RSOCKET_PEER_H
 #define RSOCKET_PEER_H
@@ -11,7 +11,7 @@
 
 #include <rdma/rdma_cma.h>
 
-/* Messages of the wire: what (3 bits), and how much (29 bits). */
+/* Messages: an operation (3 bits) and a value (29 bits). */
 #define MSG(op, value) ((uint32_t)(op) << 29 | (value))
 #define OP_DATA        0u
 #define OP_CREDITS     4u
@@ -37,23 +37,23 @@ struct peer {
 	struct rdma_cm_id *listener, *id;
 	struct ibv_cq *cq;
 	struct ibv_mr *mr;
-	uint8_t memory[1 << 16]; /* what the rsocket may write to: two targets, then its data */
+	uint8_t memory[1 << 16]; /* the rsocket writes here: two targets, then data */
 	struct peer_data remote;
 	bool disconnected; /* by the rsocket */
 };
 
-/* Listens at the address. Of these functions none returns when something fails: they end the program and say why. */
+/* Listens at the address. All these functions print a message and end the program when they fail. */
 void peer_listen(struct peer *p, struct sockaddr *address);
-/* Accepts the request of an rsocket, which has called rconnect() without blocking, with that many receives posted. */
+/* Accepts the request of an rsocket after its non-blocking rconnect(), with this many receives posted. */
 void peer_accept(struct peer *p, unsigned receives);
-/* Waits for the end of the handshake, for which the rsocket has to be polled before. */
+/* Waits for the end of the handshake. The rsocket must be polled before. */
 void peer_established(struct peer *p);
 void peer_post_receives(struct peer *p, unsigned count);
 /* Writes len bytes to the rsocket's receive buffer, with the message; returns when the rsocket's side has it. */
 void peer_write(struct peer *p, uint32_t msg, const void *bytes, uint32_t len);
-/* Takes a message other than credits that has arrived. False: there is none. */
+/* Takes a message that has arrived, other than credits. False: there is none. */
 bool peer_poll(struct peer *p, uint32_t *msg);
-/* Waits for one. False: the rsocket has disconnected, and all that it sent has been taken. */
+/* Waits for one. False: the rsocket has disconnected, and all its messages have been taken. */
 bool peer_receive(struct peer *p, uint32_t *msg);
 void peer_end(struct peer *p);
 

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * survivor -p PORT [-g GID-INDEX] [SERVER]: the client sends without end to a server that receives without end, until
- * the server is killed. The client then has to see the oldest request fail with RETRY_EXC_ERR, and all others flushed,
- * each exactly once and in order. It prints "running" once data flow.
+ * survivor -p PORT [-g GID-INDEX] [SERVER]: the client sends without end, and the server receives, until the server is
+ * killed. Then the client's oldest request must fail with RETRY_EXC_ERR, and all others must be flushed, each exactly
+ * once and in order. It prints "running" when data flows.
  */
 #include "pair.h"
 
@@ -38,7 +38,7 @@ static uint64_t stream(struct ibv_qp *qp, struct ibv_cq *cq, bool server, struct
 	for (uint64_t next = DEPTH;; next++) {
 		cq_next(cq, wc);
 		if (wc->wr_id != next - DEPTH)
-			die("request %llu completed, not %llu", (unsigned long long)wc->wr_id,
+			die("request %llu completed, expected %llu", (unsigned long long)wc->wr_id,
 			    (unsigned long long)(next - DEPTH));
 		if (wc->status != IBV_WC_SUCCESS)
 			return wc->wr_id;
@@ -63,12 +63,12 @@ static void expect_end(struct ibv_cq *cq, uint64_t failed, const struct ibv_wc *
 			    ibv_wc_status_str(wc.status), (unsigned long long)i);
 	}
 	if (ibv_poll_cq(cq, 1, &wc))
-		die("one completion too many");
+		die("too many completions");
 }
 
 int main(int argc, char **argv)
 {
-	const struct patience patience = {.timeout = 15, .retry_cnt = 3, .rnr_retry = 7, .min_rnr_timer = 1};
+	const struct retries retries = {.timeout = 15, .retry_cnt = 3, .rnr_retry = 7, .min_rnr_timer = 1};
 	struct address mine = {.psn = qp_random_psn()}, peer;
 	const char *port = "18515";
 	int gid_index = 0, option, fd;
@@ -98,7 +98,7 @@ int main(int argc, char **argv)
 	mine.qpn = qp->qp_num;
 	fd = server ? tcp_serve(port) : tcp_connect(argv[optind], port);
 	tcp_swap(fd, &mine, &peer, sizeof(mine));
-	qp_connect(&ep, qp, mine.psn, &peer, &patience);
+	qp_connect(&ep, qp, mine.psn, &peer, &retries);
 	if (server)
 		for (uint64_t i = 0; i < DEPTH; i++)
 			post(qp, i, server);
@@ -108,7 +108,7 @@ int main(int argc, char **argv)
 			post(qp, i, server);
 	failed = stream(qp, cq, server, &wc);
 	if (server)
-		die("the server survived");
+		die("the server ended by itself");
 	expect_end(cq, failed, &wc);
 	printf("%s after %llu messages\n", ibv_wc_status_str(wc.status), (unsigned long long)failed);
 	return 0;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * What connect_many does, over TCP: the measure that bench/connect.py puts beside it. The same arguments, but no -l;
- * both sides are one thread.
+ * Does over TCP what connect_many does over RDMA; bench/connect.py compares them. The same arguments, without -l. Both
+ * sides have one thread.
  */
 #include <errno.h>
 #include <netdb.h>
@@ -34,7 +34,7 @@ static void watch(int epoll, int fd)
 	MUST(epoll_ctl(epoll, EPOLL_CTL_ADD, fd, &event));
 }
 
-/* Sends back what came. True: the end of the connection came instead. */
+/* Sends a message back. True: the client closed the connection instead. */
 static bool echo(int fd)
 {
 	char message[MESSAGE_LEN];
@@ -60,7 +60,7 @@ static void serve(const struct addrinfo *info)
 	watch(epoll, listener);
 	while (closed < options.count) {
 		struct epoll_event ready[64];
-		int n = epoll_wait(epoll, ready, 64, PATIENCE_MS);
+		int n = epoll_wait(epoll, ready, 64, TIMEOUT_MS);
 
 		MUST(n < 1);
 		for (int i = 0; i < n; i++) {

@@ -266,10 +266,10 @@ static void make_queue_pair(struct side *s, const struct failure *f)
 static void set_up(struct side *s, const struct failure *f)
 {
 	/* Three requests do not fit into one timeout of a slow machine; nobody there is certain after fewer. */
-	struct patience patience = {.timeout = f->other_qpn ? 12 : 17,
-				    .retry_cnt = f->other_qpn ? 2 : 6,
-				    .rnr_retry = f->rnr_retry,
-				    .min_rnr_timer = 12};
+	struct retries retries = {.timeout = f->other_qpn ? 12 : 17,
+				  .retry_cnt = f->other_qpn ? 2 : 6,
+				  .rnr_retry = f->rnr_retry,
+				  .min_rnr_timer = 12};
 	uint32_t missing = s->server ? f->mr_without : f->local_without;
 	struct address mine = {.gid = s->ep.gid, .psn = qp_random_psn(), .mtu = s->ep.mtu_bytes};
 
@@ -286,7 +286,7 @@ static void set_up(struct side *s, const struct failure *f)
 	tcp_swap(s->fd, &mine, &s->peer, sizeof(mine));
 	if (!s->server)
 		s->peer.qpn ^= f->other_qpn;
-	qp_connect(&s->ep, s->qp, mine.psn, &s->peer, &patience);
+	qp_connect(&s->ep, s->qp, mine.psn, &s->peer, &retries);
 	s->window = s->server && f->window ? mw_bind(s->qp, s->mr, BUFFER_BYTES) : NULL;
 }
 

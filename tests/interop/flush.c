@@ -138,7 +138,7 @@ static void run(struct side *s, const struct part *part, uint32_t seed)
 {
 	struct address mine = {.gid = s->ep.gid, .psn = qp_random_psn(), .mtu = s->ep.mtu_bytes};
 	/* Half a second for each answer: the guest is slow. */
-	struct patience patience = {.timeout = 17, .retry_cnt = 6, .rnr_retry = 6, .min_rnr_timer = 12};
+	struct retries retries = {.timeout = 17, .retry_cnt = 6, .rnr_retry = 6, .min_rnr_timer = 12};
 
 	s->cq = ibv_create_cq(s->ep.ctx, 4 * ROW, NULL, NULL, 0);
 	need(s->cq != NULL, "ibv_create_cq");
@@ -153,7 +153,7 @@ static void run(struct side *s, const struct part *part, uint32_t seed)
 	mine.rkey = s->mr->rkey;
 	mine.addr = (uintptr_t)s->memory;
 	tcp_swap(s->fd, &mine, &s->peer, sizeof(mine));
-	qp_connect(&s->ep, s->qp, mine.psn, &s->peer, &patience);
+	qp_connect(&s->ep, s->qp, mine.psn, &s->peer, &retries);
 	tcp_swap(s->fd, NULL, NULL, 0);
 	if (!s->server)
 		part->request(s);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Address handles, and answering a datagram. */
+/* Address handles, and address handles from received datagrams. */
 #include "api.h"
 
 #define QKEY 0x1234
@@ -38,7 +38,7 @@ static struct ibv_qp *ud_ready(struct ibv_cq *cq)
 	return qp;
 }
 
-/* A datagram over GID `index`, and its answer to the address that it came from. */
+/* Sends a datagram over GID `index`, and answers to its source address. */
 static void ping(struct ibv_qp *qp[2], struct ibv_cq *cq[2], struct ibv_mr *mr, uint8_t *buf, uint8_t index)
 {
 	struct ibv_ah_attr attr;
@@ -93,9 +93,9 @@ void test_ah_from_wc(void)
 	CHECK_ERRNO(ibv_init_ah_from_wc(api_ctx, 7, &wc, (struct ibv_grh *)buf, &attr) == -1, EINVAL);
 	wc.wc_flags = 0;
 	CHECK(!ibv_init_ah_from_wc(api_ctx, 1, &wc, NULL, &attr) && !attr.is_global);
-	CHECK_ERRNO(!ibv_create_ah_from_wc(api_pd, &wc, NULL, 1), EINVAL); /* no GRH, no RoCE address */
+	CHECK_ERRNO(!ibv_create_ah_from_wc(api_pd, &wc, NULL, 1), EINVAL); /* no GRH, so no address */
 
-	/* Sends without an address, or with one of another context, are refused. */
+	/* Sends without an address handle, or with one of another context, are refused. */
 	struct ibv_send_wr send = {.opcode = IBV_WR_SEND, .wr.ud = {.remote_qpn = 1}}, *bad = NULL;
 	CHECK(ibv_post_send(qp[0], &send, &bad) == EINVAL && bad == &send);
 	struct ibv_pd *foreign_pd = ibv_alloc_pd(api_other);

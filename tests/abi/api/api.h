@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Error paths of the public API, as its manual pages have them: a plain verbs program that `roci run` starts. Each file
- * tests one kind of object; main.c runs them all and speaks TAP.
+ * Error paths of the public API, as its manual pages describe them: a verbs program that `roci run` starts. Each file
+ * tests one kind of object; main.c runs all and prints TAP.
  */
 #ifndef ROCI_TESTS_API_H
 #define ROCI_TESTS_API_H
@@ -15,7 +15,7 @@
 
 #include "verbs/flush.h" /* IWYU pragma: export */
 
-/* Records a failure of the running test and goes on. */
+/* Counts a failure of the running test, and goes on. */
 void check_at(bool ok, const char *file, int line, const char *text);
 #define CHECK(cond) check_at(cond, __FILE__, __LINE__, #cond)
 /* The call returns NULL (or -1) and sets errno to this. */
@@ -24,7 +24,7 @@ void check_at(bool ok, const char *file, int line, const char *text);
 
 /* Open for the whole run. */
 extern struct ibv_device *api_device;
-extern struct ibv_context *api_ctx, *api_other; /* a second context, to take foreign objects from */
+extern struct ibv_context *api_ctx, *api_other; /* a second context, for foreign objects */
 extern struct ibv_pd *api_pd;
 
 #define API_BUFFER_SIZE 65536
@@ -48,7 +48,7 @@ int qp_to_rts(struct ibv_qp *qp);
 void ah_self(struct ibv_ah_attr *attr);
 /* Polls until there is a completion; false after ten seconds. */
 bool cq_wait(struct ibv_cq *cq, struct ibv_wc *wc);
-/* True if nothing comes for a tenth of a second. */
+/* True if there is no completion for a tenth of a second. */
 bool cq_quiet(struct ibv_cq *cq);
 
 void test_device_list(void);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* ibv_wr_*: batches, inline data, and mistakes that ibv_wr_complete() tells. */
+/* ibv_wr_*: batches, inline data, and mistakes that ibv_wr_complete() reports. */
 #include "api.h"
 
 #define OPS                                                                                                            \
@@ -22,7 +22,7 @@ void test_builder_sends(void)
 	struct ibv_wc wc;
 	CHECK(!ibv_post_recv(p.qp[1], &recv, &bad));
 
-	/* A batch of five in one: inline write from two buffers, write, read, add, and a send that tells the end. */
+	/* A batch of five: inline write from two buffers, write, read, add, and a send at the end. */
 	uint64_t counter = 41;
 	struct ibv_data_buf bufs[] = {{"hello ", 6}, {NULL, 0}, {"world", 6}};
 	struct ibv_sge halves[] = {{(uintptr_t)p.buf, 4, p.mr->lkey}, {(uintptr_t)p.buf + 8, 4, p.mr->lkey}};
@@ -56,7 +56,7 @@ void test_builder_sends(void)
 	memcpy(&counter, p.buf + 1024, sizeof(counter));
 	CHECK(counter == 42);
 
-	/* Nothing at all, and something taken back. */
+	/* An empty batch, and an aborted one. */
 	ibv_wr_start(qp);
 	CHECK(!ibv_wr_complete(qp));
 	ibv_wr_start(qp);
@@ -90,13 +90,13 @@ void test_builder_flush(void)
 	CHECK(flush(&p, 0, IBV_FLUSH_GLOBAL, IBV_FLUSH_MR) == IBV_WC_SUCCESS);
 	CHECK(flush(&p, API_BUFFER_SIZE + 1, IBV_FLUSH_GLOBAL, IBV_FLUSH_RANGE) == IBV_WC_REM_ACCESS_ERR);
 	pair_close(&p);
-	/* It may be asked for; this device does not give it. */
+	/* Valid, but this device does not have it. */
 	pair_open(&p, OPS);
 	CHECK(flush(&p, 100, IBV_FLUSH_PERSISTENT, IBV_FLUSH_RANGE) == IBV_WC_REM_INV_REQ_ERR);
 	pair_close(&p);
 }
 
-/* After one good request and `mistake`, complete fails with EINVAL, and the good one has not been posted either. */
+/* After a good request and `mistake`, ibv_wr_complete() fails with EINVAL, and posts nothing. */
 static void check_mistake(struct pair *p, void (*mistake)(struct pair *, struct ibv_qp_ex *), int line)
 {
 	struct ibv_qp_ex *qp = ibv_qp_to_qp_ex(p->qp[0]);
@@ -106,7 +106,7 @@ static void check_mistake(struct pair *p, void (*mistake)(struct pair *, struct 
 	ibv_wr_set_sge(qp, p->mr->lkey, (uintptr_t)p->buf, 8);
 	next(qp, 2, IBV_SEND_SIGNALED);
 	mistake(p, qp);
-	check_at(ibv_wr_complete(qp) == EINVAL, __FILE__, line, "the mistake is told");
+	check_at(ibv_wr_complete(qp) == EINVAL, __FILE__, line, "the mistake is reported");
 	check_at(cq_quiet(p->cq[0]), __FILE__, line, "nothing is posted");
 }
 
@@ -190,13 +190,13 @@ void test_builder_mistakes(void)
 	check_mistake(&p, flush_with_data, __LINE__);
 	struct ibv_qp_ex *qp = ibv_qp_to_qp_ex(p.qp[0]);
 	ibv_wr_start(qp);
-	ibv_wr_set_sge(qp, p.mr->lkey, (uintptr_t)p.buf, 8); /* of which request? */
+	ibv_wr_set_sge(qp, p.mr->lkey, (uintptr_t)p.buf, 8); /* there is no request */
 	CHECK(ibv_wr_complete(qp) == EINVAL);
 	pair_close(&p);
 }
 
-/* A batch that does not fit is refused as a whole, ibv_wr_post(3), whether the queue is too small or full at the
- * moment. Nothing is lost or doubled. */
+/* A batch that does not fit is refused as a whole (ibv_wr_post(3)), whether the queue is too small or full at the
+ * moment. No request is lost or posted twice. */
 void test_builder_full(void)
 {
 	struct pair p;
@@ -216,7 +216,7 @@ void test_builder_full(void)
 		ibv_wr_start(qp);
 		for (unsigned i = 0; i < batches[b].count; i++) {
 			next(qp, batches[b].first + i, IBV_SEND_SIGNALED);
-			ibv_wr_send(qp); /* which nobody receives yet */
+			ibv_wr_send(qp); /* no receive is posted yet */
 			ibv_wr_set_inline_data(qp, "x", 1);
 		}
 		CHECK(ibv_wr_complete(qp) == batches[b].result);

@@ -53,7 +53,7 @@ void test_cq_resize(void)
 	struct ibv_wc wc;
 	CHECK(ibv_resize_cq(cq, 0) == EINVAL && ibv_resize_cq(NULL, 1) == EINVAL);
 	CHECK(!ibv_resize_cq(cq, 100) && cq->cqe >= 100);
-	/* 64 completions wait: flushed receives. */
+	/* 64 completions: flushed receives. */
 	CHECK(!qp_to_init(qp));
 	for (wr.wr_id = 0; wr.wr_id < 64; wr.wr_id++)
 		CHECK(!ibv_post_recv(qp, &wr, &bad));
@@ -97,7 +97,7 @@ void test_cq_ex(void)
 	struct ibv_poll_cq_attr poll = {0}, unknown = {.comp_mask = 1};
 	CHECK(ibv_start_poll(cq, &unknown) == EINVAL);
 	CHECK(ibv_start_poll(cq, &poll) == ENOENT);
-	ibv_end_poll(cq); /* superfluous, and harmless */
+	ibv_end_poll(cq); /* not needed, but harmless */
 	CHECK(ibv_start_poll(cq, &poll) == ENOENT);
 
 	CHECK(!qp_to_init(qp));
@@ -112,13 +112,13 @@ void test_cq_ex(void)
 	CHECK(ibv_wc_read_completion_wallclock_ns(cq) > 1600000000ull * 1000000000);
 	CHECK(!ibv_next_poll(cq) && cq->wr_id == 12);
 	ibv_end_poll(cq);
-	/* The plain call sees what is left. */
+	/* ibv_poll_cq() gets the rest. */
 	struct ibv_wc wc;
 	CHECK(ibv_poll_cq(ibv_cq_ex_to_cq(cq), 1, &wc) == 1 && wc.wr_id == 13);
 	CHECK(!ibv_destroy_qp(qp) && !ibv_destroy_cq(ibv_cq_ex_to_cq(cq)));
 }
 
-/* A CQ that is too small for what completes there: CQ_ERR, what was in it can be had, and then polls fail. */
+/* Overrun of a CQ: the event CQ_ERR; the entries before it can be polled; later polls fail. */
 void test_cq_overrun(void)
 {
 	static const struct ibv_qp_cap deep = {.max_recv_wr = 64, .max_recv_sge = 1};

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* The device, its contexts, what it says of itself, and what it refuses. */
+/* The device, its contexts and attributes, and what is not supported. */
 #include <fcntl.h>
 #include <stdio.h>
 #include <sys/stat.h>
@@ -15,7 +15,7 @@ void test_device_list(void)
 	CHECK(list[0]->node_type == IBV_NODE_CA && list[0]->transport_type == IBV_TRANSPORT_IB);
 	CHECK(ibv_get_device_guid(list[0]) != 0);
 	CHECK(ibv_get_device_index(list[0]) == -1);
-	/* Behind the public structure lies nothing that a vendor's helper could take for its own. */
+	/* After the public structure there is nothing that a vendor library could take for its own data. */
 	static const char zeroes[1024];
 	CHECK(!memcmp(list[0] + 1, zeroes, sizeof(zeroes)));
 	ibv_free_device_list(list);
@@ -37,7 +37,7 @@ void test_device_contexts(void)
 	CHECK(ctx && ctx->device == api_device && ctx->abi_compat == (void *)UINTPTR_MAX);
 	CHECK(ctx->num_comp_vectors >= 1);
 	CHECK(fcntl(ctx->async_fd, F_GETFL) >= 0 && fcntl(ctx->cmd_fd, F_GETFL) >= 0);
-	/* What is left in it goes with it, and may still be destroyed after it. */
+	/* Closing it destroys its objects. They may still be destroyed afterwards. */
 	struct ibv_pd *pd = ibv_alloc_pd(ctx);
 	char buf[4096];
 	struct ibv_mr *mr = ibv_reg_mr(pd, buf, sizeof(buf), IBV_ACCESS_LOCAL_WRITE);
@@ -130,7 +130,7 @@ void test_sysfs(void)
 	CHECK(reads("ports/1/state", "4: ACTIVE\n"));
 	CHECK(reads("device/numa_node", "-1\n"));
 
-	/* The GID that the file tells is the one that the call tells. */
+	/* The file has the same GID as the call returns. */
 	union ibv_gid gid;
 	char text[48], *p = text;
 	CHECK(!ibv_query_gid(api_ctx, 1, 0, &gid));

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Completion channels and async events: when they come, that nobody waits for what is gone, who waits for whom. */
+/* Completion channels and async events: when they come, which are purged, and which calls wait for acknowledgements. */
 #include <fcntl.h>
 #include <poll.h>
 #include <pthread.h>
@@ -15,7 +15,7 @@ static bool readable(int fd, int ms)
 	return poll(&pfd, 1, ms) == 1;
 }
 
-/* A CQ with a channel, and a QP that makes completions by flushing receives. */
+/* A CQ with a channel, and a QP whose flushed receives make completions. */
 struct source {
 	struct ibv_comp_channel *channel;
 	struct ibv_cq *cq;
@@ -52,16 +52,16 @@ void test_channel_events(void)
 	source_flush(&s); /* not armed: no event */
 	CHECK(!readable(s.channel->fd, 50));
 	CHECK_ERRNO(ibv_get_cq_event(s.channel, &cq, &cq_context) == -1, EAGAIN);
-	CHECK(!ibv_req_notify_cq(s.cq, 0)); /* armed: for the next, not for what is there */
+	CHECK(!ibv_req_notify_cq(s.cq, 0)); /* armed: for the next completion, not for those in the CQ */
 	CHECK(!readable(s.channel->fd, 50));
 	source_flush(&s);
 	CHECK(readable(s.channel->fd, 5000));
-	source_flush(&s); /* one event for each arming */
+	source_flush(&s); /* one event each time it is armed */
 	CHECK(!ibv_get_cq_event(s.channel, &cq, &cq_context) && cq == s.cq && cq_context == &context);
 	CHECK(!readable(s.channel->fd, 50));
 	CHECK_ERRNO(ibv_get_cq_event(s.channel, &cq, &cq_context) == -1, EAGAIN);
 
-	/* Armed and fired twice without a look: two events. A failed completion counts as solicited. */
+	/* Armed twice without fetching: two events. A failed completion counts as solicited. */
 	for (int i = 0; i < 2; i++) {
 		CHECK(!ibv_req_notify_cq(s.cq, i));
 		source_flush(&s);
@@ -74,7 +74,7 @@ void test_channel_events(void)
 	CHECK(!ibv_destroy_qp(s.qp) && !ibv_destroy_cq(s.cq) && !ibv_destroy_comp_channel(s.channel));
 }
 
-/* Of two CQs on one channel, one goes with its event unfetched; the other's event is still there, and nothing else. */
+/* Two CQs on one channel: one is destroyed before its event is fetched. Only the other's event remains. */
 void test_channel_purge(void)
 {
 	struct source s;
@@ -110,11 +110,11 @@ static void *wait_event(void *arg)
 	return arg;
 }
 
-/* A thread that waits for events may be cancelled, as programs do that end; the channel still works after it. */
+/* A thread that waits for events is cancelled, as some programs do at their end. The channel still works. */
 void test_channel_cancel(void)
 {
 #ifdef __SANITIZE_ADDRESS__
-	return; /* it takes the frames that cancelling leaves on the stack for a mistake */
+	return; /* it reports the stack frames that cancelling leaves behind */
 #endif
 	struct source s;
 	struct ibv_cq *cq;
@@ -154,7 +154,7 @@ void test_channel_acks(void)
 	source_open(&s, NULL);
 	CHECK(!ibv_req_notify_cq(s.cq, 0));
 	source_flush(&s);
-	CHECK(!ibv_get_cq_event(s.channel, &cq, &context)); /* blocking, for once */
+	CHECK(!ibv_get_cq_event(s.channel, &cq, &context)); /* blocking here */
 	struct late_ack late = {.cq = cq};
 	CHECK(!ibv_destroy_qp(s.qp));
 	CHECK(!pthread_create(&thread, NULL, ack_late, &late));
@@ -164,7 +164,8 @@ void test_channel_acks(void)
 	CHECK(!ibv_destroy_comp_channel(s.channel));
 }
 
-/* An SRQ that a QP in error leaves raises LAST_WQE_REACHED (IBTA 11.6.3.2); an SRQ below its limit says so, once. */
+/* A QP in the error state raises LAST_WQE_REACHED for its SRQ (IBTA 11.6.3.2). An SRQ below its limit raises one event.
+ */
 void test_async_events(void)
 {
 	struct ibv_async_event event;
@@ -184,7 +185,7 @@ void test_async_events(void)
 	CHECK(!ibv_modify_qp(qp, &error, IBV_QP_STATE));
 	CHECK(readable(api_ctx->async_fd, 5000));
 	CHECK(!readable(api_other->async_fd, 0));
-	CHECK(!ibv_destroy_qp(silent)); /* with its event unfetched */
+	CHECK(!ibv_destroy_qp(silent)); /* before its event is fetched */
 	CHECK(!ibv_get_async_event(api_ctx, &event));
 	CHECK(event.event_type == IBV_EVENT_QP_LAST_WQE_REACHED && event.element.qp == qp);
 	ibv_ack_async_event(&event);

@@ -19,7 +19,7 @@ void check_at(bool ok, const char *file, int line, const char *text)
 	failures++;
 }
 
-/* ---- what the tests share ---- */
+/* ---- shared by the tests ---- */
 
 static uint64_t now_ms(void)
 {
@@ -186,7 +186,7 @@ static const struct {
 	{"ibv_wr_*: mistakes", test_builder_mistakes},
 	{"ibv_wr_*: full queue", test_builder_full},
 	{"completion events", test_channel_events},
-	{"completion events nobody fetched", test_channel_purge},
+	{"completion events that were not fetched", test_channel_purge},
 	{"a cancelled waiter", test_channel_cancel},
 	{"destroying waits for acknowledgements", test_channel_acks},
 	{"async events", test_async_events},
@@ -216,7 +216,7 @@ int main(void)
 		failed |= failures;
 		printf("%sok %zu %s\n", failures ? "not " : "", i + 1, tests[i].name);
 	}
-	CHECK(!ibv_dealloc_pd(api_pd)); /* whatever a test forgot would keep it busy */
+	CHECK(!ibv_dealloc_pd(api_pd)); /* fails if a test has left an object */
 	CHECK(!ibv_close_device(api_other));
 	CHECK(!ibv_close_device(api_ctx));
 	return failed || failures;

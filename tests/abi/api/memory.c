@@ -49,7 +49,7 @@ void test_mr_access(void)
 	CHECK(mr && !ibv_dereg_mr(mr));
 	mr = ibv_reg_mr_iova(api_pd, buf, PAGE, 0x1000, IBV_ACCESS_LOCAL_WRITE);
 	CHECK(mr && !ibv_dereg_mr(mr));
-	/* Two regions over the same bytes have keys of their own. */
+	/* Two regions of the same memory have different keys. */
 	mr = ibv_reg_mr(api_pd, buf, PAGE, 0);
 	struct ibv_mr *second = ibv_reg_mr(api_pd, buf, PAGE, 0);
 	CHECK(mr->lkey != second->lkey);

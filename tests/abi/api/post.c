@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Posting: what is refused, at which request, and that nothing before it is lost. */
+/* Posting: which requests are refused, and that the ones before are not lost. */
 #include "api.h"
 
 static struct ibv_sge sge_of(const struct pair *p, uint32_t len)
@@ -7,7 +7,7 @@ static struct ibv_sge sge_of(const struct pair *p, uint32_t len)
 	return (struct ibv_sge){(uintptr_t)p->buf, len, p->mr->lkey};
 }
 
-/* Posts `wr` between two good sends. It has to be refused with this error, and the first send has to go through. */
+/* Posts `wr` between two good sends. It must be refused with this error, and the first send must succeed. */
 static void check_refused(struct pair *p, struct ibv_send_wr *wr, int error, int line)
 {
 	struct ibv_sge sge = sge_of(p, 8);
@@ -53,7 +53,7 @@ void test_post_send_errors(void)
 	pair_close(&p);
 }
 
-/* The receiver is not ready, so that the sender's queue fills up; then it gets ready, and everything comes in order. */
+/* The sender's queue fills up while the receiver has no receives. Then receives are posted, and all arrive in order. */
 void test_post_send_full(void)
 {
 	struct pair p;
@@ -114,7 +114,7 @@ void test_post_recv_full(void)
 	pair_close(&p);
 }
 
-/* Receives from INIT, sends from RTS; in the error state both are taken, and flushed. */
+/* INIT allows receives, RTS sends; in the error state both are accepted and flushed. */
 void test_post_states(void)
 {
 	struct ibv_qp_cap cap = {.max_send_wr = 4, .max_recv_wr = 4, .max_send_sge = 1, .max_recv_sge = 1};

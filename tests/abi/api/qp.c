@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Queue pairs: creating, the state machine's edges, querying, multicast. */
+/* Queue pairs: creating, state transitions, querying, multicast. */
 #include "api.h"
 
 static const struct ibv_qp_cap small = {.max_send_wr = 4, .max_recv_wr = 4, .max_send_sge = 1, .max_recv_sge = 1};
@@ -71,7 +71,7 @@ void test_qp_modify(void)
 	CHECK(qp->state == IBV_QPS_RESET);
 	CHECK(!qp_to_init(qp) && qp->state == IBV_QPS_INIT);
 
-	/* RoCE needs the GRH; the GID index has to exist; its family is the destination's. */
+	/* RoCE needs a GRH. The GID index must exist, and have the destination's family. */
 	int to_rtr = IBV_QP_STATE | IBV_QP_AV | IBV_QP_PATH_MTU | IBV_QP_DEST_QPN | IBV_QP_RQ_PSN |
 		     IBV_QP_MAX_DEST_RD_ATOMIC | IBV_QP_MIN_RNR_TIMER;
 	attr = (struct ibv_qp_attr){.qp_state = IBV_QPS_RTR, .path_mtu = IBV_MTU_1024, .dest_qp_num = qp->qp_num};
@@ -153,9 +153,9 @@ void test_mcast(void)
 	CHECK(ibv_attach_mcast(ud, NULL, 0) == EINVAL && ibv_attach_mcast(NULL, &group, 0) == EINVAL);
 	CHECK(ibv_detach_mcast(ud, &group, 0) == EINVAL);
 	CHECK(!ibv_attach_mcast(ud, &group, 0));
-	CHECK(!ibv_attach_mcast(ud, &group, 0)); /* once more changes nothing */
+	CHECK(!ibv_attach_mcast(ud, &group, 0)); /* attached already */
 	CHECK(!ibv_detach_mcast(ud, &group, 0));
 	CHECK(ibv_detach_mcast(ud, &group, 0) == EINVAL);
-	CHECK(!ibv_attach_mcast(ud, &group, 0)); /* and left with the QP */
+	CHECK(!ibv_attach_mcast(ud, &group, 0)); /* destroying the QP detaches it */
 	CHECK(!ibv_destroy_qp(ud) && !ibv_destroy_qp(rc) && !ibv_destroy_cq(cq));
 }
