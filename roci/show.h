@@ -19,6 +19,7 @@ struct show {
 	bool json, quiet, verbose;
 	bool receiving, many; /* many: several sessions, so their lines are numbered */
 	bool dry_run;
+	bool ticket_shown; /* the next ticket is not the first */
 	struct bar bar;
 	unsigned bar_session;
 	char where[64];         /* "roci0 over udp" */

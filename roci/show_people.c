@@ -203,27 +203,40 @@ void show_people(struct show *show, const struct mover_event *event)
 	}
 }
 
-void show_people_ticket(struct show *show, const struct mover_ticket *ticket, const char *file)
+static void show_first_ticket(const struct mover_ticket *ticket, const char *line)
 {
-	char line[MOVER_TICKET_CHARS];
 	bool ipv6 = strchr(ticket->host, ':');
 
+	fprintf(stderr,
+		"on the other machine, run:\n  roci send PATH... %s%s%s\nand enter this ticket when it asks for it:\n  "
+		"%s\n",
+		ipv6 ? "[" : "", ticket->host, ipv6 ? "]" : "", line);
+}
+
+static void show_ticket_file(const char *file, bool first)
+{
+	fputs(first ? "the ticket is in " : "the ticket for the next transfer is in ", stderr);
+	print_text(stderr, file);
+	fputs(first ? "; copy this file to the other machine, and there run: roci send PATH... @FILE\n" : "\n", stderr);
+}
+
+void show_people_ticket(struct show *show, const struct mover_ticket *ticket, const char *file)
+{
+	bool first = !show->ticket_shown;
+	char line[MOVER_TICKET_CHARS];
+
 	bar_clear(&show->bar);
+	show->ticket_shown = true;
 	if (file) {
-		if (show->quiet)
-			return;
-		fputs("the ticket is in ", stderr);
-		print_text(stderr, file);
-		fputs("; copy this file to the other machine, and there run: roci send PATH... @FILE\n", stderr);
+		if (!show->quiet)
+			show_ticket_file(file, first);
 		return;
 	}
 	mover_ticket_print(ticket, line);
 	if (show->quiet)
 		fprintf(stderr, "%s\n", line);
+	else if (first)
+		show_first_ticket(ticket, line);
 	else
-		fprintf(stderr,
-			"on the other machine, run:\n  roci send PATH... %s%s%s\nand enter this ticket when it asks "
-			"for it:\n  "
-			"%s\n",
-			ipv6 ? "[" : "", ticket->host, ipv6 ? "]" : "", line);
+		fprintf(stderr, "the ticket for the next transfer:\n  %s\n", line);
 }
