@@ -7,7 +7,7 @@
 
 #include "device/registry.h"
 
-#define SHORT 256 /* payload bytes that are always copied: that costs less than a second span of the message */
+#define SHORT 256 /* payload bytes that are always copied: that costs next to nothing */
 
 struct seal {
 	struct roci_link link;
