@@ -39,7 +39,7 @@ static void *read_all(void *argument)
 	return NULL;
 }
 
-/* Bytes, and then zeros, through a pipe and into a file: blocking, and as a user may have made the pipe. */
+/* Bytes and then zeros through a pipe, blocking and non-blocking, and into a file. */
 static void sequential_writes_arrive(void **state)
 {
 	uint8_t *bytes = test_malloc(BYTES), *read_back = test_malloc(2 * BYTES), *zeros = test_calloc(1, 100000);
@@ -79,7 +79,7 @@ static void sequential_writes_arrive(void **state)
 	test_free(zeros);
 }
 
-/* Nobody reads the pipe, or there is no end to what is written: destroying waits for neither. */
+/* Nobody reads the pipe, or the write never ends: disk_destroy() waits for neither. */
 static void what_cannot_end_is_stopped(void **state)
 {
 	uint8_t *bytes = test_calloc(1, BYTES);

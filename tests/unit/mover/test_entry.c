@@ -57,7 +57,7 @@ static void hostile_names(void **state)
 	assert_non_null(mover_name_wrong((const uint8_t *)"\0", 1));
 }
 
-/* Exactly as many bytes as are named are in memory, so that a sanitizer sees a look at more. */
+/* Allocates exactly the bytes of the name, so that a sanitizer sees a read beyond them. */
 static const char *wrong_of_len(size_t component, size_t len)
 {
 	uint8_t *name = malloc(len);

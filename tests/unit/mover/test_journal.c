@@ -37,7 +37,7 @@ static size_t file_bytes(int fd)
 	return (size_t)st.st_size;
 }
 
-/* What another process would read. */
+/* Reads the journal as another process would. */
 static struct kept reread(int fd, struct journal *journal)
 {
 	struct mover_digest name = digest_of(99);
@@ -74,7 +74,7 @@ static void what_is_added_is_read(void **state)
 	close(fd);
 }
 
-/* A kill loses what has not been written: at most 16 MiB of content. */
+/* A kill loses the records that have not been written: at most 16 MiB of content. */
 static void little_waits(void **state)
 {
 	static struct journal journal;
@@ -118,7 +118,7 @@ static void any_cut_keeps_the_records_before_it(void **state)
 		kept = reread(fd, &journal);
 		assert_int_equal(kept.count, whole);
 		mover_kept_clear(&kept);
-		/* and it goes on from there */
+		/* and the journal continues from there */
 		mover_journal_add(&journal, 7, &(struct mover_digest){{2}});
 		assert_int_equal(mover_journal_flush(&journal), 0);
 		kept = reread(fd, &journal);
@@ -151,7 +151,7 @@ static void any_damage_loses_that_record_only(void **state)
 		mover_kept_clear(&kept);
 		assert_int_equal(pwrite(fd, &byte, 1, at), 1);
 	}
-	/* of another file, another chunk size: begun anew */
+	/* another file or chunk size: the journal starts over */
 	for (off_t at = 0; at < JOURNAL_HEADER_BYTES; at++) {
 		assert_int_equal(pread(fd, &byte, 1, at), 1);
 		assert_int_equal(pwrite(fd, &(uint8_t){byte ^ 1}, 1, at), 1);

@@ -7,7 +7,7 @@
 
 #include "mover/proto.h"
 
-/* One message or element: how it is written, and how it is read. */
+/* A message or an element: its writer and its reader. */
 struct sample {
 	const char *name;
 	void (*put)(struct cursor_out *out);
@@ -217,7 +217,7 @@ static const struct sample samples[] = {
 	{"end", put_an_end, get_an_end},
 };
 
-/* In memory of exactly so many bytes, so that a sanitizer sees a look at more. */
+/* Allocates exactly so many bytes, so that a sanitizer sees a read beyond them. */
 static uint8_t *exactly(const uint8_t *bytes, size_t len)
 {
 	uint8_t *copy = test_malloc(len ? len : 1);
@@ -293,7 +293,7 @@ static void headers(void **state)
 		assert_int_equal(proto_get_header(cut, len, &header), -EPROTO);
 		test_free(cut);
 	}
-	/* every bit of magic, version, type, flags and length, but those that make another good header */
+	/* every bit of magic, version, type, flags and length, except those that give another valid header */
 	for (size_t bit = 0; bit < 8 * PROTO_HEADER_BYTES; bit++) {
 		bytes[bit / 8] ^= (uint8_t)(1 << bit % 8);
 		if (proto_get_header(bytes, sizeof(bytes), &header) == 0)
@@ -325,7 +325,7 @@ static void requests_and_rejections(void **state)
 		proto_put_reject(reject, (enum proto_reject)reason);
 		assert_int_equal(proto_get_reject(reject, sizeof(reject)), reason);
 	}
-	/* what others say when they reject is none of ours */
+	/* rejections by other programs are not ours */
 	assert_int_equal(proto_get_reject("whatever", 8), 0);
 	assert_int_equal(proto_get_reject(NULL, 0), 0);
 }
@@ -392,7 +392,7 @@ static void sums_that_lie(void **state)
 
 	assert_int_equal(check_segments(s, 3, 3, 200), 0);
 	assert_int_equal(check_segments(s, 3, 3, 199), -EPROTO);
-	assert_int_equal(check_segments(s, 3, 2, 100), -EPROTO); /* more behind */
+	assert_int_equal(check_segments(s, 3, 2, 100), -EPROTO); /* more bytes follow */
 	assert_int_equal(check_segments(s, 2, 3, 200), -EPROTO);
 	assert_int_equal(check_segments(s, 3, 0, 0), -EPROTO);
 	s[0].len = PROTO_MAX_CHUNK + 1;

@@ -12,7 +12,7 @@
 
 #define FLIGHT (16u << 10)
 
-/* Two ends, and the bytes on their way. */
+/* Two ends, and the bytes between them. */
 struct pair {
 	struct mover_ticket ticket;
 	bool allow_open;
@@ -162,7 +162,7 @@ static void wrong_secrets_and_wrong_names_look_alike(void **state)
 	size_t answer_len;
 
 	wrong.secret[3] ^= 4;
-	pair_begin(pair, &wrong); /* a name that nobody knows */
+	pair_begin(pair, &wrong); /* an unknown name */
 	pair_step(pair, FLIGHT);
 	answer_len = pair->to_client_len;
 	memcpy(answer, pair->to_client, answer_len);
@@ -173,7 +173,7 @@ static void wrong_secrets_and_wrong_names_look_alike(void **state)
 	assert_int_equal(pair->lookups, 1);
 	pair_end(pair);
 
-	/* A known name and another secret: the server's is exchanged once the client has spoken. */
+	/* A known name and another secret: the server's secret is replaced after the client's first flight. */
 	pair->ticket.secret[0] ^= 1;
 	pair_begin(pair, &pair->ticket);
 	pair->client_rc = 0;
@@ -181,7 +181,7 @@ static void wrong_secrets_and_wrong_names_look_alike(void **state)
 		size_t out = FLIGHT;
 
 		assert_int_equal(mover_secure_handshake(pair->client, NULL, 0, pair->to_server, &out), 0);
-		/* the binder is the last thing in the ClientHello: changed, it proves another secret */
+		/* the binder is at the end of the ClientHello; changed, it proves another secret */
 		pair->to_server[out - 1] ^= 1;
 		pair->to_client_len = FLIGHT;
 		pair->server_rc = mover_secure_handshake(pair->server, pair->to_server, out, pair->to_client,
@@ -238,7 +238,7 @@ static void strangers_are_told_apart(void **state)
 	test_free(pair);
 }
 
-/* Of the first record's header, bytes 1 and 2 say a version that nobody looks at (RFC 8446 s.5.1). */
+/* Bytes 1 and 2 of the first record's header are a version that is ignored (RFC 8446 s.5.1). */
 static size_t any_that_counts(uint64_t *seed, size_t len)
 {
 	size_t at = random_below(seed, len - 2);
@@ -246,7 +246,7 @@ static size_t any_that_counts(uint64_t *seed, size_t len)
 	return at ? at + 2 : 0;
 }
 
-/* Any byte of any flight changed: no client trusts the server. */
+/* With any byte of any flight changed, the client does not trust the server. */
 static void changed_handshakes_fail(void **state)
 {
 	struct pair *pair = pair_new();
@@ -357,7 +357,7 @@ static void messages_attacked(void **state)
 	}
 }
 
-/* A message with KeyUpdates in front of it, each of which asks for another (RFC 8446 s.4.6.3), as many as fit: opening
+/* A message after as many KeyUpdates as fit, each of which asks for an answer (RFC 8446 s.4.6.3): opening
  * it fails, and what TLS would answer neither piles up nor gets into a later message. */
 static void keys_stay_as_they_are(void **state)
 {

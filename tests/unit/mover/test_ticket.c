@@ -84,7 +84,7 @@ static void expect_every_typing_error_noticed(const struct mover_ticket *ticket)
 	assert_int_equal(parse(wrong, &read), -EINVAL);
 }
 
-/* Of many tickets: a check that notices nearly all errors would pass for one. */
+/* With many tickets: for a single one, a check that misses some errors could pass. */
 static void every_typing_error_is_noticed(void **state)
 {
 	struct mover_ticket ticket;

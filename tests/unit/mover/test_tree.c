@@ -104,7 +104,7 @@ static void names_that_lead_out_are_refused(void **state)
 	room_close(&room);
 }
 
-/* A link that the peer has made, or that was there, is no way to anywhere: with openat2(2) and without. */
+/* A symbolic link, from the peer or from before, leads nowhere: with openat2(2) and without. */
 static void links_lead_nowhere(void **state)
 {
 	for (int without = 0; without < 2; without++) {
@@ -135,7 +135,7 @@ static void links_lead_nowhere(void **state)
 	}
 }
 
-/* Somebody puts a link where a folder was that has been used before. */
+/* A folder that has been used is replaced by a symbolic link. */
 static void a_folder_that_becomes_a_link(void **state)
 {
 	for (int without = 0; without < 2; without++) {
@@ -153,7 +153,7 @@ static void a_folder_that_becomes_a_link(void **state)
 		assert_int_equal(symlinkat("../../outside", room.fd, "into/a/b"), 0);
 		rc = begin(tree, "a/b/second");
 		assert_true(rc == -ELOOP || rc == -ENOTDIR);
-		/* what had begun does not arrive where its name is not */
+		/* a file that was begun is not committed through it */
 		assert_int_equal(pwrite(mover_file_fd(file), "x", 1, 0), 1);
 		mover_file_commit(tree, &file, 1, &rc);
 		assert_int_equal(rc, -ESTALE);
@@ -186,7 +186,7 @@ static void links_are_stored_as_they_stand(void **state)
 	room_write(&room, "into/file", "", 0);
 	assert_int_equal(link_to(tree, "file", "x"), 0);
 	assert_true(S_ISLNK(room_stat(&room, "into/file").st_mode));
-	/* what a link never replaces */
+	/* what a symbolic link does not replace */
 	room_mkdir(&room, "into/dir");
 	assert_int_equal(mkfifoat(room.fd, "into/fifo", 0600), 0);
 	assert_int_equal(link_to(tree, "dir", "x"), -EISDIR);
@@ -231,14 +231,14 @@ static void sealing_sets_modes_and_times_deepest_first(void **state)
 		assert_int_equal(mover_tree_folder(tree, &entries[i]), 0);
 	assert_int_equal(seal(tree, entries, 4), 0);
 	assert_int_equal(room_stat(&room, "into/a").st_mode & 07777, 0500);
-	assert_int_equal(room_stat(&room, "into/a/b").st_mode & 07777, 0); /* setuid and the like are not taken */
+	assert_int_equal(room_stat(&room, "into/a/b").st_mode & 07777, 0); /* setuid and the like are ignored */
 	assert_int_equal(room_stat(&room, "into/a/b/c").st_mode & 07777, 0751);
 	assert_int_equal(room_stat(&room, "into/a-").st_mode & 07777, 0777);
 	st = room_stat(&room, "into/a/b");
 	assert_int_equal(st.st_mtim.tv_sec, -1);
 	assert_int_equal(st.st_mtim.tv_nsec, 999999999);
 	assert_int_equal(room_stat(&room, "into/a").st_mtim.tv_sec, 1234567890);
-	/* again, into the folders as they are now */
+	/* again, into the existing folders */
 	for (int i = 0; i < 4; i++)
 		assert_int_equal(mover_tree_folder(tree, &entries[i]), 0);
 	assert_int_equal(begin(tree, "a/b/c/file"), MOVER_HAVE_NONE);
@@ -248,7 +248,7 @@ static void sealing_sets_modes_and_times_deepest_first(void **state)
 	room_close(&room);
 }
 
-/* The same as nobody: the modes count. */
+/* The same as user nobody, for whom modes count. */
 static void sealing_without_being_root(void **state)
 {
 	struct room room;
@@ -286,7 +286,7 @@ static void sealing_without_being_root(void **state)
 	room_close(&room);
 }
 
-/* One of the calls of fsync(2), as the disk would do it: `fails`, or `inside` is called while it lasts. */
+/* Replaces fsync(2): one call `fails`, or calls `inside` before it returns. */
 static struct {
 	int fails;
 	void (*inside)(void);
@@ -307,7 +307,7 @@ int fsync(int fd)
 	return fails ? -1 : 0;
 }
 
-/* Two sessions have put names in one folder, and the first that ends syncs it. The disk tells of a failure once. */
+/* Two sessions have changed one folder, and the first to end syncs it. The kernel reports a failure only once. */
 static void a_sync_that_fails_fails_for_all(void **state)
 {
 	struct room room;
@@ -320,7 +320,7 @@ static void a_sync_that_fails_fails_for_all(void **state)
 	assert_int_equal(mover_tree_sync(tree, before), -EIO);
 	assert_int_equal(disk.calls, 1);
 	assert_int_equal(mover_tree_sync(tree, before), -EIO);
-	/* for one who has come after that, nothing is wrong */
+	/* a session that began after that sees no failure */
 	before = mover_tree_sync_failures(tree);
 	assert_int_equal(folder(tree, "third"), 0);
 	assert_int_equal(mover_tree_sync(tree, before), 0);
@@ -349,7 +349,7 @@ static void begin_another(void)
 	other.sync_over = true;
 }
 
-/* A session that ends while another syncs what both have changed ends after that. */
+/* A session that ends during a sync by another one waits for it: the sync may include its changes. */
 static void nobody_ends_before_the_sync(void **state)
 {
 	struct room room;
@@ -365,8 +365,7 @@ static void nobody_ends_before_the_sync(void **state)
 	room_close(&room);
 }
 
-/* In folders that he may write to, what another user has made is replaced where it is not as sent; only a folder stays.
- */
+/* In a folder where we may write, another user's file or symbolic link is replaced if it differs; a folder stays. */
 static int among_anothers(const char *path)
 {
 	struct mover_entry entry = entry_folder("a", 0755), link = entry_link("a/link", "x");

@@ -125,7 +125,7 @@ static void arguments_with_and_without_their_name(void **state)
 	walk = walk_one(room_path(&room, "file"));
 	EXPECT(walk, "file");
 	mover_walk_destroy(walk);
-	/* a link is a link, unless the slash says what it leads to */
+	/* a symbolic link is sent as such, unless a slash follows its name */
 	walk = walk_one(room_path(&room, "to-dir"));
 	EXPECT(walk, "to-dir");
 	assert_int_equal(mover_walk_entry(walk, 0)->kind, MOVER_SYMLINK);
@@ -137,7 +137,7 @@ static void arguments_with_and_without_their_name(void **state)
 	walk = walk_one(room_path(&room, "dir/empty/"));
 	assert_int_equal(mover_walk_count(walk), 0);
 	mover_walk_destroy(walk);
-	/* from the folder one is in */
+	/* from the current folder */
 	assert_int_equal(fchdir(room.fd), 0);
 	walk = walk_one("dir");
 	assert_string_equal(name_at(walk, 0), "dir");
@@ -217,7 +217,7 @@ static void what_is_no_file_is_told_and_left_out(void **state)
 	room_close(&room);
 }
 
-/* In a child, which is nobody: root may read everything. */
+/* In a child process as user nobody, because root may read everything. */
 static int as_nobody(const struct room *room)
 {
 	const char *paths[] = {room_path(room, "dir"), room_path(room, "secret"), room_path(room, "dir/locked")};
@@ -284,7 +284,7 @@ static void opening_what_was_walked(void **state)
 	close(fd);
 	assert_int_equal(mover_walk_open(walk, 3), -ESTALE);
 
-	/* other things in its place: another file, a link, a FIFO, a folder, nothing */
+	/* replaced by another file, a symbolic link, a FIFO, a folder, or nothing */
 	for (int i = 0; i < 5; i++) {
 		unlinkat(room.fd, "dir/b-", 0);
 		if (i == 0)
@@ -299,7 +299,7 @@ static void opening_what_was_walked(void **state)
 		if (i == 3)
 			assert_int_equal(unlinkat(room.fd, "dir/b-", AT_REMOVEDIR), 0);
 	}
-	/* a link in the place of a folder on the way */
+	/* a folder of its path is replaced by a symbolic link */
 	assert_int_equal(renameat(room.fd, "dir/b", room.fd, "moved"), 0);
 	assert_int_equal(symlinkat("../moved", room.fd, "dir/b"), 0);
 	assert_int_equal(mover_walk_open(walk, 3), -ESTALE);
@@ -331,7 +331,7 @@ static void standard_input(void **state)
 	assert_int_equal(mover_walk_create(&path, 1, "../name", warn, NULL, &walk, &bad), -EINVAL);
 }
 
-/* As deep as names may be, with one descriptor to spare. */
+/* As deep as names may be, with one spare descriptor. */
 static void depth_costs_no_descriptors(void **state)
 {
 	struct room room;
@@ -388,7 +388,7 @@ static void data_of_a_sparse_file(void **state)
 	assert_int_equal(mover_walk_data(fd, 2 * MB, 2 * MB + 10, &begin, &end), 1);
 	assert_int_equal(end, 2 * MB + 10);
 	close(fd);
-	/* what has no holes to tell of */
+	/* a descriptor for which lseek(2) knows no holes */
 	fd = open("/dev/null", O_RDONLY);
 	assert_int_equal(mover_walk_data(fd, 5, 10, &begin, &end), 1);
 	close(fd);
