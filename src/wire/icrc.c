@@ -100,7 +100,8 @@ void roci_icrc_store(uint32_t crc, uint8_t out[4])
 	memcpy(out, &crc, sizeof(crc));
 }
 
-uint32_t roci_icrc_difference(const struct roci_flow *flow, uint16_t ip_id, const uint8_t *bytes, size_t len)
+/* (received ICRC) xor (computed ICRC), both read little-endian, where the identification is 0. */
+static uint32_t difference_of(const struct roci_flow *flow, const uint8_t *bytes, size_t len)
 {
 	uint8_t image[MAX_IMAGE_BYTES];
 	size_t image_len, covered;
@@ -108,7 +109,7 @@ uint32_t roci_icrc_difference(const struct roci_flow *flow, uint16_t ip_id, cons
 
 	assert(len >= ROCI_MIN_PACKET_BYTES);
 	covered = len - ROCI_ICRC_BYTES;
-	image_len = image_ip_udp(image, flow, ip_id, len);
+	image_len = image_ip_udp(image, flow, 0, len);
 	memcpy(image + image_len, bytes, ROCI_BTH_BYTES);
 	image[image_len + BTH_MASKED_BYTE] = 0xff;
 	crc = crc32_gzip_refl(CRC_AFTER_LRH, image, image_len + ROCI_BTH_BYTES);
@@ -202,7 +203,7 @@ static int identification(const struct roci_flow *flow, uint32_t difference, siz
 
 int roci_icrc_check(const struct roci_flow *flow, const uint8_t *bytes, size_t len)
 {
-	uint32_t difference = roci_icrc_difference(flow, 0, bytes, len), received, computed;
+	uint32_t difference = difference_of(flow, bytes, len), received, computed;
 	size_t covered = len - ROCI_ICRC_BYTES;
 	int id = identification(flow, difference, covered);
 

@@ -35,10 +35,6 @@ uint32_t roci_icrc_update(uint32_t crc, const void *bytes, size_t len);
 /* Ends the computation and writes the four bytes as they go on the wire. */
 void roci_icrc_store(uint32_t crc, uint8_t out[4]);
 
-/* Computes the ICRC of the whole packet `bytes` (`len` bytes, ICRC included) with identification `ip_id`, and returns
- * (received ICRC) xor (computed ICRC), both read little-endian: 0 means that the packet is intact. len >= 16. */
-uint32_t roci_icrc_difference(const struct roci_flow *flow, uint16_t ip_id, const uint8_t *bytes, size_t len);
-
 /* What Soft-RoCE (Linux 6.2 to 6.12 at least) does with the ICRC of a FLUSH: it goes on over the headers a second time,
  * unmasked. It drops a FLUSH with the ICRC of the standard. */
 uint32_t roci_icrc_soft_roce_flush(uint32_t crc, const uint8_t *headers, size_t len);
@@ -47,9 +43,10 @@ uint32_t roci_icrc_soft_roce_flush(uint32_t crc, const uint8_t *headers, size_t 
  * damaged. A FLUSH may also be as Soft-RoCE makes it. len >= 16. */
 int roci_icrc_check(const struct roci_flow *flow, const uint8_t *bytes, size_t len);
 
-/* For IPv4, where the receiver does not know the identification: `difference` is roci_icrc_difference() with ip_id 0
- * and `len` the UDP payload length. Returns the identification (0..65535) with which the packet is intact, or -1 if
- * there is none, that is, if the packet is damaged (a random error passes with 2^-16: see docs/DEPARTURES.md). */
+/* For IPv4, where the receiver does not know the identification: `difference` is (received ICRC) xor (ICRC computed
+ * with identification 0), both read little-endian, and `len` the UDP payload length. Returns the identification
+ * (0..65535) with which the packet is intact, or -1 where there is none: the packet is damaged. A random error passes
+ * with a probability of 2^-16 (docs/DEPARTURES.md). */
 int roci_icrc_ipv4_id(uint32_t difference, size_t len);
 
 #endif

@@ -12,6 +12,7 @@
 
 #include "capture.h"
 #include "check.h"
+#include "icrc_difference.h"
 #include "random.h"
 #include "wire/print.h"
 
@@ -56,13 +57,14 @@ static void check_icrc(const uint8_t *bytes, size_t len)
 	struct roci_flow flow = {.src_port = 1, .dst_port = ROCI_UDP_PORT};
 	int id;
 
-	roci_icrc_difference(&flow, 0, bytes, len);
+	roci_icrc_check(&flow, bytes, len);
 	memcpy(flow.src, (uint8_t[16]){[10] = 0xff, 0xff, 10, 0, 0, bytes[0]}, 16);
 	memcpy(flow.dst, flow.src, 16);
-	id = roci_icrc_ipv4_id(roci_icrc_difference(&flow, 0, bytes, len), len);
+	id = roci_icrc_ipv4_id(icrc_difference(&flow, 0, bytes, len), len);
 	CHECK(id >= -1 && id <= 0xffff);
+	CHECK(bytes[0] == ROCI_OP_FLUSH || roci_icrc_check(&flow, bytes, len) == id);
 	if (id >= 0)
-		CHECK(roci_icrc_difference(&flow, (uint16_t)id, bytes, len) == 0);
+		CHECK(icrc_difference(&flow, (uint16_t)id, bytes, len) == 0);
 }
 
 int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t len)

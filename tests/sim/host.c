@@ -2,9 +2,9 @@
 /* One host: the loop around an engine, as src/device runs it, and the application's polling. */
 #include "sim.h"
 
-#include "wire/gid.h"
 #include "engine/cq.h"
-#include "wire/icrc.h"
+#include "icrc_difference.h"
+#include "wire/gid.h"
 
 #define MAX_BATCHES 100000 /* without time passing */
 #define MAX_SPINS   1000
@@ -182,13 +182,13 @@ void sim_host_receive(struct sim_host *host, struct sim_packet *p)
 	}
 	memcpy(flow.src, p->sgid, 16);
 	memcpy(flow.dst, p->dgid, 16);
-	difference = roci_icrc_difference(&flow, p->ip_id, p->bytes, p->len);
+	difference = icrc_difference(&flow, p->ip_id, p->bytes, p->len);
 	if (difference) {
 		sim_check(sim, p->damaged, "the ICRC refuses an intact packet");
 		return;
 	}
 	if (roci_gid_is_ipv4(p->sgid) && rng_once_in(&sim->app, 16))
-		sim_check(sim, roci_icrc_ipv4_id(roci_icrc_difference(&flow, 0, p->bytes, p->len), p->len) == p->ip_id,
+		sim_check(sim, roci_icrc_ipv4_id(icrc_difference(&flow, 0, p->bytes, p->len), p->len) == p->ip_id,
 			  "the IPv4 identification was not found");
 	memcpy(rx.sgid, p->sgid, 16);
 	memcpy(rx.dgid, p->dgid, 16);

@@ -11,6 +11,7 @@
 #include <unistd.h>
 
 #include "device/capture.h"
+#include "icrc_difference.h"
 
 #define PACKETS 20
 
@@ -65,8 +66,7 @@ static void check(const char *path, unsigned packets, bool ipv4)
 			id = (unsigned)(bytes[4] << 8 | bytes[5]);
 		assert_int_equal(bytes[ip_len + 2] << 8 | bytes[ip_len + 3], ROCI_UDP_PORT);
 		assert_int_equal(bytes[ip_len + 4] << 8 | bytes[ip_len + 5], info->len - ip_len);
-		assert_int_equal(roci_icrc_difference(&flow, (uint16_t)id, bytes + ip_len + 8, info->len - ip_len - 8),
-				 0);
+		assert_int_equal(icrc_difference(&flow, (uint16_t)id, bytes + ip_len + 8, info->len - ip_len - 8), 0);
 		n++;
 	}
 	assert_int_equal(n, packets);
