@@ -38,6 +38,8 @@ static unsigned send_batch(struct sim_host *host)
 		const struct roci_tx_packet *tx = &batch->packets[i];
 
 		sim_check(sim, tx->first_span + tx->span_count <= batch->span_count, "packet's spans out of range");
+		sim_check(sim, !tx->soft_roce || tx->header[0] == ROCI_OP_FLUSH,
+			  "packet with opcode 0x%02x is to be sealed like a FLUSH of Soft-RoCE", tx->header[0]);
 		sim_net_send(sim, host, tx, batch->spans);
 	}
 	/* A driver may call it also when there was nothing to send. */

@@ -119,6 +119,46 @@ static void what_comes_late_is_passed_over(void **state)
 	pair_free(p);
 }
 
+static struct roci_packet answer;
+
+/* Keeps the last answer of side 1, and drops it. */
+static bool keep_answer(struct pair *p, int from, const struct roci_packet *pkt)
+{
+	if (from == 1)
+		answer = *pkt;
+	return from == 0;
+}
+
+/* What was in flight on the old path is forgotten. A late answer is not about the new path. */
+static void an_answer_after_a_change_of_path_counts_nothing(void **state)
+{
+	struct pair *p = make();
+	struct roci_qp *qp = p->side[0].qp;
+	struct roci_qp_attr attr = {.state = ROCI_QPS_SQD};
+	struct roci_qp_cap cap;
+	struct roci_rx rx = {0};
+	uint64_t cwnd;
+
+	p->filter = keep_answer;
+	pair_send(p, 0, ROCI_WR_RDMA_WRITE, 1, 0, 3 * PAIR_MTU, 8000);
+	pair_run(p);
+	assert_int_equal(answer.opcode, ROCI_OP_ACKNOWLEDGE);
+
+	assert_int_equal(roci_qp_modify(qp, p->now, &attr, ROCI_QP_STATE), 0);
+	roci_qp_query(qp, &attr, &cap);
+	attr.av.traffic_class = 4;
+	assert_int_equal(roci_qp_modify(qp, p->now, &attr, ROCI_QP_AV), 0);
+
+	cwnd = qp->path->cwnd;
+	rx.pkt = answer;
+	rx.pkt.psn = pair_defaults().psn; /* of the first packet only */
+	memcpy(rx.sgid, attr.av.dgid, 16);
+	memcpy(rx.dgid, attr.av.sgid, 16);
+	roci_engine_rx(p->side[0].e, p->now, &rx);
+	assert_int_equal(qp->path->cwnd, cwnd);
+	pair_free(p);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -126,6 +166,7 @@ int main(void)
 		cmocka_unit_test(unreliable_connection_heeds_advice),
 		cmocka_unit_test(sender_may_start_anywhere),
 		cmocka_unit_test(what_comes_late_is_passed_over),
+		cmocka_unit_test(an_answer_after_a_change_of_path_counts_nothing),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
