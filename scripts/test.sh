@@ -40,9 +40,12 @@ tests()
 }
 
 build "$build"
-tests "$build" quick --setup quick
+export ROCI_SLICE=quick # of the suite "sliced": see tap() in tests/clients/harness.py
+tests "$build" quick --no-suite rest
 if [ "${1:-}" = --all ]; then
-	tests "$build" rest --setup rest --suite rest --suite sliced
+	export ROCI_SLICE=rest
+	tests "$build" rest --suite rest --suite sliced
+	unset ROCI_SLICE
 	build "$build-asan" -Db_sanitize=address,undefined -Db_lundef=false
 	tests "$build-asan" suites --suite wire --suite engine --suite device --suite cm --suite mover --suite roci --suite sim --suite abi
 	tests "$build-asan" clients smoke pingpong connections send output mover-peers
