@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Datagram rsockets: an ordinary UDP socket for the address, the port and the first message to each peer, and a UD QP
- * for the rest. The first message goes over UDP behind a header that names the sender's QPN; the peer answers over UDP
- * with its own, and from then on both send over UD, each message behind a header with the sender's address and port.
+ * Datagram rsockets: an ordinary UDP socket has the address and the port, and sends the first message to each peer; a
+ * UD QP sends the others. The first message has a header with the sender's QPN. The peer answers over UDP with its own
+ * QPN. Then both send over UD; the header of these messages has the sender's address and port.
  */
 #include "rsocket/datagram.h"
 

@@ -30,7 +30,7 @@ static ssize_t send_stream(struct rs *rs, const uint8_t *buf, size_t len, bool n
 	return done ? (ssize_t)done : err;
 }
 
-/* -1 with errno, or the number of bytes. */
+/* The public result: the number of bytes, or -1 with errno. */
 static ssize_t io_result(ssize_t result)
 {
 	if (result >= 0)

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* The calls that make, bind, listen with, and end rsockets; and the socket itself. */
+/* The socket object, and the calls that make, bind, close and name sockets. */
 #include "rsocket/rsocket.h"
 
 #include <errno.h>
@@ -155,7 +155,7 @@ int rlisten(int socket, int backlog)
 	return rs_result(err);
 }
 
-/* ---- names and the end ---- */
+/* ---- closing, names ---- */
 
 void rs_copy_addr(const struct sockaddr *from, struct sockaddr *addr, socklen_t *addrlen)
 {

@@ -9,7 +9,7 @@
 #include "verbs/context.h"
 #include "wire/mtu.h"
 
-/* struct ibv_port_attr as it was when symbol version 1.1 froze: up to and with `flags`. */
+/* The size of struct ibv_port_attr in symbol version 1.1: up to and including `flags`. */
 #define COMPAT_PORT_ATTR_SIZE offsetof(struct ibv_port_attr, port_cap_flags2)
 
 static int gids_of(const struct ibv_context *context, const struct roci_gid_entry **gids)

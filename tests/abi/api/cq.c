@@ -127,16 +127,16 @@ void test_cq_overrun(void)
 	struct ibv_qp_attr error = {.qp_state = IBV_QPS_ERR};
 	struct ibv_async_event event;
 	struct ibv_wc wc;
-	bool told = false;
+	bool reported = false;
 	CHECK(!qp_to_init(qp) && cq->cqe < 64);
 	for (uint64_t i = 0; i < 64; i++)
 		flush_one(qp, i);
 	CHECK(!ibv_modify_qp(qp, &error, IBV_QP_STATE));
-	while (!told && !ibv_get_async_event(api_ctx, &event)) {
-		told = event.event_type == IBV_EVENT_CQ_ERR && event.element.cq == cq;
+	while (!reported && !ibv_get_async_event(api_ctx, &event)) {
+		reported = event.event_type == IBV_EVENT_CQ_ERR && event.element.cq == cq;
 		ibv_ack_async_event(&event);
 	}
-	CHECK(told);
+	CHECK(reported);
 	for (int i = 0; i < cq->cqe; i++)
 		CHECK(ibv_poll_cq(cq, 1, &wc) == 1 && wc.wr_id == (uint64_t)i && wc.status == IBV_WC_WR_FLUSH_ERR);
 	CHECK(ibv_poll_cq(cq, 1, &wc) < 0);

@@ -28,9 +28,9 @@ void test_device_list(void)
 
 void test_device_contexts(void)
 {
-	struct ibv_device stranger = {.name = "mlx5_0"};
+	struct ibv_device other = {.name = "mlx5_0"};
 	CHECK_ERRNO(!ibv_open_device(NULL), EINVAL);
-	CHECK_ERRNO(!ibv_open_device(&stranger), ENODEV);
+	CHECK_ERRNO(!ibv_open_device(&other), ENODEV);
 	CHECK(ibv_close_device(NULL) == EINVAL);
 
 	struct ibv_context *ctx = ibv_open_device(api_device);
