@@ -1,11 +1,10 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: BSD-2-Clause
-"""bench/connect.py [--build BUILD] [--rounds N] [--count N] [--open N]: how fast connections are made, beside TCP's, in the
-same run.
+"""bench/connect.py [--build BUILD] [--rounds N] [--count N] [--open N]: connections per second, beside TCP's.
 
 In alternating rounds: connect_many over rdma_cm and tcp_many over TCP, on loopback and across a veth between two network
-namespaces. Each connection is opened, carries eight bytes to and fro, and is closed; OPEN of them are open at once. Prints
-every round, the medians and their ratio. Needs no root. These are figures, not a test: nothing here fails for being slow.
+namespaces. Each connection is opened, carries eight bytes in both directions, and is closed; OPEN of them are open at once.
+Prints every round, the medians and their ratio. Needs no root. Nothing here fails for being slow.
 """
 import argparse
 import os
@@ -43,7 +42,7 @@ def compare(name, server, client, address, options):
     args = ['-n', str(options.count), '-o', str(options.open)]
     ours, theirs = [], []
     for number in range(options.rounds):
-        # Each goes first in every other round, so that neither has the warmer machine.
+        # They take turns to go first, so that both run on a warm machine equally often.
         for turn in (0, 1):
             if (number + turn) % 2:
                 theirs.append(tcp_rate(server, client, address, args))
@@ -61,9 +60,9 @@ def main():
     parser.add_argument('--build', default=os.path.join(os.path.dirname(__file__), '..', 'build'))
     parser.add_argument('--rounds', type=int, default=5)
     parser.add_argument('--count', type=int, default=5000, help='connections of each measurement')
-    parser.add_argument('--open', type=int, default=100, help='of them at once')
+    parser.add_argument('--open', type=int, default=100, help='how many are open at once')
     options = parser.parse_args()
-    check(options.open > 0 and options.count % options.open == 0, '--count has to be a multiple of --open')
+    check(options.open > 0 and options.count % options.open == 0, '--count must be a multiple of --open')
     harness.ROCI = os.path.abspath(os.path.join(options.build, 'roci', 'roci'))
     harness.PROGRAMS = os.path.abspath(os.path.join(options.build, 'tests', 'clients'))
     check(os.access(harness.ROCI, os.X_OK), f'{harness.ROCI} is not built')

@@ -2,11 +2,11 @@
 # SPDX-License-Identifier: BSD-2-Clause
 """bench/mover.py [--roci ROCI] [--rounds N] [--gib N] [--files N] [--dir DIR] [--only NAME,...]: files over the wire.
 
-`roci send` beside nc, rsync (its daemon: no encryption), scp, and cp on one host, on the same files in the same run,
-between two network namespaces joined by a veth: one large file, then a folder of many small ones. `roci recv` returns
-when everything is synced; the others do not sync, so that each is timed twice: to its end, and to the end of a
-`sync -f` after it. In each round the order turns by one. Prints every round, the medians and the ratios. Needs the
-packages of `scripts/install-deps.sh --bench`; scp needs root, because sshd does. These are figures, not a test.
+`roci send` beside nc, rsync (its daemon: no encryption) and scp, between two network namespaces joined by a veth, and beside
+cp on one host. All move the same files: one large file, then a folder of many small ones. `roci recv` returns when all is
+synced and the others do not sync, so each is timed twice: to its end, and to the end of a `sync -f` after it. Each round
+starts with the next program. Prints every round, the medians and the ratios. Needs the packages of
+`scripts/install-deps.sh --bench`; scp needs root, because sshd does. Nothing here fails for being slow.
 """
 import argparse
 import os
@@ -27,7 +27,7 @@ MIB = 1 << 20
 
 
 def isolate():
-    """A network namespace of its own; as root without a user namespace, in which sshd does not run."""
+    """Enters a network namespace. As root without a user namespace, because sshd does not run in one."""
     if os.geteuid() == 0 and not os.environ.get('ROCI_TEST_ISOLATED'):
         os.execvpe('unshare', ['unshare', '-n', '/usr/bin/python3', *sys.argv], dict(os.environ, ROCI_TEST_ISOLATED='1'))
     harness.isolate()
@@ -132,7 +132,7 @@ NAMES = {'roci send': 'roci_send', 'roci send --mode read': 'roci_read', 'roci s
 
 
 def measure(wire, name, source, keep):
-    """(seconds to the end, seconds to the end of a sync) of one copy, whose result is compared."""
+    """Copies once and compares the result. Returns the seconds to the end, and to the end of a sync."""
     target = tempfile.mkdtemp(dir=wire.scratch)
     try:
         subprocess.run(['sync', '-f', target], check=True)
@@ -151,7 +151,7 @@ def measure(wire, name, source, keep):
 
 
 def compare(wire, names, title, source, size, rounds, keep=False):
-    """With `keep` the copies stay to the end: ext4 is slow to make files for a minute after many were removed."""
+    """With `keep` the copies stay until the end: after many removals, ext4 is slow to make files for a minute."""
     took = {name: [] for name in names}
     for number in range(rounds):
         for name in names[number % len(names):] + names[:number % len(names)]:

@@ -1,10 +1,10 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: BSD-2-Clause
-"""bench/udp.py [--roci ROCI] [--rounds N] [--seconds N]: the UDP link beside TCP, in the same run.
+"""bench/udp.py [--roci ROCI] [--rounds N] [--seconds N]: the UDP link beside TCP.
 
 In alternating rounds: ib_write_bw at 64 KiB and one stream of iperf3, over loopback and across a veth with MTU 9000 between
-two network namespaces. Prints every round, the medians and their ratio; then the rates of 64-byte messages, beside writes
-of 64 bytes to TCP, a system call each; then the latencies of small messages. Needs no root. These are figures, not a test: nothing here fails for being slow.
+two network namespaces. Prints every round, the medians and their ratio; then the rates of 64-byte messages, beside TCP writes
+of 64 bytes (one system call each); then the latencies of small messages. Needs no root. Nothing here fails for being slow.
 """
 import argparse
 import json
@@ -21,7 +21,7 @@ GBIT = 1e9
 
 
 def result_line(text):
-    """perftest's table is the last thing it prints: its columns are beneath a line that begins with #bytes."""
+    """The figures of perftest's last table: the line after the one that begins with #bytes."""
     lines = text.splitlines()
     for i, line in enumerate(lines):
         if line.lstrip().startswith('#bytes'):
@@ -58,7 +58,7 @@ def tcp_gbit(server, client, address, seconds, *more):
 def bandwidth(name, server, client, address, options):
     ours, theirs = [], []
     for number in range(options.rounds):
-        # Each goes first in every other round, so that neither has the warmer machine.
+        # They take turns to go first, so that both run on a warm machine equally often.
         for turn in (0, 1):
             if (number + turn) % 2:
                 theirs.append(tcp_gbit(server, client, address, options.seconds))

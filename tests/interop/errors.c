@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * errors -p PORT [-g GID-INDEX] [-w] [-x] [SERVER]: every way in which a request of RC fails, one after the other. The
- * client is the requester, the server the responder. Each prints a line for each case: its name, the status of each
- * completion in order, the state of the queue pair at the end, its asynchronous event or `none`, and whether its memory
- * was `kept` as it was, `written` as the request would have it, or `spoilt`. What these have to be, the caller knows.
+ * errors -p PORT [-g GID-INDEX] [-w] [-x] [SERVER]: every way in which an RC request fails, one after the other. The
+ * client is the requester, the server is the responder. Each prints a line for each case: its name, the status of each
+ * completion in order, the state of the queue pair at the end, its asynchronous event or `none`, and its memory: `kept`
+ * (unchanged), `written` (as the request says) or `spoilt`. test_errors.py has the expected lines.
  *
  *     -w    with atomic writes
- *     -x    a responder whose device tells no events: nothing is waited for
+ *     -x    the responder's device has no events: do not wait for them
  */
 #include "pair.h"
 
@@ -18,7 +18,7 @@
 #include <unistd.h>
 
 #define BUFFER_BYTES 4096u
-#define REQUESTS     3u /* the one under test, and empty SENDs behind it */
+#define REQUESTS     3u /* the one under test, then empty SENDs */
 #define ATOMIC       IBV_ACCESS_REMOTE_ATOMIC
 #define WRITE        IBV_ACCESS_REMOTE_WRITE
 #define READ         IBV_ACCESS_REMOTE_READ
@@ -31,21 +31,21 @@ struct failure {
 	const char *name;
 	enum ibv_wr_opcode opcode;
 	uint32_t len;
-	uint32_t receives;      /* that the responder posts, of 100 bytes each */
-	uint32_t received;      /* completions that it gets */
-	int event;              /* that its queue pair is told of, IBTA 9.9.3; or NONE */
+	uint32_t receives;      /* posted by the responder, of 100 bytes each */
+	uint32_t received;      /* completions at the responder */
+	int event;              /* of the responder's queue pair, IBTA 9.9.3; or NONE */
 	int64_t offset;         /* of the remote address */
-	uint32_t qp_without;    /* rights that the responder's queue pair has not */
-	uint32_t mr_without;    /* rights that the responder's memory has not */
-	uint32_t local_without; /* rights that the requester's memory has not */
-	uint32_t other_rkey;    /* is added to the remote key */
+	uint32_t qp_without;    /* rights that the responder's queue pair lacks */
+	uint32_t mr_without;    /* rights that the responder's memory lacks */
+	uint32_t local_without; /* rights that the requester's memory lacks */
+	uint32_t other_rkey;    /* added to the remote key */
 	uint32_t other_qpn;     /* changes the destination */
 	uint8_t rnr_retry;
-	bool late;        /* the receives come when the requester waits for them */
-	bool alone;       /* no request behind it */
-	bool srq;         /* the responder's receives are those of an SRQ */
+	bool late;        /* the receives are posted after the request */
+	bool alone;       /* no SENDs after it */
+	bool srq;         /* the responder's receives are in an SRQ */
 	bool window;      /* the remote key is a memory window's */
-	bool invalidated; /* by a SEND before the request, with which there are REQUESTS */
+	bool invalidated; /* by a SEND before the request; it counts as one of REQUESTS */
 };
 
 static const struct failure failures[] = {
@@ -144,7 +144,7 @@ static struct ibv_send_wr request(const struct failure *f, uint64_t addr, uint32
 	return wr;
 }
 
-/* What ibv_post_send() has no fields for. */
+/* ibv_post_send() has no atomic writes. */
 static void post_atomic_write(struct side *s, uint64_t addr, uint32_t rkey)
 {
 	struct ibv_qp_ex *qpx = ibv_qp_to_qp_ex(s->qp);
@@ -158,7 +158,7 @@ static void post_atomic_write(struct side *s, uint64_t addr, uint32_t rkey)
 	need(!errno, "ibv_wr_complete");
 }
 
-/* In one call, so that what comes behind is queued when the first one fails. */
+/* In one call, so that the SENDs are queued when the first request fails. */
 static void post_requests(struct side *s, const struct failure *f)
 {
 	struct ibv_sge sge = {(uintptr_t)s->memory, f->len, s->mr->lkey};
@@ -198,23 +198,23 @@ static void collect(struct side *s, uint32_t count)
 	}
 }
 
-/* What the queue pair is told, and nothing but that. */
-static const char *event(struct side *s, const struct failure *f)
+/* The queue pair's asynchronous event; there must be no other. */
+static const char *async_event(struct side *s, const struct failure *f)
 {
 	struct pollfd ready = {.fd = s->ep.ctx->async_fd, .events = POLLIN};
 	bool due = s->server && f->event != NONE && !s->no_events;
-	struct ibv_async_event told;
+	struct ibv_async_event event;
 
 	if (!poll(&ready, 1, due ? PAIR_WAIT_S * 1000 : 0))
 		return "none";
-	need(!ibv_get_async_event(s->ep.ctx, &told), "ibv_get_async_event");
-	ibv_ack_async_event(&told);
+	need(!ibv_get_async_event(s->ep.ctx, &event), "ibv_get_async_event");
+	ibv_ack_async_event(&event);
 	if (poll(&ready, 1, 0))
-		die("more than one event; the first: %s", ibv_event_type_str(told.event_type));
-	switch (told.event_type) {
+		die("more than one event; the first: %s", ibv_event_type_str(event.event_type));
+	switch (event.event_type) {
 	case IBV_EVENT_QP_ACCESS_ERR: return "ACCESS_ERR";
 	case IBV_EVENT_QP_REQ_ERR: return "REQ_ERR";
-	default: die("an event that nobody expects: %s", ibv_event_type_str(told.event_type));
+	default: die("an unexpected event: %s", ibv_event_type_str(event.event_type));
 	}
 }
 
@@ -224,7 +224,7 @@ static const char *memory(const struct side *s, const struct failure *f)
 		return "kept";
 	if (!s->server || !pattern_holds(s->memory, f->len, REQUESTER))
 		return "spoilt";
-	pattern_fill(s->memory, f->len, RESPONDER); /* is the rest as it was? */
+	pattern_fill(s->memory, f->len, RESPONDER); /* the rest must be unchanged */
 	return pattern_holds(s->memory, BUFFER_BYTES, RESPONDER) ? "written" : "spoilt";
 }
 
@@ -240,7 +240,7 @@ static void finish(struct side *s, const struct failure *f)
 	       attr.qp_state == IBV_QPS_RTS   ? "RTS"
 	       : attr.qp_state == IBV_QPS_ERR ? "ERR"
 					      : "other",
-	       event(s, f), memory(s, f));
+	       async_event(s, f), memory(s, f));
 	fflush(stdout);
 	if (ibv_poll_cq(s->cq, 1, &wc))
 		die("one completion too many: request %llu, status %d", (unsigned long long)wc.wr_id, wc.status);
@@ -265,7 +265,8 @@ static void make_queue_pair(struct side *s, const struct failure *f)
 
 static void set_up(struct side *s, const struct failure *f)
 {
-	/* Three requests do not fit into one timeout of a slow machine; nobody there is certain after fewer. */
+	/* On a slow machine three requests take longer than a short timeout. Where nobody answers, a short one is
+	 * enough. */
 	struct retries retries = {.timeout = f->other_qpn ? 12 : 17,
 				  .retry_cnt = f->other_qpn ? 2 : 6,
 				  .rnr_retry = f->rnr_retry,
@@ -304,7 +305,7 @@ static void tear_down(struct side *s)
 	need(!errno, "ibv_dereg_mr");
 }
 
-/* The responder is ready, and tells the key of its window if it has one. */
+/* Both are ready. The responder sends the key of its window, if it has one. */
 static void meet(struct side *s)
 {
 	uint32_t key = s->window ? s->window->rkey : 0, theirs;
@@ -324,7 +325,7 @@ static void run(struct side *s, const struct failure *f)
 	if (!s->server)
 		post_requests(s, f);
 	if (f->late)
-		tcp_swap(s->fd, NULL, NULL, 0); /* they are posted */
+		tcp_swap(s->fd, NULL, NULL, 0); /* the requests are posted */
 	if (s->server && f->late) {
 		nanosleep(&(struct timespec){.tv_nsec = 50000000}, NULL);
 		post_receives(s, f->receives);

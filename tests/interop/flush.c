@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * flush -p PORT [-g GID-INDEX] [SERVER]: FLUSH (IBTA A19) where tests/clients/all_ops.c does not go. The client is the
- * requester: many in a row, more of them than the responder has resources for; one of a whole region; and one of a
- * region that does not give the right.
+ * flush -p PORT [-g GID-INDEX] [SERVER]: cases of FLUSH (IBTA A19) that tests/clients/all_ops.c lacks. The client is
+ * the requester: many in a row, more than the responder has resources for; one of a whole region; and one of a region
+ * without the right.
  */
 #include "pair.h"
 #include "verbs/flush.h"
@@ -30,7 +30,7 @@ struct side {
 	struct address peer;
 };
 
-/* `count` WRITEs of a piece each, one behind the other, in one call. */
+/* `count` WRITEs of one piece each, to adjacent places, in one call. */
 static void post_writes(struct side *s, uint32_t count)
 {
 	struct ibv_sge sge[ROW];
@@ -51,8 +51,8 @@ static void post_writes(struct side *s, uint32_t count)
 	need(!errno, "ibv_post_send");
 }
 
-/* `count` FLUSHes of `len` bytes, the first at `offset` and each a piece behind the one before, in one call, so that
- * all are queued before the first one is answered. Numbered from FLUSHES. */
+/* `count` FLUSHes of `len` bytes, the first at `offset`, each one piece after the last. In one call, so that all are
+ * queued before the first is answered. Their numbers begin at FLUSHES. */
 static void post_flushes(struct side *s, uint32_t count, uint32_t offset, uint32_t len, uint8_t level)
 {
 	struct ibv_qp_ex *qpx = ibv_qp_to_qp_ex(s->qp);
@@ -94,7 +94,7 @@ static void request_row(struct side *s)
 		expect(s, FLUSHES + i, IBV_WC_SUCCESS, IBV_WC_FLUSH);
 }
 
-/* Neither the address nor the length counts. */
+/* Address and length are ignored. */
 static void request_whole(struct side *s)
 {
 	post_writes(s, 1);
@@ -114,7 +114,7 @@ static void request_forbidden(struct side *s)
 
 static const struct part {
 	void (*request)(struct side *s);
-	uint32_t bytes; /* that have to have arrived */
+	uint32_t bytes; /* that must have arrived */
 	int rights;     /* of the responder's region */
 	enum ibv_qp_state state;
 } parts[] = {

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: BSD-2-Clause
-"""A guest: one of Debian's kernels under QEMU, with the host's root file system under an overlay, so that what is built
-here runs there without a disk image. Nothing that it does reaches the host but for one directory, /report."""
+"""A guest: one of Debian's kernels under QEMU. It sees the host's root file system under an overlay, so programs that are
+built here run there without a disk image. It can write to the host only in the directory /report."""
 import lzma
 import os
 import shutil
@@ -17,11 +17,11 @@ MEMORY_MIB = 3072
 
 
 class GuestFailure(Exception):
-    """The guest did not do what it was made for; the text has its console."""
+    """The guest failed; the text has its console."""
 
 
 def need_programs():
-    """Raises kernels.Unavailable when a guest cannot be made here."""
+    """Raises kernels.Unavailable where a program for guests is missing."""
     path = kernels.ENVIRONMENT['PATH']
     for name, package in ('qemu-system-x86_64', 'qemu-system-x86'), ('cpio', 'cpio'), ('modprobe', 'kmod'):
         if not shutil.which(name, path=path):
@@ -29,7 +29,7 @@ def need_programs():
 
 
 def initramfs(kernel, modules, busybox, path):
-    """Busybox, the modules that reach the host's file system, and init.sh."""
+    """Makes it of busybox, init.sh, and the modules that reach the host's file system."""
     with tempfile.TemporaryDirectory() as root:
         for directory in ('bin', 'dev', 'proc', 'sys'):
             os.mkdir(f'{root}/{directory}')
@@ -57,8 +57,8 @@ def initramfs(kernel, modules, busybox, path):
 
 
 class Guest:
-    """Boots at once and runs a shell script in the overlay. Used with `with`, which ends it. Raises kernels.Unavailable when
-    something for it cannot be had."""
+    """Boots at once and runs a shell script in the overlay; `with` ends it. Raises kernels.Unavailable where something for it
+    cannot be obtained."""
 
     def __init__(self, kernel, script, seconds):
         modules, busybox = kernel.modules(*MODULES), kernels.busybox()
@@ -71,8 +71,8 @@ class Guest:
         initramfs(kernel, modules, busybox, self.path('initramfs'))
         argv = ['qemu-system-x86_64', '-nodefaults', '-no-user-config', '-no-reboot', '-display', 'none',
                 '-machine', 'q35', '-m', str(MEMORY_MIB), '-smp', '2',
-                # Everywhere the same: nested KVM may be there and not work. Programs choose vector instructions where they
-                # see them, which cost more than plain ones here.
+                # The same on every machine: nested KVM may exist and not work. A CPU without newer vector instructions,
+                # because emulated ones are slower than plain code.
                 '-accel', 'tcg', '-cpu', 'Nehalem,+pclmulqdq,+rdrand',
                 '-serial', f'file:{self.path("console")}',
                 '-kernel', kernel.image, '-initrd', self.path('initramfs'),
@@ -93,7 +93,7 @@ class Guest:
             return ''
 
     def lines(self):
-        """The script's output, line by line, while it runs. Raises GuestFailure when the guest comes to no end of its own."""
+        """The script's output, line by line, while it runs. Raises GuestFailure when the guest does not end by itself."""
         rest = ''
         with open(self.path('output'), errors='replace') as output:
             while True:
@@ -112,7 +112,7 @@ class Guest:
             raise GuestFailure(f'the guest ended early\n{self.report()}')
 
     def status(self):
-        """The script's exit status, once lines() has come to its end."""
+        """The script's exit status, after lines() has ended."""
         return int(self.read('status') or -1)
 
     def console(self):

@@ -1,7 +1,7 @@
 #!/bin/busybox sh
 # SPDX-License-Identifier: BSD-2-Clause
 # The first process of a guest. Puts the host's root file system under an overlay, runs /report/command in it, and
-# switches the machine off. The guest's kernel has the modules that stand in /modules, in this order.
+# switches the machine off. /modules lists the kernel modules to load, in their order.
 /bin/busybox --install -s /bin
 mount -t devtmpfs dev /dev
 mount -t proc proc /proc

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
  * What iWARP lacks: SEND and WRITE with immediate data, and both atomics (RFC 5040 has none of them). The client posts
- * each of them, on a connection of its own: the post has to fail, or the request, and nothing may have come to the
- * server. Then WRITE and SEND, which a program has to take in place of WRITE with immediate, on one more connection:
- * the data are there when the SEND has come. Exit status 0 when both saw all of it.
+ * each on a connection of its own: the post or the request must fail, and nothing may reach the server. On one more
+ * connection it posts WRITE and SEND, the replacement for WRITE with immediate: the data must be there when the SEND
+ * has arrived. Exit status 0: everything was as expected.
  *
  *     iwarp -b ADDRESS -p PORT    server
  *     iwarp -s ADDRESS -p PORT    client
@@ -17,10 +17,10 @@
 
 #include "checks.h"
 
-#define WORDS        32
-#define WAIT_SECONDS 20 /* for a completion: what is missing then does not come */
+#define TEXT_BYTES   32
+#define WAIT_SECONDS 20 /* for a completion */
 
-static const char WRITTEN[WORDS] = "written before", SENT[WORDS] = "the message";
+static const char WRITTEN[TEXT_BYTES] = "written before", SENT[TEXT_BYTES] = "the message";
 
 static const struct {
 	enum ibv_wr_opcode opcode;
@@ -43,7 +43,7 @@ static const char *address, *port;
 static bool server;
 static unsigned failures;
 
-/* An endpoint without a channel: its calls block, and what they waited for is in id->event. */
+/* An endpoint without a channel: its calls block, and their event is in id->event. */
 static struct rdma_cm_id *endpoint(void)
 {
 	struct rdma_addrinfo hints = {.ai_flags = server ? RAI_PASSIVE : 0, .ai_port_space = RDMA_PS_TCP}, *info;
@@ -59,7 +59,7 @@ static struct rdma_cm_id *endpoint(void)
 	return id;
 }
 
-/* The status of the next completion, -1 where none comes. */
+/* The status of the next completion; -1: none within WAIT_SECONDS. */
 static int await_status(struct ibv_cq *cq)
 {
 	const struct timespec pause = {.tv_nsec = 1000000};
@@ -81,10 +81,10 @@ static void await_disconnect(struct rdma_cm_id *id)
 	rdma_ack_cm_event(event);
 }
 
-/* One connection. Of `nothing`, no message may come, nor may the memory change. */
-static void take(struct rdma_cm_id *listener, bool nothing)
+/* One connection. `nothing`: no message may arrive, and the memory must not change. */
+static void serve_one(struct rdma_cm_id *listener, bool nothing)
 {
-	char memory[2][WORDS] = {{0}, {0}}; /* written, received */
+	char memory[2][TEXT_BYTES] = {{0}, {0}}; /* written, received */
 	struct rdma_conn_param param = {0};
 	struct window window;
 	struct rdma_cm_id *id;
@@ -94,7 +94,7 @@ static void take(struct rdma_cm_id *listener, bool nothing)
 	mr = ibv_reg_mr(id->pd, memory, sizeof(memory),
 			IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_REMOTE_READ);
 	MUST(!mr);
-	MUST(rdma_post_recv(id, NULL, memory[1], WORDS, mr));
+	MUST(rdma_post_recv(id, NULL, memory[1], TEXT_BYTES, mr));
 	window = (struct window){.address = (uintptr_t)memory[0], .rkey = mr->rkey};
 	param.private_data = &window;
 	param.private_data_len = sizeof(window);
@@ -106,11 +106,11 @@ static void take(struct rdma_cm_id *listener, bool nothing)
 		CHECK(!*memory[0] && !*memory[1]);
 	} else {
 		CHECK(await_status(id->recv_cq) == IBV_WC_SUCCESS);
-		CHECK(!memcmp(memory[0], WRITTEN, WORDS) && !memcmp(memory[1], SENT, WORDS));
+		CHECK(!memcmp(memory[0], WRITTEN, TEXT_BYTES) && !memcmp(memory[1], SENT, TEXT_BYTES));
 		await_disconnect(id);
 	}
 	ibv_dereg_mr(mr);
-	rdma_destroy_ep(id); /* rdma_disconnect() would wait for one more event, and iWARP has no more */
+	rdma_destroy_ep(id); /* rdma_disconnect() would wait for an event that iWARP does not have */
 }
 
 static void serve(void)
@@ -119,8 +119,8 @@ static void serve(void)
 
 	MUST(rdma_listen(listener, 1));
 	for (size_t i = 0; i < LACKING_COUNT; i++)
-		take(listener, true);
-	take(listener, false);
+		serve_one(listener, true);
+	serve_one(listener, false);
 	rdma_destroy_ep(listener);
 }
 
@@ -142,7 +142,7 @@ static void end(struct rdma_cm_id *id, struct ibv_mr *mr)
 	rdma_destroy_ep(id);
 }
 
-/* A program that asks first is told. */
+/* A program can ask the device first. */
 static void check_device(const struct rdma_cm_id *id)
 {
 	struct ibv_device_attr attr;
@@ -155,11 +155,11 @@ static void check_device(const struct rdma_cm_id *id)
 static void try_lacking(enum ibv_wr_opcode opcode, const char *name)
 {
 	bool atomic = opcode == IBV_WR_ATOMIC_CMP_AND_SWP || opcode == IBV_WR_ATOMIC_FETCH_AND_ADD;
-	uint64_t memory[WORDS / 8] = {1};
+	uint64_t memory[TEXT_BYTES / 8] = {1};
 	struct window window;
 	struct rdma_cm_id *id = connection(&window);
 	struct ibv_mr *mr = rdma_reg_msgs(id, memory, sizeof(memory));
-	struct ibv_sge sge = {.addr = (uintptr_t)memory, .length = atomic ? 8 : WORDS, .lkey = mr ? mr->lkey : 0};
+	struct ibv_sge sge = {.addr = (uintptr_t)memory, .length = atomic ? 8 : TEXT_BYTES, .lkey = mr ? mr->lkey : 0};
 	struct ibv_send_wr wr = {.opcode = opcode, .sg_list = &sge, .num_sge = 1, .imm_data = 1}, *bad;
 	int err, status = -1;
 
@@ -184,16 +184,16 @@ static void try_lacking(enum ibv_wr_opcode opcode, const char *name)
 
 static void write_and_send(void)
 {
-	char memory[2][WORDS];
+	char memory[2][TEXT_BYTES];
 	struct window window;
 	struct rdma_cm_id *id = connection(&window);
 	struct ibv_mr *mr = rdma_reg_msgs(id, memory, sizeof(memory));
 
 	MUST(!mr);
-	memcpy(memory[0], WRITTEN, WORDS);
-	memcpy(memory[1], SENT, WORDS);
-	MUST(rdma_post_write(id, NULL, memory[0], WORDS, mr, 0, window.address, window.rkey));
-	MUST(rdma_post_send(id, NULL, memory[1], WORDS, mr, 0));
+	memcpy(memory[0], WRITTEN, TEXT_BYTES);
+	memcpy(memory[1], SENT, TEXT_BYTES);
+	MUST(rdma_post_write(id, NULL, memory[0], TEXT_BYTES, mr, 0, window.address, window.rkey));
+	MUST(rdma_post_send(id, NULL, memory[1], TEXT_BYTES, mr, 0));
 	CHECK(await_status(id->send_cq) == IBV_WC_SUCCESS);
 	CHECK(await_status(id->send_cq) == IBV_WC_SUCCESS);
 	end(id, mr);

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: BSD-2-Clause
-"""Debian's kernels, a module that they lack, and the busybox that starts them: downloaded by apt and unpacked into a cache,
-never installed.
+"""Debian's kernels, a module that they lack, and the busybox that starts them. apt downloads them, and they are unpacked
+into a cache, never installed.
 
-The cache is ${XDG_CACHE_HOME:-~/.cache}/rocinante/kernels, one directory for each package version, and may be deleted.
+The cache is ${XDG_CACHE_HOME:-~/.cache}/rocinante/kernels, with one directory per package version. It may be deleted.
 """
 import contextlib
 import fcntl
@@ -18,16 +18,16 @@ CACHE = os.path.join(os.environ.get('XDG_CACHE_HOME') or os.path.expanduser('~/.
 META = {'6.1': 'linux-image-amd64', '6.12': 'linux-image-6.12-amd64'}
 
 SIW = 'drivers/infiniband/sw/siw'
-# What programs print is parsed, hence LC_ALL.
+# LC_ALL, because the output of programs is parsed.
 ENVIRONMENT = dict(os.environ, PATH=os.environ.get('PATH', os.defpath) + ':/sbin:/usr/sbin', LC_ALL='C')
-# Without a network the cache has to do, and soon.
+# Without a network: fail soon, and use the cache.
 APT_GET = ['apt-get', '-qq', '-o', 'Acquire::Retries=0', '-o', 'Acquire::http::Timeout=15']
-# Without this apt warns root that its own user cannot write into a directory of ours.
+# Otherwise apt warns root that apt's own user cannot write into our directory.
 AS_ROOT = ['-o', 'APT::Sandbox::User=root']
 
 
 class Unavailable(Exception):
-    """The archive does not give what is needed; the text says what was tried."""
+    """Something cannot be obtained; the text says what was tried."""
 
 
 def command(argv, cwd=None):
@@ -37,10 +37,10 @@ def command(argv, cwd=None):
     except (OSError, subprocess.TimeoutExpired) as error:
         raise Unavailable(str(error)) from None
     if done.returncode:
-        said = done.stdout.splitlines()
-        if len(said) > 6:  # tar tells of each file that it could not write
-            said[3:-3] = ['...']
-        raise Unavailable('\n'.join([f'{" ".join(argv)}: exit status {done.returncode}', *said]))
+        lines = done.stdout.splitlines()
+        if len(lines) > 6:  # tar prints a line for each file that it could not write
+            lines[3:-3] = ['...']
+        raise Unavailable('\n'.join([f'{" ".join(argv)}: exit status {done.returncode}', *lines]))
     return done.stdout
 
 
@@ -53,7 +53,7 @@ def candidate(package):
 
 
 def dependency(meta, prefix):
-    """The package that a meta package stands for, whose name begins so."""
+    """The package with this prefix that a meta package depends on."""
     packages = re.findall(r'^\s*Depends: (\S+)', command(['apt-cache', 'depends', meta]), re.MULTILINE)
     for package in packages:
         if package.startswith(prefix):
@@ -62,8 +62,7 @@ def dependency(meta, prefix):
 
 
 def unpack(packages, root, options=()):
-    """Downloads packages, each named as apt-get(8) likes it (name=version, name/suite), and unpacks them into a directory,
-    over what is there."""
+    """Downloads packages, named as for apt-get(8) (name=version, name/suite), and unpacks them over a directory."""
     with tempfile.TemporaryDirectory(dir=CACHE) as work:
         command([*APT_GET, *AS_ROOT, *options, 'download', *packages], cwd=work)
         for deb in os.listdir(work):
@@ -71,7 +70,7 @@ def unpack(packages, root, options=()):
 
 
 def in_cache(kind):
-    """The names in the cache that begin so, the newest version first."""
+    """The names in the cache with this prefix, the newest version first."""
     try:
         names = [name for name in os.listdir(CACHE) if name.startswith(kind)]
     except OSError:
@@ -80,19 +79,19 @@ def in_cache(kind):
 
 
 def cached(kind, name, make):
-    """The directory of the cache with this name, which make(directory) fills when it is not there yet. Of those of its kind
-    that are older one stays, because another run may be using it, and the others are deleted."""
+    """The cache's directory of this name; make(directory) fills it if it does not exist yet. One older directory of its kind
+    stays, because another run may be using it; the others are deleted."""
     target = os.path.join(CACHE, name)
     if os.path.isdir(target):
         return target
-    # Built aside and renamed, so that a run that was stopped leaves no half of it.
+    # Made elsewhere and renamed, so that a stopped run leaves nothing incomplete.
     with tempfile.TemporaryDirectory(dir=CACHE) as work:
         root = os.path.join(work, 'root')
         os.mkdir(root)
         make(root)
         try:
             os.rename(root, target)
-        except OSError:  # another run was faster
+        except OSError:  # another run was first
             if not os.path.isdir(target):
                 raise
     names = in_cache(kind)
@@ -102,23 +101,23 @@ def cached(kind, name, make):
 
 
 def refresh():
-    """Makes apt's lists fresh, as far as that can be done."""
+    """Updates apt's lists, if that is possible."""
     try:
         command([*APT_GET, 'update'])
     except Unavailable:
-        pass  # the lists that are there may do
+        pass  # the old lists may be good enough
 
 
 @contextlib.contextmanager
-def alone():
-    """One run at a time fills the cache; the others wait, and find what they want."""
+def locked_cache():
+    """Locks the cache: one run at a time fills it. The others wait, and then find what they need."""
     if not os.path.isabs(CACHE):
-        raise Unavailable('XDG_CACHE_HOME or HOME has to be an absolute path')
+        raise Unavailable('XDG_CACHE_HOME or HOME must be an absolute path')
     try:
         os.makedirs(CACHE, exist_ok=True)
         lock = os.open(os.path.join(CACHE, 'lock'), os.O_CREAT | os.O_RDWR | os.O_CLOEXEC, 0o600)
     except OSError as error:
-        raise Unavailable(f'no cache for what is downloaded: {error}') from None
+        raise Unavailable(f'no cache for downloads: {error}') from None
     try:
         fcntl.flock(lock, fcntl.LOCK_EX)
         yield
@@ -127,13 +126,13 @@ def alone():
 
 
 def obtain(kind, make, file):
-    """What make() returns: a directory of the cache, of this kind, that has this file. When make() fails with fresh lists as
-    well, the newest that is there."""
-    with alone():
-        return obtain_alone(kind, make, file)
+    """What make() returns: a directory of the cache, of this kind, that has this file. When make() fails even with fresh
+    lists, the newest such directory in the cache."""
+    with locked_cache():
+        return obtain_locked(kind, make, file)
 
 
-def obtain_alone(kind, make, file):
+def obtain_locked(kind, make, file):
     try:
         return make()
     except (Unavailable, OSError):
@@ -151,7 +150,7 @@ def obtain_alone(kind, make, file):
 
 
 def busybox():
-    """The path of a busybox that needs no libraries. The package that has it cannot be installed beside Debian's usual one."""
+    """The path of a busybox that needs no libraries. Its package conflicts with Debian's usual one, so it is not installed."""
     name = 'busybox-static'
 
     def make():
@@ -161,8 +160,7 @@ def busybox():
 
 
 def build_siw(release, version, target):
-    """Builds the module siw (iWARP over TCP), which Debian leaves out, for a kernel of series 6.1: from Debian's source against
-    Debian's headers."""
+    """Builds the module siw (iWARP over TCP) for a kernel of series 6.1, from Debian's source. Debian's packages lack it."""
     headers = f'linux-headers-{release}'
     with tempfile.TemporaryDirectory(dir=CACHE) as work:
         names = headers, headers.replace('-amd64', '-common'), 'linux-kbuild-6.1', 'linux-source-6.1'
@@ -194,7 +192,7 @@ def image(series, with_siw):
 
 
 class Kernel:
-    """A kernel of a series ('6.1', '6.12'), in the cache; if that is asked for, with siw.ko in its directory."""
+    """A kernel of a series ('6.1', '6.12') in the cache; with_siw: with siw.ko in its directory."""
 
     def __init__(self, series, with_siw=False):
         self.root = obtain(f'linux-image-{series}.', lambda: image(series, with_siw), 'siw.ko' if with_siw else 'boot')
@@ -202,7 +200,7 @@ class Kernel:
         self.image = f'{self.root}/boot/vmlinuz-{self.release}'
 
     def modules(self, *names):
-        """The files of these modules and of what they need, in the order in which they are to be loaded."""
+        """The files of these modules and their dependencies, in the order of loading."""
         files = []
         for name in names:
             text = command(['modprobe', '-d', self.root, '-S', self.release, '--show-depends', name])

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: BSD-2-Clause
-"""The libibverbs of Debian 13, whose provider for Soft-RoCE has FLUSH; that of Debian 12, on which the tests run otherwise, has
-no call for it. In the cache beside the kernels, never installed."""
+"""The libibverbs of Debian 13, whose provider for Soft-RoCE has FLUSH. The tests run on Debian 12, whose libibverbs has no
+call for it. It is in the cache beside the kernels, never installed."""
 import tempfile
 
 import kernels
@@ -12,7 +12,7 @@ LIBRARIES = 'usr/lib/x86_64-linux-gnu'
 
 
 def archive():
-    """Where apt finds Debian 12, which is where Debian 13 is as well."""
+    """The archive of Debian 12 in apt's lists; it has Debian 13, too."""
     uris = command(['apt-get', 'indextargets', '--format', '$(REPO_URI)', 'Created-By: Packages', 'Codename: bookworm',
                     'Component: main']).split()
     if not uris:
@@ -21,7 +21,7 @@ def archive():
 
 
 def unpack(root):
-    """With lists for apt that are its own, and are gone afterwards."""
+    """Uses lists of its own for apt, and removes them afterwards."""
     with tempfile.TemporaryDirectory(dir=kernels.CACHE) as state:
         options = ['-o', f'Dir::Etc::sourcelist={state}/sources.list', '-o', 'Dir::Etc::sourceparts=/dev/null',
                    '-o', f'Dir::State={state}', '-o', f'Dir::Cache={state}']
@@ -33,8 +33,8 @@ def unpack(root):
 
 
 def launcher():
-    """What has to stand before a program, named by its path, for it to run with these libraries. Once they are in the cache
-    no newer version is looked for: they are the tests' tool and not their object."""
+    """The words to put before a program's path to run it with these libraries. A version in the cache is good enough: the
+    libraries are a tool of the tests, and not what is tested."""
     libraries = f'{kernels.obtain(KIND, lambda: kernels.cached(KIND, KIND, unpack), LIBRARIES)}/{LIBRARIES}'
-    # Else the system's providers would be taken, by the path that the library was built with.
+    # Otherwise the library loads the system's providers, from the path that it was built with.
     return ['env', f'IBV_DRIVERS={libraries}/libibverbs/librxe', f'{libraries}/ld-linux-x86-64.so.2', '--library-path', libraries]

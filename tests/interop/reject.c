@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * A listener that rejects the first connection and accepts the second, each with words of its own in the private data,
- * and its client, which has to be told: RDMA_CM_EVENT_REJECTED with reason 28, consumer reject, or STATUS, then
- * RDMA_CM_EVENT_ESTABLISHED, each with the words. The client disconnects. Exit status 0 when both saw all of it.
+ * A listener that rejects the first connection and accepts the second, each with its own private data, and its client.
+ * The client must get RDMA_CM_EVENT_REJECTED with reason 28 (consumer reject) or STATUS, then
+ * RDMA_CM_EVENT_ESTABLISHED, each with that private data. The client disconnects. Exit status 0: both saw everything.
  *
  *     reject -b ADDRESS -p PORT                server
  *     reject -s ADDRESS -p PORT [-r STATUS]    client
@@ -17,9 +17,10 @@
 #include <rdma/rdma_cma.h>
 
 #define CONSUMER_REJECT 28 /* IBTA 12.6.7.2 */
-#define WORDS           32 /* private data: what is behind the words is zero, as CM pads it */
+#define PRIVATE_BYTES   32 /* of private data; the rest is zero, as the CM pads it */
 
-static const char ASKING[WORDS] = "may I?", REFUSING[WORDS] = "not you", ACCEPTING[WORDS] = "well, come in";
+static const char REQUEST[PRIVATE_BYTES] = "a request", REJECTION[PRIVATE_BYTES] = "a rejection",
+		  ACCEPTANCE[PRIVATE_BYTES] = "an acceptance";
 
 static const char *address, *port;
 static bool server;
@@ -37,7 +38,7 @@ _Noreturn static void fail(const char *what)
 			fail(#call);                                                                                   \
 	} while (0)
 
-/* An endpoint without a channel: its calls block, and what they waited for is in id->event. */
+/* An endpoint without a channel: its calls block, and their event is in id->event. */
 static struct rdma_cm_id *endpoint(void)
 {
 	struct rdma_addrinfo hints = {.ai_flags = server ? RAI_PASSIVE : 0, .ai_port_space = RDMA_PS_TCP}, *info;
@@ -52,14 +53,14 @@ static struct rdma_cm_id *endpoint(void)
 	return id;
 }
 
-static struct rdma_conn_param saying(const char *words)
+static struct rdma_conn_param conn_param(const char *text)
 {
 	return (struct rdma_conn_param){
-		.private_data = words, .private_data_len = WORDS, .retry_count = 3, .rnr_retry_count = 3};
+		.private_data = text, .private_data_len = PRIVATE_BYTES, .retry_count = 3, .rnr_retry_count = 3};
 }
 
-/* The event that the last call waited for is this one, with this status and these words. */
-static void expect(const struct rdma_cm_id *id, enum rdma_cm_event_type type, int wanted, const char *words)
+/* Checks the event of the last call, its status and its private data. */
+static void expect(const struct rdma_cm_id *id, enum rdma_cm_event_type type, int wanted, const char *text)
 {
 	const struct rdma_cm_event *event = id->event;
 
@@ -67,18 +68,18 @@ static void expect(const struct rdma_cm_id *id, enum rdma_cm_event_type type, in
 		errno = 0;
 		fail("no event");
 	}
-	if (event->event != type || event->status != wanted || event->param.conn.private_data_len < WORDS ||
-	    memcmp(event->param.conn.private_data, words, WORDS)) {
+	if (event->event != type || event->status != wanted || event->param.conn.private_data_len < PRIVATE_BYTES ||
+	    memcmp(event->param.conn.private_data, text, PRIVATE_BYTES)) {
 		fprintf(stderr, "%s, status %d, %u bytes of private data: %.*s\n", rdma_event_str(event->event),
-			event->status, event->param.conn.private_data_len, event->param.conn.private_data ? WORDS : 0,
+			event->status, event->param.conn.private_data_len,
+			event->param.conn.private_data ? PRIVATE_BYTES : 0,
 			(const char *)event->param.conn.private_data);
 		errno = 0;
-		fail(words);
+		fail(text);
 	}
 }
 
-/* rdma_accept() has waited for one event, which need not have been RDMA_CM_EVENT_ESTABLISHED: the kernel's DREQ may
- * overtake its RTU. */
+/* rdma_accept() has waited for one event. That may have been the disconnect: the kernel's DREQ may overtake its RTU. */
 static void await_disconnect(struct rdma_cm_id *id)
 {
 	struct rdma_cm_event *event;
@@ -93,36 +94,37 @@ static void await_disconnect(struct rdma_cm_id *id)
 
 static void serve(void)
 {
-	struct rdma_conn_param accepting = saying(ACCEPTING);
+	struct rdma_conn_param param = conn_param(ACCEPTANCE);
 	struct rdma_cm_id *listener = endpoint(), *id;
 
 	MUST(rdma_listen(listener, 1));
 	MUST(rdma_get_request(listener, &id));
-	expect(id, RDMA_CM_EVENT_CONNECT_REQUEST, 0, ASKING);
-	MUST(rdma_reject(id, REFUSING, WORDS));
+	expect(id, RDMA_CM_EVENT_CONNECT_REQUEST, 0, REQUEST);
+	MUST(rdma_reject(id, REJECTION, PRIVATE_BYTES));
 	rdma_destroy_ep(id);
 	MUST(rdma_get_request(listener, &id));
-	expect(id, RDMA_CM_EVENT_CONNECT_REQUEST, 0, ASKING);
-	MUST(rdma_accept(id, &accepting));
+	expect(id, RDMA_CM_EVENT_CONNECT_REQUEST, 0, REQUEST);
+	MUST(rdma_accept(id, &param));
 	await_disconnect(id);
-	if (id->verbs->device->transport_type != IBV_TRANSPORT_IWARP) /* which has no answer, nor an event after it */
+	if (id->verbs->device->transport_type !=
+	    IBV_TRANSPORT_IWARP) /* iWARP has no answer to it, and no event after it */
 		MUST(rdma_disconnect(id));
 	rdma_destroy_ep(id);
 	rdma_destroy_ep(listener);
 }
 
-static void ask(void)
+static void connect_twice(void)
 {
-	struct rdma_conn_param asking = saying(ASKING);
+	struct rdma_conn_param param = conn_param(REQUEST);
 	struct rdma_cm_id *id = endpoint();
 
-	if (!rdma_connect(id, &asking) || errno != ECONNREFUSED)
+	if (!rdma_connect(id, &param) || errno != ECONNREFUSED)
 		fail("the first request was not rejected");
-	expect(id, RDMA_CM_EVENT_REJECTED, status, REFUSING);
+	expect(id, RDMA_CM_EVENT_REJECTED, status, REJECTION);
 	rdma_destroy_ep(id);
 	id = endpoint();
-	MUST(rdma_connect(id, &asking));
-	expect(id, RDMA_CM_EVENT_ESTABLISHED, 0, ACCEPTING);
+	MUST(rdma_connect(id, &param));
+	expect(id, RDMA_CM_EVENT_ESTABLISHED, 0, ACCEPTANCE);
 	MUST(rdma_disconnect(id));
 	rdma_destroy_ep(id);
 }
@@ -145,7 +147,7 @@ int main(int argc, char **argv)
 	if (server)
 		serve();
 	else
-		ask();
+		connect_twice();
 	printf("rejected with reason %d, then accepted\n", status);
 	return 0;
 }

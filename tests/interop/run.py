@@ -2,8 +2,8 @@
 """run.py [--or-skip] SERIES TEST [ARGUMENT...]: runs a test of this directory in a guest with Debian's kernel of a series
 (6.1, 6.12).
 
-Prints what the test prints, which is TAP; after a failure, the guest's console as well. With --or-skip a machine that cannot
-run the guest, for lack of a program or a package, makes it a skipped test and not a failed one.
+Prints the test's TAP, and after a failure the guest's console. With --or-skip the test is skipped, and not failed, where a
+program or package for the guest is missing.
 """
 import os
 import shlex
@@ -46,7 +46,7 @@ def script(test, args):
 
 
 def newer_verbs_if_there():
-    """Some cases want them. The others run without."""
+    """Some cases need them; without them, those are skipped."""
     try:
         os.environ['ROCI_NEWER_VERBS'] = shlex.join(newer_verbs.launcher())
     except kernels.Unavailable as reason:
@@ -89,5 +89,5 @@ if __name__ == '__main__':
     argv = argv[optional:]
     if len(argv) < 2:
         sys.exit(__doc__)
-    signal.signal(signal.SIGTERM, lambda *_: sys.exit(1))  # who is told to end takes the guest along
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(1))  # end the guest, too
     sys.exit(main(optional, *argv))

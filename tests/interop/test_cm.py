@@ -9,7 +9,7 @@ import world
 from harness import check, next_port, program, run_pair, tap, wait_until
 
 OLD_KERNEL = platform.release().startswith('6.1.')
-TOLD = 'RDMA_CM_EVENT_DISCONNECTED', 'transport retry counter exceeded'
+NOTICES = 'RDMA_CM_EVENT_DISCONNECTED', 'transport retry counter exceeded'
 
 
 def of(host, ipv6):
@@ -27,8 +27,8 @@ def rping(server, client, ipv6, *args):
 
 
 def persistent(server, client, ipv6):
-    """Five clients of one server. Each begins when the one before is at work, for rping loses a request that comes before
-    it has taken the last."""
+    """Five clients of one server. Each starts when the one before is working, because rping loses a request that comes
+    before it has fetched the last one."""
     both = ['-a', of(server, ipv6), '-p', str(next_port()), '-V']
     listener = server.serve('rping', '-s', '-P', *both)
     clients = []
@@ -57,7 +57,7 @@ def ucmatose(server, client, ipv6, *args):
 
 
 def udaddy(server, client, ipv6, *args):
-    """Its port is fixed."""
+    """udaddy's port is fixed."""
     complete(connect(server, client, ['udaddy', '-b', of(server, ipv6), *args],
                      ['udaddy', '-s', of(server, ipv6), *args]))
 
@@ -69,7 +69,7 @@ def rdma_client(server, client, ipv6):
 
 
 def rejected(server, client, ipv6):
-    """Somebody listens, but on another port: reason 8, no such service."""
+    """There is a listener, but on another port: reason 8, no such service."""
     other = server.serve('rping', '-s', '-a', of(server, ipv6), '-p', str(next_port()))
     try:
         process = client.start('rping', '-c', '-a', of(server, ipv6), '-p', str(next_port()), '-C', '1')
@@ -80,7 +80,7 @@ def rejected(server, client, ipv6):
 
 
 def no_datagram_service(server, client, ipv6):
-    """Somebody listens, but for connections: status 1 of a SIDR_REP, no such service."""
+    """There is a listener, but for connections: status 1 of a SIDR_REP, no such service."""
     other = server.serve('rping', '-s', '-a', of(server, ipv6), '-p', str(next_port()))
     try:
         process = client.start('udaddy', '-s', of(server, ipv6))
@@ -91,14 +91,14 @@ def no_datagram_service(server, client, ipv6):
 
 
 def consumer_reject(server, client, ipv6, *args):
-    """The listener says no, then yes; the client learns it, with the reason (28, if no other is given) and the private data."""
+    """The listener rejects, then accepts. The client sees both, with the reason (28 by default) and the private data."""
     port = ['-p', str(next_port())]
     connect(server, client, [world.program('reject'), '-b', of(server, ipv6), *port],
             [world.program('reject'), '-s', of(server, ipv6), *port, *args])
 
 
 def killed(server, client, ipv6, victim):
-    """One of them ends with kill -9; the other is told, and the next pair connects to the same port."""
+    """kill -9 of one side: the other side is disconnected, and the next pair connects to the same port."""
     both = ['-a', of(server, ipv6), '-p', str(next_port())]
     listener = server.serve('rping', '-s', *both)
     caller = client.start('rping', '-c', *both, '-v', '-C', '1000000')
@@ -110,10 +110,10 @@ def killed(server, client, ipv6, victim):
         if victim.plain:  # its kernel disconnects
             wait_until('the disconnect', lambda: 'DISCONNECT EVENT' in survivor.text() or not survivor.running())
             check('DISCONNECT EVENT' in survivor.text(), survivor.report())
-            # It waits for an event of its CQ then, which comes with the flushed receives; siw at times has none.
+            # rping ends after a CQ event, which comes with the flushed receives. siw sometimes has none.
             check(living.plain or survivor.wait(30) is not None, survivor.report())
-        # rping asks for 7 retries, which Soft-RoCE takes for infinite: it goes on asking the dead until it is ended.
-        # killed_while_sent_to() has who does not.
+        # rping sets 7 retries, which Soft-RoCE takes for infinite: it resends to the dead peer until it is ended.
+        # killed_while_sent_to() has fewer retries.
     finally:
         listener.end()
         caller.end()
@@ -129,7 +129,7 @@ def client_killed(server, client, ipv6):
 
 
 class Doomed:
-    """A connection that one side sends over without end. The other is to be killed."""
+    """A connection over which one side sends without end. The other side is killed."""
 
     def __init__(self, server, client, victim):
         argv = [program('cm_survivor'), *(['-r'] if victim is client else []), '-p', str(next_port())]
@@ -144,14 +144,14 @@ class Doomed:
     def report(self):
         return f'{self.name}:\n{self.server.report()}\n{self.client.report()}'
 
-    def told(self):
-        """How the survivor learnt of it; it has let everything go then."""
+    def notice(self):
+        """How the survivor noticed; it has destroyed everything by then."""
         check(self.survivor.wait(40) == 0, self.report())
-        return f'{self.name}: ' + ', '.join(line for line in self.survivor.text().splitlines() if line in TOLD)
+        return f'{self.name}: ' + ', '.join(line for line in self.survivor.text().splitlines() if line in NOTICES)
 
 
 def killed_while_sent_to(rxe, roci):
-    """Who sends to the dead is told after its retries, if not before. All at once, so that they wait together."""
+    """A side that sends to a dead peer notices after its retries at the latest. All pairs at once, because they wait."""
     doomed = []
     try:
         for server, client in ((rxe, roci), (roci, rxe)):
@@ -162,9 +162,9 @@ def killed_while_sent_to(rxe, roci):
             check(pair.server.running() and pair.client.running(), pair.report())
         for pair in doomed:
             pair.victim.end()
-        told = [pair.told() for pair in doomed]
-        check(all(text.endswith(TOLD) for text in told), '\n'.join(told))
-        return '\n'.join(told)
+        notices = [pair.notice() for pair in doomed]
+        check(all(text.endswith(NOTICES) for text in notices), '\n'.join(notices))
+        return '\n'.join(notices)
     finally:
         for pair in doomed:
             pair.server.end()
@@ -197,7 +197,7 @@ def rcopy(server, client, ipv6):
 
 
 CASES = [
-    # name, function, arguments; + leaves it out of the part, - out of its IPv6 on 6.1
+    # name, function, arguments; +: not in the part; -: not in the IPv6 part on 6.1
     ('rping -C 10', rping, ['-C', '10']),
     ('+rping -C 10 -S 60000', rping, ['-C', '10', '-S', '60000']),
     ('-ucmatose', ucmatose, []),
@@ -219,8 +219,8 @@ CASES = [
     ('-rcopy', rcopy, []),
 ]
 
-# With -R perftest resolves names to IPv4 addresses only; rcopy takes for the address what stands before the first colon; and
-# what persistent() has to show is shown by one.
+# With -R perftest resolves names to IPv4 addresses only. rcopy takes the text before the first colon as the address. And
+# persistent() needs to run only once.
 IPV4_ONLY = perftest, rcopy, persistent
 
 

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: BSD-2-Clause
 """Requests that fail, with the responder on either side: the status of every completion on both ends, the state of both
-queue pairs afterwards, the asynchronous event at the responder, and what became of the memory of both."""
+queue pairs afterwards, the asynchronous event at the responder, and the memory of both."""
 import platform
 import re
 import sys
@@ -13,7 +13,7 @@ SUCCESS, LOC_LEN, LOC_QP_OP, LOC_PROT, FLUSH, REM_INV, REM_ACCESS, REM_OP, RETRY
 
 
 class End(NamedTuple):
-    """What one end says of a case: the status of each completion, its queue pair's state, and so on."""
+    """What one end reports of a case: the status of each completion, its queue pair's state, and so on."""
     statuses: list
     state: str
     event: str = 'none'
@@ -25,7 +25,7 @@ class Outcome(NamedTuple):
     responder: End
 
 
-# IBTA 9.7.5.1, 9.9.2 and 9.9.3: a responder that refuses a request which consumes no receive tells it by an event.
+# IBTA 9.7.5.1, 9.9.2 and 9.9.3: a responder reports a refused request by an event if the request consumes no receive.
 ACCESS = Outcome([REM_ACCESS, FLUSH, FLUSH], End([FLUSH, FLUSH], 'ERR', 'ACCESS_ERR'))
 INVALID = Outcome([REM_INV, FLUSH, FLUSH], End([FLUSH, FLUSH], 'ERR', 'REQ_ERR'))
 TOO_LONG = Outcome([REM_INV, FLUSH, FLUSH], End([LOC_LEN, FLUSH], 'ERR'))
@@ -70,7 +70,7 @@ EXPECTED = {
 if platform.release().startswith('6.1.'):  # its Soft-RoCE has no atomic writes
     EXPECTED = {case: outcome for case, outcome in EXPECTED.items() if not case.startswith('atomic write')}
 
-# Where Soft-RoCE as the responder differs from the standard. Nor does it tell of any event.
+# Where Soft-RoCE as the responder differs from the standard. It also reports no events.
 RXE_RESPONDER = {
     'write with immediate: no such key': Outcome([REM_ACCESS, FLUSH, FLUSH], End([REM_ACCESS, FLUSH], 'ERR')),
     'send: longer than the receive': Outcome([REM_OP, FLUSH, FLUSH], End([LOC_QP_OP, FLUSH], 'ERR')),
@@ -85,7 +85,7 @@ def ends(text):
 
 
 def run_all(server, client, ipv6=False):
-    """What the responder and the requester say of each case."""
+    """What the responder and the requester report of each case."""
     args = ['-w'] if 'atomic write: no such key' in EXPECTED else []
     if server.kind == 'rxe':
         args.append('-x')
@@ -110,16 +110,16 @@ def remember(server, client):
 
 def judge_remembered(server, client, case):
     if client.kind not in results:
-        raise Skip('the program did not come to its end')
+        raise Skip('the program did not end')
     judge(server, client, case, *(end.get(case) for end in results[client.kind]))
 
 
 def ipv6(server, client):
     wrong = []
-    said = run_all(server, client, True)
+    reported = run_all(server, client, True)
     for case in EXPECTED:
         try:
-            judge(server, client, case, *(end.get(case) for end in said))
+            judge(server, client, case, *(end.get(case) for end in reported))
         except Failure as failure:
             wrong.append(str(failure))
     check(not wrong, '\n'.join(wrong))

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: BSD-2-Clause
-"""A wire that loses packets in both directions, by netem, and a peer that is killed in the middle of a stream. An argument
-`heavy` leaves out the loss of 1%, and what needs no loss, which are in every run."""
+"""A wire that loses packets in both directions (netem), and a peer that is killed in the middle of a stream. The argument
+`heavy` leaves out the cases with a loss of 1% or with no loss; those are in every run."""
 import contextlib
 import json
 import os
@@ -15,10 +15,10 @@ import world
 from harness import check, next_port, program, run, tap, wait_until
 from mover import MIB, make_large
 
-# Programs whose two sides meet over TCP before they end. A ping-pong does not: it ends with its own last completion, and when
-# the acknowledgement that it sent last is lost, nobody is left to repeat it. The peer's last request fails then, on any
-# adapter, and on Soft-RoCE, which takes a retry count of 7 for infinite, it never even fails.
-PERFTEST = [  # in both directions at once, so that each side sends what is large enough to be lost
+# Programs whose two sides meet over TCP before they end. A ping-pong does not: it ends with its own last completion. When its
+# last acknowledgement is lost, nothing repeats it, and the peer's last request fails on any adapter. On Soft-RoCE, which takes
+# a retry count of 7 for infinite, that request never ends.
+PERFTEST = [  # both directions at once, so that each side sends enough packets to lose some
     ('ib_write_bw', '-b -s 65536 -n 20'),
     ('ib_read_bw', '-b -o 8 -s 65536 -n 20'),
     ('ib_send_bw', '-b -s 65536 -n 20'),
@@ -28,9 +28,9 @@ PERFTEST = [  # in both directions at once, so that each side sends what is larg
 OLD_KERNEL = platform.release().startswith('6.1.')
 ATTEMPTS = 5
 
-# Of the RoCE packets, and of no others, each for itself is lost or not. roci0 gives the kernel runs of up to 64 packets in
-# one, which netem would take for one; a TBF of such a burst cuts them. No DREP is lost: it may be the last that a program
-# sends, and when the program has ended nobody sends it again for roci0. The kernel asks for it for more than a minute.
+# Only RoCE packets are lost, each independently. roci0 gives the kernel up to 64 packets at once, which netem would take for
+# one; a TBF with such a burst cuts them. No DREP is lost: it may be the last message of a program, and after the program's end
+# roci0 has nobody to resend it. The kernel would resend its DREQ for more than a minute.
 QDISCS = """\
 qdisc add dev {link} root handle 1: prio bands 2 priomap 0 0 0 0 0 0 0 0 0 0 0 0 0 0 0 0
 filter add dev {link} parent 1: prio 1 protocol ip u32 {drep} flowid 1:1
@@ -39,12 +39,12 @@ qdisc add dev {link} parent 1:2 handle 2: tbf rate 10gbit burst 1600 limit 100mb
 qdisc add dev {link} parent 2: handle 3: netem limit 100000 loss {percent}%
 """
 ROCE = 'match ip dport 4791 0xffff'
-MADS = f'{ROCE} match u32 1 0xffffff at 32'  # behind 20 bytes of IPv4, 8 of UDP and 4 of the BTH: the destination QP
-DREP = f'{MADS} match u16 0x16 0xffff at 64'  # attribute ID, in the MAD behind 12 bytes of BTH and 8 of DETH
+MADS = f'{ROCE} match u32 1 0xffffff at 32'  # the destination QP: after 20 bytes of IPv4, 8 of UDP and 4 of the BTH
+DREP = f'{MADS} match u16 0x16 0xffff at 64'  # the attribute ID: in the MAD, after 12 bytes of BTH and 8 of DETH
 
 
 class Recorded(world.Side):
-    """Keeps the programs that were started on it, for what its device has counted."""
+    """Keeps the programs that were started on it, for the counters of its device."""
 
     def start(self, *argv, **kw):
         self.programs.append(super().start(*argv, **kw))
@@ -79,7 +79,7 @@ def lossy_wire(percent, packets, *hosts):
 
 
 def lossy(percent, packets, hosts, roci, body):
-    """Runs body() on a lossy wire until each of the hosts has lost one of its packets: before, it has shown nothing."""
+    """Runs body() on a lossy wire until each host has lost a packet; a run without any shows nothing."""
     roci.programs.clear()
     with lossy_wire(percent, packets, *hosts) as wire:
         for attempt in range(ATTEMPTS):
@@ -93,8 +93,8 @@ def lossy(percent, packets, hosts, roci, body):
 
 
 def every_opcode(server, client):
-    """Verifies every byte and every completion. Soft-RoCE of 6.12 sends an atomic write that was lost again with the address 0,
-    and answers neither an empty READ nor a FLUSH again."""
+    """Verifies every byte and every completion. Soft-RoCE of 6.12 resends a lost atomic write with the address 0, and does not
+    answer a repeated empty READ or FLUSH, so these are left out."""
     lacking = '-e' if server.kind == 'rxe' and not OLD_KERNEL else '-a'
     world.transfer(server, client, [program('all_ops'), '-x', '-f', lacking, '-r', '10'], '-g')
 
@@ -104,7 +104,7 @@ def perftest(server, client, name, args):
 
 
 class Moves:
-    """A file that travels by `roci send` and `roci recv`, which is compared byte for byte."""
+    """A file that `roci send` and `roci recv` move, compared byte for byte."""
 
     def __init__(self):
         self.bench = test_tools.Bench()
@@ -114,7 +114,7 @@ class Moves:
 
 
 def at_once(*calls):
-    """Most of the time they wait: the kernel repeats a MAD after 4 s."""
+    """All calls at once: most of the time they wait, because the kernel resends a MAD after 4 s."""
     with ThreadPoolExecutor(len(calls)) as pool:
         for future in [pool.submit(*call) for call in calls]:
             future.result()
@@ -127,14 +127,14 @@ def connections(rxe, roci):
 
 
 def datagram_services(rxe, roci):
-    """Of the kernel's answers none may be lost: it forgets the request with the answer, and takes the request that comes again
-    for another, for which udaddy has no place. So it is between Soft-RoCE and Soft-RoCE. Nor may data, which nobody repeats;
-    without any the server would end before its last answer has come."""
+    """None of the kernel's SIDR_REPs may be lost: the kernel forgets the request when it answers, and takes a repeated request
+    for a new one, for which udaddy has no place (also between two Soft-RoCEs). Data may not be lost either, because nothing
+    repeats them. Without data, the server would end before its last answer has arrived."""
     at_once((test_cm.udaddy, rxe, roci, False, '-c', '20'), (test_cm.udaddy, roci, rxe, False, '-c', '20'))
 
 
 def killed(server_host, client_host):
-    """The survivor sees the oldest request fail and all others flushed, and the next pair works."""
+    """The survivor's oldest request fails, all others are flushed, and the next pair works."""
     port = str(next_port())
     argv = [program('survivor'), '-p', port]
     server = server_host.start(*argv, '-g', server_host.gid_index(server_host.address))
@@ -155,7 +155,8 @@ def killed(server_host, client_host):
 
 
 def without_offload(rxe, roci, name):
-    """roci0 where the interface computes no checksums. Linux 6.1 refuses runs of packets there, and roci0 sends them singly."""
+    """roci0 on an interface that computes no checksums. Linux 6.1 refuses many packets in one call there, so roci0 sends them
+    one by one."""
     roci.programs.clear()
     roci.run('ethtool', '-K', roci.link, 'tx', 'off')
     try:

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: BSD-2-Clause
-"""A part of everything between roci0 and Soft-RoCE that runs in a few minutes, in one guest: for every run of the tests. The quick
-run does a slice of it, which asks each question once."""
+"""A part of all tests between roci0 and Soft-RoCE, for every run of the tests: a few minutes in one guest. The quick run does a
+slice of it, with one case for each question."""
 import re
 import sys
 

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: BSD-2-Clause
-"""rdma-core's Python tests on Soft-RoCE, those of rdma_cm too. What may be skipped on roci0 (tests/clients/pyverbs-skips.txt)
-is what Soft-RoCE skips: of every pattern something, and nothing that it runs."""
+"""rdma-core's Python tests on Soft-RoCE, those of rdma_cm too. roci0 may skip only what Soft-RoCE skips
+(tests/clients/pyverbs-skips.txt): each pattern there must match a test that Soft-RoCE skips, and none that it runs."""
 import collections
 import fnmatch
 import sys
@@ -25,7 +25,7 @@ def named(outcome):
 
 def everything():
     results.update(run_on_rxe())
-    again = sorted(named('fail') - KNOWN_FAILURES)  # a few depend on time, which a busy machine's guest has little of
+    again = sorted(named('fail') - KNOWN_FAILURES)  # a few depend on time, and a guest on a busy machine is slow
     if again:
         results.update(run_on_rxe(*again))
     failed = named('fail') - KNOWN_FAILURES
@@ -39,10 +39,10 @@ def skips():
     reasons, wrong = collections.Counter(), []
     for pattern, _ in allowed_skips():
         matched = fnmatch.filter(results, pattern)
-        wrong += [f'{pattern}: {test} is no skip of Soft-RoCE' for test in matched if results[test][0] != 'skip']
-        # For the want of huge pages a device is not even asked.
+        wrong += [f'{pattern}: Soft-RoCE does not skip {test}' for test in matched if results[test][0] != 'skip']
+        # Without huge pages a test is skipped before it asks the device.
         if all('huge pages' in results[test][1] for test in matched):
-            wrong.append(f'{pattern}: there is nothing that Soft-RoCE skips for a reason of its own')
+            wrong.append(f'{pattern}: Soft-RoCE skips nothing here for a reason of its own')
         reasons.update((pattern, results[test][1]) for test in matched)
     check(not wrong, '\n'.join(wrong))
     others = [test for test in named('skip') if not any(fnmatch.fnmatchcase(test, p) for p, _ in reasons)]

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: BSD-2-Clause
-"""What iWARP allows, over the kernel's siw on both sides with the system's libraries: the examples, and `roci send` and
-`roci recv`, which need neither immediate data nor atomics, in all their modes. And what it does not allow, and how that is
-told: a program that asks for what iWARP lacks, and `roci send` to a receiver that only RoCE reaches."""
+"""What iWARP allows, with the kernel's siw and the system's libraries on both sides: the examples, and `roci send` and
+`roci recv` in all their modes, which need neither immediate data nor atomics. And what iWARP does not allow, and how that is
+reported: a program that asks for what iWARP lacks, and `roci send` to a receiver that only RoCE reaches."""
 import errno
 import shutil
 import sys
@@ -13,7 +13,7 @@ import world
 from harness import check, next_port, tap, veth_pair
 from mover import NO_CONNECT, Receiver, events
 
-REJECTED = str(-errno.ECONNRESET)  # by the listener: MPA has a bit for it (RFC 5044, 7.1.1), not IBTA's reasons
+REJECTED = str(-errno.ECONNRESET)  # MPA has one bit for a rejected connection (RFC 5044, 7.1.1), and no reasons like IBTA's
 
 # Without ucmatose -S 50000: its listener sends first, and on a busy machine siw's client then ends with CONNECT_ERROR.
 EXAMPLES = [
@@ -36,13 +36,13 @@ EXAMPLES = [
 
 
 def nobody_listens(server, client):
-    """rdma_connect() itself fails. (rping is told as well, and does not end.)"""
+    """rdma_connect() itself fails. (rping gets the event, too, but does not end.)"""
     process = client.start('rdma_client', '-s', server.address, '-p', str(next_port()))
     check(process.wait(20) not in (0, None) and 'rdma_connect: Connection refused' in process.text(), process.report())
 
 
 def lacking(server, client):
-    """iwarp.c: immediate data and atomics are refused, WRITE and SEND are the way round."""
+    """iwarp.c: immediate data and atomics are refused; WRITE and SEND work in their place."""
     port = ['-p', str(next_port())]
     texts = test_cm.connect(server, client, [world.program('iwarp'), '-b', server.address, *port],
                             [world.program('iwarp'), '-s', server.address, *port])
@@ -50,7 +50,7 @@ def lacking(server, client):
 
 
 def atomics(server, client):
-    """A program of others that asks for atomics is told so at its first request."""
+    """A program that uses atomics fails at its first request."""
     argv = ['ib_atomic_bw', '-R', '-F', '-p', str(next_port())]
     listener = server.serve(*argv, '-d', server.device)
     process = client.start(*argv, '-d', client.device, server.address)
@@ -72,7 +72,8 @@ def datagrams(server, client):
 
 
 def no_common_wire(bench, *hosts):
-    """iWARP is TCP, RoCE is UDP: there is no way between siw and roci0, and each is told. Both at once, because they wait."""
+    """iWARP is TCP, RoCE is UDP: siw and roci0 cannot reach each other, and `roci send` says so. Both ways at once, because
+    they wait."""
     there = tempfile.mkdtemp(dir=bench.scratch.name)
     moves = []
     try:
@@ -81,9 +82,9 @@ def no_common_wire(bench, *hosts):
             moves.append((sender, recv, recv.send(sender, __file__, '--timeout', '2s')))
         for sender, recv, send in moves:
             check(send.wait(20) == NO_CONNECT, f'{send.report()}\n{recv.process.report()}')
-            said = events(send, 'ended')[-1]['text']
-            check(recv.address in said and 'is `roci recv` running there, on a' in said, said)
-            check(('iWARP' in said and sender.device in said) == sender.plain, said)
+            text = events(send, 'ended')[-1]['text']
+            check(recv.address in text and 'is `roci recv` running there, on a' in text, text)
+            check(('iWARP' in text and sender.device in text) == sender.plain, text)
         return '\n'.join(events(send, 'ended')[-1]['text'] for _, _, send in moves)
     finally:
         for _, recv, send in moves:

@@ -1,16 +1,16 @@
 # SPDX-License-Identifier: BSD-2-Clause
-"""roci0 and Soft-RoCE over the same veth: both ends in two namespaces with roci0 in either, then in one with the kernel's
-devices. The processor is software, so only the ratios mean something."""
+"""roci0 and Soft-RoCE over the same veth: first roci0 in two namespaces, then two Soft-RoCE devices in one namespace. The
+processor is emulated, so only the ratios mean something."""
 import sys
 
 import world
 from harness import check, tap, veth_pair
 from test_tools import STATS
 
-RUNS = 2  # of which the best counts
+RUNS = 2  # the best one counts
 
-# program, arguments, the column of the figure, whether more is better, and bytes that cross the wire from the client and from
-# the server: the data of a stream, and at least 60 bytes of every packet of a ping-pong
+# program, arguments, column of the figure, whether more is better, and the least bytes on the wire from client and server: the
+# data of a stream, or 60 bytes for each packet of a ping-pong
 MEASURES = [
     ('ib_write_bw', ['-s', '65536', '-n', '300'], 3, True, (300 * 65536, 0)),
     ('ib_write_lat', ['-s', '8', '-n', '500'], 4, False, (500 * 60, 500 * 60)),
@@ -25,12 +25,12 @@ def figure(text, size, column):
 
 
 def run_once(server, client, name, args, least):
-    """What the client printed. Both ends have used the device that is meant, and the wire."""
+    """The client's output. Checks that both ends used the right device, and the wire."""
     hosts = client, server
     before = [host.sent_bytes() for host in hosts]
     texts = world.transfer(server, client, [name, '-F', *args], '-x')
     sent = [host.sent_bytes() - b for host, b in zip(hosts, before)]
-    check(all(s > l for s, l in zip(sent, least)), f'{sent} bytes have gone by the veth, less than {least}')
+    check(all(s > l for s, l in zip(sent, least)), f'{sent} bytes crossed the veth, fewer than {least}')
     check(all((STATS in text) != server.plain for text in texts), '\n'.join(texts))
     return texts[1]
 

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: BSD-2-Clause
-"""`roci send` and `roci recv` between Soft-RoCE and Soft-RoCE with the system's libraries on both sides, and between
-Soft-RoCE and roci0: folders of all kinds of entries, byte for byte, also over IPv6, with devices that they choose themselves,
-and after either was killed. Then the other commands of `roci`, beside the kernel's device and against it."""
+"""`roci send` and `roci recv` between two Soft-RoCE devices with the system's libraries, and between Soft-RoCE and roci0:
+folders with all kinds of entries, compared byte for byte; also over IPv6, with devices that the programs choose, and after
+either side was killed. Then the other commands of `roci`, beside the kernel's device and against it."""
 import filecmp
 import json
 import os
@@ -22,24 +22,24 @@ from mover import (LOST, MIB, OK, Receiver, check_no_wrong, check_same, environm
 
 OLD_KERNEL = platform.release().startswith('6.1.')
 MODES = 'write', 'read', 'send'
-STATS = 'roci: sent_packets'  # what roci0 counted in a process (ROCI_STATS), and no kernel's device does
+STATS = 'roci: sent_packets'  # a process with roci0 prints it (ROCI_STATS); one with a kernel's device does not
 
 
 def make_few(folder):
-    """Enough to be interrupted, and no more than that."""
+    """Enough data to interrupt a transfer, and no more."""
     make_small(folder, 30)
     make_large(os.path.join(folder, 'large'), 6 * MIB + 5)
 
 
 class Bench:
-    """What to send, and a place for it."""
+    """The files to send, and a place to receive them."""
 
     def __init__(self):
         self.scratch = scratch()
         self.there = os.path.join(self.scratch.name, 'there')
 
     def source(self, name, make, *args):
-        """Made when the first case wants it."""
+        """A folder, made when the first case needs it."""
         folder = os.path.join(self.scratch.name, name)
         if not os.path.isdir(folder):
             os.mkdir(folder)
@@ -51,7 +51,7 @@ class Bench:
         shutil.rmtree(self.there)
 
     def move(self, receiver, sender, folder, mode, *options, both=(), address=None):
-        """`options` are the sender's; `both` is nothing, or has the two choose a device."""
+        """`options` are the sender's. `both` are options of both sides: none, or how they choose a device."""
         os.mkdir(self.there)
         before = sender.sent_bytes()
         try:
@@ -72,7 +72,7 @@ class Bench:
                 check(connected['reason'].startswith(reason), connected)
             check(not address or ':' in connected['address'] and ':' in address, f'{connected} is not by IPv6')
         moved = events(process, 'ended')[-1]['bytes_moved']
-        check(sender.sent_bytes() - before > moved, f'{moved} bytes have not left by {sender.link}')
+        check(sender.sent_bytes() - before > moved, f'{moved} bytes did not leave by {sender.link}')
         return f'{receiver.device} from {sender.device}: {moved} bytes'
 
     def odd(self, receiver, sender, *options):
@@ -85,7 +85,7 @@ class Bench:
         return self.move(receiver, sender, self.source('large', make_large, 64 * MIB), *options)
 
     def stream(self, receiver, sender):
-        """Standard input to standard output, while the receiver picks its device by itself."""
+        """Standard input to standard output."""
         there = tempfile.mkdtemp(dir=self.scratch.name)
         ticket, source, target = (os.path.join(there, name) for name in ('ticket', 'source', 'target'))
         write(source, os.urandom(3000000))
@@ -104,7 +104,7 @@ class Bench:
         return '\n'.join(texts)
 
     def killed(self, receiver, sender, who, mode):
-        """With SIGKILL, in the middle. What has its final name by then is right, and the next transfer goes on from there."""
+        """SIGKILL in the middle. Files that have their final name by then are right, and the next transfer goes on from there."""
         folder = self.source('few', make_few)
         options = os.path.join(folder, 'it'), '--mode', mode
         os.mkdir(self.there)
@@ -120,7 +120,7 @@ class Bench:
                     (process if who == 'sender' else recv.process).end(signal.SIGKILL)
                     check_no_wrong(folder, self.there)
                     if who == 'sender':  # the same receiver, the same ticket, at once
-                        told = recv.take(sender, *options)
+                        ended = recv.take(sender, *options)
                     else:
                         check(process.wait(40) == LOST, process.report())
                         check_no_wrong(folder, self.there)
@@ -128,14 +128,14 @@ class Bench:
                     process.end()
             if who == 'receiver':
                 with Receiver(receiver, self.there, '--once') as recv:
-                    told = recv.take(sender, *options)
+                    ended = recv.take(sender, *options)
                     check(recv.process.wait(20) == OK, recv.process.report())
             check_same(folder, self.there)
         finally:
             self.clear()
-        kept = told['bytes_kept'] + told['bytes_unchanged']
-        check(kept, f'nothing was kept: {told}')
-        return f'{kept} bytes were kept, {told["bytes_moved"]} moved'
+        kept = ended['bytes_kept'] + ended['bytes_unchanged']
+        check(kept, f'nothing was kept: {ended}')
+        return f'{kept} bytes were kept, {ended["bytes_moved"]} moved'
 
 
 def kernel_has_qps(host, process):
@@ -145,15 +145,15 @@ def kernel_has_qps(host, process):
 
 
 def demo(host, mode):
-    """It shows packets, which only the embedded device can write down, so it takes that one on every machine; here beside a
-    kernel that has RoCE's port."""
+    """The demo shows packets, which only the embedded device can record, so it uses that one on every machine. Here a kernel
+    has RoCE's port."""
     with scratch() as out:
         text = host.call(ROCI, 'demo', '--out', out, '--mode', mode, plain=True, env=environment())
     check('roci0' in text and 'Verified  all 16777' in text and f'--mode {mode}' in text, text)
 
 
 def port_taken(rxe, roci):
-    """roci0 where the kernel has RoCE's port: it says who has it, and does not reach other hosts."""
+    """roci0 where the kernel has RoCE's port: it names the owner, and does not reach other hosts."""
     port = ['-p', str(next_port())]
     listener = roci.serve('rping', '-s', '-a', roci.address, *port)
     try:
@@ -179,7 +179,7 @@ class RunWith(world.Side):
 
 
 def all_ops(server, client, run_options, *args):
-    """Every opcode of all_ops, with roci0 on one side, where `roci run` is told these options. Returns what that one printed."""
+    """Every opcode of all_ops, with roci0 on one side, under `roci run` with these options. Returns the output of that side."""
     lacking = ['-a', '-f'] if OLD_KERNEL else ['-f']
     hosts = [host if host.plain else RunWith(host, run_options) for host in (server, client)]
     texts = world.transfer(*hosts, [program('all_ops'), '-x', *lacking, *args], '-g')
@@ -189,7 +189,7 @@ def all_ops(server, client, run_options, *args):
 
 
 def capture(server, client):
-    """`roci run --capture` has what roci0 and Soft-RoCE said, with ICRCs that zlib finds too."""
+    """`roci run --capture` records the packets of both sides, and their ICRCs are those that zlib computes."""
     need('editcap')
     with scratch() as folder:
         pcapng, pcap = os.path.join(folder, 'it.pcapng'), os.path.join(folder, 'it.pcap')
@@ -201,7 +201,7 @@ def capture(server, client):
 
 
 def fault(server, client):
-    """`roci run --fault` mistreats what roci0 sends; both ends get over it."""
+    """`roci run --fault` loses, duplicates and reorders packets of roci0; both ends recover."""
     text = all_ops(server, client, ['--fault', 'loss=0.05,dup=0.05,reorder=0.05,seed=1'], '-r', '2')
     check(any(f'roci: {name}' in text for name in ('retransmits', 'rx_duplicate', 'rx_out_of_order')), text)
 

@@ -1,16 +1,16 @@
 # SPDX-License-Identifier: BSD-2-Clause
 """roci0 and the kernel's Soft-RoCE on one wire: the ping-pongs of libibverbs, perftest, and every opcode, with the server on
-either side. An argument `part` leaves out what differs from the rest in little.
+either side. The argument `part` leaves out runs that differ little from others.
 
-Soft-RoCE of Linux 6.12 knows atomic writes and FLUSH, that of 6.1 neither. For FLUSH the programs at its side need a newer
-libibverbs than Debian 12's; where there is none FLUSH is left out, and its own case skipped."""
+Soft-RoCE of Linux 6.12 has atomic writes and FLUSH; that of 6.1 has neither. For FLUSH its programs need a newer libibverbs
+than Debian 12's. Where there is none, FLUSH is left out, and its own case is skipped."""
 import platform
 import sys
 
 import world
 from harness import Skip, program, tap
 
-# program, arguments of each run; a run that begins with + is left out of the part
+# program, arguments of each run; +: not in the part
 PINGPONGS = [
     ('ibv_rc_pingpong', ['-c -n 300', '-e -c -n 200', '+-s 1 -n 300', '-s 1000000 -c -n 5', '+-r 1 -n 200', '+-N -c -n 200']),
     ('ibv_uc_pingpong', ['-c -n 200', '+-e -c -n 200', '+-s 1 -n 200']),
@@ -47,11 +47,11 @@ def pingpong(server, client, name, args, ipv6=False):
 
 
 def perftest(server, client, name, transport, args, ipv6=False):
-    # Each side takes the other's number of outstanding reads for its own, and rxe0 has more than roci0.
+    # Each side uses the other's number of outstanding reads, and rxe0 has more than roci0.
     reads = ['-o', '8'] if ('read' in name or 'atomic' in name) and '-o' not in args else []
-    # Half a second without an answer, which 7 retries after 67 ms are, is nothing to a busy machine's guest.
-    patience = ['-u', '17'] if transport == 'RC' else []
-    world.transfer(server, client, [name, '-F', '-c', transport, *args.split(), *reads, *patience], '-x', ipv6)
+    # 7 retries after 67 ms give up after half a second, which is too soon for a guest on a busy machine.
+    timeout = ['-u', '17'] if transport == 'RC' else []
+    world.transfer(server, client, [name, '-F', '-c', transport, *args.split(), *reads, *timeout], '-x', ipv6)
 
 
 def every_opcode(server, client, ipv6=False):
@@ -71,7 +71,7 @@ def flush(server, client, ipv6=False):
 
 
 def jumbo(server, client, name, transport, args):
-    """Packets of 2048 and 4096 bytes. The program is told the MTU; without, both would settle at the port's."""
+    """Packets of 2048 and 4096 bytes, by -m; otherwise both sides would use the port's MTU."""
     world.set_mtu(9000, server, client)
     try:
         perftest(server, client, name, transport, args)

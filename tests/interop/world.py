@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: BSD-2-Clause
 """The two hosts in a guest, joined by a veth. With rxe_and_roci(), `rxe` is the first network namespace with the kernel's
-Soft-RoCE, where programs run with the system's libraries as they are, and `roci` another namespace, where they run under
-`roci run`. With kernel_pair(), both have devices of the kernel, and share the first namespace."""
+Soft-RoCE, where programs run with the system's libraries, and `roci` is another namespace, where programs run under
+`roci run`. With kernel_pair(), both hosts have devices of the kernel, and share the first namespace."""
 import json
 import os
 import re
@@ -22,7 +22,7 @@ MODULES = {
     'rxe': ['crc32_generic', 'crc32_pclmul', 'rdma_rxe', 'ib_uverbs', 'rdma_ucm', 'ib_umad'],
     'siw': ['iw_cm', 'libcrc32c', 'ib_uverbs', 'rdma_ucm'],
 }
-harness.SLOW = 3  # the guest's processor is software
+harness.SLOW = 3  # the guest's processor is emulated
 
 
 class Side(Host):
@@ -43,7 +43,7 @@ class Side(Host):
         return self.gids[address]
 
     def sent_bytes(self):
-        """What has left by its end of the veth, ever."""
+        """Bytes that have left by its end of the veth so far."""
         return json.loads(self.run('ip', '-s', '-j', 'link', 'show', 'dev', self.link))[0]['stats64']['tx']['bytes']
 
     def connectable(self, process):
@@ -56,7 +56,7 @@ class Side(Host):
 
 
 class KernelSide(Side):
-    """Its device is one of the kernel's."""
+    """A host with a device of the kernel."""
     plain = True
 
     def connectable(self, process):
@@ -65,7 +65,7 @@ class KernelSide(Side):
 
 
 class NewerKernelSide(KernelSide):
-    """Its programs run with a libibverbs that is newer than the system's. newer_verbs.py is where it comes from."""
+    """Its programs run with a newer libibverbs than the system's (newer_verbs.py)."""
     launcher = shlex.split(os.environ.get('ROCI_NEWER_VERBS', ''))
 
     def start(self, *argv, **kw):
@@ -85,7 +85,7 @@ def load(kind):
 
 
 def newer(side):
-    """The same side; with the newer libibverbs if its device is one of the kernel's."""
+    """The same side; with the newer libibverbs if its device is the kernel's."""
     if not NewerKernelSide.launcher:
         raise Skip(os.environ.get('ROCI_NO_NEWER_VERBS', 'no newer libibverbs'))
     return as_side(side, NewerKernelSide) if isinstance(side, KernelSide) else side
@@ -108,8 +108,8 @@ def rxe_and_roci(mtu=1500):
 
 
 def into_one(a, b):
-    """Moves the second host's end of the veth into this namespace. Routing makes packets between the two addresses, which
-    are both local now, take the way over the veth. IPv4 only."""
+    """Moves the second host's end of the veth into this namespace. Both addresses are local then; routing sends packets between
+    them over the veth all the same. IPv4 only."""
     link, here = f'{b.link}b', str(os.getpid())
     b.run('ip', 'link', 'set', b.link, 'down')
     b.run('ip', 'link', 'set', b.link, 'name', link, 'netns', here)
@@ -130,9 +130,9 @@ def into_one(a, b):
 
 
 def kernel_pair(kind, mtu=1500, hosts=None):
-    """Two hosts with devices of this kind, joined; made of two hosts that are joined already, if they are given."""
+    """Two joined hosts with devices of this kind; `hosts`: two that are joined already."""
     load(kind)
-    resource.setrlimit(resource.RLIMIT_MEMLOCK, (resource.RLIM_INFINITY, resource.RLIM_INFINITY))  # siw: for root as well
+    resource.setrlimit(resource.RLIMIT_MEMLOCK, (resource.RLIM_INFINITY, resource.RLIM_INFINITY))  # siw needs it even for root
     a, b = (as_side(host, KernelSide) for host in hosts or harness.veth_pair(mtu))
     into_one(a, b)
     for host in (a, b):
@@ -148,7 +148,7 @@ def set_mtu(mtu, *hosts):
 def transfer(server, client, argv, gid_option, ipv6=False, args=(), seconds=60, env=None):
     """A server that listens on a TCP port (-p) and its client, each with its device and the GID of its address."""
     def of(host):
-        device = ['-d', host.device] if not argv[0].startswith('/') else []  # ours take the first
+        device = ['-d', host.device] if not argv[0].startswith('/') else []  # our own programs use the first device
         return [*device, gid_option, host.gid_index(host.ipv6 if ipv6 else host.address)]
     return harness.transfer(server, client, [*argv, *args], of(server), of(client), seconds=seconds, env=env)
 
@@ -158,7 +158,7 @@ def program(name):
 
 
 def option(name):
-    """Whether the command line has this word; it is taken out of it then, the rest are tap()'s filters."""
+    """Whether the command line has this word, which is removed from it. The remaining words are filters of tap()."""
     given = name in sys.argv
     sys.argv = [a for a in sys.argv if a != name]
     return given

@@ -14,7 +14,7 @@
 #define ETHERNET_BYTES 14
 #define UDP_BYTES      8
 
-/* The IP header's part: addresses, identification, and where UDP begins. False if this is not IP with UDP in it. */
+/* Decodes the IP header: addresses, identification, its length. False: this is not UDP over IP. */
 static bool decode_ip(struct capture_packet *packet, uint16_t ethertype, size_t len)
 {
 	const uint8_t *ip = packet->ip;
@@ -36,7 +36,7 @@ static bool decode_ip(struct capture_packet *packet, uint16_t ethertype, size_t 
 	return false;
 }
 
-/* Fills *packet from an Ethernet frame; false if it is not RoCEv2. The packet points into `frame`. */
+/* Fills *packet from an Ethernet frame. False: it is not RoCEv2. The packet points into `frame`. */
 static bool decode_frame(struct capture_packet *packet, const uint8_t *frame, size_t len)
 {
 	const uint8_t *udp;

@@ -24,12 +24,12 @@ struct capture_packet {
 struct captures {
 	struct capture_packet *packets;
 	size_t count;
-	char **names; /* of the files; owned, as is what the packets point to */
+	char **names; /* of the files. All memory is owned */
 	size_t name_count;
 };
 
-/* Reads all *.pcap of `dir`, or of the environment's ROCI_CAPTURES if dir is NULL. Returns false, after a message on
- * stderr, if there is nothing to read. */
+/* Reads all *.pcap files of `dir`; NULL: of $ROCI_CAPTURES. False, after a message on stderr: there is nothing to
+ * read. */
 bool captures_load(struct captures *set, const char *dir);
 void captures_free(struct captures *set);
 

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* For fuzz targets: a condition that does not hold ends the program by a signal, which fuzzers and sanitizers notice.
- */
+/* For fuzz targets: a condition that does not hold ends the program by a signal, so that fuzzers notice. */
 #ifndef ROCI_TESTS_CHECK_H
 #define ROCI_TESTS_CHECK_H
 

@@ -15,7 +15,7 @@ static inline uint64_t random_next(uint64_t *state)
 	return z ^ z >> 31;
 }
 
-/* 0 .. limit - 1; limit > 0. The bias of the remainder does not matter to a test. */
+/* 0 to limit - 1; limit > 0. Slightly biased, which does not matter to a test. */
 static inline size_t random_below(uint64_t *state, size_t limit)
 {
 	return (size_t)(random_next(state) % limit);
