@@ -10,7 +10,7 @@
 #define TIMEWAIT_DEFAULT 18 /* 5-bit time, where the ACK timeout is infinite */
 #define TIMEWAIT_LONGEST 20
 
-/* ---- life ---- */
+/* ---- create, close, free ---- */
 
 static void free_conn(struct roci_exchange *x);
 
@@ -105,6 +105,38 @@ void roci_conn_enter_timewait(struct roci_conn *conn, uint64_t now)
 }
 
 /* ---- messages ---- */
+
+void roci_conn_take_peer(struct roci_conn *conn, const struct roci_cm_msg *msg)
+{
+	struct roci_conn_info *info = &conn->info;
+
+	/* 12.7.29, 12.7.30: we respond to what the peer initiates, and the other way round. */
+	conn->peer = (struct roci_cm_peer){
+		.ca_guid = msg->ca_guid,
+		.qpn = msg->qpn,
+		.qkey = msg->qkey,
+		.starting_psn = msg->starting_psn,
+		.transport = (uint8_t)info->transport,
+		.responder_resources = msg->initiator_depth,
+		.initiator_depth = msg->responder_resources,
+		.retry_count = info->retry_count,
+		.rnr_retry_count = msg->rnr_retry_count,
+		.ack_timeout = msg->primary.ack_timeout,
+		.target_ack_delay = msg->target_ack_delay,
+		.failover = msg->failover,
+		.flow_control = msg->flow_control,
+		.srq = msg->srq,
+		.ece = {msg->vendor_id, msg->modifier},
+	};
+	info->remote_comm_id = msg->local_id;
+	info->remote_qpn = msg->qpn;
+	info->sq_psn = msg->starting_psn;
+	info->responder_resources = conn->peer.responder_resources;
+	info->initiator_depth = conn->peer.initiator_depth;
+	info->rnr_retry_count = msg->rnr_retry_count;
+	info->remote_srq = msg->srq;
+	info->flow_control = msg->flow_control;
+}
 
 struct roci_cm_msg roci_conn_message(const struct roci_conn *conn, enum roci_cm_attribute attribute)
 {

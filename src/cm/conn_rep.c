@@ -28,37 +28,6 @@ static uint8_t ack_timeout(unsigned t, unsigned delay)
 	return (uint8_t)(t < 32 ? t : 31);
 }
 
-static void take_rep(struct roci_conn *conn, const struct roci_cm_msg *rep)
-{
-	struct roci_conn_info *info = &conn->info;
-
-	conn->peer = (struct roci_cm_peer){
-		.ca_guid = rep->ca_guid,
-		.qpn = rep->qpn,
-		.qkey = rep->qkey,
-		.starting_psn = rep->starting_psn,
-		.transport = (uint8_t)info->transport,
-		.responder_resources = rep->initiator_depth,
-		.initiator_depth = rep->responder_resources,
-		.retry_count = info->retry_count,
-		.rnr_retry_count = rep->rnr_retry_count,
-		.target_ack_delay = rep->target_ack_delay,
-		.failover = rep->failover,
-		.flow_control = rep->flow_control,
-		.srq = rep->srq,
-		.ece = {rep->vendor_id, rep->modifier},
-	};
-	info->remote_comm_id = rep->local_id;
-	info->remote_qpn = rep->qpn;
-	info->sq_psn = rep->starting_psn;
-	info->responder_resources = conn->peer.responder_resources;
-	info->initiator_depth = conn->peer.initiator_depth;
-	info->rnr_retry_count = rep->rnr_retry_count;
-	info->ack_timeout = ack_timeout(info->ack_timeout, rep->target_ack_delay);
-	info->remote_srq = rep->srq;
-	info->flow_control = rep->flow_control;
-}
-
 /* 12.9.8.3.1, as for a REQ: a connection exists with the peer's QP. */
 static void reject_stale(struct roci_conn *conn, const struct roci_cm_source *from, const struct roci_cm_msg *rep)
 {
@@ -77,7 +46,8 @@ void roci_conn_rx_rep(struct roci_conn *conn, const struct roci_cm_source *from,
 		reject_stale(conn, from, rep);
 		return;
 	}
-	take_rep(conn, rep);
+	roci_conn_take_peer(conn, rep);
+	conn->info.ack_timeout = ack_timeout(conn->info.ack_timeout, rep->target_ack_delay);
 	roci_peer_insert(&cm->remote_qpns, &conn->remote_qpn_node, conn->x.remote_gid, rep->qpn);
 	roci_exchange_stop_timer(&conn->x);
 	conn->state = ROCI_CONN_REP_RECEIVED;

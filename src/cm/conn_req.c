@@ -71,38 +71,15 @@ static void take_path(struct roci_cm_path *path, const struct roci_cm_msg *req, 
 	path->packet_life = primary->ack_timeout ? primary->ack_timeout - 1 : 0;
 }
 
-static void take_peer(struct roci_conn *conn, const struct roci_cm_msg *req)
+static void take_req(struct roci_conn *conn, const struct roci_cm_msg *req)
 {
 	struct roci_conn_info *info = &conn->info;
 
-	/* 12.7.29, 12.7.30: what the peer initiates we respond to, and the other way round. */
-	conn->peer = (struct roci_cm_peer){
-		.ca_guid = req->ca_guid,
-		.qpn = req->qpn,
-		.qkey = req->qkey,
-		.starting_psn = req->starting_psn,
-		.transport = req->transport,
-		.responder_resources = req->initiator_depth,
-		.initiator_depth = req->responder_resources,
-		.retry_count = req->retry_count,
-		.rnr_retry_count = req->rnr_retry_count,
-		.ack_timeout = req->primary.ack_timeout,
-		.flow_control = req->flow_control,
-		.srq = req->srq,
-		.ece = {req->vendor_id, req->modifier},
-	};
 	info->service_id = req->service_id;
 	info->transport = req->transport;
-	info->remote_comm_id = req->local_id;
-	info->remote_qpn = req->qpn;
-	info->sq_psn = req->starting_psn;
-	info->responder_resources = conn->peer.responder_resources;
-	info->initiator_depth = conn->peer.initiator_depth;
 	info->retry_count = req->retry_count;
-	info->rnr_retry_count = req->rnr_retry_count;
 	info->ack_timeout = req->primary.ack_timeout;
-	info->remote_srq = req->srq;
-	info->flow_control = req->flow_control;
+	roci_conn_take_peer(conn, req);
 }
 
 /* How long the peer takes to answer, and when it resends. Never below first_retry_ns: otherwise one REQ could ask for a
@@ -131,7 +108,7 @@ static struct roci_conn *create(struct roci_cm *cm, const struct roci_cm_source 
 	memcpy(conn->x.remote_gid, from->sgid, 16);
 	conn->x.ifindex = from->ifindex;
 	take_path(&conn->info.path, req, from->ifindex);
-	take_peer(conn, req);
+	take_req(conn, req);
 	take_times(conn, req);
 	roci_peer_insert(&cm->remote_ids, &conn->remote_id_node, conn->x.remote_gid, req->local_id);
 	roci_peer_insert(&cm->remote_qpns, &conn->remote_qpn_node, conn->x.remote_gid, req->qpn);

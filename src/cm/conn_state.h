@@ -1,7 +1,13 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * A connection inside this room. conn.c has its life and its messages, conn_calls.c the consumer's calls, conn_rx.c
- * what each message does in each state (conn_req.c and conn_rep.c its REQ and REP), conn_timer.c what time does.
+ * A connection inside this room:
+ *
+ *     conn.c        creates, closes and frees it; sends its REJ, DREQ and DREP
+ *     conn_calls.c  the consumer's calls
+ *     conn_rx.c     what each message does in each state: the table `actions`
+ *     conn_req.c    a REQ that begins a connection: checks, backlog
+ *     conn_rep.c    the REP that answers ours
+ *     conn_timer.c  retransmissions, backlog, TimeWait
  */
 #ifndef ROCI_CM_CONN_STATE_H
 #define ROCI_CM_CONN_STATE_H
@@ -46,23 +52,26 @@ struct roci_conn {
 struct roci_conn *roci_conn_create(struct roci_cm *cm, void *user);
 /* Closes it, and remembers it for remember_ns: what was sent last answers duplicates. */
 void roci_conn_close(struct roci_conn *conn, uint64_t now);
-/* Closes it for good. */
+/* Closes it at once: duplicates find no connection. */
 void roci_conn_close_forgotten(struct roci_conn *conn);
 /* IBTA 12.9.8.4: for as long as packets of the connection may be on their way. */
 void roci_conn_enter_timewait(struct roci_conn *conn, uint64_t now);
 
+/* Fills `peer` and the peer's part of `info` from a REQ or REP. Before: info.transport and info.retry_count, which only
+ * a REQ has. */
+void roci_conn_take_peer(struct roci_conn *conn, const struct roci_cm_msg *msg);
 /* An empty message of the connection: attribute, ids, TID. */
 struct roci_cm_msg roci_conn_message(const struct roci_conn *conn, enum roci_cm_attribute attribute);
 /* Complete and send `msg`, which roci_conn_message() made and the caller may have given private data and ARI. */
 void roci_conn_send_rej(struct roci_conn *conn, enum roci_cm_reason reason, struct roci_cm_msg *msg);
 void roci_conn_send_dreq(struct roci_conn *conn, uint64_t now, struct roci_cm_msg *msg); /* enters DREQ_SENT */
 void roci_conn_send_drep(struct roci_conn *conn, uint64_t now, struct roci_cm_msg *msg); /* enters TIMEWAIT */
-/* A REJ without private data, and the end. */
+/* Sends a REJ without private data, then closes it. */
 void roci_conn_reject_and_close(struct roci_conn *conn, uint64_t now, enum roci_cm_reason reason);
 
 /* ---- conn_rx.c ---- */
 
-/* Does what a message does in the connection's state. */
+/* The action of this message in the state of the connection. */
 void roci_conn_act(struct roci_conn *conn, uint64_t now, const struct roci_cm_source *from,
 		   const struct roci_cm_msg *msg);
 /* Every message but REQ: finds its connection and acts. */
@@ -81,7 +90,7 @@ void roci_conn_report_req(struct roci_exchange *x);
 
 /* ---- conn_rep.c ---- */
 
-/* In REQ_SENT. */
+/* The first REP, in REQ_SENT. */
 void roci_conn_rx_rep(struct roci_conn *conn, const struct roci_cm_source *from, const struct roci_cm_msg *rep);
 /* Answers a REP with a REJ. */
 void roci_conn_reject_rep(struct roci_cm *cm, const struct roci_cm_source *from, const struct roci_cm_msg *rep,

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* The manager itself, for the files of this room: its tables, and what cm.c does for the others. */
+/* The manager inside this room: its tables, and what cm.c does for the other files. */
 #ifndef ROCI_CM_MANAGER_H
 #define ROCI_CM_MANAGER_H
 
@@ -16,12 +16,12 @@
 struct roci_cm_stats {
 	uint64_t rx_mads, tx_mads;
 	uint64_t rx_malformed, rx_unsupported;
-	uint64_t rx_duplicate;    /* repeated or late: the connection's state has no use for it */
-	uint64_t rx_unexpected;   /* of a connection that does not exist, or that it cannot be meant for */
+	uint64_t rx_duplicate;    /* repeated or late: no use in this state */
+	uint64_t rx_unexpected;   /* of no connection that exists, or wrong for it */
 	uint64_t rx_wrong_source; /* ids of a connection, from another address than its peer's */
 	uint64_t retransmits, timeouts, no_memory, replies_dropped;
 	uint64_t backlog_waits, backlog_rejects;
-	uint64_t stale;   /* 12.9.8.3.1 */
+	uint64_t stale;   /* requests and answers with a QPN in use: IBTA 12.9.8.3.1 */
 	uint64_t pending; /* requests that waited for a listener */
 };
 

@@ -23,7 +23,7 @@ struct roci_sidr {
 	struct roci_peer_node remote_id_node; /* passive: in cm->remote_sidr_ids */
 };
 
-/* ---- life ---- */
+/* ---- create, free ---- */
 
 static const struct roci_exchange_ops sidr_ops;
 

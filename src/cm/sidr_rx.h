@@ -8,7 +8,7 @@
 /* A SIDR_REQ: a duplicate, or a new exchange. */
 void roci_sidr_rx_req(struct roci_cm *cm, uint64_t now, const struct roci_cm_source *from,
 		      const struct roci_cm_msg *req);
-/* A SIDR_REP: the answer to one of ours, or nobody's. */
+/* A SIDR_REP: the answer to a SIDR_REQ of ours; otherwise it is counted and dropped. */
 void roci_sidr_rx_rep(struct roci_cm *cm, const struct roci_cm_source *from, const struct roci_cm_msg *rep);
 /* Answers a SIDR_REQ with a status other than success. No exchange is created. */
 void roci_sidr_reject_req(struct roci_cm *cm, const struct roci_cm_source *from, const struct roci_cm_msg *req,
