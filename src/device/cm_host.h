@@ -13,8 +13,7 @@
 /* ---- for src/rdmacm ---- */
 
 /* Called for each event as it happens, under the device's lock. Must not block; may call roci_conn_*() and
- * roci_sidr_*().
- */
+ * roci_sidr_*(). */
 typedef void roci_cm_event_fn(const struct roci_cm_event *ev);
 
 /* From now on events are reported to on_event. -ENODEV: a forked child's inherited device. */

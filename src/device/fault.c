@@ -31,8 +31,8 @@ static bool hit(struct fault *f, uint64_t threshold)
 	return threshold && (draw(f) & 0xffffffffu) < threshold;
 }
 
-/* Damages the ICRC, because the payload is the program's memory. Damage that makes the
- * ICRC right for another IPv4 identification (one in 65,536) is avoided: the receiver would accept the packet. */
+/* Damages the ICRC, because the payload is the program's memory. Damage that makes the ICRC right for another IPv4
+ * identification (one in 65,536) is avoided: the receiver would accept the packet. */
 static void damage_frame(struct fault *f, struct roci_frame *frame)
 {
 	do

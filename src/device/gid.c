@@ -35,8 +35,7 @@ struct candidate {
 	int order; /* as found */
 };
 
-/* The source address of the default route: the one that connect() picks for an address of TEST-NET-3. Nothing is sent.
- */
+/* The source address of the default route: what connect() picks for an address of TEST-NET-3. Nothing is sent. */
 static bool primary_ipv4(uint8_t gid[16])
 {
 	struct sockaddr_in to = {.sin_family = AF_INET, .sin_port = htons(9), .sin_addr.s_addr = htonl(0xcb007101)};

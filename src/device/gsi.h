@@ -33,8 +33,7 @@ struct roci_gsi {
 	struct roci_gsi_waiting *queue; /* a ring, owned; NULL until it is needed */
 	unsigned queue_first, queue_count;
 	uint64_t queue_at; /* when the queue is tried again; ROCI_CM_NEVER: it is empty */
-	/* Where requests went lately. Duplicates go there too, and so does a REJ whose sender does not know our id yet.
-	 */
+	/* Where requests went lately. Duplicates go there too, and so does a REJ that does not have our id yet. */
 	struct {
 		uint8_t gid[16];
 		uint32_t comm_id;

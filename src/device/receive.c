@@ -36,8 +36,7 @@ static void take(struct roci_device *dev, uint64_t now, const struct roci_datagr
 	roci_engine_rx(dev->engine, now, rx);
 }
 
-/* How many datagrams follow each other in memory, as the kernel joined them, and are for the process that owns `slot`.
- */
+/* How many datagrams follow each other in memory, as the kernel joined them, and are for the owner of `slot`. */
 static unsigned bundle_length(const struct roci_datagram *d, unsigned count, unsigned slot)
 {
 	unsigned n = 1;

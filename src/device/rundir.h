@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* The directory of this user that holds what its processes share: host registry, side doors, the verbs layer's sysfs.
- */
+/* The directory where a user's processes share files: host registry, side doors, the verbs layer's sysfs. */
 #ifndef ROCI_DEVICE_RUNDIR_H
 #define ROCI_DEVICE_RUNDIR_H
 

@@ -27,8 +27,7 @@
 #define DEFER_RECEIVED_MAX 2
 /* Calls that are sent together while the thread naps. More of them gain little, and the wire would idle meanwhile. */
 #define DEFER_CALLS 16
-/* Calls that sent each for itself before the thread is woken to see the stream. A wake-up costs as much as a few sends.
- */
+/* Calls that each sent for itself before the thread is woken to see the stream: a wake-up costs a few sends. */
 #define STREAM_CALLS 64
 /* Polls that brought nothing before the program's thread yields its processor: a system call each. */
 #define YIELD_EVERY 32

@@ -28,8 +28,7 @@ int roci_udp_open(const struct roci_udp_config *config, struct roci_udp **out);
 /* The link; closing it closes everything. */
 struct roci_link *roci_udp_link(struct roci_udp *udp);
 
-/* Makes sure that packets to GID `index` arrive. Warns on stderr, once for each address. Returns 0 or a negative errno.
- */
+/* Makes sure that packets to GID `index` arrive. Returns 0, or a negative errno; warns on stderr, once an address. */
 int roci_udp_listen(struct roci_udp *udp, int index);
 
 /* Join and leave a multicast group on every interface of the GID table, since a QP may use any of them. Joins are

@@ -74,8 +74,7 @@ socklen_t roci_udp_name(union udp_name *name, const uint8_t gid[16], uint32_t if
 /* A UDP socket of `gid`'s family with all options of a RoCEv2 receiver, unbound. Returns it or a negative errno. */
 int roci_udp_socket(const uint8_t gid[16], uint32_t ifindex);
 
-/* Adds socket `index`, which has just been bound, to open[] and to the epoll descriptor. Returns 0 or a negative errno.
- */
+/* Adds socket `index`, which has been bound, to open[] and to the epoll descriptor. Returns 0 or a negative errno. */
 int roci_udp_add(struct roci_udp *udp, unsigned index);
 void roci_udp_remove(struct roci_udp *udp, unsigned index);
 
