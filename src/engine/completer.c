@@ -2,20 +2,23 @@
 #include "engine/completer.h"
 
 #include <assert.h>
-#include <string.h>
 
 #include "engine/rc.h"
 #include "engine/requester.h"
 #include "engine/sgl.h"
 #include "wire/rnr_timer.h"
 
-/* The oldest request that still waits for its peer; NULL where none does. */
+static bool waits_for_peer(const struct roci_qp *qp)
+{
+	return qp->sq.head != qp->sq.started && !roci_swqe_head(qp)->done;
+}
+
+/* The oldest request that still waits for its peer; NULL where none does. Those before it are completed. */
 static struct roci_swqe *oldest(struct roci_qp *qp)
 {
-	roci_requester_retire(qp);
-	if (qp->state == ROCI_QPS_ERR || qp->sq.head == qp->sq.started)
-		return NULL;
-	return roci_swqe_head(qp);
+	if (!waits_for_peer(qp))
+		roci_requester_retire(qp);
+	return waits_for_peer(qp) ? roci_swqe_head(qp) : NULL;
 }
 
 /* Moves una to packet `into` of *w, the oldest request; completes it at its end. */

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Executes one request packet, whose turn it is by its PSN: a chain of checks (IBTA 9.7.4.1), then the operation, which
- * reaches memory, the receive queue or the ring of responses. What follows from the verdict is the responder's matter.
+ * Executes the request packet with the expected PSN: a chain of checks (IBTA 9.7.4.1), then the operation on memory,
+ * the receive queue or the ring of responses. What follows from the verdict is the responder's matter.
  */
 #ifndef ROCI_ENGINE_EXECUTE_H
 #define ROCI_ENGINE_EXECUTE_H

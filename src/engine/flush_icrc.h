@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Which ICRC a FLUSH gets. Soft-RoCE computes it otherwise than the standard (roci_icrc_soft_roce_flush()), and drops a
- * FLUSH that has the standard's; others do the opposite. A QP begins with the standard's. A FLUSH that is not answered
- * was lost, or its ICRC was of the wrong kind: the next try has the other kind. The kind that was answered stays.
+ * Which ICRC a FLUSH gets. Soft-RoCE computes another one than the standard (roci_icrc_soft_roce_flush()), and drops a
+ * FLUSH with the standard's. A QP begins with the standard's. A FLUSH that is not answered was lost, or its ICRC was of
+ * the wrong kind, so the next try has the other kind. The kind that was answered stays.
  */
 #ifndef ROCI_ENGINE_FLUSH_ICRC_H
 #define ROCI_ENGINE_FLUSH_ICRC_H

@@ -4,7 +4,7 @@
 #include "engine/batch.h"
 #include "engine/qp.h"
 
-#define PROBES_MAX        5
+#define PROBES_MAX        5 /* without an answer */
 #define PROBE_INTERVAL_NS UINT64_C(1000000000)
 
 static void arm(struct roci_qp *qp, uint64_t at)
@@ -79,14 +79,15 @@ void roci_qp_keepalive(struct roci_qp *qp, uint64_t now, uint64_t interval_ns)
 
 void roci_keepalive_fill(struct roci_qp *qp, struct roci_tx_batch *batch)
 {
-	struct roci_packet pkt = {.opcode = ROCI_OP_WRITE_ONLY,
-				  .pkey = ROCI_PKEY_DEFAULT,
-				  .dest_qpn = qp->attr.dest_qpn,
-				  .psn = roci_psn_add(qp->req.window.una, ROCI_PSN_MASK),
-				  .ack_req = true};
+	struct roci_packet pkt;
 
 	if (!qp->alive.due || batch->count == ROCI_TX_BATCH || !connected(qp))
 		return;
 	qp->alive.due = false;
+	pkt = (struct roci_packet){.opcode = ROCI_OP_WRITE_ONLY,
+				   .pkey = ROCI_PKEY_DEFAULT,
+				   .dest_qpn = qp->attr.dest_qpn,
+				   .psn = roci_psn_add(qp->req.window.una, ROCI_PSN_MASK),
+				   .ack_req = true};
 	roci_tx_batch_add(batch, &qp->attr.av, &pkt);
 }

@@ -16,8 +16,7 @@ static bool may_send(struct roci_qp *qp, uint64_t bytes)
 	return roci_recovery_allows(&r->recovery, roci_send_window_packets(&r->window)) && roci_flight_fits(qp, bytes);
 }
 
-/* At the end of a request, so that it completes; in recovery, so that it goes on; now and then, and before the window
- * is full. */
+/* The last packet of a request asks, so that the request completes, and all do in recovery. */
 static bool wants_ack(const struct roci_qp *qp, const struct roci_swqe *w, uint64_t bytes)
 {
 	return qp->req.next_packet + 1 == w->packets || qp->req.recovery.active || roci_flight_wants_ack(qp, bytes);
@@ -122,7 +121,7 @@ static void silence(struct roci_qp *qp)
 	case ROCI_ACK_RETRY:
 		qp->e->stats.timeouts++;
 		roci_path_congested(qp->path, qp->e->now);
-		roci_rc_resend(qp); /* which starts the timer */
+		roci_rc_resend(qp); /* the next packet starts the timer */
 		break;
 	case ROCI_ACK_GIVE_UP:
 		qp->e->stats.timeouts++;

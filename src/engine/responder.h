@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
  * The responder: requests of the peer are executed in the order of their PSNs (IBTA 9.7.4 for RC, 9.8.2 for UC). Here
- * is decided whose turn it is, what is a duplicate, and what an error means for the peer, the receive and the QP.
+ * it is decided which packet is next, which one is a duplicate, and what an error means for the peer, the receive and
+ * the QP.
  */
 #ifndef ROCI_ENGINE_RESPONDER_H
 #define ROCI_ENGINE_RESPONDER_H

@@ -2,8 +2,8 @@
 /*
  * The responses of a responder: those to be sent, in the order of PSNs, and those kept to be sent again. READs, atomics
  * and ATOMIC WRITEs each take a place of the ring, as many as the peer may have outstanding (max_dest_rd_atomic, IBTA
- * 9.4.5). A place is reused for the newest request; until then the request is answered again when it comes again.
- * FLUSHes take no place and are not kept, because one that comes again is executed again.
+ * 9.4.5). A place is reused when a newer request needs it. Until then, a request that comes again is answered again.
+ * FLUSHes take no place and are not kept, because one that comes again is answered like a new one.
  */
 #ifndef ROCI_ENGINE_RESPONSE_RING_H
 #define ROCI_ENGINE_RESPONSE_RING_H
@@ -26,7 +26,7 @@ struct roci_response {
 	uint64_t va;           /* READ */
 	uint32_t rkey, len;    /* READ */
 	uint64_t original;     /* atomic: the value before */
-	uint32_t msn;          /* that its packets carry */
+	uint32_t msn;          /* in the AETH of its packets */
 };
 
 struct roci_response_ring {

@@ -19,7 +19,7 @@ struct roci_service {
 	bool (*may_send)(struct roci_qp *qp, uint64_t bytes);
 	/* Whether the next packet, which belongs to *w, asks for an acknowledgement. */
 	bool (*wants_ack)(const struct roci_qp *qp, const struct roci_swqe *w, uint64_t bytes);
-	/* Packets up to *w's packet req.next_packet were sent, which stand for `packets` PSNs. */
+	/* A packet of *w was sent, which stands for `packets` PSNs; the next one is packet req.next_packet. */
 	void (*sent)(struct roci_qp *qp, const struct roci_swqe *w, uint32_t packets, bool ack);
 	/* A batch has packets of the QP, whose timer does not run. */
 	void (*start_timer)(struct roci_qp *qp);
