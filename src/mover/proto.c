@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
+#include "mover/chunk_cipher.h"
 #include "mover/proto.h"
 
 #include <errno.h>

@@ -3,7 +3,6 @@
  * that all of it is on the disk. */
 #include "mover/receiver.h"
 
-#include <errno.h>
 #include <poll.h>
 #include <stdlib.h>
 #include <sys/eventfd.h>

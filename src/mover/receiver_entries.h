@@ -4,7 +4,8 @@
 #ifndef ROCI_MOVER_RECEIVER_ENTRIES_H
 #define ROCI_MOVER_RECEIVER_ENTRIES_H
 
-#include "mover/proto.h"
+#include "mover/entry.h"
+#include "mover/mover.h"
 
 struct commit_job;
 struct decision;

@@ -11,7 +11,6 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "mover/chunk_cipher.h"
 #include "mover/ticket.h"
 
 #define SECURE_TOKEN_BYTES 16

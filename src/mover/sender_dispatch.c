@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 #include <string.h>
 
+#include "mover/chunk_cipher.h"
 #include "mover/clock.h"
 #include "mover/sender.h"
 #include "mover/wr_id.h"

@@ -3,8 +3,10 @@
 #ifndef ROCI_MOVER_SENDER_OFFER_H
 #define ROCI_MOVER_SENDER_OFFER_H
 
-#include "mover/proto.h"
+#include "mover/entry.h"
+#include "mover/mover.h"
 
+struct cursor_in;
 struct sender;
 
 /* An entry that has been offered and has not finished. */

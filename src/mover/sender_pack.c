@@ -3,6 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "mover/chunk_cipher.h"
 #include "mover/chain.h"
 #include "mover/sender.h"
 

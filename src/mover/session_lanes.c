@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "mover/chunk_cipher.h"
 #include "mover/session.h"
 #include "mover/wr_id.h"
 

@@ -3,6 +3,7 @@
 #include <stdio.h>
 
 #include "hostile_sender.h"
+#include "honest_sender.h"
 
 static struct hostile *const h = &hostile;
 

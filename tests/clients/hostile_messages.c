@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* Before the sender is trusted, and wrong messages. */
 #include "hostile_sender.h"
+#include "honest_sender.h"
 
 static struct hostile *const h = &hostile;
 

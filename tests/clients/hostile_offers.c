@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* Wrong offers: names, entries, counts, sizes. */
 #include "hostile_sender.h"
+#include "honest_sender.h"
 
 static struct hostile *const h = &hostile;
 

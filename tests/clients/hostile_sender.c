@@ -10,6 +10,7 @@
 #include <stdlib.h>
 
 #include "hostile_sender.h"
+#include "honest_sender.h"
 
 unsigned hostile_variant;
 const char *hostile_outside;

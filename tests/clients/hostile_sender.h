@@ -3,7 +3,7 @@
 #ifndef HOSTILE_SENDER_H
 #define HOSTILE_SENDER_H
 
-#include "honest_sender.h"
+#include "mover/mover.h"
 
 /* What the receiver has to do. */
 enum reaction {

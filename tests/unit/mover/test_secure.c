@@ -7,6 +7,7 @@
 
 #include <openssl/ssl.h>
 
+#include "mover/chunk_cipher.h"
 #include "mover/secure.h"
 #include "random.h"
 
