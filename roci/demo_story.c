@@ -31,8 +31,8 @@ static const struct lesson {
 	 "In a TLS 1.3 handshake, both sides prove that they know the secret. All later messages are encrypted. (The "
 	 "content of the file is encrypted only with --encrypt.)",
 	 "ibv_post_recv(), ibv_post_send()", "SEND; an ACK comes back"},
-	{"TERMS", NULL, "Both sides agree how to move the file. Then the sender connects more QPs, for the data only.",
-	 NULL, NULL},
+	{"TERMS", NULL, "Both sides agree how to move the file. Then the sender connects more QPs for the data.", NULL,
+	 NULL},
 	{"OFFER", NULL, "The sender describes the file: name, size, mode and time.", NULL, NULL},
 	{"VERDICT", NULL, "The receiver wants the file. It would skip a file that it already has.", NULL, NULL},
 	{"GRANT", "write",
@@ -49,7 +49,7 @@ static const struct lesson {
 	 "ibv_post_recv()", "SEND"},
 	{"WRITE", NULL,
 	 "The sender's adapter writes a piece of the file straight into the window. The receiver's program does "
-	 "nothing for it; a short SEND behind the data tells it that the piece is there.",
+	 "nothing for it; a short SEND behind the data announces the piece.",
 	 "ibv_post_send() with IBV_WR_RDMA_WRITE", "RDMA WRITE First, Middle ... Last; ACKs come back"},
 	{"READ", NULL,
 	 "The receiver's adapter reads a piece of the file straight out of the window. The sender's program does "
