@@ -4,7 +4,7 @@
  *
  * Runs COUNT programs (ROCI_SIM_COUNT in the environment overrides it), of seeds SEED, SEED + 1, ... Exit status 0 if
  * all passed. Each program runs in a worker process, so a crash of the engine is a failed program like any other,
- * and its seed is told.
+ * and its seed is printed.
  */
 #include <errno.h>
 #include <signal.h>
