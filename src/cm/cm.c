@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "cm/conn_state.h"
+#include "cm/listener.h"
 #include "cm/manager.h"
 #include "cm/sidr_rx.h"
 

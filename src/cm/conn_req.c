@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "cm/conn_state.h"
+#include "cm/listener.h"
 #include "wire/mtu.h"
 
 void roci_conn_reject_req(struct roci_cm *cm, const struct roci_cm_source *from, const struct roci_cm_msg *req,

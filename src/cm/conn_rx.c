@@ -253,10 +253,10 @@ static action_fn *const actions[ROCI_CONN_STATES][MESSAGES] = {
 				ON(RTU) = become_established, ON(REJ) = become_rejected, ON(MRA) = postpone,
 				ON(DREQ) = become_disconnected},
 	[ROCI_CONN_REP_RECEIVED] = {ON(REP) = send_mra, ON(REJ) = become_rejected, ON(DREQ) = become_disconnected},
-	[ROCI_CONN_ESTABLISHED] = {ON(REQ) = resend_rep, /* after a mistaken roci_conn_notify() */
+	[ROCI_CONN_ESTABLISHED] = {ON(REQ) = resend_rep, /* late, or the RTU was not awaited: roci_conn_notify() */
 				   ON(REP) = resend_rtu, ON(REJ) = reject_established, ON(DREQ) = become_disconnected},
 	[ROCI_CONN_DREQ_SENT] = {ON(REJ) = reject_disconnecting, ON(DREQ) = cross_dreq, ON(DREP) = enter_timewait},
-	[ROCI_CONN_DREQ_RECEIVED] = {NULL}, /* until the consumer answers */
+	[ROCI_CONN_DREQ_RECEIVED] = {NULL}, /* the consumer answers */
 	[ROCI_CONN_TIMEWAIT] = {ON(REQ) = reject_stale_req, ON(DREQ) = repeat_drep},
 	[ROCI_CONN_CLOSED] = {ON(REQ) = resend_rej, ON(REP) = reject_rep_again, ON(RTU) = reject_rtu,
 			      ON(DREQ) = repeat_drep},

@@ -14,7 +14,6 @@
 
 #include "cm/conn.h"
 #include "cm/exchange.h"
-#include "cm/listener.h"
 #include "cm/manager.h"
 
 /* IBTA 12.9.7. The MRA Sent and MRA Rcvd states of the standard are missing: an MRA only moves the peer's timer. */

@@ -50,7 +50,7 @@ uint32_t roci_cm_alloc_id(struct roci_cm *cm, struct roci_exchange *x);
 uint64_t roci_cm_new_tid(struct roci_cm *cm);
 /* Queues a message to a peer without an exchange. It is sent once. */
 void roci_cm_reply(struct roci_cm *cm, const struct roci_cm_source *from, const struct roci_cm_msg *msg);
-/* Frees x when nobody needs it: the consumer let go, no timer runs, nothing is to be sent. */
+/* Frees x when it is no longer needed: the consumer let go, no timer runs, nothing is to be sent. */
 void roci_cm_free_if_done(struct roci_exchange *x);
 
 #endif

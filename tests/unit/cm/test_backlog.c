@@ -3,6 +3,7 @@
 
 #include <errno.h>
 
+#include "cm/listener.h"
 #include "pair.h"
 
 static void count_events(const struct pair *p, unsigned counts[ROCI_CM_EVENT_KINDS])

@@ -51,18 +51,18 @@ static void only_peers_of_our_registry_can_be_dead(void **state)
 	struct roci_conn *foreign, *killed, *alive, *successor;
 	uint64_t now = roci_now();
 	struct roci_device *dev;
-	unsigned slot, nobody = 1;
+	unsigned slot, free_slot = 1;
 
 	assert_int_equal(roci_device_get(on_event, &dev), 0);
 	assert_int_equal(roci_cm_host_attach(dev, on_cm_event), 0);
 	roci_device_lock(dev); /* until the end, so that its thread does not answer what is sent to its own address */
 	assert_int_equal(roci_registry_open(&one), 0);
 	assert_int_equal(roci_registry_open(&two), 0);
-	while (roci_registry_alive(&one, nobody))
-		nobody++;
+	while (roci_registry_alive(&one, free_slot))
+		free_slot++;
 	slot = one.slot;
 	killed = connect_to(dev, now, slot);
-	foreign = connect_to(dev, now, nobody);
+	foreign = connect_to(dev, now, free_slot);
 	roci_registry_close(&one);
 	roci_cm_host_drive(dev, now + 2 * SECOND);
 	assert_int_equal(disconnected_count, 1);

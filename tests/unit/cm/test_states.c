@@ -37,7 +37,7 @@ struct reaction {
 #define EVENT(kind)    ROCI_CM_##kind
 #define SENDS(message) ROCI_CM_ATTR_##message
 
-/* All reactions but these are: no other state, no event, no answer. */
+/* Every other pair of state and message: same state, no event, no answer. */
 static const struct reaction reactions[] = {
 	{ACTIVE(REQ_SENT), GETS(REP), NEXT(REP_RECEIVED), EVENT(REP_RECEIVED), NO_MESSAGE},
 	{ACTIVE(REQ_SENT), GETS(REJ), NEXT(CLOSED), EVENT(REJ_RECEIVED), NO_MESSAGE},
