@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 #include <arpa/inet.h>
 #include <ifaddrs.h>
-#include <net/if.h>
+#include <net/if.h> /* IWYU pragma: keep (IFF_UP) */
 #include <stdbool.h>
 #include <string.h>
 #include <sys/socket.h>

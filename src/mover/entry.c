@@ -15,7 +15,8 @@ static bool ends_with(const uint8_t *bytes, size_t len, const char *what)
 	return len >= strlen(what) && !memcmp(bytes + len - strlen(what), what, strlen(what));
 }
 
-bool mover_component_reserved(const uint8_t *component, size_t len)
+/* Whether one component (without '/') is reserved for a receiver's temporary files. */
+static bool is_reserved(const uint8_t *component, size_t len)
 {
 	return starts_with(component, len, MOVER_RESERVED_PREFIX) &&
 	       (ends_with(component, len, MOVER_PART_SUFFIX) || ends_with(component, len, MOVER_JOURNAL_SUFFIX));
@@ -31,7 +32,7 @@ static const char *component_wrong(const uint8_t *component, size_t len)
 		return "it has a component \".\"";
 	if (len == 2 && component[0] == '.' && component[1] == '.')
 		return "it has a component \"..\"";
-	if (mover_component_reserved(component, len))
+	if (is_reserved(component, len))
 		return "a component is reserved for unfinished transfers";
 	return NULL;
 }

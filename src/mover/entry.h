@@ -35,9 +35,6 @@ struct mover_entry {
 #define MOVER_PART_SUFFIX     ".part"
 #define MOVER_JOURNAL_SUFFIX  ".journal"
 
-/* Whether one component (without '/') is reserved in this way. */
-bool mover_component_reserved(const uint8_t *component, size_t len);
-
 /* Checks a name: 1 .. MOVER_PATH_MAX bytes, relative, no NUL; no component is empty, ".", "..", reserved, or longer
  * than MOVER_COMPONENT_MAX. Returns NULL if it is allowed, else what is wrong with it. */
 const char *mover_name_wrong(const uint8_t *name, size_t len);

@@ -1,6 +1,4 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-#include <string.h>
-
 #include "sim_cm.h"
 
 /* ---- scheduled events: a heap of record numbers ---- */

@@ -13,8 +13,8 @@
 #include <stdio.h>
 
 #include "cm/cm.h"
-#include "cm_inspect.h"
-#include "random.h"
+#include "cm_inspect.h" /* IWYU pragma: export */
+#include "random.h"     /* IWYU pragma: export */
 
 #define US     1000ull
 #define MS     1000000ull

@@ -3,7 +3,7 @@
 #ifndef ROCI_TESTS_CM_INSPECT_H
 #define ROCI_TESTS_CM_INSPECT_H
 
-#include "cm/conn_state.h"
+#include "cm/conn_state.h" /* IWYU pragma: export */
 #include "cm/manager.h"
 
 /* Listeners, connections (in TimeWait too), SIDR exchanges and pending requests: 0 when everything is over. */
