@@ -54,7 +54,7 @@ err_quota:
 }
 
 ALSO_1_0(ibv_destroy_ah);
-int ibv_destroy_ah(struct ibv_ah *ah)
+VERB_DEFINE(1, ibv_destroy_ah, struct ibv_ah *, ah)
 {
 	if (!ah || !vb_is_context(ah->context))
 		return EINVAL;

@@ -26,7 +26,7 @@ struct ibv_comp_channel *ibv_create_comp_channel(struct ibv_context *context)
 	return &ch->channel;
 }
 
-int ibv_destroy_comp_channel(struct ibv_comp_channel *channel)
+VERB_DEFINE(1, ibv_destroy_comp_channel, struct ibv_comp_channel *, channel)
 {
 	if (!channel)
 		return EINVAL;

@@ -4,8 +4,8 @@
  *
  * In all headers of this room: an object begins with its public structure, so that a cast leads from one to the other;
  * the engine's object hangs on it. Functions of the public API return what its manual says: a positive errno, -1 with
- * errno, or NULL with errno. Functions declared in these headers return 0 or a positive errno, unless they say
- * otherwise.
+ * errno, or NULL with errno; a positive errno is in errno, too (VERB_DEFINE in verbs/public.h). Other functions
+ *declared in these headers return 0 or a positive errno, unless they say otherwise.
  *
  * Locks, in the order in which they may be taken:
  *	1. a builder's lock (verbs/qp.h)
@@ -81,5 +81,10 @@ int vb_query_device_ex(struct ibv_context *context, const struct ibv_query_devic
 		       struct ibv_device_attr_ex *attr, size_t attr_size);
 int vb_query_port(struct ibv_context *context, uint8_t port_num, struct ibv_port_attr *attr, size_t attr_size);
 int vb_query_rt_values(struct ibv_context *context, struct ibv_values_ex *values);
+/* Not supported. */
+int vb_modify_cq(struct ibv_cq *cq, struct ibv_modify_cq_attr *attr);
+int vb_get_srq_num(struct ibv_srq *srq, uint32_t *srq_num);
+int vb_post_srq_ops(struct ibv_srq *srq, struct ibv_ops_wr *op, struct ibv_ops_wr **bad_op);
+int vb_modify_qp_rate_limit(struct ibv_qp *qp, struct ibv_qp_rate_limit_attr *attr);
 
 #endif

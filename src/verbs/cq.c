@@ -108,7 +108,7 @@ struct ibv_cq_ex *vb_create_cq_ex(struct ibv_context *context, struct ibv_cq_ini
 }
 
 ALSO_1_0(ibv_resize_cq);
-int ibv_resize_cq(struct ibv_cq *ibcq, int cqe)
+VERB_DEFINE(2, ibv_resize_cq, struct ibv_cq *, ibcq, int, cqe)
 {
 	if (!vb_is_cq(ibcq) || cqe < 1 || cqe > ROCI_MAX_CQE)
 		return EINVAL;
@@ -124,7 +124,7 @@ int ibv_resize_cq(struct ibv_cq *ibcq, int cqe)
 }
 
 ALSO_1_0(ibv_destroy_cq);
-int ibv_destroy_cq(struct ibv_cq *ibcq)
+VERB_DEFINE(1, ibv_destroy_cq, struct ibv_cq *, ibcq)
 {
 	if (!vb_is_cq(ibcq))
 		return EINVAL;
@@ -239,7 +239,7 @@ static int consume(struct vb_cq *cq, int want, struct ibv_wc *wc)
 	return got;
 }
 
-int vb_poll_cq(struct ibv_cq *ibcq, int num_entries, struct ibv_wc *wc)
+VERB_DEFINE_COUNT(3, int, vb_poll_cq, struct ibv_cq *, ibcq, int, num_entries, struct ibv_wc *, wc)
 {
 	struct vb_cq *cq = (struct vb_cq *)ibcq;
 	if (num_entries < 0 || (num_entries && !wc))
@@ -254,7 +254,7 @@ int vb_poll_cq(struct ibv_cq *ibcq, int num_entries, struct ibv_wc *wc)
 	return !got && roci_cq_overrun(cq->engine) ? -EIO : got;
 }
 
-int vb_req_notify_cq(struct ibv_cq *ibcq, int solicited_only)
+VERB_DEFINE(2, vb_req_notify_cq, struct ibv_cq *, ibcq, int, solicited_only)
 {
 	struct vb_context *ctx = vb_context(ibcq->context);
 	roci_device_lock(ctx->dev);

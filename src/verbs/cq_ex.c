@@ -14,9 +14,10 @@ static bool take_one(struct vb_cq *cq)
 	return true;
 }
 
+/* ENOENT, an empty queue, is no error: it does not go into errno. */
 static int nothing(const struct vb_cq *cq)
 {
-	return roci_cq_overrun(cq->engine) ? EIO : ENOENT;
+	return roci_cq_overrun(cq->engine) ? (errno = EIO) : ENOENT;
 }
 
 /* If it returns 0, the calling thread holds the consumer lock until end_poll(). */
@@ -24,7 +25,7 @@ static int start_poll(struct ibv_cq_ex *ex, struct ibv_poll_cq_attr *attr)
 {
 	struct vb_cq *cq = (struct vb_cq *)ex;
 	if (attr && attr->comp_mask)
-		return EINVAL;
+		return errno = EINVAL;
 	pthread_mutex_lock(&cq->consumer);
 	if (!take_one(cq)) {
 		pthread_mutex_unlock(&cq->consumer);

@@ -86,7 +86,7 @@ void ibv_free_device_list(struct ibv_device **list)
 ALSO_1_0(ibv_get_device_name);
 const char *ibv_get_device_name(struct ibv_device *device)
 {
-	return device ? device->name : NULL;
+	return device ? device->name : vb_null(EINVAL);
 }
 
 ALSO_1_0(ibv_get_device_guid);
@@ -98,6 +98,7 @@ __be64 ibv_get_device_guid(struct ibv_device *device)
 /* The index is the kernel's, which does not know this device. */
 int ibv_get_device_index(struct ibv_device *device)
 {
+	errno = EOPNOTSUPP;
 	return -1;
 }
 
@@ -106,6 +107,10 @@ int ibv_get_device_index(struct ibv_device *device)
 /* What a NULL entry means is in unsupported.c. */
 static const struct verbs_context verbs_template = {
 	.query_port = vb_query_port,
+	.modify_cq = vb_modify_cq,
+	.get_srq_num = vb_get_srq_num,
+	.post_srq_ops = vb_post_srq_ops,
+	.modify_qp_rate_limit = vb_modify_qp_rate_limit,
 	.advise_mr = vb_advise_mr,
 	.alloc_parent_domain = vb_alloc_parent_domain,
 	.dealloc_td = vb_dealloc_td,
@@ -236,7 +241,7 @@ static void keep_closed(struct vb_context *ctx)
 }
 
 ALSO_1_0(ibv_close_device);
-int ibv_close_device(struct ibv_context *context)
+VERB_DEFINE(1, ibv_close_device, struct ibv_context *, context)
 {
 	if (!vb_is_context(context))
 		return EINVAL;

@@ -10,7 +10,9 @@
 
 #define NO_VLAN 0xffff
 
-static bool from_own(const struct ibv_context *context, const uint8_t gid[16], uint8_t mac[ETHERNET_LL_SIZE])
+typedef uint8_t ethernet_address[ETHERNET_LL_SIZE];
+
+static bool from_own(const struct ibv_context *context, const uint8_t gid[16], ethernet_address mac)
 {
 	const struct roci_gid_entry *entries;
 	int count = roci_device_gids(vb_context(context)->dev, &entries);
@@ -24,7 +26,7 @@ static bool from_own(const struct ibv_context *context, const uint8_t gid[16], u
 }
 
 /* From a link-local address that contains the hardware address (RFC 4291, appendix A). */
-static bool from_eui64(const uint8_t gid[16], uint8_t mac[ETHERNET_LL_SIZE])
+static bool from_eui64(const uint8_t gid[16], ethernet_address mac)
 {
 	if (gid[0] != 0xfe || (gid[1] & 0xc0) != 0x80 || gid[11] != 0xff || gid[12] != 0xfe)
 		return false;
@@ -33,7 +35,7 @@ static bool from_eui64(const uint8_t gid[16], uint8_t mac[ETHERNET_LL_SIZE])
 	return true;
 }
 
-static bool from_arp(const uint8_t gid[16], uint8_t mac[ETHERNET_LL_SIZE])
+static bool from_arp(const uint8_t gid[16], ethernet_address mac)
 {
 	if (!roci_gid_is_ipv4(gid))
 		return false;
@@ -54,8 +56,8 @@ static bool from_arp(const uint8_t gid[16], uint8_t mac[ETHERNET_LL_SIZE])
 }
 
 /* Returns 0 or a positive errno. EHOSTUNREACH: the kernel does not know the neighbour (yet). */
-int ibv_resolve_eth_l2_from_gid(struct ibv_context *context, struct ibv_ah_attr *attr,
-				uint8_t eth_mac[ETHERNET_LL_SIZE], uint16_t *vid)
+VERB_DEFINE(4, ibv_resolve_eth_l2_from_gid, struct ibv_context *, context, struct ibv_ah_attr *, attr, ethernet_address,
+	    eth_mac, uint16_t *, vid)
 {
 	if (!vb_is_context(context) || !attr || !eth_mac || !attr->is_global || attr->port_num != VB_PORT)
 		return EINVAL;

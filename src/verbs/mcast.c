@@ -66,7 +66,7 @@ void vb_mcast_leave_all(struct vb_qp *qp)
 }
 
 ALSO_1_0(ibv_attach_mcast);
-int ibv_attach_mcast(struct ibv_qp *qp, const union ibv_gid *gid, uint16_t lid)
+VERB_DEFINE(3, ibv_attach_mcast, struct ibv_qp *, qp, const union ibv_gid *, gid, uint16_t, lid)
 {
 	if (!vb_is_qp(qp) || !gid || qp->qp_type != IBV_QPT_UD || !roci_gid_is_multicast(gid->raw))
 		return EINVAL;
@@ -78,7 +78,7 @@ int ibv_attach_mcast(struct ibv_qp *qp, const union ibv_gid *gid, uint16_t lid)
 }
 
 ALSO_1_0(ibv_detach_mcast);
-int ibv_detach_mcast(struct ibv_qp *qp, const union ibv_gid *gid, uint16_t lid)
+VERB_DEFINE(3, ibv_detach_mcast, struct ibv_qp *, qp, const union ibv_gid *, gid, uint16_t, lid)
 {
 	if (!vb_is_qp(qp) || !gid || qp->qp_type != IBV_QPT_UD)
 		return EINVAL;

@@ -130,7 +130,7 @@ struct ibv_mr *ibv_reg_mr_iova(struct ibv_pd *pd, void *addr, size_t length, uin
 }
 
 ALSO_1_0(ibv_dereg_mr);
-int ibv_dereg_mr(struct ibv_mr *ibmr)
+VERB_DEFINE(1, ibv_dereg_mr, struct ibv_mr *, ibmr)
 {
 	if (!ibmr || !vb_is_context(ibmr->context))
 		return EINVAL;
@@ -234,8 +234,8 @@ static int advise_find(struct vb_context *ctx, const struct ibv_pd *pd, const st
 }
 
 /* Prefetching brings back pages that were swapped out after the registration. */
-int vb_advise_mr(struct ibv_pd *pd, enum ibv_advise_mr_advice advice, uint32_t flags, struct ibv_sge *sg_list,
-		 uint32_t num_sge)
+VERB_DEFINE(5, vb_advise_mr, struct ibv_pd *, pd, enum ibv_advise_mr_advice, advice, uint32_t, flags, struct ibv_sge *,
+	    sg_list, uint32_t, num_sge)
 {
 	if (!vb_is_pd(pd) || (flags & ~(uint32_t)IBV_ADVISE_MR_FLAG_FLUSH) || !num_sge || !sg_list)
 		return EINVAL;

@@ -53,7 +53,7 @@ err_quota:
 	return vb_null(err);
 }
 
-int vb_dealloc_mw(struct ibv_mw *ibmw)
+VERB_DEFINE(1, vb_dealloc_mw, struct ibv_mw *, ibmw)
 {
 	if (!ibmw || !vb_is_context(ibmw->context))
 		return EINVAL;
@@ -96,7 +96,7 @@ int vb_mw_translate_bind(struct ibv_qp *qp, struct ibv_mw *mw, uint32_t rkey, co
 }
 
 /* Type 1: the new rkey is ours to choose. */
-int vb_bind_mw(struct ibv_qp *qp, struct ibv_mw *mw, struct ibv_mw_bind *bind)
+VERB_DEFINE(3, vb_bind_mw, struct ibv_qp *, qp, struct ibv_mw *, mw, struct ibv_mw_bind *, bind)
 {
 	if (!vb_is_qp(qp) || !mw || !bind || mw->type != IBV_MW_TYPE_1)
 		return EINVAL;

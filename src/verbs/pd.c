@@ -34,7 +34,7 @@ struct ibv_pd *ibv_alloc_pd(struct ibv_context *context)
 }
 
 ALSO_1_0(ibv_dealloc_pd);
-int ibv_dealloc_pd(struct ibv_pd *ibpd)
+VERB_DEFINE(1, ibv_dealloc_pd, struct ibv_pd *, ibpd)
 {
 	if (!vb_is_pd(ibpd))
 		return EINVAL;
@@ -63,7 +63,7 @@ struct ibv_td *vb_alloc_td(struct ibv_context *context, struct ibv_td_init_attr 
 	return &td->td;
 }
 
-int vb_dealloc_td(struct ibv_td *td)
+VERB_DEFINE(1, vb_dealloc_td, struct ibv_td *, td)
 {
 	if (!td)
 		return EINVAL;

@@ -50,7 +50,8 @@ void vb_port_speed(const char *ifname, uint8_t *width, uint8_t *speed)
 	*speed = codes[i].speed;
 }
 
-int vb_query_port(struct ibv_context *context, uint8_t port_num, struct ibv_port_attr *attr, size_t attr_size)
+VERB_DEFINE(4, vb_query_port, struct ibv_context *, context, uint8_t, port_num, struct ibv_port_attr *, attr, size_t,
+	    attr_size)
 {
 	if (!vb_is_context(context) || !attr || port_num != VB_PORT)
 		return EINVAL;
@@ -87,7 +88,7 @@ int vb_query_port(struct ibv_context *context, uint8_t port_num, struct ibv_port
 }
 
 ALSO_1_0(ibv_query_port);
-int ibv_query_port(struct ibv_context *context, uint8_t port_num, struct _compat_ibv_port_attr *attr)
+VERB_DEFINE(3, ibv_query_port, struct ibv_context *, context, uint8_t, port_num, struct _compat_ibv_port_attr *, attr)
 {
 	return vb_query_port(context, port_num, (struct ibv_port_attr *)attr, COMPAT_PORT_ATTR_SIZE);
 }
@@ -134,8 +135,8 @@ static void fill_entry(struct ibv_gid_entry *out, const struct roci_gid_entry *e
 	memcpy(out, &full, size < sizeof(full) ? size : sizeof(full));
 }
 
-int _ibv_query_gid_ex(struct ibv_context *context, uint32_t port_num, uint32_t gid_index, struct ibv_gid_entry *entry,
-		      uint32_t flags, size_t entry_size)
+VERB_DEFINE(6, _ibv_query_gid_ex, struct ibv_context *, context, uint32_t, port_num, uint32_t, gid_index,
+	    struct ibv_gid_entry *, entry, uint32_t, flags, size_t, entry_size)
 {
 	if (!vb_is_context(context) || !entry || port_num != VB_PORT)
 		return EINVAL;
@@ -150,8 +151,8 @@ int _ibv_query_gid_ex(struct ibv_context *context, uint32_t port_num, uint32_t g
 	return 0;
 }
 
-ssize_t _ibv_query_gid_table(struct ibv_context *context, struct ibv_gid_entry *entries, size_t max_entries,
-			     uint32_t flags, size_t entry_size)
+VERB_DEFINE_COUNT(5, ssize_t, _ibv_query_gid_table, struct ibv_context *, context, struct ibv_gid_entry *, entries,
+		  size_t, max_entries, uint32_t, flags, size_t, entry_size)
 {
 	if (!vb_is_context(context) || (max_entries && !entries))
 		return -EINVAL;

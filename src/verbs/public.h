@@ -9,6 +9,8 @@
 #ifndef ROCI_VERBS_PUBLIC_H
 #define ROCI_VERBS_PUBLIC_H
 
+#include <errno.h>
+
 #pragma GCC visibility push(default)
 
 #include "verbs/renames.h"      /* IWYU pragma: keep */
@@ -47,5 +49,41 @@ void __verbs_log(struct verbs_context *ctx, uint32_t level, const char *fmt, ...
 #define ALSO_1_0(name)                                                                                                 \
 	__asm__(".symver vb_" #name "," #name "@@IBVERBS_1.1\n\t"                                                      \
 		".symver vb_" #name "," #name "@IBVERBS_1.0")
+
+/*
+ * Defines a public function, or an entry of struct verbs_context, that returns 0 or a positive errno: what it returns
+ * is in errno, too. As Linux' SYSCALL_DEFINE: the number of parameters, the name, and type, name of each parameter.
+ * VERB_DEFINE_COUNT() defines one that returns a count of type `result`, or a negative errno. tests/abi/errno.c calls
+ * them all.
+ */
+#define VERB_DEFINE(n, name, ...)                                                                                      \
+	static int name##_body(VERB_MAP##n(VERB_PARAM, __VA_ARGS__));                                                  \
+	int name(VERB_MAP##n(VERB_PARAM, __VA_ARGS__))                                                                 \
+	{                                                                                                              \
+		int err = name##_body(VERB_MAP##n(VERB_ARG, __VA_ARGS__));                                             \
+		if (err)                                                                                               \
+			errno = err;                                                                                   \
+		return err;                                                                                            \
+	}                                                                                                              \
+	static int name##_body(VERB_MAP##n(VERB_PARAM, __VA_ARGS__))
+#define VERB_DEFINE_COUNT(n, result, name, ...)                                                                        \
+	static result name##_body(VERB_MAP##n(VERB_PARAM, __VA_ARGS__));                                               \
+	result name(VERB_MAP##n(VERB_PARAM, __VA_ARGS__))                                                              \
+	{                                                                                                              \
+		result count = name##_body(VERB_MAP##n(VERB_ARG, __VA_ARGS__));                                        \
+		if (count < 0)                                                                                         \
+			errno = (int)-count;                                                                           \
+		return count;                                                                                          \
+	}                                                                                                              \
+	static result name##_body(VERB_MAP##n(VERB_PARAM, __VA_ARGS__))
+
+#define VERB_PARAM(type, name)           type name
+#define VERB_ARG(type, name)             name
+#define VERB_MAP1(with, type, name)      with(type, name)
+#define VERB_MAP2(with, type, name, ...) with(type, name), VERB_MAP1(with, __VA_ARGS__)
+#define VERB_MAP3(with, type, name, ...) with(type, name), VERB_MAP2(with, __VA_ARGS__)
+#define VERB_MAP4(with, type, name, ...) with(type, name), VERB_MAP3(with, __VA_ARGS__)
+#define VERB_MAP5(with, type, name, ...) with(type, name), VERB_MAP4(with, __VA_ARGS__)
+#define VERB_MAP6(with, type, name, ...) with(type, name), VERB_MAP5(with, __VA_ARGS__)
 
 #endif

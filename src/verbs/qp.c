@@ -204,7 +204,7 @@ void roci_verbs_keepalive(struct ibv_qp *ibqp, uint64_t interval_ns)
 }
 
 ALSO_1_0(ibv_destroy_qp);
-int ibv_destroy_qp(struct ibv_qp *ibqp)
+VERB_DEFINE(1, ibv_destroy_qp, struct ibv_qp *, ibqp)
 {
 	if (!vb_is_qp(ibqp))
 		return EINVAL;

@@ -114,7 +114,7 @@ static int modify_locked(struct vb_context *ctx, struct vb_qp *qp, const struct 
 }
 
 ALSO_1_0(ibv_modify_qp);
-int ibv_modify_qp(struct ibv_qp *ibqp, struct ibv_qp_attr *attr, int mask)
+VERB_DEFINE(3, ibv_modify_qp, struct ibv_qp *, ibqp, struct ibv_qp_attr *, attr, int, mask)
 {
 	if (!vb_is_qp(ibqp) || !attr)
 		return EINVAL;
@@ -167,7 +167,8 @@ static void from_engine(const struct roci_qp_attr *in, const struct roci_qp_cap 
 
 ALSO_1_0(ibv_query_qp);
 /* The mask is ignored: all attributes are filled in. */
-int ibv_query_qp(struct ibv_qp *ibqp, struct ibv_qp_attr *attr, int attr_mask, struct ibv_qp_init_attr *init)
+VERB_DEFINE(4, ibv_query_qp, struct ibv_qp *, ibqp, struct ibv_qp_attr *, attr, int, attr_mask,
+	    struct ibv_qp_init_attr *, init)
 {
 	if (!vb_is_qp(ibqp) || !attr || !init)
 		return EINVAL;

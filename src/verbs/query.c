@@ -13,7 +13,7 @@ static const unsigned capabilities = IBV_DEVICE_BAD_PKEY_CNTR | IBV_DEVICE_BAD_Q
 				     IBV_DEVICE_MEM_WINDOW_TYPE_2B | IBV_DEVICE_MEM_MGT_EXTENSIONS;
 
 ALSO_1_0(ibv_query_device);
-int ibv_query_device(struct ibv_context *context, struct ibv_device_attr *attr)
+VERB_DEFINE(2, ibv_query_device, struct ibv_context *, context, struct ibv_device_attr *, attr)
 {
 	if (!vb_is_context(context) || !attr)
 		return EINVAL;
@@ -53,8 +53,8 @@ int ibv_query_device(struct ibv_context *context, struct ibv_device_attr *attr)
 	return 0;
 }
 
-int vb_query_device_ex(struct ibv_context *context, const struct ibv_query_device_ex_input *input,
-		       struct ibv_device_attr_ex *attr, size_t attr_size)
+VERB_DEFINE(4, vb_query_device_ex, struct ibv_context *, context, const struct ibv_query_device_ex_input *, input,
+	    struct ibv_device_attr_ex *, attr, size_t, attr_size)
 {
 	if (!vb_is_context(context) || !attr || attr_size < sizeof(attr->orig_attr) || (input && input->comp_mask))
 		return EINVAL;
@@ -74,7 +74,7 @@ int vb_query_device_ex(struct ibv_context *context, const struct ibv_query_devic
 }
 
 /* The raw clock counts nanoseconds, as completion timestamps do. */
-int vb_query_rt_values(struct ibv_context *context, struct ibv_values_ex *values)
+VERB_DEFINE(2, vb_query_rt_values, struct ibv_context *, context, struct ibv_values_ex *, values)
 {
 	if (!vb_is_context(context) || !values)
 		return EINVAL;

@@ -71,7 +71,7 @@ static bool is_srq(const struct ibv_srq *srq)
 }
 
 ALSO_1_0(ibv_modify_srq);
-int ibv_modify_srq(struct ibv_srq *ibsrq, struct ibv_srq_attr *attr, int mask)
+VERB_DEFINE(3, ibv_modify_srq, struct ibv_srq *, ibsrq, struct ibv_srq_attr *, attr, int, mask)
 {
 	if (!is_srq(ibsrq) || !attr || (mask & ~(IBV_SRQ_MAX_WR | IBV_SRQ_LIMIT)))
 		return EINVAL;
@@ -87,7 +87,7 @@ int ibv_modify_srq(struct ibv_srq *ibsrq, struct ibv_srq_attr *attr, int mask)
 }
 
 ALSO_1_0(ibv_query_srq);
-int ibv_query_srq(struct ibv_srq *ibsrq, struct ibv_srq_attr *attr)
+VERB_DEFINE(2, ibv_query_srq, struct ibv_srq *, ibsrq, struct ibv_srq_attr *, attr)
 {
 	if (!is_srq(ibsrq) || !attr)
 		return EINVAL;
@@ -99,7 +99,7 @@ int ibv_query_srq(struct ibv_srq *ibsrq, struct ibv_srq_attr *attr)
 }
 
 ALSO_1_0(ibv_destroy_srq);
-int ibv_destroy_srq(struct ibv_srq *ibsrq)
+VERB_DEFINE(1, ibv_destroy_srq, struct ibv_srq *, ibsrq)
 {
 	if (!is_srq(ibsrq))
 		return EINVAL;

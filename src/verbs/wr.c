@@ -87,7 +87,7 @@ static int translate(struct ibv_qp *qp, const struct ibv_send_wr *in, struct roc
 }
 
 /* Stops at the first request that fails. */
-int vb_post_send(struct ibv_qp *ibqp, struct ibv_send_wr *wr, struct ibv_send_wr **bad_wr)
+VERB_DEFINE(3, vb_post_send, struct ibv_qp *, ibqp, struct ibv_send_wr *, wr, struct ibv_send_wr **, bad_wr)
 {
 	struct roci_qp *qp = vb_qp(ibqp)->engine;
 	struct vb_context *ctx = vb_context(ibqp->context);
@@ -137,12 +137,12 @@ static int post_recv(struct vb_context *ctx, struct roci_qp *qp, struct roci_srq
 	return err;
 }
 
-int vb_post_recv(struct ibv_qp *ibqp, struct ibv_recv_wr *wr, struct ibv_recv_wr **bad_wr)
+VERB_DEFINE(3, vb_post_recv, struct ibv_qp *, ibqp, struct ibv_recv_wr *, wr, struct ibv_recv_wr **, bad_wr)
 {
 	return post_recv(vb_context(ibqp->context), vb_qp(ibqp)->engine, NULL, wr, bad_wr);
 }
 
-int vb_post_srq_recv(struct ibv_srq *ibsrq, struct ibv_recv_wr *wr, struct ibv_recv_wr **bad_wr)
+VERB_DEFINE(3, vb_post_srq_recv, struct ibv_srq *, ibsrq, struct ibv_recv_wr *, wr, struct ibv_recv_wr **, bad_wr)
 {
 	return post_recv(vb_context(ibsrq->context), NULL, ((struct vb_srq *)ibsrq)->engine, wr, bad_wr);
 }

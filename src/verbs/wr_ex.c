@@ -310,7 +310,9 @@ static int post_all(struct vb_qp *qp)
 	return err;
 }
 
-static int wr_complete(struct ibv_qp_ex *ex)
+static int wr_complete(struct ibv_qp_ex *ex);
+
+VERB_DEFINE(1, wr_complete, struct ibv_qp_ex *, ex)
 {
 	struct vb_qp *qp = qp_of(ex);
 	struct vb_builder *b = &qp->builder;
