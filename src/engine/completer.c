@@ -151,7 +151,7 @@ static struct roci_swqe *match_response(struct roci_qp *qp, const struct roci_rx
 	if (!w)
 		return NULL;
 	if (qp->req.window.una != psn) {
-		roci_reorder_keep(&qp->e->reorder, &qp->req.early, rx);
+		roci_reorder_keep(&qp->e->reorder, &qp->req.early, rx, qp->req.window.una);
 		roci_rc_loss(qp);
 		return NULL;
 	}

@@ -42,11 +42,14 @@ static struct roci_reorder_slot *pop(struct roci_reorder *r)
 	return s;
 }
 
-void roci_reorder_keep(struct roci_reorder_store *store, struct roci_reorder *r, const struct roci_rx *rx)
+void roci_reorder_keep(struct roci_reorder_store *store, struct roci_reorder *r, const struct roci_rx *rx,
+		       uint32_t expected)
 {
 	struct roci_list *after = r->kept.prev;
 	struct roci_reorder_slot *s;
 
+	if (roci_psn_diff(rx->pkt.psn, expected) >= ROCI_REORDER_WINDOW)
+		return;
 	if (!ready(store) || r->count >= store->free_count || rx->pkt.payload_len > ROCI_REORDER_BYTES)
 		return;
 	for (; after != &r->kept; after = after->prev) {

@@ -13,6 +13,11 @@
 #define ROCI_REORDER_PACKETS 512          /* in the store */
 #define ROCI_REORDER_BYTES   ROCI_MAX_MTU /* payload of one */
 
+/* How far ahead of the expected PSN a packet is kept. Whoever guesses a PSN must hit this window, 1 of 2^15 of all
+ * PSNs, or the packet is dropped. It is a whole congestion window of 4096-byte packets, and twice what a QP can keep,
+ * so it costs recovery nothing. */
+#define ROCI_REORDER_WINDOW 512
+
 struct roci_reorder_slot {
 	struct roci_list node;
 	struct roci_rx rx;
@@ -32,8 +37,10 @@ struct roci_reorder {
 };
 
 void roci_reorder_init(struct roci_reorder *r);
-/* Keeps a copy of *rx. Drops it where it is kept already, and where *r keeps as many as are free. */
-void roci_reorder_keep(struct roci_reorder_store *store, struct roci_reorder *r, const struct roci_rx *rx);
+/* Keeps a copy of *rx, which is newer than the packet `expected`. Drops it where it lies behind the window, where it is
+ * kept already, and where *r keeps as many as are free. */
+void roci_reorder_keep(struct roci_reorder_store *store, struct roci_reorder *r, const struct roci_rx *rx,
+		       uint32_t expected);
 /* The kept packet `psn`, or NULL; older ones are dropped. Give it back with roci_reorder_release(). */
 struct roci_reorder_slot *roci_reorder_take(struct roci_reorder_store *store, struct roci_reorder *r, uint32_t psn);
 void roci_reorder_release(struct roci_reorder_store *store, struct roci_reorder_slot *slot);

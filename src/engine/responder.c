@@ -163,7 +163,7 @@ static void rc_rx(struct roci_qp *qp, const struct roci_rx *rx)
 		return;
 	}
 	qp->e->stats.rx_out_of_order++;
-	roci_reorder_keep(&qp->e->reorder, &r->early, rx);
+	roci_reorder_keep(&qp->e->reorder, &r->early, rx, r->epsn);
 	if (!r->gap_reported) {
 		r->gap_reported = true;
 		send_nak(qp, ROCI_AETH_NAK | ROCI_NAK_PSN_SEQUENCE, r->epsn);

@@ -22,7 +22,7 @@ static void gives_back_in_order_across_the_wrap(void **state)
 		uint8_t byte = (uint8_t)order[i];
 		struct roci_rx rx = packet(base + order[i], &byte);
 
-		roci_reorder_keep(&store, &r, &rx);
+		roci_reorder_keep(&store, &r, &rx, base & ROCI_PSN_MASK);
 	}
 	assert_null(roci_reorder_take(&store, &r, (base + 1) & ROCI_PSN_MASK));
 	for (uint32_t n = 2; n < 10; n++) {
@@ -45,7 +45,7 @@ static unsigned greedy(struct roci_reorder_store *store, struct roci_reorder *r)
 	for (uint32_t psn = 1; psn <= 2 * ROCI_REORDER_PACKETS; psn++) {
 		struct roci_rx rx = packet(psn, &byte);
 
-		roci_reorder_keep(store, r, &rx);
+		roci_reorder_keep(store, r, &rx, 0);
 	}
 	return r->count;
 }
@@ -60,6 +60,31 @@ static void forgets_old_ones(void **state)
 	assert_true(roci_list_empty(&r.kept));
 	assert_int_equal(r.count, 0);
 	assert_int_equal(store.free_count, ROCI_REORDER_PACKETS);
+	free(store.slots);
+}
+
+/* The window starts at the expected PSN, also across the wrap. */
+static void keeps_only_what_lies_in_the_window(void **state)
+{
+	static const uint32_t expected[] = {0, 77, ROCI_PSN_MASK - 1, ROCI_PSN_MASK - ROCI_REORDER_WINDOW + 1};
+	static const uint32_t behind[] = {0, 1, 5000, (1u << 23) - 1 - ROCI_REORDER_WINDOW};
+	struct roci_reorder_store store = {0};
+	struct roci_reorder r;
+	uint8_t byte = 0;
+
+	for (size_t i = 0; i < sizeof(expected) / sizeof(expected[0]); i++) {
+		struct roci_rx rx = packet(expected[i] + ROCI_REORDER_WINDOW - 1, &byte);
+
+		roci_reorder_init(&r);
+		roci_reorder_keep(&store, &r, &rx, expected[i]);
+		assert_int_equal(r.count, 1);
+		for (size_t j = 0; j < sizeof(behind) / sizeof(behind[0]); j++) {
+			rx = packet(expected[i] + ROCI_REORDER_WINDOW + behind[j], &byte);
+			roci_reorder_keep(&store, &r, &rx, expected[i]);
+			assert_int_equal(r.count, 1);
+		}
+		roci_reorder_clear(&store, &r);
+	}
 	free(store.slots);
 }
 
@@ -83,6 +108,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(gives_back_in_order_across_the_wrap),
 		cmocka_unit_test(forgets_old_ones),
+		cmocka_unit_test(keeps_only_what_lies_in_the_window),
 		cmocka_unit_test(leaves_room_for_others),
 	};
 

@@ -1,0 +1,120 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* Packets of somebody who knows a connection's addresses and QPN, but does not see its PSNs. */
+#include "pair.h"
+
+#include <string.h>
+
+#include "engine/qp.h"
+#include "engine/reorder.h"
+
+#define MESSAGES 5000 /* between the expected PSN and the forged one */
+#define TO       1000 /* offset of the receives */
+
+/* A packet of side 0, as it arrived at side 1. */
+static struct {
+	bool full;
+	struct roci_rx rx;
+	uint8_t payload[PAIR_MTU];
+} sample;
+
+static bool keep_sample(struct pair *p, int from, const struct roci_packet *pkt)
+{
+	if (from != 0 || sample.full)
+		return true;
+	sample.full = true;
+	sample.rx = (struct roci_rx){.pkt = *pkt, .hop_limit = 64};
+	memcpy(sample.payload, pkt->payload, pkt->payload_len);
+	sample.rx.pkt.payload = sample.payload;
+	memcpy(sample.rx.sgid, p->tx->av->sgid, 16);
+	memcpy(sample.rx.dgid, p->tx->av->dgid, 16);
+	return true;
+}
+
+/* Sends the number `n` in 4 bytes, and checks that it arrives. */
+static void exchange(struct pair *p, uint32_t n)
+{
+	memcpy(p->side[0].memory, &n, 4);
+	assert_int_equal(pair_recv(p, 1, n, TO, 4), 0);
+	assert_int_equal(pair_send(p, 0, ROCI_WR_SEND, n, 0, 4, 0), 0);
+	pair_run(p);
+	pair_expect(p, 0, n, ROCI_WC_SUCCESS);
+	pair_expect(p, 1, n, ROCI_WC_SUCCESS);
+	assert_memory_equal(p->side[1].memory + TO, &n, 4);
+}
+
+/* A pair that has exchanged message 0, which is in `sample`, and runs unmolested from then on. */
+static struct pair *make(void)
+{
+	struct pair_options o = pair_defaults();
+	struct pair *p = pair_create(&o);
+
+	sample.full = false;
+	p->filter = keep_sample;
+	exchange(p, 0);
+	assert_true(sample.full);
+	return p;
+}
+
+/* A SEND with the PSN that lies `ahead` behind the expected one. */
+static void forge(struct pair *p, uint32_t ahead)
+{
+	struct roci_rx rx = sample.rx;
+
+	rx.pkt.psn = roci_psn_add(p->side[1].qp->resp.epsn, ahead);
+	memset(sample.payload, 0xee, 4);
+	roci_engine_rx(p->side[1].e, p->now, &rx);
+}
+
+static void forged_send_far_ahead_is_not_delivered(void **state)
+{
+	struct pair *p = make();
+
+	forge(p, MESSAGES);
+	for (uint32_t n = 1; n <= MESSAGES + 2; n++)
+		exchange(p, n);
+	pair_free(p);
+}
+
+/* As a gap: one NAK, and one count for each packet. */
+static void forged_send_is_answered_as_a_gap(void **state)
+{
+	struct pair *p = make();
+	unsigned sent = p->sent[1];
+
+	for (uint32_t i = 0; i < 3; i++)
+		forge(p, MESSAGES + i);
+	pair_run(p);
+	assert_int_equal(p->sent[1], sent + 1);
+	assert_int_equal(roci_engine_stats(p->side[1].e)->naks_sent, 1);
+	assert_int_equal(roci_engine_stats(p->side[1].e)->rx_out_of_order, 3);
+	exchange(p, 1);
+	pair_free(p);
+}
+
+/* How many of all PSNs are kept. Each is tried alone. */
+static void few_of_all_psns_are_kept(void **state)
+{
+	struct pair *p = make();
+	struct roci_reorder *early = &p->side[1].qp->resp.early;
+	unsigned kept = 0;
+
+	for (uint32_t ahead = 1; ahead <= ROCI_PSN_MASK; ahead += ahead < 2 * ROCI_REORDER_WINDOW ? 1 : 997) {
+		forge(p, ahead);
+		kept += early->count;
+		roci_reorder_clear(&p->side[1].e->reorder, early);
+	}
+	assert_int_equal(kept, ROCI_REORDER_WINDOW - 1);
+	exchange(p, 1);
+	pair_free(p);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(forged_send_far_ahead_is_not_delivered),
+		cmocka_unit_test(forged_send_is_answered_as_a_gap),
+		cmocka_unit_test(few_of_all_psns_are_kept),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
