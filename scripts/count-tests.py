@@ -1,10 +1,10 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: BSD-2-Clause
-"""count-tests.py TESTLOG.json...: shows what failed in these logs of Meson and which tests were skipped as a whole, then prints
-one line of counts.
+"""count-tests.py TESTLOG.json...: shows the failures in these logs of Meson and the tests that were skipped as a whole, then
+prints one line of counts.
 
-A test that speaks TAP counts as its subtests. A log that is missing or cut counts as a failure. Exit status 1 if any.
-What a failure printed comes before the names of all, because whoever reads a log from its end wants the names first.
+A test that speaks TAP counts as its subtests. A log that is missing or cut counts as a failure. The exit status is 1 if
+anything failed. The output of the failures comes before their names: people read a log from its end.
 """
 import itertools
 import json
@@ -12,8 +12,6 @@ import re
 import sys
 
 PASSED, SKIPPED = ('OK', 'EXPECTEDFAIL'), ('SKIP', 'IGNORED')
-
-
 SHOWN_LINES = 30
 
 
@@ -23,7 +21,7 @@ def shorten(lines):
 
 
 def count(test):
-    """(passed, [(name, what it printed) of what failed], skipped) of one test."""
+    """(passed, [(name, output) of each failure], skipped) of one test."""
     result, lines = test['result'], test.get('stdout', '').splitlines()
     everything = lines + test.get('stderr', '').splitlines()
     if not any(re.fullmatch(r'1\.\.\d+.*', line) for line in lines):
@@ -37,8 +35,8 @@ def count(test):
         if re.search(r'# skip', point[2], re.IGNORECASE):
             skipped += 1
         elif point[1]:
-            said = itertools.takewhile(lambda said: said.startswith('#'), lines[number + 1:])
-            failed.append((f'{test["name"]}: {point[2]}', list(said)))
+            comments = itertools.takewhile(lambda comment: comment.startswith('#'), lines[number + 1:])
+            failed.append((f'{test["name"]}: {point[2]}', list(comments)))
         else:
             passed += 1
     if result not in PASSED + SKIPPED and not failed:
@@ -47,9 +45,9 @@ def count(test):
 
 
 def reason_to_skip(test):
-    """Why a test says that it was skipped as a whole."""
-    said = test.get('stdout', '')
-    reasons = re.findall(r'# skip\S*\s*(.*)', said, re.IGNORECASE) or said.splitlines()
+    """The reason that a test gives for being skipped as a whole."""
+    output = test.get('stdout', '')
+    reasons = re.findall(r'# skip\S*\s*(.*)', output, re.IGNORECASE) or output.splitlines()
     return reasons[0] if reasons else 'no reason given'
 
 
@@ -72,8 +70,8 @@ def main():
             skipped += more_skipped
             if test['result'] in SKIPPED:
                 skipped_tests.append(f'{test["name"]}: {reason_to_skip(test)}')
-    for name, said in failed:
-        print(f'== {name}', *shorten(said), sep='\n')
+    for name, output in failed:
+        print(f'== {name}', *shorten(output), sep='\n')
     for skip in skipped_tests:
         print(f'skipped: {skip}')
     for name, _ in failed:

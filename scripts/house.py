@@ -16,7 +16,7 @@ import sys
 ROOT = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
 LONG_FUNCTION, LONG_FILE = 50, 500
 
-# What each room may include, beside itself and the system's headers. The mover and roci use the public verbs headers.
+# The rooms that each room may include, besides itself. The mover and roci see only the public verbs headers of the system.
 ROOMS = {
     'wire': (),
     'engine': ('wire',),
@@ -28,7 +28,7 @@ ROOMS = {
     'mover': ('wire',),
     'roci': ('wire', 'mover'),
 }
-# Global symbols that only tests ask for, and what for.
+# Global symbols that only tests use, and what for.
 FOR_TESTS = {
     'roci_packet_print': 'traces are printed with it, so far by the simulator',
     'roci_syndrome_str': 'the simulator prints an acknowledgement that breaks a rule',
@@ -63,7 +63,7 @@ def room_of(name):
 
 
 def functions(name, text):
-    """(lines, 'file:line name') of each function. clang-format puts its braces, and nothing else's, alone at the left edge."""
+    """(lines, 'file:line name') of each function. clang-format puts only the braces of functions alone at the left edge."""
     lines = text.splitlines()
     begin = None
     for number, line in enumerate(lines):
@@ -125,8 +125,8 @@ def nm(*args):
 
 
 def unused_symbols(build):
-    """Global symbols that no other object file of the product asks for: dead, used by tests only, or better static. An exported
-    name keeps the other names of its address."""
+    """Global symbols that no other object file of the product uses: they are dead, only tests use them, or they should be
+    static. A symbol that is exported under another name is used."""
     public = exported(build)
     definers, users, used_addresses, addresses = {}, {}, set(), {}
     for path in product_objects(build):

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* The manager as the device drives it: which peers on this host count as dead. */
-#include <string.h>
 
 #include "../device/bench.h"
 
