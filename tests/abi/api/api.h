@@ -59,6 +59,7 @@ void test_sysfs(void);
 void test_unsupported(void);
 void test_pd(void);
 void test_mr_ranges(void);
+void test_mr_empty(void);
 void test_mr_access(void);
 void test_mr_rereg(void);
 void test_mr_advise(void);

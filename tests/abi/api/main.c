@@ -161,6 +161,7 @@ static const struct {
 	{"what is not supported", test_unsupported},
 	{"protection domains", test_pd},
 	{"regions: ranges", test_mr_ranges},
+	{"regions: empty", test_mr_empty},
 	{"regions: access", test_mr_access},
 	{"regions: registering again", test_mr_rereg},
 	{"regions: advice", test_mr_advise},
