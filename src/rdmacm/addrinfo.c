@@ -73,7 +73,8 @@ static int from_resolver(const char *node, const char *service, const struct rdm
 		ask.ai_flags |= AI_PASSIVE;
 	if (flags & RAI_NUMERICHOST)
 		ask.ai_flags |= AI_NUMERICHOST;
-	if (flags & RAI_FAMILY)
+	/* AF_IB without RAI_FAMILY is a wish, and means any family here. */
+	if (hints && hints->ai_family != AF_IB)
 		ask.ai_family = hints->ai_family;
 	int err = getaddrinfo(node, service, &ask, &list);
 	if (err)

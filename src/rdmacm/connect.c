@@ -1,8 +1,11 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* Connections, from both sides: rdma_connect(), rdma_accept(), rdma_reject(), rdma_establish(), rdma_disconnect(). */
+#include <stdio.h>
+
 #include "rdmacm/address.h"
 #include "rdmacm/device.h"
 #include "rdmacm/manager.h"
+#include "verbs/range.h"
 #include "wire/packet.h"
 
 #define DEFAULT_RETRIES 7
@@ -25,8 +28,6 @@ static int choose_params(const struct cma_id *id, const struct rdma_conn_param *
 					.rnr_retry_count = DEFAULT_RETRIES};
 	if (given)
 		*out = *given;
-	if (out->private_data_len && !out->private_data)
-		return -EINVAL;
 	if (id->id.qp) {
 		out->qp_num = id->id.qp->qp_num;
 		out->srq = id->id.qp->srq != NULL;
@@ -44,6 +45,23 @@ static int choose_params(const struct cma_id *id, const struct rdma_conn_param *
 	return 0;
 }
 
+/* -EINVAL: the private data are longer than `room`, or not in memory. Some programs leave these fields uninitialised:
+ * they get a line, and no crash. */
+static int check_private_data(const struct rdma_conn_param *param, size_t room)
+{
+	unsigned len = param->private_data_len;
+	if (len > room)
+		fprintf(stderr,
+			"roci: private_data_len of struct rdma_conn_param is %u, at most %zu bytes fit; is it set?\n",
+			len, room);
+	else if (len && !roci_verbs_may_read(param->private_data, len))
+		fprintf(stderr, "roci: private_data of struct rdma_conn_param is no buffer of %u bytes; is it set?\n",
+			len);
+	else
+		return 0;
+	return -EINVAL;
+}
+
 /* ---- the active side ---- */
 
 struct request_data {
@@ -56,9 +74,10 @@ static int fill_request(const struct cma_id *id, const struct rdma_conn_param *p
 			struct request_data *out)
 {
 	const struct rdma_addr *addr = &id->id.route.addr;
-	size_t len = ROCI_CM_IP_BYTES + id->connect_len + param->private_data_len;
-	if (len > room)
-		return -EINVAL;
+	size_t before = ROCI_CM_IP_BYTES + id->connect_len;
+	int err = before > room ? -EINVAL : check_private_data(param, room - before);
+	if (err)
+		return err;
 	union ibv_gid src, dst;
 	cma_addr_to_gid(&addr->src_addr, &src);
 	cma_addr_to_gid(&addr->dst_addr, &dst);
@@ -72,7 +91,7 @@ static int fill_request(const struct cma_id *id, const struct rdma_conn_param *p
 		p = mempcpy(p, id->connect_data, id->connect_len);
 	if (param->private_data_len)
 		memcpy(p, param->private_data, param->private_data_len);
-	out->len = (unsigned)len;
+	out->len = (unsigned)(before + param->private_data_len);
 	return 0;
 }
 
@@ -188,8 +207,9 @@ int cma_establish(struct cma_id *id)
 
 static int accept_datagram(struct cma_id *id, const struct rdma_conn_param *param)
 {
-	if (param->private_data_len > ROCI_CM_SIDR_REP_PRIVATE)
-		return -EINVAL;
+	int err = check_private_data(param, ROCI_CM_SIDR_REP_PRIVATE);
+	if (err)
+		return err;
 	struct roci_cm_sidr_answer answer = {
 		.status = ROCI_SIDR_SUCCESS,
 		.qpn = param->qp_num,
@@ -198,16 +218,16 @@ static int accept_datagram(struct cma_id *id, const struct rdma_conn_param *para
 	};
 	if (!cma_lock_cm(id))
 		return -ENODEV;
-	int err = roci_sidr_answer(id->sidr, roci_now(), &answer);
+	err = roci_sidr_answer(id->sidr, roci_now(), &answer);
 	cma_unlock_cm(id);
 	return err;
 }
 
 static int accept_connected(struct cma_id *id, const struct rdma_conn_param *param)
 {
-	if (param->private_data_len > ROCI_CM_REP_PRIVATE)
-		return -EINVAL;
-	int err = 0;
+	int err = check_private_data(param, ROCI_CM_REP_PRIVATE);
+	if (err)
+		return err;
 	if (!cma_is_alive(id))
 		return -ENODEV;
 	if (id->id.qp) {

@@ -9,7 +9,8 @@
 
 static int save_qp_attr(struct cma_id *id, struct ibv_pd *pd, const struct ibv_qp_init_attr *attr)
 {
-	id->id.pd = pd;
+	if (pd) /* else it stays the default of the device that the id is bound to */
+		id->id.pd = pd;
 	if (!attr)
 		return 0;
 	id->qp_init_attr = malloc(sizeof(*attr));

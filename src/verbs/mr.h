@@ -6,6 +6,7 @@
 #include "engine/engine.h"
 #include "engine/list.h"
 #include "verbs/public.h"
+#include "verbs/range.h"
 
 struct vb_mr {
 	struct ibv_mr mr;
@@ -22,8 +23,6 @@ struct vb_mw {
 
 /* A random key that differs from 0 in its upper 24 bits: the lower 8 are the variant, which programs change. */
 uint32_t vb_mr_draw_key(void);
-/* 0: the whole range exists and may be read (or written, if `write`), and its pages are present now. EFAULT. */
-int vb_range_check(void *addr, size_t len, bool write);
 /* Fills wr->bind. EINVAL: NULL, or objects of another context. */
 int vb_mw_translate_bind(struct ibv_qp *qp, struct ibv_mw *mw, uint32_t rkey, const struct ibv_mw_bind_info *info,
 			 struct roci_send_wr *wr);

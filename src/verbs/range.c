@@ -4,11 +4,12 @@
  * the pages: the program gets an error then, instead of a fault in the engine later.
  */
 #include <errno.h>
+#include <stdint.h>
 #include <stdio.h>
 #include <sys/mman.h>
 #include <unistd.h>
 
-#include "verbs/mr.h"
+#include "verbs/range.h"
 
 #ifndef MADV_POPULATE_READ
 #define MADV_POPULATE_READ  22
@@ -66,4 +67,9 @@ int vb_range_check(void *addr, size_t len, bool write)
 	}
 	errno = saved;
 	return result;
+}
+
+bool roci_verbs_may_read(const void *addr, size_t len)
+{
+	return !vb_range_check((void *)(uintptr_t)addr, len, false);
 }

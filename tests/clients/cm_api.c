@@ -16,6 +16,7 @@
 #include <unistd.h>
 
 #include <rdma/rdma_cma.h>
+#include <rdma/rdma_verbs.h>
 
 #include "checks.h"
 
@@ -231,6 +232,12 @@ static void accepted(void)
 	begin(&s);
 	FAILS(rdma_connect(s.client, &param), EINVAL);
 	param.private_data_len = REQ_ROOM;
+	/* as in a structure that was not initialised */
+	param.private_data = NULL;
+	FAILS(rdma_connect(s.client, &param), EINVAL);
+	param.private_data = (void *)0x4242;
+	FAILS(rdma_connect(s.client, &param), EINVAL);
+	param.private_data = data;
 	CHECK(rdma_set_local_ece(s.client, &ece) == 0);
 	MUST(rdma_connect(s.client, &param));
 	FAILS(rdma_connect(s.client, &param), EINVAL);
@@ -247,6 +254,9 @@ static void accepted(void)
 	param.private_data_len = REP_ROOM + 1;
 	FAILS(rdma_accept(s.server, &param), EINVAL);
 	param.private_data_len = 7;
+	param.private_data = (void *)0x4242;
+	FAILS(rdma_accept(s.server, &param), EINVAL);
+	param.private_data = data;
 	MUST(rdma_accept(s.server, &param));
 	FAILS(rdma_accept(s.server, &param), EINVAL);
 
@@ -306,6 +316,55 @@ static void migrated(void)
 	pass(other, RDMA_CM_EVENT_REJECTED);
 	end(&s);
 	rdma_destroy_event_channel(other);
+}
+
+/* ---- rdma_getaddrinfo(), rdma_create_ep() ---- */
+
+/* The family of the hints counts, with and without RAI_FAMILY. */
+static void families(void)
+{
+	static const int all[] = {AF_INET, AF_INET6};
+
+	for (int i = 0; i < 4; i++) {
+		struct rdma_addrinfo hints = {.ai_flags = RAI_PASSIVE | (i < 2 ? 0 : RAI_FAMILY),
+					      .ai_family = all[i % 2],
+					      .ai_port_space = RDMA_PS_TCP},
+				     *res = NULL;
+		CHECK(rdma_getaddrinfo(NULL, "7471", &hints, &res) == 0);
+		for (struct rdma_addrinfo *r = res; r; r = r->ai_next) {
+			CHECK(r->ai_family == hints.ai_family && r->ai_src_addr->sa_family == hints.ai_family);
+			if (r->ai_src_addr->sa_family == AF_INET6)
+				CHECK(IN6_IS_ADDR_UNSPECIFIED(&((struct sockaddr_in6 *)r->ai_src_addr)->sin6_addr));
+		}
+		CHECK(res);
+		rdma_freeaddrinfo(res);
+		/* An address of the other family. */
+		hints.ai_flags = RAI_NUMERICHOST;
+		CHECK(rdma_getaddrinfo(hints.ai_family == AF_INET ? "::1" : "127.0.0.1", "7471", &hints, &res) != 0);
+	}
+}
+
+/* Without a PD, an endpoint that listens keeps the PD of the device that its address belongs to. */
+static void endpoint_pd(void)
+{
+	set_port(0);
+	struct rdma_addrinfo info = {
+		.ai_flags = RAI_PASSIVE,
+		.ai_port_space = RDMA_PS_TCP,
+		.ai_qp_type = IBV_QPT_RC,
+		.ai_src_addr = address,
+		.ai_src_len = sizeof(storage),
+	};
+	struct ibv_qp_init_attr attr = {.cap = {1, 1, 1, 1, 0}};
+	struct rdma_cm_id *id;
+
+	MUST(rdma_create_ep(&id, &info, NULL, &attr));
+	CHECK(id->verbs && id->pd && id->pd->context == id->verbs);
+	if (id->pd) {
+		struct ibv_mr *mr = rdma_reg_msgs(id, &attr, sizeof(attr));
+		CHECK(mr && !rdma_dereg_mr(mr));
+	}
+	rdma_destroy_ep(id);
 }
 
 /* ---- fork() ---- */
@@ -391,6 +450,8 @@ int main(int argc, char **argv)
 	rejected(rdma_reject, 28);     /* consumer defined */
 	rejected(rdma_reject_ece, 35); /* vendor option not supported */
 	migrated();
+	families();
+	endpoint_pd();
 	forked();
 	printf("%u failures\n", failures);
 	return failures != 0;
