@@ -4,8 +4,8 @@
  *
  * In all headers of this room: an object begins with its public structure, so that a cast leads from one to the other;
  * the engine's object hangs on it. Functions of the public API return what its manual says: a positive errno, -1 with
- * errno, or NULL with errno; a positive errno is in errno, too (VERB_DEFINE in verbs/public.h). Other functions
- *declared in these headers return 0 or a positive errno, unless they say otherwise.
+ * errno, or NULL with errno; a positive errno is in errno, too (VERB_DEFINE in verbs/public.h). Other
+ * functions declared in these headers return 0 or a positive errno, unless they say otherwise.
  *
  * Locks, in the order in which they may be taken:
  *	1. a builder's lock (verbs/qp.h)

@@ -3,7 +3,10 @@
  * What this library does not support. All of it fails with EOPNOTSUPP, as on a device that cannot do it.
  *
  * Entries that verbs_template (device.c) leaves NULL, for which verbs.h itself sets errno to EOPNOTSUPP, or that need
- *an object which cannot be made here: XRC: open_xrcd, close_xrcd, open_qp device memory: alloc_dm, free_dm, reg_dm_mr
+ * an object of a kind that cannot be made:
+ *
+ *	XRC: open_xrcd, close_xrcd, open_qp
+ *	device memory: alloc_dm, free_dm, reg_dm_mr
  *	flow steering: ibv_create_flow, ibv_destroy_flow, create/modify/destroy_flow_action
  *	work queues and RSS: create_wq, modify_wq, destroy_wq, create/destroy_rwq_ind_table
  *	counters: create_counters, destroy_counters, attach_counters_point_flow, read_counters

@@ -5,9 +5,10 @@
  * begins. A capture of the run contains every opcode.
  *
  *	-x	Soft-RoCE is at one end: its completion of a send with invalidate lacks the flag, and its guest is slow
- *	-a, -f	without atomic writes, without FLUSH: Soft-RoCE before Linux 6.2 has neither; Debian 12's libibverbs has
- *no FLUSH -e	without empty READs: Soft-RoCE of Linux 6.12 does not answer a repeated one -r	the wire loses packets:
- *this many rounds, of RC only
+ *	-a	without atomic writes: Soft-RoCE before Linux 6.2 has none
+ *	-f	without FLUSH: Soft-RoCE before Linux 6.2 and Debian 12's libibverbs have none
+ *	-e	without empty READs: Soft-RoCE of Linux 6.12 does not answer a repeated one
+ *	-r	the wire loses packets: this many rounds, of RC only
  */
 #include "pair.h"
 #include "verbs/flush.h"

@@ -6,12 +6,13 @@
  *
  * ibdev_path and ibv_get_sysfs_path() name the tree. But many programs do not ask: UCX has
  * "/sys/class/infiniband/%s/ports/%d/gid_attrs/types/%d" in its binary, and rejects a device without a file in
- * /dev/infiniband; NCCL, Open MPI and many scripts list /sys/class/infiniband. So our libibverbs.so.1 also defines
- *these functions, with the C library's names:
+ * /dev/infiniband; NCCL, Open MPI and many scripts list /sys/class/infiniband. So our libibverbs.so.1
+ * also defines these functions, with the C library's names:
  *
  *	open openat fopen opendir, their *64 names, __open64_2
- *	stat lstat fstatat statx, their *64 names, __xstat __lxstat and their *64 names (programs built before
- *glibc 2.33) access faccessat getxattr lgetxattr readlink realpath __realpath_chk
+ *	stat lstat fstatat statx, their *64 names
+ *	__xstat __lxstat, their *64 names (for programs built before glibc 2.33)
+ *	access faccessat getxattr lgetxattr readlink realpath __realpath_chk
  *
  * Each exchanges these paths, and passes the call to the next definition (RTLD_NEXT), normally the C library's:
  *
@@ -19,9 +20,9 @@
  *	/sys/class/infiniband_verbs[/...]	becomes TREE/class/infiniband_verbs[/...]
  *	/dev/infiniband/uverbs-roci0		becomes /dev/null: a character device that everybody may open
  *
- * All other paths stay, /dev/infiniband/rdma_cm too; they cost a comparison of their first bytes. These accesses are
- *not covered: relative paths (chdir, a directory's descriptor: hwloc), and files that the C library opens by itself
- *(glob, scandir, ftw).
+ * All other paths stay, /dev/infiniband/rdma_cm too; they cost a comparison of their first bytes. Not
+ * covered are relative paths (chdir, a directory's descriptor: hwloc), and files that the C library opens by itself
+ * (glob, scandir, ftw).
  */
 #ifndef ROCI_VERBS_SYSFS_H
 #define ROCI_VERBS_SYSFS_H
