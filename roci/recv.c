@@ -11,7 +11,7 @@ struct recv_choices {
 	struct transfer_choices common;
 	const char *dir;
 	uint64_t port, max_sessions;
-	bool once, keep_ticket;
+	bool once, keep_ticket, compare;
 };
 
 #define RECV_OFFSET(name) offsetof(struct recv_choices, name)
@@ -40,6 +40,11 @@ static const struct option_row options[] = {
 	 .help = "stop after one transfer and return its exit status",
 	 .kind = OPTION_FLAG,
 	 .offset = RECV_OFFSET(once)},
+	{.name = "compare",
+	 .group = "receiving",
+	 .help = "let senders compare contents (--checksum): they learn\ndigests of files in the folder",
+	 .kind = OPTION_FLAG,
+	 .offset = RECV_OFFSET(compare)},
 	{.name = "max-sessions",
 	 .argument = "N",
 	 .group = "receiving",
@@ -133,6 +138,7 @@ static enum mover_status receive(const struct recv_choices *choices, struct rece
 		.to_stdout = to_stdout,
 		.once = choices->once || to_stdout,
 		.open = choices->common.open,
+		.compare = choices->compare,
 		.port = (uint16_t)choices->port,
 		.max_sessions = (unsigned)choices->max_sessions,
 		.ticket = choices->common.open ? NULL : &r->ticket,

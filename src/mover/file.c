@@ -41,7 +41,7 @@ static void remove_names(struct mover_file *file)
 		unlinkat(file->folder->fd, file->journal_name, 0);
 }
 
-static int open_file(struct mover_file *file, bool compare, const atomic_bool *stop)
+static int open_file(struct mover_file *file, const struct mover_begin *begin, const atomic_bool *stop)
 {
 	bool fresh;
 	int err;
@@ -50,8 +50,8 @@ static int open_file(struct mover_file *file, bool compare, const atomic_bool *s
 	if (file->fd < 0)
 		return file->fd;
 	file->opened = atomic_fetch_add(&file->tree->opened, 1);
-	err = mover_file_chunk_count(file) > 1 ? file_resume(file, fresh, stop) : file_start_over(file, fresh);
-	if (!err && compare)
+	err = mover_file_chunk_count(file) > 1 ? file_resume(file, begin, fresh, stop) : file_start_over(file, fresh);
+	if (!err && begin->compare && file->kind == MOVER_FILE)
 		err = file_compare_old(file, stop);
 	if (err && fresh)
 		remove_names(file);
@@ -134,7 +134,7 @@ int mover_file_probe(struct mover_tree *tree, const struct mover_entry *entry, b
 	return err;
 }
 
-int mover_file_begin(struct mover_tree *tree, const struct mover_entry *entry, uint32_t chunk_bytes, bool compare,
+int mover_file_begin(struct mover_tree *tree, const struct mover_entry *entry, const struct mover_begin *begin,
 		     const atomic_bool *stop, struct mover_file **file_out)
 {
 	mode_t mode = entry->mode & PEER_MODE;
@@ -146,12 +146,12 @@ int mover_file_begin(struct mover_tree *tree, const struct mover_entry *entry, u
 	int err;
 
 	*file_out = NULL;
-	if (!chunk_bytes || chunk_bytes > CHUNK_BYTES_MAX)
+	if (!begin->chunk_bytes || begin->chunk_bytes > CHUNK_BYTES_MAX)
 		return -EINVAL;
 	err = get_place(tree, entry, name, &folder, &leaf);
 	if (err)
 		return err;
-	err = check_old(folder, leaf, entry, compare, &st);
+	err = check_old(folder, leaf, entry, begin->compare, &st);
 	if (err == MOVER_HAVE_ALL && (st.st_mode & PEER_MODE) != mode &&
 	    fchmodat(folder->fd, leaf, (st.st_mode & 07000) | mode, AT_SYMLINK_NOFOLLOW))
 		err = errno == EPERM ? MOVER_HAVE_NONE : -errno; /* another user's: replaced */
@@ -159,7 +159,7 @@ int mover_file_begin(struct mover_tree *tree, const struct mover_entry *entry, u
 		mover_folder_put(&tree->folders, folder);
 		return err;
 	}
-	file = create(tree, entry, chunk_bytes);
+	file = create(tree, entry, begin->chunk_bytes);
 	if (!file) {
 		mover_folder_put(&tree->folders, folder);
 		return -ENOMEM;
@@ -167,7 +167,7 @@ int mover_file_begin(struct mover_tree *tree, const struct mover_entry *entry, u
 	file->folder = folder;
 	strcpy(file->leaf, leaf);
 	temp_file_name(leaf, MOVER_PART_SUFFIX, file->part);
-	err = open_file(file, compare && entry->kind == MOVER_FILE, stop);
+	err = open_file(file, begin, stop);
 	if (err) {
 		mover_file_free(file);
 		return err;

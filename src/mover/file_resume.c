@@ -73,8 +73,21 @@ static int clear_rest(struct mover_file *file)
 	return ftruncate(file->fd, 0) ? -errno : 0;
 }
 
-int file_resume(struct mover_file *file, bool fresh, const atomic_bool *stop)
+/* A hash of the source file's size and mtime. Somebody who names both exactly has the same file. */
+static uint64_t source_of(const struct mover_file *file)
 {
+	const uint64_t facts[3] = {file->size, (uint64_t)file->mtime.tv_sec, (uint64_t)file->mtime.tv_nsec};
+	struct mover_digest digest = mover_digest_of(facts, sizeof(facts));
+	uint64_t hash;
+
+	memcpy(&hash, digest.bytes, sizeof(hash));
+	return hash;
+}
+
+int file_resume(struct mover_file *file, const struct mover_begin *begin, bool fresh, const atomic_bool *stop)
+{
+	const struct journal_owner owner = {
+		.ticket = begin->ticket, .source = source_of(file), .any = begin->any_ticket};
 	struct mover_digest name = temp_file_name(file->leaf, MOVER_JOURNAL_SUFFIX, file->journal_name);
 	bool fresh_journal;
 	uint8_t *buffer;
@@ -88,7 +101,7 @@ int file_resume(struct mover_file *file, bool fresh, const atomic_bool *stop)
 		return file->journal_fd;
 	if (fresh && !fresh_journal && ftruncate(file->journal_fd, 0))
 		return -errno;
-	err = mover_journal_open(file->journal, file->journal_fd, file->chunk_bytes, &name, note_record, file);
+	err = mover_journal_open(file->journal, file->journal_fd, file->chunk_bytes, &name, &owner, note_record, file);
 	if (err)
 		return err;
 	if (file->kept.count) {
@@ -140,6 +153,9 @@ int file_compare_old(struct mover_file *file, const atomic_bool *stop)
 		size_t len = mover_file_chunk_len(file, i);
 
 		if (i * file->chunk_bytes + len > (uint64_t)st.st_size)
+			break;
+		/* The digest of a prefix, of a length that the sender chooses, would tell the content byte by byte. */
+		if (len < file->chunk_bytes && i * file->chunk_bytes + len != (uint64_t)st.st_size)
 			break;
 		if (stopped(stop)) {
 			err = -ECANCELED;

@@ -10,11 +10,14 @@
 
 #include "mover/io.h"
 
-#define VERSION       1
+#define VERSION       2
 #define READ_RECORDS  2048
 #define HEADER_CHECK  (JOURNAL_HEADER_BYTES - 8)
 #define RECORD_CHECK  (JOURNAL_RECORD_BYTES - 8)
 #define RECORD_DIGEST 8
+#define SAME_FILE     32 /* bytes of the header that say which file it is for */
+#define TICKET        32
+#define SOURCE        40
 
 static const uint8_t magic[8] = "rocijrnl";
 
@@ -32,13 +35,26 @@ static uint64_t get_le64(const uint8_t *from)
 	return le64toh(value);
 }
 
-static void make_header(uint8_t header[JOURNAL_HEADER_BYTES], uint32_t chunk_bytes, const struct mover_digest *name)
+static void make_header(uint8_t header[JOURNAL_HEADER_BYTES], uint32_t chunk_bytes, const struct mover_digest *name,
+			const struct journal_owner *owner)
 {
 	memset(header, 0, JOURNAL_HEADER_BYTES);
 	memcpy(header, magic, sizeof(magic));
 	put_le64(header + 8, (uint64_t)chunk_bytes << 32 | VERSION);
 	memcpy(header + 16, name->bytes, sizeof(name->bytes));
+	put_le64(header + TICKET, owner->ticket);
+	put_le64(header + SOURCE, owner->source);
 	put_le64(header + HEADER_CHECK, XXH3_64bits(header, HEADER_CHECK));
+}
+
+/* Whether the records behind this header are for the file that `wanted` names, and may be read to its sender. */
+static bool header_fits(const uint8_t header[JOURNAL_HEADER_BYTES], const uint8_t wanted[JOURNAL_HEADER_BYTES],
+			const struct journal_owner *owner)
+{
+	return !memcmp(header, wanted, SAME_FILE) &&
+	       get_le64(header + HEADER_CHECK) == XXH3_64bits(header, HEADER_CHECK) &&
+	       (owner->any || (owner->ticket && get_le64(header + TICKET) == owner->ticket) ||
+		get_le64(header + SOURCE) == owner->source);
 }
 
 static void make_record(uint8_t record[JOURNAL_RECORD_BYTES], uint64_t index, const struct mover_digest *digest)
@@ -102,7 +118,7 @@ static int read_records(struct journal *journal, journal_record_fn *record, void
 }
 
 int mover_journal_open(struct journal *journal, int fd, uint32_t chunk_bytes, const struct mover_digest *name,
-		       journal_record_fn *record, void *context)
+		       const struct journal_owner *owner, journal_record_fn *record, void *context)
 {
 	uint8_t header[JOURNAL_HEADER_BYTES], wanted[JOURNAL_HEADER_BYTES];
 	ssize_t got;
@@ -111,11 +127,11 @@ int mover_journal_open(struct journal *journal, int fd, uint32_t chunk_bytes, co
 	journal->chunk_bytes = chunk_bytes;
 	journal->end = JOURNAL_HEADER_BYTES;
 	journal->waiting = 0;
-	make_header(wanted, chunk_bytes, name);
+	make_header(wanted, chunk_bytes, name, owner);
 	got = read_at(fd, header, sizeof(header), 0);
 	if (got < 0)
 		return (int)got;
-	if (got == sizeof(header) && !memcmp(header, wanted, sizeof(header)))
+	if (got == sizeof(header) && header_fits(header, wanted, owner))
 		return read_records(journal, record, context);
 	if (ftruncate(fd, 0))
 		return -errno;

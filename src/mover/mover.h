@@ -123,9 +123,9 @@ struct mover_send_options {
 	uint16_t port;
 	const struct mover_ticket *ticket; /* NULL: open; the receiver has to allow that */
 	enum mover_mode mode;
-	bool encrypt;               /* chunks too; names and sizes always are */
-	bool checksum;              /* compare content, even if size and mtime are the same */
-	bool dry_run;               /* report what would be sent, and send nothing */
+	bool encrypt;  /* chunks too; names and sizes always are */
+	bool checksum; /* compare content, even if size and mtime are the same; the receiver must allow it */
+	bool dry_run;  /* report what would be sent, and send nothing */
 	uint64_t limit_bytes_per_s; /* 0: none */
 };
 
@@ -135,6 +135,7 @@ struct mover_recv_options {
 	bool to_stdout;                    /* write the one file or stream to standard output */
 	bool once;                         /* end after one session that was let in */
 	bool open;                         /* let senders in without a ticket */
+	bool compare;                      /* tell senders digests of files that are there: `checksum` */
 	uint16_t port;                     /* 0: any free one; LISTENING reports it */
 	unsigned max_sessions;             /* at a time; 0: 16 */
 	const struct mover_ticket *ticket; /* NULL where only `open` */

@@ -235,6 +235,10 @@ static bool agree_on_terms(struct receiver *r)
 
 	if (!session_run(s, has_terms, TRUST_TIMEOUT_MS, "agreeing on terms"))
 		return false;
+	if (s->terms.checksum && !r->reg.listener->options->compare) {
+		session_warn(s, "the sender wants to compare contents; without --compare, size and time are compared");
+		s->terms.checksum = false;
+	}
 	terms_limit(&s->terms, s->common, listener_reserve_fds(r, s->terms.max_entries), r->reg.id);
 	if (!prepare(r))
 		return false;

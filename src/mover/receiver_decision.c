@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 #include <errno.h>
 #include <stdio.h>
+#include <string.h>
 #include <time.h>
 
 #include "mover/receiver.h"
@@ -22,13 +23,26 @@ static void wait_for_other(struct receiver *r, const struct decision *d, unsigne
 	session_warn(&r->s, text);
 }
 
+/* A hash of the sender's ticket; 0 without a ticket. */
+static uint64_t ticket_hash(const struct receiver *r)
+{
+	struct mover_digest digest = mover_digest_of(r->reg.identity, strlen(r->reg.identity));
+	uint64_t hash;
+
+	memcpy(&hash, digest.bytes, sizeof(hash));
+	return mover_secure_is_open(r->s.control.secure) ? 0 : hash;
+}
+
 static void decide_file(struct receiver *r, struct decision *d)
 {
+	const struct mover_begin begin = {.chunk_bytes = r->s.terms.chunk_bytes,
+					  .ticket = ticket_hash(r),
+					  .compare = r->s.terms.checksum,
+					  .any_ticket = r->reg.listener->options->compare};
 	int result;
 
 	for (unsigned waited_ms = 0;; waited_ms += BUSY_RETRY_MS) {
-		result = mover_file_begin(r->tree, &d->info, r->s.terms.chunk_bytes, r->s.terms.checksum, &r->ending,
-					  &d->file);
+		result = mover_file_begin(r->tree, &d->info, &begin, &r->ending, &d->file);
 		if (result != -EBUSY || waited_ms >= BUSY_WAIT_MS || atomic_load(&r->ending))
 			break;
 		wait_for_other(r, d, waited_ms);

@@ -26,6 +26,10 @@ static void on_terms(struct session *s, struct cursor_in *payload)
 		session_fail_protocol(s, "terms that were not proposed");
 		return;
 	}
+	if (s->terms.checksum && !terms.checksum)
+		session_warn(
+			s,
+			"--checksum: the receiver compares by size and time; `roci recv --compare` compares contents");
 	s->terms = terms;
 }
 

@@ -73,7 +73,7 @@ void terms_limit(struct proto_terms *terms, const struct mover_common *common, u
 bool terms_acceptable(const struct proto_terms *proposed, const struct proto_terms *answer)
 {
 	return answer->session && answer->mode == proposed->mode && answer->encrypt == proposed->encrypt &&
-	       answer->dry_run == proposed->dry_run && answer->qps <= proposed->qps &&
-	       answer->chunk_bytes <= proposed->chunk_bytes && answer->windows <= proposed->windows &&
-	       answer->max_entries <= proposed->max_entries;
+	       answer->dry_run == proposed->dry_run && answer->checksum <= proposed->checksum &&
+	       answer->qps <= proposed->qps && answer->chunk_bytes <= proposed->chunk_bytes &&
+	       answer->windows <= proposed->windows && answer->max_entries <= proposed->max_entries;
 }

@@ -39,12 +39,22 @@ enum mover_have {
  * and always with `compare`; or -errno if a file may not have this name. */
 int mover_file_probe(struct mover_tree *tree, const struct mover_entry *entry, bool compare);
 
+/* How a file is begun. */
+struct mover_begin {
+	uint32_t chunk_bytes;
+	uint64_t ticket; /* a hash of the sender's ticket; 0: it has none */
+	bool compare;    /* --checksum */
+	bool any_ticket; /* resume what any ticket's transfer has left */
+};
+
 /* Begins a file. The temporary file of an interrupted transfer is read again, and the chunks that agree with its
- * journal are kept. With `compare` (--checksum), size and mtime are not trusted: the chunks of the existing file are
- * kept in the same way. Sets *file, except with MOVER_HAVE_ALL. Returns enum mover_have, or -errno: -EBUSY if another
- * transfer writes this file, -EISDIR if a folder has its name, -ENOSPC if it cannot fit, -ENOENT if its folder is
- * missing, -ECANCELED soon after *stop (NULL: never) has become true; the transfer can still be resumed then. */
-int mover_file_begin(struct mover_tree *tree, const struct mover_entry *entry, uint32_t chunk_bytes, bool compare,
+ * journal are kept, if the same ticket's transfer has left them, or a transfer of a file with the same size and mtime.
+ * With `compare`, size and mtime are not trusted: the chunks of the existing file are kept in the same way, but only
+ * whole ones and the one at its real end: the sender learns their digests, and must not learn those of any prefix. Sets
+ * *file, except with MOVER_HAVE_ALL. Returns enum mover_have, or -errno: -EBUSY if another transfer writes this file,
+ * -EISDIR if a folder has its name, -ENOSPC if it cannot fit, -ENOENT if its folder is missing, -ECANCELED soon after
+ * *stop (NULL: never) has become true; the transfer can still be resumed then. */
+int mover_file_begin(struct mover_tree *tree, const struct mover_entry *entry, const struct mover_begin *begin,
 		     const atomic_bool *stop, struct mover_file **file);
 
 /* Digest of chunk `index` if that chunk is kept, else NULL. */

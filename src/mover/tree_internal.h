@@ -54,7 +54,7 @@ void mover_file_free(struct mover_file *file);
 
 /* file_resume.c. `stop` ends a long read with -ECANCELED; NULL: never. */
 /* Reads the journal, checks the chunks that it names, and keeps the good ones. 0 or -errno. */
-int file_resume(struct mover_file *file, bool fresh, const atomic_bool *stop);
+int file_resume(struct mover_file *file, const struct mover_begin *begin, bool fresh, const atomic_bool *stop);
 /* Nothing can be resumed: removes what an interrupted transfer left. 0 or -errno. */
 int file_start_over(struct mover_file *file, bool fresh);
 /* Adds the chunks of the file that has the name now, where the temporary file has none. A chunk that cannot be read is

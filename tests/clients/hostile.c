@@ -39,6 +39,7 @@ static void got_message(struct hostile *h, const struct ibv_wc *wc)
 	h->payload_len = (size_t)(payload.end - payload.at);
 	memcpy(h->payload, payload.at, h->payload_len);
 	MUST(control_release(&h->control, buffer) == 0);
+	h->digests |= h->type == PROTO_HAVE;
 	if (h->type != PROTO_ERROR)
 		return;
 	payload = cursor_in(h->payload, h->payload_len);

@@ -29,6 +29,7 @@ struct hostile {
 
 	/* How the other side has reacted. */
 	bool closed, refused;
+	bool digests; /* a HAVE has come */
 	enum proto_reject reject;
 	bool error;
 	struct proto_end end;

@@ -19,6 +19,34 @@ static void lying_digest(void)
 	MUST(r.verdict == PROTO_REFUSED && r.status == MOVER_MISMATCH);
 }
 
+/* Offers the file again, as its own first bytes: their digest would tell the content byte by byte. The receiver has no
+ * --compare, so it sends no digest at all. */
+static void reading_by_digests(void)
+{
+	static const uint64_t prefixes[] = {1, 9, 10};
+	struct proto_terms terms = honest_terms(MOVER_WRITE);
+	struct mover_entry e = honest_file("file", 10);
+	struct proto_segment segment;
+	struct proto_descriptor d = {.bytes = 10, .count = 1};
+
+	terms.checksum = true;
+	honest_lanes_with(&terms);
+	honest_take_grants();
+	if (honest_verdict(0, &e) == PROTO_WANT) { /* a variant before this one has not stored it */
+		memcpy(h->memory, "0123456789", 10);
+		segment = honest_segment(0, 10);
+		hostile_post(h, 0, &honest_grants[0], 0, 10);
+		hostile_done(h, 0, 0, honest_grants[0].window);
+		d.window = honest_grants[0].window;
+		honest_fin(&d, &segment);
+		MUST(honest_result().verdict == PROTO_DONE);
+	}
+	e.size = prefixes[hostile_variant];
+	e.mtime_ns = 1;
+	MUST(honest_verdict(1, &e) == PROTO_WANT);
+	MUST(!h->digests && !h->terms.checksum);
+}
+
 static void lying_descriptor(void)
 {
 	struct proto_segment segment[2];
@@ -188,6 +216,7 @@ static void stalls(void)
 }
 
 const struct scenario hostile_content[] = {
+	{"reading-by-digests", reading_by_digests, CHECKED, 3},
 	{"lying-digest", lying_digest, CHECKED, 2},
 	{"lying-descriptor", lying_descriptor, ERROR_PROTOCOL, 18},
 	{"fin-twice", fin_twice, ERROR_PROTOCOL, 1},

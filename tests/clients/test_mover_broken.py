@@ -313,9 +313,28 @@ def many_senders():
 def few_descriptors():
     """A receiver with few file descriptors takes few files at a time."""
     folder = fresh('there')
-    with Receiver(here, folder, argv_prefix=['prlimit', '--nofile=200', '--']) as recv:
+    with Receiver(here, folder, '--compare', argv_prefix=['prlimit', '--nofile=200', '--']) as recv:
         recv.take(here, it(), '--checksum')
         check_same(source, folder)
+
+
+def compared():
+    """--checksum: the receiver compares contents only if it has --compare; if it has not, both sides say so."""
+    folder = fresh('there')
+    file, copy = os.path.join(base, 'compared'), os.path.join(folder, 'compared')
+    write(file, b'x' * 3 * MIB, mtime_ns=10 ** 18)
+    write(copy, b'x' * 2 * MIB + b'y' * MIB, mtime_ns=10 ** 18)
+    with Receiver(here, folder) as recv:
+        sender = recv.send(here, '--checksum', file)
+        check(sender.wait(60) == OK, sender.report())
+        check(events(sender, 'ended')[-1]['bytes_unchanged'] == 3 * MIB, sender.report())
+        for side in (sender, recv.process):
+            check('--compare' in ''.join(e['text'] for e in events(side, 'warning')), side.report())
+    with Receiver(here, folder, '--compare') as recv:
+        ended = recv.take(here, '--checksum', file)
+        check(ended['bytes_kept'] == 2 * MIB and ended['bytes_moved'] == MIB, ended)
+    with open(copy, 'rb') as f:
+        check(f.read() == b'x' * 3 * MIB, 'another content')
 
 
 def at_most_so_many():
@@ -370,6 +389,6 @@ cases += [(f'{who} stopped', lambda who=who: stopped(who)) for who in ('sender',
 cases += [(f'nobody reads, {who} stopped', lambda who=who: nobody_reads(who)) for who in ('sender', 'receiver')]
 cases += [('refused', refused), ('dry run', dry_run), ('disk full', disk_full), ('cable cut', cable_cut),
           ('frozen sender', frozen_sender), ('many senders', many_senders), ('one after the other', one_after_the_other),
-          ('few descriptors', few_descriptors), ('no more than --max-sessions', at_most_so_many), ('wrong ticket', wrong_ticket),
+          ('few descriptors', few_descriptors), ('--checksum and --compare', compared), ('no more than --max-sessions', at_most_so_many), ('wrong ticket', wrong_ticket),
           ('nobody listens', nobody_listens)]
 sys.exit(tap(cases, quick=lambda name: not name.endswith('more')))

@@ -156,10 +156,11 @@ static void journal(const uint8_t *bytes, size_t len)
 	int fd = memfd_create("journal", MFD_CLOEXEC);
 
 	CHECK(fd >= 0 && write(fd, bytes, len) == (ssize_t)len);
-	CHECK(mover_journal_open(&j, fd, CHUNK_BYTES, &name, count_record, &before) == 0);
+	CHECK(mover_journal_open(&j, fd, CHUNK_BYTES, &name, &(struct journal_owner){0}, count_record, &before) == 0);
 	CHECK(before <= len / JOURNAL_RECORD_BYTES);
 	CHECK(mover_journal_add(&j, 7, &name) == 0 && mover_journal_flush(&j) == 0);
-	CHECK(mover_journal_open(&again, fd, CHUNK_BYTES, &name, count_record, &after) == 0);
+	CHECK(mover_journal_open(&again, fd, CHUNK_BYTES, &name, &(struct journal_owner){0}, count_record, &after) ==
+	      0);
 	CHECK(after == before + 1);
 	close(fd);
 }
@@ -220,7 +221,8 @@ static size_t put_good_journal(uint8_t *to, uint64_t *seed)
 	int fd = memfd_create("good", MFD_CLOEXEC);
 	ssize_t len;
 
-	CHECK(fd >= 0 && mover_journal_open(&j, fd, CHUNK_BYTES, &name, count_record, &none) == 0);
+	CHECK(fd >= 0 &&
+	      mover_journal_open(&j, fd, CHUNK_BYTES, &name, &(struct journal_owner){0}, count_record, &none) == 0);
 	for (size_t i = random_below(seed, 5); i > 0; i--)
 		CHECK(mover_journal_add(&j, i, &name) == 0);
 	CHECK(mover_journal_flush(&j) == 0);

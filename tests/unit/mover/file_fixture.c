@@ -55,7 +55,10 @@ struct mover_file *fixture_begin(struct fixture *f, bool compare, int expected)
 {
 	struct mover_file *file;
 
-	assert_int_equal(mover_file_begin(f->tree, &f->entry, CHUNK, compare, NULL, &file), expected);
+	assert_int_equal(mover_file_begin(f->tree, &f->entry,
+					  &(struct mover_begin){.chunk_bytes = CHUNK, .ticket = 1, .compare = compare},
+					  NULL, &file),
+			 expected);
 	assert_true((file != NULL) == (expected == MOVER_HAVE_NONE || expected == MOVER_HAVE_SOME));
 	return file;
 }

@@ -180,7 +180,7 @@ static int many_at_once(const char *path, unsigned number)
 		int rc;
 
 		entry.mtime_ns = (uint32_t)i; /* so that no file is unchanged */
-		rc = mover_file_begin(tree, &entry, CHUNK, false, NULL, &file);
+		rc = mover_file_begin(tree, &entry, &(struct mover_begin){.chunk_bytes = CHUNK}, NULL, &file);
 		if (rc == -EBUSY) {
 			usleep(100);
 			continue;
@@ -253,7 +253,7 @@ static void sparse_files_stay_sparse(void **state)
 	fixture_begin(f, false, -EFBIG);
 	f->entry.size = INT64_MAX;
 	{
-		int rc = mover_file_begin(f->tree, &f->entry, CHUNK, false, NULL, &file);
+		int rc = mover_file_begin(f->tree, &f->entry, &(struct mover_begin){.chunk_bytes = CHUNK}, NULL, &file);
 
 		assert_true(rc == -EFBIG || rc == -EINVAL || rc == MOVER_HAVE_NONE);
 		if (file)
@@ -335,7 +335,9 @@ static void ten_thousand_small_files(void **state)
 
 			snprintf(name, sizeof(name), "folder%d/file%d", (i + k) / (FILES / FOLDERS), i + k);
 			entry = entry_file(name, 100);
-			assert_int_equal(mover_file_begin(f->tree, &entry, 1 << 20, false, NULL, &files[k]),
+			assert_int_equal(mover_file_begin(f->tree, &entry,
+							  &(struct mover_begin){.chunk_bytes = 1 << 20}, NULL,
+							  &files[k]),
 					 MOVER_HAVE_NONE);
 			assert_int_equal(pwrite(mover_file_fd(files[k]), f->content, 100, 0), 100);
 			assert_int_equal(mover_file_wrote(files[k], 0, &(struct mover_digest){{0}}), 0);
@@ -359,7 +361,9 @@ static void ten_thousand_small_files(void **state)
 
 		snprintf(name, sizeof(name), "folder%d/file%d", i / (FILES / FOLDERS), i);
 		entry = entry_file(name, 100);
-		assert_int_equal(mover_file_begin(f->tree, &entry, 1 << 20, false, NULL, &files[0]), MOVER_HAVE_ALL);
+		assert_int_equal(mover_file_begin(f->tree, &entry, &(struct mover_begin){.chunk_bytes = 1 << 20}, NULL,
+						  &files[0]),
+				 MOVER_HAVE_ALL);
 	}
 	print_message("finding them unchanged: %.1f us each\n", since(&start) / FILES);
 	for (int i = 0; i < FOLDERS; i++) {

@@ -79,7 +79,10 @@ static void reading_what_is_there_can_be_stopped(void **state)
 		assert_int_equal(fixture_put(f, file, i), 0);
 	mover_file_abandon(file);
 	for (int compare = 0; compare < 2; compare++) {
-		assert_int_equal(mover_file_begin(f->tree, &f->entry, CHUNK, compare, &stop, &file), -ECANCELED);
+		assert_int_equal(mover_file_begin(f->tree, &f->entry,
+						  &(struct mover_begin){.chunk_bytes = CHUNK, .compare = compare},
+						  &stop, &file),
+				 -ECANCELED);
 		assert_null(file);
 	}
 	file = fixture_begin(f, false, MOVER_HAVE_SOME);
@@ -91,7 +94,9 @@ static void reading_what_is_there_can_be_stopped(void **state)
 	assert_int_equal(mover_file_next_kept(file, 9), MOVER_NO_CHUNK);
 	assert_int_equal(fixture_finish(f, file), 2);
 	/* the same for the file that has the name */
-	assert_int_equal(mover_file_begin(f->tree, &f->entry, CHUNK, true, &stop, &file), -ECANCELED);
+	assert_int_equal(mover_file_begin(f->tree, &f->entry,
+					  &(struct mover_begin){.chunk_bytes = CHUNK, .compare = true}, &stop, &file),
+			 -ECANCELED);
 	assert_int_equal(room_count(&f->room, "."), 1);
 	fixture_free(f);
 }
@@ -107,7 +112,8 @@ static void killed_at_any_chunk(void **state)
 		struct mover_file *file;
 
 		if (!pid) {
-			if (mover_file_begin(f->tree, &f->entry, CHUNK, false, NULL, &file) != MOVER_HAVE_NONE)
+			if (mover_file_begin(f->tree, &f->entry, &(struct mover_begin){.chunk_bytes = CHUNK}, NULL,
+					     &file) != MOVER_HAVE_NONE)
 				_exit(1);
 			for (uint64_t i = 0; i < n; i++)
 				if (fixture_put(f, file, i))
@@ -118,7 +124,9 @@ static void killed_at_any_chunk(void **state)
 		assert_true(WIFSIGNALED(status));
 		assert_false(room_has(&f->room, "file"));
 		/* All records still wait for the journal's batch, so nothing is kept. */
-		assert_int_equal(mover_file_begin(f->tree, &f->entry, CHUNK, false, NULL, &file), MOVER_HAVE_NONE);
+		assert_int_equal(
+			mover_file_begin(f->tree, &f->entry, &(struct mover_begin){.chunk_bytes = CHUNK}, NULL, &file),
+			MOVER_HAVE_NONE);
 		fixture_finish(f, file);
 		assert_int_equal(unlinkat(f->room.fd, "file", 0), 0);
 	}
@@ -180,11 +188,16 @@ static void another_chunk_size_starts_over(void **state)
 	for (uint64_t i = 0; i < CHUNKS; i++)
 		assert_int_equal(fixture_put(f, file, i), 0);
 	mover_file_abandon(file);
-	assert_int_equal(mover_file_begin(f->tree, &f->entry, 2 * CHUNK, false, NULL, &file), MOVER_HAVE_NONE);
+	assert_int_equal(
+		mover_file_begin(f->tree, &f->entry, &(struct mover_begin){.chunk_bytes = 2 * CHUNK}, NULL, &file),
+		MOVER_HAVE_NONE);
 	mover_file_abandon(file);
 	assert_int_equal(room_count(&f->room, "."), 0);
-	assert_int_equal(mover_file_begin(f->tree, &f->entry, 0, false, NULL, &file), -EINVAL);
-	assert_int_equal(mover_file_begin(f->tree, &f->entry, 32u << 20, false, NULL, &file), -EINVAL);
+	assert_int_equal(mover_file_begin(f->tree, &f->entry, &(struct mover_begin){.chunk_bytes = 0}, NULL, &file),
+			 -EINVAL);
+	assert_int_equal(
+		mover_file_begin(f->tree, &f->entry, &(struct mover_begin){.chunk_bytes = 32u << 20}, NULL, &file),
+		-EINVAL);
 	fixture_free(f);
 }
 
@@ -220,7 +233,7 @@ static void comparing_by_content(void **state)
 	assert_int_equal(fixture_finish(f, fixture_begin(f, true, MOVER_HAVE_SOME)), 5);
 	room_write(&f->room, "file", f->content, BYTES);
 	assert_int_equal(truncate(room_path(&f->room, "file"), BYTES + 1), 0);
-	assert_int_equal(fixture_finish(f, fixture_begin(f, true, MOVER_HAVE_SOME)), CHUNKS);
+	assert_int_equal(fixture_finish(f, fixture_begin(f, true, MOVER_HAVE_SOME)), CHUNKS - 1);
 	/* changed by another program while it was compared: the commit fails */
 	f->content[1] ^= 1;
 	file = fixture_begin(f, true, MOVER_HAVE_SOME);
@@ -229,6 +242,59 @@ static void comparing_by_content(void **state)
 	room_write(&f->room, "file", "short", 5);
 	assert_true(fixture_commit(f, file) < 0);
 	assert_true(room_holds(&f->room, "file", "short", 5));
+	fixture_free(f);
+}
+
+/* A sender that compares names any size: it learns the digests of whole chunks, and of the last one only if the file
+ * ends there. */
+static void no_digest_of_a_prefix(void **state)
+{
+	struct fixture *f = fixture_new();
+	struct mover_file *file;
+
+	room_write(&f->room, "file", f->content, BYTES);
+	for (uint64_t size = 1; size <= BYTES; size += CHUNK / 2 - 1) {
+		f->entry.size = size;
+		file = fixture_begin(f, true, size < CHUNK ? MOVER_HAVE_NONE : MOVER_HAVE_SOME);
+		assert_null(mover_file_kept(file, size / CHUNK));
+		mover_file_abandon(file);
+	}
+	f->entry.size = BYTES;
+	file = fixture_begin(f, true, MOVER_HAVE_SOME);
+	assert_non_null(mover_file_kept(file, CHUNKS - 1));
+	mover_file_abandon(file);
+	fixture_free(f);
+}
+
+/* What a transfer has left is not for the sender with another ticket, unless it has the same file, or the receiver lets
+ * everybody compare. */
+static void another_ticket_resumes_nothing(void **state)
+{
+	static const struct {
+		uint64_t ticket;
+		bool any, same_file, resumes;
+	} cases[] = {{5, false, false, true}, {5, false, true, true},   {6, false, true, true},  {6, true, false, true},
+		     {0, false, true, true},  {6, false, false, false}, {0, false, false, false}};
+	struct fixture *f = fixture_new();
+	const struct mover_entry entry = f->entry;
+	struct mover_begin begin = {.chunk_bytes = CHUNK};
+	struct mover_file *file;
+
+	for (unsigned i = 0; i < sizeof(cases) / sizeof(*cases); i++) {
+		begin.ticket = 5;
+		begin.any_ticket = false;
+		f->entry = entry;
+		assert_int_equal(mover_file_begin(f->tree, &f->entry, &begin, NULL, &file), MOVER_HAVE_NONE);
+		assert_int_equal(fixture_put(f, file, 0), 0);
+		mover_file_abandon(file);
+		begin.ticket = cases[i].ticket;
+		begin.any_ticket = cases[i].any;
+		f->entry.mtime_ns += !cases[i].same_file;
+		assert_int_equal(mover_file_begin(f->tree, &f->entry, &begin, NULL, &file),
+				 cases[i].resumes ? MOVER_HAVE_SOME : MOVER_HAVE_NONE);
+		mover_file_forget(file, 0, 1);
+		mover_file_abandon(file);
+	}
 	fixture_free(f);
 }
 
@@ -287,25 +353,28 @@ static int on_a_full_disk(const struct fixture *old)
 		return 77;
 	if (mover_tree_open(f->room.path, &f->tree))
 		return 1;
-	if (mover_file_begin(f->tree, &f->entry, CHUNK, false, NULL, &file) != MOVER_HAVE_NONE)
+	if (mover_file_begin(f->tree, &f->entry, &(struct mover_begin){.chunk_bytes = CHUNK}, NULL, &file) !=
+	    MOVER_HAVE_NONE)
 		return 2;
 	while (n < CHUNKS && !(rc = fixture_put(f, file, n)))
 		n++;
 	if (n < 2 || n == CHUNKS || rc != -ENOSPC)
 		return 3;
 	/* a file that is nearly all hole could still be begun */
-	if (mover_file_begin(f->tree, &sparse, CHUNK, false, NULL, &other) == MOVER_HAVE_NONE)
+	if (mover_file_begin(f->tree, &sparse, &(struct mover_begin){.chunk_bytes = CHUNK}, NULL, &other) ==
+	    MOVER_HAVE_NONE)
 		mover_file_abandon(other);
 	else if (other)
 		return 4;
-	if (mover_file_begin(f->tree, &small, CHUNK, false, NULL, &other) < 0)
+	if (mover_file_begin(f->tree, &small, &(struct mover_begin){.chunk_bytes = CHUNK}, NULL, &other) < 0)
 		return 5;
 	mover_file_abandon(other);
 	mover_file_abandon(file);
 	/* with room again, the transfer resumes */
 	if (mount("none", f->room.path, NULL, MS_REMOUNT, "size=8m"))
 		return 6;
-	if (mover_file_begin(f->tree, &f->entry, CHUNK, false, NULL, &file) != MOVER_HAVE_SOME)
+	if (mover_file_begin(f->tree, &f->entry, &(struct mover_begin){.chunk_bytes = CHUNK}, NULL, &file) !=
+	    MOVER_HAVE_SOME)
 		return 7;
 	for (uint64_t i = 0; i < CHUNKS; i++) {
 		if (!!mover_file_kept(file, i) != (i < n))
@@ -342,6 +411,8 @@ int main(void)
 		cmocka_unit_test(a_changed_temporary_file_is_noticed),
 		cmocka_unit_test(the_source_has_changed),
 		cmocka_unit_test(another_chunk_size_starts_over),
+		cmocka_unit_test(no_digest_of_a_prefix),
+		cmocka_unit_test(another_ticket_resumes_nothing),
 		cmocka_unit_test(sparse_files_stay_sparse_when_compared),
 		cmocka_unit_test(comparing_by_content),
 		cmocka_unit_test(a_full_disk),

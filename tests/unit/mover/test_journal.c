@@ -43,7 +43,7 @@ static struct kept reread(int fd, struct journal *journal)
 	struct mover_digest name = digest_of(99);
 	struct kept kept = {0};
 
-	assert_int_equal(mover_journal_open(journal, fd, CHUNK, &name, take, &kept), 0);
+	assert_int_equal(mover_journal_open(journal, fd, CHUNK, &name, &(struct journal_owner){0}, take, &kept), 0);
 	return kept;
 }
 
@@ -70,7 +70,9 @@ static void what_is_added_is_read(void **state)
 		assert_memory_equal(&kept.chunks[i].digest, &digest, sizeof(digest));
 	}
 	mover_kept_clear(&kept);
-	assert_int_equal(mover_journal_open(&journal, fd, CHUNK, &(struct mover_digest){0}, refuse, NULL), 0);
+	assert_int_equal(mover_journal_open(&journal, fd, CHUNK, &(struct mover_digest){0}, &(struct journal_owner){0},
+					    refuse, NULL),
+			 0);
 	close(fd);
 }
 
@@ -86,7 +88,8 @@ static void little_waits(void **state)
 		size_t calls = 0, before;
 
 		assert_int_equal(ftruncate(fd, 0), 0);
-		assert_int_equal(mover_journal_open(&journal, fd, chunk, &name, refuse, NULL), 0);
+		assert_int_equal(
+			mover_journal_open(&journal, fd, chunk, &name, &(struct journal_owner){0}, refuse, NULL), 0);
 		for (uint64_t i = 0; i < 1000; i++) {
 			before = file_bytes(fd);
 			assert_int_equal(mover_journal_add(&journal, i, &digest), 0);

@@ -44,7 +44,7 @@ static int begin(struct mover_tree *tree, const char *name)
 {
 	struct mover_entry entry = entry_file(name, 1);
 	struct mover_file *file;
-	int rc = mover_file_begin(tree, &entry, CHUNK, false, NULL, &file);
+	int rc = mover_file_begin(tree, &entry, &(struct mover_begin){.chunk_bytes = CHUNK}, NULL, &file);
 
 	if (file)
 		mover_file_abandon(file);
@@ -148,7 +148,9 @@ static void a_folder_that_becomes_a_link(void **state)
 		mover_beneath_without_openat2(without);
 		assert_int_equal(folder(tree, "a") | folder(tree, "a/b"), 0);
 		assert_int_equal(begin(tree, "a/b/first"), MOVER_HAVE_NONE);
-		assert_int_equal(mover_file_begin(tree, &entry, CHUNK, false, NULL, &file), MOVER_HAVE_NONE);
+		assert_int_equal(
+			mover_file_begin(tree, &entry, &(struct mover_begin){.chunk_bytes = CHUNK}, NULL, &file),
+			MOVER_HAVE_NONE);
 		assert_int_equal(renameat(room.fd, "into/a/b", room.fd, "into/moved"), 0);
 		assert_int_equal(symlinkat("../../outside", room.fd, "into/a/b"), 0);
 		rc = begin(tree, "a/b/second");
@@ -381,7 +383,8 @@ static int among_anothers(const char *path)
 	for (int compare = 0; compare < 2; compare++) { /* of the same time, then of the same content */
 		file_entry.name = (const uint8_t *)(compare ? "a/two" : "a/one");
 		file_entry.name_len = 5;
-		rc = mover_file_begin(tree, &file_entry, CHUNK, compare, NULL, &file);
+		rc = mover_file_begin(tree, &file_entry,
+				      &(struct mover_begin){.chunk_bytes = CHUNK, .compare = compare}, NULL, &file);
 		if (rc != (compare ? MOVER_HAVE_SOME : MOVER_HAVE_NONE))
 			return 3;
 		if (!compare && pwrite(mover_file_fd(file), "x", 1, 0) != 1)
