@@ -66,29 +66,16 @@ static enum roci_verdict check_operation(const struct roci_qp *qp, const struct 
 
 /* ---- SEND ---- */
 
-static enum roci_verdict begin_send(struct roci_qp *qp)
-{
-	struct roci_sgl sgl;
-
-	if (!roci_qp_take_receive(qp))
-		return ROCI_EXEC_NO_RECEIVE;
-	sgl = (struct roci_sgl){qp->resp.rwqe->sges, qp->resp.rwqe->num_sge};
-	qp->resp.message.offset = 0;
-	return roci_sgl_check(qp->e, roci_qp_receive_pd(qp), &sgl, ROCI_ACCESS_LOCAL_WRITE) ? ROCI_EXEC_OK
-											    : ROCI_EXEC_OPERATION;
-}
-
 static enum roci_verdict run_send(struct roci_qp *qp, const struct roci_packet *p)
 {
 	struct roci_message *m = &qp->resp.message;
 	struct roci_cqe cqe = {.opcode = ROCI_WC_RECV, .src_qpn = qp->attr.dest_qpn};
 	struct roci_sgl sgl;
-	enum roci_verdict v;
 
 	if (p->op->first) {
-		v = begin_send(qp);
-		if (v != ROCI_EXEC_OK)
-			return v;
+		if (!roci_qp_take_receive(qp))
+			return ROCI_EXEC_NO_RECEIVE;
+		m->offset = 0;
 	}
 	if (m->offset + p->payload_len > ROCI_MAX_MESSAGE_BYTES)
 		return ROCI_EXEC_INVALID; /* even where it fits: the completion could not state its length */

@@ -308,7 +308,7 @@ static bool request_ok(const struct roci_qp *qp, const struct roci_send_wr *wr)
 	case ROCI_WR_RDMA_READ: return !(wr->flags & ROCI_SEND_INLINE);
 	case ROCI_WR_ATOMIC_CMP_AND_SWP:
 	case ROCI_WR_ATOMIC_FETCH_AND_ADD:
-		return !(wr->flags & ROCI_SEND_INLINE) && !(wr->remote_addr & 7) && roci_sgl_len(&sgl) == 8;
+		return !(wr->flags & ROCI_SEND_INLINE) && !(wr->remote_addr & 7) && roci_sgl_len(&sgl) >= 8;
 	case ROCI_WR_ATOMIC_WRITE: return !(wr->remote_addr & 7) && (!wr->num_sge || roci_sgl_len(&sgl) == 8);
 	case ROCI_WR_FLUSH:
 		return !wr->num_sge && !(wr->flags & ROCI_SEND_INLINE) && wr->flush.len <= ROCI_MAX_MESSAGE_BYTES;

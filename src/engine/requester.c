@@ -115,7 +115,7 @@ static enum roci_wc_status check_request(const struct roci_qp *qp, const struct 
 		return ROCI_WC_LOC_LEN_ERR; /* IBTA 10.8.3.3: one packet */
 	if (roci_swqe_needs_response(w) && !qp->attr.max_rd_atomic)
 		return ROCI_WC_LOC_QP_OP_ERR;
-	if (!roci_sgl_check(qp->e, qp->pd, &sgl, roci_swqe_fetches(w) ? ROCI_ACCESS_LOCAL_WRITE : 0))
+	if (!roci_sgl_check(qp->e, qp->pd, &sgl, w->length, roci_swqe_fetches(w) ? ROCI_ACCESS_LOCAL_WRITE : 0))
 		return ROCI_WC_LOC_PROT_ERR;
 	return ROCI_WC_SUCCESS;
 }

@@ -16,13 +16,15 @@ uint64_t roci_sgl_len(const struct roci_sgl *sgl)
 	return len;
 }
 
-bool roci_sgl_check(struct roci_engine *e, uint32_t pd, const struct roci_sgl *sgl, uint32_t access)
+bool roci_sgl_check(struct roci_engine *e, uint32_t pd, const struct roci_sgl *sgl, uint64_t len, uint32_t access)
 {
-	for (unsigned i = 0; i < sgl->count; i++) {
+	for (unsigned i = 0; i < sgl->count && len; i++) {
 		const struct roci_sge *s = &sgl->sges[i];
+		uint32_t n = s->len < len ? s->len : (uint32_t)len;
 
-		if (!roci_mr_local(e, pd, s->lkey, s->addr, s->len, access))
+		if (!roci_mr_local(e, pd, s->lkey, s->addr, n, access))
 			return false;
+		len -= n;
 	}
 	return true;
 }

@@ -12,8 +12,9 @@ struct roci_sgl {
 
 /* Bytes in all. */
 uint64_t roci_sgl_len(const struct roci_sgl *sgl);
-/* True where every element lies in a region of `pd` with the right `access` (0 or ROCI_ACCESS_LOCAL_WRITE). */
-bool roci_sgl_check(struct roci_engine *e, uint32_t pd, const struct roci_sgl *sgl, uint32_t access);
+/* True where the first `len` bytes lie in regions of `pd` with the right `access` (0 or ROCI_ACCESS_LOCAL_WRITE). What
+ * lies behind them is not used, and may lie anywhere. */
+bool roci_sgl_check(struct roci_engine *e, uint32_t pd, const struct roci_sgl *sgl, uint64_t len, uint32_t access);
 /* Adds to *batch the spans that hold `len` bytes from `offset`. -EACCES: none was added. */
 int roci_sgl_gather(struct roci_engine *e, uint32_t pd, const struct roci_sgl *sgl, uint64_t offset, uint32_t len,
 		    struct roci_tx_batch *batch);

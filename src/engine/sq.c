@@ -64,6 +64,7 @@ static void fill_by_opcode(struct roci_swqe *w, const struct roci_send_wr *wr)
 	case ROCI_WR_ATOMIC_FETCH_AND_ADD:
 		w->atomic.compare_add = wr->compare_add;
 		w->atomic.swap = wr->swap;
+		w->length = 8; /* the original value goes to the first 8 bytes, as adapters and Soft-RoCE do it */
 		break;
 	case ROCI_WR_BIND_MW:
 		w->bind = (struct roci_bind){.addr = wr->bind.addr,
