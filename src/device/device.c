@@ -23,11 +23,10 @@ static int open_registry(struct roci_device *dev)
 {
 	int err = roci_registry_open(&dev->registry);
 
-	if (err == -ENOSPC)
+	if (err == -EUSERS)
 		return roci_device_open_failed("1023 of your processes on this host have one already", err);
 	if (err)
-		return roci_device_open_failed("no directory for the host registry ($ROCI_RUNDIR, /dev/shm/roci-UID or "
-					       "/tmp/roci-UID, yours and of mode 0700)",
+		return roci_device_open_failed("no directory for the host registry (set ROCI_RUNDIR to one of yours)",
 					       err);
 	roci_steer_reset(&dev->registry);
 	roci_qpn_block_init(&dev->qpns, dev->registry.slot);

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 #include "device/links.h"
 
+#include <stdio.h>
 #include <stdlib.h>
 #include <unistd.h>
 
@@ -62,10 +63,13 @@ static int open_udp(struct roci_device *dev)
 int roci_links_open(struct roci_device *dev)
 {
 	struct roci_links *links = &dev->links;
+	char what[ROCI_RUNDIR_MAX + 24];
 	int err = roci_side_door_open(&dev->registry, &links->door);
 
-	if (err)
-		return roci_device_open_failed("side door", err);
+	if (err) {
+		snprintf(what, sizeof(what), "side door in %s", dev->registry.dir);
+		return roci_device_open_failed(what, err);
+	}
 	err = roci_progress_watch(&dev->progress, roci_side_door_fd(links->door), ROCI_PROGRESS_DOOR);
 	if (err) {
 		roci_device_open_failed("epoll", err);

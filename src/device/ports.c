@@ -192,12 +192,8 @@ int roci_ports_listen(struct roci_registry *reg, unsigned index)
 
 void roci_ports_release(struct roci_registry *reg, unsigned index)
 {
-	static const struct roci_port_entry nobody;
-
-	if (roci_registry_lock(reg))
-		return; /* it stops counting when this process ends */
-	write_entry(&reg->file->ports.entries[index], &nobody);
-	roci_registry_unlock(reg);
+	/* Needs no lock: as long as the slot is ours, nobody else writes to the entry. */
+	__atomic_store_n(&reg->file->ports.entries[index].slot, 0, __ATOMIC_RELEASE);
 }
 
 /* ---- routing ---- */

@@ -5,8 +5,8 @@
  * host, and a request finds the process that listens.
  *
  * An entry counts as long as the process that made it lives: its slot is locked, and the slot's incarnation is the
- * same. Writers hold roci_registry_lock(). Readers do not: each entry has a sequence number. Other processes write here
- * too: readers check what they read.
+ * same. Who takes an entry holds roci_registry_lock(). Readers do not: each entry has a sequence number. Other
+ * processes write here too: readers check what they read.
  */
 #ifndef ROCI_DEVICE_PORTS_H
 #define ROCI_DEVICE_PORTS_H
@@ -46,9 +46,11 @@ struct roci_cm_bind {
 
 /* A new incarnation of our slot: the entries of earlier owners no longer count. */
 void roci_ports_reset(struct roci_registry *reg);
-/* Takes a port. *index is its entry, *port the port. -EADDRINUSE; -EADDRNOTAVAIL: no free port, or no room. */
+/* Takes a port. *index is its entry, *port the port. -EADDRINUSE; -EADDRNOTAVAIL: no free port, or no room; -ETIMEDOUT:
+ * a stopped process keeps the registry's lock. */
 int roci_ports_bind(struct roci_registry *reg, const struct roci_cm_bind *ask, unsigned *index, uint16_t *port);
-/* From now on requests for it come to this process. -EADDRINUSE: another owner of the port listens already. */
+/* From now on requests for it come to this process. -EADDRINUSE: another owner of the port listens already;
+ * -ETIMEDOUT as above. */
 int roci_ports_listen(struct roci_registry *reg, unsigned index);
 void roci_ports_release(struct roci_registry *reg, unsigned index);
 /* The slot of the living process that listens to this service on this address; 0: none. */

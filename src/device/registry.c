@@ -12,9 +12,13 @@
 #include "device/device.h"
 #include "device/sweep.h"
 
-#define LAYOUT     2  /* in the file's name: processes of another layout have another file */
+#define LAYOUT     3  /* in the file's name: processes of another layout have another file */
 #define TRIES      10 /* while somebody sweeps the file away, which takes a moment */
 #define TABLE_BYTE 0  /* the byte whose lock guards the file's contents */
+#define DIRS       3  /* candidates of rundir.h, at most */
+
+#define WAIT_NS  1000000000 /* for the lock: its holders have it for a millisecond at most, unless they are stopped */
+#define PAUSE_NS 200000     /* between attempts */
 
 /* Open file description locks belong to the descriptor. Those of the process would be lost when some library closes
  * another descriptor of the file. */
@@ -28,24 +32,78 @@ static int lock_byte(int fd, int command, short type, unsigned byte)
 	return command == F_OFD_GETLK ? lock.l_type != F_UNLCK : 0;
 }
 
+/* -ETIMEDOUT: somebody has held the lock all the time. */
+static int wait_for_byte(int fd, unsigned byte)
+{
+	const struct timespec pause = {.tv_nsec = PAUSE_NS};
+	uint64_t end = roci_now() + WAIT_NS;
+	int err;
+
+	while ((err = lock_byte(fd, F_OFD_SETLK, F_WRLCK, byte)) == -EAGAIN || err == -EACCES) {
+		if (roci_now() > end)
+			return -ETIMEDOUT;
+		nanosleep(&pause, NULL);
+	}
+	return err;
+}
+
+/* Not every file system can reserve. There, zeros are written up to the file's length, and nobody maps the file before
+ * that. The lock is for two who write them at once: the later would overwrite what the first one's process wrote. */
+static int write_zeros(int fd)
+{
+	static const char zeros[65536];
+	const off_t len = sizeof(struct roci_registry_file);
+	struct stat st = {0};
+	int err;
+
+	err = wait_for_byte(fd, TABLE_BYTE);
+	if (err)
+		return err;
+	if (fstat(fd, &st))
+		err = -errno;
+	for (off_t at = st.st_size; !err && at < len;) {
+		ssize_t n = pwrite(fd, zeros,
+				   (size_t)(len - at < (off_t)sizeof(zeros) ? len - at : (off_t)sizeof(zeros)), at);
+
+		if (n < 0 && errno != EINTR)
+			err = -errno;
+		at += n > 0 ? n : 0;
+	}
+	lock_byte(fd, F_OFD_SETLK, F_UNLCK, TABLE_BYTE);
+	return err;
+}
+
+/* Gives the file its length, and room on the disk: a page of a mapping that finds no room there is SIGBUS. (Not
+ * posix_fallocate(): where the file system cannot do it, that writes into a file which others use.) */
+static int reserve(int fd)
+{
+	while (fallocate(fd, 0, 0, sizeof(struct roci_registry_file)))
+		if (errno != EINTR)
+			return errno == EOPNOTSUPP || errno == ENOSYS ? write_zeros(fd) : -errno;
+	return 0;
+}
+
+static void name_file(const struct roci_registry *reg, char *path, size_t size)
+{
+	snprintf(path, size, "%s/host-%lu-%d", reg->dir, reg->netns, LAYOUT);
+}
+
 static int open_file(struct roci_registry *reg)
 {
 	char path[ROCI_RUNDIR_MAX + 48];
 	struct stat st;
 	int fd, err;
 
-	snprintf(path, sizeof(path), "%s/host-%lu-%d", reg->dir, reg->netns, LAYOUT);
+	name_file(reg, path, sizeof(path));
 	fd = open(path, O_RDWR | O_CREAT | O_NOFOLLOW | O_CLOEXEC, 0600);
 	if (fd < 0)
 		return -errno;
 	err = -EPERM;
 	if (fstat(fd, &st) || !S_ISREG(st.st_mode) || st.st_uid != geteuid() || (st.st_mode & 077))
 		goto err_close;
-	/* Each process sets the same length, so it does not matter which is first. */
-	if (ftruncate(fd, sizeof(*reg->file))) {
-		err = -errno;
+	err = reserve(fd);
+	if (err)
 		goto err_close;
-	}
 	reg->file = mmap(NULL, sizeof(*reg->file), PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
 	if (reg->file == MAP_FAILED) {
 		err = -errno;
@@ -74,7 +132,7 @@ static int take_slot(struct roci_registry *reg)
 		if (err != -EAGAIN && err != -EACCES)
 			return err;
 	}
-	return -ENOSPC;
+	return -EUSERS;
 }
 
 /* -EAGAIN: somebody sweeps the file away (sweep.h). */
@@ -93,9 +151,83 @@ static int open_and_take(struct roci_registry *reg)
 	return err;
 }
 
-int roci_registry_open(struct roci_registry *reg)
+static int open_in_dir(struct roci_registry *reg)
 {
 	struct timespec pause = {.tv_nsec = 1000000};
+	int err = open_and_take(reg);
+
+	/* A process that sweeps holds all slots for a moment. */
+	for (int i = 0; i < TRIES && (err == -EAGAIN || err == -EUSERS); i++) {
+		nanosleep(&pause, NULL);
+		err = open_and_take(reg);
+	}
+	return err;
+}
+
+/* A process holds a slot in the registry of reg->dir. */
+static bool somebody_lives(const struct roci_registry *reg)
+{
+	struct flock slots = {.l_type = F_WRLCK, .l_whence = SEEK_SET, .l_start = 1, .l_len = ROCI_SLOTS - 1};
+	char path[ROCI_RUNDIR_MAX + 48];
+	bool lives;
+	int fd;
+
+	name_file(reg, path, sizeof(path));
+	if (access(path, F_OK) || roci_rundir_take(reg->dir))
+		return false;
+	fd = open(path, O_RDWR | O_NOFOLLOW | O_CLOEXEC);
+	lives = fd >= 0 && !fcntl(fd, F_OFD_GETLK, &slots) && slots.l_type != F_UNLCK;
+	if (fd >= 0)
+		close(fd);
+	return lives;
+}
+
+/* A directory that was full when another process began may have room by now; all processes must share one registry. */
+static int open_where_others_are(struct roci_registry *reg)
+{
+	int err;
+
+	for (unsigned i = 0; (err = roci_rundir_name(i, reg->dir, sizeof(reg->dir))) != -ERANGE; i++)
+		if (!err && somebody_lives(reg))
+			return open_in_dir(reg);
+	return -ENOENT;
+}
+
+static void say_why_not(unsigned i, int err, const char *instead)
+{
+	char dir[ROCI_RUNDIR_MAX + 1] = "";
+
+	roci_rundir_name(i, dir, sizeof(dir));
+	fprintf(stderr, "roci: %s cannot hold the host registry: %s%s%s\n", dir, roci_rundir_reason(err),
+		*instead ? "; it is in " : "", instead);
+}
+
+/* -EUSERS is not a reason to try the next one: the slots of one registry are all there are. */
+static int open_first(struct roci_registry *reg)
+{
+	int errs[DIRS], err = -ENOENT;
+	unsigned n;
+
+	for (n = 0; n < DIRS; n++) {
+		err = roci_rundir_name(n, reg->dir, sizeof(reg->dir));
+		if (err == -ERANGE)
+			break;
+		err = err ? err : roci_rundir_take(reg->dir);
+		err = err ? err : open_in_dir(reg);
+		if (!err || err == -EUSERS)
+			break;
+		errs[n] = err;
+	}
+	if (err == -EUSERS)
+		return err;
+	for (unsigned i = 0; i < n; i++)
+		if (err || errs[i] != -ENOENT) /* a system without /dev/shm is nothing to talk about */
+			say_why_not(i, errs[i], err ? "" : reg->dir);
+	return err ? errs[n - 1] : 0;
+}
+
+int roci_registry_open(struct roci_registry *reg)
+{
 	struct stat st;
 	int err;
 
@@ -103,15 +235,9 @@ int roci_registry_open(struct roci_registry *reg)
 	if (stat("/proc/self/ns/net", &st))
 		return -errno;
 	reg->netns = st.st_ino;
-	err = roci_rundir(reg->dir, sizeof(reg->dir));
-	if (err)
-		return err;
-	err = open_and_take(reg);
-	/* A process that sweeps holds all slots for a moment. */
-	for (int i = 0; i < TRIES && (err == -EAGAIN || err == -ENOSPC); i++) {
-		nanosleep(&pause, NULL);
-		err = open_and_take(reg);
-	}
+	err = open_where_others_are(reg);
+	if (err && err != -EUSERS)
+		err = open_first(reg);
 	if (!err)
 		roci_sweep(reg->dir, reg->netns);
 	return err;
@@ -135,9 +261,44 @@ bool roci_registry_alive(const struct roci_registry *reg, unsigned slot)
 	return slot == reg->slot || lock_byte(reg->fd, F_OFD_GETLK, F_WRLCK, slot) == 1;
 }
 
+/* The names are what the last holder wrote; one that was stopped between the two steps has not written its own yet. */
+static void say_who_holds(const struct roci_registry *reg)
+{
+	fprintf(stderr,
+		"roci: process %u (slot %u of the host registry) keeps the lock of %s; it is stopped or hangs. Until "
+		"it "
+		"goes on or ends, binding a port fails, and packets may reach other processes by way of a third.\n",
+		atomic_load(&reg->file->holder_pid), atomic_load(&reg->file->holder_slot), reg->dir);
+}
+
+int roci_registry_try_lock(struct roci_registry *reg)
+{
+	int err = lock_byte(reg->fd, F_OFD_SETLK, F_WRLCK, TABLE_BYTE);
+
+	if (err)
+		return err == -EACCES ? -EAGAIN : err;
+	reg->stuck = false;
+	atomic_store(&reg->file->holder_slot, reg->slot);
+	atomic_store(&reg->file->holder_pid, (uint32_t)getpid());
+	return 0;
+}
+
 int roci_registry_lock(struct roci_registry *reg)
 {
-	return lock_byte(reg->fd, F_OFD_SETLKW, F_WRLCK, TABLE_BYTE);
+	int err = roci_registry_try_lock(reg);
+
+	if (err != -EAGAIN)
+		return err;
+	if (reg->stuck)
+		return -ETIMEDOUT;
+	err = wait_for_byte(reg->fd, TABLE_BYTE);
+	if (!err)
+		return roci_registry_try_lock(reg);
+	if (err == -ETIMEDOUT) {
+		reg->stuck = true;
+		say_who_holds(reg);
+	}
+	return err;
 }
 
 void roci_registry_unlock(struct roci_registry *reg)

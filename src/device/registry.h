@@ -10,6 +10,7 @@
 #ifndef ROCI_DEVICE_REGISTRY_H
 #define ROCI_DEVICE_REGISTRY_H
 
+#include <stdatomic.h>
 #include <stdbool.h>
 #include <stdint.h>
 
@@ -36,6 +37,7 @@ struct roci_steered_group {
 };
 
 struct roci_registry_file {
+	_Atomic uint32_t holder_slot, holder_pid; /* who locked it last */
 	struct roci_steered_group groups[ROCI_STEERED_GROUPS];
 	struct roci_port_table ports;
 };
@@ -44,11 +46,14 @@ struct roci_registry {
 	int fd;
 	unsigned slot; /* ours */
 	unsigned long netns;
-	struct roci_registry_file *file; /* shared with the other processes */
+	bool stuck;                      /* the last wait for the lock was in vain */
+	struct roci_registry_file *file; /* shared with the other processes; its room on the disk is reserved */
 	char dir[ROCI_RUNDIR_MAX + 1];
 };
 
-/* Takes a free slot. Returns 0, -ENOSPC where all are taken, or why the file cannot be had. */
+/* Takes a free slot, in the first directory of rundir.h where a process of ours lives already, else in the first that
+ * can hold the file. Says on stderr why others cannot. Returns 0, -EUSERS where all slots are taken, or a negative
+ * errno: no directory can hold the file. */
 int roci_registry_open(struct roci_registry *reg);
 /* Gives the slot back. In a forked child, which shares the lock with its parent, the parent keeps it. */
 void roci_registry_close(struct roci_registry *reg);
@@ -56,8 +61,12 @@ void roci_registry_close(struct roci_registry *reg);
 /* True where a living process owns `slot`. */
 bool roci_registry_alive(const struct roci_registry *reg, unsigned slot);
 
-/* The lock on reg->file, between processes. Returns 0 or a negative errno. */
+/* The lock on reg->file, between processes. A stopped process may hold it: the wait ends after a second, with a line on
+ * stderr that names the holder. Until the lock is had again, further waits end at once. Returns 0, -ETIMEDOUT or
+ * another negative errno. */
 int roci_registry_lock(struct roci_registry *reg);
+/* Likewise, but does not wait and says nothing. -EAGAIN: somebody has the lock. */
+int roci_registry_try_lock(struct roci_registry *reg);
 void roci_registry_unlock(struct roci_registry *reg);
 
 #endif

@@ -5,25 +5,48 @@
 #include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
-/* `len` is what snprintf returned for `path`. A directory that others could have planted or can write to is refused,
- * never repaired. */
-static int take_dir(const char *path, int len, size_t size)
+int roci_rundir_name(unsigned i, char *path, size_t size)
+{
+	const char *wish = getenv("ROCI_RUNDIR"), *login = getenv("XDG_RUNTIME_DIR");
+	unsigned uid = geteuid();
+	int len;
+
+	if (wish && *wish)
+		len = i ? -ERANGE : snprintf(path, size, "%s", wish);
+	else if (i == 0)
+		len = snprintf(path, size, "/dev/shm/roci-%u", uid);
+	else if (i == 1)
+		len = snprintf(path, size, "/tmp/roci-%u", uid);
+	else if (i > 2)
+		len = -ERANGE;
+	else if (login && *login == '/')
+		len = snprintf(path, size, "%s/roci-%u", login, uid);
+	else
+		len = snprintf(path, size, "/run/user/%u/roci-%u", uid, uid);
+	if (len < 0)
+		return len;
+	return (size_t)len >= size || len > ROCI_RUNDIR_MAX ? -ENAMETOOLONG : 0;
+}
+
+/* O_PATH: another user's directory opens too, so that the owner, not the mode, is what is wrong with it. */
+int roci_rundir_take(const char *path)
 {
 	struct stat st;
 	int fd, err = 0;
 
-	if (len < 0 || (size_t)len >= size || len > ROCI_RUNDIR_MAX)
-		return -ENAMETOOLONG;
 	if (mkdir(path, 0700) && errno != EEXIST)
 		return -errno;
-	fd = open(path, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+	fd = open(path, O_PATH | O_NOFOLLOW | O_CLOEXEC);
 	if (fd < 0)
 		return -errno;
 	if (fstat(fd, &st))
 		err = -errno;
+	else if (!S_ISDIR(st.st_mode))
+		err = -ENOTDIR;
 	else if (st.st_uid != geteuid() || (st.st_mode & 077))
 		err = -EPERM;
 	else if (faccessat(fd, ".", R_OK | W_OK | X_OK, AT_EACCESS))
@@ -32,14 +55,7 @@ static int take_dir(const char *path, int len, size_t size)
 	return err;
 }
 
-int roci_rundir(char *path, size_t size)
+const char *roci_rundir_reason(int err)
 {
-	const char *wish = getenv("ROCI_RUNDIR");
-	unsigned uid = geteuid();
-
-	if (wish && *wish)
-		return take_dir(path, snprintf(path, size, "%s", wish), size);
-	if (!take_dir(path, snprintf(path, size, "/dev/shm/roci-%u", uid), size))
-		return 0;
-	return take_dir(path, snprintf(path, size, "/tmp/roci-%u", uid), size);
+	return err == -EPERM ? "it is not a directory of yours alone, of mode 0700" : strerror(-err);
 }

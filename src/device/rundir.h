@@ -7,12 +7,19 @@
 
 #define ROCI_RUNDIR_MAX 72 /* bytes: a side door's name behind it must fit in sockaddr_un */
 
-/* Writes the path of the directory to `path`, and makes it where needed: $ROCI_RUNDIR if that is set, else
- * /dev/shm/roci-UID, else /tmp/roci-UID. It must be a directory, not a link, of this user, and of mode 0700: what
- * others could have planted is refused. Returns 0, -ENAMETOOLONG, or why the last candidate was refused.
+/* Writes the path of candidate `i` to `path`: $ROCI_RUNDIR alone if that is set, else /dev/shm/roci-UID,
+ * /tmp/roci-UID, and roci-UID in $XDG_RUNTIME_DIR (/run/user/UID where that is not set). Returns 0, -ENAMETOOLONG, or
+ * -ERANGE: there is no such candidate.
  *
- * $XDG_RUNTIME_DIR is not used: a user's login has it, but the same user's service or cron job does not, and processes
+ * $XDG_RUNTIME_DIR comes last: a user's login has it, but the same user's service or cron job does not, and processes
  * that share UDP port 4791 must share one registry. */
-int roci_rundir(char *path, size_t size);
+int roci_rundir_name(unsigned i, char *path, size_t size);
+
+/* Makes the directory where needed. It must be a directory, not a link, of this user, and of mode 0700: what others
+ * could have planted is refused. Returns 0; -EPERM: it is not this user's alone; or another negative errno. */
+int roci_rundir_take(const char *path);
+
+/* Why a directory cannot be used, in words: of an error of roci_rundir_take() or of a file in it. */
+const char *roci_rundir_reason(int err);
 
 #endif

@@ -149,6 +149,9 @@ int roci_steer_bind(struct roci_registry *reg, int fd, const struct sockaddr *ad
 	struct roci_steered_group *group;
 	int err = roci_registry_lock(reg);
 
+	/* Without the lock the order is not kept: the socket is bound all the same. */
+	if (err == -ETIMEDOUT)
+		return bind(fd, addr, len) ? -errno : 0;
 	if (err)
 		return err;
 	if (bind(fd, addr, len)) {
@@ -203,7 +206,7 @@ void roci_steer_repair(struct roci_registry *reg, int fd, const uint8_t gid[16],
 {
 	struct roci_steered_group *group;
 
-	if (roci_registry_lock(reg))
+	if (roci_registry_try_lock(reg))
 		return;
 	group = find_group(reg, gid, ifindex);
 	if (group && group->count) {

@@ -7,7 +7,7 @@
  * The program names sockets by their index in the kernel's group: in the order of bind(), and when a socket is closed,
  * the last takes its index. The registry file keeps that order. It is wrong when a process was killed and nobody has
  * noticed yet. Then packets reach another process, which forwards them by the side door: steering is speed, not
- * correctness.
+ * correctness. So it is left out where a stopped process keeps the registry's lock.
  */
 #ifndef ROCI_DEVICE_STEER_H
 #define ROCI_DEVICE_STEER_H
@@ -31,7 +31,7 @@ void roci_steer_leave(struct roci_registry *reg, int fd, const uint8_t gid[16], 
 void roci_steer_close(struct roci_registry *reg, int fd, const uint8_t gid[16], uint32_t ifindex);
 
 /* Removes dead processes from the group of `gid` and rebuilds the program; `fd` is a member. For a process that
- * receives packets of others. Costs a few system calls. */
+ * receives packets of others. Costs a few system calls. Does not wait for the registry's lock. */
 void roci_steer_repair(struct roci_registry *reg, int fd, const uint8_t gid[16], uint32_t ifindex);
 
 #endif

@@ -7,6 +7,7 @@
 #include <stdlib.h>
 #include <unistd.h>
 
+#include "device/rundir.h"
 #include "verbs/context.h"
 #include "verbs/sysfs/sysfs.h"
 #include "verbs/sysfs/tree.h"
@@ -114,13 +115,22 @@ void vb_sysfs_refresh(struct ibv_device *device, const struct roci_gid_entry *gi
 {
 	char path[VB_TREE_PATH_MAX], *text = NULL;
 	size_t len = 0;
-	bool written = false;
+	static bool warned;
+	int err = -ENOMEM;
 	FILE *out = open_memstream(&text, &len);
 	if (out) {
 		describe(out, gids, count, guid);
-		written = !fclose(out) && !vb_tree_write(text, len, path);
+		if (!fclose(out))
+			err = vb_tree_write(text, len, path);
 		free(text);
 	}
+	bool written = !err;
+	if (err && !warned)
+		fprintf(stderr,
+			"roci: cannot write the sysfs files of roci0 (in /dev/shm, /tmp or $XDG_RUNTIME_DIR; or in "
+			"$ROCI_RUNDIR): %s; programs that read them do not find them\n",
+			roci_rundir_reason(err));
+	warned = warned || err;
 	set_root(written ? path : NULL);
 	const char *base = written ? path : "/sys";
 	snprintf(device->ibdev_path, sizeof(device->ibdev_path), "%s/" IBDEV, base);

@@ -117,7 +117,8 @@ static int write_file(const char *path, const char *content, size_t len)
 	int fd = openat(tree_fd, temporary, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600);
 	if (fd < 0)
 		return -errno;
-	int err = write(fd, content, len) == (ssize_t)len ? 0 : -EIO;
+	ssize_t n = write(fd, content, len);
+	int err = n == (ssize_t)len ? 0 : n < 0 ? -errno : -ENOSPC;
 	close(fd);
 	if (!err && renameat(tree_fd, temporary, tree_fd, path))
 		err = -errno;
@@ -199,18 +200,12 @@ static char *read_stamp(size_t *len)
 	return old;
 }
 
-int vb_tree_write(const char *text, size_t len, char root[VB_TREE_PATH_MAX])
+/* Brings the open tree up to date. */
+static int update(const char *rundir, const char *text, size_t len)
 {
-	char rundir[ROCI_RUNDIR_MAX];
-	int err = roci_rundir(rundir, sizeof(rundir));
-	if (!err)
-		err = open_tree(rundir);
-	if (err)
-		return err;
-	memcpy(root, tree_path, sizeof(tree_path));
-
 	size_t old_len = 0;
 	char *old = read_stamp(&old_len);
+	int err = 0;
 	if (!old || old_len != len || memcmp(old, text, len)) {
 		remove_unused(rundir);
 		unlinkat(tree_fd, "stamp", 0);
@@ -222,4 +217,37 @@ int vb_tree_write(const char *text, size_t len, char root[VB_TREE_PATH_MAX])
 	}
 	free(old);
 	return err;
+}
+
+/* Half a tree would keep what room there is, so it goes, unless another process uses it. */
+static void give_up(void)
+{
+	if (!flock(tree_fd, LOCK_EX | LOCK_NB))
+		nftw(tree_path, remove_one, 8, FTW_DEPTH | FTW_PHYS);
+	close(tree_fd);
+	tree_fd = -1;
+}
+
+int vb_tree_write(const char *text, size_t len, char root[VB_TREE_PATH_MAX])
+{
+	static unsigned at; /* the directory that could hold it last time */
+	char rundir[ROCI_RUNDIR_MAX + 1];
+	int err, last = -ENOENT;
+	for (unsigned i = at; (err = roci_rundir_name(i, rundir, sizeof(rundir))) != -ERANGE; i++, last = err) {
+		if (!err)
+			err = roci_rundir_take(rundir);
+		if (!err)
+			err = open_tree(rundir);
+		if (err)
+			continue;
+		err = update(rundir, text, len);
+		if (!err) {
+			at = i;
+			memcpy(root, tree_path, sizeof(tree_path));
+			return 0;
+		}
+		give_up();
+	}
+	at = 0;
+	return last;
 }

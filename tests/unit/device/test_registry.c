@@ -1,10 +1,12 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 #include "bench.h"
 
+#include <errno.h>
 #include <fcntl.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -95,7 +97,7 @@ static void all_slots_can_be_taken_and_no_more(void **state)
 		assert_false(seen[regs[i].slot]);
 		seen[regs[i].slot] = true;
 	}
-	assert_int_equal(roci_registry_open(&regs[ROCI_SLOTS - 1]), -ENOSPC);
+	assert_int_equal(roci_registry_open(&regs[ROCI_SLOTS - 1]), -EUSERS);
 	for (int i = 0; i < ROCI_SLOTS - 1; i++)
 		roci_registry_close(&regs[i]);
 }
@@ -155,24 +157,75 @@ static void a_directory_that_others_can_use_is_refused(void **state)
 	snprintf(mine, sizeof(mine), "%s/sub", getenv("ROCI_RUNDIR"));
 	snprintf(moved, sizeof(moved), "%s-moved", mine);
 	setenv("ROCI_RUNDIR", mine, 1);
-	assert_int_equal(roci_rundir(path, sizeof(path)), 0);
+	assert_int_equal(roci_rundir_name(0, path, sizeof(path)), 0);
 	assert_string_equal(path, mine);
+	assert_int_equal(roci_rundir_name(1, path, sizeof(path)), -ERANGE);
+	assert_int_equal(roci_rundir_take(mine), 0);
 	assert_int_equal(stat(mine, &st), 0);
 	assert_int_equal(st.st_mode & 07777, 0700);
 
 	assert_int_equal(chmod(mine, 0750), 0);
-	assert_int_equal(roci_rundir(path, sizeof(path)), -EPERM);
+	assert_int_equal(roci_rundir_take(mine), -EPERM);
 	assert_int_equal(chmod(mine, 0700), 0);
 
 	assert_int_equal(rename(mine, moved), 0);
 	assert_int_equal(symlink(moved, mine), 0);
-	assert_true(roci_rundir(path, sizeof(path)) < 0);
-	assert_int_equal(roci_rundir(path, 5), -ENAMETOOLONG);
+	assert_int_equal(roci_rundir_take(mine), -ENOTDIR);
+	assert_int_equal(roci_rundir_name(0, path, 5), -ENAMETOOLONG);
+	unlink(mine);
+	fclose(fopen(mine, "w"));
+	assert_int_equal(roci_rundir_take(mine), -ENOTDIR);
 
 	unsetenv("ROCI_RUNDIR");
-	assert_int_equal(roci_rundir(path, sizeof(path)), 0);
-	assert_int_equal(stat(path, &st), 0);
-	assert_int_equal(st.st_uid, geteuid());
+	assert_int_equal(roci_rundir_name(0, path, sizeof(path)), 0);
+	assert_int_equal(strncmp(path, "/dev/shm/roci-", 14), 0);
+	assert_int_equal(roci_rundir_name(2, path, sizeof(path)), 0);
+	assert_int_equal(roci_rundir_name(3, path, sizeof(path)), -ERANGE);
+}
+
+/* A stopped process must not stop the others. */
+static void a_stopped_holder_of_the_lock_is_not_waited_for(void **state)
+{
+	struct roci_cm_bind ask = {.ps = ROCI_PS_TCP, .port = 4242};
+	struct roci_registry reg, other;
+	uint64_t start;
+	unsigned index;
+	uint16_t port;
+	char byte = 0;
+	int up[2];
+	pid_t pid;
+
+	assert_int_equal(pipe(up), 0);
+	pid = fork();
+	if (!pid) {
+		if (roci_registry_open(&other) || roci_registry_lock(&other) || write(up[1], &byte, 1) < 0)
+			_exit(1);
+		raise(SIGSTOP);
+		_exit(0);
+	}
+	assert_int_equal(read(up[0], &byte, 1), 1);
+	assert_int_equal(waitpid(pid, NULL, WUNTRACED), pid);
+
+	assert_int_equal(roci_registry_open(&reg), 0);
+	start = roci_now();
+	assert_int_equal(roci_ports_bind(&reg, &ask, &index, &port), -ETIMEDOUT);
+	assert_in_range(roci_now() - start, 900000000, 20000000000);
+	start = roci_now();
+	for (int i = 0; i < 100; i++) { /* it has been waited for once */
+		assert_int_equal(roci_ports_bind(&reg, &ask, &index, &port), -ETIMEDOUT);
+		assert_int_equal(roci_registry_try_lock(&reg), -EAGAIN);
+	}
+	assert_true(roci_now() - start < 900000000);
+
+	kill(pid, SIGCONT);
+	waitpid(pid, NULL, 0);
+	assert_int_equal(roci_ports_bind(&reg, &ask, &index, &port), 0);
+	assert_int_equal(roci_ports_listen(&reg, index), 0);
+	roci_ports_release(&reg, index);
+	assert_int_equal(roci_ports_bind(&reg, &ask, &index, &port), 0);
+	roci_registry_close(&reg);
+	close(up[0]);
+	close(up[1]);
 }
 
 int main(void)
@@ -182,6 +235,7 @@ int main(void)
 		cmocka_unit_test(a_forked_child_lets_go),
 		cmocka_unit_test(all_slots_can_be_taken_and_no_more),
 		cmocka_unit_test(what_dead_namespaces_left_is_swept),
+		cmocka_unit_test(a_stopped_holder_of_the_lock_is_not_waited_for),
 		cmocka_unit_test(a_directory_that_others_can_use_is_refused),
 	};
 
