@@ -4,6 +4,7 @@
 #define ROCI_VERBS_CQ_H
 
 #include "verbs/context.h"
+#include "verbs/wallclock.h"
 
 struct vb_channel {
 	struct ibv_comp_channel channel;
@@ -29,6 +30,8 @@ struct vb_cq {
 	bool polling;
 	pthread_t poller;    /* who holds `consumer` */
 	struct roci_cqe cqe; /* what the read functions return */
+	bool wallclock_read; /* since ibv_start_poll() */
+	struct vb_wallclock wallclock;
 };
 
 /* True for a CQ of this device; false for NULL. */

@@ -38,6 +38,7 @@ static int start_poll(struct ibv_cq_ex *ex, struct ibv_poll_cq_attr *attr)
 	}
 	cq->poller = pthread_self();
 	cq->polling = true;
+	cq->wallclock_read = false;
 	return 0;
 }
 
@@ -117,13 +118,23 @@ static uint64_t read_completion_ts(struct ibv_cq_ex *ex)
 	return cqe_of(ex)->timestamp_ns;
 }
 
-/* The timestamp is of CLOCK_MONOTONIC; converted with the present difference of the two clocks. */
-static uint64_t read_completion_wallclock_ns(struct ibv_cq_ex *ex)
+static void read_wallclock(struct vb_cq *cq)
 {
 	struct timespec wall;
+	uint64_t before = roci_now();
 	clock_gettime(CLOCK_REALTIME, &wall);
-	uint64_t wall_ns = (uint64_t)wall.tv_sec * 1000000000 + (uint64_t)wall.tv_nsec;
-	return wall_ns - (roci_now() - cqe_of(ex)->timestamp_ns);
+	vb_wallclock_learn(&cq->wallclock, before, (uint64_t)wall.tv_sec * 1000000000 + (uint64_t)wall.tv_nsec,
+			   roci_now());
+	cq->wallclock_read = true;
+}
+
+/* The timestamp is of CLOCK_MONOTONIC. The clocks are read once for all completions of a poll. */
+static uint64_t read_completion_wallclock_ns(struct ibv_cq_ex *ex)
+{
+	struct vb_cq *cq = (struct vb_cq *)ex;
+	if (!cq->wallclock_read)
+		read_wallclock(cq);
+	return vb_wallclock_at(&cq->wallclock, cq->cqe.timestamp_ns);
 }
 
 /* vb_create_cq_ex() refuses the flags of these three. */

@@ -118,6 +118,37 @@ void test_cq_ex(void)
 	CHECK(!ibv_destroy_qp(qp) && !ibv_destroy_cq(ibv_cq_ex_to_cq(cq)));
 }
 
+/* The times of 16,000 completions never go back: not the device's, and not the wall clock's. */
+void test_cq_timestamps(void)
+{
+	struct ibv_cq_init_attr_ex attr = {.cqe = 64,
+					   .wc_flags = IBV_WC_EX_WITH_COMPLETION_TIMESTAMP |
+						       IBV_WC_EX_WITH_COMPLETION_TIMESTAMP_WALLCLOCK};
+	struct ibv_cq_ex *cq = ibv_create_cq_ex(api_ctx, &attr);
+	struct ibv_qp *qp = qp_new(IBV_QPT_RC, ibv_cq_ex_to_cq(cq), NULL, &small);
+	struct ibv_qp_attr error = {.qp_state = IBV_QPS_ERR};
+	struct ibv_poll_cq_attr poll = {0};
+	uint64_t ts = 0, wall = 0;
+	unsigned seen = 0, back = 0;
+	CHECK(!qp_to_init(qp) && !ibv_modify_qp(qp, &error, IBV_QP_STATE));
+	for (int round = 0; round < 4000; round++) {
+		for (uint64_t i = 0; i < 4; i++)
+			flush_one(qp, i);
+		int err = ibv_start_poll(cq, &poll);
+		for (; !err; err = ibv_next_poll(cq), seen++) {
+			uint64_t this_ts = ibv_wc_read_completion_ts(cq);
+			uint64_t this_wall = ibv_wc_read_completion_wallclock_ns(cq);
+			back += this_ts < ts || this_wall < wall;
+			ts = this_ts;
+			wall = this_wall;
+		}
+		ibv_end_poll(cq);
+	}
+	CHECK(seen == 16000);
+	CHECK(back == 0);
+	CHECK(!ibv_destroy_qp(qp) && !ibv_destroy_cq(ibv_cq_ex_to_cq(cq)));
+}
+
 /* Overrun of a CQ: the event CQ_ERR; the entries before it can be polled; later polls fail. */
 void test_cq_overrun(void)
 {

@@ -170,6 +170,7 @@ static const struct {
 	{"CQ: in use", test_cq_in_use},
 	{"CQ: resizing", test_cq_resize},
 	{"CQ: field by field", test_cq_ex},
+	{"CQ: timestamps", test_cq_timestamps},
 	{"CQ: overrun", test_cq_overrun},
 	{"SRQ", test_srq},
 	{"SRQ: full", test_srq_full},
