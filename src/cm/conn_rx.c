@@ -164,9 +164,15 @@ static void become_rejected(struct roci_conn *conn, uint64_t now, const struct r
 	roci_backlog_withdrawn(&conn->x, now);
 }
 
+/* 12.9.7: the peer never got our RTU and gave up, its consumer withdrew the REP, or a repeated REP found no connection
+ * there. All of these are about the REP or about no message. The REQ was accepted long ago. */
 static void reject_established(struct roci_conn *conn, uint64_t now, const struct roci_cm_source *from,
 			       const struct roci_cm_msg *rej)
 {
+	if (rej->about == ROCI_CM_ABOUT_REQ) {
+		conn->x.cm->stats.rx_unexpected++;
+		return;
+	}
 	roci_conn_enter_timewait(conn, now);
 	report_rej(conn, rej);
 }
@@ -275,30 +281,63 @@ void roci_conn_act(struct roci_conn *conn, uint64_t now, const struct roci_cm_so
 
 /* ---- which connection ---- */
 
-/* Both ids must agree. Two exceptions: our REQ's answer brings the peer's id, and a REJ may come without one (0). */
-static bool same_ids(const struct roci_conn *conn, const struct roci_cm_msg *msg)
+/* The answers to a REQ and REP have the TID of the REQ: 64 bits that nobody off the path knows. A DREQ starts an
+ * exchange of its own. */
+static bool same_exchange(const struct roci_conn *conn, const struct roci_cm_msg *msg)
 {
-	return conn->info.remote_comm_id == 0 || msg->local_id == conn->info.remote_comm_id ||
-	       (msg->attribute == ROCI_CM_ATTR_REJ && msg->local_id == 0);
+	switch (msg->attribute) {
+	case ROCI_CM_ATTR_REP:
+	case ROCI_CM_ATTR_REJ:
+	case ROCI_CM_ATTR_MRA: return msg->tid == conn->tid;
+	default: return true;
+	}
+}
+
+/* Our id has led here. The sender's must agree too, unless no answer has brought it yet: a peer that rejects our REQ
+ * may have none, and then writes 0. */
+static bool names_peer(const struct roci_conn *conn, const struct roci_cm_msg *msg)
+{
+	return conn->info.remote_comm_id == 0 || msg->local_id == conn->info.remote_comm_id;
+}
+
+static struct roci_conn *find_by_local_id(struct roci_cm *cm, const struct roci_cm_source *from,
+					  const struct roci_cm_msg *msg)
+{
+	struct roci_exchange *x = roci_idmap_find(&cm->ids, msg->remote_id);
+
+	if (!x || !x->conn)
+		return NULL;
+	if (memcmp(from->sgid, x->remote_gid, 16)) {
+		cm->stats.rx_wrong_source++;
+		return NULL;
+	}
+	return names_peer(x->conn, msg) ? x->conn : NULL;
+}
+
+/* A peer withdraws its REQ before a REP brought it our id (12.6.7.2, reason 4). Later it has to name the id. */
+static struct roci_conn *find_withdrawn(struct roci_cm *cm, const struct roci_cm_source *from,
+					const struct roci_cm_msg *rej)
+{
+	struct roci_peer_node *node = roci_peer_find(&cm->remote_ids, from->sgid, rej->local_id);
+	struct roci_conn *conn = node ? roci_container_of(node, struct roci_conn, remote_id_node) : NULL;
+
+	if (!conn)
+		return NULL;
+	switch (conn->state) {
+	case ROCI_CONN_REQ_WAITING:
+	case ROCI_CONN_REQ_RECEIVED:
+	case ROCI_CONN_REP_SENT: return conn;
+	default: return NULL;
+	}
 }
 
 static struct roci_conn *find(struct roci_cm *cm, const struct roci_cm_source *from, const struct roci_cm_msg *msg)
 {
-	struct roci_exchange *x = roci_idmap_find(&cm->ids, msg->remote_id);
-	struct roci_peer_node *node;
+	struct roci_conn *conn = msg->attribute == ROCI_CM_ATTR_REJ && !msg->remote_id
+					 ? find_withdrawn(cm, from, msg)
+					 : find_by_local_id(cm, from, msg);
 
-	if (x && x->conn) {
-		if (memcmp(from->sgid, x->remote_gid, 16)) {
-			cm->stats.rx_wrong_source++;
-			return NULL;
-		}
-		return same_ids(x->conn, msg) ? x->conn : NULL;
-	}
-	/* A peer withdraws its REQ before it knows our id (12.6.7.2, reason 4). */
-	if (msg->attribute != ROCI_CM_ATTR_REJ || msg->remote_id)
-		return NULL;
-	node = roci_peer_find(&cm->remote_ids, from->sgid, msg->local_id);
-	return node ? roci_container_of(node, struct roci_conn, remote_id_node) : NULL;
+	return conn && same_exchange(conn, msg) ? conn : NULL;
 }
 
 void roci_conn_rx(struct roci_cm *cm, uint64_t now, const struct roci_cm_source *from, const struct roci_cm_msg *msg)

@@ -76,9 +76,10 @@ bool roci_pending_withdraw(struct roci_cm *cm, const struct roci_cm_source *from
 {
 	struct roci_pending_request *request = find(&cm->pending, from, ROCI_CM_ATTR_REQ, rej->local_id);
 
-	if (request)
-		leave(&cm->pending, request);
-	return request;
+	if (!request || request->msg.tid != rej->tid)
+		return false;
+	leave(&cm->pending, request);
+	return true;
 }
 
 /* ---- how a request leaves ---- */

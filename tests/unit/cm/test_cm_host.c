@@ -3,6 +3,7 @@
 
 #include "../device/bench.h"
 
+#include "cm/conn_state.h"
 #include "cm/msg.h"
 #include "device/cm_host.h"
 #include "device/gsi.h"
@@ -36,7 +37,8 @@ static struct roci_conn *connect_to(struct roci_device *dev, uint64_t now, unsig
 	gid_of("127.0.0.1", ask.path.sgid);
 	gid_of("127.0.0.1", ask.path.dgid);
 	assert_int_equal(roci_conn_connect(roci_cm_host_cm(dev), now, &ask, &conn), 0);
-	rep.remote_id = roci_conn_info(conn)->local_comm_id;
+	rep.tid = conn->tid;
+	rep.remote_id = conn->info.local_comm_id;
 	roci_cm_msg_build(&rep, mad);
 	roci_cm_host_rx(dev, now, mad, ask.path.dgid, ask.path.sgid, rep.local_id);
 	assert_int_equal(roci_conn_establish(conn, now, (struct roci_cm_bytes){0}), 0);

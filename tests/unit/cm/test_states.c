@@ -120,36 +120,58 @@ static struct roci_conn *reach(struct pair *p, struct place place)
 }
 
 /* The message as the peer of this connection would send it. */
-static void receive(struct pair *p, struct roci_conn *conn, enum roci_cm_attribute message)
+static struct roci_cm_msg from_peer(const struct roci_conn *conn, enum roci_cm_attribute message)
 {
-	struct roci_cm_msg msg = {
+	return (struct roci_cm_msg){
 		.attribute = (uint16_t)message,
-		.tid = conn->tid,
+		.tid = message == ROCI_CM_ATTR_DREP ? conn->dreq_tid : conn->tid,
 		.local_id = conn->info.remote_comm_id ? conn->info.remote_comm_id : 0x77,
 		.remote_id = message == ROCI_CM_ATTR_REQ ? 0 : conn->info.local_comm_id,
 		.qpn = message == ROCI_CM_ATTR_DREQ ? conn->info.local_qpn : 0x2000,
+		.about = message == ROCI_CM_ATTR_REJ ? ROCI_CM_ABOUT_OTHER : 0,
 	};
+}
+
+static void receive(struct pair *p, struct roci_conn *conn, const struct roci_cm_msg *msg, const uint8_t sgid[16])
+{
 	uint8_t mad[ROCI_CM_MAD_BYTES];
 
-	roci_cm_msg_build(&msg, mad);
-	roci_cm_rx(conn->x.cm, p->now, mad, conn->x.remote_gid, conn->x.local_gid, 7);
+	roci_cm_msg_build(msg, mad);
+	roci_cm_rx(conn->x.cm, p->now, mad, sgid, conn->x.local_gid, 7);
 	pair_drain(p, conn->x.cm);
+}
+
+/* A pair of which one side is in this state, and nothing is under way. */
+static struct roci_conn *open_at(struct pair *p, struct place place)
+{
+	struct roci_conn *conn;
+
+	pair_open(p, 1);
+	conn = reach(p, place);
+	p->lose = true;
+	pair_carry(p);
+	pair_clear(p);
+	assert_int_equal(conn->state, place.state);
+	return conn;
+}
+
+static void destroy(struct pair *p)
+{
+	roci_cm_destroy(p->a);
+	roci_cm_destroy(p->b);
 }
 
 static void check(struct place place, enum roci_cm_attribute message)
 {
 	struct reaction right = expected(place, message);
 	unsigned event, answer = NO_MESSAGE;
+	struct roci_cm_msg msg;
 	struct roci_conn *conn;
 	struct pair p;
 
-	pair_open(&p, 1);
-	conn = reach(&p, place);
-	p.lose = true;
-	pair_carry(&p);
-	pair_clear(&p);
-	assert_int_equal(conn->state, place.state);
-	receive(&p, conn, message);
+	conn = open_at(&p, place);
+	msg = from_peer(conn, message);
+	receive(&p, conn, &msg, conn->x.remote_gid);
 	pair_carry(&p);
 	assert_true(p.event_count <= 1);
 	event = p.event_count ? p.events[0].kind : NO_EVENT;
@@ -160,8 +182,7 @@ static void check(struct place place, enum roci_cm_attribute message)
 		fail_msg("%s in state %u of the %s side: state %u, %s, answer %s", cm_message_name(message),
 			 place.state, place.passive ? "passive" : "active", conn->state, cm_event_name(event),
 			 cm_message_name(answer));
-	roci_cm_destroy(p.a);
-	roci_cm_destroy(p.b);
+	destroy(&p);
 }
 
 static void every_message_in_every_state(void **state)
@@ -172,10 +193,99 @@ static void every_message_in_every_state(void **state)
 				check(places[i], message);
 }
 
+/* ---- forged messages: what the connection must not believe ---- */
+
+enum forgery {
+	FORGED_SOURCE,     /* everything right, but from another address */
+	FORGED_LOCAL_ID,   /* another sender's id */
+	FORGED_REMOTE_ID,  /* another receiver's id */
+	FORGED_TID,        /* not the TID of the REQ */
+	FORGED_NO_SENDER,  /* REJ: local id 0, as of one who answers a REQ and has no connection */
+	FORGED_NO_RECEIVER /* REJ: remote id 0, as of one who withdraws a REQ */
+};
+#define FORGERIES (FORGED_NO_RECEIVER + 1)
+
+/* The REQ's exchange has its TID. The other messages name the connection by the ids alone. */
+static bool has_req_tid(enum roci_cm_attribute message)
+{
+	return message == ROCI_CM_ATTR_REP || message == ROCI_CM_ATTR_REJ || message == ROCI_CM_ATTR_MRA;
+}
+
+/* True where nothing tells the message from a genuine one: the state knows no id of the peer yet, or the peer no id of
+ * ours. */
+static bool is_genuine(struct place place, enum roci_cm_attribute message, enum forgery forgery)
+{
+	bool rej = message == ROCI_CM_ATTR_REJ;
+
+	switch (forgery) {
+	case FORGED_LOCAL_ID: return place.state == ROCI_CONN_REQ_SENT;
+	case FORGED_TID: return !has_req_tid(message);
+	case FORGED_NO_SENDER: return !rej || place.state == ROCI_CONN_REQ_SENT;
+	case FORGED_NO_RECEIVER:
+		return !rej || place.state == ROCI_CONN_REQ_WAITING || place.state == ROCI_CONN_REQ_RECEIVED ||
+		       place.state == ROCI_CONN_REP_SENT;
+	default: return false;
+	}
+}
+
+static void check_forgery(struct place place, enum roci_cm_attribute message, enum forgery forgery)
+{
+	static const uint8_t elsewhere[16] = {[10] = 0xff, [11] = 0xff, 10, 0, 0, 66};
+	struct roci_cm_msg msg;
+	struct roci_conn *conn;
+	struct pair p;
+
+	conn = open_at(&p, place);
+	msg = from_peer(conn, message);
+	switch (forgery) {
+	case FORGED_SOURCE: break;
+	case FORGED_LOCAL_ID: msg.local_id ^= 1; break;
+	case FORGED_REMOTE_ID: msg.remote_id ^= 1; break;
+	case FORGED_TID: msg.tid ^= 1; break;
+	case FORGED_NO_SENDER: msg.local_id = 0; break;
+	case FORGED_NO_RECEIVER: msg.remote_id = 0; break;
+	}
+	receive(&p, conn, &msg, forgery == FORGED_SOURCE ? elsewhere : conn->x.remote_gid);
+	if (conn->state != place.state || p.event_count)
+		fail_msg("forgery %u of %s in state %u of the %s side: state %u, %u events", forgery,
+			 cm_message_name(message), place.state, place.passive ? "passive" : "active", conn->state,
+			 p.event_count);
+	destroy(&p);
+}
+
+static void no_forged_message_in_any_state(void **state)
+{
+	for (unsigned i = 0; i < sizeof(places) / sizeof(*places); i++)
+		for (unsigned message = ROCI_CM_ATTR_MRA; message <= ROCI_CM_ATTR_DREP; message++)
+			for (unsigned forgery = 0; forgery < FORGERIES; forgery++)
+				if (!is_genuine(places[i], message, forgery))
+					check_forgery(places[i], message, forgery);
+}
+
+/* Once the REQ is answered, nobody rejects it any more. */
+static void a_late_rej_of_the_req_ends_nothing(void **state)
+{
+	for (unsigned passive = 0; passive < 2; passive++) {
+		struct roci_cm_msg rej;
+		struct roci_conn *conn;
+		struct pair p;
+
+		conn = open_at(&p, (struct place){ROCI_CONN_ESTABLISHED, passive});
+		rej = from_peer(conn, ROCI_CM_ATTR_REJ);
+		rej.about = ROCI_CM_ABOUT_REQ;
+		receive(&p, conn, &rej, conn->x.remote_gid);
+		assert_int_equal(conn->state, ROCI_CONN_ESTABLISHED);
+		assert_int_equal(p.event_count, 0);
+		destroy(&p);
+	}
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(every_message_in_every_state),
+		cmocka_unit_test(no_forged_message_in_any_state),
+		cmocka_unit_test(a_late_rej_of_the_req_ends_nothing),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
