@@ -104,6 +104,34 @@ void roci_conn_enter_timewait(struct roci_conn *conn, uint64_t now)
 	roci_exchange_set_timer(&conn->x, now + roci_cm_time_ns(t < TIMEWAIT_LONGEST ? t : TIMEWAIT_LONGEST));
 }
 
+/* ---- the peer's QP ---- */
+
+/* The key of a QP of this CA. The salt keeps peers from choosing CAs whose QPs share a place in the table. */
+static uint32_t qpn_key(const struct roci_cm *cm, uint64_t ca_guid, uint32_t qpn)
+{
+	return qpn ^ (uint32_t)((ca_guid ^ cm->remote_qpns.salt) * 0xd6e8feb86659fd93u >> 32);
+}
+
+void roci_conn_insert_qpn(struct roci_conn *conn)
+{
+	struct roci_cm *cm = conn->x.cm;
+
+	roci_peer_insert(&cm->remote_qpns, &conn->remote_qpn_node, conn->x.remote_gid,
+			 qpn_key(cm, conn->peer.ca_guid, conn->peer.qpn));
+}
+
+struct roci_conn *roci_conn_of_qpn(struct roci_cm *cm, const uint8_t gid[16], const struct roci_cm_msg *msg)
+{
+	struct roci_peer_node *node;
+	struct roci_conn *conn;
+
+	if (msg->qpn <= 1)
+		return NULL;
+	node = roci_peer_find(&cm->remote_qpns, gid, qpn_key(cm, msg->ca_guid, msg->qpn));
+	conn = node ? roci_container_of(node, struct roci_conn, remote_qpn_node) : NULL;
+	return conn && conn->peer.ca_guid == msg->ca_guid && conn->peer.qpn == msg->qpn ? conn : NULL;
+}
+
 /* ---- messages ---- */
 
 void roci_conn_take_peer(struct roci_conn *conn, const struct roci_cm_msg *msg)

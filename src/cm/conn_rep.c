@@ -40,15 +40,13 @@ static void reject_stale(struct roci_conn *conn, const struct roci_cm_source *fr
 
 void roci_conn_rx_rep(struct roci_conn *conn, const struct roci_cm_source *from, const struct roci_cm_msg *rep)
 {
-	struct roci_cm *cm = conn->x.cm;
-
-	if (rep->qpn > 1 && roci_peer_find(&cm->remote_qpns, conn->x.remote_gid, rep->qpn)) {
+	if (roci_conn_of_qpn(conn->x.cm, conn->x.remote_gid, rep)) {
 		reject_stale(conn, from, rep);
 		return;
 	}
 	roci_conn_take_peer(conn, rep);
 	conn->info.ack_timeout = ack_timeout(conn->info.ack_timeout, rep->target_ack_delay);
-	roci_peer_insert(&cm->remote_qpns, &conn->remote_qpn_node, conn->x.remote_gid, rep->qpn);
+	roci_conn_insert_qpn(conn);
 	roci_exchange_stop_timer(&conn->x);
 	conn->state = ROCI_CONN_REP_RECEIVED;
 	roci_exchange_prepare_event(&conn->x, ROCI_CM_REP_RECEIVED, rep)->peer = &conn->peer;

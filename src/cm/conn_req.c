@@ -34,17 +34,15 @@ static enum roci_cm_reason check_fields(const struct roci_cm_source *from, const
 	return 0;
 }
 
-/* 12.9.8.3.1: a connection exists with the peer's QP, so the peer has forgotten it. QPNs 0 and 1 are not checked. */
+/* 12.9.8.3.1: a connection exists with the peer's QP, so the peer has forgotten it. */
 static enum roci_cm_reason check_stale(struct roci_cm *cm, uint64_t now, const struct roci_cm_source *from,
 				       const struct roci_cm_msg *req)
 {
-	struct roci_peer_node *node = req->qpn > 1 ? roci_peer_find(&cm->remote_qpns, from->sgid, req->qpn) : NULL;
-	struct roci_conn *old;
+	struct roci_conn *old = roci_conn_of_qpn(cm, from->sgid, req);
 
-	if (!node)
+	if (!old)
 		return 0;
 	cm->stats.stale++;
-	old = roci_container_of(node, struct roci_conn, remote_qpn_node);
 	if (old->state == ROCI_CONN_ESTABLISHED) {
 		struct roci_cm_msg dreq = roci_conn_message(old, ROCI_CM_ATTR_DREQ);
 
@@ -112,7 +110,7 @@ static struct roci_conn *create(struct roci_cm *cm, const struct roci_cm_source 
 	take_req(conn, req);
 	take_times(conn, req);
 	roci_peer_insert(&cm->remote_ids, &conn->remote_id_node, conn->x.remote_gid, req->local_id);
-	roci_peer_insert(&cm->remote_qpns, &conn->remote_qpn_node, conn->x.remote_gid, req->qpn);
+	roci_conn_insert_qpn(conn);
 	return conn;
 }
 

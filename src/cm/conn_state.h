@@ -59,6 +59,11 @@ void roci_conn_enter_timewait(struct roci_conn *conn, uint64_t now);
 /* Fills `peer` and the peer's part of `info` from a REQ or REP. Before: info.transport and info.retry_count, which only
  * a REQ has. */
 void roci_conn_take_peer(struct roci_conn *conn, const struct roci_cm_msg *msg);
+/* The peer's QP leads to the connection from now on. Before: `peer` and x.remote_gid. */
+void roci_conn_insert_qpn(struct roci_conn *conn);
+/* 12.9.8.3.1: the connection with the QP that this REQ or REP from `gid` names. The same QPN of another CA is another
+ * QP. NULL: none; QPNs 0 and 1 have none. */
+struct roci_conn *roci_conn_of_qpn(struct roci_cm *cm, const uint8_t gid[16], const struct roci_cm_msg *msg);
 /* An empty message of the connection: attribute, ids, TID. */
 struct roci_cm_msg roci_conn_message(const struct roci_conn *conn, enum roci_cm_attribute attribute);
 /* Complete and send `msg`, which roci_conn_message() made and the caller may have given private data and ARI. */

@@ -37,7 +37,7 @@ struct roci_cm {
 	unsigned remembered_count;              /* at most ROCI_CM_MAX_REMEMBERED */
 	uint64_t answered_requests;             /* by the consumer */
 	struct roci_peer_table remote_ids;      /* passive connections, by the peer's communication id */
-	struct roci_peer_table remote_qpns;     /* connections, by the peer's QPN */
+	struct roci_peer_table remote_qpns;     /* connections, by the peer's CA and QPN */
 	struct roci_peer_table remote_sidr_ids; /* passive SIDR exchanges, by the peer's request id */
 	struct roci_pending pending;
 	unsigned reply_first, reply_count;

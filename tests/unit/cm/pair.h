@@ -123,8 +123,10 @@ static inline void pair_open(struct pair *p, unsigned backlog)
 	p->now = SECOND;
 	p->seed = 11;
 	config.context = &p->seed;
+	config.ca_guid = 0xa00;
 	p->a = roci_cm_create(&config);
 	config.id_base = 6u << 22;
+	config.ca_guid = 0xb00;
 	p->b = roci_cm_create(&config);
 	pair_listen(p, backlog);
 }

@@ -378,6 +378,86 @@ static void a_stale_connection_is_found(void **state)
 	pair_close(&p);
 }
 
+/* A REQ of a's for this QP, as if a CA with this GUID had sent it from this address. */
+static void receive_req(struct pair *p, uint32_t qpn, uint64_t ca_guid, const uint8_t sgid[16])
+{
+	struct roci_cm_msg req;
+	struct roci_cm_ip ip;
+	struct roci_cm_tx tx;
+
+	pair_connect(p, qpn);
+	assert_true(roci_cm_tx(p->a, p->now, &tx));
+	assert_int_equal(roci_cm_msg_parse(&req, tx.mad), ROCI_CM_PARSE_OK);
+	assert_true(roci_cm_ip_parse(&ip, req.private, ROCI_CM_REQ_PRIVATE));
+	req.ca_guid = ca_guid;
+	memcpy(req.primary.local_gid, sgid, 16);
+	memcpy(ip.src, sgid, 16);
+	roci_cm_ip_build(&ip, req.private);
+	roci_cm_msg_build(&req, tx.mad);
+	roci_cm_rx(p->b, p->now, tx.mad, sgid, pair_gid_b, 7);
+	pair_drain(p, p->b);
+}
+
+/* IBTA 12.9.8.3.1: a QPN is the same QP only of the same CA. A REQ of another CA with that QPN, be it forged or from
+ * behind the same address translation, is an ordinary REQ. */
+static void a_stale_connection_is_of_the_same_ca(void **state)
+{
+	static const uint8_t elsewhere[16] = {[10] = 0xff, [11] = 0xff, 10, 0, 0, 66};
+	struct roci_conn *active, *passive;
+	struct pair p;
+
+	pair_open(&p, 0);
+	pair_establish(&p, 0x1000, &active, &passive);
+	receive_req(&p, 0x1000, 0xbad, pair_gid_a);
+	pair_only_event(&p, ROCI_CM_REQ_RECEIVED);
+	assert_int_equal(passive->state, ROCI_CONN_ESTABLISHED);
+	pair_clear(&p);
+	pair_wait(&p, 50 * MS); /* the backlog's pace */
+	receive_req(&p, 0x1000, 0xa00, elsewhere);
+	pair_wait(&p, 50 * MS);
+	pair_only_event(&p, ROCI_CM_REQ_RECEIVED);
+	assert_int_equal(passive->state, ROCI_CONN_ESTABLISHED);
+	assert_int_equal(p.b->stats.stale, 0);
+	assert_int_equal(p.sent[ROCI_CM_ATTR_DREQ], 0);
+	/* The other CAs' requests do not hide the connection. */
+	receive_req(&p, 0x1000, 0xa00, pair_gid_a);
+	assert_int_equal(passive->state, ROCI_CONN_DREQ_SENT);
+	assert_int_equal(p.b->stats.stale, 1);
+	roci_cm_destroy(p.a);
+	roci_cm_destroy(p.b);
+}
+
+/* As for the REQ: two hosts behind one address may have QPs of the same number. */
+static void a_rep_of_another_ca_is_accepted(void **state)
+{
+	struct roci_conn *active, *passive, *again;
+	struct roci_cm_msg rep;
+	struct roci_cm_tx tx;
+	struct pair p;
+
+	pair_open(&p, 0);
+	pair_establish(&p, 0x1000, &active, &passive);
+	for (unsigned other = 0; other < 2; other++) {
+		again = pair_connect(&p, 0x3000 + other);
+		pair_wait(&p, 50 * MS);
+		assert_int_equal(pair_accept(&p, pair_only_event(&p, ROCI_CM_REQ_RECEIVED)->conn, 0x1001), 0);
+		pair_clear(&p);
+		assert_true(roci_cm_tx(p.b, p.now, &tx));
+		assert_int_equal(roci_cm_msg_parse(&rep, tx.mad), ROCI_CM_PARSE_OK);
+		rep.ca_guid += other;
+		roci_cm_msg_build(&rep, tx.mad);
+		roci_cm_rx(p.a, p.now, tx.mad, tx.sgid, tx.dgid, 7);
+		assert_int_equal(again->state, other ? ROCI_CONN_REP_RECEIVED : ROCI_CONN_CLOSED);
+		assert_int_equal(p.a->stats.stale, 1);
+		p.lose = true;
+		pair_carry(&p);
+		p.lose = false;
+		pair_clear(&p);
+	}
+	roci_cm_destroy(p.a);
+	roci_cm_destroy(p.b);
+}
+
 /* Once both sides have left the connection, the peer may use its QP again. */
 static void a_qp_is_used_again_during_timewait(void **state)
 {
@@ -557,6 +637,8 @@ int main(void)
 		cmocka_unit_test(a_rep_without_connection_is_rejected),
 		cmocka_unit_test(a_withdrawn_request_is_reported),
 		cmocka_unit_test(a_stale_connection_is_found),
+		cmocka_unit_test(a_stale_connection_is_of_the_same_ca),
+		cmocka_unit_test(a_rep_of_another_ca_is_accepted),
 		cmocka_unit_test(a_qp_is_used_again_during_timewait),
 		cmocka_unit_test(dead_peers_disconnect),
 		cmocka_unit_test(data_establishes_before_the_rtu),
