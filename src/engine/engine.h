@@ -137,6 +137,11 @@ uint32_t roci_mr_key(const struct roci_mr *mr);
 int roci_mw_create(struct roci_engine *e, uint32_t pd, int type, uint32_t key, struct roci_mw **out);
 int roci_mw_destroy(struct roci_mw *mw); /* invalidates */
 uint32_t roci_mw_rkey(const struct roci_mw *mw);
+/* The key that a bind to `rkey` gives a window with `key`. Adapters and Soft-RoCE take the low 8 bits and no more. */
+static inline uint32_t roci_key_with_variant(uint32_t key, uint32_t rkey)
+{
+	return (key & ~0xffu) | (rkey & 0xffu);
+}
 
 /* ---- receive queues ---- */
 

@@ -256,14 +256,14 @@ int roci_mw_bind(struct roci_engine *e, uint32_t pd, uint32_t qpn, const struct 
 	struct roci_mw *mw = (struct roci_mw *)w;
 	struct roci_mr *mr = (struct roci_mr *)r;
 
-	if (!w || w->kind != REGION_MW || w->pd != pd || (bind->rkey ^ w->key) >> 8)
+	if (!w || w->kind != REGION_MW || w->pd != pd)
 		return -EINVAL;
 	if (mw->type == 2 && (mw->mr || !bind->len))
 		return -EINVAL; /* a type 2 window is bound once and then invalidated */
 	if (bind->len && (!r || r->kind != REGION_MR || !may_bind(mr, pd, bind)))
 		return -EINVAL;
 	unbind(mw);
-	mw->region.key = bind->rkey;
+	mw->region.key = roci_key_with_variant(w->key, bind->rkey);
 	if (!bind->len)
 		return 0;
 	mw->mr = mr;

@@ -33,7 +33,7 @@ struct roci_bind {
 	uint32_t mw_key;    /* its upper 24 bits name the window */
 	uint32_t mr_key;    /* of the region, unread when len is 0 */
 	uint32_t access;
-	uint32_t rkey; /* the window's new rkey */
+	uint32_t rkey; /* its low 8 bits become the window's; the upper 24 bits of a window never change */
 };
 
 /* Executes a bind work request on QP `qpn` of `pd`. -EINVAL where IBTA 10.6.7.2 forbids it. */

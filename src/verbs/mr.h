@@ -26,6 +26,8 @@ uint32_t vb_mr_draw_key(void);
 /* Fills wr->bind. EINVAL: NULL, or objects of another context. */
 int vb_mw_translate_bind(struct ibv_qp *qp, struct ibv_mw *mw, uint32_t rkey, const struct ibv_mw_bind_info *info,
 			 struct roci_send_wr *wr);
+/* A bind to `rkey` was posted: mw->rkey is the key that it gives. */
+void vb_mw_posted(struct ibv_mw *mw, uint32_t rkey);
 
 /* ---- entries of struct verbs_context ---- */
 

@@ -95,6 +95,11 @@ int vb_mw_translate_bind(struct ibv_qp *qp, struct ibv_mw *mw, uint32_t rkey, co
 	return 0;
 }
 
+void vb_mw_posted(struct ibv_mw *mw, uint32_t rkey)
+{
+	mw->rkey = roci_key_with_variant(mw->rkey, rkey);
+}
+
 /* Type 1: the new rkey is ours to choose. */
 VERB_DEFINE(3, vb_bind_mw, struct ibv_qp *, qp, struct ibv_mw *, mw, struct ibv_mw_bind *, bind)
 {
@@ -113,6 +118,6 @@ VERB_DEFINE(3, vb_bind_mw, struct ibv_qp *, qp, struct ibv_mw *, mw, struct ibv_
 	err = -roci_qp_post_send(vb_qp(qp)->engine, &wr);
 	roci_device_unlock(ctx->dev);
 	if (!err)
-		mw->rkey = rkey;
+		vb_mw_posted(mw, rkey);
 	return err;
 }

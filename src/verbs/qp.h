@@ -32,6 +32,7 @@ struct vb_built {
 	struct roci_send_wr wr;
 	size_t first; /* of its SGEs, or of its inline bytes */
 	size_t inline_len;
+	struct ibv_mw *mw; /* of a bind */
 };
 
 struct vb_builder {

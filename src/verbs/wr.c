@@ -100,6 +100,8 @@ VERB_DEFINE(3, vb_post_send, struct ibv_qp *, ibqp, struct ibv_send_wr *, wr, st
 			err = -roci_qp_post_send(qp, &inner);
 		if (err)
 			break;
+		if (wr->opcode == IBV_WR_BIND_MW)
+			vb_mw_posted(wr->bind_mw.mw, wr->bind_mw.rkey);
 	}
 	roci_device_unlock(ctx->dev);
 	if (err && bad_wr)

@@ -128,6 +128,7 @@ static void wr_bind_mw(struct ibv_qp_ex *ex, struct ibv_mw *mw, uint32_t rkey, c
 	struct roci_send_wr *wr = add(qp, ROCI_WR_BIND_MW, IBV_QP_EX_WITH_BIND_MW);
 	if (!wr)
 		return;
+	last(&qp->builder)->mw = mw;
 	if (!mw || !info || mw->type != IBV_MW_TYPE_2)
 		qp->builder.err = EINVAL;
 	else
@@ -305,8 +306,12 @@ static int post_all(struct vb_qp *qp)
 	int err = roci_qp_send_room(qp->engine, b->wr_count) ? 0 : ENOMEM;
 	for (size_t i = 0; i < b->wr_count && !err; i++)
 		err = -roci_qp_check_send(qp->engine, finish(b, &b->wrs[i], &data));
-	for (size_t i = 0; i < b->wr_count && !err; i++)
-		err = -roci_qp_post_send(qp->engine, finish(b, &b->wrs[i], &data));
+	for (size_t i = 0; i < b->wr_count && !err; i++) {
+		struct vb_built *built = &b->wrs[i];
+		err = -roci_qp_post_send(qp->engine, finish(b, built, &data));
+		if (!err && built->wr.opcode == ROCI_WR_BIND_MW)
+			vb_mw_posted(built->mw, built->wr.bind.rkey);
+	}
 	return err;
 }
 

@@ -64,6 +64,7 @@ void test_mr_access(void);
 void test_mr_rereg(void);
 void test_mr_advise(void);
 void test_mw(void);
+void test_mw_rkey(void);
 void test_cq_create(void);
 void test_cq_in_use(void);
 void test_cq_resize(void);

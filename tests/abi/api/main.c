@@ -166,6 +166,7 @@ static const struct {
 	{"regions: registering again", test_mr_rereg},
 	{"regions: advice", test_mr_advise},
 	{"memory windows", test_mw},
+	{"keys of memory windows", test_mw_rkey},
 	{"CQ: creating", test_cq_create},
 	{"CQ: in use", test_cq_in_use},
 	{"CQ: resizing", test_cq_resize},

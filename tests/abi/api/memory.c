@@ -171,3 +171,53 @@ void test_mw(void)
 	CHECK(!ibv_dealloc_mw(two));
 	pair_close(&p);
 }
+
+static bool bound_to(struct pair *p, const struct ibv_mw *mw, uint32_t rkey)
+{
+	struct ibv_sge sge = {(uintptr_t)p->buf + 1024, 8, p->mr->lkey};
+	struct ibv_send_wr read = {.sg_list = &sge,
+				   .num_sge = 1,
+				   .opcode = IBV_WR_RDMA_READ,
+				   .send_flags = IBV_SEND_SIGNALED,
+				   .wr.rdma = {.remote_addr = (uintptr_t)p->buf, .rkey = rkey}};
+	struct ibv_send_wr *bad;
+	struct ibv_wc wc;
+	return mw->rkey == rkey && cq_wait(p->cq[0], &wc) && wc.status == IBV_WC_SUCCESS &&
+	       wc.opcode == IBV_WC_BIND_MW && !ibv_post_send(p->qp[1], &read, &bad) && cq_wait(p->cq[1], &wc) &&
+	       wc.status == IBV_WC_SUCCESS;
+}
+
+/* Type 2: the program says the low 8 bits of the new key, and reads all of it from mw->rkey. */
+void test_mw_rkey(void)
+{
+	struct pair p;
+	struct ibv_wc wc;
+	pair_open(&p, IBV_QP_EX_WITH_BIND_MW | IBV_QP_EX_WITH_LOCAL_INV | IBV_QP_EX_WITH_RDMA_READ);
+	struct ibv_mw *mw = ibv_alloc_mw(api_pd, IBV_MW_TYPE_2);
+	struct ibv_mw_bind_info info = {
+		.mr = p.mr, .addr = (uintptr_t)p.buf, .length = 64, .mw_access_flags = IBV_ACCESS_REMOTE_READ};
+	struct ibv_send_wr wr = {.opcode = IBV_WR_BIND_MW,
+				 .send_flags = IBV_SEND_SIGNALED,
+				 .bind_mw = {.mw = mw, .rkey = 0xba, .bind_info = info}},
+			   *bad;
+	uint32_t index = mw->rkey & ~0xffu;
+	CHECK(!ibv_post_send(p.qp[0], &wr, &bad));
+	CHECK(bound_to(&p, mw, index | 0xba));
+
+	struct ibv_qp_ex *ex = ibv_qp_to_qp_ex(p.qp[0]);
+	ibv_wr_start(ex);
+	ex->wr_flags = IBV_SEND_SIGNALED;
+	ibv_wr_local_inv(ex, mw->rkey);
+	CHECK(!ibv_wr_complete(ex));
+	CHECK(cq_wait(p.cq[0], &wc) && wc.status == IBV_WC_SUCCESS && wc.opcode == IBV_WC_LOCAL_INV);
+	ibv_wr_start(ex);
+	ibv_wr_bind_mw(ex, mw, 0x12345678, &info);
+	ibv_wr_abort(ex);
+	CHECK(mw->rkey == (index | 0xba));
+	ibv_wr_start(ex);
+	ibv_wr_bind_mw(ex, mw, ~index | 0xff, &info);
+	CHECK(!ibv_wr_complete(ex));
+	CHECK(bound_to(&p, mw, index | 0xff));
+	CHECK(!ibv_dealloc_mw(mw));
+	pair_close(&p);
+}

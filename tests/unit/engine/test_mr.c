@@ -86,6 +86,31 @@ static void type_2_window_lives_with_its_qp(void **state)
 	roci_engine_destroy(e);
 }
 
+/* The program says only the low 8 bits of the new key. */
+static void bind_takes_the_low_8_bits_of_the_rkey(void **state)
+{
+	static const uint32_t rkeys[] = {0xba, 0x12345602, 0xffffffff};
+
+	for (size_t i = 0; i < sizeof(rkeys) / sizeof(rkeys[0]); i++) {
+		for (int type = 1; type <= 2; type++) {
+			struct roci_engine *e = roci_engine_create();
+			struct roci_bind b = window(ROCI_ACCESS_REMOTE_READ);
+			uint32_t key = 0x66600 | (rkeys[i] & 0xff);
+			struct roci_mw *mw;
+
+			region(e, 0x55501, ALL);
+			b.rkey = rkeys[i];
+			assert_int_equal(roci_mw_create(e, 1, type, 0x66600, &mw), 0);
+			assert_int_equal(roci_mw_bind(e, 1, 9, &b), 0);
+			assert_int_equal(roci_mw_rkey(mw), key);
+			assert_ptr_equal(roci_mr_remote(e, 1, 9, key, 0x10010, 16, ROCI_ACCESS_REMOTE_READ),
+					 memory + 16);
+			assert_null(roci_mr_remote(e, 1, 9, rkeys[i], 0x10010, 16, ROCI_ACCESS_REMOTE_READ));
+			roci_engine_destroy(e);
+		}
+	}
+}
+
 static void zero_based_window_counts_from_zero(void **state)
 {
 	struct roci_engine *e = roci_engine_create();
@@ -137,6 +162,7 @@ int main(void)
 		cmocka_unit_test(ranges_do_not_overflow),
 		cmocka_unit_test(key_pd_and_right_must_match),
 		cmocka_unit_test(type_2_window_lives_with_its_qp),
+		cmocka_unit_test(bind_takes_the_low_8_bits_of_the_rkey),
 		cmocka_unit_test(zero_based_window_counts_from_zero),
 		cmocka_unit_test(flush_needs_its_right_and_a_range),
 	};
