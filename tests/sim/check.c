@@ -333,7 +333,7 @@ static uint32_t recv_status_of(const struct sim_qp *from, const struct sim_wr *w
 		break;
 	default: break;
 	}
-	/* An error in the request: by the standard the receive is flushed; rxe reports the cause. */
+	/* An error in the request: the receive is flushed, or reports the cause where it was taken. */
 	return BIT(ROCI_WC_LOC_QP_OP_ERR) | BIT(ROCI_WC_LOC_ACCESS_ERR) | BIT(ROCI_WC_REM_INV_REQ_ERR) |
 	       BIT(ROCI_WC_REM_ACCESS_ERR) | BIT(ROCI_WC_LOC_PROT_ERR);
 }
