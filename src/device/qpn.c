@@ -24,6 +24,15 @@ void roci_qpn_block_init(struct roci_qpn_block *block, unsigned slot)
 	for (uint32_t offset = 0; offset < ROCI_QPNS_PER_SLOT; offset++)
 		if (block->base + offset != ROCI_QPN_MULTICAST)
 			block->free[block->count++] = (uint16_t)offset;
+	block->unused = block->count;
+}
+
+/* How many of the ring's first are drawn from: all that were never given, and at least half of the free ones. */
+static unsigned choices(const struct roci_qpn_block *block)
+{
+	unsigned half = (block->count + 1) / 2;
+
+	return block->unused > half ? block->unused : half;
 }
 
 int roci_qpn_alloc(struct roci_qpn_block *block, uint32_t *qpn)
@@ -33,11 +42,13 @@ int roci_qpn_alloc(struct roci_qpn_block *block, uint32_t *qpn)
 	if (!block->count)
 		return -ENOMEM;
 	oldest = at(block, 0);
-	drawn = at(block, roci_random32() % ((block->count + 1) / 2));
+	drawn = at(block, roci_random32() % choices(block));
 	offset = *drawn;
 	*drawn = *oldest;
 	block->first = (block->first + 1) % ROCI_QPNS_PER_SLOT;
 	block->count--;
+	if (block->unused)
+		block->unused--;
 	block->taken[offset / 32] |= bit(offset);
 	*qpn = block->base + offset;
 	return 0;

@@ -32,6 +32,24 @@ static void multicast_is_no_qpn(void **state)
 	assert_int_equal(roci_qpn_alloc(&block, &qpn), -ENOMEM);
 }
 
+/* The upper bits of a QPN are the same for all of its process. Nothing tells the lower 14. */
+static void first_qpns_come_from_the_whole_block(void **state)
+{
+	enum { BLOCKS = 32, QPNS = 32, PARTS = 16 };
+	unsigned in_part[PARTS] = {0};
+	uint32_t qpn;
+
+	for (unsigned i = 0; i < BLOCKS; i++) {
+		roci_qpn_block_init(&block, 5);
+		for (unsigned j = 0; j < QPNS; j++) {
+			assert_int_equal(roci_qpn_alloc(&block, &qpn), 0);
+			in_part[qpn % ROCI_QPNS_PER_SLOT * PARTS / ROCI_QPNS_PER_SLOT]++;
+		}
+	}
+	for (unsigned i = 0; i < PARTS; i++) /* 64 are expected, with a deviation of 8 */
+		assert_in_range(in_part[i], 8, 120);
+}
+
 /* Each QPN is freed at once, and not given again before half as many as are free were given. */
 static void a_freed_qpn_rests(void **state)
 {
@@ -74,6 +92,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(every_qpn_of_the_block_once),
 		cmocka_unit_test(multicast_is_no_qpn),
+		cmocka_unit_test(first_qpns_come_from_the_whole_block),
 		cmocka_unit_test(a_freed_qpn_rests),
 		cmocka_unit_test(the_limit_fits_beside_the_resting_ones),
 	};
