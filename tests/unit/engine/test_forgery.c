@@ -7,8 +7,9 @@
 #include "engine/qp.h"
 #include "engine/reorder.h"
 
-#define MESSAGES 5000 /* between the expected PSN and the forged one */
-#define TO       1000 /* offset of the receives */
+#define MESSAGES          5000 /* between the expected PSN and the forged one */
+#define RESERVED_SYNDROME 0x40 /* IBTA 9.7.5.1.1: neither ACK, RNR NAK nor NAK */
+#define TO                1000 /* offset of the receives */
 
 /* A packet of side 0, as it arrived at side 1. */
 static struct {
@@ -108,11 +109,54 @@ static void few_of_all_psns_are_kept(void **state)
 	pair_free(p);
 }
 
+/* How many of all PSNs let an acknowledgement in. It has a reserved syndrome, so it changes nothing. */
+static unsigned acks_that_count(struct pair *p)
+{
+	struct roci_engine *e = p->side[0].e;
+	uint64_t before = roci_engine_stats(e)->rx_malformed;
+	uint32_t una = p->side[0].qp->req.window.una;
+	struct roci_rx rx = {.hop_limit = 64};
+
+	memcpy(rx.sgid, sample.rx.dgid, 16);
+	memcpy(rx.dgid, sample.rx.sgid, 16);
+	rx.pkt = (struct roci_packet){.opcode = ROCI_TRANSPORT_RC | ROCI_OP_ACKNOWLEDGE,
+				      .op = roci_opcode_info(ROCI_TRANSPORT_RC | ROCI_OP_ACKNOWLEDGE),
+				      .pkey = ROCI_PKEY_DEFAULT,
+				      .dest_qpn = 100,
+				      .syndrome = RESERVED_SYNDROME};
+	for (uint32_t i = 0; i <= ROCI_PSN_MASK; i += i < 1000 || i > ROCI_PSN_MASK - 1000 ? 1 : 97) {
+		rx.pkt.psn = roci_psn_add(una, i);
+		roci_engine_rx(e, p->now, &rx);
+	}
+	return (unsigned)(roci_engine_stats(e)->rx_malformed - before);
+}
+
+static bool drop_requests(struct pair *p, int from, const struct roci_packet *pkt)
+{
+	return from != 0;
+}
+
+/* IBTA 9.7.5.1.1: an ACK, a NAK or a response must name a packet that is sent and not acknowledged. */
+static void forged_ack_must_name_an_outstanding_packet(void **state)
+{
+	struct pair *p = make();
+
+	assert_int_equal(acks_that_count(p), 0);
+	p->filter = drop_requests;
+	pair_send(p, 0, ROCI_WR_RDMA_WRITE, 1, 0, 12 * PAIR_MTU, 0);
+	pair_turn(p, 0);
+	assert_int_equal(roci_send_window_packets(&p->side[0].qp->req.window), 12);
+	assert_int_equal(acks_that_count(p), 12);
+	pair_expect_nothing(p, 0);
+	pair_free(p);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(forged_send_far_ahead_is_not_delivered),
 		cmocka_unit_test(forged_send_is_answered_as_a_gap),
+		cmocka_unit_test(forged_ack_must_name_an_outstanding_packet),
 		cmocka_unit_test(few_of_all_psns_are_kept),
 	};
 
