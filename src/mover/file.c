@@ -67,7 +67,7 @@ static struct mover_file *create(struct mover_tree *tree, const struct mover_ent
 	file->tree = tree;
 	file->fd = file->old_fd = file->journal_fd = -1;
 	file->kind = entry->kind;
-	file->mode = entry->mode & PEER_MODE;
+	file->mode = entry->mode & tree->modes;
 	file->mtime = mover_entry_mtime(entry);
 	file->size = entry->kind == MOVER_STREAM ? UNKNOWN_SIZE : entry->size;
 	file->chunk_bytes = chunk_bytes;
@@ -137,7 +137,7 @@ int mover_file_probe(struct mover_tree *tree, const struct mover_entry *entry, b
 int mover_file_begin(struct mover_tree *tree, const struct mover_entry *entry, const struct mover_begin *begin,
 		     const atomic_bool *stop, struct mover_file **file_out)
 {
-	mode_t mode = entry->mode & PEER_MODE;
+	mode_t mode = entry->mode & tree->modes;
 	char name[MOVER_PATH_MAX + 1];
 	struct mover_file *file;
 	struct folder *folder;

@@ -10,6 +10,7 @@
 
 #include "mover/temp_file.h"
 #include "mover/tree_internal.h"
+#include "mover/umask.h"
 
 #define SYMLINK_SUFFIX ".link" MOVER_PART_SUFFIX
 #define TRIES          4
@@ -30,6 +31,7 @@ int mover_tree_open(const char *dir, struct mover_tree **tree_out)
 		close(fd);
 		return -ENOMEM;
 	}
+	tree->modes = PEER_MODE & ~mover_umask();
 	err = mover_folders_create(&tree->folders, fd);
 	if (err) {
 		free(tree);
@@ -114,7 +116,7 @@ int mover_tree_folder(struct mover_tree *tree, const struct mover_entry *entry)
 	err = mover_folder_get(&tree->folders, name, &parent, &leaf);
 	if (err)
 		return err;
-	if (!mkdirat(parent->fd, leaf, 0700 | (entry->mode & PEER_MODE)))
+	if (!mkdirat(parent->fd, leaf, 0700 | (entry->mode & tree->modes)))
 		mover_folder_changed(&tree->folders, parent);
 	else if (errno == EEXIST)
 		err = open_up(parent->fd, leaf);
@@ -223,8 +225,8 @@ static int finish_folder(struct mover_tree *tree, const struct mover_entry *entr
 	 */
 	if (fstat(fd, &st) || utimensat(parent->fd, leaf, times, AT_SYMLINK_NOFOLLOW))
 		err = -errno;
-	else if ((st.st_mode & PEER_MODE) != (entry->mode & PEER_MODE))
-		err = change_mode(fd, path_only, (st.st_mode & 07000) | (entry->mode & PEER_MODE));
+	else if ((st.st_mode & PEER_MODE) != (entry->mode & tree->modes))
+		err = change_mode(fd, path_only, (st.st_mode & 07000) | (entry->mode & tree->modes));
 	close(fd);
 out_put:
 	mover_folder_put(&tree->folders, parent);

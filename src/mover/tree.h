@@ -17,7 +17,8 @@
 struct mover_tree;
 struct mover_file;
 
-/* Opens a folder, or makes it (one level). 0 or -errno. Several sessions may share a tree, each from its own thread. */
+/* Opens a folder, or makes it (one level). Files and folders get modes without the bits of the umask that the process
+ * has now. 0 or -errno. Several sessions may share a tree, each from its own thread. */
 int mover_tree_open(const char *dir, struct mover_tree **tree);
 void mover_tree_close(struct mover_tree *tree);
 

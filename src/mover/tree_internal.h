@@ -21,6 +21,7 @@
 struct mover_tree {
 	struct folders folders;
 	atomic_ullong opened; /* temporary files so far */
+	mode_t modes;         /* PEER_MODE without the umask: what a file or folder may get of a peer's mode */
 };
 
 struct mover_file {

@@ -3,13 +3,13 @@
 
 #include <errno.h>
 #include <fcntl.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <time.h>
 #include <unistd.h>
 
+#include "mover/umask.h"
 #include "mover/walk_internal.h"
 
 /* Whether the path means the content of a folder: it ends in '/', or its last component is "." or "..". */
@@ -62,25 +62,9 @@ static int walk_named(struct walker *w, const char *path)
 	return err;
 }
 
-/* The mode that a file made by this process would get. umask(2) returns the mask only by setting another, for all
- * threads. */
-static mode_t stream_mode(void)
-{
-	FILE *status = fopen("/proc/self/status", "re");
-	unsigned mask = 077;
-	char line[256];
-
-	while (status && fgets(line, sizeof(line), status))
-		if (sscanf(line, "Umask: %o", &mask) == 1)
-			break;
-	if (status)
-		fclose(status);
-	return 0666 & ~mask;
-}
-
 static int walk_stdin(struct walker *w, const char *name)
 {
-	struct stat st = {.st_mode = stream_mode()};
+	struct stat st = {.st_mode = 0666 & ~mover_umask()};
 
 	if (mover_name_wrong((const uint8_t *)name, strlen(name)))
 		return -EINVAL;

@@ -9,6 +9,7 @@ import tempfile
 from harness import SANITIZER, SANITIZER_ENVIRONMENT, ROCI, Failure, check, sanitizer_library, wait_until
 
 MIB = 1 << 20
+os.umask(0)  # of the receivers: copies are compared with their whole modes
 
 # enum mover_status of mover.h
 OK, FAILED, USAGE, NO_DEVICE, NO_CONNECT, NO_TRUST, PROTOCOL, LOCAL_IO, REMOTE_IO, MISMATCH, LOST, PARTLY, INTERRUPTED = range(13)

@@ -250,6 +250,42 @@ static void sealing_sets_modes_and_times_deepest_first(void **state)
 	room_close(&room);
 }
 
+/* The umask belongs to the user of the receiver: no sender gives rights to others. */
+static void the_umask_is_respected(void **state)
+{
+	struct room room;
+	struct mover_entry folder = entry_folder("dir", 0777), entry = entry_file("dir/file", 0);
+	struct mover_file *file;
+	struct mover_tree *tree;
+	int err;
+
+	room_open(&room);
+	umask(027);
+	assert_int_equal(mover_tree_open(room_path(&room, "into"), &tree), 0);
+	umask(0);
+	entry.mode = 0666;
+	assert_int_equal(mover_tree_folder(tree, &folder), 0);
+	for (unsigned i = 0; i < 2; i++) { /* a new file, and one that is replaced */
+		assert_int_equal(
+			mover_file_begin(tree, &entry, &(struct mover_begin){.chunk_bytes = CHUNK}, NULL, &file),
+			MOVER_HAVE_NONE);
+		mover_file_commit(tree, &file, 1, &err);
+		assert_int_equal(err, 0);
+		assert_int_equal(room_stat(&room, "into/dir/file").st_mode & 07777, 0640);
+		entry.mtime_s++;
+	}
+	/* unchanged: its mode becomes right */
+	entry.mtime_s--;
+	entry.mode = 0755;
+	assert_int_equal(mover_file_begin(tree, &entry, &(struct mover_begin){.chunk_bytes = CHUNK}, NULL, &file),
+			 MOVER_HAVE_ALL);
+	assert_int_equal(room_stat(&room, "into/dir/file").st_mode & 07777, 0750);
+	assert_int_equal(seal(tree, &folder, 1), 0);
+	assert_int_equal(room_stat(&room, "into/dir").st_mode & 07777, 0750);
+	mover_tree_close(tree);
+	room_close(&room);
+}
+
 /* The same as user nobody, for whom modes count. */
 static void sealing_without_being_root(void **state)
 {
@@ -461,6 +497,7 @@ int main(void)
 		cmocka_unit_test(a_folder_that_becomes_a_link),
 		cmocka_unit_test(links_are_stored_as_they_stand),
 		cmocka_unit_test(what_a_file_never_replaces),
+		cmocka_unit_test(the_umask_is_respected),
 		cmocka_unit_test(sealing_sets_modes_and_times_deepest_first),
 		cmocka_unit_test(sealing_without_being_root),
 		cmocka_unit_test(a_sync_that_fails_fails_for_all),
