@@ -65,6 +65,7 @@ static struct mover_file *create(struct mover_tree *tree, const struct mover_ent
 	if (!file)
 		return NULL;
 	file->tree = tree;
+	file->kept.budget = &tree->kept_budget;
 	file->fd = file->old_fd = file->journal_fd = -1;
 	file->kind = entry->kind;
 	file->mode = entry->mode & tree->modes;

@@ -24,7 +24,9 @@ static int note_record(void *context, uint64_t index, const struct mover_digest 
 	struct mover_file *file = context;
 	struct kept_chunk chunk = {.index = index, .digest = *digest};
 
-	return index < mover_file_chunk_count(file) ? mover_kept_add(&file->kept, &chunk) : 0;
+	int err = index < mover_file_chunk_count(file) ? mover_kept_add(&file->kept, &chunk) : 0;
+
+	return err == -ENOBUFS ? 0 : err; /* this chunk comes again */
 }
 
 static bool stopped(const atomic_bool *stop)
@@ -130,10 +132,51 @@ int file_start_over(struct mover_file *file, bool fresh)
 	return ftruncate(file->fd, 0) ? -errno : 0;
 }
 
+/* What is known of the holes of an old file. */
+struct hole {
+	uint64_t data;              /* as far as is known, the next data */
+	size_t len;                 /* of `digest` */
+	struct mover_digest digest; /* of zeros */
+};
+
+/* Whether these bytes are in a hole. *data: the first data at or after a position that was asked for before. */
+static bool in_hole(int fd, uint64_t at, size_t len, uint64_t *data)
+{
+	if (*data < at) {
+		off_t next = lseek(fd, (off_t)at, SEEK_DATA);
+
+		*data = next >= 0 ? (uint64_t)next : errno == ENXIO ? UINT64_MAX : at;
+	}
+	return *data >= at + len;
+}
+
+/* Digests chunk `index` of the old file, and keeps it. A hole is not read: its size costs the sender nothing. */
+static int compare_chunk(struct mover_file *file, uint64_t index, uint8_t *buffer, struct hole *hole)
+{
+	struct kept_chunk chunk = {.index = index, .good = true, .in_old = true};
+	size_t len = mover_file_chunk_len(file, index);
+	uint64_t at = index * file->chunk_bytes;
+
+	if (in_hole(file->old_fd, at, len, &hole->data)) {
+		if (hole->len != len) {
+			memset(buffer, 0, len);
+			hole->digest = mover_digest_of(buffer, len);
+			hole->len = len;
+		}
+		chunk.digest = hole->digest;
+	} else {
+		if (mover_read_at(file->old_fd, buffer, len, at))
+			return 0;
+		chunk.digest = mover_digest_of(buffer, len);
+	}
+	return mover_kept_add(&file->kept, &chunk);
+}
+
 int file_compare_old(struct mover_file *file, const atomic_bool *stop)
 {
 	uint64_t count = mover_file_chunk_count(file);
 	size_t from_before = file->kept.count;
+	struct hole hole = {0};
 	uint8_t *buffer;
 	struct stat st;
 	int err = 0;
@@ -147,9 +190,8 @@ int file_compare_old(struct mover_file *file, const atomic_bool *stop)
 	if (fstat(file->old_fd, &st) || !S_ISREG(st.st_mode))
 		st.st_size = 0;
 	for (uint64_t i = 0; i < count && !err; i++) {
-		struct kept known = {file->kept.chunks, from_before, 0};
+		struct kept known = {.chunks = file->kept.chunks, .count = from_before};
 		const struct kept_chunk *before = mover_kept_find(&known, i);
-		struct kept_chunk chunk = {.index = i, .good = true, .in_old = true};
 		size_t len = mover_file_chunk_len(file, i);
 
 		if (i * file->chunk_bytes + len > (uint64_t)st.st_size)
@@ -161,12 +203,10 @@ int file_compare_old(struct mover_file *file, const atomic_bool *stop)
 			err = -ECANCELED;
 			break;
 		}
-		if ((before && before->good) || mover_read_at(file->old_fd, buffer, len, i * file->chunk_bytes))
-			continue;
-		chunk.digest = mover_digest_of(buffer, len);
-		err = mover_kept_add(&file->kept, &chunk);
+		if (!before || !before->good)
+			err = compare_chunk(file, i, buffer, &hole);
 	}
 	free(buffer);
 	mover_kept_sort(&file->kept);
-	return err;
+	return err == -ENOBUFS ? 0 : err;
 }

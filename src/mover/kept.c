@@ -5,14 +5,37 @@
 #include <stdlib.h>
 #include <string.h>
 
+static bool take_room(struct kept *kept, size_t more)
+{
+	size_t left = kept->budget ? atomic_load(kept->budget) : more;
+
+	if (!kept->budget)
+		return true;
+	while (left >= more)
+		if (atomic_compare_exchange_weak(kept->budget, &left, left - more))
+			return true;
+	return false;
+}
+
+static void give_back(struct kept *kept, size_t room)
+{
+	if (kept->budget)
+		atomic_fetch_add(kept->budget, room);
+}
+
 int mover_kept_add(struct kept *kept, const struct kept_chunk *chunk)
 {
 	if (kept->count == kept->room) {
 		size_t room = kept->room ? kept->room * 2 : 64;
-		struct kept_chunk *chunks = reallocarray(kept->chunks, room, sizeof(*chunks));
+		struct kept_chunk *chunks;
 
-		if (!chunks)
+		if (!take_room(kept, room - kept->room))
+			return -ENOBUFS;
+		chunks = reallocarray(kept->chunks, room, sizeof(*chunks));
+		if (!chunks) {
+			give_back(kept, room - kept->room);
 			return -ENOMEM;
+		}
 		kept->chunks = chunks;
 		kept->room = room;
 	}
@@ -79,5 +102,6 @@ struct kept_chunk *mover_kept_find(const struct kept *kept, uint64_t index)
 void mover_kept_clear(struct kept *kept)
 {
 	free(kept->chunks);
-	memset(kept, 0, sizeof(*kept));
+	give_back(kept, kept->room);
+	*kept = (struct kept){.budget = kept->budget};
 }

@@ -31,6 +31,7 @@ int mover_tree_open(const char *dir, struct mover_tree **tree_out)
 		close(fd);
 		return -ENOMEM;
 	}
+	atomic_init(&tree->kept_budget, KEPT_CHUNKS);
 	tree->modes = PEER_MODE & ~mover_umask();
 	err = mover_folders_create(&tree->folders, fd);
 	if (err) {

@@ -16,12 +16,14 @@
 #define PEER_MODE       0777       /* of a peer's mode; setuid, setgid and sticky are not a peer's to give */
 #define UNKNOWN_SIZE    UINT64_MAX /* of a stream, until its end */
 #define CHUNK_BYTES_MAX (16u << 20)
-#define SYNC_ONE_BY_ONE 4 /* with more files of one file system, sync the file system as a whole */
+#define KEPT_CHUNKS     (2u << 20) /* of all files under way: 80 MiB of memory, 2 TiB of content in chunks of 1 MiB */
+#define SYNC_ONE_BY_ONE 4          /* with more files of one file system, sync the file system as a whole */
 
 struct mover_tree {
 	struct folders folders;
 	atomic_ullong opened; /* temporary files so far */
-	mode_t modes;         /* PEER_MODE without the umask: what a file or folder may get of a peer's mode */
+	atomic_size_t kept_budget;
+	mode_t modes; /* PEER_MODE without the umask: what a file or folder may get of a peer's mode */
 };
 
 struct mover_file {
@@ -59,7 +61,7 @@ int file_resume(struct mover_file *file, const struct mover_begin *begin, bool f
 /* Nothing can be resumed: removes what an interrupted transfer left. 0 or -errno. */
 int file_start_over(struct mover_file *file, bool fresh);
 /* Adds the chunks of the file that has the name now, where the temporary file has none. A chunk that cannot be read is
- * not kept. 0, -ENOMEM or -ECANCELED. */
+ * not kept, nor are chunks beyond the budget (KEPT_CHUNKS). 0, -ENOMEM or -ECANCELED. */
 int file_compare_old(struct mover_file *file, const atomic_bool *stop);
 /* Makes a hole. 0 or -errno. */
 int file_punch(int fd, uint64_t begin, uint64_t end);
