@@ -11,7 +11,7 @@ struct recv_choices {
 	struct transfer_choices common;
 	const char *dir;
 	uint64_t port, max_sessions;
-	bool once, keep_ticket, compare;
+	bool once, keep_ticket, compare, links;
 };
 
 #define RECV_OFFSET(name) offsetof(struct recv_choices, name)
@@ -45,6 +45,11 @@ static const struct option_row options[] = {
 	 .help = "let senders compare contents (--checksum): they learn\ndigests of files in the folder",
 	 .kind = OPTION_FLAG,
 	 .offset = RECV_OFFSET(compare)},
+	{.name = "links",
+	 .group = "receiving",
+	 .help = "also store symbolic links that point out of the folder",
+	 .kind = OPTION_FLAG,
+	 .offset = RECV_OFFSET(links)},
 	{.name = "max-sessions",
 	 .argument = "N",
 	 .group = "receiving",
@@ -139,6 +144,7 @@ static enum mover_status receive(const struct recv_choices *choices, struct rece
 		.once = choices->once || to_stdout,
 		.open = choices->common.open,
 		.compare = choices->compare,
+		.links = choices->links,
 		.port = (uint16_t)choices->port,
 		.max_sessions = (unsigned)choices->max_sessions,
 		.ticket = choices->common.open ? NULL : &r->ticket,

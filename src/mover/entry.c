@@ -59,6 +59,32 @@ const char *mover_name_wrong(const uint8_t *name, size_t len)
 	return NULL;
 }
 
+bool mover_symlink_leads_out(const struct mover_entry *entry)
+{
+	const uint8_t *at = entry->target, *end = at + entry->target_len;
+	size_t depth = 0; /* folders between the transfer's folder and the link */
+	bool named = false;
+
+	if (at < end && *at == '/')
+		return true;
+	for (size_t i = 0; i < entry->name_len; i++)
+		depth += entry->name[i] == '/';
+	while (at < end) {
+		const uint8_t *slash = memchr(at, '/', (size_t)(end - at));
+		size_t len = (size_t)((slash ? slash : end) - at);
+
+		if (len == 2 && at[0] == '.' && at[1] == '.') {
+			if (named || !depth)
+				return true;
+			depth--;
+		} else if (len && !(len == 1 && at[0] == '.')) {
+			named = true;
+		}
+		at += len + (slash != NULL);
+	}
+	return false;
+}
+
 struct mover_digest mover_digest_of(const void *data, size_t len)
 {
 	struct mover_digest digest;

@@ -39,6 +39,10 @@ struct mover_entry {
  * than MOVER_COMPONENT_MAX. Returns NULL if it is allowed, else what is wrong with it. */
 const char *mover_name_wrong(const uint8_t *name, size_t len);
 
+/* Whether the target of a symbolic link may lead out of the transfer's folder: it is absolute, or its ".." climb above
+ * the folder, or one of them comes after a name (that may be a link itself, so that the climb begins elsewhere). */
+bool mover_symlink_leads_out(const struct mover_entry *entry);
+
 /* A 128-bit digest, XXH3-128 in its canonical (big-endian) form. */
 struct mover_digest {
 	uint8_t bytes[16];

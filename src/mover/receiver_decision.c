@@ -68,6 +68,11 @@ static void decide_dry_run(struct receiver *r, struct decision *d)
 
 static void decide_entry(struct receiver *r, struct decision *d)
 {
+	if (d->info.kind == MOVER_SYMLINK && !r->reg.listener->options->links && mover_symlink_leads_out(&d->info)) {
+		d->verdict = PROTO_REFUSED;
+		d->why = "the symbolic link points out of the folder; `roci recv --links` stores such links";
+		return;
+	}
 	if (r->s.terms.dry_run) {
 		decide_dry_run(r, d);
 		return;

@@ -89,6 +89,17 @@ static void through_a_symlink(void)
 	MUST(honest_result().verdict == PROTO_DONE);
 }
 
+/* The receiver has no --links. */
+static void symlink_outwards(void)
+{
+	const char *targets[] = {hostile_outside, "..", "./../outside", "way/../..", "/"};
+	struct mover_entry way = honest_symlink("way", "."), out = honest_symlink("out", targets[hostile_variant]);
+
+	honest_lanes(MOVER_WRITE);
+	MUST(honest_verdict(0, &way) != PROTO_REFUSED);
+	MUST(honest_verdict(1, &out) == PROTO_REFUSED);
+}
+
 static void lying_size(void)
 {
 	struct mover_entry e = honest_file("huge", hostile_variant ? INT64_MAX : 1ull << 62);
@@ -102,6 +113,7 @@ const struct scenario hostile_offers[] = {
 	{"bad-entry", bad_entry, ERROR_PROTOCOL, 11},
 	{"lying-offer", lying_offer, ERROR_PROTOCOL, 9},
 	{"through-a-symlink", through_a_symlink, CHECKED, 1},
+	{"symlink-outwards", symlink_outwards, CHECKED, 5},
 	{"lying-size", lying_size, CHECKED, 2},
 	{0},
 };

@@ -159,12 +159,12 @@ def events(process, kind):
 class Receiver:
     """A `roci recv` on a host, at the host's IPv4 address or at `address`. It listens when the constructor returns."""
 
-    def __init__(self, host, folder, *options, argv_prefix=(), address=None):
+    def __init__(self, host, folder, *options, argv_prefix=(), address=None, links=True):
         self.address = address or host.address
         self.ticket_file = tempfile.mktemp(prefix='roci-ticket-')
         trust = [] if '--open' in options else ['--ticket-file', self.ticket_file]
         self.process = host.start(*argv_prefix, ROCI, 'recv', '--device', host.device, '--dir', folder, '--port', '0', '--json',
-                                  '--bind', self.address, *trust, *options, plain=True, env=environment())
+                                  '--bind', self.address, *trust, *(['--links'] if links else []), *options, plain=True, env=environment())
         try:
             wait_until('the receiver to listen', lambda: events(self.process, 'listening') or not self.process.running())
             if trust:

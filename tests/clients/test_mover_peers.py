@@ -30,7 +30,7 @@ def hostile_sender(name, variants):
         folder = os.path.join(base, 'there')
         os.mkdir(folder)
         try:
-            with Receiver(here, folder, '--open', '--timeout', '3s') as recv:
+            with Receiver(here, folder, '--open', '--timeout', '3s', links=name == 'through-a-symlink') as recv:
                 for variant in range(variants):
                     peer = here.start(program('hostile_sender'), here.address, str(recv.port), f'{name}:{variant}', outside)
                     status = peer.wait(60)

@@ -81,6 +81,40 @@ static void lengths(void **state)
 	assert_null(wrong_of_len(1, 4095));
 }
 
+static bool leads_out(const char *name, const char *target)
+{
+	const struct mover_entry entry = {.kind = MOVER_SYMLINK,
+					  .name = (const uint8_t *)name,
+					  .name_len = (uint16_t)strlen(name),
+					  .target = (const uint8_t *)target,
+					  .target_len = (uint16_t)strlen(target)};
+
+	return mover_symlink_leads_out(&entry);
+}
+
+static void symlinks_that_lead_out(void **state)
+{
+	static const char *const out[][2] = {{"a", "/"},
+					     {"a", "/etc/passwd"},
+					     {"a", ".."},
+					     {"a", "../a"},
+					     {"a", "./../a"},
+					     {"a/b", "../.."},
+					     {"a/b", "..//../x"},
+					     {"a/b/c", "../../../x"},
+					     /* x may be a link to another folder */
+					     {"a/b", "x/.."},
+					     {"a/b/c", "../x/../y"}};
+	static const char *const in[][2] = {{"a", "b"},      {"a", "."},         {"a", "b/c/"},           {"a/b", ".."},
+					    {"a/b", "../c"}, {"a/b/c", "../.."}, {"a/b/c", "./..//../x"}, {"a", "..."},
+					    {"a", "..b/x"}};
+
+	for (size_t i = 0; i < sizeof(out) / sizeof(*out); i++)
+		assert_true(leads_out(out[i][0], out[i][1]));
+	for (size_t i = 0; i < sizeof(in) / sizeof(*in); i++)
+		assert_false(leads_out(in[i][0], in[i][1]));
+}
+
 static void digest_is_xxh3_128_big_endian(void **state)
 {
 	/* XXH3-128 of nothing, as published with the algorithm */
@@ -97,6 +131,7 @@ int main(void)
 		cmocka_unit_test(good_names),
 		cmocka_unit_test(hostile_names),
 		cmocka_unit_test(lengths),
+		cmocka_unit_test(symlinks_that_lead_out),
 		cmocka_unit_test(digest_is_xxh3_128_big_endian),
 	};
 
