@@ -92,6 +92,18 @@ static void test_names(void)
 	CHECK(getxattr(TYPE, "user.none", text, sizeof(text)) == -1 && errno != ENOENT);
 }
 
+/* As libfabric reads it: the real path of `device` ends with a PCI address. */
+static void test_pci_address(void)
+{
+	char real[PATH_MAX];
+	unsigned domain, bus, slot, function;
+	char rest;
+	const char *slash = NULL;
+	CHECK(realpath(CLASS "/roci0/device", real) && (slash = strrchr(real, '/')));
+	CHECK(slash && sscanf(slash + 1, "%x:%x:%x.%x%c", &domain, &bus, &slot, &function, &rest) == 4);
+	CHECK(!access(CLASS "/roci0/device/numa_node", R_OK) && !access(CLASS "/roci0/device/net", R_OK));
+}
+
 static void test_device_file(void)
 {
 	struct stat st;
@@ -143,6 +155,7 @@ int main(void)
 	test_open();
 	test_directory();
 	test_names();
+	test_pci_address();
 	test_device_file();
 	test_others(getenv("TMPDIR") ? getenv("TMPDIR") : "/tmp");
 	pid_t child = fork();

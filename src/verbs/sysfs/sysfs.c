@@ -2,6 +2,7 @@
 /* The contents of the tree: attributes of roci0, its port and its GIDs. And the public functions that read sysfs. */
 #include <errno.h>
 #include <fcntl.h>
+#include <limits.h>
 #include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -12,8 +13,10 @@
 #include "verbs/sysfs/sysfs.h"
 #include "verbs/sysfs/tree.h"
 
-#define IBDEV  "class/infiniband/roci0"
-#define UVERBS "class/infiniband_verbs/uverbs-roci0"
+#define IBDEV           "class/infiniband/roci0"
+#define UVERBS          "class/infiniband_verbs/uverbs-roci0"
+#define NO_PCI          "ffff:ff:1f.7" /* an address that no machine has */
+#define PCI_ADDRESS_MAX 32
 
 /* The tree's path; NULL: not written yet, or there is none. It changes only with the network namespace. Readers take no
  * lock: the last four paths stay valid for them. */
@@ -43,6 +46,39 @@ static void put_number(FILE *out, const char *dir, int n, const char *content)
 	put(out, path, content);
 }
 
+/* The PCI address of the adapter behind an interface, or NO_PCI: the last one in the real path of its device. */
+static void pci_address(const char *ifname, char address[PCI_ADDRESS_MAX])
+{
+	char path[64], real[PATH_MAX], rest;
+	unsigned domain, bus, slot, function;
+	snprintf(path, sizeof(path), "/sys/class/net/%.16s/device", ifname);
+	snprintf(address, PCI_ADDRESS_MAX, NO_PCI);
+	if (!realpath(path, real))
+		return;
+	for (char *slash; (slash = strrchr(real, '/')); *slash = '\0') {
+		if (sscanf(slash + 1, "%x:%x:%x.%x%c", &domain, &bus, &slot, &function, &rest) == 4) {
+			snprintf(address, PCI_ADDRESS_MAX, "%.31s", slash + 1);
+			return;
+		}
+	}
+}
+
+/* `device` is a link, as in the kernel's sysfs, to a directory whose name is a PCI address: libfabric warns of others.
+ */
+static void put_device(FILE *out, const struct roci_gid_entry *gids, int count)
+{
+	char address[PCI_ADDRESS_MAX], path[128];
+	pci_address(count ? gids[0].ifname : "lo", address);
+	snprintf(path, sizeof(path), "../../../devices/%s", address);
+	put(out, IBDEV "/device@", path);
+	snprintf(path, sizeof(path), "devices/%s/numa_node", address);
+	put(out, path, "-1\n");
+	for (int i = 0; i < count; i++) {
+		snprintf(path, sizeof(path), "devices/%s/net/%.16s/", address, gids[i].ifname);
+		put(out, path, "");
+	}
+}
+
 static void put_gid(FILE *out, const struct roci_gid_entry *entry, int n)
 {
 	char text[96], *p = text;
@@ -52,8 +88,6 @@ static void put_gid(FILE *out, const struct roci_gid_entry *entry, int n)
 	put_number(out, IBDEV "/ports/1/gid_attrs/types", n, "RoCE v2\n");
 	snprintf(text, sizeof(text), "%.16s\n", entry->ifname);
 	put_number(out, IBDEV "/ports/1/gid_attrs/ndevs", n, text);
-	snprintf(text, sizeof(text), IBDEV "/device/net/%.16s/", entry->ifname);
-	put(out, text, "");
 }
 
 static void put_rate(FILE *out, const char *ifname)
@@ -91,7 +125,7 @@ static void describe(FILE *out, const struct roci_gid_entry *gids, int count, __
 	put(out, IBDEV "/node_desc", "Rocinante\n");
 	put(out, IBDEV "/fw_ver", ROCI_VERSION "\n");
 	put(out, IBDEV "/hca_type", "Rocinante\n");
-	put(out, IBDEV "/device/numa_node", "-1\n");
+	put_device(out, gids, count);
 	put(out, IBDEV "/ports/1/state", count ? "4: ACTIVE\n" : "1: DOWN\n");
 	put(out, IBDEV "/ports/1/phys_state", count ? "5: LinkUp\n" : "3: Disabled\n");
 	put(out, IBDEV "/ports/1/link_layer", "Ethernet\n");

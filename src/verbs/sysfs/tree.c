@@ -22,7 +22,8 @@
 #include "device/rundir.h"
 #include "verbs/sysfs/tree.h"
 
-#define PREFIX "sys-"
+#define PREFIX  "sysfs-"
+#define EARLIER "sys-" /* of earlier versions, where some names were of other kinds */
 
 /* The tree of this process: its directory stays open, and locked. */
 static int tree_fd = -1;
@@ -92,7 +93,7 @@ static void remove_unused(const char *rundir)
 	if (!dir)
 		return;
 	for (struct dirent *entry = readdir(dir); entry; entry = readdir(dir)) {
-		if (strncmp(entry->d_name, PREFIX, strlen(PREFIX)))
+		if (strncmp(entry->d_name, PREFIX, strlen(PREFIX)) && strncmp(entry->d_name, EARLIER, strlen(EARLIER)))
 			continue;
 		int n = snprintf(path, sizeof(path), "%s/%s", rundir, entry->d_name);
 		if (n >= (int)sizeof(path) || !strcmp(path, tree_path))
@@ -108,23 +109,42 @@ static void remove_unused(const char *rundir)
 
 /* ---- files ---- */
 
-static int write_file(const char *path, const char *content, size_t len)
+/* Made under another name, and renamed when complete, so that nobody reads half a file. Another process may write the
+ * same file at the same time, so the temporary name is random. `rename_to` gives `temporary`, if there is no error, its
+ * name. */
+static void temporary_name(char temporary[32])
 {
-	/* Renamed when complete, so that nobody reads half a file. Another process may write the same file at the same
-	 * time, so the temporary name is random. */
-	char temporary[32];
-	snprintf(temporary, sizeof(temporary), ".new-%08x", roci_random32());
-	int fd = openat(tree_fd, temporary, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600);
-	if (fd < 0)
-		return -errno;
-	ssize_t n = write(fd, content, len);
-	int err = n == (ssize_t)len ? 0 : n < 0 ? -errno : -ENOSPC;
-	close(fd);
+	snprintf(temporary, 32, ".new-%08x", roci_random32());
+}
+
+static int rename_to(const char *path, const char *temporary, int err)
+{
 	if (!err && renameat(tree_fd, temporary, tree_fd, path))
 		err = -errno;
 	if (err)
 		unlinkat(tree_fd, temporary, 0);
 	return err;
+}
+
+static int write_file(const char *path, const char *content, size_t len)
+{
+	char temporary[32];
+	temporary_name(temporary);
+	int fd = openat(tree_fd, temporary, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600);
+	if (fd < 0)
+		return -errno;
+	int err = write(fd, content, len) == (ssize_t)len ? 0 : -EIO;
+	close(fd);
+	return rename_to(path, temporary, err);
+}
+
+static int write_link(const char *path, const char *target)
+{
+	char temporary[32];
+	temporary_name(temporary);
+	if (symlinkat(target, tree_fd, temporary))
+		return -errno;
+	return rename_to(path, temporary, 0);
 }
 
 static int make_parents(const char *path)
@@ -154,8 +174,13 @@ static int write_all(const char *text, size_t len)
 	for (const char *p = text; p < text + len; p += strlen(p) + 1) {
 		const char *content = record(p, path);
 		int err = make_parents(path);
-		if (!err && path[strlen(path) - 1] != '/')
+		char *last = path + strlen(path) - 1;
+		if (!err && *last == '@') {
+			*last = '\0';
+			err = write_link(path, content);
+		} else if (!err && *last != '/') {
 			err = write_file(path, content, strlen(content));
+		}
 		if (err)
 			return err;
 	}
@@ -179,8 +204,13 @@ static void remove_missing(const char *old, size_t old_len, const char *text, si
 	char path[160];
 	for (const char *p = old; p < old + old_len; p += strlen(p) + 1) {
 		record(p, path);
-		if (!has_record(text, len, path))
-			unlinkat(tree_fd, path, path[strlen(path) - 1] == '/' ? AT_REMOVEDIR : 0);
+		if (has_record(text, len, path))
+			continue;
+		char *last = path + strlen(path) - 1;
+		int flags = *last == '/' ? AT_REMOVEDIR : 0;
+		if (*last == '@')
+			*last = '\0';
+		unlinkat(tree_fd, path, flags);
 	}
 }
 
