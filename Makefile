@@ -3,9 +3,9 @@
 .PHONY: help demo run programs test test-all interop interop-long
 
 help:
-	@echo "make demo          two hosts on this machine: a file is sent from one to the other, and each step is shown"
+	@echo "make demo          a file goes from one process to another, and each step is explained"
 	@echo "make programs      unmodified verbs programs at work between two hosts on this machine"
-	@echo "make test          tests of every layer: a few minutes"
+	@echo "make test          tests of every layer: at most ten minutes"
 	@echo "make test-all      all tests, also with sanitizers: half an hour"
 	@echo "make interop       against the kernel's Soft-RoCE and iWARP, in guests with Debian's kernels 6.1 and 6.12"
 	@echo "make interop-long  more of the same with 6.1"

@@ -94,7 +94,8 @@ void roci_conn_close(struct roci_conn *conn, uint64_t now)
 	roci_exchange_set_timer(&conn->x, now + conn->remember_ns);
 }
 
-/* The peer may use its QP again meanwhile: both sides have left this connection, so it cannot be stale. */
+/* TimeWait lasts the connection's ACK timeout, but no longer than TIMEWAIT_LONGEST. The peer may use its QP again
+ * meanwhile: both sides have left this connection, so it cannot be stale. */
 void roci_conn_enter_timewait(struct roci_conn *conn, uint64_t now)
 {
 	unsigned t = conn->info.ack_timeout ? conn->info.ack_timeout : TIMEWAIT_DEFAULT;

@@ -38,8 +38,8 @@ struct roci_conn {
 	struct roci_cm_peer peer;
 	uint64_t tid;                                          /* of the REQ */
 	uint64_t dreq_tid;                                     /* of the DREQ, ours or the peer's */
-	uint64_t response_timeout_ns;                          /* the peer answers within */
-	uint64_t remember_ns;                                  /* the peer resends within */
+	uint64_t response_timeout_ns;                          /* how long the peer may take to answer */
+	uint64_t remember_ns;                                  /* how long the peer may go on resending */
 	uint8_t max_cm_retries;                                /* of the peer's REQ */
 	bool remembered;                                       /* closed, but still answers duplicates */
 	struct roci_peer_node remote_id_node, remote_qpn_node; /* in cm->remote_ids, cm->remote_qpns */

@@ -34,7 +34,7 @@ struct roci_frame {
 	uint16_t span_count;
 	uint8_t header_len;
 	bool copy_payload, soft_roce; /* see struct roci_tx_packet */
-	uint32_t icrc_damage;         /* what is to be wrong with the ICRC: xored to it */
+	uint32_t icrc_damage;         /* fault injection: bits to flip in the ICRC; 0: none */
 
 	/* From the seal link on. */
 	uint8_t run;    /* packets that go in one message with this one as the first; 0: not a first */

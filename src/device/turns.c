@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 #include "device/turns.h"
 
-/* A call this young goes on: a program that polls calls again within a few microseconds. */
+/* When the last call is no older than this, the program is polling: it calls again within a few microseconds. */
 #define FRESH_NS 10000
 /* Naps grow from the first to the longest while calls go on. The first is short, because calls may stop at once; the
  * longest bounds how late a packet can be seen when they do. */

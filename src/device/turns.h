@@ -26,7 +26,7 @@ struct roci_turns {
 	bool rested;            /* it slept or napped since the last decision who drives */
 	uint64_t call_age;      /* age of the program's last call, when the thread awoke */
 	uint64_t stay_until;    /* until then calls do not make it nap */
-	uint64_t driving_since; /* first packets since it slept or napped; 0: none yet */
+	uint64_t driving_since; /* when packets first moved after the last sleep or nap; 0: not yet */
 	uint64_t nap_ns;        /* the current or last nap; 0: it did not nap */
 	uint64_t nap_end;       /* when it awoke from the nap */
 	bool standing_in;       /* for polls, after a nap without any */

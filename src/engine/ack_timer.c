@@ -5,7 +5,7 @@
 #define PROBE_FIRST_NS UINT64_C(100000000) /* where no round trip was measured yet */
 #define PROBE_RTTS     4                   /* round trips of silence before a probe */
 #define PROBES_MAX     8                   /* doublings of that time */
-#define GRACE_NS       UINT64_C(200000000) /* more than the least that the standard allows */
+#define GRACE_NS       UINT64_C(200000000) /* added to the earliest time that the standard allows */
 
 /* IBTA 9.7.6.1.3: silence is a timeout after 4.096 us * 2^timeout at the earliest, and after four times that at the
  * latest. Both ends may be threads that wait for a processor, so within these bounds they get some grace. It delays no

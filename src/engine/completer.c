@@ -104,7 +104,7 @@ static void on_rnr(struct roci_qp *qp, uint32_t psn, unsigned code)
 
 	qp->e->stats.rnr_received++;
 	acknowledge(qp, psn);
-	/* The packet may be one that was not sent again yet: the peer had kept it. */
+	/* After a rewind `psn` may not have been sent again yet: the peer had kept that packet. */
 	if (!oldest(qp) || roci_rnr_wait_is_for(&r->rnr, psn))
 		return;
 	if (r->window.una == psn) {

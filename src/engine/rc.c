@@ -106,6 +106,7 @@ void roci_rc_restart_timer(struct roci_qp *qp)
 void roci_rc_wait(struct roci_qp *qp, uint32_t psn, uint64_t wait_ns)
 {
 	roci_rnr_wait_begin(&qp->req.rnr, psn);
+	/* Off first: a timer that is only moved back keeps its early place in the heap. */
 	roci_timer_set(&qp->e->timers, &qp->timer, ROCI_TIMER_OFF);
 	roci_timer_set(&qp->e->timers, &qp->timer, qp->e->now + wait_ns);
 }

@@ -128,7 +128,8 @@ static uint32_t count_packets(const struct roci_qp *qp, const struct roci_swqe *
 	return one ? 1 : (uint32_t)((w->length + mtu - 1) / mtu);
 }
 
-/* IBTA 10.8.3.3, fence: earlier READs and atomics must have completed, and here all requests that need a response. */
+/* IBTA 10.8.3.3, fence: earlier READs and atomics must have completed. Here that goes for all requests that need a
+ * response, and they count until the last packet of their responses has come. */
 static bool fenced(const struct roci_qp *qp, const struct roci_swqe *w)
 {
 	return (w->flags & ROCI_SEND_FENCE) && qp->req.outstanding.count;

@@ -18,7 +18,7 @@ bool roci_requester_fill(struct roci_qp *qp, struct roci_tx_batch *batch, unsign
 void roci_requester_retire(struct roci_qp *qp);
 /* The QP's timer has expired. */
 void roci_requester_expire(struct roci_timer *timer);
-/* The next packet to send is `psn`, with `bytes` window bytes before it. It belongs to a request that was started. */
+/* The next packet to send is `psn`, of a request that was started. `bytes`: all window bytes of the QP before it. */
 void roci_requester_seek(struct roci_qp *qp, uint32_t psn, uint64_t bytes);
 /* The oldest request fails: it completes with `status`, the rest is flushed, the QP is in error. */
 void roci_requester_fail(struct roci_qp *qp, enum roci_wc_status status);

@@ -51,7 +51,7 @@ struct roci_response *roci_response_ring_add(struct roci_response_ring *ring, co
 	if (!ring->room)
 		return NULL;
 	x = &ring->slots[ring->newest_end];
-	/* A peer that reuses the place of a response that it asked for again has received that one meanwhile. */
+	/* A peer asks for no more than it has places for: a response that was asked for again has arrived by now. */
 	if (ring->count == ring->room && roci_response_pending(x) && !x->repeated)
 		return NULL;
 	if (ring->count < ring->room)

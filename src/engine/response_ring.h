@@ -31,7 +31,7 @@ struct roci_response {
 
 struct roci_response_ring {
 	struct roci_response *slots;     /* owned; `room` of them */
-	uint8_t room, newest_end, count; /* newest_end: the slot behind the newest response */
+	uint8_t room, newest_end, count; /* newest_end: where the next response goes */
 	uint8_t flush_first, flush_count;
 	uint32_t flushes[ROCI_MAX_FLUSHES]; /* ring: PSNs of FLUSHes to be answered */
 	struct roci_response flush;         /* the oldest of them, as roci_response_ring_next() returns it */

@@ -68,7 +68,7 @@ static inline uint64_t roci_send_window_advance(struct roci_send_window *w, uint
 }
 /* The next packet to send is `psn`, with `bytes` before it. */
 void roci_send_window_seek(struct roci_send_window *w, uint32_t psn, uint64_t bytes);
-/* Nothing that was sent will be acknowledged. */
+/* What was sent is no longer in flight: nobody will acknowledge it. */
 void roci_send_window_forget(struct roci_send_window *w);
 
 #endif

@@ -16,8 +16,8 @@ struct cma_id;
 struct cma_mcast;
 
 /*
- * Guards all queues of events, the channel of an id, and the counters of delivered and acknowledged events. It may be
- * taken under the device's lock, as cma_upcall() does; never the other way round.
+ * Guards all queues of events, the channel of an id, and the counters of delivered and acknowledged events. Order:
+ * the device's lock, then this one.
  */
 extern pthread_mutex_t cma_lock;
 

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * The wire protocol of stream rsockets, that of librdmacm's rsockets (tests/captures: rxe-6.1-rstream, -riostream,
- * -rcopy).
+ * The wire protocol of stream rsockets, that of librdmacm's rsockets (tests/captures: rxe-6.1-rstream).
  *
  * A stream moves data by RDMA WRITEs into the peer's receive buffer. The buffer has two halves. The sender has a list
  * of targets (`target_sgl`): the receiver names a half there, and when the program has read the half, names it again,

@@ -17,7 +17,7 @@
 #define ROCI_UDP_PORT         4791
 #define ROCI_BTH_BYTES        12
 #define ROCI_ICRC_BYTES       4
-#define ROCI_MAX_HEADER_BYTES 64 /* the largest: BTH + DETH/RETH/AtomicETH + ImmDt, 12 + 28 + ... < 64 */
+#define ROCI_MAX_HEADER_BYTES 64 /* room for a BTH and any extended headers; the largest today is 40 */
 #define ROCI_MIN_PACKET_BYTES (ROCI_BTH_BYTES + ROCI_ICRC_BYTES)
 #define ROCI_PSN_MASK         0xffffffu
 #define ROCI_QPN_MASK         0xffffffu
