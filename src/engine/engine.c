@@ -12,8 +12,9 @@
 #include "engine/responder.h"
 #include "engine/service.h"
 
-#define TX_QUANTUM      32    /* packets of one QP before the next one's turn */
-#define CNP_INTERVAL_NS 50000 /* between two congestion notifications of a QP */
+#define TX_QUANTUM      32        /* packets of one QP before the next one's turn */
+#define CNP_INTERVAL_NS 50000     /* between two congestion notifications of a QP */
+#define CNP_LATEST_NS   100000000 /* a notification is about packets that were sent at most so long ago */
 
 struct roci_engine *roci_engine_create(void)
 {
@@ -90,11 +91,21 @@ static void notice_congestion(struct roci_qp *qp, const struct roci_rx *rx)
 	roci_qp_make_ready(qp);
 }
 
+/* A CNP names no packet, so it is easily forged. It counts only for a QP whose own packets can have met the congestion:
+ * the window that it cuts is that of all QPs to the peer. */
+static void rx_cnp(struct roci_qp *qp)
+{
+	uint64_t now = qp->e->now;
+
+	qp->e->stats.cnp_received++;
+	if (qp->load_at && now - qp->load_at <= CNP_LATEST_NS)
+		roci_path_congested(qp->path, now);
+}
+
 static void dispatch(struct roci_qp *qp, const struct roci_rx *rx)
 {
 	if (rx->pkt.op->kind == ROCI_KIND_CNP) {
-		qp->e->stats.cnp_received++;
-		roci_path_congested(qp->path, qp->e->now);
+		rx_cnp(qp);
 		return;
 	}
 	notice_congestion(qp, rx);
@@ -144,14 +155,19 @@ static void fail_overrun(struct roci_engine *e)
 /* One QP's turn. True where it has more. */
 static bool fill_from(struct roci_qp *qp, struct roci_tx_batch *batch)
 {
-	unsigned before = batch->count;
+	unsigned before = batch->count, responses;
+	bool more;
 
 	roci_keepalive_fill(qp, batch);
 	if (roci_responder_fill(qp, batch, TX_QUANTUM))
 		return true;
-	if (batch->count - before >= TX_QUANTUM)
+	responses = batch->count - before;
+	if (responses >= TX_QUANTUM)
 		return true;
-	return roci_requester_fill(qp, batch, TX_QUANTUM - (batch->count - before));
+	more = roci_requester_fill(qp, batch, TX_QUANTUM - responses);
+	if (batch->count - before != responses)
+		qp->load_at = qp->e->now;
+	return more;
 }
 
 unsigned roci_engine_tx(struct roci_engine *e, uint64_t now, struct roci_tx_batch *batch)

@@ -11,6 +11,7 @@
 #define CWND_MAX         (2u << 20)
 #define QUEUE_TARGET_NS  1500000u /* queueing delay that counts as congestion */
 #define BASE_RTT_LIFE_NS 10000000000u
+#define RTT_UNKNOWN_NS   1000000u    /* stands for the round trip before one was measured */
 #define RATE_FIRST       1000000000u /* bytes per second */
 #define RATE_MIN         10000000u
 #define RATE_MAX         1500000000u
@@ -84,7 +85,7 @@ void roci_path_rtt(struct roci_path *p, uint64_t now, uint64_t rtt_ns)
 
 void roci_path_congested(struct roci_path *p, uint64_t now)
 {
-	if (p->cut_at && now - p->cut_at <= p->srtt)
+	if (p->cut_at && now - p->cut_at <= (p->srtt ? p->srtt : RTT_UNKNOWN_NS))
 		return;
 	p->cut_at = now;
 	p->cwnd = p->cwnd / 2 < CWND_MIN ? CWND_MIN : p->cwnd / 2;

@@ -156,6 +156,7 @@ void roci_qp_reset(struct roci_qp *qp)
 	qp->sq.freed = qp->sq.head = qp->sq.next = qp->sq.started = qp->sq.tail = 0;
 	qp->rq.head = qp->rq.tail = 0;
 	qp->attr = (struct roci_qp_attr){0};
+	qp->load_at = 0;
 	qp->established = false;
 	qp->state = ROCI_QPS_RESET;
 }

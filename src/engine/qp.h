@@ -84,6 +84,7 @@ struct roci_qp {
 	struct roci_cq *send_cq, *recv_cq;
 	struct roci_srq *srq;
 	struct roci_path *path; /* RC and UC from RTR on */
+	uint64_t load_at;       /* when it last sent a request or a READ response; 0: never */
 	struct roci_event_source event;
 	struct roci_list all, ready, blocked, sent;
 	struct roci_timer timer;      /* of the requester: acknowledgement, RNR wait, pace */

@@ -52,6 +52,7 @@ static bool fill_read(struct roci_qp *qp, struct roci_tx_batch *batch, const str
 	if (len)
 		roci_tx_batch_span(batch, from, len);
 	roci_tx_batch_add(batch, &qp->attr.av, &pkt)->copy_payload = x->copy_payload;
+	qp->load_at = qp->e->now;
 	return true;
 }
 
