@@ -124,6 +124,10 @@ void roci_sidr_rx_rep(struct roci_cm *cm, const struct roci_cm_source *from, con
 		cm->stats.rx_wrong_source++;
 		return;
 	}
+	if (rep->tid != sidr->tid) { /* forged: only the peer and the path know the TID of our request */
+		cm->stats.rx_unexpected++;
+		return;
+	}
 	if (sidr->done) {
 		cm->stats.rx_duplicate++;
 		return;

@@ -80,6 +80,39 @@ static void addresses_are_those_of_the_datagram(void **state)
 	pair_close(&p);
 }
 
+/* An answer has the TID of the request, and comes from where the request went: else it could name a QP of anybody. */
+static void a_forged_answer_is_dropped(void **state)
+{
+	static const uint8_t elsewhere[16] = {[10] = 0xff, [11] = 0xff, 10, 0, 0, 66};
+	struct roci_sidr *asking;
+	struct roci_cm_msg rep;
+	uint8_t mad[ROCI_CM_MAD_BYTES];
+	struct pair p;
+
+	pair_open(&p, 0);
+	asking = pair_resolve(&p);
+	pair_carry(&p);
+	assert_int_equal(roci_sidr_answer(pair_only_event(&p, ROCI_CM_SIDR_REQ_RECEIVED)->sidr, p.now, &yes), 0);
+	p.lose = true;
+	pair_carry(&p);
+	pair_clear(&p);
+	assert_int_equal(roci_cm_msg_parse(&rep, p.last.mad), ROCI_CM_PARSE_OK);
+	roci_cm_rx(p.a, p.now, p.last.mad, elsewhere, pair_gid_a, 7);
+	rep.tid ^= 1;
+	rep.qpn = 0xbad;
+	roci_cm_msg_build(&rep, mad);
+	roci_cm_rx(p.a, p.now, mad, pair_gid_b, pair_gid_a, 7);
+	pair_carry(&p);
+	assert_int_equal(p.event_count, 0);
+	assert_int_equal(p.a->stats.rx_wrong_source, 1);
+	roci_cm_rx(p.a, p.now, p.last.mad, pair_gid_b, pair_gid_a, 7);
+	pair_carry(&p);
+	assert_int_equal(pair_only_event(&p, ROCI_CM_SIDR_REP_RECEIVED)->sidr_qpn, 0x345);
+	roci_sidr_destroy(asking, p.now);
+	roci_cm_destroy(p.a);
+	roci_cm_destroy(p.b);
+}
+
 static void an_unanswered_sidr_req_times_out(void **state)
 {
 	struct roci_sidr *asking;
@@ -143,6 +176,7 @@ int main(void)
 		cmocka_unit_test(resolves_and_answers),
 		cmocka_unit_test(rejects),
 		cmocka_unit_test(addresses_are_those_of_the_datagram),
+		cmocka_unit_test(a_forged_answer_is_dropped),
 		cmocka_unit_test(an_unanswered_sidr_req_times_out),
 		cmocka_unit_test(answers_are_remembered_within_bounds),
 		cmocka_unit_test(a_full_backlog_rejects),
