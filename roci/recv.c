@@ -11,7 +11,7 @@ struct recv_choices {
 	struct transfer_choices common;
 	const char *dir;
 	uint64_t port, max_sessions;
-	bool once, keep_ticket, compare, links;
+	bool once, keep_ticket, compare, links, keep;
 };
 
 #define RECV_OFFSET(name) offsetof(struct recv_choices, name)
@@ -45,6 +45,12 @@ static const struct option_row options[] = {
 	 .help = "let senders compare contents (--checksum): they learn\ndigests of files in the folder",
 	 .kind = OPTION_FLAG,
 	 .offset = RECV_OFFSET(compare)},
+	{.letter = 'k',
+	 .name = "keep",
+	 .group = "receiving",
+	 .help = "replace no file that exists; refuse the sender's",
+	 .kind = OPTION_FLAG,
+	 .offset = RECV_OFFSET(keep)},
 	{.name = "links",
 	 .group = "receiving",
 	 .help = "also store symbolic links that point out of the folder",
@@ -145,6 +151,7 @@ static enum mover_status receive(const struct recv_choices *choices, struct rece
 		.open = choices->common.open,
 		.compare = choices->compare,
 		.links = choices->links,
+		.keep = choices->keep,
 		.port = (uint16_t)choices->port,
 		.max_sessions = (unsigned)choices->max_sessions,
 		.ticket = choices->common.open ? NULL : &r->ticket,

@@ -90,10 +90,10 @@ void mover_file_free(struct mover_file *file)
 	free(file);
 }
 
-/* Compares the entry with what has the name now, and fills *st. Returns MOVER_HAVE_ALL (the mode may still differ),
- * MOVER_HAVE_NONE, or -errno if a file may not replace it. */
-static int check_old(const struct folder *folder, const char *leaf, const struct mover_entry *entry, bool compare,
-		     struct stat *st)
+/* Compares the entry with what has the name in `folder` now, and fills *st. Returns MOVER_HAVE_ALL (the mode may still
+ * differ), MOVER_HAVE_NONE, or -errno if a file may not replace it. */
+static int check_old(const struct mover_tree *tree, const struct folder *folder, const char *leaf,
+		     const struct mover_entry *entry, bool compare, struct stat *st)
 {
 	if (fstatat(folder->fd, leaf, st, AT_SYMLINK_NOFOLLOW))
 		return errno == ENOENT ? MOVER_HAVE_NONE : -errno;
@@ -101,9 +101,10 @@ static int check_old(const struct folder *folder, const char *leaf, const struct
 		return -EISDIR;
 	if (!S_ISREG(st->st_mode) && !S_ISLNK(st->st_mode))
 		return -EEXIST;
-	if (compare || !S_ISREG(st->st_mode) || entry->kind != MOVER_FILE || (uint64_t)st->st_size != entry->size ||
-	    st->st_mtim.tv_sec != entry->mtime_s || (uint32_t)st->st_mtim.tv_nsec != entry->mtime_ns)
-		return MOVER_HAVE_NONE;
+	if ((compare && !tree->keep_existing) || !S_ISREG(st->st_mode) || entry->kind != MOVER_FILE ||
+	    (uint64_t)st->st_size != entry->size || st->st_mtim.tv_sec != entry->mtime_s ||
+	    (uint32_t)st->st_mtim.tv_nsec != entry->mtime_ns)
+		return tree->keep_existing ? -EEXIST : MOVER_HAVE_NONE;
 	return MOVER_HAVE_ALL;
 }
 
@@ -130,7 +131,7 @@ int mover_file_probe(struct mover_tree *tree, const struct mover_entry *entry, b
 
 	if (err)
 		return err == -ENOENT ? MOVER_HAVE_NONE : err;
-	err = check_old(folder, leaf, entry, compare, &st);
+	err = check_old(tree, folder, leaf, entry, compare, &st);
 	mover_folder_put(&tree->folders, folder);
 	return err;
 }
@@ -152,8 +153,8 @@ int mover_file_begin(struct mover_tree *tree, const struct mover_entry *entry, c
 	err = get_place(tree, entry, name, &folder, &leaf);
 	if (err)
 		return err;
-	err = check_old(folder, leaf, entry, begin->compare, &st);
-	if (err == MOVER_HAVE_ALL && (st.st_mode & PEER_MODE) != mode &&
+	err = check_old(tree, folder, leaf, entry, begin->compare, &st);
+	if (err == MOVER_HAVE_ALL && !tree->keep_existing && (st.st_mode & PEER_MODE) != mode &&
 	    fchmodat(folder->fd, leaf, (st.st_mode & 07000) | mode, AT_SYMLINK_NOFOLLOW))
 		err = errno == EPERM ? MOVER_HAVE_NONE : -errno; /* another user's: replaced */
 	if (err != MOVER_HAVE_NONE) {

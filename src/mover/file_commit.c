@@ -141,7 +141,7 @@ static int publish(const struct step *step)
 
 	if (step->in_place)
 		unlinkat(dir_fd, file->part, 0);
-	else if (renameat(dir_fd, file->part, dir_fd, file->leaf))
+	else if (renameat2(dir_fd, file->part, dir_fd, file->leaf, file->tree->keep_existing ? RENAME_NOREPLACE : 0))
 		return -errno;
 	if (file->journal_fd >= 0)
 		unlinkat(dir_fd, file->journal_name, 0);

@@ -143,6 +143,9 @@ static void report_listening(struct listener *l)
 static bool open_tree(struct listener *l)
 {
 	int err = l->options->dir ? mover_tree_open(l->options->dir, &l->tree) : 0;
+
+	if (l->tree && l->options->keep)
+		mover_tree_keep_existing(l->tree);
 	if (!err)
 		return true;
 	l->status = MOVER_LOCAL_IO;

@@ -135,6 +135,7 @@ struct mover_recv_options {
 	bool to_stdout;                    /* write the one file or stream to standard output */
 	bool once;                         /* end after one session that was let in */
 	bool open;                         /* let senders in without a ticket */
+	bool keep;                         /* replace nothing that exists */
 	bool links;                        /* store symbolic links that point out of the folder, too */
 	bool compare;                      /* tell senders digests of files that are there: `checksum` */
 	uint16_t port;                     /* 0: any free one; LISTENING reports it */

@@ -42,6 +42,11 @@ int mover_tree_open(const char *dir, struct mover_tree **tree_out)
 	return 0;
 }
 
+void mover_tree_keep_existing(struct mover_tree *tree)
+{
+	tree->keep_existing = true;
+}
+
 void mover_tree_close(struct mover_tree *tree)
 {
 	if (!tree)
@@ -170,6 +175,8 @@ static int place_symlink(struct mover_tree *tree, struct folder *parent, const c
 			if (errno != EPERM) /* another user's is replaced */
 				return -errno;
 		}
+		if (tree->keep_existing)
+			return -EEXIST;
 	}
 	err = make_symlink(parent->fd, leaf, target, times);
 	if (!err)

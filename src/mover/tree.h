@@ -22,6 +22,10 @@ struct mover_file;
 int mover_tree_open(const char *dir, struct mover_tree **tree);
 void mover_tree_close(struct mover_tree *tree);
 
+/* From now on nothing that exists is replaced or changed by a file or symbolic link: -EEXIST, except for a file with
+ * the same size and mtime, or the same link. To be called before the first session. */
+void mover_tree_keep_existing(struct mover_tree *tree);
+
 /* Makes a folder unless it exists. It gets mode 0700 | mode for now, and its final mode and mtime from
  * mover_tree_finish(). 0 or -errno; -ENOTDIR if something else has the name. */
 int mover_tree_folder(struct mover_tree *tree, const struct mover_entry *entry);

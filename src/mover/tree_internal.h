@@ -23,6 +23,7 @@ struct mover_tree {
 	struct folders folders;
 	atomic_ullong opened; /* temporary files so far */
 	atomic_size_t kept_budget;
+	bool keep_existing;
 	mode_t modes; /* PEER_MODE without the umask: what a file or folder may get of a peer's mode */
 };
 

@@ -250,6 +250,43 @@ static void sealing_sets_modes_and_times_deepest_first(void **state)
 	room_close(&room);
 }
 
+/* --keep: nothing that exists is replaced, and nothing that appears while the file comes. */
+static void what_exists_is_kept(void **state)
+{
+	const struct mover_begin how = {.chunk_bytes = CHUNK, .compare = true};
+	struct room room;
+	struct mover_tree *tree = open_tree(&room);
+	struct mover_entry entry = entry_file("file", 0), link = entry_link("link", "target");
+	struct mover_file *file;
+	int err;
+
+	mover_tree_keep_existing(tree);
+	assert_int_equal(mover_file_begin(tree, &entry, &how, NULL, &file), MOVER_HAVE_NONE);
+	mover_file_commit(tree, &file, 1, &err);
+	assert_int_equal(err, 0);
+	assert_int_equal(mover_tree_symlink(tree, &link), 0);
+	/* the same */
+	assert_int_equal(mover_file_begin(tree, &entry, &how, NULL, &file), MOVER_HAVE_ALL);
+	assert_int_equal(mover_tree_symlink(tree, &link), 1);
+	/* others */
+	entry.mtime_s++;
+	link.target = (const uint8_t *)"tarGet";
+	assert_int_equal(mover_file_begin(tree, &entry, &how, NULL, &file), -EEXIST);
+	assert_int_equal(mover_file_probe(tree, &entry, false), -EEXIST);
+	assert_int_equal(mover_tree_symlink(tree, &link), -EEXIST);
+	entry = entry_file("link", 0);
+	assert_int_equal(mover_file_begin(tree, &entry, &how, NULL, &file), -EEXIST);
+	/* it appears */
+	entry = entry_file("new", 0);
+	assert_int_equal(mover_file_begin(tree, &entry, &how, NULL, &file), MOVER_HAVE_NONE);
+	room_write(&room, "into/new", "mine", 4);
+	mover_file_commit(tree, &file, 1, &err);
+	assert_int_equal(err, -EEXIST);
+	assert_true(room_holds(&room, "into/new", "mine", 4));
+	mover_tree_close(tree);
+	room_close(&room);
+}
+
 /* The umask belongs to the user of the receiver: no sender gives rights to others. */
 static void the_umask_is_respected(void **state)
 {
@@ -497,6 +534,7 @@ int main(void)
 		cmocka_unit_test(a_folder_that_becomes_a_link),
 		cmocka_unit_test(links_are_stored_as_they_stand),
 		cmocka_unit_test(what_a_file_never_replaces),
+		cmocka_unit_test(what_exists_is_kept),
 		cmocka_unit_test(the_umask_is_respected),
 		cmocka_unit_test(sealing_sets_modes_and_times_deepest_first),
 		cmocka_unit_test(sealing_without_being_root),
