@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* roci run: runs another program with our libraries in front of the system's. */
+#include <elf.h>
 #include <errno.h>
 #include <limits.h>
 #include <stdbool.h>
@@ -10,6 +11,8 @@
 #include <unistd.h>
 
 #include "command.h"
+#include "device/fault_plan.h"
+#include "device/pcapng.h"
 #include "preload.h"
 
 /* Finds the file that execvp() would run. Returns false if there is none. */
@@ -28,12 +31,40 @@ static bool locate(const char *program, char path[PATH_MAX])
 	return false;
 }
 
-/* The loader silently ignores LD_PRELOAD for a program that gains privileges, so warn here. */
-static void warn_if_privileged(const char *program)
+/* True: an ELF program that asks for no loader. Anything else, a script say, may run one that does. */
+static bool is_static(const char *path)
+{
+	Elf64_Ehdr head;
+	Elf64_Phdr segment;
+	bool elf, loader = false;
+	FILE *file = fopen(path, "re");
+	if (!file)
+		return false;
+	elf = fread(&head, sizeof(head), 1, file) == 1 && !memcmp(head.e_ident, ELFMAG, SELFMAG) &&
+	      head.e_ident[EI_CLASS] == ELFCLASS64 && head.e_phentsize == sizeof(segment) &&
+	      !fseek(file, (long)head.e_phoff, SEEK_SET);
+	for (unsigned i = 0; elf && i < head.e_phnum; i++) {
+		elf = fread(&segment, sizeof(segment), 1, file) == 1;
+		loader = loader || segment.p_type == PT_INTERP;
+	}
+	fclose(file);
+	return elf && !loader;
+}
+
+/* Nothing is preloaded into a program without a loader, and the loader silently ignores LD_PRELOAD for a program that
+ * gains privileges, so warn here. */
+static void warn_if_out_of_reach(const char *program)
 {
 	char path[PATH_MAX];
 	struct stat st;
-	if (!locate(program, path) || stat(path, &st) || !(st.st_mode & (S_ISUID | S_ISGID)))
+	if (!locate(program, path) || stat(path, &st) || !S_ISREG(st.st_mode))
+		return;
+	if (is_static(path))
+		fprintf(stderr,
+			"roci run: %s is linked statically: nothing can be preloaded into it, so it will not see "
+			"roci0\n",
+			path);
+	if (!(st.st_mode & (S_ISUID | S_ISGID)))
 		return;
 	if (((st.st_mode & S_ISUID) && st.st_uid != geteuid()) || ((st.st_mode & S_ISGID) && st.st_gid != getegid()))
 		fprintf(stderr,
@@ -50,7 +81,8 @@ static const struct option_row options[] = {
 	{.name = "capture",
 	 .argument = "FILE",
 	 .group = "options",
-	 .help = "write every packet of PROGRAM to FILE (pcapng),\nlike ROCI_CAPTURE=FILE",
+	 .help = "write every packet of PROGRAM to FILE (pcapng), at its end\nif it is a capture already; like "
+		 "ROCI_CAPTURE=FILE",
 	 .kind = OPTION_FILE,
 	 .offset = offsetof(struct run_choices, capture)},
 	{.name = "fault",
@@ -66,13 +98,47 @@ static const struct option_row options[] = {
 
 static int execute(const struct command *self, char **argv)
 {
-	warn_if_privileged(argv[0]);
+	warn_if_out_of_reach(argv[0]);
 	if (preload_environment(self))
 		return EXIT_USAGE;
 	execvp(argv[0], argv);
 	int err = errno;
 	complain(self, "%s: %s", argv[0], err == ENOENT ? "program not found" : strerror(err));
 	return err == ENOENT ? EXIT_NOT_FOUND : EXIT_CANNOT_RUN;
+}
+
+/* Opens the capture as the device will. A new file is removed again: the program may never open the device. */
+static int check_capture(const struct command *self, const char *path)
+{
+	static struct roci_pcapng file;
+	char name[PATH_MAX];
+	struct stat st;
+	bool there;
+	int err = roci_pcapng_name(path, name, sizeof(name));
+	if (err)
+		return complain(self, "--capture %s: %s", path, strerror(-err));
+	there = !stat(name, &st) && st.st_size;
+	err = roci_pcapng_open(&file, name);
+	if (err == -EEXIST)
+		return complain(self, "--capture %s: the file is not a capture of Rocinante, and is left as it is",
+				name);
+	if (err)
+		return complain(self, "--capture %s: %s", name, strerror(-err));
+	roci_pcapng_close(&file);
+	if (there)
+		fprintf(stderr, "roci run: %s is a capture already; packets are added at its end\n", name);
+	else
+		unlink(name);
+	return 0;
+}
+
+static int check_choices(const struct command *self, const struct run_choices *choices)
+{
+	struct roci_fault_plan plan;
+	char why[160];
+	if (choices->fault && roci_fault_parse(choices->fault, &plan, why, sizeof(why)))
+		return complain(self, "--fault: %s", why);
+	return choices->capture ? check_capture(self, choices->capture) : 0;
 }
 
 static int run(const struct command *self, int argc, char **argv)
@@ -86,9 +152,10 @@ static int run(const struct command *self, int argc, char **argv)
 		setenv("ROCI_CAPTURE", choices.capture, 1);
 	if (choices.fault)
 		setenv("ROCI_FAULT", choices.fault, 1);
-	if (operands.count)
+	status = check_choices(self, &choices);
+	if (!status && operands.count)
 		status = execute(self, operands.list);
-	else
+	else if (!status)
 		status = complain(self, "no program is given; usage: roci run %s", self->usage);
 	free(operands.list);
 	return status;
@@ -109,7 +176,7 @@ const struct command run_command = {
 		"user space; it needs no root and no kernel module. roci uses LD_PRELOAD, so PROGRAM must load\n"
 		"libibverbs.so.1: setuid programs and statically linked programs cannot use roci0.\n\n"
 		"exit status: that of PROGRAM; 126 if it cannot be executed, 127 if it is not found, 2 if an option\n"
-		"is wrong or Rocinante's libraries are missing.\n",
+		"is wrong, the capture cannot be written, or Rocinante's libraries are missing.\n",
 	.manual = "roci-run",
 	.options = options,
 	.option_count = sizeof(options) / sizeof(options[0]),

@@ -199,15 +199,6 @@ void roci_capture_close_in_child(struct roci_link *link)
 		close(c->file.fd);
 }
 
-static int expand(const char *path, char *out, size_t size)
-{
-	const char *mark = strstr(path, "%p");
-	int n = mark ? snprintf(out, size, "%.*s%d%s", (int)(mark - path), path, getpid(), mark + 2)
-		     : snprintf(out, size, "%s", path);
-
-	return n < 0 || (size_t)n >= size ? -ENAMETOOLONG : 0;
-}
-
 int roci_capture_open(struct roci_link *inner, const char *path, struct roci_link **out)
 {
 	static const struct roci_link_ops ops = {
@@ -224,7 +215,7 @@ int roci_capture_open(struct roci_link *inner, const char *path, struct roci_lin
 		return -ENOMEM;
 	c->link.ops = &ops;
 	c->inner = inner;
-	err = expand(path, name, sizeof(name));
+	err = roci_pcapng_name(path, name, sizeof(name));
 	if (!err)
 		err = roci_pcapng_open(&c->file, name);
 	if (err) {

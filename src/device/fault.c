@@ -10,6 +10,7 @@
 struct fault {
 	struct roci_link link;
 	struct roci_link *inner;
+	struct roci_device_stats *stats;
 	uint64_t state;                       /* of the generator */
 	uint64_t loss, dup, reorder, corrupt; /* thresholds of 2^32 */
 	struct roci_frame frames[ROCI_LINK_SEND_BATCH], again[ROCI_LINK_SEND_BATCH];
@@ -26,9 +27,13 @@ static uint64_t draw(struct fault *f)
 	return z ^ z >> 31;
 }
 
-static bool hit(struct fault *f, uint64_t threshold)
+/* Decides whether a fault happens, and counts it. */
+static bool hit(struct fault *f, uint64_t threshold, uint64_t *count)
 {
-	return threshold && (draw(f) & 0xffffffffu) < threshold;
+	bool yes = threshold && (draw(f) & 0xffffffffu) < threshold;
+
+	*count += yes;
+	return yes;
 }
 
 /* Damages the ICRC, because the payload is the program's memory. Damage that makes the ICRC right for another IPv4
@@ -43,23 +48,24 @@ static void damage_frame(struct fault *f, struct roci_frame *frame)
 static void fault_send(struct roci_link *link, struct roci_frame *frames, unsigned count)
 {
 	struct fault *f = (struct fault *)link;
+	struct roci_device_stats *s = f->stats;
 	unsigned n = 0, twice = 0;
 
 	for (unsigned i = 0; i < count; i++) {
-		if (hit(f, f->loss))
+		if (hit(f, f->loss, &s->fault_send_lost))
 			continue;
 		f->frames[n++] = frames[i];
-		if (n > 1 && hit(f, f->reorder)) {
+		if (n > 1 && hit(f, f->reorder, &s->fault_send_reordered)) {
 			struct roci_frame earlier = f->frames[n - 2];
 
 			f->frames[n - 2] = f->frames[n - 1];
 			f->frames[n - 1] = earlier;
 		}
-		if (hit(f, f->dup))
+		if (hit(f, f->dup, &s->fault_send_duplicated))
 			f->again[twice++] = frames[i];
 	}
 	for (unsigned i = 0; i < n; i++)
-		if (hit(f, f->corrupt))
+		if (hit(f, f->corrupt, &s->fault_send_corrupted))
 			damage_frame(f, &f->frames[i]);
 	roci_link_send(f->inner, f->frames, n);
 	roci_link_send(f->inner, f->again, twice);
@@ -72,28 +78,31 @@ static void damage_datagram(struct fault *f, struct roci_datagram *d)
 	uint8_t *byte = d->bytes + r % d->len, flip = (uint8_t)(1u << (r >> 32 & 7));
 
 	*byte ^= flip;
-	if (d->len >= ROCI_MIN_PACKET_BYTES && roci_icrc_check(&d->from->flow, d->bytes, d->len) >= 0)
+	if (d->len >= ROCI_MIN_PACKET_BYTES && roci_icrc_check(&d->from->flow, d->bytes, d->len) >= 0) {
 		*byte ^= flip;
+		f->stats->fault_receive_corrupted--;
+	}
 }
 
 static unsigned fault_recv(struct roci_link *link, struct roci_datagram *out)
 {
 	struct fault *f = (struct fault *)link;
+	struct roci_device_stats *s = f->stats;
 	unsigned count = roci_link_recv(f->inner, f->datagrams), n = 0;
 
 	for (unsigned i = 0; i < count && n < ROCI_LINK_RECV_BATCH; i++) {
-		if (hit(f, f->loss))
+		if (hit(f, f->loss, &s->fault_receive_lost))
 			continue;
-		if (f->datagrams[i].len && hit(f, f->corrupt))
+		if (f->datagrams[i].len && hit(f, f->corrupt, &s->fault_receive_corrupted))
 			damage_datagram(f, &f->datagrams[i]);
 		out[n++] = f->datagrams[i];
-		if (n > 1 && hit(f, f->reorder)) {
+		if (n > 1 && hit(f, f->reorder, &s->fault_receive_reordered)) {
 			struct roci_datagram earlier = out[n - 2];
 
 			out[n - 2] = out[n - 1];
 			out[n - 1] = earlier;
 		}
-		if (n < ROCI_LINK_RECV_BATCH && hit(f, f->dup))
+		if (n < ROCI_LINK_RECV_BATCH && hit(f, f->dup, &s->fault_receive_duplicated))
 			out[n++] = f->datagrams[i];
 	}
 	return n;
@@ -107,7 +116,8 @@ static void fault_close(struct roci_link *link)
 	free(f);
 }
 
-int roci_fault_open(struct roci_link *inner, const struct roci_fault_plan *plan, struct roci_link **out)
+int roci_fault_open(struct roci_link *inner, const struct roci_fault_plan *plan, struct roci_device_stats *stats,
+		    struct roci_link **out)
 {
 	static const struct roci_link_ops ops = {
 		.send = fault_send,
@@ -120,53 +130,12 @@ int roci_fault_open(struct roci_link *inner, const struct roci_fault_plan *plan,
 		return -ENOMEM;
 	f->link.ops = &ops;
 	f->inner = inner;
+	f->stats = stats;
 	f->state = plan->seed;
 	f->loss = (uint64_t)(plan->loss * 0x1p32);
 	f->dup = (uint64_t)(plan->dup * 0x1p32);
 	f->reorder = (uint64_t)(plan->reorder * 0x1p32);
 	f->corrupt = (uint64_t)(plan->corrupt * 0x1p32);
 	*out = &f->link;
-	return 0;
-}
-
-static double *plan_field(struct roci_fault_plan *plan, const char *name, size_t len)
-{
-	const struct {
-		const char *name;
-		double *field;
-	} fields[] = {
-		{"loss", &plan->loss},
-		{"dup", &plan->dup},
-		{"reorder", &plan->reorder},
-		{"corrupt", &plan->corrupt},
-	};
-
-	for (unsigned i = 0; i < sizeof(fields) / sizeof(fields[0]); i++)
-		if (strlen(fields[i].name) == len && !memcmp(fields[i].name, name, len))
-			return fields[i].field;
-	return NULL;
-}
-
-int roci_fault_parse(const char *text, struct roci_fault_plan *plan)
-{
-	*plan = (struct roci_fault_plan){.seed = 1};
-	while (*text) {
-		size_t len = strcspn(text, "=,");
-		double *field = plan_field(plan, text, len);
-		const char *value = text + len + 1;
-		char *end;
-
-		if (text[len] != '=')
-			return -EINVAL;
-		if (len == 4 && !memcmp(text, "seed", 4))
-			plan->seed = strtoull(value, &end, 0);
-		else if (field)
-			*field = strtod(value, &end);
-		else
-			return -EINVAL;
-		if (end == value || (*end && *end != ',') || (field && !(*field >= 0 && *field <= 1)))
-			return -EINVAL;
-		text = *end ? end + 1 : end;
-	}
 	return 0;
 }

@@ -6,17 +6,12 @@
 #ifndef ROCI_DEVICE_FAULT_H
 #define ROCI_DEVICE_FAULT_H
 
+#include "device/fault_plan.h" /* IWYU pragma: export */
 #include "device/link.h"
+#include "device/stats.h"
 
-struct roci_fault_plan {
-	double loss, dup, reorder, corrupt; /* probabilities, 0..1 */
-	uint64_t seed;
-};
-
-/* Reads "loss=0.01,dup=0.01,reorder=0.01,corrupt=0.01,seed=7", each part optional. -EINVAL. */
-int roci_fault_parse(const char *text, struct roci_fault_plan *plan);
-
-/* `inner` seals. It is owned when this succeeds. -ENOMEM. */
-int roci_fault_open(struct roci_link *inner, const struct roci_fault_plan *plan, struct roci_link **out);
+/* `inner` seals. It is owned when this succeeds. Counts in *stats what it does. -ENOMEM. */
+int roci_fault_open(struct roci_link *inner, const struct roci_fault_plan *plan, struct roci_device_stats *stats,
+		    struct roci_link **out);
 
 #endif

@@ -12,16 +12,22 @@
 #include "device/side_door.h"
 #include "device/udp.h"
 
-static int open_fault(struct roci_links *links, const char *text)
+static int open_fault(struct roci_links *links, const char *text, struct roci_device_stats *stats)
 {
 	struct roci_fault_plan plan;
-	int err = roci_fault_parse(text, &plan);
+	char why[160], what[192];
+	int err = roci_fault_parse(text, &plan, why, sizeof(why));
 
-	return err ? err : roci_fault_open(links->top, &plan, &links->top);
+	if (err) {
+		snprintf(what, sizeof(what), "ROCI_FAULT: %s", why);
+		return roci_device_open_failed(what, err);
+	}
+	err = roci_fault_open(links->top, &plan, stats, &links->top);
+	return err ? roci_device_open_failed("memory", err) : 0;
 }
 
 /* Wraps the udp link. */
-static int wrap(struct roci_links *links)
+static int wrap(struct roci_links *links, struct roci_device_stats *stats)
 {
 	const char *capture = getenv("ROCI_CAPTURE"), *fault = getenv("ROCI_FAULT");
 	int err;
@@ -35,12 +41,7 @@ static int wrap(struct roci_links *links)
 	err = roci_seal_open(links->top, &links->top);
 	if (err)
 		return roci_device_open_failed("memory", err);
-	if (fault && *fault) {
-		err = open_fault(links, fault);
-		if (err)
-			return roci_device_open_failed("ROCI_FAULT", err);
-	}
-	return 0;
+	return fault && *fault ? open_fault(links, fault, stats) : 0;
 }
 
 static int open_udp(struct roci_device *dev)
@@ -78,7 +79,7 @@ int roci_links_open(struct roci_device *dev)
 	err = open_udp(dev);
 	if (err)
 		goto err_close_door;
-	err = wrap(links);
+	err = wrap(links, &dev->stats);
 	if (!err)
 		return 0;
 	roci_link_close(links->top);

@@ -96,6 +96,15 @@ static int begin(struct roci_pcapng *p)
 	return n == HEAD_BYTES && !memcmp(there, p->buffer, HEAD_BYTES) ? 0 : -EEXIST;
 }
 
+int roci_pcapng_name(const char *path, char *out, size_t size)
+{
+	const char *mark = strstr(path, "%p");
+	int n = mark ? snprintf(out, size, "%.*s%d%s", (int)(mark - path), path, getpid(), mark + 2)
+		     : snprintf(out, size, "%s", path);
+
+	return n < 0 || (size_t)n >= size ? -ENAMETOOLONG : 0;
+}
+
 int roci_pcapng_open(struct roci_pcapng *p, const char *path)
 {
 	int err;

@@ -15,6 +15,9 @@ struct roci_pcapng {
 	uint8_t buffer[1 << 19];
 };
 
+/* Writes `path` to `out`, with the process id in place of "%p". Returns 0 or -ENAMETOOLONG. */
+int roci_pcapng_name(const char *path, char *out, size_t size);
+
 /* Opens `path` to append to it. It is empty or a capture of this function; another process may be writing it. Returns
  * 0, -EEXIST for a file of another kind, or another negative errno. */
 int roci_pcapng_open(struct roci_pcapng *p, const char *path);

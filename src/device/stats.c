@@ -14,7 +14,7 @@ static void print(FILE *to, const struct line *lines, unsigned count)
 {
 	for (unsigned i = 0; i < count; i++)
 		if (lines[i].value)
-			fprintf(to, "roci: %-20s %12llu\n", lines[i].name, (unsigned long long)lines[i].value);
+			fprintf(to, "roci: %-24s %12llu\n", lines[i].name, (unsigned long long)lines[i].value);
 }
 
 #define LINE(from, field)                                                                                              \
@@ -25,13 +25,35 @@ static void print(FILE *to, const struct line *lines, unsigned count)
 void roci_device_stats_print(FILE *to, const struct roci_device_stats *d, const struct roci_engine_stats *e)
 {
 	const struct line device[] = {
-		LINE(d, sent_packets),      LINE(d, sent_messages),   LINE(d, received_packets),
-		LINE(d, received_messages), LINE(d, send_dropped),    LINE(d, receive_truncated),
-		LINE(d, forwarded),         LINE(d, forward_dropped), LINE(d, door_received),
-		LINE(d, door_sent),         LINE(d, door_malformed),  LINE(d, not_ours),
-		LINE(d, mads_received),     LINE(d, mads_sent),       LINE(d, mads_forwarded),
-		LINE(d, mads_malformed),    LINE(d, mads_dropped),    LINE(d, thread_turns),
-		LINE(d, thread_wakeups),    LINE(d, thread_naps),     LINE(d, poll_turns),
+		LINE(d, sent_packets),
+		LINE(d, sent_messages),
+		LINE(d, received_packets),
+		LINE(d, received_messages),
+		LINE(d, send_dropped),
+		LINE(d, receive_truncated),
+		LINE(d, forwarded),
+		LINE(d, forward_dropped),
+		LINE(d, door_received),
+		LINE(d, door_sent),
+		LINE(d, door_malformed),
+		LINE(d, not_ours),
+		LINE(d, mads_received),
+		LINE(d, mads_sent),
+		LINE(d, mads_forwarded),
+		LINE(d, mads_malformed),
+		LINE(d, mads_dropped),
+		LINE(d, thread_turns),
+		LINE(d, thread_wakeups),
+		LINE(d, thread_naps),
+		LINE(d, poll_turns),
+		LINE(d, fault_send_lost),
+		LINE(d, fault_send_duplicated),
+		LINE(d, fault_send_reordered),
+		LINE(d, fault_send_corrupted),
+		LINE(d, fault_receive_lost),
+		LINE(d, fault_receive_duplicated),
+		LINE(d, fault_receive_reordered),
+		LINE(d, fault_receive_corrupted),
 	};
 	const struct line engine[] = {
 		LINE(e, rx_no_qp),        LINE(e, rx_wrong_state), LINE(e, rx_wrong_type), LINE(e, rx_wrong_source),

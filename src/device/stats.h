@@ -17,6 +17,9 @@ struct roci_device_stats {
 	uint64_t forwarded, forward_dropped;   /* packets of other processes, by the side door */
 	uint64_t door_received, door_sent, door_malformed;
 	uint64_t not_ours; /* for a QPN that is nobody's */
+	/* by ROCI_FAULT: fault.h */
+	uint64_t fault_send_lost, fault_send_duplicated, fault_send_reordered, fault_send_corrupted;
+	uint64_t fault_receive_lost, fault_receive_duplicated, fault_receive_reordered, fault_receive_corrupted;
 	uint64_t mads_received, mads_sent, mads_forwarded, mads_malformed, mads_dropped; /* QP1 */
 	uint64_t thread_turns, thread_wakeups, thread_naps, poll_turns;                  /* who drove */
 };

@@ -60,6 +60,7 @@ static const struct roci_link_ops loop_ops = {loop_max_run, loop_send, loop_recv
 static struct roci_datagram in[ROCI_LINK_RECV_BATCH];
 static struct outgoing out;
 static struct station nowhere;
+static struct roci_device_stats stats;
 
 struct outcome {
 	unsigned count, bad, backwards, repeated;
@@ -93,11 +94,13 @@ static void send_through(const char *plan_text, struct outcome *o)
 	struct loop *loop = calloc(1, sizeof(*loop));
 	struct roci_fault_plan plan;
 	struct roci_link *link, *seal;
+	char why[160];
 
+	memset(&stats, 0, sizeof(stats));
 	loop->link.ops = &loop_ops;
-	assert_int_equal(roci_fault_parse(plan_text, &plan), 0);
+	assert_int_equal(roci_fault_parse(plan_text, &plan, why, sizeof(why)), 0);
 	assert_int_equal(roci_seal_open(&loop->link, &seal), 0);
-	assert_int_equal(roci_fault_open(seal, &plan, &link), 0);
+	assert_int_equal(roci_fault_open(seal, &plan, &stats, &link), 0);
 	for (unsigned i = 0; i < 10; i++) {
 		outgoing_start(&out, &nowhere, "127.77.0.2");
 		for (unsigned k = 0; k < ROCI_LINK_SEND_BATCH; k++)
@@ -115,11 +118,13 @@ static void receive_through(const char *plan_text, struct outcome *o)
 	struct loop *loop = calloc(1, sizeof(*loop));
 	struct roci_fault_plan plan;
 	struct roci_link *link, *seal;
+	char why[160];
 
+	memset(&stats, 0, sizeof(stats));
 	loop->link.ops = &loop_ops;
-	assert_int_equal(roci_fault_parse(plan_text, &plan), 0);
+	assert_int_equal(roci_fault_parse(plan_text, &plan, why, sizeof(why)), 0);
 	assert_int_equal(roci_seal_open(&loop->link, &seal), 0);
-	assert_int_equal(roci_fault_open(seal, &plan, &link), 0);
+	assert_int_equal(roci_fault_open(seal, &plan, &stats, &link), 0);
 	for (unsigned i = 0; i < 10; i++) {
 		outgoing_start(&out, &nowhere, "127.77.0.2");
 		for (unsigned k = 0; k < ROCI_LINK_SEND_BATCH; k++)
@@ -188,11 +193,40 @@ static void plans_are_read_or_refused(void **state)
 		"loss",  "loss=",    "loss=x", "loss=1.5", "loss=-1", "los=0.1", "loss=0.1;dup=0.1",
 		"seed=", "loss=nan", "=1"};
 	struct roci_fault_plan plan;
+	char why[160];
 
-	assert_int_equal(roci_fault_parse("loss=0.5,seed=9,corrupt=1", &plan), 0);
+	assert_int_equal(roci_fault_parse("loss=0.5,seed=9,corrupt=1", &plan, why, sizeof(why)), 0);
 	assert_true(plan.loss == 0.5 && plan.corrupt == 1 && plan.dup == 0 && plan.seed == 9);
 	for (unsigned i = 0; i < sizeof(bad) / sizeof(bad[0]); i++)
-		assert_int_equal(roci_fault_parse(bad[i], &plan), -EINVAL);
+		assert_int_equal(roci_fault_parse(bad[i], &plan, why, sizeof(why)), -EINVAL);
+	roci_fault_parse("dup=0.1,los=0.2,seed=1", &plan, why, sizeof(why));
+	assert_string_equal(why, "\"los=0.2\": its name is not one of loss, dup, reorder, corrupt, seed");
+	roci_fault_parse("loss=2,seed=1", &plan, why, sizeof(why));
+	assert_string_equal(why, "\"loss=2\": a probability is a number from 0 to 1, like loss=0.01");
+}
+
+/* Corruption is where the counter may differ: damage that the ICRC does not show is undone. */
+static void what_is_done_is_counted(void **state)
+{
+	struct outcome o;
+
+	send_through("loss=0.25,seed=3", &o);
+	assert_int_equal(stats.fault_send_lost, 640 - o.count);
+	receive_through("loss=0.25,seed=3", &o);
+	assert_int_equal(stats.fault_receive_lost, 640 - o.count);
+	send_through("dup=0.25,seed=3", &o);
+	assert_int_equal(stats.fault_send_duplicated, o.repeated);
+	receive_through("dup=0.25,seed=3", &o);
+	assert_int_equal(stats.fault_receive_duplicated, o.repeated);
+	send_through("corrupt=0.25,seed=3", &o);
+	assert_int_equal(stats.fault_send_corrupted, o.bad);
+	receive_through("corrupt=0.25,seed=3", &o);
+	assert_int_equal(stats.fault_receive_corrupted, o.bad);
+	send_through("reorder=0.25,seed=3", &o);
+	assert_in_range(stats.fault_send_reordered, o.backwards, 200);
+	receive_through("reorder=0.25,seed=3", &o);
+	assert_in_range(stats.fault_receive_reordered, o.backwards, 200);
+	assert_int_equal(stats.fault_send_reordered + stats.fault_receive_lost, 0);
 }
 
 int main(void)
@@ -201,6 +235,7 @@ int main(void)
 		cmocka_unit_test(nothing_asked_nothing_done),
 		cmocka_unit_test(each_fault_does_its_own),
 		cmocka_unit_test(a_seed_replays),
+		cmocka_unit_test(what_is_done_is_counted),
 		cmocka_unit_test(plans_are_read_or_refused),
 	};
 
