@@ -4,6 +4,7 @@
 #include <stdlib.h>
 
 #include "verbs/mr.h"
+#include "verbs/range.h"
 #include "verbs/pd.h"
 
 static atomic_uint live_mrs;

@@ -6,7 +6,6 @@
 #include "engine/engine.h"
 #include "engine/list.h"
 #include "verbs/public.h"
-#include "verbs/range.h"
 
 struct vb_mr {
 	struct ibv_mr mr;

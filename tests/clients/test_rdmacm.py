@@ -26,6 +26,15 @@ def rping(*args):
     return f'{len(client.splitlines())} lines' if '-v' in args else ''
 
 
+# rping of rdma-core 44 closes the event channel that its other thread may be about to read. Later versions wait for that thread.
+# It happens at the end of main(), when everything has been verified.
+RPING_RACE = 'rdma_get_cm_event: Bad file descriptor'
+
+
+def succeeded(client, status):
+    return status == 0 or (status == 255 and client.text().strip() == RPING_RACE)
+
+
 def rping_persistent(count):
     """One server and `count` clients at the same time."""
     port = ['-p', str(next_port())]
@@ -34,7 +43,8 @@ def rping_persistent(count):
     try:
         ends = time.monotonic() + 60
         states = [client.wait(max(1, ends - time.monotonic())) for client in clients]
-        check(states == [0] * count, '\n'.join(c.report() for c, s in zip(clients, states) if s != 0) + server.report())
+        failed = [client.report() for client, status in zip(clients, states) if not succeeded(client, status)]
+        check(not failed, '\n'.join([*failed, server.report()]))
         check(server.running(), server.report())
     finally:
         for client in clients:
