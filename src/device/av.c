@@ -4,9 +4,9 @@
 #include <netinet/in.h>
 #include <string.h>
 #include <sys/socket.h>
-#include <unistd.h>
 
 #include "device/device_state.h"
+#include "device/sys.h"
 #include "device/udp_socket.h"
 #include "wire/gid.h"
 
@@ -16,7 +16,7 @@ static int check_route(const struct roci_gid_entry *from, const uint8_t dgid[16]
 	union udp_name here, there;
 	socklen_t len = roci_udp_name(&here, from->gid, from->ifindex);
 	bool ipv4 = roci_gid_is_ipv4(dgid);
-	int err = 0, fd = socket(ipv4 ? AF_INET : AF_INET6, SOCK_DGRAM | SOCK_CLOEXEC, 0);
+	int err = 0, fd = roci_sys_socket(ipv4 ? AF_INET : AF_INET6, SOCK_DGRAM | SOCK_CLOEXEC, 0);
 
 	if (fd < 0)
 		return -errno;
@@ -25,9 +25,9 @@ static int check_route(const struct roci_gid_entry *from, const uint8_t dgid[16]
 	else
 		here.v6.sin6_port = 0;
 	roci_udp_name(&there, dgid, from->ifindex);
-	if (bind(fd, &here.any, len) || connect(fd, &there.any, len))
+	if (roci_sys_bind(fd, &here.any, len) || roci_sys_connect(fd, &there.any, len))
 		err = errno == EHOSTUNREACH || errno == EACCES || errno == EINVAL ? -ENETUNREACH : -errno;
-	close(fd);
+	roci_sys_close(fd);
 	return err;
 }
 

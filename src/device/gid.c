@@ -12,8 +12,8 @@
 #include <string.h>
 #include <sys/ioctl.h>
 #include <sys/socket.h>
-#include <unistd.h>
 
+#include "device/sys.h"
 #include "wire/gid.h"
 #include "wire/mtu.h"
 
@@ -41,13 +41,14 @@ static bool primary_ipv4(uint8_t gid[16])
 	struct sockaddr_in to = {.sin_family = AF_INET, .sin_port = htons(9), .sin_addr.s_addr = htonl(0xcb007101)};
 	struct sockaddr_in from;
 	socklen_t len = sizeof(from);
-	int fd = socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0);
+	int fd = roci_sys_socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0);
 	bool found;
 
 	if (fd < 0)
 		return false;
-	found = !connect(fd, (struct sockaddr *)&to, sizeof(to)) && !getsockname(fd, (struct sockaddr *)&from, &len);
-	close(fd);
+	found = !roci_sys_connect(fd, (struct sockaddr *)&to, sizeof(to)) &&
+		!roci_sys_getsockname(fd, (struct sockaddr *)&from, &len);
+	roci_sys_close(fd);
 	if (found)
 		roci_gid_from_ipv4(gid, &from.sin_addr);
 	return found;
@@ -201,9 +202,9 @@ int roci_gid_table(struct roci_gid_entry *entries, int max)
 		err = -errno;
 		goto free_found;
 	}
-	fd = socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0);
+	fd = roci_sys_socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0);
 	if (fd < 0)
-		fd = socket(AF_INET6, SOCK_DGRAM | SOCK_CLOEXEC, 0);
+		fd = roci_sys_socket(AF_INET6, SOCK_DGRAM | SOCK_CLOEXEC, 0);
 	if (fd < 0) {
 		err = -errno;
 		goto free_all;
@@ -217,7 +218,7 @@ int roci_gid_table(struct roci_gid_entry *entries, int max)
 	err = taken;
 	if (list)
 		fclose(list);
-	close(fd);
+	roci_sys_close(fd);
 free_all:
 	freeifaddrs(all);
 free_found:

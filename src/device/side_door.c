@@ -10,6 +10,7 @@
 #include <sys/un.h>
 #include <unistd.h>
 
+#include "device/sys.h"
 #include "wire/gid.h"
 
 #define MAGIC         0x524f4344u /* this layout of struct door_header, in this host's byte order */
@@ -59,7 +60,7 @@ int roci_side_door_open(const struct roci_registry *reg, struct roci_side_door *
 		return -ENOMEM;
 	door->netns = reg->netns;
 	memcpy(door->dir, reg->dir, sizeof(door->dir));
-	door->fd = socket(AF_UNIX, SOCK_DGRAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
+	door->fd = roci_sys_socket(AF_UNIX, SOCK_DGRAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
 	if (door->fd < 0) {
 		err = -errno;
 		goto err_unmap;
@@ -67,7 +68,7 @@ int roci_side_door_open(const struct roci_registry *reg, struct roci_side_door *
 	len = name_door(door, reg->slot, &door->here);
 	/* The slot is ours, so a dead process left what is there. */
 	unlink(door->here.sun_path);
-	if (bind(door->fd, (struct sockaddr *)&door->here, len)) {
+	if (roci_sys_bind(door->fd, (struct sockaddr *)&door->here, len)) {
 		err = -errno;
 		goto err_close;
 	}
@@ -79,7 +80,7 @@ int roci_side_door_open(const struct roci_registry *reg, struct roci_side_door *
 	*out = door;
 	return 0;
 err_close:
-	close(door->fd);
+	roci_sys_close(door->fd);
 err_unmap:
 	munmap(door, sizeof(*door));
 	return err;
@@ -93,7 +94,7 @@ void roci_side_door_unlink(struct roci_side_door *door)
 void roci_side_door_close(struct roci_side_door *door)
 {
 	roci_side_door_unlink(door);
-	close(door->fd);
+	roci_sys_close(door->fd);
 	munmap(door, sizeof(*door));
 }
 
@@ -125,7 +126,7 @@ int roci_side_door_send(struct roci_side_door *door, unsigned slot, const struct
 	memcpy(door->out.dst, from->flow.dst, 16);
 	iov[0] = (struct iovec){&door->out, sizeof(door->out)};
 	msg.msg_namelen = name_door(door, slot, &addr);
-	if (sendmsg(door->fd, &msg, MSG_DONTWAIT | MSG_NOSIGNAL) >= 0)
+	if (roci_sys_sendmsg(door->fd, &msg, MSG_DONTWAIT | MSG_NOSIGNAL) >= 0)
 		return 0;
 	/* ECONNREFUSED: the process was killed, and its name is left. */
 	return errno == ENOENT || errno == ECONNREFUSED ? -ESRCH : -errno;
@@ -166,7 +167,7 @@ static unsigned split(struct roci_side_door *door, unsigned i, struct roci_datag
 
 unsigned roci_side_door_recv(struct roci_side_door *door, struct roci_datagram *out, uint64_t *malformed)
 {
-	int got = recvmmsg(door->fd, door->msgs, MESSAGES, MSG_DONTWAIT, NULL);
+	int got = roci_sys_recvmmsg(door->fd, door->msgs, MESSAGES, MSG_DONTWAIT);
 	unsigned n = 0;
 
 	for (int i = 0; i < got; i++) {

@@ -5,10 +5,10 @@
 #include <linux/filter.h>
 #include <string.h>
 #include <sys/socket.h>
-#include <unistd.h>
 
 #include "cm/msg.h"
 #include "device/gsi.h"
+#include "device/sys.h"
 
 #define NO_SOCKET 0xffffffffu /* out of range: the kernel picks by hash */
 
@@ -127,7 +127,7 @@ static void attach(int fd, const struct roci_steered_group *group)
 	code[n++] = (struct sock_filter)BPF_STMT(BPF_RET | BPF_K, NO_SOCKET);
 	program.len = (unsigned short)n;
 	/* Where it is refused (a sandbox, no memory), the kernel picks by hash, and side doors do the rest. */
-	(void)!setsockopt(fd, SOL_SOCKET, SO_ATTACH_REUSEPORT_CBPF, &program, sizeof(program));
+	(void)!roci_sys_setsockopt(fd, SOL_SOCKET, SO_ATTACH_REUSEPORT_CBPF, &program, sizeof(program));
 }
 
 void roci_steer_reset(struct roci_registry *reg)
@@ -151,10 +151,10 @@ int roci_steer_bind(struct roci_registry *reg, int fd, const struct sockaddr *ad
 
 	/* Without the lock the order is not kept: the socket is bound all the same. */
 	if (err == -ETIMEDOUT)
-		return bind(fd, addr, len) ? -errno : 0;
+		return roci_sys_bind(fd, addr, len) ? -errno : 0;
 	if (err)
 		return err;
-	if (bind(fd, addr, len)) {
+	if (roci_sys_bind(fd, addr, len)) {
 		err = -errno;
 		goto unlock;
 	}
@@ -197,7 +197,7 @@ void roci_steer_close(struct roci_registry *reg, int fd, const uint8_t gid[16], 
 
 	if (locked)
 		leave(reg, fd, gid, ifindex);
-	close(fd);
+	roci_sys_close(fd);
 	if (locked)
 		roci_registry_unlock(reg);
 }

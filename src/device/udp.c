@@ -8,9 +8,9 @@
 #include <string.h>
 #include <sys/epoll.h>
 #include <sys/mman.h>
-#include <unistd.h>
 
 #include "device/steer.h"
+#include "device/sys.h"
 #include "device/udp_socket.h"
 #include "wire/gid.h"
 
@@ -39,7 +39,7 @@ socklen_t roci_udp_name(union udp_name *name, const uint8_t gid[16], uint32_t if
 
 static int set(int fd, int level, int option, int value)
 {
-	return setsockopt(fd, level, option, &value, sizeof(value)) ? -errno : 0;
+	return roci_sys_setsockopt(fd, level, option, &value, sizeof(value)) ? -errno : 0;
 }
 
 /* As large as possible: FORCE needs CAP_NET_ADMIN; without it the sysctl is the limit. */
@@ -60,7 +60,7 @@ static int set_ipv4(int fd, uint32_t ifindex)
 	set(fd, IPPROTO_IP, IP_RECVTOS, 1);
 	set(fd, IPPROTO_IP, IP_RECVTTL, 1);
 	set(fd, IPPROTO_IP, IP_MULTICAST_LOOP, 1);
-	if (!err && setsockopt(fd, IPPROTO_IP, IP_MULTICAST_IF, &egress, sizeof(egress)))
+	if (!err && roci_sys_setsockopt(fd, IPPROTO_IP, IP_MULTICAST_IF, &egress, sizeof(egress)))
 		err = -errno;
 	return err;
 }
@@ -82,14 +82,14 @@ static int set_ipv6(int fd, uint32_t ifindex)
 int roci_udp_socket(const uint8_t gid[16], uint32_t ifindex)
 {
 	bool ipv4 = roci_gid_is_ipv4(gid);
-	int fd = socket(ipv4 ? AF_INET : AF_INET6, SOCK_DGRAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
+	int fd = roci_sys_socket(ipv4 ? AF_INET : AF_INET6, SOCK_DGRAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
 	int err;
 
 	if (fd < 0)
 		return -errno;
 	err = ipv4 ? set_ipv4(fd, ifindex) : set_ipv6(fd, ifindex);
 	if (err) {
-		close(fd);
+		roci_sys_close(fd);
 		return err;
 	}
 	grow_buffers(fd);
@@ -181,7 +181,7 @@ int roci_udp_listen(struct roci_udp *udp, int index)
 	fd = -1;
 err_close:
 	if (fd >= 0)
-		close(fd);
+		roci_sys_close(fd);
 	warn_listen(s, entry->gid, err);
 	return err;
 }
@@ -205,7 +205,7 @@ void roci_udp_leave_steering(struct roci_udp *udp)
 void roci_udp_close_in_child(struct roci_udp *udp)
 {
 	for (unsigned i = 0; i < udp->open_count; i++)
-		close(udp->sockets[udp->open[i]].fd);
+		roci_sys_close(udp->sockets[udp->open[i]].fd);
 }
 
 static void udp_close(struct roci_link *link)
@@ -220,7 +220,7 @@ static void udp_close(struct roci_link *link)
 		if (i < ROCI_MAX_GIDS)
 			roci_steer_close(udp->config.registry, s->fd, s->gid, s->ifindex);
 		else
-			close(s->fd);
+			roci_sys_close(s->fd);
 	}
 	munmap(udp, sizeof(*udp));
 }

@@ -8,6 +8,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "device/sys.h"
 #include "device/udp_socket.h"
 #include "wire/gid.h"
 
@@ -39,10 +40,10 @@ static int join(int fd, const uint8_t gid[16], uint32_t ifindex)
 
 	if (roci_gid_is_ipv4(gid)) {
 		roci_gid_to_ipv4(gid, &v4.imr_multiaddr);
-		err = setsockopt(fd, IPPROTO_IP, IP_ADD_MEMBERSHIP, &v4, sizeof(v4));
+		err = roci_sys_setsockopt(fd, IPPROTO_IP, IP_ADD_MEMBERSHIP, &v4, sizeof(v4));
 	} else {
 		memcpy(&v6.ipv6mr_multiaddr, gid, 16);
-		err = setsockopt(fd, IPPROTO_IPV6, IPV6_JOIN_GROUP, &v6, sizeof(v6));
+		err = roci_sys_setsockopt(fd, IPPROTO_IPV6, IPV6_JOIN_GROUP, &v6, sizeof(v6));
 	}
 	return err ? -errno : 0;
 }
@@ -84,10 +85,10 @@ static int group_socket(const uint8_t gid[16], uint32_t ifindex)
 
 	if (fd < 0)
 		return fd;
-	if (!setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, &on, sizeof(on)) && !bind(fd, &name.any, len))
+	if (!roci_sys_setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, &on, sizeof(on)) && !roci_sys_bind(fd, &name.any, len))
 		return fd;
 	err = -errno;
-	close(fd);
+	roci_sys_close(fd);
 	return err;
 }
 
@@ -118,7 +119,7 @@ static int open_socket(struct roci_udp *udp, const uint8_t gid[16], uint32_t ifi
 	if (!err)
 		err = add_socket(udp, fd, gid);
 	if (err)
-		close(fd);
+		roci_sys_close(fd);
 	return err;
 }
 
@@ -173,7 +174,7 @@ int roci_udp_leave(struct roci_udp *udp, const uint8_t gid[16])
 		joined = true;
 		if (--s->joins)
 			continue;
-		close(s->fd);
+		roci_sys_close(s->fd);
 		roci_udp_remove(udp, (unsigned)i);
 	}
 	return joined ? 0 : -EINVAL;

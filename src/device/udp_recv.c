@@ -3,6 +3,7 @@
 #include <netinet/udp.h>
 #include <string.h>
 
+#include "device/sys.h"
 #include "device/udp_socket.h"
 #include "wire/gid.h"
 
@@ -108,7 +109,7 @@ static bool filling_up(const struct udp_socket *s)
 	uint32_t info[SK_MEMINFO_VARS] = {0};
 	socklen_t len = sizeof(info);
 
-	if (getsockopt(s->fd, SOL_SOCKET, SO_MEMINFO, info, &len))
+	if (roci_sys_getsockopt(s->fd, SOL_SOCKET, SO_MEMINFO, info, &len))
 		return false;
 	return info[SK_MEMINFO_RMEM_ALLOC] > info[SK_MEMINFO_RCVBUF] / 2;
 }
@@ -124,7 +125,7 @@ static unsigned read_socket(struct roci_udp *udp, const struct udp_socket *s, st
 		in->msgs[i].msg_hdr.msg_namelen = sizeof(in->names[i]);
 		in->msgs[i].msg_hdr.msg_controllen = UDP_CONTROL_BYTES;
 	}
-	got = recvmmsg(s->fd, in->msgs, udp->recv_messages, MSG_DONTWAIT, NULL);
+	got = roci_sys_recvmmsg(s->fd, in->msgs, udp->recv_messages, MSG_DONTWAIT);
 	udp->recv_dirty = got > 0 ? (unsigned)got : 0;
 	if (got <= 0)
 		return 0;

@@ -5,6 +5,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "device/sys.h"
 #include "device/udp_socket.h"
 
 #ifndef UDP_SEGMENT
@@ -114,7 +115,7 @@ static bool wait_for_room(int fd, uint64_t *deadline)
 
 	if (!*deadline)
 		*deadline = now + WAIT_NS;
-	return now < *deadline && poll(&p, 1, (int)((*deadline - now + 999999) / 1000000)) > 0;
+	return now < *deadline && roci_sys_poll(&p, 1, (int)((*deadline - now + 999999) / 1000000)) > 0;
 }
 
 /* The first message of frames[] was refused with EIO or EINVAL. Either GSO is refused, or the packets are too long for
@@ -133,7 +134,7 @@ static void send_without_gso(struct roci_udp *udp, struct udp_socket *s, const s
 	}
 	s->gso = UDP_GSO_REFUSED;
 	build(udp, s, frames, 0, 1, &end);
-	if (sendmsg(s->fd, &udp->out.msgs[0].msg_hdr, 0) >= 0) {
+	if (roci_sys_sendmsg(s->fd, &udp->out.msgs[0].msg_hdr, 0) >= 0) {
 		udp->config.stats->sent_messages++;
 		udp->config.stats->sent_packets++;
 	} else {
@@ -147,7 +148,7 @@ static unsigned send_some(struct roci_udp *udp, struct udp_socket *s, const stru
 			  unsigned count, uint64_t *deadline)
 {
 	unsigned end, messages = build(udp, s, frames, at, count, &end), next;
-	int sent = sendmmsg(s->fd, udp->out.msgs, messages, 0);
+	int sent = roci_sys_sendmmsg(s->fd, udp->out.msgs, messages, 0);
 	int err = errno;
 
 	if (sent > 0) {

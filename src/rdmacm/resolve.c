@@ -3,6 +3,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "device/sys.h"
 #include "rdmacm/address.h"
 #include "rdmacm/device.h"
 #include "rdmacm/manager.h"
@@ -71,7 +72,7 @@ int rdma_bind_addr(struct rdma_cm_id *id, struct sockaddr *addr)
 /* The source address that the routing tables choose for dst, with port 0. Nothing is sent. */
 static int route_source(const struct sockaddr *dst, struct sockaddr_storage *src)
 {
-	int fd = socket(dst->sa_family, SOCK_DGRAM | SOCK_CLOEXEC, 0);
+	int fd = roci_sys_socket(dst->sa_family, SOCK_DGRAM | SOCK_CLOEXEC, 0);
 	if (fd < 0)
 		return -errno;
 	struct sockaddr_storage to = {0};
@@ -80,9 +81,10 @@ static int route_source(const struct sockaddr *dst, struct sockaddr_storage *src
 	memcpy(&to, dst, cma_addr_len(dst));
 	if (!cma_addr_port(dst))
 		cma_addr_set_port((struct sockaddr *)&to, 9); /* connect() requires one */
-	if (connect(fd, (struct sockaddr *)&to, cma_addr_len(dst)) || getsockname(fd, (struct sockaddr *)src, &len))
+	if (roci_sys_connect(fd, (struct sockaddr *)&to, cma_addr_len(dst)) ||
+	    roci_sys_getsockname(fd, (struct sockaddr *)src, &len))
 		err = -errno;
-	close(fd);
+	roci_sys_close(fd);
 	if (!err)
 		cma_addr_set_port((struct sockaddr *)src, 0);
 	return err;

@@ -4,6 +4,7 @@
  * UD QP sends the others. The first message has a header with the sender's QPN. The peer answers over UDP with its own
  * QPN. Then both send over UD; the header of these messages has the sender's address and port.
  */
+#include "device/sys.h"
 #include "rsocket/datagram.h"
 
 #include <errno.h>
@@ -56,7 +57,7 @@ int rs_datagram_create(struct rs *rs)
 	rs_dests_init(&d->dests);
 	roci_list_init(&d->pending);
 	rs->datagram = d;
-	rs->fd = socket(rs->domain, SOCK_DGRAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
+	rs->fd = roci_sys_socket(rs->domain, SOCK_DGRAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
 	if (rs->fd >= 0)
 		return 0;
 	int err = -errno;
@@ -79,14 +80,14 @@ void rs_datagram_destroy(struct rs *rs)
 		rdma_destroy_id(d->id);
 	}
 	free(d->memory);
-	close(rs->fd);
+	roci_sys_close(rs->fd);
 	free(d);
 	rs->datagram = NULL;
 }
 
 int rs_datagram_bind(struct rs *rs, const struct sockaddr *addr, socklen_t len)
 {
-	return bind(rs->fd, addr, len) ? -errno : 0;
+	return roci_sys_bind(rs->fd, addr, len) ? -errno : 0;
 }
 
 /* ---- the QP, made as soon as the local address is known ---- */
@@ -147,25 +148,25 @@ static int create_qp(struct rs_datagram *d, const struct sockaddr_storage *local
 static int local_name(struct rs *rs, const struct sockaddr_storage *to, struct sockaddr_storage *local)
 {
 	socklen_t len = sizeof(*local);
-	if (getsockname(rs->fd, (struct sockaddr *)local, &len))
+	if (roci_sys_getsockname(rs->fd, (struct sockaddr *)local, &len))
 		return -errno;
 	if (!((struct sockaddr_in *)local)->sin_port) {
 		struct sockaddr_storage any = {.ss_family = (sa_family_t)rs->domain};
-		if (bind(rs->fd, (struct sockaddr *)&any, rs_addr_len((struct sockaddr *)&any)))
+		if (roci_sys_bind(rs->fd, (struct sockaddr *)&any, rs_addr_len((struct sockaddr *)&any)))
 			return -errno;
 		len = sizeof(*local);
-		getsockname(rs->fd, (struct sockaddr *)local, &len);
+		roci_sys_getsockname(rs->fd, (struct sockaddr *)local, &len);
 	}
 	uint16_t port = ((struct sockaddr_in *)local)->sin_port;
-	int fd = socket(rs->domain, SOCK_DGRAM | SOCK_CLOEXEC, 0);
+	int fd = roci_sys_socket(rs->domain, SOCK_DGRAM | SOCK_CLOEXEC, 0);
 	if (fd < 0)
 		return -errno;
 	len = sizeof(*local);
-	int err = connect(fd, (const struct sockaddr *)to, rs_addr_len((const struct sockaddr *)to)) ||
-				  getsockname(fd, (struct sockaddr *)local, &len)
+	int err = roci_sys_connect(fd, (const struct sockaddr *)to, rs_addr_len((const struct sockaddr *)to)) ||
+				  roci_sys_getsockname(fd, (struct sockaddr *)local, &len)
 			  ? -errno
 			  : 0;
-	close(fd);
+	roci_sys_close(fd);
 	((struct sockaddr_in *)local)->sin_port = port;
 	return err;
 }
@@ -192,7 +193,7 @@ static ssize_t send_udp(struct rs *rs, const struct rs_dest *dest, enum rs_udp_o
 			     .msg_namelen = rs_addr_len((const struct sockaddr *)&dest->addr),
 			     .msg_iov = iov,
 			     .msg_iovlen = 2};
-	return sendmsg(rs->fd, &msg, MSG_DONTWAIT) < 0 ? -errno : (ssize_t)len;
+	return roci_sys_sendmsg(rs->fd, &msg, MSG_DONTWAIT) < 0 ? -errno : (ssize_t)len;
 }
 
 /* Datagrams may be lost: this one is, if there is no room or no memory. */

@@ -1,10 +1,11 @@
 # SPDX-License-Identifier: BSD-2-Clause
 """Several processes: many on one address, a peer that is killed, a process that idles, and the memory of an open device."""
+import glob
 import os
 import sys
 import time
 
-from harness import DEVICE, Failure, check, isolate, next_port, program, run_pair, tap, transfer, veth_pair, wait_until
+from harness import DEVICE, HERE, SANITIZER, Failure, Skip, check, isolate, next_port, program, run_pair, tap, transfer, veth_pair, wait_until
 
 
 def four_pairs():
@@ -82,6 +83,21 @@ def footprint():
     return host_a.call(program('footprint'), '-g', host_a.gid_index(host_a.address))
 
 
+def preloaded_sockets():
+    """librspreload.so makes rsockets of a program's sockets, but not of the device's own."""
+    library = sorted(glob.glob('/usr/lib/*/rsocket/librspreload.so*') + glob.glob('/usr/lib*/rsocket/librspreload.so*'))
+    if not library:
+        raise Skip('librspreload.so is not installed')
+    if SANITIZER:
+        raise Skip('LD_PRELOAD is the sanitizer\'s')
+    argv = ['/usr/bin/python3', os.path.join(HERE, 'tcp_pair.py'), str(next_port())]
+    env = {'LD_PRELOAD': library[0]}
+    server = host_a.start(*argv, 'server', env=env)
+    wait_until('the server to listen', lambda: 'listening' in server.text() or not server.running())
+    texts = run_pair(server, host_a.start(*argv, 'client', env=env))
+    check('cannot listen' not in ''.join(texts) and 'sent_packets' in texts[1], '\n'.join(texts))
+
+
 if __name__ == '__main__':
     isolate()
     host_a, host_b = veth_pair()
@@ -90,5 +106,6 @@ if __name__ == '__main__':
         ('kill -9 of a peer on this host', lambda: killed(host_a, host_a)),
         ('kill -9 of a peer on another host', lambda: killed(host_a, host_b)),
         ('an idle device sleeps', idle),
+        ('a preloaded library of sockets', preloaded_sockets),
         ('memory of the device and of a queue pair', footprint),
     ]))
