@@ -3,6 +3,7 @@
 read-only, or under names that somebody else has taken. Programs work on the next directory, with a line that says why; where no
 directory is left, they end with an error, never with a signal."""
 import os
+import shlex
 import sys
 import tempfile
 
@@ -18,11 +19,14 @@ PAIR = SERVER + CLIENT
 
 
 def play(script, status=0, env=None):
-    """Runs a shell script in a mount namespace, with /tmp and /mnt of its own. Returns what it printed."""
+    """Runs a shell script in a mount namespace, with /tmp and /mnt of its own. Returns what it printed. The build may lie below
+    /tmp, so it is reached by another name."""
     pingpong = f'ibv_rc_pingpong -d {DEVICE} -g 0 -n 100 -p {next_port()}'
-    script = ROOM.format('/mnt') + ('' if '/tmp;' in script else ROOM.format('/tmp')) + script
+    build = os.path.dirname(os.path.dirname(ROCI))
+    begin = f'mount --bind {shlex.quote(build)} /media; ROCI=/media/roci/roci;' + ROOM.format('/mnt')
+    script = begin + ('' if '/tmp;' in script else ROOM.format('/tmp')) + script
     process = Process(host, ['unshare', '-m', 'sh', '-c', script],
-                      dict({'ROCI': ROCI, 'PINGPONG': pingpong, 'XDG_RUNTIME_DIR': '/mnt', 'ROCI_RUNDIR': ''}, **(env or {})))
+                      dict({'PINGPONG': pingpong, 'XDG_RUNTIME_DIR': '/mnt', 'ROCI_RUNDIR': ''}, **(env or {})))
     got = process.wait(60)
     text = process.text()
     check(got is not None and (got == 0 if status == 0 else 0 < got < 126), f'exit status {got}:\n{process.report()}')
