@@ -49,9 +49,10 @@ static void fail(struct roci_qp *qp, const struct roci_packet *p, enum roci_verd
 	case ROCI_EXEC_ACCESS:
 		nak = ROCI_NAK_REMOTE_ACCESS;
 		event = ROCI_EVENT_QP_ACCESS_ERR;
-		/* The receive that a WRITE with immediate data would have completed says so (IBTA 11.6.2). */
-		if (p->op->headers & 1u << ROCI_HDR_IMMDT)
-			roci_qp_take_receive(qp);
+		/* The receive that a WRITE with immediate data would have completed says so (IBTA 11.6.2), and no
+		 * event. */
+		if (p->op->headers & 1u << ROCI_HDR_IMMDT && roci_qp_take_receive(qp))
+			event = -1;
 		fail_receive(qp, ROCI_WC_LOC_ACCESS_ERR);
 		break;
 	case ROCI_EXEC_OPERATION:

@@ -9,7 +9,7 @@ from typing import NamedTuple
 import world
 from harness import Failure, Skip, check, tap
 
-SUCCESS, LOC_LEN, LOC_QP_OP, LOC_PROT, FLUSH, REM_INV, REM_ACCESS, REM_OP, RETRY, RNR = 0, 1, 2, 4, 5, 9, 10, 11, 12, 13
+SUCCESS, LOC_LEN, LOC_QP_OP, LOC_PROT, FLUSH, LOC_ACCESS, REM_INV, REM_ACCESS, REM_OP, RETRY, RNR = 0, 1, 2, 4, 5, 8, 9, 10, 11, 12, 13
 
 
 class End(NamedTuple):
@@ -38,7 +38,7 @@ EXPECTED = {
     'write: read-only memory': ACCESS,
     'write: read-only queue pair': INVALID,
     'write of many packets: behind the end': ACCESS,
-    'write with immediate: no such key': ACCESS,
+    'write with immediate: no such key': Outcome([REM_ACCESS, FLUSH, FLUSH], End([LOC_ACCESS, FLUSH], 'ERR')),
     'write: to a window': Outcome([SUCCESS] * 3, End([SUCCESS] * 2, 'RTS', memory='written')),
     'write: to a window that was invalidated': Outcome([SUCCESS, REM_ACCESS, FLUSH],
                                                        End([SUCCESS, FLUSH], 'ERR', 'ACCESS_ERR')),
