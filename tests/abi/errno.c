@@ -16,7 +16,7 @@
 int ibv_read_sysfs_file(const char *dir, const char *file, char *buf, size_t size);
 
 static struct ibv_context *ctx;
-static struct ibv_pd *pd;
+static struct ibv_pd *pd, *domain;
 static struct ibv_cq *cq;
 static struct ibv_cq_ex *cq_ex;
 static struct ibv_srq *srq;
@@ -330,7 +330,8 @@ static bool set_up(void)
 		.send_ops_flags = IBV_QP_EX_WITH_SEND,
 	};
 	qp = ibv_create_qp_ex(ctx, &init);
-	return qp && srq && mw && td && ibv_alloc_parent_domain(ctx, &parent);
+	domain = ibv_alloc_parent_domain(ctx, &parent);
+	return qp && srq && mw && td && domain;
 }
 
 int main(int argc, char **argv)
@@ -340,6 +341,7 @@ int main(int argc, char **argv)
 	int failed = missing(argv[1]);
 	for (size_t i = 0; i < COUNT(calls); i++)
 		failed += !check(calls[i].name, calls[i].fail);
+	failed += ibv_dealloc_pd(domain) != 0;
 	printf("%zu calls, %d failures\n", COUNT(calls), failed);
 	return failed != 0;
 }
