@@ -15,6 +15,9 @@
 
 #include "engine/list.h"
 
+/* Window bytes that a packet costs beside its payload. */
+#define ROCI_PATH_PACKET_BYTES UINT64_C(256)
+
 struct roci_path {
 	struct roci_list all;     /* in e->paths */
 	struct roci_list blocked; /* QPs that wait for window, by qp->blocked */

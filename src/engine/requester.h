@@ -28,7 +28,7 @@ static inline uint64_t roci_swqe_bytes(const struct roci_qp *qp, const struct ro
 {
 	uint64_t bytes = (uint64_t)packets * qp->mtu;
 
-	return (bytes < w->length ? bytes : w->length) + packets * UINT64_C(256);
+	return (bytes < w->length ? bytes : w->length) + packets * ROCI_PATH_PACKET_BYTES;
 }
 static inline struct roci_swqe *roci_swqe_head(const struct roci_qp *qp)
 {

@@ -64,7 +64,7 @@ static bool may_send_read(struct roci_qp *qp, const struct roci_response *x)
 
 	if (x->packets <= LONG_RESPONSE)
 		return true;
-	at = roci_path_pace(qp->path, qp->e->now, qp->mtu + UINT64_C(256));
+	at = roci_path_pace(qp->path, qp->e->now, qp->mtu + ROCI_PATH_PACKET_BYTES);
 	if (at)
 		roci_timer_set(&qp->e->timers, &qp->resp_timer, at);
 	return !at;

@@ -14,6 +14,8 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "engine/path.h"
+
 #define ROCI_UC_ANSWER_NS UINT64_C(100000000) /* how long an answer may take */
 
 struct roci_uc_flow {
@@ -27,7 +29,7 @@ struct roci_uc_flow {
 /* Window bytes of `packets` packets. Their messages may be gone when the answer comes, so each counts as full. */
 static inline uint64_t roci_uc_flow_bytes(uint32_t mtu, uint32_t packets)
 {
-	return packets * (uint64_t)(mtu + 256);
+	return packets * (mtu + ROCI_PATH_PACKET_BYTES);
 }
 /* True where the peer is still to be found out: the next packet asks for an answer. */
 static inline bool roci_uc_flow_asks(const struct roci_uc_flow *f)

@@ -6,17 +6,12 @@
 #include "engine/qp.h"
 #include "engine/service.h"
 #include "engine/sgl.h"
+#include "wire/bytes.h"
 #include "wire/gid.h"
 
 #define SL_IPV4 2 /* RoCE drivers report this in wc.sl for an IPv4 datagram; UCX reads it */
 
-static void put16(uint8_t *p, unsigned v)
-{
-	p[0] = (uint8_t)(v >> 8);
-	p[1] = (uint8_t)v;
-}
-
-static unsigned ipv4_checksum(const uint8_t *h)
+static uint16_t ipv4_checksum(const uint8_t *h)
 {
 	uint32_t sum = 0;
 
@@ -24,7 +19,7 @@ static unsigned ipv4_checksum(const uint8_t *h)
 		sum += (uint32_t)h[i] << 8 | h[i + 1];
 	sum = (sum & 0xffff) + (sum >> 16);
 	sum = (sum & 0xffff) + (sum >> 16);
-	return ~sum & 0xffff;
+	return (uint16_t)~sum;
 }
 
 /* The first 40 bytes of a UD receive (IBTA A17.4.5.2): the IPv6 header, or 20 bytes of zero and the IPv4 header. */
@@ -39,18 +34,18 @@ static void make_grh(uint8_t grh[ROCI_GRH_BYTES], const struct roci_rx *rx)
 
 		ip[0] = 0x45;
 		ip[1] = rx->traffic_class;
-		put16(ip + 2, 20 + udp_len);
-		put16(ip + 6, 0x4000); /* don't fragment */
+		roci_put_be16(ip + 2, (uint16_t)(20 + udp_len));
+		roci_put_be16(ip + 6, 0x4000); /* don't fragment */
 		ip[8] = rx->hop_limit;
 		ip[9] = 17;
 		roci_gid_to_ipv4(rx->sgid, ip + 12);
 		roci_gid_to_ipv4(rx->dgid, ip + 16);
-		put16(ip + 10, ipv4_checksum(ip));
+		roci_put_be16(ip + 10, ipv4_checksum(ip));
 		return;
 	}
 	grh[0] = (uint8_t)(0x60 | rx->traffic_class >> 4);
 	grh[1] = (uint8_t)(rx->traffic_class << 4);
-	put16(grh + 4, udp_len);
+	roci_put_be16(grh + 4, (uint16_t)udp_len);
 	grh[6] = 17;
 	grh[7] = rx->hop_limit;
 	memcpy(grh + 8, rx->sgid, 16);
