@@ -1,6 +1,6 @@
 #!/bin/sh
 # SPDX-License-Identifier: BSD-2-Clause
-# Installs what is missing, builds, and runs the tests that people wait for: something of every layer, in a few minutes.
+# Installs what is missing, builds, and runs the tests that people wait for: something of every layer, in ten minutes.
 # With --all everything: what the quick run left out, then what sanitizers can judge on a build with the address and undefined
 # sanitizers, and what has threads on one with the thread sanitizer.
 # The last line counts. BUILD names the directory to build in (default: build, beside this one build-asan, build-tsan).
