@@ -47,14 +47,14 @@ int roci_device_make_av(struct roci_device *dev, const struct roci_ah_params *pa
 		if (err)
 			return err;
 	}
-	/* Packets leave by the socket that receives. Where that cannot be had, roci_udp_send() uses side doors. */
+	/* Answers arrive there. Where the port cannot be had, roci_udp_send() uses side doors. */
 	roci_udp_listen(dev->links.udp, params->sgid_index);
 	*av = (struct roci_av){
 		.ifindex = from->ifindex,
 		.mtu = from->path_mtu,
-		/* The port that the socket is bound to, and not one from 0xc000 up, which adapters use. Receivers
-		 * must take any. One socket for each address keeps sends in order, and system calls few. */
-		.src_port = ROCI_UDP_PORT,
+		/* Any port, and not one from 0xc000 up, which adapters use: receivers must take any. One socket for
+		 * each address keeps sends in order, and system calls few. */
+		.src_port = roci_udp_source_port(dev->links.udp, params->sgid_index),
 		.sgid_index = params->sgid_index,
 		.traffic_class = params->traffic_class,
 		.hop_limit = params->hop_limit,

@@ -206,12 +206,14 @@ void roci_udp_close_in_child(struct roci_udp *udp)
 {
 	for (unsigned i = 0; i < udp->open_count; i++)
 		roci_sys_close(udp->sockets[udp->open[i]].fd);
+	roci_udp_close_sources(udp);
 }
 
 static void udp_close(struct roci_link *link)
 {
 	struct roci_udp *udp = (struct roci_udp *)link;
 
+	roci_udp_close_sources(udp);
 	for (unsigned i = 0; i < UDP_SOCKETS; i++) {
 		struct udp_socket *s = &udp->sockets[i];
 
@@ -242,6 +244,8 @@ int roci_udp_open(const struct roci_udp_config *config, struct roci_udp **out)
 	udp->config = *config;
 	for (unsigned i = 0; i < UDP_SOCKETS; i++)
 		udp->sockets[i].fd = -1;
+	for (unsigned i = 0; i < ROCI_MAX_GIDS; i++)
+		udp->sources[i].fd = -1;
 	roci_udp_prepare_recv(udp);
 	*out = udp;
 	return 0;

@@ -2,6 +2,8 @@
 /*
  * The udp link: RoCEv2 over ordinary UDP sockets. Each local address that packets may arrive at has a socket, bound to
  * exactly that address, which the ICRC covers, and port 4791. Multicast groups have sockets of their own (udp_mcast.c).
+ * Packets leave from a socket of the same address on a random port (udp_source.c), or from port 4791, as av->src_port
+ * says.
  * The kernel cuts long messages into packets (UDP_SEGMENT) and joins received ones (UDP_GRO).
  */
 #ifndef ROCI_DEVICE_UDP_H
@@ -30,6 +32,10 @@ struct roci_link *roci_udp_link(struct roci_udp *udp);
 
 /* Makes sure that packets to GID `index` arrive. Returns 0, or a negative errno; warns on stderr, once an address. */
 int roci_udp_listen(struct roci_udp *udp, int index);
+
+/* The UDP port that packets of QPs leave from at GID `index`, which is in the table. It is random, and one for as long
+ * as the link is open. Opens its socket where there is none yet. 4791 where none can be had. */
+uint16_t roci_udp_source_port(struct roci_udp *udp, unsigned index);
 
 /* Join and leave a multicast group on every interface of the GID table, since a QP may use any of them. Joins are
  * counted. -EINVAL: no multicast GID, or not joined; -ENOMEM; or the error of the socket. */

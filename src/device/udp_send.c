@@ -16,10 +16,12 @@
 
 unsigned roci_udp_max_run(struct roci_link *link, const struct roci_av *av)
 {
-	const struct udp_socket *s = &((struct roci_udp *)link)->sockets[av->sgid_index];
+	struct roci_udp *udp = (struct roci_udp *)link;
 
 	/* Without a socket packets go through the side door, and a run goes in one message. */
-	return s->fd < 0 || s->gso == UDP_GSO_WORKS ? ROCI_LINK_MAX_RUN : 1;
+	if (udp->sockets[av->sgid_index].fd < 0)
+		return ROCI_LINK_MAX_RUN;
+	return roci_udp_source_of(udp, av)->gso == UDP_GSO_WORKS ? ROCI_LINK_MAX_RUN : 1;
 }
 
 static void put_control(struct msghdr *msg, int level, int type, const void *data, size_t len)
@@ -79,7 +81,7 @@ static unsigned build(struct roci_udp *udp, const struct udp_socket *s, const st
 	struct udp_send_area *out = &udp->out;
 	unsigned n = 0, pieces = 0;
 
-	while (at < count && &udp->sockets[frames[at].av->sgid_index] == s) {
+	while (at < count && roci_udp_source_of(udp, frames[at].av) == s) {
 		const struct roci_frame *first = &frames[at];
 		struct msghdr *msg = &out->msgs[n].msg_hdr;
 
@@ -198,9 +200,9 @@ void roci_udp_send(struct roci_link *link, struct roci_frame *frames, unsigned c
 	unsigned at = 0;
 
 	while (at < count) {
-		struct udp_socket *s = &udp->sockets[frames[at].av->sgid_index];
+		struct udp_socket *s = roci_udp_source_of(udp, frames[at].av);
 
-		if (s->fd < 0) {
+		if (udp->sockets[frames[at].av->sgid_index].fd < 0) {
 			send_by_door(udp, &frames[at]);
 			at += frames[at].run;
 		} else {

@@ -28,7 +28,8 @@ struct udp_socket {
 	int fd; /* -1: not open */
 	bool ipv4;
 	enum udp_gso gso;
-	bool warned; /* somebody was, that it cannot be bound */
+	bool warned;   /* somebody was, that it cannot be bound */
+	uint16_t port; /* of a source */
 	uint32_t ifindex;
 	unsigned joins; /* of a group; 0: the place is free */
 	uint8_t gid[16];
@@ -56,7 +57,8 @@ struct roci_udp {
 	struct roci_link link;
 	struct roci_udp_config config;
 	struct udp_socket sockets[UDP_SOCKETS];
-	unsigned open[UDP_SOCKETS]; /* indices of the open ones */
+	struct udp_socket sources[ROCI_MAX_GIDS]; /* that packets of QPs leave from, by GID index (udp_source.c) */
+	unsigned open[UDP_SOCKETS];               /* indices of the open ones */
 	unsigned open_count;
 	unsigned busy; /* index in open[] of the socket that had something last */
 	unsigned turn; /* index in open[] of the socket that is read beside it */
@@ -77,6 +79,10 @@ int roci_udp_socket(const uint8_t gid[16], uint32_t ifindex);
 /* Adds socket `index`, which has been bound, to open[] and to the epoll descriptor. Returns 0 or a negative errno. */
 int roci_udp_add(struct roci_udp *udp, unsigned index);
 void roci_udp_remove(struct roci_udp *udp, unsigned index);
+
+/* The socket that packets to `av` leave from: the source where av->src_port is its port, else the one that receives. */
+struct udp_socket *roci_udp_source_of(struct roci_udp *udp, const struct roci_av *av);
+void roci_udp_close_sources(struct roci_udp *udp);
 
 unsigned roci_udp_max_run(struct roci_link *link, const struct roci_av *av);
 void roci_udp_send(struct roci_link *link, struct roci_frame *frames, unsigned count);

@@ -4,6 +4,7 @@
 #include <dlfcn.h>
 #include <net/if.h>
 #include <stdarg.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/syscall.h>
@@ -245,6 +246,88 @@ static void traffic_class_and_hops_are_seen(void **state)
 	close_pair(&a, &b);
 }
 
+/* Sends a packet from the source port of `a`. Returns that port. */
+static uint16_t send_from_source(struct station *a, struct station *b)
+{
+	outgoing_start(&out, a, "127.77.0.2");
+	out.av.src_port = roci_udp_source_port(a->udp, 0);
+	outgoing_add(&out, 0x12345, 0, 10);
+	exchange(a, b, 1);
+	assert_int_equal(in[0].from->flow.src_port, out.av.src_port);
+	return out.av.src_port;
+}
+
+/* All have the same port one time in 10^14. */
+static void the_source_port_is_random_and_stays(void **state)
+{
+	enum { OPENED = 4 };
+	uint16_t ports[OPENED];
+	unsigned equal = 0;
+
+	for (unsigned i = 0; i < OPENED; i++) {
+		struct station a, b;
+
+		open_pair(&a, "127.77.0.1", &b, "127.77.0.2");
+		ports[i] = send_from_source(&a, &b);
+		assert_int_equal(send_from_source(&a, &b), ports[i]);
+		assert_int_not_equal(ports[i], ROCI_UDP_PORT);
+		assert_in_range(ports[i], 1024, 65535);
+		equal += ports[i] == ports[0];
+		close_pair(&a, &b);
+	}
+	assert_true(equal < OPENED);
+}
+
+/* Both sockets of an address find out for themselves whether GSO works, and runs leave by both. */
+static void runs_leave_from_the_source_port(void **state)
+{
+	struct station a, b;
+
+	open_pair(&a, "127.77.0.1", &b, "127.77.0.2");
+	send_from_source(&a, &b);
+	outgoing_start(&out, &a, "127.77.0.2");
+	out.av.src_port = roci_udp_source_port(a.udp, 0);
+	for (unsigned i = 0; i < 8; i++)
+		outgoing_add(&out, 0x12345, i, 1024);
+	exchange(&a, &b, 8);
+	assert_int_equal(a.stats.sent_messages, 1 + 1);
+	try_gso(&a, &b, "127.77.0.2");
+	assert_int_equal(in[0].from->flow.src_port, ROCI_UDP_PORT);
+	close_pair(&a, &b);
+}
+
+/* Nobody reads there, so nothing may be kept: a message to the port would stay in the kernel's memory. */
+static void nothing_is_received_at_the_source_port(void **state)
+{
+	struct sockaddr_in to = {.sin_family = AF_INET, .sin_addr.s_addr = htonl(0x7f4d0001)};
+	struct station a;
+	char line[512];
+	unsigned long queued;
+	bool found = false;
+	FILE *f;
+	int fd;
+
+	station_open(&a, "127.77.0.1");
+	to.sin_port = htons(roci_udp_source_port(a.udp, 0));
+	fd = socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0);
+	assert_int_equal(sendto(fd, "x", 1, 0, (struct sockaddr *)&to, sizeof(to)), 1);
+	close(fd);
+	f = fopen("/proc/self/net/udp", "re");
+	assert_non_null(f);
+	while (fgets(line, sizeof(line), f)) {
+		unsigned port;
+
+		if (sscanf(line, "%*d: %*x:%x %*x:%*x %*x %*x:%lx", &port, &queued) == 2 &&
+		    port == ntohs(to.sin_port)) {
+			found = true;
+			assert_int_equal(queued, 0);
+		}
+	}
+	fclose(f);
+	assert_true(found);
+	station_close(&a);
+}
+
 static void a_group_reaches_all_its_members(void **state)
 {
 	struct station a, b;
@@ -362,6 +445,9 @@ int main(void)
 		cmocka_unit_test(every_length_arrives),
 		cmocka_unit_test(ipv6_too),
 		cmocka_unit_test(traffic_class_and_hops_are_seen),
+		cmocka_unit_test(the_source_port_is_random_and_stays),
+		cmocka_unit_test(runs_leave_from_the_source_port),
+		cmocka_unit_test(nothing_is_received_at_the_source_port),
 		cmocka_unit_test(a_group_reaches_all_its_members),
 		cmocka_unit_test(a_link_local_group_is_received_everywhere),
 		cmocka_unit_test(what_cannot_be_sent_is_counted),

@@ -1,0 +1,107 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * The sockets that packets of QPs leave from. Each local address has one, on a random port: who does not see our
+ * packets cannot know the port, and a peer that expects it drops what is forged. Nothing is received there.
+ */
+#include <errno.h>
+#include <linux/filter.h>
+
+#include "device/sys.h"
+#include "device/udp_socket.h"
+#include "wire/gid.h"
+
+#define PORT_MIN 1024
+#define PORTS    (65536 - PORT_MIN)
+#define DRAWS    64 /* then the kernel chooses one of its ephemeral ports */
+
+/* What is sent to the socket takes no room in its buffer. */
+static int receive_nothing(int fd)
+{
+	struct sock_filter drop = BPF_STMT(BPF_RET | BPF_K, 0);
+	struct sock_fprog program = {.len = 1, .filter = &drop};
+
+	return roci_sys_setsockopt(fd, SOL_SOCKET, SO_ATTACH_FILTER, &program, sizeof(program)) ? -errno : 0;
+}
+
+/* Binds to `port` of the GID; 0: the kernel chooses. */
+static int bind_port(int fd, const struct roci_gid_entry *from, uint16_t port)
+{
+	union udp_name name;
+	socklen_t len = roci_udp_name(&name, from->gid, from->ifindex);
+
+	if (name.any.sa_family == AF_INET)
+		name.v4.sin_port = htons(port);
+	else
+		name.v6.sin6_port = htons(port);
+	return roci_sys_bind(fd, &name.any, len) ? -errno : 0;
+}
+
+static int bind_somewhere(int fd, const struct roci_gid_entry *from)
+{
+	for (unsigned i = 0; i < DRAWS; i++) {
+		uint16_t port = (uint16_t)(PORT_MIN + roci_random32() % PORTS);
+		int err = port == ROCI_UDP_PORT ? -EADDRINUSE : bind_port(fd, from, port);
+
+		if (err != -EADDRINUSE && err != -EACCES)
+			return err;
+	}
+	return bind_port(fd, from, 0);
+}
+
+static uint16_t port_of(int fd)
+{
+	union udp_name name;
+	socklen_t len = sizeof(name);
+
+	if (roci_sys_getsockname(fd, &name.any, &len))
+		return 0;
+	return ntohs(name.any.sa_family == AF_INET ? name.v4.sin_port : name.v6.sin6_port);
+}
+
+/* A socket that has been on `port` before takes it again if it can: address vectors name the port. */
+static int open_source(const struct roci_gid_entry *from, uint16_t *port)
+{
+	int fd = roci_udp_socket(from->gid, from->ifindex), err;
+
+	if (fd < 0)
+		return fd;
+	err = receive_nothing(fd);
+	if (!err && (!*port || bind_port(fd, from, *port)))
+		err = bind_somewhere(fd, from);
+	if (!err) {
+		*port = port_of(fd);
+		return fd;
+	}
+	roci_sys_close(fd);
+	return err;
+}
+
+uint16_t roci_udp_source_port(struct roci_udp *udp, unsigned index)
+{
+	const struct roci_gid_entry *from = &udp->config.gids->entries[index];
+	struct udp_socket *s = &udp->sources[index];
+
+	if (s->fd < 0) {
+		s->fd = open_source(from, &s->port);
+		s->ipv4 = roci_gid_is_ipv4(from->gid);
+		s->ifindex = from->ifindex;
+		s->gso = UDP_GSO_UNTRIED;
+	}
+	return s->fd < 0 ? ROCI_UDP_PORT : s->port;
+}
+
+struct udp_socket *roci_udp_source_of(struct roci_udp *udp, const struct roci_av *av)
+{
+	struct udp_socket *source = &udp->sources[av->sgid_index];
+
+	return source->fd >= 0 && source->port == av->src_port ? source : &udp->sockets[av->sgid_index];
+}
+
+void roci_udp_close_sources(struct roci_udp *udp)
+{
+	for (unsigned i = 0; i < ROCI_MAX_GIDS; i++) {
+		if (udp->sources[i].fd >= 0)
+			roci_sys_close(udp->sources[i].fd);
+		udp->sources[i].fd = -1;
+	}
+}
