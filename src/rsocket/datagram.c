@@ -2,7 +2,7 @@
 /*
  * Datagram rsockets: an ordinary UDP socket has the address and the port, and sends the first message to each peer; a
  * UD QP sends the others. The first message has a header with the sender's QPN. The peer answers over UDP with its own
- * QPN. Then both send over UD; the header of these messages has the sender's address and port.
+ * QPN. Then messages to it go over UD; their header has the sender's address and port.
  */
 #include "device/sys.h"
 #include "rsocket/datagram.h"
@@ -21,6 +21,7 @@
 #define QUEUE       256   /* less than RS_MAX_DESTS */
 #define MAX_MESSAGE 65507 /* of UDP */
 #define MAX_PENDING 256   /* messages that wait to be read */
+#define UDP_BURST   32    /* that one call reads, so that a flood neither keeps it nor the lock */
 
 struct pending {
 	struct roci_list queued; /* node of rs_datagram */
@@ -183,14 +184,15 @@ static int ensure_qp(struct rs *rs, const struct sockaddr_storage *to)
 
 /* ---- over UDP ---- */
 
-static ssize_t send_udp(struct rs *rs, const struct rs_dest *dest, enum rs_udp_op op, const void *buf, size_t len)
+static ssize_t send_udp(struct rs *rs, const struct sockaddr_storage *to, enum rs_udp_op op, const void *buf,
+			size_t len)
 {
 	struct rs_datagram *d = rs->datagram;
 	struct rs_udp_header h;
 	rs_udp_header_build(&h, &d->header, op, d->id->qp->qp_num);
 	struct iovec iov[2] = {{&h, h.length}, {(void *)buf, len}};
-	struct msghdr msg = {.msg_name = (void *)&dest->addr,
-			     .msg_namelen = rs_addr_len((const struct sockaddr *)&dest->addr),
+	struct msghdr msg = {.msg_name = (void *)to,
+			     .msg_namelen = rs_addr_len((const struct sockaddr *)to),
 			     .msg_iov = iov,
 			     .msg_iovlen = 2};
 	return roci_sys_sendmsg(rs->fd, &msg, MSG_DONTWAIT) < 0 ? -errno : (ssize_t)len;
@@ -213,22 +215,20 @@ static void process_udp(struct rs *rs, const struct sockaddr_storage *from, cons
 {
 	struct rs_datagram *d = rs->datagram;
 	struct rs_udp_header h;
-	if (!rs_udp_header_parse(bytes, len, &h))
+	if (!rs_udp_header_parse(bytes, len, &h) || ensure_qp(rs, from))
 		return;
-	struct rs_dest *dest = rs_dest_find(&d->dests, from);
-	if (!dest || ensure_qp(rs, from))
-		return;
-	rs_dest_learn(dest, d->id, rs_udp_header_qpn(&h));
+	rs_dest_heard(&d->dests, from, d->id, rs_udp_header_qpn(&h), h.op == RS_UDP_CTRL);
 	if (h.op != RS_UDP_DATA)
 		return;
-	send_udp(rs, dest, RS_UDP_CTRL, NULL, 0);
+	send_udp(rs, from, RS_UDP_CTRL, NULL, 0);
 	enqueue(d, from, bytes + h.length, len - h.length);
 }
 
-static void drain_udp(struct rs *rs)
+/* What is left is there at the next call: the socket stays readable. */
+static void receive_udp(struct rs *rs)
 {
 	static __thread uint8_t bytes[MAX_MESSAGE + 1];
-	for (;;) {
+	for (unsigned i = 0; i < UDP_BURST; i++) {
 		struct sockaddr_storage from = {0};
 		socklen_t from_len = sizeof(from);
 		ssize_t len = recvfrom(rs->fd, bytes, sizeof(bytes), MSG_DONTWAIT, (struct sockaddr *)&from, &from_len);
@@ -264,7 +264,7 @@ static void progress(struct rs *rs)
 	struct rs_datagram *d = rs->datagram;
 	struct ibv_wc wcs[16];
 	int count;
-	drain_udp(rs);
+	receive_udp(rs);
 	if (!d->mr)
 		return;
 	/* The rest stays in the CQ while our queue is full. */
@@ -380,11 +380,14 @@ static ssize_t send_locked(struct rs *rs, const void *buf, size_t len, bool nonb
 			return err;
 		progress(rs);
 	}
-	/* Only now, because progress() may forget a destination. */
-	struct rs_dest *dest = rs_dest_find(&d->dests, &name);
+	/* Only now: rs_dest_use() may forget a destination, and the lock was released. */
+	struct rs_dest *dest = rs_dest_use(&d->dests, &name);
 	if (!dest)
 		return -ENOMEM;
-	return dest->qpn ? send_ud(d, dest, buf, len) : send_udp(rs, dest, RS_UDP_DATA, buf, len);
+	if (rs_dest_is_known(dest))
+		return send_ud(d, dest, buf, len);
+	dest->asked = true;
+	return send_udp(rs, &dest->addr, RS_UDP_DATA, buf, len);
 }
 
 ssize_t rs_datagram_send(struct rs *rs, const void *buf, size_t len, int flags, const struct sockaddr *addr,
@@ -454,7 +457,7 @@ int rs_datagram_connect(struct rs *rs, const struct sockaddr *addr, socklen_t le
 		return -EINVAL;
 	memcpy(&to, addr, len);
 	pthread_mutex_lock(&rs->lock);
-	struct rs_dest *peer = rs_dest_find(&rs->datagram->dests, &to);
+	struct rs_dest *peer = rs_dest_use(&rs->datagram->dests, &to);
 	rs->datagram->dests.peer = peer;
 	pthread_mutex_unlock(&rs->lock);
 	return peer ? 0 : -ENOMEM;

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 #include "rsocket/dest.h"
 
-#include <stdbool.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -53,7 +52,7 @@ void rs_dests_init(struct rs_dests *dests)
 	roci_list_init(&dests->used);
 }
 
-struct rs_dest *rs_dest_find(struct rs_dests *dests, const struct sockaddr_storage *addr)
+struct rs_dest *rs_dest_use(struct rs_dests *dests, const struct sockaddr_storage *addr)
 {
 	struct rs_dest *dest = find(dests, addr);
 	if (dest) {
@@ -110,10 +109,20 @@ static struct ibv_ah *make_ah(const struct rdma_cm_id *own, struct rs_dest *dest
 	return ah;
 }
 
-void rs_dest_learn(struct rs_dest *dest, struct rdma_cm_id *id, uint32_t qpn)
+void rs_dest_heard(struct rs_dests *dests, const struct sockaddr_storage *addr, struct rdma_cm_id *id, uint32_t qpn,
+		   bool answer)
 {
+	struct rs_dest *dest = find(dests, addr);
+	if (!dest)
+		return;
+	if (!answer || !dest->asked) {
+		dest->doubted = dest->doubted || dest->qpn != qpn;
+		return;
+	}
 	if (!dest->ah)
 		dest->ah = make_ah(id, dest);
-	if (dest->ah)
-		dest->qpn = qpn;
+	if (!dest->ah)
+		return;
+	dest->qpn = qpn;
+	dest->asked = dest->doubted = false;
 }

@@ -6,7 +6,6 @@
  *     rsocket_api ADDRESS
  */
 #include <arpa/inet.h>
-#include <dlfcn.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <poll.h>
@@ -86,26 +85,6 @@ static void close_pair(int ends[2])
 {
 	MUST(rclose(ends[0]));
 	MUST(rclose(ends[1]));
-}
-
-/* Two datagram rsockets that know each other's QPN, and so send over UD. The second has the port of the listeners. */
-static void datagram_pair(int ends[2])
-{
-	struct sockaddr_in from;
-	socklen_t len = sizeof(from);
-	char into[8];
-
-	for (int i = 0; i < 2; i++) {
-		ends[i] = rsocket(address->sa_family, SOCK_DGRAM, 0);
-		MUST(ends[i] < 0);
-	}
-	MUST(rbind(ends[1], address, address_len));
-	MUST(rconnect(ends[0], address, address_len));
-	MUST(rsend(ends[0], "one", 3, 0) != 3);
-	MUST(rrecvfrom(ends[1], into, sizeof(into), 0, (struct sockaddr *)&from, &len) != 3);
-	MUST(rconnect(ends[1], (struct sockaddr *)&from, len));
-	MUST(rsend(ends[1], "two", 3, 0) != 3);
-	MUST(rrecv(ends[0], into, sizeof(into), 0) != 3);
 }
 
 /* ---- a peer that is no rsocket ---- */
@@ -330,7 +309,7 @@ static void vectors(void)
 	in_parts(ends[0], ends[1]);
 	full_stream(ends[1]);
 	close_pair(ends);
-	datagram_pair(ends);
+	datagram_pair(address, ends);
 	in_parts(ends[0], ends[1]);
 	/* A receive returns one datagram, never parts of two. */
 	char one[1], two[8] = "";
@@ -374,79 +353,10 @@ static void descriptors(void)
 
 		connect_pair(ends);
 		close_pair(ends);
-		datagram_pair(ends);
+		datagram_pair(address, ends);
 		close_pair(ends);
 	}
 	MUST(setrlimit(RLIMIT_NOFILE, &before));
-}
-
-/* ---- unknown peers ---- */
-
-#define UNKNOWN_PEERS 3000
-
-static int live_handles;
-
-#define EXPORT __attribute__((visibility("default")))
-
-/* librdmacm calls these instead of the ones of libibverbs. */
-EXPORT struct ibv_ah *ibv_create_ah(struct ibv_pd *pd, struct ibv_ah_attr *attr)
-{
-	struct ibv_ah *(*create)(struct ibv_pd *, struct ibv_ah_attr *);
-
-	*(void **)&create = dlsym(RTLD_NEXT, "ibv_create_ah");
-	live_handles++;
-	return create(pd, attr);
-}
-
-EXPORT int ibv_destroy_ah(struct ibv_ah *ah)
-{
-	int (*destroy)(struct ibv_ah *);
-
-	*(void **)&destroy = dlsym(RTLD_NEXT, "ibv_destroy_ah");
-	live_handles--;
-	return destroy(ah);
-}
-
-/* Sends the first message of an rsocket, without data, from a new UDP port. */
-static void unknown_peer(void)
-{
-	static const uint8_t hello[16] = {0x55, 0x55, 0x55, 0x55, 4, OP_CTRL, sizeof(hello)};
-	int fd = socket(address->sa_family, SOCK_DGRAM, 0);
-
-	MUST(fd < 0);
-	MUST(sendto(fd, hello, sizeof(hello), 0, address, address_len) != sizeof(hello));
-	close(fd);
-}
-
-/* Anyone can send to the UDP port of a datagram rsocket, under many addresses. That must not use up address handles,
- * and peers that are forgotten because of it must be found again. */
-static void unknown_peers(void)
-{
-	int ends[2], other = rsocket(address->sa_family, SOCK_DGRAM, 0);
-	struct sockaddr_in from;
-	socklen_t len = sizeof(from);
-	char into[8];
-
-	MUST(other < 0);
-	datagram_pair(ends);
-	MUST(rsendto(other, "a", 1, 0, address, address_len) != 1);
-	MUST(rrecvfrom(ends[1], into, sizeof(into), 0, (struct sockaddr *)&from, &len) != 1);
-	CHECK(live_handles > 0);
-	for (unsigned i = 0; i < UNKNOWN_PEERS; i++) {
-		unknown_peer();
-		FAILS(rrecv(ends[1], into, sizeof(into), MSG_DONTWAIT), EAGAIN);
-	}
-	CHECK(live_handles < UNKNOWN_PEERS / 2);
-	for (unsigned i = 0; i < 2; i++) { /* over UDP, then over UD again */
-		CHECK(rsendto(ends[1], "b", 1, 0, (struct sockaddr *)&from, len) == 1);
-		CHECK(rrecv(other, into, sizeof(into), 0) == 1 && into[0] == 'b');
-		FAILS(rrecv(ends[1], into, sizeof(into), MSG_DONTWAIT), EAGAIN);
-	}
-	CHECK(rsend(ends[1], "c", 1, 0) == 1);
-	CHECK(rrecv(ends[0], into, sizeof(into), 0) == 1 && into[0] == 'c');
-	close_pair(ends);
-	MUST(rclose(other));
-	CHECK(live_handles == 0);
 }
 
 int main(int argc, char **argv)
@@ -470,7 +380,6 @@ int main(int argc, char **argv)
 	half_and_half(SHUT_RD, SHUT_WR);
 	half_and_half(SHUT_WR, SHUT_RD);
 	descriptors();
-	unknown_peers();
 	printf("%u failures\n", failures);
 	return failures != 0;
 }

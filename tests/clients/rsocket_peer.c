@@ -2,10 +2,13 @@
 #include "rsocket_peer.h"
 
 #include <endian.h>
+#include <netinet/in.h>
 #include <poll.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+
+#include <rdma/rsocket.h>
 
 #include "checks.h"
 
@@ -165,4 +168,26 @@ void peer_end(struct peer *p)
 	MUST(rdma_destroy_id(p->id));
 	MUST(rdma_destroy_id(p->listener));
 	rdma_destroy_event_channel(p->channel);
+}
+
+void datagram_pair(const struct sockaddr *address, int ends[2])
+{
+	struct sockaddr_in from;
+	socklen_t len = sizeof(from);
+	char into[8];
+
+	for (int i = 0; i < 2; i++) {
+		ends[i] = rsocket(AF_INET, SOCK_DGRAM, 0);
+		MUST(ends[i] < 0);
+	}
+	MUST(rbind(ends[1], address, sizeof(from)));
+	MUST(rconnect(ends[0], address, sizeof(from)));
+	MUST(rsend(ends[0], "one", 3, 0) != 3);
+	MUST(rrecvfrom(ends[1], into, sizeof(into), 0, (struct sockaddr *)&from, &len) != 3);
+	MUST(rconnect(ends[1], (struct sockaddr *)&from, len));
+	MUST(rsend(ends[1], "two", 3, 0) != 3);
+	MUST(rrecv(ends[0], into, sizeof(into), 0) != 3);
+	/* The answers to both messages. */
+	MUST(rrecv(ends[0], into, sizeof(into), MSG_DONTWAIT) != -1 || errno != EAGAIN);
+	MUST(rrecv(ends[1], into, sizeof(into), MSG_DONTWAIT) != -1 || errno != EAGAIN);
 }

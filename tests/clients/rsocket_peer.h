@@ -57,4 +57,8 @@ bool peer_poll(struct peer *p, uint32_t *msg);
 bool peer_receive(struct peer *p, uint32_t *msg);
 void peer_end(struct peer *p);
 
+/* Two datagram rsockets that have exchanged messages and know each other's QPN: they send over UD. The second has the
+ * address, which is of IPv4. */
+void datagram_pair(const struct sockaddr *address, int ends[2]);
+
 #endif

@@ -220,8 +220,8 @@ def rcopy():
             check(one.read() == two.read(), 'the copy differs')
 
 
-def rsocket_api():
-    server_host.call(program('rsocket_api'), address, seconds=200)
+def own_rsocket_test(name):
+    server_host.call(program(name), address, seconds=200)
 
 
 # ---- rdma-core's own tests ----
@@ -274,7 +274,8 @@ def cases():
         yield f'udpong {args}'.rstrip(), lambda a=args: udpong('-S', '64', '-C', '100', *a.split())
     yield 'rcopy', rcopy
     if server_host is client_host and ':' not in address:
-        yield 'rsocket_api', rsocket_api
+        for name in ('rsocket_api', 'rsocket_datagrams'):
+            yield name, lambda n=name: own_rsocket_test(n)
     if server_host is client_host and address != '127.0.0.1':
         yield 'pyverbs: test_rdmacm', pyverbs
     for verb in ('write', 'read', 'send'):
