@@ -6,8 +6,12 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "mover/clock.h"
+
 #define RESOLVE_TIMEOUT_MS 3000
 #define READ_DEPTH         16
+#define REJ_NO_RESOURCES   3 /* IBTA 12.6.7.2 */
+#define RETRY_NS           20000000u
 
 static int negative_errno(int result)
 {
@@ -56,6 +60,7 @@ static void failed(struct connection *conn, int err)
 {
 	conn->state = CONNECTION_FAILED;
 	conn->err = err ? err : -EIO;
+	conn->failed_ns = mover_now_ns();
 }
 
 int connection_connect(struct connection *conn, const struct proto_request *request)
@@ -122,6 +127,16 @@ bool connection_event(struct connection *conn, const struct rdma_cm_event *event
 	case RDMA_CM_EVENT_DEVICE_REMOVAL: conn->state = CONNECTION_DOWN; return true;
 	default: return false;
 	}
+}
+
+bool connection_is_crowded(const struct connection *conn)
+{
+	return conn->state == CONNECTION_FAILED && conn->rejected && !conn->reject && conn->err == REJ_NO_RESOURCES;
+}
+
+bool connection_may_retry(const struct connection *conn)
+{
+	return connection_is_crowded(conn) && mover_now_ns() - conn->failed_ns > RETRY_NS;
 }
 
 void connection_disconnect(struct connection *conn)

@@ -24,9 +24,10 @@ enum connection_state {
 struct connection {
 	struct rdma_cm_id *id; /* its context is this connection */
 	enum connection_state state;
-	bool greeted;  /* receiver: its first message, a greeting, has come */
-	int err;       /* FAILED: -errno, or rdma_cm's status of the event */
-	bool rejected; /* FAILED: by the peer */
+	bool greeted;       /* receiver: its first message, a greeting, has come */
+	int err;            /* FAILED: -errno, or rdma_cm's status of the event */
+	uint64_t failed_ns; /* FAILED: when */
+	bool rejected;      /* FAILED: by the peer */
 	enum proto_reject reject;
 };
 
@@ -49,6 +50,11 @@ void connection_reject(struct rdma_cm_id *id, enum proto_reject reason);
 /* Updates the state from an event of this connection. False if the event does not change it. The caller acknowledges
  * the event. */
 bool connection_event(struct connection *conn, const struct rdma_cm_event *event);
+
+/* FAILED because too many requests are waiting at the receiver (REJ 3): another may get through. */
+bool connection_is_crowded(const struct connection *conn);
+/* ... and it is time for another. */
+bool connection_may_retry(const struct connection *conn);
 
 /* A message has come. It may overtake the RTU, and then replaces it (IBTA 12.9.7). */
 static inline void connection_received(struct connection *conn)

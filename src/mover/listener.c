@@ -38,7 +38,7 @@ static void handle_event(struct listener *l, struct rdma_cm_event *event)
 	} else if (request.data) {
 		listener_data_request(l, id, &request);
 	} else {
-		listener_start_session(l, id);
+		listener_start_session(l, id, &request);
 	}
 }
 

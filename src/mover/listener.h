@@ -7,10 +7,12 @@
 #include <rdma/rdma_cma.h>
 #include <stdatomic.h>
 
+#include "mover/admission.h"
 #include "mover/events.h"
 #include "mover/secure.h"
 
-#define LISTENER_MAX_UNTRUSTED 32 /* connections that have not proved a ticket */
+/* Sessions at a time: those let in, those in the handshake, and as many that make room for others. */
+#define LISTENER_MAX_SESSIONS(let_in) ((let_in) + 4 * ADMISSION_MAX)
 
 struct mover_tree;
 struct proto_request;
@@ -28,6 +30,8 @@ struct listener {
 	pthread_mutex_t lock;      /* guards what follows, and the registrations */
 	struct receiver *sessions; /* the newest first */
 	unsigned free_fds;
+	uint64_t refused_at;    /* when a warning last said that a connection was refused */
+	unsigned refused_count; /* connections since then */
 	bool ticket_valid;
 	struct mover_ticket ticket;
 	char identity[17]; /* of the ticket */
@@ -44,6 +48,7 @@ struct registration {
 	atomic_bool superseded; /* the session has to end: another takes its place */
 	uint64_t id;            /* for data connections, with `token` */
 	uint8_t token[SECURE_TOKEN_BYTES];
+	struct admission_place place;
 
 	/* guarded by the listener's lock */
 	struct receiver *next;
@@ -57,7 +62,7 @@ struct registration {
 
 /* listener_sessions.c: the list of sessions. From the listener's thread: */
 /* A connect request for a control connection: starts a session, or rejects it. */
-void listener_start_session(struct listener *l, struct rdma_cm_id *id);
+void listener_start_session(struct listener *l, struct rdma_cm_id *id, const struct proto_request *request);
 /* A connect request for a data connection: hands it to its session, or rejects it. */
 void listener_data_request(struct listener *l, struct rdma_cm_id *id, const struct proto_request *request);
 /* Frees sessions that are over. */
@@ -78,6 +83,8 @@ void listener_session_over(struct receiver *r);
 /* listener_trust.c: tickets, and who is let in. */
 void listener_set_ticket(struct listener *l, const struct mover_ticket *ticket);
 mover_secure_lookup_fn listener_lookup;
+/* Whether a connect request for a control connection proves the ticket (mover_secure_proof()). */
+bool listener_knows(struct listener *l, const struct proto_request *request);
 /* The peer has proved a ticket: may the session go on? False after session_fail(). */
 bool listener_admit(struct receiver *r);
 /* At a session's end: its ticket may be used up, and then the next one is handed out. */

@@ -9,10 +9,35 @@
 
 #include <openssl/crypto.h>
 
+#include "mover/clock.h"
 #include "mover/fd_limit.h"
 #include "mover/receiver.h"
 
-#define ENTRY_FDS 3 /* the temporary file, its journal, the file that is compared */
+#define ENTRY_FDS        3            /* the temporary file, its journal, the file that is compared */
+#define REFUSED_QUIET_NS 10000000000u /* between two warnings */
+
+/* Says that a connection was not let in; at most once in ten seconds, because strangers can cause it. */
+static void warn_refused(struct listener *l, const char *why)
+{
+	uint64_t now = mover_now_ns();
+	unsigned others;
+	bool silent;
+	char text[400];
+
+	pthread_mutex_lock(&l->lock);
+	silent = l->refused_at && now - l->refused_at < REFUSED_QUIET_NS;
+	others = l->refused_count;
+	l->refused_count = silent ? others + 1 : 0;
+	l->refused_at = silent ? l->refused_at : now;
+	pthread_mutex_unlock(&l->lock);
+	if (silent)
+		return;
+	if (others)
+		snprintf(text, sizeof(text), "%u connections were not let in; the last: %s", others + 1, why);
+	else
+		snprintf(text, sizeof(text), "a connection was not let in: %s", why);
+	events_emit(&l->events, &(struct mover_event){.type = MOVER_WARNING, .text = text});
+}
 
 /* From a session's thread */
 
@@ -36,12 +61,7 @@ void listener_session_over(struct receiver *r)
 	if (r->reg.trusted) {
 		session_ended(&r->s);
 	} else if (r->s.status != MOVER_INTERRUPTED) {
-		bool evicted = atomic_load(&r->reg.superseded) && !*r->reg.identity;
-		char text[400];
-
-		snprintf(text, sizeof(text), "a connection was not let in: %s",
-			 evicted ? "others came before it had proved a ticket" : r->s.text);
-		session_warn(&r->s, text);
+		warn_refused(l, r->s.text);
 	}
 	eventfd_write(l->over_fd, 1);
 }
@@ -140,29 +160,46 @@ err_destroy:
 	return NULL;
 }
 
-/* A connection that has proved nothing costs a thread, queues and memory too, for some seconds. So their number is
- * limited, and a new one evicts the oldest: peers without a ticket cannot keep out those that have one. */
-static void evict_oldest(struct listener *l)
+static bool in_handshake(struct receiver *r)
 {
-	struct receiver *oldest = NULL;
-	unsigned untrusted = 0;
+	return !*r->reg.identity && !r->reg.over && !atomic_load(&r->reg.superseded);
+}
 
+/* A connection that has not finished the handshake costs a thread, queues and memory too, for some seconds. So their
+ * number is limited. */
+static void make_room(struct listener *l, const struct admission_place *next)
+{
+	struct admission_place places[LISTENER_MAX_SESSIONS(0)];
+	struct receiver *who[LISTENER_MAX_SESSIONS(0)];
+	unsigned count = 0;
+	uint32_t random = 0;
+	int place;
+
+	(void)!getrandom(&random, sizeof(random), 0);
 	pthread_mutex_lock(&l->lock);
-	for (struct receiver *r = l->sessions; r; r = r->reg.next) { /* the newest first */
-		if (*r->reg.identity || r->reg.over || atomic_load(&r->reg.superseded))
+	for (struct receiver *r = l->sessions; r && count < LISTENER_MAX_SESSIONS(0); r = r->reg.next) {
+		if (!in_handshake(r))
 			continue;
-		untrusted++;
-		oldest = r;
+		places[count] = r->reg.place;
+		who[count++] = r;
 	}
-	if (untrusted >= LISTENER_MAX_UNTRUSTED)
-		supersede(oldest);
+	place = admission_choose(places, count, next, random);
+	if (place >= 0)
+		supersede(who[place]);
 	pthread_mutex_unlock(&l->lock);
 }
 
-void listener_start_session(struct listener *l, struct rdma_cm_id *id)
+static bool has_room(const struct listener *l, bool proved)
 {
-	/* of the untrusted ones, half may be on their way out */
-	unsigned max = listener_max_sessions(l) + 2 * LISTENER_MAX_UNTRUSTED;
+	/* of those in the handshake, half may be on their way out */
+	unsigned limit = LISTENER_MAX_SESSIONS(listener_max_sessions(l));
+
+	return l->session_count < (proved ? limit : limit - 2 * ADMISSION_MAX);
+}
+
+void listener_start_session(struct listener *l, struct rdma_cm_id *id, const struct proto_request *request)
+{
+	struct admission_place place = {.proved = listener_knows(l, request)};
 	const char *device = l->options->common.device;
 	struct receiver *r;
 
@@ -170,12 +207,19 @@ void listener_start_session(struct listener *l, struct rdma_cm_id *id)
 		reject(id, PROTO_REJECT_DEVICE);
 		return;
 	}
-	evict_oldest(l);
-	r = l->session_count < max ? new_session(l, id) : NULL;
+	if (!place.proved && !l->options->open) {
+		reject(id, PROTO_REJECT_TICKET);
+		warn_refused(l, "it did not prove that it knows the ticket");
+		return;
+	}
+	admission_address(rdma_get_peer_addr(id), place.from);
+	make_room(l, &place);
+	r = has_room(l, place.proved) ? new_session(l, id) : NULL;
 	if (!r) {
 		reject(id, PROTO_REJECT_BUSY);
 		return;
 	}
+	r->reg.place = place;
 	pthread_mutex_lock(&l->lock);
 	r->reg.next = l->sessions;
 	l->sessions = r;

@@ -3,6 +3,8 @@
 #include <string.h>
 #include <sys/eventfd.h>
 
+#include <openssl/crypto.h>
+
 #include "mover/receiver.h"
 
 #define DEFAULT_SESSIONS 16
@@ -30,6 +32,21 @@ bool listener_lookup(void *context, const char *identity, uint8_t secret[MOVER_S
 	}
 	pthread_mutex_unlock(&l->lock);
 	return known;
+}
+
+bool listener_knows(struct listener *l, const struct proto_request *request)
+{
+	uint8_t secret[MOVER_SECRET_BYTES], proof[SECURE_TOKEN_BYTES];
+	bool valid;
+
+	pthread_mutex_lock(&l->lock);
+	valid = l->ticket_valid;
+	memcpy(secret, l->ticket.secret, sizeof(secret));
+	pthread_mutex_unlock(&l->lock);
+	valid = valid && mover_secure_proof(secret, request->session, proof) == 0 &&
+		CRYPTO_memcmp(proof, request->token, sizeof(proof)) == 0;
+	OPENSSL_cleanse(secret, sizeof(secret));
+	return valid;
 }
 
 /* With the lock: another session that has been let in and is not over. `identity`: with this ticket; NULL: with any. */

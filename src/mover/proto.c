@@ -80,7 +80,7 @@ enum proto_reject proto_get_reject(const void *bytes, size_t len)
 {
 	struct cursor_in in = cursor_in(bytes, bytes ? len : 0);
 	uint32_t magic = get_u32(&in), reason = get_u32(&in);
-	return magic == PROTO_MAGIC && reason <= PROTO_REJECT_DEVICE ? (enum proto_reject)reason : 0;
+	return magic == PROTO_MAGIC && reason <= PROTO_REJECT_TICKET ? (enum proto_reject)reason : 0;
 }
 
 void proto_put_done(uint8_t bytes[PROTO_DONE_BYTES], uint64_t seq, uint16_t window)

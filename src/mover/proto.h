@@ -14,7 +14,7 @@
 #include "mover/secure.h"
 
 #define PROTO_MAGIC           0x524f4d56u /* "ROMV" */
-#define PROTO_VERSION         1
+#define PROTO_VERSION         2
 #define PROTO_MESSAGE_BYTES   65536 /* the longest message with its header */
 #define PROTO_HEADER_BYTES    12
 #define PROTO_BODY_BYTES      (PROTO_MESSAGE_BYTES - PROTO_HEADER_BYTES)
@@ -60,9 +60,11 @@ enum proto_reject {
 	PROTO_REJECT_VERSION,
 	PROTO_REJECT_UNKNOWN, /* a data connection for no session */
 	PROTO_REJECT_DEVICE,  /* it came by another device than the receiver uses */
+	PROTO_REJECT_TICKET,  /* it did not prove that it knows the ticket */
 };
 
-/* Private data of a connect request. The control connection has no session yet: zeros. */
+/* Private data of a connect request. The control connection has no session yet: `session` is a random number, and
+ * `token` is mover_secure_proof() of it; both are zeros for a sender without a ticket. */
 struct proto_request {
 	bool data;
 	uint16_t index; /* of the data connection */

@@ -8,6 +8,7 @@
 
 #include <openssl/err.h>
 #include <openssl/evp.h>
+#include <openssl/hmac.h>
 #include <openssl/rand.h>
 #include <openssl/ssl.h>
 
@@ -23,6 +24,7 @@
 #define TOKEN_LABEL      "EXPORTER-rocinante-mover-token"
 #define CHUNK_LABEL      "EXPORTER-rocinante-mover-chunk"
 #define IDENTITY_CONTEXT "roci ticket"
+#define PROOF_CONTEXT    "roci connect"
 
 struct mover_secure {
 	SSL_CTX *ctx;
@@ -49,6 +51,20 @@ void mover_secure_identity(const uint8_t secret[MOVER_SECRET_BYTES], char identi
 			identity[i] = "0123456789abcdef"[digest[i / 2] >> (i % 2 ? 0 : 4) & 15];
 	identity[IDENTITY_HEXES] = 0;
 	OPENSSL_cleanse(bytes, sizeof(bytes));
+}
+
+int mover_secure_proof(const uint8_t secret[MOVER_SECRET_BYTES], uint64_t number, uint8_t proof[SECURE_TOKEN_BYTES])
+{
+	uint8_t bytes[sizeof(PROOF_CONTEXT) - 1 + 8], digest[EVP_MAX_MD_SIZE];
+
+	memcpy(bytes, PROOF_CONTEXT, sizeof(PROOF_CONTEXT) - 1);
+	roci_put_be64(bytes + sizeof(PROOF_CONTEXT) - 1, number);
+	if (!HMAC(EVP_sha256(), secret, MOVER_SECRET_BYTES, bytes, sizeof(bytes), digest, NULL)) {
+		ERR_clear_error();
+		return -ENOMEM;
+	}
+	memcpy(proof, digest, SECURE_TOKEN_BYTES);
+	return 0;
 }
 
 /* An external PSK as OpenSSL takes it: a session, whose cipher gives the hash (RFC 8446 s.4.2.11). */

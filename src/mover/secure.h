@@ -30,6 +30,11 @@ void mover_secure_destroy(struct mover_secure *s);
 /* A ticket's identity: 16 hex digits and NUL. */
 void mover_secure_identity(const uint8_t secret[MOVER_SECRET_BYTES], char identity[17]);
 
+/* Proves in a connect request, before anything is kept of the connection, that the sender knows the secret: the first
+ * bytes of HMAC-SHA256(secret, "roci connect" || number). An eavesdropper may repeat it, so it only spares the receiver
+ * the strangers; trust comes from the handshake. 0 or -ENOMEM. */
+int mover_secure_proof(const uint8_t secret[MOVER_SECRET_BYTES], uint64_t number, uint8_t proof[SECURE_TOKEN_BYTES]);
+
 /* Takes the next step of the handshake with `in` (empty at first) from the peer. Writes to `out` what the peer has to
  * get, also after an error: an alert. *out_len is the room in `out` (16 KiB is enough), then the bytes written. Returns
  * 1 when the handshake has finished, 0 when the peer's next bytes are needed, -EACCES if the peer does not know the

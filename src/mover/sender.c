@@ -14,6 +14,7 @@
 #include "mover/terms.h"
 
 #define HANDSHAKE_TIMEOUT_MS 10000
+#define ENTER_TRIES          5
 #define MAX_OFFERED          1024
 
 /* Messages */
@@ -189,6 +190,23 @@ static bool prove_ticket(struct sender *x)
 	return session_run(s, trusted, HANDSHAKE_TIMEOUT_MS, "the handshake");
 }
 
+/* A receiver that has more strangers than places sends some away, chosen at random, until they have proved the ticket.
+ */
+static bool enter(struct sender *x)
+{
+	struct session *s = &x->s;
+
+	for (unsigned tries = 1;; tries++) {
+		if (!sender_connect(x))
+			return false;
+		if (prove_ticket(x))
+			return true;
+		if (s->status != MOVER_NO_CONNECT || tries == ENTER_TRIES)
+			return false;
+		session_start_over(s);
+	}
+}
+
 /* How many entries may be under way: each may be a file that is open. */
 static uint16_t most_entries(void)
 {
@@ -223,7 +241,7 @@ static bool transfer(struct sender *x)
 {
 	struct session *s = &x->s;
 
-	if (!sender_connect(x) || !prove_ticket(x) || !agree_on_terms(x))
+	if (!enter(x) || !agree_on_terms(x))
 		return false;
 	session_connected(s);
 	rate_limit_init(&x->dispatch.limit, x->options->limit_bytes_per_s, mover_now_ns());

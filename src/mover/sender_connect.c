@@ -5,7 +5,9 @@
 #include <netdb.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/random.h>
 
+#include "mover/clock.h"
 #include "mover/sender.h"
 #include "mover/wr_id.h"
 
@@ -51,7 +53,17 @@ static void fail_refused(struct sender *x)
 		session_fail(&x->s, MOVER_NO_CONNECT, "the receiver at %s has as many sessions as it allows; try later",
 			     host);
 	else if (conn->rejected && conn->reject == PROTO_REJECT_VERSION)
-		session_fail(&x->s, MOVER_PROTOCOL, "%s port %u is not a receiver of this version", host, port);
+		session_fail(
+			&x->s, MOVER_PROTOCOL,
+			"%s port %u is not a receiver of this version (%d); install the same roci on both machines",
+			host, port, PROTO_VERSION);
+	else if (conn->rejected && conn->reject == PROTO_REJECT_TICKET)
+		session_fail(&x->s, MOVER_NO_TRUST,
+			     x->options->ticket ? "the other side does not know the ticket"
+						: "the other side lets nobody in without a ticket");
+	else if (connection_is_crowded(conn))
+		session_fail(&x->s, MOVER_NO_CONNECT, "%s port %u has too many connection requests; try later", host,
+			     port);
 	else if (conn->rejected && conn->reject == PROTO_REJECT_DEVICE)
 		session_fail(&x->s, MOVER_NO_CONNECT,
 			     "the receiver at %s uses another device than the one that has this address", host);
@@ -94,6 +106,15 @@ static bool resolve(struct sender *x, const struct addrinfo *source, const struc
 	return false;
 }
 
+/* Shows the ticket in the connect request. */
+static bool prove(struct sender *x, struct proto_request *request)
+{
+	const struct mover_ticket *ticket = x->options->ticket;
+
+	return !ticket || (getrandom(&request->session, sizeof(request->session), 0) == sizeof(request->session) &&
+			   mover_secure_proof(ticket->secret, request->session, request->token) == 0);
+}
+
 /* To the address that has been resolved. */
 static bool connect_control(struct sender *x)
 {
@@ -102,6 +123,10 @@ static bool connect_control(struct sender *x)
 	struct proto_request request = {0};
 	int err;
 
+	if (!prove(x, &request)) {
+		session_fail_memory(s);
+		return false;
+	}
 	if (s->common->device && strcmp(s->common->device, conn->id->verbs->device->name)) {
 		session_fail(s, MOVER_NO_DEVICE, "the way to %s leads over %s, not over %s", x->options->host,
 			     conn->id->verbs->device->name, s->common->device);
@@ -125,6 +150,31 @@ static bool connect_control(struct sender *x)
 	return true;
 }
 
+static bool may_retry(struct session *s)
+{
+	return connection_may_retry(&s->control.conn);
+}
+
+/* Connects to an address. A receiver that is flooded with requests drops some, so several may be needed. Returns
+ * whether a device leads there; s->status tells the rest. */
+static bool reach(struct sender *x, const struct addrinfo *source, const struct addrinfo *to)
+{
+	struct session *s = &x->s;
+	uint64_t deadline = mover_now_ns() + connect_timeout_ms(s) * 1000000ull;
+
+	while (resolve(x, source, to)) {
+		if (connect_control(x))
+			return true;
+		if (!connection_is_crowded(&s->control.conn) || mover_now_ns() > deadline)
+			return true;
+		s->status = MOVER_OK;
+		if (session_wait(s, may_retry, CONNECT_TIMEOUT_MS) != SESSION_DONE)
+			return true;
+		session_start_over(s);
+	}
+	return false;
+}
+
 /* Whether the receiver may be at another address of the host. */
 static bool may_be_elsewhere(const struct session *s)
 {
@@ -140,9 +190,9 @@ static bool try_address(struct sender *x, const struct addrinfo *source, const s
 			struct failure *leading)
 {
 	struct session *s = &x->s;
-	bool leads = resolve(x, source, to);
+	bool leads = reach(x, source, to);
 
-	if (leads && connect_control(x))
+	if (leads && s->status == MOVER_OK)
 		return true;
 	if (s->status == MOVER_LOST) /* a connection that was never up cannot be lost */
 		s->status = MOVER_NO_CONNECT;
@@ -198,6 +248,22 @@ bool sender_connect(struct sender *x)
 
 /* Data connections */
 
+/* Between the two addresses of the control connection. False after session_fail(). */
+static bool resolve_lane(struct session *s, struct connection *conn)
+{
+	struct rdma_cm_id *control = s->control.conn.id;
+	struct sockaddr_storage source;
+	int err;
+
+	connection_destroy(conn);
+	memcpy(&source, rdma_get_local_addr(control), sizeof(source));
+	((struct sockaddr_in *)&source)->sin_port = 0; /* the port of an IPv6 address is in the same place */
+	err = connection_resolve(conn, s->channel, (struct sockaddr *)&source, rdma_get_peer_addr(control));
+	if (err)
+		session_fail_errno(s, err, "a data connection");
+	return !err;
+}
+
 /* Takes a data connection one step further. Returns whether it is up. */
 static bool lane_up(struct session *s, unsigned lane)
 {
@@ -205,8 +271,11 @@ static bool lane_up(struct session *s, unsigned lane)
 	struct proto_request request = {.data = true, .session = s->terms.session, .index = (uint16_t)lane};
 	int err;
 
-	if (conn->state == CONNECTION_FAILED)
-		session_fail(s, MOVER_LOST, "a data connection could not be made: %s", strerror(-conn->err));
+	if (connection_may_retry(conn))
+		resolve_lane(s, conn);
+	else if (conn->state == CONNECTION_FAILED && !connection_is_crowded(conn))
+		session_fail(s, MOVER_LOST, "a data connection could not be made: %s",
+			     conn->rejected ? "the receiver refused it" : strerror(conn->err < 0 ? -conn->err : EIO));
 	if (conn->state != CONNECTION_RESOLVED)
 		return conn->state == CONNECTION_UP;
 	if (mover_secure_token(s->control.secure, request.token)) {
@@ -230,24 +299,15 @@ static bool lanes_up(struct session *s)
 	return all;
 }
 
-/* All at once, between the two addresses of the control connection. Then sends a greeting on each, because in iWARP the
+/* All at once. Then sends a greeting on each, because in iWARP the
  * side that connects has to send first (RFC 5044 s.7.1). */
 bool sender_connect_lanes(struct sender *x)
 {
 	struct session *s = &x->s;
-	struct rdma_cm_id *control = s->control.conn.id;
-	struct sockaddr_storage source;
 
-	memcpy(&source, rdma_get_local_addr(control), sizeof(source));
-	((struct sockaddr_in *)&source)->sin_port = 0; /* the port of an IPv6 address is in the same place */
-	for (unsigned i = 0; i < s->lanes.count; i++) {
-		int err = connection_resolve(&s->lanes.conns[i], s->channel, (struct sockaddr *)&source,
-					     rdma_get_peer_addr(control));
-		if (err) {
-			session_fail_errno(s, err, "a data connection");
+	for (unsigned i = 0; i < s->lanes.count; i++)
+		if (!resolve_lane(s, &s->lanes.conns[i]))
 			return false;
-		}
-	}
 	if (!session_run(s, lanes_up, CONNECT_TIMEOUT_MS, "making the data connections"))
 		return false;
 	for (unsigned i = 0; i < s->lanes.count; i++)

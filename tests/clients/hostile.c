@@ -197,6 +197,14 @@ static struct rdma_cm_id *wait_request(struct hostile *h)
 	}
 }
 
+static void accept_control(struct hostile *h)
+{
+	h->control.conn.id = wait_request(h);
+	h->control.conn.id->context = &h->control.conn;
+	open_device(h);
+	MUST(connection_accept(&h->control.conn) == 0);
+}
+
 void hostile_accept(struct hostile *h, const char *host)
 {
 	struct sockaddr_in own = {.sin_family = AF_INET};
@@ -208,10 +216,14 @@ void hostile_accept(struct hostile *h, const char *host)
 	MUST(rdma_listen(h->listener, 8) == 0);
 	printf("port %u\n", ntohs(rdma_get_src_port(h->listener)));
 	fflush(stdout);
-	h->control.conn.id = wait_request(h);
-	h->control.conn.id->context = &h->control.conn;
-	open_device(h);
-	MUST(connection_accept(&h->control.conn) == 0);
+	accept_control(h);
+}
+
+void hostile_accept_again(struct hostile *h)
+{
+	h->control = (struct control){0};
+	h->closed = h->error = false;
+	accept_control(h);
 }
 
 static void create_lane(struct hostile *h, struct connection *conn)

@@ -49,6 +49,8 @@ _Noreturn void hostile_fail(const char *what);
 bool hostile_connect(struct hostile *h, const char *host, unsigned port, const struct proto_request *request);
 /* Listens on any port, which it prints, and accepts one control connection. */
 void hostile_accept(struct hostile *h, const char *host);
+/* Forgets that connection, and accepts another. */
+void hostile_accept_again(struct hostile *h);
 void hostile_handshake(struct hostile *h, bool server);
 
 /* Connects a data connection to the peer of the control connection; false if it was rejected. Or accepts the next. */

@@ -272,6 +272,19 @@ static void plain_error_late(void)
 	plain_error();
 }
 
+/* It sends the sender away during the handshake, as one that has no room. The sender comes back. */
+static void no_room(void)
+{
+	h->control.sealed = false;
+	proto_put_end(hostile_begin(h, PROTO_ERROR), &(struct proto_end){.status = MOVER_NO_CONNECT});
+	hostile_send(h);
+	MUST(hostile_wait_closed(h));
+	hostile_accept_again(h);
+	MUST(hostile_expect(h, PROTO_HELLO));
+	proto_put_end(hostile_begin(h, PROTO_ERROR), &(struct proto_end){.status = MOVER_NO_TRUST});
+	hostile_send(h);
+}
+
 static const struct scenario {
 	const char *name;
 	void (*run)(void);
@@ -279,6 +292,7 @@ static const struct scenario {
 	unsigned variants;
 } scenarios[] = {
 	{"silent", silent, MOVER_LOST, 1},
+	{"no-room", no_room, MOVER_NO_TRUST, 1},
 	{"no-tls", no_tls, MOVER_PROTOCOL, 1},
 	{"lying-terms", lying_terms, MOVER_PROTOCOL, 7},
 	{"terms-twice", terms_twice, MOVER_PROTOCOL, 1},

@@ -283,16 +283,17 @@ def comes_again():
 
 
 def without_a_ticket():
-    """Many connections that prove no ticket do not keep out a sender that has one."""
+    """Many connections that prove no ticket do not keep out a sender that has one. They get no place, and one line for all."""
     path = file('among others')
     with Receiver(here, folder('without a ticket'), '--max-sessions', '1') as recv:
         crowd = here.start(program('hostile_sender'), here.address, str(recv.port), 'crowd:0', base)
         try:
-            wait_until('the oldest to go', lambda: any('others came before' in e['text'] for e in events(recv.process, 'warning')))
+            wait_until('them to be refused', lambda: any('did not prove' in e['text'] for e in events(recv.process, 'warning')))
             recv.take(here, path)
             check(crowd.wait(60) == 0, crowd.report())
         finally:
             crowd.end()
+        check(len(events(recv.process, 'warning')) == 1, recv.process.report())
 
 
 def no_room_for_a_session():

@@ -155,6 +155,24 @@ static void open_where_it_is_allowed(void **state)
 }
 
 /* The answer to a wrong secret under a right name, and to a wrong name, are the same bytes. */
+/* HMAC-SHA256, checked against another implementation: Python's hmac. */
+static void a_request_proves_the_secret(void **state)
+{
+	static const uint8_t secret[MOVER_SECRET_BYTES] = "0123456789abcdef",
+			     expected[SECURE_TOKEN_BYTES] = {0x1d, 0xca, 0x4b, 0x8e, 0x30, 0x8e, 0x16, 0x78,
+							     0xa4, 0x16, 0x9f, 0x8c, 0x94, 0xff, 0x90, 0xd6};
+	uint8_t proof[SECURE_TOKEN_BYTES], other[MOVER_SECRET_BYTES];
+
+	assert_int_equal(mover_secure_proof(secret, 0x0102030405060708, proof), 0);
+	assert_memory_equal(proof, expected, sizeof(proof));
+	assert_int_equal(mover_secure_proof(secret, 0x0102030405060709, proof), 0);
+	assert_memory_not_equal(proof, expected, sizeof(proof));
+	memcpy(other, secret, sizeof(other));
+	other[15] ^= 1;
+	assert_int_equal(mover_secure_proof(other, 0x0102030405060708, proof), 0);
+	assert_memory_not_equal(proof, expected, sizeof(proof));
+}
+
 static void wrong_secrets_and_wrong_names_look_alike(void **state)
 {
 	struct pair *pair = pair_new();
@@ -442,6 +460,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(the_secret_opens),
 		cmocka_unit_test(open_where_it_is_allowed),
+		cmocka_unit_test(a_request_proves_the_secret),
 		cmocka_unit_test(wrong_secrets_and_wrong_names_look_alike),
 		cmocka_unit_test(strangers_are_told_apart),
 		cmocka_unit_test(changed_handshakes_fail),
