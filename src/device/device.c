@@ -29,7 +29,7 @@ static int open_registry(struct roci_device *dev)
 		return roci_device_open_failed("no directory for the host registry (set ROCI_RUNDIR to one of yours)",
 					       err);
 	roci_steer_reset(&dev->registry);
-	roci_qpn_block_init(&dev->qpns, dev->registry.slot);
+	roci_qpn_block_init(&dev->qpns, &dev->registry.slot_key, dev->registry.slot);
 	return 0;
 }
 

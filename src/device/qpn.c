@@ -17,12 +17,19 @@ static uint16_t *at(struct roci_qpn_block *block, unsigned i)
 	return &block->free[(block->first + i) % ROCI_QPNS_PER_SLOT];
 }
 
-void roci_qpn_block_init(struct roci_qpn_block *block, unsigned slot)
+/* QPNs with a meaning of their own are in no block: 0 and 1 are for management (IBTA 3.5.10). */
+static bool is_reserved(uint32_t qpn)
+{
+	return qpn <= 1 || qpn == ROCI_QPN_MULTICAST;
+}
+
+void roci_qpn_block_init(struct roci_qpn_block *block, const struct roci_slot_key *key, unsigned slot)
 {
 	memset(block, 0, sizeof(*block));
-	block->base = slot << ROCI_SLOT_SHIFT;
+	block->key = *key;
+	block->slot = slot;
 	for (uint32_t offset = 0; offset < ROCI_QPNS_PER_SLOT; offset++)
-		if (block->base + offset != ROCI_QPN_MULTICAST)
+		if (!is_reserved(roci_slot_qpn(key, slot, offset)))
 			block->free[block->count++] = (uint16_t)offset;
 	block->unused = block->count;
 }
@@ -50,15 +57,15 @@ int roci_qpn_alloc(struct roci_qpn_block *block, uint32_t *qpn)
 	if (block->unused)
 		block->unused--;
 	block->taken[offset / 32] |= bit(offset);
-	*qpn = block->base + offset;
+	*qpn = roci_slot_qpn(&block->key, block->slot, offset);
 	return 0;
 }
 
 void roci_qpn_free(struct roci_qpn_block *block, uint32_t qpn)
 {
-	uint32_t offset = qpn - block->base;
+	uint32_t offset = qpn % ROCI_QPNS_PER_SLOT;
 
-	assert(offset < ROCI_QPNS_PER_SLOT && (block->taken[offset / 32] & bit(offset)));
+	assert(roci_slot_of(&block->key, qpn) == block->slot && (block->taken[offset / 32] & bit(offset)));
 	block->taken[offset / 32] &= ~bit(offset);
 	*at(block, block->count++) = (uint16_t)offset;
 }

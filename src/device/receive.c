@@ -37,13 +37,14 @@ static void take(struct roci_device *dev, uint64_t now, const struct roci_datagr
 }
 
 /* How many datagrams follow each other in memory, as the kernel joined them, and are for the owner of `slot`. */
-static unsigned bundle_length(const struct roci_datagram *d, unsigned count, unsigned slot)
+static unsigned bundle_length(const struct roci_slot_key *key, const struct roci_datagram *d, unsigned count,
+			      unsigned slot)
 {
 	unsigned n = 1;
 
 	while (n < count && d[n].from == d->from && d[n].bytes == d[n - 1].bytes + d[n - 1].len &&
 	       d[n - 1].len == d->len && d[n].len <= d->len && d[n].len >= ROCI_MIN_PACKET_BYTES &&
-	       roci_slot_of(roci_dest_qpn(d[n].bytes)) == slot)
+	       roci_slot_of(key, roci_dest_qpn(d[n].bytes)) == slot)
 		n++;
 	return n;
 }
@@ -52,7 +53,7 @@ static unsigned bundle_length(const struct roci_datagram *d, unsigned count, uns
 static unsigned forward(struct roci_device *dev, uint64_t now, const struct roci_datagram *d, unsigned count,
 			unsigned slot)
 {
-	unsigned n = bundle_length(d, count, slot);
+	unsigned n = bundle_length(&dev->registry.slot_key, d, count, slot);
 	struct iovec iov[2] = {{0}, {d->bytes, (size_t)(d[n - 1].bytes - d->bytes) + d[n - 1].len}};
 
 	if (roci_side_door_send(dev->links.door, slot, d->from, d->len, iov, 2))
@@ -71,7 +72,7 @@ static void take_all(struct roci_device *dev, uint64_t now, unsigned count)
 	for (unsigned i = 0; i < count;) {
 		const struct roci_datagram *d = &dev->receive.datagrams[i];
 		uint32_t qpn = d->len < ROCI_MIN_PACKET_BYTES ? ROCI_QPN_MULTICAST : roci_dest_qpn(d->bytes);
-		unsigned slot = roci_slot_of(qpn);
+		unsigned slot = roci_slot_of(&dev->registry.slot_key, qpn);
 
 		if (qpn == ROCI_QPN_MULTICAST || qpn == ROCI_QPN_GSI || slot == dev->registry.slot) {
 			take(dev, now, d);

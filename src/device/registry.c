@@ -12,7 +12,7 @@
 #include "device/device.h"
 #include "device/sweep.h"
 
-#define LAYOUT     3  /* in the file's name: processes of another layout have another file */
+#define LAYOUT     4  /* in the file's name: processes of another layout have another file */
 #define TRIES      10 /* while somebody sweeps the file away, which takes a moment */
 #define TABLE_BYTE 0  /* the byte whose lock guards the file's contents */
 #define DIRS       3  /* candidates of rundir.h, at most */
@@ -235,6 +235,7 @@ int roci_registry_open(struct roci_registry *reg)
 	if (stat("/proc/self/ns/net", &st))
 		return -errno;
 	reg->netns = st.st_ino;
+	roci_slot_key_read(&reg->slot_key, reg->netns);
 	err = open_where_others_are(reg);
 	if (err && err != -EUSERS)
 		err = open_first(reg);

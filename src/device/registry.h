@@ -2,10 +2,10 @@
 /*
  * The host registry: which process of this user, in this network namespace, owns which block of QPNs.
  *
- * It is a file in roci_rundir(), one for each network namespace. A process owns slot s (1..1023), and with it the QPNs
- * s << 14 to (s << 14) + 16383, as long as it holds the lock on byte s of the file. The kernel releases the lock when
- * the process ends, however it ends; pids do not matter. The file also holds the order of sockets (steer.h) and the
- * ports of services (ports.h).
+ * It is a file in roci_rundir(), one for each network namespace. A process owns slot s (1..1023), and with it a
+ * block of 16,384 QPNs (qpn_slot.h), as long as it holds the lock on byte s of the file. The kernel releases the lock
+ * when the process ends, however it ends; pids do not matter. The file also holds the order of sockets (steer.h) and
+ * the ports of services (ports.h).
  */
 #ifndef ROCI_DEVICE_REGISTRY_H
 #define ROCI_DEVICE_REGISTRY_H
@@ -15,17 +15,10 @@
 #include <stdint.h>
 
 #include "device/ports.h"
+#include "device/qpn_slot.h" /* IWYU pragma: export */
 #include "device/rundir.h"
 
-#define ROCI_SLOTS          1024 /* slot 0 is nobody's: QPN 0 and 1 are in it */
-#define ROCI_SLOT_SHIFT     14
-#define ROCI_QPNS_PER_SLOT  (1u << ROCI_SLOT_SHIFT)
 #define ROCI_STEERED_GROUPS 64
-
-static inline unsigned roci_slot_of(uint32_t qpn)
-{
-	return qpn >> ROCI_SLOT_SHIFT;
-}
 
 /* The sockets bound to one address, in the kernel's order. Guarded by roci_registry_lock(). Other processes write here
  * too: readers check `count` and `members`. */
@@ -46,6 +39,7 @@ struct roci_registry {
 	int fd;
 	unsigned slot; /* ours */
 	unsigned long netns;
+	struct roci_slot_key slot_key;
 	bool stuck;                      /* the last wait for the lock was in vain */
 	struct roci_registry_file *file; /* shared with the other processes; its room on the disk is reserved */
 	char dir[ROCI_RUNDIR_MAX + 1];

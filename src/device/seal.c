@@ -5,8 +5,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "device/registry.h"
-
 #define SHORT 256 /* payload bytes that are always copied: that costs next to nothing */
 
 struct seal {
@@ -73,8 +71,7 @@ static bool same_av(const struct roci_av *a, const struct roci_av *b)
 /* Packets of one message reach one socket: all must be for the same process. */
 static bool same_way(const struct roci_frame *a, const struct roci_frame *b)
 {
-	return same_av(a->av, b->av) &&
-	       roci_dest_qpn(a->header) >> ROCI_SLOT_SHIFT == roci_dest_qpn(b->header) >> ROCI_SLOT_SHIFT;
+	return same_av(a->av, b->av) && roci_dest_qpn(a->header) == roci_dest_qpn(b->header);
 }
 
 /* How many packets can go in one message with frames[0] as the first, at most `max`: they have one length, but the last

@@ -70,7 +70,7 @@ enum {
 
 /*
  * Leaves in A the slot that the packet is for. A MAD is for the slot in the receiver's communication id. A request has
- * none, and goes to any process.
+ * none, and goes to any process. Data is for the slot in the QPN, which has a mask (qpn_slot.h).
  *
  *	    ld [DEST_QP]
  *	    and #0xffffff
@@ -85,10 +85,8 @@ enum {
  *	other: ld [REMOTE_ID]
  *	comm: rsh #COMM_SLOT_SHIFT
  *	    ja done
- *	data: rsh #SLOT_SHIFT
- *	done:
  */
-static const struct sock_filter find_slot[] = {
+static const struct sock_filter of_mad[] = {
 	BPF_STMT(BPF_LD | BPF_W | BPF_ABS, DEST_QP),
 	BPF_STMT(BPF_ALU | BPF_AND | BPF_K, 0xffffff),
 	BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, ROCI_QPN_GSI, 0, 10),
@@ -101,25 +99,65 @@ static const struct sock_filter find_slot[] = {
 	BPF_STMT(BPF_JMP | BPF_JA, 1),
 	BPF_STMT(BPF_LD | BPF_W | BPF_ABS, REMOTE_ID),
 	BPF_STMT(BPF_ALU | BPF_RSH | BPF_K, ROCI_COMM_SLOT_SHIFT),
-	BPF_STMT(BPF_JMP | BPF_JA, 1),
-	BPF_STMT(BPF_ALU | BPF_RSH | BPF_K, ROCI_SLOT_SHIFT),
+	BPF_STMT(BPF_JMP | BPF_JA, 2 + 5 * ROCI_SLOT_ROUNDS + 5),
 };
-#define FIND_SLOT (sizeof(find_slot) / sizeof(*find_slot))
+
+/* data: M[0] = A, and A is the lower bits. */
+static const struct sock_filter of_data[] = {
+	BPF_STMT(BPF_ST, 0),
+	BPF_STMT(BPF_ALU | BPF_AND | BPF_K, ROCI_QPNS_PER_SLOT - 1),
+};
+
+/* A round of roci_slot_mask(). The first takes a word of the key. */
+static const struct sock_filter of_round[] = {
+	BPF_STMT(BPF_ALU | BPF_ADD | BPF_K, 0), BPF_STMT(BPF_ALU | BPF_MUL | BPF_K, ROCI_SLOT_MULTIPLIER),
+	BPF_STMT(BPF_MISC | BPF_TAX, 0),        BPF_STMT(BPF_ALU | BPF_RSH | BPF_K, ROCI_SLOT_FOLD),
+	BPF_STMT(BPF_ALU | BPF_XOR | BPF_X, 0),
+};
+
+/* The mask and the upper bits of M[0]. */
+static const struct sock_filter of_mask[] = {
+	BPF_STMT(BPF_ALU | BPF_RSH | BPF_K, ROCI_SLOT_MASK_SHIFT),
+	BPF_STMT(BPF_MISC | BPF_TAX, 0),
+	BPF_STMT(BPF_LD | BPF_MEM, 0),
+	BPF_STMT(BPF_ALU | BPF_RSH | BPF_K, ROCI_SLOT_SHIFT),
+	BPF_STMT(BPF_ALU | BPF_XOR | BPF_X, 0),
+};
+
+#define COUNT(code) (sizeof(code) / sizeof(*(code)))
+#define FIND_SLOT   (COUNT(of_mad) + COUNT(of_data) + ROCI_SLOT_ROUNDS * COUNT(of_round) + COUNT(of_mask))
+
+static struct sock_filter *append(struct sock_filter *to, const struct sock_filter *code, size_t count)
+{
+	memcpy(to, code, count * sizeof(*code));
+	return to + count;
+}
+
+static void put_find_slot(struct sock_filter *to, const struct roci_slot_key *key)
+{
+	to = append(to, of_mad, COUNT(of_mad));
+	to = append(to, of_data, COUNT(of_data));
+	for (unsigned i = 0; i < ROCI_SLOT_ROUNDS; i++) {
+		to = append(to, of_round, COUNT(of_round));
+		to[-(int)COUNT(of_round)].k = key->words[i];
+	}
+	append(to, of_mask, COUNT(of_mask));
+}
 
 /*
- *	find_slot
+ *	put_find_slot()
  *	jeq #member 0, 0, 1
  *	ret #0
  *	...
  *	ret #NO_SOCKET
  */
-static void attach(int fd, const struct roci_steered_group *group)
+static void attach(const struct roci_registry *reg, int fd, const struct roci_steered_group *group)
 {
 	struct sock_filter code[FIND_SLOT + 2 * ROCI_SLOTS + 1];
 	struct sock_fprog program = {.filter = code};
 	unsigned n = FIND_SLOT;
 
-	memcpy(code, find_slot, sizeof(find_slot));
+	put_find_slot(code, &reg->slot_key);
 	for (unsigned i = 0; i < group->count; i++) {
 		code[n++] = (struct sock_filter)BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, group->members[i], 0, 1);
 		code[n++] = (struct sock_filter)BPF_STMT(BPF_RET | BPF_K, i);
@@ -163,7 +201,7 @@ int roci_steer_bind(struct roci_registry *reg, int fd, const struct sockaddr *ad
 		remove_dead(reg, group);
 		if (group->count < ROCI_SLOTS)
 			group->members[group->count++] = (uint16_t)reg->slot;
-		attach(fd, group);
+		attach(reg, fd, group);
 	}
 unlock:
 	roci_registry_unlock(reg);
@@ -180,7 +218,7 @@ static void leave(struct roci_registry *reg, int fd, const uint8_t gid[16], uint
 		return;
 	remove_slot(group, reg->slot);
 	if (group->count)
-		attach(fd, group);
+		attach(reg, fd, group);
 }
 
 void roci_steer_leave(struct roci_registry *reg, int fd, const uint8_t gid[16], uint32_t ifindex)
@@ -211,7 +249,7 @@ void roci_steer_repair(struct roci_registry *reg, int fd, const uint8_t gid[16],
 	group = find_group(reg, gid, ifindex);
 	if (group && group->count) {
 		remove_dead(reg, group);
-		attach(fd, group);
+		attach(reg, fd, group);
 	}
 	roci_registry_unlock(reg);
 }

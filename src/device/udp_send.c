@@ -184,8 +184,8 @@ static void send_by_door(struct roci_udp *udp, const struct roci_frame *frames)
 	roci_av_flow(av, &from.flow);
 	if (qpn != ROCI_QPN_MULTICAST && roci_gids_find(udp->config.gids, av->dgid, 0) >= 0) {
 		pieces = 1 + gather(frames, frames[0].run, udp->out.iov + 1);
-		err = roci_side_door_send(udp->config.door, roci_slot_of(qpn), &from, frames[0].len, udp->out.iov,
-					  pieces);
+		err = roci_side_door_send(udp->config.door, roci_slot_of(&udp->config.registry->slot_key, qpn), &from,
+					  frames[0].len, udp->out.iov, pieces);
 	}
 	if (err)
 		udp->config.stats->send_dropped += frames[0].run;

@@ -114,6 +114,11 @@ void outgoing_start(struct outgoing *o, const struct station *from, const char *
 	gid_of(to, o->av.dgid);
 }
 
+uint32_t qpn_of(const struct station *s, unsigned slot, uint32_t offset)
+{
+	return roci_slot_qpn(&s->registry.slot_key, slot, offset);
+}
+
 void outgoing_add(struct outgoing *o, uint32_t qpn, uint32_t psn, unsigned len)
 {
 	static uint8_t pattern[256 + 4096];

@@ -48,6 +48,8 @@ struct outgoing {
 	unsigned count;
 };
 void outgoing_start(struct outgoing *o, const struct station *from, const char *to);
+/* The QPN with place `offset` in the block of `slot`, as all stations see it. */
+uint32_t qpn_of(const struct station *s, unsigned slot, uint32_t offset);
 /* Appends a packet to `qpn` with `psn` and `len` bytes of payload, byte i being (uint8_t)(psn + i), in two spans. */
 void outgoing_add(struct outgoing *o, uint32_t qpn, uint32_t psn, unsigned len);
 /* Appends a packet to QP1 with 256 bytes, which stay the caller's until it is sent. */

@@ -22,7 +22,7 @@ static void send_some(struct station *s, const char *address, unsigned first, un
 {
 	outgoing_start(&out, s, address);
 	for (unsigned i = first; i < end; i++)
-		outgoing_add(&out, s->registry.slot << ROCI_SLOT_SHIFT, i, 100 + i / 5);
+		outgoing_add(&out, qpn_of(s, s->registry.slot, 0), i, 100 + i / 5);
 	outgoing_send(&out, s->link);
 	while (first < end)
 		first += station_wait(s, in);

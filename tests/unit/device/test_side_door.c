@@ -37,7 +37,7 @@ static void peers_on_the_host_are_reached_without_the_port(void **state)
 	assert_int_equal(roci_udp_listen(a.udp, 0), -EADDRINUSE);
 	outgoing_start(&out, &a, "127.77.0.9");
 	for (unsigned i = 0; i < 20; i++)
-		outgoing_add(&out, b.registry.slot << ROCI_SLOT_SHIFT | 77, i, 1000);
+		outgoing_add(&out, qpn_of(&b, b.registry.slot, 77), i, 1000);
 	outgoing_send(&out, a.link);
 	assert_int_equal(a.stats.door_sent, 20);
 	n = roci_side_door_recv(b.door, in, &b.stats.door_malformed);

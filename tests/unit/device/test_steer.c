@@ -29,14 +29,14 @@ struct tally {
 };
 
 /* The slot that the packet is for. */
-static unsigned slot_of(const struct roci_datagram *d)
+static unsigned slot_of(const struct station *s, const struct roci_datagram *d)
 {
 	struct roci_packet packet;
 	struct roci_cm_msg msg;
 
 	assert_int_equal(roci_packet_parse(&packet, d->bytes, d->len), ROCI_PARSE_OK);
 	if (packet.dest_qpn != ROCI_QPN_GSI)
-		return roci_slot_of(packet.dest_qpn);
+		return roci_slot_of(&s->registry.slot_key, packet.dest_qpn);
 	assert_int_equal(roci_cm_msg_parse(&msg, packet.payload), ROCI_CM_PARSE_OK);
 	return (msg.attribute == ROCI_CM_ATTR_SIDR_REP ? msg.local_id : msg.remote_id) >> ROCI_COMM_SLOT_SHIFT;
 }
@@ -57,7 +57,7 @@ static void member_main(int asked, int answer)
 		tally = (struct tally){0};
 		while ((n = roci_link_recv(s.link, in)))
 			for (unsigned i = 0; i < n; i++)
-				if (slot_of(&in[i]) == s.registry.slot)
+				if (slot_of(&s, &in[i]) == s.registry.slot)
 					tally.right++;
 				else
 					tally.wrong++;
@@ -117,7 +117,7 @@ static unsigned misdirected(struct station *from, const struct member *members)
 		outgoing_start(&out, from, ADDRESS);
 		for (unsigned i = 0; i < 4 * MEMBERS; i++)
 			if (members[i % MEMBERS].pid) {
-				outgoing_add(&out, members[i % MEMBERS].slot << ROCI_SLOT_SHIFT | 7 * i, i, 64);
+				outgoing_add(&out, qpn_of(from, members[i % MEMBERS].slot, 7 * i), i, 64);
 				sent++;
 			}
 		outgoing_send(&out, from->link);

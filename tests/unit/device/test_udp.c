@@ -216,7 +216,7 @@ static void ipv6_too(void **state)
 	}
 	outgoing_start(&out, &a, "::1");
 	for (unsigned i = 0; i < ROCI_LINK_SEND_BATCH; i++)
-		outgoing_add(&out, a.registry.slot << ROCI_SLOT_SHIFT, i, 2048);
+		outgoing_add(&out, qpn_of(&a, a.registry.slot, 0), i, 2048);
 	exchange(&a, &a, ROCI_LINK_SEND_BATCH);
 	station_close(&a);
 }
