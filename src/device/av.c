@@ -10,8 +10,22 @@
 #include "device/udp_socket.h"
 #include "wire/gid.h"
 
-/* Asks the kernel whether there is a route. Nothing is sent. */
-static int check_route(const struct roci_gid_entry *from, const uint8_t dgid[16])
+#define IPV4_UDP_BYTES 28
+#define IPV6_UDP_BYTES 48
+
+/* UDP payload that one IP packet takes to where the socket is connected; 0: not known. */
+static uint32_t max_datagram(int fd, bool ipv4)
+{
+	int mtu, overhead = ipv4 ? IPV4_UDP_BYTES : IPV6_UDP_BYTES;
+	socklen_t len = sizeof(mtu);
+
+	if (roci_sys_getsockopt(fd, ipv4 ? IPPROTO_IP : IPPROTO_IPV6, ipv4 ? IP_MTU : IPV6_MTU, &mtu, &len))
+		return 0;
+	return mtu > overhead ? (uint32_t)(mtu - overhead) : 0;
+}
+
+/* Asks the kernel whether there is a route, and what it carries. Nothing is sent. */
+static int find_route(const struct roci_gid_entry *from, const uint8_t dgid[16], uint32_t *carries)
 {
 	union udp_name here, there;
 	socklen_t len = roci_udp_name(&here, from->gid, from->ifindex);
@@ -27,6 +41,8 @@ static int check_route(const struct roci_gid_entry *from, const uint8_t dgid[16]
 	roci_udp_name(&there, dgid, from->ifindex);
 	if (roci_sys_bind(fd, &here.any, len) || roci_sys_connect(fd, &there.any, len))
 		err = errno == EHOSTUNREACH || errno == EACCES || errno == EINVAL ? -ENETUNREACH : -errno;
+	else
+		*carries = max_datagram(fd, ipv4);
 	roci_sys_close(fd);
 	return err;
 }
@@ -34,6 +50,7 @@ static int check_route(const struct roci_gid_entry *from, const uint8_t dgid[16]
 int roci_device_make_av(struct roci_device *dev, const struct roci_ah_params *params, struct roci_av *av)
 {
 	const struct roci_gid_entry *from;
+	uint32_t carries = 0;
 	int err;
 
 	if (params->sgid_index >= dev->gids.count || roci_gid_is_any(params->dgid) ||
@@ -43,7 +60,7 @@ int roci_device_make_av(struct roci_device *dev, const struct roci_ah_params *pa
 	if (roci_gid_is_ipv4(from->gid) != roci_gid_is_ipv4(params->dgid))
 		return -EINVAL;
 	if (!roci_gid_is_multicast(params->dgid)) {
-		err = check_route(from, params->dgid);
+		err = find_route(from, params->dgid, &carries);
 		if (err)
 			return err;
 	}
@@ -52,6 +69,7 @@ int roci_device_make_av(struct roci_device *dev, const struct roci_ah_params *pa
 	*av = (struct roci_av){
 		.ifindex = from->ifindex,
 		.mtu = from->path_mtu,
+		.max_datagram = carries,
 		/* Any port, and not one from 0xc000 up, which adapters use: receivers must take any. One socket for
 		 * each address keeps sends in order, and system calls few. */
 		.src_port = roci_udp_source_port(dev->links.udp, params->sgid_index),

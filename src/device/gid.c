@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 #include "device/gid.h"
 
+#include <arpa/inet.h>
 #include <errno.h>
 #include <ifaddrs.h>
 #include <linux/if_addr.h>
@@ -232,6 +233,13 @@ int roci_gids_find(const struct roci_gids *gids, const uint8_t gid[16], uint32_t
 		if (!memcmp(gids->entries[i].gid, gid, 16) && (!ifindex || gids->entries[i].ifindex == ifindex))
 			return i;
 	return -1;
+}
+
+void roci_gid_text(const uint8_t gid[16], char text[ROCI_GID_TEXT])
+{
+	bool ipv4 = roci_gid_is_ipv4(gid);
+
+	inet_ntop(ipv4 ? AF_INET : AF_INET6, ipv4 ? gid + ROCI_GID_IPV4_AT : gid, text, ROCI_GID_TEXT);
 }
 
 void roci_gid_guid(const struct roci_gid_entry *entries, int count, uint8_t guid[8])

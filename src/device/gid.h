@@ -28,6 +28,10 @@ int roci_gid_table(struct roci_gid_entry *entries, int max);
 /* Returns the index of an address of this host, on interface `ifindex` (0: on any); -1: it is not of this host. */
 int roci_gids_find(const struct roci_gids *gids, const uint8_t gid[16], uint32_t ifindex);
 
+#define ROCI_GID_TEXT 46 /* INET6_ADDRSTRLEN */
+/* Writes the address as people write it. */
+void roci_gid_text(const uint8_t gid[16], char text[ROCI_GID_TEXT]);
+
 /* Writes the device's GUID, in network order: the EUI-64 (RFC 4291, appendix A) of the first hardware address in the
  * table, or, where no interface has one, of a locally administered constant. */
 void roci_gid_guid(const struct roci_gid_entry *entries, int count, uint8_t guid[8]);

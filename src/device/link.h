@@ -62,6 +62,12 @@ static inline struct roci_frame roci_frame(const struct roci_av *av, const uint8
 	};
 }
 
+/* Whether it goes in one IP packet. Otherwise the kernel cuts it into fragments, and it goes in no run. */
+static inline bool roci_frame_fits(const struct roci_frame *frame)
+{
+	return !frame->av->max_datagram || frame->len <= frame->av->max_datagram;
+}
+
 /* Where datagrams came from and went to. */
 struct roci_arrival {
 	struct roci_flow flow; /* addresses in GID form; dst may be a multicast group */

@@ -29,6 +29,7 @@ void roci_device_stats_print(FILE *to, const struct roci_device_stats *d, const 
 		LINE(d, sent_messages),
 		LINE(d, received_packets),
 		LINE(d, received_messages),
+		LINE(d, sent_fragmented),
 		LINE(d, send_dropped),
 		LINE(d, receive_truncated),
 		LINE(d, forwarded),

@@ -11,7 +11,8 @@
 struct roci_device_stats {
 	uint64_t sent_packets, sent_messages;         /* messages: what the kernel was given, GSO counts once */
 	uint64_t received_packets, received_messages; /* likewise, GRO */
-	uint64_t send_dropped;                        /* no room within 10 ms, no route, too long ... */
+	uint64_t sent_fragmented;                     /* packets that did not fit the path's MTU */
+	uint64_t send_dropped;                        /* no room within 10 ms, no route ... */
 	uint64_t receive_truncated;
 	uint64_t unparsed[ROCI_PARSE_RESULTS]; /* by enum roci_parse_result, ROCI_PARSE_BAD_ICRC included */
 	uint64_t forwarded, forward_dropped;   /* packets of other processes, by the side door */

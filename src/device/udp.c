@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 #include "device/udp.h"
 
-#include <arpa/inet.h>
 #include <errno.h>
 #include <netinet/udp.h>
 #include <stdio.h>
@@ -9,6 +8,7 @@
 #include <sys/epoll.h>
 #include <sys/mman.h>
 
+#include "device/gid.h"
 #include "device/steer.h"
 #include "device/sys.h"
 #include "device/udp_socket.h"
@@ -51,11 +51,28 @@ static void grow_buffers(int fd)
 		set(fd, SOL_SOCKET, SO_SNDBUF, BUFFER_BYTES);
 }
 
-/* PMTUDISC_DO: DF is set; the IPv4 identification of a packet is 0, and its place in the message where GSO cuts one. */
+/* PMTUDISC_DO: DF is set; the IPv4 identification of a packet is 0, and its place in the message where GSO cuts one.
+ * PMTUDISC_DONT: the kernel fragments what does not fit, and draws the identification. */
+static int set_fragments(int fd, bool ipv4, bool allowed)
+{
+	int err;
+
+	if (ipv4)
+		return set(fd, IPPROTO_IP, IP_MTU_DISCOVER, allowed ? IP_PMTUDISC_DONT : IP_PMTUDISC_DO);
+	err = set(fd, IPPROTO_IPV6, IPV6_MTU_DISCOVER, allowed ? IPV6_PMTUDISC_DONT : IPV6_PMTUDISC_DO);
+	return err ? err : set(fd, IPPROTO_IPV6, IPV6_DONTFRAG, !allowed);
+}
+
+void roci_udp_allow_fragments(struct udp_socket *s, bool allowed)
+{
+	if (s->fragments != allowed && !set_fragments(s->fd, s->ipv4, allowed))
+		s->fragments = allowed;
+}
+
 static int set_ipv4(int fd, uint32_t ifindex)
 {
 	struct ip_mreqn egress = {.imr_ifindex = (int)ifindex};
-	int err = set(fd, IPPROTO_IP, IP_MTU_DISCOVER, IP_PMTUDISC_DO);
+	int err = set_fragments(fd, true, false);
 
 	set(fd, IPPROTO_IP, IP_RECVTOS, 1);
 	set(fd, IPPROTO_IP, IP_RECVTTL, 1);
@@ -70,9 +87,8 @@ static int set_ipv6(int fd, uint32_t ifindex)
 {
 	int err = set(fd, IPPROTO_IPV6, IPV6_V6ONLY, 1);
 
-	err = err ? err : set(fd, IPPROTO_IPV6, IPV6_MTU_DISCOVER, IPV6_PMTUDISC_DO);
+	err = err ? err : set_fragments(fd, false, false);
 	err = err ? err : set(fd, IPPROTO_UDP, UDP_NO_CHECK6_RX, 1);
-	set(fd, IPPROTO_IPV6, IPV6_DONTFRAG, 1);
 	set(fd, IPPROTO_IPV6, IPV6_RECVTCLASS, 1);
 	set(fd, IPPROTO_IPV6, IPV6_RECVHOPLIMIT, 1);
 	set(fd, IPPROTO_IPV6, IPV6_MULTICAST_LOOP, 1);
@@ -128,13 +144,12 @@ void roci_udp_ready(struct roci_udp *udp, uint64_t event_data)
 
 static void warn_listen(struct udp_socket *s, const uint8_t gid[16], int err)
 {
-	bool ipv4 = roci_gid_is_ipv4(gid);
-	char text[INET6_ADDRSTRLEN];
+	char text[ROCI_GID_TEXT];
 
 	if (s->warned)
 		return;
 	s->warned = true;
-	inet_ntop(ipv4 ? AF_INET : AF_INET6, ipv4 ? gid + ROCI_GID_IPV4_AT : gid, text, sizeof(text));
+	roci_gid_text(gid, text);
 	if (err == -EADDRINUSE)
 		fprintf(stderr,
 			"roci: UDP port %d of %s is taken, by another program or the kernel's rdma_rxe module: "

@@ -5,6 +5,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "device/gid.h"
 #include "device/sys.h"
 #include "device/udp_socket.h"
 
@@ -45,7 +46,7 @@ static void set_control(struct msghdr *msg, const struct udp_socket *s, const st
 	uint16_t segment = (uint16_t)first->len;
 
 	msg->msg_control = control;
-	if (first->run > 1 || s->gso == UDP_GSO_UNTRIED)
+	if (first->run > 1 || (s->gso == UDP_GSO_UNTRIED && roci_frame_fits(first)))
 		put_control(msg, IPPROTO_UDP, UDP_SEGMENT, &segment, sizeof(segment));
 	if (tclass)
 		put_control(msg, s->ipv4 ? IPPROTO_IP : IPPROTO_IPV6, s->ipv4 ? IP_TOS : IPV6_TCLASS, &tclass,
@@ -73,15 +74,16 @@ static unsigned gather(const struct roci_frame *frames, unsigned count, struct i
 	return n;
 }
 
-/* Makes messages of the frames from `at` on, as far as they leave by one socket. Returns how many messages; *end: the
- * first frame that is not in them. */
+/* Makes messages of the frames from `at` on, as far as they leave by one socket, and all fit or none does. Returns how
+ * many messages; *end: the first frame that is not in them. */
 static unsigned build(struct roci_udp *udp, const struct udp_socket *s, const struct roci_frame *frames, unsigned at,
 		      unsigned count, unsigned *end)
 {
 	struct udp_send_area *out = &udp->out;
 	unsigned n = 0, pieces = 0;
+	bool fit = roci_frame_fits(&frames[at]);
 
-	while (at < count && roci_udp_source_of(udp, frames[at].av) == s) {
+	while (at < count && roci_udp_source_of(udp, frames[at].av) == s && roci_frame_fits(&frames[at]) == fit) {
 		const struct roci_frame *first = &frames[at];
 		struct msghdr *msg = &out->msgs[n].msg_hdr;
 
@@ -98,16 +100,15 @@ static unsigned build(struct roci_udp *udp, const struct udp_socket *s, const st
 }
 
 /* Counts a lost run. Each kind of error is reported once: a line for each packet would be too much. */
-static void lose(struct roci_udp *udp, const struct roci_frame *first, int err)
+static void lose(struct roci_udp *udp, const struct roci_frame *first, unsigned packets, int err)
 {
 	uint64_t bit = 1ull << (err & 63);
 
-	udp->config.stats->send_dropped += first->run;
+	udp->config.stats->send_dropped += packets;
 	if (udp->errors_reported & bit)
 		return;
 	udp->errors_reported |= bit;
-	fprintf(stderr, "roci: a packet of %u bytes was not sent: %s%s\n", first->len, strerror(err),
-		err == EMSGSIZE ? "; the path's MTU is smaller than the interface's" : "");
+	fprintf(stderr, "roci: a packet of %u bytes was not sent: %s\n", first->len, strerror(err));
 }
 
 static bool wait_for_room(int fd, uint64_t *deadline)
@@ -120,29 +121,76 @@ static bool wait_for_room(int fd, uint64_t *deadline)
 	return now < *deadline && roci_sys_poll(&p, 1, (int)((*deadline - now + 999999) / 1000000)) > 0;
 }
 
-/* The first message of frames[] was refused with EIO or EINVAL. Either GSO is refused, or the packets are too long for
- * the path: a single packet that does not ask for GSO shows which. A run is lost, because its packets have the
- * identifications of a run. That happens when a socket for which GSO worked sends by another interface. */
-static void send_without_gso(struct roci_udp *udp, struct udp_socket *s, const struct roci_frame *frames, int err)
+/* Sends one packet, also one of a run, without GSO. Returns 0 or an errno. */
+static int send_one(struct roci_udp *udp, struct udp_socket *s, const struct roci_frame *frame)
 {
-	enum udp_gso before = s->gso;
+	struct roci_frame one = *frame;
+	enum udp_gso gso = s->gso;
 	unsigned end;
 
-	if (frames[0].run > 1) {
-		if (err == EIO)
-			s->gso = UDP_GSO_REFUSED;
-		lose(udp, &frames[0], err == EIO ? err : EMSGSIZE);
-		return;
-	}
+	one.run = 1;
 	s->gso = UDP_GSO_REFUSED;
-	build(udp, s, frames, 0, 1, &end);
-	if (roci_sys_sendmsg(s->fd, &udp->out.msgs[0].msg_hdr, 0) >= 0) {
-		udp->config.stats->sent_messages++;
-		udp->config.stats->sent_packets++;
-	} else {
-		s->gso = before;
-		lose(udp, &frames[0], errno);
+	build(udp, s, &one, 0, 1, &end);
+	s->gso = gso;
+	if (roci_sys_sendmsg(s->fd, &udp->out.msgs[0].msg_hdr, 0) < 0)
+		return errno;
+	udp->config.stats->sent_messages++;
+	udp->config.stats->sent_packets++;
+	return 0;
+}
+
+/* The first one says what it costs. */
+static void count_fragmented(struct roci_udp *udp, const struct roci_frame *first, unsigned packets)
+{
+	char text[ROCI_GID_TEXT];
+
+	udp->config.stats->sent_fragmented += packets;
+	if (udp->fragments_reported)
+		return;
+	udp->fragments_reported = true;
+	roci_gid_text(first->av->dgid, text);
+	fprintf(stderr,
+		"roci: packets of %u bytes do not fit the MTU of the way to %s. They go in IP fragments: that is slow, "
+		"one lost fragment loses the packet, and over IPv4 only Rocinante takes them. Use a smaller path MTU "
+		"(the port's active_mtu is %u), or raise the MTU of the interfaces.\n",
+		first->len, text, first->av->mtu);
+}
+
+/* The packets of frames[0] do not fit. Their identification, which the kernel draws, is not what their ICRC was made
+ * for: a Rocinante does not check it (roci_icrc_ipv4_id()). */
+static void send_fragments(struct roci_udp *udp, struct udp_socket *s, const struct roci_frame *frames)
+{
+	unsigned run = frames[0].run;
+
+	roci_udp_allow_fragments(s, true);
+	for (unsigned i = 0; i < run; i++) {
+		int err = send_one(udp, s, &frames[i]);
+
+		if (err)
+			lose(udp, &frames[i], 1, err);
+		else
+			count_fragmented(udp, &frames[i], 1);
 	}
+}
+
+/* The first message of frames[] was refused. Either GSO is refused, or the packets are too long for the path: a single
+ * packet that does not ask for GSO shows which. Where GSO worked and another interface refuses it, a run is lost,
+ * because its packets have the identifications of a run. */
+static void take_refusal(struct roci_udp *udp, struct udp_socket *s, const struct roci_frame *frames, int err)
+{
+	bool run = frames[0].run > 1;
+
+	if (!run && s->gso == UDP_GSO_UNTRIED && (err == EIO || err == EINVAL || err == EMSGSIZE)) {
+		err = send_one(udp, s, &frames[0]);
+		if (!err)
+			s->gso = UDP_GSO_REFUSED;
+	} else if (run && err == EIO) {
+		s->gso = UDP_GSO_REFUSED;
+	}
+	if (err == EMSGSIZE || (run && err == EINVAL))
+		send_fragments(udp, s, frames);
+	else if (err)
+		lose(udp, &frames[0], frames[0].run, err);
 }
 
 /* Sends the frames from `at` on, as far as they leave by one socket. Returns the frame to go on with. */
@@ -150,25 +198,26 @@ static unsigned send_some(struct roci_udp *udp, struct udp_socket *s, const stru
 			  unsigned count, uint64_t *deadline)
 {
 	unsigned end, messages = build(udp, s, frames, at, count, &end), next;
-	int sent = roci_sys_sendmmsg(s->fd, udp->out.msgs, messages, 0);
-	int err = errno;
+	bool fit = roci_frame_fits(&frames[at]);
+	int sent, err;
 
+	roci_udp_allow_fragments(s, !fit);
+	sent = roci_sys_sendmmsg(s->fd, udp->out.msgs, messages, 0);
+	err = errno;
 	if (sent > 0) {
-		if (s->gso == UDP_GSO_UNTRIED)
+		if (s->gso == UDP_GSO_UNTRIED && fit)
 			s->gso = UDP_GSO_WORKS;
 		next = (unsigned)sent == messages ? end : udp->out.first[sent];
+		if (!fit)
+			count_fragmented(udp, &frames[at], (unsigned)sent);
 		udp->config.stats->sent_messages += (unsigned)sent;
 		udp->config.stats->sent_packets += next - at;
 		return next;
 	}
 	if (err == EINTR || (err == EAGAIN && wait_for_room(s->fd, deadline)))
 		return at;
-	next = at + frames[at].run;
-	if ((err == EIO || err == EINVAL) && (frames[at].run > 1 || s->gso == UDP_GSO_UNTRIED))
-		send_without_gso(udp, s, frames + at, err);
-	else
-		lose(udp, &frames[at], err);
-	return next;
+	take_refusal(udp, s, frames + at, err);
+	return at + frames[at].run;
 }
 
 /* UDP port 4791 cannot be had: processes of this host are reached by their side doors, other hosts not at all. */

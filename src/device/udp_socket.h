@@ -28,8 +28,9 @@ struct udp_socket {
 	int fd; /* -1: not open */
 	bool ipv4;
 	enum udp_gso gso;
-	bool warned;   /* somebody was, that it cannot be bound */
-	uint16_t port; /* of a source */
+	bool fragments; /* what does not fit the path goes in fragments, else it is refused */
+	bool warned;    /* somebody was, that it cannot be bound */
+	uint16_t port;  /* of a source */
 	uint32_t ifindex;
 	unsigned joins; /* of a group; 0: the place is free */
 	uint8_t gid[16];
@@ -66,6 +67,7 @@ struct roci_udp {
 	unsigned recv_messages;   /* asked for at a time: few while they are long, so that they stay in the cache */
 	unsigned recv_dirty;      /* msgs[] that the last recvmmsg() has changed */
 	uint64_t errors_reported; /* bit per errno < 64 */
+	bool fragments_reported;
 	struct udp_send_area out;
 	struct udp_recv_area in;
 };
@@ -75,6 +77,9 @@ socklen_t roci_udp_name(union udp_name *name, const uint8_t gid[16], uint32_t if
 
 /* A UDP socket of `gid`'s family with all options of a RoCEv2 receiver, unbound. Returns it or a negative errno. */
 int roci_udp_socket(const uint8_t gid[16], uint32_t ifindex);
+
+/* From now on, what does not fit the path goes in fragments, or is refused. */
+void roci_udp_allow_fragments(struct udp_socket *s, bool allowed);
 
 /* Adds socket `index`, which has been bound, to open[] and to the epoll descriptor. Returns 0 or a negative errno. */
 int roci_udp_add(struct roci_udp *udp, unsigned index);

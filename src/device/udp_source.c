@@ -86,6 +86,7 @@ uint16_t roci_udp_source_port(struct roci_udp *udp, unsigned index)
 		s->ipv4 = roci_gid_is_ipv4(from->gid);
 		s->ifindex = from->ifindex;
 		s->gso = UDP_GSO_UNTRIED;
+		s->fragments = false;
 	}
 	return s->fd < 0 ? ROCI_UDP_PORT : s->port;
 }

@@ -93,9 +93,6 @@ static int check_values(const struct roci_qp *qp, const struct roci_qp_attr *a, 
 		return -EINVAL;
 	if ((mask & ROCI_QP_PATH_MIG_STATE) && a->path_mig_state != 0)
 		return -EINVAL;
-	if ((mask & (ROCI_QP_PATH_MTU | ROCI_QP_AV)) == (ROCI_QP_PATH_MTU | ROCI_QP_AV) &&
-	    roci_mtu_bytes(a->path_mtu) > a->av.mtu)
-		return -EINVAL;
 	return 0;
 }
 
@@ -165,8 +162,6 @@ static int change_drained(struct roci_qp *qp, const struct roci_qp_attr *a, unsi
 	int err = 0;
 
 	if ((mask & ~(unsigned)ROCI_QP_STATE) && qp->sq.head != qp->sq.started)
-		return -EINVAL;
-	if ((mask & ROCI_QP_AV) && qp->mtu > a->av.mtu)
 		return -EINVAL;
 	if (mask & ROCI_QP_MAX_DEST_RD_ATOMIC)
 		err = roci_response_ring_resize(&qp->resp.responses, a->max_dest_rd_atomic);

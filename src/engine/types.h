@@ -147,11 +147,12 @@ struct roci_sge {
 };
 
 /* Where the packets of a QP or an address handle go. The device makes it from an ibv_ah_attr; the engine uses the GIDs
- * and the MTU. */
+ * and the MTU, which limits datagrams. A QP's path MTU may be larger: then the kernel sends IP fragments. */
 struct roci_av {
 	uint8_t sgid[16], dgid[16]; /* IPv4 as ::ffff:a.b.c.d */
 	uint32_t ifindex;           /* of sgid; the scope of link-local addresses */
 	uint32_t mtu;               /* IB path MTU in bytes that the interface of sgid allows, 256..4096 */
+	uint32_t max_datagram;      /* UDP payload that one IP packet to dgid takes, bytes; 0: not known */
 	uint16_t src_port;          /* UDP source port */
 	uint8_t sgid_index;
 	uint8_t traffic_class;

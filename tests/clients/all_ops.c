@@ -1,14 +1,15 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * all_ops -p PORT [-g GID-INDEX] [-x] [-a] [-f] [-e] [-r ROUNDS] [SERVER]: runs every opcode of RC, UC and UD with
- * messages of each shape (empty, one packet, two, more), one at a time. Both sides verify a message before the next one
- * begins. A capture of the run contains every opcode.
+ * all_ops -p PORT [-g GID-INDEX] [-x] [-a] [-f] [-e] [-r ROUNDS] [-m BYTES] [SERVER]: runs every opcode of RC, UC and
+ *UD with messages of each shape (empty, one packet, two, more), one at a time. Both sides verify a message before the
+ *next one begins. A capture of the run contains every opcode.
  *
  *	-x	Soft-RoCE is at one end: its completion of a send with invalidate lacks the flag, and its guest is slow
  *	-a	without atomic writes: Soft-RoCE before Linux 6.2 has none
  *	-f	without FLUSH: Soft-RoCE before Linux 6.2 and Debian 12's libibverbs have none
  *	-e	without empty READs: Soft-RoCE of Linux 6.12 does not answer a repeated one
  *	-r	the wire loses packets: this many rounds, of RC only
+ *	-m	this path MTU, whatever the port says; RC and UC only
  */
 #include "pair.h"
 #include "verbs/flush.h"
@@ -365,9 +366,10 @@ int main(int argc, char **argv)
 	const char *port = "18515";
 	struct side s = {0};
 	int gid_index = 0, rounds = 0, option;
+	uint32_t mtu_bytes = 0;
 	unsigned count;
 
-	while ((option = getopt(argc, argv, "p:g:xafer:")) != -1) {
+	while ((option = getopt(argc, argv, "p:g:xafer:m:")) != -1) {
 		switch (option) {
 		case 'p': port = optarg; break;
 		case 'g': gid_index = atoi(optarg); break;
@@ -375,13 +377,20 @@ int main(int argc, char **argv)
 		case 'a': s.no_atomic_write = true; break;
 		case 'f': s.no_flush = true; break;
 		case 'e': s.no_empty_read = true; break;
+		case 'm': mtu_bytes = (uint32_t)atoi(optarg); break;
 		case 'r': rounds = atoi(optarg); break;
-		default: die("usage: all_ops -p PORT [-g GID-INDEX] [-x] [-a] [-f] [-e] [-r ROUNDS] [SERVER]");
+		default:
+			die("usage: all_ops -p PORT [-g GID-INDEX] [-x] [-a] [-f] [-e] [-r ROUNDS] [-m BYTES] "
+			    "[SERVER]");
 		}
 	}
 	s.server = optind == argc;
 	s.lossy = rounds > 0;
 	endpoint_open(&s.ep, gid_index);
+	if (mtu_bytes) {
+		s.ep.mtu_bytes = mtu_bytes;
+		s.ep.mtu = (enum ibv_mtu)(__builtin_ctz(mtu_bytes) - 7);
+	}
 	s.memory = malloc(BUFFER_BYTES);
 	need(s.memory != NULL, "malloc");
 	s.mr = ibv_reg_mr(s.ep.pd, s.memory, BUFFER_BYTES,
@@ -393,7 +402,8 @@ int main(int argc, char **argv)
 	count = run_steps(&s, IBV_QPT_RC, TYPE_RC, rounds > 0 ? (unsigned)rounds : 1);
 	if (!rounds) {
 		count += run_steps(&s, IBV_QPT_UC, TYPE_UC, 1);
-		count += run_steps(&s, IBV_QPT_UD, TYPE_UD, 1);
+		if (!mtu_bytes)
+			count += run_steps(&s, IBV_QPT_UD, TYPE_UD, 1);
 	}
 	errno = ibv_dereg_mr(s.mr);
 	need(!errno, "ibv_dereg_mr");

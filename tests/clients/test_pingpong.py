@@ -4,9 +4,10 @@
 Each ping-pong program runs on one host over loopback, on one host over the address of its interface, and between two hosts
 over IPv4 and IPv6.
 """
+import os
 import sys
 
-from harness import DEVICE, Host, check, isolate, tap, transfer, veth_pair, wait_until
+from harness import DEVICE, Host, check, isolate, program, tap, transfer, veth_pair, wait_until
 
 PINGPONGS = [
     # program, its arguments
@@ -33,6 +34,15 @@ PINGPONGS = [
     ('ibv_srq_pingpong', '-e -c'),
     ('ibv_srq_pingpong', '-q 4 -s 30000 -c -n 100'),
     ('ibv_srq_pingpong', '-s 1'),
+]
+
+LARGE_MTU = [
+    # program, its arguments beside -m, its environment
+    ('ibv_rc_pingpong', '-c', None),
+    ('ibv_rc_pingpong', '-c -e -s 1000000 -n 50', None),
+    ('ibv_uc_pingpong', '-c -s 20000 -n 200', None),
+    (program('all_ops'), '', None),
+    (program('all_ops'), '-r 3', {'ROCI_FAULT': 'loss=0.05,dup=0.05,reorder=0.05,seed=1'}),
 ]
 
 
@@ -65,6 +75,23 @@ def pingpong(server, client, address, program, args):
              ['-g', server.gid_index(address(server))], ['-g', client.gid_index(address(client))])
 
 
+def large_mtu(server, client, address, program, args, env=None):
+    """Programs that ask for a path MTU of 4096, whatever the port says. One line of each process says what it costs."""
+    texts = transfer(server, client, [program, '-m', '4096', *args.split()],
+                     ['-g', server.gid_index(address(server))], ['-g', client.gid_index(address(client))], env=env)
+    for text in texts:
+        check(text.count('IP fragments') == 1, f'no line, or several, about fragments:\n{text}')
+        check('active_mtu is 1024' in text, f'the line does not tell the path MTU that fits:\n{text}')
+    return '\n'.join(line for line in texts[0].splitlines() if 'fragment' in line)
+
+
+def large_mtu_here(program, args):
+    """On one host everything fits."""
+    for text in transfer(host_a, host_a, [program, '-m', '4096', *args.split()],
+                         *2 * [['-g', host_a.gid_index(host_a.address)]]):
+        check('fragment' not in text, text)
+
+
 def cases():
     yield 'ibv_devices', devices
     yield 'ibv_devinfo -v', devinfo
@@ -76,10 +103,15 @@ def cases():
         ('veth IPv4', host_a, host_b, lambda host: host.address),
         ('veth IPv6', host_a, host_b, lambda host: host.ipv6),
     ]
+    for way, _, _, address in ways[2:]:
+        for name, args, env in LARGE_MTU:
+            title = f'{way}, -m 4096: {os.path.basename(name)} {args}'.rstrip() + (', loss' if env else '')
+            yield title, lambda ad=address, p=name, ar=args, e=env: large_mtu(host_a, host_b, ad, p, ar, e)
+    yield 'one address, -m 4096: ibv_rc_pingpong', lambda: large_mtu_here('ibv_rc_pingpong', '-c')
     for way, server, client, address in ways:
-        for program, args in PINGPONGS:
-            name = f'{way}: {program} {args}'.rstrip()
-            yield name, lambda s=server, c=client, ad=address, p=program, ar=args: pingpong(s, c, ad, p, ar)
+        for name, args in PINGPONGS:
+            title = f'{way}: {name} {args}'.rstrip()
+            yield title, lambda s=server, c=client, ad=address, p=name, ar=args: pingpong(s, c, ad, p, ar)
 
 
 if __name__ == '__main__':

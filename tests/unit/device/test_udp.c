@@ -172,7 +172,7 @@ static void gso_that_stops_working_costs_a_run(void **state)
 	close_pair(&a, &b);
 }
 
-/* Packets that are too long for the path say nothing about GSO. */
+/* Packets that are too long for the path go singly, in fragments. They say nothing about GSO. */
 static void too_long_packets_are_no_reason_to_go_singly(void **state)
 {
 	struct station a, b;
@@ -183,11 +183,33 @@ static void too_long_packets_are_no_reason_to_go_singly(void **state)
 	outgoing_start(&out, &a, "127.77.0.2");
 	for (unsigned i = 0; i < 8; i++)
 		outgoing_add(&out, 0x12345, i, 1024);
-	outgoing_send(&out, a.link);
-	gso_error = 0;
-	assert_int_equal(a.stats.send_dropped, 8);
 	exchange(&a, &b, 8);
-	assert_int_equal(a.stats.sent_messages, 1 + 1);
+	gso_error = 0;
+	assert_int_equal(a.stats.sent_messages, 1 + 8);
+	exchange(&a, &b, 8);
+	assert_int_equal(a.stats.sent_messages, 1 + 8 + 1);
+	assert_int_equal(a.stats.send_dropped, 0);
+	close_pair(&a, &b);
+}
+
+/* Short packets between long ones are as always. */
+static void what_does_not_fit_goes_alone(void **state)
+{
+	static const unsigned sizes[] = {1024, 1024, 4096, 4096, 4096, 1024, 1024, 1024};
+	static const unsigned ids[] = {0, 1, 0, 0, 0, 0, 1, 2};
+	struct station a, b;
+
+	open_pair(&a, "127.77.0.1", &b, "127.77.0.2");
+	try_gso(&a, &b, "127.77.0.2");
+	outgoing_start(&out, &a, "127.77.0.2");
+	out.av.max_datagram = 1472;
+	for (unsigned i = 0; i < 8; i++)
+		outgoing_add(&out, 0x12345, i, sizes[i]);
+	exchange(&a, &b, 8);
+	for (unsigned i = 0; i < 8; i++)
+		assert_int_equal(out.sent[i].ip_id, ids[i]);
+	assert_int_equal(a.stats.sent_messages, 1 + 1 + 3 + 1);
+	assert_int_equal(a.stats.sent_fragmented, 3);
 	close_pair(&a, &b);
 }
 
@@ -442,6 +464,7 @@ int main(void)
 		cmocka_unit_test(without_gso_packets_go_singly),
 		cmocka_unit_test(gso_that_stops_working_costs_a_run),
 		cmocka_unit_test(too_long_packets_are_no_reason_to_go_singly),
+		cmocka_unit_test(what_does_not_fit_goes_alone),
 		cmocka_unit_test(every_length_arrives),
 		cmocka_unit_test(ipv6_too),
 		cmocka_unit_test(traffic_class_and_hops_are_seen),
