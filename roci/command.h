@@ -13,7 +13,7 @@ enum operand_kind {
 	OPERANDS_PROGRAM,   /* a program and its arguments: options end where it begins */
 	OPERANDS_FILE_HOST, /* files, and at the end a host */
 	OPERANDS_FILE,
-	OPERANDS_CHOICE, /* one of operand_values */
+	OPERANDS_CHOICE, /* one of operand_values or operand_words() */
 };
 
 struct command {
@@ -26,7 +26,8 @@ struct command {
 	const struct option_row *options;
 	size_t option_count;
 	enum operand_kind operands;
-	const char *const *operand_values; /* ends with NULL */
+	const char *const *operand_values;         /* ends with NULL */
+	const char *const *(*operand_words)(void); /* likewise, where they are not known before */
 	/* argv[0] is the subcommand's name. Returns the exit status. */
 	int (*run)(const struct command *self, int argc, char **argv);
 };
@@ -46,6 +47,6 @@ __attribute__((format(printf, 2, 3))) int complain(const struct command *command
 void help_command(const struct command *command, FILE *out);
 void help_all(FILE *out);
 
-extern const struct command demo_command, send_command, recv_command, run_command, completion_command;
+extern const struct command demo_command, send_command, recv_command, run_command, explain_command, completion_command;
 
 #endif

@@ -12,6 +12,11 @@ static void (*const writers[])(FILE *) = {completion_bash, completion_zsh, compl
 
 static const struct option_row options[] = {OPTION_HELP_ROW};
 
+const char *const *completion_operands(const struct command *command)
+{
+	return command->operand_words ? command->operand_words() : command->operand_values;
+}
+
 static int print(const struct command *self, const struct operands *operands)
 {
 	if (operands->count != 1)

@@ -5,6 +5,11 @@
 
 #include <stdio.h>
 
+struct command;
+
+/* The values of the argument of an OPERANDS_CHOICE; ends with NULL. */
+const char *const *completion_operands(const struct command *command);
+
 void completion_bash(FILE *out);
 void completion_zsh(FILE *out);
 void completion_fish(FILE *out);

@@ -41,7 +41,7 @@ static void put_operands(const struct command *command, FILE *out)
 	case OPERANDS_PROGRAM: fputs("_roci_words \"$(compgen -c -- \"$cur\")\"", out); break;
 	case OPERANDS_CHOICE:
 		fputs("_roci_words '", out);
-		put_words(command->operand_values, out);
+		put_words(completion_operands(command), out);
 		fputc('\'', out);
 		break;
 	default: fputc(':', out);

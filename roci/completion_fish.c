@@ -48,7 +48,7 @@ static void put_operands(const struct command *command, FILE *out)
 	case OPERANDS_FILE: fputs(" -F", out); break;
 	case OPERANDS_FILE_HOST: fputs(" -F -a '(__fish_print_hostnames)' -d host", out); break;
 	case OPERANDS_PROGRAM: fputs(" -x -a '(__fish_complete_subcommand --fcs-skip=2)'", out); break;
-	default: put_values(command->operand_values, out);
+	default: put_values(completion_operands(command), out);
 	}
 	fputc('\n', out);
 }

@@ -63,7 +63,7 @@ static void put_operands(const struct command *command, FILE *out)
 	case OPERANDS_PROGRAM: fputs("'(-)1:program:_command_names -e' '*::arguments:_normal'", out); break;
 	case OPERANDS_CHOICE:
 		fputs("'1:argument:", out);
-		put_choices(command->operand_values, out);
+		put_choices(completion_operands(command), out);
 		fputc('\'', out);
 		break;
 	default: fputs("'*:: :'", out);

@@ -25,8 +25,9 @@ ROOMS = {
     'verbs': ('wire', 'engine', 'cm', 'device'),
     'rdmacm': ('wire', 'engine', 'cm', 'device', 'verbs'),
     'rsocket': ('wire', 'engine', 'cm', 'device', 'verbs', 'rdmacm'),
-    'mover': ('wire',),
-    'roci': ('wire', 'mover'),
+    'explain': (),
+    'mover': ('wire', 'explain'),
+    'roci': ('wire', 'mover', 'explain'),
 }
 # Files that need nothing of their room. `roci run` compiles them in, to check its options as the device will.
 SHARED = {'roci': ('device/fault_plan.h', 'device/pcapng.h')}

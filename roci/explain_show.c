@@ -1,0 +1,151 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+#include "explain_show.h"
+
+#include <jansson.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define WIDTH       100
+#define NAME_COLUMN 38
+
+/* ---- for people ---- */
+
+/* Prints `text` behind `head`, and breaks lines; the next ones begin below the text. */
+static void print_wrapped(const char *head, const char *text)
+{
+	int indent = (int)strlen(head), column = indent;
+
+	fputs(head, stdout);
+	while (*text) {
+		int len = (int)strcspn(text, " ");
+
+		if (column > indent && column + 1 + len > WIDTH) {
+			printf("\n%*s", indent, "");
+			column = indent;
+		}
+		column += printf("%s%.*s", column > indent ? " " : "", len, text);
+		text += len + (text[len] == ' ');
+	}
+	putchar('\n');
+}
+
+/* "completion status 13", "errno 22 of a call" */
+static void print_head(const struct explanation *e)
+{
+	if (e->kind == EXPLAIN_NAK)
+		printf("%s (%s 0x%02x)\n", e->name, explain_kind_name(e->kind), (unsigned)e->code);
+	else
+		printf("%s (%s %d)\n", e->name, explain_kind_name(e->kind), e->code);
+}
+
+static void print_list(const char *title, const char *const *lines, bool numbered)
+{
+	char head[16];
+
+	if (!*lines)
+		return;
+	printf("\n%s:\n", title);
+	for (unsigned i = 0; lines[i]; i++) {
+		snprintf(head, sizeof(head), numbered ? "  %u. " : "  - ", i + 1);
+		print_wrapped(head, lines[i]);
+	}
+}
+
+static void print_row(const struct explanation *e)
+{
+	print_head(e);
+	print_wrapped("  ", e->title);
+	putchar('\n');
+	print_wrapped("", e->meaning);
+	putchar('\n');
+	print_wrapped("Where to look: ", e->look);
+	print_list("Usual causes, the most likely first", e->causes, true);
+	print_list("What to try", e->steps, false);
+	if (e->see)
+		printf("\nSee it happen on roci0:\n  %s\n", e->see);
+}
+
+void explain_show(const struct explain_found *found)
+{
+	for (size_t i = 0; i < found->sure; i++) {
+		if (i)
+			puts("\n----\n");
+		print_row(found->rows[i]);
+	}
+	if (found->count > found->sure)
+		puts("\nThe same number could also be:");
+	for (size_t i = found->sure; i < found->count; i++) {
+		const struct explanation *e = found->rows[i];
+
+		printf("  %s %d: %s: %s\n", explain_kind_name(e->kind), e->code, e->name, e->title);
+	}
+}
+
+void explain_list(void)
+{
+	for (unsigned kind = 0; kind < EXPLAIN_KINDS; kind++) {
+		size_t count;
+		const struct explanation *row = explain_rows((enum explain_kind)kind, &count);
+
+		printf("%s%s:\n", kind ? "\n" : "", explain_kind_name((enum explain_kind)kind));
+		for (; count--; row++)
+			printf("  %-*s %s\n", NAME_COLUMN, row->name, row->title);
+	}
+}
+
+/* ---- for programs ---- */
+
+static json_t *to_array(const char *const *lines)
+{
+	json_t *array = json_array();
+
+	for (; *lines; lines++)
+		json_array_append_new(array, json_string(*lines));
+	return array;
+}
+
+static json_t *to_object(const struct explanation *e)
+{
+	char word[EXPLAIN_WORD_CHARS];
+	json_t *object =
+		json_pack("{s:s, s:i, s:s, s:s, s:s, s:s, s:s, s:o, s:o}", "kind", explain_kind_name(e->kind), "code",
+			  e->code, "name", e->name, "word", explain_word(e, word), "title", e->title, "meaning",
+			  e->meaning, "look", e->look, "causes", to_array(e->causes), "try", to_array(e->steps));
+
+	if (object && e->see)
+		json_object_set_new(object, "see", json_string(e->see));
+	return object;
+}
+
+static void print_json(json_t *object)
+{
+	if (!object || json_dumpf(object, stdout, JSON_INDENT(2)))
+		fputs("{}", stdout);
+	putchar('\n');
+	json_decref(object);
+}
+
+void explain_show_json(const struct explain_found *found)
+{
+	json_t *sure = json_array(), *also = json_array();
+
+	for (size_t i = 0; i < found->count; i++)
+		json_array_append_new(i < found->sure ? sure : also, to_object(found->rows[i]));
+	print_json(json_pack("{s:o, s:o}", "found", sure, "also", also));
+}
+
+void explain_list_json(void)
+{
+	json_t *all = json_array();
+
+	for (unsigned kind = 0; kind < EXPLAIN_KINDS; kind++) {
+		size_t count;
+		const struct explanation *row = explain_rows((enum explain_kind)kind, &count);
+
+		for (; count--; row++)
+			json_array_append_new(all, to_object(row));
+	}
+	print_json(json_pack("{s:o}", "found", all));
+}

@@ -1,0 +1,18 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* Prints explanations on standard output: for people, or as JSON. */
+#ifndef ROCI_EXPLAIN_SHOW_H
+#define ROCI_EXPLAIN_SHOW_H
+
+#include "explain/explain.h"
+
+/* The rows that are sure in full, the others in one line each. */
+void explain_show(const struct explain_found *found);
+/* {"found": [...], "also": [...]} */
+void explain_show_json(const struct explain_found *found);
+
+/* Every row in one line, under the name of its kind. */
+void explain_list(void);
+/* {"found": [...]} */
+void explain_list_json(void);
+
+#endif

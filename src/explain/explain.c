@@ -1,0 +1,55 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+#include "explain/explain.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#include "explain/table.h"
+
+static const struct {
+	const char *name, *prefix;
+	const struct explain_table *table;
+} kinds[EXPLAIN_KINDS] = {
+	[EXPLAIN_WC_STATUS] = {"completion status", "IBV_WC_", &explain_wc_statuses},
+	[EXPLAIN_NAK] = {"AETH syndrome", "", &explain_naks},
+	[EXPLAIN_CM_REJECT] = {"CM reject reason", "IB_CM_REJ_", &explain_cm_rejects},
+	[EXPLAIN_CM_EVENT] = {"rdma_cm event", "RDMA_CM_EVENT_", &explain_cm_events},
+	[EXPLAIN_ASYNC] = {"asynchronous event", "IBV_EVENT_", &explain_asyncs},
+	[EXPLAIN_ERRNO] = {"errno", "", &explain_errnos},
+	[EXPLAIN_QP_STATE] = {"QP state", "IBV_QPS_", &explain_qp_states},
+};
+
+const char *explain_kind_name(enum explain_kind kind)
+{
+	return kind < EXPLAIN_KINDS ? kinds[kind].name : "unknown";
+}
+
+const struct explanation *explain_rows(enum explain_kind kind, size_t *count)
+{
+	*count = kind < EXPLAIN_KINDS ? kinds[kind].table->count : 0;
+	return *count ? kinds[kind].table->rows : NULL;
+}
+
+const struct explanation *explain_code(enum explain_kind kind, int code)
+{
+	size_t count;
+	const struct explanation *rows = explain_rows(kind, &count);
+
+	for (size_t i = 0; i < count; i++) {
+		if (rows[i].code == code && !rows[i].calls)
+			return &rows[i];
+	}
+	return NULL;
+}
+
+const char *explain_word(const struct explanation *e, char word[EXPLAIN_WORD_CHARS])
+{
+	size_t prefix = strlen(kinds[e->kind].prefix);
+
+	if (e->kind == EXPLAIN_CM_REJECT)
+		snprintf(word, EXPLAIN_WORD_CHARS, "REJ %d", e->code);
+	else
+		snprintf(word, EXPLAIN_WORD_CHARS, "%s",
+			 strncmp(e->name, kinds[e->kind].prefix, prefix) ? e->name : e->name + prefix);
+	return word;
+}

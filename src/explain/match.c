@@ -1,0 +1,319 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* Finds what a text talks about: by names and phrases, and by numbers that stand behind a word that says what they are.
+ */
+#include <stdlib.h>
+#include <string.h>
+
+#include "explain/table.h"
+#include "explain/words.h"
+
+#define HITS_MAX 32
+
+/* A row, and the part of the text that names it. A number that has no place of its own: from == to. */
+struct hit {
+	const struct explanation *row;
+	const char *from, *to;
+};
+
+struct match {
+	char words[WORDS_CHARS];
+	unsigned calls;
+	struct hit hits[HITS_MAX];
+	size_t count;
+};
+
+static const struct {
+	unsigned call;
+	const char *phrases;
+} calls[] = {
+	{CALL_OPEN_DEVICE, "ibv open device|open device|ibv get device list|get device list|device list"},
+	{CALL_REG_MR,
+	 "reg mr|reg mr iova|reg mr iova2|register mr|register memory|memory registration|mr registration|"
+	 "registering memory|reg dmabuf mr|register memory region|couldn t register mr|allocate mr|rdma reg "
+	 "msgs"},
+	{CALL_CREATE_CQ, "create cq|create cq ex|creating cq|couldn t create cq|create completion queue"},
+	{CALL_CREATE_QP, "create qp|create qp ex|creating qp|couldn t create qp|unable to create qp|create queue pair"},
+	{CALL_MODIFY_RTR, "to rtr|qp rtr|into rtr|rtr state"},
+	{CALL_MODIFY_QP, "modify qp|modifying qp|modify queue pair|qp to init|qp to rts|to rts"},
+	{CALL_POST_SEND, "post send|post a send|posting send|post write|post read|wr complete|post rdma write"},
+	{CALL_POST_RECV, "post recv|post receive|post a receive|posting recv|post srq recv|post rx"},
+	{CALL_CREATE_AH, "create ah|creating ah|create address handle|failed to create ah"},
+	{CALL_DESTROY,
+	 "destroy|destroy cq|destroy qp|destroy srq|dealloc pd|dereg mr|dealloc mw|deregister|close device"},
+	{CALL_CM_CHANNEL, "create event channel|rdma create id|create id"},
+	{CALL_CM_RESOLVE, "resolve addr|resolve address|resolve route|rdma getaddrinfo"},
+	{CALL_CM_BIND, "bind addr|rdma bind|rdma listen|bind address"},
+	{CALL_CM_CONNECT, "rdma connect|rdma accept|rconnect"},
+};
+
+static void add(struct match *m, const struct explanation *row, const char *from, const char *to)
+{
+	if (!row || m->count == HITS_MAX)
+		return;
+	for (size_t i = 0; i < m->count; i++) {
+		if (m->hits[i].row == row)
+			return;
+	}
+	m->hits[m->count++] = (struct hit){row, from, to};
+}
+
+static void try_phrase(struct match *m, const struct explanation *row, const char *phrase, size_t len)
+{
+	const char *at = words_find(m->words, phrase, len);
+
+	if (at)
+		add(m, row, at, at + len);
+}
+
+static void try_phrases(struct match *m, const struct explanation *row)
+{
+	for (const char *p = row->phrases; p && *p;) {
+		size_t len = strcspn(p, "|");
+
+		try_phrase(m, row, p, len);
+		p += len + (p[len] == '|');
+	}
+}
+
+/* A name may be a common word: "ACK", "REJECTED". It means a row only if it stands alone. */
+static void try_words(struct match *m, const struct explanation *row, const char *name, size_t len)
+{
+	if (row->kind == EXPLAIN_ERRNO || memchr(name, ' ', len) || strlen(m->words) == len + 2)
+		try_phrase(m, row, name, len);
+}
+
+/* A name as it is printed, without its prefix, and without _ERR at its end. */
+static void try_name(struct match *m, const struct explanation *row)
+{
+	char name[WORDS_CHARS], word[EXPLAIN_WORD_CHARS];
+	size_t len;
+
+	words_normalise(row->name, name);
+	try_words(m, row, name + 1, strlen(name) - 2);
+	words_normalise(explain_word(row, word), name);
+	len = strlen(name) - 2;
+	try_words(m, row, name + 1, len);
+	if (len > 4 && !strncmp(name + 1 + len - 4, " err", 4))
+		try_words(m, row, name + 1, len - 4);
+}
+
+static void by_name(struct match *m)
+{
+	for (unsigned kind = 0; kind < EXPLAIN_KINDS; kind++) {
+		size_t count;
+		const struct explanation *rows = explain_rows((enum explain_kind)kind, &count);
+
+		for (size_t i = 0; i < count; i++) {
+			try_name(m, &rows[i]);
+			try_phrases(m, &rows[i]);
+		}
+	}
+}
+
+/* Whether the word before `at` is one of these; *before is its place then. */
+static bool preceded(const struct match *m, const char *at, const char *words, const char **before)
+{
+	const char *word = at - 1;
+
+	if (word <= m->words)
+		return false;
+	while (word > m->words && word[-1] != ' ')
+		word--;
+	*before = word;
+	for (const char *w = words; *w;) {
+		size_t len = strcspn(w, "|");
+
+		if (!strncmp(word, w, len) && word[len] == ' ')
+			return true;
+		w += len + (w[len] == '|');
+	}
+	return false;
+}
+
+static const struct explanation *syndrome(long value)
+{
+	if (value < 0 || value > 0x7f)
+		return NULL;
+	if (value < 0x20)
+		return explain_code(EXPLAIN_NAK, 0x1f);
+	return explain_code(EXPLAIN_NAK, value < 0x40 ? 0x20 : (int)value);
+}
+
+/* What a number means behind the word before it; NULL: nothing. */
+static const struct explanation *numbered(const struct match *m, const char *at, long value)
+{
+	bool cm = words_have(m->words, "rejected|reject|rej|cma|cm|rdma cm event rejected");
+	const char *before, *other;
+	int code = (int)value;
+
+	if (value < -4096 || value > 4096)
+		return NULL;
+	if (value < 0)
+		return preceded(m, at, "status|error|err|errno|ret|rc|returned|code|result|with|failed", &before)
+			       ? explain_code(EXPLAIN_ERRNO, -code)
+			       : NULL;
+	if (preceded(m, at, "rej|reason|rejected", &before))
+		return explain_code(EXPLAIN_CM_REJECT, code);
+	if (preceded(m, at, "syndrome", &before))
+		return preceded(m, before, "vendor|hw", &other) ? NULL : syndrome(value);
+	if (preceded(m, at, "nak|code", &before) && words_have(m->words, "nak"))
+		return code < 5 ? syndrome(0x60 | value) : NULL;
+	if (preceded(m, at, "state", &before))
+		return explain_code(EXPLAIN_QP_STATE, code);
+	if (preceded(m, at, "event|type", &before))
+		return words_have(m->words, "async") ? explain_code(EXPLAIN_ASYNC, code)
+		       : cm                          ? explain_code(EXPLAIN_CM_EVENT, code)
+						     : NULL;
+	if (preceded(m, at, "errno|ret|rc|returned", &before))
+		return explain_code(EXPLAIN_ERRNO, code);
+	if (preceded(m, at, "status|error|err", &before)) {
+		if (preceded(m, before, "vendor|vend|exit", &other))
+			return NULL;
+		if (preceded(m, before, "wc|completion|cqe", &other))
+			return explain_code(EXPLAIN_WC_STATUS, code);
+		if (cm && !words_have(m->words, "cq|wc|completion"))
+			return explain_code(EXPLAIN_CM_REJECT, code);
+		return explain_code(*before == 's' ? EXPLAIN_WC_STATUS : EXPLAIN_ERRNO, code);
+	}
+	return NULL;
+}
+
+/* "remote access error (10)": the number repeats what the words say. */
+static bool repeats(const struct match *m, const char *at)
+{
+	for (size_t i = 0; i < m->count; i++) {
+		if (m->hits[i].to == at - 1 && m->hits[i].row->kind <= EXPLAIN_NAK)
+			return true;
+	}
+	return false;
+}
+
+static void by_number(struct match *m)
+{
+	for (const char *at = m->words; (at = strchr(at, ' ')) && at[1];) {
+		long value;
+
+		at++;
+		if (words_number(at, &value) && !repeats(m, at))
+			add(m, numbered(m, at, value), at, at);
+	}
+}
+
+/* Drops a hit that is part of a longer one: "remote access error" in "nak remote access error". */
+static void drop_parts(struct match *m)
+{
+	size_t kept = 0;
+
+	for (size_t i = 0; i < m->count; i++) {
+		const struct hit *h = &m->hits[i];
+		bool part = false;
+
+		for (size_t j = 0; j < m->count && !part; j++) {
+			const struct hit *o = &m->hits[j];
+
+			part = o != h && h->from >= o->from && h->to <= o->to && o->to - o->from > h->to - h->from &&
+			       h->from != h->to;
+		}
+		if (!part)
+			m->hits[kept++] = *h;
+	}
+	m->count = kept;
+}
+
+/* A row for the call that the text names, in place of the row for any call. */
+static void prefer_calls(struct match *m)
+{
+	size_t count;
+	const struct explanation *rows = explain_rows(EXPLAIN_ERRNO, &count);
+
+	for (size_t i = 0; i < m->count; i++) {
+		const struct explanation *row = m->hits[i].row, *better = NULL;
+
+		if (row->kind != EXPLAIN_ERRNO || row->calls)
+			continue;
+		for (size_t k = 0; k < count && !better; k++) {
+			if (rows[k].code == row->code && (rows[k].calls & m->calls))
+				better = &rows[k];
+		}
+		for (size_t j = 0; j < m->count && better; j++) {
+			if (m->hits[j].row == better) { /* found by its name, too */
+				m->hits[i--] = m->hits[--m->count];
+				better = NULL;
+			}
+		}
+		if (better)
+			m->hits[i].row = better;
+	}
+}
+
+static unsigned find_calls(const char *words)
+{
+	unsigned found = 0;
+
+	for (size_t i = 0; i < sizeof(calls) / sizeof(calls[0]); i++) {
+		if (words_have(words, calls[i].phrases))
+			found |= calls[i].call;
+	}
+	return found & CALL_MODIFY_RTR ? found & ~(unsigned)CALL_MODIFY_QP : found;
+}
+
+/* Lower is read first: what says most comes before what it happened to. */
+static int rank(const struct explanation *row)
+{
+	static const int ranks[EXPLAIN_KINDS] = {
+		[EXPLAIN_WC_STATUS] = 0, [EXPLAIN_NAK] = 1,   [EXPLAIN_CM_REJECT] = 2, [EXPLAIN_ERRNO] = 3,
+		[EXPLAIN_CM_EVENT] = 4,  [EXPLAIN_ASYNC] = 5, [EXPLAIN_QP_STATE] = 6,
+	};
+
+	return ranks[row->kind];
+}
+
+static int compare(const void *a, const void *b)
+{
+	const struct hit *x = a, *y = b;
+	int difference = rank(x->row) - rank(y->row);
+
+	return difference ? difference : (x->from > y->from) - (x->from < y->from);
+}
+
+/* A number alone may be a code of each kind. */
+static bool lone_number(const struct match *m, struct explain_found *found)
+{
+	static const enum explain_kind kinds[] = {EXPLAIN_WC_STATUS, EXPLAIN_CM_REJECT, EXPLAIN_ERRNO,
+						  EXPLAIN_CM_EVENT,  EXPLAIN_ASYNC,     EXPLAIN_QP_STATE};
+	long value;
+
+	if (!words_number(m->words + 1, &value) || strchr(m->words + 1, ' ')[1] || labs(value) > 4096)
+		return false;
+	for (size_t i = 0; i < sizeof(kinds) / sizeof(kinds[0]); i++) {
+		int code = (int)(value < 0 ? -value : value);
+		const struct explanation *row =
+			value < 0 && kinds[i] != EXPLAIN_ERRNO ? NULL : explain_code(kinds[i], code);
+
+		if (row)
+			found->rows[found->count++] = row;
+	}
+	if (syndrome(value) && value >= 0x20 && found->count < EXPLAIN_FOUND_MAX)
+		found->rows[found->count++] = syndrome(value);
+	found->sure = found->count ? 1 : 0;
+	return true;
+}
+
+void explain_find(const char *text, struct explain_found *found)
+{
+	struct match m = {.count = 0};
+
+	*found = (struct explain_found){.count = 0};
+	words_normalise(text, m.words);
+	if (lone_number(&m, found))
+		return;
+	m.calls = find_calls(m.words);
+	by_name(&m);
+	by_number(&m);
+	drop_parts(&m);
+	prefer_calls(&m);
+	qsort(m.hits, m.count, sizeof(m.hits[0]), compare);
+	for (size_t i = 0; i < m.count && i < EXPLAIN_FOUND_MAX; i++)
+		found->rows[found->count++] = m.hits[i].row;
+	found->sure = found->count;
+}

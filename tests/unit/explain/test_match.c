@@ -1,0 +1,190 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* Lines as programs log them, and what they are about. */
+#include "test.h"
+
+#include <string.h>
+
+#include "explain/explain.h"
+
+/* `expected`: the names of all rows that are found, in order, with ", " between. */
+static void check(const char *line, const char *expected)
+{
+	struct explain_found found;
+	char names[1024] = "";
+
+	explain_find(line, &found);
+	for (size_t i = 0; i < found.count; i++)
+		strcat(strcat(names, i ? ", " : ""), found.rows[i]->name);
+	if (strcmp(names, expected))
+		fail_msg("%s\n  finds    %s\n  expected %s", line, names, expected);
+}
+
+static void completions(void **state)
+{
+	check("RNR_RETRY_EXC", "IBV_WC_RNR_RETRY_EXC_ERR");
+	check("rnr-retry-exc-err", "IBV_WC_RNR_RETRY_EXC_ERR");
+	check("status 12 vendor err 129", "IBV_WC_RETRY_EXC_ERR");
+	/* perftest */
+	check(" Completion with error at client\n Failed status 12: wr_id 0 syndrom 0x81\nscnt=128, ccnt=0",
+	      "IBV_WC_RETRY_EXC_ERR");
+	check("Failed status 10: wr_id 0 syndrom 0x88", "IBV_WC_REM_ACCESS_ERR");
+	/* libibverbs' pingpong programs */
+	check("Failed status transport retry counter exceeded (12) for wr_id 2", "IBV_WC_RETRY_EXC_ERR");
+	check("Failed status Work Request Flushed Error (5) for wr_id 1", "IBV_WC_WR_FLUSH_ERR");
+	/* NCCL */
+	check("node-1:984:1357 [4] ib_plugin.c:1615 NCCL WARN NET/IB : Got completion from peer 192.0.2.59<44206> with "
+	      "status=12 opcode=129 len=65536 vendor err 129 (Recv) localGid ::ffff:192.0.2.1 "
+	      "remoteGids::ffff:192.0.2.2",
+	      "IBV_WC_RETRY_EXC_ERR");
+	check("NCCL WARN NET/IB : Got completion from peer 192.0.2.59<44206> with status=5 opcode=32656 len=32659 "
+	      "vendor "
+	      "err 249 (Recv)",
+	      "IBV_WC_WR_FLUSH_ERR");
+	/* UCX */
+	check("[master:19546:0:19546] ib_mlx5_log.c:139  Transport retry count exceeded on mlx5_0:1/IB (synd 0x15 vend "
+	      "0x81 hw_synd 0/0)",
+	      "IBV_WC_RETRY_EXC_ERR");
+	check("ib_mlx5_log.c:177  Receive-no-ready retry count exceeded on mlx5_0:1/RoCE (synd 0x16 vend 0x8b hw_synd "
+	      "0/0)",
+	      "IBV_WC_RNR_RETRY_EXC_ERR");
+	check("ib_mlx5_log.c:162  Remote access on mlx5_0:1/IB (synd 0x13 vend 0x88 hw_synd 0/0)",
+	      "IBV_WC_REM_ACCESS_ERR");
+	check("ib_mlx5_log.c:162  Local protection on mlx5_0:1/IB (synd 0x4 vend 0x51 hw_synd 0/0)",
+	      "IBV_WC_LOC_PROT_ERR");
+	/* Open MPI's openib */
+	check("error polling LP CQ with status RETRY EXCEEDED ERROR status number 12 for wr_id 1cd8d70 opcode 1 vendor "
+	      "error 129 qp_idx 0",
+	      "IBV_WC_RETRY_EXC_ERR");
+	/* Linux */
+	check("infiniband mlx5_0: mlx5_handle_error_cqe:334:(pid 0): WC error: 4, Message: local protection error",
+	      "IBV_WC_LOC_PROT_ERR");
+	check("cq completion failed with wr_id 0 status 5 opcode 128 vendor_err 0", "IBV_WC_WR_FLUSH_ERR");
+	check("nvme nvme0: RECV for CQE 0x00000000 failed with status WR flushed (5)", "IBV_WC_WR_FLUSH_ERR");
+	check("isert: isert_print_wc: recv failure: remote invalid request error (9) vend_err 8a",
+	      "IBV_WC_REM_INV_REQ_ERR");
+	/* libfabric */
+	check("libfabric:1234:verbs:ep_data:vrb_poll_cq():  IBV_WC_RNR_RETRY_EXC_ERR (13) vendor 135",
+	      "IBV_WC_RNR_RETRY_EXC_ERR");
+	/* a part of another name is not that name */
+	check("RNR retry counter exceeded", "IBV_WC_RNR_RETRY_EXC_ERR");
+	check("retry counter 7", "");
+}
+
+static void connections(void **state)
+{
+	check("REJ 28", "IB_CM_REJ_CONSUMER_DEFINED");
+	check("reject reason 28", "IB_CM_REJ_CONSUMER_DEFINED");
+	check("RDMA_CM_EVENT_REJECTED, error 28", "IB_CM_REJ_CONSUMER_DEFINED, RDMA_CM_EVENT_REJECTED");
+	/* rping */
+	check("cma event RDMA_CM_EVENT_REJECTED, error 8", "IB_CM_REJ_INVALID_SERVICE_ID, RDMA_CM_EVENT_REJECTED");
+	check("cma event RDMA_CM_EVENT_ADDR_ERROR, error -19", "ENODEV, RDMA_CM_EVENT_ADDR_ERROR");
+	check("cma event RDMA_CM_EVENT_UNREACHABLE, error -110", "ETIMEDOUT, RDMA_CM_EVENT_UNREACHABLE");
+	check("rdma_resolve_addr: No such device", "rdma_resolve_addr: ENODEV");
+	/* perftest */
+	check("RDMA CM event error:\nEvent: RDMA_CM_EVENT_REJECTED; error: -111.",
+	      "ECONNREFUSED, RDMA_CM_EVENT_REJECTED");
+	check("Unexpected CM event bl blka 8", "");
+	/* Linux */
+	check("nvme nvme0: Connect rejected: status 8 (invalid service ID).",
+	      "IB_CM_REJ_INVALID_SERVICE_ID, RDMA_CM_EVENT_REJECTED");
+	check("nvme nvme0: Connect rejected: status 28 (consumer defined).",
+	      "IB_CM_REJ_CONSUMER_DEFINED, RDMA_CM_EVENT_REJECTED");
+	check("ib_srp: REJ reason: stale connection", "IB_CM_REJ_STALE_CONN");
+	check("RDMA_CM_EVENT_DISCONNECTED", "RDMA_CM_EVENT_DISCONNECTED");
+	check("rdma_create_event_channel: No such device", "rdma_create_event_channel: ENODEV");
+	check("rdma_bind_addr: Cannot assign requested address", "rdma_bind_addr: EADDRNOTAVAIL");
+	check("rdma_listen failed: Address already in use", "rdma_bind_addr: EADDRINUSE");
+}
+
+static void calls(void **state)
+{
+	check("failed to modify QP to RTR: Invalid argument", "ibv_modify_qp to RTR: EINVAL");
+	check("Failed to modify QP to RTR", "");
+	check("Failed to modify QP 2120 to RTR: Connection timed out [110]", "ibv_modify_qp to RTR: ETIMEDOUT");
+	check("E0331 12:03:04.222625 56060 rdma_endpoint.cpp:385] [Handshake] Failed to modify QP to RTR, check mtu, "
+	      "gid, "
+	      "peer lid, peer qp num: Invalid argument [22]",
+	      "ibv_modify_qp to RTR: EINVAL");
+	check("NCCL WARN Call to ibv_modify_qp failed with error Connection timed out errno 110", "ETIMEDOUT");
+	check("NCCL WARN Call to ibv_modify_qp failed with error Invalid argument errno 22", "ibv_modify_qp: EINVAL");
+	check("NCCL WARN Call to ibv_reg_mr failed", "");
+	check("NCCL WARN Call to ibv_reg_mr failed with error Cannot allocate memory", "ibv_reg_mr: ENOMEM");
+	check("ib_md.c:287 UCX ERROR ibv_reg_mr(address=0x7f00, length=65536, access=0xf) failed: Cannot allocate "
+	      "memory",
+	      "ibv_reg_mr: ENOMEM");
+	check("ibv_reg_mr(): Bad address", "ibv_reg_mr: EFAULT");
+	check("ibv_post_send error Error 22", "ibv_post_send: EINVAL");
+	check("ibv_post_send failed: -12", "ibv_post_send: ENOMEM");
+	check("Couldn't create QP: Cannot allocate memory", "ibv_create_qp: ENOMEM");
+	check("ibv_create_cq: ret 22", "ibv_create_cq: EINVAL");
+	check("ibv_modify_qp EINVAL", "ibv_modify_qp: EINVAL");
+	check("No IB devices found", "ibv_open_device: ENODEV");
+	check("Unable to find the Infiniband/RoCE device", "");
+	check("errno 12", "ENOMEM");
+	check("returned -22", "EINVAL");
+}
+
+static void the_rest(void **state)
+{
+	check("AETH syndrome 0x62", "NAK REMOTE ACCESS ERROR");
+	check("syndrome 98", "NAK REMOTE ACCESS ERROR");
+	check("syndrome 0x2c", "RNR NAK");
+	check("syndrome 0x1f", "ACK");
+	check("NAK code 1", "NAK INVALID REQUEST");
+	check("NAK remote access error", "NAK REMOTE ACCESS ERROR");
+	check("vendor syndrome 0x22", "");
+	check("async event: port error", "IBV_EVENT_PORT_ERR");
+	check("IBV_EVENT_QP_ACCESS_ERR", "IBV_EVENT_QP_ACCESS_ERR");
+	check("mlx5_0: got async event 3", "IBV_EVENT_QP_ACCESS_ERR");
+	check("local catastrophic error", "IBV_EVENT_DEVICE_FATAL");
+	check("RTR", "IBV_QPS_RTR");
+	check("qp state 6", "IBV_QPS_ERR");
+	check("IBV_QPS_SQE", "IBV_QPS_SQE");
+	check("exit status 12", "");
+	check("RNR_RETY_EXC_ERR", "");
+	check("what is this", "");
+	check("", "");
+	check("    ", "");
+}
+
+static void numbers(void **state)
+{
+	struct explain_found found;
+
+	explain_find("12", &found);
+	assert_int_equal(found.sure, 1);
+	assert_true(found.count > 3);
+	assert_string_equal(found.rows[0]->name, "IBV_WC_RETRY_EXC_ERR");
+	explain_find("0xc", &found);
+	assert_string_equal(found.rows[0]->name, "IBV_WC_RETRY_EXC_ERR");
+	check("-22", "EINVAL");
+	check("99999999999999999999", "");
+	check("4000", "");
+}
+
+static void any_bytes(void **state)
+{
+	char line[5000];
+	struct explain_found found;
+	uint32_t x = 1;
+
+	for (unsigned round = 0; round < 60; round++) {
+		for (size_t i = 0; i < sizeof(line) - 1; i++) {
+			x = x * 1664525 + 1013904223;
+			line[i] = (char)(1 + (x >> 24) % 255);
+		}
+		line[x % sizeof(line)] = '\0';
+		line[sizeof(line) - 1] = '\0';
+		explain_find(line, &found);
+		assert_true(found.count <= EXPLAIN_FOUND_MAX);
+	}
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(completions), cmocka_unit_test(connections), cmocka_unit_test(calls),
+		cmocka_unit_test(the_rest),    cmocka_unit_test(numbers),     cmocka_unit_test(any_bytes),
+	};
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
