@@ -1,15 +1,17 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: BSD-2-Clause
-"""bench/mover.py [--roci ROCI] [--rounds N] [--gib N] [--files N] [--dir DIR] [--only NAME,...]: files over the wire.
+"""bench/mover.py [--roci ROCI] [--before ROCI] [--rounds N] [--gib N] [--files N] [--dir DIR] [--only NAME,...]: files over the wire.
 
 `roci send` beside nc, rsync (its daemon: no encryption) and scp, between two network namespaces joined by a veth, and beside
 cp on one host. All move the same files: one large file, then a folder of many small ones. `roci recv` returns when all is
-synced and the others do not sync, so each is timed twice: to its end, and to the end of a `sync -f` after it. Each round
-starts with the next program. Prints every round, the medians and the ratios. Needs the packages of
+synced and the others do not sync, so each is timed twice: to its end, and to the end of a `sync -f` after it. On a busy machine
+the time of the processors, at both ends together, says more. Each round starts with the next program. `--before` names another
+build, to measure its `roci send` in the same run. Prints every round, the medians and the ratios. Needs the packages of
 `scripts/install-deps.sh --bench`; scp needs root, because sshd does. Nothing here fails for being slow.
 """
 import argparse
 import os
+import resource
 import shutil
 import signal
 import statistics
@@ -36,9 +38,9 @@ def isolate():
 class Wire:
     """The two hosts, the files, and one method per program: each moves `source` into the empty folder `target`."""
 
-    def __init__(self, roci, scratch, mtu):
+    def __init__(self, roci, before, scratch, mtu):
         self.receiver, self.sender = veth_pair(mtu)
-        self.roci, self.scratch = roci, scratch
+        self.roci, self.before, self.scratch = roci, before, scratch
 
     def call(self, host, *argv, **kw):
         return host.call(*argv, plain=True, seconds=600, **kw)
@@ -46,17 +48,18 @@ class Wire:
     def cp(self, source, target):
         self.call(self.sender, 'cp', '-a', source, target)
 
-    def roci_send(self, source, target, *options):
+    def roci_send(self, source, target, *options, roci=None):
+        roci = roci or self.roci
         port, ticket = next_port(), f'{self.scratch}/ticket'
         if os.path.exists(ticket):
             os.unlink(ticket)
-        receiver = self.receiver.start(self.roci, 'recv', '--device', 'embedded', '--dir', target, '--port', str(port), '--once',
+        receiver = self.receiver.start(roci, 'recv', '--device', 'embedded', '--dir', target, '--port', str(port), '--once',
                                        '--ticket-file', ticket, '--bind', self.receiver.address, '--quiet', plain=True)
         try:
             wait_until('the ticket', lambda: os.path.exists(ticket) and os.path.getsize(ticket) or not receiver.running())
             time.sleep(0.3)
             start = time.monotonic()
-            self.call(self.sender, self.roci, 'send', '--device', 'embedded', '--quiet', *options, '--ticket-file', ticket, source,
+            self.call(self.sender, roci, 'send', '--device', 'embedded', '--quiet', *options, '--ticket-file', ticket, source,
                       f'{self.receiver.address}:{port}')
             took = time.monotonic() - start
             check(receiver.wait(30) == 0, receiver.report())
@@ -70,11 +73,20 @@ class Wire:
     def roci_send_mode(self, source, target):
         return self.roci_send(source, target, '--mode', 'send')
 
+    def before_write(self, source, target):
+        return self.roci_send(source, target, roci=self.before)
+
+    def before_send_mode(self, source, target):
+        return self.roci_send(source, target, '--mode', 'send', roci=self.before)
+
     def roci_1(self, source, target):
         return self.roci_send(source, target, '--qps', '1')
 
-    def roci_encrypt(self, source, target):
-        return self.roci_send(source, target, '--encrypt')
+    def roci_no_encrypt(self, source, target):
+        return self.roci_send(source, target, '--no-encrypt')
+
+    def roci_no_encrypt_send_mode(self, source, target):
+        return self.roci_send(source, target, '--no-encrypt', '--mode', 'send')
 
     def nc(self, source, target):
         port = str(next_port())
@@ -127,24 +139,31 @@ class Wire:
 
 
 NAMES = {'roci send': 'roci_send', 'roci send --mode read': 'roci_read', 'roci send --mode send': 'roci_send_mode',
-         'roci send --qps 1': 'roci_1', 'roci send --encrypt': 'roci_encrypt', 'nc': 'nc', 'rsync': 'rsync', 'scp': 'scp',
-         'cp (no network)': 'cp'}
+         'roci send --qps 1': 'roci_1', 'roci send --no-encrypt': 'roci_no_encrypt',
+         'roci send --no-encrypt --mode send': 'roci_no_encrypt_send_mode', 'before': 'before_write',
+         'before --mode send': 'before_send_mode', 'nc': 'nc', 'rsync': 'rsync', 'scp': 'scp', 'cp (no network)': 'cp'}
+
+
+def cpu_seconds():
+    """Of all programs that have ended."""
+    usage = resource.getrusage(resource.RUSAGE_CHILDREN)
+    return usage.ru_utime + usage.ru_stime
 
 
 def measure(wire, name, source, keep):
-    """Copies once and compares the result. Returns the seconds to the end, and to the end of a sync."""
+    """Copies once and compares the result. Returns the seconds to the end, to the end of a sync, and of processors at both ends."""
     target = tempfile.mkdtemp(dir=wire.scratch)
     try:
         subprocess.run(['sync', '-f', target], check=True)
-        start = time.monotonic()
+        start, cpu = time.monotonic(), cpu_seconds()
         took = getattr(wire, NAMES[name])(source, target)
-        ended = time.monotonic()
+        ended, cpu = time.monotonic(), cpu_seconds() - cpu
         took = took or ended - start
         subprocess.run(['sync', '-f', target], check=True)
         synced = time.monotonic() - ended + took
         copy = f'{target}/{os.path.basename(source)}'
         check(subprocess.run(['diff', '-r', source, copy]).returncode == 0, f'{name}: the copy differs')
-        return took, synced
+        return took, synced, cpu
     finally:
         if not keep:
             shutil.rmtree(target)
@@ -156,14 +175,15 @@ def compare(wire, names, title, source, size, rounds, keep=False):
     for number in range(rounds):
         for name in names[number % len(names):] + names[:number % len(names)]:
             took[name].append(measure(wire, name, source, keep))
-            print(f'{title}: round {number + 1}: {name:24} {took[name][-1][0]:7.2f} s, synced {took[name][-1][1]:7.2f} s',
+            print(f'{title}: round {number + 1}: {name:24} {took[name][-1][0]:7.2f} s, synced {took[name][-1][1]:7.2f} s, '
+                  f'processors {took[name][-1][2]:6.2f} s',
                   flush=True)
     ours = [statistics.median(t[i] for t in took[names[0]]) for i in (0, 1)]
     for name in names:
-        done, synced = (statistics.median(t[i] for t in took[name]) for i in (0, 1))
+        done, synced, cpu = (statistics.median(t[i] for t in took[name]) for i in (0, 1, 2))
         print(f'{title}: median: {name:24} {done:7.2f} s {size / MIB / done:8.0f} MiB/s, synced {synced:7.2f} s '
               f'{size / MIB / synced:8.0f} MiB/s; {names[0]} takes {ours[0] / done:.2f} of its time, {ours[1] / synced:.2f} with '
-              f'the sync', flush=True)
+              f'the sync; processors {cpu:6.2f} s', flush=True)
 
 
 def make_large(path, size):
@@ -187,6 +207,7 @@ def make_small(path, count):
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument('--roci', default=os.path.join(os.path.dirname(__file__), '..', 'build', 'roci', 'roci'))
+    parser.add_argument('--before', default=None, help='another build of roci')
     parser.add_argument('--rounds', type=int, default=3)
     parser.add_argument('--gib', type=float, default=1, help='size of the large file; 0: leave it out')
     parser.add_argument('--files', type=int, default=10000, help='number of small files; 0: leave them out')
@@ -197,16 +218,16 @@ def main():
     roci = os.path.abspath(options.roci)
     check(os.access(roci, os.X_OK), f'{roci} is not built')
     isolate()
-    names = [name for name in options.only.split(',')]
+    names = [name for name in options.only.split(',') if options.before or not name.startswith('before')]
     for name in list(names):
         check(name in NAMES, f'no program {name}; there are: {", ".join(NAMES)}')
         tool = NAMES[name].replace('scp', 'sshd')
-        if not tool.startswith('roci') and not shutil.which(tool) or tool == 'sshd' and os.path.exists('/proc/self/uid_map') \
+        if not tool.startswith(('roci', 'before')) and not shutil.which(tool) or tool == 'sshd' and os.path.exists('/proc/self/uid_map') \
                 and open('/proc/self/uid_map').read().split()[2] == '1':
             print(f'left out: {name} (not installed, or not root)')
             names.remove(name)
     with tempfile.TemporaryDirectory(dir=options.dir) as scratch:
-        wire = Wire(roci, scratch, options.mtu)
+        wire = Wire(roci, options.before and os.path.abspath(options.before), scratch, options.mtu)
         if options.gib:
             size = make_large(f'{scratch}/large', int(options.gib * 1024) * MIB)
             compare(wire, names, f'{options.gib:g} GiB', f'{scratch}/large', size, options.rounds)

@@ -12,7 +12,7 @@ struct send_choices {
 	struct transfer_choices common;
 	uint64_t ticket_fd, chunk_bytes, limit;
 	unsigned mode;
-	bool encrypt, checksum, dry_run;
+	bool no_encrypt, checksum, dry_run;
 	const char *name;
 };
 
@@ -41,11 +41,12 @@ static const struct option_row options[] = {
 	 .help = "send without a ticket to a receiver that has --open;\nneither side checks who the other is",
 	 .kind = OPTION_FLAG,
 	 .offset = TRANSFER_OFFSET(open)},
-	{.name = "encrypt",
+	{.name = "no-encrypt",
 	 .group = "trust",
-	 .help = "encrypt file contents too (names and sizes always are)",
+	 .help = "send file contents in the clear, which takes less work;\nnobody can change them, but everybody can "
+		 "read them",
 	 .kind = OPTION_FLAG,
-	 .offset = SEND_OFFSET(encrypt)},
+	 .offset = SEND_OFFSET(no_encrypt)},
 	{.letter = 'c',
 	 .name = "checksum",
 	 .group = "sending",
@@ -147,7 +148,7 @@ static enum mover_status send_all(const struct send_choices *choices, struct sho
 		.port = target.port ? target.port : MOVER_DEFAULT_PORT,
 		.ticket = choices->common.open ? NULL : &ticket,
 		.mode = (enum mover_mode)choices->mode,
-		.encrypt = choices->encrypt,
+		.encrypt = !choices->no_encrypt,
 		.checksum = choices->checksum,
 		.dry_run = choices->dry_run,
 		.limit_bytes_per_s = choices->limit,
@@ -190,7 +191,7 @@ const struct command send_command = {
 	.usage = "[OPTION]... PATH... HOST[:PORT]|@TICKETFILE",
 	.examples = "  roci send film.mkv 10.0.0.7                   asks for the ticket that `roci recv` shows\n"
 		    "  roci send photos notes.txt @ticket            takes host, port and secret from the file ticket\n"
-		    "  roci send --qps 8 --encrypt disk.img '[fe80::1%eth0]:4000'\n"
+		    "  roci send --qps 8 --no-encrypt disk.img '[fe80::1%eth0]:4000'\n"
 		    "  tar c src | roci send --name src.tar - @ticket\n"
 		    "  roci send --dry-run photos @ticket            lists what would be sent\n",
 	.about = "Files, folders and links keep their modes and times. roci skips what the receiver already has. If a\n"

@@ -72,7 +72,7 @@ static void connected(struct show *show, const struct mover_event *event)
 	begin(show, event->session);
 	fprintf(stderr, "connected %s %s via %s, mode %s, %u QP%s%s%s\n", show->receiving ? "from" : "to",
 		event->address, show->where, mover_mode_name(event->mode), event->qps, event->qps == 1 ? "" : "s",
-		event->encrypted ? ", encrypted" : "", event->open ? ", without a ticket" : "");
+		event->encrypted ? "" : ", contents not encrypted", event->open ? ", without a ticket" : "");
 }
 
 static void progress(struct show *show, const struct mover_event *event)

@@ -23,8 +23,9 @@ static EVP_CIPHER_CTX *create(const uint8_t *key, bool seal)
 	return NULL;
 }
 
-int chunk_cipher_init(struct chunk_cipher *c, const uint8_t key[CHUNK_CIPHER_KEY_BYTES])
+int chunk_cipher_init(struct chunk_cipher *c, const uint8_t key[CHUNK_CIPHER_KEY_BYTES], bool encrypt)
 {
+	c->encrypt = encrypt;
 	c->seal = create(key, true);
 	c->open = create(key, false);
 	if (c->seal && c->open)
@@ -51,6 +52,12 @@ static void make_nonce(uint64_t number, uint8_t nonce[NONCE_BYTES])
 	roci_put_be64(nonce + NONCE_BYTES - 8, number);
 }
 
+/* Where the result goes. NULL: nowhere, the data are additional data (EVP_EncryptInit(3), AEAD Interface). */
+static uint8_t *target(const struct chunk_cipher *c, uint8_t *data)
+{
+	return c->encrypt ? data : NULL;
+}
+
 int chunk_cipher_seal(struct chunk_cipher *c, uint64_t number, uint8_t *data, size_t len)
 {
 	uint8_t nonce[NONCE_BYTES];
@@ -59,7 +66,8 @@ int chunk_cipher_seal(struct chunk_cipher *c, uint64_t number, uint8_t *data, si
 	assert(len <= INT32_MAX);
 	make_nonce(number, nonce);
 	if (!EVP_CipherInit_ex(c->seal, NULL, NULL, NULL, nonce, -1) ||
-	    !EVP_CipherUpdate(c->seal, data, &n, data, (int)len) || !EVP_CipherFinal_ex(c->seal, data + len, &n) ||
+	    !EVP_CipherUpdate(c->seal, target(c, data), &n, data, (int)len) ||
+	    !EVP_CipherFinal_ex(c->seal, data + len, &n) ||
 	    !EVP_CIPHER_CTX_ctrl(c->seal, EVP_CTRL_AEAD_GET_TAG, CHUNK_CIPHER_TAG_BYTES, data + len)) {
 		ERR_clear_error();
 		return -ENOMEM;
@@ -76,7 +84,8 @@ int chunk_cipher_open(struct chunk_cipher *c, uint64_t number, uint8_t *data, si
 	make_nonce(number, nonce);
 	if (!EVP_CipherInit_ex(c->open, NULL, NULL, NULL, nonce, -1) ||
 	    !EVP_CIPHER_CTX_ctrl(c->open, EVP_CTRL_AEAD_SET_TAG, CHUNK_CIPHER_TAG_BYTES, data + len) ||
-	    !EVP_CipherUpdate(c->open, data, &n, data, (int)len) || EVP_CipherFinal_ex(c->open, end, &n) <= 0) {
+	    !EVP_CipherUpdate(c->open, target(c, data), &n, data, (int)len) ||
+	    EVP_CipherFinal_ex(c->open, end, &n) <= 0) {
 		ERR_clear_error();
 		return -EBADMSG;
 	}

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* AES-256-GCM (NIST SP 800-38D) of the content of windows, in place. The nonce is the number of the window's
- * descriptor, which the sender uses once; only the sender seals. */
+/* What protects the content of windows: AES-256-GCM (NIST SP 800-38D), in place. Without encryption the content is only
+ * authenticated, as additional data (GMAC). The nonce is the number of the window's descriptor, which the sender uses
+ * once; only the sender seals. */
 #ifndef ROCI_MOVER_CHUNK_CIPHER_H
 #define ROCI_MOVER_CHUNK_CIPHER_H
 
@@ -13,10 +14,11 @@
 
 struct chunk_cipher {
 	struct evp_cipher_ctx_st *seal, *open; /* the key is in them */
+	bool encrypt;
 };
 
-/* 0 or -ENOMEM. */
-int chunk_cipher_init(struct chunk_cipher *c, const uint8_t key[CHUNK_CIPHER_KEY_BYTES]);
+/* 0 or -ENOMEM. A key is for one of the two uses. */
+int chunk_cipher_init(struct chunk_cipher *c, const uint8_t key[CHUNK_CIPHER_KEY_BYTES], bool encrypt);
 void chunk_cipher_destroy(struct chunk_cipher *c);
 bool chunk_cipher_ready(const struct chunk_cipher *c);
 

@@ -123,7 +123,7 @@ struct mover_send_options {
 	uint16_t port;
 	const struct mover_ticket *ticket; /* NULL: open; the receiver has to allow that */
 	enum mover_mode mode;
-	bool encrypt;  /* chunks too; names and sizes always are */
+	bool encrypt;  /* chunks too; names and sizes always are. Nobody can change chunks in either case */
 	bool checksum; /* compare content, even if size and mtime are the same; the receiver must allow it */
 	bool dry_run;  /* report what would be sent, and send nothing */
 	uint64_t limit_bytes_per_s; /* 0: none */

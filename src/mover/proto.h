@@ -135,7 +135,7 @@ struct proto_segment {
 
 /* What is in a window. In FIN, and in mode READ in GRANT, after the grant. Segments follow it. */
 struct proto_descriptor {
-	uint64_t seq;    /* counts from 0 without gaps; the nonce of an encrypted window */
+	uint64_t seq;    /* counts from 0 without gaps; the nonce of its window */
 	uint16_t window; /* PROTO_NO_WINDOW where nothing moved */
 	uint16_t lane;
 	uint32_t bytes; /* of the window, without the tag; the sum of its DATA segments */

@@ -2,6 +2,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "mover/chunk_cipher.h"
 #include "mover/receiver.h"
 
 #define MIN_ROOM 4096 /* for segments, so that the buffer seldom has to grow */
@@ -88,7 +89,7 @@ void descriptors_grant(struct receiver *r, struct cursor_in *payload)
 	descriptor = add(r, payload);
 	if (!descriptor)
 		return;
-	if (!descriptor->d.bytes || grant.len != windows_wire_bytes(r, descriptor->d.bytes) ||
+	if (!descriptor->d.bytes || grant.len != descriptor->d.bytes + CHUNK_CIPHER_TAG_BYTES ||
 	    grant.window != descriptor->d.window) {
 		session_fail_protocol(&r->s, "a GRANT that does not fit its descriptor");
 		return;
@@ -105,7 +106,7 @@ static bool agrees(const struct receiver *r, const struct descriptor *descriptor
 {
 	switch (r->s.terms.mode) {
 	case MOVER_WRITE: return w->seq == descriptor->d.seq && w->lane == descriptor->d.lane;
-	case MOVER_SEND: return w->len == windows_wire_bytes(r, descriptor->d.bytes) && w->lane == descriptor->d.lane;
+	case MOVER_SEND: return w->len == descriptor->d.bytes + CHUNK_CIPHER_TAG_BYTES && w->lane == descriptor->d.lane;
 	default: return true;
 	}
 }
@@ -119,8 +120,8 @@ static void act(struct receiver *r, struct descriptor *descriptor, struct recv_w
 		window_revoke(w->window); /* from here on nobody else writes there, and it can be checked */
 		w->state = RECV_WINDOW_USED;
 		bytes = w->window->bytes;
-		if (r->s.terms.encrypt &&
-		    mover_secure_open_chunk(r->s.control.secure, descriptor->d.seq, bytes, descriptor->d.bytes)) {
+		if (mover_secure_open_chunk(r->s.control.secure, r->s.terms.encrypt, descriptor->d.seq, bytes,
+					    descriptor->d.bytes)) {
 			session_fail(&r->s, MOVER_MISMATCH, "a chunk was changed on its way");
 			return;
 		}

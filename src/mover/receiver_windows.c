@@ -11,11 +11,6 @@ void windows_init(struct receiver *r)
 		r->windows.list[i].window = &r->s.pool.windows[i];
 }
 
-uint32_t windows_wire_bytes(const struct receiver *r, uint32_t bytes)
-{
-	return bytes + (r->s.terms.encrypt ? CHUNK_CIPHER_TAG_BYTES : 0);
-}
-
 struct recv_window *windows_free(struct receiver *r)
 {
 	for (unsigned i = 0; i < r->s.pool.count; i++)
@@ -29,7 +24,7 @@ struct recv_window *windows_free(struct receiver *r)
 static bool post_window(struct receiver *r, struct recv_window *w)
 {
 	struct session *s = &r->s;
-	struct ibv_sge sge = {(uintptr_t)w->window->bytes, windows_wire_bytes(r, s->terms.chunk_bytes),
+	struct ibv_sge sge = {(uintptr_t)w->window->bytes, s->terms.chunk_bytes + CHUNK_CIPHER_TAG_BYTES,
 			      window_lkey(&s->pool, w->window)};
 	struct ibv_recv_wr *bad,
 		wr = {.wr_id = wr_id_make(WR_WINDOW, w->lane, w->window->index), .sg_list = &sge, .num_sge = 1};
@@ -43,7 +38,7 @@ static bool post_window(struct receiver *r, struct recv_window *w)
 static bool open_window(struct receiver *r, struct recv_window *w, struct proto_grant *grant)
 {
 	struct session *s = &r->s;
-	uint32_t len = windows_wire_bytes(r, s->terms.chunk_bytes);
+	uint32_t len = s->terms.chunk_bytes + CHUNK_CIPHER_TAG_BYTES;
 	int err;
 
 	*grant = (struct proto_grant){.window = w->window->index, .len = len};

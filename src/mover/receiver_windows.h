@@ -36,8 +36,6 @@ void windows_init(struct receiver *r);
 /* Frees windows whose content is written, and grants free ones (WRITE, SEND). */
 bool windows_pump(struct receiver *r);
 
-/* Bytes on the wire for `bytes` of content. */
-uint32_t windows_wire_bytes(const struct receiver *r, uint32_t bytes);
 /* A free window, or NULL. */
 struct recv_window *windows_free(struct receiver *r);
 /* A descriptor names this window. False if the window may not be named now. */

@@ -23,6 +23,7 @@
 #define LENGTH_BYTES     4 /* before each message, sealed with it: shows a message that was cut between two TLS records */
 #define TOKEN_LABEL      "EXPORTER-rocinante-mover-token"
 #define CHUNK_LABEL      "EXPORTER-rocinante-mover-chunk"
+#define MAC_LABEL        "EXPORTER-rocinante-mover-mac"
 #define IDENTITY_CONTEXT "roci ticket"
 #define PROOF_CONTEXT    "roci connect"
 
@@ -356,30 +357,30 @@ int mover_secure_token(struct mover_secure *s, uint8_t token[SECURE_TOKEN_BYTES]
 }
 
 /* Makes the cipher when the first chunk comes. */
-static int prepare_cipher(struct mover_secure *s)
+static int prepare_cipher(struct mover_secure *s, bool encrypt)
 {
 	uint8_t key[CHUNK_CIPHER_KEY_BYTES];
 	int err;
 
 	if (chunk_cipher_ready(&s->cipher))
 		return 0;
-	if (!export(s, CHUNK_LABEL, key, sizeof(key)))
+	if (!export(s, encrypt ? CHUNK_LABEL : MAC_LABEL, key, sizeof(key)))
 		return -EPROTO;
-	err = chunk_cipher_init(&s->cipher, key);
+	err = chunk_cipher_init(&s->cipher, key, encrypt);
 	OPENSSL_cleanse(key, sizeof(key));
 	return err;
 }
 
-int mover_secure_seal_chunk(struct mover_secure *s, uint64_t number, uint8_t *data, size_t len)
+int mover_secure_seal_chunk(struct mover_secure *s, bool encrypt, uint64_t number, uint8_t *data, size_t len)
 {
-	int err = prepare_cipher(s);
+	int err = prepare_cipher(s, encrypt);
 
 	return err ? err : chunk_cipher_seal(&s->cipher, number, data, len);
 }
 
-int mover_secure_open_chunk(struct mover_secure *s, uint64_t number, uint8_t *data, size_t len)
+int mover_secure_open_chunk(struct mover_secure *s, bool encrypt, uint64_t number, uint8_t *data, size_t len)
 {
-	int err = prepare_cipher(s);
+	int err = prepare_cipher(s, encrypt);
 
 	return err ? err : chunk_cipher_open(&s->cipher, number, data, len);
 }

@@ -52,11 +52,13 @@ int mover_secure_open(struct mover_secure *s, const void *sealed, size_t len, vo
  */
 int mover_secure_token(struct mover_secure *s, uint8_t token[SECURE_TOKEN_BYTES]);
 
-/* Encrypts or decrypts the content of a window in place (chunk_cipher.h) under a key from the exporter. `number` is the
- * nonce; the sender never uses one twice in a session. The 16-byte tag follows the data. 0 or -errno; open_chunk:
- * -EBADMSG if the content was changed. */
-int mover_secure_seal_chunk(struct mover_secure *s, uint64_t number, uint8_t *data, size_t len);
-int mover_secure_open_chunk(struct mover_secure *s, uint64_t number, uint8_t *data, size_t len);
+/* Protects the content of a window in place (chunk_cipher.h) under a key from the exporter: it is authenticated, and
+ * with `encrypt`, which is the same for all of a session, encrypted too. `number` is the nonce; the sender never uses
+ * one twice in a session. The 16-byte tag follows the data. 0 or -errno; open_chunk: -EBADMSG if the content was
+ * changed.
+ */
+int mover_secure_seal_chunk(struct mover_secure *s, bool encrypt, uint64_t number, uint8_t *data, size_t len);
+int mover_secure_open_chunk(struct mover_secure *s, bool encrypt, uint64_t number, uint8_t *data, size_t len);
 
 /* Whether the peer came in without a ticket. After the handshake. */
 bool mover_secure_is_open(const struct mover_secure *s);

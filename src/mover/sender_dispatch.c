@@ -14,7 +14,7 @@ static unsigned window_index(const struct pack *pack)
 void dispatch_grant(struct sender *x, struct cursor_in *payload)
 {
 	uint16_t count = get_u16(payload);
-	uint32_t need = x->s.terms.chunk_bytes + (x->s.terms.encrypt ? CHUNK_CIPHER_TAG_BYTES : 0);
+	uint32_t need = x->s.terms.chunk_bytes + CHUNK_CIPHER_TAG_BYTES;
 
 	if (x->s.terms.mode == MOVER_READ || payload->bad || x->dispatch.grant_count + count > PROTO_MAX_WINDOWS) {
 		session_fail_protocol(&x->s, "a GRANT that was not needed");

@@ -185,10 +185,11 @@ static void finish_pack(struct sender *x, struct pack *pack)
 	if (!pack->descriptor.count)
 		return;
 	pack->descriptor.seq = x->packs.next_seq++;
-	if (!x->s.terms.encrypt || !pack->wire_bytes)
+	if (!pack->wire_bytes)
 		return;
-	if (mover_secure_seal_chunk(x->s.control.secure, pack->descriptor.seq, pack->window->bytes, pack->wire_bytes))
-		session_fail(&x->s, MOVER_FAILED, "a chunk could not be encrypted");
+	if (mover_secure_seal_chunk(x->s.control.secure, x->s.terms.encrypt, pack->descriptor.seq, pack->window->bytes,
+				    pack->wire_bytes))
+		session_fail(&x->s, MOVER_FAILED, "a chunk could not be sealed");
 	pack->wire_bytes += CHUNK_CIPHER_TAG_BYTES;
 }
 

@@ -37,7 +37,7 @@ struct pack {
 	struct piece *pieces;
 	unsigned count, reading; /* pieces, and those whose `op` is under way */
 	uint32_t used;           /* bytes of the window */
-	uint32_t wire_bytes;     /* as sent: with the tag, if encrypted */
+	uint32_t wire_bytes;     /* as sent: with the tag */
 	uint8_t *segments;       /* encoded */
 	size_t segments_len;
 	struct proto_descriptor descriptor;

@@ -16,7 +16,7 @@ static size_t messages_bytes(const struct session *s)
 bool session_open_lanes(struct session *s, int local_access)
 {
 	struct session_lanes *lanes = &s->lanes;
-	size_t bytes = s->terms.chunk_bytes + (s->terms.encrypt ? CHUNK_CIPHER_TAG_BYTES : 0);
+	size_t bytes = s->terms.chunk_bytes + CHUNK_CIPHER_TAG_BYTES;
 	int err = window_pool_create(&s->pool, s->dev.pd, s->terms.windows, bytes, local_access);
 
 	lanes->count = s->terms.qps;

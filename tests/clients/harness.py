@@ -207,6 +207,24 @@ def veth_pair(mtu=1500):
     return a, b
 
 
+def hosts_with_relay():
+    """Makes two hosts with a third namespace between them, for a program that relays (relay.py)."""
+    here, middle = veth_pair()   # here -- middle -- there
+    _, there = veth_pair()
+    for host in (here, there):
+        # The relay forwards frames as they are, so they must be complete.
+        host.run('ethtool', '-K', host.link, 'gso', 'off', 'gro', 'off', 'tso', 'off', 'tx', 'off', 'rx', 'off')
+    # The other end of the veth of `there` moves to the relay's namespace.
+    here.run('ip', 'link', 'set', there.link, 'netns', str(middle.pid))
+    for link in (here.link, there.link):
+        middle.run('ip', 'addr', 'flush', 'dev', link)
+        middle.run('ip', 'link', 'set', link, 'up', 'promisc', 'on')
+    there.run('ip', 'addr', 'add', '10.77.1.9/24', 'dev', there.link)
+    there.address = '10.77.1.9'
+    wait_until('the link', lambda: 'state UP' in there.run('ip', 'link', 'show', 'dev', there.link))
+    return here, middle, there
+
+
 signal.signal(signal.SIGTERM, lambda *_: sys.exit(1))  # Meson ends a test this way; exit so that end_sleepers() runs
 
 

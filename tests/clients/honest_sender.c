@@ -2,6 +2,7 @@
 #include "honest_sender.h"
 
 #include "mover/chain.h"
+#include "mover/chunk_cipher.h"
 
 struct hostile hostile;
 struct proto_grant honest_grants[64];
@@ -143,6 +144,12 @@ struct proto_segment honest_segment(uint32_t entry, uint32_t len)
 	return s;
 }
 
+void honest_write(uint32_t len)
+{
+	MUST(mover_secure_seal_chunk(h->control.secure, false, 0, h->memory, len) == 0);
+	hostile_post(h, 0, &honest_grants[0], 0, len + CHUNK_CIPHER_TAG_BYTES);
+}
+
 void honest_fin(const struct proto_descriptor *d, const struct proto_segment *segments)
 {
 	struct cursor_out *out = hostile_begin(h, PROTO_FIN);
@@ -162,7 +169,7 @@ struct proto_descriptor honest_content(struct proto_segment *segment)
 	MUST(honest_verdict(0, &e) == PROTO_WANT);
 	memcpy(h->memory, "0123456789", 10);
 	*segment = honest_segment(0, 10);
-	hostile_post(h, 0, &honest_grants[0], 0, 10);
+	honest_write(10);
 	hostile_done(h, 0, 0, honest_grants[0].window);
 	return (struct proto_descriptor){.window = honest_grants[0].window, .bytes = 10, .count = 1};
 }

@@ -35,6 +35,8 @@ enum proto_verdict honest_verdict(uint32_t index, const struct mover_entry *entr
 
 /* All of an entry, from the beginning of hostile.memory. */
 struct proto_segment honest_segment(uint32_t entry, uint32_t len);
+/* Seals the `len` bytes with the first descriptor's number, and writes them into the first window. */
+void honest_write(uint32_t len);
 void honest_fin(const struct proto_descriptor *d, const struct proto_segment *segments);
 /* Offers "file" of ten bytes, which is wanted, and writes its content into the first window. */
 struct proto_descriptor honest_content(struct proto_segment *segment);

@@ -4,6 +4,7 @@
 
 #include "hostile_sender.h"
 #include "honest_sender.h"
+#include "mover/chunk_cipher.h"
 
 static struct hostile *const h = &hostile;
 
@@ -35,7 +36,7 @@ static void reading_by_digests(void)
 	if (honest_verdict(0, &e) == PROTO_WANT) { /* a variant before this one has not stored it */
 		memcpy(h->memory, "0123456789", 10);
 		segment = honest_segment(0, 10);
-		hostile_post(h, 0, &honest_grants[0], 0, 10);
+		honest_write(10);
 		hostile_done(h, 0, 0, honest_grants[0].window);
 		d.window = honest_grants[0].window;
 		honest_fin(&d, &segment);
@@ -128,7 +129,8 @@ static void write_too_late(void)
 static void read_of_nothing(void)
 {
 	struct proto_segment segment;
-	struct proto_grant grant = {.len = 10, .addr = (uintptr_t)h->memory, .rkey = 0x12345678};
+	struct proto_grant grant = {
+		.len = 10 + CHUNK_CIPHER_TAG_BYTES, .addr = (uintptr_t)h->memory, .rkey = 0x12345678};
 	struct mover_entry e = honest_file("file", 10);
 	struct cursor_out *out;
 

@@ -83,7 +83,7 @@ static void through_a_symlink(void)
 	MUST(honest_verdict(3, &over) == PROTO_WANT);
 	memcpy(h->memory, "0123456789", 10);
 	segment = honest_segment(3, 10);
-	hostile_post(h, 0, &honest_grants[0], 0, 10);
+	honest_write(10);
 	hostile_done(h, 0, 0, honest_grants[0].window);
 	honest_fin(&(struct proto_descriptor){.window = honest_grants[0].window, .bytes = 10, .count = 1}, &segment);
 	MUST(honest_result().verdict == PROTO_DONE);

@@ -10,6 +10,7 @@
 #include <stdlib.h>
 
 #include "hostile.h"
+#include "mover/chunk_cipher.h"
 
 static struct hostile hostile, *const h = &hostile;
 static unsigned variant;
@@ -65,7 +66,9 @@ static void grant(struct proto_grant g, uint16_t count)
 
 static struct proto_grant honest_grant(void)
 {
-	return (struct proto_grant){.len = h->terms.chunk_bytes, .addr = (uintptr_t)h->memory, .rkey = h->mr->rkey};
+	return (struct proto_grant){.len = h->terms.chunk_bytes + CHUNK_CIPHER_TAG_BYTES,
+				    .addr = (uintptr_t)h->memory,
+				    .rkey = h->mr->rkey};
 }
 
 static void ack(uint64_t seq, uint16_t count, const struct proto_result *result)

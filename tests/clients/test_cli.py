@@ -61,7 +61,7 @@ def mistakes():
     says('--timeout 2ms is out of range; use 1 s to 86400 s', 'send', '--timeout', '2ms', 'file', 'host')
     says('--limit 5 is too small; use at least 1.00 KiB/s', 'send', '--limit', '5', 'file', 'host')
     says("--limit 'fast' is not a rate", 'send', '--limit', 'fast', 'file', 'host')
-    says("--encrypt takes no argument; remove '=1'", 'send', '--encrypt=1', 'file', 'host')
+    says("--no-encrypt takes no argument; remove '=1'", 'send', '--no-encrypt=1', 'file', 'host')
     says("did you mean 'write'", 'send', '--mode', 'wirte', 'file', 'host')
     says('--chunk must be a power of two', 'send', '--chunk', '100K', 'file', 'host')
     says('--chunk 1K is out of range; use 64.0 KiB to 16.0 MiB', 'send', '--chunk', '1K', 'file', 'host')

@@ -5,7 +5,7 @@ import re
 import signal
 import sys
 
-from harness import DEVICE, HERE, Host, check, isolate, program, tap, transfer, veth_pair, wait_until
+from harness import DEVICE, HERE, Host, check, hosts_with_relay, isolate, program, tap, transfer, wait_until
 
 # Both sides apply this to packets that they send and to packets that they receive. With much more loss, one message in some
 # thousands would fail all its eight attempts, and rightly so.
@@ -46,24 +46,6 @@ def run_client(server, client, address, name, args, gid_option, env=None):
              excuse=LAST_ACK_LOST if 'pingpong' in name else None)
 
 
-def lossy_hosts():
-    """Makes two hosts with a third namespace between them, for the relay."""
-    here, middle = veth_pair()   # here -- middle -- there
-    _, there = veth_pair()
-    for host in (here, there):
-        # The relay forwards frames as they are, so they must be complete.
-        host.run('ethtool', '-K', host.link, 'gso', 'off', 'gro', 'off', 'tso', 'off', 'tx', 'off', 'rx', 'off')
-    # The other end of the veth of `there` moves to the relay's namespace.
-    here.run('ip', 'link', 'set', there.link, 'netns', str(middle.pid))
-    for link in (here.link, there.link):
-        middle.run('ip', 'addr', 'flush', 'dev', link)
-        middle.run('ip', 'link', 'set', link, 'up', 'promisc', 'on')
-    there.run('ip', 'addr', 'add', '10.77.1.9/24', 'dev', there.link)
-    there.address = '10.77.1.9'
-    wait_until('the link', lambda: 'state UP' in there.run('ip', 'link', 'show', 'dev', there.link))
-    return here, middle, there
-
-
 def relayed(name, args, gid_option, odds):
     """Runs a program across the relay. The relay's counter proves that it lost packets."""
     relay = middle.start('/usr/bin/python3', f'{HERE}/relay.py', here.link, there.link, *odds.split(), '7', plain=True)
@@ -95,5 +77,5 @@ def cases():
 
 if __name__ == '__main__':
     isolate()
-    here, middle, there = lossy_hosts()
+    here, middle, there = hosts_with_relay()
     sys.exit(tap(list(cases())))

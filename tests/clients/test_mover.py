@@ -83,7 +83,7 @@ for mode in MODES:
             cases.append((f'small files, {mode}, {qps} QPs', lambda point=point: small(*point)))
         if FULL or (PLACE, mode, qps) in (('one', 'write', 4), ('veth', 'read', 4)):
             cases.append((f'4 GiB, {mode}, {qps} QPs', lambda point=point: large(*point)))
-    for options in (['--encrypt'], ['--poll'], ['--no-uring'], ['--memory', '3M'], ['--chunk', '64K', '--qps', '64', '--cqs', '8'],
+    for options in (['--no-encrypt'], ['--poll'], ['--no-uring'], ['--memory', '3M'], ['--chunk', '64K', '--qps', '64', '--cqs', '8'],
                     ['--chunk', '16M']):
         cases.append((f'all kinds, {mode}, {" ".join(options)}',
                       lambda options=options, mode=mode: odd('--mode', mode, *options)))

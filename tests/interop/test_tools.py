@@ -64,7 +64,7 @@ class Bench:
             self.clear()
         for host, end in ((receiver, recv.process), (sender, process)):
             connected = events(end, 'connected')[0]
-            expected = {'device': host.device, 'embedded': not host.plain, 'mode': mode, 'encrypted': '--encrypt' in options}
+            expected = {'device': host.device, 'embedded': not host.plain, 'mode': mode, 'encrypted': '--no-encrypt' not in options}
             check(expected.items() <= connected.items(), f'{connected}\nis not\n{expected}')
             check((STATS in end.text()) != host.plain, end.report())
             if not host.plain:  # it sees the kernel's device, too
@@ -208,9 +208,9 @@ def fault(server, client):
 
 def cases(bench, receiver, sender, part=False):
     way = f'{sender.kind} to {receiver.kind}'
-    every = [['--qps', '1'], ['--qps', '4', '--encrypt']]
+    every = [['--qps', '1', '--no-encrypt'], ['--qps', '4']]
     for mode in MODES:
-        of_part = [['--qps', '4'], *([['--qps', '1', '--encrypt']] if mode == 'write' and not OLD_KERNEL else [])]
+        of_part = [['--qps', '4', '--no-encrypt'], *([['--qps', '1']] if mode == 'write' and not OLD_KERNEL else [])]
         for options in of_part if part else every:
             options = [mode, *options]
             yield f'{way}: all kinds, {" ".join(options)}', lambda o=options: bench.odd(receiver, sender, *o)

@@ -407,7 +407,7 @@ static void keys_stay_as_they_are(void **state)
 	}
 }
 
-static void chunks(void **state)
+static void protect_chunks(bool encrypt)
 {
 	static const size_t lens[] = {0, 1, 15, 16, 65536, 1 << 20};
 	struct pair *pair = pair_new();
@@ -421,23 +421,34 @@ static void chunks(void **state)
 		size_t len = lens[i];
 
 		memcpy(data, plain, len);
-		assert_int_equal(mover_secure_seal_chunk(pair->client, number, data, len), 0);
+		assert_int_equal(mover_secure_seal_chunk(pair->client, encrypt, number, data, len), 0);
 		if (len > 15)
-			assert_memory_not_equal(data, plain, len);
-		assert_int_equal(mover_secure_open_chunk(pair->server, number, data, len), 0);
+			assert_int_equal(memcmp(data, plain, len) != 0, encrypt);
+		assert_int_equal(mover_secure_open_chunk(pair->server, encrypt, number, data, len), 0);
 		assert_memory_equal(data, plain, len);
 
-		assert_int_equal(mover_secure_seal_chunk(pair->client, number, data, len), 0);
-		assert_int_equal(mover_secure_open_chunk(pair->server, number + 1, data, len), -EBADMSG);
+		assert_int_equal(mover_secure_seal_chunk(pair->client, encrypt, number, data, len), 0);
+		assert_int_equal(mover_secure_open_chunk(pair->server, encrypt, number + 1, data, len), -EBADMSG);
 		memcpy(data, plain, len);
-		assert_int_equal(mover_secure_seal_chunk(pair->client, number, data, len), 0);
+		assert_int_equal(mover_secure_seal_chunk(pair->client, encrypt, number, data, len), 0);
 		data[random_below(&seed, len + CHUNK_CIPHER_TAG_BYTES)] ^= 1;
-		assert_int_equal(mover_secure_open_chunk(pair->server, number, data, len), -EBADMSG);
+		assert_int_equal(mover_secure_open_chunk(pair->server, encrypt, number, data, len), -EBADMSG);
 	}
 	pair_end(pair);
 	test_free(data);
 	test_free(plain);
 	test_free(pair);
+}
+
+static void encrypted_chunks(void **state)
+{
+	protect_chunks(true);
+}
+
+/* Content in the clear, that nobody can change. */
+static void authenticated_chunks(void **state)
+{
+	protect_chunks(false);
 }
 
 static void nothing_before_the_handshake(void **state)
@@ -450,7 +461,7 @@ static void nothing_before_the_handshake(void **state)
 	assert_int_equal(mover_secure_seal(s, "x", 1, bytes, &len), -EPROTO);
 	len = sizeof(bytes);
 	assert_int_equal(mover_secure_open(s, "x", 1, bytes, &len), -EPROTO);
-	assert_int_not_equal(mover_secure_seal_chunk(s, 0, bytes, 16), 0);
+	assert_int_not_equal(mover_secure_seal_chunk(s, true, 0, bytes, 16), 0);
 	mover_secure_destroy(s);
 	mover_secure_destroy(NULL);
 }
@@ -467,7 +478,8 @@ int main(void)
 		cmocka_unit_test(messages_in_order),
 		cmocka_unit_test(messages_attacked),
 		cmocka_unit_test(keys_stay_as_they_are),
-		cmocka_unit_test(chunks),
+		cmocka_unit_test(encrypted_chunks),
+		cmocka_unit_test(authenticated_chunks),
 		cmocka_unit_test(nothing_before_the_handshake),
 	};
 
