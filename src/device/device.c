@@ -24,7 +24,9 @@ static int open_registry(struct roci_device *dev)
 	int err = roci_registry_open(&dev->registry);
 
 	if (err == -EUSERS)
-		return roci_device_open_failed("1023 of your processes on this host have one already", err);
+		return roci_device_open_failed("1023 processes on this host have one already, or somebody keeps their "
+					       "names (`grep roci/door /proc/net/unix` counts them)",
+					       err);
 	if (err)
 		return roci_device_open_failed("no directory for the host registry (set ROCI_RUNDIR to one of yours)",
 					       err);

@@ -3,7 +3,6 @@
 
 #include <stdio.h>
 #include <stdlib.h>
-#include <unistd.h>
 
 #include "device/capture.h"
 #include "device/device_state.h"
@@ -64,13 +63,10 @@ static int open_udp(struct roci_device *dev)
 int roci_links_open(struct roci_device *dev)
 {
 	struct roci_links *links = &dev->links;
-	char what[ROCI_RUNDIR_MAX + 24];
 	int err = roci_side_door_open(&dev->registry, &links->door);
 
-	if (err) {
-		snprintf(what, sizeof(what), "side door in %s", dev->registry.dir);
-		return roci_device_open_failed(what, err);
-	}
+	if (err)
+		return roci_device_open_failed("side door", err);
 	err = roci_progress_watch(&dev->progress, roci_side_door_fd(links->door), ROCI_PROGRESS_DOOR);
 	if (err) {
 		roci_device_open_failed("epoll", err);
@@ -99,11 +95,10 @@ void roci_links_close_in_child(struct roci_links *links)
 	roci_udp_close_in_child(links->udp);
 	if (links->capture)
 		roci_capture_close_in_child(links->capture);
-	close(roci_side_door_fd(links->door));
 }
 
 void roci_links_leave_host(struct roci_links *links)
 {
 	roci_udp_leave_steering(links->udp);
-	roci_side_door_unlink(links->door);
+	roci_side_door_shut(links->door);
 }

@@ -10,7 +10,9 @@
 #include <unistd.h>
 
 #include "device/device.h"
+#include "device/local_name.h"
 #include "device/sweep.h"
+#include "device/sys.h"
 
 #define LAYOUT     4  /* in the file's name: processes of another layout have another file */
 #define TRIES      10 /* while somebody sweeps the file away, which takes a moment */
@@ -116,20 +118,32 @@ err_close:
 	return err;
 }
 
+/* -EAGAIN: a process of this registry has the slot; -EADDRINUSE: one of another registry has its door. */
+static int take_one(struct roci_registry *reg, unsigned slot)
+{
+	struct roci_local_name name = roci_local_name_door(slot);
+	int err = lock_byte(reg->fd, F_OFD_SETLK, F_WRLCK, slot);
+
+	if (err)
+		return err == -EACCES ? -EAGAIN : err;
+	reg->door_fd = roci_local_name_take(&name);
+	if (reg->door_fd < 0) {
+		lock_byte(reg->fd, F_OFD_SETLK, F_UNLCK, slot);
+		return reg->door_fd;
+	}
+	reg->slot = slot;
+	return 0;
+}
+
 /* From a random slot on, so that the numbers of a dead process are not used again at once. */
 static int take_slot(struct roci_registry *reg)
 {
 	unsigned start = roci_random32();
 
 	for (unsigned i = 0; i < ROCI_SLOTS - 1; i++) {
-		unsigned slot = 1 + (start + i) % (ROCI_SLOTS - 1);
-		int err = lock_byte(reg->fd, F_OFD_SETLK, F_WRLCK, slot);
+		int err = take_one(reg, 1 + (start + i) % (ROCI_SLOTS - 1));
 
-		if (!err) {
-			reg->slot = slot;
-			return 0;
-		}
-		if (err != -EAGAIN && err != -EACCES)
+		if (err != -EAGAIN && err != -EADDRINUSE)
 			return err;
 	}
 	return -EUSERS;
@@ -231,7 +245,7 @@ int roci_registry_open(struct roci_registry *reg)
 	struct stat st;
 	int err;
 
-	*reg = (struct roci_registry){.fd = -1};
+	*reg = (struct roci_registry){.fd = -1, .door_fd = -1};
 	if (stat("/proc/self/ns/net", &st))
 		return -errno;
 	reg->netns = st.st_ino;
@@ -248,9 +262,11 @@ void roci_registry_close(struct roci_registry *reg)
 {
 	if (reg->fd < 0)
 		return;
+	if (reg->door_fd >= 0)
+		roci_sys_close(reg->door_fd);
 	munmap(reg->file, sizeof(*reg->file));
 	close(reg->fd);
-	reg->fd = -1;
+	reg->fd = reg->door_fd = -1;
 	reg->slot = 0;
 }
 

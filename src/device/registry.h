@@ -6,6 +6,10 @@
  * block of 16,384 QPNs (qpn_slot.h), as long as it holds the lock on byte s of the file. The kernel releases the lock
  * when the process ends, however it ends; pids do not matter. The file also holds the order of sockets (steer.h) and
  * the ports of services (ports.h).
+ *
+ * Other users, and containers that share the network namespace but no file system, have registries of their own. All
+ * share the names of the side doors (local_name.h): a slot whose door another registry's process has is not taken. So
+ * no two processes of a network namespace have the same QPNs.
  */
 #ifndef ROCI_DEVICE_REGISTRY_H
 #define ROCI_DEVICE_REGISTRY_H
@@ -38,6 +42,7 @@ struct roci_registry_file {
 struct roci_registry {
 	int fd;
 	unsigned slot; /* ours */
+	int door_fd;   /* the socket that has the name of our slot's side door */
 	unsigned long netns;
 	struct roci_slot_key slot_key;
 	bool stuck;                      /* the last wait for the lock was in vain */
@@ -46,13 +51,13 @@ struct roci_registry {
 };
 
 /* Takes a free slot, in the first directory of rundir.h where a process of ours lives already, else in the first that
- * can hold the file. Says on stderr why others cannot. Returns 0, -EUSERS where all slots are taken, or a negative
- * errno: no directory can hold the file. */
+ * can hold the file. Says on stderr why others cannot. Returns 0, -EUSERS where all slots are taken, by this user's
+ * processes or others', or a negative errno: no directory can hold the file. */
 int roci_registry_open(struct roci_registry *reg);
 /* Gives the slot back. In a forked child, which shares the lock with its parent, the parent keeps it. */
 void roci_registry_close(struct roci_registry *reg);
 
-/* True where a living process owns `slot`. */
+/* True where a living process of this registry owns `slot`. */
 bool roci_registry_alive(const struct roci_registry *reg, unsigned slot);
 
 /* The lock on reg->file, between processes. A stopped process may hold it: the wait ends after a second, with a line on

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* The directory where a user's processes share files: host registry, side doors, the verbs layer's sysfs. */
+/* The directory where a user's processes share files: host registry, the verbs layer's sysfs. */
 #ifndef ROCI_DEVICE_RUNDIR_H
 #define ROCI_DEVICE_RUNDIR_H
 
 #include <stddef.h>
 
-#define ROCI_RUNDIR_MAX 72 /* bytes: a side door's name behind it must fit in sockaddr_un */
+#define ROCI_RUNDIR_MAX 72 /* bytes */
 
 /* Writes the path of candidate `i` to `path`: $ROCI_RUNDIR alone if that is set, else /dev/shm/roci-UID,
  * /tmp/roci-UID, and roci-UID in $XDG_RUNTIME_DIR (/run/user/UID where that is not set). Returns 0, -ENAMETOOLONG, or

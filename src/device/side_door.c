@@ -2,14 +2,11 @@
 #include "device/side_door.h"
 
 #include <errno.h>
-#include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/socket.h>
-#include <sys/un.h>
-#include <unistd.h>
 
+#include "device/local_name.h"
 #include "device/sys.h"
 #include "wire/gid.h"
 
@@ -27,10 +24,7 @@ struct door_header {
 };
 
 struct roci_side_door {
-	int fd;
-	unsigned long netns;
-	char dir[ROCI_RUNDIR_MAX + 1];
-	struct sockaddr_un here;
+	int fd; /* the registry's */
 	struct door_header out;
 	struct mmsghdr msgs[MESSAGES];
 	struct iovec iov[MESSAGES][2];
@@ -39,39 +33,15 @@ struct roci_side_door {
 	uint8_t bytes[MESSAGES][MESSAGE_BYTES];
 };
 
-/* Returns the address's length. ROCI_RUNDIR_MAX leaves room for the name. */
-static socklen_t name_door(const struct roci_side_door *door, unsigned slot, struct sockaddr_un *addr)
-{
-	int len = snprintf(addr->sun_path, sizeof(addr->sun_path), "%s/door-%lu-%u", door->dir, door->netns, slot);
-
-	addr->sun_family = AF_UNIX;
-	return (socklen_t)(offsetof(struct sockaddr_un, sun_path) + (size_t)len + 1);
-}
-
 int roci_side_door_open(const struct roci_registry *reg, struct roci_side_door **out)
 {
 	/* mmap: the buffers cost nothing until something arrives. */
 	struct roci_side_door *door =
 		mmap(NULL, sizeof(*door), PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-	socklen_t len;
-	int err;
 
 	if (door == MAP_FAILED)
 		return -ENOMEM;
-	door->netns = reg->netns;
-	memcpy(door->dir, reg->dir, sizeof(door->dir));
-	door->fd = roci_sys_socket(AF_UNIX, SOCK_DGRAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
-	if (door->fd < 0) {
-		err = -errno;
-		goto err_unmap;
-	}
-	len = name_door(door, reg->slot, &door->here);
-	/* The slot is ours, so a dead process left what is there. */
-	unlink(door->here.sun_path);
-	if (roci_sys_bind(door->fd, (struct sockaddr *)&door->here, len)) {
-		err = -errno;
-		goto err_close;
-	}
+	door->fd = reg->door_fd;
 	for (unsigned i = 0; i < MESSAGES; i++) {
 		door->iov[i][0] = (struct iovec){&door->in[i], sizeof(door->in[i])};
 		door->iov[i][1] = (struct iovec){door->bytes[i], MESSAGE_BYTES};
@@ -79,22 +49,15 @@ int roci_side_door_open(const struct roci_registry *reg, struct roci_side_door *
 	}
 	*out = door;
 	return 0;
-err_close:
-	roci_sys_close(door->fd);
-err_unmap:
-	munmap(door, sizeof(*door));
-	return err;
 }
 
-void roci_side_door_unlink(struct roci_side_door *door)
+void roci_side_door_shut(struct roci_side_door *door)
 {
-	unlink(door->here.sun_path);
+	roci_sys_shutdown(door->fd, SHUT_RD);
 }
 
 void roci_side_door_close(struct roci_side_door *door)
 {
-	roci_side_door_unlink(door);
-	roci_sys_close(door->fd);
 	munmap(door, sizeof(*door));
 }
 
@@ -106,8 +69,8 @@ int roci_side_door_fd(const struct roci_side_door *door)
 int roci_side_door_send(struct roci_side_door *door, unsigned slot, const struct roci_arrival *from, uint32_t segment,
 			struct iovec *iov, unsigned iov_count)
 {
-	struct sockaddr_un addr;
-	struct msghdr msg = {.msg_name = &addr, .msg_iov = iov, .msg_iovlen = iov_count};
+	struct roci_local_name name = roci_local_name_door(slot);
+	struct msghdr msg = {.msg_name = &name.addr, .msg_namelen = name.len, .msg_iov = iov, .msg_iovlen = iov_count};
 	size_t len = 0;
 
 	for (unsigned i = 1; i < iov_count; i++)
@@ -125,11 +88,10 @@ int roci_side_door_send(struct roci_side_door *door, unsigned slot, const struct
 	memcpy(door->out.src, from->flow.src, 16);
 	memcpy(door->out.dst, from->flow.dst, 16);
 	iov[0] = (struct iovec){&door->out, sizeof(door->out)};
-	msg.msg_namelen = name_door(door, slot, &addr);
 	if (roci_sys_sendmsg(door->fd, &msg, MSG_DONTWAIT | MSG_NOSIGNAL) >= 0)
 		return 0;
-	/* ECONNREFUSED: the process was killed, and its name is left. */
-	return errno == ENOENT || errno == ECONNREFUSED ? -ESRCH : -errno;
+	/* EPIPE: it is shut. */
+	return errno == ECONNREFUSED || errno == EPIPE ? -ESRCH : -errno;
 }
 
 static bool header_ok(const struct door_header *in, size_t received)

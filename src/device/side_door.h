@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * The side door: a Unix datagram socket in the run directory. Each process has one, named by its slot. It takes packets
- * that the kernel gave to the wrong process of the host and, where UDP port 4791 cannot be had, packets between
- * processes of this host. The directory's mode (0700) keeps other users out; messages are validated nevertheless.
+ * The side door: a Unix datagram socket. Each process has one, named by its slot (local_name.h). It takes packets that
+ * another process received for it, and packets of processes of this host where nobody of ours has UDP port 4791.
  */
 #ifndef ROCI_DEVICE_SIDE_DOOR_H
 #define ROCI_DEVICE_SIDE_DOOR_H
@@ -14,11 +13,11 @@
 
 struct roci_side_door;
 
-/* Opens the side door of reg's slot. Returns 0 or a negative errno. */
+/* Makes what the side door of reg's slot needs beside its socket, which stays the registry's. -ENOMEM. */
 int roci_side_door_open(const struct roci_registry *reg, struct roci_side_door **out);
 void roci_side_door_close(struct roci_side_door *door);
-/* Removes its name, as the process is about to end. */
-void roci_side_door_unlink(struct roci_side_door *door);
+/* Takes no more, as the process is about to end: for those who send, nobody is there. */
+void roci_side_door_shut(struct roci_side_door *door);
 
 /* Sends packets in one message to the process that owns `slot`: each of `segment` bytes, the last may be shorter, in
  * iov[1] and what follows. iov[0] is for the message's header. Returns 0, -ESRCH where no such process lives, -EAGAIN

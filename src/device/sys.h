@@ -34,6 +34,11 @@ static inline int roci_sys_connect(int fd, const struct sockaddr *addr, socklen_
 	return (int)syscall(SYS_connect, fd, addr, len);
 }
 
+static inline int roci_sys_shutdown(int fd, int how)
+{
+	return (int)syscall(SYS_shutdown, fd, how);
+}
+
 static inline int roci_sys_getsockname(int fd, struct sockaddr *addr, socklen_t *len)
 {
 	return (int)syscall(SYS_getsockname, fd, addr, len);

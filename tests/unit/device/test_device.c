@@ -420,24 +420,28 @@ static void a_child_inherits_no_locks(void **state)
 	roci_device_put(dev);
 }
 
-static unsigned doors(void)
+static bool steered(const struct roci_registry *reg, unsigned slot)
 {
-	DIR *dir = opendir(getenv("ROCI_RUNDIR"));
-	struct dirent *entry;
-	unsigned n = 0;
+	for (unsigned i = 0; i < ROCI_STEERED_GROUPS; i++) {
+		const struct roci_steered_group *group = &reg->file->groups[i];
 
-	while ((entry = readdir(dir)))
-		n += !strncmp(entry->d_name, "door-", 5);
-	closedir(dir);
-	return n;
+		for (unsigned k = 0; k < group->count; k++)
+			if (group->members[k] == slot)
+				return true;
+	}
+	return false;
 }
 
 /* A program that ends without closing leaves the host, whatever the device's thread does at that moment. */
 static void a_program_that_ends_leaves_the_host(void **state)
 {
-	unsigned before = doors(); /* children of other tests left theirs behind */
-	pid_t pid = fork();
-	int status;
+	struct roci_registry reg;
+	int up[2], status;
+	unsigned slot;
+	pid_t pid;
+
+	assert_int_equal(pipe(up), 0);
+	pid = fork();
 
 	if (!pid) {
 		static struct ud u;
@@ -449,8 +453,9 @@ static void a_program_that_ends_leaves_the_host(void **state)
 		roci_device_unlock(u.dev);
 		atomic_store(&in_event, false);
 		atomic_store(&dawdle, true);
-		if (doors() != before + 1 || pthread_create(&sender, NULL, send_to_itself, &u) ||
-		    pthread_detach(sender))
+		slot = u.dev->registry.slot;
+		if (!steered(&u.dev->registry, slot) || write(up[1], &slot, sizeof(slot)) < 0 ||
+		    pthread_create(&sender, NULL, send_to_itself, &u) || pthread_detach(sender))
 			_exit(1);
 		while (!atomic_load(&in_event))
 			;
@@ -458,7 +463,12 @@ static void a_program_that_ends_leaves_the_host(void **state)
 	}
 	waitpid(pid, &status, 0);
 	assert_int_equal(status, 0);
-	assert_int_equal(doors(), before);
+	assert_int_equal(read(up[0], &slot, sizeof(slot)), sizeof(slot));
+	assert_int_equal(roci_registry_open(&reg), 0);
+	assert_false(steered(&reg, slot));
+	roci_registry_close(&reg);
+	close(up[0]);
+	close(up[1]);
 }
 
 /* The thread sanitizer would end the forked child. */

@@ -1,15 +1,19 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 #include "bench.h"
 
+#include <assert.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/resource.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
+
+#include "device/local_name.h"
 
 /* A process that holds a slot until it is asked to end. */
 static pid_t start_holder(unsigned *slot, int *hold)
@@ -102,6 +106,54 @@ static void all_slots_can_be_taken_and_no_more(void **state)
 		roci_registry_close(&regs[i]);
 }
 
+/* Other users and containers have registries of their own, in this network namespace. */
+static void no_slot_is_in_two_registries(void **state)
+{
+	static struct roci_registry regs[ROCI_SLOTS];
+	static bool seen[ROCI_SLOTS];
+	char mine[200], other[256];
+
+	snprintf(mine, sizeof(mine), "%s", getenv("ROCI_RUNDIR"));
+	snprintf(other, sizeof(other), "%s/other", mine);
+	for (int i = 0; i < ROCI_SLOTS - 1; i++) {
+		setenv("ROCI_RUNDIR", i % 2 ? other : mine, 1);
+		assert_int_equal(roci_registry_open(&regs[i]), 0);
+		assert_string_equal(regs[i].dir, i % 2 ? other : mine);
+		assert_false(seen[regs[i].slot]);
+		seen[regs[i].slot] = true;
+	}
+	for (int i = 0; i < 2; i++) {
+		setenv("ROCI_RUNDIR", i ? other : mine, 1);
+		assert_int_equal(roci_registry_open(&regs[ROCI_SLOTS - 1]), -EUSERS);
+	}
+	for (int i = 0; i < ROCI_SLOTS - 1; i++)
+		roci_registry_close(&regs[i]);
+	setenv("ROCI_RUNDIR", mine, 1);
+}
+
+/* Somebody has the names of all side doors but one. */
+static void squatters_leave_the_slots_that_they_do_not_have(void **state)
+{
+	int fds[ROCI_SLOTS];
+	struct roci_registry reg;
+
+	for (unsigned slot = 1; slot < ROCI_SLOTS; slot++) {
+		struct roci_local_name name = roci_local_name_door(slot);
+
+		fds[slot] = roci_local_name_take(&name);
+		assert_true(fds[slot] >= 0);
+		assert_true(roci_local_name_taken(&name));
+	}
+	assert_int_equal(roci_registry_open(&reg), -EUSERS);
+	close(fds[321]);
+	assert_int_equal(roci_registry_open(&reg), 0);
+	assert_int_equal(reg.slot, 321);
+	roci_registry_close(&reg);
+	for (unsigned slot = 1; slot < ROCI_SLOTS; slot++)
+		if (slot != 321)
+			close(fds[slot]);
+}
+
 static void make(const char *dir, const char *name)
 {
 	char path[300];
@@ -126,9 +178,8 @@ static void what_dead_namespaces_left_is_swept(void **state)
 {
 	const char *dir = getenv("ROCI_RUNDIR");
 	struct flock slot = {.l_type = F_WRLCK, .l_whence = SEEK_SET, .l_start = 77, .l_len = 1};
-	static const char *const names[] = {"host-1-2", "door-1-5",  "host-2-2", "door-2-77", "host-3-1",
-					    "door-3-9", "door-12-1", "host-x",   "host-1-2x"};
-	static const bool stays[] = {false, false, true, true, false, false, true, true, true};
+	static const char *const names[] = {"host-1-2", "host-2-2", "host-3-1", "door-1-5", "host-x", "host-1-2x"};
+	static const bool stays[] = {false, true, false, true, true, true};
 	struct roci_registry reg, other;
 	char path[300];
 	int fd;
@@ -230,14 +281,21 @@ static void a_stopped_holder_of_the_lock_is_not_waited_for(void **state)
 
 int main(void)
 {
+	struct rlimit files; /* 1023 slots take two each */
+
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(slots_are_distinct_and_alive_until_the_kill),
 		cmocka_unit_test(a_forked_child_lets_go),
 		cmocka_unit_test(all_slots_can_be_taken_and_no_more),
+		cmocka_unit_test(no_slot_is_in_two_registries),
+		cmocka_unit_test(squatters_leave_the_slots_that_they_do_not_have),
 		cmocka_unit_test(what_dead_namespaces_left_is_swept),
 		cmocka_unit_test(a_stopped_holder_of_the_lock_is_not_waited_for),
 		cmocka_unit_test(a_directory_that_others_can_use_is_refused),
 	};
 
+	assert(!getrlimit(RLIMIT_NOFILE, &files));
+	files.rlim_cur = files.rlim_max;
+	assert(!setrlimit(RLIMIT_NOFILE, &files));
 	return cmocka_run_group_tests(tests, private_rundir, remove_rundir);
 }

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 #include "bench.h"
 
-#include <stdio.h>
 #include <string.h>
 #include <sys/socket.h>
-#include <sys/un.h>
 #include <unistd.h>
+
+#include "device/local_name.h"
 
 static struct roci_datagram in[ROCI_LINK_RECV_BATCH];
 static struct outgoing out;
@@ -69,17 +69,16 @@ static void nobody_there(void **state)
 
 static void rubbish_is_counted(void **state)
 {
-	struct sockaddr_un addr = {.sun_family = AF_UNIX};
+	struct roci_local_name name;
 	int fd = socket(AF_UNIX, SOCK_DGRAM, 0);
 	struct station a;
 	char bytes[300];
 
 	station_open(&a, "127.77.0.1");
-	snprintf(addr.sun_path, sizeof(addr.sun_path), "%s/door-%lu-%u", a.registry.dir, a.registry.netns,
-		 a.registry.slot);
+	name = roci_local_name_door(a.registry.slot);
 	memset(bytes, 0x5a, sizeof(bytes));
 	for (unsigned len = 0; len < 8; len++)
-		assert_int_equal(sendto(fd, bytes, len * 40, 0, (struct sockaddr *)&addr, sizeof(addr)), len * 40);
+		assert_int_equal(sendto(fd, bytes, len * 40, 0, (struct sockaddr *)&name.addr, name.len), len * 40);
 	assert_int_equal(roci_side_door_recv(a.door, in, &a.stats.door_malformed), 0);
 	assert_int_equal(a.stats.door_malformed, 8);
 	close(fd);
