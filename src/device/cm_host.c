@@ -178,7 +178,7 @@ static void take_out(struct slots *set, const struct slots *others)
 
 struct peer_check {
 	struct roci_device *dev;
-	struct slots alive, dead; /* as the registry says */
+	struct slots alive, dead; /* as their side doors say */
 };
 
 static unsigned slot_of(uint32_t comm_id)
@@ -186,14 +186,14 @@ static unsigned slot_of(uint32_t comm_id)
 	return comm_id >> ROCI_COMM_SLOT_SHIFT;
 }
 
-/* A slot counts only where its owner was alive when it sent. The peer may be another user's process, or a container's:
- * those have a registry of their own, where the same slot means another process. */
+/* A slot counts only where its owner was alive when it sent. The peer may be the kernel's (Soft-RoCE), whose ids have
+ * no slots. */
 static void remember_peer(struct roci_device *dev, uint64_t now, uint32_t sender_id)
 {
 	struct roci_cm_host *host = dev->cm_host;
 	unsigned slot = slot_of(sender_id);
 
-	if (!has(&host->known, slot) && !roci_registry_alive(&dev->registry, slot))
+	if (!has(&host->known, slot) && !roci_side_door_alive(slot))
 		return;
 	add(&host->known, slot);
 	if (host->check_at == ROCI_CM_NEVER)
@@ -212,11 +212,12 @@ static bool peer_is_dead(void *context, const uint8_t gid[16], const struct roci
 	    !has(&check->dev->cm_host->known, slot))
 		return false;
 	if (!has(&check->alive, slot) && !has(&check->dead, slot))
-		add(roci_registry_alive(&check->dev->registry, slot) ? &check->alive : &check->dead, slot);
+		add(roci_side_door_alive(slot) ? &check->alive : &check->dead, slot);
 	return has(&check->dead, slot);
 }
 
-/* A process that is killed does not disconnect. If it was on this host, the registry knows; else its QPs are silent. */
+/* A process that is killed does not disconnect. If it was on this host, its side door is gone; else its QPs are silent.
+ */
 static void check_peers(struct roci_device *dev, uint64_t now)
 {
 	struct roci_cm_host *host = dev->cm_host;
@@ -224,7 +225,7 @@ static void check_peers(struct roci_device *dev, uint64_t now)
 	static const struct slots none;
 
 	roci_cm_disconnect_dead(host->cm, now, peer_is_dead, &check);
-	take_out(&host->known, &check.dead); /* the next owner of such a slot may be in another registry */
+	take_out(&host->known, &check.dead); /* the next owner of such a slot is another process */
 	host->check_at = memcmp(&check.alive, &none, sizeof(none)) ? now + CHECK_NS : ROCI_CM_NEVER;
 }
 

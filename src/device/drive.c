@@ -9,6 +9,8 @@ static unsigned receive(struct roci_device *dev, uint64_t now)
 
 	if (roci_engine_deadline(dev->engine) <= now)
 		roci_engine_timers(dev->engine, now);
+	if (roci_udp_deadline(dev->links.udp) <= now)
+		roci_udp_timers(dev->links.udp, now);
 	return received;
 }
 

@@ -86,10 +86,13 @@ static void enqueue(struct roci_device *dev, uint64_t now, unsigned slot, const 
 {
 	struct roci_gsi *gsi = roci_cm_host_gsi(dev);
 	struct roci_gsi_waiting *w;
+	unsigned room;
 
 	if (!gsi->queue)
 		gsi->queue = calloc(ROCI_GSI_QUEUE, sizeof(*gsi->queue));
-	if (!gsi->queue || gsi->queue_count == ROCI_GSI_QUEUE || len > sizeof(w->bytes)) {
+	/* A process of another registry that does not read its door must leave room for ours. */
+	room = roci_registry_alive(&dev->registry, slot) ? ROCI_GSI_QUEUE : ROCI_GSI_QUEUE / 2;
+	if (!gsi->queue || gsi->queue_count >= room || len > sizeof(w->bytes)) {
 		dev->stats.mads_dropped++; /* as a network would */
 		return;
 	}
@@ -156,8 +159,7 @@ void roci_gsi_rx(struct roci_device *dev, uint64_t now, const struct roci_datagr
 	}
 	dev->stats.mads_received++;
 	slot = d->from->forwarded ? 0 : owner_slot(dev, &msg, flow->src, flow->dst);
-	if (slot && slot != dev->registry.slot && roci_registry_alive(&dev->registry, slot) &&
-	    forward(dev, now, slot, d->from, d->bytes, d->len))
+	if (slot && slot != dev->registry.slot && forward(dev, now, slot, d->from, d->bytes, d->len))
 		return;
 	roci_cm_host_rx(dev, now, pkt->payload, flow->src, flow->dst, msg.local_id);
 }
@@ -253,23 +255,25 @@ void roci_gsi_send(struct roci_device *dev, uint64_t now, const struct roci_cm_t
 	struct roci_span payload = {(void *)tx->mad, ROCI_CM_MAD_BYTES};
 	struct roci_av av = {
 		.mtu = 256,
-		.src_port = ROCI_UDP_PORT,
 		.traffic_class = tx->traffic_class,
 		.hop_limit = tx->hop_limit,
 	};
 	struct roci_frame frame;
+	int err;
 
 	if (index < 0 || roci_gid_is_ipv4(tx->sgid) != roci_gid_is_ipv4(tx->dgid)) {
 		dev->stats.mads_dropped++;
 		return;
 	}
+	err = roci_udp_listen(dev->links.udp, index); /* for the answer */
+	av.src_port = roci_udp_mad_port(dev->links.udp, (unsigned)index);
 	memcpy(av.sgid, tx->sgid, 16);
 	memcpy(av.dgid, tx->dgid, 16);
 	av.sgid_index = (uint8_t)index;
 	av.ifindex = dev->gids.entries[index].ifindex;
 	frame = roci_frame(&av, header, build_header(gsi, header), &payload, 1);
 	dev->stats.mads_sent++;
-	if (!roci_udp_listen(dev->links.udp, index)) /* for the answer */
+	if (!err)
 		roci_link_send(dev->links.top, &frame, 1);
 	else
 		send_by_door(dev, now, tx);

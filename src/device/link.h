@@ -74,6 +74,7 @@ struct roci_arrival {
 	uint8_t traffic_class, hop_limit;
 	bool congested; /* more than half of the socket's buffer was in use */
 	bool forwarded; /* it came through the side door, and must not be forwarded again */
+	uint32_t uid;   /* of a forwarded one: the user whose process sent it there */
 };
 
 /* A received packet (BTH to ICRC, unchecked). Valid until the next receive of the link. */

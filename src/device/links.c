@@ -93,12 +93,13 @@ void roci_links_close(struct roci_links *links)
 void roci_links_close_in_child(struct roci_links *links)
 {
 	roci_udp_close_in_child(links->udp);
+	roci_side_door_close_in_child(links->door);
 	if (links->capture)
 		roci_capture_close_in_child(links->capture);
 }
 
 void roci_links_leave_host(struct roci_links *links)
 {
-	roci_udp_leave_steering(links->udp);
+	roci_udp_leave_host(links->udp);
 	roci_side_door_shut(links->door);
 }

@@ -20,7 +20,9 @@ static uint64_t next_deadline(const struct roci_device *dev)
 {
 	uint64_t engine = dev->transmit.more ? 0 : roci_engine_deadline(dev->engine), cm = roci_cm_host_deadline(dev);
 
-	return engine < cm ? engine : cm;
+	uint64_t udp = roci_udp_deadline(dev->links.udp), first = engine < cm ? engine : cm;
+
+	return udp < first ? udp : first;
 }
 
 /* Linux before 5.11, valgrind and some sandboxes have no epoll_pwait2(). timeout: NULL for ever. */

@@ -60,11 +60,17 @@ static unsigned forward(struct roci_device *dev, uint64_t now, const struct roci
 		dev->stats.forward_dropped += n;
 	else
 		dev->stats.forwarded += n;
-	if (now - dev->receive.repaired_at > REPAIR_NS) {
+	/* What is for a process of another registry cannot be steered. */
+	if (now - dev->receive.repaired_at > REPAIR_NS && roci_registry_alive(&dev->registry, slot)) {
 		dev->receive.repaired_at = now;
 		roci_udp_repair(dev->links.udp);
 	}
 	return n;
+}
+
+static bool refused(struct roci_device *dev, uint64_t now, const struct roci_arrival *from)
+{
+	return from->forwarded && !roci_door_trusts(&dev->receive.trust, now, &dev->gids, from->uid, from->flow.dst);
 }
 
 static void take_all(struct roci_device *dev, uint64_t now, unsigned count)
@@ -74,7 +80,10 @@ static void take_all(struct roci_device *dev, uint64_t now, unsigned count)
 		uint32_t qpn = d->len < ROCI_MIN_PACKET_BYTES ? ROCI_QPN_MULTICAST : roci_dest_qpn(d->bytes);
 		unsigned slot = roci_slot_of(&dev->registry.slot_key, qpn);
 
-		if (qpn == ROCI_QPN_MULTICAST || qpn == ROCI_QPN_GSI || slot == dev->registry.slot) {
+		if (refused(dev, now, d->from)) {
+			dev->stats.door_refused++;
+			i++;
+		} else if (qpn == ROCI_QPN_MULTICAST || qpn == ROCI_QPN_GSI || slot == dev->registry.slot) {
 			take(dev, now, d);
 			i++;
 		} else if (slot == 0 || d->from->forwarded) {

@@ -6,6 +6,7 @@
 #ifndef ROCI_DEVICE_RECEIVE_H
 #define ROCI_DEVICE_RECEIVE_H
 
+#include "device/door_trust.h"
 #include "device/link.h"
 
 struct roci_device;
@@ -16,6 +17,7 @@ struct roci_receive {
 	unsigned door_check_in; /* receives until the side door is checked */
 	unsigned door_busy;     /* receives for which it is checked each time */
 	uint64_t repaired_at;   /* when the steering was last repaired */
+	struct roci_door_trust trust;
 };
 
 /* Receives what has arrived. Returns the number of packets. The lock is held. */

@@ -14,7 +14,7 @@
 #include "device/sweep.h"
 #include "device/sys.h"
 
-#define LAYOUT     4  /* in the file's name: processes of another layout have another file */
+#define LAYOUT     5  /* in the file's name: processes of another layout have another file */
 #define TRIES      10 /* while somebody sweeps the file away, which takes a moment */
 #define TABLE_BYTE 0  /* the byte whose lock guards the file's contents */
 #define DIRS       3  /* candidates of rundir.h, at most */

@@ -31,6 +31,7 @@ struct roci_steered_group {
 	uint32_t ifindex; /* of a link-local gid, else 0 */
 	uint32_t count;   /* 0: the entry is free */
 	uint16_t members[ROCI_SLOTS];
+	uint32_t inodes[ROCI_SLOTS]; /* of the members' sockets, as /proc/net/udp has them */
 };
 
 struct roci_registry_file {

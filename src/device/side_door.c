@@ -13,6 +13,7 @@
 #define MAGIC         0x524f4344u /* this layout of struct door_header, in this host's byte order */
 #define MESSAGES      8
 #define MESSAGE_BYTES 65536
+#define CONTROL_BYTES CMSG_SPACE(sizeof(struct ucred))
 
 struct door_header {
 	uint32_t magic;
@@ -24,12 +25,15 @@ struct door_header {
 };
 
 struct roci_side_door {
-	int fd; /* the registry's */
+	const struct roci_registry *registry;
+	int fd;          /* the registry's */
+	int stranger_fd; /* sends to doors of other registries: one that is not read takes room of this socket only */
 	struct door_header out;
 	struct mmsghdr msgs[MESSAGES];
 	struct iovec iov[MESSAGES][2];
 	struct door_header in[MESSAGES];
 	struct roci_arrival arrivals[MESSAGES];
+	_Alignas(8) uint8_t control[MESSAGES][CONTROL_BYTES];
 	uint8_t bytes[MESSAGES][MESSAGE_BYTES];
 };
 
@@ -38,14 +42,23 @@ int roci_side_door_open(const struct roci_registry *reg, struct roci_side_door *
 	/* mmap: the buffers cost nothing until something arrives. */
 	struct roci_side_door *door =
 		mmap(NULL, sizeof(*door), PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	int err;
 
 	if (door == MAP_FAILED)
 		return -ENOMEM;
+	door->registry = reg;
 	door->fd = reg->door_fd;
+	door->stranger_fd = roci_sys_socket(AF_UNIX, SOCK_DGRAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
+	if (door->stranger_fd < 0) {
+		err = -errno;
+		munmap(door, sizeof(*door));
+		return err;
+	}
 	for (unsigned i = 0; i < MESSAGES; i++) {
 		door->iov[i][0] = (struct iovec){&door->in[i], sizeof(door->in[i])};
 		door->iov[i][1] = (struct iovec){door->bytes[i], MESSAGE_BYTES};
-		door->msgs[i].msg_hdr = (struct msghdr){.msg_iov = door->iov[i], .msg_iovlen = 2};
+		door->msgs[i].msg_hdr =
+			(struct msghdr){.msg_iov = door->iov[i], .msg_iovlen = 2, .msg_control = door->control[i]};
 	}
 	*out = door;
 	return 0;
@@ -56,8 +69,14 @@ void roci_side_door_shut(struct roci_side_door *door)
 	roci_sys_shutdown(door->fd, SHUT_RD);
 }
 
+void roci_side_door_close_in_child(struct roci_side_door *door)
+{
+	roci_sys_close(door->stranger_fd);
+}
+
 void roci_side_door_close(struct roci_side_door *door)
 {
+	roci_sys_close(door->stranger_fd);
 	munmap(door, sizeof(*door));
 }
 
@@ -71,6 +90,7 @@ int roci_side_door_send(struct roci_side_door *door, unsigned slot, const struct
 {
 	struct roci_local_name name = roci_local_name_door(slot);
 	struct msghdr msg = {.msg_name = &name.addr, .msg_namelen = name.len, .msg_iov = iov, .msg_iovlen = iov_count};
+	int fd = roci_registry_alive(door->registry, slot) ? door->fd : door->stranger_fd;
 	size_t len = 0;
 
 	for (unsigned i = 1; i < iov_count; i++)
@@ -88,10 +108,17 @@ int roci_side_door_send(struct roci_side_door *door, unsigned slot, const struct
 	memcpy(door->out.src, from->flow.src, 16);
 	memcpy(door->out.dst, from->flow.dst, 16);
 	iov[0] = (struct iovec){&door->out, sizeof(door->out)};
-	if (roci_sys_sendmsg(door->fd, &msg, MSG_DONTWAIT | MSG_NOSIGNAL) >= 0)
+	if (roci_sys_sendmsg(fd, &msg, MSG_DONTWAIT | MSG_NOSIGNAL) >= 0)
 		return 0;
 	/* EPIPE: it is shut. */
 	return errno == ECONNREFUSED || errno == EPIPE ? -ESRCH : -errno;
+}
+
+bool roci_side_door_alive(unsigned slot)
+{
+	struct roci_local_name name = roci_local_name_door(slot);
+
+	return slot && slot < ROCI_SLOTS && roci_local_name_taken(&name);
 }
 
 static bool header_ok(const struct door_header *in, size_t received)
@@ -99,6 +126,17 @@ static bool header_ok(const struct door_header *in, size_t received)
 	return received >= sizeof(*in) && in->magic == MAGIC && in->len == received - sizeof(*in) &&
 	       in->len >= ROCI_MIN_PACKET_BYTES && in->segment >= ROCI_MIN_PACKET_BYTES &&
 	       roci_gid_is_ipv4(in->src) == roci_gid_is_ipv4(in->dst);
+}
+
+/* Of a user that this user namespace does not have: 65534, and so also where the kernel did not say. */
+static uint32_t sender_of(struct msghdr *msg)
+{
+	struct ucred who = {.uid = 65534};
+
+	for (struct cmsghdr *c = CMSG_FIRSTHDR(msg); c; c = CMSG_NXTHDR(msg, c))
+		if (c->cmsg_level == SOL_SOCKET && c->cmsg_type == SCM_CREDENTIALS)
+			memcpy(&who, CMSG_DATA(c), sizeof(who));
+	return who.uid;
 }
 
 static unsigned split(struct roci_side_door *door, unsigned i, struct roci_datagram *out, unsigned room)
@@ -112,6 +150,7 @@ static unsigned split(struct roci_side_door *door, unsigned i, struct roci_datag
 		.traffic_class = in->traffic_class,
 		.hop_limit = in->hop_limit,
 		.forwarded = true,
+		.uid = sender_of(&door->msgs[i].msg_hdr),
 	};
 	memcpy(from->flow.src, in->src, 16);
 	memcpy(from->flow.dst, in->dst, 16);
@@ -129,9 +168,12 @@ static unsigned split(struct roci_side_door *door, unsigned i, struct roci_datag
 
 unsigned roci_side_door_recv(struct roci_side_door *door, struct roci_datagram *out, uint64_t *malformed)
 {
-	int got = roci_sys_recvmmsg(door->fd, door->msgs, MESSAGES, MSG_DONTWAIT);
 	unsigned n = 0;
+	int got;
 
+	for (unsigned i = 0; i < MESSAGES; i++)
+		door->msgs[i].msg_hdr.msg_controllen = CONTROL_BYTES;
+	got = roci_sys_recvmmsg(door->fd, door->msgs, MESSAGES, MSG_DONTWAIT);
 	for (int i = 0; i < got; i++) {
 		if ((door->msgs[i].msg_hdr.msg_flags & MSG_TRUNC) || !header_ok(&door->in[i], door->msgs[i].msg_len))
 			++*malformed;

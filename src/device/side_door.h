@@ -13,9 +13,12 @@
 
 struct roci_side_door;
 
-/* Makes what the side door of reg's slot needs beside its socket, which stays the registry's. -ENOMEM. */
+/* Makes what the side door of reg's slot needs beside its socket, which stays the registry's. Returns 0 or a negative
+ * errno. */
 int roci_side_door_open(const struct roci_registry *reg, struct roci_side_door **out);
 void roci_side_door_close(struct roci_side_door *door);
+/* Closes the descriptors in a forked child, and nothing else. */
+void roci_side_door_close_in_child(struct roci_side_door *door);
 /* Takes no more, as the process is about to end: for those who send, nobody is there. */
 void roci_side_door_shut(struct roci_side_door *door);
 
@@ -24,6 +27,9 @@ void roci_side_door_shut(struct roci_side_door *door);
  * where its queue is full, or another negative errno. Never blocks. */
 int roci_side_door_send(struct roci_side_door *door, unsigned slot, const struct roci_arrival *from, uint32_t segment,
 			struct iovec *iov, unsigned iov_count);
+
+/* Whether a living process of this network namespace, whoever's, owns `slot`. */
+bool roci_side_door_alive(unsigned slot);
 
 /* As a link's recv. Counts bad messages in *malformed. */
 unsigned roci_side_door_recv(struct roci_side_door *door, struct roci_datagram *out, uint64_t *malformed);

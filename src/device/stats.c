@@ -37,6 +37,7 @@ void roci_device_stats_print(FILE *to, const struct roci_device_stats *d, const 
 		LINE(d, door_received),
 		LINE(d, door_sent),
 		LINE(d, door_malformed),
+		LINE(d, door_refused),
 		LINE(d, not_ours),
 		LINE(d, mads_received),
 		LINE(d, mads_sent),

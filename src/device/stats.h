@@ -17,7 +17,8 @@ struct roci_device_stats {
 	uint64_t unparsed[ROCI_PARSE_RESULTS]; /* by enum roci_parse_result, ROCI_PARSE_BAD_ICRC included */
 	uint64_t forwarded, forward_dropped;   /* packets of other processes, by the side door */
 	uint64_t door_received, door_sent, door_malformed;
-	uint64_t not_ours; /* for a QPN that is nobody's */
+	uint64_t door_refused; /* from users who have no business at our side door: door_trust.h */
+	uint64_t not_ours;     /* for a QPN that is nobody's */
 	/* by ROCI_FAULT: fault.h */
 	uint64_t fault_send_lost, fault_send_duplicated, fault_send_reordered, fault_send_corrupted;
 	uint64_t fault_receive_lost, fault_receive_duplicated, fault_receive_reordered, fault_receive_corrupted;

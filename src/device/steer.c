@@ -5,9 +5,11 @@
 #include <linux/filter.h>
 #include <string.h>
 #include <sys/socket.h>
+#include <sys/stat.h>
 
 #include "cm/msg.h"
 #include "device/gsi.h"
+#include "device/port_holder.h"
 #include "device/sys.h"
 
 #define NO_SOCKET 0xffffffffu /* out of range: the kernel picks by hash */
@@ -36,6 +38,7 @@ static struct roci_steered_group *find_group(struct roci_registry *reg, const ui
 static void remove_member(struct roci_steered_group *group, unsigned index)
 {
 	group->members[index] = group->members[--group->count];
+	group->inodes[index] = group->inodes[group->count];
 }
 
 static void remove_slot(struct roci_steered_group *group, unsigned slot)
@@ -181,10 +184,87 @@ void roci_steer_reset(struct roci_registry *reg)
 	roci_registry_unlock(reg);
 }
 
+static uint32_t inode_of(int fd)
+{
+	struct stat st;
+
+	return fstat(fd, &st) ? 0 : (uint32_t)st.st_ino;
+}
+
+static void add_member(struct roci_registry *reg, struct roci_steered_group *group, int fd)
+{
+	if (group->count == ROCI_SLOTS)
+		return;
+	group->members[group->count] = (uint16_t)reg->slot;
+	group->inodes[group->count++] = inode_of(fd);
+}
+
+struct foreigners {
+	const struct roci_registry *reg;
+	const uint8_t *gid;
+	bool found;
+};
+
+/* Of a dead member too: its socket may be there for a moment longer than its lock. */
+static bool is_member(const struct roci_registry *reg, const struct roci_port_holder *socket)
+{
+	for (unsigned i = 0; i < ROCI_STEERED_GROUPS; i++) {
+		const struct roci_steered_group *group = &reg->file->groups[i];
+		unsigned count = group->count <= ROCI_SLOTS ? group->count : 0;
+
+		if (memcmp(group->gid, socket->gid, 16))
+			continue;
+		for (unsigned k = 0; k < count; k++)
+			if (group->inodes[k] == socket->inode)
+				return true;
+	}
+	return false;
+}
+
+static bool see_socket(void *context, const struct roci_port_holder *socket)
+{
+	struct foreigners *foreigners = context;
+
+	/* A socket of every address is in another group. */
+	foreigners->found = !memcmp(socket->gid, foreigners->gid, 16) && !is_member(foreigners->reg, socket);
+	return !foreigners->found;
+}
+
+/* Sockets that are not this registry's have the port of exactly this address. */
+static bool has_foreigners(const struct roci_registry *reg, const uint8_t gid[16])
+{
+	struct foreigners foreigners = {reg, gid, false};
+
+	roci_port_holders(gid, see_socket, &foreigners);
+	return foreigners.found;
+}
+
+/* Two registries may bind at the same moment. So the first of a group looks again when it is bound. */
+static int bind_and_join(struct roci_registry *reg, int fd, const struct sockaddr *addr, unsigned len,
+			 const uint8_t gid[16], uint32_t ifindex)
+{
+	struct roci_steered_group *group;
+
+	if (has_foreigners(reg, gid))
+		return -EADDRINUSE;
+	if (roci_sys_bind(fd, addr, len))
+		return -errno;
+	group = find_group(reg, gid, ifindex);
+	if (!group)
+		return 0;
+	remove_dead(reg, group);
+	add_member(reg, group, fd);
+	if (group->count == 1 && has_foreigners(reg, gid)) {
+		remove_slot(group, reg->slot);
+		return -EADDRINUSE;
+	}
+	attach(reg, fd, group);
+	return 0;
+}
+
 int roci_steer_bind(struct roci_registry *reg, int fd, const struct sockaddr *addr, unsigned len, const uint8_t gid[16],
 		    uint32_t ifindex)
 {
-	struct roci_steered_group *group;
 	int err = roci_registry_lock(reg);
 
 	/* Without the lock the order is not kept: the socket is bound all the same. */
@@ -192,18 +272,7 @@ int roci_steer_bind(struct roci_registry *reg, int fd, const struct sockaddr *ad
 		return roci_sys_bind(fd, addr, len) ? -errno : 0;
 	if (err)
 		return err;
-	if (roci_sys_bind(fd, addr, len)) {
-		err = -errno;
-		goto unlock;
-	}
-	group = find_group(reg, gid, ifindex);
-	if (group) {
-		remove_dead(reg, group);
-		if (group->count < ROCI_SLOTS)
-			group->members[group->count++] = (uint16_t)reg->slot;
-		attach(reg, fd, group);
-	}
-unlock:
+	err = bind_and_join(reg, fd, addr, len, gid, ifindex);
 	roci_registry_unlock(reg);
 	return err;
 }
@@ -219,14 +288,6 @@ static void leave(struct roci_registry *reg, int fd, const uint8_t gid[16], uint
 	remove_slot(group, reg->slot);
 	if (group->count)
 		attach(reg, fd, group);
-}
-
-void roci_steer_leave(struct roci_registry *reg, int fd, const uint8_t gid[16], uint32_t ifindex)
-{
-	if (roci_registry_lock(reg))
-		return;
-	leave(reg, fd, gid, ifindex);
-	roci_registry_unlock(reg);
 }
 
 void roci_steer_close(struct roci_registry *reg, int fd, const uint8_t gid[16], uint32_t ifindex)

@@ -20,12 +20,11 @@
 void roci_steer_reset(struct roci_registry *reg);
 
 /* Binds UDP socket `fd`, which has SO_REUSEPORT, to the `len` bytes at `addr` (the address of `gid`) and joins the
- * group. Returns 0 or bind's negative errno. */
+ * group. Returns 0 or bind's negative errno. -EADDRINUSE also where processes of another registry have the port: those
+ * of a container that shares the network and the user. The kernel would let us in, but two registries would steer one
+ * group. Close `fd` then: it may be bound. */
 int roci_steer_bind(struct roci_registry *reg, int fd, const struct sockaddr *addr, unsigned len, const uint8_t gid[16],
 		    uint32_t ifindex);
-
-/* Leaves the group of `gid`; `fd` is to be closed soon, by the end of the process. */
-void roci_steer_leave(struct roci_registry *reg, int fd, const uint8_t gid[16], uint32_t ifindex);
 
 /* Leaves the group of `gid` and closes `fd`. */
 void roci_steer_close(struct roci_registry *reg, int fd, const uint8_t gid[16], uint32_t ifindex);

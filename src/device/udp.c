@@ -164,20 +164,14 @@ static void warn_listen(struct udp_socket *s, const uint8_t gid[16], int err)
 			ROCI_UDP_PORT, text, strerror(-err));
 }
 
-int roci_udp_listen(struct roci_udp *udp, int index)
+static int bind_port(struct roci_udp *udp, unsigned index)
 {
-	const struct roci_gid_entry *entry;
-	struct udp_socket *s;
+	const struct roci_gid_entry *entry = &udp->config.gids->entries[index];
+	struct udp_socket *s = &udp->sockets[index];
 	union udp_name name;
 	socklen_t len;
 	int fd, err;
 
-	if (index < 0 || index >= udp->config.gids->count)
-		return -EINVAL;
-	entry = &udp->config.gids->entries[index];
-	s = &udp->sockets[index];
-	if (s->fd >= 0)
-		return 0;
 	fd = roci_udp_socket(entry->gid, entry->ifindex);
 	err = fd < 0 ? fd : set(fd, SOL_SOCKET, SO_REUSEPORT, 1);
 	if (err)
@@ -188,7 +182,7 @@ int roci_udp_listen(struct roci_udp *udp, int index)
 		goto err_close;
 	*s = (struct udp_socket){.fd = fd, .ipv4 = roci_gid_is_ipv4(entry->gid), .ifindex = entry->ifindex};
 	memcpy(s->gid, entry->gid, 16);
-	err = roci_udp_add(udp, (unsigned)index);
+	err = roci_udp_add(udp, index);
 	if (!err)
 		return 0;
 	s->fd = -1;
@@ -197,8 +191,79 @@ int roci_udp_listen(struct roci_udp *udp, int index)
 err_close:
 	if (fd >= 0)
 		roci_sys_close(fd);
-	warn_listen(s, entry->gid, err);
 	return err;
+}
+
+/* ---- a port that cannot be had ---- */
+
+#define RETRY_NS 1000000000u /* between attempts to bind it */
+#define USE_NS   2000000000u /* so long after the last packet, UDP_RETRY_SOON_NS */
+
+/* Not all at the same moment: two registries that bind together both give way. */
+static void plan_retry(struct roci_udp *udp, uint64_t now)
+{
+	uint64_t pause = udp->used_at && now - udp->used_at < USE_NS ? UDP_RETRY_SOON_NS : RETRY_NS;
+
+	udp->retry_at = now + pause - roci_random32() % (pause / 4);
+}
+
+/* The first time it is found out whether packets come to us all the same. */
+static int do_without(struct roci_udp *udp, unsigned index, int err)
+{
+	const struct roci_gid_entry *entry = &udp->config.gids->entries[index];
+	struct udp_socket *s = &udp->sockets[index];
+
+	if (!s->wanted) {
+		s->wanted = true;
+		s->error = err == -EADDRINUSE && roci_udp_is_relayed(&udp->config.registry->slot_key, entry->gid,
+								     entry->ifindex)
+				   ? 0
+				   : err;
+		if (udp->retry_at == UINT64_MAX)
+			plan_retry(udp, roci_now());
+	}
+	if (s->error)
+		warn_listen(s, entry->gid, s->error);
+	return s->error;
+}
+
+int roci_udp_listen(struct roci_udp *udp, int index)
+{
+	struct udp_socket *s;
+	int err;
+
+	if (index < 0 || index >= udp->config.gids->count)
+		return -EINVAL;
+	s = &udp->sockets[index];
+	if (s->fd >= 0)
+		return 0;
+	if (s->wanted)
+		return s->error;
+	err = bind_port(udp, (unsigned)index);
+	return err ? do_without(udp, (unsigned)index, err) : 0;
+}
+
+void roci_udp_timers(struct roci_udp *udp, uint64_t now)
+{
+	bool missing = false;
+
+	for (unsigned i = 0; i < ROCI_MAX_GIDS; i++)
+		if (udp->sockets[i].wanted && udp->sockets[i].fd < 0)
+			missing |= bind_port(udp, i) != 0;
+	if (missing)
+		plan_retry(udp, now);
+	else
+		udp->retry_at = UINT64_MAX;
+}
+
+uint64_t roci_udp_deadline(const struct roci_udp *udp)
+{
+	return udp->retry_at;
+}
+
+uint16_t roci_udp_mad_port(struct roci_udp *udp, unsigned index)
+{
+	return udp->sockets[index].fd >= 0 ? ROCI_UDP_PORT : roci_udp_source_port(udp, index);
 }
 
 void roci_udp_repair(struct roci_udp *udp)
@@ -209,12 +274,17 @@ void roci_udp_repair(struct roci_udp *udp)
 					  udp->sockets[i].ifindex);
 }
 
-void roci_udp_leave_steering(struct roci_udp *udp)
+void roci_udp_leave_host(struct roci_udp *udp)
 {
-	for (unsigned i = 0; i < ROCI_MAX_GIDS; i++)
-		if (udp->sockets[i].fd >= 0)
-			roci_steer_leave(udp->config.registry, udp->sockets[i].fd, udp->sockets[i].gid,
-					 udp->sockets[i].ifindex);
+	udp->retry_at = UINT64_MAX;
+	for (unsigned i = 0; i < ROCI_MAX_GIDS; i++) {
+		struct udp_socket *s = &udp->sockets[i];
+
+		if (s->fd < 0)
+			continue;
+		roci_steer_close(udp->config.registry, s->fd, s->gid, s->ifindex);
+		roci_udp_remove(udp, i);
+	}
 }
 
 void roci_udp_close_in_child(struct roci_udp *udp)
@@ -261,6 +331,7 @@ int roci_udp_open(const struct roci_udp_config *config, struct roci_udp **out)
 		udp->sockets[i].fd = -1;
 	for (unsigned i = 0; i < ROCI_MAX_GIDS; i++)
 		udp->sources[i].fd = -1;
+	udp->retry_at = UINT64_MAX;
 	roci_udp_prepare_recv(udp);
 	*out = udp;
 	return 0;

@@ -30,8 +30,18 @@ int roci_udp_open(const struct roci_udp_config *config, struct roci_udp **out);
 /* The link; closing it closes everything. */
 struct roci_link *roci_udp_link(struct roci_udp *udp);
 
-/* Makes sure that packets to GID `index` arrive. Returns 0, or a negative errno; warns on stderr, once an address. */
+/* Makes sure that packets to GID `index` arrive: binds port 4791, or finds that one of ours, of another user or
+ * container, has it, who sends by side doors what is for others. Returns 0, or a negative errno; warns on stderr, once
+ * an address. Takes half a second where something else has the port, once an address. */
 int roci_udp_listen(struct roci_udp *udp, int index);
+
+/* Tries again to bind the ports that could not be had: once a second, and more often while packets are sent without
+ * them, so that a QP outlives the process that had the port. */
+void roci_udp_timers(struct roci_udp *udp, uint64_t now);
+/* When to call it; UINT64_MAX: no port is missing. */
+uint64_t roci_udp_deadline(const struct roci_udp *udp);
+/* The source port of MADs from GID `index`: 4791 where we have it. */
+uint16_t roci_udp_mad_port(struct roci_udp *udp, unsigned index);
 
 /* The UDP port that packets of QPs leave from at GID `index`, which is in the table. It is random, and one for as long
  * as the link is open. Opens its socket where there is none yet. 4791 where none can be had. */
@@ -48,8 +58,8 @@ void roci_udp_ready(struct roci_udp *udp, uint64_t event_data);
 /* Removes dead processes from the steering of all addresses: roci_steer_repair(). */
 void roci_udp_repair(struct roci_udp *udp);
 
-/* Leaves the steering of all addresses, as the process is about to end; the sockets stay. */
-void roci_udp_leave_steering(struct roci_udp *udp);
+/* Gives back the ports of all addresses, as the process is about to end. */
+void roci_udp_leave_host(struct roci_udp *udp);
 
 /* Closes the sockets in a forked child, and nothing else. */
 void roci_udp_close_in_child(struct roci_udp *udp);

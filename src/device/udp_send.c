@@ -19,8 +19,9 @@ unsigned roci_udp_max_run(struct roci_link *link, const struct roci_av *av)
 {
 	struct roci_udp *udp = (struct roci_udp *)link;
 
-	/* Without a socket packets go through the side door, and a run goes in one message. */
-	if (udp->sockets[av->sgid_index].fd < 0)
+	/* Without a socket packets to this host go through the side door, where a run goes in one message, or by the
+	 * loopback interface, which cuts. */
+	if (udp->sockets[av->sgid_index].fd < 0 && roci_gids_find(udp->config.gids, av->dgid, 0) >= 0)
 		return ROCI_LINK_MAX_RUN;
 	return roci_udp_source_of(udp, av)->gso == UDP_GSO_WORKS ? ROCI_LINK_MAX_RUN : 1;
 }
@@ -220,26 +221,36 @@ static unsigned send_some(struct roci_udp *udp, struct udp_socket *s, const stru
 	return at + frames[at].run;
 }
 
-/* UDP port 4791 cannot be had: processes of this host are reached by their side doors, other hosts not at all. */
-static void send_by_door(struct roci_udp *udp, const struct roci_frame *frames)
+/* UDP port 4791 is not ours: what is for a process of this registry goes to its side door. Returns false where it is
+ * not. */
+static bool send_by_door(struct roci_udp *udp, const struct roci_frame *frames)
 {
 	const struct roci_av *av = frames[0].av;
 	struct roci_arrival from = {.traffic_class = av->traffic_class,
 				    .hop_limit = av->hop_limit > 1 ? av->hop_limit : 64};
 	uint32_t qpn = roci_dest_qpn(frames[0].header);
-	unsigned pieces;
-	int err = -ENETUNREACH;
+	unsigned slot = roci_slot_of(&udp->config.registry->slot_key, qpn), pieces;
 
+	if (qpn == ROCI_QPN_MULTICAST || roci_gids_find(udp->config.gids, av->dgid, 0) < 0 ||
+	    !roci_registry_alive(udp->config.registry, slot))
+		return false;
 	roci_av_flow(av, &from.flow);
-	if (qpn != ROCI_QPN_MULTICAST && roci_gids_find(udp->config.gids, av->dgid, 0) >= 0) {
-		pieces = 1 + gather(frames, frames[0].run, udp->out.iov + 1);
-		err = roci_side_door_send(udp->config.door, roci_slot_of(&udp->config.registry->slot_key, qpn), &from,
-					  frames[0].len, udp->out.iov, pieces);
-	}
-	if (err)
+	pieces = 1 + gather(frames, frames[0].run, udp->out.iov + 1);
+	if (roci_side_door_send(udp->config.door, slot, &from, frames[0].len, udp->out.iov, pieces))
 		udp->config.stats->send_dropped += frames[0].run;
 	else
 		udp->config.stats->door_sent += frames[0].run;
+	return true;
+}
+
+/* More often than that nobody needs to know that packets are sent. */
+static void note_use(struct roci_udp *udp)
+{
+	uint64_t now = roci_now();
+
+	udp->used_at = now;
+	if (udp->retry_at != UINT64_MAX && udp->retry_at > now + UDP_RETRY_SOON_NS)
+		udp->retry_at = now + UDP_RETRY_SOON_NS;
 }
 
 void roci_udp_send(struct roci_link *link, struct roci_frame *frames, unsigned count)
@@ -250,9 +261,14 @@ void roci_udp_send(struct roci_link *link, struct roci_frame *frames, unsigned c
 
 	while (at < count) {
 		struct udp_socket *s = roci_udp_source_of(udp, frames[at].av);
+		bool without_port = udp->sockets[frames[at].av->sgid_index].fd < 0;
 
-		if (udp->sockets[frames[at].av->sgid_index].fd < 0) {
-			send_by_door(udp, &frames[at]);
+		if (without_port)
+			note_use(udp);
+		if (without_port && send_by_door(udp, &frames[at])) {
+			at += frames[at].run;
+		} else if (s->fd < 0) {
+			udp->config.stats->send_dropped += frames[at].run;
 			at += frames[at].run;
 		} else {
 			at = send_some(udp, s, frames, at, count, &deadline);

@@ -12,6 +12,8 @@
 #define UDP_RECV_MESSAGES 32
 #define UDP_RECV_BYTES    65536 /* no datagram is longer */
 #define UDP_CONTROL_BYTES 128
+#define UDP_RETRY_SOON_NS                                                                                              \
+	50000000u /* until a missing port is tried again, while packets are sent: QPs may time out in half a second */
 
 union udp_name {
 	struct sockaddr any;
@@ -30,7 +32,9 @@ struct udp_socket {
 	enum udp_gso gso;
 	bool fragments; /* what does not fit the path goes in fragments, else it is refused */
 	bool warned;    /* somebody was, that it cannot be bound */
-	uint16_t port;  /* of a source */
+	bool wanted;    /* it was to be opened, and could not: it is tried again at retry_at */
+	int error; /* of a wanted one: why; 0: the process that has the port sends by our side door what is for us */
+	uint16_t port; /* of a source */
 	uint32_t ifindex;
 	unsigned joins; /* of a group; 0: the place is free */
 	uint8_t gid[16];
@@ -64,6 +68,8 @@ struct roci_udp {
 	unsigned busy; /* index in open[] of the socket that had something last */
 	unsigned turn; /* index in open[] of the socket that is read beside it */
 	unsigned reads;
+	uint64_t retry_at;        /* when the ports that could not be had are tried again; UINT64_MAX: there is none */
+	uint64_t used_at;         /* when a packet was last sent without the port */
 	unsigned recv_messages;   /* asked for at a time: few while they are long, so that they stay in the cache */
 	unsigned recv_dirty;      /* msgs[] that the last recvmmsg() has changed */
 	uint64_t errors_reported; /* bit per errno < 64 */
@@ -84,6 +90,10 @@ void roci_udp_allow_fragments(struct udp_socket *s, bool allowed);
 /* Adds socket `index`, which has been bound, to open[] and to the epoll descriptor. Returns 0 or a negative errno. */
 int roci_udp_add(struct roci_udp *udp, unsigned index);
 void roci_udp_remove(struct roci_udp *udp, unsigned index);
+
+/* True where the process that has port 4791 of `gid` is one of ours, of any user, and sends by side doors what is for
+ * others. Takes half a second where it is not. */
+bool roci_udp_is_relayed(const struct roci_slot_key *key, const uint8_t gid[16], uint32_t ifindex);
 
 /* The socket that packets to `av` leave from: the source where av->src_port is its port, else the one that receives. */
 struct udp_socket *roci_udp_source_of(struct roci_udp *udp, const struct roci_av *av);

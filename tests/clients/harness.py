@@ -44,19 +44,21 @@ def check(condition, text):
         raise Failure(text)
 
 
-def isolate():
-    """Executes this program again in a new user and network namespace. The second execution returns from here."""
+def isolate(users=False):
+    """Executes this program again in a new user and network namespace. The second execution returns from here. With
+    `users`, root stays in its user namespace, where it can start programs of other users."""
     if os.environ.get('ROCI_TEST_ISOLATED'):
         os.environ.pop('ROCI_TEST_ISOLATED')
         os.environ['PATH'] += ':/usr/sbin:/sbin'
         run('ip', 'link', 'set', 'lo', 'up')
         return
-    probe = subprocess.run(['unshare', '-Urn', 'true'], stderr=subprocess.PIPE, text=True)
+    unshare = ['unshare', '-n' if users and not os.geteuid() else '-Urn']
+    probe = subprocess.run([*unshare, 'true'], stderr=subprocess.PIPE, text=True)
     if probe.returncode:
         print(f'1..0 # SKIP no network namespace: {probe.stderr.strip()}')
         sys.exit(0)
     env = dict(os.environ, ROCI_TEST_ISOLATED='1')
-    os.execvpe('unshare', ['unshare', '-Urn', '/usr/bin/python3', *sys.argv], env)
+    os.execvpe('unshare', [*unshare, '/usr/bin/python3', *sys.argv], env)
 
 
 def run(*argv, **kw):

@@ -1,0 +1,186 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* Registries of other users and containers in one network namespace: who has a port, and who is believed. */
+#include "bench.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "device/door_trust.h"
+
+#define SECOND   1000000000ull
+#define STRANGER 20077 /* a user that has nothing to do with this */
+
+static struct roci_datagram in[ROCI_LINK_RECV_BATCH];
+static struct outgoing out;
+
+/* A station in the registry of another container. */
+static void station_open_elsewhere(struct station *s, const char *address)
+{
+	char mine[200], other[256];
+
+	snprintf(mine, sizeof(mine), "%s", getenv("ROCI_RUNDIR"));
+	snprintf(other, sizeof(other), "%s/container", mine);
+	setenv("ROCI_RUNDIR", other, 1);
+	station_open(s, address);
+	setenv("ROCI_RUNDIR", mine, 1);
+}
+
+/* What has come, all of it: on the loopback interface that is what was sent. */
+static unsigned drain(struct station *s)
+{
+	unsigned n = 0, more;
+
+	while ((more = roci_link_recv(s->link, in)))
+		n += more;
+	return n;
+}
+
+/* The kernel lets them share, as they are of one user, but each would steer by a list that the other is not on. */
+static void two_registries_do_not_share_a_port(void **state)
+{
+	struct station a, b, foreign;
+
+	station_open(&a, "127.77.0.1");
+	station_open(&b, "127.77.0.1");
+	station_open_elsewhere(&foreign, "127.77.0.1");
+	assert_int_equal(roci_udp_listen(a.udp, 0), 0);
+	assert_int_equal(roci_udp_deadline(a.udp), UINT64_MAX);
+	assert_int_equal(roci_udp_listen(foreign.udp, 0), -EADDRINUSE); /* `a` does not forward: it is not driven */
+	assert_int_equal(roci_udp_listen(b.udp, 0), 0);
+
+	drain(&a); /* what asked whether it forwards */
+	outgoing_start(&out, &a, "127.77.0.1");
+	for (unsigned i = 0; i < 20; i++)
+		outgoing_add(&out, qpn_of(&a, (i % 2 ? a : b).registry.slot, 77), i, 100);
+	outgoing_send(&out, a.link);
+	assert_int_equal(drain(&a), 10);
+	assert_int_equal(drain(&b), 10);
+	assert_int_equal(drain(&foreign), 0);
+	station_close(&foreign);
+	station_close(&b);
+	station_close(&a);
+}
+
+static void a_port_that_becomes_free_is_taken(void **state)
+{
+	struct station a, foreign;
+	uint64_t now;
+
+	station_open(&a, "127.77.0.1");
+	station_open_elsewhere(&foreign, "127.77.0.1");
+	assert_int_equal(roci_udp_listen(a.udp, 0), 0);
+	assert_int_equal(roci_udp_listen(foreign.udp, 0), -EADDRINUSE);
+	now = roci_now();
+	assert_in_range(roci_udp_deadline(foreign.udp), now, now + SECOND);
+	roci_udp_timers(foreign.udp, now);
+	assert_int_equal(roci_udp_listen(foreign.udp, 0), -EADDRINUSE);
+	station_close(&a);
+	roci_udp_timers(foreign.udp, now);
+	assert_int_equal(roci_udp_listen(foreign.udp, 0), 0);
+	assert_int_equal(roci_udp_deadline(foreign.udp), UINT64_MAX);
+	assert_int_equal(roci_udp_mad_port(foreign.udp, 0), ROCI_UDP_PORT);
+	station_close(&foreign);
+}
+
+/* QPs time out in half a second. */
+static void a_missing_port_is_tried_soon_while_packets_are_sent(void **state)
+{
+	struct station a, foreign;
+	uint64_t now;
+
+	station_open(&a, "127.77.0.1");
+	station_open_elsewhere(&foreign, "127.77.0.1");
+	assert_int_equal(roci_udp_listen(a.udp, 0), 0);
+	assert_int_equal(roci_udp_listen(foreign.udp, 0), -EADDRINUSE);
+	outgoing_start(&out, &foreign, "127.77.0.2");
+	out.av.src_port = roci_udp_source_port(foreign.udp, 0);
+	outgoing_add(&out, 0x123456, 0, 100);
+	outgoing_send(&out, foreign.link);
+	assert_int_equal(foreign.stats.sent_packets, 1);
+	now = roci_now();
+	assert_in_range(roci_udp_deadline(foreign.udp), now - SECOND, now + SECOND / 10);
+	roci_udp_timers(foreign.udp, now);
+	assert_in_range(roci_udp_deadline(foreign.udp), now, now + SECOND / 10);
+	roci_udp_timers(foreign.udp, now + 10 * SECOND);
+	assert_in_range(roci_udp_deadline(foreign.udp), now + 10 * SECOND + SECOND / 2, now + 11 * SECOND);
+	station_close(&foreign);
+	station_close(&a);
+}
+
+/* Another user binds port 4791 of an address, until the pipe is closed. */
+static pid_t start_stranger(const char *address, int *hold)
+{
+	struct sockaddr_in name = {.sin_family = AF_INET, .sin_port = htons(ROCI_UDP_PORT)};
+	int up[2], down[2];
+	uint8_t gid[16];
+	char byte = 0;
+	pid_t pid;
+
+	assert_int_equal(pipe(up) | pipe(down), 0);
+	gid_of(address, gid);
+	memcpy(&name.sin_addr, gid + 12, 4);
+	pid = fork();
+	if (!pid) {
+		close(down[1]);
+		if (setuid(STRANGER) || bind(socket(AF_INET, SOCK_DGRAM, 0), (struct sockaddr *)&name, sizeof(name)) ||
+		    write(up[1], &byte, 1) < 0)
+			_exit(1);
+		(void)!read(down[0], &byte, 1);
+		_exit(0);
+	}
+	close(up[1]);
+	close(down[0]);
+	byte = (char)(read(up[0], &byte, 1) != 1);
+	close(up[0]);
+	*hold = down[1];
+	if (!byte)
+		return pid;
+	close(*hold);
+	waitpid(pid, NULL, 0);
+	return 0;
+}
+
+static void only_who_has_the_port_may_forward(void **state)
+{
+	struct roci_door_trust trust = {0};
+	struct roci_gids gids = {.count = 2};
+	uint64_t now = roci_now();
+	uint8_t elsewhere[16];
+	pid_t pid;
+	int hold;
+
+	gid_of("127.77.0.1", gids.entries[0].gid);
+	gid_of("127.77.0.2", gids.entries[1].gid);
+	gid_of("127.77.0.3", elsewhere);
+	assert_true(roci_door_trusts(&trust, now, &gids, getuid(), elsewhere));
+	assert_false(roci_door_trusts(&trust, now, &gids, STRANGER, gids.entries[0].gid));
+	pid = start_stranger("127.77.0.1", &hold);
+	if (!pid)
+		skip(); /* not root: nobody can be another user */
+	assert_false(roci_door_trusts(&trust, now, &gids, STRANGER, gids.entries[0].gid)); /* not read again so soon */
+	now += SECOND / 2;
+	assert_true(roci_door_trusts(&trust, now, &gids, STRANGER, gids.entries[0].gid));
+	assert_false(roci_door_trusts(&trust, now, &gids, STRANGER, gids.entries[1].gid));
+	assert_false(roci_door_trusts(&trust, now, &gids, STRANGER, elsewhere));
+	assert_false(roci_door_trusts(&trust, now, &gids, STRANGER + 1, gids.entries[0].gid));
+	close(hold);
+	waitpid(pid, NULL, 0);
+	now += SECOND + SECOND / 2;
+	assert_false(roci_door_trusts(&trust, now, &gids, STRANGER, gids.entries[0].gid));
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(two_registries_do_not_share_a_port),
+		cmocka_unit_test(a_port_that_becomes_free_is_taken),
+		cmocka_unit_test(a_missing_port_is_tried_soon_while_packets_are_sent),
+		cmocka_unit_test(only_who_has_the_port_may_forward),
+	};
+
+	return cmocka_run_group_tests(tests, private_rundir, remove_rundir);
+}
