@@ -72,7 +72,9 @@ int roci_device_make_av(struct roci_device *dev, const struct roci_ah_params *pa
 		.max_datagram = carries,
 		/* Any port, and not one from 0xc000 up, which adapters use: receivers must take any. One socket for
 		 * each address keeps sends in order, and system calls few. */
-		.src_port = roci_udp_source_port(dev->links.udp, params->sgid_index),
+		.src_port = params->datagram ? roci_udp_mad_port(dev->links.udp, params->sgid_index)
+					     : roci_udp_source_port(dev->links.udp, params->sgid_index),
+		.mad_port = roci_udp_mad_port(dev->links.udp, params->sgid_index),
 		.sgid_index = params->sgid_index,
 		.traffic_class = params->traffic_class,
 		.hop_limit = params->hop_limit,

@@ -42,6 +42,7 @@ int roci_device_gids(const struct roci_device *dev, const struct roci_gid_entry 
 struct roci_ah_params {
 	uint8_t sgid_index, hop_limit, traffic_class;
 	uint8_t dgid[16];
+	bool datagram; /* for UD: packets leave from port 4791. No receiver judges it, and firewalls let answers in */
 };
 int roci_device_make_av(struct roci_device *dev, const struct roci_ah_params *params, struct roci_av *av);
 

@@ -30,6 +30,7 @@ static void take(struct roci_device *dev, uint64_t now, const struct roci_datagr
 	}
 	memcpy(rx->sgid, d->from->flow.src, 16);
 	memcpy(rx->dgid, d->from->flow.dst, 16);
+	rx->src_port = d->from->flow.src_port;
 	rx->traffic_class = d->from->traffic_class;
 	rx->hop_limit = d->from->hop_limit;
 	rx->congested = d->from->congested;

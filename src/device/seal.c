@@ -71,7 +71,12 @@ static bool same_av(const struct roci_av *a, const struct roci_av *b)
 /* Packets of one message reach one socket: all must be for the same process. */
 static bool same_way(const struct roci_frame *a, const struct roci_frame *b)
 {
-	return same_av(a->av, b->av) && roci_dest_qpn(a->header) == roci_dest_qpn(b->header);
+	if (!same_av(a->av, b->av))
+		return false;
+	if (roci_dest_qpn(a->header) == roci_dest_qpn(b->header))
+		return true;
+	/* A process has its own port, but for 4791, which they share. */
+	return a->av->peer_port == b->av->peer_port && a->av->peer_port && a->av->peer_port != ROCI_UDP_PORT;
 }
 
 /* How many packets can go in one message with frames[0] as the first, at most `max`: they have one length, but the last

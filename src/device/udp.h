@@ -43,8 +43,8 @@ uint64_t roci_udp_deadline(const struct roci_udp *udp);
 /* The source port of MADs from GID `index`: 4791 where we have it. */
 uint16_t roci_udp_mad_port(struct roci_udp *udp, unsigned index);
 
-/* The UDP port that packets of QPs leave from at GID `index`, which is in the table. It is random, and one for as long
- * as the link is open. Opens its socket where there is none yet. 4791 where none can be had. */
+/* The UDP port that packets of RC and UC leave from at GID `index`, which is in the table. It is random, and one for as
+ * long as the link is open. Opens its socket where there is none yet. 4791 where none can be had. */
 uint16_t roci_udp_source_port(struct roci_udp *udp, unsigned index);
 
 /* Join and leave a multicast group on every interface of the GID table, since a QP may use any of them. Joins are

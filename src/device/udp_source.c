@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * The sockets that packets of QPs leave from. Each local address has one, on a random port: who does not see our
+ * The sockets that packets of RC and UC leave from. Each local address has one, on a random port: who does not see our
  * packets cannot know the port, and a peer that expects it drops what is forged. Nothing is received there.
  */
 #include <errno.h>

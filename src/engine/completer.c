@@ -253,6 +253,19 @@ static bool is_outstanding(const struct roci_send_window *w, uint32_t psn)
 	return roci_psn_diff(psn, w->max) < 0 && roci_psn_diff(psn, w->una) >= 0;
 }
 
+enum roci_proof roci_completer_proof(const struct roci_qp *qp, const struct roci_packet *pkt)
+{
+	const struct roci_send_window *w = &qp->req.window;
+
+	if (qp->state != ROCI_QPS_RTS && qp->state != ROCI_QPS_SQD)
+		return ROCI_PROOF_NONE;
+	if (roci_psn_add(pkt->psn, 1) == w->max)
+		return ROCI_PROOF_PEER;
+	if (is_outstanding(w, pkt->psn) && (pkt->psn == w->una || !qp->peer.shown || qp->peer.silent))
+		return ROCI_PROOF_PEER;
+	return ROCI_PROOF_NONE;
+}
+
 void roci_completer_rx(struct roci_qp *qp, const struct roci_rx *rx)
 {
 	const struct roci_send_window *w = &qp->req.window;

@@ -102,12 +102,31 @@ static void rx_cnp(struct roci_qp *qp)
 		roci_path_congested(qp->path, now);
 }
 
+/* A packet from another UDP port than the peer's. True where the peer sent it all the same. */
+static bool from_other_port(struct roci_qp *qp, const struct roci_rx *rx)
+{
+	enum roci_proof proof = qp->service->proof(qp, &rx->pkt);
+
+	if (roci_peer_port_change(&qp->peer, qp->e->now, rx->src_port, proof)) {
+		roci_qp_address(qp);
+		return true;
+	}
+	if (proof == ROCI_PROOF_NEEDLESS)
+		qp->service->rx(qp, rx);
+	else
+		qp->e->stats.rx_wrong_port++;
+	return false;
+}
+
 static void dispatch(struct roci_qp *qp, const struct roci_rx *rx)
 {
 	if (rx->pkt.op->kind == ROCI_KIND_CNP) {
 		rx_cnp(qp);
 		return;
 	}
+	if (qp->service->proof && !roci_peer_port_is(&qp->peer, rx->src_port) && !from_other_port(qp, rx))
+		return;
+	roci_keepalive_rx(qp);
 	notice_congestion(qp, rx);
 	qp->service->rx(qp, rx);
 }
@@ -134,7 +153,6 @@ void roci_engine_rx(struct roci_engine *e, uint64_t now, const struct roci_rx *r
 	}
 	if (!accepts(e, qp, rx))
 		return;
-	roci_keepalive_rx(qp);
 	dispatch(qp, rx);
 }
 

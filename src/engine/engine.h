@@ -42,6 +42,7 @@ void roci_engine_destroy(struct roci_engine *e);
 struct roci_rx {
 	struct roci_packet pkt;
 	uint8_t sgid[16], dgid[16]; /* sender, receiver (a multicast GID for UD multicast) */
+	uint16_t src_port;          /* UDP source port */
 	uint8_t traffic_class;      /* the IP header's byte, ECN in its low two bits */
 	uint8_t hop_limit;
 	bool congested; /* too much waits at the link: treated like an ECN mark */
@@ -92,6 +93,7 @@ bool roci_engine_next_event(struct roci_engine *e, struct roci_event *ev);
 struct roci_engine_stats {
 	uint64_t rx_packets, tx_packets;
 	uint64_t rx_no_qp, rx_wrong_state, rx_wrong_type, rx_wrong_source, rx_bad_pkey, rx_bad_qkey, rx_malformed;
+	uint64_t rx_wrong_port; /* from another UDP port than the peer's, see peer_port.h */
 	uint64_t rx_duplicate, rx_out_of_order, rx_no_wqe;
 	uint64_t naks_sent, naks_received, rnr_sent, rnr_received, retransmits, timeouts, probes, cnp_received;
 	uint64_t peers_lost; /* see roci_qp_keepalive() */

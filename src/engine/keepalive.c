@@ -43,6 +43,8 @@ static void expire(struct roci_timer *timer)
 		qp->e->stats.peers_lost++;
 		return;
 	}
+	if (k->probes > 1)
+		roci_qp_peer_silent(qp);
 	k->due = true;
 	roci_qp_make_ready(qp);
 	arm(qp, now + PROBE_INTERVAL_NS);

@@ -157,6 +157,7 @@ void roci_qp_reset(struct roci_qp *qp)
 	qp->rq.head = qp->rq.tail = 0;
 	qp->attr = (struct roci_qp_attr){0};
 	qp->load_at = 0;
+	qp->peer = (struct roci_peer_port){0};
 	qp->established = false;
 	qp->state = ROCI_QPS_RESET;
 }
@@ -194,6 +195,20 @@ void roci_qp_query(const struct roci_qp *qp, struct roci_qp_attr *attr, struct r
 enum roci_qp_state roci_qp_state(const struct roci_qp *qp)
 {
 	return qp->state;
+}
+
+void roci_qp_address(struct roci_qp *qp)
+{
+	qp->attr.av.peer_port = qp->peer.shown && !qp->peer.sprays ? qp->peer.port : 0;
+	if (qp->attr.av.peer_port == ROCI_UDP_PORT)
+		qp->attr.av.src_port = qp->attr.av.mad_port;
+}
+
+void roci_qp_peer_silent(struct roci_qp *qp)
+{
+	qp->peer.silent = true;
+	if (!qp->peer.shown)
+		qp->attr.av.src_port = qp->attr.av.mad_port;
 }
 
 void roci_qp_make_ready(struct roci_qp *qp)

@@ -13,6 +13,7 @@
 #include "engine/keepalive.h"
 #include "engine/outstanding.h"
 #include "engine/path.h"
+#include "engine/peer_port.h"
 #include "engine/psn.h" /* IWYU pragma: export */
 #include "engine/recovery.h"
 #include "engine/response_ring.h"
@@ -83,8 +84,9 @@ struct roci_qp {
 	struct roci_qp_cap cap;
 	struct roci_cq *send_cq, *recv_cq;
 	struct roci_srq *srq;
-	struct roci_path *path; /* RC and UC from RTR on */
-	uint64_t load_at;       /* when it last sent a request or a READ response; 0: never */
+	struct roci_path *path;     /* RC and UC from RTR on */
+	struct roci_peer_port peer; /* that packets of the peer come from; RC and UC */
+	uint64_t load_at;           /* when it last sent a request or a READ response; 0: never */
 	struct roci_event_source event;
 	struct roci_list all, ready, blocked, sent;
 	struct roci_timer timer;      /* of the requester: acknowledgement, RNR wait, pace */
@@ -96,6 +98,12 @@ struct roci_qp {
 	struct roci_responder resp;
 };
 
+/* The peer has shown its port, or an address vector was set. A peer that sends from port 4791 is answered from there
+ * (av.mad_port): a firewall that knows no RoCE may have seen just that way. */
+void roci_qp_address(struct roci_qp *qp);
+/* No answer comes from the peer, perhaps because its port has changed. Where nothing ever came from it, packets leave
+ * from port 4791 from now on. */
+void roci_qp_peer_silent(struct roci_qp *qp);
 /* The QP has packets to send, or may have: roci_engine_tx() asks it. */
 void roci_qp_make_ready(struct roci_qp *qp);
 /* The QP fails: ERR (RC), both queues flushed in order; async event `type` unless -1. */

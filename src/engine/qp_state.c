@@ -122,6 +122,8 @@ static void take_values(struct roci_qp *qp, const struct roci_qp_attr *a, unsign
 		qp->attr.rq_psn = a->rq_psn & ROCI_PSN_MASK;
 	if (mask & ROCI_QP_SQ_PSN)
 		qp->attr.sq_psn = a->sq_psn & ROCI_PSN_MASK;
+	if (mask & ROCI_QP_AV)
+		roci_qp_address(qp);
 	qp->req.ack_timer.retries_left = qp->attr.retry_cnt;
 	qp->req.rnr.retries_left = qp->attr.rnr_retry;
 }
@@ -152,6 +154,8 @@ static int change_path(struct roci_qp *qp, const struct roci_qp_attr *a)
 		return -ENOMEM;
 	roci_flight_forget(qp); /* of UC: nobody will acknowledge it */
 	roci_path_put(qp->path);
+	if (path != qp->path)
+		qp->peer = (struct roci_peer_port){0};
 	qp->path = path;
 	return 0;
 }

@@ -13,6 +13,8 @@ static bool may_send(struct roci_qp *qp, uint64_t bytes)
 {
 	const struct roci_requester *r = &qp->req;
 
+	if (!qp->peer.shown && roci_send_window_packets(&r->window) >= ROCI_PEER_PORT_NEAR)
+		return false; /* until the first answer */
 	return roci_recovery_allows(&r->recovery, roci_send_window_packets(&r->window)) && roci_flight_fits(qp, bytes);
 }
 
@@ -113,6 +115,7 @@ void roci_rc_wait(struct roci_qp *qp, uint32_t psn, uint64_t wait_ns)
 
 static void silence(struct roci_qp *qp)
 {
+	roci_qp_peer_silent(qp);
 	switch (roci_ack_timer_expire(&qp->req.ack_timer, qp->e->now)) {
 	case ROCI_ACK_PROBE:
 		qp->e->stats.probes++;
@@ -133,6 +136,11 @@ static void silence(struct roci_qp *qp)
 
 /* ---- the service ---- */
 
+static enum roci_proof proof(const struct roci_qp *qp, const struct roci_packet *pkt)
+{
+	return pkt->op->response ? roci_completer_proof(qp, pkt) : roci_responder_proof(qp, pkt);
+}
+
 static void rx(struct roci_qp *qp, const struct roci_rx *rx)
 {
 	if (rx->pkt.op->response)
@@ -149,6 +157,7 @@ static void failed(struct roci_qp *qp)
 const struct roci_service roci_service_rc = {
 	.transport = ROCI_TRANSPORT_RC,
 	.acknowledged = true,
+	.proof = proof,
 	.rx = rx,
 	.may_send = may_send,
 	.wants_ack = wants_ack,

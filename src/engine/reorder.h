@@ -13,10 +13,9 @@
 #define ROCI_REORDER_PACKETS 512          /* in the store */
 #define ROCI_REORDER_BYTES   ROCI_MAX_MTU /* payload of one */
 
-/* How far ahead of the expected PSN a packet is kept. Whoever guesses a PSN must hit this window, 1 of 2^15 of all
- * PSNs, or the packet is dropped. It is a whole congestion window of 4096-byte packets, and twice what a QP can keep,
- * so it costs recovery nothing. */
-#define ROCI_REORDER_WINDOW 512
+/* How far ahead of the expected PSN a packet is kept. Whoever guesses a PSN must hit this window, 1 of 2^16 of all
+ * PSNs, or the packet is dropped. A QP can keep no more, so it costs recovery nothing. */
+#define ROCI_REORDER_WINDOW 256
 
 struct roci_reorder_slot {
 	struct roci_list node;

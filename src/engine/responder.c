@@ -245,6 +245,32 @@ static void uc_rx(struct roci_qp *qp, const struct roci_rx *rx)
 	r->epsn = roci_psn_add(p->psn, 1);
 }
 
+/* One of the first packets: the next few, which may overtake each other, and those before them. */
+static bool is_near(const struct roci_qp *qp, uint32_t psn)
+{
+	int32_t d = roci_psn_diff(psn, qp->resp.epsn);
+
+	return d < ROCI_PEER_PORT_NEAR && d >= -ROCI_PEER_PORT_NEAR;
+}
+
+enum roci_proof roci_responder_proof(const struct roci_qp *qp, const struct roci_packet *pkt)
+{
+	uint32_t packets = pkt->op->kind == ROCI_KIND_READ_REQUEST ? roci_read_packets(qp->mtu, pkt->dma_len) : 1;
+	int32_t begin = roci_psn_diff(pkt->psn, qp->resp.epsn);
+	int32_t end = roci_psn_diff(roci_psn_add(pkt->psn, packets), qp->resp.epsn);
+
+	if (begin == 0 || (end <= 0 && end > -ROCI_PEER_PORT_NEAR))
+		return ROCI_PROOF_PEER;
+	if (!qp->peer.shown && is_near(qp, pkt->psn))
+		return ROCI_PROOF_PEER;
+	return begin < 0 ? ROCI_PROOF_NEEDLESS : ROCI_PROOF_NONE;
+}
+
+enum roci_proof roci_responder_uc_proof(const struct roci_qp *qp, const struct roci_packet *pkt)
+{
+	return is_near(qp, pkt->psn) ? ROCI_PROOF_PEER : ROCI_PROOF_NONE;
+}
+
 static bool accepts(struct roci_qp *qp)
 {
 	if (roci_qp_receives(qp)) {

@@ -9,6 +9,11 @@
 
 #include "engine/qp.h"
 
+/* The peer sent *pkt if it is the next request, or one of the last few again, because its sender may not know that they
+ * came; or one of the next few where the peer has not shown its port yet. Other duplicates are answered, no more. */
+enum roci_proof roci_responder_proof(const struct roci_qp *qp, const struct roci_packet *pkt);
+/* The peer sent *pkt if it is near the next one: UC sends nothing again, and some may be lost. */
+enum roci_proof roci_responder_uc_proof(const struct roci_qp *qp, const struct roci_packet *pkt);
 /* A request for an RC QP. */
 void roci_responder_rx(struct roci_qp *qp, const struct roci_rx *rx);
 /* A request for a UC QP. */

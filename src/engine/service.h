@@ -7,12 +7,15 @@
 #define ROCI_ENGINE_SERVICE_H
 
 #include "engine/engine.h"
+#include "engine/peer_port.h"
 
 struct roci_swqe;
 
 struct roci_service {
 	uint8_t transport; /* ROCI_TRANSPORT_*: the upper bits of its opcodes */
 	bool is_datagram;  /* each request names its destination, and is one packet */
+	/* What *pkt proves where it comes from another UDP port than the peer's. NULL: any port is right. */
+	enum roci_proof (*proof)(const struct roci_qp *qp, const struct roci_packet *pkt);
 	/* A packet that passed the checks of all services came for *qp. */
 	void (*rx)(struct roci_qp *qp, const struct roci_rx *rx);
 	/* Whether the next packet, of `bytes` window bytes, may go now. If not, the QP is made ready when it may. */

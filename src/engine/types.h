@@ -154,6 +154,8 @@ struct roci_av {
 	uint32_t mtu;               /* IB path MTU in bytes that the interface of sgid allows, 256..4096 */
 	uint32_t max_datagram;      /* UDP payload that one IP packet to dgid takes, bytes; 0: not known */
 	uint16_t src_port;          /* UDP source port */
+	uint16_t mad_port;          /* UDP port that MADs leave from: 4791, where it is ours */
+	uint16_t peer_port;         /* UDP port that the QP's peer sends from; 0: not known. The engine sets it */
 	uint8_t sgid_index;
 	uint8_t traffic_class;
 	uint8_t hop_limit;

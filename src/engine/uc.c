@@ -78,12 +78,23 @@ static void answer(struct roci_qp *qp, uint32_t psn)
 
 static void silence(struct roci_qp *qp)
 {
-	if (roci_uc_flow_silence(&qp->req.uc))
+	if (roci_uc_flow_silence(&qp->req.uc)) {
 		roci_path_congested(qp->path, qp->e->now);
+		if (!qp->req.uc.answered)
+			roci_qp_peer_silent(qp);
+	}
 	advance(qp, qp->req.window.next);
 }
 
 /* ---- the service ---- */
+
+/* An acknowledgement changes the pace, and nothing else. */
+static enum roci_proof proof(const struct roci_qp *qp, const struct roci_packet *pkt)
+{
+	if (!pkt->op->response)
+		return roci_responder_uc_proof(qp, pkt);
+	return roci_psn_add(pkt->psn, 1) == qp->req.window.next ? ROCI_PROOF_PEER : ROCI_PROOF_NEEDLESS;
+}
 
 static void rx(struct roci_qp *qp, const struct roci_rx *rx)
 {
@@ -95,6 +106,7 @@ static void rx(struct roci_qp *qp, const struct roci_rx *rx)
 
 const struct roci_service roci_service_uc = {
 	.transport = ROCI_TRANSPORT_UC,
+	.proof = proof,
 	.rx = rx,
 	.may_send = may_send,
 	.wants_ack = wants_ack,

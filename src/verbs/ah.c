@@ -9,7 +9,7 @@
 static atomic_uint live_ahs;
 static atomic_uint next_handle = 1;
 
-int vb_ah_make_av(struct vb_context *ctx, const struct ibv_ah_attr *attr, struct roci_av *av)
+int vb_ah_make_av(struct vb_context *ctx, const struct ibv_ah_attr *attr, bool datagram, struct roci_av *av)
 {
 	/* RoCE addresses are GIDs: IBTA annex A17 makes the GRH mandatory. */
 	if (!attr->is_global || attr->port_num != VB_PORT)
@@ -18,6 +18,7 @@ int vb_ah_make_av(struct vb_context *ctx, const struct ibv_ah_attr *attr, struct
 		.sgid_index = attr->grh.sgid_index,
 		.hop_limit = attr->grh.hop_limit,
 		.traffic_class = attr->grh.traffic_class,
+		.datagram = datagram,
 	};
 	memcpy(params.dgid, attr->grh.dgid.raw, sizeof(params.dgid));
 	return -roci_device_make_av(ctx->dev, &params, av);
@@ -39,7 +40,7 @@ struct ibv_ah *ibv_create_ah(struct ibv_pd *pd, struct ibv_ah_attr *attr)
 	ah->ah.pd = pd;
 	ah->ah.handle = atomic_fetch_add(&next_handle, 1);
 	roci_device_lock(ctx->dev);
-	err = vb_ah_make_av(ctx, attr, &ah->av);
+	err = vb_ah_make_av(ctx, attr, true, &ah->av);
 	roci_device_unlock(ctx->dev);
 	if (err)
 		goto err_free;

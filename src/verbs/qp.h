@@ -21,8 +21,9 @@ struct vb_ah {
 	struct roci_av av;
 };
 
-/* The address vector of *attr. EINVAL: no GRH, wrong port, bad index. Device lock held. */
-int vb_ah_make_av(struct vb_context *ctx, const struct ibv_ah_attr *attr, struct roci_av *av);
+/* The address vector of *attr, for datagrams or a connected QP. EINVAL: no GRH, wrong port, bad index. Device lock
+ * held. */
+int vb_ah_make_av(struct vb_context *ctx, const struct ibv_ah_attr *attr, bool datagram, struct roci_av *av);
 
 /* ---- the ibv_wr_* builder ---- */
 

@@ -99,7 +99,7 @@ static int modify_locked(struct vb_context *ctx, struct vb_qp *qp, const struct 
 	struct roci_qp_attr inner;
 	to_engine(attr, &inner);
 	if (mask & IBV_QP_AV) {
-		int err = vb_ah_make_av(ctx, &attr->ah_attr, &inner.av);
+		int err = vb_ah_make_av(ctx, &attr->ah_attr, false, &inner.av);
 		if (err)
 			return err;
 	}

@@ -117,7 +117,7 @@ static void connect(struct slot *s)
 				 .min_rnr_timer = (uint8_t)below(32),
 				 .max_rd_atomic = (uint8_t)ONE_OF(0, 1, 4, 16),
 				 .max_dest_rd_atomic = (uint8_t)ONE_OF(0, 1, 4, 16),
-				 .av = {.mtu = MTU, .src_port = ROCI_UDP_PORT}};
+				 .av = {.mtu = MTU, .src_port = 7, .mad_port = ROCI_UDP_PORT}};
 
 	memcpy(a.av.sgid, here, 16);
 	memcpy(a.av.dgid, peer, 16);
@@ -402,7 +402,10 @@ static void attack(struct slot *s)
 		.feth = (uint32_t)ONE_OF(1, 1, 0x11, 0x11, below(64), below(UINT32_MAX)),
 	};
 	const struct roci_opcode_info *info = roci_opcode_info(pkt.opcode);
-	struct roci_rx rx = {.traffic_class = (uint8_t)below(4), .hop_limit = 64, .congested = one_in(20)};
+	struct roci_rx rx = {.src_port = one_in(50) ? (uint16_t)below(65536) : 7,
+			     .traffic_class = (uint8_t)below(4),
+			     .hop_limit = 64,
+			     .congested = one_in(20)};
 	size_t len;
 
 	pkt.va = (uintptr_t)world.memory[pkt.rkey == REGION_KEY + 256] +

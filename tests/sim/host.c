@@ -194,6 +194,7 @@ void sim_host_receive(struct sim_host *host, struct sim_packet *p)
 			  "the IPv4 identification was not found");
 	memcpy(rx.sgid, p->sgid, 16);
 	memcpy(rx.dgid, p->dgid, 16);
+	rx.src_port = p->src_port;
 	rx.traffic_class = p->traffic_class;
 	rx.hop_limit = p->hop_limit;
 	rx.congested = sim->net.ce && rng_once_in(&sim->app, 64);

@@ -269,8 +269,8 @@ static void check_path(struct sim *sim, const struct roci_tx_packet *tx, const s
 	const struct sim_qp *dest = sim_find_qp(sim, pkt->dest_qpn);
 
 	if (dest && dest->type != ROCI_QPT_UD && pkt->op->kind != ROCI_KIND_CNP)
-		sim_check(sim, tx->av->src_port == dest->peer->av.src_port, "QP %u sent from port %u, not %u",
-			  dest->peer->id, tx->av->src_port, dest->peer->av.src_port);
+		sim_check(sim, tx->av->src_port == dest->peer->av.src_port || tx->av->src_port == ROCI_UDP_PORT,
+			  "QP %u sent from port %u, not %u", dest->peer->id, tx->av->src_port, dest->peer->av.src_port);
 }
 
 void sim_net_send(struct sim *sim, struct sim_host *from, const struct roci_tx_packet *tx,

@@ -143,6 +143,7 @@ static void draw_path(struct sim *sim, struct sim_qp *a, struct sim_qp *b)
 	memcpy(a->av.sgid, a->host->gid, 16);
 	memcpy(a->av.dgid, b->host->gid, 16);
 	a->av.mtu = a->type == ROCI_QPT_UD ? a->mtu : 4096;
+	a->av.mad_port = ROCI_UDP_PORT;
 	a->av.src_port = 0xc000 | draw(sim, 0, 0x3fff);
 	a->av.traffic_class = draw(sim, 0, 63) << 2 | (once_in(sim, 2) ? 2 : 0);
 	a->av.hop_limit = draw(sim, 1, 255);

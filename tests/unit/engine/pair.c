@@ -28,7 +28,8 @@ struct pair_options pair_defaults(void)
 
 static struct roci_av address(int s)
 {
-	struct roci_av av = {.mtu = 4096, .src_port = 4791, .hop_limit = 64};
+	struct roci_av av = {
+		.mtu = 4096, .src_port = (uint16_t)(0xc001 + s), .mad_port = ROCI_UDP_PORT, .hop_limit = 64};
 
 	memcpy(av.sgid, gid[s], 16);
 	memcpy(av.dgid, gid[1 - s], 16);
@@ -138,7 +139,7 @@ static void deliver(struct pair *p, int from, const struct roci_tx_batch *b, con
 {
 	uint8_t bytes[ROCI_MAX_HEADER_BYTES + 4096 + 8];
 	size_t len = tx->header_len;
-	struct roci_rx rx = {.hop_limit = 64};
+	struct roci_rx rx = {.src_port = p->port[from] ? p->port[from] : tx->av->src_port, .hop_limit = 64};
 
 	memset(bytes, 0, sizeof(bytes));
 	memcpy(bytes, tx->header, len);

@@ -31,6 +31,7 @@ struct pair {
 	bool (*filter)(struct pair *p, int from, const struct roci_packet *pkt);
 	unsigned sent[2], dropped;
 	unsigned copied[2];              /* packets sent with copy_payload, see struct roci_tx_packet */
+	uint16_t port[2];                /* UDP port of a side's packets; 0: as the engine says */
 	unsigned count;                  /* for filters */
 	const struct roci_tx_packet *tx; /* for filters: the current packet, as it was sent */
 };

@@ -23,7 +23,7 @@ static bool keep_sample(struct pair *p, int from, const struct roci_packet *pkt)
 	if (from != 0 || sample.full)
 		return true;
 	sample.full = true;
-	sample.rx = (struct roci_rx){.pkt = *pkt, .hop_limit = 64};
+	sample.rx = (struct roci_rx){.pkt = *pkt, .src_port = p->tx->av->src_port, .hop_limit = 64};
 	memcpy(sample.payload, pkt->payload, pkt->payload_len);
 	sample.rx.pkt.payload = sample.payload;
 	memcpy(sample.rx.sgid, p->tx->av->sgid, 16);
@@ -117,6 +117,7 @@ static unsigned acks_that_count(struct pair *p)
 	uint32_t una = p->side[0].qp->req.window.una;
 	struct roci_rx rx = {.hop_limit = 64};
 
+	rx.src_port = p->side[0].qp->peer.port;
 	memcpy(rx.sgid, sample.rx.dgid, 16);
 	memcpy(rx.dgid, sample.rx.sgid, 16);
 	rx.pkt = (struct roci_packet){.opcode = ROCI_TRANSPORT_RC | ROCI_OP_ACKNOWLEDGE,

@@ -31,6 +31,7 @@ static void release(struct pair *p)
 
 	assert_true(held.full);
 	roci_qp_query(p->side[0].qp, &a, &cap);
+	held.rx.src_port = a.av.peer_port;
 	memcpy(held.rx.sgid, a.av.dgid, 16);
 	memcpy(held.rx.dgid, a.av.sgid, 16);
 	roci_engine_rx(p->side[0].e, p->now, &held.rx);

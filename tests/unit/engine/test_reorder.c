@@ -45,7 +45,7 @@ static unsigned greedy(struct roci_reorder_store *store, struct roci_reorder *r)
 	for (uint32_t psn = 1; psn <= 2 * ROCI_REORDER_PACKETS; psn++) {
 		struct roci_rx rx = packet(psn, &byte);
 
-		roci_reorder_keep(store, r, &rx, 0);
+		roci_reorder_keep(store, r, &rx, psn - 1);
 	}
 	return r->count;
 }
