@@ -178,6 +178,18 @@ int mover_file_begin(struct mover_tree *tree, const struct mover_entry *entry, c
 	return any_good(file, false) ? MOVER_HAVE_SOME : MOVER_HAVE_NONE;
 }
 
+bool mover_file_is_foreign(const struct mover_file *file)
+{
+	return file->journal && file->journal->foreign;
+}
+
+void mover_file_discard(struct mover_file *file)
+{
+	free(file->journal);
+	file->journal = NULL;
+	mover_kept_clear(&file->kept);
+}
+
 const struct mover_digest *mover_file_kept(const struct mover_file *file, uint64_t index)
 {
 	const struct kept_chunk *chunk = mover_kept_find(&file->kept, index);

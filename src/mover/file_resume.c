@@ -75,7 +75,7 @@ static int clear_rest(struct mover_file *file)
 	return ftruncate(file->fd, 0) ? -errno : 0;
 }
 
-/* A hash of the source file's size and mtime. Somebody who names both exactly has the same file. */
+/* A hash of the source file's size and mtime. Somebody who names both exactly may have the same file. */
 static uint64_t source_of(const struct mover_file *file)
 {
 	const uint64_t facts[3] = {file->size, (uint64_t)file->mtime.tv_sec, (uint64_t)file->mtime.tv_nsec};

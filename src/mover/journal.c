@@ -47,14 +47,18 @@ static void make_header(uint8_t header[JOURNAL_HEADER_BYTES], uint32_t chunk_byt
 	put_le64(header + HEADER_CHECK, XXH3_64bits(header, HEADER_CHECK));
 }
 
-/* Whether the records behind this header are for the file that `wanted` names, and may be read to its sender. */
+static bool wrote_it(const uint8_t header[JOURNAL_HEADER_BYTES], const struct journal_owner *owner)
+{
+	return owner->any || (owner->ticket && get_le64(header + TICKET) == owner->ticket);
+}
+
+/* Whether the records behind this header are for the file that `wanted` names, and of use to its sender. */
 static bool header_fits(const uint8_t header[JOURNAL_HEADER_BYTES], const uint8_t wanted[JOURNAL_HEADER_BYTES],
 			const struct journal_owner *owner)
 {
 	return !memcmp(header, wanted, SAME_FILE) &&
 	       get_le64(header + HEADER_CHECK) == XXH3_64bits(header, HEADER_CHECK) &&
-	       (owner->any || (owner->ticket && get_le64(header + TICKET) == owner->ticket) ||
-		get_le64(header + SOURCE) == owner->source);
+	       (wrote_it(header, owner) || get_le64(header + SOURCE) == owner->source);
 }
 
 static void make_record(uint8_t record[JOURNAL_RECORD_BYTES], uint64_t index, const struct mover_digest *digest)
@@ -131,8 +135,11 @@ int mover_journal_open(struct journal *journal, int fd, uint32_t chunk_bytes, co
 	got = read_at(fd, header, sizeof(header), 0);
 	if (got < 0)
 		return (int)got;
-	if (got == sizeof(header) && header_fits(header, wanted, owner))
+	journal->foreign = false;
+	if (got == sizeof(header) && header_fits(header, wanted, owner)) {
+		journal->foreign = !wrote_it(header, owner);
 		return read_records(journal, record, context);
+	}
 	if (ftruncate(fd, 0))
 		return -errno;
 	return mover_write_at(fd, wanted, sizeof(wanted), 0);

@@ -19,8 +19,7 @@
 #define JOURNAL_BATCH        256              /* most records that wait for a write */
 #define JOURNAL_LOSS_BYTES   ((8u << 20) - 1) /* most content whose records wait: a kill makes it come again */
 
-/* Whose journal it is. The receiver sends the digests of a journal to the sender, so a sender that did not write it
- * must not get them. */
+/* Whose journal it is. A sender that did not write it must not get its digests: they tell something of the content. */
 struct journal_owner {
 	uint64_t ticket; /* a hash of the ticket; 0: none */
 	uint64_t source; /* a hash of the source file's size and mtime */
@@ -28,7 +27,8 @@ struct journal_owner {
 };
 
 struct journal {
-	int fd; /* -1: there is no journal, and every call does nothing */
+	int fd;       /* -1: there is no journal, and every call does nothing */
+	bool foreign; /* another ticket's transfer has begun it: nobody may learn its digests */
 	uint32_t chunk_bytes;
 	off_t end; /* of the records in the file */
 	unsigned waiting;
@@ -38,9 +38,9 @@ struct journal {
 /* Called for each intact record, in order. Of several with one index the last counts. Returns 0 to continue. */
 typedef int journal_record_fn(void *context, uint64_t index, const struct mover_digest *digest);
 
-/* Reads the journal in `fd`; the caller keeps ownership of `fd`. If the header is missing, or is for another chunk size
- * or name, or neither ticket nor source is the owner's, empties the file and begins anew. Returns 0, what `record`
- * returned, or -errno. */
+/* Reads the journal in `fd`, and sets `foreign`; the caller keeps ownership of `fd`. If the header is missing, or is
+ * for another chunk size or name, or neither ticket nor source is the owner's, empties the file and begins anew.
+ * Returns 0, what `record` returned, or -errno. */
 int mover_journal_open(struct journal *journal, int fd, uint32_t chunk_bytes, const struct mover_digest *name,
 		       const struct journal_owner *owner, journal_record_fn *record, void *context);
 

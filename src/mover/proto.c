@@ -321,6 +321,8 @@ void proto_put_segment(struct cursor_out *out, const struct proto_segment *s)
 	if (s->kind == PROTO_DATA) {
 		put_u32(out, s->len);
 		put_digest(out, &s->digest);
+	} else if (s->kind == PROTO_KEEP) {
+		put_digest(out, &s->digest);
 	} else if (s->kind == PROTO_HOLE) {
 		put_u64(out, s->count);
 	}
@@ -346,6 +348,8 @@ int proto_get_segment(struct cursor_in *in, struct proto_segment *s)
 	s->chunk = get_u64(in);
 	if (s->kind == PROTO_DATA) {
 		s->len = get_u32(in);
+		get_digest(in, &s->digest);
+	} else if (s->kind == PROTO_KEEP) {
 		get_digest(in, &s->digest);
 	} else if (s->kind == PROTO_HOLE) {
 		s->count = get_u64(in);

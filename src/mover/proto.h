@@ -114,7 +114,7 @@ struct proto_grant {
 
 enum proto_segment_kind {
 	PROTO_DATA = 1, /* the next `len` bytes of the window are chunk `chunk` */
-	PROTO_KEEP,     /* chunk `chunk` is the one that the receiver has */
+	PROTO_KEEP,     /* chunk `chunk` is the one that the receiver has: it has this digest */
 	PROTO_HOLE,     /* `count` chunks from `chunk` on are a hole */
 	PROTO_GIVEN_UP, /* the sender gives up this entry: text */
 	PROTO_SEGMENT_KINDS,
@@ -127,7 +127,7 @@ struct proto_segment {
 	uint32_t entry;
 	uint64_t chunk, count;
 	uint32_t len;
-	struct mover_digest digest; /* DATA */
+	struct mover_digest digest; /* DATA, KEEP */
 	struct proto_text text;     /* GIVEN_UP */
 	uint64_t size;
 	struct mover_digest whole;

@@ -230,6 +230,11 @@ static void store_wanted(struct receiver *r, struct recv_entry *entry, const str
 			session_fail_protocol(&r->s, "a chunk to keep that does not exist");
 			return;
 		}
+		if (!digest_equal(kept, &segment->digest)) {
+			mover_file_discard(entry->file);
+			entries_refuse(r, entry, MOVER_MISMATCH, "what an earlier transfer left is of another file");
+			return;
+		}
 		store_kept(r, entry, segment->chunk, kept,
 			   left < r->s.terms.chunk_bytes ? left : r->s.terms.chunk_bytes);
 		break;

@@ -140,11 +140,13 @@ void verdicts_offer(struct receiver *r, struct cursor_in *payload)
 
 /* The answer */
 
-/* Sends the digests of the chunks of one file that are there. False if there is no room for the next message yet. */
+/* Tells which chunks of one file are there, and their digests unless the file is foreign. False if there is no room for
+ * the next message yet. */
 static bool send_have(struct receiver *r, struct batch *b)
 {
 	const struct mover_file *file = b->decisions[b->have_sent].file;
 	uint32_t number = b->first + b->have_sent;
+	bool foreign = mover_file_is_foreign(file);
 
 	while ((b->next_chunk = mover_file_next_kept(file, b->next_chunk)) != MOVER_NO_CHUNK) {
 		const struct mover_digest *kept = mover_file_kept(file, b->next_chunk);
@@ -157,13 +159,15 @@ static bool send_have(struct receiver *r, struct batch *b)
 			return false;
 		put_u32(out, number);
 		put_u64(out, b->next_chunk);
+		put_u8(out, foreign);
 		head = cursor_take(out, 2);
 		for (; kept && count < HAVE_DIGESTS; count++) {
-			put_bytes(out, kept->bytes, sizeof(kept->bytes));
+			if (!foreign)
+				put_bytes(out, kept->bytes, sizeof(kept->bytes));
 			kept = mover_file_kept(file, ++b->next_chunk);
 		}
 		cursor_patch_u16(head, count);
-		session_step(&r->s, "HAVE", "%u chunks of entry %u", count, number);
+		session_step(&r->s, "HAVE", "%u chunks of entry %u%s", count, number, foreign ? ", no digests" : "");
 		session_send(&r->s);
 	}
 	return true;

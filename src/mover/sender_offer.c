@@ -197,12 +197,14 @@ void offer_have(struct sender *x, struct cursor_in *payload)
 {
 	uint32_t number = get_u32(payload);
 	uint64_t first = get_u64(payload), chunks;
+	uint8_t untold = get_u8(payload);
 	uint16_t count = get_u16(payload);
-	const uint8_t *digests = get_bytes(payload, (size_t)count * sizeof(struct mover_digest));
+	const uint8_t *digests = get_bytes(payload, untold ? 0 : (size_t)count * sizeof(struct mover_digest));
 	const struct mover_entry *info;
 	struct send_entry *e;
 
-	if (!digests || proto_get_nothing(payload) || number < x->offer.answered || number >= x->offer.offered) {
+	if (!digests || untold > 1 || proto_get_nothing(payload) || number < x->offer.answered ||
+	    number >= x->offer.offered) {
 		session_fail_protocol(&x->s, "digests for an entry that was not offered");
 		return;
 	}
@@ -213,7 +215,7 @@ void offer_have(struct sender *x, struct cursor_in *payload)
 		return;
 	}
 	e = offer_entry(x, number);
-	session_step(&x->s, "HAVE", "%u chunks of entry %u", count, number);
+	session_step(&x->s, "HAVE", "%u chunks of entry %u%s", count, number, untold ? ", no digests" : "");
 	if (!e->have) {
 		e->have = malloc(chunks * sizeof(*e->have));
 		e->present = calloc(1, chunks);
@@ -222,8 +224,9 @@ void offer_have(struct sender *x, struct cursor_in *payload)
 		session_fail_memory(&x->s);
 		return;
 	}
-	memcpy(e->have + first, digests, (size_t)count * sizeof(*e->have));
-	memset(e->present + first, 1, count);
+	if (!untold)
+		memcpy(e->have + first, digests, (size_t)count * sizeof(*e->have));
+	memset(e->present + first, untold ? CHUNK_UNTOLD : CHUNK_TOLD, count);
 }
 
 static void settle_result(struct sender *x, const struct proto_result *result)

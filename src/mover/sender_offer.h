@@ -9,6 +9,12 @@
 struct cursor_in;
 struct sender;
 
+enum chunk_present {
+	CHUNK_ABSENT,
+	CHUNK_TOLD,   /* the receiver has one with this digest */
+	CHUNK_UNTOLD, /* it has one of a file with the same size and time, and does not tell the digest */
+};
+
 /* An entry that has been offered and has not finished. */
 struct send_entry {
 	bool wanted;
@@ -16,9 +22,9 @@ struct send_entry {
 	uint64_t seq; /* of this number */
 	bool settled; /* the outcome is known, counted and reported */
 	bool refused; /* ... and was bad: no more of it needs to be sent */
-	/* Digests of the chunks that the receiver has, by index; NULL: it has none. `present` says which are set. */
+	/* Digests of the chunks that the receiver has, by index; NULL: it has none. `present` says which it has. */
 	struct mover_digest *have;
-	uint8_t *present;
+	uint8_t *present; /* enum chunk_present */
 };
 
 struct offer {

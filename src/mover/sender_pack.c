@@ -111,6 +111,16 @@ static void check_piece(struct sender *x, const struct piece *piece)
 	}
 }
 
+/* Whether the receiver need not get this chunk again. Of an untold one it checks that itself. */
+static bool has_chunk(const struct send_entry *e, uint64_t chunk, const struct mover_digest *digest)
+{
+	switch (e->present ? e->present[chunk] : CHUNK_ABSENT) {
+	case CHUNK_TOLD: return digest_equal(&e->have[chunk], digest);
+	case CHUNK_UNTOLD: return true;
+	default: return false;
+	}
+}
+
 static void put_data(struct sender *x, struct pack *pack, struct piece *piece, struct proto_segment *segment)
 {
 	const struct send_entry *e = offer_entry(x, segment->entry);
@@ -118,8 +128,7 @@ static void put_data(struct sender *x, struct pack *pack, struct piece *piece, s
 
 	segment->digest = mover_digest_of(bytes, piece->len);
 	chain_chunk(&piece->file->whole, &segment->digest);
-	if (piece->len && e->present && e->present[piece->chunk] &&
-	    digest_equal(&e->have[piece->chunk], &segment->digest)) {
+	if (piece->len && has_chunk(e, piece->chunk, &segment->digest)) {
 		segment->kind = PROTO_KEEP;
 		x->s.totals.bytes_kept += piece->len;
 		return;

@@ -62,6 +62,14 @@ struct mover_begin {
 int mover_file_begin(struct mover_tree *tree, const struct mover_entry *entry, const struct mover_begin *begin,
 		     const atomic_bool *stop, struct mover_file **file);
 
+/* Whether another ticket's transfer has left the kept chunks: the sender may learn which there are, but not their
+ * digests.
+ */
+bool mover_file_is_foreign(const struct mover_file *file);
+/* The sender has other content than a kept chunk of such a file: mover_file_abandon() will leave nothing. So a sender
+ * can guess once. */
+void mover_file_discard(struct mover_file *file);
+
 /* Digest of chunk `index` if that chunk is kept, else NULL. */
 const struct mover_digest *mover_file_kept(const struct mover_file *file, uint64_t index);
 /* The first kept chunk at or after `index`, or MOVER_NO_CHUNK. Its cost depends on the number of kept chunks, not on

@@ -156,13 +156,16 @@ static void lying_have(void)
 		uint32_t entry;
 		uint64_t first;
 		uint16_t says, has;
-	} lies[] = {{1, 0, 1, 1}, {0, 100, 1, 1}, {0, UINT64_MAX, 2, 2}, {0, 0, 2, 1}, {0, 0, 60000, 1}, {0, 0, 1, 2}};
+		uint8_t untold;
+	} lies[] = {{1, 0, 1, 1, 0}, {0, 100, 1, 1, 0}, {0, UINT64_MAX, 2, 2, 0}, {0, 0, 2, 1, 0},  {0, 0, 60000, 1, 0},
+		    {0, 0, 1, 2, 0}, {0, 0, 1, 1, 1},   {0, 0, 1, 1, 2},          {0, 100, 1, 0, 1}};
 	struct cursor_out *out;
 
 	offered();
 	out = hostile_begin(h, PROTO_HAVE);
 	put_u32(out, lies[variant].entry);
 	put_u64(out, lies[variant].first);
+	put_u8(out, lies[variant].untold);
 	put_u16(out, lies[variant].says);
 	for (unsigned i = 0; i < lies[variant].has; i++)
 		put_bytes(out, &(struct mover_digest){{0}}, sizeof(struct mover_digest));
@@ -304,7 +307,7 @@ static const struct scenario {
 	{"plain-error-late", plain_error_late, MOVER_PROTOCOL, 1},
 	{"too-early", too_early, MOVER_PROTOCOL, 1},
 	{"lying-verdict", lying_verdict, MOVER_PROTOCOL, 8},
-	{"lying-have", lying_have, MOVER_PROTOCOL, 6},
+	{"lying-have", lying_have, MOVER_PROTOCOL, 9},
 	{"lying-grant", lying_grant, MOVER_PROTOCOL, 7},
 	{"lying-ack", lying_ack, MOVER_PROTOCOL, 6},
 	{"end-too-early", end_too_early, MOVER_PROTOCOL, 1},

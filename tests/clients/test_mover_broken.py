@@ -5,6 +5,7 @@ Also many transfers at once. test_mover_broken.py [FILTER...]
 Some cases choose a random point in time. The result must not depend on it: no file with its final name may be wrong, and
 sending again must succeed.
 """
+import filecmp
 import os
 import random
 import select
@@ -14,7 +15,7 @@ import sys
 import time
 
 from harness import ROCI, Host, check, isolate, tap, veth_pair, wait_until
-from mover import (INTERRUPTED, LOCAL_IO, LOST, MIB, NO_CONNECT, NO_TRUST, OK, PARTLY, REMOTE_IO, Receiver, check_no_wrong,
+from mover import (INTERRUPTED, LOCAL_IO, LOST, MIB, MISMATCH, NO_CONNECT, NO_TRUST, OK, PARTLY, REMOTE_IO, Receiver, check_no_wrong,
                    check_same, environment, events, make_large, make_odd, make_small, scratch, write)
 
 isolate()
@@ -318,6 +319,50 @@ def few_descriptors():
         check_same(source, folder)
 
 
+def left_by(folder, file):
+    """A transfer of the file with a ticket of its own has ended too early, and has left some of it."""
+    with Receiver(here, folder) as recv:
+        sender = recv.send(here, file, '--limit', '4M', '--chunk', '64K')
+        try:
+            reached(sender, 0.3)
+            check(sender.running(), sender.report())
+        finally:
+            sender.end(signal.SIGINT)
+        wait_until('the receiver to notice', lambda: events(recv.process, 'ended'))
+
+
+def another_ticket():
+    """A receiver that was started again has another ticket. The transfer resumes with it, but the receiver tells no digest of
+    what the other ticket has left: it compares the sender's."""
+    folder, file = fresh('there'), os.path.join(base, 'another ticket')
+    make_large(file, 8 * MIB)
+    left_by(folder, file)
+    with Receiver(here, folder) as recv:
+        sender = recv.send(here, file, '--chunk', '64K')
+        check(sender.wait(60) == OK, sender.report())
+        ended = events(sender, 'ended')[-1]
+        check(ended['bytes_kept'] >= MIB and ended['bytes_moved'] + ended['bytes_kept'] == 8 * MIB, ended)
+        told = [e['text'] for e in events(sender, 'step') if e['text'].startswith('HAVE')]
+        check(told and all('no digests' in text for text in told), sender.report())
+    check(filecmp.cmp(file, os.path.join(folder, 'another ticket'), shallow=False), 'another content')
+
+
+def another_file_of_that_size():
+    """What another ticket has left is of another file with the same size and time. The sender cannot know. The receiver
+    refuses the file, once, and keeps nothing; then it arrives."""
+    folder, file = fresh('there'), os.path.join(base, 'another file')
+    for content in (b'x', b'y'):
+        write(file, content * 8 * MIB, mtime_ns=10 ** 18)
+        if content == b'x':
+            left_by(folder, file)
+    with Receiver(here, folder, '--keep-ticket') as recv:
+        ended = recv.take(here, '--chunk', '64K', file, status=MISMATCH)
+        check(not os.listdir(folder), os.listdir(folder))
+        ended = recv.take(here, '--chunk', '64K', file)
+        check(ended['bytes_moved'] == 8 * MIB, ended)
+    check(filecmp.cmp(file, os.path.join(folder, 'another file'), shallow=False), 'another content')
+
+
 def compared():
     """--checksum: the receiver compares contents only if it has --compare; if it has not, both sides say so."""
     folder = fresh('there')
@@ -389,6 +434,7 @@ cases += [(f'{who} stopped', lambda who=who: stopped(who)) for who in ('sender',
 cases += [(f'nobody reads, {who} stopped', lambda who=who: nobody_reads(who)) for who in ('sender', 'receiver')]
 cases += [('refused', refused), ('dry run', dry_run), ('disk full', disk_full), ('cable cut', cable_cut),
           ('frozen sender', frozen_sender), ('many senders', many_senders), ('one after the other', one_after_the_other),
-          ('few descriptors', few_descriptors), ('--checksum and --compare', compared), ('no more than --max-sessions', at_most_so_many), ('wrong ticket', wrong_ticket),
+          ('few descriptors', few_descriptors), ('--checksum and --compare', compared),
+          ('another ticket', another_ticket), ('another file of that size', another_file_of_that_size), ('no more than --max-sessions', at_most_so_many), ('wrong ticket', wrong_ticket),
           ('nobody listens', nobody_listens)]
 sys.exit(tap(cases, quick=lambda name: not name.endswith('more')))

@@ -267,14 +267,15 @@ static void no_digest_of_a_prefix(void **state)
 }
 
 /* What a transfer has left is not for the sender with another ticket, unless it has the same file, or the receiver lets
- * everybody compare. */
-static void another_ticket_resumes_nothing(void **state)
+ * everybody compare. With the same file it may resume, but learns no digests. */
+static void another_ticket_learns_no_digests(void **state)
 {
 	static const struct {
 		uint64_t ticket;
-		bool any, same_file, resumes;
-	} cases[] = {{5, false, false, true}, {5, false, true, true},   {6, false, true, true},  {6, true, false, true},
-		     {0, false, true, true},  {6, false, false, false}, {0, false, false, false}};
+		bool any, same_file, resumes, foreign;
+	} cases[] = {{5, false, false, true, false},  {5, false, true, true, false},  {6, false, true, true, true},
+		     {6, true, false, true, false},   {6, true, true, true, false},   {0, false, true, true, true},
+		     {6, false, false, false, false}, {0, false, false, false, false}};
 	struct fixture *f = fixture_new();
 	const struct mover_entry entry = f->entry;
 	struct mover_begin begin = {.chunk_bytes = CHUNK};
@@ -292,9 +293,32 @@ static void another_ticket_resumes_nothing(void **state)
 		f->entry.mtime_ns += !cases[i].same_file;
 		assert_int_equal(mover_file_begin(f->tree, &f->entry, &begin, NULL, &file),
 				 cases[i].resumes ? MOVER_HAVE_SOME : MOVER_HAVE_NONE);
+		assert_int_equal(mover_file_is_foreign(file), cases[i].foreign);
 		mover_file_forget(file, 0, 1);
 		mover_file_abandon(file);
 	}
+	fixture_free(f);
+}
+
+/* A wrong guess at a kept chunk leaves nothing to guess again, not even what has come since. */
+static void a_sender_can_guess_once(void **state)
+{
+	struct fixture *f = fixture_new();
+	struct mover_begin begin = {.chunk_bytes = CHUNK, .ticket = 5};
+	struct mover_file *file;
+
+	assert_int_equal(mover_file_begin(f->tree, &f->entry, &begin, NULL, &file), MOVER_HAVE_NONE);
+	assert_int_equal(fixture_put(f, file, 0), 0);
+	mover_file_abandon(file);
+	begin.ticket = 6;
+	assert_int_equal(mover_file_begin(f->tree, &f->entry, &begin, NULL, &file), MOVER_HAVE_SOME);
+	assert_true(mover_file_is_foreign(file));
+	mover_file_discard(file);
+	assert_int_equal(fixture_put(f, file, 1), 0);
+	mover_file_abandon(file);
+	assert_int_equal(mover_file_begin(f->tree, &f->entry, &begin, NULL, &file), MOVER_HAVE_NONE);
+	assert_false(mover_file_is_foreign(file));
+	mover_file_abandon(file);
 	fixture_free(f);
 }
 
@@ -451,7 +475,8 @@ int main(void)
 		cmocka_unit_test(the_source_has_changed),
 		cmocka_unit_test(another_chunk_size_starts_over),
 		cmocka_unit_test(no_digest_of_a_prefix),
-		cmocka_unit_test(another_ticket_resumes_nothing),
+		cmocka_unit_test(another_ticket_learns_no_digests),
+		cmocka_unit_test(a_sender_can_guess_once),
 		cmocka_unit_test(memory_is_bounded_whatever_the_size),
 		cmocka_unit_test(sparse_files_stay_sparse_when_compared),
 		cmocka_unit_test(comparing_by_content),

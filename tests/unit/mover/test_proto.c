@@ -143,6 +143,8 @@ static struct proto_segment a_segment(enum proto_segment_kind kind)
 		s.sparse = true;
 		memset(&s.digest, 0x66, sizeof(s.digest));
 	}
+	if (kind == PROTO_KEEP)
+		memset(&s.digest, 0x55, sizeof(s.digest));
 	if (kind == PROTO_HOLE)
 		s.count = 1000;
 	if (kind == PROTO_GIVEN_UP) {
