@@ -5,6 +5,7 @@
 
 #include "own_address.h"
 #include "ticket_file.h"
+#include "signals.h"
 #include "transfer.h"
 
 struct recv_choices {
@@ -163,7 +164,7 @@ static enum mover_status receive(const struct recv_choices *choices, struct rece
 	int err = mover_ticket_create(&r->ticket, common->bind_address ? common->bind_address : host, 1);
 	if (err)
 		return show_failure(&r->show, MOVER_FAILED, "cannot create a ticket: %s", strerror(-err));
-	transfer_catch_signals();
+	signals_catch(mover_stop);
 	enum mover_status status = mover_recv(&recv, on_event, r);
 	mover_ticket_forget(&r->ticket);
 	ticket_file_remove(&r->file);

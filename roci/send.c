@@ -6,6 +6,7 @@
 
 #include "target.h"
 #include "ticket_input.h"
+#include "signals.h"
 #include "transfer.h"
 
 struct send_choices {
@@ -153,7 +154,7 @@ static enum mover_status send_all(const struct send_choices *choices, struct sho
 		.dry_run = choices->dry_run,
 		.limit_bytes_per_s = choices->limit,
 	};
-	transfer_catch_signals();
+	signals_catch(mover_stop);
 	status = mover_send(&send, show_event, show);
 	mover_ticket_forget(&ticket);
 	return status;

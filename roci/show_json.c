@@ -2,27 +2,14 @@
 /* Prints events as JSON, one object per line. roci-send(1) lists the members. */
 #include <string.h>
 #include <stdlib.h>
-#include <time.h>
 
 #include <jansson.h>
 #include <openssl/evp.h>
 
 #include "device.h"
+#include "json_line.h"
 #include "show.h"
 #include "text.h"
-
-/* RFC 3339 in UTC with microseconds. These strings sort by time. */
-static json_t *now(void)
-{
-	char text[48];
-	struct timespec ts;
-	struct tm tm;
-	clock_gettime(CLOCK_REALTIME, &ts);
-	gmtime_r(&ts.tv_sec, &tm);
-	size_t len = strftime(text, sizeof(text), "%Y-%m-%dT%H:%M:%S", &tm);
-	snprintf(text + len, sizeof(text) - len, ".%06ldZ", ts.tv_nsec / 1000);
-	return json_string(text);
-}
 
 static void put_string(json_t *object, const char *member, const char *value)
 {
@@ -83,19 +70,9 @@ static void put_device(json_t *object, const struct show *show, const struct mov
 	put_number(object, "port", event->port);
 }
 
-static void write_line(struct show *show, json_t *object)
-{
-	json_dumpf(object, show->list, JSON_COMPACT | JSON_REAL_PRECISION(9));
-	fputc('\n', show->list);
-	fflush(show->list);
-	json_decref(object);
-}
-
 static json_t *begin(const char *name, unsigned session)
 {
-	json_t *object = json_object();
-	json_object_set_new(object, "time", now());
-	put_string(object, "event", name);
+	json_t *object = json_line(name);
 	if (session)
 		put_number(object, "session", session);
 	return object;
@@ -130,7 +107,7 @@ void show_json(struct show *show, const struct mover_event *event)
 	}
 	if (event->text)
 		put_text(object, "text", event->text, strlen(event->text));
-	write_line(show, object);
+	json_line_print(object, show->list);
 }
 
 void show_json_ticket(struct show *show, const struct mover_ticket *ticket, const char *file)
@@ -144,5 +121,5 @@ void show_json_ticket(struct show *show, const struct mover_ticket *ticket, cons
 		mover_ticket_print(ticket, line);
 		put_string(object, "ticket", line);
 	}
-	write_line(show, object);
+	json_line_print(object, show->list);
 }

@@ -1,5 +1,4 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-#include <signal.h>
 #include <string.h>
 #include <strings.h>
 
@@ -83,21 +82,4 @@ enum mover_status transfer_begin(const struct command *command, const struct tra
 		.stall_timeout_ms = (unsigned)choices->timeout_ms,
 	};
 	return MOVER_OK;
-}
-
-static void on_signal(int signal)
-{
-	mover_stop();
-}
-
-void transfer_catch_signals(void)
-{
-	static const int stopping[] = {SIGINT, SIGTERM, SIGHUP};
-	struct sigaction action = {.sa_handler = on_signal, .sa_flags = (int)(SA_RESETHAND | SA_RESTART)}, before;
-
-	for (size_t i = 0; i < sizeof(stopping) / sizeof(stopping[0]); i++) {
-		if (!sigaction(stopping[i], NULL, &before) && before.sa_handler != SIG_IGN) /* nohup(1) still works */
-			sigaction(stopping[i], &action, NULL);
-	}
-	signal(SIGPIPE, SIG_IGN);
 }

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* The common parts of `roci send` and `roci recv`: options, checks and signals. */
+/* The common parts of `roci send` and `roci recv`: options and checks. */
 #ifndef ROCI_TRANSFER_H
 #define ROCI_TRANSFER_H
 
@@ -110,9 +110,5 @@ bool transfer_no_ticket_in_arguments(const struct command *command, int argc, ch
  * anything is opened (device.h). Returns MOVER_OK, or the exit status after showing the failure. */
 enum mover_status transfer_begin(const struct command *command, const struct transfer_choices *choices,
 				 struct device_choice *device, struct show *show, struct mover_common *common);
-
-/* From now on, SIGINT, SIGTERM and SIGHUP stop the transfer in good order; the second signal of a kind kills. SIGPIPE
- * is ignored, so write(2) returns an error. */
-void transfer_catch_signals(void);
 
 #endif
