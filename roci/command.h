@@ -10,7 +10,8 @@
 /* The arguments after the options, as the completions know them. */
 enum operand_kind {
 	OPERANDS_NONE,
-	OPERANDS_PROGRAM,   /* a program and its arguments: options end where it begins */
+	OPERANDS_PROGRAM, /* a program and its arguments: options end where it begins */
+	OPERANDS_HOST,
 	OPERANDS_FILE_HOST, /* files, and at the end a host */
 	OPERANDS_FILE,
 	OPERANDS_CHOICE, /* one of operand_values or operand_words() */
@@ -47,6 +48,7 @@ __attribute__((format(printf, 2, 3))) int complain(const struct command *command
 void help_command(const struct command *command, FILE *out);
 void help_all(FILE *out);
 
-extern const struct command demo_command, send_command, recv_command, run_command, explain_command, completion_command;
+extern const struct command demo_command, send_command, recv_command, ping_command, serve_command, run_command,
+	explain_command, completion_command;
 
 #endif

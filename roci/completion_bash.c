@@ -37,6 +37,7 @@ static void put_operands(const struct command *command, FILE *out)
 {
 	switch (command->operands) {
 	case OPERANDS_FILE: fputs("_roci_files -f", out); break;
+	case OPERANDS_HOST: fputs("_roci_words \"$(compgen -A hostname -- \"$cur\")\"", out); break;
 	case OPERANDS_FILE_HOST: fputs("_roci_files -f -A hostname", out); break;
 	case OPERANDS_PROGRAM: fputs("_roci_words \"$(compgen -c -- \"$cur\")\"", out); break;
 	case OPERANDS_CHOICE:

@@ -46,6 +46,7 @@ static void put_operands(const struct command *command, FILE *out)
 	fprintf(out, "complete -c roci -n '__fish_seen_subcommand_from %s'", command->name);
 	switch (command->operands) {
 	case OPERANDS_FILE: fputs(" -F", out); break;
+	case OPERANDS_HOST: fputs(" -x -a '(__fish_print_hostnames)' -d host", out); break;
 	case OPERANDS_FILE_HOST: fputs(" -F -a '(__fish_print_hostnames)' -d host", out); break;
 	case OPERANDS_PROGRAM: fputs(" -x -a '(__fish_complete_subcommand --fcs-skip=2)'", out); break;
 	default: put_values(completion_operands(command), out);

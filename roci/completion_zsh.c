@@ -59,6 +59,7 @@ static void put_operands(const struct command *command, FILE *out)
 {
 	switch (command->operands) {
 	case OPERANDS_FILE: fputs("'*:file:_files'", out); break;
+	case OPERANDS_HOST: fputs("'1:host:_hosts'", out); break;
 	case OPERANDS_FILE_HOST: fputs("'*: :_alternative \"files:file:_files\" \"hosts:host:_hosts\"'", out); break;
 	case OPERANDS_PROGRAM: fputs("'(-)1:program:_command_names -e' '*::arguments:_normal'", out); break;
 	case OPERANDS_CHOICE:

@@ -63,6 +63,7 @@ void help_all(FILE *out)
 	      "  roci demo                       see how RDMA moves a file, step by step\n"
 	      "  roci recv                       wait for files and show a ticket for the sender\n"
 	      "  roci send film.mkv 10.0.0.7     send a file to the machine where `roci recv` waits\n"
+	      "  roci ping --op all 10.0.0.7     do every RDMA operation with the machine where `roci serve` waits\n"
 	      "  roci run -- ibv_devinfo         print what the software device roci0 can do\n"
 	      "  roci run -- ib_write_bw         run any RDMA program; this one waits for a client\n"
 	      "  roci explain status 12          what does this error mean?\n\n"

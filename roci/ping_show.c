@@ -1,0 +1,130 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* What `roci ping` prints, beside the steps and the table. */
+#include <stdio.h>
+#include <string.h>
+
+#include "json_line.h"
+#include "ping.h"
+
+#define TIME_CHARS 24
+
+/* "85.3 us", "1.25 ms". */
+static const char *print_time(char buf[TIME_CHARS], uint64_t ns)
+{
+	double us = (double)ns / 1e3;
+
+	if (us < 1000)
+		snprintf(buf, TIME_CHARS, "%.1f us", us);
+	else if (us < 1e6)
+		snprintf(buf, TIME_CHARS, "%.2f ms", us / 1e3);
+	else
+		snprintf(buf, TIME_CHARS, "%.2f s", us / 1e6);
+	return buf;
+}
+
+static json_t *plan_json(const char *event, const struct tour_plan *plan)
+{
+	json_t *object = json_line(event);
+
+	json_object_set_new(object, "op", json_string(tour_op_names[plan->op]));
+	json_object_set_new(object, "qp", json_string(tour_qp_names[plan->qp]));
+	json_object_set_new(object, "connect", json_string(tour_way_names[plan->way]));
+	json_object_set_new(object, "wait", json_string(tour_wait_names[plan->wait]));
+	json_object_set_new(object, "bytes", json_integer(plan->size));
+	return object;
+}
+
+static void print_device(const char *before, const char *name, const char *reason)
+{
+	printf("%s%s", before, name);
+	if (reason)
+		printf(" (embedded%s%s)", *reason ? ": " : "", reason);
+}
+
+void ping_show_start(const struct ping *ping, const struct tour_plan *plan, const struct dial *dial)
+{
+	static const char *const types[] = {"RC", "UC", "UD"}, *const ways[] = {"rdma_cm", "a TCP socket"};
+
+	if (ping->choices->json) {
+		json_t *object = plan_json("start", plan);
+		json_object_set_new(object, "address", json_string(dial->address));
+		json_object_set_new(object, "device", json_string(dial->device));
+		json_object_set_new(object, "embedded", json_boolean(ping->device.embedded));
+		json_object_set_new(object, "far_device", json_string(dial->offer.device));
+		json_object_set_new(object, "far_embedded", json_boolean(dial->offer.embedded));
+		json_line_print(object, stdout);
+		return;
+	}
+	printf("PING %s: %s of %u bytes on %s, connected by %s\n", dial->address, tour_op_title(plan->op), plan->size,
+	       types[plan->qp], ways[plan->way]);
+	print_device("from device ", dial->device, ping->device.embedded ? ping->device.reason : NULL);
+	print_device(" to device ", dial->offer.device, dial->offer.embedded ? "" : NULL);
+	putchar('\n');
+	fflush(stdout);
+}
+
+/* The members that tell of a failure. */
+static void put_failure(json_t *object, const struct failure *failure)
+{
+	json_object_set_new(object, "text", json_string(failure->text));
+	if (failure->completed)
+		json_object_set_new(object, "wc_status", json_integer(failure->status));
+	else if (failure->err)
+		json_object_set_new(object, "errno", json_integer(-failure->err));
+}
+
+void ping_show_operation(const struct ping *ping, const struct tour_plan *plan, uint32_t seq,
+			 const struct near_result *result)
+{
+	char time[TIME_CHARS];
+
+	if (ping->choices->json) {
+		json_t *object = plan_json("operation", plan);
+		json_object_set_new(object, "seq", json_integer(seq));
+		json_object_set_new(object, "good", json_boolean(result->good));
+		if (result->good)
+			json_object_set_new(object, "ns", json_integer((json_int_t)result->ns));
+		else
+			put_failure(object, &result->failure);
+		json_line_print(object, stdout);
+	} else if (!result->good) {
+		printf("%s: seq=%u failed: %s\n", tour_op_names[plan->op], seq, result->failure.text);
+	} else if (!ping->choices->quiet) {
+		printf("%u bytes: %s seq=%u time=%s\n", plan->size, tour_op_names[plan->op], seq,
+		       print_time(time, result->ns));
+	}
+	fflush(stdout);
+}
+
+void ping_show_summary(const struct ping *ping, const struct summary *summary)
+{
+	struct summary_times t = summary_times(summary);
+	char min[TIME_CHARS], median[TIME_CHARS], p99[TIME_CHARS], max[TIME_CHARS];
+
+	if (ping->choices->json) {
+		json_t *object = json_line("summary");
+		json_object_set_new(object, "operations", json_integer((json_int_t)summary->tried));
+		json_object_set_new(object, "failed", json_integer((json_int_t)summary->failed));
+		json_object_set_new(object, "min_ns", json_integer((json_int_t)t.min_ns));
+		json_object_set_new(object, "median_ns", json_integer((json_int_t)t.median_ns));
+		json_object_set_new(object, "p99_ns", json_integer((json_int_t)t.p99_ns));
+		json_object_set_new(object, "max_ns", json_integer((json_int_t)t.max_ns));
+		json_line_print(object, stdout);
+		return;
+	}
+	printf("\n%llu operation%s, %llu failed\n", (unsigned long long)summary->tried, summary->tried == 1 ? "" : "s",
+	       (unsigned long long)summary->failed);
+	if (summary->tried > summary->failed)
+		printf("min %s, median %s, p99 %s, max %s\n", print_time(min, t.min_ns),
+		       print_time(median, t.median_ns), print_time(p99, t.p99_ns), print_time(max, t.max_ns));
+}
+
+void ping_show_failure(const struct ping *ping, const struct failure *failure)
+{
+	if (ping->choices->json) {
+		json_t *object = json_line("failure");
+		put_failure(object, failure);
+		json_line_print(object, stdout);
+	}
+	complain(ping->command, "%s", failure->text);
+}

@@ -1,0 +1,228 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* roci serve: the far end of `roci ping`. */
+#include <errno.h>
+#include <netinet/in.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "command.h"
+#include "device.h"
+#include "json_line.h"
+#include "own_address.h"
+#include "signals.h"
+#include "tour/far.h"
+#include "tour/record.h"
+#include "tour/stop.h"
+
+struct serve_choices {
+	const char *device, *bind;
+	uint64_t port;
+	bool record, json, quiet;
+};
+
+#define SERVE_OFFSET(member) offsetof(struct serve_choices, member)
+
+static const struct option_row options[] = {
+	{.letter = 'p',
+	 .name = "port",
+	 .argument = "PORT",
+	 .group = "options",
+	 .help = "port of rdma_cm and of TCP",
+	 .default_text = "18517",
+	 .kind = OPTION_NUMBER,
+	 .offset = SERVE_OFFSET(port),
+	 .min = 1,
+	 .max = 65535},
+	{.name = "bind",
+	 .argument = "ADDRESS",
+	 .group = "options",
+	 .help = "use only this address of this machine",
+	 .kind = OPTION_TEXT,
+	 .offset = SERVE_OFFSET(bind)},
+	{.name = "device",
+	 .argument = "NAME",
+	 .group = "options",
+	 .help = "an RDMA device of this machine, or `embedded` (the\nsoftware device roci0), or `auto` (a device of "
+		 "this\nmachine if one works, else roci0)",
+	 .default_text = "auto",
+	 .kind = OPTION_DEVICE,
+	 .offset = SERVE_OFFSET(device)},
+	{.name = "record",
+	 .group = "options",
+	 .help = "let roci0 record its packets in memory, so that\n`roci ping --steps` can tell when they came",
+	 .kind = OPTION_FLAG,
+	 .offset = SERVE_OFFSET(record)},
+	{.name = "json",
+	 .group = "options",
+	 .help = "print events as JSON, one object per line",
+	 .kind = OPTION_FLAG,
+	 .offset = SERVE_OFFSET(json)},
+	{.letter = 'q',
+	 .name = "quiet",
+	 .group = "options",
+	 .help = "print errors only",
+	 .kind = OPTION_FLAG,
+	 .offset = SERVE_OFFSET(quiet)},
+	OPTION_HELP_ROW,
+};
+
+struct server {
+	const struct command *command;
+	const struct serve_choices *choices;
+	struct device_choice device;
+};
+
+static const char *event_name(enum far_event_type type)
+{
+	static const char *const names[] = {"connected", "disconnected", "refused", "problem"};
+	return names[type];
+}
+
+static void report_json(const struct far_event *event)
+{
+	json_t *object = json_line(event_name(event->type));
+
+	json_object_set_new(object, "client", json_integer(event->client));
+	json_object_set_new(object, "address", json_string(event->address));
+	json_object_set_new(object, "connect", json_string(tour_way_names[event->way]));
+	if (event->request) {
+		json_object_set_new(object, "op", json_string(tour_op_names[event->request->op]));
+		json_object_set_new(object, "qp", json_string(tour_qp_names[event->request->qp]));
+		json_object_set_new(object, "bytes", json_integer(event->request->size));
+	}
+	if (event->type == FAR_DISCONNECTED)
+		json_object_set_new(object, "answers", json_integer((json_int_t)event->messages));
+	if (event->text)
+		json_object_set_new(object, "text", json_string(event->text));
+	json_line_print(object, stdout);
+}
+
+/* Called for each event of the far end. */
+static void report(void *context, const struct far_event *event)
+{
+	const struct server *server = context;
+
+	if (server->choices->json) {
+		report_json(event);
+		return;
+	}
+	if (event->type == FAR_PROBLEM || event->type == FAR_REFUSED) {
+		complain(server->command, "[%u] %s: %s%s", event->client, event->address,
+			 event->type == FAR_REFUSED ? "refused: " : "", event->text);
+		return;
+	}
+	if (server->choices->quiet)
+		return;
+	if (event->type == FAR_CONNECTED)
+		printf("[%u] %s: connected by %s, %s of %u bytes on %s\n", event->client, event->address,
+		       event->way == TOUR_CM ? "rdma_cm" : "socket", tour_op_title(event->request->op),
+		       event->request->size, tour_qp_names[event->request->qp]);
+	else
+		printf("[%u] %s: disconnected; this program has answered %llu times\n", event->client, event->address,
+		       (unsigned long long)event->messages);
+	fflush(stdout);
+}
+
+static void introduce(const struct server *server, const struct far *far)
+{
+	const struct serve_choices *c = server->choices;
+	char address[INET6_ADDRSTRLEN];
+	const char *host = c->bind ? c->bind : address, *device = server->device.name;
+
+	own_address(&server->device, address);
+	if (server->device.embedded)
+		device = EMBEDDED_DEVICE;
+	if (c->json) {
+		json_t *object = json_line("listening");
+		json_object_set_new(object, "address", json_string(host));
+		json_object_set_new(object, "port", json_integer(far_port(far)));
+		json_object_set_new(object, "device", device ? json_string(device) : json_null());
+		json_object_set_new(object, "embedded", json_boolean(server->device.embedded));
+		json_object_set_new(object, "lacks", json_string(far_lacks(far)));
+		json_line_print(object, stdout);
+		return;
+	}
+	if (*far_lacks(far))
+		complain(server->command, "does not listen for %s", far_lacks(far));
+	if (c->quiet)
+		return;
+	printf("listening on port %u of %s (rdma_cm and TCP)", far_port(far), c->bind ? c->bind : "all addresses");
+	if (device)
+		printf(", device %s", device);
+	if (server->device.embedded)
+		printf(" (embedded: %s)", server->device.reason);
+	printf("\non another machine, run:\n  roci ping %s", host);
+	if (far_port(far) != TOUR_DEFAULT_PORT)
+		printf(" --port %u", far_port(far));
+	putchar('\n');
+	fflush(stdout);
+}
+
+static int serve(struct server *server)
+{
+	const struct serve_choices *c = server->choices;
+	struct far_options far_options = {
+		.bind_address = c->bind,
+		.port = (uint16_t)c->port,
+		.device = server->device.name,
+		.embedded = server->device.embedded,
+		.report = report,
+		.context = server,
+	};
+	struct failure failure;
+	struct far *far;
+	char why[512];
+
+	if (device_choose(server->command, c->device, &server->device, why))
+		return complain(server->command, "%s", why);
+	far_options.device = server->device.name;
+	far_options.embedded = server->device.embedded;
+	if (c->record && !server->device.embedded)
+		return complain(server->command, "only the embedded device has a record; use --device embedded, or "
+						 "leave --record out");
+	if (tour_stop_init() || (c->record && record_open()))
+		return complain(server->command, "%s", strerror(errno));
+	signals_catch(tour_stop);
+	if (far_open(&far, &far_options, &failure))
+		return complain(server->command, "%s", failure.text);
+	introduce(server, far);
+	far_run(far);
+	far_close(far);
+	return 0;
+}
+
+static int run(const struct command *self, int argc, char **argv)
+{
+	struct serve_choices choices = {.port = TOUR_DEFAULT_PORT};
+	struct server server = {.command = self, .choices = &choices};
+	struct operands operands;
+	int status;
+
+	if (!options_parse(self, argc, argv, &choices, &operands, &status))
+		return status;
+	if (operands.count)
+		status =
+			complain(self, "'%s' is no option; to choose an address, use --bind ADDRESS", operands.list[0]);
+	else
+		status = serve(&server);
+	free(operands.list);
+	return status;
+}
+
+const struct command serve_command = {
+	.name = "serve",
+	.summary = "wait for `roci ping` of other machines",
+	.usage = "[OPTION]...",
+	.examples = "  roci serve\n"
+		    "  roci serve --bind 10.0.0.7 --port 4000\n"
+		    "  roci serve --record                     for `roci ping --steps`\n",
+	.about = "It answers many clients at once, until ^C. Whoever reaches the port may use it: a client gets memory "
+		 "of\n"
+		 "its own, 4 MiB at most, and no other.\n\n"
+		 "exit status: 0 after ^C, 2 if it cannot listen.\n",
+	.manual = "roci-serve",
+	.options = options,
+	.option_count = sizeof(options) / sizeof(options[0]),
+	.operands = OPERANDS_NONE,
+	.run = run,
+};

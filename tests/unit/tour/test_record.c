@@ -1,0 +1,145 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* Finding an operation's packets in a capture, as the device writes it: raw IP in enhanced packet blocks. */
+#include "test.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "tour/record.h"
+#include "wire/packet.h"
+
+#define NEAR_QPN 0x111111u
+#define FAR_QPN  0x222222u
+
+static FILE *file;
+
+static void put32(uint8_t *at, uint32_t value)
+{
+	memcpy(at, &value, sizeof(value));
+}
+
+/* Appends a block with a packet to `qpn`. direction: 1 in, 2 out. */
+static void add(uint64_t time_ns, unsigned direction, uint8_t opcode, uint32_t qpn, uint32_t psn, uint32_t payload)
+{
+	struct roci_packet packet = {.opcode = opcode, .dest_qpn = qpn, .psn = psn, .payload_len = payload};
+	uint8_t block[2048] = {0}, *ip = block + 28, *udp = ip + 20;
+	unsigned header = roci_packet_build(&packet, udp + 8);
+	uint32_t len = 28 + header + payload + roci_pad_bytes(payload) + ROCI_ICRC_BYTES, padded = (len + 3) & ~3u;
+
+	ip[0] = 0x45;
+	put32(block, 6);
+	put32(block + 4, 28 + padded + 16);
+	put32(block + 12, (uint32_t)(time_ns >> 32));
+	put32(block + 16, (uint32_t)time_ns);
+	put32(block + 20, len);
+	put32(block + 24, len);
+	block[28 + padded] = 2;
+	block[28 + padded + 2] = 4;
+	put32(block + 28 + padded + 4, direction);
+	put32(block + 28 + padded + 12, 28 + padded + 16);
+	assert_int_equal(fwrite(block, 28 + padded + 16, 1, file), 1);
+	fflush(file);
+}
+
+static struct record_packets find(off_t mark, bool near, enum tour_op op)
+{
+	struct record_packets found;
+
+	record_find(mark, near, op, near ? NEAR_QPN : FAR_QPN, near ? FAR_QPN : NEAR_QPN, &found);
+	return found;
+}
+
+/* A SEND of three packets, its ACK, the far end's answer, and the control that asks. */
+static void a_send(void **state)
+{
+	off_t mark = record_mark();
+	struct record_packets p;
+
+	add(100, 2, ROCI_OP_SEND_FIRST, FAR_QPN, 10, 1024);
+	add(101, 2, ROCI_OP_SEND_MIDDLE, FAR_QPN, 11, 1024);
+	add(102, 2, ROCI_OP_SEND_LAST, FAR_QPN, 12, 5);
+	add(110, 1, ROCI_OP_ACKNOWLEDGE, NEAR_QPN, 12, 0);
+	add(111, 1, ROCI_OP_SEND_ONLY, NEAR_QPN, 500, 8);
+	add(112, 2, ROCI_OP_ACKNOWLEDGE, FAR_QPN, 500, 0);
+	add(120, 2, ROCI_OP_SEND_ONLY, FAR_QPN, 13, 20);
+	add(121, 1, ROCI_OP_ACKNOWLEDGE, NEAR_QPN, 13, 0);
+	p = find(mark, true, TOUR_SEND);
+	assert_int_equal(p.request_ns, 100);
+	assert_int_equal(p.request_packets, 3);
+	assert_string_equal(p.request_name, "RC SEND First");
+	assert_int_equal(p.response_ns, 110);
+	assert_string_equal(p.response_name, "RC Acknowledge");
+}
+
+/* The far end is asked by a SEND, so the SEND before is meant. An acknowledgement of earlier packets does not count. */
+static void a_send_at_the_far_end(void **state)
+{
+	off_t mark = record_mark();
+	struct record_packets p;
+
+	add(190, 2, ROCI_OP_ACKNOWLEDGE, NEAR_QPN, 9, 0);
+	add(200, 1, ROCI_OP_SEND_ONLY, FAR_QPN, 10, 64);
+	add(210, 2, ROCI_OP_ACKNOWLEDGE, NEAR_QPN, 10, 0);
+	add(220, 1, ROCI_OP_SEND_ONLY, FAR_QPN, 11, 20);
+	p = find(mark, false, TOUR_SEND);
+	assert_int_equal(p.request_ns, 200);
+	assert_int_equal(p.response_ns, 210);
+}
+
+static void a_read(void **state)
+{
+	off_t mark = record_mark();
+	struct record_packets p;
+
+	add(300, 2, ROCI_OP_READ_REQUEST, FAR_QPN, 20, 0);
+	add(310, 1, ROCI_OP_READ_RESPONSE_FIRST, NEAR_QPN, 20, 1024);
+	add(311, 1, ROCI_OP_READ_RESPONSE_LAST, NEAR_QPN, 21, 10);
+	p = find(mark, true, TOUR_READ);
+	assert_int_equal(p.request_ns, 300);
+	assert_int_equal(p.response_ns, 310);
+	assert_int_equal(p.response_packets, 2);
+}
+
+static void others_do_not_count(void **state)
+{
+	off_t mark = record_mark();
+	struct record_packets p;
+
+	add(400, 2, ROCI_OP_SEND_ONLY, 0x333333, 10, 8);
+	add(401, 1, ROCI_OP_SEND_ONLY, FAR_QPN, 10, 8);
+	p = find(mark, true, TOUR_SEND);
+	assert_int_equal(p.request_ns, 0);
+	assert_int_equal(p.request_packets, 0);
+}
+
+/* A file that is no capture, or half of one, ends the search. */
+static void broken_records_end_the_search(void **state)
+{
+	static const uint8_t bytes[40] = {6, 0, 0, 0, 7};
+	off_t mark = record_mark();
+
+	assert_int_equal(fwrite(bytes, sizeof(bytes), 1, file), 1);
+	fflush(file);
+	assert_int_equal(find(mark, true, TOUR_SEND).request_ns, 0);
+}
+
+int main(void)
+{
+	char name[] = "/tmp/roci-record-XXXXXX";
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(a_send),
+		cmocka_unit_test(a_send_at_the_far_end),
+		cmocka_unit_test(a_read),
+		cmocka_unit_test(others_do_not_count),
+		cmocka_unit_test(broken_records_end_the_search),
+	};
+	int fd = mkstemp(name), failed;
+
+	file = fdopen(fd, "w");
+	setenv("ROCI_CAPTURE", name, 1);
+	failed = !file || record_open() || cmocka_run_group_tests(tests, NULL, NULL);
+	unlink(name);
+	return failed;
+}
