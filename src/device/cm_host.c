@@ -7,12 +7,17 @@
 
 #include "device/device_state.h"
 #include "device/gsi.h"
+#include "device/local_name.h"
+#include "device/port_names.h"
 
 #define CHECK_NS   1000000000u /* between checks for peers of this host that have died */
+#define NAMES_NS   1000000000u /* between attempts to take the names of ports that other processes had */
+#define BINDS      8           /* random ports that other registries may have */
 #define PENDING_NS 5000000u    /* between checks for processes of this host that listen by now */
 
 struct roci_cm_service {
 	unsigned index; /* of the host's port table */
+	unsigned ps;
 	uint16_t port;
 	struct roci_listener *listener; /* or NULL */
 };
@@ -28,7 +33,9 @@ struct roci_cm_host {
 	struct roci_gsi gsi;
 	uint64_t check_at;   /* when to check whether peers have died; ROCI_CM_NEVER: none is on this host */
 	uint64_t pending_at; /* when to forward requests that wait for a listener; ROCI_CM_NEVER: none does */
-	struct slots known;  /* of peers of this host that were alive when they sent */
+	uint64_t names_at;   /* when to take names of ports that other processes had; ROCI_CM_NEVER: none is missing */
+	struct roci_port_names names;
+	struct slots known; /* of peers of this host that were alive when they sent */
 };
 
 static uint32_t draw(void *context)
@@ -56,27 +63,42 @@ int roci_cm_host_open(struct roci_device *dev)
 		.ca_guid = guid_of(dev),
 	};
 	struct roci_cm_host *host = calloc(1, sizeof(*host));
+	int err = -ENOMEM;
 
 	if (!host)
-		return -ENOMEM;
+		return err;
 	host->cm = roci_cm_create(&config);
-	if (!host->cm) {
-		free(host);
-		return -ENOMEM;
-	}
+	if (!host->cm)
+		goto err_free;
+	err = roci_port_names_open(&host->names);
+	if (!err)
+		err = roci_progress_watch(&dev->progress, host->names.epoll_fd, ROCI_PROGRESS_DOOR);
+	if (err)
+		goto err_destroy;
 	host->gsi.psn = roci_random32();
-	host->check_at = host->pending_at = host->gsi.queue_at = ROCI_CM_NEVER;
+	host->check_at = host->pending_at = host->names_at = host->gsi.queue_at = ROCI_CM_NEVER;
 	roci_ports_reset(&dev->registry);
 	dev->cm_host = host;
 	return 0;
+err_destroy:
+	roci_cm_destroy(host->cm);
+err_free:
+	free(host);
+	return err;
 }
 
 void roci_cm_host_close(struct roci_device *dev)
 {
 	roci_cm_destroy(dev->cm_host->cm);
+	roci_port_names_close(&dev->cm_host->names);
 	free(dev->cm_host->gsi.queue);
 	free(dev->cm_host);
 	dev->cm_host = NULL;
+}
+
+void roci_cm_host_close_in_child(struct roci_device *dev)
+{
+	roci_port_names_close_in_child(&dev->cm_host->names);
 }
 
 int roci_cm_host_attach(struct roci_device *dev, roci_cm_event_fn *on_event)
@@ -97,7 +119,37 @@ struct roci_gsi *roci_cm_host_gsi(struct roci_device *dev)
 	return &dev->cm_host->gsi;
 }
 
+struct roci_port_names *roci_cm_host_port_names(struct roci_device *dev)
+{
+	return &dev->cm_host->names;
+}
+
 /* ---- services ---- */
+
+/* A process of another registry listens to the port. */
+static bool is_foreign(struct roci_device *dev, unsigned ps, uint16_t port)
+{
+	struct roci_local_name name = roci_local_name_port(ps, port);
+
+	return !roci_ports_listened_to(&dev->registry, ps, port) && roci_local_name_taken(&name);
+}
+
+/* Of random ports one that no other registry listens to, most likely. */
+static int bind_port(struct roci_device *dev, const struct roci_cm_bind *ask, struct roci_cm_service *service)
+{
+	int err = 0;
+
+	if (ask->port && is_foreign(dev, ask->ps, ask->port))
+		return -EADDRINUSE;
+	for (unsigned i = 0; !err && i < BINDS; i++) {
+		if (i)
+			roci_ports_release(&dev->registry, service->index);
+		err = roci_ports_bind(&dev->registry, ask, &service->index, &service->port);
+		if (ask->port || (!err && !is_foreign(dev, ask->ps, service->port)))
+			break;
+	}
+	return err;
+}
 
 int roci_cm_host_bind(struct roci_device *dev, const struct roci_cm_bind *ask, struct roci_cm_service **out)
 {
@@ -106,7 +158,8 @@ int roci_cm_host_bind(struct roci_device *dev, const struct roci_cm_bind *ask, s
 
 	if (!service)
 		return dev->dead ? -ENODEV : -ENOMEM;
-	err = roci_ports_bind(&dev->registry, ask, &service->index, &service->port);
+	service->ps = ask->ps;
+	err = bind_port(dev, ask, service);
 	if (err)
 		free(service);
 	else
@@ -137,22 +190,33 @@ int roci_cm_host_listen(struct roci_device *dev, struct roci_cm_service *service
 	err = roci_cm_listen(dev->cm_host->cm, params, &service->listener);
 	if (err)
 		return err;
+	err = roci_port_names_add(&dev->cm_host->names, service->ps, service->port,
+				  roci_ports_listened_to(&dev->registry, service->ps, service->port));
+	if (err)
+		goto err_destroy;
 	err = roci_ports_listen(&dev->registry, service->index);
-	if (err) {
-		roci_listener_destroy(service->listener, roci_now());
-		service->listener = NULL;
-		return err;
-	}
+	if (err)
+		goto err_remove_name;
+	if (dev->cm_host->names.missing && dev->cm_host->names_at == ROCI_CM_NEVER)
+		dev->cm_host->names_at = roci_now() + NAMES_NS;
 	open_addresses(dev, params->gid);
 	return 0;
+err_remove_name:
+	roci_port_names_remove(&dev->cm_host->names, service->ps, service->port);
+err_destroy:
+	roci_listener_destroy(service->listener, roci_now());
+	service->listener = NULL;
+	return err;
 }
 
 void roci_cm_host_release(struct roci_device *dev, struct roci_cm_service *service)
 {
 	/* Of a forked child's inherited device the port is the parent's. */
 	if (!dev->dead) {
-		if (service->listener)
+		if (service->listener) {
 			roci_listener_destroy(service->listener, roci_now());
+			roci_port_names_remove(&dev->cm_host->names, service->ps, service->port);
+		}
 		roci_ports_release(&dev->registry, service->index);
 	}
 	free(service);
@@ -283,6 +347,9 @@ void roci_cm_host_drive(struct roci_device *dev, uint64_t now)
 			again = true;
 		} else if (host->gsi.queue_at <= now) {
 			roci_gsi_send_queued(dev, now);
+		} else if (host->names_at <= now) {
+			roci_port_names_retry(&host->names);
+			host->names_at = host->names.missing ? now + NAMES_NS : ROCI_CM_NEVER;
 		} else if (host->check_at <= now) {
 			check_peers(dev, now);
 			again = true;
@@ -299,5 +366,7 @@ uint64_t roci_cm_host_deadline(const struct roci_device *dev)
 		deadline = host->check_at;
 	if (host->pending_at < deadline)
 		deadline = host->pending_at;
+	if (host->names_at < deadline)
+		deadline = host->names_at;
 	return host->gsi.queue_at < deadline ? host->gsi.queue_at : deadline;
 }

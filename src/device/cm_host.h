@@ -36,11 +36,14 @@ void roci_cm_host_release(struct roci_device *dev, struct roci_cm_service *servi
 
 struct roci_gsi;
 
-int roci_cm_host_open(struct roci_device *dev); /* -ENOMEM */
+int roci_cm_host_open(struct roci_device *dev); /* -ENOMEM, -EMFILE */
 void roci_cm_host_close(struct roci_device *dev);
 /* The process ends: disconnects every peer, once, as the kernel would. */
 void roci_cm_host_disconnect_all(struct roci_device *dev, uint64_t now);
 struct roci_gsi *roci_cm_host_gsi(struct roci_device *dev);
+struct roci_port_names *roci_cm_host_port_names(struct roci_device *dev);
+/* Closes the descriptors in a forked child, and nothing else. */
+void roci_cm_host_close_in_child(struct roci_device *dev);
 /* sender_id: the communication id of the MAD's sender. */
 void roci_cm_host_rx(struct roci_device *dev, uint64_t now, const uint8_t *mad, const uint8_t sgid[16],
 		     const uint8_t dgid[16], uint32_t sender_id);

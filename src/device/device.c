@@ -156,6 +156,7 @@ static void after_fork_in_child(void)
 	roci_lock_reset(&dev->lock);
 	dev->dead = true;
 	roci_links_close_in_child(&dev->links);
+	roci_cm_host_close_in_child(dev);
 	roci_progress_close(&dev->progress);
 	roci_registry_close(&dev->registry);
 }

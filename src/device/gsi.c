@@ -27,6 +27,23 @@ static uint16_t *remembered_slot(struct roci_gsi *gsi, const uint8_t gid[16], ui
 	return &gsi->routes[i].slot;
 }
 
+/* Offers a request to the processes of other registries: one of them may listen to the port. Returns false where nobody
+ * does. One that is full loses it, as a network would. */
+static bool offer(struct roci_device *dev, const struct roci_cm_msg *msg, const struct roci_arrival *from, void *bytes,
+		  unsigned len)
+{
+	struct iovec iov[2] = {{0}, {bytes, len}};
+	unsigned ps = roci_cm_service_ps(msg->service_id);
+	uint16_t port = roci_cm_service_port(msg->service_id);
+
+	if ((msg->attribute != ROCI_CM_ATTR_REQ && msg->attribute != ROCI_CM_ATTR_SIDR_REQ) ||
+	    !roci_cm_service_is_ip(msg->service_id) || roci_ports_listened_to(&dev->registry, ps, port) ||
+	    roci_side_door_offer(dev->links.door, ps, port, from, len, iov, 2) == -ESRCH)
+		return false;
+	dev->stats.mads_forwarded++;
+	return true;
+}
+
 /* The slot of the process that listens; 0: nobody. That process checks the IP CM header against the datagram. */
 static unsigned listener_slot(const struct roci_device *dev, const struct roci_cm_msg *msg, const uint8_t dgid[16])
 {
@@ -158,8 +175,10 @@ void roci_gsi_rx(struct roci_device *dev, uint64_t now, const struct roci_datagr
 		return;
 	}
 	dev->stats.mads_received++;
-	slot = d->from->forwarded ? 0 : owner_slot(dev, &msg, flow->src, flow->dst);
+	slot = d->from->forwarded && !d->from->offered ? 0 : owner_slot(dev, &msg, flow->src, flow->dst);
 	if (slot && slot != dev->registry.slot && forward(dev, now, slot, d->from, d->bytes, d->len))
+		return;
+	if (!slot && !d->from->forwarded && offer(dev, &msg, d->from, d->bytes, d->len))
 		return;
 	roci_cm_host_rx(dev, now, pkt->payload, flow->src, flow->dst, msg.local_id);
 }
@@ -234,10 +253,10 @@ static bool forward_request(void *context, const struct roci_cm_tx *request)
 
 	roci_cm_msg_parse(&msg, request->mad);
 	slot = owner_slot(dev, &msg, request->sgid, request->dgid);
-	if (!slot || slot == dev->registry.slot)
+	if (slot == dev->registry.slot)
 		return false;
 	len = build_packet(dev, request, bytes, &from);
-	return forward(dev, forwarding->now, slot, &from, bytes, len);
+	return !slot ? offer(dev, &msg, &from, bytes, len) : forward(dev, forwarding->now, slot, &from, bytes, len);
 }
 
 void roci_gsi_forward_pending(struct roci_device *dev, uint64_t now)

@@ -73,7 +73,8 @@ struct roci_arrival {
 	struct roci_flow flow; /* addresses in GID form; dst may be a multicast group */
 	uint8_t traffic_class, hop_limit;
 	bool congested; /* more than half of the socket's buffer was in use */
-	bool forwarded; /* it came through the side door, and must not be forwarded again */
+	bool forwarded; /* it came through the side door, and must not be forwarded again ... */
+	bool offered;   /* ... except within this registry, where it came by the name of a port */
 	uint32_t uid;   /* of a forwarded one: the user whose process sent it there */
 };
 

@@ -27,6 +27,11 @@ struct roci_local_name roci_local_name_door(unsigned slot)
 	return make("roci/door/%u", slot);
 }
 
+struct roci_local_name roci_local_name_port(unsigned ps, uint16_t port)
+{
+	return make("roci/port/%x/%u", ps, port);
+}
+
 static int open_socket(void)
 {
 	int fd = roci_sys_socket(AF_UNIX, SOCK_DGRAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);

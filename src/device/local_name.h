@@ -8,6 +8,7 @@
 #define ROCI_DEVICE_LOCAL_NAME_H
 
 #include <stdbool.h>
+#include <stdint.h>
 #include <sys/socket.h>
 #include <sys/un.h>
 
@@ -18,6 +19,9 @@ struct roci_local_name {
 
 /* The name of the side door (side_door.h) of a slot (registry.h). */
 struct roci_local_name roci_local_name_door(unsigned slot);
+
+/* The name of an rdma_cm port (port_names.h). */
+struct roci_local_name roci_local_name_port(unsigned ps, uint16_t port);
 
 /* Takes a name. Returns a socket that does not block and learns who sends (SO_PASSCRED), or a negative errno:
  * -EADDRINUSE: somebody has the name. */

@@ -220,3 +220,14 @@ unsigned roci_ports_owner(const struct roci_registry *reg, unsigned ps, uint16_t
 	}
 	return owner;
 }
+
+bool roci_ports_listened_to(const struct roci_registry *reg, unsigned ps, uint16_t port)
+{
+	struct roci_port_entry copy;
+
+	for (unsigned i = 0; i < WINDOW; i++)
+		if (read_entry(at(reg, ps, port, i), &copy) && copy.ps == ps && copy.port == port && copy.listening &&
+		    owner_lives(reg, &copy))
+			return true;
+	return false;
+}

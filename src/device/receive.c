@@ -5,6 +5,7 @@
 
 #include "device/device_state.h"
 #include "device/gsi.h"
+#include "device/port_names.h"
 
 /* The side door is checked once in so many receives, because that is a system call; the thread knows from epoll. After
  * something came, it is checked at so many receives in a row. */
@@ -96,15 +97,26 @@ static void take_all(struct roci_device *dev, uint64_t now, unsigned count)
 	}
 }
 
+static unsigned take_at_door(struct roci_device *dev, uint64_t now, int fd)
+{
+	unsigned n = roci_side_door_recv(dev->links.door, fd, dev->receive.datagrams, &dev->stats.door_malformed);
+
+	take_all(dev, now, n);
+	return n;
+}
+
 unsigned roci_receive(struct roci_device *dev, uint64_t now)
 {
 	struct roci_receive *r = &dev->receive;
 	unsigned count = roci_link_recv(dev->links.top, r->datagrams), by_door = 0;
+	int offers;
 
 	take_all(dev, now, count);
 	if (r->door_busy || !r->door_check_in--) {
-		by_door = roci_side_door_recv(dev->links.door, r->datagrams, &dev->stats.door_malformed);
-		take_all(dev, now, by_door);
+		by_door = take_at_door(dev, now, roci_side_door_fd(dev->links.door));
+		offers = roci_port_names_ready(roci_cm_host_port_names(dev));
+		if (offers >= 0)
+			by_door += take_at_door(dev, now, offers);
 		dev->stats.door_received += by_door;
 		r->door_check_in = DOOR_EVERY;
 		r->door_busy = by_door ? DOOR_BUSY : r->door_busy ? r->door_busy - 1 : 0;

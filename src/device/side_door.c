@@ -13,7 +13,7 @@
 #define MAGIC         0x524f4344u /* this layout of struct door_header, in this host's byte order */
 #define MESSAGES      8
 #define MESSAGE_BYTES 65536
-#define CONTROL_BYTES CMSG_SPACE(sizeof(struct ucred))
+#define CONTROL_BYTES CMSG_SPACE(sizeof(struct ucred)) /* no room for descriptors that somebody may send */
 
 struct door_header {
 	uint32_t magic;
@@ -85,12 +85,11 @@ int roci_side_door_fd(const struct roci_side_door *door)
 	return door->fd;
 }
 
-int roci_side_door_send(struct roci_side_door *door, unsigned slot, const struct roci_arrival *from, uint32_t segment,
-			struct iovec *iov, unsigned iov_count)
+static int send_to(struct roci_side_door *door, int fd, struct roci_local_name *name, const struct roci_arrival *from,
+		   uint32_t segment, struct iovec *iov, unsigned iov_count)
 {
-	struct roci_local_name name = roci_local_name_door(slot);
-	struct msghdr msg = {.msg_name = &name.addr, .msg_namelen = name.len, .msg_iov = iov, .msg_iovlen = iov_count};
-	int fd = roci_registry_alive(door->registry, slot) ? door->fd : door->stranger_fd;
+	struct msghdr msg = {
+		.msg_name = &name->addr, .msg_namelen = name->len, .msg_iov = iov, .msg_iovlen = iov_count};
 	size_t len = 0;
 
 	for (unsigned i = 1; i < iov_count; i++)
@@ -112,6 +111,23 @@ int roci_side_door_send(struct roci_side_door *door, unsigned slot, const struct
 		return 0;
 	/* EPIPE: it is shut. */
 	return errno == ECONNREFUSED || errno == EPIPE ? -ESRCH : -errno;
+}
+
+int roci_side_door_send(struct roci_side_door *door, unsigned slot, const struct roci_arrival *from, uint32_t segment,
+			struct iovec *iov, unsigned iov_count)
+{
+	struct roci_local_name name = roci_local_name_door(slot);
+	int fd = roci_registry_alive(door->registry, slot) ? door->fd : door->stranger_fd;
+
+	return send_to(door, fd, &name, from, segment, iov, iov_count);
+}
+
+int roci_side_door_offer(struct roci_side_door *door, unsigned ps, uint16_t port, const struct roci_arrival *from,
+			 uint32_t segment, struct iovec *iov, unsigned iov_count)
+{
+	struct roci_local_name name = roci_local_name_port(ps, port);
+
+	return send_to(door, door->stranger_fd, &name, from, segment, iov, iov_count);
 }
 
 bool roci_side_door_alive(unsigned slot)
@@ -146,6 +162,7 @@ static unsigned split(struct roci_side_door *door, unsigned i, struct roci_datag
 	unsigned n = 0;
 
 	*from = (struct roci_arrival){
+		.offered = from->offered,
 		.flow = {.src_port = in->src_port, .dst_port = ROCI_UDP_PORT},
 		.traffic_class = in->traffic_class,
 		.hop_limit = in->hop_limit,
@@ -166,15 +183,16 @@ static unsigned split(struct roci_side_door *door, unsigned i, struct roci_datag
 	return n;
 }
 
-unsigned roci_side_door_recv(struct roci_side_door *door, struct roci_datagram *out, uint64_t *malformed)
+unsigned roci_side_door_recv(struct roci_side_door *door, int fd, struct roci_datagram *out, uint64_t *malformed)
 {
 	unsigned n = 0;
 	int got;
 
 	for (unsigned i = 0; i < MESSAGES; i++)
 		door->msgs[i].msg_hdr.msg_controllen = CONTROL_BYTES;
-	got = roci_sys_recvmmsg(door->fd, door->msgs, MESSAGES, MSG_DONTWAIT);
+	got = roci_sys_recvmmsg(fd, door->msgs, MESSAGES, MSG_DONTWAIT);
 	for (int i = 0; i < got; i++) {
+		door->arrivals[i].offered = fd != door->fd;
 		if ((door->msgs[i].msg_hdr.msg_flags & MSG_TRUNC) || !header_ok(&door->in[i], door->msgs[i].msg_len))
 			++*malformed;
 		else

@@ -28,11 +28,15 @@ void roci_side_door_shut(struct roci_side_door *door);
 int roci_side_door_send(struct roci_side_door *door, unsigned slot, const struct roci_arrival *from, uint32_t segment,
 			struct iovec *iov, unsigned iov_count);
 
+/* Likewise, to the process of another registry that has the name of this rdma_cm port (port_names.h). */
+int roci_side_door_offer(struct roci_side_door *door, unsigned ps, uint16_t port, const struct roci_arrival *from,
+			 uint32_t segment, struct iovec *iov, unsigned iov_count);
+
 /* Whether a living process of this network namespace, whoever's, owns `slot`. */
 bool roci_side_door_alive(unsigned slot);
 
-/* As a link's recv. Counts bad messages in *malformed. */
-unsigned roci_side_door_recv(struct roci_side_door *door, struct roci_datagram *out, uint64_t *malformed);
+/* As a link's recv. Counts bad messages in *malformed. fd: the side door's, or the socket of a port's name. */
+unsigned roci_side_door_recv(struct roci_side_door *door, int fd, struct roci_datagram *out, uint64_t *malformed);
 
 int roci_side_door_fd(const struct roci_side_door *door);
 

@@ -160,6 +160,11 @@ class Host:
                         return True
         return False
 
+    def has_name(self, name):
+        """Whether a process of the host has an abstract Unix socket of this name."""
+        with open(f'/proc/{self.pid}/net/unix') as f:
+            return any(line.split()[-1] == '@' + name for line in f)
+
     def gid_index(self, address):
         """The index of an address in the GID table, as an argument. ibv_devinfo tells it, as it tells a user."""
         if address not in self.gids:

@@ -1,12 +1,13 @@
 # SPDX-License-Identifier: BSD-2-Clause
 """Neighbours: processes of several users, and of containers that share the network but no files, on one host."""
+import atexit
 import os
 import shutil
 import subprocess
 import sys
 import tempfile
 
-from harness import DEVICE, Failure, Host, Skip, check, isolate, next_port, program, run_pair, tap, transfer, veth_pair, wait_until
+from harness import DEVICE, Host, Skip, check, isolate, need, next_port, program, run_pair, tap, transfer, veth_pair, wait_until
 
 
 class Neighbour(Host):
@@ -17,6 +18,7 @@ class Neighbour(Host):
         self.pid, self.gids = host.pid, host.gids
         self.prefix = host.prefix
         self.rundir = tempfile.mkdtemp(prefix='roci-neighbour-')
+        atexit.register(shutil.rmtree, self.rundir, ignore_errors=True)
         if uid:
             if os.geteuid() or not shutil.which('setpriv'):
                 raise Skip('only root can start programs of several users (with setpriv)')
@@ -28,8 +30,6 @@ class Neighbour(Host):
     def start(self, *argv, env=None, plain=False):
         return super().start(*argv, env=dict(env or {}, ROCI_RUNDIR=self.rundir), plain=plain)
 
-    def gone(self):
-        shutil.rmtree(self.rundir, ignore_errors=True)
 
 
 USERS = {'root and a user': (0, 20001), 'two users': (20001, 20002), 'two containers': (0, 0)}
@@ -88,6 +88,41 @@ def both_at_once(kind):
         run_pair(server, client)
 
 
+def rping(server_host, client_host, port):
+    need('rping')
+    argv = ['rping', '-C', '10', '-V', '-p', str(port), '-a', server_host.address]
+    server = server_host.start(*argv, '-s')
+    wait_until('the server to listen', lambda: server_host.has_name(f'roci/port/106/{port}') or not server.running())
+    run_pair(server, client_host.start(*argv, '-c'))
+
+
+def connections(kind):
+    """By rdma_cm: each is the server once, for the other, for another host and for itself."""
+    one, two = neighbours(kind)
+    holder = hold(one)
+    try:
+        for server, client in (two, host_b), (two, one), (one, two), (two, two), (host_b, two):
+            rping(server, client, next_port())
+    finally:
+        holder.end()
+
+
+def same_port(kind):
+    """The second who wants a port is told, as with two sockets; when the first ends, it can be had."""
+    need('rping')
+    one, two = neighbours(kind)
+    port = next_port()
+    argv = ['rping', '-s', '-p', str(port), '-a', '0.0.0.0']
+    first = one.start(*argv)
+    try:
+        wait_until('the server to listen', lambda: one.has_name(f'roci/port/106/{port}') or not first.running())
+        second = two.start(*argv)
+        check(second.wait(20) not in (0, None) and 'Address already in use' in second.text(), second.report())
+    finally:
+        first.end()
+    rping(two, one, port)
+
+
 if __name__ == '__main__':
     isolate(users=True)
     host_a, host_b = veth_pair()
@@ -95,4 +130,6 @@ if __name__ == '__main__':
         ('ping-pong with each other', to_each_other),
         ('one has the port, the other talks to another host', while_a_neighbour_has_the_port),
         ('both talk to another host', both_at_once),
+        ('connections by rdma_cm', connections),
+        ('one port', same_port),
     )]))

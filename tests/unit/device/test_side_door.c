@@ -40,7 +40,7 @@ static void peers_on_the_host_are_reached_without_the_port(void **state)
 		outgoing_add(&out, qpn_of(&b, b.registry.slot, 77), i, 1000);
 	outgoing_send(&out, a.link);
 	assert_int_equal(a.stats.door_sent, 20);
-	n = roci_side_door_recv(b.door, in, &b.stats.door_malformed);
+	n = roci_side_door_recv(b.door, b.registry.door_fd, in, &b.stats.door_malformed);
 	assert_int_equal(n, 20);
 	for (unsigned i = 0; i < n; i++) {
 		assert_int_equal(check_datagram(&in[i]), i);
@@ -63,7 +63,7 @@ static void nobody_there(void **state)
 
 	station_open(&a, "127.77.0.1");
 	assert_int_equal(roci_side_door_send(a.door, a.registry.slot % 1000 + 1, &from, 100, iov, 2), -ESRCH);
-	assert_int_equal(roci_side_door_recv(a.door, in, &a.stats.door_malformed), 0);
+	assert_int_equal(roci_side_door_recv(a.door, a.registry.door_fd, in, &a.stats.door_malformed), 0);
 	station_close(&a);
 }
 
@@ -79,7 +79,7 @@ static void rubbish_is_counted(void **state)
 	memset(bytes, 0x5a, sizeof(bytes));
 	for (unsigned len = 0; len < 8; len++)
 		assert_int_equal(sendto(fd, bytes, len * 40, 0, (struct sockaddr *)&name.addr, name.len), len * 40);
-	assert_int_equal(roci_side_door_recv(a.door, in, &a.stats.door_malformed), 0);
+	assert_int_equal(roci_side_door_recv(a.door, a.registry.door_fd, in, &a.stats.door_malformed), 0);
 	assert_int_equal(a.stats.door_malformed, 8);
 	close(fd);
 	station_close(&a);
