@@ -2,12 +2,14 @@
 #include "device/gsi.h"
 
 #include <errno.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "cm/msg.h"
 #include "device/cm_host.h"
 #include "device/device_state.h"
+#include "device/port_names.h"
 #include "device/seal.h"
 #include "wire/gid.h"
 
@@ -65,6 +67,9 @@ static unsigned request_slot(struct roci_device *dev, const struct roci_cm_msg *
 	slot = listener_slot(dev, msg, dgid);
 	if (slot)
 		*remembered_slot(gsi, sgid, msg->local_id, true) = (uint16_t)slot;
+	else if (roci_cm_service_is_ip(msg->service_id)) /* says why; not remembered, for another may listen soon */
+		slot = roci_ports_other_family(&dev->registry, roci_cm_service_ps(msg->service_id),
+					       roci_cm_service_port(msg->service_id), dgid);
 	return slot;
 }
 
@@ -156,6 +161,30 @@ void roci_gsi_send_queued(struct roci_device *dev, uint64_t now)
 	gsi->queue_at = gsi->queue_count ? now + DOOR_RETRY_NS : ROCI_CM_NEVER;
 }
 
+/* ---- a listener of the other address family ---- */
+
+/* The peer is told only that nobody listens (REJ 8). Here somebody may wonder why. Once a port. */
+static void say_other_family(struct roci_device *dev, const struct roci_cm_msg *msg, const uint8_t dgid[16])
+{
+	bool ipv4 = roci_gid_is_ipv4(dgid);
+	unsigned ps = roci_cm_service_ps(msg->service_id);
+	uint16_t port = roci_cm_service_port(msg->service_id);
+	struct roci_port_name *name = NULL;
+
+	if ((msg->attribute == ROCI_CM_ATTR_REQ || msg->attribute == ROCI_CM_ATTR_SIDR_REQ) &&
+	    roci_cm_service_is_ip(msg->service_id))
+		name = roci_port_names_find(roci_cm_host_port_names(dev), ps, port);
+	if (!name || name->told || roci_ports_owner(&dev->registry, ps, port, dgid) ||
+	    roci_ports_other_family(&dev->registry, ps, port, dgid) != dev->registry.slot)
+		return;
+	name->told = true;
+	fprintf(stderr,
+		"roci: a connection request for port %u came by IPv%d and is rejected: this process listens there at "
+		"IPv%d addresses only. Listen at :: to get both (hints.ai_family = AF_INET6 and RAI_PASSIVE without a "
+		"node give it).\n",
+		port, ipv4 ? 4 : 6, ipv4 ? 6 : 4);
+}
+
 /* ---- receive ---- */
 
 static bool is_mad(const struct roci_packet *pkt)
@@ -180,6 +209,7 @@ void roci_gsi_rx(struct roci_device *dev, uint64_t now, const struct roci_datagr
 		return;
 	if (!slot && !d->from->forwarded && offer(dev, &msg, d->from, d->bytes, d->len))
 		return;
+	say_other_family(dev, &msg, flow->dst);
 	roci_cm_host_rx(dev, now, pkt->payload, flow->src, flow->dst, msg.local_id);
 }
 

@@ -231,3 +231,19 @@ bool roci_ports_listened_to(const struct roci_registry *reg, unsigned ps, uint16
 			return true;
 	return false;
 }
+
+static bool is_ipv4(const struct roci_port_entry *entry)
+{
+	return roci_gid_is_ipv4(entry->gid);
+}
+
+unsigned roci_ports_other_family(const struct roci_registry *reg, unsigned ps, uint16_t port, const uint8_t address[16])
+{
+	struct roci_port_entry copy;
+
+	for (unsigned i = 0; i < WINDOW; i++)
+		if (read_entry(at(reg, ps, port, i), &copy) && copy.ps == ps && copy.port == port && copy.listening &&
+		    is_ipv4(&copy) != roci_gid_is_ipv4(address) && owner_lives(reg, &copy))
+			return copy.slot;
+	return 0;
+}

@@ -55,6 +55,9 @@ int roci_ports_listen(struct roci_registry *reg, unsigned index);
 void roci_ports_release(struct roci_registry *reg, unsigned index);
 /* Whether another process of this registry, or this one, listens to the port at any address. */
 bool roci_ports_listened_to(const struct roci_registry *reg, unsigned ps, uint16_t port);
+/* The slot of a living process that listens to the port at addresses of the other family than `address`; 0: none. */
+unsigned roci_ports_other_family(const struct roci_registry *reg, unsigned ps, uint16_t port,
+				 const uint8_t address[16]);
 /* The slot of the living process that listens to this service on this address; 0: none. */
 unsigned roci_ports_owner(const struct roci_registry *reg, unsigned ps, uint16_t port, const uint8_t address[16]);
 

@@ -97,11 +97,14 @@ static const struct explanation rows[] = {
 		.meaning = "The host lives and its connection manager answers, but no program has called rdma_listen() "
 			   "on that port and port space. It is what \"connection refused\" is for TCP.",
 		.look = "the far end: is the server running, and on this port and address?",
-		.causes = {"the server is not started, has ended, or is not there yet",
-			   "the port differs, or its byte order: rdma_cm takes it in network order (htons)",
-			   "the server is bound to another address, or to an address of another device",
-			   "the port spaces differ: RDMA_PS_TCP here, RDMA_PS_UDP or RDMA_PS_IB there",
-			   "a TCP server listens there: ports of rdma_cm are not those of TCP"},
+		.causes =
+			{"the server is not started, has ended, or is not there yet",
+			 "the port differs, or its byte order: rdma_cm takes it in network order (htons)",
+			 "the server is bound to another address, or to an address of another device",
+			 "it listens by the other address family: at IPv4 addresses, and the request came by IPv6, or "
+			 "the reverse (:: takes both)",
+			 "the port spaces differ: RDMA_PS_TCP here, RDMA_PS_UDP or RDMA_PS_IB there",
+			 "a TCP server listens there: ports of rdma_cm are not those of TCP"},
 		.steps = {"at the far end: `rdma resource show cm_id` (not for roci0)",
 			  "try with `rping -s` there and `rping -c -a ADDRESS` here"},
 		.see = "roci run -- rping -c -a 127.0.0.1 -p 20999 -C 1",

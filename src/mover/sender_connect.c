@@ -74,8 +74,10 @@ static void fail_refused(struct sender *x)
 			     host, port, strerror(conn->err < 0 ? -conn->err : ETIMEDOUT),
 			     conn->id->verbs->device->name);
 	else if (conn->rejected)
-		session_fail(&x->s, MOVER_NO_CONNECT, "nobody listens at %s port %u; is `roci recv` running there?",
-			     host, port);
+		session_fail(&x->s, MOVER_NO_CONNECT,
+			     "nobody listens at %s port %u by IPv%d; is `roci recv` running there? If it was started "
+			     "with --bind, it listens at that address only",
+			     host, port, rdma_get_peer_addr(conn->id)->sa_family == AF_INET ? 4 : 6);
 	else
 		session_fail(&x->s, MOVER_NO_CONNECT,
 			     "no answer from %s port %u; is `roci recv` running there, on a device of the same kind, "

@@ -164,6 +164,28 @@ def datagrams_of_a_connected_service():
                (cm_raw.SIDR_REP, SIDR_REJECT))
 
 
+def rejected_by(listener, address, line):
+    port = str(next_port())
+    server = serve(host_b, 'rping', '-s', '-a', listener, '-p', port)
+    try:
+        for _ in range(2):
+            client = host_a.start('rping', '-c', '-a', address, '-p', port, '-C', '1')
+            check(client.wait(20) not in (0, None) and 'RDMA_CM_EVENT_REJECTED, error 8' in client.text(), client.report())
+        check(server.text().count(f'a connection request for port {port} {line}. Listen at :: to get both') == 1, server.report())
+    finally:
+        server.end()
+
+
+def listener_of_the_other_family():
+    """A request by the other address family is rejected, as nobody listens there. The server prints why, once."""
+    everywhere = serve(host_b, 'rping', '-s', '-a', '::', '-p', str(next_port()))  # so that requests arrive at each address
+    try:
+        rejected_by('0.0.0.0', host_b.ipv6, 'came by IPv6 and is rejected: this process listens there at IPv4 addresses only')
+        rejected_by(host_b.ipv6, host_b.address, 'came by IPv4 and is rejected: this process listens there at IPv6 addresses only')
+    finally:
+        everywhere.end()
+
+
 def listener_of_another_address():
     """A server listens on 127.0.0.1 only. A request from another host that names 127.0.0.1 must not reach it."""
     port = next_port()
@@ -196,6 +218,7 @@ def cases():
     yield 'a connection asked of a datagram service', connection_of_a_datagram_service
     yield 'datagrams asked of a connected service', datagrams_of_a_connected_service
     yield 'a listener asked at another address', listener_of_another_address
+    yield 'a listener of the other address family', listener_of_the_other_family
 
 
 if __name__ == '__main__':

@@ -151,7 +151,7 @@ def ipv6():
 def nobody():
     path = file('nobody')
     _, said = roci('send', '--open', path, '127.0.0.1:9', status=NO_CONNECT)
-    says('nobody listens at 127.0.0.1 port 9; is `roci recv` running there', said)
+    says('nobody listens at 127.0.0.1 port 9 by IPv4; is `roci recv` running there', said)
     roci('send', '--open', path, 'no.such.host.invalid', status=NO_CONNECT)
     _, said = roci('send', '--open', path, './here', status=USAGE)
     says('this is a path', said)

@@ -72,6 +72,34 @@ static void ports_belong_to_the_host(void **state)
 	}
 }
 
+static void a_listener_of_the_other_family_is_found(void **state)
+{
+	static const struct {
+		const uint8_t *listener, *request;
+		bool owned, other;
+	} cases[] = {
+		{one, one, true, false}, {one, two, false, false},   {one, six, false, true},
+		{six, one, false, true}, {any_v4, six, false, true}, {any, six, true, false},
+	};
+
+	for (unsigned i = 0; i < sizeof(cases) / sizeof(*cases); i++) {
+		unsigned index;
+
+		assert_int_equal(bind_port(&here, cases[i].listener, 7000, false, &index), 0);
+		assert_false(roci_ports_listened_to(&there, ROCI_PS_TCP, 7000));
+		assert_int_equal(roci_ports_other_family(&there, ROCI_PS_TCP, 7000, cases[i].request), 0);
+		assert_int_equal(roci_ports_listen(&here, index), 0);
+		assert_true(roci_ports_listened_to(&there, ROCI_PS_TCP, 7000));
+		assert_false(roci_ports_listened_to(&there, ROCI_PS_UDP, 7000));
+		assert_int_equal(roci_ports_owner(&there, ROCI_PS_TCP, 7000, cases[i].request),
+				 cases[i].owned ? here.slot : 0);
+		if (!cases[i].owned)
+			assert_int_equal(roci_ports_other_family(&there, ROCI_PS_TCP, 7000, cases[i].request),
+					 cases[i].other ? here.slot : 0);
+		roci_ports_release(&here, index);
+	}
+}
+
 static void a_listener_ends_sharing(void **state)
 {
 	unsigned a, b, c;
@@ -145,8 +173,11 @@ static void dead_processes_have_no_ports(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(ports_belong_to_the_host),          cmocka_unit_test(a_listener_ends_sharing),
-		cmocka_unit_test(requests_find_the_closest_address), cmocka_unit_test(port_zero_picks_a_free_port),
+		cmocka_unit_test(a_listener_of_the_other_family_is_found),
+		cmocka_unit_test(ports_belong_to_the_host),
+		cmocka_unit_test(a_listener_ends_sharing),
+		cmocka_unit_test(requests_find_the_closest_address),
+		cmocka_unit_test(port_zero_picks_a_free_port),
 		cmocka_unit_test(dead_processes_have_no_ports),
 	};
 
