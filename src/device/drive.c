@@ -3,10 +3,18 @@
 
 #include "device/device_state.h"
 
+#define LATE_RECEIVES 16 /* that are tried before a timer expires: a full socket buffer */
+
+/* Silence is believed only of an empty socket: a process that had to wait for a processor finds timers that are due,
+ * and the acknowledgements that they wait for. */
 static unsigned receive(struct roci_device *dev, uint64_t now)
 {
-	unsigned received = roci_receive(dev, now);
+	unsigned received = 0, more, tries = 0;
 
+	do {
+		more = roci_receive(dev, now);
+		received += more;
+	} while (more && ++tries < LATE_RECEIVES && roci_engine_deadline(dev->engine) <= now);
 	if (roci_engine_deadline(dev->engine) <= now)
 		roci_engine_timers(dev->engine, now);
 	if (roci_udp_deadline(dev->links.udp) <= now)

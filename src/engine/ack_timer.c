@@ -5,6 +5,7 @@
 #define PROBE_FIRST_NS UINT64_C(100000000) /* where no round trip was measured yet */
 #define PROBE_RTTS     4                   /* round trips of silence before a probe */
 #define PROBES_MAX     8                   /* doublings of that time */
+#define PROBES_ALONE   4                   /* then the oldest packets are sent again, too */
 #define GRACE_NS       UINT64_C(200000000) /* added to the earliest time that the standard allows */
 
 /* IBTA 9.7.6.1.3: silence is a timeout after 4.096 us * 2^timeout at the earliest, and after four times that at the
@@ -33,12 +34,12 @@ uint64_t roci_ack_timer_next(const struct roci_ack_timer *t, uint64_t now, uint6
 	return probe_at < t->timeout_at ? probe_at : t->timeout_at;
 }
 
-enum roci_ack_expiry roci_ack_timer_expire(struct roci_ack_timer *t, uint64_t now)
+enum roci_ack_expiry roci_ack_timer_expire(struct roci_ack_timer *t, uint64_t now, bool acked)
 {
 	if (now < t->timeout_at) {
 		if (t->probes < PROBES_MAX)
 			t->probes++;
-		return ROCI_ACK_PROBE;
+		return acked && t->probes <= PROBES_ALONE ? ROCI_ACK_PROBE : ROCI_ACK_RESEND;
 	}
 	if (!t->retries_left)
 		return ROCI_ACK_GIVE_UP;

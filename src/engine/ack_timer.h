@@ -1,32 +1,37 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * The acknowledgement timer: what to do when a peer is silent. After a few round trips of silence the oldest packets
- * are sent again as a probe: the last packets of a burst may be lost, and no NAK tells of that. A probe is no retry in
- * the sense of retry_cnt. Only the timeout of the standard is (IBTA 9.7.6.1.3); after retry_cnt of them the request
- * fails.
+ * The acknowledgement timer: what to do when a peer is silent. After a few round trips of silence a probe asks what has
+ * arrived (probe.h): the last packets of a burst may be lost, and no NAK tells of that; or the peer waits for a
+ * processor, and nothing is lost. Where nobody answers several probes, the oldest packets are sent again. All that is
+ * no retry in the sense of retry_cnt. Only the timeout of the standard is (IBTA 9.7.6.1.3); after retry_cnt of them the
+ * request fails.
  */
 #ifndef ROCI_ENGINE_ACK_TIMER_H
 #define ROCI_ENGINE_ACK_TIMER_H
 
+#include <stdbool.h>
 #include <stdint.h>
 
 struct roci_ack_timer {
 	uint64_t timeout_at; /* ns; UINT64_MAX: never */
-	uint8_t probes;      /* since the last acknowledgement */
+	uint8_t probes;      /* since the last acknowledgement that acknowledged something */
 	uint8_t retries_left;
 };
 
 enum roci_ack_expiry {
-	ROCI_ACK_PROBE,   /* send the oldest packets again */
+	ROCI_ACK_PROBE,   /* send a probe */
+	ROCI_ACK_RESEND,  /* send the oldest packets again */
 	ROCI_ACK_RETRY,   /* a timeout: the same, and the path is congested */
 	ROCI_ACK_GIVE_UP, /* one timeout too many: the request has failed */
 };
 
 /* Begins to wait for the next acknowledgement. `timeout`: the QP's attribute, 0 for no timeout, probes only. */
 void roci_ack_timer_restart(struct roci_ack_timer *t, uint64_t now, unsigned timeout);
-/* When silence has something to say next. `srtt`: the path's round trip in ns, 0 where none was measured. */
+/* When silence has something to say next. `srtt`: the path's round trip in ns; 0 where none was measured, or the peer
+ * has acknowledged nothing yet: it may have to be woken first. */
 uint64_t roci_ack_timer_next(const struct roci_ack_timer *t, uint64_t now, uint64_t srtt);
-/* That time has come. */
-enum roci_ack_expiry roci_ack_timer_expire(struct roci_ack_timer *t, uint64_t now);
+/* That time has come. `acked`: the peer has acknowledged something. Before, there is no PSN that is surely a duplicate,
+ * and Soft-RoCE names a wrong one in its answer. */
+enum roci_ack_expiry roci_ack_timer_expire(struct roci_ack_timer *t, uint64_t now, bool acked);
 
 #endif

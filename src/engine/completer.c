@@ -276,7 +276,8 @@ void roci_completer_rx(struct roci_qp *qp, const struct roci_rx *rx)
 		return;
 	}
 	if (!is_outstanding(w, rx->pkt.psn)) {
-		qp->e->stats.rx_duplicate++;
+		if (!roci_rc_probe_answered(qp, &rx->pkt))
+			qp->e->stats.rx_duplicate++;
 		return;
 	}
 	handle(qp, rx);

@@ -176,7 +176,7 @@ static bool fill_from(struct roci_qp *qp, struct roci_tx_batch *batch)
 	unsigned before = batch->count, responses;
 	bool more;
 
-	roci_keepalive_fill(qp, batch);
+	roci_probe_fill(qp, batch);
 	if (roci_responder_fill(qp, batch, TX_QUANTUM))
 		return true;
 	responses = batch->count - before;

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 #include "engine/keepalive.h"
 
-#include "engine/batch.h"
 #include "engine/qp.h"
 
 #define PROBES_MAX        5 /* without an answer */
@@ -12,11 +11,6 @@ static void arm(struct roci_qp *qp, uint64_t at)
 	roci_timer_set(&qp->e->timers, &qp->alive.timer, at);
 }
 
-static bool connected(const struct roci_qp *qp)
-{
-	return qp->type == ROCI_QPT_RC && (qp->state == ROCI_QPS_RTS || qp->state == ROCI_QPS_SQD);
-}
-
 static void expire(struct roci_timer *timer)
 {
 	struct roci_qp *qp = roci_container_of(timer, struct roci_qp, alive.timer);
@@ -25,7 +19,7 @@ static void expire(struct roci_timer *timer)
 
 	if (!k->interval)
 		return;
-	if (!connected(qp)) { /* not yet, or not any more */
+	if (!roci_qp_is_connected(qp)) { /* not yet, or not any more */
 		arm(qp, now + k->interval);
 		return;
 	}
@@ -45,8 +39,7 @@ static void expire(struct roci_timer *timer)
 	}
 	if (k->probes > 1)
 		roci_qp_peer_silent(qp);
-	k->due = true;
-	roci_qp_make_ready(qp);
+	roci_probe_send(qp);
 	arm(qp, now + PROBE_INTERVAL_NS);
 }
 
@@ -60,7 +53,6 @@ void roci_keepalive_rx(struct roci_qp *qp)
 {
 	qp->alive.rx_at = qp->e->now;
 	qp->alive.probes = 0;
-	qp->alive.due = false;
 }
 
 bool roci_engine_peer_lost(const struct roci_engine *e, uint32_t qpn)
@@ -77,19 +69,4 @@ void roci_qp_keepalive(struct roci_qp *qp, uint64_t now, uint64_t interval_ns)
 	qp->alive.interval = interval_ns;
 	roci_keepalive_rx(qp);
 	arm(qp, interval_ns ? now + interval_ns : ROCI_TIMER_OFF);
-}
-
-void roci_keepalive_fill(struct roci_qp *qp, struct roci_tx_batch *batch)
-{
-	struct roci_packet pkt;
-
-	if (!qp->alive.due || batch->count == ROCI_TX_BATCH || !connected(qp))
-		return;
-	qp->alive.due = false;
-	pkt = (struct roci_packet){.opcode = ROCI_OP_WRITE_ONLY,
-				   .pkey = ROCI_PKEY_DEFAULT,
-				   .dest_qpn = qp->attr.dest_qpn,
-				   .psn = roci_psn_add(qp->req.window.una, ROCI_PSN_MASK),
-				   .ack_req = true};
-	roci_tx_batch_add(batch, &qp->attr.av, &pkt);
 }

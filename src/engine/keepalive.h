@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
  * Keepalive: detects a peer that is gone without a message, for example because it was killed. When nothing came from
- * the peer for a while, the QP sends a probe: an empty WRITE with its last PSN. To every responder that is a duplicate,
- * which it acknowledges and does not execute (IBTA C9-105).
+ * the peer for a while, the QP sends probes (probe.h).
  */
 #ifndef ROCI_ENGINE_KEEPALIVE_H
 #define ROCI_ENGINE_KEEPALIVE_H
@@ -14,7 +13,6 @@ struct roci_keepalive {
 	uint64_t interval; /* ns; 0: off */
 	uint64_t rx_at;    /* when the last packet of the peer came */
 	unsigned probes;   /* sent since then */
-	bool due;          /* a probe is to be sent */
 	bool lost;         /* no probe was answered, and the QP failed for it */
 	struct roci_timer timer;
 };
@@ -22,7 +20,5 @@ struct roci_keepalive {
 void roci_keepalive_init(struct roci_qp *qp);
 /* A packet of the peer came. */
 void roci_keepalive_rx(struct roci_qp *qp);
-/* Adds the probe to *batch where one is due and there is room. */
-void roci_keepalive_fill(struct roci_qp *qp, struct roci_tx_batch *batch);
 
 #endif

@@ -18,6 +18,7 @@
 #include "engine/recovery.h"
 #include "engine/response_ring.h"
 #include "engine/rnr_wait.h"
+#include "engine/probe.h"
 #include "engine/rq.h"
 #include "engine/rtt_sample.h"
 #include "engine/send_window.h"
@@ -92,12 +93,18 @@ struct roci_qp {
 	struct roci_timer timer;      /* of the requester: acknowledgement, RNR wait, pace */
 	struct roci_timer resp_timer; /* of the responder: pace of a long READ response */
 	struct roci_keepalive alive;
+	struct roci_probe probe;
 	struct roci_sq sq;
 	struct roci_rq rq;
 	struct roci_requester req;
 	struct roci_responder resp;
 };
 
+/* RC, and in a state in which requests are sent and acknowledged. */
+static inline bool roci_qp_is_connected(const struct roci_qp *qp)
+{
+	return qp->type == ROCI_QPT_RC && (qp->state == ROCI_QPS_RTS || qp->state == ROCI_QPS_SQD);
+}
 /* The peer has shown its port, or an address vector was set. A peer that sends from port 4791 is answered from there
  * (av.mad_port): a firewall that knows no RoCE may have seen just that way. */
 void roci_qp_address(struct roci_qp *qp);

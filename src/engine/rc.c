@@ -45,6 +45,7 @@ void roci_rc_advance(struct roci_qp *qp, uint32_t una, uint64_t bytes)
 
 	r->ack_timer.retries_left = qp->attr.retry_cnt;
 	r->rnr.retries_left = qp->attr.rnr_retry;
+	qp->probe.awaiting = false;
 	roci_outstanding_answered(&r->outstanding, una);
 	roci_recovery_advance(&r->recovery, una);
 	if (roci_psn_diff(r->window.next, una) < 0)
@@ -61,7 +62,6 @@ void roci_rc_resend(struct roci_qp *qp)
 {
 	struct roci_requester *r = &qp->req;
 
-	qp->e->stats.retransmits += roci_send_window_packets(&r->window);
 	if (qp->sq.head != qp->sq.started && roci_swqe_head(qp)->opcode == ROCI_WR_FLUSH)
 		roci_flush_icrc_unanswered(&r->flush_icrc);
 	roci_requester_seek(qp, r->window.una, r->window.una_bytes);
@@ -70,6 +70,17 @@ void roci_rc_resend(struct roci_qp *qp)
 	roci_recovery_begin(&r->recovery, r->window.max);
 	roci_flight_release(qp);
 	roci_qp_make_ready(qp);
+}
+
+/* The peer has nothing beyond the packets that it acknowledged before. */
+bool roci_rc_probe_answered(struct roci_qp *qp, const struct roci_packet *p)
+{
+	if (!qp->probe.awaiting || p->op->kind != ROCI_KIND_ACK ||
+	    (p->syndrome & ROCI_AETH_TYPE_MASK) != ROCI_AETH_ACK || roci_psn_add(p->psn, 1) != qp->req.window.una)
+		return false;
+	qp->probe.awaiting = false;
+	roci_rc_loss(qp);
+	return true;
 }
 
 void roci_rc_loss(struct roci_qp *qp)
@@ -84,9 +95,15 @@ void roci_rc_loss(struct roci_qp *qp)
 
 /* ---- the timer ---- */
 
+/* Whether the peer has ever acknowledged something. Once in 2^24 packets it is wrong, for a moment. */
+static bool acked(const struct roci_qp *qp)
+{
+	return qp->req.window.una != qp->attr.sq_psn;
+}
+
 static void set_timer(struct roci_qp *qp)
 {
-	uint64_t at = roci_ack_timer_next(&qp->req.ack_timer, qp->e->now, qp->path->srtt);
+	uint64_t at = roci_ack_timer_next(&qp->req.ack_timer, qp->e->now, acked(qp) ? qp->path->srtt : 0);
 
 	roci_timer_set(&qp->e->timers, &qp->timer, at);
 }
@@ -108,6 +125,7 @@ void roci_rc_restart_timer(struct roci_qp *qp)
 void roci_rc_wait(struct roci_qp *qp, uint32_t psn, uint64_t wait_ns)
 {
 	roci_rnr_wait_begin(&qp->req.rnr, psn);
+	qp->probe.awaiting = false;
 	/* Off first: a timer that is only moved back keeps its early place in the heap. */
 	roci_timer_set(&qp->e->timers, &qp->timer, ROCI_TIMER_OFF);
 	roci_timer_set(&qp->e->timers, &qp->timer, qp->e->now + wait_ns);
@@ -115,9 +133,18 @@ void roci_rc_wait(struct roci_qp *qp, uint32_t psn, uint64_t wait_ns)
 
 static void silence(struct roci_qp *qp)
 {
+	struct roci_requester *r = &qp->req;
+
 	roci_qp_peer_silent(qp);
-	switch (roci_ack_timer_expire(&qp->req.ack_timer, qp->e->now)) {
+	switch (roci_ack_timer_expire(&r->ack_timer, qp->e->now, acked(qp))) {
 	case ROCI_ACK_PROBE:
+		qp->e->stats.probes++;
+		qp->probe.awaiting = true;
+		r->recovery.noticed = false; /* its answer is a new notice */
+		roci_probe_send(qp);
+		set_timer(qp);
+		break;
+	case ROCI_ACK_RESEND:
 		qp->e->stats.probes++;
 		roci_rc_resend(qp);
 		set_timer(qp);

@@ -22,7 +22,7 @@ static void some_round_trips_of_silence_are_a_probe(void **state)
 	assert_int_equal(roci_ack_timer_next(&t, NOW, 10 * MS), NOW + 40 * MS);
 	assert_int_equal(roci_ack_timer_next(&t, NOW, 10 * US), NOW + 4 * MS); /* not sooner */
 	assert_int_equal(roci_ack_timer_next(&t, NOW, 0), NOW + 100 * MS);     /* nothing measured yet */
-	assert_int_equal(roci_ack_timer_expire(&t, NOW + 40 * MS), ROCI_ACK_PROBE);
+	assert_int_equal(roci_ack_timer_expire(&t, NOW + 40 * MS, true), ROCI_ACK_PROBE);
 	assert_int_equal(t.retries_left, 7);
 }
 
@@ -35,12 +35,20 @@ static void each_probe_doubles_the_wait(void **state)
 		uint64_t at = roci_ack_timer_next(&t, now, 1 * MS);
 
 		assert_int_equal(at - now, wait);
-		assert_int_equal(roci_ack_timer_expire(&t, at), ROCI_ACK_PROBE);
+		assert_int_equal(roci_ack_timer_expire(&t, at, true), i < 4 ? ROCI_ACK_PROBE : ROCI_ACK_RESEND);
 		now = at;
 		wait = wait < 256 * 4 * MS ? 2 * wait : wait;
 	}
 	roci_ack_timer_restart(&t, now, 0);
 	assert_int_equal(roci_ack_timer_next(&t, now, 1 * MS), now + 4 * MS);
+}
+
+static void a_peer_that_has_acknowledged_nothing_is_not_asked(void **state)
+{
+	struct roci_ack_timer t = started(20, 7);
+
+	assert_int_equal(roci_ack_timer_expire(&t, NOW + 1, false), ROCI_ACK_RESEND);
+	assert_int_equal(t.retries_left, 7);
 }
 
 /* IBTA 9.7.6.1.3: not before 4.096 us * 2^timeout, and not after four times that. */
@@ -50,7 +58,7 @@ static void a_timeout_keeps_the_standards_bounds(void **state)
 		struct roci_ack_timer t = started(timeout, 1);
 		uint64_t least = UINT64_C(4096) << timeout, at = NOW;
 
-		while (roci_ack_timer_expire(&t, at) == ROCI_ACK_PROBE)
+		while (roci_ack_timer_expire(&t, at, true) <= ROCI_ACK_RESEND)
 			at = roci_ack_timer_next(&t, at, 1 * MS);
 		assert_in_range(at - NOW, least, 4 * least);
 		assert_true(at - NOW <= least + 200 * MS);
@@ -61,18 +69,18 @@ static void it_gives_up_after_the_last_retry(void **state)
 {
 	struct roci_ack_timer t = started(14, 2);
 
-	assert_int_equal(roci_ack_timer_expire(&t, t.timeout_at), ROCI_ACK_RETRY);
+	assert_int_equal(roci_ack_timer_expire(&t, t.timeout_at, true), ROCI_ACK_RETRY);
 	roci_ack_timer_restart(&t, t.timeout_at, 14);
-	assert_int_equal(roci_ack_timer_expire(&t, t.timeout_at), ROCI_ACK_RETRY);
+	assert_int_equal(roci_ack_timer_expire(&t, t.timeout_at, true), ROCI_ACK_RETRY);
 	roci_ack_timer_restart(&t, t.timeout_at, 14);
-	assert_int_equal(roci_ack_timer_expire(&t, t.timeout_at), ROCI_ACK_GIVE_UP);
+	assert_int_equal(roci_ack_timer_expire(&t, t.timeout_at, true), ROCI_ACK_GIVE_UP);
 }
 
 static void timeout_zero_is_never(void **state)
 {
 	struct roci_ack_timer t = started(0, 0);
 
-	assert_int_equal(roci_ack_timer_expire(&t, NOW + (UINT64_C(1) << 60)), ROCI_ACK_PROBE);
+	assert_int_equal(roci_ack_timer_expire(&t, NOW + (UINT64_C(1) << 60), true), ROCI_ACK_PROBE);
 }
 
 int main(void)
@@ -80,6 +88,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(some_round_trips_of_silence_are_a_probe),
 		cmocka_unit_test(each_probe_doubles_the_wait),
+		cmocka_unit_test(a_peer_that_has_acknowledged_nothing_is_not_asked),
 		cmocka_unit_test(a_timeout_keeps_the_standards_bounds),
 		cmocka_unit_test(it_gives_up_after_the_last_retry),
 		cmocka_unit_test(timeout_zero_is_never),

@@ -79,7 +79,7 @@ static void retries_are_counted(void **state)
 	pair_expect(p, 0, 1, ROCI_WC_RETRY_EXC_ERR);
 	pair_expect(p, 0, 2, ROCI_WC_WR_FLUSH_ERR);
 	assert_int_equal(roci_qp_state(p->side[0].qp), ROCI_QPS_ERR);
-	assert_int_equal(p->sent[0], 12); /* both, and with a probe between the timeouts */
+	assert_int_equal(p->sent[0], 12); /* both, and again between the timeouts */
 	assert_int_equal(roci_engine_deadline(p->side[0].e), ROCI_NEVER);
 	pair_free(p);
 }

@@ -1,0 +1,28 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+#include "engine/probe.h"
+
+#include "engine/batch.h"
+#include "engine/qp.h"
+
+void roci_probe_send(struct roci_qp *qp)
+{
+	qp->probe.due = true;
+	roci_qp_make_ready(qp);
+}
+
+void roci_probe_fill(struct roci_qp *qp, struct roci_tx_batch *batch)
+{
+	struct roci_packet pkt;
+
+	if (!qp->probe.due || batch->count == ROCI_TX_BATCH)
+		return;
+	qp->probe.due = false;
+	if (!roci_qp_is_connected(qp))
+		return;
+	pkt = (struct roci_packet){.opcode = ROCI_OP_WRITE_ONLY,
+				   .pkey = ROCI_PKEY_DEFAULT,
+				   .dest_qpn = qp->attr.dest_qpn,
+				   .psn = roci_psn_add(qp->req.window.una, ROCI_PSN_MASK),
+				   .ack_req = true};
+	roci_tx_batch_add(batch, &qp->attr.av, &pkt);
+}

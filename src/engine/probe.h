@@ -1,0 +1,24 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * A probe asks a silent peer what has arrived, and carries no data: it is an empty WRITE with the last PSN that was
+ * acknowledged. To every responder that is a duplicate, which it does not execute, and which it answers with an
+ * acknowledgement of the newest PSN that it has executed (IBTA C9-105).
+ */
+#ifndef ROCI_ENGINE_PROBE_H
+#define ROCI_ENGINE_PROBE_H
+
+#include "engine/engine.h"
+
+struct roci_probe {
+	bool due;      /* it is to be sent */
+	bool awaiting; /* an acknowledgement of the same PSN again says that what follows it is lost */
+};
+
+struct roci_tx_batch;
+
+/* Sends a probe at the next opportunity. */
+void roci_probe_send(struct roci_qp *qp);
+/* Adds the probe to *batch where one is due and there is room. */
+void roci_probe_fill(struct roci_qp *qp, struct roci_tx_batch *batch);
+
+#endif

@@ -1,0 +1,134 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* The order of receiving and timers, with an engine and sockets that only pretend. */
+#include "../test.h"
+
+#include "device/device_state.h"
+#include "device/drive.h"
+
+#define NOW UINT64_C(1000)
+
+static struct roci_device dev;
+static unsigned waiting;     /* packets in the socket's buffer; each receive takes one */
+static unsigned answered_by; /* the packet of them that is the answer which a timer waits for; 0: none */
+static unsigned receives, expired, transmits;
+static uint64_t deadline;
+
+unsigned roci_receive(struct roci_device *d, uint64_t now)
+{
+	receives++;
+	if (!waiting)
+		return 0;
+	waiting--;
+	if (receives == answered_by)
+		deadline = NOW + 1000;
+	return 1;
+}
+
+uint64_t roci_engine_deadline(const struct roci_engine *e)
+{
+	return deadline;
+}
+
+void roci_engine_timers(struct roci_engine *e, uint64_t now)
+{
+	expired++;
+	deadline = ROCI_NEVER;
+}
+
+uint64_t roci_udp_deadline(const struct roci_udp *udp)
+{
+	return ROCI_NEVER;
+}
+
+void roci_udp_timers(struct roci_udp *udp, uint64_t now)
+{
+}
+
+unsigned roci_transmit(struct roci_device *d, uint64_t now)
+{
+	transmits++;
+	return 0;
+}
+
+bool roci_engine_next_event(struct roci_engine *e, struct roci_event *ev)
+{
+	return false;
+}
+
+void roci_cm_host_qp_failed(struct roci_device *d)
+{
+}
+
+void roci_cm_host_drive(struct roci_device *d, uint64_t now)
+{
+}
+
+bool roci_turns_send_after_poll(struct roci_turns *t, unsigned received)
+{
+	return true;
+}
+
+bool roci_turns_send_after_call(struct roci_turns *t)
+{
+	return true;
+}
+
+static int reset(void **state)
+{
+	waiting = answered_by = receives = expired = transmits = 0;
+	deadline = ROCI_NEVER;
+	return 0;
+}
+
+static void without_a_deadline_one_receive_is_a_turn(void **state)
+{
+	waiting = 5;
+	assert_int_equal(roci_drive(&dev, NOW), 1);
+	assert_int_equal(receives, 1);
+	assert_int_equal(expired, 0);
+	assert_int_equal(transmits, 1);
+}
+
+/* The process could not run for a while: the timer has run out, and the answer is in the socket behind other packets.
+ */
+static void what_has_arrived_comes_before_silence(void **state)
+{
+	deadline = NOW - 1;
+	waiting = 8;
+	answered_by = 5;
+	assert_int_equal(roci_drive(&dev, NOW), 5);
+	assert_int_equal(expired, 0);
+	deadline = NOW - 1;
+	answered_by = 0;
+	assert_int_equal(roci_drive_poll(&dev, NOW), 3);
+	assert_int_equal(expired, 1);
+}
+
+static void an_empty_socket_is_silence(void **state)
+{
+	deadline = NOW;
+	assert_int_equal(roci_drive(&dev, NOW), 0);
+	assert_int_equal(receives, 1);
+	assert_int_equal(expired, 1);
+}
+
+/* A flood delays no timer for long. */
+static void a_flood_does_not_stop_the_timers(void **state)
+{
+	deadline = NOW;
+	waiting = UINT32_MAX;
+	assert_true(roci_drive(&dev, NOW) <= 16);
+	assert_int_equal(expired, 1);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test_setup(without_a_deadline_one_receive_is_a_turn, reset),
+		cmocka_unit_test_setup(what_has_arrived_comes_before_silence, reset),
+		cmocka_unit_test_setup(an_empty_socket_is_silence, reset),
+		cmocka_unit_test_setup(a_flood_does_not_stop_the_timers, reset),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
