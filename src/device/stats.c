@@ -62,7 +62,8 @@ void roci_device_stats_print(FILE *to, const struct roci_device_stats *d, const 
 		LINE(e, rx_wrong_port), LINE(e, rx_bad_pkey),     LINE(e, rx_bad_qkey),   LINE(e, rx_malformed),
 		LINE(e, rx_duplicate),  LINE(e, rx_out_of_order), LINE(e, rx_no_wqe),     LINE(e, naks_sent),
 		LINE(e, naks_received), LINE(e, rnr_sent),        LINE(e, rnr_received),  LINE(e, retransmits),
-		LINE(e, timeouts),      LINE(e, probes),          LINE(e, cnp_received),  LINE(e, peers_lost),
+		LINE(e, timeouts),      LINE(e, probes),          LINE(e, cnp_received),  LINE(e, cnp_refused),
+		LINE(e, peers_lost),
 	};
 
 	print(to, device, sizeof(device) / sizeof(device[0]));

@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "engine/cnp.h"
 #include "engine/cq.h"
 #include "engine/mcast.h"
 #include "engine/mr.h"
@@ -14,6 +15,7 @@
 
 #define TX_QUANTUM      32        /* packets of one QP before the next one's turn */
 #define CNP_INTERVAL_NS 50000     /* between two congestion notifications of a QP */
+#define ECN_MASK        3         /* of a traffic class; both bits: the packet met congestion (RFC 3168) */
 #define CNP_LATEST_NS   100000000 /* a notification is about packets that were sent at most so long ago */
 
 struct roci_engine *roci_engine_create(void)
@@ -82,23 +84,48 @@ static bool accepts(struct roci_engine *e, const struct roci_qp *qp, const struc
 static void notice_congestion(struct roci_qp *qp, const struct roci_rx *rx)
 {
 	uint64_t now = qp->e->now;
-	bool marked = (rx->traffic_class & 3) == 3 || rx->congested;
+	bool marked = (rx->traffic_class & ECN_MASK) == ECN_MASK || rx->congested;
 
 	if (!marked || qp->type == ROCI_QPT_UD || now - qp->resp.cnp_at < CNP_INTERVAL_NS)
 		return;
 	qp->resp.cnp_at = now;
 	qp->resp.cnp_due = true;
+	qp->resp.cnp = (struct roci_cnp){rx->pkt.op->response ? ROCI_CNP_RESPONSE : ROCI_CNP_REQUEST, rx->pkt.psn};
 	roci_qp_make_ready(qp);
 }
 
-/* A CNP names no packet, so it is easily forged. It counts only for a QP whose own packets can have met the congestion:
- * the window that it cuts is that of all QPs to the peer. */
-static void rx_cnp(struct roci_qp *qp)
+/* Whether the PSN is one of the last that were sent before `end`. */
+static bool is_recent(uint32_t psn, uint32_t end)
+{
+	int32_t d = roci_psn_diff(end, psn);
+
+	return d > 0 && d <= ROCI_CNP_WINDOW;
+}
+
+/* Whether the peer or the network can have sent the CNP, see cnp.h. */
+static bool cnp_counts(struct roci_qp *qp, const struct roci_rx *rx)
+{
+	struct roci_cnp cnp = roci_cnp_parse(rx->pkt.payload);
+
+	/* Those of a network come from any port. */
+	if (cnp.kind == ROCI_CNP_STANDARD)
+		return qp->attr.av.traffic_class & ECN_MASK;
+	if (!roci_peer_port_is(&qp->peer, rx->src_port))
+		return false;
+	return (cnp.kind == ROCI_CNP_REQUEST && is_recent(cnp.psn, qp->req.window.max)) ||
+	       (cnp.kind == ROCI_CNP_RESPONSE && is_recent(cnp.psn, qp->resp.epsn));
+}
+
+/* It counts only for a QP whose own packets can have met the congestion: the window that it cuts is that of all QPs to
+ * the peer. */
+static void rx_cnp(struct roci_qp *qp, const struct roci_rx *rx)
 {
 	uint64_t now = qp->e->now;
 
 	qp->e->stats.cnp_received++;
-	if (qp->load_at && now - qp->load_at <= CNP_LATEST_NS)
+	if (!cnp_counts(qp, rx))
+		qp->e->stats.cnp_refused++;
+	else if (qp->load_at && now - qp->load_at <= CNP_LATEST_NS)
 		roci_path_congested(qp->path, now);
 }
 
@@ -121,7 +148,7 @@ static bool from_other_port(struct roci_qp *qp, const struct roci_rx *rx)
 static void dispatch(struct roci_qp *qp, const struct roci_rx *rx)
 {
 	if (rx->pkt.op->kind == ROCI_KIND_CNP) {
-		rx_cnp(qp);
+		rx_cnp(qp, rx);
 		return;
 	}
 	if (qp->service->proof && !roci_peer_port_is(&qp->peer, rx->src_port) && !from_other_port(qp, rx))

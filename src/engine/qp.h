@@ -7,6 +7,7 @@
 #define ROCI_ENGINE_QP_H
 
 #include "engine/ack_timer.h"
+#include "engine/cnp.h"
 #include "engine/event.h"
 #include "engine/flush_icrc.h"
 #include "engine/internal.h"
@@ -66,6 +67,8 @@ struct roci_responder {
 	uint8_t nak_syndrome;
 	uint32_t nak_psn;
 	uint64_t cnp_at; /* when the last CNP was due */
+	struct roci_cnp cnp;
+	uint8_t cnp_payload[ROCI_CNP_BYTES]; /* of the one that is being sent */
 	struct roci_message message;
 	bool have_rwqe;         /* *rwqe is in use */
 	struct roci_rwqe *rwqe; /* owned; the receive that is being filled */

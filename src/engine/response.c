@@ -138,10 +138,10 @@ static void fill_cnp(struct roci_qp *qp, struct roci_tx_batch *batch)
 				  .pkey = ROCI_PKEY_DEFAULT,
 				  .dest_qpn = qp->attr.dest_qpn,
 				  .becn = true,
-				  .payload_len = 16};
-	static uint8_t reserved[16]; /* IBTA A17.9.3: zero */
+				  .payload_len = ROCI_CNP_BYTES};
 
-	roci_tx_batch_span(batch, reserved, sizeof(reserved));
+	roci_cnp_build(&qp->resp.cnp, qp->resp.cnp_payload);
+	roci_tx_batch_span(batch, qp->resp.cnp_payload, ROCI_CNP_BYTES);
 	roci_tx_batch_add(batch, &qp->attr.av, &pkt);
 	qp->resp.cnp_due = false;
 }

@@ -102,6 +102,7 @@ static void connect_side(struct pair *p, int s, const struct pair_options *o)
 	struct roci_qp *qp = p->side[s].qp;
 
 	a.av = address(s);
+	a.av.traffic_class = o->traffic_class;
 	assert_int_equal(roci_qp_modify(qp, p->now, &a,
 					ROCI_QP_STATE | ROCI_QP_PKEY_INDEX | ROCI_QP_PORT |
 						(o->type == ROCI_QPT_UD ? ROCI_QP_QKEY : ROCI_QP_ACCESS_FLAGS)),
@@ -139,7 +140,9 @@ static void deliver(struct pair *p, int from, const struct roci_tx_batch *b, con
 {
 	uint8_t bytes[ROCI_MAX_HEADER_BYTES + 4096 + 8];
 	size_t len = tx->header_len;
-	struct roci_rx rx = {.src_port = p->port[from] ? p->port[from] : tx->av->src_port, .hop_limit = 64};
+	struct roci_rx rx = {.src_port = p->port[from] ? p->port[from] : tx->av->src_port,
+			     .hop_limit = 64,
+			     .congested = p->congested};
 
 	memset(bytes, 0, sizeof(bytes));
 	memcpy(bytes, tx->header, len);

@@ -32,6 +32,7 @@ struct pair {
 	unsigned sent[2], dropped;
 	unsigned copied[2];              /* packets sent with copy_payload, see struct roci_tx_packet */
 	uint16_t port[2];                /* UDP port of a side's packets; 0: as the engine says */
+	bool congested;                  /* what arrives met congestion */
 	unsigned count;                  /* for filters */
 	const struct roci_tx_packet *tx; /* for filters: the current packet, as it was sent */
 };
@@ -45,6 +46,7 @@ struct pair_options {
 	uint32_t psn;
 	uint32_t srq_pd; /* not 0: side 1 receives from an SRQ of this PD, in which its memory is registered, too */
 	bool sig_all;
+	uint8_t traffic_class; /* of both sides' packets */
 };
 struct pair_options pair_defaults(void);
 
