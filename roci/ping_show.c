@@ -3,6 +3,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "explain/explain.h"
 #include "json_line.h"
 #include "ping.h"
 
@@ -63,10 +64,40 @@ void ping_show_start(const struct ping *ping, const struct tour_plan *plan, cons
 	fflush(stdout);
 }
 
+/* What there is to read about a failure; NULL: nothing. */
+static const struct explanation *explanation_of(const struct failure *failure)
+{
+	struct explain_found found;
+
+	if (failure->completed)
+		return explain_wc_status(failure->status);
+	if (failure->reject >= 0)
+		return explain_code(EXPLAIN_CM_REJECT, failure->reject);
+	if (!failure->call)
+		return NULL;
+	explain_find(failure->text, &found);
+	return found.sure ? found.rows[0] : NULL;
+}
+
+/* One line for people, below the failure. */
+static void explain_failure(const struct failure *failure, FILE *out)
+{
+	const struct explanation *e = explanation_of(failure);
+	char word[EXPLAIN_WORD_CHARS];
+
+	if (e)
+		fprintf(out, "  %s; more: `roci explain %s`\n", e->title, explain_word(e, word));
+}
+
 /* The members that tell of a failure. */
 static void put_failure(json_t *object, const struct failure *failure)
 {
+	const struct explanation *e = explanation_of(failure);
+	char word[EXPLAIN_WORD_CHARS];
+
 	json_object_set_new(object, "text", json_string(failure->text));
+	if (e)
+		json_object_set_new(object, "explain", json_string(explain_word(e, word)));
 	if (failure->completed)
 		json_object_set_new(object, "wc_status", json_integer(failure->status));
 	else if (failure->err)
@@ -89,6 +120,7 @@ void ping_show_operation(const struct ping *ping, const struct tour_plan *plan, 
 		json_line_print(object, stdout);
 	} else if (!result->good) {
 		printf("%s: seq=%u failed: %s\n", tour_op_names[plan->op], seq, result->failure.text);
+		explain_failure(&result->failure, stdout);
 	} else if (!ping->choices->quiet) {
 		printf("%u bytes: %s seq=%u time=%s\n", plan->size, tour_op_names[plan->op], seq,
 		       print_time(time, result->ns));
@@ -127,4 +159,5 @@ void ping_show_failure(const struct ping *ping, const struct failure *failure)
 		json_line_print(object, stdout);
 	}
 	complain(ping->command, "%s", failure->text);
+	explain_failure(failure, stderr);
 }

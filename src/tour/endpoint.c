@@ -110,6 +110,7 @@ int endpoint_create(struct endpoint *e, struct ibv_context *verbs, struct rdma_c
 	int err;
 
 	*e = (struct endpoint){.verbs = verbs, .id = id, .op = wish->op, .type = wish->type, .slot_bytes = slot};
+	e->slot_count = slot > ENDPOINT_LONG_BYTES ? ENDPOINT_LONG_SLOTS : ENDPOINT_SLOTS;
 	e->own_qkey = RDMA_UDP_QKEY;
 	e->pd = ibv_alloc_pd(verbs);
 	if (!e->pd)
@@ -127,7 +128,7 @@ int endpoint_create(struct endpoint *e, struct ibv_context *verbs, struct rdma_c
 	err = create_qp(e, wish, f);
 	if (err)
 		return err;
-	return region_create(&e->slots, e->pd, ENDPOINT_SLOTS * (slot + ENDPOINT_GRH_BYTES), IBV_ACCESS_LOCAL_WRITE, f);
+	return region_create(&e->slots, e->pd, e->slot_count * (slot + ENDPOINT_GRH_BYTES), IBV_ACCESS_LOCAL_WRITE, f);
 }
 
 void endpoint_destroy(struct endpoint *e)
@@ -263,7 +264,7 @@ int endpoint_post_slots(struct endpoint *e, struct failure *f)
 {
 	int err = 0;
 
-	for (unsigned i = 0; i < ENDPOINT_SLOTS && !err; i++)
+	for (unsigned i = 0; i < e->slot_count && !err; i++)
 		err = endpoint_post_slot(e, i, f);
 	return err;
 }

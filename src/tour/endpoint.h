@@ -11,7 +11,9 @@
 #include "tour/failure.h"
 #include "tour/tour.h"
 
-#define ENDPOINT_SLOTS      8u   /* receives that are posted */
+#define ENDPOINT_SLOTS      8u /* receives that are posted, at most */
+#define ENDPOINT_LONG_SLOTS 2u /* of more than ENDPOINT_LONG_BYTES: one is answered while the other waits */
+#define ENDPOINT_LONG_BYTES 65536u
 #define ENDPOINT_SENDS      16u  /* work requests under way at most */
 #define ENDPOINT_GRH_BYTES  40u  /* in front of each datagram (IBTA 11.4.1.2) */
 #define ENDPOINT_SLOT_BYTES 128u /* at least: an answer, a control */
@@ -47,8 +49,9 @@ struct endpoint {
 	struct ibv_qp *qp;
 	enum tour_op op;
 	enum tour_qp type;
-	unsigned cq_events;                     /* not acknowledged */
-	uint32_t slot_bytes;                    /* of a receive, without the GRH */
+	unsigned cq_events;  /* not acknowledged */
+	uint32_t slot_bytes; /* of a receive, without the GRH */
+	unsigned slot_count;
 	struct region slots;                    /* receives */
 	uint64_t posted_ns[ENDPOINT_SLOTS];     /* when, CLOCK_REALTIME */
 	struct ibv_ah *ah;                      /* of UD: to the peer */

@@ -359,12 +359,9 @@ void far_read_socket(struct far *far, struct session *s)
 		return;
 	}
 	s->hello_len += (size_t)n;
-	status = hello_get_request(s->hello, s->hello_len, &s->request);
-	if (s->hello_len < 5 ||
-	    (status == HELLO_BAD_REQUEST && s->hello_len < sizeof(s->hello) && !memcmp(s->hello, "ROT1", 4)))
-		return; /* more will come */
-	if (status == HELLO_OK && s->hello_len < sizeof(s->hello))
+	if (hello_is_incomplete(s->hello, s->hello_len))
 		return;
+	status = hello_get_request(s->hello, s->hello_len, &s->request);
 	if (status == HELLO_OK) {
 		open_bare(far, s);
 		return;

@@ -37,11 +37,18 @@ static uint32_t random32(void)
 	return value;
 }
 
+static bool is_send(enum tour_op op)
+{
+	return op == TOUR_SEND || op == TOUR_SEND_IMM || op == TOUR_SEND_INV;
+}
+
 static int make_memory(struct session *s)
 {
 	const struct hello_request *r = &s->request;
 	unsigned rights = endpoint_rights(r->op, r->qp, r->verify);
-	int err = region_create(&s->window, s->endpoint.pd, r->size, rights, &s->failure);
+	/* SENDs bring their own place: the receives. Only a memory window needs something to be bound to. */
+	uint32_t size = is_send(r->op) ? 0 : r->size;
+	int err = region_create(&s->window, s->endpoint.pd, size, rights, &s->failure);
 
 	if (!err)
 		err = region_create(&s->answers, s->endpoint.pd, ENDPOINT_SLOTS * ENDPOINT_SLOT_BYTES,
@@ -78,7 +85,7 @@ static int create(struct session *s, struct ibv_context *verbs, struct hello_off
 	struct endpoint_wish wish = {.op = s->request.op, .type = s->request.qp};
 	int err;
 
-	if (s->request.op == TOUR_SEND || s->request.op == TOUR_SEND_IMM || s->request.op == TOUR_SEND_INV)
+	if (is_send(s->request.op))
 		wish.slot_bytes = s->request.size;
 	err = endpoint_create(&s->endpoint, verbs, s->id, &wish, &s->failure);
 	if (!err)
@@ -257,6 +264,10 @@ static void control(struct session *s, unsigned slot, const struct control *c)
 	switch (c->kind) {
 	case CONTROL_PREPARE: prepare(s, slot, c->seq); break;
 	case CONTROL_CHECK:
+		if (is_send(s->request.op)) { /* there is no such memory */
+			s->ended = "it asked for a check of memory that it has not";
+			break;
+		}
 		a.len = s->request.size;
 		a.verdict = judge(s, s->window.bytes, c->seq, &a);
 		answer(s, slot, &a);
@@ -285,7 +296,7 @@ static bool from_peer(struct session *s, unsigned slot, struct ibv_wc *wc)
 
 static void received(struct session *s, struct ibv_wc *wc)
 {
-	unsigned slot = (uint32_t)wc->wr_id % ENDPOINT_SLOTS;
+	unsigned slot = (uint32_t)wc->wr_id % s->endpoint.slot_count;
 	const uint8_t *message = endpoint_message(&s->endpoint, slot);
 	uint32_t len = endpoint_message_len(&s->endpoint, wc);
 	struct control c;
@@ -313,7 +324,7 @@ static void completed(struct session *s, struct ibv_wc *wc)
 	} else if (wr_kind(wc->wr_id) == WR_BIND) {
 		bound(s);
 	} else {
-		give_back(s, (uint32_t)wc->wr_id % ENDPOINT_SLOTS);
+		give_back(s, (uint32_t)wc->wr_id % s->endpoint.slot_count);
 	}
 }
 

@@ -34,6 +34,13 @@ void hello_put_request(uint8_t bytes[HELLO_REQUEST_BYTES], const struct hello_re
 	put_bytes(&out, r->gid, sizeof(r->gid));
 }
 
+bool hello_is_incomplete(const void *bytes, size_t len)
+{
+	static const uint8_t begin[] = {'R', 'O', 'T', '1', HELLO_VERSION};
+
+	return len < HELLO_REQUEST_BYTES && !memcmp(bytes, begin, len < sizeof(begin) ? len : sizeof(begin));
+}
+
 enum hello_status hello_get_request(const void *bytes, size_t len, struct hello_request *r)
 {
 	struct cursor_in in = cursor_in(bytes, len);

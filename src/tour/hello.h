@@ -110,8 +110,10 @@ struct answer {
 	uint64_t times[FAR_TIMES];
 };
 
-/* Whether a request, offer, answer could be: these are the edge where bytes of a stranger come in. */
+/* The hello_get_*() are the edge where bytes of strangers come in: what they accept is within its bounds. */
 void hello_put_request(uint8_t bytes[HELLO_REQUEST_BYTES], const struct hello_request *r);
+/* Whether these bytes may be the beginning of a request. */
+bool hello_is_incomplete(const void *bytes, size_t len);
 /* HELLO_OK, HELLO_BAD_VERSION or HELLO_BAD_REQUEST. There may be more bytes than the request has. */
 enum hello_status hello_get_request(const void *bytes, size_t len, struct hello_request *r);
 

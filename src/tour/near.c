@@ -31,7 +31,7 @@ const struct dial *near_dial(const struct near *n)
 
 static void take_answer(struct near *n, const struct ibv_wc *wc)
 {
-	unsigned slot = (uint32_t)wc->wr_id % ENDPOINT_SLOTS;
+	unsigned slot = (uint32_t)wc->wr_id % n->endpoint.slot_count;
 	struct failure ignored;
 	struct answer a;
 

@@ -79,7 +79,7 @@ static uint32_t get32(const uint8_t *bytes)
 /* The transport packet in a raw IP packet, of which only the headers are here. */
 static bool parse(const uint8_t *ip, uint32_t have, uint32_t len, struct roci_packet *packet)
 {
-	static uint8_t whole[1 << 16];
+	static _Thread_local uint8_t whole[1 << 16];
 	uint32_t before = (have && ip[0] >> 4 == 4 ? (ip[0] & 15u) * 4 : 40u) + 8;
 
 	if (len < before || have < before || len - before > sizeof(whole))

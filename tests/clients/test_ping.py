@@ -11,11 +11,10 @@ import sys
 
 from harness import ROCI, Host, check, isolate, next_port, tap, veth_pair, wait_until
 from mover import environment
+from operations import OPERATIONS_ON as ON
 
 os.environ['ROCI_STATS'] = ''  # these tests compare the output
 GOOD, FAILED, CANNOT = range(3)
-ON = {'rc': ['send', 'send-imm', 'send-inv', 'write', 'write-imm', 'read', 'cas', 'faa', 'atomic-write', 'flush'],
-      'uc': ['send', 'send-imm', 'write', 'write-imm'], 'ud': ['send', 'send-imm']}
 REQUEST_BYTES = 56
 CLIENTS = 32
 
@@ -304,6 +303,8 @@ def wrong_host():
                        (['--qp', 'uc', '--port', port, '127.0.0.1'], 'is `roci serve` running there')):
         text = ping(loopback, *argv, status=CANNOT)
         check(said in text, f'{argv}: {text}')
+    text = ping(loopback, '--port', port, '127.0.0.1', status=CANNOT)
+    check('roci explain REJ 8' in text, text)
     with Serve(loopback) as serve:
         second = loopback.start(ROCI, 'serve', '--port', str(serve.port), '--device', 'embedded', plain=True, env=environment())
         check(second.wait(30) == CANNOT and 'another program listens there already' in second.text(), second.report())

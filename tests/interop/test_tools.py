@@ -16,6 +16,7 @@ import tempfile
 import world
 import capture_checks  # from tests/clients, which world adds to the path
 import roce_pcap
+from operations import OPERATIONS_ON
 from harness import ROCI, check, need, next_port, program, run, run_pair, tap, wait_until
 from mover import (LOST, MIB, OK, Receiver, check_no_wrong, check_same, environment, events, make_large, make_odd,
                    make_small, scratch, write)
@@ -167,6 +168,34 @@ def port_taken(rxe, roci):
     return process.text()
 
 
+def ping_all(server, client):
+    """`roci ping --op all`: every combination that both devices can do works. Those that cannot be are the standard's, and what
+    Soft-RoCE or the system's libraries lack."""
+    lacking = {'atomic-write', 'flush'} if OLD_KERNEL else {'flush'}
+    port = str(next_port())
+    serve = server.start(ROCI, 'serve', '--json', '--port', port, '--device', device_of(server), plain=True, env=environment())
+    try:
+        wait_until('roci serve', lambda: 'listening' in serve.text() or not serve.running())
+        ping = client.start(ROCI, 'ping', '--op', 'all', '--json', '--port', port, '--device', device_of(client), server.address,
+                            plain=True, env=environment())
+        status = ping.wait(120)
+    finally:
+        serve.end(signal.SIGINT)
+    lines = [json.loads(line) for line in ping.text().splitlines() if line.startswith('{')]
+    done = [line for line in lines if line['event'] == 'combination']
+    check(status == 0, f'{ping.report()}\n{serve.report()}\n{[c for c in done if c["possible"] and not c["good"]]}')
+    worked = {(c['op'], c['qp']) for c in done if c['possible'] and c['good']}
+    expected = {(op, qp) for qp in OPERATIONS_ON for op in OPERATIONS_ON[qp] if op not in lacking}
+    check(expected <= worked, f'missing: {expected - worked}\n{ping.report()}')
+    reasons = {f'{c["op"]} on {c["qp"]} by {c["connect"]}: {c["reason"]}' for c in done if not c['possible'] and c['op'] in OPERATIONS_ON[c['qp']]}
+    check(STATS in serve.text() + ping.text(), serve.report())
+    return '\n'.join([f'{len([c for c in done if c["possible"]])} combinations', *sorted(reasons)])
+
+
+def device_of(host):
+    return host.device if host.plain else 'embedded'
+
+
 class RunWith(world.Side):
     """Its programs run under `roci run` with these options."""
 
@@ -239,6 +268,7 @@ def all_cases(rxe, roci, part=False):
     for server, client in (rxe, roci), (roci, rxe):
         way = f'{client.kind} to {server.kind}'
         yield f'{way}: roci run --capture', lambda s=server, c=client: capture(s, c)
+        yield f'{way}: roci ping --op all', lambda s=server, c=client: ping_all(s, c)
         yield f'{way}: roci run --fault', lambda s=server, c=client: fault(s, c)
 
 

@@ -53,8 +53,13 @@ static void requests_return(void **state)
 	assert_true(r.op == TOUR_WRITE_IMM && r.qp == TOUR_UC && r.size == 70000 && r.gid[15] == 7);
 	hello_put_request(again, &r);
 	assert_memory_equal(again, bytes, sizeof(bytes));
-	for (size_t len = 0; len < 50; len++)
+	for (size_t len = 0; len < 50; len++) {
 		assert_int_equal(hello_get_request(bytes, len, &r), HELLO_BAD_REQUEST);
+		assert_true(hello_is_incomplete(bytes, len));
+	}
+	assert_false(hello_is_incomplete(bytes, sizeof(bytes)));
+	assert_false(hello_is_incomplete("GET ", 4));
+	assert_false(hello_is_incomplete("ROT1\x63", 5));
 }
 
 static void offers_return(void **state)
