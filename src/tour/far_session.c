@@ -232,7 +232,8 @@ static void operation(struct session *s, unsigned slot, const struct ibv_wc *wc,
 	if ((r->op == TOUR_WRITE_IMM || r->op == TOUR_SEND_IMM) && !(wc->wc_flags & IBV_WC_WITH_IMM))
 		a.verdict = VERDICT_WRONG_IMM;
 	if (r->op == TOUR_SEND_INV) {
-		if (!(wc->wc_flags & IBV_WC_WITH_INV) || wc->invalidated_rkey != s->bound_rkey)
+		/* Soft-RoCE does not set IBV_WC_WITH_INV, but the kernel's own flag for it, which is another bit. */
+		if (wc->invalidated_rkey != s->bound_rkey)
 			a.verdict = VERDICT_WRONG_INVALIDATE;
 		s->bound_rkey = 0;
 	}
