@@ -147,6 +147,8 @@ struct roci_cm_listen {
 /* Of several listeners that fit a request, the one with the most specific address gets it. -EADDRINUSE: there is a
  * listener for the same service, mask and address (sharing by SO_REUSEADDR is the consumer's affair); -ENOMEM. */
 int roci_cm_listen(struct roci_cm *cm, const struct roci_cm_listen *params, struct roci_listener **out);
+/* True where a listener has this address, and not the wildcard. */
+bool roci_cm_listens_at(const struct roci_cm *cm, const uint8_t gid[16]);
 /* Rejects (REJ 28) the requests that were not reported yet. Connections that the consumer knows live on. */
 void roci_listener_destroy(struct roci_listener *listener, uint64_t now);
 

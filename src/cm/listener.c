@@ -74,6 +74,14 @@ void roci_listener_destroy(struct roci_listener *listener, uint64_t now)
 
 /* ---- find ---- */
 
+bool roci_cm_listens_at(const struct roci_cm *cm, const uint8_t gid[16])
+{
+	for (const struct roci_list *l = cm->listeners.next; l != &cm->listeners; l = l->next)
+		if (!memcmp(roci_container_of(l, struct roci_listener, all)->params.gid, gid, 16))
+			return true;
+	return false;
+}
+
 /* How closely a listener fits an address: 0 not at all; the highest is the most specific. */
 static unsigned closeness(const struct roci_cm_listen *params, const uint8_t address[16], uint32_t ifindex)
 {

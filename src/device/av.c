@@ -53,10 +53,11 @@ int roci_device_make_av(struct roci_device *dev, const struct roci_ah_params *pa
 	uint32_t carries = 0;
 	int err;
 
-	if (params->sgid_index >= dev->gids.count || roci_gid_is_any(params->dgid) ||
-	    roci_gid_is_any_ipv4(params->dgid))
+	if (params->sgid_index >= ROCI_MAX_GIDS || roci_gid_is_any(params->dgid) || roci_gid_is_any_ipv4(params->dgid))
 		return -EINVAL;
 	from = &dev->gids.entries[params->sgid_index];
+	if (!roci_gid_is_present(from))
+		return -EINVAL;
 	if (roci_gid_is_ipv4(from->gid) != roci_gid_is_ipv4(params->dgid))
 		return -EINVAL;
 	if (!roci_gid_is_multicast(params->dgid)) {

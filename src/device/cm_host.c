@@ -9,6 +9,7 @@
 #include "device/gsi.h"
 #include "device/local_name.h"
 #include "device/port_names.h"
+#include "wire/gid.h"
 
 #define CHECK_NS   1000000000u /* between checks for peers of this host that have died */
 #define NAMES_NS   1000000000u /* between attempts to take the names of ports that other processes had */
@@ -176,7 +177,17 @@ uint16_t roci_cm_service_port_of(const struct roci_cm_service *service)
  * what cannot be had. */
 static void open_addresses(struct roci_device *dev, const uint8_t gid[16])
 {
-	roci_device_listen(dev, roci_gids_find(&dev->gids, gid, 0));
+	int index = roci_gids_find(&dev->gids, gid, 0);
+
+	if (index >= 0 || roci_gid_is_any(gid) || roci_gid_is_any_ipv4(gid))
+		roci_device_listen(dev, index);
+}
+
+void roci_cm_host_follow(struct roci_device *dev, const struct roci_gid_change *change)
+{
+	for (int i = 0; i < dev->gids.count; i++)
+		if ((change->ready >> i & 1) && roci_cm_listens_at(dev->cm_host->cm, dev->gids.entries[i].gid))
+			roci_device_listen(dev, i);
 }
 
 int roci_cm_host_listen(struct roci_device *dev, struct roci_cm_service *service, const struct roci_cm_listen *params)

@@ -31,6 +31,8 @@ uint16_t roci_cm_service_port_of(const struct roci_cm_service *service);
 int roci_cm_host_listen(struct roci_device *dev, struct roci_cm_service *service, const struct roci_cm_listen *params);
 /* Stops listening, and gives the port back. */
 void roci_cm_host_release(struct roci_device *dev, struct roci_cm_service *service);
+/* The GID table has changed: listeners of an address that is ready now hear there. */
+void roci_cm_host_follow(struct roci_device *dev, const struct roci_gid_change *change);
 
 /* ---- for the device ---- */
 

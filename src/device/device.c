@@ -71,29 +71,35 @@ static struct roci_device *open_device(roci_event_fn *on_event, int *err)
 		return NULL;
 	}
 	roci_lock_init(&dev->lock);
+	pthread_mutex_init(&dev->gids_lock, NULL);
 	dev->on_event = on_event;
-	dev->gids.count = roci_gid_table(dev->gids.entries, ROCI_MAX_GIDS);
-	if (dev->gids.count < 0) {
-		*err = roci_device_open_failed("the host's addresses", dev->gids.count);
+	roci_list_init(&dev->contexts);
+	*err = roci_addresses_open(dev);
+	if (*err) {
+		roci_device_open_failed("the host's addresses", *err);
 		goto err_free;
 	}
 	dev->engine = roci_engine_create();
 	if (!dev->engine) {
 		*err = roci_device_open_failed("engine", -ENOMEM);
-		goto err_free;
+		goto err_close_addresses;
 	}
 	*err = roci_progress_open(&dev->progress);
 	if (*err) {
 		roci_device_open_failed("epoll", *err);
 		goto err_destroy_engine;
 	}
+	roci_addresses_watch(dev);
 	*err = open_on_host(dev);
 	if (!*err)
 		return dev;
 	roci_progress_close(&dev->progress);
 err_destroy_engine:
 	roci_engine_destroy(dev->engine);
+err_close_addresses:
+	roci_addresses_close(dev);
 err_free:
+	pthread_mutex_destroy(&dev->gids_lock);
 	roci_lock_destroy(&dev->lock);
 	free(dev);
 	return NULL;
@@ -119,6 +125,8 @@ static void close_device(struct roci_device *dev)
 	roci_registry_close(&dev->registry);
 	roci_progress_close(&dev->progress);
 	roci_engine_destroy(dev->engine);
+	roci_addresses_close(dev);
+	pthread_mutex_destroy(&dev->gids_lock);
 	roci_lock_destroy(&dev->lock);
 	free(dev);
 }
@@ -154,7 +162,9 @@ static void after_fork_in_child(void)
 	if (!dev)
 		return;
 	roci_lock_reset(&dev->lock);
+	pthread_mutex_init(&dev->gids_lock, NULL);
 	dev->dead = true;
+	roci_addresses_close(dev);
 	roci_links_close_in_child(&dev->links);
 	roci_cm_host_close_in_child(dev);
 	roci_progress_close(&dev->progress);
@@ -214,6 +224,11 @@ void roci_device_put(struct roci_device *dev)
 
 /* ---- calls ---- */
 
+struct roci_list *roci_device_contexts(struct roci_device *dev)
+{
+	return &dev->contexts;
+}
+
 struct roci_engine *roci_device_lock_post(struct roci_device *dev)
 {
 	roci_lock_take(&dev->lock);
@@ -263,26 +278,67 @@ void roci_device_poll(struct roci_device *dev)
 
 /* ---- addresses and numbers ---- */
 
-int roci_device_gids(const struct roci_device *dev, const struct roci_gid_entry **entries)
+void roci_device_gids(struct roci_device *dev, struct roci_gids *out)
 {
-	*entries = dev->gids.entries;
-	return dev->gids.count;
+	pthread_mutex_lock(&dev->gids_lock);
+	*out = dev->gids;
+	pthread_mutex_unlock(&dev->gids_lock);
+}
+
+bool roci_device_gid(struct roci_device *dev, unsigned index, struct roci_gid_entry *out)
+{
+	if (index >= ROCI_MAX_GIDS)
+		return false;
+	pthread_mutex_lock(&dev->gids_lock);
+	*out = dev->gids.entries[index];
+	pthread_mutex_unlock(&dev->gids_lock);
+	return roci_gid_is_present(out);
+}
+
+int roci_device_find_gid(struct roci_device *dev, const uint8_t gid[16], uint32_t ifindex)
+{
+	int index;
+
+	pthread_mutex_lock(&dev->gids_lock);
+	index = roci_gids_find(&dev->gids, gid, ifindex);
+	pthread_mutex_unlock(&dev->gids_lock);
+	return index;
+}
+
+int roci_device_host_gids(struct roci_gids *out)
+{
+	bool open;
+	int count;
+
+	pthread_mutex_lock(&the_lock);
+	open = the_device;
+	if (open)
+		roci_device_gids(the_device, out);
+	pthread_mutex_unlock(&the_lock);
+	if (open)
+		return 0;
+	*out = (struct roci_gids){0};
+	count = roci_gid_table(out->entries, ROCI_MAX_GIDS);
+	out->count = count > 0 ? count : 0;
+	return count < 0 ? count : 0;
+}
+
+void roci_device_hold_gid(struct roci_device *dev, unsigned index)
+{
+	atomic_fetch_add_explicit(&dev->gid_holds[index], 1, memory_order_relaxed);
+}
+
+void roci_device_release_gid(struct roci_device *dev, unsigned index)
+{
+	atomic_fetch_sub_explicit(&dev->gid_holds[index], 1, memory_order_relaxed);
 }
 
 int roci_device_listen(struct roci_device *dev, int sgid_index)
 {
-	int err = 0;
-
 	if (dev->dead)
 		return -ENODEV;
-	if (sgid_index >= 0)
-		return roci_udp_listen(dev->links.udp, sgid_index);
-	for (int i = 0; i < dev->gids.count; i++) {
-		int one = roci_udp_listen(dev->links.udp, i);
-
-		err = err ? err : one;
-	}
-	return err;
+	return sgid_index < 0 ? roci_udp_listen_everywhere(dev->links.udp)
+			      : roci_udp_listen(dev->links.udp, sgid_index);
 }
 
 int roci_device_join(struct roci_device *dev, const uint8_t gid[16])

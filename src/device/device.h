@@ -10,15 +10,20 @@
 
 #include "device/gid.h" /* IWYU pragma: export */
 #include "engine/engine.h"
+#include "engine/list.h"
 
 struct roci_device;
 
-/* Called for each completion and async event as it happens, under the device's lock. Must not block. */
+/* Called for each completion and async event as it happens, under the device's lock. Must not block. `user` of the
+ * events of the port (ROCI_EVENT_GID_CHANGE, ..._PORT_ACTIVE, ..._PORT_ERR) is the roci_device. */
 typedef void roci_event_fn(const struct roci_event *ev);
 
 /* Opens or shares the device. Returns 0, or a negative errno after a line on stderr that names the cause. */
 int roci_device_get(roci_event_fn *on_event, struct roci_device **out);
 void roci_device_put(struct roci_device *dev);
+
+/* A list for src/verbs: the contexts that the events of the port go to. Lock held. */
+struct roci_list *roci_device_contexts(struct roci_device *dev);
 
 /* The lock for engine calls. lock() sends what earlier calls deferred. unlock() sends what the calls made ready, or
  * defers that while the program polls (turns.h), and wakes the thread where a deadline needs it. */
@@ -35,10 +40,23 @@ uint64_t roci_now(void);
 
 /* ---- addresses ---- */
 
-/* The table as it was when the device opened, which sgid_index refers to. Returns the number of entries. */
-int roci_device_gids(const struct roci_device *dev, const struct roci_gid_entry **entries);
+/* The table as it is now, which sgid_index refers to. It changes under the device's lock; these may be called with it
+ * or without. */
+void roci_device_gids(struct roci_device *dev, struct roci_gids *out);
+/* The entry at `index`. False: the place is empty, as programs see it, or there is none. */
+bool roci_device_gid(struct roci_device *dev, unsigned index, struct roci_gid_entry *out);
+/* The index of an address of this host, on interface `ifindex` (0: on any), or -1. */
+int roci_device_find_gid(struct roci_device *dev, const uint8_t gid[16], uint32_t ifindex);
+/* The table of the open device of this process or, where there is none, of the host as it is now. 0 or a negative
+ * errno. */
+int roci_device_host_gids(struct roci_gids *out);
 
-/* Makes an address vector. -EINVAL: no such sgid_index, families differ; -ENETUNREACH: no route. Lock held. */
+/* An address handle holds its index: no other address gets it. Holds are counted. QPs need no hold. */
+void roci_device_hold_gid(struct roci_device *dev, unsigned index);
+void roci_device_release_gid(struct roci_device *dev, unsigned index);
+
+/* Makes an address vector. -EINVAL: no such sgid_index, families differ; -EADDRNOTAVAIL: the address is tentative;
+ * -ENETUNREACH: no route. Lock held. */
 struct roci_ah_params {
 	uint8_t sgid_index, hop_limit, traffic_class;
 	uint8_t dgid[16];
@@ -46,8 +64,9 @@ struct roci_ah_params {
 };
 int roci_device_make_av(struct roci_device *dev, const struct roci_ah_params *params, struct roci_av *av);
 
-/* Makes sure that packets to GID `sgid_index` arrive (binds its UDP port 4791); -1: to every GID. Lock held. Returns 0,
- * or a negative errno after a warning on stderr: then only processes of this host can send to it. */
+/* Makes sure that packets to GID `sgid_index` arrive (binds its UDP port 4791), also when the host loses the address
+ * and gets it back; -1: to every GID, those of the future too. Lock held. Returns 0, or a negative errno after a
+ * warning on stderr: then only processes of this host can send to it. */
 int roci_device_listen(struct roci_device *dev, int sgid_index);
 /* Join and leave multicast group `gid` on every interface that has an address of its family. Joins are counted. Lock
  * held. Return 0 or a negative errno. */

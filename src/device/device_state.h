@@ -3,9 +3,11 @@
 #ifndef ROCI_DEVICE_STATE_H
 #define ROCI_DEVICE_STATE_H
 
+#include <pthread.h>
 #include <stdatomic.h>
 
 /* IWYU pragma: begin_exports */
+#include "device/addresses.h"
 #include "device/cm_host.h"
 #include "device/device.h"
 #include "device/drive.h"
@@ -31,11 +33,16 @@ struct roci_device {
 	struct roci_lock lock;      /* guards what follows */
 	_Atomic uint64_t last_call; /* when the program last called or polled; not guarded */
 	roci_event_fn *on_event;
+	struct roci_list contexts; /* of src/verbs, for the events of the port */
 
 	struct roci_engine *engine;   /* QPs, CQs, memory */
 	struct roci_cm_host *cm_host; /* connections, QP1 */
 
-	struct roci_gids gids;         /* this host's addresses when the device opened */
+	struct roci_gids gids;                     /* this host's addresses; written under gids_lock, too */
+	pthread_mutex_t gids_lock;                 /* for readers without the device's lock */
+	struct roci_addresses addresses;           /* how the table follows the host */
+	_Atomic uint32_t gid_holds[ROCI_MAX_GIDS]; /* address handles of each index; not guarded */
+
 	struct roci_registry registry; /* this process among those of the host */
 	struct roci_qpn_block qpns;    /* the QP numbers of this process */
 

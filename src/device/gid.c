@@ -116,8 +116,10 @@ static bool rank_ipv6(struct candidate *c, const struct in6_addr *addr, FILE *li
 	unsigned flags = ipv6_flags(list, addr, c->entry.ifindex);
 
 	if (IN6_IS_ADDR_UNSPECIFIED(addr) || IN6_IS_ADDR_MULTICAST(addr) || IN6_IS_ADDR_V4MAPPED(addr) ||
-	    ((flags & IFA_F_TENTATIVE) && !(flags & IFA_F_OPTIMISTIC)) || (flags & IFA_F_DADFAILED))
+	    (flags & IFA_F_DADFAILED))
 		return false;
+	if ((flags & IFA_F_TENTATIVE) && !(flags & IFA_F_OPTIMISTIC))
+		c->entry.state = ROCI_GID_TENTATIVE;
 	c->poor |= !!(flags & (IFA_F_DEPRECATED | IFA_F_SECONDARY /* temporary */));
 	memcpy(c->entry.gid, addr, 16);
 	if (IN6_IS_ADDR_LOOPBACK(addr))
@@ -155,7 +157,11 @@ static int collect(struct candidate *found, const struct ifaddrs *all, FILE *lis
 	int n = 0;
 
 	for (const struct ifaddrs *i = all; i && n < MAX_CANDIDATES; i = i->ifa_next) {
-		struct candidate c = {.order = n, .poor = !(i->ifa_flags & IFF_RUNNING)};
+		struct candidate c = {
+			.entry.state = ROCI_GID_READY,
+			.order = n,
+			.poor = !(i->ifa_flags & IFF_RUNNING),
+		};
 		bool fit = false;
 
 		if (!i->ifa_addr || !(i->ifa_flags & IFF_UP))
@@ -225,14 +231,6 @@ free_all:
 free_found:
 	free(found);
 	return err;
-}
-
-int roci_gids_find(const struct roci_gids *gids, const uint8_t gid[16], uint32_t ifindex)
-{
-	for (int i = 0; i < gids->count; i++)
-		if (!memcmp(gids->entries[i].gid, gid, 16) && (!ifindex || gids->entries[i].ifindex == ifindex))
-			return i;
-	return -1;
 }
 
 void roci_gid_text(const uint8_t gid[16], char text[ROCI_GID_TEXT])

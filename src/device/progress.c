@@ -63,6 +63,8 @@ static void sleep_until(struct roci_device *dev, uint64_t now, uint64_t until)
 			(void)!read(dev->progress.wake_fd, &value, sizeof(value));
 		else if (what == ROCI_PROGRESS_DOOR)
 			roci_receive_door_ready(&dev->receive);
+		else if (what == ROCI_PROGRESS_ADDRESSES)
+			roci_addresses_ready(&dev->addresses);
 		else
 			roci_udp_ready(dev->links.udp, what);
 	}
@@ -129,7 +131,7 @@ static void *thread_main(void *arg)
 	ask_for_short_slices();
 	roci_lock_take(&dev->lock);
 	while (!dev->progress.stop) {
-		uint64_t now = roci_now();
+		uint64_t now = roci_addresses_look(dev, roci_now());
 		struct roci_turn turn = roci_turns_next(&dev->turns, now, last_call(dev), next_deadline(dev));
 
 		switch (turn.what) {

@@ -8,8 +8,9 @@
 #include <stdint.h>
 
 /* Data of epoll events. Sockets of the udp link have small numbers. */
-#define ROCI_PROGRESS_WAKE UINT64_MAX
-#define ROCI_PROGRESS_DOOR (UINT64_MAX - 1)
+#define ROCI_PROGRESS_WAKE      UINT64_MAX
+#define ROCI_PROGRESS_DOOR      (UINT64_MAX - 1)
+#define ROCI_PROGRESS_ADDRESSES (UINT64_MAX - 2)
 
 struct roci_device;
 

@@ -54,6 +54,11 @@ static inline int roci_sys_getsockopt(int fd, int level, int option, void *value
 	return (int)syscall(SYS_getsockopt, fd, level, option, value, len);
 }
 
+static inline ssize_t roci_sys_recv(int fd, void *buf, size_t len, int flags)
+{
+	return syscall(SYS_recvfrom, fd, buf, len, flags, NULL, NULL);
+}
+
 static inline ssize_t roci_sys_sendmsg(int fd, const struct msghdr *msg, int flags)
 {
 	return syscall(SYS_sendmsg, fd, msg, flags);

@@ -180,7 +180,12 @@ static int bind_port(struct roci_udp *udp, unsigned index)
 	err = roci_steer_bind(udp->config.registry, fd, &name.any, len, entry->gid, entry->ifindex);
 	if (err)
 		goto err_close;
-	*s = (struct udp_socket){.fd = fd, .ipv4 = roci_gid_is_ipv4(entry->gid), .ifindex = entry->ifindex};
+	*s = (struct udp_socket){
+		.fd = fd,
+		.ipv4 = roci_gid_is_ipv4(entry->gid),
+		.ifindex = entry->ifindex,
+		.asked = s->asked,
+	};
 	memcpy(s->gid, entry->gid, 16);
 	err = roci_udp_add(udp, index);
 	if (!err)
@@ -229,14 +234,21 @@ static int do_without(struct roci_udp *udp, unsigned index, int err)
 
 int roci_udp_listen(struct roci_udp *udp, int index)
 {
+	const struct roci_gid_entry *entry;
 	struct udp_socket *s;
 	int err;
 
-	if (index < 0 || index >= udp->config.gids->count)
+	if (index < 0 || index >= ROCI_MAX_GIDS)
 		return -EINVAL;
+	entry = &udp->config.gids->entries[index];
 	s = &udp->sockets[index];
+	if (!roci_gid_is_present(entry))
+		return -EINVAL;
+	s->asked = true;
 	if (s->fd >= 0)
 		return 0;
+	if (entry->state == ROCI_GID_TENTATIVE)
+		return -EADDRNOTAVAIL;
 	if (s->wanted)
 		return s->error;
 	err = bind_port(udp, (unsigned)index);
@@ -264,6 +276,55 @@ uint64_t roci_udp_deadline(const struct roci_udp *udp)
 uint16_t roci_udp_mad_port(struct roci_udp *udp, unsigned index)
 {
 	return udp->sockets[index].fd >= 0 ? ROCI_UDP_PORT : roci_udp_source_port(udp, index);
+}
+
+/* ---- addresses that come and go ---- */
+
+int roci_udp_listen_everywhere(struct roci_udp *udp)
+{
+	const struct roci_gids *gids = udp->config.gids;
+	int err = 0;
+
+	udp->everywhere = true;
+	for (int i = 0; i < gids->count; i++) {
+		int one = gids->entries[i].state == ROCI_GID_READY ? roci_udp_listen(udp, i) : 0;
+
+		err = err ? err : one;
+	}
+	return err;
+}
+
+static void close_socket(struct roci_udp *udp, unsigned index)
+{
+	struct udp_socket *s = &udp->sockets[index];
+
+	if (s->fd < 0)
+		return;
+	roci_steer_close(udp->config.registry, s->fd, s->gid, s->ifindex);
+	roci_udp_remove(udp, index);
+}
+
+void roci_udp_follow(struct roci_udp *udp, const struct roci_gid_change *change)
+{
+	for (unsigned i = 0; i < ROCI_MAX_GIDS; i++) {
+		uint32_t bit = 1u << i;
+		struct udp_socket *s = &udp->sockets[i];
+
+		if ((change->unready | change->renewed) & bit) {
+			close_socket(udp, i);
+			roci_udp_close_source(udp, i, change->renewed & bit);
+			s->wanted = false;
+		}
+		if (change->renewed & bit)
+			s->asked = s->warned = false;
+		if (!(change->ready & bit))
+			continue;
+		if (s->asked || udp->everywhere)
+			(void)roci_udp_listen(udp, (int)i); /* it warned */
+		if (udp->sources[i].port)
+			(void)roci_udp_source_port(udp, i);
+		roci_udp_join_on(udp, i);
+	}
 }
 
 void roci_udp_repair(struct roci_udp *udp)

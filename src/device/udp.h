@@ -30,10 +30,16 @@ int roci_udp_open(const struct roci_udp_config *config, struct roci_udp **out);
 /* The link; closing it closes everything. */
 struct roci_link *roci_udp_link(struct roci_udp *udp);
 
-/* Makes sure that packets to GID `index` arrive: binds port 4791, or finds that one of ours, of another user or
- * container, has it, who sends by side doors what is for others. Returns 0, or a negative errno; warns on stderr, once
- * an address. Takes half a second where something else has the port, once an address. */
+/* Makes sure that packets to GID `index` arrive, now and when the host has lost the address and has it again: binds
+ * port 4791, or finds that one of ours, of another user or container, has it, who sends by side doors what is for
+ * others. Returns 0, or a negative errno; warns on stderr, once an address. -EADDRNOTAVAIL, without a warning: it is
+ * tentative. Takes half a second where something else has the port, once an address. */
 int roci_udp_listen(struct roci_udp *udp, int index);
+/* The same for every GID, those of the future too. Returns 0 or the first error. */
+int roci_udp_listen_everywhere(struct roci_udp *udp);
+/* The GID table has changed: closes the sockets of addresses that are gone, opens those that are wanted at addresses
+ * that are ready now, and joins groups on new interfaces. */
+void roci_udp_follow(struct roci_udp *udp, const struct roci_gid_change *change);
 
 /* Tries again to bind the ports that could not be had: once a second, and more often while packets are sent without
  * them, so that a QP outlives the process that had the port. */
@@ -44,7 +50,8 @@ uint64_t roci_udp_deadline(const struct roci_udp *udp);
 uint16_t roci_udp_mad_port(struct roci_udp *udp, unsigned index);
 
 /* The UDP port that packets of RC and UC leave from at GID `index`, which is in the table. It is random, and one for as
- * long as the link is open. Opens its socket where there is none yet. 4791 where none can be had. */
+ * long as the link is open and the address is the host's. Opens its socket where there is none yet. 4791 where none can
+ * be had. */
 uint16_t roci_udp_source_port(struct roci_udp *udp, unsigned index);
 
 /* Join and leave a multicast group on every interface of the GID table, since a QP may use any of them. Joins are

@@ -53,10 +53,10 @@ static bool may_join(const struct roci_gids *gids, int i, const uint8_t gid[16])
 {
 	bool ipv4 = roci_gid_is_ipv4(gid);
 
-	if (roci_gid_is_ipv4(gids->entries[i].gid) != ipv4)
+	if (!roci_gid_is_present(&gids->entries[i]) || roci_gid_is_ipv4(gids->entries[i].gid) != ipv4)
 		return false;
 	for (int k = 0; k < i; k++)
-		if (gids->entries[k].ifindex == gids->entries[i].ifindex &&
+		if (roci_gid_is_present(&gids->entries[k]) && gids->entries[k].ifindex == gids->entries[i].ifindex &&
 		    roci_gid_is_ipv4(gids->entries[k].gid) == ipv4)
 			return false;
 	return true;
@@ -92,7 +92,7 @@ static int group_socket(const uint8_t gid[16], uint32_t ifindex)
 	return err;
 }
 
-static int add_socket(struct roci_udp *udp, int fd, const uint8_t gid[16])
+static int add_socket(struct roci_udp *udp, int fd, const uint8_t gid[16], uint32_t ifindex, unsigned joins)
 {
 	int i = free_place(udp), err;
 	struct udp_socket *s;
@@ -100,7 +100,7 @@ static int add_socket(struct roci_udp *udp, int fd, const uint8_t gid[16])
 	if (i < 0)
 		return -ENOMEM;
 	s = &udp->sockets[i];
-	*s = (struct udp_socket){.fd = fd, .ipv4 = roci_gid_is_ipv4(gid), .joins = 1};
+	*s = (struct udp_socket){.fd = fd, .ipv4 = roci_gid_is_ipv4(gid), .ifindex = ifindex, .joins = joins};
 	memcpy(s->gid, gid, 16);
 	err = roci_udp_add(udp, (unsigned)i);
 	if (err)
@@ -109,7 +109,7 @@ static int add_socket(struct roci_udp *udp, int fd, const uint8_t gid[16])
 }
 
 /* A link-local group is joined on `ifindex` alone. */
-static int open_socket(struct roci_udp *udp, const uint8_t gid[16], uint32_t ifindex)
+static int open_socket(struct roci_udp *udp, const uint8_t gid[16], uint32_t ifindex, unsigned joins)
 {
 	int fd = group_socket(gid, ifindex), err;
 
@@ -117,7 +117,7 @@ static int open_socket(struct roci_udp *udp, const uint8_t gid[16], uint32_t ifi
 		return fd;
 	err = is_link_local(gid) ? join(fd, gid, ifindex) : join_everywhere(&udp->config, fd, gid);
 	if (!err)
-		err = add_socket(udp, fd, gid);
+		err = add_socket(udp, fd, gid, ifindex, joins);
 	if (err)
 		roci_sys_close(fd);
 	return err;
@@ -130,7 +130,7 @@ static int open_on_interfaces(struct roci_udp *udp, const uint8_t gid[16])
 
 	for (int i = 0; i < udp->config.gids->count; i++) {
 		int one = may_join(udp->config.gids, i, gid)
-				  ? open_socket(udp, gid, udp->config.gids->entries[i].ifindex)
+				  ? open_socket(udp, gid, udp->config.gids->entries[i].ifindex, 1)
 				  : err;
 
 		if (one == -ENOMEM || one == -EMFILE || one == -ENFILE || one == -ENOBUFS) {
@@ -145,6 +145,7 @@ static int open_on_interfaces(struct roci_udp *udp, const uint8_t gid[16])
 
 int roci_udp_join(struct roci_udp *udp, const uint8_t gid[16])
 {
+	const struct roci_gid_entry *first;
 	bool joined = false;
 
 	if (!roci_gid_is_multicast(gid))
@@ -159,7 +160,8 @@ int roci_udp_join(struct roci_udp *udp, const uint8_t gid[16])
 		return 0;
 	if (is_link_local(gid))
 		return open_on_interfaces(udp, gid);
-	return open_socket(udp, gid, udp->config.gids->count ? udp->config.gids->entries[0].ifindex : 0);
+	first = roci_gids_first(udp->config.gids);
+	return open_socket(udp, gid, first ? first->ifindex : 0, 1);
 }
 
 int roci_udp_leave(struct roci_udp *udp, const uint8_t gid[16])
@@ -178,4 +180,31 @@ int roci_udp_leave(struct roci_udp *udp, const uint8_t gid[16])
 		roci_udp_remove(udp, (unsigned)i);
 	}
 	return joined ? 0 : -EINVAL;
+}
+
+/* The socket of a link-local group on an interface; NULL: there is none. */
+static const struct udp_socket *socket_on(const struct roci_udp *udp, const uint8_t gid[16], uint32_t ifindex)
+{
+	for (int i = ROCI_MAX_GIDS; i < UDP_SOCKETS; i++)
+		if (is_of(&udp->sockets[i], gid) && udp->sockets[i].ifindex == ifindex)
+			return &udp->sockets[i];
+	return NULL;
+}
+
+/* A socket that is a member already says so (EADDRINUSE); what fails otherwise failed for the other interfaces, too. */
+void roci_udp_join_on(struct roci_udp *udp, unsigned index)
+{
+	const struct roci_gid_entry *entry = &udp->config.gids->entries[index];
+	bool ipv4 = roci_gid_is_ipv4(entry->gid);
+
+	for (int i = ROCI_MAX_GIDS; i < UDP_SOCKETS; i++) {
+		const struct udp_socket *s = &udp->sockets[i];
+
+		if (!s->joins || s->ipv4 != ipv4)
+			continue;
+		if (!is_link_local(s->gid))
+			(void)join(s->fd, s->gid, entry->ifindex);
+		else if (!socket_on(udp, s->gid, entry->ifindex))
+			(void)open_socket(udp, s->gid, entry->ifindex, s->joins);
+	}
 }

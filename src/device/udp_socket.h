@@ -32,6 +32,7 @@ struct udp_socket {
 	enum udp_gso gso;
 	bool fragments; /* what does not fit the path goes in fragments, else it is refused */
 	bool warned;    /* somebody was, that it cannot be bound */
+	bool asked;     /* to receive at a GID: it is opened again when the address is back */
 	bool wanted;    /* it was to be opened, and could not: it is tried again at retry_at */
 	int error; /* of a wanted one: why; 0: the process that has the port sends by our side door what is for us */
 	uint16_t port; /* of a source */
@@ -62,6 +63,7 @@ struct roci_udp {
 	struct roci_link link;
 	struct roci_udp_config config;
 	struct udp_socket sockets[UDP_SOCKETS];
+	bool everywhere;                          /* listens at every GID, those of the future too */
 	struct udp_socket sources[ROCI_MAX_GIDS]; /* that packets of QPs leave from, by GID index (udp_source.c) */
 	unsigned open[UDP_SOCKETS];               /* indices of the open ones */
 	unsigned open_count;
@@ -98,6 +100,11 @@ bool roci_udp_is_relayed(const struct roci_slot_key *key, const uint8_t gid[16],
 /* The socket that packets to `av` leave from: the source where av->src_port is its port, else the one that receives. */
 struct udp_socket *roci_udp_source_of(struct roci_udp *udp, const struct roci_av *av);
 void roci_udp_close_sources(struct roci_udp *udp);
+/* Closes the source of GID `index`. Its port stays for roci_udp_source_port(), unless `forget`. */
+void roci_udp_close_source(struct roci_udp *udp, unsigned index, bool forget);
+
+/* GID `index` is ready: joins the groups on its interface. */
+void roci_udp_join_on(struct roci_udp *udp, unsigned index);
 
 unsigned roci_udp_max_run(struct roci_link *link, const struct roci_av *av);
 void roci_udp_send(struct roci_link *link, struct roci_frame *frames, unsigned count);

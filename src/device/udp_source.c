@@ -98,11 +98,19 @@ struct udp_socket *roci_udp_source_of(struct roci_udp *udp, const struct roci_av
 	return source->fd >= 0 && source->port == av->src_port ? source : &udp->sockets[av->sgid_index];
 }
 
+void roci_udp_close_source(struct roci_udp *udp, unsigned index, bool forget)
+{
+	struct udp_socket *s = &udp->sources[index];
+
+	if (s->fd >= 0)
+		roci_sys_close(s->fd);
+	s->fd = -1;
+	if (forget)
+		s->port = 0;
+}
+
 void roci_udp_close_sources(struct roci_udp *udp)
 {
-	for (unsigned i = 0; i < ROCI_MAX_GIDS; i++) {
-		if (udp->sources[i].fd >= 0)
-			roci_sys_close(udp->sources[i].fd);
-		udp->sources[i].fd = -1;
-	}
+	for (unsigned i = 0; i < ROCI_MAX_GIDS; i++)
+		roci_udp_close_source(udp, i, true);
 }

@@ -12,6 +12,7 @@
 #include "engine/requester.h"
 #include "engine/responder.h"
 #include "engine/service.h"
+#include "wire/gid.h"
 
 #define TX_QUANTUM      32        /* packets of one QP before the next one's turn */
 #define CNP_INTERVAL_NS 50000     /* between two congestion notifications of a QP */
@@ -181,6 +182,21 @@ void roci_engine_rx(struct roci_engine *e, uint64_t now, const struct roci_rx *r
 	if (!accepts(e, qp, rx))
 		return;
 	dispatch(qp, rx);
+}
+
+/* ---- addresses ---- */
+
+uint32_t roci_engine_sgids(const struct roci_engine *e)
+{
+	uint32_t used = 0;
+
+	for (const struct roci_list *l = e->all_qps.next; l != &e->all_qps; l = l->next) {
+		const struct roci_qp *qp = roci_container_of(l, struct roci_qp, all);
+
+		if (!roci_gid_is_any(qp->attr.av.dgid))
+			used |= 1u << qp->attr.av.sgid_index;
+	}
+	return used;
 }
 
 /* ---- send ---- */

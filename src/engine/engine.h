@@ -243,6 +243,9 @@ void roci_qp_keepalive(struct roci_qp *qp, uint64_t now, uint64_t interval_ns);
 /* Whether the QP failed because keepalive got no answer; false where there is no such QP. */
 bool roci_engine_peer_lost(const struct roci_engine *e, uint32_t qpn);
 
+/* The values of sgid_index that connected QPs have: bit i is index i, of at most ROCI_MAX_GIDS. */
+uint32_t roci_engine_sgids(const struct roci_engine *e);
+
 /* UD multicast: packets to `gid` reach the attached QPs. -EINVAL: not a UD QP; -ENOMEM: limits.h. */
 int roci_qp_attach_mcast(struct roci_qp *qp, const uint8_t gid[16]);
 int roci_qp_detach_mcast(struct roci_qp *qp, const uint8_t gid[16]);

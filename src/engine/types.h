@@ -104,8 +104,11 @@ enum roci_async_type {
 	ROCI_EVENT_QP_ACCESS_ERR = 3,
 	ROCI_EVENT_COMM_EST = 4,
 	ROCI_EVENT_SQ_DRAINED = 5,
+	ROCI_EVENT_PORT_ACTIVE = 9, /* this and the next: the device raises them */
+	ROCI_EVENT_PORT_ERR = 10,
 	ROCI_EVENT_SRQ_LIMIT_REACHED = 15,
 	ROCI_EVENT_QP_LAST_WQE_REACHED = 16,
+	ROCI_EVENT_GID_CHANGE = 18, /* the device */
 };
 
 /* Which attributes a modify carries: the bits of enum ibv_qp_attr_mask. */

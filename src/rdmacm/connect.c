@@ -97,9 +97,9 @@ static int fill_request(const struct cma_id *id, const struct rdma_conn_param *p
 
 static void fill_path(const struct cma_id *id, struct roci_cm_path *path)
 {
-	const struct roci_gid_entry *gid = cma_gid_entry(id);
+	struct roci_gid_entry gid;
 	*path = (struct roci_cm_path){
-		.ifindex = gid ? gid->ifindex : 0,
+		.ifindex = cma_gid_entry(id, &gid) ? gid.ifindex : 0,
 		.flow_label = ntohl(id->path.flow_label) & 0xfffff,
 		.pkey = CMA_PKEY,
 		.traffic_class = id->tos,

@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "rdmacm/address.h"
 #include "rdmacm/manager.h"
 
 static pthread_mutex_t device_lock = PTHREAD_MUTEX_INITIALIZER; /* to open the device and to allocate the PD */
@@ -101,22 +102,21 @@ struct cma_limits cma_device_limits(void)
 				   .initiator_depth = (uint8_t)the_attr.max_qp_init_rd_atom};
 }
 
-const struct roci_gid_entry *cma_gid_entry(const struct cma_id *id)
-{
-	const struct roci_gid_entry *gids;
-	int count = roci_device_gids(id->dev, &gids);
-	return id->sgid_index < count ? &gids[id->sgid_index] : NULL;
-}
-
 int cma_gid_index(const struct cma_id *id, const uint8_t gid[16], uint32_t ifindex)
 {
-	const struct roci_gid_entry *gids;
-	int count = roci_device_gids(id->dev, &gids);
-	for (int i = 0; i < count; i++) {
-		if (!memcmp(gids[i].gid, gid, 16) && (!ifindex || gids[i].ifindex == ifindex))
-			return i;
-	}
-	return -1;
+	return roci_device_find_gid(id->dev, gid, ifindex);
+}
+
+uint8_t cma_sgid_index(const struct cma_id *id)
+{
+	const struct rdma_addr *addr = &id->id.route.addr;
+	int index = cma_gid_index(id, addr->addr.ibaddr.sgid.raw, cma_addr_scope(&addr->src_addr));
+	return index < 0 ? CMA_NO_GID : (uint8_t)index;
+}
+
+bool cma_gid_entry(const struct cma_id *id, struct roci_gid_entry *entry)
+{
+	return roci_device_gid(id->dev, cma_sgid_index(id), entry);
 }
 
 struct ibv_context **rdma_get_devices(int *num_devices)

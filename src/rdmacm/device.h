@@ -27,7 +27,11 @@ struct cma_limits cma_device_limits(void);
 
 /* The index of one of our GIDs (on interface `ifindex`, if not 0), or -1. */
 int cma_gid_index(const struct cma_id *id, const uint8_t gid[16], uint32_t ifindex);
-/* The GID table's entry of a bound id. NULL: no such index. */
-const struct roci_gid_entry *cma_gid_entry(const struct cma_id *id);
+/* The index of a bound id's own GID, which may change when the host loses the address. CMA_NO_GID, which no verb takes:
+ * the host does not have it now. */
+#define CMA_NO_GID UINT8_MAX
+uint8_t cma_sgid_index(const struct cma_id *id);
+/* The GID table's entry of a bound id. False: the host does not have the address now. */
+bool cma_gid_entry(const struct cma_id *id, struct roci_gid_entry *entry);
 
 #endif

@@ -33,7 +33,6 @@ struct cma_id {
 	uint8_t tos, ack_timeout;
 
 	/* addresses */
-	uint8_t sgid_index;          /* valid once id.verbs is set */
 	struct ibv_sa_path_rec path; /* id.route.path_rec points to it */
 
 	struct cma_event_count events;

@@ -61,7 +61,7 @@ void cma_path_ah(const struct cma_id *id, const struct roci_cm_path *path, struc
 		.port_num = CMA_PORT_NUM,
 		.sl = path->sl,
 		.grh = {.flow_label = path->flow_label,
-			.sgid_index = id->sgid_index,
+			.sgid_index = cma_sgid_index(id),
 			.hop_limit = path->hop_limit,
 			.traffic_class = path->traffic_class},
 	};

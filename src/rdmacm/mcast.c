@@ -44,7 +44,7 @@ static int join(struct cma_id *id, const struct sockaddr *addr, bool send_only, 
 		.ah_attr = {.is_global = 1,
 			    .port_num = CMA_PORT_NUM,
 			    .grh = {.dgid = mc->gid,
-				    .sgid_index = id->sgid_index,
+				    .sgid_index = cma_sgid_index(id),
 				    .hop_limit = 1,
 				    .traffic_class = id->tos}},
 	};

@@ -14,13 +14,11 @@
 
 int cma_bind_gid(struct cma_id *id, const uint8_t gid[16], uint32_t ifindex)
 {
-	int index = cma_gid_index(id, gid, ifindex);
-	if (index < 0)
+	if (cma_gid_index(id, gid, ifindex) < 0)
 		return -ENODEV;
 	struct rdma_ib_addr *ib = &id->id.route.addr.addr.ibaddr;
 	memcpy(ib->sgid.raw, gid, sizeof(ib->sgid.raw));
 	ib->pkey = htons(CMA_PKEY);
-	id->sgid_index = (uint8_t)index;
 	id->id.verbs = cma_device_context();
 	id->id.port_num = CMA_PORT_NUM;
 	return 0;
@@ -134,7 +132,7 @@ static int open_port(const struct cma_id *id)
 	if (cma_gid_index(id, id->id.route.addr.addr.ibaddr.dgid.raw, 0) >= 0)
 		return 0;
 	roci_device_lock(id->dev);
-	int err = roci_device_listen(id->dev, id->sgid_index);
+	int err = roci_device_listen(id->dev, cma_sgid_index(id));
 	roci_device_unlock(id->dev);
 	return err;
 }
@@ -205,7 +203,7 @@ static enum ibv_rate port_rate(struct ibv_context *context)
 void cma_fill_route(struct cma_id *id)
 {
 	struct rdma_route *route = &id->id.route;
-	const struct roci_gid_entry *gid = cma_gid_entry(id);
+	struct roci_gid_entry gid;
 	id->path = (struct ibv_sa_path_rec){
 		.dgid = route->addr.addr.ibaddr.dgid,
 		.sgid = route->addr.addr.ibaddr.sgid,
@@ -216,7 +214,7 @@ void cma_fill_route(struct cma_id *id)
 		.pkey = htons(CMA_PKEY),
 		.sl = id->tos >> 5,
 		.mtu_selector = 2, /* exactly */
-		.mtu = roci_mtu_code(gid ? gid->path_mtu : 1024),
+		.mtu = roci_mtu_code(cma_gid_entry(id, &gid) ? gid.path_mtu : 1024),
 		.rate_selector = 2,
 		.rate = (uint8_t)port_rate(id->id.verbs),
 		.packet_life_time_selector = 2,

@@ -41,6 +41,8 @@ struct ibv_ah *ibv_create_ah(struct ibv_pd *pd, struct ibv_ah_attr *attr)
 	ah->ah.handle = atomic_fetch_add(&next_handle, 1);
 	roci_device_lock(ctx->dev);
 	err = vb_ah_make_av(ctx, attr, true, &ah->av);
+	if (!err)
+		roci_device_hold_gid(ctx->dev, ah->av.sgid_index);
 	roci_device_unlock(ctx->dev);
 	if (err)
 		goto err_free;
@@ -59,6 +61,9 @@ VERB_DEFINE(1, ibv_destroy_ah, struct ibv_ah *, ah)
 {
 	if (!ah || !vb_is_context(ah->context))
 		return EINVAL;
+	struct roci_device *dev = vb_context(ah->context)->dev;
+	if (dev) /* else the context is closed */
+		roci_device_release_gid(dev, ((struct vb_ah *)ah)->av.sgid_index);
 	vb_pd_put(ah->pd);
 	vb_quota_give(&live_ahs);
 	free(ah);

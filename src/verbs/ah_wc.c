@@ -30,11 +30,14 @@ static int ip_version(const uint8_t bytes[40])
 /* The index of GID `gid`; for a multicast GID, of the first one of its family. -1: none. */
 static int find_sgid(const struct ibv_context *context, const uint8_t gid[16])
 {
-	const struct roci_gid_entry *entries;
-	int count = roci_device_gids(vb_context(context)->dev, &entries);
-	bool multicast = roci_gid_is_multicast(gid), ipv4 = roci_gid_is_ipv4(gid);
-	for (int i = 0; i < count; i++) {
-		if (multicast ? roci_gid_is_ipv4(entries[i].gid) == ipv4 : !memcmp(entries[i].gid, gid, 16))
+	struct roci_device *dev = vb_context(context)->dev;
+	if (!roci_gid_is_multicast(gid))
+		return roci_device_find_gid(dev, gid, 0);
+	struct roci_gids gids;
+	roci_device_gids(dev, &gids);
+	bool ipv4 = roci_gid_is_ipv4(gid);
+	for (int i = 0; i < gids.count; i++) {
+		if (gids.entries[i].state == ROCI_GID_READY && roci_gid_is_ipv4(gids.entries[i].gid) == ipv4)
 			return i;
 	}
 	return -1;

@@ -11,7 +11,7 @@ struct async_event {
 	struct roci_list queued; /* node */
 	struct ibv_async_event event;
 	const void *user;
-	uint32_t *delivered; /* of the object */
+	uint32_t *delivered; /* of the object; NULL: the port */
 };
 
 static struct async_event *event_of(struct roci_list *queued)
@@ -68,6 +68,12 @@ void vb_async_push(enum roci_async_type type, void *user)
 	}
 }
 
+void vb_async_push_port(enum roci_async_type type, struct vb_context *ctx)
+{
+	struct async_event e = {.event = {.event_type = (enum ibv_event_type)type, .element.port_num = VB_PORT}};
+	push(&ctx->vctx.context, &e);
+}
+
 void vb_async_purge(struct vb_async_queue *q, const void *user)
 {
 	int fd = roci_container_of(q, struct vb_context, async)->vctx.context.async_fd;
@@ -96,7 +102,8 @@ static struct async_event *pop(struct ibv_context *context)
 		if (roci_list_empty(&q->events))
 			vb_event_fd_clear(context->async_fd);
 		e = event_of(queued);
-		++*e->delivered;
+		if (e->delivered)
+			++*e->delivered;
 	}
 	pthread_mutex_unlock(&q->lock);
 	return e;

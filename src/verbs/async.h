@@ -22,6 +22,9 @@ void vb_async_init(struct vb_async_queue *q);
 void vb_async_fini(struct vb_async_queue *q);
 /* Queues an event about `user`, the vb_cq, vb_srq or vb_qp. Device lock held. */
 void vb_async_push(enum roci_async_type type, void *user);
+/* Queues an event about the port. Device lock held. */
+struct vb_context;
+void vb_async_push_port(enum roci_async_type type, struct vb_context *ctx);
 /* Removes the events about `user` that were not delivered. Device lock not held; no new ones can come. */
 void vb_async_purge(struct vb_async_queue *q, const void *user);
 /* Waits until *acked equals *delivered, as every destroy function must. */

@@ -53,6 +53,7 @@ enum vb_kind { VB_QP, VB_SRQ, VB_MW, VB_MR, VB_CQ, VB_KINDS };
 struct vb_context {
 	struct roci_device *dev;            /* NULL: closed, but some of its objects still exist */
 	struct roci_list closed;            /* node among such contexts */
+	struct roci_list open;              /* node among the device's contexts; device's lock */
 	struct roci_list objects[VB_KINDS]; /* nodes of the objects; device's lock */
 	struct vb_async_queue async;
 	struct verbs_context vctx; /* last: the program's pointer is &vctx.context */

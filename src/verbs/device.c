@@ -45,13 +45,13 @@ void vb_quota_give(atomic_uint *used)
 
 static void device_refresh(void)
 {
-	struct roci_gid_entry gids[ROCI_MAX_GIDS];
-	int count = roci_gid_table(gids, ROCI_MAX_GIDS);
-	if (count < 0)
-		count = 0;
+	struct roci_gids gids;
+	vb_sysfs_current();
+	if (roci_device_host_gids(&gids))
+		gids.count = 0;
 	pthread_mutex_lock(&device_lock);
-	roci_gid_guid(gids, count, (uint8_t *)&device_guid);
-	vb_sysfs_refresh(&vb_the_device.device, gids, count, device_guid);
+	roci_gid_guid(gids.entries, gids.count, (uint8_t *)&device_guid);
+	vb_sysfs_refresh(&vb_the_device.device, &gids, device_guid);
 	pthread_mutex_unlock(&device_lock);
 }
 
@@ -142,10 +142,22 @@ static const struct verbs_context verbs_template = {
 		},
 };
 
+static void on_port_event(enum roci_async_type type, struct roci_device *dev)
+{
+	struct roci_list *contexts = roci_device_contexts(dev);
+	vb_sysfs_outdated();
+	for (struct roci_list *open = contexts->next; open != contexts; open = open->next)
+		vb_async_push_port(type, roci_container_of(open, struct vb_context, open));
+}
+
 static void on_event(const struct roci_event *ev)
 {
+	bool of_port = ev->type == ROCI_EVENT_GID_CHANGE || ev->type == ROCI_EVENT_PORT_ACTIVE ||
+		       ev->type == ROCI_EVENT_PORT_ERR;
 	if (ev->kind == ROCI_EV_COMPLETION)
 		vb_channel_push(ev->user);
+	else if (of_port)
+		on_port_event(ev->type, ev->user);
 	else
 		vb_async_push(ev->type, ev->user);
 }
@@ -181,6 +193,9 @@ struct ibv_context *ibv_open_device(struct ibv_device *device)
 	err = -roci_device_get(on_event, &ctx->dev);
 	if (err)
 		goto err_close_cmd;
+	roci_device_lock(ctx->dev);
+	roci_list_append(roci_device_contexts(ctx->dev), &ctx->open);
+	roci_device_unlock(ctx->dev);
 	return c;
 
 err_close_cmd:
@@ -213,12 +228,13 @@ static void destroy_in_engine(enum vb_kind kind, struct roci_list *object)
 	}
 }
 
-/* Closing a device destroys its objects, as the kernel does: a forgotten MR would let peers write to memory that the
- * program uses for something else by now. Returns true if there were objects. */
+/* Closing a device destroys its objects and ends its events, as the kernel does: a forgotten MR would let peers write
+ * to memory that the program uses for something else by now. Returns true if there were objects. */
 static bool destroy_objects(struct vb_context *ctx)
 {
 	bool any = false;
 	roci_device_lock(ctx->dev);
+	roci_list_remove(&ctx->open);
 	for (int kind = 0; kind < VB_KINDS; kind++) {
 		struct roci_list *objects = &ctx->objects[kind];
 		for (struct roci_list *object = objects->next; object != objects; object = object->next) {

@@ -14,15 +14,13 @@ typedef uint8_t ethernet_address[ETHERNET_LL_SIZE];
 
 static bool from_own(const struct ibv_context *context, const uint8_t gid[16], ethernet_address mac)
 {
-	const struct roci_gid_entry *entries;
-	int count = roci_device_gids(vb_context(context)->dev, &entries);
-	for (int i = 0; i < count; i++) {
-		if (!memcmp(entries[i].gid, gid, 16)) {
-			memcpy(mac, entries[i].mac, ETHERNET_LL_SIZE);
-			return true;
-		}
-	}
-	return false;
+	struct roci_device *dev = vb_context(context)->dev;
+	struct roci_gid_entry entry;
+	int index = roci_device_find_gid(dev, gid, 0);
+	if (index < 0 || !roci_device_gid(dev, (unsigned)index, &entry))
+		return false;
+	memcpy(mac, entry.mac, ETHERNET_LL_SIZE);
+	return true;
 }
 
 /* From a link-local address that contains the hardware address (RFC 4291, appendix A). */

@@ -12,17 +12,6 @@
 /* The size of struct ibv_port_attr in symbol version 1.1: up to and including `flags`. */
 #define COMPAT_PORT_ATTR_SIZE offsetof(struct ibv_port_attr, port_cap_flags2)
 
-static int gids_of(const struct ibv_context *context, const struct roci_gid_entry **gids)
-{
-	return roci_device_gids(vb_context(context)->dev, gids);
-}
-
-/* One more than the addresses, if possible: programs look for an empty entry, as other adapters have. */
-static int gid_table_length(int count)
-{
-	return count < ROCI_MAX_GIDS ? count + 1 : count;
-}
-
 /* From the kernel's Mbit/s. Interfaces without a speed (loopback) count as 10 Gbit/s. */
 void vb_port_speed(const char *ifname, uint8_t *width, uint8_t *speed)
 {
@@ -55,27 +44,28 @@ VERB_DEFINE(4, vb_query_port, struct ibv_context *, context, uint8_t, port_num, 
 {
 	if (!vb_is_context(context) || !attr || port_num != VB_PORT)
 		return EINVAL;
-	const struct roci_gid_entry *gids;
-	int count = gids_of(context, &gids);
+	struct roci_device *dev = vb_context(context)->dev;
+	struct roci_gids gids;
+	roci_device_gids(dev, &gids);
+	const struct roci_gid_entry *first = roci_gids_first(&gids);
 	struct ibv_port_attr full = {
-		.state = count > 0 ? IBV_PORT_ACTIVE : IBV_PORT_DOWN,
+		.state = first ? IBV_PORT_ACTIVE : IBV_PORT_DOWN,
 		.max_mtu = IBV_MTU_4096,
-		.active_mtu = roci_mtu_code(count > 0 ? gids[0].path_mtu : 1024),
-		.gid_tbl_len = gid_table_length(count),
+		.active_mtu = roci_mtu_code(first ? first->path_mtu : 1024),
+		.gid_tbl_len = ROCI_MAX_GIDS,
 		.port_cap_flags = IBV_PORT_CM_SUP | IBV_PORT_IP_BASED_GIDS,
 		.max_msg_sz = ROCI_MAX_MESSAGE_BYTES,
 		.pkey_tbl_len = 1,
 		.max_vl_num = 1,
 		.active_width = 1,
 		.active_speed = 4,
-		.phys_state = count > 0 ? 5 /* link up */ : 3 /* disabled */,
+		.phys_state = first ? 5 /* link up */ : 3 /* disabled */,
 		.link_layer = IBV_LINK_LAYER_ETHERNET,
 		.flags = IBV_QPF_GRH_REQUIRED,
 	};
-	if (count > 0)
-		vb_port_speed(gids[0].ifname, &full.active_width, &full.active_speed);
+	if (first)
+		vb_port_speed(first->ifname, &full.active_width, &full.active_speed);
 
-	struct roci_device *dev = vb_context(context)->dev;
 	const struct roci_engine_stats *stats = roci_engine_stats(roci_device_lock(dev));
 	full.bad_pkey_cntr = (uint32_t)stats->rx_bad_pkey;
 	full.qkey_viol_cntr = (uint32_t)stats->rx_bad_qkey;
@@ -95,28 +85,23 @@ VERB_DEFINE(3, ibv_query_port, struct ibv_context *, context, uint8_t, port_num,
 
 /* ---- GIDs ---- */
 
-/* The entry, or NULL. */
-static const struct roci_gid_entry *gid_at(const struct ibv_context *context, uint32_t port_num, uint32_t index)
+/* Places without an address of the host are empty, as in the kernel's table: the GID is zero, its type IB/RoCE v1, and
+ * queries for the whole entry find no data. */
+static bool gid_at(const struct ibv_context *context, unsigned index, struct roci_gid_entry *entry)
 {
-	const struct roci_gid_entry *gids;
-	if (!vb_is_context(context) || port_num != VB_PORT)
-		return NULL;
-	int count = gids_of(context, &gids);
-	return count > 0 && index < (uint32_t)count ? &gids[index] : NULL;
+	return roci_device_gid(vb_context(context)->dev, index, entry);
 }
 
 ALSO_1_0(ibv_query_gid);
 int ibv_query_gid(struct ibv_context *context, uint8_t port_num, int index, union ibv_gid *gid)
 {
-	const struct roci_gid_entry *gids;
-	if (!gid || !vb_is_context(context) || port_num != VB_PORT || index < 0 ||
-	    index >= gid_table_length(gids_of(context, &gids))) {
+	if (!gid || !vb_is_context(context) || port_num != VB_PORT || index < 0 || index >= ROCI_MAX_GIDS) {
 		errno = EINVAL;
 		return -1;
 	}
-	const struct roci_gid_entry *entry = gid_at(context, port_num, index);
-	if (entry)
-		memcpy(gid->raw, entry->gid, sizeof(gid->raw));
+	struct roci_gid_entry entry;
+	if (gid_at(context, (unsigned)index, &entry))
+		memcpy(gid->raw, entry.gid, sizeof(gid->raw));
 	else
 		memset(gid->raw, 0, sizeof(gid->raw));
 	return 0;
@@ -138,16 +123,14 @@ static void fill_entry(struct ibv_gid_entry *out, const struct roci_gid_entry *e
 VERB_DEFINE(6, _ibv_query_gid_ex, struct ibv_context *, context, uint32_t, port_num, uint32_t, gid_index,
 	    struct ibv_gid_entry *, entry, uint32_t, flags, size_t, entry_size)
 {
-	if (!vb_is_context(context) || !entry || port_num != VB_PORT)
+	if (!vb_is_context(context) || !entry || port_num != VB_PORT || gid_index >= ROCI_MAX_GIDS)
 		return EINVAL;
 	if (flags)
 		return EOPNOTSUPP;
-	const struct roci_gid_entry *found = gid_at(context, port_num, gid_index);
-	if (!found) {
-		const struct roci_gid_entry *gids;
-		return gid_index < (uint32_t)gid_table_length(gids_of(context, &gids)) ? ENODATA : EINVAL;
-	}
-	fill_entry(entry, found, gid_index, entry_size);
+	struct roci_gid_entry found;
+	if (!gid_at(context, gid_index, &found))
+		return ENODATA;
+	fill_entry(entry, &found, gid_index, entry_size);
 	return 0;
 }
 
@@ -158,26 +141,30 @@ VERB_DEFINE_COUNT(5, ssize_t, _ibv_query_gid_table, struct ibv_context *, contex
 		return -EINVAL;
 	if (flags)
 		return -EOPNOTSUPP;
-	const struct roci_gid_entry *gids;
-	int count = gids_of(context, &gids);
-	if (count < 0 || max_entries < (size_t)count)
-		return -EINVAL;
-	for (int i = 0; i < count; i++)
-		fill_entry((struct ibv_gid_entry *)((char *)entries + i * entry_size), &gids[i], i, entry_size);
-	return count;
+	struct roci_gids gids;
+	roci_device_gids(vb_context(context)->dev, &gids);
+	size_t n = 0;
+	for (int i = 0; i < gids.count; i++) {
+		if (!roci_gid_is_present(&gids.entries[i]))
+			continue;
+		if (n == max_entries)
+			return -EINVAL;
+		fill_entry((struct ibv_gid_entry *)((char *)entries + n * entry_size), &gids.entries[i], (uint32_t)i,
+			   entry_size);
+		n++;
+	}
+	return (ssize_t)n;
 }
 
 /* Private, but ibv_devinfo and pyverbs call it. */
 int ibv_query_gid_type(struct ibv_context *context, uint8_t port_num, unsigned int index, enum vb_sysfs_gid_type *type)
 {
-	const struct roci_gid_entry *gids;
-	if (!type || !vb_is_context(context) || port_num != VB_PORT ||
-	    index >= (unsigned)gid_table_length(gids_of(context, &gids))) {
+	if (!type || !vb_is_context(context) || port_num != VB_PORT || index >= ROCI_MAX_GIDS) {
 		errno = EINVAL;
 		return -1;
 	}
-	/* The kernel gives an empty entry this type. */
-	*type = gid_at(context, port_num, index) ? VB_SYSFS_GID_ROCE_V2 : VB_SYSFS_GID_IB_ROCE_V1;
+	struct roci_gid_entry entry;
+	*type = gid_at(context, index, &entry) ? VB_SYSFS_GID_ROCE_V2 : VB_SYSFS_GID_IB_ROCE_V1;
 	return 0;
 }
 

@@ -21,6 +21,7 @@
 /* The tree's path; NULL: not written yet, or there is none. It changes only with the network namespace. Readers take no
  * lock: the last four paths stay valid for them. */
 static _Atomic(const char *) root;
+static atomic_bool outdated; /* the GID table has changed since it was written */
 
 static void set_root(const char *path)
 {
@@ -65,26 +66,34 @@ static void pci_address(const char *ifname, char address[PCI_ADDRESS_MAX])
 
 /* `device` is a link, as in the kernel's sysfs, to a directory whose name is a PCI address: libfabric warns of others.
  */
-static void put_device(FILE *out, const struct roci_gid_entry *gids, int count)
+static void put_device(FILE *out, const struct roci_gids *gids, const char *ifname)
 {
 	char address[PCI_ADDRESS_MAX], path[128];
-	pci_address(count ? gids[0].ifname : "lo", address);
+	pci_address(ifname, address);
 	snprintf(path, sizeof(path), "../../../devices/%s", address);
 	put(out, IBDEV "/device@", path);
 	snprintf(path, sizeof(path), "devices/%s/numa_node", address);
 	put(out, path, "-1\n");
-	for (int i = 0; i < count; i++) {
-		snprintf(path, sizeof(path), "devices/%s/net/%.16s/", address, gids[i].ifname);
+	for (int i = 0; i < gids->count; i++) {
+		if (!roci_gid_is_present(&gids->entries[i]))
+			continue;
+		snprintf(path, sizeof(path), "devices/%s/net/%.16s/", address, gids->entries[i].ifname);
 		put(out, path, "");
 	}
 }
 
+/* An empty place has a GID of zeroes, and no other files: reading those of the kernel fails. */
 static void put_gid(FILE *out, const struct roci_gid_entry *entry, int n)
 {
+	static const uint8_t none[16];
+	bool present = roci_gid_is_present(entry);
+	const uint8_t *gid = present ? entry->gid : none;
 	char text[96], *p = text;
 	for (int i = 0; i < 16; i += 2)
-		p += sprintf(p, "%02x%02x%c", entry->gid[i], entry->gid[i + 1], i < 14 ? ':' : '\n');
+		p += sprintf(p, "%02x%02x%c", gid[i], gid[i + 1], i < 14 ? ':' : '\n');
 	put_number(out, IBDEV "/ports/1/gids", n, text);
+	if (!present)
+		return;
 	put_number(out, IBDEV "/ports/1/gid_attrs/types", n, "RoCE v2\n");
 	snprintf(text, sizeof(text), "%.16s\n", entry->ifname);
 	put_number(out, IBDEV "/ports/1/gid_attrs/ndevs", n, text);
@@ -112,8 +121,10 @@ static void put_rate(FILE *out, const char *ifname)
 	put(out, IBDEV "/ports/1/rate", text);
 }
 
-static void describe(FILE *out, const struct roci_gid_entry *gids, int count, __be64 guid)
+static void describe(FILE *out, const struct roci_gids *gids, __be64 guid)
 {
+	const struct roci_gid_entry *first = roci_gids_first(gids);
+	const char *ifname = first ? first->ifname : "lo";
 	uint8_t g[8];
 	char text[32];
 	memcpy(g, &guid, sizeof(g));
@@ -125,9 +136,9 @@ static void describe(FILE *out, const struct roci_gid_entry *gids, int count, __
 	put(out, IBDEV "/node_desc", "Rocinante\n");
 	put(out, IBDEV "/fw_ver", ROCI_VERSION "\n");
 	put(out, IBDEV "/hca_type", "Rocinante\n");
-	put_device(out, gids, count);
-	put(out, IBDEV "/ports/1/state", count ? "4: ACTIVE\n" : "1: DOWN\n");
-	put(out, IBDEV "/ports/1/phys_state", count ? "5: LinkUp\n" : "3: Disabled\n");
+	put_device(out, gids, ifname);
+	put(out, IBDEV "/ports/1/state", first ? "4: ACTIVE\n" : "1: DOWN\n");
+	put(out, IBDEV "/ports/1/phys_state", first ? "5: LinkUp\n" : "3: Disabled\n");
 	put(out, IBDEV "/ports/1/link_layer", "Ethernet\n");
 	put(out, IBDEV "/ports/1/lid", "0x0\n");
 	put(out, IBDEV "/ports/1/lid_mask_count", "0\n");
@@ -135,17 +146,15 @@ static void describe(FILE *out, const struct roci_gid_entry *gids, int count, __
 	put(out, IBDEV "/ports/1/sm_sl", "0\n");
 	put(out, IBDEV "/ports/1/cap_mask", "0x04010000\n");
 	put(out, IBDEV "/ports/1/pkeys/0", "0xffff\n");
-	put_rate(out, count ? gids[0].ifname : "lo");
-	for (int i = 0; i < count; i++)
-		put_gid(out, &gids[i], i);
-	if (count < ROCI_MAX_GIDS) /* the empty entry: see gid_table_length() in port.c */
-		put_number(out, IBDEV "/ports/1/gids", count, "0000:0000:0000:0000:0000:0000:0000:0000\n");
+	put_rate(out, ifname);
+	for (int i = 0; i < ROCI_MAX_GIDS; i++)
+		put_gid(out, &gids->entries[i], i);
 	put(out, UVERBS "/ibdev", "roci0\n");
 	put(out, UVERBS "/abi_version", "1\n");
 	put(out, "class/infiniband_verbs/abi_version", "6\n");
 }
 
-void vb_sysfs_refresh(struct ibv_device *device, const struct roci_gid_entry *gids, int count, __be64 guid)
+void vb_sysfs_refresh(struct ibv_device *device, const struct roci_gids *gids, __be64 guid)
 {
 	char path[VB_TREE_PATH_MAX], *text = NULL;
 	size_t len = 0;
@@ -153,7 +162,7 @@ void vb_sysfs_refresh(struct ibv_device *device, const struct roci_gid_entry *gi
 	int err = -ENOMEM;
 	FILE *out = open_memstream(&text, &len);
 	if (out) {
-		describe(out, gids, count, guid);
+		describe(out, gids, guid);
 		if (!fclose(out))
 			err = vb_tree_write(text, len, path);
 		free(text);
@@ -171,10 +180,20 @@ void vb_sysfs_refresh(struct ibv_device *device, const struct roci_gid_entry *gi
 	snprintf(device->dev_path, sizeof(device->dev_path), "%s/" UVERBS, base);
 }
 
+void vb_sysfs_outdated(void)
+{
+	atomic_store(&outdated, true);
+}
+
+void vb_sysfs_current(void)
+{
+	atomic_store(&outdated, false);
+}
+
 const char *vb_sysfs_root(void)
 {
 	const char *path = atomic_load(&root);
-	if (!path) {
+	if (!path || atomic_load(&outdated)) {
 		ibv_free_device_list(ibv_get_device_list(NULL));
 		path = atomic_load(&root);
 	}
@@ -198,6 +217,8 @@ int ibv_read_sysfs_file(const char *dir, const char *file, char *buf, size_t siz
 		errno = ENAMETOOLONG;
 		return -1;
 	}
+	if (atomic_load(&outdated))
+		vb_sysfs_root();
 	int fd = open(path, O_RDONLY | O_CLOEXEC);
 	if (fd < 0)
 		return -1;

@@ -30,11 +30,17 @@
 #include "device/device.h"
 #include "verbs/public.h"
 
-/* Writes or updates the tree for these GIDs and this node GUID, and fills ibdev_path and dev_path of *device. Without a
- * usable runtime directory they name the kernel's /sys. Not for two threads at once. */
-void vb_sysfs_refresh(struct ibv_device *device, const struct roci_gid_entry *gids, int count, __be64 guid);
+/* Writes or updates the tree for this GID table and this node GUID, and fills ibdev_path and dev_path of *device.
+ * Without a usable runtime directory they name the kernel's /sys. Not for two threads at once. */
+void vb_sysfs_refresh(struct ibv_device *device, const struct roci_gids *gids, __be64 guid);
 
-/* The tree's path; the first call writes the tree, unless the device list was read before. NULL: there is none. The
+/* The GID table has changed: the next vb_sysfs_root() writes the tree. Takes no lock. */
+void vb_sysfs_outdated(void);
+/* The table is about to be read for vb_sysfs_refresh(). */
+void vb_sysfs_current(void);
+
+/* The tree's path; the first call writes the tree, unless the device list was read before, and so does the first after
+ * vb_sysfs_outdated(). NULL: there is none. The
  * string stays valid, even when the tree moves with the network namespace. */
 const char *vb_sysfs_root(void);
 

@@ -63,6 +63,7 @@ static void open_station(struct station *s, const char *address, const char *pat
 	memset(s, 0, sizeof(*s));
 	gid_of(address, s->gids.entries[0].gid);
 	s->gids.count = 1;
+	s->gids.entries[0].state = ROCI_GID_READY;
 	s->gids.entries[0].ifindex = 1;
 	s->gids.entries[0].path_mtu = 4096;
 	assert_int_equal(roci_registry_open(&s->registry), 0);

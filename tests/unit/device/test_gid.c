@@ -84,6 +84,8 @@ static void an_address_is_found_on_its_interface(void **state)
 	gid_of("10.0.0.1", gids.entries[0].gid);
 	gid_of("fe80::1", gids.entries[1].gid);
 	gid_of("fe80::1", gids.entries[2].gid);
+	for (int i = 0; i < 3; i++)
+		gids.entries[i].state = ROCI_GID_READY;
 	gid_of("10.0.0.2", other);
 	for (uint32_t i = 0; i < 3; i++)
 		gids.entries[i].ifindex = 5 + i;

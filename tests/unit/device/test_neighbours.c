@@ -155,6 +155,7 @@ static void only_who_has_the_port_may_forward(void **state)
 
 	gid_of("127.77.0.1", gids.entries[0].gid);
 	gid_of("127.77.0.2", gids.entries[1].gid);
+	gids.entries[0].state = gids.entries[1].state = ROCI_GID_READY;
 	gid_of("127.77.0.3", elsewhere);
 	assert_true(roci_door_trusts(&trust, now, &gids, getuid(), elsewhere));
 	assert_false(roci_door_trusts(&trust, now, &gids, STRANGER, gids.entries[0].gid));

@@ -406,6 +406,7 @@ static void a_link_local_group_is_received_everywhere(void **state)
 	for (int i = 0; i < 2; i++) {
 		gid_of(i ? "fe80::77:b" : "fe80::77:a", gids.entries[i].gid);
 		gids.entries[i].ifindex = if_nametoindex(i ? "roci-b" : "roci-a");
+		gids.entries[i].state = ROCI_GID_READY;
 	}
 	config.door = a.door;
 	config.epoll_fd = a.epoll_fd;
@@ -442,6 +443,58 @@ static void a_link_local_group_is_received_everywhere(void **state)
 	station_close(&a);
 }
 
+/* The address goes and comes back: so do both of its sockets, and packets leave from the same port as before. */
+static void sockets_follow_their_address(void **state)
+{
+	struct station a, b;
+	uint16_t port;
+
+	open_pair(&a, "127.77.0.1", &b, "127.77.0.2");
+	port = roci_udp_source_port(b.udp, 0);
+	outgoing_start(&out, &a, "127.77.0.2");
+	outgoing_add(&out, 77, 0, 100);
+	exchange(&a, &b, 1);
+
+	b.gids.entries[0].state = ROCI_GID_GONE;
+	roci_udp_follow(b.udp, &(struct roci_gid_change){.unready = 1});
+	assert_int_equal(roci_udp_listen(b.udp, 0), -EINVAL);
+	outgoing_send(&out, a.link);
+	assert_int_equal(station_wait(&b, in), 0);
+
+	b.gids.entries[0].state = ROCI_GID_TENTATIVE;
+	roci_udp_follow(b.udp, &(struct roci_gid_change){0});
+	assert_int_equal(roci_udp_listen(b.udp, 0), -EADDRNOTAVAIL);
+	b.gids.entries[0].state = ROCI_GID_READY;
+	roci_udp_follow(b.udp, &(struct roci_gid_change){.ready = 1});
+	exchange(&a, &b, 1);
+	assert_int_equal(roci_udp_source_port(b.udp, 0), port);
+	close_pair(&a, &b);
+}
+
+/* A socket that was asked for at every address is opened where a new address is; one of its predecessor is not. */
+static void a_new_address_has_a_socket_only_where_all_have(void **state)
+{
+	const struct roci_gid_change changed = {.unready = 1, .ready = 1, .renewed = 1};
+	struct station a, b;
+
+	open_pair(&a, "127.77.0.1", &b, "127.77.0.2");
+	gid_of("127.77.0.3", b.gids.entries[0].gid);
+	roci_udp_follow(b.udp, &changed);
+	outgoing_start(&out, &a, "127.77.0.3");
+	outgoing_add(&out, 77, 0, 100);
+	outgoing_send(&out, a.link);
+	assert_int_equal(station_wait(&b, in), 0);
+
+	assert_int_equal(roci_udp_listen_everywhere(b.udp), 0);
+	exchange(&a, &b, 1);
+	gid_of("127.77.0.4", b.gids.entries[0].gid);
+	roci_udp_follow(b.udp, &changed);
+	outgoing_start(&out, &a, "127.77.0.4");
+	outgoing_add(&out, 77, 0, 100);
+	exchange(&a, &b, 1);
+	close_pair(&a, &b);
+}
+
 static void what_cannot_be_sent_is_counted(void **state)
 {
 	struct station a;
@@ -474,6 +527,8 @@ int main(void)
 		cmocka_unit_test(a_group_reaches_all_its_members),
 		cmocka_unit_test(a_link_local_group_is_received_everywhere),
 		cmocka_unit_test(what_cannot_be_sent_is_counted),
+		cmocka_unit_test(sockets_follow_their_address),
+		cmocka_unit_test(a_new_address_has_a_socket_only_where_all_have),
 	};
 
 	return cmocka_run_group_tests(tests, private_rundir, remove_rundir);
