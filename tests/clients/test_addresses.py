@@ -1,0 +1,221 @@
+# SPDX-License-Identifier: BSD-2-Clause
+"""Addresses that come and go while programs run: the GID table, its events, listeners and connections follow."""
+import re
+import sys
+
+from cm_server import serve
+from harness import check, isolate, need, next_port, program, run_pair, tap, veth_pair, wait_until
+
+
+class Watch:
+    """`addresses watch` on a host."""
+
+    def __init__(self, host, *argv):
+        self.process = host.start(program('addresses'), 'watch')
+        self.until('the table', lambda table, port: port)
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *_):
+        self.process.end()
+
+    def last(self):
+        """The table that was printed last, {address: index}, and the port's (state, MTU)."""
+        tables = re.split(r'(?m)^event .*\n', self.process.text())
+        port = re.search(r'(?m)^port (\w+) (\d+)$', tables[-1])
+        table = {address.replace('::ffff:', ''): int(index)
+                 for index, address in re.findall(r'(?m)^gid (\d+) (\S+)$', tables[-1])}
+        return table, port and (port[1], int(port[2]))
+
+    def until(self, what, condition):
+        """Waits for an event after which the condition holds. Returns the table and the port's state then."""
+        def holds():
+            check(self.process.running(), self.process.report())
+            table, port = self.last()
+            return port and condition(table, port) and (table, port)
+        try:
+            return wait_until(what, holds)
+        except Exception as failure:
+            raise type(failure)(f'{failure}\n{self.process.report()}') from None
+
+    def events(self, kind):
+        return self.process.text().count(f'event {kind}, port 1')
+
+
+def watch_gids():
+    """Each change is a GID_CHANGE, after which verbs and sysfs have the new table. An address keeps its index."""
+    with Watch(b) as watch:
+        before, _ = watch.last()
+        b.run('ip', 'addr', 'add', '10.78.0.1/24', 'dev', b.link)
+        table, _ = watch.until('the new GID', lambda table, port: '10.78.0.1' in table)
+        check(watch.events('GID table change') > 0, watch.process.report())
+        check(table['10.78.0.1'] == max(before.values()) + 1, watch.process.report())
+        b.run('ip', 'addr', 'del', '10.78.0.1/24', 'dev', b.link)
+        watch.until('the GID to go', lambda table, port: table == before)
+        b.run('ip', 'addr', 'add', '10.78.0.1/24', 'dev', b.link)
+        again, _ = watch.until('the GID to come back', lambda table, port: '10.78.0.1' in table)
+        check(again == table, watch.process.report())
+        b.run('ip', 'addr', 'del', '10.78.0.1/24', 'dev', b.link)
+        watch.until('the GID to go again', lambda table, port: table == before)
+        check(watch.events('port error') == 0, watch.process.report())
+
+
+def watch_link():
+    """The lid closes and opens: the addresses have their indices again."""
+    with Watch(b) as watch:
+        before, _ = watch.last()
+        b.run('ip', 'link', 'set', b.link, 'down')
+        watch.until('the GIDs to go', lambda table, port: b.address not in table)
+        b.run('ip', 'link', 'set', b.link, 'up')
+        b.run('ip', 'addr', 'add', f'{b.ipv6}/64', 'dev', b.link, 'nodad')  # the kernel drops it with the link
+        watch.until('the GIDs to come back', lambda table, port: table == before)
+
+
+def watch_port():
+    """The port is down when there is no address at all."""
+    with Watch(b) as watch:
+        before, port = watch.last()
+        check(port[0] == 'active', watch.process.report())
+        b.run('ip', 'link', 'set', b.link, 'down')
+        b.run('ip', 'link', 'set', 'lo', 'down')
+        watch.until('the port to go down', lambda table, port: not table and port[0] == 'down')
+        check(watch.events('port error') == 1, watch.process.report())
+        b.run('ip', 'link', 'set', 'lo', 'up')
+        watch.until('the port to come up', lambda table, port: port[0] == 'active')
+        check(watch.events('port active') == 1, watch.process.report())
+        b.run('ip', 'link', 'set', b.link, 'up')
+        b.run('ip', 'addr', 'add', f'{b.ipv6}/64', 'dev', b.link, 'nodad')
+        watch.until('the GIDs', lambda table, port: table == before)
+
+
+def watch_mtu():
+    """The port's MTU follows the interface's."""
+    with Watch(b) as watch:
+        check(watch.last()[1][1] == 1024, watch.process.report())
+        for host in a, b:
+            host.run('ip', 'link', 'set', host.link, 'mtu', '9000')
+        b.run('ip', 'addr', 'add', '10.78.0.2/24', 'dev', b.link)
+        watch.until('the MTU', lambda table, port: '10.78.0.2' in table and port[1] == 4096)
+        for host in a, b:
+            host.run('ip', 'link', 'set', host.link, 'mtu', '1500')
+        b.run('ip', 'addr', 'del', '10.78.0.2/24', 'dev', b.link)
+        watch.until('the MTU of before', lambda table, port: '10.78.0.2' not in table and port[1] == 1024)
+
+
+def devinfo_table():
+    """The table of a program that starts now, {index: address}."""
+    text = b.call('ibv_devinfo', '-v')
+    return {int(index): gid for index, gid in re.findall(r'GID\[\s*(\d+)\]:\s*(\S+?),?(?:\s|$)', text)}
+
+
+def tentative():
+    return 'tentative' in b.run('ip', '-6', 'addr', 'show', 'dev', b.link)
+
+
+def duplicate_detection():
+    """While IPv6 looks for duplicates the new address has its index already, in programs that run and in those that start."""
+    b.run('sh', '-c', f'echo 1 >/proc/sys/net/ipv6/conf/{b.link}/accept_dad')
+    b.run('sh', '-c', f'echo 8 >/proc/sys/net/ipv6/conf/{b.link}/dad_transmits')
+    with Watch(b) as watch:
+        before, _ = watch.last()
+        b.run('ip', '-6', 'addr', 'add', 'fd78::1/64', 'dev', b.link)
+        during = devinfo_table()
+        check(tentative(), 'too late: the address is ready')
+        table, _ = watch.until('the tentative GID', lambda table, port: 'fd78::1' in table)
+        wait_until('the address', lambda: not tentative())
+        watch.until('the event', lambda *_: watch.events('GID table change') > 1)
+        check(watch.last()[0] == table, watch.process.report())
+        check(devinfo_table() == during, f'{during}\n{devinfo_table()}')
+        check({address: table[address] for address in before} == before, watch.process.report())
+        check('fd78::1' in during.values(), str(during))
+    b.run('ip', '-6', 'addr', 'del', 'fd78::1/64', 'dev', b.link)
+
+
+def cm_wildcard(family):
+    """A server that listens on the wildcard address is reached at an address that came later."""
+    port = ['-p', str(next_port())]
+    ours, theirs = {4: ('10.79.0.1/24', '10.79.0.2/24'), 6: ('fd79::1/64', 'fd79::2/64')}[family]
+    server = serve(b, 'rping', '-s', '-a', '0.0.0.0' if family == 4 else '::', '-C', '10', *port)
+    try:
+        for host, address in (a, ours), (b, theirs):
+            host.run('ip', 'addr', 'add', address, 'dev', host.link, *(['nodad'] if family == 6 else []))
+        wait_until('the socket', lambda: bound(b, theirs[:-3]))
+        client = a.start('rping', '-c', '-a', theirs[:-3], '-C', '10', *port)
+        run_pair(server, client)
+    finally:
+        server.end()
+        for host, address in (a, ours), (b, theirs):
+            host.run('ip', 'addr', 'del', address, 'dev', host.link)
+
+
+def bound(host, address):
+    """Whether a socket of RoCE's port has the address."""
+    text = host.run('ss', '-uanH', 'sport', '=', ':4791')
+    return f' {address}:4791 ' in text or f' [{address}]:4791 ' in text
+
+
+def count(process):
+    """The last count of messages that it printed."""
+    check(process.running(), process.report())
+    numbers = [line for line in process.text().splitlines() if line.isdigit()]
+    return int(numbers[-1]) if numbers else 0
+
+
+def wait_more(process):
+    """Waits until it has exchanged more messages."""
+    before = count(process)
+    wait_until('messages', lambda: count(process) > before + 1000)
+
+
+def connection(wait, change):
+    """An RC connection with a server at an address that may come after its start; then change(process) of client and server."""
+    a.run('ip', 'addr', 'add', '10.80.0.1/24', 'dev', a.link)
+    port = str(next_port())
+    if not wait:
+        b.run('ip', 'addr', 'add', '10.80.0.2/24', 'dev', b.link)
+    processes = [b.start(program('addresses'), 'serve', '-a', '10.80.0.2', '-p', port, *(['-w'] if wait else []))]
+    try:
+        if wait:
+            wait_until('the server', lambda: 'waiting' in processes[0].text() or not processes[0].running())
+            b.run('ip', 'addr', 'add', '10.80.0.2/24', 'dev', b.link)
+        wait_until('the server to listen', lambda: b.listens(int(port)) or not processes[0].running())
+        processes.append(a.start(program('addresses'), 'send', '-a', '10.80.0.1', '-p', port, b.address))
+        for process in processes:
+            wait_more(process)
+        change(processes)
+    except Exception as failure:
+        raise type(failure)('\n'.join([str(failure), *(p.report() for p in processes)])) from None
+    finally:
+        for process in processes:
+            process.end()
+        a.run('ip', 'addr', 'del', '10.80.0.1/24', 'dev', a.link)
+        b.run('ip', 'addr', 'del', '10.80.0.2/24', 'dev', b.link)
+
+
+def comes_back(host, address):
+    """The address is lost and comes back; the connection goes on."""
+    def change(processes):
+        host.run('ip', 'addr', 'del', f'{address}/24', 'dev', host.link)
+        wait_until('the socket to close', lambda: not bound(host, address))
+        host.run('ip', 'addr', 'add', f'{address}/24', 'dev', host.link)
+        wait_until('the socket', lambda: bound(host, address))
+        for process in processes:
+            wait_more(process)
+    return change
+
+
+isolate()
+a, b = veth_pair()
+sys.exit(tap([
+    ('a program that waits for events sees GID_CHANGE and the new table', watch_gids),
+    ('a link that goes down and comes up', watch_link),
+    ('the port goes down and comes up', watch_port),
+    ('the MTU of the port follows', watch_mtu),
+    ('duplicate address detection shifts no index', duplicate_detection),
+    ('rdma_cm: a wildcard listener accepts at a later IPv4 address', lambda: cm_wildcard(4)),
+    ('rdma_cm: a wildcard listener accepts at a later IPv6 address', lambda: cm_wildcard(6)),
+    ('an RC connection at a later address', lambda: connection(True, lambda _: None)),
+    ('an RC connection whose receiver loses its address for a moment', lambda: connection(False, comes_back(b, '10.80.0.2'))),
+    ('an RC connection whose sender loses its address for a moment', lambda: connection(False, comes_back(a, '10.80.0.1'))),
+]))
