@@ -10,10 +10,10 @@
 /* The arguments after the options, as the completions know them. */
 enum operand_kind {
 	OPERANDS_NONE,
-	OPERANDS_PROGRAM, /* a program and its arguments: options end where it begins */
-	OPERANDS_HOST,
+	OPERANDS_PROGRAM,   /* a program and its arguments: options end where it begins */
 	OPERANDS_FILE_HOST, /* files, and at the end a host */
 	OPERANDS_FILE,
+	OPERANDS_HOST,
 	OPERANDS_CHOICE, /* one of operand_values or operand_words() */
 };
 
@@ -49,6 +49,6 @@ void help_command(const struct command *command, FILE *out);
 void help_all(FILE *out);
 
 extern const struct command demo_command, send_command, recv_command, ping_command, serve_command, run_command,
-	explain_command, completion_command;
+	explain_command, doctor_command, completion_command;
 
 #endif

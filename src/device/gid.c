@@ -81,14 +81,6 @@ static unsigned ipv6_flags(FILE *list, const struct in6_addr *addr, unsigned ifi
 	return 0;
 }
 
-/* IP, UDP and the largest RoCE headers: what a packet has beside its payload. */
-#define OVERHEAD_BYTES 96
-
-static uint32_t path_mtu(uint32_t if_mtu)
-{
-	return roci_mtu_bytes(roci_mtu_code(if_mtu > OVERHEAD_BYTES ? if_mtu - OVERHEAD_BYTES : 0));
-}
-
 static uint32_t interface_mtu(int fd, const char *name)
 {
 	struct ifreq req = {0};
@@ -178,7 +170,7 @@ static int collect(struct candidate *found, const struct ifaddrs *all, FILE *lis
 		/* An alias label ("eth0:1") names no interface of its own. */
 		if_indextoname(c.entry.ifindex, c.entry.ifname);
 		c.entry.if_mtu = interface_mtu(fd, c.entry.ifname);
-		c.entry.path_mtu = path_mtu(c.entry.if_mtu);
+		c.entry.path_mtu = roci_mtu_bytes(roci_mtu_code_of_interface(c.entry.if_mtu));
 		copy_mac(c.entry.mac, all, c.entry.ifname);
 		found[n++] = c;
 	}

@@ -10,6 +10,9 @@
 #define ROCI_MTU_CODE_MIN 1
 #define ROCI_MTU_CODE_MAX 5
 
+/* What a packet has beside its payload, at most: IP, UDP, the largest RoCE headers, ICRC. */
+#define ROCI_MTU_OVERHEAD_BYTES 96
+
 static inline bool roci_mtu_code_is_valid(unsigned code)
 {
 	return code >= ROCI_MTU_CODE_MIN && code <= ROCI_MTU_CODE_MAX;
@@ -28,6 +31,12 @@ static inline uint8_t roci_mtu_code(uint32_t bytes)
 	while (code > ROCI_MTU_CODE_MIN && roci_mtu_bytes(code) > bytes)
 		code--;
 	return code;
+}
+
+/* The largest code whose packets an interface with an MTU of `bytes` carries; the smallest code where none fits. */
+static inline uint8_t roci_mtu_code_of_interface(uint32_t bytes)
+{
+	return roci_mtu_code(bytes > ROCI_MTU_OVERHEAD_BYTES ? bytes - ROCI_MTU_OVERHEAD_BYTES : 0);
 }
 
 #endif

@@ -1,0 +1,113 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* roci doctor: says what works on this machine, what does not, and why. */
+#include <stddef.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/utsname.h>
+
+#include <infiniband/verbs.h>
+
+#include "command.h"
+#include "device.h"
+#include "doctor/doctor.h"
+#include "doctor/embedded.h"
+
+#define EXIT_UNWELL 1
+
+struct doctor_choices {
+	bool json;
+};
+
+static const struct option_row options[] = {
+	{.name = "json",
+	 .group = "options",
+	 .help = "print the findings as JSON",
+	 .kind = OPTION_FLAG,
+	 .offset = offsetof(struct doctor_choices, json)},
+	OPTION_HELP_ROW,
+};
+
+/* Under `roci run` this process sees roci0 itself. */
+static bool sees_embedded(void)
+{
+	struct ibv_device **list = ibv_get_device_list(NULL);
+	bool sees = list && *list && !strcmp(ibv_get_device_name(*list), EMBEDDED_DEVICE);
+
+	if (list)
+		ibv_free_device_list(list);
+	return sees;
+}
+
+static void examine(struct findings *findings, const struct command *self)
+{
+	struct utsname name;
+	struct doctor_host host = {.root = ""};
+
+	uname(&name);
+	host.release = name.release;
+	doctor_versions(findings, &host);
+	doctor_kernel(findings, &host);
+	doctor_verbs(findings);
+	if (!sees_embedded())
+		doctor_embedded(findings, self);
+	doctor_network(findings, &host);
+	doctor_limits(findings, &host);
+}
+
+static void print_verdict(const struct findings *findings)
+{
+	unsigned problems = 0, warnings = 0;
+
+	for (size_t i = 0; i < findings->count; i++) {
+		problems += findings->list[i].level == FINDING_PROBLEM;
+		warnings += findings->list[i].level == FINDING_WARNING;
+	}
+	if (problems || warnings)
+		printf("\n%u problem%s, %u warning%s\n", problems, problems == 1 ? "" : "s", warnings,
+		       warnings == 1 ? "" : "s");
+	else
+		puts("\nno problems");
+}
+
+static int run(const struct command *self, int argc, char **argv)
+{
+	static struct findings findings;
+	struct doctor_choices choices = {0};
+	struct operands operands;
+	int status;
+
+	if (doctor_is_embedded()) {
+		doctor_verbs(&findings);
+		findings_print_json(&findings, stdout);
+		return 0;
+	}
+	if (!options_parse(self, argc, argv, &choices, &operands, &status))
+		return status;
+	status = operands.count ? complain(self, "it takes no argument") : 0;
+	free(operands.list);
+	if (status)
+		return status;
+	examine(&findings, self);
+	if (choices.json) {
+		findings_print_json(&findings, stdout);
+	} else {
+		findings_print(&findings, stdout);
+		print_verdict(&findings);
+	}
+	return findings_worst(&findings) == FINDING_PROBLEM ? EXIT_UNWELL : 0;
+}
+
+const struct command doctor_command = {
+	.name = "doctor",
+	.summary = "say what works on this machine, what does not, and why",
+	.usage = "[OPTION]...",
+	.examples = "  roci doctor                     look at this machine\n"
+		    "  roci doctor --json              the same for a script\n",
+	.about = "Needs no root, and changes nothing. Each finding has its proof, and a command that helps.\n\n"
+		 "exit status: 0 if there is no problem, 1 if there is one, 2 if an option is wrong.\n",
+	.manual = "roci-doctor",
+	.options = options,
+	.option_count = sizeof(options) / sizeof(options[0]),
+	.operands = OPERANDS_NONE,
+	.run = run,
+};

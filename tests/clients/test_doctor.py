@@ -1,0 +1,182 @@
+# SPDX-License-Identifier: BSD-2-Clause
+"""`roci doctor`: each finding is provoked, in namespaces. What it says of the kernel's devices and modules, tests/unit/roci/test_doctor.c
+provokes."""
+import json
+import os
+import shlex
+import socket
+import subprocess
+
+from harness import ROCI, SLOW, Process, Skip, check, isolate, tap, veth_pair
+
+
+def doctor(*argv, before=':', status=0, env=None):
+    """Runs `roci doctor --json` behind a line of shell, in a mount namespace. Returns {id: [findings]}."""
+    script = f'{before}; exec {shlex.quote(ROCI)} doctor --json {" ".join(argv)}'
+    done = subprocess.run(['unshare', '-m', 'bash', '-c', script], stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
+                          stderr=subprocess.PIPE, text=True, timeout=60 * SLOW, env=dict(os.environ, **(env or {})))
+    check(done.returncode == status, f'exit status {done.returncode}, not {status}\n{done.stdout}{done.stderr}')
+    findings = {}
+    for finding in json.loads(done.stdout)['findings']:
+        findings.setdefault(finding['id'], []).append(finding)
+    return findings
+
+
+def expect(findings, kind, level, text, proof='', fix=''):
+    for finding in findings.get(kind, []):
+        if finding['level'] == level and text in finding['text'] and proof in finding.get('proof', '') and \
+                fix in finding.get('fix', ''):
+            return
+    check(False, f'no finding {kind} ({level}) with {text!r}, {proof!r}, {fix!r}: {json.dumps(findings.get(kind), indent=1)}')
+
+
+def well():
+    findings = doctor()
+    expect(findings, 'port', 'ok', 'roci0: port 1 is active')
+    expect(findings, 'gid', 'ok', 'use GID index 0 (10.77.1.1, RoCE v2)', fix='-x 0')
+    expect(findings, 'port-4791', 'ok', 'can be had on every address')
+    expect(findings, 'interface', 'ok', 'veth1: 10.77.1.1', fix='mtu 9000')
+    expect(findings, 'rundir', 'ok', '/dev/shm/roci-0')
+    expect(findings, 'versions', 'ok', 'libibverbs.so.1')
+
+
+def under_roci_run():
+    """It sees roci0 at once, and reports it once."""
+    process = here.start(ROCI, 'doctor', '--json')
+    check(process.wait(60) == 0, process.report())
+    ports = [f for f in json.loads(process.text())['findings'] if f['id'] == 'port']
+    check(len(ports) == 1 and ports[0]['text'].startswith('roci0: port 1 is active'), process.report())
+
+
+def people():
+    process = here.start(ROCI, 'doctor', plain=True, env={'ROCI_STATS': ''})
+    check(process.wait(60) == 0, process.report())
+    text = process.text()
+    for part in ('\nok         roci0: port 1 is active', '\n           proof: ', '\n           try:   ', '\nno problems\n'):
+        check(part in '\n' + text, f'{part!r} is missing:\n{text}')
+
+
+def large_mtu():
+    here.run('ip', 'link', 'set', 'veth1', 'mtu', '9000')
+    findings = doctor()
+    here.run('ip', 'link', 'set', 'veth1', 'mtu', '1500')
+    expect(findings, 'interface', 'ok', 'MTU of 9000 carries RDMA packets of 4096 bytes')
+
+
+def port_taken_by_a_program():
+    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as taken:
+        taken.bind(('10.77.1.1', 4791))
+        findings = doctor(status=1)
+    expect(findings, 'port-4791', 'problem', 'UDP port 4791 of 10.77.1.1 (veth1)', f'/proc/{os.getpid()}/fd has the socket',
+           f'end process {os.getpid()}')
+    check(len(findings['port-4791']) == 1, f'other addresses are reported too: {findings["port-4791"]}')
+
+
+def port_taken_over_ipv6():
+    with socket.socket(socket.AF_INET6, socket.SOCK_DGRAM) as taken:
+        taken.setsockopt(socket.IPPROTO_IPV6, socket.IPV6_V6ONLY, 1)
+        taken.bind(('::1', 4791))
+        expect(doctor(status=1), 'port-4791', 'problem', 'UDP port 4791 of ::1 (lo)', f'/proc/{os.getpid()}/fd')
+
+
+def port_shared_with_roci():
+    """Our own processes share the port: that is no problem."""
+    server = here.start('ibv_rc_pingpong', '-d', 'roci0', '-g', '0', '-p', '20991')
+    try:
+        expect(doctor(), 'port-4791', 'ok', 'can be had')
+    finally:
+        server.end()
+
+
+def only_loopback():
+    """In a network namespace where nothing but lo is up."""
+    findings = doctor(before=f'exec unshare -n bash -c "ip link set lo up; exec {shlex.quote(ROCI)} doctor --json"')
+    expect(findings, 'interface', 'warning', 'between processes of this machine only')
+    expect(findings, 'gid', 'ok', 'use GID index 0 (127.0.0.1')
+
+
+def nothing_is_up():
+    findings = doctor(status=1, before=f'exec unshare -n {shlex.quote(ROCI)} doctor --json')
+    expect(findings, 'interface', 'problem', 'no interface is up', fix='ip link set lo up')
+    expect(findings, 'port', 'warning', 'roci0: port 1 is down')
+
+
+def limits():
+    findings = doctor(before='ulimit -l 64; ulimit -n 64')
+    expect(findings, 'memlock', 'note', '64.0 KiB', '`ulimit -l` is 64 KiB', 'memlock')
+    expect(findings, 'files', 'warning', 'only 64 files', '`ulimit -n` is 64', 'ulimit -n 1024')
+
+
+def socket_buffers():
+    """Without CAP_NET_ADMIN of the machine, the sysctl is the limit. What was granted is what is said."""
+    with open('/proc/sys/net/core/rmem_max') as f:
+        most = int(f.read())
+    findings = doctor()
+    if most >= 8 << 20:
+        check('receive-buffer' not in findings, findings)
+    else:
+        expect(findings, 'receive-buffer', 'warning' if most < 1 << 20 else 'note', 'to receive', f'granted {most}',
+               'sysctl -w net.core.rmem_max=8388608')
+
+
+def full_shm():
+    findings = doctor(before='mount -t tmpfs -o size=1m none /dev/shm; head -c 2m /dev/zero >/dev/shm/ballast 2>/dev/null')
+    expect(findings, 'rundir', 'warning', '/tmp/roci-0', '/dev/shm/roci-0 cannot be used: less than 1 MiB is free')
+
+
+def squatted_rundir():
+    findings = doctor(before='mount -t tmpfs none /dev/shm; mkdir -m 0777 /dev/shm/roci-0')
+    expect(findings, 'rundir', 'warning', '/tmp/roci-0', 'not a directory of yours alone')
+
+
+def no_rundir():
+    findings = doctor(status=1, env={'ROCI_RUNDIR': '/nonexistent/folder'})
+    expect(findings, 'rundir', 'problem', 'no folder', '/nonexistent/folder: No such file', 'ROCI_RUNDIR=DIR')
+
+
+def ptrace_scope():
+    fake = 'mount -t tmpfs none /proc/sys/kernel && mkdir /proc/sys/kernel/yama && echo 1 >/proc/sys/kernel/yama/ptrace_scope'
+    expect(doctor(before=fake), 'ptrace', 'note', 'UCX and MPI', 'ptrace_scope is 1', 'sysctl')
+
+
+def packet_filter():
+    fake = 'mount -t tmpfs none /mnt; echo "nf_tables 1000 3 - Live 0x0" >/mnt/m; mount --bind /mnt/m /proc/modules'
+    if not os.path.exists('/proc/modules'):
+        raise Skip('this kernel has no modules')
+    expect(doctor(before=fake), 'packet-filter', 'note', 'may be active', 'nf_tables is in use', 'nft list ruleset')
+
+
+def libraries_missing():
+    """roci without its libraries: said, with what to do."""
+    findings = doctor(status=1, before=f'cp {shlex.quote(ROCI)} /dev/shm/roci-alone; exec /dev/shm/roci-alone doctor --json')
+    expect(findings, 'roci0', 'problem', 'roci0 does not work here', 'exit status 126')
+    os.unlink('/dev/shm/roci-alone')
+
+
+def wrong_arguments():
+    process = here.start(ROCI, 'doctor', '--jsn', plain=True)
+    check(process.wait(60) == 2 and "did you mean '--json'" in process.text(), process.report())
+
+
+isolate()
+here, there = veth_pair()
+tap([
+    ('a machine without a problem', well),
+    ('the text for people', people),
+    ('under roci run, roci0 is reported once', under_roci_run),
+    ('an interface with a large MTU', large_mtu),
+    ('UDP port 4791 is taken by a program, which is named', port_taken_by_a_program),
+    ('UDP port 4791 is taken over IPv6', port_taken_over_ipv6),
+    ('UDP port 4791 is shared with our own processes', port_shared_with_roci),
+    ('only loopback is up', only_loopback),
+    ('nothing is up', nothing_is_up),
+    ('ulimit -l and -n', limits),
+    ('socket buffers', socket_buffers),
+    ('a full /dev/shm', full_shm),
+    ('a run directory that others can write', squatted_rundir),
+    ('no run directory', no_rundir),
+    ('ptrace_scope', ptrace_scope),
+    ('a packet filter', packet_filter),
+    ('the libraries are missing', libraries_missing),
+    ('wrong arguments', wrong_arguments),
+])
