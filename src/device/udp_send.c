@@ -18,12 +18,14 @@
 unsigned roci_udp_max_run(struct roci_link *link, const struct roci_av *av)
 {
 	struct roci_udp *udp = (struct roci_udp *)link;
+	const struct udp_socket *source = roci_udp_source_of(udp, av);
 
 	/* Without a socket packets to this host go through the side door, where a run goes in one message, or by the
 	 * loopback interface, which cuts. */
-	if (udp->sockets[av->sgid_index].fd < 0 && roci_gids_find(udp->config.gids, av->dgid, 0) >= 0)
+	if (udp->sockets[av->sgid_index].fd < 0 && source->gso != UDP_GSO_REFUSED &&
+	    roci_gids_find(udp->config.gids, av->dgid, 0) >= 0)
 		return ROCI_LINK_MAX_RUN;
-	return roci_udp_source_of(udp, av)->gso == UDP_GSO_WORKS ? ROCI_LINK_MAX_RUN : 1;
+	return source->gso == UDP_GSO_WORKS ? ROCI_LINK_MAX_RUN : 1;
 }
 
 static void put_control(struct msghdr *msg, int level, int type, const void *data, size_t len)

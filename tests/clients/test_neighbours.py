@@ -7,7 +7,7 @@ import subprocess
 import sys
 import tempfile
 
-from harness import DEVICE, Host, Skip, check, isolate, need, next_port, program, run_pair, tap, transfer, veth_pair, wait_until
+from harness import DEVICE, ROCI, Host, Skip, check, isolate, need, next_port, program, run_pair, tap, transfer, veth_pair, wait_until
 
 
 class Neighbour(Host):
@@ -20,9 +20,9 @@ class Neighbour(Host):
         self.rundir = tempfile.mkdtemp(prefix='roci-neighbour-')
         atexit.register(shutil.rmtree, self.rundir, ignore_errors=True)
         if uid:
-            if os.geteuid() or not shutil.which('setpriv'):
-                raise Skip('only root can start programs of several users (with setpriv)')
             self.prefix = [*host.prefix, 'setpriv', '--reuid', str(uid), '--regid', str(uid), '--clear-groups', '--']
+            if not shutil.which('setpriv') or subprocess.run([*self.prefix, 'true'], stderr=subprocess.DEVNULL).returncode:
+                raise Skip('only root can start programs of several users (with setpriv)')
             os.chown(self.rundir, uid, uid)
             if subprocess.run([*self.prefix, 'test', '-x', program('idle')]).returncode:
                 raise Skip('other users cannot read the build')
@@ -88,12 +88,16 @@ def both_at_once(kind):
         run_pair(server, client)
 
 
+# rping of rdma-core 44 closes the event channel that its other thread may be about to read, when all is done.
+RPING_RACE = 'rdma_get_cm_event: Bad file descriptor'
+
+
 def rping(server_host, client_host, port):
     need('rping')
     argv = ['rping', '-C', '10', '-V', '-p', str(port), '-a', server_host.address]
     server = server_host.start(*argv, '-s')
     wait_until('the server to listen', lambda: server_host.has_name(f'roci/port/106/{port}') or not server.running())
-    run_pair(server, client_host.start(*argv, '-c'))
+    run_pair(server, client_host.start(*argv, '-c'), excuse=RPING_RACE)
 
 
 def connections(kind):
@@ -123,13 +127,135 @@ def same_port(kind):
     rping(two, one, port)
 
 
+def owner_killed(kind):
+    """The process that has the port is killed in the middle of its neighbour's stream, and another time before a request."""
+    one, two = neighbours(kind)
+    holder = hold(one)
+    argv = ['ibv_rc_pingpong', '-d', DEVICE, '-c', '-n', '20000', '-p', str(next_port())]
+    server = two.start(*argv, *gid_of(two))
+    wait_until('the server to listen', lambda: two.listens(int(argv[-1])) or not server.running())
+    client = host_b.start(*argv, *gid_of(host_b), host_a.address)
+    wait_until('the client to connect', lambda: not two.listens(int(argv[-1])))
+    holder.end()
+    check(server.running() and client.running(), f'{server.report()}\n{client.report()}')
+    run_pair(server, client)
+
+    need('rping')
+    holder, port = hold(one), next_port()
+    server = two.start('rping', '-s', '-p', str(port), '-a', host_a.address, '-C', '10')
+    wait_until('the server to listen', lambda: two.has_name(f'roci/port/106/{port}') or not server.running())
+    check(server.running(), server.report())
+    inodes = holders()
+    holder.end()
+    wait_until('the server to have the port', lambda: holders() - inodes)
+    run_pair(server, host_b.start('rping', '-c', '-p', str(port), '-a', host_a.address, '-C', '10'), excuse=RPING_RACE)
+
+
+def holders():
+    """The sockets that have UDP port 4791 of host_a's address."""
+    want = ''.join(f'{int(n):02X}' for n in reversed(host_a.address.split('.'))) + ':12B7'
+    with open(f'/proc/{host_a.pid}/net/udp') as f:
+        return {fields[9] for fields in map(str.split, f) if fields[1] == want}
+
+
+HOSTILE = """
+import array, re, socket, struct, sys
+src, dst = (bytes(10) + b'\\xff\\xff' + socket.inet_aton(a) for a in sys.argv[1:])
+sender = socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM | socket.SOCK_NONBLOCK)
+def door(slot, header, body, fds=()):
+    rights = [(socket.SOL_SOCKET, socket.SCM_RIGHTS, array.array('i', fds))] if fds else []
+    try:
+        sender.sendmsg([header, body], rights, 0, '\\0roci/door/' + slot)
+    except OSError:
+        pass
+print('sending', flush=True)
+while True:
+    for slot in re.findall('@roci/door/(\\d+)$', open('/proc/net/unix').read(), re.M):
+        packet = bytes([0x64, 0, 0xff, 0xff, 0, 0, 0, 1]) + bytes(300)
+        header = struct.pack('=IIIHBB16s16s', 0x524f4344, len(packet), len(packet), 4791, 0, 64, src, dst)
+        for i in range(20):
+            door(slot, header, packet)
+        door(slot, header[:i], b'')
+        door(slot, b'?' * 60, packet * 30)
+        door(slot, header, packet, [0, 1])
+"""
+
+
+def hostile(kind):
+    """A third user sends to all side doors: rubbish, packets that claim to come from the network, and file descriptors."""
+    one, two = neighbours(kind)
+    mallory = Neighbour(host_a, 'mallory', 20003)
+    holder = hold(one)
+    before = os.listdir(f'/proc/{holder.pid}/fd')
+    flood = mallory.start('/usr/bin/python3', '-c', HOSTILE, host_b.address, host_a.address, plain=True)
+    try:
+        wait_until('the flood', lambda: 'sending' in flood.text() or not flood.running())
+        argv = ['ibv_rc_pingpong', '-d', DEVICE, '-c', '-n', '200']
+        texts = transfer(two, host_b, argv, gid_of(two), gid_of(host_b))
+        check('door_refused' in texts[0] and 'door_malformed' in texts[0], texts[0])
+        check(flood.running() and holder.running(), flood.report())
+        check(os.listdir(f'/proc/{holder.pid}/fd') == before, 'the holder has other descriptors than before')
+    finally:
+        flood.end()
+        holder.end()
+
+
+SQUAT = """
+import resource, socket, time
+resource.setrlimit(resource.RLIMIT_NOFILE, (1100, resource.getrlimit(resource.RLIMIT_NOFILE)[1]))
+kept = [socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) for _ in range(1023)]
+for slot, s in enumerate(kept, 1):
+    s.bind(f'\\0roci/door/{slot}')
+print('squatting', flush=True)
+time.sleep(600)
+"""
+
+
+def squatter(kind):
+    """Somebody has the names of all side doors."""
+    one, two = neighbours(kind)
+    thief = one.start('/usr/bin/python3', '-c', SQUAT, plain=True)
+    try:
+        wait_until('the names to be taken', lambda: 'squatting' in thief.text() or not thief.running())
+        check(thief.running(), thief.report())
+        process = two.start('ibv_devinfo')
+        check(process.wait(30) not in (0, None), process.report())
+        check('1023 processes on this host have one already, or somebody keeps their names' in process.text(), process.report())
+    finally:
+        thief.end()
+    two.call('ibv_devinfo')
+
+
+def port_of_a_stranger(kind):
+    """Another user's program, which is none of ours, has the port. A listener says so when it starts."""
+    one, two = neighbours(kind)
+    steal = f"import socket, time; s = socket.socket(type=socket.SOCK_DGRAM); s.bind(('{host_a.address}', 4791)); print('taken', flush=True); time.sleep(600)"
+    thief = one.start('/usr/bin/python3', '-c', steal, plain=True)
+    try:
+        wait_until('the port to be taken', lambda: 'taken' in thief.text() or not thief.running())
+        check(thief.running(), thief.report())
+        recv = two.start(ROCI, 'recv', '--open', '--bind', host_a.address, '--dir', two.rundir, plain=True)
+        try:
+            wait_until('the line', lambda: f'UDP port 4791 of {host_a.address} is taken' in recv.text() or not recv.running())
+            check(recv.running() and 'other hosts cannot reach this process there' in recv.text(), recv.report())
+        finally:
+            recv.end()
+    finally:
+        thief.end()
+
+
 if __name__ == '__main__':
     isolate(users=True)
-    host_a, host_b = veth_pair()
+    host_a, other_host = veth_pair()
+    host_b = Neighbour(other_host, 'somebody')
     sys.exit(tap([(f'{kind}: {name}', lambda kind=kind, case=case: case(kind)) for kind in USERS for name, case in (
         ('ping-pong with each other', to_each_other),
         ('one has the port, the other talks to another host', while_a_neighbour_has_the_port),
         ('both talk to another host', both_at_once),
         ('connections by rdma_cm', connections),
         ('one port', same_port),
+        ('the owner of the port is killed', owner_killed),
+        ('a hostile third', hostile),
+        ('somebody has all names', squatter),
+        ('a program that is none of ours has the port', port_of_a_stranger),
     )]))
