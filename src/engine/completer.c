@@ -259,7 +259,7 @@ enum roci_proof roci_completer_proof(const struct roci_qp *qp, const struct roci
 
 	if (qp->state != ROCI_QPS_RTS && qp->state != ROCI_QPS_SQD)
 		return ROCI_PROOF_NONE;
-	if (roci_psn_add(pkt->psn, 1) == w->max)
+	if (roci_psn_add(pkt->psn, 1) == w->max || roci_psn_add(pkt->psn, 1) == w->una)
 		return ROCI_PROOF_PEER;
 	if (is_outstanding(w, pkt->psn) && (pkt->psn == w->una || !qp->peer.shown || qp->peer.silent))
 		return ROCI_PROOF_PEER;

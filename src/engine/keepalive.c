@@ -38,7 +38,7 @@ static void expire(struct roci_timer *timer)
 		return;
 	}
 	if (k->probes > 1)
-		roci_qp_peer_silent(qp);
+		roci_qp_peer_silent(qp, false);
 	roci_probe_send(qp);
 	arm(qp, now + PROBE_INTERVAL_NS);
 }

@@ -204,9 +204,9 @@ void roci_qp_address(struct roci_qp *qp)
 		qp->attr.av.src_port = qp->attr.av.mad_port;
 }
 
-void roci_qp_peer_silent(struct roci_qp *qp)
+void roci_qp_peer_silent(struct roci_qp *qp, bool long_since)
 {
-	qp->peer.silent = true;
+	qp->peer.silent = long_since;
 	if (!qp->peer.shown)
 		qp->attr.av.src_port = qp->attr.av.mad_port;
 }

@@ -111,9 +111,9 @@ static inline bool roci_qp_is_connected(const struct roci_qp *qp)
 /* The peer has shown its port, or an address vector was set. A peer that sends from port 4791 is answered from there
  * (av.mad_port): a firewall that knows no RoCE may have seen just that way. */
 void roci_qp_address(struct roci_qp *qp);
-/* No answer comes from the peer, perhaps because its port has changed. Where nothing ever came from it, packets leave
- * from port 4791 from now on. */
-void roci_qp_peer_silent(struct roci_qp *qp);
+/* No answer comes from the peer. Where nothing ever came from it, packets leave from port 4791 from now on. long_since:
+ * perhaps its port has changed, so its answers prove less (roci_completer_proof()). */
+void roci_qp_peer_silent(struct roci_qp *qp, bool long_since);
 /* The QP has packets to send, or may have: roci_engine_tx() asks it. */
 void roci_qp_make_ready(struct roci_qp *qp);
 /* The QP fails: ERR (RC), both queues flushed in order; async event `type` unless -1. */

@@ -7,6 +7,8 @@
 #include "engine/responder.h"
 #include "engine/service.h"
 
+#define PROBES_UNHEARD 3 /* then the peer's port may have changed */
+
 /* ---- sending ---- */
 
 static bool may_send(struct roci_qp *qp, uint64_t bytes)
@@ -134,9 +136,10 @@ void roci_rc_wait(struct roci_qp *qp, uint32_t psn, uint64_t wait_ns)
 static void silence(struct roci_qp *qp)
 {
 	struct roci_requester *r = &qp->req;
+	enum roci_ack_expiry expiry = roci_ack_timer_expire(&r->ack_timer, qp->e->now, acked(qp));
 
-	roci_qp_peer_silent(qp);
-	switch (roci_ack_timer_expire(&r->ack_timer, qp->e->now, acked(qp))) {
+	roci_qp_peer_silent(qp, expiry > ROCI_ACK_RESEND || r->ack_timer.probes >= PROBES_UNHEARD);
+	switch (expiry) {
 	case ROCI_ACK_PROBE:
 		qp->e->stats.probes++;
 		qp->probe.awaiting = true;

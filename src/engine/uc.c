@@ -81,7 +81,7 @@ static void silence(struct roci_qp *qp)
 	if (roci_uc_flow_silence(&qp->req.uc)) {
 		roci_path_congested(qp->path, qp->e->now);
 		if (!qp->req.uc.answered)
-			roci_qp_peer_silent(qp);
+			roci_qp_peer_silent(qp, false);
 	}
 	advance(qp, qp->req.window.next);
 }
