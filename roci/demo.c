@@ -52,6 +52,7 @@ struct demo {
 	const struct command *command;
 	char dir[PATH_MAX], source[PATH_MAX], received[PATH_MAX], copy[PATH_MAX], capture[PATH_MAX];
 	const char *argument; /* the source, as it stands on the sender's command line */
+	bool made_dir;        /* `dir` did not exist before */
 	uint64_t bytes;
 };
 
@@ -75,7 +76,8 @@ static int make_folders(struct demo *demo, const char *out)
 	char fresh[PATH_MAX];
 
 	snprintf(fresh, sizeof(fresh), "%s/roci-demo-XXXXXX", tmp && *tmp ? tmp : "/tmp");
-	if (out ? mkdir(out, 0777) && errno != EEXIST : !mkdtemp(fresh))
+	demo->made_dir = out ? !mkdir(out, 0777) : mkdtemp(fresh) != NULL;
+	if (!demo->made_dir && !(out && errno == EEXIST))
 		return cannot(demo, out ? out : fresh);
 	if (!realpath(out ? out : fresh, demo->dir))
 		return cannot(demo, out ? out : fresh);
@@ -160,12 +162,23 @@ static void introduce(const struct demo *demo, const char *mode)
 	       units_bytes(bytes, demo->bytes));
 	print_path("", demo->dir, ":\n\n");
 	printf("  $ roci recv --device embedded --bind 127.0.0.1 --port 0 --once --ticket-file ticket --dir received\n"
-	       "  $ roci send --device embedded --mode %s ",
+	       "  $ roci send --device embedded --no-encrypt --mode %s ",
 	       mode);
 	print_path("", demo->argument, " @ticket\n\n");
 	if (demo->bytes >= LARGE_BYTES)
-		puts("(The capture holds every packet, so it becomes larger than the file.)\n");
+		puts("(The capture holds all of the file, so it becomes larger than the file.)\n");
 	fflush(stdout);
+}
+
+/* Of a folder that existed before, only what the demo has made there. */
+static void propose_to_remove(const struct demo *demo)
+{
+	print_path("Clean up:         rm -r ", demo->made_dir ? demo->dir : demo->received, "");
+	if (!demo->made_dir)
+		print_path(" ", demo->capture, "");
+	if (!demo->made_dir && demo->argument != demo->source)
+		print_path(" ", demo->source, "");
+	putchar('\n');
 }
 
 static void conclude(const struct demo *demo, const struct demo_pair *pair)
@@ -179,12 +192,11 @@ static void conclude(const struct demo *demo, const struct demo_pair *pair)
 	       seconds, units_rate(rate, speed), units_bits(bits, speed));
 	printf("Verified  all %llu bytes of the copy are equal\n", (unsigned long long)demo->bytes);
 	print_path("Copy      ", demo->copy, "\n");
-	print_path("Capture   ", demo->capture, " (every packet that the sender sent or received)\n\n");
+	print_path("Capture   ", demo->capture, " (the sender's packets)\n\n");
 	print_path("See the packets:  tshark -r ", demo->capture, " | head -40\n");
 	print_path("             or:  wireshark ", demo->capture, "\n");
-	print_path("Two machines:     `roci recv` on one, `roci send FILE HOST` on the other\n"
-		   "Clean up:         rm -r ",
-		   demo->dir, "\n");
+	puts("Two machines:     `roci recv` on one, `roci send FILE HOST` on the other");
+	propose_to_remove(demo);
 }
 
 static int move(struct demo *demo, const char *mode)
@@ -192,8 +204,8 @@ static int move(struct demo *demo, const char *mode)
 	static const char *const receiver[] = {"roci",   "recv",      "--json",        "--device", "embedded",
 					       "--bind", "127.0.0.1", "--port",        "0",        "--once",
 					       "--dir",  RECEIVED,    "--ticket-file", TICKET,     NULL};
-	const char *const sender[] = {"roci", "send", "--json",       "--device", "embedded", "--mode",
-				      mode,   "--",   demo->argument, "@" TICKET, NULL};
+	const char *const sender[] = {"roci",   "send", "--json", "--device",     "embedded", "--no-encrypt",
+				      "--mode", mode,   "--",     demo->argument, "@" TICKET, NULL};
 	struct demo_pair *pair = demo_pair_create();
 	int status;
 
@@ -251,7 +263,7 @@ const struct command demo_command = {
 		    "  roci demo --mode read         the receiver reads; by default, the sender writes\n",
 	.about = "The demo runs `roci recv` and `roci send`, explains each step of the transfer, compares the copy "
 		 "with\n"
-		 "the file, and leaves a capture of all packets for Wireshark.\n",
+		 "the file, and leaves a capture of the sender's packets for Wireshark.\n",
 	.manual = "roci-demo",
 	.options = options,
 	.option_count = sizeof(options) / sizeof(options[0]),

@@ -28,8 +28,8 @@ static const struct lesson {
 	 "messages.",
 	 "rdma_connect(), rdma_accept()", "ConnectRequest, ConnectReply, ReadyToUse"},
 	{"HELLO", NULL,
-	 "In a TLS 1.3 handshake, both sides prove that they know the secret. All later messages, and the content of "
-	 "the file, are encrypted.",
+	 "In a TLS 1.3 handshake, both sides prove that they know the secret. All later messages are encrypted. (The "
+	 "content of the file is not, because of --no-encrypt: so you find it in the capture. Nobody can change it.)",
 	 "ibv_post_recv(), ibv_post_send()", "SEND; an ACK comes back"},
 	{"TERMS", NULL, "Both sides agree how to move the file. Then the sender connects more QPs for the data.", NULL,
 	 NULL},

@@ -90,6 +90,7 @@ void show_json(struct show *show, const struct mover_event *event)
 		put_number(object, "qps", event->qps);
 		json_object_set_new(object, "encrypted", json_boolean(event->encrypted));
 		json_object_set_new(object, "open", json_boolean(event->open));
+		json_object_set_new(object, "dry_run", json_boolean(event->dry_run));
 		break;
 	case MOVER_ENTRY_DONE:
 		put_string(object, "outcome", mover_outcome_name(event->outcome));

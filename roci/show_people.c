@@ -70,9 +70,10 @@ static void connected(struct show *show, const struct mover_event *event)
 	if (show->quiet)
 		return;
 	begin(show, event->session);
-	fprintf(stderr, "connected %s %s via %s, mode %s, %u QP%s%s%s\n", show->receiving ? "from" : "to",
+	fprintf(stderr, "connected %s %s via %s, mode %s, %u QP%s%s%s%s\n", show->receiving ? "from" : "to",
 		event->address, show->where, mover_mode_name(event->mode), event->qps, event->qps == 1 ? "" : "s",
-		event->encrypted ? "" : ", contents not encrypted", event->open ? ", without a ticket" : "");
+		event->dry_run ? ", dry run" : "", event->encrypted ? "" : ", contents not encrypted",
+		event->open ? ", without a ticket" : "");
 }
 
 static void progress(struct show *show, const struct mover_event *event)
@@ -109,7 +110,8 @@ static void entry_done(struct show *show, const struct mover_event *event)
 		fprintf(out, "roci %s: ", show->command);
 	else if (show->verbose || event->outcome != MOVER_WOULD)
 		fprintf(out, "%-10s  ",
-			event->outcome == MOVER_WOULD ? "would send" : mover_outcome_name(event->outcome));
+			event->outcome == MOVER_WOULD ? (show->receiving ? "would receive" : "would send")
+						      : mover_outcome_name(event->outcome));
 	text_print(out, event->name, event->name_len);
 	if (event->text) {
 		fputs(": ", out);
@@ -120,18 +122,15 @@ static void entry_done(struct show *show, const struct mover_event *event)
 }
 
 /* "3 entries, 1.20 GiB in 2.1 s (571 MiB/s); 2 unchanged; kept 512 MiB from an earlier attempt" */
-static void summary(const struct show *show, const struct mover_totals *t)
+static void summary(const struct show *show, const struct mover_totals *t, bool dry_run)
 {
+	static const char *const done[2][2] = {{"sent", "received"}, {"would send", "would receive"}};
 	char bytes[UNITS_CHARS], rate[UNITS_CHARS];
 	double seconds = (double)t->elapsed_ns / 1e9;
 	uint64_t fresh = t->entries_done - t->entries_unchanged;
 
-	fprintf(stderr, "%s %llu %s, %s",
-		show->dry_run     ? "would send"
-		: show->receiving ? "received"
-				  : "sent",
-		(unsigned long long)fresh, entries(fresh),
-		units_bytes(bytes, (show->dry_run ? t->bytes_total : t->bytes_done) - t->bytes_unchanged));
+	fprintf(stderr, "%s %llu %s, %s", done[dry_run][show->receiving], (unsigned long long)fresh, entries(fresh),
+		units_bytes(bytes, (dry_run ? t->bytes_total : t->bytes_done) - t->bytes_unchanged));
 	if (t->bytes_moved)
 		fprintf(stderr, " in %.*f s (%s)", seconds < 10 ? 2 : 0, seconds,
 			units_rate(rate, seconds > 0 ? (double)t->bytes_moved / seconds : 0));
@@ -165,7 +164,7 @@ static void ended(struct show *show, const struct mover_event *event)
 	begin(show, event->session);
 	if (event->status == MOVER_OK) {
 		if (!show->quiet)
-			summary(show, t);
+			summary(show, t, event->dry_run);
 		return;
 	}
 	fprintf(stderr, "roci %s: ", show->command);

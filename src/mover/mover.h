@@ -99,6 +99,7 @@ struct mover_event {
 	enum mover_mode mode;       /* CONNECTED */
 	unsigned qps;               /* CONNECTED */
 	bool encrypted, open;       /* CONNECTED: chunks are encrypted; the peer needed no ticket */
+	bool dry_run;               /* CONNECTED, ENTRY_DONE, ENDED: nothing is sent, only listed */
 	const char *device;         /* LISTENING, CONNECTED: such as "mlx5_0", "roci0" */
 	const char *path;           /* CONNECTED: what carries the data: "rnic", "rxe", "iwarp", "roci0 over udp" */
 	const char *address;        /* LISTENING: own, CONNECTED: the peer's */

@@ -16,6 +16,7 @@
 void session_emit(struct session *s, struct mover_event *event)
 {
 	event->session = s->report.number;
+	event->dry_run = s->terms.dry_run;
 	events_emit(s->report.events, event);
 }
 

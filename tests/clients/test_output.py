@@ -102,6 +102,8 @@ def dry_run():
         recv_ticket = recv.ticket
         out, said = roci('send', '--dry-run', source, '@' + recv_ticket)
         check(sorted(out.splitlines()) == ['dry-source', 'dry-source/one'], out)
+        wait_until('the receiver to say so', lambda: 'would receive 2 entries' in recv.process.text())
+        check('received' not in recv.process.text(), recv.process.text())
         says('would send 2 entries, 1000 B', said)
         check(os.listdir(into) == [], os.listdir(into))
         recv.ends()
@@ -204,6 +206,8 @@ def demo(mode):
     says(r'Verified +all 16777\d+ bytes of the copy are equal', text)
     check(subprocess.run(['cmp', f'{out}/lines.txt', f'{out}/received/lines.txt']).returncode == 0, 'the copy differs')
     check(not os.path.exists(f'{out}/ticket'), 'the ticket is still there')
+    with open(f'{out}/roci-demo.pcapng', 'rb') as f:
+        check(b'of a file that crosses from process to process' in f.read(), 'the file is not in the capture')
     return out
 
 
@@ -229,6 +233,13 @@ def demo_given():
     with open(f'{out}/received/given', 'rb') as f:
         check(f.read() == b'a small file of the user', 'the copy differs')
     _, said = roci('demo', '--out', out, path, status=USAGE)
+    check(re.search(rf'rm -r {re.escape(out)}$', text, re.M), text)
+    own = folder('own')
+    precious = os.path.join(own, 'precious')
+    write(precious, b'not of the demo')
+    text, _ = roci('demo', '--out', own, path)
+    proposed = re.search(r'rm -r (.*)', text)[1].split()
+    check(proposed == [f'{own}/received', f'{own}/roci-demo.pcapng'], proposed)
     says('remove it, or choose another --out', said)
     roci('demo', '/dev/null', status=LOCAL_IO)
 
