@@ -91,17 +91,25 @@ static void pause_a_bit(void)
 	nanosleep(&(struct timespec){0, 1000000}, NULL);
 }
 
-bool hostile_expect(struct hostile *h, enum proto_type type)
+bool hostile_next(struct hostile *h)
 {
 	uint64_t end = now_ms() + PATIENCE_MS;
 
 	while (now_ms() < end && !h->closed) {
 		poll_event(h);
-		if (!poll_one(h))
-			pause_a_bit();
-		else if (h->type == type)
+		if (poll_one(h))
 			return true;
-		else if (h->error)
+		pause_a_bit();
+	}
+	return false;
+}
+
+bool hostile_expect(struct hostile *h, enum proto_type type)
+{
+	while (hostile_next(h)) {
+		if (h->type == type)
+			return true;
+		if (h->error)
 			return false;
 	}
 	return false;

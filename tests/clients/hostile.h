@@ -67,6 +67,8 @@ void hostile_send_raw(struct hostile *h, const void *bytes, size_t len);
 /* A PING after so many KeyUpdates (RFC 8446 s.4.6.3), each of which asks for an answer. 2400 nearly fill a message. */
 void hostile_update_keys(struct hostile *h, unsigned updates);
 
+/* Waits for the next message, of any type. False if the end comes instead, or nothing for ten seconds. */
+bool hostile_next(struct hostile *h);
 /* Waits for a message of that type. False if an ERROR or the end comes instead, or nothing for ten seconds. */
 bool hostile_expect(struct hostile *h, enum proto_type type);
 /* Waits until the other side has closed the connection; false if it does not in 20 seconds. */

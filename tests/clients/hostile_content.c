@@ -4,6 +4,7 @@
 
 #include "hostile_sender.h"
 #include "honest_sender.h"
+#include "mover/chain.h"
 #include "mover/chunk_cipher.h"
 
 static struct hostile *const h = &hostile;
@@ -211,6 +212,69 @@ static void gone_while_finishing(void)
 	connection_disconnect(&h->control.conn);
 }
 
+#define HUGE_BYTES  ((UINT64_C(16) << 40) - (1 << 20))
+#define HUGE_CHUNKS ((HUGE_BYTES - 1) / PROTO_MIN_CHUNK + 1)
+
+static struct mover_entry huge_file(char name[32], uint32_t number)
+{
+	snprintf(name, 32, "huge %u", number);
+	return honest_file(name, HUGE_BYTES);
+}
+
+/* Waits for the answer to an offer, and returns the credits of the messages before it. */
+static void huge_answer(void)
+{
+	do {
+		hostile_begin(h, PROTO_PING);
+		hostile_send(h);
+		MUST(hostile_next(h) && !h->error);
+	} while (h->type != PROTO_VERDICT);
+}
+
+/* The whole file is a hole. */
+static void huge_hole(uint32_t entry)
+{
+	struct proto_descriptor d = {.seq = entry, .window = PROTO_NO_WINDOW, .count = 1};
+	struct proto_segment segment = {
+		.kind = PROTO_HOLE, .last = true, .entry = entry, .count = HUGE_CHUNKS, .size = HUGE_BYTES};
+
+	chain_hole(&segment.whole, HUGE_CHUNKS);
+	honest_fin(&d, &segment);
+	MUST(honest_result().verdict == PROTO_DONE);
+}
+
+/* Announces up to a thousand files of 16 TiB, makes some of them from one hole, and offers these again, so that the
+ * receiver compares. What it remembers must not depend on such sizes; the caller looks at its memory. */
+static void huge_files(void)
+{
+	enum { FILES = 1000, HOLES = 4 };
+	struct proto_terms terms = honest_terms(MOVER_WRITE);
+	struct mover_entry e;
+	uint32_t files;
+	char name[32];
+
+	terms.entries = FILES + HOLES;
+	terms.max_entries = FILES;
+	terms.checksum = true;
+	honest_lanes_with(&terms);
+	files = h->terms.max_entries; /* fewer, if the receiver has few file descriptors */
+	MUST(h->terms.checksum && files > HOLES && files <= FILES);
+	for (uint32_t i = 0; i < files; i++) {
+		e = huge_file(name, i);
+		honest_offer(i, &e);
+		huge_answer();
+	}
+	for (uint32_t i = 0; i < HOLES; i++)
+		huge_hole(i);
+	for (uint32_t i = 0; i < HOLES; i++) {
+		e = huge_file(name, i);
+		e.mtime_ns = 1;
+		honest_offer(files + i, &e);
+		huge_answer();
+	}
+	MUST(h->digests);
+}
+
 static void stalls(void)
 {
 	struct proto_segment segment;
@@ -230,6 +294,7 @@ const struct scenario hostile_content[] = {
 	{"send-other-lengths", send_other_lengths, ERROR_PROTOCOL, 1},
 	{"end-too-early", end_too_early, ERROR_PROTOCOL, 2},
 	{"gone-while-finishing", gone_while_finishing, CHECKED, 1},
+	{"huge-files", huge_files, CHECKED, 1},
 	{"stalls", stalls, ERROR_LOST, 1},
 	{0},
 };

@@ -156,6 +156,12 @@ def events(process, kind):
     return found
 
 
+def most_memory_mib(pid):
+    """The most memory that the process has used."""
+    with open(f'/proc/{pid}/status') as f:
+        return next(int(line.split()[1]) for line in f if line.startswith('VmHWM:')) // 1024
+
+
 class Receiver:
     """A `roci recv` on a host, at the host's IPv4 address or at `address`. It listens when the constructor returns."""
 

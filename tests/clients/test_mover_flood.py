@@ -7,7 +7,7 @@ import signal
 import sys
 
 from harness import HERE, check, isolate, tap, veth_pair, wait_until
-from mover import OK, Receiver, scratch, write
+from mover import Receiver, most_memory_mib, scratch, write
 
 isolate()
 here, there = veth_pair()
@@ -21,12 +21,6 @@ THREADS = 200
 
 # The private data of a control connection's request: "ROMV", version, and zeros where a ticket would be proved.
 REQUEST = b'ROMV\2'.ljust(32, b'\0').hex()
-
-
-def memory_mib(pid):
-    """The most memory that the process has used."""
-    with open(f'/proc/{pid}/status') as f:
-        return next(int(line.split()[1]) for line in f if line.startswith('VmHWM:')) // 1024
 
 
 def flooded(source, *options):
@@ -46,7 +40,7 @@ def flooded(source, *options):
                         with open(os.path.join(folder, 'small'), 'rb') as f:
                             check(f.read() == b'content %d' % number, 'another content')
                     check(flood.running(), 'no flood\n' + flood.report())
-                    threads, memory = len(os.listdir(f'/proc/{recv.process.pid}/task')), memory_mib(recv.process.pid)
+                    threads, memory = len(os.listdir(f'/proc/{recv.process.pid}/task')), most_memory_mib(recv.process.pid)
                 finally:
                     flood.end(signal.SIGTERM)
                 check(threads < THREADS, f'{threads} threads')
