@@ -107,16 +107,35 @@ static void warn_left_out(struct roci_device *dev, int left_out)
 		left_out, ROCI_MAX_GIDS);
 }
 
+/* Says why QPs and address handles do not get on. */
+static void warn_lost(const struct roci_gids *table, uint32_t lost)
+{
+	char text[ROCI_GID_TEXT];
+
+	for (int i = 0; i < table->count; i++) {
+		if (!(lost >> i & 1) || table->entries[i].state != ROCI_GID_GONE)
+			continue;
+		roci_gid_text(table->entries[i].gid, text);
+		fprintf(stderr,
+			"roci: this host has lost the address %s (%s). What uses it waits, and goes on if the address "
+			"is "
+			"back before the connections time out.\n",
+			text, table->entries[i].ifname);
+	}
+}
+
 static void follow(struct roci_device *dev, int count)
 {
 	bool was_up = roci_gids_first(&dev->gids), is_up;
 	struct roci_gids table = dev->gids;
-	struct roci_gid_change change = roci_gids_merge(&table, dev->addresses.found, count, in_use(dev));
+	uint32_t used = in_use(dev);
+	struct roci_gid_change change = roci_gids_merge(&table, dev->addresses.found, count, used);
 
 	pthread_mutex_lock(&dev->gids_lock);
 	dev->gids = table;
 	pthread_mutex_unlock(&dev->gids_lock);
 	warn_left_out(dev, change.left_out);
+	warn_lost(&table, change.unready & used);
 	roci_udp_follow(dev->links.udp, &change);
 	roci_cm_host_follow(dev, &change);
 	is_up = roci_gids_first(&dev->gids);

@@ -149,6 +149,24 @@ def cm_wildcard(family):
             host.run('ip', 'addr', 'del', address, 'dev', host.link)
 
 
+def cm_returns():
+    """A server that listens on one address is reached there after it was lost and came back."""
+    port = ['-p', str(next_port())]
+    a.run('ip', 'addr', 'add', '10.81.0.1/24', 'dev', a.link)
+    b.run('ip', 'addr', 'add', '10.81.0.2/24', 'dev', b.link)
+    server = serve(b, 'rping', '-s', '-a', '10.81.0.2', '-C', '10', *port)
+    try:
+        b.run('ip', 'addr', 'del', '10.81.0.2/24', 'dev', b.link)
+        wait_until('the socket to close', lambda: not bound(b, '10.81.0.2'))
+        b.run('ip', 'addr', 'add', '10.81.0.2/24', 'dev', b.link)
+        wait_until('the socket', lambda: bound(b, '10.81.0.2'))
+        run_pair(server, a.start('rping', '-c', '-a', '10.81.0.2', '-C', '10', *port))
+    finally:
+        server.end()
+        a.run('ip', 'addr', 'del', '10.81.0.1/24', 'dev', a.link)
+        b.run('ip', 'addr', 'del', '10.81.0.2/24', 'dev', b.link)
+
+
 def bound(host, address):
     """Whether a socket of RoCE's port has the address."""
     text = host.run('ss', '-uanH', 'sport', '=', ':4791')
@@ -198,6 +216,7 @@ def comes_back(host, address):
     def change(processes):
         host.run('ip', 'addr', 'del', f'{address}/24', 'dev', host.link)
         wait_until('the socket to close', lambda: not bound(host, address))
+        wait_until('a line', lambda: any(f'has lost the address {address} ({host.link})' in p.text() for p in processes))
         host.run('ip', 'addr', 'add', f'{address}/24', 'dev', host.link)
         wait_until('the socket', lambda: bound(host, address))
         for process in processes:
@@ -215,6 +234,7 @@ sys.exit(tap([
     ('duplicate address detection shifts no index', duplicate_detection),
     ('rdma_cm: a wildcard listener accepts at a later IPv4 address', lambda: cm_wildcard(4)),
     ('rdma_cm: a wildcard listener accepts at a later IPv6 address', lambda: cm_wildcard(6)),
+    ('rdma_cm: a listener whose address was lost and came back', cm_returns),
     ('an RC connection at a later address', lambda: connection(True, lambda _: None)),
     ('an RC connection whose receiver loses its address for a moment', lambda: connection(False, comes_back(b, '10.80.0.2'))),
     ('an RC connection whose sender loses its address for a moment', lambda: connection(False, comes_back(a, '10.80.0.1'))),

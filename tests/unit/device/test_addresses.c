@@ -248,6 +248,58 @@ static void an_index_that_is_held_stays(void **state)
 	roci_device_put(dev);
 }
 
+/* An RC QP that sends from GID `index`. */
+static struct roci_qp *connect_qp(struct roci_device *dev, int index, uint32_t *qpn, struct roci_cq **cq)
+{
+	struct roci_ah_params ah = {.sgid_index = (uint8_t)index, .hop_limit = 64};
+	struct roci_engine *e = roci_device_lock(dev);
+	struct roci_qp_init init = {.type = ROCI_QPT_RC, .pd = 1, .cap = {16, 16, 1, 1, 0}};
+	struct roci_qp_attr attr = {.state = ROCI_QPS_INIT, .port_num = 1, .path_mtu = 1, .dest_qpn = 77};
+	struct roci_qp *qp;
+
+	gid_of("10.77.0.99", ah.dgid);
+	assert_int_equal(roci_cq_create(e, 16, NULL, cq), 0);
+	assert_int_equal(roci_device_alloc_qpn(dev, qpn), 0);
+	init.qpn = *qpn;
+	init.send_cq = init.recv_cq = *cq;
+	assert_int_equal(roci_qp_create(e, &init, &qp), 0);
+	assert_int_equal(roci_qp_modify(qp, roci_now(), &attr,
+					ROCI_QP_STATE | ROCI_QP_PKEY_INDEX | ROCI_QP_PORT | ROCI_QP_ACCESS_FLAGS),
+			 0);
+	attr.state = ROCI_QPS_RTR;
+	assert_int_equal(roci_device_make_av(dev, &ah, &attr.av), 0);
+	assert_int_equal(roci_qp_modify(qp, roci_now(), &attr,
+					ROCI_QP_STATE | ROCI_QP_AV | ROCI_QP_PATH_MTU | ROCI_QP_DEST_QPN |
+						ROCI_QP_RQ_PSN | ROCI_QP_MAX_DEST_RD_ATOMIC | ROCI_QP_MIN_RNR_TIMER),
+			 0);
+	roci_device_unlock(dev);
+	return qp;
+}
+
+static void an_index_that_a_qp_has_stays(void **state)
+{
+	struct roci_device *dev = open_device();
+	struct roci_cq *cq;
+	struct roci_qp *qp;
+	uint32_t qpn;
+	int index;
+
+	must("ip addr add 10.77.0.1/24 dev lo");
+	index = wait_address(dev, "10.77.0.1", true);
+	qp = connect_qp(dev, index, &qpn, &cq);
+	must("ip addr del 10.77.0.1/24 dev lo && ip addr add 10.77.0.2/24 dev lo");
+	assert_true(wait_address(dev, "10.77.0.2", true) != index);
+	roci_device_lock(dev);
+	roci_qp_destroy(qp);
+	roci_device_free_qpn(dev, qpn);
+	roci_cq_destroy(cq);
+	roci_device_unlock(dev);
+	must("ip addr add 10.77.0.3/24 dev lo");
+	assert_int_equal(wait_address(dev, "10.77.0.3", true), index);
+	must("ip addr flush dev lo && ip addr add 127.0.0.1/8 dev lo");
+	roci_device_put(dev);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -257,6 +309,7 @@ int main(void)
 		cmocka_unit_test_setup(a_thread_that_does_not_sleep_looks, skip_elsewhere),
 		cmocka_unit_test_setup(without_netlink_the_table_stays, skip_elsewhere),
 		cmocka_unit_test_setup(an_index_that_is_held_stays, skip_elsewhere),
+		cmocka_unit_test_setup(an_index_that_a_qp_has_stays, skip_elsewhere),
 	};
 
 	return cmocka_run_group_tests(tests, own_namespace, remove_rundir);
