@@ -389,58 +389,85 @@ static int make_cable(void)
 		      " || exit 1; done) 2>/dev/null");
 }
 
-/* Packets of a link-local group are received on each interface, not only on the first. What leaves by one interface
- * comes back there, and arrives by the other. */
-static void a_link_local_group_is_received_everywhere(void **state)
+/* A udp link with a GID at each end of the cable. */
+static void open_at_both_ends(struct station *a, struct roci_gids *gids)
 {
-	uint64_t end = roci_now() + 20000000000u;
-	struct roci_gids gids = {.count = 2};
-	struct station a;
-	struct roci_udp_config config = {.gids = &gids, .registry = &a.registry, .stats = &a.stats};
-	uint8_t group[16];
+	struct roci_udp_config config = {.gids = gids, .registry = &a->registry, .stats = &a->stats};
 
-	if (make_cable())
-		skip();
-	station_open(&a, "fe80::77:a");
-	roci_link_close(a.link);
+	station_open(a, "fe80::77:a");
+	roci_link_close(a->link);
+	gids->count = 2;
 	for (int i = 0; i < 2; i++) {
-		gid_of(i ? "fe80::77:b" : "fe80::77:a", gids.entries[i].gid);
-		gids.entries[i].ifindex = if_nametoindex(i ? "roci-b" : "roci-a");
-		gids.entries[i].state = ROCI_GID_READY;
+		gid_of(i ? "fe80::77:b" : "fe80::77:a", gids->entries[i].gid);
+		gids->entries[i].ifindex = if_nametoindex(i ? "roci-b" : "roci-a");
+		gids->entries[i].state = ROCI_GID_READY;
 	}
-	config.door = a.door;
-	config.epoll_fd = a.epoll_fd;
-	assert_int_equal(roci_udp_open(&config, &a.udp), 0);
-	assert_int_equal(roci_seal_open(roci_udp_link(a.udp), &a.link), 0);
-	for (int i = 0; i < 2; i++)
-		while (roci_udp_listen(a.udp, i))
-			assert_true(roci_now() < end);
-	gid_of("ff02::77", group);
-	assert_int_equal(roci_udp_join(a.udp, group), 0);
-	assert_int_equal(roci_udp_join(a.udp, group), 0);
-	assert_int_equal(roci_udp_leave(a.udp, group), 0);
+	config.door = a->door;
+	config.epoll_fd = a->epoll_fd;
+	assert_int_equal(roci_udp_open(&config, &a->udp), 0);
+	assert_int_equal(roci_seal_open(roci_udp_link(a->udp), &a->link), 0);
+}
+
+/* What leaves by one interface comes back there, and arrives by the other. */
+static void send_by_each(struct station *a, const struct roci_gids *gids, const char *group)
+{
 	for (uint8_t i = 0; i < 2; i++) {
 		unsigned got = 0;
 
-		outgoing_start(&out, &a, "ff02::77");
-		memcpy(out.av.sgid, gids.entries[i].gid, 16);
+		outgoing_start(&out, a, group);
+		memcpy(out.av.sgid, gids->entries[i].gid, 16);
 		out.av.sgid_index = i;
-		out.av.ifindex = gids.entries[i].ifindex;
+		out.av.ifindex = gids->entries[i].ifindex;
 		outgoing_add(&out, ROCI_QPN_MULTICAST, 0, 100);
-		outgoing_send(&out, a.link);
+		outgoing_send(&out, a->link);
 		while (got < 2) {
-			unsigned n = station_wait(&a, in);
+			unsigned n = station_wait(a, in);
 
 			assert_true(n > 0);
 			for (unsigned k = 0; k < n; k++)
 				check_datagram(&in[k]);
 			got += n;
 		}
-		assert_memory_equal(in[0].from->flow.src, gids.entries[i].gid, 16);
+		assert_memory_equal(in[0].from->flow.src, gids->entries[i].gid, 16);
 	}
+}
+
+/* Packets of a group are received on each interface, not only on the first: also on one that is there only after the
+ * group was joined (`late`). */
+static void receive_everywhere(const char *text, bool late)
+{
+	uint64_t end = roci_now() + 20000000000u;
+	struct roci_gids gids = {0};
+	struct station a;
+	uint8_t group[16];
+
+	open_at_both_ends(&a, &gids);
+	if (late)
+		gids.entries[1].state = ROCI_GID_GONE;
+	gid_of(text, group);
+	assert_int_equal(roci_udp_join(a.udp, group), 0);
+	assert_int_equal(roci_udp_join(a.udp, group), 0);
+	gids.entries[1].state = ROCI_GID_READY;
+	if (late)
+		roci_udp_follow(a.udp, &(struct roci_gid_change){.ready = 1u << 1});
+	assert_int_equal(roci_udp_leave(a.udp, group), 0);
+	for (int i = 0; i < 2; i++)
+		while (roci_udp_listen(a.udp, i))
+			assert_true(roci_now() < end);
+	send_by_each(&a, &gids, text);
 	assert_int_equal(roci_udp_leave(a.udp, group), 0);
 	assert_int_equal(roci_udp_leave(a.udp, group), -EINVAL);
 	station_close(&a);
+}
+
+static void a_group_is_received_everywhere(void **state)
+{
+	if (make_cable())
+		skip();
+	for (unsigned late = 0; late < 2; late++) {
+		receive_everywhere("ff02::77", late);
+		receive_everywhere("ff05::77", late);
+	}
 }
 
 /* The address goes and comes back: so do both of its sockets, and packets leave from the same port as before. */
@@ -525,7 +552,7 @@ int main(void)
 		cmocka_unit_test(runs_leave_from_the_source_port),
 		cmocka_unit_test(nothing_is_received_at_the_source_port),
 		cmocka_unit_test(a_group_reaches_all_its_members),
-		cmocka_unit_test(a_link_local_group_is_received_everywhere),
+		cmocka_unit_test(a_group_is_received_everywhere),
 		cmocka_unit_test(what_cannot_be_sent_is_counted),
 		cmocka_unit_test(sockets_follow_their_address),
 		cmocka_unit_test(a_new_address_has_a_socket_only_where_all_have),
