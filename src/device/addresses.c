@@ -117,9 +117,8 @@ static void warn_lost(const struct roci_gids *table, uint32_t lost)
 			continue;
 		roci_gid_text(table->entries[i].gid, text);
 		fprintf(stderr,
-			"roci: this host has lost the address %s (%s). What uses it waits, and goes on if the address "
-			"is "
-			"back before the connections time out.\n",
+			"roci: this host has lost the address %s (%s). What uses it goes on when it is back, if the "
+			"connections have not timed out by then.\n",
 			text, table->entries[i].ifname);
 	}
 }
