@@ -4,7 +4,7 @@
  *
  * The wrappers may be called before any constructor, from within dlopen(), in a forked child and in a signal handler:
  * they take no lock and allocate nothing. There is one exception: in a program that has not read the device list yet,
- * the first use of an exchanged path writes the tree.
+ * or not since the GID table changed, the first use of an exchanged path writes the tree.
  *
  * The exported names are unversioned (gen_symbols.py), so that they serve whatever version a program asks for. They are
  * set by asm labels, because the C library's headers redirect and inline the plain names.
