@@ -160,6 +160,21 @@ uint32_t qp_random_psn(void)
 	return psn & 0xffffff;
 }
 
+void post_message(struct ibv_qp *qp, const struct ibv_mr *mr, void *at, uint32_t len, uint64_t wr_id, bool receive)
+{
+	struct ibv_sge sge = {(uintptr_t)at, len, mr->lkey};
+	struct ibv_send_wr send = {.wr_id = wr_id,
+				   .sg_list = &sge,
+				   .num_sge = 1,
+				   .opcode = IBV_WR_SEND,
+				   .send_flags = IBV_SEND_SIGNALED},
+			   *bad_send;
+	struct ibv_recv_wr recv = {.wr_id = wr_id, .sg_list = &sge, .num_sge = 1}, *bad_recv;
+
+	errno = receive ? ibv_post_recv(qp, &recv, &bad_recv) : ibv_post_send(qp, &send, &bad_send);
+	need(!errno, "post");
+}
+
 void cq_next(struct ibv_cq *cq, struct ibv_wc *wc)
 {
 	time_t end = time(NULL) + PAIR_WAIT_S;

@@ -59,6 +59,9 @@ uint32_t qp_random_psn(void);
  * be empty. */
 struct ibv_mw *mw_bind(struct ibv_qp *qp, struct ibv_mr *mr, size_t len);
 
+/* Posts a signaled SEND, or a receive, of `len` bytes. */
+void post_message(struct ibv_qp *qp, const struct ibv_mr *mr, void *at, uint32_t len, uint64_t wr_id, bool receive);
+
 /* The next completion of a polled CQ. */
 void cq_next(struct ibv_cq *cq, struct ibv_wc *wc);
 /* The next completion, which must be this one, with success. */

@@ -6,7 +6,6 @@
  */
 #include "pair.h"
 
-#include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <unistd.h> /* IWYU pragma: keep (getopt) */
@@ -19,17 +18,7 @@ static uint8_t memory[DEPTH * MESSAGE_BYTES];
 
 static void post(struct ibv_qp *qp, uint64_t wr_id, bool server)
 {
-	struct ibv_sge sge = {(uintptr_t)memory + wr_id % DEPTH * MESSAGE_BYTES, MESSAGE_BYTES, mr->lkey};
-	struct ibv_send_wr send = {.wr_id = wr_id,
-				   .sg_list = &sge,
-				   .num_sge = 1,
-				   .opcode = IBV_WR_SEND,
-				   .send_flags = IBV_SEND_SIGNALED},
-			   *bad_send;
-	struct ibv_recv_wr recv = {.wr_id = wr_id, .sg_list = &sge, .num_sge = 1}, *bad_recv;
-
-	errno = server ? ibv_post_recv(qp, &recv, &bad_recv) : ibv_post_send(qp, &send, &bad_send);
-	need(!errno, "post");
+	post_message(qp, mr, memory + wr_id % DEPTH * MESSAGE_BYTES, MESSAGE_BYTES, wr_id, server);
 }
 
 /* Keeps DEPTH requests posted. Returns the first request that failed. */
