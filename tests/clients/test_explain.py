@@ -10,7 +10,7 @@ import command_line
 from command_line import here, roci, says
 from harness import ROCI, SANITIZER, check, need, tap
 
-FAILED, USAGE = 1, 2
+FAILED, USAGE, NO_CONNECT = 1, 2, 4
 
 
 def people():
@@ -94,7 +94,13 @@ def provoke():
     return f'{len(commands)} commands'
 
 
+def transfers():
+    """A failed transfer names the explanation."""
+    _, err = roci('send', '--device', 'embedded', '--open', __file__, '203.0.113.1', status=NO_CONNECT)
+    says(r'cannot be reached: Network is unreachable\n  there is no route to that address; `roci explain ENETUNREACH` tells more', err)
+
+
 if __name__ == '__main__':
     os.environ['ROCI_STATS'] = ''
     sys.exit(tap([('for people', people), ('the classics', classics), ('what is unknown', unknown), ('JSON', as_json),
-                  ('every row', everything), ('every command makes its error happen', provoke)]))
+                  ('every row', everything), ('a transfer that fails', transfers), ('every command makes its error happen', provoke)]))
