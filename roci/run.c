@@ -75,6 +75,7 @@ static void warn_if_out_of_reach(const char *program)
 
 struct run_choices {
 	const char *capture, *fault;
+	bool why;
 };
 
 static const struct option_row options[] = {
@@ -93,6 +94,13 @@ static const struct option_row options[] = {
 		 "(P: from 0 to 1) and seed=N",
 	 .kind = OPTION_TEXT,
 	 .offset = offsetof(struct run_choices, fault)},
+	{.name = "why",
+	 .group = "options",
+	 .help = "say why a call of verbs or rdma_cm is refused, and why a\nrequest fails: the check, the field, its "
+		 "value, what is\n"
+		 "allowed; like ROCI_WHY=1",
+	 .kind = OPTION_FLAG,
+	 .offset = offsetof(struct run_choices, why)},
 	OPTION_HELP_ROW,
 };
 
@@ -152,6 +160,8 @@ static int run(const struct command *self, int argc, char **argv)
 		setenv("ROCI_CAPTURE", choices.capture, 1);
 	if (choices.fault)
 		setenv("ROCI_FAULT", choices.fault, 1);
+	if (choices.why)
+		setenv("ROCI_WHY", "1", 1);
 	status = check_choices(self, &choices);
 	if (!status && operands.count)
 		status = execute(self, operands.list);
@@ -170,6 +180,7 @@ const struct command run_command = {
 		    "  roci run -- ib_write_bw 192.0.2.1             its client, here or on another machine\n"
 		    "  roci run -- python3 my_pyverbs_test.py\n"
 		    "  roci run --capture ping.pcapng -- ibv_rc_pingpong -g 0\n"
+		    "  roci run --why -- ./my_program                says which check refused a call, and its value\n"
 		    "  roci run --fault loss=0.01,reorder=0.05,seed=7 -- ib_send_bw 192.0.2.1\n",
 	.about =
 		"PROGRAM sees the RDMA device roci0 instead of the machine's own devices. roci0 is a RoCEv2 device in\n"

@@ -36,7 +36,6 @@ SHARED = {'roci': ('device/fault_plan.h', 'device/pcapng.h', 'device/rundir.h'),
 # Global symbols that only tests use, and what for.
 FOR_TESTS = {
     'roci_packet_print': 'traces are printed with it, so far by the simulator',
-    'roci_syndrome_str': 'the simulator prints an acknowledgement that breaks a rule',
     'mover_beneath_without_openat2': 'a test goes the way of kernels that lack openat2()',
     'mover_secure_tls': 'a hostile peer breaks TLS from inside',
 }

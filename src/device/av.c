@@ -8,6 +8,7 @@
 #include "device/device_state.h"
 #include "device/sys.h"
 #include "device/udp_socket.h"
+#include "engine/why.h"
 #include "wire/gid.h"
 
 #define IPV4_UDP_BYTES 28
@@ -53,17 +54,25 @@ int roci_device_make_av(struct roci_device *dev, const struct roci_ah_params *pa
 	uint32_t carries = 0;
 	int err;
 
-	if (params->sgid_index >= ROCI_MAX_GIDS || roci_gid_is_any(params->dgid) || roci_gid_is_any_ipv4(params->dgid))
-		return -EINVAL;
+	if (params->sgid_index >= ROCI_MAX_GIDS)
+		return ROCI_REFUSE(-EINVAL, "grh.sgid_index %u: the GID table has %d entries", params->sgid_index,
+				   ROCI_MAX_GIDS);
+	if (roci_gid_is_any(params->dgid) || roci_gid_is_any_ipv4(params->dgid))
+		return ROCI_REFUSE(-EINVAL, "grh.dgid is zero: it must be the peer's GID");
 	from = &dev->gids.entries[params->sgid_index];
 	if (!roci_gid_is_present(from))
-		return -EINVAL;
+		return ROCI_REFUSE(-EINVAL, "grh.sgid_index %u: this entry of the GID table is empty (ibv_devinfo -v)",
+				   params->sgid_index);
 	if (roci_gid_is_ipv4(from->gid) != roci_gid_is_ipv4(params->dgid))
-		return -EINVAL;
+		return ROCI_REFUSE(-EINVAL,
+				   "grh.dgid is an IPv%d address, and the GID of sgid_index %u an IPv%d address",
+				   roci_gid_is_ipv4(params->dgid) ? 4 : 6, params->sgid_index,
+				   roci_gid_is_ipv4(from->gid) ? 4 : 6);
 	if (!roci_gid_is_multicast(params->dgid)) {
 		err = find_route(from, params->dgid, &carries);
 		if (err)
-			return err;
+			return ROCI_REFUSE(err, "no route from the address of sgid_index %u to grh.dgid",
+					   params->sgid_index);
 	}
 	/* Answers arrive there. Where the port cannot be had, roci_udp_send() uses side doors. */
 	roci_udp_listen(dev->links.udp, params->sgid_index);

@@ -6,6 +6,8 @@
 #include "engine/rc.h"
 #include "engine/requester.h"
 #include "engine/sgl.h"
+#include "engine/why.h"
+#include "wire/print.h"
 #include "wire/rnr_timer.h"
 
 static bool waits_for_peer(const struct roci_qp *qp)
@@ -64,6 +66,20 @@ static enum roci_wc_status nak_status(unsigned code)
 	}
 }
 
+static void fail_by_nak(struct roci_qp *qp, unsigned code)
+{
+	const struct roci_swqe *w = roci_swqe_head(qp);
+
+	const char *nak = roci_syndrome_str((uint8_t)(ROCI_AETH_NAK | code));
+
+	if (w->rkey)
+		ROCI_WHY("the peer (QP 0x%x) answered %s; remote_addr 0x%llx, rkey 0x%x", qp->attr.dest_qpn, nak,
+			 (unsigned long long)w->remote_addr, w->rkey);
+	else
+		ROCI_WHY("the peer (QP 0x%x) answered %s", qp->attr.dest_qpn, nak);
+	roci_requester_fail(qp, nak_status(code));
+}
+
 /* A NAK acknowledges everything before its PSN. True where it is about the oldest packet. */
 static bool nak_applies(struct roci_qp *qp, uint32_t psn)
 {
@@ -80,7 +96,7 @@ static bool nak_applies(struct roci_qp *qp, uint32_t psn)
 static void on_fatal_nak(struct roci_qp *qp, uint32_t psn, unsigned code)
 {
 	if (nak_applies(qp, psn)) {
-		roci_requester_fail(qp, nak_status(code));
+		fail_by_nak(qp, code);
 		return;
 	}
 	qp->req.fatal_nak.pending = roci_psn_diff(psn, qp->req.window.una) > 0;
@@ -110,6 +126,8 @@ static void on_rnr(struct roci_qp *qp, uint32_t psn, unsigned code)
 	if (r->window.una == psn) {
 		r->ack_timer.retries_left = qp->attr.retry_cnt; /* the peer lives */
 		if (!roci_rnr_wait_retry(&r->rnr, qp->attr.rnr_retry)) {
+			ROCI_WHY("the peer (QP 0x%x) has no receive posted, also after rnr_retry %u", qp->attr.dest_qpn,
+				 qp->attr.rnr_retry);
 			roci_requester_fail(qp, ROCI_WC_RNR_RETRY_EXC_ERR);
 			return;
 		}
@@ -179,6 +197,7 @@ static void on_read_response(struct roci_qp *qp, const struct roci_rx *rx)
 	else if (w->opcode != ROCI_WR_RDMA_READ)
 		expected = UINT32_MAX;
 	if (rx->pkt.payload_len != expected) {
+		ROCI_WHY("a READ response has %u bytes, expected were %u", rx->pkt.payload_len, expected);
 		roci_requester_fail(qp, ROCI_WC_BAD_RESP_ERR);
 		return;
 	}
@@ -199,6 +218,7 @@ static void on_atomic_ack(struct roci_qp *qp, const struct roci_rx *rx)
 	if (!w)
 		return;
 	if (w->opcode != ROCI_WR_ATOMIC_CMP_AND_SWP && w->opcode != ROCI_WR_ATOMIC_FETCH_AND_ADD) {
+		ROCI_WHY("the peer answered with an atomic acknowledgement");
 		roci_requester_fail(qp, ROCI_WC_BAD_RESP_ERR);
 		return;
 	}
@@ -244,7 +264,7 @@ static void catch_up(struct roci_qp *qp)
 		handle_early(qp);
 	} while (r->window.una != una);
 	if (r->fatal_nak.pending && una == r->fatal_nak.psn && oldest(qp))
-		roci_requester_fail(qp, nak_status(r->fatal_nak.code));
+		fail_by_nak(qp, r->fatal_nak.code);
 }
 
 /* Sent, and not done. Others are ghosts (IBTA 9.7.5.1.1) or duplicates (IBTA 9.7.5.1.3). */

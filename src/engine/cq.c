@@ -6,6 +6,7 @@
 #include <stdlib.h>
 
 #include "engine/internal.h"
+#include "engine/why.h"
 
 static uint32_t ring_size(unsigned entries)
 {
@@ -40,7 +41,7 @@ int roci_cq_create(struct roci_engine *e, unsigned entries, void *user, struct r
 int roci_cq_destroy(struct roci_cq *cq)
 {
 	if (cq->users)
-		return -EBUSY;
+		return ROCI_REFUSE(-EBUSY, "queues of QPs use the CQ: %u", cq->users);
 	roci_event_source_fini(&cq->event);
 	roci_list_remove(&cq->all);
 	free(cq->ring);
@@ -60,7 +61,8 @@ int roci_cq_resize(struct roci_cq *cq, unsigned entries)
 	uint32_t size;
 
 	if (entries < 1 || entries > ROCI_MAX_CQE || tail - head > entries)
-		return -EINVAL;
+		return ROCI_REFUSE(-EINVAL, "cqe %u: 1 to %u are allowed, and %u completions wait", entries,
+				   ROCI_MAX_CQE, tail - head);
 	size = ring_size(entries);
 	ring = calloc(size, sizeof(*ring));
 	if (!ring)
@@ -117,6 +119,8 @@ static void overrun(struct roci_cq *cq)
 	if (cq->overrun)
 		return;
 	cq->overrun = true;
+	ROCI_WHY_TELL("a CQ of %u entries has overflowed: its QPs go to ERR; poll more often, or create it larger",
+		      cq->mask + 1);
 	cq->e->cq_overrun = true;
 	roci_event_async(cq->e, &cq->event, ROCI_EVENT_CQ_ERR);
 }

@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "engine/sgl.h"
+#include "engine/why.h"
 
 static bool is_imm(const struct roci_packet *p)
 {
@@ -19,11 +20,22 @@ static bool is_inv(const struct roci_packet *p)
 static enum roci_verdict check_sequence(const struct roci_qp *qp, const struct roci_packet *p)
 {
 	if (p->op->first)
-		return qp->resp.message.kind ? ROCI_EXEC_INVALID : ROCI_EXEC_OK;
-	return qp->resp.message.kind == p->op->kind ? ROCI_EXEC_OK : ROCI_EXEC_INVALID;
+		return qp->resp.message.kind
+			       ? ROCI_REFUSE(ROCI_EXEC_INVALID, "a message begins before the last one has ended")
+			       : ROCI_EXEC_OK;
+	return qp->resp.message.kind == p->op->kind
+		       ? ROCI_EXEC_OK
+		       : ROCI_REFUSE(ROCI_EXEC_INVALID, "the packet continues a message that has not begun");
 }
 
 /* IBTA 9.7.4.1.6: First and Middle are PMTU long, Last 1..PMTU, Only 0..PMTU. */
+static enum roci_verdict wrong_length(const struct roci_qp *qp, const struct roci_packet *p)
+{
+	return ROCI_REFUSE(ROCI_EXEC_INVALID,
+			   "a packet has %u bytes, and path_mtu of this QP is %u: is it the peer's, too?",
+			   p->payload_len, qp->mtu);
+}
+
 static enum roci_verdict check_length(const struct roci_qp *qp, const struct roci_packet *p)
 {
 	uint32_t len = p->payload_len;
@@ -31,9 +43,9 @@ static enum roci_verdict check_length(const struct roci_qp *qp, const struct roc
 	if (p->op->kind != ROCI_KIND_SEND && p->op->kind != ROCI_KIND_WRITE)
 		return ROCI_EXEC_OK;
 	if (!p->op->last)
-		return len == qp->mtu ? ROCI_EXEC_OK : ROCI_EXEC_INVALID;
+		return len == qp->mtu ? ROCI_EXEC_OK : wrong_length(qp, p);
 	if (len > qp->mtu || (!p->op->first && !len))
-		return ROCI_EXEC_INVALID;
+		return wrong_length(qp, p);
 	return ROCI_EXEC_OK;
 }
 
@@ -46,6 +58,7 @@ static uint32_t flush_rights(const struct roci_packet *p)
 /* The QP must allow the operation and have resources for it (IBTA 9.7.4.1.3-5). */
 static enum roci_verdict check_operation(const struct roci_qp *qp, const struct roci_packet *p)
 {
+	char names[ROCI_WHY_NAMES];
 	uint32_t need = 0;
 
 	switch (p->op->kind) {
@@ -58,9 +71,10 @@ static enum roci_verdict check_operation(const struct roci_qp *qp, const struct 
 	default: return ROCI_EXEC_INVALID;
 	}
 	if (need & ~qp->attr.access)
-		return ROCI_EXEC_INVALID;
+		return ROCI_REFUSE(ROCI_EXEC_INVALID, "qp_access_flags of this QP lacks %s",
+				   roci_access_names(need & ~qp->attr.access, names));
 	if (p->op->kind != ROCI_KIND_WRITE && p->op->kind != ROCI_KIND_FLUSH && !qp->resp.responses.room)
-		return ROCI_EXEC_INVALID;
+		return ROCI_REFUSE(ROCI_EXEC_INVALID, "max_dest_rd_atomic of this QP is 0");
 	return ROCI_EXEC_OK;
 }
 
@@ -81,7 +95,10 @@ static enum roci_verdict run_send(struct roci_qp *qp, const struct roci_packet *
 		return ROCI_EXEC_INVALID; /* even where it fits: the completion could not state its length */
 	sgl = (struct roci_sgl){qp->resp.rwqe->sges, qp->resp.rwqe->num_sge};
 	if (m->offset + p->payload_len > roci_sgl_len(&sgl))
-		return ROCI_EXEC_TOO_LONG;
+		return ROCI_REFUSE(ROCI_EXEC_TOO_LONG,
+				   "the message has %s%llu bytes, and the receive (wr_id 0x%llx) has room for %llu",
+				   p->op->last ? "" : "more than ", (unsigned long long)(m->offset + p->payload_len),
+				   (unsigned long long)qp->resp.rwqe->wr_id, (unsigned long long)roci_sgl_len(&sgl));
 	if (roci_sgl_scatter(qp->e, roci_qp_receive_pd(qp), &sgl, m->offset, p->payload, p->payload_len, p->op->last))
 		return ROCI_EXEC_OPERATION;
 	m->offset += p->payload_len;
@@ -142,7 +159,7 @@ static enum roci_verdict run_write(struct roci_qp *qp, const struct roci_packet 
 			return v;
 	}
 	if (p->op->last ? p->payload_len != m->left : p->payload_len >= m->left)
-		return ROCI_EXEC_INVALID;
+		return ROCI_REFUSE(ROCI_EXEC_INVALID, "the packets do not add up to the length of the WRITE");
 	if (is_imm(p) && !roci_qp_take_receive(qp))
 		return ROCI_EXEC_NO_RECEIVE;
 	to = roci_mr_remote(qp->e, qp->pd, qp->qpn, m->rkey, m->va, p->payload_len, ROCI_ACCESS_REMOTE_WRITE);
@@ -179,7 +196,8 @@ static enum roci_verdict run_read(struct roci_qp *qp, const struct roci_packet *
 	if (!roci_mr_remote(qp->e, qp->pd, qp->qpn, p->rkey, p->va, p->dma_len, ROCI_ACCESS_REMOTE_READ))
 		return ROCI_EXEC_ACCESS;
 	if (!respond(qp, p, roci_read_packets(qp->mtu, p->dma_len)))
-		return ROCI_EXEC_INVALID; /* more outstanding than max_dest_rd_atomic, IBTA 9.7.4.1.5 */
+		return ROCI_REFUSE(ROCI_EXEC_INVALID, "more READs are outstanding than max_dest_rd_atomic %u",
+				   qp->attr.max_dest_rd_atomic); /* IBTA 9.7.4.1.5 */
 	return ROCI_EXEC_OK;
 }
 
@@ -203,15 +221,17 @@ static enum roci_verdict run_atomic(struct roci_qp *qp, const struct roci_packet
 	uint64_t *word;
 
 	if ((p->va & 7) || (write && (p->payload_len != 8 || p->dma_len != 8)))
-		return ROCI_EXEC_INVALID; /* IBTA 9.4.5, A19 */
+		return ROCI_REFUSE(ROCI_EXEC_INVALID, "an atomic at 0x%llx: 8 bytes at a multiple of 8 are allowed",
+				   (unsigned long long)p->va); /* IBTA 9.4.5, A19 */
 	word = roci_mr_remote(qp->e, qp->pd, qp->qpn, p->rkey, p->va, 8, access);
 	if (!word)
 		return ROCI_EXEC_ACCESS;
 	if ((uintptr_t)word & 7)
-		return ROCI_EXEC_INVALID; /* the iova is aligned, the memory is not */
+		return ROCI_REFUSE(ROCI_EXEC_INVALID, "the iova is a multiple of 8, but the memory is not");
 	x = respond(qp, p, 1);
 	if (!x)
-		return ROCI_EXEC_INVALID;
+		return ROCI_REFUSE(ROCI_EXEC_INVALID, "more atomics are outstanding than max_dest_rd_atomic %u",
+				   qp->attr.max_dest_rd_atomic);
 	if (write) {
 		uint64_t value;
 

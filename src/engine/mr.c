@@ -5,6 +5,7 @@
 #include <stdlib.h>
 
 #include "engine/internal.h"
+#include "engine/why.h"
 
 #define ACCESS_ALL                                                                                                     \
 	(ROCI_ACCESS_LOCAL_WRITE | ROCI_ACCESS_REMOTE_WRITE | ROCI_ACCESS_REMOTE_READ | ROCI_ACCESS_REMOTE_ATOMIC |    \
@@ -56,12 +57,14 @@ static int check_mr_attr(const struct roci_mr_attr *attr)
 	uint32_t needs_write = ROCI_ACCESS_REMOTE_WRITE | ROCI_ACCESS_REMOTE_ATOMIC;
 
 	if (attr->access & ~(uint32_t)ACCESS_ALL)
-		return -EINVAL;
+		return ROCI_REFUSE(-EINVAL, "access 0x%x: 0x%x is unknown", attr->access,
+				   attr->access & ~(uint32_t)ACCESS_ALL);
 	/* IBTA 10.6.3.1: remote write and atomic need local write. */
 	if ((attr->access & needs_write) && !(attr->access & ROCI_ACCESS_LOCAL_WRITE))
-		return -EINVAL;
+		return ROCI_REFUSE(-EINVAL, "access 0x%x: remote write and atomic need IBV_ACCESS_LOCAL_WRITE",
+				   attr->access);
 	if (attr->len > UINT64_MAX - attr->iova || attr->len > UINT64_MAX - (uint64_t)(uintptr_t)attr->base)
-		return -EINVAL;
+		return ROCI_REFUSE(-EINVAL, "length %llu: the range overflows", (unsigned long long)attr->len);
 	return 0;
 }
 
@@ -104,7 +107,7 @@ int roci_mr_change(struct roci_mr *mr, const struct roci_mr_attr *attr)
 	if (err)
 		return err;
 	if (mr->windows)
-		return -EBUSY;
+		return ROCI_REFUSE(-EBUSY, "%u memory windows are bound to the region", mr->windows);
 	fill_mr(mr, attr);
 	return 0;
 }
@@ -112,7 +115,7 @@ int roci_mr_change(struct roci_mr *mr, const struct roci_mr_attr *attr)
 int roci_mr_destroy(struct roci_mr *mr)
 {
 	if (mr->windows)
-		return -EBUSY;
+		return ROCI_REFUSE(-EBUSY, "%u memory windows are bound to the region", mr->windows);
 	roci_idmap_remove(&mr->e->regions, mr->region.key >> 8);
 	free(mr);
 	return 0;
@@ -167,6 +170,35 @@ uint32_t roci_mw_rkey(const struct roci_mw *mw)
 
 static char no_bytes[1];
 
+/* ---- what is wrong, for roci_why_note() ---- */
+
+static bool wrong_key(const char *kind, uint32_t key)
+{
+	return ROCI_REFUSE(false, "%s 0x%x is of no region: it is wrong, or was deregistered", kind, key);
+}
+
+static bool wrong_pd(const char *kind, const struct roci_region *r, uint32_t pd)
+{
+	return ROCI_REFUSE(false, "%s 0x%x belongs to PD %u, and the QP to PD %u", kind, r->key, r->pd, pd);
+}
+
+static bool wrong_rights(const char *kind, const struct roci_region *r, uint32_t has, uint32_t needs)
+{
+	char have[ROCI_WHY_NAMES], lacks[ROCI_WHY_NAMES];
+
+	return ROCI_REFUSE(false, "%s 0x%x lacks %s (it has: %s)", kind, r->key, roci_access_names(needs & ~has, lacks),
+			   roci_access_names(has, have));
+}
+
+static bool wrong_range(const char *kind, uint32_t key, uint64_t addr, uint64_t len, uint64_t first, uint64_t size)
+{
+	return ROCI_REFUSE(false, "%s 0x%x: %llu bytes at 0x%llx leave the region, which has %llu bytes at 0x%llx",
+			   kind, key, (unsigned long long)len, (unsigned long long)addr, (unsigned long long)size,
+			   (unsigned long long)first);
+}
+
+/* ---- the checks ---- */
+
 void *roci_mr_local(struct roci_engine *e, uint32_t pd, uint32_t lkey, uint64_t addr, uint64_t len, uint32_t access)
 {
 	struct roci_region *r;
@@ -175,14 +207,18 @@ void *roci_mr_local(struct roci_engine *e, uint32_t pd, uint32_t lkey, uint64_t 
 	if (!len)
 		return no_bytes;
 	r = find_region(e, lkey);
-	if (!r || r->kind != REGION_MR || r->pd != pd)
-		return NULL;
 	mr = (struct roci_mr *)r;
-	if (access & ~mr->access)
-		return NULL;
-	if (!in_range(addr, len, mr->iova, mr->len))
-		return NULL;
-	return mr->base + (addr - mr->iova);
+	if (!r || r->kind != REGION_MR)
+		wrong_key("lkey", lkey);
+	else if (r->pd != pd)
+		wrong_pd("lkey", r, pd);
+	else if (access & ~mr->access)
+		wrong_rights("lkey", r, mr->access, access);
+	else if (!in_range(addr, len, mr->iova, mr->len))
+		wrong_range("lkey", lkey, addr, len, mr->iova, mr->len);
+	else
+		return mr->base + (addr - mr->iova);
+	return NULL;
 }
 
 /* The memory behind an rkey: `len` bytes at `base`, which peers address from `va` on. */
@@ -194,8 +230,12 @@ struct remote_range {
 /* IBTA 10.6.7.2.3: a type 2B window belongs to one QP, a type 1 window to its PD. */
 static bool window_range(const struct roci_mw *mw, uint32_t qpn, uint32_t access, struct remote_range *out)
 {
-	if (!mw->mr || (mw->type == 2 && mw->qpn != qpn) || (access & ~mw->access))
-		return false;
+	if (!mw->mr)
+		return ROCI_REFUSE(false, "rkey 0x%x is of a memory window that is not bound", mw->region.key);
+	if (mw->type == 2 && mw->qpn != qpn)
+		return ROCI_REFUSE(false, "rkey 0x%x is of a memory window of QP 0x%x", mw->region.key, mw->qpn);
+	if (access & ~mw->access)
+		return wrong_rights("rkey", &mw->region, mw->access, access);
 	*out = (struct remote_range){mw->mr->base + (mw->addr - mw->mr->iova), mw->base_va, mw->len};
 	return true;
 }
@@ -206,12 +246,14 @@ static bool key_range(struct roci_engine *e, uint32_t pd, uint32_t qpn, uint32_t
 	struct roci_region *r = find_region(e, rkey);
 	struct roci_mr *mr = (struct roci_mr *)r;
 
-	if (!r || r->pd != pd)
-		return false;
+	if (!r)
+		return wrong_key("rkey", rkey);
+	if (r->pd != pd)
+		return wrong_pd("rkey", r, pd);
 	if (r->kind == REGION_MW)
 		return window_range((struct roci_mw *)r, qpn, access, out);
 	if (access & ~mr->access)
-		return false;
+		return wrong_rights("rkey", r, mr->access, access);
 	*out = (struct remote_range){mr->base, mr->iova, mr->len};
 	return true;
 }
@@ -223,8 +265,12 @@ void *roci_mr_remote(struct roci_engine *e, uint32_t pd, uint32_t qpn, uint32_t 
 
 	if (!len)
 		return no_bytes; /* IBTA 9.7.4.1.7: neither key nor range of a zero-length access is checked */
-	if (!key_range(e, pd, qpn, rkey, access, &o) || !in_range(va, len, o.va, o.len))
+	if (!key_range(e, pd, qpn, rkey, access, &o))
 		return NULL;
+	if (!in_range(va, len, o.va, o.len)) {
+		wrong_range("rkey", rkey, va, len, o.va, o.len);
+		return NULL;
+	}
 	return o.base + (va - o.va);
 }
 
@@ -233,20 +279,27 @@ bool roci_mr_may_flush(struct roci_engine *e, uint32_t pd, uint32_t qpn, uint32_
 {
 	struct remote_range o;
 
-	return key_range(e, pd, qpn, rkey, access, &o) && (whole || in_range(va, len, o.va, o.len));
+	return key_range(e, pd, qpn, rkey, access, &o) &&
+	       (whole || in_range(va, len, o.va, o.len) || wrong_range("rkey", rkey, va, len, o.va, o.len));
 }
 
 static bool may_bind(const struct roci_mr *mr, uint32_t pd, const struct roci_bind *bind)
 {
 	uint32_t needs_write = ROCI_ACCESS_REMOTE_WRITE | ROCI_ACCESS_REMOTE_ATOMIC;
 
-	if (mr->region.pd != pd || !(mr->access & ROCI_ACCESS_MW_BIND))
-		return false;
-	if ((bind->access & ~(uint32_t)ACCESS_MW) || (mr->access & ROCI_ACCESS_ZERO_BASED))
-		return false;
+	if (mr->region.pd != pd)
+		return wrong_pd("the region with lkey", &mr->region, pd);
+	if (!(mr->access & ROCI_ACCESS_MW_BIND))
+		return wrong_rights("the region with lkey", &mr->region, mr->access, ROCI_ACCESS_MW_BIND);
+	if (bind->access & ~(uint32_t)ACCESS_MW)
+		return ROCI_REFUSE(false, "mw_access_flags 0x%x: 0x%x is not for windows", bind->access,
+				   bind->access & ~(uint32_t)ACCESS_MW);
+	if (mr->access & ROCI_ACCESS_ZERO_BASED)
+		return ROCI_REFUSE(false, "the region is zero-based: no window can be bound to it");
 	if ((bind->access & needs_write) && !(mr->access & ROCI_ACCESS_LOCAL_WRITE))
-		return false;
-	return in_range(bind->addr, bind->len, mr->iova, mr->len);
+		return wrong_rights("the region with lkey", &mr->region, mr->access, ROCI_ACCESS_LOCAL_WRITE);
+	return in_range(bind->addr, bind->len, mr->iova, mr->len) ||
+	       wrong_range("the region with lkey", mr->region.key, bind->addr, bind->len, mr->iova, mr->len);
 }
 
 int roci_mw_bind(struct roci_engine *e, uint32_t pd, uint32_t qpn, const struct roci_bind *bind)
@@ -256,11 +309,16 @@ int roci_mw_bind(struct roci_engine *e, uint32_t pd, uint32_t qpn, const struct 
 	struct roci_mw *mw = (struct roci_mw *)w;
 	struct roci_mr *mr = (struct roci_mr *)r;
 
-	if (!w || w->kind != REGION_MW || w->pd != pd)
-		return -EINVAL;
-	if (mw->type == 2 && (mw->mr || !bind->len))
-		return -EINVAL; /* a type 2 window is bound once and then invalidated */
-	if (bind->len && (!r || r->kind != REGION_MR || !may_bind(mr, pd, bind)))
+	if (!w || w->kind != REGION_MW)
+		return ROCI_REFUSE(-EINVAL, "the window does not exist any more");
+	if (w->pd != pd)
+		return ROCI_REFUSE(-EINVAL, "the window belongs to PD %u, and the QP to PD %u", w->pd, pd);
+	if (mw->type == 2 && (mw->mr || !bind->len)) /* a type 2 window is bound once and then invalidated */
+		return ROCI_REFUSE(-EINVAL, mw->mr ? "the window of type 2 is bound already: invalidate it first"
+						   : "length 0: a window of type 2 is unbound by invalidating it");
+	if (bind->len && (!r || r->kind != REGION_MR))
+		return ROCI_REFUSE(-EINVAL, "the region does not exist any more");
+	if (bind->len && !may_bind(mr, pd, bind))
 		return -EINVAL;
 	unbind(mw);
 	mw->region.key = roci_key_with_variant(w->key, bind->rkey);
@@ -282,10 +340,10 @@ int roci_mw_invalidate(struct roci_engine *e, uint32_t pd, uint32_t qpn, uint32_
 	struct roci_mw *mw;
 
 	if (!r || r->kind != REGION_MW || r->pd != pd)
-		return -EINVAL;
+		return ROCI_REFUSE(-EINVAL, "rkey 0x%x is of no memory window of this PD", rkey);
 	mw = (struct roci_mw *)r;
 	if (mw->type != 2 || !mw->mr || mw->qpn != qpn)
-		return -EINVAL;
+		return ROCI_REFUSE(-EINVAL, "rkey 0x%x is of no window of type 2 that is bound on QP 0x%x", rkey, qpn);
 	unbind(mw);
 	return 0;
 }

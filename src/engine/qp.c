@@ -13,6 +13,7 @@
 #include "engine/response.h"
 #include "engine/service.h"
 #include "engine/sgl.h"
+#include "engine/why.h"
 
 #define TIMERS_PER_QP 3 /* timer, resp_timer, alive.timer */
 
@@ -96,7 +97,9 @@ int roci_qp_create(struct roci_engine *e, struct roci_qp_init *init, struct roci
 		return -EINVAL;
 	if (!service_of(init->type))
 		return -EINVAL;
-	if (e->qp_count >= ROCI_MAX_QP || roci_timers_reserve(&e->timers, TIMERS_PER_QP * (int)(e->qp_count + 1)))
+	if (e->qp_count >= ROCI_MAX_QP)
+		return ROCI_REFUSE(-ENOMEM, "max_qp %u: as many QPs exist", ROCI_MAX_QP);
+	if (roci_timers_reserve(&e->timers, TIMERS_PER_QP * (int)(e->qp_count + 1)))
 		return -ENOMEM;
 	qp = calloc(1, sizeof(*qp));
 	if (!qp)
@@ -313,32 +316,74 @@ static bool opcode_allowed(const struct roci_qp *qp, enum roci_wr_opcode op)
 	return false;
 }
 
-/* What the opcode demands of sizes and addresses (IBTA 9.4.5, A19). */
-static bool request_ok(const struct roci_qp *qp, const struct roci_send_wr *wr)
+/* An atomic, ATOMIC WRITE included: remote address and length (IBTA 9.4.5, A19). */
+static int check_atomic(const struct roci_send_wr *wr, uint64_t least, uint64_t most)
 {
 	struct roci_sgl sgl = {wr->sges, wr->num_sge};
+	uint64_t len = roci_sgl_len(&sgl);
+
+	if (wr->remote_addr & 7)
+		return ROCI_REFUSE(-EINVAL, "remote_addr 0x%llx: an atomic needs a multiple of 8",
+				   (unsigned long long)wr->remote_addr);
+	if (len < least || len > most)
+		return ROCI_REFUSE(-EINVAL, "the SGEs have %llu bytes: an atomic needs 8", (unsigned long long)len);
+	return 0;
+}
+
+static int check_not_inline(const struct roci_send_wr *wr)
+{
+	return wr->flags & ROCI_SEND_INLINE
+		       ? ROCI_REFUSE(-EINVAL, "send_flags: a %s cannot be inline", roci_wr_opcode_name(wr->opcode))
+		       : 0;
+}
+
+static int check_flush(const struct roci_send_wr *wr)
+{
+	if (wr->num_sge)
+		return ROCI_REFUSE(-EINVAL, "num_sge %u: a FLUSH has no data", wr->num_sge);
+	if (wr->flush.len > ROCI_MAX_MESSAGE_BYTES)
+		return ROCI_REFUSE(-EINVAL, "len %llu: a FLUSH covers at most %u bytes",
+				   (unsigned long long)wr->flush.len, ROCI_MAX_MESSAGE_BYTES);
+	return check_not_inline(wr);
+}
+
+/* What the opcode demands of sizes and addresses (IBTA 9.4.5, A19). */
+static int check_by_opcode(const struct roci_qp *qp, const struct roci_send_wr *wr)
+{
+	int err;
 
 	if (qp->type == ROCI_QPT_UD && !wr->av)
-		return false;
+		return ROCI_REFUSE(-EINVAL, "wr.ud.ah: a UD QP needs an address handle");
 	switch (wr->opcode) {
-	case ROCI_WR_RDMA_READ: return !(wr->flags & ROCI_SEND_INLINE);
+	case ROCI_WR_RDMA_READ: return check_not_inline(wr);
 	case ROCI_WR_ATOMIC_CMP_AND_SWP:
 	case ROCI_WR_ATOMIC_FETCH_AND_ADD:
-		return !(wr->flags & ROCI_SEND_INLINE) && !(wr->remote_addr & 7) && roci_sgl_len(&sgl) >= 8;
-	case ROCI_WR_ATOMIC_WRITE: return !(wr->remote_addr & 7) && (!wr->num_sge || roci_sgl_len(&sgl) == 8);
-	case ROCI_WR_FLUSH:
-		return !wr->num_sge && !(wr->flags & ROCI_SEND_INLINE) && wr->flush.len <= ROCI_MAX_MESSAGE_BYTES;
-	case ROCI_WR_BIND_MW: return wr->bind.mw && (wr->bind.mr || !wr->bind.len);
-	case ROCI_WR_SEND_WITH_INV: return qp->type == ROCI_QPT_RC;
-	default: return true;
+		err = check_not_inline(wr);
+		return err ? err : check_atomic(wr, 8, UINT64_MAX);
+	case ROCI_WR_ATOMIC_WRITE: return check_atomic(wr, wr->num_sge ? 8 : 0, 8);
+	case ROCI_WR_FLUSH: return check_flush(wr);
+	case ROCI_WR_BIND_MW:
+		return wr->bind.mw && (wr->bind.mr || !wr->bind.len)
+			       ? 0
+			       : ROCI_REFUSE(-EINVAL, "bind_mw: window or region is missing");
+	case ROCI_WR_SEND_WITH_INV:
+		return qp->type == ROCI_QPT_RC ? 0 : ROCI_REFUSE(-EINVAL, "opcode: only RC has SEND with invalidate");
+	default: return 0;
 	}
 }
 
 int roci_qp_check_send(const struct roci_qp *qp, const struct roci_send_wr *wr)
 {
-	if (qp->state < ROCI_QPS_RTS || !opcode_allowed(qp, wr->opcode) || roci_sq_check(&qp->sq, wr))
-		return -EINVAL;
-	return request_ok(qp, wr) ? 0 : -EINVAL;
+	int err;
+
+	if (qp->state < ROCI_QPS_RTS)
+		return ROCI_REFUSE(-EINVAL, "the QP is in %s: sends can be posted from RTS on",
+				   roci_qp_state_name(qp->state));
+	if (!opcode_allowed(qp, wr->opcode))
+		return ROCI_REFUSE(-EINVAL, "opcode %d (%s): a QP of type %s does not have it", (int)wr->opcode,
+				   roci_wr_opcode_name(wr->opcode), roci_qp_type_name(qp->type));
+	err = roci_sq_check(&qp->sq, wr);
+	return err ? err : check_by_opcode(qp, wr);
 }
 
 int roci_qp_post_send(struct roci_qp *qp, const struct roci_send_wr *wr)
@@ -346,7 +391,9 @@ int roci_qp_post_send(struct roci_qp *qp, const struct roci_send_wr *wr)
 	int err = roci_qp_check_send(qp, wr);
 
 	if (!err && !roci_qp_send_room(qp, 1))
-		err = -ENOMEM;
+		err = ROCI_REFUSE(-ENOMEM,
+				  "the send queue is full (max_send_wr %u): poll the CQ, and signal some of the sends",
+				  qp->sq.max_wr);
 	if (!err)
 		err = roci_sq_post(&qp->sq, wr, qp->sig_all);
 	if (err)
@@ -384,8 +431,10 @@ int roci_qp_post_recv(struct roci_qp *qp, const struct roci_recv_wr *wr)
 {
 	int err;
 
-	if (qp->state == ROCI_QPS_RESET || qp->srq)
-		return -EINVAL;
+	if (qp->state == ROCI_QPS_RESET)
+		return ROCI_REFUSE(-EINVAL, "the QP is in RESET: receives can be posted from INIT on");
+	if (qp->srq)
+		return ROCI_REFUSE(-EINVAL, "the QP has an SRQ: use ibv_post_srq_recv()");
 	err = roci_rq_post(&qp->rq, wr);
 	if (!err && qp->state == ROCI_QPS_ERR)
 		flush_rq(qp);

@@ -7,6 +7,7 @@
 #include "engine/qp.h"
 #include "engine/flight.h"
 #include "engine/requester.h"
+#include "engine/why.h"
 #include "wire/mtu.h"
 
 #define TYPES 3 /* RC, UC, UD */
@@ -53,46 +54,75 @@ static unsigned type_index(enum roci_qp_type type)
 	return (unsigned)type - ROCI_QPT_RC;
 }
 
+/* The states that a QP can be moved to from `from`, besides RESET and ERR. */
+static const char *next_states(enum roci_qp_state from)
+{
+	static const char *const states[] = {"INIT", "INIT or RTR", "RTS", "RTS or SQD", "RTS or SQD", "RTS", "RESET"};
+
+	return states[from];
+}
+
+static int refuse_transition(const struct roci_qp *qp, enum roci_qp_state to)
+{
+	return ROCI_REFUSE(-EINVAL, "qp_state %s: this %s QP is in %s, and from there it goes to %s",
+			   roci_qp_state_name(to), roci_qp_type_name(qp->type), roci_qp_state_name(qp->state),
+			   next_states(qp->state));
+}
+
+/* `missing`, `extra`: bits of the mask. */
+static int refuse_mask(const struct roci_qp *qp, enum roci_qp_state to, unsigned missing, unsigned extra)
+{
+	char names[ROCI_WHY_NAMES];
+
+	return ROCI_REFUSE(-EINVAL, "attr_mask %s %s, from %s to %s of a QP of type %s", missing ? "lacks" : "has",
+			   roci_qp_mask_names(missing ? missing : extra, names), roci_qp_state_name(qp->state),
+			   roci_qp_state_name(to), roci_qp_type_name(qp->type));
+}
+
 static int check_transition(const struct roci_qp *qp, enum roci_qp_state to, unsigned mask)
 {
 	const struct transition *t = &table[qp->state][to];
-	unsigned i = type_index(qp->type);
+	unsigned i = type_index(qp->type), extra = mask & ~(unsigned)(ROCI_QP_STATE | ROCI_QP_CUR_STATE);
 
 	if (to == ROCI_QPS_RESET || (to == ROCI_QPS_ERR && qp->state != ROCI_QPS_RESET))
-		return mask & ~(unsigned)(ROCI_QP_STATE | ROCI_QP_CUR_STATE) ? -EINVAL : 0;
+		return extra ? refuse_mask(qp, to, 0, extra) : 0;
 	if (!t->valid || (qp->type == ROCI_QPT_RC && qp->state == ROCI_QPS_SQE))
-		return -EINVAL;
-	mask &= ~(unsigned)(ROCI_QP_STATE | ROCI_QP_CUR_STATE);
-	if ((mask & t->required[i]) != t->required[i] || (mask & ~(t->required[i] | t->optional[i])))
-		return -EINVAL;
+		return refuse_transition(qp, to);
+	extra &= ~(t->required[i] | t->optional[i]);
+	if ((mask & t->required[i]) != t->required[i] || extra)
+		return refuse_mask(qp, to, t->required[i] & ~mask, extra);
 	return 0;
 }
+
+/* What must hold of a value whose bit is in the mask. */
+#define IN_RANGE(bit, field, least, most)                                                                              \
+	do {                                                                                                           \
+		if ((mask & (bit)) && ((long)a->field < (least) || (long)a->field > (most)))                           \
+			return ROCI_REFUSE(-EINVAL, #field " %u: %u to %u are allowed", (unsigned)a->field,            \
+					   (unsigned)(least), (unsigned)(most));                                       \
+	} while (0)
 
 /* Each value must be in its range. Alternate paths and path migration are not offered (device_cap_flags). */
 static int check_values(const struct roci_qp *qp, const struct roci_qp_attr *a, unsigned mask)
 {
 	if ((mask & ROCI_QP_CUR_STATE) && a->cur_state != qp->state)
-		return -EINVAL;
-	if ((mask & ROCI_QP_PKEY_INDEX) && a->pkey_index != 0)
-		return -EINVAL;
-	if ((mask & ROCI_QP_PORT) && a->port_num != 1)
-		return -EINVAL;
+		return ROCI_REFUSE(-EINVAL, "cur_qp_state %s: the QP is in %s", roci_qp_state_name(a->cur_state),
+				   roci_qp_state_name(qp->state));
+	IN_RANGE(ROCI_QP_PKEY_INDEX, pkey_index, 0, 0);
+	IN_RANGE(ROCI_QP_PORT, port_num, 1, 1);
 	if ((mask & ROCI_QP_PATH_MTU) && !roci_mtu_code_is_valid(a->path_mtu))
-		return -EINVAL;
-	if ((mask & ROCI_QP_DEST_QPN) && a->dest_qpn > ROCI_QPN_MASK)
-		return -EINVAL;
-	if ((mask & ROCI_QP_MAX_QP_RD_ATOMIC) && a->max_rd_atomic > ROCI_MAX_RD_ATOMIC)
-		return -EINVAL;
-	if ((mask & ROCI_QP_MAX_DEST_RD_ATOMIC) && a->max_dest_rd_atomic > ROCI_MAX_RD_ATOMIC)
-		return -EINVAL;
-	if (((mask & ROCI_QP_MIN_RNR_TIMER) && a->min_rnr_timer > 31) || ((mask & ROCI_QP_TIMEOUT) && a->timeout > 31))
-		return -EINVAL;
-	if (((mask & ROCI_QP_RETRY_CNT) && a->retry_cnt > 7) || ((mask & ROCI_QP_RNR_RETRY) && a->rnr_retry > 7))
-		return -EINVAL;
+		return ROCI_REFUSE(-EINVAL, "path_mtu %u: IBV_MTU_256 (1) to IBV_MTU_4096 (5) are allowed",
+				   (unsigned)a->path_mtu);
+	IN_RANGE(ROCI_QP_DEST_QPN, dest_qpn, 0, ROCI_QPN_MASK);
+	IN_RANGE(ROCI_QP_MAX_QP_RD_ATOMIC, max_rd_atomic, 0, ROCI_MAX_RD_ATOMIC);
+	IN_RANGE(ROCI_QP_MAX_DEST_RD_ATOMIC, max_dest_rd_atomic, 0, ROCI_MAX_RD_ATOMIC);
+	IN_RANGE(ROCI_QP_MIN_RNR_TIMER, min_rnr_timer, 0, 31);
+	IN_RANGE(ROCI_QP_TIMEOUT, timeout, 0, 31);
+	IN_RANGE(ROCI_QP_RETRY_CNT, retry_cnt, 0, 7);
+	IN_RANGE(ROCI_QP_RNR_RETRY, rnr_retry, 0, 7);
+	IN_RANGE(ROCI_QP_PATH_MIG_STATE, path_mig_state, 0, 0);
 	if (mask & (ROCI_QP_ALT_PATH | ROCI_QP_CAP))
-		return -EINVAL;
-	if ((mask & ROCI_QP_PATH_MIG_STATE) && a->path_mig_state != 0)
-		return -EINVAL;
+		return ROCI_REFUSE(-EINVAL, "attr_mask: roci0 has no alternate paths, and resizes no queues");
 	return 0;
 }
 
@@ -166,7 +196,7 @@ static int change_drained(struct roci_qp *qp, const struct roci_qp_attr *a, unsi
 	int err = 0;
 
 	if ((mask & ~(unsigned)ROCI_QP_STATE) && qp->sq.head != qp->sq.started)
-		return -EINVAL;
+		return ROCI_REFUSE(-EINVAL, "the send queue has not drained: wait for IBV_EVENT_SQ_DRAINED");
 	if (mask & ROCI_QP_MAX_DEST_RD_ATOMIC)
 		err = roci_response_ring_resize(&qp->resp.responses, a->max_dest_rd_atomic);
 	if (!err && (mask & ROCI_QP_AV))
@@ -209,7 +239,7 @@ int roci_qp_modify(struct roci_qp *qp, uint64_t now, const struct roci_qp_attr *
 
 	roci_engine_clock(qp->e, now);
 	if (to > ROCI_QPS_ERR)
-		return -EINVAL;
+		return ROCI_REFUSE(-EINVAL, "qp_state %d is unknown", (int)to);
 	err = check_values(qp, attr, mask);
 	if (!err)
 		err = check_transition(qp, to, mask);

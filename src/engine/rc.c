@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 #include "engine/rc.h"
+#include "engine/why.h"
 
 #include "engine/completer.h"
 #include "engine/flight.h"
@@ -159,6 +160,8 @@ static void silence(struct roci_qp *qp)
 		break;
 	case ROCI_ACK_GIVE_UP:
 		qp->e->stats.timeouts++;
+		ROCI_WHY("the peer (QP 0x%x) acknowledged nothing, also after retry_cnt %u; timeout %u",
+			 qp->attr.dest_qpn, qp->attr.retry_cnt, qp->attr.timeout);
 		roci_requester_fail(qp, ROCI_WC_RETRY_EXC_ERR);
 		break;
 	}

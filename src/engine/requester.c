@@ -5,6 +5,7 @@
 #include "engine/packets.h"
 #include "engine/service.h"
 #include "engine/sgl.h"
+#include "engine/why.h"
 
 #define READ_PIECE 16 /* packets that one READ request asks for at most */
 
@@ -60,11 +61,24 @@ static void complete(struct roci_qp *qp, struct roci_swqe *w, enum roci_wc_statu
 	roci_qp_complete_send(qp, w, &cqe);
 }
 
-void roci_requester_fail(struct roci_qp *qp, enum roci_wc_status status)
+static void tell(const struct roci_qp *qp, const struct roci_swqe *w, enum roci_wc_status status)
+{
+	ROCI_WHY_TELL("QP 0x%x: %s of %llu bytes (wr_id 0x%llx) completes with %s", qp->qpn,
+		      roci_wr_opcode_name((enum roci_wr_opcode)w->opcode), (unsigned long long)w->length,
+		      (unsigned long long)w->wr_id, roci_wc_status_name(status));
+}
+
+static void fail_oldest(struct roci_qp *qp, enum roci_wc_status status)
 {
 	complete(qp, roci_swqe_head(qp), status);
 	qp->sq.head++;
 	qp->service->failed(qp);
+}
+
+void roci_requester_fail(struct roci_qp *qp, enum roci_wc_status status)
+{
+	tell(qp, roci_swqe_head(qp), status);
+	fail_oldest(qp, status);
 }
 
 void roci_requester_retire(struct roci_qp *qp)
@@ -75,7 +89,7 @@ void roci_requester_retire(struct roci_qp *qp)
 		struct roci_swqe *w = roci_swqe_head(qp);
 
 		if (w->status != ROCI_WC_SUCCESS) {
-			roci_requester_fail(qp, (enum roci_wc_status)w->status);
+			fail_oldest(qp, (enum roci_wc_status)w->status);
 			return;
 		}
 		complete(qp, w, ROCI_WC_SUCCESS);
@@ -94,8 +108,10 @@ static void finish_locally(struct roci_qp *qp, struct roci_swqe *w, enum roci_wc
 	w->packets = 0;
 	w->done = true;
 	w->status = (uint8_t)status;
-	if (status != ROCI_WC_SUCCESS)
-		qp->req.stopped = true;
+	if (status == ROCI_WC_SUCCESS)
+		return;
+	qp->req.stopped = true;
+	tell(qp, w, status);
 }
 
 static enum roci_wc_status run_local(struct roci_qp *qp, const struct roci_swqe *w)
@@ -112,9 +128,10 @@ static enum roci_wc_status check_request(const struct roci_qp *qp, const struct 
 	struct roci_sgl sgl = {w->sges, w->num_sge};
 
 	if (qp->service->is_datagram && w->length > roci_swqe_mtu(qp, w))
-		return ROCI_WC_LOC_LEN_ERR; /* IBTA 10.8.3.3: one packet */
+		return ROCI_REFUSE(ROCI_WC_LOC_LEN_ERR, "a datagram is one packet, and the path MTU is %u",
+				   roci_swqe_mtu(qp, w)); /* IBTA 10.8.3.3 */
 	if (roci_swqe_needs_response(w) && !qp->attr.max_rd_atomic)
-		return ROCI_WC_LOC_QP_OP_ERR;
+		return ROCI_REFUSE(ROCI_WC_LOC_QP_OP_ERR, "max_rd_atomic of the QP is 0");
 	if (!roci_sgl_check(qp->e, qp->pd, &sgl, w->length, roci_swqe_fetches(w) ? ROCI_ACCESS_LOCAL_WRITE : 0))
 		return ROCI_WC_LOC_PROT_ERR;
 	return ROCI_WC_SUCCESS;

@@ -4,6 +4,8 @@
 #include "engine/execute.h"
 #include "engine/response.h"
 #include "engine/service.h"
+#include "engine/why.h"
+#include "wire/print.h"
 
 #define UC_LATE 4096 /* PSNs: a UC packet that is older by at most so many was delayed or doubled on its way */
 
@@ -39,6 +41,12 @@ static void send_nak(struct roci_qp *qp, unsigned syndrome, uint32_t psn)
 	roci_qp_make_ready(qp);
 }
 
+static void tell_refused(const struct roci_qp *qp, const struct roci_packet *p, unsigned syndrome)
+{
+	ROCI_WHY_TELL("QP 0x%x refuses the %s of its peer (QP 0x%x, PSN %u) with %s", qp->qpn, p->op->name,
+		      qp->attr.dest_qpn, p->psn, roci_syndrome_str((uint8_t)syndrome));
+}
+
 /* IBTA 9.9.3 table 61: which NAK the peer gets, how the receive completes, and which event is raised. */
 static void fail(struct roci_qp *qp, const struct roci_packet *p, enum roci_verdict v)
 {
@@ -66,6 +74,7 @@ static void fail(struct roci_qp *qp, const struct roci_packet *p, enum roci_verd
 		break;
 	default: break;
 	}
+	tell_refused(qp, p, ROCI_AETH_NAK | nak);
 	if (qp->service->acknowledged)
 		send_nak(qp, ROCI_AETH_NAK | nak, p->psn);
 	roci_qp_error(qp, event);
@@ -102,6 +111,12 @@ static void establish(struct roci_qp *qp)
 
 static void not_ready(struct roci_qp *qp, const struct roci_packet *p)
 {
+	bool again = qp->resp.nak_psn == p->psn && (qp->resp.nak_syndrome & ROCI_AETH_TYPE_MASK) == ROCI_AETH_RNR_NAK;
+
+	if (!again) {
+		ROCI_WHY("no receive is posted%s", qp->srq ? " to the SRQ" : "");
+		tell_refused(qp, p, ROCI_AETH_RNR_NAK | qp->attr.min_rnr_timer);
+	}
 	send_nak(qp, ROCI_AETH_RNR_NAK | qp->attr.min_rnr_timer, p->psn);
 	qp->resp.gap_reported = true; /* the packets in flight behind it need no second NAK */
 	roci_reorder_clear(&qp->e->reorder, &qp->resp.early);
@@ -122,6 +137,8 @@ static void rc_execute(struct roci_qp *qp, const struct roci_packet *p)
 	case ROCI_EXEC_NO_RECEIVE: not_ready(qp, p); break;
 	case ROCI_EXEC_IGNORE: break;
 	case ROCI_EXEC_BAD_INV:
+		ROCI_WHY_TELL("QP 0x%x: a receive completes with %s", qp->qpn,
+			      roci_wc_status_name(ROCI_WC_REM_INV_REQ_ERR));
 		executed(qp, p);
 		fail_receive(qp, ROCI_WC_REM_INV_REQ_ERR);
 		roci_qp_error(qp, ROCI_EVENT_QP_REQ_ERR);
@@ -236,6 +253,7 @@ static void uc_rx(struct roci_qp *qp, const struct roci_rx *rx)
 		fail(qp, p, v);
 		return;
 	}
+	ROCI_WHY_TELL("QP 0x%x drops a UC message of its peer (%s, PSN %u)", qp->qpn, p->op->name, p->psn);
 	if (v == ROCI_EXEC_BAD_INV)
 		fail_receive(qp, ROCI_WC_REM_INV_REQ_ERR);
 	if (v == ROCI_EXEC_NO_RECEIVE)
@@ -314,6 +332,7 @@ bool roci_responder_fill(struct roci_qp *qp, struct roci_tx_batch *batch, unsign
 	case ROCI_FILL_MORE: return true;
 	case ROCI_FILL_PACED: return false; /* no acknowledgement either: it would acknowledge the response too */
 	case ROCI_FILL_NO_ACCESS:           /* IBTA 9.7.5.2.4 */
+		ROCI_WHY_TELL("QP 0x%x cannot send the response to a READ again", qp->qpn);
 		send_nak(qp, ROCI_AETH_NAK | ROCI_NAK_REMOTE_ACCESS, psn);
 		roci_qp_error(qp, ROCI_EVENT_QP_ACCESS_ERR);
 		break;

@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "engine/internal.h"
+#include "engine/why.h"
 
 static struct roci_rwqe *slot(const struct roci_rq *rq, uint32_t i)
 {
@@ -38,9 +39,9 @@ int roci_rq_post(struct roci_rq *rq, const struct roci_recv_wr *wr)
 	struct roci_rwqe *w;
 
 	if (wr->num_sge > rq->max_sge)
-		return -EINVAL;
+		return ROCI_REFUSE(-EINVAL, "num_sge %u: the queue has max_recv_sge %u", wr->num_sge, rq->max_sge);
 	if (roci_rq_count(rq) >= rq->max_wr)
-		return -ENOMEM;
+		return ROCI_REFUSE(-ENOMEM, "the receive queue is full: %u are posted (max_recv_wr)", rq->max_wr);
 	w = slot(rq, rq->tail);
 	w->wr_id = wr->wr_id;
 	w->num_sge = wr->num_sge;
@@ -87,7 +88,7 @@ int roci_srq_create(struct roci_engine *e, uint32_t pd, unsigned max_wr, unsigne
 int roci_srq_destroy(struct roci_srq *srq)
 {
 	if (srq->users)
-		return -EBUSY;
+		return ROCI_REFUSE(-EBUSY, "%u QPs use the SRQ", srq->users);
 	roci_event_source_fini(&srq->event);
 	roci_list_remove(&srq->all);
 	roci_rq_fini(&srq->rq);
@@ -100,7 +101,8 @@ static int resize(struct roci_rq *rq, uint32_t max_wr)
 	struct roci_rq bigger;
 
 	if (max_wr > ROCI_MAX_SRQ_WR || max_wr < roci_rq_count(rq))
-		return -EINVAL;
+		return ROCI_REFUSE(-EINVAL, "max_wr %u: %u to %u are allowed, for so many receives are posted", max_wr,
+				   roci_rq_count(rq), ROCI_MAX_SRQ_WR);
 	if (roci_rq_init(&bigger, max_wr, rq->max_sge))
 		return -ENOMEM;
 	while (roci_rq_take(rq, slot(&bigger, bigger.tail)))
@@ -116,7 +118,8 @@ int roci_srq_modify(struct roci_srq *srq, unsigned max_wr, long limit)
 	int err;
 
 	if (limit > (long)bound || (limit < 0 && srq->limit > bound))
-		return -EINVAL;
+		return ROCI_REFUSE(-EINVAL, "srq_limit %ld: the SRQ has %u entries",
+				   limit < 0 ? (long)srq->limit : limit, bound);
 	if (max_wr) {
 		err = resize(&srq->rq, max_wr);
 		if (err)

@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "engine/sgl.h"
+#include "engine/why.h"
 
 int roci_sq_init(struct roci_sq *sq, uint32_t max_wr, uint32_t max_sge, uint32_t max_inline)
 {
@@ -52,9 +53,14 @@ int roci_sq_check(const struct roci_sq *sq, const struct roci_send_wr *wr)
 	uint64_t len;
 
 	if (wr->num_sge > (is_inline ? ROCI_MAX_SGE : sq->max_sge))
-		return -EINVAL;
+		return ROCI_REFUSE(-EINVAL, "num_sge %u: the QP has max_send_sge %u", wr->num_sge,
+				   is_inline ? ROCI_MAX_SGE : sq->max_sge);
 	len = roci_sgl_len(&sgl);
-	return len > (is_inline ? sq->max_inline : ROCI_MAX_MESSAGE_BYTES) ? -EINVAL : 0;
+	if (len > (is_inline ? sq->max_inline : ROCI_MAX_MESSAGE_BYTES))
+		return ROCI_REFUSE(-EINVAL, "%llu bytes%s: at most %u are allowed", (unsigned long long)len,
+				   is_inline ? " inline (max_inline_data)" : "",
+				   is_inline ? sq->max_inline : ROCI_MAX_MESSAGE_BYTES);
+	return 0;
 }
 
 static void fill_by_opcode(struct roci_swqe *w, const struct roci_send_wr *wr)

@@ -6,6 +6,7 @@
 #include "engine/qp.h"
 #include "engine/service.h"
 #include "engine/sgl.h"
+#include "engine/why.h"
 #include "wire/bytes.h"
 #include "wire/gid.h"
 
@@ -97,6 +98,8 @@ void roci_ud_rx(struct roci_qp *qp, const struct roci_rx *rx)
 		cqe.imm = p->imm;
 	}
 	if (!place(qp, rx)) {
+		ROCI_WHY_TELL("QP 0x%x: a receive completes with %s", qp->qpn,
+			      roci_wc_status_name(ROCI_WC_LOC_PROT_ERR));
 		cqe.status = ROCI_WC_LOC_PROT_ERR;
 		roci_qp_complete_receive(qp, &cqe, false);
 		roci_qp_error(qp, -1);

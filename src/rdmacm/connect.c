@@ -21,7 +21,7 @@ static int choose_params(const struct cma_id *id, const struct rdma_conn_param *
 {
 	struct cma_limits limits = cma_device_limits();
 	if (id->id.ps == RDMA_PS_TCP && !id->id.qp && !given)
-		return -EINVAL;
+		return CMA_REFUSE(-EINVAL, "conn_param is NULL, and the id has no QP: one of them must give qp_num");
 	*out = (struct rdma_conn_param){.responder_resources = RDMA_MAX_RESP_RES,
 					.initiator_depth = RDMA_MAX_INIT_DEPTH,
 					.retry_count = DEFAULT_RETRIES,
@@ -41,7 +41,9 @@ static int choose_params(const struct cma_id *id, const struct rdma_conn_param *
 	if (out->initiator_depth == RDMA_MAX_INIT_DEPTH)
 		out->initiator_depth = limits.initiator_depth;
 	if (out->responder_resources > limits.responder_resources || out->initiator_depth > limits.initiator_depth)
-		return -EINVAL;
+		return CMA_REFUSE(-EINVAL, "responder_resources %u, initiator_depth %u: at most %u and %u",
+				  out->responder_resources, out->initiator_depth, limits.responder_resources,
+				  limits.initiator_depth);
 	return 0;
 }
 
@@ -59,7 +61,7 @@ static int check_private_data(const struct rdma_conn_param *param, size_t room)
 			len);
 	else
 		return 0;
-	return -EINVAL;
+	return CMA_REFUSE(-EINVAL, "private_data_len %u: at most %zu bytes, in memory that can be read", len, room);
 }
 
 /* ---- the active side ---- */
@@ -175,7 +177,8 @@ int rdma_connect(struct rdma_cm_id *rid, struct rdma_conn_param *given)
 	struct rdma_conn_param param;
 	int err = choose_params(id, given, &param);
 	if (!err && id->state != CMA_ROUTE_RESOLVED)
-		err = -EINVAL;
+		err = CMA_REFUSE(-EINVAL, "the id is %s; rdma_connect() comes after RDMA_CM_EVENT_ROUTE_RESOLVED",
+				 cma_state_name(id));
 	if (err)
 		return cma_error(err);
 	err = cma_is_ud(id) ? connect_datagram(id, &param) : connect_connected(id, &param);
@@ -189,7 +192,7 @@ int rdma_connect(struct rdma_cm_id *rid, struct rdma_conn_param *given)
 int rdma_establish(struct rdma_cm_id *rid)
 {
 	if (!rid || rid->qp)
-		return cma_error(EINVAL);
+		return cma_error(CMA_REFUSE(EINVAL, "the id has a QP: rdma_cm establishes the connection itself"));
 	return cma_result(cma_establish(cma_id(rid)));
 }
 
@@ -294,7 +297,9 @@ int rdma_accept(struct rdma_cm_id *rid, struct rdma_conn_param *given)
 	struct cma_id *id = cma_id(rid);
 	struct rdma_conn_param param;
 	if (!id->passive || id->accepted)
-		return cma_error(EINVAL);
+		return cma_error(CMA_REFUSE(
+			EINVAL, "the id is %s; rdma_accept() takes the id of RDMA_CM_EVENT_CONNECT_REQUEST, once",
+			id->accepted ? "accepted already" : cma_state_name(id)));
 	int err = choose_accept(id, given, &param);
 	if (err)
 		return cma_error(err);
@@ -309,11 +314,11 @@ int rdma_accept(struct rdma_cm_id *rid, struct rdma_conn_param *given)
 
 static int reject(struct cma_id *id, enum roci_cm_reason reason, struct roci_cm_bytes private)
 {
-	if (private.len && !private.data)
-		return -EINVAL;
-	if (private.len > (cma_is_ud(id) ? ROCI_CM_SIDR_REP_PRIVATE : ROCI_CM_REJ_PRIVATE))
-		return -EINVAL;
-	int err = -EINVAL;
+	unsigned room = cma_is_ud(id) ? ROCI_CM_SIDR_REP_PRIVATE : ROCI_CM_REJ_PRIVATE;
+	if ((private.len && !private.data) || private.len > room)
+		return CMA_REFUSE(-EINVAL, "private_data %p, private_data_len %u: at most %u bytes", private.data,
+				  (unsigned)private.len, room);
+	int err;
 	if (!cma_lock_cm(id))
 		return -ENODEV;
 	if (id->conn)
@@ -321,6 +326,9 @@ static int reject(struct cma_id *id, enum roci_cm_reason reason, struct roci_cm_
 	else if (id->sidr && id->passive)
 		err = roci_sidr_answer(id->sidr, roci_now(),
 				       &(struct roci_cm_sidr_answer){.status = ROCI_SIDR_REJECT, .private = private});
+	else
+		err = CMA_REFUSE(-EINVAL, "the id is %s; rdma_reject() takes the id of RDMA_CM_EVENT_CONNECT_REQUEST",
+				 cma_state_name(id));
 	cma_unlock_cm(id);
 	return err;
 }
@@ -353,7 +361,7 @@ int rdma_notify(struct rdma_cm_id *rid, enum ibv_event_type event)
 int rdma_disconnect(struct rdma_cm_id *rid)
 {
 	if (!rid || !cma_id(rid)->conn)
-		return cma_error(EINVAL);
+		return cma_error(CMA_REFUSE(EINVAL, "the id has no connection"));
 	struct cma_id *id = cma_id(rid);
 	cma_qp_to_err(id);
 	if (!cma_lock_cm(id))

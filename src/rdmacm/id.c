@@ -5,6 +5,20 @@
 #include "rdmacm/device.h"
 #include "rdmacm/manager.h"
 
+const char *cma_state_name(const struct cma_id *id)
+{
+	static const char *const names[] = {
+		[CMA_IDLE] = "new: it has no address",
+		[CMA_BOUND] = "bound to an address",
+		[CMA_ADDR_RESOLVED] = "at the address: its route is not resolved",
+		[CMA_ROUTE_RESOLVED] = "at the route: it can connect",
+		[CMA_LISTEN] = "listening",
+		[CMA_CONNECT] = "connecting, connected or disconnected",
+	};
+
+	return names[id->state];
+}
+
 struct cma_id *cma_id_new(struct roci_device *dev, struct rdma_event_channel *channel, void *context,
 			  enum rdma_port_space ps, enum ibv_qp_type qp_type)
 {
@@ -49,7 +63,9 @@ int rdma_create_id(struct rdma_event_channel *channel, struct rdma_cm_id **id, v
 	case RDMA_PS_IB: type = IBV_QPT_RC; break;
 	case RDMA_PS_UDP:
 	case RDMA_PS_IPOIB: type = IBV_QPT_UD; break;
-	default: return cma_error(EINVAL);
+	default:
+		return cma_error(
+			CMA_REFUSE(EINVAL, "ps 0x%x: RDMA_PS_TCP, UDP, IB and IPOIB are allowed", (unsigned)ps));
 	}
 	struct cma_id *made;
 	if (!id)
@@ -84,7 +100,10 @@ int cma_complete(struct cma_id *id)
 	cma_forget_event(id);
 	if (rdma_get_cm_event(id->id.channel, &id->id.event))
 		return -1;
-	return id->id.event->status ? cma_error(event_error(id->id.event)) : 0;
+	if (!id->id.event->status)
+		return 0;
+	roci_verbs_why("the event was %s with status %d", rdma_event_str(id->id.event->event), id->id.event->status);
+	return cma_error_in("a synchronous call of rdma_cm", event_error(id->id.event));
 }
 
 /* Frees an event that no one will fetch, and the id of a request, which has no owner now. */

@@ -63,6 +63,9 @@ struct cma_id {
 	size_t connect_len;
 };
 
+/* "IDLE (new)", "BOUND (to an address)" ... */
+const char *cma_state_name(const struct cma_id *id);
+
 static inline struct cma_id *cma_id(struct rdma_cm_id *id)
 {
 	return (struct cma_id *)id;

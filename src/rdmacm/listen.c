@@ -64,7 +64,8 @@ int rdma_listen(struct rdma_cm_id *rid, int backlog)
 			return -1;
 	}
 	if (id->state != CMA_BOUND)
-		return cma_error(EINVAL);
+		return cma_error(CMA_REFUSE(EINVAL, "the id is %s; rdma_listen() comes after rdma_bind_addr()",
+					    cma_state_name(id)));
 	if (backlog <= 0 || backlog > MAX_BACKLOG)
 		backlog = MAX_BACKLOG;
 	int err = start(id, (unsigned)backlog);

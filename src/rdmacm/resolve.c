@@ -40,20 +40,25 @@ static int bind_addr(struct cma_id *id, const struct sockaddr *addr)
 {
 	socklen_t len = cma_addr_len(addr);
 	if (!len)
-		return addr ? -EAFNOSUPPORT : -EINVAL;
+		return addr ? CMA_REFUSE(-EAFNOSUPPORT, "sa_family %d: AF_INET and AF_INET6 are allowed",
+					 addr->sa_family)
+			    : -EINVAL;
 	if (id->state != CMA_IDLE)
-		return -EINVAL;
+		return CMA_REFUSE(-EINVAL, "the id is %s; it can be bound once", cma_state_name(id));
 	if (!cma_is_alive(id))
 		return -ENODEV;
 	if (cma_addr_is_link_local(addr) && !cma_addr_scope(addr))
-		return -EINVAL;
+		return CMA_REFUSE(-EINVAL, "sin6_scope_id 0: a link-local address needs its interface");
 	memcpy(&id->id.route.addr.src_storage, addr, len);
 	if (!cma_addr_is_any(addr) && bind_device(id)) {
 		memset(&id->id.route.addr.src_storage, 0, len);
-		return -EADDRNOTAVAIL;
+		return CMA_REFUSE(-EADDRNOTAVAIL,
+				  "the address is not one of this host (ip addr), or not one that roci0 has a GID for");
 	}
 	int err = cma_bind_port(id);
 	if (err) {
+		roci_verbs_why("port %u of the port space: another id of this host has it, or no port is free",
+			       cma_addr_port(addr));
 		memset(&id->id.route.addr.src_storage, 0, len);
 		id->id.verbs = NULL;
 		return err;
@@ -140,9 +145,10 @@ static int open_port(const struct cma_id *id)
 static int resolve_addr(struct cma_id *id, const struct sockaddr *src, const struct sockaddr *dst)
 {
 	if (!cma_addr_len(dst))
-		return dst ? -EAFNOSUPPORT : -EINVAL;
+		return dst ? CMA_REFUSE(-EAFNOSUPPORT, "sa_family %d: AF_INET and AF_INET6 are allowed", dst->sa_family)
+			   : -EINVAL;
 	if (id->state != CMA_IDLE && id->state != CMA_BOUND)
-		return -EINVAL;
+		return CMA_REFUSE(-EINVAL, "the id is %s; rdma_resolve_addr() comes first", cma_state_name(id));
 	if (!cma_is_alive(id))
 		return -ENODEV;
 	if (id->state == CMA_IDLE) {
@@ -156,13 +162,14 @@ static int resolve_addr(struct cma_id *id, const struct sockaddr *src, const str
 	}
 	struct rdma_addr *addr = &id->id.route.addr;
 	if (addr->src_addr.sa_family != dst->sa_family)
-		return -EINVAL;
+		return CMA_REFUSE(-EINVAL, "sa_family %d: the id is bound to an address of family %d", dst->sa_family,
+				  addr->src_addr.sa_family);
 	if (cma_addr_is_link_local(dst) && !cma_addr_scope(dst))
-		return -EINVAL;
+		return CMA_REFUSE(-EINVAL, "sin6_scope_id 0: a link-local address needs its interface");
 	set_destination(id, dst);
 	int err = choose_source(id);
 	if (err)
-		return err;
+		return CMA_REFUSE(err, "the kernel has no route to dst_addr (ip route get)");
 	cma_addr_to_gid(&addr->dst_addr, &addr->addr.ibaddr.dgid);
 	err = bind_device(id);
 	if (!err)
@@ -226,8 +233,12 @@ void cma_fill_route(struct cma_id *id)
 
 int rdma_resolve_route(struct rdma_cm_id *id, int timeout_ms)
 {
-	if (!id || cma_id(id)->state != CMA_ADDR_RESOLVED)
+	if (!id)
 		return cma_error(EINVAL);
+	if (cma_id(id)->state != CMA_ADDR_RESOLVED)
+		return cma_error(
+			CMA_REFUSE(EINVAL, "the id is %s; rdma_resolve_route() comes after RDMA_CM_EVENT_ADDR_RESOLVED",
+				   cma_state_name(cma_id(id))));
 	cma_fill_route(cma_id(id));
 	cma_id(id)->state = CMA_ROUTE_RESOLVED;
 	int err = cma_event_post(cma_id(id), RDMA_CM_EVENT_ROUTE_RESOLVED, 0);

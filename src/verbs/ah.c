@@ -3,6 +3,7 @@
 #include <errno.h>
 #include <stdlib.h>
 
+#include "engine/why.h"
 #include "verbs/pd.h"
 #include "verbs/qp.h"
 
@@ -12,8 +13,10 @@ static atomic_uint next_handle = 1;
 int vb_ah_make_av(struct vb_context *ctx, const struct ibv_ah_attr *attr, bool datagram, struct roci_av *av)
 {
 	/* RoCE addresses are GIDs: IBTA annex A17 makes the GRH mandatory. */
-	if (!attr->is_global || attr->port_num != VB_PORT)
-		return EINVAL;
+	if (!attr->is_global)
+		return ROCI_REFUSE(EINVAL, "ah_attr.is_global 0: RoCE needs 1, and the peer's GID in ah_attr.grh.dgid");
+	if (attr->port_num != VB_PORT)
+		return ROCI_REFUSE(EINVAL, "ah_attr.port_num %u: roci0 has port 1 only", attr->port_num);
 	struct roci_ah_params params = {
 		.sgid_index = attr->grh.sgid_index,
 		.hop_limit = attr->grh.hop_limit,

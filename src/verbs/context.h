@@ -73,8 +73,10 @@ static inline bool vb_is_context(const struct ibv_context *c)
 bool vb_quota_take(atomic_uint *used, unsigned max);
 void vb_quota_give(atomic_uint *used);
 
-/* Sets errno to a positive or negative error number and returns NULL. */
-void *vb_null(int err);
+/* Sets errno to a positive or negative error number and returns NULL: the function that uses it, a public one, refuses
+ * the call. vb_null_in(): the one named `call` does. */
+#define vb_null(err) vb_null_in(__func__, err)
+void *vb_null_in(const char *call, int err);
 
 /* ---- entries of struct verbs_context ---- */
 

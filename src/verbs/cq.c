@@ -3,6 +3,7 @@
 #include <errno.h>
 #include <stdlib.h>
 
+#include "engine/why.h"
 #include "verbs/cq.h"
 #include "verbs/pd.h"
 
@@ -12,11 +13,13 @@ static atomic_uint next_handle = 1;
 static int check_create(const struct ibv_context *context, int cqe, const struct ibv_comp_channel *channel,
 			int comp_vector)
 {
-	if (!vb_is_context(context) || cqe < 1 || cqe > ROCI_MAX_CQE)
+	if (!vb_is_context(context))
 		return EINVAL;
+	if (cqe < 1 || cqe > ROCI_MAX_CQE)
+		return ROCI_REFUSE(EINVAL, "cqe %d: 1 to %d are allowed", cqe, ROCI_MAX_CQE);
 	if (comp_vector < 0 || comp_vector >= VB_COMP_VECTORS)
-		return EINVAL;
-	return channel && channel->context != context ? EINVAL : 0;
+		return ROCI_REFUSE(EINVAL, "comp_vector %d: 0 to %d are allowed", comp_vector, VB_COMP_VECTORS - 1);
+	return channel && channel->context != context ? ROCI_REFUSE(EINVAL, "channel is of another context") : 0;
 }
 
 static void mutex_init(pthread_mutex_t *mutex)
@@ -89,15 +92,19 @@ struct ibv_cq_ex *vb_create_cq_ex(struct ibv_context *context, struct ibv_cq_ini
 		return vb_null(EINVAL);
 	/* There is no VLAN, flow tag or tag matching here, and an overrun is always detected. */
 	if (attr->wc_flags & ~fields)
-		return vb_null(EOPNOTSUPP);
+		return vb_null(ROCI_REFUSE(EOPNOTSUPP, "wc_flags 0x%llx: roci0 does not have 0x%llx",
+					   (unsigned long long)attr->wc_flags,
+					   (unsigned long long)(attr->wc_flags & ~fields)));
 	if ((attr->comp_mask & IBV_CQ_INIT_ATTR_MASK_FLAGS) &&
 	    (attr->flags & ~(uint32_t)IBV_CREATE_CQ_ATTR_SINGLE_THREADED))
-		return vb_null(EOPNOTSUPP);
+		return vb_null(ROCI_REFUSE(EOPNOTSUPP, "flags 0x%x: roci0 has IBV_CREATE_CQ_ATTR_SINGLE_THREADED only",
+					   attr->flags));
 	if ((attr->comp_mask & IBV_CQ_INIT_ATTR_MASK_PD) &&
 	    (!vb_is_pd(attr->parent_domain) || attr->parent_domain->context != context))
 		return vb_null(EINVAL);
 	if (attr->cqe > ROCI_MAX_CQE || attr->comp_vector >= VB_COMP_VECTORS)
-		return vb_null(EINVAL);
+		return vb_null(ROCI_REFUSE(EINVAL, "cqe %u, comp_vector %u: at most %d and %d", attr->cqe,
+					   attr->comp_vector, ROCI_MAX_CQE, VB_COMP_VECTORS - 1));
 	int err;
 	struct vb_cq *cq =
 		cq_create(context, (int)attr->cqe, attr->cq_context, attr->channel, (int)attr->comp_vector, &err);

@@ -24,9 +24,9 @@ struct vb_device vb_the_device = {
 static pthread_mutex_t device_lock = PTHREAD_MUTEX_INITIALIZER; /* device_guid, the sysfs tree, closed contexts */
 static __be64 device_guid;
 
-void *vb_null(int err)
+void *vb_null_in(const char *call, int err)
 {
-	errno = err < 0 ? -err : err;
+	roci_verbs_refused(call, abs(err));
 	return NULL;
 }
 

@@ -3,6 +3,7 @@
 #include <errno.h>
 #include <stdlib.h>
 
+#include "engine/why.h"
 #include "verbs/mr.h"
 #include "verbs/range.h"
 #include "verbs/pd.h"
@@ -32,25 +33,31 @@ SAME(FLUSH_GLOBAL);
 static int check_access(unsigned access)
 {
 	if (access & ~(unsigned)KNOWN_ACCESS)
-		return EINVAL;
+		return ROCI_REFUSE(EINVAL, "access 0x%x: 0x%x is unknown", access, access & ~(unsigned)KNOWN_ACCESS);
 	/* A region has all its pages. On-demand paging, which ibv_query_device_ex() does not announce, allows holes. */
 	if (access & IBV_ACCESS_ON_DEMAND)
-		return EOPNOTSUPP;
+		return ROCI_REFUSE(EOPNOTSUPP, "access 0x%x: roci0 has no IBV_ACCESS_ON_DEMAND", access);
 	/* The device does not announce persistence either. */
 	if (access & IBV_ACCESS_FLUSH_PERSISTENT)
-		return EOPNOTSUPP;
+		return ROCI_REFUSE(EOPNOTSUPP, "access 0x%x: roci0 has no IBV_ACCESS_FLUSH_PERSISTENT", access);
 	/* IBTA 10.6.3.1: remote write and atomic need local write. */
 	if ((access & (IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_REMOTE_ATOMIC)) && !(access & IBV_ACCESS_LOCAL_WRITE))
-		return EINVAL;
+		return ROCI_REFUSE(
+			EINVAL, "access 0x%x: IBV_ACCESS_REMOTE_WRITE and _ATOMIC need IBV_ACCESS_LOCAL_WRITE", access);
 	return 0;
 }
 
 /* An empty region is allowed, wherever it lies: no access fits in it. */
 static int check_range(void *addr, size_t length, uint64_t iova, unsigned access)
 {
+	int err;
+
 	if (iova + length < iova)
-		return EINVAL;
-	return length ? vb_range_check(addr, length, access & IBV_ACCESS_LOCAL_WRITE) : 0;
+		return ROCI_REFUSE(EINVAL, "iova 0x%llx + length %zu overflow", (unsigned long long)iova, length);
+	err = length ? vb_range_check(addr, length, access & IBV_ACCESS_LOCAL_WRITE) : 0;
+	return err ? ROCI_REFUSE(err, "addr %p, length %zu: not all of it is memory that may be %s", addr, length,
+				 access & IBV_ACCESS_LOCAL_WRITE ? "written" : "read")
+		   : 0;
 }
 
 uint32_t vb_mr_draw_key(void)
@@ -168,14 +175,18 @@ static int rereg_check(const struct vb_mr *mr, int flags, struct ibv_pd *pd, con
 	return err;
 }
 
+static int rereg_refused(int err)
+{
+	roci_verbs_refused("ibv_rereg_mr", err);
+	return IBV_REREG_MR_ERR_INPUT;
+}
+
 /* A failure leaves the region as it was, so its code is always IBV_REREG_MR_ERR_INPUT. */
 int ibv_rereg_mr(struct ibv_mr *ibmr, int flags, struct ibv_pd *pd, void *addr, size_t length, int access)
 {
 	struct vb_mr *mr = (struct vb_mr *)ibmr;
-	if (!ibmr || !vb_is_context(ibmr->context)) {
-		errno = EINVAL;
-		return IBV_REREG_MR_ERR_INPUT;
-	}
+	if (!ibmr || !vb_is_context(ibmr->context))
+		return rereg_refused(EINVAL);
 	struct vb_context *ctx = vb_context(ibmr->context);
 	bool move = flags & IBV_REREG_MR_CHANGE_TRANSLATION;
 	unsigned new_access = flags & IBV_REREG_MR_CHANGE_ACCESS ? (unsigned)access : mr->access;
@@ -187,20 +198,16 @@ int ibv_rereg_mr(struct ibv_mr *ibmr, int flags, struct ibv_pd *pd, void *addr, 
 	};
 	attr.iova = !move ? mr->iova : new_access & IBV_ACCESS_ZERO_BASED ? 0 : (uintptr_t)addr;
 	int err = rereg_check(mr, flags, pd, &attr, new_access);
-	if (err) {
-		errno = err;
-		return IBV_REREG_MR_ERR_INPUT;
-	}
+	if (err)
+		return rereg_refused(err);
 	struct ibv_pd *new_pd = flags & IBV_REREG_MR_CHANGE_PD ? pd : ibmr->pd;
 	attr.pd = vb_pd_number(new_pd);
 
 	roci_device_lock(ctx->dev);
 	err = -roci_mr_change(mr->engine, &attr);
 	roci_device_unlock(ctx->dev);
-	if (err) {
-		errno = err;
-		return IBV_REREG_MR_ERR_INPUT;
-	}
+	if (err)
+		return rereg_refused(err);
 	vb_pd_get(new_pd);
 	vb_pd_put(ibmr->pd);
 	ibmr->pd = new_pd;

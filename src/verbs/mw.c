@@ -3,6 +3,7 @@
 #include <errno.h>
 #include <stdlib.h>
 
+#include "engine/why.h"
 #include "verbs/mr.h"
 #include "verbs/pd.h"
 #include "verbs/qp.h"
@@ -78,9 +79,10 @@ int vb_mw_translate_bind(struct ibv_qp *qp, struct ibv_mw *mw, uint32_t rkey, co
 			 struct roci_send_wr *wr)
 {
 	if (!mw || mw->context != qp->context || (info->mr && info->mr->context != qp->context))
-		return EINVAL;
+		return ROCI_REFUSE(EINVAL, "window or region is missing, or of another context than the QP");
 	if (!info->mr && info->length)
-		return EINVAL;
+		return ROCI_REFUSE(EINVAL, "bind_info.mr is NULL, and bind_info.length %llu: name the region",
+				   (unsigned long long)info->length);
 	wr->opcode = ROCI_WR_BIND_MW;
 	wr->bind.mw = ((struct vb_mw *)mw)->engine;
 	wr->bind.rkey = rkey;
@@ -103,8 +105,12 @@ void vb_mw_posted(struct ibv_mw *mw, uint32_t rkey)
 /* Type 1: the new rkey is ours to choose. */
 VERB_DEFINE(3, vb_bind_mw, struct ibv_qp *, qp, struct ibv_mw *, mw, struct ibv_mw_bind *, bind)
 {
-	if (!vb_is_qp(qp) || !mw || !bind || mw->type != IBV_MW_TYPE_1)
+	if (!vb_is_qp(qp) || !mw || !bind)
 		return EINVAL;
+	if (mw->type != IBV_MW_TYPE_1)
+		return ROCI_REFUSE(EINVAL,
+				   "mw->type %d: a window of type 2 is bound by ibv_post_send() (IBV_WR_BIND_MW)",
+				   (int)mw->type);
 	struct roci_send_wr wr = {
 		.wr_id = bind->wr_id,
 		.flags = bind->send_flags & (ROCI_SEND_FENCE | ROCI_SEND_SIGNALED),

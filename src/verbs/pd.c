@@ -3,6 +3,7 @@
 #include <errno.h>
 #include <stdlib.h>
 
+#include "engine/why.h"
 #include "verbs/pd.h"
 
 static atomic_uint live_pds;
@@ -40,7 +41,8 @@ VERB_DEFINE(1, ibv_dealloc_pd, struct ibv_pd *, ibpd)
 		return EINVAL;
 	struct vb_pd *pd = (struct vb_pd *)ibpd;
 	if (atomic_load(&pd->users))
-		return EBUSY;
+		return ROCI_REFUSE(EBUSY, "%u objects of the PD exist: QPs, SRQs, regions, windows or address handles",
+				   (unsigned)atomic_load(&pd->users));
 	if (pd->base != pd)
 		vb_pd_put(&pd->base->pd);
 	if (pd->td)

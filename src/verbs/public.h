@@ -20,6 +20,7 @@
 #include <rdma/ib_user_verbs.h> /* IWYU pragma: export */
 
 #include "verbs/flush.h" /* IWYU pragma: export */
+#include "verbs/why.h"   /* IWYU pragma: keep */
 
 /* Macros of verbs.h; the functions behind them are defined here. */
 #undef ibv_query_port
@@ -52,17 +53,17 @@ void __verbs_log(struct verbs_context *ctx, uint32_t level, const char *fmt, ...
 
 /*
  * Defines a public function, or an entry of struct verbs_context, that returns 0 or a positive errno: what it returns
- * is in errno, too. As Linux' SYSCALL_DEFINE: the number of parameters, the name, and type, name of each parameter.
- * VERB_DEFINE_COUNT() defines one that returns a count of type `result`, or a negative errno. tests/abi/errno.c calls
- * them all.
+ * is in errno, too, and `roci run --why` tells it. As Linux' SYSCALL_DEFINE: the number of parameters, the name, and
+ * type, name of each parameter. VERB_DEFINE_COUNT() defines one that returns a count of type `result`, or a negative
+ * errno. tests/abi/errno.c calls them all.
  */
 #define VERB_DEFINE(n, name, ...)                                                                                      \
 	static int name##_body(VERB_MAP##n(VERB_PARAM, __VA_ARGS__));                                                  \
 	int name(VERB_MAP##n(VERB_PARAM, __VA_ARGS__))                                                                 \
 	{                                                                                                              \
 		int err = name##_body(VERB_MAP##n(VERB_ARG, __VA_ARGS__));                                             \
-		if (err)                                                                                               \
-			errno = err;                                                                                   \
+		if (__builtin_expect(err, 0))                                                                          \
+			roci_verbs_refused(#name, err);                                                                \
 		return err;                                                                                            \
 	}                                                                                                              \
 	static int name##_body(VERB_MAP##n(VERB_PARAM, __VA_ARGS__))
@@ -71,8 +72,8 @@ void __verbs_log(struct verbs_context *ctx, uint32_t level, const char *fmt, ...
 	result name(VERB_MAP##n(VERB_PARAM, __VA_ARGS__))                                                              \
 	{                                                                                                              \
 		result count = name##_body(VERB_MAP##n(VERB_ARG, __VA_ARGS__));                                        \
-		if (count < 0)                                                                                         \
-			errno = (int)-count;                                                                           \
+		if (__builtin_expect(count < 0, 0))                                                                    \
+			roci_verbs_refused(#name, (int)-count);                                                        \
 		return count;                                                                                          \
 	}                                                                                                              \
 	static result name##_body(VERB_MAP##n(VERB_PARAM, __VA_ARGS__))

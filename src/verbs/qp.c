@@ -3,6 +3,7 @@
 #include <errno.h>
 #include <stdlib.h>
 
+#include "engine/why.h"
 #include "verbs/cq.h"
 #include "verbs/keepalive.h"
 #include "verbs/pd.h"
@@ -27,9 +28,27 @@ static int check_type(enum ibv_qp_type type)
 	case IBV_QPT_RAW_PACKET:
 	case IBV_QPT_XRC_SEND:
 	case IBV_QPT_XRC_RECV:
-	case IBV_QPT_DRIVER: return EOPNOTSUPP;
-	default: return EINVAL;
+	case IBV_QPT_DRIVER: return ROCI_REFUSE(EOPNOTSUPP, "qp_type %d: roci0 has IBV_QPT_RC, UC and UD", (int)type);
+	default: return ROCI_REFUSE(EINVAL, "qp_type %d is unknown", (int)type);
 	}
+}
+
+static int check_most(const char *field, uint32_t value, uint32_t most)
+{
+	return value > most ? ROCI_REFUSE(EINVAL, "%s %u: at most %u", field, value, most) : 0;
+}
+
+/* The engine checks its limits, too. Checked here first: larger values would overflow in its arithmetic. */
+static int check_cap(const struct ibv_qp_cap *cap, bool has_srq)
+{
+	int err = check_most("cap.max_send_wr", cap->max_send_wr, ROCI_MAX_QP_WR);
+
+	err = err ? err : check_most("cap.max_send_sge", cap->max_send_sge, ROCI_MAX_SGE);
+	err = err ? err : check_most("cap.max_inline_data", cap->max_inline_data, ROCI_MAX_INLINE);
+	if (has_srq)
+		return err;
+	err = err ? err : check_most("cap.max_recv_wr", cap->max_recv_wr, ROCI_MAX_QP_WR);
+	return err ? err : check_most("cap.max_recv_sge", cap->max_recv_sge, ROCI_MAX_SGE);
 }
 
 static int check_attr(const struct ibv_pd *pd, const struct ibv_qp_init_attr_ex *attr)
@@ -37,18 +56,13 @@ static int check_attr(const struct ibv_pd *pd, const struct ibv_qp_init_attr_ex 
 	int err = check_type(attr->qp_type);
 	if (err)
 		return err;
-	if (!vb_is_cq(attr->send_cq) || !vb_is_cq(attr->recv_cq) || attr->send_cq->context != pd->context ||
-	    attr->recv_cq->context != pd->context)
-		return EINVAL;
+	if (!vb_is_cq(attr->send_cq) || attr->send_cq->context != pd->context)
+		return ROCI_REFUSE(EINVAL, "send_cq %p is no CQ of the PD's context", (void *)attr->send_cq);
+	if (!vb_is_cq(attr->recv_cq) || attr->recv_cq->context != pd->context)
+		return ROCI_REFUSE(EINVAL, "recv_cq %p is no CQ of the PD's context", (void *)attr->recv_cq);
 	if (attr->srq && attr->srq->context != pd->context)
-		return EINVAL;
-	/* The engine checks its limits, too. Checked here first: larger values would overflow in its arithmetic. */
-	if (attr->cap.max_send_wr > ROCI_MAX_QP_WR || attr->cap.max_send_sge > ROCI_MAX_SGE ||
-	    attr->cap.max_inline_data > ROCI_MAX_INLINE)
-		return EINVAL;
-	if (!attr->srq && (attr->cap.max_recv_wr > ROCI_MAX_QP_WR || attr->cap.max_recv_sge > ROCI_MAX_SGE))
-		return EINVAL;
-	return 0;
+		return ROCI_REFUSE(EINVAL, "srq %p is of another context than the PD", (void *)attr->srq);
+	return check_cap(&attr->cap, attr->srq);
 }
 
 static int check_attr_ex(const struct ibv_qp_init_attr_ex *attr)
@@ -56,13 +70,18 @@ static int check_attr_ex(const struct ibv_qp_init_attr_ex *attr)
 	const uint32_t known =
 		IBV_QP_INIT_ATTR_PD | IBV_QP_INIT_ATTR_CREATE_FLAGS | (uint32_t)IBV_QP_INIT_ATTR_SEND_OPS_FLAGS;
 	if (attr->comp_mask & ~known)
-		return EOPNOTSUPP;
+		return ROCI_REFUSE(EOPNOTSUPP, "comp_mask 0x%x: roci0 does not have 0x%x", attr->comp_mask,
+				   attr->comp_mask & ~known);
 	if ((attr->comp_mask & IBV_QP_INIT_ATTR_CREATE_FLAGS) && attr->create_flags)
-		return EOPNOTSUPP;
+		return ROCI_REFUSE(EOPNOTSUPP, "create_flags 0x%x: roci0 has none", attr->create_flags);
 	if (!(attr->comp_mask & IBV_QP_INIT_ATTR_SEND_OPS_FLAGS))
 		return 0;
 	uint64_t can = attr->qp_type == IBV_QPT_RC ? OPS_RC : attr->qp_type == IBV_QPT_UC ? OPS_UC : OPS_UD;
-	return attr->send_ops_flags & ~can ? EOPNOTSUPP : 0;
+	return attr->send_ops_flags & ~can
+		       ? ROCI_REFUSE(EOPNOTSUPP, "send_ops_flags 0x%llx: this type of QP does not have 0x%llx",
+				     (unsigned long long)attr->send_ops_flags,
+				     (unsigned long long)(attr->send_ops_flags & ~can))
+		       : 0;
 }
 
 static int qp_create_engine(struct vb_context *ctx, struct vb_qp *qp, const struct ibv_pd *pd,
@@ -99,11 +118,12 @@ static int qp_create_engine(struct vb_context *ctx, struct vb_qp *qp, const stru
 
 static struct ibv_qp *qp_create(struct ibv_pd *pd, struct ibv_qp_init_attr_ex *attr, bool has_ex)
 {
+	const char *call = has_ex ? "ibv_create_qp_ex" : "ibv_create_qp";
 	int err = check_attr(pd, attr);
 	if (err)
-		return vb_null(err);
+		return vb_null_in(call, err);
 	if (!vb_quota_take(&live_qps, ROCI_MAX_QP))
-		return vb_null(ENOMEM);
+		return vb_null_in(call, ROCI_REFUSE(ENOMEM, "max_qp %u: as many QPs exist", ROCI_MAX_QP));
 	err = ENOMEM;
 	struct vb_qp *qp = calloc(1, sizeof(*qp));
 	if (!qp)
@@ -138,7 +158,7 @@ err_free:
 	free(qp);
 err_quota:
 	vb_quota_give(&live_qps);
-	return vb_null(err);
+	return vb_null_in(call, err);
 }
 
 ALSO_1_0(ibv_create_qp);

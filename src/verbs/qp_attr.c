@@ -2,6 +2,7 @@
 /* Queue pairs: modifying and querying them. The engine has the table of states; here attributes are translated. */
 #include <errno.h>
 
+#include "engine/why.h"
 #include "verbs/cq.h"
 #include "verbs/qp.h"
 
@@ -45,15 +46,21 @@ _Static_assert((int)ROCI_QPS_ERR == (int)IBV_QPS_ERR && (int)ROCI_QPS_SQD == (in
 static int check_modify(const struct ibv_qp_attr *attr, int mask)
 {
 	if (mask & ~(KNOWN_MASK | REFUSED_MASK))
-		return EINVAL;
+		return ROCI_REFUSE(EINVAL, "attr_mask 0x%x: 0x%x is unknown", (unsigned)mask,
+				   (unsigned)(mask & ~(KNOWN_MASK | REFUSED_MASK)));
 	if (mask & REFUSED_MASK)
-		return EOPNOTSUPP;
+		return ROCI_REFUSE(
+			EOPNOTSUPP,
+			"attr_mask 0x%x: roci0 has no alternate path (IBV_QP_ALT_PATH), no resizing of queues "
+			"(IBV_QP_CAP) and no rate limit (IBV_QP_RATE_LIMIT)",
+			(unsigned)mask);
 	if ((mask & IBV_QP_PORT) && attr->port_num != VB_PORT)
-		return EINVAL;
+		return ROCI_REFUSE(EINVAL, "port_num %u: roci0 has port 1 only", attr->port_num);
 	if ((mask & IBV_QP_PKEY_INDEX) && attr->pkey_index != 0)
-		return EINVAL;
+		return ROCI_REFUSE(EINVAL, "pkey_index %u: roci0 has index 0 only", attr->pkey_index);
 	if ((mask & IBV_QP_PATH_MIG_STATE) && attr->path_mig_state != IBV_MIG_MIGRATED)
-		return EINVAL;
+		return ROCI_REFUSE(EINVAL, "path_mig_state %d: roci0 does not migrate paths",
+				   (int)attr->path_mig_state);
 	return 0;
 }
 

@@ -3,6 +3,7 @@
 #include <errno.h>
 #include <stdlib.h>
 
+#include "engine/why.h"
 #include "verbs/pd.h"
 #include "verbs/qp.h"
 
@@ -13,10 +14,11 @@ ALSO_1_0(ibv_create_srq);
 /* The limit is ignored at creation: IBTA 11.2.3.1. */
 struct ibv_srq *ibv_create_srq(struct ibv_pd *pd, struct ibv_srq_init_attr *init)
 {
-	if (!vb_is_pd(pd) || !init || init->attr.max_wr < 1)
+	if (!vb_is_pd(pd) || !init)
 		return vb_null(EINVAL);
-	if (init->attr.max_wr > ROCI_MAX_SRQ_WR || init->attr.max_sge > ROCI_MAX_SGE)
-		return vb_null(EINVAL);
+	if (init->attr.max_wr < 1 || init->attr.max_wr > ROCI_MAX_SRQ_WR || init->attr.max_sge > ROCI_MAX_SGE)
+		return vb_null(ROCI_REFUSE(EINVAL, "max_wr %u, max_sge %u: 1 to %d, and at most %d, are allowed",
+					   init->attr.max_wr, init->attr.max_sge, ROCI_MAX_SRQ_WR, ROCI_MAX_SGE));
 	if (!vb_quota_take(&live_srqs, ROCI_MAX_SRQ))
 		return vb_null(ENOMEM);
 	int err = ENOMEM;

@@ -2,6 +2,7 @@
 /* Posting lists of work requests: translates struct ibv_send_wr and ibv_recv_wr for the engine. */
 #include <errno.h>
 
+#include "engine/why.h"
 #include "verbs/mr.h"
 #include "verbs/qp.h"
 
@@ -39,7 +40,8 @@ static int translate_opcode(struct ibv_qp *qp, const struct ibv_send_wr *in, str
 		if (qp->qp_type != IBV_QPT_UD)
 			return 0;
 		if (!in->wr.ud.ah || in->wr.ud.ah->context != qp->context)
-			return EINVAL;
+			return ROCI_REFUSE(EINVAL, "wr.ud.ah %p is no address handle of the QP's context",
+					   (void *)in->wr.ud.ah);
 		out->av = &((const struct vb_ah *)in->wr.ud.ah)->av;
 		out->remote_qpn = in->wr.ud.remote_qpn;
 		out->remote_qkey = in->wr.ud.remote_qkey;
@@ -62,16 +64,29 @@ static int translate_opcode(struct ibv_qp *qp, const struct ibv_send_wr *in, str
 	case IBV_WR_BIND_MW:
 		/* A posted bind is for type 2; type 1 has ibv_bind_mw(). */
 		if (!in->bind_mw.mw || in->bind_mw.mw->type != IBV_MW_TYPE_2)
-			return EINVAL;
+			return ROCI_REFUSE(EINVAL, "bind_mw.mw is no window of type 2; type 1 has ibv_bind_mw()");
 		return vb_mw_translate_bind(qp, in->bind_mw.mw, in->bind_mw.rkey, &in->bind_mw.bind_info, out);
-	default: return EINVAL;
+	default: return ROCI_REFUSE(EINVAL, "opcode %d: roci0 does not have it", (int)in->opcode);
 	}
+}
+
+static int check_sges(int num_sge, const struct ibv_sge *sg_list)
+{
+	return num_sge < 0 || (num_sge && !sg_list)
+		       ? ROCI_REFUSE(EINVAL, "num_sge %d, sg_list %p: is the work request set to zero first?", num_sge,
+				     (const void *)sg_list)
+		       : 0;
 }
 
 static int translate(struct ibv_qp *qp, const struct ibv_send_wr *in, struct roci_send_wr *out)
 {
-	if (in->num_sge < 0 || (in->num_sge && !in->sg_list) || (in->send_flags & ~(unsigned)KNOWN_FLAGS))
-		return EINVAL;
+	int err = check_sges(in->num_sge, in->sg_list);
+
+	if (err)
+		return err;
+	if (in->send_flags & ~(unsigned)KNOWN_FLAGS)
+		return ROCI_REFUSE(EINVAL, "send_flags 0x%x: 0x%x is unknown; is the work request set to zero first?",
+				   in->send_flags, in->send_flags & ~(unsigned)KNOWN_FLAGS);
 	*out = (struct roci_send_wr){
 		.wr_id = in->wr_id,
 		.opcode = (enum roci_wr_opcode)in->opcode,
@@ -82,7 +97,7 @@ static int translate(struct ibv_qp *qp, const struct ibv_send_wr *in, struct roc
 	};
 	/* Without an SGE, ATOMIC_WRITE would send the zeroes of atomic_write_data. */
 	if (in->opcode == IBV_WR_ATOMIC_WRITE && !in->num_sge)
-		return EINVAL;
+		return ROCI_REFUSE(EINVAL, "num_sge 0: an ATOMIC WRITE needs 8 bytes");
 	return translate_opcode(qp, in, out);
 }
 
@@ -111,8 +126,10 @@ VERB_DEFINE(3, vb_post_send, struct ibv_qp *, ibqp, struct ibv_send_wr *, wr, st
 
 static int translate_recv(const struct ibv_recv_wr *in, struct roci_recv_wr *out)
 {
-	if (in->num_sge < 0 || (in->num_sge && !in->sg_list))
-		return EINVAL;
+	int err = check_sges(in->num_sge, in->sg_list);
+
+	if (err)
+		return err;
 	*out = (struct roci_recv_wr){
 		.wr_id = in->wr_id, .sges = (const struct roci_sge *)in->sg_list, .num_sge = (unsigned)in->num_sge};
 	return 0;

@@ -1,0 +1,65 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+#include "verbs/why.h"
+
+#include <errno.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "engine/why.h"
+
+static void print(const char *line)
+{
+	fprintf(stderr, "roci: why: %s\n", line);
+}
+
+/* Before the program's first call. */
+static __attribute__((constructor)) void begin(void)
+{
+	const char *wish = getenv("ROCI_WHY");
+
+	roci_why_sink = print;
+	roci_why_on = wish && *wish;
+}
+
+/* Answers that are no mistake: nothing is there now, or the end of a table was reached. */
+static bool is_ordinary(int err)
+{
+	return err == EAGAIN || err == ENODATA;
+}
+
+static void tell(const char *call, int err)
+{
+	const char *note = roci_why_take(), *prefix = "";
+
+	if (is_ordinary(err))
+		return;
+	if (!strncmp(call, "vb_", 3)) { /* vb_ibv_create_cq (renames.h), vb_post_send */
+		call += 3;
+		prefix = strncmp(call, "ibv_", 4) ? "ibv_" : "";
+	}
+	fprintf(stderr, "roci: why: %s%s answers %s: %s\n", prefix, call,
+		strerrorname_np(err) ? strerrorname_np(err) : "an unknown error",
+		*note ? note : "no check says more; is an argument NULL, or an object of another device or context?");
+}
+
+void roci_verbs_refused(const char *call, int err)
+{
+	if (__builtin_expect(roci_why_on, 0))
+		tell(call, err);
+	errno = err;
+}
+
+void roci_verbs_why(const char *format, ...)
+{
+	char text[ROCI_WHY_NAMES];
+	va_list args;
+
+	if (!roci_why_on)
+		return;
+	va_start(args, format);
+	vsnprintf(text, sizeof(text), format, args);
+	va_end(args);
+	roci_why_note("%s", text);
+}

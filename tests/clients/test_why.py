@@ -1,0 +1,114 @@
+# SPDX-License-Identifier: BSD-2-Clause
+"""roci run --why: a call that is refused, and a request that fails, say which check it was, the field, its value, and what is
+allowed; at both ends of a connection."""
+import os
+import re
+import sys
+
+from harness import ROCI, SANITIZER, Host, check, isolate, need, next_port, program, run_pair, tap, wait_until
+
+os.environ['ROCI_STATS'] = ''
+isolate()
+here = Host('here')
+WHY = {'ROCI_WHY': '1'}
+
+# `roci explain --provoke WHAT`, and what the lines say.
+CALLS = {
+    'ibv_reg_mr: EINVAL': r'ibv_reg_mr\w* answers EINVAL: access 0x2: .* need IBV_ACCESS_LOCAL_WRITE',
+    'ibv_create_cq: EINVAL': r'ibv_create_cq answers EINVAL: cqe 0: 1 to \d+ are allowed',
+    'ibv_create_qp: EINVAL': r'ibv_create_qp answers EINVAL: cap.max_send_wr 16777216: at most 32768',
+    'ibv_create_qp: EOPNOTSUPP': r'ibv_create_qp answers EOPNOTSUPP: qp_type 8: roci0 has IBV_QPT_RC',
+    'ibv_modify_qp to RTR: EINVAL': r'ibv_modify_qp answers EINVAL: attr_mask lacks IBV_QP_AV, .*IBV_QP_DEST_QPN, from INIT to RTR',
+    'ibv_modify_qp: EINVAL': r'ibv_modify_qp answers EINVAL: qp_state RTS: this RC QP is in INIT',
+    'ibv_modify_qp: EOPNOTSUPP': r'ibv_modify_qp answers EOPNOTSUPP: attr_mask 0x4001: .*IBV_QP_ALT_PATH',
+    'ibv_post_send: ENOMEM': r'ibv_post_send answers ENOMEM: the send queue is full \(max_send_wr 4\)',
+    'ibv_post_send: EINVAL': r'ibv_post_send answers EINVAL: the QP is in INIT',
+    'ibv_post_recv: ENOMEM': r'ibv_post_recv answers ENOMEM: the receive queue is full: 4 are posted',
+    'ibv_post_recv: EINVAL': r'ibv_post_recv answers EINVAL: num_sge 64: the queue has max_recv_sge 1',
+    'ibv_create_ah: EINVAL': r'ibv_create_ah answers EINVAL: ah_attr.is_global 0',
+    'ibv_destroy: EBUSY': r'ibv_destroy_cq answers EBUSY: queues of QPs use the CQ: 2',
+    'rdma_bind_addr: EADDRNOTAVAIL': r'rdma_bind_addr answers EADDRNOTAVAIL: the address is not one of this host',
+    'rdma_bind_addr: EADDRINUSE': r'rdma_bind_addr answers EADDRINUSE: port \d+',
+    'rdma_connect: EINVAL': r'rdma_connect answers EINVAL: the id is new: .*RDMA_CM_EVENT_ROUTE_RESOLVED',
+}
+REQUESTS = {
+    'LOC_LEN_ERR': r'refuses the RC SEND Only .*: the message has 100 bytes, and the receive \(wr_id 0x0\) has room for 10',
+    'LOC_QP_OP_ERR': r'RDMA READ of 100 bytes .* completes with IBV_WC_LOC_QP_OP_ERR: max_rd_atomic of the QP is 0',
+    'LOC_PROT_ERR': r'SEND of 100 bytes .* completes with IBV_WC_LOC_PROT_ERR: lkey 0x\w+ is of no region',
+    'MW_BIND_ERR': r'BIND_MW .* completes with IBV_WC_MW_BIND_ERR: .* lacks IBV_ACCESS_MW_BIND',
+    'REM_INV_REQ_ERR': r'with NAK invalid request: qp_access_flags of this QP lacks IBV_ACCESS_REMOTE_WRITE',
+    'REM_ACCESS_ERR': r'with NAK remote access error: rkey 0x\w+ is of no region',
+    'REM_OP_ERR': r'with NAK remote operational error: lkey 0x\w+ is of no region',
+    'RETRY_EXC_ERR': r'IBV_WC_RETRY_EXC_ERR: the peer \(QP 0x\w+\) acknowledged nothing, also after retry_cnt 1; timeout 8',
+    'RNR_RETRY_EXC_ERR': r'IBV_WC_RNR_RETRY_EXC_ERR: the peer \(QP 0x\w+\) has no receive posted, also after rnr_retry 0',
+    'CQ_ERR': r'a CQ of \d+ entries has overflowed',
+}
+# Cases of tests/interop/errors.c, and what the responder says of them.
+RESPONDER = [
+    r'refuses the RC RDMA WRITE Only .*: rkey 0x\w+ is of no region',
+    r'refuses the RC RDMA WRITE Only .*: 100 bytes at 0x\w+ leave the region, which has 4096 bytes',
+    r'refuses the RC RDMA WRITE Only .*: rkey 0x\w+ lacks IBV_ACCESS_REMOTE_WRITE',
+    r'refuses the RC RDMA READ Request .*: rkey 0x\w+ lacks IBV_ACCESS_REMOTE_READ',
+    r'refuses the RC RDMA READ Request .*: qp_access_flags of this QP lacks IBV_ACCESS_REMOTE_READ',
+    r'refuses the RC RDMA WRITE .*: rkey 0x\w+ is of a memory window that is not bound',
+    r'refuses the RC SEND Only .*: the message has 101 bytes, and the receive .* has room for 100$',
+    r'refuses the RC SEND Only .*: no receive is posted$',
+    r'refuses the RC SEND Only .*: no receive is posted to the SRQ',
+    r'a receive completes with IBV_WC_REM_INV_REQ_ERR: rkey 0x\w+ is of no memory window',
+]
+
+
+def provoked(what, env):
+    process = here.start(ROCI, 'explain', '--provoke', what, env=env, plain=not SANITIZER)
+    check(process.wait(60) == 0, process.report())
+    return process.text()
+
+
+def says(what, pattern):
+    def case():
+        text = provoked(what, WHY)
+        check(re.search('^roci: why: .*' + pattern, text, re.MULTILINE), f'{pattern!r} is not in:\n{text}')
+        check('no check says more' not in text, f'a check says nothing:\n{text}')
+    return case
+
+
+def silent():
+    """Without the option nothing is said; with it, nothing of a program that makes no mistake."""
+    check('why:' not in provoked('ibv_create_cq: EINVAL', {}), 'a line without --why')
+    check('why:' not in provoked('SUCCESS', WHY), 'a line of a success')
+
+
+def option():
+    text = here.start(ROCI, 'run', '--why', '--', ROCI, 'explain', '--provoke', 'ibv_create_cq: EINVAL', plain=True)
+    check(text.wait(60) == 0 and 'why: ibv_create_cq' in text.text(), text.report())
+
+
+def responder():
+    errors = os.path.join(os.path.dirname(program('')), '..', 'interop', 'errors')
+    check(os.path.exists(errors), f'{errors} is not built')
+    port = str(next_port())
+    server = here.start(errors, '-p', port, env=WHY)
+    wait_until('the server to listen', lambda: here.listens(int(port)) or not server.running())
+    client = here.start(errors, '-p', port, '127.0.0.1', env=WHY)
+    text, _ = run_pair(server, client, 120)
+    missing = [pattern for pattern in RESPONDER if not re.search(pattern, text, re.MULTILINE)]
+    check(not missing, f'{missing} are not in:\n{text}')
+
+
+def ordinary():
+    """Programs that make no mistake cause no line."""
+    need('ibv_devinfo', 'ibv_rc_pingpong')
+    text = here.call('ibv_devinfo', '-v', env=WHY)
+    check('why:' not in text, text)
+    port = str(next_port())
+    server = here.start('ibv_rc_pingpong', '-g', '0', '-p', port, env=WHY)
+    wait_until('the server to listen', lambda: here.listens(int(port)) or not server.running())
+    client = here.start('ibv_rc_pingpong', '-g', '0', '-p', port, '127.0.0.1', env=WHY)
+    for text in run_pair(server, client):
+        check('why:' not in text, text)
+
+
+if __name__ == '__main__':
+    sys.exit(tap([(f'{what}: the reason', says(what, pattern)) for what, pattern in {**CALLS, **REQUESTS}.items()] +
+                 [('no line where nothing is wrong', silent), ('--why', option), ('the responder knows more', responder),
+                  ('ordinary programs', ordinary)]))
