@@ -35,6 +35,17 @@ static int open_registry(struct roci_device *dev)
 	return 0;
 }
 
+static int open_stats(struct roci_device *dev)
+{
+	int err = roci_stats_map_open(&dev->stats_map, dev->registry.dir);
+
+	if (err)
+		return roci_device_open_failed("memory for counters", err);
+	dev->stats = &dev->stats_map.file->device;
+	roci_engine_count_in(dev->engine, &dev->stats_map.file->engine);
+	return 0;
+}
+
 /* What lives among the other processes of the host, and the thread, which needs it. */
 static int open_on_host(struct roci_device *dev)
 {
@@ -42,10 +53,13 @@ static int open_on_host(struct roci_device *dev)
 
 	if (err)
 		return err;
+	err = open_stats(dev);
+	if (err)
+		goto err_close_registry;
 	err = roci_cm_host_open(dev);
 	if (err) {
 		roci_device_open_failed("connection manager", err);
-		goto err_close_registry;
+		goto err_close_stats;
 	}
 	err = roci_links_open(dev);
 	if (err)
@@ -57,6 +71,10 @@ static int open_on_host(struct roci_device *dev)
 	roci_links_close(&dev->links);
 err_close_cm:
 	roci_cm_host_close(dev);
+err_close_stats:
+	roci_engine_destroy(dev->engine); /* it counts there */
+	dev->engine = NULL;
+	roci_stats_map_close(&dev->stats_map);
 err_close_registry:
 	roci_registry_close(&dev->registry);
 	return err;
@@ -95,7 +113,8 @@ static struct roci_device *open_device(roci_event_fn *on_event, int *err)
 		return dev;
 	roci_progress_close(&dev->progress);
 err_destroy_engine:
-	roci_engine_destroy(dev->engine);
+	if (dev->engine)
+		roci_engine_destroy(dev->engine);
 err_close_addresses:
 	roci_addresses_close(dev);
 err_free:
@@ -110,7 +129,7 @@ static void print_stats(const struct roci_device *dev)
 	const char *wish = getenv("ROCI_STATS");
 
 	if (wish && *wish)
-		roci_device_stats_print(stderr, &dev->stats, roci_engine_stats(dev->engine));
+		roci_device_stats_print(stderr, dev->stats, roci_engine_stats(dev->engine));
 }
 
 static void close_device(struct roci_device *dev)
@@ -125,6 +144,7 @@ static void close_device(struct roci_device *dev)
 	roci_registry_close(&dev->registry);
 	roci_progress_close(&dev->progress);
 	roci_engine_destroy(dev->engine);
+	roci_stats_map_close(&dev->stats_map);
 	roci_addresses_close(dev);
 	pthread_mutex_destroy(&dev->gids_lock);
 	roci_lock_destroy(&dev->lock);
@@ -167,6 +187,7 @@ static void after_fork_in_child(void)
 	roci_addresses_close(dev);
 	roci_links_close_in_child(&dev->links);
 	roci_cm_host_close_in_child(dev);
+	roci_stats_map_leave(&dev->stats_map);
 	roci_progress_close(&dev->progress);
 	roci_registry_close(&dev->registry);
 }
@@ -184,6 +205,7 @@ static __attribute__((destructor)) void at_exit(void)
 	roci_cm_host_disconnect_all(dev, roci_now());
 	roci_links_leave_host(&dev->links);
 	print_stats(dev);
+	roci_stats_map_unlink(&dev->stats_map);
 	roci_lock_release(&dev->lock);
 }
 
@@ -269,7 +291,7 @@ void roci_device_poll(struct roci_device *dev)
 	if (!dev->dead) {
 		yield = roci_turns_polled(&dev->turns, roci_drive_poll(dev, now));
 		roci_progress_wake(dev);
-		dev->stats.poll_turns++;
+		dev->stats->poll_turns++;
 	}
 	roci_lock_release(&dev->lock);
 	if (yield)

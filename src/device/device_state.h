@@ -20,6 +20,7 @@
 #include "device/registry.h"
 #include "device/side_door.h"
 #include "device/stats.h"
+#include "device/stats_file.h"
 #include "device/transmit.h"
 #include "device/turns.h"
 #include "device/udp.h"
@@ -53,7 +54,8 @@ struct roci_device {
 	struct roci_turns turns;       /* who drives */
 	struct roci_progress progress; /* the thread */
 
-	struct roci_device_stats stats; /* for people; nothing is decided by them */
+	struct roci_stats_map stats_map; /* for people; nothing is decided by them */
+	struct roci_device_stats *stats; /* there */
 };
 
 /* Prints why the device cannot be opened. Returns err. */

@@ -42,7 +42,7 @@ static bool offer(struct roci_device *dev, const struct roci_cm_msg *msg, const 
 	    !roci_cm_service_is_ip(msg->service_id) || roci_ports_listened_to(&dev->registry, ps, port) ||
 	    roci_side_door_offer(dev->links.door, ps, port, from, len, iov, 2) == -ESRCH)
 		return false;
-	dev->stats.mads_forwarded++;
+	dev->stats->mads_forwarded++;
 	return true;
 }
 
@@ -115,7 +115,7 @@ static void enqueue(struct roci_device *dev, uint64_t now, unsigned slot, const 
 	/* A process of another registry that does not read its door must leave room for ours. */
 	room = roci_registry_alive(&dev->registry, slot) ? ROCI_GSI_QUEUE : ROCI_GSI_QUEUE / 2;
 	if (!gsi->queue || gsi->queue_count >= room || len > sizeof(w->bytes)) {
-		dev->stats.mads_dropped++; /* as a network would */
+		dev->stats->mads_dropped++; /* as a network would */
 		return;
 	}
 	w = &gsi->queue[(gsi->queue_first + gsi->queue_count++) % ROCI_GSI_QUEUE];
@@ -138,7 +138,7 @@ static bool forward(struct roci_device *dev, uint64_t now, unsigned slot, const 
 		return false;
 	if (err)
 		enqueue(dev, now, slot, from, bytes, len);
-	dev->stats.mads_forwarded++;
+	dev->stats->mads_forwarded++;
 	return true;
 }
 
@@ -200,10 +200,10 @@ void roci_gsi_rx(struct roci_device *dev, uint64_t now, const struct roci_datagr
 	unsigned slot;
 
 	if (!is_mad(pkt) || roci_cm_msg_parse(&msg, pkt->payload) != ROCI_CM_PARSE_OK) {
-		dev->stats.mads_malformed++;
+		dev->stats->mads_malformed++;
 		return;
 	}
-	dev->stats.mads_received++;
+	dev->stats->mads_received++;
 	slot = d->from->forwarded && !d->from->offered ? 0 : owner_slot(dev, &msg, flow->src, flow->dst);
 	if (slot && slot != dev->registry.slot && forward(dev, now, slot, d->from, d->bytes, d->len))
 		return;
@@ -257,7 +257,7 @@ static void send_by_door(struct roci_device *dev, uint64_t now, const struct roc
 	unsigned slot, len;
 
 	if (roci_gids_find(&dev->gids, tx->dgid, 0) < 0 || roci_cm_msg_parse(&msg, tx->mad) != ROCI_CM_PARSE_OK) {
-		dev->stats.mads_dropped++;
+		dev->stats->mads_dropped++;
 		return;
 	}
 	len = build_packet(dev, tx, bytes, &from);
@@ -311,7 +311,7 @@ void roci_gsi_send(struct roci_device *dev, uint64_t now, const struct roci_cm_t
 	int err;
 
 	if (index < 0 || roci_gid_is_ipv4(tx->sgid) != roci_gid_is_ipv4(tx->dgid)) {
-		dev->stats.mads_dropped++;
+		dev->stats->mads_dropped++;
 		return;
 	}
 	err = roci_udp_listen(dev->links.udp, index); /* for the answer */
@@ -321,7 +321,7 @@ void roci_gsi_send(struct roci_device *dev, uint64_t now, const struct roci_cm_t
 	av.sgid_index = (uint8_t)index;
 	av.ifindex = dev->gids.entries[index].ifindex;
 	frame = roci_frame(&av, header, build_header(gsi, header), &payload, 1);
-	dev->stats.mads_sent++;
+	dev->stats->mads_sent++;
 	if (!err)
 		roci_link_send(dev->links.top, &frame, 1);
 	else

@@ -49,7 +49,7 @@ static int open_udp(struct roci_device *dev)
 		.gids = &dev->gids,
 		.registry = &dev->registry,
 		.door = dev->links.door,
-		.stats = &dev->stats,
+		.stats = dev->stats,
 		.epoll_fd = dev->progress.epoll_fd,
 	};
 	int err = roci_udp_open(&config, &dev->links.udp);
@@ -75,7 +75,7 @@ int roci_links_open(struct roci_device *dev)
 	err = open_udp(dev);
 	if (err)
 		goto err_close_door;
-	err = wrap(links, &dev->stats);
+	err = wrap(links, dev->stats);
 	if (!err)
 		return 0;
 	roci_link_close(links->top);

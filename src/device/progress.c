@@ -55,7 +55,7 @@ static void sleep_until(struct roci_device *dev, uint64_t now, uint64_t until)
 	roci_lock_release(&dev->lock);
 	n = wait_events(dev->progress.epoll_fd, events, 16, until == ROCI_NEVER ? NULL : &timeout);
 	roci_lock_take(&dev->lock);
-	dev->stats.thread_wakeups++;
+	dev->stats->thread_wakeups++;
 	for (int i = 0; i < n; i++) {
 		uint64_t value, what = events[i].data.u64;
 
@@ -79,7 +79,7 @@ static void nap_until(struct roci_device *dev, uint64_t until)
 	roci_lock_release(&dev->lock);
 	clock_nanosleep(CLOCK_MONOTONIC, TIMER_ABSTIME, &ts, NULL);
 	roci_lock_take(&dev->lock);
-	dev->stats.thread_naps++;
+	dev->stats->thread_naps++;
 	roci_turns_awoke(&dev->turns, roci_now(), last_call(dev));
 }
 
@@ -110,7 +110,7 @@ static void drive(struct roci_device *dev, uint64_t now)
 	roci_turns_drove(&dev->turns, now, moved);
 	if (!moved)
 		return;
-	dev->stats.thread_turns++;
+	dev->stats->thread_turns++;
 	roci_lock_give_way(&dev->lock);
 }
 

@@ -22,7 +22,7 @@ static void take(struct roci_device *dev, uint64_t now, const struct roci_datagr
 	if (result == ROCI_PARSE_OK && roci_icrc_check(&d->from->flow, d->bytes, d->len) < 0)
 		result = ROCI_PARSE_BAD_ICRC;
 	if (result != ROCI_PARSE_OK) {
-		dev->stats.unparsed[result]++;
+		dev->stats->unparsed[result]++;
 		return;
 	}
 	if (rx->pkt.dest_qpn == ROCI_QPN_GSI) {
@@ -59,9 +59,9 @@ static unsigned forward(struct roci_device *dev, uint64_t now, const struct roci
 	struct iovec iov[2] = {{0}, {d->bytes, (size_t)(d[n - 1].bytes - d->bytes) + d[n - 1].len}};
 
 	if (roci_side_door_send(dev->links.door, slot, d->from, d->len, iov, 2))
-		dev->stats.forward_dropped += n;
+		dev->stats->forward_dropped += n;
 	else
-		dev->stats.forwarded += n;
+		dev->stats->forwarded += n;
 	/* What is for a process of another registry cannot be steered. */
 	if (now - dev->receive.repaired_at > REPAIR_NS && roci_registry_alive(&dev->registry, slot)) {
 		dev->receive.repaired_at = now;
@@ -83,13 +83,13 @@ static void take_all(struct roci_device *dev, uint64_t now, unsigned count)
 		unsigned slot = roci_slot_of(&dev->registry.slot_key, qpn);
 
 		if (refused(dev, now, d->from)) {
-			dev->stats.door_refused++;
+			dev->stats->door_refused++;
 			i++;
 		} else if (qpn == ROCI_QPN_MULTICAST || qpn == ROCI_QPN_GSI || slot == dev->registry.slot) {
 			take(dev, now, d);
 			i++;
 		} else if (slot == 0 || d->from->forwarded) {
-			dev->stats.not_ours++;
+			dev->stats->not_ours++;
 			i++;
 		} else {
 			i += forward(dev, now, d, count - i, slot);
@@ -99,7 +99,7 @@ static void take_all(struct roci_device *dev, uint64_t now, unsigned count)
 
 static unsigned take_at_door(struct roci_device *dev, uint64_t now, int fd)
 {
-	unsigned n = roci_side_door_recv(dev->links.door, fd, dev->receive.datagrams, &dev->stats.door_malformed);
+	unsigned n = roci_side_door_recv(dev->links.door, fd, dev->receive.datagrams, &dev->stats->door_malformed);
 
 	take_all(dev, now, n);
 	return n;
@@ -117,7 +117,7 @@ unsigned roci_receive(struct roci_device *dev, uint64_t now)
 		offers = roci_port_names_ready(roci_cm_host_port_names(dev));
 		if (offers >= 0)
 			by_door += take_at_door(dev, now, offers);
-		dev->stats.door_received += by_door;
+		dev->stats->door_received += by_door;
 		r->door_check_in = DOOR_EVERY;
 		r->door_busy = by_door ? DOOR_BUSY : r->door_busy ? r->door_busy - 1 : 0;
 	}

@@ -10,11 +10,10 @@ struct line {
 	uint64_t value;
 };
 
-static void print(FILE *to, const struct line *lines, unsigned count)
+static void each(const struct line *lines, unsigned count, roci_counter_fn *fn, void *context)
 {
 	for (unsigned i = 0; i < count; i++)
-		if (lines[i].value)
-			fprintf(to, "roci: %-24s %12llu\n", lines[i].name, (unsigned long long)lines[i].value);
+		fn(context, lines[i].name, lines[i].value);
 }
 
 #define LINE(from, field)                                                                                              \
@@ -22,7 +21,8 @@ static void print(FILE *to, const struct line *lines, unsigned count)
 #field, (from)->field                                                                                  \
 	}
 
-void roci_device_stats_print(FILE *to, const struct roci_device_stats *d, const struct roci_engine_stats *e)
+void roci_device_stats_each(const struct roci_device_stats *d, const struct roci_engine_stats *e, roci_counter_fn *fn,
+			    void *context)
 {
 	const struct line device[] = {
 		LINE(d, sent_packets),
@@ -66,8 +66,19 @@ void roci_device_stats_print(FILE *to, const struct roci_device_stats *d, const 
 		LINE(e, peers_lost),
 	};
 
-	print(to, device, sizeof(device) / sizeof(device[0]));
+	each(device, sizeof(device) / sizeof(device[0]), fn, context);
 	for (int i = ROCI_PARSE_OK + 1; i < ROCI_PARSE_RESULTS; i++)
-		print(to, &(struct line){roci_parse_result_str((enum roci_parse_result)i), d->unparsed[i]}, 1);
-	print(to, engine, sizeof(engine) / sizeof(engine[0]));
+		fn(context, roci_parse_result_str((enum roci_parse_result)i), d->unparsed[i]);
+	each(engine, sizeof(engine) / sizeof(engine[0]), fn, context);
+}
+
+static void print(void *to, const char *name, uint64_t value)
+{
+	if (value)
+		fprintf(to, "roci: %-24s %12llu\n", name, (unsigned long long)value);
+}
+
+void roci_device_stats_print(FILE *to, const struct roci_device_stats *d, const struct roci_engine_stats *e)
+{
+	roci_device_stats_each(d, e, print, to);
 }

@@ -28,6 +28,13 @@ struct roci_device_stats {
 
 struct roci_engine_stats;
 
+/* Gets one counter: its name, its value. */
+typedef void roci_counter_fn(void *context, const char *name, uint64_t value);
+
+/* Every counter, in the order in which people read them. */
+void roci_device_stats_each(const struct roci_device_stats *d, const struct roci_engine_stats *e, roci_counter_fn *fn,
+			    void *context);
+
 /* Writes the counters that are not zero, one a line. ROCI_STATS=1 has it done on stderr when the device ends. */
 void roci_device_stats_print(FILE *to, const struct roci_device_stats *d, const struct roci_engine_stats *e);
 

@@ -106,7 +106,7 @@ static void on_fatal_nak(struct roci_qp *qp, uint32_t psn, unsigned code)
 
 static void on_nak(struct roci_qp *qp, uint32_t psn, unsigned code)
 {
-	qp->e->stats.naks_received++;
+	qp->e->stats->naks_received++;
 	if (code != ROCI_NAK_PSN_SEQUENCE)
 		on_fatal_nak(qp, psn, code);
 	else if (nak_applies(qp, psn) && !qp->req.rnr.waiting)
@@ -118,7 +118,7 @@ static void on_rnr(struct roci_qp *qp, uint32_t psn, unsigned code)
 {
 	struct roci_requester *r = &qp->req;
 
-	qp->e->stats.rnr_received++;
+	qp->e->stats->rnr_received++;
 	acknowledge(qp, psn);
 	/* After a rewind `psn` may not have been sent again yet: the peer had kept that packet. */
 	if (!oldest(qp) || roci_rnr_wait_is_for(&r->rnr, psn))
@@ -151,7 +151,7 @@ static void on_ack(struct roci_qp *qp, const struct roci_packet *p)
 		break;
 	case ROCI_AETH_RNR_NAK: on_rnr(qp, p->psn, value); break;
 	case ROCI_AETH_NAK: on_nak(qp, p->psn, value); break;
-	default: qp->e->stats.rx_malformed++; break;
+	default: qp->e->stats->rx_malformed++; break;
 	}
 }
 
@@ -174,7 +174,7 @@ static struct roci_swqe *match_response(struct roci_qp *qp, const struct roci_rx
 		return NULL;
 	}
 	if (!roci_swqe_needs_response(w)) {
-		qp->e->stats.rx_malformed++;
+		qp->e->stats->rx_malformed++;
 		return NULL;
 	}
 	return w;
@@ -292,12 +292,12 @@ void roci_completer_rx(struct roci_qp *qp, const struct roci_rx *rx)
 	uint32_t una = w->una;
 
 	if (qp->state != ROCI_QPS_RTS && qp->state != ROCI_QPS_SQD) {
-		qp->e->stats.rx_wrong_state++;
+		qp->e->stats->rx_wrong_state++;
 		return;
 	}
 	if (!is_outstanding(w, rx->pkt.psn)) {
 		if (!roci_rc_probe_answered(qp, &rx->pkt))
-			qp->e->stats.rx_duplicate++;
+			qp->e->stats->rx_duplicate++;
 		return;
 	}
 	handle(qp, rx);

@@ -33,6 +33,7 @@ struct roci_engine *roci_engine_create(void)
 	roci_list_init(&e->ready);
 	roci_list_init(&e->sent);
 	roci_list_init(&e->events);
+	e->stats = &e->own_stats;
 	return e;
 }
 
@@ -54,7 +55,15 @@ void roci_engine_destroy(struct roci_engine *e)
 
 const struct roci_engine_stats *roci_engine_stats(const struct roci_engine *e)
 {
-	return &e->stats;
+	return e->stats;
+}
+
+void roci_engine_count_in(struct roci_engine *e, struct roci_engine_stats *to)
+{
+	if (to == e->stats)
+		return;
+	*to = *e->stats;
+	e->stats = to;
 }
 
 /* ---- receive ---- */
@@ -65,17 +74,17 @@ static bool accepts(struct roci_engine *e, const struct roci_qp *qp, const struc
 	uint8_t transport = rx->pkt.opcode & ROCI_TRANSPORT_MASK;
 
 	if (qp->state < ROCI_QPS_RTR) {
-		e->stats.rx_wrong_state++;
+		e->stats->rx_wrong_state++;
 		return false;
 	}
 	if (transport != qp->service->transport && !(transport == ROCI_TRANSPORT_CNP && qp->path) &&
 	    !(qp->type == ROCI_QPT_UC && rx->pkt.opcode == ROCI_OP_ACKNOWLEDGE)) {
-		e->stats.rx_wrong_type++;
+		e->stats->rx_wrong_type++;
 		return false;
 	}
 	if (qp->type != ROCI_QPT_UD &&
 	    (memcmp(rx->sgid, qp->attr.av.dgid, 16) || memcmp(rx->dgid, qp->attr.av.sgid, 16))) {
-		e->stats.rx_wrong_source++;
+		e->stats->rx_wrong_source++;
 		return false;
 	}
 	return true;
@@ -123,9 +132,9 @@ static void rx_cnp(struct roci_qp *qp, const struct roci_rx *rx)
 {
 	uint64_t now = qp->e->now;
 
-	qp->e->stats.cnp_received++;
+	qp->e->stats->cnp_received++;
 	if (!cnp_counts(qp, rx))
-		qp->e->stats.cnp_refused++;
+		qp->e->stats->cnp_refused++;
 	else if (qp->load_at && now - qp->load_at <= CNP_LATEST_NS)
 		roci_path_congested(qp->path, now);
 }
@@ -142,7 +151,7 @@ static bool from_other_port(struct roci_qp *qp, const struct roci_rx *rx)
 	if (proof == ROCI_PROOF_NEEDLESS)
 		qp->service->rx(qp, rx);
 	else
-		qp->e->stats.rx_wrong_port++;
+		qp->e->stats->rx_wrong_port++;
 	return false;
 }
 
@@ -164,10 +173,10 @@ void roci_engine_rx(struct roci_engine *e, uint64_t now, const struct roci_rx *r
 	struct roci_qp *qp;
 
 	roci_engine_clock(e, now);
-	e->stats.rx_packets++;
+	e->stats->rx_packets++;
 	/* One partition: 0xffff, whose limited members match too (IBTA 10.9.3). */
 	if ((rx->pkt.pkey | 0x8000) != ROCI_PKEY_DEFAULT) {
-		e->stats.rx_bad_pkey++;
+		e->stats->rx_bad_pkey++;
 		return;
 	}
 	if (rx->pkt.dest_qpn == ROCI_QPN_MULTICAST) {
@@ -176,7 +185,7 @@ void roci_engine_rx(struct roci_engine *e, uint64_t now, const struct roci_rx *r
 	}
 	qp = roci_idmap_find(&e->qps, rx->pkt.dest_qpn);
 	if (!qp) {
-		e->stats.rx_no_qp++;
+		e->stats->rx_no_qp++;
 		return;
 	}
 	if (!accepts(e, qp, rx))
@@ -249,7 +258,7 @@ unsigned roci_engine_tx(struct roci_engine *e, uint64_t now, struct roci_tx_batc
 		if (batch->count == before)
 			break; /* its next packet does not fit */
 	}
-	e->stats.tx_packets += batch->count;
+	e->stats->tx_packets += batch->count;
 	if (!batch->count)
 		roci_engine_tx_done(e, now); /* local operations complete without a packet */
 	return batch->count;

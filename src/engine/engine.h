@@ -100,6 +100,8 @@ struct roci_engine_stats {
 	uint64_t peers_lost; /* see roci_qp_keepalive() */
 };
 const struct roci_engine_stats *roci_engine_stats(const struct roci_engine *e);
+/* The counters go to *to, and count on there. It must live as long as the engine. */
+void roci_engine_count_in(struct roci_engine *e, struct roci_engine_stats *to);
 
 /* ---- completion queues ---- */
 

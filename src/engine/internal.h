@@ -21,8 +21,8 @@ struct roci_engine {
 	struct roci_list events; /* sources with pending events */
 	struct roci_timers timers;
 	struct roci_reorder_store reorder;
-	bool cq_overrun; /* a CQ has overrun, and its QPs are not in error yet */
-	struct roci_engine_stats stats;
+	bool cq_overrun;                            /* a CQ has overrun, and its QPs are not in error yet */
+	struct roci_engine_stats *stats, own_stats; /* stats: own_stats, or the driver's */
 };
 
 /* Sets the time, which only goes forward. Two threads of a driver may read the clock in one order and call the engine

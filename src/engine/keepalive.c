@@ -34,7 +34,7 @@ static void expire(struct roci_timer *timer)
 	if (k->probes++ == PROBES_MAX) {
 		roci_qp_error(qp, ROCI_EVENT_QP_FATAL);
 		k->lost = true;
-		qp->e->stats.peers_lost++;
+		qp->e->stats->peers_lost++;
 		return;
 	}
 	if (k->probes > 1)

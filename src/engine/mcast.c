@@ -114,7 +114,7 @@ void roci_mcast_rx(struct roci_engine *e, const struct roci_rx *rx)
 	struct mcast_group *g = find_group(e, rx->dgid);
 
 	if (!g || (rx->pkt.opcode & ROCI_TRANSPORT_MASK) != ROCI_TRANSPORT_UD) {
-		e->stats.rx_no_qp++;
+		e->stats->rx_no_qp++;
 		return;
 	}
 	for (unsigned i = 0; i < g->count; i++)

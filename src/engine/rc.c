@@ -142,24 +142,24 @@ static void silence(struct roci_qp *qp)
 	roci_qp_peer_silent(qp, expiry > ROCI_ACK_RESEND || r->ack_timer.probes >= PROBES_UNHEARD);
 	switch (expiry) {
 	case ROCI_ACK_PROBE:
-		qp->e->stats.probes++;
+		qp->e->stats->probes++;
 		qp->probe.awaiting = true;
 		r->recovery.noticed = false; /* its answer is a new notice */
 		roci_probe_send(qp);
 		set_timer(qp);
 		break;
 	case ROCI_ACK_RESEND:
-		qp->e->stats.probes++;
+		qp->e->stats->probes++;
 		roci_rc_resend(qp);
 		set_timer(qp);
 		break;
 	case ROCI_ACK_RETRY:
-		qp->e->stats.timeouts++;
+		qp->e->stats->timeouts++;
 		roci_path_congested(qp->path, qp->e->now);
 		roci_rc_resend(qp); /* the next packet starts the timer */
 		break;
 	case ROCI_ACK_GIVE_UP:
-		qp->e->stats.timeouts++;
+		qp->e->stats->timeouts++;
 		ROCI_WHY("the peer (QP 0x%x) acknowledged nothing, also after retry_cnt %u; timeout %u",
 			 qp->attr.dest_qpn, qp->attr.retry_cnt, qp->attr.timeout);
 		roci_requester_fail(qp, ROCI_WC_RETRY_EXC_ERR);

@@ -196,7 +196,7 @@ static bool add_packet(struct roci_qp *qp, struct roci_swqe *w, struct roci_tx_b
 		return false;
 	tx = roci_tx_batch_add(batch, roci_swqe_av(qp, w), &pkt);
 	tx->copy_payload = !roci_send_window_is_new(&r->window);
-	qp->e->stats.retransmits += tx->copy_payload;
+	qp->e->stats->retransmits += tx->copy_payload;
 	tx->soft_roce = w->opcode == ROCI_WR_FLUSH && r->flush_icrc.soft_roce;
 	return true;
 }

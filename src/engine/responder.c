@@ -31,9 +31,9 @@ static void send_nak(struct roci_qp *qp, unsigned syndrome, uint32_t psn)
 	struct roci_responder *r = &qp->resp;
 
 	if ((syndrome & ROCI_AETH_TYPE_MASK) == ROCI_AETH_RNR_NAK)
-		qp->e->stats.rnr_sent++;
+		qp->e->stats->rnr_sent++;
 	else
-		qp->e->stats.naks_sent++;
+		qp->e->stats->naks_sent++;
 	r->nak_due = true;
 	r->ack_due = false; /* a NAK acknowledges what came before it */
 	r->nak_syndrome = (uint8_t)syndrome;
@@ -156,7 +156,7 @@ static void rc_duplicate(struct roci_qp *qp, const struct roci_packet *p)
 	struct roci_response_ring *ring = &qp->resp.responses;
 	uint32_t packets = 1;
 
-	qp->e->stats.rx_duplicate++;
+	qp->e->stats->rx_duplicate++;
 	switch (p->op->kind) {
 	case ROCI_KIND_SEND:
 	case ROCI_KIND_WRITE: send_ack(qp); return;
@@ -184,7 +184,7 @@ static void rc_rx(struct roci_qp *qp, const struct roci_rx *rx)
 		rc_duplicate(qp, &rx->pkt);
 		return;
 	}
-	qp->e->stats.rx_out_of_order++;
+	qp->e->stats->rx_out_of_order++;
 	roci_reorder_keep(&qp->e->reorder, &r->early, rx, r->epsn);
 	if (!r->gap_reported) {
 		r->gap_reported = true;
@@ -228,12 +228,12 @@ static void uc_rx(struct roci_qp *qp, const struct roci_rx *rx)
 	enum roci_verdict v;
 
 	if (uc_late(r, p->psn)) {
-		qp->e->stats.rx_duplicate++;
+		qp->e->stats->rx_duplicate++;
 		return;
 	}
 	r->begun = true;
 	if (p->psn != r->epsn) {
-		qp->e->stats.rx_out_of_order++;
+		qp->e->stats->rx_out_of_order++;
 		r->message.kind = 0;
 		r->skipping = true;
 	}
@@ -257,7 +257,7 @@ static void uc_rx(struct roci_qp *qp, const struct roci_rx *rx)
 	if (v == ROCI_EXEC_BAD_INV)
 		fail_receive(qp, ROCI_WC_REM_INV_REQ_ERR);
 	if (v == ROCI_EXEC_NO_RECEIVE)
-		qp->e->stats.rx_no_wqe++;
+		qp->e->stats->rx_no_wqe++;
 	r->message.kind = 0;
 	r->skipping = true;
 	r->epsn = roci_psn_add(p->psn, 1);
@@ -295,7 +295,7 @@ static bool accepts(struct roci_qp *qp)
 		establish(qp);
 		return true;
 	}
-	qp->e->stats.rx_wrong_state++;
+	qp->e->stats->rx_wrong_state++;
 	return false;
 }
 

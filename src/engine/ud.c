@@ -74,21 +74,21 @@ void roci_ud_rx(struct roci_qp *qp, const struct roci_rx *rx)
 	struct roci_sgl sgl;
 
 	if (!roci_qp_receives(qp)) {
-		qp->e->stats.rx_wrong_state++;
+		qp->e->stats->rx_wrong_state++;
 		return;
 	}
 	if (p->qkey != qp->attr.qkey) { /* IBTA 9.6.1.4.2.3 */
-		qp->e->stats.rx_bad_qkey++;
+		qp->e->stats->rx_bad_qkey++;
 		return;
 	}
 	if (!roci_qp_take_receive(qp)) {
-		qp->e->stats.rx_no_wqe++;
+		qp->e->stats->rx_no_wqe++;
 		return;
 	}
 	sgl = (struct roci_sgl){qp->resp.rwqe->sges, qp->resp.rwqe->num_sge};
 	/* A datagram that does not fit is dropped, and the receive waits for the next one (IBTA 9.9.3.1 class D). */
 	if (roci_sgl_len(&sgl) < cqe.byte_len) {
-		qp->e->stats.rx_no_wqe++;
+		qp->e->stats->rx_no_wqe++;
 		return;
 	}
 	if (roci_gid_is_ipv4(rx->dgid))

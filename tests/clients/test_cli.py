@@ -151,7 +151,21 @@ def fish():
     return other_shell('fish', r"__fish_seen_subcommand_from {}'[^\n]*")
 
 
+def stats_of_another_user():
+    """The message names the user, and says who may look."""
+    if os.geteuid():
+        says('process 1 belongs to root (user 0): only that user', 'stats', '1', status=1)
+        return
+    other = subprocess.Popen(['sleep', '60'], user=65534)
+    try:
+        says('belongs to', 'stats', str(other.pid), status=1)
+    finally:
+        other.kill()
+        other.wait()
+
+
 if __name__ == '__main__':
     sys.exit(tap([('messages for mistakes', mistakes), ('help', help_pages),
                   ('manual pages', manual_pages), ('completion of bash', bash),
-                  ('completion of zsh', zsh), ('completion of fish', fish)]))
+                  ('completion of zsh', zsh), ('completion of fish', fish),
+                  ('the counters of another user', stats_of_another_user)]))

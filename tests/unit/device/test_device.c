@@ -158,7 +158,7 @@ static unsigned naps_of(struct roci_device *dev)
 	unsigned naps;
 
 	roci_device_lock(dev);
-	naps = (unsigned)dev->stats.thread_naps;
+	naps = (unsigned)dev->stats->thread_naps;
 	roci_device_unlock(dev);
 	return naps;
 }
