@@ -9,8 +9,8 @@
 #include "command.h"
 #include "mover/mover.h"
 
-static bool (*const ways[])(struct provoke *, const struct explanation *, bool *) = {provoke_request, provoke_call,
-										     provoke_cm};
+static bool (*const ways[])(struct provoke *, const struct explanation *, bool *) = {provoke_request, provoke_event,
+										     provoke_call, provoke_cm};
 
 bool provoke_can(const struct explanation *row)
 {

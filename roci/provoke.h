@@ -31,9 +31,10 @@ bool provoke_can(const struct explanation *row);
  * Returns 0 if it did happen, else an exit status, after a message. */
 int provoke_run(const struct explanation *row, const char *name);
 
-/* The three ways, each with a table of its own. They print what they do and what they see. Each returns true if the
+/* The four ways, each with a table of its own. They print what they do and what they see. Each returns true if the
  * row's code came; *known is false if the table does not have the row. With p NULL, nothing is done but that. */
 bool provoke_request(struct provoke *p, const struct explanation *row, bool *known);
+bool provoke_event(struct provoke *p, const struct explanation *row, bool *known);
 bool provoke_call(struct provoke *p, const struct explanation *row, bool *known);
 bool provoke_cm(struct provoke *p, const struct explanation *row, bool *known);
 

@@ -92,15 +92,25 @@ static void close_ends(struct ends *e)
 		rdma_destroy_event_channel(e->server_events);
 }
 
-/* The server answers the request with rdma_reject(). True if the client sees reason 28. */
-static bool rejected(struct ends *e)
+/* The server rejects the request. True if the client sees the reason. */
+static bool rejected_by(struct ends *e, int (*reject)(struct rdma_cm_id *, const void *, uint8_t), int reason)
 {
 	int status;
 
 	if (connect_client(e) || !expect("server", e->server_events, RDMA_CM_EVENT_CONNECT_REQUEST, &e->server) ||
-	    rdma_reject(e->server, NULL, 0))
+	    reject(e->server, NULL, 0))
 		return false;
-	return next_event("client", e->client_events, &status, NULL) == RDMA_CM_EVENT_REJECTED && status == 28;
+	return next_event("client", e->client_events, &status, NULL) == RDMA_CM_EVENT_REJECTED && status == reason;
+}
+
+static bool rejected(struct ends *e)
+{
+	return rejected_by(e, rdma_reject, 28);
+}
+
+static bool rejected_ece(struct ends *e)
+{
+	return rejected_by(e, rdma_reject_ece, 35);
 }
 
 static bool disconnected(struct ends *e)
@@ -151,6 +161,7 @@ static const struct {
 	bool (*run)(struct ends *e);
 } cases[] = {
 	{"IB_CM_REJ_CONSUMER_DEFINED", "The server calls rdma_reject().", rejected},
+	{"IB_CM_REJ_VENDOR_OPTION_NOT_SUPPORTED", "The server calls rdma_reject_ece().", rejected_ece},
 	{"RDMA_CM_EVENT_DISCONNECTED", "The server accepts, and calls rdma_disconnect().", disconnected},
 	{"rdma_bind_addr: EADDRNOTAVAIL", "An id is bound to 192.0.2.1, which no host has.", bind_foreign},
 	{"rdma_bind_addr: EADDRINUSE", "A second id is bound to the address and port of a listener.", bind_twice},

@@ -77,6 +77,7 @@ static const struct explanation rows[] = {
 		.title = "the QP is in SQD, and all sends that had begun are done",
 		.meaning = "Attributes may be changed now.",
 		.look = "nowhere: this is not an error",
+		.see = "roci explain --provoke SQ_DRAINED",
 	},
 	{
 		.kind = EXPLAIN_ASYNC,
@@ -170,6 +171,7 @@ static const struct explanation rows[] = {
 		.title = "fewer receives are left in the SRQ than its limit: post more",
 		.meaning = "It comes once; ibv_modify_srq() arms it again.",
 		.look = "nowhere: this is not an error",
+		.see = "roci explain --provoke SRQ_LIMIT_REACHED",
 	},
 	{
 		.kind = EXPLAIN_ASYNC,
@@ -179,6 +181,7 @@ static const struct explanation rows[] = {
 		.title = "a QP in ERR takes no more receives from its SRQ",
 		.meaning = "Wait for it before you destroy the QP, or receives of the SRQ may be lost.",
 		.look = "nowhere: this is not an error by itself",
+		.see = "roci explain --provoke QP_LAST_WQE_REACHED",
 	},
 	{
 		.kind = EXPLAIN_ASYNC,

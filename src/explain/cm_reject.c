@@ -370,6 +370,9 @@ static const struct explanation rows[] = {
 		.title = "the far end does not support an option of this side's vendor",
 		.meaning = "The request uses an extension that the far end does not know.",
 		.look = "both: versions",
+		.causes = {"the far end's program called rdma_reject_ece(): it does not accept the enhanced connection "
+			   "establishment options"},
+		.see = "roci explain --provoke \"REJ 35\"",
 	},
 };
 
