@@ -233,7 +233,8 @@ static bool send_by_door(struct roci_udp *udp, const struct roci_frame *frames)
 	uint32_t qpn = roci_dest_qpn(frames[0].header);
 	unsigned slot = roci_slot_of(&udp->config.registry->slot_key, qpn), pieces;
 
-	if (qpn == ROCI_QPN_MULTICAST || roci_gids_find(udp->config.gids, av->dgid, 0) < 0 ||
+	/* QPN 1 is everybody's (gsi.h), whatever slot it would tell. */
+	if (qpn <= 1 || qpn == ROCI_QPN_MULTICAST || roci_gids_find(udp->config.gids, av->dgid, 0) < 0 ||
 	    !roci_registry_alive(udp->config.registry, slot))
 		return false;
 	roci_av_flow(av, &from.flow);

@@ -9,7 +9,10 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "cm/msg.h"
 #include "device/door_trust.h"
+#include "device/gsi.h"
+#include "device/local_name.h"
 
 #define SECOND   1000000000ull
 #define STRANGER 20077 /* a user that has nothing to do with this */
@@ -111,6 +114,56 @@ static void a_missing_port_is_tried_soon_while_packets_are_sent(void **state)
 	station_close(&a);
 }
 
+/* Takes the names of all side doors but one's. */
+static void keep_names(int fds[ROCI_SLOTS], unsigned but)
+{
+	for (unsigned slot = 1; slot < ROCI_SLOTS; slot++) {
+		struct roci_local_name name = roci_local_name_door(slot);
+
+		fds[slot] = slot == but ? -1 : roci_local_name_take(&name);
+	}
+}
+
+static void give_back_names(int fds[ROCI_SLOTS])
+{
+	for (unsigned slot = 1; slot < ROCI_SLOTS; slot++)
+		if (fds[slot] >= 0)
+			close(fds[slot]);
+}
+
+/* QPN 1 belongs to no slot, though it tells one as any other does: here, that of the sender. */
+static void mads_are_sent_without_the_port(void **state)
+{
+	static const uint8_t mad[ROCI_CM_MAD_BYTES];
+	struct station a, foreign;
+	int fds[ROCI_SLOTS];
+	unsigned slot;
+
+	station_open(&a, "127.77.0.1");
+	assert_int_equal(roci_udp_listen(a.udp, 0), 0);
+	slot = roci_slot_of(&a.registry.slot_key, ROCI_QPN_GSI);
+	keep_names(fds, slot);
+	if (slot && slot != a.registry.slot)
+		station_open_elsewhere(&foreign, "127.77.0.1");
+	give_back_names(fds);
+	if (!slot || slot == a.registry.slot) {
+		station_close(&a);
+		return; /* one time in 500 */
+	}
+	assert_int_equal(foreign.registry.slot, slot);
+	assert_int_equal(roci_udp_listen(foreign.udp, 0), -EADDRINUSE);
+	drain(&a);
+	outgoing_start(&out, &foreign, "127.77.0.1");
+	out.av.src_port = roci_udp_mad_port(foreign.udp, 0);
+	assert_int_not_equal(out.av.src_port, ROCI_UDP_PORT);
+	outgoing_add_mad(&out, mad);
+	outgoing_send(&out, foreign.link);
+	assert_int_equal(foreign.stats.door_sent, 0);
+	assert_int_equal(drain(&a), 1);
+	station_close(&foreign);
+	station_close(&a);
+}
+
 /* Another user binds port 4791 of an address, until the pipe is closed. */
 static pid_t start_stranger(const char *address, int *hold)
 {
@@ -180,6 +233,7 @@ int main(void)
 		cmocka_unit_test(two_registries_do_not_share_a_port),
 		cmocka_unit_test(a_port_that_becomes_free_is_taken),
 		cmocka_unit_test(a_missing_port_is_tried_soon_while_packets_are_sent),
+		cmocka_unit_test(mads_are_sent_without_the_port),
 		cmocka_unit_test(only_who_has_the_port_may_forward),
 	};
 
