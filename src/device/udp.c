@@ -341,10 +341,12 @@ void roci_udp_leave_host(struct roci_udp *udp)
 	for (unsigned i = 0; i < ROCI_MAX_GIDS; i++) {
 		struct udp_socket *s = &udp->sockets[i];
 
-		if (s->fd < 0)
-			continue;
-		roci_steer_close(udp->config.registry, s->fd, s->gid, s->ifindex);
-		roci_udp_remove(udp, i);
+		if (s->fd >= 0) {
+			roci_steer_close(udp->config.registry, s->fd, s->gid, s->ifindex);
+			roci_udp_remove(udp, i);
+		}
+		s->wanted = true; /* and not to be had again: another thread may still use the device */
+		s->error = -ESHUTDOWN;
 	}
 }
 
