@@ -33,7 +33,7 @@ struct roci_link *roci_udp_link(struct roci_udp *udp);
 /* Makes sure that packets to GID `index` arrive, now and when the host has lost the address and has it again: binds
  * port 4791, or finds that one of ours, of another user or container, has it, who sends by side doors what is for
  * others. Returns 0, or a negative errno; warns on stderr, once an address. -EADDRNOTAVAIL, without a warning: it is
- * tentative. Takes half a second where something else has the port, once an address. */
+ * tentative. Takes half a second where something else has the port of just this address, once. */
 int roci_udp_listen(struct roci_udp *udp, int index);
 /* The same for every GID, those of the future too. Returns 0 or the first error. */
 int roci_udp_listen_everywhere(struct roci_udp *udp);

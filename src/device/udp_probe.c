@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "device/local_name.h"
+#include "device/port_holder.h"
 #include "device/seal.h"
 #include "device/sys.h"
 #include "device/udp_socket.h"
@@ -80,13 +81,32 @@ static bool ask(int fd, int door, const union udp_name *to, socklen_t to_len, ui
 	return false;
 }
 
+static bool see_own(void *context, const struct roci_port_holder *holder)
+{
+	const uint8_t **gid = context;
+
+	if (memcmp(holder->gid, *gid, 16))
+		return true;
+	*gid = NULL;
+	return false;
+}
+
+/* Ours bind each address by itself. Who has all of them at once is not asked (rdma_rxe, say). */
+static bool has_own_socket(const uint8_t gid[16])
+{
+	const uint8_t *wanted = gid;
+
+	roci_port_holders(gid, see_own, &wanted);
+	return !wanted;
+}
+
 bool roci_udp_is_relayed(const struct roci_slot_key *key, const uint8_t gid[16], uint32_t ifindex)
 {
 	uint8_t probe[ROCI_MAX_HEADER_BYTES + ROCI_ICRC_BYTES];
 	union udp_name to;
 	socklen_t len = roci_udp_name(&to, gid, ifindex);
 	unsigned slot;
-	int fd, door = take_door(&slot);
+	int fd, door = has_own_socket(gid) ? take_door(&slot) : -ENOENT;
 	bool answered = false;
 
 	if (door < 0)

@@ -94,7 +94,7 @@ int roci_udp_add(struct roci_udp *udp, unsigned index);
 void roci_udp_remove(struct roci_udp *udp, unsigned index);
 
 /* True where the process that has port 4791 of `gid` is one of ours, of any user, and sends by side doors what is for
- * others. Takes half a second where it is not. */
+ * others. Takes half a second where it is not, and somebody has bound exactly this address. */
 bool roci_udp_is_relayed(const struct roci_slot_key *key, const uint8_t gid[16], uint32_t ifindex);
 
 /* The socket that packets to `av` leave from: the source where av->src_port is its port, else the one that receives. */

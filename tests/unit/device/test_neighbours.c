@@ -9,7 +9,6 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "cm/msg.h"
 #include "device/door_trust.h"
 #include "device/gsi.h"
 #include "device/local_name.h"
@@ -112,6 +111,22 @@ static void a_missing_port_is_tried_soon_while_packets_are_sent(void **state)
 	assert_in_range(roci_udp_deadline(foreign.udp), now + 10 * SECOND + SECOND / 2, now + 11 * SECOND);
 	station_close(&foreign);
 	station_close(&a);
+}
+
+/* Each address would be asked for half a second. */
+static void who_has_every_address_is_not_asked(void **state)
+{
+	struct sockaddr_in any = {.sin_family = AF_INET, .sin_port = htons(ROCI_UDP_PORT)};
+	int fd = socket(AF_INET, SOCK_DGRAM, 0);
+	struct station a;
+	char byte;
+
+	assert_int_equal(bind(fd, (struct sockaddr *)&any, sizeof(any)), 0);
+	station_open(&a, "127.77.0.1");
+	assert_int_equal(roci_udp_listen(a.udp, 0), -EADDRINUSE);
+	assert_int_equal(recv(fd, &byte, 1, MSG_DONTWAIT), -1);
+	station_close(&a);
+	close(fd);
 }
 
 /* Takes the names of all side doors but one's. */
@@ -233,6 +248,7 @@ int main(void)
 		cmocka_unit_test(two_registries_do_not_share_a_port),
 		cmocka_unit_test(a_port_that_becomes_free_is_taken),
 		cmocka_unit_test(a_missing_port_is_tried_soon_while_packets_are_sent),
+		cmocka_unit_test(who_has_every_address_is_not_asked),
 		cmocka_unit_test(mads_are_sent_without_the_port),
 		cmocka_unit_test(only_who_has_the_port_may_forward),
 	};
