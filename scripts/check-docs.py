@@ -7,10 +7,11 @@ import re
 import sys
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent
-DOCUMENTS = sorted(ROOT.glob("*.md")) + sorted(ROOT.glob("docs/**/*.md")) + sorted(ROOT.glob("tests/**/*.md"))
+DOCUMENTS = sorted(ROOT.glob("*.md")) + sorted(ROOT.glob("docs/**/*.md")) + sorted(ROOT.glob("tests/**/*.md")) \
+    + sorted(ROOT.glob("examples/*.md"))
 SUFFIXES = r"\.(?:c|h|py|sh|md|txt|map|scd|build)"
-FOLDERS = "src|tests|docs|man|roci|bench|scripts"
-ROOMS = ("", "src", "tests/unit", "tests", "tests/clients")
+FOLDERS = "src|tests|docs|man|roci|bench|scripts|examples"
+ROOMS = ("", "src", "tests/unit", "tests", "tests/clients", "examples")
 ELSEWHERE = {"verbs.h"}  # other people's files
 PLACEHOLDER = "NAME"  # stands for a name of the reader's choice
 

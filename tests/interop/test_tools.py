@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: BSD-2-Clause
 """`roci send` and `roci recv` between two Soft-RoCE devices with the system's libraries, and between Soft-RoCE and roci0:
 folders with all kinds of entries, compared byte for byte; also over IPv6, with devices that the programs choose, and after
-either side was killed. Then the other commands of `roci`, beside the kernel's device and against it."""
+either side was killed. Then the other commands of `roci`, beside the kernel's device and against it; and the lessons of examples/."""
 import filecmp
 import json
 import os
@@ -17,6 +17,7 @@ import world
 import capture_checks  # from tests/clients, which world adds to the path
 import roce_pcap
 from operations import OPERATIONS_ON
+import test_examples
 from harness import ROCI, check, need, next_port, program, run, run_pair, tap, wait_until
 from mover import (LOST, MIB, OK, Receiver, check_no_wrong, check_same, environment, events, make_large, make_odd,
                    make_small, scratch, write)
@@ -270,6 +271,7 @@ def all_cases(rxe, roci, part=False):
         yield f'{way}: roci run --capture', lambda s=server, c=client: capture(s, c)
         yield f'{way}: roci ping --op all', lambda s=server, c=client: ping_all(s, c)
         yield f'{way}: roci run --fault', lambda s=server, c=client: fault(s, c)
+    yield from test_examples.with_soft_roce(rxe, roci)
 
 
 if __name__ == '__main__':
