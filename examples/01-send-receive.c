@@ -147,7 +147,7 @@ static void connect_to(struct side *s, const struct arguments *a, struct rdma_ev
 	check(rdma_resolve_route(s->id, RESOLVE_MS), "rdma_resolve_route"); /* which way? */
 	expect(events, RDMA_CM_EVENT_ROUTE_RESOLVED);
 	prepare(s);
-	check(rdma_connect(s->id, &(struct rdma_conn_param){.retry_count = 7, .rnr_retry_count = 7}), "rdma_connect");
+	check(rdma_connect(s->id, &(struct rdma_conn_param){.retry_count = 6, .rnr_retry_count = 7}), "rdma_connect");
 }
 
 static void accept_one(struct side *s, const struct arguments *a, struct rdma_event_channel *events)

@@ -118,8 +118,8 @@ void bare_to_rts(struct ibv_qp *qp, const struct bare_address *mine, uint8_t rnr
 	struct ibv_qp_attr attr = {
 		.qp_state = IBV_QPS_RTS,
 		.sq_psn = be32toh(mine->psn),
-		.timeout = 16, /* 4.096 us * 2^16: 0.27 s without an acknowledgement, then again */
-		.retry_cnt = 7,
+		.timeout = 16,  /* 4.096 us * 2^16: 0.27 s without an acknowledgement, then again */
+		.retry_cnt = 6, /* at most 7, but Soft-RoCE takes 7 for "for ever" */
 		.rnr_retry = rnr_retry,
 		.max_rd_atomic = 4, /* our READs and atomics at a time; not more than the peer's max_dest_rd_atomic */
 	};

@@ -34,7 +34,7 @@ struct endpoint endpoint_open(const struct arguments *a, unsigned requests)
 void endpoint_connect(const struct endpoint *ep)
 {
 	struct rdma_conn_param param = {
-		.responder_resources = 4, .initiator_depth = 4, .retry_count = 7, .rnr_retry_count = 7};
+		.responder_resources = 4, .initiator_depth = 4, .retry_count = 6, .rnr_retry_count = 7};
 
 	if (ep->listener)
 		check(rdma_accept(ep->id, &param), "rdma_accept");

@@ -1,11 +1,15 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 #include "loopback.h"
 
+#include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
 
-/* ATOMIC WRITE and FLUSH are younger than the others. A QP that is to send them says so when it is made, and a device
- * without them refuses. Then we ask for less. */
+/* ATOMIC WRITE and FLUSH are younger than the others. The device says whether it has them, by flags that only the
+ * kernel's <rdma/ib_user_verbs.h> names so far. A QP that is to send them must say so when it is made. */
+#define DEVICE_FLUSH_GLOBAL (UINT64_C(1) << 38)
+#define DEVICE_ATOMIC_WRITE (UINT64_C(1) << 40)
+
 static void create_qp(const struct bare *bare, struct loopback_side *side)
 {
 	struct ibv_qp_init_attr_ex init = {
@@ -13,22 +17,22 @@ static void create_qp(const struct bare *bare, struct loopback_side *side)
 		.send_cq = side->cq,
 		.recv_cq = side->cq,
 		.pd = bare->pd,
-		.comp_mask = IBV_QP_INIT_ATTR_PD | IBV_QP_INIT_ATTR_SEND_OPS_FLAGS,
+		.comp_mask = IBV_QP_INIT_ATTR_PD,
 		.cap = {.max_send_wr = 8, .max_recv_wr = 8, .max_send_sge = 1, .max_recv_sge = 1}};
+	struct ibv_device_attr_ex device;
 
+	check(ibv_query_device_ex(bare->context, NULL, &device), "ibv_query_device_ex");
+	if (device.device_cap_flags_ex & DEVICE_ATOMIC_WRITE)
+		init.send_ops_flags |= IBV_QP_EX_WITH_ATOMIC_WRITE;
 #ifdef HAVE_IBV_WR_FLUSH
-	init.send_ops_flags = IBV_QP_EX_WITH_ATOMIC_WRITE | IBV_QP_EX_WITH_FLUSH;
-	side->qp = ibv_create_qp_ex(bare->context, &init);
-	side->flush_right = side->qp ? IBV_ACCESS_FLUSH_GLOBAL : 0;
+	if (device.device_cap_flags_ex & DEVICE_FLUSH_GLOBAL) {
+		init.send_ops_flags |= IBV_QP_EX_WITH_FLUSH;
+		side->flush_right = IBV_ACCESS_FLUSH_GLOBAL;
+	}
 #endif
-	if (!side->qp) {
-		init.send_ops_flags = IBV_QP_EX_WITH_ATOMIC_WRITE;
-		side->qp = ibv_create_qp_ex(bare->context, &init);
-	}
-	if (!side->qp) {
-		init.comp_mask = IBV_QP_INIT_ATTR_PD;
-		side->qp = made(ibv_create_qp_ex(bare->context, &init), "ibv_create_qp_ex");
-	}
+	if (init.send_ops_flags)
+		init.comp_mask |= IBV_QP_INIT_ATTR_SEND_OPS_FLAGS;
+	side->qp = made(ibv_create_qp_ex(bare->context, &init), "ibv_create_qp_ex");
 }
 
 static struct loopback_side open_side(const struct bare *bare, struct ibv_comp_channel *channel)
