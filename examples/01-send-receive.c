@@ -67,9 +67,9 @@ static void post_send(struct side *s, const char *text)
 
 	wr.send_flags = IBV_SEND_SIGNALED; /* without it there is no completion */
 	strcpy(memory, text);
+	printf("send: \"%s\"\n", text);
 	check(ibv_post_send(s->id->qp, &wr, &bad), "ibv_post_send");
 	s->posted++;
-	printf("send: \"%s\"\n", text);
 }
 
 static void on_completion(struct side *s, const struct ibv_wc *wc)

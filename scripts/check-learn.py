@@ -158,7 +158,11 @@ def chinese(chapter):
 
 
 def update(chapter):
-    printed = iter(run_blocks(chapter)[1])
+    """What is right stays as it is."""
+    shown, printed = run_blocks(chapter)
+    for (words, before), (_, now) in zip(shown, printed):
+        for old, new in zip(before, now):
+            new[1] = old[1] if normal(old[1], words) == normal(new[1], words) else new[1]
     texts = ['```console' + ''.join(f' {word}' for word in words) + '\n' +
              ''.join(f'$ {command}\n' + ''.join(f'{line}\n' for line in got) for command, got in commands) + '```'
              for words, commands in printed]
