@@ -3,7 +3,7 @@
  * The UDP port that the peer of an RC or UC QP sends from. The standard leaves it to the sender (IBTA A17), and most
  * keep one for each QP: a packet from another port is forged, unless it proves the contrary. The proof is to be exactly
  * the packet that is expected next, which only the peer and those who see its packets know. It makes its port the known
- * one: a peer behind a NAT may get another port at any time. As long as none is known, the proof is to be near what is
+ * one: a peer may change it at any time. As long as none is known, the proof is to be near what is
  * expected, because the first packets may overtake each other, or come again from port 4791. A packet that can change
  * nothing needs no proof. The caller judges the packet.
  *

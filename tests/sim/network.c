@@ -208,6 +208,7 @@ static struct sim_packet *serialize(struct sim *sim, struct sim_host *from, cons
 				    const struct roci_span *spans)
 {
 	struct sim_packet *p = sim_packet_alloc(sim);
+	struct sim_qp *dest = sim_find_qp(sim, (uint32_t)tx->header[5] << 16 | tx->header[6] << 8 | tx->header[7]);
 	uint32_t at = tx->header_len, pad = roci_pad_bytes(tx->payload_len);
 
 	sim_check(sim, tx->payload_len <= 4096, "payload of %u bytes", tx->payload_len);
@@ -223,7 +224,7 @@ static struct sim_packet *serialize(struct sim *sim, struct sim_host *from, cons
 	memset(p->bytes + at, 0, pad);
 	memcpy(p->sgid, tx->av->sgid, 16);
 	memcpy(p->dgid, tx->av->dgid, 16);
-	p->src_port = tx->av->src_port;
+	p->src_port = dest ? sim_forger_port(sim, dest->peer, tx->av->src_port) : tx->av->src_port;
 	p->traffic_class = tx->av->traffic_class;
 	p->hop_limit = tx->av->hop_limit;
 	p->ip_id = from->ip_id++;
@@ -263,6 +264,29 @@ static void make_stray(struct sim *sim, struct sim_packet *p, const struct roci_
 	sim->stats.strays++;
 }
 
+/* A packet with the addresses of `p`, for the QP that `p` is for, made by somebody who guesses. */
+static struct sim_packet *forge(struct sim *sim, const struct sim_packet *p, struct sim_qp *dest)
+{
+	struct sim_forged forged;
+	struct sim_packet *copy;
+	uint32_t len, pad;
+
+	if (!dest || !sim_forger_spray(sim, dest, &forged))
+		return NULL;
+	copy = sim_packet_alloc(sim);
+	*copy = *p;
+	copy->stray = true;
+	copy->src_port = forged.port;
+	pad = roci_pad_bytes(forged.payload_len);
+	len = forged.header_len + forged.payload_len + pad;
+	memcpy(copy->bytes, forged.header, forged.header_len);
+	memcpy(copy->bytes + forged.header_len, forged.payload, forged.payload_len);
+	memset(copy->bytes + forged.header_len + forged.payload_len, 0, pad);
+	seal(copy, len, forged.header_len);
+	sim->stats.forged++;
+	return copy;
+}
+
 /* The packet must go the way that its QP has now. */
 static void check_path(struct sim *sim, const struct roci_tx_packet *tx, const struct roci_packet *pkt)
 {
@@ -300,6 +324,9 @@ void sim_net_send(struct sim *sim, struct sim_host *from, const struct roci_tx_p
 		make_stray(sim, copy, &pkt);
 		fly(sim, from, to, copy, &pkt, " (stray)");
 	}
+	copy = forge(sim, p, sim_find_qp(sim, pkt.dest_qpn));
+	if (copy)
+		fly(sim, from, to, copy, &pkt, " (forged)");
 	if (hit(sim, sim->net.dup)) {
 		copy = sim_packet_alloc(sim);
 		*copy = *p;

@@ -278,6 +278,7 @@ void sim_program_draw(struct sim *sim)
 	sim->big = pairs == 1 && once_in(sim, 64);
 	sim->watch = !sim->big && once_in(sim, 5);
 	sim_net_draw(sim);
+	sim_forger_draw(sim);
 	sim->retry_legal = once_in(sim, 12);
 	for (unsigned i = 0; i < sim->num_hosts; i++)
 		draw_host(sim, &sim->hosts[i], i, ipv6);

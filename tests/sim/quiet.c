@@ -129,12 +129,14 @@ static void check_idle(struct sim *sim, struct sim_host *host)
 }
 
 /* Where each packet arrived within a few milliseconds and no QP stopped, there is no reason for a probe or a timeout:
- * packets that overtake others are kept until their turn. */
+ * packets that overtake others are kept until their turn. A forged packet with the peer's port is answered as a gap,
+ * and one from a changed port may have to come again. */
 static void check_guesses(struct sim *sim)
 {
 	const struct sim_net *net = &sim->net;
 
-	if (net->lossy || net->ns_per_kb || net->delay_ns > MS / 2 || sim->retry_legal || sim->big)
+	if (net->lossy || net->forge || net->move || net->ns_per_kb || net->delay_ns > MS / 2 || sim->retry_legal ||
+	    sim->big)
 		return;
 	for (unsigned i = 0; i < sim->num_qps; i++) {
 		const struct sim_qp *qp = &sim->qps[i];

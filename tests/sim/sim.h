@@ -7,6 +7,7 @@
  *     app.c                            plays the application: posts, polls, acts
  *     host.c                           drives one engine, as src/device would
  *     clock.c, network.c               time, and packets in flight
+ *     forger.c                         peers that change their UDP port, and an attacker who guesses
  *     model.c, check.c, monitor.c      what must be: memory, completions, packets
  */
 #ifndef ROCI_SIM_H
@@ -222,6 +223,8 @@ struct sim_qp {
 	struct sim_cq *send_cq, *recv_cq;
 	struct sim_rq *rq;
 	struct roci_av av;
+	bool moved; /* it sends from moved_port now, and not as av says */
+	uint16_t moved_port;
 	struct roci_qp_cap cap;
 	bool sq_sig_all;
 	uint32_t mtu;     /* bytes */
@@ -305,6 +308,8 @@ struct sim_host {
 struct sim_net {
 	unsigned loss, dup, reorder, corrupt, ce, burst;
 	unsigned stray; /* packets from nowhere */
+	unsigned forge; /* packets of somebody who guesses */
+	unsigned move;  /* packets at which their sender changes its UDP port */
 	unsigned burst_left[SIM_MAX_HOSTS];
 	uint64_t delay_ns, jitter_ns, reorder_ns;
 	uint64_t ns_per_kb, queue_ns; /* 0: no limit of bandwidth */
@@ -337,7 +342,7 @@ struct sim_packet {
 
 struct sim_stats {
 	uint64_t programs, failed, packets, lost, duplicated, reordered, damaged, marked;
-	uint64_t retransmits, timeouts, rnr, naks, work_requests, receives, errors, faults, strays, bytes;
+	uint64_t retransmits, timeouts, rnr, naks, work_requests, receives, errors, faults, strays, forged, bytes;
 };
 
 struct sim {
@@ -347,6 +352,7 @@ struct sim {
 	jmp_buf fail;
 	char reason[512];
 	struct rng plan, app, netrng;
+	struct rng forger;
 	struct rng extra; /* for what was added later, so that the named seeds keep their meaning */
 	struct sim_stats stats;
 
@@ -450,6 +456,20 @@ void sim_host_discard(struct sim_host *host);
 void sim_net_draw(struct sim *sim);
 void sim_net_send(struct sim *sim, struct sim_host *from, const struct roci_tx_packet *tx,
 		  const struct roci_span *spans);
+
+/* ---- forger.c ---- */
+#define SIM_FORGED_BYTES 16
+/* A forged packet: header, payload, and the UDP port that it claims to come from. */
+struct sim_forged {
+	uint8_t header[ROCI_MAX_HEADER_BYTES], payload[SIM_FORGED_BYTES];
+	unsigned header_len, payload_len;
+	uint16_t port;
+};
+void sim_forger_draw(struct sim *sim);
+/* The port that the next packet of `qp` leaves from, which the engine sends from `port`. */
+uint16_t sim_forger_port(struct sim *sim, struct sim_qp *qp, uint16_t port);
+/* False: nothing is forged for `to` now. */
+bool sim_forger_spray(struct sim *sim, struct sim_qp *to, struct sim_forged *out);
 
 /* ---- model.c ---- */
 /* The bytes that a work request sends, as the model has them. */

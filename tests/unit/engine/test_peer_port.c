@@ -54,7 +54,7 @@ static void a_peer_that_sprays_is_not_judged(void **state)
 {
 	assert_false(sprays(ROCI_PEER_PORT_CHANGES - 1, MS));
 	assert_true(sprays(ROCI_PEER_PORT_CHANGES, MS));
-	assert_false(sprays(20, 2 * ROCI_PEER_PORT_CHANGE_NS)); /* a NAT now and then */
+	assert_false(sprays(20, 2 * ROCI_PEER_PORT_CHANGE_NS)); /* now and then */
 }
 
 static void patience_ends(void **state)
