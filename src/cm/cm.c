@@ -8,6 +8,7 @@
 #include "cm/listener.h"
 #include "cm/manager.h"
 #include "cm/sidr_rx.h"
+#include "wire/bytes.h"
 
 #define DEFAULT_RESPONSE_TIMEOUT 20
 #define DEFAULT_MRA_TIMEOUT      22
@@ -130,6 +131,27 @@ void roci_cm_rx(struct roci_cm *cm, uint64_t now, const uint8_t mad[ROCI_CM_MAD_
 	case ROCI_CM_ATTR_SIDR_REP: roci_sidr_rx_rep(cm, &from, &msg); break;
 	default: roci_conn_rx(cm, now, &from, &msg);
 	}
+}
+
+/* ---- unreachable ---- */
+
+#define LEAST_QUOTED 28 /* MAD header and local ID */
+#define LOCAL_ID_AT  24
+#define REFUSALS     2
+
+void roci_cm_unreachable(struct roci_cm *cm, uint64_t now, const uint8_t *mad, size_t len, const uint8_t dgid[16],
+			 int err)
+{
+	struct roci_exchange *x;
+
+	if (len < LEAST_QUOTED)
+		return;
+	x = roci_idmap_find(&cm->ids, roci_get_be32(mad + LOCAL_ID_AT));
+	if (!x || !x->sent || memcmp(x->remote_gid, dgid, 16) ||
+	    memcmp(x->mad, mad, len < ROCI_CM_MAD_BYTES ? len : ROCI_CM_MAD_BYTES))
+		return;
+	if (++x->refusals == REFUSALS)
+		x->ops->unreachable(x, now, err);
 }
 
 /* ---- send ---- */

@@ -62,6 +62,13 @@ void roci_cm_disconnect_all(struct roci_cm *cm, uint64_t now);
 void roci_cm_rx(struct roci_cm *cm, uint64_t now, const uint8_t mad[ROCI_CM_MAD_BYTES], const uint8_t sgid[16],
 		const uint8_t dgid[16], uint32_t ifindex);
 
+/* The network says that a message of ours to `dgid` did not arrive: ICMP, which anyone can send. `mad` is the beginning
+ * of the message, as far as it is quoted. A request that is quoted with its transaction ID and local ID, and was not
+ * answered yet, fails with `err` when that happens a second time: the first message may have come a moment before the
+ * listener. Anything else is ignored. */
+void roci_cm_unreachable(struct roci_cm *cm, uint64_t now, const uint8_t *mad, size_t len, const uint8_t dgid[16],
+			 int err);
+
 /* A MAD to send from sgid to dgid: UD SEND Only to QP1, Q_Key 0x80010000. */
 struct roci_cm_tx {
 	uint8_t sgid[16], dgid[16];
@@ -97,7 +104,7 @@ enum roci_cm_event_kind {
 	ROCI_CM_REP_RECEIVED,      /* peer, private (196): answer with establish() or reject() */
 	ROCI_CM_ESTABLISHED,       /* passive: the RTU came. private (224; none after roci_conn_notify()) */
 	ROCI_CM_REJ_RECEIVED,      /* reason, ari, private (148): the connection is closed */
-	ROCI_CM_REQ_ERROR,         /* -ETIMEDOUT: the REQ was not answered: closed */
+	ROCI_CM_REQ_ERROR,         /* -ETIMEDOUT: the REQ was not answered: closed; roci_cm_unreachable() */
 	ROCI_CM_REP_ERROR,         /* -ETIMEDOUT: the RTU did not come: closed */
 	ROCI_CM_DREQ_RECEIVED,     /* private (220): answer with disconnect() */
 	ROCI_CM_DREP_RECEIVED,     /* private (224; none where both sides sent a DREQ): TimeWait begins */
@@ -105,14 +112,14 @@ enum roci_cm_event_kind {
 	ROCI_CM_TIMEWAIT_EXIT,     /* the QPN may be used again */
 	ROCI_CM_SIDR_REQ_RECEIVED, /* a new sidr; the user is the listener's. path, private (216) */
 	ROCI_CM_SIDR_REP_RECEIVED, /* sidr_status; qpn, qkey when it is 0; private (136) */
-	ROCI_CM_SIDR_ERROR,        /* -ETIMEDOUT: the SIDR_REQ was not answered */
+	ROCI_CM_SIDR_ERROR,        /* -ETIMEDOUT: the SIDR_REQ was not answered; roci_cm_unreachable() */
 	ROCI_CM_EVENT_KINDS
 };
 
 /* Pointers are valid until the next call on the manager or the object. */
 struct roci_cm_event {
 	enum roci_cm_event_kind kind;
-	int status;                     /* 0; -ETIMEDOUT for the ..._ERROR kinds */
+	int status;                     /* 0; of the ..._ERROR kinds a negative errno */
 	void *user;                     /* of the conn or sidr; of the listener for ..._REQ_RECEIVED */
 	struct roci_listener *listener; /* of ..._REQ_RECEIVED */
 	struct roci_conn *conn;

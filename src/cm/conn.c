@@ -23,6 +23,7 @@ static const struct roci_exchange_ops conn_ops = {
 	.free = free_conn,
 	.destroy = destroy_conn,
 	.timeout = roci_conn_timeout,
+	.unreachable = roci_conn_unreachable,
 	.report_req = roci_conn_report_req,
 };
 

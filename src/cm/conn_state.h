@@ -103,5 +103,6 @@ void roci_conn_reject_rep(struct roci_cm *cm, const struct roci_cm_source *from,
 /* ---- conn_timer.c ---- */
 
 void roci_conn_timeout(struct roci_exchange *x, uint64_t now);
+void roci_conn_unreachable(struct roci_exchange *x, uint64_t now, int err);
 
 #endif

@@ -2,7 +2,6 @@
 #include "cm/exchange.h"
 
 #include <assert.h>
-#include <errno.h>
 #include <string.h>
 
 #include "cm/manager.h"
@@ -127,9 +126,9 @@ void roci_exchange_report_event(struct roci_exchange *x, enum roci_cm_event_kind
 	roci_exchange_report(x);
 }
 
-void roci_exchange_report_timeout(struct roci_exchange *x, enum roci_cm_event_kind kind)
+void roci_exchange_report_error(struct roci_exchange *x, enum roci_cm_event_kind kind, int err)
 {
-	roci_exchange_prepare_event(x, kind, NULL)->status = -ETIMEDOUT;
+	roci_exchange_prepare_event(x, kind, NULL)->status = err;
 	roci_exchange_report(x);
 }
 

@@ -30,7 +30,9 @@ struct roci_exchange_ops {
 	void (*free)(struct roci_exchange *x);
 	void (*destroy)(struct roci_exchange *x, uint64_t now); /* as the consumer's call */
 	void (*timeout)(struct roci_exchange *x, uint64_t now); /* the timer has expired */
-	void (*report_req)(struct roci_exchange *x);            /* the request's turn in the backlog has come */
+	/* The network has said twice that the last message did not arrive. */
+	void (*unreachable)(struct roci_exchange *x, uint64_t now, int err);
+	void (*report_req)(struct roci_exchange *x); /* the request's turn in the backlog has come */
 };
 
 struct roci_exchange {
@@ -51,6 +53,7 @@ struct roci_exchange {
 
 	uint8_t mad[ROCI_CM_MAD_BYTES]; /* the last message */
 	uint16_t sent;                  /* its attribute; 0: none */
+	unsigned refusals;              /* roci_cm_unreachable() */
 	struct {
 		uint64_t interval_ns;     /* to the next retransmission */
 		uint64_t max_interval_ns; /* it doubles up to this */
@@ -94,7 +97,7 @@ void roci_exchange_report(struct roci_exchange *x);
 /* Prepares and queues an event that needs nothing else. */
 void roci_exchange_report_event(struct roci_exchange *x, enum roci_cm_event_kind kind, const struct roci_cm_msg *msg);
 /* Prepares and queues one of the ..._ERROR kinds. */
-void roci_exchange_report_timeout(struct roci_exchange *x, enum roci_cm_event_kind kind);
+void roci_exchange_report_error(struct roci_exchange *x, enum roci_cm_event_kind kind, int err);
 /* Takes back an event that is queued. */
 void roci_exchange_cancel_event(struct roci_exchange *x);
 

@@ -304,8 +304,17 @@ static void timeout(struct roci_exchange *x, uint64_t now)
 		forget_peer(sidr);
 	} else if (!roci_exchange_retransmit(x, now)) {
 		sidr->done = true;
-		roci_exchange_report_timeout(x, ROCI_CM_SIDR_ERROR);
+		roci_exchange_report_error(x, ROCI_CM_SIDR_ERROR, -ETIMEDOUT);
 	}
+}
+
+static void unreachable(struct roci_exchange *x, uint64_t now, int err)
+{
+	if (!x->sidr->active || x->sidr->done)
+		return;
+	x->sidr->done = true;
+	roci_exchange_stop_timer(x);
+	roci_exchange_report_error(x, ROCI_CM_SIDR_ERROR, err);
 }
 
 static void destroy(struct roci_exchange *x, uint64_t now)
@@ -317,6 +326,7 @@ static const struct roci_exchange_ops sidr_ops = {
 	.free = free_sidr,
 	.destroy = destroy,
 	.timeout = timeout,
+	.unreachable = unreachable,
 	.report_req = report_req,
 };
 

@@ -319,6 +319,20 @@ void roci_cm_host_disconnect_all(struct roci_device *dev, uint64_t now)
 		roci_gsi_send(dev, now, &tx);
 }
 
+/* ---- what ICMP says ---- */
+
+#define MAD_AT (ROCI_BTH_BYTES + 8) /* behind BTH and DETH */
+
+static void take_errors(struct roci_device *dev, uint64_t now)
+{
+	struct roci_udp_error e;
+
+	while (roci_udp_next_error(dev->links.udp, &e))
+		if (e.len > MAD_AT && e.quoted[0] == (ROCI_TRANSPORT_UD | ROCI_OP_SEND_ONLY) &&
+		    roci_dest_qpn(e.quoted) == ROCI_QPN_GSI)
+			roci_cm_unreachable(dev->cm_host->cm, now, e.quoted + MAD_AT, e.len - MAD_AT, e.dgid, e.err);
+}
+
 /* ---- driving ---- */
 
 void roci_cm_host_rx(struct roci_device *dev, uint64_t now, const uint8_t *mad, const uint8_t sgid[16],
@@ -343,6 +357,7 @@ void roci_cm_host_drive(struct roci_device *dev, uint64_t now)
 	struct roci_cm_tx tx;
 	bool again;
 
+	take_errors(dev, now);
 	do {
 		again = false;
 		for (; roci_cm_next_event(host->cm, &event); again = true)

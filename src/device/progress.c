@@ -66,7 +66,7 @@ static void sleep_until(struct roci_device *dev, uint64_t now, uint64_t until)
 		else if (what == ROCI_PROGRESS_ADDRESSES)
 			roci_addresses_ready(&dev->addresses);
 		else
-			roci_udp_ready(dev->links.udp, what);
+			roci_udp_ready(dev->links.udp, what, events[i].events & EPOLLERR);
 	}
 	roci_turns_awoke(&dev->turns, roci_now(), last_call(dev));
 }

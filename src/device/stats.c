@@ -32,6 +32,7 @@ void roci_device_stats_each(const struct roci_device_stats *d, const struct roci
 		LINE(d, sent_fragmented),
 		LINE(d, send_dropped),
 		LINE(d, receive_truncated),
+		LINE(d, icmp_errors),
 		LINE(d, forwarded),
 		LINE(d, forward_dropped),
 		LINE(d, door_received),

@@ -14,6 +14,7 @@ struct roci_device_stats {
 	uint64_t sent_fragmented;                     /* packets that did not fit the path's MTU */
 	uint64_t send_dropped;                        /* no room within 10 ms, no route ... */
 	uint64_t receive_truncated;
+	uint64_t icmp_errors;                  /* about packets that left from port 4791 */
 	uint64_t unparsed[ROCI_PARSE_RESULTS]; /* by enum roci_parse_result, ROCI_PARSE_BAD_ICRC included */
 	uint64_t forwarded, forward_dropped;   /* packets of other processes, by the side door */
 	uint64_t door_received, door_sent, door_malformed;

@@ -64,6 +64,11 @@ static inline ssize_t roci_sys_sendmsg(int fd, const struct msghdr *msg, int fla
 	return syscall(SYS_sendmsg, fd, msg, flags);
 }
 
+static inline ssize_t roci_sys_recvmsg(int fd, struct msghdr *msg, int flags)
+{
+	return syscall(SYS_recvmsg, fd, msg, flags);
+}
+
 static inline int roci_sys_sendmmsg(int fd, struct mmsghdr *msgs, unsigned count, int flags)
 {
 	return (int)syscall(SYS_sendmmsg, fd, msgs, count, flags);

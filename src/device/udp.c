@@ -135,11 +135,15 @@ void roci_udp_remove(struct roci_udp *udp, unsigned index)
 	udp->sockets[index].fd = -1;
 }
 
-void roci_udp_ready(struct roci_udp *udp, uint64_t event_data)
+void roci_udp_ready(struct roci_udp *udp, uint64_t event_data, bool error)
 {
-	for (unsigned i = 0; i < udp->open_count; i++)
-		if (udp->open[i] == event_data)
-			udp->busy = i;
+	for (unsigned i = 0; i < udp->open_count; i++) {
+		if (udp->open[i] != event_data)
+			continue;
+		udp->busy = i;
+		if (error)
+			roci_udp_take_errors(udp, &udp->sockets[event_data]);
+	}
 }
 
 static void warn_listen(struct udp_socket *s, const uint8_t gid[16], int err)
@@ -176,6 +180,7 @@ static int bind_port(struct roci_udp *udp, unsigned index)
 	err = fd < 0 ? fd : set(fd, SOL_SOCKET, SO_REUSEPORT, 1);
 	if (err)
 		goto err_close;
+	roci_udp_report_errors(fd, roci_gid_is_ipv4(entry->gid));
 	len = roci_udp_name(&name, entry->gid, entry->ifindex);
 	err = roci_steer_bind(udp->config.registry, fd, &name.any, len, entry->gid, entry->ifindex);
 	if (err)

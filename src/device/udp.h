@@ -59,8 +59,21 @@ uint16_t roci_udp_source_port(struct roci_udp *udp, unsigned index);
 int roci_udp_join(struct roci_udp *udp, const uint8_t gid[16]);
 int roci_udp_leave(struct roci_udp *udp, const uint8_t gid[16]);
 
-/* The socket of this epoll event has something: the next receive reads it first. */
-void roci_udp_ready(struct roci_udp *udp, uint64_t event_data);
+/* The socket of this epoll event has something: the next receive reads it first. `error`: or it has an ICMP message. */
+void roci_udp_ready(struct roci_udp *udp, uint64_t event_data, bool error);
+
+#define ROCI_UDP_QUOTED 512 /* bytes of a packet that an ICMP message quotes at most, as far as they are kept */
+
+/* ICMP says that a packet to port 4791 of dgid did not arrive. Anyone can send that; who has not seen the packet cannot
+ * quote it. */
+struct roci_udp_error {
+	uint8_t dgid[16];
+	int err; /* -ECONNREFUSED: nothing listens; -EHOSTUNREACH, -ENETUNREACH */
+	uint16_t len;
+	uint8_t quoted[ROCI_UDP_QUOTED]; /* the packet from its BTH on, cut */
+};
+/* False: there is none. A few are kept. */
+bool roci_udp_next_error(struct roci_udp *udp, struct roci_udp_error *out);
 
 /* Removes dead processes from the steering of all addresses: roci_steer_repair(). */
 void roci_udp_repair(struct roci_udp *udp);

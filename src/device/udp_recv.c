@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
+#include <errno.h>
 #include <linux/sock_diag.h>
 #include <netinet/udp.h>
 #include <string.h>
@@ -126,6 +127,8 @@ static unsigned read_socket(struct roci_udp *udp, const struct udp_socket *s, st
 		in->msgs[i].msg_hdr.msg_controllen = UDP_CONTROL_BYTES;
 	}
 	got = roci_sys_recvmmsg(s->fd, in->msgs, udp->recv_messages, MSG_DONTWAIT);
+	if (got < 0 && errno != EAGAIN && errno != EINTR && roci_udp_take_errors(udp, s))
+		got = roci_sys_recvmmsg(s->fd, in->msgs, udp->recv_messages, MSG_DONTWAIT);
 	udp->recv_dirty = got > 0 ? (unsigned)got : 0;
 	if (got <= 0)
 		return 0;

@@ -114,14 +114,30 @@ static void lose(struct roci_udp *udp, const struct roci_frame *first, unsigned 
 	fprintf(stderr, "roci: a packet of %u bytes was not sent: %s\n", first->len, strerror(err));
 }
 
-static bool wait_for_room(int fd, uint64_t *deadline)
+/* Nanoseconds until the deadline, which the first call sets. */
+static uint64_t time_left(uint64_t *deadline)
 {
-	struct pollfd p = {.fd = fd, .events = POLLOUT};
 	uint64_t now = roci_now();
 
 	if (!*deadline)
 		*deadline = now + WAIT_NS;
-	return now < *deadline && roci_sys_poll(&p, 1, (int)((*deadline - now + 999999) / 1000000)) > 0;
+	return now < *deadline ? *deadline - now : 0;
+}
+
+static bool wait_for_room(int fd, uint64_t *deadline)
+{
+	struct pollfd p = {.fd = fd, .events = POLLOUT};
+	uint64_t left = time_left(deadline);
+
+	return left && roci_sys_poll(&p, 1, (int)((left + 999999) / 1000000)) > 0;
+}
+
+/* True: the call failed because of an earlier packet, which ICMP told of. It may be tried again. */
+static bool is_late(struct roci_udp *udp, const struct udp_socket *s, int err, uint64_t *deadline)
+{
+	return (err == ECONNREFUSED || err == EHOSTUNREACH || err == ENETUNREACH || err == EACCES ||
+		err == ENOPROTOOPT || err == EPROTO) &&
+	       time_left(deadline) && roci_udp_take_errors(udp, s);
 }
 
 /* Sends one packet, also one of a run, without GSO. Returns 0 or an errno. */
@@ -217,7 +233,7 @@ static unsigned send_some(struct roci_udp *udp, struct udp_socket *s, const stru
 		udp->config.stats->sent_packets += next - at;
 		return next;
 	}
-	if (err == EINTR || (err == EAGAIN && wait_for_room(s->fd, deadline)))
+	if (err == EINTR || (err == EAGAIN && wait_for_room(s->fd, deadline)) || is_late(udp, s, err, deadline))
 		return at;
 	take_refusal(udp, s, frames + at, err);
 	return at + frames[at].run;

@@ -12,6 +12,7 @@
 #define UDP_RECV_MESSAGES 32
 #define UDP_RECV_BYTES    65536 /* no datagram is longer */
 #define UDP_CONTROL_BYTES 128
+#define UDP_ERRORS        8 /* ICMP messages that wait for roci_udp_next_error() */
 #define UDP_RETRY_SOON_NS                                                                                              \
 	50000000u /* until a missing port is tried again, while packets are sent: QPs may time out in half a second */
 
@@ -76,6 +77,8 @@ struct roci_udp {
 	unsigned recv_dirty;      /* msgs[] that the last recvmmsg() has changed */
 	uint64_t errors_reported; /* bit per errno < 64 */
 	bool fragments_reported;
+	unsigned error_count;
+	struct roci_udp_error errors[UDP_ERRORS];
 	struct udp_send_area out;
 	struct udp_recv_area in;
 };
@@ -88,6 +91,11 @@ int roci_udp_socket(const uint8_t gid[16], uint32_t ifindex);
 
 /* From now on, what does not fit the path goes in fragments, or is refused. */
 void roci_udp_allow_fragments(struct udp_socket *s, bool allowed);
+
+/* ICMP messages about what the socket sends are kept for it from now on. */
+void roci_udp_report_errors(int fd, bool ipv4);
+/* Takes some of them. Returns how many. */
+unsigned roci_udp_take_errors(struct roci_udp *udp, const struct udp_socket *s);
 
 /* Adds socket `index`, which has been bound, to open[] and to the epoll descriptor. Returns 0 or a negative errno. */
 int roci_udp_add(struct roci_udp *udp, unsigned index);

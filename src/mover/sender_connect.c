@@ -78,6 +78,15 @@ static void fail_refused(struct sender *x)
 			     "nobody listens at %s port %u by IPv%d; is `roci recv` running there? If it was started "
 			     "with --bind, it listens at that address only",
 			     host, port, rdma_get_peer_addr(conn->id)->sa_family == AF_INET ? 4 : 6);
+	else if (conn->err == -ECONNREFUSED)
+		session_fail(
+			&x->s, MOVER_NO_CONNECT,
+			"no RDMA program runs at %s: nothing listens there on UDP port 4791; start `roci recv` there, "
+			"and then send again",
+			host);
+	else if (conn->err == -EHOSTUNREACH || conn->err == -ENETUNREACH)
+		session_fail(&x->s, MOVER_NO_CONNECT, "%s cannot be reached: %s; is it on, and in this network?", host,
+			     strerror(-conn->err));
 	else
 		session_fail(&x->s, MOVER_NO_CONNECT,
 			     "no answer from %s port %u; is `roci recv` running there, on a device of the same kind, "

@@ -8,7 +8,7 @@ import sys
 
 import cm_raw
 from cm_server import serve
-from harness import SANITIZER, Failure, Host, check, isolate, need, next_port, program, run_pair, tap, veth_pair, wait_until
+from harness import ROCI, SANITIZER, Failure, Host, check, isolate, need, next_port, program, run_pair, tap, veth_pair, wait_until
 
 COUNT, OPEN = 5000, 500
 MOST_KIB = 4 * (COUNT - OPEN)  # for connections in TIMEWAIT; a leaked queue pair takes twice as much
@@ -202,6 +202,46 @@ def listener_of_another_address():
         public.end()
 
 
+# ---- ICMP says that nobody is there ----
+
+REFUSED, NO_ROUTE = -111, -113
+MOST_MADS = 6  # a second request confirms the first; all fifteen would take a minute
+
+
+def refused(program, address, error):
+    """Nothing has UDP port 4791 at the address, or no host has the address. The second refused request ends the connection,
+    not the last one."""
+    port = ['-p', str(next_port())] if program == 'rping' else []
+    client = {'rping': ['rping', '-c', '-a', address, '-C', '1'], 'udaddy': ['udaddy', '-s', address]}[program]
+    process = host_b.start(*client, *port)
+    try:
+        check(process.wait(60) not in (0, None), process.report())
+    finally:
+        process.end()
+    check(re.search(rf'RDMA_CM_EVENT_UNREACHABLE, error:? {error}\b', process.text()), process.report())
+    mads = re.search(r'mads_sent +(\d+)', process.text())
+    check(mads and 2 <= int(mads[1]) <= MOST_MADS, process.report())
+
+
+def roci_send(address, text):
+    process = host_b.start('sh', '-c', f'"$0" send --open "$1" {address}', ROCI, __file__, plain=True)
+    try:
+        check(process.wait(60) not in (0, None), process.report())
+    finally:
+        process.end()
+    check(text in process.text(), process.report())
+
+
+def icmp_cases():
+    none = host_a.address.rsplit('.', 1)[0] + '.77'
+    for ip, address in ('IPv4', host_a.address), ('IPv6', host_a.ipv6):
+        for name in 'rping', 'udaddy':
+            yield f'{ip}: {name}, nothing has UDP port 4791 there', lambda n=name, a=address: refused(n, a, REFUSED)
+    yield 'rping, no host has the address', lambda: refused('rping', none, NO_ROUTE)
+    yield 'roci send, nothing has UDP port 4791 there', lambda: roci_send(host_a.address, 'start `roci recv` there')
+    yield 'roci send, no host has the address', lambda: roci_send(none, 'No route to host; is it on')
+
+
 def cases():
     for address in ('127.0.0.1', '::1'):
         yield f'what librdmacm answers, {address}', lambda a=address: loopback.call(program('cm_api'), a)
@@ -219,6 +259,7 @@ def cases():
     yield 'datagrams asked of a connected service', datagrams_of_a_connected_service
     yield 'a listener asked at another address', listener_of_another_address
     yield 'a listener of the other address family', listener_of_the_other_family
+    yield from icmp_cases()
 
 
 if __name__ == '__main__':
