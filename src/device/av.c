@@ -10,14 +10,12 @@
 #include "device/udp_socket.h"
 #include "engine/why.h"
 #include "wire/gid.h"
-
-#define IPV4_UDP_BYTES 28
-#define IPV6_UDP_BYTES 48
+#include "wire/ip.h"
 
 /* UDP payload that one IP packet takes to where the socket is connected; 0: not known. */
 static uint32_t max_datagram(int fd, bool ipv4)
 {
-	int mtu, overhead = ipv4 ? IPV4_UDP_BYTES : IPV6_UDP_BYTES;
+	int mtu, overhead = (ipv4 ? ROCI_IPV4_BYTES : ROCI_IPV6_BYTES) + ROCI_UDP_BYTES;
 	socklen_t len = sizeof(mtu);
 
 	if (roci_sys_getsockopt(fd, ipv4 ? IPPROTO_IP : IPPROTO_IPV6, ipv4 ? IP_MTU : IPV6_MTU, &mtu, &len))

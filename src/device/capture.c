@@ -3,10 +3,7 @@
 
 #include <errno.h>
 #include <netinet/in.h>
-#include <netinet/ip.h>
-#include <netinet/ip6.h>
 #include <netinet/udp.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
@@ -14,6 +11,7 @@
 
 #include "device/pcapng.h"
 #include "wire/gid.h"
+#include "wire/ip.h"
 
 struct capture {
 	struct roci_link link;
@@ -29,67 +27,17 @@ static uint64_t wall_clock(void)
 	return (uint64_t)ts.tv_sec * 1000000000u + (uint64_t)ts.tv_nsec;
 }
 
-static uint32_t sum16(uint32_t sum, const uint8_t *bytes, size_t len)
-{
-	for (size_t i = 0; i + 1 < len; i += 2)
-		sum += (uint32_t)bytes[i] << 8 | bytes[i + 1];
-	if (len & 1)
-		sum += (uint32_t)bytes[len - 1] << 8;
-	return sum;
-}
-
-static uint16_t fold(uint32_t sum)
-{
-	while (sum >> 16)
-		sum = (sum & 0xffff) + (sum >> 16);
-	return (uint16_t)~sum;
-}
-
 struct around {
 	struct roci_flow flow;
 	uint8_t traffic_class, hop_limit;
 	uint16_t ip_id;
 };
 
-static uint8_t *put_ipv4(uint8_t *at, const struct around *a, uint32_t udp_len)
-{
-	struct ip ip = {
-		.ip_hl = 5,
-		.ip_v = 4,
-		.ip_tos = a->traffic_class,
-		.ip_len = htons((uint16_t)(sizeof(ip) + udp_len)),
-		.ip_id = htons(a->ip_id),
-		.ip_off = htons(IP_DF),
-		.ip_ttl = a->hop_limit,
-		.ip_p = IPPROTO_UDP,
-	};
-
-	roci_gid_to_ipv4(a->flow.src, &ip.ip_src);
-	roci_gid_to_ipv4(a->flow.dst, &ip.ip_dst);
-	ip.ip_sum = htons(fold(sum16(0, (const uint8_t *)&ip, sizeof(ip))));
-	memcpy(at, &ip, sizeof(ip));
-	return at + sizeof(ip);
-}
-
-static uint8_t *put_ipv6(uint8_t *at, const struct around *a, uint32_t udp_len)
-{
-	struct ip6_hdr ip = {0};
-
-	ip.ip6_flow = htonl(6u << 28 | (uint32_t)a->traffic_class << 20);
-	ip.ip6_plen = htons((uint16_t)udp_len);
-	ip.ip6_nxt = IPPROTO_UDP;
-	ip.ip6_hlim = a->hop_limit;
-	memcpy(&ip.ip6_src, a->flow.src, 16);
-	memcpy(&ip.ip6_dst, a->flow.dst, 16);
-	memcpy(at, &ip, sizeof(ip));
-	return at + sizeof(ip);
-}
-
 /* IPv6 forbids a checksum of 0. In IPv4, 0 means that there is none, and all RNICs send that. */
 static void put_udp6_checksum(const struct around *a, uint8_t *udp, uint32_t udp_len)
 {
-	uint32_t sum = sum16(sum16(0, a->flow.src, 16), a->flow.dst, 16) + udp_len + IPPROTO_UDP;
-	uint16_t check = fold(sum16(sum, udp, udp_len));
+	uint32_t sum = roci_ip_sum(roci_ip_sum(0, a->flow.src, 16), a->flow.dst, 16) + udp_len + ROCI_IP_PROTO_UDP;
+	uint16_t check = roci_ip_sum_end(roci_ip_sum(sum, udp, udp_len));
 
 	check = htons(check ? check : 0xffff);
 	memcpy(udp + offsetof(struct udphdr, uh_sum), &check, sizeof(check));
@@ -100,8 +48,14 @@ static void add(struct capture *c, uint64_t now, unsigned direction, const struc
 		const struct roci_span *iov, unsigned pieces, uint32_t len)
 {
 	bool ipv4 = roci_gid_is_ipv4(a->flow.src);
-	uint32_t udp_len = (uint32_t)sizeof(struct udphdr) + len;
-	uint32_t ip_len = ipv4 ? sizeof(struct ip) : sizeof(struct ip6_hdr);
+	uint32_t udp_len = ROCI_UDP_BYTES + len;
+	uint32_t ip_len = ipv4 ? ROCI_IPV4_BYTES : ROCI_IPV6_BYTES;
+	const struct roci_ip ip = {.src = a->flow.src,
+				   .dst = a->flow.dst,
+				   .traffic_class = a->traffic_class,
+				   .hop_limit = a->hop_limit,
+				   .id = a->ip_id,
+				   .udp_len = (uint16_t)udp_len};
 	struct udphdr head = {.uh_sport = htons(a->flow.src_port),
 			      .uh_dport = htons(a->flow.dst_port),
 			      .uh_ulen = htons((uint16_t)udp_len)};
@@ -110,7 +64,9 @@ static void add(struct capture *c, uint64_t now, unsigned direction, const struc
 	if (udp_len + ip_len > UINT16_MAX || c->file.fd < 0)
 		return;
 	at = roci_pcapng_packet(&c->file, now, direction, ip_len + udp_len);
-	udp = ipv4 ? put_ipv4(at, a, udp_len) : put_ipv6(at, a, udp_len);
+	udp = at + roci_ip_build(&ip, at);
+	if (ipv4)
+		roci_ipv4_put_checksum(at);
 	memcpy(udp, &head, sizeof(head));
 	at = udp + sizeof(head);
 	for (unsigned i = 0; i < pieces; i++) {

@@ -190,7 +190,7 @@ static void say_other_family(struct roci_device *dev, const struct roci_cm_msg *
 static bool is_mad(const struct roci_packet *pkt)
 {
 	return pkt->opcode == (ROCI_TRANSPORT_UD | ROCI_OP_SEND_ONLY) && pkt->qkey == ROCI_QKEY_GSI &&
-	       pkt->payload_len == ROCI_CM_MAD_BYTES && (pkt->pkey | 0x8000) == ROCI_PKEY_DEFAULT;
+	       pkt->payload_len == ROCI_CM_MAD_BYTES && roci_pkey_matches(pkt->pkey);
 }
 
 void roci_gsi_rx(struct roci_device *dev, uint64_t now, const struct roci_datagram *d, const struct roci_packet *pkt)

@@ -174,8 +174,7 @@ void roci_engine_rx(struct roci_engine *e, uint64_t now, const struct roci_rx *r
 
 	roci_engine_clock(e, now);
 	e->stats->rx_packets++;
-	/* One partition: 0xffff, whose limited members match too (IBTA 10.9.3). */
-	if ((rx->pkt.pkey | 0x8000) != ROCI_PKEY_DEFAULT) {
+	if (!roci_pkey_matches(rx->pkt.pkey)) {
 		e->stats->rx_bad_pkey++;
 		return;
 	}

@@ -7,50 +7,29 @@
 #include "engine/service.h"
 #include "engine/sgl.h"
 #include "engine/why.h"
-#include "wire/bytes.h"
 #include "wire/gid.h"
+#include "wire/ip.h"
 
 #define SL_IPV4 2 /* RoCE drivers report this in wc.sl for an IPv4 datagram; UCX reads it */
-
-static uint16_t ipv4_checksum(const uint8_t *h)
-{
-	uint32_t sum = 0;
-
-	for (int i = 0; i < 20; i += 2)
-		sum += (uint32_t)h[i] << 8 | h[i + 1];
-	sum = (sum & 0xffff) + (sum >> 16);
-	sum = (sum & 0xffff) + (sum >> 16);
-	return (uint16_t)~sum;
-}
 
 /* The first 40 bytes of a UD receive (IBTA A17.4.5.2): the IPv6 header, or 20 bytes of zero and the IPv4 header. */
 static void make_grh(uint8_t grh[ROCI_GRH_BYTES], const struct roci_rx *rx)
 {
-	unsigned udp_len = 8 + rx->pkt.op->header_bytes + rx->pkt.payload_len + roci_pad_bytes(rx->pkt.payload_len) +
-			   ROCI_ICRC_BYTES;
+	const struct roci_ip ip = {
+		.src = rx->sgid,
+		.dst = rx->dgid,
+		.traffic_class = rx->traffic_class,
+		.hop_limit = rx->hop_limit,
+		.udp_len = (uint16_t)(ROCI_UDP_BYTES + rx->pkt.op->header_bytes + rx->pkt.payload_len +
+				      roci_pad_bytes(rx->pkt.payload_len) + ROCI_ICRC_BYTES),
+	};
+	bool ipv4 = roci_gid_is_ipv4(rx->dgid);
+	uint8_t *at = ipv4 ? grh + ROCI_GRH_BYTES - ROCI_IPV4_BYTES : grh;
 
 	memset(grh, 0, ROCI_GRH_BYTES);
-	if (roci_gid_is_ipv4(rx->dgid)) {
-		uint8_t *ip = grh + 20;
-
-		ip[0] = 0x45;
-		ip[1] = rx->traffic_class;
-		roci_put_be16(ip + 2, (uint16_t)(20 + udp_len));
-		roci_put_be16(ip + 6, 0x4000); /* don't fragment */
-		ip[8] = rx->hop_limit;
-		ip[9] = 17;
-		roci_gid_to_ipv4(rx->sgid, ip + 12);
-		roci_gid_to_ipv4(rx->dgid, ip + 16);
-		roci_put_be16(ip + 10, ipv4_checksum(ip));
-		return;
-	}
-	grh[0] = (uint8_t)(0x60 | rx->traffic_class >> 4);
-	grh[1] = (uint8_t)(rx->traffic_class << 4);
-	roci_put_be16(grh + 4, (uint16_t)udp_len);
-	grh[6] = 17;
-	grh[7] = rx->hop_limit;
-	memcpy(grh + 8, rx->sgid, 16);
-	memcpy(grh + 24, rx->dgid, 16);
+	roci_ip_build(&ip, at);
+	if (ipv4)
+		roci_ipv4_put_checksum(at);
 }
 
 static bool place(struct roci_qp *qp, const struct roci_rx *rx)

@@ -5,25 +5,15 @@
 
 #include "verbs/pd.h"
 #include "wire/gid.h"
-
-/* RFC 1071 */
-static bool ipv4_sum_is_right(const uint8_t *header)
-{
-	uint32_t sum = 0;
-	for (int i = 0; i < 20; i += 2)
-		sum += (uint32_t)header[i] << 8 | header[i + 1];
-	while (sum >> 16)
-		sum = (sum & 0xffff) + (sum >> 16);
-	return sum == 0xffff;
-}
+#include "wire/ip.h"
 
 /* 4, 6 or 0. An IPv4 header is in the last 20 bytes; the bytes before it are undefined: IBTA annex A17.4.5.2. */
 static int ip_version(const uint8_t bytes[40])
 {
-	bool six = bytes[0] >> 4 == 6 && bytes[6] == IPPROTO_UDP;
-	bool four = bytes[20] == 0x45 && bytes[29] == IPPROTO_UDP;
+	bool six = bytes[0] >> 4 == 6 && bytes[6] == ROCI_IP_PROTO_UDP;
+	bool four = bytes[20] == 0x45 && bytes[29] == ROCI_IP_PROTO_UDP;
 	if (six && four)
-		return ipv4_sum_is_right(bytes + 20) ? 4 : 6;
+		return roci_ipv4_checksum_is_right(bytes + 20) ? 4 : 6;
 	return six ? 6 : four ? 4 : 0;
 }
 

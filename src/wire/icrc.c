@@ -9,66 +9,40 @@
 
 #include "wire/bytes.h"
 #include "wire/gid.h"
+#include "wire/ip.h"
 #include "wire/packet.h"
 
 /* The CRC of the eight bytes of ones that stand for the LRH, in front of everything else. */
 #define CRC_AFTER_LRH 0x2144df1cu
 
-#define IPV4_BYTES      20
-#define IPV6_BYTES      40
-#define UDP_BYTES       8
-#define IP_PROTO_UDP    17
-#define MAX_IMAGE_BYTES (IPV6_BYTES + UDP_BYTES + ROCI_BTH_BYTES)
+#define MAX_IMAGE_BYTES (ROCI_IPV6_BYTES + ROCI_UDP_BYTES + ROCI_BTH_BYTES)
 
 /* In the BTH: FECN, BECN and reserved bits, which routers may write. */
 #define BTH_MASKED_BYTE 4
-
-/* Writes the masked IPv4 header. */
-static void image_ipv4(uint8_t *to, const struct roci_flow *flow, uint16_t ip_id, size_t udp_payload_len)
-{
-	to[0] = 0x45;
-	to[1] = 0xff; /* TOS */
-	roci_put_be16(to + 2, (uint16_t)(IPV4_BYTES + UDP_BYTES + udp_payload_len));
-	roci_put_be16(to + 4, ip_id);
-	roci_put_be16(to + 6, 0x4000); /* DF */
-	to[8] = 0xff;                  /* TTL */
-	to[9] = IP_PROTO_UDP;
-	roci_put_be16(to + 10, 0xffff); /* checksum */
-	roci_gid_to_ipv4(flow->src, to + 12);
-	roci_gid_to_ipv4(flow->dst, to + 16);
-}
-
-/* Writes the masked IPv6 header. */
-static void image_ipv6(uint8_t *to, const struct roci_flow *flow, size_t udp_payload_len)
-{
-	roci_put_be32(to, 0x6fffffff); /* version 6, traffic class, flow label */
-	roci_put_be16(to + 4, (uint16_t)(UDP_BYTES + udp_payload_len));
-	to[6] = IP_PROTO_UDP;
-	to[7] = 0xff; /* hop limit */
-	memcpy(to + 8, flow->src, 16);
-	memcpy(to + 24, flow->dst, 16);
-}
 
 /* Writes the masked IP and UDP headers to `image` and returns their length. */
 static size_t image_ip_udp(uint8_t image[MAX_IMAGE_BYTES], const struct roci_flow *flow, uint16_t ip_id,
 			   size_t udp_payload_len)
 {
-	size_t ip_bytes;
+	const struct roci_ip ip = {.src = flow->src,
+				   .dst = flow->dst,
+				   .traffic_class = 0xff,
+				   .hop_limit = 0xff,
+				   .id = ip_id,
+				   .udp_len = (uint16_t)(ROCI_UDP_BYTES + udp_payload_len)};
+	size_t ip_bytes = roci_ip_build(&ip, image);
 	uint8_t *udp;
 
-	if (roci_gid_is_ipv4(flow->src)) {
-		image_ipv4(image, flow, ip_id, udp_payload_len);
-		ip_bytes = IPV4_BYTES;
-	} else {
-		image_ipv6(image, flow, udp_payload_len);
-		ip_bytes = IPV6_BYTES;
-	}
+	if (ip_bytes == ROCI_IPV4_BYTES)
+		roci_put_be16(image + 10, 0xffff); /* checksum */
+	else
+		roci_put_be32(image, 0x6fffffff); /* version 6, traffic class, flow label */
 	udp = image + ip_bytes;
 	roci_put_be16(udp, flow->src_port);
 	roci_put_be16(udp + 2, flow->dst_port);
-	roci_put_be16(udp + 4, (uint16_t)(UDP_BYTES + udp_payload_len));
+	roci_put_be16(udp + 4, (uint16_t)(ROCI_UDP_BYTES + udp_payload_len));
 	roci_put_be16(udp + 6, 0xffff); /* checksum */
-	return ip_bytes + UDP_BYTES;
+	return ip_bytes + ROCI_UDP_BYTES;
 }
 
 uint32_t roci_icrc_begin(const struct roci_flow *flow, uint16_t ip_id, size_t udp_payload_len)
@@ -127,7 +101,7 @@ static uint32_t difference_of(const struct roci_flow *flow, const uint8_t *bytes
 #define POLYNOMIAL               0xedb88320u
 #define ONE                      0x80000000u
 #define BYTES_BETWEEN_ID_AND_UDP 22 /* what follows the identification in the IPv4 header, and the UDP header */
-#define MAX_IPV4_PAYLOAD         (65535 - IPV4_BYTES - UDP_BYTES)
+#define MAX_IPV4_PAYLOAD         (65535 - ROCI_IPV4_BYTES - ROCI_UDP_BYTES)
 
 /* x^-(8 * 2^i) mod P: each is the square of the one before; tests/unit/test_icrc.c compares them with zlib. */
 static const uint32_t inverse_powers[16] = {

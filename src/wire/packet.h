@@ -101,4 +101,10 @@ static inline unsigned roci_pad_bytes(uint32_t payload_len)
 	return -payload_len & 3;
 }
 
+/* There is one partition, 0xffff, whose limited members match too (IBTA 10.9.3). */
+static inline bool roci_pkey_matches(uint16_t pkey)
+{
+	return (pkey | 0x8000) == ROCI_PKEY_DEFAULT;
+}
+
 #endif
