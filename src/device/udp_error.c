@@ -17,17 +17,16 @@
 
 #define TAKE_MAX 16 /* messages that one call takes: a flood must not hold the lock */
 
-/* 0: the message says nothing of use. EMSGSIZE is what the kernel reports about fragments. */
+/* 0: the message says nothing of use. */
 static int meaning(const struct sock_extended_err *e)
 {
-	if (e->ee_origin != SO_EE_ORIGIN_ICMP && e->ee_origin != SO_EE_ORIGIN_ICMP6)
-		return 0;
 	if (e->ee_errno != ECONNREFUSED && e->ee_errno != EHOSTUNREACH && e->ee_errno != ENETUNREACH)
 		return 0;
 	return -(int)e->ee_errno;
 }
 
-static int read_control(struct msghdr *msg)
+/* False: not from ICMP, but about a call of ours that failed (EMSGSIZE). */
+static bool read_control(struct msghdr *msg, int *err)
 {
 	struct sock_extended_err e;
 
@@ -35,10 +34,11 @@ static int read_control(struct msghdr *msg)
 		if ((c->cmsg_level == IPPROTO_IP && c->cmsg_type == IP_RECVERR) ||
 		    (c->cmsg_level == IPPROTO_IPV6 && c->cmsg_type == IPV6_RECVERR)) {
 			memcpy(&e, CMSG_DATA(c), sizeof(e));
-			return meaning(&e);
+			*err = meaning(&e);
+			return e.ee_origin == SO_EE_ORIGIN_ICMP || e.ee_origin == SO_EE_ORIGIN_ICMP6;
 		}
 	}
-	return 0;
+	return false;
 }
 
 /* Writes where the quoted packet went. False: not to our port. */
@@ -52,8 +52,9 @@ static bool read_destination(const union udp_name *name, uint8_t dgid[16])
 	return name->v6.sin6_port == htons(ROCI_UDP_PORT);
 }
 
-/* Takes one message. Returns 0 where there is none. */
-static int take_one(int fd, struct roci_udp_error *e, bool *useful)
+enum taken { NOTHING, OTHER, ICMP, ICMP_UNREACHABLE };
+
+static enum taken take_one(int fd, struct roci_udp_error *e)
 {
 	_Alignas(8) uint8_t control[UDP_CONTROL_BYTES];
 	struct iovec iov = {e->quoted, sizeof(e->quoted)};
@@ -67,11 +68,11 @@ static int take_one(int fd, struct roci_udp_error *e, bool *useful)
 	ssize_t len = roci_sys_recvmsg(fd, &msg, MSG_ERRQUEUE | MSG_DONTWAIT);
 
 	if (len < 0)
-		return 0;
+		return NOTHING;
 	e->len = (uint16_t)len;
-	e->err = read_control(&msg);
-	*useful = e->err && read_destination(&name, e->dgid);
-	return 1;
+	if (!read_control(&msg, &e->err))
+		return OTHER;
+	return e->err && read_destination(&name, e->dgid) ? ICMP_UNREACHABLE : ICMP;
 }
 
 void roci_udp_report_errors(int fd, bool ipv4)
@@ -83,19 +84,20 @@ void roci_udp_report_errors(int fd, bool ipv4)
 
 unsigned roci_udp_take_errors(struct roci_udp *udp, const struct udp_socket *s)
 {
-	unsigned taken = 0;
-	bool useful = false;
+	unsigned icmp = 0;
 
-	for (; taken < TAKE_MAX; taken++) {
+	for (unsigned i = 0; i < TAKE_MAX; i++) {
 		struct roci_udp_error e;
+		enum taken taken = take_one(s->fd, &e);
 
-		if (!take_one(s->fd, &e, &useful))
+		if (taken == NOTHING)
 			break;
-		if (useful && udp->error_count < UDP_ERRORS)
+		if (taken == ICMP_UNREACHABLE && udp->error_count < UDP_ERRORS)
 			udp->errors[udp->error_count++] = e;
+		icmp += taken >= ICMP;
 	}
-	udp->config.stats->icmp_errors += taken;
-	return taken;
+	udp->config.stats->icmp_errors += icmp;
+	return icmp;
 }
 
 bool roci_udp_next_error(struct roci_udp *udp, struct roci_udp_error *out)

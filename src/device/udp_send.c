@@ -135,7 +135,7 @@ static bool wait_for_room(int fd, uint64_t *deadline)
 /* True: the call failed because of an earlier packet, which ICMP told of. It may be tried again. */
 static bool is_late(struct roci_udp *udp, const struct udp_socket *s, int err, uint64_t *deadline)
 {
-	return (err == ECONNREFUSED || err == EHOSTUNREACH || err == ENETUNREACH || err == EACCES ||
+	return (err == EMSGSIZE || err == ECONNREFUSED || err == EHOSTUNREACH || err == ENETUNREACH || err == EACCES ||
 		err == ENOPROTOOPT || err == EPROTO) &&
 	       time_left(deadline) && roci_udp_take_errors(udp, s);
 }

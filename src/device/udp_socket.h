@@ -94,7 +94,7 @@ void roci_udp_allow_fragments(struct udp_socket *s, bool allowed);
 
 /* ICMP messages about what the socket sends are kept for it from now on. */
 void roci_udp_report_errors(int fd, bool ipv4);
-/* Takes some of them. Returns how many. */
+/* Takes some of them, and what the kernel says about calls that have failed. Returns how many came by ICMP. */
 unsigned roci_udp_take_errors(struct roci_udp *udp, const struct udp_socket *s);
 
 /* Adds socket `index`, which has been bound, to open[] and to the epoll descriptor. Returns 0 or a negative errno. */
