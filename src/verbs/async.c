@@ -68,10 +68,21 @@ void vb_async_push(enum roci_async_type type, void *user)
 	}
 }
 
+static bool is_queued(struct vb_async_queue *q, enum ibv_event_type type)
+{
+	bool found = false;
+	pthread_mutex_lock(&q->lock);
+	for (struct roci_list *queued = q->events.next; queued != &q->events; queued = queued->next)
+		found |= event_of(queued)->event.event_type == type;
+	pthread_mutex_unlock(&q->lock);
+	return found;
+}
+
 void vb_async_push_port(enum roci_async_type type, struct vb_context *ctx)
 {
 	struct async_event e = {.event = {.event_type = (enum ibv_event_type)type, .element.port_num = VB_PORT}};
-	push(&ctx->vctx.context, &e);
+	if (type != ROCI_EVENT_GID_CHANGE || !is_queued(&ctx->async, IBV_EVENT_GID_CHANGE))
+		push(&ctx->vctx.context, &e);
 }
 
 void vb_async_purge(struct vb_async_queue *q, const void *user)

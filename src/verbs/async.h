@@ -13,6 +13,8 @@
 #include "engine/types.h"
 #include "engine/list.h"
 
+struct vb_context;
+
 struct vb_async_queue {
 	pthread_mutex_t lock; /* the list, the async_fd's state, and the counters of delivered events */
 	struct roci_list events;
@@ -22,8 +24,8 @@ void vb_async_init(struct vb_async_queue *q);
 void vb_async_fini(struct vb_async_queue *q);
 /* Queues an event about `user`, the vb_cq, vb_srq or vb_qp. Device lock held. */
 void vb_async_push(enum roci_async_type type, void *user);
-/* Queues an event about the port. Device lock held. */
-struct vb_context;
+/* Queues an event about the port. One GID_CHANGE that is not delivered yet stands for all: many programs never fetch
+ * events. Device lock held. */
 void vb_async_push_port(enum roci_async_type type, struct vb_context *ctx);
 /* Removes the events about `user` that were not delivered. Device lock not held; no new ones can come. */
 void vb_async_purge(struct vb_async_queue *q, const void *user);

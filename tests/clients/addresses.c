@@ -3,6 +3,7 @@
  * A program that lives while addresses come and go.
  *
  *     addresses watch                                prints the table, and again after each event of the port
+ *     addresses late -a ADDRESS                      fetches no event until the address is there, then counts them
  *     addresses serve -a ADDRESS -p PORT [-w]        server of `send`; -w: waits for the address first
  *     addresses send -a ADDRESS -p PORT SERVER       sends without end, and prints its count of messages now and then
  *
@@ -14,6 +15,7 @@
 
 #include <arpa/inet.h>
 #include <errno.h>
+#include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -90,7 +92,7 @@ static int find(const union ibv_gid *wanted)
 }
 
 /* Waits for the address to be in the table. */
-static void use(const char *address, bool wait)
+static void use(const char *address, bool wait, bool by_events)
 {
 	struct ibv_async_event event;
 	union ibv_gid gid;
@@ -108,10 +110,27 @@ static void use(const char *address, bool wait)
 	while ((ep.gid_index = find(&gid)) < 0) {
 		if (!wait)
 			die("no GID %s", address);
+		if (!by_events) {
+			usleep(1000);
+			continue;
+		}
 		need(!ibv_get_async_event(ep.ctx, &event), "ibv_get_async_event");
 		ibv_ack_async_event(&event);
 	}
 	ep.gid = gid;
+}
+
+static void count_late(void)
+{
+	struct ibv_async_event event;
+	unsigned n = 0;
+
+	need(!fcntl(ep.ctx->async_fd, F_SETFL, O_NONBLOCK), "fcntl");
+	while (!ibv_get_async_event(ep.ctx, &event)) {
+		ibv_ack_async_event(&event);
+		n++;
+	}
+	printf("%u events\n", n);
 }
 
 static struct ibv_mr *mr;
@@ -149,7 +168,7 @@ static void connect_and_stream(const char *address, bool wait, const char *port,
 	struct ibv_qp *qp;
 	int fd;
 
-	use(address, wait);
+	use(address, wait, true);
 	mr = ibv_reg_mr(ep.pd, memory, sizeof(memory), IBV_ACCESS_LOCAL_WRITE);
 	need(mr != NULL, "ibv_reg_mr");
 	cq = ibv_create_cq(ep.ctx, DEPTH, NULL, NULL, 0);
@@ -175,13 +194,18 @@ int main(int argc, char **argv)
 		case 'a': address = optarg; break;
 		case 'p': port = optarg; break;
 		case 'w': wait = true; break;
-		default: die("usage: addresses watch | serve | send; -a ADDRESS -p PORT -w SERVER");
+		default: die("usage: addresses watch | late | serve | send; -a ADDRESS -p PORT -w SERVER");
 		}
 	}
 	endpoint_open(&ep, 0);
 	if (!strcmp(what, "watch"))
 		watch();
 	need(address, "-a");
+	if (!strcmp(what, "late")) {
+		use(address, true, false);
+		count_late();
+		return 0;
+	}
 	connect_and_stream(address, wait, port, strcmp(what, "send") ? NULL : argv[optind]);
 	return 0;
 }

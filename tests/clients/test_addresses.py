@@ -61,6 +61,24 @@ def watch_gids():
         check(watch.events('port error') == 0, watch.process.report())
 
 
+def unread_events():
+    """A program that does not fetch its events finds one GID_CHANGE, not hundreds."""
+    late = b.start(program('addresses'), 'late', '-a', '10.78.0.9')
+    try:
+        wait_until('the program', lambda: 'waiting' in late.text() or not late.running())
+        with Watch(b) as watch:
+            for host in range(1, 6):
+                b.run('ip', 'addr', 'add', f'10.78.0.{host}/24', 'dev', b.link)
+                watch.until('the GID', lambda table, port: f'10.78.0.{host}' in table)
+        b.run('ip', 'addr', 'add', '10.78.0.9/24', 'dev', b.link)
+        check(late.wait(30) == 0, late.report())
+        check('\n1 events' in late.text(), late.report())
+    finally:
+        late.end()
+        for host in 1, 2, 3, 4, 5, 9:
+            b.run('ip', 'addr', 'flush', 'to', f'10.78.0.{host}/32', 'dev', b.link)
+
+
 def watch_link():
     """The lid closes and opens: the addresses have their indices again."""
     with Watch(b) as watch:
@@ -228,6 +246,7 @@ isolate()
 a, b = veth_pair()
 sys.exit(tap([
     ('a program that waits for events sees GID_CHANGE and the new table', watch_gids),
+    ('events that a program does not fetch', unread_events),
     ('a link that goes down and comes up', watch_link),
     ('the port goes down and comes up', watch_port),
     ('the MTU of the port follows', watch_mtu),
