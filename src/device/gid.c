@@ -5,8 +5,8 @@
 #include <errno.h>
 #include <ifaddrs.h>
 #include <linux/if_addr.h>
-#include <linux/if_packet.h>
 #include <net/if.h>
+#include <net/if_arp.h>
 #include <netinet/in.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -14,6 +14,7 @@
 #include <sys/ioctl.h>
 #include <sys/socket.h>
 
+#include "device/address_list.h"
 #include "device/sys.h"
 #include "wire/gid.h"
 #include "wire/mtu.h"
@@ -121,14 +122,13 @@ static bool rank_ipv6(struct candidate *c, const struct in6_addr *addr, FILE *li
 	return true;
 }
 
-static void copy_mac(uint8_t mac[6], const struct ifaddrs *all, const char *name)
+static void copy_mac(uint8_t mac[6], int fd, const char *name)
 {
-	for (const struct ifaddrs *i = all; i; i = i->ifa_next) {
-		const struct sockaddr_ll *ll = (const void *)i->ifa_addr;
+	struct ifreq req = {0};
 
-		if (ll && ll->sll_family == AF_PACKET && ll->sll_halen == 6 && !strcmp(i->ifa_name, name))
-			memcpy(mac, ll->sll_addr, 6);
-	}
+	snprintf(req.ifr_name, sizeof(req.ifr_name), "%s", name);
+	if (!ioctl(fd, SIOCGIFHWADDR, &req) && req.ifr_hwaddr.sa_family == ARPHRD_ETHER)
+		memcpy(mac, req.ifr_hwaddr.sa_data, 6);
 }
 
 static int by_usefulness(const void *a, const void *b)
@@ -171,7 +171,7 @@ static int collect(struct candidate *found, const struct ifaddrs *all, FILE *lis
 		if_indextoname(c.entry.ifindex, c.entry.ifname);
 		c.entry.if_mtu = interface_mtu(fd, c.entry.ifname);
 		c.entry.path_mtu = roci_mtu_bytes(roci_mtu_code_of_interface(c.entry.if_mtu));
-		copy_mac(c.entry.mac, all, c.entry.ifname);
+		copy_mac(c.entry.mac, fd, c.entry.ifname);
 		found[n++] = c;
 	}
 	return n;
@@ -192,14 +192,17 @@ int roci_gid_table(struct roci_gid_entry *entries, int max)
 	struct candidate *found = calloc(MAX_CANDIDATES, sizeof(*found));
 	int n, taken = 0, err = -ENOMEM;
 	struct ifaddrs *all;
+	bool by_netlink;
 	FILE *list;
 	int fd;
 
 	if (!found)
 		return -ENOMEM;
-	if (getifaddrs(&all)) {
-		err = -errno;
-		goto free_found;
+	by_netlink = !getifaddrs(&all);
+	if (!by_netlink) {
+		err = roci_address_list(&all);
+		if (err)
+			goto free_found;
 	}
 	fd = roci_sys_socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0);
 	if (fd < 0)
@@ -219,7 +222,10 @@ int roci_gid_table(struct roci_gid_entry *entries, int max)
 		fclose(list);
 	roci_sys_close(fd);
 free_all:
-	freeifaddrs(all);
+	if (by_netlink)
+		freeifaddrs(all);
+	else
+		free(all);
 free_found:
 	free(found);
 	return err;

@@ -123,6 +123,7 @@ def watch_mtu():
 
 def devinfo_table():
     """The table of a program that starts now, {index: address}."""
+    need('ibv_devinfo')
     text = b.call('ibv_devinfo', '-v')
     return {int(index): gid for index, gid in re.findall(r'GID\[\s*(\d+)\]:\s*(\S+?),?(?:\s|$)', text)}
 
@@ -150,8 +151,21 @@ def duplicate_detection():
     b.run('ip', '-6', 'addr', 'del', 'fd78::1/64', 'dev', b.link)
 
 
+def no_netlink():
+    """In a sandbox without netlink sockets the device has the same addresses, and data flows."""
+    need('ibv_rc_pingpong')
+    expected = devinfo_table()
+    text = b.call(program('no_netlink'), 'ibv_devinfo', '-v')
+    check(all(gid in text for gid in expected.values()), text)
+    port = str(next_port())
+    server = b.start(program('no_netlink'), 'ibv_rc_pingpong', '-g', '0', '-p', port)
+    wait_until('the server to listen', lambda: b.listens(int(port)) or not server.running())
+    run_pair(server, a.start(program('no_netlink'), 'ibv_rc_pingpong', '-g', '0', '-p', port, b.address))
+
+
 def cm_wildcard(family):
     """A server that listens on the wildcard address is reached at an address that came later."""
+    need('rping')
     port = ['-p', str(next_port())]
     ours, theirs = {4: ('10.79.0.1/24', '10.79.0.2/24'), 6: ('fd79::1/64', 'fd79::2/64')}[family]
     server = serve(b, 'rping', '-s', '-a', '0.0.0.0' if family == 4 else '::', '-C', '10', *port)
@@ -169,6 +183,7 @@ def cm_wildcard(family):
 
 def cm_returns():
     """A server that listens on one address is reached there after it was lost and came back."""
+    need('rping')
     port = ['-p', str(next_port())]
     a.run('ip', 'addr', 'add', '10.81.0.1/24', 'dev', a.link)
     b.run('ip', 'addr', 'add', '10.81.0.2/24', 'dev', b.link)
@@ -251,6 +266,7 @@ sys.exit(tap([
     ('the port goes down and comes up', watch_port),
     ('the MTU of the port follows', watch_mtu),
     ('duplicate address detection shifts no index', duplicate_detection),
+    ('a sandbox without netlink', no_netlink),
     ('rdma_cm: a wildcard listener accepts at a later IPv4 address', lambda: cm_wildcard(4)),
     ('rdma_cm: a wildcard listener accepts at a later IPv6 address', lambda: cm_wildcard(6)),
     ('rdma_cm: a listener whose address was lost and came back', cm_returns),
