@@ -9,7 +9,7 @@ const struct explanation *explain_hint(enum mover_status status, const char *tex
 	if (!text || (!network && status != MOVER_PROTOCOL))
 		return NULL;
 	explain_find(text, &found);
-	if (!found.sure || (found.rows[0]->kind == EXPLAIN_ERRNO && !network))
+	if (!found.sure || ((found.rows[0]->kind == EXPLAIN_ERRNO || found.rows[0]->kind == EXPLAIN_CALL) && !network))
 		return NULL;
 	return found.rows[0];
 }

@@ -156,6 +156,13 @@ static bool connect_early(struct ends *e)
 	return refused("rdma_connect()", rdma_connect(e->client, &param), EINVAL);
 }
 
+static bool qp_early(struct ends *e)
+{
+	struct ibv_qp_init_attr init = {.qp_type = IBV_QPT_RC};
+
+	return refused("rdma_create_qp()", rdma_create_qp(e->client, NULL, &init), EINVAL);
+}
+
 static const struct {
 	const char *name, *story;
 	bool (*run)(struct ends *e);
@@ -165,6 +172,7 @@ static const struct {
 	{"RDMA_CM_EVENT_DISCONNECTED", "The server accepts, and calls rdma_disconnect().", disconnected},
 	{"rdma_bind_addr: EADDRNOTAVAIL", "An id is bound to 192.0.2.1, which no host has.", bind_foreign},
 	{"rdma_bind_addr: EADDRINUSE", "A second id is bound to the address and port of a listener.", bind_twice},
+	{"rdma_create_qp: EINVAL", "rdma_create_qp() is called before rdma_resolve_addr().", qp_early},
 	{"rdma_connect: EINVAL", "rdma_connect() is called before rdma_resolve_addr().", connect_early},
 };
 

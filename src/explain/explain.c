@@ -15,6 +15,7 @@ static const struct {
 	[EXPLAIN_CM_REJECT] = {"CM reject reason", "IB_CM_REJ_", &explain_cm_rejects},
 	[EXPLAIN_CM_EVENT] = {"rdma_cm event", "RDMA_CM_EVENT_", &explain_cm_events},
 	[EXPLAIN_ASYNC] = {"asynchronous event", "IBV_EVENT_", &explain_asyncs},
+	[EXPLAIN_CALL] = {"errno of a call", "", &explain_calls},
 	[EXPLAIN_ERRNO] = {"errno", "", &explain_errnos},
 	[EXPLAIN_QP_STATE] = {"QP state", "IBV_QPS_", &explain_qp_states},
 };
@@ -36,7 +37,7 @@ const struct explanation *explain_code(enum explain_kind kind, int code)
 	const struct explanation *rows = explain_rows(kind, &count);
 
 	for (size_t i = 0; i < count; i++) {
-		if (rows[i].code == code && !rows[i].calls)
+		if (rows[i].code == code)
 			return &rows[i];
 	}
 	return NULL;

@@ -17,7 +17,8 @@ enum explain_kind {
 	EXPLAIN_CM_REJECT, /* the reason of a REJ, IBTA 12.6.7.2 */
 	EXPLAIN_CM_EVENT,  /* enum rdma_cm_event_type */
 	EXPLAIN_ASYNC,     /* enum ibv_event_type */
-	EXPLAIN_ERRNO,     /* errno of a call, or in general */
+	EXPLAIN_CALL,      /* errno of a call */
+	EXPLAIN_ERRNO,     /* errno, whatever the call */
 	EXPLAIN_QP_STATE,  /* enum ibv_qp_state */
 	EXPLAIN_KINDS,
 };
@@ -35,13 +36,13 @@ struct explanation {
 	const char *steps[EXPLAIN_LINES];  /* what to try */
 	const char *see;                   /* a command that makes it happen on roci0; NULL: none does */
 	enum explain_kind kind;
-	unsigned calls; /* ERRNO: of which calls (enum explain_call), as bits; 0: of any */
+	unsigned calls; /* CALL: of which calls (enum explain_call), as bits */
 };
 
 /* "completion status", "CM reject reason" ... */
 const char *explain_kind_name(enum explain_kind kind);
 
-/* The row of a code; NULL: there is none. Of EXPLAIN_ERRNO, the row for any call. */
+/* The row of a code; NULL: there is none. Of EXPLAIN_CALL, the first one. */
 const struct explanation *explain_code(enum explain_kind kind, int code);
 
 /* The row of enum ibv_wc_status; NULL: none. */

@@ -43,6 +43,7 @@ static const struct {
 	{CALL_CM_CHANNEL, "create event channel|rdma create id|create id"},
 	{CALL_CM_RESOLVE, "resolve addr|resolve address|resolve route|rdma getaddrinfo"},
 	{CALL_CM_BIND, "bind addr|rdma bind|rdma listen|bind address"},
+	{CALL_CM_CREATE_QP, "rdma create qp|rdma create qp ex"},
 	{CALL_CM_CONNECT, "rdma connect|rdma accept|rconnect"},
 };
 
@@ -224,12 +225,12 @@ static void drop_parts(struct match *m)
 static void prefer_calls(struct match *m)
 {
 	size_t count;
-	const struct explanation *rows = explain_rows(EXPLAIN_ERRNO, &count);
+	const struct explanation *rows = explain_rows(EXPLAIN_CALL, &count);
 
 	for (size_t i = 0; i < m->count; i++) {
 		const struct explanation *row = m->hits[i].row, *better = NULL;
 
-		if (row->kind != EXPLAIN_ERRNO || row->calls)
+		if (row->kind != EXPLAIN_ERRNO)
 			continue;
 		for (size_t k = 0; k < count && !better; k++) {
 			if (rows[k].code == row->code && (rows[k].calls & m->calls))
@@ -254,15 +255,17 @@ static unsigned find_calls(const char *words)
 		if (words_have(words, calls[i].phrases))
 			found |= calls[i].call;
 	}
-	return found & CALL_MODIFY_RTR ? found & ~(unsigned)CALL_MODIFY_QP : found;
+	if (found & CALL_MODIFY_RTR)
+		found &= ~(unsigned)CALL_MODIFY_QP;
+	return found & CALL_CM_CREATE_QP ? found & ~(unsigned)CALL_CREATE_QP : found;
 }
 
 /* Lower is read first: what says most comes before what it happened to. */
 static int rank(const struct explanation *row)
 {
 	static const int ranks[EXPLAIN_KINDS] = {
-		[EXPLAIN_WC_STATUS] = 0, [EXPLAIN_NAK] = 1,   [EXPLAIN_CM_REJECT] = 2, [EXPLAIN_ERRNO] = 3,
-		[EXPLAIN_CM_EVENT] = 4,  [EXPLAIN_ASYNC] = 5, [EXPLAIN_QP_STATE] = 6,
+		[EXPLAIN_WC_STATUS] = 0, [EXPLAIN_NAK] = 1,      [EXPLAIN_CM_REJECT] = 2, [EXPLAIN_CALL] = 3,
+		[EXPLAIN_ERRNO] = 3,     [EXPLAIN_CM_EVENT] = 4, [EXPLAIN_ASYNC] = 5,     [EXPLAIN_QP_STATE] = 6,
 	};
 
 	return ranks[row->kind];

@@ -11,7 +11,7 @@ struct explain_table {
 };
 
 extern const struct explain_table explain_wc_statuses, explain_naks, explain_cm_rejects, explain_cm_events,
-	explain_asyncs, explain_errnos, explain_qp_states;
+	explain_asyncs, explain_calls, explain_errnos, explain_qp_states;
 
 #define EXPLAIN_TABLE(name, rows) const struct explain_table name = {rows, sizeof(rows) / sizeof((rows)[0])}
 
@@ -20,7 +20,7 @@ enum explain_call {
 	CALL_OPEN_DEVICE = 1 << 0, /* and ibv_get_device_list() */
 	CALL_REG_MR = 1 << 1,
 	CALL_CREATE_CQ = 1 << 2,
-	CALL_CREATE_QP = 1 << 3, /* and rdma_create_qp() */
+	CALL_CREATE_QP = 1 << 3,
 	CALL_MODIFY_RTR = 1 << 4,
 	CALL_MODIFY_QP = 1 << 5, /* to another state */
 	CALL_POST_SEND = 1 << 6,
@@ -31,6 +31,7 @@ enum explain_call {
 	CALL_CM_RESOLVE = 1 << 11, /* rdma_resolve_addr(), rdma_resolve_route() */
 	CALL_CM_BIND = 1 << 12,    /* rdma_bind_addr(), rdma_listen() */
 	CALL_CM_CONNECT = 1 << 13, /* rdma_connect(), rdma_accept() */
+	CALL_CM_CREATE_QP = 1 << 14,
 };
 
 #endif

@@ -221,8 +221,13 @@ int rdma_init_qp_attr(struct rdma_cm_id *rid, struct ibv_qp_attr *attr, int *mas
 static int create_qp(struct cma_id *id, struct ibv_qp_init_attr_ex *attr)
 {
 	struct rdma_cm_id *rid = &id->id;
-	if (!rid->verbs || rid->qp)
-		return -EINVAL;
+	if (!rid->verbs)
+		return CMA_REFUSE(-EINVAL,
+				  "the id is %s, and has no device; rdma_create_qp() comes after "
+				  "RDMA_CM_EVENT_ADDR_RESOLVED, or takes the id of RDMA_CM_EVENT_CONNECT_REQUEST",
+				  cma_state_name(id));
+	if (rid->qp)
+		return CMA_REFUSE(-EINVAL, "the id has a QP already");
 	if (!(attr->comp_mask & IBV_QP_INIT_ATTR_PD) || !attr->pd) {
 		attr->pd = rid->pd ? rid->pd : cma_default_pd();
 		attr->comp_mask |= IBV_QP_INIT_ATTR_PD;
@@ -230,10 +235,10 @@ static int create_qp(struct cma_id *id, struct ibv_qp_init_attr_ex *attr)
 			return -errno;
 	}
 	if (attr->pd->context != rid->verbs)
-		return -EINVAL;
+		return CMA_REFUSE(-EINVAL, "pd is of another context than id->verbs");
 	if ((attr->recv_cq && rid->recv_cq && attr->recv_cq != rid->recv_cq) ||
 	    (attr->send_cq && rid->send_cq && attr->send_cq != rid->send_cq))
-		return -EINVAL;
+		return CMA_REFUSE(-EINVAL, "the id has another send_cq or recv_cq already");
 	int err = create_cqs(id, attr);
 	if (err)
 		return err;

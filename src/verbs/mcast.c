@@ -3,6 +3,7 @@
 #include <errno.h>
 #include <stdlib.h>
 
+#include "engine/why.h"
 #include "verbs/qp.h"
 #include "wire/gid.h"
 
@@ -68,8 +69,12 @@ void vb_mcast_leave_all(struct vb_qp *qp)
 ALSO_1_0(ibv_attach_mcast);
 VERB_DEFINE(3, ibv_attach_mcast, struct ibv_qp *, qp, const union ibv_gid *, gid, uint16_t, lid)
 {
-	if (!vb_is_qp(qp) || !gid || qp->qp_type != IBV_QPT_UD || !roci_gid_is_multicast(gid->raw))
+	if (!vb_is_qp(qp) || !gid)
 		return EINVAL;
+	if (qp->qp_type != IBV_QPT_UD)
+		return ROCI_REFUSE(EINVAL, "qp_type %d: only UD QPs can join a group", (int)qp->qp_type);
+	if (!roci_gid_is_multicast(gid->raw))
+		return ROCI_REFUSE(EINVAL, "gid is no multicast address");
 	struct vb_context *ctx = vb_context(qp->context);
 	roci_device_lock(ctx->dev);
 	int err = attach(ctx, vb_qp(qp), gid->raw);
@@ -83,13 +88,13 @@ VERB_DEFINE(3, ibv_detach_mcast, struct ibv_qp *, qp, const union ibv_gid *, gid
 	if (!vb_is_qp(qp) || !gid || qp->qp_type != IBV_QPT_UD)
 		return EINVAL;
 	struct vb_context *ctx = vb_context(qp->context);
-	int err = EINVAL;
+	int err = 0;
 	roci_device_lock(ctx->dev);
 	struct group *group = find(vb_qp(qp), gid->raw);
-	if (group) {
+	if (group)
 		leave(vb_qp(qp), group);
-		err = 0;
-	}
+	else
+		err = ROCI_REFUSE(EINVAL, "the QP is not in the group");
 	roci_device_unlock(ctx->dev);
 	return err;
 }

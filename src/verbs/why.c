@@ -35,10 +35,10 @@ static void tell(const char *call, int err)
 
 	if (is_ordinary(err))
 		return;
-	if (!strncmp(call, "vb_", 3)) { /* vb_ibv_create_cq (renames.h), vb_post_send */
+	if (!strncmp(call, "vb_", 3)) /* vb_ibv_create_cq (renames.h), vb_post_send */
 		call += 3;
-		prefix = strncmp(call, "ibv_", 4) ? "ibv_" : "";
-	}
+	if (strncmp(call, "ibv_", 4) && strncmp(call, "rdma_", 5) && !strchr(call, ' ')) /* wr_complete */
+		prefix = "ibv_";
 	fprintf(stderr, "roci: why: %s%s answers %s: %s\n", prefix, call,
 		strerrorname_np(err) ? strerrorname_np(err) : "an unknown error",
 		*note ? note : "no check says more; is an argument NULL, or an object of another device or context?");

@@ -6,6 +6,7 @@
 #include <errno.h>
 #include <stdlib.h>
 
+#include "engine/why.h"
 #include "verbs/mr.h"
 #include "verbs/qp.h"
 #include "wire/packet.h"
@@ -43,15 +44,20 @@ static struct roci_send_wr *add(struct vb_qp *qp, enum roci_wr_opcode opcode, ui
 	struct vb_builder *b = &qp->builder;
 	if (b->err)
 		return NULL;
-	if (!(qp->send_ops & op) || (qp->ex.wr_flags & ~(unsigned)(IBV_SEND_FENCE | IBV_SEND_SIGNALED |
-								   IBV_SEND_SOLICITED | IBV_SEND_INLINE))) {
-		b->err = EINVAL;
+	unsigned unknown = qp->ex.wr_flags &
+			   ~(unsigned)(IBV_SEND_FENCE | IBV_SEND_SIGNALED | IBV_SEND_SOLICITED | IBV_SEND_INLINE);
+	if (!(qp->send_ops & op))
+		b->err = ROCI_REFUSE(EINVAL, "%s: send_ops_flags of the QP (0x%llx) lacks 0x%llx",
+				     roci_wr_opcode_name(opcode), (unsigned long long)qp->send_ops,
+				     (unsigned long long)op);
+	else if (unknown)
+		b->err = ROCI_REFUSE(EINVAL, "wr_flags 0x%x: 0x%x is unknown", qp->ex.wr_flags, unknown);
+	else if (b->wr_count >= qp->cap.max_send_wr)
+		b->err = ROCI_REFUSE(ENOMEM,
+				     "more requests between ibv_wr_start() and ibv_wr_complete() than max_send_wr %u",
+				     qp->cap.max_send_wr);
+	if (b->err)
 		return NULL;
-	}
-	if (b->wr_count >= qp->cap.max_send_wr) {
-		b->err = ENOMEM;
-		return NULL;
-	}
 	if (!reserve(b, &b->wrs, &b->wr_room, b->wr_count, 1, sizeof(*b->wrs)))
 		return NULL;
 	struct vb_built *built = &b->wrs[b->wr_count++];
@@ -68,7 +74,8 @@ static struct roci_send_wr *add(struct vb_qp *qp, enum roci_wr_opcode opcode, ui
 static struct vb_built *last(struct vb_builder *b)
 {
 	if (!b->err && !b->wr_count)
-		b->err = EINVAL;
+		b->err = ROCI_REFUSE(EINVAL,
+				     "an SGE or inline data without a request: call ibv_wr_send() or another first");
 	return b->err ? NULL : &b->wrs[b->wr_count - 1];
 }
 
@@ -303,7 +310,11 @@ static int post_all(struct vb_qp *qp)
 {
 	struct vb_builder *b = &qp->builder;
 	struct roci_sge data;
-	int err = roci_qp_send_room(qp->engine, b->wr_count) ? 0 : ENOMEM;
+	int err = roci_qp_send_room(qp->engine, b->wr_count)
+			  ? 0
+			  : ROCI_REFUSE(ENOMEM,
+					"the send queue has no room for %zu requests (max_send_wr %u): poll the CQ",
+					b->wr_count, qp->cap.max_send_wr);
 	for (size_t i = 0; i < b->wr_count && !err; i++)
 		err = -roci_qp_check_send(qp->engine, finish(b, &b->wrs[i], &data));
 	for (size_t i = 0; i < b->wr_count && !err; i++) {

@@ -29,6 +29,7 @@ CALLS = {
     'ibv_destroy: EBUSY': r'ibv_destroy_cq answers EBUSY: queues of QPs use the CQ: 2',
     'rdma_bind_addr: EADDRNOTAVAIL': r'rdma_bind_addr answers EADDRNOTAVAIL: the address is not one of this host',
     'rdma_bind_addr: EADDRINUSE': r'rdma_bind_addr answers EADDRINUSE: port \d+',
+    'rdma_create_qp: EINVAL': r'rdma_create_qp answers EINVAL: the id is new: .*and has no device',
     'rdma_connect: EINVAL': r'rdma_connect answers EINVAL: the id is new: .*RDMA_CM_EVENT_ROUTE_RESOLVED',
 }
 REQUESTS = {

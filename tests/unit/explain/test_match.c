@@ -115,6 +115,7 @@ static void calls(void **state)
 	check("ibv_reg_mr(): Bad address", "ibv_reg_mr: EFAULT");
 	check("ibv_post_send error Error 22", "ibv_post_send: EINVAL");
 	check("ibv_post_send failed: -12", "ibv_post_send: ENOMEM");
+	check("rdma_create_qp: Invalid argument", "rdma_create_qp: EINVAL");
 	check("Couldn't create QP: Cannot allocate memory", "ibv_create_qp: ENOMEM");
 	check("ibv_create_cq: ret 22", "ibv_create_cq: EINVAL");
 	check("ibv_modify_qp EINVAL", "ibv_modify_qp: EINVAL");
