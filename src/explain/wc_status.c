@@ -44,6 +44,7 @@ static const struct explanation rows[] = {
 		.causes = {"an operation that the QP was not created or connected for, such as RDMA READ with "
 			   "max_rd_atomic 0",
 			   "an opcode that the transport or the adapter does not have",
+			   "UD: the address handle belongs to another PD than the QP",
 			   "a malformed request: inconsistent segments, a wrong inline length"},
 		.steps = {"compare the opcode with the QP's type and with max_rd_atomic (ibv_query_qp)",
 			  "adapter drivers say more in the kernel log: `dmesg`"},
