@@ -281,10 +281,9 @@ static const struct explanation rows[] = {
 		.code = IBV_WC_REM_ABORT_ERR,
 		.name = "IBV_WC_REM_ABORT_ERR",
 		.phrases = "remote aborted error|operation aborted|remote aborted|aborted error",
-		.title = "the operation was aborted by the peer",
+		.title = "the responder aborted the operation",
 		.meaning =
-			"Reliable Datagram uses it; mlx5 adapters report it also when the peer aborts a tag-matching "
-			"or other offloaded operation.",
+			"Of a UD or UC QP with an SRQ, and of a few operations that adapters carry out by themselves.",
 		.look = "the peer's adapter and its kernel log",
 	},
 	{
