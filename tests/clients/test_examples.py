@@ -215,6 +215,8 @@ def cases():
         for victim in 'server', 'client':
             yield f'{name}, the {victim} is killed', lambda n=name, v=victim: killed(n, loopback, loopback, v)
         yield f'{name}, nobody waits', lambda n=name: nobody(n)
+    yield ('01-send-receive, the client is killed on another host',
+           lambda: killed('01-send-receive', host_a, host_b, 'client'))
     for name in FILES:
         yield f'{name}, an empty file', lambda n=name: pair(n, loopback, loopback, 0)
     for name in (*ALL, *ALONE):
