@@ -84,9 +84,10 @@ static bool pump(struct session *s)
 	eventfd_read(r->reg.wake_fd, &count);
 	if (mover_stopped()) /* this also supersedes every session, so check it first */
 		session_fail(s, MOVER_INTERRUPTED, "stopped; sending again resumes from here");
+	else if (atomic_load(&r->reg.superseded) && *r->reg.identity)
+		session_fail(s, MOVER_LOST, "the sender has connected again");
 	else if (atomic_load(&r->reg.superseded))
-		*r->reg.identity ? session_fail(s, MOVER_LOST, "the sender has connected again")
-				 : session_fail(s, MOVER_NO_CONNECT, "others came before it had proved a ticket");
+		session_fail(s, MOVER_NO_CONNECT, "others came before it had proved a ticket");
 	if (!r->store.disk || s->status != MOVER_OK)
 		return false;
 	any |= verdicts_pump(r);
