@@ -103,7 +103,7 @@ static void lying_terms(void)
 	case 0: h->terms.qps = 64; break;
 	case 1: h->terms.session = 0; break;
 	case 2: h->terms.mode = MOVER_READ; break;
-	case 3: h->terms.encrypt = true; break;
+	case 3: h->terms.encrypt = !h->terms.encrypt; break;
 	case 4: h->terms.chunk_bytes = PROTO_MAX_CHUNK; break;
 	case 5: h->terms.windows = PROTO_MAX_WINDOWS; break;
 	case 6: h->terms.max_entries = PROTO_MAX_ENTRIES; break;

@@ -6,7 +6,7 @@ import os
 import signal
 import sys
 
-from harness import HERE, check, isolate, tap, veth_pair, wait_until
+from harness import HERE, SANITIZER, check, isolate, tap, veth_pair, wait_until
 from mover import Receiver, most_memory_mib, scratch, write
 
 isolate()
@@ -16,7 +16,7 @@ here.run('ip', 'route', 'add', 'default', 'via', there.address)
 workshop = scratch()
 RATE = 10000     # packets a second
 TRANSFERS = 8    # under a flood, one after another
-MEMORY_MIB = 512 # far more than it needs, far less than a flood without bound would take
+MEMORY_MIB = 2048 if SANITIZER else 512  # far more than it needs, far less than a flood without bound would take
 THREADS = 200
 
 # The private data of a control connection's request: "ROMV", version, and zeros where a ticket would be proved.
