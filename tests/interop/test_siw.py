@@ -15,6 +15,9 @@ from mover import NO_CONNECT, Receiver, events
 
 REJECTED = str(-errno.ECONNRESET)  # MPA has one bit for a rejected connection (RFC 5044, 7.1.1), and no reasons like IBTA's
 
+# What `roci ping` can do between two devices of siw: no UC, no UD, no immediate data, no atomics, no memory windows.
+IWARP_HAS = {('send', 'rc'), ('write', 'rc'), ('read', 'rc')}
+
 # Without ucmatose -S 50000: its listener sends first, and on a busy machine siw's client then ends with CONNECT_ERROR.
 EXAMPLES = [
     ('rping -C 10', test_cm.rping, ['-C', '10']),
@@ -107,6 +110,7 @@ def main():
     cases += [(f'siw: {name}', lambda f=function: f(*pair)) for name, function in (
         ('nobody listens', nobody_listens), ('immediate data and atomics are refused', lacking),
         ('ib_atomic_bw -R is refused', atomics), ('udaddy is refused', datagrams))]
+    cases += [('siw: roci ping --op all', lambda: test_tools.ping_all(*pair, IWARP_HAS)), ('roci setup siw', lambda: test_tools.setup('siw'))]
     cases.append(('siw and roci0 have no wire in common', lambda: no_common_wire(bench, *siw_and_roci())))
     return tap([*cases, *test_tools.cases(bench, *pair)])
 

@@ -18,7 +18,7 @@ import capture_checks  # from tests/clients, which world adds to the path
 import roce_pcap
 from operations import OPERATIONS_ON
 import test_examples
-from harness import ROCI, check, need, next_port, program, run, run_pair, tap, wait_until
+from harness import ROCI, check, need, next_port, program, run, run_pair, tap, veth_pair, wait_until
 from mover import (LOST, MIB, OK, Receiver, check_no_wrong, check_same, environment, events, make_large, make_odd,
                    make_small, scratch, write)
 
@@ -169,10 +169,12 @@ def port_taken(rxe, roci):
     return process.text()
 
 
-def ping_all(server, client):
+def ping_all(server, client, expected=None):
     """`roci ping --op all`: every combination that both devices can do works. Those that cannot be are the standard's, and what
     Soft-RoCE or the system's libraries lack."""
-    lacking = {'atomic-write', 'flush'} if OLD_KERNEL else {'flush'}
+    if not expected:
+        lacking = {'atomic-write', 'flush'} if OLD_KERNEL else {'flush'}
+        expected = {(op, qp) for qp in OPERATIONS_ON for op in OPERATIONS_ON[qp] if op not in lacking}
     port = str(next_port())
     serve = server.start(ROCI, 'serve', '--json', '--port', port, '--device', device_of(server), plain=True, env=environment())
     try:
@@ -186,15 +188,30 @@ def ping_all(server, client):
     done = [line for line in lines if line['event'] == 'combination']
     check(status == 0, f'{ping.report()}\n{serve.report()}\n{[c for c in done if c["possible"] and not c["good"]]}')
     worked = {(c['op'], c['qp']) for c in done if c['possible'] and c['good']}
-    expected = {(op, qp) for qp in OPERATIONS_ON for op in OPERATIONS_ON[qp] if op not in lacking}
     check(expected <= worked, f'missing: {expected - worked}\n{ping.report()}')
     reasons = {f'{c["op"]} on {c["qp"]} by {c["connect"]}: {c["reason"]}' for c in done if not c['possible'] and c['op'] in OPERATIONS_ON[c['qp']]}
-    check(STATS in serve.text() + ping.text(), serve.report())
+    for host, end in ((server, serve), (client, ping)):
+        check((STATS in end.text()) != host.plain, end.report())
     return '\n'.join([f'{len([c for c in done if c["possible"]])} combinations', *sorted(reasons)])
 
 
 def device_of(host):
     return host.device if host.plain else 'embedded'
+
+
+def setup(kind):
+    """`roci setup` makes a device on another interface, which works; it does so once, and --undo removes it once."""
+    host, _ = veth_pair()
+    name = f'{kind}_{host.link}'
+    check(f'{name} is on {host.link} now' in run(ROCI, 'setup', kind, host.link), 'it was there already')
+    check(f'{name} is on {host.link} already' in run(ROCI, 'setup', kind, host.link), 'it was made twice')
+    check(name in run('rdma', 'link', 'show'), run('rdma', 'link', 'show'))
+    text = run(ROCI, 'ping', '--loopback', '--device', name, '-c', '3', '-i', '0')
+    check(f'from device {name} to device {name}' in text and '3 operations, 0 failed' in text, text)
+    check(f'{name} is removed' in run(ROCI, 'setup', '--undo', kind, host.link), 'it was not removed')
+    check(name not in run('rdma', 'link', 'show'), run('rdma', 'link', 'show'))
+    check('nothing to do' in run(ROCI, 'setup', '--undo', kind, host.link), 'it was removed twice')
+    return text
 
 
 class RunWith(world.Side):
@@ -266,6 +283,8 @@ def all_cases(rxe, roci, part=False):
     for mode in MODES[:1] if part else MODES:
         yield f'roci demo --mode {mode} beside rxe', lambda m=mode: demo(rxe, m)
     yield 'roci run beside rxe: the port is taken', lambda: port_taken(rxe, roci)
+    if not part:
+        yield 'roci setup rxe', lambda: setup('rxe')
     for server, client in (rxe, roci), (roci, rxe):
         way = f'{client.kind} to {server.kind}'
         yield f'{way}: roci run --capture', lambda s=server, c=client: capture(s, c)
