@@ -126,13 +126,15 @@ static void complete(struct story *s)
 
 	if (two_sided(s->plan->op)) {
 		add(s, 9, FAR, t->far_ns[FAR_WOKEN], "CQE in the completion queue",
-		    "its completion channel has woken the program");
+		    t->far_ns[FAR_WOKEN] ? "its completion channel has woken the program"
+					 : "the program was awake already: no event tells when");
 		add(s, 10, FAR, t->far_ns[FAR_POLLED], "polled: ibv_poll_cq() has returned the receive's completion",
 		    NULL);
 	}
 	if (s->plan->wait == TOUR_EVENT)
 		add(s, 9, NEAR, t->woken_ns, "CQE in the completion queue",
-		    "its completion channel has woken the thread");
+		    t->woken_ns ? "its completion channel has woken the thread"
+				: "the thread was awake already: no event tells when");
 	else
 		add(s, 9, NEAR, 0, "CQE in the completion queue",
 		    "nothing tells when to a program that polls; --wait event does");

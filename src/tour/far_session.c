@@ -253,6 +253,8 @@ static void tell(struct session *s, unsigned slot)
 		record_find(s->mark, false, s->request.op, s->endpoint.qp->qp_num, peer_qpn(s), &packets);
 		a.times[FAR_PACKET_IN] = packets.request_ns;
 		a.times[FAR_RESPONSE_OUT] = packets.response_ns;
+		if (a.times[FAR_WOKEN] < packets.request_ns) /* it was awake already, and polled */
+			a.times[FAR_WOKEN] = 0;
 		s->mark = record_mark();
 	}
 	answer(s, slot, &a);

@@ -98,8 +98,10 @@ static int collect(struct near *n, unsigned sends, int to, uint32_t seq, struct 
 			take_answer(n, &wc);
 		else
 			sends -= sends ? 1 : 0;
-		if (wr_kind(wc.wr_id) == WR_OPERATION)
+		if (wr_kind(wc.wr_id) == WR_OPERATION) {
 			n->completed_ns = tour_wall_ns();
+			n->woken_ns = n->waiter.woken_ns;
+		}
 	}
 	return 0;
 }
@@ -265,7 +267,8 @@ int near_steps(struct near *n, struct near_steps *steps, struct failure *f)
 		.near_registered_ns = n->data.registered_ns,
 		.posted_ns = n->posted_ns,
 		.completed_ns = n->completed_ns,
-		.woken_ns = n->waiter.woken_ns,
+		/* the thread may have been awake since before, and have found the completion while it still polled */
+		.woken_ns = n->woken_ns > n->posted_ns ? n->woken_ns : 0,
 		.answer_ns = ends_with_answer(&n->plan) ? n->answer_ns : 0,
 		.near_recorded = record_on(),
 		.clocks_differ = n->dial.offer.host != device_host(),

@@ -22,8 +22,8 @@ struct near {
 	uint32_t inv_rkey;        /* what a SEND invalidates */
 	bool answered;
 	struct answer answer;
-	off_t mark;                                                         /* of the record */
-	uint64_t posted_ns, completed_ns, answer_ns, operation_answered_ns; /* CLOCK_REALTIME */
+	off_t mark;                                                                   /* of the record */
+	uint64_t posted_ns, woken_ns, completed_ns, answer_ns, operation_answered_ns; /* CLOCK_REALTIME */
 };
 
 /* Bytes of near.data: the pieces do not touch. */

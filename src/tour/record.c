@@ -137,11 +137,17 @@ struct request {
 	bool complete;
 };
 
+/* A packet that was sent again does not count: its PSN is not the next one. */
 static void take_request(const struct seen *seen, struct request last[2])
 {
-	if (seen->packet.op->first || seen->packet.op->kind == ROCI_KIND_READ_REQUEST) {
+	bool first = seen->packet.op->first || seen->packet.op->kind == ROCI_KIND_READ_REQUEST;
+	uint32_t distance = (seen->packet.psn - last[1].first.packet.psn) & ROCI_PSN_MASK;
+
+	if (first && (!last[1].packets || distance - 1 < HALF_PSN)) {
 		last[0] = last[1];
 		last[1] = (struct request){.first = *seen};
+	} else if (first || distance != last[1].packets) {
+		return;
 	}
 	last[1].packets++;
 	last[1].complete |= seen->packet.op->last;
@@ -159,10 +165,10 @@ static void take_response(const struct seen *seen, const struct request *request
 	}
 }
 
-/* The request that is meant: see record_find(). `last` is one ring of two. */
-static const struct request *meant(bool near, enum tour_op op, const struct request last[2])
+/* At the far end of a SEND the control that asks is a SEND, too. */
+static bool asked_by_send(bool near, enum tour_op op)
 {
-	return !near && request_kind(op) == ROCI_KIND_SEND ? &last[0] : &last[1];
+	return !near && request_kind(op) == ROCI_KIND_SEND;
 }
 
 static void find_request(off_t at, bool near, enum tour_op op, uint32_t qpn, struct request last[2])
@@ -174,8 +180,8 @@ static void find_request(off_t at, bool near, enum tour_op op, uint32_t qpn, str
 		if (!is || seen.outbound != near || seen.packet.dest_qpn != qpn ||
 		    seen.packet.op->kind != request_kind(op))
 			continue;
-		if (near && last[1].complete)
-			return; /* of a later control */
+		if (last[1].complete && !asked_by_send(near, op))
+			return; /* what follows is a control, or a repetition */
 		take_request(&seen, last);
 	}
 }
@@ -184,7 +190,7 @@ void record_find(off_t mark, bool near, enum tour_op op, uint32_t own_qpn, uint3
 		 struct record_packets *found)
 {
 	struct request last[2] = {0};
-	const struct request *request = meant(near, op, last);
+	const struct request *request = asked_by_send(near, op) ? &last[0] : &last[1];
 	off_t from = mark > record_mark() ? 0 : mark, at;
 	struct seen seen;
 	bool is;

@@ -18,8 +18,11 @@
 static void hand_over(struct waiter *w, const struct ibv_wc *wc)
 {
 	pthread_mutex_lock(&w->lock);
-	if (w->count < WAITER_PLACES)
-		w->ring[(w->head + w->count++) % WAITER_PLACES] = *wc;
+	if (w->count < WAITER_PLACES) {
+		unsigned place = (w->head + w->count++) % WAITER_PLACES;
+		w->ring[place].wc = *wc;
+		w->ring[place].woken_ns = w->thread_woken_ns;
+	}
 	pthread_cond_signal(&w->arrived);
 	pthread_mutex_unlock(&w->lock);
 }
@@ -46,9 +49,7 @@ static int take_event(struct waiter *w)
 	if (ibv_get_cq_event(w->endpoint->channel, &cq, &context))
 		return errno == EAGAIN || errno == EINTR ? 0 : -errno;
 	w->endpoint->cq_events++;
-	pthread_mutex_lock(&w->lock);
-	w->woken_ns = tour_wall_ns();
-	pthread_mutex_unlock(&w->lock);
+	w->thread_woken_ns = tour_wall_ns();
 	return take_completions(w);
 }
 
@@ -137,7 +138,8 @@ static int sleep_until(struct waiter *w, struct ibv_wc *wc, uint64_t deadline_ns
 		pthread_cond_timedwait(&w->arrived, &w->lock, &until);
 	}
 	if (w->count) {
-		*wc = w->ring[w->head];
+		*wc = w->ring[w->head].wc;
+		w->woken_ns = w->ring[w->head].woken_ns;
 		w->head = (w->head + 1) % WAITER_PLACES;
 		w->count--;
 		got = 1;

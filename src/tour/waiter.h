@@ -23,10 +23,15 @@ struct waiter {
 	pthread_mutex_t lock;
 	pthread_cond_t arrived;
 	bool ended;
-	int err;              /* of a call in the thread: negative errno */
-	uint64_t woken_ns;    /* CLOCK_REALTIME: when the channel woke it last */
-	unsigned head, count; /* of the ring */
-	struct ibv_wc ring[WAITER_PLACES];
+	int err;                  /* of a call in the thread: negative errno */
+	uint64_t thread_woken_ns; /* CLOCK_REALTIME: when the channel woke it last. The thread's own */
+	unsigned head, count;     /* of the ring */
+	struct {
+		struct ibv_wc wc;
+		uint64_t woken_ns;
+	} ring[WAITER_PLACES];
+	uint64_t woken_ns; /* when the channel woke the thread for what waiter_next() took; 0: it polls. CLOCK_REALTIME
+			    */
 };
 
 /* 0 or negative, with *f. The endpoint outlives the waiter. */

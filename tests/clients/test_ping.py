@@ -141,6 +141,8 @@ def check_steps(op, qp, steps):
     way = [told(steps, 'near', 3), told(steps, 'near', 5), told(steps, 'far', 6)]
     if qp == 'rc':
         way += [told(steps, 'far', 8), told(steps, 'near', 8), told(steps, 'near', 10)]
+    woken = told(steps, 'near', 9)  # nothing tells, if the thread was awake
+    check(woken is None or 0 < woken <= told(steps, 'near', 10), f'{op} on {qp}: woken at {woken}')
     check(None not in way and way == sorted(way), f'{op} on {qp}: {way}\n{json.dumps(steps, indent=1)}')
     check(told(steps, 'far', 1) < 0 and told(steps, 'near', 1) < 0, 'the memory was registered after the post')
     receives = op.startswith('send') or op == 'write-imm'
@@ -148,7 +150,8 @@ def check_steps(op, qp, steps):
     check(posted['happens'] == receives, posted)
     if receives:
         polled = told(steps, 'far', 10)
-        check(polled >= told(steps, 'far', 6) and polled >= told(steps, 'far', 9), json.dumps(steps, indent=1))
+        woken = told(steps, 'far', 9)
+        check(polled >= told(steps, 'far', 6) and (woken is None or told(steps, 'far', 6) <= woken <= polled), json.dumps(steps, indent=1))
 
 
 def steps_of(text):

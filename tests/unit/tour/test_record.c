@@ -102,6 +102,34 @@ static void a_read(void **state)
 	assert_int_equal(p.response_packets, 2);
 }
 
+/* A device sends again what is not acknowledged in time. The first time counts. */
+static void what_is_sent_again_does_not_count(void **state)
+{
+	off_t mark = record_mark();
+	struct record_packets p;
+
+	add(500, 1, ROCI_OP_WRITE_ONLY_IMM, FAR_QPN, 0xffffff, 8);
+	add(501, 2, ROCI_OP_ACKNOWLEDGE, NEAR_QPN, 0xffffff, 0);
+	add(502, 1, ROCI_OP_WRITE_ONLY_IMM, FAR_QPN, 0xffffff, 8);
+	add(503, 2, ROCI_OP_ACKNOWLEDGE, NEAR_QPN, 0xffffff, 0);
+	p = find(mark, false, TOUR_WRITE_IMM);
+	assert_int_equal(p.request_ns, 500);
+	assert_int_equal(p.response_ns, 501);
+	assert_int_equal(p.request_packets, 1);
+	mark = record_mark();
+	add(510, 1, ROCI_OP_SEND_FIRST, FAR_QPN, 0xffffff, 1024);
+	add(511, 1, ROCI_OP_SEND_LAST, FAR_QPN, 0, 8);
+	add(512, 1, ROCI_OP_SEND_FIRST, FAR_QPN, 0xffffff, 1024);
+	add(513, 1, ROCI_OP_SEND_LAST, FAR_QPN, 0, 8);
+	add(514, 2, ROCI_OP_ACKNOWLEDGE, NEAR_QPN, 0, 0);
+	add(520, 1, ROCI_OP_SEND_ONLY, FAR_QPN, 1, 20);
+	add(521, 1, ROCI_OP_SEND_ONLY, FAR_QPN, 1, 20);
+	p = find(mark, false, TOUR_SEND);
+	assert_int_equal(p.request_ns, 510);
+	assert_int_equal(p.request_packets, 2);
+	assert_int_equal(p.response_ns, 514);
+}
+
 static void others_do_not_count(void **state)
 {
 	off_t mark = record_mark();
@@ -132,6 +160,7 @@ int main(void)
 		cmocka_unit_test(a_send),
 		cmocka_unit_test(a_send_at_the_far_end),
 		cmocka_unit_test(a_read),
+		cmocka_unit_test(what_is_sent_again_does_not_count),
 		cmocka_unit_test(others_do_not_count),
 		cmocka_unit_test(broken_records_end_the_search),
 	};
