@@ -115,7 +115,7 @@ static const struct option_row options[] = {
 	 .kind = OPTION_NUMBER,
 	 .offset = PING_OFFSET(port),
 	 .min = 1,
-	 .max = 65535},
+	 .max = TOUR_MAX_PORT},
 	{.name = "device",
 	 .argument = "NAME",
 	 .group = "RDMA",
@@ -327,6 +327,8 @@ static int begin(struct ping *ping, const char *host)
 	if (host && (target_parse(host, &target, &why_not) || target.ticket_file))
 		return complain(ping->command, "%s: %s", host,
 				target.ticket_file ? "this names a ticket, not a host" : why_not);
+	if (target.port > TOUR_MAX_PORT)
+		return complain(ping->command, "%s: the port must be a number from 1 to %u", host, TOUR_MAX_PORT);
 	if (device_choose(ping->command, c->device, &ping->device, why)) {
 		complain(ping->command, "%s", why);
 		return PING_CANNOT;

@@ -27,12 +27,12 @@ static const struct option_row options[] = {
 	 .name = "port",
 	 .argument = "PORT",
 	 .group = "options",
-	 .help = "port of rdma_cm and of TCP",
+	 .help = "port of rdma_cm; TCP has the next one",
 	 .default_text = "18517",
 	 .kind = OPTION_NUMBER,
 	 .offset = SERVE_OFFSET(port),
 	 .min = 1,
-	 .max = 65535},
+	 .max = TOUR_MAX_PORT},
 	{.name = "bind",
 	 .argument = "ADDRESS",
 	 .group = "options",
@@ -136,6 +136,7 @@ static void introduce(const struct server *server, const struct far *far)
 		json_t *object = json_line("listening");
 		json_object_set_new(object, "address", json_string(host));
 		json_object_set_new(object, "port", json_integer(far_port(far)));
+		json_object_set_new(object, "tcp_port", json_integer(tour_tcp_port(far_port(far))));
 		json_object_set_new(object, "device", device ? json_string(device) : json_null());
 		json_object_set_new(object, "embedded", json_boolean(server->device.embedded));
 		json_object_set_new(object, "lacks", json_string(far_lacks(far)));
@@ -146,7 +147,8 @@ static void introduce(const struct server *server, const struct far *far)
 		complain(server->command, "does not listen for %s", far_lacks(far));
 	if (c->quiet)
 		return;
-	printf("listening on port %u of %s (rdma_cm and TCP)", far_port(far), c->bind ? c->bind : "all addresses");
+	printf("listening on %s, port %u of rdma_cm and %u of TCP", c->bind ? c->bind : "all addresses", far_port(far),
+	       tour_tcp_port(far_port(far)));
 	if (device)
 		printf(", device %s", device);
 	if (server->device.embedded)

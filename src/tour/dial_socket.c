@@ -58,7 +58,7 @@ static int open_socket(struct dial *d, const struct dial_target *target, struct 
 	char port[8];
 	int err, one = 1;
 
-	snprintf(port, sizeof(port), "%u", target->port);
+	snprintf(port, sizeof(port), "%u", tour_tcp_port(target->port));
 	err = getaddrinfo(target->host, port, &hints, &list);
 	if (err)
 		return fail(f, -ENOENT, "%s: %s", target->host, gai_strerror(err));
@@ -71,7 +71,7 @@ static int open_socket(struct dial *d, const struct dial_target *target, struct 
 	}
 	freeaddrinfo(list);
 	if (err)
-		return fail(f, err, "%s, TCP port %u: %s%s", d->address, target->port, strerror(-err),
+		return fail(f, err, "%s, TCP port %u: %s%s", d->address, tour_tcp_port(target->port), strerror(-err),
 			    err == -EINTR ? "" : "; is `roci serve` running there?");
 	setsockopt(d->fd, IPPROTO_TCP, TCP_NODELAY, &one, sizeof(one));
 	return 0;

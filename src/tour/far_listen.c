@@ -176,7 +176,7 @@ void far_take_cm_events(struct far *far)
 }
 
 /* Without bind_address: IPv6's any address, which takes IPv4 as well, where there is IPv6. */
-static int local_address(const struct far *far, union socket_address *a, bool ipv6, struct failure *f)
+static int local_address(const struct far *far, union socket_address *a, bool ipv6, uint16_t port, struct failure *f)
 {
 	struct addrinfo hints = {.ai_flags = AI_PASSIVE | AI_NUMERICHOST, .ai_socktype = SOCK_STREAM}, *list;
 	int err;
@@ -188,7 +188,7 @@ static int local_address(const struct far *far, union socket_address *a, bool ip
 			    gai_strerror(err));
 	*a = (union socket_address){0};
 	memcpy(a, list->ai_addr, list->ai_addrlen);
-	a->in4.sin_port = htons(far->port); /* at the same place in both */
+	a->in4.sin_port = htons(port); /* at the same place in both */
 	freeaddrinfo(list);
 	return 0;
 }
@@ -242,11 +242,12 @@ static int listen_cm(struct far *far, struct failure *f)
 	}
 	fcntl(far->channel->fd, F_SETFL, fcntl(far->channel->fd, F_GETFL) | O_NONBLOCK);
 	for (int type = 0; type < TOUR_QPS; type++) {
-		int err = local_address(far, &a, true, f);
+		int err = local_address(far, &a, true, far->port, f);
 		if (err)
 			return err;
 		err = listen_by(far, (enum tour_qp)type, a);
-		if (err && err != -EADDRINUSE && !far->options.bind_address && !local_address(far, &a, false, f))
+		if (err && err != -EADDRINUSE && !far->options.bind_address &&
+		    !local_address(far, &a, false, far->port, f))
 			err = listen_by(far, (enum tour_qp)type, a); /* a host without IPv6 */
 		if (err == -EADDRINUSE)
 			return fail(f, err,
@@ -261,14 +262,16 @@ static int listen_cm(struct far *far, struct failure *f)
 
 /* ---- by socket ---- */
 
+/* If no port is given, finds a free one, and takes that below it for rdma_cm. */
 static int listen_tcp(struct far *far, struct failure *f)
 {
+	uint16_t port = far->options.port ? tour_tcp_port(far->options.port) : 0;
 	union socket_address a;
 	socklen_t len = sizeof(a);
 	int one = 1, err = 0;
 
 	for (int ipv6 = 1; ipv6 >= 0; ipv6--) {
-		err = local_address(far, &a, ipv6, f);
+		err = local_address(far, &a, ipv6, port, f);
 		if (err)
 			return err;
 		far->tcp = socket(a.any.sa_family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
@@ -277,14 +280,14 @@ static int listen_tcp(struct far *far, struct failure *f)
 		setsockopt(far->tcp, SOL_SOCKET, SO_REUSEADDR, &one, sizeof(one));
 		if (!bind(far->tcp, &a.any, a.any.sa_family == AF_INET6 ? sizeof(a.in6) : sizeof(a.in4)) &&
 		    !listen(far->tcp, BACKLOG) && !getsockname(far->tcp, &a.any, &len)) {
-			far->port = ntohs(a.in4.sin_port);
+			far->port = (uint16_t)(ntohs(a.in4.sin_port) - 1);
 			return 0;
 		}
 		err = -errno;
 		close(far->tcp);
 		far->tcp = -1;
 	}
-	return fail(f, err, "TCP port %u: %s", far->port,
+	return fail(f, err, "TCP port %u: %s", port,
 		    err == -EADDRINUSE ? "another program listens there already; choose another --port"
 				       : strerror(-err));
 }
@@ -376,10 +379,8 @@ void far_read_socket(struct far *far, struct session *s)
 
 int far_listen(struct far *far, struct failure *f)
 {
-	int err;
+	int err = listen_tcp(far, f);
 
-	far->port = far->options.port;
-	err = listen_tcp(far, f); /* first: it finds a free port if none is given */
 	return err ? err : listen_cm(far, f);
 }
 

@@ -9,11 +9,18 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-/* Of TCP and of rdma_cm. IANA has given it to nobody; it is next to perftest's 18515, and below the ports that systems
- * give to clients. */
+/* Of rdma_cm. IANA has given it to nobody; it is next to perftest's 18515, and below the ports that systems give to
+ * clients. */
 #define TOUR_DEFAULT_PORT 18517
+#define TOUR_MAX_PORT     65534
 #define TOUR_MAX_BYTES    (4u << 20) /* of one operation */
 #define TOUR_ATOMIC_BYTES 8u
+
+/* The port of TCP: the next one. It cannot be the same, because rdma_cm's ports are TCP's with iWARP. */
+static inline uint16_t tour_tcp_port(uint16_t port)
+{
+	return (uint16_t)(port + 1);
+}
 
 enum tour_op {
 	TOUR_SEND,

@@ -19,12 +19,19 @@ REQUEST_BYTES = 56
 CLIENTS = 32
 
 
+def free_ports():
+    """The first of two: rdma_cm's, and TCP's."""
+    port = next_port()
+    next_port()
+    return port
+
+
 class Serve:
     """A `roci serve` on a port of its own."""
 
     def __init__(self, host, *options, env=None, port=None):
         self.host = host
-        self.port = port or next_port()
+        self.port = port or free_ports()
         self.process = host.start(ROCI, 'serve', '--port', str(self.port), '--device', 'embedded', '--json', *options, plain=True,
                                   env=dict(environment(), **(env or {})))
         wait_until('roci serve', lambda: self.events('listening') or not self.process.running())
@@ -240,7 +247,7 @@ def at_once():
 
 
 def connect(serve):
-    return socket.create_connection(('127.0.0.1', serve.port), timeout=20)
+    return socket.create_connection(('127.0.0.1', serve.port + 1), timeout=20)
 
 
 def too_many():
@@ -298,7 +305,7 @@ def wrong_request():
 
 
 def wrong_host():
-    port = str(next_port())
+    port = str(free_ports())
     for argv, said in ((['no-such-host.invalid'], 'no-such-host.invalid: '),
                        (['--port', port, '127.0.0.1'], 'is `roci serve` running there'),
                        (['--connect', 'socket', '--port', port, '127.0.0.1'], 'is `roci serve` running there'),
