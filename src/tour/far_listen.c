@@ -230,6 +230,19 @@ static void add_lack(struct far *far, const char *what, int err)
 	snprintf(far->lacks + len, sizeof(far->lacks) - len, "%s%s (%s)", len ? ", " : "", what, strerror(-err));
 }
 
+static bool all_iwarp(void)
+{
+	int count = 0;
+	struct ibv_context **list = rdma_get_devices(&count);
+	bool all = list && count;
+
+	for (int i = 0; i < count; i++)
+		all = all && device_is_iwarp(list[i]);
+	if (list)
+		rdma_free_devices(list);
+	return all;
+}
+
 static int listen_cm(struct far *far, struct failure *f)
 {
 	static const char *const names[] = {"RC by rdma_cm", "UC by rdma_cm", "UD by rdma_cm"};
@@ -241,7 +254,8 @@ static int listen_cm(struct far *far, struct failure *f)
 		return 0;
 	}
 	fcntl(far->channel->fd, F_SETFL, fcntl(far->channel->fd, F_GETFL) | O_NONBLOCK);
-	for (int type = 0; type < TOUR_QPS; type++) {
+	/* The kernel's rdma_cm would have an iWARP device listen for UC and UD, too, on the port that RC has. */
+	for (int type = 0; type < (all_iwarp() ? TOUR_UC : TOUR_QPS); type++) {
 		int err = local_address(far, &a, true, far->port, f);
 		if (err)
 			return err;
@@ -249,7 +263,7 @@ static int listen_cm(struct far *far, struct failure *f)
 		if (err && err != -EADDRINUSE && !far->options.bind_address &&
 		    !local_address(far, &a, false, far->port, f))
 			err = listen_by(far, (enum tour_qp)type, a); /* a host without IPv6 */
-		if (err == -EADDRINUSE)
+		if (err == -EADDRINUSE && type == TOUR_RC)
 			return fail(f, err,
 				    "port %u of rdma_cm: another program listens there already; choose another "
 				    "--port",

@@ -177,7 +177,7 @@ def ping_all(server, client, expected=None):
         expected = {(op, qp) for qp in OPERATIONS_ON for op in OPERATIONS_ON[qp] if op not in lacking}
     port = str(next_port())
     next_port()  # TCP's
-    serve = server.start(ROCI, 'serve', '--json', '--port', port, '--device', device_of(server), plain=True, env=environment())
+    serve = server.start(ROCI, 'serve', '--json', '--bind', server.address, '--port', port, '--device', device_of(server), plain=True, env=environment())
     try:
         wait_until('roci serve', lambda: 'listening' in serve.text() or not serve.running())
         ping = client.start(ROCI, 'ping', '--op', 'all', '--json', '--port', port, '--device', device_of(client), server.address,
