@@ -2,6 +2,7 @@
 #include "tour/near.h"
 
 #include <errno.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/random.h>
@@ -61,7 +62,7 @@ static int completed_in_error(struct near *n, struct ibv_wc wc, struct failure *
 	while (wc.status == IBV_WC_WR_FLUSH_ERR || wc.status == IBV_WC_SUCCESS) {
 		if (waiter_next(&n->waiter, &wc, deadline_ns) == 1)
 			continue;
-		return fail(f, -ECONNRESET, "the far end has disconnected; what was under way was flushed");
+		return fail(f, -ECONNRESET, "what was under way was flushed, because the QP is in the error state");
 	}
 	fail_wc(f, what(n, wr_kind(wc.wr_id)), wc.status);
 	return -EIO;
@@ -227,6 +228,13 @@ void near_run(struct near *n, uint32_t seq, struct near_result *result)
 	record_trim();
 	err = operate(n, seq, result);
 	result->good = !err;
+	if (err && err != -EINTR && dial_lost(&n->dial, 0)) {
+		size_t len = strlen(result->failure.text);
+		snprintf(result->failure.text + len, sizeof(result->failure.text) - len,
+			 "; the far end has disconnected");
+		result->over = true;
+		return;
+	}
 	/* A datagram or a message of UC may be lost, and what came may be wrong. Anything else has ended the
 	 * connection. */
 	result->over = err && err != -EBADMSG && !(err == -ETIMEDOUT && n->plan.qp != TOUR_RC);
