@@ -142,6 +142,44 @@ static void describe_holder(const struct doctor_host *host, const char *table, s
 	}
 }
 
+/* How many processes of this network namespace, whoever's, have a roci0: each has a side door with a name. */
+static unsigned count_doors(const struct doctor_host *host)
+{
+	FILE *file = file_open(host, "/proc/net/unix");
+	char line[512];
+	unsigned n = 0;
+
+	while (file && fgets(line, sizeof(line), file))
+		n += strstr(line, "@roci/door/") != NULL;
+	if (file)
+		fclose(file);
+	return n;
+}
+
+/* The process that has the port may be another user's roci0, which forwards. Only roci0 finds that out. */
+static bool may_be_neighbour(const struct doctor_host *host, const char *table)
+{
+	struct holder holder = find_socket(host, table);
+
+	return holder.found && holder.inode && holder.uid != geteuid() && count_doors(host);
+}
+
+static void warn_of_neighbour(struct findings *findings, const struct doctor_host *host, const char *interface,
+			      const char *address)
+{
+	struct finding *finding = finding_add(
+		findings, FINDING_WARNING, "port-4791",
+		"UDP port %d of %s (%s) is another user's. If roci0 runs there, it forwards what is for yours",
+		ROCI_UDP_PORT, address, interface);
+
+	finding_proof(finding, "/proc/net/unix: %u processes of this network have a roci0", count_doors(host));
+	finding_fix(
+		finding,
+		"run your program: it prints a line where nobody forwards; `sudo ss -ulnp sport = :%d` shows who has "
+		"the port",
+		ROCI_UDP_PORT);
+}
+
 /* Whether a process of this user could bind the port: roci0's processes share it. */
 static int try_bind(union address address)
 {
@@ -162,6 +200,7 @@ static int try_bind(union address address)
 static void examine_port(struct findings *findings, const struct doctor_host *host, const char *interface,
 			 const union address *address)
 {
+	const char *table = address->any.sa_family == AF_INET ? "udp" : "udp6";
 	char text[INET6_ADDRSTRLEN];
 	int err = try_bind(*address);
 	struct finding *finding;
@@ -169,11 +208,15 @@ static void examine_port(struct findings *findings, const struct doctor_host *ho
 	address_text(address, text);
 	if (!err)
 		return;
+	if (err == -EADDRINUSE && may_be_neighbour(host, table)) {
+		warn_of_neighbour(findings, host, interface, text);
+		return;
+	}
 	finding = finding_add(findings, FINDING_PROBLEM, "port-4791",
 			      "UDP port %d of %s (%s) cannot be had: other hosts cannot reach roci0 there",
 			      ROCI_UDP_PORT, text, interface);
 	if (err == -EADDRINUSE)
-		describe_holder(host, address->any.sa_family == AF_INET ? "udp" : "udp6", finding);
+		describe_holder(host, table, finding);
 	else
 		finding_proof(finding, "bind(2): %s", strerror(-err));
 }

@@ -226,6 +226,21 @@ def squatter(kind):
     two.call('ibv_devinfo')
 
 
+def doctor(kind):
+    """roci doctor does not ask a user to end his neighbour's programs."""
+    if kind == 'two containers':
+        raise Skip('a container\'s processes have the same user, so the port seems free')
+    one, two = neighbours(kind)
+    holder = hold(one)
+    try:
+        process = two.start(ROCI, 'doctor', plain=True)
+        check(process.wait(60) == 0, process.report())
+        said = f'UDP port 4791 of {host_a.address} ({other_host.link}) is another user\'s. If roci0 runs there, it forwards'
+        check(said in process.text().replace('\n           ', ' ') and 'end process' not in process.text(), process.report())
+    finally:
+        holder.end()
+
+
 def port_of_a_stranger(kind):
     """Another user's program, which is none of ours, has the port. A listener says so when it starts."""
     one, two = neighbours(kind)
@@ -257,5 +272,6 @@ if __name__ == '__main__':
         ('the owner of the port is killed', owner_killed),
         ('a hostile third', hostile),
         ('somebody has all names', squatter),
+        ('roci doctor', doctor),
         ('a program that is none of ours has the port', port_of_a_stranger),
     )]))
