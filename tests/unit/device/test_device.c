@@ -253,6 +253,11 @@ static void address_vectors_are_checked(void **state)
 	assert_int_equal(roci_device_make_av(dev, &ah, &av), 0);
 	assert_int_equal(av.mtu, 4096);
 	assert_memory_equal(av.dgid, ah.dgid, 16);
+	assert_int_not_equal(av.src_port, ROCI_UDP_PORT);
+	assert_int_equal(av.mad_port, ROCI_UDP_PORT);
+	ah.datagram = true; /* firewalls let answers to port 4791 in, and nobody judges the port */
+	assert_int_equal(roci_device_make_av(dev, &ah, &av), 0);
+	assert_int_equal(av.src_port, ROCI_UDP_PORT);
 	roci_device_unlock(dev);
 	roci_device_put(dev);
 }

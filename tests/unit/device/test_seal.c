@@ -169,6 +169,21 @@ static void a_run_goes_one_way(void **state)
 	send_through(runs_are_as_expected);
 }
 
+/* Packets of several QPs to one process, which the peer's UDP port tells; port 4791 is that of all processes. */
+static void a_run_is_for_one_process(void **state)
+{
+	struct roci_av avs[6];
+	static const uint16_t ports[] = {0xc001, 0xc001, 0xc002, ROCI_UDP_PORT, ROCI_UDP_PORT, 0};
+
+	for (unsigned i = 0; i < 6; i++) {
+		avs[i] = av;
+		avs[i].peer_port = ports[i];
+		add(&avs[i], 1 + i, 100);
+	}
+	expected_runs = (const unsigned[]){2, 1, 1, 1, 1};
+	send_through(runs_are_as_expected);
+}
+
 static void a_run_fits_in_a_message(void **state)
 {
 	for (unsigned i = 0; i < 20; i++)
@@ -242,6 +257,7 @@ int main(void)
 		cmocka_unit_test(a_batch_of_the_longest_has_room),
 		cmocka_unit_test(a_run_is_of_one_length_but_the_last),
 		cmocka_unit_test(a_run_goes_one_way),
+		cmocka_unit_test(a_run_is_for_one_process),
 		cmocka_unit_test(a_run_fits_in_a_message),
 		cmocka_unit_test(a_run_is_no_longer_than_the_link_takes),
 		cmocka_unit_test(damage_is_of_the_icrc),
