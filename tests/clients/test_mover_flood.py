@@ -7,7 +7,7 @@ import signal
 import sys
 
 from harness import HERE, SANITIZER, check, isolate, tap, veth_pair, wait_until
-from mover import Receiver, most_memory_mib, scratch, write
+from mover import Receiver, events, most_memory_mib, scratch, write
 
 isolate()
 here, there = veth_pair()
@@ -23,34 +23,63 @@ THREADS = 200
 REQUEST = b'ROMV\2'.ljust(32, b'\0').hex()
 
 
-def flooded(source, *options):
-    """`options` of the receiver. The flood comes from the network `source`."""
+def bounded(pid):
+    """Checks the process while it is flooded. Returns what it needs."""
+    threads, memory = len(os.listdir(f'/proc/{pid}/task')), most_memory_mib(pid)
+    check(threads < THREADS, f'{threads} threads')
+    check(memory < MEMORY_MIB, f'{memory} MiB')
+    return f'{threads} threads, {memory} MiB'
+
+
+def take(recv, folder, content):
+    small = os.path.join(workshop.name, 'small')
+    write(small, content)
+    recv.take(there, small)
+    with open(os.path.join(folder, 'small'), 'rb') as f:
+        check(f.read() == content, 'another content')
+
+
+class Flood:
+    """A flood of the receiver from the network `source`."""
+
+    def __init__(self, recv, source):
+        self.process = there.start('/usr/bin/python3', f'{HERE}/cm_flood.py', here.address, str(recv.port), REQUEST, source, str(RATE),
+                                   plain=True)
+
+    def __enter__(self):
+        wait_until('the flood', lambda: 'flooding' in self.process.text() or not self.process.running())
+        return self.process
+
+    def __exit__(self, *exception):
+        self.process.end(signal.SIGTERM)
+
+
+def flooded(source):
     def case():
-        with scratch() as folder:
-            small = os.path.join(workshop.name, 'small')
-            write(small, b'content')
-            with Receiver(here, folder, '--keep-ticket', *options) as recv:
-                flood = there.start('/usr/bin/python3', f'{HERE}/cm_flood.py', here.address, str(recv.port), REQUEST, source,
-                                    str(RATE), plain=True)
-                try:
-                    wait_until('the flood', lambda: 'flooding' in flood.text() or not flood.running())
-                    for number in range(TRANSFERS):
-                        write(small, b'content %d' % number)
-                        recv.take(there, small)
-                        with open(os.path.join(folder, 'small'), 'rb') as f:
-                            check(f.read() == b'content %d' % number, 'another content')
-                    check(flood.running(), 'no flood\n' + flood.report())
-                    threads, memory = len(os.listdir(f'/proc/{recv.process.pid}/task')), most_memory_mib(recv.process.pid)
-                finally:
-                    flood.end(signal.SIGTERM)
-                check(threads < THREADS, f'{threads} threads')
-                check(memory < MEMORY_MIB, f'{memory} MiB')
-                recv.end(signal.SIGTERM)
-                return f'{flood.text().splitlines()[-1]}; {threads} threads, {memory} MiB'
+        with scratch() as folder, Receiver(here, folder, '--keep-ticket') as recv:
+            with Flood(recv, source) as flood:
+                for number in range(TRANSFERS):
+                    take(recv, folder, b'content %d' % number)
+                check(flood.running(), 'no flood\n' + flood.report())
+                used = bounded(recv.process.pid)
+            recv.end(signal.SIGTERM)
+            return f'{flood.text().splitlines()[-1]}; {used}'
     return case
+
+
+def flooded_open():
+    """Nobody proves anything to an open receiver, so a flood may keep senders out. But what it costs is bounded."""
+    with scratch() as folder, Receiver(here, folder, '--open') as recv:
+        with Flood(recv, '10.0.0.0/8') as flood:
+            wait_until('a second warning', lambda: any('connections were not let in' in e['text'] for e in events(recv.process, 'warning')))
+            used = bounded(recv.process.pid)
+        check('packets' in flood.text(), flood.report())
+        recv.end(signal.SIGTERM)
+        return f'{flood.text().splitlines()[-1]}; {used}'
 
 
 sys.exit(tap([
     ('flood from random addresses', flooded('10.0.0.0/8')),
     ('flood from one address', flooded('10.88.0.1')),
+    ('flood of an open receiver', flooded_open),
 ]))
