@@ -11,6 +11,8 @@
 #include "device.h"
 #include "doctor/doctor.h"
 #include "doctor/embedded.h"
+#include "doctor/peer.h"
+#include "target.h"
 
 #define EXIT_UNWELL 1
 
@@ -38,20 +40,26 @@ static bool sees_embedded(void)
 	return sees;
 }
 
-static void examine(struct findings *findings, const struct command *self)
+/* target: the host that was named, or NULL. */
+static void examine(struct findings *findings, const struct command *self, const struct target *target)
 {
 	struct utsname name;
 	struct doctor_host host = {.root = ""};
+	struct doctor_peer peer = {0};
+	bool reachable;
 
 	uname(&name);
 	host.release = name.release;
 	doctor_versions(findings, &host);
 	doctor_kernel(findings, &host);
-	doctor_verbs(findings);
-	if (!sees_embedded())
-		doctor_embedded(findings, self);
 	doctor_network(findings, &host);
 	doctor_limits(findings, &host);
+	reachable = target && doctor_peer_find(findings, target, &peer);
+	doctor_verbs(findings, peer.source);
+	if (!sees_embedded())
+		doctor_embedded(findings, self, peer.source);
+	if (reachable)
+		doctor_peer_try(findings, &peer);
 }
 
 static void print_verdict(const struct findings *findings)
@@ -74,20 +82,30 @@ static int run(const struct command *self, int argc, char **argv)
 	static struct findings findings;
 	struct doctor_choices choices = {0};
 	struct operands operands;
+	struct target target = {0};
+	char source[INET6_ADDRSTRLEN];
+	const char *why;
 	int status;
 
-	if (doctor_is_embedded()) {
-		doctor_verbs(&findings);
+	if (doctor_is_embedded(source)) {
+		doctor_verbs(&findings, source);
 		findings_print_json(&findings, stdout);
 		return 0;
 	}
 	if (!options_parse(self, argc, argv, &choices, &operands, &status))
 		return status;
-	status = operands.count ? complain(self, "it takes no argument") : 0;
+	status = 0;
+	if (operands.count > 1)
+		status = complain(self, "one host at most");
+	else if (operands.count && target_parse(operands.list[0], &target, &why))
+		status = complain(self, "%s: %s", operands.list[0], why);
+	else if (target.ticket_file)
+		status = complain(self, "%s: name a host", operands.list[0]);
+	if (!status)
+		examine(&findings, self, operands.count ? &target : NULL);
 	free(operands.list);
 	if (status)
 		return status;
-	examine(&findings, self);
 	if (choices.json) {
 		findings_print_json(&findings, stdout);
 	} else {
@@ -100,14 +118,18 @@ static int run(const struct command *self, int argc, char **argv)
 const struct command doctor_command = {
 	.name = "doctor",
 	.summary = "say what works on this machine, what does not, and why",
-	.usage = "[OPTION]...",
+	.usage = "[OPTION]... [HOST[:PORT]]",
 	.examples = "  roci doctor                     look at this machine\n"
-		    "  roci doctor --json              the same for a script\n",
+		    "  roci doctor 10.0.0.7            also the way to a machine where `roci serve` runs\n"
+		    "  roci doctor --json              for a script\n",
 	.about = "Needs no root, and changes nothing. Each finding has its proof, and a command that helps.\n\n"
+		 "With HOST it also asks that host, and sends to it and back through `roci serve`, which must run "
+		 "there\n"
+		 "(PORT: its port).\n\n"
 		 "exit status: 0 if there is no problem, 1 if there is one, 2 if an option is wrong.\n",
 	.manual = "roci-doctor",
 	.options = options,
 	.option_count = sizeof(options) / sizeof(options[0]),
-	.operands = OPERANDS_NONE,
+	.operands = OPERANDS_HOST,
 	.run = run,
 };

@@ -29,7 +29,8 @@ void doctor_network(struct findings *findings, const struct doctor_host *host);
 /* Versions of Rocinante, the kernel and libibverbs. */
 void doctor_versions(struct findings *findings, const struct doctor_host *host);
 
-/* The devices that libibverbs shows to this process: port state, MTU, GIDs and which to use. */
-void doctor_verbs(struct findings *findings);
+/* The devices that libibverbs shows to this process: port state, MTU, GIDs and which to use. source: the address from
+ * which packets to the peer leave; empty: no peer was named. */
+void doctor_verbs(struct findings *findings, const char *source);
 
 #endif

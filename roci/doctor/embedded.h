@@ -3,16 +3,17 @@
 #ifndef ROCI_DOCTOR_EMBEDDED_H
 #define ROCI_DOCTOR_EMBEDDED_H
 
+#include <netinet/in.h>
 #include <stdbool.h>
 
 struct command;
 struct findings;
 
 /* Starts `roci doctor` again with our libraries, and adds what that process found; or a problem, if it cannot start or
- * fails. */
-void doctor_embedded(struct findings *findings, const struct command *command);
+ * fails. source: for doctor_verbs(). */
+void doctor_embedded(struct findings *findings, const struct command *command, const char *source);
 
-/* Whether this is that process. Then it prints its findings of doctor_verbs() as JSON and ends. */
-bool doctor_is_embedded(void);
+/* Whether this is that process; then *source is set. It prints its findings of doctor_verbs() as JSON and ends. */
+bool doctor_is_embedded(char source[INET6_ADDRSTRLEN]);
 
 #endif

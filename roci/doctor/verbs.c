@@ -43,12 +43,14 @@ static int rank(const struct ibv_gid_entry *gid)
 	return 2;
 }
 
-static void examine_gids(struct findings *findings, struct ibv_context *context, const char *device, uint32_t port)
+static void examine_gids(struct findings *findings, struct ibv_context *context, const char *device, uint32_t port,
+			 const char *source)
 {
 	struct ibv_gid_entry table[256];
 	ssize_t count = ibv_query_gid_table(context, table, sizeof(table) / sizeof(table[0]), 0);
 	const struct ibv_gid_entry *best = NULL;
 	char list[256] = "", text[INET6_ADDRSTRLEN];
+	bool sought = false;
 	struct finding *finding;
 
 	for (ssize_t i = 0; i < count; i++) {
@@ -59,7 +61,10 @@ static void examine_gids(struct findings *findings, struct ibv_context *context,
 		gid_text(&table[i].gid, text);
 		snprintf(list + len, sizeof(list) - len, "%s%u: %s (%s)", len ? ", " : "", table[i].gid_index, text,
 			 gid_type(&table[i]));
-		if (rank(&table[i]) && (!best || rank(&table[i]) > rank(best)))
+		if (sought || !rank(&table[i]))
+			continue;
+		sought = !strcmp(text, source);
+		if (sought || !best || rank(&table[i]) > rank(best))
 			best = &table[i];
 	}
 	if (!best) {
@@ -73,15 +78,16 @@ static void examine_gids(struct findings *findings, struct ibv_context *context,
 		return;
 	}
 	gid_text(&best->gid, text);
-	finding = finding_add(findings, FINDING_OK, "gid",
-			      "%s: use GID index %u (%s, %s) for hosts that reach that address", device,
-			      best->gid_index, text, gid_type(best));
+	finding = finding_add(findings, FINDING_OK, "gid", "%s: use GID index %u (%s, %s) for %s", device,
+			      best->gid_index, text, gid_type(best),
+			      sought ? "that host" : "hosts that reach that address");
 	finding_proof(finding, "GID table: %s", list);
 	finding_fix(finding, "perftest: -d %s -x %u; libibverbs examples: -d %s -g %u", device, best->gid_index, device,
 		    best->gid_index);
 }
 
-static void examine_port(struct findings *findings, struct ibv_context *context, const char *device, uint32_t port)
+static void examine_port(struct findings *findings, struct ibv_context *context, const char *device, uint32_t port,
+			 const char *source)
 {
 	struct ibv_port_attr attr;
 	struct finding *finding;
@@ -99,7 +105,7 @@ static void examine_port(struct findings *findings, struct ibv_context *context,
 	if (attr.state != IBV_PORT_ACTIVE)
 		finding_fix(finding, "bring its network interface up: ip link set IFACE up");
 	else
-		examine_gids(findings, context, device, port);
+		examine_gids(findings, context, device, port, source);
 }
 
 /* What each program needs: a protection domain, a completion queue, a region, a queue pair. */
@@ -137,7 +143,7 @@ static void examine_objects(struct findings *findings, struct ibv_context *conte
 		ibv_dealloc_pd(pd);
 }
 
-static void examine_device(struct findings *findings, struct ibv_device *device)
+static void examine_device(struct findings *findings, struct ibv_device *device, const char *source)
 {
 	const char *name = ibv_get_device_name(device);
 	struct ibv_context *context = ibv_open_device(device);
@@ -150,18 +156,18 @@ static void examine_device(struct findings *findings, struct ibv_device *device)
 	}
 	if (!ibv_query_device(context, &attr)) {
 		for (uint32_t port = 1; port <= attr.phys_port_cnt; port++)
-			examine_port(findings, context, name, port);
+			examine_port(findings, context, name, port, source);
 	}
 	examine_objects(findings, context, name);
 	ibv_close_device(context);
 }
 
-void doctor_verbs(struct findings *findings)
+void doctor_verbs(struct findings *findings, const char *source)
 {
 	struct ibv_device **list = ibv_get_device_list(NULL);
 
 	for (size_t i = 0; list && list[i]; i++)
-		examine_device(findings, list[i]);
+		examine_device(findings, list[i], source);
 	if (list)
 		ibv_free_device_list(list);
 }

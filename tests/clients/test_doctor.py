@@ -1,13 +1,14 @@
 # SPDX-License-Identifier: BSD-2-Clause
 """`roci doctor`: each finding is provoked, in namespaces. What it says of the kernel's devices and modules, tests/unit/roci/test_doctor.c
 provokes."""
+import contextlib
 import json
 import os
 import shlex
 import socket
 import subprocess
 
-from harness import ROCI, SLOW, Process, Skip, check, isolate, tap, veth_pair
+from harness import ROCI, SLOW, Process, Skip, check, isolate, tap, veth_pair, wait_until
 
 
 def doctor(*argv, before=':', status=0, env=None):
@@ -153,9 +154,86 @@ def libraries_missing():
     os.unlink('/dev/shm/roci-alone')
 
 
+@contextlib.contextmanager
+def serving():
+    """`roci serve` at the other end."""
+    server = there.start(ROCI, 'serve', plain=True)
+    try:
+        wait_until('roci serve', lambda: there.listens(18517) or not server.running())
+        check(server.running(), server.report())
+        yield
+    finally:
+        server.end()
+
+
+def a_host():
+    with serving():
+        findings = doctor(there.address)
+    expect(findings, 'route', 'ok', f'packets to {there.address} leave from {here.address}; the MTU of the route is 1500')
+    expect(findings, 'gid', 'ok', f'({here.address}, RoCE v2) for that host', fix='-x ')
+    expect(findings, 'peer-send', 'ok', 'a small SEND gets through', 'roci0 here and roci0 there')
+    expect(findings, 'peer-out', 'ok', 'full packets get there')
+    expect(findings, 'peer-in', 'ok', 'full packets come back')
+
+
+def a_host_over_ipv6():
+    with serving():
+        findings = doctor('fd77:1::2')
+    expect(findings, 'gid', 'ok', '(fd77:1::1, RoCE v2) for that host')
+    expect(findings, 'peer-in', 'ok', 'full packets come back')
+
+
+def a_host_without_serve():
+    findings = doctor(there.address, status=1)
+    expect(findings, 'peer-4791', 'problem', f'nothing listens on UDP port 4791 of {there.address}', 'Connection refused')
+    expect(findings, 'peer-serve', 'problem', 'does not run', 'TCP port 18517: Connection refused', 'roci serve')
+
+
+def another_port():
+    expect(doctor(f'{there.address}:18999', status=1), 'peer-serve', 'problem', 'does not run', 'TCP port 18999')
+
+
+def the_path_carries_less():
+    """Both interfaces have an MTU of 9000, and a bridge between them one of 1500: it drops what is longer, without a word. Only
+    packets sent through show that."""
+    bridge = subprocess.Popen(['unshare', '-n', 'sleep', '600'])
+    own = os.readlink('/proc/self/ns/net')
+    wait_until('the namespace of the bridge', lambda: os.readlink(f'/proc/{bridge.pid}/ns/net') != own)
+
+    def within(*argv):
+        here.run('nsenter', '-t', str(bridge.pid), '-n', '--', *argv)
+    try:
+        within('ip', 'link', 'add', 'br0', 'type', 'bridge')
+        for host, name, address in ((here, 'far1', '10.78.0.1'), (there, 'far2', '10.78.0.2')):
+            host.run('ip', 'link', 'add', name, 'mtu', '9000', 'type', 'veth', 'peer', 'name', name, 'mtu', '1500',
+                     'netns', str(bridge.pid))
+            within('ip', 'link', 'set', name, 'master', 'br0', 'up')
+            host.run('ip', 'addr', 'add', f'{address}/24', 'dev', name)
+            host.run('ip', 'link', 'set', name, 'up')
+        within('ip', 'link', 'set', 'br0', 'up')
+        with serving():
+            findings = doctor('10.78.0.2', status=1)
+    finally:
+        bridge.kill()
+        bridge.wait()
+    expect(findings, 'route', 'ok', 'the MTU of the route is 9000')
+    expect(findings, 'peer-send', 'ok', 'a small SEND gets through')
+    expect(findings, 'peer-out', 'problem', 'full packets do not get there, though small ones do', 'exit status')
+
+
+def no_such_host():
+    expect(doctor('nosuchhost.invalid', status=1), 'host', 'problem', 'nosuchhost.invalid has no address', 'getaddrinfo(3)')
+
+
+def no_route():
+    expect(doctor('192.0.2.1', status=1), 'route', 'problem', 'no route to 192.0.2.1', 'unreachable', 'ip route get 192.0.2.1')
+
+
 def wrong_arguments():
     process = here.start(ROCI, 'doctor', '--jsn', plain=True)
     check(process.wait(60) == 2 and "did you mean '--json'" in process.text(), process.report())
+    process = here.start(ROCI, 'doctor', 'one', 'two', plain=True)
+    check(process.wait(60) == 2 and 'one host at most' in process.text(), process.report())
 
 
 isolate()
@@ -178,5 +256,12 @@ tap([
     ('ptrace_scope', ptrace_scope),
     ('a packet filter', packet_filter),
     ('the libraries are missing', libraries_missing),
+    ('a host, sent to and back', a_host),
+    ('a host over IPv6', a_host_over_ipv6),
+    ('a host where nothing runs', a_host_without_serve),
+    ('another port of roci serve', another_port),
+    ('the path carries less than the interface', the_path_carries_less),
+    ('no such host', no_such_host),
+    ('no route', no_route),
     ('wrong arguments', wrong_arguments),
 ])
