@@ -15,6 +15,7 @@
 #define LOST_NS      UINT64_C(1000000000)  /* without an answer on UC and UD */
 #define GIVEN_UP_NS  UINT64_C(15000000000) /* on RC, whose own retries end before */
 #define ALIVE_NS     UINT64_C(10000000000) /* the far end hears of us at least so often */
+#define LOOK_NS      UINT64_C(200000000)   /* how often a near end that waits looks whether the far end has gone */
 #define AFTERMATH_NS UINT64_C(300000000)   /* how long the cause of a flush may take to show */
 
 /* Whether an answer of the far end's program ends the time, and not a completion. */
@@ -62,7 +63,7 @@ static int completed_in_error(struct near *n, struct ibv_wc wc, struct failure *
 	while (wc.status == IBV_WC_WR_FLUSH_ERR || wc.status == IBV_WC_SUCCESS) {
 		if (waiter_next(&n->waiter, &wc, deadline_ns) == 1)
 			continue;
-		return fail(f, -ECONNRESET, "what was under way was flushed, because the QP is in the error state");
+		return fail(f, -EIO, "what was under way was flushed, because the QP is in the error state");
 	}
 	fail_wc(f, what(n, wr_kind(wc.wr_id)), wc.status);
 	return -EIO;
@@ -84,8 +85,13 @@ static int collect(struct near *n, unsigned sends, int to, uint32_t seq, struct 
 
 	n->answered = false;
 	while (sends || (to >= 0 && !is_answer(n, (enum control_kind)to, seq))) {
+		uint64_t look_ns = tour_now_ns() + LOOK_NS;
 		struct ibv_wc wc;
-		int got = waiter_next(&n->waiter, &wc, deadline_ns);
+		int got = waiter_next(&n->waiter, &wc, look_ns < deadline_ns ? look_ns : deadline_ns);
+		if (!got && !tour_stopped() && dial_lost(&n->dial, 0))
+			return fail(f, -ECONNRESET, "the far end has disconnected");
+		if (!got && !tour_stopped() && tour_now_ns() < deadline_ns)
+			continue;
 		if (got < 0)
 			return fail_call(f, "ibv_poll_cq", got);
 		if (!got && tour_stopped())
@@ -228,7 +234,7 @@ void near_run(struct near *n, uint32_t seq, struct near_result *result)
 	record_trim();
 	err = operate(n, seq, result);
 	result->good = !err;
-	if (err && err != -EINTR && dial_lost(&n->dial, 0)) {
+	if (err && err != -EINTR && err != -ECONNRESET && dial_lost(&n->dial, 0)) {
 		size_t len = strlen(result->failure.text);
 		snprintf(result->failure.text + len, sizeof(result->failure.text) - len,
 			 "; the far end has disconnected");

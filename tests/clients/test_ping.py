@@ -207,6 +207,7 @@ def interrupted():
                 check(serve.process.popen.returncode == 0, serve.process.report())
             check(busy.wait(30) == FAILED, busy.report())
             check(re.search('disconnected|closed the connection', busy.text()), busy.report())
+            check('retry counter' not in busy.text(), f'it waited for a far end that had said that it leaves\n{busy.report()}')
         finally:
             busy.end()
 
