@@ -14,10 +14,10 @@
 #include "device/sweep.h"
 #include "device/sys.h"
 
-#define LAYOUT     5  /* in the file's name: processes of another layout have another file */
-#define TRIES      10 /* while somebody sweeps the file away, which takes a moment */
-#define TABLE_BYTE 0  /* the byte whose lock guards the file's contents */
-#define DIRS       3  /* candidates of rundir.h, at most */
+#define LAYOUT      5    /* in the file's name: processes of another layout have another file */
+#define SWEEP_TRIES 2000 /* a millisecond apart */
+#define TABLE_BYTE  0    /* the byte whose lock guards the file's contents */
+#define DIRS        3    /* candidates of rundir.h, at most */
 
 #define WAIT_NS  1000000000 /* for the lock: its holders have it for a millisecond at most, unless they are stopped */
 #define PAUSE_NS 200000     /* between attempts */
@@ -135,21 +135,33 @@ static int take_one(struct roci_registry *reg, unsigned slot)
 	return 0;
 }
 
-/* From a random slot on, so that the numbers of a dead process are not used again at once. */
+/* Whether it was a process that sweeps (sweep.h) which had all slots: it locks the whole file at once. It may be done
+ * by now. */
+static bool is_swept(int fd)
+{
+	struct flock slots = {.l_type = F_WRLCK, .l_whence = SEEK_SET, .l_start = 1, .l_len = ROCI_SLOTS - 1};
+
+	return !fcntl(fd, F_OFD_GETLK, &slots) && (slots.l_type == F_UNLCK || !slots.l_len);
+}
+
+/* From a random slot on, so that the numbers of a dead process are not used again at once. -EAGAIN: all slots are
+ * locked by somebody who sweeps. */
 static int take_slot(struct roci_registry *reg)
 {
 	unsigned start = roci_random32();
+	bool by_neighbour = false;
 
 	for (unsigned i = 0; i < ROCI_SLOTS - 1; i++) {
 		int err = take_one(reg, 1 + (start + i) % (ROCI_SLOTS - 1));
 
 		if (err != -EAGAIN && err != -EADDRINUSE)
 			return err;
+		by_neighbour |= err == -EADDRINUSE;
 	}
-	return -EUSERS;
+	return !by_neighbour && is_swept(reg->fd) ? -EAGAIN : -EUSERS;
 }
 
-/* -EAGAIN: somebody sweeps the file away (sweep.h). */
+/* -EAGAIN: somebody sweeps the file away. */
 static int open_and_take(struct roci_registry *reg)
 {
 	struct stat st;
@@ -170,8 +182,8 @@ static int open_in_dir(struct roci_registry *reg)
 	struct timespec pause = {.tv_nsec = 1000000};
 	int err = open_and_take(reg);
 
-	/* A process that sweeps holds all slots for a moment. */
-	for (int i = 0; i < TRIES && (err == -EAGAIN || err == -EUSERS); i++) {
+	/* On a busy machine, a process that sweeps may wait for a processor with the slots in its hand. */
+	for (int i = 0; i < SWEEP_TRIES && err == -EAGAIN; i++) {
 		nanosleep(&pause, NULL);
 		err = open_and_take(reg);
 	}

@@ -279,6 +279,48 @@ static void a_stopped_holder_of_the_lock_is_not_waited_for(void **state)
 	close(up[1]);
 }
 
+/* Holds all slots as roci_sweep() does, but for a fifth of a second: a busy machine has taken the processor from it. */
+static pid_t start_slow_sweeper(const char *path)
+{
+	struct flock all = {.l_type = F_WRLCK, .l_whence = SEEK_SET};
+	int up[2];
+	char byte = 0;
+	pid_t pid;
+
+	assert_int_equal(pipe(up), 0);
+	pid = fork();
+	if (!pid) {
+		int fd = open(path, O_RDWR | O_CREAT, 0600);
+
+		if (fcntl(fd, F_OFD_SETLK, &all) || write(up[1], &byte, 1) != 1)
+			_exit(1);
+		usleep(200000);
+		_exit(unlink(path));
+	}
+	assert_int_equal(read(up[0], &byte, 1), 1);
+	close(up[0]);
+	close(up[1]);
+	return pid;
+}
+
+static void a_slow_sweeper_is_waited_for(void **state)
+{
+	struct roci_registry reg;
+	char self[64], path[ROCI_RUNDIR_MAX + 64] = "";
+	int status;
+	pid_t pid;
+
+	assert_int_equal(roci_registry_open(&reg), 0);
+	snprintf(self, sizeof(self), "/proc/self/fd/%d", reg.fd);
+	assert_true(readlink(self, path, sizeof(path) - 1) > 0);
+	roci_registry_close(&reg);
+	pid = start_slow_sweeper(path);
+	assert_int_equal(roci_registry_open(&reg), 0);
+	roci_registry_close(&reg);
+	assert_int_equal(waitpid(pid, &status, 0), pid);
+	assert_int_equal(status, 0);
+}
+
 int main(void)
 {
 	struct rlimit files; /* 1023 slots take two each */
@@ -290,6 +332,7 @@ int main(void)
 		cmocka_unit_test(no_slot_is_in_two_registries),
 		cmocka_unit_test(squatters_leave_the_slots_that_they_do_not_have),
 		cmocka_unit_test(what_dead_namespaces_left_is_swept),
+		cmocka_unit_test(a_slow_sweeper_is_waited_for),
 		cmocka_unit_test(a_stopped_holder_of_the_lock_is_not_waited_for),
 		cmocka_unit_test(a_directory_that_others_can_use_is_refused),
 	};
