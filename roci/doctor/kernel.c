@@ -148,13 +148,12 @@ static void examine_soft_roce(const struct examination *x)
 	if (file_access(host, F_OK, "/sys/module/rdma_rxe")) {
 		finding = finding_add(x->findings, FINDING_NOTE, "soft-roce", "the kernel's Soft-RoCE is loaded");
 		finding_proof(finding, "/sys/module/rdma_rxe exists");
-		finding_fix(finding,
-			    "`rdma link` lists its devices; `sudo rdma link add rxe0 type rxe netdev IFACE` makes one");
+		finding_fix(finding, "`rdma link` lists its devices; `sudo roci setup rxe IFACE` makes one");
 	} else if (lists_module(host, "modules.dep", "rdma_rxe") || lists_module(host, "modules.builtin", "rdma_rxe")) {
 		finding = finding_add(x->findings, FINDING_NOTE, "soft-roce",
 				      "the kernel's Soft-RoCE is not loaded; root can load it");
 		finding_proof(finding, "/lib/modules/%s has rdma_rxe", host->release);
-		finding_fix(finding, "sudo modprobe rdma_rxe && sudo rdma link add rxe0 type rxe netdev IFACE");
+		finding_fix(finding, "sudo roci setup rxe IFACE");
 	} else {
 		finding = finding_add(x->findings, FINDING_NOTE, "soft-roce",
 				      "the kernel's Soft-RoCE is not available here");

@@ -98,7 +98,7 @@ bool doctor_peer_find(struct findings *findings, const struct target *target, st
 	*peer = (struct doctor_peer){0};
 	if (!resolve(findings, target, peer))
 		return false;
-	set_port(&peer->address, port);
+	set_port(&peer->address, port + 1); /* of its two, the one of TCP: roci-serve(1) */
 	snprintf(peer->argument, sizeof(peer->argument), strchr(target->host, ':') ? "[%s]:%u" : "%s:%u", target->host,
 		 port);
 	examine_route(findings, peer);

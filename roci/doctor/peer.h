@@ -12,7 +12,7 @@
 struct target;
 
 struct doctor_peer {
-	struct sockaddr_storage address; /* with the port of `roci serve` */
+	struct sockaddr_storage address; /* with the TCP port of `roci serve` */
 	socklen_t address_len;
 	char text[INET6_ADDRSTRLEN];   /* the address */
 	char source[INET6_ADDRSTRLEN]; /* this host's address for packets to it; empty: there is no route */

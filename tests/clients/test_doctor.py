@@ -159,7 +159,7 @@ def serving():
     """`roci serve` at the other end."""
     server = there.start(ROCI, 'serve', plain=True)
     try:
-        wait_until('roci serve', lambda: there.listens(18517) or not server.running())
+        wait_until('roci serve', lambda: there.listens(18518) or not server.running())
         check(server.running(), server.report())
         yield
     finally:
@@ -186,11 +186,11 @@ def a_host_over_ipv6():
 def a_host_without_serve():
     findings = doctor(there.address, status=1)
     expect(findings, 'peer-4791', 'problem', f'nothing listens on UDP port 4791 of {there.address}', 'Connection refused')
-    expect(findings, 'peer-serve', 'problem', 'does not run', 'TCP port 18517: Connection refused', 'roci serve')
+    expect(findings, 'peer-serve', 'problem', 'does not run', 'TCP port 18518: Connection refused', 'roci serve')
 
 
 def another_port():
-    expect(doctor(f'{there.address}:18999', status=1), 'peer-serve', 'problem', 'does not run', 'TCP port 18999')
+    expect(doctor(f'{there.address}:18999', status=1), 'peer-serve', 'problem', 'does not run', 'TCP port 19000')
 
 
 def the_path_carries_less():

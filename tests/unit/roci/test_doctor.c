@@ -152,7 +152,7 @@ static void soft_roce_possible(void **state)
 	put("/lib/modules/" RELEASE "/modules.dep", "kernel/drivers/infiniband/core/ib_core.ko:\nkernel/drivers/"
 						    "infiniband/sw/rxe/rdma_rxe.ko.zst: kernel/net/ipv6.ko\n");
 	examine();
-	expect_in(expect("soft-roce", FINDING_NOTE, "root can load it")->fix, "modprobe rdma_rxe");
+	expect_in(expect("soft-roce", FINDING_NOTE, "root can load it")->fix, "roci setup rxe IFACE");
 }
 
 /* A module that others depend on stands behind a colon, and is no proof. */
