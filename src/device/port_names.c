@@ -69,12 +69,13 @@ static int make_room(struct roci_port_names *all)
 int roci_port_names_add(struct roci_port_names *all, unsigned ps, uint16_t port, bool shared)
 {
 	struct roci_port_name *known = roci_port_names_find(all, ps, port);
-	int fd, err = make_room(all);
+	int fd, err;
 
 	if (known) {
 		known->listeners++;
 		return 0;
 	}
+	err = make_room(all); /* may move the names */
 	if (err)
 		return err;
 	fd = take(all, ps, port);

@@ -51,6 +51,24 @@ static void listeners_of_a_process_share_it(void **state)
 	assert_null(roci_port_names_find(&here, TCP, 7000));
 }
 
+/* The list has no room for one more name, and needs none. */
+static void a_listener_of_a_known_port_needs_no_room(void **state)
+{
+	for (unsigned count = 4; count <= 8; count *= 2) {
+		for (uint16_t port = 7000 + here.count; here.count < count; port++)
+			assert_int_equal(roci_port_names_add(&here, TCP, port, false), 0);
+		assert_int_equal(here.room, count);
+		assert_int_equal(roci_port_names_add(&here, TCP, 7000, false), 0);
+		assert_int_equal(here.room, count);
+		assert_int_equal(roci_port_names_find(&here, TCP, 7000)->listeners, 2);
+		roci_port_names_remove(&here, TCP, 7000);
+		assert_int_equal(roci_port_names_add(&there, TCP, 7000, false), -EADDRINUSE);
+	}
+	for (uint16_t port = 7000; port < 7008; port++)
+		roci_port_names_remove(&here, TCP, port);
+	assert_int_equal(here.count, 0);
+}
+
 static void a_process_of_the_registry_takes_over(void **state)
 {
 	assert_int_equal(roci_port_names_add(&here, TCP, 7000, false), 0);
@@ -89,6 +107,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test_setup_teardown(another_registry_cannot_have_the_port, open_both, close_both),
 		cmocka_unit_test_setup_teardown(listeners_of_a_process_share_it, open_both, close_both),
+		cmocka_unit_test_setup_teardown(a_listener_of_a_known_port_needs_no_room, open_both, close_both),
 		cmocka_unit_test_setup_teardown(a_process_of_the_registry_takes_over, open_both, close_both),
 		cmocka_unit_test_setup_teardown(what_arrives_is_found, open_both, close_both),
 	};
