@@ -13,8 +13,8 @@
 #include "device/udp_socket.h"
 
 #define TRIES   5
-#define WAIT_MS 100 /* for each; a machine may be busy */
-#define STRANGE 64  /* messages that are none of ours, for each: somebody may flood every door */
+#define WAIT_NS 100000000u /* for each; a machine may be busy */
+#define STRANGE 64         /* messages that are none of ours, for each: somebody may flood every door */
 
 /* Takes the name of a free slot's side door. A process that wants the slot just now takes another. */
 static int take_door(unsigned *slot)
@@ -54,15 +54,23 @@ static unsigned build_probe(const struct roci_slot_key *key, const uint8_t gid[1
 	return frame.len;
 }
 
-/* The packet is at the end of a side door's message. */
-static bool came_back(int door, const uint8_t *probe, unsigned len)
+/* After the deadline, only whether it is there already. */
+static bool something_came(int door, uint64_t deadline)
 {
 	struct pollfd p = {.fd = door, .events = POLLIN};
+	uint64_t now = roci_now(), left = now < deadline ? deadline - now : 0;
+
+	return roci_sys_poll(&p, 1, (int)((left + 999999) / 1000000)) > 0;
+}
+
+/* The packet is at the end of a side door's message. However slowly other messages drip in, the deadline stays. */
+static bool came_back(int door, const uint8_t *probe, unsigned len, uint64_t deadline)
+{
 	uint8_t bytes[512];
 	struct iovec iov = {bytes, sizeof(bytes)};
 	struct mmsghdr m = {.msg_hdr = {.msg_iov = &iov, .msg_iovlen = 1}};
 
-	for (unsigned i = 0; i < STRANGE && roci_sys_poll(&p, 1, WAIT_MS) > 0 && roci_sys_recvmmsg(door, &m, 1, 0) == 1;
+	for (unsigned i = 0; i < STRANGE && something_came(door, deadline) && roci_sys_recvmmsg(door, &m, 1, 0) == 1;
 	     i++)
 		if (m.msg_len >= len && !memcmp(bytes + m.msg_len - len, probe, len))
 			return true;
@@ -73,11 +81,12 @@ static bool ask(int fd, int door, const union udp_name *to, socklen_t to_len, ui
 {
 	struct iovec iov = {probe, len};
 	struct msghdr msg = {.msg_name = (void *)to, .msg_namelen = to_len, .msg_iov = &iov, .msg_iovlen = 1};
+	uint64_t start = roci_now();
 
-	for (unsigned i = 0; i < TRIES; i++) {
+	for (unsigned i = 1; i <= TRIES; i++) {
 		if (roci_sys_sendmsg(fd, &msg, MSG_DONTWAIT) < 0 && errno != EAGAIN && errno != ECONNREFUSED)
 			return false;
-		if (came_back(door, probe, len))
+		if (came_back(door, probe, len, start + (uint64_t)i * WAIT_NS))
 			return true;
 	}
 	return false;

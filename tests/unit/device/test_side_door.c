@@ -1,11 +1,14 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 #include "bench.h"
 
+#include <pthread.h>
+#include <stdatomic.h>
 #include <string.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
 #include "device/local_name.h"
+#include "device/udp_socket.h"
 
 static struct roci_datagram in[ROCI_LINK_RECV_BATCH];
 static struct outgoing out;
@@ -85,12 +88,54 @@ static void rubbish_is_counted(void **state)
 	station_close(&a);
 }
 
+#define DRIPS 160 /* at 50 a second; half a second takes 25 of them */
+
+static atomic_bool answered;
+
+/* Sends a byte to every door, again and again, until the question has been answered. Returns how often. */
+static void *drip(void *none)
+{
+	int fd = socket(AF_UNIX, SOCK_DGRAM | SOCK_NONBLOCK, 0);
+	uintptr_t n = 0;
+
+	for (; n < DRIPS && !atomic_load(&answered); n++) {
+		for (unsigned slot = 1; slot < ROCI_SLOTS; slot++) {
+			struct roci_local_name name = roci_local_name_door(slot);
+
+			sendto(fd, "x", 1, 0, (struct sockaddr *)&name.addr, name.len);
+		}
+		usleep(20000);
+	}
+	close(fd);
+	return (void *)n;
+}
+
+/* Whether the process that has the port forwards is asked under the device's lock. */
+static void messages_that_drip_in_do_not_prolong_the_question(void **state)
+{
+	int occupant = occupy("127.77.0.9");
+	struct roci_slot_key key = {0};
+	uint8_t gid[16];
+	pthread_t thread;
+	void *drips;
+
+	gid_of("127.77.0.9", gid);
+	atomic_store(&answered, false);
+	assert_int_equal(pthread_create(&thread, NULL, drip, NULL), 0);
+	assert_false(roci_udp_is_relayed(&key, gid, 0));
+	atomic_store(&answered, true);
+	assert_int_equal(pthread_join(thread, &drips), 0);
+	assert_in_range((uintptr_t)drips, 1, DRIPS - 1);
+	close(occupant);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(peers_on_the_host_are_reached_without_the_port),
 		cmocka_unit_test(nobody_there),
 		cmocka_unit_test(rubbish_is_counted),
+		cmocka_unit_test(messages_that_drip_in_do_not_prolong_the_question),
 	};
 
 	return cmocka_run_group_tests(tests, private_rundir, remove_rundir);
