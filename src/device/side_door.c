@@ -12,6 +12,7 @@
 
 #define MAGIC         0x524f4344u /* this layout of struct door_header, in this host's byte order */
 #define MESSAGES      8
+#define STRANGERS     8
 #define MESSAGE_BYTES 65536
 #define CONTROL_BYTES CMSG_SPACE(sizeof(struct ucred)) /* no room for descriptors that somebody may send */
 
@@ -24,10 +25,18 @@ struct door_header {
 	uint8_t src[16], dst[16];
 };
 
+/* A process of another registry. What it does not read takes room of the socket that sent it, so each has its own. */
+struct stranger {
+	uint32_t who; /* slot, or port space and port: those are larger */
+	int fd;
+};
+
 struct roci_side_door {
 	const struct roci_registry *registry;
-	int fd;          /* the registry's */
-	int stranger_fd; /* sends to doors of other registries: one that is not read takes room of this socket only */
+	int fd;       /* the registry's */
+	int spare_fd; /* for the next stranger: nothing that it sent is unread; -1: could not be opened */
+	unsigned stranger_count;
+	struct stranger strangers[STRANGERS]; /* the one that was sent to last is first */
 	struct door_header out;
 	struct mmsghdr msgs[MESSAGES];
 	struct iovec iov[MESSAGES][2];
@@ -36,6 +45,11 @@ struct roci_side_door {
 	_Alignas(8) uint8_t control[MESSAGES][CONTROL_BYTES];
 	uint8_t bytes[MESSAGES][MESSAGE_BYTES];
 };
+
+static int open_spare(void)
+{
+	return roci_sys_socket(AF_UNIX, SOCK_DGRAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
+}
 
 int roci_side_door_open(const struct roci_registry *reg, struct roci_side_door **out)
 {
@@ -48,8 +62,8 @@ int roci_side_door_open(const struct roci_registry *reg, struct roci_side_door *
 		return -ENOMEM;
 	door->registry = reg;
 	door->fd = reg->door_fd;
-	door->stranger_fd = roci_sys_socket(AF_UNIX, SOCK_DGRAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
-	if (door->stranger_fd < 0) {
+	door->spare_fd = open_spare();
+	if (door->spare_fd < 0) {
 		err = -errno;
 		munmap(door, sizeof(*door));
 		return err;
@@ -71,12 +85,15 @@ void roci_side_door_shut(struct roci_side_door *door)
 
 void roci_side_door_close_in_child(struct roci_side_door *door)
 {
-	roci_sys_close(door->stranger_fd);
+	for (unsigned i = 0; i < door->stranger_count; i++)
+		roci_sys_close(door->strangers[i].fd);
+	if (door->spare_fd >= 0)
+		roci_sys_close(door->spare_fd);
 }
 
 void roci_side_door_close(struct roci_side_door *door)
 {
-	roci_sys_close(door->stranger_fd);
+	roci_side_door_close_in_child(door);
 	munmap(door, sizeof(*door));
 }
 
@@ -113,13 +130,56 @@ static int send_to(struct roci_side_door *door, int fd, struct roci_local_name *
 	return errno == ECONNREFUSED || errno == EPIPE ? -ESRCH : -errno;
 }
 
+static void put_first(struct roci_side_door *door, unsigned i, struct stranger s)
+{
+	memmove(door->strangers + 1, door->strangers, i * sizeof(s));
+	door->strangers[0] = s;
+}
+
+/* The spare socket has sent to `who`: it stays theirs, in the place of the one that was not sent to for longest. */
+static void keep_spare(struct roci_side_door *door, uint32_t who)
+{
+	if (door->stranger_count == STRANGERS)
+		roci_sys_close(door->strangers[--door->stranger_count].fd);
+	put_first(door, door->stranger_count++, (struct stranger){who, door->spare_fd});
+	door->spare_fd = open_spare();
+}
+
+/* Where the process has all the descriptors that it may have, strangers share what there is. */
+static void want_spare(struct roci_side_door *door)
+{
+	if (door->spare_fd < 0)
+		door->spare_fd = open_spare();
+	if (door->spare_fd < 0 && door->stranger_count)
+		door->spare_fd = door->strangers[--door->stranger_count].fd;
+}
+
+static int send_to_stranger(struct roci_side_door *door, uint32_t who, struct roci_local_name *name,
+			    const struct roci_arrival *from, uint32_t segment, struct iovec *iov, unsigned iov_count)
+{
+	int err;
+
+	for (unsigned i = 0; i < door->stranger_count; i++) {
+		if (door->strangers[i].who != who)
+			continue;
+		put_first(door, i, door->strangers[i]);
+		return send_to(door, door->strangers[0].fd, name, from, segment, iov, iov_count);
+	}
+	want_spare(door);
+	err = send_to(door, door->spare_fd, name, from, segment, iov, iov_count);
+	if (!err)
+		keep_spare(door, who);
+	return err;
+}
+
 int roci_side_door_send(struct roci_side_door *door, unsigned slot, const struct roci_arrival *from, uint32_t segment,
 			struct iovec *iov, unsigned iov_count)
 {
 	struct roci_local_name name = roci_local_name_door(slot);
-	int fd = roci_registry_alive(door->registry, slot) ? door->fd : door->stranger_fd;
 
-	return send_to(door, fd, &name, from, segment, iov, iov_count);
+	if (roci_registry_alive(door->registry, slot))
+		return send_to(door, door->fd, &name, from, segment, iov, iov_count);
+	return send_to_stranger(door, slot, &name, from, segment, iov, iov_count);
 }
 
 int roci_side_door_offer(struct roci_side_door *door, unsigned ps, uint16_t port, const struct roci_arrival *from,
@@ -127,7 +187,7 @@ int roci_side_door_offer(struct roci_side_door *door, unsigned ps, uint16_t port
 {
 	struct roci_local_name name = roci_local_name_port(ps, port);
 
-	return send_to(door, door->stranger_fd, &name, from, segment, iov, iov_count);
+	return send_to_stranger(door, (uint32_t)ps << 16 | port, &name, from, segment, iov, iov_count);
 }
 
 bool roci_side_door_alive(unsigned slot)

@@ -242,6 +242,53 @@ static void only_who_has_the_port_may_forward(void **state)
 	assert_false(roci_door_trusts(&trust, now, &gids, STRANGER, gids.entries[0].gid));
 }
 
+#define NEIGHBOURS 12
+
+static int send_some(struct station *s, unsigned slot)
+{
+	static char bytes[60000];
+	struct roci_arrival from = {.hop_limit = 64};
+	struct iovec iov[2] = {{0}, {bytes, sizeof(bytes)}};
+
+	return roci_side_door_send(s->door, slot, &from, 1000, iov, 2);
+}
+
+/* More neighbours than are told apart at a time. The first one's process has been stopped, say. */
+static void a_neighbour_that_does_not_read_delays_no_other(void **state)
+{
+	unsigned slots[NEIGHBOURS];
+	int fds[NEIGHBOURS], err = 0;
+	struct station a;
+	char byte;
+
+	station_open(&a, "127.77.0.1");
+	for (unsigned i = 0; i < NEIGHBOURS; i++) {
+		struct roci_local_name name;
+
+		slots[i] = 1 + (a.registry.slot + i) % (ROCI_SLOTS - 1);
+		name = roci_local_name_door(slots[i]);
+		fds[i] = roci_local_name_take(&name);
+		assert_true(fds[i] >= 0);
+	}
+	for (unsigned i = 0; i < 2000 && !err; i++)
+		err = send_some(&a, slots[0]);
+	assert_int_equal(err, -EAGAIN);
+	for (unsigned round = 0; round < 20; round++) {
+		for (unsigned i = 1; i < (round < 10 ? 3 : NEIGHBOURS); i++) {
+			assert_int_equal(send_some(&a, slots[i]), 0);
+			assert_int_equal(recv(fds[i], &byte, 1, 0), 1);
+		}
+		send_some(&a, slots[0]);
+	}
+	while (recv(fds[0], &byte, 1, 0) == 1)
+		;
+	assert_int_equal(send_some(&a, slots[0]), 0);
+	for (unsigned i = 0; i < NEIGHBOURS; i++)
+		close(fds[i]);
+	assert_int_equal(send_some(&a, slots[1]), -ESRCH);
+	station_close(&a);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -251,6 +298,7 @@ int main(void)
 		cmocka_unit_test(who_has_every_address_is_not_asked),
 		cmocka_unit_test(mads_are_sent_without_the_port),
 		cmocka_unit_test(only_who_has_the_port_may_forward),
+		cmocka_unit_test(a_neighbour_that_does_not_read_delays_no_other),
 	};
 
 	return cmocka_run_group_tests(tests, private_rundir, remove_rundir);
