@@ -171,7 +171,7 @@ static void warn_listen(struct udp_socket *s, const uint8_t gid[16], int err)
 static int bind_port(struct roci_udp *udp, unsigned index)
 {
 	const struct roci_gid_entry *entry = &udp->config.gids->entries[index];
-	struct udp_socket *s = &udp->sockets[index];
+	struct udp_socket *s = &udp->sockets[index], before = *s;
 	union udp_name name;
 	socklen_t len;
 	int fd, err;
@@ -195,7 +195,7 @@ static int bind_port(struct roci_udp *udp, unsigned index)
 	err = roci_udp_add(udp, index);
 	if (!err)
 		return 0;
-	s->fd = -1;
+	*s = before; /* a wanted one stays wanted */
 	roci_steer_close(udp->config.registry, fd, entry->gid, entry->ifindex);
 	fd = -1;
 err_close:

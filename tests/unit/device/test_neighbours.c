@@ -12,6 +12,7 @@
 #include "device/door_trust.h"
 #include "device/gsi.h"
 #include "device/local_name.h"
+#include "device/udp_socket.h"
 
 #define SECOND   1000000000ull
 #define STRANGER 20077 /* a user that has nothing to do with this */
@@ -85,6 +86,30 @@ static void a_port_that_becomes_free_is_taken(void **state)
 	assert_int_equal(roci_udp_listen(foreign.udp, 0), 0);
 	assert_int_equal(roci_udp_deadline(foreign.udp), UINT64_MAX);
 	assert_int_equal(roci_udp_mad_port(foreign.udp, 0), ROCI_UDP_PORT);
+	station_close(&foreign);
+}
+
+static void a_port_that_cannot_be_waited_on_is_tried_again(void **state)
+{
+	struct station a, foreign;
+	uint64_t now = roci_now();
+
+	station_open(&a, "127.77.0.1");
+	station_open_elsewhere(&foreign, "127.77.0.1");
+	assert_int_equal(roci_udp_listen(a.udp, 0), 0);
+	assert_int_equal(roci_udp_listen(foreign.udp, 0), -EADDRINUSE);
+	station_close(&a);
+	foreign.udp->config.epoll_fd = -1; /* as with too many watches: epoll_ctl() fails */
+	for (unsigned i = 0; i < 2; i++) {
+		roci_udp_timers(foreign.udp, now);
+		assert_int_equal(roci_udp_listen(foreign.udp, 0), -EADDRINUSE);
+		assert_in_range(roci_udp_deadline(foreign.udp), now, now + SECOND);
+	}
+	foreign.udp->config.epoll_fd = foreign.epoll_fd;
+	roci_udp_timers(foreign.udp, now);
+	assert_int_equal(roci_udp_listen(foreign.udp, 0), 0);
+	assert_int_equal(roci_udp_mad_port(foreign.udp, 0), ROCI_UDP_PORT);
+	assert_int_equal(roci_udp_deadline(foreign.udp), UINT64_MAX);
 	station_close(&foreign);
 }
 
@@ -294,6 +319,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(two_registries_do_not_share_a_port),
 		cmocka_unit_test(a_port_that_becomes_free_is_taken),
+		cmocka_unit_test(a_port_that_cannot_be_waited_on_is_tried_again),
 		cmocka_unit_test(a_missing_port_is_tried_soon_while_packets_are_sent),
 		cmocka_unit_test(who_has_every_address_is_not_asked),
 		cmocka_unit_test(mads_are_sent_without_the_port),
