@@ -154,17 +154,25 @@ static void want_spare(struct roci_side_door *door)
 		door->spare_fd = door->strangers[--door->stranger_count].fd;
 }
 
-static int send_to_stranger(struct roci_side_door *door, uint32_t who, struct roci_local_name *name,
-			    const struct roci_arrival *from, uint32_t segment, struct iovec *iov, unsigned iov_count)
+/* -1: none has been kept. */
+static int stranger_fd(struct roci_side_door *door, uint32_t who)
 {
-	int err;
-
 	for (unsigned i = 0; i < door->stranger_count; i++) {
 		if (door->strangers[i].who != who)
 			continue;
 		put_first(door, i, door->strangers[i]);
-		return send_to(door, door->strangers[0].fd, name, from, segment, iov, iov_count);
+		return door->strangers[0].fd;
 	}
+	return -1;
+}
+
+static int send_to_stranger(struct roci_side_door *door, uint32_t who, struct roci_local_name *name,
+			    const struct roci_arrival *from, uint32_t segment, struct iovec *iov, unsigned iov_count)
+{
+	int fd = stranger_fd(door, who), err;
+
+	if (fd >= 0)
+		return send_to(door, fd, name, from, segment, iov, iov_count);
 	want_spare(door);
 	err = send_to(door, door->spare_fd, name, from, segment, iov, iov_count);
 	if (!err)
@@ -172,13 +180,22 @@ static int send_to_stranger(struct roci_side_door *door, uint32_t who, struct ro
 	return err;
 }
 
+int roci_side_door_send_own(struct roci_side_door *door, unsigned slot, const struct roci_arrival *from,
+			    uint32_t segment, struct iovec *iov, unsigned iov_count)
+{
+	struct roci_local_name name = roci_local_name_door(slot);
+
+	return send_to(door, door->fd, &name, from, segment, iov, iov_count);
+}
+
 int roci_side_door_send(struct roci_side_door *door, unsigned slot, const struct roci_arrival *from, uint32_t segment,
 			struct iovec *iov, unsigned iov_count)
 {
 	struct roci_local_name name = roci_local_name_door(slot);
 
-	if (roci_registry_alive(door->registry, slot))
-		return send_to(door, door->fd, &name, from, segment, iov, iov_count);
+	/* To look in the registry is a system call. */
+	if (stranger_fd(door, slot) < 0 && roci_registry_alive(door->registry, slot))
+		return roci_side_door_send_own(door, slot, from, segment, iov, iov_count);
 	return send_to_stranger(door, slot, &name, from, segment, iov, iov_count);
 }
 

@@ -28,6 +28,10 @@ void roci_side_door_shut(struct roci_side_door *door);
 int roci_side_door_send(struct roci_side_door *door, unsigned slot, const struct roci_arrival *from, uint32_t segment,
 			struct iovec *iov, unsigned iov_count);
 
+/* Likewise, where the caller has just found `slot` alive in this process's registry. */
+int roci_side_door_send_own(struct roci_side_door *door, unsigned slot, const struct roci_arrival *from,
+			    uint32_t segment, struct iovec *iov, unsigned iov_count);
+
 /* Likewise, to the process of another registry that has the name of this rdma_cm port (port_names.h). */
 int roci_side_door_offer(struct roci_side_door *door, unsigned ps, uint16_t port, const struct roci_arrival *from,
 			 uint32_t segment, struct iovec *iov, unsigned iov_count);

@@ -255,7 +255,7 @@ static bool send_by_door(struct roci_udp *udp, const struct roci_frame *frames)
 		return false;
 	roci_av_flow(av, &from.flow);
 	pieces = 1 + gather(frames, frames[0].run, udp->out.iov + 1);
-	if (roci_side_door_send(udp->config.door, slot, &from, frames[0].len, udp->out.iov, pieces))
+	if (roci_side_door_send_own(udp->config.door, slot, &from, frames[0].len, udp->out.iov, pieces))
 		udp->config.stats->send_dropped += frames[0].run;
 	else
 		udp->config.stats->door_sent += frames[0].run;
