@@ -374,10 +374,12 @@ static void change_path(struct sim *sim, struct sim_qp *qp)
 	if (qp->type == ROCI_QPT_UD || rng_once_in(&sim->extra, 2))
 		return;
 	attr.av.src_port = 0xc000 | rng_below(&sim->extra, 0x4000);
-	if (!roci_qp_modify(qp->qp, sim->now, &attr, ROCI_QP_STATE | ROCI_QP_AV))
+	if (!roci_qp_modify(qp->qp, sim->now, &attr, ROCI_QP_STATE | ROCI_QP_AV)) {
 		qp->av = attr.av;
-	else
+		qp->repathed = true;
+	} else {
 		sim_check(sim, !qp->sq_drained_seen, "QP %u is drained, and refuses another path", qp->id);
+	}
 }
 
 void sim_app_action(struct sim *sim, struct sim_action *act)

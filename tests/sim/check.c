@@ -44,8 +44,11 @@ static bool silence_legit(const struct sim_qp *qp, const struct sim_wr *wr)
 	const struct sim *sim = qp->sim;
 	const struct sim_qp *peer = qp->peer;
 
-	if (!sim->net.lossy && !sim->net.ns_per_kb && !sim->retry_legal && refused_only(qp))
-		return false; /* a NAK was sent, and not lost */
+	/* A NAK was sent and not lost, nor taken for forged because it came from another port. A responder sends it
+	 * once. */
+	if (!sim->net.lossy && !sim->net.ns_per_kb && !sim->retry_legal && !peer->moved && !peer->repathed &&
+	    refused_only(qp))
+		return false;
 	if (sim->net.ns_per_kb || sim->retry_legal || peer->gone || sim_err_legit(peer) || sim_in_error(peer))
 		return true;
 	return qp->lost - wr->lost_before > qp->retry_cnt;

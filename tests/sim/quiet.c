@@ -141,7 +141,7 @@ static void check_guesses(struct sim *sim)
 	for (unsigned i = 0; i < sim->num_qps; i++) {
 		const struct sim_qp *qp = &sim->qps[i];
 
-		if (qp->gone || qp->was_late || qp->fault || sim_err_legit(qp) || sim_in_error(qp))
+		if (qp->gone || qp->was_late || qp->repathed || qp->fault || sim_err_legit(qp) || sim_in_error(qp))
 			return;
 	}
 	for (unsigned i = 0; i < sim->num_hosts; i++) {

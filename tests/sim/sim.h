@@ -223,7 +223,8 @@ struct sim_qp {
 	struct sim_cq *send_cq, *recv_cq;
 	struct sim_rq *rq;
 	struct roci_av av;
-	bool moved; /* it sends from moved_port now, and not as av says */
+	bool moved;    /* it sends from moved_port now, and not as av says */
+	bool repathed; /* its path was changed, and with it its port */
 	uint16_t moved_port;
 	struct roci_qp_cap cap;
 	bool sq_sig_all;
