@@ -102,10 +102,17 @@ static void examine_port(struct findings *findings, struct ibv_context *context,
 			      "%s: port %u is %s, with an MTU of %u (at most %u)", device, port,
 			      ibv_port_state_str(attr.state), roci_mtu_bytes(attr.active_mtu),
 			      roci_mtu_bytes(attr.max_mtu));
-	if (attr.state != IBV_PORT_ACTIVE)
+	if (attr.state != IBV_PORT_ACTIVE) {
 		finding_fix(finding, "bring its network interface up: ip link set IFACE up");
-	else
+	} else {
+		if (attr.active_mtu < attr.max_mtu && !strncmp(device, "roci", 4))
+			finding_fix(finding,
+				    "ask for a path MTU of %u: what a program asks for above that goes in IP "
+				    "fragments, more "
+				    "slowly",
+				    roci_mtu_bytes(attr.active_mtu));
 		examine_gids(findings, context, device, port, source);
+	}
 }
 
 /* What each program needs: a protection domain, a completion queue, a region, a queue pair. */

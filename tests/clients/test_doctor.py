@@ -33,7 +33,7 @@ def expect(findings, kind, level, text, proof='', fix=''):
 
 def well():
     findings = doctor()
-    expect(findings, 'port', 'ok', 'roci0: port 1 is active')
+    expect(findings, 'port', 'ok', 'roci0: port 1 is active', fix='ask for a path MTU of 1024')
     expect(findings, 'gid', 'ok', 'use GID index 0 (10.77.1.1, RoCE v2)', fix='-x 0')
     expect(findings, 'port-4791', 'ok', 'can be had on every address')
     expect(findings, 'interface', 'ok', 'veth1: 10.77.1.1', fix='mtu 9000')
