@@ -40,8 +40,9 @@ static bool resolve(struct findings *findings, const struct target *target, stru
 	int err = getaddrinfo(target->host, NULL, &hints, &list);
 
 	if (err) {
-		struct finding *finding =
-			finding_add(findings, FINDING_PROBLEM, "host", "%s has no address", target->host);
+		struct finding *finding = finding_add(
+			findings, FINDING_PROBLEM, "host",
+			err == EAI_NONAME ? "%s has no address" : "%s could not be looked up", target->host);
 		finding_proof(finding, "getaddrinfo(3): %s", err == EAI_SYSTEM ? strerror(errno) : gai_strerror(err));
 		return false;
 	}
@@ -147,6 +148,7 @@ static int ask_tcp(const struct doctor_peer *peer)
 static bool examine_ports(struct findings *findings, const struct doctor_peer *peer)
 {
 	int udp = ask_udp(peer), tcp = ask_tcp(peer);
+	unsigned port = ntohs(((const struct sockaddr_in *)&peer->address)->sin_port);
 	struct finding *finding;
 
 	if (udp) {
@@ -159,15 +161,16 @@ static bool examine_ports(struct findings *findings, const struct doctor_peer *p
 	if (!tcp)
 		return true;
 	finding = finding_add(findings, FINDING_PROBLEM, "peer-serve",
-			      tcp == ECONNREFUSED ? "`roci serve` does not run on %s: nothing more can be tried"
-						  : "`roci serve` on %s does not answer: nothing more can be tried",
-			      peer->text);
-	finding_proof(finding, "connect(2) to its TCP port %u: %s",
-		      ntohs(((const struct sockaddr_in *)&peer->address)->sin_port), strerror(tcp));
-	finding_fix(finding,
-		    tcp == ECONNREFUSED ? "on %s: roci serve"
-					: "on %s: roci serve; and let that TCP port and UDP port 4791 in",
-		    peer->text);
+			      tcp == ECONNREFUSED
+				      ? "no `roci serve` listens on TCP port %u of %s: nothing more can be tried"
+				      : "TCP port %u of %s, where `roci serve` would listen, does not answer: nothing "
+					"more can be tried",
+			      port, peer->text);
+	finding_proof(finding, "connect(2): %s", strerror(tcp));
+	if (port == TOUR_DEFAULT_PORT + 1)
+		finding_fix(finding, "on %s: roci serve", peer->text);
+	else
+		finding_fix(finding, "on %s: roci serve --port %u", peer->text, port - 1);
 	return false;
 }
 

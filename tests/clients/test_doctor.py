@@ -186,11 +186,12 @@ def a_host_over_ipv6():
 def a_host_without_serve():
     findings = doctor(there.address, status=1)
     expect(findings, 'peer-4791', 'problem', f'nothing listens on UDP port 4791 of {there.address}', 'Connection refused')
-    expect(findings, 'peer-serve', 'problem', 'does not run', 'TCP port 18518: Connection refused', 'roci serve')
+    expect(findings, 'peer-serve', 'problem', 'no `roci serve` listens on TCP port 18518', 'Connection refused', 'roci serve')
 
 
 def another_port():
-    expect(doctor(f'{there.address}:18999', status=1), 'peer-serve', 'problem', 'does not run', 'TCP port 19000')
+    expect(doctor(f'{there.address}:18999', status=1), 'peer-serve', 'problem', 'on TCP port 19000', 'Connection refused',
+           'roci serve --port 18999')
 
 
 def the_path_carries_less():
@@ -222,7 +223,7 @@ def the_path_carries_less():
 
 
 def no_such_host():
-    expect(doctor('nosuchhost.invalid', status=1), 'host', 'problem', 'nosuchhost.invalid has no address', 'getaddrinfo(3)')
+    expect(doctor('nosuchhost.invalid', status=1), 'host', 'problem', 'nosuchhost.invalid ', 'getaddrinfo(3)')
 
 
 def no_route():
