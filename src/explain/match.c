@@ -140,6 +140,17 @@ static const struct explanation *syndrome(long value)
 	return explain_code(EXPLAIN_NAK, value < 0x40 ? 0x20 : (int)value);
 }
 
+/* Whether the error number behind the word at `word` is the status of a completion: by the words before it, or by the
+ * vendor error that only completions have. */
+static bool of_completion(const struct match *m, const char *word)
+{
+	const char *with, *other;
+
+	if (preceded(m, word, "wc|completion|cqe", &other) || words_have(m->words, "vendor err|vend err|vendor error"))
+		return true;
+	return preceded(m, word, "with", &with) && preceded(m, with, "wc|completion|cqe", &other);
+}
+
 /* What a number means behind the word before it; NULL: nothing. */
 static const struct explanation *numbered(const struct match *m, const char *at, long value)
 {
@@ -170,7 +181,7 @@ static const struct explanation *numbered(const struct match *m, const char *at,
 	if (preceded(m, at, "status|error|err", &before)) {
 		if (preceded(m, before, "vendor|vend|exit", &other))
 			return NULL;
-		if (preceded(m, before, "wc|completion|cqe", &other))
+		if (of_completion(m, before))
 			return explain_code(EXPLAIN_WC_STATUS, code);
 		if (cm && !words_have(m->words, "cq|wc|completion"))
 			return explain_code(EXPLAIN_CM_REJECT, code);

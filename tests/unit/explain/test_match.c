@@ -40,6 +40,12 @@ static void completions(void **state)
 	      "vendor "
 	      "err 249 (Recv)",
 	      "IBV_WC_WR_FLUSH_ERR");
+	check("NCCL WARN NET/IB : Got completion with error 12, opcode 0, len 0, vendor err 129",
+	      "IBV_WC_RETRY_EXC_ERR");
+	check("NCCL WARN NET/IB : Got completion with error 5, opcode 48, len 0, vendor err 244",
+	      "IBV_WC_WR_FLUSH_ERR");
+	check("Got completion with error 12", "IBV_WC_RETRY_EXC_ERR");
+	check("error 12, vendor err 129", "IBV_WC_RETRY_EXC_ERR");
 	/* UCX */
 	check("[master:19546:0:19546] ib_mlx5_log.c:139  Transport retry count exceeded on mlx5_0:1/IB (synd 0x15 vend "
 	      "0x81 hw_synd 0/0)",
