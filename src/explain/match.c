@@ -290,15 +290,21 @@ static int compare(const void *a, const void *b)
 	return difference ? difference : (x->from > y->from) - (x->from < y->from);
 }
 
-/* A number alone may be a code of each kind. */
+/* A number alone may be a code of each kind. One in hexadecimal is first of all a syndrome: analysers print those so.
+ */
 static bool lone_number(const struct match *m, struct explain_found *found)
 {
 	static const enum explain_kind kinds[] = {EXPLAIN_WC_STATUS, EXPLAIN_CM_REJECT, EXPLAIN_ERRNO,
 						  EXPLAIN_CM_EVENT,  EXPLAIN_ASYNC,     EXPLAIN_QP_STATE};
+	const struct explanation *aeth;
+	bool hex = !strncmp(m->words + 1, "0x", 2);
 	long value;
 
 	if (!words_number(m->words + 1, &value) || strchr(m->words + 1, ' ')[1] || labs(value) > 4096)
 		return false;
+	aeth = syndrome(value);
+	if (aeth && hex)
+		found->rows[found->count++] = aeth;
 	for (size_t i = 0; i < sizeof(kinds) / sizeof(kinds[0]); i++) {
 		int code = (int)(value < 0 ? -value : value);
 		const struct explanation *row =
@@ -307,8 +313,8 @@ static bool lone_number(const struct match *m, struct explain_found *found)
 		if (row)
 			found->rows[found->count++] = row;
 	}
-	if (syndrome(value) && value >= 0x20 && found->count < EXPLAIN_FOUND_MAX)
-		found->rows[found->count++] = syndrome(value);
+	if (aeth && !hex && value >= 0x20 && found->count < EXPLAIN_FOUND_MAX)
+		found->rows[found->count++] = aeth;
 	found->sure = found->count ? 1 : 0;
 	return true;
 }

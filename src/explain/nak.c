@@ -9,7 +9,9 @@ static const struct explanation rows[] = {
 		.name = "ACK",
 		.phrases = "aeth ack|ack syndrome",
 		.title = "an acknowledgement; its low five bits are credits for further SENDs (31: no limit)",
-		.meaning = "Everything up to the packet's PSN has arrived.",
+		.meaning =
+			"Everything up to the packet's PSN has arrived. 0x00 to 0x1e encode how many more SENDs the "
+			"responder has receives for; 0x1f says that the credits are not valid, so they limit nothing.",
 		.look = "nowhere: this is not an error",
 		.see = "roci explain --provoke SUCCESS",
 	},

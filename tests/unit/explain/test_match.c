@@ -163,7 +163,16 @@ static void numbers(void **state)
 	assert_true(found.count > 3);
 	assert_string_equal(found.rows[0]->name, "IBV_WC_RETRY_EXC_ERR");
 	explain_find("0xc", &found);
-	assert_string_equal(found.rows[0]->name, "IBV_WC_RETRY_EXC_ERR");
+	assert_string_equal(found.rows[0]->name, "ACK");
+	assert_string_equal(found.rows[1]->name, "IBV_WC_RETRY_EXC_ERR");
+	explain_find("0x62", &found);
+	assert_int_equal(found.sure, 1);
+	assert_string_equal(found.rows[0]->name, "NAK REMOTE ACCESS ERROR");
+	assert_string_equal(found.rows[1]->name, "EADDRINUSE");
+	explain_find("98", &found);
+	assert_string_equal(found.rows[0]->name, "EADDRINUSE");
+	explain_find("0x1f", &found);
+	assert_string_equal(found.rows[0]->name, "ACK");
 	check("-22", "EINVAL");
 	check("99999999999999999999", "");
 	check("4000", "");
