@@ -185,17 +185,19 @@ static const struct explanation rows[] = {
 	{
 		.kind = EXPLAIN_CALL,
 		.code = ETIMEDOUT,
-		.calls = CALL_MODIFY_RTR,
+		.calls = CALL_MODIFY_RTR | CALL_MODIFY_QP, /* no other transition waits for an answer */
 		.name = "ibv_modify_qp to RTR: ETIMEDOUT",
 		.title = "the hardware address of the peer's GID could not be found",
 		.meaning =
 			"RoCE needs the peer's MAC address; the kernel asks by ARP or neighbour discovery, and nobody "
 			"answered.",
 		.look = "the peer's GID, and the network to it",
-		.causes = {"the two GIDs are of different networks: an index of the wrong interface or VLAN",
-			   "a link-local GID (fe80::) of another interface",
+		.causes = {"the two GIDs are of different networks: sgid_index is of the wrong interface or VLAN",
+			   "dgid is not the peer's GID, or one that the peer no longer has",
+			   "there is no route to the address of dgid", "a link-local GID (fe80::) of another interface",
 			   "the peer is down, or a firewall drops ARP or ICMPv6"},
-		.steps = {"`ping` the address of the peer's GID", "choose another GID index on one side"},
+		.steps = {"`ping` the address of the peer's GID", "`ip route get` and `ip neigh` for that address",
+			  "choose another GID index on one side"},
 	},
 	{
 		.kind = EXPLAIN_CALL,

@@ -111,7 +111,9 @@ static void calls(void **state)
 	      "gid, "
 	      "peer lid, peer qp num: Invalid argument [22]",
 	      "ibv_modify_qp to RTR: EINVAL");
-	check("NCCL WARN Call to ibv_modify_qp failed with error Connection timed out errno 110", "ETIMEDOUT");
+	check("NCCL WARN Call to ibv_modify_qp failed with error Connection timed out errno 110",
+	      "ibv_modify_qp to RTR: ETIMEDOUT");
+	check("Call to ibv_modify_qp failed with error Connection timed out", "ibv_modify_qp to RTR: ETIMEDOUT");
 	check("NCCL WARN Call to ibv_modify_qp failed with error Invalid argument errno 22", "ibv_modify_qp: EINVAL");
 	check("NCCL WARN Call to ibv_reg_mr failed", "");
 	check("NCCL WARN Call to ibv_reg_mr failed with error Cannot allocate memory", "ibv_reg_mr: ENOMEM");
