@@ -226,11 +226,14 @@ static const struct explanation rows[] = {
 			 "the path MTU is larger than the network carries: small messages pass, large ones do not",
 			 "the network loses packets under load (PFC or ECN are not set up), and timeout x retry_cnt is "
 			 "short"},
-		.steps = {"`ping` the address of the peer's GID from the address of this GID",
-			  "let both sides use the same GID type: RoCE v2, and the same family (IPv4 or IPv6)",
-			  "`ping -M do -s 4096`: does the network carry the path MTU?",
-			  "`ibv_rc_pingpong -g INDEX` between the two machines",
-			  "raise timeout (14 is 67 ms, each step doubles) and retry_cnt (at most 7)"},
+		.steps =
+			{"`ping` the address of the peer's GID from the address of this GID",
+			 "let both sides use the same GID type: RoCE v2, and the same family (IPv4 or IPv6)",
+			 "`roci doctor HOST` looks at the way to the peer, and sends packets through it",
+			 "`ping -M do -s 4128` for a path MTU of 4096, `-s 1056` for 1024: with the 28 bytes that ping "
+			 "adds, that is the MTU and the 60 bytes of RoCE's headers. Does the network carry it?",
+			 "`ibv_rc_pingpong -g INDEX` between the two machines",
+			 "raise timeout (14 is 67 ms, each step doubles) and retry_cnt (at most 7)"},
 		.see = "roci explain --provoke RETRY_EXC_ERR",
 	},
 	{

@@ -4,6 +4,7 @@
 
 #include <infiniband/verbs.h>
 #include <rdma/rdma_cma.h>
+#include <stdbool.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -137,12 +138,26 @@ static void complete(void **state)
 	assert_string_equal(explain_kind_name(EXPLAIN_NAK), "AETH syndrome");
 }
 
+/* The packet of a WRITE is longer than the path MTU: 60 bytes of headers over IPv4, of which ping has 28. */
+static void ping_is_as_long_as_a_packet(void **state)
+{
+	const struct explanation *row = explain_wc_status(IBV_WC_RETRY_EXC_ERR);
+	bool doctor = false, ping = false;
+
+	for (size_t i = 0; row->steps[i]; i++) {
+		doctor |= strstr(row->steps[i], "`roci doctor HOST`") != NULL;
+		ping |= strstr(row->steps[i], "-s 4128`") && strstr(row->steps[i], "`-s 1056`");
+		assert_null(strstr(row->steps[i], "-s 4096"));
+	}
+	assert_true(doctor && ping);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(rows),     cmocka_unit_test(names),
 		cmocka_unit_test(phrases),  cmocka_unit_test(strings_of_the_libraries),
-		cmocka_unit_test(complete),
+		cmocka_unit_test(complete), cmocka_unit_test(ping_is_as_long_as_a_packet),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }
