@@ -31,15 +31,6 @@ static void print_wrapped(const char *head, const char *text)
 	putchar('\n');
 }
 
-/* "completion status 13", "errno 22 of a call" */
-static void print_head(const struct explanation *e)
-{
-	if (e->kind == EXPLAIN_NAK)
-		printf("%s (%s 0x%02x)\n", e->name, explain_kind_name(e->kind), (unsigned)e->code);
-	else
-		printf("%s (%s %d)\n", e->name, explain_kind_name(e->kind), e->code);
-}
-
 static void print_list(const char *title, const char *const *lines, bool numbered)
 {
 	char head[16];
@@ -55,7 +46,9 @@ static void print_list(const char *title, const char *const *lines, bool numbere
 
 static void print_row(const struct explanation *e)
 {
-	print_head(e);
+	char number[EXPLAIN_WORD_CHARS];
+
+	printf("%s (%s)\n", e->name, explain_number(e, number));
 	print_wrapped("  ", e->title);
 	putchar('\n');
 	print_wrapped("", e->meaning);
@@ -78,8 +71,9 @@ void explain_show(const struct explain_found *found)
 		puts("\nThe same number could also be:");
 	for (size_t i = found->sure; i < found->count; i++) {
 		const struct explanation *e = found->rows[i];
+		char number[EXPLAIN_WORD_CHARS];
 
-		printf("  %s %d: %s: %s\n", explain_kind_name(e->kind), e->code, e->name, e->title);
+		printf("  %s: %s: %s\n", explain_number(e, number), e->name, e->title);
 	}
 }
 

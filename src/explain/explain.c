@@ -54,3 +54,14 @@ const char *explain_word(const struct explanation *e, char word[EXPLAIN_WORD_CHA
 			 strncmp(e->name, kinds[e->kind].prefix, prefix) ? e->name : e->name + prefix);
 	return word;
 }
+
+const char *explain_number(const struct explanation *e, char text[EXPLAIN_WORD_CHARS])
+{
+	const char *kind = explain_kind_name(e->kind == EXPLAIN_CALL ? EXPLAIN_ERRNO : e->kind);
+
+	if (e->kind == EXPLAIN_NAK)
+		snprintf(text, EXPLAIN_WORD_CHARS, "%s 0x%02x", kind, (unsigned)e->code);
+	else
+		snprintf(text, EXPLAIN_WORD_CHARS, "%s %d", kind, e->code);
+	return text;
+}

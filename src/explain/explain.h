@@ -55,6 +55,9 @@ static inline const struct explanation *explain_wc_status(int status)
 #define EXPLAIN_WORD_CHARS 64
 const char *explain_word(const struct explanation *e, char word[EXPLAIN_WORD_CHARS]);
 
+/* The number with what it is: "completion status 12", "AETH syndrome 0x62", "errno 22". */
+const char *explain_number(const struct explanation *e, char text[EXPLAIN_WORD_CHARS]);
+
 /* All rows of a kind: *count of them. */
 const struct explanation *explain_rows(enum explain_kind kind, size_t *count);
 

@@ -152,12 +152,25 @@ static void ping_is_as_long_as_a_packet(void **state)
 	assert_true(doctor && ping);
 }
 
+static void numbers(void **state)
+{
+	char text[EXPLAIN_WORD_CHARS];
+	struct explain_found found;
+
+	assert_string_equal(explain_number(explain_wc_status(12), text), "completion status 12");
+	assert_string_equal(explain_number(explain_code(EXPLAIN_NAK, 0x62), text), "AETH syndrome 0x62");
+	explain_find("ibv_modify_qp EINVAL", &found);
+	assert_int_equal(found.rows[0]->kind, EXPLAIN_CALL);
+	assert_string_equal(explain_number(found.rows[0], text), "errno 22");
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(rows),     cmocka_unit_test(names),
 		cmocka_unit_test(phrases),  cmocka_unit_test(strings_of_the_libraries),
 		cmocka_unit_test(complete), cmocka_unit_test(ping_is_as_long_as_a_packet),
+		cmocka_unit_test(numbers),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }
