@@ -13,17 +13,24 @@
 
 #define ROCI_DOOR_TRUST_USERS 4 /* of one port; mostly there is one */
 
-/* All zero at first. */
+/* roci_door_trust_init() first. */
 struct roci_door_trust {
-	struct {
-		uint64_t read_at; /* 0: never */
+	const char *tables; /* the folder of udp and udp6 */
+	uint32_t unmapped;  /* roci_unmapped_user() */
+	uint64_t read_at;   /* 0: never */
+	struct roci_door_users {
+		uint8_t gid[16];
+		unsigned fit; /* of their sockets: roci_port_fit() */
 		uint32_t users[ROCI_DOOR_TRUST_USERS];
 		unsigned count;
 	} ports[ROCI_MAX_GIDS];
 };
 
-/* Whether a packet to `gid` may come from user `uid`. Who has the port is read again once in a second, and where
- * somebody else sends ten times: he may have it by now, or flood us. A gid that is not in the table is nobody's. */
+void roci_door_trust_init(struct roci_door_trust *trust);
+
+/* Whether a packet to `gid` may come from user `uid`. Who has the ports of all addresses is read at once, again once in
+ * a second, and where somebody else sends ten times: he may have one by now, or flood us. A gid that is not in the
+ * table is nobody's. A user without a number of his own (`unmapped`) is refused, be it ours. */
 bool roci_door_trusts(struct roci_door_trust *trust, uint64_t now, const struct roci_gids *gids, uint32_t uid,
 		      const uint8_t gid[16]);
 

@@ -67,6 +67,7 @@ int roci_links_open(struct roci_device *dev)
 
 	if (err)
 		return roci_device_open_failed("side door", err);
+	roci_door_trust_init(&dev->receive.trust);
 	err = roci_progress_watch(&dev->progress, roci_side_door_fd(links->door), ROCI_PROGRESS_DOOR);
 	if (err) {
 		roci_device_open_failed("epoll", err);

@@ -45,8 +45,9 @@ int roci_local_name_take(const struct roci_local_name *name)
 
 	if (fd < 0)
 		return fd;
-	if (!roci_sys_bind(fd, (const struct sockaddr *)&name->addr, name->len) &&
-	    !roci_sys_setsockopt(fd, SOL_SOCKET, SO_PASSCRED, &on, sizeof(on)))
+	/* What comes before SO_PASSCRED has no user, which the kernel shows as the overflow uid. */
+	if (!roci_sys_setsockopt(fd, SOL_SOCKET, SO_PASSCRED, &on, sizeof(on)) &&
+	    !roci_sys_bind(fd, (const struct sockaddr *)&name->addr, name->len))
 		return fd;
 	err = -errno;
 	roci_sys_close(fd);

@@ -40,22 +40,30 @@ static bool parse_line(const char *line, struct roci_port_holder *holder)
 	       port == ROCI_UDP_PORT && parse_address(address, holder->gid);
 }
 
-static bool covers(const uint8_t bound[16], const uint8_t gid[16])
+unsigned roci_port_fit(const uint8_t bound[16], const uint8_t gid[16])
 {
-	return !memcmp(bound, gid, 16) || roci_gid_is_any(bound) ||
-	       (roci_gid_is_any_ipv4(bound) && roci_gid_is_ipv4(gid));
+	bool ipv4 = roci_gid_is_ipv4(gid);
+
+	if (!memcmp(bound, gid, 16))
+		return 3;
+	if (roci_gid_is_any(bound))
+		return ipv4 ? 1 : 2;
+	return ipv4 && roci_gid_is_any_ipv4(bound) ? 2 : 0;
 }
 
-/* Returns false where `see` wants no more. */
-static bool read_table(const char *path, const uint8_t gid[16], roci_port_holder_fn *see, void *context)
+/* `gid` may be NULL: of every address. Returns false where `see` wants no more. */
+static bool read_table(const char *folder, const char *name, const uint8_t *gid, roci_port_holder_fn *see,
+		       void *context)
 {
 	struct roci_port_holder holder;
-	FILE *table = fopen(path, "re");
+	char path[256], line[256];
 	bool more = true;
-	char line[256];
+	FILE *table;
 
+	snprintf(path, sizeof(path), "%s/%s", folder, name);
+	table = fopen(path, "re");
 	while (more && table && fgets(line, sizeof(line), table))
-		if (parse_line(line, &holder) && covers(holder.gid, gid))
+		if (parse_line(line, &holder) && (!gid || !memcmp(holder.gid, gid, 16)))
 			more = see(context, &holder);
 	if (table)
 		fclose(table);
@@ -65,6 +73,44 @@ static bool read_table(const char *path, const uint8_t gid[16], roci_port_holder
 /* A socket of IPv6 may receive IPv4 too. */
 void roci_port_holders(const uint8_t gid[16], roci_port_holder_fn *see, void *context)
 {
-	if (!roci_gid_is_ipv4(gid) || read_table("/proc/self/net/udp", gid, see, context))
-		read_table("/proc/self/net/udp6", gid, see, context);
+	if (!roci_gid_is_ipv4(gid) || read_table(ROCI_PORT_TABLES, "udp", gid, see, context))
+		read_table(ROCI_PORT_TABLES, "udp6", gid, see, context);
+}
+
+void roci_all_port_holders(const char *folder, roci_port_holder_fn *see, void *context)
+{
+	if (read_table(folder, "udp", NULL, see, context))
+		read_table(folder, "udp6", NULL, see, context);
+}
+
+/* A map of all numbers: then those of the namespaces above are all mapped too. */
+static bool maps_all(const char *uid_map)
+{
+	FILE *map = fopen(uid_map, "re");
+	unsigned first, count;
+	bool all = map && fscanf(map, "%u %*u %u", &first, &count) == 2 && first == 0 && count == ROCI_NO_USER;
+
+	if (map)
+		fclose(map);
+	return all;
+}
+
+uint32_t roci_unmapped_user_in(const char *uid_map, const char *overflow)
+{
+	uint32_t uid = 65534;
+	FILE *file;
+
+	if (maps_all(uid_map))
+		return ROCI_NO_USER;
+	file = fopen(overflow, "re");
+	if (file && fscanf(file, "%u", &uid) != 1)
+		uid = 65534;
+	if (file)
+		fclose(file);
+	return uid;
+}
+
+uint32_t roci_unmapped_user(void)
+{
+	return roci_unmapped_user_in("/proc/self/uid_map", "/proc/sys/kernel/overflowuid");
 }

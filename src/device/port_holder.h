@@ -11,13 +11,30 @@
 
 struct roci_port_holder {
 	uint8_t gid[16]; /* that the socket is bound to; all zero, or ::ffff:0.0.0.0: every address */
-	uint32_t uid;    /* 65534: of a user that this user namespace does not have */
+	uint32_t uid;    /* roci_unmapped_user(): of whoever this user namespace has no number for */
 	uint32_t inode;
 };
 
-/* Calls `see` for each socket that receives what comes to port 4791 of `gid`, until it returns false. Where the lists
- * cannot be read, there is none. */
+#define ROCI_PORT_TABLES "/proc/self/net"
+
+/* Calls `see` for each socket that has port 4791 of exactly `gid`, until it returns false. Where the lists cannot be
+ * read, there is none. */
 typedef bool roci_port_holder_fn(void *context, const struct roci_port_holder *holder);
 void roci_port_holders(const uint8_t gid[16], roci_port_holder_fn *see, void *context);
+
+/* The same for each socket that has port 4791 of any address, or of all. The lists are in `folder`. */
+void roci_all_port_holders(const char *folder, roci_port_holder_fn *see, void *context);
+
+/* How closely a socket bound to `bound` fits what comes to `gid`: the closest receives it. 0: it does not fit. The
+ * lists show [::] alike whether it receives IPv4 or not (IPV6_V6ONLY), so for IPv4 it fits worst. */
+unsigned roci_port_fit(const uint8_t bound[16], const uint8_t gid[16]);
+
+#define ROCI_NO_USER 0xffffffffu /* (uid_t)-1, which nobody has */
+
+/* The number that the kernel shows for every user that this user namespace has no number for. So it tells nobody from
+ * anybody else. ROCI_NO_USER: all users have numbers. The files are /proc/self/uid_map and
+ * /proc/sys/kernel/overflowuid. */
+uint32_t roci_unmapped_user(void);
+uint32_t roci_unmapped_user_in(const char *uid_map, const char *overflow);
 
 #endif

@@ -7,6 +7,7 @@
 #include <sys/socket.h>
 
 #include "device/local_name.h"
+#include "device/port_holder.h"
 #include "device/sys.h"
 #include "wire/gid.h"
 
@@ -221,10 +222,10 @@ static bool header_ok(const struct door_header *in, size_t received)
 	       roci_gid_is_ipv4(in->src) == roci_gid_is_ipv4(in->dst);
 }
 
-/* Of a user that this user namespace does not have: 65534, and so also where the kernel did not say. */
+/* roci_unmapped_user(): of a user that this user namespace has no number for. ROCI_NO_USER: the kernel did not say. */
 static uint32_t sender_of(struct msghdr *msg)
 {
-	struct ucred who = {.uid = 65534};
+	struct ucred who = {.uid = ROCI_NO_USER};
 
 	for (struct cmsghdr *c = CMSG_FIRSTHDR(msg); c; c = CMSG_NXTHDR(msg, c))
 		if (c->cmsg_level == SOL_SOCKET && c->cmsg_type == SCM_CREDENTIALS)

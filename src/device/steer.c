@@ -201,7 +201,6 @@ static void add_member(struct roci_registry *reg, struct roci_steered_group *gro
 
 struct foreigners {
 	const struct roci_registry *reg;
-	const uint8_t *gid;
 	bool found;
 };
 
@@ -225,15 +224,15 @@ static bool see_socket(void *context, const struct roci_port_holder *socket)
 {
 	struct foreigners *foreigners = context;
 
-	/* A socket of every address is in another group. */
-	foreigners->found = !memcmp(socket->gid, foreigners->gid, 16) && !is_member(foreigners->reg, socket);
+	foreigners->found = !is_member(foreigners->reg, socket);
 	return !foreigners->found;
 }
 
-/* Sockets that are not this registry's have the port of exactly this address. */
+/* Sockets that are not this registry's have the port of exactly this address. One of every address is in another group
+ * of the kernel's. */
 static bool has_foreigners(const struct roci_registry *reg, const uint8_t gid[16])
 {
-	struct foreigners foreigners = {reg, gid, false};
+	struct foreigners foreigners = {reg, false};
 
 	roci_port_holders(gid, see_socket, &foreigners);
 	return foreigners.found;

@@ -94,21 +94,20 @@ static bool ask(int fd, int door, const union udp_name *to, socklen_t to_len, ui
 
 static bool see_own(void *context, const struct roci_port_holder *holder)
 {
-	const uint8_t **gid = context;
+	bool *found = context;
 
-	if (memcmp(holder->gid, *gid, 16))
-		return true;
-	*gid = NULL;
-	return false;
+	*found = holder->uid != roci_unmapped_user();
+	return !*found;
 }
 
-/* Ours bind each address by itself. Who has all of them at once is not asked (rdma_rxe, say). */
+/* Ours bind each address by itself. Who has all of them at once is not asked (rdma_rxe, say), nor who has no number in
+ * our user namespace: our side door does not take his packets. */
 static bool has_own_socket(const uint8_t gid[16])
 {
-	const uint8_t *wanted = gid;
+	bool found = false;
 
-	roci_port_holders(gid, see_own, &wanted);
-	return !wanted;
+	roci_port_holders(gid, see_own, &found);
+	return found;
 }
 
 bool roci_udp_is_relayed(const struct roci_slot_key *key, const uint8_t gid[16], uint32_t ifindex)

@@ -12,6 +12,7 @@
 #include "device/door_trust.h"
 #include "device/gsi.h"
 #include "device/local_name.h"
+#include "device/port_holder.h"
 #include "device/udp_socket.h"
 
 #define SECOND   1000000000ull
@@ -239,13 +240,14 @@ static pid_t start_stranger(const char *address, int *hold)
 
 static void only_who_has_the_port_may_forward(void **state)
 {
-	struct roci_door_trust trust = {0};
 	struct roci_gids gids = {.count = 2};
+	struct roci_door_trust trust;
 	uint64_t now = roci_now();
 	uint8_t elsewhere[16];
 	pid_t pid;
 	int hold;
 
+	roci_door_trust_init(&trust);
 	gid_of("127.77.0.1", gids.entries[0].gid);
 	gid_of("127.77.0.2", gids.entries[1].gid);
 	gids.entries[0].state = gids.entries[1].state = ROCI_GID_READY;
@@ -258,6 +260,7 @@ static void only_who_has_the_port_may_forward(void **state)
 	assert_false(roci_door_trusts(&trust, now, &gids, STRANGER, gids.entries[0].gid)); /* not read again so soon */
 	now += SECOND / 2;
 	assert_true(roci_door_trusts(&trust, now, &gids, STRANGER, gids.entries[0].gid));
+	now += SECOND / 2;
 	assert_false(roci_door_trusts(&trust, now, &gids, STRANGER, gids.entries[1].gid));
 	assert_false(roci_door_trusts(&trust, now, &gids, STRANGER, elsewhere));
 	assert_false(roci_door_trusts(&trust, now, &gids, STRANGER + 1, gids.entries[0].gid));
@@ -314,6 +317,112 @@ static void a_neighbour_that_does_not_read_delays_no_other(void **state)
 	station_close(&a);
 }
 
+/* ---- the kernel's lists as data ---- */
+
+#define LINE(address, uid, inode)                                                                                      \
+	"  1: " address ":12B7 00000000:0000 07 00000000:00000000 00:00000000 00000000 " #uid " 0 " #inode " 2 0 0\n"
+#define ANY6 "00000000000000000000000000000000"
+
+static void put_file(const char *name, const char *text)
+{
+	char path[256];
+	FILE *file;
+
+	snprintf(path, sizeof(path), "%s/%s", getenv("ROCI_RUNDIR"), name);
+	file = fopen(path, "w");
+	assert_non_null(file);
+	fputs(text, file);
+	fclose(file);
+}
+
+/* Whether 20077 may forward to 127.77.0.1, or to ::1, where the lists say so. */
+static bool trusted(const char *udp, const char *udp6, const char *to)
+{
+	struct roci_door_trust trust = {.tables = getenv("ROCI_RUNDIR"), .unmapped = ROCI_NO_USER};
+	struct roci_gids gids = {.count = 2};
+	uint8_t gid[16];
+
+	put_file("udp", udp);
+	put_file("udp6", udp6);
+	gid_of("127.77.0.1", gids.entries[0].gid);
+	gid_of("::1", gids.entries[1].gid);
+	gids.entries[0].state = gids.entries[1].state = ROCI_GID_READY;
+	gid_of(to, gid);
+	return roci_door_trusts(&trust, SECOND, &gids, STRANGER, gid);
+}
+
+/* One that does not receive IPv4 (IPV6_V6ONLY) is in the list like one that does. */
+static void a_socket_of_every_ipv6_address_counts_where_no_other_has_the_port(void **state)
+{
+	static const char any6[] = LINE(ANY6, 20077, 9);
+
+	assert_true(trusted("", any6, "127.77.0.1"));
+	assert_true(trusted("", any6, "::1"));
+	assert_true(trusted(LINE("0100007F", 33, 8), any6, "127.77.0.1")); /* it has another address */
+	assert_false(trusted(LINE("01004D7F", 33, 8), any6, "127.77.0.1"));
+	assert_true(trusted(LINE("01004D7F", 33, 8), any6, "::1"));
+	assert_false(trusted(LINE("00000000", 33, 8), any6, "127.77.0.1"));
+	assert_false(trusted("", LINE("00000000000000000000000001000000", 33, 8) LINE(ANY6, 20077, 9), "::1"));
+	assert_true(trusted(LINE("00000000", 33, 8), LINE("0000000000000000FFFF000001004D7F", 20077, 9), "127.77.0.1"));
+	assert_true(trusted(LINE("00000000", 20077, 8), "", "127.77.0.1"));
+}
+
+/* The kernel shows all users without a number here as one. */
+static void who_has_no_number_is_not_believed(void **state)
+{
+	struct roci_door_trust trust = {.tables = getenv("ROCI_RUNDIR"), .unmapped = STRANGER};
+	struct roci_gids gids = {.count = 1};
+
+	assert_false(trusted(LINE("01004D7F", 65534, 8), "", "127.77.0.1"));
+	put_file("udp", LINE("01004D7F", 20077, 8));
+	gid_of("127.77.0.1", gids.entries[0].gid);
+	gids.entries[0].state = ROCI_GID_READY;
+	assert_false(roci_door_trusts(&trust, SECOND, &gids, STRANGER, gids.entries[0].gid));
+	trust.unmapped = getuid();
+	assert_false(roci_door_trusts(&trust, SECOND, &gids, getuid(), gids.entries[0].gid));
+	assert_true(roci_door_trusts(&trust, SECOND, &gids, STRANGER, gids.entries[0].gid));
+	assert_false(roci_door_trusts(&trust, SECOND, &gids, ROCI_NO_USER, gids.entries[0].gid));
+}
+
+static uint32_t unmapped(const char *map, const char *overflow)
+{
+	char paths[2][256];
+
+	put_file("uid_map", map);
+	put_file("overflowuid", overflow);
+	snprintf(paths[0], sizeof(paths[0]), "%s/uid_map", getenv("ROCI_RUNDIR"));
+	snprintf(paths[1], sizeof(paths[1]), "%s/overflowuid", getenv("ROCI_RUNDIR"));
+	return roci_unmapped_user_in(paths[0], paths[1]);
+}
+
+static void who_has_no_number_is_known_by_the_overflow_uid(void **state)
+{
+	assert_int_equal(unmapped("         0          0 4294967295\n", "65534\n"), ROCI_NO_USER);
+	assert_int_equal(unmapped("         0       1000          1\n", "65534\n"), 65534);
+	assert_int_equal(unmapped("0 1000 1\n1 100000 65536\n", "99\n"), 99);
+	assert_int_equal(unmapped("", ""), 65534);
+	assert_int_equal(roci_unmapped_user_in("/nowhere", "/nowhere"), 65534);
+}
+
+/* Others drive the readings: one serves all addresses, and the next comes a tenth of a second later. */
+static void the_lists_are_read_ten_times_a_second_for_all_addresses(void **state)
+{
+	struct roci_door_trust trust = {.tables = getenv("ROCI_RUNDIR"), .unmapped = ROCI_NO_USER};
+	struct roci_gids gids = {.count = 2};
+
+	gid_of("127.77.0.1", gids.entries[0].gid);
+	gid_of("127.77.0.2", gids.entries[1].gid);
+	gids.entries[0].state = gids.entries[1].state = ROCI_GID_READY;
+	put_file("udp6", "");
+	put_file("udp", LINE("01004D7F", 20077, 8));
+	assert_true(roci_door_trusts(&trust, SECOND, &gids, STRANGER, gids.entries[0].gid));
+	put_file("udp", LINE("02004D7F", 20077, 8));
+	assert_false(roci_door_trusts(&trust, SECOND + SECOND / 20, &gids, STRANGER, gids.entries[1].gid));
+	assert_true(roci_door_trusts(&trust, SECOND + SECOND / 20, &gids, STRANGER, gids.entries[0].gid));
+	assert_true(roci_door_trusts(&trust, SECOND + SECOND / 5, &gids, STRANGER, gids.entries[1].gid));
+	assert_false(roci_door_trusts(&trust, SECOND + SECOND / 5, &gids, STRANGER, gids.entries[0].gid));
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -325,6 +434,10 @@ int main(void)
 		cmocka_unit_test(mads_are_sent_without_the_port),
 		cmocka_unit_test(only_who_has_the_port_may_forward),
 		cmocka_unit_test(a_neighbour_that_does_not_read_delays_no_other),
+		cmocka_unit_test(a_socket_of_every_ipv6_address_counts_where_no_other_has_the_port),
+		cmocka_unit_test(who_has_no_number_is_not_believed),
+		cmocka_unit_test(who_has_no_number_is_known_by_the_overflow_uid),
+		cmocka_unit_test(the_lists_are_read_ten_times_a_second_for_all_addresses),
 	};
 
 	return cmocka_run_group_tests(tests, private_rundir, remove_rundir);
