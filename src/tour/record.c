@@ -153,11 +153,16 @@ static void take_request(const struct seen *seen, struct request last[2])
 	last[1].complete |= seen->packet.op->last;
 }
 
+/* A READ's response has a kind of its own. Of acknowledgements, those of what follows do not count; unless one of them
+ * is the first: then it acknowledges this request, too (IBTA 9.7.5.1.2). */
 static void take_response(const struct seen *seen, const struct request *request, struct record_packets *found)
 {
 	uint32_t distance = (seen->packet.psn - request->first.packet.psn) & ROCI_PSN_MASK;
+	bool read = request->first.packet.op->kind == ROCI_KIND_READ_REQUEST;
 
-	if (distance >= HALF_PSN || !request->packets)
+	if (distance >= HALF_PSN || (read && seen->packet.op->kind != ROCI_KIND_READ_RESPONSE))
+		return;
+	if (!read && found->response_packets && distance >= request->packets)
 		return;
 	if (!found->response_packets++) {
 		found->response_ns = seen->time_ns;

@@ -25,9 +25,9 @@ void record_trim(void);
 
 /* One request and the device's response to it. 0: there was no such packet. CLOCK_REALTIME. */
 struct record_packets {
-	uint64_t request_ns, response_ns; /* the first packet of each */
-	unsigned request_packets, response_packets;
-	char request_name[48], response_name[48]; /* "RC SEND Only" */
+	uint64_t request_ns, response_ns;           /* the first packet of each */
+	unsigned request_packets, response_packets; /* of this operation alone */
+	char request_name[48], response_name[48];   /* "RC SEND Only" */
 };
 
 /* Finds the packets of an operation between two QPs. The near end asks for what left first after `mark`; the far end

@@ -71,6 +71,31 @@ static void a_send(void **state)
 	assert_string_equal(p.request_name, "RC SEND First");
 	assert_int_equal(p.response_ns, 110);
 	assert_string_equal(p.response_name, "RC Acknowledge");
+	assert_int_equal(p.response_packets, 1);
+}
+
+/* What verifies follows at once. Its acknowledgement and its response are not the operation's. */
+static void only_its_own_response_counts(void **state)
+{
+	off_t mark = record_mark();
+	struct record_packets p;
+
+	add(600, 2, ROCI_OP_WRITE_ONLY, FAR_QPN, 30, 64);
+	add(610, 1, ROCI_OP_ACKNOWLEDGE, NEAR_QPN, 30, 0);
+	add(620, 2, ROCI_OP_READ_REQUEST, FAR_QPN, 31, 0);
+	add(630, 1, ROCI_OP_READ_RESPONSE_ONLY, NEAR_QPN, 31, 64);
+	add(640, 2, ROCI_OP_SEND_ONLY, FAR_QPN, 32, 20);
+	add(650, 1, ROCI_OP_ACKNOWLEDGE, NEAR_QPN, 32, 0);
+	p = find(mark, true, TOUR_WRITE);
+	assert_int_equal(p.response_ns, 610);
+	assert_int_equal(p.response_packets, 1);
+	mark = record_mark();
+	add(700, 2, ROCI_OP_SEND_ONLY, FAR_QPN, 40, 64);
+	add(701, 2, ROCI_OP_SEND_ONLY, FAR_QPN, 41, 20);
+	add(710, 1, ROCI_OP_ACKNOWLEDGE, NEAR_QPN, 41, 0);
+	p = find(mark, true, TOUR_SEND);
+	assert_int_equal(p.response_ns, 710);
+	assert_int_equal(p.response_packets, 1);
 }
 
 /* The far end is asked by a SEND, so the SEND before is meant. An acknowledgement of earlier packets does not count. */
@@ -159,6 +184,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(a_send),
 		cmocka_unit_test(a_send_at_the_far_end),
+		cmocka_unit_test(only_its_own_response_counts),
 		cmocka_unit_test(a_read),
 		cmocka_unit_test(what_is_sent_again_does_not_count),
 		cmocka_unit_test(others_do_not_count),
