@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* roci: the command line. This file holds the table of commands; each command has a file of its own. */
+#include <stdio.h>
 #include <string.h>
+#include <sys/prctl.h>
 
 #include "command.h"
 #include "suggest.h"
@@ -36,6 +38,17 @@ static const struct command *find(const char *name)
 	return NULL;
 }
 
+/* A program that has executed itself by /proc/self/exe is called "exe" by ps, top and `roci stats`. */
+static void restore_name(const struct command *command)
+{
+	char name[16] = "", wanted[16]; /* what PR_SET_NAME takes */
+
+	if (prctl(PR_GET_NAME, name) || strcmp(name, "exe"))
+		return;
+	snprintf(wanted, sizeof(wanted), "roci %s", command->name);
+	prctl(PR_SET_NAME, wanted);
+}
+
 int main(int argc, char **argv)
 {
 	command_line = argv;
@@ -60,5 +73,6 @@ int main(int argc, char **argv)
 		help_command(command, stdout);
 		return 0;
 	}
+	restore_name(command);
 	return command->run(command, argc - 1, argv + 1);
 }

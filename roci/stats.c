@@ -179,16 +179,16 @@ static int watch(const struct command *self, long pid, const struct stats_choice
 	return status;
 }
 
-static int list(const struct stats_choices *choices)
+/* Those that run, or those that do not. Returns how many. */
+static size_t list_some(const struct stats_choices *choices, const long *pids, size_t count, bool alive)
 {
-	long *pids = calloc(PIDS_MAX, sizeof(*pids));
-	size_t count = pids ? stats_list(pids, PIDS_MAX) : 0, shown = 0;
+	size_t shown = 0;
 
 	for (size_t i = 0; i < count; i++) {
 		char why[STATS_WHY_CHARS];
 		struct look look;
 
-		if (stats_find(pids[i], &look.file, &look.alive, why))
+		if (stats_find(pids[i], &look.file, &look.alive, why) || look.alive != alive)
 			continue;
 		shown++;
 		if (choices->json)
@@ -196,6 +196,16 @@ static int list(const struct stats_choices *choices)
 		else
 			print_head(&look);
 	}
+	return shown;
+}
+
+static int list(const struct stats_choices *choices)
+{
+	long *pids = calloc(PIDS_MAX, sizeof(*pids));
+	size_t count = pids ? stats_list(pids, PIDS_MAX) : 0;
+	size_t shown = list_some(choices, pids, count, true);
+
+	shown += list_some(choices, pids, count, false);
 	free(pids);
 	if (!shown && !choices->json)
 		puts("no process of this user has roci0; `roci run -- PROGRAM` gives it to a program");

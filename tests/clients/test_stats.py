@@ -51,6 +51,21 @@ def killed():
     says('has ended', roci('stats', str(process.pid))[0])
 
 
+def own_tool():
+    """roci's own tools have names there, and those that run come first."""
+    killed_first = server()
+    killed_first.end(signal.SIGKILL)
+    process = here.start(command_line.ROCI, 'serve', '--device', 'embedded', '--port', '20790', plain=True, env=command_line.environment())
+    try:
+        wait_until('roci serve', lambda: 'listening' in process.text() or not process.running())
+        check(process.running(), process.report())
+        says(rf'process {process.pid} \(roci serve\), running', roci('stats')[0])
+        alive = [json.loads(line)['running'] for line in roci('stats', '--json')[0].splitlines()]
+        check(False in alive and alive == sorted(alive, reverse=True), alive)
+    finally:
+        process.end()
+
+
 def ended():
     """A process that ends by itself leaves nothing."""
     process = here.start('ibv_devinfo', env=command_line.environment())
@@ -111,5 +126,5 @@ def manual():
 
 
 if __name__ == '__main__':
-    sys.exit(tap([('a process that runs', running), ('one that was killed', killed), ('one that has ended', ended), ('--watch', watch),
+    sys.exit(tap([('a process that runs', running), ('one that was killed', killed), ("roci's own", own_tool), ('one that has ended', ended), ('--watch', watch),
                   ('one with a run directory of its own', own_rundir), ('mistakes', mistakes), ('the manual page', manual)]))
