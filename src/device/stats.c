@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 #include "device/stats.h"
 
+#include <assert.h>
 #include <stdio.h>
 
 #include "engine/engine.h"
@@ -67,9 +68,17 @@ void roci_device_stats_each(const struct roci_device_stats *d, const struct roci
 		LINE(e, peers_lost),
 	};
 
+	const struct line unparsed[] = {
+		{"rx_too_short", d->unparsed[ROCI_PARSE_TOO_SHORT]},
+		{"rx_bad_version", d->unparsed[ROCI_PARSE_BAD_TVER]},
+		{"rx_bad_opcode", d->unparsed[ROCI_PARSE_BAD_OPCODE]},
+		{"rx_bad_length", d->unparsed[ROCI_PARSE_BAD_LENGTH]},
+		{"rx_bad_icrc", d->unparsed[ROCI_PARSE_BAD_ICRC]},
+	};
+
+	static_assert(sizeof(unparsed) / sizeof(unparsed[0]) == ROCI_PARSE_RESULTS - 1, "each has a name");
 	each(device, sizeof(device) / sizeof(device[0]), fn, context);
-	for (int i = ROCI_PARSE_OK + 1; i < ROCI_PARSE_RESULTS; i++)
-		fn(context, roci_parse_result_str((enum roci_parse_result)i), d->unparsed[i]);
+	each(unparsed, sizeof(unparsed) / sizeof(unparsed[0]), fn, context);
 	each(engine, sizeof(engine) / sizeof(engine[0]), fn, context);
 }
 
