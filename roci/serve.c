@@ -117,9 +117,11 @@ static void report(void *context, const struct far_event *event)
 		printf("[%u] %s: connected by %s, %s of %u bytes on %s\n", event->client, event->address,
 		       event->way == TOUR_CM ? "rdma_cm" : "socket", tour_op_title(event->request->op),
 		       event->request->size, tour_qp_names[event->request->qp]);
-	else
-		printf("[%u] %s: disconnected; this program has answered %llu times\n", event->client, event->address,
-		       (unsigned long long)event->messages);
+	else if (event->messages)
+		printf("[%u] %s: disconnected; this program has answered %llu time%s\n", event->client, event->address,
+		       (unsigned long long)event->messages, event->messages == 1 ? "" : "s");
+	else /* one-sided operations: this program sees nothing of them */
+		printf("[%u] %s: disconnected\n", event->client, event->address);
 	fflush(stdout);
 }
 

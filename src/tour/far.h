@@ -24,7 +24,7 @@ struct far_event {
 	const char *text;                    /* or NULL */
 	const struct hello_request *request; /* or NULL: there was none that could be read */
 	enum tour_way way;
-	uint64_t messages; /* that this program has answered */
+	uint64_t messages; /* operations that this program has answered, without controls */
 };
 
 struct far_options {

@@ -152,7 +152,6 @@ static void answer(struct session *s, unsigned slot, struct answer *a)
 	hello_put_answer(bytes, a);
 	if (endpoint_send(&s->endpoint, &s->answers, slot, WR_ANSWER, bytes, sizeof(bytes), &s->failure))
 		s->ended = s->failure.text;
-	s->messages++;
 }
 
 static void give_back(struct session *s, unsigned slot)
@@ -240,6 +239,7 @@ static void operation(struct session *s, unsigned slot, const struct ibv_wc *wc,
 	s->times[FAR_RECEIVE_POSTED] = s->endpoint.posted_ns[slot];
 	s->times[FAR_WOKEN] = s->woken_ns;
 	s->times[FAR_POLLED] = tour_wall_ns();
+	s->messages++;
 	answer(s, slot, &a);
 }
 

@@ -34,8 +34,8 @@ struct session {
 	struct answer binding; /* what is answered when it is, from... */
 	unsigned binding_slot;
 	bool is_binding;
-	uint64_t deadline_ns; /* CLOCK_MONOTONIC: the session ends */
-	uint64_t messages;
+	uint64_t deadline_ns;      /* CLOCK_MONOTONIC: the session ends */
+	uint64_t messages;         /* operations that it has answered, without controls */
 	uint64_t woken_ns;         /* CLOCK_REALTIME */
 	uint64_t times[FAR_TIMES]; /* of the last operation that this program saw */
 	off_t mark;                /* of the record: what it had before that operation */

@@ -178,6 +178,25 @@ def steps(server, client):
         check(re.search(r'RC RDMA WRITE First, [2-9] packets', text) and 'no receive' in text, text)
 
 
+def answers():
+    """The far end counts the operations that its program has answered, without the controls that ask for steps."""
+    with Serve(loopback) as serve:
+        for number, (op, expected) in enumerate((('read', 0), ('write', 0), ('send', 1), ('send-inv', 1)), 1):
+            ping(loopback, '--op', op, '--steps', '-c', '1', *target(serve))
+            wait_until('it to disconnect', lambda n=number: len(serve.events('disconnected')) == n)
+            check(serve.events('disconnected')[-1]['answers'] == expected, f'{op}: {serve.process.report()}')
+    people = loopback.start(ROCI, 'serve', '--port', str(free_ports()), '--device', 'embedded', plain=True, env=environment())
+    try:
+        wait_until('roci serve', lambda: 'roci ping' in people.text() or not people.running())
+        port = re.search('port ([0-9]+) of', people.text()).group(1)
+        for number, op in enumerate(('read', 'send'), 1):
+            ping(loopback, '--op', op, '-c', '1', '--port', port, '127.0.0.1')
+            wait_until('it to disconnect', lambda n=number: people.text().count('disconnected') == n)
+        check(re.search(r'\[1\] \S+: disconnected\n', people.text()) and 'has answered 1 time\n' in people.text(), people.report())
+    finally:
+        people.end()
+
+
 def steps_without_record():
     with Serve(loopback) as serve:
         text = ping(loopback, '--steps', '-c', '1', *target(serve))
@@ -344,6 +363,7 @@ if __name__ == '__main__':
         ('the output', output),
         ('sizes, pieces, inline', sizes),
         ('steps at both ends', lambda: steps(host_a, host_b)),
+        ('what the far end has answered', answers),
         ('steps without a record', steps_without_record),
         ('^C', interrupted),
         ('the server is killed', server_killed),
