@@ -125,6 +125,11 @@ static void report(void *context, const struct far_event *event)
 	fflush(stdout);
 }
 
+static bool is_loopback(const char *address)
+{
+	return !strncmp(address, "127.", 4) || !strcmp(address, "::1") || !strcmp(address, "localhost");
+}
+
 static void introduce(const struct server *server, const struct far *far)
 {
 	const struct serve_choices *c = server->choices;
@@ -155,7 +160,7 @@ static void introduce(const struct server *server, const struct far *far)
 		printf(", device %s", device);
 	if (server->device.embedded)
 		printf(" (embedded: %s)", server->device.reason);
-	printf("\non another machine, run:\n  roci ping %s", host);
+	printf("\non %s machine, run:\n  roci ping %s", is_loopback(host) ? "this" : "another", host);
 	if (far_port(far) != TOUR_DEFAULT_PORT)
 		printf(" --port %u", far_port(far));
 	putchar('\n');

@@ -185,13 +185,15 @@ def answers():
             ping(loopback, '--op', op, '--steps', '-c', '1', *target(serve))
             wait_until('it to disconnect', lambda n=number: len(serve.events('disconnected')) == n)
             check(serve.events('disconnected')[-1]['answers'] == expected, f'{op}: {serve.process.report()}')
-    people = loopback.start(ROCI, 'serve', '--port', str(free_ports()), '--device', 'embedded', plain=True, env=environment())
+    people = loopback.start(ROCI, 'serve', '--port', str(free_ports()), '--bind', '127.0.0.1', '--device', 'embedded', plain=True,
+                            env=environment())
     try:
         wait_until('roci serve', lambda: 'roci ping' in people.text() or not people.running())
         port = re.search('port ([0-9]+) of', people.text()).group(1)
         for number, op in enumerate(('read', 'send'), 1):
             ping(loopback, '--op', op, '-c', '1', '--port', port, '127.0.0.1')
             wait_until('it to disconnect', lambda n=number: people.text().count('disconnected') == n)
+        check('on this machine, run:\n  roci ping 127.0.0.1' in people.text(), people.report())
         check(re.search(r'\[1\] \S+: disconnected\n', people.text()) and 'has answered 1 time\n' in people.text(), people.report())
     finally:
         people.end()
