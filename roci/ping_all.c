@@ -149,14 +149,19 @@ static void attempt(struct table *t, const struct tour_plan *plan)
 	done(t, plan, &result.failure, best);
 }
 
+/* Whether the options ask for this, or for all. */
+static bool asked(unsigned choice, unsigned value)
+{
+	return choice == PING_NOT_GIVEN || choice == value;
+}
+
 static void try_combination(struct table *t, enum tour_op op, enum tour_qp qp, enum tour_way way, enum tour_wait wait)
 {
 	const struct ping_choices *c = t->ping->choices;
 	struct tour_plan plan = ping_plan(c, op, qp, way, wait);
 	struct tour_refusal refusal = tour_refuse(op, qp, way, t->near_caps, t->far_caps);
 
-	if ((c->qp != PING_NOT_GIVEN && c->qp != qp) || (c->connect != PING_NOT_GIVEN && c->connect != way) ||
-	    (c->wait != PING_NOT_GIVEN && c->wait != wait))
+	if (!asked(c->qp, qp) || !asked(c->connect, way) || !asked(c->wait, wait))
 		return;
 	if (refusal.reason)
 		impossible(t, &plan, refusal);
@@ -177,23 +182,50 @@ static const char *tick(enum outcome outcome)
 	}
 }
 
-static void print_head(void)
+/* The columns are 5 characters wide for cm, and 9 for socket. */
+static void print_head(const struct ping_choices *c)
 {
-	puts("                RC            UC            UD");
-	puts("                cm   socket   cm   socket   cm   socket");
+	static const char *const types[] = {"RC", "UC", "UD"};
+	int width = (asked(c->connect, TOUR_CM) ? 5 : 0) + (asked(c->connect, TOUR_SOCKET) ? 9 : 0), space = 16;
+
+	for (unsigned qp = 0; qp < TOUR_QPS; qp++) {
+		if (!asked(c->qp, qp))
+			continue;
+		printf("%*s%s", space, "", types[qp]);
+		space = width - 2;
+	}
+	putchar('\n');
+	space = 16;
+	for (unsigned i = 0; i < TOUR_QPS * TOUR_WAYS; i++) {
+		if (!asked(c->qp, i / TOUR_WAYS) || !asked(c->connect, i % TOUR_WAYS))
+			continue;
+		printf("%*s%s", space, "", tour_way_names[i % TOUR_WAYS]);
+		space = 3;
+	}
+	putchar('\n');
+}
+
+static void print_cell(const struct ping_choices *c, const enum outcome cell[TOUR_WAITS])
+{
+	if (c->wait == PING_NOT_GIVEN)
+		printf("%s %s", tick(cell[TOUR_POLL]), tick(cell[TOUR_EVENT]));
+	else
+		printf("%s  ", tick(cell[c->wait]));
 }
 
 static void print_row(const struct table *t, enum tour_op op)
 {
+	const struct ping_choices *c = t->ping->choices;
+	const char *space = "  ";
+
 	printf("%-14s", tour_op_names[op]);
-	for (int qp = 0; qp < TOUR_QPS; qp++) {
-		for (int way = 0; way < TOUR_WAYS; way++) {
-			const enum outcome *cell = t->cells[op][qp][way];
-			printf("%s%s %s",
-			       way  ? "  "
-			       : qp ? "      "
-				    : "  ",
-			       tick(cell[TOUR_POLL]), tick(cell[TOUR_EVENT]));
+	for (unsigned qp = 0; qp < TOUR_QPS; qp++) {
+		for (unsigned way = 0; way < TOUR_WAYS; way++) {
+			if (!asked(c->qp, qp) || !asked(c->connect, way))
+				continue;
+			fputs(space, stdout);
+			print_cell(c, t->cells[op][qp][way]);
+			space = way == TOUR_CM ? "  " : "      ";
 		}
 	}
 	putchar('\n');
@@ -208,6 +240,17 @@ static void print_reasons(const char *head, const struct reason *list, unsigned 
 		printf("  %s:\n      %s\n", list[i].text, list[i].what);
 }
 
+static void print_notes(const struct ping_choices *c)
+{
+	putchar('\n');
+	if (c->wait == PING_NOT_GIVEN)
+		puts("The first tick is --wait poll, the second --wait event.");
+	else
+		printf("Each tick is --wait %s.\n", tour_wait_names[c->wait]);
+	if (c->size != PING_NOT_GIVEN && c->size != TOUR_ATOMIC_BYTES)
+		puts("cas, faa and atomic-write are on 8 bytes always, whatever --size says.");
+}
+
 int ping_all(const struct ping *ping)
 {
 	static struct table table;
@@ -217,7 +260,7 @@ int ping_all(const struct ping *ping)
 	*t = (struct table){.ping = ping, .near_caps = TOUR_CAPS_ALL, .far_caps = TOUR_CAPS_ALL};
 	setlocale(LC_CTYPE, "");
 	if (people)
-		print_head();
+		print_head(ping->choices);
 	for (int op = 0; op < TOUR_OPS && !tour_stopped(); op++) {
 		for (int way = 0; way < TOUR_QPS * TOUR_WAYS * TOUR_WAITS && !tour_stopped(); way++)
 			try_combination(t, (enum tour_op)op, (enum tour_qp)(way / (TOUR_WAYS * TOUR_WAITS)),
@@ -227,7 +270,7 @@ int ping_all(const struct ping *ping)
 			print_row(t, (enum tour_op)op);
 	}
 	if (people) {
-		puts("\nThe first tick is --wait poll, the second --wait event.");
+		print_notes(ping->choices);
 		print_reasons("Cannot be:", t->reasons, t->reason_count);
 		print_reasons("Failed:", t->failed, t->failed_count);
 	}

@@ -95,6 +95,13 @@ def table():
             cells = ''.join(f' +({tick if op in ON[qp] else "-"} ?){{2}} +({tick if op in ON[qp] else "-"} ?){{2}}' for qp in ON)
             check(re.search(f'^{op}{cells}$', text, re.MULTILINE), f'{op}:\n{text}')
         check('UD has no RDMA' in text and 'read on uc, cas on uc' in text and 'Failed' not in text, text)
+        check('8 bytes' not in text and 'The first tick is --wait poll' in text, text)
+    text = ping(loopback, '--loopback', '--op', 'all', '--size', '0', '--qp', 'uc', '-c', '1', env={'LC_ALL': 'C'})
+    check(text.startswith(f'{"":16}UC\n{"":16}cm   socket\n') and re.search(r'^send +\+ \+  \+ \+$', text, re.MULTILINE), text)
+    check('cas, faa and atomic-write are on 8 bytes always' in text, text)
+    text = ping(loopback, '--loopback', '--op', 'all', '--connect', 'socket', '--wait', 'event', '-c', '1', env={'LC_ALL': 'C'})
+    check(text.startswith(f'{"":16}RC       UC       UD\n{"":16}socket   socket   socket\n'), text)
+    check(re.search(r'^send {12}\+ {8}\+ {8}\+ *$', text, re.MULTILINE) and 'Each tick is --wait event.' in text, text)
     text = ping(loopback, '--loopback', '--op', 'all', '--json', '--qp', 'uc', '--connect', 'cm', '--wait', 'poll')
     check(len(json_events(text, 'combination')) == 10, text)
 
