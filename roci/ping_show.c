@@ -56,6 +56,8 @@ void ping_show_start(const struct ping *ping, const struct tour_plan *plan, cons
 		json_line_print(object, stdout);
 		return;
 	}
+	if (ping->choices->quiet)
+		return;
 	printf("PING %s: %s of %u bytes on %s, connected by %s\n", dial->address, tour_op_title(plan->op), plan->size,
 	       types[plan->qp], ways[plan->way]);
 	print_device("from device ", dial->device, ping->device.embedded ? ping->device.reason : NULL);
@@ -144,7 +146,10 @@ void ping_show_summary(const struct ping *ping, const struct summary *summary)
 		json_line_print(object, stdout);
 		return;
 	}
-	printf("\n%llu operation%s, %llu failed\n", (unsigned long long)summary->tried, summary->tried == 1 ? "" : "s",
+	/* an empty line after what is printed of operations; steps end with one, but a failure does not */
+	if (!ping->choices->quiet && (!ping->choices->steps || summary->failed))
+		putchar('\n');
+	printf("%llu operation%s, %llu failed\n", (unsigned long long)summary->tried, summary->tried == 1 ? "" : "s",
 	       (unsigned long long)summary->failed);
 	if (summary->tried > summary->failed)
 		printf("min %s, median %s, p99 %s, max %s\n", print_time(min, t.min_ns),

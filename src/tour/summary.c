@@ -61,7 +61,7 @@ struct summary_times summary_times(const struct summary *s)
 		return t;
 	memcpy(sorted, s->kept, s->count * sizeof(*sorted));
 	qsort(sorted, s->count, sizeof(*sorted), compare);
-	t.median_ns = sorted[(s->count + 1) / 2 - 1];
+	t.median_ns = sorted[(s->count - 1) / 2] + (sorted[s->count / 2] - sorted[(s->count - 1) / 2]) / 2;
 	t.p99_ns = sorted[(s->count * 99 + 99) / 100 - 1];
 	free(sorted);
 	return t;

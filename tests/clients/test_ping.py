@@ -134,7 +134,9 @@ def output():
     check(len(re.findall(r'^64 bytes: send seq=\d time=[\d.]+ (us|ms|s)$', text, re.MULTILINE)) == 3, text)
     check(re.search(r'\n3 operations, 0 failed\nmin .*, median .*, p99 .*, max .*$', text), text)
     quiet = ping(loopback, '--loopback', '-c', '1', '-q')
-    check('seq=' not in quiet and '1 operation, 0 failed' in quiet, quiet)
+    check(re.fullmatch(r'1 operation, 0 failed\nmin .*', quiet.strip()), quiet)
+    text = ping(loopback, '--loopback', '-c', '1', '--steps')
+    check(re.search(r'\S\n\n1 operation, 0 failed\n', text), text)
     for argv, said in ((['--op', 'read', '--qp', 'ud', '--loopback'], 'UD has no RDMA'),
                        (['--op', 'cas', '--size', '16', '--loopback'], 'is on 8 bytes'),
                        (['--op', 'read', '--inline', '--loopback'], 'carries no data'),

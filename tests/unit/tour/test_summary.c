@@ -36,6 +36,20 @@ static void one_is_all(void **state)
 	summary_destroy(&s);
 }
 
+/* The median of an even number is the mean of the two in the middle. */
+static void median_of_two(void **state)
+{
+	struct summary s;
+
+	assert_int_equal(summary_init(&s), 0);
+	summary_add(&s, 300);
+	summary_add(&s, 100);
+	assert_int_equal(summary_times(&s).median_ns, 200);
+	summary_add(&s, 110);
+	assert_int_equal(summary_times(&s).median_ns, 110);
+	summary_destroy(&s);
+}
+
 /* However many there are, memory is bounded, and the share that is kept is even. */
 static void many(void **state)
 {
@@ -60,6 +74,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(percentiles),
 		cmocka_unit_test(one_is_all),
+		cmocka_unit_test(median_of_two),
 		cmocka_unit_test(many),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
