@@ -66,6 +66,40 @@ static uint64_t new_send_ops(enum tour_op op)
 	       IBV_QP_EX_WITH_RDMA_WRITE | IBV_QP_EX_WITH_RDMA_READ;
 }
 
+/* How many bytes a QP takes inline. No attribute of a device tells: only QPs that it makes, or does not. */
+static uint32_t largest_inline(const struct endpoint *e, const struct ibv_qp_init_attr_ex *refused)
+{
+	uint32_t good = 0, bad = refused->cap.max_inline_data;
+
+	while (good + 1 < bad) {
+		struct ibv_qp_init_attr_ex attr = *refused;
+		struct ibv_qp *qp;
+
+		attr.cap.max_inline_data = good + (bad - good) / 2;
+		qp = ibv_create_qp_ex(e->verbs, &attr);
+		if (qp) {
+			good += (bad - good) / 2;
+			ibv_destroy_qp(qp);
+		} else {
+			bad = good + (bad - good) / 2;
+		}
+	}
+	return good;
+}
+
+static int refuse_inline(const struct endpoint *e, const struct ibv_qp_init_attr_ex *refused, int err,
+			 struct failure *f)
+{
+	uint32_t largest = largest_inline(e, refused);
+	const char *device = e->verbs->device->name;
+
+	if (largest)
+		return fail(f, -err,
+			    "%s makes no QP that takes %u bytes inline; at most %u: use --size %u, or no --inline",
+			    device, refused->cap.max_inline_data, largest, largest);
+	return fail(f, -err, "%s makes no QP that takes bytes inline: %s; use no --inline", device, strerror(err));
+}
+
 static int create_qp(struct endpoint *e, const struct endpoint_wish *wish, struct failure *f)
 {
 	struct ibv_qp_init_attr_ex attr = {
@@ -93,10 +127,9 @@ static int create_qp(struct endpoint *e, const struct endpoint_wish *wish, struc
 		e->qp = ibv_create_qp_ex(e->verbs, &attr);
 		err = e->qp ? 0 : errno;
 	}
+	attr.cap.max_inline_data = wish->inline_bytes;
 	if (err && wish->inline_bytes)
-		return fail(f, -err,
-			    "%s makes no QP that takes %u bytes inline: %s; use a smaller --size, or no --inline",
-			    e->verbs->device->name, wish->inline_bytes, strerror(err));
+		return refuse_inline(e, &attr, err, f);
 	if (err && wish->sges > 1)
 		return fail(f, -err, "%s makes no QP that takes %u pieces: %s; use a smaller --sge",
 			    e->verbs->device->name, wish->sges, strerror(err));

@@ -124,6 +124,10 @@ def sizes():
         ping(loopback, '--op', 'write', '--qp', 'uc', '--no-verify', '-c', '3', '-i', '0', *target(serve))
         text = ping(loopback, '--qp', 'ud', '--size', '100000', '-c', '1', *target(serve), status=CANNOT)
         check(re.search('takes at most [0-9]+ bytes', text), text)
+        text = ping(loopback, '--inline', '--size', '100000', '-c', '1', *target(serve), status=CANNOT)
+        largest = re.search('at most ([0-9]+): use --size', text)
+        check(largest, text)
+        ping(loopback, '--inline', '--size', largest.group(1), '-c', '1', *target(serve))
         text = ping(loopback, '--size', '1G', '--loopback', status=CANNOT)
         check('out of range' in text, text)
 
