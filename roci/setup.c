@@ -58,14 +58,25 @@ static int check_interface(const struct setup *s)
 /* The kernel's module is missing, or the kernel has no RDMA at all. */
 static int no_module(const struct setup *s)
 {
+	const char *module = strcmp(s->kind, "rxe") ? "siw" : "rdma_rxe";
 	struct utsname name;
+	char modules[sizeof("/lib/modules/") + sizeof(name.release)];
 
 	uname(&name);
+	snprintf(modules, sizeof(modules), "/lib/modules/%s", name.release);
+	if (access(modules, F_OK)) {
+		complain(s->command,
+			 "this kernel (%s) has no %s, and there is no %s: a container, or a kernel without modules. No "
+			 "package helps; in a container, load the module on the machine itself: sudo modprobe %s\n"
+			 "roci0 needs no module: `roci ping --device embedded --loopback`",
+			 name.release, module, modules, module);
+		return SETUP_FAILED;
+	}
 	complain(s->command,
 		 "this kernel (%s) has no module %s. It may be in a package of its own: `roci doctor` names it where "
 		 "it knows; "
 		 "then try again.\nroci0 needs no module: `roci ping --device embedded --loopback`",
-		 name.release, strcmp(s->kind, "rxe") ? "siw" : "rdma_rxe");
+		 name.release, module);
 	return SETUP_FAILED;
 }
 
