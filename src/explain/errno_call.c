@@ -28,6 +28,7 @@ static const struct explanation rows[] = {
 		.code = ENOMEM,
 		.calls = CALL_REG_MR,
 		.name = "ibv_reg_mr: ENOMEM",
+		.phrases = "couldn t allocate mr", /* perftest, which does not print errno */
 		.title = "the memory cannot be pinned: most often the limit of locked memory is too low",
 		.meaning = "Registered memory stays in RAM (it is pinned), and the kernel counts it against "
 			   "RLIMIT_MEMLOCK. roci0 pins nothing and has no such limit.",

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* Finds what a text talks about: by names and phrases, and by numbers that stand behind a word that says what they are.
  */
+#include <infiniband/verbs.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -181,7 +182,7 @@ static const struct explanation *numbered(const struct match *m, const char *at,
 	if (preceded(m, at, "status|error|err", &before)) {
 		if (preceded(m, before, "vendor|vend|exit", &other))
 			return NULL;
-		if (of_completion(m, before))
+		if (code && of_completion(m, before))
 			return explain_code(EXPLAIN_WC_STATUS, code);
 		if (cm && !words_have(m->words, "cq|wc|completion"))
 			return explain_code(EXPLAIN_CM_REJECT, code);
@@ -208,6 +209,41 @@ static void by_number(struct match *m)
 		at++;
 		if (words_number(at, &value) && !repeats(m, at))
 			add(m, numbered(m, at, value), at, at);
+	}
+}
+
+#define CQE_WORDS 16
+
+/* The CQE that mlx5 dumps behind "got completion with error:" is 16 words. The last byte of the 14th is the syndrome,
+ * the one before it the vendor's (struct mlx5_err_cqe). */
+static void by_cqe(struct match *m)
+{
+	static const struct {
+		unsigned syndrome;
+		enum ibv_wc_status status;
+	} statuses[] = {
+		{0x01, IBV_WC_LOC_LEN_ERR},    {0x02, IBV_WC_LOC_QP_OP_ERR},   {0x04, IBV_WC_LOC_PROT_ERR},
+		{0x05, IBV_WC_WR_FLUSH_ERR},   {0x06, IBV_WC_MW_BIND_ERR},     {0x10, IBV_WC_BAD_RESP_ERR},
+		{0x11, IBV_WC_LOC_ACCESS_ERR}, {0x12, IBV_WC_REM_INV_REQ_ERR}, {0x13, IBV_WC_REM_ACCESS_ERR},
+		{0x14, IBV_WC_REM_OP_ERR},     {0x15, IBV_WC_RETRY_EXC_ERR},   {0x16, IBV_WC_RNR_RETRY_EXC_ERR},
+		{0x22, IBV_WC_REM_ABORT_ERR},
+	};
+	static const char phrase[] = "got completion with error";
+	const char *at = words_find(m->words, phrase, strlen(phrase));
+	unsigned long word = 0;
+
+	if (!at)
+		return;
+	at += strlen(phrase) + 1;
+	for (unsigned i = 0; i < CQE_WORDS; i++, at += 9) {
+		if (strspn(at, "0123456789abcdef") != 8 || at[8] != ' ')
+			return;
+		if (i == 13)
+			word = strtoul(at, NULL, 16);
+	}
+	for (size_t i = 0; i < sizeof(statuses) / sizeof(statuses[0]); i++) {
+		if (statuses[i].syndrome == (word & 0xff))
+			add(m, explain_code(EXPLAIN_WC_STATUS, statuses[i].status), at, at);
 	}
 }
 
@@ -330,6 +366,7 @@ void explain_find(const char *text, struct explain_found *found)
 	m.calls = find_calls(m.words);
 	by_name(&m);
 	by_number(&m);
+	by_cqe(&m);
 	drop_parts(&m);
 	prefer_calls(&m);
 	qsort(m.hits, m.count, sizeof(m.hits[0]), compare);

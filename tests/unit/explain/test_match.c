@@ -71,6 +71,12 @@ static void completions(void **state)
 	/* libfabric */
 	check("libfabric:1234:verbs:ep_data:vrb_poll_cq():  IBV_WC_RNR_RETRY_EXC_ERR (13) vendor 135",
 	      "IBV_WC_RNR_RETRY_EXC_ERR");
+	/* libmlx5 */
+	check("mlx5: node-1: got completion with error:\n00000000 00000000 00000000 00000000\n00000000 00000000 "
+	      "00000000 "
+	      "00000000\n00000000 00000000 00000000 00000000\n00000000 00008914 10000d0b 000036d2",
+	      "IBV_WC_REM_OP_ERR");
+	check("mlx5: node-1: got completion with error:\n00000000 00000000 00000000 00000000", "");
 	/* a part of another name is not that name */
 	check("RNR retry counter exceeded", "IBV_WC_RNR_RETRY_EXC_ERR");
 	check("retry counter 7", "");
@@ -120,6 +126,7 @@ static void calls(void **state)
 	check("ib_md.c:287 UCX ERROR ibv_reg_mr(address=0x7f00, length=65536, access=0xf) failed: Cannot allocate "
 	      "memory",
 	      "ibv_reg_mr: ENOMEM");
+	check("Couldn't allocate MR", "ibv_reg_mr: ENOMEM");
 	check("ibv_reg_mr(): Bad address", "ibv_reg_mr: EFAULT");
 	check("ibv_post_send error Error 22", "ibv_post_send: EINVAL");
 	check("ibv_post_send failed: -12", "ibv_post_send: ENOMEM");
