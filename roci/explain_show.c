@@ -62,6 +62,9 @@ static void print_row(const struct explanation *e)
 
 void explain_show(const struct explain_found *found)
 {
+	if (found->general)
+		puts("Nothing is known about this errno of this call in particular. What the errno means in "
+		     "general:\n");
 	for (size_t i = 0; i < found->sure; i++) {
 		if (i)
 			puts("\n----\n");

@@ -8,6 +8,7 @@
 #ifndef ROCI_EXPLAIN_EXPLAIN_H
 #define ROCI_EXPLAIN_EXPLAIN_H
 
+#include <stdbool.h>
 #include <stddef.h>
 
 /* The tables, one file each. */
@@ -67,7 +68,9 @@ const struct explanation *explain_rows(enum explain_kind kind, size_t *count);
 struct explain_found {
 	const struct explanation *rows[EXPLAIN_FOUND_MAX]; /* the one to read first is first */
 	size_t count;
-	size_t sure; /* the first so many are meant together; the others are what the text could mean as well */
+	size_t sure;  /* the first so many are meant together; the others are what the text could mean as well */
+	bool general; /* the text names a call too, but no row is about its errno: a row says what the errno means
+			 anywhere */
 };
 
 /* Finds what `text` talks about. Never fails: without a match found->count is 0. */

@@ -268,9 +268,11 @@ static void drop_parts(struct match *m)
 	m->count = kept;
 }
 
-/* A row for the call that the text names, in place of the row for any call. */
-static void prefer_calls(struct match *m)
+/* A row for the call that the text names, in place of the row for any call. Whether there is a call, but no such row.
+ */
+static bool prefer_calls(struct match *m)
 {
+	bool missing = false;
 	size_t count;
 	const struct explanation *rows = explain_rows(EXPLAIN_CALL, &count);
 
@@ -283,6 +285,7 @@ static void prefer_calls(struct match *m)
 			if (rows[k].code == row->code && (rows[k].calls & m->calls))
 				better = &rows[k];
 		}
+		missing |= m->calls && !better;
 		for (size_t j = 0; j < m->count && better; j++) {
 			if (m->hits[j].row == better) { /* found by its name, too */
 				m->hits[i--] = m->hits[--m->count];
@@ -292,6 +295,7 @@ static void prefer_calls(struct match *m)
 		if (better)
 			m->hits[i].row = better;
 	}
+	return missing;
 }
 
 static unsigned find_calls(const char *words)
@@ -368,7 +372,7 @@ void explain_find(const char *text, struct explain_found *found)
 	by_number(&m);
 	by_cqe(&m);
 	drop_parts(&m);
-	prefer_calls(&m);
+	found->general = prefer_calls(&m);
 	qsort(m.hits, m.count, sizeof(m.hits[0]), compare);
 	for (size_t i = 0; i < m.count && i < EXPLAIN_FOUND_MAX; i++)
 		found->rows[found->count++] = m.hits[i].row;

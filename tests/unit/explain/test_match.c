@@ -140,6 +140,20 @@ static void calls(void **state)
 	check("returned -22", "EINVAL");
 }
 
+/* An errno that no row has for the call: what is found is general, and says so. */
+static void unknown_pairs(void **state)
+{
+	struct explain_found found;
+
+	explain_find("ibv_reg_mr EACCES", &found);
+	assert_string_equal(found.rows[0]->name, "EACCES");
+	assert_true(found.general);
+	explain_find("ibv_reg_mr ENOMEM", &found);
+	assert_false(found.general);
+	explain_find("EACCES", &found);
+	assert_false(found.general);
+}
+
 static void the_rest(void **state)
 {
 	check("AETH syndrome 0x62", "NAK REMOTE ACCESS ERROR");
@@ -208,8 +222,9 @@ static void any_bytes(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(completions), cmocka_unit_test(connections), cmocka_unit_test(calls),
-		cmocka_unit_test(the_rest),    cmocka_unit_test(numbers),     cmocka_unit_test(any_bytes),
+		cmocka_unit_test(completions),   cmocka_unit_test(connections), cmocka_unit_test(calls),
+		cmocka_unit_test(the_rest),      cmocka_unit_test(numbers),     cmocka_unit_test(any_bytes),
+		cmocka_unit_test(unknown_pairs),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }
