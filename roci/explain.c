@@ -119,6 +119,8 @@ static int provoke(const struct command *self, const char *text, const char *wis
 	explain_find(text, &found);
 	if (!found.count)
 		return nothing_found(self, text);
+	if (!found.sure)
+		return complain(self, "'%s' may be several errors; `roci explain %s` lists them", text, text);
 	if (!provoke_can(found.rows[0])) {
 		if (found.rows[0]->see)
 			return complain(self, "this needs another program: %s", found.rows[0]->see);

@@ -70,7 +70,10 @@ void explain_show(const struct explain_found *found)
 			puts("\n----\n");
 		print_row(found->rows[i]);
 	}
-	if (found->count > found->sure)
+	if (found->count && !found->sure)
+		puts("There are several; ask for one by its name, by its syndrome, or by `NAK code N` (0 to 4 are 0x60 "
+		     "to 0x64):");
+	else if (found->count > found->sure)
 		puts("\nThe same number could also be:");
 	for (size_t i = found->sure; i < found->count; i++) {
 		const struct explanation *e = found->rows[i];

@@ -359,13 +359,28 @@ static bool lone_number(const struct match *m, struct explain_found *found)
 	return true;
 }
 
+/* "NAK" alone: each of them, to choose from. */
+static bool every_nak(const struct match *m, struct explain_found *found)
+{
+	size_t count;
+	const struct explanation *rows = explain_rows(EXPLAIN_NAK, &count);
+
+	if (strcmp(m->words, " nak ") && strcmp(m->words, " naks "))
+		return false;
+	for (size_t i = 0; i < count && found->count < EXPLAIN_FOUND_MAX; i++) {
+		if (rows[i].code >= 0x20) /* no ACK */
+			found->rows[found->count++] = &rows[i];
+	}
+	return true;
+}
+
 void explain_find(const char *text, struct explain_found *found)
 {
 	struct match m = {.count = 0};
 
 	*found = (struct explain_found){.count = 0};
 	words_normalise(text, m.words);
-	if (lone_number(&m, found))
+	if (lone_number(&m, found) || every_nak(&m, found))
 		return;
 	m.calls = find_calls(m.words);
 	by_name(&m);

@@ -160,6 +160,8 @@ static void the_rest(void **state)
 	check("syndrome 98", "NAK REMOTE ACCESS ERROR");
 	check("syndrome 0x2c", "RNR NAK");
 	check("syndrome 0x1f", "ACK");
+	check("NAK", "RNR NAK, NAK PSN SEQUENCE ERROR, NAK INVALID REQUEST, NAK REMOTE ACCESS ERROR, "
+		     "NAK REMOTE OPERATIONAL ERROR, NAK INVALID RD REQUEST");
 	check("NAK code 1", "NAK INVALID REQUEST");
 	check("NAK remote access error", "NAK REMOTE ACCESS ERROR");
 	check("vendor syndrome 0x22", "");
