@@ -27,6 +27,7 @@ struct command {
 	const struct option_row *options;
 	size_t option_count;
 	enum operand_kind operands;
+	bool numbers;                              /* "-110" is an operand, not an option */
 	const char *const *operand_values;         /* ends with NULL */
 	const char *const *(*operand_words)(void); /* likewise, where they are not known before */
 	/* argv[0] is the subcommand's name. Returns the exit status. */

@@ -193,6 +193,7 @@ const struct command explain_command = {
 	.options = options,
 	.option_count = sizeof(options) / sizeof(options[0]),
 	.operands = OPERANDS_CHOICE,
+	.numbers = true,
 	.operand_words = words,
 	.run = run,
 };

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
+#include <ctype.h>
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -141,6 +142,12 @@ static bool store(const struct command *command, const struct option_row *row, c
 	}
 }
 
+/* Whether a word is an option, or begins with one. */
+static bool is_option(const struct command *command, const char *word)
+{
+	return word[0] == '-' && word[1] && !(command->numbers && isdigit((unsigned char)word[1]));
+}
+
 /* The place of the parser in argv. */
 struct cursor {
 	const struct command *command;
@@ -212,7 +219,7 @@ bool options_parse(const struct command *command, int argc, char **argv, void *i
 	}
 	for (; c.i < argc && good && !c.help; c.i++) {
 		char *word = argv[c.i];
-		if (ended || word[0] != '-' || !word[1]) {
+		if (ended || !is_option(command, word)) {
 			operands->list[operands->count++] = word;
 			ended |= command->operands == OPERANDS_PROGRAM;
 		} else if (!strcmp(word, "--")) {

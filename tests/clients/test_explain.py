@@ -21,7 +21,7 @@ def people():
     says(r'(?s)^IB_CM_REJ_CONSUMER_DEFINED .*\n----\n\nRDMA_CM_EVENT_REJECTED ', out)
     out, _ = roci('explain', '12')
     says(r'(?s)^IBV_WC_RETRY_EXC_ERR.*The same number could also be:\n.*errno 12: ENOMEM', out)
-    says(r'^EINVAL \(errno 22\)', roci('explain', '--', '-22')[0])
+    says(r'^EINVAL \(errno 22\)', roci('explain', '-22')[0])
 
 
 def classics():

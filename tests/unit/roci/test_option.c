@@ -146,6 +146,23 @@ static void mistakes_end_with_a_usage_error(void **state)
 	}
 }
 
+static void a_negative_number_may_be_an_operand(void **state)
+{
+	struct command numbers = command;
+	struct choices c;
+	struct operands operands;
+	int status;
+
+	assert_false(parse(&command, WORDS("-110"), &c, &operands, &status));
+	numbers.numbers = true;
+	assert_true(parse(&numbers, WORDS("-a", "-110"), &c, &operands, &status));
+	assert_true(c.all);
+	assert_int_equal(operands.count, 1);
+	assert_string_equal(operands.list[0], "-110");
+	free(operands.list);
+	assert_false(parse(&numbers, WORDS("-x"), &c, &operands, &status));
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -154,6 +171,7 @@ int main(void)
 		cmocka_unit_test(options_may_follow_operands),
 		cmocka_unit_test(a_program_ends_the_options),
 		cmocka_unit_test(mistakes_end_with_a_usage_error),
+		cmocka_unit_test(a_negative_number_may_be_an_operand),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }
