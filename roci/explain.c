@@ -46,11 +46,9 @@ static const struct option_row options[] = {
 	OPTION_HELP_ROW,
 };
 
-/* The words for completion: those that need no quotes. Made once, and kept. */
-static const char *const *words(void)
+/* The words or the names of all rows: those that need no quotes. */
+static void collect(const char *list[ROWS_MAX + 1], char texts[][EXPLAIN_WORD_CHARS])
 {
-	static char texts[ROWS_MAX][EXPLAIN_WORD_CHARS];
-	static const char *list[ROWS_MAX + 1];
 	size_t count = 0;
 
 	for (unsigned kind = 0; kind < EXPLAIN_KINDS; kind++) {
@@ -58,12 +56,23 @@ static const char *const *words(void)
 		const struct explanation *row = explain_rows((enum explain_kind)kind, &rows);
 
 		for (; rows-- && count < ROWS_MAX; row++) {
-			const char *word = row->kind == EXPLAIN_CM_REJECT ? row->name : explain_word(row, texts[count]);
+			bool named = !texts || row->kind == EXPLAIN_CM_REJECT;
+			const char *word = named ? row->name : explain_word(row, texts[count]);
 
 			if (!strpbrk(word, " :"))
 				list[count++] = word;
 		}
 	}
+	list[count] = NULL;
+}
+
+/* The words for completion. Made once, and kept. */
+static const char *const *words(void)
+{
+	static char texts[ROWS_MAX][EXPLAIN_WORD_CHARS];
+	static const char *list[ROWS_MAX + 1];
+
+	collect(list, texts);
 	return list;
 }
 
@@ -83,8 +92,11 @@ static char *join(const struct operands *operands)
 
 static int nothing_found(const struct command *self, const char *text)
 {
-	const char *meant = suggest(text, words());
+	const char *names[ROWS_MAX + 1], *meant = suggest(text, words());
 
+	collect(names, NULL);
+	if (!meant)
+		meant = suggest(text, names);
 	if (meant)
 		complain(self, "nothing is known about '%s'; did you mean `roci explain %s`?", text, meant);
 	else

@@ -37,6 +37,8 @@ def classics():
 def unknown():
     _, err = roci('explain', 'RNR_RETY_EXC_ERR', status=FAILED)
     says('did you mean `roci explain RNR_RETRY_EXC_ERR`', err)
+    _, err = roci('explain', 'IBV_WC_SUCCES', status=FAILED)
+    says('did you mean `roci explain IBV_WC_SUCCESS`', err)
     _, err = roci('explain', 'zzzzzz', status=FAILED)
     says('`roci explain --list` lists', err)
     says('say what to explain', roci('explain', status=USAGE)[1])
