@@ -90,10 +90,17 @@ static char *join(const struct operands *operands)
 	return text;
 }
 
-static int nothing_found(const struct command *self, const char *text)
+static int nothing_found(const struct command *self, const char *text, const struct explain_found *found)
 {
 	const char *names[ROWS_MAX + 1], *meant = suggest(text, words());
+	int least, most;
 
+	if (found->unknown_code) {
+		explain_range(found->unknown_kind, &least, &most);
+		complain(self, "%d is no %s (%d to %d)", found->code, explain_kind_name(found->unknown_kind), least,
+			 most);
+		return EXIT_NOTHING_FOUND;
+	}
 	collect(names, NULL);
 	if (!meant)
 		meant = suggest(text, names);
@@ -118,7 +125,7 @@ static int explain(const struct command *self, const char *text, bool json)
 		explain_show(&found);
 	if (found.count)
 		return fflush(stdout) ? EXIT_FAILURE : 0;
-	return nothing_found(self, text);
+	return nothing_found(self, text, &found);
 }
 
 static int provoke(const struct command *self, const char *text, const char *wish)
@@ -130,7 +137,7 @@ static int provoke(const struct command *self, const char *text, const char *wis
 
 	explain_find(text, &found);
 	if (!found.count)
-		return nothing_found(self, text);
+		return nothing_found(self, text, &found);
 	if (!found.sure)
 		return complain(self, "'%s' may be several errors; `roci explain %s` lists them", text, text);
 	if (!provoke_can(found.rows[0])) {

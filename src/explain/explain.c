@@ -65,3 +65,15 @@ const char *explain_number(const struct explanation *e, char text[EXPLAIN_WORD_C
 		snprintf(text, EXPLAIN_WORD_CHARS, "%s %d", kind, e->code);
 	return text;
 }
+
+void explain_range(enum explain_kind kind, int *least, int *most)
+{
+	size_t count;
+	const struct explanation *rows = explain_rows(kind, &count);
+
+	*least = *most = count ? rows[0].code : 0;
+	for (size_t i = 1; i < count; i++) {
+		*least = rows[i].code < *least ? rows[i].code : *least;
+		*most = rows[i].code > *most ? rows[i].code : *most;
+	}
+}

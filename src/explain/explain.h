@@ -59,6 +59,9 @@ const char *explain_word(const struct explanation *e, char word[EXPLAIN_WORD_CHA
 /* The number with what it is: "completion status 12", "AETH syndrome 0x62", "errno 22". */
 const char *explain_number(const struct explanation *e, char text[EXPLAIN_WORD_CHARS]);
 
+/* The least and the greatest code of a kind. */
+void explain_range(enum explain_kind kind, int *least, int *most);
+
 /* All rows of a kind: *count of them. */
 const struct explanation *explain_rows(enum explain_kind kind, size_t *count);
 
@@ -68,7 +71,11 @@ const struct explanation *explain_rows(enum explain_kind kind, size_t *count);
 struct explain_found {
 	const struct explanation *rows[EXPLAIN_FOUND_MAX]; /* the one to read first is first */
 	size_t count;
-	size_t sure;  /* the first so many are meant together; the others are what the text could mean as well */
+	size_t sure; /* the first so many are meant together; the others are what the text could mean as well */
+	/* With count 0: the text has a number of this kind, but the kind has no such code. */
+	bool unknown_code;
+	enum explain_kind unknown_kind;
+	int code;
 	bool general; /* the text names a call too, but no row is about its errno: a row says what the errno means
 			 anywhere */
 };

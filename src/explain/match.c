@@ -21,6 +21,9 @@ struct match {
 	unsigned calls;
 	struct hit hits[HITS_MAX];
 	size_t count;
+	bool unknown_code; /* as in struct explain_found */
+	enum explain_kind unknown_kind;
+	int code;
 };
 
 static const struct {
@@ -141,6 +144,19 @@ static const struct explanation *syndrome(long value)
 	return explain_code(EXPLAIN_NAK, value < 0x40 ? 0x20 : (int)value);
 }
 
+/* A row of a kind. If there is none, the text has a wrong number: it is kept. */
+static const struct explanation *code_of(struct match *m, enum explain_kind kind, int code)
+{
+	const struct explanation *row = explain_code(kind, code);
+
+	if (!row && !m->unknown_code) {
+		m->unknown_code = true;
+		m->unknown_kind = kind;
+		m->code = code;
+	}
+	return row;
+}
+
 /* Whether the error number behind the word at `word` is the status of a completion: by the words before it, or by the
  * vendor error that only completions have. */
 static bool of_completion(const struct match *m, const char *word)
@@ -153,7 +169,7 @@ static bool of_completion(const struct match *m, const char *word)
 }
 
 /* What a number means behind the word before it; NULL: nothing. */
-static const struct explanation *numbered(const struct match *m, const char *at, long value)
+static const struct explanation *numbered(struct match *m, const char *at, long value)
 {
 	bool cm = words_have(m->words, "rejected|reject|rej|cma|cm|rdma cm event rejected");
 	const char *before, *other;
@@ -166,7 +182,7 @@ static const struct explanation *numbered(const struct match *m, const char *at,
 			       ? explain_code(EXPLAIN_ERRNO, -code)
 			       : NULL;
 	if (preceded(m, at, "rej|reason|rejected", &before))
-		return explain_code(EXPLAIN_CM_REJECT, code);
+		return code_of(m, EXPLAIN_CM_REJECT, code);
 	if (preceded(m, at, "syndrome", &before))
 		return preceded(m, before, "vendor|hw", &other) ? NULL : syndrome(value);
 	if (preceded(m, at, "nak|code", &before) && words_have(m->words, "nak"))
@@ -183,10 +199,10 @@ static const struct explanation *numbered(const struct match *m, const char *at,
 		if (preceded(m, before, "vendor|vend|exit", &other))
 			return NULL;
 		if (code && of_completion(m, before))
-			return explain_code(EXPLAIN_WC_STATUS, code);
+			return code_of(m, EXPLAIN_WC_STATUS, code);
 		if (cm && !words_have(m->words, "cq|wc|completion"))
-			return explain_code(EXPLAIN_CM_REJECT, code);
-		return explain_code(*before == 's' ? EXPLAIN_WC_STATUS : EXPLAIN_ERRNO, code);
+			return code_of(m, EXPLAIN_CM_REJECT, code);
+		return *before == 's' ? code_of(m, EXPLAIN_WC_STATUS, code) : explain_code(EXPLAIN_ERRNO, code);
 	}
 	return NULL;
 }
@@ -392,4 +408,7 @@ void explain_find(const char *text, struct explain_found *found)
 	for (size_t i = 0; i < m.count && i < EXPLAIN_FOUND_MAX; i++)
 		found->rows[found->count++] = m.hits[i].row;
 	found->sure = found->count;
+	found->unknown_code = m.unknown_code && !found->count;
+	found->unknown_kind = m.unknown_kind;
+	found->code = m.code;
 }

@@ -39,6 +39,8 @@ def unknown():
     says('did you mean `roci explain RNR_RETRY_EXC_ERR`', err)
     _, err = roci('explain', 'IBV_WC_SUCCES', status=FAILED)
     says('did you mean `roci explain IBV_WC_SUCCESS`', err)
+    _, err = roci('explain', 'status', '77', status=FAILED)
+    says('77 is no completion status .0 to', err)
     _, err = roci('explain', 'zzzzzz', status=FAILED)
     says('`roci explain --list` lists', err)
     says('say what to explain', roci('explain', status=USAGE)[1])

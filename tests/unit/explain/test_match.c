@@ -2,6 +2,7 @@
 /* Lines as programs log them, and what they are about. */
 #include "test.h"
 
+#include <infiniband/verbs.h>
 #include <string.h>
 
 #include "explain/explain.h"
@@ -154,6 +155,33 @@ static void unknown_pairs(void **state)
 	assert_false(found.general);
 }
 
+static void check_unknown(const char *text, enum explain_kind kind, int code, int least, int most)
+{
+	struct explain_found found;
+	int from, to;
+
+	explain_find(text, &found);
+	assert_int_equal(found.count, 0);
+	assert_true(found.unknown_code);
+	assert_int_equal(found.unknown_kind, kind);
+	assert_int_equal(found.code, code);
+	explain_range(kind, &from, &to);
+	assert_int_equal(from, least);
+	assert_int_equal(to, most);
+}
+
+static void unknown_codes(void **state)
+{
+	struct explain_found found;
+
+	check_unknown("status 77", EXPLAIN_WC_STATUS, 77, 0, IBV_WC_TM_RNDV_INCOMPLETE);
+	check_unknown("reject reason 999", EXPLAIN_CM_REJECT, 999, 1, 35);
+	explain_find("what is this", &found);
+	assert_false(found.unknown_code);
+	explain_find("status 12", &found);
+	assert_false(found.unknown_code);
+}
+
 static void the_rest(void **state)
 {
 	check("AETH syndrome 0x62", "NAK REMOTE ACCESS ERROR");
@@ -224,9 +252,9 @@ static void any_bytes(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(completions),   cmocka_unit_test(connections), cmocka_unit_test(calls),
-		cmocka_unit_test(the_rest),      cmocka_unit_test(numbers),     cmocka_unit_test(any_bytes),
-		cmocka_unit_test(unknown_pairs),
+		cmocka_unit_test(completions),   cmocka_unit_test(connections),   cmocka_unit_test(calls),
+		cmocka_unit_test(the_rest),      cmocka_unit_test(numbers),       cmocka_unit_test(any_bytes),
+		cmocka_unit_test(unknown_pairs), cmocka_unit_test(unknown_codes),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }
