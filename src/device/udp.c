@@ -9,6 +9,7 @@
 #include <sys/mman.h>
 
 #include "device/gid.h"
+#include "device/port_holder.h"
 #include "device/steer.h"
 #include "device/sys.h"
 #include "device/udp_socket.h"
@@ -207,12 +208,13 @@ err_close:
 /* ---- a port that cannot be had ---- */
 
 #define RETRY_NS 1000000000u /* between attempts to bind it */
-#define USE_NS   2000000000u /* so long after the last packet, UDP_RETRY_SOON_NS */
+#define USE_NS   2000000000u /* so long after the last packet, retry_soon_ns */
+#define SHARE    16          /* attempts take one part of so many of the time: others fill the kernel's lists */
 
 /* Not all at the same moment: two registries that bind together both give way. */
 static void plan_retry(struct roci_udp *udp, uint64_t now)
 {
-	uint64_t pause = udp->used_at && now - udp->used_at < USE_NS ? UDP_RETRY_SOON_NS : RETRY_NS;
+	uint64_t pause = udp->used_at && now - udp->used_at < USE_NS ? udp->retry_soon_ns : RETRY_NS;
 
 	udp->retry_at = now + pause - roci_random32() % (pause / 4);
 }
@@ -260,13 +262,73 @@ int roci_udp_listen(struct roci_udp *udp, int index)
 	return err ? do_without(udp, (unsigned)index, err) : 0;
 }
 
-void roci_udp_timers(struct roci_udp *udp, uint64_t now)
+struct survey {
+	struct roci_udp *udp;
+	uint32_t same; /* bit per GID index: its holder still has the port */
+	unsigned fits[ROCI_MAX_GIDS];
+	uint32_t holders[ROCI_MAX_GIDS];
+};
+
+static bool is_missing(const struct udp_socket *s)
 {
+	return s->wanted && s->fd < 0;
+}
+
+/* Of several sockets that fit an address, the closest has its port. */
+static bool see_holder(void *context, const struct roci_port_holder *holder)
+{
+	struct survey *survey = context;
+
+	for (unsigned i = 0; i < ROCI_MAX_GIDS; i++) {
+		const struct udp_socket *s = &survey->udp->sockets[i];
+		unsigned fit = is_missing(s) ? roci_port_fit(holder->gid, survey->udp->config.gids->entries[i].gid) : 0;
+
+		if (!fit || fit < survey->fits[i])
+			continue;
+		if (fit > survey->fits[i])
+			survey->same &= ~(1u << i);
+		survey->fits[i] = fit;
+		survey->holders[i] = holder->inode;
+		if (holder->inode == s->holder)
+			survey->same |= 1u << i;
+	}
+	return true;
+}
+
+/* One reading tells of all addresses which it is no use to bind. In case it errs, each is tried once in a second. */
+static bool bind_missing(struct roci_udp *udp, uint64_t now)
+{
+	struct survey survey = {.udp = udp};
 	bool missing = false;
 
-	for (unsigned i = 0; i < ROCI_MAX_GIDS; i++)
-		if (udp->sockets[i].wanted && udp->sockets[i].fd < 0)
-			missing |= bind_port(udp, i) != 0;
+	roci_all_port_holders(ROCI_PORT_TABLES, see_holder, &survey);
+	for (unsigned i = 0; i < ROCI_MAX_GIDS; i++) {
+		struct udp_socket *s = &udp->sockets[i];
+
+		if (!is_missing(s))
+			continue;
+		if ((survey.same & 1u << i) && now - s->tried_at < RETRY_NS) {
+			missing = true;
+		} else if (bind_port(udp, i)) {
+			missing = true;
+			s->tried_at = now;
+			s->holder = survey.holders[i];
+		}
+	}
+	return missing;
+}
+
+static uint64_t clamp(uint64_t value, uint64_t low, uint64_t high)
+{
+	return value < low ? low : value > high ? high : value;
+}
+
+void roci_udp_timers(struct roci_udp *udp, uint64_t now)
+{
+	uint64_t start = roci_now();
+	bool missing = bind_missing(udp, now);
+
+	udp->retry_soon_ns = clamp(SHARE * (roci_now() - start), UDP_RETRY_SOON_NS, RETRY_NS);
 	if (missing)
 		plan_retry(udp, now);
 	else
@@ -400,6 +462,7 @@ int roci_udp_open(const struct roci_udp_config *config, struct roci_udp **out)
 	for (unsigned i = 0; i < ROCI_MAX_GIDS; i++)
 		udp->sources[i].fd = -1;
 	udp->retry_at = UINT64_MAX;
+	udp->retry_soon_ns = UDP_RETRY_SOON_NS;
 	roci_udp_prepare_recv(udp);
 	*out = udp;
 	return 0;

@@ -268,8 +268,8 @@ static void note_use(struct roci_udp *udp)
 	uint64_t now = roci_now();
 
 	udp->used_at = now;
-	if (udp->retry_at != UINT64_MAX && udp->retry_at > now + UDP_RETRY_SOON_NS)
-		udp->retry_at = now + UDP_RETRY_SOON_NS;
+	if (udp->retry_at != UINT64_MAX && udp->retry_at > now + udp->retry_soon_ns)
+		udp->retry_at = now + udp->retry_soon_ns;
 }
 
 void roci_udp_send(struct roci_link *link, struct roci_frame *frames, unsigned count)

@@ -36,7 +36,9 @@ struct udp_socket {
 	bool asked;     /* to receive at a GID: it is opened again when the address is back */
 	bool wanted;    /* it was to be opened, and could not: it is tried again at retry_at */
 	int error; /* of a wanted one: why; 0: the process that has the port sends by our side door what is for us */
-	uint16_t port; /* of a source */
+	uint64_t tried_at; /* of a wanted one: when it was last bound in vain */
+	uint32_t holder;   /* inode of a socket that had the port then; 0: none was seen */
+	uint16_t port;     /* of a source */
 	uint32_t ifindex;
 	unsigned joins; /* of a group; 0: the place is free */
 	uint8_t gid[16];
@@ -71,10 +73,12 @@ struct roci_udp {
 	unsigned busy; /* index in open[] of the socket that had something last */
 	unsigned turn; /* index in open[] of the socket that is read beside it */
 	unsigned reads;
-	uint64_t retry_at;        /* when the ports that could not be had are tried again; UINT64_MAX: there is none */
-	uint64_t used_at;         /* when a packet was last sent without the port */
-	unsigned recv_messages;   /* asked for at a time: few while they are long, so that they stay in the cache */
-	unsigned recv_dirty;      /* msgs[] that the last recvmmsg() has changed */
+	uint64_t retry_at;      /* when the ports that could not be had are tried again; UINT64_MAX: there is none */
+	uint64_t used_at;       /* when a packet was last sent without the port */
+	uint64_t retry_soon_ns; /* between attempts while packets are sent: UDP_RETRY_SOON_NS, or more where one is long
+				 */
+	unsigned recv_messages; /* asked for at a time: few while they are long, so that they stay in the cache */
+	unsigned recv_dirty;    /* msgs[] that the last recvmmsg() has changed */
 	uint64_t errors_reported; /* bit per errno < 64 */
 	bool fragments_reported;
 	unsigned error_count;

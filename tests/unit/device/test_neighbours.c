@@ -139,6 +139,28 @@ static void a_missing_port_is_tried_soon_while_packets_are_sent(void **state)
 	station_close(&a);
 }
 
+/* Others fill the kernel's lists: one reading must do for all addresses that are missing. */
+static void a_port_that_the_same_socket_has_is_tried_once_in_a_second(void **state)
+{
+	struct station a, foreign;
+	uint64_t now = roci_now();
+
+	station_open(&a, "127.77.0.1");
+	station_open_elsewhere(&foreign, "127.77.0.1");
+	assert_int_equal(roci_udp_listen(a.udp, 0), 0);
+	assert_int_equal(roci_udp_listen(foreign.udp, 0), -EADDRINUSE);
+	roci_udp_timers(foreign.udp, now);
+	roci_udp_timers(foreign.udp, now + SECOND / 2);
+	assert_int_equal(foreign.udp->sockets[0].tried_at, now);
+	now += 2 * SECOND;
+	roci_udp_timers(foreign.udp, now);
+	assert_int_equal(foreign.udp->sockets[0].tried_at, now);
+	station_close(&a);
+	roci_udp_timers(foreign.udp, now + 1);
+	assert_int_equal(roci_udp_listen(foreign.udp, 0), 0);
+	station_close(&foreign);
+}
+
 /* Each address would be asked for half a second. */
 static void who_has_every_address_is_not_asked(void **state)
 {
@@ -430,6 +452,7 @@ int main(void)
 		cmocka_unit_test(a_port_that_becomes_free_is_taken),
 		cmocka_unit_test(a_port_that_cannot_be_waited_on_is_tried_again),
 		cmocka_unit_test(a_missing_port_is_tried_soon_while_packets_are_sent),
+		cmocka_unit_test(a_port_that_the_same_socket_has_is_tried_once_in_a_second),
 		cmocka_unit_test(who_has_every_address_is_not_asked),
 		cmocka_unit_test(mads_are_sent_without_the_port),
 		cmocka_unit_test(only_who_has_the_port_may_forward),
