@@ -54,15 +54,17 @@ static const struct explanation rows[] = {
 		.kind = EXPLAIN_ERRNO,
 		.code = ECONNREFUSED,
 		.name = "ECONNREFUSED",
-		.phrases = "connection refused",
+		.phrases = "connection refused|unable to init the socket connection", /* perftest, without its errno */
 		.title = "nobody listens on that port at the far end",
 		.meaning =
 			"From rdma_cm over iWARP, from rsockets and synchronous rdma_connect(), it stands for a "
 			"rejection. Many RDMA programs also make a TCP connection first, to exchange addresses: then "
 			"it is that one.",
 		.look = "the far end: is the server running, on that port and address?",
-		.causes = {"the server is not started, or has ended", "the port differs", "a firewall rejects"},
-		.steps = {"start the server first", "`ss -ltn` at the far end shows TCP listeners"},
+		.causes = {"the server is not started, or has ended", "the port differs", "a firewall rejects",
+			   "of a line that names no errno: the far end may not be reachable at all"},
+		.steps = {"start the server first", "`ss -ltn` at the far end shows TCP listeners",
+			  "`ping` the far end"},
 	},
 	{
 		.kind = EXPLAIN_ERRNO,

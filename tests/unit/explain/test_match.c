@@ -128,6 +128,7 @@ static void calls(void **state)
 	      "memory",
 	      "ibv_reg_mr: ENOMEM");
 	check("Couldn't allocate MR", "ibv_reg_mr: ENOMEM");
+	check(" Unable to init the socket connection", "ECONNREFUSED");
 	check("ibv_reg_mr(): Bad address", "ibv_reg_mr: EFAULT");
 	check("ibv_post_send error Error 22", "ibv_post_send: EINVAL");
 	check("ibv_post_send failed: -12", "ibv_post_send: ENOMEM");
