@@ -24,20 +24,6 @@
 
 #define HAS(info, hdr) ((info)->headers & 1u << ROCI_HDR_##hdr)
 
-const char *roci_parse_result_str(enum roci_parse_result result)
-{
-	static const char *const names[ROCI_PARSE_RESULTS] = {
-		[ROCI_PARSE_OK] = "ok",
-		[ROCI_PARSE_TOO_SHORT] = "too short",
-		[ROCI_PARSE_BAD_TVER] = "unknown transport header version",
-		[ROCI_PARSE_BAD_OPCODE] = "unknown opcode",
-		[ROCI_PARSE_BAD_LENGTH] = "bad payload length",
-		[ROCI_PARSE_BAD_ICRC] = "bad ICRC",
-	};
-
-	return (unsigned)result < ROCI_PARSE_RESULTS ? names[result] : "unknown parse result";
-}
-
 static void parse_bth(struct roci_packet *pkt, const uint8_t *from)
 {
 	pkt->opcode = from[0];

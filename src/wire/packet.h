@@ -84,7 +84,6 @@ enum roci_parse_result {
 	ROCI_PARSE_BAD_ICRC,   /* set by the receiver, see icrc.h */
 	ROCI_PARSE_RESULTS
 };
-const char *roci_parse_result_str(enum roci_parse_result result); /* never NULL */
 
 /* Fills *pkt from the `len` bytes at `bytes` (UDP payload, ICRC included; the ICRC is not checked here).
  * pkt->payload points into `bytes`. */

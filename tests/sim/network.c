@@ -305,7 +305,7 @@ void sim_net_send(struct sim *sim, struct sim_host *from, const struct roci_tx_p
 	struct roci_packet pkt;
 	enum roci_parse_result result = roci_packet_parse(&pkt, p->bytes, p->len);
 
-	sim_check(sim, result == ROCI_PARSE_OK, "engine sent what cannot be parsed: %s", roci_parse_result_str(result));
+	sim_check(sim, result == ROCI_PARSE_OK, "engine sent what cannot be parsed: %d", result);
 	sim_check(sim, to, "engine sent to an address that nobody has");
 	sim_check(sim, !memcmp(p->sgid, from->gid, 16), "engine sent from an address that is not its own");
 	check_path(sim, tx, &pkt);

@@ -293,13 +293,6 @@ static void numbers_are_cut_to_24_bits(void **state)
 	assert_int_equal(bytes[16], 0);
 }
 
-static void results_have_names(void **state)
-{
-	for (unsigned result = 0; result < ROCI_PARSE_RESULTS + 3; result++)
-		assert_non_null(roci_parse_result_str(result));
-	assert_string_equal(roci_parse_result_str(ROCI_PARSE_BAD_ICRC), "bad ICRC");
-}
-
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -316,7 +309,6 @@ int main(void)
 		cmocka_unit_test(accepts_a_cnp),
 		cmocka_unit_test(flush_on_the_wire),
 		cmocka_unit_test(numbers_are_cut_to_24_bits),
-		cmocka_unit_test(results_have_names),
 	};
 
 	return cmocka_run_group_tests(tests, load, unload);
