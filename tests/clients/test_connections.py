@@ -9,6 +9,7 @@ import sys
 import cm_raw
 from cm_server import serve
 from harness import ROCI, SANITIZER, Failure, Host, check, isolate, need, next_port, program, run_pair, tap, veth_pair, wait_until
+from mover import environment
 
 COUNT, OPEN = 5000, 500
 MOST_KIB = 4 * (COUNT - OPEN)  # for connections in TIMEWAIT; a leaked queue pair takes twice as much
@@ -224,7 +225,8 @@ def refused(program, address, error):
 
 
 def roci_send(address, text):
-    process = host_b.start('sh', '-c', f'"$0" send --open "$1" {address}', ROCI, __file__, plain=True)
+    process = host_b.start('sh', '-c', f'"$0" send --open "$1" {address}', ROCI, __file__, plain=True,
+                           env=environment())
     try:
         check(process.wait(60) not in (0, None), process.report())
     finally:
