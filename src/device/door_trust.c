@@ -11,7 +11,8 @@
 
 void roci_door_trust_init(struct roci_door_trust *trust)
 {
-	*trust = (struct roci_door_trust){.tables = ROCI_PORT_TABLES, .unmapped = roci_unmapped_user()};
+	*trust = (struct roci_door_trust){.tables = ROCI_PORT_TABLES,
+					  .unmapped = roci_unmapped_user(ROCI_UID_MAP, ROCI_OVERFLOW_UID)};
 }
 
 static bool is_user(const struct roci_door_users *port, uint32_t uid)

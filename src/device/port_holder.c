@@ -95,7 +95,7 @@ static bool maps_all(const char *uid_map)
 	return all;
 }
 
-uint32_t roci_unmapped_user_in(const char *uid_map, const char *overflow)
+uint32_t roci_unmapped_user(const char *uid_map, const char *overflow)
 {
 	uint32_t uid = 65534;
 	FILE *file;
@@ -108,9 +108,4 @@ uint32_t roci_unmapped_user_in(const char *uid_map, const char *overflow)
 	if (file)
 		fclose(file);
 	return uid;
-}
-
-uint32_t roci_unmapped_user(void)
-{
-	return roci_unmapped_user_in("/proc/self/uid_map", "/proc/sys/kernel/overflowuid");
 }

@@ -32,9 +32,10 @@ unsigned roci_port_fit(const uint8_t bound[16], const uint8_t gid[16]);
 #define ROCI_NO_USER 0xffffffffu /* (uid_t)-1, which nobody has */
 
 /* The number that the kernel shows for every user that this user namespace has no number for. So it tells nobody from
- * anybody else. ROCI_NO_USER: all users have numbers. The files are /proc/self/uid_map and
- * /proc/sys/kernel/overflowuid. */
-uint32_t roci_unmapped_user(void);
-uint32_t roci_unmapped_user_in(const char *uid_map, const char *overflow);
+ * anybody else. ROCI_NO_USER: all users have numbers. */
+uint32_t roci_unmapped_user(const char *uid_map, const char *overflow);
+
+#define ROCI_UID_MAP      "/proc/self/uid_map"
+#define ROCI_OVERFLOW_UID "/proc/sys/kernel/overflowuid"
 
 #endif

@@ -96,7 +96,7 @@ static bool see_own(void *context, const struct roci_port_holder *holder)
 {
 	bool *found = context;
 
-	*found = holder->uid != roci_unmapped_user();
+	*found = holder->uid != roci_unmapped_user(ROCI_UID_MAP, ROCI_OVERFLOW_UID);
 	return !*found;
 }
 

@@ -414,7 +414,7 @@ static uint32_t unmapped(const char *map, const char *overflow)
 	put_file("overflowuid", overflow);
 	snprintf(paths[0], sizeof(paths[0]), "%s/uid_map", getenv("ROCI_RUNDIR"));
 	snprintf(paths[1], sizeof(paths[1]), "%s/overflowuid", getenv("ROCI_RUNDIR"));
-	return roci_unmapped_user_in(paths[0], paths[1]);
+	return roci_unmapped_user(paths[0], paths[1]);
 }
 
 static void who_has_no_number_is_known_by_the_overflow_uid(void **state)
@@ -423,7 +423,7 @@ static void who_has_no_number_is_known_by_the_overflow_uid(void **state)
 	assert_int_equal(unmapped("         0       1000          1\n", "65534\n"), 65534);
 	assert_int_equal(unmapped("0 1000 1\n1 100000 65536\n", "99\n"), 99);
 	assert_int_equal(unmapped("", ""), 65534);
-	assert_int_equal(roci_unmapped_user_in("/nowhere", "/nowhere"), 65534);
+	assert_int_equal(roci_unmapped_user("/nowhere", "/nowhere"), 65534);
 }
 
 /* Others drive the readings: one serves all addresses, and the next comes a tenth of a second later. */
