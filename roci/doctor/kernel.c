@@ -8,7 +8,8 @@
 #include "doctor/doctor.h"
 #include "doctor/files.h"
 
-#define DEVICES "/sys/class/infiniband"
+#define DEVICES       "/sys/class/infiniband"
+#define ROCI0_INSTEAD "use roci0: `roci run -- PROGRAM` needs no module"
 
 struct examination {
 	struct findings *findings;
@@ -137,7 +138,7 @@ static void suggest_package(const struct doctor_host *host, struct finding *find
 	else if (fedora)
 		finding_fix(finding, "sudo dnf install kernel-modules-extra-%s", host->release);
 	else
-		finding_fix(finding, "use roci0: `roci run -- PROGRAM` needs no module");
+		finding_fix(finding, ROCI0_INSTEAD);
 }
 
 static void examine_soft_roce(const struct examination *x)
@@ -157,12 +158,14 @@ static void examine_soft_roce(const struct examination *x)
 	} else {
 		finding = finding_add(x->findings, FINDING_NOTE, "soft-roce",
 				      "the kernel's Soft-RoCE is not available here");
-		finding_proof(finding,
-			      file_access(host, F_OK, "/lib/modules/%s", host->release)
-				      ? "/lib/modules/%s has no rdma_rxe"
-				      : "there is no /lib/modules/%s: a container, or a kernel without modules",
-			      host->release);
-		suggest_package(host, finding);
+		if (file_access(host, F_OK, "/lib/modules/%s", host->release)) {
+			finding_proof(finding, "/lib/modules/%s has no rdma_rxe", host->release);
+			suggest_package(host, finding);
+		} else { /* no package helps */
+			finding_proof(finding, "there is no /lib/modules/%s: a container, or a kernel without modules",
+				      host->release);
+			finding_fix(finding, ROCI0_INSTEAD);
+		}
 	}
 }
 

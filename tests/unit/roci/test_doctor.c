@@ -92,9 +92,11 @@ static void put_device(const char *state, const char *link_layer)
 
 static void nothing_at_all(void **state)
 {
+	put("/etc/os-release", "ID=ubuntu\n");
 	examine();
 	expect_in(expect("kernel-devices", FINDING_NOTE, "no RDMA device")->proof, "does not exist");
 	expect_in(expect("soft-roce", FINDING_NOTE, "not available")->proof, "there is no /lib/modules/" RELEASE);
+	expect_in(finding_find(&findings, "soft-roce")->fix, "use roci0");
 	assert_int_equal(findings_worst(&findings), FINDING_NOTE);
 }
 
