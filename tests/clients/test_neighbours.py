@@ -161,7 +161,7 @@ def holders():
 
 
 HOSTILE = """
-import array, re, socket, struct, sys
+import array, re, socket, struct, sys, time
 src, dst = (bytes(10) + b'\\xff\\xff' + socket.inet_aton(a) for a in sys.argv[1:])
 sender = socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM | socket.SOCK_NONBLOCK)
 def door(slot, header, body, fds=()):
@@ -180,6 +180,7 @@ while True:
         door(slot, header[:i], b'')
         door(slot, b'?' * 60, packet * 30)
         door(slot, header, packet, [0, 1])
+    time.sleep(0.01)
 """
 
 
@@ -193,7 +194,8 @@ def descriptors(pid):
 
 
 def hostile(kind):
-    """A third user sends to all side doors: rubbish, packets that claim to come from the network, and file descriptors."""
+    """A third user sends to all side doors: rubbish, packets that claim to come from the network, and file descriptors.
+    It pauses: a door holds few messages, and who never pauses crowds out what is for it, as docs/SECURITY.md says."""
     one, two = neighbours(kind)
     mallory = Neighbour(host_a, 'mallory', 20003)
     holder = hold(one)
