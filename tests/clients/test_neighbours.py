@@ -203,7 +203,7 @@ def hostile(kind):
     flood = mallory.start('/usr/bin/python3', '-c', HOSTILE, host_b.address, host_a.address, plain=True)
     try:
         wait_until('the flood', lambda: 'sending' in flood.text() or not flood.running())
-        argv = ['ibv_rc_pingpong', '-d', DEVICE, '-c', '-n', '200']
+        argv = ['ibv_rc_pingpong', '-d', DEVICE, '-c', '-n', '5000']
         texts = transfer(two, host_b, argv, gid_of(two), gid_of(host_b))
         check('door_refused' in texts[0] and 'door_malformed' in texts[0], texts[0])
         check(flood.running() and holder.running(), flood.report())
