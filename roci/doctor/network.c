@@ -15,8 +15,10 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
+#include "device/port_holder.h"
 #include "doctor/doctor.h"
 #include "doctor/files.h"
+#include "wire/gid.h"
 #include "wire/mtu.h"
 #include "wire/packet.h"
 
@@ -54,30 +56,42 @@ static int interface_mtu(const char *name)
 /* ---- who has UDP port 4791 ---- */
 
 struct holder {
-	bool found;
-	unsigned long inode; /* 0: the kernel itself */
-	unsigned uid;
-	int pid; /* 0: not seen; another user's */
+	struct roci_port_holder socket; /* inode 0: the kernel itself */
+	unsigned fit;                   /* roci_port_fit(); 0: there is none */
+	int pid;                        /* 0: not seen; another user's */
 	char program[32];
 };
 
-/* The first socket of /proc/net/udp or udp6 with local port 4791. */
-static struct holder find_socket(const struct doctor_host *host, const char *table)
+struct search {
+	uint8_t gid[16];
+	struct holder best;
+};
+
+static bool see_socket(void *context, const struct roci_port_holder *socket)
 {
-	struct holder holder = {0};
-	FILE *file = file_open(host, "/proc/net/%s", table);
-	char line[512];
+	struct search *search = context;
+	unsigned fit = roci_port_fit(socket->gid, search->gid);
 
-	while (file && !holder.found && fgets(line, sizeof(line), file)) {
-		unsigned port;
-
-		holder.found = sscanf(line, " %*u: %*[0-9A-F]:%x %*s %*s %*s %*s %*s %u %*u %lu", &port, &holder.uid,
-				      &holder.inode) == 3 &&
-			       port == ROCI_UDP_PORT;
+	if (fit > search->best.fit) {
+		search->best.socket = *socket;
+		search->best.fit = fit;
 	}
-	if (file)
-		fclose(file);
-	return holder;
+	return true;
+}
+
+/* The socket that receives what comes to port 4791 of the address. */
+static struct holder find_socket(const struct doctor_host *host, const union address *address)
+{
+	struct search search = {0};
+	char folder[PATH_MAX];
+
+	if (address->any.sa_family == AF_INET)
+		roci_gid_from_ipv4(search.gid, &address->in4.sin_addr);
+	else
+		memcpy(search.gid, &address->in6.sin6_addr, sizeof(search.gid));
+	snprintf(folder, sizeof(folder), "%s/proc/net", host->root);
+	roci_all_port_holders(folder, see_socket, &search);
+	return search.best;
 }
 
 static bool process_has(int pid, const char *want)
@@ -109,7 +123,7 @@ static void find_process(struct holder *holder)
 	DIR *proc = opendir("/proc");
 	struct dirent *entry;
 
-	snprintf(want, sizeof(want), "socket:[%lu]", holder->inode);
+	snprintf(want, sizeof(want), "socket:[%u]", holder->socket.inode);
 	while (proc && !holder->pid && (entry = readdir(proc))) {
 		if (isdigit((unsigned char)entry->d_name[0]) && process_has(atoi(entry->d_name), want))
 			holder->pid = atoi(entry->d_name);
@@ -118,21 +132,21 @@ static void find_process(struct holder *holder)
 		closedir(proc);
 }
 
-static void describe_holder(const struct doctor_host *host, const char *table, struct finding *finding)
+static void describe_holder(const struct doctor_host *host, const union address *address, struct finding *finding)
 {
-	struct holder holder = find_socket(host, table);
+	struct holder holder = find_socket(host, address);
 
-	if (holder.found && holder.inode)
+	if (holder.fit && holder.socket.inode)
 		find_process(&holder);
 	if (holder.pid && !file_line(host, holder.program, sizeof(holder.program), "/proc/%d/comm", holder.pid))
 		strcpy(holder.program, "?");
 	if (holder.pid) {
 		finding_proof(finding, "/proc/%d/fd has the socket: it is %s of uid %u", holder.pid, holder.program,
-			      holder.uid);
+			      holder.socket.uid);
 		finding_fix(finding, "end process %d, or use an address that it has not bound", holder.pid);
-	} else if (holder.found) {
+	} else if (holder.fit) {
 		finding_proof(finding, "/proc/net/%s: a socket of uid %u; no process that this user may inspect has it",
-			      table, holder.uid);
+			      address->any.sa_family == AF_INET ? "udp" : "udp6", holder.socket.uid);
 		finding_fix(finding,
 			    "`sudo ss -ulnp sport = :%d` shows who; where it names no process, it is the kernel: "
 			    "sudo modprobe -r rdma_rxe",
@@ -157,11 +171,11 @@ static unsigned count_doors(const struct doctor_host *host)
 }
 
 /* The process that has the port may be another user's roci0, which forwards. Only roci0 finds that out. */
-static bool may_be_neighbour(const struct doctor_host *host, const char *table)
+static bool may_be_neighbour(const struct doctor_host *host, const union address *address)
 {
-	struct holder holder = find_socket(host, table);
+	struct holder holder = find_socket(host, address);
 
-	return holder.found && holder.inode && holder.uid != geteuid() && count_doors(host);
+	return holder.fit && holder.socket.inode && holder.socket.uid != geteuid() && count_doors(host);
 }
 
 static void warn_of_neighbour(struct findings *findings, const struct doctor_host *host, const char *interface,
@@ -200,7 +214,6 @@ static int try_bind(union address address)
 static void examine_port(struct findings *findings, const struct doctor_host *host, const char *interface,
 			 const union address *address)
 {
-	const char *table = address->any.sa_family == AF_INET ? "udp" : "udp6";
 	char text[INET6_ADDRSTRLEN];
 	int err = try_bind(*address);
 	struct finding *finding;
@@ -208,7 +221,7 @@ static void examine_port(struct findings *findings, const struct doctor_host *ho
 	address_text(address, text);
 	if (!err)
 		return;
-	if (err == -EADDRINUSE && may_be_neighbour(host, table)) {
+	if (err == -EADDRINUSE && may_be_neighbour(host, address)) {
 		warn_of_neighbour(findings, host, interface, text);
 		return;
 	}
@@ -216,7 +229,7 @@ static void examine_port(struct findings *findings, const struct doctor_host *ho
 			      "UDP port %d of %s (%s) cannot be had: other hosts cannot reach roci0 there",
 			      ROCI_UDP_PORT, text, interface);
 	if (err == -EADDRINUSE)
-		describe_holder(host, table, finding);
+		describe_holder(host, address, finding);
 	else
 		finding_proof(finding, "bind(2): %s", strerror(-err));
 }

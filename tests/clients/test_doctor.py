@@ -73,6 +73,26 @@ def port_taken_by_a_program():
     check(len(findings['port-4791']) == 1, f'other addresses are reported too: {findings["port-4791"]}')
 
 
+HOLD = """
+import socket, time
+s = socket.socket(socket.AF_INET, socket.SOCK_DGRAM); s.bind(('127.0.0.1', 4791)); print('bound', flush=True); time.sleep(600)
+"""
+
+
+def port_taken_twice():
+    """Each address by another program: each is named for its own."""
+    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as taken:
+        taken.bind(('10.77.1.1', 4791))
+        other = here.start('/usr/bin/python3', '-c', HOLD, plain=True)
+        try:
+            wait_until('the other socket', lambda: 'bound' in other.text() or not other.running())
+            findings = doctor(status=1)
+        finally:
+            other.end()
+    expect(findings, 'port-4791', 'problem', 'UDP port 4791 of 10.77.1.1', f'/proc/{os.getpid()}/fd has the socket')
+    expect(findings, 'port-4791', 'problem', 'UDP port 4791 of 127.0.0.1', f'/proc/{other.pid}/fd has the socket')
+
+
 def port_taken_over_ipv6():
     with socket.socket(socket.AF_INET6, socket.SOCK_DGRAM) as taken:
         taken.setsockopt(socket.IPPROTO_IPV6, socket.IPV6_V6ONLY, 1)
@@ -245,6 +265,7 @@ tap([
     ('under roci run, roci0 is reported once', under_roci_run),
     ('an interface with a large MTU', large_mtu),
     ('UDP port 4791 is taken by a program, which is named', port_taken_by_a_program),
+    ('UDP port 4791 is taken by two programs', port_taken_twice),
     ('UDP port 4791 is taken over IPv6', port_taken_over_ipv6),
     ('UDP port 4791 is shared with our own processes', port_shared_with_roci),
     ('only loopback is up', only_loopback),
