@@ -4,6 +4,8 @@
 #include <errno.h>
 #include <netinet/in.h>
 #include <netinet/udp.h>
+#include <stddef.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
@@ -15,7 +17,9 @@
 
 struct capture {
 	struct roci_link link;
+	struct roci_trace trace;
 	struct roci_link *inner;
+	uint32_t pid;
 	struct roci_pcapng file;
 };
 
@@ -63,7 +67,7 @@ static void add(struct capture *c, uint64_t now, unsigned direction, const struc
 
 	if (udp_len + ip_len > UINT16_MAX || c->file.fd < 0)
 		return;
-	at = roci_pcapng_packet(&c->file, now, direction, ip_len + udp_len);
+	at = roci_pcapng_packet(&c->file, now, c->pid, direction, ip_len + udp_len);
 	udp = at + roci_ip_build(&ip, at);
 	if (ipv4)
 		roci_ipv4_put_checksum(at);
@@ -138,6 +142,58 @@ static unsigned capture_recv(struct roci_link *link, struct roci_datagram *out)
 	return count;
 }
 
+/* ---- records ---- */
+
+static struct capture *of_trace(struct roci_trace *trace)
+{
+	return (struct capture *)((char *)trace - offsetof(struct capture, trace));
+}
+
+static void add_record(struct roci_trace *trace, struct roci_record *record)
+{
+	struct capture *c = of_trace(trace);
+
+	if (c->file.fd < 0)
+		return;
+	record->time_ns = wall_clock();
+	record->pid = c->pid;
+	roci_pcapng_record(&c->file, record);
+}
+
+static void add_process(struct capture *c)
+{
+	struct roci_record record = {.kind = ROCI_RECORD_PROCESS};
+
+	snprintf(record.text, sizeof(record.text), "%s", program_invocation_short_name);
+	add_record(&c->trace, &record);
+}
+
+struct roci_trace *roci_capture_trace(struct roci_link *link)
+{
+	return &((struct capture *)link)->trace;
+}
+
+void roci_capture_cm_event(struct roci_link *link, const struct roci_cm_event *event)
+{
+	struct capture *c = (struct capture *)link;
+	struct roci_record record = {.kind = ROCI_RECORD_CM_EVENT, .opcode = (uint8_t)event->kind};
+
+	record.status = event->status ? (uint32_t)event->status : event->reason ? event->reason : event->sidr_status;
+	record.peer = event->peer ? event->peer->qpn : event->sidr_qpn;
+	if (event->path) {
+		memcpy(record.local_gid, event->path->sgid, sizeof(record.local_gid));
+		memcpy(record.remote_gid, event->path->dgid, sizeof(record.remote_gid));
+	}
+	add_record(&c->trace, &record);
+}
+
+void roci_capture_flush(struct roci_link *link)
+{
+	roci_pcapng_flush(&((struct capture *)link)->file);
+}
+
+/* ---- the link ---- */
+
 static void capture_close(struct roci_link *link)
 {
 	struct capture *c = (struct capture *)link;
@@ -153,6 +209,7 @@ void roci_capture_close_in_child(struct roci_link *link)
 
 	if (c->file.fd >= 0)
 		close(c->file.fd);
+	c->file.fd = -1; /* the child's posts to inherited QPs are not recorded */
 }
 
 int roci_capture_open(struct roci_link *inner, const char *path, struct roci_link **out)
@@ -170,7 +227,9 @@ int roci_capture_open(struct roci_link *inner, const char *path, struct roci_lin
 	if (!c)
 		return -ENOMEM;
 	c->link.ops = &ops;
+	c->trace.record = add_record;
 	c->inner = inner;
+	c->pid = (uint32_t)getpid();
 	err = roci_pcapng_name(path, name, sizeof(name));
 	if (!err)
 		err = roci_pcapng_open(&c->file, name);
@@ -178,6 +237,7 @@ int roci_capture_open(struct roci_link *inner, const char *path, struct roci_lin
 		free(c);
 		return err;
 	}
+	add_process(c);
 	*out = &c->link;
 	return 0;
 }

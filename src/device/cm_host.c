@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "device/capture.h"
 #include "device/device_state.h"
 #include "device/gsi.h"
 #include "device/local_name.h"
@@ -360,8 +361,11 @@ void roci_cm_host_drive(struct roci_device *dev, uint64_t now)
 	take_errors(dev, now);
 	do {
 		again = false;
-		for (; roci_cm_next_event(host->cm, &event); again = true)
+		for (; roci_cm_next_event(host->cm, &event); again = true) {
+			if (dev->links.capture)
+				roci_capture_cm_event(dev->links.capture, &event);
 			host->on_event(&event);
+		}
 		for (; roci_cm_tx(host->cm, now, &tx); again = true)
 			roci_gsi_send(dev, now, &tx);
 		if (host->pending_at <= now) {

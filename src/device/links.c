@@ -26,7 +26,7 @@ static int open_fault(struct roci_links *links, const char *text, struct roci_de
 }
 
 /* Wraps the udp link. */
-static int wrap(struct roci_links *links, struct roci_device_stats *stats)
+static int wrap(struct roci_links *links, struct roci_engine *engine, struct roci_device_stats *stats)
 {
 	const char *capture = getenv("ROCI_CAPTURE"), *fault = getenv("ROCI_FAULT");
 	int err;
@@ -36,6 +36,7 @@ static int wrap(struct roci_links *links, struct roci_device_stats *stats)
 		if (err)
 			return roci_device_open_failed("ROCI_CAPTURE", err);
 		links->top = links->capture;
+		roci_engine_trace(engine, roci_capture_trace(links->capture));
 	}
 	err = roci_seal_open(links->top, &links->top);
 	if (err)
@@ -76,7 +77,7 @@ int roci_links_open(struct roci_device *dev)
 	err = open_udp(dev);
 	if (err)
 		goto err_close_door;
-	err = wrap(links, dev->stats);
+	err = wrap(links, dev->engine, dev->stats);
 	if (!err)
 		return 0;
 	roci_link_close(links->top);
@@ -103,4 +104,6 @@ void roci_links_leave_host(struct roci_links *links)
 {
 	roci_udp_leave_host(links->udp);
 	roci_side_door_shut(links->door);
+	if (links->capture)
+		roci_capture_flush(links->capture);
 }

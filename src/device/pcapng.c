@@ -17,10 +17,14 @@
 #define HEAD_BYTES       60 /* section header block and interface description block */
 #define OPT_IF_TSRESOL   9
 #define OPT_EPB_FLAGS    2
+#define OPT_EPB_QUEUE    6
 
-/* Head and tail of an enhanced packet block around the padded packet: the tail is flags, end of options, length. */
+/* Head and tail of an enhanced packet block around the padded packet: the tail is queue, flags, end of options,
+ * length. */
 #define PACKET_HEAD 28
-#define PACKET_TAIL 16
+#define PACKET_TAIL 24
+
+#define BLOCK_AROUND 12 /* type and length before a body, length behind it */
 
 static void put32(struct roci_pcapng *p, uint32_t value)
 {
@@ -121,7 +125,7 @@ int roci_pcapng_open(struct roci_pcapng *p, const char *path)
 	return err;
 }
 
-uint8_t *roci_pcapng_packet(struct roci_pcapng *p, uint64_t time_ns, unsigned direction, uint32_t len)
+uint8_t *roci_pcapng_packet(struct roci_pcapng *p, uint64_t time_ns, uint32_t pid, unsigned direction, uint32_t len)
 {
 	uint32_t padded = (len + 3) & ~3u, block = PACKET_HEAD + padded + PACKET_TAIL;
 	uint8_t *bytes;
@@ -138,12 +142,28 @@ uint8_t *roci_pcapng_packet(struct roci_pcapng *p, uint64_t time_ns, unsigned di
 	bytes = p->buffer + p->used;
 	memset(bytes + len, 0, padded - len);
 	p->used += padded;
+	put16(p, OPT_EPB_QUEUE);
+	put16(p, 4);
+	put32(p, pid);
 	put16(p, OPT_EPB_FLAGS);
 	put16(p, 4);
 	put32(p, direction);
 	put32(p, 0);
 	put32(p, block);
 	return bytes;
+}
+
+void roci_pcapng_record(struct roci_pcapng *p, const struct roci_record *record)
+{
+	const uint32_t block = BLOCK_AROUND + ROCI_RECORD_BYTES;
+
+	if (p->used + block > sizeof(p->buffer))
+		roci_pcapng_flush(p);
+	put32(p, ROCI_RECORD_BLOCK);
+	put32(p, block);
+	roci_record_build(record, p->buffer + p->used);
+	p->used += ROCI_RECORD_BYTES;
+	put32(p, block);
 }
 
 void roci_pcapng_flush(struct roci_pcapng *p)

@@ -1,10 +1,13 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* A writer of pcapng files (draft-ietf-opsawg-pcapng): one section, one interface of raw IP packets, nanoseconds. */
+/* A writer of pcapng files (draft-ietf-opsawg-pcapng): one section, one interface of raw IP packets, nanoseconds; and
+ * between the packets, records of what the program does (wire/record.h). */
 #ifndef ROCI_DEVICE_PCAPNG_H
 #define ROCI_DEVICE_PCAPNG_H
 
 #include <stddef.h>
 #include <stdint.h>
+
+#include "wire/record.h"
 
 #define ROCI_PCAPNG_INBOUND  1
 #define ROCI_PCAPNG_OUTBOUND 2
@@ -23,8 +26,11 @@ int roci_pcapng_name(const char *path, char *out, size_t size);
 int roci_pcapng_open(struct roci_pcapng *p, const char *path);
 
 /* Makes room for an IP packet of `len` bytes (less than 64 KiB). Returns where the caller writes them. `time_ns` is of
- * CLOCK_REALTIME. */
-uint8_t *roci_pcapng_packet(struct roci_pcapng *p, uint64_t time_ns, unsigned direction, uint32_t len);
+ * CLOCK_REALTIME. `pid` is the process that sent or received it. */
+uint8_t *roci_pcapng_packet(struct roci_pcapng *p, uint64_t time_ns, uint32_t pid, unsigned direction, uint32_t len);
+
+/* Adds a record. */
+void roci_pcapng_record(struct roci_pcapng *p, const struct roci_record *record);
 
 /* Writes what is buffered: whole blocks, in one call. Where that fails (the disk is full), the file stays as it was, a
  * line on stderr says so, and nothing more is written. */

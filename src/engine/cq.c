@@ -26,7 +26,7 @@ int roci_cq_create(struct roci_engine *e, unsigned entries, void *user, struct r
 	cq = aligned_alloc(64, sizeof(*cq));
 	if (!cq)
 		return -ENOMEM;
-	*cq = (struct roci_cq){.e = e, .mask = ring_size(entries) - 1, .user = user};
+	*cq = (struct roci_cq){.e = e, .mask = ring_size(entries) - 1, .user = user, .number = ++e->cq_number};
 	cq->ring = calloc(cq->mask + 1, sizeof(*cq->ring));
 	if (!cq->ring) {
 		free(cq);

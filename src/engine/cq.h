@@ -19,6 +19,7 @@ struct roci_cq {
 	enum { CQ_DISARMED, CQ_ARMED_SOLICITED, CQ_ARMED_ANY } armed;
 	unsigned users; /* QP queues that complete here */
 	void *user;
+	unsigned number; /* for captures */
 	struct roci_event_source event;
 	_Atomic bool overrun;
 	_Alignas(64) _Atomic uint32_t tail; /* written by the producer */

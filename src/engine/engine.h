@@ -21,6 +21,7 @@
 #include "engine/limits.h" /* IWYU pragma: export */
 #include "engine/types.h"
 #include "wire/packet.h"
+#include "wire/record.h"
 
 struct roci_engine;
 struct roci_cq;
@@ -102,6 +103,13 @@ struct roci_engine_stats {
 const struct roci_engine_stats *roci_engine_stats(const struct roci_engine *e);
 /* The counters go to *to, and count on there. It must live as long as the engine. */
 void roci_engine_count_in(struct roci_engine *e, struct roci_engine_stats *to);
+
+/* Who records a capture. Called under the driver's lock, with a record that has all but its time and its process. */
+struct roci_trace {
+	void (*record)(struct roci_trace *trace, struct roci_record *record);
+};
+/* NULL: nobody, as at first. */
+void roci_engine_trace(struct roci_engine *e, struct roci_trace *trace);
 
 /* ---- completion queues ---- */
 

@@ -21,6 +21,8 @@ struct roci_engine {
 	struct roci_list events; /* sources with pending events */
 	struct roci_timers timers;
 	struct roci_reorder_store reorder;
+	struct roci_trace *trace;                   /* NULL: nobody records */
+	unsigned cq_number, srq_number;             /* of the last one that was created, for captures */
 	bool cq_overrun;                            /* a CQ has overrun, and its QPs are not in error yet */
 	struct roci_engine_stats *stats, own_stats; /* stats: own_stats, or the driver's */
 };

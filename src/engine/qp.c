@@ -13,6 +13,7 @@
 #include "engine/response.h"
 #include "engine/service.h"
 #include "engine/sgl.h"
+#include "engine/trace.h"
 #include "engine/why.h"
 
 #define TIMERS_PER_QP 3 /* timer, resp_timer, alive.timer */
@@ -224,6 +225,7 @@ void roci_qp_make_ready(struct roci_qp *qp)
 
 void roci_qp_complete_send(struct roci_qp *qp, struct roci_swqe *w, const struct roci_cqe *cqe)
 {
+	ROCI_TRACE(qp->e, roci_trace_completion(qp, w, cqe));
 	w->cq_place = roci_cq_tail(qp->send_cq);
 	roci_cq_push(qp->send_cq, cqe, false);
 	w->has_cqe = roci_cq_tail(qp->send_cq) != w->cq_place; /* not where the CQ has overrun */
@@ -259,6 +261,7 @@ void roci_qp_complete_receive(struct roci_qp *qp, struct roci_cqe *cqe, bool sol
 	qp->resp.have_rwqe = false;
 	cqe->wr_id = qp->resp.rwqe->wr_id;
 	cqe->qpn = qp->qpn;
+	ROCI_TRACE(qp->e, roci_trace_completion(qp, NULL, cqe));
 	roci_cq_push(qp->recv_cq, cqe, solicited);
 }
 
@@ -277,6 +280,7 @@ void roci_qp_error(struct roci_qp *qp, int type)
 	if (qp->state == ROCI_QPS_ERR || qp->state == ROCI_QPS_RESET)
 		return;
 	qp->state = ROCI_QPS_ERR;
+	ROCI_TRACE(qp->e, roci_trace_state(qp));
 	if (type >= 0)
 		roci_event_async(qp->e, &qp->event, (enum roci_async_type)type);
 	quiesce(qp);
@@ -291,6 +295,7 @@ void roci_qp_error(struct roci_qp *qp, int type)
 void roci_qp_send_queue_error(struct roci_qp *qp)
 {
 	qp->state = ROCI_QPS_SQE;
+	ROCI_TRACE(qp->e, roci_trace_state(qp));
 	qp->req.stopped = false;
 	flush_sq(qp);
 }
@@ -398,6 +403,7 @@ int roci_qp_post_send(struct roci_qp *qp, const struct roci_send_wr *wr)
 		err = roci_sq_post(&qp->sq, wr, qp->sig_all);
 	if (err)
 		return err;
+	ROCI_TRACE(qp->e, roci_trace_post_send(qp, wr));
 	if (qp->state == ROCI_QPS_ERR || qp->state == ROCI_QPS_SQE)
 		flush_sq(qp);
 	else
@@ -436,6 +442,8 @@ int roci_qp_post_recv(struct roci_qp *qp, const struct roci_recv_wr *wr)
 	if (qp->srq)
 		return ROCI_REFUSE(-EINVAL, "the QP has an SRQ: use ibv_post_srq_recv()");
 	err = roci_rq_post(&qp->rq, wr);
+	if (!err)
+		ROCI_TRACE(qp->e, roci_trace_post_recv(qp, wr));
 	if (!err && qp->state == ROCI_QPS_ERR)
 		flush_rq(qp);
 	return err;

@@ -7,6 +7,7 @@
 #include "engine/qp.h"
 #include "engine/flight.h"
 #include "engine/requester.h"
+#include "engine/trace.h"
 #include "engine/why.h"
 #include "wire/mtu.h"
 
@@ -247,6 +248,7 @@ int roci_qp_modify(struct roci_qp *qp, uint64_t now, const struct roci_qp_attr *
 		return err;
 	if (to == ROCI_QPS_RESET) {
 		roci_qp_reset(qp);
+		ROCI_TRACE(qp->e, roci_trace_state(qp));
 		return 0;
 	}
 	if (to == ROCI_QPS_ERR) {
@@ -258,5 +260,7 @@ int roci_qp_modify(struct roci_qp *qp, uint64_t now, const struct roci_qp_attr *
 		return err;
 	take_values(qp, attr, mask);
 	enter(qp, from, to, mask);
+	if (to != from)
+		ROCI_TRACE(qp->e, roci_trace_state(qp));
 	return 0;
 }

@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "engine/internal.h"
+#include "engine/trace.h"
 #include "engine/why.h"
 
 static struct roci_rwqe *slot(const struct roci_rq *rq, uint32_t i)
@@ -79,6 +80,7 @@ int roci_srq_create(struct roci_engine *e, uint32_t pd, unsigned max_wr, unsigne
 	}
 	srq->e = e;
 	srq->pd = pd;
+	srq->number = ++e->srq_number;
 	roci_event_source_init(&srq->event, user);
 	roci_list_append(&e->srqs, &srq->all);
 	*out = srq;
@@ -139,7 +141,11 @@ void roci_srq_query(const struct roci_srq *srq, unsigned *max_wr, unsigned *max_
 
 int roci_srq_post(struct roci_srq *srq, const struct roci_recv_wr *wr)
 {
-	return roci_rq_post(&srq->rq, wr);
+	int err = roci_rq_post(&srq->rq, wr);
+
+	if (!err)
+		ROCI_TRACE(srq->e, roci_trace_post_srq(srq, wr));
+	return err;
 }
 
 /* IBTA 10.2.9.1: the limit event fires once, when fewer receives are left than the limit, and disarms. */

@@ -26,6 +26,7 @@ struct roci_srq {
 	uint32_t pd;
 	uint32_t limit; /* armed when not 0 */
 	unsigned users;
+	unsigned number; /* for captures */
 	struct roci_event_source event;
 };
 

@@ -1,0 +1,24 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * Who records a capture is told of each post, each completion and each change of a QP's state. Where nobody records,
+ * that costs a branch. Nothing in the engine depends on it.
+ */
+#ifndef ROCI_ENGINE_TRACE_H
+#define ROCI_ENGINE_TRACE_H
+
+#include "engine/internal.h"
+#include "wire/record.h"
+
+struct roci_swqe;
+
+/* A post that was accepted. */
+void roci_trace_post_send(const struct roci_qp *qp, const struct roci_send_wr *wr);
+void roci_trace_post_recv(const struct roci_qp *qp, const struct roci_recv_wr *wr);
+void roci_trace_post_srq(const struct roci_srq *srq, const struct roci_recv_wr *wr);
+/* `w`: the request, or NULL for a receive. */
+void roci_trace_completion(const struct roci_qp *qp, const struct roci_swqe *w, const struct roci_cqe *cqe);
+void roci_trace_state(const struct roci_qp *qp);
+
+#define ROCI_TRACE(engine, call) (__builtin_expect((engine)->trace != NULL, 0) ? (call) : (void)0)
+
+#endif
