@@ -2,6 +2,7 @@
 /* roci explain: what an error means, where to look, and how to see it happen. */
 #include "explain/explain.h"
 
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -90,28 +91,48 @@ static char *join(const struct operands *operands)
 	return text;
 }
 
-static int nothing_found(const struct command *self, const char *text, const struct explain_found *found)
+#define NOTE_CHARS 512
+
+/* Why nothing was found, and what to try. */
+static void say_nothing_found(const char *text, const struct explain_found *found, char note[NOTE_CHARS])
 {
 	const char *names[ROWS_MAX + 1], *meant = suggest(text, words());
 	int least, most;
 
 	if (found->unknown_code) {
 		explain_range(found->unknown_kind, &least, &most);
-		complain(self, "%d is no %s (%d to %d)", found->code, explain_kind_name(found->unknown_kind), least,
-			 most);
-		return EXIT_NOTHING_FOUND;
+		snprintf(note, NOTE_CHARS, "%d is no %s (%d to %d)", found->code,
+			 explain_kind_name(found->unknown_kind), least, most);
+		return;
 	}
 	collect(names, NULL);
 	if (!meant)
 		meant = suggest(text, names);
 	if (meant)
-		complain(self, "nothing is known about '%s'; did you mean `roci explain %s`?", text, meant);
+		snprintf(note, NOTE_CHARS, "nothing is known about '%s'; did you mean `roci explain %s`?", text, meant);
 	else
-		complain(self,
+		snprintf(note, NOTE_CHARS,
 			 "nothing is known about '%s'; `roci explain --list` lists what is. Paste the whole line of a "
 			 "log: what stands around a number says what it means",
 			 text);
+}
+
+static int nothing_found(const struct command *self, const char *text, const struct explain_found *found)
+{
+	char note[NOTE_CHARS];
+
+	say_nothing_found(text, found, note);
+	complain(self, "%s", note);
 	return EXIT_NOTHING_FOUND;
+}
+
+static void show_json(const char *text, const struct explain_found *found)
+{
+	char note[NOTE_CHARS];
+
+	if (!found->count)
+		say_nothing_found(text, found, note);
+	explain_show_json(found, found->general ? EXPLAIN_GENERAL : found->count ? NULL : note);
 }
 
 static int explain(const struct command *self, const char *text, bool json)
@@ -120,7 +141,7 @@ static int explain(const struct command *self, const char *text, bool json)
 
 	explain_find(text, &found);
 	if (json)
-		explain_show_json(&found);
+		show_json(text, &found);
 	else if (found.count)
 		explain_show(&found);
 	if (found.count)
@@ -142,7 +163,7 @@ static int provoke(const struct command *self, const char *text, const char *wis
 		return complain(self, "'%s' may be several errors; `roci explain %s` lists them", text, text);
 	if (!provoke_can(found.rows[0])) {
 		if (found.rows[0]->see)
-			return complain(self, "this needs another program: %s", found.rows[0]->see);
+			return complain(self, "another command shows it: %s", found.rows[0]->see);
 		return complain(self, "there is no way here to make %s happen", found.rows[0]->name);
 	}
 	status = device_choose(self, wish, &device, why);

@@ -44,6 +44,13 @@ static void print_list(const char *title, const char *const *lines, bool numbere
 	}
 }
 
+/* A code that programs can get, as a table of the standard lists it, but never from roci0. */
+static bool is_never_here(const struct explanation *e)
+{
+	return !e->see && (e->kind == EXPLAIN_WC_STATUS || e->kind == EXPLAIN_CM_REJECT ||
+			   e->kind == EXPLAIN_CM_EVENT || e->kind == EXPLAIN_ASYNC);
+}
+
 static void print_row(const struct explanation *e)
 {
 	char number[EXPLAIN_WORD_CHARS];
@@ -56,15 +63,19 @@ static void print_row(const struct explanation *e)
 	print_wrapped("Where to look: ", e->look);
 	print_list("Usual causes, the most likely first", e->causes, true);
 	print_list("What to try", e->steps, false);
-	if (e->see)
+	if (e->see && e->foreign)
+		printf("\nroci0 can meet it, but never causes it. See it with a peer that this command plays:\n  %s\n",
+		       e->see);
+	else if (e->see)
 		printf("\nSee it happen on roci0:\n  %s\n", e->see);
+	else if (is_never_here(e))
+		puts("\nroci0 never reports it.");
 }
 
 void explain_show(const struct explain_found *found)
 {
 	if (found->general)
-		puts("Nothing is known about this errno of this call in particular. What the errno means in "
-		     "general:\n");
+		printf("%s. What the errno means in general:\n\n", EXPLAIN_GENERAL);
 	for (size_t i = 0; i < found->sure; i++) {
 		if (i)
 			puts("\n----\n");
@@ -116,6 +127,8 @@ static json_t *to_object(const struct explanation *e)
 
 	if (object && e->see)
 		json_object_set_new(object, "see", json_string(e->see));
+	if (object && e->foreign)
+		json_object_set_new(object, "foreign", json_true());
 	return object;
 }
 
@@ -127,13 +140,16 @@ static void print_json(json_t *object)
 	json_decref(object);
 }
 
-void explain_show_json(const struct explain_found *found)
+void explain_show_json(const struct explain_found *found, const char *note)
 {
-	json_t *sure = json_array(), *also = json_array();
+	json_t *sure = json_array(), *also = json_array(), *object;
 
 	for (size_t i = 0; i < found->count; i++)
 		json_array_append_new(i < found->sure ? sure : also, to_object(found->rows[i]));
-	print_json(json_pack("{s:o, s:o}", "found", sure, "also", also));
+	object = json_pack("{s:o, s:o}", "found", sure, "also", also);
+	if (object && note)
+		json_object_set_new(object, "note", json_string(note));
+	print_json(object);
 }
 
 void explain_list_json(void)

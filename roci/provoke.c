@@ -9,8 +9,8 @@
 #include "command.h"
 #include "mover/mover.h"
 
-static bool (*const ways[])(struct provoke *, const struct explanation *, bool *) = {provoke_request, provoke_event,
-										     provoke_call, provoke_cm};
+static bool (*const ways[])(struct provoke *, const struct explanation *, bool *) = {
+	provoke_request, provoke_event, provoke_call, provoke_cm, provoke_played, provoke_address};
 
 bool provoke_can(const struct explanation *row)
 {
@@ -56,13 +56,20 @@ void provoke_qp_destroy(struct ibv_qp *qp)
 
 int provoke_rtr(struct provoke *p, struct ibv_qp *qp, uint32_t qpn)
 {
+	return provoke_rtr_to(p, qp, qpn, 0, &p->gid);
+}
+
+int provoke_rtr_to(struct provoke *p, struct ibv_qp *qp, uint32_t qpn, uint8_t sgid_index, const union ibv_gid *dgid)
+{
 	struct ibv_qp_attr attr = {
 		.qp_state = IBV_QPS_RTR,
 		.path_mtu = p->mtu,
 		.dest_qp_num = qpn,
 		.max_dest_rd_atomic = 1,
 		.min_rnr_timer = 1,
-		.ah_attr = {.is_global = 1, .port_num = 1, .grh = {.dgid = p->gid, .hop_limit = 64}},
+		.ah_attr = {.is_global = 1,
+			    .port_num = 1,
+			    .grh = {.dgid = *dgid, .sgid_index = sgid_index, .hop_limit = 64}},
 	};
 
 	return ibv_modify_qp(qp, &attr,

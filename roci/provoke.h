@@ -31,12 +31,14 @@ bool provoke_can(const struct explanation *row);
  * Returns 0 if it did happen, else an exit status, after a message. */
 int provoke_run(const struct explanation *row, const char *name);
 
-/* The four ways, each with a table of its own. They print what they do and what they see. Each returns true if the
+/* The ways, each with a table of its own. They print what they do and what they see. Each returns true if the
  * row's code came; *known is false if the table does not have the row. With p NULL, nothing is done but that. */
 bool provoke_request(struct provoke *p, const struct explanation *row, bool *known);
 bool provoke_event(struct provoke *p, const struct explanation *row, bool *known);
 bool provoke_call(struct provoke *p, const struct explanation *row, bool *known);
 bool provoke_cm(struct provoke *p, const struct explanation *row, bool *known);
+bool provoke_played(struct provoke *p, const struct explanation *row, bool *known);
+bool provoke_address(struct provoke *p, const struct explanation *row, bool *known);
 
 /* A queue pair and its own CQ, in INIT. depth: of its queues and its CQ; 0: the queues are deeper than the CQ. NULL
  * with errno: it cannot be made. */
@@ -44,6 +46,8 @@ struct ibv_qp *provoke_qp(struct provoke *p, uint32_t depth, unsigned access);
 void provoke_qp_destroy(struct ibv_qp *qp);
 /* INIT to RTR, RTR to RTS. `qpn`: the peer's. Returns 0 or an errno. */
 int provoke_rtr(struct provoke *p, struct ibv_qp *qp, uint32_t qpn);
+/* The same, to a peer at `dgid`. */
+int provoke_rtr_to(struct provoke *p, struct ibv_qp *qp, uint32_t qpn, uint8_t sgid_index, const union ibv_gid *dgid);
 int provoke_rts(struct ibv_qp *qp, uint8_t max_rd_atomic);
 
 #endif

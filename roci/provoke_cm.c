@@ -1,132 +1,173 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Connections of rdma_cm that fail or end: client and server are in this process. */
+/* Connections of rdma_cm that are made, fail or end: client and server are in this process. */
+#include <arpa/inet.h>
 #include <errno.h>
-#include <netinet/in.h>
-#include <poll.h>
 #include <stdio.h>
 #include <string.h>
-
-#include <rdma/rdma_cma.h>
+#include <unistd.h>
 
 #include "provoke.h"
+#include "provoke_ends.h"
+#include "wire/packet.h"
 
-/* The two ends: one channel each. */
-struct ends {
-	struct rdma_event_channel *client_events, *server_events;
-	struct rdma_cm_id *client, *listener, *server;
-	struct sockaddr_in address;
-};
+/* ---- rejections ---- */
 
-/* Takes the next event of a channel, and tells it. Returns its type, or -1; *status and *id are its. */
-static int next_event(const char *who, struct rdma_event_channel *channel, int *status, struct rdma_cm_id **id)
-{
-	struct pollfd fd = {.fd = channel->fd, .events = POLLIN};
-	struct rdma_cm_event *event;
-	int type;
-
-	if (poll(&fd, 1, PROVOKE_WAIT_MS) != 1 || rdma_get_cm_event(channel, &event))
-		return -1;
-	type = (int)event->event;
-	*status = event->status;
-	if (id)
-		*id = event->id;
-	printf("  %s: %s, status %d\n", who, rdma_event_str(event->event), event->status);
-	rdma_ack_cm_event(event);
-	return type;
-}
-
-static bool expect(const char *who, struct rdma_event_channel *channel, int type, struct rdma_cm_id **id)
+/* True if the client's next event is a rejection for this reason. */
+static bool sees_reject(struct ends *e, int reason)
 {
 	int status;
 
-	return next_event(who, channel, &status, id) == type;
-}
-
-static bool listens(struct ends *e)
-{
-	struct sockaddr_in any = {.sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
-
-	e->server_events = rdma_create_event_channel();
-	e->client_events = rdma_create_event_channel();
-	if (!e->server_events || !e->client_events ||
-	    rdma_create_id(e->server_events, &e->listener, NULL, RDMA_PS_TCP) ||
-	    rdma_bind_addr(e->listener, (struct sockaddr *)&any) || rdma_listen(e->listener, 1))
-		return false;
-	e->address = any;
-	e->address.sin_port = rdma_get_src_port(e->listener);
-	return !rdma_create_id(e->client_events, &e->client, NULL, RDMA_PS_TCP);
-}
-
-static int connect_client(struct ends *e)
-{
-	struct ibv_qp_init_attr init = {
-		.qp_type = IBV_QPT_RC,
-		.cap = {.max_send_wr = 1, .max_recv_wr = 1, .max_send_sge = 1, .max_recv_sge = 1},
-	};
-	struct rdma_conn_param param = {.retry_count = 7};
-
-	if (rdma_resolve_addr(e->client, NULL, (struct sockaddr *)&e->address, 2000) ||
-	    !expect("client", e->client_events, RDMA_CM_EVENT_ADDR_RESOLVED, NULL) ||
-	    rdma_resolve_route(e->client, 2000) ||
-	    !expect("client", e->client_events, RDMA_CM_EVENT_ROUTE_RESOLVED, NULL) ||
-	    rdma_create_qp(e->client, NULL, &init))
-		return -1;
-	return rdma_connect(e->client, &param);
-}
-
-static void close_ends(struct ends *e)
-{
-	if (e->client && e->client->qp)
-		rdma_destroy_qp(e->client);
-	if (e->client)
-		rdma_destroy_id(e->client);
-	if (e->server && e->server->qp)
-		rdma_destroy_qp(e->server);
-	if (e->server)
-		rdma_destroy_id(e->server);
-	if (e->listener)
-		rdma_destroy_id(e->listener);
-	if (e->client_events)
-		rdma_destroy_event_channel(e->client_events);
-	if (e->server_events)
-		rdma_destroy_event_channel(e->server_events);
-}
-
-/* The server rejects the request. True if the client sees the reason. */
-static bool rejected_by(struct ends *e, int (*reject)(struct rdma_cm_id *, const void *, uint8_t), int reason)
-{
-	int status;
-
-	if (connect_client(e) || !expect("server", e->server_events, RDMA_CM_EVENT_CONNECT_REQUEST, &e->server) ||
-	    reject(e->server, NULL, 0))
-		return false;
-	return next_event("client", e->client_events, &status, NULL) == RDMA_CM_EVENT_REJECTED && status == reason;
+	return ends_next("client", e->client_events, &status, NULL) == RDMA_CM_EVENT_REJECTED && status == reason;
 }
 
 static bool rejected(struct ends *e)
 {
-	return rejected_by(e, rdma_reject, 28);
+	return !ends_connect(e) && ends_requested(e) && !rdma_reject(e->server, NULL, 0) && sees_reject(e, 28);
 }
 
 static bool rejected_ece(struct ends *e)
 {
-	return rejected_by(e, rdma_reject_ece, 35);
+	return !ends_connect(e) && ends_requested(e) && !rdma_reject_ece(e->server, NULL, 0) && sees_reject(e, 35);
+}
+
+static bool nobody_listens(struct ends *e)
+{
+	rdma_destroy_id(e->listener);
+	e->listener = NULL;
+	return !ends_connect(e) && sees_reject(e, 8);
+}
+
+/* Another client's request fills the backlog of 1. */
+static bool backlog_full(struct ends *e)
+{
+	struct ends other = {.client_events = e->client_events, .address = e->address};
+	bool came = !rdma_create_id(e->client_events, &other.client, NULL, RDMA_PS_TCP) && !ends_connect(&other) &&
+		    !ends_connect(e) && sees_reject(e, 3);
+
+	other.client_events = NULL;
+	ends_close(&other);
+	return came;
+}
+
+/* ---- events ---- */
+
+static bool resolved(struct ends *e)
+{
+	return ends_resolve(e);
+}
+
+static bool requested(struct ends *e)
+{
+	return !ends_connect(e) && ends_requested(e);
+}
+
+static bool established(struct ends *e)
+{
+	return ends_establish(e);
 }
 
 static bool disconnected(struct ends *e)
 {
-	struct ibv_qp_init_attr init = {
-		.qp_type = IBV_QPT_RC,
-		.cap = {.max_send_wr = 1, .max_recv_wr = 1, .max_send_sge = 1, .max_recv_sge = 1},
-	};
-	struct rdma_conn_param param = {.retry_count = 7};
-
-	return !connect_client(e) && expect("server", e->server_events, RDMA_CM_EVENT_CONNECT_REQUEST, &e->server) &&
-	       !rdma_create_qp(e->server, NULL, &init) && !rdma_accept(e->server, &param) &&
-	       expect("client", e->client_events, RDMA_CM_EVENT_ESTABLISHED, NULL) &&
-	       expect("server", e->server_events, RDMA_CM_EVENT_ESTABLISHED, NULL) && !rdma_disconnect(e->server) &&
-	       expect("client", e->client_events, RDMA_CM_EVENT_DISCONNECTED, NULL);
+	return ends_establish(e) && !rdma_disconnect(e->server) &&
+	       ends_expect("client", e->client_events, RDMA_CM_EVENT_DISCONNECTED, NULL);
 }
+
+/* TimeWait begins when both sides have heard of the end. */
+static bool timewait(struct ends *e)
+{
+	return disconnected(e) && !rdma_disconnect(e->client) &&
+	       ends_expect("client", e->client_events, RDMA_CM_EVENT_TIMEWAIT_EXIT, NULL);
+}
+
+/* The client brings a queue pair of its own: here only its number, since no packet follows. */
+static bool response(struct ends *e)
+{
+	struct rdma_conn_param param = {.retry_count = 7, .qp_num = 0x123};
+
+	return ends_resolve(e) && !rdma_connect(e->client, &param) && ends_requested(e) && ends_accept(e) &&
+	       ends_expect("client", e->client_events, RDMA_CM_EVENT_CONNECT_RESPONSE, NULL);
+}
+
+static bool connect_error(struct ends *e)
+{
+	struct ibv_qp_attr attr = {.qp_state = IBV_QPS_ERR};
+
+	return !ends_connect(e) && ends_requested(e) && !ibv_modify_qp(e->client->qp, &attr, IBV_QP_STATE) &&
+	       ends_accept(e) && ends_expect("client", e->client_events, RDMA_CM_EVENT_CONNECT_ERROR, NULL);
+}
+
+/* An address of this host where no socket has the port: the kernel answers by ICMP. */
+static bool unreachable(struct ends *e)
+{
+	e->address.sin_addr.s_addr = htonl(0x7f000003);
+	return !ends_connect(e) && ends_expect("client", e->client_events, RDMA_CM_EVENT_UNREACHABLE, NULL);
+}
+
+/* A socket of our own takes the port, before the device does: answers could not arrive. */
+static bool address_error(struct ends *e)
+{
+	struct sockaddr_in port = {
+		.sin_family = AF_INET, .sin_port = htons(ROCI_UDP_PORT), .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
+	int fd = socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0);
+	bool came = false;
+
+	e->address = port;
+	e->address.sin_addr.s_addr = htonl(0x7f000003);
+	if (fd < 0 || bind(fd, (struct sockaddr *)&port, sizeof(port)))
+		printf("  the port cannot be taken: %s. Does another process use RDMA?\n", strerror(errno));
+	else
+		came = ends_open_client(e) &&
+		       !rdma_resolve_addr(e->client, NULL, (struct sockaddr *)&e->address, 2000) &&
+		       ends_expect("client", e->client_events, RDMA_CM_EVENT_ADDR_ERROR, NULL);
+	if (fd >= 0)
+		close(fd);
+	return came;
+}
+
+/* Joins groups of 239.255.0.0/16 until one is refused; `most` is more than any device has room for. */
+static bool join_until(struct ends *e, int type, unsigned most)
+{
+	struct ibv_qp_init_attr init = {.qp_type = IBV_QPT_UD, .cap = {.max_send_wr = 1, .max_recv_wr = 1}};
+	struct rdma_cm_id *id;
+	int seen = -1, status = 0;
+
+	if (rdma_create_id(e->client_events, &id, NULL, RDMA_PS_UDP))
+		return false;
+	if (!rdma_resolve_addr(id, NULL, (struct sockaddr *)&e->address, 2000) &&
+	    ends_expect("client", e->client_events, RDMA_CM_EVENT_ADDR_RESOLVED, NULL) &&
+	    !rdma_create_qp(id, NULL, &init)) {
+		for (unsigned i = 1; seen != type && i <= most; i++) {
+			struct sockaddr_in group = {.sin_family = AF_INET, .sin_addr.s_addr = htonl(0xefff0000 + i)};
+			struct rdma_cm_event *event;
+
+			if (rdma_join_multicast(id, (struct sockaddr *)&group, NULL) ||
+			    rdma_get_cm_event(e->client_events, &event))
+				break;
+			seen = (int)event->event;
+			status = event->status;
+			if (seen == type)
+				printf("  client: %s, status %d, for group %u\n", rdma_event_str(event->event), status,
+				       i);
+			rdma_ack_cm_event(event);
+		}
+	}
+	if (id->qp)
+		rdma_destroy_qp(id);
+	rdma_destroy_id(id);
+	return seen == type;
+}
+
+static bool joined(struct ends *e)
+{
+	return join_until(e, RDMA_CM_EVENT_MULTICAST_JOIN, 1);
+}
+
+static bool join_error(struct ends *e)
+{
+	return join_until(e, RDMA_CM_EVENT_MULTICAST_ERROR, 5000);
+}
+
+/* ---- calls that are refused ---- */
 
 static bool refused(const char *call, int result, int want)
 {
@@ -167,9 +208,31 @@ static const struct {
 	const char *name, *story;
 	bool (*run)(struct ends *e);
 } cases[] = {
+	{"IB_CM_REJ_NO_RESOURCES",
+	 "The server listens with a backlog of 1, and does not call rdma_get_cm_event(). A first client fills the "
+	 "backlog, and\na second one waits for its turn in vain.",
+	 backlog_full},
+	{"IB_CM_REJ_INVALID_SERVICE_ID", "The client connects to a port where the server listens no more.",
+	 nobody_listens},
 	{"IB_CM_REJ_CONSUMER_DEFINED", "The server calls rdma_reject().", rejected},
 	{"IB_CM_REJ_VENDOR_OPTION_NOT_SUPPORTED", "The server calls rdma_reject_ece().", rejected_ece},
+	{"RDMA_CM_EVENT_ADDR_RESOLVED", "The client resolves the server's address and route.", resolved},
+	{"RDMA_CM_EVENT_ADDR_ERROR",
+	 "A socket that is not RDMA's has UDP port 4791 of 127.0.0.1, and the client asks for 127.0.0.3.",
+	 address_error},
+	{"RDMA_CM_EVENT_ROUTE_RESOLVED", "The client resolves the server's address and route.", resolved},
+	{"RDMA_CM_EVENT_CONNECT_REQUEST", "The client connects.", requested},
+	{"RDMA_CM_EVENT_CONNECT_RESPONSE",
+	 "The client connects without a queue pair of rdma_create_qp(), and the server accepts.", response},
+	{"RDMA_CM_EVENT_CONNECT_ERROR",
+	 "The client moves its queue pair to ERR while it connects, and the server accepts.", connect_error},
+	{"RDMA_CM_EVENT_UNREACHABLE", "The client connects to 127.0.0.3, where nobody has UDP port 4791.", unreachable},
+	{"RDMA_CM_EVENT_REJECTED", "The server calls rdma_reject().", rejected},
+	{"RDMA_CM_EVENT_ESTABLISHED", "The client connects, and the server accepts.", established},
 	{"RDMA_CM_EVENT_DISCONNECTED", "The server accepts, and calls rdma_disconnect().", disconnected},
+	{"RDMA_CM_EVENT_MULTICAST_JOIN", "A datagram id of the client joins a group.", joined},
+	{"RDMA_CM_EVENT_MULTICAST_ERROR", "A datagram id of the client joins one group after the other.", join_error},
+	{"RDMA_CM_EVENT_TIMEWAIT_EXIT", "Both ends call rdma_disconnect(), and the client waits.", timewait},
 	{"rdma_bind_addr: EADDRNOTAVAIL", "An id is bound to 192.0.2.1, which no host has.", bind_foreign},
 	{"rdma_bind_addr: EADDRINUSE", "A second id is bound to the address and port of a listener.", bind_twice},
 	{"rdma_create_qp: EINVAL", "rdma_create_qp() is called before rdma_resolve_addr().", qp_early},
@@ -189,8 +252,9 @@ bool provoke_cm(struct provoke *p, const struct explanation *row, bool *known)
 		if (!p)
 			return false;
 		puts(cases[i].story);
-		came = listens(&e) && cases[i].run(&e);
-		close_ends(&e);
+		/* It takes the port before the server does. */
+		came = (cases[i].run == address_error || ends_open(&e)) && cases[i].run(&e);
+		ends_close(&e);
 		return came;
 	}
 	return false;

@@ -115,6 +115,7 @@ static const struct explanation rows[] = {
 		.title = "the port is up",
 		.meaning = "Packets can be sent.",
 		.look = "nowhere: this is not an error",
+		.see = "unshare -Urn roci explain --provoke PORT_ACTIVE",
 	},
 	{
 		.kind = EXPLAIN_ASYNC,
@@ -126,6 +127,7 @@ static const struct explanation rows[] = {
 		.look = "cable, switch, `ip link`; on InfiniBand the subnet manager",
 		.causes = {"the cable or the switch's port", "the interface was taken down"},
 		.steps = {"`ibv_devinfo`: state of the port", "`ip link show`"},
+		.see = "unshare -Urn roci explain --provoke PORT_ERR",
 	},
 	{
 		.kind = EXPLAIN_ASYNC,
@@ -200,6 +202,7 @@ static const struct explanation rows[] = {
 		.title = "the GID table has changed",
 		.meaning = "An IP address came or went. An index that a program holds may be of another address now.",
 		.look = "this side: `ip addr`, and the program's GID index",
+		.see = "unshare -Urn roci explain --provoke GID_CHANGE",
 	},
 	{
 		.kind = EXPLAIN_ASYNC,

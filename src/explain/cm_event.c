@@ -12,6 +12,7 @@ static const struct explanation rows[] = {
 		.title = "rdma_resolve_addr() has succeeded: the id is bound to a device",
 		.meaning = "The next step is rdma_resolve_route().",
 		.look = "nowhere: this is not an error",
+		.see = "roci explain --provoke ADDR_RESOLVED",
 	},
 	{
 		.kind = EXPLAIN_CM_EVENT,
@@ -25,9 +26,11 @@ static const struct explanation rows[] = {
 		.causes = {"the address is reached by an interface without an RDMA device",
 			   "the address is wrong, or the far end is down",
 			   "the source address that was asked for is not of this host",
-			   "127.0.0.1 with an adapter: most adapters do not serve the loopback address"},
+			   "127.0.0.1 with an adapter: most adapters do not serve the loopback address",
+			   "roci0: another program has UDP port 4791 of this side's address (-98, EADDRINUSE)"},
 		.steps = {"`ip route get ADDRESS`: which interface?", "`rdma link`: which device belongs to it?",
 			  "`ping ADDRESS`"},
+		.see = "roci explain --provoke ADDR_ERROR",
 	},
 	{
 		.kind = EXPLAIN_CM_EVENT,
@@ -36,6 +39,7 @@ static const struct explanation rows[] = {
 		.title = "rdma_resolve_route() has succeeded",
 		.meaning = "The next steps are rdma_create_qp() and rdma_connect().",
 		.look = "nowhere: this is not an error",
+		.see = "roci explain --provoke ROUTE_RESOLVED",
 	},
 	{
 		.kind = EXPLAIN_CM_EVENT,
@@ -56,6 +60,7 @@ static const struct explanation rows[] = {
 		.title = "a client wants to connect: accept or reject the event's id",
 		.meaning = "event->id is a new id; event->listen_id is the listener.",
 		.look = "nowhere: this is not an error",
+		.see = "roci explain --provoke CONNECT_REQUEST",
 	},
 	{
 		.kind = EXPLAIN_CM_EVENT,
@@ -66,6 +71,7 @@ static const struct explanation rows[] = {
 			"Only ids without a QP of rdma_create_qp() get it. rdma_establish() or rdma_accept() ends the "
 			"handshake.",
 		.look = "nowhere: this is not an error",
+		.see = "roci explain --provoke CONNECT_RESPONSE",
 	},
 	{
 		.kind = EXPLAIN_CM_EVENT,
@@ -78,6 +84,7 @@ static const struct explanation rows[] = {
 		.causes = {"the QP could not be moved to RTR or RTS: its MTU or depth do not fit",
 			   "the far end ended during the handshake"},
 		.steps = {"`roci run --why` names the attribute", "see the errno of the status"},
+		.see = "roci explain --provoke CONNECT_ERROR",
 	},
 	{
 		.kind = EXPLAIN_CM_EVENT,
@@ -94,6 +101,7 @@ static const struct explanation rows[] = {
 			   "the listener does not take its events"},
 		.steps = {"`ping` first, then `rping -s` there and `rping -c -a ADDRESS` here",
 			  "`tcpdump udp port 4791` at the far end: does the request arrive?"},
+		.see = "roci explain --provoke UNREACHABLE",
 	},
 	{
 		.kind = EXPLAIN_CM_EVENT,
@@ -108,7 +116,7 @@ static const struct explanation rows[] = {
 			   "status 28: the program itself rejected, ended, or failed",
 			   "status 10: an old connection was still known; connect again"},
 		.steps = {"`roci explain REJ N` with the status N tells more"},
-		.see = "roci run -- rping -c -a 127.0.0.1 -p 20999 -C 1",
+		.see = "roci explain --provoke REJECTED",
 	},
 	{
 		.kind = EXPLAIN_CM_EVENT,
@@ -117,6 +125,7 @@ static const struct explanation rows[] = {
 		.title = "the connection is there",
 		.meaning = "Both sides get it. The side that accepted may receive messages before.",
 		.look = "nowhere: this is not an error",
+		.see = "roci explain --provoke ESTABLISHED",
 	},
 	{
 		.kind = EXPLAIN_CM_EVENT,
@@ -148,6 +157,7 @@ static const struct explanation rows[] = {
 		.title = "the multicast group was joined",
 		.meaning = "The event holds address handle, QPN and Q_Key for sending.",
 		.look = "nowhere: this is not an error",
+		.see = "roci explain --provoke MULTICAST_JOIN",
 	},
 	{
 		.kind = EXPLAIN_CM_EVENT,
@@ -157,6 +167,7 @@ static const struct explanation rows[] = {
 		.meaning = "The status is a negative errno.",
 		.look = "this side: QP, Q_Key, group; on InfiniBand the subnet manager",
 		.causes = {"the Q_Key differs from that of the group", "the QP cannot be attached: limits, type"},
+		.see = "roci explain --provoke MULTICAST_ERROR",
 	},
 	{
 		.kind = EXPLAIN_CM_EVENT,
@@ -174,6 +185,7 @@ static const struct explanation rows[] = {
 		.title = "the QP's number may be used again",
 		.meaning = "It comes a while after the disconnect: packets that were on the way are gone now.",
 		.look = "nowhere: this is not an error",
+		.see = "roci explain --provoke TIMEWAIT_EXIT",
 	},
 };
 

@@ -22,6 +22,8 @@ static const struct explanation rows[] = {
 		.look = "the far end: its limits",
 		.causes = {"max_qp of the device is reached", "the program keeps QPs of closed connections"},
 		.steps = {"at the far end: `rdma resource show qp`, or count the program's QPs"},
+		.see = "roci explain --provoke \"REJ 1\"",
+		.foreign = true,
 	},
 	{
 		.kind = EXPLAIN_CM_REJECT,
@@ -31,6 +33,8 @@ static const struct explanation rows[] = {
 		.title = "no end-to-end context, which only Reliable Datagram has",
 		.meaning = "Of the Reliable Datagram service, which no current device offers.",
 		.look = "the far end's implementation",
+		.see = "roci explain --provoke \"REJ 2\"",
+		.foreign = true,
 	},
 	{
 		.kind = EXPLAIN_CM_REJECT,
@@ -43,6 +47,7 @@ static const struct explanation rows[] = {
 		.causes = {"the listener's backlog is full: its program does not call rdma_get_cm_event() often enough",
 			   "a limit of the device or of memory is reached"},
 		.steps = {"call rdma_listen() with a larger backlog", "connect again after a while"},
+		.see = "roci explain --provoke \"REJ 3\"",
 	},
 	{
 		.kind = EXPLAIN_CM_REJECT,
@@ -55,6 +60,7 @@ static const struct explanation rows[] = {
 		.causes = {"one side accepts, or answers the accept, only after a long time",
 			   "messages of the handshake were lost on the way"},
 		.steps = {"capture the handshake on both sides: REQ, REP, RTU", "do slow work after rdma_accept()"},
+		.see = "roci explain --provoke \"REJ 4\"",
 	},
 	{
 		.kind = EXPLAIN_CM_REJECT,
@@ -65,6 +71,8 @@ static const struct explanation rows[] = {
 		.meaning = "The message is valid, but of a kind that the far end does not have.",
 		.look = "both: versions and transport",
 		.causes = {"the two programs or devices do not fit each other"},
+		.see = "roci explain --provoke \"REJ 5\"",
+		.foreign = true,
 	},
 	{
 		.kind = EXPLAIN_CM_REJECT,
@@ -77,6 +85,7 @@ static const struct explanation rows[] = {
 		.causes = {"the far end's program ended or gave the connection up while the handshake went on",
 			   "an answer came too late"},
 		.steps = {"connect again"},
+		.see = "roci explain --provoke \"REJ 6\"",
 	},
 	{
 		.kind = EXPLAIN_CM_REJECT,
@@ -87,6 +96,8 @@ static const struct explanation rows[] = {
 		.meaning = "The communication instance in the message is not the expected one.",
 		.look = "the far end: did it restart?",
 		.steps = {"connect again"},
+		.see = "roci explain --provoke \"REJ 7\"",
+		.foreign = true,
 	},
 	{
 		.kind = EXPLAIN_CM_REJECT,
@@ -107,7 +118,7 @@ static const struct explanation rows[] = {
 			 "a TCP server listens there: ports of rdma_cm are not those of TCP"},
 		.steps = {"at the far end: `rdma resource show cm_id` (not for roci0)",
 			  "try with `rping -s` there and `rping -c -a ADDRESS` here"},
-		.see = "roci run -- rping -c -a 127.0.0.1 -p 20999 -C 1",
+		.see = "roci explain --provoke \"REJ 8\"",
 	},
 	{
 		.kind = EXPLAIN_CM_REJECT,
@@ -118,6 +129,7 @@ static const struct explanation rows[] = {
 		.meaning = "The request's transport service is not the listener's.",
 		.look = "both: the QP type that each side uses",
 		.causes = {"the two programs use different QP types", "the far end offers no such service (XRC)"},
+		.see = "roci explain --provoke \"REJ 9\"",
 	},
 	{
 		.kind = EXPLAIN_CM_REJECT,
@@ -131,6 +143,7 @@ static const struct explanation rows[] = {
 		.causes = {"this program or host restarted quickly and got the same QP number again",
 			   "the far end has not heard of the end of the old connection"},
 		.steps = {"connect again: the far end has cleared the old connection now"},
+		.see = "roci explain --provoke \"REJ 10\"",
 	},
 	{
 		.kind = EXPLAIN_CM_REJECT,
@@ -140,6 +153,8 @@ static const struct explanation rows[] = {
 		.title = "a Reliable Datagram channel does not exist",
 		.meaning = "Of the Reliable Datagram service, which no current device offers.",
 		.look = "the far end's implementation",
+		.see = "roci explain --provoke \"REJ 11\"",
+		.foreign = true,
 	},
 	{
 		.kind = EXPLAIN_CM_REJECT,
@@ -152,6 +167,7 @@ static const struct explanation rows[] = {
 		.causes = {"an address was moved or removed", "the two sides use different GID types or IP families",
 			   "a translation of addresses (NAT) on the way"},
 		.steps = {"compare the GID tables: `ibv_devinfo -v` on both sides"},
+		.see = "roci explain --provoke \"REJ 12\"",
 	},
 	{
 		.kind = EXPLAIN_CM_REJECT,
@@ -163,6 +179,8 @@ static const struct explanation rows[] = {
 		.look = ADDRESS_LOOK,
 		.causes = {"the subnet manager gave out new LIDs, and this side uses an old path record"},
 		.steps = {"resolve the route again"},
+		.see = "roci explain --provoke \"REJ 13\"",
+		.foreign = true,
 	},
 	{
 		.kind = EXPLAIN_CM_REJECT,
@@ -172,6 +190,8 @@ static const struct explanation rows[] = {
 		.title = "the service level of the path is not possible",
 		.meaning = "The far end's port has no such service level.",
 		.look = PATH_LOOK,
+		.see = "roci explain --provoke \"REJ 14\"",
+		.foreign = true,
 	},
 	{
 		.kind = EXPLAIN_CM_REJECT,
@@ -181,6 +201,8 @@ static const struct explanation rows[] = {
 		.title = "the traffic class of the path is not possible",
 		.meaning = "The far end does not accept the traffic class.",
 		.look = "this side: the type of service that was set (rdma_set_option)",
+		.see = "roci explain --provoke \"REJ 15\"",
+		.foreign = true,
 	},
 	{
 		.kind = EXPLAIN_CM_REJECT,
@@ -190,6 +212,8 @@ static const struct explanation rows[] = {
 		.title = "the hop limit of the path is not possible",
 		.meaning = "The far end does not accept the hop limit.",
 		.look = PATH_LOOK,
+		.see = "roci explain --provoke \"REJ 16\"",
+		.foreign = true,
 	},
 	{
 		.kind = EXPLAIN_CM_REJECT,
@@ -199,6 +223,8 @@ static const struct explanation rows[] = {
 		.title = "the rate of the path is not possible",
 		.meaning = "The far end's port cannot keep to the packet rate.",
 		.look = PATH_LOOK,
+		.see = "roci explain --provoke \"REJ 17\"",
+		.foreign = true,
 	},
 	{
 		.kind = EXPLAIN_CM_REJECT,
@@ -208,6 +234,8 @@ static const struct explanation rows[] = {
 		.title = "the far end does not have the GID of the alternate path",
 		.meaning = "As reason 12, of the alternate path.",
 		.look = ALT_LOOK,
+		.see = "roci explain --provoke \"REJ 18\"",
+		.foreign = true,
 	},
 	{
 		.kind = EXPLAIN_CM_REJECT,
@@ -217,6 +245,8 @@ static const struct explanation rows[] = {
 		.title = "the far end does not have the LID of the alternate path",
 		.meaning = "As reason 13, of the alternate path.",
 		.look = ALT_LOOK,
+		.see = "roci explain --provoke \"REJ 19\"",
+		.foreign = true,
 	},
 	{
 		.kind = EXPLAIN_CM_REJECT,
@@ -226,6 +256,8 @@ static const struct explanation rows[] = {
 		.title = "the service level of the alternate path is not possible",
 		.meaning = "As reason 14, of the alternate path.",
 		.look = ALT_LOOK,
+		.see = "roci explain --provoke \"REJ 20\"",
+		.foreign = true,
 	},
 	{
 		.kind = EXPLAIN_CM_REJECT,
@@ -235,6 +267,8 @@ static const struct explanation rows[] = {
 		.title = "the traffic class of the alternate path is not possible",
 		.meaning = "As reason 15, of the alternate path.",
 		.look = ALT_LOOK,
+		.see = "roci explain --provoke \"REJ 21\"",
+		.foreign = true,
 	},
 	{
 		.kind = EXPLAIN_CM_REJECT,
@@ -244,6 +278,8 @@ static const struct explanation rows[] = {
 		.title = "the hop limit of the alternate path is not possible",
 		.meaning = "As reason 16, of the alternate path.",
 		.look = ALT_LOOK,
+		.see = "roci explain --provoke \"REJ 22\"",
+		.foreign = true,
 	},
 	{
 		.kind = EXPLAIN_CM_REJECT,
@@ -253,6 +289,8 @@ static const struct explanation rows[] = {
 		.title = "the rate of the alternate path is not possible",
 		.meaning = "As reason 17, of the alternate path.",
 		.look = ALT_LOOK,
+		.see = "roci explain --provoke \"REJ 23\"",
+		.foreign = true,
 	},
 	{
 		.kind = EXPLAIN_CM_REJECT,
@@ -263,6 +301,8 @@ static const struct explanation rows[] = {
 		.meaning = "The REJ holds the address of the other connection manager.",
 		.look = "the far end: its configuration",
 		.causes = {"the service has moved to another port or host"},
+		.see = "roci explain --provoke \"REJ 24\"",
+		.foreign = true,
 	},
 	{
 		.kind = EXPLAIN_CM_REJECT,
@@ -273,6 +313,8 @@ static const struct explanation rows[] = {
 		.meaning = "The REJ holds the other address.",
 		.look = "the far end: its configuration",
 		.causes = {"the service has moved to another port or host"},
+		.see = "roci explain --provoke \"REJ 25\"",
+		.foreign = true,
 	},
 	{
 		.kind = EXPLAIN_CM_REJECT,
@@ -286,6 +328,7 @@ static const struct explanation rows[] = {
 		.causes = {"one interface has jumbo frames and the other has not"},
 		.steps = {"compare `ip link show` and active_mtu of `ibv_devinfo` on both sides",
 			  "give both interfaces the same MTU"},
+		.see = "roci explain --provoke \"REJ 26\"",
 	},
 	{
 		.kind = EXPLAIN_CM_REJECT,
@@ -297,6 +340,8 @@ static const struct explanation rows[] = {
 		.look = "this side: responder_resources and initiator_depth of rdma_connect()",
 		.causes = {"a number of this device's limit was asked of a smaller device"},
 		.steps = {"ask for less, at most max_qp_rd_atom of the far end's device"},
+		.see = "roci explain --provoke \"REJ 27\"",
+		.foreign = true,
 	},
 	{
 		.kind = EXPLAIN_CM_REJECT,
@@ -324,6 +369,8 @@ static const struct explanation rows[] = {
 		.title = "the far end does not accept the RNR retry count",
 		.meaning = "rnr_retry_count of the request is not possible for it.",
 		.look = "this side: rnr_retry_count of rdma_connect(), 0 to 7",
+		.see = "roci explain --provoke \"REJ 29\"",
+		.foreign = true,
 	},
 	{
 		.kind = EXPLAIN_CM_REJECT,
@@ -334,6 +381,8 @@ static const struct explanation rows[] = {
 		.meaning = "The far end takes the request for one of a connection that exists already.",
 		.look = "this side: a restart, or two hosts with one address",
 		.steps = {"connect again"},
+		.see = "roci explain --provoke \"REJ 30\"",
+		.foreign = true,
 	},
 	{
 		.kind = EXPLAIN_CM_REJECT,
@@ -343,6 +392,8 @@ static const struct explanation rows[] = {
 		.title = "the far end speaks another version of the connection manager's protocol",
 		.meaning = "The class version of the message is unknown to it.",
 		.look = "both: versions of the connection managers",
+		.see = "roci explain --provoke \"REJ 31\"",
+		.foreign = true,
 	},
 	{
 		.kind = EXPLAIN_CM_REJECT,
@@ -352,6 +403,8 @@ static const struct explanation rows[] = {
 		.title = "the flow label of the path is not possible",
 		.meaning = "The far end does not accept the flow label.",
 		.look = PATH_LOOK,
+		.see = "roci explain --provoke \"REJ 32\"",
+		.foreign = true,
 	},
 	{
 		.kind = EXPLAIN_CM_REJECT,
@@ -361,6 +414,8 @@ static const struct explanation rows[] = {
 		.title = "the flow label of the alternate path is not possible",
 		.meaning = "As reason 32, of the alternate path.",
 		.look = ALT_LOOK,
+		.see = "roci explain --provoke \"REJ 33\"",
+		.foreign = true,
 	},
 	{
 		.kind = EXPLAIN_CM_REJECT,

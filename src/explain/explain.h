@@ -37,6 +37,7 @@ struct explanation {
 	const char *steps[EXPLAIN_LINES];  /* what to try */
 	const char *see;                   /* a command that makes it happen on roci0; NULL: none does */
 	enum explain_kind kind;
+	bool foreign;   /* `see` plays a peer that does what roci0 never does */
 	unsigned calls; /* CALL: of which calls (enum explain_call), as bits */
 };
 

@@ -43,6 +43,7 @@ static const struct explanation rows[] = {
 		.causes = {"loss in a switch or in a socket buffer", "packets took two paths and changed their order"},
 		.steps = {"look at the counters: `ROCI_STATS=1`, or out_of_sequence in /sys/class/infiniband/*/ports/1/"
 			  "hw_counters"},
+		.see = "roci explain --provoke \"NAK PSN SEQUENCE ERROR\"",
 	},
 	{
 		.kind = EXPLAIN_NAK,
@@ -93,6 +94,8 @@ static const struct explanation rows[] = {
 		.title = "of the Reliable Datagram service, which no current device offers",
 		.meaning = "An RC requester that gets it completes with BAD_RESP_ERR.",
 		.look = "the responder's device",
+		.see = "roci explain --provoke \"NAK INVALID RD REQUEST\"",
+		.foreign = true,
 	},
 };
 

@@ -133,6 +133,8 @@ static const struct explanation rows[] = {
 		.causes = {"a defect in one of the two devices or their drivers",
 			   "the QP numbers or PSNs of the two sides do not belong together", "somebody forges packets"},
 		.steps = {"capture the packets of both sides and look at the last response"},
+		.see = "roci explain --provoke BAD_RESP_ERR",
+		.foreign = true,
 	},
 	{
 		.kind = EXPLAIN_WC_STATUS,

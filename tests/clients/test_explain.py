@@ -2,15 +2,17 @@
 """roci explain: what it prints, and that every command that it names to see an error does make it happen."""
 import json
 import os
+import pathlib
 import re
 import shlex
 import sys
 
 import command_line
 from command_line import here, roci, says
-from harness import ROCI, SANITIZER, check, need, tap
+from harness import HERE, ROCI, SANITIZER, check, tap
 
 FAILED, USAGE, NO_CONNECT = 1, 2, 4
+SOURCES = pathlib.Path(HERE).parent.parent / 'src'
 
 
 def people():
@@ -45,9 +47,8 @@ def unknown():
     says('`roci explain --list` lists', err)
     says('say what to explain', roci('explain', status=USAGE)[1])
     says('--list takes no WHAT', roci('explain', '--list', 'x', status=USAGE)[1])
-    says('no way here', roci('explain', '--provoke', 'BAD_RESP_ERR', status=USAGE)[1])
-    says('needs another program: roci run -- rping', roci('explain', '--provoke', 'REJ 8', status=USAGE)[1])
-    check(json.loads(roci('explain', '--json', 'zzzzzz', status=FAILED)[0]) == {'found': [], 'also': []}, 'JSON of nothing')
+    says('no way here', roci('explain', '--provoke', 'DEVICE_REMOVAL', status=USAGE)[1])
+    says('another command shows it: roci explain --provoke RNR_RETRY_EXC_ERR', roci('explain', '--provoke', 'RNR NAK', status=USAGE)[1])
 
 
 def rows():
@@ -55,6 +56,13 @@ def rows():
 
 
 def as_json():
+    nothing = json.loads(roci('explain', '--json', 'zzzzzz', status=FAILED)[0])
+    check(nothing['found'] == nothing['also'] == [] and '`roci explain --list` lists' in nothing['note'], nothing)
+    note = json.loads(roci('explain', '--json', 'status', '77', status=FAILED)[0])['note']
+    check(re.fullmatch(r'77 is no completion status \(0 to \d+\)', note), note)
+    general = json.loads(roci('explain', '--json', 'ibv_create_cq: Network is unreachable')[0])
+    check('Nothing is known about this errno of this call' in general.get('note', ''), general)
+    check('note' not in json.loads(roci('explain', '--json', '12')[0]), 'a note where there is nothing to say')
     found = json.loads(roci('explain', '--json', '12')[0])
     check([e['name'] for e in found['found']] == ['IBV_WC_RETRY_EXC_ERR'], found)
     check('ENOMEM' in [e['name'] for e in found['also']], found)
@@ -72,27 +80,59 @@ def everything():
                 check(named in words, f'{row["name"]}: there is no {named}')
 
 
+def named(pattern, *files):
+    """The words of the sources that match."""
+    return {word for name in files for word in re.findall(pattern, (SOURCES / name).read_text())}
+
+
+def in_room(room):
+    return [str(path.relative_to(SOURCES)) for path in (SOURCES / room).glob('*.c')]
+
+
+def produced():
+    """The names of all codes that the device's sources make, of each kind."""
+    return {
+        'completion status': {'IBV_' + word[5:] for word in named(r'\bROCI_WC_[A-Z_]*(?:ERR|SUCCESS)\b', *in_room('engine'))},
+        'CM reject reason': {'IB_CM' + word[4:] for word in named(r'\bROCI_REJ_[A-Z_]+\b', *in_room('cm'), *in_room('rdmacm'))},
+        'rdma_cm event': named(r'\bRDMA_CM_EVENT_[A-Z_]+\b(?=[,;)]| \?)', 'rdmacm/upcall.c', 'rdmacm/event.c', 'rdmacm/resolve.c',
+                               'rdmacm/option.c', 'rdmacm/mcast.c'),
+        'asynchronous event': {'IBV' + word[4:] for word in named(r'\bROCI_EVENT_[A-Z_]+\b', *in_room('engine'), *in_room('device'))},
+    }
+
+
+def complete():
+    """Every code that the device can produce has a command that makes it happen; a code without one is no code of the device,
+    and its page says so."""
+    table = rows()
+    for kind, names in produced().items():
+        check(len(names) > 7, f'only {names} of {kind}')
+        here_too = {row['name'] for row in table if row['kind'] == kind and 'see' in row and not row.get('foreign')}
+        if kind == 'completion status':
+            here_too.add('IBV_WC_BAD_RESP_ERR')  # it needs a peer that is none of ours
+        if kind == 'CM reject reason':
+            names = {name.replace('VENDOR_OPTION', 'VENDOR_OPTION_NOT_SUPPORTED') for name in names}
+        check(names == here_too, f'{kind}: produced but not provoked {names - here_too}, provoked but not produced {here_too - names}')
+    for row in table:
+        page = roci('explain', row['name'])[0].split('\n----\n')[0]
+        if row['kind'] in produced():
+            check(('See it happen on roci0:' in page) == ('see' in row and 'foreign' not in row), page)
+            check(('roci0 can meet it, but never causes it.' in page) == ('foreign' in row), page)
+            check(('roci0 never reports it.' in page) == ('see' not in row), page)
+
+
 def provoke():
-    """Each command that a page names makes its error happen."""
-    need('rping')
+    """Each command that a page names makes its error happen: a new row without a way to it fails in complete()."""
     commands = {}
     for row in rows():
         if 'see' in row:
             commands.setdefault(row['see'], row['name'])
-    check(len(commands) > 30, f'{len(commands)} commands')
+    check(len(commands) >= 90, f'{len(commands)} commands')
     wrong = []
     for command, name in commands.items():
-        argv = shlex.split(command)
-        check(argv[0] == 'roci', command)
-        if argv[1] == 'run':
-            process = here.start(*argv[3:], env=command_line.environment())
-        elif SANITIZER:
-            process = here.start(ROCI, *argv[1:], env=command_line.environment())
-        else:
-            process = here.start(ROCI, *argv[1:], env=command_line.environment(), plain=True)
-        status = process.wait(60)
-        provoked = argv[1] == 'explain'
-        if (status != 0 and provoked) or ('That is' if provoked else 'RDMA_CM_EVENT_REJECTED, error 8') not in process.text():
+        argv = [ROCI if word == 'roci' else word for word in shlex.split(command)]
+        check(ROCI in argv and '--provoke' in argv, command)
+        process = here.start(*argv, env=command_line.environment(), plain=not SANITIZER)
+        if process.wait(60) != 0 or 'That is' not in process.text():
             wrong.append(f'{name}\n{process.report()}')
     check(not wrong, '\n'.join(wrong))
     return f'{len(commands)} commands'
@@ -107,4 +147,4 @@ def transfers():
 if __name__ == '__main__':
     os.environ['ROCI_STATS'] = ''
     sys.exit(tap([('for people', people), ('the classics', classics), ('what is unknown', unknown), ('JSON', as_json),
-                  ('every row', everything), ('a transfer that fails', transfers), ('every command makes its error happen', provoke)]))
+                  ('every row', everything), ('every code of the device', complete), ('a transfer that fails', transfers), ('every command makes its error happen', provoke)]))
