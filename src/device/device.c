@@ -137,6 +137,9 @@ static void close_device(struct roci_device *dev)
 	roci_device_lock(dev); /* sends what was deferred */
 	roci_device_unlock(dev);
 	roci_progress_stop(dev);
+	roci_lock_take(&dev->lock);
+	roci_receive_rest(dev, roci_now());
+	roci_lock_release(&dev->lock);
 	print_stats(dev);
 	roci_cm_host_disconnect_all(dev, roci_now());
 	roci_links_close(&dev->links);
@@ -201,6 +204,7 @@ static __attribute__((destructor)) void at_exit(void)
 
 	if (!dev || !roci_lock_take_soon(&dev->lock))
 		return;
+	roci_receive_rest(dev, roci_now());
 	roci_drive_deferred(dev, roci_now());
 	roci_cm_host_disconnect_all(dev, roci_now());
 	roci_links_leave_host(&dev->links);

@@ -11,7 +11,9 @@
  * something came, it is checked at so many receives in a row. */
 #define DOOR_EVERY 64
 #define DOOR_BUSY  1024
-#define REPAIR_NS  1000000000 /* between repairs of the steering, which cost a few system calls */
+#define REST_TURNS                                                                                                     \
+	64 /* receives before the device leaves: what a full socket buffer holds; a flood does not hold it up */
+#define REPAIR_NS 1000000000 /* between repairs of the steering, which cost a few system calls */
 
 static void take(struct roci_device *dev, uint64_t now, const struct roci_datagram *d)
 {
@@ -122,6 +124,12 @@ unsigned roci_receive(struct roci_device *dev, uint64_t now)
 		r->door_busy = by_door ? DOOR_BUSY : r->door_busy ? r->door_busy - 1 : 0;
 	}
 	return count + by_door;
+}
+
+void roci_receive_rest(struct roci_device *dev, uint64_t now)
+{
+	for (unsigned i = 0; i < REST_TURNS && roci_receive(dev, now); i++)
+		;
 }
 
 void roci_receive_door_ready(struct roci_receive *r)

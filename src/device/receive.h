@@ -22,6 +22,9 @@ struct roci_receive {
 
 /* Receives what has arrived. Returns the number of packets. The lock is held. */
 unsigned roci_receive(struct roci_device *dev, uint64_t now);
+/* Receives what has come by now, before the sockets are closed: other processes wait for what is forwarded to them, and
+ * the peer may have ended after an acknowledgement that it sends once. The lock is held. */
+void roci_receive_rest(struct roci_device *dev, uint64_t now);
 /* Something waits at the side door: the next receive checks it. */
 void roci_receive_door_ready(struct roci_receive *r);
 

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 #include "bench.h"
 
+#include <arpa/inet.h>
 #include <dirent.h>
 #include <pthread.h>
 #include <stdatomic.h>
@@ -8,6 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/resource.h>
+#include <sys/socket.h>
 #include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
@@ -473,6 +475,59 @@ static void a_program_that_ends_leaves_the_host(void **state)
 	close(up[1]);
 }
 
+/* A process that has port 4791, and ends with a packet for another process in its socket: the other gets it. The kernel
+ * would drop it, and a peer that has ended by then does not send it again. */
+static void a_program_that_ends_forwards_what_came(void **state)
+{
+	struct sockaddr_in to = {
+		.sin_family = AF_INET, .sin_port = htons(ROCI_UDP_PORT), .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
+	uint8_t packet[ROCI_MIN_PACKET_BYTES] = {0};
+	int ready[2], go[2], status, fd;
+	struct roci_device *dev;
+	char byte = 0, other[256];
+	uint64_t end, received;
+	uint32_t qpn;
+	pid_t pid;
+
+	assert_int_equal(pipe(ready) | pipe(go), 0);
+	snprintf(other, sizeof(other), "%s/other", getenv("ROCI_RUNDIR"));
+	pid = fork();
+	if (!pid) {
+		setenv("ROCI_RUNDIR", other, 1);
+		dev = open_device();
+		if (roci_device_listen(dev, loopback_index(dev)))
+			_exit(1);
+		roci_progress_stop(dev);
+		if (write(ready[1], &byte, 1) != 1 || read(go[0], &byte, 1) != 1)
+			_exit(2);
+		exit(0);
+	}
+	assert_int_equal(read(ready[0], &byte, 1), 1);
+	dev = open_device();
+	assert_int_equal(roci_device_alloc_qpn(dev, &qpn), 0);
+	packet[5] = (uint8_t)(qpn >> 16);
+	packet[6] = (uint8_t)(qpn >> 8);
+	packet[7] = (uint8_t)qpn;
+	fd = socket(AF_INET, SOCK_DGRAM, 0);
+	assert_int_equal(sendto(fd, packet, sizeof(packet), 0, (struct sockaddr *)&to, sizeof(to)), sizeof(packet));
+	close(fd);
+	assert_int_equal(write(go[1], &byte, 1), 1);
+	waitpid(pid, &status, 0);
+	assert_int_equal(status, 0);
+	end = roci_now() + 5000000000u;
+	do {
+		assert_true(roci_now() < end);
+		roci_device_poll(dev);
+		received = dev->stats->door_received;
+	} while (!received);
+	roci_device_free_qpn(dev, qpn);
+	roci_device_put(dev);
+	for (unsigned i = 0; i < 2; i++) {
+		close(ready[i]);
+		close(go[i]);
+	}
+}
+
 /* The thread sanitizer would end the forked child. */
 const char *__tsan_default_options(void);
 __attribute__((visibility("default"))) const char *__tsan_default_options(void)
@@ -536,6 +591,7 @@ int main(void)
 		cmocka_unit_test(threads_share_it),
 		cmocka_unit_test(a_child_inherits_no_locks),
 		cmocka_unit_test(a_program_that_ends_leaves_the_host),
+		cmocka_unit_test(a_program_that_ends_forwards_what_came),
 		cmocka_unit_test(a_bad_wish_is_refused),
 	};
 
