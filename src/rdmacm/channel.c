@@ -57,7 +57,7 @@ int cma_channel_wait(struct cma_channel *ch)
 	if (errno != EBADF)
 		return -1;
 	/* The thread that destroyed the channel is perhaps about to end the process: give it time. */
-	nanosleep(&(struct timespec){.tv_nsec = 100000000}, NULL);
+	nanosleep(&(struct timespec){.tv_sec = 1}, NULL);
 	return cma_error(EBADF);
 }
 
