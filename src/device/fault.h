@@ -10,8 +10,9 @@
 #include "device/link.h"
 #include "device/stats.h"
 
-/* `inner` seals. It is owned when this succeeds. Counts in *stats what it does. -ENOMEM. */
+/* `inner` seals. It is owned when this succeeds. Counts in *stats what it does, and tells `trace`, where that is not
+ * NULL: a packet that is lost here was in no capture yet, or looks there as if it had come. -ENOMEM. */
 int roci_fault_open(struct roci_link *inner, const struct roci_fault_plan *plan, struct roci_device_stats *stats,
-		    struct roci_link **out);
+		    struct roci_trace *trace, struct roci_link **out);
 
 #endif

@@ -21,7 +21,8 @@ static int open_fault(struct roci_links *links, const char *text, struct roci_de
 		snprintf(what, sizeof(what), "ROCI_FAULT: %s", why);
 		return roci_device_open_failed(what, err);
 	}
-	err = roci_fault_open(links->top, &plan, stats, &links->top);
+	err = roci_fault_open(links->top, &plan, stats, links->capture ? roci_capture_trace(links->capture) : NULL,
+			      &links->top);
 	return err ? roci_device_open_failed("memory", err) : 0;
 }
 

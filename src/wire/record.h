@@ -23,7 +23,17 @@ enum roci_record_kind {
 	ROCI_RECORD_COMPLETION,
 	ROCI_RECORD_QP_STATE, /* the QP has changed to the state `status`; `length` is its path MTU in bytes */
 	ROCI_RECORD_CM_EVENT, /* `opcode` is the event, `status` the reason of a REJ, or an errno where bit 31 is set */
+	ROCI_RECORD_FAULT,    /* --fault did `status` (below) to a packet: `opcode`, PSN in `imm`, destination `qpn`,
+				 `length` of    its UDP payload; `flags` 1: before it was sent, 0: after it was received.
+				 The    GIDs are those    of this end and the other one */
 	ROCI_RECORD_KINDS
+};
+
+enum roci_record_fault {
+	ROCI_RECORD_LOST = 1,
+	ROCI_RECORD_REPEATED,
+	ROCI_RECORD_REORDERED, /* it goes before the packet that stood before it */
+	ROCI_RECORD_CORRUPTED,
 };
 
 /* What does not apply is 0. */
@@ -32,7 +42,7 @@ struct roci_record {
 	uint32_t pid;     /* also the option epb_queue of the process' packets */
 	uint16_t kind;
 	uint8_t qp_type;    /* enum ibv_qp_type */
-	uint8_t opcode;     /* enum ibv_wr_opcode of a post, ibv_wc_opcode of a completion; CM: see enum above */
+	uint8_t opcode;     /* enum ibv_wr_opcode of a post, ibv_wc_opcode of a completion; */
 	uint32_t status;    /* enum ibv_wc_status, ibv_qp_state */
 	uint32_t flags;     /* enum ibv_send_flags of a post, ibv_wc_flags of a completion */
 	uint32_t qpn, peer; /* the QP and the one that it is connected to; UD: the one that is addressed */

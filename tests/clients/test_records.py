@@ -3,6 +3,7 @@
 which process a packet belongs to. Wireshark's and libpcap's tools read the file as if the records were not there."""
 import collections
 import os
+import re
 import subprocess
 import sys
 import tempfile
@@ -76,6 +77,26 @@ def connection():
     check({0, 1, 2} <= events, f'connection events {events}: a request, a reply, established')
 
 
+def faults():
+    """Each fault that the device counts is recorded: which packet, which way."""
+    file = os.path.join(directory, 'fault.pcapng')
+    told = here.call(ROCI, 'ping', '--device', 'embedded', '--loopback', '-c', '3', '-s', '40000', '-i', '0', plain=True, env={
+        'ROCI_CAPTURE': file, 'ROCI_FAULT': 'loss=0.05,dup=0.05,reorder=0.05,corrupt=0.02,seed=5', 'ROCI_STATS': '1'})
+    counted = {(way, what): int(n) for way, what, n in re.findall(r'fault_(send|receive)_(\w+) +(\d+)', told)}
+    names = {1: 'lost', 2: 'duplicated', 3: 'reordered', 4: 'corrupted'}
+    all_of = records.read(file)
+    seen = collections.Counter(('send' if r.flags else 'receive', names[r.status]) for r in all_of if r.kind == 'fault')
+    if ('receive', 'corrupted') in seen:  # where the ICRC would not show it, it is undone after it was told
+        check(seen.pop(('receive', 'corrupted')) >= counted.pop(('receive', 'corrupted'), 0), 'corrupted')
+    check(seen == {k: n for k, n in counted.items() if n}, f'counted {counted}, recorded {dict(seen)}')
+    gone = [r for r in all_of if r.kind == 'fault' and r.status == 1 and not r.flags]
+    came = {(p.bytes[28], int.from_bytes(p.bytes[33:36], 'big'), int.from_bytes(p.bytes[37:40], 'big'))
+            for p in all_of if p.kind == 'packet' and not p.outbound and p.bytes[0] == 0x45}
+    missing = [r for r in gone if (r.opcode, r.qpn, r.imm) not in came]
+    check(gone and not missing, f'lost after it came, but it never came: {missing[:3]}')
+    return f'{sum(seen.values())} faults'
+
+
 def wireshark():
     shown = subprocess.run(['tshark', '-r', path, '-T', 'fields', '-e', 'frame.number', '-e', 'frame.interface_queue', '-e',
                             '_ws.malformed'], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
@@ -96,6 +117,7 @@ def cases():
     yield 'each post has its completion, at both ends', posts_and_completions
     yield 'packets go between post and completion', packets_between
     yield 'states of QPs and events of connections', connection
+    yield 'each injected fault is recorded', faults
     yield 'tshark and editcap skip the records', wireshark
 
 

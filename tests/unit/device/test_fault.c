@@ -100,7 +100,7 @@ static void send_through(const char *plan_text, struct outcome *o)
 	loop->link.ops = &loop_ops;
 	assert_int_equal(roci_fault_parse(plan_text, &plan, why, sizeof(why)), 0);
 	assert_int_equal(roci_seal_open(&loop->link, &seal), 0);
-	assert_int_equal(roci_fault_open(seal, &plan, &stats, &link), 0);
+	assert_int_equal(roci_fault_open(seal, &plan, &stats, NULL, &link), 0);
 	for (unsigned i = 0; i < 10; i++) {
 		outgoing_start(&out, &nowhere, "127.77.0.2");
 		for (unsigned k = 0; k < ROCI_LINK_SEND_BATCH; k++)
@@ -124,7 +124,7 @@ static void receive_through(const char *plan_text, struct outcome *o)
 	loop->link.ops = &loop_ops;
 	assert_int_equal(roci_fault_parse(plan_text, &plan, why, sizeof(why)), 0);
 	assert_int_equal(roci_seal_open(&loop->link, &seal), 0);
-	assert_int_equal(roci_fault_open(seal, &plan, &stats, &link), 0);
+	assert_int_equal(roci_fault_open(seal, &plan, &stats, NULL, &link), 0);
 	for (unsigned i = 0; i < 10; i++) {
 		outgoing_start(&out, &nowhere, "127.77.0.2");
 		for (unsigned k = 0; k < ROCI_LINK_SEND_BATCH; k++)
