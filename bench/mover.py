@@ -204,6 +204,15 @@ def make_small(path, count):
     return size
 
 
+def left_out(name):
+    """Whether the program is not installed, or is scp and needs root."""
+    tool = NAMES[name].replace('scp', 'sshd')
+    if tool.startswith(('roci', 'before')):
+        return False
+    return not shutil.which(tool) or tool == 'sshd' and os.path.exists('/proc/self/uid_map') and \
+        open('/proc/self/uid_map').read().split()[2] == '1'
+
+
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument('--roci', default=os.path.join(os.path.dirname(__file__), '..', 'build', 'roci', 'roci'))
@@ -221,9 +230,7 @@ def main():
     names = [name for name in options.only.split(',') if options.before or not name.startswith('before')]
     for name in list(names):
         check(name in NAMES, f'no program {name}; there are: {", ".join(NAMES)}')
-        tool = NAMES[name].replace('scp', 'sshd')
-        if not tool.startswith(('roci', 'before')) and not shutil.which(tool) or tool == 'sshd' and os.path.exists('/proc/self/uid_map') \
-                and open('/proc/self/uid_map').read().split()[2] == '1':
+        if left_out(name):
             print(f'left out: {name} (not installed, or not root)')
             names.remove(name)
     with tempfile.TemporaryDirectory(dir=options.dir) as scratch:

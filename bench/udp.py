@@ -40,8 +40,8 @@ def write_gbit(server, client, address, seconds):
                           ['ib_write_bw', '-s', '65536', '-D', str(seconds + 2), '-f', '1', '--report_gbits'])[3])
 
 
-def message_rate(server, client, address, seconds, tool):
-    row = perftest(server, client, address, [*tool, '-s', '64', '-D', str(seconds + 2), '-f', '1'])
+def message_rate(server, client, address, seconds, tool, size=64):
+    row = perftest(server, client, address, [*tool, '-s', str(size), '-D', str(seconds + 2), '-f', '1'])
     return float(row[-1])
 
 

@@ -8,7 +8,7 @@ import sys
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent
 DOCUMENTS = sorted(ROOT.glob("*.md")) + sorted(ROOT.glob("docs/**/*.md")) + sorted(ROOT.glob("tests/**/*.md")) \
-    + sorted(ROOT.glob("examples/*.md"))
+    + sorted(ROOT.glob("examples/*.md")) + sorted(ROOT.glob("bench/*.md"))
 SUFFIXES = r"\.(?:c|h|py|sh|md|txt|map|scd|build)"
 FOLDERS = "src|tests|docs|man|roci|bench|scripts|examples"
 ROOMS = ("", "src", "tests/unit", "tests", "tests/clients", "examples")
