@@ -1,15 +1,23 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: BSD-2-Clause
-"""bench/mover.py [--roci ROCI] [--before ROCI] [--rounds N] [--gib N] [--files N] [--dir DIR] [--only NAME,...]: files over the wire.
+"""bench/mover.py [--roci ROCI] [--before ROCI] [--rounds N] [--gib N] [--files N] [--dir DIR] [--only NAME,...] [--json]
 
-`roci send` beside nc, rsync (its daemon: no encryption) and scp, between two network namespaces joined by a veth, and beside
-cp on one host. All move the same files: one large file, then a folder of many small ones. `roci recv` returns when all is
-synced and the others do not sync, so each is timed twice: to its end, and to the end of a `sync -f` after it. On a busy machine
-the time of the processors, at both ends together, says more. Each round starts with the next program. `--before` names another
-build, to measure its `roci send` in the same run. Prints every round, the medians and the ratios. Needs the packages of
-`scripts/install-deps.sh --bench`; scp needs root, because sshd does. Nothing here fails for being slow.
+Files over the wire: `roci send` beside nc, rsync (its daemon, and over ssh) and scp, between two network namespaces joined by a
+veth, and beside cp on one host. All move the same files: one large file, then a folder of many small ones. nc and rsync's daemon
+do not encrypt; scp, rsync over ssh and `roci send` do, except with --no-encrypt.
+
+`roci recv` returns when all is synced and the others do not sync, so each is timed twice: to its end, and to the end of a
+`sync -f` after it. On a busy machine the time of the processors, at both ends together, says more. Each round starts with the
+next program. Prints every round, the medians and the ratios; --json prints the medians as one JSON object, and the rest to
+standard error.
+
+A NAME of --only is one of those that the output has, or `roci send` with any options: --only 'roci send,roci send --qps 1,nc'.
+`before` stands for `roci send` of the build that --before names, to measure both in the same run, and takes options too.
+
+Needs the packages of `scripts/install-deps.sh --bench`; ssh and scp need root, because sshd does. Nothing here fails for being slow.
 """
 import argparse
+import json
 import os
 import resource
 import shutil
@@ -67,27 +75,6 @@ class Wire:
         finally:
             receiver.end()
 
-    def roci_read(self, source, target):
-        return self.roci_send(source, target, '--mode', 'read')
-
-    def roci_send_mode(self, source, target):
-        return self.roci_send(source, target, '--mode', 'send')
-
-    def before_write(self, source, target):
-        return self.roci_send(source, target, roci=self.before)
-
-    def before_send_mode(self, source, target):
-        return self.roci_send(source, target, '--mode', 'send', roci=self.before)
-
-    def roci_1(self, source, target):
-        return self.roci_send(source, target, '--qps', '1')
-
-    def roci_no_encrypt(self, source, target):
-        return self.roci_send(source, target, '--no-encrypt')
-
-    def roci_no_encrypt_send_mode(self, source, target):
-        return self.roci_send(source, target, '--no-encrypt', '--mode', 'send')
-
     def nc(self, source, target):
         port = str(next_port())
         if os.path.isdir(source):
@@ -119,7 +106,8 @@ class Wire:
         finally:
             daemon.end(signal.SIGTERM)
 
-    def scp(self, source, target):
+    def with_sshd(self, copy):
+        """Runs copy(port, options of ssh) while a daemon of ssh listens. Returns the seconds that it took."""
         port, key = str(next_port()), f'{self.scratch}/key'
         if not os.path.exists(key):
             subprocess.run(['ssh-keygen', '-q', '-t', 'ed25519', '-N', '', '-f', key], check=True)
@@ -131,17 +119,50 @@ class Wire:
         try:
             wait_until('sshd', lambda: self.receiver.listens(int(port)) or not daemon.running())
             start = time.monotonic()
-            self.call(self.sender, 'scp', '-q', '-r', '-p', '-P', port, '-i', key, '-o', 'StrictHostKeyChecking=no', '-o',
-                      'UserKnownHostsFile=/dev/null', source, f'{self.receiver.address}:{target}/')
+            copy(port, ['-i', key, '-o', 'StrictHostKeyChecking=no', '-o', 'UserKnownHostsFile=/dev/null', '-o', 'LogLevel=ERROR'])
             return time.monotonic() - start
         finally:
             daemon.end(signal.SIGTERM)
 
+    def scp(self, source, target):
+        return self.with_sshd(lambda port, ssh: self.call(self.sender, 'scp', '-q', '-r', '-p', '-P', port, *ssh, source,
+                                                          f'{self.receiver.address}:{target}/'))
 
-NAMES = {'roci send': 'roci_send', 'roci send --mode read': 'roci_read', 'roci send --mode send': 'roci_send_mode',
-         'roci send --qps 1': 'roci_1', 'roci send --no-encrypt': 'roci_no_encrypt',
-         'roci send --no-encrypt --mode send': 'roci_no_encrypt_send_mode', 'before': 'before_write',
-         'before --mode send': 'before_send_mode', 'nc': 'nc', 'rsync': 'rsync', 'scp': 'scp', 'cp (no network)': 'cp'}
+    def rsync_ssh(self, source, target):
+        return self.with_sshd(lambda port, ssh: self.call(self.sender, 'rsync', '-a', '-W', '-e', ' '.join(['ssh', '-p', port, *ssh]),
+                                                          source, f'{self.receiver.address}:{target}/'))
+
+    def copy(self, name, source, target):
+        """The program `name` of --only. Returns the seconds that it took, or None: all of the call."""
+        words = name.split()
+        if words[0] == 'before':
+            return self.roci_send(source, target, *words[1:], roci=self.before)
+        if words[:2] == ['roci', 'send']:
+            return self.roci_send(source, target, *words[2:])
+        return getattr(self, OTHERS[name])(source, target)
+
+
+OTHERS = {'nc': 'nc', 'rsync': 'rsync', 'rsync over ssh': 'rsync_ssh', 'scp': 'scp', 'cp (no network)': 'cp'}
+NAMES = ['roci send', 'roci send --mode read', 'roci send --mode send', 'roci send --qps 1', 'roci send --qps 2',
+         'roci send --qps 4', 'roci send --no-encrypt', 'roci send --no-encrypt --mode send', 'before', *OTHERS]
+
+
+def left_out(name, before=None):
+    """Why a program of --only cannot be measured, or None."""
+    if name.startswith('before'):
+        return None if before else '--before names no build'
+    if name.startswith('roci send'):
+        return None
+    check(name in OTHERS, f'no program {name}; there are: {", ".join(NAMES)}')
+    tool = 'sshd' if name in ('scp', 'rsync over ssh') else name.split()[0]
+    if not shutil.which(tool):
+        return f'{tool} is not installed'
+    mapped = os.path.exists('/proc/self/uid_map') and open('/proc/self/uid_map').read().split()[2] == '1'
+    return 'sshd needs root' if tool == 'sshd' and mapped else None
+
+
+def say(text):
+    print(text, file=sys.stderr if options.json else sys.stdout, flush=True)
 
 
 def cpu_seconds():
@@ -156,7 +177,7 @@ def measure(wire, name, source, keep):
     try:
         subprocess.run(['sync', '-f', target], check=True)
         start, cpu = time.monotonic(), cpu_seconds()
-        took = getattr(wire, NAMES[name])(source, target)
+        took = wire.copy(name, source, target)
         ended, cpu = time.monotonic(), cpu_seconds() - cpu
         took = took or ended - start
         subprocess.run(['sync', '-f', target], check=True)
@@ -170,20 +191,24 @@ def measure(wire, name, source, keep):
 
 
 def compare(wire, names, title, source, size, rounds, keep=False):
-    """With `keep` the copies stay until the end: after many removals, ext4 is slow to make files for a minute."""
+    """Prints the comparison, and returns the medians as rows for --json. With `keep` the copies stay until the end: after many
+    removals, ext4 is slow to make files for a minute."""
     took = {name: [] for name in names}
     for number in range(rounds):
         for name in names[number % len(names):] + names[:number % len(names)]:
             took[name].append(measure(wire, name, source, keep))
-            print(f'{title}: round {number + 1}: {name:24} {took[name][-1][0]:7.2f} s, synced {took[name][-1][1]:7.2f} s, '
-                  f'processors {took[name][-1][2]:6.2f} s',
-                  flush=True)
+            say(f'{title}: round {number + 1}: {name:24} {took[name][-1][0]:7.2f} s, synced {took[name][-1][1]:7.2f} s, '
+                f'processors {took[name][-1][2]:6.2f} s')
     ours = [statistics.median(t[i] for t in took[names[0]]) for i in (0, 1)]
+    rows = []
     for name in names:
         done, synced, cpu = (statistics.median(t[i] for t in took[name]) for i in (0, 1, 2))
-        print(f'{title}: median: {name:24} {done:7.2f} s {size / MIB / done:8.0f} MiB/s, synced {synced:7.2f} s '
-              f'{size / MIB / synced:8.0f} MiB/s; {names[0]} takes {ours[0] / done:.2f} of its time, {ours[1] / synced:.2f} with '
-              f'the sync; processors {cpu:6.2f} s', flush=True)
+        say(f'{title}: median: {name:24} {done:7.2f} s {size / MIB / done:8.0f} MiB/s, synced {synced:7.2f} s '
+            f'{size / MIB / synced:8.0f} MiB/s; {names[0]} takes {ours[0] / done:.2f} of its time, {ours[1] / synced:.2f} with '
+            f'the sync; processors {cpu:6.2f} s')
+        rows.append({'what': title, 'bytes': size, 'program': name, 'seconds': done, 'synced_seconds': synced,
+                     'processor_seconds': cpu, 'times_as_fast': done / ours[0], 'synced_times_as_fast': synced / ours[1]})
+    return rows
 
 
 def make_large(path, size):
@@ -204,16 +229,7 @@ def make_small(path, count):
     return size
 
 
-def left_out(name):
-    """Whether the program is not installed, or is scp and needs root."""
-    tool = NAMES[name].replace('scp', 'sshd')
-    if tool.startswith(('roci', 'before')):
-        return False
-    return not shutil.which(tool) or tool == 'sshd' and os.path.exists('/proc/self/uid_map') and \
-        open('/proc/self/uid_map').read().split()[2] == '1'
-
-
-def main():
+def arguments():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument('--roci', default=os.path.join(os.path.dirname(__file__), '..', 'build', 'roci', 'roci'))
     parser.add_argument('--before', default=None, help='another build of roci')
@@ -222,29 +238,37 @@ def main():
     parser.add_argument('--files', type=int, default=10000, help='number of small files; 0: leave them out')
     parser.add_argument('--mtu', type=int, default=9000)
     parser.add_argument('--dir', default=None, help='where to work: a folder on the file system to measure')
-    parser.add_argument('--only', default=','.join(NAMES), help='which programs, as the output names them')
-    options = parser.parse_args()
+    parser.add_argument('--only', default=','.join(NAMES), help='which programs; the others are compared with the first')
+    parser.add_argument('--json', action='store_true', help='print the medians as one JSON object')
+    return parser.parse_args()
+
+
+def main():
     roci = os.path.abspath(options.roci)
     check(os.access(roci, os.X_OK), f'{roci} is not built')
     isolate()
-    names = [name for name in options.only.split(',') if options.before or not name.startswith('before')]
-    for name in list(names):
-        check(name in NAMES, f'no program {name}; there are: {", ".join(NAMES)}')
-        if left_out(name):
-            print(f'left out: {name} (not installed, or not root)')
-            names.remove(name)
+    names, rows = [], []
+    for name in options.only.split(','):
+        why = left_out(name, options.before)
+        if why:
+            say(f'left out: {name} ({why})')
+        else:
+            names.append(name)
     with tempfile.TemporaryDirectory(dir=options.dir) as scratch:
         wire = Wire(roci, options.before and os.path.abspath(options.before), scratch, options.mtu)
         if options.gib:
             size = make_large(f'{scratch}/large', int(options.gib * 1024) * MIB)
-            compare(wire, names, f'{options.gib:g} GiB', f'{scratch}/large', size, options.rounds)
+            rows += compare(wire, names, f'{options.gib:g} GiB', f'{scratch}/large', size, options.rounds)
             os.unlink(f'{scratch}/large')
         if options.files:
             size = make_small(f'{scratch}/small', options.files)
-            compare(wire, names, f'{options.files} files', f'{scratch}/small', size, options.rounds, keep=True)
+            rows += compare(wire, names, f'{options.files} files', f'{scratch}/small', size, options.rounds, keep=True)
+    if options.json:
+        print(json.dumps({'bench': 'mover', 'compared_with': names[0], 'rows': rows}, indent=1))
 
 
 if __name__ == '__main__':
+    options = arguments()
     try:
         main()
     except Failure as failure:
