@@ -185,6 +185,10 @@ void roci_engine_rx(struct roci_engine *e, uint64_t now, const struct roci_rx *r
 	qp = roci_idmap_find(&e->qps, rx->pkt.dest_qpn);
 	if (!qp) {
 		e->stats->rx_no_qp++;
+		if ((rx->pkt.opcode & ROCI_TRANSPORT_MASK) == ROCI_TRANSPORT_UD)
+			ROCI_WHY_TELL_PACED(&e->why, e->now,
+					    "a datagram of QP 0x%x is dropped: there is no QP 0x%x here",
+					    rx->pkt.src_qpn, rx->pkt.dest_qpn);
 		return;
 	}
 	if (!accepts(e, qp, rx))

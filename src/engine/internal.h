@@ -8,6 +8,7 @@
 #include "engine/list.h"
 #include "engine/reorder.h"
 #include "engine/timer.h"
+#include "engine/why.h"
 
 struct roci_engine {
 	uint64_t now;              /* the time of the current call */
@@ -21,6 +22,7 @@ struct roci_engine {
 	struct roci_list events; /* sources with pending events */
 	struct roci_timers timers;
 	struct roci_reorder_store reorder;
+	struct roci_why_pace why;                   /* of datagrams for QPs that do not exist */
 	struct roci_trace *trace;                   /* NULL: nobody records */
 	unsigned cq_number, srq_number;             /* of the last one that was created, for captures */
 	bool cq_overrun;                            /* a CQ has overrun, and its QPs are not in error yet */

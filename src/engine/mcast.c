@@ -7,6 +7,7 @@
 
 #include "engine/qp.h"
 #include "engine/ud.h"
+#include "engine/why.h"
 
 struct mcast_group {
 	struct roci_list all;
@@ -31,7 +32,7 @@ static struct mcast_group *add_group(struct roci_engine *e, const uint8_t gid[16
 	struct mcast_group *g;
 
 	if (e->mcast_group_count >= ROCI_MAX_MCAST_GROUPS)
-		return NULL;
+		return ROCI_REFUSE(NULL, "the QPs of this process are in %u groups already", ROCI_MAX_MCAST_GROUPS);
 	g = calloc(1, sizeof(*g));
 	if (!g)
 		return NULL;
@@ -74,7 +75,7 @@ int roci_qp_attach_mcast(struct roci_qp *qp, const uint8_t gid[16])
 		if (g->qps[i] == qp)
 			return 0;
 	if (g->count == ROCI_MAX_MCAST_ATTACH)
-		return -ENOMEM;
+		return ROCI_REFUSE(-ENOMEM, "%u QPs of this process are in the group already", ROCI_MAX_MCAST_ATTACH);
 	g->qps[g->count++] = qp;
 	return 0;
 }

@@ -96,6 +96,7 @@ struct roci_qp {
 	struct roci_timer timer;      /* of the requester: acknowledgement, RNR wait, pace */
 	struct roci_timer resp_timer; /* of the responder: pace of a long READ response */
 	struct roci_keepalive alive;
+	struct roci_why_pace why; /* of what the peers do wrong */
 	struct roci_probe probe;
 	struct roci_sq sq;
 	struct roci_rq rq;

@@ -41,10 +41,10 @@ static void send_nak(struct roci_qp *qp, unsigned syndrome, uint32_t psn)
 	roci_qp_make_ready(qp);
 }
 
-static void tell_refused(const struct roci_qp *qp, const struct roci_packet *p, unsigned syndrome)
+static void tell_refused(struct roci_qp *qp, const struct roci_packet *p, unsigned syndrome)
 {
-	ROCI_WHY_TELL("QP 0x%x refuses the %s of its peer (QP 0x%x, PSN %u) with %s", qp->qpn, p->op->name,
-		      qp->attr.dest_qpn, p->psn, roci_syndrome_str((uint8_t)syndrome));
+	ROCI_WHY_TELL_PACED(&qp->why, qp->e->now, "QP 0x%x refuses the %s of its peer (QP 0x%x, PSN %u) with %s",
+			    qp->qpn, p->op->name, qp->attr.dest_qpn, p->psn, roci_syndrome_str((uint8_t)syndrome));
 }
 
 /* IBTA 9.9.3 table 61: which NAK the peer gets, how the receive completes, and which event is raised. */
@@ -253,7 +253,8 @@ static void uc_rx(struct roci_qp *qp, const struct roci_rx *rx)
 		fail(qp, p, v);
 		return;
 	}
-	ROCI_WHY_TELL("QP 0x%x drops a UC message of its peer (%s, PSN %u)", qp->qpn, p->op->name, p->psn);
+	ROCI_WHY_TELL_PACED(&qp->why, qp->e->now, "QP 0x%x drops a UC message of its peer (%s, PSN %u)", qp->qpn,
+			    p->op->name, p->psn);
 	if (v == ROCI_EXEC_BAD_INV)
 		fail_receive(qp, ROCI_WC_REM_INV_REQ_ERR);
 	if (v == ROCI_EXEC_NO_RECEIVE)

@@ -43,6 +43,13 @@ static bool place(struct roci_qp *qp, const struct roci_rx *rx)
 	       !roci_sgl_scatter(qp->e, pd, &sgl, ROCI_GRH_BYTES, rx->pkt.payload, rx->pkt.payload_len, true);
 }
 
+/* After a note, which says why. */
+static void tell_dropped(struct roci_qp *qp, const struct roci_rx *rx)
+{
+	ROCI_WHY_TELL_PACED(&qp->why, qp->e->now, "QP 0x%x drops a datagram of QP 0x%x%s", qp->qpn, rx->pkt.src_qpn,
+			    rx->pkt.dest_qpn == ROCI_QPN_MULTICAST ? " to a multicast group" : "");
+}
+
 void roci_ud_rx(struct roci_qp *qp, const struct roci_rx *rx)
 {
 	const struct roci_packet *p = &rx->pkt;
@@ -58,16 +65,24 @@ void roci_ud_rx(struct roci_qp *qp, const struct roci_rx *rx)
 	}
 	if (p->qkey != qp->attr.qkey) { /* IBTA 9.6.1.4.2.3 */
 		qp->e->stats->rx_bad_qkey++;
+		ROCI_WHY("its Q_Key is 0x%x, and this QP's 0x%x", p->qkey, qp->attr.qkey);
+		tell_dropped(qp, rx);
 		return;
 	}
 	if (!roci_qp_take_receive(qp)) {
 		qp->e->stats->rx_no_wqe++;
+		ROCI_WHY("no receive is posted%s", qp->srq ? " to the SRQ" : "");
+		tell_dropped(qp, rx);
 		return;
 	}
 	sgl = (struct roci_sgl){qp->resp.rwqe->sges, qp->resp.rwqe->num_sge};
 	/* A datagram that does not fit is dropped, and the receive waits for the next one (IBTA 9.9.3.1 class D). */
 	if (roci_sgl_len(&sgl) < cqe.byte_len) {
 		qp->e->stats->rx_no_wqe++;
+		ROCI_WHY("it needs %u bytes with the %u of its GRH, and the receive (wr_id 0x%llx) has room for %llu",
+			 cqe.byte_len, ROCI_GRH_BYTES, (unsigned long long)qp->resp.rwqe->wr_id,
+			 (unsigned long long)roci_sgl_len(&sgl));
+		tell_dropped(qp, rx);
 		return;
 	}
 	if (roci_gid_is_ipv4(rx->dgid))

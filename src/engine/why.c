@@ -6,6 +6,7 @@
 #include <string.h>
 
 #define NOTE_CHARS 400
+#define PACE_NS    UINT64_C(1000000000)
 
 bool roci_why_on;
 void (*roci_why_sink)(const char *line);
@@ -30,21 +31,44 @@ const char *roci_why_take(void)
 	return taken;
 }
 
-void roci_why_tell(const char *format, ...)
+/* The text, the note, and how many lines were left out before. */
+__attribute__((format(printf, 2, 0))) static void tell(uint32_t left_out, const char *format, va_list args)
 {
 	char line[2 * NOTE_CHARS];
-	va_list args;
-	int len;
+	int len = vsnprintf(line, NOTE_CHARS, format, args);
 
-	va_start(args, format);
-	len = vsnprintf(line, NOTE_CHARS, format, args);
-	va_end(args);
 	if (len >= NOTE_CHARS)
 		len = NOTE_CHARS - 1;
 	if (note[0])
-		snprintf(line + len, sizeof(line) - (size_t)len, ": %s", roci_why_take());
+		len += snprintf(line + len, sizeof(line) - (size_t)len, ": %s", roci_why_take());
+	if (left_out && (size_t)len < sizeof(line))
+		snprintf(line + len, sizeof(line) - (size_t)len, " (and %u more since the last such line)", left_out);
 	if (roci_why_sink)
 		roci_why_sink(line);
+}
+
+void roci_why_tell(const char *format, ...)
+{
+	va_list args;
+
+	va_start(args, format);
+	tell(0, format, args);
+	va_end(args);
+}
+
+void roci_why_tell_paced(struct roci_why_pace *pace, uint64_t now_ns, const char *format, ...)
+{
+	va_list args;
+
+	if (pace->next_ns && now_ns < pace->next_ns) {
+		pace->left_out++;
+		note[0] = '\0';
+		return;
+	}
+	va_start(args, format);
+	tell(pace->left_out, format, args);
+	va_end(args);
+	*pace = (struct roci_why_pace){.next_ns = now_ns + PACE_NS};
 }
 
 /* ---- names ---- */

@@ -29,8 +29,20 @@ const char *roci_why_take(void);
 /* Tells the text, ": " and the thread's note, and clears it. */
 __attribute__((format(printf, 1, 2))) void roci_why_tell(const char *format, ...);
 
-#define ROCI_WHY(...)      (__builtin_expect(roci_why_on, 0) ? roci_why_note(__VA_ARGS__) : (void)0)
-#define ROCI_WHY_TELL(...) (__builtin_expect(roci_why_on, 0) ? roci_why_tell(__VA_ARGS__) : (void)0)
+/* Of lines that a peer can cause: one a second. */
+struct roci_why_pace {
+	uint64_t next_ns; /* when the next line may be told; 0: none was told yet */
+	uint32_t left_out;
+};
+
+/* As roci_why_tell(), or, if a line was told less than a second before `now_ns`, nothing but that the note is cleared.
+ * The next line says how many were left out. */
+__attribute__((format(printf, 3, 4))) void roci_why_tell_paced(struct roci_why_pace *pace, uint64_t now_ns,
+							       const char *format, ...);
+
+#define ROCI_WHY(...)            (__builtin_expect(roci_why_on, 0) ? roci_why_note(__VA_ARGS__) : (void)0)
+#define ROCI_WHY_TELL(...)       (__builtin_expect(roci_why_on, 0) ? roci_why_tell(__VA_ARGS__) : (void)0)
+#define ROCI_WHY_TELL_PACED(...) (__builtin_expect(roci_why_on, 0) ? roci_why_tell_paced(__VA_ARGS__) : (void)0)
 
 /* The value `err`, with a note: return ROCI_REFUSE(-EINVAL, "timeout %u: at most 31", timeout); */
 #define ROCI_REFUSE(err, ...) (ROCI_WHY(__VA_ARGS__), (err))

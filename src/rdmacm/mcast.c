@@ -19,10 +19,15 @@ struct cma_mcast {
 static int join(struct cma_id *id, const struct sockaddr *addr, bool send_only, void *context)
 {
 	socklen_t len = cma_addr_len(addr);
-	if (!len || !cma_addr_is_multicast(addr) || !cma_is_ud(id))
-		return -EINVAL;
+	if (!len || !cma_addr_is_multicast(addr))
+		return CMA_REFUSE(-EINVAL, "addr is no multicast address");
+	if (!cma_is_ud(id))
+		return CMA_REFUSE(-EINVAL, "the id is not for datagrams: use RDMA_PS_UDP");
 	if (!id->id.verbs || id->state == CMA_LISTEN)
-		return -EINVAL;
+		return CMA_REFUSE(-EINVAL,
+				  "the id is %s, and a join comes after rdma_bind_addr() or "
+				  "RDMA_CM_EVENT_ADDR_RESOLVED",
+				  cma_state_name(id));
 	struct cma_mcast *mc = calloc(1, sizeof(*mc));
 	struct cma_event *ev = mc ? cma_event_new(id, RDMA_CM_EVENT_MULTICAST_JOIN, 0) : NULL;
 	if (!ev) {
@@ -78,9 +83,10 @@ int rdma_join_multicast_ex(struct rdma_cm_id *id, struct rdma_cm_join_mc_attr_ex
 	if (attr->comp_mask >= RDMA_CM_JOIN_MC_ATTR_RESERVED)
 		return cma_error(ENOTSUP);
 	if ((attr->comp_mask & needed) != needed)
-		return cma_error(EINVAL);
+		return cma_error(
+			CMA_REFUSE(EINVAL, "comp_mask 0x%x lacks the address or the join flags", attr->comp_mask));
 	if (attr->join_flags >= RDMA_MC_JOIN_FLAG_RESERVED)
-		return cma_error(EINVAL);
+		return cma_error(CMA_REFUSE(EINVAL, "join_flags %u: see enum rdma_cm_mc_join_flags", attr->join_flags));
 	bool send_only = attr->join_flags == RDMA_MC_JOIN_FLAG_SENDONLY_FULLMEMBER;
 	int err = join(cma_id(id), attr->addr, send_only, context);
 	return err ? cma_error(err) : cma_complete(cma_id(id));
@@ -116,7 +122,7 @@ int rdma_leave_multicast(struct rdma_cm_id *rid, struct sockaddr *addr)
 	struct cma_id *id = cma_id(rid);
 	struct cma_mcast *mc = find(id, addr);
 	if (!mc)
-		return cma_error(EADDRNOTAVAIL);
+		return cma_error(CMA_REFUSE(EADDRNOTAVAIL, "the id has not joined this group"));
 	if (id->sync)
 		cma_forget_event(id); /* it may be the join's */
 	leave(mc);

@@ -85,8 +85,10 @@ VERB_DEFINE(3, ibv_attach_mcast, struct ibv_qp *, qp, const union ibv_gid *, gid
 ALSO_1_0(ibv_detach_mcast);
 VERB_DEFINE(3, ibv_detach_mcast, struct ibv_qp *, qp, const union ibv_gid *, gid, uint16_t, lid)
 {
-	if (!vb_is_qp(qp) || !gid || qp->qp_type != IBV_QPT_UD)
+	if (!vb_is_qp(qp) || !gid)
 		return EINVAL;
+	if (qp->qp_type != IBV_QPT_UD)
+		return ROCI_REFUSE(EINVAL, "qp_type %d: only UD QPs are in groups", (int)qp->qp_type);
 	struct vb_context *ctx = vb_context(qp->context);
 	int err = 0;
 	roci_device_lock(ctx->dev);

@@ -120,7 +120,10 @@ static void wr_flush(struct ibv_qp_ex *ex, uint32_t rkey, uint64_t remote_addr, 
 	if (!wr)
 		return;
 	if (!type || (type & ~(IBV_FLUSH_GLOBAL | IBV_FLUSH_PERSISTENT)) || level > IBV_FLUSH_MR) {
-		qp->builder.err = EINVAL;
+		qp->builder.err = ROCI_REFUSE(EINVAL,
+					      "type 0x%x, level %u: see enum ibv_placement_type and "
+					      "ibv_selectivity_level",
+					      type, level);
 		return;
 	}
 	wr->rkey = rkey;
@@ -137,7 +140,8 @@ static void wr_bind_mw(struct ibv_qp_ex *ex, struct ibv_mw *mw, uint32_t rkey, c
 		return;
 	last(&qp->builder)->mw = mw;
 	if (!mw || !info || mw->type != IBV_MW_TYPE_2)
-		qp->builder.err = EINVAL;
+		qp->builder.err =
+			ROCI_REFUSE(EINVAL, "ibv_wr_bind_mw() takes a memory window of type 2, and bind_info");
 	else
 		qp->builder.err = vb_mw_translate_bind(&ex->qp_base, mw, rkey, info, wr);
 }
@@ -196,7 +200,7 @@ static void wr_send_inv(struct ibv_qp_ex *ex, uint32_t invalidate_rkey)
 
 static void wr_send_tso(struct ibv_qp_ex *ex, void *hdr, uint16_t hdr_sz, uint16_t mss)
 {
-	qp_of(ex)->builder.err = EOPNOTSUPP;
+	qp_of(ex)->builder.err = ROCI_REFUSE(EOPNOTSUPP, "roci0 has no TSO");
 }
 
 /* ---- setters ---- */
@@ -208,7 +212,10 @@ static void wr_set_ud_addr(struct ibv_qp_ex *ex, struct ibv_ah *ah, uint32_t rem
 	if (!built)
 		return;
 	if (ex->qp_base.qp_type != IBV_QPT_UD || !ah || ah->context != ex->qp_base.context) {
-		b->err = EINVAL;
+		b->err = ROCI_REFUSE(EINVAL,
+				     "ibv_wr_set_ud_addr() takes a UD QP (qp_type is %d) and an address handle "
+				     "of its context",
+				     (int)ex->qp_base.qp_type);
 		return;
 	}
 	built->wr.av = &((struct vb_ah *)ah)->av;
@@ -218,7 +225,7 @@ static void wr_set_ud_addr(struct ibv_qp_ex *ex, struct ibv_ah *ah, uint32_t rem
 
 static void wr_set_xrc_srqn(struct ibv_qp_ex *ex, uint32_t remote_srqn)
 {
-	qp_of(ex)->builder.err = EOPNOTSUPP;
+	qp_of(ex)->builder.err = ROCI_REFUSE(EOPNOTSUPP, "roci0 has no XRC");
 }
 
 static void wr_set_inline_data_list(struct ibv_qp_ex *ex, size_t num_buf, const struct ibv_data_buf *bufs)
@@ -231,7 +238,8 @@ static void wr_set_inline_data_list(struct ibv_qp_ex *ex, size_t num_buf, const 
 	size_t total = 0;
 	for (size_t i = 0; i < num_buf; i++) {
 		if (bufs[i].length > qp->cap.max_inline - total) {
-			b->err = EINVAL;
+			b->err = ROCI_REFUSE(EINVAL, "%zu bytes of inline data: max_inline_data of the QP is %u",
+					     total + bufs[i].length, qp->cap.max_inline);
 			return;
 		}
 		total += bufs[i].length;
@@ -262,7 +270,7 @@ static void wr_set_sge_list(struct ibv_qp_ex *ex, size_t num_sge, const struct i
 	if (!built)
 		return;
 	if (num_sge > qp->cap.max_send_sge) {
-		b->err = EINVAL;
+		b->err = ROCI_REFUSE(EINVAL, "num_sge %zu: the QP has max_send_sge %u", num_sge, qp->cap.max_send_sge);
 		return;
 	}
 	if (!reserve(b, &b->sges, &b->sge_room, b->sge_count, num_sge, sizeof(*b->sges)))

@@ -58,6 +58,31 @@ RESPONDER = [
     r'a receive completes with IBV_WC_REM_INV_REQ_ERR: rkey 0x\w+ is of no memory window',
 ]
 
+# Cases of refusals.c, and the line that comes of each.
+REFUSALS = {
+    'wr_read': r'ibv_wr_complete answers EINVAL: RDMA READ: send_ops_flags of the QP',
+    'wr_flags': r'ibv_wr_complete answers EINVAL: wr_flags 0x100000: 0x100000 is unknown',
+    'wr_many': r'ibv_wr_complete answers ENOMEM: more requests between ibv_wr_start\(\) and .* than max_send_wr \d+',
+    'wr_lone_sge': r'ibv_wr_complete answers EINVAL: an SGE or inline data without a request',
+    'wr_sges': r'ibv_wr_complete answers EINVAL: num_sge 40: the QP has max_send_sge \d+',
+    'wr_inline': r'ibv_wr_complete answers EINVAL: 4096 bytes of inline data: max_inline_data of the QP is \d+',
+    'wr_address': r'ibv_wr_complete answers EINVAL: ibv_wr_set_ud_addr\(\) takes a UD QP',
+    'wr_state': r'ibv_wr_complete answers EINVAL: the QP is in INIT: sends can be posted from RTS on',
+    'ud_qkey': r'QP 0x\w+ drops a datagram of QP 0x\w+: its Q_Key is 0x11111112, and this QP\'s 0x11111111',
+    'ud_no_receive': r'QP 0x\w+ drops a datagram of QP 0x\w+: no receive is posted',
+    'ud_short_receive': r'drops a datagram of QP 0x\w+: it needs 104 bytes with the 40 of its GRH, and the receive \(wr_id 0x7\) has room for 103',
+    'ud_no_qp': r'a datagram of QP 0x\w+ is dropped: there is no QP 0x\w+ here',
+    'ud_multicast': r'QP 0x\w+ drops a datagram of QP 0x\w+ to a multicast group: no receive is posted',
+    'attach_rc': r'ibv_attach_mcast answers EINVAL: qp_type 2: only UD QPs can join',
+    'attach_host': r'ibv_attach_mcast answers EINVAL: gid is no multicast address',
+    'detach': r'ibv_detach_mcast answers EINVAL: the QP is not in the group',
+    'attach_many': r'ibv_attach_mcast answers ENOMEM: 64 QPs of this process are in the group already',
+    'join_stream': r'rdma_join_multicast answers EINVAL: the id is not for datagrams: use RDMA_PS_UDP',
+    'join_early': r'rdma_join_multicast answers EINVAL: the id is new: .*a join comes after',
+    'join_host': r'rdma_join_multicast answers EINVAL: addr is no multicast address',
+    'leave': r'rdma_leave_multicast answers EADDRNOTAVAIL: the id has not joined this group',
+}
+
 
 def provoked(what, env):
     process = here.start(ROCI, 'explain', '--provoke', what, env=env, plain=not SANITIZER)
@@ -96,6 +121,23 @@ def responder():
     check(not missing, f'{missing} are not in:\n{text}')
 
 
+def cases_of(program_name):
+    """What a program of cases prints in each of them."""
+    process = here.start(program(program_name), env=WHY)
+    check(process.wait(120) == 0, process.report())
+    return {part.split('\n')[0]: part.split('\n')[1:-1] for part in process.text().split('case ')[1:]}
+
+
+def refusals():
+    """ibv_wr_*, datagrams, multicast: one line for each, with the reason."""
+    said = cases_of('refusals')
+    wrong = [f'{name}: {pattern!r} is not the one line of {said.get(name)}' for name, pattern in REFUSALS.items()
+             if len(said.get(name, [])) != 1 or not re.match('roci: why: .*' + pattern, said[name][0])]
+    check(not wrong, '\n'.join(wrong))
+    flood = said['ud_flood']
+    check(1 <= len(flood) < 100, f'{len(flood)} lines of 1000 datagrams')
+
+
 def ordinary():
     """Programs that make no mistake cause no line."""
     need('ibv_devinfo', 'ibv_rc_pingpong')
@@ -112,4 +154,5 @@ def ordinary():
 if __name__ == '__main__':
     sys.exit(tap([(f'{what}: the reason', says(what, pattern)) for what, pattern in {**CALLS, **REQUESTS}.items()] +
                  [('no line where nothing is wrong', silent), ('--why', option), ('the responder knows more', responder),
+                  ('ibv_wr_*, datagrams, multicast', refusals),
                   ('ordinary programs', ordinary)]))

@@ -53,6 +53,28 @@ static void notes(void **state)
 	assert_string_equal(told, "QP 6");
 }
 
+/* What a peer can cause: one line a second, which says how many there were besides. */
+static void paced(void **state)
+{
+	struct roci_why_pace pace = {0};
+	uint64_t second = UINT64_C(1000000000);
+
+	ROCI_WHY("a");
+	ROCI_WHY_TELL_PACED(&pace, 5, "dropped %d", 1);
+	assert_string_equal(told, "dropped 1: a");
+	for (unsigned i = 0; i < 100; i++) {
+		ROCI_WHY("b");
+		ROCI_WHY_TELL_PACED(&pace, 5 + second - 1, "dropped %d", 2);
+	}
+	assert_string_equal(told, "dropped 1: a");
+	assert_string_equal(roci_why_take(), ""); /* no other line gets the note */
+	ROCI_WHY("c");
+	ROCI_WHY_TELL_PACED(&pace, 5 + second, "dropped %d", 3);
+	assert_string_equal(told, "dropped 3: c (and 100 more since the last such line)");
+	ROCI_WHY_TELL_PACED(&pace, 5 + 2 * second, "dropped %d", 4);
+	assert_string_equal(told, "dropped 4");
+}
+
 static void long_texts(void **state)
 {
 	char text[2000], names[ROCI_WHY_NAMES];
@@ -175,6 +197,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(notes),
+		cmocka_unit_test(paced),
 		cmocka_unit_test(long_texts),
 		cmocka_unit_test(memory_of_a_peer),
 		cmocka_unit_test(memory_of_this_side),
