@@ -26,14 +26,16 @@ ROOMS = {
     'rdmacm': ('wire', 'engine', 'cm', 'device', 'verbs'),
     'rsocket': ('wire', 'engine', 'cm', 'device', 'verbs', 'rdmacm'),
     'explain': (),
+    'capture': ('wire', 'explain'),
     'mover': ('wire', 'explain'),
     'tour': ('wire',),
-    'roci': ('wire', 'mover', 'tour', 'explain'),
+    'roci': ('wire', 'mover', 'tour', 'explain', 'capture'),
 }
 # Files that need nothing of their room. `roci` compiles some in: `run` checks its options as the device will,
 # `stats` reads what the device counts. The tour reads and writes fields as the mover does, and uses FLUSH with headers
-# that lack it.
-SHARED = {'roci': ('device/fault_plan.h', 'device/pcapng.h', 'device/stats_file.h', 'device/port_holder.h', 'device/rundir.h'), 'tour': ('mover/cursor.h', 'verbs/flush.h')}
+# that lack it. Captures hold messages of connection management.
+SHARED = {'roci': ('device/fault_plan.h', 'device/pcapng.h', 'device/stats_file.h', 'device/port_holder.h', 'device/rundir.h'), 'tour': ('mover/cursor.h', 'verbs/flush.h'),
+          'capture': ('cm/msg.h', 'cm/cm_ip.h')}
 # Global symbols that only tests use, and what for.
 FOR_TESTS = {
     'roci_packet_print': 'traces are printed with it, so far by the simulator',
