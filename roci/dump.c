@@ -1,0 +1,219 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* roci dump: says in a line what each packet of a capture means. */
+#include <errno.h>
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "dump.h"
+
+#define EXIT_BROKEN 1
+
+#define OFFSET(member) offsetof(struct dump_choices, member)
+
+static const struct option_row options[] = {
+	{.name = "qp",
+	 .argument = "QPN",
+	 .group = "which packets",
+	 .help = "only those to or from this QP number: 0x11 or 17",
+	 .kind = OPTION_TEXT,
+	 .offset = OFFSET(qp)},
+	{.name = "op",
+	 .argument = "OP",
+	 .group = "which packets",
+	 .help = "send, write, read, atomic, atomic-write, flush, ack, nak,\ncm or cnp. Responses to a READ or atomic "
+		 "belong to it",
+	 .default_text = "any",
+	 .kind = OPTION_CHOICE,
+	 .offset = OFFSET(op),
+	 .values = dump_op_names},
+	{.name = "host",
+	 .argument = "ADDRESS",
+	 .group = "which packets",
+	 .help = "only those to or from this IP address",
+	 .kind = OPTION_TEXT,
+	 .offset = OFFSET(host)},
+	{.letter = 'e',
+	 .name = "errors",
+	 .group = "which packets",
+	 .help = "only what went wrong: NAKs, what was sent again, came\ntwice or out of order, is damaged; rejected "
+		 "connections;\ncongestion",
+	 .kind = OPTION_FLAG,
+	 .offset = OFFSET(errors)},
+	{.letter = 'a',
+	 .name = "all",
+	 .group = "which packets",
+	 .help = "also what is no RDMA: ARP, TCP, ...",
+	 .kind = OPTION_FLAG,
+	 .offset = OFFSET(all)},
+	{.letter = 'v',
+	 .name = "verbose",
+	 .group = "how they are shown",
+	 .help = "every field of each packet",
+	 .kind = OPTION_FLAG,
+	 .offset = OFFSET(verbose)},
+	{.letter = 's',
+	 .name = "stats",
+	 .group = "how they are shown",
+	 .help = "no packets; at the end a summary of each conversation:\nmessages, bytes, what was sent again, round "
+		 "trips",
+	 .kind = OPTION_FLAG,
+	 .offset = OFFSET(stats)},
+	{.name = "json",
+	 .group = "how they are shown",
+	 .help = "print JSON, an object a line",
+	 .kind = OPTION_FLAG,
+	 .offset = OFFSET(json)},
+	OPTION_HELP_ROW,
+};
+
+/* A run of the command. */
+struct dump {
+	const struct command *self;
+	const struct dump_choices *choices;
+	struct dump_filter filter;
+	struct capture_tracker *tracker;
+	uint64_t shown, hidden;
+};
+
+static void take_packet(struct dump *d, const struct capture_record *record)
+{
+	struct capture_frame frame;
+	struct capture_event e;
+
+	capture_tracker_take(d->tracker, record, &frame, &e);
+	if (d->choices->stats)
+		return;
+	if (!dump_filter_admits(&d->filter, &e)) {
+		d->hidden += e.sort == CAPTURE_SORT_OTHER || e.sort == CAPTURE_SORT_FRAGMENT;
+		return;
+	}
+	d->shown++;
+	if (d->choices->json)
+		dump_json(&e);
+	else
+		dump_line(&e, d->choices->verbose);
+}
+
+static void take_record(struct dump *d, const struct capture_record *record)
+{
+	if (record->kind == CAPTURE_PACKET)
+		take_packet(d, record);
+	else if (record->kind == CAPTURE_DROPPED)
+		fprintf(stderr,
+			"roci dump: %" PRIu64 " packets are missing in the capture: it was not written fast enough\n",
+			record->dropped);
+}
+
+/* What a reader of the output has to know beside it. */
+static void print_notes(const struct dump *d, const char *name)
+{
+	const struct capture_totals *totals = capture_tracker_totals(d->tracker);
+
+	if (!totals->packets)
+		fprintf(stderr, "roci dump: %s holds no packets\n", name);
+	else if (!totals->roce && !totals->iwarp)
+		fprintf(stderr,
+			"roci dump: none of the %" PRIu64 " packets of %s is RDMA; `roci dump --all` shows them\n",
+			totals->packets, name);
+	else if (d->hidden && !d->choices->json)
+		fprintf(stderr, "roci dump: %" PRIu64 " packets of other protocols are not shown; --all shows them\n",
+			d->hidden);
+	if (totals->given_up)
+		fprintf(stderr,
+			"roci dump: there are more than %d conversations: %" PRIu64
+			" that were silent longest were given up. If they went on, they count as new ones\n",
+			CAPTURE_CONVERSATIONS, totals->given_up);
+}
+
+static int read_all(struct dump *d, FILE *file, const char *name)
+{
+	struct capture_reader *reader = capture_reader_create(file);
+	capture_conversation_fn *show = d->choices->json ? dump_json_conversation : dump_conversation;
+	enum capture_result result;
+	struct capture_record record;
+	bool live = file == stdin || d->choices->run || d->choices->pid;
+
+	d->tracker = capture_tracker_create();
+	if (!reader || !d->tracker) {
+		complain(d->self, "out of memory");
+		capture_reader_destroy(reader);
+		return EXIT_BROKEN;
+	}
+	if (d->choices->stats)
+		capture_tracker_on_given_up(d->tracker, show, NULL);
+	while ((result = capture_reader_next(reader, &record)) == CAPTURE_RECORD) {
+		take_record(d, &record);
+		if (ferror(stdout) || (live && fflush(stdout)))
+			break;
+	}
+	if (d->choices->stats)
+		capture_tracker_each(d->tracker, show, NULL);
+	fflush(stdout);
+	print_notes(d, name);
+	if (result == CAPTURE_BROKEN)
+		complain(d->self, "%s: %s", name, capture_reader_why(reader));
+	capture_tracker_destroy(d->tracker);
+	capture_reader_destroy(reader);
+	return result == CAPTURE_BROKEN || ferror(stdout) ? EXIT_BROKEN : 0;
+}
+
+static int read_file(struct dump *d, const char *name)
+{
+	bool from_pipe = !strcmp(name, "-");
+	FILE *file;
+	int status;
+
+	if (from_pipe && isatty(STDIN_FILENO))
+		return complain(d->self,
+				"'-' reads a capture from a pipe, and the terminal is none; try `tcpdump -w - | "
+				"roci dump -`");
+	file = from_pipe ? stdin : fopen(name, "re");
+	if (!file)
+		return complain(d->self, "%s: %s", name, strerror(errno));
+	status = read_all(d, file, from_pipe ? "the capture" : name);
+	if (!from_pipe)
+		fclose(file);
+	return status;
+}
+
+static int run(const struct command *self, int argc, char **argv)
+{
+	struct dump_choices choices = {0};
+	struct dump d = {.self = self, .choices = &choices};
+	struct operands operands;
+	int status;
+
+	if (!options_parse(self, argc, argv, &choices, &operands, &status))
+		return status;
+	status = dump_filter_parse(self, &choices, &d.filter);
+	if (!status && operands.count != 1)
+		status = complain(self, "%s; usage: roci dump %s",
+				  operands.count ? "give one capture at a time" : "no capture is given", self->usage);
+	else if (!status)
+		status = read_file(&d, operands.list[0]);
+	free(operands.list);
+	return status;
+}
+
+const struct command dump_command = {
+	.name = "dump",
+	.summary = "say what each packet of a capture means",
+	.usage = "[OPTION]... FILE|-",
+	.examples = "  roci run --capture ping.pcapng -- ibv_rc_pingpong -g 0\n"
+		    "  roci dump ping.pcapng                  a line for each packet\n"
+		    "  roci dump --errors ping.pcapng         only what went wrong\n"
+		    "  roci dump --stats ping.pcapng          conversations and their round trips\n"
+		    "  roci dump -v --qp 0x11 ping.pcapng     every field of one QP's packets\n"
+		    "  tcpdump -i eth0 -w - udp port 4791 | roci dump -\n",
+	.about = "FILE is a pcap or pcapng file, of tcpdump, Wireshark or `roci run --capture`: Ethernet, VLAN, Linux\n"
+		 "cooked or raw IP. Shown are RoCEv2, RoCEv1 and connection management; iWARP is named.\n"
+		 "Where FILE tells the direction, each packet may be there twice: as it left, and as it arrived.\n\n"
+		 "exit status: 0; 1 if FILE is damaged or cut off, 2 if an option is wrong or FILE cannot be opened.\n",
+	.manual = "roci-dump",
+	.options = options,
+	.option_count = sizeof(options) / sizeof(options[0]),
+	.operands = OPERANDS_FILE,
+	.run = run,
+};

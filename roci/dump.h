@@ -1,0 +1,48 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* roci dump: what its files share. */
+#ifndef ROCI_DUMP_H
+#define ROCI_DUMP_H
+
+#include "capture/tracker.h"
+#include "command.h"
+
+struct dump_choices {
+	const char *qp, *host;
+	unsigned op; /* index into dump_op_names */
+	bool verbose, errors, all, stats, json;
+	bool run;
+	uint64_t pid;
+};
+
+/* ---- dump_filter.c ---- */
+
+extern const char *const dump_op_names[];
+
+struct dump_filter {
+	bool by_qp, by_host, errors, all;
+	uint32_t qpn;
+	uint8_t gid[16];
+	unsigned op;
+};
+
+/* Returns 0, or the exit status after a complaint. */
+int dump_filter_parse(const struct command *self, const struct dump_choices *choices, struct dump_filter *filter);
+bool dump_filter_admits(const struct dump_filter *filter, const struct capture_event *e);
+
+/* ---- dump_line.c: for people ---- */
+
+void dump_line(const struct capture_event *e, bool verbose);
+/* A comment on the packet, or a note of the capture. */
+void dump_comments(const struct capture_record *record);
+const char *dump_address(const uint8_t gid[16], char text[48]);
+
+/* ---- dump_json.c ---- */
+
+void dump_json(const struct capture_event *e);
+void dump_json_conversation(void *context, const struct capture_conversation *c);
+
+/* ---- dump_stats.c ---- */
+
+void dump_conversation(void *context, const struct capture_conversation *c);
+
+#endif
