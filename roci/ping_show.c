@@ -1,11 +1,13 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* What `roci ping` prints, beside the steps and the table. */
+#include <arpa/inet.h>
 #include <stdio.h>
 #include <string.h>
 
 #include "explain/explain.h"
 #include "json_line.h"
 #include "ping.h"
+#include "wire/gid.h"
 
 #define TIME_CHARS 24
 
@@ -42,6 +44,25 @@ static void print_device(const char *before, const char *name, const char *reaso
 		printf(" (embedded%s%s)", *reason ? ": " : "", reason);
 }
 
+/* One end, as bare verbs need to know it. */
+static json_t *end_json(const uint8_t gid[16], unsigned gid_type, unsigned mtu, struct tour_network network)
+{
+	static const char *const types[TOUR_GID_TYPES] = {"unknown", "InfiniBand", "RoCE v1", "RoCE v2"};
+	json_t *end = json_object();
+	char text[INET6_ADDRSTRLEN];
+
+	if (roci_gid_is_ipv4(gid))
+		inet_ntop(AF_INET, gid + ROCI_GID_IPV4_AT, text, sizeof(text));
+	else
+		inet_ntop(AF_INET6, gid, text, sizeof(text));
+	json_object_set_new(end, "gid", json_string(text));
+	json_object_set_new(end, "gid_type", json_string(types[gid_type]));
+	json_object_set_new(end, "prefix", json_integer(network.prefix));
+	json_object_set_new(end, "port_mtu", json_integer(device_mtu_bytes(mtu)));
+	json_object_set_new(end, "network_mtu", json_integer(device_mtu_bytes(network.mtu)));
+	return end;
+}
+
 void ping_show_start(const struct ping *ping, const struct tour_plan *plan, const struct dial *dial)
 {
 	static const char *const types[] = {"RC", "UC", "UD"}, *const ways[] = {"rdma_cm", "a TCP socket"};
@@ -53,6 +74,15 @@ void ping_show_start(const struct ping *ping, const struct tour_plan *plan, cons
 		json_object_set_new(object, "embedded", json_boolean(ping->device.embedded));
 		json_object_set_new(object, "far_device", json_string(dial->offer.device));
 		json_object_set_new(object, "far_embedded", json_boolean(dial->offer.embedded));
+		if (plan->way == TOUR_SOCKET) {
+			const struct tour_network far = {dial->offer.prefix, dial->offer.network_mtu};
+
+			json_object_set_new(object, "near_end",
+					    end_json(dial->port.gid.raw, dial->port.gid_type, dial->port.mtu,
+						     device_network(&dial->port.gid)));
+			json_object_set_new(object, "far_end",
+					    end_json(dial->offer.gid, dial->offer.gid_type, dial->offer.mtu, far));
+		}
 		json_line_print(object, stdout);
 		return;
 	}

@@ -11,6 +11,7 @@
 #include <jansson.h>
 
 #include "doctor/child.h"
+#include "doctor/ends.h"
 #include "target.h"
 #include "tour/tour.h"
 #include "wire/mtu.h"
@@ -215,10 +216,24 @@ static bool try_operation(struct findings *findings, const struct doctor_peer *p
 	return good;
 }
 
+/* What both ends tell each other before the first RDMA packet. */
+static void compare_ends(struct findings *findings, const struct doctor_peer *peer)
+{
+	const char *const argv[] = {"roci",    "ping", "--json", "--connect", "socket",       "--op", "send",
+				    "--count", "1",    "--size", "64",        peer->argument, NULL};
+	struct child child = child_run(argv, NULL);
+	struct end near, far;
+
+	if (ends_parse(child.out, &near, &far))
+		ends_compare(findings, &near, &far);
+	child_free(&child);
+}
+
 void doctor_peer_try(struct findings *findings, const struct doctor_peer *peer)
 {
 	if (!examine_ports(findings, peer))
 		return;
+	compare_ends(findings, peer);
 	if (!try_operation(findings, peer, "peer-send", "send", "64",
 			   "rdma_cm connects, and a small SEND gets through and is answered",
 			   "no small SEND gets through and is answered"))

@@ -22,8 +22,8 @@ struct doctor_peer {
 /* Resolves the host and asks the kernel for the route. Sends nothing. Adds findings. False: there is no way. */
 bool doctor_peer_find(struct findings *findings, const struct target *target, struct doctor_peer *peer);
 
-/* Asks UDP port 4791 and `roci serve` there. Then lets `roci ping` send: a small SEND, and messages of many full
- * packets in each direction. Ends within seconds. */
+/* Asks UDP port 4791 and `roci serve` there, and compares both ends. Then lets `roci ping` send: a small SEND, and
+ * messages of many full packets in each direction. Ends within seconds. */
 void doctor_peer_try(struct findings *findings, const struct doctor_peer *peer);
 
 #endif

@@ -78,8 +78,7 @@ uint32_t device_caps(struct ibv_context *verbs)
 	return caps;
 }
 
-/* The GID that belongs to an IP address: RoCE v2 (IBTA A17). */
-static void gid_of(const struct sockaddr *address, union ibv_gid *gid)
+void device_gid_of(const struct sockaddr *address, union ibv_gid *gid)
 {
 	memset(gid, 0, sizeof(*gid));
 	if (address->sa_family == AF_INET6) {
@@ -97,15 +96,27 @@ static bool is_zero(const union ibv_gid *gid)
 	return !memcmp(gid, &zero, sizeof(zero));
 }
 
+static enum tour_gid_type gid_type(struct ibv_context *verbs, uint8_t num, int index)
+{
+	struct ibv_gid_entry entry;
+
+	if (ibv_query_gid_ex(verbs, num, (uint32_t)index, &entry, 0))
+		return TOUR_GID_UNKNOWN;
+	switch (entry.gid_type) {
+	case IBV_GID_TYPE_IB: return TOUR_GID_IB;
+	case IBV_GID_TYPE_ROCE_V1: return TOUR_GID_ROCE_V1;
+	case IBV_GID_TYPE_ROCE_V2: return TOUR_GID_ROCE_V2;
+	default: return TOUR_GID_UNKNOWN;
+	}
+}
+
 /* How well an entry of the GID table serves: 0 not at all, 3 it is the address itself, in RoCE v2. */
 static unsigned merit(struct ibv_context *verbs, uint8_t num, int index, const union ibv_gid *wanted,
 		      union ibv_gid *gid)
 {
-	struct ibv_gid_entry entry;
-
 	if (ibv_query_gid(verbs, num, index, gid) || is_zero(gid))
 		return 0;
-	if (ibv_query_gid_ex(verbs, num, (uint32_t)index, &entry, 0) || entry.gid_type != IBV_GID_TYPE_ROCE_V2)
+	if (gid_type(verbs, num, index) != TOUR_GID_ROCE_V2)
 		return 1;
 	return memcmp(gid, wanted, sizeof(*gid)) ? 2 : 3;
 }
@@ -130,7 +141,8 @@ static unsigned choose_gid(struct ibv_context *verbs, uint8_t num, const union i
 					   .gid = gid,
 					   .lid = attr.lid,
 					   .mtu = attr.active_mtu,
-					   .infiniband = attr.link_layer == IBV_LINK_LAYER_INFINIBAND};
+					   .infiniband = attr.link_layer == IBV_LINK_LAYER_INFINIBAND,
+					   .gid_type = gid_type(verbs, num, i)};
 	}
 	return best;
 }
@@ -153,7 +165,7 @@ int device_open(const char *name, const struct sockaddr *address, struct tour_po
 	union ibv_gid wanted;
 	unsigned best = 0;
 
-	gid_of(address, &wanted);
+	device_gid_of(address, &wanted);
 	for (struct ibv_device **d = list; d && *d && best < 3; d++) {
 		struct ibv_context *verbs;
 		struct tour_port found;

@@ -9,6 +9,15 @@
 
 #include "tour/failure.h"
 
+/* Which packets a GID stands for. */
+enum tour_gid_type { TOUR_GID_UNKNOWN, TOUR_GID_IB, TOUR_GID_ROCE_V1, TOUR_GID_ROCE_V2, TOUR_GID_TYPES };
+
+/* The network of a GID's IP address, as this host has it. Zeros: no interface has the address. */
+struct tour_network {
+	uint8_t prefix; /* bits of the address that the subnet shares */
+	uint8_t mtu;    /* enum ibv_mtu: the largest RDMA packet that the interface's MTU carries */
+};
+
 /* A place from which a QP sends: what bare verbs need to know, and rdma_cm finds out itself. */
 struct tour_port {
 	struct ibv_context *verbs;
@@ -18,7 +27,13 @@ struct tour_port {
 	uint16_t lid;
 	enum ibv_mtu mtu;
 	bool infiniband; /* addressed by LID, not by GID */
+	enum tour_gid_type gid_type;
 };
+
+/* The GID that belongs to an IP address: RoCE v2 (IBTA A17). */
+void device_gid_of(const struct sockaddr *address, union ibv_gid *gid);
+
+struct tour_network device_network(const union ibv_gid *gid);
 
 /* Bits of enum tour_cap; some by trying. UC through rdma_cm is not among them. */
 uint32_t device_caps(struct ibv_context *verbs);

@@ -70,6 +70,7 @@ static int connect_bare(struct session *s, struct hello_offer *offer)
 		.psn = s->request.psn,
 		.mtu = s->request.mtu && s->request.mtu < s->port.mtu ? (enum ibv_mtu)s->request.mtu : s->port.mtu,
 	};
+	struct tour_network network;
 
 	memcpy(peer.gid.raw, s->request.gid, sizeof(peer.gid.raw));
 	peer.qkey = offer->qkey = s->endpoint.own_qkey = random32() & 0x7fffffff; /* without the bit of IBTA 10.2.5 */
@@ -77,6 +78,10 @@ static int connect_bare(struct session *s, struct hello_offer *offer)
 	offer->psn = random32() & 0xffffff;
 	offer->mtu = (uint8_t)s->port.mtu;
 	memcpy(offer->gid, s->port.gid.raw, sizeof(offer->gid));
+	offer->gid_type = (uint8_t)s->port.gid_type;
+	network = device_network(&s->port.gid);
+	offer->prefix = network.prefix;
+	offer->network_mtu = network.mtu;
 	return endpoint_connect(&s->endpoint, &s->port, &peer, offer->psn, &s->failure);
 }
 

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "mover/cursor.h"
+#include "tour/device.h"
 
 #define REQUEST_MAGIC 0x524f5431u /* "ROT1" */
 #define OFFER_MAGIC   0x524f5432u
@@ -99,6 +100,8 @@ void hello_put_offer(uint8_t bytes[HELLO_OFFER_BYTES], const struct hello_offer 
 	put_u32(&out, o->qkey);
 	put_u16(&out, o->lid);
 	put_bytes(&out, o->gid, sizeof(o->gid));
+	put_u8(&out, (uint8_t)(o->network_mtu << 4 | o->gid_type));
+	put_u8(&out, o->prefix);
 }
 
 /* A name that a terminal can show. */
@@ -117,7 +120,7 @@ int hello_get_offer(const void *bytes, size_t len, struct hello_offer *o)
 {
 	struct cursor_in in = cursor_in(bytes, len);
 	const uint8_t *device, *gid;
-	unsigned status;
+	unsigned status, types;
 
 	*o = (struct hello_offer){0};
 	if (get_u32(&in) != OFFER_MAGIC)
@@ -138,7 +141,13 @@ int hello_get_offer(const void *bytes, size_t len, struct hello_offer *o)
 	o->qkey = get_u32(&in);
 	o->lid = get_u16(&in);
 	gid = get_bytes(&in, sizeof(o->gid));
+	types = get_u8(&in);
+	o->prefix = get_u8(&in);
+	o->gid_type = types & 0xf;
+	o->network_mtu = (uint8_t)(types >> 4);
 	if (in.bad || status >= HELLO_STATUSES || o->mtu > 5 || (o->qpn | o->psn) >> 24)
+		return -EPROTO;
+	if (o->gid_type >= TOUR_GID_TYPES || o->network_mtu > 5 || o->prefix > 128)
 		return -EPROTO;
 	memcpy(o->device, device, sizeof(o->device));
 	memcpy(o->gid, gid, sizeof(o->gid));

@@ -57,10 +57,14 @@ struct hello_offer {
 	uint32_t rkey;
 	bool embedded;
 	char device[24]; /* ends with 0; printable */
-	uint8_t mtu;
+	/* By socket only; zeros else. */
+	uint8_t mtu; /* enum ibv_mtu, of the port */
 	uint16_t lid;
 	uint32_t qpn, psn, qkey;
 	uint8_t gid[16];
+	uint8_t gid_type;    /* enum tour_gid_type */
+	uint8_t prefix;      /* struct tour_network. Older builds leave this and the next one 0 */
+	uint8_t network_mtu; /* enum ibv_mtu */
 };
 
 enum control_kind {

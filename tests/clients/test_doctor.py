@@ -16,7 +16,7 @@ def doctor(*argv, before=':', status=0, env=None):
     script = f'{before}; exec {shlex.quote(ROCI)} doctor --json {" ".join(argv)}'
     done = subprocess.run(['unshare', '-m', 'bash', '-c', script], stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
                           stderr=subprocess.PIPE, text=True, timeout=60 * SLOW, env=dict(os.environ, **(env or {})))
-    check(done.returncode == status, f'exit status {done.returncode}, not {status}\n{done.stdout}{done.stderr}')
+    check(status is None or done.returncode == status, f'exit status {done.returncode}, not {status}\n{done.stdout}{done.stderr}')
     findings = {}
     for finding in json.loads(done.stdout)['findings']:
         findings.setdefault(finding['id'], []).append(finding)
@@ -191,6 +191,10 @@ def a_host():
         findings = doctor(there.address)
     expect(findings, 'route', 'ok', f'packets to {there.address} leave from {here.address}; the MTU of the route is 1500')
     expect(findings, 'gid', 'ok', f'({here.address}, RoCE v2) for that host', fix='-x ')
+    expect(findings, 'ends-gid', 'ok', f'both ends use RoCE v2 over IPv4: {here.address} here, {there.address} there')
+    expect(findings, 'ends-mtu', 'ok', 'both ends carry RDMA packets of 1024 bytes', 'SIOCGIFMTU')
+    expect(findings, 'ends-subnet', 'ok', 'both ends are in one subnet', f'{here.address}/24 here, {there.address}/24 there')
+    check('ends-fragments' not in findings, findings)
     expect(findings, 'peer-send', 'ok', 'a small SEND gets through', 'roci0 here and roci0 there')
     expect(findings, 'peer-out', 'ok', 'full packets get there')
     expect(findings, 'peer-in', 'ok', 'full packets come back')
@@ -201,6 +205,48 @@ def a_host_over_ipv6():
         findings = doctor('fd77:1::2')
     expect(findings, 'gid', 'ok', '(fd77:1::1, RoCE v2) for that host')
     expect(findings, 'peer-in', 'ok', 'full packets come back')
+
+
+def mtus_that_differ():
+    here.run('ip', 'link', 'set', 'veth1', 'mtu', '9000')
+    try:
+        with serving():
+            findings = doctor(there.address, status=None)
+    finally:
+        here.run('ip', 'link', 'set', 'veth1', 'mtu', '1500')
+    expect(findings, 'ends-mtu', 'warning', 'RDMA packets of 4096 bytes here, 1024 there; use a path MTU of 1024', fix='-m 1024')
+
+
+def masks_that_differ():
+    there.run('ip', 'addr', 'del', f'{there.address}/24', 'dev', 'veth1')
+    there.run('ip', 'addr', 'add', f'{there.address}/16', 'dev', 'veth1')
+    try:
+        with serving():
+            findings = doctor(there.address)
+    finally:
+        there.run('ip', 'addr', 'del', f'{there.address}/16', 'dev', 'veth1')
+        there.run('ip', 'addr', 'add', f'{there.address}/24', 'dev', 'veth1')
+    expect(findings, 'ends-subnet', 'warning', 'different masks: /24 here, /16 there', fix='ip addr')
+
+
+def fragments():
+    """roci0's port has the MTU of GID 0, and the way to this host is by another interface, which carries less."""
+    here.run('ip', 'link', 'set', 'veth1', 'mtu', '9000')
+    here.run('ip', 'link', 'add', 'slim', 'type', 'veth', 'peer', 'name', 'slim', 'netns', str(there.pid))
+    try:
+        for host, address in ((here, '10.79.0.1'), (there, '10.79.0.2')):
+            host.run('ip', 'addr', 'add', f'{address}/24', 'dev', 'slim')
+            host.run('ip', 'link', 'set', 'slim', 'up')
+        wait_until('addresses', lambda: 'tentative' not in here.run('ip', '-6', 'addr', 'show', 'dev', 'slim'))
+        with serving():
+            findings = doctor('10.79.0.2')
+    finally:
+        here.run('ip', 'link', 'del', 'slim')
+        here.run('ip', 'link', 'set', 'veth1', 'mtu', '1500')
+    expect(findings, 'ends-mtu', 'ok', 'RDMA packets of 1024 bytes')
+    expect(findings, 'ends-fragments', 'warning', 'here, packets go in IP fragments unless the program asks for a path MTU of 1024',
+           'active MTU is 4096, and the interface of 10.79.0.1 carries 1024', '-m 1024')
+    expect(findings, 'gid', 'ok', '(10.79.0.1, RoCE v2) for that host')
 
 
 def a_host_without_serve():
@@ -280,6 +326,9 @@ tap([
     ('the libraries are missing', libraries_missing),
     ('a host, sent to and back', a_host),
     ('a host over IPv6', a_host_over_ipv6),
+    ('MTUs that differ', mtus_that_differ),
+    ('masks that differ', masks_that_differ),
+    ('packets that go in fragments', fragments),
     ('a host where nothing runs', a_host_without_serve),
     ('another port of roci serve', another_port),
     ('the path carries less than the interface', the_path_carries_less),

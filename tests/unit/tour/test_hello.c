@@ -41,6 +41,9 @@ static const struct hello_offer offer = {
 	.psn = 4,
 	.qkey = 5,
 	.gid = {[15] = 1},
+	.gid_type = 3,
+	.prefix = 128,
+	.network_mtu = 5,
 };
 
 static void requests_return(void **state)
@@ -72,8 +75,27 @@ static void offers_return(void **state)
 	assert_true(o.addr == offer.addr && o.rkey == offer.rkey && o.qkey == 5 && o.embedded);
 	hello_put_offer(again, &o);
 	assert_memory_equal(again, bytes, sizeof(bytes));
-	for (size_t len = 0; len < 86; len++)
+	for (size_t len = 0; len < sizeof(bytes); len++)
 		assert_int_equal(hello_get_offer(bytes, len, &o), -EPROTO);
+}
+
+/* The last two bytes are younger than the rest: builds before them leave zeros there. */
+static void offers_of_older_builds(void **state)
+{
+	uint8_t bytes[HELLO_OFFER_BYTES];
+	struct hello_offer o;
+
+	hello_put_offer(bytes, &offer);
+	bytes[86] = bytes[87] = 0;
+	assert_int_equal(hello_get_offer(bytes, sizeof(bytes), &o), 0);
+	assert_true(!o.gid_type && !o.prefix && !o.network_mtu && o.gid[15] == 1);
+	bytes[86] = 4; /* no type of a GID */
+	assert_int_equal(hello_get_offer(bytes, sizeof(bytes), &o), -EPROTO);
+	bytes[86] = 6 << 4; /* no MTU */
+	assert_int_equal(hello_get_offer(bytes, sizeof(bytes), &o), -EPROTO);
+	bytes[86] = 0;
+	bytes[87] = 129; /* no prefix */
+	assert_int_equal(hello_get_offer(bytes, sizeof(bytes), &o), -EPROTO);
 }
 
 static void answers_return(void **state)
@@ -210,6 +232,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(requests_return),
 		cmocka_unit_test(offers_return),
+		cmocka_unit_test(offers_of_older_builds),
 		cmocka_unit_test(answers_return),
 		cmocka_unit_test(controls_are_told_from_content),
 		cmocka_unit_test(other_versions_are_named),
