@@ -60,12 +60,12 @@ void roci_device_stats_each(const struct roci_device_stats *d, const struct roci
 		LINE(d, fault_receive_corrupted),
 	};
 	const struct line engine[] = {
-		LINE(e, rx_no_qp),      LINE(e, rx_wrong_state),  LINE(e, rx_wrong_type), LINE(e, rx_wrong_source),
-		LINE(e, rx_wrong_port), LINE(e, rx_bad_pkey),     LINE(e, rx_bad_qkey),   LINE(e, rx_malformed),
-		LINE(e, rx_duplicate),  LINE(e, rx_out_of_order), LINE(e, rx_no_wqe),     LINE(e, naks_sent),
-		LINE(e, naks_received), LINE(e, rnr_sent),        LINE(e, rnr_received),  LINE(e, retransmits),
-		LINE(e, timeouts),      LINE(e, probes),          LINE(e, cnp_received),  LINE(e, cnp_refused),
-		LINE(e, peers_lost),
+		LINE(e, rx_no_qp),      LINE(e, rx_wrong_state), LINE(e, rx_wrong_type),   LINE(e, rx_wrong_source),
+		LINE(e, rx_wrong_port), LINE(e, rx_far),         LINE(e, rx_bad_pkey),     LINE(e, rx_bad_qkey),
+		LINE(e, rx_malformed),  LINE(e, rx_duplicate),   LINE(e, rx_out_of_order), LINE(e, rx_no_wqe),
+		LINE(e, naks_sent),     LINE(e, naks_received),  LINE(e, rnr_sent),        LINE(e, rnr_received),
+		LINE(e, retransmits),   LINE(e, timeouts),       LINE(e, probes),          LINE(e, cnp_received),
+		LINE(e, cnp_refused),   LINE(e, peers_lost),
 	};
 
 	const struct line unparsed[] = {

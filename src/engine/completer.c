@@ -281,9 +281,28 @@ enum roci_proof roci_completer_proof(const struct roci_qp *qp, const struct roci
 		return ROCI_PROOF_NONE;
 	if (roci_psn_add(pkt->psn, 1) == w->max || roci_psn_add(pkt->psn, 1) == w->una)
 		return ROCI_PROOF_PEER;
-	if (is_outstanding(w, pkt->psn) && (pkt->psn == w->una || !qp->peer.shown || qp->peer.silent))
+	if (pkt->psn == w->una && is_outstanding(w, pkt->psn))
+		return ROCI_PROOF_PEER;
+	if (is_outstanding(w, pkt->psn) && (!qp->peer.shown || qp->peer.silent) && roci_answer_is_near(w, pkt->psn))
 		return ROCI_PROOF_PEER;
 	return ROCI_PROOF_NONE;
+}
+
+/* Whether the peer can be believed to have sent the answer. If not, it is asked again. */
+static bool is_believed(struct roci_qp *qp, uint32_t psn)
+{
+	unsigned probes;
+
+	if (roci_answer_is_near(&qp->req.window, psn))
+		return true;
+	qp->e->stats->rx_far++;
+	if (roci_far_answer_counts(&qp->req.far, psn))
+		return true;
+	probes = roci_far_answer_probes(&qp->req.far, qp->e->now, qp->path->srtt);
+	qp->e->stats->probes += probes;
+	roci_probe_send(qp, probes);
+	qp->req.ack_timer.probes = 0; /* somebody is there: the next one is due as soon as the first */
+	return false;
 }
 
 void roci_completer_rx(struct roci_qp *qp, const struct roci_rx *rx)
@@ -300,12 +319,17 @@ void roci_completer_rx(struct roci_qp *qp, const struct roci_rx *rx)
 			qp->e->stats->rx_duplicate++;
 		return;
 	}
+	if (!is_believed(qp, rx->pkt.psn))
+		return;
 	handle(qp, rx);
 	catch_up(qp);
 	if (qp->state == ROCI_QPS_ERR)
 		return;
-	if (w->una != una)
+	if (w->una != una) {
 		roci_rc_restart_timer(qp);
+		if (roci_far_answer_reached(&qp->req.far, w->una) && roci_send_window_packets(w))
+			roci_rc_ask(qp);
+	}
 	if (qp->sq.next != qp->sq.tail)
 		roci_qp_make_ready(qp);
 }

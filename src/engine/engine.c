@@ -231,7 +231,8 @@ static bool fill_from(struct roci_qp *qp, struct roci_tx_batch *batch)
 	unsigned before = batch->count, responses;
 	bool more;
 
-	roci_probe_fill(qp, batch);
+	if (roci_probe_fill(qp, batch))
+		return true;
 	if (roci_responder_fill(qp, batch, TX_QUANTUM))
 		return true;
 	responses = batch->count - before;

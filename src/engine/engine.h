@@ -95,6 +95,7 @@ struct roci_engine_stats {
 	uint64_t rx_packets, tx_packets;
 	uint64_t rx_no_qp, rx_wrong_state, rx_wrong_type, rx_wrong_source, rx_bad_pkey, rx_bad_qkey, rx_malformed;
 	uint64_t rx_wrong_port; /* from another UDP port than the peer's, see peer_port.h */
+	uint64_t rx_far;        /* answers about packets that are neither the oldest nor the newest, see far_answer.h */
 	uint64_t rx_duplicate, rx_out_of_order, rx_no_wqe;
 	uint64_t naks_sent, naks_received, rnr_sent, rnr_received, retransmits, timeouts, probes, cnp_received,
 		cnp_refused; /* CNPs that nobody but a forger sends, see cnp.h */

@@ -39,7 +39,7 @@ static void expire(struct roci_timer *timer)
 	}
 	if (k->probes > 1)
 		roci_qp_peer_silent(qp, false);
-	roci_probe_send(qp);
+	roci_probe_send(qp, 1);
 	arm(qp, now + PROBE_INTERVAL_NS);
 }
 

@@ -4,25 +4,25 @@
 #include "engine/batch.h"
 #include "engine/qp.h"
 
-void roci_probe_send(struct roci_qp *qp)
+void roci_probe_send(struct roci_qp *qp, unsigned count)
 {
-	qp->probe.due = true;
-	roci_qp_make_ready(qp);
+	if (qp->probe.due < count)
+		qp->probe.due = count;
+	if (count)
+		roci_qp_make_ready(qp);
 }
 
-void roci_probe_fill(struct roci_qp *qp, struct roci_tx_batch *batch)
+bool roci_probe_fill(struct roci_qp *qp, struct roci_tx_batch *batch)
 {
-	struct roci_packet pkt;
+	struct roci_packet pkt = {.opcode = ROCI_OP_WRITE_ONLY,
+				  .pkey = ROCI_PKEY_DEFAULT,
+				  .dest_qpn = qp->attr.dest_qpn,
+				  .psn = roci_psn_add(qp->req.window.una, ROCI_PSN_MASK),
+				  .ack_req = true};
 
-	if (!qp->probe.due || batch->count == ROCI_TX_BATCH)
-		return;
-	qp->probe.due = false;
 	if (!roci_qp_is_connected(qp))
-		return;
-	pkt = (struct roci_packet){.opcode = ROCI_OP_WRITE_ONLY,
-				   .pkey = ROCI_PKEY_DEFAULT,
-				   .dest_qpn = qp->attr.dest_qpn,
-				   .psn = roci_psn_add(qp->req.window.una, ROCI_PSN_MASK),
-				   .ack_req = true};
-	roci_tx_batch_add(batch, &qp->attr.av, &pkt);
+		qp->probe.due = 0;
+	for (; qp->probe.due && batch->count < ROCI_TX_BATCH; qp->probe.due--)
+		roci_tx_batch_add(batch, &qp->attr.av, &pkt);
+	return qp->probe.due;
 }

@@ -10,15 +10,15 @@
 #include "engine/engine.h"
 
 struct roci_probe {
-	bool due;      /* it is to be sent */
+	unsigned due;  /* so many are to be sent */
 	bool awaiting; /* an acknowledgement of the same PSN again says that what follows it is lost */
 };
 
 struct roci_tx_batch;
 
-/* Sends a probe at the next opportunity. */
-void roci_probe_send(struct roci_qp *qp);
-/* Adds the probe to *batch where one is due and there is room. */
-void roci_probe_fill(struct roci_qp *qp, struct roci_tx_batch *batch);
+/* Sends `count` equal probes at the next opportunity, and no more than the most of those that are due. */
+void roci_probe_send(struct roci_qp *qp, unsigned count);
+/* Adds the probes that are due to *batch, as many as there is room for. True where some are left. */
+bool roci_probe_fill(struct roci_qp *qp, struct roci_tx_batch *batch);
 
 #endif

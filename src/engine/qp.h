@@ -6,9 +6,11 @@
 #ifndef ROCI_ENGINE_QP_H
 #define ROCI_ENGINE_QP_H
 
+#include "engine/ack_steps.h"
 #include "engine/ack_timer.h"
 #include "engine/cnp.h"
 #include "engine/event.h"
+#include "engine/far_answer.h"
 #include "engine/flush_icrc.h"
 #include "engine/internal.h"
 #include "engine/keepalive.h"
@@ -35,6 +37,7 @@ struct roci_requester {
 	struct roci_outstanding outstanding;
 	struct roci_recovery recovery;
 	struct roci_ack_timer ack_timer;
+	struct roci_far_answer far;
 	struct roci_rnr_wait rnr;
 	struct roci_rtt_sample rtt;
 	struct roci_flush_icrc flush_icrc;
@@ -66,7 +69,8 @@ struct roci_responder {
 	bool drain; /* in ERR: the request that failed was executed; responses and ACK up to it are still sent */
 	uint8_t nak_syndrome;
 	uint32_t nak_psn;
-	uint64_t cnp_at; /* when the last CNP was due */
+	struct roci_ack_steps steps; /* RC */
+	uint64_t cnp_at;             /* when the last CNP was due */
 	struct roci_cnp cnp;
 	uint8_t cnp_payload[ROCI_CNP_BYTES]; /* of the one that is being sent */
 	struct roci_message message;

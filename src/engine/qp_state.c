@@ -173,7 +173,7 @@ static int enter_rtr(struct roci_qp *qp, const struct roci_qp_attr *a)
 	if (!qp->path)
 		return -ENOMEM;
 	qp->mtu = roci_mtu_bytes(a->path_mtu);
-	qp->resp.epsn = a->rq_psn & ROCI_PSN_MASK;
+	qp->resp.epsn = qp->resp.steps.named = a->rq_psn & ROCI_PSN_MASK;
 	return 0;
 }
 

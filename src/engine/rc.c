@@ -75,6 +75,14 @@ void roci_rc_resend(struct roci_qp *qp)
 	roci_qp_make_ready(qp);
 }
 
+void roci_rc_ask(struct roci_qp *qp)
+{
+	qp->e->stats->probes++;
+	qp->probe.awaiting = true;
+	qp->req.recovery.noticed = false; /* its answer is a new notice */
+	roci_probe_send(qp, 1);
+}
+
 /* The peer has nothing beyond the packets that it acknowledged before. */
 bool roci_rc_probe_answered(struct roci_qp *qp, const struct roci_packet *p)
 {
@@ -142,10 +150,7 @@ static void silence(struct roci_qp *qp)
 	roci_qp_peer_silent(qp, expiry > ROCI_ACK_RESEND || r->ack_timer.probes >= PROBES_UNHEARD);
 	switch (expiry) {
 	case ROCI_ACK_PROBE:
-		qp->e->stats->probes++;
-		qp->probe.awaiting = true;
-		r->recovery.noticed = false; /* its answer is a new notice */
-		roci_probe_send(qp);
+		roci_rc_ask(qp);
 		set_timer(qp);
 		break;
 	case ROCI_ACK_RESEND:

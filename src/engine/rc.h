@@ -15,6 +15,8 @@ void roci_rc_advance(struct roci_qp *qp, uint32_t una, uint64_t bytes);
 void roci_rc_resend(struct roci_qp *qp);
 /* A NAK or a gap says that the oldest packet is missing: sends again, but only once for all the hints of one loss. */
 void roci_rc_loss(struct roci_qp *qp);
+/* Sends a probe. If its answer says nothing new, the oldest packet is missing. */
+void roci_rc_ask(struct roci_qp *qp);
 /* An acknowledgement of nothing new came. True where it answers a probe: the oldest packet is missing. */
 bool roci_rc_probe_answered(struct roci_qp *qp, const struct roci_packet *p);
 /* (Re)starts the acknowledgement timer, or stops it where nothing is outstanding. An RNR wait goes on. */

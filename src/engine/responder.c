@@ -159,7 +159,10 @@ static void rc_duplicate(struct roci_qp *qp, const struct roci_packet *p)
 	qp->e->stats->rx_duplicate++;
 	switch (p->op->kind) {
 	case ROCI_KIND_SEND:
-	case ROCI_KIND_WRITE: send_ack(qp); return;
+	case ROCI_KIND_WRITE:
+		roci_ack_steps_repeat(&qp->resp.steps, p->psn, qp->resp.epsn);
+		send_ack(qp);
+		return;
 	case ROCI_KIND_FLUSH:
 		if (roci_response_ring_add_flush(ring, p->psn))
 			roci_qp_make_ready(qp);

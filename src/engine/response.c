@@ -2,6 +2,7 @@
 #include "engine/response.h"
 
 #include "engine/batch.h"
+#include "engine/service.h"
 
 #define LONG_RESPONSE 64 /* packets */
 
@@ -13,6 +14,28 @@ static struct roci_packet header(const struct roci_qp *qp, uint8_t opcode, uint3
 				    .psn = psn,
 				    .syndrome = syndrome,
 				    .msn = qp->resp.msn};
+}
+
+/* ---- steps ---- */
+
+static void fill_ack_of(struct roci_qp *qp, struct roci_tx_batch *batch, uint32_t psn)
+{
+	struct roci_packet pkt = header(qp, ROCI_OP_ACKNOWLEDGE, psn, ROCI_AETH_ACK | ROCI_AETH_UNLIMITED_CREDITS);
+
+	roci_tx_batch_add(batch, &qp->attr.av, &pkt);
+}
+
+/* The acknowledgements that go before an answer that names `psn`. False where the batch has `end` packets. */
+static bool fill_steps(struct roci_qp *qp, struct roci_tx_batch *batch, unsigned end, uint32_t psn)
+{
+	uint32_t step;
+
+	while (batch->count < end) {
+		if (!roci_ack_steps_next(&qp->resp.steps, psn, &step))
+			return true;
+		fill_ack_of(qp, batch, step);
+	}
+	return false;
 }
 
 /* ---- responses ---- */
@@ -80,7 +103,9 @@ static enum roci_fill fill_response(struct roci_qp *qp, struct roci_tx_batch *ba
 				    struct roci_response *x)
 {
 	for (; roci_response_pending(x); roci_response_ring_sent(&qp->resp.responses, x)) {
-		if (batch->count == end || batch->span_count == ROCI_TX_SPANS)
+		uint32_t psn = roci_psn_add(x->psn, x->next);
+
+		if (!fill_steps(qp, batch, end, psn) || batch->span_count == ROCI_TX_SPANS)
 			return ROCI_FILL_MORE;
 		if (x->kind != ROCI_KIND_READ_REQUEST)
 			fill_value(qp, batch, x);
@@ -88,6 +113,7 @@ static enum roci_fill fill_response(struct roci_qp *qp, struct roci_tx_batch *ba
 			return ROCI_FILL_PACED;
 		else if (!fill_read(qp, batch, x))
 			return ROCI_FILL_NO_ACCESS;
+		roci_ack_steps_sent(&qp->resp.steps, psn);
 	}
 	return ROCI_FILL_DONE;
 }
@@ -125,10 +151,7 @@ static void fill_nak(struct roci_qp *qp, struct roci_tx_batch *batch)
 
 static void fill_ack(struct roci_qp *qp, struct roci_tx_batch *batch)
 {
-	struct roci_packet pkt = header(qp, ROCI_OP_ACKNOWLEDGE, roci_psn_add(qp->resp.epsn, ROCI_PSN_MASK),
-					ROCI_AETH_ACK | ROCI_AETH_UNLIMITED_CREDITS);
-
-	roci_tx_batch_add(batch, &qp->attr.av, &pkt);
+	fill_ack_of(qp, batch, roci_psn_add(qp->resp.epsn, ROCI_PSN_MASK));
 	qp->resp.ack_due = false;
 }
 
@@ -146,12 +169,24 @@ static void fill_cnp(struct roci_qp *qp, struct roci_tx_batch *batch)
 	qp->resp.cnp_due = false;
 }
 
+/* The last PSN that the NAK or ACK that is due says is done. */
+static uint32_t done_psn(const struct roci_responder *r)
+{
+	return roci_psn_add(r->nak_due ? r->nak_psn : r->epsn, ROCI_PSN_MASK);
+}
+
 bool roci_response_fill_ack(struct roci_qp *qp, struct roci_tx_batch *batch)
 {
-	const struct roci_responder *r = &qp->resp;
+	struct roci_responder *r = &qp->resp;
+	bool answers = r->nak_due || r->ack_due;
 
-	if ((r->nak_due || r->ack_due || r->cnp_due) && batch->count + 3 > ROCI_TX_BATCH)
+	if ((answers || r->cnp_due) && batch->count + 3 > ROCI_TX_BATCH)
 		return true;
+	if (answers && qp->service->acknowledged) {
+		if (!fill_steps(qp, batch, ROCI_TX_BATCH - 2, done_psn(r)))
+			return true;
+		roci_ack_steps_sent(&r->steps, done_psn(r));
+	}
 	if (r->nak_due)
 		fill_nak(qp, batch);
 	else if (r->ack_due)
