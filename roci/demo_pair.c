@@ -12,6 +12,8 @@
 #include "bar.h"
 #include "command.h"
 #include "demo_pair.h"
+#include "explain_hint.h"
+#include "explain_say.h"
 #include "mover/mover.h"
 
 #define LINE_BYTES 32768 /* the two write no longer line */
@@ -226,6 +228,7 @@ int demo_pair_run(struct demo_pair *pair, const struct command *command, const c
 			continue;
 		failed = status;
 		complain(command, "the %s failed: %s", side_names[side], why ? why : "it gave no reason");
+		explain_say(stderr, explain_hint((enum mover_status)status, why));
 	}
 	return failed;
 }

@@ -3,6 +3,8 @@
 #ifndef ROCI_PING_H
 #define ROCI_PING_H
 
+#include <jansson.h>
+
 #include "command.h"
 #include "device.h"
 #include "tour/near.h"
@@ -42,6 +44,8 @@ void ping_show_operation(const struct ping *ping, const struct tour_plan *plan, 
 void ping_show_steps(const struct ping *ping, const struct tour_plan *plan, const struct dial *dial, uint32_t seq,
 		     const struct near_steps *steps);
 void ping_show_summary(const struct ping *ping, const struct summary *summary);
+/* Adds the members that tell of a failure. */
+void ping_put_failure(json_t *object, const struct failure *failure);
 /* A failure that ends the command, on stderr. */
 void ping_show_failure(const struct ping *ping, const struct failure *failure);
 

@@ -5,6 +5,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "explain_say.h"
 #include "json_line.h"
 #include "ping.h"
 #include "tour/stop.h"
@@ -83,6 +84,16 @@ static void impossible(struct table *t, const struct tour_plan *plan, struct tou
 	add_reason(t->reasons, &t->reason_count, text, what);
 }
 
+static void add_failure(struct table *t, const struct failure *failure, const char *what)
+{
+	const struct explanation *e = explain_of_failure(failure);
+	char text[160], word[EXPLAIN_WORD_CHARS];
+
+	if (e)
+		snprintf(text, sizeof(text), "%.80s (`roci explain %s`)", failure->text, explain_word(e, word));
+	add_reason(t->failed, &t->failed_count, e ? text : failure->text, what);
+}
+
 static void done(struct table *t, const struct tour_plan *plan, const struct failure *failure, uint64_t ns)
 {
 	bool good = !*failure->text;
@@ -94,7 +105,7 @@ static void done(struct table *t, const struct tour_plan *plan, const struct fai
 	snprintf(what, sizeof(what), "%s on %s by %s, %s", tour_op_names[plan->op], tour_qp_names[plan->qp],
 		 tour_way_names[plan->way], tour_wait_names[plan->wait]);
 	if (!good)
-		add_reason(t->failed, &t->failed_count, failure->text, what);
+		add_failure(t, failure, what);
 	if (!t->ping->choices->json)
 		return;
 	json_t *object = plan_json(plan);
@@ -103,7 +114,7 @@ static void done(struct table *t, const struct tour_plan *plan, const struct fai
 	if (good)
 		json_object_set_new(object, "ns", json_integer((json_int_t)ns));
 	else
-		json_object_set_new(object, "text", json_string(failure->text));
+		ping_put_failure(object, failure);
 	json_line_print(object, stdout);
 }
 

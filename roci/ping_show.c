@@ -4,7 +4,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "explain/explain.h"
+#include "explain_say.h"
 #include "json_line.h"
 #include "ping.h"
 #include "wire/gid.h"
@@ -96,40 +96,10 @@ void ping_show_start(const struct ping *ping, const struct tour_plan *plan, cons
 	fflush(stdout);
 }
 
-/* What there is to read about a failure; NULL: nothing. */
-static const struct explanation *explanation_of(const struct failure *failure)
+void ping_put_failure(json_t *object, const struct failure *failure)
 {
-	struct explain_found found;
-
-	if (failure->completed)
-		return explain_wc_status(failure->status);
-	if (failure->reject >= 0)
-		return explain_code(EXPLAIN_CM_REJECT, failure->reject);
-	if (!failure->call)
-		return NULL;
-	explain_find(failure->text, &found);
-	return found.sure ? found.rows[0] : NULL;
-}
-
-/* One line for people, below the failure. */
-static void explain_failure(const struct failure *failure, FILE *out)
-{
-	const struct explanation *e = explanation_of(failure);
-	char word[EXPLAIN_WORD_CHARS];
-
-	if (e)
-		fprintf(out, "  %s; more: `roci explain %s`\n", e->title, explain_word(e, word));
-}
-
-/* The members that tell of a failure. */
-static void put_failure(json_t *object, const struct failure *failure)
-{
-	const struct explanation *e = explanation_of(failure);
-	char word[EXPLAIN_WORD_CHARS];
-
 	json_object_set_new(object, "text", json_string(failure->text));
-	if (e)
-		json_object_set_new(object, "explain", json_string(explain_word(e, word)));
+	explain_say_json(object, explain_of_failure(failure));
 	if (failure->completed)
 		json_object_set_new(object, "wc_status", json_integer(failure->status));
 	else if (failure->err)
@@ -148,11 +118,11 @@ void ping_show_operation(const struct ping *ping, const struct tour_plan *plan, 
 		if (result->good)
 			json_object_set_new(object, "ns", json_integer((json_int_t)result->ns));
 		else
-			put_failure(object, &result->failure);
+			ping_put_failure(object, &result->failure);
 		json_line_print(object, stdout);
 	} else if (!result->good) {
 		printf("%s: seq=%u failed: %s\n", tour_op_names[plan->op], seq, result->failure.text);
-		explain_failure(&result->failure, stdout);
+		explain_say(stdout, explain_of_failure(&result->failure));
 	} else if (!ping->choices->quiet) {
 		printf("%u bytes: %s seq=%u time=%s\n", plan->size, tour_op_names[plan->op], seq,
 		       print_time(time, result->ns));
@@ -190,9 +160,9 @@ void ping_show_failure(const struct ping *ping, const struct failure *failure)
 {
 	if (ping->choices->json) {
 		json_t *object = json_line("failure");
-		put_failure(object, failure);
+		ping_put_failure(object, failure);
 		json_line_print(object, stdout);
 	}
 	complain(ping->command, "%s", failure->text);
-	explain_failure(failure, stderr);
+	explain_say(stderr, explain_of_failure(failure));
 }

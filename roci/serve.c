@@ -7,6 +7,7 @@
 
 #include "command.h"
 #include "device.h"
+#include "explain_say.h"
 #include "json_line.h"
 #include "own_address.h"
 #include "signals.h"
@@ -92,8 +93,10 @@ static void report_json(const struct far_event *event)
 	}
 	if (event->type == FAR_DISCONNECTED)
 		json_object_set_new(object, "answers", json_integer((json_int_t)event->messages));
-	if (event->text)
+	if (event->text) {
 		json_object_set_new(object, "text", json_string(event->text));
+		explain_say_json(object, explain_of_text(event->text));
+	}
 	json_line_print(object, stdout);
 }
 
@@ -109,6 +112,7 @@ static void report(void *context, const struct far_event *event)
 	if (event->type == FAR_PROBLEM || event->type == FAR_REFUSED) {
 		complain(server->command, "[%u] %s: %s%s", event->client, event->address,
 			 event->type == FAR_REFUSED ? "refused: " : "", event->text);
+		explain_say(stderr, explain_of_text(event->text));
 		return;
 	}
 	if (server->choices->quiet)
@@ -192,8 +196,11 @@ static int serve(struct server *server)
 	if (tour_stop_init() || (c->record && record_open()))
 		return complain(server->command, "%s", strerror(errno));
 	signals_catch(tour_stop);
-	if (far_open(&far, &far_options, &failure))
-		return complain(server->command, "%s", failure.text);
+	if (far_open(&far, &far_options, &failure)) {
+		complain(server->command, "%s", failure.text);
+		explain_say(stderr, explain_of_failure(&failure));
+		return EXIT_USAGE;
+	}
 	introduce(server, far);
 	far_run(far);
 	far_close(far);

@@ -11,6 +11,7 @@
 #include <unistd.h>
 
 #include "command.h"
+#include "explain_say.h"
 #include "rdma_link.h"
 
 enum { SETUP_OK = 0, SETUP_FAILED = 1 };
@@ -142,6 +143,7 @@ static int add(const struct setup *s, int fd)
 	else
 		complain(s->command, "the kernel made no device of kind %s on %s: %s", s->kind, s->iface,
 			 strerror(-err));
+	explain_say(stderr, explain_code(EXPLAIN_ERRNO, -err));
 	return SETUP_FAILED;
 }
 
@@ -152,6 +154,7 @@ static int undo(const struct setup *s, int fd)
 
 	if (err < 0) {
 		complain(s->command, "cannot list the RDMA devices: %s", strerror(-err));
+		explain_say(stderr, explain_code(EXPLAIN_ERRNO, -err));
 		return SETUP_FAILED;
 	}
 	if (!err) {
@@ -164,6 +167,7 @@ static int undo(const struct setup *s, int fd)
 	if (err) {
 		complain(s->command, "%s stays: %s%s", link.name, strerror(-err),
 			 err == -EINVAL ? "; it is no software device" : "");
+		explain_say(stderr, explain_code(EXPLAIN_ERRNO, -err));
 		return SETUP_FAILED;
 	}
 	printf("%s is removed from %s\n", link.name, s->iface);
@@ -208,6 +212,7 @@ static int set_up(const struct setup *s, bool remove)
 		return geteuid() ? no_right(s, "make") : no_module(s);
 	if (fd < 0) {
 		complain(s->command, "netlink: %s", strerror(-fd));
+		explain_say(stderr, explain_code(EXPLAIN_ERRNO, -fd));
 		return SETUP_FAILED;
 	}
 	status = remove ? undo(s, fd) : add(s, fd);

@@ -7,6 +7,8 @@
 #include <openssl/evp.h>
 
 #include "device.h"
+#include "explain_hint.h"
+#include "explain_say.h"
 #include "json_line.h"
 #include "show.h"
 #include "text.h"
@@ -100,6 +102,7 @@ void show_json(struct show *show, const struct mover_event *event)
 	case MOVER_ENDED:
 		put_string(object, "status", mover_status_name(event->status));
 		put_number(object, "exit_status", event->status);
+		explain_say_json(object, explain_hint(event->status, event->text));
 		put_totals(object, &event->totals);
 		break;
 	case MOVER_OFFERED:

@@ -4,6 +4,7 @@
 
 #include "device.h"
 #include "explain_hint.h"
+#include "explain_say.h"
 #include "show.h"
 #include "text.h"
 #include "units.h"
@@ -156,18 +157,6 @@ static const char *advice(const struct show *show, enum mover_status status)
 	}
 }
 
-/* "  there is no route to that address; `roci explain ENETUNREACH` tells more" */
-static void print_hint(const struct explanation *e)
-{
-	char word[EXPLAIN_WORD_CHARS];
-	const char *quote;
-
-	if (!e)
-		return;
-	quote = strchr(explain_word(e, word), ' ') ? "'" : "";
-	fprintf(stderr, "  %s; `roci explain %s%s%s` tells more\n", e->title, quote, word, quote);
-}
-
 static void ended(struct show *show, const struct mover_event *event)
 {
 	const struct mover_totals *t = &event->totals;
@@ -187,7 +176,7 @@ static void ended(struct show *show, const struct mover_event *event)
 	if (t->bytes_kept)
 		fprintf(stderr, ", %s of it in an earlier attempt", units_bytes(bytes, t->bytes_kept));
 	fprintf(stderr, "%s%s\n", next ? "\n  " : "", next ? next : "");
-	print_hint(explain_hint(event->status, event->text));
+	explain_say(stderr, explain_hint(event->status, event->text));
 }
 
 void show_people(struct show *show, const struct mover_event *event)

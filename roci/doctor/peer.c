@@ -189,6 +189,21 @@ static void get_devices(const char *lines, char near[64], char far[64])
 	json_decref(start);
 }
 
+/* Names the explanation of a failure, which the last line of `roci ping --json` has. */
+static void say_more(struct finding *finding, const char *lines)
+{
+	const char *last = lines ? strstr(lines, "\"explain\"") : NULL;
+	json_t *line;
+
+	while (last && last > lines && last[-1] != '\n')
+		last--;
+	line = last ? json_loads(last, JSON_DISABLE_EOF_CHECK, NULL) : NULL;
+	if (line)
+		finding_fix(finding, "`roci explain %s`: %s", json_string_value(json_object_get(line, "explain")),
+			    json_string_value(json_object_get(line, "explanation")));
+	json_decref(line);
+}
+
 /* Lets `roci ping` do one operation. Adds a finding. */
 static bool try_operation(struct findings *findings, const struct doctor_peer *peer, const char *id, const char *op,
 			  const char *size, const char *works, const char *fails)
@@ -211,6 +226,7 @@ static bool try_operation(struct findings *findings, const struct doctor_peer *p
 			child.err[strcspn(child.err, "\n")] = '\0';
 		finding_proof(finding, "`roci ping --count 1 --op %s --size %s %s`: %s: %s", op, size, peer->argument,
 			      child_end(&child, end), child.err ? child.err : "");
+		say_more(finding, child.out);
 	}
 	child_free(&child);
 	return good;

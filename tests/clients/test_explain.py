@@ -138,6 +138,24 @@ def provoke():
     return f'{len(commands)} commands'
 
 
+def tools():
+    """Every tool names the explanation of an error, for people and as JSON."""
+    nowhere, foreign = '203.0.113.1', '192.0.2.1'
+    for status, word, argv in ((NO_CONNECT, 'ENETUNREACH', ['send', '--device', 'embedded', '--open', __file__, nowhere]),
+                               (3, 'EADDRNOTAVAIL', ['recv', '--device', 'embedded', '--open', '--bind', foreign]),
+                               (USAGE, 'ENETUNREACH', ['ping', '--device', 'embedded', '--op', 'send', nowhere]),
+                               (USAGE, 'ENETUNREACH', ['ping', '--device', 'embedded', '--op', 'all', '--qp', 'rc', nowhere]),
+                               (USAGE, 'ENETUNREACH', ['ping', '--device', 'embedded', '--op', 'send', '--connect', 'socket', nowhere]),
+                               (USAGE, 'EADDRNOTAVAIL', ['serve', '--device', 'embedded', '--bind', foreign])):
+        out, err = roci(*argv, status=status)
+        check(re.search(rf'`roci explain {word}`', out + err), f'{argv}\n{out}{err}')
+        out, err = roci(*argv, '--json', status=status)
+        if argv[0] == 'serve':
+            continue  # it has no event to say it with: it ends at once
+        lines = [json.loads(line) for line in out.splitlines()]
+        check(any(line.get('explain') == word and line['explanation'] for line in lines), f'{argv}\n{out}{err}')
+
+
 def transfers():
     """A failed transfer names the explanation."""
     _, err = roci('send', '--device', 'embedded', '--open', __file__, '203.0.113.1', status=NO_CONNECT)
@@ -147,4 +165,4 @@ def transfers():
 if __name__ == '__main__':
     os.environ['ROCI_STATS'] = ''
     sys.exit(tap([('for people', people), ('the classics', classics), ('what is unknown', unknown), ('JSON', as_json),
-                  ('every row', everything), ('every code of the device', complete), ('a transfer that fails', transfers), ('every command makes its error happen', provoke)]))
+                  ('every row', everything), ('every code of the device', complete), ('a transfer that fails', transfers), ('every tool', tools), ('every command makes its error happen', provoke)]))
