@@ -2,12 +2,13 @@
 /*
  * System calls on the device's own sockets, straight to the kernel. A program may preload a library that puts itself in
  * front of libc's socket functions (librspreload.so makes RDMA connections of them): the device's sockets are not the
- * program's. Each is as its namesake of libc, but no cancellation point.
+ * program's. Each is as its namesake of libc, but no cancellation point; roci_sys_wait() is one.
  */
 #ifndef ROCI_DEVICE_SYS_H
 #define ROCI_DEVICE_SYS_H
 
 #include <poll.h>
+#include <pthread.h>
 #include <signal.h>
 #include <sys/socket.h>
 #include <sys/syscall.h>
@@ -44,6 +45,11 @@ static inline int roci_sys_getsockname(int fd, struct sockaddr *addr, socklen_t 
 	return (int)syscall(SYS_getsockname, fd, addr, len);
 }
 
+static inline int roci_sys_getpeername(int fd, struct sockaddr *addr, socklen_t *len)
+{
+	return (int)syscall(SYS_getpeername, fd, addr, len);
+}
+
 static inline int roci_sys_setsockopt(int fd, int level, int option, const void *value, socklen_t len)
 {
 	return (int)syscall(SYS_setsockopt, fd, level, option, value, len);
@@ -57,6 +63,12 @@ static inline int roci_sys_getsockopt(int fd, int level, int option, void *value
 static inline ssize_t roci_sys_recv(int fd, void *buf, size_t len, int flags)
 {
 	return syscall(SYS_recvfrom, fd, buf, len, flags, NULL, NULL);
+}
+
+static inline ssize_t roci_sys_recvfrom(int fd, void *buf, size_t len, int flags, struct sockaddr *from,
+					socklen_t *from_len)
+{
+	return syscall(SYS_recvfrom, fd, buf, len, flags, from, from_len);
 }
 
 static inline ssize_t roci_sys_sendmsg(int fd, const struct msghdr *msg, int flags)
@@ -86,6 +98,17 @@ static inline int roci_sys_poll(struct pollfd *fds, unsigned count, int timeout_
 	struct timespec limit = {.tv_sec = timeout_ms / 1000, .tv_nsec = timeout_ms % 1000 * 1000000L};
 
 	return (int)syscall(SYS_ppoll, fds, count, timeout_ms < 0 ? NULL : &limit, NULL, _NSIG / 8);
+}
+
+/* roci_sys_poll() for programs that wait, and may be cancelled: they hold no lock of ours. */
+static inline int roci_sys_wait(struct pollfd *fds, unsigned count, int timeout_ms)
+{
+	int before, n;
+
+	pthread_setcanceltype(PTHREAD_CANCEL_ASYNCHRONOUS, &before);
+	n = roci_sys_poll(fds, count, timeout_ms);
+	pthread_setcanceltype(before, NULL);
+	return n;
 }
 
 #endif

@@ -231,7 +231,8 @@ static void receive_udp(struct rs *rs)
 	for (unsigned i = 0; i < UDP_BURST; i++) {
 		struct sockaddr_storage from = {0};
 		socklen_t from_len = sizeof(from);
-		ssize_t len = recvfrom(rs->fd, bytes, sizeof(bytes), MSG_DONTWAIT, (struct sockaddr *)&from, &from_len);
+		ssize_t len = roci_sys_recvfrom(rs->fd, bytes, sizeof(bytes), MSG_DONTWAIT, (struct sockaddr *)&from,
+						&from_len);
 		if (len < 0)
 			return;
 		process_udp(rs, &from, bytes, (size_t)len);
@@ -325,7 +326,7 @@ static int wait_for_more(struct rs *rs)
 		return 0;
 	struct pollfd fds[2] = {{.fd = rs->fd, .events = POLLIN}, {.fd = rs_datagram_cq_fd(rs), .events = POLLIN}};
 	pthread_mutex_unlock(&rs->lock);
-	int err = poll(fds, 2, 100) < 0 ? -errno : 0; /* again soon: another thread may take our event */
+	int err = roci_sys_wait(fds, 2, 100) < 0 ? -errno : 0; /* again soon: another thread may take our event */
 	pthread_mutex_lock(&rs->lock);
 	return err;
 }

@@ -6,6 +6,7 @@
 #include <stdarg.h>
 #include <string.h>
 
+#include "device/sys.h"
 #include "rsocket/rsocket.h"
 
 #define MIN_QUEUE  16
@@ -107,7 +108,7 @@ int rsetsockopt(int socket, int level, int optname, const void *optval, socklen_
 	if (!rs)
 		return -1;
 	if (rs->datagram && level != SOL_RDMA)
-		return setsockopt(rs->fd, level, optname, optval, optlen);
+		return roci_sys_setsockopt(rs->fd, level, optname, optval, optlen);
 	pthread_mutex_lock(&rs->lock);
 	int err = set_option(rs, level, optname, optval, optlen);
 	pthread_mutex_unlock(&rs->lock);
@@ -184,7 +185,7 @@ int rgetsockopt(int socket, int level, int optname, void *optval, socklen_t *opt
 	if (!optval || !optlen)
 		return rs_result(-EFAULT);
 	if (rs->datagram && level != SOL_RDMA)
-		return getsockopt(rs->fd, level, optname, optval, optlen);
+		return roci_sys_getsockopt(rs->fd, level, optname, optval, optlen);
 	pthread_mutex_lock(&rs->lock);
 	int err = get_option(rs, level, optname, optval, optlen);
 	pthread_mutex_unlock(&rs->lock);

@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <time.h>
 
+#include "device/sys.h"
 #include "rsocket/datagram.h"
 
 /* Another thread that reads the same rsocket may take the event for which this one sleeps. */
@@ -27,7 +28,7 @@ static short stream_events(struct rs *rs, short asked)
 	case RS_BOUND: return POLLOUT | POLLHUP; /* as an unconnected TCP socket */
 	case RS_LISTENING: {
 		struct pollfd pfd = {.fd = rs->fd, .events = POLLIN};
-		return poll(&pfd, 1, 0) > 0 ? (POLLIN | POLLRDNORM) & asked : 0;
+		return roci_sys_poll(&pfd, 1, 0) > 0 ? (POLLIN | POLLRDNORM) & asked : 0;
 	}
 	case RS_CONNECTING: return 0;
 	case RS_CONNECTED:
@@ -69,7 +70,7 @@ static int check_all(struct pollfd *fds, nfds_t count, bool arm)
 		if (rs)
 			fds[i].revents = check(rs, fds[i].events, arm);
 		else if (fds[i].fd >= 0)
-			poll(&fds[i], 1, 0);
+			roci_sys_poll(&fds[i], 1, 0);
 		ready += fds[i].revents != 0;
 	}
 	return ready;
@@ -108,7 +109,8 @@ int rpoll(struct pollfd *fds, nfds_t nfds, int timeout)
 		if (ready || left <= 0)
 			break;
 		nfds_t count = wake_list(fds, nfds, wake);
-		if (poll(wake, count, (int)(left < LONGEST_SLEEP_MS ? left : LONGEST_SLEEP_MS)) < 0) {
+		if (roci_sys_wait(wake, (unsigned)count, (int)(left < LONGEST_SLEEP_MS ? left : LONGEST_SLEEP_MS)) <
+		    0) {
 			err = -errno;
 			break;
 		}

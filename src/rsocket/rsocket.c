@@ -7,6 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "device/sys.h"
 #include "rsocket/datagram.h"
 #include "rsocket/dest.h"
 
@@ -205,7 +206,7 @@ int rgetpeername(int socket, struct sockaddr *addr, socklen_t *addrlen)
 	if (!rs)
 		return -1;
 	if (rs->datagram)
-		return getpeername(rs->fd, addr, addrlen);
+		return roci_sys_getpeername(rs->fd, addr, addrlen);
 	if (rs->state < RS_CONNECTED)
 		return rs_result(-ENOTCONN);
 	rs_copy_addr(rdma_get_peer_addr(rs->id), addr, addrlen);
@@ -218,7 +219,7 @@ int rgetsockname(int socket, struct sockaddr *addr, socklen_t *addrlen)
 	if (!rs)
 		return -1;
 	if (rs->datagram)
-		return getsockname(rs->fd, addr, addrlen);
+		return roci_sys_getsockname(rs->fd, addr, addrlen);
 	struct sockaddr_storage none = {.ss_family = (sa_family_t)rs->domain};
 	const struct sockaddr *name = rdma_get_local_addr(rs->id);
 	rs_copy_addr(name->sa_family ? name : (struct sockaddr *)&none, addr, addrlen);

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* Waiting for progress: on the descriptors of the event channel and of the CQ. */
 #include <errno.h>
-#include <poll.h>
 
 #include "device/device.h"
+#include "device/sys.h"
 #include "rsocket/rsocket.h"
 
 void rs_wait_take_cq_events(struct rs *rs)
@@ -36,7 +36,7 @@ static int sleep_on_descriptors(struct rs *rs, uint64_t deadline)
 	if (!left)
 		return -ETIMEDOUT;
 	pthread_mutex_unlock(&rs->lock);
-	int err = poll(fds, 2, deadline == RS_NEVER ? -1 : (int)((left + 999999) / 1000000)) < 0 ? -errno : 0;
+	int err = roci_sys_wait(fds, 2, deadline == RS_NEVER ? -1 : (int)((left + 999999) / 1000000)) < 0 ? -errno : 0;
 	pthread_mutex_lock(&rs->lock);
 	rs_wait_take_cq_events(rs);
 	return err;

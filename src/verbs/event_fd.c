@@ -3,9 +3,10 @@
 
 #include <errno.h>
 #include <fcntl.h>
-#include <poll.h>
 #include <pthread.h>
 #include <sys/eventfd.h>
+
+#include "device/sys.h"
 
 int vb_event_fd_create(void)
 {
@@ -43,7 +44,7 @@ int vb_event_fd_wait(int fd)
 		return -1;
 	}
 	struct pollfd pfd = {.fd = fd, .events = POLLIN};
-	if (poll(&pfd, 1, -1) < 0)
+	if (roci_sys_wait(&pfd, 1, -1) < 0)
 		return -1;
 	if (pfd.revents & POLLNVAL) { /* the program closed it, or another thread closed the device */
 		errno = EBADF;
