@@ -14,6 +14,7 @@
 #define REST_TURNS                                                                                                     \
 	64 /* receives before the device leaves: what a full socket buffer holds; a flood does not hold it up */
 #define REPAIR_NS 1000000000 /* between repairs of the steering, which cost a few system calls */
+#define LOOK_NS   10000000   /* between looks whether it needs one */
 
 static void take(struct roci_device *dev, uint64_t now, const struct roci_datagram *d)
 {
@@ -53,6 +54,21 @@ static unsigned bundle_length(const struct roci_slot_key *key, const struct roci
 	return n;
 }
 
+/* Whether the kernel should have given the packets to the process of `slot`. What is for a process of another registry
+ * cannot be steered. To look in the registry is a system call. */
+static bool repair_is_due(struct roci_device *dev, uint64_t now, unsigned slot)
+{
+	struct roci_receive *r = &dev->receive;
+
+	if (now - r->repaired_at <= REPAIR_NS || now - r->looked_at <= LOOK_NS)
+		return false;
+	r->looked_at = now;
+	if (!roci_registry_alive(&dev->registry, slot))
+		return false;
+	r->repaired_at = now;
+	return true;
+}
+
 /* Forwards packets that the kernel gave us, but which are for another process. Returns how many of d[]. */
 static unsigned forward(struct roci_device *dev, uint64_t now, const struct roci_datagram *d, unsigned count,
 			unsigned slot)
@@ -64,11 +80,8 @@ static unsigned forward(struct roci_device *dev, uint64_t now, const struct roci
 		dev->stats->forward_dropped += n;
 	else
 		dev->stats->forwarded += n;
-	/* What is for a process of another registry cannot be steered. */
-	if (now - dev->receive.repaired_at > REPAIR_NS && roci_registry_alive(&dev->registry, slot)) {
-		dev->receive.repaired_at = now;
+	if (repair_is_due(dev, now, slot))
 		roci_udp_repair(dev->links.udp);
-	}
 	return n;
 }
 

@@ -17,6 +17,7 @@ struct roci_receive {
 	unsigned door_check_in; /* receives until the side door is checked */
 	unsigned door_busy;     /* receives for which it is checked each time */
 	uint64_t repaired_at;   /* when the steering was last repaired */
+	uint64_t looked_at;     /* when it was last looked up whether it should be */
 	struct roci_door_trust trust;
 };
 

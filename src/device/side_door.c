@@ -13,7 +13,7 @@
 
 #define MAGIC         0x524f4344u /* this layout of struct door_header, in this host's byte order */
 #define MESSAGES      8
-#define STRANGERS     8
+#define RECIPIENTS    32
 #define MESSAGE_BYTES 65536
 #define CONTROL_BYTES CMSG_SPACE(sizeof(struct ucred)) /* no room for descriptors that somebody may send */
 
@@ -26,18 +26,17 @@ struct door_header {
 	uint8_t src[16], dst[16];
 };
 
-/* A process of another registry. What it does not read takes room of the socket that sent it, so each has its own. */
-struct stranger {
+/* A process that was sent to. What it does not read takes room of the socket that sent it, so each has its own. */
+struct recipient {
 	uint32_t who; /* slot, or port space and port: those are larger */
 	int fd;
 };
 
 struct roci_side_door {
-	const struct roci_registry *registry;
-	int fd;       /* the registry's */
-	int spare_fd; /* for the next stranger: nothing that it sent is unread; -1: could not be opened */
-	unsigned stranger_count;
-	struct stranger strangers[STRANGERS]; /* the one that was sent to last is first */
+	int fd;       /* the registry's; nothing is sent from it */
+	int spare_fd; /* for the next recipient: nothing that it sent is unread; -1: could not be opened */
+	unsigned recipient_count;
+	struct recipient recipients[RECIPIENTS]; /* the one that was sent to last is first */
 	struct door_header out;
 	struct mmsghdr msgs[MESSAGES];
 	struct iovec iov[MESSAGES][2];
@@ -61,7 +60,6 @@ int roci_side_door_open(const struct roci_registry *reg, struct roci_side_door *
 
 	if (door == MAP_FAILED)
 		return -ENOMEM;
-	door->registry = reg;
 	door->fd = reg->door_fd;
 	door->spare_fd = open_spare();
 	if (door->spare_fd < 0) {
@@ -86,8 +84,8 @@ void roci_side_door_shut(struct roci_side_door *door)
 
 void roci_side_door_close_in_child(struct roci_side_door *door)
 {
-	for (unsigned i = 0; i < door->stranger_count; i++)
-		roci_sys_close(door->strangers[i].fd);
+	for (unsigned i = 0; i < door->recipient_count; i++)
+		roci_sys_close(door->recipients[i].fd);
 	if (door->spare_fd >= 0)
 		roci_sys_close(door->spare_fd);
 }
@@ -131,46 +129,46 @@ static int send_to(struct roci_side_door *door, int fd, struct roci_local_name *
 	return errno == ECONNREFUSED || errno == EPIPE ? -ESRCH : -errno;
 }
 
-static void put_first(struct roci_side_door *door, unsigned i, struct stranger s)
+static void put_first(struct roci_side_door *door, unsigned i, struct recipient s)
 {
-	memmove(door->strangers + 1, door->strangers, i * sizeof(s));
-	door->strangers[0] = s;
+	memmove(door->recipients + 1, door->recipients, i * sizeof(s));
+	door->recipients[0] = s;
 }
 
 /* The spare socket has sent to `who`: it stays theirs, in the place of the one that was not sent to for longest. */
 static void keep_spare(struct roci_side_door *door, uint32_t who)
 {
-	if (door->stranger_count == STRANGERS)
-		roci_sys_close(door->strangers[--door->stranger_count].fd);
-	put_first(door, door->stranger_count++, (struct stranger){who, door->spare_fd});
+	if (door->recipient_count == RECIPIENTS)
+		roci_sys_close(door->recipients[--door->recipient_count].fd);
+	put_first(door, door->recipient_count++, (struct recipient){who, door->spare_fd});
 	door->spare_fd = open_spare();
 }
 
-/* Where the process has all the descriptors that it may have, strangers share what there is. */
+/* Where the process has all the descriptors that it may have, recipients share what there is. */
 static void want_spare(struct roci_side_door *door)
 {
 	if (door->spare_fd < 0)
 		door->spare_fd = open_spare();
-	if (door->spare_fd < 0 && door->stranger_count)
-		door->spare_fd = door->strangers[--door->stranger_count].fd;
+	if (door->spare_fd < 0 && door->recipient_count)
+		door->spare_fd = door->recipients[--door->recipient_count].fd;
 }
 
 /* -1: none has been kept. */
-static int stranger_fd(struct roci_side_door *door, uint32_t who)
+static int recipient_fd(struct roci_side_door *door, uint32_t who)
 {
-	for (unsigned i = 0; i < door->stranger_count; i++) {
-		if (door->strangers[i].who != who)
+	for (unsigned i = 0; i < door->recipient_count; i++) {
+		if (door->recipients[i].who != who)
 			continue;
-		put_first(door, i, door->strangers[i]);
-		return door->strangers[0].fd;
+		put_first(door, i, door->recipients[i]);
+		return door->recipients[0].fd;
 	}
 	return -1;
 }
 
-static int send_to_stranger(struct roci_side_door *door, uint32_t who, struct roci_local_name *name,
-			    const struct roci_arrival *from, uint32_t segment, struct iovec *iov, unsigned iov_count)
+static int send_to_recipient(struct roci_side_door *door, uint32_t who, struct roci_local_name *name,
+			     const struct roci_arrival *from, uint32_t segment, struct iovec *iov, unsigned iov_count)
 {
-	int fd = stranger_fd(door, who), err;
+	int fd = recipient_fd(door, who), err;
 
 	if (fd >= 0)
 		return send_to(door, fd, name, from, segment, iov, iov_count);
@@ -181,23 +179,12 @@ static int send_to_stranger(struct roci_side_door *door, uint32_t who, struct ro
 	return err;
 }
 
-int roci_side_door_send_own(struct roci_side_door *door, unsigned slot, const struct roci_arrival *from,
-			    uint32_t segment, struct iovec *iov, unsigned iov_count)
-{
-	struct roci_local_name name = roci_local_name_door(slot);
-
-	return send_to(door, door->fd, &name, from, segment, iov, iov_count);
-}
-
 int roci_side_door_send(struct roci_side_door *door, unsigned slot, const struct roci_arrival *from, uint32_t segment,
 			struct iovec *iov, unsigned iov_count)
 {
 	struct roci_local_name name = roci_local_name_door(slot);
 
-	/* To look in the registry is a system call. */
-	if (stranger_fd(door, slot) < 0 && roci_registry_alive(door->registry, slot))
-		return roci_side_door_send_own(door, slot, from, segment, iov, iov_count);
-	return send_to_stranger(door, slot, &name, from, segment, iov, iov_count);
+	return send_to_recipient(door, slot, &name, from, segment, iov, iov_count);
 }
 
 int roci_side_door_offer(struct roci_side_door *door, unsigned ps, uint16_t port, const struct roci_arrival *from,
@@ -205,7 +192,7 @@ int roci_side_door_offer(struct roci_side_door *door, unsigned ps, uint16_t port
 {
 	struct roci_local_name name = roci_local_name_port(ps, port);
 
-	return send_to_stranger(door, (uint32_t)ps << 16 | port, &name, from, segment, iov, iov_count);
+	return send_to_recipient(door, (uint32_t)ps << 16 | port, &name, from, segment, iov, iov_count);
 }
 
 bool roci_side_door_alive(unsigned slot)

@@ -24,13 +24,10 @@ void roci_side_door_shut(struct roci_side_door *door);
 
 /* Sends packets in one message to the process that owns `slot`: each of `segment` bytes, the last may be shorter, in
  * iov[1] and what follows. iov[0] is for the message's header. Returns 0, -ESRCH where no such process lives, -EAGAIN
- * where its queue is full, or another negative errno. Never blocks. */
+ * where it does not read what it was sent, which takes no room that others need, or another negative errno. Never
+ * blocks. */
 int roci_side_door_send(struct roci_side_door *door, unsigned slot, const struct roci_arrival *from, uint32_t segment,
 			struct iovec *iov, unsigned iov_count);
-
-/* Likewise, where the caller has just found `slot` alive in this process's registry. */
-int roci_side_door_send_own(struct roci_side_door *door, unsigned slot, const struct roci_arrival *from,
-			    uint32_t segment, struct iovec *iov, unsigned iov_count);
 
 /* Likewise, to the process of another registry that has the name of this rdma_cm port (port_names.h). */
 int roci_side_door_offer(struct roci_side_door *door, unsigned ps, uint16_t port, const struct roci_arrival *from,

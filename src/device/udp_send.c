@@ -13,7 +13,8 @@
 #define UDP_SEGMENT 103
 #endif
 
-#define WAIT_NS 10000000u /* for room in the sockets, at most, for each call */
+#define WAIT_NS    10000000u  /* for room in the sockets, at most, for each call */
+#define SIBLING_NS 100000000u /* so long a process of this registry counts as alive */
 
 unsigned roci_udp_max_run(struct roci_link *link, const struct roci_av *av)
 {
@@ -239,34 +240,47 @@ static unsigned send_some(struct roci_udp *udp, struct udp_socket *s, const stru
 	return at + frames[at].run;
 }
 
+/* Whether a process of this registry has the slot. The answer is good for a while: it is a system call. */
+static bool is_sibling(struct roci_udp *udp, uint64_t now, unsigned slot)
+{
+	if (slot < ROCI_SLOTS && udp->sibling_at[slot] && now - udp->sibling_at[slot] < SIBLING_NS)
+		return true;
+	if (!roci_registry_alive(udp->config.registry, slot))
+		return false;
+	udp->sibling_at[slot] = now;
+	return true;
+}
+
 /* UDP port 4791 is not ours: what is for a process of this registry goes to its side door. Returns false where it is
  * not. */
-static bool send_by_door(struct roci_udp *udp, const struct roci_frame *frames)
+static bool send_by_door(struct roci_udp *udp, uint64_t now, const struct roci_frame *frames)
 {
 	const struct roci_av *av = frames[0].av;
 	struct roci_arrival from = {.traffic_class = av->traffic_class,
 				    .hop_limit = av->hop_limit > 1 ? av->hop_limit : 64};
 	uint32_t qpn = roci_dest_qpn(frames[0].header);
 	unsigned slot = roci_slot_of(&udp->config.registry->slot_key, qpn), pieces;
+	int err;
 
 	/* QPN 1 is everybody's (gsi.h), whatever slot it would tell. */
 	if (qpn <= 1 || qpn == ROCI_QPN_MULTICAST || roci_gids_find(udp->config.gids, av->dgid, 0) < 0 ||
-	    !roci_registry_alive(udp->config.registry, slot))
+	    !is_sibling(udp, now, slot))
 		return false;
 	roci_av_flow(av, &from.flow);
 	pieces = 1 + gather(frames, frames[0].run, udp->out.iov + 1);
-	if (roci_side_door_send_own(udp->config.door, slot, &from, frames[0].len, udp->out.iov, pieces))
+	err = roci_side_door_send(udp->config.door, slot, &from, frames[0].len, udp->out.iov, pieces);
+	if (err)
 		udp->config.stats->send_dropped += frames[0].run;
 	else
 		udp->config.stats->door_sent += frames[0].run;
+	if (err == -ESRCH)
+		udp->sibling_at[slot] = 0;
 	return true;
 }
 
 /* More often than that nobody needs to know that packets are sent. */
-static void note_use(struct roci_udp *udp)
+static void note_use(struct roci_udp *udp, uint64_t now)
 {
-	uint64_t now = roci_now();
-
 	udp->used_at = now;
 	if (udp->retry_at != UINT64_MAX && udp->retry_at > now + udp->retry_soon_ns)
 		udp->retry_at = now + udp->retry_soon_ns;
@@ -275,7 +289,7 @@ static void note_use(struct roci_udp *udp)
 void roci_udp_send(struct roci_link *link, struct roci_frame *frames, unsigned count)
 {
 	struct roci_udp *udp = (struct roci_udp *)link;
-	uint64_t deadline = 0;
+	uint64_t deadline = 0, now = 0;
 	unsigned at = 0;
 
 	while (at < count) {
@@ -283,8 +297,8 @@ void roci_udp_send(struct roci_link *link, struct roci_frame *frames, unsigned c
 		bool without_port = udp->sockets[frames[at].av->sgid_index].fd < 0;
 
 		if (without_port)
-			note_use(udp);
-		if (without_port && send_by_door(udp, &frames[at])) {
+			note_use(udp, now = roci_now());
+		if (without_port && send_by_door(udp, now, &frames[at])) {
 			at += frames[at].run;
 		} else if (s->fd < 0) {
 			udp->config.stats->send_dropped += frames[at].run;

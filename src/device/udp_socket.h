@@ -73,8 +73,9 @@ struct roci_udp {
 	unsigned busy; /* index in open[] of the socket that had something last */
 	unsigned turn; /* index in open[] of the socket that is read beside it */
 	unsigned reads;
-	uint64_t retry_at;      /* when the ports that could not be had are tried again; UINT64_MAX: there is none */
-	uint64_t used_at;       /* when a packet was last sent without the port */
+	uint64_t retry_at; /* when the ports that could not be had are tried again; UINT64_MAX: there is none */
+	uint64_t sibling_at[ROCI_SLOTS]; /* when a process of this registry was last seen to have the slot */
+	uint64_t used_at;                /* when a packet was last sent without the port */
 	uint64_t retry_soon_ns; /* between attempts while packets are sent: UDP_RETRY_SOON_NS, or more where one is long
 				 */
 	unsigned recv_messages; /* asked for at a time: few while they are long, so that they stay in the cache */

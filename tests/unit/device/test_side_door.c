@@ -13,6 +13,17 @@
 static struct roci_datagram in[ROCI_LINK_RECV_BATCH];
 static struct outgoing out;
 
+/* Each is a system call. */
+static unsigned looks;
+bool __real_roci_registry_alive(const struct roci_registry *reg, unsigned slot);
+bool __wrap_roci_registry_alive(const struct roci_registry *reg, unsigned slot);
+
+bool __wrap_roci_registry_alive(const struct roci_registry *reg, unsigned slot)
+{
+	looks++;
+	return __real_roci_registry_alive(reg, slot);
+}
+
 /* Another program has port 4791 of the address: here a socket without SO_REUSEPORT. */
 static int occupy(const char *address)
 {
@@ -88,6 +99,97 @@ static void rubbish_is_counted(void **state)
 	station_close(&a);
 }
 
+/* As many messages as there is room for, and one more. */
+static void fill_up(struct station *from, unsigned slot)
+{
+	outgoing_start(&out, from, "127.77.0.9");
+	for (unsigned i = 0; i < 60; i++)
+		outgoing_add(&out, qpn_of(from, slot, 77), i, 1000);
+	for (unsigned i = 0; i < 10000 && !from->stats.send_dropped; i++)
+		outgoing_send(&out, from->link);
+	assert_true(from->stats.send_dropped > 0);
+}
+
+/* A stopped process of the same user. */
+static void one_that_does_not_read_leaves_room_for_others(void **state)
+{
+	int occupant = occupy("127.77.0.9");
+	struct station a, stopped, b;
+
+	station_open(&a, "127.77.0.9");
+	station_open(&stopped, "127.77.0.9");
+	station_open(&b, "127.77.0.9");
+	assert_int_equal(roci_udp_listen(a.udp, 0), -EADDRINUSE);
+	fill_up(&a, stopped.registry.slot);
+	a.stats.send_dropped = 0;
+	outgoing_start(&out, &a, "127.77.0.9");
+	for (unsigned i = 0; i < 20; i++)
+		outgoing_add(&out, qpn_of(&b, b.registry.slot, 77), i, 1000);
+	outgoing_send(&out, a.link);
+	assert_int_equal(a.stats.send_dropped, 0);
+	assert_int_equal(roci_side_door_recv(b.door, b.registry.door_fd, in, &b.stats.door_malformed), 20);
+	station_close(&b);
+	station_close(&stopped);
+	station_close(&a);
+	close(occupant);
+}
+
+/* More of them than there are sockets for. */
+static void many_are_reached(void **state)
+{
+	struct roci_arrival from = {.hop_limit = 64};
+	char bytes[100] = {0};
+	struct iovec iov[2] = {{0}, {bytes, sizeof(bytes)}};
+	static struct station others[40];
+	struct station a;
+
+	station_open(&a, "127.77.0.1");
+	gid_of("127.77.0.1", from.flow.src);
+	gid_of("127.77.0.1", from.flow.dst);
+	for (unsigned i = 0; i < 40; i++)
+		station_open(&others[i], "127.77.0.1");
+	looks = 0;
+	for (unsigned round = 0; round < 3; round++)
+		for (unsigned i = 0; i < 40; i++) {
+			struct station *to = &others[i];
+
+			assert_int_equal(roci_side_door_send(a.door, to->registry.slot, &from, 100, iov, 2), 0);
+			assert_int_equal(
+				roci_side_door_recv(to->door, to->registry.door_fd, in, &to->stats.door_malformed), 1);
+		}
+	assert_int_equal(looks, 0);
+	for (unsigned i = 0; i < 40; i++)
+		station_close(&others[i]);
+	station_close(&a);
+}
+
+/* Who sends to a process of the registry knows for a while that it is there. */
+static void the_registry_is_seldom_asked(void **state)
+{
+	int occupant = occupy("127.77.0.9");
+	struct station a, b;
+	uint64_t start;
+
+	station_open(&a, "127.77.0.9");
+	station_open(&b, "127.77.0.9");
+	assert_int_equal(roci_udp_listen(a.udp, 0), -EADDRINUSE);
+	outgoing_start(&out, &a, "127.77.0.9");
+	outgoing_add(&out, qpn_of(&b, b.registry.slot, 77), 0, 1000);
+	start = roci_now();
+	looks = 0;
+	for (unsigned i = 0; i < 200; i++) {
+		outgoing_send(&out, a.link);
+		assert_int_equal(roci_side_door_recv(b.door, b.registry.door_fd, in, &b.stats.door_malformed), 1);
+	}
+	assert_in_range(looks, 1, 1 + (roci_now() - start) / 100000000);
+	station_close(&b);
+	outgoing_send(&out, a.link);
+	outgoing_send(&out, a.link);
+	assert_int_equal(a.stats.door_sent, 200);
+	station_close(&a);
+	close(occupant);
+}
+
 #define DRIPS 160 /* at 50 a second; half a second takes 25 of them */
 
 static atomic_bool answered;
@@ -134,6 +236,9 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(peers_on_the_host_are_reached_without_the_port),
 		cmocka_unit_test(nobody_there),
+		cmocka_unit_test(one_that_does_not_read_leaves_room_for_others),
+		cmocka_unit_test(many_are_reached),
+		cmocka_unit_test(the_registry_is_seldom_asked),
 		cmocka_unit_test(rubbish_is_counted),
 		cmocka_unit_test(messages_that_drip_in_do_not_prolong_the_question),
 	};
