@@ -29,7 +29,7 @@ LEARN = os.path.join(ROOT, 'docs', 'learn')
 BLOCK = re.compile(r'^```console *([a-z ]*)\n(.*?)^```$', re.MULTILINE | re.DOTALL)
 SECONDS = 120
 DROPPED = re.compile(r'Running as user .*')  # tshark says so to root
-NUMBERS = [(re.compile(r'0x[0-9a-f]+'), '0x#'), (re.compile(r'\b\d+\.\d+\b(?!\.)'), '#'), (re.compile(r'[ \t]+'), ' ')]
+NUMBERS = [(re.compile(r'0x[0-9a-f]+'), '0x#'), (re.compile(r'PSN \d+'), 'PSN #'), (re.compile(r'\b\d+\.\d+\b(?!\.)'), '#'), (re.compile(r'[ \t]+'), ' ')]
 
 
 def path_of(language, chapter):

@@ -37,6 +37,8 @@ ALONE = {
                   'transport retry counter exceeded (12)', 'Work Request Flushed Error (5)'],
     '10-notifications': [r'two messages .*events: 1, completions: 2', r'one message .*events: 0, completions: 1',
                          r'armed after it .*events: 0, completions: 1'],
+    '11-several-queues': ['of 6 completions 1 came from the first QP, 2 from the second, 3 from the third', 'third QP; the event is of CQ 3',
+                          'first QP; the event is of CQ 1'],
 }
 ALL = {**PAIRS, **FILES}
 GONE = re.compile('the (peer|other side) has gone')
