@@ -3,7 +3,11 @@
 
 #include <string.h>
 
+#ifdef ROCI_XXHASH_DISPATCH
+#include <xxh_x86dispatch.h> /* replaces XXH3_128bits() by one for this CPU */
+#else
 #include <xxhash.h>
+#endif
 
 static bool starts_with(const uint8_t *bytes, size_t len, const char *what)
 {
