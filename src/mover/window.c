@@ -5,6 +5,25 @@
 #include <errno.h>
 #include <sys/mman.h>
 
+#define HUGE_BYTES ((size_t)2 << 20)
+
+/* Maps `bytes` at a multiple of HUGE_BYTES, in huge pages where the kernel has them: each grant registers a window
+ * anew, and that costs time per page. NULL with errno. */
+static uint8_t *map_memory(size_t bytes)
+{
+	uint8_t *mapped = mmap(NULL, bytes + HUGE_BYTES, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	size_t before;
+
+	if (mapped == MAP_FAILED)
+		return NULL;
+	before = -(uintptr_t)mapped % HUGE_BYTES;
+	if (before)
+		munmap(mapped, before);
+	munmap(mapped + before + bytes, HUGE_BYTES - before);
+	(void)!madvise(mapped + before, bytes, MADV_HUGEPAGE);
+	return mapped + before;
+}
+
 int window_pool_create(struct window_pool *pool, struct ibv_pd *pd, unsigned count, size_t window_bytes,
 		       int local_access)
 {
@@ -13,11 +32,9 @@ int window_pool_create(struct window_pool *pool, struct ibv_pd *pd, unsigned cou
 	assert(count <= sizeof(pool->windows) / sizeof(pool->windows[0]));
 	*pool = (struct window_pool){
 		.pd = pd, .count = count, .window_bytes = window_bytes, .memory_bytes = stride * count};
-	pool->memory = mmap(NULL, pool->memory_bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-	if (pool->memory == MAP_FAILED) {
-		pool->memory = NULL;
+	pool->memory = map_memory(pool->memory_bytes);
+	if (!pool->memory)
 		return -errno;
-	}
 	for (unsigned i = 0; i < count; i++)
 		pool->windows[i] = (struct window){.index = (uint16_t)i, .bytes = pool->memory + i * stride};
 	if (local_access < 0)
