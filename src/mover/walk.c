@@ -111,6 +111,7 @@ int mover_walk_create(const char *const *paths, size_t count, const char *stdin_
 	*bad = 0;
 	if (!walk || !w)
 		goto err_destroy;
+	walk->open_root_fd = -1;
 	walk->roots = calloc(count ? count : 1, sizeof(*walk->roots));
 	if (!walk->roots)
 		goto err_destroy;

@@ -31,7 +31,7 @@ const struct mover_entry *mover_walk_entry(const struct mover_walk *walk, size_t
 /* Opens the file of an entry for reading. Does not follow a link, and does not block on a FIFO. Returns the
  * descriptor, or -errno: -ESTALE if it is no longer the regular file that was walked (device, inode, size or mtime
  * differ). Standard input gives a duplicate of descriptor 0. */
-int mover_walk_open(const struct mover_walk *walk, size_t index);
+int mover_walk_open(struct mover_walk *walk, size_t index);
 
 /* Whether the open file is still as it was walked. To be asked after the last byte was read. 0 or -ESTALE. */
 int mover_walk_unchanged(const struct mover_walk *walk, size_t index, int fd);

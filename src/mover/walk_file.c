@@ -11,25 +11,35 @@
 
 #define READ_FLAGS (O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY | O_CLOEXEC)
 
-static int open_item(const struct mover_walk *walk, const struct item *item)
+/* The folder of an argument. It belongs to the walk, and stays open until a file of another argument is opened: most
+ * files are of the same argument as the one before. */
+static int root_of(struct mover_walk *walk, size_t index)
 {
-	const struct root *root = &walk->roots[item->root];
+	const struct root *root = &walk->roots[index];
+
+	if (walk->open_root_fd >= 0 && walk->open_root == index)
+		return walk->open_root_fd;
+	if (walk->open_root_fd >= 0)
+		close(walk->open_root_fd);
+	walk->open_root = index;
+	walk->open_root_fd = open(root->path, O_PATH | O_DIRECTORY | O_CLOEXEC | (root->content ? 0 : O_NOFOLLOW));
+	return walk->open_root_fd < 0 ? -errno : walk->open_root_fd;
+}
+
+static int open_item(struct mover_walk *walk, const struct item *item)
+{
 	size_t len = item->entry.name_len - item->skip;
 	char below[MOVER_PATH_MAX + 1];
-	int root_fd, fd;
+	int fd;
 
 	if (len == 0) {
-		fd = open(root->path, READ_FLAGS);
+		fd = open(walk->roots[item->root].path, READ_FLAGS);
 		return fd < 0 ? -errno : fd;
 	}
 	memcpy(below, item->entry.name + item->skip, len);
 	below[len] = 0;
-	root_fd = open(root->path, O_PATH | O_DIRECTORY | O_CLOEXEC | (root->content ? 0 : O_NOFOLLOW));
-	if (root_fd < 0)
-		return -errno;
-	fd = mover_beneath_open(root_fd, below, READ_FLAGS);
-	close(root_fd);
-	return fd;
+	fd = root_of(walk, item->root);
+	return fd < 0 ? fd : mover_beneath_open(fd, below, READ_FLAGS);
 }
 
 int mover_walk_unchanged(const struct mover_walk *walk, size_t index, int fd)
@@ -48,7 +58,7 @@ int mover_walk_unchanged(const struct mover_walk *walk, size_t index, int fd)
 		       : -ESTALE;
 }
 
-int mover_walk_open(const struct mover_walk *walk, size_t index)
+int mover_walk_open(struct mover_walk *walk, size_t index)
 {
 	const struct item *item = &walk->items[index];
 	int fd, err;

@@ -30,6 +30,8 @@ struct mover_walk {
 	size_t count, room, unread;
 	uint64_t bytes;
 	struct block *blocks;
+	size_t open_root; /* the argument whose folder was used last; it stays open as `open_root_fd` */
+	int open_root_fd; /* -1: none */
 };
 
 /* The walk of one argument. */

@@ -2,6 +2,7 @@
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "mover/walk_internal.h"
 
@@ -118,6 +119,8 @@ void mover_walk_destroy(struct mover_walk *walk)
 		next = block->next;
 		free(block);
 	}
+	if (walk->open_root_fd >= 0)
+		close(walk->open_root_fd);
 	free(walk->roots);
 	free(walk->items);
 	free(walk);

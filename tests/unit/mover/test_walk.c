@@ -307,6 +307,33 @@ static void opening_what_was_walked(void **state)
 	room_close(&room);
 }
 
+/* The argument's folder is opened once: its files are found when it gets another name, and a folder that gets its name
+ * is not taken for it. */
+static void an_argument_that_is_renamed(void **state)
+{
+	struct room room;
+	struct mover_walk *walk;
+	char byte;
+	int fd;
+
+	fill_room(&room);
+	walk = walk_one(room_path(&room, "dir"));
+	fd = mover_walk_open(walk, 3);
+	assert_true(fd >= 0);
+	close(fd);
+	assert_int_equal(renameat(room.fd, "dir", room.fd, "renamed"), 0);
+	room_mkdir(&room, "dir");
+	room_mkdir(&room, "dir/b");
+	room_write(&room, "dir/b/x", "other", 5);
+	fd = mover_walk_open(walk, 3);
+	assert_true(fd >= 0);
+	assert_int_equal(read(fd, &byte, 1), 1);
+	assert_int_equal(byte, '1');
+	close(fd);
+	mover_walk_destroy(walk);
+	room_close(&room);
+}
+
 static void standard_input(void **state)
 {
 	const char *path = "-";
@@ -437,6 +464,7 @@ int main(void)
 		cmocka_unit_test(what_is_no_file_is_told_and_left_out),
 		cmocka_unit_test(what_may_not_be_read),
 		cmocka_unit_test(opening_what_was_walked),
+		cmocka_unit_test(an_argument_that_is_renamed),
 		cmocka_unit_test(standard_input),
 		cmocka_unit_test(depth_costs_no_descriptors),
 		cmocka_unit_test(data_of_a_sparse_file),
