@@ -46,27 +46,24 @@ static int copy_old(struct mover_file *file)
 }
 
 /* Whether the old file has the right content: every chunk agrees, and it still has the name. */
-static bool old_is_right(const struct mover_file *file)
+static bool old_is_right(const struct mover_file *file, struct stat *old)
 {
-	struct stat old, now;
+	struct stat now;
 	uint64_t good = 0;
 
 	for (size_t i = 0; i < file->kept.count; i++)
 		good += file->kept.chunks[i].good && file->kept.chunks[i].in_old;
-	return good == mover_file_chunk_count(file) && !fstat(file->old_fd, &old) && S_ISREG(old.st_mode) &&
-	       (uint64_t)old.st_size == file->size &&
-	       !fstatat(file->folder->fd, file->leaf, &now, AT_SYMLINK_NOFOLLOW) && now.st_dev == old.st_dev &&
-	       now.st_ino == old.st_ino;
+	return good == mover_file_chunk_count(file) && !fstat(file->old_fd, old) && S_ISREG(old->st_mode) &&
+	       (uint64_t)old->st_size == file->size &&
+	       !fstatat(file->folder->fd, file->leaf, &now, AT_SYMLINK_NOFOLLOW) && now.st_dev == old->st_dev &&
+	       now.st_ino == old->st_ino;
 }
 
-static int set_mode_and_time(int fd, const struct mover_file *file)
+static int set_mode_and_time(int fd, const struct stat *st, const struct mover_file *file)
 {
 	const struct timespec times[2] = {{.tv_nsec = UTIME_OMIT}, file->mtime};
-	struct stat st;
 
-	if (fstat(fd, &st))
-		return -errno;
-	if ((st.st_mode & PEER_MODE) != file->mode && fchmod(fd, (st.st_mode & 07000) | file->mode))
+	if ((st->st_mode & PEER_MODE) != file->mode && fchmod(fd, (st->st_mode & 07000) | file->mode))
 		return -errno;
 	return futimens(fd, times) ? -errno : 0;
 }
@@ -74,11 +71,14 @@ static int set_mode_and_time(int fd, const struct mover_file *file)
 /* If the old file has the right content, sets its mode and time, and keeps it (step->in_place). 0 or -errno. */
 static int keep_old(struct step *step)
 {
+	struct stat old;
 	int err = 0;
 
-	step->in_place = step->file->old_fd >= 0 && old_is_right(step->file);
-	if (step->in_place)
-		err = set_mode_and_time(step->file->old_fd, step->file);
+	step->in_place = step->file->old_fd >= 0 && old_is_right(step->file, &old);
+	if (step->in_place) {
+		step->dev = old.st_dev;
+		err = set_mode_and_time(step->file->old_fd, &old, step->file);
+	}
 	if (err != -EPERM)
 		return err;
 	step->in_place = false; /* another user's is replaced */
@@ -94,16 +94,14 @@ static int prepare(struct step *step)
 
 	if (!err && !step->in_place && file->old_fd >= 0)
 		err = copy_old(file);
-	if (err)
+	if (err || step->in_place)
 		return err;
-	if (fstat(step->in_place ? file->old_fd : file->fd, &st))
+	if (fstat(file->fd, &st))
 		return -errno;
 	step->dev = st.st_dev;
-	if (step->in_place)
-		return 0;
 	if (file->size != UNKNOWN_SIZE && (uint64_t)st.st_size != file->size && ftruncate(file->fd, (off_t)file->size))
 		return -errno;
-	return set_mode_and_time(file->fd, file);
+	return set_mode_and_time(file->fd, &st, file);
 }
 
 /* Syncs the files of all steps on the file system of `first`, and sets their results. */

@@ -68,6 +68,24 @@ bool mover_folder_in_place(struct folders *folders, const struct folder *folder)
 				   st.st_dev == folder->dev && st.st_ino == folder->ino);
 }
 
+void mover_folders_look_again(struct folders *folders)
+{
+	pthread_mutex_lock(&folders->lock);
+	folders->look++;
+	pthread_mutex_unlock(&folders->lock);
+}
+
+/* As mover_folder_in_place(), but believes what was found since mover_folders_look_again(). */
+static bool still_there(struct folders *folders, struct folder *folder)
+{
+	if (folders->look && folder->looked == folders->look)
+		return true;
+	if (!mover_folder_in_place(folders, folder))
+		return false;
+	folder->looked = folders->look;
+	return true;
+}
+
 static int open_folder(struct folders *folders, const char *path, size_t len, struct folder **folder)
 {
 	char terminated[MOVER_PATH_MAX + 1];
@@ -111,13 +129,13 @@ static int get_locked(struct folders *folders, const char *path, size_t len, str
 		return 0;
 	}
 	slot = cache_slot(folders, path, len);
-	if (!*slot || strncmp((*slot)->path, path, len) || (*slot)->path[len] ||
-	    !mover_folder_in_place(folders, *slot)) {
+	if (!*slot || strncmp((*slot)->path, path, len) || (*slot)->path[len] || !still_there(folders, *slot)) {
 		put_locked(*slot);
 		*slot = NULL;
 		err = open_folder(folders, path, len, slot);
 		if (err)
 			return err;
+		(*slot)->looked = folders->look;
 	}
 	(*slot)->used = ++folders->clock;
 	(*slot)->users++;

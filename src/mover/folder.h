@@ -19,8 +19,9 @@ struct folder {
 	dev_t dev;
 	ino_t ino;
 	unsigned users;
-	uint64_t used; /* the cache's clock at the last use */
-	char path[];   /* below the root, terminated; empty for the root */
+	uint64_t used;   /* the cache's clock at the last use */
+	uint64_t looked; /* folders->look when it was last found in its place */
+	char path[];     /* below the root, terminated; empty for the root */
 };
 
 struct folders {
@@ -28,6 +29,7 @@ struct folders {
 	struct folder *root;
 	struct folder *cache[FOLDER_CACHE];
 	uint64_t clock;
+	uint64_t look;                          /* counts mover_folders_look_again(); 0: every use looks */
 	struct folder *changed[FOLDER_CHANGED]; /* since the last sync; each counts as a user */
 	bool many_changed;
 	pthread_mutex_t sync_lock; /* during a sync; taken before `lock` */
@@ -39,8 +41,12 @@ struct folders {
 int mover_folders_create(struct folders *folders, int root_fd);
 void mover_folders_destroy(struct folders *folders);
 
-/* Opens the folder in which `name` is; *leaf is the last component of `name`. A folder that has moved since it was
- * opened is opened anew. Give it back by mover_folder_put(). 0, -ENOENT, -ENOTDIR, -ELOOP, or another -errno. */
+/* From now on a folder that is in the cache is looked up once, and then believed to be in its place until the next
+ * call: most files of a batch are in one folder. mover_folder_in_place() asks again before a file gets its name. */
+void mover_folders_look_again(struct folders *folders);
+
+/* Opens the folder in which `name` is; *leaf is the last component of `name`. A folder that was found to have
+ * moved is opened anew. Give it back by mover_folder_put(). 0, -ENOENT, -ENOTDIR, -ELOOP, or another -errno. */
 int mover_folder_get(struct folders *folders, const char *name, struct folder **folder, const char **leaf);
 void mover_folder_put(struct folders *folders, struct folder *folder);
 

@@ -80,8 +80,12 @@ static void run_batch(struct worker_job *job)
 {
 	struct batch *b = (struct batch *)job;
 
-	for (unsigned i = 0; i < b->count && !atomic_load(&b->r->ending); i++)
+	for (unsigned i = 0; i < b->count && !atomic_load(&b->r->ending); i++) {
+		/* after a file of several chunks, which may have taken a while, as at the beginning */
+		if (b->r->tree && (!i || b->decisions[i - 1].info.size > b->r->s.terms.chunk_bytes))
+			mover_tree_begin_batch(b->r->tree);
 		decision_make(b->r, &b->decisions[i]);
+	}
 }
 
 static struct batch *new_batch(struct receiver *r, const struct cursor_in *payload, uint32_t first, uint16_t count)

@@ -47,6 +47,11 @@ void mover_tree_keep_existing(struct mover_tree *tree)
 	tree->keep_existing = true;
 }
 
+void mover_tree_begin_batch(struct mover_tree *tree)
+{
+	mover_folders_look_again(&tree->folders);
+}
+
 void mover_tree_close(struct mover_tree *tree)
 {
 	if (!tree)
@@ -262,6 +267,7 @@ void mover_tree_finish(struct mover_tree *tree, const struct mover_entry *folder
 	}
 	if (!order)
 		return;
+	mover_tree_begin_batch(tree);
 	qsort(order, count, sizeof(*order), backwards);
 	for (size_t i = 0; i < count; i++)
 		results[order[i] - folders] = finish_folder(tree, order[i]);

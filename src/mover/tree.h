@@ -26,6 +26,10 @@ void mover_tree_close(struct mover_tree *tree);
  * the same size and mtime, or the same link. To be called before the first session. */
 void mover_tree_keep_existing(struct mover_tree *tree);
 
+/* A batch of entries begins: whether their folders have been moved is looked up once in the batch. Without this call,
+ * it is looked up for each entry. No file gets a name in a folder that has been moved: mover_file_commit(). */
+void mover_tree_begin_batch(struct mover_tree *tree);
+
 /* Makes a folder unless it exists. It gets mode 0700 | mode for now, and its final mode and mtime from
  * mover_tree_finish(). 0 or -errno; -ENOTDIR if something else has the name. */
 int mover_tree_folder(struct mover_tree *tree, const struct mover_entry *entry);

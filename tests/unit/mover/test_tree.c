@@ -167,6 +167,37 @@ static void a_folder_that_becomes_a_link(void **state)
 	}
 }
 
+/* In a batch a folder is looked up once. Nothing gets a name in one that has been moved since. */
+static void a_folder_that_moves_in_a_batch(void **state)
+{
+	struct room room;
+	struct mover_tree *tree = open_tree(&room);
+	struct mover_entry entry = entry_file("a/second", 1);
+	struct mover_begin with = {.chunk_bytes = CHUNK};
+	struct mover_file *file;
+	int rc;
+
+	assert_int_equal(folder(tree, "a"), 0);
+	mover_tree_begin_batch(tree);
+	assert_int_equal(begin(tree, "a/first"), MOVER_HAVE_NONE);
+	assert_int_equal(renameat(room.fd, "into/a", room.fd, "into/moved"), 0);
+	assert_int_equal(mover_file_begin(tree, &entry, &with, NULL, &file), MOVER_HAVE_NONE);
+	assert_int_equal(pwrite(mover_file_fd(file), "x", 1, 0), 1);
+	mover_file_commit(tree, &file, 1, &rc);
+	assert_int_equal(rc, -ESTALE);
+	assert_int_equal(room_count(&room, "into/moved"), 0);
+	mover_tree_begin_batch(tree);
+	assert_int_equal(begin(tree, "a/third"), -ENOENT);
+	/* a new one has the name */
+	assert_int_equal(folder(tree, "a"), 0);
+	assert_int_equal(mover_file_begin(tree, &entry, &with, NULL, &file), MOVER_HAVE_NONE);
+	mover_file_commit(tree, &file, 1, &rc);
+	assert_int_equal(rc, 0);
+	assert_int_equal(room_count(&room, "into/a"), 1);
+	mover_tree_close(tree);
+	room_close(&room);
+}
+
 static void links_are_stored_as_they_stand(void **state)
 {
 	static const char *const targets[] = {"../../etc/passwd", "/", "\xff\n", "loop", "x"};
@@ -532,6 +563,7 @@ int main(void)
 		cmocka_unit_test(names_that_lead_out_are_refused),
 		cmocka_unit_test(links_lead_nowhere),
 		cmocka_unit_test(a_folder_that_becomes_a_link),
+		cmocka_unit_test(a_folder_that_moves_in_a_batch),
 		cmocka_unit_test(links_are_stored_as_they_stand),
 		cmocka_unit_test(what_a_file_never_replaces),
 		cmocka_unit_test(what_exists_is_kept),
