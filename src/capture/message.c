@@ -35,11 +35,13 @@ static struct capture_tracked *begin(struct capture_half *half, const struct roc
 
 static void describe(const struct capture_tracked *m, const struct roci_packet *pkt, struct capture_message *out)
 {
+	uint32_t packet = (uint32_t)capture_psn_diff(pkt->psn, m->first) + 1;
+
 	*out = (struct capture_message){
 		.id = m->id,
 		.bytes = m->bytes,
-		.packet = (uint32_t)capture_psn_diff(pkt->psn, m->first) + 1,
-		.packets = m->packets,
+		.packet = packet,
+		.packets = packet <= m->packets ? m->packets : 0,
 		.kind = m->kind,
 	};
 }

@@ -167,6 +167,7 @@ static void take_request(struct sight *s, uint64_t *next_message)
 {
 	struct roci_packet *pkt = &s->e->packet;
 	struct capture_psn_set *set = &s->from->requests[s->view];
+	enum capture_place place;
 	uint32_t missing, slack, count;
 	bool ordered = s->talk->about.transport != ROCI_TRANSPORT_UD;
 
@@ -176,7 +177,8 @@ static void take_request(struct sight *s, uint64_t *next_message)
 		s->talk->mtu = pkt->payload_len;
 	if (ordered) {
 		count = psns_of(s, &slack);
-		judge_place(s, capture_psn_take(set, pkt->psn, count, &missing), missing);
+		place = capture_psn_take(set, pkt->psn, count, &missing);
+		judge_place(s, place, missing);
 		if (slack && !(s->e->flags & (CAPTURE_SENT_AGAIN | CAPTURE_DUPLICATE | CAPTURE_LATE)))
 			set->slack = slack;
 		if (s->e->flags & CAPTURE_SENT_AGAIN)
@@ -243,13 +245,29 @@ static void judge_response(struct sight *s)
 		s->talk->mtu = pkt->payload_len;
 }
 
+/* How many PSNs a READ takes is known with the first packet of its response, where no other packet told the MTU. */
+static void take_read_length(struct capture_half *requester, const struct capture_tracked *m)
+{
+	uint32_t missing;
+
+	for (unsigned view = 0; view < CAPTURE_VIEWS; view++) {
+		struct capture_psn_set *set = &requester->requests[view];
+
+		if (set->slack && m->packets > 1 && set->next == ((m->first + 1) & ROCI_PSN_MASK))
+			capture_psn_take(set, set->next, m->packets - 1, &missing);
+	}
+}
+
 static void take_response(struct sight *s)
 {
+	const struct capture_tracked *m;
 	const struct roci_packet *pkt = &s->e->packet;
 
 	if (pkt->op->kind == ROCI_KIND_READ_RESPONSE || pkt->op->kind == ROCI_KIND_ATOMIC_ACK)
 		judge_response(s);
-	capture_message_response(s->to, pkt, s->talk->mtu, &s->e->message);
+	m = capture_message_response(s->to, pkt, s->talk->mtu, &s->e->message);
+	if (m)
+		take_read_length(s->to, m);
 	if (pkt->op->headers & BIT(AETH))
 		take_syndrome(s);
 }

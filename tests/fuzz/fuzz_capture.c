@@ -1,0 +1,200 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * Any bytes as a capture: the reader ends, and whatever it finds goes through the tracker, into words and into fields.
+ * Nothing may be read or written out of bounds.
+ *
+ * With -DROCI_LIBFUZZER and -fsanitize=fuzzer a libFuzzer target; without, a program that makes captures of the packets
+ * of tests/captures, in every format, and mutates them: fuzz_capture [iterations [seed]].
+ */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "capture.h"
+#include "capture/fields.h"
+#include "capture_file.h"
+#include "check.h"
+#include "random.h"
+
+int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t len);
+
+/* What was seen in all runs: main() checks that the mutants are of every sort. */
+static unsigned long sorts[CAPTURE_SORT_OTHER + 1], flags[14], records, broken;
+
+static void take_field(void *context, const struct capture_field *field)
+{
+	const uint8_t *begin = ((const struct capture_record *)context)->bytes;
+	char text[40];
+
+	CHECK(field->group && field->name);
+	if (field->kind == CAPTURE_FIELD_BYTES && field->len && strcmp(field->group, "cm") &&
+	    strcmp(field->group, "cm_private"))
+		CHECK(field->bytes >= begin &&
+		      field->bytes + field->len <= begin + ((const struct capture_record *)context)->len);
+	CHECK(strlen(capture_field_print(field, text, sizeof(text))) < sizeof(text));
+}
+
+static void take_packet(struct capture_tracker *t, const struct capture_record *record)
+{
+	char meaning[CAPTURE_MEANING_CHARS];
+	struct capture_frame frame;
+	struct capture_event e;
+
+	capture_tracker_take(t, record, &frame, &e);
+	CHECK(e.sort <= CAPTURE_SORT_OTHER);
+	CHECK(strlen(capture_meaning(&e, meaning)) > 0);
+	CHECK(!strchr(meaning, '\n'));
+	if (e.sort == CAPTURE_SORT_ROCE)
+		CHECK(capture_payload(&e) <= e.packet.payload_len);
+	CHECK(!e.message.packets || e.message.packet <= e.message.packets);
+	capture_fields(&e, take_field, (void *)(uintptr_t)record);
+	sorts[e.sort]++;
+	for (unsigned i = 0; i < 14; i++)
+		flags[i] += e.flags >> i & 1;
+}
+
+static void take_conversation(void *context, const struct capture_conversation *c)
+{
+	uint32_t *last = context;
+
+	CHECK(c->number > *last);
+	*last = c->number;
+}
+
+int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t len)
+{
+	FILE *file = len ? fmemopen((void *)(uintptr_t)bytes, len, "r") : fopen("/dev/null", "r");
+	struct capture_reader *r = capture_reader_create(file);
+	struct capture_tracker *t = capture_tracker_create();
+	struct capture_record record;
+	enum capture_result result;
+	struct capture_option option;
+	uint32_t last = 0;
+
+	CHECK(file && r && t);
+	while ((result = capture_reader_next(r, &record)) == CAPTURE_RECORD) {
+		uint32_t at = 0;
+
+		records++;
+		while (capture_option_next(&record, &at, &option))
+			CHECK(option.bytes + option.len <= record.options + record.options_len);
+		if (record.kind == CAPTURE_PACKET)
+			take_packet(t, &record);
+	}
+	broken += result == CAPTURE_BROKEN;
+	CHECK((result == CAPTURE_BROKEN) == (*capture_reader_why(r) != 0));
+	capture_tracker_each(t, take_conversation, &last);
+	capture_tracker_destroy(t);
+	capture_reader_destroy(r);
+	fclose(file);
+	return 0;
+}
+
+#ifndef ROCI_LIBFUZZER
+
+static struct capture_file file;
+
+/* An Ethernet frame, a cooked one or raw IP, of a real packet. */
+static uint32_t put_frame(uint8_t *to, const struct capture_packet *p, uint16_t link_type, uint64_t *seed)
+{
+	uint32_t at = 0, ip = (uint32_t)(p->ip_len + ROCI_UDP_BYTES + p->len);
+	uint16_t type = p->ipv4 ? 0x0800 : 0x86dd;
+
+	if (link_type == FILE_ETHERNET) {
+		memset(to, 2, 12);
+		at = 12;
+		for (size_t tags = random_below(seed, 5); tags > 2; tags--, at += 4)
+			roci_put_be32(to + at, 0x81000064);
+		roci_put_be16(to + at, type);
+		at += 2;
+	} else if (link_type == 113 || link_type == 276) {
+		memset(to, 0, 20);
+		roci_put_be16(to + (link_type == 113 ? 14 : 0), type);
+		at = link_type == 113 ? 16 : 20;
+	}
+	memcpy(to + at, p->ip, ip);
+	return at + ip;
+}
+
+static void mutate(uint8_t *bytes, uint32_t len, uint64_t *seed)
+{
+	for (size_t n = random_below(seed, 4); len && n > 0; n--) {
+		size_t at = random_below(seed, random_below(seed, 4) && len > 80 ? 80 : len);
+
+		if (random_below(seed, 2))
+			bytes[at] ^= (uint8_t)(1u << random_below(seed, 8));
+		else
+			bytes[at] = (uint8_t)random_next(seed);
+	}
+}
+
+/* A few packets that follow each other in a real capture; some lost, repeated, changed. */
+static void make(const struct captures *captures, uint64_t *seed)
+{
+	static const uint16_t link_types[] = {FILE_ETHERNET, FILE_RAW, 113, 276};
+	uint16_t link_type = link_types[random_below(seed, 4)];
+	bool ng = random_below(seed, 2);
+	size_t first = random_below(seed, captures->count), count = 1 + random_below(seed, 24);
+	uint64_t now = 1700000000000000000;
+
+	file.len = 0;
+	file.swapped = random_below(seed, 2);
+	if (ng) {
+		file_section(&file);
+		file_interface(&file, link_type, (uint8_t)(random_below(seed, 4) ? 9 : random_next(seed)));
+	} else {
+		file_pcap(&file, random_below(seed, 2) ? 0xa1b2c3d4 : 0xa1b23c4d, link_type);
+	}
+	for (size_t i = 0; i < count; i++) {
+		uint8_t frame[9000];
+		uint32_t len;
+
+		len = put_frame(frame,
+				&captures->packets[(first + i - random_below(seed, 3) % (i + 1)) % captures->count],
+				link_type, seed);
+		if (random_below(seed, 3) == 0)
+			mutate(frame, len, seed);
+		now += random_next(seed) % 1000000;
+		if (ng)
+			file_packet(&file, now, (unsigned)random_below(seed, 4), frame, len);
+		else
+			file_pcap_packet(&file, (uint32_t)(now / 1000000000), (uint32_t)(now % 1000000), frame, len,
+					 len);
+	}
+	if (random_below(seed, 3) == 0)
+		mutate(file.bytes, (uint32_t)file.len, seed);
+	if (random_below(seed, 3) == 0)
+		file.len = random_below(seed, file.len);
+}
+
+int main(int argc, char **argv)
+{
+	unsigned long iterations = argc > 1 ? strtoul(argv[1], NULL, 0) : 20000;
+	uint64_t seed = argc > 2 ? strtoull(argv[2], NULL, 0) : 1;
+	struct captures captures;
+
+	if (!captures_load(&captures, NULL))
+		return 1;
+	for (unsigned long i = 0; i < iterations; i++) {
+		uint8_t *exact;
+
+		make(&captures, &seed);
+		exact = malloc(file.len ? file.len : 1); /* so that a sanitizer sees any overrun */
+		CHECK(exact);
+		memcpy(exact, file.bytes, file.len);
+		LLVMFuzzerTestOneInput(exact, file.len);
+		free(exact);
+	}
+	printf("%lu records, %lu broken files\n", records, broken);
+	for (unsigned i = 0; i <= CAPTURE_SORT_OTHER; i++)
+		printf("sort %u: %lu\n", i, sorts[i]);
+	for (unsigned i = 0; i < 14; i++) {
+		printf("flag %u: %lu\n", i, flags[i]);
+		CHECK(flags[i] || iterations < 10000);
+	}
+	CHECK(broken && sorts[CAPTURE_SORT_CM] && sorts[CAPTURE_SORT_NOT_UNDERSTOOD]);
+	captures_free(&captures);
+	return 0;
+}
+
+#endif
