@@ -74,7 +74,8 @@ struct dump {
 	const struct dump_choices *choices;
 	struct dump_filter filter;
 	struct capture_tracker *tracker;
-	uint64_t shown, hidden;
+	uint64_t begin_ns; /* of the first packet */
+	uint64_t hidden;
 };
 
 static void take_packet(struct dump *d, const struct capture_record *record)
@@ -82,6 +83,8 @@ static void take_packet(struct dump *d, const struct capture_record *record)
 	struct capture_frame frame;
 	struct capture_event e;
 
+	if (!d->begin_ns)
+		d->begin_ns = record->time_ns;
 	capture_tracker_take(d->tracker, record, &frame, &e);
 	if (d->choices->stats)
 		return;
@@ -89,11 +92,10 @@ static void take_packet(struct dump *d, const struct capture_record *record)
 		d->hidden += e.sort == CAPTURE_SORT_OTHER || e.sort == CAPTURE_SORT_FRAGMENT;
 		return;
 	}
-	d->shown++;
 	if (d->choices->json)
 		dump_json(&e);
 	else
-		dump_line(&e, d->choices->verbose);
+		dump_line(&e, d->begin_ns, d->choices->verbose);
 }
 
 static void take_record(struct dump *d, const struct capture_record *record)

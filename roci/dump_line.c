@@ -126,17 +126,14 @@ static void print_fields(const struct capture_event *e)
 
 /* ---- the line ---- */
 
-void dump_line(const struct capture_event *e, bool verbose)
+void dump_line(const struct capture_event *e, uint64_t begin_ns, bool verbose)
 {
 	static const char *const directions[] = {
 		[CAPTURE_PASSING] = "", [CAPTURE_INBOUND] = "in  ", [CAPTURE_OUTBOUND] = "out "};
-	static uint64_t begin_ns;
 	static int width = ENDS_MIN;
 	char ends[160], name[OPCODE_CHARS], meaning[CAPTURE_MEANING_CHARS];
 	int64_t since;
 
-	if (!begin_ns)
-		begin_ns = e->record->time_ns;
 	since = (int64_t)(e->record->time_ns - begin_ns);
 	print_ends(e, ends, sizeof(ends));
 	if ((int)strlen(ends) > width && strlen(ends) < ENDS_MAX)

@@ -126,7 +126,7 @@ static void put_reason(struct capture_field_out *out, const struct roci_cm_msg *
 	const struct explanation *row = explain_code(EXPLAIN_CM_REJECT, msg->reason);
 
 	capture_out_number(out, "cm", "reason", msg->reason, row ? row->name : NULL);
-	capture_out_bytes(out, "cm", "info", CAPTURE_FIELD_BYTES, msg->info, msg->info_len);
+	capture_out_bytes(out, "cm", "info", CAPTURE_FIELD_BYTES, msg->info, sizeof(msg->info));
 }
 
 void capture_cm_fields(struct capture_field_out *out, const struct roci_cm_msg *msg, const uint8_t *mad)

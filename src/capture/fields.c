@@ -23,6 +23,7 @@ static void put_link(struct capture_field_out *out, const struct capture_frame *
 	if (f->ethernet) {
 		capture_out_bytes(out, "eth", "dst", CAPTURE_FIELD_MAC, f->ethernet, 6);
 		capture_out_bytes(out, "eth", "src", CAPTURE_FIELD_MAC, f->ethernet + 6, 6);
+		capture_out_hex(out, "eth", "type", roci_get_be16(f->ethernet + 12), 4, NULL);
 	}
 	for (unsigned i = 0; i < f->vlan_count; i++) {
 		static const char *const groups[CAPTURE_VLANS_MAX] = {"vlan", "vlan2", "vlan3"};
@@ -42,10 +43,19 @@ static void put_ip(struct capture_field_out *out, const struct capture_frame *f)
 	capture_out_number(out, group, "traffic_class", f->traffic_class, NULL);
 	capture_out_number(out, group, "hop_limit", f->hop_limit, NULL);
 	capture_out_number(out, group, "protocol", f->ip_proto, NULL);
+	capture_out_number(out, group, "header_length", f->ip_bytes, NULL);
 	if (f->version == 4) {
-		capture_out_number(out, group, "id", f->ip_id, NULL);
+		uint16_t fragment = roci_get_be16(f->ip + 6);
+
+		capture_out_number(out, group, "length", roci_get_be16(f->ip + 2), NULL);
+		capture_out_hex(out, group, "id", f->ip_id, 4, NULL);
+		capture_out_bool(out, group, "reserved_flag", fragment >> 15);
 		capture_out_bool(out, group, "dont_fragment", f->dont_fragment);
+		capture_out_bool(out, group, "more_fragments", fragment >> 13 & 1);
+		capture_out_number(out, group, "fragment_offset", (fragment & 0x1fffu) * 8, NULL);
+		capture_out_hex(out, group, "checksum", roci_get_be16(f->ip + 10), 4, NULL);
 	} else {
+		capture_out_number(out, group, "length", roci_get_be16(f->ip + 4), NULL);
 		capture_out_hex(out, group, "flow_label", f->flow_label, 5, NULL);
 	}
 }

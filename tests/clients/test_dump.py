@@ -1,0 +1,329 @@
+# SPDX-License-Identifier: BSD-2-Clause
+"""roci dump: agrees with Wireshark on every field of every capture in tests/captures; files of every kind; what it says of a
+program's packets under loss; live captures."""
+import glob
+import ipaddress
+import json
+import os
+import re
+import struct
+import subprocess
+import sys
+import xml.etree.ElementTree as ET
+
+from command_line import base, roci, says
+from harness import HERE, Failure, check, need, tap
+
+CAPTURES = os.path.join(HERE, '..', 'captures')
+BROKEN, USAGE = 1, 2
+
+
+# ---- Wireshark ----
+
+# Values that Wireshark derives, prints again in another form, or gives as a group of other fields: they are no fields of a packet.
+DERIVED = re.compile(
+    r'eth\..*(oui|resolved|\.lg|\.ig)|eth\.(addr|lg|ig|padding)|ip\.(addr|host|src_host|dst_host|checksum\.status|flags|dsfield)|'
+    r'ipv6\.(addr|host|src_host|dst_host|tclass)|udp\.(port|stream|time_.*|payload|checksum\.(status|zero))|data(\.len)?|'
+    r'infiniband\.(bth|deth|reth|aeth|atomiceth|atomicacketh|mad|mad\.data|smplid\.smpdata|cm\.req\.ip_cm|cm\.req\.serviceid\.(prefix|protocol|dport))|_ws\..*|')
+# Reserved bits, which the standard tells receivers to ignore.
+RESERVED = re.compile(r'.*reserved[0-9]*')
+# Wireshark 4.0 reads these two bit fields one byte too early (later versions do not): the bytes of the packet decide.
+SHIFTED = re.compile(r'infiniband\.cm\.req\.(prim|alt)_(flowlabel|pktrate)')
+
+
+def number(group, name, change=lambda value: value):
+    def get(fields):
+        value = fields[group][name]
+        return change(int(value, 16) if isinstance(value, str) else int(value))
+    return get
+
+
+def text(group, name):
+    return lambda fields: fields[group][name]
+
+
+def private(begin=0):
+    return lambda fields: fields['cm_private']['bytes'][2 * begin:]
+
+
+def tree():
+    """How each of Wireshark's fields is found among ours."""
+    found = {
+        'eth.dst': text('eth', 'dst'), 'eth.src': text('eth', 'src'), 'eth.type': number('eth', 'type'),
+        'ip.version': number('ip', 'version'), 'ip.hdr_len': number('ip', 'header_length'), 'ip.len': number('ip', 'length'),
+        'ip.dsfield.dscp': number('ip', 'traffic_class', lambda v: v >> 2), 'ip.dsfield.ecn': number('ip', 'traffic_class', lambda v: v & 3),
+        'ip.id': number('ip', 'id'), 'ip.flags.rb': number('ip', 'reserved_flag'), 'ip.flags.df': number('ip', 'dont_fragment'),
+        'ip.flags.mf': number('ip', 'more_fragments'), 'ip.frag_offset': number('ip', 'fragment_offset'), 'ip.ttl': number('ip', 'hop_limit'),
+        'ip.proto': number('ip', 'protocol'), 'ip.checksum': number('ip', 'checksum'), 'ip.src': text('ip', 'src'), 'ip.dst': text('ip', 'dst'),
+        'ipv6.version': number('ip', 'version'), 'ipv6.tclass.dscp': number('ip', 'traffic_class', lambda v: v >> 2),
+        'ipv6.tclass.ecn': number('ip', 'traffic_class', lambda v: v & 3), 'ipv6.flow': number('ip', 'flow_label'), 'ipv6.plen': number('ip', 'length'),
+        'ipv6.nxt': number('ip', 'protocol'), 'ipv6.hlim': number('ip', 'hop_limit'), 'ipv6.src': text('ip', 'src'), 'ipv6.dst': text('ip', 'dst'),
+        'udp.srcport': number('udp', 'src_port'), 'udp.dstport': number('udp', 'dst_port'), 'udp.length': number('udp', 'length'),
+        'udp.checksum': number('udp', 'checksum'), 'data.data': lambda f: f['payload']['bytes'] + '00' * f['bth']['pad'], 'infiniband.invariant.crc': number('icrc', 'value'),
+        'infiniband.ieth': number('ieth', 'rkey'), 'infiniband.immdt': number('immdt', 'imm'),
+        'infiniband.atomicacketh.origremdt': number('atomicacketh', 'original'),
+        'infiniband.atomiceth.swapdt': number('atomiceth', 'swap_add'), 'infiniband.atomiceth.cmpdt': number('atomiceth', 'compare'),
+        'infiniband.reth.va': lambda f: number('reth' if 'reth' in f else 'atomiceth', 'va')(f),
+        'infiniband.reth.r_key': lambda f: number('reth' if 'reth' in f else 'atomiceth', 'rkey')(f),
+        'infiniband.reth.dmalen': number('reth', 'dma_len'),
+        'infiniband.deth.q_key': number('deth', 'qkey'), 'infiniband.deth.srcqp': number('deth', 'src_qpn'),
+        'infiniband.aeth.syndrome': number('aeth', 'syndrome'), 'infiniband.aeth.msn': number('aeth', 'msn'),
+        'infiniband.aeth.syndrome.opcode': number('aeth', 'syndrome', lambda v: v >> 5 & 3),
+        'infiniband.cm.req.remoteqpneecn': number('cm', 'qpn'), # what it calls the QPN of a DREQ
+    }
+    for name in ('credit_count', 'error_code', 'timer'):
+        found[f'infiniband.aeth.syndrome.{name}'] = number('aeth', 'syndrome', lambda v: v & 0x1f)
+    for theirs, ours in {'opcode': 'opcode', 'se': 'solicited', 'm': 'mig_req', 'padcnt': 'pad', 'tver': 'version', 'p_key': 'pkey',
+                         'destqp': 'dest_qpn', 'a': 'ack_req', 'psn': 'psn'}.items():
+        found[f'infiniband.bth.{theirs}'] = number('bth', ours)
+    for theirs, ours in {'baseversion': 'base_version', 'mgmtclass': 'class', 'classversion': 'class_version', 'method': 'method',
+                         'status': 'status', 'classspecific': 'class_specific', 'transactionid': 'tid', 'attributeid': 'attribute',
+                         'attributemodifier': 'modifier'}.items():
+        found[f'infiniband.mad.{theirs}'] = number('mad', ours)
+    for message in ('rej', 'rtu', 'dreq', 'drsp', 'rep', 'mra'):
+        found[f'infiniband.cm.{message}.localcommid'] = number('cm', 'local_id')
+        found[f'infiniband.cm.{message}.remotecommid'] = number('cm', 'remote_id')
+        found[f'infiniband.cm.{message}.private'] = private()
+    found['infiniband.cm.req'] = found['infiniband.cm.rep'] = number('cm', 'local_id')
+    for theirs, ours in {'msgrej': 'about', 'rejinfolen': 'info_len', 'reason': 'reason'}.items():
+        found[f'infiniband.cm.rej.{theirs}'] = number('cm', ours)
+    found['infiniband.cm.rej.ari'] = text('cm', 'info')
+    for theirs, ours in {'e2eflowctrl': 'flow_control', 'failoveracc': 'failover', 'initdepth': 'initiator_depth', 'localcaguid': 'ca_guid',
+                         'localeecn': 'local_eecn', 'localqkey': 'qkey', 'localqpn': 'qpn', 'respres': 'responder_resources',
+                         'rnrretrcount': 'rnr_retry_count', 'srq': 'srq', 'startpsn': 'starting_psn', 'tgtackdelay': 'target_ack_delay'}.items():
+        found[f'infiniband.cm.rep.{theirs}'] = number('cm', ours)
+    for theirs, ours in {'serviceid': 'service_id', 'localcaguid': 'ca_guid', 'localqkey': 'qkey', 'localqpn': 'qpn',
+                         'responderres': 'responder_resources', 'localeecn': 'local_eecn', 'initdepth': 'initiator_depth',
+                         'remoteeecn': 'remote_eecn', 'remoteresptout': 'remote_response_timeout', 'transpsvctype': 'transport',
+                         'e2eflowctrl': 'flow_control', 'startpsn': 'starting_psn', 'localresptout': 'local_response_timeout',
+                         'retrcount': 'retry_count', 'pkey': 'pkey', 'pppmtu': 'mtu', 'rdcexist': 'rdc', 'rnrretrcount': 'rnr_retry_count',
+                         'maxcmretr': 'max_cm_retries', 'srq': 'srq', 'ext_transport': 'ext_transport'}.items():
+        found[f'infiniband.cm.req.{theirs}'] = number('cm', ours)
+    for prefix, group in (('prim', 'cm_primary'), ('alt', 'cm_alternate')):
+        for theirs, ours in {'locallid': 'local_lid', 'remotelid': 'remote_lid', 'tfcclass': 'traffic_class', 'hoplim': 'hop_limit', 'sl': 'sl',
+                             'subnetlocal': 'subnet_local', 'localacktout': 'ack_timeout'}.items():
+            found[f'infiniband.cm.req.{prefix}_{theirs}'] = number(group, ours)
+        for end in ('local', 'remote'):
+            for form in ('gid', 'gid_ipv4'):
+                found[f'infiniband.cm.req.{prefix}_{end}{form}'] = text(group, f'{end}_gid')
+    for version in (4, 6):
+        found[f'infiniband.cm.req.ip_cm.sip{version}'] = text('cm_ip', 'src')
+        found[f'infiniband.cm.req.ip_cm.dip{version}'] = text('cm_ip', 'dst')
+    found['infiniband.cm.req.ip_cm.sport'] = number('cm_ip', 'src_port')
+    found['infiniband.cm.req.ip_cm.private'] = private(36)
+    for name, at, low in (('majv', 0, 4), ('minv', 0, 0), ('ipv', 1, 4)):
+        found[f'infiniband.cm.req.ip_cm.{name}'] = lambda f, at=at, low=low: bytes.fromhex(private()(f))[at] >> low & 15
+    return found
+
+
+OURS = tree()
+
+
+def same(field, ours):
+    """Whether a field of Wireshark's has our value."""
+    value, show = field.get('value') or '', field.get('show') or ''
+    if isinstance(ours, int):
+        try:
+            return int(show, 0) == ours
+        except ValueError:
+            return int(value, 16) == ours
+    return ours in (show, value) or bytes_of(ours) == value
+
+
+def bytes_of(address):
+    try:
+        return ipaddress.ip_address(address).packed.hex()
+    except ValueError:
+        return None
+
+
+def wireshark(path):
+    """The RoCEv2 packets of a capture: number, and (name, element) of each field."""
+    need('tshark')
+    done = subprocess.run(['tshark', '-r', path, '-Y', 'infiniband', '--disable-protocol', 'rpcordma', '--disable-protocol', 'infiniband.eoib',
+                           '-T', 'pdml'], stdout=subprocess.PIPE, stderr=subprocess.PIPE, timeout=120, env=dict(os.environ, HOME=base))
+    check(done.returncode == 0, done.stderr.decode(errors='replace'))
+    for packet in ET.fromstring(done.stdout):
+        protos = {proto.get('name'): proto for proto in packet}
+        number = int(protos['geninfo'].find("field[@name='num']").get('show'))
+        yield number, [(field.get('name'), field) for name, proto in protos.items() if name not in ('geninfo', 'frame')
+                       for field in proto.iter('field')]
+
+
+def compare(path):
+    ours = {p['number']: p for p in map(json.loads, roci('dump', '--json', path)[0].splitlines())}
+    count = reserved = shifted = 0
+    seen = set()
+    for packet, fields in wireshark(path):
+        check(packet in ours, f'packet {packet}: roci dump does not show it')
+        mine = ours.pop(packet)['fields']
+        for name, field in fields:
+            if DERIVED.fullmatch(name) or RESERVED.fullmatch(name):
+                reserved += bool(RESERVED.fullmatch(name))
+                continue
+            if SHIFTED.fullmatch(name):
+                shifted += 1
+                continue
+            check(name in OURS, f'packet {packet}: nobody knows what {name} is here')
+            value = OURS[name](mine)
+            check(same(field, value), f'packet {packet}: {name} is {field.get("show")} ({field.get("value")}) for tshark and {value} for us')
+            seen.add(name)
+            count += 1
+    left = [number for number, p in ours.items() if p['sort'] in ('roce', 'cm')]
+    check(not left, f'tshark knows nothing of packets {left}')
+    return count, seen, reserved, shifted
+
+
+def agrees_on_all():
+    total, kinds, more = 0, set(), [0, 0]
+    paths = sorted(glob.glob(os.path.join(CAPTURES, '*.pcap*')))
+    check(len(paths) >= 20, f'only {len(paths)} captures')
+    for path in paths:
+        try:
+            count, seen, reserved, shifted = compare(path)
+        except Failure as failure:
+            raise Failure(f'{os.path.basename(path)}: {failure}') from None
+        check(count, f'{path}: nothing was compared')
+        total += count
+        more = [more[0] + reserved, more[1] + shifted]
+        kinds |= seen
+    check(len(kinds) >= 100, f'only {len(kinds)} kinds of fields were compared')
+    return (f'{total} fields of {len(kinds)} kinds in {len(paths)} captures agree with tshark; {more[0]} reserved ones and {more[1]} that tshark '
+            f'reads at a wrong place were left out')
+
+
+def icrcs_right():
+    for path in sorted(glob.glob(os.path.join(CAPTURES, '*.pcap*'))):
+        for packet in map(json.loads, roci('dump', '--json', path)[0].splitlines()):
+            check(packet['icrc'] == 'right', f'{path} packet {packet["number"]}: ICRC {packet["icrc"]}')
+
+
+# ---- what it says ----
+
+def capture(name):
+    return os.path.join(CAPTURES, name)
+
+
+def lines_of(name, *options):
+    return roci('dump', *options, capture(name))[0].splitlines()
+
+
+def rnr_is_told():
+    lines = lines_of('rxe-6.1-vt-rnr00.pcap')
+    says('RNR NAK: no receive is posted for PSN 4096, send again in 655 ms', lines[3])
+    says(r'SEND 2500 bytes, packet 1 of 3, sent again after RNR 655 ms \(waited 687 ms\)', lines[6])
+    errors = lines_of('rxe-6.1-vt-rnr00.pcap', '--errors')
+    check(0 < len(errors) < len(lines) and all(line in lines for line in errors), '\n'.join(errors))
+
+
+def cm_is_told():
+    lines = lines_of('rxe-6.1-cm-rej.pcap')
+    says("CM REJ: rejects, reason 28: the far end's program rejected the connection", lines[1])
+    says('CM REQ: connects to port 7471', lines[0])
+    says('sent again', lines_of('rxe-6.1-cm-slow.pcap')[1])
+    says('CM SIDR_REQ: asks for the QP of port 7174', lines_of('rxe-6.1-udaddy.pcap')[0])
+
+
+def filters():
+    name = 'rxe-6.1-rping2.pcap'
+    everything = lines_of(name)
+    check(all(line in everything for line in lines_of(name, '--op', 'read')), 'a filter changes lines')
+    check(len(lines_of(name, '--op', 'read')) == 16, lines_of(name, '--op', 'read'))
+    check(all(' CM ' in line for line in lines_of(name, '--op', 'cm')), lines_of(name, '--op', 'cm'))
+    check(len(lines_of(name, '--qp', '0x11')) + len(lines_of(name, '--op', 'cm')) >= len(everything), 'QP')
+    check(lines_of(name, '--qp', '17') == lines_of(name, '--qp', '0x11'), 'the QP number in decimal')
+    check(lines_of(name, '--host', '10.9.0.1') == everything and not lines_of(name, '--host', '10.9.0.3'), 'host')
+    check(len(lines_of(name, '--all')) > len(everything), '--all')
+
+
+def verbose():
+    out = '\n'.join(lines_of('rxe-6.1-cm-ok.pcap', '-v'))
+    says(r'eth: dst 52:54:00:00:00:02 src', out)
+    says(r'cm: local_id 0x1372b722 .* service_id 0x0000000001061d2f', out)
+    says(r'icrc: value 0x1d31afaf \(right\)', out)
+
+
+def stats():
+    out = '\n'.join(lines_of('rxe-6.1-rping2.pcap', '--stats'))
+    says(r'RC 10\.9\.0\.1 0x000011 <> 10\.9\.0\.2 0x000011', out)
+    says(r'round trips: \d+: least [\d.]+ (us|ms), 50% ', out)
+    talks = [json.loads(line) for line in lines_of('rxe-6.1-vt-rnr00.pcap', '--stats', '--json')]
+    check(talks[0]['ends'][1]['rnrs'] == 2 and talks[0]['ends'][0]['sent_again'] == 4, talks)
+
+
+# ---- files ----
+
+def scratch(name, content):
+    path = os.path.join(base, name)
+    with open(path, 'wb') as file:
+        file.write(content)
+    return path
+
+
+def content(name):
+    with open(capture(name), 'rb') as file:
+        return file.read()
+
+
+def errors_help():
+    says('no capture is given', roci('dump', status=USAGE)[1])
+    says('No such file', roci('dump', '/nowhere', status=USAGE)[1])
+    says('is not a QP number', roci('dump', '--qp', 'x', '-', status=USAGE)[1])
+    says('captures hold no names', roci('dump', '--host', 'localhost', '-', status=USAGE)[1])
+    says('it is empty', roci('dump', scratch('empty', b''), status=BROKEN)[1])
+    says('neither a pcap nor a pcapng', roci('dump', scratch('text', b'hello, world'), status=BROKEN)[1])
+    says('zcat', roci('dump', scratch('gz', b'\x1f\x8b\x08\0\0\0'), status=BROKEN)[1])
+
+
+def cut_off():
+    whole = content('rxe-6.1-rping2.pcap')
+    lines = lines_of('rxe-6.1-rping2.pcap')
+    out, err = roci('dump', scratch('cut', whole[:-10]), status=BROKEN)
+    check(out.splitlines() == lines[:-1], 'what is good is not printed')
+    says(f'the file is cut off at byte {len(whole) - 10}', err)
+
+
+def from_pipe():
+    name = 'rxe-6.1-rping2.pcap'
+    check(roci('dump', '-', stdin=content(name))[0].splitlines() == lines_of(name), 'a pipe is read differently')
+
+
+def constant_memory():
+    """Packets between ever new QPs take no more memory than a few."""
+    def peak(path):
+        out = os.path.join(base, 'time')
+        roci('dump', '--op', 'cnp', path, prefix=('/usr/bin/env', 'python3', '-c', 'import resource, subprocess, sys\n'
+             'status = subprocess.call(sys.argv[2:], stdout=subprocess.DEVNULL)\n'
+             'open(sys.argv[1], "w").write(str(resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss))\nsys.exit(status)', out))
+        with open(out) as file:
+            return int(file.read())
+
+    def packets(count):
+        yield struct.pack('<IHHIIII', 0xa1b2c3d4, 2, 4, 0, 0, 65535, 101)
+        for i in range(count):
+            ip = struct.pack('>BBHHHBBH4s4s', 0x45, 0, 44, 0, 0x4000, 64, 17, 0, bytes((10, 0, 0, 1)), bytes((10, 0, 0, 2)))
+            bth = struct.pack('>BBHII', 4, 0, 0xffff, i & 0xffffff, i * 7 & 0xffffff)
+            yield struct.pack('<IIII', i, 0, 44, 44) + ip + struct.pack('>HHHH', 50000, 4791, 24, 0) + bth + bytes(4)
+
+    small = peak(scratch('small', b''.join(packets(5000))))
+    large = peak(scratch('large', b''.join(packets(50000))))
+    check(large < small * 1.1 + 2000, f'{small} KiB for 5,000 packets, {large} KiB for 50,000')
+    return f'{small} KiB and {large} KiB'
+
+
+def cases():
+    yield 'all captures agree with tshark on every field', agrees_on_all
+    yield 'every ICRC is right', icrcs_right
+    yield 'an RNR NAK and what follows are told', rnr_is_told
+    yield 'messages of CM are told', cm_is_told
+    yield 'filters', filters
+    yield 'every field with -v', verbose
+    yield 'conversations', stats
+    yield 'errors say what to do', errors_help
+    yield 'a file that is cut off', cut_off
+    yield 'a pipe', from_pipe
+    yield 'memory does not grow with the file', constant_memory
+
+
+if __name__ == '__main__':
+    sys.exit(tap(cases()))
