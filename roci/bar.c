@@ -51,6 +51,23 @@ static void draw_gauge(const struct bar *bar, double part, unsigned width)
 	fputs(bar->color ? "\033[0m] " : "] ", bar->out);
 }
 
+void bar_draw_text(struct bar *bar, double part, const char *text)
+{
+	unsigned room, len = (unsigned)strlen(text);
+
+	if (!bar->out)
+		return;
+	room = columns(bar) - 1;
+	if (room < NARROW)
+		return;
+	fputs("\r\033[K", bar->out);
+	if (part >= 0 && len + 13 <= room)
+		draw_gauge(bar, part, room - len - 3 < LONGEST_BAR ? room - len - 3 : LONGEST_BAR);
+	fprintf(bar->out, "%.*s", (int)room, text);
+	fflush(bar->out);
+	bar->drawn = true;
+}
+
 void bar_draw(struct bar *bar, uint64_t done, uint64_t total, uint64_t moved, uint64_t elapsed_ns, const char *where)
 {
 	char text[200], at[UNITS_CHARS], of[UNITS_CHARS], rate[UNITS_CHARS], left[UNITS_CHARS];
@@ -68,15 +85,7 @@ void bar_draw(struct bar *bar, uint64_t done, uint64_t total, uint64_t moved, ui
 	else
 		snprintf(text, sizeof(text), "%s  %s  %s", units_bytes(at, done), units_rate(rate, bar->bytes_per_s),
 			 where);
-	unsigned room = columns(bar) - 1, len = (unsigned)strlen(text);
-	if (room < NARROW)
-		return;
-	fputs("\r\033[K", bar->out);
-	if (known && len + 13 <= room)
-		draw_gauge(bar, part, room - len - 3 < LONGEST_BAR ? room - len - 3 : LONGEST_BAR);
-	fprintf(bar->out, "%.*s", (int)room, text);
-	fflush(bar->out);
-	bar->drawn = true;
+	bar_draw_text(bar, known ? part : -1, text);
 }
 
 void bar_clear(struct bar *bar)

@@ -21,6 +21,9 @@ void bar_init(struct bar *bar, FILE *out);
  * the network within elapsed_ns. `where` is the end of the line. */
 void bar_draw(struct bar *bar, uint64_t done, uint64_t total, uint64_t moved, uint64_t elapsed_ns, const char *where);
 
+/* Draws a gauge of `part` (0..1; negative: none) where there is room for it, and the text. */
+void bar_draw_text(struct bar *bar, double part, const char *text);
+
 /* Removes the line. Call it before printing something else. */
 void bar_clear(struct bar *bar);
 

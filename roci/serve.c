@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* roci serve: the far end of `roci ping`. */
+/* roci serve: the far end of `roci ping` and `roci perf`. */
 #include <errno.h>
 #include <netinet/in.h>
 #include <stdlib.h>
@@ -10,6 +10,8 @@
 #include "explain_say.h"
 #include "json_line.h"
 #include "own_address.h"
+#include "perf/far.h"
+#include "perf_counters.h"
 #include "signals.h"
 #include "tour/far.h"
 #include "tour/record.h"
@@ -71,6 +73,7 @@ struct server {
 	const struct command *command;
 	const struct serve_choices *choices;
 	struct device_choice device;
+	struct perf_far *perf; /* the far end of `roci perf` */
 };
 
 static const char *event_name(enum far_event_type type)
@@ -129,6 +132,54 @@ static void report(void *context, const struct far_event *event)
 	fflush(stdout);
 }
 
+/* ---- clients of `roci perf` ---- */
+
+static void report_perf_json(enum perf_far_event event, unsigned client, const char *address,
+			     const struct perf_plan *plan, const char *text)
+{
+	json_t *object = json_line(event_name((enum far_event_type)event));
+
+	json_object_set_new(object, "client", json_integer(client));
+	json_object_set_new(object, "address", json_string(address));
+	json_object_set_new(object, "measures", json_true());
+	if (plan) {
+		json_object_set_new(object, "op", json_string(tour_op_names[plan->op]));
+		json_object_set_new(object, "qps", json_integer(plan->qps));
+		json_object_set_new(object, "bytes", json_integer(plan->size_max));
+	}
+	if (text)
+		json_object_set_new(object, "text", json_string(text));
+	json_line_print(object, stdout);
+}
+
+/* Called by the threads that measure. */
+static void report_perf(void *context, enum perf_far_event event, unsigned client, const char *address,
+			const struct perf_plan *plan, const char *text)
+{
+	const struct server *server = context;
+
+	if (server->choices->json)
+		report_perf_json(event, client, address, plan, text);
+	else if (event == PERF_FAR_PROBLEM || event == PERF_FAR_REFUSED)
+		complain(server->command, "[%u] %s: %s%s", client, address,
+			 event == PERF_FAR_REFUSED ? "refused: " : "", text);
+	else if (!server->choices->quiet && event == PERF_FAR_CONNECTED)
+		printf("[%u] %s: measures %s of up to %u bytes, %u queue pair%s\n", client, address,
+		       tour_op_title(plan->op), plan->size_max, plan->qps, plan->qps == 1 ? "" : "s");
+	else if (!server->choices->quiet)
+		printf("[%u] %s: disconnected\n", client, address);
+	fflush(stdout);
+}
+
+static void adopt_perf(void *context, int fd, unsigned client, const char *address, const void *bytes, size_t len)
+{
+	const struct server *server = context;
+
+	perf_far_adopt(server->perf, fd, client, address, bytes, len);
+}
+
+/* ---- the command ---- */
+
 static bool is_loopback(const char *address)
 {
 	return !strncmp(address, "127.", 4) || !strcmp(address, "::1") || !strcmp(address, "localhost");
@@ -180,8 +231,11 @@ static int serve(struct server *server)
 		.device = server->device.name,
 		.embedded = server->device.embedded,
 		.report = report,
+		.wants = perf_far_wants,
+		.adopt = adopt_perf,
 		.context = server,
 	};
+	struct perf_far_options perf_options = {.counters = perf_counters, .report = report_perf, .context = server};
 	struct failure failure;
 	struct far *far;
 	char why[512];
@@ -190,6 +244,8 @@ static int serve(struct server *server)
 		return complain(server->command, "%s", why);
 	far_options.device = server->device.name;
 	far_options.embedded = server->device.embedded;
+	perf_options.device = server->device.name;
+	perf_options.embedded = server->device.embedded;
 	if (c->record && !server->device.embedded)
 		return complain(server->command, "only the embedded device has a record; use --device embedded, or "
 						 "leave --record out");
@@ -201,8 +257,14 @@ static int serve(struct server *server)
 		explain_say(stderr, explain_of_failure(&failure));
 		return EXIT_USAGE;
 	}
+	server->perf = perf_far_create(&perf_options);
+	if (!server->perf) {
+		far_close(far);
+		return complain(server->command, "out of memory");
+	}
 	introduce(server, far);
 	far_run(far);
+	perf_far_destroy(server->perf);
 	far_close(far);
 	return 0;
 }
@@ -227,14 +289,14 @@ static int run(const struct command *self, int argc, char **argv)
 
 const struct command serve_command = {
 	.name = "serve",
-	.summary = "wait for `roci ping` of other machines",
+	.summary = "wait for `roci ping` and `roci perf` of other machines",
 	.usage = "[OPTION]...",
 	.examples = "  roci serve\n"
 		    "  roci serve --bind 10.0.0.7 --port 4000\n"
 		    "  roci serve --record                     for `roci ping --steps`\n",
 	.about = "It answers many clients at once, until ^C. Whoever reaches the port may use it: a client gets memory "
 		 "of\n"
-		 "its own, 8 MiB at most, and no other.\n\n"
+		 "its own, 8 MiB at most (64 MiB for `roci perf`, of which 8 are served), and no other.\n\n"
 		 "exit status: 0 after ^C, 2 if it cannot listen.\n",
 	.manual = "roci-serve",
 	.options = options,

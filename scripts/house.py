@@ -29,15 +29,17 @@ ROOMS = {
     'capture': ('wire', 'explain'),
     'mover': ('wire', 'explain'),
     'tour': ('wire',),
-    'roci': ('wire', 'mover', 'tour', 'explain', 'capture'),
+    'perf': ('wire', 'tour'),
+    'roci': ('wire', 'mover', 'tour', 'perf', 'explain', 'capture'),
 }
 # Files that need nothing of their room. `roci` compiles some in: `run` checks its options as the device will,
-# `stats` reads what the device counts. The tour reads and writes fields as the mover does, and uses FLUSH with headers
-# that lack it. Captures hold messages of connection management.
+# `stats` reads what the device counts. The tour and perf read and write fields as the mover does; the tour uses FLUSH with
+# headers that lack it. Captures hold messages of connection management.
 SHARED = {'roci': ('device/fault_plan.h', 'device/pcapng.h', 'device/stats_file.h', 'device/port_holder.h', 'device/rundir.h'), 'tour': ('mover/cursor.h', 'verbs/flush.h'),
-          'capture': ('cm/msg.h', 'cm/cm_ip.h')}
+          'capture': ('cm/msg.h', 'cm/cm_ip.h'), 'perf': ('mover/cursor.h',)}
 # Global symbols that only tests use, and what for.
 FOR_TESTS = {
+    'hdr_decode': 'tests read what other implementations wrote',
     'roci_packet_print': 'traces are printed with it, so far by the simulator',
     'mover_beneath_without_openat2': 'a test goes the way of kernels that lack openat2()',
     'mover_secure_tls': 'a hostile peer breaks TLS from inside',

@@ -38,6 +38,9 @@ int dial_cm(struct dial *d, const struct dial_target *target, struct endpoint *e
 int dial_socket(struct dial *d, const struct dial_target *target, struct endpoint *e, const struct endpoint_wish *wish,
 		struct hello_request *request, struct failure *f);
 
+/* Only makes the TCP connection: d->fd and d->address. For other things than the tour. 0 or negative, with *f. */
+int dial_tcp(struct dial *d, const struct dial_target *target, struct failure *f);
+
 /* Whether the far end has gone; waits for that, at most until `deadline_ns` of CLOCK_MONOTONIC or tour_stop(). */
 bool dial_lost(struct dial *d, uint64_t deadline_ns);
 

@@ -52,7 +52,7 @@ static int connect_to(struct dial *d, const struct addrinfo *a, uint64_t deadlin
 	return getsockopt(d->fd, SOL_SOCKET, SO_ERROR, &err, &len) ? -errno : -err;
 }
 
-static int open_socket(struct dial *d, const struct dial_target *target, struct failure *f)
+int dial_tcp(struct dial *d, const struct dial_target *target, struct failure *f)
 {
 	struct addrinfo hints = {.ai_socktype = SOCK_STREAM}, *list;
 	char port[8];
@@ -143,7 +143,7 @@ int dial_socket(struct dial *d, const struct dial_target *target, struct endpoin
 
 	*d = (struct dial){.fd = -1};
 	*e = (struct endpoint){0};
-	err = open_socket(d, target, f);
+	err = dial_tcp(d, target, f);
 	if (err)
 		return err;
 	if (getsockname(d->fd, (struct sockaddr *)&own, &len))

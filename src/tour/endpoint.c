@@ -228,7 +228,7 @@ static int to_rtr(struct endpoint *e, const struct tour_port *port, const struct
 		.dest_qp_num = peer->qpn,
 		.rq_psn = peer->psn,
 		.ah_attr = address(port, peer),
-		.max_dest_rd_atomic = 1,
+		.max_dest_rd_atomic = e->rd_atomic ? e->rd_atomic : 1,
 		.min_rnr_timer = 12, /* 0.64 ms */
 	};
 	int mask = IBV_QP_STATE;
@@ -245,7 +245,7 @@ static int to_rts(struct endpoint *e, uint32_t psn, struct failure *f)
 	struct ibv_qp_attr attr = {
 		.qp_state = IBV_QPS_RTS,
 		.sq_psn = psn,
-		.max_rd_atomic = 1,
+		.max_rd_atomic = e->rd_atomic ? e->rd_atomic : 1,
 		.timeout = 14, /* 67 ms */
 		.retry_cnt = 7,
 		.rnr_retry = 7,

@@ -56,6 +56,7 @@ struct endpoint {
 	uint64_t posted_ns[ENDPOINT_SLOTS];     /* when, CLOCK_REALTIME */
 	struct ibv_ah *ah;                      /* of UD: to the peer */
 	uint32_t peer_qpn, peer_qkey, own_qkey; /* of UD */
+	uint8_t rd_atomic; /* READs and atomics under way in each direction; 0 counts as 1. By socket */
 };
 
 struct endpoint_wish {

@@ -85,6 +85,8 @@ static void serve(struct far *far, struct session *s, const struct pollfd *compl
 		far_session_completions(s);
 	if (!s->ended && socket->revents && s->fd >= 0 && s->fd == socket->fd)
 		far_read_socket(far, s);
+	if (s->state == SESSION_FREE) /* another service has it now */
+		return;
 	if (!s->ended && tour_now_ns() > s->deadline_ns)
 		s->ended = s->state == SESSION_UP ? "it was silent for a minute" : "it did not finish connecting";
 	if (s->ended)

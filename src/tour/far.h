@@ -3,6 +3,8 @@
 #ifndef ROCI_TOUR_FAR_H
 #define ROCI_TOUR_FAR_H
 
+#include <stdbool.h>
+#include <stddef.h>
 #include <stdint.h>
 
 #include "tour/failure.h"
@@ -33,6 +35,10 @@ struct far_options {
 	const char *device;       /* of the socket way; NULL: the one that has the address */
 	bool embedded;
 	void (*report)(void *context, const struct far_event *event);
+	/* Other services at the same TCP port. `wants`: whether the first bytes that a client sent are for it. `adopt`
+	 * takes the client over: its descriptor, which does not block, and what was read of it. NULL: there is none. */
+	bool (*wants)(const void *bytes, size_t len);
+	void (*adopt)(void *context, int fd, unsigned client, const char *address, const void *bytes, size_t len);
 	void *context;
 };
 

@@ -376,6 +376,12 @@ void far_read_socket(struct far *far, struct session *s)
 		return;
 	}
 	s->hello_len += (size_t)n;
+	if (far->options.wants && far->options.wants(s->hello, s->hello_len)) {
+		far->options.adopt(far->options.context, s->fd, s->number, s->address, s->hello, s->hello_len);
+		s->fd = -1;
+		far_session_close(s);
+		return;
+	}
 	if (hello_is_incomplete(s->hello, s->hello_len))
 		return;
 	status = hello_get_request(s->hello, s->hello_len, &s->request);
