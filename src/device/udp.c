@@ -147,28 +147,6 @@ void roci_udp_ready(struct roci_udp *udp, uint64_t event_data, bool error)
 	}
 }
 
-static void warn_listen(struct udp_socket *s, const uint8_t gid[16], int err)
-{
-	char text[ROCI_GID_TEXT];
-
-	if (s->warned)
-		return;
-	s->warned = true;
-	roci_gid_text(gid, text);
-	if (err == -EADDRINUSE)
-		fprintf(stderr,
-			"roci: UDP port %d of %s is taken, by another program or the kernel's rdma_rxe module: "
-			"other hosts cannot reach this process there, your processes on this host can. "
-			"`ss -ulnp sport = :%d` shows who; where it names no process, `modprobe -r rdma_rxe` frees "
-			"it.\n",
-			ROCI_UDP_PORT, text, ROCI_UDP_PORT);
-	else
-		fprintf(stderr,
-			"roci: cannot listen on UDP port %d of %s: %s; only your processes on this host can reach "
-			"this process there.\n",
-			ROCI_UDP_PORT, text, strerror(-err));
-}
-
 static int bind_port(struct roci_udp *udp, unsigned index)
 {
 	const struct roci_gid_entry *entry = &udp->config.gids->entries[index];
@@ -227,15 +205,14 @@ static int do_without(struct roci_udp *udp, unsigned index, int err)
 
 	if (!s->wanted) {
 		s->wanted = true;
-		s->error = err == -EADDRINUSE && roci_udp_is_relayed(&udp->config.registry->slot_key, entry->gid,
-								     entry->ifindex)
-				   ? 0
-				   : err;
+		s->error = err;
+		if (err == -EADDRINUSE)
+			roci_udp_inquire(udp, index, roci_now());
 		if (udp->retry_at == UINT64_MAX)
 			plan_retry(udp, roci_now());
 	}
 	if (s->error)
-		warn_listen(s, entry->gid, s->error);
+		roci_udp_warn(s, entry->gid, s->error);
 	return s->error;
 }
 
@@ -262,50 +239,17 @@ int roci_udp_listen(struct roci_udp *udp, int index)
 	return err ? do_without(udp, (unsigned)index, err) : 0;
 }
 
-struct survey {
-	struct roci_udp *udp;
-	uint32_t same; /* bit per GID index: its holder still has the port */
-	unsigned fits[ROCI_MAX_GIDS];
-	uint32_t holders[ROCI_MAX_GIDS];
-};
-
-static bool is_missing(const struct udp_socket *s)
-{
-	return s->wanted && s->fd < 0;
-}
-
-/* Of several sockets that fit an address, the closest has its port. */
-static bool see_holder(void *context, const struct roci_port_holder *holder)
-{
-	struct survey *survey = context;
-
-	for (unsigned i = 0; i < ROCI_MAX_GIDS; i++) {
-		const struct udp_socket *s = &survey->udp->sockets[i];
-		unsigned fit = is_missing(s) ? roci_port_fit(holder->gid, survey->udp->config.gids->entries[i].gid) : 0;
-
-		if (!fit || fit < survey->fits[i])
-			continue;
-		if (fit > survey->fits[i])
-			survey->same &= ~(1u << i);
-		survey->fits[i] = fit;
-		survey->holders[i] = holder->inode;
-		if (holder->inode == s->holder)
-			survey->same |= 1u << i;
-	}
-	return true;
-}
-
 /* One reading tells of all addresses which it is no use to bind. In case it errs, each is tried once in a second. */
 static bool bind_missing(struct roci_udp *udp, uint64_t now)
 {
-	struct survey survey = {.udp = udp};
+	struct udp_survey survey;
 	bool missing = false;
 
-	roci_all_port_holders(ROCI_PORT_TABLES, see_holder, &survey);
+	roci_udp_survey(udp, &survey);
 	for (unsigned i = 0; i < ROCI_MAX_GIDS; i++) {
 		struct udp_socket *s = &udp->sockets[i];
 
-		if (!is_missing(s))
+		if (!roci_udp_is_missing(s))
 			continue;
 		if ((survey.same & 1u << i) && now - s->tried_at < RETRY_NS) {
 			missing = true;
@@ -314,6 +258,8 @@ static bool bind_missing(struct roci_udp *udp, uint64_t now)
 			s->tried_at = now;
 			s->holder = survey.holders[i];
 		}
+		if (roci_udp_is_missing(s))
+			roci_udp_inquire_again(udp, i, survey.holders[i], now);
 	}
 	return missing;
 }

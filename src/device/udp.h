@@ -33,7 +33,8 @@ struct roci_link *roci_udp_link(struct roci_udp *udp);
 /* Makes sure that packets to GID `index` arrive, now and when the host has lost the address and has it again: binds
  * port 4791, or finds that one of ours, of another user or container, has it, who sends by side doors what is for
  * others. Returns 0, or a negative errno; warns on stderr, once an address. -EADDRNOTAVAIL, without a warning: it is
- * tentative. Takes half a second where something else has the port of just this address, once. */
+ * tentative. Takes half a second where something else has the port of just this address, once. A later call may return
+ * otherwise, when the port has passed on. */
 int roci_udp_listen(struct roci_udp *udp, int index);
 /* The same for every GID, those of the future too. Returns 0 or the first error. */
 int roci_udp_listen_everywhere(struct roci_udp *udp);
@@ -42,7 +43,8 @@ int roci_udp_listen_everywhere(struct roci_udp *udp);
 void roci_udp_follow(struct roci_udp *udp, const struct roci_gid_change *change);
 
 /* Tries again to bind the ports that could not be had: once a second, and more often while packets are sent without
- * them, so that a QP outlives the process that had the port. */
+ * them, so that a QP outlives the process that had the port. Takes half a second where a stranger has taken one since,
+ * once in ten seconds at most. */
 void roci_udp_timers(struct roci_udp *udp, uint64_t now);
 /* When to call it; UINT64_MAX: no port is missing. */
 uint64_t roci_udp_deadline(const struct roci_udp *udp);

@@ -27,6 +27,13 @@ union udp_name {
  * the kernel gives the same packet, with the same IPv4 identification, where there is nothing to cut. */
 enum udp_gso { UDP_GSO_UNTRIED, UDP_GSO_WORKS, UDP_GSO_REFUSED };
 
+/* Whether the process that has the port forwards: the last time that it was asked. */
+struct udp_inquiry {
+	uint64_t at;
+	uint32_t holder;    /* inode of the socket that had the port; 0: none was seen */
+	uint8_t unanswered; /* in a row, by this one */
+};
+
 struct udp_socket {
 	int fd; /* -1: not open */
 	bool ipv4;
@@ -38,7 +45,8 @@ struct udp_socket {
 	int error; /* of a wanted one: why; 0: the process that has the port sends by our side door what is for us */
 	uint64_t tried_at; /* of a wanted one: when it was last bound in vain */
 	uint32_t holder;   /* inode of a socket that had the port then; 0: none was seen */
-	uint16_t port;     /* of a source */
+	struct udp_inquiry inquiry;
+	uint16_t port; /* of a source */
 	uint32_t ifindex;
 	unsigned joins; /* of a group; 0: the place is free */
 	uint8_t gid[16];
@@ -109,6 +117,29 @@ void roci_udp_remove(struct roci_udp *udp, unsigned index);
 /* True where the process that has port 4791 of `gid` is one of ours, of any user, and sends by side doors what is for
  * others. Takes half a second where it is not, and somebody has bound exactly this address. */
 bool roci_udp_is_relayed(const struct roci_slot_key *key, const uint8_t gid[16], uint32_t ifindex);
+
+/* It was to be opened, and is not. */
+static inline bool roci_udp_is_missing(const struct udp_socket *s)
+{
+	return s->wanted && s->fd < 0;
+}
+
+/* Who has the ports that are missing. */
+struct udp_survey {
+	struct roci_udp *udp;
+	uint32_t same; /* bit per GID index: it is the one that had the port when it was last bound in vain */
+	unsigned fits[ROCI_MAX_GIDS];
+	uint32_t holders[ROCI_MAX_GIDS]; /* inode of the socket; 0: none was seen */
+};
+/* One reading of the kernel's lists. */
+void roci_udp_survey(struct roci_udp *udp, struct udp_survey *survey);
+/* Asks whoever has the port of GID `index`, and clears its error where he forwards. */
+void roci_udp_inquire(struct roci_udp *udp, unsigned index, uint64_t now);
+/* The same where another socket has the port by now, or did not answer the first time: twice a socket at most, and
+ * once in ten seconds. Warns where he does not forward. */
+void roci_udp_inquire_again(struct roci_udp *udp, unsigned index, uint32_t holder, uint64_t now);
+/* Says on stderr, once, that the port cannot be had: `err`. */
+void roci_udp_warn(struct udp_socket *s, const uint8_t gid[16], int err);
 
 /* The socket that packets to `av` leave from: the source where av->src_port is its port, else the one that receives. */
 struct udp_socket *roci_udp_source_of(struct roci_udp *udp, const struct roci_av *av);

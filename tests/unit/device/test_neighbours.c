@@ -21,6 +21,18 @@
 static struct roci_datagram in[ROCI_LINK_RECV_BATCH];
 static struct outgoing out;
 
+/* Whether the process that has a port forwards: what it says, and how often it was asked. */
+static enum { REALLY, NO, YES } answer;
+static unsigned inquiries;
+bool __real_roci_udp_is_relayed(const struct roci_slot_key *key, const uint8_t gid[16], uint32_t ifindex);
+bool __wrap_roci_udp_is_relayed(const struct roci_slot_key *key, const uint8_t gid[16], uint32_t ifindex);
+
+bool __wrap_roci_udp_is_relayed(const struct roci_slot_key *key, const uint8_t gid[16], uint32_t ifindex)
+{
+	inquiries++;
+	return answer == REALLY ? __real_roci_udp_is_relayed(key, gid, ifindex) : answer == YES;
+}
+
 /* A station in the registry of another container. */
 static void station_open_elsewhere(struct station *s, const char *address)
 {
@@ -111,6 +123,82 @@ static void a_port_that_cannot_be_waited_on_is_tried_again(void **state)
 	assert_int_equal(roci_udp_listen(foreign.udp, 0), 0);
 	assert_int_equal(roci_udp_mad_port(foreign.udp, 0), ROCI_UDP_PORT);
 	assert_int_equal(roci_udp_deadline(foreign.udp), UINT64_MAX);
+	station_close(&foreign);
+}
+
+/* Some program that takes the port, and forwards nothing. */
+static int take_port(const char *address)
+{
+	struct sockaddr_in name = {.sin_family = AF_INET, .sin_port = htons(ROCI_UDP_PORT)};
+	int fd = socket(AF_INET, SOCK_DGRAM, 0);
+	uint8_t gid[16];
+
+	gid_of(address, gid);
+	memcpy(&name.sin_addr, gid + 12, 4);
+	assert_int_equal(bind(fd, (struct sockaddr *)&name, sizeof(name)), 0);
+	return fd;
+}
+
+static void inquire_until(struct station *s, uint64_t *now, uint64_t end)
+{
+	for (; *now < end; *now += SECOND)
+		roci_udp_timers(s->udp, *now);
+}
+
+static void a_stranger_who_takes_the_port_later_is_noticed(void **state)
+{
+	struct station foreign;
+	int fd = take_port("127.77.0.1");
+	uint64_t now;
+
+	station_open_elsewhere(&foreign, "127.77.0.1");
+	answer = YES;
+	inquiries = 0;
+	assert_int_equal(roci_udp_listen(foreign.udp, 0), 0);
+	now = roci_now();
+	inquire_until(&foreign, &now, now + 100 * SECOND);
+	assert_int_equal(inquiries, 1); /* the same socket has the port */
+	close(fd);
+	fd = take_port("127.77.0.1");
+	answer = NO;
+	inquire_until(&foreign, &now, now + 100 * SECOND);
+	assert_int_equal(inquiries, 3);
+	assert_int_equal(roci_udp_listen(foreign.udp, 0), -EADDRINUSE);
+	assert_true(foreign.udp->sockets[0].warned);
+	close(fd);
+	fd = take_port("127.77.0.1"); /* one of ours again */
+	answer = YES;
+	inquire_until(&foreign, &now, now + 100 * SECOND);
+	assert_int_equal(inquiries, 4);
+	assert_int_equal(roci_udp_listen(foreign.udp, 0), 0);
+	answer = REALLY;
+	close(fd);
+	station_close(&foreign);
+}
+
+/* A socket in each second: somebody who wants us to ask all the time. */
+static void inquiries_are_bounded(void **state)
+{
+	struct station foreign;
+	int fd = take_port("127.77.0.1");
+	uint64_t now;
+
+	station_open_elsewhere(&foreign, "127.77.0.1");
+	answer = NO;
+	inquiries = 0;
+	assert_int_equal(roci_udp_listen(foreign.udp, 0), -EADDRINUSE);
+	now = roci_now();
+	for (unsigned i = 0; i < 100; i++) {
+		int other = socket(AF_INET, SOCK_DGRAM, 0); /* so that the next one has another inode */
+
+		close(fd);
+		fd = take_port("127.77.0.1");
+		close(other);
+		roci_udp_timers(foreign.udp, now += SECOND);
+	}
+	assert_in_range(inquiries, 2, 11);
+	answer = REALLY;
+	close(fd);
 	station_close(&foreign);
 }
 
@@ -451,6 +539,8 @@ int main(void)
 		cmocka_unit_test(two_registries_do_not_share_a_port),
 		cmocka_unit_test(a_port_that_becomes_free_is_taken),
 		cmocka_unit_test(a_port_that_cannot_be_waited_on_is_tried_again),
+		cmocka_unit_test(a_stranger_who_takes_the_port_later_is_noticed),
+		cmocka_unit_test(inquiries_are_bounded),
 		cmocka_unit_test(a_missing_port_is_tried_soon_while_packets_are_sent),
 		cmocka_unit_test(a_port_that_the_same_socket_has_is_tried_once_in_a_second),
 		cmocka_unit_test(who_has_every_address_is_not_asked),
