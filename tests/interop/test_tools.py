@@ -284,8 +284,7 @@ def all_cases(rxe, roci, part=False):
     for mode in MODES[:1] if part else MODES:
         yield f'roci demo --mode {mode} beside rxe', lambda m=mode: demo(rxe, m)
     yield 'roci run beside rxe: the port is taken', lambda: port_taken(rxe, roci)
-    if not part:
-        yield 'roci setup rxe', lambda: setup('rxe')
+    yield 'roci setup rxe', lambda: setup('rxe')
     for server, client in (rxe, roci), (roci, rxe):
         way = f'{client.kind} to {server.kind}'
         yield f'{way}: roci run --capture', lambda s=server, c=client: capture(s, c)
