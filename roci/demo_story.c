@@ -49,12 +49,14 @@ static const struct lesson {
 	 "ibv_post_recv()", "SEND"},
 	{"WRITE", NULL,
 	 "The sender's adapter writes a piece of the file straight into the window. The receiver's program does "
-	 "nothing for it; a short SEND behind the data announces the piece.",
-	 "ibv_post_send() with IBV_WR_RDMA_WRITE", "RDMA WRITE First, Middle ... Last; ACKs come back"},
+	 "nothing for it; a short SEND behind the data announces the piece. When the ACKs are back, the WRITE is "
+	 "complete, and ibv_poll_cq() tells the sender so.",
+	 "ibv_post_send() with IBV_WR_RDMA_WRITE, ibv_poll_cq()", "RDMA WRITE First, Middle ... Last; ACKs come back"},
 	{"READ", NULL,
 	 "The receiver's adapter reads a piece of the file straight out of the window. The sender's program does "
-	 "nothing for it.",
-	 "ibv_post_send() with IBV_WR_RDMA_READ", "READ Requests; READ Responses come back"},
+	 "nothing for it. When the last response is there, the READ is complete, and ibv_poll_cq() tells the receiver "
+	 "so.",
+	 "ibv_post_send() with IBV_WR_RDMA_READ, ibv_poll_cq()", "READ Requests; READ Responses come back"},
 	{"SEND", NULL,
 	 "The sender sends a piece of the file. The receiver's adapter puts it into the buffer that was posted for it.",
 	 "ibv_post_send() with IBV_WR_SEND", "SEND First, Middle ... Last; ACKs come back"},
