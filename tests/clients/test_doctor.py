@@ -229,6 +229,22 @@ def masks_that_differ():
     expect(findings, 'ends-subnet', 'warning', 'different masks: /24 here, /16 there', fix='ip addr')
 
 
+def behind_a_router():
+    """here - router - there, on two subnets."""
+    _, router = veth_pair()
+    router.run('ip', 'link', 'add', 'beyond', 'type', 'veth', 'peer', 'name', 'beyond', 'netns', str(there.pid))
+    for host, last in ((router, 1), (there, 2)):
+        host.run('ip', 'addr', 'add', f'10.80.0.{last}/24', 'dev', 'beyond')
+        host.run('ip', 'link', 'set', 'beyond', 'up')
+    router.run('sysctl', '-qw', 'net.ipv4.ip_forward=1')
+    here.run('ip', 'route', 'add', '10.80.0.0/24', 'via', router.address)
+    there.run('ip', 'route', 'add', router.address.rsplit('.', 1)[0] + '.0/24', 'via', '10.80.0.1')
+    with serving():
+        findings = doctor('10.80.0.2')
+    expect(findings, 'ends-subnet', 'note', 'different subnets: routers carry RoCE v2', '10.80.0.2/24 there', 'tracepath 10.80.0.2')
+    expect(findings, 'peer-in', 'ok', 'full packets come back')
+
+
 def fragments():
     """roci0's port has the MTU of GID 0, and the way to this host is by another interface, which carries less."""
     here.run('ip', 'link', 'set', 'veth1', 'mtu', '9000')
@@ -330,6 +346,7 @@ tap([
     ('MTUs that differ', mtus_that_differ),
     ('masks that differ', masks_that_differ),
     ('packets that go in fragments', fragments),
+    ('a host behind a router', behind_a_router),
     ('a host where nothing runs', a_host_without_serve),
     ('another port of roci serve', another_port),
     ('the path carries less than the interface', the_path_carries_less),

@@ -16,7 +16,7 @@ QUICK = re.compile('|'.join([
     'every opcode$', 'ib_write_bw -c RC -s 65536', 'ib_read_lat', 'ib_send_bw -c U', 'jumbo: ib_read_bw', 'rping', 'ucmatose$',
     'IPv4: udaddy', 'rstream', 'nobody listens', 'IPv4: the server is killed', '^rxe to roci: every opcode, 1%',
     '^roci to rxe: 4 MiB', '^ro.*: all kinds, write', '^rxe to roci: all kinds, read', 'auto$', 'run beside',
-    '^roci to rxe: roci run --capture', '^rxe: 0', '^rxe to roci: 0']))
+    '^roci to rxe: roci run --capture', '^roci setup', '^rxe: 0', '^rxe: 11', '^rxe to roci: 0']))
 
 
 if __name__ == '__main__':
