@@ -2,12 +2,16 @@
 #include "provoke.h"
 
 #include <errno.h>
+#include <poll.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 
 #include "command.h"
 #include "mover/mover.h"
+
+#define EVENTS_MAX 8 /* that come before the one that is waited for */
 
 static bool (*const ways[])(struct provoke *, const struct explanation *, bool *) = {
 	provoke_request, provoke_event, provoke_call, provoke_cm, provoke_played, provoke_address};
@@ -86,6 +90,48 @@ int provoke_rts(struct ibv_qp *qp, uint8_t max_rd_atomic)
 	return ibv_modify_qp(qp, &attr,
 			     IBV_QP_STATE | IBV_QP_SQ_PSN | IBV_QP_TIMEOUT | IBV_QP_RETRY_CNT | IBV_QP_RNR_RETRY |
 				     IBV_QP_MAX_QP_RD_ATOMIC);
+}
+
+static int64_t now_ms(void)
+{
+	struct timespec t;
+
+	clock_gettime(CLOCK_MONOTONIC, &t);
+	return t.tv_sec * INT64_C(1000) + t.tv_nsec / 1000000;
+}
+
+bool provoke_completes(const char *who, struct ibv_qp *qp, int status)
+{
+	int64_t end = now_ms() + PROVOKE_WAIT_MS;
+	const struct explanation *row;
+	struct ibv_wc wc;
+
+	while (ibv_poll_cq(qp->recv_cq, 1, &wc) != 1) {
+		if (now_ms() > end)
+			return false;
+	}
+	row = explain_wc_status((int)wc.status);
+	printf("  %s: completion with status %d, %s (%s)\n", who, (int)wc.status, row ? row->name : "?",
+	       ibv_wc_status_str(wc.status));
+	return (int)wc.status == status;
+}
+
+bool provoke_event_comes(struct provoke *p, const char *head, int type)
+{
+	for (unsigned i = 0; i < EVENTS_MAX; i++) {
+		struct pollfd fd = {.fd = p->context->async_fd, .events = POLLIN};
+		const struct explanation *row;
+		struct ibv_async_event event;
+
+		if (poll(&fd, 1, PROVOKE_WAIT_MS) != 1 || ibv_get_async_event(p->context, &event))
+			return false;
+		row = explain_code(EXPLAIN_ASYNC, (int)event.event_type);
+		printf("%s %s (%s)\n", head, row ? row->name : "?", ibv_event_type_str(event.event_type));
+		ibv_ack_async_event(&event);
+		if ((int)event.event_type == type)
+			return true;
+	}
+	return false;
 }
 
 static struct ibv_context *open_device(const char *name)

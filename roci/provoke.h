@@ -44,6 +44,10 @@ bool provoke_address(struct provoke *p, const struct explanation *row, bool *kno
  * with errno: it cannot be made. */
 struct ibv_qp *provoke_qp(struct provoke *p, uint32_t depth, unsigned access);
 void provoke_qp_destroy(struct ibv_qp *qp);
+/* Waits for the next completion of the queue pair's CQ, and tells it. True if it has the status. */
+bool provoke_completes(const char *who, struct ibv_qp *qp, int status);
+/* Waits for the event (enum ibv_event_type), and tells those that come, `head` in front. False: it did not come. */
+bool provoke_event_comes(struct provoke *p, const char *head, int type);
 /* INIT to RTR, RTR to RTS. `qpn`: the peer's. Returns 0 or an errno. */
 int provoke_rtr(struct provoke *p, struct ibv_qp *qp, uint32_t qpn);
 /* The same, to a peer at `dgid`. */

@@ -4,7 +4,6 @@
 #include <arpa/inet.h>
 #include <errno.h>
 #include <net/if.h>
-#include <poll.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/ioctl.h>
@@ -50,25 +49,6 @@ static bool set_loopback(bool up)
 	return done;
 }
 
-/* Tells the events until this one comes. */
-static bool tell_until(struct provoke *p, int type)
-{
-	for (unsigned i = 0; i < 8; i++) {
-		struct pollfd fd = {.fd = p->context->async_fd, .events = POLLIN};
-		const struct explanation *row;
-		struct ibv_async_event event;
-
-		if (poll(&fd, 1, PROVOKE_WAIT_MS) != 1 || ibv_get_async_event(p->context, &event))
-			return false;
-		row = explain_code(EXPLAIN_ASYNC, (int)event.event_type);
-		printf("  event %s (%s)\n", row ? row->name : "?", ibv_event_type_str(event.event_type));
-		ibv_ack_async_event(&event);
-		if ((int)event.event_type == type)
-			return true;
-	}
-	return false;
-}
-
 bool provoke_address(struct provoke *p, const struct explanation *row, bool *known)
 {
 	bool up;
@@ -83,7 +63,8 @@ bool provoke_address(struct provoke *p, const struct explanation *row, bool *kno
 	}
 	puts("All addresses come, or go.");
 	up = row->code == IBV_EVENT_PORT_ACTIVE || (row->code == IBV_EVENT_GID_CHANGE && !is_up());
-	if (is_up() == up && !(set_loopback(!up) && tell_until(p, up ? IBV_EVENT_PORT_ERR : IBV_EVENT_PORT_ACTIVE)))
+	if (is_up() == up &&
+	    !(set_loopback(!up) && provoke_event_comes(p, "  event", up ? IBV_EVENT_PORT_ERR : IBV_EVENT_PORT_ACTIVE)))
 		return false;
-	return set_loopback(up) && tell_until(p, row->code);
+	return set_loopback(up) && provoke_event_comes(p, "  event", row->code);
 }

@@ -1,24 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* Asynchronous events that no peer is needed for, or that belong to a shared receive queue. */
-#include <poll.h>
 #include <stdio.h>
 
 #include "provoke.h"
-
-/* Waits for the next event, and tells it. True if it is this one. */
-static bool tell(struct provoke *p, enum ibv_event_type type)
-{
-	struct pollfd fd = {.fd = p->context->async_fd, .events = POLLIN};
-	const struct explanation *row;
-	struct ibv_async_event event;
-
-	if (poll(&fd, 1, PROVOKE_WAIT_MS) != 1 || ibv_get_async_event(p->context, &event))
-		return false;
-	row = explain_code(EXPLAIN_ASYNC, (int)event.event_type);
-	printf("  event %s (%s)\n", row ? row->name : "?", ibv_event_type_str(event.event_type));
-	ibv_ack_async_event(&event);
-	return event.event_type == type;
-}
 
 static bool drained(struct provoke *p)
 {
@@ -26,7 +10,7 @@ static bool drained(struct provoke *p)
 	struct ibv_qp *qp = provoke_qp(p, 4, IBV_ACCESS_LOCAL_WRITE);
 	bool came = qp && !provoke_rtr(p, qp, qp->qp_num) && !provoke_rts(qp, 1) &&
 		    !ibv_modify_qp(qp, &attr, IBV_QP_STATE | IBV_QP_EN_SQD_ASYNC_NOTIFY) &&
-		    tell(p, IBV_EVENT_SQ_DRAINED);
+		    provoke_event_comes(p, "  event", IBV_EVENT_SQ_DRAINED);
 
 	if (qp)
 		provoke_qp_destroy(qp);
@@ -75,7 +59,7 @@ static bool limit_reached(struct provoke *p)
 	struct shared s = {NULL};
 	bool came = make_shared(p, &s) && !ibv_post_srq_recv(s.srq, &receive, &bad_receive) &&
 		    !ibv_modify_srq(s.srq, &limit, IBV_SRQ_LIMIT) && !ibv_post_send(s.qp, &send, &bad_send) &&
-		    tell(p, IBV_EVENT_SRQ_LIMIT_REACHED);
+		    provoke_event_comes(p, "  event", IBV_EVENT_SRQ_LIMIT_REACHED);
 
 	destroy_shared(&s);
 	return came;
@@ -86,7 +70,7 @@ static bool last_wqe(struct provoke *p)
 	struct ibv_qp_attr attr = {.qp_state = IBV_QPS_ERR};
 	struct shared s = {NULL};
 	bool came = make_shared(p, &s) && !ibv_modify_qp(s.qp, &attr, IBV_QP_STATE) &&
-		    tell(p, IBV_EVENT_QP_LAST_WQE_REACHED);
+		    provoke_event_comes(p, "  event", IBV_EVENT_QP_LAST_WQE_REACHED);
 
 	destroy_shared(&s);
 	return came;

@@ -2,7 +2,6 @@
 /* Errors that need a peer which breaks the rules, forgets, or is silent: this command plays it (provoke_peer.h). */
 #include <stdio.h>
 #include <string.h>
-#include <time.h>
 #include <unistd.h>
 
 #include "provoke.h"
@@ -49,24 +48,6 @@ static bool post_read(struct provoke *p, struct ibv_qp *qp)
 	return !ibv_post_send(qp, &wr, &bad);
 }
 
-/* Whether the next completion has the status. */
-static bool completes(struct ibv_qp *qp, enum ibv_wc_status status)
-{
-	const struct timespec pause = {.tv_nsec = 1000000};
-	const struct explanation *row;
-	struct ibv_wc wc;
-
-	for (unsigned i = 0; ibv_poll_cq(qp->recv_cq, 1, &wc) != 1; i++) {
-		if (i == PROVOKE_WAIT_MS)
-			return false;
-		nanosleep(&pause, NULL);
-	}
-	row = explain_wc_status((int)wc.status);
-	printf("  A: completion with status %d, %s (%s)\n", (int)wc.status, row ? row->name : "?",
-	       ibv_wc_status_str(wc.status));
-	return wc.status == status;
-}
-
 /* A posts an RDMA READ, and the peer gives this answer to it. */
 static bool answered(struct provoke *p, int fd, struct roci_packet *answer)
 {
@@ -79,7 +60,7 @@ static bool answered(struct provoke *p, int fd, struct roci_packet *answer)
 		answer->pkey = ROCI_PKEY_DEFAULT;
 		answer->dest_qpn = qp->qp_num;
 		answer->psn = got.packet.psn;
-		came = peer_send(fd, &got.from, answer) && completes(qp, IBV_WC_BAD_RESP_ERR);
+		came = peer_send(fd, &got.from, answer) && provoke_completes("A", qp, IBV_WC_BAD_RESP_ERR);
 	}
 	if (qp)
 		provoke_qp_destroy(qp);

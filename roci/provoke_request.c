@@ -1,10 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* Requests that fail: A sends to B, two queue pairs of this process. */
 #include <errno.h>
-#include <poll.h>
 #include <stdio.h>
 #include <string.h>
-#include <time.h>
 
 #include "provoke.h"
 
@@ -74,50 +72,6 @@ static const struct attempt attempts[] = {
 	 .received = NO_STATUS, .event = IBV_EVENT_QP_FATAL},
 };
 
-static int64_t now_ms(void)
-{
-	struct timespec t;
-
-	clock_gettime(CLOCK_MONOTONIC, &t);
-	return t.tv_sec * INT64_C(1000) + t.tv_nsec / 1000000;
-}
-
-/* Waits for the next completion, and tells it. True if it has the status. */
-static bool tell_completion(const char *who, struct ibv_qp *qp, int status)
-{
-	int64_t end = now_ms() + PROVOKE_WAIT_MS;
-	const struct explanation *row;
-	struct ibv_wc wc;
-
-	while (ibv_poll_cq(qp->recv_cq, 1, &wc) != 1) {
-		if (now_ms() > end)
-			return false;
-	}
-	row = explain_wc_status((int)wc.status);
-	printf("  %s: completion with status %d, %s (%s)\n", who, (int)wc.status, row ? row->name : "?",
-	       ibv_wc_status_str(wc.status));
-	return (int)wc.status == status;
-}
-
-/* Waits for this event, and tells the events until it comes. */
-static bool tell_event(struct provoke *p, int type)
-{
-	for (unsigned i = 0; i < 4; i++) {
-		struct pollfd fd = {.fd = p->context->async_fd, .events = POLLIN};
-		const struct explanation *row;
-		struct ibv_async_event event;
-
-		if (poll(&fd, 1, PROVOKE_WAIT_MS) != 1 || ibv_get_async_event(p->context, &event))
-			return false;
-		row = explain_code(EXPLAIN_ASYNC, (int)event.event_type);
-		printf("  B: event %s (%s)\n", row ? row->name : "?", ibv_event_type_str(event.event_type));
-		ibv_ack_async_event(&event);
-		if ((int)event.event_type == type)
-			return true;
-	}
-	return false;
-}
-
 static int post_receive(struct provoke *p, struct ibv_qp *qp, const struct attempt *a)
 {
 	struct ibv_sge sge = {(uintptr_t)p->bytes, a->receive_bytes, p->mr->lkey + (a->bad_receive_lkey ? 0x100 : 0)};
@@ -169,7 +123,7 @@ static int overflow(struct provoke *p, struct ibv_qp *a, struct ibv_qp *b, const
 		err = post_receive(p, b, attempt);
 	for (int i = 0; !err && i <= b->recv_cq->cqe; i++) {
 		err = post_request(p, a, attempt);
-		if (!err && !tell_completion("A", a, IBV_WC_SUCCESS))
+		if (!err && !provoke_completes("A", a, IBV_WC_SUCCESS))
 			break;
 	}
 	return err;
@@ -220,11 +174,11 @@ static bool run_attempt(struct provoke *p, const struct attempt *attempt)
 		printf("  the request was refused: %s\n", strerror(err));
 	came = !err;
 	if (came && attempt->sent != NO_STATUS)
-		came = tell_completion("A", a, attempt->sent);
+		came = provoke_completes("A", a, attempt->sent);
 	if (came && attempt->received != NO_STATUS)
-		came = tell_completion("B", b, attempt->received);
+		came = provoke_completes("B", b, attempt->received);
 	if (came && attempt->event != NO_STATUS)
-		came = tell_event(p, attempt->event);
+		came = provoke_event_comes(p, "  B: event", attempt->event);
 	provoke_qp_destroy(a);
 	provoke_qp_destroy(b);
 	return came;
