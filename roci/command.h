@@ -50,6 +50,7 @@ void help_command(const struct command *command, FILE *out);
 void help_all(FILE *out);
 
 extern const struct command demo_command, send_command, recv_command, ping_command, perf_command, serve_command,
-	run_command, dump_command, stats_command, explain_command, doctor_command, setup_command, completion_command;
+	run_command, dump_command, ladder_command, stats_command, explain_command, doctor_command, setup_command,
+	completion_command;
 
 #endif

@@ -8,9 +8,9 @@
 #include "suggest.h"
 
 const struct command *const commands[] = {
-	&demo_command,   &send_command,  &recv_command,       &ping_command,  &perf_command,
-	&serve_command,  &run_command,   &dump_command,       &stats_command, &explain_command,
-	&doctor_command, &setup_command, &completion_command, NULL,
+	&demo_command,    &send_command,   &recv_command,  &ping_command,       &perf_command,
+	&serve_command,   &run_command,    &dump_command,  &ladder_command,     &stats_command,
+	&explain_command, &doctor_command, &setup_command, &completion_command, NULL,
 };
 
 char **command_line;

@@ -15,6 +15,7 @@ enum block_type {
 	CUSTOM_NO_COPY = 0x40000bad,
 };
 
+#define LOCAL_USE        0x80000000u /* 3.1 of the draft */
 #define BYTE_ORDER_MAGIC 0x1a2b3c4du
 
 #define OPTION_END      0
@@ -274,6 +275,16 @@ static enum capture_result take_custom(struct capture_reader *r, struct capture_
 	return CAPTURE_RECORD;
 }
 
+static enum capture_result take_local(struct capture_record *record, struct capture_reader *r, const struct block *b)
+{
+	record->kind = CAPTURE_LOCAL;
+	record->local_type = b->type;
+	record->bytes = r->body;
+	record->len = b->body;
+	record->original_len = b->len - 12;
+	return CAPTURE_RECORD;
+}
+
 /* Returns whether the block tells of dropped packets. */
 static bool take_statistics(struct capture_reader *r, struct capture_record *record, const struct block *b)
 {
@@ -320,7 +331,10 @@ enum capture_result capture_next_block(struct capture_reader *r, struct capture_
 			if (take_statistics(r, record, &b))
 				return CAPTURE_RECORD;
 			break;
-		default: break; /* names, secrets, and what is not invented yet */
+		default:
+			if (b.type & LOCAL_USE)
+				return take_local(record, r, &b);
+			break; /* names, secrets, and what is not invented yet */
 		}
 		if (result != CAPTURE_RECORD)
 			return result;

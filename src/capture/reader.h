@@ -17,6 +17,7 @@
 enum capture_kind {
 	CAPTURE_PACKET,
 	CAPTURE_CUSTOM,  /* custom block: `pen`, and its bytes behind that number */
+	CAPTURE_LOCAL,   /* block of a type for local use: `local_type`, and its body (wire/record.h has ours) */
 	CAPTURE_DROPPED, /* interface statistics: `dropped` packets are not in the capture */
 };
 
@@ -34,6 +35,7 @@ struct capture_record {
 	uint64_t time_ns;       /* since 1970; of a record without a time: that of the last packet */
 	uint64_t dropped;       /* CAPTURE_DROPPED */
 	uint32_t link_type;     /* LINKTYPE_*: https://www.tcpdump.org/linktypes.html */
+	uint32_t local_type;    /* CAPTURE_LOCAL: bit 31 is set */
 	uint32_t pen;           /* CAPTURE_CUSTOM: private enterprise number */
 	bool swapped;           /* the options are in the other byte order than this machine's */
 	const uint8_t *bytes;   /* valid until the next call */

@@ -2,6 +2,7 @@
 #include "device/capture.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <netinet/in.h>
 #include <netinet/udp.h>
 #include <stddef.h>
@@ -160,11 +161,19 @@ static void add_record(struct roci_trace *trace, struct roci_record *record)
 	roci_pcapng_record(&c->file, record);
 }
 
+/* The name as ps shows it. Arguments stay out of the capture: they may be secrets. */
 static void add_process(struct capture *c)
 {
 	struct roci_record record = {.kind = ROCI_RECORD_PROCESS};
+	int fd = open("/proc/self/comm", O_RDONLY | O_CLOEXEC);
+	ssize_t len = fd < 0 ? -1 : read(fd, record.text, sizeof(record.text) - 1);
 
-	snprintf(record.text, sizeof(record.text), "%s", program_invocation_short_name);
+	if (fd >= 0)
+		close(fd);
+	if (len > 1)
+		record.text[len - 1] = 0; /* a line break */
+	else
+		snprintf(record.text, sizeof(record.text), "%s", program_invocation_short_name);
 	add_record(&c->trace, &record);
 }
 

@@ -34,7 +34,7 @@ def of(kind):
 
 def two_processes():
     names = {r.pid: r.text for r in of('process')}
-    check(sorted(names.values()) == ['roci', 'roci'], f'processes {names}')
+    check(sorted(names.values()) == ['roci ping', 'roci serve'], f'processes {names}')
     check({p.pid for p in of('packet')} == set(names), 'a packet names no process')
     for pid in names:
         check({p.outbound for p in of('packet') if p.pid == pid} == {True, False}, 'both directions of each process')

@@ -1,0 +1,402 @@
+# SPDX-License-Identifier: BSD-2-Clause
+"""`roci ladder`: its commands, and its page in a headless Chromium: it loads, folds, filters, obeys keys, shows losses and errors,
+draws little of much, and runs nothing that a capture says."""
+import json
+import os
+import random
+import re
+import struct
+import subprocess
+import sys
+import tempfile
+import time
+import xml.etree.ElementTree as ElementTree
+
+import roce_pcap
+from browser import Browser
+from harness import ROCI, Host, check, isolate, tap, wait_until
+
+PACKETS = 100000
+MOST_ELEMENTS = 3000  # that are drawn at a time, whatever the capture has
+EVIL = '</script><script>window.pwned=1</script><img src=x onerror="window.pwned=1">'
+
+
+def path(name):
+    return os.path.join(directory, name)
+
+
+def ladder(*argv, status=0, stdin=None):
+    """Runs `roci ladder`. Returns what it wrote to standard output, and to standard error."""
+    done = subprocess.run([ROCI, 'ladder', *argv], stdout=subprocess.PIPE, stderr=subprocess.PIPE, stdin=stdin or subprocess.DEVNULL,
+                          timeout=120, cwd=directory)
+    out, err = done.stdout.decode(errors='replace'), done.stderr.decode(errors='replace')
+    check(done.returncode == status, f'roci ladder {argv}: exit status {done.returncode}, not {status}\n{out[-500:]}\n{err}')
+    return out, err
+
+
+def data_of(page):
+    with open(page, encoding='utf-8') as file:
+        return json.loads(re.search(r'<script type="application/json" id="ladder-data">(.*?)</script>', file.read(), re.S)[1])
+
+
+# ---- captures that no network has seen ----
+
+def block(kind, body):
+    body += bytes(-len(body) % 4)
+    return struct.pack('<II', kind, 12 + len(body)) + body + struct.pack('<I', 12 + len(body))
+
+
+HEAD = block(0x0a0d0d0a, struct.pack('<IHHq', 0x1a2b3c4d, 1, 0, -1)) + block(1, struct.pack('<HHIHHII', 101, 0, 262144, 9, 1, 9, 0))
+
+
+def packet(time_ns, source, destination, opcode, qpn, psn, rest=b'', pid=0, ack=False):
+    bth = struct.pack('>BBHII', opcode, 0, 0xffff, qpn, psn | (0x80000000 if ack else 0))
+    udp = struct.pack('>HHHH', 50000, 4791, 8 + len(bth) + len(rest) + 4, 0)
+    ip = struct.pack('>BBHHHBBH4s4s', 0x45, 0, 20 + 8 + len(bth) + len(rest) + 4, 0, 0x4000, 64, 17, 0, bytes(source), bytes(destination))
+    whole = ip + udp + bth + rest + struct.pack('<I', roce_pcap.icrc(ip, udp, bth + rest))
+    options = struct.pack('<HHI', 6, 4, pid) + struct.pack('<HHI', 2, 4, 2) + bytes(4) if pid else b''
+    return block(6, struct.pack('<IIIII', 0, time_ns >> 32, time_ns & 0xffffffff, len(whole), len(whole)) + whole
+                 + bytes(-len(whole) % 4) + options)
+
+
+def record(kind, time_ns, pid, text='', qpn=0, wr_id=0, opcode=0, status=0, length=0):
+    return block(0xe9636f72, struct.pack('<4sHHIIIBBHIIIIIIIIQQQ', b'roci', 1, kind, time_ns >> 32, time_ns & 0xffffffff, pid, 2, opcode, 0, status,
+                                         0, qpn, 0, 1, 0, 0, 0, wr_id, length, 0) + bytes(32) + text.encode()[:63].ljust(64, b'\0'))
+
+
+A, B, T0 = (10, 0, 0, 1), (10, 0, 0, 2), 1763829000 * 10**9
+
+
+def conversation(messages, packets_each, payload=b'x' * 64):
+    """WRITEs of several packets, and an acknowledgement for each."""
+    psn, now = 100, T0
+    for _ in range(messages):
+        for n in range(packets_each):
+            first, last = n == 0, n == packets_each - 1
+            opcode = 10 if first and last else 6 if first else 8 if last else 7
+            reth = struct.pack('>QII', 0x1000, 0x77, len(payload) * packets_each) if first else b''
+            yield packet(now, A, B, opcode, 0x22, psn, reth + payload, ack=last)
+            psn, now = psn + 1, now + 700
+        yield packet(now, B, A, 17, 0x11, psn - 1, struct.pack('>I', 0x1f000001))
+        now += 900
+
+
+# ---- commands ----
+
+def of_a_program():
+    out, err = ladder('-o', path('ping.html'), '--', ROCI, 'ping', '--device', 'embedded', '--loopback', '-c', '3', '-i', '0', '-s', '20000',
+                      '--op', 'write')
+    check('3 operations, 0 failed' in out, f'the program is not to be heard: {out}')
+    check(f'open {path("ping.html")} in a browser' in err, err)
+    data = data_of(path('ping.html'))
+    check(len(data['ends']) == 2, f'ends {data["ends"]}')
+    check(all(a >= t for t, a in zip(data['packets']['t'], data['packets']['arrived'])), 'a packet arrives before it leaves, or not at all')
+    linked = [m for m in data['messages'] if m['post'] >= 0 and m['completion'] >= 0]
+    check(len(linked) >= 6, f'{len(linked)} of {len(data["messages"])} messages have a post and a completion')
+    ladder('-o', path('no.html'), '--', path('nowhere'), status=127)
+    ladder('-o', path('no.html'), '--', 'false', status=1)
+    check(not os.path.exists(path('no.html')), 'a picture of nothing')
+
+
+def of_two_processes():
+    """Each process is an end, and packets of connection management go the right way between two of one address."""
+    capture = path('two.pcapng')
+    serve = here.start(ROCI, 'serve', '--device', 'embedded', '--port', '18601', env={'ROCI_CAPTURE': capture}, plain=True)
+    wait_until('roci serve', lambda: 'waiting' in serve.text() or 'port' in serve.text() or not serve.running())
+    here.call(ROCI, 'ping', '--device', 'embedded', '--port', '18601', '-c', '2', '-i', '0', '127.0.0.1', env={'ROCI_CAPTURE': capture}, plain=True)
+    serve.end(subprocess.signal.SIGTERM)
+    ladder('-o', path('two.html'), capture)
+    data = data_of(path('two.html'))
+    names = [end['name'] for end in data['ends']]
+    check(sorted(names) == ['roci ping', 'roci serve'], f'ends {data["ends"]}')
+    ping = names.index('roci ping')
+    for text, sender in zip(data['packets']['text'], data['packets']['from']):
+        if 'CM REQ' in text or 'CM RTU' in text:
+            check(sender == ping, f'{text} comes from {names[sender]}')
+        if 'CM REP' in text:
+            check(sender != ping, f'{text} comes from {names[sender]}')
+
+
+def of_any_capture():
+    """Captures of Soft-RoCE, from a file and from a pipe, in all three formats."""
+    captures = os.path.join(os.path.dirname(os.path.abspath(__file__)), '..', 'captures')
+    for name in sorted(os.listdir(captures)):
+        if not name.endswith('.pcap'):
+            continue
+        capture = os.path.join(captures, name)
+        text, _ = ladder('--text', capture)
+        check(text.startswith('# RDMA ladder'), text[:100])
+        with open(capture, 'rb') as file:
+            page, err = ladder('-o', '-', '-', stdin=file)
+        check(page.startswith('<!doctype html>') and page.endswith('</html>\n') and not err, f'{name}: {err}')
+        svg, _ = ladder('--svg', capture)
+        ElementTree.fromstring(svg)
+    data = data_of_text(page)
+    check(len(data['ends']) == 2, f'{data["ends"]}')
+
+
+def data_of_text(text):
+    return json.loads(re.search(r'id="ladder-data">(.*?)</script>', text, re.S)[1])
+
+
+def output_file():
+    """A picture replaces a picture, and nothing else. What goes wrong names the way on."""
+    with open(path('small.pcapng'), 'wb') as file:
+        file.write(HEAD + b''.join(conversation(3, 2)))
+    for option in ('--svg', '--text', '--max-packets=5'):
+        ladder(option, '-o', path('again'), path('small.pcapng'))
+    with open(path('mine'), 'w') as file:
+        file.write('my notes')
+    _, err = ladder('-o', path('mine'), path('small.pcapng'), status=2)
+    check('left as it is' in err and open(path('mine')).read() == 'my notes', err)
+    check('write `--` before it' in ladder('sleep', '1', status=2)[1], 'a program without --')
+    check('usage' in ladder(status=2)[1], 'no usage')
+    check('--svg or --text' in ladder('--svg', '--text', path('small.pcapng'), status=2)[1], 'both')
+    check('--fault is for a program' in ladder('--fault', 'loss=0.1', path('small.pcapng'), status=2)[1], 'fault')
+    check('loss' in ladder('--fault', 'loss=2', '--', 'true', status=2)[1], 'fault')
+    with open(path('empty.pcapng'), 'wb') as file:
+        file.write(HEAD)
+    check('no packets' in ladder('-o', path('e.html'), path('empty.pcapng'), status=1)[1], 'empty')
+    with open(path('cut.pcapng'), 'wb') as file:
+        file.write((HEAD + b''.join(conversation(3, 2)))[:-30])
+    check('cut off' in ladder('-o', path('cut.html'), path('cut.pcapng'), status=1)[1], 'cut off')
+    check(len(data_of(path('cut.html'))['packets']['t']) == 8, 'what is good of a cut capture')
+    data = data_of_text(ladder('-o', '-', '--max-packets', '5', path('small.pcapng'))[0])
+    check(len(data['packets']['t']) == 5 and '--max-packets' in data['notes'][0], f'{data["notes"]}')
+
+
+def damaged_captures():
+    """Random damage: no crash, and the formats stay whole."""
+    draw, runs = random.Random(7), 60
+    with open(path('small.pcapng'), 'rb') as file:
+        good = file.read() + record(1, T0, 9, 'x') + record(2, T0 + 5, 9, qpn=0x11, length=1 << 40) + record(5, T0 + 9, 9, qpn=0x11, status=99)
+    for n in range(runs):
+        bad = bytearray(good)
+        for _ in range(draw.randrange(1, 30)):
+            bad[draw.randrange(100, len(bad))] = draw.randrange(256)
+        with open(path('bad.pcapng'), 'wb') as file:
+            file.write(bad)
+        for option in (['--text'], ['--svg'], ['-o', '-']):
+            done = subprocess.run([ROCI, 'ladder', *option, path('bad.pcapng')], stdout=subprocess.PIPE, stderr=subprocess.PIPE, timeout=60)
+            check(done.returncode in (0, 1), f'run {n}, {option}: exit status {done.returncode}\n{done.stderr.decode()[-1000:]}')
+            if done.stdout and option == ['--svg']:
+                ElementTree.fromstring(done.stdout)
+            if done.stdout and option[0] == '-o':
+                data_of_text(done.stdout.decode())
+    return f'{runs} captures'
+
+
+# ---- the page ----
+
+def opened(name):
+    if name == 'ping.html' and not os.path.exists(path(name)):
+        of_a_program()
+    seconds = page.open(path(name))
+    page.settle()
+    told = page.console()
+    check(not told, f'the console says {told}')
+    return seconds
+
+
+def loads():
+    opened('ping.html')
+    check(page.js('return document.title').startswith('roci ping'), 'title')
+    check(page.count('.head-box') == 2 and page.count('.arrow') > 4 and page.count('.event') > 4, 'ends, arrows, events')
+    check('2 ends' in page.texts('#summary')[0] and 'no problems' in page.texts('#next-problem')[0], page.texts('#summary')[0])
+
+
+def folds():
+    opened('ping.html')
+    page.click('#unfold')
+    check(page.count('[data-kind=message]') == 0, 'messages among packets')
+    page.key('f')
+    page.js("document.getElementById('search').value = 'WRITE'; document.getElementById('search').dispatchEvent(new Event('input'))")
+    page.click('#search')
+    page.key('Enter')
+    page.click('#scroller')
+    page.key('/', 'Enter')
+    check(page.count('.arrow[data-kind=message]') > 0, 'no message')
+    check('packets' in page.texts('#detail h2')[0], f'selected: {page.texts("#detail h2")}')
+    page.key('Escape')
+    page.js("document.getElementById('scroller').focus()")
+    before = page.count('.arrow[data-kind=packet]')
+    page.key('Enter')
+    check(page.count('.arrow[data-kind=packet]') > before, 'Enter opens no message')
+    page.key('Enter')
+    check(page.count('.arrow[data-kind=packet]') == before, 'Enter closes no message')
+
+
+def filters():
+    opened('ping.html')
+    page.click('#fold')
+    for n, selector in ((1, '.event .post'), (2, '.arrow.ack'), (3, '.event .other')):
+        check(page.count(selector) > 0, f'{selector} is not there')
+        page.click(f'#kinds button:nth-child({n})')
+        check(page.count(selector) == 0, f'{selector} is still there')
+        page.click(f'#kinds button:nth-child({n})')
+        check(page.count(selector) > 0, f'{selector} does not come back')
+    page.click('#kinds button:nth-child(3)')
+    page.click('#legend button')
+    check(page.count('.arrow') == 0 and 'Nothing is left' in ''.join(page.texts('#stage text')), 'a pair of QPs stays')
+
+
+def keyboard():
+    opened('ping.html')
+    page.js("document.getElementById('scroller').focus()")
+    page.key('ArrowDown', 'ArrowDown')
+    first = page.texts('#now')[0]
+    page.key('ArrowDown')
+    check(page.texts('#now')[0] not in ('', first), 'the arrow key does not step')
+    page.key('End')
+    check(page.js("return document.getElementById('scroller').scrollTop") > 100, 'End does not scroll')
+    page.key('Home')
+    check(page.js("return document.getElementById('scroller').scrollTop") == 0, 'Home does not scroll')
+    check(not page.js("return document.getElementById('panel').hidden"), 'no panel')
+    page.key('Escape')
+    check(page.js("return document.getElementById('panel').hidden"), 'Escape does not close')
+    height = page.js("return document.getElementById('spacer').offsetHeight")
+    page.key('+')
+    check(page.js("return document.getElementById('spacer').offsetHeight") > height, '+ does not zoom')
+    theme = page.js('return document.documentElement.dataset.theme')
+    ground = page.js('return getComputedStyle(document.body).backgroundColor')
+    page.key('t')
+    check(page.js('return document.documentElement.dataset.theme') != theme, 't does not change the theme')
+    check(page.js('return getComputedStyle(document.body).backgroundColor') != ground, 'the ground stays as it is')
+    page.key('/', 'p', 's', 'n')
+    check(re.match(r'\d+ rows', page.texts('#found')[0]), f'search finds {page.texts("#found")}')
+
+
+def a_fault():
+    ladder('-o', path('fault.html'), '--fault', 'loss=0.1,seed=3', '--', ROCI, 'ping', '--device', 'embedded', '--loopback', '-c', '4', '-i', '0',
+           '-s', '30000', '--op', 'write')
+    data = data_of(path('fault.html'))
+    lost = sum(bool(flags & 0x1c00) for flags in data['packets']['flags'])
+    again = sum(bool(flags & 1) for flags in data['packets']['flags'])
+    check(lost and again, f'{lost} lost, {again} sent again: choose another seed')
+    opened('fault.html')
+    summary = page.texts('#summary')[0]
+    check(f'{lost} lost' in summary and f'{again} sent again' in summary, summary)
+    page.js("document.getElementById('scroller').focus()")
+    seen = set()
+    for _ in range(lost + again + 20):
+        page.key('n')
+        seen |= {cls for cls in ('lost', 'again') if page.count(f'.arrow.at.{cls}')}
+        if seen == {'lost', 'again'}:
+            break
+    check(seen == {'lost', 'again'}, f'`n` comes to {seen}')
+    check(page.count('.arrow.lost .cross') or page.count('.arrow.again'), 'no cross')
+    page.click('#fold')
+    page.key('n')
+    check(page.count('.arrow.lost, .arrow.again') > 0, 'folding hides a loss')
+    return f'{lost} lost, {again} sent again'
+
+
+def an_error():
+    ladder('-o', path('error.html'), '--', ROCI, 'explain', '--provoke', 'REM_ACCESS_ERR')
+    opened('error.html')
+    page.key('n', 'n')
+    check(page.count('.event.bad') == 1 and page.count('.arrow.bad') > 0, 'no red event, or no red arrow')
+    text = page.texts('#detail')[0]
+    check('REM_ACCESS_ERR' in text and 'Likely causes' in text and 'roci explain' in text, text)
+
+
+def a_table():
+    opened('ping.html')
+    page.click('#table summary')
+    rows = page.texts('#rows tr')
+    data = data_of(path('ping.html'))
+    check(int(page.js("return document.querySelector('table').getAttribute('aria-rowcount')")) == 1 + len(data['packets']['t']) + len(data['events']['t']),
+          'the table has not all rows')
+    check(len(rows) == 100 or len(rows) == len(data['packets']['t']) + len(data['events']['t']), f'{len(rows)} rows')
+    check(any('post WRITE' in row for row in rows) and any('CM REQ' in row for row in rows), 'the story is another one')
+    check(page.js("return document.querySelector('#stage').getAttribute('role')") == 'img', 'role')
+
+
+def prints():
+    opened('ping.html')
+    page.js("dispatchEvent(new Event('beforeprint'))")
+    check(page.count('#print svg .arrow') >= len(data_of(path('ping.html'))['packets']['t']), 'a packet is not printed')
+    page.js("dispatchEvent(new Event('afterprint'))")
+    check(page.count('#print svg') == 0, 'the print stays')
+
+
+def many():
+    with open(path('many.pcapng'), 'wb') as file:
+        file.write(HEAD)
+        file.writelines(conversation(PACKETS // 20, 19))
+    start = time.monotonic()
+    ladder('-o', path('many.html'), path('many.pcapng'))
+    drawn = time.monotonic() - start
+    seconds = opened('many.html')
+    check(str(f'{PACKETS:,} packets') in page.texts('#summary')[0], page.texts('#summary')[0])
+    counts, rows = [], set()
+    for fold in ('#fold', '#unfold'):
+        page.click(fold)
+        for place in (0, 0.31, 0.77, 1):
+            page.js("const s = document.getElementById('scroller'); s.scrollTop = arguments[0] * s.scrollHeight", place)
+            page.settle()
+            counts.append(page.count('#stage *'))
+            rows.add(page.texts('.time')[3])
+            check(page.count('.arrow') > 5, f'{page.count(".arrow")} arrows at {place}')
+    check(max(counts) < MOST_ELEMENTS, f'elements drawn: {counts}')
+    check(len(rows) >= 7, f'scrolling shows {rows}')
+    page.key('-', '-', '-', '-', '-', '-', '-', '-')
+    check(page.count('#stage *') < 2 * MOST_ELEMENTS, f'{page.count("#stage *")} elements where it is small')
+    check(page.count('#rows tr') <= 100, 'rows of the table')
+    return f'drawn in {drawn:.1f} s, opened in {seconds:.2f} s, {os.path.getsize(path("many.html")) >> 20} MiB, at most {max(counts)} elements'
+
+
+def hostile():
+    """Names, bytes and the file's name are what a capture's writer chooses."""
+    name = 'a<img src=x onerror=alert(1)>\'"&.pcapng'
+    payload = b'</script><script>window.pwned=1</script>'
+    with open(path(name), 'wb') as file:
+        file.write(HEAD + record(1, T0, 4242, EVIL) + record(1, T0, 4243, '\x1b]0;title\x07\x1b[2J\u2028') + record(2, T0 + 1, 4242, qpn=0x11, wr_id=2**64 - 1, length=64)
+                   + b''.join(conversation(2, 2, payload + b'    ')) + packet(T0 + 2, A, B, 10, 0x22, 90, struct.pack('>QII', 0, 1, 4) + b'abcd', pid=4242)
+                   + record(5, T0 + 99999, 4243, qpn=5, status=77, opcode=99, wr_id=1))
+    text, _ = ladder('--text', path(name))
+    check(not re.search('[\x00-\x09\x0b-\x1f\x7f-\x9f]', text), 'control characters reach the terminal')
+    svg, _ = ladder('--svg', path(name))
+    tree = ElementTree.fromstring(svg)
+    check(not [e for e in tree.iter() if e.tag.endswith(('script', 'img'))], 'elements in the SVG')
+    ladder('-o', path('hostile.html'), path(name))
+    opened('hostile.html')
+    for key in ('ArrowDown', 'ArrowDown', 'ArrowDown', 'ArrowDown', 'ArrowDown', 'End'):
+        page.key(key)
+    page.click('#table summary')
+    check(page.js('return window.pwned') is None, 'a script of the capture has run')
+    check(page.count('img') == 0 and page.count('script') == 2, 'elements of the capture are in the page')
+    check(page.texts('#title')[0] == name, f'title {page.texts("#title")}')
+    check('</script>' in ''.join(page.texts('.head-name')), f'the name is not shown as it is: {page.texts(".head-name")}')
+    page.js("const s = document.createElement('script'); s.textContent = 'window.pwned = 2'; document.body.append(s)")
+    check(page.js('return window.pwned') is None, "the page's policy lets other scripts run")
+    page.console()
+
+
+def cases():
+    yield 'draws a program', of_a_program
+    yield 'draws two processes', of_two_processes
+    yield 'draws any capture', of_any_capture
+    yield 'the output file, and complaints', output_file
+    yield 'damaged captures', damaged_captures
+    yield 'page: loads', loads
+    yield 'page: folds', folds
+    yield 'page: filters', filters
+    yield 'page: keyboard', keyboard
+    yield 'page: a fault', a_fault
+    yield 'page: an error with its explanation', an_error
+    yield 'page: the table', a_table
+    yield 'page: prints', prints
+    yield f'page: {PACKETS} packets', many
+    yield 'page: hostile content', hostile
+
+
+if __name__ == '__main__':
+    isolate()
+    here, page = Host('here'), None
+    with tempfile.TemporaryDirectory() as directory:
+        page = Browser()
+        try:
+            sys.exit(tap(list(cases())))
+        finally:
+            page.close()
