@@ -55,23 +55,35 @@ static const char *family(const char *text)
 	return strchr(text, ':') ? "IPv6" : "IPv4";
 }
 
+#define KIND_CHARS 32
+
+/* "RoCE v2 over IPv4". InfiniBand has no IP packets. */
+static const char *kind(const struct end *end, char text[KIND_CHARS])
+{
+	bool ip = strcmp(end->type, "InfiniBand") != 0;
+
+	snprintf(text, KIND_CHARS, "%s%s%s", end->type, ip ? " over " : "", ip ? family(end->gid) : "");
+	return text;
+}
+
 static void compare_gids(struct findings *findings, const struct end *near, const struct end *far)
 {
-	bool same_type = !strcmp(near->type, far->type), same_family = !strcmp(family(near->gid), family(far->gid));
+	char here[KIND_CHARS], there[KIND_CHARS];
+	bool same = !strcmp(kind(near, here), kind(far, there));
 	struct finding *finding;
 
 	if (!strcmp(far->type, "unknown") || !strcmp(near->type, "unknown"))
 		finding = finding_add(findings, FINDING_NOTE, "ends-gid",
 				      "%s does not tell the type of its GID: an older Rocinante or kernel",
 				      strcmp(near->type, "unknown") ? far->gid : near->gid);
-	else if (same_type && same_family)
-		finding = finding_add(findings, FINDING_OK, "ends-gid", "both ends use %s over %s: %s here, %s there",
-				      near->type, family(near->gid), near->gid, far->gid);
+	else if (same)
+		finding = finding_add(findings, FINDING_OK, "ends-gid", "both ends use %s: %s here, %s there", here,
+				      near->gid, far->gid);
 	else
 		finding = finding_add(findings, FINDING_PROBLEM, "ends-gid",
 				      "the ends do not use the same kind of GID, so neither understands the other: "
-				      "%s over %s here, %s over %s there",
-				      near->type, family(near->gid), far->type, family(far->gid));
+				      "%s here, %s there",
+				      here, there);
 	finding_proof(finding, "the GID of each end's queue pair: %s (%s) and %s (%s)", near->gid, near->type, far->gid,
 		      far->type);
 	if (finding->level == FINDING_PROBLEM)

@@ -37,7 +37,7 @@ static void alike(void **state)
 
 static void gids(void **state)
 {
-	struct end v1 = there, v6 = there, old = there;
+	struct end v1 = there, v6 = there, old = there, one = {"fe80::1", "InfiniBand", 0, 4096, 0}, other = one;
 
 	strcpy(v1.type, "RoCE v1");
 	compare(here, v1);
@@ -45,6 +45,8 @@ static void gids(void **state)
 	strcpy(v6.gid, "fd00::2");
 	compare(here, v6);
 	says("ends-gid", FINDING_PROBLEM, "RoCE v2 over IPv4 here, RoCE v2 over IPv6 there");
+	compare(one, other);
+	says("ends-gid", FINDING_OK, "both ends use InfiniBand: fe80::1 here");
 	strcpy(old.type, "unknown");
 	old.prefix = old.network_mtu = 0;
 	compare(here, old);
