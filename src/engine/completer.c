@@ -2,6 +2,7 @@
 #include "engine/completer.h"
 
 #include <assert.h>
+#include <errno.h>
 
 #include "engine/rc.h"
 #include "engine/requester.h"
@@ -186,6 +187,7 @@ static void on_read_response(struct roci_qp *qp, const struct roci_rx *rx)
 	struct roci_sgl sgl;
 	uint64_t offset;
 	uint32_t into, expected;
+	int err;
 
 	if (!w)
 		return;
@@ -202,8 +204,10 @@ static void on_read_response(struct roci_qp *qp, const struct roci_rx *rx)
 		return;
 	}
 	sgl = (struct roci_sgl){w->sges, w->num_sge};
-	if (expected &&
-	    roci_sgl_scatter(qp->e, qp->pd, &sgl, offset, rx->pkt.payload, expected, into + 1 == w->packets)) {
+	err = expected ? roci_sgl_place(qp->e, qp->pd, &sgl, offset, &rx->pkt, into + 1 == w->packets) : 0;
+	if (err == -EAGAIN)
+		return; /* lost */
+	if (err) {
 		roci_requester_fail(qp, ROCI_WC_LOC_PROT_ERR);
 		return;
 	}

@@ -82,7 +82,11 @@ static bool accepts(struct roci_engine *e, const struct roci_qp *qp, const struc
 		e->stats->rx_wrong_type++;
 		return false;
 	}
-	if (qp->type != ROCI_QPT_UD &&
+	if (rx->local != qp->attr.av.local) {
+		e->stats->rx_wrong_source++;
+		return false;
+	}
+	if (qp->type != ROCI_QPT_UD && !rx->local &&
 	    (memcmp(rx->sgid, qp->attr.av.dgid, 16) || memcmp(rx->dgid, qp->attr.av.sgid, 16))) {
 		e->stats->rx_wrong_source++;
 		return false;
@@ -194,6 +198,22 @@ void roci_engine_rx(struct roci_engine *e, uint64_t now, const struct roci_rx *r
 	if (!accepts(e, qp, rx))
 		return;
 	dispatch(qp, rx);
+}
+
+/* ---- peers on the same host ---- */
+
+void roci_engine_fetch_by(struct roci_engine *e, roci_fetch_fn *fetch, void *driver)
+{
+	e->fetch = fetch;
+	e->driver = driver;
+}
+
+bool roci_engine_uses_local(const struct roci_engine *e, uint16_t local)
+{
+	for (const struct roci_list *l = e->all_qps.next; l != &e->all_qps; l = l->next)
+		if (roci_container_of(l, struct roci_qp, all)->attr.av.local == local)
+			return true;
+	return false;
 }
 
 /* ---- addresses ---- */

@@ -18,6 +18,8 @@
 #ifndef ROCI_ENGINE_ENGINE_H
 #define ROCI_ENGINE_ENGINE_H
 
+#include <stdatomic.h>
+
 #include "engine/limits.h" /* IWYU pragma: export */
 #include "engine/types.h"
 #include "wire/packet.h"
@@ -47,6 +49,8 @@ struct roci_rx {
 	uint8_t traffic_class;      /* the IP header's byte, ECN in its low two bits */
 	uint8_t hop_limit;
 	bool congested; /* too much waits at the link: treated like an ECN mark */
+	uint16_t local; /* it came from that process of this host (roci_av.local): addresses and port say nothing. 0:
+			   wire */
 };
 void roci_engine_rx(struct roci_engine *e, uint64_t now, const struct roci_rx *rx);
 
@@ -111,6 +115,26 @@ struct roci_trace {
 };
 /* NULL: nobody, as at first. */
 void roci_engine_trace(struct roci_engine *e, struct roci_trace *trace);
+
+/* ---- peers on the same host ----
+ *
+ * An RC QP whose address vector has `local` set when it goes to RTR has a peer that reaches memory without packets of
+ * limited size: each of its messages is one packet. Its peer must have decided likewise. */
+
+/* The memory of a peer that holds the payload of a received packet. The driver knows what is in it. */
+struct roci_far;
+
+#define ROCI_LOCAL_INLINE 4096 /* bytes of payload that the link carries itself at most; for the engine's window */
+
+/* Copies the payload of a packet to `count` spans, which have room for exactly that. `last`: the last bytes must become
+ * visible last, as by roci_copy_last(). Returns 0, or a negative errno: it cannot be had, so the packet counts as lost.
+ */
+typedef int roci_fetch_fn(void *driver, const struct roci_far *far, const struct roci_span *to, unsigned count,
+			  bool last);
+void roci_engine_fetch_by(struct roci_engine *e, roci_fetch_fn *fetch, void *driver);
+
+/* Whether a QP still has that roci_av.local. */
+bool roci_engine_uses_local(const struct roci_engine *e, uint16_t local);
 
 /* ---- completion queues ---- */
 
@@ -210,6 +234,7 @@ struct roci_qp_attr {
 int roci_qp_modify(struct roci_qp *qp, uint64_t now, const struct roci_qp_attr *attr, unsigned mask);
 void roci_qp_query(const struct roci_qp *qp, struct roci_qp_attr *attr, struct roci_qp_cap *cap);
 enum roci_qp_state roci_qp_state(const struct roci_qp *qp);
+uint32_t roci_qp_number(const struct roci_qp *qp); /* its QPN */
 
 struct roci_send_wr {
 	uint64_t wr_id;
@@ -246,6 +271,30 @@ int roci_qp_post_recv(struct roci_qp *qp, const struct roci_recv_wr *wr);
  * a CQ with room for a full queue does not overrun. The slot of an unsignaled request is free when the request
  * completes. */
 bool roci_qp_send_room(struct roci_qp *qp, unsigned count);
+
+/* Where the driver publishes for peers of the host what the QP lets them do: from now on *state is ROCI_PUBLISHED and
+ * the QP's access flags in states RTR, RTS, SQD and SQE, and 0 in others. NULL: nowhere. ROCI_PUBLISHED_NEW: nothing
+ * came from the peer yet, and a program may wait for the event that says so (IBV_EVENT_COMM_EST): see
+ * roci_qp_direct_done(). */
+#define ROCI_PUBLISHED     UINT32_C(0x80000000)
+#define ROCI_PUBLISHED_NEW UINT32_C(0x40000000)
+void roci_qp_publish(struct roci_qp *qp, _Atomic uint32_t *state);
+
+/* A request that the driver may execute by itself, on the memory of a peer of the host. */
+struct roci_direct {
+	bool read; /* READ; else WRITE */
+	uint16_t local;
+	uint32_t qpn, dest_qpn, rkey;
+	uint64_t remote_addr, len;
+	unsigned span_count;
+	struct roci_span spans[ROCI_MAX_SGE]; /* this side's memory */
+};
+/* Whether *wr, which roci_qp_check_send() accepts, may be executed like that: everything before it is done, and nothing
+ * about it is wrong on this side. If so, fills *out. */
+bool roci_qp_direct_begin(struct roci_qp *qp, const struct roci_send_wr *wr, struct roci_direct *out);
+/* It was executed: completes it. The next call after roci_qp_direct_begin(). first: the peer was ROCI_PUBLISHED_NEW; it
+ * gets a packet that has no effect but the event. */
+void roci_qp_direct_done(struct roci_qp *qp, const struct roci_send_wr *wr, bool first);
 
 /* Turns keepalive on: when nothing came from the peer of this RC QP in RTS for `interval_ns`, a keepalive probe is sent
  * (keepalive.h). After five probes without an answer, a second apart, the QP fails with ROCI_EVENT_QP_FATAL. 0: off, as

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 #include "engine/execute.h"
 
+#include <errno.h>
 #include <string.h>
 
 #include "engine/sgl.h"
@@ -99,8 +100,11 @@ static enum roci_verdict run_send(struct roci_qp *qp, const struct roci_packet *
 				   "the message has %s%llu bytes, and the receive (wr_id 0x%llx) has room for %llu",
 				   p->op->last ? "" : "more than ", (unsigned long long)(m->offset + p->payload_len),
 				   (unsigned long long)qp->resp.rwqe->wr_id, (unsigned long long)roci_sgl_len(&sgl));
-	if (roci_sgl_scatter(qp->e, roci_qp_receive_pd(qp), &sgl, m->offset, p->payload, p->payload_len, p->op->last))
-		return ROCI_EXEC_OPERATION;
+	switch (roci_sgl_place(qp->e, roci_qp_receive_pd(qp), &sgl, m->offset, p, p->op->last)) {
+	case 0: break;
+	case -EAGAIN: return ROCI_EXEC_IGNORE;
+	default: return ROCI_EXEC_OPERATION;
+	}
 	m->offset += p->payload_len;
 	if (!p->op->last)
 		return ROCI_EXEC_OK;
@@ -147,6 +151,20 @@ static enum roci_verdict begin_write(struct roci_qp *qp, const struct roci_packe
 	return ROCI_EXEC_OK;
 }
 
+/* False where the payload cannot be had. */
+static bool write_payload(struct roci_qp *qp, const struct roci_packet *p, void *to)
+{
+	struct roci_span span = {to, p->payload_len};
+
+	if (p->far)
+		return !qp->e->fetch(qp->e->driver, p->far, &span, 1, p->op->last);
+	if (p->op->last)
+		roci_copy_last(to, p->payload, p->payload_len);
+	else
+		memcpy(to, p->payload, p->payload_len);
+	return true;
+}
+
 static enum roci_verdict run_write(struct roci_qp *qp, const struct roci_packet *p)
 {
 	struct roci_message *m = &qp->resp.message;
@@ -165,10 +183,8 @@ static enum roci_verdict run_write(struct roci_qp *qp, const struct roci_packet 
 	to = roci_mr_remote(qp->e, qp->pd, qp->qpn, m->rkey, m->va, p->payload_len, ROCI_ACCESS_REMOTE_WRITE);
 	if (!to)
 		return ROCI_EXEC_ACCESS;
-	if (p->op->last)
-		roci_copy_last(to, p->payload, p->payload_len);
-	else
-		memcpy(to, p->payload, p->payload_len);
+	if (!write_payload(qp, p, to))
+		return ROCI_EXEC_IGNORE;
 	m->va += p->payload_len;
 	m->left -= p->payload_len;
 	if (is_imm(p))

@@ -10,7 +10,7 @@
 
 enum roci_verdict {
 	ROCI_EXEC_OK,
-	ROCI_EXEC_IGNORE,     /* no room for its answer: as if it was lost */
+	ROCI_EXEC_IGNORE,     /* no room for its answer: as if it was lost; or its payload is */
 	ROCI_EXEC_NO_RECEIVE, /* RNR NAK */
 	ROCI_EXEC_INVALID,    /* NAK invalid request */
 	ROCI_EXEC_ACCESS,     /* NAK remote access error */

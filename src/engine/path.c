@@ -45,6 +45,19 @@ struct roci_path *roci_path_get(struct roci_engine *e, const uint8_t sgid[16], c
 	return p;
 }
 
+struct roci_path *roci_path_get_local(struct roci_engine *e, uint16_t local)
+{
+	static const uint8_t nowhere[16]; /* no path of the wire leads to this address */
+	uint8_t to[16] = {(uint8_t)(local >> 8), (uint8_t)local};
+	struct roci_path *p = roci_path_get(e, nowhere, to);
+
+	if (p) {
+		p->fixed = true;
+		p->cwnd = ROCI_PATH_LOCAL_WINDOW;
+	}
+	return p;
+}
+
 void roci_path_put(struct roci_path *p)
 {
 	if (--p->users)
@@ -57,7 +70,7 @@ void roci_path_acked(struct roci_path *p, uint64_t now, uint64_t bytes)
 {
 	bool limited = 2 * (p->flight + bytes) >= p->cwnd;
 
-	if (!limited)
+	if (!limited || p->fixed)
 		return;
 	if (p->cwnd < p->ssthresh)
 		p->cwnd += bytes;
@@ -74,7 +87,7 @@ void roci_path_rtt(struct roci_path *p, uint64_t now, uint64_t rtt_ns)
 		p->base_rtt = rtt_ns;
 		p->base_rtt_at = now;
 	}
-	if (p->srtt > 2 * p->base_rtt + QUEUE_TARGET_NS && now - p->cut_at > p->srtt) {
+	if (!p->fixed && p->srtt > 2 * p->base_rtt + QUEUE_TARGET_NS && now - p->cut_at > p->srtt) {
 		p->cut_at = now;
 		p->cwnd -= p->cwnd / 8;
 		if (p->cwnd < CWND_MIN)
@@ -85,7 +98,7 @@ void roci_path_rtt(struct roci_path *p, uint64_t now, uint64_t rtt_ns)
 
 void roci_path_congested(struct roci_path *p, uint64_t now)
 {
-	if (p->cut_at && now - p->cut_at <= (p->srtt ? p->srtt : RTT_UNKNOWN_NS))
+	if (p->fixed || (p->cut_at && now - p->cut_at <= (p->srtt ? p->srtt : RTT_UNKNOWN_NS)))
 		return;
 	p->cut_at = now;
 	p->cwnd = p->cwnd / 2 < CWND_MIN ? CWND_MIN : p->cwnd / 2;

@@ -18,11 +18,16 @@
 /* Window bytes that a packet costs beside its payload. */
 #define ROCI_PATH_PACKET_BYTES UINT64_C(256)
 
+/* The window of a path to a process of this host. It counts what a packet and its response take of the link's rings,
+ * of 128 KiB: longer payload is not carried there. */
+#define ROCI_PATH_LOCAL_WINDOW (UINT64_C(48) << 10)
+
 struct roci_path {
 	struct roci_list all;     /* in e->paths */
 	struct roci_list blocked; /* QPs that wait for window, by qp->blocked */
 	uint8_t sgid[16], dgid[16];
 	unsigned users;
+	bool fixed; /* the window is as large as the link's ring: nothing changes it */
 
 	uint64_t flight;                /* bytes sent and not acknowledged, of all QPs */
 	uint64_t cwnd;                  /* bytes */
@@ -40,6 +45,8 @@ struct roci_path {
 struct roci_engine;
 /* The path between two GIDs, shared by its users. NULL when out of memory. */
 struct roci_path *roci_path_get(struct roci_engine *e, const uint8_t sgid[16], const uint8_t dgid[16]);
+/* Likewise the path to a process of this host (roci_av.local). */
+struct roci_path *roci_path_get_local(struct roci_engine *e, uint16_t local);
 void roci_path_put(struct roci_path *path);
 
 /* True where `bytes` more fit in the window. */

@@ -164,6 +164,8 @@ void roci_qp_reset(struct roci_qp *qp)
 	qp->peer = (struct roci_peer_port){0};
 	qp->established = false;
 	qp->state = ROCI_QPS_RESET;
+	roci_qp_published(qp);
+	qp->published = NULL;
 }
 
 void roci_qp_destroy(struct roci_qp *qp)
@@ -219,6 +221,29 @@ void roci_qp_make_ready(struct roci_qp *qp)
 {
 	if (roci_list_empty(&qp->ready))
 		roci_list_append(&qp->e->ready, &qp->ready);
+}
+
+uint32_t roci_qp_number(const struct roci_qp *qp)
+{
+	return qp->qpn;
+}
+
+/* ---- peers on the same host ---- */
+
+void roci_qp_published(struct roci_qp *qp)
+{
+	bool fresh = qp->state == ROCI_QPS_RTR && !qp->established;
+
+	if (qp->published)
+		atomic_store(qp->published,
+			     roci_qp_receives(qp) ? ROCI_PUBLISHED | qp->attr.access | (fresh ? ROCI_PUBLISHED_NEW : 0)
+						  : 0);
+}
+
+void roci_qp_publish(struct roci_qp *qp, _Atomic uint32_t *state)
+{
+	qp->published = state;
+	roci_qp_published(qp);
 }
 
 /* ---- completions ---- */
@@ -281,6 +306,7 @@ void roci_qp_error(struct roci_qp *qp, int type)
 		return;
 	qp->state = ROCI_QPS_ERR;
 	ROCI_TRACE(qp->e, roci_trace_state(qp));
+	roci_qp_published(qp);
 	if (type >= 0)
 		roci_event_async(qp->e, &qp->event, (enum roci_async_type)type);
 	quiesce(qp);

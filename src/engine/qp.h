@@ -92,9 +92,10 @@ struct roci_qp {
 	struct roci_qp_cap cap;
 	struct roci_cq *send_cq, *recv_cq;
 	struct roci_srq *srq;
-	struct roci_path *path;     /* RC and UC from RTR on */
-	struct roci_peer_port peer; /* that packets of the peer come from; RC and UC */
-	uint64_t load_at;           /* when it last sent a request or a READ response; 0: never */
+	struct roci_path *path;      /* RC and UC from RTR on */
+	struct roci_peer_port peer;  /* that packets of the peer come from; RC and UC */
+	_Atomic uint32_t *published; /* by the driver, see roci_qp_publish(); NULL: nowhere */
+	uint64_t load_at;            /* when it last sent a request or a READ response; 0: never */
 	struct roci_event_source event;
 	struct roci_list all, ready, blocked, sent;
 	struct roci_timer timer;      /* of the requester: acknowledgement, RNR wait, pace */
@@ -108,6 +109,11 @@ struct roci_qp {
 	struct roci_responder resp;
 };
 
+/* Its peer is a process of this host, see engine.h. */
+static inline bool roci_qp_is_local(const struct roci_qp *qp)
+{
+	return qp->attr.av.local;
+}
 /* RC, and in a state in which requests are sent and acknowledged. */
 static inline bool roci_qp_is_connected(const struct roci_qp *qp)
 {
@@ -119,6 +125,8 @@ void roci_qp_address(struct roci_qp *qp);
 /* No answer comes from the peer. Where nothing ever came from it, packets leave from port 4791 from now on. long_since:
  * perhaps its port has changed, so its answers prove less (roci_completer_proof()). */
 void roci_qp_peer_silent(struct roci_qp *qp, bool long_since);
+/* State or access flags have changed: brings what is published up to date. */
+void roci_qp_published(struct roci_qp *qp);
 /* The QP has packets to send, or may have: roci_engine_tx() asks it. */
 void roci_qp_make_ready(struct roci_qp *qp);
 /* The QP fails: ERR (RC), both queues flushed in order; async event `type` unless -1. */

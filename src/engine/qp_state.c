@@ -135,6 +135,8 @@ static int check_values(const struct roci_qp *qp, const struct roci_qp_attr *a, 
 
 static void take_values(struct roci_qp *qp, const struct roci_qp_attr *a, unsigned mask)
 {
+	uint16_t local = qp->attr.av.local;
+
 	COPY(ROCI_QP_EN_SQD_ASYNC_NOTIFY, en_sqd_async_notify);
 	COPY(ROCI_QP_ACCESS_FLAGS, access);
 	COPY(ROCI_QP_PKEY_INDEX, pkey_index);
@@ -153,6 +155,11 @@ static void take_values(struct roci_qp *qp, const struct roci_qp_attr *a, unsign
 		qp->attr.rq_psn = a->rq_psn & ROCI_PSN_MASK;
 	if (mask & ROCI_QP_SQ_PSN)
 		qp->attr.sq_psn = a->sq_psn & ROCI_PSN_MASK;
+	/* A QP keeps its kind of path from RTR until it is reset. */
+	if (qp->state != ROCI_QPS_INIT)
+		qp->attr.av.local = local;
+	else if (qp->type != ROCI_QPT_RC)
+		qp->attr.av.local = 0;
 	if (mask & ROCI_QP_AV)
 		roci_qp_address(qp);
 	qp->req.ack_timer.retries_left = qp->attr.retry_cnt;
@@ -162,6 +169,7 @@ static void take_values(struct roci_qp *qp, const struct roci_qp_attr *a, unsign
 /* RTR also needs the path and room for responses. */
 static int enter_rtr(struct roci_qp *qp, const struct roci_qp_attr *a)
 {
+	bool local;
 	int err;
 
 	if (qp->type == ROCI_QPT_UD)
@@ -169,18 +177,24 @@ static int enter_rtr(struct roci_qp *qp, const struct roci_qp_attr *a)
 	err = qp->type == ROCI_QPT_RC ? roci_response_ring_resize(&qp->resp.responses, a->max_dest_rd_atomic) : 0;
 	if (err)
 		return err;
-	qp->path = roci_path_get(qp->e, a->av.sgid, a->av.dgid);
+	local = qp->type == ROCI_QPT_RC && a->av.local;
+	qp->path = local ? roci_path_get_local(qp->e, a->av.local) : roci_path_get(qp->e, a->av.sgid, a->av.dgid);
 	if (!qp->path)
 		return -ENOMEM;
-	qp->mtu = roci_mtu_bytes(a->path_mtu);
+	qp->mtu = local ? ROCI_MAX_MESSAGE_BYTES : roci_mtu_bytes(a->path_mtu);
+	if (local) /* there are no ports */
+		qp->peer = (struct roci_peer_port){.shown = true, .sprays = true};
 	qp->resp.epsn = qp->resp.steps.named = a->rq_psn & ROCI_PSN_MASK;
 	return 0;
 }
 
 static int change_path(struct roci_qp *qp, const struct roci_qp_attr *a)
 {
-	struct roci_path *path = roci_path_get(qp->e, a->av.sgid, a->av.dgid);
+	struct roci_path *path;
 
+	if (roci_qp_is_local(qp))
+		return 0; /* the process stays */
+	path = roci_path_get(qp->e, a->av.sgid, a->av.dgid);
 	if (!path)
 		return -ENOMEM;
 	roci_flight_forget(qp); /* of UC: nobody will acknowledge it */
@@ -262,5 +276,6 @@ int roci_qp_modify(struct roci_qp *qp, uint64_t now, const struct roci_qp_attr *
 	enter(qp, from, to, mask);
 	if (to != from)
 		ROCI_TRACE(qp->e, roci_trace_state(qp));
+	roci_qp_published(qp);
 	return 0;
 }

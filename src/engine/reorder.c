@@ -48,7 +48,7 @@ void roci_reorder_keep(struct roci_reorder_store *store, struct roci_reorder *r,
 	struct roci_list *after = r->kept.prev;
 	struct roci_reorder_slot *s;
 
-	if (roci_psn_diff(rx->pkt.psn, expected) >= ROCI_REORDER_WINDOW)
+	if (roci_psn_diff(rx->pkt.psn, expected) >= ROCI_REORDER_WINDOW || rx->pkt.far)
 		return;
 	if (!ready(store) || r->count >= store->free_count || rx->pkt.payload_len > ROCI_REORDER_BYTES)
 		return;

@@ -28,6 +28,8 @@ static inline uint64_t roci_swqe_bytes(const struct roci_qp *qp, const struct ro
 {
 	uint64_t bytes = (uint64_t)packets * qp->mtu;
 
+	if (roci_qp_is_local(qp)) /* one packet at most */
+		return packets * (ROCI_PATH_PACKET_BYTES + (w->length <= ROCI_LOCAL_INLINE ? w->length : 0));
 	return (bytes < w->length ? bytes : w->length) + packets * ROCI_PATH_PACKET_BYTES;
 }
 static inline struct roci_swqe *roci_swqe_head(const struct roci_qp *qp)

@@ -103,6 +103,7 @@ static void establish(struct roci_qp *qp)
 	if (qp->established)
 		return;
 	qp->established = true;
+	roci_qp_published(qp);
 	if (qp->state == ROCI_QPS_RTR)
 		roci_event_async(qp->e, &qp->event, ROCI_EVENT_COMM_EST);
 }

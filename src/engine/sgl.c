@@ -5,6 +5,7 @@
 #include <stdatomic.h>
 #include <string.h>
 
+#include "engine/internal.h"
 #include "engine/mr.h"
 
 uint64_t roci_sgl_len(const struct roci_sgl *sgl)
@@ -29,10 +30,10 @@ bool roci_sgl_check(struct roci_engine *e, uint32_t pd, const struct roci_sgl *s
 	return true;
 }
 
-int roci_sgl_gather(struct roci_engine *e, uint32_t pd, const struct roci_sgl *sgl, uint64_t offset, uint32_t len,
-		    struct roci_tx_batch *batch)
+int roci_sgl_spans(struct roci_engine *e, uint32_t pd, const struct roci_sgl *sgl, uint64_t offset, uint64_t len,
+		   uint32_t access, struct roci_span *out)
 {
-	unsigned spans = 0;
+	int spans = 0;
 
 	for (unsigned i = 0; i < sgl->count && len; i++) {
 		const struct roci_sge *s = &sgl->sges[i];
@@ -45,15 +46,25 @@ int roci_sgl_gather(struct roci_engine *e, uint32_t pd, const struct roci_sgl *s
 		}
 		n = s->len - (uint32_t)offset;
 		if (n > len)
-			n = len;
-		p = roci_mr_local(e, pd, s->lkey, s->addr + offset, n, 0);
+			n = (uint32_t)len;
+		p = roci_mr_local(e, pd, s->lkey, s->addr + offset, n, access);
 		if (!p)
 			return -EACCES;
-		batch->spans[batch->span_count + spans++] = (struct roci_span){p, n};
+		out[spans++] = (struct roci_span){p, n};
 		len -= n;
 		offset = 0;
 	}
-	batch->span_count += spans;
+	return spans;
+}
+
+int roci_sgl_gather(struct roci_engine *e, uint32_t pd, const struct roci_sgl *sgl, uint64_t offset, uint32_t len,
+		    struct roci_tx_batch *batch)
+{
+	int spans = roci_sgl_spans(e, pd, sgl, offset, len, 0, batch->spans + batch->span_count);
+
+	if (spans < 0)
+		return spans;
+	batch->span_count += (unsigned)spans;
 	return 0;
 }
 
@@ -104,4 +115,18 @@ int roci_sgl_scatter(struct roci_engine *e, uint32_t pd, const struct roci_sgl *
 		offset = 0;
 	}
 	return 0;
+}
+
+int roci_sgl_place(struct roci_engine *e, uint32_t pd, const struct roci_sgl *sgl, uint64_t offset,
+		   const struct roci_packet *p, bool last)
+{
+	struct roci_span to[ROCI_MAX_SGE];
+	int count;
+
+	if (!p->far)
+		return roci_sgl_scatter(e, pd, sgl, offset, p->payload, p->payload_len, last);
+	count = roci_sgl_spans(e, pd, sgl, offset, p->payload_len, ROCI_ACCESS_LOCAL_WRITE, to);
+	if (count < 0)
+		return count;
+	return e->fetch(e->driver, p->far, to, (unsigned)count, last) ? -EAGAIN : 0;
 }

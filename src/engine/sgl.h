@@ -21,6 +21,13 @@ int roci_sgl_gather(struct roci_engine *e, uint32_t pd, const struct roci_sgl *s
 /* Copies `len` bytes to `offset`; the list must be long enough. With `last`, as roci_copy_last(). -EACCES. */
 int roci_sgl_scatter(struct roci_engine *e, uint32_t pd, const struct roci_sgl *sgl, uint64_t offset,
 		     const uint8_t *src, uint32_t len, bool last);
+/* The same with the payload of a received packet, wherever it is. -EACCES; -EAGAIN: it cannot be had. */
+int roci_sgl_place(struct roci_engine *e, uint32_t pd, const struct roci_sgl *sgl, uint64_t offset,
+		   const struct roci_packet *p, bool last);
+/* The spans of the first `len` bytes, at most ROCI_MAX_SGE, to `out`. Returns their number, or -EACCES. `access`: as
+ * for roci_mr_local(). */
+int roci_sgl_spans(struct roci_engine *e, uint32_t pd, const struct roci_sgl *sgl, uint64_t offset, uint64_t len,
+		   uint32_t access, struct roci_span *out);
 /* As memcpy(), but the last byte becomes visible after all others, or the last 8 bytes where they are aligned. Programs
  * poll on the end of a message. */
 void roci_copy_last(void *dst, const void *src, size_t len);

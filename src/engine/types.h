@@ -159,6 +159,7 @@ struct roci_av {
 	uint16_t src_port;          /* UDP source port */
 	uint16_t mad_port;          /* UDP port that MADs leave from: 4791, where it is ours */
 	uint16_t peer_port;         /* UDP port that the QP's peer sends from; 0: not known. The engine sets it */
+	uint16_t local;             /* the driver's number of a process of this host; 0: the wire. See engine.h */
 	uint8_t sgid_index;
 	uint8_t traffic_class;
 	uint8_t hop_limit;

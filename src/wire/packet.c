@@ -96,9 +96,18 @@ static bool payload_len_valid(const struct roci_opcode_info *info, size_t payloa
 	}
 }
 
+/* All behind the BTH. Returns their end. */
+static const uint8_t *parse_headers(struct roci_packet *pkt, const uint8_t *bytes)
+{
+	const uint8_t *end = pkt->op->response ? parse_response_headers(pkt, bytes + ROCI_BTH_BYTES)
+					       : parse_request_headers(pkt, bytes + ROCI_BTH_BYTES);
+
+	assert(end == bytes + pkt->op->header_bytes);
+	return end;
+}
+
 enum roci_parse_result roci_packet_parse(struct roci_packet *pkt, const uint8_t *bytes, size_t len)
 {
-	const uint8_t *end;
 	size_t pad, body_len;
 
 	memset(pkt, 0, sizeof(*pkt));
@@ -118,13 +127,27 @@ enum roci_parse_result roci_packet_parse(struct roci_packet *pkt, const uint8_t 
 		return ROCI_PARSE_BAD_LENGTH;
 
 	parse_bth(pkt, bytes);
-	if (pkt->op->response)
-		end = parse_response_headers(pkt, bytes + ROCI_BTH_BYTES);
-	else
-		end = parse_request_headers(pkt, bytes + ROCI_BTH_BYTES);
-	assert(end == bytes + pkt->op->header_bytes);
-	pkt->payload = end;
+	pkt->payload = parse_headers(pkt, bytes);
 	pkt->payload_len = (uint32_t)(body_len - pad);
+	return ROCI_PARSE_OK;
+}
+
+enum roci_parse_result roci_packet_parse_headers(struct roci_packet *pkt, const uint8_t *bytes, size_t len,
+						 uint32_t payload_len)
+{
+	memset(pkt, 0, sizeof(*pkt));
+	if (len < ROCI_BTH_BYTES)
+		return ROCI_PARSE_TOO_SHORT;
+	if (bytes[1] & BTH_TVER_MASK)
+		return ROCI_PARSE_BAD_TVER;
+	pkt->op = roci_opcode_info(bytes[0]);
+	if (!pkt->op)
+		return ROCI_PARSE_BAD_OPCODE;
+	if (len != pkt->op->header_bytes || !payload_len_valid(pkt->op, payload_len))
+		return ROCI_PARSE_BAD_LENGTH;
+	parse_bth(pkt, bytes);
+	parse_headers(pkt, bytes);
+	pkt->payload_len = payload_len;
 	return ROCI_PARSE_OK;
 }
 

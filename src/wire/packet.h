@@ -72,6 +72,8 @@ struct roci_packet {
 
 	const uint8_t *payload; /* points into the parsed bytes; not owned */
 	uint32_t payload_len;   /* bytes, without pad */
+	const struct roci_far
+		*far; /* not NULL: the payload is still in the sender's memory (engine.h), and not at `payload` */
 };
 
 /* Why bytes were not a packet; the index of a counter. */
@@ -88,6 +90,11 @@ enum roci_parse_result {
 /* Fills *pkt from the `len` bytes at `bytes` (UDP payload, ICRC included; the ICRC is not checked here).
  * pkt->payload points into `bytes`. */
 enum roci_parse_result roci_packet_parse(struct roci_packet *pkt, const uint8_t *bytes, size_t len);
+
+/* Likewise from the headers alone (roci_packet_build()), for links that carry payload beside them. pkt->payload is
+ * NULL. */
+enum roci_parse_result roci_packet_parse_headers(struct roci_packet *pkt, const uint8_t *bytes, size_t len,
+						 uint32_t payload_len);
 
 /* Writes BTH and extended headers of *pkt (pkt->opcode decides which; pkt->op is not read) to `buf`, which has room for
  * ROCI_MAX_HEADER_BYTES. PadCnt is derived from pkt->payload_len. Returns the bytes written. The opcode must be

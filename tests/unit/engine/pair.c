@@ -103,6 +103,7 @@ static void connect_side(struct pair *p, int s, const struct pair_options *o)
 
 	a.av = address(s);
 	a.av.traffic_class = o->traffic_class;
+	a.av.local = o->local;
 	assert_int_equal(roci_qp_modify(qp, p->now, &a,
 					ROCI_QP_STATE | ROCI_QP_PKEY_INDEX | ROCI_QP_PORT |
 						(o->type == ROCI_QPT_UD ? ROCI_QP_QKEY : ROCI_QP_ACCESS_FLAGS)),
@@ -113,6 +114,28 @@ static void connect_side(struct pair *p, int s, const struct pair_options *o)
 	assert_int_equal(roci_qp_modify(qp, p->now, &a, ROCI_QP_STATE | ROCI_QP_SQ_PSN | rts), 0);
 }
 
+struct roci_far {
+	const struct roci_span *spans;
+	unsigned count;
+};
+
+/* Takes the payload from where the sender has it. */
+static int fetch(void *driver, const struct roci_far *far, const struct roci_span *to, unsigned count, bool last)
+{
+	const struct pair *p = driver;
+	const char *from = far->spans[0].base;
+
+	if (p->gone)
+		return -1;
+	assert_int_equal(far->count, 1);
+	for (unsigned i = 0; i < count; i++) {
+		memcpy(to[i].base, from, to[i].len);
+		from += to[i].len;
+	}
+	assert_ptr_equal(from, (const char *)far->spans[0].base + far->spans[0].len);
+	return 0;
+}
+
 struct pair *pair_create(const struct pair_options *o)
 {
 	struct pair *p = aligned_alloc(64, sizeof(*p));
@@ -121,8 +144,11 @@ struct pair *pair_create(const struct pair_options *o)
 	memset(p, 0, sizeof(*p));
 	p->type = o->type;
 	p->now = 1000000;
-	for (int s = 0; s < 2; s++)
+	p->local = o->local;
+	for (int s = 0; s < 2; s++) {
 		create_side(p, s, o);
+		roci_engine_fetch_by(p->side[s].e, fetch, p);
+	}
 	for (int s = 0; s < 2; s++)
 		connect_side(p, s, o);
 	return p;
@@ -167,6 +193,25 @@ static void deliver(struct pair *p, int from, const struct roci_tx_batch *b, con
 	roci_engine_rx(p->side[1 - from].e, p->now, &rx);
 }
 
+/* As the local link does: payload stays where it is. */
+static void deliver_local(struct pair *p, int from, const struct roci_tx_batch *b, const struct roci_tx_packet *tx)
+{
+	struct roci_far far = {b->spans + tx->first_span, tx->span_count};
+	struct roci_rx rx = {.local = 1};
+
+	assert_int_equal(roci_packet_parse_headers(&rx.pkt, tx->header, tx->header_len, tx->payload_len),
+			 ROCI_PARSE_OK);
+	if (tx->payload_len)
+		rx.pkt.far = &far;
+	p->sent[from]++;
+	p->tx = tx;
+	if (p->filter && !p->filter(p, from, &rx.pkt)) {
+		p->dropped++;
+		return;
+	}
+	roci_engine_rx(p->side[1 - from].e, p->now, &rx);
+}
+
 bool pair_turn(struct pair *p, int from)
 {
 	static struct roci_tx_batch batch;
@@ -175,7 +220,7 @@ bool pair_turn(struct pair *p, int from)
 	if (!roci_engine_tx(e, p->now, &batch))
 		return false;
 	for (unsigned i = 0; i < batch.count; i++)
-		deliver(p, from, &batch, &batch.packets[i]);
+		(p->local ? deliver_local : deliver)(p, from, &batch, &batch.packets[i]);
 	roci_engine_tx_done(e, p->now);
 	return true;
 }

@@ -33,6 +33,8 @@ struct pair {
 	unsigned copied[2];              /* packets sent with copy_payload, see struct roci_tx_packet */
 	uint16_t port[2];                /* UDP port of a side's packets; 0: as the engine says */
 	bool congested;                  /* what arrives met congestion */
+	bool local;                      /* the sides are processes of one host: payload stays with its sender */
+	bool gone;                       /* local: payload cannot be had any more */
 	unsigned count;                  /* for filters */
 	const struct roci_tx_packet *tx; /* for filters: the current packet, as it was sent */
 };
@@ -46,6 +48,7 @@ struct pair_options {
 	uint32_t psn;
 	uint32_t srq_pd; /* not 0: side 1 receives from an SRQ of this PD, in which its memory is registered, too */
 	bool sig_all;
+	bool local;            /* the QPs are local to each other, see engine.h */
 	uint8_t traffic_class; /* of both sides' packets */
 };
 struct pair_options pair_defaults(void);
