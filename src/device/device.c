@@ -64,10 +64,12 @@ static int open_on_host(struct roci_device *dev)
 	err = roci_links_open(dev);
 	if (err)
 		goto err_close_cm;
+	roci_local_open(&dev->local, &dev->registry, dev->links.door, dev->engine, dev->stats);
 	err = roci_progress_start(dev);
 	if (!err)
 		return 0;
 	roci_device_open_failed("thread", err);
+	roci_local_close(&dev->local);
 	roci_links_close(&dev->links);
 err_close_cm:
 	roci_cm_host_close(dev);
@@ -144,9 +146,10 @@ static void close_device(struct roci_device *dev)
 	roci_cm_host_disconnect_all(dev, roci_now());
 	roci_links_close(&dev->links);
 	roci_cm_host_close(dev);
-	roci_registry_close(&dev->registry);
 	roci_progress_close(&dev->progress);
 	roci_engine_destroy(dev->engine);
+	roci_local_close(&dev->local); /* its QPs published there */
+	roci_registry_close(&dev->registry);
 	roci_stats_map_close(&dev->stats_map);
 	roci_addresses_close(dev);
 	pthread_mutex_destroy(&dev->gids_lock);
@@ -189,6 +192,7 @@ static void after_fork_in_child(void)
 	dev->dead = true;
 	roci_addresses_close(dev);
 	roci_links_close_in_child(&dev->links);
+	roci_local_close_in_child(&dev->local);
 	roci_cm_host_close_in_child(dev);
 	roci_stats_map_leave(&dev->stats_map);
 	roci_progress_close(&dev->progress);
@@ -208,6 +212,7 @@ static __attribute__((destructor)) void at_exit(void)
 	roci_drive_deferred(dev, roci_now());
 	roci_cm_host_disconnect_all(dev, roci_now());
 	roci_links_leave_host(&dev->links);
+	roci_local_unlink(&dev->local);
 	print_stats(dev);
 	roci_stats_map_unlink(&dev->stats_map);
 	roci_lock_release(&dev->lock);

@@ -13,6 +13,7 @@
 #include "device/drive.h"
 #include "device/link.h"
 #include "device/links.h"
+#include "device/local.h"
 #include "device/lock.h"
 #include "device/progress.h"
 #include "device/qpn.h"
@@ -47,6 +48,7 @@ struct roci_device {
 	struct roci_registry registry; /* this process among those of the host */
 	struct roci_qpn_block qpns;    /* the QP numbers of this process */
 
+	struct roci_local local;       /* peers on this host */
 	struct roci_links links;       /* sockets, capture, faults, side door */
 	struct roci_transmit transmit; /* packets on their way out */
 	struct roci_receive receive;   /* packets on their way in */

@@ -52,9 +52,14 @@ static void sleep_until(struct roci_device *dev, uint64_t now, uint64_t until)
 	struct epoll_event events[16];
 	int n;
 
+	if (!roci_local_sleeps(&dev->local)) {
+		timeout = to_timespec(0);
+		until = now;
+	}
 	roci_lock_release(&dev->lock);
 	n = wait_events(dev->progress.epoll_fd, events, 16, until == ROCI_NEVER ? NULL : &timeout);
 	roci_lock_take(&dev->lock);
+	roci_local_awake(&dev->local);
 	dev->stats->thread_wakeups++;
 	for (int i = 0; i < n; i++) {
 		uint64_t value, what = events[i].data.u64;

@@ -136,7 +136,7 @@ unsigned roci_receive(struct roci_device *dev, uint64_t now)
 		r->door_check_in = DOOR_EVERY;
 		r->door_busy = by_door ? DOOR_BUSY : r->door_busy ? r->door_busy - 1 : 0;
 	}
-	return count + by_door;
+	return count + by_door + roci_local_receive(&dev->local, now);
 }
 
 void roci_receive_rest(struct roci_device *dev, uint64_t now)

@@ -20,6 +20,8 @@ struct roci_device_stats {
 	uint64_t door_received, door_sent, door_malformed;
 	uint64_t door_refused; /* from users who have no business at our side door: door_trust.h */
 	uint64_t not_ours;     /* for a QPN that is nobody's */
+	/* The local path: QPs that took it, requests by the short cut, packets in rings, payload copied from a peer. */
+	uint64_t local_qps, local_direct, local_sent, local_received, local_fetched, local_lost, local_wakeups;
 	/* by ROCI_FAULT: fault.h */
 	uint64_t fault_send_lost, fault_send_duplicated, fault_send_reordered, fault_send_corrupted;
 	uint64_t fault_receive_lost, fault_receive_duplicated, fault_receive_reordered, fault_receive_corrupted;

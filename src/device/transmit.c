@@ -6,15 +6,23 @@
 /* Of one call. Bounded, so that those who wait for the lock get it, whatever a peer asks for. */
 #define BATCHES_MAX 32
 
-static void to_frames(const struct roci_tx_batch *batch, struct roci_frame *frames)
+/* Packets to processes of this host go into their rings, the others become frames. Returns the number of frames. */
+static unsigned to_frames(struct roci_device *dev, const struct roci_tx_batch *batch, struct roci_frame *frames)
 {
+	unsigned n = 0;
+
 	for (unsigned i = 0; i < batch->count; i++) {
 		const struct roci_tx_packet *p = &batch->packets[i];
 
-		frames[i] = roci_frame(p->av, p->header, p->header_len, batch->spans + p->first_span, p->span_count);
-		frames[i].copy_payload = p->copy_payload;
-		frames[i].soft_roce = p->soft_roce;
+		if (p->av->local) {
+			roci_local_send(&dev->local, p, batch->spans + p->first_span);
+			continue;
+		}
+		frames[n] = roci_frame(p->av, p->header, p->header_len, batch->spans + p->first_span, p->span_count);
+		frames[n].copy_payload = p->copy_payload;
+		frames[n++].soft_roce = p->soft_roce;
 	}
+	return n;
 }
 
 unsigned roci_transmit(struct roci_device *dev, uint64_t now)
@@ -23,11 +31,14 @@ unsigned roci_transmit(struct roci_device *dev, uint64_t now)
 	unsigned sent = 0, n = 0;
 
 	for (int i = 0; i < BATCHES_MAX && (n = roci_engine_tx(dev->engine, now, &t->batch)); i++) {
-		to_frames(&t->batch, t->frames);
-		roci_link_send(dev->links.top, t->frames, n);
+		unsigned frames = to_frames(dev, &t->batch, t->frames);
+
+		if (frames)
+			roci_link_send(dev->links.top, t->frames, frames);
 		roci_engine_tx_done(dev->engine, now);
 		sent += n;
 	}
+	roci_local_flush(&dev->local);
 	roci_turns_sent(&dev->turns);
 	t->more = n != 0;
 	return sent;

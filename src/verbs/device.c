@@ -209,20 +209,20 @@ err_free:
 	return vb_null(err);
 }
 
-static void destroy_in_engine(enum vb_kind kind, struct roci_list *object)
+static void destroy_in_engine(struct vb_context *ctx, enum vb_kind kind, struct roci_list *object)
 {
 	switch (kind) {
 	case VB_QP: {
 		struct vb_qp *qp = roci_container_of(object, struct vb_qp, object);
 		uint32_t qpn = qp->ex.qp_base.qp_num;
 		vb_mcast_leave_all(qp);
-		roci_qp_destroy(qp->engine);
-		roci_device_free_qpn(vb_context(qp->ex.qp_base.context)->dev, qpn);
+		vb_qp_destroy_engine(ctx, qp);
+		roci_device_free_qpn(ctx->dev, qpn);
 		break;
 	}
 	case VB_SRQ: roci_srq_destroy(roci_container_of(object, struct vb_srq, object)->engine); break;
 	case VB_MW: roci_mw_destroy(roci_container_of(object, struct vb_mw, object)->engine); break;
-	case VB_MR: roci_mr_destroy(roci_container_of(object, struct vb_mr, object)->engine); break;
+	case VB_MR: vb_mr_destroy_engine(ctx, roci_container_of(object, struct vb_mr, object)); break;
 	case VB_CQ: roci_cq_destroy(roci_container_of(object, struct vb_cq, object)->engine); break;
 	case VB_KINDS: break;
 	}
@@ -238,7 +238,7 @@ static bool destroy_objects(struct vb_context *ctx)
 	for (int kind = 0; kind < VB_KINDS; kind++) {
 		struct roci_list *objects = &ctx->objects[kind];
 		for (struct roci_list *object = objects->next; object != objects; object = object->next) {
-			destroy_in_engine(kind, object);
+			destroy_in_engine(ctx, kind, object);
 			any = true;
 		}
 	}

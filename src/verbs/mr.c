@@ -77,8 +77,10 @@ static int mr_create(struct vb_context *ctx, struct vb_mr *mr, struct roci_mr_at
 		attr->key = vb_mr_draw_key();
 		err = -roci_mr_create(e, attr, &mr->engine);
 	} while (err == EEXIST);
-	if (!err)
+	if (!err) {
 		roci_list_append(&ctx->objects[VB_MR], &mr->object);
+		roci_device_publish_mr(ctx->dev, attr);
+	}
 	roci_device_unlock(ctx->dev);
 	return err;
 }
@@ -138,6 +140,22 @@ struct ibv_mr *ibv_reg_mr_iova(struct ibv_pd *pd, void *addr, size_t length, uin
 	return ibv_reg_mr_iova2(pd, addr, length, iova, (unsigned)access);
 }
 
+/* What peers on this host know of the region. */
+static struct roci_mr_attr published(const struct vb_mr *mr)
+{
+	return (struct roci_mr_attr){.key = mr->mr.rkey, .base = mr->mr.addr, .len = mr->mr.length};
+}
+
+int vb_mr_destroy_engine(struct vb_context *ctx, struct vb_mr *mr)
+{
+	struct roci_mr_attr attr = published(mr);
+	int err = -roci_mr_destroy(mr->engine);
+
+	if (!err)
+		roci_device_revoke_mr(ctx->dev, &attr);
+	return err;
+}
+
 ALSO_1_0(ibv_dereg_mr);
 VERB_DEFINE(1, ibv_dereg_mr, struct ibv_mr *, ibmr)
 {
@@ -147,7 +165,7 @@ VERB_DEFINE(1, ibv_dereg_mr, struct ibv_mr *, ibmr)
 	struct vb_context *ctx = vb_context(ibmr->context);
 	if (ctx->dev) {
 		roci_device_lock(ctx->dev);
-		int err = -roci_mr_destroy(mr->engine);
+		int err = vb_mr_destroy_engine(ctx, mr);
 		if (!err)
 			roci_list_remove(&mr->object);
 		roci_device_unlock(ctx->dev);
@@ -203,8 +221,13 @@ int ibv_rereg_mr(struct ibv_mr *ibmr, int flags, struct ibv_pd *pd, void *addr, 
 	struct ibv_pd *new_pd = flags & IBV_REREG_MR_CHANGE_PD ? pd : ibmr->pd;
 	attr.pd = vb_pd_number(new_pd);
 
+	struct roci_mr_attr old = published(mr);
 	roci_device_lock(ctx->dev);
 	err = -roci_mr_change(mr->engine, &attr);
+	if (!err) {
+		roci_device_revoke_mr(ctx->dev, &old);
+		roci_device_publish_mr(ctx->dev, &attr);
+	}
 	roci_device_unlock(ctx->dev);
 	if (err)
 		return rereg_refused(err);

@@ -20,6 +20,10 @@ struct vb_mw {
 	struct roci_mw *engine;
 };
 
+struct vb_context;
+/* Destroys it in the engine. When this returns, no peer reaches it. EBUSY: a window is bound. Device lock held. */
+int vb_mr_destroy_engine(struct vb_context *ctx, struct vb_mr *mr);
+
 /* A random key that differs from 0 in its upper 24 bits: the lower 8 are the variant, which programs change. */
 uint32_t vb_mr_draw_key(void);
 /* Fills wr->bind. EINVAL: NULL, or objects of another context. */

@@ -4,6 +4,7 @@
 
 #include "engine/why.h"
 #include "verbs/cq.h"
+#include "verbs/pd.h"
 #include "verbs/qp.h"
 
 #define SAME_MASK(x) _Static_assert((int)ROCI_QP_##x == (int)IBV_QP_##x, "the engine's mask bits are those of verbs.h")
@@ -100,19 +101,34 @@ static void listen_for(struct vb_context *ctx, const struct vb_qp *qp, const str
 	}
 }
 
+struct vb_qp_peer vb_qp_peer(const struct vb_qp *qp)
+{
+	struct roci_qp_attr attr;
+	struct roci_qp_cap cap;
+	roci_qp_query(qp->engine, &attr, &cap);
+	return (struct vb_qp_peer){attr.av.local, attr.dest_qpn};
+}
+
 /* Device lock held. */
 static int modify_locked(struct vb_context *ctx, struct vb_qp *qp, const struct ibv_qp_attr *attr, int mask)
 {
 	struct roci_qp_attr inner;
 	to_engine(attr, &inner);
-	if (mask & IBV_QP_AV) {
-		int err = vb_ah_make_av(ctx, &attr->ah_attr, false, &inner.av);
-		if (err)
-			return err;
-	}
-	int err = -roci_qp_modify(qp->engine, roci_now(), &inner, (unsigned)mask);
+	int err = 0;
+	if (mask & IBV_QP_AV)
+		err = vb_ah_make_av(ctx, &attr->ah_attr, false, &inner.av);
+	if (!err && (mask & IBV_QP_AV) && (mask & IBV_QP_DEST_QPN) && qp->ex.qp_base.qp_type == IBV_QPT_RC)
+		err = -roci_device_find_local(ctx->dev, &inner.av, inner.dest_qpn);
 	if (err)
 		return err;
+	struct vb_qp_peer peer = vb_qp_peer(qp);
+	err = -roci_qp_modify(qp->engine, roci_now(), &inner, (unsigned)mask);
+	if (err)
+		return err;
+	if ((mask & IBV_QP_STATE) && attr->qp_state == IBV_QPS_RTR)
+		roci_device_publish_qp(ctx->dev, qp->engine, vb_pd_number(qp->ex.qp_base.pd));
+	if ((mask & IBV_QP_STATE) && (attr->qp_state == IBV_QPS_ERR || attr->qp_state == IBV_QPS_RESET))
+		roci_device_end_qp(ctx->dev, peer.local, peer.qpn);
 	if (mask & IBV_QP_AV)
 		qp->ah_attr = attr->ah_attr;
 	listen_for(ctx, qp, attr, mask);

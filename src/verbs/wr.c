@@ -112,7 +112,7 @@ VERB_DEFINE(3, vb_post_send, struct ibv_qp *, ibqp, struct ibv_send_wr *, wr, st
 		struct roci_send_wr inner;
 		err = translate(ibqp, wr, &inner);
 		if (!err)
-			err = -roci_qp_post_send(qp, &inner);
+			err = -roci_device_post_send(ctx->dev, qp, &inner);
 		if (err)
 			break;
 		if (wr->opcode == IBV_WR_BIND_MW)

@@ -317,6 +317,7 @@ static const struct roci_send_wr *finish(const struct vb_builder *b, struct vb_b
 static int post_all(struct vb_qp *qp)
 {
 	struct vb_builder *b = &qp->builder;
+	struct roci_device *dev = vb_context(qp->ex.qp_base.context)->dev;
 	struct roci_sge data;
 	int err = roci_qp_send_room(qp->engine, b->wr_count)
 			  ? 0
@@ -327,7 +328,7 @@ static int post_all(struct vb_qp *qp)
 		err = -roci_qp_check_send(qp->engine, finish(b, &b->wrs[i], &data));
 	for (size_t i = 0; i < b->wr_count && !err; i++) {
 		struct vb_built *built = &b->wrs[i];
-		err = -roci_qp_post_send(qp->engine, finish(b, built, &data));
+		err = -roci_device_post_send(dev, qp->engine, finish(b, built, &data));
 		if (!err && built->wr.opcode == ROCI_WR_BIND_MW)
 			vb_mw_posted(built->mw, built->wr.bind.rkey);
 	}

@@ -1,0 +1,397 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+#include "device/local.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "device/device.h"
+#include "device/local_direct.h"
+#include "device/local_peer.h"
+#include "device/local_rights.h"
+#include "device/local_settle.h"
+#include "device/local_table.h"
+#include "device/side_door.h"
+
+#define PEERS_MAX  4096 /* numbers of peers that are in use, dead ones whose QPs live still among them */
+#define DRAIN_MAX  64   /* packets of one ring before the next one's turn */
+#define MAKE_TRIES 16
+
+/* ---- the file ---- */
+
+static bool try_lock(int fd)
+{
+	struct flock all = {.l_type = F_WRLCK, .l_whence = SEEK_SET};
+
+	return !fcntl(fd, F_OFD_SETLK, &all);
+}
+
+/* Removes the files of dead processes: their owners' locks are gone. */
+static void sweep(const char *path)
+{
+	DIR *dir = opendir(path);
+	struct dirent *entry;
+	unsigned long netns;
+	unsigned slot;
+
+	while (dir && (entry = readdir(dir))) {
+		int end = 0, fd;
+
+		if (sscanf(entry->d_name, "local-%lu-%u%n", &netns, &slot, &end) != 2 || entry->d_name[end])
+			continue;
+		fd = openat(dirfd(dir), entry->d_name, O_RDWR | O_NOFOLLOW | O_CLOEXEC);
+		if (fd >= 0 && try_lock(fd))
+			unlinkat(dirfd(dir), entry->d_name, 0);
+		if (fd >= 0)
+			close(fd);
+	}
+	if (dir)
+		closedir(dir);
+}
+
+/* -EAGAIN: somebody sweeps it away. */
+static int make_once(struct roci_local *l)
+{
+	struct stat st;
+	int err;
+
+	l->fd = open(l->path, O_RDWR | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600);
+	if (l->fd < 0)
+		return -errno;
+	err = try_lock(l->fd) && !fstat(l->fd, &st) && st.st_nlink ? 0 : -EAGAIN;
+	if (!err && (fallocate(l->fd, 0, 0, sizeof(*l->own)) || ftruncate(l->fd, (off_t)ROCI_LOCAL_FILE_BYTES)))
+		err = -errno;
+	if (!err)
+		l->own = mmap(NULL, sizeof(*l->own), PROT_READ | PROT_WRITE, MAP_SHARED, l->fd, 0);
+	if (!err && l->own != MAP_FAILED)
+		return 0;
+	l->own = NULL;
+	close(l->fd);
+	l->fd = -1;
+	return err ? err : -ENOMEM;
+}
+
+/* The slot is ours, and with it the name. */
+static int make_file(struct roci_local *l)
+{
+	int err = -EAGAIN;
+
+	for (int i = 0; i < MAKE_TRIES && (err == -EAGAIN || err == -EEXIST); i++) {
+		unlink(l->path);
+		err = make_once(l);
+	}
+	return err;
+}
+
+void roci_local_open(struct roci_local *l, const struct roci_registry *registry, struct roci_side_door *door,
+		     struct roci_engine *engine, struct roci_device_stats *stats)
+{
+	uint64_t rights;
+
+	*l = (struct roci_local){.fd = -1, .registry = registry, .door = door, .engine = engine, .stats = stats};
+	sweep(registry->dir);
+	roci_local_name_file(l->path, registry, registry->slot);
+	unlink(l->path); /* of a process that had the slot before */
+	rights = roci_local_rights(&l->why);
+	if (!rights)
+		return;
+	if (make_file(l)) {
+		l->why = "there is no room for its shared memory";
+		unlink(l->path);
+		return;
+	}
+	l->own->incarnation = (uint64_t)roci_random32() << 32 | roci_random32() | 1;
+	l->own->rights = rights;
+	l->own->pid = getpid();
+	l->own->slot = registry->slot;
+	l->own->layout = ROCI_LOCAL_LAYOUT;
+	roci_engine_fetch_by(engine, roci_local_fetch, l);
+}
+
+void roci_local_unlink(const struct roci_local *l)
+{
+	if (l->own)
+		unlink(l->path);
+}
+
+void roci_local_close(struct roci_local *l)
+{
+	if (!l->own)
+		return;
+	unlink(l->path);
+	for (unsigned i = 0; i < l->count; i++) {
+		struct roci_local_peer *p = l->peers[i];
+
+		if (!p)
+			continue;
+		atomic_store(&l->own->pairs[p->slot].token, 0);
+		roci_local_guard_close(p->token);
+		roci_local_settle(l, p);
+		roci_local_detach(l, p);
+	}
+	free(l->peers);
+	munmap(l->own, sizeof(*l->own));
+	close(l->fd);
+	*l = (struct roci_local){.fd = -1};
+}
+
+void roci_local_close_in_child(struct roci_local *l)
+{
+	if (!l->own)
+		return;
+	mmap(l->own, sizeof(*l->own), PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED, -1, 0);
+	close(l->fd);
+}
+
+/* ---- peers ---- */
+
+struct roci_local_peer *roci_local_peer(const struct roci_local *l, uint16_t local)
+{
+	struct roci_local_peer *p = local && local <= l->count ? l->peers[local - 1] : NULL;
+
+	return p && !p->dead ? p : NULL;
+}
+
+/* Frees the peers that have ended and that no QP needs any more. */
+static void bury(struct roci_local *l)
+{
+	for (unsigned i = 0; i < l->count; i++) {
+		struct roci_local_peer *p = l->peers[i];
+
+		if (!p || (!p->dead && roci_local_is_current(l, p)))
+			continue;
+		p->dead = true;
+		if (roci_engine_uses_local(l->engine, (uint16_t)(i + 1)))
+			continue;
+		roci_local_detach(l, p);
+		l->peers[i] = NULL;
+	}
+}
+
+/* A free place for a peer, or -ENOMEM. */
+static int free_place(struct roci_local *l)
+{
+	struct roci_local_peer **more;
+	unsigned i = 0;
+
+	while (i < l->count && l->peers[i])
+		i++;
+	if (i < l->count)
+		return (int)i;
+	more = l->count < PEERS_MAX ? realloc(l->peers, (l->count + 1) * sizeof(*more)) : NULL;
+	if (!more)
+		return -ENOMEM;
+	l->peers = more;
+	l->peers[l->count++] = NULL;
+	return (int)i;
+}
+
+/* The peer's ring to us is there once it has attached. */
+static void look_at_attached(struct roci_local *l)
+{
+	for (unsigned i = 0; i < l->count; i++) {
+		struct roci_local_peer *p = l->peers[i];
+
+		if (p && !p->dead && !p->in.ring && atomic_load(&l->own->pairs[p->slot].attached) == p->incarnation)
+			p->in.ring = p->in_ring;
+	}
+}
+
+int roci_local_find(struct roci_local *l, uint32_t qpn, const char **why)
+{
+	unsigned slot = roci_slot_of(&l->registry->slot_key, qpn);
+	int place, err;
+
+	*why = l->why;
+	if (!l->own)
+		return 0;
+	*why = "its QPN is of no process of this user";
+	if (!roci_registry_alive(l->registry, slot))
+		return 0;
+	for (unsigned i = 0; i < l->count; i++)
+		if (l->peers[i] && l->peers[i]->slot == slot && !l->peers[i]->dead &&
+		    roci_local_is_current(l, l->peers[i]))
+			return (int)i + 1;
+	bury(l);
+	place = free_place(l);
+	if (place < 0)
+		return place;
+	err = roci_local_attach(l, slot, &l->peers[place], why);
+	if (err)
+		return err == -ENOTCONN ? 0 : err;
+	look_at_attached(l);
+	return place + 1;
+}
+
+/* ---- packets ---- */
+
+void roci_local_send(struct roci_local *l, const struct roci_tx_packet *packet, const struct roci_span *spans)
+{
+	struct roci_local_peer *p = roci_local_peer(l, packet->av->local);
+	bool by_reference = packet->payload_len > ROCI_LOCAL_INLINE;
+
+	if (!p || !roci_local_ring_put(&p->out, packet->header, packet->header_len, spans, packet->span_count,
+				       packet->payload_len, by_reference)) {
+		l->stats->local_lost++;
+		return;
+	}
+	l->stats->local_sent++;
+	l->unpublished = true;
+}
+
+void roci_local_flush(struct roci_local *l)
+{
+	if (!l->unpublished)
+		return;
+	l->unpublished = false;
+	for (unsigned i = 0; i < l->count; i++) {
+		struct roci_local_peer *p = l->peers[i];
+
+		if (!p || p->dead || !roci_local_ring_publish(&p->out))
+			continue;
+		atomic_thread_fence(memory_order_seq_cst); /* see roci_local_sleeps() */
+		if (!atomic_load_explicit(&p->shared->sleeping, memory_order_relaxed) ||
+		    !atomic_exchange(&p->shared->sleeping, 0))
+			continue;
+		roci_side_door_knock(l->door, p->slot);
+		l->stats->local_wakeups++;
+	}
+}
+
+static bool may_be_far(enum roci_kind kind)
+{
+	return kind == ROCI_KIND_SEND || kind == ROCI_KIND_WRITE || kind == ROCI_KIND_READ_RESPONSE;
+}
+
+static void take(struct roci_local *l, uint64_t now, uint16_t local, const struct roci_local_record *record)
+{
+	struct roci_far far = {l->peers[local - 1], record};
+	struct roci_packet *pkt = &l->rx.pkt;
+	enum roci_parse_result result =
+		roci_packet_parse_headers(pkt, record->bytes, record->header_len, record->payload_len);
+
+	if (result == ROCI_PARSE_OK && (pkt->opcode & ROCI_TRANSPORT_MASK) != ROCI_TRANSPORT_RC)
+		result = ROCI_PARSE_BAD_OPCODE;
+	if (result == ROCI_PARSE_OK && record->span_count && !may_be_far(pkt->op->kind))
+		result = ROCI_PARSE_BAD_LENGTH;
+	if (result != ROCI_PARSE_OK) {
+		l->stats->unparsed[result]++;
+		return;
+	}
+	if (record->span_count)
+		pkt->far = &far;
+	else
+		pkt->payload = roci_local_record_payload(record);
+	l->rx.local = local;
+	roci_engine_rx(l->engine, now, &l->rx);
+}
+
+static unsigned drain(struct roci_local *l, uint64_t now, uint16_t local, struct roci_local_peer *p)
+{
+	const struct roci_local_record *record;
+	unsigned n = 0;
+	int got;
+
+	while (n < DRAIN_MAX && (got = roci_local_ring_get(&p->in, &record)) > 0) {
+		take(l, now, local, record);
+		roci_local_ring_next(&p->in, record);
+		n++;
+	}
+	if (n < DRAIN_MAX && got < 0)
+		p->dead = true;
+	if (n)
+		roci_local_ring_release(&p->in);
+	return n;
+}
+
+unsigned roci_local_receive(struct roci_local *l, uint64_t now)
+{
+	unsigned n = 0;
+
+	if (!l->own)
+		return 0;
+	if (atomic_load_explicit(&l->own->attaches, memory_order_acquire) != l->attaches) {
+		l->attaches = atomic_load(&l->own->attaches);
+		look_at_attached(l);
+	}
+	for (unsigned i = 0; i < l->count; i++) {
+		struct roci_local_peer *p = l->peers[i];
+
+		if (p && !p->dead && p->in.ring && roci_local_ring_waits(&p->in))
+			n += drain(l, now, (uint16_t)(i + 1), p);
+	}
+	l->stats->local_received += n;
+	return n;
+}
+
+/* Either we see what a peer put into its ring, or it sees that we sleep. */
+bool roci_local_sleeps(struct roci_local *l)
+{
+	if (!l->own)
+		return true;
+	atomic_store(&l->own->sleeping, 1);
+	atomic_thread_fence(memory_order_seq_cst);
+	if (atomic_load(&l->own->attaches) != l->attaches)
+		return false;
+	for (unsigned i = 0; i < l->count; i++) {
+		struct roci_local_peer *p = l->peers[i];
+
+		if (p && !p->dead && p->in.ring && roci_local_ring_waits(&p->in))
+			return false;
+	}
+	return true;
+}
+
+void roci_local_awake(struct roci_local *l)
+{
+	if (l->own)
+		atomic_store_explicit(&l->own->sleeping, 0, memory_order_relaxed);
+}
+
+/* ---- what peers may reach ---- */
+
+void roci_local_add_region(struct roci_local *l, const struct roci_mr_attr *attr)
+{
+	if (l->own)
+		roci_local_publish_region(l->own, attr);
+}
+
+void roci_local_remove_region(struct roci_local *l, const struct roci_mr_attr *attr)
+{
+	if (!l->own)
+		return;
+	roci_local_revoke_region(l->own, attr->key);
+	for (unsigned i = 0; i < l->count; i++)
+		if (l->peers[i]) {
+			roci_local_ring_revoke(&l->peers[i]->out, (uintptr_t)attr->base, attr->len, 0);
+			roci_local_settle(l, l->peers[i]);
+		}
+}
+
+void roci_local_add_qp(struct roci_local *l, struct roci_qp *qp, uint32_t pd, uint32_t dest_qpn)
+{
+	struct roci_local_qp *q;
+
+	if (!l->own)
+		return;
+	q = &l->own->qps[roci_qp_number(qp) % ROCI_QPNS_PER_SLOT];
+	q->peer_qpn = dest_qpn;
+	q->pd = pd;
+	roci_qp_publish(qp, &q->state);
+}
+
+void roci_local_end_qp(struct roci_local *l, uint16_t local, uint32_t dest_qpn)
+{
+	struct roci_local_peer *p = l->own && local && local <= l->count ? l->peers[local - 1] : NULL;
+
+	if (!p)
+		return;
+	roci_local_ring_revoke(&p->out, 0, 0, dest_qpn);
+	roci_local_settle(l, p);
+}

@@ -1,0 +1,86 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * The local path: between this process and others of the host (docs/ARCHITECTURE.md). Rings carry the engine's packets;
+ * local_direct.h is the short cut above the engine. All of it is driven under the device's lock.
+ *
+ * A peer is a process, known by its slot and its incarnation. roci_av.local is its number here, from 1 on.
+ */
+#ifndef ROCI_DEVICE_LOCAL_H
+#define ROCI_DEVICE_LOCAL_H
+
+#include <sys/types.h>
+
+#include "device/local_copy.h"
+#include "device/local_ring.h"
+#include "device/registry.h"
+#include "device/stats.h"
+#include "engine/engine.h"
+
+#define ROCI_LOCAL_PATH (ROCI_RUNDIR_MAX + 48)
+
+struct roci_local_peer {
+	unsigned slot;
+	uint64_t incarnation;
+	bool dead; /* it has ended, or its ring is broken */
+	int32_t pid;
+	struct roci_local_shared *shared; /* its file, without rings */
+	struct roci_local_ring *in_ring;  /* from it to us */
+	struct roci_local_reader in;      /* .ring NULL: it has not attached yet */
+	struct roci_local_writer out;
+	uint64_t token; /* our guard page for its copies */
+};
+
+struct roci_side_door;
+
+struct roci_local {
+	struct roci_local_shared *own; /* NULL: this process takes no part */
+	const char *why;               /* it does not */
+	int fd;
+	char path[ROCI_LOCAL_PATH];
+	const struct roci_registry *registry;
+	struct roci_side_door *door;
+	struct roci_engine *engine;
+	struct roci_device_stats *stats;
+	struct roci_local_peer **peers; /* [roci_av.local - 1]; owned; NULL: a number that is free */
+	unsigned count;
+	uint32_t attaches; /* that were seen */
+	bool unpublished;  /* something was sent since the last flush */
+	struct roci_rx rx;
+};
+
+/* Makes this process's file, where it takes part. Otherwise it says why not in l->why. */
+void roci_local_open(struct roci_local *l, const struct roci_registry *registry, struct roci_side_door *door,
+		     struct roci_engine *engine, struct roci_device_stats *stats);
+/* No peer gets at this process's memory any more. Waits for copies that are under way. */
+void roci_local_close(struct roci_local *l);
+/* In a forked child: what is published stays the parent's. */
+void roci_local_close_in_child(struct roci_local *l);
+/* The process is about to end without closing. */
+void roci_local_unlink(const struct roci_local *l);
+
+/* The process that has `qpn`. Returns its number; 0: it is not local, and *why says why; or a negative errno: it is
+ * local, and cannot be attached. */
+int roci_local_find(struct roci_local *l, uint32_t qpn, const char **why);
+
+/* Puts a packet into its peer's ring, or loses and counts it. */
+void roci_local_send(struct roci_local *l, const struct roci_tx_packet *packet, const struct roci_span *spans);
+/* Shows what was sent, and wakes peers that sleep. */
+void roci_local_flush(struct roci_local *l);
+/* Gives the engine what has arrived. Returns the number of packets. */
+unsigned roci_local_receive(struct roci_local *l, uint64_t now);
+/* The thread is about to sleep. False: something waits. */
+bool roci_local_sleeps(struct roci_local *l);
+void roci_local_awake(struct roci_local *l);
+
+/* What peers may reach: see local_table.h. A region is revoked when this returns. */
+void roci_local_add_region(struct roci_local *l, const struct roci_mr_attr *attr);
+void roci_local_remove_region(struct roci_local *l, const struct roci_mr_attr *attr);
+/* A connected QP begins: what peers may do by it follows its state. */
+void roci_local_add_qp(struct roci_local *l, struct roci_qp *qp, uint32_t pd, uint32_t dest_qpn);
+/* A QP, whose peer is or was QP `dest_qpn` of `local`, has gone to ERR or RESET: waits for what is under way. */
+void roci_local_end_qp(struct roci_local *l, uint16_t local, uint32_t dest_qpn);
+
+/* The peer with this number; NULL: there is none, or it is dead. */
+struct roci_local_peer *roci_local_peer(const struct roci_local *l, uint16_t local);
+
+#endif

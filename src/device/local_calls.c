@@ -1,0 +1,59 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* What src/verbs calls for the local path. A forked child's inherited device does nothing. */
+#include "device/device_state.h"
+#include "device/local_direct.h"
+#include "engine/why.h"
+#include "wire/gid.h"
+
+int roci_device_find_local(struct roci_device *dev, struct roci_av *av, uint32_t dest_qpn)
+{
+	const char *why = "its address is not of this host";
+	int local = 0;
+
+	if (dev->dead)
+		return 0;
+	if (roci_gids_find(&dev->gids, av->dgid, 0) >= 0)
+		local = roci_local_find(&dev->local, dest_qpn, &why);
+	if (local < 0)
+		return local;
+	av->local = (uint16_t)local;
+	dev->stats->local_qps += local > 0;
+	if (!local)
+		ROCI_WHY_TELL("a QP whose peer is QP 0x%x takes the wire: %s", dest_qpn, why);
+	return 0;
+}
+
+void roci_device_publish_qp(struct roci_device *dev, struct roci_qp *qp, uint32_t pd)
+{
+	struct roci_qp_attr attr;
+	struct roci_qp_cap cap;
+
+	roci_qp_query(qp, &attr, &cap);
+	if (!dev->dead && attr.av.local)
+		roci_local_add_qp(&dev->local, qp, pd, attr.dest_qpn);
+}
+
+void roci_device_end_qp(struct roci_device *dev, uint16_t local, uint32_t dest_qpn)
+{
+	if (!dev->dead && local)
+		roci_local_end_qp(&dev->local, local, dest_qpn);
+}
+
+void roci_device_publish_mr(struct roci_device *dev, const struct roci_mr_attr *attr)
+{
+	if (!dev->dead)
+		roci_local_add_region(&dev->local, attr);
+}
+
+void roci_device_revoke_mr(struct roci_device *dev, const struct roci_mr_attr *attr)
+{
+	if (!dev->dead)
+		roci_local_remove_region(&dev->local, attr);
+}
+
+int roci_device_post_send(struct roci_device *dev, struct roci_qp *qp, const struct roci_send_wr *wr)
+{
+	if (dev->local.own && !dev->dead && !roci_qp_check_send(qp, wr) && roci_local_direct(&dev->local, qp, wr))
+		return 0;
+	return roci_qp_post_send(qp, wr);
+}

@@ -1,0 +1,84 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+#include "device/local_direct.h"
+
+#include <errno.h>
+#include <unistd.h>
+
+#include "device/local_table.h"
+
+/* The thread's number in the kernel. A forked child's thread has another one, and the child another device. */
+static uint32_t thread_id(const struct roci_local *l)
+{
+	static _Thread_local uint64_t of;
+	static _Thread_local uint32_t id;
+
+	if (of != l->own->incarnation) {
+		of = l->own->incarnation;
+		id = (uint32_t)gettid();
+	}
+	return id;
+}
+
+static struct roci_local_pair *pair_at(const struct roci_local *l, const struct roci_local_peer *peer)
+{
+	return &peer->shared->pairs[l->registry->slot];
+}
+
+/* From here to retire_hazard() the peer waits for us where it takes something back. What may be taken back, the guard
+ * first, is looked at after this. */
+static struct roci_local_memory announce_hazard(const struct roci_local *l, const struct roci_local_peer *peer)
+{
+	struct roci_local_pair *pair = pair_at(l, peer);
+
+	atomic_store(&pair->hazard, thread_id(l)); /* sequentially consistent: see roci_local_settle() */
+	return (struct roci_local_memory){
+		.pid = peer->pid, .token = atomic_load(&pair->token), .token_value = pair->token_value};
+}
+
+static void retire_hazard(const struct roci_local *l, const struct roci_local_peer *peer)
+{
+	atomic_store_explicit(&pair_at(l, peer)->hazard, 0, memory_order_release);
+}
+
+bool roci_local_direct(struct roci_local *l, struct roci_qp *qp, const struct roci_send_wr *wr)
+{
+	struct roci_local_memory memory;
+	struct roci_local_peer *peer;
+	struct roci_span theirs;
+	struct roci_direct d;
+	int err = -EACCES;
+
+	if (!roci_qp_direct_begin(qp, wr, &d))
+		return false;
+	peer = roci_local_peer(l, d.local);
+	if (!peer)
+		return false;
+	memory = announce_hazard(l, peer);
+	theirs = (struct roci_span){(void *)(uintptr_t)roci_local_find_region(peer->shared, &d), d.len};
+	if (theirs.base)
+		err = roci_local_copy(&memory, d.read, d.spans, d.span_count, &theirs, 1, true);
+	retire_hazard(l, peer);
+	if (err)
+		return false;
+	l->stats->local_direct++;
+	roci_qp_direct_done(qp, wr, roci_local_is_first(peer->shared, d.dest_qpn));
+	return true;
+}
+
+int roci_local_fetch(void *driver, const struct roci_far *far, const struct roci_span *to, unsigned count, bool last)
+{
+	struct roci_local *l = driver;
+	struct roci_span from[ROCI_MAX_SGE];
+	struct roci_local_memory memory;
+	int err = -EBADMSG;
+
+	if (!roci_local_record_spans(far->record, from))
+		return err;
+	memory = announce_hazard(l, far->peer);
+	if (!atomic_load(&far->record->revoked))
+		err = roci_local_copy(&memory, true, to, count, from, far->record->span_count, last);
+	retire_hazard(l, far->peer);
+	if (!err)
+		l->stats->local_fetched++;
+	return err;
+}

@@ -1,0 +1,21 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* The short cut: a WRITE or READ that its initiator executes on the memory of a peer of the host. */
+#ifndef ROCI_DEVICE_LOCAL_DIRECT_H
+#define ROCI_DEVICE_LOCAL_DIRECT_H
+
+#include "device/local.h"
+
+/* Executes and completes *wr. False where it has to go by the engine; nothing that the peer must not see has happened
+ * then. */
+bool roci_local_direct(struct roci_local *l, struct roci_qp *qp, const struct roci_send_wr *wr);
+
+/* Copies the payload of a received packet: a roci_fetch_fn. `driver` is the struct roci_local. */
+int roci_local_fetch(void *driver, const struct roci_far *far, const struct roci_span *to, unsigned count, bool last);
+
+/* The payload of a received packet in its sender's memory. */
+struct roci_far {
+	struct roci_local_peer *peer;
+	const struct roci_local_record *record;
+};
+
+#endif

@@ -1,0 +1,167 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+#include "device/local_peer.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "device/device.h"
+
+void roci_local_name_file(char path[ROCI_LOCAL_PATH], const struct roci_registry *registry, unsigned slot)
+{
+	snprintf(path, ROCI_LOCAL_PATH, "%s/local-%lu-%u", registry->dir, registry->netns, slot);
+}
+
+static off_t ring_at(unsigned slot)
+{
+	return (off_t)(offsetof(struct roci_local_shared, rings) + slot * sizeof(struct roci_local_ring));
+}
+
+static void *map(int fd, off_t at, size_t len)
+{
+	void *p = mmap(NULL, len, PROT_READ | PROT_WRITE, MAP_SHARED, fd, at);
+
+	return p == MAP_FAILED ? NULL : p;
+}
+
+/* -ENOTCONN: what is in the file is not for us. */
+static int check_shared(const struct roci_local *l, const struct roci_local_shared *s, unsigned slot, const char **why)
+{
+	*why = "";
+	if (s->layout != ROCI_LOCAL_LAYOUT || s->slot != slot)
+		*why = "the peer runs another version";
+	else if (s->rights != l->own->rights)
+		*why = "the peer has other rights (IDs, capabilities, namespaces) than this process";
+	return **why ? -ENOTCONN : 0;
+}
+
+static int map_peer(struct roci_local *l, struct roci_local_peer *p, const char **why)
+{
+	char path[ROCI_LOCAL_PATH];
+	struct stat st;
+	int err, fd;
+
+	roci_local_name_file(path, l->registry, p->slot);
+	fd = open(path, O_RDWR | O_NOFOLLOW | O_CLOEXEC);
+	if (fd < 0) {
+		*why = "the peer takes no part (ROCI_PATH, ROCI_CAPTURE, ROCI_FAULT, or another user)";
+		return errno == ENOENT ? -ENOTCONN : -errno;
+	}
+	err = fstat(fd, &st) ? -errno : 0;
+	if (!err && (st.st_size != (off_t)ROCI_LOCAL_FILE_BYTES || st.st_uid != geteuid())) {
+		*why = "the peer runs another version";
+		err = -ENOTCONN;
+	}
+	if (err)
+		goto out;
+	err = -ENOMEM;
+	p->shared = map(fd, 0, sizeof(*p->shared));
+	p->in_ring = map(fd, ring_at(l->registry->slot), sizeof(*p->in_ring));
+	if (p->shared && p->in_ring)
+		err = check_shared(l, p->shared, p->slot, why);
+out:
+	close(fd);
+	return err;
+}
+
+/* Our ring to the peer, where another process with the slot may have had one. */
+static int make_ring(struct roci_local *l, struct roci_local_peer *p)
+{
+	struct roci_local_ring *ring;
+
+	while (fallocate(l->fd, 0, ring_at(p->slot), sizeof(*ring)))
+		if (errno != EINTR)
+			return -errno;
+	ring = map(l->fd, ring_at(p->slot), sizeof(*ring));
+	if (!ring)
+		return -ENOMEM;
+	atomic_store(&ring->head, 0);
+	atomic_store(&ring->tail, 0);
+	p->out = (struct roci_local_writer){.ring = ring};
+	return 0;
+}
+
+static int make_guard(struct roci_local *l, struct roci_local_peer *p)
+{
+	struct roci_local_pair *pair = &l->own->pairs[p->slot];
+	uint64_t value = (uint64_t)roci_random32() << 32 | roci_random32();
+
+	p->token = roci_local_guard_make(value);
+	if (!p->token)
+		return -ENOMEM;
+	pair->token_value = value;
+	atomic_store(&pair->token, p->token);
+	return 0;
+}
+
+static void unmap(struct roci_local_peer *p)
+{
+	if (p->out.ring)
+		munmap(p->out.ring, sizeof(*p->out.ring));
+	if (p->in_ring)
+		munmap(p->in_ring, sizeof(*p->in_ring));
+	if (p->shared)
+		munmap(p->shared, sizeof(*p->shared));
+	free(p);
+}
+
+int roci_local_attach(struct roci_local *l, unsigned slot, struct roci_local_peer **out, const char **why)
+{
+	struct roci_local_peer *p = calloc(1, sizeof(*p));
+	struct roci_local_pair *there;
+	int err;
+
+	if (!p)
+		return -ENOMEM;
+	p->slot = slot;
+	err = map_peer(l, p, why);
+	err = err ? err : make_ring(l, p);
+	err = err ? err : make_guard(l, p);
+	if (err) {
+		unmap(p);
+		return err;
+	}
+	p->incarnation = p->shared->incarnation;
+	p->pid = p->shared->pid;
+	there = &p->shared->pairs[l->registry->slot];
+	atomic_store(&there->hazard, 0); /* of a process that had our slot before */
+	atomic_store(&there->attached, l->own->incarnation);
+	atomic_fetch_add(&p->shared->attaches, 1);
+	*out = p;
+	return 0;
+}
+
+bool roci_local_is_current(const struct roci_local *l, const struct roci_local_peer *peer)
+{
+	char path[ROCI_LOCAL_PATH];
+	uint64_t head[2] = {0};
+	bool same;
+	int fd;
+
+	if (!roci_registry_alive(l->registry, peer->slot))
+		return false;
+	roci_local_name_file(path, l->registry, peer->slot);
+	fd = open(path, O_RDONLY | O_NOFOLLOW | O_CLOEXEC);
+	if (fd < 0)
+		return false;
+	same = pread(fd, head, sizeof(head), 0) == sizeof(head) && head[1] == peer->incarnation;
+	close(fd);
+	return same;
+}
+
+/* The pair and the ring may be those of another process with the same slot by now. */
+void roci_local_detach(struct roci_local *l, struct roci_local_peer *p)
+{
+	struct roci_local_pair *pair = &l->own->pairs[p->slot];
+
+	if (atomic_load(&pair->token) == p->token) {
+		atomic_store(&pair->token, 0);
+		fallocate(l->fd, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, ring_at(p->slot), sizeof(*p->out.ring));
+	}
+	roci_local_guard_free(p->token);
+	unmap(p);
+}

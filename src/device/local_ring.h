@@ -1,0 +1,69 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * A ring of packets in shared memory: one process writes, one reads. Pure: the memory is the caller's.
+ *
+ * A record is a packet's headers, and its payload or the places in the writer's memory where that lies. Records are
+ * whole: the end is moved when they are complete, and a record does not go around the end of the ring. The reader
+ * checks what it reads: the writer may have been killed, or have gone mad.
+ */
+#ifndef ROCI_DEVICE_LOCAL_RING_H
+#define ROCI_DEVICE_LOCAL_RING_H
+
+#include <stdbool.h>
+
+#include "device/local_shared.h"
+#include "engine/limits.h"
+#include "engine/types.h"
+
+/* A record as it lies in the ring: headers, then (at the next multiple of 8) payload or spans, behind each other. */
+struct roci_local_record {
+	uint32_t size;            /* of the record in the ring: a multiple of 64 */
+	_Atomic uint32_t revoked; /* the writer takes back the memory that the spans name */
+	uint32_t payload_len;
+	uint8_t header_len; /* 0: the rest of the ring is unused, the next record is at its start */
+	uint8_t span_count; /* 0: the payload is here */
+	uint16_t reserved;
+	uint8_t bytes[];
+};
+
+/* The writer's view. */
+struct roci_local_writer {
+	struct roci_local_ring *ring;
+	uint64_t tail; /* behind the last record, published or not */
+	uint64_t head; /* as last seen */
+};
+
+/* The reader's view. */
+struct roci_local_reader {
+	struct roci_local_ring *ring;
+	uint64_t head; /* the next record */
+};
+
+/* Adds a packet whose payload, `payload_len` bytes, lies in the spans. by_reference: what is put there are the spans.
+ * False where it does not fit. */
+bool roci_local_ring_put(struct roci_local_writer *w, const uint8_t *header, unsigned header_len,
+			 const struct roci_span *spans, unsigned span_count, uint32_t payload_len, bool by_reference);
+/* Shows the reader what was added. Returns false where there was nothing new. */
+bool roci_local_ring_publish(struct roci_local_writer *w);
+/* Marks the records that were not read and name memory in [base, base + len), or go to QP `dest_qpn`; 0, 0: none. */
+void roci_local_ring_revoke(struct roci_local_writer *w, uint64_t base, uint64_t len, uint32_t dest_qpn);
+
+static inline bool roci_local_ring_waits(const struct roci_local_reader *r)
+{
+	return atomic_load_explicit(&r->ring->tail, memory_order_acquire) != r->head;
+}
+/* The oldest record: *record, until roci_local_ring_next(). Returns 1; 0: there is none; -EBADMSG: the ring is no
+ * ring. */
+int roci_local_ring_get(struct roci_local_reader *r, const struct roci_local_record **record);
+/* The payload of a record. */
+const uint8_t *roci_local_record_payload(const struct roci_local_record *record);
+/* The spans of a record, to `spans`, which has room for ROCI_MAX_SGE. False where they do not add up to the payload. */
+bool roci_local_record_spans(const struct roci_local_record *record, struct roci_span *spans);
+/* The oldest record was dealt with. Its room is the writer's after roci_local_ring_release(). */
+void roci_local_ring_next(struct roci_local_reader *r, const struct roci_local_record *record);
+static inline void roci_local_ring_release(struct roci_local_reader *r)
+{
+	atomic_store_explicit(&r->ring->head, r->head, memory_order_release);
+}
+
+#endif

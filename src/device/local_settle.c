@@ -1,0 +1,79 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+#include "device/local_settle.h"
+
+#include <fcntl.h>
+#include <stdio.h>
+#include <string.h>
+#include <time.h>
+#include <unistd.h>
+
+#define SPINS    2000
+#define PAUSE_NS 50000
+#define PATIENCE 20 /* pauses before the peer is looked at: a copy of 4 MiB takes a millisecond */
+
+static bool is_stopped(int32_t pid, uint32_t tid)
+{
+	char path[64], text[512];
+	const char *state;
+	ssize_t n;
+	int fd;
+
+	snprintf(path, sizeof(path), "/proc/%d/task/%u/stat", (int)pid, tid);
+	fd = open(path, O_RDONLY | O_CLOEXEC);
+	if (fd < 0)
+		return false;
+	n = read(fd, text, sizeof(text) - 1);
+	close(fd);
+	text[n > 0 ? n : 0] = '\0';
+	state = strrchr(text, ')'); /* proc_pid_stat(5): the name may hold anything */
+	return state && (state[2] == 'T' || state[2] == 't');
+}
+
+/* Until the copier is known to be harmless, the peer has no guard page, and copies nothing. */
+static void take_guard(struct roci_local_peer *p, struct roci_local_pair *pair)
+{
+	atomic_store(&pair->token, 0);
+	roci_local_guard_close(p->token);
+	p->token = 0;
+}
+
+static void give_guard(struct roci_local_peer *p, struct roci_local_pair *pair)
+{
+	p->token = roci_local_guard_make(pair->token_value);
+	atomic_store(&pair->token, p->token);
+}
+
+/* True where the hazard means nothing any more: its process has ended, or its thread is stopped before the copy, which
+ * will fail. */
+static bool is_harmless(struct roci_local *l, struct roci_local_peer *p, struct roci_local_pair *pair, uint32_t tid)
+{
+	if (!roci_registry_alive(l->registry, p->slot)) {
+		atomic_store(&pair->hazard, 0);
+		return true;
+	}
+	if (!is_stopped(p->pid, tid))
+		return false;
+	if (p->token)
+		take_guard(p, pair);
+	return is_stopped(p->pid, tid); /* it was not continued between the two, so it has not begun before */
+}
+
+void roci_local_settle(struct roci_local *l, struct roci_local_peer *peer)
+{
+	const struct timespec pause = {.tv_nsec = PAUSE_NS};
+	struct roci_local_pair *pair = &l->own->pairs[peer->slot];
+	bool harmless = false;
+	uint32_t tid;
+
+	atomic_thread_fence(memory_order_seq_cst);
+	for (unsigned i = 0; i < SPINS; i++)
+		if (!atomic_load(&pair->hazard))
+			return;
+	for (unsigned i = 0; !harmless && (tid = atomic_load(&pair->hazard)); i++) {
+		harmless = i >= PATIENCE && is_harmless(l, peer, pair, tid);
+		if (!harmless)
+			nanosleep(&pause, NULL);
+	}
+	if (!peer->token)
+		give_guard(peer, pair);
+}

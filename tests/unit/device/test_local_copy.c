@@ -1,0 +1,163 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* Copies between processes: what the guard page keeps away from memory that is not the one that was meant. */
+#include "../test.h"
+
+#include <errno.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "device/local_copy.h"
+
+#define BYTES (UINT64_C(9) << 20) /* more than two pieces */
+#define VALUE UINT64_C(0x1122334455667788)
+
+static uint8_t *theirs, *mine;
+static struct roci_local_memory m;
+
+/* A process with memory that it shares with us, so that we see what is in it, and with a guard page. */
+static int make(void **state)
+{
+	uint64_t *token = mmap(NULL, 4096, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+	pid_t pid;
+
+	theirs = mmap(NULL, BYTES, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+	mine = malloc(BYTES);
+	for (uint64_t i = 0; i < BYTES; i++)
+		mine[i] = (uint8_t)(i * 31 + 7);
+	pid = fork();
+	if (!pid) {
+		*token = roci_local_guard_make(VALUE);
+		for (;;)
+			pause();
+	}
+	while (!*(volatile uint64_t *)token)
+		usleep(100);
+	m = (struct roci_local_memory){pid, *token, VALUE};
+	munmap(token, 4096);
+	return 0;
+}
+
+static int drop(void **state)
+{
+	kill(m.pid, SIGKILL);
+	waitpid(m.pid, NULL, 0);
+	munmap(theirs, BYTES);
+	free(mine);
+	return 0;
+}
+
+static int copy(bool read, uint64_t len)
+{
+	struct roci_span here = {mine, len}, there = {theirs, len};
+
+	return roci_local_copy(&m, read, &here, 1, &there, 1, true);
+}
+
+static void assert_untouched(void)
+{
+	for (uint64_t i = 0; i < BYTES; i++)
+		assert_int_equal(theirs[i], 0);
+}
+
+static void copies_both_ways(void **state)
+{
+	const uint64_t lengths[] = {1, 7, 8, 9, 4096, 100001, BYTES};
+
+	for (unsigned i = 0; i < sizeof(lengths) / sizeof(*lengths); i++) {
+		memset(theirs, 0, BYTES);
+		assert_int_equal(copy(false, lengths[i]), 0);
+		assert_memory_equal(theirs, mine, lengths[i]);
+		assert_true(lengths[i] == BYTES || !theirs[lengths[i]]);
+		theirs[0] ^= 0xff;
+		assert_int_equal(copy(true, lengths[i]), 0);
+		assert_int_equal(mine[0], theirs[0]);
+	}
+}
+
+static void spans_need_not_fit_each_other(void **state)
+{
+	struct roci_span here[3] = {{mine, 10}, {mine + 100, 5000000}, {mine + 6000000, 3}};
+	struct roci_span there[2] = {{theirs + 1, 4000000}, {theirs + 5000000, 1000013}};
+
+	assert_int_equal(roci_local_copy(&m, false, here, 3, there, 2, true), 0);
+	assert_memory_equal(theirs + 1, mine, 10);
+	assert_memory_equal(theirs + 11, mine + 100, 3999990);
+	assert_memory_equal(theirs + 5000000 + 1000010, mine + 6000000, 3);
+	there[1].len++;
+	assert_int_equal(roci_local_copy(&m, false, here, 3, there, 2, true), -ESRCH);
+}
+
+/* The pid belongs to another process now, or the process has called exec: there is no guard page. */
+static void another_address_space_is_not_touched(void **state)
+{
+	struct roci_local_memory right = m;
+	pid_t other = fork();
+
+	if (!other)
+		for (;;)
+			pause();
+	m.pid = other;
+	assert_int_not_equal(copy(false, 100000), 0);
+	assert_int_not_equal(copy(true, 100000), 0);
+	m = right;
+	kill(other, SIGKILL);
+	waitpid(other, NULL, 0);
+	assert_untouched();
+}
+
+/* A page there by chance: what is read from it is not believed. */
+static void another_value_is_not_believed(void **state)
+{
+	m.token_value ^= 1;
+	assert_int_not_equal(copy(true, 100), 0);
+}
+
+static void a_forked_child_has_no_guard(void **state)
+{
+	uint64_t token = roci_local_guard_make(VALUE);
+	struct roci_local_memory right = m;
+	pid_t child = fork();
+
+	if (!child)
+		for (;;)
+			pause();
+	m = (struct roci_local_memory){child, token, VALUE};
+	assert_int_not_equal(copy(false, 1000), 0);
+	m.pid = getpid();
+	assert_int_equal(copy(false, 1000), 0);
+	memset(theirs, 0, 1000);
+	roci_local_guard_close(token);
+	assert_int_not_equal(copy(false, 1000), 0);
+	assert_untouched();
+	roci_local_guard_free(token);
+	m = right;
+	kill(child, SIGKILL);
+	waitpid(child, NULL, 0);
+}
+
+static void a_dead_process_is_an_error(void **state)
+{
+	kill(m.pid, SIGKILL);
+	waitpid(m.pid, NULL, 0);
+	assert_int_equal(copy(false, 100), -ESRCH);
+	m.token = 0;
+	assert_int_equal(copy(false, 100), -ESRCH);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test_setup_teardown(copies_both_ways, make, drop),
+		cmocka_unit_test_setup_teardown(spans_need_not_fit_each_other, make, drop),
+		cmocka_unit_test_setup_teardown(another_address_space_is_not_touched, make, drop),
+		cmocka_unit_test_setup_teardown(another_value_is_not_believed, make, drop),
+		cmocka_unit_test_setup_teardown(a_forked_child_has_no_guard, make, drop),
+		cmocka_unit_test_setup_teardown(a_dead_process_is_an_error, make, drop),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

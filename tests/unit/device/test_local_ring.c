@@ -1,0 +1,170 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+#include "../test.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "device/local_ring.h"
+
+static struct roci_local_ring *ring;
+static uint8_t memory[8192];
+static const uint8_t header[12] = {4, 0, 0xff, 0xff, 0, 0, 0x12, 0x34};
+
+static int make(void **state)
+{
+	ring = aligned_alloc(64, sizeof(*ring));
+	memset(ring, 0, sizeof(*ring));
+	for (unsigned i = 0; i < sizeof(memory); i++)
+		memory[i] = (uint8_t)(i * 13);
+	return 0;
+}
+
+static int drop(void **state)
+{
+	free(ring);
+	return 0;
+}
+
+static bool put(struct roci_local_writer *w, uint32_t len, bool by_reference)
+{
+	struct roci_span span = {memory, len};
+
+	return roci_local_ring_put(w, header, sizeof(header), &span, len ? 1 : 0, len, by_reference);
+}
+
+/* Of many lengths, several times around: each comes whole, in order, and only when it is published. */
+static void packets_come_whole_and_in_order(void **state)
+{
+	struct roci_local_writer w = {.ring = ring};
+	struct roci_local_reader r = {.ring = ring};
+	const struct roci_local_record *record;
+
+	for (uint32_t i = 0; i < 3000; i++) {
+		uint32_t len = i * 37 % 4097;
+
+		assert_true(put(&w, len, false));
+		assert_int_equal(roci_local_ring_get(&r, &record), 0);
+		assert_true(roci_local_ring_publish(&w));
+		assert_true(roci_local_ring_waits(&r));
+		assert_int_equal(roci_local_ring_get(&r, &record), 1);
+		assert_int_equal(record->payload_len, len);
+		assert_memory_equal(record->bytes, header, sizeof(header));
+		assert_memory_equal(roci_local_record_payload(record), memory, len);
+		roci_local_ring_next(&r, record);
+		roci_local_ring_release(&r);
+	}
+	assert_false(roci_local_ring_publish(&w));
+	assert_true(atomic_load(&ring->tail) > 2 * sizeof(ring->bytes));
+}
+
+static void a_full_ring_takes_no_more(void **state)
+{
+	struct roci_local_writer w = {.ring = ring};
+	struct roci_local_reader r = {.ring = ring};
+	const struct roci_local_record *record;
+	unsigned n = 0, got = 0;
+
+	while (put(&w, 1000, false) && n < 10000)
+		n++;
+	assert_in_range(n, 100, 130);
+	roci_local_ring_publish(&w);
+	while (roci_local_ring_get(&r, &record) == 1) {
+		roci_local_ring_next(&r, record);
+		got++;
+	}
+	assert_int_equal(got, n);
+	assert_false(put(&w, 1000, false)); /* what is read is free when it is released */
+	roci_local_ring_release(&r);
+	assert_true(put(&w, 1000, false));
+}
+
+static void spans_name_memory(void **state)
+{
+	struct roci_local_writer w = {.ring = ring};
+	struct roci_local_reader r = {.ring = ring};
+	const struct roci_local_record *record;
+	struct roci_span spans[ROCI_MAX_SGE];
+
+	assert_true(put(&w, 8000, true));
+	roci_local_ring_publish(&w);
+	assert_int_equal(roci_local_ring_get(&r, &record), 1);
+	assert_int_equal(record->span_count, 1);
+	assert_true(roci_local_record_spans(record, spans));
+	assert_ptr_equal(spans[0].base, memory);
+	assert_int_equal(spans[0].len, 8000);
+	((struct roci_local_record *)record)->payload_len = 8001;
+	assert_false(roci_local_record_spans(record, spans));
+}
+
+static unsigned revoked(struct roci_local_reader *r)
+{
+	const struct roci_local_record *record;
+	unsigned bits = 0;
+
+	for (unsigned i = 0; roci_local_ring_get(r, &record) == 1; i++) {
+		bits |= record->revoked << i;
+		roci_local_ring_next(r, record);
+	}
+	r->head = 0;
+	return bits;
+}
+
+/* The owner takes back memory, or a QP: what names it is marked, and nothing else. */
+static void records_are_revoked_by_memory_and_by_qp(void **state)
+{
+	struct roci_local_writer w = {.ring = ring};
+	struct roci_local_reader r = {.ring = ring};
+	uint8_t other[12];
+
+	memcpy(other, header, sizeof(other));
+	other[7] = 0x35;
+	assert_true(put(&w, 8000, true));
+	assert_true(put(&w, 100, false)); /* its payload is in the ring */
+	assert_true(roci_local_ring_put(&w, other, sizeof(other), &(struct roci_span){memory + 100, 50}, 1, 50, true));
+	roci_local_ring_publish(&w);
+	roci_local_ring_revoke(&w, (uintptr_t)memory + 8000, 10, 0);
+	assert_int_equal(revoked(&r), 0);
+	roci_local_ring_revoke(&w, 0, 0, 0x1235);
+	assert_int_equal(revoked(&r), 4);
+	roci_local_ring_revoke(&w, (uintptr_t)memory + 149, 1, 0);
+	assert_int_equal(revoked(&r), 5);
+}
+
+/* A writer that has gone mad: nothing outside of the ring is read. */
+static void nonsense_is_refused(void **state)
+{
+	struct roci_local_reader r = {.ring = ring};
+	const struct roci_local_record *record;
+	struct roci_local_record *first = (struct roci_local_record *)(void *)ring->bytes;
+
+	atomic_store(&ring->tail, 128);
+	assert_int_equal(roci_local_ring_get(&r, &record), -EBADMSG); /* length 0 */
+	*first = (struct roci_local_record){.size = 192, .header_len = 12};
+	assert_int_equal(roci_local_ring_get(&r, &record), -EBADMSG); /* beyond the end */
+	*first = (struct roci_local_record){.size = 64, .header_len = 12, .payload_len = 1000};
+	assert_int_equal(roci_local_ring_get(&r, &record), -EBADMSG);
+	*first = (struct roci_local_record){.size = 64, .header_len = 12, .span_count = 200};
+	assert_int_equal(roci_local_ring_get(&r, &record), -EBADMSG);
+	*first = (struct roci_local_record){.size = 64, .header_len = 200};
+	assert_int_equal(roci_local_ring_get(&r, &record), -EBADMSG);
+	*first = (struct roci_local_record){.size = 65, .header_len = 12};
+	assert_int_equal(roci_local_ring_get(&r, &record), -EBADMSG);
+	*first = (struct roci_local_record){.size = 64, .header_len = 12, .payload_len = 8};
+	assert_int_equal(roci_local_ring_get(&r, &record), 1);
+	atomic_store(&ring->tail, UINT64_C(1) << 40);
+	assert_int_equal(roci_local_ring_get(&r, &record), -EBADMSG);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test_setup_teardown(packets_come_whole_and_in_order, make, drop),
+		cmocka_unit_test_setup_teardown(a_full_ring_takes_no_more, make, drop),
+		cmocka_unit_test_setup_teardown(spans_name_memory, make, drop),
+		cmocka_unit_test_setup_teardown(records_are_revoked_by_memory_and_by_qp, make, drop),
+		cmocka_unit_test_setup_teardown(nonsense_is_refused, make, drop),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
