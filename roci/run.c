@@ -74,7 +74,7 @@ static void warn_if_out_of_reach(const char *program)
 }
 
 struct run_choices {
-	const char *capture, *fault;
+	const char *capture, *fault, *path;
 	bool why;
 };
 
@@ -94,6 +94,14 @@ static const struct option_row options[] = {
 		 "(P: from 0 to 1) and seed=N",
 	 .kind = OPTION_TEXT,
 	 .offset = offsetof(struct run_choices, fault)},
+	{.name = "path",
+	 .argument = "PATH",
+	 .group = "options",
+	 .help = "wire (default): UDP packets; local: shared memory where\nthe peer is on this host and asks for it, "
+		 "too; "
+		 "like\nROCI_PATH=PATH",
+	 .kind = OPTION_TEXT,
+	 .offset = offsetof(struct run_choices, path)},
 	{.name = "why",
 	 .group = "options",
 	 .help = "say why a call of verbs or rdma_cm is refused, and why a\nrequest fails: the check, the field, its "
@@ -146,6 +154,8 @@ static int check_choices(const struct command *self, const struct run_choices *c
 	char why[160];
 	if (choices->fault && roci_fault_parse(choices->fault, &plan, why, sizeof(why)))
 		return complain(self, "--fault: %s", why);
+	if (choices->path && strcmp(choices->path, "wire") && strcmp(choices->path, "local"))
+		return complain(self, "--path %s: wire and local are the paths", choices->path);
 	return choices->capture ? check_capture(self, choices->capture) : 0;
 }
 
@@ -160,6 +170,8 @@ static int run(const struct command *self, int argc, char **argv)
 		setenv("ROCI_CAPTURE", choices.capture, 1);
 	if (choices.fault)
 		setenv("ROCI_FAULT", choices.fault, 1);
+	if (choices.path)
+		setenv("ROCI_PATH", choices.path, 1);
 	if (choices.why)
 		setenv("ROCI_WHY", "1", 1);
 	status = check_choices(self, &choices);

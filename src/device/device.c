@@ -130,8 +130,11 @@ static void print_stats(const struct roci_device *dev)
 {
 	const char *wish = getenv("ROCI_STATS");
 
-	if (wish && *wish)
-		roci_device_stats_print(stderr, dev->stats, roci_engine_stats(dev->engine));
+	if (!wish || !*wish)
+		return;
+	if (getenv("ROCI_PATH") && !dev->local.own)
+		fprintf(stderr, "roci: no local path: %s\n", dev->local.why);
+	roci_device_stats_print(stderr, dev->stats, roci_engine_stats(dev->engine));
 }
 
 static void close_device(struct roci_device *dev)

@@ -1,0 +1,78 @@
+# SPDX-License-Identifier: BSD-2-Clause
+"""The local path: which processes take it, and what happens where one is killed or stopped, or takes its memory back."""
+import os
+import re
+import subprocess
+import sys
+
+from harness import DEVICE, ROCI, Host, check, isolate, next_port, program, run_pair, tap, veth_pair, wait_until
+
+LOCAL = {'ROCI_PATH': 'local'}
+
+
+def counter(text, name):
+    """A counter of ROCI_STATS, in all processes of the output together."""
+    return sum(int(value) for value in re.findall(rf'^roci: {name} +(\d+)$', text, re.M))
+
+
+def victim(case):
+    def run():
+        text = loopback.call(program('local_victim'), case, env=LOCAL, seconds=120)
+        check(f'local_victim {case}: passed' in text, text)
+        check(counter(text, 'local_qps') > 0, f'the local path was not taken:\n{text}')
+        return text.splitlines()[-1]
+    return run
+
+
+def pingpong(server, client, server_env, client_env):
+    """What both sides printed and counted."""
+    port = next_port()
+    argv = ['ibv_rc_pingpong', '-d', DEVICE, '-c', '-s', '50000', '-n', '50', '-p', str(port)]
+    first = server.start(*argv, '-g', server.gid_index(server.address), env=server_env)
+    wait_until('the server to listen', lambda: server.listens(port) or not first.running())
+    second = client.start(*argv, '-g', client.gid_index(client.address), server.address, env=client_env)
+    return '\n'.join(run_pair(first, second))
+
+
+def taken():
+    text = pingpong(loopback, loopback, LOCAL, LOCAL)
+    check(counter(text, 'local_qps') == 2 and counter(text, 'local_fetched') >= 100, text)
+    check(counter(text, 'sent_packets') == 0, f'packets went by UDP, too:\n{text}')
+
+
+def not_taken(server, client, client_env):
+    def run():
+        text = pingpong(server, client, {**LOCAL, 'ROCI_WHY': '1'}, client_env)
+        check(counter(text, 'local_qps') == 0 and counter(text, 'sent_packets') > 0, text)
+        check(re.search(r'^roci: why: a QP whose peer is QP 0x[0-9a-f]+ takes the wire: ', text, re.M), f'nobody says why:\n{text}')
+    return run
+
+
+def option():
+    """roci run --path sets ROCI_PATH, and refuses what is no path."""
+    out = subprocess.run([ROCI, 'run', '--path', 'local', '--', 'sh', '-c', 'echo $ROCI_PATH'], capture_output=True, text=True)
+    check(out.stdout == 'local\n', out)
+    out = subprocess.run([ROCI, 'run', '--path', 'tunnel', '--', 'true'], capture_output=True, text=True)
+    check(out.returncode == 2 and '--path tunnel: wire and local are the paths' in out.stderr, out)
+
+
+if __name__ == '__main__':
+    isolate()
+    os.environ['ROCI_STATS'] = '1'
+    loopback = Host('loopback')
+    host_a, host_b = veth_pair()
+    sys.exit(tap([
+        ('two processes of one host take it', taken),
+        ('roci run --path', option),
+        ('one of them asks for the wire', not_taken(loopback, loopback, {'ROCI_PATH': 'wire'})),
+        ('one of them loses packets on purpose', not_taken(loopback, loopback, {**LOCAL, 'ROCI_FAULT': 'loss=0.001'})),
+        ('another network namespace', not_taken(host_a, host_b, LOCAL)),
+        ('memory is deregistered while a peer writes', victim('deregister')),
+        ('likewise, and the peer is stopped', victim('stopped')),
+        ('the QP goes to ERR while its peer writes', victim('error')),
+        ('the QP is reset while its peer writes', victim('reset')),
+        ('a sender is killed', victim('sender-killed')),
+        ('the owner of the memory is killed', victim('owner-killed')),
+        ('the owner of the memory calls exec', victim('exec')),
+        ('the owner of the memory forks', victim('fork')),
+    ]))
