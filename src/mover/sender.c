@@ -15,7 +15,7 @@
 
 #define HANDSHAKE_TIMEOUT_MS 10000
 #define ENTER_TRIES          5
-#define MAX_OFFERED          1024
+#define MAX_OFFERED          PROTO_MAX_ENTRIES
 
 /* Messages */
 

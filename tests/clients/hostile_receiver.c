@@ -106,7 +106,7 @@ static void lying_terms(void)
 	case 3: h->terms.encrypt = !h->terms.encrypt; break;
 	case 4: h->terms.chunk_bytes = PROTO_MAX_CHUNK; break;
 	case 5: h->terms.windows = PROTO_MAX_WINDOWS; break;
-	case 6: h->terms.max_entries = PROTO_MAX_ENTRIES; break;
+	case 6: h->terms.max_entries++; break;
 	}
 	answer_terms();
 }
