@@ -20,7 +20,7 @@
 #define MOVER_DEFAULT_PORT         22222
 #define MOVER_DEFAULT_MEMORY_BYTES (64u << 20)
 #define MOVER_MAX_QPS              64
-#define MOVER_DEFAULT_QPS          4 /* a single one waits between windows: 2.7 s for a GiB; four need 1.1 s */
+#define MOVER_DEFAULT_QPS          4 /* fewer for less content */
 
 /* How the bytes of a window move. */
 enum mover_mode {
@@ -51,6 +51,7 @@ struct mover_common {
 	const char *device;        /* name of the RDMA device; NULL: rdma_cm chooses */
 	const char *bind_address;  /* local address, NULL for any */
 	unsigned qps;              /* data QPs, 1 .. MOVER_MAX_QPS; 0: a sender asks for MOVER_DEFAULT_QPS,
+				    * or for as many as there are chunks, if that is less;
 				    * a receiver grants what is asked for */
 	unsigned cqs;              /* CQs that they share, 1 .. qps; 0: 1 */
 	uint64_t memory_bytes;     /* most bytes of registered buffers on this side; 0: MOVER_DEFAULT_MEMORY_BYTES */

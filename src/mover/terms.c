@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 #include "mover/terms.h"
 
+#include <string.h>
+
 #include "mover/control.h"
 
 #define DEFAULT_CHUNK   (1u << 20)
@@ -34,6 +36,23 @@ static uint16_t limit_windows(uint64_t windows, uint32_t chunk_bytes, uint64_t m
 	return (uint16_t)(windows ? windows : 1);
 }
 
+/* How many chunks of content there are, as far as the walk can tell. */
+static uint64_t count_chunks(const struct mover_send_options *options, uint64_t bytes, uint32_t chunk_bytes)
+{
+	for (size_t i = 0; i < options->path_count; i++)
+		if (!strcmp(options->paths[i], "-"))
+			return UINT64_MAX; /* standard input ends when it ends */
+	return bytes / chunk_bytes + 1;
+}
+
+/* Unless the user has chosen: no more QPs than chunks. Each takes a connection, which a transfer of a small file would
+ * spend more time on than on the file; and their windows take memory. */
+static void choose_qps(struct proto_terms *terms, uint64_t chunks, uint64_t *windows)
+{
+	terms->qps = (uint16_t)(chunks < MOVER_DEFAULT_QPS ? chunks : MOVER_DEFAULT_QPS);
+	*windows = chunks < DEFAULT_WINDOWS - 1 ? chunks + 1 : DEFAULT_WINDOWS;
+}
+
 struct proto_terms terms_propose(const struct mover_send_options *options, uint16_t max_entries, uint64_t entries,
 				 uint64_t bytes)
 {
@@ -44,7 +63,7 @@ struct proto_terms terms_propose(const struct mover_send_options *options, uint1
 		.encrypt = options->encrypt,
 		.checksum = options->checksum,
 		.dry_run = options->dry_run,
-		.qps = (uint16_t)(common->qps ? common->qps : MOVER_DEFAULT_QPS),
+		.qps = (uint16_t)common->qps,
 		.max_entries = max_entries,
 		.entries = entries,
 		.bytes = bytes,
@@ -52,6 +71,8 @@ struct proto_terms terms_propose(const struct mover_send_options *options, uint1
 
 	terms.chunk_bytes = limit_chunk(common->chunk_bytes ? common->chunk_bytes : DEFAULT_CHUNK, memory);
 	windows = terms.qps * WINDOWS_PER_QP > DEFAULT_WINDOWS ? terms.qps * WINDOWS_PER_QP : DEFAULT_WINDOWS;
+	if (!common->qps)
+		choose_qps(&terms, count_chunks(options, bytes, terms.chunk_bytes), &windows);
 	terms.windows = limit_windows(windows, terms.chunk_bytes, memory);
 	return terms;
 }

@@ -5,9 +5,11 @@
 
 #include "mover/control.h"
 
+#define BYTES (1ull << 30)
+
 static struct proto_terms propose(struct mover_send_options options)
 {
-	return terms_propose(&options, 100, 7, 1000);
+	return terms_propose(&options, 100, 7, BYTES);
 }
 
 static void defaults_are_a_mebibyte_and_eight_windows(void **state)
@@ -21,8 +23,33 @@ static void defaults_are_a_mebibyte_and_eight_windows(void **state)
 	assert_int_equal(t.chunk_bytes, 1u << 20);
 	assert_int_equal(t.max_entries, 100);
 	assert_int_equal(t.entries, 7);
-	assert_int_equal(t.bytes, 1000);
+	assert_int_equal(t.bytes, BYTES);
 	assert_int_equal(t.session, 0);
+}
+
+/* A small file needs one connection and two windows. What the user asks for, he gets; and nobody knows how long
+ * standard input is. */
+static void little_content_gets_few_qps(void **state)
+{
+	const char *stdin_path = "-";
+	const struct {
+		uint64_t bytes;
+		unsigned qps, windows;
+	} cases[] = {{0, 1, 2}, {1, 1, 2}, {1 << 20, 2, 3}, {3 << 20, 4, 5}, {6 << 20, 4, 8}, {1 << 30, 4, 8}};
+	struct mover_send_options o = {0};
+
+	for (size_t i = 0; i < sizeof(cases) / sizeof(*cases); i++) {
+		struct proto_terms t = terms_propose(&o, 100, 7, cases[i].bytes);
+
+		assert_int_equal(t.qps, cases[i].qps);
+		assert_int_equal(t.windows, cases[i].windows);
+	}
+	o.common.qps = 4;
+	assert_int_equal(terms_propose(&o, 100, 1, 1).qps, 4);
+	assert_int_equal(terms_propose(&o, 100, 1, 1).windows, 8);
+	o = (struct mover_send_options){.paths = &stdin_path, .path_count = 1};
+	assert_int_equal(terms_propose(&o, 100, 1, 0).qps, MOVER_DEFAULT_QPS);
+	assert_int_equal(terms_propose(&o, 100, 1, 0).windows, 8);
 }
 
 static void more_qps_get_more_windows(void **state)
@@ -104,6 +131,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(defaults_are_a_mebibyte_and_eight_windows),
+		cmocka_unit_test(little_content_gets_few_qps),
 		cmocka_unit_test(more_qps_get_more_windows),
 		cmocka_unit_test(memory_bounds_windows),
 		cmocka_unit_test(a_receiver_limits_what_is_proposed),
