@@ -10,6 +10,7 @@
 #include "command.h"
 #include "demo_pair.h"
 #include "demo_story.h"
+#include "ladder_run.h"
 #include "mover/mover.h"
 #include "text.h"
 #include "transfer.h"
@@ -24,7 +25,7 @@
 #define LARGE_BYTES (1ull << 30) /* warn that the capture of such a file is large */
 
 struct demo_choices {
-	const char *out;
+	const char *out, *ladder;
 	unsigned mode;
 };
 
@@ -45,12 +46,19 @@ static const struct option_row options[] = {
 	 .kind = OPTION_CHOICE,
 	 .offset = offsetof(struct demo_choices, mode),
 	 .values = transfer_modes},
+	{.name = "ladder",
+	 .argument = "FILE",
+	 .group = "options",
+	 .help = "draw both ends as a page: packets, posts, completions;\nsee `roci ladder`",
+	 .kind = OPTION_FILE,
+	 .offset = offsetof(struct demo_choices, ladder)},
 	OPTION_HELP_ROW,
 };
 
 struct demo {
 	const struct command *command;
 	char dir[PATH_MAX], source[PATH_MAX], received[PATH_MAX], copy[PATH_MAX], capture[PATH_MAX];
+	const char *ladder;   /* NULL: no picture is wanted */
 	const char *argument; /* the source, as it stands on the sender's command line */
 	bool made_dir;        /* `dir` did not exist before */
 	uint64_t bytes;
@@ -192,12 +200,23 @@ static void conclude(const struct demo *demo, const struct demo_pair *pair)
 	       seconds, units_rate(rate, speed), units_bits(bits, speed));
 	printf("Verified  all %llu bytes of the copy are equal\n", (unsigned long long)demo->bytes);
 	print_path("Copy      ", demo->copy, "\n");
-	print_path("Capture   ", demo->capture, " (the sender's packets)\n\n");
+	print_path("Capture   ", demo->capture, demo->ladder ? " (of both ends)\n" : " (the sender's packets)\n");
+	if (demo->ladder)
+		print_path("Ladder    ", demo->ladder, " (open it in a browser)\n");
+	putchar('\n');
 	print_path("See the packets:  tshark -r ", demo->capture, " | head -40\n");
 	print_path("             or:  wireshark ", demo->capture, "\n");
 	puts("One WRITE alone:  `roci ping --loopback --op write --steps -c 1` tells its ten steps");
 	puts("Two machines:     `roci recv` on one, `roci send FILE HOST` on the other");
 	propose_to_remove(demo);
+}
+
+static int draw(const struct demo *demo)
+{
+	const struct ladder_job job = {
+		.command = demo->command, .title = "roci demo", .name = demo->capture, .out = demo->ladder};
+
+	return ladder_draw_file(&job, demo->capture);
 }
 
 static int move(struct demo *demo, const char *mode)
@@ -213,11 +232,13 @@ static int move(struct demo *demo, const char *mode)
 	if (!pair)
 		return cannot(demo, "cannot start two processes");
 	introduce(demo, mode);
-	status = demo_pair_run(pair, demo->command, demo->dir, receiver, sender, CAPTURE);
+	status = demo_pair_run(pair, demo->command, demo->dir, receiver, sender, CAPTURE, demo->ladder != NULL);
 	if (!status)
 		demo_story_print(pair, mode);
 	if (!status)
 		status = compare(demo);
+	if (!status && demo->ladder)
+		status = draw(demo);
 	if (!status)
 		conclude(demo, pair);
 	demo_pair_destroy(pair);
@@ -250,7 +271,10 @@ static int run(const struct command *self, int argc, char **argv)
 
 	if (!options_parse(self, argc, argv, &choices, &operands, &status))
 		return status;
-	status = demonstrate(&demo, &choices, &operands);
+	demo.ladder = choices.ladder;
+	status = choices.ladder ? ladder_check_out(self, choices.ladder) : 0;
+	if (!status)
+		status = demonstrate(&demo, &choices, &operands);
 	free(operands.list);
 	return status;
 }
@@ -261,6 +285,7 @@ const struct command demo_command = {
 	.usage = "[OPTION]... [FILE]",
 	.examples = "  roci demo                     move a file that the demo makes\n"
 		    "  roci demo film.mkv            move your file\n"
+		    "  roci demo --ladder demo.html  and draw every packet, post and completion of both ends\n"
 		    "  roci demo --mode read         the receiver reads; by default, the sender writes\n",
 	.about = "The demo runs `roci recv` and `roci send`, explains each step of the transfer, compares the copy "
 		 "with\n"

@@ -208,10 +208,10 @@ static int follow(struct demo_pair *pair, const char *dir, const char *const *se
 }
 
 int demo_pair_run(struct demo_pair *pair, const struct command *command, const char *dir, const char *const *receiver,
-		  const char *const *sender, const char *capture)
+		  const char *const *sender, const char *capture, bool both)
 {
 	static const enum demo_side order[] = {DEMO_SENDER, DEMO_RECEIVER}; /* the sender's error says more */
-	int err = start(&pair->processes[DEMO_RECEIVER], dir, receiver, NULL), failed = 0;
+	int err = start(&pair->processes[DEMO_RECEIVER], dir, receiver, both ? capture : NULL), failed = 0;
 
 	if (!err)
 		err = follow(pair, dir, sender, capture);

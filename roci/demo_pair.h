@@ -23,10 +23,10 @@ struct demo_pair *demo_pair_create(void);
 void demo_pair_destroy(struct demo_pair *pair);
 
 /* Runs the receiver in `dir`, and the sender as soon as the receiver's ticket is there. Waits for both. The sender's
- * packets go to the file `capture` in `dir`. Draws a progress bar if stderr is a terminal. Returns 0, or the exit
- * status of the process that failed, after a complaint. */
+ * packets go to the file `capture` in `dir`, with `both` the receiver's, too. Draws a progress bar if stderr is a
+ * terminal. Returns 0, or the exit status of the process that failed, after a complaint. */
 int demo_pair_run(struct demo_pair *pair, const struct command *command, const char *dir, const char *const *receiver,
-		  const char *const *sender, const char *capture);
+		  const char *const *sender, const char *capture, bool both);
 
 const struct demo_event *demo_pair_events(const struct demo_pair *pair, size_t *count);
 

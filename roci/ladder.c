@@ -1,17 +1,13 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* roci ladder: draws a capture, or the run of a program, as a ladder. */
 #include <errno.h>
-#include <limits.h>
-#include <signal.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/wait.h>
 #include <unistd.h>
 
 #include "command.h"
 #include "device/fault_plan.h"
 #include "ladder_run.h"
-#include "preload.h"
 
 #define DEFAULT_OUT "ladder.html"
 
@@ -61,81 +57,6 @@ static const struct option_row options[] = {
 	OPTION_HELP_ROW,
 };
 
-static void tell_where(const struct ladder_job *job)
-{
-	if (!job->out || !strcmp(job->out, "-"))
-		return;
-	if (job->format == LADDER_TEXT)
-		fprintf(stderr, "roci ladder: the ladder is in %s\n", job->out);
-	else
-		fprintf(stderr, "roci ladder: open %s in a browser\n", job->out);
-}
-
-/* ---- of a program ---- */
-
-static int run_program(const struct command *self, const struct ladder_choices *choices, char **argv,
-		       const char *capture)
-{
-	void (*interrupt)(int);
-	int status = 0;
-	pid_t pid = fork();
-
-	if (!pid) {
-		setenv("ROCI_CAPTURE", capture, 1);
-		if (choices->fault)
-			setenv("ROCI_FAULT", choices->fault, 1);
-		if (preload_environment(self))
-			_exit(EXIT_USAGE);
-		execvp(argv[0], argv);
-		status = errno == ENOENT ? EXIT_NOT_FOUND : EXIT_CANNOT_RUN;
-		complain(self, "%s: %s", argv[0], errno == ENOENT ? "program not found" : strerror(errno));
-		_exit(status);
-	}
-	if (pid < 0)
-		return complain(self, "cannot start %s: %s", argv[0], strerror(errno));
-	interrupt = signal(SIGINT, SIG_IGN); /* ^C ends the program, and then the picture is drawn */
-	while (waitpid(pid, &status, 0) < 0 && errno == EINTR)
-		;
-	signal(SIGINT, interrupt);
-	return WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
-}
-
-static const char *command_text(char **argv, char *text, size_t size)
-{
-	const char *slash = strrchr(argv[0], '/');
-	size_t len = (size_t)snprintf(text, size, "%s", slash ? slash + 1 : argv[0]);
-
-	for (unsigned i = 1; argv[i] && len < size; i++)
-		len += (size_t)snprintf(text + len, size - len, " %s", argv[i]);
-	return text;
-}
-
-static int draw_program(const struct command *self, const struct ladder_choices *choices, struct ladder_job *job,
-			char **argv)
-{
-	const char *tmp = getenv("TMPDIR");
-	char dir[PATH_MAX], capture[PATH_MAX + 16], title[256];
-	int status, drawn;
-
-	snprintf(dir, sizeof(dir), "%s/roci-ladder-XXXXXX", tmp && *tmp ? tmp : "/tmp");
-	if (!mkdtemp(dir))
-		return complain(self, "%s: %s", dir, strerror(errno));
-	snprintf(capture, sizeof(capture), "%s/run.pcapng", dir);
-	job->title = command_text(argv, title, sizeof(title));
-	job->name = "the run";
-	status = run_program(self, choices, argv, capture);
-	if (status == EXIT_NOT_FOUND || status == EXIT_CANNOT_RUN) {
-		drawn = status;
-	} else {
-		drawn = ladder_draw_file(job, capture);
-		if (!drawn)
-			tell_where(job);
-	}
-	unlink(capture);
-	rmdir(dir);
-	return status ? status : drawn;
-}
-
 /* ---- of a capture ---- */
 
 static int draw_capture(const struct command *self, struct ladder_job *job, const char *path)
@@ -159,7 +80,7 @@ static int draw_capture(const struct command *self, struct ladder_job *job, cons
 	if (!from_pipe)
 		fclose(capture);
 	if (!status)
-		tell_where(job);
+		ladder_tell(job);
 	return status;
 }
 
@@ -212,7 +133,7 @@ static int run(const struct command *self, int argc, char **argv)
 								  : LADDER_HTML,
 					 .max_packets = choices.max_packets};
 
-		status = program ? draw_program(self, &choices, &job, operands.list)
+		status = program ? ladder_draw_program(&job, operands.list, true, choices.fault)
 				 : draw_capture(self, &job, operands.list[0]);
 	}
 	free(operands.list);

@@ -3,15 +3,19 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <limits.h>
+#include <signal.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/ioctl.h>
 #include <sys/stat.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include "capture/reader.h"
 #include "command.h"
 #include "ladder/ladder.h"
+#include "preload.h"
 
 #define EXIT_BROKEN 1
 #define COLUMNS     100 /* of --text, where no terminal says otherwise */
@@ -213,5 +217,118 @@ int ladder_draw_file(const struct ladder_job *job, const char *path)
 	}
 	status = ladder_draw(job, capture);
 	fclose(capture);
+	return status;
+}
+
+void ladder_tell(const struct ladder_job *job)
+{
+	if (is_stdout(job->out))
+		return;
+	if (job->format == LADDER_TEXT)
+		fprintf(stderr, "roci %s: the ladder is in %s\n", job->command->name, job->out);
+	else
+		fprintf(stderr, "roci %s: open %s in a browser\n", job->command->name, job->out);
+}
+
+/* ---- of a program ---- */
+
+static _Noreturn void execute(const struct ladder_job *job, char **argv, bool preload)
+{
+	int err;
+
+	if (preload && preload_environment(job->command))
+		_exit(EXIT_USAGE);
+	execvp(preload ? argv[0] : "/proc/self/exe", argv);
+	err = errno;
+	complain(job->command, "%s: %s", argv[0], err == ENOENT ? "program not found" : strerror(err));
+	_exit(err == ENOENT ? EXIT_NOT_FOUND : EXIT_CANNOT_RUN);
+}
+
+static int run_program(const struct ladder_job *job, char **argv, bool preload, const char *fault, const char *capture)
+{
+	void (*interrupt)(int);
+	int status = 0;
+	pid_t pid;
+
+	fflush(NULL);
+	pid = fork();
+	if (!pid) {
+		setenv("ROCI_CAPTURE", capture, 1);
+		if (fault)
+			setenv("ROCI_FAULT", fault, 1);
+		execute(job, argv, preload);
+	}
+	if (pid < 0)
+		return complain(job->command, "cannot start %s: %s", argv[0], strerror(errno));
+	interrupt = signal(SIGINT, SIG_IGN); /* ^C ends the program, and then the picture is drawn */
+	while (waitpid(pid, &status, 0) < 0 && errno == EINTR)
+		;
+	signal(SIGINT, interrupt);
+	return WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
+}
+
+static const char *command_text(char **argv, char *text, size_t size)
+{
+	const char *slash = strrchr(argv[0], '/');
+	size_t len = (size_t)snprintf(text, size, "%s", slash ? slash + 1 : argv[0]);
+
+	for (unsigned i = 1; argv[i] && len < size; i++)
+		len += (size_t)snprintf(text + len, size - len, " %s", argv[i]);
+	return text;
+}
+
+int ladder_draw_program(struct ladder_job *job, char **argv, bool preload, const char *fault)
+{
+	const char *tmp = getenv("TMPDIR");
+	char dir[PATH_MAX], capture[PATH_MAX + 16], title[256];
+	int status, drawn;
+
+	snprintf(dir, sizeof(dir), "%s/roci-ladder-XXXXXX", tmp && *tmp ? tmp : "/tmp");
+	if (!mkdtemp(dir))
+		return complain(job->command, "%s: %s", dir, strerror(errno));
+	snprintf(capture, sizeof(capture), "%s/run.pcapng", dir);
+	job->title = command_text(argv, title, sizeof(title));
+	job->name = "the run";
+	status = run_program(job, argv, preload, fault, capture);
+	if (status == EXIT_NOT_FOUND || status == EXIT_CANNOT_RUN || (status && access(capture, F_OK))) {
+		drawn = status;
+	} else {
+		drawn = ladder_draw_file(job, capture);
+		if (!drawn)
+			ladder_tell(job);
+	}
+	unlink(capture);
+	rmdir(dir);
+	return status ? status : drawn;
+}
+
+int ladder_draw_self(const struct command *command, const char *out, bool device_given)
+{
+	struct ladder_job job = {.command = command, .out = out};
+	unsigned count = 0, n = 0;
+	char **argv;
+	int status = ladder_check_out(command, out);
+
+	if (status)
+		return status;
+	while (command_line[count])
+		count++;
+	argv = calloc(count + 3, sizeof(*argv));
+	if (!argv)
+		return complain(command, "out of memory");
+	for (unsigned i = 0; i < count; i++) {
+		if (!strcmp(command_line[i], "--ladder")) {
+			i++;
+			continue;
+		}
+		if (strncmp(command_line[i], "--ladder=", 9))
+			argv[n++] = command_line[i];
+		if (i == 1 && !device_given) {
+			argv[n++] = (char *)"--device";
+			argv[n++] = (char *)"embedded";
+		}
+	}
+	status = ladder_draw_program(&job, argv, false, NULL);
+	free(argv);
 	return status;
 }

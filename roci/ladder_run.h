@@ -3,6 +3,7 @@
 #ifndef ROCI_LADDER_RUN_H
 #define ROCI_LADDER_RUN_H
 
+#include <stdbool.h>
 #include <stdint.h>
 #include <stdio.h>
 
@@ -32,5 +33,16 @@ int ladder_draw(const struct ladder_job *job, FILE *capture);
 
 /* The same of a file that this process has made, at `path`. */
 int ladder_draw_file(const struct ladder_job *job, const char *path);
+
+/* Runs a program, with what it does recorded in a file of its own, and draws that when it has ended. `preload`: it gets
+ * our libraries, as by `roci run`. `fault` may be NULL. Returns the program's exit status, or that of drawing. */
+int ladder_draw_program(struct ladder_job *job, char **argv, bool preload, const char *fault);
+
+/* `roci NAME --ladder OUT ...`: runs this command line again without --ladder, and with --device embedded where no
+ * device is given, as ladder_draw_program() does. Returns the exit status. */
+int ladder_draw_self(const struct command *command, const char *out, bool device_given);
+
+/* Says where the picture is. */
+void ladder_tell(const struct ladder_job *job);
 
 #endif

@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "ladder_run.h"
 #include "own_address.h"
 #include "ping.h"
 #include "signals.h"
@@ -129,6 +130,14 @@ static const struct option_row options[] = {
 	 .help = "tell the steps of each operation at both ends",
 	 .kind = OPTION_FLAG,
 	 .offset = PING_OFFSET(steps)},
+	{.name = "ladder",
+	 .argument = "FILE",
+	 .group = "output",
+	 .help = "at the end draw what this end did as a page: packets,\nposts, completions; both ends with "
+		 "--loopback. See\n`roci "
+		 "ladder`",
+	 .kind = OPTION_FILE,
+	 .offset = PING_OFFSET(ladder)},
 	{.name = "json",
 	 .group = "output",
 	 .help = "print events as JSON, one object per line",
@@ -361,7 +370,9 @@ static int run(const struct command *self, int argc, char **argv)
 	if (!options_parse(self, argc, argv, &choices, &operands, &status))
 		return status;
 	status = check(self, &choices, &operands);
-	if (!status)
+	if (!status && choices.ladder)
+		status = ladder_draw_self(self, choices.ladder, choices.device != NULL);
+	else if (!status)
 		status = begin(&ping, operands.count ? operands.list[0] : NULL);
 	free(operands.list);
 	return status;
@@ -375,6 +386,7 @@ const struct command ping_command = {
 		    "  roci ping --op write --size 4096 10.0.0.7\n"
 		    "  roci ping --op all 10.0.0.7             every operation, on each type of QP, in each way\n"
 		    "  roci ping --loopback --steps -c 1       the ten steps of a SEND, with both ends here\n"
+		    "  roci ping --loopback --ladder ping.html -c 3\n"
 		    "  roci ping --op read --connect socket --wait event 10.0.0.7\n",
 	.about =
 		"HOST is a machine where `roci serve` runs. The time of a SEND, and of a WRITE with immediate data, "

@@ -305,6 +305,7 @@ static void add_packet(struct ladder *l, const struct capture_event *e, uint32_t
 	c->cm = c->cm || e->packet.dest_qpn == 1;
 	if (pid && !c->pids[inbound ? !e->end : e->end])
 		c->pids[inbound ? !e->end : e->end] = pid;
+	p.order = p.number;
 	p.flow = flow_of(l, e);
 	p.message = message_of(l, e);
 	p.explanation = ladder_explain(l, explanation_of(e));

@@ -48,6 +48,7 @@ typedef size_t ladder_text_t;
 struct ladder_packet {
 	uint64_t sent_ns, arrived_ns;    /* LADDER_NEVER: not seen there */
 	uint64_t number, arrived_number; /* frames of the capture; 0: none */
+	uint64_t order;                  /* among packets of one time */
 	ladder_text_t meaning, fields;   /* fields: "name=value;name=value" */
 	int message;                     /* index; -1: none */
 	int conversation, end;           /* its sender */

@@ -4,6 +4,9 @@
 
 #include "ladder/store.h"
 
+#define BATCH    64     /* packets that are sent at once: ROCI_TX_BATCH */
+#define BATCH_NS 200000 /* what passes at most until they are captured */
+
 /* ---- packets by conversation, end, PSN ---- */
 
 /* Open addressing; each place has the first packet of a key. Packets of one key follow each other in `next`. */
@@ -136,6 +139,25 @@ static int flow_of_way(struct ladder *l, const struct roci_record *r, int conver
 	return (int)l->flow_count++;
 }
 
+/* Faults are drawn before the batch of packets is captured, so a packet that is lost there has an older time than those
+ * that stood before it. It goes behind them, as it would have gone. */
+static void place_lost_before(const struct ladder *l, const struct psn_index *x, struct ladder_packet *p)
+{
+	for (uint32_t back = 1; back <= BATCH; back++) {
+		size_t at = place_of(l, x, p->conversation, p->end, (p->psn - back) & ROCI_PSN_MASK);
+
+		for (int i = x->places[at]; i >= 0; i = x->next[i]) {
+			const struct ladder_packet *before = &l->packets[i];
+
+			if (before->sent_ns < p->sent_ns || before->sent_ns - p->sent_ns > BATCH_NS)
+				continue;
+			p->sent_ns = before->sent_ns;
+			p->order = before->order;
+			return;
+		}
+	}
+}
+
 /* It is in no capture, so the picture gets a packet of its own. The message is that of the next copy. */
 static void add_lost_before(struct ladder *l, const struct psn_index *x, const struct roci_record *r, int conversation,
 			    int end)
@@ -160,6 +182,10 @@ static void add_lost_before(struct ladder *l, const struct psn_index *x, const s
 		p.flags |= LADDER_CM;
 	else if (x->places[at] >= 0)
 		p.message = l->packets[x->places[at]].message;
+	for (int i = x->places[at]; i >= 0; i = x->next[i]) /* the tracker has not seen the first one */
+		if (l->packets[i].sent_ns > r->time_ns)
+			l->packets[i].flags |= LADDER_AGAIN;
+	place_lost_before(l, x, &p);
 	p.bytes = op && r->length > (uint64_t)op->header_bytes + ROCI_ICRC_BYTES
 			  ? (uint32_t)r->length - op->header_bytes - ROCI_ICRC_BYTES
 			  : 0;
@@ -178,7 +204,12 @@ static int by_time(const void *a, const void *b)
 
 	if (x->sent_ns != y->sent_ns)
 		return x->sent_ns < y->sent_ns ? -1 : 1;
-	return x->number < y->number ? -1 : x->number > y->number;
+	if (x->order != y->order)
+		return x->order < y->order ? -1 : 1;
+	return x->flags & LADDER_LOST_BEFORE && y->flags & LADDER_LOST_BEFORE ? (int)x->psn - (int)y->psn
+	       : x->flags & LADDER_LOST_BEFORE                                ? 1
+	       : y->flags & LADDER_LOST_BEFORE                                ? -1
+									      : 0;
 }
 
 static void find_lost(struct ladder *l, const struct psn_index *x)

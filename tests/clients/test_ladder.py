@@ -117,6 +117,26 @@ def of_two_processes():
             check(sender != ping, f'{text} comes from {names[sender]}')
 
 
+def other_ways_in():
+    """`roci ping --ladder` and `roci demo --ladder` draw what they have done."""
+    done = subprocess.run([ROCI, 'ping', '--loopback', '--ladder', path('p.html'), '-c', '2', '-i', '0'], stdout=subprocess.PIPE,
+                          stderr=subprocess.PIPE, text=True, timeout=60)
+    check(done.returncode == 0 and '2 operations, 0 failed' in done.stdout and path('p.html') in done.stderr, f'{done}')
+    data = data_of(path('p.html'))
+    check(len(data['ends']) == 2 and any('post SEND' in text for text in data['events']['text']), f'{data["ends"]}')
+    with open(path('lines'), 'wb') as file:
+        file.write(bytes(range(256)) * 2000)
+    done = subprocess.run([ROCI, 'demo', '--out', path('demo'), f'--ladder={path("d.html")}', path('lines')], stdout=subprocess.PIPE,
+                          stderr=subprocess.PIPE, text=True, timeout=60)
+    check(done.returncode == 0 and path('d.html') in done.stdout, f'{done}')
+    data = data_of(path('d.html'))
+    check(sorted(end['name'] for end in data['ends']) == ['roci recv', 'roci send'], f'{data["ends"]}')
+    check(any('post WRITE' in text for text in data['events']['text']), 'no WRITE')
+    before = open(path('lines'), 'rb').read()
+    done = subprocess.run([ROCI, 'ping', '--loopback', '--ladder', path('lines'), '-c', '1'], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+    check(done.returncode == 2 and 'left as it is' in done.stderr and open(path('lines'), 'rb').read() == before, f'{done}')
+
+
 def of_any_capture():
     """Captures of Soft-RoCE, from a file and from a pipe, in all three formats."""
     captures = os.path.join(os.path.dirname(os.path.abspath(__file__)), '..', 'captures')
@@ -210,11 +230,7 @@ def folds():
     page.click('#unfold')
     check(page.count('[data-kind=message]') == 0, 'messages among packets')
     page.key('f')
-    page.js("document.getElementById('search').value = 'WRITE'; document.getElementById('search').dispatchEvent(new Event('input'))")
-    page.click('#search')
-    page.key('Enter')
-    page.click('#scroller')
-    page.key('/', 'Enter')
+    page.key('/', *'packets', 'Enter') # which stands in the labels of folded messages only
     check(page.count('.arrow[data-kind=message]') > 0, 'no message')
     check('packets' in page.texts('#detail h2')[0], f'selected: {page.texts("#detail h2")}')
     page.key('Escape')
@@ -268,10 +284,16 @@ def keyboard():
 
 def a_fault():
     ladder('-o', path('fault.html'), '--fault', 'loss=0.1,seed=3', '--', ROCI, 'ping', '--device', 'embedded', '--loopback', '-c', '4', '-i', '0',
-           '-s', '30000', '--op', 'write')
+           '-s', '30000', '--op', 'write', '--no-verify')
     data = data_of(path('fault.html'))
     lost = sum(bool(flags & 0x1c00) for flags in data['packets']['flags'])
     again = sum(bool(flags & 1) for flags in data['packets']['flags'])
+    early = [i for i, flags in enumerate(data['packets']['flags']) if flags & 0x400 and not flags & 0x6000]
+    check(early, 'nothing is lost before it is sent')
+    columns = data['packets']
+    repaired = [i for i in early for k in range(i + 1, len(columns['psn'])) if (columns['psn'][k], columns['flow'][k]) == (columns['psn'][i], columns['flow'][i])
+                and columns['flags'][k] & 1]
+    check(repaired, 'nothing that was lost before it was sent is sent again')
     check(lost and again, f'{lost} lost, {again} sent again: choose another seed')
     opened('fault.html')
     summary = page.texts('#summary')[0]
@@ -377,6 +399,7 @@ def cases():
     yield 'draws a program', of_a_program
     yield 'draws two processes', of_two_processes
     yield 'draws any capture', of_any_capture
+    yield 'ping --ladder and demo --ladder', other_ways_in
     yield 'the output file, and complaints', output_file
     yield 'damaged captures', damaged_captures
     yield 'page: loads', loads

@@ -69,7 +69,7 @@ function drawRows(c, firstRow) {
         make(background, 'line', { class: 'pause', x1: x - 5, x2: x + 6, y1: at, y2: at });
       make(background, 'line', { class: 'pause', x1: 8, x2: GUTTER - 6, y1: at, y2: at });
       if (draw.rowHeight >= 20)
-        make(background, 'text', { class: 'pause-text', x: (c.rails[0] + c.rails[c.rails.length - 1]) / 2, y: at + 4 }, spanText(pause) + ' later');
+        make(background, 'text', { class: 'pause-text', x: GUTTER - 2, y: at + 4 }, spanText(pause) + ' later');
     }
     if (c.labels && y - last >= 13) {
       make(background, 'text', { class: 'time', x: GUTTER - 10, y: y + 4 }, timeText(moment.time));
@@ -140,13 +140,18 @@ function arrowLabel(c, g, arrow, x0, far, dir, flags) {
   const room = Math.abs(far - x0) - 30, steep = arrow.row1 !== arrow.row0;
   const shift = flags & LOST_BEFORE && !folded ? room * 0.1 + 24 : 12;
   const y = c.y(arrow.row0) + (flags & LOST_BEFORE && !folded ? 4 : folded ? 4 : steep ? -3 : -3);
+  const paper = make(g, 'rect', { class: 'paper' });
   const text = make(g, 'text', { class: 'label', x: x0 + dir * shift, y, 'text-anchor': dir > 0 ? 'start' : 'end' });
   const toggle = folded ? '▸ ' : '';
   const main = clip(toggle + label, room - shift, '600 13px');
   make(text, 'tspan', {}, main);
   const rest = room - shift - widthOf(main, '600 13px') - 8;
-  if (extra && rest > 60)
-    make(text, 'tspan', { class: 'extra', dx: 8 }, clip(extra, rest));
+  const more = extra && rest > 60 ? clip(extra, rest) : '';
+  if (more)
+    make(text, 'tspan', { class: 'extra', dx: 8 }, more);
+  const width = widthOf(main, '600 13px') + (more ? widthOf(more) + 8 : 0) + 6, left = dir > 0 ? x0 + shift - 3 : x0 - shift - width + 3;
+  for (const [key, value] of [['x', left], ['y', y - 11], ['width', width], ['height', 14], ['rx', 3]])
+    paper.setAttribute(key, value);
 }
 
 function eventMark(g, kind, bad, x, y) {
