@@ -11,27 +11,11 @@
 #include "ladder/store.h"
 #include "ladder/template.h"
 
-/* Bytes of the well-formed character (RFC 3629) at `text`; 0: it is none. */
-static unsigned utf8_len(const unsigned char *text)
-{
-	unsigned len = text[0] < 0x80 ? 1 : text[0] >= 0xc2 && text[0] < 0xe0 ? 2 : (text[0] & 0xf0) == 0xe0 ? 3 : 0;
-
-	if (text[0] >= 0xf0 && text[0] < 0xf5)
-		len = 4;
-	for (unsigned i = 1; i < len; i++)
-		if ((text[i] & 0xc0) != 0x80)
-			return 0;
-	if ((text[0] == 0xe0 && text[1] < 0xa0) || (text[0] == 0xed && text[1] > 0x9f) ||
-	    (text[0] == 0xf0 && text[1] < 0x90) || (text[0] == 0xf4 && text[1] > 0x8f))
-		return 0;
-	return len;
-}
-
 static void json_text(FILE *out, const char *text)
 {
 	fputc('"', out);
 	for (const unsigned char *c = (const unsigned char *)text; *c;) {
-		unsigned len = utf8_len(c);
+		unsigned len = ladder_utf8_len(c);
 
 		if (len == 0)
 			fputs("\\ufffd", out);

@@ -26,6 +26,9 @@ void ladder_find_ends(struct ladder *l);
 /* Finds what was lost, and which post and completion belong to which message: links.c. */
 void ladder_find_links(struct ladder *l);
 
+/* Bytes of the well-formed character (RFC 3629) at `text`, which ends with NUL; 0: it is none, or none for XML. */
+unsigned ladder_utf8_len(const unsigned char *text);
+
 /* Writes a number of bytes as people do: "64 B", "1 MiB". */
 #define LADDER_SIZE_CHARS 24
 const char *ladder_size(char text[LADDER_SIZE_CHARS], uint64_t bytes);

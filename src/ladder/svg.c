@@ -33,16 +33,16 @@ struct drawing {
 static void escaped(FILE *out, const char *text, int most)
 {
 	int n = 0;
+	unsigned len;
 
-	for (const unsigned char *c = (const unsigned char *)text; *c; c++) {
-		if ((*c & 0xc0) != 0x80 && n++ >= most)
-			break;
+	for (const unsigned char *c = (const unsigned char *)text; *c && n < most; c += len ? len : 1, n++) {
+		len = ladder_utf8_len(c);
 		if (*c == '<' || *c == '>' || *c == '&' || *c == '"')
 			fprintf(out, "&#%u;", *c);
-		else if (*c < 0x20 || *c == 0x7f)
+		else if (!len || *c < 0x20 || *c == 0x7f)
 			fputc('?', out);
 		else
-			fputc(*c, out);
+			fwrite(c, 1, len, out);
 	}
 }
 

@@ -8,6 +8,23 @@
 #include "ladder/store.h"
 #include "wire/gid.h"
 
+unsigned ladder_utf8_len(const unsigned char *text)
+{
+	unsigned len = text[0] < 0x80 ? 1 : text[0] >= 0xc2 && text[0] < 0xe0 ? 2 : (text[0] & 0xf0) == 0xe0 ? 3 : 0;
+
+	if (text[0] >= 0xf0 && text[0] < 0xf5)
+		len = 4;
+	for (unsigned i = 1; i < len; i++)
+		if ((text[i] & 0xc0) != 0x80)
+			return 0;
+	if ((text[0] == 0xe0 && text[1] < 0xa0) || (text[0] == 0xed && text[1] > 0x9f) ||
+	    (text[0] == 0xf0 && text[1] < 0x90) || (text[0] == 0xf4 && text[1] > 0x8f))
+		return 0;
+	if (text[0] == 0xef && text[1] == 0xbf && text[2] >= 0xbe)
+		return 0; /* U+FFFE and U+FFFF, which XML has not */
+	return len;
+}
+
 const char *ladder_size(char text[LADDER_SIZE_CHARS], uint64_t bytes)
 {
 	static const char *const units[] = {"B", "KiB", "MiB", "GiB"};

@@ -24,8 +24,8 @@ enum roci_record_kind {
 	ROCI_RECORD_QP_STATE, /* the QP has changed to the state `status`; `length` is its path MTU in bytes */
 	ROCI_RECORD_CM_EVENT, /* `opcode` is the event, `status` the reason of a REJ, or an errno where bit 31 is set */
 	ROCI_RECORD_FAULT,    /* --fault did `status` (below) to a packet: `opcode`, PSN in `imm`, destination `qpn`,
-				 `length` of    its UDP payload; `flags` 1: before it was sent, 0: after it was received.
-				 The    GIDs are those    of this end and the other one */
+				 `length` of its UDP payload; `flags` 1: before it was sent, 0: after it was received.
+				 The GIDs are those of this end and the other one */
 	ROCI_RECORD_KINDS
 };
 

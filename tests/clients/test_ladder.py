@@ -188,8 +188,8 @@ def output_file():
 def damaged_captures():
     """Random damage: no crash, and the formats stay whole."""
     draw, runs = random.Random(7), 60
-    with open(path('small.pcapng'), 'rb') as file:
-        good = file.read() + record(1, T0, 9, 'x') + record(2, T0 + 5, 9, qpn=0x11, length=1 << 40) + record(5, T0 + 9, 9, qpn=0x11, status=99)
+    good = HEAD + b''.join(conversation(3, 2)) + record(1, T0, 9, 'x') + record(2, T0 + 5, 9, qpn=0x11, length=1 << 40) + record(
+        5, T0 + 9, 9, qpn=0x11, status=99)
     for n in range(runs):
         bad = bytearray(good)
         for _ in range(draw.randrange(1, 30)):
@@ -380,6 +380,11 @@ def hostile():
     check(not re.search('[\x00-\x09\x0b-\x1f\x7f-\x9f]', text), 'control characters reach the terminal')
     svg, _ = ladder('--svg', path(name))
     tree = ElementTree.fromstring(svg)
+    with open(path('bytes.pcapng'), 'wb') as file: # names that are no UTF-8, or no XML
+        file.write(HEAD + b''.join(record(1, T0, pid, 'NAME').replace(b'NAME', name.ljust(4, b'\0')) + record(2, T0 + pid, pid) for pid, name in enumerate(
+            (b'\xff\xfe\xfd', b'\xed\xa0\x80', b'\xef\xbf\xbf', b'\xf4\x90\x80\x80', b'a\xc3'), 1)))
+    ElementTree.fromstring(ladder('--svg', path('bytes.pcapng'))[0])
+    data_of_text(ladder('-o', '-', path('bytes.pcapng'))[0])
     check(not [e for e in tree.iter() if e.tag.endswith(('script', 'img'))], 'elements in the SVG')
     ladder('-o', path('hostile.html'), path(name))
     opened('hostile.html')
