@@ -118,7 +118,7 @@ static int message_of(struct ladder *l, const struct capture_event *e)
 
 	if (!m->id)
 		return -1;
-	for (size_t i = l->message_count; i-- > 0 && l->message_count - i < 4096;) {
+	for (size_t i = l->message_count; i-- > 0 && l->messages[i].id >= m->id;) { /* they are in order */
 		if (l->messages[i].id != m->id)
 			continue;
 		if (m->bytes > l->messages[i].bytes)

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* What was lost, and which post and completion belong to which message. */
+#include <infiniband/verbs.h>
 #include <string.h>
 
 #include "ladder/store.h"
@@ -256,6 +257,8 @@ static bool of_qp(const struct ladder_event *e, const struct ladder_event *other
 /* The first completion with the post's wr_id that no other post has. */
 static int completion_of(const struct ladder *l, size_t post, bool *taken)
 {
+	if (!(l->events[post].record.flags & IBV_SEND_SIGNALED))
+		return -1; /* it has one only where it fails: not worth a search of all events */
 	for (size_t i = post + 1; i < l->event_count; i++) {
 		const struct ladder_event *e = &l->events[i];
 
