@@ -132,6 +132,17 @@ static const struct option_row options[] = {
 	 .help = "write latencies as an HdrHistogram log, for its\nviewers",
 	 .kind = OPTION_FILE,
 	 .offset = PERF_OFFSET(histogram)},
+	{.name = "plot",
+	 .argument = "FILE",
+	 .group = "output",
+	 .help = "draw the figures: FILE.html, a page to zoom in;\nFILE.svg, a picture",
+	 .kind = OPTION_FILE,
+	 .offset = PERF_OFFSET(plot)},
+	{.name = "compare",
+	 .group = "output",
+	 .help = "measure nothing: say what changed between two files\nof --json",
+	 .kind = OPTION_FLAG,
+	 .offset = PERF_OFFSET(compare)},
 	{.name = "json",
 	 .group = "output",
 	 .help = "print JSON, one object per line",
@@ -234,6 +245,13 @@ const char *perf_latency_text(const struct perf *perf)
 	return perf_ping_pong(perf->plan.op, perf->plan.events) ? "half of a round trip" : "until the completion";
 }
 
+uint32_t perf_mtu(const struct perf *perf)
+{
+	const struct perf_near *n = &perf->near;
+
+	return device_mtu_bytes(n->offer.mtu < n->end.port.mtu ? n->offer.mtu : n->end.port.mtu);
+}
+
 /* ---- measuring ---- */
 
 static void progress(void *context, const struct run_result *so_far, uint64_t elapsed_ns)
@@ -314,6 +332,8 @@ static int perf_connected(struct perf *perf, struct failure *f)
 		perf_json_end(all);
 	if (perf->choices->histogram && perf_write_histogram(perf))
 		all = false;
+	if (perf->choices->plot && perf->row_count && perf_write_plot(perf))
+		all = false;
 	for (unsigned i = 0; i < perf->row_count; i++)
 		run_result_destroy(&perf->rows[i].result);
 	free(perf->rows);
@@ -330,6 +350,8 @@ static int check(struct perf *perf, const struct operands *operands)
 	bool atomic = tour_op_atomic(op);
 	const char *why;
 
+	if (c->plot && !perf_plot_can(c->plot))
+		return complain(perf->command, "--plot %s: call it FILE.html, or FILE.svg", c->plot);
 	if (operands->count != 1)
 		return complain(perf->command, "name one machine where `roci serve` runs; usage: roci perf %s",
 				perf->command->usage);
@@ -389,6 +411,13 @@ static int begin(struct perf *perf, const char *host)
 	return status;
 }
 
+static int compare(const struct command *self, const struct perf_choices *choices, const struct operands *operands)
+{
+	if (operands->count == 2)
+		return perf_compare(self, choices, operands->list);
+	return complain(self, "--compare needs two files of `roci perf --json`: the one before, and the one after");
+}
+
 static int run(const struct command *self, int argc, char **argv)
 {
 	struct perf_choices choices = {.op = PERF_NOT_GIVEN,
@@ -407,8 +436,9 @@ static int run(const struct command *self, int argc, char **argv)
 	perf->command = self;
 	perf->choices = &choices;
 	if (options_parse(self, argc, argv, &choices, &operands, &status)) {
-		status = check(perf, &operands);
-		if (!status)
+		if (choices.compare)
+			status = compare(self, &choices, &operands);
+		else if (!(status = check(perf, &operands)))
 			status = begin(perf, operands.list[0]);
 		free(operands.list);
 	}
@@ -419,18 +449,21 @@ static int run(const struct command *self, int argc, char **argv)
 const struct command perf_command = {
 	.name = "perf",
 	.summary = "measure bandwidth and latency to another machine",
-	.usage = "[OPTION]... HOST[:PORT]",
+	.usage = "[OPTION]... HOST[:PORT] | --compare BEFORE.json AFTER.json",
 	.examples = "  roci perf 10.0.0.7                      to `roci serve` there: WRITEs of four sizes\n"
 		    "  roci perf --tcp 10.0.0.7                and TCP beside, with the ratio\n"
 		    "  roci perf --op send --size 8..1M 10.0.0.7\n"
 		    "  roci perf --op read --qps 4 --cqs 2 --only bandwidth --time 5s 10.0.0.7\n"
-		    "  roci perf --json 10.0.0.7 >before.json\n",
+		    "  roci perf --tcp --size 8..1M --plot perf.html 10.0.0.7\n"
+		    "  roci perf --json 10.0.0.7 >before.json  and later again, >after.json; then:\n"
+		    "  roci perf --compare before.json after.json\n",
 	.about = "HOST is a machine where `roci serve` runs. The latency of SENDs and WRITEs is half of a round trip, "
 		 "in\n"
 		 "which the other end answers with the same; that of READ, CAS, FAA, and of WRITE with --events, is "
 		 "the\n"
 		 "time until the completion. ^C ends it, and prints what was measured so far.\n\n"
-		 "exit status: 0 if all was measured, 1 if not all, 2 if nothing could be tried.\n",
+		 "exit status: 0 if all was measured, 1 if not all (or if --compare finds a figure that is worse),\n"
+		 "2 if nothing could be tried.\n",
 	.manual = "roci-perf",
 	.options = options,
 	.option_count = sizeof(options) / sizeof(options[0]),

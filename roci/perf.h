@@ -3,20 +3,23 @@
 #ifndef ROCI_PERF_COMMAND_H
 #define ROCI_PERF_COMMAND_H
 
+#include <jansson.h>
+
 #include "bar.h"
 #include "command.h"
 #include "device.h"
 #include "perf/near.h"
 #include "perf/warnings.h"
+#include "units.h"
 
 #define PERF_MAX_SIZES 32u
 #define PERF_NOT_GIVEN UINT32_MAX
 
 struct perf_choices {
 	unsigned op, only; /* or PERF_NOT_GIVEN */
-	const char *size, *device, *histogram, *plot, *compare;
+	const char *size, *device, *histogram, *plot;
 	uint64_t qps, cqs, depth, time_ms, rate, port;
-	bool bidir, events, tcp, json, quiet;
+	bool bidir, events, tcp, compare, json, quiet;
 };
 
 /* One figure: of a phase and a size. */
@@ -61,11 +64,26 @@ void perf_show_progress(struct perf *perf, const struct run_result *so_far, uint
 void perf_show_warnings(struct perf *perf, const struct warnings *warnings);
 void perf_show_failure(struct perf *perf, const struct failure *failure);
 
+/* Bytes of the QPs' packets. */
+uint32_t perf_mtu(const struct perf *perf);
+
+/* "85.3 us", "64 KiB". */
+const char *perf_print_time(char buf[UNITS_CHARS], uint64_t ns);
+const char *perf_print_size(char buf[UNITS_CHARS], uint32_t size);
+
+/* --compare: prints what changed between two files of --json. PERF_FAILED: something is worse. */
+int perf_compare(const struct command *command, const struct perf_choices *choices, char *const names[2]);
+
+/* Whether --plot knows a file by its end; and writes it. Complains and returns a negative errno where it cannot. */
+bool perf_plot_can(const char *name);
+int perf_write_plot(const struct perf *perf);
 /* Writes --histogram's file. Complains and returns -EIO where it cannot. */
 int perf_write_histogram(const struct perf *perf);
 
 /* Objects of JSON. */
 void perf_json_start(const struct perf *perf);
+/* A figure as an object. */
+json_t *perf_json_result(const struct perf *perf, const struct perf_row *row);
 void perf_json_row(const struct perf *perf, const struct perf_row *row);
 void perf_json_progress(const struct perf *perf, const struct run_result *so_far, uint64_t elapsed_ns);
 void perf_json_warnings(const struct perf *perf, const struct warnings *warnings);

@@ -16,7 +16,6 @@ void perf_json_start(const struct perf *perf)
 {
 	const struct perf_plan *p = &perf->plan;
 	const struct perf_near *n = &perf->near;
-	uint32_t mtu = device_mtu_bytes(n->offer.mtu < n->end.port.mtu ? n->offer.mtu : n->end.port.mtu);
 	json_t *object = json_line("start");
 
 	json_object_set_new(object, "version", json_string(ROCI_VERSION));
@@ -34,7 +33,7 @@ void perf_json_start(const struct perf *perf)
 	json_object_set_new(object, "far_device", json_string(n->offer.device));
 	json_object_set_new(object, "far_embedded", json_boolean(n->offer.embedded));
 	json_object_set_new(object, "same_host", json_boolean(n->same_host));
-	put_integer(object, "mtu", mtu);
+	put_integer(object, "mtu", perf_mtu(perf));
 	json_object_set_new(object, "latency_is", json_string(perf_latency_text(perf)));
 	json_line_print(object, stdout);
 }
@@ -103,7 +102,7 @@ static json_t *facts(const struct perf_row *row, const struct perf_facts *f)
 	return object;
 }
 
-void perf_json_row(const struct perf *perf, const struct perf_row *row)
+json_t *perf_json_result(const struct perf *perf, const struct perf_row *row)
 {
 	const struct run_result *r = &row->result;
 	json_t *object = of_order("result", &row->order);
@@ -121,7 +120,12 @@ void perf_json_row(const struct perf *perf, const struct perf_row *row)
 	json_object_set_new(object, "near", facts(row, &r->near));
 	json_object_set_new(object, "far", facts(row, &r->far));
 	json_object_set_new(object, "intervals", intervals(r));
-	json_line_print(object, stdout);
+	return object;
+}
+
+void perf_json_row(const struct perf *perf, const struct perf_row *row)
+{
+	json_line_print(perf_json_result(perf, row), stdout);
 }
 
 void perf_json_progress(const struct perf *perf, const struct run_result *so_far, uint64_t elapsed_ns)

@@ -5,12 +5,8 @@
 
 #include "explain_say.h"
 #include "perf.h"
-#include "units.h"
 
-#define TIME_CHARS 24
-
-/* "85.3 us": three digits. */
-static const char *print_time(char buf[TIME_CHARS], uint64_t ns)
+const char *perf_print_time(char buf[UNITS_CHARS], uint64_t ns)
 {
 	static const char *const units[] = {"ns", "us", "ms", "s"};
 	double value = (double)ns;
@@ -20,7 +16,7 @@ static const char *print_time(char buf[TIME_CHARS], uint64_t ns)
 		value /= 1000;
 		unit++;
 	}
-	snprintf(buf, TIME_CHARS, "%.*f %s", !unit || value >= 99.95 ? 0 : value >= 9.995 ? 1 : 2, value, units[unit]);
+	snprintf(buf, UNITS_CHARS, "%.*f %s", !unit || value >= 99.95 ? 0 : value >= 9.995 ? 1 : 2, value, units[unit]);
 	return buf;
 }
 
@@ -34,7 +30,7 @@ static const char *print_count_rate(char buf[UNITS_CHARS], double per_s)
 	return buf;
 }
 
-static const char *print_size(char buf[UNITS_CHARS], uint32_t size)
+const char *perf_print_size(char buf[UNITS_CHARS], uint32_t size)
 {
 	if (size >= 1u << 20 && size % (1u << 20) == 0)
 		snprintf(buf, UNITS_CHARS, "%u MiB", size >> 20);
@@ -58,7 +54,6 @@ void perf_show_start(struct perf *perf)
 {
 	const struct perf_plan *p = &perf->plan;
 	const struct perf_near *n = &perf->near;
-	uint32_t mtu = device_mtu_bytes(n->offer.mtu < n->end.port.mtu ? n->offer.mtu : n->end.port.mtu);
 
 	if (perf->choices->json) {
 		perf_json_start(perf);
@@ -71,7 +66,7 @@ void perf_show_start(struct perf *perf)
 	       p->bidir ? ", both directions" : "", p->events ? ", events" : "");
 	print_device("from device ", n->end.port.verbs->device->name, perf->device.embedded, perf->device.reason);
 	print_device(" to device ", n->offer.device, n->offer.embedded, "");
-	printf(", packets of %u bytes\n", mtu);
+	printf(", packets of %u bytes\n", perf_mtu(perf));
 	fflush(stdout);
 }
 
@@ -105,7 +100,7 @@ static void print_bandwidth(const struct perf *perf, const struct perf_row *row)
 	char size[UNITS_CHARS], bits[UNITS_CHARS], messages[UNITS_CHARS];
 	double bandwidth = perf_bandwidth(perf, row);
 
-	printf("%10s %13s %12s %12.3g %11.3g", print_size(size, row->order.size), units_bits(bits, bandwidth),
+	printf("%10s %13s %12s %12.3g %11.3g", perf_print_size(size, row->order.size), units_bits(bits, bandwidth),
 	       print_count_rate(messages, bandwidth / row->order.size), perf_cpu_per_gb(row, &row->result.near),
 	       perf_cpu_per_gb(row, &row->result.far));
 	if (is_tcp(row->order.phase))
@@ -120,12 +115,12 @@ static void print_latency(const struct perf *perf, const struct perf_row *row)
 	static const double percents[] = {50, 90, 99, 99.9, 99.99};
 	const struct perf_row *tcp = is_tcp(row->order.phase) ? NULL : perf_other(perf, row, PERF_TCP_LATENCY);
 	const struct hdr *h = &row->result.latency;
-	char size[UNITS_CHARS], time[TIME_CHARS];
+	char size[UNITS_CHARS], time[UNITS_CHARS];
 
-	printf("%10s %9s", print_size(size, row->order.size), print_time(time, h->min));
+	printf("%10s %9s", perf_print_size(size, row->order.size), perf_print_time(time, h->min));
 	for (unsigned i = 0; i < sizeof(percents) / sizeof(percents[0]); i++)
-		printf(" %9s", print_time(time, hdr_percentile(h, percents[i])));
-	printf(" %9s", print_time(time, h->max));
+		printf(" %9s", perf_print_time(time, hdr_percentile(h, percents[i])));
+	printf(" %9s", perf_print_time(time, h->max));
 	if (is_tcp(row->order.phase))
 		printf("   TCP");
 	else if (tcp)
@@ -157,11 +152,12 @@ void perf_show_progress(struct perf *perf, const struct run_result *so_far, uint
 	if (perf->choices->json)
 		perf_json_progress(perf, so_far, elapsed_ns);
 	if (so_far->ns && so_far->latency.counts)
-		print_time(figure, hdr_percentile(&so_far->latency, 50));
+		perf_print_time(figure, hdr_percentile(&so_far->latency, 50));
 	else if (so_far->ns)
 		units_bits(figure, perf_bandwidth(perf, &row));
 	snprintf(text, sizeof(text), "%u of %u  %s of %s%s%s", perf->row_count + 1, perf->rows_planned,
-		 perf_phase_names[perf->order.phase], print_size(size, perf->order.size), *figure ? "  " : "", figure);
+		 perf_phase_names[perf->order.phase], perf_print_size(size, perf->order.size), *figure ? "  " : "",
+		 figure);
 	bar_draw_text(&perf->bar, (perf->row_count + part) / perf->rows_planned, text);
 }
 
@@ -183,12 +179,11 @@ static bool is_new(struct perf *perf, const struct warning *warning)
 
 void perf_show_warnings(struct perf *perf, const struct warnings *warnings)
 {
-	if (perf->choices->json) {
+	if (perf->choices->json)
 		perf_json_warnings(perf, warnings);
-		return;
-	}
-	for (size_t i = 0; i < warnings->count && !perf->choices->quiet; i++) {
-		if (is_new(perf, &warnings->list[i]))
+	for (size_t i = 0; i < warnings->count; i++) {
+		bool fresh = is_new(perf, &warnings->list[i]); /* --plot prints it, too */
+		if (fresh && !perf->choices->json && !perf->choices->quiet)
 			printf("           ! %s\n", warnings->list[i].text);
 	}
 	fflush(stdout);

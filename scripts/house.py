@@ -31,7 +31,8 @@ ROOMS = {
     'mover': ('wire', 'explain'),
     'tour': ('wire',),
     'perf': ('wire', 'tour'),
-    'roci': ('wire', 'mover', 'tour', 'perf', 'explain', 'capture', 'ladder'),
+    'plot': (),
+    'roci': ('wire', 'mover', 'tour', 'perf', 'plot', 'explain', 'capture', 'ladder'),
 }
 # Files that need nothing of their room. `roci` compiles some in: `run` checks its options as the device will,
 # `stats` reads what the device counts. The tour and perf read and write fields as the mover does; the tour uses FLUSH with

@@ -83,7 +83,7 @@ bool run_clock_tick(struct run_clock *c, const struct run *run, struct run_resul
 	}
 	if (c->counts && now >= c->next_interval_ns) {
 		end_interval(c, r, messages, now);
-		c->next_interval_ns += c->interval_ns;
+		c->next_interval_ns = now + c->interval_ns; /* a late one is not followed by short ones */
 	}
 	if (run->progress && now >= c->next_progress_ns) {
 		set_result(c, r, messages, now);

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: BSD-2-Clause
 """`roci perf` and `roci serve`: every operation, in each way; what is printed, as text and as JSON; what a stranger or the end of
 either side may do to them. No figure is judged: this machine may be busy."""
+import json
 import os
 import random
 import signal
@@ -8,7 +9,9 @@ import socket
 import struct
 import sys
 import tempfile
+import xml.etree.ElementTree
 
+from browser import Browser
 from harness import ROCI, check, isolate, tap, veth_pair, wait_until
 from mover import environment
 from test_ping import Serve, json_events, target
@@ -105,6 +108,88 @@ def the_log_of_histograms(client, serve):
         mine = [row for row in rows if row[0] == f'Tag=read-{r["bytes"]}']
         check(len(mine) == len(r['intervals']), lines)
         check(abs(max(float(row[3]) for row in mine) - r['max_ns'] / 1e6) < 0.001, lines)
+
+
+def recording(name, figures, op='write'):
+    """A file as of --json, with these rates (bytes/s) of parts of the time, by size."""
+    with open(name, 'w') as file:
+        print(json.dumps({'event': 'start', 'op': op, 'qps': 1}), 'no JSON at all', json.dumps({'event': 'progress'}), sep='\n', file=file)
+        for size, rates in figures.items():
+            parts = [{'end_ns': (i + 1) * 10 ** 7, 'messages': int(rate * 0.01 / size)} for i, rate in enumerate(rates)]
+            print(json.dumps({'event': 'result', 'phase': 'bandwidth', 'bytes': size, 'bytes_per_s': sum(rates) / len(rates),
+                              'intervals': parts}), file=file)
+
+
+def compared(client, serve):
+    """What changed by more than the noise is better or worse, whatever else is in the files."""
+    with tempfile.TemporaryDirectory() as folder:
+        before, after, empty = (os.path.join(folder, name) for name in ('before.json', 'after.json', 'empty.json'))
+        noisy = [1e9 * (1 + (i % 2) / 2) for i in range(20)]
+        recording(before, {64: [1e9] * 20, 4096: [1e9] * 20, 65536: noisy, 1: [1e9] * 20})
+        recording(after, {64: [1.1e9] * 20, 4096: [0.9e9] * 20, 65536: [r * 1.05 for r in noisy]}, op='read')
+        text = perf(client, '--compare', before, after, status=FAILED)
+        check('op was "write", and is "read"' in text, text)
+        rows = {line.split(' bandwidth')[0].strip(): line.split()[-1] for line in text.splitlines() if ' bandwidth ' in line}
+        check(rows == {'64 B': 'better', '4 KiB': 'worse', '64 KiB': 'same'}, text)
+        check('+10.0 %' in text and '-10.0 %' in text, text)
+        changes = json_events(perf(client, '--compare', '--json', before, after, status=FAILED), 'change')
+        check([c['verdict'] for c in changes] == ['better', 'worse', 'same'], changes)
+        open(empty, 'w').close()
+        for argv, words in (((before, empty), 'has no figures of `roci perf`'), ((before, folder + '/none'), 'No such file'),
+                            ((before,), 'needs two files')):
+            text = perf(client, '--compare', *argv, status=CANNOT)
+            check(words in text, text)
+        for name in (before, after):  # files of the command itself
+            with open(name, 'w') as file:
+                file.write(perf(client, '--size', '64,4K', '--time', '100ms', '--json', *target(serve)))
+        process = start(client, '--compare', before, after)
+        check(process.wait(60) in (GOOD, FAILED) and process.text().count('latency of 99 %') == 2, process.report())
+
+
+def the_picture(client, serve):
+    """It is an SVG that any viewer can read, with a line for each size."""
+    with tempfile.NamedTemporaryFile(suffix='.svg') as file:
+        perf(client, '--tcp', '--size', '64,4K', '--time', '200ms', '--plot', file.name, *target(serve))
+        root = xml.etree.ElementTree.parse(file.name).getroot()
+    texts = [''.join(e.itertext()) for e in root.iter('{http://www.w3.org/2000/svg}text')]
+    for words in ('Bandwidth', 'Latency', '64 B', 'TCP 4 KiB', '50 %', 'RDMA WRITE'):
+        check(words in texts, f'no "{words}" in {texts}')
+    text = perf(client, '--plot', 'figures.png', *target(serve), status=CANNOT)
+    check('FILE.html' in text, text)
+
+
+DRAG = '''const box = document.querySelector('#latency .brush .background').getBoundingClientRect();
+const at = x => ({bubbles: true, clientX: box.left + x * box.width, clientY: box.top + 50, view: window});
+document.querySelector('#latency .brush .background').dispatchEvent(new MouseEvent('mousedown', at(0.3)));
+window.dispatchEvent(new MouseEvent('mousemove', at(0.6)));
+window.dispatchEvent(new MouseEvent('mouseup', at(0.6)));'''
+
+
+def the_page(client, serve):
+    """In a browser: it draws without an error, hides lines, zooms and shows all again, and has the same figures in its tables."""
+    with tempfile.TemporaryDirectory() as folder:
+        page = os.path.join(folder, 'figures.html')
+        text = perf(client, '--tcp', '--size', '64,1K,4K', '--time', '200ms', '--json', '--plot', page, *target(serve))
+        browser = Browser()
+        try:
+            browser.open(page)
+            check(browser.js('return document.documentElement.dataset.drawn') == 'yes' and not browser.console(), browser.console())
+            check(browser.js('return [...document.querySelectorAll("figure")].map(f => f.id)')[:3] == ['bandwidth', 'messages', 'latency'],
+                  browser.texts('h2'))
+            check(browser.count('#bandwidth .plot path.series') == 2 and browser.count('#bandwidth circle') == 6, 'lines')
+            check(browser.count('#numbers tbody tr') == len(results(text)) == 12, browser.texts('#numbers td'))
+            browser.click('#bandwidth .legend button')
+            check(browser.count('#bandwidth circle') == 3, 'a click in the legend hides a line')
+            before = browser.js('return document.querySelector("#latency .plot path.series").getAttribute("d")')
+            browser.js(DRAG)
+            zoomed = browser.js('return document.querySelector("#latency .plot path.series").getAttribute("d")')
+            check(zoomed != before and browser.count('#latency .reset[hidden]') == 0, 'a drag zooms')
+            browser.key('Escape')
+            after = browser.js('return document.querySelector("#latency .plot path.series").getAttribute("d")')
+            check(after == before and browser.count('#latency .reset[hidden]') == 1, 'Escape shows all')
+            check(not browser.console(), browser.console())
+        finally:
+            browser.close()
 
 
 def interrupted(client, serve):
@@ -218,6 +303,9 @@ def main():
             ('a rate is kept', on(a_rate_is_kept)),
             ('text for people', on(text_for_people)),
             ('the log of histograms', on(the_log_of_histograms)),
+            ('two files compared', on(compared)),
+            ('the picture', on(the_picture)),
+            ('the page', on(the_page)),
             ('interrupted', on(interrupted)),
             ('the far end goes', lambda: the_far_end_goes(server, client)),
             ('the near end goes', on(the_near_end_goes)),
