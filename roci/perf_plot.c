@@ -11,6 +11,7 @@
 
 #define STEPS_A_HALF 5u /* points of a distribution until the part that is left halves, as HdrHistogram has them */
 #define MOST_POINTS  128u
+#define MOST_SIZES   5u /* that have lines of their own in a picture */
 #define CHARTS       4u
 
 static void make_titles(const struct perf *perf, char title[160], char subtitle[240])
@@ -183,6 +184,20 @@ static unsigned size_color(const struct perf *perf, uint32_t size)
 	return smaller;
 }
 
+/* Of many sizes, a few are drawn: their places in the order are spread evenly. */
+static bool is_drawn(const struct perf *perf, uint32_t size)
+{
+	unsigned place = size_color(perf, size), last = perf->size_count - 1;
+
+	if (perf->size_count <= MOST_SIZES)
+		return true;
+	for (unsigned i = 0; i < MOST_SIZES; i++) {
+		if (place == (i * last + (MOST_SIZES - 1) / 2) / (MOST_SIZES - 1))
+			return true;
+	}
+	return false;
+}
+
 static const char *row_name(struct picture *p, const struct perf_row *row, bool tcp)
 {
 	char *name = p->names[p->name_count++], size[UNITS_CHARS];
@@ -258,7 +273,7 @@ static int latency_chart(struct picture *p)
 		double points[MOST_POINTS][2];
 		size_t count = row->result.latency.counts ? distribution(&row->result.latency, points) : 0;
 		struct plot_line *line;
-		if (!count)
+		if (!count || !is_drawn(p->perf, row->order.size))
 			continue;
 		line = add_line(p, c, row_name(p, row, tcp), size_color(p->perf, row->order.size), tcp, count);
 		if (!line)
@@ -292,7 +307,8 @@ static int time_chart(struct picture *p, bool latency)
 		bool tcp = row->order.phase >= PERF_TCP_BANDWIDTH;
 		struct plot_line *line;
 		uint64_t before_ns = 0;
-		if (!r->latency.counts == latency || r->interval_count < 2)
+		double last_s = 0;
+		if (!r->latency.counts == latency || r->interval_count < 2 || !is_drawn(p->perf, row->order.size))
 			continue;
 		line = add_line(p, c, row_name(p, row, tcp), size_color(p->perf, row->order.size), tcp,
 				r->interval_count);
@@ -301,6 +317,9 @@ static int time_chart(struct picture *p, bool latency)
 		for (unsigned at = 0; at < r->interval_count; at++) {
 			const struct run_interval *part = &r->intervals[at];
 			double seconds = (double)(part->end_ns - before_ns) / 1e9;
+			if (at + 1 == r->interval_count && seconds < last_s / 2)
+				break; /* a rest of the time */
+			last_s = seconds;
 			add_point(line, (double)part->end_ns / 1e9,
 				  latency ? (double)part->p99_ns
 					  : (double)part->messages * row->order.size * 8 / (seconds > 0 ? seconds : 1));

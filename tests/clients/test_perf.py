@@ -12,7 +12,7 @@ import tempfile
 import xml.etree.ElementTree
 
 from browser import Browser
-from harness import ROCI, check, isolate, tap, veth_pair, wait_until
+from harness import DEVICE, ROCI, check, isolate, need, tap, transfer, veth_pair, wait_until
 from mover import environment
 from test_ping import Serve, json_events, target
 
@@ -174,7 +174,8 @@ def the_page(client, serve):
         try:
             browser.open(page)
             check(browser.js('return document.documentElement.dataset.drawn') == 'yes' and not browser.console(), browser.console())
-            check(browser.js('return [...document.querySelectorAll("figure")].map(f => f.id)')[:3] == ['bandwidth', 'messages', 'latency'],
+            check(browser.js('return [...document.querySelectorAll("figure")].map(f => f.id)')[:4] ==
+                  ['bandwidth', 'messages', 'latency-sizes', 'latency'],
                   browser.texts('h2'))
             check(browser.count('#bandwidth .plot path.series') == 2 and browser.count('#bandwidth circle') == 6, 'lines')
             check(browser.count('#numbers tbody tr') == len(results(text)) == 12, browser.texts('#numbers td'))
@@ -190,6 +191,38 @@ def the_page(client, serve):
             check(not browser.console(), browser.console())
         finally:
             browser.close()
+
+
+PERFTEST = {  # of roci perf's operations: the programs, and their arguments
+    'send': ('ib_send_bw', 'ib_send_lat'), 'write': ('ib_write_bw', 'ib_write_lat'), 'read': ('ib_read_bw', 'ib_read_lat'),
+}
+
+
+def of_perftest(server, client, program, size):
+    """The figure of a perftest program: Gbit/s, or the typical latency in us."""
+    latency = program.endswith('_lat')
+    text = transfer(server, client, [program, '-d', DEVICE, '-F', '-c', 'RC', '-s', str(size), '-n', '2000',
+                                     *(() if latency else ('--report_gbits',))],
+                    ['-x', server.gid_index(server.address)], ['-x', client.gid_index(client.address)], seconds=90)[1]
+    lines = [line.split() for line in text.splitlines() if line.split()[:1] == [str(size)]]
+    check(lines, text)
+    return float(lines[-1][4 if latency else 3])
+
+
+def beside_perftest(server, client):
+    """The same operations on the same path, one after the other. The figures are printed; how fast they are is not judged."""
+    need('ib_write_bw')
+    note = []
+    with Serve(server) as serve:
+        for op, (bandwidth, latency) in PERFTEST.items():
+            text = perf(client, '--op', op, '--size', '64,64K', '--time', '500ms', '--json', *target(serve))
+            ours = {(r['phase'], r['bytes']): r for r in results(text)}
+            gbits = ours['bandwidth', 65536]['bytes_per_s'] * 8 / 1e9
+            median = ours['latency', 64]['percentiles_ns']['50'] / 1e3
+            note.append(f'{op} of 64 KiB: roci perf {gbits:.2f} Gbit/s, {bandwidth} {of_perftest(server, client, bandwidth, 65536):.2f}; '
+                        f'of 64 B: roci perf {median:.2f} us, {latency} {of_perftest(server, client, latency, 64):.2f}')
+            check(gbits > 0 and median > 0, text)
+    return '\n'.join(note)
 
 
 def interrupted(client, serve):
@@ -306,6 +339,7 @@ def main():
             ('two files compared', on(compared)),
             ('the picture', on(the_picture)),
             ('the page', on(the_page)),
+            ('beside perftest', lambda: beside_perftest(server, client)),
             ('interrupted', on(interrupted)),
             ('the far end goes', lambda: the_far_end_goes(server, client)),
             ('the near end goes', on(the_near_end_goes)),

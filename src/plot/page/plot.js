@@ -54,7 +54,7 @@ function logTicks(domain) {
   return ticks;
 }
 
-// o: title, text, series [{name, color, tcp, points [[x, y]]}], x and y: {scale, label, format, ticks(domain), domain}
+// o: title, text, series [{name, color, tcp, hidden, points [[x, y]]}], x and y: {scale, label, format, ticks(domain), domain}
 function chart(o) {
   var hidden = {}, figure = d3.select('#charts').append('figure').attr('id', o.id);
   var caption = figure.append('figcaption'), heading = caption.append('div');
@@ -78,7 +78,8 @@ function chart(o) {
   touch.selectAll('rect').attr('height', INNER.height);
   touch.on('mousemove', hover).on('mouseleave', leave).on('dblclick', all);
   o.series.forEach(function (series) {
-    var button = legend.append('button').attr('aria-pressed', 'true').on('click', function () {
+    hidden[series.name] = Boolean(series.hidden);
+    var button = legend.append('button').attr('aria-pressed', String(!series.hidden)).on('click', function () {
       hidden[series.name] = !hidden[series.name];
       button.attr('aria-pressed', String(!hidden[series.name]));
       draw();
@@ -179,6 +180,12 @@ data.rows.forEach(function (row) { if (sizes.indexOf(row.bytes) < 0) { sizes.pus
 sizes.sort(function (a, b) { return a - b; });
 function sizeColor(bytes) { return color(sizes.indexOf(bytes)); }
 
+// Of many sizes, a few are shown at first: their places in the list are spread evenly.
+var MOST = 5, few = {};
+for (var i = 0; i < Math.min(sizes.length, MOST); i++) {
+  few[sizes[sizes.length > MOST ? Math.round(i * (sizes.length - 1) / (MOST - 1)) : i]] = true;
+}
+
 function linear(count) { return function (domain) { return d3.scale.linear().domain(domain).ticks(count); }; }
 function fromZero(extent) { return [0, extent[1] * 1.06 || 1]; }
 function logAround(extent) { return [extent[0] * 0.85, extent[1] * 1.18]; }
@@ -189,11 +196,14 @@ var sizeAxis = {
 function sizeScale() { return d3.scale.log().base(2); }
 function sizeDomain() { return [sizes[0] / 1.25, sizes[sizes.length - 1] * 1.25]; }
 
-function overSizes(id, title, text, value, y) {
+// values: [what, function of a row], a line for each, of RDMA and of TCP.
+function overSizes(id, title, text, values, y) {
   var series = [];
-  [[data.op, y.phase, false], ['TCP', 'tcp-' + y.phase, true]].forEach(function (kind, i) {
-    var points = rows(kind[1]).map(function (row) { return [row.bytes, value(row)]; }).sort(function (a, b) { return a[0] - b[0]; });
-    if (points.length) { series.push({name: kind[0], color: color(i ? 2 : 0), tcp: kind[2], points: points}); }
+  values.forEach(function (value, v) {
+    [[data.op, y.phase, false], ['TCP', 'tcp-' + y.phase, true]].forEach(function (kind, i) {
+      var points = rows(kind[1]).map(function (row) { return [row.bytes, value[1](row)]; }).sort(function (a, b) { return a[0] - b[0]; });
+      if (points.length) { series.push({name: kind[0] + value[0], color: color((i ? 2 : 0) + v), tcp: kind[2], points: points}); }
+    });
   });
   if (!series.length || series[0].points.length < 2) { return; }
   chart({id: id, title: title, text: text, series: series, dots: true, y: y,
@@ -201,11 +211,15 @@ function overSizes(id, title, text, value, y) {
 }
 
 overSizes('bandwidth', 'Bandwidth', data.bidir ? 'sum of both directions; higher is better' : 'higher is better',
-  function (row) { return row.bytes_per_s; },
+  [['', function (row) { return row.bytes_per_s; }]],
   {phase: 'bandwidth', scale: d3.scale.linear(), domain: fromZero, ticks: linear(6), format: plainly(bits), name: bits});
 overSizes('messages', 'Message rate', 'higher is better',
-  function (row) { return row.messages_per_s; },
+  [['', function (row) { return row.messages_per_s; }]],
   {phase: 'bandwidth', scale: d3.scale.linear(), domain: fromZero, ticks: linear(6), format: plainly(rate), name: rate});
+
+overSizes('latency-sizes', 'Latency over sizes', data.latency_is + '; lower is better',
+  [[', median', function (row) { return row.percentiles_ns['50']; }], [', 99 %', function (row) { return row.percentiles_ns['99']; }]],
+  {phase: 'latency', scale: d3.scale.log(), domain: logAround, ticks: logTicks, format: plainly(time), name: time});
 
 // Percentiles as HdrHistogram's viewers have them: each nine has the same room.
 function toNines(p) { return Math.log(100 / (100 - p)) / Math.LN10; }
@@ -213,10 +227,10 @@ function fromNines(n) { return 100 - 100 / Math.pow(10, n); }
 var distributions = rows('latency').concat(rows('tcp-latency')).filter(function (row) { return row.distribution.length; });
 if (distributions.length) {
   var most = d3.max(distributions, function (row) { return toNines(row.distribution[row.distribution.length - 1][0]); });
-  chart({id: 'latency', title: 'Latency', text: data.latency_is + '; so many messages were as fast as this or faster; lower is better',
+  chart({id: 'latency', title: 'Distribution of latency', text: data.latency_is + '; so many messages were as fast as this or faster',
     series: distributions.map(function (row) {
       var tcp = row.phase !== 'latency';
-      return {name: (tcp ? 'TCP ' : '') + size(row.bytes), color: sizeColor(row.bytes), tcp: tcp,
+      return {name: (tcp ? 'TCP ' : '') + size(row.bytes), color: sizeColor(row.bytes), tcp: tcp, hidden: !few[row.bytes],
         points: row.distribution.map(function (p) { return [toNines(p[0]), p[1]]; })};
     }),
     x: {scale: d3.scale.linear(), domain: [0, Math.max(most, 2)], label: 'part of the messages', format: function (n) { return percent(fromNines(n)); },
@@ -235,9 +249,11 @@ function overTime(id, title, text, phases, value, y) {
       if (row.intervals.length < 2) { return; }
       end = Math.max(end, row.intervals[row.intervals.length - 1].end_ns / 1e9);
       series.push({name: (phase === phases[0] ? '' : 'TCP ') + size(row.bytes), color: sizeColor(row.bytes), tcp: phase !== phases[0],
+        hidden: !few[row.bytes] || (phase !== phases[0] && sizes.length > MOST),
         points: row.intervals.map(function (part, i) {
-          return [part.end_ns / 1e9, value(row, part, (part.end_ns - (i ? row.intervals[i - 1].end_ns : 0)) / 1e9)];
-        })});
+          var seconds = (part.end_ns - (i ? row.intervals[i - 1].end_ns : 0)) / 1e9;
+          return [part.end_ns / 1e9, value(row, part, seconds), seconds];
+        }).filter(function (p, i, list) { return i + 1 < list.length || p[2] > list[i - 1][2] / 2; })}); // the last part may be a rest
     });
   });
   if (series.length) {
