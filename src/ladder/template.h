@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* The page around the data, made of src/ladder/page/ by embed.py when this is built. */
+/* The page around the data, made of src/ladder/page/ by scripts/embed.py when this is built. */
 #ifndef LADDER_TEMPLATE_H
 #define LADDER_TEMPLATE_H
 

@@ -5,7 +5,6 @@
  * time is over; the far end answers it with its own; then the near end says STOP. So neither reads beyond the messages.
  */
 #include <errno.h>
-#include <netinet/in.h>
 #include <netinet/tcp.h>
 #include <poll.h>
 #include <stdlib.h>

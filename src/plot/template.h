@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* The page around the data, made of src/plot/page/ and the D3 library by embed.py when this is built. */
+/* The page around the data, made of src/plot/page/ and the D3 library by scripts/embed.py when this is built. */
 #ifndef ROCI_PLOT_TEMPLATE_H
 #define ROCI_PLOT_TEMPLATE_H
 
