@@ -370,6 +370,10 @@ static int check(struct perf *perf, const struct operands *operands)
 	if (c->cqs > c->qps)
 		return complain(perf->command, "--cqs %u: more completion queues than queue pairs; use --qps %u, too",
 				perf->plan.cqs, perf->plan.cqs);
+	if (perf->plan.qps * perf->plan.depth > PERF_MAX_REQUESTS)
+		return complain(
+			perf->command, "--qps %u with --depth %u: at most %u messages can be under way; use --depth %u",
+			perf->plan.qps, perf->plan.depth, PERF_MAX_REQUESTS, PERF_MAX_REQUESTS / perf->plan.qps);
 	if (perf_memory(&perf->plan) > PERF_MAX_MEMORY)
 		return complain(
 			perf->command,

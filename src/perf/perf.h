@@ -13,6 +13,7 @@
 
 #define PERF_MAX_QPS      256u
 #define PERF_MAX_DEPTH    16384u
+#define PERF_MAX_REQUESTS (1u << 16)  /* of all queue pairs under way: what a device allocates for them */
 #define PERF_MAX_BYTES    (16u << 20) /* of a message */
 #define PERF_MAX_MEMORY   (64u << 20) /* that an end registers for messages: see perf_memory() */
 #define PERF_MAX_TIME_MS  3600000u

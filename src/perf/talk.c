@@ -79,7 +79,8 @@ void talk_put_hello(uint8_t bytes[TALK_HELLO_BYTES], const struct talk_hello *h)
 static bool good_plan(const struct perf_plan *p)
 {
 	return has(p->op) && p->qps >= 1 && p->qps <= PERF_MAX_QPS && p->cqs >= 1 && p->cqs <= p->qps &&
-	       p->depth >= 1 && p->depth <= PERF_MAX_DEPTH && p->size_max >= 1 && p->size_max <= PERF_MAX_BYTES &&
+	       p->depth >= 1 && p->depth <= PERF_MAX_DEPTH && p->qps * p->depth <= PERF_MAX_REQUESTS &&
+	       p->size_max >= 1 && p->size_max <= PERF_MAX_BYTES &&
 	       (!tour_op_atomic(p->op) || p->size_max == TOUR_ATOMIC_BYTES) && perf_memory(p) <= PERF_MAX_MEMORY;
 }
 

@@ -3,10 +3,12 @@
 either side may do to them. No figure is judged: this machine may be busy."""
 import json
 import os
+import pty
 import random
 import signal
 import socket
 import struct
+import subprocess
 import sys
 import tempfile
 import xml.etree.ElementTree
@@ -70,6 +72,11 @@ def ranges_and_lists(client, serve):
     check([(r['phase'], r['bytes']) for r in results(text)] == [('latency', s) for s in (64, 16, 4096)], text)
 
 
+def over_ipv6(client, serve):
+    text = perf(client, '--tcp', '--size', '64,4K', '--time', '50ms', '--json', *target(serve, serve.host.ipv6))
+    check(len(results(text)) == 8 and json_events(text, 'start')[0]['address'] == serve.host.ipv6, text)
+
+
 def many_queue_pairs(client, serve):
     for qps, cqs in ((2, 1), (7, 3), (64, 64)):
         text = perf(client, '--op', 'send', '--qps', str(qps), '--cqs', str(cqs), '--size', '4K', '--depth', '8', '--time', '100ms',
@@ -108,6 +115,24 @@ def the_log_of_histograms(client, serve):
         mine = [row for row in rows if row[0] == f'Tag=read-{r["bytes"]}']
         check(len(mine) == len(r['intervals']), lines)
         check(abs(max(float(row[3]) for row in mine) - r['max_ns'] / 1e6) < 0.001, lines)
+
+
+def the_live_line(client, serve):
+    """On a terminal a line tells what is measured, and it is gone at the end; the figures go to standard output without it."""
+    ours, terminal = pty.openpty()
+    process = subprocess.Popen([*client.prefix, ROCI, 'perf', '--device', 'embedded', '--size', '64', '--time', '500ms', *target(serve)],
+                               stdout=subprocess.PIPE, stderr=terminal, text=True, env=dict(os.environ, TERM='xterm', **environment()))
+    os.close(terminal)
+    shown = b''
+    try:
+        while piece := os.read(ours, 4096):
+            shown += piece
+    except OSError:  # the terminal has no writer any more
+        pass
+    out = process.communicate(timeout=60)[0]
+    os.close(ours)
+    check(process.returncode == GOOD and b'1 of 2  bandwidth of 64 B' in shown and b'2 of 2  latency of 64 B' in shown, (shown, out))
+    check(shown.endswith(b'\r\x1b[K') and '\x1b' not in out and '99.99 %' in out, (shown, out))
 
 
 def recording(name, figures, op='write'):
@@ -262,7 +287,7 @@ def arguments(client, serve):
             (['--size', '0'], 'from 1 to 16M'), (['--size', '8..4'], 'from 1 to 16M'), (['--size', '17M'], 'from 1 to 16M'),
             (['--size', '64,,4K'], 'from 1 to 16M'), (['--cqs', '2'], 'use --qps 2'), (['--op', 'cas', '--size', '64'], 'leave --size out'),
             (['--qps', '200'], 'use fewer or a smaller --size'), (['--op', 'flush'], 'send, send-imm'),
-            (['--depth', '0'], '--depth')):
+            (['--depth', '0'], '--depth'), (['--qps', '16', '--depth', '16384', '--size', '64'], 'use --depth 4096')):
         text = perf(client, *argv, *target(serve), status=CANNOT)
         check(words in text, f'no "{words}" in\n{text}')
     text = perf(client, status=CANNOT)
@@ -332,9 +357,11 @@ def main():
             ('every operation, events', on(every_operation, '--events', '--bidir', '--qps', '3', '--cqs', '2')),
             ('every operation, TCP beside', on(every_operation, '--tcp')),
             ('ranges and lists of sizes', on(ranges_and_lists)),
+            ('over IPv6', on(over_ipv6)),
             ('many queue pairs', on(many_queue_pairs)),
             ('a rate is kept', on(a_rate_is_kept)),
             ('text for people', on(text_for_people)),
+            ('the live line', on(the_live_line)),
             ('the log of histograms', on(the_log_of_histograms)),
             ('two files compared', on(compared)),
             ('the picture', on(the_picture)),

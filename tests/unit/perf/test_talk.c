@@ -72,6 +72,7 @@ static void hostile_plans(void **state)
 	p = good, p.cqs = 0, expect_refused(p);
 	p = good, p.depth = 0, expect_refused(p);
 	p = good, p.depth = PERF_MAX_DEPTH + 1, expect_refused(p);
+	p = good, p.qps = 5, p.depth = PERF_MAX_DEPTH, p.size_max = 1, expect_refused(p); /* too many requests */
 	p = good, p.size_max = 0, expect_refused(p);
 	p = good, p.size_max = PERF_MAX_BYTES + 1, p.qps = p.cqs = 1, expect_refused(p);
 	p = good, p.size_max = PERF_MAX_BYTES, p.qps = 3, expect_refused(p); /* too much memory */
