@@ -12,7 +12,8 @@ void roci_probe_send(struct roci_qp *qp, unsigned count)
 		roci_qp_make_ready(qp);
 }
 
-bool roci_probe_fill(struct roci_qp *qp, struct roci_tx_batch *batch)
+/* Most turns of a QP have none. */
+static void fill(struct roci_qp *qp, struct roci_tx_batch *batch)
 {
 	struct roci_packet pkt = {.opcode = ROCI_OP_WRITE_ONLY,
 				  .pkey = ROCI_PKEY_DEFAULT,
@@ -24,5 +25,12 @@ bool roci_probe_fill(struct roci_qp *qp, struct roci_tx_batch *batch)
 		qp->probe.due = 0;
 	for (; qp->probe.due && batch->count < ROCI_TX_BATCH; qp->probe.due--)
 		roci_tx_batch_add(batch, &qp->attr.av, &pkt);
+}
+
+bool roci_probe_fill(struct roci_qp *qp, struct roci_tx_batch *batch)
+{
+	if (!qp->probe.due)
+		return false;
+	fill(qp, batch);
 	return qp->probe.due;
 }
