@@ -89,6 +89,11 @@ static int make_file(struct roci_local *l)
 	return err;
 }
 
+static void take_back(void *driver, uint16_t local, uint32_t dest_qpn)
+{
+	roci_local_end_qp(driver, local, dest_qpn);
+}
+
 void roci_local_open(struct roci_local *l, const struct roci_registry *registry, struct roci_side_door *door,
 		     struct roci_engine *engine, struct roci_device_stats *stats)
 {
@@ -111,7 +116,7 @@ void roci_local_open(struct roci_local *l, const struct roci_registry *registry,
 	l->own->pid = getpid();
 	l->own->slot = registry->slot;
 	l->own->layout = ROCI_LOCAL_LAYOUT;
-	roci_engine_fetch_by(engine, roci_local_fetch, l);
+	roci_engine_fetch_by(engine, roci_local_fetch, take_back, l);
 }
 
 void roci_local_unlink(const struct roci_local *l)
@@ -147,6 +152,7 @@ void roci_local_close_in_child(struct roci_local *l)
 		return;
 	mmap(l->own, sizeof(*l->own), PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED, -1, 0);
 	close(l->fd);
+	l->own = NULL;
 }
 
 /* ---- peers ---- */

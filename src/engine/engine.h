@@ -131,7 +131,11 @@ struct roci_far;
  */
 typedef int roci_fetch_fn(void *driver, const struct roci_far *far, const struct roci_span *to, unsigned count,
 			  bool last);
-void roci_engine_fetch_by(struct roci_engine *e, roci_fetch_fn *fetch, void *driver);
+/* A QP whose peer is QP `dest_qpn` of `local` fails, or is reset: when this returns, nobody fetches payload of its
+ * packets any more. Called before the program sees a completion that says so, since then it may use its memory for
+ * something else. */
+typedef void roci_take_back_fn(void *driver, uint16_t local, uint32_t dest_qpn);
+void roci_engine_fetch_by(struct roci_engine *e, roci_fetch_fn *fetch, roci_take_back_fn *take_back, void *driver);
 
 /* Whether a QP still has that roci_av.local. */
 bool roci_engine_uses_local(const struct roci_engine *e, uint16_t local);

@@ -148,6 +148,9 @@ void roci_qp_reset(struct roci_qp *qp)
 {
 	struct roci_rwqe *rwqe = qp->resp.rwqe;
 
+	qp->state = ROCI_QPS_RESET;
+	roci_qp_published(qp);
+	roci_qp_take_back(qp);
 	quiesce(qp);
 	if (qp->path)
 		roci_path_put(qp->path);
@@ -240,6 +243,12 @@ void roci_qp_published(struct roci_qp *qp)
 						  : 0);
 }
 
+void roci_qp_take_back(struct roci_qp *qp)
+{
+	if (roci_qp_is_local(qp) && qp->e->take_back)
+		qp->e->take_back(qp->e->driver, qp->attr.av.local, qp->attr.dest_qpn);
+}
+
 void roci_qp_publish(struct roci_qp *qp, _Atomic uint32_t *state)
 {
 	qp->published = state;
@@ -307,6 +316,7 @@ void roci_qp_error(struct roci_qp *qp, int type)
 	qp->state = ROCI_QPS_ERR;
 	ROCI_TRACE(qp->e, roci_trace_state(qp));
 	roci_qp_published(qp);
+	roci_qp_take_back(qp);
 	if (type >= 0)
 		roci_event_async(qp->e, &qp->event, (enum roci_async_type)type);
 	quiesce(qp);

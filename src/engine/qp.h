@@ -125,6 +125,8 @@ void roci_qp_address(struct roci_qp *qp);
 /* No answer comes from the peer. Where nothing ever came from it, packets leave from port 4791 from now on. long_since:
  * perhaps its port has changed, so its answers prove less (roci_completer_proof()). */
 void roci_qp_peer_silent(struct roci_qp *qp, bool long_since);
+/* The QP is about to fail or to be reset: nobody fetches payload of what it sent any more. */
+void roci_qp_take_back(struct roci_qp *qp);
 /* State or access flags have changed: brings what is published up to date. */
 void roci_qp_published(struct roci_qp *qp);
 /* The QP has packets to send, or may have: roci_engine_tx() asks it. */

@@ -70,6 +70,7 @@ static void tell(const struct roci_qp *qp, const struct roci_swqe *w, enum roci_
 
 static void fail_oldest(struct roci_qp *qp, enum roci_wc_status status)
 {
+	roci_qp_take_back(qp); /* before the program sees the completion */
 	complete(qp, roci_swqe_head(qp), status);
 	qp->sq.head++;
 	qp->service->failed(qp);

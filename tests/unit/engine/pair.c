@@ -122,7 +122,8 @@ struct roci_far {
 /* Takes the payload from where the sender has it. */
 static int fetch(void *driver, const struct roci_far *far, const struct roci_span *to, unsigned count, bool last)
 {
-	const struct pair *p = driver;
+	const struct pair_side *side = driver;
+	const struct pair *p = side->pair;
 	const char *from = far->spans[0].base;
 
 	if (p->gone)
@@ -136,6 +137,16 @@ static int fetch(void *driver, const struct roci_far *far, const struct roci_spa
 	return 0;
 }
 
+static void take_back(void *driver, uint16_t local, uint32_t dest_qpn)
+{
+	struct pair_side *side = driver;
+	struct roci_cqe cqe;
+
+	assert_int_equal(local, 1);
+	if (!side->taken_back++ && side->watched)
+		side->completed_before = roci_cq_poll(side->cq, &cqe, 1);
+}
+
 struct pair *pair_create(const struct pair_options *o)
 {
 	struct pair *p = aligned_alloc(64, sizeof(*p));
@@ -147,7 +158,8 @@ struct pair *pair_create(const struct pair_options *o)
 	p->local = o->local;
 	for (int s = 0; s < 2; s++) {
 		create_side(p, s, o);
-		roci_engine_fetch_by(p->side[s].e, fetch, p);
+		p->side[s].pair = p;
+		roci_engine_fetch_by(p->side[s].e, fetch, take_back, &p->side[s]);
 	}
 	for (int s = 0; s < 2; s++)
 		connect_side(p, s, o);

@@ -13,7 +13,13 @@
 #define PAIR_MTU    256
 #define PAIR_MEMORY 65536
 
+struct pair;
+
 struct pair_side {
+	struct pair *pair;
+	unsigned taken_back; /* calls of roci_take_back_fn */
+	bool watched;
+	unsigned completed_before; /* if watched: completions that the program could see before the first of them */
 	struct roci_engine *e;
 	struct roci_cq *cq;
 	struct roci_qp *qp;

@@ -93,6 +93,28 @@ static void errors_are_those_of_the_wire(void **state)
 	pair_free(p);
 }
 
+/* From the first completion on that says so, the program may use its memory for something else. */
+static void payload_is_taken_back_before_a_request_fails(void **state)
+{
+	struct pair_options o = local();
+	struct pair *p = pair_create(&o);
+	struct roci_qp_attr a = {.state = ROCI_QPS_RESET};
+
+	p->gone = true;
+	pair_recv(p, 1, 7, 0, LONG);
+	pair_send(p, 0, ROCI_WR_SEND, 1, 0, LONG, 0);
+	assert_int_equal(p->side[0].taken_back, 0);
+	p->side[0].watched = true;
+	pair_run_until(p, p->now + UINT64_C(10000000000));
+	assert_true(p->side[0].taken_back > 0);
+	assert_int_equal(p->side[0].completed_before, 0);
+	pair_expect(p, 0, 1, ROCI_WC_RETRY_EXC_ERR);
+	assert_int_equal(p->side[1].taken_back, 0);
+	assert_int_equal(roci_qp_modify(p->side[1].qp, p->now, &a, ROCI_QP_STATE), 0);
+	assert_int_equal(p->side[1].taken_back, 1);
+	pair_free(p);
+}
+
 /* Whoever forges packets cannot reach a QP whose peer sends none, nor can a process of the host reach another's. */
 static void packets_of_another_path_are_refused(void **state)
 {
@@ -233,6 +255,7 @@ int main(void)
 		cmocka_unit_test(a_message_is_one_packet),
 		cmocka_unit_test(payload_that_is_gone_is_a_lost_packet),
 		cmocka_unit_test(errors_are_those_of_the_wire),
+		cmocka_unit_test(payload_is_taken_back_before_a_request_fails),
 		cmocka_unit_test(packets_of_another_path_are_refused),
 		cmocka_unit_test(nothing_may_be_outstanding),
 		cmocka_unit_test(only_what_is_right_on_this_side),
