@@ -24,9 +24,9 @@ static const struct option_row options[] = {
 	 .name = "out",
 	 .argument = "FILE",
 	 .group = "options",
-	 .help = "write the picture to FILE; `-` is standard output. A\npicture that is there is replaced, any other "
-		 "file is\nnot",
-	 .default_text = DEFAULT_OUT "; --text and --svg: standard output",
+	 .help = "write the picture to FILE; `-` is standard output, which is\nthe default of --text and --svg. A "
+		 "picture that is there\nis replaced, any other file is not",
+	 .default_text = DEFAULT_OUT,
 	 .kind = OPTION_FILE,
 	 .offset = OFFSET(out)},
 	{.name = "text",
