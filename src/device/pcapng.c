@@ -8,8 +8,11 @@
 #include <sys/file.h>
 #include <unistd.h>
 
+#include "device/capture_pipe.h"
+
 #define SECTION_HEADER   0x0a0d0d0au
 #define INTERFACE        1u
+#define STATISTICS       5u
 #define ENHANCED_PACKET  6u
 #define BYTE_ORDER_MAGIC 0x1a2b3c4du
 #define LINKTYPE_RAW     101
@@ -17,6 +20,8 @@
 #define HEAD_BYTES       60 /* section header block and interface description block */
 #define OPT_IF_TSRESOL   9
 #define OPT_EPB_FLAGS    2
+#define OPT_ISB_IFDROP   5
+#define STATISTICS_BYTES 40
 #define OPT_EPB_QUEUE    6
 
 /* Head and tail of an enhanced packet block around the padded packet: the tail is queue, flags, end of options,
@@ -109,10 +114,26 @@ int roci_pcapng_name(const char *path, char *out, size_t size)
 	return n < 0 || (size_t)n >= size ? -ENAMETOOLONG : 0;
 }
 
+static int open_pipe(struct roci_pcapng *p, const char *path)
+{
+	p->fd = roci_pipe_open(path);
+	if (p->fd < 0)
+		return p->fd;
+	p->pipe = true;
+	put_head(p);
+	roci_pcapng_flush(p);
+	return p->fd < 0 ? -EPIPE : 0;
+}
+
 int roci_pcapng_open(struct roci_pcapng *p, const char *path)
 {
 	int err;
 
+	p->used = p->packets = 0;
+	p->pipe = p->stalled = false;
+	p->dropped = p->told = 0;
+	if (roci_pipe_is(path))
+		return open_pipe(p, path);
 	p->fd = open(path, O_RDWR | O_CREAT | O_APPEND | O_CLOEXEC, 0600);
 	if (p->fd < 0)
 		return -errno;
@@ -130,8 +151,9 @@ uint8_t *roci_pcapng_packet(struct roci_pcapng *p, uint64_t time_ns, uint32_t pi
 	uint32_t padded = (len + 3) & ~3u, block = PACKET_HEAD + padded + PACKET_TAIL;
 	uint8_t *bytes;
 
-	if (p->used + block > sizeof(p->buffer))
+	if (p->used + block + STATISTICS_BYTES > sizeof(p->buffer))
 		roci_pcapng_flush(p);
+	p->packets++;
 	put32(p, ENHANCED_PACKET);
 	put32(p, block);
 	put32(p, 0); /* interface */
@@ -157,13 +179,45 @@ void roci_pcapng_record(struct roci_pcapng *p, const struct roci_record *record)
 {
 	const uint32_t block = BLOCK_AROUND + ROCI_RECORD_BYTES;
 
-	if (p->used + block > sizeof(p->buffer))
+	if (p->used + block + STATISTICS_BYTES > sizeof(p->buffer))
 		roci_pcapng_flush(p);
 	put32(p, ROCI_RECORD_BLOCK);
 	put32(p, block);
 	roci_record_build(record, p->buffer + p->used);
 	p->used += ROCI_RECORD_BYTES;
 	put32(p, block);
+}
+
+/* An interface statistics block: how many packets are not in the capture. */
+static void put_dropped(struct roci_pcapng *p)
+{
+	put32(p, STATISTICS);
+	put32(p, STATISTICS_BYTES);
+	put32(p, 0); /* interface */
+	put32(p, 0); /* time: not told */
+	put32(p, 0);
+	put16(p, OPT_ISB_IFDROP);
+	put16(p, 8);
+	put32(p, (uint32_t)p->dropped);
+	put32(p, (uint32_t)(p->dropped >> 32));
+	put32(p, 0); /* end of options */
+	put32(p, STATISTICS_BYTES);
+}
+
+/* Writes the buffer to the pipe, or drops it. */
+static int feed(struct roci_pcapng *p)
+{
+	int err;
+
+	if (p->told < p->dropped)
+		put_dropped(p);
+	err = roci_pipe_write(p->fd, p->buffer, p->used, &p->stalled);
+	if (err == -EAGAIN) {
+		p->dropped += p->packets;
+		return 0;
+	}
+	p->told = p->dropped;
+	return err;
 }
 
 void roci_pcapng_flush(struct roci_pcapng *p)
@@ -173,13 +227,15 @@ void roci_pcapng_flush(struct roci_pcapng *p)
 	if (!p->used || p->fd < 0)
 		return;
 	lock(p->fd);
-	err = append(p);
+	err = p->pipe ? feed(p) : append(p);
 	flock(p->fd, LOCK_UN);
-	p->used = 0;
+	p->used = p->packets = 0;
 	if (!err)
 		return;
-	fprintf(stderr, "roci: the capture ends early: %s; what is in the file is good, later packets are not in it\n",
-		strerror(-err));
+	if (err != -EPIPE) /* a reader that has seen enough is no failure */
+		fprintf(stderr,
+			"roci: the capture ends early: %s; what is in the file is good, later packets are not in it\n",
+			strerror(-err));
 	close(p->fd);
 	p->fd = -1;
 }

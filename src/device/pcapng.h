@@ -4,6 +4,7 @@
 #ifndef ROCI_DEVICE_PCAPNG_H
 #define ROCI_DEVICE_PCAPNG_H
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -14,6 +15,9 @@
 
 struct roci_pcapng {
 	int fd; /* -1: writing failed, and the capture is over */
+	bool pipe, stalled;
+	uint32_t packets;       /* in the buffer */
+	uint64_t dropped, told; /* packets for which a pipe had no room; of them, those that its reader knows of */
 	size_t used;
 	uint8_t buffer[1 << 19];
 };
@@ -21,8 +25,9 @@ struct roci_pcapng {
 /* Writes `path` to `out`, with the process id in place of "%p". Returns 0 or -ENAMETOOLONG. */
 int roci_pcapng_name(const char *path, char *out, size_t size);
 
-/* Opens `path` to append to it. It is empty or a capture of this function; another process may be writing it. Returns
- * 0, -EEXIST for a file of another kind, or another negative errno. */
+/* Opens `path` to append to it. It is empty or a capture of this function; another process may be writing it. Or it is
+ * a pipe: then each process begins with a head of its own. Returns 0, -EEXIST for a file of another kind, -ENXIO for a
+ * pipe that nobody reads, or another negative errno. */
 int roci_pcapng_open(struct roci_pcapng *p, const char *path);
 
 /* Makes room for an IP packet of `len` bytes (less than 64 KiB). Returns where the caller writes them. `time_ns` is of
@@ -33,7 +38,8 @@ uint8_t *roci_pcapng_packet(struct roci_pcapng *p, uint64_t time_ns, uint32_t pi
 void roci_pcapng_record(struct roci_pcapng *p, const struct roci_record *record);
 
 /* Writes what is buffered: whole blocks, in one call. Where that fails (the disk is full), the file stays as it was, a
- * line on stderr says so, and nothing more is written. */
+ * line on stderr says so, and nothing more is written. Where a pipe has no room, the packets are dropped, and a block
+ * tells the reader of it later. */
 void roci_pcapng_flush(struct roci_pcapng *p);
 void roci_pcapng_close(struct roci_pcapng *p);
 
