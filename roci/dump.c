@@ -47,6 +47,13 @@ static const struct option_row options[] = {
 	 .help = "also what is no RDMA: ARP, TCP, ...",
 	 .kind = OPTION_FLAG,
 	 .offset = OFFSET(all)},
+	{.name = "run",
+	 .group = "where from",
+	 .help = "run a program on roci0, and show its packets while it\nruns: roci dump --run -- PROGRAM "
+		 "[ARGUMENT]...\n"
+		 "What it prints goes to standard error",
+	 .kind = OPTION_FLAG,
+	 .offset = OFFSET(run)},
 	{.letter = 'v',
 	 .name = "verbose",
 	 .group = "how they are shown",
@@ -114,7 +121,7 @@ static void print_notes(const struct dump *d, const char *name)
 	const struct capture_totals *totals = capture_tracker_totals(d->tracker);
 
 	if (!totals->packets)
-		fprintf(stderr, "roci dump: %s holds no packets\n", name);
+		fprintf(stderr, "roci dump: there are no packets in %s\n", name);
 	else if (!totals->roce && !totals->iwarp)
 		fprintf(stderr,
 			"roci dump: none of the %" PRIu64 " packets of %s is RDMA; `roci dump --all` shows them\n",
@@ -180,6 +187,21 @@ static int read_file(struct dump *d, const char *name)
 	return status;
 }
 
+/* The exit status is that of the program. */
+static int run_program(struct dump *d, struct operands *operands)
+{
+	struct dump_live live;
+	int status;
+
+	if (!operands->count)
+		return complain(d->self, "--run: no program is given; usage: roci dump --run -- PROGRAM [ARGUMENT]...");
+	status = dump_live_run(d->self, operands->list, &live);
+	if (status)
+		return status;
+	read_all(d, live.file, operands->list[0]);
+	return dump_live_end(&live);
+}
+
 static int run(const struct command *self, int argc, char **argv)
 {
 	struct dump_choices choices = {0};
@@ -190,7 +212,9 @@ static int run(const struct command *self, int argc, char **argv)
 	if (!options_parse(self, argc, argv, &choices, &operands, &status))
 		return status;
 	status = dump_filter_parse(self, &choices, &d.filter);
-	if (!status && operands.count != 1)
+	if (!status && choices.run)
+		status = run_program(&d, &operands);
+	else if (!status && operands.count != 1)
 		status = complain(self, "%s; usage: roci dump %s",
 				  operands.count ? "give one capture at a time" : "no capture is given", self->usage);
 	else if (!status)
@@ -202,8 +226,9 @@ static int run(const struct command *self, int argc, char **argv)
 const struct command dump_command = {
 	.name = "dump",
 	.summary = "say what each packet of a capture means",
-	.usage = "[OPTION]... FILE|-",
+	.usage = "[OPTION]... FILE|-|--run -- PROGRAM [ARGUMENT]...",
 	.examples = "  roci run --capture ping.pcapng -- ibv_rc_pingpong -g 0\n"
+		    "  roci dump --run -- ibv_rc_pingpong -g 0    the packets of a program, while it runs\n"
 		    "  roci dump ping.pcapng                  a line for each packet\n"
 		    "  roci dump --errors ping.pcapng         only what went wrong\n"
 		    "  roci dump --stats ping.pcapng          conversations and their round trips\n"
@@ -212,7 +237,8 @@ const struct command dump_command = {
 	.about = "FILE is a pcap or pcapng file, of tcpdump, Wireshark or `roci run --capture`: Ethernet, VLAN, Linux\n"
 		 "cooked or raw IP. Shown are RoCEv2, RoCEv1 and connection management; iWARP is named.\n"
 		 "Where FILE tells the direction, each packet may be there twice: as it left, and as it arrived.\n\n"
-		 "exit status: 0; 1 if FILE is damaged or cut off, 2 if an option is wrong or FILE cannot be opened.\n",
+		 "exit status: 0; 1 if FILE is damaged or cut off, 2 if an option is wrong or FILE cannot be opened;\n"
+		 "with --run, that of PROGRAM.\n",
 	.manual = "roci-dump",
 	.options = options,
 	.option_count = sizeof(options) / sizeof(options[0]),

@@ -42,6 +42,19 @@ const char *dump_address(const uint8_t gid[16], char text[48]);
 void dump_json(const struct capture_event *e);
 void dump_json_conversation(void *context, const struct capture_conversation *c);
 
+/* ---- dump_live.c ---- */
+
+/* A program whose packets are read while it runs. */
+struct dump_live {
+	FILE *file; /* the capture */
+	long pid;   /* of the program */
+};
+
+/* Starts argv[0] on roci0. Returns 0, or the exit status after a complaint. */
+int dump_live_run(const struct command *self, char **argv, struct dump_live *live);
+/* Closes the capture, and waits for the end of the program. Returns its exit status, as a shell does. */
+int dump_live_end(struct dump_live *live);
+
 /* ---- dump_stats.c ---- */
 
 void dump_conversation(void *context, const struct capture_conversation *c);

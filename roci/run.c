@@ -2,6 +2,7 @@
 /* roci run: runs another program with our libraries in front of the system's. */
 #include <elf.h>
 #include <errno.h>
+#include <fcntl.h>
 #include <limits.h>
 #include <stdbool.h>
 #include <stdio.h>
@@ -10,6 +11,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "capture_to.h"
 #include "command.h"
 #include "device/fault_plan.h"
 #include "device/pcapng.h"
@@ -83,7 +85,7 @@ static const struct option_row options[] = {
 	 .argument = "FILE",
 	 .group = "options",
 	 .help = "write the packets of PROGRAM to FILE (pcapng), at its end\nif it is a capture already; like "
-		 "ROCI_CAPTURE=FILE",
+		 "ROCI_CAPTURE=FILE.\n-: to standard output, and what PROGRAM prints to\nstandard error",
 	 .kind = OPTION_FILE,
 	 .offset = offsetof(struct run_choices, capture)},
 	{.name = "fault",
@@ -112,7 +114,18 @@ static const struct option_row options[] = {
 	OPTION_HELP_ROW,
 };
 
-static int execute(const struct command *self, char **argv)
+int capture_to_fd(int fd)
+{
+	char path[64];
+	int copy = fcntl(fd, F_DUPFD, STDERR_FILENO + 1);
+
+	if (copy < 0 || dup2(STDERR_FILENO, STDOUT_FILENO) < 0)
+		return -1;
+	snprintf(path, sizeof(path), "/proc/self/fd/%d", copy);
+	return setenv("ROCI_CAPTURE", path, 1);
+}
+
+int execute_on_roci0(const struct command *self, char **argv)
 {
 	warn_if_out_of_reach(argv[0]);
 	if (preload_environment(self))
@@ -148,6 +161,17 @@ static int check_capture(const struct command *self, const char *path)
 	return 0;
 }
 
+static int capture_to_stdout(const struct command *self)
+{
+	if (isatty(STDOUT_FILENO))
+		return complain(
+			self, "--capture -: standard output is a terminal; try `roci run --capture - -- PROGRAM | roci "
+			      "dump -`");
+	if (capture_to_fd(STDOUT_FILENO))
+		return complain(self, "--capture -: %s", strerror(errno));
+	return 0;
+}
+
 static int check_choices(const struct command *self, const struct run_choices *choices)
 {
 	struct roci_fault_plan plan;
@@ -156,7 +180,9 @@ static int check_choices(const struct command *self, const struct run_choices *c
 		return complain(self, "--fault: %s", why);
 	if (choices->path && strcmp(choices->path, "wire") && strcmp(choices->path, "local"))
 		return complain(self, "--path %s: wire and local are the paths", choices->path);
-	return choices->capture ? check_capture(self, choices->capture) : 0;
+	if (!choices->capture)
+		return 0;
+	return strcmp(choices->capture, "-") ? check_capture(self, choices->capture) : capture_to_stdout(self);
 }
 
 static int run(const struct command *self, int argc, char **argv)
@@ -176,7 +202,7 @@ static int run(const struct command *self, int argc, char **argv)
 		setenv("ROCI_WHY", "1", 1);
 	status = check_choices(self, &choices);
 	if (!status && operands.count)
-		status = execute(self, operands.list);
+		status = execute_on_roci0(self, operands.list);
 	else if (!status)
 		status = complain(self, "no program is given; usage: roci run %s", self->usage);
 	free(operands.list);
@@ -192,6 +218,7 @@ const struct command run_command = {
 		    "  roci run -- ib_write_bw 192.0.2.1             its client, here or on another machine\n"
 		    "  roci run -- python3 my_pyverbs_test.py\n"
 		    "  roci run --capture ping.pcapng -- ibv_rc_pingpong -g 0\n"
+		    "  roci run --capture - -- ./my_program | roci dump -\n"
 		    "  roci run --why -- ./my_program                says which check refused a call, and its value\n"
 		    "  roci run --fault loss=0.01,reorder=0.05,seed=7 -- ib_send_bw 192.0.2.1\n",
 	.about =

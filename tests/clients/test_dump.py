@@ -11,8 +11,8 @@ import subprocess
 import sys
 import xml.etree.ElementTree as ET
 
-from command_line import base, roci, says
-from harness import HERE, Failure, check, need, tap
+from command_line import base, environment, roci, says
+from harness import HERE, ROCI, Failure, check, need, tap
 
 CAPTURES = os.path.join(HERE, '..', 'captures')
 BROKEN, USAGE = 1, 2
@@ -311,6 +311,34 @@ def constant_memory():
     return f'{small} KiB and {large} KiB'
 
 
+# ---- live ----
+
+def live():
+    out, err = roci('dump', '--run', '--', ROCI, 'ping', '--loopback', '--device', 'auto', '--count', '2', '--size', '5000')
+    says(r'CM REQ: connects to port', out)
+    says(r'SEND 5000 bytes, packet 2 of 2', out)
+    says(r'acknowledges up to PSN \d+, round trip', out)
+    says('2 operations, 0 failed', err)
+    check('2 operations' not in out, 'the output of the program is among the packets')
+    packets = [json.loads(line) for line in roci('dump', '--json', '--run', '--', ROCI, 'ping', '--loopback', '--device', 'auto', '--count', '2')[0].splitlines()]
+    check({p['direction'] for p in packets} == {'in', 'out'} and all(p['icrc'] == 'right' for p in packets), packets)
+    check(any(p.get('left_in') for p in packets if p['direction'] == 'in'), 'no packet is recognized when it arrives')
+
+
+def live_status():
+    roci('dump', '--run', '--', 'sh', '-c', 'exit 7', status=7)
+    says('program not found', roci('dump', '--run', '--', '/nowhere', status=127)[1])
+    says('no program is given', roci('dump', '--run', status=USAGE)[1])
+
+
+def to_stdout():
+    taken = subprocess.run([ROCI, 'run', '--capture', '-', '--', ROCI, 'ping', '--loopback', '--device', 'auto', '--count', '2'],
+                           stdout=subprocess.PIPE, stderr=subprocess.PIPE, env=dict(os.environ, **environment()), timeout=60)
+    check(taken.returncode == 0, taken.stderr.decode())
+    says('2 operations, 0 failed', taken.stderr.decode())
+    says('SEND 64 bytes', roci('dump', '-', stdin=taken.stdout)[0])
+
+
 def cases():
     yield 'all captures agree with tshark on every field', agrees_on_all
     yield 'every ICRC is right', icrcs_right
@@ -322,6 +350,9 @@ def cases():
     yield 'errors say what to do', errors_help
     yield 'a file that is cut off', cut_off
     yield 'a pipe', from_pipe
+    yield 'a program while it runs', live
+    yield 'its exit status', live_status
+    yield 'roci run --capture -', to_stdout
     yield 'memory does not grow with the file', constant_memory
 
 
