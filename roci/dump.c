@@ -2,6 +2,7 @@
 /* roci dump: says in a line what each packet of a capture means. */
 #include <errno.h>
 #include <inttypes.h>
+#include <signal.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -54,6 +55,14 @@ static const struct option_row options[] = {
 		 "What it prints goes to standard error",
 	 .kind = OPTION_FLAG,
 	 .offset = OFFSET(run)},
+	{.name = "pid",
+	 .argument = "PID",
+	 .group = "where from",
+	 .help = "show the packets of a running program of yours that has\nroci0, from now on; `roci stats` lists them",
+	 .kind = OPTION_NUMBER,
+	 .offset = OFFSET(pid),
+	 .min = 1,
+	 .max = INT32_MAX},
 	{.letter = 'v',
 	 .name = "verbose",
 	 .group = "how they are shown",
@@ -136,6 +145,22 @@ static void print_notes(const struct dump *d, const char *name)
 			CAPTURE_CONVERSATIONS, totals->given_up);
 }
 
+static volatile sig_atomic_t stopped;
+
+static void on_stop(int signal)
+{
+	stopped = 1;
+}
+
+/* ^C ends the reading, and what was seen is summed up. A second one kills. Reads do not go on after the signal. */
+static void catch_stop(void)
+{
+	struct sigaction action = {.sa_handler = on_stop, .sa_flags = (int)SA_RESETHAND};
+
+	sigaction(SIGINT, &action, NULL);
+	sigaction(SIGTERM, &action, NULL);
+}
+
 static int read_all(struct dump *d, FILE *file, const char *name)
 {
 	struct capture_reader *reader = capture_reader_create(file);
@@ -150,13 +175,17 @@ static int read_all(struct dump *d, FILE *file, const char *name)
 		capture_reader_destroy(reader);
 		return EXIT_BROKEN;
 	}
+	if (live && !d->choices->run)
+		catch_stop();
 	if (d->choices->stats)
 		capture_tracker_on_given_up(d->tracker, show, NULL);
 	while ((result = capture_reader_next(reader, &record)) == CAPTURE_RECORD) {
 		take_record(d, &record);
-		if (ferror(stdout) || (live && fflush(stdout)))
+		if (stopped || ferror(stdout) || (live && fflush(stdout)))
 			break;
 	}
+	if (stopped)
+		result = CAPTURE_END;
 	if (d->choices->stats)
 		capture_tracker_each(d->tracker, show, NULL);
 	fflush(stdout);
@@ -202,6 +231,20 @@ static int run_program(struct dump *d, struct operands *operands)
 	return dump_live_end(&live);
 }
 
+static int watch(struct dump *d)
+{
+	char name[32];
+	FILE *file;
+	int status = dump_watch(d->self, (long)d->choices->pid, &file);
+
+	if (status)
+		return status;
+	snprintf(name, sizeof(name), "process %" PRIu64, d->choices->pid);
+	status = read_all(d, file, name);
+	fclose(file);
+	return status;
+}
+
 static int run(const struct command *self, int argc, char **argv)
 {
 	struct dump_choices choices = {0};
@@ -214,6 +257,11 @@ static int run(const struct command *self, int argc, char **argv)
 	status = dump_filter_parse(self, &choices, &d.filter);
 	if (!status && choices.run)
 		status = run_program(&d, &operands);
+	else if (!status && choices.pid && !operands.count)
+		status = watch(&d);
+	else if (!status && choices.pid)
+		status =
+			complain(self, "--pid reads a process, and '%s' is a file: give one of them", operands.list[0]);
 	else if (!status && operands.count != 1)
 		status = complain(self, "%s; usage: roci dump %s",
 				  operands.count ? "give one capture at a time" : "no capture is given", self->usage);
@@ -226,9 +274,10 @@ static int run(const struct command *self, int argc, char **argv)
 const struct command dump_command = {
 	.name = "dump",
 	.summary = "say what each packet of a capture means",
-	.usage = "[OPTION]... FILE|-|--run -- PROGRAM [ARGUMENT]...",
+	.usage = "[OPTION]... FILE|-|--pid PID|--run -- PROGRAM [ARGUMENT]...",
 	.examples = "  roci run --capture ping.pcapng -- ibv_rc_pingpong -g 0\n"
 		    "  roci dump --run -- ibv_rc_pingpong -g 0    the packets of a program, while it runs\n"
+		    "  roci dump --pid 4711                       of one that runs already\n"
 		    "  roci dump ping.pcapng                  a line for each packet\n"
 		    "  roci dump --errors ping.pcapng         only what went wrong\n"
 		    "  roci dump --stats ping.pcapng          conversations and their round trips\n"

@@ -55,6 +55,12 @@ int dump_live_run(const struct command *self, char **argv, struct dump_live *liv
 /* Closes the capture, and waits for the end of the program. Returns its exit status, as a shell does. */
 int dump_live_end(struct dump_live *live);
 
+/* ---- dump_watch.c ---- */
+
+/* Opens *file for the packets of a process that has roci0, from now on. Returns 0, or the exit status after a
+ * complaint. */
+int dump_watch(const struct command *self, long pid, FILE **file);
+
 /* ---- dump_stats.c ---- */
 
 void dump_conversation(void *context, const struct capture_conversation *c);

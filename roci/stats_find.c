@@ -33,14 +33,14 @@ static bool rundir_of(long pid, char dir[ROCI_RUNDIR_MAX + 1])
 	return found;
 }
 
-static int read_anywhere(long pid, struct roci_stats_file *out, bool *alive)
+static int read_anywhere(long pid, struct roci_stats_file *out, bool *alive, char dir[ROCI_RUNDIR_MAX + 1])
 {
-	char dir[ROCI_RUNDIR_MAX + 1];
 	int err = -ENOENT, found;
 
 	if (rundir_of(pid, dir))
 		err = roci_stats_file_read(dir, pid, out, alive);
-	for (unsigned i = 0; err == -ENOENT && (found = roci_rundir_name(i, dir, sizeof(dir))) != -ERANGE; i++) {
+	for (unsigned i = 0; err == -ENOENT && (found = roci_rundir_name(i, dir, ROCI_RUNDIR_MAX + 1)) != -ERANGE;
+	     i++) {
 		if (!found)
 			err = roci_stats_file_read(dir, pid, out, alive);
 	}
@@ -76,7 +76,15 @@ static void no_file(long pid, char why[STATS_WHY_CHARS])
 
 int stats_find(long pid, struct roci_stats_file *out, bool *alive, char why[STATS_WHY_CHARS])
 {
-	int err = read_anywhere(pid, out, alive);
+	char dir[ROCI_RUNDIR_MAX + 1];
+
+	return stats_find_in(pid, out, alive, dir, why);
+}
+
+int stats_find_in(long pid, struct roci_stats_file *out, bool *alive, char dir[ROCI_RUNDIR_MAX + 1],
+		  char why[STATS_WHY_CHARS])
+{
+	int err = read_anywhere(pid, out, alive, dir);
 
 	if (err == -ENOENT)
 		no_file(pid, why);

@@ -11,6 +11,10 @@
  * them. Returns 0, or a negative errno with the reason and the next step in `why`. */
 int stats_find(long pid, struct roci_stats_file *out, bool *alive, char why[STATS_WHY_CHARS]);
 
+/* The same, and the directory of the file. */
+int stats_find_in(long pid, struct roci_stats_file *out, bool *alive, char dir[ROCI_RUNDIR_MAX + 1],
+		  char why[STATS_WHY_CHARS]);
+
 /* The pids of this user whose counters there are, in order; at most `max`. Returns how many. */
 size_t stats_list(long *pids, size_t max);
 

@@ -203,6 +203,21 @@ void roci_capture_flush(struct roci_link *link)
 
 /* ---- the link ---- */
 
+bool roci_capture_is_read(const struct roci_link *link)
+{
+	return ((const struct capture *)link)->file.fd >= 0;
+}
+
+struct roci_link *roci_capture_unwrap(struct roci_link *link)
+{
+	struct capture *c = (struct capture *)link;
+	struct roci_link *inner = c->inner;
+
+	roci_pcapng_close(&c->file);
+	free(c);
+	return inner;
+}
+
 static void capture_close(struct roci_link *link)
 {
 	struct capture *c = (struct capture *)link;

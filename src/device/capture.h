@@ -23,6 +23,11 @@ void roci_capture_cm_event(struct roci_link *link, const struct roci_cm_event *e
 /* Writes what is buffered. */
 void roci_capture_flush(struct roci_link *link);
 
+/* False: its file or pipe is closed after a failure, and nothing is written any more. */
+bool roci_capture_is_read(const struct roci_link *link);
+/* Ends the capture. Returns what it wrapped, which is the caller's again. */
+struct roci_link *roci_capture_unwrap(struct roci_link *link);
+
 /* Closes the file in a forked child, and nothing else. */
 void roci_capture_close_in_child(struct roci_link *link);
 

@@ -39,9 +39,10 @@ static int wrap(struct roci_links *links, struct roci_engine *engine, struct roc
 		links->top = links->capture;
 		roci_engine_trace(engine, roci_capture_trace(links->capture));
 	}
-	err = roci_seal_open(links->top, &links->top);
+	err = roci_seal_open(links->top, &links->seal);
 	if (err)
 		return roci_device_open_failed("memory", err);
+	links->top = links->seal;
 	return fault && *fault ? open_fault(links, fault, stats) : 0;
 }
 
@@ -99,6 +100,8 @@ void roci_links_close_in_child(struct roci_links *links)
 	roci_side_door_close_in_child(links->door);
 	if (links->capture)
 		roci_capture_close_in_child(links->capture);
+	if (links->watch)
+		roci_capture_close_in_child(links->watch);
 }
 
 void roci_links_leave_host(struct roci_links *links)
@@ -107,4 +110,6 @@ void roci_links_leave_host(struct roci_links *links)
 	roci_side_door_shut(links->door);
 	if (links->capture)
 		roci_capture_flush(links->capture);
+	if (links->watch)
+		roci_capture_flush(links->watch);
 }

@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "device/device_state.h"
+#include "device/watch.h"
 #include "device/gsi.h"
 #include "device/port_names.h"
 
@@ -123,9 +124,11 @@ static unsigned take_at_door(struct roci_device *dev, uint64_t now, int fd)
 unsigned roci_receive(struct roci_device *dev, uint64_t now)
 {
 	struct roci_receive *r = &dev->receive;
-	unsigned count = roci_link_recv(dev->links.top, r->datagrams), by_door = 0;
+	unsigned count, by_door = 0;
 	int offers;
 
+	roci_watch_look(dev);
+	count = roci_link_recv(dev->links.top, r->datagrams);
 	take_all(dev, now, count);
 	if (r->door_busy || !r->door_check_in--) {
 		by_door = take_at_door(dev, now, roci_side_door_fd(dev->links.door));

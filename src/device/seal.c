@@ -129,6 +129,16 @@ static void seal_close(struct roci_link *link)
 	free(link);
 }
 
+struct roci_link *roci_seal_inner(const struct roci_link *link)
+{
+	return ((const struct seal *)link)->inner;
+}
+
+void roci_seal_wrap(struct roci_link *link, struct roci_link *inner)
+{
+	((struct seal *)link)->inner = inner;
+}
+
 int roci_seal_open(struct roci_link *inner, struct roci_link **out)
 {
 	static const struct roci_link_ops ops = {.send = seal_send, .recv = seal_recv, .close = seal_close};

@@ -14,6 +14,10 @@
 /* Owns `inner` when it succeeds. -ENOMEM. */
 int roci_seal_open(struct roci_link *inner, struct roci_link **out);
 
+/* What it wraps, and to wrap something else from now on. */
+struct roci_link *roci_seal_inner(const struct roci_link *seal);
+void roci_seal_wrap(struct roci_link *seal, struct roci_link *inner);
+
 /* Writes the packet of an unsealed frame to `bytes`, frame->len of them, as a network would carry it alone. */
 void roci_seal_packet(const struct roci_frame *frame, uint8_t *bytes);
 

@@ -4,6 +4,7 @@
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -12,7 +13,7 @@
 #include <time.h>
 #include <unistd.h>
 
-#define VERSION   1
+#define VERSION   2
 #define DEAD_MAX  1024 /* that one sweep looks at */
 #define OPEN_FILE (O_NOFOLLOW | O_CLOEXEC)
 
@@ -22,9 +23,14 @@ static uint64_t layout_now(void)
 	return (uint64_t)VERSION << 32 | sizeof(struct roci_device_stats) << 16 | sizeof(struct roci_engine_stats);
 }
 
-static void name_file(char path[ROCI_STATS_PATH], const char *dir, long pid)
+void roci_stats_path(char path[ROCI_STATS_PATH], const char *dir, long pid)
 {
 	snprintf(path, ROCI_STATS_PATH, "%s/stats-%ld", dir, pid);
+}
+
+void roci_watch_path(char path[ROCI_WATCH_PATH], const char *dir, long pid, uint32_t watcher)
+{
+	snprintf(path, ROCI_WATCH_PATH, "%s/watch-%ld-%" PRIu32, dir, pid, watcher);
 }
 
 static bool try_lock(int fd)
@@ -147,7 +153,7 @@ err_close:
 int roci_stats_map_open(struct roci_stats_map *map, const char *dir)
 {
 	sweep(dir);
-	name_file(map->path, dir, getpid());
+	roci_stats_path(map->path, dir, getpid());
 	map->fd = make_file(map->path);
 	if (map->fd < 0)
 		map->fd = -1;
@@ -190,7 +196,7 @@ int roci_stats_file_read(const char *dir, long pid, struct roci_stats_file *out,
 	ssize_t n;
 	int fd;
 
-	name_file(path, dir, pid);
+	roci_stats_path(path, dir, pid);
 	fd = open(path, O_RDWR | OPEN_FILE);
 	if (fd < 0)
 		return -errno;

@@ -9,6 +9,7 @@
 #ifndef ROCI_DEVICE_STATS_FILE_H
 #define ROCI_DEVICE_STATS_FILE_H
 
+#include <stdatomic.h>
 #include <stdbool.h>
 #include <stdint.h>
 
@@ -18,9 +19,11 @@
 
 #define ROCI_STATS_DEAD_KEPT 16 /* files of dead processes */
 #define ROCI_STATS_PATH      (ROCI_RUNDIR_MAX + 32)
+#define ROCI_WATCH_PATH      (ROCI_RUNDIR_MAX + 48)
 
 struct roci_stats_file {
-	uint64_t layout; /* of this struct: changes with the counters */
+	_Atomic uint32_t watcher; /* no counter: the pid of who wants to see the packets; 0: nobody. See watch.h */
+	uint64_t layout;          /* of this struct: changes with the counters */
 	uint64_t pid;
 	uint64_t began_s; /* seconds since 1970 */
 	char program[16]; /* as in /proc/PID/comm */
@@ -44,6 +47,10 @@ void roci_stats_map_close(struct roci_stats_map *map);
 void roci_stats_map_unlink(const struct roci_stats_map *map);
 /* In a forked child: it counts in memory of its own, at the same address, and leaves the file to its parent. */
 void roci_stats_map_leave(struct roci_stats_map *map);
+
+/* Writes the path of the file, and of the named pipe by which `watcher` reads the packets of a process (watch.h). */
+void roci_stats_path(char path[ROCI_STATS_PATH], const char *dir, long pid);
+void roci_watch_path(char path[ROCI_WATCH_PATH], const char *dir, long pid, uint32_t watcher);
 
 /* Reads DIR/stats-PID. *alive: its process lives. Returns 0; -ENOENT: there is none; -EPROTO: it is of another version;
  * or another negative errno. */

@@ -2,6 +2,7 @@
 #include "device/transmit.h"
 
 #include "device/device_state.h"
+#include "device/watch.h"
 
 /* Of one call. Bounded, so that those who wait for the lock get it, whatever a peer asks for. */
 #define BATCHES_MAX 32
@@ -30,6 +31,7 @@ unsigned roci_transmit(struct roci_device *dev, uint64_t now)
 	struct roci_transmit *t = &dev->transmit;
 	unsigned sent = 0, n = 0;
 
+	roci_watch_look(dev);
 	for (int i = 0; i < BATCHES_MAX && (n = roci_engine_tx(dev->engine, now, &t->batch)); i++) {
 		unsigned frames = to_frames(dev, &t->batch, t->frames);
 

@@ -6,13 +6,14 @@ import ipaddress
 import json
 import os
 import re
+import signal
 import struct
 import subprocess
 import sys
 import xml.etree.ElementTree as ET
 
-from command_line import base, environment, roci, says
-from harness import HERE, ROCI, Failure, check, need, tap
+from command_line import base, environment, here, roci, says
+from harness import HERE, ROCI, Failure, check, need, tap, wait_until
 
 CAPTURES = os.path.join(HERE, '..', 'captures')
 BROKEN, USAGE = 1, 2
@@ -339,6 +340,40 @@ def to_stdout():
     says('SEND 64 bytes', roci('dump', '-', stdin=taken.stdout)[0])
 
 
+def of_running_program():
+    program = here.start(ROCI, 'ping', '--loopback', '--device', 'auto', '--count', '40', '--interval', '100ms', plain=True, env=environment())
+    wait_until('the program to ping', lambda: 'seq=2' in program.text() or not program.running())
+    check(program.running(), program.report())
+    # One that is killed does the program no harm; neither does the one that takes its place.
+    first = here.start(ROCI, 'dump', '--pid', str(program.pid), plain=True, env=environment())
+    wait_until('packets', lambda: 'SEND 64 bytes' in first.text())
+    first.end()
+    out, err = roci('dump', '--json', '--pid', str(program.pid))
+    packets = [json.loads(line) for line in out.splitlines()]
+    check({p['direction'] for p in packets} == {'in', 'out'} and all(p['icrc'] == 'right' for p in packets), 'both directions, intact')
+    says('CM DREQ', '\n'.join(p['meaning'] for p in packets))
+    says(f'waiting for packets of process {program.pid} ', err)
+    check(program.wait(20) == 0, program.report())
+    says('40 operations, 0 failed', program.text())
+
+
+def stopped():
+    program = here.start(ROCI, 'ping', '--loopback', '--device', 'auto', '--count', '100', '--interval', '100ms', plain=True, env=environment())
+    wait_until('the program to ping', lambda: 'seq=2' in program.text() or not program.running())
+    dump = here.start(ROCI, 'dump', '--pid', str(program.pid), plain=True, env=environment())
+    wait_until('packets', lambda: 'SEND 64 bytes' in dump.text())
+    dump.popen.send_signal(signal.SIGINT)
+    check(dump.wait(10) == 0, dump.report())
+    check(program.running(), program.report())
+    program.end()
+
+
+def not_ours():
+    says('has not opened roci0', roci('dump', '--pid', str(os.getpid()), status=USAGE)[1])
+    says('there is no process 999999', roci('dump', '--pid', '999999', status=USAGE)[1])
+    says('give one of them', roci('dump', '--pid', '1', 'file', status=USAGE)[1])
+
+
 def cases():
     yield 'all captures agree with tshark on every field', agrees_on_all
     yield 'every ICRC is right', icrcs_right
@@ -353,6 +388,9 @@ def cases():
     yield 'a program while it runs', live
     yield 'its exit status', live_status
     yield 'roci run --capture -', to_stdout
+    yield 'a program that runs already', of_running_program
+    yield '^C ends in good order', stopped
+    yield 'processes without packets for us', not_ours
     yield 'memory does not grow with the file', constant_memory
 
 
