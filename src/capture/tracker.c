@@ -58,6 +58,7 @@ struct sight {
 	enum capture_view view;
 	uint64_t now_ns;
 	uint32_t icrc;
+	bool seen; /* this PSN was seen before in this view */
 };
 
 static struct capture_sent *sent_of(struct capture_half *half, uint32_t psn)
@@ -123,6 +124,7 @@ static void judge_place(struct sight *s, enum capture_place place, uint32_t miss
 {
 	struct capture_event *e = s->e;
 
+	s->seen = place == CAPTURE_SEEN;
 	if (place == CAPTURE_AHEAD) {
 		e->flags |= CAPTURE_OUT_OF_ORDER;
 		e->missing = missing;
@@ -181,7 +183,7 @@ static void take_request(struct sight *s, uint64_t *next_message)
 		judge_place(s, place, missing);
 		if (slack && !(s->e->flags & (CAPTURE_SENT_AGAIN | CAPTURE_DUPLICATE | CAPTURE_LATE)))
 			set->slack = slack;
-		if (s->e->flags & CAPTURE_SENT_AGAIN)
+		if (s->e->flags & CAPTURE_SENT_AGAIN && s->view == CAPTURE_LEAVING)
 			give_reason(s, sent_of(s->from, pkt->psn));
 		capture_message_request(s->from, pkt, s->talk->mtu, next_message, &s->e->message);
 	} else {
@@ -279,7 +281,7 @@ static void count(struct sight *s)
 	const struct roci_packet *pkt = &s->e->packet;
 	struct capture_end *c = s->counts;
 	unsigned flags = s->e->flags;
-	bool fresh = !(flags & (CAPTURE_SENT_AGAIN | CAPTURE_DUPLICATE));
+	bool fresh = !s->seen && !(flags & CAPTURE_BAD_ICRC);
 
 	c->packets++;
 	if (fresh)

@@ -248,6 +248,20 @@ static void keep(void *context, const struct capture_conversation *c)
 	*(struct capture_conversation *)context = *c;
 }
 
+/* What was lost before the capture saw it counts when it comes. */
+static void test_count_of_lost(void **state)
+{
+	struct capture_conversation c;
+
+	test_nak(state);
+	capture_tracker_each(tracker, keep, &c);
+	assert_int_equal(c.ends[0].packets, 5);
+	assert_int_equal(c.ends[0].sent_again, 3);
+	assert_int_equal(c.ends[0].messages, 4);
+	assert_int_equal(c.ends[0].bytes, 4);
+	assert_int_equal(c.ends[1].naks, 1);
+}
+
 /* Each packet counts once. */
 static void test_counts(void **state)
 {
@@ -453,6 +467,7 @@ int main(void)
 		TEST(test_damaged),
 		TEST(test_views),
 		TEST(test_counts),
+		TEST(test_count_of_lost),
 		TEST(test_ambiguous),
 		TEST(test_bounded),
 		TEST(test_links),
