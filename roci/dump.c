@@ -94,6 +94,20 @@ struct dump {
 	uint64_t hidden;
 };
 
+static void show_packet(struct dump *d, const struct capture_event *e)
+{
+	if (d->choices->stats)
+		return;
+	if (!dump_filter_admits(&d->filter, e)) {
+		d->hidden += e->sort == CAPTURE_SORT_OTHER || e->sort == CAPTURE_SORT_FRAGMENT;
+		return;
+	}
+	if (d->choices->json)
+		dump_json(e);
+	else
+		dump_line(e, d->begin_ns, d->choices->verbose);
+}
+
 static void take_packet(struct dump *d, const struct capture_record *record)
 {
 	struct capture_frame frame;
@@ -102,16 +116,9 @@ static void take_packet(struct dump *d, const struct capture_record *record)
 	if (!d->begin_ns)
 		d->begin_ns = record->time_ns;
 	capture_tracker_take(d->tracker, record, &frame, &e);
-	if (d->choices->stats)
-		return;
-	if (!dump_filter_admits(&d->filter, &e)) {
-		d->hidden += e.sort == CAPTURE_SORT_OTHER || e.sort == CAPTURE_SORT_FRAGMENT;
-		return;
-	}
-	if (d->choices->json)
-		dump_json(&e);
-	else
-		dump_line(&e, d->begin_ns, d->choices->verbose);
+	do
+		show_packet(d, &e);
+	while (capture_tracker_more(d->tracker, &frame, &e));
 }
 
 static void take_record(struct dump *d, const struct capture_record *record)

@@ -64,8 +64,8 @@ static void put_udp(struct capture_field_out *out, const struct capture_frame *f
 {
 	capture_out_number(out, "udp", "src_port", f->flow.src_port, NULL);
 	capture_out_number(out, "udp", "dst_port", f->flow.dst_port, NULL);
-	capture_out_number(out, "udp", "length", roci_get_be16(f->bytes - ROCI_UDP_BYTES + 4), NULL);
-	capture_out_hex(out, "udp", "checksum", roci_get_be16(f->bytes - ROCI_UDP_BYTES + 6), 4, NULL);
+	capture_out_number(out, "udp", "length", roci_get_be16(f->udp + 4), NULL);
+	capture_out_hex(out, "udp", "checksum", roci_get_be16(f->udp + 6), 4, NULL);
 }
 
 /* ---- the packet ---- */

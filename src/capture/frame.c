@@ -234,6 +234,7 @@ static void take_udp(struct capture_frame *f, struct rest *rest)
 	f->flow.dst_port = roci_get_be16(udp + 2);
 	if (f->flow.dst_port != ROCI_UDP_PORT)
 		return;
+	f->udp = udp;
 	len = roci_get_be16(udp + 4);
 	if (f->first_fragment && len > rest->wire)
 		rest->wire = len;
@@ -343,6 +344,21 @@ static void mask_ip(const struct capture_frame *f, uint8_t *to)
 	to[7] = 0xff;                 /* hop limit */
 }
 
+/* The headers that the packet has when the frame is divided. Identifications count up (RFC 6864; inet_gso_segment() of
+ * Linux). */
+static void put_segment(const struct capture_frame *f, uint8_t *ip, uint8_t *udp)
+{
+	uint16_t udp_len = (uint16_t)(f->len + ROCI_UDP_BYTES);
+
+	roci_put_be16(udp + 4, udp_len);
+	if (f->version == 4) {
+		roci_put_be16(ip + 2, (uint16_t)(f->ip_bytes + udp_len));
+		roci_put_be16(ip + 4, (uint16_t)(f->ip_id + f->segment));
+	} else {
+		roci_put_be16(ip + 4, (uint16_t)(f->ip_bytes - ROCI_IPV6_BYTES + udp_len));
+	}
+}
+
 enum capture_icrc capture_frame_icrc(const struct capture_frame *f)
 {
 	uint8_t image[8 + 64 + ROCI_UDP_BYTES], computed[ROCI_ICRC_BYTES];
@@ -354,7 +370,9 @@ enum capture_icrc capture_frame_icrc(const struct capture_frame *f)
 	mask_ip(f, image + at);
 	at += f->ip_bytes;
 	if (f->protocol == CAPTURE_ROCE_V2) {
-		memcpy(image + at, f->bytes - ROCI_UDP_BYTES, ROCI_UDP_BYTES);
+		memcpy(image + at, f->udp, ROCI_UDP_BYTES);
+		if (f->segment_bytes)
+			put_segment(f, image + 8, image + at);
 		image[at + 6] = image[at + 7] = 0xff; /* checksum */
 		at += ROCI_UDP_BYTES;
 	}
@@ -368,4 +386,59 @@ enum capture_icrc capture_frame_icrc(const struct capture_frame *f)
 		return CAPTURE_ICRC_WRONG;
 	roci_icrc_store(roci_icrc_soft_roce_flush(crc, f->bytes, covered), computed);
 	return memcmp(computed, f->bytes + covered, sizeof(computed)) ? CAPTURE_ICRC_WRONG : CAPTURE_ICRC_RIGHT;
+}
+
+/* ---- several packets in a frame ---- */
+
+/* Whether a packet for the same QP, with the next PSN, begins at `at`. */
+static bool follows(const struct capture_frame *f, uint32_t at, uint32_t count)
+{
+	const uint8_t *first = f->bytes, *bytes = f->bytes + at;
+
+	return roci_opcode_info(bytes[0]) && !(bytes[1] & 0xf) && !memcmp(first + 5, bytes + 5, 3) &&
+	       roci_get_be24(bytes + 9) == ((roci_get_be24(first + 9) + count) & ROCI_PSN_MASK);
+}
+
+/* All but the last have the same length. */
+static bool divides(const struct capture_frame *f, uint32_t bytes)
+{
+	struct roci_packet pkt;
+	uint32_t count = 0, at;
+
+	for (at = 0; at < f->len; at += bytes, count++) {
+		uint32_t len = f->len - at < bytes ? f->len - at : bytes;
+
+		if (len < ROCI_MIN_PACKET_BYTES || !follows(f, at, count) ||
+		    roci_packet_parse(&pkt, f->bytes + at, len) != ROCI_PARSE_OK)
+			return false;
+	}
+	return count > 1;
+}
+
+void capture_frame_divide(struct capture_frame *f)
+{
+	if (f->protocol != CAPTURE_ROCE_V2 || f->len != f->original_len || f->first_fragment)
+		return;
+	/* The commonest frame has one packet, and its ICRC says so. */
+	if (f->len < 2 * ROCI_MIN_PACKET_BYTES || capture_frame_icrc(f) == CAPTURE_ICRC_RIGHT)
+		return;
+	for (uint32_t bytes = ROCI_MIN_PACKET_BYTES; bytes <= f->len - ROCI_MIN_PACKET_BYTES; bytes += 4) {
+		if (!follows(f, bytes, 1) || !divides(f, bytes))
+			continue;
+		f->segment_bytes = bytes;
+		f->rest = f->len - bytes;
+		f->len = f->original_len = bytes;
+		return;
+	}
+}
+
+bool capture_frame_next(struct capture_frame *f)
+{
+	if (!f->rest)
+		return false;
+	f->bytes += f->segment_bytes;
+	f->segment++;
+	f->len = f->original_len = f->rest < f->segment_bytes ? f->rest : f->segment_bytes;
+	f->rest -= f->len;
+	return true;
 }

@@ -35,6 +35,13 @@ struct capture_frame {
 	uint32_t flow_label;   /* IPv6 */
 	struct roci_flow flow; /* addresses; ports of UDP and TCP */
 
+	const uint8_t *udp; /* UDP header; NULL: none */
+
+	/* A capture may have several packets in one frame, before the kernel or the network card divides it (UDP
+	 * segmentation offload). Each is taken alone: this is packet 0, 1, ... of the frame. */
+	uint32_t segment, segment_bytes; /* segment_bytes: of each packet but the last; 0: the frame has one */
+	uint32_t rest;                   /* bytes of the packets behind this one */
+
 	/* What the protocol carries. RoCE: BTH to ICRC. Others: what follows the IP header, or the whole frame. */
 	const uint8_t *bytes;
 	uint32_t len;          /* bytes that are in the file */
@@ -43,6 +50,11 @@ struct capture_frame {
 
 /* Never fails: what is not understood is CAPTURE_OTHER. The pointers are into the record. */
 void capture_frame_parse(const struct capture_record *record, struct capture_frame *frame);
+
+/* Where a RoCEv2 frame holds several packets that follow each other, makes *frame its first one. */
+void capture_frame_divide(struct capture_frame *frame);
+/* Goes on to the next packet of such a frame. False: there is none. */
+bool capture_frame_next(struct capture_frame *frame);
 
 /* "IPv4 IGMP", "ARP", "Ethertype 0x88cc": what a frame of CAPTURE_OTHER is. */
 #define CAPTURE_NAME_CHARS 48

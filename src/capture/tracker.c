@@ -395,6 +395,22 @@ static void take_roce(struct capture_tracker *t, struct capture_event *e)
 	}
 }
 
+static void begin(struct capture_event *e, const struct capture_record *record, const struct capture_frame *frame)
+{
+	memset(e, 0, sizeof(*e));
+	e->record = record;
+	e->frame = frame;
+}
+
+bool capture_tracker_more(struct capture_tracker *t, struct capture_frame *frame, struct capture_event *e)
+{
+	if (!capture_frame_next(frame))
+		return false;
+	begin(e, e->record, frame);
+	take_roce(t, e);
+	return true;
+}
+
 void capture_tracker_take(struct capture_tracker *t, const struct capture_record *record, struct capture_frame *frame,
 			  struct capture_event *e)
 {
@@ -406,10 +422,9 @@ void capture_tracker_take(struct capture_tracker *t, const struct capture_record
 	};
 
 	capture_frame_parse(record, frame);
-	memset(e, 0, sizeof(*e));
-	e->record = record;
-	e->frame = frame;
+	capture_frame_divide(frame);
 	t->totals.packets++;
+	begin(e, record, frame);
 	if (frame->protocol == CAPTURE_ROCE_V1 || frame->protocol == CAPTURE_ROCE_V2) {
 		take_roce(t, e);
 		capture_talks_totals(t->talks, &t->totals);

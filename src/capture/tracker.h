@@ -10,8 +10,10 @@
  *     struct capture_event event;
  *
  *     while (capture_reader_next(r, &record) == CAPTURE_RECORD)
- *             if (record.kind == CAPTURE_PACKET)
+ *             if (record.kind == CAPTURE_PACKET) {
  *                     capture_tracker_take(t, &record, &frame, &event);   (reads the packet, fills both)
+ *                     do ... while (capture_tracker_more(t, &frame, &event));
+ *             }
  *
  * A capture that says the direction of its packets (ours; tcpdump -i any) may hold each packet twice, as it left and as
  * it arrived. These are two views: "sent again" is judged among packets that leave, "duplicate" and "out of order"
@@ -62,6 +64,10 @@ void capture_tracker_destroy(struct capture_tracker *t);
  * the next call. */
 void capture_tracker_take(struct capture_tracker *t, const struct capture_record *record, struct capture_frame *frame,
 			  struct capture_event *event);
+
+/* A frame may hold several packets (see struct capture_frame). Takes the next one of the same frame into *event. False:
+ * there is none. */
+bool capture_tracker_more(struct capture_tracker *t, struct capture_frame *frame, struct capture_event *event);
 
 const struct capture_totals *capture_tracker_totals(const struct capture_tracker *t);
 

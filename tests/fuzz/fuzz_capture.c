@@ -34,23 +34,31 @@ static void take_field(void *context, const struct capture_field *field)
 	CHECK(strlen(capture_field_print(field, text, sizeof(text))) < sizeof(text));
 }
 
-static void take_packet(struct capture_tracker *t, const struct capture_record *record)
+static void check_event(const struct capture_event *e, const struct capture_record *record)
 {
 	char meaning[CAPTURE_MEANING_CHARS];
+
+	CHECK(e->sort <= CAPTURE_SORT_OTHER);
+	CHECK(strlen(capture_meaning(e, meaning)) > 0);
+	CHECK(!strchr(meaning, '\n'));
+	if (e->sort == CAPTURE_SORT_ROCE)
+		CHECK(capture_payload(e) <= e->packet.payload_len);
+	CHECK(!e->message.packets || e->message.packet <= e->message.packets);
+	capture_fields(e, take_field, (void *)(uintptr_t)record);
+	sorts[e->sort]++;
+	for (unsigned i = 0; i < 14; i++)
+		flags[i] += e->flags >> i & 1;
+}
+
+static void take_packet(struct capture_tracker *t, const struct capture_record *record)
+{
 	struct capture_frame frame;
 	struct capture_event e;
 
 	capture_tracker_take(t, record, &frame, &e);
-	CHECK(e.sort <= CAPTURE_SORT_OTHER);
-	CHECK(strlen(capture_meaning(&e, meaning)) > 0);
-	CHECK(!strchr(meaning, '\n'));
-	if (e.sort == CAPTURE_SORT_ROCE)
-		CHECK(capture_payload(&e) <= e.packet.payload_len);
-	CHECK(!e.message.packets || e.message.packet <= e.message.packets);
-	capture_fields(&e, take_field, (void *)(uintptr_t)record);
-	sorts[e.sort]++;
-	for (unsigned i = 0; i < 14; i++)
-		flags[i] += e.flags >> i & 1;
+	do
+		check_event(&e, record);
+	while (capture_tracker_more(t, &frame, &e));
 }
 
 static void take_conversation(void *context, const struct capture_conversation *c)

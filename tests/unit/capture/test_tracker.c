@@ -368,6 +368,47 @@ static void test_links(void **state)
 	}
 }
 
+/* tcpdump sees packets of segmentation offload before they are divided: the lengths in IP and UDP are those of all. */
+static void test_several_in_a_frame(void **state)
+{
+	static const unsigned ops[] = {ROCI_OP_SEND_FIRST, ROCI_OP_SEND_MIDDLE, ROCI_OP_SEND_LAST};
+	static const char *const texts[] = {"SEND, packet 1", "SEND, packet 2", "SEND 2500 bytes, packet 3 of 3"};
+	static uint8_t all[9000];
+	uint32_t len = 28;
+
+	for (unsigned i = 0; i < 3; i++) {
+		struct roci_packet pkt = packet(ops[i], 0x22, 0xffffff + i, i < 2 ? 1024 : 452);
+		uint32_t one;
+
+		pkt.psn &= 0xffffff;
+		one = make_roce(bytes, 1, 2, &pkt);
+		roci_put_be16(bytes + 4, (uint16_t)(7 + i)); /* the identification that it will have */
+		memset(bytes + one - 4, 0, 4);
+		if (!i)
+			memcpy(all, bytes, 28);
+		/* Its ICRC is that of the packet alone. */
+		struct roci_flow flow = {.src_port = 50000, .dst_port = ROCI_UDP_PORT};
+		roci_gid_from_ipv4(flow.src, bytes + 12);
+		roci_gid_from_ipv4(flow.dst, bytes + 16);
+		uint32_t crc = roci_icrc_headers(roci_icrc_begin(&flow, (uint16_t)(7 + i), one - 28), bytes + 28, 12);
+		roci_icrc_store(roci_icrc_update(crc, bytes + 40, one - 44), bytes + one - 4);
+		memcpy(all + len, bytes + 28, one - 28);
+		len += one - 28;
+	}
+	memcpy(bytes, all, len);
+	roci_put_be16(bytes + 2, (uint16_t)len);
+	roci_put_be16(bytes + 24, (uint16_t)(len - 20));
+	assert_string_equal(take(len, len), texts[0]);
+	assert_int_equal(e.icrc, CAPTURE_ICRC_RIGHT);
+	for (unsigned i = 1; i < 3; i++) {
+		assert_true(capture_tracker_more(tracker, &frame, &e));
+		assert_string_equal(capture_meaning(&e, meaning), texts[i]);
+		assert_int_equal(e.icrc, CAPTURE_ICRC_RIGHT);
+		assert_int_equal(frame.segment, i);
+	}
+	assert_false(capture_tracker_more(tracker, &frame, &e));
+}
+
 /* IBTA A16: a GRH in the place of the IP and UDP headers. */
 static void test_roce_v1(void **state)
 {
@@ -471,6 +512,7 @@ int main(void)
 		TEST(test_ambiguous),
 		TEST(test_bounded),
 		TEST(test_links),
+		TEST(test_several_in_a_frame),
 		TEST(test_roce_v1),
 		TEST(test_iwarp),
 		TEST(test_not_understood),
