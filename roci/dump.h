@@ -33,8 +33,6 @@ bool dump_filter_admits(const struct dump_filter *filter, const struct capture_e
 
 /* begin_ns: of the capture's first packet. */
 void dump_line(const struct capture_event *e, uint64_t begin_ns, bool verbose);
-/* A comment on the packet, or a note of the capture. */
-void dump_comments(const struct capture_record *record);
 const char *dump_address(const uint8_t gid[16], char text[48]);
 
 /* ---- dump_json.c ---- */

@@ -126,6 +126,20 @@ static void print_fields(const struct capture_event *e)
 
 /* ---- the line ---- */
 
+static void print_comments(const struct capture_record *record)
+{
+	struct capture_option option;
+	uint32_t at = 0;
+
+	while (capture_option_next(record, &at, &option)) {
+		if (option.code != CAPTURE_OPTION_COMMENT)
+			continue;
+		fputs("      comment: ", stdout);
+		text_print(stdout, option.bytes, option.len);
+		putchar('\n');
+	}
+}
+
 void dump_line(const struct capture_event *e, uint64_t begin_ns, bool verbose)
 {
 	static const char *const directions[] = {
@@ -147,23 +161,9 @@ void dump_line(const struct capture_event *e, uint64_t begin_ns, bool verbose)
 	if (e->frame->protocol == CAPTURE_ROCE_V1 && is_roce(e))
 		fputs("RoCEv1: ", stdout);
 	puts(capture_meaning(e, meaning));
-	dump_comments(e->record);
+	print_comments(e->record);
 	if (verbose)
 		print_fields(e);
 	else if (e->sort == CAPTURE_SORT_NOT_UNDERSTOOD || e->sort == CAPTURE_SORT_OTHER)
 		print_bytes(e->frame->bytes, e->frame->len < BYTES_SHOWN ? e->frame->len : BYTES_SHOWN, "        ");
-}
-
-void dump_comments(const struct capture_record *record)
-{
-	struct capture_option option;
-	uint32_t at = 0;
-
-	while (capture_option_next(record, &at, &option)) {
-		if (option.code != CAPTURE_OPTION_COMMENT)
-			continue;
-		fputs("      comment: ", stdout);
-		text_print(stdout, option.bytes, option.len);
-		putchar('\n');
-	}
 }

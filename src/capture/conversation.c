@@ -167,6 +167,32 @@ struct capture_talk *capture_talk_find(struct capture_talks *talks, const struct
 	return NULL;
 }
 
+/* ---- what is known of one ---- */
+
+static void fill_end(struct capture_end *end, const struct capture_half *half)
+{
+	const struct capture_end *leaving = &half->counts[CAPTURE_LEAVING], *arriving = &half->counts[CAPTURE_ARRIVING];
+	struct capture_end sum = *(half->seen[CAPTURE_LEAVING] ? leaving : arriving);
+
+	if (half->seen[CAPTURE_ARRIVING]) {
+		sum.duplicates = arriving->duplicates;
+		sum.out_of_order = arriving->out_of_order;
+		sum.late = arriving->late;
+		sum.bad_icrcs = arriving->bad_icrcs;
+	}
+	memcpy(sum.gid, end->gid, sizeof(sum.gid));
+	sum.qpn = end->qpn;
+	sum.qpn_known = end->qpn_known;
+	*end = sum;
+}
+
+static const struct capture_conversation *describe(struct capture_talk *talk)
+{
+	for (unsigned end = 0; end < 2; end++)
+		fill_end(&talk->about.ends[end], &talk->half[end]);
+	return &talk->about;
+}
+
 /* ---- coming and going ---- */
 
 static void forget(struct capture_talks *talks, uint32_t at)
@@ -192,7 +218,7 @@ static uint32_t take_place(struct capture_talks *talks, capture_conversation_fn 
 
 		talks->given_up++;
 		if (given_up)
-			given_up(context, capture_talk_about(oldest));
+			given_up(context, describe(oldest));
 		forget(talks, talks->oldest);
 	}
 	uint32_t at = talks->free[--talks->free_count];
@@ -303,32 +329,6 @@ void capture_talk_connect(struct capture_talks *talks, const struct capture_key 
 	link_end(talks, talks->newest, 1);
 }
 
-/* ---- what is known of one ---- */
-
-static void fill_end(struct capture_end *end, const struct capture_half *half)
-{
-	const struct capture_end *leaving = &half->counts[CAPTURE_LEAVING], *arriving = &half->counts[CAPTURE_ARRIVING];
-	struct capture_end sum = *(half->seen[CAPTURE_LEAVING] ? leaving : arriving);
-
-	if (half->seen[CAPTURE_ARRIVING]) {
-		sum.duplicates = arriving->duplicates;
-		sum.out_of_order = arriving->out_of_order;
-		sum.late = arriving->late;
-		sum.bad_icrcs = arriving->bad_icrcs;
-	}
-	memcpy(sum.gid, end->gid, sizeof(sum.gid));
-	sum.qpn = end->qpn;
-	sum.qpn_known = end->qpn_known;
-	*end = sum;
-}
-
-const struct capture_conversation *capture_talk_about(struct capture_talk *talk)
-{
-	for (unsigned end = 0; end < 2; end++)
-		fill_end(&talk->about.ends[end], &talk->half[end]);
-	return &talk->about;
-}
-
 static int by_number(const void *a, const void *b)
 {
 	const struct capture_talk *const *left = a, *const *right = b;
@@ -346,7 +346,7 @@ void capture_talks_each(struct capture_talks *talks, capture_conversation_fn *fn
 			sorted[count++] = talks->talks[at];
 	qsort(sorted, count, sizeof(sorted[0]), by_number);
 	for (uint32_t i = 0; i < count; i++)
-		fn(context, capture_talk_about(sorted[i]));
+		fn(context, describe(sorted[i]));
 }
 
 void capture_talks_totals(const struct capture_talks *talks, struct capture_totals *totals)

@@ -105,9 +105,6 @@ void capture_talk_connect(struct capture_talks *talks, const struct capture_key 
 /* It was heard: it is the last one to be given up. */
 void capture_talk_touch(struct capture_talks *talks, struct capture_talk *talk, uint64_t now_ns);
 
-/* Fills talk->about. */
-const struct capture_conversation *capture_talk_about(struct capture_talk *talk);
-
 /* By number. */
 void capture_talks_each(struct capture_talks *talks, capture_conversation_fn *fn, void *context);
 void capture_talks_totals(const struct capture_talks *talks, struct capture_totals *totals);
