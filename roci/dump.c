@@ -14,6 +14,21 @@
 #define OFFSET(member) offsetof(struct dump_choices, member)
 
 static const struct option_row options[] = {
+	{.name = "run",
+	 .group = "where from",
+	 .help = "run a program on roci0, and show its packets while it\nruns: roci dump --run -- PROGRAM "
+		 "[ARGUMENT]...\n"
+		 "What it prints goes to standard error",
+	 .kind = OPTION_FLAG,
+	 .offset = OFFSET(run)},
+	{.name = "pid",
+	 .argument = "PID",
+	 .group = "where from",
+	 .help = "show the packets of a running program of yours that has\nroci0, from now on; `roci stats` lists them",
+	 .kind = OPTION_NUMBER,
+	 .offset = OFFSET(pid),
+	 .min = 1,
+	 .max = INT32_MAX},
 	{.name = "qp",
 	 .argument = "QPN",
 	 .group = "which packets",
@@ -48,21 +63,6 @@ static const struct option_row options[] = {
 	 .help = "also what is no RDMA: ARP, TCP, ...",
 	 .kind = OPTION_FLAG,
 	 .offset = OFFSET(all)},
-	{.name = "run",
-	 .group = "where from",
-	 .help = "run a program on roci0, and show its packets while it\nruns: roci dump --run -- PROGRAM "
-		 "[ARGUMENT]...\n"
-		 "What it prints goes to standard error",
-	 .kind = OPTION_FLAG,
-	 .offset = OFFSET(run)},
-	{.name = "pid",
-	 .argument = "PID",
-	 .group = "where from",
-	 .help = "show the packets of a running program of yours that has\nroci0, from now on; `roci stats` lists them",
-	 .kind = OPTION_NUMBER,
-	 .offset = OFFSET(pid),
-	 .min = 1,
-	 .max = INT32_MAX},
 	{.letter = 'v',
 	 .name = "verbose",
 	 .group = "how they are shown",
@@ -283,12 +283,12 @@ const struct command dump_command = {
 	.summary = "say what each packet of a capture means",
 	.usage = "[OPTION]... FILE|-|--pid PID|--run -- PROGRAM [ARGUMENT]...",
 	.examples = "  roci run --capture ping.pcapng -- ibv_rc_pingpong -g 0\n"
-		    "  roci dump --run -- ibv_rc_pingpong -g 0    the packets of a program, while it runs\n"
-		    "  roci dump --pid 4711                       of one that runs already\n"
-		    "  roci dump ping.pcapng                  a line for each packet\n"
-		    "  roci dump --errors ping.pcapng         only what went wrong\n"
-		    "  roci dump --stats ping.pcapng          conversations and their round trips\n"
-		    "  roci dump -v --qp 0x11 ping.pcapng     every field of one QP's packets\n"
+		    "  roci dump ping.pcapng                     a line for each packet\n"
+		    "  roci dump --errors ping.pcapng            only what went wrong\n"
+		    "  roci dump --stats ping.pcapng             conversations and their round trips\n"
+		    "  roci dump -v --qp 0x11 ping.pcapng        every field of one QP's packets\n"
+		    "  roci dump --run -- ibv_rc_pingpong -g 0   the packets of a program, while it runs\n"
+		    "  roci dump --pid 4711                      of one that runs already\n"
 		    "  tcpdump -i eth0 -w - udp port 4791 | roci dump -\n",
 	.about = "FILE is a pcap or pcapng file, of tcpdump, Wireshark or `roci run --capture`: Ethernet, VLAN, Linux\n"
 		 "cooked or raw IP. Shown are RoCEv2, RoCEv1 and connection management; iWARP is named.\n"
