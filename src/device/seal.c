@@ -100,6 +100,19 @@ static unsigned run_length(const struct roci_frame *frames, unsigned count, unsi
 	return n;
 }
 
+/* An acknowledgement that comes first goes behind the packet that follows, so that both leave in one message and the
+ * peer wakes once. It takes the acknowledgement first (udp_recv.c). Not where that packet begins a longer run. */
+static void join_ack(struct roci_frame *frames, unsigned count, unsigned max)
+{
+	struct roci_frame ack = frames[0];
+
+	if (count < 2 || max < 2 || ack.header[0] != ROCI_OP_ACKNOWLEDGE || frames[1].len <= ack.len ||
+	    run_length(frames + 1, count - 1, max) > 1 || !roci_frame_fits(&frames[1]) || !same_way(&ack, &frames[1]))
+		return;
+	frames[0] = frames[1];
+	frames[1] = ack;
+}
+
 static void seal_send(struct roci_link *link, struct roci_frame *frames, unsigned count)
 {
 	struct seal *s = (struct seal *)link;
@@ -108,7 +121,10 @@ static void seal_send(struct roci_link *link, struct roci_frame *frames, unsigne
 
 	copy_where_needed(s, frames, count);
 	for (unsigned i = 0; i < count; i += run) {
-		run = run_length(frames + i, count - i, roci_link_max_run(s->inner, frames[i].av));
+		unsigned max = roci_link_max_run(s->inner, frames[i].av);
+
+		join_ack(frames + i, count - i, max);
+		run = run_length(frames + i, count - i, max);
 		roci_av_flow(frames[i].av, &flow);
 		for (unsigned k = 0; k < run; k++) {
 			frames[i + k].run = k ? 0 : (uint8_t)run;

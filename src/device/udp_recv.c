@@ -72,6 +72,18 @@ static void read_source(const union udp_name *name, struct roci_flow *flow)
 	}
 }
 
+/* An acknowledgement that the sender put behind another packet, so that both came in one message (seal.c), is the older
+ * one: programs expect what it completes before what the other one brings. */
+static void ack_first(struct roci_datagram *two)
+{
+	struct roci_datagram ack = two[1];
+
+	if (ack.len < ROCI_MIN_PACKET_BYTES || ack.bytes[0] != ROCI_OP_ACKNOWLEDGE)
+		return;
+	two[1] = two[0];
+	two[0] = ack;
+}
+
 /* Splits message `i`, which arrived at `s`, into packets. Returns how many. */
 static unsigned split(struct roci_udp *udp, const struct udp_socket *s, unsigned i, struct roci_datagram *out,
 		      unsigned room)
@@ -101,6 +113,8 @@ static unsigned split(struct roci_udp *udp, const struct udp_socket *s, unsigned
 			.from = from,
 		};
 	}
+	if (n == 2)
+		ack_first(out);
 	return n;
 }
 

@@ -184,6 +184,51 @@ static void a_run_is_for_one_process(void **state)
 	send_through(runs_are_as_expected);
 }
 
+static void add_ack(const struct roci_av *to, uint32_t qpn)
+{
+	unsigned i = frame_count++;
+	struct roci_packet pkt = {.opcode = ROCI_OP_ACKNOWLEDGE, .dest_qpn = qpn, .psn = i};
+
+	frames[i] = roci_frame(to, headers[i], roci_packet_build(&pkt, headers[i]), spans[i], 0);
+}
+
+static void the_ack_is_second(const struct roci_frame *sealed, unsigned count)
+{
+	assert_int_equal(sealed[1].header[0], ROCI_OP_ACKNOWLEDGE);
+	runs_are_as_expected(sealed, count);
+}
+
+static void the_ack_is_first(const struct roci_frame *sealed, unsigned count)
+{
+	assert_int_equal(sealed[0].header[0], ROCI_OP_ACKNOWLEDGE);
+	runs_are_as_expected(sealed, count);
+}
+
+static void an_acknowledgement_joins_the_packet_behind_it(void **state)
+{
+	add_ack(&av, 1);
+	add(&av, 1, 8);
+	expected_runs = (const unsigned[]){2};
+	send_through(the_ack_is_second);
+	add_ack(&av, 1);
+	add(&elsewhere, 1, 8);
+	expected_runs = (const unsigned[]){1, 1};
+	send_through(the_ack_is_first);
+	add_ack(&av, 1);
+	add(&av, 1, 0); /* shorter */
+	expected_runs = (const unsigned[]){2};
+	send_through(the_ack_is_first);
+}
+
+static void an_acknowledgement_before_a_stream_stays_first(void **state)
+{
+	add_ack(&av, 1);
+	for (unsigned i = 0; i < 3; i++)
+		add(&av, 1, 1024);
+	expected_runs = (const unsigned[]){1, 3};
+	send_through(the_ack_is_first);
+}
+
 static void a_run_fits_in_a_message(void **state)
 {
 	for (unsigned i = 0; i < 20; i++)
@@ -258,6 +303,8 @@ int main(void)
 		cmocka_unit_test(a_run_is_of_one_length_but_the_last),
 		cmocka_unit_test(a_run_goes_one_way),
 		cmocka_unit_test(a_run_is_for_one_process),
+		cmocka_unit_test(an_acknowledgement_joins_the_packet_behind_it),
+		cmocka_unit_test(an_acknowledgement_before_a_stream_stays_first),
 		cmocka_unit_test(a_run_fits_in_a_message),
 		cmocka_unit_test(a_run_is_no_longer_than_the_link_takes),
 		cmocka_unit_test(damage_is_of_the_icrc),

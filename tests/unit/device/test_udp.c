@@ -113,6 +113,27 @@ static void a_batch_goes_in_few_messages(void **state)
 	close_pair(&a, &b);
 }
 
+/* The sender puts an acknowledgement behind the packet that follows it, so that both go in one message. */
+static void an_acknowledgement_in_a_run_is_taken_first(void **state)
+{
+	struct roci_packet ack = {.opcode = ROCI_OP_ACKNOWLEDGE, .dest_qpn = 0x12345};
+	struct station a, b;
+
+	open_pair(&a, "127.77.0.1", &b, "127.77.0.2");
+	try_gso(&a, &b, "127.77.0.2");
+	outgoing_start(&out, &a, "127.77.0.2");
+	outgoing_add(&out, 0x12345, 0, 0);
+	out.frames[0] = roci_frame(&out.av, out.headers[0], roci_packet_build(&ack, out.headers[0]), out.spans[0], 0);
+	outgoing_add(&out, 0x12345, 1, 64);
+	outgoing_send(&out, a.link);
+	assert_int_equal(station_wait(&b, in), 2);
+	assert_int_equal(a.stats.sent_messages, 1 + 1);
+	assert_int_equal(in[0].bytes[0], ROCI_OP_ACKNOWLEDGE);
+	assert_true(icrc_is_right(&in[0]));
+	assert_int_equal(check_datagram(&in[1]), 1);
+	close_pair(&a, &b);
+}
+
 /* Segment i of a GSO send has identification i, a datagram of its own 0. */
 static void identification_is_the_place_in_the_run(void **state)
 {
@@ -540,6 +561,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(a_batch_goes_in_few_messages),
+		cmocka_unit_test(an_acknowledgement_in_a_run_is_taken_first),
 		cmocka_unit_test(identification_is_the_place_in_the_run),
 		cmocka_unit_test(without_gso_packets_go_singly),
 		cmocka_unit_test(gso_that_stops_working_costs_a_run),
