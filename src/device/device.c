@@ -93,6 +93,7 @@ static struct roci_device *open_device(roci_event_fn *on_event, int *err)
 	roci_lock_init(&dev->lock);
 	pthread_mutex_init(&dev->gids_lock, NULL);
 	dev->on_event = on_event;
+	dev->awaited_fd = -1;
 	roci_list_init(&dev->contexts);
 	*err = roci_addresses_open(dev);
 	if (*err) {
@@ -289,6 +290,16 @@ void roci_device_unlock(struct roci_device *dev)
 		roci_progress_wake(dev);
 		note_call(dev, roci_now()); /* not the time of before: sending may have taken long */
 	}
+	roci_lock_release(&dev->lock);
+}
+
+void roci_device_unlock_quiet(struct roci_device *dev)
+{
+	uint64_t now = roci_now();
+
+	if (!dev->dead)
+		roci_drive_report(dev, now);
+	note_call(dev, now);
 	roci_lock_release(&dev->lock);
 }
 

@@ -33,8 +33,20 @@ void roci_device_unlock(struct roci_device *dev);
  * system call with what is posted. roci_device_lock() sends it first, so that no QP is changed or destroyed before its
  * acknowledgement is sent. */
 struct roci_engine *roci_device_lock_post(struct roci_device *dev);
+/* Unlocks after calls that made nothing ready to be sent: receives were posted, or a CQ was armed. What was deferred
+ * stays so, and leaves with the send that such a program posts next. */
+void roci_device_unlock_quiet(struct roci_device *dev);
 /* For callers that poll: receives, runs timers and sends, unless another thread does at the moment. Never blocks. */
 void roci_device_poll(struct roci_device *dev);
+/* Whether the event that a thread waits for has come. Called under the device's lock. Must not block. */
+typedef bool roci_ready_fn(void *arg);
+/* Waits until ready(arg), or until `fd`, which tells of the same event, is readable; drives meanwhile where nobody else
+ * waits (turns.h). May return early, too. Returns 0, -EINTR, -EBADF (fd is closed), or -ENODEV: the device is closed,
+ * or a forked child's; then wait for fd alone. A point at which the thread may be cancelled. */
+int roci_device_wait(struct roci_device *dev, int fd, roci_ready_fn *ready, void *arg);
+/* Whether the caller, which has an event that makes `fd` readable, is the thread that waits for it: then nobody has to
+ * be woken. Lock held. */
+bool roci_device_awaits(const struct roci_device *dev, int fd);
 /* Nanoseconds of CLOCK_MONOTONIC. */
 uint64_t roci_now(void);
 

@@ -54,6 +54,7 @@ struct roci_device {
 	struct roci_receive receive;   /* packets on their way in */
 
 	struct roci_turns turns;       /* who drives */
+	int awaited_fd;                /* of the event for which the thread that drives right now waits; -1 */
 	struct roci_progress progress; /* the thread */
 
 	struct roci_stats_map stats_map; /* for people; nothing is decided by them */

@@ -22,7 +22,7 @@ static unsigned receive(struct roci_device *dev, uint64_t now)
 	return received;
 }
 
-static void report_events(struct roci_device *dev, uint64_t now)
+void roci_drive_report(struct roci_device *dev, uint64_t now)
 {
 	struct roci_event event;
 
@@ -39,8 +39,20 @@ unsigned roci_drive(struct roci_device *dev, uint64_t now)
 	unsigned moved = receive(dev, now);
 
 	moved += roci_transmit(dev, now);
-	report_events(dev, now);
+	roci_drive_report(dev, now);
 	return moved;
+}
+
+unsigned roci_drive_wait(struct roci_device *dev, uint64_t now, roci_ready_fn *ready, void *arg)
+{
+	unsigned received = receive(dev, now), sent;
+
+	roci_drive_report(dev, now);
+	if (ready(arg) && !roci_turns_send_before_event(&dev->turns, received))
+		return received;
+	sent = roci_transmit(dev, now);
+	roci_drive_report(dev, now);
+	return received + sent;
 }
 
 unsigned roci_drive_poll(struct roci_device *dev, uint64_t now)
@@ -51,7 +63,7 @@ unsigned roci_drive_poll(struct roci_device *dev, uint64_t now)
 	received = receive(dev, now);
 	if (roci_turns_send_after_poll(&dev->turns, received))
 		roci_transmit(dev, now);
-	report_events(dev, now);
+	roci_drive_report(dev, now);
 	return received;
 }
 
@@ -59,7 +71,7 @@ void roci_drive_call(struct roci_device *dev, uint64_t now)
 {
 	if (roci_turns_send_after_call(&dev->turns))
 		roci_transmit(dev, now);
-	report_events(dev, now);
+	roci_drive_report(dev, now);
 }
 
 void roci_drive_deferred(struct roci_device *dev, uint64_t now)

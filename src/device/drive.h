@@ -5,14 +5,19 @@
 
 #include <stdint.h>
 
-struct roci_device;
+#include "device/device.h"
 
 /* A turn of the thread. Returns the number of packets that moved. */
 unsigned roci_drive(struct roci_device *dev, uint64_t now);
+/* A turn of a thread of the program that waits for the event that `ready` tells of. Sending may be deferred where it
+ * came. Returns the number of packets that moved. */
+unsigned roci_drive_wait(struct roci_device *dev, uint64_t now, roci_ready_fn *ready, void *arg);
 /* A turn of a program that polls. Sending may be deferred. Returns the number of packets received. */
 unsigned roci_drive_poll(struct roci_device *dev, uint64_t now);
 /* After a call that changed something: reports events, and sends what is ready or defers that. */
 void roci_drive_call(struct roci_device *dev, uint64_t now);
+/* Reports events only. */
+void roci_drive_report(struct roci_device *dev, uint64_t now);
 /* Sends what a call or poll deferred. */
 void roci_drive_deferred(struct roci_device *dev, uint64_t now);
 

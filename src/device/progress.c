@@ -9,6 +9,7 @@
 #include <sys/eventfd.h>
 #include <sys/prctl.h>
 #include <sys/syscall.h>
+#include <sys/timerfd.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -16,7 +17,7 @@
 
 #define SLICE_NS 100000 /* the least that the kernel grants */
 
-static uint64_t next_deadline(const struct roci_device *dev)
+uint64_t roci_progress_deadline(const struct roci_device *dev)
 {
 	uint64_t engine = dev->transmit.more ? 0 : roci_engine_deadline(dev->engine), cm = roci_cm_host_deadline(dev);
 
@@ -36,31 +37,18 @@ static int wait_events(int epoll_fd, struct epoll_event *events, int max, const 
 	return ppoll(&ready, 1, timeout, NULL) < 0 ? -1 : epoll_wait(epoll_fd, events, max, 0);
 }
 
-static uint64_t last_call(const struct roci_device *dev)
+uint64_t roci_progress_last_call(const struct roci_device *dev)
 {
 	return atomic_load_explicit(&dev->last_call, memory_order_relaxed);
 }
 
-static struct timespec to_timespec(uint64_t ns)
+struct timespec roci_to_timespec(uint64_t ns)
 {
 	return (struct timespec){.tv_sec = (time_t)(ns / 1000000000), .tv_nsec = (long)(ns % 1000000000)};
 }
 
-static void sleep_until(struct roci_device *dev, uint64_t now, uint64_t until)
+static void take_events(struct roci_device *dev, const struct epoll_event *events, int n)
 {
-	struct timespec timeout = to_timespec(until > now ? until - now : 0);
-	struct epoll_event events[16];
-	int n;
-
-	if (!roci_local_sleeps(&dev->local)) {
-		timeout = to_timespec(0);
-		until = now;
-	}
-	roci_lock_release(&dev->lock);
-	n = wait_events(dev->progress.epoll_fd, events, 16, until == ROCI_NEVER ? NULL : &timeout);
-	roci_lock_take(&dev->lock);
-	roci_local_awake(&dev->local);
-	dev->stats->thread_wakeups++;
 	for (int i = 0; i < n; i++) {
 		uint64_t value, what = events[i].data.u64;
 
@@ -73,19 +61,68 @@ static void sleep_until(struct roci_device *dev, uint64_t now, uint64_t until)
 		else
 			roci_udp_ready(dev->links.udp, what, events[i].events & EPOLLERR);
 	}
-	roci_turns_awoke(&dev->turns, roci_now(), last_call(dev));
+}
+
+void roci_progress_look(struct roci_device *dev)
+{
+	static const struct timespec at_once;
+	struct epoll_event events[16];
+
+	take_events(dev, events, wait_events(dev->progress.epoll_fd, events, 16, &at_once));
+}
+
+static void sleep_until(struct roci_device *dev, uint64_t now, uint64_t until)
+{
+	struct timespec timeout = roci_to_timespec(until > now ? until - now : 0);
+	struct epoll_event events[16];
+	int n;
+
+	if (!roci_local_sleeps(&dev->local)) {
+		timeout = roci_to_timespec(0);
+		until = now;
+	}
+	roci_lock_release(&dev->lock);
+	n = wait_events(dev->progress.epoll_fd, events, 16, until == ROCI_NEVER ? NULL : &timeout);
+	roci_lock_take(&dev->lock);
+	dev->stats->thread_wakeups++;
+	if (!dev->turns.has_waiter) { /* or they are the waiter's, who sleeps on the same descriptors */
+		roci_local_awake(&dev->local);
+		take_events(dev, events, n);
+	}
+	roci_turns_awoke(&dev->turns, roci_now(), roci_progress_last_call(dev));
+}
+
+/* A thread of the program waits for an event and drives meanwhile. */
+static void stand_by(struct roci_device *dev, uint64_t until)
+{
+	uint64_t count;
+
+	if (until != ROCI_NEVER)
+		roci_progress_alarm(dev, until);
+	roci_lock_release(&dev->lock);
+	(void)!read(dev->progress.alarm_fd, &count, sizeof(count));
+	roci_lock_take(&dev->lock);
+	dev->stats->thread_wakeups++;
+	roci_turns_alarmed(&dev->turns);
+}
+
+void roci_progress_alarm(struct roci_device *dev, uint64_t at)
+{
+	struct itimerspec alarm = {.it_value = roci_to_timespec(at)};
+
+	timerfd_settime(dev->progress.alarm_fd, TFD_TIMER_ABSTIME, &alarm, NULL);
 }
 
 /* Nothing ends a nap early. The program keeps the deadlines meanwhile, and the thread does after it. */
 static void nap_until(struct roci_device *dev, uint64_t until)
 {
-	struct timespec ts = to_timespec(until);
+	struct timespec ts = roci_to_timespec(until);
 
 	roci_lock_release(&dev->lock);
 	clock_nanosleep(CLOCK_MONOTONIC, TIMER_ABSTIME, &ts, NULL);
 	roci_lock_take(&dev->lock);
 	dev->stats->thread_naps++;
-	roci_turns_awoke(&dev->turns, roci_now(), last_call(dev));
+	roci_turns_awoke(&dev->turns, roci_now(), roci_progress_last_call(dev));
 }
 
 /* Asks the scheduler for short slices (sched_setattr(2), Linux 6.12 and later). A thread that runs briefly and often
@@ -137,7 +174,8 @@ static void *thread_main(void *arg)
 	roci_lock_take(&dev->lock);
 	while (!dev->progress.stop) {
 		uint64_t now = roci_addresses_look(dev, roci_now());
-		struct roci_turn turn = roci_turns_next(&dev->turns, now, last_call(dev), next_deadline(dev));
+		struct roci_turn turn =
+			roci_turns_next(&dev->turns, now, roci_progress_last_call(dev), roci_progress_deadline(dev));
 
 		switch (turn.what) {
 		case ROCI_TURN_DRIVE: drive(dev, now); break;
@@ -145,37 +183,42 @@ static void *thread_main(void *arg)
 		case ROCI_TURN_BUSY_POLL: roci_lock_give_way(&dev->lock); break;
 		case ROCI_TURN_NAP: nap_until(dev, turn.until); break;
 		case ROCI_TURN_SLEEP: sleep_until(dev, now, turn.until); break;
+		case ROCI_TURN_STAND_BY: stand_by(dev, turn.until); break;
 		}
 	}
 	roci_lock_release(&dev->lock);
 	return NULL;
 }
 
+static void close_all(const struct roci_progress *p)
+{
+	const int fds[] = {p->stop_fd, p->alarm_fd, p->wake_fd, p->epoll_fd};
+
+	for (unsigned i = 0; i < sizeof(fds) / sizeof(fds[0]); i++)
+		if (fds[i] >= 0)
+			close(fds[i]);
+}
+
 int roci_progress_open(struct roci_progress *p)
 {
-	int err;
+	int err = 0;
 
 	p->epoll_fd = epoll_create1(EPOLL_CLOEXEC);
-	if (p->epoll_fd < 0)
-		return -errno;
 	p->wake_fd = eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC);
-	if (p->wake_fd < 0) {
+	p->stop_fd = eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC);
+	p->alarm_fd = timerfd_create(CLOCK_MONOTONIC, TFD_CLOEXEC);
+	if (p->epoll_fd < 0 || p->wake_fd < 0 || p->stop_fd < 0 || p->alarm_fd < 0)
 		err = -errno;
-		goto err_close_epoll;
-	}
-	err = roci_progress_watch(p, p->wake_fd, ROCI_PROGRESS_WAKE);
 	if (!err)
-		return 0;
-	close(p->wake_fd);
-err_close_epoll:
-	close(p->epoll_fd);
+		err = roci_progress_watch(p, p->wake_fd, ROCI_PROGRESS_WAKE);
+	if (err)
+		close_all(p);
 	return err;
 }
 
 void roci_progress_close(struct roci_progress *p)
 {
-	close(p->wake_fd);
-	close(p->epoll_fd);
+	close_all(p);
 }
 
 int roci_progress_watch(struct roci_progress *p, int fd, uint64_t event_data)
@@ -200,24 +243,38 @@ int roci_progress_start(struct roci_device *dev)
 	return err;
 }
 
-static void wake(struct roci_device *dev)
+static void signal_fd(int fd)
 {
 	uint64_t one = 1;
 
-	(void)!write(dev->progress.wake_fd, &one, sizeof(one));
+	(void)!write(fd, &one, sizeof(one));
+}
+
+void roci_progress_rouse(struct roci_device *dev)
+{
+	signal_fd(dev->progress.wake_fd);
 }
 
 void roci_progress_wake(struct roci_device *dev)
 {
-	if (roci_turns_wake(&dev->turns, next_deadline(dev)))
-		wake(dev);
+	if (roci_turns_wake(&dev->turns, roci_progress_deadline(dev)))
+		roci_progress_rouse(dev);
 }
 
+/* Those who sleep on the device's descriptors are woken again and again, because one of them takes each wake-up. */
 void roci_progress_stop(struct roci_device *dev)
 {
 	roci_lock_take(&dev->lock);
 	dev->progress.stop = true;
-	wake(dev);
+	signal_fd(dev->progress.stop_fd);
+	roci_progress_alarm(dev, 1);
+	do {
+		signal_fd(dev->progress.wake_fd);
+		roci_lock_release(&dev->lock);
+		sched_yield();
+		roci_lock_take(&dev->lock);
+	} while (dev->turns.waiting);
+	signal_fd(dev->progress.wake_fd);
 	roci_lock_release(&dev->lock);
 	pthread_join(dev->progress.thread, NULL);
 }

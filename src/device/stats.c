@@ -57,6 +57,7 @@ void roci_device_stats_each(const struct roci_device_stats *d, const struct roci
 		LINE(d, thread_wakeups),
 		LINE(d, thread_naps),
 		LINE(d, poll_turns),
+		LINE(d, wait_turns),
 		LINE(d, fault_send_lost),
 		LINE(d, fault_send_duplicated),
 		LINE(d, fault_send_reordered),

@@ -29,6 +29,9 @@
 #define DEFER_CALLS 16
 /* Calls that each sent for itself before the thread is woken to see the stream: a wake-up costs a few sends. */
 #define STREAM_CALLS 64
+/* How long a thread that waited may be away with its event before the device's thread takes over. Until then nobody
+ * listens, as in a nap. */
+#define AWAY_NS 1000000
 /* Polls that brought nothing before the program's thread yields its processor: a system call each. */
 #define YIELD_EVERY 32
 
@@ -86,7 +89,7 @@ static bool stands_in(struct roci_turns *t, uint64_t now)
 	return t->standing_in;
 }
 
-struct roci_turn roci_turns_next(struct roci_turns *t, uint64_t now, uint64_t last_call, uint64_t deadline)
+static struct roci_turn next(struct roci_turns *t, uint64_t now, uint64_t last_call, uint64_t deadline)
 {
 	bool idle = t->idle;
 
@@ -104,6 +107,25 @@ struct roci_turn roci_turns_next(struct roci_turns *t, uint64_t now, uint64_t la
 	t->napping = true;
 	t->polled_before = t->polled;
 	return (struct roci_turn){ROCI_TURN_NAP, now + t->nap_ns};
+}
+
+struct roci_turn roci_turns_next(struct roci_turns *t, uint64_t now, uint64_t last_call, uint64_t deadline)
+{
+	uint64_t back_at = t->wait_ended + AWAY_NS;
+
+	if (t->has_waiter) {
+		t->standing_by = true;
+		return (struct roci_turn){ROCI_TURN_STAND_BY, UINT64_MAX};
+	}
+	if (t->waiting || now >= back_at)
+		return next(t, now, last_call, deadline);
+	t->standing_by = t->alarm_set = true;
+	return (struct roci_turn){ROCI_TURN_STAND_BY, back_at};
+}
+
+void roci_turns_alarmed(struct roci_turns *t)
+{
+	t->standing_by = t->alarm_set = false;
 }
 
 void roci_turns_drove(struct roci_turns *t, uint64_t now, unsigned moved)
@@ -125,7 +147,7 @@ void roci_turns_stood_in(struct roci_turns *t, bool more)
 	t->standing_in = more;
 }
 
-void roci_turns_awoke(struct roci_turns *t, uint64_t now, uint64_t last_call)
+static void awoke(struct roci_turns *t, uint64_t now, uint64_t last_call)
 {
 	t->standing_in = t->napping;
 	t->nap_end = now;
@@ -134,6 +156,58 @@ void roci_turns_awoke(struct roci_turns *t, uint64_t now, uint64_t last_call)
 	t->rested = true;
 	t->call_age = now > last_call ? now - last_call : 0;
 	t->driving_since = 0;
+}
+
+void roci_turns_awoke(struct roci_turns *t, uint64_t now, uint64_t last_call)
+{
+	if (t->has_waiter)
+		t->thread_wakes_at = 0;
+	else
+		awoke(t, now, last_call);
+}
+
+bool roci_turns_wait_begin(struct roci_turns *t)
+{
+	if (t->waiting++)
+		return false;
+	t->has_waiter = true;
+	t->thread_wakes_at = t->wake_at;
+	t->wake_at = 0;
+	t->napping = t->idle = t->standing_in = false;
+	return true;
+}
+
+struct roci_turn roci_turns_waiter_next(struct roci_turns *t, uint64_t now, uint64_t last_call, uint64_t deadline)
+{
+	return next(t, now, last_call, deadline);
+}
+
+void roci_turns_waiter_awoke(struct roci_turns *t, uint64_t now, uint64_t last_call)
+{
+	awoke(t, now, last_call);
+}
+
+bool roci_turns_send_before_event(struct roci_turns *t, unsigned received)
+{
+	/* A thread that does not stand by has no alarm, and would not send it if no call comes. */
+	if (!received || received > DEFER_RECEIVED_MAX || !t->standing_by)
+		return true;
+	t->deferred = true;
+	return false;
+}
+
+uint64_t roci_turns_wait_end(struct roci_turns *t, uint64_t now, bool drove)
+{
+	t->waiting--;
+	if (!drove)
+		return UINT64_MAX;
+	t->wait_ended = now;
+	t->has_waiter = t->napping = t->idle = false;
+	t->wake_at = t->thread_wakes_at;
+	if (!t->standing_by || (t->alarm_set && !t->waiting))
+		return UINT64_MAX;
+	t->alarm_set = true;
+	return t->waiting ? now : now + AWAY_NS;
 }
 
 bool roci_turns_wake(struct roci_turns *t, uint64_t deadline)

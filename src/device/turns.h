@@ -12,6 +12,12 @@
  * But only polls receive and run timers. After a nap in which nobody polled, the thread stands in: it does what a poll
  * does, until nothing more comes, and no longer than it napped. The program may be posting to a full queue, which only
  * an acknowledgement empties, or it may be registering memory for a second.
+ *
+ * A program that blocks until an event comes (ibv_get_cq_event()) would pay for two wake-ups: the thread's, and its
+ * own. So a thread of the program that waits takes the thread's part: it sleeps on the sockets and takes every decision
+ * above, while the thread stands by. The waiting thread is gone when its event comes, perhaps for long, perhaps to wait
+ * again at once; so the thread takes over a moment later if nobody waits then. It takes over at once where other
+ * threads wait. They only wait: one that took the part each time would hand it back each time.
  */
 #ifndef ROCI_DEVICE_TURNS_H
 #define ROCI_DEVICE_TURNS_H
@@ -30,7 +36,15 @@ struct roci_turns {
 	uint64_t nap_ns;        /* the current or last nap; 0: it did not nap */
 	uint64_t nap_end;       /* when it awoke from the nap */
 	bool standing_in;       /* for polls, after a nap without any */
+	bool standing_by;       /* a thread of the program had or has its part; an alarm brings it back */
+	bool alarm_set;
 	unsigned polled_before; /* `polled` when the nap began */
+
+	/* Threads of the program that wait for events. */
+	unsigned waiting;         /* all of them */
+	uint64_t wait_ended;      /* when the last one that had the thread's part ended its wait */
+	bool has_waiter;          /* one has the thread's part */
+	uint64_t thread_wakes_at; /* `wake_at` of a thread that was asleep when the waiter began */
 
 	/* Its busy polling: turns without sleeping though nothing came. */
 	uint64_t drove_at, moved_at; /* its last turn, and the last in which packets moved */
@@ -57,13 +71,16 @@ struct roci_turn {
 		ROCI_TURN_BUSY_POLL, /* stay awake: let others have the lock, then ask again */
 		ROCI_TURN_NAP,       /* neither drive nor listen until then; then roci_turns_awoke() */
 		ROCI_TURN_SLEEP,     /* wait for packets, a wake-up or that time; then roci_turns_awoke() */
+		ROCI_TURN_STAND_BY,  /* set the alarm to that time, and wait for it only; then roci_turns_alarmed() */
 	} what;
-	uint64_t until; /* of NAP and SLEEP */
+	uint64_t until; /* of NAP, SLEEP and STAND_BY */
 };
 
 /* What the thread does now. last_call: when the program last called, polls included; deadline: when the engine or the
  * connection manager has work, UINT64_MAX for never. */
 struct roci_turn roci_turns_next(struct roci_turns *t, uint64_t now, uint64_t last_call, uint64_t deadline);
+/* The thread, standing by, was woken by its alarm. */
+void roci_turns_alarmed(struct roci_turns *t);
 /* The thread took a turn that began at `now`, in which `moved` packets were received or sent. */
 void roci_turns_drove(struct roci_turns *t, uint64_t now, unsigned moved);
 /* The thread stood in for the program's polls. more: packets came, or there is more to send. */
@@ -73,6 +90,22 @@ void roci_turns_awoke(struct roci_turns *t, uint64_t now, uint64_t last_call);
 /* True, once, where the thread sleeps and has to be woken: a deadline is due before it wakes by itself, or the program
  * calls in a stream. */
 bool roci_turns_wake(struct roci_turns *t, uint64_t deadline);
+
+/* ---- threads of the program that wait for an event ---- */
+
+/* Begins to wait. Returns true where the caller takes the thread's part: it asks roci_turns_waiter_next(), reports as
+ * the thread does, and a nap ends when its event comes. False: it waits for its event only. */
+bool roci_turns_wait_begin(struct roci_turns *t);
+/* What the waiter with the thread's part does now, see roci_turns_next(). */
+struct roci_turn roci_turns_waiter_next(struct roci_turns *t, uint64_t now, uint64_t last_call, uint64_t deadline);
+/* It slept or napped until now. */
+void roci_turns_waiter_awoke(struct roci_turns *t, uint64_t now, uint64_t last_call);
+/* So many packets were received, and its event came. Returns true where what is ready is to be sent now, false where
+ * that is deferred to the program's next call, as by roci_turns_send_after_poll(). */
+bool roci_turns_send_before_event(struct roci_turns *t, unsigned received);
+/* Ends the wait. drove: what the begin returned. Returns the time to which the thread's alarm is to be set; UINT64_MAX:
+ * to none, or it is set. */
+uint64_t roci_turns_wait_end(struct roci_turns *t, uint64_t now, bool drove);
 
 /* ---- the program's calls ---- */
 

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* Completion channels: a queue of the CQs that have events. */
 #include <errno.h>
+#include <fcntl.h>
 #include <stdlib.h>
 #include <unistd.h>
 
@@ -52,6 +53,26 @@ void vb_channel_count(struct ibv_comp_channel *channel, int change)
 	pthread_mutex_unlock(&ch->lock);
 }
 
+/* The channel's lock is held, as for the next. */
+static void signal_event(struct vb_channel *ch)
+{
+	vb_event_fd_signal(ch->channel.fd);
+	ch->signaled = true;
+}
+
+/* After events were taken: the descriptor is readable exactly while there are more. It is not where the thread that
+ * takes them was the one that queued them. */
+static void settle(struct vb_channel *ch)
+{
+	bool empty = roci_list_empty(&ch->cqs);
+	if (empty && ch->signaled) {
+		vb_event_fd_clear(ch->channel.fd);
+		ch->signaled = false;
+	} else if (!empty && !ch->signaled) {
+		signal_event(ch);
+	}
+}
+
 void vb_channel_push(struct vb_cq *cq)
 {
 	struct vb_channel *ch = (struct vb_channel *)cq->cq.channel;
@@ -60,7 +81,8 @@ void vb_channel_push(struct vb_cq *cq)
 	pthread_mutex_lock(&ch->lock);
 	if (!cq->events++)
 		roci_list_append(&ch->cqs, &cq->in_channel);
-	vb_event_fd_signal(ch->channel.fd);
+	if (!roci_device_awaits(vb_context(cq->cq.context)->dev, ch->channel.fd))
+		signal_event(ch);
 	pthread_mutex_unlock(&ch->lock);
 }
 
@@ -71,8 +93,7 @@ void vb_channel_purge(struct vb_cq *cq)
 	if (cq->events) {
 		roci_list_remove(&cq->in_channel);
 		cq->events = 0;
-		if (roci_list_empty(&ch->cqs))
-			vb_event_fd_clear(ch->channel.fd);
+		settle(ch);
 	}
 	pthread_mutex_unlock(&ch->lock);
 }
@@ -88,11 +109,34 @@ static struct vb_cq *pop(struct vb_channel *ch)
 		cq->comp_delivered++;
 		if (--cq->events)
 			roci_list_append(&ch->cqs, first);
-		if (roci_list_empty(&ch->cqs))
-			vb_event_fd_clear(ch->channel.fd);
+		settle(ch);
 	}
 	pthread_mutex_unlock(&ch->lock);
 	return cq;
+}
+
+/* Device lock held. */
+static bool has_event(void *arg)
+{
+	struct vb_channel *ch = arg;
+	pthread_mutex_lock(&ch->lock);
+	bool has = !roci_list_empty(&ch->cqs);
+	pthread_mutex_unlock(&ch->lock);
+	return has;
+}
+
+/* As vb_event_fd_wait(), and drives meanwhile. */
+static int wait_event(struct vb_channel *ch)
+{
+	struct roci_device *dev = vb_context(ch->channel.context)->dev;
+	int flags = fcntl(ch->channel.fd, F_GETFL);
+	if (!dev || flags < 0 || (flags & O_NONBLOCK))
+		return vb_event_fd_wait(ch->channel.fd);
+	int err = roci_device_wait(dev, ch->channel.fd, has_event, ch);
+	if (err == -ENODEV)
+		return vb_event_fd_wait(ch->channel.fd);
+	errno = -err;
+	return err ? -1 : 0;
 }
 
 ALSO_1_0(ibv_get_cq_event);
@@ -104,7 +148,7 @@ int ibv_get_cq_event(struct ibv_comp_channel *channel, struct ibv_cq **cq, void 
 	}
 	struct vb_cq *got;
 	while (!(got = pop((struct vb_channel *)channel))) {
-		if (vb_event_fd_wait(channel->fd))
+		if (wait_event((struct vb_channel *)channel))
 			return -1;
 	}
 	*cq = &got->cq;

@@ -264,8 +264,8 @@ VERB_DEFINE_COUNT(3, int, vb_poll_cq, struct ibv_cq *, ibcq, int, num_entries, s
 VERB_DEFINE(2, vb_req_notify_cq, struct ibv_cq *, ibcq, int, solicited_only)
 {
 	struct vb_context *ctx = vb_context(ibcq->context);
-	roci_device_lock(ctx->dev);
+	roci_device_lock_post(ctx->dev);
 	roci_cq_arm(((struct vb_cq *)ibcq)->engine, solicited_only);
-	roci_device_unlock(ctx->dev);
+	roci_device_unlock_quiet(ctx->dev);
 	return 0;
 }

@@ -10,6 +10,7 @@ struct vb_channel {
 	struct ibv_comp_channel channel;
 	pthread_mutex_t lock; /* the list, the descriptor's state, channel.refcnt, and the CQs' fields that say so */
 	struct roci_list cqs; /* CQs with events, in the order of delivery */
+	bool signaled;        /* the descriptor is readable */
 };
 
 struct vb_cq {

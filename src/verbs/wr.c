@@ -150,7 +150,7 @@ static int post_recv(struct vb_context *ctx, struct roci_qp *qp, struct roci_srq
 		if (err)
 			break;
 	}
-	roci_device_unlock(ctx->dev);
+	roci_device_unlock_quiet(ctx->dev);
 	if (err && bad_wr)
 		*bad_wr = wr;
 	return err;

@@ -8,6 +8,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/eventfd.h>
 #include <sys/resource.h>
 #include <sys/socket.h>
 #include <sys/wait.h>
@@ -286,6 +287,66 @@ static void the_thread_makes_progress(void **state)
 	}
 	ud_close(&u);
 	roci_device_put(dev);
+}
+
+static bool completed(void *arg)
+{
+	return atomic_load(&completions);
+}
+
+/* Waits for the event of a completion, on a descriptor that nobody makes readable: only a thread that drives itself, or
+ * that the device wakes, gets it. */
+static void *wait_for_completion(void *arg)
+{
+	int fd = eventfd(0, 0), err = 0;
+
+	while (!completed(NULL) && !err)
+		err = roci_device_wait(arg, fd, completed, NULL);
+	close(fd);
+	return NULL;
+}
+
+static void a_thread_that_waits_drives(void **state)
+{
+	struct roci_device *dev = open_device();
+	struct ud u;
+
+	ud_open(&u, dev);
+	for (unsigned i = 0; i < 20; i++) {
+		atomic_store(&completions, 0);
+		ud_post(&u, 0, 0, true);
+		roci_device_lock(dev);
+		roci_cq_arm(u.cq, false);
+		roci_device_unlock(dev);
+		ud_post(&u, u.qpn, (uint8_t)i, false);
+		wait_for_completion(dev);
+		ud_wait(&u, 2, false);
+		assert_int_equal(u.memory[32 + 40], i);
+	}
+	ud_close(&u);
+	roci_device_put(dev);
+}
+
+/* Threads wait for an event that does not come. One is cancelled; the device is closed under the others. */
+static void threads_that_wait_hold_nothing_up(void **state)
+{
+	struct roci_device *dev = open_device();
+	pthread_t threads[3];
+	struct ud u;
+
+	atomic_store(&completions, 0);
+	for (unsigned i = 0; i < 3; i++)
+		assert_int_equal(pthread_create(&threads[i], NULL, wait_for_completion, dev), 0);
+	assert_int_equal(pthread_cancel(threads[0]), 0);
+	assert_int_equal(pthread_join(threads[0], NULL), 0);
+	ud_open(&u, dev);
+	ud_post(&u, 0, 0, true);
+	ud_post(&u, u.qpn, 7, false);
+	ud_wait(&u, 2, false); /* not armed: they go on waiting */
+	ud_close(&u);
+	roci_device_put(dev);
+	for (unsigned i = 1; i < 3; i++)
+		assert_int_equal(pthread_join(threads[i], NULL), 0);
 }
 
 /* The program polls for a while, then stops and spins on memory: the thread receives for it. */
@@ -585,6 +646,8 @@ int main(void)
 		cmocka_unit_test(an_idle_device_uses_no_cpu),
 		cmocka_unit_test(address_vectors_are_checked),
 		cmocka_unit_test(the_thread_makes_progress),
+		cmocka_unit_test(a_thread_that_waits_drives),
+		cmocka_unit_test(threads_that_wait_hold_nothing_up),
 		cmocka_unit_test(the_thread_takes_over_from_polls),
 		cmocka_unit_test(calls_that_are_no_polls_leave_it_to_the_thread),
 		cmocka_unit_test(a_forked_child_starts_afresh),

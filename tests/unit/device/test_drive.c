@@ -68,6 +68,11 @@ bool roci_turns_send_after_poll(struct roci_turns *t, unsigned received)
 	return true;
 }
 
+bool roci_turns_send_before_event(struct roci_turns *t, unsigned received)
+{
+	return false;
+}
+
 bool roci_turns_send_after_call(struct roci_turns *t)
 {
 	return true;

@@ -330,6 +330,110 @@ static void a_program_that_polls_ends_busy_polling(void **state)
 	assert_int_equal(next().what, ROCI_TURN_NAP);
 }
 
+/* ---- a thread of the program that waits for an event ---- */
+
+/* The thread asks what to do, and stands by. Returns for when its alarm is set. */
+static uint64_t stands_by(void)
+{
+	struct roci_turn turn = next();
+
+	assert_int_equal(turn.what, ROCI_TURN_STAND_BY);
+	return turn.until;
+}
+
+/* A thread waits, and gets its event with the first packet. Returns for when the thread's alarm is set. */
+static uint64_t wait_for_a_packet(void)
+{
+	assert_true(roci_turns_wait_begin(&turns));
+	assert_int_equal(roci_turns_waiter_next(&turns, now, 0, NEVER).what, ROCI_TURN_DRIVE);
+	roci_turns_drove(&turns, now, 0);
+	assert_int_equal(roci_turns_waiter_next(&turns, now, 0, NEVER).what, ROCI_TURN_SLEEP);
+	now += 10 * US;
+	roci_turns_waiter_awoke(&turns, now, 0);
+	assert_int_equal(roci_turns_waiter_next(&turns, now, 0, NEVER).what, ROCI_TURN_DRIVE);
+	roci_turns_drove(&turns, now, 1);
+	return roci_turns_wait_end(&turns, now, true);
+}
+
+static void a_waiter_takes_the_threads_part(void **state)
+{
+	assert_true(roci_turns_wait_begin(&turns));
+	assert_true(stands_by() == NEVER);
+	assert_int_equal(roci_turns_waiter_next(&turns, now, 0, NEVER).what, ROCI_TURN_DRIVE);
+	roci_turns_drove(&turns, now, 0);
+	assert_int_equal(roci_turns_waiter_next(&turns, now, 0, now + 5 * MS).what, ROCI_TURN_SLEEP);
+	assert_true(roci_turns_wake(&turns, now + 4 * MS)); /* it keeps the deadlines */
+}
+
+static void it_naps_while_others_poll(void **state)
+{
+	assert_true(roci_turns_wait_begin(&turns));
+	assert_int_equal(roci_turns_waiter_next(&turns, now, now, NEVER).what, ROCI_TURN_NAP);
+}
+
+static void the_thread_stays_away_while_waits_follow_each_other(void **state)
+{
+	uint64_t alarm;
+
+	assert_true(roci_turns_wait_begin(&turns));
+	stands_by();
+	alarm = roci_turns_wait_end(&turns, now, true);
+	assert_int_equal(alarm, now + 1 * MS);
+	for (unsigned i = 0; i < 10; i++) {
+		now += 50 * US;
+		assert_true(wait_for_a_packet() == NEVER); /* it is set */
+	}
+	now = alarm;
+	roci_turns_alarmed(&turns);
+	assert_int_equal(stands_by(), alarm - 400 * US + 1 * MS); /* the last wait ended 400 us before */
+}
+
+static void the_thread_takes_over_when_no_wait_follows(void **state)
+{
+	assert_true(roci_turns_wait_begin(&turns));
+	stands_by();
+	now = roci_turns_wait_end(&turns, now, true);
+	roci_turns_alarmed(&turns);
+	drive(0);
+	assert_int_equal(next().what, ROCI_TURN_SLEEP);
+}
+
+static void a_sleeping_thread_goes_on_sleeping_and_listens_after_the_wait(void **state)
+{
+	drive(0);
+	assert_int_equal(roci_turns_next(&turns, now, last_call, now + 5 * MS).what, ROCI_TURN_SLEEP);
+	assert_true(wait_for_a_packet() == NEVER);
+	assert_true(roci_turns_wake(&turns, now + 1 * MS)); /* it sleeps still */
+	awake();
+	assert_int_equal(next().what, ROCI_TURN_STAND_BY); /* the next wait may follow */
+}
+
+static void only_one_has_the_part_and_others_get_the_thread_at_once(void **state)
+{
+	assert_true(roci_turns_wait_begin(&turns));
+	stands_by();
+	assert_false(roci_turns_wait_begin(&turns));
+	assert_int_equal(roci_turns_wait_end(&turns, now, true), now);
+	roci_turns_alarmed(&turns);
+	drive(0);
+	assert_false(roci_turns_wait_begin(&turns)); /* while another waits */
+	assert_true(roci_turns_wait_end(&turns, now, false) == NEVER);
+	assert_true(roci_turns_wait_end(&turns, now, false) == NEVER);
+	assert_true(roci_turns_wait_begin(&turns));
+}
+
+static void an_event_defers_the_acknowledgement_of_a_packet_or_two(void **state)
+{
+	assert_true(roci_turns_wait_begin(&turns));
+	assert_true(roci_turns_send_before_event(&turns, 1)); /* no alarm would send it */
+	stands_by();
+	assert_true(roci_turns_send_before_event(&turns, 0));
+	assert_true(roci_turns_send_before_event(&turns, 3)); /* a stream */
+	assert_false(turns.deferred);
+	assert_false(roci_turns_send_before_event(&turns, 2));
+	assert_true(turns.deferred);
+}
+
 /* ---- what is sent when ---- */
 
 static void a_poll_sends_at_once_while_the_thread_does_not_nap(void **state)
@@ -459,6 +563,13 @@ int main(void)
 		CASE(it_busy_polls_while_that_pays),
 		CASE(a_busy_poll_that_pays_again_restores_the_trust),
 		CASE(a_program_that_polls_ends_busy_polling),
+		CASE(a_waiter_takes_the_threads_part),
+		CASE(it_naps_while_others_poll),
+		CASE(the_thread_stays_away_while_waits_follow_each_other),
+		CASE(the_thread_takes_over_when_no_wait_follows),
+		CASE(a_sleeping_thread_goes_on_sleeping_and_listens_after_the_wait),
+		CASE(only_one_has_the_part_and_others_get_the_thread_at_once),
+		CASE(an_event_defers_the_acknowledgement_of_a_packet_or_two),
 		CASE(a_poll_sends_at_once_while_the_thread_does_not_nap),
 		CASE(a_poll_defers_the_acknowledgement_of_a_packet_or_two),
 		CASE(the_first_call_after_a_poll_sends_and_others_are_sent_together),
