@@ -67,7 +67,9 @@ static void take(struct ladder *l, struct capture_tracker *tracker, const struct
 
 	if (record->kind == CAPTURE_PACKET) {
 		capture_tracker_take(tracker, record, &frame, &event);
-		ladder_take_packet(l, &event);
+		do
+			ladder_take_packet(l, &event);
+		while (capture_tracker_more(tracker, &frame, &event));
 	} else if (record->kind == CAPTURE_LOCAL && record->local_type == ROCI_RECORD_BLOCK &&
 		   roci_record_parse(record->bytes, record->len, record->swapped, &ours)) {
 		ladder_take_record(l, &ours);

@@ -159,6 +159,22 @@ def data_of_text(text):
     return json.loads(re.search(r'id="ladder-data">(.*?)</script>', text, re.S)[1])
 
 
+def several_in_a_frame():
+    """tcpdump sees the packets of segmentation offload before the kernel divides them: one frame, three packets."""
+    def headers(length, number):
+        return (struct.pack('>BBHHHBBH4s4s', 0x45, 0, 20 + 8 + length, number, 0x4000, 64, 17, 0, bytes(A), bytes(B)),
+                struct.pack('>HHHH', 50000, 4791, 8 + length, 0))
+    joined = b''
+    for i, (opcode, payload) in enumerate(((0, 1024), (1, 1024), (2, 452))):
+        rest = struct.pack('>BBHII', opcode, 0, 0xffff, 0x22, 500 + i) + b'x' * payload
+        joined += rest + struct.pack('<I', roce_pcap.icrc(*headers(len(rest) + 4, i), rest))
+    whole = b''.join(headers(len(joined), 0)) + joined
+    with open(path('joined.pcapng'), 'wb') as file:
+        file.write(HEAD + block(6, struct.pack('<IIIII', 0, 0, 1000, len(whole), len(whole)) + whole))
+    text, _ = ladder('--text', 'joined.pcapng')
+    check(all(f'PSN {500 + i}' in text for i in range(3)), text)
+
+
 def output_file():
     """A picture replaces a picture, and nothing else. What goes wrong names the way on."""
     with open(path('small.pcapng'), 'wb') as file:
@@ -404,6 +420,7 @@ def cases():
     yield 'draws a program', of_a_program
     yield 'draws two processes', of_two_processes
     yield 'draws any capture', of_any_capture
+    yield 'draws several packets in a frame', several_in_a_frame
     yield 'ping --ladder and demo --ladder', other_ways_in
     yield 'the output file, and complaints', output_file
     yield 'damaged captures', damaged_captures
