@@ -4,7 +4,6 @@
  * time until the completion. There is one look at the clock for each message.
  */
 #include <errno.h>
-#include <stdatomic.h>
 
 #include "perf/run_loops.h"
 #include "tour/clock.h"
@@ -17,7 +16,7 @@ struct ping {
 	const struct run *run;
 	struct perf_qp *q;
 	bool by_memory; /* a WRITE is noticed by looking at its last byte */
-	volatile uint8_t *last;
+	const uint8_t *last;
 	uint64_t sent, heard;
 };
 
@@ -45,12 +44,8 @@ static bool came(struct ping *p)
 {
 	const struct perf_end *e = p->run->end;
 
-	if (p->by_memory) {
-		if (*p->last != (uint8_t)(p->heard + 1))
-			return false;
-		atomic_thread_fence(memory_order_acquire);
-		return true;
-	}
+	if (p->by_memory)
+		return __atomic_load_n(p->last, __ATOMIC_ACQUIRE) == (uint8_t)(p->heard + 1);
 	return (perf_ping_pong(e->plan.op, e->plan.events) ? e->received : e->done) > p->heard;
 }
 
