@@ -1,9 +1,20 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* What src/verbs calls for the local path. A forked child's inherited device does nothing. */
+#include <stdlib.h>
+#include <string.h>
+
 #include "device/device_state.h"
 #include "device/local_direct.h"
 #include "engine/why.h"
 #include "wire/gid.h"
+
+/* Only who asked for the local path hears why a QP does not have it: else it is no news. */
+static bool asked_for(void)
+{
+	const char *path = getenv("ROCI_PATH");
+
+	return path && strcmp(path, "local") == 0;
+}
 
 int roci_device_find_local(struct roci_device *dev, struct roci_av *av, uint32_t dest_qpn)
 {
@@ -18,7 +29,7 @@ int roci_device_find_local(struct roci_device *dev, struct roci_av *av, uint32_t
 		return local;
 	av->local = (uint16_t)local;
 	dev->stats->local_qps += local > 0;
-	if (!local)
+	if (!local && asked_for())
 		ROCI_WHY_TELL("a QP whose peer is QP 0x%x takes the wire: %s", dest_qpn, why);
 	return 0;
 }
