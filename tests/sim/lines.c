@@ -1,0 +1,392 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * lines [-v] [--check] [SCENE ...]: bulk transfers over networks of every kind, in virtual time, and what they made of
+ * them. A scene is two lines, the flows of ours that share them and, in some, a TCP flow with CUBIC. --check holds the
+ * figures against the scene's bounds: the same seed gives the same figures.
+ */
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "flow.h"
+#include "line.h"
+#include "rival.h"
+
+#define MS       UINT64_C(1000000)
+#define SECOND   UINT64_C(1000000000)
+#define MBIT     UINT64_C(1000000)
+#define GBIT     UINT64_C(1000000000)
+#define RIVAL    3 /* its flow number on a line */
+#define BEGIN_NS (1000 * SECOND)
+
+struct scene {
+	const char *name;
+	struct line_spec data, back; /* back.rate_bps 0: as data, with its queue, and without what goes wrong */
+	double seconds;
+	enum flow_mode mode;
+	unsigned flows; /* 0: one */
+	bool rival, standard, ecn;
+	/* bounds: our part of what the line can carry, together; 0: none */
+	double least, most;
+	double jain;
+	double queue_ms; /* on average */
+};
+
+struct event {
+	uint64_t at, seq;
+	enum { EV_PACKET, EV_WAKE, EV_RIVAL_PACKET, EV_RIVAL_ACK, EV_RIVAL_WAKE } kind;
+	void *obj;
+	uint64_t number, sent_at; /* of a rival's packet */
+};
+
+static struct world {
+	const struct scene *scene;
+	uint64_t now, seq;
+	struct event *heap;
+	size_t count, room;
+	struct line data, back;
+	struct flow flows[LINE_FLOWS];
+	unsigned num_flows;
+	struct rival rival;
+	uint64_t rival_wake_at, rival_bytes;
+	struct flow_packet *free_packets;
+} w;
+
+#include "scenes.h"
+
+/* ---- events ---- */
+
+static bool before(const struct event *a, const struct event *b)
+{
+	return a->at != b->at ? a->at < b->at : a->seq < b->seq;
+}
+
+static void schedule(struct event ev)
+{
+	size_t i;
+
+	if (w.count == w.room) {
+		w.room = w.room ? 2 * w.room : 1024;
+		w.heap = realloc(w.heap, w.room * sizeof(*w.heap));
+		if (!w.heap)
+			abort();
+	}
+	ev.seq = w.seq++;
+	for (i = w.count++; i && before(&ev, &w.heap[(i - 1) / 2]); i = (i - 1) / 2)
+		w.heap[i] = w.heap[(i - 1) / 2];
+	w.heap[i] = ev;
+}
+
+static struct event next_event(void)
+{
+	struct event top = w.heap[0], last = w.heap[--w.count];
+	size_t i = 0, child;
+
+	while ((child = 2 * i + 1) < w.count) {
+		if (child + 1 < w.count && before(&w.heap[child + 1], &w.heap[child]))
+			child++;
+		if (!before(&w.heap[child], &last))
+			break;
+		w.heap[i] = w.heap[child];
+		i = child;
+	}
+	w.heap[i] = last;
+	return top;
+}
+
+/* ---- our flows ---- */
+
+static struct line *line_of(const struct flow *f, unsigned from)
+{
+	return from == (f->spec.mode == FLOW_READ) ? &w.data : &w.back;
+}
+
+static struct flow_packet *new_packet(void)
+{
+	struct flow_packet *p = w.free_packets;
+
+	if (p)
+		w.free_packets = p->next_free;
+	else if (!(p = malloc(sizeof(*p))))
+		abort();
+	return p;
+}
+
+static void free_packet(struct flow_packet *p)
+{
+	p->next_free = w.free_packets;
+	w.free_packets = p;
+}
+
+static void flow_send(struct flow *f, struct flow_side *from, const struct roci_tx_packet *tx,
+		      const struct roci_span *spans, uint32_t wire_bytes)
+{
+	bool ce = tx->av->traffic_class & 3;
+	uint64_t at = line_send(line_of(f, from->index), w.now, wire_bytes, f->number, &ce);
+	struct flow_packet *p;
+
+	if (!at)
+		return;
+	p = new_packet();
+	p->to = &f->side[1 - from->index];
+	p->ce = ce;
+	p->src_port = tx->av->src_port;
+	p->header_len = tx->header_len;
+	p->payload_len = tx->payload_len;
+	memcpy(p->header, tx->header, tx->header_len);
+	p->payload = tx->span_count ? spans[tx->first_span].base : NULL;
+	if (tx->payload_len && tx->payload_len <= FLOW_COPY)
+		p->payload = memcpy(p->copy, p->payload, tx->payload_len);
+	schedule((struct event){.at = at, .kind = EV_PACKET, .obj = p});
+}
+
+static void pump(struct flow_side *s)
+{
+	uint64_t at;
+
+	flow_pump(s, w.now);
+	at = roci_engine_deadline(s->engine);
+	if (at == ROCI_NEVER || (s->wake_at <= at && s->wake_at > w.now))
+		return;
+	s->wake_at = at < w.now ? w.now : at;
+	schedule((struct event){.at = s->wake_at, .kind = EV_WAKE, .obj = s});
+}
+
+static void wake(struct flow_side *s)
+{
+	if (s->wake_at <= w.now)
+		s->wake_at = ROCI_NEVER;
+	roci_engine_timers(s->engine, w.now);
+	pump(s);
+}
+
+/* ---- the rival ---- */
+
+static void rival_run(void)
+{
+	uint64_t deadline;
+
+	while (rival_may_send(&w.rival)) {
+		bool ce = false;
+		uint64_t number = w.rival.next++, at = line_send(&w.data, w.now, RIVAL_BYTES, RIVAL, &ce);
+
+		if (at)
+			schedule((struct event){.at = at, .kind = EV_RIVAL_PACKET, .number = number, .sent_at = w.now});
+	}
+	deadline = rival_deadline(&w.rival);
+	if (deadline == UINT64_MAX || w.rival_wake_at > w.now)
+		return;
+	w.rival_wake_at = deadline;
+	schedule((struct event){.at = deadline, .kind = EV_RIVAL_WAKE});
+}
+
+static void rival_event(const struct event *ev)
+{
+	bool ce = false;
+	uint64_t at;
+
+	if (ev->kind == EV_RIVAL_PACKET) {
+		at = line_send(&w.back, w.now, 60, RIVAL, &ce);
+		if (at)
+			schedule((struct event){
+				.at = at, .kind = EV_RIVAL_ACK, .number = ev->number, .sent_at = ev->sent_at});
+		return;
+	}
+	if (ev->kind == EV_RIVAL_ACK)
+		rival_acked(&w.rival, w.now, ev->number, ev->sent_at);
+	else if (rival_deadline(&w.rival) <= w.now)
+		rival_expired(&w.rival, w.now);
+	rival_run();
+}
+
+/* ---- a scene ---- */
+
+static void handle(const struct event *ev)
+{
+	switch (ev->kind) {
+	case EV_PACKET: {
+		struct flow_packet *p = ev->obj;
+
+		flow_receive(p, w.now);
+		pump(p->to);
+		free_packet(p);
+		break;
+	}
+	case EV_WAKE: wake(ev->obj); break;
+	default: rival_event(ev); break;
+	}
+}
+
+static struct line_spec back_of(const struct scene *s)
+{
+	struct line_spec back = s->back;
+
+	if (!back.rate_bps)
+		back.rate_bps = s->data.rate_bps;
+	if (!back.delay_ns)
+		back.delay_ns = s->data.delay_ns;
+	if (!back.queue_bytes)
+		back.queue_bytes = back.rate_bps / 8 * (back.delay_ns + 100 * MS) / SECOND;
+	if (!back.outage_ns && s->data.outage_ns) {
+		back.outage_at_ns = s->data.outage_at_ns;
+		back.outage_ns = s->data.outage_ns;
+	}
+	return back;
+}
+
+static void begin(const struct scene *s)
+{
+	struct line_spec back = back_of(s);
+	struct flow_spec spec = {s->mode, 3, s->ecn ? 2 : 0, s->standard};
+
+	w.scene = s;
+	w.now = BEGIN_NS;
+	w.seq = 0;
+	w.rival_wake_at = w.rival_bytes = 0;
+	line_init(&w.data, &s->data, 1, w.now);
+	line_init(&w.back, &back, 2, w.now);
+	w.num_flows = s->flows ? s->flows : 1;
+	memset(w.flows, 0, sizeof(w.flows));
+	for (unsigned i = 0; i < w.num_flows; i++) {
+		flow_create(&w.flows[i], i, &spec, w.now);
+		w.flows[i].send = flow_send;
+		pump(&w.flows[i].side[0]);
+	}
+	if (s->rival) {
+		rival_init(&w.rival, w.now);
+		rival_run();
+	}
+}
+
+static void run(const struct scene *s)
+{
+	uint64_t end = BEGIN_NS + (uint64_t)(s->seconds * 1e9);
+
+	begin(s);
+	while (w.count) {
+		struct event ev = next_event();
+
+		if (ev.at > end) {
+			if (ev.kind == EV_PACKET)
+				free_packet(ev.obj);
+			continue;
+		}
+		w.now = ev.at;
+		handle(&ev);
+	}
+}
+
+/* ---- figures ---- */
+
+struct figures {
+	double share, rival, jain, queue_ms, queue_max_ms, resent, lost, burst;
+	bool failed;
+};
+
+/* The part of the line's rate that payload can have: packets have headers, some are lost. */
+static double possible(const struct scene *s)
+{
+	double rate = (double)(s->data.police_bps ? s->data.police_bps : s->data.rate_bps);
+
+	return rate / 8 * (s->seconds - (double)s->data.outage_ns / 1e9) * 1024 / (1024 + 44) *
+	       (1 - s->data.loss_ppm / 1e6);
+}
+
+static struct figures measure(const struct scene *s)
+{
+	struct figures r = {0};
+	double sum = 0, squares = 0;
+	uint64_t batches = 0, packets = 0, resent = 0;
+
+	for (unsigned i = 0; i < w.num_flows; i++) {
+		struct flow *f = &w.flows[i];
+		double part = (double)f->done / possible(s);
+
+		sum += part;
+		squares += part * part;
+		batches += f->batches;
+		packets += f->packets;
+		resent += roci_engine_stats(f->side[0].engine)->retransmits;
+		r.failed |= f->failed;
+	}
+	r.share = sum;
+	r.jain = squares > 0 ? sum * sum / (w.num_flows * squares) : 0;
+	r.rival = (double)w.data.bytes[RIVAL] / ((double)s->data.rate_bps / 8 * s->seconds);
+	r.queue_ms = (double)w.data.queued_ns / 1e6 / (double)(w.data.packets ? w.data.packets : 1);
+	r.queue_max_ms = (double)w.data.queued_max_ns / 1e6;
+	r.resent = (double)resent / (double)(packets ? packets : 1);
+	r.lost = (double)(w.data.dropped + w.data.lost) / (double)(w.data.packets ? w.data.packets : 1);
+	r.burst = (double)packets / (double)(batches ? batches : 1);
+	return r;
+}
+
+static void end(void)
+{
+	for (unsigned i = 0; i < w.num_flows; i++)
+		flow_destroy(&w.flows[i]);
+}
+
+static bool holds(const struct scene *s, const struct figures *r)
+{
+	return !r->failed && r->share >= s->least && (!s->most || r->share <= s->most) && r->jain >= s->jain &&
+	       (!s->queue_ms || r->queue_ms <= s->queue_ms);
+}
+
+static void print_head(void)
+{
+	printf("%-34s %-5s %7s %7s %7s %9s %9s %7s %7s %6s\n", "line", "mode", "share", "CUBIC", "Jain", "queue ms",
+	       "max", "lost %", "resent%", "burst");
+}
+
+static void print(const struct scene *s, const struct figures *r, const char *verdict)
+{
+	static const char *const modes[] = {"WRITE", "SEND", "READ"};
+	char rival[16] = "-", jain[16] = "-";
+
+	if (s->rival)
+		snprintf(rival, sizeof(rival), "%.3f", r->rival);
+	if (w.num_flows > 1)
+		snprintf(jain, sizeof(jain), "%.3f", r->jain);
+	printf("%-34s %-5s %7.3f %7s %7s %9.2f %9.2f %7.2f %7.2f %6.1f%s%s\n", s->name, modes[s->mode], r->share, rival,
+	       jain, r->queue_ms, r->queue_max_ms, 100 * r->lost, 100 * r->resent, r->burst,
+	       r->failed ? "  failed" : "", verdict);
+	fflush(stdout);
+}
+
+/* True where a scene is wanted: all are where none is named. */
+static bool wanted(const char *name, char **names)
+{
+	if (!*names)
+		return true;
+	for (; *names; names++)
+		if (!strcmp(name, *names))
+			return true;
+	return false;
+}
+
+int main(int argc, char **argv)
+{
+	bool check = argc > 1 && !strcmp(argv[1], "--check");
+	char **names = argv + 1 + check;
+	unsigned ran = 0, broken = 0;
+
+	print_head();
+	for (unsigned i = 0; i < sizeof(scenes) / sizeof(*scenes); i++) {
+		struct figures r;
+		bool good;
+
+		if (!wanted(scenes[i].name, names))
+			continue;
+		run(&scenes[i]);
+		r = measure(&scenes[i]);
+		good = holds(&scenes[i], &r);
+		print(&scenes[i], &r, check && !good ? "  OUT OF BOUNDS" : "");
+		end();
+		ran++;
+		broken += !good;
+	}
+	if (!ran)
+		fprintf(stderr, "lines: there is no such scene\n");
+	return !ran || (check && broken);
+}
