@@ -7,7 +7,11 @@
 #include "engine/sgl.h"
 #include "engine/why.h"
 
-#define READ_PIECE 16 /* packets that one READ request asks for at most */
+/* Packets that one READ request asks for: as many as a window has room for a few times. A responder sends each piece in
+ * messages of its own, so larger ones are cheaper; Rocinante paces what is longer than the largest (response.c). */
+#define PIECE_LEAST       16
+#define PIECE_MOST        64
+#define PIECES_PER_WINDOW 4
 
 /* ---- the place in the queue ---- */
 
@@ -153,6 +157,17 @@ static bool fenced(const struct roci_qp *qp, const struct roci_swqe *w)
 	return (w->flags & ROCI_SEND_FENCE) && qp->req.outstanding.count;
 }
 
+/* The pieces of a READ that begins now; a power of two. */
+static uint8_t choose_piece(const struct roci_qp *qp)
+{
+	uint64_t packet = qp->mtu + ROCI_PATH_PACKET_BYTES;
+	unsigned n = PIECE_LEAST;
+
+	while (n < PIECE_MOST && 2 * n * PIECES_PER_WINDOW * packet <= qp->path->cwnd)
+		n *= 2;
+	return (uint8_t)n;
+}
+
 /* Starts the request at sq.next; a local operation is executed at once. False where it must wait. */
 static bool start_request(struct roci_qp *qp)
 {
@@ -169,20 +184,23 @@ static bool start_request(struct roci_qp *qp)
 		finish_locally(qp, w, status);
 	else
 		w->packets = count_packets(qp, w);
+	if (w->opcode == ROCI_WR_RDMA_READ && w->packets)
+		w->piece = choose_piece(qp);
 	sq->started++;
 	return true;
 }
 
 /* ---- packets ---- */
 
-/* PSNs that the next packet of *w stands for: 1, or for a READ the rest of its piece. Pieces have fixed borders, so
- * a repeated READ request is always the tail of one that the responder knows. */
+/* PSNs that the next packet of *w stands for: 1, or for a READ the rest of its piece. A request's pieces have fixed
+ * borders, so a repeated READ request is always the tail of one that the responder knows. */
 static uint32_t next_step(const struct roci_qp *qp, const struct roci_swqe *w)
 {
-	uint32_t at = qp->req.next_packet, left = w->packets - at, n = READ_PIECE - at % READ_PIECE;
+	uint32_t at = qp->req.next_packet, left = w->packets - at, n;
 
 	if (w->opcode != ROCI_WR_RDMA_READ)
 		return 1;
+	n = w->piece - at % w->piece;
 	return n < left ? n : left;
 }
 

@@ -5,7 +5,8 @@
  *
  * What is in flight is bounded by the path's congestion window. A request's window bytes are its payload (for a READ:
  * the payload of the responses it asks for) plus a fixed cost per packet. A READ is asked for in pieces as the window
- * allows; each piece is a READ request of its own on the wire, with the PSNs that one big request would have had.
+ * allows; each piece is a READ request of its own on the wire, with the PSNs that one big request would have had. How
+ * large they are is decided when the READ begins.
  */
 #ifndef ROCI_ENGINE_REQUESTER_H
 #define ROCI_ENGINE_REQUESTER_H

@@ -24,6 +24,7 @@ struct roci_swqe {
 	bool done;        /* needs nothing more from the network */
 	bool has_cqe;     /* its completion was put into the CQ, at cq_place */
 	uint8_t num_sge;  /* inline data: unused */
+	uint8_t piece;    /* READ: packets that one request asks for at most, see requester.h */
 	union {
 		struct {
 			uint64_t compare_add, swap;
