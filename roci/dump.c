@@ -63,6 +63,12 @@ static const struct option_row options[] = {
 	 .help = "also what is no RDMA: ARP, TCP, ...",
 	 .kind = OPTION_FLAG,
 	 .offset = OFFSET(all)},
+	{.letter = 'p',
+	 .name = "packets",
+	 .group = "which packets",
+	 .help = "only packets: not what programs post and complete, nor\nother records of a capture of roci0",
+	 .kind = OPTION_FLAG,
+	 .offset = OFFSET(packets)},
 	{.letter = 'v',
 	 .name = "verbose",
 	 .group = "how they are shown",
@@ -90,9 +96,17 @@ struct dump {
 	const struct dump_choices *choices;
 	struct dump_filter filter;
 	struct capture_tracker *tracker;
-	uint64_t begin_ns; /* of the first packet */
+	struct capture_run records; /* that say the same, and are not shown yet */
+	uint64_t begin_ns;          /* of the first packet or record */
 	uint64_t hidden;
 };
+
+static void show_records(struct dump *d)
+{
+	if (d->records.count)
+		dump_run(&d->records, d->begin_ns, d->choices->verbose);
+	d->records.count = 0;
+}
 
 static void show_packet(struct dump *d, const struct capture_event *e)
 {
@@ -102,6 +116,7 @@ static void show_packet(struct dump *d, const struct capture_event *e)
 		d->hidden += e->sort == CAPTURE_SORT_OTHER || e->sort == CAPTURE_SORT_FRAGMENT;
 		return;
 	}
+	show_records(d);
 	if (d->choices->json)
 		dump_json(e);
 	else
@@ -121,10 +136,36 @@ static void take_packet(struct dump *d, const struct capture_record *record)
 	while (capture_tracker_more(d->tracker, &frame, &e));
 }
 
+/* A record of the embedded device, or a block of another program. */
+static void take_block(struct dump *d, const struct capture_record *record)
+{
+	struct roci_record ours;
+
+	if (record->kind == CAPTURE_LOCAL && record->local_type == ROCI_RECORD_BLOCK &&
+	    roci_record_parse(record->bytes, record->len, record->swapped, &ours)) {
+		if (!d->begin_ns)
+			d->begin_ns = ours.time_ns;
+		capture_tracker_record(d->tracker, &ours);
+		if (d->choices->stats || !dump_filter_admits_record(&d->filter, &ours))
+			return;
+		if (d->choices->json) {
+			dump_json_record(&ours);
+		} else if (!capture_run_add(&d->records, &ours)) {
+			show_records(d);
+			capture_run_add(&d->records, &ours);
+		}
+	} else if (d->choices->all && !d->choices->packets && !d->choices->json && !d->choices->stats) {
+		show_records(d);
+		dump_block(record, d->begin_ns);
+	}
+}
+
 static void take_record(struct dump *d, const struct capture_record *record)
 {
 	if (record->kind == CAPTURE_PACKET)
 		take_packet(d, record);
+	else if (record->kind == CAPTURE_LOCAL || record->kind == CAPTURE_CUSTOM)
+		take_block(d, record);
 	else if (record->kind == CAPTURE_DROPPED)
 		fprintf(stderr,
 			"roci dump: %" PRIu64 " packets are missing in the capture: it was not written fast enough\n",
@@ -191,6 +232,7 @@ static int read_all(struct dump *d, FILE *file, const char *name)
 		if (stopped || ferror(stdout) || (live && fflush(stdout)))
 			break;
 	}
+	show_records(d);
 	if (stopped)
 		result = CAPTURE_END;
 	if (d->choices->stats)

@@ -2,6 +2,7 @@
 /* Which packets `roci dump` shows. */
 #include <arpa/inet.h>
 #include <errno.h>
+#include <infiniband/verbs.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -10,6 +11,12 @@
 
 const char *const dump_op_names[] = {"any",   "send", "write", "read", "atomic", "atomic-write",
 				     "flush", "ack",  "nak",   "cm",   "cnp",    NULL};
+
+/* Of enum ibv_wr_opcode and ibv_wc_opcode; the headers of Debian 12 do not have these. */
+#define WR_FLUSH        14
+#define WR_ATOMIC_WRITE 15
+#define WC_FLUSH        8
+#define WC_ATOMIC_WRITE 9
 
 enum op { ANY, SEND, WRITE, READ, ATOMIC, ATOMIC_WRITE, FLUSH, ACK, NAK, CM, CNP };
 
@@ -26,7 +33,8 @@ static bool parse_gid(const char *text, uint8_t gid[16])
 
 int dump_filter_parse(const struct command *self, const struct dump_choices *choices, struct dump_filter *filter)
 {
-	*filter = (struct dump_filter){.errors = choices->errors, .all = choices->all, .op = choices->op};
+	*filter = (struct dump_filter){
+		.errors = choices->errors, .all = choices->all, .packets = choices->packets, .op = choices->op};
 	if (choices->qp) {
 		char *end;
 		unsigned long value;
@@ -93,4 +101,63 @@ bool dump_filter_admits(const struct dump_filter *filter, const struct capture_e
 	if (filter->by_host && memcmp(flow->src, filter->gid, 16) && memcmp(flow->dst, filter->gid, 16))
 		return false;
 	return op_matches(filter->op, e);
+}
+
+/* ---- records ---- */
+
+/* What the completion of a request, or of a receive, is about. */
+static unsigned op_of_completion(uint8_t opcode)
+{
+	switch (opcode) {
+	case IBV_WC_SEND:
+	case IBV_WC_RECV: return SEND;
+	case IBV_WC_RDMA_WRITE:
+	case IBV_WC_RECV_RDMA_WITH_IMM: return WRITE;
+	case IBV_WC_RDMA_READ: return READ;
+	case IBV_WC_COMP_SWAP:
+	case IBV_WC_FETCH_ADD: return ATOMIC;
+	case WC_FLUSH: return FLUSH;
+	case WC_ATOMIC_WRITE: return ATOMIC_WRITE;
+	default: return ANY;
+	}
+}
+
+static unsigned op_of_post(uint8_t opcode)
+{
+	switch (opcode) {
+	case IBV_WR_SEND:
+	case IBV_WR_SEND_WITH_IMM:
+	case IBV_WR_SEND_WITH_INV: return SEND;
+	case IBV_WR_RDMA_WRITE:
+	case IBV_WR_RDMA_WRITE_WITH_IMM: return WRITE;
+	case IBV_WR_RDMA_READ: return READ;
+	case IBV_WR_ATOMIC_CMP_AND_SWP:
+	case IBV_WR_ATOMIC_FETCH_AND_ADD: return ATOMIC;
+	case WR_FLUSH: return FLUSH;
+	case WR_ATOMIC_WRITE: return ATOMIC_WRITE;
+	default: return ANY;
+	}
+}
+
+static unsigned op_of_record(const struct roci_record *r)
+{
+	switch (r->kind) {
+	case ROCI_RECORD_POST_SEND: return op_of_post(r->opcode);
+	case ROCI_RECORD_POST_RECV:
+	case ROCI_RECORD_POST_SRQ: return SEND;
+	case ROCI_RECORD_COMPLETION: return op_of_completion(r->opcode);
+	case ROCI_RECORD_CM_EVENT: return CM;
+	default: return ANY;
+	}
+}
+
+bool dump_filter_admits_record(const struct dump_filter *filter, const struct roci_record *r)
+{
+	if (filter->packets || (filter->errors && !capture_record_is_error(r)))
+		return false;
+	if (filter->by_qp && r->qpn != filter->qpn && r->peer != filter->qpn)
+		return false;
+	if (filter->by_host && memcmp(r->local_gid, filter->gid, 16) && memcmp(r->remote_gid, filter->gid, 16))
+		return false;
+	return filter->op == ANY || filter->op == op_of_record(r);
 }

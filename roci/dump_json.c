@@ -6,6 +6,7 @@
 
 #include "capture/fields.h"
 #include "dump.h"
+#include "text.h"
 
 static json_t *number(uint64_t value)
 {
@@ -59,6 +60,17 @@ static void add_field(void *context, const struct capture_field *field)
 }
 
 /* ---- a packet ---- */
+
+/* Of bytes that may not be UTF-8. */
+static json_t *repaired(const void *bytes, size_t len)
+{
+	size_t repaired_len = 0;
+	char *text = text_repair(bytes, len, &repaired_len);
+	json_t *string = text ? json_stringn(text, repaired_len) : NULL;
+
+	free(text);
+	return string;
+}
 
 static const char *const sorts[] = {
 	[CAPTURE_SORT_ROCE] = "roce",   [CAPTURE_SORT_CM] = "cm",     [CAPTURE_SORT_NOT_UNDERSTOOD] = "not_understood",
@@ -142,7 +154,7 @@ static json_t *comments_of(const struct capture_record *record)
 			continue;
 		if (!list)
 			list = json_array();
-		json_array_append_new(list, json_stringn((const char *)option.bytes, option.len));
+		json_array_append_new(list, repaired(option.bytes, option.len));
 	}
 	return list;
 }
@@ -170,6 +182,30 @@ void dump_json(const struct capture_event *e)
 	if (comments)
 		json_object_set_new(object, "comments", comments);
 	capture_fields(e, add_field, fields);
+	json_object_set_new(object, "fields", fields);
+	json_dumpf(object, stdout, JSON_COMPACT);
+	putchar('\n');
+	json_decref(object);
+}
+
+/* ---- a record ---- */
+
+void dump_json_record(const struct roci_record *r)
+{
+	json_t *object = json_object(), *fields = json_object();
+	struct capture_run run = {.count = 0};
+	char meaning[CAPTURE_RECORD_CHARS];
+
+	capture_run_add(&run, r);
+	json_object_set_new(object, "sort", json_string("record"));
+	json_object_set_new(object, "record", json_string(capture_record_word(r)));
+	json_object_set_new(object, "time_ns", number(r->time_ns));
+	json_object_set_new(object, "error", json_boolean(capture_record_is_error(r)));
+	capture_run_meaning(&run, meaning);
+	json_object_set_new(object, "meaning", repaired(meaning, strlen(meaning)));
+	if (r->kind == ROCI_RECORD_PROCESS)
+		json_object_set_new(object, "program", repaired(r->text, strlen(r->text)));
+	capture_record_fields(r, add_field, fields);
 	json_object_set_new(object, "fields", fields);
 	json_dumpf(object, stdout, JSON_COMPACT);
 	putchar('\n');

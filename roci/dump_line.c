@@ -6,13 +6,14 @@
 #include <time.h>
 
 #include "capture/fields.h"
+#include "capture/line.h"
 #include "dump.h"
 #include "text.h"
 #include "wire/gid.h"
 
 #define OPCODE_COLUMN 28
 #define OPCODE_CHARS  48
-#define ENDS_MIN      30
+#define ENDS_MIN      39
 #define ENDS_MAX      100
 #define BYTES_SHOWN   32 /* of a packet that is not understood, without -v */
 #define ROW_BYTES     16
@@ -103,17 +104,23 @@ static void print_field(void *context, const struct capture_field *field)
 	}
 }
 
-static void print_fields(const struct capture_event *e)
+static void print_time(uint64_t time_ns)
 {
-	struct fields fields = {NULL};
-	time_t seconds = (time_t)(e->record->time_ns / 1000000000);
+	time_t seconds = (time_t)(time_ns / 1000000000);
 	char text[32] = "";
 	struct tm tm;
 
 	if (gmtime_r(&seconds, &tm))
 		strftime(text, sizeof(text), "%Y-%m-%d %H:%M:%S", &tm);
-	printf("      time: %s.%09" PRIu64 " UTC, frame of %" PRIu32 " bytes", text, e->record->time_ns % 1000000000,
-	       e->record->original_len);
+	printf("      time: %s.%09" PRIu64 " UTC", text, time_ns % 1000000000);
+}
+
+static void print_fields(const struct capture_event *e)
+{
+	struct fields fields = {NULL};
+
+	print_time(e->record->time_ns);
+	printf(", frame of %" PRIu32 " bytes", e->record->original_len);
 	if (e->conversation)
 		printf(", conversation %" PRIu32, e->conversation);
 	if (e->sent_number)
@@ -140,20 +147,27 @@ static void print_comments(const struct capture_record *record)
 	}
 }
 
+/* The columns that packets and records have alike. That of the ends grows with what is in it. */
+static void print_columns(uint64_t time_ns, uint64_t begin_ns, const char *direction, const char *ends,
+			  const char *what)
+{
+	static int width = ENDS_MIN;
+	int64_t since = (int64_t)(time_ns - begin_ns);
+
+	if ((int)strlen(ends) > width && strlen(ends) < ENDS_MAX)
+		width = (int)strlen(ends);
+	printf(" %11.6f %s%-*s  %-*s ", (double)since / 1e9, direction, width, ends, OPCODE_COLUMN, what);
+}
+
 void dump_line(const struct capture_event *e, uint64_t begin_ns, bool verbose)
 {
 	static const char *const directions[] = {
 		[CAPTURE_PASSING] = "", [CAPTURE_INBOUND] = "in  ", [CAPTURE_OUTBOUND] = "out "};
-	static int width = ENDS_MIN;
 	char ends[160], name[OPCODE_CHARS], meaning[CAPTURE_MEANING_CHARS];
-	int64_t since;
 
-	since = (int64_t)(e->record->time_ns - begin_ns);
 	print_ends(e, ends, sizeof(ends));
-	if ((int)strlen(ends) > width && strlen(ends) < ENDS_MAX)
-		width = (int)strlen(ends);
-	printf("%6" PRIu64 " %11.6f %s%-*s  %-*s ", e->record->number, (double)since / 1e9,
-	       directions[e->record->direction], width, ends, OPCODE_COLUMN, opcode_name(e, name));
+	printf("%6" PRIu64, e->record->number);
+	print_columns(e->record->time_ns, begin_ns, directions[e->record->direction], ends, opcode_name(e, name));
 	if (is_roce(e))
 		printf("PSN %-8" PRIu32 " %5" PRIu32 "  ", e->packet.psn, e->packet.payload_len);
 	else
@@ -166,4 +180,64 @@ void dump_line(const struct capture_event *e, uint64_t begin_ns, bool verbose)
 		print_fields(e);
 	else if (e->sort == CAPTURE_SORT_NOT_UNDERSTOOD || e->sort == CAPTURE_SORT_OTHER)
 		print_bytes(e->frame->bytes, e->frame->len < BYTES_SHOWN ? e->frame->len : BYTES_SHOWN, "        ");
+}
+
+/* ---- what is no packet ---- */
+
+/* "pid 4711 0x000011 > 0x000012" */
+static void print_record_ends(const struct roci_record *r, char *text, size_t size)
+{
+	struct capture_line line = {text, size, 0};
+
+	capture_put(&line, "pid %" PRIu32, r->pid);
+	if (r->kind == ROCI_RECORD_POST_SRQ)
+		capture_put(&line, " SRQ %" PRIu32, r->queue);
+	if (r->kind == ROCI_RECORD_FAULT || r->kind == ROCI_RECORD_CM_EVENT)
+		return;
+	if (r->qpn)
+		capture_put(&line, " 0x%06" PRIx32, r->qpn);
+	if (r->peer)
+		capture_put(&line, " > 0x%06" PRIx32, r->peer);
+}
+
+void dump_run(const struct capture_run *run, uint64_t begin_ns, bool verbose)
+{
+	const struct roci_record *r = &run->first;
+	char ends[160], meaning[CAPTURE_RECORD_CHARS];
+	struct fields fields = {NULL};
+
+	print_record_ends(r, ends, sizeof(ends));
+	printf("%6s", "-");
+	print_columns(r->time_ns, begin_ns, "    ", ends, capture_record_name(r));
+	if (r->length && r->kind != ROCI_RECORD_QP_STATE)
+		printf("             %5" PRIu64 "  ", r->length);
+	else
+		printf("                    ");
+	capture_run_meaning(run, meaning);
+	text_print(stdout, meaning, strlen(meaning));
+	putchar('\n');
+	if (!verbose)
+		return;
+	print_time(r->time_ns);
+	putchar('\n');
+	capture_record_fields(r, print_field, &fields);
+	putchar('\n');
+}
+
+void dump_block(const struct capture_record *record, uint64_t begin_ns)
+{
+	char what[32];
+
+	if (record->kind == CAPTURE_CUSTOM)
+		snprintf(what, sizeof(what), "custom block");
+	else
+		snprintf(what, sizeof(what), "block of type 0x%08" PRIx32, record->local_type);
+	printf("%6s", "-");
+	print_columns(record->time_ns, begin_ns, "", "", what);
+	printf("             %5" PRIu32 "  ", record->len);
+	if (record->kind == CAPTURE_CUSTOM)
+		printf("of private enterprise number %" PRIu32 "\n", record->pen);
+	else
+		puts("for local use, of another program");
+	print_bytes(record->bytes, record->len < BYTES_SHOWN ? record->len : BYTES_SHOWN, "        ");
 }

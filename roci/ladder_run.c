@@ -72,6 +72,7 @@ static void take(struct ladder *l, struct capture_tracker *tracker, const struct
 		while (capture_tracker_more(tracker, &frame, &event));
 	} else if (record->kind == CAPTURE_LOCAL && record->local_type == ROCI_RECORD_BLOCK &&
 		   roci_record_parse(record->bytes, record->len, record->swapped, &ours)) {
+		capture_tracker_record(tracker, &ours);
 		ladder_take_record(l, &ours);
 	}
 }

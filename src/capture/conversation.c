@@ -77,6 +77,9 @@ static uint32_t index_of(const struct capture_talks *talks, const struct capture
 
 void capture_talk_touch(struct capture_talks *talks, struct capture_talk *talk, uint64_t now_ns)
 {
+	if (!talk->heard)
+		talk->about.first_ns = now_ns;
+	talk->heard = true;
 	talk->about.last_ns = now_ns;
 	if (talks->talks[talks->newest] == talk)
 		return;
@@ -217,7 +220,7 @@ static uint32_t take_place(struct capture_talks *talks, capture_conversation_fn 
 		struct capture_talk *oldest = talks->talks[talks->oldest];
 
 		talks->given_up++;
-		if (given_up)
+		if (given_up && oldest->heard)
 			given_up(context, describe(oldest));
 		forget(talks, talks->oldest);
 	}
@@ -342,7 +345,7 @@ void capture_talks_each(struct capture_talks *talks, capture_conversation_fn *fn
 	uint32_t count = 0;
 
 	for (uint32_t at = 0; at < talks->count; at++)
-		if (talks->talks[at]->used)
+		if (talks->talks[at]->used && talks->talks[at]->heard)
 			sorted[count++] = talks->talks[at];
 	qsort(sorted, count, sizeof(sorted[0]), by_number);
 	for (uint32_t i = 0; i < count; i++)

@@ -66,6 +66,7 @@ struct capture_talk {
 	struct capture_half half[2];
 	uint32_t mtu; /* bytes; 0: not known */
 	bool used;
+	bool heard;        /* a packet of it was seen; it may be known before, from connection management or a record */
 	uint32_t chain[2]; /* next in the bucket of the packets of end 0, 1 */
 	uint32_t newer, older;
 };
@@ -97,15 +98,15 @@ struct capture_talk *capture_talk_add(struct capture_talks *talks, const struct 
 struct capture_talk *capture_talk_pair(struct capture_talks *talks, const struct capture_key *key, uint32_t psn,
 				       unsigned *end, uint32_t *merged);
 
-/* Connection management says which two QPs talk: the packet's destination, and `src_qpn` at its source; and their path
- * MTU (bytes; 0: not known). */
+/* Connection management or a record says which two QPs talk: the packet's destination, and `src_qpn` at its source; and
+ * their path MTU (bytes; 0: not known). */
 void capture_talk_connect(struct capture_talks *talks, const struct capture_key *key, uint32_t src_qpn, uint32_t mtu,
 			  uint64_t now_ns, capture_conversation_fn *given_up, void *context);
 
 /* It was heard: it is the last one to be given up. */
 void capture_talk_touch(struct capture_talks *talks, struct capture_talk *talk, uint64_t now_ns);
 
-/* By number. */
+/* Those that were heard, by number. */
 void capture_talks_each(struct capture_talks *talks, capture_conversation_fn *fn, void *context);
 void capture_talks_totals(const struct capture_talks *talks, struct capture_totals *totals);
 

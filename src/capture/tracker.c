@@ -354,6 +354,28 @@ static void take_packet(struct capture_tracker *t, struct capture_event *e)
 	count(&s);
 }
 
+/* ---- records ---- */
+
+/* enum ibv_qp_type and ibv_qp_state, which the wire does not have */
+#define QPT_RC  2
+#define QPT_UC  3
+#define QPS_RTR 2
+
+void capture_tracker_record(struct capture_tracker *t, const struct roci_record *r)
+{
+	const struct capture_key key = {
+		.src = r->local_gid,
+		.dst = r->remote_gid,
+		.dest_qpn = r->peer,
+		.src_qpn = r->qpn,
+		.transport = r->qp_type == QPT_RC ? ROCI_TRANSPORT_RC : ROCI_TRANSPORT_UC,
+	};
+
+	if (r->kind == ROCI_RECORD_QP_STATE && r->status == QPS_RTR && (r->qp_type == QPT_RC || r->qp_type == QPT_UC))
+		capture_talk_connect(t->talks, &key, r->qpn, (uint32_t)r->length, r->time_ns, t->given_up,
+				     t->given_up_context);
+}
+
 /* ---- what a frame carries ---- */
 
 static bool parse_roce(struct capture_event *e)

@@ -26,6 +26,7 @@
 
 #include "capture/event.h"
 #include "capture/percentile.h"
+#include "wire/record.h"
 
 #define CAPTURE_CONVERSATIONS 1024
 
@@ -69,13 +70,17 @@ void capture_tracker_take(struct capture_tracker *t, const struct capture_record
  * there is none. */
 bool capture_tracker_more(struct capture_tracker *t, struct capture_frame *frame, struct capture_event *event);
 
+/* Takes a record of the embedded device (wire/record.h). A QP that is ready to receive says who its peer is, so that
+ * its packets have a source QP from the first one on. */
+void capture_tracker_record(struct capture_tracker *t, const struct roci_record *record);
+
 const struct capture_totals *capture_tracker_totals(const struct capture_tracker *t);
 
 /* Called with a conversation that is given up, before it is forgotten. */
 typedef void capture_conversation_fn(void *context, const struct capture_conversation *c);
 void capture_tracker_on_given_up(struct capture_tracker *t, capture_conversation_fn *fn, void *context);
 
-/* Calls fn with every conversation that is followed, by number. */
+/* Calls fn with every conversation that is followed and has packets, by number. */
 void capture_tracker_each(const struct capture_tracker *t, capture_conversation_fn *fn, void *context);
 
 #endif

@@ -5,6 +5,7 @@
 #include <infiniband/verbs.h>
 #include <string.h>
 
+#include "capture/record_names.h"
 #include "ladder/store.h"
 #include "wire/gid.h"
 
@@ -123,72 +124,6 @@ int ladder_explain(struct ladder *l, const struct explanation *e)
 
 /* ---- events ---- */
 
-static const char *post_name(uint8_t opcode)
-{
-	switch (opcode) {
-	case IBV_WR_RDMA_WRITE: return "WRITE";
-	case IBV_WR_RDMA_WRITE_WITH_IMM: return "WRITE with immediate";
-	case IBV_WR_SEND: return "SEND";
-	case IBV_WR_SEND_WITH_IMM: return "SEND with immediate";
-	case IBV_WR_RDMA_READ: return "READ";
-	case IBV_WR_ATOMIC_CMP_AND_SWP: return "COMPARE & SWAP";
-	case IBV_WR_ATOMIC_FETCH_AND_ADD: return "FETCH & ADD";
-	case IBV_WR_LOCAL_INV: return "local invalidate";
-	case IBV_WR_BIND_MW: return "bind window";
-	case IBV_WR_SEND_WITH_INV: return "SEND with invalidate";
-	case 14: return "FLUSH";
-	case 15: return "ATOMIC WRITE";
-	default: return "request";
-	}
-}
-
-static const char *completion_name(uint8_t opcode)
-{
-	static const char *const names[] = {
-		"SEND", "WRITE", "READ",        "COMPARE & SWAP", "FETCH & ADD", "bind window", "local invalidate",
-		"TSO",  "FLUSH", "ATOMIC WRITE"};
-
-	if (opcode == IBV_WC_RECV_RDMA_WITH_IMM)
-		return "receive (WRITE with immediate)";
-	if (opcode & IBV_WC_RECV)
-		return "receive";
-	return opcode < sizeof(names) / sizeof(names[0]) ? names[opcode] : "request";
-}
-
-static const char *state_name(uint32_t state)
-{
-	static const char *const names[] = {"RESET", "INIT", "RTR", "RTS", "SQD", "SQE", "ERR"};
-
-	return state < sizeof(names) / sizeof(names[0]) ? names[state] : "?";
-}
-
-static const char *connection_name(uint8_t event)
-{
-	/* enum roci_cm_event_kind: docs/WIRE.md */
-	static const char *const names[] = {"connection request",
-					    "connection reply",
-					    "connection established",
-					    "connection rejected",
-					    "no answer to the connection request",
-					    "no answer to the connection reply",
-					    "disconnect requested",
-					    "disconnected",
-					    "no answer to the disconnect request",
-					    "time wait is over",
-					    "datagram request",
-					    "datagram reply",
-					    "no answer to the datagram request"};
-
-	return event < sizeof(names) / sizeof(names[0]) ? names[event] : "connection event";
-}
-
-static const char *fault_name(uint32_t fault)
-{
-	static const char *const names[] = {"", "lost", "repeated", "put before the packet before it", "damaged"};
-
-	return fault < sizeof(names) / sizeof(names[0]) ? names[fault] : "changed";
-}
-
 /* "wr_id 5", "wr_id 0x100000000", "wr_id 1 to 8" */
 static ladder_text_t wr_id(struct ladder *l, const struct ladder_event *e)
 {
@@ -208,7 +143,7 @@ static void word_post(struct ladder *l, struct ladder_event *e)
 
 	ladder_size(size, r->length);
 	if (e->kind == LADDER_POST_SEND)
-		e->text = ladder_print(l, "post %s  %s", post_name(r->opcode), r->length ? size : "");
+		e->text = ladder_print(l, "post %s  %s", capture_post_name(r->opcode), r->length ? size : "");
 	else if (e->count == 1)
 		e->text = ladder_print(l, "post receive  %s", size);
 	else
@@ -233,9 +168,9 @@ static void word_completion(struct ladder *l, struct ladder_event *e)
 {
 	const struct roci_record *r = &e->record;
 	const struct explanation *why = r->status ? explain_wc_status((int)r->status) : NULL;
-	const char *name = completion_name(r->opcode), *status = why         ? why->name
-								 : r->status ? "unknown status"
-									     : "IBV_WC_SUCCESS";
+	const char *name = capture_completion_name(r->opcode), *status = why         ? why->name
+									 : r->status ? "unknown status"
+										     : "IBV_WC_SUCCESS";
 	char size[LADDER_SIZE_CHARS];
 
 	if (!r->status)
@@ -258,12 +193,12 @@ static void word_state(struct ladder *l, struct ladder_event *e)
 {
 	const struct roci_record *r = &e->record;
 
-	e->text = ladder_print(l, "QP → %s", state_name(r->status));
+	e->text = ladder_print(l, "QP → %s", capture_qp_state_name(r->status));
 	e->id = ladder_print(l, "QP 0x%06x", r->qpn);
 	e->severity = r->status == IBV_QPS_ERR ? LADDER_NOTE : LADDER_GOOD;
 	e->explanation = ladder_explain(l, explain_code(EXPLAIN_QP_STATE, (int)r->status));
 	e->fields = ladder_print(l, "QP=0x%06x;connected to QP=0x%06x;state=%s;path MTU=%" PRIu64 " B", r->qpn, r->peer,
-				 state_name(r->status), r->length);
+				 capture_qp_state_name(r->status), r->length);
 }
 
 static void word_connection(struct ladder *l, struct ladder_event *e)
@@ -274,11 +209,12 @@ static void word_connection(struct ladder *l, struct ladder_event *e)
 					: error  ? explain_code(EXPLAIN_ERRNO, -(int32_t)r->status)
 						 : NULL;
 
-	e->text = ladder_print(l, "event: %s", connection_name(r->opcode));
+	e->text = ladder_print(l, "event: %s", capture_cm_event_name(r->opcode));
 	e->severity = rejected || error ? LADDER_ERROR : LADDER_GOOD;
 	e->explanation = ladder_explain(l, why);
-	e->fields = ladder_print(l, "event=%s;%s=%d%s%s", connection_name(r->opcode), rejected ? "reason" : "status",
-				 (int32_t)r->status, why ? " " : "", why ? why->name : "");
+	e->fields =
+		ladder_print(l, "event=%s;%s=%d%s%s", capture_cm_event_name(r->opcode), rejected ? "reason" : "status",
+			     (int32_t)r->status, why ? " " : "", why ? why->name : "");
 }
 
 static void word_fault(struct ladder *l, struct ladder_event *e)
@@ -286,10 +222,11 @@ static void word_fault(struct ladder *l, struct ladder_event *e)
 	const struct roci_record *r = &e->record;
 	const struct roci_opcode_info *op = roci_opcode_info(r->opcode);
 
-	e->text = ladder_print(l, "--fault: PSN %u %s", r->imm, fault_name(r->status));
+	e->text = ladder_print(l, "--fault: PSN %u %s", r->imm, capture_fault_name(r->status));
 	e->severity = LADDER_NOTE;
-	e->fields = ladder_print(l, "packet=%s;PSN=%u;to QP=0x%06x;what=%s;when=%s", op ? op->name : "?", r->imm,
-				 r->qpn, fault_name(r->status), r->flags ? "before it was sent" : "after it arrived");
+	e->fields =
+		ladder_print(l, "packet=%s;PSN=%u;to QP=0x%06x;what=%s;when=%s", op ? op->name : "?", r->imm, r->qpn,
+			     capture_fault_name(r->status), r->flags ? "before it was sent" : "after it arrived");
 }
 
 void ladder_word_event(struct ladder *l, struct ladder_event *e)

@@ -14,6 +14,7 @@ import xml.etree.ElementTree as ET
 
 from command_line import base, environment, here, roci, says
 from harness import HERE, ROCI, Failure, check, need, tap, wait_until
+from made_capture import A, B, HEAD, T0, block, packet, record
 
 CAPTURES = os.path.join(HERE, '..', 'captures')
 BROKEN, USAGE = 1, 2
@@ -314,6 +315,50 @@ def constant_memory():
     return f'{small} KiB and {large} KiB'
 
 
+# ---- records ----
+
+def recorded():
+    """Two receives, a connected QP whose packet nobody answers, a completion, and one that failed; a name that is no text."""
+    return scratch('recorded', HEAD + record(1, T0, 7, 'a\x1b[2Jb') + record(3, T0 + 1000, 7, qpn=0x11, wr_id=1, length=4096)
+                   + record(3, T0 + 2000, 7, qpn=0x11, wr_id=2, length=4096) + record(6, T0 + 3000, 7, qpn=0x11, peer=0x22, status=2, length=1024, local=A, remote=B)
+                   + record(2, T0 + 4000, 7, qpn=0x11, peer=0x22, wr_id=9, opcode=2, length=8, flags=2, local=A, remote=B)
+                   + packet(T0 + 5000, A, B, 4, 0x22, 100, b'hello!!!', pid=7) + record(5, T0 + 6000, 7, qpn=0x11, peer=0x22, wr_id=9, length=8)
+                   + record(5, T0 + 7000, 7, qpn=0x11, peer=0x22, wr_id=10, opcode=2, status=10) + block(0x80000001, b'of another program')
+                   + block(0xbad, struct.pack('<I', 32473) + b'custom'))
+
+
+def records_are_told():
+    path = recorded()
+    lines = roci('dump', path)[0].splitlines()
+    told = ['process +a\\\\x1b\\[2Jb begins', 'post receive +4096  2 receives of 4 KiB, wr_id 1 to 2',
+            'QP state +RTR, connected to 0x000022, path MTU 1024', 'post send +8  SEND 8 bytes, wr_id 9$',
+            r'1 +0.000005 .*10\.0\.0\.1 0x000011 > 10\.0\.0\.2 0x000022 .*SEND 8 bytes', 'completion +8  SEND is done, 8 bytes, wr_id 9',
+            'completion +READ failed, wr_id 10: IBV_WC_REM_ACCESS_ERR .10.: the peer refused']
+    check(len(lines) == len(told), '\n'.join(lines))
+    for pattern, line in zip(told, lines):
+        says(pattern, line)
+    check(all(' pid 7' in line for line in lines[:4]), '\n'.join(lines))
+    check(not re.search('[\x00-\x09\x0b-\x1f]', '\n'.join(lines)), 'control characters reach the terminal')
+    for options, left in ([['--packets'], [4]], [['--errors'], [6]], [['--op', 'read'], [6]], [['--op', 'send'], [1, 3, 4, 5]],
+                           [['--qp', '0x22'], [2, 3, 4, 5, 6]], [['--op', 'cm'], []]):
+        got = roci('dump', *options, path)[0].splitlines()
+        check(got == [lines[i] for i in left], f'{options}: {got}')
+    says('wr_id 0x0000000000000009', roci('dump', '-v', path)[0])
+    every = roci('dump', '--all', path)[0]
+    says('block of type 0x80000001 +20  for local use', every)
+    says('custom block +8  of private enterprise number 32473', every)
+
+
+def records_in_json():
+    objects = [json.loads(line) for line in roci('dump', '--json', recorded())[0].splitlines()]
+    records = [o for o in objects if o['sort'] == 'record']
+    check([o['record'] for o in records] == ['process', 'post_recv', 'post_recv', 'qp_state', 'post_send', 'completion', 'completion'], objects)
+    check([o['error'] for o in records] == [False] * 6 + [True], records)
+    check(records[0]['program'] == 'a\x1b[2Jb', records[0])
+    check(records[-1]['fields']['record'] == {'pid': 7, 'qp_type': 2, 'opcode': 2, 'status': 10, 'flags': 0, 'qpn': 0x11, 'peer': 0x22, 'cq': 1,
+                                              'wr_id': '0x000000000000000a', 'length': 0, 'imm': 0}, records[-1])
+
+
 # ---- live ----
 
 def live():
@@ -323,7 +368,10 @@ def live():
     says(r'acknowledges up to PSN \d+, round trip', out)
     says('2 operations, 0 failed', err)
     check('2 operations' not in out, 'the output of the program is among the packets')
-    packets = [json.loads(line) for line in roci('dump', '--json', '--run', '--', ROCI, 'ping', '--loopback', '--device', 'auto', '--count', '2')[0].splitlines()]
+    says('post send .* SEND 5000 bytes', out)
+    says('completion .* receive is done, 5000 bytes', out)
+    objects = [json.loads(line) for line in roci('dump', '--json', '--run', '--', ROCI, 'ping', '--loopback', '--device', 'auto', '--count', '2')[0].splitlines()]
+    packets = [o for o in objects if o['sort'] != 'record']
     check({p['direction'] for p in packets} == {'in', 'out'} and all(p['icrc'] == 'right' for p in packets), packets)
     check(any(p.get('left_in') for p in packets if p['direction'] == 'in'), 'no packet is recognized when it arrives')
 
@@ -351,7 +399,7 @@ def of_running_program():
     wait_until('packets', lambda: 'SEND 64 bytes' in first.text())
     first.end()
     out, err = roci('dump', '--json', '--pid', str(program.pid))
-    packets = [json.loads(line) for line in out.splitlines()]
+    packets = [o for o in map(json.loads, out.splitlines()) if o['sort'] != 'record']
     check({p['direction'] for p in packets} == {'in', 'out'} and all(p['icrc'] == 'right' for p in packets), 'both directions, intact')
     says('CM DREQ', '\n'.join(p['meaning'] for p in packets))
     says(f'waiting for packets of process {program.pid} ', err)
@@ -387,6 +435,8 @@ def cases():
     yield 'errors say what to do', errors_help
     yield 'a file that is cut off', cut_off
     yield 'a pipe', from_pipe
+    yield 'posts, completions and states are told', records_are_told
+    yield 'posts, completions and states in JSON', records_in_json
     yield 'a program while it runs', live
     yield 'its exit status', live_status
     yield 'roci run --capture -', to_stdout

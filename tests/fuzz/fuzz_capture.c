@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Any bytes as a capture: the reader ends, and whatever it finds goes through the tracker, into words and into fields.
+ * Any bytes as a capture: the reader ends, and whatever it finds goes through the tracker, into words and into fields,
+ * and into a ladder, which is drawn in each way.
  * Nothing may be read or written out of bounds.
  *
  * With -DROCI_LIBFUZZER and -fsanitize=fuzzer a libFuzzer target; without, a program that makes captures of the packets
@@ -11,15 +12,16 @@
 #include <string.h>
 
 #include "capture.h"
-#include "capture/fields.h"
+#include "capture/record_meaning.h"
 #include "capture_file.h"
 #include "check.h"
+#include "ladder/ladder.h"
 #include "random.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t len);
 
 /* What was seen in all runs: main() checks that the mutants are of every sort. */
-static unsigned long sorts[CAPTURE_SORT_OTHER + 1], flags[14], records, broken;
+static unsigned long sorts[CAPTURE_SORT_OTHER + 1], flags[14], records, broken, ours, lines;
 
 static void take_field(void *context, const struct capture_field *field)
 {
@@ -50,15 +52,53 @@ static void check_event(const struct capture_event *e, const struct capture_reco
 		flags[i] += e->flags >> i & 1;
 }
 
-static void take_packet(struct capture_tracker *t, const struct capture_record *record)
+static void take_packet(struct capture_tracker *t, struct ladder *l, const struct capture_record *record)
 {
 	struct capture_frame frame;
 	struct capture_event e;
 
 	capture_tracker_take(t, record, &frame, &e);
-	do
+	do {
 		check_event(&e, record);
-	while (capture_tracker_more(t, &frame, &e));
+		ladder_take_packet(l, &e);
+	} while (capture_tracker_more(t, &frame, &e));
+}
+
+static void take_number(void *context, const struct capture_field *field)
+{
+	char text[40];
+
+	CHECK(!strcmp(field->group, "record") && field->name);
+	CHECK(strlen(capture_field_print(field, text, sizeof(text))) < sizeof(text));
+}
+
+static void take_record(struct capture_tracker *t, struct ladder *l, const struct capture_record *record)
+{
+	struct capture_run run = {.count = 0};
+	char meaning[CAPTURE_RECORD_CHARS];
+	struct roci_record r;
+
+	if (!roci_record_parse(record->bytes, record->len, record->swapped, &r))
+		return;
+	CHECK(capture_run_add(&run, &r) && capture_record_name(&r) && capture_record_word(&r));
+	CHECK(strlen(capture_run_meaning(&run, meaning)) > 0);
+	capture_record_fields(&r, take_number, NULL);
+	capture_tracker_record(t, &r);
+	ladder_take_record(l, &r);
+	ours++;
+}
+
+static void draw(struct ladder *l, const struct capture_tracker *t)
+{
+	const struct ladder_text_options options = {.columns = 100};
+	FILE *nowhere = fopen("/dev/null", "w");
+
+	CHECK(nowhere && !ladder_finish(l, t));
+	CHECK(!ladder_write_text(l, &options, nowhere));
+	CHECK(!ladder_write_svg(l, nowhere));
+	CHECK(!ladder_write_page(l, nowhere));
+	lines += l->line_count;
+	fclose(nowhere);
 }
 
 static void take_conversation(void *context, const struct capture_conversation *c)
@@ -74,12 +114,13 @@ int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t len)
 	FILE *file = len ? fmemopen((void *)(uintptr_t)bytes, len, "r") : fopen("/dev/null", "r");
 	struct capture_reader *r = capture_reader_create(file);
 	struct capture_tracker *t = capture_tracker_create();
+	struct ladder *l = ladder_create(&(const struct ladder_options){.title = "fuzz", .max_packets = 1000});
 	struct capture_record record;
 	enum capture_result result;
 	struct capture_option option;
 	uint32_t last = 0;
 
-	CHECK(file && r && t);
+	CHECK(file && r && t && l);
 	while ((result = capture_reader_next(r, &record)) == CAPTURE_RECORD) {
 		uint32_t at = 0;
 
@@ -87,11 +128,15 @@ int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t len)
 		while (capture_option_next(&record, &at, &option))
 			CHECK(option.bytes + option.len <= record.options + record.options_len);
 		if (record.kind == CAPTURE_PACKET)
-			take_packet(t, &record);
+			take_packet(t, l, &record);
+		else if (record.kind == CAPTURE_LOCAL)
+			take_record(t, l, &record);
 	}
 	broken += result == CAPTURE_BROKEN;
 	CHECK((result == CAPTURE_BROKEN) == (*capture_reader_why(r) != 0));
 	capture_tracker_each(t, take_conversation, &last);
+	draw(l, t);
+	ladder_destroy(l);
 	capture_tracker_destroy(t);
 	capture_reader_destroy(r);
 	fclose(file);
@@ -136,6 +181,35 @@ static void mutate(uint8_t *bytes, uint32_t len, uint64_t *seed)
 	}
 }
 
+/* A record of what a program did with a QP that the packets may have. */
+static void put_record(uint64_t now, const struct capture_packet *p, uint64_t *seed)
+{
+	uint32_t qpn = roci_get_be32(p->bytes + 4) & ROCI_QPN_MASK;
+	struct roci_record r = {.time_ns = now,
+				.kind = (uint16_t)(1 + random_below(seed, ROCI_RECORD_KINDS - 1)),
+				.pid = (uint32_t)(1 + random_below(seed, 2)),
+				.qp_type = (uint8_t)random_below(seed, 5),
+				.opcode = (uint8_t)(random_below(seed, 2) ? random_below(seed, 16) : random_next(seed)),
+				.status = (uint32_t)random_below(seed, 24),
+				.flags = (uint32_t)random_next(seed),
+				.qpn = qpn,
+				.peer = qpn,
+				.queue = 1,
+				.imm = (uint32_t)random_below(seed, 4096),
+				.wr_id = random_below(seed, 3),
+				.length = random_next(seed) >> random_below(seed, 64)};
+	uint8_t body[ROCI_RECORD_BYTES];
+	size_t at = file_begin(&file, ROCI_RECORD_BLOCK);
+
+	memcpy(r.local_gid, p->flow.dst, sizeof(r.local_gid));
+	memcpy(r.remote_gid, p->flow.src, sizeof(r.remote_gid));
+	for (unsigned i = 0; i < sizeof(r.text); i++)
+		r.text[i] = (char)random_next(seed);
+	roci_record_build(&r, body);
+	file_bytes(&file, body, sizeof(body));
+	file_end(&file, at);
+}
+
 /* A few packets that follow each other in a real capture; some lost, repeated, changed. */
 static void make(const struct captures *captures, uint64_t *seed)
 {
@@ -163,6 +237,8 @@ static void make(const struct captures *captures, uint64_t *seed)
 		if (random_below(seed, 3) == 0)
 			mutate(frame, len, seed);
 		now += random_next(seed) % 1000000;
+		if (ng && !file.swapped && random_below(seed, 2))
+			put_record(now, &captures->packets[first], seed);
 		if (ng)
 			file_packet(&file, now, (unsigned)random_below(seed, 4), frame, len);
 		else
@@ -193,14 +269,14 @@ int main(int argc, char **argv)
 		LLVMFuzzerTestOneInput(exact, file.len);
 		free(exact);
 	}
-	printf("%lu records, %lu broken files\n", records, broken);
+	printf("%lu records, %lu of ours, %lu broken files, %lu life lines\n", records, ours, broken, lines);
 	for (unsigned i = 0; i <= CAPTURE_SORT_OTHER; i++)
 		printf("sort %u: %lu\n", i, sorts[i]);
 	for (unsigned i = 0; i < 14; i++) {
 		printf("flag %u: %lu\n", i, flags[i]);
 		CHECK(flags[i] || iterations < 10000);
 	}
-	CHECK(broken && sorts[CAPTURE_SORT_CM] && sorts[CAPTURE_SORT_NOT_UNDERSTOOD]);
+	CHECK(broken && ours && lines && sorts[CAPTURE_SORT_CM] && sorts[CAPTURE_SORT_NOT_UNDERSTOOD]);
 	captures_free(&captures);
 	return 0;
 }

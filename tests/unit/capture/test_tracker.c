@@ -2,6 +2,8 @@
 /* What is said of packets: each test is a conversation, and the lines that it must give. */
 #include "test.h"
 
+#include <infiniband/verbs.h>
+
 #include "capture_file.h"
 
 #define MS 1000000ull
@@ -77,6 +79,61 @@ static const char *answer(unsigned operation, uint32_t psn, uint32_t len, uint8_
 static const char *ack(uint32_t psn)
 {
 	return answer(ROCI_OP_ACKNOWLEDGE, psn, 0, 0x1f);
+}
+
+/* ---- records ---- */
+
+static struct roci_record ready_to_receive(void)
+{
+	struct roci_record r = {.kind = ROCI_RECORD_QP_STATE,
+				.qp_type = IBV_QPT_RC,
+				.status = IBV_QPS_RTR,
+				.qpn = 0x11,
+				.peer = 0x22,
+				.length = 1024,
+				.time_ns = 1};
+
+	roci_gid_from_ipv4(r.local_gid, (uint8_t[]){10, 0, 0, 1});
+	roci_gid_from_ipv4(r.remote_gid, (uint8_t[]){10, 0, 0, 2});
+	return r;
+}
+
+/* A QP that is ready to receive tells who talks, before any packet does. */
+static void test_state(void **state)
+{
+	const struct roci_record ready = ready_to_receive();
+	const struct roci_packet back = packet(ROCI_OP_SEND_ONLY, 0x11, 9, 4);
+
+	capture_tracker_record(tracker, &ready);
+	assert_string_equal(ask(ROCI_OP_READ_REQUEST, 5, 0, 2500), "READ 2500 bytes: asks for 3 packets");
+	assert_true(e.src_qpn_known);
+	assert_int_equal(e.src_qpn, 0x11);
+	send_from(2, 1, &back);
+	assert_true(e.src_qpn_known);
+	assert_int_equal(e.src_qpn, 0x22);
+	assert_int_equal(e.conversation, 1);
+}
+
+static void count_talks(void *context, const struct capture_conversation *c)
+{
+	unsigned *count = context;
+
+	(*count)++;
+	assert_int_equal(c->first_ns, 1700000000001 * MS);
+}
+
+/* One without packets is none to show, and one begins with its first packet. */
+static void test_state_alone(void **state)
+{
+	const struct roci_record ready = ready_to_receive();
+	unsigned count = 0;
+
+	capture_tracker_record(tracker, &ready);
+	capture_tracker_each(tracker, count_talks, &count);
+	assert_int_equal(count, 0);
+	ask(ROCI_OP_SEND_ONLY, 5, 4, 0);
+	capture_tracker_each(tracker, count_talks, &count);
+	assert_int_equal(count, 1);
 }
 
 /* ---- messages ---- */
@@ -495,6 +552,8 @@ static void test_not_understood(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
+		TEST(test_state),
+		TEST(test_state_alone),
 		TEST(test_write),
 		TEST(test_send),
 		TEST(test_middle_first),
