@@ -14,9 +14,8 @@
 #include "capture.h"
 #include "capture/record_meaning.h"
 #include "capture_file.h"
-#include "check.h"
 #include "ladder/ladder.h"
-#include "random.h"
+#include "seeded.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t len);
 
@@ -253,16 +252,15 @@ static void make(const struct captures *captures, uint64_t *seed)
 
 int main(int argc, char **argv)
 {
-	unsigned long iterations = argc > 1 ? strtoul(argv[1], NULL, 0) : 20000;
-	uint64_t seed = argc > 2 ? strtoull(argv[2], NULL, 0) : 1;
+	struct seeded run = seeded_begin(argc, argv, 20000);
 	struct captures captures;
 
 	if (!captures_load(&captures, NULL))
 		return 1;
-	for (unsigned long i = 0; i < iterations; i++) {
+	while (seeded_next(&run)) {
 		uint8_t *exact;
 
-		make(&captures, &seed);
+		make(&captures, &run.seed);
 		exact = malloc(file.len ? file.len : 1); /* so that a sanitizer sees any overrun */
 		CHECK(exact);
 		memcpy(exact, file.bytes, file.len);
@@ -274,7 +272,7 @@ int main(int argc, char **argv)
 		printf("sort %u: %lu\n", i, sorts[i]);
 	for (unsigned i = 0; i < 14; i++) {
 		printf("flag %u: %lu\n", i, flags[i]);
-		CHECK(flags[i] || iterations < 10000);
+		CHECK(flags[i] || run.iterations < 10000);
 	}
 	CHECK(broken && ours && lines && sorts[CAPTURE_SORT_CM] && sorts[CAPTURE_SORT_NOT_UNDERSTOOD]);
 	captures_free(&captures);

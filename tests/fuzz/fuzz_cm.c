@@ -15,8 +15,8 @@
 #include "cm/cm.h"
 #include "cm_inspect.h"
 #include "cm/msg.h"
-#include "check.h"
-#include "random.h"
+#include "script.h"
+#include "seeded.h"
 
 #define SECOND  1000000000ull
 #define FOREVER (1000 * 3600 * SECOND) /* longer than any time that a message can ask for */
@@ -35,8 +35,7 @@ struct end {
 };
 
 static struct {
-	const uint8_t *script;
-	size_t left;
+	struct script script;
 	uint64_t now, seed;
 	struct roci_cm *cm[SIDES];
 	struct roci_listener *listener[SIDES];
@@ -53,10 +52,7 @@ static const uint8_t gids[SIDES][16] = {{[10] = 0xff, [11] = 0xff, 10, 0, 0, 1},
 
 static unsigned next_byte(void)
 {
-	if (!world.left)
-		return 0;
-	world.left--;
-	return *world.script++;
+	return script_byte(&world.script);
 }
 
 static uint32_t random_id(void *context)
@@ -385,8 +381,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t len)
 					.random = random_id}; /* few ids, so that random ones hit some */
 
 	memset(&world, 0, sizeof(world));
-	world.script = bytes;
-	world.left = len;
+	world.script = script_of(bytes, len);
 	world.now = SECOND;
 	for (unsigned side = 0; side < SIDES; side++) {
 		config.id_base = 5u << 22 | side << 10;
@@ -394,7 +389,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t len)
 		CHECK(world.cm[side]);
 		listen(side);
 	}
-	while (world.left)
+	while (!script_ended(&world.script))
 		step();
 	for (unsigned i = 0; i < MAX_ENDS; i++)
 		if (world.ends[i].live)
@@ -416,25 +411,17 @@ int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t len)
 
 int main(int argc, char **argv)
 {
-	unsigned long iterations = argc > 1 ? strtoul(argv[1], NULL, 0) : 20000;
-	uint64_t seed = argc > 2 ? strtoull(argv[2], NULL, 0) : 1;
+	struct seeded run = seeded_begin(argc, argv, 20000);
 
-	for (unsigned long i = 0; i < iterations; i++) {
-		size_t len = 16 + random_below(&seed, 1500);
-		uint8_t *script = malloc(len);
-
-		CHECK(script);
-		random_fill(&seed, script, len);
-		LLVMFuzzerTestOneInput(script, len);
-		free(script);
-	}
+	while (seeded_script(&run, 1516, LLVMFuzzerTestOneInput))
+		;
 	for (unsigned kind = 0; kind < ROCI_CM_EVENT_KINDS; kind++) {
 		printf("%8lu %s\n", events[kind], cm_event_name(kind));
-		CHECK(events[kind] || iterations < 1000);
+		CHECK(events[kind] || run.iterations < 1000);
 	}
 	for (unsigned attribute = ROCI_CM_ATTR_REQ; attribute <= ROCI_CM_ATTR_SIDR_REP; attribute++) {
 		printf("%8lu %s\n", sent[attribute], cm_message_name(attribute));
-		CHECK(sent[attribute] || iterations < 1000);
+		CHECK(sent[attribute] || run.iterations < 1000);
 	}
 	return 0;
 }

@@ -1,12 +1,13 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * An engine and a hostile peer, which knows all its QPNs, PSNs, keys and addresses, and sends right ICRCs. The peer
- * sends any opcode, at and around all PSNs that matter, with wrong lengths and addresses. Meanwhile the program does in
- * any order what programs may do: posts, polls, deregisters memory, changes states, destroys. The engine must access
- * registered memory only. No request may complete twice or out of order, and a QP that fails flushes all requests.
+ * An engine with four QPs and a hostile peer, all led by a script of bytes. The peer knows all QPNs, PSNs, keys and
+ * addresses, and sends right ICRCs: any opcode, at and around all PSNs that matter, with wrong lengths and addresses. A
+ * stranger knows as much, but sends from an address of its own. Meanwhile the program does in any order what programs
+ * may do: posts, polls, deregisters memory, changes states, destroys. The engine must access registered memory only. No
+ * request may complete twice or out of order, a QP that fails flushes all requests, and the stranger changes nothing.
  *
- * fuzz_engine [iterations [seed]]: an iteration is one engine with four QPs, and some hundred steps. A failure prints
- * the seed that brings it back with `fuzz_engine 1 SEED`.
+ * With -DROCI_LIBFUZZER and -fsanitize=fuzzer this is a libFuzzer target. Without them it is a program that draws its
+ * scripts at random: fuzz_engine [iterations [seed]].
  */
 #include <stdio.h>
 #include <stdlib.h>
@@ -14,9 +15,10 @@
 
 #include "engine/cq.h"
 #include "engine/qp.h"
-#include "random.h"
+#include "script.h"
+#include "seeded.h"
 
-enum { SLOTS = 4, STEPS = 600, REGION = 3000, RECEIVES = 16, SENDS = 16 };
+enum { SLOTS = 4, REGION = 3000, RECEIVES = 16, SENDS = 16 };
 
 #define PD         1
 #define QKEY       17
@@ -27,6 +29,9 @@ enum { SLOTS = 4, STEPS = 600, REGION = 3000, RECEIVES = 16, SENDS = 16 };
 
 static const uint8_t here[16] = {[10] = 0xff, [11] = 0xff, 10, 0, 0, 1};
 static const uint8_t peer[16] = {[10] = 0xff, [11] = 0xff, 10, 0, 0, 2};
+static const uint8_t stranger[16] = {[10] = 0xff, [11] = 0xff, 10, 0, 0, 3};
+
+int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t len);
 
 /* A queue's work requests are numbered as they are posted. */
 struct numbers {
@@ -40,7 +45,8 @@ struct slot {
 };
 
 static struct {
-	uint64_t seed, start, now;
+	struct script script;
+	uint64_t now;
 	struct roci_engine *e;
 	struct roci_cq *cq;
 	struct roci_srq *srq; /* of slot 1 */
@@ -52,18 +58,9 @@ static struct {
 
 static unsigned long completions[32], naks; /* of all runs, to see that the fuzzer gets far enough */
 
-#define CHECK(condition)                                                                                               \
-	do {                                                                                                           \
-		if (!(condition)) {                                                                                    \
-			fprintf(stderr, "%s:%d: %s, seed %llu\n", __FILE__, __LINE__, #condition,                      \
-				(unsigned long long)world.start);                                                      \
-			abort();                                                                                       \
-		}                                                                                                      \
-	} while (0)
-
 static size_t below(size_t limit)
 {
-	return random_below(&world.seed, limit);
+	return script_below(&world.script, limit);
 }
 
 static bool one_in(size_t n)
@@ -341,7 +338,7 @@ static uint32_t near_psn(const struct roci_qp *qp)
 {
 	const struct roci_send_window *w = &qp->req.window;
 	uint32_t from = (uint32_t)ONE_OF(qp->resp.epsn, qp->resp.epsn, w->una, w->una, w->next, w->max,
-					 random_next(&world.seed) & ROCI_PSN_MASK);
+					 below(ROCI_PSN_MASK + 1));
 
 	return one_in(2) ? from : roci_psn_add(from, (uint32_t)below(9) + ROCI_PSN_MASK - 3);
 }
@@ -381,6 +378,20 @@ static uint32_t pick_payload(const struct roci_qp *qp, const struct roci_opcode_
 				qp->resp.message.left < 4096 ? qp->resp.message.left : 4096);
 }
 
+/* The packet changes nothing that the program can see. */
+static void receive_in_vain(const struct roci_qp *qp, const struct roci_rx *rx)
+{
+	static uint8_t before[2][REGION];
+	enum roci_qp_state state = roci_qp_state(qp);
+	uint32_t tail = roci_cq_tail(world.cq);
+
+	memcpy(before[0], world.memory[0], REGION);
+	memcpy(before[1], world.memory[1], REGION);
+	roci_engine_rx(world.e, world.now, rx);
+	CHECK(memcmp(before[0], world.memory[0], REGION) == 0 && memcmp(before[1], world.memory[1], REGION) == 0);
+	CHECK(roci_cq_tail(world.cq) == tail && roci_qp_state(qp) == state);
+}
+
 static void attack(struct slot *s)
 {
 	uint8_t bytes[ROCI_MAX_HEADER_BYTES + 4096 + 8] = {0}, *exact;
@@ -414,15 +425,20 @@ static void attack(struct slot *s)
 	if (info->kind == ROCI_KIND_WRITE && info->first && info->last && !one_in(8))
 		pkt.dma_len = pkt.payload_len;
 	len = roci_packet_build(&pkt, bytes);
-	random_fill(&world.seed, bytes + len, pkt.payload_len < 16 ? pkt.payload_len : 16);
+	script_fill(&world.script, bytes + len, pkt.payload_len < 16 ? pkt.payload_len : 16);
 	len += pkt.payload_len + roci_pad_bytes(pkt.payload_len) + ROCI_ICRC_BYTES;
 	exact = malloc(len);
 	CHECK(exact);
 	memcpy(exact, bytes, len);
 	CHECK(roci_packet_parse(&rx.pkt, exact, len) == ROCI_PARSE_OK);
-	memcpy(rx.sgid, peer, 16);
 	memcpy(rx.dgid, here, 16);
-	roci_engine_rx(world.e, world.now, &rx);
+	if (s->type != ROCI_QPT_UD && one_in(16)) {
+		memcpy(rx.sgid, stranger, 16);
+		receive_in_vain(s->qp, &rx);
+	} else {
+		memcpy(rx.sgid, peer, 16);
+		roci_engine_rx(world.e, world.now, &rx);
+	}
 	free(exact);
 }
 
@@ -457,12 +473,12 @@ static void step(void)
 		;
 }
 
-static void run(uint64_t seed)
+int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t len)
 {
 	static const enum roci_qp_type types[SLOTS] = {ROCI_QPT_RC, ROCI_QPT_RC, ROCI_QPT_UC, ROCI_QPT_UD};
 
 	memset(&world, 0, sizeof(world));
-	world.seed = world.start = seed;
+	world.script = script_of(bytes, len);
 	world.now = 1000000;
 	world.e = roci_engine_create();
 	CHECK(world.e);
@@ -475,24 +491,28 @@ static void run(uint64_t seed)
 		world.slots[i].type = types[i];
 		make_qp(&world.slots[i]);
 	}
-	for (int i = 0; i < STEPS; i++)
+	while (!script_ended(&world.script))
 		step();
 	send_out();
 	roci_engine_destroy(world.e);
 	free(world.memory[0]);
 	free(world.memory[1]);
+	return 0;
 }
+
+#ifndef ROCI_LIBFUZZER
 
 int main(int argc, char **argv)
 {
-	unsigned long iterations = argc > 1 ? strtoul(argv[1], NULL, 0) : 2000;
-	uint64_t seed = argc > 2 ? strtoull(argv[2], NULL, 0) : 1;
+	struct seeded run = seeded_begin(argc, argv, 2000);
 
-	for (unsigned long i = 0; i < iterations; i++)
-		run(seed + i);
+	while (seeded_script(&run, 24000, LLVMFuzzerTestOneInput))
+		;
 	for (unsigned i = 0; i < sizeof(completions) / sizeof(*completions); i++)
 		if (completions[i])
 			printf("status %2u: %lu completions\n", i, completions[i]);
 	printf("%lu NAKs\n", naks);
 	return 0;
 }
+
+#endif

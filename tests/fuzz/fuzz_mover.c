@@ -14,8 +14,7 @@
 
 #include "mover/journal.h"
 #include "mover/proto.h"
-#include "check.h"
-#include "random.h"
+#include "seeded.h"
 
 #define MAX_INPUT   4096
 #define CHUNK_BYTES 65536
@@ -272,27 +271,27 @@ static size_t good(uint8_t *to, unsigned which, uint64_t *seed)
 
 int main(int argc, char **argv)
 {
-	unsigned long iterations = argc > 1 ? strtoul(argv[1], NULL, 0) : 200000;
-	uint64_t seed = argc > 2 ? strtoull(argv[2], NULL, 0) : 1;
+	struct seeded run = seeded_begin(argc, argv, 200000);
+	uint64_t *seed = &run.seed;
 
-	for (unsigned long i = 0; i < iterations; i++) {
+	while (seeded_next(&run)) {
 		static uint8_t input[MAX_INPUT];
-		unsigned which = (unsigned)random_below(&seed, READERS + 2);
-		size_t len = 1 + good(input + 1, which, &seed);
+		unsigned which = (unsigned)random_below(seed, READERS + 2);
+		size_t len = 1 + good(input + 1, which, seed);
 		bool changed = false;
 		uint8_t *exact;
 
 		input[0] = (uint8_t)which;
-		for (size_t n = random_below(&seed, 6); len > 1 && n > 0; n--) {
-			size_t at = 1 + random_below(&seed, len - 1);
-			if (random_below(&seed, 2))
-				input[at] ^= (uint8_t)(1u << random_below(&seed, 8));
+		for (size_t n = random_below(seed, 6); len > 1 && n > 0; n--) {
+			size_t at = 1 + random_below(seed, len - 1);
+			if (random_below(seed, 2))
+				input[at] ^= (uint8_t)(1u << random_below(seed, 8));
 			else
-				input[at] = (uint8_t)random_next(&seed);
+				input[at] = (uint8_t)random_next(seed);
 			changed = true;
 		}
-		if (random_below(&seed, 4) == 0) {
-			len = 1 + random_below(&seed, len);
+		if (random_below(seed, 4) == 0) {
+			len = 1 + random_below(seed, len);
 			changed = true;
 		}
 		exact = malloc(len); /* so that a sanitizer sees any overrun */

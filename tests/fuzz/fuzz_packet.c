@@ -11,9 +11,8 @@
 #include <string.h>
 
 #include "capture.h"
-#include "check.h"
 #include "icrc_difference.h"
-#include "random.h"
+#include "seeded.h"
 #include "wire/print.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t len);
@@ -111,15 +110,14 @@ static uint8_t *mutate(const struct capture_packet *packet, uint64_t *seed, size
 
 int main(int argc, char **argv)
 {
-	unsigned long iterations = argc > 1 ? strtoul(argv[1], NULL, 0) : 200000;
-	uint64_t seed = argc > 2 ? strtoull(argv[2], NULL, 0) : 1;
+	struct seeded run = seeded_begin(argc, argv, 200000);
 	struct captures captures;
 
 	if (!captures_load(&captures, NULL))
 		return 1;
-	for (unsigned long i = 0; i < iterations; i++) {
+	while (seeded_next(&run)) {
 		size_t len;
-		uint8_t *bytes = mutate(&captures.packets[random_below(&seed, captures.count)], &seed, &len);
+		uint8_t *bytes = mutate(&captures.packets[random_below(&run.seed, captures.count)], &run.seed, &len);
 
 		LLVMFuzzerTestOneInput(bytes, len);
 		free(bytes);
