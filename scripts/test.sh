@@ -2,8 +2,8 @@
 # SPDX-License-Identifier: BSD-2-Clause
 # Installs what is missing, builds, and runs the tests that people wait for: something of every layer, in ten minutes.
 # With --all everything: what the quick run left out, then what sanitizers can judge on a build with the address and undefined
-# sanitizers, and what has threads on one with the thread sanitizer.
-# The last line counts. BUILD names the directory to build in (default: build, beside this one build-asan, build-tsan).
+# sanitizers, what has threads on one with the thread sanitizer, and two minutes of fuzzing from a fresh seed.
+# The last line counts. BUILD names the directory to build in (default: build, beside this one build-asan, build-tsan, build-fuzz).
 set -u
 cd "$(dirname "$0")/.." || exit 1
 build=${BUILD:-build}
@@ -19,6 +19,7 @@ scripts/install-deps.sh || exit 1
 
 patience=4 # busy machines, slow disks: bounds are for hangs
 logs=
+fuzz=0
 # build DIRECTORY SETUP-OPTION...
 build()
 {
@@ -51,7 +52,10 @@ if [ "${1:-}" = --all ]; then
 	tests "$build-asan" clients smoke pingpong connections send output mover-peers
 	build "$build-tsan" -Db_sanitize=thread -Db_lundef=false
 	tests "$build-tsan" clients smoke send output
+	echo "== $build-fuzz"
+	BUILD=$build-fuzz scripts/fuzz.sh 2 || fuzz=1
 fi
 
 # shellcheck disable=SC2086
-exec scripts/count-tests.py $logs
+scripts/count-tests.py $logs && exit "$fuzz"
+exit 1

@@ -34,12 +34,13 @@ struct block {
 
 bool capture_option_next(const struct capture_record *record, uint32_t *at, struct capture_option *option)
 {
-	const uint8_t *from = record->options + *at;
 	uint32_t left = record->options_len - *at, padded;
+	const uint8_t *from;
 	uint16_t head[2];
 
 	if (*at > record->options_len || left < sizeof(head))
 		return false;
+	from = record->options + *at;
 	memcpy(head, from, sizeof(head));
 	option->code = record->swapped ? __builtin_bswap16(head[0]) : head[0];
 	option->len = record->swapped ? __builtin_bswap16(head[1]) : head[1];
