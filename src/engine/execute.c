@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "engine/sgl.h"
+#include "engine/trace.h"
 #include "engine/why.h"
 
 static bool is_imm(const struct roci_packet *p)
@@ -289,9 +290,12 @@ enum roci_verdict roci_execute(struct roci_qp *qp, const struct roci_packet *p)
 		return v;
 	switch (p->op->kind) {
 	case ROCI_KIND_SEND: return run_send(qp, p);
-	case ROCI_KIND_WRITE: return run_write(qp, p);
-	case ROCI_KIND_READ_REQUEST: return run_read(qp, p);
-	case ROCI_KIND_FLUSH: return run_flush(qp, p);
-	default: return run_atomic(qp, p);
+	case ROCI_KIND_WRITE: v = run_write(qp, p); break;
+	case ROCI_KIND_READ_REQUEST: v = run_read(qp, p); break;
+	case ROCI_KIND_FLUSH: v = run_flush(qp, p); break;
+	default: v = run_atomic(qp, p);
 	}
+	if (v == ROCI_EXEC_OK && p->op->last && !is_imm(p))
+		ROCI_TRACE(qp->e, roci_trace_executed(qp, p));
+	return v;
 }

@@ -286,6 +286,8 @@ bool roci_qp_take_receive(struct roci_qp *qp)
 	if (qp->resp.have_rwqe)
 		return true;
 	qp->resp.have_rwqe = qp->srq ? roci_srq_take(qp->srq, qp->resp.rwqe) : roci_rq_take(&qp->rq, qp->resp.rwqe);
+	if (qp->resp.have_rwqe)
+		ROCI_TRACE(qp->e, roci_trace_recv_taken(qp));
 	return qp->resp.have_rwqe;
 }
 
@@ -302,9 +304,10 @@ void roci_qp_complete_receive(struct roci_qp *qp, struct roci_cqe *cqe, bool sol
 /* The receives of an SRQ belong to the SRQ: only the one that the QP has taken is flushed. */
 static void flush_rq(struct roci_qp *qp)
 {
-	while (qp->resp.have_rwqe || (!qp->srq && roci_qp_take_receive(qp))) {
+	while (qp->resp.have_rwqe || (!qp->srq && roci_rq_take(&qp->rq, qp->resp.rwqe))) {
 		struct roci_cqe cqe = {.status = ROCI_WC_WR_FLUSH_ERR, .opcode = ROCI_WC_RECV};
 
+		qp->resp.have_rwqe = true;
 		roci_qp_complete_receive(qp, &cqe, false);
 	}
 }

@@ -5,6 +5,7 @@
 #include "engine/packets.h"
 #include "engine/service.h"
 #include "engine/sgl.h"
+#include "engine/trace.h"
 #include "engine/why.h"
 
 /* Packets that one READ request asks for: as many as a window has room for a few times. A responder sends each piece in
@@ -187,6 +188,7 @@ static bool start_request(struct roci_qp *qp)
 	if (w->opcode == ROCI_WR_RDMA_READ && w->packets)
 		w->piece = choose_piece(qp);
 	sq->started++;
+	ROCI_TRACE(qp->e, roci_trace_send_taken(qp, w));
 	return true;
 }
 

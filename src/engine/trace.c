@@ -75,6 +75,36 @@ void roci_trace_post_srq(const struct roci_srq *srq, const struct roci_recv_wr *
 	tell(srq->e, &r);
 }
 
+void roci_trace_send_taken(const struct roci_qp *qp, const struct roci_swqe *w)
+{
+	struct roci_record r = of_qp(qp, ROCI_RECORD_SEND_TAKEN);
+
+	r.opcode = w->opcode;
+	r.queue = qp->send_cq->number;
+	r.wr_id = w->wr_id;
+	r.length = w->length;
+	if (qp->type == ROCI_QPT_UD)
+		r.peer = w->ud.qpn;
+	tell(qp->e, &r);
+}
+
+void roci_trace_recv_taken(const struct roci_qp *qp)
+{
+	struct roci_record r = of_qp(qp, ROCI_RECORD_RECV_TAKEN);
+
+	r.queue = qp->recv_cq->number;
+	r.wr_id = qp->resp.rwqe->wr_id;
+	tell(qp->e, &r);
+}
+
+void roci_trace_executed(const struct roci_qp *qp, const struct roci_packet *p)
+{
+	struct roci_record r = of_qp(qp, ROCI_RECORD_EXECUTED);
+
+	r.opcode = p->opcode;
+	tell(qp->e, &r);
+}
+
 void roci_trace_completion(const struct roci_qp *qp, const struct roci_swqe *w, const struct roci_cqe *cqe)
 {
 	struct roci_record r = of_qp(qp, ROCI_RECORD_COMPLETION);

@@ -26,6 +26,10 @@ enum roci_record_kind {
 	ROCI_RECORD_FAULT,    /* --fault did `status` (below) to a packet: `opcode`, PSN in `imm`, destination `qpn`,
 				 `length` of its UDP payload; `flags` 1: before it was sent, 0: after it was received.
 				 The GIDs are those of this end and the other one */
+	ROCI_RECORD_SEND_TAKEN, /* the device begins with a posted send: `wr_id`, `opcode` and `length` are the post's
+				 */
+	ROCI_RECORD_RECV_TAKEN, /* a message of the peer takes the receive `wr_id` */
+	ROCI_RECORD_EXECUTED, /* the last packet of a WRITE, READ, atomic or FLUSH of the peer was executed: `opcode` */
 	ROCI_RECORD_KINDS
 };
 
@@ -42,7 +46,7 @@ struct roci_record {
 	uint32_t pid;     /* also the option epb_queue of the process' packets */
 	uint16_t kind;
 	uint8_t qp_type;    /* enum ibv_qp_type */
-	uint8_t opcode;     /* enum ibv_wr_opcode of a post, ibv_wc_opcode of a completion; */
+	uint8_t opcode;     /* enum ibv_wr_opcode of a post, ibv_wc_opcode of a completion; of the packet */
 	uint32_t status;    /* enum ibv_wc_status, ibv_qp_state */
 	uint32_t flags;     /* enum ibv_send_flags of a post, ibv_wc_flags of a completion */
 	uint32_t qpn, peer; /* the QP and the one that it is connected to; UD: the one that is addressed */

@@ -4,7 +4,7 @@ import collections
 import struct
 
 BLOCK, PACKET = 0xe9636f72, 6
-KINDS = ['', 'process', 'post send', 'post recv', 'post srq', 'completion', 'state', 'cm', 'fault']
+KINDS = ['', 'process', 'post send', 'post recv', 'post srq', 'completion', 'state', 'cm', 'fault', 'send taken', 'recv taken', 'executed']
 
 Record = collections.namedtuple('Record', 'time kind pid qp_type opcode status flags qpn peer queue imm rkey wr_id length address '
                                 'local remote text')

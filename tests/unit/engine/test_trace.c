@@ -63,11 +63,34 @@ static void a_message_is_recorded_at_both_ends(void **state)
 	assert_int_equal(r->peer, far->qpn);
 	assert_int_equal(r->qp_type, ROCI_QPT_RC);
 	assert_memory_equal(r->local_gid, near->attr.av.sgid, 16);
+	r = next(&at, ROCI_RECORD_SEND_TAKEN, near, 8, 700);
+	assert_int_equal(r->opcode, ROCI_WR_SEND);
+	next(&at, ROCI_RECORD_RECV_TAKEN, far, 7, 0);
 	r = next(&at, ROCI_RECORD_COMPLETION, far, 7, 700);
 	assert_int_equal(r->opcode, ROCI_WC_RECV);
 	assert_int_equal(r->status, ROCI_WC_SUCCESS);
 	r = next(&at, ROCI_RECORD_COMPLETION, near, 8, 700);
 	assert_int_equal(r->opcode, ROCI_WC_SEND);
+	assert_int_equal(at, recorder.count);
+	pair_free(p);
+}
+
+/* Of several packets: once, however many they are, when the last byte is in its place. */
+static void a_one_sided_request_is_recorded_where_it_is_executed(void **state)
+{
+	struct pair *p = start();
+	const struct roci_qp *near = p->side[0].qp, *far = p->side[1].qp;
+	const struct roci_record *r;
+	unsigned at = 0;
+
+	assert_int_equal(pair_send(p, 0, ROCI_WR_RDMA_WRITE, 3, 0, 3 * PAIR_MTU, 0), 0);
+	pair_run(p);
+	next(&at, ROCI_RECORD_POST_SEND, near, 3, 3 * PAIR_MTU);
+	next(&at, ROCI_RECORD_SEND_TAKEN, near, 3, 3 * PAIR_MTU);
+	r = next(&at, ROCI_RECORD_EXECUTED, far, 0, 0);
+	assert_int_equal(r->opcode, ROCI_OP_WRITE_LAST);
+	assert_int_equal(r->peer, near->qpn);
+	next(&at, ROCI_RECORD_COMPLETION, near, 3, 3 * PAIR_MTU);
 	assert_int_equal(at, recorder.count);
 	pair_free(p);
 }
@@ -82,6 +105,7 @@ static void a_refused_post_is_not_recorded(void **state)
 	pair_free(p);
 }
 
+/* A receive that comes back unused was never taken. */
 static void an_error_is_recorded_with_what_it_flushes(void **state)
 {
 	struct pair *p = start();
@@ -118,6 +142,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(a_message_is_recorded_at_both_ends),
+		cmocka_unit_test(a_one_sided_request_is_recorded_where_it_is_executed),
 		cmocka_unit_test(a_refused_post_is_not_recorded),
 		cmocka_unit_test(an_error_is_recorded_with_what_it_flushes),
 		cmocka_unit_test(nobody_is_told_where_nobody_records),
