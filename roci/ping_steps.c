@@ -26,7 +26,7 @@ struct story {
 	const struct near_steps *steps;
 	struct line lines[LINES_MAX];
 	unsigned count;
-	char out[160], in[160];
+	char out[160], in[160], woken[2][80];
 };
 
 static void add(struct story *s, unsigned step, enum where where, uint64_t ns, const char *what, const char *more)
@@ -97,17 +97,16 @@ static const char *response(enum tour_op op)
 static void transport(struct story *s)
 {
 	const struct near_steps *t = s->steps;
-	const struct record_packets *p = &t->packets;
+	const struct record_operation *p = &t->record;
 
 	snprintf(s->out, sizeof(s->out), "%s%s%u packet%s", p->request_name, *p->request_name ? ", " : "",
 		 p->request_packets, p->request_packets == 1 ? "" : "s");
 	snprintf(s->in, sizeof(s->in), "%s%s%u packet%s", p->response_name, *p->response_name ? ", " : "",
 		 p->response_packets, p->response_packets == 1 ? "" : "s");
-	add(s, 4, NEAR, 0, "WQE taken by the device", "no call and no record tells when; roci0 does it just before 5");
+	add(s, 4, NEAR, p->taken_ns, "WQE taken by the device", NULL);
 	add(s, 5, NEAR, p->request_ns, "packet out", p->request_ns ? s->out : NULL);
 	add(s, 6, FAR, t->far_ns[FAR_PACKET_IN], "packet in", "its ICRC, PSN and rights are checked");
-	add(s, 7, FAR, 0, at_the_far_device(s->plan->op),
-	    "no call and no record tells when; roci0 does it just after 6");
+	add(s, 7, FAR, t->far_ns[FAR_TAKEN], at_the_far_device(s->plan->op), NULL);
 	if (s->plan->qp != TOUR_RC) {
 		add_none(s, 8, FAR,
 			 s->plan->qp == TOUR_UC ? "no acknowledgement: UC has none"
@@ -119,25 +118,35 @@ static void transport(struct story *s)
 	    p->response_ns ? s->in : NULL);
 }
 
+/* Step 9: the device's record tells. Elsewhere it is at most known when the completion channel woke somebody. */
+static void add_cqe(struct story *s, enum where where, uint64_t recorded_ns, uint64_t woken_ns, const char *unknown)
+{
+	const char *woken = where == NEAR ? "its completion channel has woken the thread"
+					  : "its completion channel has woken the program";
+	char *more = s->woken[where];
+
+	if (recorded_ns && woken_ns >= recorded_ns)
+		snprintf(more, sizeof(s->woken[where]), "%s %.1f us later", woken,
+			 (double)(woken_ns - recorded_ns) / 1e3);
+	else if (!recorded_ns)
+		snprintf(more, sizeof(s->woken[where]), "%s", woken_ns ? woken : unknown);
+	add(s, 9, where, recorded_ns ? recorded_ns : woken_ns, "CQE in the completion queue", *more ? more : NULL);
+}
+
 /* Steps 9 and 10, and what follows. */
 static void complete(struct story *s)
 {
 	const struct near_steps *t = s->steps;
 
 	if (two_sided(s->plan->op)) {
-		add(s, 9, FAR, t->far_ns[FAR_WOKEN], "CQE in the completion queue",
-		    t->far_ns[FAR_WOKEN] ? "its completion channel has woken the program"
-					 : "the program was awake already: no event tells when");
+		add_cqe(s, FAR, t->far_ns[FAR_CQE], t->far_ns[FAR_WOKEN],
+			"the program was awake already: no event tells when");
 		add(s, 10, FAR, t->far_ns[FAR_POLLED], "polled: ibv_poll_cq() has returned the receive's completion",
 		    NULL);
 	}
-	if (s->plan->wait == TOUR_EVENT)
-		add(s, 9, NEAR, t->woken_ns, "CQE in the completion queue",
-		    t->woken_ns ? "its completion channel has woken the thread"
-				: "the thread was awake already: no event tells when");
-	else
-		add(s, 9, NEAR, 0, "CQE in the completion queue",
-		    "nothing tells when to a program that polls; --wait event does");
+	add_cqe(s, NEAR, t->record.cqe_ns, t->woken_ns,
+		s->plan->wait == TOUR_EVENT ? "the thread was awake already: no event tells when"
+					    : "nothing tells when to a program that polls; --wait event does");
 	add(s, 10, NEAR, t->completed_ns, "polled: ibv_poll_cq() has returned the request's completion",
 	    s->plan->qp == TOUR_RC ? NULL : "on UC and UD it says only that the bytes have left");
 	if (!t->answer_ns)
@@ -202,9 +211,9 @@ static void print_people(const struct story *s, uint32_t seq)
 			printf("%26s%s\n", "", l->more);
 	}
 	if (!t->near_recorded)
-		printf("  ? at 5 and 8: only the embedded device records packets (--device embedded)\n");
+		printf("  ? at 4, 5, 8 and 9: only the embedded device records what it does (--device embedded)\n");
 	if (!t->far_recorded)
-		printf("  ? at 6 and 8: the far end has no record; `roci serve --record` on an embedded device has\n");
+		printf("  ? at 6 to 9: the far end has no record; `roci serve --record` on an embedded device has\n");
 	if (t->clocks_differ)
 		printf("  the far end's times are estimates: two machines have two clocks, and both ways are taken to "
 		       "be "

@@ -52,7 +52,8 @@ static const struct option_row options[] = {
 	 .offset = SERVE_OFFSET(device)},
 	{.name = "record",
 	 .group = "options",
-	 .help = "let roci0 record its packets in memory, so that\n`roci ping --steps` can tell when they came",
+	 .help = "let roci0 record packets and what it does for them,\nin memory, so that `roci ping --steps` can tell "
+		 "when",
 	 .kind = OPTION_FLAG,
 	 .offset = SERVE_OFFSET(record)},
 	{.name = "json",

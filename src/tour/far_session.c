@@ -254,11 +254,13 @@ static void tell(struct session *s, unsigned slot)
 
 	memcpy(a.times, s->times, sizeof(a.times));
 	if (a.recorded) {
-		struct record_packets packets;
-		record_find(s->mark, false, s->request.op, s->endpoint.qp->qp_num, peer_qpn(s), &packets);
-		a.times[FAR_PACKET_IN] = packets.request_ns;
-		a.times[FAR_RESPONSE_OUT] = packets.response_ns;
-		if (a.times[FAR_WOKEN] < packets.request_ns) /* it was awake already, and polled */
+		struct record_operation record;
+		record_find(s->mark, false, s->request.op, s->endpoint.qp->qp_num, peer_qpn(s), &record);
+		a.times[FAR_PACKET_IN] = record.request_ns;
+		a.times[FAR_RESPONSE_OUT] = record.response_ns;
+		a.times[FAR_TAKEN] = record.taken_ns;
+		a.times[FAR_CQE] = record.cqe_ns;
+		if (a.times[FAR_WOKEN] < record.request_ns) /* it was awake already, and polled */
 			a.times[FAR_WOKEN] = 0;
 		s->mark = record_mark();
 	}

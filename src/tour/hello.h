@@ -100,6 +100,9 @@ enum far_time {
 	FAR_POLLED,
 	FAR_RESPONSE_OUT, /* acknowledgement or response, of the device */
 	FAR_ANSWERED,     /* the program posted its answer */
+	FAR_TAKEN,        /* the device took the receive, or had executed the request. Older builds leave it and the
+			     next one 0 */
+	FAR_CQE,          /* the completion entered the CQ */
 	FAR_TIMES
 };
 
@@ -110,7 +113,7 @@ struct answer {
 	uint32_t len;      /* bytes that came */
 	uint32_t inv_rkey; /* to CONTROL_PREPARE */
 	uint32_t wrong_at; /* the first wrong byte */
-	bool recorded;     /* the far device has a record: its FAR_PACKET_IN and FAR_RESPONSE_OUT count */
+	bool recorded;     /* the far device has a record: FAR_PACKET_IN and what else the device tells counts */
 	uint64_t times[FAR_TIMES];
 };
 

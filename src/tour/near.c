@@ -288,7 +288,7 @@ int near_steps(struct near *n, struct near_steps *steps, struct failure *f)
 		.clocks_differ = n->dial.offer.host != device_host(),
 	};
 	if (steps->near_recorded)
-		record_find(n->mark, true, n->plan.op, n->endpoint.qp->qp_num, peer_qpn(n), &steps->packets);
+		record_find(n->mark, true, n->plan.op, n->endpoint.qp->qp_num, peer_qpn(n), &steps->record);
 	asked_ns = tour_wall_ns();
 	err = control(n, CONTROL_TELL, 0, true, f);
 	if (err)

@@ -25,7 +25,7 @@ struct near_steps {
 	bool near_recorded, far_recorded;
 	bool far_told;      /* the far end has answered at all */
 	bool clocks_differ; /* so that the far end's times are estimates */
-	struct record_packets packets;
+	struct record_operation record;
 };
 
 /* Connects. In any case *out is for near_close() and for what follows here, unless it is NULL (no memory). 0 or

@@ -11,14 +11,17 @@
 #include <unistd.h>
 
 #include "wire/packet.h"
+#include "wire/record.h"
 
 #define TRIM_BYTES      (16u << 20)
 #define ENHANCED_PACKET 6u
 #define PACKET_HEAD     28u /* of an enhanced packet block, before the packet */
+#define BLOCK_HEAD      8u  /* of any block: type and length */
 #define BLOCK_MAX       (1u << 17)
 #define OUTBOUND        2u
 #define MAX_HEADERS     128u /* of IP, UDP and transport: what of a packet is read */
 #define HALF_PSN        0x800000u
+#define WC_OF_RECEIVES  128u /* and all above it: enum ibv_wc_opcode */
 
 static int fd = -1;
 static bool ours; /* the record is in memory, and nobody else's */
@@ -63,9 +66,11 @@ void record_trim(void)
 /* ---- reading the capture ---- */
 
 struct seen {
+	enum { SEEN_OTHER, SEEN_PACKET, SEEN_RECORD } what;
 	uint64_t time_ns;
-	bool outbound;
+	bool outbound; /* of a packet */
 	struct roci_packet packet;
+	struct roci_record record;
 };
 
 static uint32_t get32(const uint8_t *bytes)
@@ -89,28 +94,41 @@ static bool parse(const uint8_t *ip, uint32_t have, uint32_t len, struct roci_pa
 	return roci_packet_parse(packet, whole, len - before) == ROCI_PARSE_OK;
 }
 
-/* Reads the block at *at, and goes on to the next. Returns false at the end of the record. *is: it was a packet. */
-static bool next(off_t *at, struct seen *seen, bool *is)
+/* The packet in a block at `at`, of which the first `n` bytes are here. */
+static void take_packet(const uint8_t *block, uint32_t n, off_t at, uint32_t block_len, struct seen *seen)
 {
-	uint8_t block[PACKET_HEAD + MAX_HEADERS];
-	ssize_t n = pread(fd, block, sizeof(block), *at);
-	uint32_t block_len, len, have;
+	uint32_t len = get32(block + 20), have = n - PACKET_HEAD < len ? n - PACKET_HEAD : len;
 	uint8_t flags[4];
 
-	*is = false;
+	/* the flags are followed by the end of the options and the block's length */
+	if (pread(fd, flags, sizeof(flags), at + block_len - 12) != sizeof(flags) ||
+	    !parse(block + PACKET_HEAD, have, len, &seen->packet))
+		return;
+	seen->what = SEEN_PACKET;
+	seen->outbound = (get32(flags) & 3) == OUTBOUND;
+	seen->time_ns = (uint64_t)get32(block + 12) << 32 | get32(block + 16);
+}
+
+/* Reads the block at *at, and goes on to the next. Returns false at the end of the record. */
+static bool next(off_t *at, struct seen *seen)
+{
+	uint8_t block[BLOCK_HEAD + ROCI_RECORD_BYTES];
+	ssize_t n = pread(fd, block, sizeof(block), *at);
+	uint32_t block_len;
+
+	_Static_assert(sizeof(block) >= PACKET_HEAD + MAX_HEADERS, "room for the headers of a packet");
+	seen->what = SEEN_OTHER;
 	if (n < 12)
 		return false;
 	block_len = get32(block + 4);
 	if (block_len < 12 || block_len > BLOCK_MAX || block_len % 4)
 		return false;
 	if (get32(block) == ENHANCED_PACKET && n > (ssize_t)PACKET_HEAD) {
-		len = get32(block + 20);
-		have = (uint32_t)n - PACKET_HEAD < len ? (uint32_t)n - PACKET_HEAD : len;
-		/* the flags are followed by the end of the options and the block's length */
-		*is = pread(fd, flags, sizeof(flags), *at + block_len - 12) == sizeof(flags) &&
-		      parse(block + PACKET_HEAD, have, len, &seen->packet);
-		seen->outbound = (get32(flags) & 3) == OUTBOUND;
-		seen->time_ns = (uint64_t)get32(block + 12) << 32 | get32(block + 16);
+		take_packet(block, (uint32_t)n, *at, block_len, seen);
+	} else if (get32(block) == ROCI_RECORD_BLOCK &&
+		   roci_record_parse(block + BLOCK_HEAD, (size_t)n - BLOCK_HEAD, false, &seen->record)) {
+		seen->what = SEEN_RECORD;
+		seen->time_ns = seen->record.time_ns;
 	}
 	*at += block_len;
 	return true;
@@ -155,7 +173,7 @@ static void take_request(const struct seen *seen, struct request last[2])
 
 /* A READ's response has a kind of its own. Of acknowledgements, those of what follows do not count; unless one of them
  * is the first: then it acknowledges this request, too (IBTA 9.7.5.1.2). */
-static void take_response(const struct seen *seen, const struct request *request, struct record_packets *found)
+static void take_response(const struct seen *seen, const struct request *request, struct record_operation *found)
 {
 	uint32_t distance = (seen->packet.psn - request->first.packet.psn) & ROCI_PSN_MASK;
 	bool read = request->first.packet.op->kind == ROCI_KIND_READ_REQUEST;
@@ -179,10 +197,9 @@ static bool asked_by_send(bool near, enum tour_op op)
 static void find_request(off_t at, bool near, enum tour_op op, uint32_t qpn, struct request last[2])
 {
 	struct seen seen;
-	bool is;
 
-	while (next(&at, &seen, &is)) {
-		if (!is || seen.outbound != near || seen.packet.dest_qpn != qpn ||
+	while (next(&at, &seen)) {
+		if (seen.what != SEEN_PACKET || seen.outbound != near || seen.packet.dest_qpn != qpn ||
 		    seen.packet.op->kind != request_kind(op))
 			continue;
 		if (last[1].complete && !asked_by_send(near, op))
@@ -191,24 +208,61 @@ static void find_request(off_t at, bool near, enum tour_op op, uint32_t qpn, str
 	}
 }
 
+/* The record that the device took a WQE, or executed a request. */
+static bool is_taken(const struct roci_record *r, bool near, enum tour_op op)
+{
+	if (near)
+		return r->kind == ROCI_RECORD_SEND_TAKEN;
+	if (request_kind(op) == ROCI_KIND_SEND || op == TOUR_WRITE_IMM)
+		return r->kind == ROCI_RECORD_RECV_TAKEN;
+	return r->kind == ROCI_RECORD_EXECUTED && roci_opcode_info(r->opcode) &&
+	       roci_opcode_info(r->opcode)->kind == request_kind(op);
+}
+
+/* What the device did at this end. The near device takes the WQE before the request's packet leaves, and the far one
+ * acts after it came; so at the near end the last record before the packet is the operation's, at the far end the first
+ * one after it. The completion follows, with the same wr_id. */
+static void find_work(off_t at, bool near, enum tour_op op, uint32_t own_qpn, struct record_operation *found)
+{
+	uint64_t wr_id = 0;
+	struct seen seen;
+
+	while (!found->cqe_ns && next(&at, &seen)) {
+		const struct roci_record *r = &seen.record;
+
+		if (seen.what != SEEN_RECORD || r->qpn != own_qpn)
+			continue;
+		if (is_taken(r, near, op) &&
+		    (near ? r->time_ns <= found->request_ns : !found->taken_ns && r->time_ns >= found->request_ns)) {
+			found->taken_ns = r->time_ns;
+			wr_id = r->wr_id;
+			if (r->kind == ROCI_RECORD_EXECUTED)
+				return; /* it completes nothing here */
+		} else if (r->kind == ROCI_RECORD_COMPLETION && (r->opcode >= WC_OF_RECEIVES) == !near &&
+			   found->taken_ns && r->wr_id == wr_id && (!near || r->time_ns >= found->request_ns)) {
+			found->cqe_ns = r->time_ns;
+		}
+	}
+}
+
 void record_find(off_t mark, bool near, enum tour_op op, uint32_t own_qpn, uint32_t peer_qpn,
-		 struct record_packets *found)
+		 struct record_operation *found)
 {
 	struct request last[2] = {0};
 	const struct request *request = asked_by_send(near, op) ? &last[0] : &last[1];
 	off_t from = mark > record_mark() ? 0 : mark, at;
 	struct seen seen;
-	bool is;
 
-	*found = (struct record_packets){0};
+	*found = (struct record_operation){0};
 	find_request(from, near, op, near ? peer_qpn : own_qpn, last);
 	if (!request->packets)
 		return;
 	found->request_ns = request->first.time_ns;
 	found->request_packets = request->packets;
 	snprintf(found->request_name, sizeof(found->request_name), "%s", request->first.packet.op->name);
-	for (at = from; next(&at, &seen, &is);) {
-		if (is && seen.outbound != near && seen.packet.op->response &&
+	find_work(from, near, op, own_qpn, found);
+	for (at = from; next(&at, &seen);) {
+		if (seen.what == SEEN_PACKET && seen.outbound != near && seen.packet.op->response &&
 		    seen.packet.dest_qpn == (near ? own_qpn : peer_qpn))
 			take_response(&seen, request, found);
 	}

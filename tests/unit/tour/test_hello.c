@@ -100,12 +100,12 @@ static void offers_of_older_builds(void **state)
 
 static void answers_return(void **state)
 {
-	struct answer a = {CONTROL_TELL, VERDICT_WRONG_IMM, 1, 2, 3, 4, true, {5, 6, 7, 8, 9, 10, 11}}, got;
+	struct answer a = {CONTROL_TELL, VERDICT_WRONG_IMM, 1, 2, 3, 4, true, {5, 6, 7, 8, 9, 10, 11, 12, 13}}, got;
 	uint8_t bytes[HELLO_ANSWER_BYTES], again[sizeof(bytes)];
 
 	hello_put_answer(bytes, &a);
 	assert_int_equal(hello_get_answer(bytes, sizeof(bytes), &got), 0);
-	assert_true(got.to == CONTROL_TELL && got.verdict == VERDICT_WRONG_IMM && got.times[6] == 11);
+	assert_true(got.to == CONTROL_TELL && got.verdict == VERDICT_WRONG_IMM && got.times[FAR_CQE] == 13);
 	hello_put_answer(again, &got);
 	assert_memory_equal(again, bytes, sizeof(bytes));
 	for (size_t len = 0; len < 80; len++)

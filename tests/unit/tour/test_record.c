@@ -9,6 +9,7 @@
 
 #include "tour/record.h"
 #include "wire/packet.h"
+#include "wire/record.h"
 
 #define NEAR_QPN 0x111111u
 #define FAR_QPN  0x222222u
@@ -43,9 +44,24 @@ static void add(uint64_t time_ns, unsigned direction, uint8_t opcode, uint32_t q
 	fflush(file);
 }
 
-static struct record_packets find(off_t mark, bool near, enum tour_op op)
+/* Appends what the device records of its work, which is no packet. */
+static void did(uint64_t time_ns, unsigned kind, uint32_t qpn, uint8_t opcode, uint64_t wr_id)
 {
-	struct record_packets found;
+	struct roci_record record = {
+		.time_ns = time_ns, .kind = (uint16_t)kind, .qpn = qpn, .opcode = opcode, .wr_id = wr_id};
+	uint8_t block[ROCI_RECORD_BYTES + 12];
+
+	put32(block, ROCI_RECORD_BLOCK);
+	put32(block + 4, sizeof(block));
+	roci_record_build(&record, block + 8);
+	put32(block + sizeof(block) - 4, sizeof(block));
+	assert_int_equal(fwrite(block, sizeof(block), 1, file), 1);
+	fflush(file);
+}
+
+static struct record_operation find(off_t mark, bool near, enum tour_op op)
+{
+	struct record_operation found;
 
 	record_find(mark, near, op, near ? NEAR_QPN : FAR_QPN, near ? FAR_QPN : NEAR_QPN, &found);
 	return found;
@@ -55,7 +71,7 @@ static struct record_packets find(off_t mark, bool near, enum tour_op op)
 static void a_send(void **state)
 {
 	off_t mark = record_mark();
-	struct record_packets p;
+	struct record_operation p;
 
 	add(100, 2, ROCI_OP_SEND_FIRST, FAR_QPN, 10, 1024);
 	add(101, 2, ROCI_OP_SEND_MIDDLE, FAR_QPN, 11, 1024);
@@ -78,7 +94,7 @@ static void a_send(void **state)
 static void only_its_own_response_counts(void **state)
 {
 	off_t mark = record_mark();
-	struct record_packets p;
+	struct record_operation p;
 
 	add(600, 2, ROCI_OP_WRITE_ONLY, FAR_QPN, 30, 64);
 	add(610, 1, ROCI_OP_ACKNOWLEDGE, NEAR_QPN, 30, 0);
@@ -102,7 +118,7 @@ static void only_its_own_response_counts(void **state)
 static void a_send_at_the_far_end(void **state)
 {
 	off_t mark = record_mark();
-	struct record_packets p;
+	struct record_operation p;
 
 	add(190, 2, ROCI_OP_ACKNOWLEDGE, NEAR_QPN, 9, 0);
 	add(200, 1, ROCI_OP_SEND_ONLY, FAR_QPN, 10, 64);
@@ -116,7 +132,7 @@ static void a_send_at_the_far_end(void **state)
 static void a_read(void **state)
 {
 	off_t mark = record_mark();
-	struct record_packets p;
+	struct record_operation p;
 
 	add(300, 2, ROCI_OP_READ_REQUEST, FAR_QPN, 20, 0);
 	add(310, 1, ROCI_OP_READ_RESPONSE_FIRST, NEAR_QPN, 20, 1024);
@@ -131,7 +147,7 @@ static void a_read(void **state)
 static void what_is_sent_again_does_not_count(void **state)
 {
 	off_t mark = record_mark();
-	struct record_packets p;
+	struct record_operation p;
 
 	add(500, 1, ROCI_OP_WRITE_ONLY_IMM, FAR_QPN, 0xffffff, 8);
 	add(501, 2, ROCI_OP_ACKNOWLEDGE, NEAR_QPN, 0xffffff, 0);
@@ -158,13 +174,79 @@ static void what_is_sent_again_does_not_count(void **state)
 static void others_do_not_count(void **state)
 {
 	off_t mark = record_mark();
-	struct record_packets p;
+	struct record_operation p;
 
 	add(400, 2, ROCI_OP_SEND_ONLY, 0x333333, 10, 8);
 	add(401, 1, ROCI_OP_SEND_ONLY, FAR_QPN, 10, 8);
 	p = find(mark, true, TOUR_SEND);
 	assert_int_equal(p.request_ns, 0);
 	assert_int_equal(p.request_packets, 0);
+}
+
+#define WC_RECEIVE 128
+#define WC_SEND    0
+
+/* The WQE that the near device took last before the packet left is the operation's: FLUSH follows a WRITE. */
+static void what_the_near_device_did(void **state)
+{
+	off_t mark = record_mark();
+	struct record_operation p;
+
+	did(800, ROCI_RECORD_SEND_TAKEN, NEAR_QPN, 0, 1);
+	did(801, ROCI_RECORD_SEND_TAKEN, 0x333333, 0, 9);
+	did(802, ROCI_RECORD_SEND_TAKEN, NEAR_QPN, 14, 2);
+	add(803, 2, ROCI_OP_WRITE_ONLY, FAR_QPN, 10, 64);
+	add(803, 2, ROCI_OP_FLUSH, FAR_QPN, 11, 0);
+	did(804, ROCI_RECORD_COMPLETION, NEAR_QPN, WC_SEND, 1);
+	add(810, 1, ROCI_OP_READ_RESPONSE_ONLY, NEAR_QPN, 11, 0);
+	did(812, ROCI_RECORD_COMPLETION, NEAR_QPN, WC_RECEIVE, 2);
+	did(813, ROCI_RECORD_COMPLETION, NEAR_QPN, WC_SEND, 2);
+	did(820, ROCI_RECORD_SEND_TAKEN, NEAR_QPN, 0, 2);
+	did(830, ROCI_RECORD_COMPLETION, NEAR_QPN, WC_SEND, 2);
+	p = find(mark, true, TOUR_FLUSH);
+	assert_int_equal(p.request_ns, 803);
+	assert_int_equal(p.taken_ns, 802);
+	assert_int_equal(p.cqe_ns, 813);
+}
+
+/* The first receive that is taken after the packet came is the operation's, not that of the control behind it. */
+static void what_the_far_device_did(void **state)
+{
+	off_t mark = record_mark();
+	struct record_operation p;
+
+	did(890, ROCI_RECORD_RECV_TAKEN, FAR_QPN, 0, 4);
+	did(891, ROCI_RECORD_COMPLETION, FAR_QPN, WC_RECEIVE, 4);
+	add(900, 1, ROCI_OP_SEND_ONLY, FAR_QPN, 10, 64);
+	did(901, ROCI_RECORD_RECV_TAKEN, FAR_QPN, 0, 5);
+	did(902, ROCI_RECORD_COMPLETION, FAR_QPN, WC_RECEIVE, 5);
+	add(910, 2, ROCI_OP_ACKNOWLEDGE, NEAR_QPN, 10, 0);
+	add(920, 1, ROCI_OP_SEND_ONLY, FAR_QPN, 11, 20);
+	did(921, ROCI_RECORD_RECV_TAKEN, FAR_QPN, 0, 6);
+	p = find(mark, false, TOUR_SEND);
+	assert_int_equal(p.request_ns, 900);
+	assert_int_equal(p.taken_ns, 901);
+	assert_int_equal(p.cqe_ns, 902);
+}
+
+/* A WRITE takes no receive, and completes nowhere at the far end. */
+static void what_the_far_device_did_for_a_write(void **state)
+{
+	off_t mark = record_mark();
+	struct record_operation p;
+
+	add(950, 1, ROCI_OP_WRITE_FIRST, FAR_QPN, 10, 1024);
+	add(951, 1, ROCI_OP_WRITE_LAST, FAR_QPN, 11, 8);
+	did(952, ROCI_RECORD_EXECUTED, FAR_QPN, ROCI_OP_READ_REQUEST, 0);
+	did(953, ROCI_RECORD_EXECUTED, FAR_QPN, ROCI_OP_WRITE_LAST, 0);
+	add(954, 2, ROCI_OP_ACKNOWLEDGE, NEAR_QPN, 11, 0);
+	add(960, 1, ROCI_OP_SEND_ONLY, FAR_QPN, 12, 20);
+	did(961, ROCI_RECORD_RECV_TAKEN, FAR_QPN, 0, 0);
+	did(962, ROCI_RECORD_COMPLETION, FAR_QPN, WC_RECEIVE, 0);
+	p = find(mark, false, TOUR_WRITE);
+	assert_int_equal(p.request_ns, 950);
+	assert_int_equal(p.taken_ns, 953);
+	assert_int_equal(p.cqe_ns, 0);
 }
 
 /* A file that is no capture, or half of one, ends the search. */
@@ -188,6 +270,9 @@ int main(void)
 		cmocka_unit_test(a_read),
 		cmocka_unit_test(what_is_sent_again_does_not_count),
 		cmocka_unit_test(others_do_not_count),
+		cmocka_unit_test(what_the_near_device_did),
+		cmocka_unit_test(what_the_far_device_did),
+		cmocka_unit_test(what_the_far_device_did_for_a_write),
 		cmocka_unit_test(broken_records_end_the_search),
 	};
 	int fd = mkstemp(name), failed;
