@@ -156,7 +156,7 @@ class Spinners:
 # ---- the groups ----
 
 def by_local_path(take):
-    """The measurement where the programs ask for the local path."""
+    """The measurement over the local path."""
     def with_path():
         os.environ['ROCI_PATH'] = 'local'
         try:

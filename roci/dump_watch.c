@@ -87,6 +87,10 @@ int dump_watch(const struct command *self, long pid, FILE **file)
 	fprintf(stderr, "roci dump: waiting for packets of process %ld (", pid);
 	text_print(stderr, found.program, strlen(found.program));
 	fputs(")\n", stderr);
+	if (found.device.local_qps)
+		fprintf(stderr,
+			"roci dump: it exchanges no packets with other processes of this host (the local path): "
+			"`roci run --path wire` keeps a program on the wire\n");
 	alive = wait_for_packets(fd, pid);
 	unlink(path);
 	if (!alive) {

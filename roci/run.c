@@ -99,8 +99,8 @@ static const struct option_row options[] = {
 	{.name = "path",
 	 .argument = "PATH",
 	 .group = "options",
-	 .help = "wire (default): UDP packets; local: shared memory where\nthe peer is on this host and asks for it, "
-		 "too; "
+	 .help = "local (default): memory to memory where the peer is a\nprocess of this user and host; wire: UDP "
+		 "packets; "
 		 "like\nROCI_PATH=PATH",
 	 .kind = OPTION_TEXT,
 	 .offset = offsetof(struct run_choices, path)},

@@ -133,8 +133,10 @@ static void print_stats(const struct roci_device *dev)
 
 	if (!wish || !*wish)
 		return;
-	if (getenv("ROCI_PATH") && !dev->local.own)
+	if (!dev->local.own)
 		fprintf(stderr, "roci: no local path: %s\n", dev->local.why);
+	else if (dev->local.refused)
+		fprintf(stderr, "roci: no local path to some processes: %s\n", dev->local.refused);
 	roci_device_stats_print(stderr, dev->stats, roci_engine_stats(dev->engine));
 }
 

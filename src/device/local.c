@@ -13,6 +13,7 @@
 
 #include "device/device.h"
 #include "device/local_direct.h"
+#include "device/local_pairing.h"
 #include "device/local_peer.h"
 #include "device/local_rights.h"
 #include "device/local_settle.h"
@@ -61,6 +62,8 @@ static int make_once(struct roci_local *l)
 	struct stat st;
 	int err;
 
+	if (!roci_local_may_grow())
+		return -EFBIG; /* or the kernel sends SIGXFSZ */
 	l->fd = open(l->path, O_RDWR | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600);
 	if (l->fd < 0)
 		return -errno;
@@ -107,11 +110,12 @@ void roci_local_open(struct roci_local *l, const struct roci_registry *registry,
 	if (!rights)
 		return;
 	if (make_file(l)) {
-		l->why = "there is no room for its shared memory";
+		l->why = "there is no room for its shared memory, or RLIMIT_FSIZE is too small";
 		unlink(l->path);
 		return;
 	}
-	l->own->incarnation = (uint64_t)roci_random32() << 32 | roci_random32() | 1;
+	l->own->incarnation = (uint64_t)roci_random32() << 32 | (roci_random32() & ~UINT32_C(3)) | 4;
+	l->own->address = (uintptr_t)l->own;
 	l->own->rights = rights;
 	l->own->pid = getpid();
 	l->own->slot = registry->slot;
@@ -209,17 +213,17 @@ static void look_at_attached(struct roci_local *l)
 	}
 }
 
+bool roci_local_has(const struct roci_local *l, uint32_t qpn, const char **why)
+{
+	*why = l->own ? "its QPN is of no process of this user" : l->why;
+	return l->own && roci_registry_alive(l->registry, roci_slot_of(&l->registry->slot_key, qpn));
+}
+
 int roci_local_find(struct roci_local *l, uint32_t qpn, const char **why)
 {
 	unsigned slot = roci_slot_of(&l->registry->slot_key, qpn);
 	int place, err;
 
-	*why = l->why;
-	if (!l->own)
-		return 0;
-	*why = "its QPN is of no process of this user";
-	if (!roci_registry_alive(l->registry, slot))
-		return 0;
 	for (unsigned i = 0; i < l->count; i++)
 		if (l->peers[i] && l->peers[i]->slot == slot && !l->peers[i]->dead &&
 		    roci_local_is_current(l, l->peers[i]))
@@ -229,6 +233,8 @@ int roci_local_find(struct roci_local *l, uint32_t qpn, const char **why)
 	if (place < 0)
 		return place;
 	err = roci_local_attach(l, slot, &l->peers[place], why);
+	if (err == -ENOTCONN)
+		l->refused = *why;
 	if (err)
 		return err == -ENOTCONN ? 0 : err;
 	look_at_attached(l);

@@ -35,6 +35,7 @@ struct roci_side_door;
 struct roci_local {
 	struct roci_local_shared *own; /* NULL: this process takes no part */
 	const char *why;               /* it does not */
+	const char *refused;           /* why a QP took the wire to a process of this user; NULL: none did */
 	int fd;
 	char path[ROCI_LOCAL_PATH];
 	const struct roci_registry *registry;
@@ -58,8 +59,10 @@ void roci_local_close_in_child(struct roci_local *l);
 /* The process is about to end without closing. */
 void roci_local_unlink(const struct roci_local *l);
 
-/* The process that has `qpn`. Returns its number; 0: it is not local, and *why says why; or a negative errno: it is
- * local, and cannot be attached. */
+/* Whether a process of this registry has `qpn`. If not, *why says so, or why this process takes no part. */
+bool roci_local_has(const struct roci_local *l, uint32_t qpn, const char **why);
+/* The process that has `qpn`: roci_local_has(). Returns its number; 0: both take the wire, and *why says why; or a
+ * negative errno: it is local, and cannot be attached. */
 int roci_local_find(struct roci_local *l, uint32_t qpn, const char **why);
 
 /* Puts a packet into its peer's ring, or loses and counts it. */

@@ -16,15 +16,35 @@ static bool asked_for(void)
 	return path && strcmp(path, "local") == 0;
 }
 
+/* The table may be older than an address of the peer's, and has not room for all. */
+static bool is_of_host(const struct roci_device *dev, const uint8_t gid[16])
+{
+	struct roci_gid_entry *all;
+	bool found = roci_gids_find(&dev->gids, gid, 0) >= 0;
+	int count;
+
+	if (found)
+		return true;
+	all = calloc(ROCI_MAX_ADDRESSES, sizeof(*all));
+	count = all ? roci_gid_table(all, ROCI_MAX_ADDRESSES) : 0;
+	for (int i = 0; i < count && !found; i++)
+		found = memcmp(all[i].gid, gid, sizeof(all[i].gid)) == 0;
+	free(all);
+	return found;
+}
+
 int roci_device_find_local(struct roci_device *dev, struct roci_av *av, uint32_t dest_qpn)
 {
-	const char *why = "its address is not of this host";
+	const char *why;
 	int local = 0;
 
 	if (dev->dead)
 		return 0;
-	if (roci_gids_find(&dev->gids, av->dgid, 0) >= 0)
-		local = roci_local_find(&dev->local, dest_qpn, &why);
+	if (roci_local_has(&dev->local, dest_qpn, &why)) {
+		why = "its address is not of this host";
+		if (is_of_host(dev, av->dgid))
+			local = roci_local_find(&dev->local, dest_qpn, &why);
+	}
 	if (local < 0)
 		return local;
 	av->local = (uint16_t)local;

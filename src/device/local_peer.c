@@ -10,15 +10,12 @@
 #include <unistd.h>
 
 #include "device/device.h"
+#include "device/local_pairing.h"
+#include "device/local_rights.h"
 
 void roci_local_name_file(char path[ROCI_LOCAL_PATH], const struct roci_registry *registry, unsigned slot)
 {
 	snprintf(path, ROCI_LOCAL_PATH, "%s/local-%lu-%u", registry->dir, registry->netns, slot);
-}
-
-static off_t ring_at(unsigned slot)
-{
-	return (off_t)(offsetof(struct roci_local_shared, rings) + slot * sizeof(struct roci_local_ring));
 }
 
 static void *map(int fd, off_t at, size_t len)
@@ -60,9 +57,11 @@ static int map_peer(struct roci_local *l, struct roci_local_peer *p, const char 
 		goto out;
 	err = -ENOMEM;
 	p->shared = map(fd, 0, sizeof(*p->shared));
-	p->in_ring = map(fd, ring_at(l->registry->slot), sizeof(*p->in_ring));
+	p->in_ring = map(fd, roci_local_ring_at(l->registry->slot), sizeof(*p->in_ring));
 	if (p->shared && p->in_ring)
 		err = check_shared(l, p->shared, p->slot, why);
+	if (!err)
+		err = roci_local_pair_up(l->own, l->fd, p->shared, fd, why);
 out:
 	close(fd);
 	return err;
@@ -73,10 +72,11 @@ static int make_ring(struct roci_local *l, struct roci_local_peer *p)
 {
 	struct roci_local_ring *ring;
 
-	while (fallocate(l->fd, 0, ring_at(p->slot), sizeof(*ring)))
-		if (errno != EINTR)
-			return -errno;
-	ring = map(l->fd, ring_at(p->slot), sizeof(*ring));
+	int err = roci_local_reserve(l->fd, p->slot);
+
+	if (err)
+		return err;
+	ring = map(l->fd, roci_local_ring_at(p->slot), sizeof(*ring));
 	if (!ring)
 		return -ENOMEM;
 	atomic_store(&ring->head, 0);
@@ -120,6 +120,7 @@ int roci_local_attach(struct roci_local *l, unsigned slot, struct roci_local_pee
 	p->slot = slot;
 	err = map_peer(l, p, why);
 	err = err ? err : make_ring(l, p);
+	err = err ? err : roci_local_allow_peers();
 	err = err ? err : make_guard(l, p);
 	if (err) {
 		unmap(p);
@@ -160,7 +161,7 @@ void roci_local_detach(struct roci_local *l, struct roci_local_peer *p)
 
 	if (atomic_load(&pair->token) == p->token) {
 		atomic_store(&pair->token, 0);
-		fallocate(l->fd, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, ring_at(p->slot), sizeof(*p->out.ring));
+		roci_local_unreserve(l->fd, p->slot);
 	}
 	roci_local_guard_free(p->token);
 	unmap(p);

@@ -16,7 +16,7 @@
 
 #include "device/qpn_slot.h"
 
-#define ROCI_LOCAL_LAYOUT     1 /* of this header */
+#define ROCI_LOCAL_LAYOUT     2 /* of this header */
 #define ROCI_LOCAL_REGIONS    2048
 #define ROCI_LOCAL_RING_BYTES (UINT32_C(128) << 10) /* with its two counters */
 
@@ -36,6 +36,9 @@ struct roci_local_pair {
 	uint64_t token_value;
 	/* By the peer: its incarnation, once its ring to the owner is ready. */
 	_Atomic uint64_t attached;
+	/* By whichever of the two attaches first, where the owner has the lower slot: which path both take.
+	 * local_pairing.h */
+	_Atomic uint64_t verdict;
 	/* By the peer: its thread that copies from or to the owner's memory; 0: none. */
 	_Alignas(64) _Atomic uint32_t hazard;
 };
@@ -57,7 +60,8 @@ struct roci_local_qp {
 
 struct roci_local_shared {
 	uint64_t layout;      /* ROCI_LOCAL_LAYOUT; written last, when the file is made */
-	uint64_t incarnation; /* random: this process and no other */
+	uint64_t incarnation; /* random: this process and no other; a multiple of 4, not 0 */
+	uint64_t address;     /* of this header in the owner's memory */
 	uint64_t rights;      /* what the kernel's check of a copy looks at, see local_rights.h; 0: takes no part */
 	int32_t pid;
 	uint32_t slot;

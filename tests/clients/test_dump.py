@@ -391,7 +391,8 @@ def to_stdout():
 
 
 def of_running_program():
-    program = here.start(ROCI, 'ping', '--loopback', '--device', 'auto', '--count', '40', '--interval', '100ms', plain=True, env=environment())
+    program = here.start(ROCI, 'ping', '--loopback', '--device', 'auto', '--count', '40', '--interval', '100ms', plain=True,
+                         env=dict(environment(), ROCI_PATH='wire'))
     wait_until('the program to ping', lambda: 'seq=2' in program.text() or not program.running())
     check(program.running(), program.report())
     # One that is killed does the program no harm; neither does the one that takes its place.
@@ -408,7 +409,8 @@ def of_running_program():
 
 
 def stopped():
-    program = here.start(ROCI, 'ping', '--loopback', '--device', 'auto', '--count', '100', '--interval', '100ms', plain=True, env=environment())
+    program = here.start(ROCI, 'ping', '--loopback', '--device', 'auto', '--count', '100', '--interval', '100ms', plain=True,
+                         env=dict(environment(), ROCI_PATH='wire'))
     wait_until('the program to ping', lambda: 'seq=2' in program.text() or not program.running())
     dump = here.start(ROCI, 'dump', '--pid', str(program.pid), plain=True, env=environment())
     wait_until('packets', lambda: 'SEND 64 bytes' in dump.text())
@@ -416,6 +418,16 @@ def stopped():
     check(dump.wait(10) == 0, dump.report())
     check(program.running(), program.report())
     program.end()
+
+
+def of_local_path():
+    """It says why there is nothing to see."""
+    program = here.start(ROCI, 'ping', '--loopback', '--device', 'auto', '--count', '100', '--interval', '100ms', plain=True, env=environment())
+    wait_until('the program to ping', lambda: 'seq=2' in program.text() or not program.running())
+    dump = here.start(ROCI, 'dump', '--pid', str(program.pid), plain=True, env=environment())
+    wait_until('a line about the local path', lambda: '`roci run --path wire` keeps a program on the wire' in dump.text())
+    program.end()
+    check(dump.wait(10) == USAGE, dump.report())
 
 
 def not_ours():
@@ -442,6 +454,7 @@ def cases():
     yield 'roci run --capture -', to_stdout
     yield 'a program that runs already', of_running_program
     yield '^C ends in good order', stopped
+    yield 'a program on the local path', of_local_path
     yield 'processes without packets for us', not_ours
     yield 'memory does not grow with the file', constant_memory
 

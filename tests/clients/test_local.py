@@ -2,12 +2,14 @@
 """The local path: which processes take it, and what happens where one is killed or stopped, or takes its memory back."""
 import os
 import re
+import resource
 import subprocess
 import sys
 
 from harness import DEVICE, ROCI, Host, check, isolate, next_port, program, run_pair, tap, veth_pair, wait_until
 
-LOCAL = {'ROCI_PATH': 'local'}
+ASKED = {'ROCI_PATH': 'local'}  # ROCI_WHY tells of it then
+WIRE = {'ROCI_PATH': 'wire'}
 
 
 def counter(text, name):
@@ -17,7 +19,7 @@ def counter(text, name):
 
 def victim(case):
     def run():
-        text = loopback.call(program('local_victim'), case, env=LOCAL, seconds=120)
+        text = loopback.call(program('local_victim'), case, seconds=120)
         check(f'local_victim {case}: passed' in text, text)
         check(counter(text, 'local_qps') > 0, f'the local path was not taken:\n{text}')
         return text.splitlines()[-1]
@@ -35,17 +37,39 @@ def pingpong(server, client, server_env, client_env):
 
 
 def taken():
-    text = pingpong(loopback, loopback, LOCAL, LOCAL)
+    text = pingpong(loopback, loopback, {}, {})
     check(counter(text, 'local_qps') == 2 and counter(text, 'local_fetched') >= 100, text)
     check(counter(text, 'sent_packets') == 0, f'packets went by UDP, too:\n{text}')
 
 
 def not_taken(server, client, client_env):
     def run():
-        text = pingpong(server, client, {**LOCAL, 'ROCI_WHY': '1'}, client_env)
+        text = pingpong(server, client, {**ASKED, 'ROCI_WHY': '1'}, client_env)
         check(counter(text, 'local_qps') == 0 and counter(text, 'sent_packets') > 0, text)
         check(re.search(r'^roci: why: a QP whose peer is QP 0x[0-9a-f]+ takes the wire: ', text, re.M), f'nobody says why:\n{text}')
     return run
+
+
+def stats_say_why():
+    text = pingpong(loopback, loopback, WIRE, {'ROCI_CAPTURE': os.devnull})
+    check('roci: no local path: ROCI_PATH asks for the wire\n' in text, text)
+    check('roci: no local path: ROCI_CAPTURE captures packets\n' in text, text)
+    text = pingpong(loopback, loopback, {}, WIRE)
+    check('roci: no local path to some processes: the peer takes no part' in text, text)
+    text = pingpong(loopback, loopback, {}, {})
+    check('no local path' not in text, text)
+
+
+def small_files():
+    """The shared file is large, and has holes. The kernel kills who makes a file beyond its limit."""
+    before = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (32 << 20, before[1]))
+    try:
+        text = pingpong(loopback, loopback, {}, {})
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, before)
+    check(counter(text, 'local_qps') == 0 and counter(text, 'sent_packets') > 0, text)
+    check('roci: no local path: there is no room for its shared memory, or RLIMIT_FSIZE is too small\n' in text, text)
 
 
 def option():
@@ -59,14 +83,17 @@ def option():
 if __name__ == '__main__':
     isolate()
     os.environ['ROCI_STATS'] = '1'
+    os.environ.pop('ROCI_PATH', None)
     loopback = Host('loopback')
     host_a, host_b = veth_pair()
     sys.exit(tap([
         ('two processes of one host take it', taken),
         ('roci run --path', option),
-        ('one of them asks for the wire', not_taken(loopback, loopback, {'ROCI_PATH': 'wire'})),
-        ('one of them loses packets on purpose', not_taken(loopback, loopback, {**LOCAL, 'ROCI_FAULT': 'loss=0.001'})),
-        ('another network namespace', not_taken(host_a, host_b, LOCAL)),
+        ('one of them asks for the wire', not_taken(loopback, loopback, WIRE)),
+        ('one of them loses packets on purpose', not_taken(loopback, loopback, {'ROCI_FAULT': 'loss=0.001'})),
+        ('another network namespace', not_taken(host_a, host_b, {})),
+        ('ROCI_STATS says why not', stats_say_why),
+        ('a limit for the sizes of files', small_files),
         ('memory is deregistered while a peer writes', victim('deregister')),
         ('likewise, and the peer is stopped', victim('stopped')),
         ('the QP goes to ERR while its peer writes', victim('error')),
