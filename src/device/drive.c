@@ -7,12 +7,13 @@
 
 /* Silence is believed only of an empty socket: a process that had to wait for a processor finds timers that are due,
  * and the acknowledgements that they wait for. */
-static unsigned receive(struct roci_device *dev, uint64_t now)
+static unsigned receive(struct roci_device *dev, uint64_t now, bool by_sockets)
 {
 	unsigned received = 0, more, tries = 0;
 
 	do {
-		more = roci_receive(dev, now);
+		by_sockets = by_sockets || roci_engine_deadline(dev->engine) <= now;
+		more = by_sockets ? roci_receive(dev, now) : roci_receive_by_rings(dev, now);
 		received += more;
 	} while (more && ++tries < LATE_RECEIVES && roci_engine_deadline(dev->engine) <= now);
 	if (roci_engine_deadline(dev->engine) <= now)
@@ -36,7 +37,7 @@ void roci_drive_report(struct roci_device *dev, uint64_t now)
 
 unsigned roci_drive(struct roci_device *dev, uint64_t now)
 {
-	unsigned moved = receive(dev, now);
+	unsigned moved = receive(dev, now, true);
 
 	moved += roci_transmit(dev, now);
 	roci_drive_report(dev, now);
@@ -45,7 +46,7 @@ unsigned roci_drive(struct roci_device *dev, uint64_t now)
 
 unsigned roci_drive_wait(struct roci_device *dev, uint64_t now, roci_ready_fn *ready, void *arg)
 {
-	unsigned received = receive(dev, now), sent;
+	unsigned received = receive(dev, now, true), sent;
 
 	roci_drive_report(dev, now);
 	if (ready(arg) && !roci_turns_send_before_event(&dev->turns, received))
@@ -60,7 +61,7 @@ unsigned roci_drive_poll(struct roci_device *dev, uint64_t now)
 	unsigned received;
 
 	roci_drive_deferred(dev, now);
-	received = receive(dev, now);
+	received = receive(dev, now, !roci_local_glance_skips(&dev->receive.glance));
 	if (roci_turns_send_after_poll(&dev->turns, received))
 		roci_transmit(dev, now);
 	roci_drive_report(dev, now);

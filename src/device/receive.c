@@ -121,6 +121,15 @@ static unsigned take_at_door(struct roci_device *dev, uint64_t now, int fd)
 	return n;
 }
 
+/* `others`: packets that came by sockets before. */
+static unsigned by_rings(struct roci_device *dev, uint64_t now, unsigned others)
+{
+	unsigned count = roci_local_receive(&dev->local, now);
+
+	roci_local_glance_saw(&dev->receive.glance, count, others);
+	return count;
+}
+
 unsigned roci_receive(struct roci_device *dev, uint64_t now)
 {
 	struct roci_receive *r = &dev->receive;
@@ -139,7 +148,12 @@ unsigned roci_receive(struct roci_device *dev, uint64_t now)
 		r->door_check_in = DOOR_EVERY;
 		r->door_busy = by_door ? DOOR_BUSY : r->door_busy ? r->door_busy - 1 : 0;
 	}
-	return count + by_door + roci_local_receive(&dev->local, now);
+	return count + by_door + by_rings(dev, now, count + by_door);
+}
+
+unsigned roci_receive_by_rings(struct roci_device *dev, uint64_t now)
+{
+	return by_rings(dev, now, 0);
 }
 
 void roci_receive_rest(struct roci_device *dev, uint64_t now)

@@ -8,6 +8,7 @@
 
 #include "device/door_trust.h"
 #include "device/link.h"
+#include "device/local_glance.h"
 
 struct roci_device;
 
@@ -19,10 +20,13 @@ struct roci_receive {
 	uint64_t repaired_at;   /* when the steering was last repaired */
 	uint64_t looked_at;     /* when it was last looked up whether it should be */
 	struct roci_door_trust trust;
+	struct roci_local_glance glance;
 };
 
 /* Receives what has arrived. Returns the number of packets. The lock is held. */
 unsigned roci_receive(struct roci_device *dev, uint64_t now);
+/* The same, but only from processes of this host that need no packets (local.h). */
+unsigned roci_receive_by_rings(struct roci_device *dev, uint64_t now);
 /* Receives what has come by now, before the sockets are closed: other processes wait for what is forwarded to them, and
  * the peer may have ended after an acknowledgement that it sends once. The lock is held. */
 void roci_receive_rest(struct roci_device *dev, uint64_t now);
