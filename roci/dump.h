@@ -21,6 +21,7 @@ extern const char *const dump_op_names[];
 
 struct dump_filter {
 	bool by_qp, by_host, errors, all, packets;
+	bool steps; /* also what the device does between a post and its completion */
 	uint32_t qpn;
 	uint8_t gid[16];
 	unsigned op;

@@ -33,8 +33,11 @@ static bool parse_gid(const char *text, uint8_t gid[16])
 
 int dump_filter_parse(const struct command *self, const struct dump_choices *choices, struct dump_filter *filter)
 {
-	*filter = (struct dump_filter){
-		.errors = choices->errors, .all = choices->all, .packets = choices->packets, .op = choices->op};
+	*filter = (struct dump_filter){.errors = choices->errors,
+				       .all = choices->all,
+				       .packets = choices->packets,
+				       .op = choices->op,
+				       .steps = choices->verbose || choices->json};
 	if (choices->qp) {
 		char *end;
 		unsigned long value;
@@ -139,12 +142,29 @@ static unsigned op_of_post(uint8_t opcode)
 	}
 }
 
+static unsigned op_of_request(uint8_t opcode)
+{
+	const struct roci_opcode_info *op = roci_opcode_info(opcode);
+
+	switch (op ? op->kind : ROCI_KIND_CNP) {
+	case ROCI_KIND_WRITE: return WRITE;
+	case ROCI_KIND_READ_REQUEST: return READ;
+	case ROCI_KIND_ATOMIC: return ATOMIC;
+	case ROCI_KIND_ATOMIC_WRITE: return ATOMIC_WRITE;
+	case ROCI_KIND_FLUSH: return FLUSH;
+	default: return ANY;
+	}
+}
+
 static unsigned op_of_record(const struct roci_record *r)
 {
 	switch (r->kind) {
-	case ROCI_RECORD_POST_SEND: return op_of_post(r->opcode);
+	case ROCI_RECORD_POST_SEND:
+	case ROCI_RECORD_SEND_TAKEN: return op_of_post(r->opcode);
 	case ROCI_RECORD_POST_RECV:
+	case ROCI_RECORD_RECV_TAKEN:
 	case ROCI_RECORD_POST_SRQ: return SEND;
+	case ROCI_RECORD_EXECUTED: return op_of_request(r->opcode);
 	case ROCI_RECORD_COMPLETION: return op_of_completion(r->opcode);
 	case ROCI_RECORD_CM_EVENT: return CM;
 	default: return ANY;
@@ -154,6 +174,8 @@ static unsigned op_of_record(const struct roci_record *r)
 bool dump_filter_admits_record(const struct dump_filter *filter, const struct roci_record *r)
 {
 	if (filter->packets || (filter->errors && !capture_record_is_error(r)))
+		return false;
+	if (capture_record_is_step(r) && !filter->steps)
 		return false;
 	if (filter->by_qp && r->qpn != filter->qpn && r->peer != filter->qpn)
 		return false;

@@ -26,6 +26,9 @@ static const struct {
 	[ROCI_RECORD_QP_STATE] = {"QP state", "qp_state"},
 	[ROCI_RECORD_CM_EVENT] = {"connection event", "cm_event"},
 	[ROCI_RECORD_FAULT] = {"--fault", "fault"},
+	[ROCI_RECORD_SEND_TAKEN] = {"send begun", "send_taken"},
+	[ROCI_RECORD_RECV_TAKEN] = {"receive taken", "recv_taken"},
+	[ROCI_RECORD_EXECUTED] = {"request executed", "executed"},
 };
 
 const char *capture_record_name(const struct roci_record *r)
@@ -47,6 +50,12 @@ bool capture_record_is_error(const struct roci_record *r)
 	case ROCI_RECORD_FAULT: return true;
 	default: return false;
 	}
+}
+
+bool capture_record_is_step(const struct roci_record *r)
+{
+	return r->kind == ROCI_RECORD_SEND_TAKEN || r->kind == ROCI_RECORD_RECV_TAKEN ||
+	       r->kind == ROCI_RECORD_EXECUTED;
 }
 
 /* ---- runs ---- */
@@ -175,6 +184,26 @@ static void put_fault(struct capture_line *line, const struct roci_record *r)
 		    r->flags ? "before it was sent" : "after it arrived", op ? op->name : "a packet", r->imm);
 }
 
+/* What the device does between a post and its completion. */
+static void put_step(struct capture_line *line, const struct capture_run *run)
+{
+	const struct roci_record *r = &run->first;
+	const struct roci_opcode_info *op = roci_opcode_info(r->opcode);
+
+	if (r->kind == ROCI_RECORD_EXECUTED) {
+		capture_put(line, "the device has executed the peer's %s", op ? op->name : "request");
+		return;
+	}
+	if (r->kind == ROCI_RECORD_RECV_TAKEN) {
+		capture_put(line, "a message takes the receive");
+	} else {
+		capture_put(line, "the device begins with %s", capture_post_name(r->opcode));
+		if (r->length)
+			capture_put_bytes(line, r->length);
+	}
+	put_wr_id(line, run);
+}
+
 const char *capture_run_meaning(const struct capture_run *run, char text[CAPTURE_RECORD_CHARS])
 {
 	struct capture_line line = {text, CAPTURE_RECORD_CHARS, 0};
@@ -190,6 +219,9 @@ const char *capture_run_meaning(const struct capture_run *run, char text[CAPTURE
 	case ROCI_RECORD_QP_STATE: put_state(&line, r); break;
 	case ROCI_RECORD_CM_EVENT: put_connection(&line, r); break;
 	case ROCI_RECORD_FAULT: put_fault(&line, r); break;
+	case ROCI_RECORD_SEND_TAKEN:
+	case ROCI_RECORD_RECV_TAKEN:
+	case ROCI_RECORD_EXECUTED: put_step(&line, run); break;
 	default: break;
 	}
 	return text;
@@ -199,9 +231,11 @@ const char *capture_run_meaning(const struct capture_run *run, char text[CAPTURE
 
 #define OF(kind)    (1u << ROCI_RECORD_##kind)
 #define POSTS       (OF(POST_SEND) | OF(POST_RECV) | OF(POST_SRQ))
-#define OF_A_QP     (OF(POST_SEND) | OF(POST_RECV) | OF(COMPLETION) | OF(QP_STATE))
-#define WORK        (POSTS | OF(COMPLETION))
-#define WITH_OPCODE (OF(POST_SEND) | OF(COMPLETION) | OF(CM_EVENT) | OF(FAULT))
+#define TAKEN       (OF(SEND_TAKEN) | OF(RECV_TAKEN))
+#define OF_A_QP     (OF(POST_SEND) | OF(POST_RECV) | OF(COMPLETION) | OF(QP_STATE) | TAKEN | OF(EXECUTED))
+#define WORK        (POSTS | OF(COMPLETION) | TAKEN)
+#define WITH_LENGTH (POSTS | OF(COMPLETION) | OF(FAULT) | OF(SEND_TAKEN))
+#define WITH_OPCODE (OF(POST_SEND) | OF(COMPLETION) | OF(CM_EVENT) | OF(FAULT) | OF(SEND_TAKEN) | OF(EXECUTED))
 #define WITH_STATUS (OF(COMPLETION) | OF(QP_STATE) | OF(CM_EVENT) | OF(FAULT))
 
 static const char *opcode_text(const struct roci_record *r)
@@ -209,7 +243,8 @@ static const char *opcode_text(const struct roci_record *r)
 	const struct roci_opcode_info *op = roci_opcode_info(r->opcode);
 
 	switch (r->kind) {
-	case ROCI_RECORD_POST_SEND: return capture_post_name(r->opcode);
+	case ROCI_RECORD_POST_SEND:
+	case ROCI_RECORD_SEND_TAKEN: return capture_post_name(r->opcode);
 	case ROCI_RECORD_COMPLETION: return capture_completion_name(r->opcode);
 	case ROCI_RECORD_CM_EVENT: return capture_cm_event_name(r->opcode);
 	default: return op ? op->name : NULL;
@@ -256,7 +291,7 @@ void capture_record_fields(const struct roci_record *r, capture_field_fn *fn, vo
 		{(OF_A_QP & ~OF(POST_RECV)) | OF(CM_EVENT), "peer", r->peer, 6, NULL},
 		{WORK, r->kind == ROCI_RECORD_POST_SRQ ? "srq" : "cq", r->queue, 0, NULL},
 		{WORK, "wr_id", r->wr_id, 16, NULL},
-		{WORK | OF(FAULT), "length", r->length, 0, NULL},
+		{WITH_LENGTH, "length", r->length, 0, NULL},
 		{OF(QP_STATE), "mtu", r->length, 0, NULL},
 		{OF(POST_SEND) | OF(COMPLETION), "imm", be32toh(r->imm), 8, NULL},
 		{OF(FAULT), "psn", r->imm, 0, NULL},

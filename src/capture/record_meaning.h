@@ -23,6 +23,8 @@ const char *capture_record_word(const struct roci_record *r);
 
 /* A failed completion, a rejection, a QP in error, a packet that --fault changed. */
 bool capture_record_is_error(const struct roci_record *r);
+/* Whether it tells what the device does between a post and its completion. */
+bool capture_record_is_step(const struct roci_record *r);
 
 /* "SEND 4 KiB, wr_id 2", "READ failed: IBV_WC_REM_ACCESS_ERR (10): ...". One line, always terminated; the name of a
  * process is as its writer chose it. */

@@ -77,6 +77,32 @@ static void test_states_and_faults(void **state)
 	assert_string_equal(meaning(&r), "changed before it was sent: RC SEND Only, PSN 9");
 }
 
+static void test_steps(void **state)
+{
+	struct roci_record r = {.kind = ROCI_RECORD_SEND_TAKEN, .opcode = IBV_WR_RDMA_WRITE, .wr_id = 4, .length = 64};
+
+	assert_string_equal(meaning(&r), "the device begins with WRITE 64 bytes, wr_id 4");
+	assert_true(capture_record_is_step(&r));
+	r = (struct roci_record){.kind = ROCI_RECORD_RECV_TAKEN, .wr_id = 9};
+	assert_string_equal(meaning(&r), "a message takes the receive, wr_id 9");
+	r = (struct roci_record){.kind = ROCI_RECORD_EXECUTED, .opcode = 12};
+	assert_string_equal(meaning(&r), "the device has executed the peer's RC RDMA READ Request");
+	r.kind = ROCI_RECORD_COMPLETION;
+	assert_false(capture_record_is_step(&r));
+}
+
+/* Whatever kind there is, it has a name. */
+static void test_every_kind_has_a_name(void **state)
+{
+	for (unsigned kind = 1; kind < ROCI_RECORD_KINDS; kind++) {
+		const struct roci_record r = {.kind = (uint16_t)kind, .text = "x"};
+
+		assert_non_null(capture_record_name(&r));
+		assert_non_null(capture_record_word(&r));
+		assert_true(*meaning(&r));
+	}
+}
+
 /* Receives join where they are alike; sends never do. */
 static void test_runs(void **state)
 {
@@ -104,9 +130,13 @@ static void test_runs(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_posts),       cmocka_unit_test(test_completions),
-		cmocka_unit_test(test_connections), cmocka_unit_test(test_states_and_faults),
+		cmocka_unit_test(test_posts),
+		cmocka_unit_test(test_completions),
+		cmocka_unit_test(test_connections),
+		cmocka_unit_test(test_states_and_faults),
 		cmocka_unit_test(test_runs),
+		cmocka_unit_test(test_steps),
+		cmocka_unit_test(test_every_kind_has_a_name),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
