@@ -82,8 +82,11 @@ void explain_show(const struct explain_found *found)
 		print_row(found->rows[i]);
 	}
 	if (found->count && !found->sure)
-		puts("There are several; ask for one by its name, by its syndrome, or by `NAK code N` (0 to 4 are 0x60 "
-		     "to 0x64):");
+		puts(found->rows[0]->kind == EXPLAIN_CALL ? "Nothing says which error it was. Of this call, these are "
+							    "known; ask for one by its name:"
+							  : "There are several; ask for one by its name, by its "
+							    "syndrome, or by `NAK code N` (0 to 4 "
+							    "are 0x60 to 0x64):");
 	else if (found->count > found->sure)
 		puts("\nThe same number could also be:");
 	for (size_t i = found->sure; i < found->count; i++) {

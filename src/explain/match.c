@@ -21,7 +21,8 @@ struct match {
 	unsigned calls;
 	struct hit hits[HITS_MAX];
 	size_t count;
-	bool unknown_code; /* as in struct explain_found */
+	const struct explanation *also; /* what a number could mean as well; or NULL */
+	bool unknown_code;              /* as in struct explain_found */
 	enum explain_kind unknown_kind;
 	int code;
 };
@@ -181,14 +182,19 @@ static const struct explanation *numbered(struct match *m, const char *at, long 
 		return preceded(m, at, "status|error|err|errno|ret|rc|returned|code|result|with|failed", &before)
 			       ? explain_code(EXPLAIN_ERRNO, -code)
 			       : NULL;
-	if (preceded(m, at, "rej|reason|rejected", &before))
+	if (preceded(m, at, "rej|reason|reject|rejected|rejection", &before) ||
+	    (preceded(m, at, "code", &before) && words_have(m->words, "reject|rejected")))
 		return code_of(m, EXPLAIN_CM_REJECT, code);
-	if (preceded(m, at, "syndrome", &before))
+	if (preceded(m, at, "syndrome|aeth", &before))
 		return preceded(m, before, "vendor|hw", &other) ? NULL : syndrome(value);
 	if (preceded(m, at, "nak|code", &before) && words_have(m->words, "nak"))
-		return code < 5 ? syndrome(0x60 | value) : NULL;
+		return code < 5 ? syndrome(0x60 | value) : code < 0x20 ? NULL : syndrome(value);
 	if (preceded(m, at, "state", &before))
 		return explain_code(EXPLAIN_QP_STATE, code);
+	if (preceded(m, at, "event", &before) && !cm && !words_have(m->words, "async")) {
+		m->also = explain_code(EXPLAIN_ASYNC, code);
+		return explain_code(EXPLAIN_CM_EVENT, code);
+	}
 	if (preceded(m, at, "event|type", &before))
 		return words_have(m->words, "async") ? explain_code(EXPLAIN_ASYNC, code)
 		       : cm                          ? explain_code(EXPLAIN_CM_EVENT, code)
@@ -202,7 +208,11 @@ static const struct explanation *numbered(struct match *m, const char *at, long 
 			return code_of(m, EXPLAIN_WC_STATUS, code);
 		if (cm && !words_have(m->words, "cq|wc|completion"))
 			return code_of(m, EXPLAIN_CM_REJECT, code);
-		return *before == 's' ? code_of(m, EXPLAIN_WC_STATUS, code) : explain_code(EXPLAIN_ERRNO, code);
+		if (*before == 's')
+			return code_of(m, EXPLAIN_WC_STATUS, code);
+		if (before == m->words + 1) /* nothing but "error 12": it may be a completion's */
+			m->also = explain_code(EXPLAIN_WC_STATUS, code);
+		return explain_code(EXPLAIN_ERRNO, code);
 	}
 	return NULL;
 }
@@ -226,6 +236,21 @@ static void by_number(struct match *m)
 		if (words_number(at, &value) && !repeats(m, at))
 			add(m, numbered(m, at, value), at, at);
 	}
+}
+
+/* "ibv_post_send: 12". Verbs return an errno as it is, so a number that ends the line of a call is one, where nothing
+ * else says what it is. */
+static void by_last_number(struct match *m)
+{
+	const char *at = m->words;
+	long value;
+
+	if (m->count || !m->calls)
+		return;
+	for (const char *space = m->words; (space = strchr(space, ' ')) && space[1];)
+		at = ++space;
+	if (words_number(at, &value) && value > 0 && value < 4096)
+		add(m, explain_code(EXPLAIN_ERRNO, (int)value), at, at);
 }
 
 #define CQE_WORDS 16
@@ -390,6 +415,18 @@ static bool every_nak(const struct match *m, struct explain_found *found)
 	return true;
 }
 
+/* A call that failed, and nothing says how: the rows of that call, to choose from. */
+static void every_row_of_calls(const struct match *m, struct explain_found *found)
+{
+	size_t count;
+	const struct explanation *rows = explain_rows(EXPLAIN_CALL, &count);
+
+	for (size_t i = 0; i < count && found->count < EXPLAIN_FOUND_MAX; i++) {
+		if (rows[i].calls & m->calls)
+			found->rows[found->count++] = &rows[i];
+	}
+}
+
 void explain_find(const char *text, struct explain_found *found)
 {
 	struct match m = {.count = 0};
@@ -402,12 +439,17 @@ void explain_find(const char *text, struct explain_found *found)
 	by_name(&m);
 	by_number(&m);
 	by_cqe(&m);
+	by_last_number(&m);
 	drop_parts(&m);
 	found->general = prefer_calls(&m);
 	qsort(m.hits, m.count, sizeof(m.hits[0]), compare);
 	for (size_t i = 0; i < m.count && i < EXPLAIN_FOUND_MAX; i++)
 		found->rows[found->count++] = m.hits[i].row;
 	found->sure = found->count;
+	if (found->count == 1 && m.also)
+		found->rows[found->count++] = m.also;
+	if (!found->count && !m.unknown_code)
+		every_row_of_calls(&m, found);
 	found->unknown_code = m.unknown_code && !found->count;
 	found->unknown_kind = m.unknown_kind;
 	found->code = m.code;

@@ -112,7 +112,8 @@ static void connections(void **state)
 static void calls(void **state)
 {
 	check("failed to modify QP to RTR: Invalid argument", "ibv_modify_qp to RTR: EINVAL");
-	check("Failed to modify QP to RTR", "");
+	check("Failed to modify QP to RTR",
+	      "ibv_modify_qp to RTR: EINVAL, ibv_modify_qp to RTR: ETIMEDOUT, ibv_modify_qp: EOPNOTSUPP");
 	check("Failed to modify QP 2120 to RTR: Connection timed out [110]", "ibv_modify_qp to RTR: ETIMEDOUT");
 	check("E0331 12:03:04.222625 56060 rdma_endpoint.cpp:385] [Handshake] Failed to modify QP to RTR, check mtu, "
 	      "gid, "
@@ -122,7 +123,8 @@ static void calls(void **state)
 	      "ibv_modify_qp to RTR: ETIMEDOUT");
 	check("Call to ibv_modify_qp failed with error Connection timed out", "ibv_modify_qp to RTR: ETIMEDOUT");
 	check("NCCL WARN Call to ibv_modify_qp failed with error Invalid argument errno 22", "ibv_modify_qp: EINVAL");
-	check("NCCL WARN Call to ibv_reg_mr failed", "");
+	check("NCCL WARN Call to ibv_reg_mr failed",
+	      "ibv_reg_mr: ENOMEM, ibv_reg_mr: EFAULT, ibv_reg_mr: EINVAL, ibv_reg_mr: EOPNOTSUPP");
 	check("NCCL WARN Call to ibv_reg_mr failed with error Cannot allocate memory", "ibv_reg_mr: ENOMEM");
 	check("ib_md.c:287 UCX ERROR ibv_reg_mr(address=0x7f00, length=65536, access=0xf) failed: Cannot allocate "
 	      "memory",
@@ -232,6 +234,47 @@ static void numbers(void **state)
 	check("4000", "");
 }
 
+/* As people type what they have in mind, with no line of a log at hand. */
+static void in_short(void **state)
+{
+	check("NAK 0x62", "NAK REMOTE ACCESS ERROR");
+	check("nak 98", "NAK REMOTE ACCESS ERROR");
+	check("AETH 0x61", "NAK INVALID REQUEST");
+	check("AETH 32", "RNR NAK");
+	check("reject 28", "IB_CM_REJ_CONSUMER_DEFINED");
+	check("rejection 8", "IB_CM_REJ_INVALID_SERVICE_ID");
+	check("rejected, code 28", "IB_CM_REJ_CONSUMER_DEFINED");
+	check("state ERR", "IBV_QPS_ERR");
+	check("QP state: RTS", "IBV_QPS_RTS");
+	check("event 8", "RDMA_CM_EVENT_REJECTED, IBV_EVENT_DEVICE_FATAL");
+	check("error 12", "ENOMEM, IBV_WC_RETRY_EXC_ERR");
+	check("error 110", "ETIMEDOUT");
+	check("it says: error 12", "ENOMEM");
+}
+
+/* Verbs return the errno itself, so programs print it as a number. */
+static void calls_with_a_number(void **state)
+{
+	check("ibv_post_send: 12", "ibv_post_send: ENOMEM");
+	check("ibv_post_send failed 22", "ibv_post_send: EINVAL");
+	check("ibv_post_recv() = 12", "ibv_post_recv: ENOMEM");
+	check("ibv_modify_qp failed with 22", "ibv_modify_qp: EINVAL");
+	check("posting send 7 of QP 9", "ibv_post_send: ENOMEM, ibv_post_send: EINVAL");
+}
+
+/* A call without an errno: what is known of the call, to choose from. */
+static void calls_alone(void **state)
+{
+	struct explain_found found;
+
+	check("Unable to create QP.", "ibv_create_qp: EINVAL, ibv_create_qp: ENOMEM, ibv_create_qp: EOPNOTSUPP");
+	check("ERROR: Failed to modify QP 1234 to RTS",
+	      "ibv_modify_qp to RTR: ETIMEDOUT, ibv_modify_qp: EINVAL, ibv_modify_qp: EOPNOTSUPP");
+	explain_find("ibv_create_ah", &found);
+	assert_int_equal(found.count, 1);
+	assert_int_equal(found.sure, 0);
+}
+
 static void any_bytes(void **state)
 {
 	char line[5000];
@@ -253,9 +296,12 @@ static void any_bytes(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(completions),   cmocka_unit_test(connections),   cmocka_unit_test(calls),
-		cmocka_unit_test(the_rest),      cmocka_unit_test(numbers),       cmocka_unit_test(any_bytes),
+		cmocka_unit_test(completions),   cmocka_unit_test(connections),
+		cmocka_unit_test(calls),         cmocka_unit_test(the_rest),
+		cmocka_unit_test(numbers),       cmocka_unit_test(any_bytes),
 		cmocka_unit_test(unknown_pairs), cmocka_unit_test(unknown_codes),
+		cmocka_unit_test(in_short),      cmocka_unit_test(calls_with_a_number),
+		cmocka_unit_test(calls_alone),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }
