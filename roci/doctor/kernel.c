@@ -46,6 +46,9 @@ static void examine_port(void *context, const char *port)
 			    "`ibstat %s` shows the port; a subnet manager must run in the fabric, and the cable "
 			    "must be in",
 			    x->device);
+	else if (!active)
+		finding_fix(finding, "`rdma link show %s/%s` shows its network interface: bring that up", x->device,
+			    port);
 }
 
 static void examine_uverbs(void *context, const char *name)

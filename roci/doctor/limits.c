@@ -118,8 +118,16 @@ static void examine_rundir(struct findings *findings)
 		if (!fault) {
 			finding = finding_add(findings, first_fault ? FINDING_WARNING : FINDING_OK, "rundir",
 					      "processes of this user find each other by %s", path);
-			if (first_fault)
+			if (first_fault) {
 				finding_proof(finding, "%s cannot be used: %s", first, first_fault);
+				finding_fix(
+					finding,
+					"`ls -ld %s; df -h` shows more. Programs that are to find each other need the "
+					"same folder: set ROCI_RUNDIR=DIR for all of them",
+					first);
+			} else {
+				finding_proof(finding, "it is this user's alone, or can be made; 1 MiB is free there");
+			}
 			return;
 		}
 		if (!first_fault) {
@@ -137,13 +145,20 @@ static void examine_ptrace(struct findings *findings, const struct doctor_host *
 {
 	char line[16];
 	struct finding *finding;
+	int scope;
 
-	if (!file_line(host, line, sizeof(line), "/proc/sys/kernel/yama/ptrace_scope") || atoi(line) == 0)
+	if (!file_line(host, line, sizeof(line), "/proc/sys/kernel/yama/ptrace_scope"))
 		return;
-	finding = finding_add(
-		findings, FINDING_NOTE, "ptrace",
-		"processes may not copy from each other's memory: UCX and MPI use their slower ways on one host; "
-		"roci0 does not need it");
+	scope = atoi(line);
+	if (!scope)
+		return;
+	/* With 1 a process can allow it for itself, which roci0 does: device/local_rights.c. */
+	finding =
+		finding_add(findings, FINDING_NOTE, "ptrace",
+			    "processes may not copy from each other's memory: UCX and MPI use their slower ways on one "
+			    "host; %s",
+			    scope == 1 ? "the local path of roci0 (ROCI_PATH=local) allows it to its own processes"
+				       : "roci0 takes the wire, also where ROCI_PATH=local asks for the local path");
 	finding_proof(finding, "/proc/sys/kernel/yama/ptrace_scope is %s", line);
 	finding_fix(finding, "sudo sysctl -w kernel.yama.ptrace_scope=0");
 }

@@ -22,6 +22,8 @@
 #include "wire/mtu.h"
 #include "wire/packet.h"
 
+#define SHOW_HOLDER "`sudo ss -ulnp sport = :%d`"
+
 union address {
 	struct sockaddr any;
 	struct sockaddr_in in4;
@@ -148,11 +150,12 @@ static void describe_holder(const struct doctor_host *host, const union address 
 		finding_proof(finding, "/proc/net/%s: a socket of uid %u; no process that this user may inspect has it",
 			      address->any.sa_family == AF_INET ? "udp" : "udp6", holder.socket.uid);
 		finding_fix(finding,
-			    "`sudo ss -ulnp sport = :%d` shows who; where it names no process, it is the kernel: "
-			    "sudo modprobe -r rdma_rxe",
+			    SHOW_HOLDER " shows who; where it names no process, it is the kernel: "
+					"sudo modprobe -r rdma_rxe",
 			    ROCI_UDP_PORT);
 	} else {
 		finding_proof(finding, "bind(2) says: address already in use");
+		finding_fix(finding, SHOW_HOLDER " shows who", ROCI_UDP_PORT);
 	}
 }
 
@@ -187,11 +190,9 @@ static void warn_of_neighbour(struct findings *findings, const struct doctor_hos
 		ROCI_UDP_PORT, address, interface);
 
 	finding_proof(finding, "/proc/net/unix: %u processes of this network have a roci0", count_doors(host));
-	finding_fix(
-		finding,
-		"run your program: it prints a line where nobody forwards; `sudo ss -ulnp sport = :%d` shows who has "
-		"the port",
-		ROCI_UDP_PORT);
+	finding_fix(finding,
+		    "run your program: it prints a line where nobody forwards; " SHOW_HOLDER " shows who has the port",
+		    ROCI_UDP_PORT);
 }
 
 /* Whether a process of this user could bind the port: roci0's processes share it. */
@@ -228,10 +229,12 @@ static void examine_port(struct findings *findings, const struct doctor_host *ho
 	finding = finding_add(findings, FINDING_PROBLEM, "port-4791",
 			      "UDP port %d of %s (%s) cannot be had: other hosts cannot reach roci0 there",
 			      ROCI_UDP_PORT, text, interface);
-	if (err == -EADDRINUSE)
+	if (err == -EADDRINUSE) {
 		describe_holder(host, address, finding);
-	else
+	} else {
 		finding_proof(finding, "bind(2): %s", strerror(-err));
+		finding_fix(finding, "`ip addr show dev %s` shows the state of its addresses", interface);
+	}
 }
 
 /* ---- interfaces ---- */
@@ -243,6 +246,7 @@ static void examine_interface(struct findings *findings, const char *name, const
 	struct finding *finding =
 		finding_add(findings, FINDING_OK, "interface", "%s: %s; its MTU of %d carries RDMA packets of %u bytes",
 			    name, addresses, mtu, payload);
+	finding_proof(finding, "getifaddrs(3), SIOCGIFMTU");
 	if (payload < 4096)
 		finding_fix(
 			finding,
@@ -294,13 +298,17 @@ static void examine_interfaces(struct findings *findings, const struct doctor_ho
 		finding_proof(finding, "getifaddrs(3) lists none");
 		finding_fix(finding, "sudo ip link set lo up");
 	} else if (!remote) {
-		finding_add(findings, FINDING_WARNING, "interface",
-			    "no interface but loopback is up with an address: RDMA works between processes of this "
-			    "machine only");
+		struct finding *finding =
+			finding_add(findings, FINDING_WARNING, "interface",
+				    "no interface but loopback is up with an address: RDMA works between processes of "
+				    "this machine only");
+		finding_proof(finding, "getifaddrs(3) lists no other");
+		finding_fix(finding, "`ip -brief addr` shows all; sudo ip link set IFACE up");
 	}
 	if (count && !finding_find(findings, "port-4791"))
-		finding_add(findings, FINDING_OK, "port-4791", "UDP port %d can be had on every address",
-			    ROCI_UDP_PORT);
+		finding_proof(finding_add(findings, FINDING_OK, "port-4791", "UDP port %d can be had on every address",
+					  ROCI_UDP_PORT),
+			      "bind(2), as roci0 does it");
 }
 
 /* A filter may let the port pass or not: only a packet through it proves that. */
@@ -336,6 +344,7 @@ void doctor_network(struct findings *findings, const struct doctor_host *host)
 		struct finding *finding = finding_add(findings, FINDING_PROBLEM, "interface",
 						      "the addresses of this machine cannot be read");
 		finding_proof(finding, "getifaddrs(3): %s", strerror(errno));
+		finding_fix(finding, "`ip addr` shows whether others can; a sandbox may forbid netlink sockets");
 		return;
 	}
 	examine_interfaces(findings, host, list);

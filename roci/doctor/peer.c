@@ -45,6 +45,8 @@ static bool resolve(struct findings *findings, const struct target *target, stru
 			findings, FINDING_PROBLEM, "host",
 			err == EAI_NONAME ? "%s has no address" : "%s could not be looked up", target->host);
 		finding_proof(finding, "getaddrinfo(3): %s", err == EAI_SYSTEM ? strerror(errno) : gai_strerror(err));
+		finding_fix(finding, "`getent ahosts %s` looks it up; or name the host by its IP address",
+			    target->host);
 		return false;
 	}
 	memcpy(&peer->address, list->ai_addr, list->ai_addrlen);
@@ -158,6 +160,11 @@ static bool examine_ports(struct findings *findings, const struct doctor_peer *p
 							  : "UDP port %d of %s cannot be reached",
 				      ROCI_UDP_PORT, peer->text);
 		finding_proof(finding, "ICMP answered a packet to it: %s", strerror(udp));
+		if (udp == ECONNREFUSED)
+			finding_fix(finding, "on %s: roci serve, or the RDMA program that is to wait there",
+				    peer->text);
+		else
+			finding_fix(finding, "`ping %s` and `ip route get %s` show more", peer->text, peer->text);
 	}
 	if (!tcp)
 		return true;
@@ -227,6 +234,9 @@ static bool try_operation(struct findings *findings, const struct doctor_peer *p
 		finding_proof(finding, "`roci ping --count 1 --op %s --size %s %s`: %s: %s", op, size, peer->argument,
 			      child_end(&child, end), child.err ? child.err : "");
 		say_more(finding, child.out);
+		if (!*finding->fix)
+			finding_fix(finding, "`roci ping --steps --count 1 --op %s --size %s %s` shows more", op, size,
+				    peer->argument);
 	}
 	child_free(&child);
 	return good;

@@ -96,12 +96,14 @@ static void examine_port(struct findings *findings, struct ibv_context *context,
 	if (err) {
 		finding = finding_add(findings, FINDING_PROBLEM, "port", "%s: port %u cannot be queried", device, port);
 		finding_proof(finding, "ibv_query_port(3): %s", strerror(err));
+		finding_fix(finding, "`sudo dmesg | grep %s` shows what the kernel says of it", device);
 		return;
 	}
 	finding = finding_add(findings, attr.state == IBV_PORT_ACTIVE ? FINDING_OK : FINDING_WARNING, "port",
 			      "%s: port %u is %s, with an MTU of %u (at most %u)", device, port,
 			      ibv_port_state_str(attr.state), roci_mtu_bytes(attr.active_mtu),
 			      roci_mtu_bytes(attr.max_mtu));
+	finding_proof(finding, "ibv_query_port(3)");
 	if (attr.state != IBV_PORT_ACTIVE) {
 		finding_fix(finding, "bring its network interface up: ip link set IFACE up");
 	} else {
@@ -139,6 +141,7 @@ static void examine_objects(struct findings *findings, struct ibv_context *conte
 		struct finding *finding = finding_add(findings, FINDING_PROBLEM, "objects",
 						      "%s: a program cannot make the objects that it needs", device);
 		finding_proof(finding, "%s(3): %s", missing, strerror(err));
+		finding_fix(finding, "`roci explain '%s: %s'` has the usual causes", missing, strerror(err));
 	}
 	if (qp)
 		ibv_destroy_qp(qp);
@@ -159,6 +162,7 @@ static void examine_device(struct findings *findings, struct ibv_device *device,
 	if (!context) {
 		struct finding *finding = finding_add(findings, FINDING_PROBLEM, "open", "%s cannot be opened", name);
 		finding_proof(finding, "ibv_open_device(3): %s", strerror(errno));
+		finding_fix(finding, "`ls -l /dev/infiniband` shows who may open it");
 		return;
 	}
 	if (!ibv_query_device(context, &attr)) {

@@ -23,6 +23,7 @@ void doctor_versions(struct findings *findings, const struct doctor_host *host)
 	struct utsname name;
 
 	uname(&name);
-	finding_add(findings, FINDING_OK, "versions", "roci %s on %s %s %s, with %s", ROCI_VERSION, name.sysname,
-		    host->release, name.machine, verbs_library(path));
+	finding_proof(finding_add(findings, FINDING_OK, "versions", "roci %s on %s %s %s, with %s", ROCI_VERSION,
+				  name.sysname, host->release, name.machine, verbs_library(path)),
+		      "uname(2), and where ibv_get_device_list() was loaded from");
 }

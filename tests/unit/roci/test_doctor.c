@@ -58,9 +58,21 @@ static void put(const char *path, const char *content)
 	fclose(file);
 }
 
+/* No finding of the kernel is without its proof, and none that is worse than a note without something to do. */
+static void check_findings(void)
+{
+	for (size_t i = 0; i < findings.count; i++) {
+		const struct finding *f = &findings.list[i];
+
+		if (!*f->proof || (!*f->fix && f->level > FINDING_NOTE))
+			fail_msg("%s: '%s': proof '%s', fix '%s'", f->id, f->text, f->proof, f->fix);
+	}
+}
+
 static void examine(void)
 {
 	doctor_kernel(&findings, &(struct doctor_host){.root = root, .release = RELEASE});
+	check_findings();
 }
 
 static const struct finding *expect(const char *id, enum finding_level level, const char *text)
