@@ -148,8 +148,10 @@ static void report_perf_json(enum perf_far_event event, unsigned client, const c
 		json_object_set_new(object, "qps", json_integer(plan->qps));
 		json_object_set_new(object, "bytes", json_integer(plan->size_max));
 	}
-	if (text)
+	if (text) {
 		json_object_set_new(object, "text", json_string(text));
+		explain_say_json(object, explain_of_text(text));
+	}
 	json_line_print(object, stdout);
 }
 
@@ -223,6 +225,20 @@ static void introduce(const struct server *server, const struct far *far)
 	fflush(stdout);
 }
 
+/* It does not listen, and ends. */
+static int cannot(const struct server *server, const char *text, const struct explanation *why)
+{
+	if (server->choices->json) {
+		json_t *object = json_line("failure");
+		json_object_set_new(object, "text", json_string(text));
+		explain_say_json(object, why);
+		json_line_print(object, stdout);
+	}
+	complain(server->command, "%s", text);
+	explain_say(stderr, why);
+	return EXIT_USAGE;
+}
+
 static int serve(struct server *server)
 {
 	const struct serve_choices *c = server->choices;
@@ -242,26 +258,24 @@ static int serve(struct server *server)
 	char why[512];
 
 	if (device_choose(server->command, c->device, &server->device, why))
-		return complain(server->command, "%s", why);
+		return cannot(server, why, NULL);
 	far_options.device = server->device.name;
 	far_options.embedded = server->device.embedded;
 	perf_options.device = server->device.name;
 	perf_options.embedded = server->device.embedded;
 	if (c->record && !server->device.embedded)
-		return complain(server->command, "only the embedded device has a record; use --device embedded, or "
-						 "leave --record out");
+		return cannot(server,
+			      "only the embedded device has a record; use --device embedded, or leave --record out",
+			      NULL);
 	if (tour_stop_init() || (c->record && record_open()))
-		return complain(server->command, "%s", strerror(errno));
+		return cannot(server, strerror(errno), NULL);
 	signals_catch(tour_stop);
-	if (far_open(&far, &far_options, &failure)) {
-		complain(server->command, "%s", failure.text);
-		explain_say(stderr, explain_of_failure(&failure));
-		return EXIT_USAGE;
-	}
+	if (far_open(&far, &far_options, &failure))
+		return cannot(server, failure.text, explain_of_failure(&failure));
 	server->perf = perf_far_create(&perf_options);
 	if (!server->perf) {
 		far_close(far);
-		return complain(server->command, "out of memory");
+		return cannot(server, "out of memory", NULL);
 	}
 	introduce(server, far);
 	far_run(far);

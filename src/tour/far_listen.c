@@ -367,8 +367,9 @@ void far_read_socket(struct far *far, struct session *s)
 
 	if (n < 0 && (errno == EAGAIN || errno == EINTR))
 		return;
-	if (n <= 0) {
-		s->ended = s->state == SESSION_UP ? "" : "it closed the connection before it made a request";
+	if (n <= 0) { /* who says nothing at all only looks whether somebody listens: `roci doctor` */
+		bool silent = s->state == SESSION_UP || !s->hello_len;
+		s->ended = silent ? "" : "it closed the connection before it made a request";
 		return;
 	}
 	if (s->state != SESSION_HELLO) {

@@ -339,6 +339,42 @@ def wrong_request():
         ping(loopback, '-c', '1', *target(serve))
 
 
+SESSION = {'time', 'event', 'client', 'address', 'connect'}
+REQUEST = {'op', 'qp', 'bytes'}
+
+
+def serve_json():
+    """Each event of `roci serve --json` has its members, and nothing but JSON is on standard output. Who connects and goes without
+    a word, as `roci doctor` and a port scan do, is no event."""
+    with Serve(loopback) as serve:
+        connect(serve).close()
+        with connect(serve) as stranger:
+            stranger.sendall(b'ROT1')
+        wait_until('a problem', lambda: serve.events('problem'))
+        with connect(serve) as stranger:
+            stranger.sendall(b'GET / HTTP/1.0\r\n\r\n'.ljust(REQUEST_BYTES))
+            stranger.recv(4096)
+        nowhere = b'ROT1' + bytes((1, 0, 0, 3)) + (64).to_bytes(4, 'big') + b'seed' + b'\0\0\3\xff' + bytes(4) + (77).to_bytes(4, 'big') + \
+            bytes(4) + bytes(2) + bytes(10) + b'\xff\xff' + bytes((203, 0, 113, 1)) + bytes(6)
+        with connect(serve) as stranger:
+            stranger.sendall(nowhere)
+            stranger.recv(4096)
+        ping(loopback, '--op', 'write', '-s', '100', '-c', '1', *target(serve))
+        wait_until('it to disconnect', lambda: serve.events('disconnected'))
+        lines = [json.loads(line) for line in serve.process.text().splitlines()]
+    check([e['event'] for e in lines] == ['listening', 'problem', 'refused', 'refused', 'connected', 'disconnected'], lines)
+    listening, problem, refused, failed, connected, disconnected = lines
+    check(set(listening) == {'time', 'event', 'address', 'port', 'tcp_port', 'device', 'embedded', 'lacks'}, listening)
+    check(listening['tcp_port'] == listening['port'] + 1 and listening['device'] == 'roci0' and listening['embedded'], listening)
+    check(set(problem) == SESSION | {'text'} and 'before it made a request' in problem['text'], problem)
+    check(set(refused) == SESSION | {'text'} and 'understand' in refused['text'], refused)
+    check(set(failed) == SESSION | REQUEST | {'text', 'explain', 'explanation'} and 'RTR' in failed['text'], failed)
+    check(set(connected) == SESSION | REQUEST, connected)
+    check(connected['op'] == 'write' and connected['qp'] == 'rc' and connected['connect'] == 'cm' and connected['bytes'] == 100, connected)
+    check(set(disconnected) == SESSION | REQUEST | {'answers'} and disconnected['client'] == connected['client'], disconnected)
+    check(all(re.fullmatch(r'\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{6}Z', e['time']) for e in lines), lines)
+
+
 def wrong_host():
     port = str(free_ports())
     for argv, said in ((['no-such-host.invalid'], 'no-such-host.invalid: '),
@@ -386,6 +422,7 @@ if __name__ == '__main__':
         ('too many', too_many),
         ('garbage', garbage),
         ('wrong requests', wrong_request),
+        ('roci serve as JSON', serve_json),
         ('wrong hosts', wrong_host),
         ('loss', loss),
     ]))
