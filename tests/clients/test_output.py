@@ -244,6 +244,13 @@ def demo_given():
     roci('demo', '/dev/null', status=LOCAL_IO)
 
 
+def demo_fails():
+    """Where not even loopback is up: the side that failed, the cause, and where there is more to read."""
+    _, said = roci('demo', '--out', os.path.join(base, 'demo-fails'), status=NO_DEVICE, prefix=('unshare', '-n'))
+    says(r'roci demo: the receiver failed: port 0 of 127\.0\.0\.1: Cannot assign requested address\n'
+         r'  the address is not one of this host; `roci explain EADDRNOTAVAIL` tells more\n$', said)
+
+
 if __name__ == '__main__':
     sys.exit(tap([
         ('standard input to standard output', streams), ('one transfer at a time', one_at_a_time), ('--json', as_json),
@@ -251,5 +258,5 @@ if __name__ == '__main__':
         ('an interrupted transfer resumes', resumed), ('a receiver that is stopped', stopped),
         ('stopped while the other side is silent', stopped_without_answer), ('demo and its capture', demo_capture),
         ('demo, --mode read', lambda: demo('read') and None), ('demo, --mode send', lambda: demo('send') and None),
-        ('demo of a given file', demo_given),
+        ('demo of a given file', demo_given), ('demo where it cannot work', demo_fails),
     ]))

@@ -1,18 +1,20 @@
 # SPDX-License-Identifier: BSD-2-Clause
-"""`roci setup` where it cannot work: wrong arguments, interfaces that are not there, no right, no module. That it works is shown in
-a guest: tests/interop/test_tools.py and test_siw.py."""
+"""`roci setup` where it cannot work: wrong arguments, interfaces that are not there, no right, no module, errors of the kernel. That
+it works is shown in a guest: tests/interop/test_tools.py and test_siw.py."""
+import errno
 import os
+import re
 import subprocess
 import sys
 
-from harness import ROCI, check, isolate, run, tap
+from harness import ROCI, SANITIZER, Skip, check, isolate, program, run, tap
 
 OK, FAILED, USAGE = range(3)
 
 
-def setup(*argv, status, prefix=()):
+def setup(*argv, status, prefix=(), env=None):
     done = subprocess.run([*prefix, ROCI, 'setup', *argv], stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
-                          text=True, timeout=120)
+                          text=True, timeout=120, env=dict(os.environ, **(env or {})))
     check(done.returncode == status, f'roci setup {" ".join(argv)}: exit status {done.returncode}\n{done.stdout}')
     return done.stdout
 
@@ -47,7 +49,33 @@ def nothing_to_undo():
         check('nothing to do' in setup('--undo', 'rxe', 'lo', status=OK), 'it did something')
 
 
+def kernel_says():
+    """Each answer of the kernel: what it means, and where there is an explanation, its name. A made kernel gives the answers."""
+    if SANITIZER:
+        raise Skip('a sanitizer wants to be loaded first')
+    fake = {'LD_PRELOAD': program('fake_rdma_kernel.so')}
+    for err, said, word in ((errno.ENODEV, 'the kernel made no device of kind rxe on lo: No such device', 'ENODEV'),
+                            (errno.ENOMEM, 'on lo: Cannot allocate memory', 'ENOMEM'), (errno.EBUSY, 'Device or resource busy', 'EBUSY'),
+                            (errno.EEXIST, 'a device of the name rxe_lo is there already', None),
+                            (errno.EPERM, "a container's root may not. Run this on the machine itself: roci setup rxe lo", None),
+                            (errno.EINVAL, 'has no', None)):
+        text = setup('rxe', 'lo', status=FAILED, env={**fake, 'FAKE_MAKE': str(err)})
+        check(said in text, f'{said!r} is not in {text}')
+        check((f'; `roci explain {word}` tells more' in text) if word else '`roci explain' not in text, f'{word}: {text}')
+    for undo, status in ([], FAILED), (['--undo'], FAILED):
+        text = setup(*undo, 'siw', 'lo', status=status, env={**fake, 'FAKE_LIST': str(errno.EIO), 'FAKE_MAKE': str(errno.EIO)})
+        check('Input/output error\n  the device or its firmware failed; `roci explain EIO` tells more' in text, text)
+
+
+def ends_with_doctor():
+    if SANITIZER:
+        raise Skip('a sanitizer wants to be loaded first')
+    text = setup('rxe', 'lo', status=OK, env={'LD_PRELOAD': program('fake_rdma_kernel.so')})
+    check(text.startswith('rxe_lo is on lo now; `roci setup --undo rxe lo` removes it\n\nok         roci '), text)
+    check(re.search(r'\n(\d+ problems?, \d+ warnings?|no problems)\n$', text), text)
+
+
 if __name__ == '__main__':
     isolate()
     sys.exit(tap([('mistakes', mistakes), ('no such interface', no_interface), ('no right, no module', no_right),
-                  ('nothing to undo', nothing_to_undo)]))
+                  ('nothing to undo', nothing_to_undo), ('what the kernel says', kernel_says), ('it ends with roci doctor', ends_with_doctor)]))
