@@ -281,38 +281,37 @@ static bool may_be_far(enum roci_kind kind)
 	return kind == ROCI_KIND_SEND || kind == ROCI_KIND_WRITE || kind == ROCI_KIND_READ_RESPONSE;
 }
 
-static void take(struct roci_local *l, uint64_t now, uint16_t local, const struct roci_local_record *record)
+static void take(struct roci_local *l, uint64_t now, uint16_t local, const struct roci_local_packet *in)
 {
-	struct roci_far far = {l->peers[local - 1], record};
+	struct roci_far far = {l->peers[local - 1], in};
 	struct roci_packet *pkt = &l->rx.pkt;
-	enum roci_parse_result result =
-		roci_packet_parse_headers(pkt, record->bytes, record->header_len, record->payload_len);
+	enum roci_parse_result result = roci_packet_parse_headers(pkt, in->header, in->header_len, in->payload_len);
 
 	if (result == ROCI_PARSE_OK && (pkt->opcode & ROCI_TRANSPORT_MASK) != ROCI_TRANSPORT_RC)
 		result = ROCI_PARSE_BAD_OPCODE;
-	if (result == ROCI_PARSE_OK && record->span_count && !may_be_far(pkt->op->kind))
+	if (result == ROCI_PARSE_OK && in->span_count && !may_be_far(pkt->op->kind))
 		result = ROCI_PARSE_BAD_LENGTH;
 	if (result != ROCI_PARSE_OK) {
 		l->stats->unparsed[result]++;
 		return;
 	}
-	if (record->span_count)
+	if (in->span_count)
 		pkt->far = &far;
 	else
-		pkt->payload = roci_local_record_payload(record);
+		pkt->payload = roci_local_packet_payload(in);
 	l->rx.local = local;
 	roci_engine_rx(l->engine, now, &l->rx);
 }
 
 static unsigned drain(struct roci_local *l, uint64_t now, uint16_t local, struct roci_local_peer *p)
 {
-	const struct roci_local_record *record;
+	struct roci_local_packet packet;
 	unsigned n = 0;
 	int got;
 
-	while (n < DRAIN_MAX && (got = roci_local_ring_get(&p->in, &record)) > 0) {
-		take(l, now, local, record);
-		roci_local_ring_next(&p->in, record);
+	while (n < DRAIN_MAX && (got = roci_local_ring_get(&p->in, &packet)) > 0) {
+		take(l, now, local, &packet);
+		roci_local_ring_next(&p->in, &packet);
 		n++;
 	}
 	if (n < DRAIN_MAX && got < 0)

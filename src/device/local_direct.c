@@ -72,11 +72,11 @@ int roci_local_fetch(void *driver, const struct roci_far *far, const struct roci
 	struct roci_local_memory memory;
 	int err = -EBADMSG;
 
-	if (!roci_local_record_spans(far->record, from))
+	if (!roci_local_packet_spans(far->packet, from))
 		return err;
 	memory = announce_hazard(l, far->peer);
-	if (!atomic_load(&far->record->revoked))
-		err = roci_local_copy(&memory, true, to, count, from, far->record->span_count, last);
+	if (!roci_local_packet_is_revoked(far->packet))
+		err = roci_local_copy(&memory, true, to, count, from, far->packet->span_count, last);
 	retire_hazard(l, far->peer);
 	if (!err)
 		l->stats->local_fetched++;

@@ -15,7 +15,7 @@ int roci_local_fetch(void *driver, const struct roci_far *far, const struct roci
 /* The payload of a received packet in its sender's memory. */
 struct roci_far {
 	struct roci_local_peer *peer;
-	const struct roci_local_record *record;
+	const struct roci_local_packet *packet;
 };
 
 #endif

@@ -30,11 +30,19 @@ static uint32_t size_of(unsigned header_len, size_t body)
 			  ~(size_t)(LINE - 1));
 }
 
+/* Looks how far the reader is. What makes no sense is not believed: nothing more is free then. */
+static void see_head(struct roci_local_writer *w)
+{
+	uint64_t head = atomic_load_explicit(&w->ring->head, memory_order_acquire);
+
+	if (head % LINE == 0 && w->tail - head <= w->tail - w->head)
+		w->head = head;
+}
+
 static bool fits(struct roci_local_writer *w, uint64_t size)
 {
-	if (w->tail - w->head + size <= ROOM)
-		return true;
-	w->head = atomic_load_explicit(&w->ring->head, memory_order_acquire);
+	if (w->tail - w->head + size > ROOM)
+		see_head(w);
 	return w->tail - w->head + size <= ROOM;
 }
 
@@ -84,88 +92,101 @@ bool roci_local_ring_publish(struct roci_local_writer *w)
 	return true;
 }
 
-static bool names(const struct roci_local_record *r, uint64_t base, uint64_t len)
-{
-	struct roci_span span;
+/* ---- what the other side may have written ---- */
 
-	for (unsigned i = 0; i < r->span_count; i++) {
-		memcpy(&span, r->bytes + body_at(r->header_len) + i * sizeof(span), sizeof(span));
-		if ((uintptr_t)span.base < base + len && base < (uintptr_t)span.base + span.len)
+static bool is_sound(const struct roci_local_packet *p, uint64_t available, uint64_t to_the_end)
+{
+	size_t body = p->span_count ? p->span_count * sizeof(struct roci_span) : p->payload_len;
+
+	if (!p->size || p->size % LINE || p->size > available || p->size > to_the_end)
+		return false;
+	return !p->header_len ||
+	       (p->header_len >= ROCI_BTH_BYTES && p->header_len <= ROCI_MAX_HEADER_BYTES &&
+		p->span_count <= ROCI_MAX_SGE && sizeof(*p->record) + body_at(p->header_len) + body <= p->size);
+}
+
+/* Takes out the record at `place`, with `available` bytes from there on. Each field is read once, and checked after
+ * that. False where it makes no sense. */
+static bool look(struct roci_local_ring *ring, uint64_t place, uint64_t available, struct roci_local_packet *p)
+{
+	const volatile struct roci_local_record *r = at(ring, place);
+
+	p->record = at(ring, place);
+	p->size = r->size;
+	p->payload_len = r->payload_len;
+	p->header_len = r->header_len;
+	p->span_count = r->span_count;
+	if (available > ROOM || !is_sound(p, available, to_end(place)))
+		return false;
+	memcpy(p->header, p->record->bytes, p->header_len);
+	return true;
+}
+
+/* ---- the writer takes back ---- */
+
+static bool names(const struct roci_local_packet *p, uint64_t base, uint64_t len)
+{
+	struct roci_span spans[ROCI_MAX_SGE];
+
+	roci_local_packet_spans(p, spans);
+	for (unsigned i = 0; i < p->span_count; i++)
+		if ((uintptr_t)spans[i].base < base + len && base < (uintptr_t)spans[i].base + spans[i].len)
 			return true;
-	}
 	return false;
 }
 
 /* The reader moves its end meanwhile: a record that it has just left may be marked, too. */
 void roci_local_ring_revoke(struct roci_local_writer *w, uint64_t base, uint64_t len, uint32_t dest_qpn)
 {
-	uint64_t place = atomic_load_explicit(&w->ring->head, memory_order_acquire);
+	struct roci_local_packet p;
+	uint64_t place;
 
-	if (w->tail - place > ROOM)
-		return; /* the reader has gone mad, and reads nothing any more that makes sense */
-	while (place != w->tail) {
-		struct roci_local_record *r = at(w->ring, place);
-
-		if (!r->size || r->size % LINE || r->size > w->tail - place)
-			return;
-		if (r->header_len && r->span_count &&
-		    (names(r, base, len) || (dest_qpn && roci_dest_qpn(r->bytes) == dest_qpn)))
-			atomic_store(&r->revoked, 1);
-		place += r->size;
+	see_head(w);
+	place = w->head;
+	while (place != w->tail && look(w->ring, place, w->tail - place, &p)) {
+		if (p.header_len && p.span_count &&
+		    (names(&p, base, len) || (dest_qpn && roci_dest_qpn(p.header) == dest_qpn)))
+			atomic_store(&at(w->ring, place)->revoked, 1);
+		place += p.size;
 	}
 }
 
-static bool is_sound(const struct roci_local_record *r, uint64_t size, uint64_t available, uint64_t to_the_end)
-{
-	size_t body = r->span_count ? r->span_count * sizeof(struct roci_span) : r->payload_len;
+/* ---- the reader ---- */
 
-	if (!size || size % LINE || size > available || size > to_the_end)
-		return false;
-	return !r->header_len || (r->header_len >= ROCI_BTH_BYTES && r->header_len <= ROCI_MAX_HEADER_BYTES &&
-				  r->span_count <= ROCI_MAX_SGE && sizeof(*r) + body_at(r->header_len) + body <= size);
-}
-
-int roci_local_ring_get(struct roci_local_reader *r, const struct roci_local_record **record)
+int roci_local_ring_get(struct roci_local_reader *r, struct roci_local_packet *packet)
 {
 	uint64_t available = atomic_load_explicit(&r->ring->tail, memory_order_acquire) - r->head;
 
-	for (;;) {
-		const struct roci_local_record *rec = at(r->ring, r->head);
-		uint64_t size;
-
-		if (!available)
-			return 0;
-		size = rec->size;
-		if (available > ROOM || !is_sound(rec, size, available, to_end(r->head)))
+	while (available) {
+		if (!look(r->ring, r->head, available, packet))
 			return -EBADMSG;
-		if (rec->header_len) {
-			*record = rec;
+		if (packet->header_len)
 			return 1;
-		}
-		r->head += size;
-		available -= size;
+		r->head += packet->size;
+		available -= packet->size;
 	}
+	return 0;
 }
 
-const uint8_t *roci_local_record_payload(const struct roci_local_record *record)
+const uint8_t *roci_local_packet_payload(const struct roci_local_packet *packet)
 {
-	return record->bytes + body_at(record->header_len);
+	return packet->record->bytes + body_at(packet->header_len);
 }
 
-bool roci_local_record_spans(const struct roci_local_record *record, struct roci_span *spans)
+bool roci_local_packet_spans(const struct roci_local_packet *packet, struct roci_span *spans)
 {
 	uint64_t len = 0;
 
-	memcpy(spans, roci_local_record_payload(record), record->span_count * sizeof(*spans));
-	for (unsigned i = 0; i < record->span_count; i++) {
+	memcpy(spans, roci_local_packet_payload(packet), packet->span_count * sizeof(*spans));
+	for (unsigned i = 0; i < packet->span_count; i++) {
 		if (spans[i].len > ROCI_MAX_MESSAGE_BYTES)
 			return false;
 		len += spans[i].len;
 	}
-	return len == record->payload_len;
+	return len == packet->payload_len;
 }
 
-void roci_local_ring_next(struct roci_local_reader *r, const struct roci_local_record *record)
+void roci_local_ring_next(struct roci_local_reader *r, const struct roci_local_packet *packet)
 {
-	r->head += record->size;
+	r->head += packet->size;
 }

@@ -14,6 +14,7 @@
 #include "device/local_shared.h"
 #include "engine/limits.h"
 #include "engine/types.h"
+#include "wire/packet.h"
 
 /* A record as it lies in the ring: headers, then (at the next multiple of 8) payload or spans, behind each other. */
 struct roci_local_record {
@@ -24,6 +25,14 @@ struct roci_local_record {
 	uint8_t span_count; /* 0: the payload is here */
 	uint16_t reserved;
 	uint8_t bytes[];
+};
+
+/* A record as the reader took it out: what the writer changes later does not matter. */
+struct roci_local_packet {
+	uint32_t size, payload_len;
+	unsigned header_len, span_count;
+	uint8_t header[ROCI_MAX_HEADER_BYTES];
+	const struct roci_local_record *record; /* for its payload, its spans and whether it is revoked */
 };
 
 /* The writer's view. */
@@ -52,15 +61,19 @@ static inline bool roci_local_ring_waits(const struct roci_local_reader *r)
 {
 	return atomic_load_explicit(&r->ring->tail, memory_order_acquire) != r->head;
 }
-/* The oldest record: *record, until roci_local_ring_next(). Returns 1; 0: there is none; -EBADMSG: the ring is no
+/* The oldest record: *packet, until roci_local_ring_next(). Returns 1; 0: there is none; -EBADMSG: the ring is no
  * ring. */
-int roci_local_ring_get(struct roci_local_reader *r, const struct roci_local_record **record);
-/* The payload of a record. */
-const uint8_t *roci_local_record_payload(const struct roci_local_record *record);
-/* The spans of a record, to `spans`, which has room for ROCI_MAX_SGE. False where they do not add up to the payload. */
-bool roci_local_record_spans(const struct roci_local_record *record, struct roci_span *spans);
+int roci_local_ring_get(struct roci_local_reader *r, struct roci_local_packet *packet);
+/* The payload that is in the ring: the writer may change it. */
+const uint8_t *roci_local_packet_payload(const struct roci_local_packet *packet);
+/* The spans, to `spans`, which has room for ROCI_MAX_SGE. False where they do not add up to the payload. */
+bool roci_local_packet_spans(const struct roci_local_packet *packet, struct roci_span *spans);
+static inline bool roci_local_packet_is_revoked(const struct roci_local_packet *packet)
+{
+	return atomic_load(&packet->record->revoked);
+}
 /* The oldest record was dealt with. Its room is the writer's after roci_local_ring_release(). */
-void roci_local_ring_next(struct roci_local_reader *r, const struct roci_local_record *record);
+void roci_local_ring_next(struct roci_local_reader *r, const struct roci_local_packet *packet);
 static inline void roci_local_ring_release(struct roci_local_reader *r)
 {
 	atomic_store_explicit(&r->ring->head, r->head, memory_order_release);

@@ -38,20 +38,20 @@ static void packets_come_whole_and_in_order(void **state)
 {
 	struct roci_local_writer w = {.ring = ring};
 	struct roci_local_reader r = {.ring = ring};
-	const struct roci_local_record *record;
+	struct roci_local_packet packet;
 
 	for (uint32_t i = 0; i < 3000; i++) {
 		uint32_t len = i * 37 % 4097;
 
 		assert_true(put(&w, len, false));
-		assert_int_equal(roci_local_ring_get(&r, &record), 0);
+		assert_int_equal(roci_local_ring_get(&r, &packet), 0);
 		assert_true(roci_local_ring_publish(&w));
 		assert_true(roci_local_ring_waits(&r));
-		assert_int_equal(roci_local_ring_get(&r, &record), 1);
-		assert_int_equal(record->payload_len, len);
-		assert_memory_equal(record->bytes, header, sizeof(header));
-		assert_memory_equal(roci_local_record_payload(record), memory, len);
-		roci_local_ring_next(&r, record);
+		assert_int_equal(roci_local_ring_get(&r, &packet), 1);
+		assert_int_equal(packet.payload_len, len);
+		assert_memory_equal(packet.header, header, sizeof(header));
+		assert_memory_equal(roci_local_packet_payload(&packet), memory, len);
+		roci_local_ring_next(&r, &packet);
 		roci_local_ring_release(&r);
 	}
 	assert_false(roci_local_ring_publish(&w));
@@ -62,15 +62,15 @@ static void a_full_ring_takes_no_more(void **state)
 {
 	struct roci_local_writer w = {.ring = ring};
 	struct roci_local_reader r = {.ring = ring};
-	const struct roci_local_record *record;
+	struct roci_local_packet packet;
 	unsigned n = 0, got = 0;
 
 	while (put(&w, 1000, false) && n < 10000)
 		n++;
 	assert_in_range(n, 100, 130);
 	roci_local_ring_publish(&w);
-	while (roci_local_ring_get(&r, &record) == 1) {
-		roci_local_ring_next(&r, record);
+	while (roci_local_ring_get(&r, &packet) == 1) {
+		roci_local_ring_next(&r, &packet);
 		got++;
 	}
 	assert_int_equal(got, n);
@@ -83,28 +83,28 @@ static void spans_name_memory(void **state)
 {
 	struct roci_local_writer w = {.ring = ring};
 	struct roci_local_reader r = {.ring = ring};
-	const struct roci_local_record *record;
+	struct roci_local_packet packet;
 	struct roci_span spans[ROCI_MAX_SGE];
 
 	assert_true(put(&w, 8000, true));
 	roci_local_ring_publish(&w);
-	assert_int_equal(roci_local_ring_get(&r, &record), 1);
-	assert_int_equal(record->span_count, 1);
-	assert_true(roci_local_record_spans(record, spans));
+	assert_int_equal(roci_local_ring_get(&r, &packet), 1);
+	assert_int_equal(packet.span_count, 1);
+	assert_true(roci_local_packet_spans(&packet, spans));
 	assert_ptr_equal(spans[0].base, memory);
 	assert_int_equal(spans[0].len, 8000);
-	((struct roci_local_record *)record)->payload_len = 8001;
-	assert_false(roci_local_record_spans(record, spans));
+	packet.payload_len = 8001;
+	assert_false(roci_local_packet_spans(&packet, spans));
 }
 
 static unsigned revoked(struct roci_local_reader *r)
 {
-	const struct roci_local_record *record;
+	struct roci_local_packet packet;
 	unsigned bits = 0;
 
-	for (unsigned i = 0; roci_local_ring_get(r, &record) == 1; i++) {
-		bits |= record->revoked << i;
-		roci_local_ring_next(r, record);
+	for (unsigned i = 0; roci_local_ring_get(r, &packet) == 1; i++) {
+		bits |= (unsigned)roci_local_packet_is_revoked(&packet) << i;
+		roci_local_ring_next(r, &packet);
 	}
 	r->head = 0;
 	return bits;
@@ -135,25 +135,72 @@ static void records_are_revoked_by_memory_and_by_qp(void **state)
 static void nonsense_is_refused(void **state)
 {
 	struct roci_local_reader r = {.ring = ring};
-	const struct roci_local_record *record;
+	struct roci_local_packet packet;
 	struct roci_local_record *first = (struct roci_local_record *)(void *)ring->bytes;
 
 	atomic_store(&ring->tail, 128);
-	assert_int_equal(roci_local_ring_get(&r, &record), -EBADMSG); /* length 0 */
+	assert_int_equal(roci_local_ring_get(&r, &packet), -EBADMSG); /* length 0 */
 	*first = (struct roci_local_record){.size = 192, .header_len = 12};
-	assert_int_equal(roci_local_ring_get(&r, &record), -EBADMSG); /* beyond the end */
+	assert_int_equal(roci_local_ring_get(&r, &packet), -EBADMSG); /* beyond the end */
 	*first = (struct roci_local_record){.size = 64, .header_len = 12, .payload_len = 1000};
-	assert_int_equal(roci_local_ring_get(&r, &record), -EBADMSG);
+	assert_int_equal(roci_local_ring_get(&r, &packet), -EBADMSG);
 	*first = (struct roci_local_record){.size = 64, .header_len = 12, .span_count = 200};
-	assert_int_equal(roci_local_ring_get(&r, &record), -EBADMSG);
+	assert_int_equal(roci_local_ring_get(&r, &packet), -EBADMSG);
 	*first = (struct roci_local_record){.size = 64, .header_len = 200};
-	assert_int_equal(roci_local_ring_get(&r, &record), -EBADMSG);
+	assert_int_equal(roci_local_ring_get(&r, &packet), -EBADMSG);
 	*first = (struct roci_local_record){.size = 65, .header_len = 12};
-	assert_int_equal(roci_local_ring_get(&r, &record), -EBADMSG);
+	assert_int_equal(roci_local_ring_get(&r, &packet), -EBADMSG);
 	*first = (struct roci_local_record){.size = 64, .header_len = 12, .payload_len = 8};
-	assert_int_equal(roci_local_ring_get(&r, &record), 1);
+	assert_int_equal(roci_local_ring_get(&r, &packet), 1);
 	atomic_store(&ring->tail, UINT64_C(1) << 40);
-	assert_int_equal(roci_local_ring_get(&r, &record), -EBADMSG);
+	assert_int_equal(roci_local_ring_get(&r, &packet), -EBADMSG);
+}
+
+/* The writer changes a record while the reader has it: what was checked is what counts. */
+static void what_was_read_does_not_change(void **state)
+{
+	struct roci_local_writer w = {.ring = ring};
+	struct roci_local_reader r = {.ring = ring};
+	struct roci_local_record *shared = (struct roci_local_record *)(void *)ring->bytes;
+	struct roci_span spans[ROCI_MAX_SGE];
+	struct roci_local_packet packet;
+
+	assert_true(put(&w, 8000, true));
+	roci_local_ring_publish(&w);
+	assert_int_equal(roci_local_ring_get(&r, &packet), 1);
+	memset(shared->bytes, 0xff, sizeof(header));
+	*shared = (struct roci_local_record){.size = 1, .payload_len = 1, .header_len = 200, .span_count = 255};
+	assert_memory_equal(packet.header, header, sizeof(header));
+	assert_int_equal(packet.span_count, 1);
+	assert_true(roci_local_packet_spans(&packet, spans));
+	assert_int_equal(spans[0].len, 8000);
+	roci_local_ring_next(&r, &packet);
+	assert_int_equal(r.head, atomic_load(&ring->tail));
+}
+
+/* A reader that has gone mad: its end is no record's, or not even in the ring. Nothing behind the ring is read, what
+ * is there stays, and the next sensible end counts. */
+static void a_reader_that_has_gone_mad_is_not_believed(void **state)
+{
+	static const int64_t wrong[] = {-1, 1, 64, -63, INT64_C(1) << 40, -(INT64_C(1) << 40), INT64_MIN};
+	struct roci_local_writer w = {.ring = ring};
+	struct roci_local_reader r = {.ring = ring};
+	struct roci_local_packet packet;
+	unsigned n = 0;
+
+	while (put(&w, 1000, false))
+		n++;
+	roci_local_ring_publish(&w);
+	for (unsigned i = 0; i < sizeof(wrong) / sizeof(wrong[0]); i++) {
+		atomic_store(&ring->head, w.tail + (uint64_t)wrong[i]);
+		roci_local_ring_revoke(&w, (uintptr_t)memory, sizeof(memory), 0x1234);
+		assert_false(put(&w, 1000, false));
+		assert_int_equal(w.head, 0);
+	}
+	assert_int_equal(roci_local_ring_get(&r, &packet), 1);
+	roci_local_ring_next(&r, &packet);
+	roci_local_ring_release(&r);
+	assert_true(put(&w, 100, false));
 }
 
 int main(void)
@@ -164,6 +211,8 @@ int main(void)
 		cmocka_unit_test_setup_teardown(spans_name_memory, make, drop),
 		cmocka_unit_test_setup_teardown(records_are_revoked_by_memory_and_by_qp, make, drop),
 		cmocka_unit_test_setup_teardown(nonsense_is_refused, make, drop),
+		cmocka_unit_test_setup_teardown(what_was_read_does_not_change, make, drop),
+		cmocka_unit_test_setup_teardown(a_reader_that_has_gone_mad_is_not_believed, make, drop),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
