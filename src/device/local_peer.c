@@ -148,7 +148,7 @@ bool roci_local_is_current(const struct roci_local *l, const struct roci_local_p
 	roci_local_name_file(path, l->registry, peer->slot);
 	fd = open(path, O_RDONLY | O_NOFOLLOW | O_CLOEXEC);
 	if (fd < 0)
-		return false;
+		return errno != ENOENT; /* no descriptor is free: that says nothing about the peer */
 	same = pread(fd, head, sizeof(head), 0) == sizeof(head) && head[1] == peer->incarnation;
 	close(fd);
 	return same;

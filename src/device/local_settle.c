@@ -1,9 +1,11 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 #include "device/local_settle.h"
 
+#include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/syscall.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -11,22 +13,34 @@
 #define PAUSE_NS 50000
 #define PATIENCE 20 /* pauses before the peer is looked at: a copy of 4 MiB takes a millisecond */
 
-static bool is_stopped(int32_t pid, uint32_t tid)
+enum copier { RUNS, STOPPED, GONE };
+
+static enum copier look_at(int32_t pid, uint32_t tid)
 {
 	char path[64], text[512];
 	const char *state;
 	ssize_t n;
 	int fd;
 
+	if (syscall(SYS_tgkill, (pid_t)pid, (pid_t)tid, 0) && errno == ESRCH)
+		return GONE;
 	snprintf(path, sizeof(path), "/proc/%d/task/%u/stat", (int)pid, tid);
 	fd = open(path, O_RDONLY | O_CLOEXEC);
 	if (fd < 0)
-		return false;
+		return RUNS;
 	n = read(fd, text, sizeof(text) - 1);
 	close(fd);
 	text[n > 0 ? n : 0] = '\0';
 	state = strrchr(text, ')'); /* proc_pid_stat(5): the name may hold anything */
-	return state && (state[2] == 'T' || state[2] == 't');
+	if (!state || state[1] != ' ')
+		return RUNS;
+	switch (state[2]) {
+	case 'T':
+	case 't': return STOPPED;
+	case 'Z': /* it has ended, and its parent has not asked yet how */
+	case 'X': return GONE;
+	default: return RUNS;
+	}
 }
 
 /* Until the copier is known to be harmless, the peer has no guard page, and copies nothing. */
@@ -43,19 +57,23 @@ static void give_guard(struct roci_local_peer *p, struct roci_local_pair *pair)
 	atomic_store(&pair->token, p->token);
 }
 
-/* True where the hazard means nothing any more: its process has ended, or its thread is stopped before the copy, which
- * will fail. */
+/* True where the hazard means nothing any more: its process or thread has ended, or its thread is stopped before the
+ * copy, which will fail. Another process may have the slot by now, which announces its own hazard at this place: so the
+ * hazard stays, unless nobody has the slot. */
 static bool is_harmless(struct roci_local *l, struct roci_local_peer *p, struct roci_local_pair *pair, uint32_t tid)
 {
 	if (!roci_registry_alive(l->registry, p->slot)) {
 		atomic_store(&pair->hazard, 0);
 		return true;
 	}
-	if (!is_stopped(p->pid, tid))
-		return false;
+	switch (look_at(p->pid, tid)) {
+	case RUNS: return false;
+	case GONE: return true;
+	case STOPPED: break;
+	}
 	if (p->token)
 		take_guard(p, pair);
-	return is_stopped(p->pid, tid); /* it was not continued between the two, so it has not begun before */
+	return look_at(p->pid, tid) != RUNS; /* it was not continued between the two, so it has not begun before */
 }
 
 void roci_local_settle(struct roci_local *l, struct roci_local_peer *peer)

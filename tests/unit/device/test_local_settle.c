@@ -5,10 +5,12 @@
  */
 #include "../test.h"
 
+#include <pthread.h>
 #include <signal.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/prctl.h>
 #include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
@@ -49,6 +51,7 @@ static void be_copier(unsigned pause_us)
 	struct roci_span mine = {calloc(1, BYTES), BYTES}, theirs = {memory, BYTES};
 	struct roci_registry mine_too;
 
+	prctl(PR_SET_PDEATHSIG, SIGKILL); /* where the test fails */
 	if (roci_registry_open(&mine_too))
 		_exit(1);
 	atomic_store(&shared->slot, mine_too.slot);
@@ -162,11 +165,46 @@ static void who_copies_nothing_is_not_waited_for(void **state)
 	end();
 }
 
+static void *end_at_once(void *tid)
+{
+	*(uint32_t *)tid = (uint32_t)gettid();
+	return NULL;
+}
+
+/* The copier was killed, and another process has its slot and does not attach: here, the process that runs. */
+static void a_dead_copier_whose_slot_is_taken_is_not_waited_for(void **state)
+{
+	struct roci_local_pair *pair;
+	pthread_t thread;
+	uint32_t tid;
+	pid_t dead;
+
+	begin(0);
+	pair = &shared->own.pairs[peer.slot];
+	dead = fork();
+	if (!dead)
+		_exit(0);
+	waitid(P_PID, (id_t)dead, &(siginfo_t){0}, WEXITED | WNOWAIT);
+	peer.pid = dead;
+	atomic_store(&pair->hazard, (uint32_t)dead); /* a zombie */
+	roci_local_settle(&local, &peer);
+	waitpid(dead, NULL, 0);
+	roci_local_settle(&local, &peer);     /* not even that */
+	assert_int_equal(pair->hazard, dead); /* it may be the other process's: not ours to take away */
+	peer.pid = getpid();
+	pthread_create(&thread, NULL, end_at_once, &tid);
+	pthread_join(thread, NULL);
+	atomic_store(&pair->hazard, tid);
+	roci_local_settle(&local, &peer); /* the thread alone has ended */
+	end();
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(a_stopped_copier_is_not_waited_for_and_copies_nothing),
 		cmocka_unit_test(a_dead_copier_is_not_waited_for),
+		cmocka_unit_test(a_dead_copier_whose_slot_is_taken_is_not_waited_for),
 		cmocka_unit_test(a_copier_that_runs_is_waited_for),
 		cmocka_unit_test(who_copies_nothing_is_not_waited_for),
 	};
