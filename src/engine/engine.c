@@ -104,16 +104,17 @@ static void notice_congestion(struct roci_qp *qp, const struct roci_rx *rx)
 		return;
 	qp->resp.cnp_at = now;
 	qp->resp.cnp_due = true;
-	qp->resp.cnp = (struct roci_cnp){rx->pkt.op->response ? ROCI_CNP_RESPONSE : ROCI_CNP_REQUEST, rx->pkt.psn};
+	qp->resp.cnp = rx->pkt.op->response ? (struct roci_cnp){ROCI_CNP_RESPONSE, rx->pkt.psn, qp->attr.sq_psn}
+					    : (struct roci_cnp){ROCI_CNP_REQUEST, rx->pkt.psn, qp->attr.rq_psn};
 	roci_qp_make_ready(qp);
 }
 
-/* Whether the PSN is one of the last that were sent before `end`. */
-static bool is_recent(uint32_t psn, uint32_t end)
+/* Whether the CNP names the first packet of its direction, and one of the last that were sent before `end`. */
+static bool is_proof(const struct roci_cnp *cnp, uint32_t first_psn, uint32_t end)
 {
-	int32_t d = roci_psn_diff(end, psn);
+	int32_t d = roci_psn_diff(end, cnp->psn);
 
-	return d > 0 && d <= ROCI_CNP_WINDOW;
+	return cnp->first_psn == first_psn && d > 0 && d <= ROCI_CNP_WINDOW;
 }
 
 /* Whether the peer or the network can have sent the CNP, see cnp.h. */
@@ -126,8 +127,8 @@ static bool cnp_counts(struct roci_qp *qp, const struct roci_rx *rx)
 		return qp->attr.av.traffic_class & ECN_MASK;
 	if (!roci_peer_port_is(&qp->peer, rx->src_port))
 		return false;
-	return (cnp.kind == ROCI_CNP_REQUEST && is_recent(cnp.psn, qp->req.window.max)) ||
-	       (cnp.kind == ROCI_CNP_RESPONSE && is_recent(cnp.psn, qp->resp.epsn));
+	return (cnp.kind == ROCI_CNP_REQUEST && is_proof(&cnp, qp->attr.sq_psn, qp->req.window.max)) ||
+	       (cnp.kind == ROCI_CNP_RESPONSE && is_proof(&cnp, qp->attr.rq_psn, qp->resp.epsn));
 }
 
 /* It counts only for a QP whose own packets can have met the congestion: the window that it cuts is that of all QPs to

@@ -33,7 +33,7 @@ static void notify_from(struct pair *p, uint16_t port, struct roci_cnp cnp)
 static void notify(struct pair *p)
 {
 	const struct roci_qp *qp = p->side[0].qp;
-	struct roci_cnp cnp = {ROCI_CNP_REQUEST, roci_psn_add(qp->req.window.max, ROCI_PSN_MASK)};
+	struct roci_cnp cnp = {ROCI_CNP_REQUEST, roci_psn_add(qp->req.window.max, ROCI_PSN_MASK), qp->attr.sq_psn};
 
 	notify_from(p, qp->peer.port, cnp);
 }
@@ -42,7 +42,7 @@ static void notify(struct pair *p)
 static void notify_response(struct pair *p)
 {
 	const struct roci_qp *qp = p->side[0].qp;
-	struct roci_cnp cnp = {ROCI_CNP_RESPONSE, roci_psn_add(qp->resp.epsn, ROCI_PSN_MASK)};
+	struct roci_cnp cnp = {ROCI_CNP_RESPONSE, roci_psn_add(qp->resp.epsn, ROCI_PSN_MASK), qp->attr.rq_psn};
 
 	notify_from(p, qp->peer.port, cnp);
 }
@@ -145,7 +145,7 @@ static void a_flood_cuts_once_per_round_trip(void **state)
 /* No network marks packets that do not say that they understand ECN (RFC 3168 section 5). */
 static void without_proof_it_counts_for_packets_with_ecn_only(void **state)
 {
-	static const struct roci_cnp standard = {ROCI_CNP_STANDARD, 0};
+	static const struct roci_cnp standard = {.kind = ROCI_CNP_STANDARD};
 
 	for (uint8_t ecn = 0; ecn < 3; ecn++) {
 		struct pair *p = make_with(0x40 | ecn);
@@ -162,7 +162,7 @@ static void without_proof_it_counts_for_packets_with_ecn_only(void **state)
 	}
 }
 
-/* It must name a packet that was sent lately, and come from the peer's port. */
+/* It must name a packet that was sent lately and the first one of its direction, and come from the peer's port. */
 static void a_wrong_proof_counts_nothing(void **state)
 {
 	struct pair *p = make();
@@ -173,15 +173,18 @@ static void a_wrong_proof_counts_nothing(void **state)
 	exchange(p, 1, ROCI_WR_RDMA_READ);
 	max = qp->req.window.max;
 	p->now += MS;
-	notify_from(p, 77, (struct roci_cnp){ROCI_CNP_REQUEST, roci_psn_add(max, ROCI_PSN_MASK)});
+	notify_from(p, 77, (struct roci_cnp){ROCI_CNP_REQUEST, roci_psn_add(max, ROCI_PSN_MASK), qp->attr.sq_psn});
 	for (unsigned kind = ROCI_CNP_REQUEST; kind < 256; kind++) {
 		uint32_t end = kind == ROCI_CNP_RESPONSE ? qp->resp.epsn : max;
+		uint32_t first = kind == ROCI_CNP_RESPONSE ? qp->attr.rq_psn : qp->attr.sq_psn;
 
-		notify_from(p, qp->peer.port, (struct roci_cnp){(uint8_t)kind, end});
+		notify_from(p, qp->peer.port, (struct roci_cnp){(uint8_t)kind, end, first});
 		notify_from(p, qp->peer.port,
-			    (struct roci_cnp){(uint8_t)kind, (end - ROCI_CNP_WINDOW - 1) & ROCI_PSN_MASK});
+			    (struct roci_cnp){(uint8_t)kind, (end - ROCI_CNP_WINDOW - 1) & ROCI_PSN_MASK, first});
+		notify_from(p, qp->peer.port, (struct roci_cnp){(uint8_t)kind, (end - 1) & ROCI_PSN_MASK, first ^ 1});
 		if (kind > ROCI_CNP_RESPONSE)
-			notify_from(p, qp->peer.port, (struct roci_cnp){(uint8_t)kind, (end - 1) & ROCI_PSN_MASK});
+			notify_from(p, qp->peer.port,
+				    (struct roci_cnp){(uint8_t)kind, (end - 1) & ROCI_PSN_MASK, first});
 	}
 	assert_int_equal(roci_engine_stats(p->side[0].e)->cnp_refused, roci_engine_stats(p->side[0].e)->cnp_received);
 	notify(p);
