@@ -203,6 +203,8 @@ void sim_host_receive(struct sim_host *host, struct sim_packet *p)
 	roci_engine_rx(host->engine, sim->now, &rx);
 	if (sim->watch)
 		sim_model_watch(sim, host);
+	if (sim->attacked && !p->stray)
+		sim_attack(sim, host, &rx);
 	sim_host_touch(host);
 }
 

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * sim [SEED [COUNT]] [-v] [--jobs N] [--named [FILE]]
+ * sim [SEED [COUNT]] [-v] [--jobs N] [--named [FILE]] [--attack]
  *
  * Runs COUNT programs (ROCI_SIM_COUNT in the environment overrides it), of seeds SEED, SEED + 1, ... Exit status 0 if
  * all passed. Each program runs in a worker process, so a crash of the engine is a failed program like any other,
- * and its seed is printed.
+ * and its seed is printed. --attack prints what a blind forgery costs in these programs.
  */
 #include <errno.h>
 #include <signal.h>
@@ -212,12 +212,14 @@ int main(int argc, char **argv)
 			sim.verbose = true;
 		} else if (!strcmp(argv[i], "--jobs") && i + 1 < argc) {
 			jobs = strtoul(argv[++i], NULL, 0);
+		} else if (!strcmp(argv[i], "--attack")) {
+			sim.attacked = true;
 		} else if (!strcmp(argv[i], "--named")) {
 			named = i + 1 < argc ? argv[++i] : SIM_SEEDS;
 		} else if (argv[i][0] != '-' && num_numbers < 2) {
 			numbers[num_numbers++] = strtoull(argv[i], NULL, 0);
 		} else {
-			fprintf(stderr, "usage: sim [SEED [COUNT]] [-v] [--jobs N] [--named [FILE]]\n");
+			fprintf(stderr, "usage: sim [SEED [COUNT]] [-v] [--jobs N] [--named [FILE]] [--attack]\n");
 			return 2;
 		}
 	}
@@ -235,5 +237,7 @@ int main(int argc, char **argv)
 		run_many(numbers[0], numbers[1], jobs, &sum);
 	}
 	report(&sum, clock_seconds() - began);
+	if (sim.attacked && !sim_attack_report(&sum))
+		return 1;
 	return sum.failed || !sum.programs;
 }

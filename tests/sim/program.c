@@ -275,7 +275,7 @@ void sim_program_draw(struct sim *sim)
 	sim->num_qps = sim->num_rqs = sim->num_actions = 0;
 	memset(&sim->counter, 0, sizeof(sim->counter));
 	sim->num_hosts = once_in(sim, 4) ? SIM_MAX_HOSTS : 2;
-	sim->big = pairs == 1 && once_in(sim, 64);
+	sim->big = pairs == 1 && once_in(sim, sim->attacked ? 4 : 64); /* much is outstanding then */
 	sim->watch = !sim->big && once_in(sim, 5);
 	sim_net_draw(sim);
 	sim_forger_draw(sim);

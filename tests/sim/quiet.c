@@ -135,8 +135,8 @@ static void check_guesses(struct sim *sim)
 {
 	const struct sim_net *net = &sim->net;
 
-	if (net->lossy || net->forge || net->move || net->ns_per_kb || net->delay_ns > MS / 2 || sim->retry_legal ||
-	    sim->big)
+	if (net->lossy || net->forge || sim->attacked || net->move || net->ns_per_kb || net->delay_ns > MS / 2 ||
+	    sim->retry_legal || sim->big)
 		return;
 	for (unsigned i = 0; i < sim->num_qps; i++) {
 		const struct sim_qp *qp = &sim->qps[i];

@@ -117,6 +117,17 @@ static void describe(struct sim *sim)
 	}
 }
 
+/* In the middle of a program. What the next one does not fill must look as it should. */
+static void end_early(struct sim *sim)
+{
+	for (unsigned i = 0; i < sim->num_hosts; i++) {
+		struct sim_host *host = &sim->hosts[i];
+
+		roci_engine_destroy(host->engine);
+		memcpy(host->shadow, host->mem, host->used + 32);
+	}
+}
+
 bool sim_run(struct sim *sim, uint64_t seed)
 {
 	sim->seed = seed;
@@ -127,11 +138,15 @@ bool sim_run(struct sim *sim, uint64_t seed)
 	rng_init(&sim->app, seed, 2);
 	rng_init(&sim->netrng, seed, 3);
 	rng_init(&sim->extra, seed, 4);
+	rng_init(&sim->attacker, seed, 6);
 	sim_clock_reset(sim);
 	sim_memory_reset(sim);
+	sim->spoiled = false;
 	if (setjmp(sim->fail)) {
-		sim->stats.failed++;
-		return false;
+		sim->stats.failed += !sim->spoiled;
+		if (sim->spoiled)
+			end_early(sim);
+		return sim->spoiled;
 	}
 	sim_program_draw(sim);
 	describe(sim);

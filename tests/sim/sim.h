@@ -8,6 +8,7 @@
  *     host.c                           drives one engine, as src/device would
  *     clock.c, network.c               time, and packets in flight
  *     forger.c                         peers that change their UDP port, and an attacker who guesses
+ *     attack.c                         what guessing costs
  *     model.c, check.c, monitor.c      what must be: memory, completions, packets
  */
 #ifndef ROCI_SIM_H
@@ -341,19 +342,42 @@ struct sim_packet {
 	struct sim_packet *next_free;
 };
 
+/* What an attacker forges, see attack.c. */
+enum sim_forgery {
+	SIM_FORGE_SEND,
+	SIM_FORGE_WRITE_IMM,
+	SIM_FORGE_PORT,
+	SIM_FORGE_ACK,
+	SIM_FORGE_NAK,
+	SIM_FORGE_READ_RESPONSE,
+	SIM_FORGE_MIDDLE, /* of all packets that are outstanding */
+	SIM_FORGE_CNP,
+	SIM_FORGERIES
+};
+#define SIM_KNOWLEDGES 3
+#define SIM_DISTANCES  24
+
+struct sim_tries {
+	uint64_t count, hits;
+};
+
+/* Numbers of type uint64_t only: those of several processes are added up. */
 struct sim_stats {
 	uint64_t programs, failed, packets, lost, duplicated, reordered, damaged, marked;
 	uint64_t retransmits, timeouts, rnr, naks, work_requests, receives, errors, faults, strays, forged, bytes;
+	struct sim_tries tries[SIM_FORGERIES][SIM_KNOWLEDGES][SIM_DISTANCES];
 };
 
 struct sim {
 	uint64_t seed, now;
 	bool verbose, watch, big;
-	bool flushes; /* has FLUSHes: one seed in five, none of which has a name */
+	bool attacked; /* by the attacker of attack.c */
+	bool spoiled;  /* with success: the program ends */
+	bool flushes;  /* has FLUSHes: one seed in five, none of which has a name */
 	jmp_buf fail;
 	char reason[512];
 	struct rng plan, app, netrng;
-	struct rng forger;
+	struct rng forger, attacker;
 	struct rng extra; /* for what was added later, so that the named seeds keep their meaning */
 	struct sim_stats stats;
 
@@ -471,6 +495,12 @@ void sim_forger_draw(struct sim *sim);
 uint16_t sim_forger_port(struct sim *sim, struct sim_qp *qp, uint16_t port);
 /* False: nothing is forged for `to` now. */
 bool sim_forger_spray(struct sim *sim, struct sim_qp *to, struct sim_forged *out);
+
+/* ---- attack.c ---- */
+/* A packet has come to `host`: perhaps a forged one comes behind it. Does not return where that has an effect. */
+void sim_attack(struct sim *sim, struct sim_host *host, const struct roci_rx *behind);
+/* Prints what a forgery costs. Returns false where one is too cheap. */
+bool sim_attack_report(const struct sim_stats *stats);
 
 /* ---- model.c ---- */
 /* The bytes that a work request sends, as the model has them. */
