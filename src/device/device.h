@@ -92,11 +92,9 @@ int roci_device_leave(struct roci_device *dev, const uint8_t gid[16]);
 /* Before an RC QP goes to RTR: sets av->local where QP `dest_qpn` at av->dgid is of a process that is reached by shared
  * memory. Returns 0, or a negative errno: it is, and there is no memory. */
 int roci_device_find_local(struct roci_device *dev, struct roci_av *av, uint32_t dest_qpn);
-/* After it went there: peers may reach memory by it as its state allows. */
+/* After it went there: peers may reach memory by it as its state allows. When it fails, is reset or destroyed, no copy
+ * for it is under way any more. */
 void roci_device_publish_qp(struct roci_device *dev, struct roci_qp *qp, uint32_t pd);
-/* Before a QP is reset or destroyed, or after it went to ERR: `dest_qpn` and `local` are its peer. Waits until no copy
- * for it is under way. */
-void roci_device_end_qp(struct roci_device *dev, uint16_t local, uint32_t dest_qpn);
 /* A region was made, or is gone: when this returns, peers do not reach it any more. */
 void roci_device_publish_mr(struct roci_device *dev, const struct roci_mr_attr *attr);
 void roci_device_revoke_mr(struct roci_device *dev, const struct roci_mr_attr *attr);

@@ -94,8 +94,27 @@ static int make_file(struct roci_local *l)
 
 static void take_back(void *driver, uint16_t local, uint32_t dest_qpn)
 {
-	roci_local_end_qp(driver, local, dest_qpn);
+	struct roci_local *l = driver;
+	struct roci_local_peer *p = l->own && local && local <= l->count ? l->peers[local - 1] : NULL;
+
+	if (!p)
+		return;
+	roci_local_ring_revoke(&p->out, 0, 0, dest_qpn);
+	roci_local_settle(l, p);
 }
+
+static void close_window(void *driver, const void *base, uint64_t len)
+{
+	struct roci_local *l = driver;
+
+	for (unsigned i = 0; l->own && i < l->count; i++)
+		if (l->peers[i]) {
+			roci_local_ring_revoke_responses(&l->peers[i]->out, (uintptr_t)base, len);
+			roci_local_settle(l, l->peers[i]);
+		}
+}
+
+static const struct roci_local_calls calls = {roci_local_fetch, take_back, close_window};
 
 void roci_local_open(struct roci_local *l, const struct roci_registry *registry, struct roci_side_door *door,
 		     struct roci_engine *engine, struct roci_device_stats *stats)
@@ -120,7 +139,7 @@ void roci_local_open(struct roci_local *l, const struct roci_registry *registry,
 	l->own->pid = getpid();
 	l->own->slot = registry->slot;
 	l->own->layout = ROCI_LOCAL_LAYOUT;
-	roci_engine_fetch_by(engine, roci_local_fetch, take_back, l);
+	roci_engine_fetch_by(engine, &calls, l);
 }
 
 void roci_local_unlink(const struct roci_local *l)
@@ -395,14 +414,4 @@ void roci_local_add_qp(struct roci_local *l, struct roci_qp *qp, uint32_t pd, ui
 	q->peer_qpn = dest_qpn;
 	q->pd = pd;
 	roci_qp_publish(qp, &q->state);
-}
-
-void roci_local_end_qp(struct roci_local *l, uint16_t local, uint32_t dest_qpn)
-{
-	struct roci_local_peer *p = l->own && local && local <= l->count ? l->peers[local - 1] : NULL;
-
-	if (!p)
-		return;
-	roci_local_ring_revoke(&p->out, 0, 0, dest_qpn);
-	roci_local_settle(l, p);
 }

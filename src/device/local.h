@@ -80,8 +80,6 @@ void roci_local_add_region(struct roci_local *l, const struct roci_mr_attr *attr
 void roci_local_remove_region(struct roci_local *l, const struct roci_mr_attr *attr);
 /* A connected QP begins: what peers may do by it follows its state. */
 void roci_local_add_qp(struct roci_local *l, struct roci_qp *qp, uint32_t pd, uint32_t dest_qpn);
-/* A QP, whose peer is or was QP `dest_qpn` of `local`, has gone to ERR or RESET: waits for what is under way. */
-void roci_local_end_qp(struct roci_local *l, uint16_t local, uint32_t dest_qpn);
 
 /* The peer with this number; NULL: there is none, or it is dead. */
 struct roci_local_peer *roci_local_peer(const struct roci_local *l, uint16_t local);

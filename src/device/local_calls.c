@@ -64,12 +64,6 @@ void roci_device_publish_qp(struct roci_device *dev, struct roci_qp *qp, uint32_
 		roci_local_add_qp(&dev->local, qp, pd, attr.dest_qpn);
 }
 
-void roci_device_end_qp(struct roci_device *dev, uint16_t local, uint32_t dest_qpn)
-{
-	if (!dev->dead && local)
-		roci_local_end_qp(&dev->local, local, dest_qpn);
-}
-
 void roci_device_publish_mr(struct roci_device *dev, const struct roci_mr_attr *attr)
 {
 	if (!dev->dead)

@@ -135,8 +135,26 @@ static bool names(const struct roci_local_packet *p, uint64_t base, uint64_t len
 	return false;
 }
 
+struct revocation {
+	uint64_t base, len;
+	uint32_t dest_qpn; /* 0: not by this */
+	bool responses_only;
+};
+
+static bool concerns(const struct revocation *v, const struct roci_local_packet *p)
+{
+	const struct roci_opcode_info *op;
+
+	if (!p->header_len || !p->span_count)
+		return false;
+	op = roci_opcode_info(p->header[0]);
+	if (v->responses_only && (!op || op->kind != ROCI_KIND_READ_RESPONSE))
+		return false;
+	return names(p, v->base, v->len) || (v->dest_qpn && roci_dest_qpn(p->header) == v->dest_qpn);
+}
+
 /* The reader moves its end meanwhile: a record that it has just left may be marked, too. */
-void roci_local_ring_revoke(struct roci_local_writer *w, uint64_t base, uint64_t len, uint32_t dest_qpn)
+static void revoke(struct roci_local_writer *w, const struct revocation *v)
 {
 	struct roci_local_packet p;
 	uint64_t place;
@@ -144,11 +162,20 @@ void roci_local_ring_revoke(struct roci_local_writer *w, uint64_t base, uint64_t
 	see_head(w);
 	place = w->head;
 	while (place != w->tail && look(w->ring, place, w->tail - place, &p)) {
-		if (p.header_len && p.span_count &&
-		    (names(&p, base, len) || (dest_qpn && roci_dest_qpn(p.header) == dest_qpn)))
+		if (concerns(v, &p))
 			atomic_store(&at(w->ring, place)->revoked, 1);
 		place += p.size;
 	}
+}
+
+void roci_local_ring_revoke(struct roci_local_writer *w, uint64_t base, uint64_t len, uint32_t dest_qpn)
+{
+	revoke(w, &(struct revocation){base, len, dest_qpn, false});
+}
+
+void roci_local_ring_revoke_responses(struct roci_local_writer *w, uint64_t base, uint64_t len)
+{
+	revoke(w, &(struct revocation){base, len, 0, true});
 }
 
 /* ---- the reader ---- */

@@ -56,6 +56,8 @@ bool roci_local_ring_put(struct roci_local_writer *w, const uint8_t *header, uns
 bool roci_local_ring_publish(struct roci_local_writer *w);
 /* Marks the records that were not read and name memory in [base, base + len), or go to QP `dest_qpn`; 0, 0: none. */
 void roci_local_ring_revoke(struct roci_local_writer *w, uint64_t base, uint64_t len, uint32_t dest_qpn);
+/* The same for READ responses from memory in [base, base + len). */
+void roci_local_ring_revoke_responses(struct roci_local_writer *w, uint64_t base, uint64_t len);
 
 static inline bool roci_local_ring_waits(const struct roci_local_reader *r)
 {

@@ -203,10 +203,9 @@ void roci_engine_rx(struct roci_engine *e, uint64_t now, const struct roci_rx *r
 
 /* ---- peers on the same host ---- */
 
-void roci_engine_fetch_by(struct roci_engine *e, roci_fetch_fn *fetch, roci_take_back_fn *take_back, void *driver)
+void roci_engine_fetch_by(struct roci_engine *e, const struct roci_local_calls *calls, void *driver)
 {
-	e->fetch = fetch;
-	e->take_back = take_back;
+	e->local = calls;
 	e->driver = driver;
 }
 

@@ -135,7 +135,16 @@ typedef int roci_fetch_fn(void *driver, const struct roci_far *far, const struct
  * packets any more. Called before the program sees a completion that says so, since then it may use its memory for
  * something else. */
 typedef void roci_take_back_fn(void *driver, uint16_t local, uint32_t dest_qpn);
-void roci_engine_fetch_by(struct roci_engine *e, roci_fetch_fn *fetch, roci_take_back_fn *take_back, void *driver);
+/* A memory window on these bytes ends: when this returns, nobody fetches the payload of a READ response there any more.
+ */
+typedef void roci_close_window_fn(void *driver, const void *base, uint64_t len);
+struct roci_local_calls {
+	roci_fetch_fn *fetch;
+	roci_take_back_fn *take_back;
+	roci_close_window_fn *close_window;
+};
+/* *calls must live as long as the engine. */
+void roci_engine_fetch_by(struct roci_engine *e, const struct roci_local_calls *calls, void *driver);
 
 /* Whether a QP still has that roci_av.local. */
 bool roci_engine_uses_local(const struct roci_engine *e, uint16_t local);

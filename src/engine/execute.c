@@ -158,7 +158,7 @@ static bool write_payload(struct roci_qp *qp, const struct roci_packet *p, void 
 	struct roci_span span = {to, p->payload_len};
 
 	if (p->far)
-		return !qp->e->fetch(qp->e->driver, p->far, &span, 1, p->op->last);
+		return !qp->e->local->fetch(qp->e->driver, p->far, &span, 1, p->op->last);
 	if (p->op->last)
 		roci_copy_last(to, p->payload, p->payload_len);
 	else

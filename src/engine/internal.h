@@ -25,9 +25,8 @@ struct roci_engine {
 	struct roci_why_pace why;                   /* of datagrams for QPs that do not exist */
 	struct roci_trace *trace;                   /* NULL: nobody records */
 	unsigned cq_number, srq_number;             /* of the last one that was created, for captures */
-	roci_fetch_fn *fetch;                       /* NULL: no peer is local */
-	roci_take_back_fn *take_back;               /* likewise */
-	void *driver;                               /* its first argument */
+	const struct roci_local_calls *local;       /* NULL: no peer is local */
+	void *driver;                               /* their first argument */
 	bool cq_overrun;                            /* a CQ has overrun, and its QPs are not in error yet */
 	struct roci_engine_stats *stats, own_stats; /* stats: own_stats, or the driver's */
 };

@@ -148,11 +148,17 @@ int roci_mw_create(struct roci_engine *e, uint32_t pd, int type, uint32_t key, s
 	return 0;
 }
 
+/* What peers on the wire have asked for has left. Those on this host fetch it. */
 static void unbind(struct roci_mw *mw)
 {
-	if (mw->mr)
-		mw->mr->windows--;
+	struct roci_mr *mr = mw->mr;
+
+	if (!mr)
+		return;
+	mr->windows--;
 	mw->mr = NULL;
+	if (mw->e->local)
+		mw->e->local->close_window(mw->e->driver, mr->base + (mw->addr - mr->iova), mw->len);
 }
 
 int roci_mw_destroy(struct roci_mw *mw)

@@ -245,8 +245,8 @@ void roci_qp_published(struct roci_qp *qp)
 
 void roci_qp_take_back(struct roci_qp *qp)
 {
-	if (roci_qp_is_local(qp) && qp->e->take_back)
-		qp->e->take_back(qp->e->driver, qp->attr.av.local, qp->attr.dest_qpn);
+	if (roci_qp_is_local(qp) && qp->e->local)
+		qp->e->local->take_back(qp->e->driver, qp->attr.av.local, qp->attr.dest_qpn);
 }
 
 void roci_qp_publish(struct roci_qp *qp, _Atomic uint32_t *state)

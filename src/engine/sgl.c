@@ -128,5 +128,5 @@ int roci_sgl_place(struct roci_engine *e, uint32_t pd, const struct roci_sgl *sg
 	count = roci_sgl_spans(e, pd, sgl, offset, p->payload_len, ROCI_ACCESS_LOCAL_WRITE, to);
 	if (count < 0)
 		return count;
-	return e->fetch(e->driver, p->far, to, (unsigned)count, last) ? -EAGAIN : 0;
+	return e->local->fetch(e->driver, p->far, to, (unsigned)count, last) ? -EAGAIN : 0;
 }

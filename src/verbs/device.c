@@ -216,7 +216,7 @@ static void destroy_in_engine(struct vb_context *ctx, enum vb_kind kind, struct 
 		struct vb_qp *qp = roci_container_of(object, struct vb_qp, object);
 		uint32_t qpn = qp->ex.qp_base.qp_num;
 		vb_mcast_leave_all(qp);
-		vb_qp_destroy_engine(ctx, qp);
+		roci_qp_destroy(qp->engine);
 		roci_device_free_qpn(ctx->dev, qpn);
 		break;
 	}

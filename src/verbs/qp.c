@@ -195,14 +195,6 @@ struct ibv_qp_ex *ibv_qp_to_qp_ex(struct ibv_qp *qp)
 	return &vb_qp(qp)->ex;
 }
 
-void vb_qp_destroy_engine(struct vb_context *ctx, struct vb_qp *qp)
-{
-	struct vb_qp_peer peer = vb_qp_peer(qp);
-
-	roci_qp_destroy(qp->engine);
-	roci_device_end_qp(ctx->dev, peer.local, peer.qpn);
-}
-
 static void qp_destroy_engine(struct vb_context *ctx, struct vb_qp *qp)
 {
 	struct vb_cq *send_cq = (struct vb_cq *)qp->ex.qp_base.send_cq;
@@ -211,7 +203,7 @@ static void qp_destroy_engine(struct vb_context *ctx, struct vb_qp *qp)
 	vb_cq_lock_consumers(send_cq, recv_cq);
 	roci_device_lock(ctx->dev);
 	vb_mcast_leave_all(qp);
-	vb_qp_destroy_engine(ctx, qp);
+	roci_qp_destroy(qp->engine);
 	roci_cq_purge(send_cq->engine, qpn);
 	if (recv_cq != send_cq)
 		roci_cq_purge(recv_cq->engine, qpn);

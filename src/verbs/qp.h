@@ -77,15 +77,6 @@ static inline bool vb_is_qp(const struct ibv_qp *qp)
 	return qp && vb_is_context(qp->context);
 }
 
-/* Who a QP is connected to: on this host (roci_av.local) or not (0). */
-struct vb_qp_peer {
-	uint16_t local;
-	uint32_t qpn;
-};
-struct vb_qp_peer vb_qp_peer(const struct vb_qp *qp);
-/* Destroys it in the engine. When this returns, no peer reaches memory by it. Device lock held. */
-void vb_qp_destroy_engine(struct vb_context *ctx, struct vb_qp *qp);
-
 void vb_builder_init(struct vb_qp *qp);
 void vb_builder_fini(struct vb_qp *qp);
 /* Leaves every multicast group of the QP. Device lock held. */

@@ -101,14 +101,6 @@ static void listen_for(struct vb_context *ctx, const struct vb_qp *qp, const str
 	}
 }
 
-struct vb_qp_peer vb_qp_peer(const struct vb_qp *qp)
-{
-	struct roci_qp_attr attr;
-	struct roci_qp_cap cap;
-	roci_qp_query(qp->engine, &attr, &cap);
-	return (struct vb_qp_peer){attr.av.local, attr.dest_qpn};
-}
-
 /* Device lock held. */
 static int modify_locked(struct vb_context *ctx, struct vb_qp *qp, const struct ibv_qp_attr *attr, int mask)
 {
@@ -121,14 +113,11 @@ static int modify_locked(struct vb_context *ctx, struct vb_qp *qp, const struct 
 		err = -roci_device_find_local(ctx->dev, &inner.av, inner.dest_qpn);
 	if (err)
 		return err;
-	struct vb_qp_peer peer = vb_qp_peer(qp);
 	err = -roci_qp_modify(qp->engine, roci_now(), &inner, (unsigned)mask);
 	if (err)
 		return err;
 	if ((mask & IBV_QP_STATE) && attr->qp_state == IBV_QPS_RTR)
 		roci_device_publish_qp(ctx->dev, qp->engine, vb_pd_number(qp->ex.qp_base.pd));
-	if ((mask & IBV_QP_STATE) && (attr->qp_state == IBV_QPS_ERR || attr->qp_state == IBV_QPS_RESET))
-		roci_device_end_qp(ctx->dev, peer.local, peer.qpn);
 	if (mask & IBV_QP_AV)
 		qp->ah_attr = attr->ah_attr;
 	listen_for(ctx, qp, attr, mask);

@@ -32,7 +32,9 @@ static struct board {
 	_Atomic unsigned ready[2];  /* round in which the QP is connected */
 	_Atomic unsigned failed;    /* round in which the writer's request has failed ... */
 	_Atomic int status;         /* ... with this */
-	_Atomic unsigned writes;    /* that succeeded */
+	_Atomic unsigned writes;    /* that succeeded, or READs */
+	_Atomic unsigned bound;     /* round whose window is there ... */
+	uint32_t window;            /* ... with this rkey */
 } * board;
 
 static struct endpoint ep;
@@ -239,6 +241,101 @@ static void take_qp_back(bool reset)
 	expect_end(pid);
 }
 
+/* ---- a memory window ends ---- */
+
+/* Where `stop` is set the process stops before it can take the answer. */
+static bool read_region(struct ibv_qp *qp, const struct ibv_mr *mr, unsigned round, bool stop)
+{
+	struct ibv_sge sge = {(uintptr_t)arena, REGION, mr->lkey};
+	struct ibv_send_wr *bad, wr = {.sg_list = &sge,
+				       .num_sge = 1,
+				       .opcode = IBV_WR_RDMA_READ,
+				       .send_flags = IBV_SEND_SIGNALED,
+				       .wr.rdma = {board->address[0].addr, board->window}};
+	struct ibv_wc wc;
+
+	errno = ibv_post_send(qp, &wr, &bad);
+	need(!errno, "ibv_post_send");
+	if (stop)
+		raise(SIGSTOP);
+	cq_next(cq, &wc);
+	if (wc.status == IBV_WC_SUCCESS) {
+		atomic_fetch_add(&board->writes, 1);
+		return true;
+	}
+	atomic_store(&board->status, (int)wc.status);
+	atomic_store(&board->failed, round);
+	return false;
+}
+
+/* What the READs bring was there while the window was. */
+static int reader(unsigned rounds)
+{
+	struct ibv_mr *mr;
+
+	start();
+	mr = ibv_reg_mr(ep.pd, arena, REGION, IBV_ACCESS_LOCAL_WRITE);
+	need(mr != NULL, "ibv_reg_mr");
+	for (unsigned round = 1; round <= rounds; round++) {
+		struct ibv_qp *qp = join(1, round, NULL);
+
+		wait_for(&board->bound, round);
+		for (unsigned n = 0; read_region(qp, mr, round, n == 3); n++)
+			if (memchr(arena, 0xaa, REGION))
+				die("round %u: a READ brought bytes from after the end of the window", round);
+		leave(qp);
+	}
+	return 0;
+}
+
+static struct ibv_mw *bind_window(struct ibv_qp *qp, struct ibv_mr *mr)
+{
+	struct ibv_mw *mw = ibv_alloc_mw(ep.pd, IBV_MW_TYPE_2);
+	struct ibv_send_wr *bad, wr = {.opcode = IBV_WR_BIND_MW, .send_flags = IBV_SEND_SIGNALED};
+	struct ibv_wc wc;
+
+	need(mw != NULL, "ibv_alloc_mw");
+	wr.bind_mw.mw = mw;
+	wr.bind_mw.rkey = ibv_inc_rkey(mw->rkey);
+	wr.bind_mw.bind_info = (struct ibv_mw_bind_info){mr, (uintptr_t)mr->addr, REGION, IBV_ACCESS_REMOTE_READ};
+	errno = ibv_post_send(qp, &wr, &bad);
+	need(!errno, "ibv_post_send");
+	cq_next(cq, &wc);
+	if (wc.status != IBV_WC_SUCCESS)
+		die("binding a window: %s", ibv_wc_status_str(wc.status));
+	board->window = wr.bind_mw.rkey;
+	return mw;
+}
+
+static void end_window(void)
+{
+	pid_t pid = spawn(reader, 3);
+
+	start();
+	for (unsigned round = 1; round <= 3; round++) {
+		struct ibv_mr *mr = ibv_reg_mr(ep.pd, arena + MARGIN, REGION, ACCESS | IBV_ACCESS_MW_BIND);
+		struct ibv_mw *mw;
+		struct ibv_qp *qp;
+
+		need(mr != NULL, "ibv_reg_mr");
+		memset(arena + MARGIN, 0x11, REGION);
+		qp = join(0, round, mr);
+		mw = bind_window(qp, mr);
+		atomic_store(&board->bound, round);
+		need(waitpid(pid, NULL, WUNTRACED) == pid, "waitpid");
+		snooze(20000); /* our thread has answered by now, if it is not very late */
+		errno = ibv_dealloc_mw(mw);
+		need(!errno, "ibv_dealloc_mw");
+		memset(arena + MARGIN, 0xaa, REGION);
+		need(!kill(pid, SIGCONT), "kill");
+		wait_for(&board->failed, round);
+		leave(qp);
+		errno = ibv_dereg_mr(mr);
+		need(!errno, "ibv_dereg_mr");
+	}
+	expect_end(pid);
+}
+
 /* ---- the sender is killed ---- */
 
 static _Noreturn int sender(unsigned round)
@@ -401,6 +498,8 @@ int main(int argc, char **argv)
 		take_qp_back(false);
 	else if (!strcmp(name, "reset"))
 		take_qp_back(true);
+	else if (!strcmp(name, "window"))
+		end_window();
 	else if (!strcmp(name, "sender-killed"))
 		kill_sender();
 	else if (!strcmp(name, "owner-killed"))

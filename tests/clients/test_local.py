@@ -98,6 +98,7 @@ if __name__ == '__main__':
         ('likewise, and the peer is stopped', victim('stopped')),
         ('the QP goes to ERR while its peer writes', victim('error')),
         ('the QP is reset while its peer writes', victim('reset')),
+        ('a memory window ends while its peer reads', victim('window')),
         ('a sender is killed', victim('sender-killed')),
         ('the owner of the memory is killed', victim('owner-killed')),
         ('the owner of the memory calls exec', victim('exec')),

@@ -131,6 +131,26 @@ static void records_are_revoked_by_memory_and_by_qp(void **state)
 	assert_int_equal(revoked(&r), 5);
 }
 
+/* A memory window ends: requests from the same memory go on. */
+static void responses_are_revoked_alone(void **state)
+{
+	struct roci_local_writer w = {.ring = ring};
+	struct roci_local_reader r = {.ring = ring};
+	uint8_t response[12];
+
+	memcpy(response, header, sizeof(response));
+	response[0] = ROCI_OP_READ_RESPONSE_ONLY;
+	assert_true(put(&w, 8000, true));
+	for (unsigned i = 0; i < 2; i++)
+		assert_true(roci_local_ring_put(&w, response, sizeof(response),
+						&(struct roci_span){memory + 1000 * i, 1000}, 1, 1000, true));
+	roci_local_ring_publish(&w);
+	roci_local_ring_revoke_responses(&w, (uintptr_t)memory + 1999, 1);
+	assert_int_equal(revoked(&r), 4);
+	roci_local_ring_revoke_responses(&w, (uintptr_t)memory, 8000);
+	assert_int_equal(revoked(&r), 6);
+}
+
 /* A writer that has gone mad: nothing outside of the ring is read. */
 static void nonsense_is_refused(void **state)
 {
@@ -210,6 +230,7 @@ int main(void)
 		cmocka_unit_test_setup_teardown(a_full_ring_takes_no_more, make, drop),
 		cmocka_unit_test_setup_teardown(spans_name_memory, make, drop),
 		cmocka_unit_test_setup_teardown(records_are_revoked_by_memory_and_by_qp, make, drop),
+		cmocka_unit_test_setup_teardown(responses_are_revoked_alone, make, drop),
 		cmocka_unit_test_setup_teardown(nonsense_is_refused, make, drop),
 		cmocka_unit_test_setup_teardown(what_was_read_does_not_change, make, drop),
 		cmocka_unit_test_setup_teardown(a_reader_that_has_gone_mad_is_not_believed, make, drop),

@@ -147,6 +147,16 @@ static void take_back(void *driver, uint16_t local, uint32_t dest_qpn)
 		side->completed_before = roci_cq_poll(side->cq, &cqe, 1);
 }
 
+static void close_window(void *driver, const void *base, uint64_t len)
+{
+	struct pair_side *side = driver;
+
+	side->windows_closed++;
+	side->closed = (struct roci_span){(void *)(uintptr_t)base, len};
+}
+
+static const struct roci_local_calls calls = {fetch, take_back, close_window};
+
 struct pair *pair_create(const struct pair_options *o)
 {
 	struct pair *p = aligned_alloc(64, sizeof(*p));
@@ -159,7 +169,7 @@ struct pair *pair_create(const struct pair_options *o)
 	for (int s = 0; s < 2; s++) {
 		create_side(p, s, o);
 		p->side[s].pair = p;
-		roci_engine_fetch_by(p->side[s].e, fetch, take_back, &p->side[s]);
+		roci_engine_fetch_by(p->side[s].e, &calls, &p->side[s]);
 	}
 	for (int s = 0; s < 2; s++)
 		connect_side(p, s, o);

@@ -17,7 +17,9 @@ struct pair;
 
 struct pair_side {
 	struct pair *pair;
-	unsigned taken_back; /* calls of roci_take_back_fn */
+	unsigned taken_back;     /* calls of roci_take_back_fn */
+	unsigned windows_closed; /* calls of roci_close_window_fn */
+	struct roci_span closed; /* the last one's bytes */
 	bool watched;
 	unsigned completed_before; /* if watched: completions that the program could see before the first of them */
 	struct roci_engine *e;

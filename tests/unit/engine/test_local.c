@@ -2,6 +2,7 @@
 /* QPs whose peers are processes of the same host (engine.h). */
 #include <string.h>
 
+#include "engine/mr.h"
 #include "pair.h"
 
 #define LONG 40000 /* bytes: many packets on the wire */
@@ -112,6 +113,54 @@ static void payload_is_taken_back_before_a_request_fails(void **state)
 	assert_int_equal(p->side[1].taken_back, 0);
 	assert_int_equal(roci_qp_modify(p->side[1].qp, p->now, &a, ROCI_QP_STATE), 0);
 	assert_int_equal(p->side[1].taken_back, 1);
+	pair_free(p);
+}
+
+static void bind_window(struct pair_side *side, uint32_t mw_key, uint64_t len)
+{
+	struct roci_bind bind = {.addr = 0x1000 + 64,
+				 .len = len,
+				 .mw_key = mw_key,
+				 .mr_key = 0x99900,
+				 .rkey = mw_key,
+				 .access = ROCI_ACCESS_REMOTE_READ};
+
+	assert_int_equal(roci_mw_bind(side->e, 1, 9, &bind), 0);
+}
+
+/* However a window ends, nobody reads by it after that. */
+static void who_fetches_by_a_window_is_stopped(void **state)
+{
+	struct pair_options o = local();
+	struct pair *p = pair_create(&o);
+	struct pair_side *side = &p->side[1];
+	struct roci_mr_attr attr = {.pd = 1,
+				    .key = 0x99900,
+				    .base = side->memory,
+				    .len = 4096,
+				    .iova = 0x1000,
+				    .access = ROCI_ACCESS_MW_BIND};
+	struct roci_mr *mr;
+	struct roci_mw *first, *second;
+
+	assert_int_equal(roci_mr_create(side->e, &attr, &mr), 0);
+	assert_int_equal(roci_mw_create(side->e, 1, 2, 0x66600, &second), 0);
+	assert_int_equal(roci_mw_create(side->e, 1, 1, 0x77700, &first), 0);
+	bind_window(side, 0x66600, 100);
+	bind_window(side, 0x77700, 200);
+	assert_int_equal(side->windows_closed, 0);
+	assert_int_equal(roci_mw_invalidate(side->e, 1, 9, 0x66600), 0);
+	assert_int_equal(side->windows_closed, 1);
+	assert_ptr_equal(side->closed.base, side->memory + 64);
+	assert_int_equal(side->closed.len, 100);
+	bind_window(side, 0x77700, 300); /* one of type 1 may move */
+	assert_int_equal(side->windows_closed, 2);
+	assert_int_equal(side->closed.len, 200);
+	roci_mw_destroy(first);
+	roci_mw_destroy(second);
+	assert_int_equal(side->windows_closed, 3);
+	assert_int_equal(side->closed.len, 300);
+	assert_int_equal(roci_mr_destroy(mr), 0);
 	pair_free(p);
 }
 
@@ -256,6 +305,7 @@ int main(void)
 		cmocka_unit_test(payload_that_is_gone_is_a_lost_packet),
 		cmocka_unit_test(errors_are_those_of_the_wire),
 		cmocka_unit_test(payload_is_taken_back_before_a_request_fails),
+		cmocka_unit_test(who_fetches_by_a_window_is_stopped),
 		cmocka_unit_test(packets_of_another_path_are_refused),
 		cmocka_unit_test(nothing_may_be_outstanding),
 		cmocka_unit_test(only_what_is_right_on_this_side),
