@@ -4,12 +4,11 @@
  * the server, which is the one without ADDRESS, answers with ANSWER bytes. Both sleep in blocking calls. The client
  * prints the median time of an exchange.
  */
-#include <netinet/in.h>
 #include <netinet/tcp.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <sys/socket.h>
-#include <unistd.h>
+#include <unistd.h> /* IWYU pragma: keep (getopt) */
 
 #include "clock.h"
 #include "pair.h"
@@ -64,7 +63,7 @@ int main(int argc, char **argv)
 	took = calloc((size_t)options.count, sizeof(*took));
 	need(bytes && took, "calloc");
 	fd = optind < argc ? tcp_connect(argv[optind], options.port) : tcp_serve(options.port);
-	setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &on, sizeof(on));
+	setsockopt(fd, SOL_TCP, TCP_NODELAY, &on, sizeof(on));
 	for (int i = 0; i < options.count; i++) {
 		start = clock_seconds();
 		if (optind < argc)

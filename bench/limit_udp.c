@@ -8,15 +8,13 @@
  * them. It counts from its first packet on; what the kernel drops does not count.
  */
 #include <errno.h>
+#include <unistd.h> /* IWYU pragma: keep (getopt) */
 #include <netdb.h>
-#include <netinet/in.h>
 #include <netinet/udp.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <sys/socket.h>
-#include <sys/time.h>
-#include <unistd.h>
 
 #include "clock.h"
 #include "pair.h"
@@ -65,7 +63,7 @@ static void receive(int fd)
 	int on = 1, got;
 
 	setsockopt(fd, SOL_SOCKET, SO_RCVTIMEO, &bound, sizeof(bound));
-	setsockopt(fd, IPPROTO_UDP, UDP_GRO, &on, sizeof(on));
+	setsockopt(fd, SOL_UDP, UDP_GRO, &on, sizeof(on));
 	prepare(MESSAGE_BYTES);
 	do {
 		got = recvmmsg(fd, messages, MESSAGES, MSG_WAITFORONE, NULL);
@@ -89,7 +87,7 @@ static void flood(int fd)
 	int segment = (int)options.len;
 
 	if (options.run > 1)
-		need(!setsockopt(fd, IPPROTO_UDP, UDP_SEGMENT, &segment, sizeof(segment)), "UDP_SEGMENT");
+		need(!setsockopt(fd, SOL_UDP, UDP_SEGMENT, &segment, sizeof(segment)), "UDP_SEGMENT");
 	prepare((size_t)options.len * options.run);
 	while (clock_seconds() < end)
 		if (sendmmsg(fd, messages, MESSAGES, 0) < 0 && errno == ECONNREFUSED)

@@ -3,6 +3,7 @@
 #ifndef ROCI_DEMO_PAIR_H
 #define ROCI_DEMO_PAIR_H
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 

@@ -9,6 +9,7 @@
 #include "command.h"
 #include "device.h"
 #include "perf/near.h"
+#include "perf/run.h"
 #include "perf/warnings.h"
 #include "units.h"
 

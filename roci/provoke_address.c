@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* Asynchronous events of the port: an address comes and goes. Only in a network namespace that has nothing but
  * loopback, so that no host loses an address. */
-#include <arpa/inet.h>
 #include <errno.h>
 #include <net/if.h>
 #include <stdio.h>

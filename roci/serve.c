@@ -16,6 +16,7 @@
 #include "tour/far.h"
 #include "tour/record.h"
 #include "tour/stop.h"
+#include "perf/perf.h"
 
 struct serve_choices {
 	const char *device, *bind;

@@ -11,7 +11,6 @@
 #include "capture/line.h"
 #include "wire/bytes.h"
 #include "wire/gid.h"
-#include "wire/ip.h"
 #include "wire/print.h"
 
 #define HAS(pkt, hdr) ((pkt)->op->headers & 1u << ROCI_HDR_##hdr)

@@ -10,7 +10,6 @@
 #include "capture/line.h"
 #include "capture/record_names.h"
 #include "explain/explain.h"
-#include "wire/gid.h"
 #include "wire/opcode.h"
 
 #define CM_REJECTED 3 /* enum roci_cm_event_kind: docs/WIRE.md */

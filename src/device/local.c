@@ -19,6 +19,7 @@
 #include "device/local_settle.h"
 #include "device/local_table.h"
 #include "device/side_door.h"
+#include "device/local_copy.h"
 
 #define PEERS_MAX  4096 /* numbers of peers that are in use, dead ones whose QPs live still among them */
 #define DRAIN_MAX  64   /* packets of one ring before the next one's turn */

@@ -10,7 +10,6 @@
 
 #include <sys/types.h>
 
-#include "device/local_copy.h"
 #include "device/local_ring.h"
 #include "device/registry.h"
 #include "device/stats.h"

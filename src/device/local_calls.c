@@ -6,7 +6,6 @@
 #include "device/device_state.h"
 #include "device/local_direct.h"
 #include "engine/why.h"
-#include "wire/gid.h"
 
 /* Only who asked for the local path hears why a QP does not have it: else it is no news. */
 static bool asked_for(void)

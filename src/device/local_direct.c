@@ -5,6 +5,7 @@
 #include <unistd.h>
 
 #include "device/local_table.h"
+#include "device/local_copy.h"
 
 /* The thread's number in the kernel. A forked child's thread has another one, and the child another device. */
 static uint32_t thread_id(const struct roci_local *l)

@@ -10,6 +10,7 @@
 #include <unistd.h>
 
 #include "device/device.h"
+#include "device/local_copy.h"
 #include "device/local_pairing.h"
 #include "device/local_rights.h"
 

@@ -12,7 +12,6 @@
 #include <stdbool.h>
 
 #include "device/local_shared.h"
-#include "engine/limits.h"
 #include "engine/types.h"
 #include "wire/packet.h"
 

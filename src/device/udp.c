@@ -9,7 +9,6 @@
 #include <sys/mman.h>
 
 #include "device/gid.h"
-#include "device/port_holder.h"
 #include "device/steer.h"
 #include "device/sys.h"
 #include "device/udp_socket.h"

@@ -3,7 +3,6 @@
  * Requests that the driver executes by itself on the memory of a peer of the host. They take no PSN. Nothing may be
  * outstanding before them: what they write must not become visible before an earlier SEND is received.
  */
-#include "engine/cq.h"
 #include "engine/qp.h"
 #include "engine/requester.h"
 #include "engine/sgl.h"

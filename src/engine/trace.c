@@ -5,6 +5,7 @@
 
 #include "engine/cq.h"
 #include "engine/qp.h"
+#include "wire/record.h"
 
 void roci_engine_trace(struct roci_engine *e, struct roci_trace *trace)
 {

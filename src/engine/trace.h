@@ -6,9 +6,12 @@
 #ifndef ROCI_ENGINE_TRACE_H
 #define ROCI_ENGINE_TRACE_H
 
-#include "engine/internal.h"
-#include "wire/record.h"
-
+struct roci_cqe;
+struct roci_packet;
+struct roci_qp;
+struct roci_recv_wr;
+struct roci_send_wr;
+struct roci_srq;
 struct roci_swqe;
 
 /* A post that was accepted. */

@@ -11,6 +11,7 @@
 #include <unistd.h>
 
 #include "perf/run.h"
+#include "perf/talk.h"
 
 #define HELLO_MS 5000
 #define IDLE_MS  60000 /* between two orders: the near end has nothing else to do */

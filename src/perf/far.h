@@ -3,10 +3,12 @@
 #ifndef ROCI_PERF_FAR_H
 #define ROCI_PERF_FAR_H
 
+#include <stdbool.h>
 #include <stddef.h>
 
 #include "perf/facts.h"
-#include "perf/talk.h"
+
+struct perf_plan;
 
 #define PERF_FAR_CLIENTS 8u /* at once; each registers PERF_MAX_MEMORY at most */
 

@@ -3,7 +3,9 @@
 #ifndef ROCI_PERF_NEAR_H
 #define ROCI_PERF_NEAR_H
 
-#include "perf/run.h"
+#include "perf/control.h"
+#include "perf/end.h"
+#include "perf/talk.h"
 #include "tour/dial.h"
 
 struct perf_near {

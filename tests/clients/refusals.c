@@ -3,8 +3,6 @@
  * Calls that are refused, and datagrams that are dropped, one after the other, for test_why.py: ibv_wr_*, multicast,
  * UD. Before each a line on stderr has its name. Public verbs and rdma_cm only.
  */
-#include <arpa/inet.h>
-#include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>

@@ -132,7 +132,7 @@ def wrong_arguments(name):
         fails(loopback, [lesson(name), '-p', ''], 2, 'is not a port')
     if name in FILES:
         fails(loopback, [lesson(name)], 2, usage)
-        fails(loopback, [lesson(name), '/nonexistent', '127.0.0.1'], 1, '/nonexistent: No such file')
+        fails(loopback, [lesson(name), '/proc/nonexistent', '127.0.0.1'], 1, '/proc/nonexistent: No such file')
     if name in ALONE:
         fails(loopback, [lesson(name), '-g', '-1'], 2, '-1 is not a GID index')
         fails(loopback, [lesson(name), '-d', 'mlx9_9'], 1, 'no RDMA device mlx9_9')

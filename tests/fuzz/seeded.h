@@ -7,6 +7,7 @@
 #define ROCI_TESTS_SEEDED_H
 
 #include <inttypes.h>
+#include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <sys/random.h>

@@ -6,10 +6,11 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "capture/tracker.h"
 #include "wire/bytes.h"
 #include "wire/gid.h"
+#include "wire/icrc.h"
 #include "wire/ip.h"
+#include "wire/packet.h"
 
 #define FILE_ETHERNET 1
 #define FILE_RAW      101

@@ -4,6 +4,7 @@
 
 #include <stdlib.h>
 
+#include "capture/reader.h"
 #include "capture_file.h"
 
 static const uint8_t packet[] = {1, 2, 3, 4, 5};

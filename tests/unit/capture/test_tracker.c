@@ -4,6 +4,7 @@
 
 #include <infiniband/verbs.h>
 
+#include "capture/tracker.h"
 #include "capture_file.h"
 
 #define MS 1000000ull

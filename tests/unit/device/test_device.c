@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 #include "bench.h"
 
-#include <arpa/inet.h>
 #include <dirent.h>
 #include <pthread.h>
 #include <stdatomic.h>

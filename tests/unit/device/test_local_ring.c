@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "device/local_ring.h"
+#include "engine/limits.h"
 
 static struct roci_local_ring *ring;
 static uint8_t memory[8192];

@@ -16,6 +16,7 @@
 #include <unistd.h>
 
 #include "device/local_settle.h"
+#include "device/local_copy.h"
 
 #define BYTES 100000
 #define VALUE UINT64_C(0x1122334455667788)
