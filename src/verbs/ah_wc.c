@@ -3,6 +3,7 @@
 #include <errno.h>
 #include <netinet/in.h>
 
+#include "engine/why.h"
 #include "verbs/pd.h"
 #include "wire/gid.h"
 #include "wire/ip.h"
@@ -52,7 +53,7 @@ static int fill_grh(const struct ibv_context *context, const struct ibv_grh *grh
 		route->traffic_class = (first >> 20) & 0xff;
 		route->flow_label = first & IB_GRH_FLOWLABEL_MASK;
 	} else {
-		return EPROTONOSUPPORT;
+		return ROCI_REFUSE(EPROTONOSUPPORT, "the GRH has neither an IPv4 nor an IPv6 header");
 	}
 	int index = find_sgid(context, ours);
 	if (index < 0)
@@ -66,8 +67,10 @@ int ibv_init_ah_from_wc(struct ibv_context *context, uint8_t port_num, struct ib
 			struct ibv_ah_attr *attr)
 {
 	int err = 0;
-	if (!vb_is_context(context) || port_num != VB_PORT || !wc || !attr)
+	if (!vb_is_context(context) || !wc || !attr)
 		err = EINVAL;
+	else if (port_num != VB_PORT)
+		err = ROCI_REFUSE(EINVAL, "port_num %u: roci0 has port %d only", port_num, VB_PORT);
 	if (!err) {
 		*attr = (struct ibv_ah_attr){
 			.dlid = wc->slid,
@@ -82,7 +85,7 @@ int ibv_init_ah_from_wc(struct ibv_context *context, uint8_t port_num, struct ib
 	}
 	if (!err)
 		return 0;
-	errno = err;
+	roci_verbs_refused("ibv_init_ah_from_wc", err);
 	return -1;
 }
 

@@ -124,7 +124,7 @@ ALSO_1_0(ibv_get_async_event);
 int ibv_get_async_event(struct ibv_context *context, struct ibv_async_event *event)
 {
 	if (!vb_is_context(context) || !event) {
-		errno = EINVAL;
+		roci_verbs_refused("ibv_get_async_event", EINVAL);
 		return -1;
 	}
 	struct async_event *e;

@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <unistd.h>
 
+#include "engine/why.h"
 #include "verbs/cq.h"
 #include "verbs/event_fd.h"
 
@@ -33,10 +34,10 @@ VERB_DEFINE(1, ibv_destroy_comp_channel, struct ibv_comp_channel *, channel)
 		return EINVAL;
 	struct vb_channel *ch = (struct vb_channel *)channel;
 	pthread_mutex_lock(&ch->lock);
-	bool busy = channel->refcnt > 0;
+	int users = channel->refcnt;
 	pthread_mutex_unlock(&ch->lock);
-	if (busy)
-		return EBUSY;
+	if (users > 0)
+		return ROCI_REFUSE(EBUSY, "CQs have the channel: %d", users);
 	close(channel->fd);
 	pthread_mutex_destroy(&ch->lock);
 	free(ch);
@@ -143,7 +144,7 @@ ALSO_1_0(ibv_get_cq_event);
 int ibv_get_cq_event(struct ibv_comp_channel *channel, struct ibv_cq **cq, void **cq_context)
 {
 	if (!channel || !cq || !cq_context) {
-		errno = EINVAL;
+		roci_verbs_refused("ibv_get_cq_event", EINVAL);
 		return -1;
 	}
 	struct vb_cq *got;

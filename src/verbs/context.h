@@ -89,5 +89,15 @@ int vb_modify_cq(struct ibv_cq *cq, struct ibv_modify_cq_attr *attr);
 int vb_get_srq_num(struct ibv_srq *srq, uint32_t *srq_num);
 int vb_post_srq_ops(struct ibv_srq *srq, struct ibv_ops_wr *op, struct ibv_ops_wr **bad_op);
 int vb_modify_qp_rate_limit(struct ibv_qp *qp, struct ibv_qp_rate_limit_attr *attr);
+struct ibv_xrcd *vb_open_xrcd(struct ibv_context *context, struct ibv_xrcd_init_attr *attr);
+struct ibv_qp *vb_open_qp(struct ibv_context *context, struct ibv_qp_open_attr *attr);
+struct ibv_dm *vb_alloc_dm(struct ibv_context *context, struct ibv_alloc_dm_attr *attr);
+struct ibv_mr *vb_alloc_null_mr(struct ibv_pd *pd);
+struct ibv_flow *vb_create_flow(struct ibv_qp *qp, struct ibv_flow_attr *attr);
+struct ibv_flow_action *vb_create_flow_action_esp(struct ibv_context *context, struct ibv_flow_action_esp_attr *attr);
+struct ibv_wq *vb_create_wq(struct ibv_context *context, struct ibv_wq_init_attr *attr);
+struct ibv_rwq_ind_table *vb_create_rwq_ind_table(struct ibv_context *context,
+						  struct ibv_rwq_ind_table_init_attr *attr);
+struct ibv_counters *vb_create_counters(struct ibv_context *context, struct ibv_counters_init_attr *attr);
 
 #endif

@@ -88,8 +88,10 @@ struct ibv_cq_ex *vb_create_cq_ex(struct ibv_context *context, struct ibv_cq_ini
 {
 	const uint64_t fields = IBV_WC_STANDARD_FLAGS | IBV_WC_EX_WITH_COMPLETION_TIMESTAMP |
 				IBV_WC_EX_WITH_COMPLETION_TIMESTAMP_WALLCLOCK;
-	if (!attr || (attr->comp_mask & ~(uint32_t)(IBV_CQ_INIT_ATTR_MASK_FLAGS | IBV_CQ_INIT_ATTR_MASK_PD)))
+	if (!attr)
 		return vb_null(EINVAL);
+	if (attr->comp_mask & ~(uint32_t)(IBV_CQ_INIT_ATTR_MASK_FLAGS | IBV_CQ_INIT_ATTR_MASK_PD))
+		return vb_null(ROCI_REFUSE(EINVAL, "comp_mask 0x%x has an unknown bit", attr->comp_mask));
 	/* There is no VLAN, flow tag or tag matching here, and an overrun is always detected. */
 	if (attr->wc_flags & ~fields)
 		return vb_null(ROCI_REFUSE(EOPNOTSUPP, "wc_flags 0x%llx: roci0 does not have 0x%llx",
@@ -101,7 +103,7 @@ struct ibv_cq_ex *vb_create_cq_ex(struct ibv_context *context, struct ibv_cq_ini
 					   attr->flags));
 	if ((attr->comp_mask & IBV_CQ_INIT_ATTR_MASK_PD) &&
 	    (!vb_is_pd(attr->parent_domain) || attr->parent_domain->context != context))
-		return vb_null(EINVAL);
+		return vb_null(ROCI_REFUSE(EINVAL, "parent_domain is NULL or of another context"));
 	if (attr->cqe > ROCI_MAX_CQE || attr->comp_vector >= VB_COMP_VECTORS)
 		return vb_null(ROCI_REFUSE(EINVAL, "cqe %u, comp_vector %u: at most %d and %d", attr->cqe,
 					   attr->comp_vector, ROCI_MAX_CQE, VB_COMP_VECTORS - 1));
@@ -117,13 +119,17 @@ struct ibv_cq_ex *vb_create_cq_ex(struct ibv_context *context, struct ibv_cq_ini
 ALSO_1_0(ibv_resize_cq);
 VERB_DEFINE(2, ibv_resize_cq, struct ibv_cq *, ibcq, int, cqe)
 {
-	if (!vb_is_cq(ibcq) || cqe < 1 || cqe > ROCI_MAX_CQE)
+	if (!vb_is_cq(ibcq))
 		return EINVAL;
+	if (cqe < 1 || cqe > ROCI_MAX_CQE)
+		return ROCI_REFUSE(EINVAL, "cqe %d: 1 to %d are allowed", cqe, ROCI_MAX_CQE);
 	struct vb_cq *cq = (struct vb_cq *)ibcq;
 	struct vb_context *ctx = vb_context(ibcq->context);
 	pthread_mutex_lock(&cq->consumer);
 	roci_device_lock(ctx->dev);
 	int err = -roci_cq_resize(cq->engine, (unsigned)cqe);
+	if (err == EINVAL)
+		ROCI_WHY("cqe %d: the CQ holds more completions; poll first", cqe);
 	ibcq->cqe = (int)roci_cq_capacity(cq->engine);
 	roci_device_unlock(ctx->dev);
 	pthread_mutex_unlock(&cq->consumer);
@@ -250,7 +256,7 @@ VERB_DEFINE_COUNT(3, int, vb_poll_cq, struct ibv_cq *, ibcq, int, num_entries, s
 {
 	struct vb_cq *cq = (struct vb_cq *)ibcq;
 	if (num_entries < 0 || (num_entries && !wc))
-		return -EINVAL;
+		return ROCI_REFUSE(-EINVAL, "num_entries %d: at least 0, and wc for as many", num_entries);
 	int got = consume(cq, num_entries, wc);
 	if (got || !num_entries)
 		return got;
@@ -258,7 +264,9 @@ VERB_DEFINE_COUNT(3, int, vb_poll_cq, struct ibv_cq *, ibcq, int, num_entries, s
 	got = consume(cq, num_entries, wc);
 	/* Completions before an overrun are still delivered. Later ones are lost: the program must not wait for them.
 	 */
-	return !got && roci_cq_overrun(cq->engine) ? -EIO : got;
+	return !got && roci_cq_overrun(cq->engine)
+		       ? ROCI_REFUSE(-EIO, "the CQ of %d entries has overflowed: completions are lost", ibcq->cqe)
+		       : got;
 }
 
 VERB_DEFINE(2, vb_req_notify_cq, struct ibv_cq *, ibcq, int, solicited_only)

@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <unistd.h>
 
+#include "engine/why.h"
 #include "verbs/cq.h"
 #include "verbs/event_fd.h"
 #include "verbs/mr.h"
@@ -104,13 +105,21 @@ int ibv_get_device_index(struct ibv_device *device)
 
 /* ---- contexts ---- */
 
-/* What a NULL entry means is in unsupported.c. */
 static const struct verbs_context verbs_template = {
 	.query_port = vb_query_port,
 	.modify_cq = vb_modify_cq,
 	.get_srq_num = vb_get_srq_num,
 	.post_srq_ops = vb_post_srq_ops,
 	.modify_qp_rate_limit = vb_modify_qp_rate_limit,
+	.open_xrcd = vb_open_xrcd,
+	.open_qp = vb_open_qp,
+	.alloc_dm = vb_alloc_dm,
+	.alloc_null_mr = vb_alloc_null_mr,
+	.ibv_create_flow = vb_create_flow,
+	.create_flow_action_esp = vb_create_flow_action_esp,
+	.create_wq = vb_create_wq,
+	.create_rwq_ind_table = vb_create_rwq_ind_table,
+	.create_counters = vb_create_counters,
 	.advise_mr = vb_advise_mr,
 	.alloc_parent_domain = vb_alloc_parent_domain,
 	.dealloc_td = vb_dealloc_td,
@@ -166,7 +175,7 @@ ALSO_1_0(ibv_open_device);
 struct ibv_context *ibv_open_device(struct ibv_device *device)
 {
 	if (device != &vb_the_device.device)
-		return vb_null(device ? ENODEV : EINVAL);
+		return vb_null(device ? ROCI_REFUSE(ENODEV, "device is not roci0") : EINVAL);
 
 	struct vb_context *ctx = calloc(1, sizeof(*ctx));
 	if (!ctx)
@@ -263,7 +272,7 @@ VERB_DEFINE(1, ibv_close_device, struct ibv_context *, context)
 		return EINVAL;
 	struct vb_context *ctx = vb_context(context);
 	if (!ctx->dev)
-		return EINVAL;
+		return ROCI_REFUSE(EINVAL, "the context is closed already");
 	bool objects_left = destroy_objects(ctx);
 	roci_device_put(ctx->dev);
 	ctx->dev = NULL;

@@ -5,6 +5,7 @@
 #include <errno.h>
 #include <stdio.h>
 
+#include "engine/why.h"
 #include "verbs/context.h"
 #include "wire/gid.h"
 
@@ -57,12 +58,15 @@ static bool from_arp(const uint8_t gid[16], ethernet_address mac)
 VERB_DEFINE(4, ibv_resolve_eth_l2_from_gid, struct ibv_context *, context, struct ibv_ah_attr *, attr, ethernet_address,
 	    eth_mac, uint16_t *, vid)
 {
-	if (!vb_is_context(context) || !attr || !eth_mac || !attr->is_global || attr->port_num != VB_PORT)
+	if (!vb_is_context(context) || !attr || !eth_mac)
 		return EINVAL;
+	if (!attr->is_global || attr->port_num != VB_PORT)
+		return ROCI_REFUSE(EINVAL, "is_global %u, port_num %u: 1 and %d are allowed", attr->is_global,
+				   attr->port_num, VB_PORT);
 	const uint8_t *gid = attr->grh.dgid.raw;
 	if (!roci_gid_multicast_mac(gid, eth_mac) && !from_own(context, gid, eth_mac) && !from_arp(gid, eth_mac) &&
 	    !from_eui64(gid, eth_mac))
-		return EHOSTUNREACH;
+		return ROCI_REFUSE(EHOSTUNREACH, "the kernel knows no neighbour of that GID (ip neigh)");
 	if (vid)
 		*vid = NO_VLAN;
 	return 0;

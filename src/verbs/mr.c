@@ -184,9 +184,10 @@ static int rereg_check(const struct vb_mr *mr, int flags, struct ibv_pd *pd, con
 		       unsigned access)
 {
 	if (!flags || (flags & ~IBV_REREG_MR_FLAGS_SUPPORTED))
-		return EINVAL;
+		return ROCI_REFUSE(EINVAL, "flags 0x%x: bits of 0x%x are allowed, at least one", (unsigned)flags,
+				   (unsigned)IBV_REREG_MR_FLAGS_SUPPORTED);
 	if ((flags & IBV_REREG_MR_CHANGE_PD) && (!vb_is_pd(pd) || pd->context != mr->mr.context))
-		return EINVAL;
+		return ROCI_REFUSE(EINVAL, "pd is NULL or of another context than the region");
 	int err = check_access(access);
 	if (!err && (flags & (IBV_REREG_MR_CHANGE_TRANSLATION | IBV_REREG_MR_CHANGE_ACCESS)))
 		err = check_range(attr->base, attr->len, attr->iova, access);
@@ -253,27 +254,33 @@ static int advise_find(struct vb_context *ctx, const struct ibv_pd *pd, const st
 		if (mr->mr.lkey != sge->lkey)
 			continue;
 		if (vb_pd_number(mr->mr.pd) != vb_pd_number(pd))
-			return EPERM;
+			return ROCI_REFUSE(EPERM, "lkey 0x%x is of a region in another PD", sge->lkey);
 		if (write && !(mr->access & IBV_ACCESS_LOCAL_WRITE))
-			return EPERM;
+			return ROCI_REFUSE(EPERM, "lkey 0x%x lacks IBV_ACCESS_LOCAL_WRITE", sge->lkey);
 		uint64_t offset = sge->addr - mr->iova;
 		if (offset > mr->mr.length || sge->length > mr->mr.length - offset)
-			return EFAULT;
+			return ROCI_REFUSE(EFAULT, "addr 0x%llx, length %u leave the region of lkey 0x%x",
+					   (unsigned long long)sge->addr, sge->length, sge->lkey);
 		*addr = (char *)mr->mr.addr + offset;
 		return 0;
 	}
-	return ENOENT;
+	return ROCI_REFUSE(ENOENT, "lkey 0x%x is of no region", sge->lkey);
 }
 
 /* Prefetching brings back pages that were swapped out after the registration. */
 VERB_DEFINE(5, vb_advise_mr, struct ibv_pd *, pd, enum ibv_advise_mr_advice, advice, uint32_t, flags, struct ibv_sge *,
 	    sg_list, uint32_t, num_sge)
 {
-	if (!vb_is_pd(pd) || (flags & ~(uint32_t)IBV_ADVISE_MR_FLAG_FLUSH) || !num_sge || !sg_list)
+	if (!vb_is_pd(pd) || !sg_list)
 		return EINVAL;
+	if ((flags & ~(uint32_t)IBV_ADVISE_MR_FLAG_FLUSH) || !num_sge)
+		return ROCI_REFUSE(EINVAL,
+				   "flags 0x%x, num_sge %u: IBV_ADVISE_MR_FLAG_FLUSH, and 1 or more, are allowed",
+				   flags, num_sge);
 	if (advice != IBV_ADVISE_MR_ADVICE_PREFETCH && advice != IBV_ADVISE_MR_ADVICE_PREFETCH_WRITE &&
 	    advice != IBV_ADVISE_MR_ADVICE_PREFETCH_NO_FAULT)
-		return EOPNOTSUPP;
+		return ROCI_REFUSE(EOPNOTSUPP, "advice %d: roci0 has the three kinds of IBV_ADVISE_MR_ADVICE_PREFETCH",
+				   (int)advice);
 	bool write = advice == IBV_ADVISE_MR_ADVICE_PREFETCH_WRITE;
 	struct vb_context *ctx = vb_context(pd->context);
 	for (uint32_t i = 0; i < num_sge; i++) {
@@ -281,10 +288,14 @@ VERB_DEFINE(5, vb_advise_mr, struct ibv_pd *, pd, enum ibv_advise_mr_advice, adv
 		roci_device_lock(ctx->dev);
 		int err = advise_find(ctx, pd, &sg_list[i], write, &addr);
 		roci_device_unlock(ctx->dev);
-		if (!err && sg_list[i].length && advice != IBV_ADVISE_MR_ADVICE_PREFETCH_NO_FAULT)
-			err = vb_range_check(addr, sg_list[i].length, write);
 		if (err)
 			return err;
+		if (!sg_list[i].length || advice == IBV_ADVISE_MR_ADVICE_PREFETCH_NO_FAULT)
+			continue;
+		err = vb_range_check(addr, sg_list[i].length, write);
+		if (err)
+			return ROCI_REFUSE(err, "sg_list[%u]: %u bytes at %p are not all there any more", i,
+					   sg_list[i].length, addr);
 	}
 	return 0;
 }

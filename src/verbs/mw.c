@@ -26,8 +26,10 @@ static int mw_create(struct vb_context *ctx, struct vb_mw *mw, uint32_t pd, int 
 
 struct ibv_mw *vb_alloc_mw(struct ibv_pd *pd, enum ibv_mw_type type)
 {
-	if (!vb_is_pd(pd) || (type != IBV_MW_TYPE_1 && type != IBV_MW_TYPE_2))
+	if (!vb_is_pd(pd))
 		return vb_null(EINVAL);
+	if (type != IBV_MW_TYPE_1 && type != IBV_MW_TYPE_2)
+		return vb_null(ROCI_REFUSE(EINVAL, "type %d: IBV_MW_TYPE_1 and IBV_MW_TYPE_2 are allowed", (int)type));
 	if (!vb_quota_take(&live_mws, ROCI_MAX_MW))
 		return vb_null(ENOMEM);
 	int err = ENOMEM;

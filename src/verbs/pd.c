@@ -56,8 +56,10 @@ VERB_DEFINE(1, ibv_dealloc_pd, struct ibv_pd *, ibpd)
  * contention are cheap. */
 struct ibv_td *vb_alloc_td(struct ibv_context *context, struct ibv_td_init_attr *attr)
 {
-	if (!vb_is_context(context) || !attr || attr->comp_mask)
+	if (!vb_is_context(context) || !attr)
 		return vb_null(EINVAL);
+	if (attr->comp_mask)
+		return vb_null(ROCI_REFUSE(EINVAL, "comp_mask 0x%x: 0 is allowed", attr->comp_mask));
 	struct vb_td *td = calloc(1, sizeof(*td));
 	if (!td)
 		return vb_null(ENOMEM);
@@ -70,7 +72,8 @@ VERB_DEFINE(1, vb_dealloc_td, struct ibv_td *, td)
 	if (!td)
 		return EINVAL;
 	if (atomic_load(&((struct vb_td *)td)->users))
-		return EBUSY;
+		return ROCI_REFUSE(EBUSY, "%u parent domains have it",
+				   (unsigned)atomic_load(&((struct vb_td *)td)->users));
 	free(td);
 	return 0;
 }
@@ -83,9 +86,10 @@ struct ibv_pd *vb_alloc_parent_domain(struct ibv_context *context, struct ibv_pa
 	if (!vb_is_context(context) || !attr || !vb_is_pd(attr->pd) || attr->pd->context != context)
 		return vb_null(EINVAL);
 	if ((attr->comp_mask & ~known) || (attr->comp_mask & IBV_PARENT_DOMAIN_INIT_ATTR_ALLOCATORS))
-		return vb_null(EOPNOTSUPP);
+		return vb_null(ROCI_REFUSE(EOPNOTSUPP, "comp_mask 0x%x: roci0 takes no allocators of the program",
+					   attr->comp_mask));
 	if (attr->td && attr->td->context != context)
-		return vb_null(EINVAL);
+		return vb_null(ROCI_REFUSE(EINVAL, "td is of another context"));
 
 	struct vb_pd *pd = pd_new(context);
 	if (!pd)

@@ -6,6 +6,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
+#include "engine/why.h"
 #include "verbs/context.h"
 #include "wire/mtu.h"
 
@@ -39,10 +40,34 @@ void vb_port_speed(const char *ifname, uint8_t *width, uint8_t *speed)
 	*speed = codes[i].speed;
 }
 
+/* Whether it is a context of ours, and has this port. */
+static bool has_port(const struct ibv_context *context, unsigned port_num)
+{
+	if (!vb_is_context(context))
+		return false;
+	if (port_num != VB_PORT)
+		ROCI_WHY("port_num %u: roci0 has port %d only", port_num, VB_PORT);
+	return port_num == VB_PORT;
+}
+
+static bool has_index(const char *what, long index, int entries)
+{
+	if (index < 0 || index >= entries)
+		ROCI_WHY("index %ld: the table of %s has %d entries, from 0 on", index, what, entries);
+	return index >= 0 && index < entries;
+}
+
+/* For functions that return -1, with errno. */
+static int refuse(const char *call)
+{
+	roci_verbs_refused(call, EINVAL);
+	return -1;
+}
+
 VERB_DEFINE(4, vb_query_port, struct ibv_context *, context, uint8_t, port_num, struct ibv_port_attr *, attr, size_t,
 	    attr_size)
 {
-	if (!vb_is_context(context) || !attr || port_num != VB_PORT)
+	if (!attr || !has_port(context, port_num))
 		return EINVAL;
 	struct roci_device *dev = vb_context(context)->dev;
 	struct roci_gids gids;
@@ -95,10 +120,8 @@ static bool gid_at(const struct ibv_context *context, unsigned index, struct roc
 ALSO_1_0(ibv_query_gid);
 int ibv_query_gid(struct ibv_context *context, uint8_t port_num, int index, union ibv_gid *gid)
 {
-	if (!gid || !vb_is_context(context) || port_num != VB_PORT || index < 0 || index >= ROCI_MAX_GIDS) {
-		errno = EINVAL;
-		return -1;
-	}
+	if (!gid || !has_port(context, port_num) || !has_index("GIDs", index, ROCI_MAX_GIDS))
+		return refuse("ibv_query_gid");
 	struct roci_gid_entry entry;
 	if (gid_at(context, (unsigned)index, &entry))
 		memcpy(gid->raw, entry.gid, sizeof(gid->raw));
@@ -123,10 +146,10 @@ static void fill_entry(struct ibv_gid_entry *out, const struct roci_gid_entry *e
 VERB_DEFINE(6, _ibv_query_gid_ex, struct ibv_context *, context, uint32_t, port_num, uint32_t, gid_index,
 	    struct ibv_gid_entry *, entry, uint32_t, flags, size_t, entry_size)
 {
-	if (!vb_is_context(context) || !entry || port_num != VB_PORT || gid_index >= ROCI_MAX_GIDS)
+	if (!entry || !has_port(context, port_num) || !has_index("GIDs", gid_index, ROCI_MAX_GIDS))
 		return EINVAL;
 	if (flags)
-		return EOPNOTSUPP;
+		return ROCI_REFUSE(EOPNOTSUPP, "flags 0x%x: 0 is allowed", flags);
 	struct roci_gid_entry found;
 	if (!gid_at(context, gid_index, &found))
 		return ENODATA;
@@ -140,7 +163,7 @@ VERB_DEFINE_COUNT(5, ssize_t, _ibv_query_gid_table, struct ibv_context *, contex
 	if (!vb_is_context(context) || (max_entries && !entries))
 		return -EINVAL;
 	if (flags)
-		return -EOPNOTSUPP;
+		return ROCI_REFUSE(-EOPNOTSUPP, "flags 0x%x: 0 is allowed", flags);
 	struct roci_gids gids;
 	roci_device_gids(vb_context(context)->dev, &gids);
 	size_t n = 0;
@@ -148,7 +171,7 @@ VERB_DEFINE_COUNT(5, ssize_t, _ibv_query_gid_table, struct ibv_context *, contex
 		if (!roci_gid_is_present(&gids.entries[i]))
 			continue;
 		if (n == max_entries)
-			return -EINVAL;
+			return ROCI_REFUSE(-EINVAL, "max_entries %zu: there are more GIDs", max_entries);
 		fill_entry((struct ibv_gid_entry *)((char *)entries + n * entry_size), &gids.entries[i], (uint32_t)i,
 			   entry_size);
 		n++;
@@ -159,10 +182,8 @@ VERB_DEFINE_COUNT(5, ssize_t, _ibv_query_gid_table, struct ibv_context *, contex
 /* Private, but ibv_devinfo and pyverbs call it. */
 int ibv_query_gid_type(struct ibv_context *context, uint8_t port_num, unsigned int index, enum vb_sysfs_gid_type *type)
 {
-	if (!type || !vb_is_context(context) || port_num != VB_PORT || index >= ROCI_MAX_GIDS) {
-		errno = EINVAL;
-		return -1;
-	}
+	if (!type || !has_port(context, port_num) || !has_index("GIDs", (long)index, ROCI_MAX_GIDS))
+		return refuse("ibv_query_gid_type");
 	struct roci_gid_entry entry;
 	*type = gid_at(context, index, &entry) ? VB_SYSFS_GID_ROCE_V2 : VB_SYSFS_GID_IB_ROCE_V1;
 	return 0;
@@ -173,19 +194,19 @@ int ibv_query_gid_type(struct ibv_context *context, uint8_t port_num, unsigned i
 ALSO_1_0(ibv_query_pkey);
 int ibv_query_pkey(struct ibv_context *context, uint8_t port_num, int index, __be16 *pkey)
 {
-	if (!vb_is_context(context) || port_num != VB_PORT || index != 0 || !pkey) {
-		errno = EINVAL;
-		return -1;
-	}
+	if (!pkey || !has_port(context, port_num) || !has_index("P_Keys", index, 1))
+		return refuse("ibv_query_pkey");
 	*pkey = htons(VB_DEFAULT_PKEY);
 	return 0;
 }
 
 int ibv_get_pkey_index(struct ibv_context *context, uint8_t port_num, __be16 pkey)
 {
-	if (!vb_is_context(context) || port_num != VB_PORT || pkey != htons(VB_DEFAULT_PKEY)) {
-		errno = EINVAL;
-		return -1;
+	if (!has_port(context, port_num))
+		return refuse("ibv_get_pkey_index");
+	if (pkey != htons(VB_DEFAULT_PKEY)) {
+		ROCI_WHY("pkey 0x%04x: the table has 0x%04x only", ntohs(pkey), VB_DEFAULT_PKEY);
+		return refuse("ibv_get_pkey_index");
 	}
 	return 0;
 }

@@ -182,7 +182,7 @@ struct ibv_qp *vb_create_qp_ex(struct ibv_context *context, struct ibv_qp_init_a
 	if (!err)
 		err = check_attr_ex(attr);
 	if (!err && (!(attr->comp_mask & IBV_QP_INIT_ATTR_PD) || !vb_is_pd(attr->pd) || attr->pd->context != context))
-		err = EINVAL;
+		err = ROCI_REFUSE(EINVAL, "pd is missing in comp_mask, or is NULL or of another context");
 	if (err)
 		return vb_null(err);
 	return qp_create(attr->pd, attr, attr->comp_mask & IBV_QP_INIT_ATTR_SEND_OPS_FLAGS);
@@ -191,7 +191,7 @@ struct ibv_qp *vb_create_qp_ex(struct ibv_context *context, struct ibv_qp_init_a
 struct ibv_qp_ex *ibv_qp_to_qp_ex(struct ibv_qp *qp)
 {
 	if (!vb_is_qp(qp) || !vb_qp(qp)->has_ex)
-		return vb_null(EOPNOTSUPP);
+		return vb_null(ROCI_REFUSE(EOPNOTSUPP, "the QP was made without IBV_QP_INIT_ATTR_SEND_OPS_FLAGS"));
 	return &vb_qp(qp)->ex;
 }
 

@@ -2,6 +2,7 @@
 /* The attributes of the device. All limits come from engine/limits.h. */
 #include <errno.h>
 
+#include "engine/why.h"
 #include "verbs/context.h"
 
 /* Software devices have no OUI. Soft-RoCE has this value, too; programs reject 0. */
@@ -56,8 +57,11 @@ VERB_DEFINE(2, ibv_query_device, struct ibv_context *, context, struct ibv_devic
 VERB_DEFINE(4, vb_query_device_ex, struct ibv_context *, context, const struct ibv_query_device_ex_input *, input,
 	    struct ibv_device_attr_ex *, attr, size_t, attr_size)
 {
-	if (!vb_is_context(context) || !attr || attr_size < sizeof(attr->orig_attr) || (input && input->comp_mask))
+	if (!vb_is_context(context) || !attr)
 		return EINVAL;
+	if (attr_size < sizeof(attr->orig_attr) || (input && input->comp_mask))
+		return ROCI_REFUSE(EINVAL, "attr_size %zu, input->comp_mask 0x%x: %zu and more, and 0, are allowed",
+				   attr_size, input ? input->comp_mask : 0, sizeof(attr->orig_attr));
 	struct ibv_device_attr_ex full = {
 		.completion_timestamp_mask = UINT64_MAX,
 		.hca_core_clock = 1000000, /* kHz: timestamps are nanoseconds */
@@ -80,7 +84,7 @@ VERB_DEFINE(2, vb_query_rt_values, struct ibv_context *, context, struct ibv_val
 		return EINVAL;
 	uint32_t asked = values->comp_mask;
 	if (asked & ~(uint32_t)IBV_VALUES_MASK_RAW_CLOCK)
-		return EINVAL;
+		return ROCI_REFUSE(EINVAL, "comp_mask 0x%x: roci0 has IBV_VALUES_MASK_RAW_CLOCK", asked);
 	if (asked & IBV_VALUES_MASK_RAW_CLOCK) {
 		values->raw_clock.tv_sec = 0;
 		values->raw_clock.tv_nsec = (long)roci_now();

@@ -59,11 +59,12 @@ struct ibv_srq *vb_create_srq_ex(struct ibv_context *context, struct ibv_srq_ini
 	if (!vb_is_context(context) || !attr)
 		return vb_null(EINVAL);
 	if ((attr->comp_mask & IBV_SRQ_INIT_ATTR_TYPE) && attr->srq_type != IBV_SRQT_BASIC)
-		return vb_null(attr->srq_type <= IBV_SRQT_TM ? EOPNOTSUPP : EINVAL);
+		return vb_null(ROCI_REFUSE(attr->srq_type <= IBV_SRQT_TM ? EOPNOTSUPP : EINVAL,
+					   "srq_type %d: roci0 has IBV_SRQT_BASIC only", (int)attr->srq_type));
 	if (attr->comp_mask >= IBV_SRQ_INIT_ATTR_RESERVED)
-		return vb_null(EINVAL);
+		return vb_null(ROCI_REFUSE(EINVAL, "comp_mask 0x%x has an unknown bit", attr->comp_mask));
 	if (!(attr->comp_mask & IBV_SRQ_INIT_ATTR_PD) || !vb_is_pd(attr->pd) || attr->pd->context != context)
-		return vb_null(EINVAL);
+		return vb_null(ROCI_REFUSE(EINVAL, "pd is missing in comp_mask, or is NULL or of another context"));
 	return ibv_create_srq(attr->pd, (struct ibv_srq_init_attr *)attr);
 }
 
@@ -75,10 +76,13 @@ static bool is_srq(const struct ibv_srq *srq)
 ALSO_1_0(ibv_modify_srq);
 VERB_DEFINE(3, ibv_modify_srq, struct ibv_srq *, ibsrq, struct ibv_srq_attr *, attr, int, mask)
 {
-	if (!is_srq(ibsrq) || !attr || (mask & ~(IBV_SRQ_MAX_WR | IBV_SRQ_LIMIT)))
+	if (!is_srq(ibsrq) || !attr)
 		return EINVAL;
+	if (mask & ~(IBV_SRQ_MAX_WR | IBV_SRQ_LIMIT))
+		return ROCI_REFUSE(EINVAL, "srq_attr_mask 0x%x: IBV_SRQ_MAX_WR and IBV_SRQ_LIMIT are allowed",
+				   (unsigned)mask);
 	if ((mask & IBV_SRQ_MAX_WR) && (attr->max_wr < 1 || attr->max_wr > ROCI_MAX_SRQ_WR))
-		return EINVAL;
+		return ROCI_REFUSE(EINVAL, "max_wr %u: 1 to %d are allowed", attr->max_wr, ROCI_MAX_SRQ_WR);
 	struct roci_srq *srq = ((struct vb_srq *)ibsrq)->engine;
 	struct vb_context *ctx = vb_context(ibsrq->context);
 	roci_device_lock(ctx->dev);

@@ -2,15 +2,9 @@
 /*
  * What this library does not support. All of it fails with EOPNOTSUPP, as on a device that cannot do it.
  *
- * Entries that verbs_template (device.c) leaves NULL, for which verbs.h itself sets errno to EOPNOTSUPP, or that need
- * an object of a kind that cannot be made:
+ * Kinds of objects that cannot be made. The entries of verbs_template (device.c) that need such an object are NULL:
  *
- *	XRC: open_xrcd, close_xrcd, open_qp
- *	device memory: alloc_dm, free_dm, reg_dm_mr
- *	flow steering: ibv_create_flow, ibv_destroy_flow, create/modify/destroy_flow_action
- *	work queues and RSS: create_wq, modify_wq, destroy_wq, create/destroy_rwq_ind_table
- *	counters: create_counters, destroy_counters, attach_counters_point_flow, read_counters
- *	null MRs: alloc_null_mr
+ *	XRC domains, QPs of other processes, device memory, null MRs, flow steering, work queues and RSS, counters
  * Refused where the object is made or changed:
  *	QP types RAW_PACKET, XRC_SEND, XRC_RECV, DRIVER; create flags, TSO, RSS (qp.c)
  *	alternate paths, resizing and rate limits of a QP (qp_attr.c)
@@ -21,6 +15,7 @@
  */
 #include <errno.h>
 
+#include "engine/why.h"
 #include "verbs/context.h"
 
 /* ---- entries of struct verbs_context: left NULL, verbs.h would return EOPNOTSUPP without setting errno ---- */
@@ -48,6 +43,54 @@ VERB_DEFINE(3, vb_post_srq_ops, struct ibv_srq *, srq, struct ibv_ops_wr *, op, 
 VERB_DEFINE(2, vb_modify_qp_rate_limit, struct ibv_qp *, qp, struct ibv_qp_rate_limit_attr *, attr)
 {
 	return EOPNOTSUPP;
+}
+
+/* Were these entries NULL, verbs.h would set errno itself, and `roci run --why` could not tell. */
+
+struct ibv_xrcd *vb_open_xrcd(struct ibv_context *context, struct ibv_xrcd_init_attr *attr)
+{
+	return vb_null(ROCI_REFUSE(EOPNOTSUPP, "roci0 has no XRC"));
+}
+
+struct ibv_qp *vb_open_qp(struct ibv_context *context, struct ibv_qp_open_attr *attr)
+{
+	return vb_null(ROCI_REFUSE(EOPNOTSUPP, "roci0 has no XRC, and no QP of another process"));
+}
+
+struct ibv_dm *vb_alloc_dm(struct ibv_context *context, struct ibv_alloc_dm_attr *attr)
+{
+	return vb_null(ROCI_REFUSE(EOPNOTSUPP, "roci0 has no memory of its own"));
+}
+
+struct ibv_mr *vb_alloc_null_mr(struct ibv_pd *pd)
+{
+	return vb_null(ROCI_REFUSE(EOPNOTSUPP, "roci0 has no null MRs"));
+}
+
+struct ibv_flow *vb_create_flow(struct ibv_qp *qp, struct ibv_flow_attr *attr)
+{
+	return vb_null(ROCI_REFUSE(EOPNOTSUPP, "roci0 has no flow steering: it sees RDMA packets only"));
+}
+
+struct ibv_flow_action *vb_create_flow_action_esp(struct ibv_context *context, struct ibv_flow_action_esp_attr *attr)
+{
+	return vb_null(ROCI_REFUSE(EOPNOTSUPP, "roci0 has no flow steering: it sees RDMA packets only"));
+}
+
+struct ibv_wq *vb_create_wq(struct ibv_context *context, struct ibv_wq_init_attr *attr)
+{
+	return vb_null(ROCI_REFUSE(EOPNOTSUPP, "roci0 has no work queues outside of QPs (RSS)"));
+}
+
+struct ibv_rwq_ind_table *vb_create_rwq_ind_table(struct ibv_context *context, struct ibv_rwq_ind_table_init_attr *attr)
+{
+	return vb_null(ROCI_REFUSE(EOPNOTSUPP, "roci0 has no work queues outside of QPs (RSS)"));
+}
+
+struct ibv_counters *vb_create_counters(struct ibv_context *context, struct ibv_counters_init_attr *attr)
+{
+	return vb_null(
+		ROCI_REFUSE(EOPNOTSUPP, "roci0 has no counters of flows; `roci stats PID` has those of the device"));
 }
 
 /* ---- public functions ---- */

@@ -29,6 +29,17 @@ static bool is_ordinary(int err)
 	return err == EAGAIN || err == ENODATA;
 }
 
+/* Where no check noted anything. Those of a field all do, so it was none of these. */
+static const char *without_note(int err)
+{
+	switch (err) {
+	case EINVAL: return "an argument is NULL, or an object of another device or context";
+	case EOPNOTSUPP: return "roci0 does not have this";
+	case ENOMEM: return "there is no memory, or there are as many of these objects as may be (ibv_devinfo -v)";
+	default: return "no check says more";
+	}
+}
+
 static void tell(const char *call, int err)
 {
 	const char *note = roci_why_take(), *prefix = "";
@@ -37,11 +48,11 @@ static void tell(const char *call, int err)
 		return;
 	if (!strncmp(call, "vb_", 3)) /* vb_ibv_create_cq (renames.h), vb_post_send */
 		call += 3;
+	call += *call == '_';                                                            /* _ibv_query_gid_ex */
 	if (strncmp(call, "ibv_", 4) && strncmp(call, "rdma_", 5) && !strchr(call, ' ')) /* wr_complete */
 		prefix = "ibv_";
 	fprintf(stderr, "roci: why: %s%s answers %s: %s\n", prefix, call,
-		strerrorname_np(err) ? strerrorname_np(err) : "an unknown error",
-		*note ? note : "no check says more; is an argument NULL, or an object of another device or context?");
+		strerrorname_np(err) ? strerrorname_np(err) : "an unknown error", *note ? note : without_note(err));
 }
 
 void roci_verbs_refused(const char *call, int err)

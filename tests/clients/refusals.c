@@ -306,6 +306,56 @@ static void joins(void)
 	rdma_destroy_event_channel(channel);
 }
 
+/* ---- queries, changes, and kinds of objects that there are not ---- */
+
+static void queries(void)
+{
+	struct ibv_device_attr *nowhere = NULL;
+	struct ibv_sge sge = {.lkey = 7, .length = 1};
+	struct ibv_gid_entry entry;
+	struct ibv_port_attr port;
+	union ibv_gid gid;
+
+	begin("port");
+	refused(ibv_query_port(ep.ctx, 2, &port));
+	begin("gid_index");
+	refused(ibv_query_gid(ep.ctx, 1, 999, &gid));
+	begin("gid_flags");
+	refused(ibv_query_gid_ex(ep.ctx, 1, 0, &entry, 1));
+	begin("resize");
+	refused(ibv_resize_cq(cq, 0));
+	begin("rereg");
+	refused(ibv_rereg_mr(mr, 0, NULL, NULL, 0, 0));
+	begin("advise");
+	refused(ibv_advise_mr(ep.pd, IBV_ADVISE_MR_ADVICE_PREFETCH, 0, &sge, 1));
+	begin("null");
+	refused(ibv_query_device(ep.ctx, nowhere));
+}
+
+static void kinds(void)
+{
+	struct ibv_xrcd_init_attr xrcd = {0};
+	struct ibv_alloc_dm_attr dm = {.length = 64};
+	struct ibv_wq_init_attr wq = {0};
+	struct ibv_flow_attr flow = {0};
+	struct ibv_qp *qp = extended(IBV_QPT_RC);
+
+	begin("window");
+	refused(!ibv_alloc_mw(ep.pd, (enum ibv_mw_type)7));
+	begin("xrc");
+	refused(!ibv_open_xrcd(ep.ctx, &xrcd));
+	begin("device_memory");
+	refused(!ibv_alloc_dm(ep.ctx, &dm));
+	begin("work_queue");
+	refused(!ibv_create_wq(ep.ctx, &wq));
+	begin("flow");
+	refused(!ibv_create_flow(qp, &flow));
+	begin("import");
+	refused(!ibv_import_pd(ep.ctx, 1));
+	begin("end");
+	ibv_destroy_qp(qp);
+}
+
 int main(void)
 {
 	endpoint_open(&ep, 0);
@@ -316,6 +366,8 @@ int main(void)
 	datagrams();
 	groups();
 	joins();
+	queries();
+	kinds();
 	ibv_dereg_mr(mr);
 	ibv_destroy_cq(cq);
 	endpoint_close(&ep);

@@ -81,6 +81,19 @@ REFUSALS = {
     'join_early': r'rdma_join_multicast answers EINVAL: the id is new: .*a join comes after',
     'join_host': r'rdma_join_multicast answers EINVAL: addr is no multicast address',
     'leave': r'rdma_leave_multicast answers EADDRNOTAVAIL: the id has not joined this group',
+    'port': r'ibv_query_port answers EINVAL: port_num 2: roci0 has port 1 only',
+    'gid_index': r'ibv_query_gid answers EINVAL: index 999: the table of GIDs has \d+ entries, from 0 on',
+    'gid_flags': r'ibv_query_gid_ex answers EOPNOTSUPP: flags 0x1: 0 is allowed',
+    'resize': r'ibv_resize_cq answers EINVAL: cqe 0: 1 to \d+ are allowed',
+    'rereg': r'ibv_rereg_mr answers EINVAL: flags 0x0: bits of 0x7 are allowed, at least one',
+    'advise': r'ibv_advise_mr answers ENOENT: lkey 0x7 is of no region',
+    'window': r'ibv_alloc_mw answers EINVAL: type 7: IBV_MW_TYPE_1 and IBV_MW_TYPE_2 are allowed',
+    'xrc': r'ibv_open_xrcd answers EOPNOTSUPP: roci0 has no XRC',
+    'device_memory': r'ibv_alloc_dm answers EOPNOTSUPP: roci0 has no memory of its own',
+    'work_queue': r'ibv_create_wq answers EOPNOTSUPP: roci0 has no work queues outside of QPs',
+    'flow': r'ibv_create_flow answers EOPNOTSUPP: roci0 has no flow steering',
+    'import': r'ibv_import_pd answers EOPNOTSUPP: roci0 does not have this',
+    'null': r'ibv_query_device answers EINVAL: an argument is NULL, or an object of another device or context',
 }
 
 
@@ -138,6 +151,19 @@ def refusals():
     check(1 <= len(flood) < 100, f'{len(flood)} lines of 1000 datagrams')
 
 
+def every_refusal():
+    """Of all calls that the tests of the API make, none is refused without a reason."""
+    api = os.path.join(os.path.dirname(program('')), '..', 'abi', 'api')
+    check(os.path.exists(api), f'{api} is not built')
+    process = here.start(api, env=WHY)
+    check(process.wait(120) == 0, process.report())
+    lines = [line for line in process.text().splitlines() if line.startswith('roci: why: ')]
+    check(len(lines) > 100, f'only {len(lines)} lines')
+    bare = {line for line in lines if 'no check says more' in line}
+    check(not bare, '\n'.join(sorted(bare)))
+    return f'{len(lines)} lines'
+
+
 def ordinary():
     """Programs that make no mistake cause no line."""
     need('ibv_devinfo', 'ibv_rc_pingpong')
@@ -154,5 +180,6 @@ def ordinary():
 if __name__ == '__main__':
     sys.exit(tap([(f'{what}: the reason', says(what, pattern)) for what, pattern in {**CALLS, **REQUESTS}.items()] +
                  [('no line where nothing is wrong', silent), ('--why', option), ('the responder knows more', responder),
-                  ('ibv_wr_*, datagrams, multicast', refusals),
+                  ('ibv_wr_*, datagrams, multicast, queries, what roci0 has not', refusals),
+                  ('each refused call', every_refusal),
                   ('ordinary programs', ordinary)]))
