@@ -146,7 +146,7 @@ static bool matches(const struct capture_talk *talk, unsigned end, const struct 
 
 	if (to->qpn != key->dest_qpn || memcmp(from->gid, key->src, 16) || memcmp(to->gid, key->dst, 16))
 		return false;
-	if (key->transport == ROCI_TRANSPORT_CNP)
+	if (key->transport == ROCI_TRANSPORT_CNP || key->transport == ROCI_TRANSPORT_OWN)
 		return !is_datagram(talk->about.transport);
 	if (is_datagram(key->transport) != is_datagram(talk->about.transport))
 		return false;

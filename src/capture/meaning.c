@@ -168,6 +168,8 @@ static void put_roce(struct capture_line *line, const struct capture_event *e)
 	case ROCI_KIND_ATOMIC_WRITE: capture_put(line, "ATOMIC WRITE 8 bytes"); break;
 	case ROCI_KIND_FLUSH: put_flush(line, e); break;
 	case ROCI_KIND_CNP: capture_put(line, "CNP: packets were marked, send slower"); break;
+	case ROCI_KIND_OFFER: capture_put(line, "OFFER: tell me in RANGES what is missing"); break;
+	case ROCI_KIND_RANGES: capture_put(line, "RANGES: all up to this PSN has arrived, and what it names"); break;
 	}
 }
 

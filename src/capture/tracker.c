@@ -285,8 +285,8 @@ static void count(struct sight *s)
 
 	c->packets++;
 	if (fresh)
-		c->bytes += pkt->op->kind == ROCI_KIND_CNP ? 0 : pkt->payload_len;
-	if (fresh && !pkt->op->response && pkt->op->last && pkt->op->kind != ROCI_KIND_CNP)
+		c->bytes += roci_kind_is_notice(pkt->op->kind) ? 0 : pkt->payload_len;
+	if (fresh && !pkt->op->response && pkt->op->last && !roci_kind_is_notice(pkt->op->kind))
 		c->messages++;
 	c->sent_again += flags & CAPTURE_SENT_AGAIN ? 1 : 0;
 	c->duplicates += flags & CAPTURE_DUPLICATE ? 1 : 0;
@@ -309,7 +309,7 @@ static struct capture_talk *find_talk(struct capture_tracker *t, struct capture_
 		talk = capture_talk_pair(t->talks, key, e->packet.psn, &e->end, &e->merged);
 	else
 		talk = capture_talk_find(t->talks, key, &e->end);
-	if (talk || key->transport == ROCI_TRANSPORT_CNP)
+	if (talk || roci_kind_is_notice(e->packet.op->kind))
 		return talk;
 	e->end = 0;
 	return capture_talk_add(t->talks, key, e->record->time_ns, t->given_up, t->given_up_context);
@@ -345,7 +345,7 @@ static void take_packet(struct capture_tracker *t, struct capture_event *e)
 		e->flags |= CAPTURE_BAD_ICRC;
 	} else if (e->packet.op->response) {
 		take_response(&s);
-	} else if (e->packet.op->kind != ROCI_KIND_CNP) {
+	} else if (!roci_kind_is_notice(e->packet.op->kind)) {
 		take_request(&s, &t->messages);
 	}
 	again = match_twin(&s);

@@ -3,6 +3,7 @@
 #include <sched.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <unistd.h>
 #include <string.h>
 
 #include "device/device_state.h"
@@ -82,6 +83,14 @@ err_close_registry:
 	return err;
 }
 
+/* A sixteenth of the host's memory for packets that came before an older one. It is taken when they come. */
+static uint64_t early_memory(void)
+{
+	long pages = sysconf(_SC_PHYS_PAGES), bytes = sysconf(_SC_PAGESIZE);
+
+	return pages > 0 && bytes > 0 ? (uint64_t)pages * (uint64_t)bytes / 16 : 0;
+}
+
 static struct roci_device *open_device(roci_event_fn *on_event, int *err)
 {
 	struct roci_device *dev = calloc(1, sizeof(*dev));
@@ -105,6 +114,7 @@ static struct roci_device *open_device(roci_event_fn *on_event, int *err)
 		*err = roci_device_open_failed("engine", -ENOMEM);
 		goto err_close_addresses;
 	}
+	roci_engine_early_memory(dev->engine, early_memory());
 	*err = roci_progress_open(&dev->progress);
 	if (*err) {
 		roci_device_open_failed("epoll", *err);

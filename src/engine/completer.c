@@ -170,7 +170,7 @@ static struct roci_swqe *match_response(struct roci_qp *qp, const struct roci_rx
 	if (!w)
 		return NULL;
 	if (qp->req.window.una != psn) {
-		roci_reorder_keep(&qp->e->reorder, &qp->req.early, rx, qp->req.window.una);
+		roci_reorder_keep(&qp->e->reorder, &qp->req.early, rx, qp->req.window.una, ROCI_REORDER_WINDOW);
 		roci_rc_loss(qp);
 		return NULL;
 	}
@@ -269,6 +269,14 @@ static void catch_up(struct roci_qp *qp)
 	} while (r->window.una != una);
 	if (r->fatal_nak.pending && una == r->fatal_nak.psn && oldest(qp))
 		fail_by_nak(qp, r->fatal_nak.code);
+}
+
+void roci_completer_acknowledge(struct roci_qp *qp, uint32_t limit)
+{
+	acknowledge(qp, limit);
+	if (oldest(qp) && roci_psn_diff(limit, qp->req.window.una) > 0)
+		roci_rc_loss(qp); /* a response is missing */
+	catch_up(qp);
 }
 
 /* Sent, and not done. Others are ghosts (IBTA 9.7.5.1.1) or duplicates (IBTA 9.7.5.1.3). */

@@ -49,7 +49,7 @@ void roci_engine_destroy(struct roci_engine *e)
 	roci_regions_free(e);
 	roci_idmap_free(&e->qps);
 	roci_timers_free(&e->timers);
-	free(e->reorder.slots);
+	roci_reorder_store_fini(&e->reorder);
 	free(e);
 }
 
@@ -78,6 +78,7 @@ static bool accepts(struct roci_engine *e, const struct roci_qp *qp, const struc
 		return false;
 	}
 	if (transport != qp->service->transport && !(transport == ROCI_TRANSPORT_CNP && qp->path) &&
+	    !(transport == ROCI_TRANSPORT_OWN && qp->type == ROCI_QPT_RC) &&
 	    !(qp->type == ROCI_QPT_UC && rx->pkt.opcode == ROCI_OP_ACKNOWLEDGE)) {
 		e->stats->rx_wrong_type++;
 		return false;
@@ -141,7 +142,24 @@ static void rx_cnp(struct roci_qp *qp, const struct roci_rx *rx)
 	if (!cnp_counts(qp, rx))
 		qp->e->stats->cnp_refused++;
 	else if (qp->load_at && now - qp->load_at <= CNP_LATEST_NS)
-		roci_path_congested(qp->path, now);
+		roci_path_marked(qp->path, now);
+}
+
+/* Its secret proves where a RANGES packet comes from, whatever its PSN and port. */
+static void rx_ranges(struct roci_qp *qp, const struct roci_rx *rx)
+{
+	uint64_t secret = rx->pkt.payload_len >= ROCI_RANGES_HEAD ? roci_ranges_secret(rx->pkt.payload) : 0;
+
+	if (!qp->secret || secret != qp->secret) {
+		qp->e->stats->rx_wrong_source++;
+		return;
+	}
+	if (!roci_peer_port_is(&qp->peer, rx->src_port) &&
+	    roci_peer_port_change(&qp->peer, qp->e->now, rx->src_port, ROCI_PROOF_PEER))
+		roci_qp_address(qp);
+	roci_keepalive_rx(qp);
+	notice_congestion(qp, rx);
+	roci_selective_rx(qp, rx);
 }
 
 /* A packet from another UDP port than the peer's. True where the peer sent it all the same. */
@@ -164,6 +182,15 @@ static void dispatch(struct roci_qp *qp, const struct roci_rx *rx)
 {
 	if (rx->pkt.op->kind == ROCI_KIND_CNP) {
 		rx_cnp(qp, rx);
+		return;
+	}
+	if (rx->pkt.op->kind == ROCI_KIND_RANGES) {
+		rx_ranges(qp, rx);
+		return;
+	}
+	if (rx->pkt.op->kind == ROCI_KIND_OFFER) {
+		if (roci_peer_port_is(&qp->peer, rx->src_port))
+			roci_responder_offered(qp, rx);
 		return;
 	}
 	if (qp->service->proof && !roci_peer_port_is(&qp->peer, rx->src_port) && !from_other_port(qp, rx))
@@ -217,6 +244,11 @@ bool roci_engine_uses_local(const struct roci_engine *e, uint16_t local)
 	return false;
 }
 
+void roci_engine_early_memory(struct roci_engine *e, uint64_t bytes)
+{
+	e->reorder.room = (uint32_t)(bytes / ROCI_REORDER_UNIT);
+}
+
 /* ---- addresses ---- */
 
 uint32_t roci_engine_sgids(const struct roci_engine *e)
@@ -252,7 +284,7 @@ static bool fill_from(struct roci_qp *qp, struct roci_tx_batch *batch)
 	unsigned before = batch->count, responses;
 	bool more;
 
-	if (roci_probe_fill(qp, batch))
+	if (roci_probe_fill(qp, batch) || roci_selective_offer(qp, batch))
 		return true;
 	if (roci_responder_fill(qp, batch, TX_QUANTUM))
 		return true;

@@ -146,6 +146,10 @@ struct roci_local_calls {
 /* *calls must live as long as the engine. */
 void roci_engine_fetch_by(struct roci_engine *e, const struct roci_local_calls *calls, void *driver);
 
+/* How much memory packets may take that came before an older one; 0: some 2.5 MB, as at first. Where paths are long, it
+ * bounds what peers have in flight. */
+void roci_engine_early_memory(struct roci_engine *e, uint64_t bytes);
+
 /* Whether a QP still has that roci_av.local. */
 bool roci_engine_uses_local(const struct roci_engine *e, uint16_t local);
 
@@ -219,6 +223,9 @@ struct roci_qp_cap {
 
 struct roci_qp_init {
 	uint32_t qpn; /* unique; chosen by the driver */
+	/* RC: random bits, which prove to this QP that its peer sent a RANGES packet (ranges.h). 0: none are asked for.
+	 */
+	uint64_t secret;
 	enum roci_qp_type type;
 	uint32_t pd;
 	struct roci_cq *send_cq, *recv_cq;

@@ -3,12 +3,45 @@
 
 #define ACK_EVERY 8 /* packets between requested acknowledgements; a power of two */
 
-void roci_flight_count(struct roci_qp *qp)
+/* What the peer has beyond the oldest packet, and what is lost, is not in flight. Packets count alike here. */
+static uint64_t bytes_of(const struct roci_qp *qp, uint32_t packets)
 {
+	const struct roci_send_window *w = &qp->req.window;
+	uint32_t all = roci_send_window_packets(w);
+
+	return packets < all ? roci_send_window_bytes(w) * packets / all : roci_send_window_bytes(w);
+}
+
+static void count_flight(struct roci_qp *qp)
+{
+	uint32_t out = roci_scoreboard_out(&qp->req.selective.board);
 	uint64_t flight = roci_send_window_bytes(&qp->req.window);
 
+	if (out)
+		flight -= bytes_of(qp, out);
 	qp->path->flight += flight - qp->req.flight;
 	qp->req.flight = flight;
+}
+
+void roci_flight_sent(struct roci_qp *qp, uint32_t psn, uint64_t bytes, bool again)
+{
+	struct roci_requester *r = &qp->req;
+	struct roci_sent_state state;
+
+	count_flight(qp);
+	if (!qp->path->far)
+		return;
+	roci_path_sent(qp->path, qp->e->now, bytes, &state);
+	roci_sent_log_add(&r->log, psn, r->window.next, again, &state);
+}
+
+void roci_flight_resent(struct roci_qp *qp, uint64_t bytes)
+{
+	struct roci_sent_state unused;
+
+	count_flight(qp);
+	if (qp->path->far)
+		roci_path_sent(qp->path, qp->e->now, bytes, &unused);
 }
 
 /* In the order in which they began to wait. */
@@ -22,24 +55,79 @@ static void wake_blocked(struct roci_path *path)
 	}
 }
 
+void roci_flight_expire(struct roci_timer *timer)
+{
+	wake_blocked(roci_container_of(timer, struct roci_path, timer));
+}
+
+/* The entry of a packet that is acknowledged now for the first time, unless it was judged before: then it may have been
+ * sent again. */
+static const struct roci_sent *sent_once(const struct roci_qp *qp, uint32_t psn)
+{
+	const struct roci_scoreboard *b = &qp->req.selective.board;
+
+	return roci_psn_diff(psn, b->scan) >= 0 ? roci_sent_log_find(&qp->req.log, psn) : NULL;
+}
+
+/* The path hears of `bytes`. *sent is the newest packet among them; NULL: it was sent more than once. */
+static void acked(struct roci_qp *qp, uint64_t bytes, const struct roci_sent *sent)
+{
+	count_flight(qp);
+	roci_path_acked(qp->path, qp->e->now, bytes, sent && !sent->again ? sent : NULL);
+	if (!qp->path->pace.waiting || !qp->path->far)
+		wake_blocked(qp->path);
+}
+
+void roci_flight_acked(struct roci_qp *qp, uint32_t packets, uint64_t bytes)
+{
+	struct roci_requester *r = &qp->req;
+	uint32_t newest = roci_psn_add(r->window.una, ROCI_PSN_MASK), known;
+	const struct roci_sent *sent = NULL;
+
+	if (!roci_scoreboard_has(&r->selective.board, newest))
+		sent = sent_once(qp, newest);
+	known = roci_scoreboard_advance(&r->selective.board, r->window.una);
+
+	if (!qp->path->far) {
+		roci_path_acked(qp->path, qp->e->now, bytes, NULL);
+		roci_flight_release(qp);
+		return;
+	}
+	acked(qp, known < packets ? bytes - bytes * known / packets : 0, sent);
+	roci_sent_log_advance(&r->log, r->window.una);
+}
+
+void roci_flight_marked(struct roci_qp *qp, uint32_t count, uint32_t newest)
+{
+	if (qp->path->far)
+		acked(qp, bytes_of(qp, count), sent_once(qp, newest));
+	else
+		roci_flight_release(qp);
+}
+
 void roci_flight_release(struct roci_qp *qp)
 {
 	if (!qp->path)
 		return;
-	roci_flight_count(qp);
+	count_flight(qp);
 	wake_blocked(qp->path);
 }
 
 void roci_flight_forget(struct roci_qp *qp)
 {
 	roci_send_window_forget(&qp->req.window);
+	roci_sent_log_advance(&qp->req.log, qp->req.window.una);
+	roci_scoreboard_reset(&qp->req.selective.board, qp->req.window.una);
 	roci_flight_release(qp);
 }
 
 bool roci_flight_fits(struct roci_qp *qp, uint64_t bytes)
 {
-	if (!qp->req.flight || roci_path_fits(qp->path, bytes))
+	bool room = !qp->req.flight || roci_path_fits(qp->path, bytes);
+
+	if (room && roci_path_is_due(qp->path, qp->e->now))
 		return true;
+	qp->path->limited |= !room;
 	if (roci_list_empty(&qp->blocked))
 		roci_list_append(&qp->path->blocked, &qp->blocked);
 	return false;
@@ -47,6 +135,8 @@ bool roci_flight_fits(struct roci_qp *qp, uint64_t bytes)
 
 bool roci_flight_wants_ack(const struct roci_qp *qp, uint64_t bytes)
 {
+	if (qp->path->far)
+		return (qp->req.window.next & (roci_path_ack_every(qp->path) - 1)) == 0;
 	return (qp->req.window.next & (ACK_EVERY - 1)) == 0 ||
 	       !roci_path_fits(qp->path, bytes + ACK_EVERY * (uint64_t)qp->mtu);
 }

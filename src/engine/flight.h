@@ -8,14 +8,24 @@
 
 #include "engine/qp.h"
 
-/* The send window has grown: counts what is in flight on the path. */
-void roci_flight_count(struct roci_qp *qp);
+/* The send window has grown by the packet `psn` of `bytes`, which was just sent: counts what is in flight on the
+ * path. again: it was sent before. */
+void roci_flight_sent(struct roci_qp *qp, uint32_t psn, uint64_t bytes, bool again);
+/* The same for a packet that was sent again by itself (selective.h). */
+void roci_flight_resent(struct roci_qp *qp, uint64_t bytes);
+/* The peer has `count` packets more beyond the oldest one, `newest` among them. */
+void roci_flight_marked(struct roci_qp *qp, uint32_t count, uint32_t newest);
+/* Everything before the window's `una` was acknowledged, `packets` and `bytes` more than before: tells the path, and
+ * wakes the QPs that wait for room. */
+void roci_flight_acked(struct roci_qp *qp, uint32_t packets, uint64_t bytes);
 /* The send window has shrunk: the same, and wakes the QPs that wait for room. Does nothing without a path. */
 void roci_flight_release(struct roci_qp *qp);
 /* Nothing that is in flight will be acknowledged. */
 void roci_flight_forget(struct roci_qp *qp);
-/* Whether `bytes` more fit. If not, the QP waits for room. A QP may always have one packet in flight, so that none
- * waits for the dead peer of another one. */
+/* The path's timer: the next burst may go. */
+void roci_flight_expire(struct roci_timer *timer);
+/* Whether `bytes` more may go now. If not, the QP waits for room, or for the next burst. A QP may always have one
+ * packet in flight, so that none waits for the dead peer of another one. */
 bool roci_flight_fits(struct roci_qp *qp, uint64_t bytes);
 /* Whether the next packet, of `bytes`, should ask for an acknowledgement: every eighth does, and those that fill the
  * window. */

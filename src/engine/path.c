@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "engine/flight.h"
 #include "engine/internal.h"
 
 #define CWND_FIRST       (128u << 10)
@@ -11,6 +12,7 @@
 #define CWND_MAX         (2u << 20)
 #define QUEUE_TARGET_NS  1500000u /* queueing delay that counts as congestion */
 #define BASE_RTT_LIFE_NS 10000000000u
+#define FAR_NS           1000000u    /* a round trip that is longer than threads wait for a processor, mostly */
 #define RTT_UNKNOWN_NS   1000000u    /* stands for the round trip before one was measured */
 #define RATE_FIRST       1000000000u /* bytes per second */
 #define RATE_MIN         10000000u
@@ -40,6 +42,9 @@ struct roci_path *roci_path_get(struct roci_engine *e, const uint8_t sgid[16], c
 	p->ssthresh = CWND_MAX;
 	p->rate = RATE_FIRST;
 	p->tokens = PACE_BURST;
+	p->timers = &e->timers;
+	roci_timer_init(&p->timer);
+	p->timer.expire = roci_flight_expire;
 	roci_list_init(&p->blocked);
 	roci_list_append(&e->paths, &p->all);
 	return p;
@@ -62,11 +67,60 @@ void roci_path_put(struct roci_path *p)
 {
 	if (--p->users)
 		return;
+	roci_timer_set(p->timers, &p->timer, ROCI_TIMER_OFF);
 	roci_list_remove(&p->all);
 	free(p);
 }
 
-void roci_path_acked(struct roci_path *p, uint64_t now, uint64_t bytes)
+/* ---- near and far ---- */
+
+static void go_far(struct roci_path *p, uint64_t now, uint64_t rtt_ns)
+{
+	p->far = true;
+	p->delivered_at = p->first_sent_at = now;
+	p->pace = (struct roci_pace){.at = now};
+	roci_bbr_init(&p->bbr, now, p->cwnd, rtt_ns);
+}
+
+static void go_near(struct roci_path *p)
+{
+	p->was_near = true;
+	if (!p->far)
+		return;
+	p->far = false;
+	p->cwnd = p->bbr.window < CWND_MAX ? p->bbr.window : CWND_MAX;
+	roci_timer_set(p->timers, &p->timer, ROCI_TIMER_OFF);
+}
+
+bool roci_path_may_be_far(const struct roci_path *p)
+{
+	return !p->fixed && !p->was_near && p->base_rtt >= FAR_NS;
+}
+
+void roci_path_agree(struct roci_path *p, uint64_t now)
+{
+	p->agreed = true;
+	if (!p->far && roci_path_may_be_far(p))
+		go_far(p, now, p->base_rtt);
+}
+
+static void measured(struct roci_path *p, uint64_t now, uint64_t rtt_ns)
+{
+	p->latest_rtt = rtt_ns;
+	p->srtt = p->srtt ? (7 * p->srtt + rtt_ns) / 8 : rtt_ns;
+	if (!p->base_rtt || rtt_ns < p->base_rtt || now - p->base_rtt_at > BASE_RTT_LIFE_NS) {
+		p->base_rtt = rtt_ns;
+		p->base_rtt_at = now;
+	}
+	if (rtt_ns < FAR_NS)
+		go_near(p);
+	else if (p->agreed)
+		roci_path_agree(p, now);
+}
+
+/* ---- near ---- */
+
+static void grow(struct roci_path *p, uint64_t bytes)
 {
 	bool limited = 2 * (p->flight + bytes) >= p->cwnd;
 
@@ -82,12 +136,10 @@ void roci_path_acked(struct roci_path *p, uint64_t now, uint64_t bytes)
 
 void roci_path_rtt(struct roci_path *p, uint64_t now, uint64_t rtt_ns)
 {
-	p->srtt = p->srtt ? (7 * p->srtt + rtt_ns) / 8 : rtt_ns;
-	if (!p->base_rtt || rtt_ns < p->base_rtt || now - p->base_rtt_at > BASE_RTT_LIFE_NS) {
-		p->base_rtt = rtt_ns;
-		p->base_rtt_at = now;
-	}
-	if (!p->fixed && p->srtt > 2 * p->base_rtt + QUEUE_TARGET_NS && now - p->cut_at > p->srtt) {
+	measured(p, now, rtt_ns);
+	if (p->far || p->fixed)
+		return;
+	if (p->srtt > 2 * p->base_rtt + QUEUE_TARGET_NS && now - p->cut_at > p->srtt) {
 		p->cut_at = now;
 		p->cwnd -= p->cwnd / 8;
 		if (p->cwnd < CWND_MIN)
@@ -96,7 +148,8 @@ void roci_path_rtt(struct roci_path *p, uint64_t now, uint64_t rtt_ns)
 	}
 }
 
-void roci_path_congested(struct roci_path *p, uint64_t now)
+/* At most once per round trip. */
+static void cut(struct roci_path *p, uint64_t now)
 {
 	if (p->fixed || (p->cut_at && now - p->cut_at <= (p->srtt ? p->srtt : RTT_UNKNOWN_NS)))
 		return;
@@ -106,6 +159,122 @@ void roci_path_congested(struct roci_path *p, uint64_t now)
 	p->rate = p->rate / 2 < RATE_MIN ? RATE_MIN : p->rate / 2;
 	p->rate_at = now;
 }
+
+/* ---- far ---- */
+
+bool roci_path_is_due(struct roci_path *p, uint64_t now)
+{
+	if (!p->far || roci_pace_is_due(&p->pace, now, roci_bbr_quantum(&p->bbr), p->bbr.rate))
+		return true;
+	roci_timer_set(p->timers, &p->timer, p->pace.at);
+	return false;
+}
+
+void roci_path_sent(struct roci_path *p, uint64_t now, uint64_t bytes, struct roci_sent_state *state)
+{
+	if (p->flight <= bytes) {
+		p->first_sent_at = p->delivered_at = now;
+		if (p->app_limited)
+			roci_bbr_restart(&p->bbr, now);
+	}
+	roci_pace_sent(&p->pace, now, bytes, roci_bbr_quantum(&p->bbr), p->bbr.rate);
+	*state = (struct roci_sent_state){.sent_at = now,
+					  .delivered = p->delivered,
+					  .delivered_at = p->delivered_at,
+					  .first_sent_at = p->first_sent_at,
+					  .flight = p->flight,
+					  .lost = p->lost,
+					  .app_limited = p->app_limited};
+}
+
+void roci_path_idle(struct roci_path *p)
+{
+	if (p->far && roci_list_empty(&p->blocked))
+		p->app_limited = p->delivered + p->flight + 1;
+}
+
+/* Delivery rate: draft-ietf-ccwg-bbr-02 4.1.2.3. */
+static uint64_t rate_since(const struct roci_path *p, uint64_t now, const struct roci_sent_state *s)
+{
+	uint64_t sending = s->sent_at - s->first_sent_at, acking = now - s->delivered_at;
+	uint64_t interval = sending > acking ? sending : acking, bytes = p->delivered - s->delivered;
+
+	if (interval < p->bbr.min_rtt || interval < 1000)
+		return 0;
+	return bytes < UINT64_C(1) << 33 ? bytes * 1000000000u / interval : bytes / (interval / 1000) * 1000000u;
+}
+
+static void far_acked(struct roci_path *p, uint64_t now, uint64_t bytes, const struct roci_sent *sent)
+{
+	struct roci_rate_sample rs = {.acked = bytes, .flight = p->flight};
+
+	p->delivered += bytes;
+	p->delivered_at = now;
+	if (p->app_limited && p->delivered > p->app_limited)
+		p->app_limited = 0;
+	rs.delivered = rs.prior_delivered = p->delivered;
+	if (sent) {
+		const struct roci_sent_state *s = &sent->state;
+
+		rs.prior_delivered = s->delivered;
+		rs.rate = rate_since(p, now, s);
+		rs.rtt_ns = now - s->sent_at;
+		rs.tx_flight = s->flight;
+		rs.lost = p->lost - s->lost;
+		rs.app_limited = s->app_limited;
+		p->first_sent_at = s->sent_at;
+		measured(p, now, rs.rtt_ns);
+		if (!p->far)
+			return;
+	} else {
+		rs.prior_delivered = 0; /* no round ends with it */
+		rs.tx_flight = p->flight;
+	}
+	rs.window_limited = p->limited;
+	roci_bbr_acked(&p->bbr, now, &rs);
+	if (p->bbr.round_start)
+		p->limited = false;
+}
+
+/* ---- both ---- */
+
+void roci_path_acked(struct roci_path *p, uint64_t now, uint64_t bytes, const struct roci_sent *sent)
+{
+	if (p->far)
+		far_acked(p, now, bytes, sent);
+	else
+		grow(p, bytes);
+}
+
+void roci_path_lost(struct roci_path *p, uint64_t now, uint64_t bytes, const struct roci_sent *sent)
+{
+	if (!p->far) {
+		cut(p, now);
+		return;
+	}
+	p->lost += bytes;
+	if (sent)
+		roci_bbr_lost(&p->bbr, now, bytes, sent->state.flight, p->lost - sent->state.lost,
+			      sent->state.app_limited);
+}
+
+void roci_path_marked(struct roci_path *p, uint64_t now)
+{
+	if (p->far)
+		roci_bbr_marked(&p->bbr, now, p->flight);
+	else
+		cut(p, now);
+}
+
+void roci_path_silent(struct roci_path *p, uint64_t now)
+{
+	if (p->far)
+		roci_bbr_silent(&p->bbr);
+	else
+		cut(p, now);
+}
+
+/* ---- what nobody acknowledges ---- */
 
 /* The rate grows by a sixteenth for each interval without a cut. */
 static void recover_rate(struct roci_path *p, uint64_t now)

@@ -1,11 +1,15 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Congestion control of one pair of addresses. The congestion window bounds what all QPs between them have in flight,
- * so that the receiver's socket buffer does not overrun. It follows the delay, and shrinks on loss and on congestion
- * notification packets.
+ * Congestion control of one pair of addresses: how much all QPs between them have in flight, and how fast they send.
  *
- * Traffic that nobody acknowledges has no window. It is paced: it goes at the path's rate, which loss and congestion
- * notification packets lower.
+ * A far path, whose round trip takes a millisecond or more, is a model of bandwidth and delay (bbr.h), and its packets
+ * are paced (pace.h). That needs a peer that tells what is missing (ranges.h): with go-back-N, a window that does not
+ * shrink would be sent again and again. On a near path a round trip is mostly the time that threads wait for a
+ * processor, which no model of a wire explains: there a window bounds what is in flight, so that the receiver's socket
+ * buffer does not overrun. It follows the delay, and shrinks on loss and on congestion notification packets.
+ *
+ * Traffic that nobody acknowledges has no window. It is paced: it goes at a rate that loss and congestion notification
+ * packets lower.
  */
 #ifndef ROCI_ENGINE_PATH_H
 #define ROCI_ENGINE_PATH_H
@@ -13,7 +17,11 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "engine/bbr.h"
 #include "engine/list.h"
+#include "engine/pace.h"
+#include "engine/sent_log.h"
+#include "engine/timer.h"
 
 /* Window bytes that a packet costs beside its payload. */
 #define ROCI_PATH_PACKET_BYTES UINT64_C(256)
@@ -29,13 +37,27 @@ struct roci_path {
 	unsigned users;
 	bool fixed; /* the window is as large as the link's ring: nothing changes it */
 
-	uint64_t flight;                /* bytes sent and not acknowledged, of all QPs */
+	uint64_t flight; /* bytes sent and not acknowledged, of all QPs */
+
+	/* near */
 	uint64_t cwnd;                  /* bytes */
 	uint64_t ssthresh;              /* bytes; below it the window doubles per round trip */
 	uint64_t base_rtt, base_rtt_at; /* ns: the smallest seen lately, and when */
 	uint64_t cut_at;                /* when the window was last cut: once per round trip */
-	uint64_t srtt;                  /* ns, 0: no sample yet */
+	uint64_t srtt, latest_rtt;      /* ns, 0: no sample yet */
 
+	/* far */
+	bool agreed, far, was_near; /* a peer tells what is missing; for good */
+	bool limited;               /* something had to wait for the window in this round */
+	struct roci_bbr bbr;
+	struct roci_pace pace;
+	struct roci_timer timer; /* the next burst may go */
+	struct roci_timers *timers;
+	uint64_t delivered, lost;             /* bytes, ever */
+	uint64_t delivered_at, first_sent_at; /* see struct roci_sent_state */
+	uint64_t app_limited;                 /* until so many bytes are delivered; 0: not */
+
+	/* what nobody acknowledges */
 	uint64_t rate_at;   /* when the rate was last changed */
 	uint64_t rate;      /* bytes per second for unacknowledged traffic */
 	uint64_t tokens;    /* bytes that may be sent now */
@@ -49,17 +71,43 @@ struct roci_path *roci_path_get(struct roci_engine *e, const uint8_t sgid[16], c
 struct roci_path *roci_path_get_local(struct roci_engine *e, uint16_t local);
 void roci_path_put(struct roci_path *path);
 
+static inline uint64_t roci_path_window(const struct roci_path *p)
+{
+	return p->far ? p->bbr.window : p->cwnd;
+}
 /* True where `bytes` more fit in the window. */
 static inline bool roci_path_fits(const struct roci_path *p, uint64_t bytes)
 {
-	return p->flight + bytes <= p->cwnd;
+	return p->flight + bytes <= roci_path_window(p);
 }
-/* `bytes` were acknowledged. */
-void roci_path_acked(struct roci_path *p, uint64_t now, uint64_t bytes);
-/* A round trip was measured. */
+/* True where the next packet may go now. Else p->timer says when. */
+bool roci_path_is_due(struct roci_path *p, uint64_t now);
+/* Packets of a far path between two that ask for an acknowledgement, a power of two: the way back may be narrow. */
+static inline uint32_t roci_path_ack_every(const struct roci_path *p)
+{
+	uint64_t packets = p->bbr.window / ROCI_BBR_PACKET;
+
+	return packets >= 256 ? 16 : packets >= 64 ? 8 : packets >= 16 ? 4 : 1;
+}
+/* Whether a round trip may turn out to be long enough for a model. */
+bool roci_path_may_be_far(const struct roci_path *p);
+/* A peer was found to tell what is missing (ranges.h): the path is far if its round trip says so. */
+void roci_path_agree(struct roci_path *p, uint64_t now);
+/* A packet of `bytes` was sent, and counts in p->flight. For a far path: fills *state. */
+void roci_path_sent(struct roci_path *p, uint64_t now, uint64_t bytes, struct roci_sent_state *state);
+/* There is nothing to send, though there is room. */
+void roci_path_idle(struct roci_path *p);
+/* `bytes` were acknowledged. Near: p->flight still counts them. Far: it does not; *sent is the newest packet among
+ * them that was sent once, or NULL. */
+void roci_path_acked(struct roci_path *p, uint64_t now, uint64_t bytes, const struct roci_sent *sent);
+/* A round trip was measured, on a path that is not known to be far. */
 void roci_path_rtt(struct roci_path *p, uint64_t now, uint64_t rtt_ns);
-/* A packet was lost, or a congestion notification came. At most one cut per round trip. */
-void roci_path_congested(struct roci_path *p, uint64_t now);
+/* A packet of `bytes` was lost. *sent is its entry, NULL where there is none. */
+void roci_path_lost(struct roci_path *p, uint64_t now, uint64_t bytes, const struct roci_sent *sent);
+/* A congestion notification came. */
+void roci_path_marked(struct roci_path *p, uint64_t now);
+/* An answer did not come in time: all that is in flight may be lost. */
+void roci_path_silent(struct roci_path *p, uint64_t now);
 
 /* Takes `bytes` for a packet that nobody acknowledges. Returns 0, or the time at which to ask again. */
 uint64_t roci_path_pace(struct roci_path *p, uint64_t now, uint64_t bytes);

@@ -16,7 +16,7 @@
 #include "engine/trace.h"
 #include "engine/why.h"
 
-#define TIMERS_PER_QP 3 /* timer, resp_timer, alive.timer */
+#define TIMERS_PER_QP 6 /* timer, resp_timer, loss_timer, alive.timer, its path's, one more while that changes */
 
 static const struct roci_service *service_of(enum roci_qp_type type)
 {
@@ -66,6 +66,7 @@ static void fill(struct roci_qp *qp, struct roci_engine *e, const struct roci_qp
 	qp->e = e;
 	qp->qpn = init->qpn;
 	qp->pd = init->pd;
+	qp->secret = init->type == ROCI_QPT_RC ? init->secret : 0;
 	qp->type = init->type;
 	qp->service = service_of(init->type);
 	qp->state = ROCI_QPS_RESET;
@@ -85,8 +86,8 @@ static void fill(struct roci_qp *qp, struct roci_engine *e, const struct roci_qp
 	roci_keepalive_init(qp);
 	qp->timer.expire = roci_requester_expire;
 	qp->resp_timer.expire = roci_response_expire;
-	roci_reorder_init(&qp->req.early);
-	roci_reorder_init(&qp->resp.early);
+	roci_timer_init(&qp->loss_timer);
+	qp->loss_timer.expire = roci_selective_expire;
 }
 
 int roci_qp_create(struct roci_engine *e, struct roci_qp_init *init, struct roci_qp **out)
@@ -136,6 +137,7 @@ static void quiesce(struct roci_qp *qp)
 	roci_flight_forget(qp);
 	roci_timer_set(&qp->e->timers, &qp->timer, ROCI_TIMER_OFF);
 	roci_timer_set(&qp->e->timers, &qp->resp_timer, ROCI_TIMER_OFF);
+	roci_timer_set(&qp->e->timers, &qp->loss_timer, ROCI_TIMER_OFF);
 	roci_qp_keepalive(qp, qp->e->now, 0);
 	roci_list_remove(&qp->ready);
 	roci_list_remove(&qp->blocked);
@@ -156,10 +158,12 @@ void roci_qp_reset(struct roci_qp *qp)
 		roci_path_put(qp->path);
 	qp->path = NULL;
 	roci_response_ring_fini(&qp->resp.responses);
+	roci_sent_log_fini(&qp->req.log);
+	roci_scoreboard_fini(&qp->req.selective.board);
+	roci_reorder_fini(&qp->e->reorder, &qp->req.early);
+	roci_reorder_fini(&qp->e->reorder, &qp->resp.early);
 	qp->req = (struct roci_requester){0};
 	qp->resp = (struct roci_responder){.rwqe = rwqe};
-	roci_reorder_init(&qp->req.early);
-	roci_reorder_init(&qp->resp.early);
 	qp->sq.freed = qp->sq.head = qp->sq.next = qp->sq.started = qp->sq.tail = 0;
 	qp->rq.head = qp->rq.tail = 0;
 	qp->attr = (struct roci_qp_attr){0};

@@ -24,7 +24,9 @@
 #include "engine/probe.h"
 #include "engine/rq.h"
 #include "engine/rtt_sample.h"
+#include "engine/selective.h"
 #include "engine/send_window.h"
+#include "engine/sent_log.h"
 #include "engine/sq.h"
 #include "engine/uc_flow.h"
 
@@ -33,9 +35,11 @@ struct roci_requester {
 	uint32_t next_packet; /* packets of sq.next that this pass has sent */
 	bool stopped;         /* a request failed before it was sent: nothing behind it is sent */
 	struct roci_send_window window;
-	uint64_t flight; /* bytes of the window that are counted on the path, see flight.h */
+	uint64_t flight;          /* bytes of the window that are counted on the path, see flight.h */
+	struct roci_sent_log log; /* of a far path */
 	struct roci_outstanding outstanding;
 	struct roci_recovery recovery;
+	struct roci_selective selective;
 	struct roci_ack_timer ack_timer;
 	struct roci_far_answer far;
 	struct roci_rnr_wait rnr;
@@ -73,6 +77,13 @@ struct roci_responder {
 	uint64_t cnp_at;             /* when the last CNP was due */
 	struct roci_cnp cnp;
 	uint8_t cnp_payload[ROCI_CNP_BYTES]; /* of the one that is being sent */
+	struct {
+		bool offered, due, answers; /* answers: a duplicate has come since the last RANGES */
+		uint64_t secret;            /* of the peer */
+		uint16_t duplicates;
+		uint32_t late, late_end; /* PSNs: among these, packets came that are not the newest; equal: none */
+		uint8_t payload[ROCI_RANGES_MAX_BYTES];
+	} ranges; /* RC, see ranges.h */
 	struct roci_message message;
 	bool have_rwqe;         /* *rwqe is in use */
 	struct roci_rwqe *rwqe; /* owned; the receive that is being filled */
@@ -83,6 +94,7 @@ struct roci_responder {
 struct roci_qp {
 	struct roci_engine *e;
 	uint32_t qpn, pd;
+	uint64_t secret; /* see struct roci_qp_init */
 	enum roci_qp_type type;
 	const struct roci_service *service; /* of its type */
 	enum roci_qp_state state;
@@ -100,6 +112,7 @@ struct roci_qp {
 	struct roci_list all, ready, blocked, sent;
 	struct roci_timer timer;      /* of the requester: acknowledgement, RNR wait, pace */
 	struct roci_timer resp_timer; /* of the responder: pace of a long READ response */
+	struct roci_timer loss_timer; /* of the requester: see selective.h */
 	struct roci_keepalive alive;
 	struct roci_why_pace why; /* of what the peers do wrong */
 	struct roci_probe probe;

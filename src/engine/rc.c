@@ -16,6 +16,8 @@ static bool may_send(struct roci_qp *qp, uint64_t bytes)
 {
 	const struct roci_requester *r = &qp->req;
 
+	if (r->selective.agreed && roci_send_window_packets(&r->window) >= r->selective.room)
+		return false; /* until something is acknowledged */
 	if (!qp->peer.shown && roci_send_window_packets(&r->window) >= ROCI_PEER_PORT_NEAR)
 		return false; /* until the first answer */
 	return roci_recovery_allows(&r->recovery, roci_send_window_packets(&r->window)) && roci_flight_fits(qp, bytes);
@@ -31,12 +33,17 @@ static void sent(struct roci_qp *qp, const struct roci_swqe *w, uint32_t packets
 {
 	struct roci_requester *r = &qp->req;
 
-	if (ack && roci_send_window_is_new(&r->window))
+	bool again = !roci_send_window_is_new(&r->window);
+	uint32_t psn = r->window.next;
+	uint64_t before = r->window.next_bytes;
+
+	if (ack && !again && !qp->path->far)
 		roci_rtt_sample_start(&r->rtt, r->window.next, qp->e->now);
 	if (roci_swqe_needs_response(w))
 		roci_outstanding_add(&r->outstanding, roci_psn_add(r->window.next, packets));
 	roci_send_window_sent(&r->window, packets, w->cum_bytes + roci_swqe_bytes(qp, w, r->next_packet));
-	roci_flight_count(qp);
+	roci_flight_sent(qp, psn, r->window.next_bytes - before, again);
+	roci_selective_sent(qp);
 }
 
 /* ---- acknowledgements ---- */
@@ -44,6 +51,7 @@ static void sent(struct roci_qp *qp, const struct roci_swqe *w, uint32_t packets
 void roci_rc_advance(struct roci_qp *qp, uint32_t una, uint64_t bytes)
 {
 	struct roci_requester *r = &qp->req;
+	uint32_t packets = (uint32_t)roci_psn_diff(una, r->window.una);
 	uint64_t now = qp->e->now, acked = roci_send_window_advance(&r->window, una, bytes), rtt_ns;
 
 	r->ack_timer.retries_left = qp->attr.retry_cnt;
@@ -55,8 +63,7 @@ void roci_rc_advance(struct roci_qp *qp, uint32_t una, uint64_t bytes)
 		roci_requester_seek(qp, una, bytes); /* the peer had kept more than was sent again */
 	if (roci_rtt_sample_end(&r->rtt, una, now, &rtt_ns))
 		roci_path_rtt(qp->path, now, rtt_ns);
-	roci_path_acked(qp->path, now, acked);
-	roci_flight_release(qp);
+	roci_flight_acked(qp, packets, acked);
 }
 
 /* ---- sending again ---- */
@@ -69,7 +76,12 @@ void roci_rc_resend(struct roci_qp *qp)
 		roci_flush_icrc_unanswered(&r->flush_icrc);
 	roci_requester_seek(qp, r->window.una, r->window.una_bytes);
 	roci_outstanding_clear(&r->outstanding);
-	roci_rtt_sample_cancel(&r->rtt);
+	if (qp->path->srtt) /* else the first transmission of the first packet counts: too long is better than nothing
+			     */
+		roci_rtt_sample_cancel(&r->rtt);
+	roci_sent_log_rewind(&r->log, r->window.una);
+	roci_scoreboard_reset(&r->selective.board, r->window.una);
+	roci_timer_set(&qp->e->timers, &qp->loss_timer, ROCI_TIMER_OFF);
 	roci_recovery_begin(&r->recovery, r->window.max);
 	roci_flight_release(qp);
 	roci_qp_make_ready(qp);
@@ -80,6 +92,7 @@ void roci_rc_ask(struct roci_qp *qp)
 	qp->e->stats->probes++;
 	qp->probe.awaiting = true;
 	qp->req.recovery.noticed = false; /* its answer is a new notice */
+	qp->req.selective.probe_end = qp->req.window.max;
 	roci_probe_send(qp, 1);
 }
 
@@ -100,7 +113,7 @@ void roci_rc_loss(struct roci_qp *qp)
 
 	if (!roci_send_window_packets(&r->window) || !roci_recovery_notice(&r->recovery))
 		return;
-	roci_path_congested(qp->path, qp->e->now);
+	roci_path_lost(qp->path, qp->e->now, qp->mtu, roci_sent_log_find(&r->log, r->window.una));
 	roci_rc_resend(qp);
 }
 
@@ -114,7 +127,9 @@ static bool acked(const struct roci_qp *qp)
 
 static void set_timer(struct roci_qp *qp)
 {
-	uint64_t at = roci_ack_timer_next(&qp->req.ack_timer, qp->e->now, acked(qp) ? qp->path->srtt : 0);
+	uint64_t srtt =
+		qp->req.selective.agreed ? qp->path->srtt / 2 : qp->path->srtt; /* such a probe repairs at once */
+	uint64_t at = roci_ack_timer_next(&qp->req.ack_timer, qp->e->now, acked(qp) ? srtt : 0);
 
 	roci_timer_set(&qp->e->timers, &qp->timer, at);
 }
@@ -155,12 +170,15 @@ static void silence(struct roci_qp *qp)
 		break;
 	case ROCI_ACK_RESEND:
 		qp->e->stats->probes++;
-		roci_rc_resend(qp);
+		if (r->selective.agreed && r->window.next == r->window.max)
+			roci_selective_lose_all(qp);
+		else
+			roci_rc_resend(qp);
 		set_timer(qp);
 		break;
 	case ROCI_ACK_RETRY:
 		qp->e->stats->timeouts++;
-		roci_path_congested(qp->path, qp->e->now);
+		roci_path_silent(qp->path, qp->e->now);
 		roci_rc_resend(qp); /* the next packet starts the timer */
 		break;
 	case ROCI_ACK_GIVE_UP:

@@ -6,92 +6,205 @@
 
 #include "engine/psn.h"
 
-static struct roci_reorder_slot *slot_of(struct roci_list *l)
+#define BLOCK_SLOTS 32
+#define FIRST_RING  512
+
+struct roci_reorder_block {
+	struct roci_reorder_block *next;
+	/* BLOCK_SLOTS slots follow */
+};
+
+/* ---- the store ---- */
+
+static size_t slot_bytes(bool small)
 {
-	return roci_container_of(l, struct roci_reorder_slot, node);
+	size_t bytes = sizeof(struct roci_reorder_slot) + (small ? ROCI_REORDER_SMALL : ROCI_MAX_MTU);
+
+	return (bytes + 63) & ~(size_t)63;
 }
 
-void roci_reorder_init(struct roci_reorder *r)
+static uint32_t units(bool small)
 {
-	roci_list_init(&r->kept);
-	r->count = 0;
+	return small ? 1 : 4;
 }
 
-/* The store is allocated when the first packet is lost. Without memory nothing is kept: go-back-N. */
-static bool ready(struct roci_reorder_store *store)
+/* Without memory nothing is kept. */
+static bool add_block(struct roci_reorder_store *store, bool small)
 {
-	if (store->slots)
-		return true;
-	store->slots = malloc(ROCI_REORDER_PACKETS * sizeof(*store->slots));
-	if (!store->slots)
+	struct roci_reorder_block *b = malloc(64 + BLOCK_SLOTS * slot_bytes(small));
+
+	if (!b)
 		return false;
-	roci_list_init(&store->free);
-	for (int i = 0; i < ROCI_REORDER_PACKETS; i++)
-		roci_list_append(&store->free, &store->slots[i].node);
-	store->free_count = ROCI_REORDER_PACKETS;
+	b->next = store->blocks;
+	store->blocks = b;
+	for (unsigned i = 0; i < BLOCK_SLOTS; i++) {
+		struct roci_reorder_slot *s = (void *)((char *)b + 64 + i * slot_bytes(small));
+
+		s->small = small;
+		s->next_free = store->free[!small];
+		store->free[!small] = s;
+	}
 	return true;
 }
 
-/* Takes out the packet with the oldest PSN. */
-static struct roci_reorder_slot *pop(struct roci_reorder *r)
+static struct roci_reorder_slot *take_slot(struct roci_reorder_store *store, bool small)
 {
-	struct roci_reorder_slot *s = slot_of(r->kept.next);
-
-	roci_list_remove(&s->node);
-	r->count--;
-	return s;
-}
-
-void roci_reorder_keep(struct roci_reorder_store *store, struct roci_reorder *r, const struct roci_rx *rx,
-		       uint32_t expected)
-{
-	struct roci_list *after = r->kept.prev;
 	struct roci_reorder_slot *s;
 
-	if (roci_psn_diff(rx->pkt.psn, expected) >= ROCI_REORDER_WINDOW || rx->pkt.far)
-		return;
-	if (!ready(store) || r->count >= store->free_count || rx->pkt.payload_len > ROCI_REORDER_BYTES)
-		return;
-	for (; after != &r->kept; after = after->prev) {
-		int32_t d = roci_psn_diff(rx->pkt.psn, slot_of(after)->rx.pkt.psn);
-
-		if (d == 0)
-			return;
-		if (d > 0)
-			break;
-	}
-	s = slot_of(store->free.next);
-	roci_list_remove(&s->node);
-	store->free_count--;
-	s->rx = *rx;
-	memcpy(s->payload, rx->pkt.payload, rx->pkt.payload_len);
-	s->rx.pkt.payload = s->payload;
-	roci_list_append(after->next, &s->node); /* before the first newer one */
-	r->count++;
-}
-
-struct roci_reorder_slot *roci_reorder_take(struct roci_reorder_store *store, struct roci_reorder *r, uint32_t psn)
-{
-	while (!roci_list_empty(&r->kept)) {
-		int32_t d = roci_psn_diff(slot_of(r->kept.next)->rx.pkt.psn, psn);
-
-		if (d > 0)
-			return NULL;
-		if (d == 0)
-			return pop(r);
-		roci_reorder_release(store, pop(r));
-	}
-	return NULL;
+	if (roci_reorder_room(store) < units(small) || (!store->free[!small] && !add_block(store, small)))
+		return NULL;
+	s = store->free[!small];
+	store->free[!small] = s->next_free;
+	store->used += units(small);
+	return s;
 }
 
 void roci_reorder_release(struct roci_reorder_store *store, struct roci_reorder_slot *slot)
 {
-	roci_list_append(&store->free, &slot->node);
-	store->free_count++;
+	slot->next_free = store->free[!slot->small];
+	store->free[!slot->small] = slot;
+	store->used -= units(slot->small);
+}
+
+void roci_reorder_store_fini(struct roci_reorder_store *store)
+{
+	while (store->blocks) {
+		struct roci_reorder_block *b = store->blocks;
+
+		store->blocks = b->next;
+		free(b);
+	}
+	*store = (struct roci_reorder_store){.room = store->room};
+}
+
+/* ---- the packets of a QP ---- */
+
+static struct roci_reorder_slot **at(const struct roci_reorder *r, uint32_t psn)
+{
+	return &r->ring[psn & r->mask];
+}
+
+static uint32_t *word(const struct roci_reorder *r, uint32_t psn)
+{
+	return &r->bits[(psn & r->mask) / 32];
+}
+
+/* Makes the ring as large as `span` PSNs. */
+static bool reserve(struct roci_reorder *r, uint32_t span)
+{
+	struct roci_reorder old = *r;
+	uint32_t room = r->ring ? r->mask + 1 : FIRST_RING;
+
+	span += 31; /* no word has the bits of two ends */
+	if (r->ring && span <= room)
+		return true;
+	if (span > ROCI_REORDER_SPAN)
+		return false;
+	while (room < span)
+		room *= 2;
+	r->ring = calloc(room, sizeof(*r->ring));
+	r->bits = calloc(room / 32, sizeof(*r->bits));
+	if (!r->ring || !r->bits) {
+		free(r->ring);
+		free(r->bits);
+		*r = old;
+		return false;
+	}
+	r->mask = room - 1;
+	for (uint32_t psn = r->low; old.count && psn != r->newest; psn = roci_psn_add(psn, 1)) {
+		if (!*at(&old, psn))
+			continue;
+		*at(r, psn) = *at(&old, psn);
+		*word(r, psn) |= 1u << (psn & 31);
+	}
+	free(old.ring);
+	free(old.bits);
+	return true;
+}
+
+static struct roci_reorder_slot *remove_at(struct roci_reorder *r, uint32_t psn)
+{
+	struct roci_reorder_slot *s = *at(r, psn);
+
+	if (!s)
+		return NULL;
+	*at(r, psn) = NULL;
+	*word(r, psn) &= ~(1u << (psn & 31));
+	r->count--;
+	return s;
+}
+
+uint32_t roci_reorder_far_window(const struct roci_reorder *r, uint32_t expected, uint32_t ahead)
+{
+	int32_t newest = r->count ? roci_psn_diff(r->newest, expected) : 0;
+
+	return (newest > 0 ? (uint32_t)newest : 0) + ahead;
+}
+
+bool roci_reorder_keep(struct roci_reorder_store *store, struct roci_reorder *r, const struct roci_rx *rx,
+		       uint32_t expected, uint32_t window)
+{
+	uint32_t psn = rx->pkt.psn, ahead = (uint32_t)roci_psn_diff(psn, expected);
+	bool small = rx->pkt.payload_len <= ROCI_REORDER_SMALL;
+	struct roci_reorder_slot *s;
+
+	if (ahead >= window || rx->pkt.far || rx->pkt.payload_len > ROCI_MAX_MTU)
+		return false;
+	if (!r->count) {
+		r->low = expected;
+		r->newest = expected;
+	}
+	if (!reserve(r, (uint32_t)roci_psn_diff(psn, r->low) + 1) || *at(r, psn))
+		return false;
+	if (r->count * units(small) >= roci_reorder_room(store))
+		return false;
+	s = take_slot(store, small);
+	if (!s)
+		return false;
+	s->rx = *rx;
+	memcpy(s->payload, rx->pkt.payload, rx->pkt.payload_len);
+	s->rx.pkt.payload = s->payload;
+	*at(r, psn) = s;
+	*word(r, psn) |= 1u << (psn & 31);
+	r->count++;
+	if (roci_psn_diff(psn, r->newest) >= 0)
+		r->newest = roci_psn_add(psn, 1);
+	return true;
+}
+
+struct roci_reorder_slot *roci_reorder_take(struct roci_reorder_store *store, struct roci_reorder *r, uint32_t psn)
+{
+	if (!r->count)
+		return NULL;
+	for (; r->count && r->low != r->newest && roci_psn_diff(r->low, psn) < 0; r->low = roci_psn_add(r->low, 1)) {
+		struct roci_reorder_slot *s = remove_at(r, r->low);
+
+		if (s)
+			roci_reorder_release(store, s);
+	}
+	return r->count && roci_psn_diff(psn, r->newest) < 0 && roci_psn_diff(psn, r->low) >= 0 ? remove_at(r, psn)
+												: NULL;
+}
+
+uint32_t roci_reorder_bits(const struct roci_reorder *r, uint32_t psn)
+{
+	return r->count ? *word(r, psn) : 0;
 }
 
 void roci_reorder_clear(struct roci_reorder_store *store, struct roci_reorder *r)
 {
-	while (!roci_list_empty(&r->kept))
-		roci_reorder_release(store, pop(r));
+	for (; r->count; r->low = roci_psn_add(r->low, 1)) {
+		struct roci_reorder_slot *s = remove_at(r, r->low);
+
+		if (s)
+			roci_reorder_release(store, s);
+	}
+}
+
+void roci_reorder_fini(struct roci_reorder_store *store, struct roci_reorder *r)
+{
+	roci_reorder_clear(store, r);
+	free(r->ring);
+	free(r->bits);
+	*r = (struct roci_reorder){0};
 }

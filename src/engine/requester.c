@@ -164,7 +164,7 @@ static uint8_t choose_piece(const struct roci_qp *qp)
 	uint64_t packet = qp->mtu + ROCI_PATH_PACKET_BYTES;
 	unsigned n = PIECE_LEAST;
 
-	while (n < PIECE_MOST && 2 * n * PIECES_PER_WINDOW * packet <= qp->path->cwnd)
+	while (n < PIECE_MOST && 2 * n * PIECES_PER_WINDOW * packet <= roci_path_window(qp->path))
 		n *= 2;
 	return (uint8_t)n;
 }
@@ -194,16 +194,21 @@ static bool start_request(struct roci_qp *qp)
 
 /* ---- packets ---- */
 
-/* PSNs that the next packet of *w stands for: 1, or for a READ the rest of its piece. A request's pieces have fixed
- * borders, so a repeated READ request is always the tail of one that the responder knows. */
-static uint32_t next_step(const struct roci_qp *qp, const struct roci_swqe *w)
+/* A request's pieces have fixed borders, so a repeated READ request is always the tail of one that the responder knows.
+ */
+uint32_t roci_requester_step(const struct roci_swqe *w, uint32_t index)
 {
-	uint32_t at = qp->req.next_packet, left = w->packets - at, n;
+	uint32_t left = w->packets - index, n;
 
 	if (w->opcode != ROCI_WR_RDMA_READ)
 		return 1;
-	n = w->piece - at % w->piece;
+	n = w->piece - index % w->piece;
 	return n < left ? n : left;
+}
+
+bool roci_requester_begins(const struct roci_swqe *w, uint32_t index)
+{
+	return index % w->piece == 0;
 }
 
 /* Adds the packet at (w, next_packet). False where its memory was deregistered: the request has failed. */
@@ -237,7 +242,7 @@ static bool send_one(struct roci_qp *qp, struct roci_tx_batch *batch)
 {
 	struct roci_requester *r = &qp->req;
 	struct roci_swqe *w = roci_sq_at(&qp->sq, qp->sq.next);
-	uint32_t step = next_step(qp, w);
+	uint32_t step = roci_requester_step(w, r->next_packet);
 	uint64_t bytes = roci_swqe_bytes(qp, w, r->next_packet + step) - roci_swqe_bytes(qp, w, r->next_packet);
 	bool ack;
 
@@ -273,6 +278,8 @@ bool roci_requester_fill(struct roci_qp *qp, struct roci_tx_batch *batch, unsign
 
 	if (quantum > room)
 		quantum = room;
+	if (may_send(qp) && roci_selective_fill(qp, batch, before + quantum))
+		return batch->count - before == quantum;
 	while (may_send(qp) && sq->next != sq->tail) {
 		if (sq->next == sq->started && !start_request(qp))
 			break;
@@ -287,6 +294,8 @@ bool roci_requester_fill(struct roci_qp *qp, struct roci_tx_batch *batch, unsign
 		if (!send_one(qp, batch))
 			break;
 	}
+	if (qp->path && sq->next == sq->tail && batch->count != before)
+		roci_path_idle(qp->path);
 	if (batch->count != before && qp->timer.at == ROCI_TIMER_OFF)
 		qp->service->start_timer(qp);
 	if (sq->head != sq->started && roci_swqe_head(qp)->done && roci_list_empty(&qp->sent))

@@ -24,6 +24,11 @@ void roci_requester_seek(struct roci_qp *qp, uint32_t psn, uint64_t bytes);
 /* The oldest request fails: it completes with `status`, the rest is flushed, the QP is in error. */
 void roci_requester_fail(struct roci_qp *qp, enum roci_wc_status status);
 
+/* PSNs that packet `index` of *w stands for: 1, or for a READ the rest of its piece. */
+uint32_t roci_requester_step(const struct roci_swqe *w, uint32_t index);
+/* Whether packet `index` of the READ *w begins a piece. */
+bool roci_requester_begins(const struct roci_swqe *w, uint32_t index);
+
 /* Window bytes of the first `packets` packets of *w. */
 static inline uint64_t roci_swqe_bytes(const struct roci_qp *qp, const struct roci_swqe *w, uint32_t packets)
 {

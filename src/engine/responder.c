@@ -110,6 +110,36 @@ static void establish(struct roci_qp *qp)
 
 /* ---- RC ---- */
 
+/* A packet came that others had overtaken, so the next RANGES names those around it. */
+static void came_late(struct roci_responder *r, uint32_t psn)
+{
+	if (r->ranges.late == r->ranges.late_end) {
+		r->ranges.late = psn;
+		r->ranges.late_end = roci_psn_add(psn, 1);
+		return;
+	}
+	if (roci_psn_diff(psn, r->ranges.late) < 0)
+		r->ranges.late = psn;
+	if (roci_psn_diff(psn, r->ranges.late_end) >= 0)
+		r->ranges.late_end = roci_psn_add(psn, 1);
+}
+
+void roci_responder_offered(struct roci_qp *qp, const struct roci_rx *rx)
+{
+	struct roci_responder *r = &qp->resp;
+	int32_t ago = roci_psn_diff(r->epsn, rx->pkt.psn);
+	struct roci_offer offer;
+
+	if (!roci_qp_receives(qp) || !roci_offer_parse(rx->pkt.payload, rx->pkt.payload_len, &offer) ||
+	    offer.first_psn != qp->attr.rq_psn || ago <= 0 || ago > ROCI_OFFER_WINDOW) {
+		qp->e->stats->rx_wrong_source++;
+		return;
+	}
+	r->ranges.secret = offer.secret;
+	r->ranges.offered = r->ranges.due = true;
+	send_ack(qp);
+}
+
 static void not_ready(struct roci_qp *qp, const struct roci_packet *p)
 {
 	bool again = qp->resp.nak_psn == p->psn && (qp->resp.nak_syndrome & ROCI_AETH_TYPE_MASK) == ROCI_AETH_RNR_NAK;
@@ -162,6 +192,8 @@ static void rc_duplicate(struct roci_qp *qp, const struct roci_packet *p)
 	case ROCI_KIND_SEND:
 	case ROCI_KIND_WRITE:
 		roci_ack_steps_repeat(&qp->resp.steps, p->psn, qp->resp.epsn);
+		qp->resp.ranges.duplicates += p->payload_len != 0; /* else it is a probe */
+		qp->resp.ranges.answers = qp->resp.ranges.due = qp->resp.ranges.offered;
 		send_ack(qp);
 		return;
 	case ROCI_KIND_FLUSH:
@@ -173,6 +205,25 @@ static void rc_duplicate(struct roci_qp *qp, const struct roci_packet *p)
 	}
 	if (roci_response_ring_again(ring, p, packets, qp->mtu))
 		roci_qp_make_ready(qp);
+}
+
+/* The peer hears at once that something is missing, and then as often as it asks. */
+static void rc_early_offered(struct roci_qp *qp, const struct roci_rx *rx)
+{
+	struct roci_responder *r = &qp->resp;
+	bool secret_port = !qp->peer.sprays && qp->peer.port != ROCI_UDP_PORT, first = !r->early.count;
+	uint32_t ahead = secret_port ? ROCI_REORDER_AHEAD : ROCI_REORDER_WINDOW;
+	uint32_t window = roci_reorder_far_window(&r->early, r->epsn, ahead);
+	uint32_t psn = rx->pkt.psn, newest = r->early.newest;
+
+	if (!roci_reorder_keep(&qp->e->reorder, &r->early, rx, r->epsn, window))
+		r->ranges.duplicates++;
+	else if (!first && roci_psn_diff(psn, newest) < 0)
+		came_late(r, psn);
+	if (first || rx->pkt.ack_req) {
+		r->ranges.due = true;
+		send_ack(qp);
+	}
 }
 
 static void rc_rx(struct roci_qp *qp, const struct roci_rx *rx)
@@ -189,7 +240,11 @@ static void rc_rx(struct roci_qp *qp, const struct roci_rx *rx)
 		return;
 	}
 	qp->e->stats->rx_out_of_order++;
-	roci_reorder_keep(&qp->e->reorder, &r->early, rx, r->epsn);
+	if (r->ranges.offered) {
+		rc_early_offered(qp, rx);
+		return;
+	}
+	roci_reorder_keep(&qp->e->reorder, &r->early, rx, r->epsn, ROCI_REORDER_WINDOW);
 	if (!r->gap_reported) {
 		r->gap_reported = true;
 		send_nak(qp, ROCI_AETH_NAK | ROCI_NAK_PSN_SEQUENCE, r->epsn);
@@ -318,7 +373,7 @@ void roci_responder_rx(struct roci_qp *qp, const struct roci_rx *rx)
 	if (!accepts(qp))
 		return;
 	rc_rx(qp, rx);
-	if (!roci_list_empty(&qp->resp.early.kept))
+	if (qp->resp.early.count)
 		rc_early(qp);
 }
 

@@ -18,6 +18,8 @@ enum roci_proof roci_responder_uc_proof(const struct roci_qp *qp, const struct r
 void roci_responder_rx(struct roci_qp *qp, const struct roci_rx *rx);
 /* A request for a UC QP. */
 void roci_responder_uc_rx(struct roci_qp *qp, const struct roci_rx *rx);
+/* An OFFER came (ranges.h). */
+void roci_responder_offered(struct roci_qp *qp, const struct roci_rx *rx);
 /* Adds responses, NAK, ACK and CNP to *batch, at most `quantum` packets. True if more can go at once. */
 bool roci_responder_fill(struct roci_qp *qp, struct roci_tx_batch *batch, unsigned quantum);
 

@@ -4,7 +4,8 @@
 #include "engine/batch.h"
 #include "engine/service.h"
 
-#define LONG_RESPONSE 64 /* packets */
+#define LONG_RESPONSE 64  /* packets */
+#define NEWEST_NAMED  512 /* packets up to the newest that each RANGES names: some of them may be lost */
 
 static struct roci_packet header(const struct roci_qp *qp, uint8_t opcode, uint32_t psn, uint8_t syndrome)
 {
@@ -155,6 +156,71 @@ static void fill_ack(struct roci_qp *qp, struct roci_tx_batch *batch)
 	qp->resp.ack_due = false;
 }
 
+/* How many packets beyond the expected one are kept: as many as are left for others. */
+static uint32_t early_room(const struct roci_qp *qp)
+{
+	uint32_t units = qp->mtu <= ROCI_REORDER_SMALL ? 1 : 4, count = qp->resp.early.count;
+	uint32_t room = (count + roci_reorder_room(&qp->e->reorder) / units) / 2;
+
+	if (room > ROCI_REORDER_SPAN / 2)
+		room = ROCI_REORDER_SPAN / 2;
+	return room > ROCI_REORDER_WINDOW ? room : ROCI_REORDER_WINDOW;
+}
+
+/* The packets [from, end) that are kept, the last ones where there are too many. */
+static void fill_segment(const struct roci_qp *qp, struct roci_ranges_segment *s, uint32_t from, uint32_t end)
+{
+	uint32_t begin = from & ~31u;
+	int32_t words = (roci_psn_diff(end, begin) + 31) / 32;
+
+	if (words > ROCI_RANGES_WORDS) {
+		begin = roci_psn_add(begin, 32 * (uint32_t)(words - ROCI_RANGES_WORDS));
+		words = ROCI_RANGES_WORDS;
+	}
+	s->begin = begin;
+	s->count = words > 0 ? (unsigned)words : 0;
+	for (unsigned i = 0; i < s->count; i++)
+		s->words[i] = roci_reorder_bits(&qp->resp.early, roci_psn_add(begin, 32 * i));
+}
+
+static void fill_ranges(struct roci_qp *qp, struct roci_tx_batch *batch)
+{
+	struct roci_responder *r = &qp->resp;
+	struct roci_ranges ranges = {.flags = r->ranges.answers ? ROCI_RANGES_ANSWERS : 0,
+				     .duplicates = r->ranges.duplicates,
+				     .secret = r->ranges.secret,
+				     .room = early_room(qp)};
+	struct roci_packet pkt = {.opcode = ROCI_OPCODE_RANGES,
+				  .pkey = ROCI_PKEY_DEFAULT,
+				  .dest_qpn = qp->attr.dest_qpn,
+				  .psn = roci_psn_add(r->epsn, ROCI_PSN_MASK)};
+
+	if (r->early.count) {
+		uint32_t newest = roci_psn_add(r->early.newest, -NEWEST_NAMED & ROCI_PSN_MASK);
+
+		fill_segment(qp, &ranges.segments[0], roci_psn_diff(newest, r->epsn) > 0 ? newest : r->epsn,
+			     r->early.newest);
+		if (r->ranges.late != r->ranges.late_end && roci_psn_diff(r->ranges.late_end, r->epsn) > 0)
+			fill_segment(qp, &ranges.segments[1],
+				     roci_psn_diff(r->ranges.late, r->epsn) > 0 ? r->ranges.late : r->epsn,
+				     r->ranges.late_end);
+	}
+	pkt.payload_len = roci_ranges_build(&ranges, r->ranges.payload);
+	roci_tx_batch_span(batch, r->ranges.payload, pkt.payload_len);
+	roci_tx_batch_add(batch, &qp->attr.av, &pkt);
+	roci_ack_steps_sent(&r->steps, pkt.psn);
+	r->ranges.late = r->ranges.late_end;
+	r->ranges.due = r->ranges.answers = false;
+	r->ack_due = false;
+}
+
+/* Whether what is to be said needs a RANGES packet, or goes in fewer packets with it. */
+static bool needs_ranges(const struct roci_responder *r)
+{
+	return r->ranges.offered && !r->nak_due &&
+	       (r->ranges.due || r->early.count || roci_psn_diff(r->epsn, r->steps.named) > ROCI_ACK_STEP);
+}
+
 static void fill_cnp(struct roci_qp *qp, struct roci_tx_batch *batch)
 {
 	struct roci_packet pkt = {.opcode = ROCI_OPCODE_CNP,
@@ -182,7 +248,11 @@ bool roci_response_fill_ack(struct roci_qp *qp, struct roci_tx_batch *batch)
 
 	if ((answers || r->cnp_due) && batch->count + 3 > ROCI_TX_BATCH)
 		return true;
-	if (answers && qp->service->acknowledged) {
+	if (answers && needs_ranges(r)) {
+		if (batch->span_count == ROCI_TX_SPANS)
+			return true;
+		fill_ranges(qp, batch);
+	} else if (answers && qp->service->acknowledged) {
 		if (!fill_steps(qp, batch, ROCI_TX_BATCH - 2, done_psn(r)))
 			return true;
 		roci_ack_steps_sent(&r->steps, done_psn(r));

@@ -29,12 +29,15 @@ static bool wants_ack(const struct roci_qp *qp, const struct roci_swqe *w, uint6
 static void sent(struct roci_qp *qp, const struct roci_swqe *w, uint32_t packets, bool ack)
 {
 	struct roci_send_window *window = &qp->req.window;
+	uint32_t psn = window->next;
+	uint64_t bytes = roci_uc_flow_bytes(qp->mtu, packets);
 
 	roci_uc_flow_sent(&qp->req.uc, ack);
-	roci_send_window_sent(window, packets, window->next_bytes + roci_uc_flow_bytes(qp->mtu, packets));
+	roci_send_window_sent(window, packets, window->next_bytes + bytes);
 	if (qp->req.uc.unresponsive)
 		roci_send_window_forget(window);
-	roci_flight_count(qp);
+	else
+		roci_flight_sent(qp, psn, bytes, false);
 }
 
 /* ---- answers of the peer ---- */
@@ -44,10 +47,9 @@ static void advance(struct roci_qp *qp, uint32_t una)
 {
 	struct roci_send_window *w = &qp->req.window;
 	uint64_t after = roci_uc_flow_bytes(qp->mtu, (uint32_t)roci_psn_diff(w->next, una));
-	uint64_t acked = roci_send_window_advance(w, una, w->next_bytes - after);
+	uint32_t packets = (uint32_t)roci_psn_diff(una, w->una);
 
-	roci_path_acked(qp->path, qp->e->now, acked);
-	roci_flight_release(qp);
+	roci_flight_acked(qp, packets, roci_send_window_advance(w, una, w->next_bytes - after));
 	if (qp->sq.next != qp->sq.tail)
 		roci_qp_make_ready(qp);
 }
@@ -79,7 +81,7 @@ static void answer(struct roci_qp *qp, uint32_t psn)
 static void silence(struct roci_qp *qp)
 {
 	if (roci_uc_flow_silence(&qp->req.uc)) {
-		roci_path_congested(qp->path, qp->e->now);
+		roci_path_silent(qp->path, qp->e->now);
 		if (!qp->req.uc.answered)
 			roci_qp_peer_silent(qp, false);
 	}

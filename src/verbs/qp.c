@@ -101,6 +101,8 @@ static int qp_create_engine(struct vb_context *ctx, struct vb_qp *qp, const stru
 		.sq_sig_all = attr->sq_sig_all,
 		.user = qp,
 	};
+	if (init.type == ROCI_QPT_RC)
+		init.secret = (uint64_t)roci_random32() << 32 | roci_random32();
 	struct roci_engine *e = roci_device_lock(ctx->dev);
 	int err = -roci_device_alloc_qpn(ctx->dev, &init.qpn);
 	if (!err) {

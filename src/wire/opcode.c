@@ -86,6 +86,9 @@ static const struct roci_opcode_info opcodes[256] = {
 
 	/* Its 16 reserved bytes (IBTA A17.9.3) are its payload here. */
 	LINE(ROCI_OPCODE_CNP, "CNP", CNP, ONLY | PAYLOAD, 0),
+
+	LINE(ROCI_OPCODE_OFFER, "OFFER", OFFER, ONLY | PAYLOAD, 0),
+	LINE(ROCI_OPCODE_RANGES, "RANGES", RANGES, ONLY | PAYLOAD, 0),
 };
 /* clang-format on */
 

@@ -18,6 +18,7 @@ enum roci_transport {
 	ROCI_TRANSPORT_UD = 0x60,
 	ROCI_TRANSPORT_CNP = 0x80,
 	ROCI_TRANSPORT_XRC = 0xa0,
+	ROCI_TRANSPORT_OWN = 0xc0, /* a manufacturer's */
 };
 
 /* The low five bits of an opcode. */
@@ -52,6 +53,8 @@ enum roci_operation {
 #define ROCI_OPERATION_MASK 0x1f
 #define ROCI_TRANSPORT_MASK 0xe0
 #define ROCI_OPCODE_CNP     0x81
+#define ROCI_OPCODE_OFFER   0xc1 /* between two Rocinantes only, see engine/ranges.h */
+#define ROCI_OPCODE_RANGES  0xc2
 
 /* The extended headers, in the order in which they can stand after the BTH. */
 enum roci_header {
@@ -79,7 +82,15 @@ enum roci_kind {
 	ROCI_KIND_ATOMIC_WRITE,
 	ROCI_KIND_FLUSH,
 	ROCI_KIND_CNP,
+	ROCI_KIND_OFFER,
+	ROCI_KIND_RANGES,
 };
+
+/* Packets about a connection that have no place in the order of its requests or responses. */
+static inline bool roci_kind_is_notice(uint8_t kind)
+{
+	return kind == ROCI_KIND_CNP || kind == ROCI_KIND_OFFER || kind == ROCI_KIND_RANGES;
+}
 
 struct roci_opcode_info {
 	const char *name;     /* "RC RDMA WRITE First", as Wireshark writes it */

@@ -38,14 +38,20 @@ static void create_side(struct flow *f, unsigned s)
 				  .len = FLOW_MESSAGE,
 				  .access =
 					  ROCI_ACCESS_LOCAL_WRITE | ROCI_ACCESS_REMOTE_WRITE | ROCI_ACCESS_REMOTE_READ};
-	struct roci_qp_init init = {
-		.qpn = 100 + s, .type = ROCI_QPT_RC, .pd = 1, .sq_sig_all = true, .cap = {WRS, WRS, 1, 1, 0}};
+	struct roci_qp_init init = {.qpn = 100 + s,
+				    .secret = f->spec.standard ? 0 : 0x1234567890abcdef + s,
+				    .type = ROCI_QPT_RC,
+				    .pd = 1,
+				    .sq_sig_all = true,
+				    .cap = {WRS, WRS, 1, 1, 0}};
 
 	x->flow = f;
 	x->index = s;
 	x->wake_at = ROCI_NEVER;
 	x->engine = roci_engine_create();
 	x->memory = calloc(1, FLOW_MESSAGE);
+	if (x->engine)
+		roci_engine_early_memory(x->engine, FLOW_EARLY);
 	if (!x->engine || !x->memory)
 		must(-ENOMEM, "flow");
 	mr.base = x->memory;

@@ -4,7 +4,6 @@
  * them. A scene is two lines, the flows of ours that share them and, in some, a TCP flow with CUBIC. --check holds the
  * figures against the scene's bounds: the same seed gives the same figures.
  */
-#include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -12,26 +11,10 @@
 #include "flow.h"
 #include "line.h"
 #include "rival.h"
+#include "scenes.h"
 
-#define MS       UINT64_C(1000000)
-#define SECOND   UINT64_C(1000000000)
-#define MBIT     UINT64_C(1000000)
-#define GBIT     UINT64_C(1000000000)
 #define RIVAL    3 /* its flow number on a line */
 #define BEGIN_NS (1000 * SECOND)
-
-struct scene {
-	const char *name;
-	struct line_spec data, back; /* back.rate_bps 0: as data, with its queue, and without what goes wrong */
-	double seconds;
-	enum flow_mode mode;
-	unsigned flows; /* 0: one */
-	bool rival, standard, ecn;
-	/* bounds: our part of what the line can carry, together; 0: none */
-	double least, most;
-	double jain;
-	double queue_ms; /* on average */
-};
 
 struct event {
 	uint64_t at, seq;
@@ -52,8 +35,6 @@ static struct world {
 	uint64_t rival_wake_at, rival_bytes;
 	struct flow_packet *free_packets;
 } w;
-
-#include "scenes.h"
 
 /* ---- events ---- */
 
@@ -330,13 +311,13 @@ static void end(void)
 static bool holds(const struct scene *s, const struct figures *r)
 {
 	return !r->failed && r->share >= s->least && (!s->most || r->share <= s->most) && r->jain >= s->jain &&
-	       (!s->queue_ms || r->queue_ms <= s->queue_ms);
+	       (!s->queue_ms || r->queue_ms <= s->queue_ms) && (!s->most_resent || r->resent <= s->most_resent);
 }
 
 static void print_head(void)
 {
-	printf("%-34s %-5s %7s %7s %7s %9s %9s %7s %7s %6s\n", "line", "mode", "share", "CUBIC", "Jain", "queue ms",
-	       "max", "lost %", "resent%", "burst");
+	printf("%-18s %-34s %-5s %7s %7s %7s %9s %9s %7s %7s %6s\n", "scene", "line", "mode", "share", "CUBIC", "Jain",
+	       "queue ms", "max", "lost %", "resent%", "burst");
 }
 
 static void print(const struct scene *s, const struct figures *r, const char *verdict)
@@ -348,8 +329,8 @@ static void print(const struct scene *s, const struct figures *r, const char *ve
 		snprintf(rival, sizeof(rival), "%.3f", r->rival);
 	if (w.num_flows > 1)
 		snprintf(jain, sizeof(jain), "%.3f", r->jain);
-	printf("%-34s %-5s %7.3f %7s %7s %9.2f %9.2f %7.2f %7.2f %6.1f%s%s\n", s->name, modes[s->mode], r->share, rival,
-	       jain, r->queue_ms, r->queue_max_ms, 100 * r->lost, 100 * r->resent, r->burst,
+	printf("%-18s %-34s %-5s %7.3f %7s %7s %9.2f %9.2f %7.2f %7.2f %6.1f%s%s\n", s->name, s->title, modes[s->mode],
+	       r->share, rival, jain, r->queue_ms, r->queue_max_ms, 100 * r->lost, 100 * r->resent, r->burst,
 	       r->failed ? "  failed" : "", verdict);
 	fflush(stdout);
 }

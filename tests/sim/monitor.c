@@ -344,7 +344,7 @@ void sim_monitor_sent(struct sim *sim, struct sim_host *from, const struct roci_
 
 	sim_check(sim, dest && dest->peer->host == from, "packet to QPN %x, which host %u has nothing to do with",
 		  pkt->dest_qpn, from->id);
-	if (pkt->op->kind == ROCI_KIND_CNP)
+	if (roci_kind_is_notice(pkt->op->kind))
 		return;
 	if (pkt->op->response && dest->type == ROCI_QPT_UC)
 		advice_sent(sim, dest, pkt);
@@ -436,7 +436,7 @@ void sim_monitor_delivered(struct sim *sim, struct sim_host *to, const struct ro
 {
 	struct sim_qp *dest = sim_find_qp(sim, pkt->dest_qpn);
 
-	if (pkt->op->kind == ROCI_KIND_CNP || (pkt->op->response && dest->type == ROCI_QPT_UC))
+	if (roci_kind_is_notice(pkt->op->kind) || (pkt->op->response && dest->type == ROCI_QPT_UC))
 		return;
 	if (pkt->op->response)
 		response_delivered(sim, dest, pkt);

@@ -292,7 +292,7 @@ static void check_path(struct sim *sim, const struct roci_tx_packet *tx, const s
 {
 	const struct sim_qp *dest = sim_find_qp(sim, pkt->dest_qpn);
 
-	if (dest && dest->type != ROCI_QPT_UD && pkt->op->kind != ROCI_KIND_CNP)
+	if (dest && dest->type != ROCI_QPT_UD && !roci_kind_is_notice(pkt->op->kind))
 		sim_check(sim, tx->av->src_port == dest->peer->av.src_port || tx->av->src_port == ROCI_UDP_PORT,
 			  "QP %u sent from port %u, not %u", dest->peer->id, tx->av->src_port, dest->peer->av.src_port);
 }
@@ -318,7 +318,7 @@ void sim_net_send(struct sim *sim, struct sim_host *from, const struct roci_tx_p
 		sim_packet_free(sim, p);
 		return;
 	}
-	if (hit(sim, sim->net.stray) && pkt.op->kind != ROCI_KIND_CNP) {
+	if (hit(sim, sim->net.stray) && !roci_kind_is_notice(pkt.op->kind)) {
 		copy = sim_packet_alloc(sim);
 		*copy = *p;
 		make_stray(sim, copy, &pkt);

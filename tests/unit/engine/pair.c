@@ -61,6 +61,7 @@ static void create_side(struct pair *p, int s, const struct pair_options *o)
 				  .len = PAIR_MEMORY,
 				  .access = o->mr_access};
 	struct roci_qp_init init = {.qpn = 100 + (uint32_t)s,
+				    .secret = o->secret ? o->secret + (unsigned)s : 0,
 				    .type = o->type,
 				    .pd = 1,
 				    .sq_sig_all = o->sig_all,

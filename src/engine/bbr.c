@@ -1,0 +1,518 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+#include "engine/bbr.h"
+
+#define SECOND           UINT64_C(1000000000)
+#define MS               UINT64_C(1000000)
+#define STARTUP_GAIN     277 /* percent: 4 ln 2 */
+#define DRAIN_GAIN       35
+#define DOWN_GAIN        90
+#define UP_GAIN          125
+#define WINDOW_GAIN      200
+#define UP_WINDOW_GAIN   225
+#define RTT_WINDOW_GAIN  50
+#define MARGIN           99 /* percent of the rate: a queue does not stay */
+#define LOSS_THRESHOLD   2  /* percent of what was in flight */
+#define BETA             70 /* percent */
+#define HEADROOM         15 /* percent, left to others */
+#define FULL_GROWTH      125
+#define FULL_ROUNDS      3
+#define STARTUP_LOSSES   6   /* packets */
+#define STARTUP_HEAVY    5   /* a fifth */
+#define RANDOM_MAX       102 /* of 1024 */
+#define DOWN_ROUNDS      3   /* until what was sent in DOWN is acknowledged */
+#define MIN_WINDOW       (4 * ROCI_BBR_PACKET)
+#define MIN_RTT_LIFE     (10 * SECOND)
+#define PROBE_RTT_EVERY  (5 * SECOND)
+#define PROBE_RTT_LAST   (200 * MS)
+#define PROBE_WAIT       (2 * SECOND) /* and up to 1 s more */
+#define PROBE_ROUNDS     63
+#define EXTRA_ACKED_LIFE 10 /* rounds */
+#define UP_ROUNDS_MAX    30
+
+static uint64_t min(uint64_t a, uint64_t b)
+{
+	return a < b ? a : b;
+}
+
+static uint64_t max(uint64_t a, uint64_t b)
+{
+	return a > b ? a : b;
+}
+
+/* ---- the model's answers ---- */
+
+static uint64_t max_bw(const struct roci_bbr *b)
+{
+	return max(b->max_bw[0], b->max_bw[1]);
+}
+
+/* The path's content, times `gain` percent. Rates up to 100 GB/s and round trips up to minutes fit. */
+static uint64_t bdp(const struct roci_bbr *b, unsigned gain)
+{
+	uint64_t bw = min(max_bw(b), b->bw_lo);
+
+	return bw / 1000 * (b->min_rtt / 1000) / 1000 * gain / 100;
+}
+
+/* Three bursts are on their way even where the path is short. */
+static uint64_t inflight(const struct roci_bbr *b, unsigned gain)
+{
+	uint64_t bytes = max(bdp(b, gain), 3 * roci_bbr_quantum(b));
+
+	bytes = max(bytes, MIN_WINDOW);
+	return b->state == ROCI_BBR_UP ? bytes + 2 * ROCI_BBR_PACKET : bytes;
+}
+
+static uint64_t with_headroom(const struct roci_bbr *b)
+{
+	if (b->inflight_hi == ROCI_BBR_NONE)
+		return ROCI_BBR_NONE;
+	return max(b->inflight_hi - max(b->inflight_hi * HEADROOM / 100, ROCI_BBR_PACKET), MIN_WINDOW);
+}
+
+static bool is_probing_bw(const struct roci_bbr *b)
+{
+	return b->state == ROCI_BBR_STARTUP || b->state == ROCI_BBR_REFILL || b->state == ROCI_BBR_UP;
+}
+
+static bool is_cycling(const struct roci_bbr *b)
+{
+	return b->state >= ROCI_BBR_DOWN && b->state <= ROCI_BBR_UP;
+}
+
+/* ---- states ---- */
+
+static void enter(struct roci_bbr *b, enum roci_bbr_state state)
+{
+	static const struct {
+		uint16_t pacing, window;
+	} gains[] = {
+		[ROCI_BBR_STARTUP] = {STARTUP_GAIN, WINDOW_GAIN}, [ROCI_BBR_DRAIN] = {DRAIN_GAIN, WINDOW_GAIN},
+		[ROCI_BBR_DOWN] = {DOWN_GAIN, WINDOW_GAIN},       [ROCI_BBR_CRUISE] = {100, WINDOW_GAIN},
+		[ROCI_BBR_REFILL] = {100, WINDOW_GAIN},           [ROCI_BBR_UP] = {UP_GAIN, UP_WINDOW_GAIN},
+		[ROCI_BBR_RTT] = {100, RTT_WINDOW_GAIN},
+	};
+
+	b->state = state;
+	b->pacing_gain = gains[state].pacing;
+	b->window_gain = gains[state].window;
+}
+
+static void reset_full(struct roci_bbr *b)
+{
+	b->full_bw = 0;
+	b->full_count = 0;
+	b->full_now = false;
+}
+
+static void reset_lower_bounds(struct roci_bbr *b)
+{
+	b->bw_lo = b->inflight_lo = ROCI_BBR_NONE;
+}
+
+static void start_round(struct roci_bbr *b, uint64_t delivered)
+{
+	b->round_end = delivered;
+}
+
+static void start_down(struct roci_bbr *b, uint64_t now, uint64_t delivered)
+{
+	b->loss_in_round = b->marked = false;
+	b->bw_latest = b->inflight_latest = 0;
+	/* The draft draws the wait at random. The time in ns is random enough that flows do not probe together. */
+	b->probe_wait_ns = PROBE_WAIT + (now ^ delivered * UINT64_C(0x9e3779b1)) % SECOND;
+	b->rounds_since_probe = now & 1;
+	b->down_rounds = 0;
+	b->cycle_at = now;
+	b->phase = ROCI_ACKS_STOPPING;
+	start_round(b, delivered);
+	enter(b, ROCI_BBR_DOWN);
+}
+
+static void start_refill(struct roci_bbr *b, uint64_t delivered)
+{
+	reset_lower_bounds(b);
+	b->up_rounds = 0;
+	b->up_acked = 0;
+	b->phase = ROCI_ACKS_REFILLING;
+	start_round(b, delivered);
+	enter(b, ROCI_BBR_REFILL);
+}
+
+static void raise_slope(struct roci_bbr *b)
+{
+	b->up_growth = ROCI_BBR_PACKET << b->up_rounds;
+	if (b->up_rounds < UP_ROUNDS_MAX)
+		b->up_rounds++;
+}
+
+static void start_up(struct roci_bbr *b, uint64_t now, const struct roci_rate_sample *rs)
+{
+	b->phase = ROCI_ACKS_STARTING;
+	b->probe_samples = true;
+	start_round(b, rs->delivered);
+	reset_full(b);
+	b->full_bw = rs->rate;
+	b->cycle_at = now;
+	enter(b, ROCI_BBR_UP);
+	raise_slope(b);
+}
+
+void roci_bbr_init(struct roci_bbr *b, uint64_t now, uint64_t window, uint64_t rtt_ns)
+{
+	*b = (struct roci_bbr){.window = window, .min_rtt = rtt_ns, .inflight_hi = ROCI_BBR_NONE};
+	reset_lower_bounds(b);
+	b->min_rtt_at = b->probe_min_rtt_at = b->extra_at = b->cycle_at = now;
+	b->probe_min_rtt = rtt_ns;
+	enter(b, ROCI_BBR_STARTUP);
+	b->rate = window * 1000 / max(rtt_ns / 1000, 1) * 1000 * STARTUP_GAIN / 100;
+}
+
+/* ---- loss ---- */
+
+static bool is_too_much(const struct roci_bbr *b, uint64_t lost, uint64_t tx_flight)
+{
+	return lost > tx_flight * LOSS_THRESHOLD / 100 + tx_flight * b->random * 3 / 2 / 1024;
+}
+
+/* A round has ended whose packets were sent in DOWN. If nothing queued, their loss was random. */
+static void learn_random(struct roci_bbr *b, const struct roci_rate_sample *rs)
+{
+	uint64_t bytes = rs->delivered - rs->prior_delivered + b->lost_round;
+	unsigned part;
+
+	if (b->state != ROCI_BBR_DOWN || b->down_rounds != DOWN_ROUNDS || !rs->rtt_ns || !bytes ||
+	    rs->rtt_ns > b->min_rtt + b->min_rtt / 8 + 2 * MS)
+		return;
+	part = (unsigned)(b->lost_round * 1024 / bytes);
+	if (part > RANDOM_MAX)
+		part = RANDOM_MAX;
+	b->random = (b->random + part + 1) / 2;
+}
+
+/* What the probe has sent was too much. */
+static void on_too_high(struct roci_bbr *b, uint64_t now, uint64_t tx_flight, bool app_limited)
+{
+	b->probe_samples = false;
+	if (!app_limited)
+		b->inflight_hi = max(tx_flight, min(bdp(b, 100), b->window) * BETA / 100);
+	if (b->state == ROCI_BBR_UP)
+		start_down(b, now, b->round_end);
+}
+
+void roci_bbr_lost(struct roci_bbr *b, uint64_t now, uint64_t bytes, uint64_t tx_flight, uint64_t lost,
+		   bool app_limited)
+{
+	b->losses++;
+	b->lost_round += bytes;
+	b->loss_in_round = true;
+	if (b->probe_samples && is_too_much(b, lost, tx_flight))
+		on_too_high(b, now, tx_flight, app_limited);
+}
+
+void roci_bbr_marked(struct roci_bbr *b, uint64_t now, uint64_t flight)
+{
+	b->loss_in_round = b->marked = true;
+	if (b->state == ROCI_BBR_UP && now - b->cycle_at > b->min_rtt) {
+		on_too_high(b, now, flight, false);
+	} else if (b->state == ROCI_BBR_CRUISE) {
+		b->down_rounds = 0;
+		enter(b, ROCI_BBR_DOWN);
+	}
+}
+
+/* In the first round trips of a path, loss says that it is full, unless the rate still grows. */
+static void check_startup_loss(struct roci_bbr *b, const struct roci_rate_sample *rs)
+{
+	bool grows = rs->rate * 100 >= b->full_bw * FULL_GROWTH, heavy = b->lost_round > rs->tx_flight / STARTUP_HEAVY;
+	bool high = b->losses >= STARTUP_LOSSES && is_too_much(b, b->lost_round, rs->tx_flight);
+
+	if (b->full || !b->loss_round_start || !(high || b->marked) || (grows && !heavy))
+		return;
+	b->full = true;
+	if (high)
+		b->inflight_hi = max(bdp(b, 100), b->inflight_latest);
+}
+
+/* Between probes, loss lowers the short-term bounds: not below what was delivered. */
+static void lower_bounds(struct roci_bbr *b)
+{
+	if (is_probing_bw(b) || !b->loss_in_round)
+		return;
+	if (b->marked ? b->down_rounds <= DOWN_ROUNDS : !is_too_much(b, b->lost_round, b->inflight_latest))
+		return;
+	if (b->bw_lo == ROCI_BBR_NONE)
+		b->bw_lo = max_bw(b);
+	if (b->inflight_lo == ROCI_BBR_NONE)
+		b->inflight_lo = b->window;
+	b->bw_lo = max(b->bw_latest, b->bw_lo * BETA / 100);
+	b->inflight_lo = max(b->inflight_latest, b->inflight_lo * BETA / 100);
+}
+
+/* ---- what an acknowledgement changes ---- */
+
+static void update_rounds(struct roci_bbr *b, const struct roci_rate_sample *rs)
+{
+	b->round_start = rs->prior_delivered >= b->round_end;
+	if (b->round_start) {
+		start_round(b, rs->delivered);
+		b->rounds_since_probe++;
+		b->down_rounds++;
+	}
+	b->bw_latest = max(b->bw_latest, rs->rate);
+	b->inflight_latest = max(b->inflight_latest, rs->delivered - rs->prior_delivered);
+	b->loss_round_start = rs->prior_delivered >= b->loss_round_end;
+	if (b->loss_round_start)
+		b->loss_round_end = rs->delivered;
+}
+
+static void update_bw(struct roci_bbr *b, const struct roci_rate_sample *rs)
+{
+	if (rs->rate && (rs->rate >= max_bw(b) || !rs->app_limited))
+		b->max_bw[0] = max(b->max_bw[0], rs->rate);
+	if (b->loss_round_start)
+		lower_bounds(b);
+}
+
+/* How much more was acknowledged in an interval than the rate explains (draft, 5.5.9). */
+static void update_aggregation(struct roci_bbr *b, uint64_t now, const struct roci_rate_sample *rs)
+{
+	uint64_t expected = b->bw / 1000 * ((now - b->extra_at) / 1000) / 1000, extra;
+
+	if (b->extra_delivered <= expected) {
+		b->extra_delivered = expected = 0;
+		b->extra_at = now;
+	}
+	b->extra_delivered += rs->acked;
+	extra = b->extra_delivered - expected;
+	extra = min(extra, b->window);
+	b->extra_acked[0] = max(b->extra_acked[0], extra);
+	if (!b->round_start || ++b->extra_rounds < EXTRA_ACKED_LIFE / 2)
+		return;
+	b->extra_rounds = 0;
+	b->extra_acked[1] = b->extra_acked[0];
+	b->extra_acked[0] = 0;
+}
+
+static void check_full(struct roci_bbr *b, const struct roci_rate_sample *rs)
+{
+	if (b->full_now || !b->round_start || rs->app_limited || !rs->rate)
+		return;
+	if (rs->rate * 100 >= b->full_bw * FULL_GROWTH) {
+		reset_full(b);
+		b->full_bw = rs->rate;
+		return;
+	}
+	b->full_now = ++b->full_count >= FULL_ROUNDS;
+	b->full |= b->full_now;
+}
+
+static void advance_filter(struct roci_bbr *b)
+{
+	if (!b->max_bw[0])
+		return;
+	b->max_bw[1] = b->max_bw[0];
+	b->max_bw[0] = 0;
+}
+
+/* Long-term bounds (draft, 5.3.3.6). */
+static void adapt_upper_bound(struct roci_bbr *b, const struct roci_rate_sample *rs)
+{
+	if (b->phase == ROCI_ACKS_STARTING && b->round_start)
+		b->phase = ROCI_ACKS_FEEDBACK;
+	if (b->phase == ROCI_ACKS_STOPPING && b->round_start) {
+		b->probe_samples = false;
+		b->phase = ROCI_ACKS_INIT;
+		if (is_cycling(b) && !rs->app_limited)
+			advance_filter(b);
+	}
+	if (b->inflight_hi == ROCI_BBR_NONE || is_too_much(b, rs->lost, rs->tx_flight))
+		return;
+	b->inflight_hi = max(b->inflight_hi, rs->tx_flight);
+	if (b->state != ROCI_BBR_UP || !b->at_bound)
+		return;
+	b->up_acked += rs->acked;
+	b->inflight_hi += rs->acked * b->up_growth / max(b->window, 1);
+	if (b->round_start)
+		raise_slope(b);
+}
+
+static bool is_time_to_probe(const struct roci_bbr *b, uint64_t now)
+{
+	uint64_t rounds = min(bdp(b, 100) / ROCI_BBR_PACKET, PROBE_ROUNDS); /* as often as Reno would lose */
+
+	return now - b->cycle_at > b->probe_wait_ns || b->rounds_since_probe >= max(rounds, 1);
+}
+
+static bool is_up_done(struct roci_bbr *b, uint64_t now, const struct roci_rate_sample *rs)
+{
+	if (b->at_bound) {
+		reset_full(b);
+		b->full_bw = rs->rate;
+		return false; /* the bound, not the path, limits the rate: it grows first */
+	}
+	return b->full_now || (now - b->cycle_at > b->min_rtt && rs->flight > inflight(b, UP_GAIN));
+}
+
+static void cycle(struct roci_bbr *b, uint64_t now, const struct roci_rate_sample *rs)
+{
+	switch (b->state) {
+	case ROCI_BBR_DOWN:
+		if (is_time_to_probe(b, now))
+			start_refill(b, rs->delivered);
+		else if (b->down_rounds > DOWN_ROUNDS && rs->flight <= with_headroom(b) &&
+			 rs->flight <= inflight(b, 100))
+			enter(b, ROCI_BBR_CRUISE);
+		break;
+	case ROCI_BBR_CRUISE:
+		if (is_time_to_probe(b, now))
+			start_refill(b, rs->delivered);
+		break;
+	case ROCI_BBR_REFILL:
+		if (b->round_start)
+			start_up(b, now, rs);
+		break;
+	case ROCI_BBR_UP:
+		if (is_up_done(b, now, rs))
+			start_down(b, now, rs->delivered);
+		break;
+	default: break;
+	}
+}
+
+static void update_states(struct roci_bbr *b, uint64_t now, const struct roci_rate_sample *rs)
+{
+	check_startup_loss(b, rs);
+	check_full(b, rs);
+	if (b->state == ROCI_BBR_STARTUP && b->full)
+		enter(b, ROCI_BBR_DRAIN);
+	if (b->state == ROCI_BBR_DRAIN && rs->flight <= inflight(b, 100))
+		start_down(b, now, rs->delivered);
+	b->at_bound = b->inflight_hi != ROCI_BBR_NONE && rs->window_limited && b->window >= b->inflight_hi;
+	if (b->full)
+		adapt_upper_bound(b, rs);
+	cycle(b, now, rs);
+}
+
+/* ---- the round trip ---- */
+
+static void exit_rtt(struct roci_bbr *b, uint64_t now, uint64_t delivered)
+{
+	b->probe_min_rtt_at = now;
+	b->window = max(b->window, b->prior_window);
+	reset_lower_bounds(b);
+	if (b->full) {
+		start_down(b, now, delivered);
+		enter(b, ROCI_BBR_CRUISE);
+	} else {
+		enter(b, ROCI_BBR_STARTUP);
+	}
+}
+
+static uint64_t rtt_window(const struct roci_bbr *b)
+{
+	return max(bdp(b, RTT_WINDOW_GAIN), MIN_WINDOW);
+}
+
+static void probe_rtt(struct roci_bbr *b, uint64_t now, const struct roci_rate_sample *rs)
+{
+	if (!b->rtt_done_at && rs->flight <= rtt_window(b)) {
+		b->rtt_done_at = now + PROBE_RTT_LAST;
+		b->rtt_round_done = false;
+		start_round(b, rs->delivered);
+	} else if (b->rtt_done_at) {
+		b->rtt_round_done |= b->round_start;
+		if (b->rtt_round_done && now > b->rtt_done_at)
+			exit_rtt(b, now, rs->delivered);
+	}
+}
+
+static void update_rtt(struct roci_bbr *b, uint64_t now, const struct roci_rate_sample *rs)
+{
+	bool expired = now - b->probe_min_rtt_at > PROBE_RTT_EVERY;
+
+	if (rs->rtt_ns && (rs->rtt_ns < b->probe_min_rtt || expired)) {
+		b->probe_min_rtt = rs->rtt_ns;
+		b->probe_min_rtt_at = now;
+	}
+	if (b->probe_min_rtt < b->min_rtt || now - b->min_rtt_at > MIN_RTT_LIFE) {
+		b->min_rtt = b->probe_min_rtt;
+		b->min_rtt_at = b->probe_min_rtt_at;
+	}
+	if (expired && b->state != ROCI_BBR_RTT && rs->rtt_ns) {
+		b->prior_window = b->window;
+		b->rtt_done_at = 0;
+		enter(b, ROCI_BBR_RTT);
+	}
+	if (b->state == ROCI_BBR_RTT)
+		probe_rtt(b, now, rs);
+}
+
+/* ---- rate and window ---- */
+
+static void set_rate(struct roci_bbr *b)
+{
+	uint64_t rate = b->bw * b->pacing_gain / 100 * MARGIN / 100;
+
+	if (rate && (b->full || rate > b->rate))
+		b->rate = rate;
+}
+
+static void bound_window(struct roci_bbr *b)
+{
+	uint64_t cap = ROCI_BBR_NONE;
+
+	if (b->state == ROCI_BBR_CRUISE || b->state == ROCI_BBR_RTT)
+		cap = with_headroom(b);
+	else if (is_cycling(b))
+		cap = b->inflight_hi;
+	cap = max(min(cap, b->inflight_lo), MIN_WINDOW);
+	b->window = min(b->window, cap);
+	if (b->state == ROCI_BBR_RTT)
+		b->window = min(b->window, rtt_window(b));
+}
+
+static void set_window(struct roci_bbr *b, uint64_t acked)
+{
+	uint64_t most = max(bdp(b, b->window_gain) + max(b->extra_acked[0], b->extra_acked[1]), inflight(b, 100));
+
+	if (b->full)
+		b->window = min(b->window + acked, most);
+	else if (b->window < most)
+		b->window += acked;
+	b->window = max(b->window, MIN_WINDOW);
+	bound_window(b);
+}
+
+void roci_bbr_acked(struct roci_bbr *b, uint64_t now, const struct roci_rate_sample *rs)
+{
+	update_rounds(b, rs);
+	update_bw(b, rs);
+	update_aggregation(b, now, rs);
+	update_states(b, now, rs);
+	if (b->loss_round_start) {
+		learn_random(b, rs);
+		b->loss_in_round = b->marked = false;
+		b->losses = 0;
+		b->lost_round = 0;
+		b->bw_latest = rs->rate;
+		b->inflight_latest = rs->delivered - rs->prior_delivered;
+	}
+	update_rtt(b, now, rs);
+	b->bw = min(max_bw(b), b->bw_lo);
+	set_rate(b);
+	set_window(b, rs->acked);
+}
+
+void roci_bbr_silent(struct roci_bbr *b)
+{
+	b->window = MIN_WINDOW;
+}
+
+void roci_bbr_restart(struct roci_bbr *b, uint64_t now)
+{
+	b->extra_at = now;
+	b->extra_delivered = 0;
+	if (is_cycling(b) && b->bw)
+		b->rate = b->bw * MARGIN / 100;
+}

@@ -1,0 +1,114 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * The model of a path: how many bytes per second it carries, and how long a round trip takes that meets no queue.
+ * This is BBR, version 3 (draft-ietf-ccwg-bbr-02). What is acknowledged makes the model; the model says how fast
+ * packets are sent (the rate), and how much is in flight at most (the window). Loss changes the model only where it is
+ * more than random loss is: above 2 % in a round trip, or in what a probe for more bandwidth has sent. Here we differ
+ * from the draft: what is lost when the path is not full (DOWN, and no queue) is what it loses anyway, and counts for
+ * nothing.
+ *
+ * A round is a round trip counted in packets: it ends when a packet is acknowledged that was sent after it began. The
+ * names of states, filters and bounds are the draft's. Gains are percent, times ns, rates bytes per second.
+ */
+#ifndef ROCI_ENGINE_BBR_H
+#define ROCI_ENGINE_BBR_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#define ROCI_BBR_PACKET UINT64_C(1280) /* bytes that stand for a packet where the draft counts packets */
+#define ROCI_BBR_NONE   UINT64_MAX     /* no bound */
+
+enum roci_bbr_state {
+	ROCI_BBR_STARTUP, /* the rate doubles each round */
+	ROCI_BBR_DRAIN,   /* the queue that this made is left to drain */
+	ROCI_BBR_DOWN,    /* a little slower than the path, so that others find room */
+	ROCI_BBR_CRUISE,  /* as fast as the path */
+	ROCI_BBR_REFILL,  /* one round: nothing below the path's limits any more */
+	ROCI_BBR_UP,      /* faster than the path: has it become faster? */
+	ROCI_BBR_RTT,     /* little in flight: has the round trip become longer? */
+};
+
+/* What an acknowledgement tells. */
+struct roci_rate_sample {
+	uint64_t acked;           /* bytes that it acknowledges for the first time */
+	uint64_t delivered;       /* bytes acknowledged on the path so far, these included */
+	uint64_t prior_delivered; /* the same when the newest of the acknowledged packets was sent */
+	uint64_t rate;            /* delivered between these; 0: not measured */
+	uint64_t rtt_ns;          /* of that packet; 0: not measured, it was sent more than once */
+	uint64_t tx_flight;       /* bytes in flight when it was sent */
+	uint64_t lost;            /* bytes lost since it was sent */
+	uint64_t flight;          /* bytes in flight now */
+	bool app_limited;         /* there was too little to send for the rate to say what the path can carry */
+	bool window_limited;      /* the window was full at some time of this round */
+};
+
+struct roci_bbr {
+	/* what the others read */
+	uint64_t window, rate;
+	uint64_t min_rtt;
+
+	enum roci_bbr_state state;
+	unsigned pacing_gain, window_gain; /* percent */
+	uint64_t bw;                       /* min(largest of max_bw[], bw_lo) */
+	uint64_t max_bw[2];                /* of this cycle of probing, of the one before */
+	uint64_t bw_lo, inflight_lo;       /* short-term bounds, of loss since the last probe; ROCI_BBR_NONE */
+	uint64_t inflight_hi;              /* long-term bound, of loss while probing; ROCI_BBR_NONE */
+	uint64_t min_rtt_at, probe_min_rtt, probe_min_rtt_at;
+
+	uint64_t round_end; /* delivered */
+	bool round_start;
+	uint64_t loss_round_end, bw_latest, inflight_latest;
+	bool loss_round_start, loss_in_round, marked;
+	unsigned losses;     /* packets lost in this round */
+	uint64_t lost_round; /* bytes lost in this round */
+	unsigned random;     /* 1/1024: what is lost while nothing queues, which no sender can help */
+
+	uint64_t full_bw;
+	unsigned full_count;
+	bool full, full_now;
+
+	uint64_t cycle_at, probe_wait_ns;
+	unsigned rounds_since_probe, up_rounds, down_rounds;
+	uint64_t up_growth; /* UP: bytes by which inflight_hi grows per round */
+	uint64_t up_acked;
+	enum { ROCI_ACKS_INIT, ROCI_ACKS_STARTING, ROCI_ACKS_FEEDBACK, ROCI_ACKS_STOPPING, ROCI_ACKS_REFILLING } phase;
+	bool at_bound;      /* UP: inflight_hi is what limits the window */
+	bool probe_samples; /* what is acknowledged now was sent by a probe */
+
+	uint64_t rtt_done_at; /* RTT: 0 until little is in flight */
+	bool rtt_round_done;
+	uint64_t prior_window;
+
+	uint64_t extra_acked[2]; /* largest of these rounds, of those before: acknowledgements come in heaps */
+	unsigned extra_rounds;
+	uint64_t extra_at, extra_delivered;
+};
+
+/* A path whose first round trip took `rtt_ns`; `window`: what may be in flight at first. */
+void roci_bbr_init(struct roci_bbr *b, uint64_t now, uint64_t window, uint64_t rtt_ns);
+void roci_bbr_acked(struct roci_bbr *b, uint64_t now, const struct roci_rate_sample *rs);
+/* `bytes` were lost, of a packet that was sent when `tx_flight` bytes were in flight; `lost`: all that was lost on the
+ * path since. `flight`: bytes in flight now. */
+void roci_bbr_lost(struct roci_bbr *b, uint64_t now, uint64_t bytes, uint64_t tx_flight, uint64_t lost,
+		   bool app_limited);
+/* The network marked a packet, or said so by a CNP: there is a queue. It is left to drain; only where that does not
+ * help, the short-term bounds fall. */
+void roci_bbr_marked(struct roci_bbr *b, uint64_t now, uint64_t flight);
+/* Nothing came back for long, and all that is in flight counts as lost. The model stays; the window is opened again by
+ * what is acknowledged. */
+void roci_bbr_silent(struct roci_bbr *b);
+/* Nothing was in flight, and something is sent again. */
+void roci_bbr_restart(struct roci_bbr *b, uint64_t now);
+
+/* Bytes that may go at once: what the path carries in 1 ms, and between one packet and 256 KiB. */
+static inline uint64_t roci_bbr_quantum(const struct roci_bbr *b)
+{
+	uint64_t quantum = b->rate / 1000;
+
+	if (quantum > UINT64_C(256) << 10)
+		return UINT64_C(256) << 10;
+	return quantum < ROCI_BBR_PACKET ? ROCI_BBR_PACKET : quantum;
+}
+
+#endif

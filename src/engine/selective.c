@@ -1,0 +1,280 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+#include "engine/selective.h"
+
+#include "engine/batch.h"
+#include "engine/completer.h"
+#include "engine/flight.h"
+#include "engine/packets.h"
+#include "engine/qp.h"
+#include "engine/rc.h"
+#include "engine/requester.h"
+#include "wire/opcode.h"
+
+#define OFFERS_MAX      8
+#define OFFER_AFTER     16 /* packets outstanding: a bulk transfer */
+#define OFFER_PAUSE_NS  UINT64_C(10000000)
+#define PATIENCE_FIRST  1 /* quarters of the shortest round trip */
+#define PATIENCE_MAX    8
+#define PATIENCE_LIFE   16 /* round trips without a duplicate */
+#define ACK_RESENT_MASK 3  /* every fourth that is sent again asks for an answer, and the last one */
+
+/* ---- agreeing ---- */
+
+void roci_selective_sent(struct roci_qp *qp)
+{
+	struct roci_selective *s = &qp->req.selective;
+	uint64_t now = qp->e->now, pause = 2 * qp->path->srtt + OFFER_PAUSE_NS;
+
+	if (s->agreed || !qp->secret || !roci_path_may_be_far(qp->path) || s->offers == OFFERS_MAX)
+		return;
+	if (roci_send_window_packets(&qp->req.window) < OFFER_AFTER || (s->offers && now - s->offer_at < pause))
+		return;
+	s->offers++;
+	s->offer_at = now;
+	s->offer_due = true;
+	roci_qp_make_ready(qp);
+}
+
+bool roci_selective_offer(struct roci_qp *qp, struct roci_tx_batch *batch)
+{
+	struct roci_selective *s = &qp->req.selective;
+	struct roci_packet pkt = {.opcode = ROCI_OPCODE_OFFER,
+				  .pkey = ROCI_PKEY_DEFAULT,
+				  .dest_qpn = qp->attr.dest_qpn,
+				  .psn = roci_psn_add(qp->req.window.una, ROCI_PSN_MASK),
+				  .payload_len = ROCI_OFFER_BYTES};
+
+	if (!s->offer_due)
+		return false;
+	if (batch->count == ROCI_TX_BATCH || batch->span_count == ROCI_TX_SPANS)
+		return true;
+	s->offer_due = false;
+	if (!roci_qp_is_connected(qp))
+		return false;
+	roci_offer_build(&(struct roci_offer){qp->attr.sq_psn, qp->secret}, s->payload);
+	roci_tx_batch_span(batch, s->payload, ROCI_OFFER_BYTES);
+	roci_tx_batch_add(batch, &qp->attr.av, &pkt);
+	return false;
+}
+
+static void agree(struct roci_qp *qp)
+{
+	struct roci_selective *s = &qp->req.selective;
+
+	if (s->agreed)
+		return;
+	s->agreed = true;
+	s->patience = PATIENCE_FIRST;
+	roci_scoreboard_reset(&s->board, qp->req.window.una);
+	roci_path_agree(qp->path, qp->e->now);
+}
+
+/* ---- what is lost ---- */
+
+/* Until when a packet that was sent at `sent_at` may come. */
+static uint64_t due_at(const struct roci_qp *qp, uint64_t sent_at)
+{
+	const struct roci_path *p = qp->path;
+	uint64_t late = p->base_rtt / 4 * qp->req.selective.patience;
+
+	return sent_at + p->latest_rtt + (late < p->srtt ? late : p->srtt);
+}
+
+/* The request of the packet `psn`, which is outstanding. */
+static struct roci_swqe *find(const struct roci_qp *qp, uint32_t psn)
+{
+	const struct roci_sq *sq = &qp->sq;
+	uint32_t low = 0, high = sq->started - sq->head; /* the last one that begins at psn or before */
+
+	while (low + 1 < high) {
+		uint32_t middle = low + (high - low) / 2;
+
+		if (roci_psn_diff(roci_sq_at(sq, sq->head + middle)->first_psn, psn) <= 0)
+			low = middle;
+		else
+			high = middle;
+	}
+	return roci_sq_at(sq, sq->head + low);
+}
+
+/* The packet at scan is missing. A READ request stands for many PSNs, and only its first one is named. */
+static void lose(struct roci_qp *qp, const struct roci_sent *sent)
+{
+	struct roci_scoreboard *b = &qp->req.selective.board;
+	struct roci_swqe *w = find(qp, b->scan);
+	uint32_t index = (uint32_t)roci_psn_diff(b->scan, w->first_psn), step = roci_requester_step(w, index);
+
+	if (w->opcode != ROCI_WR_RDMA_READ || roci_requester_begins(w, index)) {
+		roci_path_lost(qp->path, qp->e->now, qp->mtu + ROCI_PATH_PACKET_BYTES, sent);
+		roci_scoreboard_lose(b, b->scan);
+	}
+	b->scan = roci_psn_add(b->scan, step);
+}
+
+/* Packets that were sent once, in the order of PSNs. Returns when the next one is due, ROCI_NEVER: none is missing. */
+static uint64_t judge_sent(struct roci_qp *qp, uint32_t limit, bool all)
+{
+	struct roci_scoreboard *b = &qp->req.selective.board;
+
+	while (roci_scoreboard_scan(b, limit)) {
+		const struct roci_sent *sent = roci_sent_log_find(&qp->req.log, b->scan);
+		uint64_t at = sent ? due_at(qp, sent->state.sent_at) : 0;
+
+		if (at > qp->e->now && !all)
+			return at;
+		lose(qp, sent);
+	}
+	return ROCI_NEVER;
+}
+
+/* Packets that were sent again, in the order of time. */
+static uint64_t judge_resent(struct roci_qp *qp, bool all)
+{
+	struct roci_scoreboard *b = &qp->req.selective.board;
+	const struct roci_loss *l;
+
+	while ((l = roci_scoreboard_oldest(b))) {
+		uint64_t at = due_at(qp, l->sent_at);
+
+		if (at > qp->e->now && !all)
+			return at;
+		roci_path_lost(qp->path, qp->e->now, qp->mtu + ROCI_PATH_PACKET_BYTES, NULL);
+		roci_scoreboard_lose_again(b);
+	}
+	return ROCI_NEVER;
+}
+
+static void judge(struct roci_qp *qp, uint32_t limit, bool all)
+{
+	uint64_t at, again;
+
+	if (qp->req.window.next != qp->req.window.max || qp->req.rnr.waiting)
+		return; /* everything is being sent again */
+	again = judge_resent(qp, all);
+	at = judge_sent(qp, limit, all);
+	roci_timer_set(&qp->e->timers, &qp->loss_timer, ROCI_TIMER_OFF);
+	roci_timer_set(&qp->e->timers, &qp->loss_timer, again < at ? again : at);
+	roci_flight_release(qp);
+	if (roci_scoreboard_out(&qp->req.selective.board) != qp->req.selective.board.have)
+		roci_qp_make_ready(qp);
+}
+
+void roci_selective_expire(struct roci_timer *timer)
+{
+	struct roci_qp *qp = roci_container_of(timer, struct roci_qp, loss_timer);
+
+	if (roci_qp_is_connected(qp) && qp->req.selective.agreed)
+		judge(qp, qp->req.selective.board.high, false);
+}
+
+void roci_selective_lose_all(struct roci_qp *qp)
+{
+	judge(qp, qp->req.window.max, true);
+}
+
+/* ---- what the peer says ---- */
+
+/* Something came twice: it was late, not lost. */
+static void be_patient(struct roci_qp *qp, uint16_t duplicates)
+{
+	struct roci_selective *s = &qp->req.selective;
+	uint64_t now = qp->e->now;
+
+	if (duplicates != s->duplicates && now - s->patience_at > qp->path->srtt) {
+		s->patience += s->patience < PATIENCE_MAX;
+		s->patience_at = now;
+	} else if (now - s->patience_at > PATIENCE_LIFE * qp->path->srtt && s->patience > PATIENCE_FIRST) {
+		s->patience--;
+		s->patience_at = now;
+	}
+	s->duplicates = duplicates;
+}
+
+/* Returns how many packets are new. */
+static unsigned mark(struct roci_qp *qp, const struct roci_ranges *r)
+{
+	struct roci_scoreboard *b = &qp->req.selective.board;
+	uint32_t newest = 0, max = qp->req.window.max;
+	unsigned fresh = 0;
+
+	for (unsigned s = 0; s < ROCI_RANGES_SEGMENTS; s++)
+		for (unsigned i = 0; i < r->segments[s].count; i++)
+			fresh += roci_scoreboard_mark(b, roci_psn_add(r->segments[s].begin, 32 * i),
+						      r->segments[s].words[i], max, &newest);
+	if (fresh)
+		roci_flight_marked(qp, fresh, newest);
+	return fresh;
+}
+
+void roci_selective_rx(struct roci_qp *qp, const struct roci_rx *rx)
+{
+	struct roci_selective *s = &qp->req.selective;
+	struct roci_send_window *w = &qp->req.window;
+	uint32_t una = w->una, limit = roci_psn_add(rx->pkt.psn, 1);
+	struct roci_ranges r;
+	bool answers;
+
+	if (!roci_qp_is_connected(qp) || !roci_ranges_parse(rx->pkt.payload, rx->pkt.payload_len, &r)) {
+		qp->e->stats->rx_malformed++;
+		return;
+	}
+	agree(qp);
+	s->room = r.room;
+	be_patient(qp, r.duplicates);
+	if (roci_psn_diff(limit, una) > 0 && roci_psn_diff(limit, w->max) <= 0)
+		roci_completer_acknowledge(qp, limit);
+	if (!roci_qp_is_connected(qp))
+		return;
+	answers = r.flags & ROCI_RANGES_ANSWERS && qp->probe.awaiting;
+	if (mark(qp, &r) || w->una != una || answers)
+		roci_rc_restart_timer(qp);
+	limit = s->board.high;
+	if (answers && roci_psn_diff(s->probe_end, limit) > 0 && roci_psn_diff(s->probe_end, w->max) <= 0)
+		limit = s->probe_end;
+	qp->probe.awaiting &= !answers;
+	if (answers && w->una == una && w->next != w->max)
+		roci_rc_loss(qp); /* everything is sent again already, and did not come */
+	judge(qp, limit, false);
+	if (qp->sq.next != qp->sq.tail)
+		roci_qp_make_ready(qp);
+}
+
+/* ---- sending again ---- */
+
+static bool send_again(struct roci_qp *qp, struct roci_tx_batch *batch, uint32_t psn)
+{
+	struct roci_swqe *w = find(qp, psn);
+	uint32_t index = (uint32_t)roci_psn_diff(psn, w->first_psn), step = roci_requester_step(w, index), more;
+	struct roci_packet pkt = {.pkey = ROCI_PKEY_DEFAULT, .psn = psn};
+	struct roci_scoreboard *b = &qp->req.selective.board;
+
+	if (index >= w->packets || !roci_packets_request(qp, w, index, step, &pkt, batch)) {
+		roci_rc_resend(qp); /* its memory was deregistered: the request fails in its turn */
+		return false;
+	}
+	roci_scoreboard_resent(b, qp->e->now);
+	pkt.ack_req = (b->next & ACK_RESENT_MASK) == 0 || !roci_scoreboard_next(b, &more);
+	roci_tx_batch_add(batch, &qp->attr.av, &pkt)->copy_payload = true;
+	qp->e->stats->retransmits++;
+	roci_flight_resent(qp, qp->mtu + ROCI_PATH_PACKET_BYTES);
+	return true;
+}
+
+bool roci_selective_fill(struct roci_qp *qp, struct roci_tx_batch *batch, unsigned end)
+{
+	uint32_t psn;
+
+	if (!qp->req.selective.agreed || qp->req.window.next != qp->req.window.max)
+		return false;
+	while (roci_scoreboard_next(&qp->req.selective.board, &psn)) {
+		if (batch->count >= end || batch->span_count + ROCI_MAX_SGE > ROCI_TX_SPANS)
+			return true;
+		if (!roci_flight_fits(qp, qp->mtu + ROCI_PATH_PACKET_BYTES))
+			return true;
+		if (!send_again(qp, batch, psn))
+			return false;
+		if (qp->loss_timer.at == ROCI_TIMER_OFF)
+			roci_timer_set(&qp->e->timers, &qp->loss_timer, due_at(qp, qp->e->now));
+	}
+	return false;
+}

@@ -1,0 +1,46 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * Selective resending, with a peer that understands RANGES (ranges.h): all that is missing is sent again within one
+ * round trip, and nothing else. A packet is lost when one that was sent a while after it has arrived, or when a probe
+ * was answered: the idea of RACK (RFC 8985). That while grows where the peer gets packets twice, because the network
+ * reorders more than was believed.
+ *
+ * With other peers, and where memory is short, recovery is that of recovery.h.
+ */
+#ifndef ROCI_ENGINE_SELECTIVE_H
+#define ROCI_ENGINE_SELECTIVE_H
+
+#include "engine/engine.h"
+#include "engine/ranges.h"
+#include "engine/scoreboard.h"
+#include "engine/timer.h"
+
+struct roci_selective {
+	bool agreed;    /* the peer has sent RANGES */
+	bool offer_due; /* an OFFER is to be sent */
+	uint8_t offers; /* that were sent */
+	uint8_t payload[ROCI_OFFER_BYTES];
+	uint64_t offer_at;    /* when the last one was sent */
+	uint32_t room;        /* packets that the peer keeps beyond the first that it misses */
+	uint16_t duplicates;  /* that it has counted */
+	uint8_t patience;     /* quarters of a round trip that a packet may be late */
+	uint64_t patience_at; /* when that was changed */
+	uint32_t probe_end;   /* 1 beyond the newest packet that was sent before the last probe */
+	struct roci_scoreboard board;
+};
+
+/* The requester has sent something: offers RANGES to the peer of a far path, now and then until it answers. */
+void roci_selective_sent(struct roci_qp *qp);
+/* Adds the OFFER that is due to *batch. True where there is no room for it. */
+bool roci_selective_offer(struct roci_qp *qp, struct roci_tx_batch *batch);
+/* A RANGES packet came. */
+void roci_selective_rx(struct roci_qp *qp, const struct roci_rx *rx);
+/* Adds packets that were lost to *batch, up to `end` packets in all. True where more are waiting: nothing new may be
+ * sent before them. */
+bool roci_selective_fill(struct roci_qp *qp, struct roci_tx_batch *batch, unsigned end);
+/* Silence, and no answer to probes: all that the peer did not name counts as lost. */
+void roci_selective_lose_all(struct roci_qp *qp);
+/* qp->loss_timer: packets that may have been late were not. */
+void roci_selective_expire(struct roci_timer *timer);
+
+#endif

@@ -1,0 +1,168 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* The model on a pipe that is as simple as can be: rounds of one round trip, in which at most `capacity` passes. */
+#include "../test.h"
+
+#include "engine/bbr.h"
+
+#define MS      UINT64_C(1000000)
+#define RTT     (20 * MS)
+#define PER_RTT UINT64_C(1280000) /* what the pipe carries in a round trip: 64 MB/s */
+#define RATE    (PER_RTT * 50)
+
+struct pipe {
+	struct roci_bbr b;
+	uint64_t now, delivered;
+	unsigned loss; /* percent of what is sent */
+};
+
+static void begin(struct pipe *p)
+{
+	*p = (struct pipe){.now = 1000 * MS};
+	roci_bbr_init(&p->b, p->now, 128 << 10, RTT);
+}
+
+/* A round trip: what the model allows is sent, what fits is delivered, in 32 acknowledgements. */
+static void round_trip(struct pipe *p)
+{
+	uint64_t by_rate = p->b.rate / 50, flight = by_rate < p->b.window ? by_rate : p->b.window;
+	uint64_t good = flight - flight * p->loss / 100, passed = good < PER_RTT ? good : PER_RTT;
+	uint64_t queued = good > PER_RTT ? (good - PER_RTT) * RTT / PER_RTT : 0, prior = p->delivered;
+
+	p->now += RTT + queued;
+	for (unsigned i = 0; i < 32; i++) {
+		struct roci_rate_sample rs = {.acked = passed / 32,
+					      .rate = passed * 50,
+					      .rtt_ns = RTT + queued,
+					      .tx_flight = flight,
+					      .flight = flight,
+					      .lost = flight * p->loss / 100,
+					      .prior_delivered = prior,
+					      .window_limited = by_rate >= p->b.window};
+
+		for (uint64_t lost = 0; !i && lost < rs.lost; lost += ROCI_BBR_PACKET)
+			roci_bbr_lost(&p->b, p->now, ROCI_BBR_PACKET, flight, lost, false);
+		rs.delivered = p->delivered += rs.acked;
+		roci_bbr_acked(&p->b, p->now, &rs);
+	}
+}
+
+static void rounds(struct pipe *p, unsigned n)
+{
+	while (n--)
+		round_trip(p);
+}
+
+static bool is_near_capacity(const struct pipe *p)
+{
+	return p->b.bw >= RATE * 95 / 100 && p->b.bw <= RATE * 105 / 100;
+}
+
+static void finds_the_bandwidth_in_a_few_rounds(void **state)
+{
+	struct pipe p;
+
+	begin(&p);
+	rounds(&p, 14);
+	assert_true(p.b.full);
+	assert_true(is_near_capacity(&p));
+	rounds(&p, 20);
+	assert_true(p.b.state >= ROCI_BBR_DOWN);
+	assert_true(p.b.window >= PER_RTT && p.b.window <= 3 * PER_RTT);
+}
+
+/* Loss that is there whatever is sent says nothing about the path. */
+static void random_loss_does_not_slow_it_down(void **state)
+{
+	for (unsigned loss = 1; loss <= 5; loss += 2) {
+		struct pipe p;
+
+		begin(&p);
+		p.loss = loss;
+		rounds(&p, 400);
+		assert_true(p.b.bw >= RATE * 85 / 100);
+	}
+}
+
+/* Loss that begins while it sends as much as before, and stays for a round: the short-term bound follows. */
+static void sudden_loss_lowers_the_rate_until_the_next_probe(void **state)
+{
+	struct pipe p;
+	uint64_t before;
+
+	begin(&p);
+	rounds(&p, 30);
+	while (p.b.state != ROCI_BBR_CRUISE)
+		round_trip(&p);
+	before = p.b.rate;
+	p.loss = 30;
+	rounds(&p, 4);
+	assert_true(p.b.rate < before * 80 / 100);
+	p.loss = 0;
+	rounds(&p, 200);
+	assert_true(is_near_capacity(&p));
+}
+
+/* Every five seconds, half of the pipe for 200 ms: others' queues would show, and a longer way. */
+static void asks_for_the_round_trip_time_again(void **state)
+{
+	unsigned in_rtt = 0;
+	struct pipe p;
+
+	begin(&p);
+	for (unsigned i = 0; i < 600; i++) {
+		round_trip(&p);
+		if (p.b.state != ROCI_BBR_RTT)
+			continue;
+		in_rtt++;
+		assert_true(p.b.window <= PER_RTT * 6 / 10);
+	}
+	assert_in_range(in_rtt, 10, 40);
+	assert_true(is_near_capacity(&p));
+}
+
+/* A mark while it cruises makes it drain, and does not change what it believes of the path. */
+static void a_mark_makes_it_drain(void **state)
+{
+	struct pipe p;
+	uint64_t bw;
+
+	begin(&p);
+	rounds(&p, 30);
+	while (p.b.state != ROCI_BBR_CRUISE)
+		round_trip(&p);
+	bw = p.b.bw;
+	roci_bbr_marked(&p.b, p.now, PER_RTT);
+	assert_int_equal(p.b.state, ROCI_BBR_DOWN);
+	round_trip(&p);
+	assert_true(p.b.rate < bw * 92 / 100);
+	assert_true(p.b.bw >= bw * 95 / 100);
+}
+
+static void silence_closes_the_window_and_keeps_the_model(void **state)
+{
+	struct pipe p;
+	uint64_t bw;
+
+	begin(&p);
+	rounds(&p, 30);
+	bw = p.b.bw;
+	roci_bbr_silent(&p.b);
+	assert_int_equal(p.b.window, 4 * ROCI_BBR_PACKET);
+	assert_int_equal(p.b.bw, bw);
+	rounds(&p, 20);
+	assert_true(is_near_capacity(&p));
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(finds_the_bandwidth_in_a_few_rounds),
+		cmocka_unit_test(random_loss_does_not_slow_it_down),
+		cmocka_unit_test(sudden_loss_lowers_the_rate_until_the_next_probe),
+		cmocka_unit_test(asks_for_the_round_trip_time_again),
+		cmocka_unit_test(a_mark_makes_it_drain),
+		cmocka_unit_test(silence_closes_the_window_and_keeps_the_model),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,257 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* Selective resending between two engines whose round trip takes 20 ms. */
+#include "pair.h"
+
+#include <string.h>
+
+#include "engine/path.h"
+#include "engine/qp.h"
+
+#define MS      1000000ull
+#define SECRET  0x0123456789abcdefull
+#define LEN     60000u
+#define PACKETS ((LEN + PAIR_MTU - 1) / PAIR_MTU)
+
+static bool seen[1 << 24]; /* PSNs of requests that were sent once */
+
+static unsigned offers, ranges, requests;
+
+static void count(const struct roci_packet *pkt)
+{
+	offers += pkt->op->kind == ROCI_KIND_OFFER;
+	ranges += pkt->op->kind == ROCI_KIND_RANGES;
+	requests += pkt->op->kind == ROCI_KIND_WRITE && pkt->payload_len;
+}
+
+static bool lose_nothing(struct pair *p, int from, const struct roci_packet *pkt)
+{
+	count(pkt);
+	return true;
+}
+
+/* Every seventh packet, the first time. */
+static bool lose_some(struct pair *p, int from, const struct roci_packet *pkt)
+{
+	bool first = pkt->op->kind == ROCI_KIND_WRITE && pkt->payload_len && !seen[pkt->psn];
+
+	count(pkt);
+	seen[pkt->psn] |= first;
+	return !first || pkt->psn % 7;
+}
+
+/* The last ten of what side 0 has to send, the first time. */
+static bool lose_tail(struct pair *p, int from, const struct roci_packet *pkt)
+{
+	bool first = pkt->op->kind == ROCI_KIND_WRITE && pkt->payload_len && !seen[pkt->psn];
+
+	count(pkt);
+	seen[pkt->psn] |= first;
+	return !first || p->count++ < PACKETS - 10;
+}
+
+static void drain(struct pair *p, int side)
+{
+	roci_engine_timers(p->side[side].e, p->now);
+	while (pair_turn(p, side))
+		;
+}
+
+/* Side 0 sends for 10 ms, then side 1 answers, and the answer takes 10 ms. */
+static void round_trip(struct pair *p)
+{
+	for (unsigned i = 0; i < 100; i++) {
+		drain(p, 0);
+		p->now += MS / 10;
+	}
+	drain(p, 1);
+	p->now += 10 * MS;
+}
+
+static struct pair *make(uint64_t secret)
+{
+	struct pair_options o = pair_defaults();
+	struct pair *p;
+
+	o.secret = secret;
+	memset(seen, 0, sizeof(seen));
+	offers = ranges = requests = 0;
+	p = pair_create(&o);
+	p->filter = lose_nothing;
+	return p;
+}
+
+static void transfer(struct pair *p, unsigned rounds)
+{
+	assert_int_equal(pair_send(p, 0, ROCI_WR_RDMA_WRITE, 1, 0, LEN, 0), 0);
+	for (unsigned i = 0; i < rounds; i++)
+		round_trip(p);
+	pair_expect(p, 0, 1, ROCI_WC_SUCCESS);
+}
+
+static void two_of_ours_agree(void **state)
+{
+	struct pair *p = make(SECRET);
+
+	transfer(p, 6);
+	transfer(p, 3);
+	assert_true(p->side[0].qp->req.selective.agreed);
+	assert_true(p->side[0].qp->path->far);
+	assert_in_range(offers, 1, 2);
+	assert_in_range(ranges, 1, 2);
+	pair_free(p);
+}
+
+/* No secret, no offer: everything is as with other devices. */
+static void others_see_nothing_of_it(void **state)
+{
+	struct pair *p = make(0);
+
+	transfer(p, 6);
+	p->filter = lose_some;
+	transfer(p, 12);
+	assert_int_equal(offers + ranges, 0);
+	assert_false(p->side[0].qp->path->far);
+	pair_free(p);
+}
+
+/* A round trip after the loss was told, all of it has arrived, and nothing else was sent again. */
+static void all_holes_are_repaired_in_one_round_trip(void **state)
+{
+	struct pair *p = make(SECRET);
+	const struct roci_engine_stats *stats = roci_engine_stats(p->side[0].e);
+
+	transfer(p, 6);
+	transfer(p, 3);
+	p->filter = lose_some;
+	requests = 0;
+	assert_int_equal(stats->retransmits, 0);
+	transfer(p, 3); /* one to send, one to repair, one for the timer of what was sent last */
+	assert_in_range(p->dropped, 30, 40);
+	assert_int_equal(stats->retransmits, p->dropped);
+	assert_int_equal(requests, PACKETS + p->dropped);
+	assert_int_equal(stats->timeouts, 0);
+	assert_memory_equal(p->side[1].memory, p->side[0].memory, LEN);
+	pair_free(p);
+}
+
+/* No packet behind it tells of a lost tail. A probe does. */
+static void a_lost_tail_is_found_by_a_probe(void **state)
+{
+	struct pair *p = make(SECRET);
+	const struct roci_engine_stats *stats = roci_engine_stats(p->side[0].e);
+
+	transfer(p, 6);
+	transfer(p, 3);
+	p->filter = lose_tail;
+	p->count = 0;
+	transfer(p, 6);
+	assert_int_equal(p->dropped, 10);
+	assert_int_equal(stats->retransmits, 10);
+	assert_in_range(stats->probes, 1, 2);
+	assert_int_equal(stats->timeouts, 0);
+	pair_free(p);
+}
+
+/* A RANGES packet for side 0 that says that everything has arrived. */
+static void claim(struct pair *p, uint64_t secret)
+{
+	const struct roci_qp *qp = p->side[0].qp;
+	struct roci_ranges r = {.secret = secret, .room = 1000};
+	uint8_t payload[ROCI_RANGES_MAX_BYTES];
+	struct roci_rx rx = {.src_port = qp->peer.port, .hop_limit = 64};
+
+	rx.pkt = (struct roci_packet){.opcode = ROCI_OPCODE_RANGES,
+				      .op = roci_opcode_info(ROCI_OPCODE_RANGES),
+				      .pkey = ROCI_PKEY_DEFAULT,
+				      .dest_qpn = qp->qpn,
+				      .psn = roci_psn_add(qp->req.window.max, ROCI_PSN_MASK),
+				      .payload = payload,
+				      .payload_len = roci_ranges_build(&r, payload)};
+	memcpy(rx.sgid, qp->attr.av.dgid, 16);
+	memcpy(rx.dgid, qp->attr.av.sgid, 16);
+	roci_engine_rx(p->side[0].e, p->now, &rx);
+}
+
+/* From the right port, with the right PSN: only the secret is missing. */
+static void only_the_secret_proves_ranges(void **state)
+{
+	struct pair *p = make(SECRET);
+
+	transfer(p, 6);
+	assert_int_equal(pair_send(p, 0, ROCI_WR_RDMA_WRITE, 2, 0, 2000, 0), 0);
+	drain(p, 0);
+	for (unsigned bit = 0; bit < 64; bit++)
+		claim(p, SECRET ^ 1ull << bit);
+	claim(p, SECRET + 1); /* the other side's */
+	pair_expect_nothing(p, 0);
+	claim(p, SECRET);
+	pair_expect(p, 0, 2, ROCI_WC_SUCCESS);
+	assert_int_equal(roci_engine_stats(p->side[0].e)->rx_wrong_source, 65);
+	pair_free(p);
+}
+
+/* Who does not ask for RANGES believes none. */
+static void nothing_is_believed_without_a_secret(void **state)
+{
+	struct pair *p = make(0);
+
+	transfer(p, 6);
+	assert_int_equal(pair_send(p, 0, ROCI_WR_RDMA_WRITE, 2, 0, 2000, 0), 0);
+	drain(p, 0);
+	claim(p, 0);
+	pair_expect_nothing(p, 0);
+	pair_free(p);
+}
+
+/* An OFFER from another port, or far from what is expected, changes nothing: no RANGES, and NAKs as before. */
+static void a_forged_offer_is_ignored(void **state)
+{
+	struct pair *p = make(0);
+	const struct roci_qp *qp = p->side[1].qp;
+	uint8_t payload[ROCI_OFFER_BYTES];
+	struct roci_rx rx = {.hop_limit = 64};
+
+	transfer(p, 6);
+	roci_offer_build(&(struct roci_offer){qp->attr.rq_psn ^ 1, 77}, payload);
+	rx.pkt = (struct roci_packet){.opcode = ROCI_OPCODE_OFFER,
+				      .op = roci_opcode_info(ROCI_OPCODE_OFFER),
+				      .pkey = ROCI_PKEY_DEFAULT,
+				      .dest_qpn = qp->qpn,
+				      .payload = payload,
+				      .payload_len = ROCI_OFFER_BYTES};
+	memcpy(rx.sgid, qp->attr.av.dgid, 16);
+	memcpy(rx.dgid, qp->attr.av.sgid, 16);
+	rx.src_port = qp->peer.port;
+	rx.pkt.psn = roci_psn_add(qp->resp.epsn, ROCI_PSN_MASK);
+	roci_engine_rx(p->side[1].e, p->now, &rx);
+	assert_false(qp->resp.ranges.offered); /* another first PSN */
+	roci_offer_build(&(struct roci_offer){qp->attr.rq_psn, 77}, payload);
+	rx.src_port ^= 1;
+	roci_engine_rx(p->side[1].e, p->now, &rx);
+	assert_false(qp->resp.ranges.offered);
+	rx.src_port = qp->peer.port;
+	rx.pkt.psn = roci_psn_add(qp->resp.epsn, 5);
+	roci_engine_rx(p->side[1].e, p->now, &rx);
+	rx.pkt.psn = roci_psn_add(qp->resp.epsn, ROCI_PSN_MASK - 2 * ROCI_CNP_WINDOW);
+	roci_engine_rx(p->side[1].e, p->now, &rx);
+	assert_false(qp->resp.ranges.offered);
+	rx.pkt.psn = roci_psn_add(qp->resp.epsn, ROCI_PSN_MASK);
+	roci_engine_rx(p->side[1].e, p->now, &rx);
+	assert_true(qp->resp.ranges.offered);
+	pair_free(p);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(two_of_ours_agree),
+		cmocka_unit_test(others_see_nothing_of_it),
+		cmocka_unit_test(all_holes_are_repaired_in_one_round_trip),
+		cmocka_unit_test(a_lost_tail_is_found_by_a_probe),
+		cmocka_unit_test(only_the_secret_proves_ranges),
+		cmocka_unit_test(nothing_is_believed_without_a_secret),
+		cmocka_unit_test(a_forged_offer_is_ignored),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
