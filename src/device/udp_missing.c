@@ -10,7 +10,7 @@
 #include "device/port_holder.h"
 #include "device/udp_socket.h"
 
-#define INQUIRY_NS 10000000000u /* between two inquiries about an address, which may take half a second each */
+#define INQUIRY_NS 10000000000u /* between two inquiries: each may take half a second, in which we do nothing else */
 #define INQUIRIES  2            /* about one socket: its process may have been busy, or has just begun */
 
 /* ---- who ---- */
@@ -94,6 +94,16 @@ void roci_udp_inquire(struct roci_udp *udp, unsigned index, uint64_t now)
 	(void)inquire(udp, index, survey.holders[index], now);
 }
 
+/* Each address has its turn, however many there are and whoever wants us to ask all the time. */
+static uint64_t interval(const struct roci_udp *udp)
+{
+	unsigned missing = 0;
+
+	for (unsigned i = 0; i < ROCI_MAX_GIDS; i++)
+		missing += roci_udp_is_missing(&udp->sockets[i]);
+	return missing * (uint64_t)INQUIRY_NS;
+}
+
 void roci_udp_inquire_again(struct roci_udp *udp, unsigned index, uint32_t holder, uint64_t now)
 {
 	const struct roci_gid_entry *entry = &udp->config.gids->entries[index];
@@ -101,7 +111,7 @@ void roci_udp_inquire_again(struct roci_udp *udp, unsigned index, uint32_t holde
 	const struct udp_inquiry *q = &s->inquiry;
 	bool settled = q->holder == holder && (!q->unanswered || q->unanswered >= INQUIRIES);
 
-	if (!holder || settled || now - q->at < INQUIRY_NS)
+	if (!holder || settled || now - q->at < interval(udp))
 		return;
 	if (inquire(udp, index, holder, now) || q->unanswered < INQUIRIES)
 		return;

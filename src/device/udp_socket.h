@@ -136,7 +136,7 @@ void roci_udp_survey(struct roci_udp *udp, struct udp_survey *survey);
 /* Asks whoever has the port of GID `index`, and clears its error where he forwards. */
 void roci_udp_inquire(struct roci_udp *udp, unsigned index, uint64_t now);
 /* The same where another socket has the port by now, or did not answer the first time: twice a socket at most, and
- * once in ten seconds. Warns where he does not forward. */
+ * once in ten seconds for each address that is missing. Warns where he does not forward. */
 void roci_udp_inquire_again(struct roci_udp *udp, unsigned index, uint32_t holder, uint64_t now);
 /* Says on stderr, once, that the port cannot be had: `err`. */
 void roci_udp_warn(struct udp_socket *s, const uint8_t gid[16], int err);

@@ -176,29 +176,45 @@ static void a_stranger_who_takes_the_port_later_is_noticed(void **state)
 	station_close(&foreign);
 }
 
-/* A socket in each second: somebody who wants us to ask all the time. */
+#define ADDRESSES 4
+
+/* A socket in each second at each of several addresses: somebody who wants us to ask all the time. */
 static void inquiries_are_bounded(void **state)
 {
 	struct station foreign;
-	int fd = take_port("127.77.0.1");
+	int fds[ADDRESSES];
 	uint64_t now;
 
 	station_open_elsewhere(&foreign, "127.77.0.1");
 	answer = NO;
 	inquiries = 0;
-	assert_int_equal(roci_udp_listen(foreign.udp, 0), -EADDRINUSE);
+	for (int i = 0; i < ADDRESSES; i++) {
+		char address[16];
+
+		snprintf(address, sizeof(address), "127.77.0.%d", i + 1);
+		gid_of(address, foreign.gids.entries[i].gid);
+		foreign.gids.entries[i].state = foreign.gids.entries[0].state;
+		foreign.gids.count = i + 1;
+		fds[i] = take_port(address);
+		assert_int_equal(roci_udp_listen(foreign.udp, i), -EADDRINUSE);
+	}
 	now = roci_now();
 	for (unsigned i = 0; i < 100; i++) {
-		int other = socket(AF_INET, SOCK_DGRAM, 0); /* so that the next one has another inode */
+		for (int k = 0; k < ADDRESSES; k++) {
+			int other = socket(AF_INET, SOCK_DGRAM, 0); /* so that the next one has another inode */
+			char address[16];
 
-		close(fd);
-		fd = take_port("127.77.0.1");
-		close(other);
+			snprintf(address, sizeof(address), "127.77.0.%d", k + 1);
+			close(fds[k]);
+			fds[k] = take_port(address);
+			close(other);
+		}
 		roci_udp_timers(foreign.udp, now += SECOND);
 	}
-	assert_in_range(inquiries, 2, 11);
+	assert_in_range(inquiries, ADDRESSES + 1, ADDRESSES + 11); /* the first ones, and one in ten seconds */
 	answer = REALLY;
-	close(fd);
+	for (int i = 0; i < ADDRESSES; i++)
+		close(fds[i]);
 	station_close(&foreign);
 }
 
