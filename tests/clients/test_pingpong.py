@@ -92,6 +92,32 @@ def large_mtu_here(program, args):
         check('fragment' not in text, text)
 
 
+def narrow_way():
+    """host_a (an interface of 9000 bytes) - router - host_b (1500), beside the way of the other tests. host_a's kernel learns
+    that only from ICMP. Returns the addresses of the ends, of IPv4 and IPv6."""
+    wide, router = veth_pair(9000)
+    router.run('ip', 'link', 'add', 'beyond', 'type', 'veth', 'peer', 'name', 'beyond', 'netns', str(host_b.pid))
+    for host, last in ((router, 1), (host_b, 2)):
+        host.run('ip', 'addr', 'add', f'10.80.0.{last}/24', 'dev', 'beyond')
+        host.run('ip', 'addr', 'add', f'fd80::{last}/64', 'dev', 'beyond', 'nodad')
+        host.run('ip', 'link', 'set', 'beyond', 'up')
+    router.run('sysctl', '-qw', 'net.ipv4.ip_forward=1', 'net.ipv6.conf.all.forwarding=1')
+    for family, there, here, gateway in (('-4', '10.80.0.0/24', wide.address, '10.80.0.1'), ('-6', 'fd80::/64', wide.ipv6, 'fd80::1')):
+        host_a.run('ip', family, 'route', 'add', there, 'via', router.address if family == '-4' else router.ipv6)
+        host_b.run('ip', family, 'route', 'add', here, 'via', gateway)
+    return (wide.address, '10.80.0.2'), (wide.ipv6, 'fd80::2')
+
+
+def path_below_the_interface():
+    """The first packets that do not fit are lost, and all others go in fragments."""
+    for here, there in narrow_way():
+        server, client = transfer(host_b, host_a, ['ibv_rc_pingpong', '-m', '4096', '-s', '65536', '-n', '50', '-c'],
+                                  ['-g', host_b.gid_index(there)], ['-g', host_a.gid_index(here)])
+        for text, active in ((server, 1024), (client, 4096)):
+            check(text.count('IP fragments') == 1, f'no line, or several, about fragments:\n{text}')
+            check(f'active_mtu is {active}' in text, f'the line does not tell the path MTU of the port:\n{text}')
+
+
 def cases():
     yield 'ibv_devices', devices
     yield 'ibv_devinfo -v', devinfo
@@ -107,6 +133,7 @@ def cases():
         for name, args, env in LARGE_MTU:
             title = f'{way}, -m 4096: {os.path.basename(name)} {args}'.rstrip() + (', loss' if env else '')
             yield title, lambda ad=address, p=name, ar=args, e=env: large_mtu(host_a, host_b, ad, p, ar, e)
+    yield 'a way that carries less than the interface', path_below_the_interface
     yield 'one address, -m 4096: ibv_rc_pingpong', lambda: large_mtu_here('ibv_rc_pingpong', '-c')
     for way, server, client, address in ways:
         for name, args in PINGPONGS:
