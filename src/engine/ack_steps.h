@@ -14,7 +14,7 @@
 #include "engine/psn.h"
 #include "wire/packet.h"
 
-#define ROCI_ACK_STEP  64   /* PSNs; the peer hears the next one, too, where three in a row are lost */
+#define ROCI_ACK_STEP  56   /* PSNs; the peer hears the next one, too, where three in a row are lost */
 #define ROCI_ACK_STEPS 8192 /* PSNs; a peer that is farther behind is no Rocinante, and needs no steps */
 
 struct roci_ack_steps {

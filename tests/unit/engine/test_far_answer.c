@@ -166,13 +166,43 @@ static void steps_that_were_lost_come_again(void **state)
 	pair_free(p);
 }
 
+/* A fatal NAK in the middle of all, behind `lost` steps that are lost. Message 7 is longer than its receive. */
+static struct pair *refuse_one(unsigned lost)
+{
+	struct pair *p = make();
+
+	for (uint64_t i = 0; i < ALL; i++)
+		pair_recv(p, 1, i, 0, i == 7 ? 1 : LEN);
+	p->filter = drop_answers;
+	p->count = lost;
+	send_all(p, ROCI_WR_SEND);
+	pair_run_until(p, p->now + 600000 * MS);
+	return p;
+}
+
+/* It is sent once. Three lost steps leave it near; behind more it is as if it were lost, too. */
+static void a_fatal_nak_is_heard_or_counts_as_lost(void **state)
+{
+	unsigned steps = (7 * ((LEN + PAIR_MTU - 1) / PAIR_MTU)) / ROCI_ACK_STEP;
+	struct pair *p = refuse_one(3);
+
+	for (uint64_t i = 0; i < 7; i++)
+		pair_expect(p, 0, i, ROCI_WC_SUCCESS);
+	pair_expect(p, 0, 7, ROCI_WC_REM_INV_REQ_ERR);
+	pair_free(p);
+	p = refuse_one(steps);
+	pair_expect(p, 0, 0, ROCI_WC_RETRY_EXC_ERR);
+	assert_int_equal(stats(p, 0)->rx_far, 1);
+	pair_free(p);
+}
+
 /* Where only the newest answer comes through, nothing is missing. */
 static void the_newest_answer_is_enough(void **state)
 {
 	struct pair *p = make();
 
 	p->filter = drop_answers;
-	p->count = (ALL * ((LEN + PAIR_MTU - 1) / PAIR_MTU) - 1) / 64;
+	p->count = (ALL * ((LEN + PAIR_MTU - 1) / PAIR_MTU) - 1) / ROCI_ACK_STEP;
 	send_all(p, ROCI_WR_RDMA_WRITE);
 	pair_run(p);
 	assert_int_equal(p->count, 0);
@@ -263,6 +293,7 @@ int main(void)
 		cmocka_unit_test(a_late_peer_costs_nothing),
 		cmocka_unit_test(a_late_rnr_nak_is_heard),
 		cmocka_unit_test(steps_that_were_lost_come_again),
+		cmocka_unit_test(a_fatal_nak_is_heard_or_counts_as_lost),
 		cmocka_unit_test(the_newest_answer_is_enough),
 		cmocka_unit_test(a_peer_without_steps_is_understood),
 	};
