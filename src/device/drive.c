@@ -39,7 +39,8 @@ unsigned roci_drive(struct roci_device *dev, uint64_t now)
 {
 	unsigned moved = receive(dev, now, true);
 
-	moved += roci_transmit(dev, now);
+	if (roci_turns_send_after_turn(&dev->turns, now, moved, roci_progress_last_call(dev)))
+		moved += roci_transmit(dev, now);
 	roci_drive_report(dev, now);
 	return moved;
 }

@@ -25,6 +25,12 @@
 /* A poll that received more packets than this sends at once: they are a stream, and the peer's window waits for their
  * acknowledgement. */
 #define DEFER_RECEIVED_MAX 2
+/* For what the thread receives, of a program that called so lately: how long it waits for the next call, after how many
+ * failures it stops to do so, and how many turns it then takes to try again. */
+#define LEAVE_RECENT_NS 1000000
+#define LEAVE_NS        50000
+#define LEAVE_FAILURES  2
+#define LEAVE_TRY_EVERY 32
 /* Calls that are sent together while the thread naps. More of them gain little, and the wire would idle meanwhile. */
 #define DEFER_CALLS 16
 /* Calls that each sent for itself before the thread is woken to see the stream: a wake-up costs a few sends. */
@@ -56,7 +62,7 @@ static bool program_drives(struct roci_turns *t, uint64_t now, uint64_t last_cal
 	uint64_t age = call_age(t, now, last_call);
 	bool drives = false;
 
-	if (now >= t->stay_until)
+	if (now >= t->stay_until || t->leave_pays)
 		drives = age <= FRESH_NS || (t->driving_since && now - t->driving_since > STREAK_NS && age < RECENT_NS);
 	if (!drives)
 		t->nap_ns = 0;
@@ -89,24 +95,65 @@ static bool stands_in(struct roci_turns *t, uint64_t now)
 	return t->standing_in;
 }
 
+static void begin_rest(struct roci_turns *t, uint64_t until)
+{
+	t->rest_until = until;
+	t->polled_before = t->polled;
+}
+
+static struct roci_turn sleep_until(struct roci_turns *t, uint64_t until)
+{
+	begin_rest(t, until);
+	t->wake_at = until;
+	return (struct roci_turn){ROCI_TURN_SLEEP, until};
+}
+
+static struct roci_turn nap_until(struct roci_turns *t, uint64_t until)
+{
+	begin_rest(t, until);
+	t->napping = true;
+	return (struct roci_turn){ROCI_TURN_NAP, until};
+}
+
+/* The thread has left something to the program's next call, and gives it time. Where the program polls now and then, it
+ * does not listen meanwhile: the program's next poll finds the peer's answer. */
+static struct roci_turn leave(struct roci_turns *t, uint64_t deadline)
+{
+	bool polls = t->polled != t->polled_at_leave;
+
+	t->polled_at_leave = t->polled;
+	if (!polls)
+		return sleep_until(t, deadline < t->leave_until ? deadline : t->leave_until);
+	t->nap_ns = LEAVE_NS;
+	return nap_until(t, t->leave_until);
+}
+
+/* It has rested since. */
+static void end_leave(struct roci_turns *t)
+{
+	t->leave_until = 0;
+	t->leave_failures = t->left ? t->leave_failures + 1 : 0;
+	t->leave_pays = !t->left;
+}
+
 static struct roci_turn next(struct roci_turns *t, uint64_t now, uint64_t last_call, uint64_t deadline)
 {
 	bool idle = t->idle;
 
 	t->idle = false;
-	if (idle) {
-		if (busy_polls(t))
-			return (struct roci_turn){ROCI_TURN_BUSY_POLL, now};
-		t->wake_at = deadline;
-		return (struct roci_turn){ROCI_TURN_SLEEP, deadline};
-	}
+	if (t->leave_until && !t->rested)
+		return leave(t, deadline);
+	if (t->leave_until)
+		end_leave(t);
+	if (idle && busy_polls(t))
+		return (struct roci_turn){ROCI_TURN_BUSY_POLL, now};
+	if (idle)
+		return sleep_until(t, deadline);
 	if (stands_in(t, now))
 		return (struct roci_turn){ROCI_TURN_STAND_IN, now};
 	if (!program_drives(t, now, last_call))
 		return (struct roci_turn){ROCI_TURN_DRIVE, now};
-	t->napping = true;
-	t->polled_before = t->polled;
-	return (struct roci_turn){ROCI_TURN_NAP, now + t->nap_ns};
+	return nap_until(t, now + t->nap_ns);
 }
 
 struct roci_turn roci_turns_next(struct roci_turns *t, uint64_t now, uint64_t last_call, uint64_t deadline)
@@ -142,9 +189,29 @@ void roci_turns_drove(struct roci_turns *t, uint64_t now, unsigned moved)
 	t->moved_at = now;
 }
 
+bool roci_turns_send_after_turn(struct roci_turns *t, uint64_t now, unsigned received, uint64_t last_call)
+{
+	if (!received || received > DEFER_RECEIVED_MAX || t->deferred || now > last_call + LEAVE_RECENT_NS)
+		return true;
+	if (t->leave_failures >= LEAVE_FAILURES && ++t->not_left % LEAVE_TRY_EVERY)
+		return true;
+	t->deferred = t->left = true;
+	t->leave_until = now + LEAVE_NS;
+	return false;
+}
+
 void roci_turns_stood_in(struct roci_turns *t, bool more)
 {
 	t->standing_in = more;
+}
+
+/* The age of the last call when the rest should have ended: to put the thread in the place of a program that polls may
+ * take tens of microseconds, on a virtual machine above all. */
+static uint64_t age_at_waking(const struct roci_turns *t, uint64_t now, uint64_t last_call)
+{
+	uint64_t due = now > t->rest_until ? t->rest_until : now;
+
+	return due > last_call ? due - last_call : 0;
 }
 
 static void awoke(struct roci_turns *t, uint64_t now, uint64_t last_call)
@@ -154,7 +221,7 @@ static void awoke(struct roci_turns *t, uint64_t now, uint64_t last_call)
 	t->napping = false;
 	t->wake_at = 0;
 	t->rested = true;
-	t->call_age = now > last_call ? now - last_call : 0;
+	t->call_age = age_at_waking(t, now, last_call);
 	t->driving_since = 0;
 }
 
@@ -174,6 +241,7 @@ bool roci_turns_wait_begin(struct roci_turns *t)
 	t->thread_wakes_at = t->wake_at;
 	t->wake_at = 0;
 	t->napping = t->idle = t->standing_in = false;
+	t->leave_until = 0;
 	return true;
 }
 
@@ -246,7 +314,7 @@ bool roci_turns_send_after_call(struct roci_turns *t)
 
 void roci_turns_sent(struct roci_turns *t)
 {
-	t->deferred = false;
+	t->deferred = t->left = false;
 }
 
 bool roci_turns_polled(struct roci_turns *t, unsigned received)

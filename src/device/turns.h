@@ -13,6 +13,10 @@
  * does, until nothing more comes, and no longer than it napped. The program may be posting to a full queue, which only
  * an acknowledgement empties, or it may be registering memory for a second.
  *
+ * A program that spins on memory (ib_write_lat) answers at once what the thread received for it. So the thread leaves
+ * the acknowledgement to the program's next call, as polls do, and sleeps for a moment to give it the processor. Then
+ * the answer and the acknowledgement are one message, and a peer that polls for the one finds both.
+ *
  * A program that blocks until an event comes (ibv_get_cq_event()) would pay for two wake-ups: the thread's, and its
  * own. So a thread of the program that waits takes the thread's part: it sleeps on the sockets and takes every decision
  * above, while the thread stands by. The waiting thread is gone when its event comes, perhaps for long, perhaps to wait
@@ -31,6 +35,7 @@ struct roci_turns {
 	uint64_t wake_at;       /* when the sleeping thread wakes by itself; 0: awake, napping, or being woken */
 	bool rested;            /* it slept or napped since the last decision who drives */
 	uint64_t call_age;      /* age of the program's last call, when the thread awoke */
+	uint64_t rest_until;    /* of its last sleep or nap */
 	uint64_t stay_until;    /* until then calls do not make it nap */
 	uint64_t driving_since; /* when packets first moved after the last sleep or nap; 0: not yet */
 	uint64_t nap_ns;        /* the current or last nap; 0: it did not nap */
@@ -38,7 +43,15 @@ struct roci_turns {
 	bool standing_in;       /* for polls, after a nap without any */
 	bool standing_by;       /* a thread of the program had or has its part; an alarm brings it back */
 	bool alarm_set;
-	unsigned polled_before; /* `polled` when the nap began */
+	unsigned polled_before; /* `polled` when it began to rest */
+
+	/* Acknowledgements that it leaves to the program's next call. */
+	bool left;                /* and no call has sent them yet */
+	uint64_t leave_until;     /* it sends them itself then; 0: it left none */
+	bool leave_pays;          /* the last time a call came before */
+	unsigned leave_failures;  /* in a row: no call came in time */
+	unsigned not_left;        /* turns in which it was not tried because of them */
+	unsigned polled_at_leave; /* `polled` when it last left something */
 
 	/* Threads of the program that wait for events. */
 	unsigned waiting;         /* all of them */
@@ -81,6 +94,9 @@ struct roci_turn {
 struct roci_turn roci_turns_next(struct roci_turns *t, uint64_t now, uint64_t last_call, uint64_t deadline);
 /* The thread, standing by, was woken by its alarm. */
 void roci_turns_alarmed(struct roci_turns *t);
+/* The thread's turn at `now` received so many packets. Returns true where what is ready is to be sent now, false where
+ * that is left to the program's next call. */
+bool roci_turns_send_after_turn(struct roci_turns *t, uint64_t now, unsigned received, uint64_t last_call);
 /* The thread took a turn that began at `now`, in which `moved` packets were received or sent. */
 void roci_turns_drove(struct roci_turns *t, uint64_t now, unsigned moved);
 /* The thread stood in for the program's polls. more: packets came, or there is more to send. */

@@ -11,6 +11,7 @@ static struct roci_device dev;
 static unsigned waiting;     /* packets in the socket's buffer; each receive takes one */
 static unsigned answered_by; /* the packet of them that is the answer which a timer waits for; 0: none */
 static unsigned receives, ring_receives, expired, transmits;
+static bool leave; /* a turn leaves what is ready to the program's next call */
 static uint64_t deadline;
 
 unsigned roci_receive(struct roci_device *d, uint64_t now)
@@ -79,6 +80,16 @@ bool roci_turns_send_before_event(struct roci_turns *t, unsigned received)
 	return false;
 }
 
+uint64_t roci_progress_last_call(const struct roci_device *d)
+{
+	return 0;
+}
+
+bool roci_turns_send_after_turn(struct roci_turns *t, uint64_t now, unsigned received, uint64_t last_call)
+{
+	return !leave;
+}
+
 bool roci_turns_send_after_call(struct roci_turns *t)
 {
 	return true;
@@ -87,6 +98,7 @@ bool roci_turns_send_after_call(struct roci_turns *t)
 static int reset(void **state)
 {
 	waiting = answered_by = receives = ring_receives = expired = transmits = 0;
+	leave = false;
 	deadline = ROCI_NEVER;
 	return 0;
 }
@@ -113,6 +125,14 @@ static void what_has_arrived_comes_before_silence(void **state)
 	answered_by = 0;
 	assert_int_equal(roci_drive_poll(&dev, NOW), 3);
 	assert_int_equal(expired, 1);
+}
+
+static void a_turn_may_leave_its_answers_to_the_next_call(void **state)
+{
+	waiting = 1;
+	leave = true;
+	assert_int_equal(roci_drive(&dev, NOW), 1);
+	assert_int_equal(transmits, 0);
 }
 
 static void an_empty_socket_is_silence(void **state)
@@ -155,6 +175,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test_setup(without_a_deadline_one_receive_is_a_turn, reset),
 		cmocka_unit_test_setup(what_has_arrived_comes_before_silence, reset),
+		cmocka_unit_test_setup(a_turn_may_leave_its_answers_to_the_next_call, reset),
 		cmocka_unit_test_setup(an_empty_socket_is_silence, reset),
 		cmocka_unit_test_setup(a_flood_does_not_stop_the_timers, reset),
 		cmocka_unit_test_setup(a_timer_that_is_due_reads_the_sockets, reset),

@@ -203,6 +203,121 @@ static void a_long_streak_goes_on_without_a_recent_call(void **state)
 		drive(1);
 }
 
+/* ---- what the thread leaves to the program's next call ---- */
+
+/* The thread receives so many packets. Returns whether it sends. */
+static bool drive_received(unsigned received)
+{
+	bool sends;
+
+	assert_int_equal(next().what, ROCI_TURN_DRIVE);
+	sends = roci_turns_send_after_turn(&turns, now, received, last_call);
+	roci_turns_drove(&turns, now, received);
+	now += 1 * US;
+	return sends;
+}
+
+/* It sleeps; its packet comes while the program, which called `age` ago, spins on memory. */
+static bool receive_after_call(unsigned received, uint64_t age)
+{
+	now += 1 * MS; /* no busy polling */
+	sleep_for(3 * MS);
+	last_call = now - age;
+	awake();
+	return drive_received(received);
+}
+
+static void left_in_vain(void)
+{
+	assert_false(receive_after_call(1, 30 * US));
+	assert_int_equal(next().what, ROCI_TURN_SLEEP);
+	now += 50 * US;
+	awake();
+	assert_true(drive_received(1));
+	roci_turns_sent(&turns);
+}
+
+static void an_acknowledgement_is_left_to_the_next_call(void **state)
+{
+	struct roci_turn turn;
+
+	assert_false(receive_after_call(1, 30 * US));
+	turn = next();
+	assert_int_equal(turn.what, ROCI_TURN_SLEEP);
+	assert_int_equal(turn.until, now - 1 * US + 50 * US);
+	assert_true(roci_turns_send_after_call(&turns));
+}
+
+static void it_is_sent_where_no_call_comes(void **state)
+{
+	left_in_vain();
+	drive(0);
+}
+
+static void after_two_vain_attempts_it_is_rarely_left(void **state)
+{
+	unsigned left = 0;
+
+	left_in_vain();
+	left_in_vain();
+	for (unsigned i = 0; i < 64; i++) {
+		if (receive_after_call(1, 30 * US))
+			continue;
+		left++;
+		assert_int_equal(next().what, ROCI_TURN_SLEEP);
+		now += 50 * US;
+		awake();
+		assert_true(drive_received(1));
+		roci_turns_sent(&turns);
+	}
+	assert_int_equal(left, 2);
+}
+
+static void packets_of_a_stream_are_answered_at_once(void **state)
+{
+	assert_true(receive_after_call(3, 30 * US));
+}
+
+static void nothing_is_left_to_a_program_that_does_not_call(void **state)
+{
+	assert_true(receive_after_call(1, 1100 * US));
+}
+
+/* ib_write_lat polls for its own completion, so it finds the peer's answer itself. */
+static void a_program_that_polls_between_receives_the_answer(void **state)
+{
+	assert_false(receive_after_call(1, 30 * US));
+	assert_int_equal(next().what, ROCI_TURN_SLEEP);
+	roci_turns_sent(&turns); /* by a call */
+	roci_turns_polled(&turns, 1);
+	last_call = now;
+	now += 30 * US;
+	awake();
+	assert_false(drive_received(1));
+	assert_int_equal(next().what, ROCI_TURN_NAP);
+	roci_turns_sent(&turns);
+	roci_turns_polled(&turns, 1);
+	now += 50 * US;
+	last_call = now;
+	awake();
+	assert_int_equal(nap_while_polled(), 100 * US); /* though it stays otherwise: the call before was stale */
+}
+
+/* The program polls until the thread takes its place, which may take long. */
+static void a_late_awakening_makes_no_call_stale(void **state)
+{
+	struct roci_turn turn;
+
+	last_call = now;
+	turn = next();
+	assert_int_equal(turn.what, ROCI_TURN_NAP);
+	last_call = turn.until - 1 * US;
+	roci_turns_polled(&turns, 0);
+	now = turn.until + 30 * US;
+	awake();
+	assert_int_equal(next().what, ROCI_TURN_NAP);
+}
+
 /* ---- after a nap in which nobody polled ---- */
 
 static void it_stands_in_for_polls_that_did_not_come(void **state)
@@ -552,6 +667,13 @@ int main(void)
 		CASE(a_call_after_now_is_fresh),
 		CASE(when_polls_stop_it_stays_on_the_sockets),
 		CASE(calls_are_judged_when_it_awakes),
+		CASE(an_acknowledgement_is_left_to_the_next_call),
+		CASE(it_is_sent_where_no_call_comes),
+		CASE(after_two_vain_attempts_it_is_rarely_left),
+		CASE(packets_of_a_stream_are_answered_at_once),
+		CASE(nothing_is_left_to_a_program_that_does_not_call),
+		CASE(a_program_that_polls_between_receives_the_answer),
+		CASE(a_late_awakening_makes_no_call_stale),
 		CASE(a_long_streak_ends_in_one_nap),
 		CASE(a_long_streak_goes_on_without_a_recent_call),
 		CASE(it_stands_in_for_polls_that_did_not_come),
