@@ -58,7 +58,7 @@ int cma_channel_wait(struct cma_channel *ch)
 		return -1;
 	/* The thread that destroyed the channel is perhaps about to end the process: give it time. */
 	nanosleep(&(struct timespec){.tv_sec = 1}, NULL);
-	return cma_error(EBADF);
+	return cma_error(CMA_REFUSE(EBADF, "the event channel was destroyed meanwhile"));
 }
 
 struct cma_event *cma_event_new(struct cma_id *id, enum rdma_cm_event_type type, int status)

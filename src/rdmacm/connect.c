@@ -77,7 +77,9 @@ static int fill_request(const struct cma_id *id, const struct rdma_conn_param *p
 {
 	const struct rdma_addr *addr = &id->id.route.addr;
 	size_t before = ROCI_CM_IP_BYTES + id->connect_len;
-	int err = before > room ? -EINVAL : check_private_data(param, room - before);
+	int err = before > room ? CMA_REFUSE(-EINVAL, "ai_connect_len %zu: at most %u bytes", id->connect_len,
+					     room - ROCI_CM_IP_BYTES)
+				: check_private_data(param, room - before);
 	if (err)
 		return err;
 	union ibv_gid src, dst;
@@ -191,7 +193,9 @@ int rdma_connect(struct rdma_cm_id *rid, struct rdma_conn_param *given)
 /* For programs that modify their QP themselves, after RDMA_CM_EVENT_CONNECT_RESPONSE. */
 int rdma_establish(struct rdma_cm_id *rid)
 {
-	if (!rid || rid->qp)
+	if (!rid)
+		return cma_error(EINVAL);
+	if (rid->qp)
 		return cma_error(CMA_REFUSE(EINVAL, "the id has a QP: rdma_cm establishes the connection itself"));
 	return cma_result(cma_establish(cma_id(rid)));
 }
@@ -202,6 +206,9 @@ int cma_establish(struct cma_id *id)
 		return -ENODEV;
 	/* Another thread may destroy the id while this one processes its event. */
 	int err = id->conn ? roci_conn_establish(id->conn, roci_now(), (struct roci_cm_bytes){0}) : -EINVAL;
+	if (err == -EINVAL)
+		roci_verbs_why("the id is %s; rdma_establish() comes after RDMA_CM_EVENT_CONNECT_RESPONSE",
+			       cma_state_name(id));
 	cma_unlock_cm(id);
 	return err;
 }
@@ -349,8 +356,12 @@ int rdma_reject_ece(struct rdma_cm_id *id, const void *private_data, uint8_t pri
 
 int rdma_notify(struct rdma_cm_id *rid, enum ibv_event_type event)
 {
-	if (!rid || !cma_id(rid)->conn || event != IBV_EVENT_COMM_EST)
+	if (!rid)
 		return cma_error(EINVAL);
+	if (!cma_id(rid)->conn || event != IBV_EVENT_COMM_EST)
+		return cma_error(CMA_REFUSE(EINVAL,
+					    "event %d, and the id is %s: IBV_EVENT_COMM_EST of a connection is allowed",
+					    (int)event, cma_state_name(cma_id(rid))));
 	if (!cma_lock_cm(cma_id(rid)))
 		return cma_error(ENODEV);
 	int err = roci_conn_notify(cma_id(rid)->conn, roci_now());

@@ -101,8 +101,11 @@ static int create_request_qp(struct cma_id *listen, struct rdma_cm_id *id)
 
 int rdma_get_request(struct rdma_cm_id *listen, struct rdma_cm_id **id)
 {
-	if (!listen || !id || !cma_id(listen)->sync)
+	if (!listen || !id)
 		return cma_error(EINVAL);
+	if (!cma_id(listen)->sync)
+		return cma_error(
+			CMA_REFUSE(EINVAL, "the id has an event channel: rdma_get_cm_event() brings its requests"));
 	cma_forget_event(cma_id(listen));
 	struct rdma_cm_event *event;
 	if (rdma_get_cm_event(listen->channel, &event))
@@ -112,6 +115,7 @@ int rdma_get_request(struct rdma_cm_id *listen, struct rdma_cm_id **id)
 		err = EINVAL;
 	if (err) {
 		listen->event = event;
+		roci_verbs_why("the event was %s with status %d", rdma_event_str(event->event), event->status);
 		return cma_error(err);
 	}
 	if (create_request_qp(cma_id(listen), event->id)) {

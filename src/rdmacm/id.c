@@ -136,8 +136,10 @@ int rdma_destroy_id(struct rdma_cm_id *rid)
 
 int rdma_migrate_id(struct rdma_cm_id *rid, struct rdma_event_channel *channel)
 {
-	if (!rid || (cma_id(rid)->sync && !channel))
+	if (!rid)
 		return cma_error(EINVAL);
+	if (cma_id(rid)->sync && !channel)
+		return cma_error(CMA_REFUSE(EINVAL, "channel is NULL, and the id is synchronous already"));
 	struct cma_id *id = cma_id(rid);
 	bool was_sync = id->sync;
 	struct rdma_event_channel *from = rid->channel, *to = channel ? channel : rdma_create_event_channel();

@@ -81,7 +81,7 @@ int rdma_join_multicast_ex(struct rdma_cm_id *id, struct rdma_cm_join_mc_attr_ex
 	if (!id || !attr)
 		return cma_error(EINVAL);
 	if (attr->comp_mask >= RDMA_CM_JOIN_MC_ATTR_RESERVED)
-		return cma_error(ENOTSUP);
+		return cma_error(CMA_REFUSE(ENOTSUP, "comp_mask 0x%x has an unknown bit", attr->comp_mask));
 	if ((attr->comp_mask & needed) != needed)
 		return cma_error(
 			CMA_REFUSE(EINVAL, "comp_mask 0x%x lacks the address or the join flags", attr->comp_mask));
@@ -117,8 +117,10 @@ static struct cma_mcast *find(const struct cma_id *id, const struct sockaddr *ad
 
 int rdma_leave_multicast(struct rdma_cm_id *rid, struct sockaddr *addr)
 {
-	if (!rid || !cma_addr_len(addr))
+	if (!rid || !addr)
 		return cma_error(EINVAL);
+	if (!cma_addr_len(addr))
+		return cma_error(CMA_REFUSE(EINVAL, "sa_family %d: AF_INET and AF_INET6 are allowed", addr->sa_family));
 	struct cma_id *id = cma_id(rid);
 	struct cma_mcast *mc = find(id, addr);
 	if (!mc)

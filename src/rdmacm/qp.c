@@ -177,6 +177,11 @@ static void attr_rts(const struct cma_id *id, const struct roci_conn_info *info,
 	*mask |= IBV_QP_TIMEOUT | IBV_QP_RETRY_CNT | IBV_QP_RNR_RETRY | IBV_QP_MAX_QP_RD_ATOMIC;
 }
 
+static int refuse_state(const struct ibv_qp_attr *attr)
+{
+	return CMA_REFUSE(-EINVAL, "qp_state %d: IBV_QPS_INIT, RTR and RTS are allowed", (int)attr->qp_state);
+}
+
 static int datagram_attr(const struct cma_id *id, struct ibv_qp_attr *attr, int *mask)
 {
 	switch (attr->qp_state) {
@@ -186,7 +191,7 @@ static int datagram_attr(const struct cma_id *id, struct ibv_qp_attr *attr, int 
 		attr->sq_psn = 0;
 		*mask = IBV_QP_STATE | IBV_QP_SQ_PSN;
 		return 0;
-	default: return -EINVAL;
+	default: return refuse_state(attr);
 	}
 }
 
@@ -198,21 +203,23 @@ static int connected_attr(struct cma_id *id, struct ibv_qp_attr *attr, int *mask
 	case IBV_QPS_RTR:
 	case IBV_QPS_RTS:
 		if (!cma_conn_info(id, &info) || !info.remote_qpn)
-			return -EINVAL;
+			return CMA_REFUSE(-EINVAL, "the id is %s: the peer's QP is not known", cma_state_name(id));
 		if (attr->qp_state == IBV_QPS_RTR)
 			attr_rtr(id, &info, attr, mask);
 		else
 			attr_rts(id, &info, attr, mask);
 		return 0;
-	default: return -EINVAL;
+	default: return refuse_state(attr);
 	}
 }
 
 int rdma_init_qp_attr(struct rdma_cm_id *rid, struct ibv_qp_attr *attr, int *mask)
 {
-	if (!rid || !attr || !mask || !rid->verbs)
+	if (!rid || !attr || !mask)
 		return cma_error(EINVAL);
 	struct cma_id *id = cma_id(rid);
+	if (!rid->verbs)
+		return cma_error(CMA_REFUSE(EINVAL, "the id is %s, and has no device", cma_state_name(id)));
 	return cma_result(cma_is_ud(id) ? datagram_attr(id, attr, mask) : connected_attr(id, attr, mask));
 }
 

@@ -155,7 +155,8 @@ static int resolve_addr(struct cma_id *id, const struct sockaddr *src, const str
 		struct sockaddr_storage any;
 		any_source(dst, &any);
 		if (src && src->sa_family && src->sa_family != dst->sa_family)
-			return -EINVAL;
+			return CMA_REFUSE(-EINVAL, "sa_family %d of src_addr, %d of dst_addr: they must be equal",
+					  src->sa_family, dst->sa_family);
 		int err = bind_addr(id, src && src->sa_family ? src : (struct sockaddr *)&any);
 		if (err)
 			return err;
@@ -172,10 +173,15 @@ static int resolve_addr(struct cma_id *id, const struct sockaddr *src, const str
 		return CMA_REFUSE(err, "the kernel has no route to dst_addr (ip route get)");
 	cma_addr_to_gid(&addr->dst_addr, &addr->addr.ibaddr.dgid);
 	err = bind_device(id);
-	if (!err)
-		err = open_port(id);
 	if (err)
+		roci_verbs_why(
+			"roci0 has no GID for the address that the route to dst_addr leaves from (ip route get)");
+	else
+		err = open_port(id);
+	if (err) { /* it shows by an event */
+		roci_verbs_refused("rdma_resolve_addr", -err);
 		return cma_event_post(id, RDMA_CM_EVENT_ADDR_ERROR, err);
+	}
 	id->state = CMA_ADDR_RESOLVED;
 	return cma_event_post(id, RDMA_CM_EVENT_ADDR_RESOLVED, 0);
 }

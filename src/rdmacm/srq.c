@@ -4,8 +4,11 @@
 
 int rdma_create_srq_ex(struct rdma_cm_id *id, struct ibv_srq_init_attr_ex *attr)
 {
-	if (!id || !attr || !id->verbs || id->srq)
+	if (!id || !attr)
 		return cma_error(EINVAL);
+	if (!id->verbs || id->srq)
+		return cma_error(CMA_REFUSE(EINVAL, "the id has %s",
+					    id->srq ? "an SRQ already" : "no device: it comes with an address"));
 	if (!(attr->comp_mask & IBV_SRQ_INIT_ATTR_PD) || !attr->pd) {
 		attr->pd = id->pd ? id->pd : cma_default_pd();
 		attr->comp_mask |= IBV_SRQ_INIT_ATTR_PD;
@@ -13,7 +16,7 @@ int rdma_create_srq_ex(struct rdma_cm_id *id, struct ibv_srq_init_attr_ex *attr)
 			return -1;
 	}
 	if (attr->pd->context != id->verbs)
-		return cma_error(EINVAL);
+		return cma_error(CMA_REFUSE(EINVAL, "pd is of another context than id->verbs"));
 	struct ibv_srq *srq = ibv_create_srq_ex(id->verbs, attr);
 	if (!srq)
 		return -1;

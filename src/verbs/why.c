@@ -36,6 +36,8 @@ static const char *without_note(int err)
 	case EINVAL: return "an argument is NULL, or an object of another device or context";
 	case EOPNOTSUPP: return "roci0 does not have this";
 	case ENOMEM: return "there is no memory, or there are as many of these objects as may be (ibv_devinfo -v)";
+	case ENODEV:
+		return "the device is not there; a child of fork() opens it anew, and makes its own objects and ids";
 	default: return "no check says more";
 	}
 }

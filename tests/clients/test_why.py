@@ -152,13 +152,15 @@ def refusals():
 
 
 def every_refusal():
-    """Of all calls that the tests of the API make, none is refused without a reason."""
+    """Of all calls that the tests of the API make, of verbs and of rdma_cm, none is refused without a reason."""
     api = os.path.join(os.path.dirname(program('')), '..', 'abi', 'api')
     check(os.path.exists(api), f'{api} is not built')
-    process = here.start(api, env=WHY)
-    check(process.wait(120) == 0, process.report())
-    lines = [line for line in process.text().splitlines() if line.startswith('roci: why: ')]
-    check(len(lines) > 100, f'only {len(lines)} lines')
+    lines = []
+    for argv in [api], [program('cm_api'), '127.0.0.1']:
+        process = here.start(*argv, env=WHY)
+        check(process.wait(120) == 0, process.report())
+        lines += [line for line in process.text().splitlines() if line.startswith('roci: why: ')]
+    check(len(lines) > 200, f'only {len(lines)} lines')
     bare = {line for line in lines if 'no check says more' in line}
     check(not bare, '\n'.join(sorted(bare)))
     return f'{len(lines)} lines'
