@@ -133,6 +133,13 @@ static void complete(void **state)
 		assert_non_null(explain_code(EXPLAIN_QP_STATE, s));
 	for (int r = 1; r <= 33; r++)
 		assert_non_null(explain_code(EXPLAIN_CM_REJECT, r));
+	assert_non_null(explain_code(EXPLAIN_CM_REJECT, 35)); /* vendor option; 34 is reserved */
+	for (int e = RDMA_CM_EVENT_ADDR_RESOLVED; e <= RDMA_CM_EVENT_TIMEWAIT_EXIT; e++)
+		assert_non_null(explain_code(EXPLAIN_CM_EVENT, e));
+	for (int e = IBV_EVENT_CQ_ERR; e <= IBV_EVENT_WQ_FATAL; e++)
+		assert_non_null(explain_code(EXPLAIN_ASYNC, e));
+	for (int s = 0x60; s <= 0x64; s++)
+		assert_non_null(explain_code(EXPLAIN_NAK, s));
 	assert_null(explain_wc_status(-1));
 	assert_null(explain_wc_status(1000));
 	assert_string_equal(explain_kind_name(EXPLAIN_NAK), "AETH syndrome");
@@ -150,6 +157,19 @@ static void ping_is_as_long_as_a_packet(void **state)
 		assert_null(strstr(row->steps[i], "-s 4096"));
 	}
 	assert_true(doctor && ping);
+}
+
+/* Of a number there is one row in each kind, except that several calls have the same errno. */
+static void check_unique(const struct explanation *row)
+{
+	if (row->kind != EXPLAIN_CALL)
+		assert_ptr_equal(explain_code(row->kind, row->code), row);
+}
+
+static void codes(void **state)
+{
+	each(check_unique);
+	assert_string_equal(explain_kind_name(EXPLAIN_KINDS), "unknown");
 }
 
 static void numbers(void **state)
@@ -170,7 +190,7 @@ int main(void)
 		cmocka_unit_test(rows),     cmocka_unit_test(names),
 		cmocka_unit_test(phrases),  cmocka_unit_test(strings_of_the_libraries),
 		cmocka_unit_test(complete), cmocka_unit_test(ping_is_as_long_as_a_packet),
-		cmocka_unit_test(numbers),
+		cmocka_unit_test(numbers),  cmocka_unit_test(codes),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }
