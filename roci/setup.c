@@ -11,6 +11,7 @@
 #include <unistd.h>
 
 #include "command.h"
+#include "doctor/doctor.h"
 #include "explain_say.h"
 #include "rdma_link.h"
 
@@ -59,25 +60,13 @@ static int check_interface(const struct setup *s)
 /* The kernel's module is missing, or the kernel has no RDMA at all. */
 static int no_module(const struct setup *s)
 {
-	const char *module = strcmp(s->kind, "rxe") ? "siw" : "rdma_rxe";
 	struct utsname name;
-	char modules[sizeof("/lib/modules/") + sizeof(name.release)];
+	struct doctor_host host = {.root = "", .release = name.release};
+	char text[DOCTOR_MISSING_CHARS];
 
 	uname(&name);
-	snprintf(modules, sizeof(modules), "/lib/modules/%s", name.release);
-	if (access(modules, F_OK)) {
-		complain(s->command,
-			 "this kernel (%s) has no %s, and there is no %s: a container, or a kernel without modules. No "
-			 "package helps; in a container, load the module on the machine itself: sudo modprobe %s\n"
-			 "roci0 needs no module: `roci ping --device embedded --loopback`",
-			 name.release, module, modules, module);
-		return SETUP_FAILED;
-	}
-	complain(s->command,
-		 "this kernel (%s) has no module %s. It may be in a package of its own: `roci doctor` names it where "
-		 "it knows; "
-		 "then try again.\nroci0 needs no module: `roci ping --device embedded --loopback`",
-		 name.release, module);
+	doctor_module_missing(&host, strcmp(s->kind, "rxe") ? "siw" : "rdma_rxe", text);
+	complain(s->command, "%s\nroci0 needs no module: `roci ping --device embedded --loopback`", text);
 	return SETUP_FAILED;
 }
 

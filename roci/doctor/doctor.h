@@ -20,6 +20,10 @@ struct doctor_host {
  * be. */
 void doctor_kernel(struct findings *findings, const struct doctor_host *host);
 
+/* Why this kernel does not have a module ("rdma_rxe"), and the command that gets it, where that is known. */
+#define DOCTOR_MISSING_CHARS 400
+void doctor_module_missing(const struct doctor_host *host, const char *module, char text[DOCTOR_MISSING_CHARS]);
+
 /* Limits of this process and of its sockets, the run directory, ptrace. */
 void doctor_limits(struct findings *findings, const struct doctor_host *host);
 

@@ -119,8 +119,9 @@ static bool lists_module(const struct doctor_host *host, const char *list, const
 	return found;
 }
 
-/* Where distributions keep the module that their default kernel does not have. */
-static void suggest_package(const struct doctor_host *host, struct finding *finding)
+/* The command that installs the package where distributions keep the modules that their default kernel does not have.
+ * False: not known. */
+static bool find_package(const struct doctor_host *host, char *command, size_t size)
 {
 	char line[256];
 	FILE *file = file_open(host, "/etc/os-release");
@@ -133,21 +134,43 @@ static void suggest_package(const struct doctor_host *host, struct finding *find
 	}
 	if (file)
 		fclose(file);
+	debian = debian && strstr(host->release, "cloud");
 	if (ubuntu)
-		finding_fix(finding, "sudo apt install linux-modules-extra-%s", host->release);
-	else if (debian && strstr(host->release, "cloud"))
-		finding_fix(finding,
-			    "sudo apt install linux-image-amd64, and start that kernel: cloud kernels have no RDMA");
+		snprintf(command, size, "sudo apt install linux-modules-extra-%s", host->release);
+	else if (debian)
+		snprintf(command, size,
+			 "sudo apt install linux-image-amd64, and start that kernel: cloud kernels have no RDMA");
 	else if (fedora)
-		finding_fix(finding, "sudo dnf install kernel-modules-extra-%s", host->release);
+		snprintf(command, size, "sudo dnf install kernel-modules-extra-%s", host->release);
+	return ubuntu || debian || fedora;
+}
+
+void doctor_module_missing(const struct doctor_host *host, const char *module, char text[DOCTOR_MISSING_CHARS])
+{
+	char command[200];
+
+	if (!file_access(host, F_OK, "/lib/modules/%s", host->release))
+		snprintf(
+			text, DOCTOR_MISSING_CHARS,
+			"this kernel (%s) has no %s, and there is no /lib/modules/%s: a container, or a kernel without "
+			"modules. No package helps; in a container, load the module on the machine itself: sudo "
+			"modprobe %s",
+			host->release, module, host->release, module);
+	else if (find_package(host, command, sizeof(command)))
+		snprintf(text, DOCTOR_MISSING_CHARS,
+			 "this kernel (%s) has no module %s. This distribution has more modules in another package: %s",
+			 host->release, module, command);
 	else
-		finding_fix(finding, ROCI0_INSTEAD);
+		snprintf(text, DOCTOR_MISSING_CHARS,
+			 "this kernel (%s) has no module %s. It may be in a package of its own, or in another kernel",
+			 host->release, module);
 }
 
 static void examine_soft_roce(const struct examination *x)
 {
 	const struct doctor_host *host = x->host;
 	struct finding *finding;
+	char command[200];
 
 	if (file_access(host, F_OK, "/sys/module/rdma_rxe")) {
 		finding = finding_add(x->findings, FINDING_NOTE, "soft-roce", "the kernel's Soft-RoCE is loaded");
@@ -163,7 +186,8 @@ static void examine_soft_roce(const struct examination *x)
 				      "the kernel's Soft-RoCE is not available here");
 		if (file_access(host, F_OK, "/lib/modules/%s", host->release)) {
 			finding_proof(finding, "/lib/modules/%s has no rdma_rxe", host->release);
-			suggest_package(host, finding);
+			finding_fix(finding, "%s",
+				    find_package(host, command, sizeof(command)) ? command : ROCI0_INSTEAD);
 		} else { /* no package helps */
 			finding_proof(finding, "there is no /lib/modules/%s: a container, or a kernel without modules",
 				      host->release);

@@ -180,6 +180,23 @@ static void soft_roce_in_another_package(void **state)
 	expect_in(finding->fix, "linux-modules-extra-" RELEASE);
 }
 
+/* What `roci setup` says: where the module is, as far as it is known. */
+static void a_missing_module(void **state)
+{
+	const struct doctor_host host = {.root = root, .release = RELEASE};
+	char text[DOCTOR_MISSING_CHARS];
+
+	doctor_module_missing(&host, "siw", text);
+	expect_in(text, "there is no /lib/modules/" RELEASE);
+	expect_in(text, "sudo modprobe siw");
+	put("/lib/modules/" RELEASE "/modules.dep", "kernel/drivers/net/dummy.ko:\n");
+	doctor_module_missing(&host, "rdma_rxe", text);
+	expect_in(text, "has no module rdma_rxe. It may be in a package of its own");
+	put("/etc/os-release", "ID=ubuntu\n");
+	doctor_module_missing(&host, "rdma_rxe", text);
+	expect_in(text, "in another package: sudo apt install linux-modules-extra-" RELEASE);
+}
+
 static void json_is_read_back(void **state)
 {
 	static struct findings back;
@@ -223,6 +240,7 @@ int main(void)
 		CASE(soft_roce_loaded),
 		CASE(soft_roce_possible),
 		CASE(soft_roce_in_another_package),
+		CASE(a_missing_module),
 		CASE(json_is_read_back),
 		CASE(too_many_findings),
 	};
