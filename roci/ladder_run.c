@@ -167,8 +167,21 @@ static int write_out(const struct ladder_job *job, const struct ladder *l)
 	}
 	if (!err)
 		return 0;
-	complain(job->command, "%s: %s", to_stdout ? "standard output" : job->out, strerror(-err));
+	if (err == -E2BIG)
+		complain(job->command, "there are %zu ends, and --text has room for %d; the page shows them all",
+			 l->line_count, LADDER_TEXT_LINES);
+	else
+		complain(job->command, "%s: %s", to_stdout ? "standard output" : job->out, strerror(-err));
 	return EXIT_BROKEN;
+}
+
+/* The page has these in it. */
+static void print_notes(const struct ladder_job *job, const struct ladder *l)
+{
+	char text[LADDER_NOTE_CHARS];
+
+	for (unsigned i = 0; job->format != LADDER_HTML && ladder_note(l, i, text); i++)
+		fprintf(stderr, "roci %s: %s\n", job->command->name, text);
 }
 
 static int check_content(const struct ladder_job *job, const struct ladder *l)
@@ -198,6 +211,8 @@ int ladder_draw(const struct ladder_job *job, FILE *capture)
 			status = check_content(job, l);
 		if (!status)
 			status = write_out(job, l);
+		if (!status)
+			print_notes(job, l);
 		status = status ? status : broken;
 	} else {
 		complain(job->command, "out of memory");

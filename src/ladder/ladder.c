@@ -328,7 +328,9 @@ void ladder_take_packet(struct ladder *l, const struct capture_event *e)
 	}
 	if (e->sent_number && arrives(l, e, pid))
 		return;
-	if (l->packet_count >= l->options.max_packets)
+	if (e->conversation > LADDER_PAIRS_MAX)
+		l->crowd++;
+	else if (l->packet_count >= l->options.max_packets)
 		l->left_out++;
 	else
 		add_packet(l, e, pid);
@@ -340,13 +342,14 @@ static void add_event(struct ladder *l, const struct roci_record *r, enum ladder
 {
 	if (!LADDER_GROW(l, events, event))
 		return;
-	l->events[l->event_count++] = (struct ladder_event){.record = *r,
-							    .kind = kind,
-							    .end = -1,
-							    .conversation = -1,
-							    .count = 1,
-							    .last_wr_id = r->wr_id,
-							    .order = l->event_count};
+	l->events[l->event_count] = (struct ladder_event){.record = *r,
+							  .kind = kind,
+							  .end = -1,
+							  .conversation = -1,
+							  .count = 1,
+							  .last_wr_id = r->wr_id,
+							  .order = l->event_count};
+	l->event_count++;
 	if (r->time_ns < l->start_ns)
 		l->start_ns = r->time_ns;
 }
@@ -405,6 +408,7 @@ int ladder_finish(struct ladder *l, const struct capture_tracker *tracker)
 		qsort(l->events, l->event_count, sizeof(*l->events), by_time);
 	ladder_find_ends(l);
 	ladder_find_links(l);
+	ladder_find_lost(l);
 	if (l->start_ns == LADDER_NEVER)
 		l->start_ns = 0;
 	return l->out_of_memory ? -ENOMEM : 0;

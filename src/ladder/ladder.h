@@ -39,6 +39,7 @@ enum ladder_flag {
 #define LADDER_LOST (LADDER_LOST_BEFORE | LADDER_LOST_AFTER | LADDER_LOST_BETWEEN)
 #define LADDER_BAD  (LADDER_NAK | LADDER_BAD_ICRC | LADDER_REJECT | LADDER_MALFORMED)
 
+#define LADDER_PAIRS_MAX     4096       /* pairs of QPs; packets of later ones are counted and left out */
 #define LADDER_NEVER         UINT64_MAX /* of a time */
 #define LADDER_PAYLOAD_BYTES 16
 
@@ -142,10 +143,12 @@ struct ladder {
 		explanation_room, lost_room;
 	char *texts;
 	size_t text_len, text_room;
-	uint64_t start_ns;          /* the first time of all */
-	uint64_t left_out, no_rdma; /* packets above max_packets; packets that are no RDMA or not understood */
-	bool out_of_memory;         /* then nothing is added any more, and ladder_finish() fails */
-	int *packet_of_number;      /* frame number -> packet, -1: none */
+	uint64_t start_ns;     /* the first time of all */
+	uint64_t left_out;     /* packets above max_packets */
+	uint64_t crowd;        /* packets of pairs of QPs above LADDER_PAIRS_MAX */
+	uint64_t no_rdma;      /* packets that are no RDMA or not understood */
+	bool out_of_memory;    /* then nothing is added any more, and ladder_finish() fails */
+	int *packet_of_number; /* frame number -> packet, -1: none */
 	size_t numbers, number_room;
 };
 
@@ -162,6 +165,13 @@ static inline const char *ladder_text(const struct ladder *l, ladder_text_t text
 {
 	return l->texts + text;
 }
+
+/* What is left out of the picture, in a sentence: `which` counts from 0. False: there is no more to say. */
+#define LADDER_NOTE_CHARS 200
+bool ladder_note(const struct ladder *l, unsigned which, char text[LADDER_NOTE_CHARS]);
+
+/* Life lines that ladder_write_text() has room for; of more it returns -E2BIG, before it writes. */
+#define LADDER_TEXT_LINES 64
 
 /* All write the whole picture, and return 0 or a negative errno. */
 int ladder_write_page(const struct ladder *l, FILE *out);

@@ -209,20 +209,13 @@ static void write_events(const struct ladder *l, FILE *out)
 
 static void write_notes(const struct ladder *l, FILE *out)
 {
-	bool any = false;
+	char text[LADDER_NOTE_CHARS];
 
 	fputs("\"notes\":[", out);
-	if (l->left_out) {
-		fprintf(out,
-			"\"The first %zu packets are shown; %" PRIu64 " later ones are left out (--max-packets).\"",
-			l->packet_count, l->left_out);
-		any = true;
+	for (unsigned i = 0; ladder_note(l, i, text); i++) {
+		fputs(i ? "," : "", out);
+		json_text(out, text);
 	}
-	if (l->no_rdma)
-		fprintf(out,
-			"%s\"%" PRIu64
-			" packets are left out, because they are no RoCEv2 or nobody's; roci dump shows them.\"",
-			any ? "," : "", l->no_rdma);
 	fputs("],\n", out);
 }
 

@@ -23,8 +23,10 @@ void ladder_word_event(struct ladder *l, struct ladder_event *e);
 
 /* Finds life lines, and gives each event its own: ends.c. */
 void ladder_find_ends(struct ladder *l);
-/* Finds what was lost, and which post and completion belong to which message: links.c. */
+/* Finds which post and completion belong to which message: links.c. */
 void ladder_find_links(struct ladder *l);
+/* Finds what was lost, and sorts packets by time: lost.c. */
+void ladder_find_lost(struct ladder *l);
 
 /* Bytes of the well-formed character (RFC 3629) at `text`, which ends with NUL; 0: it is none, or none for XML. */
 unsigned ladder_utf8_len(const unsigned char *text);

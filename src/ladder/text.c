@@ -22,7 +22,7 @@ struct page {
 	FILE *out;
 	bool color;
 	unsigned columns;
-	int rails[64]; /* columns of the life lines */
+	int rails[LADDER_TEXT_LINES]; /* columns of the life lines */
 	unsigned rail_count;
 	char cells[COLUMNS_MAX][CELL_BYTES];
 };
@@ -35,11 +35,21 @@ static void clear(struct page *p)
 		strcpy(p->cells[p->rails[i]], "|");
 }
 
-/* Puts a text at `at`, at most `room` characters. What would control a terminal becomes '?'. Returns the characters. */
+static int length(const char *text)
+{
+	int n = 0;
+
+	for (; *text; text++)
+		n += (*text & 0xc0) != 0x80;
+	return n;
+}
+
+/* Puts a text at `at`, at most `room` characters: of a longer one the last is an ellipsis, so that no number ends
+ * early. What would control a terminal becomes '?'. Returns the characters. */
 static int put(struct page *p, int at, int room, const char *text)
 {
 	const unsigned char *c = (const unsigned char *)text;
-	int n = 0;
+	int n = 0, whole = length(text);
 
 	for (; *c && n < room; n++) {
 		char cell[CELL_BYTES] = "?";
@@ -56,19 +66,12 @@ static int put(struct page *p, int at, int room, const char *text)
 			memcpy(cell, c, len);
 			cell[len] = 0;
 		}
+		if (n == room - 1 && whole > room)
+			strcpy(cell, "…");
 		if (at + n >= 0 && at + n < (int)p->columns)
 			memcpy(p->cells[at + n], cell, CELL_BYTES);
 		c += len;
 	}
-	return n;
-}
-
-static int length(const char *text)
-{
-	int n = 0;
-
-	for (; *text; text++)
-		n += (*text & 0xc0) != 0x80;
 	return n;
 }
 
@@ -101,7 +104,7 @@ static void draw_packet(struct page *p, const struct ladder_packet *k)
 	    room = right - left - 1;
 	char label[512], size[LADDER_SIZE_CHARS], remark[LADDER_REMARK_CHARS];
 	bool lost = k->flags & LADDER_LOST;
-	int len;
+	int len, before = lost ? 4 : 2, behind = lost ? 3 : 1; /* characters of the arrow that stay to be seen */
 
 	clear(p);
 	put_time(p, k->sent_ns);
@@ -119,23 +122,35 @@ static void draw_packet(struct page *p, const struct ladder_packet *k)
 		 k->bytes && !(k->flags & (LADDER_CM | LADDER_ACK)) ? ladder_size(size, k->bytes) : "",
 		 *ladder_remark(k, remark) ? ", " : "", remark);
 	len = length(label);
-	len = len < room - 8 ? len : room - 8;
-	put(p, from < to ? left + 5 : right - 4 - len, len, label);
+	len = len < room - before - behind ? len : room - before - behind;
+	put(p, from < to ? left + 1 + before : right - before - len, len, label);
 	print_line(p, k->flags & (LADDER_LOST | LADDER_BAD) ? RED
 		      : k->flags & LADDER_AGAIN             ? YELLOW
 		      : k->flags & LADDER_ACK               ? DIM
 							    : NULL);
 }
 
+/* Makes two spaces one. */
+static void squeeze(char *text)
+{
+	char *to = text;
+
+	for (; *text; text++)
+		if (text[0] != ' ' || text[1] != ' ')
+			*to++ = *text;
+	*to = 0;
+}
+
 static void draw_event(struct page *p, const struct ladder_event *e)
 {
 	static const char *const marks[] = {"?", "#", "o", "*", "+", "+", "!"};
 	bool left = p->rail_count == 2 && e->end == 0;
-	int rail = p->rails[e->end], room = left ? rail - TIME_COLUMNS - 2 : (int)p->columns - rail - 3, len;
+	int rail = p->rails[e->end], room = left ? rail - TIME_COLUMNS - 1 : (int)p->columns - rail - 2, len;
 	char label[512];
 
 	snprintf(label, sizeof(label), "%s%s%s", ladder_text(p->l, e->text), e->id ? ", " : "",
 		 ladder_text(p->l, e->id));
+	squeeze(label);
 	len = length(label);
 	clear(p);
 	put_time(p, e->record.time_ns);
@@ -203,7 +218,7 @@ int ladder_write_text(const struct ladder *l, const struct ladder_text_options *
 	struct page *p = calloc(1, sizeof(*p));
 	unsigned columns = options->columns;
 
-	if (!rows || !p || l->line_count > sizeof(p->rails) / sizeof(p->rails[0])) {
+	if (!rows || !p || l->line_count > LADDER_TEXT_LINES) {
 		bool many = rows && p;
 
 		free(rows);

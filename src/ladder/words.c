@@ -87,6 +87,25 @@ const char *ladder_packet_name(const struct ladder *l, const struct ladder_packe
 	return strncmp(name, "RDMA ", 5) ? name : name + 5;
 }
 
+bool ladder_note(const struct ladder *l, unsigned which, char text[LADDER_NOTE_CHARS])
+{
+	text[0] = 0;
+	if (l->left_out && !which--)
+		snprintf(text, LADDER_NOTE_CHARS,
+			 "The first %zu packets are shown; %" PRIu64 " later ones are left out (--max-packets).",
+			 l->packet_count, l->left_out);
+	else if (l->crowd && !which--)
+		snprintf(text, LADDER_NOTE_CHARS,
+			 "The first %u pairs of QPs are shown; %" PRIu64 " packets of others are left out.",
+			 LADDER_PAIRS_MAX, l->crowd);
+	else if (l->no_rdma && !which--)
+		snprintf(text, LADDER_NOTE_CHARS,
+			 "%" PRIu64
+			 " packets are left out, because they are no RoCEv2 or nobody's; roci dump shows them.",
+			 l->no_rdma);
+	return text[0];
+}
+
 /* ---- explanations ---- */
 
 static size_t add_list(char *text, size_t size, size_t len, const char *title, const char *const *lines)
