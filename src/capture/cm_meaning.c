@@ -36,7 +36,7 @@ static void put_req(struct capture_line *line, const struct roci_cm_msg *msg)
 {
 	capture_put(line, "connects to ");
 	put_service(line, msg->service_id);
-	capture_put(line, ", QP 0x%" PRIx32 ", begins with PSN %" PRIu32, msg->qpn, msg->starting_psn);
+	capture_put(line, ", QP 0x%06" PRIx32 ", begins with PSN %" PRIu32, msg->qpn, msg->starting_psn);
 	if (msg->transport == ROCI_CM_UC)
 		capture_put(line, ", UC");
 }
@@ -71,7 +71,7 @@ static void put_sidr_rep(struct capture_line *line, const struct roci_cm_msg *ms
 	if (msg->outcome)
 		capture_put(line, "refuses, status %u: %s", msg->outcome, sidr_status(msg->outcome));
 	else
-		capture_put(line, "datagrams go to QP 0x%" PRIx32 ", Q_Key 0x%" PRIx32, msg->qpn, msg->qkey);
+		capture_put(line, "datagrams go to QP 0x%06" PRIx32 ", Q_Key 0x%" PRIx32, msg->qpn, msg->qkey);
 }
 
 void capture_put_cm(struct capture_line *line, const struct roci_cm_msg *msg)
@@ -85,10 +85,10 @@ void capture_put_cm(struct capture_line *line, const struct roci_cm_msg *msg)
 		break;
 	case ROCI_CM_ATTR_REJ: put_rej(line, msg); break;
 	case ROCI_CM_ATTR_REP:
-		capture_put(line, "accepts, QP 0x%" PRIx32 ", begins with PSN %" PRIu32, msg->qpn, msg->starting_psn);
+		capture_put(line, "accepts, QP 0x%06" PRIx32 ", begins with PSN %" PRIu32, msg->qpn, msg->starting_psn);
 		break;
 	case ROCI_CM_ATTR_RTU: capture_put(line, "the connection is ready to use"); break;
-	case ROCI_CM_ATTR_DREQ: capture_put(line, "disconnects QP 0x%" PRIx32, msg->qpn); break;
+	case ROCI_CM_ATTR_DREQ: capture_put(line, "disconnects QP 0x%06" PRIx32, msg->qpn); break;
 	case ROCI_CM_ATTR_DREP: capture_put(line, "is disconnected"); break;
 	case ROCI_CM_ATTR_SIDR_REQ:
 		capture_put(line, "asks for the QP of ");

@@ -62,8 +62,8 @@ static void take_rep(struct capture_tracker *t, const struct capture_event *e)
 		if (!r->used || r->local_id != e->cm->remote_id || memcmp(r->src, flow->dst, 16))
 			continue;
 		capture_talk_connect(t->talks, &key, r->qpn,
-				     roci_mtu_code_is_valid(r->mtu) ? roci_mtu_bytes(r->mtu) : 0, e->record->time_ns,
-				     t->given_up, t->given_up_context);
+				     roci_mtu_code_is_valid(r->mtu) ? roci_mtu_bytes(r->mtu) : 0, false,
+				     e->record->time_ns, t->given_up, t->given_up_context);
 		return;
 	}
 }

@@ -315,18 +315,41 @@ struct capture_talk *capture_talk_pair(struct capture_talks *talks, const struct
 	return found;
 }
 
+void capture_talk_settle(struct capture_talks *talks, struct capture_talk *talk, unsigned *end)
+{
+	if (!talk->tentative)
+		return;
+	talk->tentative = false;
+	if (*end == 1) {
+		struct capture_end first = talk->about.ends[0];
+		uint32_t at = index_of(talks, talk);
+
+		unlink_end(talks, at, 0);
+		unlink_end(talks, at, 1);
+		talk->about.ends[0] = talk->about.ends[1];
+		talk->about.ends[1] = first;
+		link_end(talks, at, 0);
+		link_end(talks, at, 1);
+		*end = 0;
+	}
+}
+
 void capture_talk_connect(struct capture_talks *talks, const struct capture_key *key, uint32_t src_qpn, uint32_t mtu,
-			  uint64_t now_ns, capture_conversation_fn *given_up, void *context)
+			  bool tentative, uint64_t now_ns, capture_conversation_fn *given_up, void *context)
 {
 	struct capture_talk *talk;
 	unsigned end;
 
-	if (capture_talk_find(talks, key, &end))
+	talk = capture_talk_find(talks, key, &end);
+	if (talk && talk->tentative && !tentative)
+		capture_talk_settle(talks, talk, &end);
+	if (talk)
 		return;
 	talk = capture_talk_add(talks, key, now_ns, given_up, context);
 	if (!talk)
 		return;
 	talk->mtu = mtu;
+	talk->tentative = tentative;
 	talk->about.ends[0].qpn = src_qpn;
 	talk->about.ends[0].qpn_known = true;
 	link_end(talks, talks->newest, 1);

@@ -67,6 +67,7 @@ struct capture_talk {
 	uint32_t mtu; /* bytes; 0: not known */
 	bool used;
 	bool heard;        /* a packet of it was seen; it may be known before, from connection management or a record */
+	bool tentative;    /* a record told of it, and its ends may still change places */
 	uint32_t chain[2]; /* next in the bucket of the packets of end 0, 1 */
 	uint32_t newer, older;
 };
@@ -99,9 +100,12 @@ struct capture_talk *capture_talk_pair(struct capture_talks *talks, const struct
 				       unsigned *end, uint32_t *merged);
 
 /* Connection management or a record says which two QPs talk: the packet's destination, and `src_qpn` at its source; and
- * their path MTU (bytes; 0: not known). */
+ * their path MTU (bytes; 0: not known). `tentative`: it does not say which of the two asks; that is settled later. */
 void capture_talk_connect(struct capture_talks *talks, const struct capture_key *key, uint32_t src_qpn, uint32_t mtu,
-			  uint64_t now_ns, capture_conversation_fn *given_up, void *context);
+			  bool tentative, uint64_t now_ns, capture_conversation_fn *given_up, void *context);
+
+/* `end` asks, or is heard first: it becomes end 0, unless that was settled before. No packet was taken yet. */
+void capture_talk_settle(struct capture_talks *talks, struct capture_talk *talk, unsigned *end);
 
 /* It was heard: it is the last one to be given up. */
 void capture_talk_touch(struct capture_talks *talks, struct capture_talk *talk, uint64_t now_ns);

@@ -330,6 +330,7 @@ static void take_packet(struct capture_tracker *t, struct capture_event *e)
 
 	if (!talk)
 		return;
+	capture_talk_settle(t->talks, talk, &e->end);
 	s.view = e->record->direction == CAPTURE_INBOUND ? CAPTURE_ARRIVING : CAPTURE_LEAVING;
 	s.from = &talk->half[e->end];
 	s.to = &talk->half[!e->end];
@@ -372,7 +373,7 @@ void capture_tracker_record(struct capture_tracker *t, const struct roci_record 
 	};
 
 	if (r->kind == ROCI_RECORD_QP_STATE && r->status == QPS_RTR && (r->qp_type == QPT_RC || r->qp_type == QPT_UC))
-		capture_talk_connect(t->talks, &key, r->qpn, (uint32_t)r->length, r->time_ns, t->given_up,
+		capture_talk_connect(t->talks, &key, r->qpn, (uint32_t)r->length, true, r->time_ns, t->given_up,
 				     t->given_up_context);
 }
 

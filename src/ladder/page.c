@@ -51,6 +51,14 @@ static void write_ends(const struct ladder *l, FILE *out)
 	fputs("],\n", out);
 }
 
+#define QPN_CHARS 12
+
+static const char *qpn_text(char text[QPN_CHARS], const struct capture_end *end)
+{
+	snprintf(text, QPN_CHARS, end->qpn_known ? "0x%06x" : "?", end->qpn);
+	return text;
+}
+
 static void write_conversations(const struct ladder *l, FILE *out)
 {
 	unsigned color = 0;
@@ -58,10 +66,11 @@ static void write_conversations(const struct ladder *l, FILE *out)
 	fputs("\"conversations\":[", out);
 	for (size_t i = 0; i < l->conversation_count; i++) {
 		const struct ladder_conversation *c = &l->conversations[i];
-		char name[64] = "connection management";
+		char name[64] = "connection management", one[QPN_CHARS], other[QPN_CHARS];
 
 		if (!c->cm)
-			snprintf(name, sizeof(name), "QP 0x%06x ↔ 0x%06x", c->about.ends[0].qpn, c->about.ends[1].qpn);
+			snprintf(name, sizeof(name), "QP %s ↔ %s", qpn_text(one, &c->about.ends[0]),
+				 qpn_text(other, &c->about.ends[1]));
 		fputs(i ? ",{" : "{", out);
 		member_text(out, "name", name);
 		fprintf(out, ",\"ends\":[%d,%d],\"qpns\":[%u,%u],\"color\":%d,\"used\":%s}",

@@ -54,6 +54,10 @@ class Browser:
     def size(self, width, height):
         self.do('POST', '/window/rect', {'width': width, 'height': height})
 
+    def media(self, name):
+        """Makes the page look as on 'print', or as on the screen again ('')."""
+        self.do('POST', '/goog/cdp/execute', {'cmd': 'Emulation.setEmulatedMedia', 'params': {'media': name}})
+
     def open(self, path):
         """Opens a file. Returns the seconds until it was loaded and drawn."""
         start = time.monotonic()

@@ -66,6 +66,10 @@ def of_a_program():
     data = data_of(path('ping.html'))
     check(len(data['ends']) == 2, f'ends {data["ends"]}')
     check(all(a >= t for t, a in zip(data['packets']['t'], data['packets']['arrived'])), 'a packet arrives before it leaves, or not at all')
+    # The one that asks for the connection is at the left with all that it does.
+    columns = data['packets']
+    sides = {columns['from'][i] for i, text in enumerate(columns['text']) if 'CM REQ' in text or columns['opcode'][i] == 6}
+    check(sides == {0}, f'requests come from {sides}')
     linked = [m for m in data['messages'] if m['post'] >= 0 and m['completion'] >= 0]
     check(len(linked) >= 6, f'{len(linked)} of {len(data["messages"])} messages have a post and a completion')
     ladder('-o', path('no.html'), '--', path('nowhere'), status=127)
@@ -333,6 +337,59 @@ def prints():
     check(page.count('#print svg') == 0, 'the print stays')
 
 
+def luminance(colour):
+    return sum(map(float, re.findall(r'[\d.]+', colour)[:3])) / 3
+
+
+def prints_from_dark():
+    """Paper is white, whatever the screen was."""
+    opened('ping.html')
+    if page.js('return document.documentElement.dataset.theme') != 'dark':
+        page.key('t')
+    page.media('print')
+    page.js("dispatchEvent(new Event('beforeprint'))")
+    colours = {selector: page.js('const found = document.querySelector(arguments[0]); const style = getComputedStyle(found); '
+                                 'return found.namespaceURI.endsWith("svg") ? style.fill : style.color', selector)
+               for selector in ('#title', '#summary', '#print .head-name', '#print .time', '#print .event .label')}
+    ground = page.js('return getComputedStyle(document.querySelector("#print .head-box")).fill')
+    page.js("dispatchEvent(new Event('afterprint'))")
+    page.media('')
+    page.key('t')
+    check(luminance(ground) > 200 and all(luminance(colour) < 140 for colour in colours.values()), f'{colours} on {ground}')
+
+
+def searches_in_messages():
+    """A packet is found in a message that is folded, too."""
+    opened('ping.html')
+    data = data_of(path('ping.html'))['packets']
+    inside = next(i for i, opcode in enumerate(data['opcode']) if opcode == 7) # WRITE Middle
+    page.click('#fold')
+    page.key('/', *f'psn {data["psn"][inside]}', 'Enter')
+    check(page.texts('#found')[0].startswith('1 row') and page.count('.arrow.at[data-kind=message]'), f'{page.texts("#found")}')
+    page.key('Escape')
+
+
+def narrow():
+    """A small window has room for the picture, and nothing sticks out of it."""
+    with open(path('pairs of the queues of a name that is long.pcapng'), 'wb') as file:
+        file.write(HEAD)
+        file.writelines(packet(T0 + n * 1000, A, B, 4, 0x22 + n, 5, b'x' * 8) for n in range(12))
+    ladder('-o', path('pairs.html'), path('pairs of the queues of a name that is long.pcapng'))
+    page.size(480, 800)
+    try:
+        opened('pairs.html')
+        used, room = page.js('return [document.querySelector("header").offsetHeight, innerHeight]')
+        check(used < room / 3, f'what is above the picture has {used} of {room} pixels')
+        check(page.js('return document.documentElement.scrollWidth <= innerWidth'), 'the page is wider than the window')
+        check(page.js('return document.getElementById("title").scrollWidth <= document.getElementById("title").clientWidth + 1'), 'the title is cut')
+        page.js("document.querySelector('#legend button:last-child').scrollIntoView()")
+        page.click('#legend button:last-child')
+        check(page.texts('#legend button')[0] == 'QP ? ↔ 0x000022', f'{page.texts("#legend button")}')
+        check(page.count('#legend button[aria-pressed=false]') == 1, 'a pair of QPs is out of reach')
+    finally:
+        page.size(1300, 850)
+
+
 def many():
     with open(path('many.pcapng'), 'wb') as file:
         file.write(HEAD)
@@ -407,6 +464,9 @@ def cases():
     yield 'page: an error with its explanation', an_error
     yield 'page: the table', a_table
     yield 'page: prints', prints
+    yield 'page: prints from a dark screen', prints_from_dark
+    yield 'page: searches in messages', searches_in_messages
+    yield 'page: a narrow window', narrow
     yield f'page: {PACKETS} packets', many
     yield 'page: hostile content', hostile
 

@@ -50,7 +50,8 @@ function explainPacket(i) {
 function showPacket(i) {
   const flow = flowOf(i), bits = packets.bits[i], flags = packets.flags[i], conversation = data.conversations[flow.conversation];
   put(detail, 'h2', packetLabel(i));
-  put(detail, 'p', packets.text[i]);
+  if (packets.text[i] !== packetLabel(i))
+    put(detail, 'p', packets.text[i]);
   if (packetExtra(i) && flags & PROBLEM)
     put(detail, 'p', packetExtra(i), 'explain' + (flags & (BAD | LOST) ? '' : ' warn'));
   explainPacket(i);

@@ -187,7 +187,7 @@ function drawEvent(c, row) {
 
 function drawHeads(c) {
   make(c.svg, 'rect', { class: 'head-bg', x: 0, y: 0, width: c.width, height: HEAD });
-  const gap = c.rails.length > 1 ? c.rails[1] - c.rails[0] : c.width, room = Math.min(230, gap - 12);
+  const gap = c.rails.length > 1 ? c.rails[1] - c.rails[0] : c.width, room = Math.max(0, Math.min(230, gap - 12));
   data.ends.forEach((end, i) => {
     const x = Math.max(room / 2 + 4, Math.min(c.width - room / 2 - 4, c.rails[i]));
     make(c.svg, 'rect', { class: 'head-box', x: x - room / 2, y: 7, width: room, height: 46, rx: 9 });

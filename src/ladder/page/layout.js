@@ -176,13 +176,15 @@ function problemRows() {
   return layout.problems;
 }
 
-// The text that search looks through.
-function rowText(row) {
-  const moment = layout.moments[row];
+const packetText = i => packetLabel(i) + ' psn ' + packets.psn[i] + ' frame ' + packets.number[i] + ' ' + packetExtra(i) + ' ' + packets.text[i] + ' ' + packets.fields[i];
+
+// Whether a row has the text, which is in small letters. A folded message has what its packets have.
+function rowHas(row, text) {
+  const has = words => words.toLowerCase().includes(text), moment = layout.moments[row];
   if (moment.kind === ROW_EVENT)
-    return events.text[moment.ref] + ' ' + events.id[moment.ref];
-  const arrow = layout.arrows[moment.ref], i = arrow.packet;
-  if (arrow.group >= 0)
-    return groupLabel(arrow.group) + ' ' + groupExtra(arrow.group);
-  return packetLabel(i) + ' psn ' + packets.psn[i] + ' frame ' + packets.number[i] + ' ' + packetExtra(i) + ' ' + packets.text[i] + ' ' + packets.fields[i];
+    return has(events.text[moment.ref] + ' ' + events.id[moment.ref]);
+  const arrow = layout.arrows[moment.ref], g = arrow.group;
+  if (g < 0)
+    return has(packetText(arrow.packet));
+  return has(groupLabel(g) + ' ' + groupExtra(g)) || groups.list[g].packets.some(i => !standsOut(i, groups.list[g]) && has(packetText(i)));
 }

@@ -98,7 +98,7 @@ function search() {
   if (text) {
     draw.matches = new Set();
     for (let row = 0; row < layout.rows; row++)
-      if ((layout.moments[row].kind === ROW_EVENT || layout.moments[row].kind === ROW_START) && rowText(row).toLowerCase().includes(text))
+      if ((layout.moments[row].kind === ROW_EVENT || layout.moments[row].kind === ROW_START) && rowHas(row, text))
         draw.matches.add(row);
     $('found').textContent = draw.matches.size ? countText(draw.matches.size, 'row', 'rows') : 'nothing';
   }

@@ -3,11 +3,14 @@
 const PAGE_ROWS = 100;
 const table = { page: 0, body: document.getElementById('rows') };
 
+// In a row the name will do, where no other end has it.
+const shortName = i => data.ends.filter(end => end.name === data.ends[i].name).length > 1 ? endName(i) : data.ends[i].name;
+
 function tableCells(row) {
   const moment = layout.moments[row];
   if (moment.kind === ROW_EVENT) {
     const i = moment.ref;
-    return { cells: [endName(events.end[i]), '', events.text[i], [events.id[i], data.explanations[events.explain[i]]].filter(text => text).join('. ')],
+    return { cells: [shortName(events.end[i]), '', events.text[i], [events.id[i], data.explanations[events.explain[i]]].filter(text => text).join('. ')],
       cls: events.bad[i] === 2 ? 'bad' : '' };
   }
   const arrow = layout.arrows[moment.ref], i = arrow.packet, folded = arrow.group >= 0;
@@ -15,7 +18,7 @@ function tableCells(row) {
   const what = folded ? groupLabel(arrow.group) : packetLabel(i);
   const meaning = folded ? groupExtra(arrow.group) : [packets.text[i], packetExtra(i), packets.arrived[i] >= 0 ? 'arrives at ' + timeText(packets.arrived[i]) : '',
     data.explanations[packets.explain[i]]].filter(text => text).join('. ');
-  return { cells: [endName(from(i)), endName(to(i)), what, meaning], cls: flags & (BAD | LOST) ? 'bad' : flags & PROBLEM ? 'warn' : '' };
+  return { cells: [shortName(from(i)), shortName(to(i)), what, meaning], cls: flags & (BAD | LOST) ? 'bad' : flags & PROBLEM ? 'warn' : '' };
 }
 
 // Arrivals have no row of their own: the departure tells of them.

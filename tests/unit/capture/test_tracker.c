@@ -115,6 +115,25 @@ static void test_state(void **state)
 	assert_int_equal(e.conversation, 1);
 }
 
+/* The end that accepts is ready first, and the other one asks: end 0 is the one that is heard first all the same. */
+static void test_state_of_the_other_end(void **state)
+{
+	struct roci_record ready = ready_to_receive();
+
+	ready.qpn = 0x22;
+	ready.peer = 0x11;
+	roci_gid_from_ipv4(ready.local_gid, (uint8_t[]){10, 0, 0, 2});
+	roci_gid_from_ipv4(ready.remote_gid, (uint8_t[]){10, 0, 0, 1});
+	capture_tracker_record(tracker, &ready);
+	ask(ROCI_OP_SEND_ONLY, 5, 4, 0);
+	assert_int_equal(e.end, 0);
+	assert_int_equal(e.src_qpn, 0x11);
+	ack(5);
+	assert_int_equal(e.end, 1);
+	assert_int_equal(e.conversation, 1);
+	assert_int_equal(e.acknowledged, 1);
+}
+
 static void count_talks(void *context, const struct capture_conversation *c)
 {
 	unsigned *count = context;
@@ -554,6 +573,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		TEST(test_state),
+		TEST(test_state_of_the_other_end),
 		TEST(test_state_alone),
 		TEST(test_write),
 		TEST(test_send),
