@@ -22,6 +22,12 @@ static enum roci_kind kind_of_post(uint8_t opcode)
 	}
 }
 
+/* A READ that was posted, of which some bytes are to be asked for: a long one is asked for in pieces. */
+struct posted_read {
+	uint64_t left; /* bytes; 0: none */
+	int post, completion;
+};
+
 /* Lists of events, in the order of time. Each event is in one list at most. */
 struct lists {
 	int *next;        /* of each event, -1: the last */
@@ -29,6 +35,7 @@ struct lists {
 	int *receives;    /* ... and receives that completed */
 	int *completions; /* by hash of process, QP and wr_id; those of another key may be among them */
 	size_t hash_mask;
+	struct posted_read *reads; /* by conversation and end */
 };
 
 static size_t hash_of_request(const struct lists *x, const struct roci_record *r)
@@ -101,7 +108,15 @@ static int completion_of(const struct ladder *l, struct lists *x, int post)
 static void link_post(const struct ladder *l, struct lists *x, struct ladder_message *m)
 {
 	int *posts = &x->posts[m->conversation * 2 + m->end], post = *posts;
+	struct posted_read *read = &x->reads[m->conversation * 2 + m->end];
+	uint64_t length;
 
+	if (m->kind == ROCI_KIND_READ_REQUEST && read->left) {
+		m->post = read->post;
+		m->completion = read->completion;
+		read->left -= m->bytes < read->left ? m->bytes : read->left;
+		return;
+	}
 	if (post < 0)
 		return;
 	if (kind_of_post(l->events[post].record.opcode) != m->kind) {
@@ -111,6 +126,8 @@ static void link_post(const struct ladder *l, struct lists *x, struct ladder_mes
 	m->post = post;
 	*posts = x->next[post];
 	m->completion = completion_of(l, x, post);
+	length = m->kind == ROCI_KIND_READ_REQUEST ? l->events[post].record.length : 0;
+	*read = (struct posted_read){length > m->bytes ? length - m->bytes : 0, post, m->completion};
 }
 
 /* Receives complete in the order of the messages that take one. */
@@ -137,7 +154,8 @@ void ladder_find_links(struct ladder *l)
 	x.posts = calloc(ends, sizeof(*x.posts));
 	x.receives = calloc(ends, sizeof(*x.receives));
 	x.completions = calloc(x.hash_mask + 1, sizeof(*x.completions));
-	if (!x.next || !x.posts || !x.receives || !x.completions) {
+	x.reads = calloc(ends, sizeof(*x.reads));
+	if (!x.next || !x.posts || !x.receives || !x.completions || !x.reads) {
 		l->out_of_memory = true;
 	} else {
 		fill_lists(l, &x);
@@ -150,4 +168,5 @@ void ladder_find_links(struct ladder *l)
 	free(x.posts);
 	free(x.receives);
 	free(x.completions);
+	free(x.reads);
 }

@@ -72,7 +72,7 @@ function showPacket(i) {
 
 function showMessageParts(i) {
   const m = packets.message[i];
-  if (m < 0)
+  if (m < 0 || packets.flags[i] & CM) // no program posts what connection management sends
     return;
   const message = messages[m];
   const find = (event, text) => event >= 0 && jump(text + '  ' + events.id[event], rowOfEvent(event));

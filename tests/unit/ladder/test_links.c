@@ -12,6 +12,27 @@ static void post(uint8_t opcode, uint64_t wr_id, bool signaled)
 	tell(&r);
 }
 
+static void post_read(uint64_t wr_id, uint64_t length)
+{
+	struct roci_record r = record_of(ROCI_RECORD_POST_SEND, 1);
+
+	r.opcode = IBV_WR_RDMA_READ;
+	r.wr_id = wr_id;
+	r.length = length;
+	tell(&r);
+}
+
+static void ask_read(uint32_t psn, uint32_t length)
+{
+	const struct roci_packet pkt = {.opcode = ROCI_TRANSPORT_RC | ROCI_OP_READ_REQUEST,
+					.pkey = 0xffff,
+					.dest_qpn = 0x22,
+					.psn = psn,
+					.dma_len = length};
+
+	see(CAPTURE_OUTBOUND, make_roce(d.packet, 1, 2, &pkt), 1);
+}
+
 static void complete(uint32_t pid, uint8_t opcode, uint64_t wr_id, uint32_t status)
 {
 	struct roci_record r = record_of(ROCI_RECORD_COMPLETION, pid);
@@ -78,6 +99,32 @@ static void test_begins_late(void **state)
 	assert_int_equal(event(d.l->messages[0].completion)->status, IBV_WC_RETRY_EXC_ERR);
 }
 
+/* A long READ is asked for in pieces, and a piece again from its middle. All belong to one post. */
+static void test_read_in_pieces(void **state)
+{
+	begin();
+	post_read(1, 10000);
+	post_read(2, 500);
+	post(IBV_WR_SEND, 3, true);
+	ask_read(5, 4096);
+	ask_read(9, 4096);
+	ask_read(11, 2048); /* the rest of the second piece */
+	ask_read(13, 1808);
+	ask_read(15, 500);
+	see(CAPTURE_OUTBOUND, ask(ROCI_OP_SEND_ONLY, 16), 1);
+	complete(1, IBV_WC_RDMA_READ, 1, 0);
+	complete(1, IBV_WC_RDMA_READ, 2, 0);
+	complete(1, IBV_WC_SEND, 3, 0);
+	finish();
+	assert_int_equal(d.l->message_count, 5);
+	for (unsigned i = 0; i < 5; i++) {
+		const struct ladder_message *m = &d.l->messages[i];
+
+		assert_int_equal(event(m->post)->wr_id, i < 3 ? 1 : i - 1);
+		assert_int_equal(event(m->completion)->wr_id, i < 3 ? 1 : i - 1);
+	}
+}
+
 /* Kinds that do not agree tell that the two are not in step: then nothing is claimed. */
 static void test_out_of_step(void **state)
 {
@@ -105,8 +152,8 @@ static void test_flushed(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		TEST(test_same_wr_id),  TEST(test_not_signaled), TEST(test_begins_late),
-		TEST(test_out_of_step), TEST(test_flushed),
+		TEST(test_same_wr_id),     TEST(test_not_signaled), TEST(test_begins_late),
+		TEST(test_read_in_pieces), TEST(test_out_of_step),  TEST(test_flushed),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
