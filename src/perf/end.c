@@ -148,6 +148,11 @@ int perf_end_open(struct perf_end *e, const struct perf_plan *plan, const char *
 	err = device_open(device, address, &e->port, f);
 	if (err)
 		return err;
+	if (device_is_iwarp(e->port.verbs))
+		return fail(f, -EOPNOTSUPP,
+			    "%s is iWARP, and roci perf connects its queue pairs itself, which iWARP does not allow; "
+			    "use perftest with -R",
+			    e->port.verbs->device->name);
 	e->qps = calloc(plan->qps, sizeof(*e->qps));
 	if (!e->qps)
 		return fail_call(f, "calloc", ENOMEM);

@@ -4,14 +4,15 @@
 reported: a program that asks for what iWARP lacks, and `roci send` to a receiver that only RoCE reaches."""
 import errno
 import shutil
+import signal
 import sys
 import tempfile
 
 import test_cm
 import test_tools
 import world
-from harness import check, next_port, tap, veth_pair
-from mover import NO_CONNECT, Receiver, events
+from harness import ROCI, check, next_port, tap, veth_pair
+from mover import NO_CONNECT, Receiver, environment, events
 
 REJECTED = str(-errno.ECONNRESET)  # MPA has one bit for a rejected connection (RFC 5044, 7.1.1), and no reasons like IBTA's
 
@@ -96,6 +97,16 @@ def no_common_wire(bench, *hosts):
         shutil.rmtree(there)
 
 
+def perf_is_refused(server, client):
+    """`roci perf` connects its queue pairs by itself, which iWARP does not have. Both ends say so."""
+    serve, port = test_tools.start_serve(server)
+    try:
+        end = client.start(ROCI, 'perf', '--port', port, '--device', client.device, server.address, plain=True, env=environment())
+        check(end.wait(30) not in (0, None) and f'{client.device} is iWARP' in end.text() and 'perftest with -R' in end.text(), end.report())
+    finally:
+        serve.end(signal.SIGINT)
+
+
 def siw_and_roci():
     """siw in the first namespace, roci0 in another one, joined."""
     siw, roci = (world.as_side(host, side) for host, side in zip(veth_pair(), (world.KernelSide, world.Side)))
@@ -110,6 +121,7 @@ def main():
     cases += [(f'siw: {name}', lambda f=function: f(*pair)) for name, function in (
         ('nobody listens', nobody_listens), ('immediate data and atomics are refused', lacking),
         ('ib_atomic_bw -R is refused', atomics), ('udaddy is refused', datagrams))]
+    cases += [('siw: roci perf is refused', lambda: perf_is_refused(*pair))]
     cases += [('siw: roci ping --op all', lambda: test_tools.ping_all(*pair, IWARP_HAS)), ('roci setup siw', lambda: test_tools.setup('siw'))]
     cases.append(('siw and roci0 have no wire in common', lambda: no_common_wire(bench, *siw_and_roci())))
     return tap([*cases, *test_tools.cases(bench, *pair)])
