@@ -6,7 +6,7 @@
 
 #include "capture/fields.h"
 #include "dump.h"
-#include "text.h"
+#include "json_line.h"
 
 static json_t *number(uint64_t value)
 {
@@ -60,17 +60,6 @@ static void add_field(void *context, const struct capture_field *field)
 }
 
 /* ---- a packet ---- */
-
-/* Of bytes that may not be UTF-8. */
-static json_t *repaired(const void *bytes, size_t len)
-{
-	size_t repaired_len = 0;
-	char *text = text_repair(bytes, len, &repaired_len);
-	json_t *string = text ? json_stringn(text, repaired_len) : NULL;
-
-	free(text);
-	return string;
-}
 
 static const char *const sorts[] = {
 	[CAPTURE_SORT_ROCE] = "roce",   [CAPTURE_SORT_CM] = "cm",     [CAPTURE_SORT_NOT_UNDERSTOOD] = "not_understood",
@@ -154,7 +143,7 @@ static json_t *comments_of(const struct capture_record *record)
 			continue;
 		if (!list)
 			list = json_array();
-		json_array_append_new(list, repaired(option.bytes, option.len));
+		json_array_append_new(list, json_line_text(option.bytes, option.len));
 	}
 	return list;
 }
@@ -202,9 +191,9 @@ void dump_json_record(const struct roci_record *r)
 	json_object_set_new(object, "time_ns", number(r->time_ns));
 	json_object_set_new(object, "error", json_boolean(capture_record_is_error(r)));
 	capture_run_meaning(&run, meaning);
-	json_object_set_new(object, "meaning", repaired(meaning, strlen(meaning)));
+	json_object_set_new(object, "meaning", json_line_text(meaning, strlen(meaning)));
 	if (r->kind == ROCI_RECORD_PROCESS)
-		json_object_set_new(object, "program", repaired(r->text, strlen(r->text)));
+		json_object_set_new(object, "program", json_line_text(r->text, strlen(r->text)));
 	capture_record_fields(r, add_field, fields);
 	json_object_set_new(object, "fields", fields);
 	json_dumpf(object, stdout, JSON_COMPACT);

@@ -1,7 +1,10 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
+#include "json_line.h"
+
+#include <stdlib.h>
 #include <time.h>
 
-#include "json_line.h"
+#include "text.h"
 
 static json_t *now(void)
 {
@@ -23,6 +26,16 @@ json_t *json_line(const char *event)
 	json_object_set_new(object, "time", now());
 	json_object_set_new(object, "event", json_string(event));
 	return object;
+}
+
+json_t *json_line_text(const void *bytes, size_t len)
+{
+	size_t repaired_len = 0;
+	char *repaired = text_repair(bytes, len, &repaired_len);
+	json_t *string = repaired ? json_stringn(repaired, repaired_len) : NULL;
+
+	free(repaired);
+	return string;
 }
 
 void json_line_print(json_t *object, FILE *out)

@@ -41,6 +41,22 @@ struct option_row {
 		.letter = 'h', .name = "help", .group = "options", .help = "show this help", .kind = OPTION_HELP       \
 	}
 
+/* The RDMA device, as commands choose it that work on any; see device.h. `in`: the group; `at`: the offset. */
+#define OPTION_DEVICE_ROW(in, at)                                                                                      \
+	{                                                                                                              \
+		.name = "device", .argument = "NAME", .group = in,                                                     \
+		.help = "an RDMA device of this machine, or `embedded` (the\nsoftware device roci0), or `auto` (a "    \
+			"device of this\nmachine if one works, else roci0)",                                           \
+		.default_text = "auto", .kind = OPTION_DEVICE, .offset = at                                            \
+	}
+
+/* The port of `roci serve`, for commands that measure with it. */
+#define OPTION_SERVE_PORT_ROW(in, at)                                                                                  \
+	{                                                                                                              \
+		.letter = 'p', .name = "port", .argument = "PORT", .group = in, .help = "port of `roci serve`",        \
+		.default_text = "18517", .kind = OPTION_NUMBER, .offset = at, .min = 1, .max = TOUR_MAX_PORT           \
+	}
+
 /* The arguments that are not options. They belong to argv; the caller frees the array with free(). */
 struct operands {
 	char **list;

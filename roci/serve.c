@@ -43,14 +43,7 @@ static const struct option_row options[] = {
 	 .help = "use only this address of this machine",
 	 .kind = OPTION_TEXT,
 	 .offset = SERVE_OFFSET(bind)},
-	{.name = "device",
-	 .argument = "NAME",
-	 .group = "options",
-	 .help = "an RDMA device of this machine, or `embedded` (the\nsoftware device roci0), or `auto` (a device of "
-		 "this\nmachine if one works, else roci0)",
-	 .default_text = "auto",
-	 .kind = OPTION_DEVICE,
-	 .offset = SERVE_OFFSET(device)},
+	OPTION_DEVICE_ROW("options", SERVE_OFFSET(device)),
 	{.name = "record",
 	 .group = "options",
 	 .help = "let roci0 record packets and what it does for them,\nin memory, so that `roci ping --steps` can tell "

@@ -27,11 +27,10 @@ static void put_number(json_t *object, const char *member, uint64_t value)
 /* For text with names in it: those may have bytes that are not UTF-8. */
 static void put_text(json_t *object, const char *member, const void *bytes, size_t len)
 {
-	size_t repaired_len = 0;
-	char *repaired = text_repair(bytes, len, &repaired_len);
-	if (repaired)
-		json_object_set_new(object, member, json_stringn(repaired, repaired_len));
-	free(repaired);
+	json_t *text = json_line_text(bytes, len);
+
+	if (text)
+		json_object_set_new(object, member, text);
 }
 
 static void put_name(json_t *object, const uint8_t *name, size_t len)
