@@ -14,8 +14,9 @@ import xml.etree.ElementTree as ElementTree
 
 import roce_pcap
 from browser import Browser
-from harness import ROCI, Host, check, isolate, tap, wait_until
+from harness import ROCI, SLOW, Host, check, isolate, tap, wait_until
 from made_capture import A, B, HEAD, T0, block, packet, record
+from mover import environment
 
 PACKETS = 100000
 MOST_ELEMENTS = 3000  # that are drawn at a time, whatever the capture has
@@ -26,12 +27,17 @@ def path(name):
     return os.path.join(directory, name)
 
 
+def roci(*argv, stdin=None):
+    """Runs roci to its end. Returns its exit status, and what it wrote to standard output and to standard error."""
+    done = subprocess.run([ROCI, *argv], stdout=subprocess.PIPE, stderr=subprocess.PIPE, stdin=stdin or subprocess.DEVNULL, timeout=60 * SLOW + 60,
+                          cwd=directory, env=dict(os.environ, **environment()))
+    return done.returncode, done.stdout.decode(errors='replace'), done.stderr.decode(errors='replace')
+
+
 def ladder(*argv, status=0, stdin=None):
     """Runs `roci ladder`. Returns what it wrote to standard output, and to standard error."""
-    done = subprocess.run([ROCI, 'ladder', *argv], stdout=subprocess.PIPE, stderr=subprocess.PIPE, stdin=stdin or subprocess.DEVNULL,
-                          timeout=120, cwd=directory)
-    out, err = done.stdout.decode(errors='replace'), done.stderr.decode(errors='replace')
-    check(done.returncode == status, f'roci ladder {argv}: exit status {done.returncode}, not {status}\n{out[-500:]}\n{err}')
+    got, out, err = roci('ladder', *argv, stdin=stdin)
+    check(got == status, f'roci ladder {argv}: exit status {got}, not {status}\n{out[-500:]}\n{err}')
     return out, err
 
 
@@ -80,9 +86,9 @@ def of_a_program():
 def of_two_processes():
     """Each process is an end, and packets of connection management go the right way between two of one address."""
     capture = path('two.pcapng')
-    serve = here.start(ROCI, 'serve', '--device', 'embedded', '--port', '18601', env={'ROCI_CAPTURE': capture}, plain=True)
+    serve = here.start(ROCI, 'serve', '--device', 'embedded', '--port', '18601', env={'ROCI_CAPTURE': capture, **environment()}, plain=True)
     wait_until('roci serve', lambda: 'waiting' in serve.text() or 'port' in serve.text() or not serve.running())
-    here.call(ROCI, 'ping', '--device', 'embedded', '--port', '18601', '-c', '2', '-i', '0', '127.0.0.1', env={'ROCI_CAPTURE': capture}, plain=True)
+    here.call(ROCI, 'ping', '--device', 'embedded', '--port', '18601', '-c', '2', '-i', '0', '127.0.0.1', env={'ROCI_CAPTURE': capture, **environment()}, plain=True)
     serve.end(subprocess.signal.SIGTERM)
     ladder('-o', path('two.html'), capture)
     data = data_of(path('two.html'))
@@ -98,22 +104,20 @@ def of_two_processes():
 
 def other_ways_in():
     """`roci ping --ladder` and `roci demo --ladder` draw what they have done."""
-    done = subprocess.run([ROCI, 'ping', '--loopback', '--ladder', path('p.html'), '-c', '2', '-i', '0'], stdout=subprocess.PIPE,
-                          stderr=subprocess.PIPE, text=True, timeout=60)
-    check(done.returncode == 0 and '2 operations, 0 failed' in done.stdout and path('p.html') in done.stderr, f'{done}')
+    status, out, err = roci('ping', '--loopback', '--ladder', path('p.html'), '-c', '2', '-i', '0')
+    check(status == 0 and '2 operations, 0 failed' in out and path('p.html') in err, f'{status}\n{out}\n{err}')
     data = data_of(path('p.html'))
     check(len(data['ends']) == 2 and any('post SEND' in text for text in data['events']['text']), f'{data["ends"]}')
     with open(path('lines'), 'wb') as file:
         file.write(bytes(range(256)) * 2000)
-    done = subprocess.run([ROCI, 'demo', '--out', path('demo'), f'--ladder={path("d.html")}', path('lines')], stdout=subprocess.PIPE,
-                          stderr=subprocess.PIPE, text=True, timeout=60)
-    check(done.returncode == 0 and path('d.html') in done.stdout, f'{done}')
+    status, out, err = roci('demo', '--out', path('demo'), f'--ladder={path("d.html")}', path('lines'))
+    check(status == 0 and path('d.html') in out, f'{status}\n{out}\n{err}')
     data = data_of(path('d.html'))
     check(sorted(end['name'] for end in data['ends']) == ['roci recv', 'roci send'], f'{data["ends"]}')
     check(any('post WRITE' in text for text in data['events']['text']), 'no WRITE')
     before = open(path('lines'), 'rb').read()
-    done = subprocess.run([ROCI, 'ping', '--loopback', '--ladder', path('lines'), '-c', '1'], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
-    check(done.returncode == 2 and 'left as it is' in done.stderr and open(path('lines'), 'rb').read() == before, f'{done}')
+    status, out, err = roci('ping', '--loopback', '--ladder', path('lines'), '-c', '1')
+    check(status == 2 and 'left as it is' in err and open(path('lines'), 'rb').read() == before, f'{status}\n{out}\n{err}')
 
 
 def of_any_capture():
@@ -192,12 +196,12 @@ def damaged_captures():
         with open(path('bad.pcapng'), 'wb') as file:
             file.write(bad)
         for option in (['--text'], ['--svg'], ['-o', '-']):
-            done = subprocess.run([ROCI, 'ladder', *option, path('bad.pcapng')], stdout=subprocess.PIPE, stderr=subprocess.PIPE, timeout=60)
-            check(done.returncode in (0, 1), f'run {n}, {option}: exit status {done.returncode}\n{done.stderr.decode()[-1000:]}')
-            if done.stdout and option == ['--svg']:
-                ElementTree.fromstring(done.stdout)
-            if done.stdout and option[0] == '-o':
-                data_of_text(done.stdout.decode())
+            status, out, err = roci('ladder', *option, path('bad.pcapng'))
+            check(status in (0, 1), f'run {n}, {option}: exit status {status}\n{err[-1000:]}')
+            if out and option == ['--svg']:
+                ElementTree.fromstring(out)
+            if out and option[0] == '-o':
+                data_of_text(out)
     return f'{runs} captures'
 
 

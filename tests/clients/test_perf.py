@@ -214,6 +214,15 @@ def the_page(client, serve):
             after = browser.js('return document.querySelector("#latency .plot path.series").getAttribute("d")')
             check(after == before and browser.count('#latency .reset[hidden]') == 1, 'Escape shows all')
             check(not browser.console(), browser.console())
+            browser.media('print')
+            check(browser.js('return getComputedStyle(document.querySelector("#bandwidth .legend [aria-pressed=false]")).display') == 'none',
+                  'paper has the name of a line that it does not have')
+            browser.media('')
+            browser.size(480, 800)
+            browser.open(page)
+            height = browser.js('return document.querySelector("#bandwidth .axis text").getBoundingClientRect().height')
+            check(height > 9, f'the numbers of an axis are {height} pixels high in a narrow window')
+            check(browser.js('return document.documentElement.scrollWidth <= innerWidth'), 'the page is wider than a narrow window')
         finally:
             browser.close()
 

@@ -160,7 +160,7 @@ function chart(o) {
     var row = tip.append('table').selectAll('tr').data(rows).enter().append('tr');
     row.append('td').text(function (r) { return r.series.name; }).style('color', function (r) { return r.series.color; });
     row.append('td').text(function (r) { return o.y.name(r.point[1]); });
-    var box = plot.node().getBoundingClientRect(), factor = box.width / WIDTH, left = (MARGIN.left + x(place)) * factor;
+    var box = plot.select('svg').node().getBoundingClientRect(), factor = box.width / WIDTH, left = (MARGIN.left + x(place)) * factor;
     var width = tip.node().offsetWidth;
     tip.style('left', (left + width + 24 > box.width ? left - width - 14 : left + 14) + 'px').style('top', '16px');
   }
