@@ -311,6 +311,7 @@ static void deregister(struct sim *sim, struct sim_qp *qp)
 	if (!mr->mr)
 		return;
 	sim_check(sim, !roci_mr_destroy(mr->mr), "roci_mr_destroy() failed");
+	sim_rings_revoke(mr->host, mr->host->mem + mr->off, mr->len);
 	mr->mr = NULL;
 	qp->dereg = qp->peer->peer_fault_posted = true;
 	for (unsigned i = 0; i < qp->num_wr; i++)
@@ -337,6 +338,7 @@ static void deregister_local(struct sim *sim, struct sim_qp *qp)
 	if (!mr || !mr->mr)
 		return;
 	sim_check(sim, !roci_mr_destroy(mr->mr), "roci_mr_destroy() failed");
+	sim_rings_revoke(mr->host, mr->host->mem + mr->off, mr->len);
 	mr->mr = NULL;
 	qp->dereg_local = true;
 	for (unsigned i = 0; i < qp->num_wr; i++)

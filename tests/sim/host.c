@@ -40,7 +40,10 @@ static unsigned send_batch(struct sim_host *host)
 		sim_check(sim, tx->first_span + tx->span_count <= batch->span_count, "packet's spans out of range");
 		sim_check(sim, !tx->soft_roce || tx->header[0] == ROCI_OP_FLUSH,
 			  "packet with opcode 0x%02x is to be sealed like a FLUSH of Soft-RoCE", tx->header[0]);
-		sim_net_send(sim, host, tx, batch->spans);
+		if (tx->av->local)
+			sim_ring_send(sim, host, tx, batch->spans);
+		else
+			sim_net_send(sim, host, tx, batch->spans);
 	}
 	/* A driver may call it also when there was nothing to send. */
 	if (n || rng_once_in(&sim->app, 8))

@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * sim [SEED [COUNT]] [-v] [--jobs N] [--named [FILE]] [--attack]
+ * sim [SEED [COUNT]] [-v] [--jobs N] [--named [FILE]] [--attack] [--rings]
  *
  * Runs COUNT programs (ROCI_SIM_COUNT in the environment overrides it), of seeds SEED, SEED + 1, ... Exit status 0 if
  * all passed. Each program runs in a worker process, so a crash of the engine is a failed program like any other,
- * and its seed is printed. --attack prints what a blind forgery costs in these programs.
+ * and its seed is printed. --attack prints what a blind forgery costs in these programs. With --rings
+ * RC QPs take the local path.
  */
 #include <errno.h>
 #include <signal.h>
@@ -41,8 +42,8 @@ _Noreturn void sim_fail(struct sim *s, const char *fmt, ...)
 	vsnprintf(s->reason, sizeof(s->reason), fmt, ap);
 	va_end(ap);
 	sim_trace(s, "FAILED: %s", s->reason);
-	printf("FAILED seed %llu at %llu us: %s\n    replay: sim %llu 1 -v\n", (unsigned long long)s->seed,
-	       (unsigned long long)(s->now / US), s->reason, (unsigned long long)s->seed);
+	printf("FAILED seed %llu at %llu us: %s\n    replay: sim %llu 1 -v%s\n", (unsigned long long)s->seed,
+	       (unsigned long long)(s->now / US), s->reason, (unsigned long long)s->seed, s->rings ? " --rings" : "");
 	fflush(stdout);
 	longjmp(s->fail, 1);
 }
@@ -98,9 +99,10 @@ static bool reap(struct worker *workers, unsigned jobs, uint64_t end)
 
 		if (w->pid != pid || (WIFEXITED(status) && WEXITSTATUS(status) == 0))
 			continue;
-		printf("FAILED seed %llu: %s %d\n    replay: sim %llu 1 -v\n", (unsigned long long)w->seed,
+		printf("FAILED seed %llu: %s %d\n    replay: sim %llu 1 -v%s\n", (unsigned long long)w->seed,
 		       WIFSIGNALED(status) ? strsignal(WTERMSIG(status)) : "exit status",
-		       WIFSIGNALED(status) ? WTERMSIG(status) : WEXITSTATUS(status), (unsigned long long)w->seed);
+		       WIFSIGNALED(status) ? WTERMSIG(status) : WEXITSTATUS(status), (unsigned long long)w->seed,
+		       sim.rings ? " --rings" : "");
 		w->stats.failed++;
 		w->stats.programs++;
 		if (++w->crashed < MAX_FAILURES)
@@ -212,6 +214,8 @@ int main(int argc, char **argv)
 			sim.verbose = true;
 		} else if (!strcmp(argv[i], "--jobs") && i + 1 < argc) {
 			jobs = strtoul(argv[++i], NULL, 0);
+		} else if (!strcmp(argv[i], "--rings")) {
+			sim.rings = true;
 		} else if (!strcmp(argv[i], "--attack")) {
 			sim.attacked = true;
 		} else if (!strcmp(argv[i], "--named")) {
@@ -219,7 +223,8 @@ int main(int argc, char **argv)
 		} else if (argv[i][0] != '-' && num_numbers < 2) {
 			numbers[num_numbers++] = strtoull(argv[i], NULL, 0);
 		} else {
-			fprintf(stderr, "usage: sim [SEED [COUNT]] [-v] [--jobs N] [--named [FILE]] [--attack]\n");
+			fprintf(stderr,
+				"usage: sim [SEED [COUNT]] [-v] [--jobs N] [--named [FILE]] [--attack] [--rings]\n");
 			return 2;
 		}
 	}

@@ -208,8 +208,8 @@ static void settle_uc(struct sim *sim, struct sim_qp *qp)
 		if ((wr->opcode != ROCI_WR_RDMA_WRITE && wr->opcode != ROCI_WR_RDMA_WRITE_WITH_IMM) || wr->executed)
 			continue;
 		sim_wr_data(qp, wr, scratch);
-		for (uint32_t at = 0; at < wr->len; at += qp->mtu) {
-			uint32_t n = wr->len - at < qp->mtu ? wr->len - at : qp->mtu, off = wr->target_off + at;
+		for (uint32_t at = 0; at < wr->len; at += qp->segment) {
+			uint32_t n = wr->len - at < qp->segment ? wr->len - at : qp->segment, off = wr->target_off + at;
 
 			if (!memcmp(peer->mem + off, scratch + at, n))
 				memcpy(peer->shadow + off, scratch + at, n);

@@ -81,22 +81,22 @@ static uint8_t operation_of(const struct sim_wr *wr, uint32_t i)
 /* The i-th packet of `wr` carries this much. */
 static uint32_t segment(const struct sim_qp *qp, const struct sim_wr *wr, uint32_t i)
 {
-	uint32_t done = i * qp->mtu;
+	uint32_t done = i * qp->segment;
 
-	return wr->len - done < qp->mtu ? wr->len - done : qp->mtu;
+	return wr->len - done < qp->segment ? wr->len - done : qp->segment;
 }
 
 /* A READ may be asked for in pieces, each a message of its own: whole packets, but for the end. */
 static bool wrong_piece(const struct sim_qp *qp, const struct sim_wr *wr, uint32_t i, const struct roci_packet *pkt)
 {
-	uint32_t left = wr->len - i * qp->mtu;
+	uint32_t left = wr->len - i * qp->segment;
 
 	if (wr->opcode == ROCI_WR_FLUSH)
 		return pkt->dma_len != wr->flush_len;
 
 	if (wr->opcode != ROCI_WR_RDMA_READ)
 		return pkt->dma_len != left;
-	return pkt->dma_len != left && (pkt->dma_len > left || !pkt->dma_len || pkt->dma_len % qp->mtu);
+	return pkt->dma_len != left && (pkt->dma_len > left || !pkt->dma_len || pkt->dma_len % qp->segment);
 }
 
 /* PSNs that a request packet takes. */
@@ -104,7 +104,7 @@ static uint32_t span_of(const struct sim_qp *qp, const struct roci_packet *pkt)
 {
 	if (pkt->op->kind != ROCI_KIND_READ_REQUEST || !pkt->dma_len)
 		return 1;
-	return (pkt->dma_len + qp->mtu - 1) / qp->mtu;
+	return (uint32_t)(((uint64_t)pkt->dma_len + qp->segment - 1) / qp->segment);
 }
 
 static const char *wrong_headers(const struct sim_qp *qp, const struct sim_wr *wr, uint32_t i,
@@ -125,8 +125,8 @@ static const char *wrong_headers(const struct sim_qp *qp, const struct sim_wr *w
 		return "solicited bit";
 	if ((h & 1 << ROCI_HDR_DETH) && (pkt->qkey != wr->qkey || pkt->src_qpn != qp->qpn))
 		return "DETH";
-	if ((h & 1 << ROCI_HDR_RETH) && (pkt->va != wr->remote_addr + (uint64_t)i * qp->mtu || pkt->rkey != wr->rkey ||
-					 wrong_piece(qp, wr, i, pkt)))
+	if ((h & 1 << ROCI_HDR_RETH) && (pkt->va != wr->remote_addr + (uint64_t)i * qp->segment ||
+					 pkt->rkey != wr->rkey || wrong_piece(qp, wr, i, pkt)))
 		return "RETH";
 	if ((h & 1 << ROCI_HDR_FETH) && pkt->feth != wr->feth)
 		return "FETH";
@@ -153,7 +153,7 @@ static const char *wrong_payload(const struct sim_qp *qp, const struct sim_wr *w
 	if (wr->from_read || wr->packets > 8)
 		return NULL; /* not known yet, or too long to check for each packet */
 	sim_wr_data(qp, wr, data);
-	return memcmp(data + i * qp->mtu, pkt->payload, pkt->payload_len) ? "payload" : NULL;
+	return memcmp(data + i * qp->segment, pkt->payload, pkt->payload_len) ? "payload" : NULL;
 }
 
 /* READ requests and atomics of `wr` that were sent and not answered in full. */

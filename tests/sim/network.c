@@ -157,13 +157,15 @@ static bool lost(struct sim *sim, unsigned from)
 	return hit(sim, net->loss);
 }
 
-/* A requester may rightly miss an answer now. */
+void sim_count_loss(struct sim *sim, struct sim_qp *to)
+{
+	to->lost++;
+	to->peer->lost++;
+}
+
 static void count_loss(struct sim *sim, const struct roci_packet *pkt)
 {
-	struct sim_qp *qp = sim_find_qp(sim, pkt->dest_qpn);
-
-	qp->lost++;
-	qp->peer->lost++;
+	sim_count_loss(sim, sim_find_qp(sim, pkt->dest_qpn));
 }
 
 static void fly(struct sim *sim, struct sim_host *from, struct sim_host *to, struct sim_packet *p,

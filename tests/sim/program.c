@@ -205,6 +205,13 @@ static void draw_pair(struct sim *sim)
 		b->mtu = a->mtu;
 		b->mtu_num = a->mtu_num;
 	}
+	a->segment = a->mtu;
+	b->segment = b->mtu;
+	if (sim->rings && type == ROCI_QPT_RC) {
+		a->segment = b->segment = ROCI_MAX_MESSAGE_BYTES;
+		a->av.local = (uint16_t)(hb->id + 1);
+		b->av.local = (uint16_t)(ha->id + 1);
+	}
 	draw_reliability(sim, a);
 	draw_reliability(sim, b);
 	a->max_dest_rd = draw(sim, b->max_rd, ROCI_MAX_RD_ATOMIC);
@@ -447,6 +454,8 @@ void sim_program_setup(struct sim *sim)
 {
 	for (unsigned i = 0; i < sim->num_hosts; i++)
 		setup_host(sim, &sim->hosts[i]);
+	if (sim->rings)
+		sim_rings_setup(sim);
 	for (unsigned i = 0; i < sim->num_mrs; i++)
 		if (sim->mrs[i].len)
 			setup_mr(sim, &sim->mrs[i]);

@@ -28,6 +28,7 @@ static void handle(struct sim *sim, struct sim_event *ev)
 		sim_app_recv(sim, rq);
 		break;
 	}
+	case SIM_EV_RING: sim_ring_look(sim, ev->obj); break;
 	case SIM_EV_POLL: sim_cq_poll(ev->obj); break;
 	case SIM_EV_ACTION: sim_app_action(sim, ev->obj); break;
 	}

@@ -7,6 +7,7 @@
  *     app.c                            plays the application: posts, polls, acts
  *     host.c                           drives one engine, as src/device would
  *     clock.c, network.c               time, and packets in flight
+ *     ring.c                           the local path between hosts, in place of the network
  *     forger.c                         peers that change their UDP port, and an attacker who guesses
  *     attack.c                         what guessing costs
  *     model.c, check.c, monitor.c      what must be: memory, completions, packets
@@ -230,6 +231,7 @@ struct sim_qp {
 	struct roci_qp_cap cap;
 	bool sq_sig_all;
 	uint32_t mtu;     /* bytes */
+	uint32_t segment; /* payload bytes that a packet has at most: mtu, or any number */
 	uint32_t mtu_num; /* enum ibv_mtu */
 	uint8_t timeout, retry_cnt, rnr_retry, min_rnr_timer, max_rd, max_dest_rd;
 
@@ -319,7 +321,16 @@ struct sim_net {
 	bool lossy;
 };
 
-enum sim_event_kind { SIM_EV_PACKET, SIM_EV_TIMER, SIM_EV_PUMP, SIM_EV_SEND, SIM_EV_RECV, SIM_EV_POLL, SIM_EV_ACTION };
+enum sim_event_kind {
+	SIM_EV_PACKET,
+	SIM_EV_TIMER,
+	SIM_EV_PUMP,
+	SIM_EV_SEND,
+	SIM_EV_RECV,
+	SIM_EV_POLL,
+	SIM_EV_ACTION,
+	SIM_EV_RING
+};
 
 struct sim_event {
 	uint64_t at, seq;
@@ -371,6 +382,7 @@ struct sim_stats {
 struct sim {
 	uint64_t seed, now;
 	bool verbose, watch, big;
+	bool rings;    /* RC goes by the local path: --rings */
 	bool attacked; /* by the attacker of attack.c */
 	bool spoiled;  /* with success: the program ends */
 	bool flushes;  /* has FLUSHes: one seed in five, none of which has a name */
@@ -481,6 +493,17 @@ void sim_host_discard(struct sim_host *host);
 void sim_net_draw(struct sim *sim);
 void sim_net_send(struct sim *sim, struct sim_host *from, const struct roci_tx_packet *tx,
 		  const struct roci_span *spans);
+
+/* A packet to `to` was lost: a requester may rightly miss an answer now. */
+void sim_count_loss(struct sim *sim, struct sim_qp *to);
+
+/* ---- ring.c ---- */
+void sim_rings_setup(struct sim *sim);
+void sim_ring_send(struct sim *sim, struct sim_host *from, const struct roci_tx_packet *tx,
+		   const struct roci_span *spans);
+void sim_ring_look(struct sim *sim, void *ring);
+/* The host has deregistered this memory. */
+void sim_rings_revoke(struct sim_host *host, const void *base, uint64_t len);
 
 /* ---- forger.c ---- */
 #define SIM_FORGED_BYTES 16

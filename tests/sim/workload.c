@@ -431,7 +431,7 @@ static uint32_t packets_of(const struct sim_qp *qp, const struct sim_wr *wr)
 	switch (wr->opcode) {
 	case ROCI_WR_LOCAL_INV:
 	case ROCI_WR_BIND_MW: return 0;
-	default: return wr->len ? (wr->len + qp->mtu - 1) / qp->mtu : 1;
+	default: return wr->len ? (uint32_t)(((uint64_t)wr->len + qp->segment - 1) / qp->segment) : 1;
 	}
 }
 

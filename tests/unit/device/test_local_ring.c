@@ -224,6 +224,89 @@ static void a_reader_that_has_gone_mad_is_not_believed(void **state)
 	assert_true(put(&w, 100, false));
 }
 
+static uint32_t draw(uint32_t below)
+{
+	static uint64_t state = 1;
+
+	state = state * UINT64_C(6364136223846793005) + 1442695040888963407;
+	return (uint32_t)(state >> 33) % below;
+}
+
+/* The writer is killed at any instant: between two publications, and in the middle of a record. What it published is
+ * whole and in order, and there is no more. */
+static void who_is_killed_leaves_whole_packets(void **state)
+{
+	for (unsigned round = 0; round < 500; round++) {
+		struct roci_local_writer w = {.ring = ring};
+		struct roci_local_reader r = {.ring = ring};
+		struct roci_local_packet packet;
+		uint32_t lens[64], published = 0, count = 0, got = 0;
+		uint64_t start = draw(8192) * UINT64_C(64);
+
+		atomic_store(&ring->head, start);
+		atomic_store(&ring->tail, start);
+		w.head = w.tail = r.head = start;
+		while (count < 64 && draw(30)) {
+			lens[count] = draw(1500);
+			assert_true(put(&w, lens[count++], false));
+			if (draw(3))
+				continue;
+			roci_local_ring_publish(&w);
+			published = count;
+		}
+		for (uint64_t i = atomic_load(&ring->tail); i < w.tail; i++) /* the rest of its stores were not seen */
+			if (!draw(3))
+				ring->bytes[i % sizeof(ring->bytes)] = (uint8_t)draw(256);
+		for (; roci_local_ring_get(&r, &packet) == 1; roci_local_ring_next(&r, &packet), got++) {
+			assert_int_equal(packet.payload_len, lens[got]);
+			assert_memory_equal(roci_local_packet_payload(&packet), memory, lens[got]);
+		}
+		assert_int_equal(got, published);
+	}
+}
+
+/* A reader or writer that has gone mad changes anything at any time. The other side stays within the ring, and comes to
+ * an end. */
+static void damage_stays_in_the_ring(void **state)
+{
+	struct roci_local_ring *two = aligned_alloc(64, 2 * sizeof(*two));
+	const uint8_t *end = two->bytes + sizeof(two->bytes);
+
+	for (unsigned round = 0; round < 2000; round++) {
+		struct roci_local_writer w = {.ring = two};
+		struct roci_local_reader r = {.ring = two};
+		struct roci_local_packet packet;
+		struct roci_span spans[ROCI_MAX_SGE];
+		unsigned n = 0;
+
+		memset(two, 0, sizeof(*two));
+		memset(two + 1, 0xee, sizeof(*two));
+		for (unsigned i = draw(40); i; i--)
+			roci_local_ring_put(&w, header, sizeof(header), &(struct roci_span){memory, 1000}, 1, 1000,
+					    draw(2));
+		roci_local_ring_publish(&w);
+		for (unsigned i = draw(20); i; i--)
+			((uint8_t *)two)[draw(draw(2) ? 160 : 40000)] ^= (uint8_t)(1u << draw(8));
+		while (n++ < 4096 && roci_local_ring_get(&r, &packet) == 1) {
+			assert_true(packet.header_len <= ROCI_MAX_HEADER_BYTES && packet.span_count <= ROCI_MAX_SGE);
+			if (packet.span_count)
+				roci_local_packet_spans(&packet, spans);
+			else
+				assert_true(roci_local_packet_payload(&packet) + packet.payload_len <= end);
+			roci_local_ring_next(&r, &packet);
+			if (!draw(8))
+				((uint8_t *)two)[draw(40000)] ^= (uint8_t)(1u << draw(8));
+		}
+		assert_true(n < 4096);
+		roci_local_ring_revoke(&w, (uintptr_t)memory, 100, 7);
+		for (unsigned i = 0; i < 200; i++)
+			put(&w, 4000, false);
+		for (size_t i = 0; i < sizeof(*two); i += 512)
+			assert_int_equal(((uint8_t *)(two + 1))[i], 0xee);
+	}
+	free(two);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -235,6 +318,8 @@ int main(void)
 		cmocka_unit_test_setup_teardown(nonsense_is_refused, make, drop),
 		cmocka_unit_test_setup_teardown(what_was_read_does_not_change, make, drop),
 		cmocka_unit_test_setup_teardown(a_reader_that_has_gone_mad_is_not_believed, make, drop),
+		cmocka_unit_test_setup_teardown(who_is_killed_leaves_whole_packets, make, drop),
+		cmocka_unit_test_setup_teardown(damage_stays_in_the_ring, make, drop),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
