@@ -296,29 +296,40 @@ def files(hosts, options):
     return g
 
 
+def by_both_paths(hosts, options):
+    """A suffix for names, and how many_qps runs."""
+    wire = Bench(options.build, options.seconds, hosts['veth 9000'])
+    here = Bench(options.build, options.seconds, hosts['one'])
+    return (('', wire.many_qps), (', local', lambda *argv: by_local_path(lambda: here.many_qps(*argv))()))
+
+
 @group
 def both(hosts, options):
-    b = Bench(options.build, options.seconds, hosts['veth 9000'])
-
-    def rate(count):
-        return Measurement('WRITEs/s', lambda: b.many_qps(count, '-t', str(options.seconds))['WRITEs'], ours=True)
-    return Group('both', {f'{count} QPs': rate(count) for count in (8, 4096, 16000)},
-                 [Row('WRITEs of 4 KiB, 4096 QPs', '4096 QPs', ('8 QPs',), 1),
-                  Row('WRITEs of 4 KiB, 16000 QPs', '16000 QPs', ('8 QPs',), 1)])
+    g = Group('both')
+    for path, run in by_both_paths(hosts, options):
+        for count in (8, 4096, 16000):
+            g.measurements[f'{count} QPs{path}'] = Measurement(
+                'WRITEs/s', lambda r=run, n=count: r(n, '-t', str(options.seconds))['WRITEs'], ours=True)
+        g.rows += [Row(f'WRITEs of 4 KiB, {count} QPs{path}', f'{count} QPs{path}', (f'8 QPs{path}',), 1) for count in (4096, 16000)]
+    return g
 
 
 @group
 def memory(hosts, options):
-    b = Bench(options.build, options.seconds, hosts['veth 9000'])
-    return Group('memory', {'QP': Measurement('bytes', lambda: b.many_qps(4096)['bytes'], ours=True)},
-                 [Row('an idle RC QP, queues of 16', 'QP', limit=4608)], rounds=1)
+    g = Group('memory', rounds=1)
+    for path, run in by_both_paths(hosts, options):
+        g.measurements[f'QP{path}'] = Measurement('bytes', lambda r=run: r(4096)['bytes'], ours=True)
+        g.rows.append(Row(f'an idle RC QP, queues of 16{path}', f'QP{path}', limit=4608))
+    return g
 
 
 @group
 def idle(hosts, options):
-    b = Bench(options.build, options.seconds, hosts['veth 9000'])
-    return Group('idle', {'QPs': Measurement('%', lambda: b.many_qps(4096, '-i', '10')['%'], ours=True)},
-                 [Row('processor of 4096 idle QPs', 'QPs', limit=0.0005)], rounds=1)
+    g = Group('idle', rounds=1)
+    for path, run in by_both_paths(hosts, options):
+        g.measurements[f'QPs{path}'] = Measurement('%', lambda r=run: r(4096, '-i', '10')['%'], ours=True)
+        g.rows.append(Row(f'processor of 4096 idle QPs{path}', f'QPs{path}', limit=0.0005))
+    return g
 
 
 @group

@@ -26,13 +26,13 @@ def victim(case):
     return run
 
 
-def pingpong(server, client, server_env, client_env):
-    """What both sides printed and counted."""
+def pingpong(server, client, server_env, client_env, sandbox=()):
+    """What both sides printed and counted. `sandbox`: a program that starts the client."""
     port = next_port()
     argv = ['ibv_rc_pingpong', '-d', DEVICE, '-c', '-s', '50000', '-n', '50', '-p', str(port)]
     first = server.start(*argv, '-g', server.gid_index(server.address), env=server_env)
     wait_until('the server to listen', lambda: server.listens(port) or not first.running())
-    second = client.start(*argv, '-g', client.gid_index(client.address), server.address, env=client_env)
+    second = client.start(*sandbox, *argv, '-g', client.gid_index(client.address), server.address, env=client_env)
     return '\n'.join(run_pair(first, second))
 
 
@@ -58,6 +58,14 @@ def stats_say_why():
     check('roci: no local path to some processes: the peer takes no part' in text, text)
     text = pingpong(loopback, loopback, {}, {})
     check('no local path' not in text, text)
+
+
+def refused_copies():
+    """A filter of system calls refuses the copies: neither side may take the local path, since each would wait for the other."""
+    text = pingpong(loopback, loopback, {}, {}, sandbox=[program('no_copy')])
+    check(counter(text, 'local_qps') == 0 and counter(text, 'sent_packets') > 0, text)
+    check('roci: no local path: the kernel or a filter refuses process_vm_readv(2)\n' in text, text)
+    check('roci: no local path to some processes: the peer takes no part (' in text, text)
 
 
 def small_files():
@@ -93,6 +101,7 @@ if __name__ == '__main__':
         ('one of them loses packets on purpose', not_taken(loopback, loopback, {'ROCI_FAULT': 'loss=0.001'})),
         ('another network namespace', not_taken(host_a, host_b, {})),
         ('ROCI_STATS says why not', stats_say_why),
+        ('a filter that refuses the copies', refused_copies),
         ('a limit for the sizes of files', small_files),
         ('memory is deregistered while a peer writes', victim('deregister')),
         ('likewise, and the peer is stopped', victim('stopped')),
