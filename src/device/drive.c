@@ -57,12 +57,22 @@ unsigned roci_drive_wait(struct roci_device *dev, uint64_t now, roci_ready_fn *r
 	return received + sent;
 }
 
+/* Nothing has come by a ring, nothing waits to be sent, and no timer is due. */
+static bool is_idle(const struct roci_device *dev, uint64_t now)
+{
+	return !dev->turns.deferred && !dev->transmit.more && !roci_local_waits(&dev->local) &&
+	       roci_engine_deadline(dev->engine) > now;
+}
+
 unsigned roci_drive_poll(struct roci_device *dev, uint64_t now)
 {
+	bool by_sockets = !roci_local_glance_skips(&dev->receive.glance);
 	unsigned received;
 
+	if (!by_sockets && is_idle(dev, now))
+		return 0;
 	roci_drive_deferred(dev, now);
-	received = receive(dev, now, !roci_local_glance_skips(&dev->receive.glance));
+	received = receive(dev, now, by_sockets);
 	if (roci_turns_send_after_poll(&dev->turns, received))
 		roci_transmit(dev, now);
 	roci_drive_report(dev, now);

@@ -361,6 +361,21 @@ unsigned roci_local_receive(struct roci_local *l, uint64_t now)
 	return n;
 }
 
+bool roci_local_waits(const struct roci_local *l)
+{
+	if (!l->own)
+		return false;
+	if (atomic_load_explicit(&l->own->attaches, memory_order_acquire) != l->attaches)
+		return true;
+	for (unsigned i = 0; i < l->count; i++) {
+		const struct roci_local_peer *p = l->peers[i];
+
+		if (p && !p->dead && p->in.ring && roci_local_ring_waits(&p->in))
+			return true;
+	}
+	return false;
+}
+
 /* Either we see what a peer put into its ring, or it sees that we sleep. */
 bool roci_local_sleeps(struct roci_local *l)
 {
@@ -368,15 +383,7 @@ bool roci_local_sleeps(struct roci_local *l)
 		return true;
 	atomic_store(&l->own->sleeping, 1);
 	atomic_thread_fence(memory_order_seq_cst);
-	if (atomic_load(&l->own->attaches) != l->attaches)
-		return false;
-	for (unsigned i = 0; i < l->count; i++) {
-		struct roci_local_peer *p = l->peers[i];
-
-		if (p && !p->dead && p->in.ring && roci_local_ring_waits(&p->in))
-			return false;
-	}
-	return true;
+	return !roci_local_waits(l);
 }
 
 void roci_local_awake(struct roci_local *l)

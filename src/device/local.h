@@ -70,6 +70,8 @@ void roci_local_send(struct roci_local *l, const struct roci_tx_packet *packet, 
 void roci_local_flush(struct roci_local *l);
 /* Gives the engine what has arrived. Returns the number of packets. */
 unsigned roci_local_receive(struct roci_local *l, uint64_t now);
+/* Whether packets have arrived, or a peer. */
+bool roci_local_waits(const struct roci_local *l);
 /* The thread is about to sleep. False: something waits. */
 bool roci_local_sleeps(struct roci_local *l);
 void roci_local_awake(struct roci_local *l);

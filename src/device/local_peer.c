@@ -46,7 +46,8 @@ static int map_peer(struct roci_local *l, struct roci_local_peer *p, const char 
 	roci_local_name_file(path, l->registry, p->slot);
 	fd = open(path, O_RDWR | O_NOFOLLOW | O_CLOEXEC);
 	if (fd < 0) {
-		*why = "the peer takes no part (ROCI_PATH, ROCI_CAPTURE, ROCI_FAULT, a filter of system calls, or another user)";
+		*why = "the peer takes no part (ROCI_PATH, ROCI_CAPTURE, ROCI_FAULT, a filter of system calls, or "
+		       "another user)";
 		return errno == ENOENT ? -ENOTCONN : -errno;
 	}
 	err = fstat(fd, &st) ? -errno : 0;

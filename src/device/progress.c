@@ -257,7 +257,9 @@ void roci_progress_rouse(struct roci_device *dev)
 
 void roci_progress_wake(struct roci_device *dev)
 {
-	if (roci_turns_wake(&dev->turns, roci_progress_deadline(dev)))
+	uint64_t deadline = dev->turns.wake_at ? roci_progress_deadline(dev) : UINT64_MAX; /* nobody sleeps mostly */
+
+	if (roci_turns_wake(&dev->turns, deadline))
 		roci_progress_rouse(dev);
 }
 

@@ -38,6 +38,12 @@ static inline bool roci_cq_waits(const struct roci_cq *cq, uint32_t place)
 
 	return place - head < roci_cq_tail(cq) - head; /* place may be any number of entries old */
 }
+/* Whether there is nothing to poll. For the consumer and for others, who may see it a moment late. */
+static inline bool roci_cq_is_empty(const struct roci_cq *cq)
+{
+	return atomic_load_explicit(&cq->head, memory_order_relaxed) ==
+	       atomic_load_explicit(&cq->tail, memory_order_acquire);
+}
 /* Adds an entry. A full queue overruns: the entry is lost, the CQ is dead, and ROCI_EVENT_CQ_ERR is raised. */
 void roci_cq_push(struct roci_cq *cq, const struct roci_cqe *cqe, bool solicited);
 

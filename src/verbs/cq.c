@@ -3,6 +3,7 @@
 #include <errno.h>
 #include <stdlib.h>
 
+#include "engine/cq.h"
 #include "engine/why.h"
 #include "verbs/cq.h"
 #include "verbs/pd.h"
@@ -239,6 +240,8 @@ static int consume(struct vb_cq *cq, int want, struct ibv_wc *wc)
 {
 	struct roci_cqe batch[POLL_BATCH];
 	int got = 0;
+	if (roci_cq_is_empty(cq->engine))
+		return 0;
 	pthread_mutex_lock(&cq->consumer);
 	while (got < want) {
 		unsigned ask = want - got < POLL_BATCH ? (unsigned)(want - got) : POLL_BATCH;

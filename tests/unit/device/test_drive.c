@@ -13,6 +13,7 @@ static unsigned answered_by; /* the packet of them that is the answer which a ti
 static unsigned receives, ring_receives, expired, transmits;
 static bool leave; /* a turn leaves what is ready to the program's next call */
 static uint64_t deadline;
+static bool in_ring;
 
 unsigned roci_receive(struct roci_device *d, uint64_t now)
 {
@@ -29,6 +30,11 @@ unsigned roci_receive_by_rings(struct roci_device *d, uint64_t now)
 {
 	ring_receives++;
 	return 0;
+}
+
+bool roci_local_waits(const struct roci_local *l)
+{
+	return in_ring;
 }
 
 uint64_t roci_engine_deadline(const struct roci_engine *e)
@@ -159,7 +165,17 @@ static void a_timer_that_is_due_reads_the_sockets(void **state)
 	waiting = 1;
 	roci_drive_poll(&dev, NOW);
 	assert_int_equal(receives, 0);
+	assert_int_equal(ring_receives, 0);
+	in_ring = true;
+	roci_drive_poll(&dev, NOW);
+	assert_int_equal(receives, 0);
 	assert_int_equal(ring_receives, 1);
+	in_ring = false;
+	transmits = 0;
+	dev.turns.deferred = true; /* what an earlier call left */
+	roci_drive_poll(&dev, NOW);
+	assert_true(transmits > 0);
+	dev.turns.deferred = false;
 	deadline = NOW - 1;
 	answered_by = 1;
 	roci_drive_poll(&dev, NOW);
