@@ -61,10 +61,10 @@ static void fill_headers(const struct roci_qp *qp, const struct roci_swqe *w, st
 	}
 	if (!qp->service->is_datagram)
 		return;
-	pkt->dest_qpn = w->ud.qpn;
+	pkt->dest_qpn = roci_swqe_dest(w)->qpn;
 	pkt->src_qpn = qp->qpn;
 	/* IBTA 10.2.5: a Q_Key with its top bit set stands for the QP's own. */
-	pkt->qkey = w->ud.qkey & 0x80000000u ? qp->attr.qkey : w->ud.qkey;
+	pkt->qkey = roci_swqe_dest(w)->qkey & 0x80000000u ? qp->attr.qkey : roci_swqe_dest(w)->qkey;
 }
 
 static bool add_payload(struct roci_qp *qp, const struct roci_swqe *w, uint64_t offset, uint32_t len,
@@ -82,12 +82,12 @@ static bool add_payload(struct roci_qp *qp, const struct roci_swqe *w, uint64_t 
 
 const struct roci_av *roci_swqe_av(const struct roci_qp *qp, const struct roci_swqe *w)
 {
-	return qp->service->is_datagram ? &w->ud.av : &qp->attr.av;
+	return qp->service->is_datagram ? &roci_swqe_dest(w)->av : &qp->attr.av;
 }
 
 uint32_t roci_swqe_mtu(const struct roci_qp *qp, const struct roci_swqe *w)
 {
-	return qp->service->is_datagram ? w->ud.av.mtu : qp->mtu;
+	return qp->service->is_datagram ? roci_swqe_dest(w)->av.mtu : qp->mtu;
 }
 
 bool roci_packets_request(struct roci_qp *qp, const struct roci_swqe *w, uint32_t index, uint32_t step,

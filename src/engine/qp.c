@@ -41,7 +41,8 @@ static int alloc_queues(struct roci_qp *qp)
 	uint32_t recv_sge = qp->srq ? qp->srq->rq.max_sge : qp->cap.max_recv_sge;
 	int err;
 
-	err = roci_sq_init(&qp->sq, qp->cap.max_send_wr, qp->cap.max_send_sge, qp->cap.max_inline);
+	err = roci_sq_init(&qp->sq, qp->service->is_datagram, qp->cap.max_send_wr, qp->cap.max_send_sge,
+			   qp->cap.max_inline);
 	if (err)
 		return err;
 	qp->cap.max_inline = qp->sq.max_inline;

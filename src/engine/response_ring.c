@@ -38,6 +38,7 @@ int roci_response_ring_resize(struct roci_response_ring *ring, unsigned room)
 void roci_response_ring_fini(struct roci_response_ring *ring)
 {
 	free(ring->slots);
+	free(ring->flushes);
 	*ring = (struct roci_response_ring){0};
 }
 
@@ -57,7 +58,7 @@ struct roci_response *roci_response_ring_add(struct roci_response_ring *ring, co
 	if (ring->count < ring->room)
 		ring->count++;
 	ring->newest_end = (uint8_t)((ring->newest_end + 1) % ring->room);
-	*x = (struct roci_response){.kind = (enum roci_kind)p->op->kind,
+	*x = (struct roci_response){.kind = (uint8_t)p->op->kind,
 				    .psn = p->psn,
 				    .packets = packets,
 				    .end = packets,
@@ -74,6 +75,10 @@ bool roci_response_ring_add_flush(struct roci_response_ring *ring, uint32_t psn)
 {
 	if (ring->flush_count == ROCI_MAX_FLUSHES)
 		return false;
+	if (!ring->flushes)
+		ring->flushes = malloc(ROCI_MAX_FLUSHES * sizeof(*ring->flushes));
+	if (!ring->flushes)
+		return false;
 	ring->flushes[(ring->flush_first + ring->flush_count++) % ROCI_MAX_FLUSHES] = psn;
 	return true;
 }
@@ -87,7 +92,7 @@ static struct roci_response *find(struct roci_response_ring *ring, const struct 
 		int32_t into = roci_psn_diff(p->psn, x->psn);
 
 		if (into >= 0 && (uint32_t)into < x->packets)
-			return x->kind == (enum roci_kind)p->op->kind ? x : NULL;
+			return x->kind == p->op->kind ? x : NULL;
 	}
 	return NULL;
 }
@@ -130,13 +135,16 @@ bool roci_response_ring_again(struct roci_response_ring *ring, const struct roci
 
 struct roci_response *roci_response_ring_next(struct roci_response_ring *ring)
 {
-	uint32_t flush_psn = ring->flushes[ring->flush_first];
 	struct roci_response *x = NULL;
+	uint32_t flush_psn;
 
 	for (unsigned i = 0; i < ring->count && !x; i++)
 		if (roci_response_pending(at(ring, i)))
 			x = at(ring, i);
-	if (!ring->flush_count || (x && roci_psn_diff(flush_psn, x->psn) >= 0))
+	if (!ring->flush_count)
+		return x;
+	flush_psn = ring->flushes[ring->flush_first];
+	if (x && roci_psn_diff(flush_psn, x->psn) >= 0)
 		return x;
 	ring->flush = (struct roci_response){.kind = ROCI_KIND_FLUSH, .psn = flush_psn, .packets = 1, .end = 1};
 	return &ring->flush;

@@ -17,24 +17,24 @@
 #define ROCI_MAX_FLUSHES 128
 
 struct roci_response {
-	enum roci_kind kind;   /* of the request: READ, atomic, ATOMIC WRITE or FLUSH */
+	uint64_t va;           /* READ */
+	uint64_t original;     /* atomic: the value before */
+	uint32_t rkey, len;    /* READ */
 	uint32_t psn, packets; /* its PSN range */
 	uint32_t next, end;    /* packets still to send: [next, end) of [0, packets) */
+	uint32_t msn;          /* in the AETH of its packets */
+	uint8_t kind;          /* enum roci_kind, of the request: READ, atomic, ATOMIC WRITE or FLUSH */
 	bool starts;           /* the next packet starts a message (First or Only) */
 	bool repeated;         /* the request came again: it may be a late duplicate */
 	bool copy_payload;     /* see struct roci_tx_packet */
-	uint64_t va;           /* READ */
-	uint32_t rkey, len;    /* READ */
-	uint64_t original;     /* atomic: the value before */
-	uint32_t msn;          /* in the AETH of its packets */
 };
 
 struct roci_response_ring {
 	struct roci_response *slots;     /* owned; `room` of them */
 	uint8_t room, newest_end, count; /* newest_end: where the next response goes */
 	uint8_t flush_first, flush_count;
-	uint32_t flushes[ROCI_MAX_FLUSHES]; /* ring: PSNs of FLUSHes to be answered */
-	struct roci_response flush;         /* the oldest of them, as roci_response_ring_next() returns it */
+	uint32_t *flushes;          /* owned; ring: PSNs of FLUSHes to be answered; NULL: none ever came */
+	struct roci_response flush; /* the oldest of them, as roci_response_ring_next() returns it */
 };
 
 /* Makes room for `room` responses, and keeps the newest. -EBUSY where one that would go is still to be sent; -ENOMEM.
@@ -46,7 +46,8 @@ void roci_response_ring_fini(struct roci_response_ring *ring);
  * it may: the oldest response is not sent yet. The caller sets `original`. */
 struct roci_response *roci_response_ring_add(struct roci_response_ring *ring, const struct roci_packet *p,
 					     uint32_t packets, uint32_t msn);
-/* Adds the answer to the FLUSH with this PSN. False where too many wait for their answers. */
+/* Adds the answer to the FLUSH with this PSN. False where too many wait for their answers, or
+ * there is no memory. */
 bool roci_response_ring_add_flush(struct roci_response_ring *ring, uint32_t psn);
 
 /* The request *p came again, a READ whole or its tail (IBTA 9.7.5.2.1); `packets`: of its answer. Adds what it asks for

@@ -8,7 +8,7 @@
 #include "engine/sgl.h"
 #include "engine/why.h"
 
-int roci_sq_init(struct roci_sq *sq, uint32_t max_wr, uint32_t max_sge, uint32_t max_inline)
+int roci_sq_init(struct roci_sq *sq, bool has_dest, uint32_t max_wr, uint32_t max_sge, uint32_t max_inline)
 {
 	uint32_t slots = 1;
 	size_t data = max_sge * sizeof(struct roci_sge);
@@ -19,11 +19,12 @@ int roci_sq_init(struct roci_sq *sq, uint32_t max_wr, uint32_t max_sge, uint32_t
 		data = 8; /* the operand of an ATOMIC WRITE */
 	data = (data + 7) & ~(size_t)7;
 	*sq = (struct roci_sq){.max_wr = max_wr, .max_sge = max_sge};
+	sq->before = has_dest ? sizeof(struct roci_swqe_dest) : 0;
 	sq->max_inline = data < ROCI_MAX_INLINE ? (uint32_t)data : ROCI_MAX_INLINE;
 	while (slots < max_wr)
 		slots *= 2;
 	sq->mask = slots - 1;
-	sq->stride = (uint32_t)(sizeof(struct roci_swqe) + data);
+	sq->stride = (uint32_t)(sq->before + sizeof(struct roci_swqe) + data);
 	sq->ring = calloc(slots, sq->stride);
 	return sq->ring ? 0 : -ENOMEM;
 }
@@ -85,16 +86,15 @@ static void fill_by_opcode(struct roci_swqe *w, const struct roci_send_wr *wr)
 		w->flush.len = (uint32_t)wr->flush.len;
 		w->flush.feth = wr->flush.feth;
 		break;
-	case ROCI_WR_SEND:
-	case ROCI_WR_SEND_WITH_IMM:
-		if (wr->av) {
-			w->ud.av = *wr->av;
-			w->ud.qpn = wr->remote_qpn;
-			w->ud.qkey = wr->remote_qkey;
-		}
-		break;
 	default: break;
 	}
+}
+
+static void fill_dest(struct roci_swqe_dest *dest, const struct roci_send_wr *wr)
+{
+	*dest = (struct roci_swqe_dest){.qpn = wr->remote_qpn, .qkey = wr->remote_qkey};
+	if (wr->av)
+		dest->av = *wr->av;
 }
 
 int roci_sq_post(struct roci_sq *sq, const struct roci_send_wr *wr, bool sig_all)
@@ -118,6 +118,8 @@ int roci_sq_post(struct roci_sq *sq, const struct roci_send_wr *wr, bool sig_all
 	if (sig_all)
 		w->flags |= ROCI_SEND_SIGNALED;
 	fill_by_opcode(w, wr);
+	if (sq->before)
+		fill_dest(roci_swqe_dest(w), wr);
 	if (own_data) {
 		memcpy(w->sges, wr->atomic_write_data, 8);
 		w->flags |= ROCI_SEND_INLINE;

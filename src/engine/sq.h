@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Send queue: a ring of work requests, each with the packets it becomes. */
+/* Send queue: a ring of work requests, each with the packets it becomes. In the queue of a UD QP a destination stands
+ * in front of each (roci_swqe_dest()). */
 #ifndef ROCI_ENGINE_SQ_H
 #define ROCI_ENGINE_SQ_H
 
@@ -30,10 +31,6 @@ struct roci_swqe {
 			uint64_t compare_add, swap;
 		} atomic;
 		struct {
-			struct roci_av av;
-			uint32_t qpn, qkey;
-		} ud;
-		struct {
 			uint32_t len, feth;
 		} flush;
 		struct roci_bind bind;
@@ -41,9 +38,17 @@ struct roci_swqe {
 	struct roci_sge sges[]; /* or inline data */
 };
 
+/* Where a datagram goes. */
+struct roci_swqe_dest {
+	struct roci_av av;
+	uint32_t qpn, qkey;
+};
+_Static_assert(sizeof(struct roci_swqe_dest) % _Alignof(struct roci_swqe) == 0, "it stands in front of one");
+
 struct roci_sq {
 	char *ring; /* owned, mask + 1 strides */
 	uint32_t stride, mask;
+	uint32_t before;  /* bytes in front of each request: its destination, of a UD QP */
 	uint32_t freed;   /* oldest request whose slot is not free again; all five are free-running */
 	uint32_t head;    /* oldest request not completed */
 	uint32_t next;    /* request of the next packet to send */
@@ -54,11 +59,16 @@ struct roci_sq {
 
 /* Grants as much inline data as the SGEs take, even where less was asked for: adapters and Soft-RoCE do so, and
  * programs (rdma_xclient) rely on it. sq->max_inline says how much. -ENOMEM. */
-int roci_sq_init(struct roci_sq *sq, uint32_t max_wr, uint32_t max_sge, uint32_t max_inline);
+int roci_sq_init(struct roci_sq *sq, bool has_dest, uint32_t max_wr, uint32_t max_sge, uint32_t max_inline);
 void roci_sq_fini(struct roci_sq *sq);
 static inline struct roci_swqe *roci_sq_at(const struct roci_sq *sq, uint32_t i)
 {
-	return (struct roci_swqe *)(void *)(sq->ring + (size_t)(i & sq->mask) * sq->stride);
+	return (struct roci_swqe *)(void *)(sq->ring + sq->before + (size_t)(i & sq->mask) * sq->stride);
+}
+/* Of a work request in the queue of a UD QP. */
+static inline struct roci_swqe_dest *roci_swqe_dest(const struct roci_swqe *w)
+{
+	return (struct roci_swqe_dest *)(uintptr_t)w - 1;
 }
 /* -EINVAL: too many SGEs, too much inline or message data. */
 int roci_sq_check(const struct roci_sq *sq, const struct roci_send_wr *wr);

@@ -85,7 +85,7 @@ void roci_trace_send_taken(const struct roci_qp *qp, const struct roci_swqe *w)
 	r.wr_id = w->wr_id;
 	r.length = w->length;
 	if (qp->type == ROCI_QPT_UD)
-		r.peer = w->ud.qpn;
+		r.peer = roci_swqe_dest(w)->qpn;
 	tell(qp->e, &r);
 }
 
@@ -118,7 +118,7 @@ void roci_trace_completion(const struct roci_qp *qp, const struct roci_swqe *w, 
 	r.wr_id = cqe->wr_id;
 	r.length = w ? w->length : cqe->byte_len;
 	if (qp->type == ROCI_QPT_UD)
-		r.peer = w ? w->ud.qpn : cqe->src_qpn;
+		r.peer = w ? roci_swqe_dest(w)->qpn : cqe->src_qpn;
 	tell(qp->e, &r);
 }
 

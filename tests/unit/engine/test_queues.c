@@ -67,7 +67,7 @@ static void inline_data_has_the_room_of_sges(void **state)
 			.opcode = ROCI_WR_SEND, .flags = ROCI_SEND_INLINE, .sges = &sge, .num_sge = 1};
 		struct roci_sq sq;
 
-		assert_int_equal(roci_sq_init(&sq, 2, cases[i].sge, cases[i].asked), 0);
+		assert_int_equal(roci_sq_init(&sq, i % 2, 2, cases[i].sge, cases[i].asked), 0);
 		assert_int_equal(sq.max_inline, cases[i].granted);
 		assert_int_equal(roci_sq_check(&sq, &wr), 0);
 		assert_int_equal(roci_sq_post(&sq, &wr, false), 0);
@@ -76,6 +76,31 @@ static void inline_data_has_the_room_of_sges(void **state)
 		assert_memory_equal(roci_sq_at(&sq, 0)->sges, bytes, cases[i].granted);
 		roci_sq_fini(&sq);
 	}
+}
+
+/* 16,000 QPs: what only datagrams need takes no memory of the others. */
+static void only_datagrams_have_a_destination(void **state)
+{
+	struct roci_av av = {.sgid_index = 3};
+	struct roci_send_wr wr = {.opcode = ROCI_WR_SEND, .av = &av, .remote_qpn = 7, .remote_qkey = 9};
+	struct roci_sq sq;
+
+	assert_int_equal(roci_sq_init(&sq, false, 16, 1, 0), 0);
+	assert_true(sq.stride <= 104);
+	roci_sq_fini(&sq);
+	assert_int_equal(roci_sq_init(&sq, true, 2, 1, 0), 0);
+	for (uint32_t i = 0; i < 2; i++) {
+		wr.remote_qpn = 7 + i;
+		assert_int_equal(roci_sq_post(&sq, &wr, false), 0);
+	}
+	for (uint32_t i = 0; i < 2; i++) {
+		const struct roci_swqe_dest *dest = roci_swqe_dest(roci_sq_at(&sq, i));
+
+		assert_int_equal(dest->qpn, 7 + i);
+		assert_int_equal(dest->qkey, 9);
+		assert_int_equal(dest->av.sgid_index, 3);
+	}
+	roci_sq_fini(&sq);
 }
 
 /* No SGE is read beyond the number that a request may have. */
@@ -90,7 +115,7 @@ static void claimed_sges_are_not_believed(void **state)
 		struct roci_send_wr wr = {.opcode = ROCI_WR_SEND, .flags = flags[i], .sges = sges};
 		struct roci_sq sq;
 
-		assert_int_equal(roci_sq_init(&sq, 2, ROCI_MAX_SGE, 0), 0);
+		assert_int_equal(roci_sq_init(&sq, i % 2, 2, ROCI_MAX_SGE, 0), 0);
 		wr.num_sge = ROCI_MAX_SGE;
 		assert_int_equal(roci_sq_check(&sq, &wr), 0);
 		wr.num_sge = ROCI_MAX_SGE + 1;
@@ -193,6 +218,7 @@ int main(void)
 		cmocka_unit_test(cq_keeps_order_through_resize),
 		cmocka_unit_test(purge_takes_one_qp_only),
 		cmocka_unit_test(inline_data_has_the_room_of_sges),
+		cmocka_unit_test(only_datagrams_have_a_destination),
 		cmocka_unit_test(claimed_sges_are_not_believed),
 		cmocka_unit_test(arming_gives_one_event),
 		cmocka_unit_test(receive_queue_is_exactly_as_deep_as_asked),
