@@ -4,12 +4,13 @@ import base64
 import json
 import os
 import re
+import shutil
 import signal
 import subprocess
 import sys
 
 from command_line import Recv, base, file, folder, here, json_events, on_terminal, roci, says
-from harness import ROCI, SLOW, check, need, tap, wait_until
+from harness import HERE, ROCI, SLOW, check, need, tap, wait_until
 from mover import (INTERRUPTED, LOCAL_IO, MIB, NO_CONNECT, NO_DEVICE, OK, USAGE, Receiver, check_same, environment, events,
                    write)
 
@@ -244,6 +245,24 @@ def demo_given():
     roci('demo', '/dev/null', status=LOCAL_IO)
 
 
+def one_command():
+    """scripts/run.sh, the command of the README: from the sources to the first RDMA WRITE, told step by step. Here all is built; so
+    ninja only tells whether it knows what it is to build."""
+    need('ninja')
+    shims, out = folder('shims'), os.path.join(base, 'first-write')
+    with open(os.path.join(shims, 'ninja'), 'w', opener=lambda path, flags: os.open(path, flags, 0o755)) as f:
+        f.write(f'#!/bin/sh\nexec {shutil.which("ninja")} -n "$@"\n')
+    done = subprocess.run([os.path.join(HERE, '..', '..', 'scripts', 'run.sh'), '--out', out], stdin=subprocess.DEVNULL,
+                          stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, timeout=60 * SLOW,
+                          env=dict(os.environ, **environment(), PATH=f'{shims}:{os.environ["PATH"]}',
+                                   BUILD=os.path.dirname(os.path.dirname(ROCI))))
+    check(done.returncode == 0, done.stdout)
+    steps = re.findall(r'ms  (?:receiver|sender  )  ([A-Z]+) ', done.stdout)
+    check(steps[:2] == ['LISTEN', 'CONNECT'] and 'WRITE' in steps and steps[-1] == 'END', done.stdout)
+    says(r'call: ibv_post_send\(\) with IBV_WR_RDMA_WRITE', done.stdout)
+    says(r'Verified +all \d+ bytes of the copy are equal', done.stdout)
+
+
 def demo_fails():
     """Where not even loopback is up: the side that failed, the cause, and where there is more to read."""
     _, said = roci('demo', '--out', os.path.join(base, 'demo-fails'), status=NO_DEVICE, prefix=('unshare', '-n'))
@@ -258,5 +277,5 @@ if __name__ == '__main__':
         ('an interrupted transfer resumes', resumed), ('a receiver that is stopped', stopped),
         ('stopped while the other side is silent', stopped_without_answer), ('demo and its capture', demo_capture),
         ('demo, --mode read', lambda: demo('read') and None), ('demo, --mode send', lambda: demo('send') and None),
-        ('demo of a given file', demo_given), ('demo where it cannot work', demo_fails),
+        ('demo of a given file', demo_given), ('the one command of the README', one_command), ('demo where it cannot work', demo_fails),
     ]))
