@@ -14,7 +14,7 @@
 #define EVENTS_MAX 8 /* that come before the one that is waited for */
 
 static bool (*const ways[])(struct provoke *, const struct explanation *, bool *) = {
-	provoke_request, provoke_event, provoke_call, provoke_cm, provoke_played, provoke_address};
+	provoke_request, provoke_event, provoke_call, provoke_cm, provoke_played, provoke_address, provoke_state};
 
 bool provoke_can(const struct explanation *row)
 {
@@ -81,11 +81,14 @@ int provoke_rtr_to(struct provoke *p, struct ibv_qp *qp, uint32_t qpn, uint8_t s
 				     IBV_QP_MAX_DEST_RD_ATOMIC | IBV_QP_MIN_RNR_TIMER);
 }
 
-/* The shortest timeout that roci0 does not lengthen much, one retry, and no retry after an RNR NAK. */
-int provoke_rts(struct ibv_qp *qp, uint8_t max_rd_atomic)
+/* One retry, and no retry after an RNR NAK. */
+int provoke_rts(struct ibv_qp *qp, uint8_t max_rd_atomic, uint8_t timeout)
 {
-	struct ibv_qp_attr attr = {
-		.qp_state = IBV_QPS_RTS, .timeout = 8, .retry_cnt = 1, .rnr_retry = 0, .max_rd_atomic = max_rd_atomic};
+	struct ibv_qp_attr attr = {.qp_state = IBV_QPS_RTS,
+				   .timeout = timeout,
+				   .retry_cnt = 1,
+				   .rnr_retry = 0,
+				   .max_rd_atomic = max_rd_atomic};
 
 	return ibv_modify_qp(qp, &attr,
 			     IBV_QP_STATE | IBV_QP_SQ_PSN | IBV_QP_TIMEOUT | IBV_QP_RETRY_CNT | IBV_QP_RNR_RETRY |

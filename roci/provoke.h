@@ -39,6 +39,7 @@ bool provoke_call(struct provoke *p, const struct explanation *row, bool *known)
 bool provoke_cm(struct provoke *p, const struct explanation *row, bool *known);
 bool provoke_played(struct provoke *p, const struct explanation *row, bool *known);
 bool provoke_address(struct provoke *p, const struct explanation *row, bool *known);
+bool provoke_state(struct provoke *p, const struct explanation *row, bool *known);
 
 /* A queue pair and its own CQ, in INIT. depth: of its queues and its CQ; 0: the queues are deeper than the CQ. NULL
  * with errno: it cannot be made. */
@@ -48,10 +49,12 @@ void provoke_qp_destroy(struct ibv_qp *qp);
 bool provoke_completes(const char *who, struct ibv_qp *qp, int status);
 /* Waits for the event (enum ibv_event_type), and tells those that come, `head` in front. False: it did not come. */
 bool provoke_event_comes(struct provoke *p, const char *head, int type);
-/* INIT to RTR, RTR to RTS. `qpn`: the peer's. Returns 0 or an errno. */
+/* INIT to RTR, RTR to RTS. `qpn`: the peer's. `timeout`: as of ibv_modify_qp(). Returns 0 or an errno. */
+#define PROVOKE_SHORT 8  /* 1 ms, the shortest that roci0 does not lengthen much: for what is to time out */
+#define PROVOKE_LONG  18 /* 1 s: the peer is this command, which a busy machine may delay */
 int provoke_rtr(struct provoke *p, struct ibv_qp *qp, uint32_t qpn);
 /* The same, to a peer at `dgid`. */
 int provoke_rtr_to(struct provoke *p, struct ibv_qp *qp, uint32_t qpn, uint8_t sgid_index, const union ibv_gid *dgid);
-int provoke_rts(struct ibv_qp *qp, uint8_t max_rd_atomic);
+int provoke_rts(struct ibv_qp *qp, uint8_t max_rd_atomic, uint8_t timeout);
 
 #endif

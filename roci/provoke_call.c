@@ -3,6 +3,8 @@
 #include <errno.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/mman.h>
+#include <unistd.h>
 
 #include "provoke.h"
 
@@ -14,6 +16,22 @@
 static int reg_mr(struct provoke *p)
 {
 	return REFUSED(ibv_reg_mr(p->pd, p->bytes, sizeof(p->bytes), IBV_ACCESS_REMOTE_WRITE));
+}
+
+/* A page that was given back. */
+static int reg_unmapped(struct provoke *p)
+{
+	size_t page = (size_t)sysconf(_SC_PAGESIZE);
+	void *gone = mmap(NULL, page, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+
+	if (gone == MAP_FAILED || munmap(gone, page))
+		return 0;
+	return REFUSED(ibv_reg_mr(p->pd, gone, page, IBV_ACCESS_LOCAL_WRITE));
+}
+
+static int reg_on_demand(struct provoke *p)
+{
+	return REFUSED(ibv_reg_mr(p->pd, p->bytes, sizeof(p->bytes), IBV_ACCESS_ON_DEMAND));
 }
 
 static int create_cq(struct provoke *p)
@@ -62,7 +80,7 @@ static int to_rtr(struct provoke *p, struct ibv_qp *qp)
 
 static int to_rts(struct provoke *p, struct ibv_qp *qp)
 {
-	return provoke_rts(qp, 1);
+	return provoke_rts(qp, 1, PROVOKE_SHORT);
 }
 
 static int alternate_path(struct provoke *p, struct ibv_qp *qp)
@@ -85,7 +103,7 @@ static int send_many(struct provoke *p, struct ibv_qp *qp)
 	int err = provoke_rtr(p, qp, qp->qp_num);
 
 	if (!err)
-		err = provoke_rts(qp, 1);
+		err = provoke_rts(qp, 1, PROVOKE_SHORT);
 	for (unsigned i = 0; !err && i < 100000; i++)
 		err = send_one(p, qp);
 	return err;
@@ -132,6 +150,8 @@ static const struct {
 } calls[] = {
 	{"ibv_reg_mr: EINVAL", "ibv_reg_mr() with IBV_ACCESS_REMOTE_WRITE, without IBV_ACCESS_LOCAL_WRITE", reg_mr,
 	 NULL},
+	{"ibv_reg_mr: EFAULT", "ibv_reg_mr() of a page that munmap() has taken away", reg_unmapped, NULL},
+	{"ibv_reg_mr: EOPNOTSUPP", "ibv_reg_mr() with IBV_ACCESS_ON_DEMAND", reg_on_demand, NULL},
 	{"ibv_create_cq: EINVAL", "ibv_create_cq() with 0 entries", create_cq, NULL},
 	{"ibv_create_qp: EINVAL", "ibv_create_qp() with max_send_wr 16777216", create_qp, NULL},
 	{"ibv_create_qp: EOPNOTSUPP", "ibv_create_qp() with IBV_QPT_RAW_PACKET", create_raw_qp, NULL},

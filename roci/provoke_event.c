@@ -8,7 +8,7 @@ static bool drained(struct provoke *p)
 {
 	struct ibv_qp_attr attr = {.qp_state = IBV_QPS_SQD, .en_sqd_async_notify = 1};
 	struct ibv_qp *qp = provoke_qp(p, 4, IBV_ACCESS_LOCAL_WRITE);
-	bool came = qp && !provoke_rtr(p, qp, qp->qp_num) && !provoke_rts(qp, 1) &&
+	bool came = qp && !provoke_rtr(p, qp, qp->qp_num) && !provoke_rts(qp, 1, PROVOKE_SHORT) &&
 		    !ibv_modify_qp(qp, &attr, IBV_QP_STATE | IBV_QP_EN_SQD_ASYNC_NOTIFY) &&
 		    provoke_event_comes(p, "  event", IBV_EVENT_SQ_DRAINED);
 
@@ -37,7 +37,7 @@ static bool make_shared(struct provoke *p, struct shared *s)
 	s->qp = s->cq && s->srq ? ibv_create_qp(p->pd, &init) : NULL;
 	return s->qp &&
 	       !ibv_modify_qp(s->qp, &attr, IBV_QP_STATE | IBV_QP_PKEY_INDEX | IBV_QP_PORT | IBV_QP_ACCESS_FLAGS) &&
-	       !provoke_rtr(p, s->qp, s->qp->qp_num) && !provoke_rts(s->qp, 1);
+	       !provoke_rtr(p, s->qp, s->qp->qp_num) && !provoke_rts(s->qp, 1, PROVOKE_SHORT);
 }
 
 static void destroy_shared(struct shared *s)

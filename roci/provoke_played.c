@@ -27,7 +27,7 @@ static struct ibv_qp *connect_qp(struct provoke *p)
 	roci_gid_from_ipv4(dgid.raw, &peer);
 	while (!ibv_query_gid(p->context, 1, index, &gid) && memcmp(&gid, &sgid, sizeof(gid)))
 		index++;
-	if (qp && !provoke_rtr_to(p, qp, PEER_QPN, (uint8_t)index, &dgid) && !provoke_rts(qp, 1))
+	if (qp && !provoke_rtr_to(p, qp, PEER_QPN, (uint8_t)index, &dgid) && !provoke_rts(qp, 1, PROVOKE_LONG))
 		return qp;
 	if (qp)
 		provoke_qp_destroy(qp);

@@ -150,9 +150,9 @@ static int connect_both(struct provoke *p, struct ibv_qp *a, struct ibv_qp *b, c
 	if (!err)
 		err = provoke_rtr(p, b, a->qp_num);
 	if (!err)
-		err = provoke_rts(a, !attempt->no_reads);
+		err = provoke_rts(a, !attempt->no_reads, PROVOKE_SHORT);
 	if (!err && !attempt->b_in_rtr)
-		err = provoke_rts(b, 1);
+		err = provoke_rts(b, 1, PROVOKE_SHORT);
 	return err;
 }
 

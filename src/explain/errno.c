@@ -15,6 +15,7 @@ static const struct explanation rows[] = {
 			   "log, or name the call: `roci explain \"ibv_modify_qp EINVAL\"`.",
 		.look = "this side: the arguments of the call",
 		.steps = {"`roci run --why PROGRAM` names the check, the field and its value"},
+		.see = "roci explain --provoke \"ibv_create_cq: EINVAL\"",
 	},
 	{
 		.kind = EXPLAIN_ERRNO,
@@ -26,6 +27,7 @@ static const struct explanation rows[] = {
 			   "memory; for ibv_post_send() and ibv_post_recv() a full queue.",
 		.look = "this side",
 		.steps = {"`ulimit -l`", "name the call too: `roci explain \"ibv_reg_mr ENOMEM\"`"},
+		.see = "roci explain --provoke \"ibv_post_send: ENOMEM\"",
 	},
 	{
 		.kind = EXPLAIN_ERRNO,
@@ -65,6 +67,7 @@ static const struct explanation rows[] = {
 			   "of a line that names no errno: the far end may not be reachable at all"},
 		.steps = {"start the server first", "`ss -ltn` at the far end shows TCP listeners",
 			  "`ping` the far end"},
+		.see = "roci explain --provoke UNREACHABLE",
 	},
 	{
 		.kind = EXPLAIN_ERRNO,
@@ -103,6 +106,7 @@ static const struct explanation rows[] = {
 		.title = "the address is not one of this host",
 		.meaning = "See rdma_bind_addr: EADDRNOTAVAIL.",
 		.look = "this side: `ip addr`",
+		.see = "roci explain --provoke \"rdma_bind_addr: EADDRNOTAVAIL\"",
 	},
 	{
 		.kind = EXPLAIN_ERRNO,
@@ -112,6 +116,7 @@ static const struct explanation rows[] = {
 		.title = "another program has the port",
 		.meaning = "See rdma_bind_addr: EADDRINUSE.",
 		.look = "this side: who has the port?",
+		.see = "roci explain --provoke \"rdma_bind_addr: EADDRINUSE\"",
 	},
 	{
 		.kind = EXPLAIN_ERRNO,
@@ -141,6 +146,7 @@ static const struct explanation rows[] = {
 		.meaning = "The call is right, but this device has no such option.",
 		.look = "this side: what the device can do (`ibv_devinfo -v`)",
 		.steps = {"`roci run --why` names the option"},
+		.see = "roci explain --provoke \"ibv_create_qp: EOPNOTSUPP\"",
 	},
 	{
 		.kind = EXPLAIN_ERRNO,
@@ -159,6 +165,7 @@ static const struct explanation rows[] = {
 		.title = "something still uses the object",
 		.meaning = "See ibv_destroy: EBUSY. For rdma_listen() and rdma_destroy_id(): the id is in use.",
 		.look = "this side: the order of the calls",
+		.see = "roci explain --provoke \"ibv_destroy: EBUSY\"",
 	},
 	{
 		.kind = EXPLAIN_ERRNO,
@@ -168,6 +175,7 @@ static const struct explanation rows[] = {
 		.title = "a pointer or range is not memory of this process",
 		.meaning = "For ibv_reg_mr() the range could not be pinned.",
 		.look = "this side: address and length",
+		.see = "roci explain --provoke \"ibv_reg_mr: EFAULT\"",
 	},
 	{
 		.kind = EXPLAIN_ERRNO,

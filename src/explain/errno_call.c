@@ -53,6 +53,7 @@ static const struct explanation rows[] = {
 			   "the range is read-only and the access flags ask for local write",
 			   "GPU memory without the module for peer memory (nvidia-peermem)"},
 		.steps = {"compare with /proc/PID/maps"},
+		.see = "roci explain --provoke \"ibv_reg_mr: EFAULT\"",
 	},
 	{
 		.kind = EXPLAIN_CALL,
@@ -78,6 +79,7 @@ static const struct explanation rows[] = {
 		.causes = {"IBV_ACCESS_ON_DEMAND on a device without on-demand paging",
 			   "dma-buf: the kernel or the exporter does not support it"},
 		.steps = {"register without the option", "`ibv_devinfo -v` lists the options"},
+		.see = "roci explain --provoke \"ibv_reg_mr: EOPNOTSUPP\"",
 	},
 	{
 		.kind = EXPLAIN_CALL,

@@ -13,6 +13,7 @@ static const struct explanation rows[] = {
 		.title = "a new QP: nothing can be posted",
 		.meaning = "To INIT with IBV_QP_STATE, PKEY_INDEX, PORT and ACCESS_FLAGS (UD: QKEY).",
 		.look = "nowhere: this is not an error",
+		.see = "roci explain --provoke RESET",
 	},
 	{
 		.kind = EXPLAIN_QP_STATE,
@@ -23,6 +24,7 @@ static const struct explanation rows[] = {
 		.meaning = "To RTR with STATE, AV, PATH_MTU, DEST_QPN, RQ_PSN, and for RC MAX_DEST_RD_ATOMIC and "
 			   "MIN_RNR_TIMER. Post the receives now: messages may come as soon as the QP is in RTR.",
 		.look = "nowhere: this is not an error",
+		.see = "roci explain --provoke INIT",
 	},
 	{
 		.kind = EXPLAIN_QP_STATE,
@@ -32,6 +34,7 @@ static const struct explanation rows[] = {
 		.title = "ready to receive: requests of the peer are executed, posted sends are refused",
 		.meaning = "To RTS with STATE, SQ_PSN, and for RC TIMEOUT, RETRY_CNT, RNR_RETRY and MAX_QP_RD_ATOMIC.",
 		.look = "nowhere: this is not an error",
+		.see = "roci explain --provoke RTR",
 	},
 	{
 		.kind = EXPLAIN_QP_STATE,
@@ -41,6 +44,7 @@ static const struct explanation rows[] = {
 		.title = "ready to send: the QP works in both directions",
 		.meaning = "It stays here until it is modified, or a request fails.",
 		.look = "nowhere: this is not an error",
+		.see = "roci explain --provoke RTS",
 	},
 	{
 		.kind = EXPLAIN_QP_STATE,
@@ -51,6 +55,7 @@ static const struct explanation rows[] = {
 		.meaning = "Attributes such as the path can be changed, then the QP goes back to RTS. The event "
 			   "SQ_DRAINED tells when the queue is empty.",
 		.look = "nowhere: this is not an error",
+		.see = "roci explain --provoke SQD",
 	},
 	{
 		.kind = EXPLAIN_QP_STATE,
@@ -60,6 +65,7 @@ static const struct explanation rows[] = {
 		.title = "a send of a UC or UD QP failed; receives still work",
 		.meaning = "Posted sends are flushed. ibv_modify_qp() to RTS makes the QP usable again.",
 		.look = "the first send completion that is not SUCCESS",
+		.see = "roci explain --provoke SQE",
 	},
 	{
 		.kind = EXPLAIN_QP_STATE,
@@ -73,7 +79,7 @@ static const struct explanation rows[] = {
 		.causes = {"a request failed, here or as the peer's responder", "rdma_disconnect() by either side",
 			   "the program moved it to ERR"},
 		.steps = {"see WR_FLUSH_ERR"},
-		.see = "roci explain --provoke WR_FLUSH_ERR",
+		.see = "roci explain --provoke ERR",
 	},
 };
 

@@ -112,6 +112,8 @@ def complete():
         if kind == 'CM reject reason':
             names = {name.replace('VENDOR_OPTION', 'VENDOR_OPTION_NOT_SUPPORTED') for name in names}
         check(names == here_too, f'{kind}: produced but not provoked {names - here_too}, provoked but not produced {here_too - names}')
+    unseen = [row['name'] for row in table if row['kind'] == 'QP state' and 'see' not in row]
+    check(not unseen, f'no command shows {unseen}')
     for row in [row for row in table if row['kind'] in by_kind]:
         page = roci('explain', row['name'])[0].split('\n----\n')[0]
         check(('See it happen on roci0:' in page) == ('see' in row and 'foreign' not in row), page)
