@@ -78,9 +78,14 @@ static const struct option_row options[] = {
 	 .help = "put the bytes into the work request",
 	 .kind = OPTION_FLAG,
 	 .offset = PING_OFFSET(inline_data)},
+	{.name = "verify",
+	 .group = "operation",
+	 .help = "check that the right bytes arrived (default)",
+	 .kind = OPTION_FLAG,
+	 .offset = PING_OFFSET(verify)},
 	{.name = "no-verify",
 	 .group = "operation",
-	 .help = "do not check that the right bytes arrived",
+	 .help = "do not check it",
 	 .kind = OPTION_FLAG,
 	 .offset = PING_OFFSET(no_verify)},
 	{.letter = 'c',
@@ -288,6 +293,8 @@ static int check(const struct command *self, const struct ping_choices *c, const
 				? "with --loopback there is no HOST"
 				: "name one machine where `roci serve` runs, or give --loopback; usage: roci ping %s",
 			self->usage);
+	if (c->verify && c->no_verify)
+		return complain(self, "--verify and --no-verify contradict each other; leave one of them out");
 	if (c->op == TOUR_OPS && c->steps)
 		return complain(self, "--steps needs one operation; use --op send, for instance");
 	if (c->sge > 1 && c->sge > (given ? c->size : DEFAULT_BYTES))

@@ -137,7 +137,7 @@ def output():
     check(re.match(r'PING [\d.]+: SEND of 64 bytes on RC, connected by rdma_cm\nfrom device roci0 .* to device roci0', text), text)
     check(len(re.findall(r'^64 bytes: send seq=\d time=[\d.]+ (us|ms|s)$', text, re.MULTILINE)) == 3, text)
     check(re.search(r'\n3 operations, 0 failed\nmin .*, median .*, p99 .*, max .*$', text), text)
-    quiet = ping(loopback, '--loopback', '-c', '1', '-q')
+    quiet = ping(loopback, '--loopback', '--verify', '-c', '1', '-q')
     check(re.fullmatch(r'1 operation, 0 failed\nmin .*', quiet.strip()), quiet)
     text = ping(loopback, '--loopback', '-c', '1', '--steps')
     check(re.search(r'\S\n\n1 operation, 0 failed\n', text), text)
@@ -146,6 +146,7 @@ def output():
                        (['--op', 'read', '--inline', '--loopback'], 'carries no data'),
                        (['--sge', '9', '--size', '8', '--loopback'], 'needs at least as many bytes'),
                        (['--op', 'all', '--steps', '--loopback'], 'needs one operation'),
+                       (['--verify', '--no-verify', '--loopback'], 'leave one of them out'),
                        ([], 'name one machine'), (['a', 'b'], 'name one machine'), (['--loopback', 'a'], 'there is no HOST')):
         text = ping(loopback, *argv, status=CANNOT)
         check(said in text, f'{argv}: {said!r} is not in {text}')
