@@ -308,9 +308,11 @@ static bool is_believed(struct roci_qp *qp, uint32_t psn)
 	if (roci_answer_is_near(&qp->req.window, psn))
 		return true;
 	qp->e->stats->rx_far++;
-	if (roci_far_answer_counts(&qp->req.far, psn))
-		return true;
+	if (roci_far_answer_counts(&qp->req.far, psn) && !qp->req.selective.agreed)
+		return true; /* a peer that answers with RANGES proves them */
 	probes = roci_far_answer_probes(&qp->req.far, qp->e->now, qp->path->srtt);
+	if (probes > 1 && qp->req.selective.agreed)
+		probes = 1;
 	qp->e->stats->probes += probes;
 	roci_probe_send(qp, probes);
 	qp->req.ack_timer.probes = 0; /* somebody is there: the next one is due as soon as the first */

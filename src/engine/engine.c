@@ -111,25 +111,26 @@ static void notice_congestion(struct roci_qp *qp, const struct roci_rx *rx)
 }
 
 /* Whether the CNP names the first packet of its direction, and one of the last that were sent before `end`. */
-static bool is_proof(const struct roci_cnp *cnp, uint32_t first_psn, uint32_t end)
+static bool is_proof(const struct roci_cnp *cnp, uint32_t first_psn, uint32_t end, uint32_t outstanding)
 {
-	int32_t d = roci_psn_diff(end, cnp->psn);
+	uint32_t ago = (uint32_t)roci_psn_diff(end, cnp->psn);
 
-	return cnp->first_psn == first_psn && d > 0 && d <= ROCI_CNP_WINDOW;
+	return cnp->first_psn == first_psn && ago - 1 < ROCI_CNP_WINDOW + outstanding;
 }
 
 /* Whether the peer or the network can have sent the CNP, see cnp.h. */
 static bool cnp_counts(struct roci_qp *qp, const struct roci_rx *rx)
 {
 	struct roci_cnp cnp = roci_cnp_parse(rx->pkt.payload);
+	uint32_t outstanding = qp->path->far ? roci_send_window_packets(&qp->req.window) : 0;
 
 	/* Those of a network come from any port. */
 	if (cnp.kind == ROCI_CNP_STANDARD)
 		return qp->attr.av.traffic_class & ECN_MASK;
 	if (!roci_peer_port_is(&qp->peer, rx->src_port))
 		return false;
-	return (cnp.kind == ROCI_CNP_REQUEST && is_proof(&cnp, qp->attr.sq_psn, qp->req.window.max)) ||
-	       (cnp.kind == ROCI_CNP_RESPONSE && is_proof(&cnp, qp->attr.rq_psn, qp->resp.epsn));
+	return (cnp.kind == ROCI_CNP_REQUEST && is_proof(&cnp, qp->attr.sq_psn, qp->req.window.max, outstanding)) ||
+	       (cnp.kind == ROCI_CNP_RESPONSE && is_proof(&cnp, qp->attr.rq_psn, qp->resp.epsn, 0));
 }
 
 /* It counts only for a QP whose own packets can have met the congestion: the window that it cuts is that of all QPs to

@@ -190,6 +190,41 @@ static void only_the_secret_proves_ranges(void **state)
 	pair_free(p);
 }
 
+/* Thousands of packets may be outstanding on a far path, so no acknowledgement from the middle counts, however often it
+ * comes: a peer that answers with RANGES proves them. */
+static void no_far_answer_is_believed_where_ranges_are(void **state)
+{
+	struct pair *p = make(SECRET);
+	const struct roci_qp *qp = p->side[0].qp;
+	struct roci_rx rx = {.hop_limit = 64};
+	uint32_t una;
+
+	transfer(p, 6);
+	transfer(p, 3);
+	for (unsigned i = 0; i < 3; i++)
+		assert_int_equal(pair_send(p, 0, ROCI_WR_RDMA_WRITE, 2, 0, LEN, 0), 0);
+	for (unsigned i = 0; i < 300; i++, p->now += MS / 10)
+		drain(p, 0);
+	una = qp->req.window.una;
+	assert_true(roci_send_window_packets(&qp->req.window) > 400);
+	rx.src_port = qp->peer.port;
+	rx.pkt = (struct roci_packet){.opcode = ROCI_OP_ACKNOWLEDGE,
+				      .op = roci_opcode_info(ROCI_OP_ACKNOWLEDGE),
+				      .pkey = ROCI_PKEY_DEFAULT,
+				      .dest_qpn = qp->qpn,
+				      .syndrome = ROCI_AETH_ACK | ROCI_AETH_UNLIMITED_CREDITS,
+				      .psn = roci_psn_add(una, 300)};
+	memcpy(rx.sgid, qp->attr.av.dgid, 16);
+	memcpy(rx.dgid, qp->attr.av.sgid, 16);
+	for (unsigned i = 0; i < 200; i++)
+		roci_engine_rx(p->side[0].e, p->now, &rx);
+	assert_int_equal(qp->req.window.una, una);
+	rx.pkt.psn = roci_psn_add(una, 5); /* near */
+	roci_engine_rx(p->side[0].e, p->now, &rx);
+	assert_int_equal(qp->req.window.una, roci_psn_add(una, 6));
+	pair_free(p);
+}
+
 /* Who does not ask for RANGES believes none. */
 static void nothing_is_believed_without_a_secret(void **state)
 {
@@ -249,6 +284,7 @@ int main(void)
 		cmocka_unit_test(all_holes_are_repaired_in_one_round_trip),
 		cmocka_unit_test(a_lost_tail_is_found_by_a_probe),
 		cmocka_unit_test(only_the_secret_proves_ranges),
+		cmocka_unit_test(no_far_answer_is_believed_where_ranges_are),
 		cmocka_unit_test(nothing_is_believed_without_a_secret),
 		cmocka_unit_test(a_forged_offer_is_ignored),
 	};
