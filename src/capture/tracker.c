@@ -222,6 +222,8 @@ static void take_syndrome(struct sight *s)
 		return;
 	}
 	e->flags |= type == ROCI_AETH_RNR_NAK ? CAPTURE_RNR : CAPTURE_NAK;
+	if (type != ROCI_AETH_RNR_NAK && (e->packet.syndrome & ROCI_AETH_VALUE_MASK) != ROCI_NAK_PSN_SEQUENCE)
+		return; /* it refuses the request, and asks for nothing */
 	/* Soft-RoCE's RNR NAK is followed by a NAK for the packets behind. It is the first that counts. */
 	if (type != ROCI_AETH_RNR_NAK && nak->any && nak->rnr && !nak->followed && nak->psn == e->packet.psn)
 		return;
@@ -361,6 +363,22 @@ static void take_packet(struct capture_tracker *t, struct capture_event *e)
 #define QPT_RC  2
 #define QPT_UC  3
 #define QPS_RTR 2
+#define QPS_RTS 3
+
+/* Whether a QP is connected when such a record is made. */
+static bool is_connected(const struct roci_record *r)
+{
+	if ((r->qp_type != QPT_RC && r->qp_type != QPT_UC) || !r->peer)
+		return false;
+	switch (r->kind) {
+	case ROCI_RECORD_QP_STATE: return r->status == QPS_RTR || r->status == QPS_RTS;
+	case ROCI_RECORD_POST_SEND:
+	case ROCI_RECORD_SEND_TAKEN:
+	case ROCI_RECORD_EXECUTED: return true;
+	case ROCI_RECORD_COMPLETION: return !r->status;
+	default: return false;
+	}
+}
 
 void capture_tracker_record(struct capture_tracker *t, const struct roci_record *r)
 {
@@ -371,10 +389,10 @@ void capture_tracker_record(struct capture_tracker *t, const struct roci_record 
 		.src_qpn = r->qpn,
 		.transport = r->qp_type == QPT_RC ? ROCI_TRANSPORT_RC : ROCI_TRANSPORT_UC,
 	};
+	uint32_t mtu = r->kind == ROCI_RECORD_QP_STATE ? (uint32_t)r->length : 0;
 
-	if (r->kind == ROCI_RECORD_QP_STATE && r->status == QPS_RTR && (r->qp_type == QPT_RC || r->qp_type == QPT_UC))
-		capture_talk_connect(t->talks, &key, r->qpn, (uint32_t)r->length, true, r->time_ns, t->given_up,
-				     t->given_up_context);
+	if (is_connected(r))
+		capture_talk_connect(t->talks, &key, r->qpn, mtu, true, r->time_ns, t->given_up, t->given_up_context);
 }
 
 /* ---- what a frame carries ---- */

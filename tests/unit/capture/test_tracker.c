@@ -115,6 +115,26 @@ static void test_state(void **state)
 	assert_int_equal(e.conversation, 1);
 }
 
+/* A capture that begins in the middle has no change of state, but what the QP does. One that is not connected tells
+ * nothing. */
+static void test_post(void **state)
+{
+	struct roci_record post = ready_to_receive();
+
+	post.kind = ROCI_RECORD_POST_RECV;
+	capture_tracker_record(tracker, &post);
+	ask(ROCI_OP_SEND_ONLY, 5, 4, 0);
+	assert_false(e.src_qpn_known);
+	post.kind = ROCI_RECORD_POST_SEND;
+	post.qpn = 0x12;
+	post.peer = 0x23;
+	capture_tracker_record(tracker, &post);
+	const struct roci_packet other = packet(ROCI_OP_SEND_ONLY, 0x23, 5, 4);
+	send_from(1, 2, &other);
+	assert_true(e.src_qpn_known);
+	assert_int_equal(e.src_qpn, 0x12);
+}
+
 /* The end that accepts is ready first, and the other one asks: end 0 is the one that is heard first all the same. */
 static void test_state_of_the_other_end(void **state)
 {
@@ -243,6 +263,15 @@ static void test_nak(void **state)
 	assert_string_equal(ask(ROCI_OP_SEND_ONLY, 79, 1, 0), "SEND 1 byte, sent again after a NAK");
 	assert_string_equal(ack(79), "acknowledges up to PSN 79, 4 requests");
 	assert_int_equal(e.round_trip_ns, 0); /* which of the two copies? */
+}
+
+/* A NAK that refuses a request asks for nothing: what comes again was on its way by a timeout. */
+static void test_refusal(void **state)
+{
+	ask(ROCI_OP_SEND_ONLY, 76, 1, 0);
+	answer(ROCI_OP_ACKNOWLEDGE, 76, 0, 0x62);
+	assert_int_equal(e.flags, CAPTURE_NAK);
+	assert_string_equal(ask(ROCI_OP_SEND_ONLY, 76, 1, 0), "SEND 1 byte, sent again after 2 ms");
 }
 
 static void test_rnr(void **state)
@@ -574,6 +603,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		TEST(test_state),
 		TEST(test_state_of_the_other_end),
+		TEST(test_post),
 		TEST(test_state_alone),
 		TEST(test_write),
 		TEST(test_send),
@@ -582,6 +612,7 @@ int main(void)
 		TEST(test_read_before_mtu),
 		TEST(test_atomics),
 		TEST(test_nak),
+		TEST(test_refusal),
 		TEST(test_rnr),
 		TEST(test_silence),
 		TEST(test_late),
