@@ -71,7 +71,7 @@ seconds=$(echo "$minutes $#" | awk '{ s = $1 * 60 / $2; print s < 1 ? 1 : int(s)
 status=0
 for target; do
 	seed=$(od -An -N4 -tu4 /dev/urandom | tr -d ' ')
-	mkdir -p "$build/corpus/$target"
+	mkdir -p "$build/corpus/$target" "tests/fuzz/corpus/$target" # git keeps no empty folder
 	log=$build/found/$target.log
 	LLVM_PROFILE_FILE="$build/$target.profraw" "$build/tests/fuzz/fuzz_$target" -seed="$seed" \
 		-max_total_time="$seconds" -max_len="$(max_len "$target")" -timeout=60 -print_final_stats=1 \

@@ -14,7 +14,7 @@ import tempfile
 import xml.etree.ElementTree
 
 from browser import Browser
-from harness import DEVICE, ROCI, check, isolate, need, tap, transfer, veth_pair, wait_until
+from harness import DEVICE, ROCI, SANITIZER, Skip, check, isolate, need, tap, transfer, veth_pair, wait_until
 from mover import environment
 from test_ping import Serve, json_events, target
 
@@ -246,6 +246,8 @@ def of_perftest(server, client, program, size):
 def beside_perftest(server, client):
     """The same operations on the same path, one after the other. The figures are printed; how fast they are is not judged."""
     need('ib_write_bw')
+    if SANITIZER:
+        raise Skip('perftest has leaks of its own')
     note = []
     with Serve(server) as serve:
         for op, (bandwidth, latency) in PERFTEST.items():
