@@ -70,9 +70,10 @@ struct roci_local_shared {
 	struct roci_local_pair pairs[ROCI_SLOTS];
 	struct roci_local_region regions[ROCI_LOCAL_REGIONS];
 	struct roci_local_qp qps[ROCI_QPNS_PER_SLOT];
-	_Alignas(65536) struct roci_local_ring
-		rings[]; /* by the slot of the peer; room is reserved for each attached one */
+	uint8_t unused[49024];          /* up to a whole page, see below */
+	struct roci_local_ring rings[]; /* by the slot of the peer; room is reserved for each attached one */
 };
+_Static_assert(sizeof(struct roci_local_shared) % 65536 == 0, "rings are whole pages, which have 64 KiB at most");
 
 #define ROCI_LOCAL_FILE_BYTES (sizeof(struct roci_local_shared) + ROCI_SLOTS * sizeof(struct roci_local_ring))
 
