@@ -211,7 +211,8 @@ static void print_people(const struct story *s, uint32_t seq)
 			printf("%26s%s\n", "", l->more);
 	}
 	if (!t->near_recorded)
-		printf("  ? at 4, 5, 8 and 9: only the embedded device records what it does (--device embedded)\n");
+		printf("  ? at 4, 5, 8 and 9: only the embedded device records what it does (--device embedded), in "
+		       "memory or a file\n");
 	if (!t->far_recorded)
 		printf("  ? at 6 to 9: the far end has no record; `roci serve --record` on an embedded device has\n");
 	if (t->clocks_differ)

@@ -26,6 +26,22 @@
 static int fd = -1;
 static bool ours; /* the record is in memory, and nobody else's */
 
+/* The user's capture. Of a pipe or a device nothing can be read back: then there is no record. Opening a named pipe to
+ * read it would also wait for its writer, which is this process. */
+static int open_named(const char *path)
+{
+	struct stat st;
+
+	fd = open(path, O_RDONLY | O_CREAT | O_CLOEXEC | O_NONBLOCK, 0600);
+	if (fd < 0)
+		return -errno;
+	if (fstat(fd, &st) || !S_ISREG(st.st_mode)) {
+		close(fd);
+		fd = -1;
+	}
+	return 0;
+}
+
 int record_open(void)
 {
 	const char *path = getenv("ROCI_CAPTURE");
@@ -33,10 +49,8 @@ int record_open(void)
 
 	if (fd >= 0)
 		return 0;
-	if (path && *path) {
-		fd = open(path, O_RDONLY | O_CREAT | O_CLOEXEC, 0600);
-		return fd < 0 ? -errno : 0;
-	}
+	if (path && *path)
+		return open_named(path);
 	fd = memfd_create("roci record", MFD_CLOEXEC);
 	if (fd < 0)
 		return -errno;

@@ -8,6 +8,7 @@ import re
 import signal
 import socket
 import sys
+import tempfile
 
 from harness import ROCI, Host, check, isolate, next_port, tap, veth_pair, wait_until
 from mover import environment
@@ -218,6 +219,16 @@ def steps_without_record():
         text = ping(loopback, '--steps', '-c', '1', *target(serve))
         check('? at 6 to 9: the far end has no record' in text and all(re.search(rf'\? +far +{n} ', text) for n in (6, 7, 8)), text)
         check(not re.search(r'\? +near ', text), text)
+    # A capture that goes elsewhere cannot be read again: as on devices that record nothing. A named pipe has a reader already.
+    with tempfile.TemporaryDirectory() as directory:
+        pipe = os.path.join(directory, 'pipe')
+        os.mkfifo(pipe)
+        reader = os.open(pipe, os.O_RDONLY | os.O_NONBLOCK)
+        for capture in '/dev/null', pipe:
+            text = ping(loopback, '--loopback', '--steps', '-c', '1', env={'ROCI_CAPTURE': capture})
+            check('? at 4, 5, 8 and 9: only the embedded device records what it does (--device embedded), in memory' in text, text)
+            check(all(re.search(rf'\? +near +{n} ', text) for n in (4, 5, 8, 9)) and not re.search(r'\? +near +(3|10) ', text), text)
+        os.close(reader)
     both = steps_of(ping(loopback, '--loopback', '--steps', '--json', '-c', '2', '-i', '0'))
     for each in both:
         check_steps('send', 'rc', each)
