@@ -90,6 +90,7 @@ static const struct explanation rows[] = {
 		.kind = EXPLAIN_CM_EVENT,
 		.code = RDMA_CM_EVENT_UNREACHABLE,
 		.name = "RDMA_CM_EVENT_UNREACHABLE",
+		.phrases = "no answer from|no rdma program runs",
 		.title = "the far end did not answer the connection request",
 		.meaning =
 			"The REQ was sent several times and nothing came back (status -110, ETIMEDOUT). For UD (SIDR), "

@@ -103,7 +103,7 @@ static const struct explanation rows[] = {
 		.kind = EXPLAIN_CM_REJECT,
 		.code = 8,
 		.name = "IB_CM_REJ_INVALID_SERVICE_ID",
-		.phrases = "invalid service id",
+		.phrases = "invalid service id|nobody listens",
 		.title = "nobody listens on that port at the far end",
 		.meaning = "The host lives and its connection manager answers, but no program has called rdma_listen() "
 			   "on that port and port space. It is what \"connection refused\" is for TCP.",

@@ -335,6 +335,7 @@ static const struct explanation rows[] = {
 		.code = ENODEV,
 		.calls = CALL_CM_RESOLVE | CALL_CM_BIND,
 		.name = "rdma_resolve_addr: ENODEV",
+		.phrases = "no rdma device leads to",
 		.title = "no RDMA device belongs to the interface of that address",
 		.meaning = "rdma_cm takes the device from the IP interface that the route uses.",
 		.look = "this side: `ip route get ADDRESS`, `rdma link`",

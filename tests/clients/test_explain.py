@@ -159,6 +159,8 @@ def transfers():
     """A failed transfer names the explanation."""
     _, err = roci('send', '--device', 'embedded', '--open', __file__, '203.0.113.1', status=NO_CONNECT)
     says(r'cannot be reached: Network is unreachable\n  there is no route to that address; `roci explain ENETUNREACH` tells more', err)
+    _, err = roci('send', '--device', 'embedded', '--open', __file__, '127.0.0.1', status=NO_CONNECT)
+    says(r'nobody listens at 127\.0\.0\.1 .*\n  nobody listens on that port at the far end; `roci explain REJ 8` tells more', err)
 
 
 if __name__ == '__main__':
