@@ -435,6 +435,44 @@ static void a_busy_poll_that_pays_again_restores_the_trust(void **state)
 	assert_int_equal(turns.busy_poll_worth, 16);
 }
 
+/* The waiter's turn of 1 us. */
+static unsigned waiter_turn(unsigned moved)
+{
+	struct roci_turn turn = roci_turns_waiter_next(&turns, now, 0, NEVER);
+
+	if (turn.what == ROCI_TURN_BUSY_POLL)
+		turn = roci_turns_waiter_next(&turns, now, 0, NEVER);
+	if (turn.what != ROCI_TURN_DRIVE)
+		return turn.what;
+	roci_turns_drove(&turns, now, moved);
+	now += 1 * US;
+	return turn.what;
+}
+
+/* Packets come 40 us after each other: that is too rare for the thread. */
+static void a_waiter_stays_awake_longer_than_the_thread(void **state)
+{
+	unsigned slept = 0;
+
+	assert_true(roci_turns_wait_begin(&turns));
+	for (unsigned i = 0; i < 100; i++) {
+		waiter_turn(1);
+		for (unsigned k = 0; k < 39; k++) {
+			if (waiter_turn(0) != ROCI_TURN_SLEEP)
+				continue;
+			slept++;
+			now += (39 - k) * US;
+			roci_turns_waiter_awoke(&turns, now, 0);
+			break;
+		}
+	}
+	assert_in_range(slept, 0, 40); /* until the first attempt that pays */
+	waiter_turn(1);
+	now += 51 * US;
+	waiter_turn(0);
+	assert_int_equal(waiter_turn(0), ROCI_TURN_SLEEP);
+}
+
 static void a_program_that_polls_ends_busy_polling(void **state)
 {
 	packets_in_a_row(100);
@@ -685,6 +723,7 @@ int main(void)
 		CASE(it_busy_polls_while_that_pays),
 		CASE(a_busy_poll_that_pays_again_restores_the_trust),
 		CASE(a_program_that_polls_ends_busy_polling),
+		CASE(a_waiter_stays_awake_longer_than_the_thread),
 		CASE(a_waiter_takes_the_threads_part),
 		CASE(it_naps_while_others_poll),
 		CASE(the_thread_stays_away_while_waits_follow_each_other),
