@@ -158,6 +158,7 @@ void roci_qp_reset(struct roci_qp *qp)
 	if (qp->path)
 		roci_path_put(qp->path);
 	qp->path = NULL;
+	free(qp->resp.ranges.payload);
 	roci_response_ring_fini(&qp->resp.responses);
 	roci_sent_log_fini(&qp->req.log);
 	roci_scoreboard_fini(&qp->req.selective.board);

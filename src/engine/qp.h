@@ -82,8 +82,8 @@ struct roci_responder {
 		uint64_t secret;            /* of the peer */
 		uint16_t duplicates;
 		uint32_t late, late_end; /* PSNs: among these, packets came that are not the newest; equal: none */
-		uint8_t payload[ROCI_RANGES_MAX_BYTES];
-	} ranges; /* RC, see ranges.h */
+		uint8_t *payload;        /* owned, ROCI_RANGES_MAX_BYTES; NULL until the peer's first offer */
+	} ranges;                        /* RC, see ranges.h */
 	struct roci_message message;
 	bool have_rwqe;         /* *rwqe is in use */
 	struct roci_rwqe *rwqe; /* owned; the receive that is being filled */

@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 #include "engine/responder.h"
 
+#include <stdlib.h>
+
 #include "engine/execute.h"
 #include "engine/response.h"
 #include "engine/service.h"
@@ -135,6 +137,10 @@ void roci_responder_offered(struct roci_qp *qp, const struct roci_rx *rx)
 		qp->e->stats->rx_wrong_source++;
 		return;
 	}
+	if (!r->ranges.payload)
+		r->ranges.payload = malloc(ROCI_RANGES_MAX_BYTES);
+	if (!r->ranges.payload)
+		return; /* as if it was lost */
 	r->ranges.secret = offer.secret;
 	r->ranges.offered = r->ranges.due = true;
 	send_ack(qp);
