@@ -240,19 +240,31 @@ static void remember_number(struct ladder *l, uint64_t number, int packet)
 			return;
 		l->packet_of_number[l->numbers++] = -1;
 	}
-	if (number < l->numbers)
+	if (number < l->numbers && l->packet_of_number[number] < 0)
 		l->packet_of_number[number] = packet;
+}
+
+/* The packet that left in the frame of that number: a frame may have several, and they follow each other. */
+static struct ladder_packet *packet_that_left(struct ladder *l, const struct capture_event *e)
+{
+	int first = e->sent_number < l->numbers ? l->packet_of_number[e->sent_number] : -1;
+
+	for (size_t i = (size_t)first; first >= 0 && i < l->packet_count; i++) {
+		if (l->packets[i].number != e->sent_number)
+			break;
+		if (l->packets[i].psn == e->packet.psn && l->packets[i].opcode == e->packet.opcode)
+			return &l->packets[i];
+	}
+	return NULL;
 }
 
 /* A packet that left was taken already: now it arrives. False: it was left out. */
 static bool arrives(struct ladder *l, const struct capture_event *e, uint32_t pid)
 {
-	int at = e->sent_number < l->numbers ? l->packet_of_number[e->sent_number] : -1;
-	struct ladder_packet *p;
+	struct ladder_packet *p = packet_that_left(l, e);
 
-	if (at < 0)
+	if (!p)
 		return false;
-	p = &l->packets[at];
 	p->arrived_ns = e->record->time_ns;
 	p->arrived_number = e->record->number;
 	p->to_pid = pid;

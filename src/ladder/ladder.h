@@ -148,7 +148,7 @@ struct ladder {
 	uint64_t crowd;        /* packets of pairs of QPs above LADDER_PAIRS_MAX */
 	uint64_t no_rdma;      /* packets that are no RDMA or not understood */
 	bool out_of_memory;    /* then nothing is added any more, and ladder_finish() fails */
-	int *packet_of_number; /* frame number -> packet, -1: none */
+	int *packet_of_number; /* frame number -> its first packet, -1: none */
 	size_t numbers, number_room;
 };
 

@@ -152,10 +152,15 @@ def several_in_a_frame():
         rest = struct.pack('>BBHII', opcode, 0, 0xffff, 0x22, 500 + i) + b'x' * payload
         joined += rest + struct.pack('<I', roce_pcap.icrc(*headers(len(rest) + 4, i), rest))
     whole = b''.join(headers(len(joined), 0)) + joined
+    def frame(time_ns, direction):
+        return block(6, struct.pack('<IIIII', 0, 0, time_ns, len(whole), len(whole)) + whole + bytes(-len(whole) % 4)
+                     + struct.pack('<HHI', 2, 4, direction) + bytes(4))
     with open(path('joined.pcapng'), 'wb') as file:
-        file.write(HEAD + block(6, struct.pack('<IIIII', 0, 0, 1000, len(whole), len(whole)) + whole))
+        file.write(HEAD + frame(1000, 2) + frame(4000, 1))
     text, _ = ladder('--text', 'joined.pcapng')
     check(all(f'PSN {500 + i}' in text for i in range(3)), text)
+    columns = data_of_text(ladder('-o', '-', 'joined.pcapng')[0])['packets']
+    check(columns['psn'] == [500, 501, 502] and columns['arrived'] == [3000] * 3, f'{columns["psn"]} arrive at {columns["arrived"]}')
 
 
 def output_file():
