@@ -198,6 +198,23 @@ static void add_lost_before(struct ladder *l, const struct psn_index *x, const s
 		l->packets[l->packet_count++] = p;
 }
 
+/* A fault after the capture took every copy before this one: for its receiver it is the first. */
+static void clear_duplicates(struct ladder *l, const struct psn_index *x)
+{
+	for (size_t at = 0; at <= x->mask; at++) {
+		bool lost = false, came = false;
+
+		for (int i = x->places[at]; i >= 0; i = x->next[i]) {
+			struct ladder_packet *p = &l->packets[i];
+
+			if (lost && !came)
+				p->flags &= ~(unsigned)LADDER_DUPLICATE;
+			lost = lost || p->flags & LADDER_LOST_AFTER;
+			came = came || !(p->flags & LADDER_LOST);
+		}
+	}
+}
+
 static int by_time(const void *a, const void *b)
 {
 	const struct ladder_packet *x = a, *y = b;
@@ -227,6 +244,7 @@ static void find_lost(struct ladder *l, const struct psn_index *x)
 		else
 			mark_lost_after(l, x, r, conversation, end);
 	}
+	clear_duplicates(l, x);
 }
 
 void ladder_find_lost(struct ladder *l)

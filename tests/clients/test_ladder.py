@@ -302,6 +302,12 @@ def a_fault():
     opened('fault.html')
     summary = page.texts('#summary')[0]
     check(f'{lost} lost' in summary and f'{again} sent again' in summary, summary)
+    for width in (1600, 1250, 1060): # the title gives way, not the figures
+        page.size(width, 850)
+        page.settle()
+        check(page.js('const s = document.getElementById("summary"); return s.scrollWidth <= s.clientWidth'), f'the figures are cut at {width}')
+        check(page.js('return document.documentElement.scrollWidth <= innerWidth'), f'the page is wider than {width}')
+    page.size(1300, 850)
     page.js("document.getElementById('scroller').focus()")
     seen = set()
     for _ in range(lost + again + 20):

@@ -82,10 +82,28 @@ static void test_ack_after(void **state)
 	assert_true(lost_one()->flags & LADDER_ACK);
 }
 
+/* What was lost after the capture was no packet for its receiver, so the next copy is no duplicate; the one behind is.
+ */
+static void test_no_duplicate(void **state)
+{
+	begin();
+	for (unsigned copy = 0; copy < 3; copy++) {
+		see(CAPTURE_OUTBOUND, ask(ROCI_OP_SEND_ONLY, 5), 1);
+		see(CAPTURE_INBOUND, ask(ROCI_OP_SEND_ONLY, 5), 2);
+		if (!copy)
+			lose(2, false, ROCI_TRANSPORT_RC | ROCI_OP_SEND_ONLY, 5);
+	}
+	finish();
+	assert_int_equal(d.l->packet_count, 3);
+	assert_int_equal(lost_one()->number, 1);
+	assert_int_equal(d.l->packets[1].flags & (LADDER_AGAIN | LADDER_DUPLICATE), LADDER_AGAIN);
+	assert_true(d.l->packets[2].flags & LADDER_DUPLICATE);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {TEST(test_between), TEST(test_one_end), TEST(test_before),
-					   TEST(test_ack_after)};
+					   TEST(test_ack_after), TEST(test_no_duplicate)};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }
