@@ -303,12 +303,14 @@ enum roci_proof roci_completer_proof(const struct roci_qp *qp, const struct roci
 /* Whether the peer can be believed to have sent the answer. If not, it is asked again. */
 static bool is_believed(struct roci_qp *qp, uint32_t psn)
 {
+	const struct roci_send_window *w = &qp->req.window;
 	unsigned probes;
 
-	if (roci_answer_is_near(&qp->req.window, psn))
+	if (roci_answer_is_near(w, psn))
 		return true;
 	qp->e->stats->rx_far++;
-	if (roci_far_answer_counts(&qp->req.far, psn) && !qp->req.selective.agreed)
+	if (roci_far_answer_counts(&qp->req.far, psn, (uint32_t)roci_psn_diff(w->max, w->una)) &&
+	    !qp->req.selective.agreed)
 		return true; /* a peer that answers with RANGES proves them */
 	probes = roci_far_answer_probes(&qp->req.far, qp->e->now, qp->path->srtt);
 	if (probes > 1 && qp->req.selective.agreed)

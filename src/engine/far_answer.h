@@ -20,7 +20,7 @@
 
 #define ROCI_ANSWER_OLDEST   224               /* PSNs from the oldest outstanding one on */
 #define ROCI_ANSWER_NEWEST   16                /* and of the newest */
-#define ROCI_ANSWER_PATIENCE 40                /* equal ones in a row; 8,192 packets may be outstanding at most */
+#define ROCI_ANSWER_PATIENCE 40                /* equal ones in a row; and more where much is outstanding */
 #define ROCI_ANSWER_PAUSE_NS UINT64_C(1000000) /* stands for the round trip before one was measured */
 
 struct roci_far_answer {
@@ -36,14 +36,23 @@ static inline bool roci_answer_is_near(const struct roci_send_window *w, uint32_
 	return roci_psn_diff(psn, w->una) < ROCI_ANSWER_OLDEST || roci_psn_diff(w->max, psn) <= ROCI_ANSWER_NEWEST;
 }
 
+/* How many equal answers in a row count, where so many packets are outstanding. To hit any one of n packets is n times
+ * as easy as to hit one, so it takes more. */
+static inline uint32_t roci_answer_patience(uint32_t outstanding)
+{
+	uint32_t least = (outstanding * 5 + 1023) / 1024; /* 40 for 8,192 */
+
+	return least > ROCI_ANSWER_PATIENCE ? least : ROCI_ANSWER_PATIENCE;
+}
+
 /* An answer came that is not near. True where it is believed all the same. */
-static inline bool roci_far_answer_counts(struct roci_far_answer *f, uint32_t psn)
+static inline bool roci_far_answer_counts(struct roci_far_answer *f, uint32_t psn, uint32_t outstanding)
 {
 	if (f->psn != psn)
 		f->count = 0;
 	f->psn = psn;
 	f->open = true;
-	if (++f->count < ROCI_ANSWER_PATIENCE)
+	if (++f->count < roci_answer_patience(outstanding))
 		return false;
 	f->count = 0;
 	return true;

@@ -141,6 +141,25 @@ uint32_t roci_reorder_far_window(const struct roci_reorder *r, uint32_t expected
 	return (newest > 0 ? (uint32_t)newest : 0) + ahead;
 }
 
+uint32_t roci_reorder_missing(const struct roci_reorder *r, uint32_t expected, uint32_t psn, uint32_t limit)
+{
+	uint32_t missing = 0, i = expected;
+
+	while (roci_psn_diff(i, psn) < 0 && missing < limit) {
+		uint32_t count = 32 - (i & 31), left = (uint32_t)roci_psn_diff(psn, i), bits = 0;
+
+		if (count > left)
+			count = left;
+		if (r->count && roci_psn_diff(i, r->newest) < 0)
+			bits = roci_reorder_bits(r, i & ~31u) >> (i & 31);
+		if (count < 32)
+			bits &= (UINT32_C(1) << count) - 1;
+		missing += count - (uint32_t)__builtin_popcount(bits);
+		i = roci_psn_add(i, count);
+	}
+	return missing < limit ? missing : limit;
+}
+
 bool roci_reorder_keep(struct roci_reorder_store *store, struct roci_reorder *r, const struct roci_rx *rx,
 		       uint32_t expected, uint32_t window)
 {

@@ -19,7 +19,8 @@
  * PSNs, or the packet is dropped. A QP can keep no more, so it costs recovery nothing. */
 #define ROCI_REORDER_WINDOW 256
 /* The same for a peer that is told what it has to send again (ranges.h), counted from the newest packet that came: the
- * missing ones before that are expected. 1 of 2^12, and its UDP port is a secret. */
+ * missing ones before that are expected. 1 of 2^12, and its UDP port is a secret. Where that is none, a packet is kept
+ * that misses less than ROCI_REORDER_WINDOW before it. */
 #define ROCI_REORDER_AHEAD 4096
 
 struct roci_reorder_slot {
@@ -58,6 +59,8 @@ bool roci_reorder_keep(struct roci_reorder_store *store, struct roci_reorder *r,
 		       uint32_t expected, uint32_t window);
 /* The window for a peer that is told what is missing: `ahead` packets beyond the newest one. */
 uint32_t roci_reorder_far_window(const struct roci_reorder *r, uint32_t expected, uint32_t ahead);
+/* How many packets of [expected, psn) are not kept, or `limit`, where it is at least that. */
+uint32_t roci_reorder_missing(const struct roci_reorder *r, uint32_t expected, uint32_t psn, uint32_t limit);
 /* The kept packet `psn`, or NULL; older ones are dropped. Give it back with roci_reorder_release(). */
 struct roci_reorder_slot *roci_reorder_take(struct roci_reorder_store *store, struct roci_reorder *r, uint32_t psn);
 void roci_reorder_release(struct roci_reorder_store *store, struct roci_reorder_slot *slot);

@@ -213,16 +213,26 @@ static void rc_duplicate(struct roci_qp *qp, const struct roci_packet *p)
 		roci_qp_make_ready(qp);
 }
 
+/* Whether a packet of a peer that is told what is missing may be kept. Where its port is no secret, who guesses a PSN
+ * must not find more places than without RANGES: so many of those that are missing, and behind them, count. */
+static bool may_keep(const struct roci_qp *qp, uint32_t psn)
+{
+	const struct roci_responder *r = &qp->resp;
+
+	if (!qp->peer.sprays && qp->peer.port != ROCI_UDP_PORT)
+		return (uint32_t)roci_psn_diff(psn, r->epsn) <
+		       roci_reorder_far_window(&r->early, r->epsn, ROCI_REORDER_AHEAD);
+	return roci_reorder_missing(&r->early, r->epsn, psn, ROCI_REORDER_WINDOW) < ROCI_REORDER_WINDOW;
+}
+
 /* The peer hears at once that something is missing, and then as often as it asks. */
 static void rc_early_offered(struct roci_qp *qp, const struct roci_rx *rx)
 {
 	struct roci_responder *r = &qp->resp;
-	bool secret_port = !qp->peer.sprays && qp->peer.port != ROCI_UDP_PORT, first = !r->early.count;
-	uint32_t ahead = secret_port ? ROCI_REORDER_AHEAD : ROCI_REORDER_WINDOW;
-	uint32_t window = roci_reorder_far_window(&r->early, r->epsn, ahead);
 	uint32_t psn = rx->pkt.psn, newest = r->early.newest;
+	bool first = !r->early.count;
 
-	if (!roci_reorder_keep(&qp->e->reorder, &r->early, rx, r->epsn, window))
+	if (!may_keep(qp, psn) || !roci_reorder_keep(&qp->e->reorder, &r->early, rx, r->epsn, ROCI_REORDER_SPAN))
 		r->ranges.duplicates++;
 	else if (!first && roci_psn_diff(psn, newest) < 0)
 		came_late(r, psn);

@@ -33,11 +33,25 @@ static void patience_needs_equal_answers(void **state)
 
 	for (unsigned round = 0; round < 2; round++) {
 		for (unsigned i = 1; i < ROCI_ANSWER_PATIENCE; i++)
-			assert_false(roci_far_answer_counts(&f, 7));
-		assert_false(roci_far_answer_counts(&f, 8));
+			assert_false(roci_far_answer_counts(&f, 7, 8192));
+		assert_false(roci_far_answer_counts(&f, 8, 8192));
 		for (unsigned i = 1; i < ROCI_ANSWER_PATIENCE; i++)
-			assert_false(roci_far_answer_counts(&f, 7));
-		assert_true(roci_far_answer_counts(&f, 7));
+			assert_false(roci_far_answer_counts(&f, 7, 8192));
+		assert_true(roci_far_answer_counts(&f, 7, 8192));
+	}
+}
+
+/* The share of all PSNs that are outstanding, and how often one must be hit: never cheaper than with 8,192. */
+static void patience_grows_with_what_is_outstanding(void **state)
+{
+	for (uint32_t outstanding = 1; outstanding < 1u << 22; outstanding += 1 + outstanding / 3) {
+		struct roci_far_answer f = {0};
+		uint32_t count = 1;
+
+		while (!roci_far_answer_counts(&f, 7, outstanding))
+			count++;
+		assert_true(count >= ROCI_ANSWER_PATIENCE);
+		assert_true((uint64_t)count * 8192 >= (uint64_t)ROCI_ANSWER_PATIENCE * outstanding);
 	}
 }
 
@@ -47,13 +61,13 @@ static void what_was_not_believed_is_asked_about(void **state)
 	struct roci_far_answer f = {0};
 
 	assert_false(roci_far_answer_reached(&f, 0));
-	roci_far_answer_counts(&f, 0xffffff);
+	roci_far_answer_counts(&f, 0xffffff, 8192);
 	assert_false(roci_far_answer_reached(&f, 0xfffff0));
 	assert_true(roci_far_answer_reached(&f, 0xffffff));
 	assert_false(roci_far_answer_reached(&f, 0xffffff)); /* once */
-	roci_far_answer_counts(&f, 5);
+	roci_far_answer_counts(&f, 5, 8192);
 	assert_true(roci_far_answer_reached(&f, 6));
-	roci_far_answer_counts(&f, 5);
+	roci_far_answer_counts(&f, 5, 8192);
 	assert_false(roci_far_answer_reached(&f, 7));
 	assert_false(roci_far_answer_reached(&f, 5));
 }
@@ -288,6 +302,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(the_oldest_and_the_newest_are_near),
 		cmocka_unit_test(patience_needs_equal_answers),
+		cmocka_unit_test(patience_grows_with_what_is_outstanding),
 		cmocka_unit_test(what_was_not_believed_is_asked_about),
 		cmocka_unit_test(there_is_one_question_in_a_while),
 		cmocka_unit_test(a_late_peer_costs_nothing),

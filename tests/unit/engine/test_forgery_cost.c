@@ -232,6 +232,60 @@ static void requests(void **state)
 	}
 }
 
+/* ---- with RANGES ---- */
+
+static bool arrives(struct pair *p, uint32_t ahead, uint16_t port)
+{
+	static const struct attack attack = {"", ROCI_OP_SEND_ONLY, 8, false, false};
+	struct roci_qp *qp = p->side[ATTACKED].qp;
+	struct roci_rx rx = packet(p, &attack, port);
+	uint32_t count = qp->resp.early.count, epsn = qp->resp.epsn;
+
+	rx.pkt.psn = roci_psn_add(epsn, ahead);
+	roci_engine_rx(qp->e, p->now, &rx);
+	return qp->resp.early.count != count || qp->resp.epsn != epsn;
+}
+
+/* The peer is told what is missing. After every third packet `gap` are lost, as long as what comes is kept. Returns how
+ * far that went. */
+static uint32_t lose_many(struct pair *p, enum situation s, uint32_t gap)
+{
+	uint32_t end = 1;
+
+	p->side[ATTACKED].qp->resp.ranges.offered = true;
+	for (unsigned i = 0; i < 900 && end < 20000 && arrives(p, end, right_port(p, s)); i++)
+		end += 1 + (i % 3 ? 0 : gap);
+	return end;
+}
+
+/* The same with a burst of losses behind, that are sent again: what is missing is expected, whoever sends it. */
+static void requests_among_losses(void **state)
+{
+	for (enum situation s = ESTABLISHED; s < SITUATIONS; s++) {
+		double count = 0, cost;
+		struct pair *p;
+		uint32_t end;
+
+		if (s == NOT_SHOWN)
+			continue; /* it has been offered nothing */
+		p = connection(s);
+		end = lose_many(p, s, s == ESTABLISHED ? 100 : 1) + 2 * ROCI_REORDER_AHEAD;
+		for (uint32_t ahead = end; ahead-- > 0;) {
+			if (!arrives(p, ahead, right_port(p, s)))
+				continue;
+			count++;
+			pair_free(p);
+			p = connection(s);
+			lose_many(p, s, s == ESTABLISHED ? 100 : 1);
+		}
+		cost = bits(1.0 / PSNS * (s == ESTABLISHED ? count / PSNS / PORTS + 1.0 / PSNS : count / PSNS));
+		put("SEND, many packets are missing", situations[s], cost);
+		assert_true(count > 1);
+		assert_true(cost >= LEAST);
+		pair_free(p);
+	}
+}
+
 /* ---- the known port ---- */
 
 /* How many PSNs make the port of a request the known one, and how many packets do without any. */
@@ -441,6 +495,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(requests),
+		cmocka_unit_test(requests_among_losses),
 		cmocka_unit_test(another_port_becomes_the_known_one),
 		cmocka_unit_test(answers),
 		cmocka_unit_test(an_answer_again_and_again),
