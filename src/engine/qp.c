@@ -212,18 +212,36 @@ enum roci_qp_state roci_qp_state(const struct roci_qp *qp)
 	return qp->state;
 }
 
+/* Packets leave from port 4791 from now on. */
+static void leave_own_port(struct roci_qp *qp)
+{
+	struct roci_av *av = &qp->attr.av;
+
+	if (qp->type == ROCI_QPT_RC && av->src_port != av->mad_port && !qp->own_port_again)
+		qp->own_port = av->src_port;
+	qp->own_port_again = false;
+	av->src_port = av->mad_port;
+}
+
 void roci_qp_address(struct roci_qp *qp)
 {
-	qp->attr.av.peer_port = qp->peer.shown && !qp->peer.sprays ? qp->peer.port : 0;
-	if (qp->attr.av.peer_port == ROCI_UDP_PORT)
-		qp->attr.av.src_port = qp->attr.av.mad_port;
+	struct roci_av *av = &qp->attr.av;
+
+	av->peer_port = qp->peer.shown && !qp->peer.sprays ? qp->peer.port : 0;
+	if (av->peer_port == ROCI_UDP_PORT && !qp->own_port_again) {
+		leave_own_port(qp);
+	} else if (av->peer_port && av->peer_port != ROCI_UDP_PORT && qp->own_port) {
+		av->src_port = qp->own_port;
+		qp->own_port = 0;
+		qp->own_port_again = true;
+	}
 }
 
 void roci_qp_peer_silent(struct roci_qp *qp, bool long_since)
 {
 	qp->peer.silent = long_since;
-	if (!qp->peer.shown)
-		qp->attr.av.src_port = qp->attr.av.mad_port;
+	if (!qp->peer.shown || (qp->own_port_again && long_since))
+		leave_own_port(qp);
 }
 
 void roci_qp_make_ready(struct roci_qp *qp)

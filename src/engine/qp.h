@@ -106,6 +106,8 @@ struct roci_qp {
 	struct roci_srq *srq;
 	struct roci_path *path;      /* RC and UC from RTR on */
 	struct roci_peer_port peer;  /* that packets of the peer come from; RC and UC */
+	uint16_t own_port;           /* RC: what packets left from before they left from 4791; 0: none was given up */
+	bool own_port_again;         /* they leave from it again */
 	_Atomic uint32_t *published; /* by the driver, see roci_qp_publish(); NULL: nowhere */
 	uint64_t load_at;            /* when it last sent a request or a READ response; 0: never */
 	struct roci_event_source event;
@@ -133,9 +135,12 @@ static inline bool roci_qp_is_connected(const struct roci_qp *qp)
 	return qp->type == ROCI_QPT_RC && (qp->state == ROCI_QPS_RTS || qp->state == ROCI_QPS_SQD);
 }
 /* The peer has shown its port, or an address vector was set. A peer that sends from port 4791 is answered from there
- * (av.mad_port): a firewall that knows no RoCE may have seen just that way. */
+ * (av.mad_port): a firewall that knows no RoCE may have seen just that way. Where it sends from another port later, it
+ * was far away and thought too early that we are silent, or we that it is: then packets leave from the own port again.
+ */
 void roci_qp_address(struct roci_qp *qp);
-/* No answer comes from the peer. Where nothing ever came from it, packets leave from port 4791 from now on. long_since:
+/* No answer comes from the peer. Where nothing ever came from it, packets leave from port 4791 from now on; and after
+ * a long silence where they leave from the own port again, but this time for good. long_since:
  * perhaps its port has changed, so its answers prove less (roci_completer_proof()). */
 void roci_qp_peer_silent(struct roci_qp *qp, bool long_since);
 /* The QP is about to fail or to be reset: nobody fetches payload of what it sent any more. */

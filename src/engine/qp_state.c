@@ -160,8 +160,11 @@ static void take_values(struct roci_qp *qp, const struct roci_qp_attr *a, unsign
 		qp->attr.av.local = local;
 	else if (qp->type != ROCI_QPT_RC)
 		qp->attr.av.local = 0;
-	if (mask & ROCI_QP_AV)
+	if (mask & ROCI_QP_AV) {
+		qp->own_port = 0;
+		qp->own_port_again = false;
 		roci_qp_address(qp);
+	}
 	qp->req.ack_timer.retries_left = qp->attr.retry_cnt;
 	qp->req.rnr.retries_left = qp->attr.rnr_retry;
 }

@@ -258,6 +258,52 @@ static void a_peer_that_answers_keeps_the_port_secret(void **state)
 	pair_free(p);
 }
 
+/* A round trip longer than the patience of a sender that has measured none: no firewall. */
+static void a_far_peer_keeps_the_port_secret(void **state)
+{
+	struct pair_options o = pair_defaults();
+	struct pair *p = pair_create(&o);
+	uint16_t port = port_of(p, 0);
+
+	pair_send(p, 0, ROCI_WR_RDMA_WRITE, 1, 0, 64, 0);
+	assert_true(pair_turn(p, 0));
+	p->now += 150 * MS;
+	roci_engine_timers(p->side[0].e, p->now);
+	assert_int_equal(port_of(p, 0), ROCI_UDP_PORT);
+	assert_true(pair_turn(p, 1)); /* the answer to the first packet */
+	pair_expect(p, 0, 1, ROCI_WC_SUCCESS);
+	assert_int_equal(port_of(p, 0), port);
+	for (uint64_t n = 0; n < 20; n++) {
+		pair_send(p, n & 1, ROCI_WR_RDMA_WRITE, n, 0, 64, 0);
+		pair_run(p);
+		pair_expect(p, n & 1, n, ROCI_WC_SUCCESS);
+	}
+	assert_int_equal(port_of(p, 0), port);
+	pair_free(p);
+}
+
+/* A peer behind a firewall that is answered from its own port, whatever we send from: then that way was not open. */
+static void a_port_that_was_taken_back_in_vain_is_left_for_good(void **state)
+{
+	struct pair_options o = pair_defaults();
+	struct pair *p = pair_create(&o);
+
+	p->filter = firewall_of_1;
+	pair_send(p, 0, ROCI_WR_RDMA_WRITE, 1, 0, 64, 0);
+	pair_turn(p, 0);
+	p->now += 150 * MS;
+	roci_engine_timers(p->side[0].e, p->now);
+	assert_int_equal(port_of(p, 0), ROCI_UDP_PORT);
+	pair_send(p, 1, ROCI_WR_RDMA_WRITE, 2, 0, 64, 0); /* from a port of its own */
+	assert_true(pair_turn(p, 1));
+	assert_int_not_equal(port_of(p, 0), ROCI_UDP_PORT);
+	pair_run_until(p, p->now + 2000 * MS);
+	pair_expect(p, 0, 1, ROCI_WC_SUCCESS);
+	pair_expect(p, 1, 2, ROCI_WC_SUCCESS);
+	assert_int_equal(port_of(p, 0), ROCI_UDP_PORT);
+	pair_free(p);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -272,6 +318,8 @@ int main(void)
 		cmocka_unit_test(one_that_sends_from_4791_is_answered_from_there),
 		cmocka_unit_test(firewalls_are_passed),
 		cmocka_unit_test(a_peer_that_answers_keeps_the_port_secret),
+		cmocka_unit_test(a_far_peer_keeps_the_port_secret),
+		cmocka_unit_test(a_port_that_was_taken_back_in_vain_is_left_for_good),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
