@@ -157,8 +157,8 @@ static void examine_ptrace(struct findings *findings, const struct doctor_host *
 		finding_add(findings, FINDING_NOTE, "ptrace",
 			    "processes may not copy from each other's memory: UCX and MPI use their slower ways on one "
 			    "host; %s",
-			    scope == 1 ? "the local path of roci0 (ROCI_PATH=local) allows it to its own processes"
-				       : "roci0 takes the wire, also where ROCI_PATH=local asks for the local path");
+			    scope == 1 ? "the local path of roci0 allows it to processes of this user"
+				       : "roci0 takes the wire in place of its local path");
 	finding_proof(finding, "/proc/sys/kernel/yama/ptrace_scope is %s", line);
 	finding_fix(finding, "sudo sysctl -w kernel.yama.ptrace_scope=0");
 }

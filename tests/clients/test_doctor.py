@@ -158,7 +158,7 @@ def no_rundir():
 
 
 def ptrace_scope():
-    for scope, local in (1, 'the local path of roci0 (ROCI_PATH=local) allows it'), (2, 'roci0 takes the wire, also where ROCI_PATH=local'):
+    for scope, local in (1, 'the local path of roci0 allows it'), (2, 'roci0 takes the wire in place of its local path'):
         fake = f'mount -t tmpfs none /proc/sys/kernel && mkdir /proc/sys/kernel/yama && echo {scope} >/proc/sys/kernel/yama/ptrace_scope'
         expect(doctor(before=fake), 'ptrace', 'note', local, f'ptrace_scope is {scope}', 'sysctl -w kernel.yama.ptrace_scope=0')
 
