@@ -178,11 +178,12 @@ def libraries_missing():
 
 
 @contextlib.contextmanager
-def serving():
+def serving(host=None):
     """`roci serve` at the other end."""
-    server = there.start(ROCI, 'serve', plain=True)
+    host = host or there
+    server = host.start(ROCI, 'serve', plain=True)
     try:
-        wait_until('roci serve', lambda: there.listens(18518) or not server.running())
+        wait_until('roci serve', lambda: host.listens(18518) or not server.running())
         check(server.running(), server.report())
         yield
     finally:
@@ -201,6 +202,18 @@ def a_host():
     expect(findings, 'peer-send', 'ok', 'a small SEND gets through', 'roci0 here and roci0 there')
     expect(findings, 'peer-out', 'ok', 'full packets get there')
     expect(findings, 'peer-in', 'ok', 'full packets come back')
+
+
+def this_host():
+    """`roci serve` on this machine: packets are sent all the same, not copied from memory to memory."""
+    def received():
+        return json.loads(here.run('ip', '-s', '-j', 'link', 'show', 'lo'))[0]['stats64']['rx']['bytes']
+    with serving(here):
+        before = received()
+        findings = doctor('127.0.0.1')
+        grown = received() - before
+    expect(findings, 'peer-out', 'ok', 'full packets get there', 'ROCI_PATH=wire roci ping')
+    check(grown > 2 * 65536, f'{grown} bytes went through loopback')
 
 
 def a_host_over_ipv6():
@@ -347,6 +360,7 @@ tap([
     ('the libraries are missing', libraries_missing),
     ('a host, sent to and back', a_host),
     ('a host over IPv6', a_host_over_ipv6),
+    ('this host', this_host),
     ('MTUs that differ', mtus_that_differ),
     ('masks that differ', masks_that_differ),
     ('packets that go in fragments', fragments),
