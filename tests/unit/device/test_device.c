@@ -326,6 +326,20 @@ static void a_thread_that_waits_drives(void **state)
 	roci_device_put(dev);
 }
 
+/* Until so many threads are in roci_device_wait(). */
+static void wait_for_waiters(struct roci_device *dev, unsigned count)
+{
+	unsigned waiting = 0;
+
+	for (unsigned i = 0; waiting != count; i++) {
+		assert_true(i < 10000); /* ten seconds */
+		usleep(1000);
+		roci_device_lock(dev);
+		waiting = dev->turns.waiting;
+		roci_device_unlock(dev);
+	}
+}
+
 /* Threads wait for an event that does not come. One is cancelled; the device is closed under the others. */
 static void threads_that_wait_hold_nothing_up(void **state)
 {
@@ -336,6 +350,7 @@ static void threads_that_wait_hold_nothing_up(void **state)
 	atomic_store(&completions, 0);
 	for (unsigned i = 0; i < 3; i++)
 		assert_int_equal(pthread_create(&threads[i], NULL, wait_for_completion, dev), 0);
+	wait_for_waiters(dev, 3); /* none comes to a device that is closed */
 	assert_int_equal(pthread_cancel(threads[0]), 0);
 	assert_int_equal(pthread_join(threads[0], NULL), 0);
 	ud_open(&u, dev);
