@@ -285,7 +285,7 @@ static bool fill_from(struct roci_qp *qp, struct roci_tx_batch *batch)
 	unsigned before = batch->count, responses;
 	bool more;
 
-	if (roci_probe_fill(qp, batch) || roci_selective_offer(qp, batch))
+	if (roci_probe_fill(qp, batch) || (qp->req.selective.offer_due && roci_selective_offer(qp, batch)))
 		return true;
 	if (roci_responder_fill(qp, batch, TX_QUANTUM))
 		return true;

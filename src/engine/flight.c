@@ -78,23 +78,28 @@ static void acked(struct roci_qp *qp, uint64_t bytes, const struct roci_sent *se
 		wake_blocked(qp->path);
 }
 
-void roci_flight_acked(struct roci_qp *qp, uint32_t packets, uint64_t bytes)
+static void far_acked(struct roci_qp *qp, uint32_t packets, uint64_t bytes)
 {
 	struct roci_requester *r = &qp->req;
+	struct roci_scoreboard *b = &r->selective.board;
 	uint32_t newest = roci_psn_add(r->window.una, ROCI_PSN_MASK), known;
-	const struct roci_sent *sent = NULL;
+	const struct roci_sent *sent = roci_scoreboard_has(b, newest) ? NULL : sent_once(qp, newest);
 
-	if (!roci_scoreboard_has(&r->selective.board, newest))
-		sent = sent_once(qp, newest);
-	known = roci_scoreboard_advance(&r->selective.board, r->window.una);
-
-	if (!qp->path->far) {
-		roci_path_acked(qp->path, qp->e->now, bytes, NULL);
-		roci_flight_release(qp);
-		return;
-	}
+	known = roci_scoreboard_advance(b, r->window.una);
 	acked(qp, known < packets ? bytes - bytes * known / packets : 0, sent);
 	roci_sent_log_advance(&r->log, r->window.una);
+}
+
+void roci_flight_acked(struct roci_qp *qp, uint32_t packets, uint64_t bytes)
+{
+	if (qp->path->far) {
+		far_acked(qp, packets, bytes);
+		return;
+	}
+	if (qp->req.selective.agreed)
+		roci_scoreboard_advance(&qp->req.selective.board, qp->req.window.una);
+	roci_path_acked(qp->path, qp->e->now, bytes, NULL);
+	roci_flight_release(qp);
 }
 
 void roci_flight_marked(struct roci_qp *qp, uint32_t count, uint32_t newest)

@@ -12,7 +12,6 @@
 #define CWND_MAX         (2u << 20)
 #define QUEUE_TARGET_NS  1500000u /* queueing delay that counts as congestion */
 #define BASE_RTT_LIFE_NS 10000000000u
-#define FAR_NS           1000000u    /* a round trip that is longer than threads wait for a processor, mostly */
 #define RTT_UNKNOWN_NS   1000000u    /* stands for the round trip before one was measured */
 #define RATE_FIRST       1000000000u /* bytes per second */
 #define RATE_MIN         10000000u
@@ -92,11 +91,6 @@ static void go_near(struct roci_path *p)
 	roci_timer_set(p->timers, &p->timer, ROCI_TIMER_OFF);
 }
 
-bool roci_path_may_be_far(const struct roci_path *p)
-{
-	return !p->fixed && !p->was_near && p->base_rtt >= FAR_NS;
-}
-
 void roci_path_agree(struct roci_path *p, uint64_t now)
 {
 	p->agreed = true;
@@ -112,7 +106,7 @@ static void measured(struct roci_path *p, uint64_t now, uint64_t rtt_ns)
 		p->base_rtt = rtt_ns;
 		p->base_rtt_at = now;
 	}
-	if (rtt_ns < FAR_NS)
+	if (rtt_ns < ROCI_PATH_FAR_NS)
 		go_near(p);
 	else if (p->agreed)
 		roci_path_agree(p, now);

@@ -30,6 +30,9 @@
  * of 128 KiB: longer payload is not carried there. */
 #define ROCI_PATH_LOCAL_WINDOW (UINT64_C(48) << 10)
 
+/* A round trip that is longer than threads wait for a processor, mostly. */
+#define ROCI_PATH_FAR_NS UINT64_C(1000000)
+
 struct roci_path {
 	struct roci_list all;     /* in e->paths */
 	struct roci_list blocked; /* QPs that wait for window, by qp->blocked */
@@ -90,7 +93,10 @@ static inline uint32_t roci_path_ack_every(const struct roci_path *p)
 	return packets >= 256 ? 16 : packets >= 64 ? 8 : packets >= 16 ? 4 : 1;
 }
 /* Whether a round trip may turn out to be long enough for a model. */
-bool roci_path_may_be_far(const struct roci_path *p);
+static inline bool roci_path_may_be_far(const struct roci_path *p)
+{
+	return p->base_rtt >= ROCI_PATH_FAR_NS && !p->fixed && !p->was_near;
+}
 /* A peer was found to tell what is missing (ranges.h): the path is far if its round trip says so. */
 void roci_path_agree(struct roci_path *p, uint64_t now);
 /* A packet of `bytes` was sent, and counts in p->flight. For a far path: fills *state. */

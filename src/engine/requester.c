@@ -278,7 +278,7 @@ bool roci_requester_fill(struct roci_qp *qp, struct roci_tx_batch *batch, unsign
 
 	if (quantum > room)
 		quantum = room;
-	if (may_send(qp) && roci_selective_fill(qp, batch, before + quantum))
+	if (qp->req.selective.agreed && may_send(qp) && roci_selective_fill(qp, batch, before + quantum))
 		return batch->count - before == quantum;
 	while (may_send(qp) && sq->next != sq->tail) {
 		if (sq->next == sq->started && !start_request(qp))
@@ -294,7 +294,7 @@ bool roci_requester_fill(struct roci_qp *qp, struct roci_tx_batch *batch, unsign
 		if (!send_one(qp, batch))
 			break;
 	}
-	if (qp->path && sq->next == sq->tail && batch->count != before)
+	if (qp->path && qp->path->far && sq->next == sq->tail && batch->count != before)
 		roci_path_idle(qp->path);
 	if (batch->count != before && qp->timer.at == ROCI_TIMER_OFF)
 		qp->service->start_timer(qp);

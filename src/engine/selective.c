@@ -25,7 +25,7 @@ void roci_selective_sent(struct roci_qp *qp)
 	struct roci_selective *s = &qp->req.selective;
 	uint64_t now = qp->e->now, pause = 2 * qp->path->srtt + OFFER_PAUSE_NS;
 
-	if (s->agreed || !qp->secret || !roci_path_may_be_far(qp->path) || s->offers == OFFERS_MAX)
+	if (s->agreed || !qp->secret || s->offers == OFFERS_MAX)
 		return;
 	if (roci_send_window_packets(&qp->req.window) < OFFER_AFTER || (s->offers && now - s->offer_at < pause))
 		return;
@@ -44,8 +44,6 @@ bool roci_selective_offer(struct roci_qp *qp, struct roci_tx_batch *batch)
 				  .psn = roci_psn_add(qp->req.window.una, ROCI_PSN_MASK),
 				  .payload_len = ROCI_OFFER_BYTES};
 
-	if (!s->offer_due)
-		return false;
 	if (batch->count == ROCI_TX_BATCH || batch->span_count == ROCI_TX_SPANS)
 		return true;
 	s->offer_due = false;
@@ -264,7 +262,7 @@ bool roci_selective_fill(struct roci_qp *qp, struct roci_tx_batch *batch, unsign
 {
 	uint32_t psn;
 
-	if (!qp->req.selective.agreed || qp->req.window.next != qp->req.window.max)
+	if (qp->req.window.next != qp->req.window.max)
 		return false;
 	while (roci_scoreboard_next(&qp->req.selective.board, &psn)) {
 		if (batch->count >= end || batch->span_count + ROCI_MAX_SGE > ROCI_TX_SPANS)

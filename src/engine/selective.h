@@ -29,14 +29,15 @@ struct roci_selective {
 	struct roci_scoreboard board;
 };
 
-/* The requester has sent something: offers RANGES to the peer of a far path, now and then until it answers. */
+/* The requester has sent something, on a path that may be far: offers RANGES to the peer of a far path, now and then
+ * until it answers. */
 void roci_selective_sent(struct roci_qp *qp);
-/* Adds the OFFER that is due to *batch. True where there is no room for it. */
+/* Adds the OFFER, which is due, to *batch. True where there is no room for it. */
 bool roci_selective_offer(struct roci_qp *qp, struct roci_tx_batch *batch);
 /* A RANGES packet came. */
 void roci_selective_rx(struct roci_qp *qp, const struct roci_rx *rx);
-/* Adds packets that were lost to *batch, up to `end` packets in all. True where more are waiting: nothing new may be
- * sent before them. */
+/* The peer has agreed: adds packets that were lost to *batch, up to `end` packets in all. True where more are waiting:
+ * nothing new may be sent before them. */
 bool roci_selective_fill(struct roci_qp *qp, struct roci_tx_batch *batch, unsigned end);
 /* Silence, and no answer to probes: all that the peer did not name counts as lost. */
 void roci_selective_lose_all(struct roci_qp *qp);

@@ -428,6 +428,7 @@ static void response_delivered(struct sim *sim, struct sim_qp *qp, const struct 
 			rnr_delivered(sim, qp, off, pkt->syndrome & ROCI_AETH_VALUE_MASK);
 		finish_empty_reads(qp, off);
 		break;
+	case ROCI_KIND_RANGES: finish_empty_reads(qp, off); break;
 	default: break;
 	}
 }
@@ -436,9 +437,10 @@ void sim_monitor_delivered(struct sim *sim, struct sim_host *to, const struct ro
 {
 	struct sim_qp *dest = sim_find_qp(sim, pkt->dest_qpn);
 
-	if (roci_kind_is_notice(pkt->op->kind) || (pkt->op->response && dest->type == ROCI_QPT_UC))
+	if (pkt->op->response ? dest->type == ROCI_QPT_UC
+			      : roci_kind_is_notice(pkt->op->kind) && pkt->op->kind != ROCI_KIND_RANGES)
 		return;
-	if (pkt->op->response)
+	if (pkt->op->response || pkt->op->kind == ROCI_KIND_RANGES)
 		response_delivered(sim, dest, pkt);
 	else
 		request_delivered(dest->peer, pkt);

@@ -41,6 +41,8 @@ void sim_net_draw(struct sim *sim)
 	if (rng_once_in(&sim->plan, 2))
 		net->jitter_ns = rng_below(&sim->plan, net->delay_ns);
 	net->reorder_ns = rng_range(&sim->plan, 1, 400) * US;
+	if (sim->far)
+		net->delay_ns += MS / 2;
 	net->stray = rng_once_in(&sim->plan, 4) ? draw_rate(sim) : 0;
 	net->ce = rng_once_in(&sim->plan, 4) ? draw_rate(sim) : 0;
 	if (kind == 0)

@@ -333,6 +333,7 @@ static void setup_mr(struct sim *sim, struct sim_mr *mr)
 static void setup_qp(struct sim *sim, struct sim_qp *qp)
 {
 	struct roci_qp_init init = {.qpn = qp->qpn,
+				    .secret = sim->far ? 0x5ec0000000000000 + qp->qpn : 0,
 				    .type = qp->type,
 				    .pd = qp->pd,
 				    .send_cq = qp->send_cq->cq,

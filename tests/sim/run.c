@@ -133,6 +133,7 @@ bool sim_run(struct sim *sim, uint64_t seed)
 {
 	sim->seed = seed;
 	sim->flushes = seed % 5 == 0;
+	sim->far = seed % 7 == 3;
 	sim->kick = false;
 	sim->stats.programs++;
 	rng_init(&sim->plan, seed, 1);

@@ -385,7 +385,9 @@ struct sim {
 	bool rings;    /* RC goes by the local path: --rings */
 	bool attacked; /* by the attacker of attack.c */
 	bool spoiled;  /* with success: the program ends */
-	bool flushes;  /* has FLUSHes: one seed in five, none of which has a name */
+	bool far; /* round trips of milliseconds, peers that tell what is missing: one seed in seven, none of which has
+		     a name */
+	bool flushes; /* has FLUSHes: one seed in five, none of which has a name */
 	jmp_buf fail;
 	char reason[512];
 	struct rng plan, app, netrng;
