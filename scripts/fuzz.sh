@@ -58,7 +58,7 @@ if [ "$minutes" = --keep ]; then
 		kept=tests/fuzz/corpus/$target
 		rm -rf "$build/kept"
 		mkdir -p "$build/kept" "$kept" "$build/corpus/$target"
-		"$build/tests/fuzz/fuzz_$target" -merge=1 -max_len=1024 "$build/kept" "$kept" "$build/corpus/$target" 2>&1 |
+		"$build/tests/fuzz/fuzz_$target" -set_cover_merge=1 -use_counters=0 -max_len=1024 "$build/kept" "$kept" "$build/corpus/$target" 2>&1 |
 			grep -E '^MERGE-OUTER: [0-9]+ new|ERROR'
 		rm -rf "$kept"
 		mv "$build/kept" "$kept"
