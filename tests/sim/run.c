@@ -62,7 +62,9 @@ static void run_until_quiet(struct sim *sim)
 
 	settle(sim);
 	while ((ev = sim_next_event(sim))) {
+		sim->event = ev;
 		handle(sim, ev);
+		sim->event = NULL;
 		sim_event_free(sim, ev);
 		settle(sim);
 		sim_check(sim, ++events < MAX_EVENTS, "never comes to rest: %u events", events);
@@ -144,7 +146,10 @@ bool sim_run(struct sim *sim, uint64_t seed)
 	sim_clock_reset(sim);
 	sim_memory_reset(sim);
 	sim->spoiled = false;
+	sim->event = NULL;
 	if (setjmp(sim->fail)) {
+		if (sim->event)
+			sim_event_free(sim, sim->event);
 		sim->stats.failed += !sim->spoiled;
 		if (sim->spoiled)
 			end_early(sim);

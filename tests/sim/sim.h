@@ -410,6 +410,7 @@ struct sim {
 	struct sim_event **heap;
 	unsigned heap_len, heap_cap;
 	uint64_t seq;
+	struct sim_event *event; /* under way; NULL: none */
 	struct sim_event *free_events;
 	struct sim_packet *free_packets;
 	uint8_t *scratch;
