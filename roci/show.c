@@ -1,7 +1,10 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 #include <stdarg.h>
+#include <string.h>
+#include <unistd.h>
 
 #include "show.h"
+#include "stats_find.h"
 
 void show_init(struct show *show)
 {
@@ -10,10 +13,29 @@ void show_init(struct show *show)
 		bar_init(&show->bar, stderr);
 }
 
+/* The mover knows the device, but not the path that it took to the peer: the device's counters tell, where this session
+ * is the first that was connected since the last look. */
+static const char *path_taken(struct show *show, const char *path)
+{
+	struct roci_stats_file found;
+	char why[STATS_WHY_CHARS];
+	uint64_t before = show->local_qps;
+	bool alive;
+
+	if (strcmp(path, "roci0 over udp") || stats_find(getpid(), &found, &alive, why))
+		return path;
+	show->local_qps = found.device.local_qps;
+	return show->local_qps > before ? "roci0 over shared memory" : path;
+}
+
 void show_event(void *context, const struct mover_event *event)
 {
 	struct show *show = context;
-	(show->json ? show_json : show_people)(show, event);
+	struct mover_event shown = *event;
+
+	if (event->type == MOVER_CONNECTED)
+		shown.path = path_taken(show, event->path);
+	(show->json ? show_json : show_people)(show, &shown);
 }
 
 void show_ticket(struct show *show, const struct mover_ticket *ticket, const char *file)

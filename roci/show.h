@@ -22,7 +22,8 @@ struct show {
 	bool ticket_shown; /* the next ticket is not the first */
 	struct bar bar;
 	unsigned bar_session;
-	char where[64];         /* "roci0 over udp" */
+	char where[64];     /* "roci0 over udp" */
+	uint64_t local_qps; /* queue pairs of this process that took the local path, when a session was last shown */
 	uint64_t printed_at_ns; /* without a terminal: the time of the last line of progress */
 };
 

@@ -19,7 +19,8 @@ def ticket_file():
         check(os.stat(recv.ticket).st_mode & 0o777 == 0o600, 'others can read the ticket')
         _, said = roci('send', path, '@' + recv.ticket)
         says(r'offering 1 entry, 8 B, device roci0 \(embedded: ', said)
-        says(r'connected to 127\.0\.0\.1 via roci0 over udp, mode write, 1 QP\n', said)
+        path = 'udp' if os.environ.get('ROCI_PATH') == 'wire' else 'shared memory'
+        says(rf'connected to 127\.0\.0\.1 via roci0 over {path}, mode write, 1 QP\n', said)
         says(r'sent 1 entry, 8 B in ', said)
         said = recv.ends()
         says(r'listening on port \d+, device roci0 \(embedded', said)
