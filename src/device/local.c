@@ -101,6 +101,7 @@ static void take_back(void *driver, uint16_t local, uint32_t dest_qpn)
 	if (!p)
 		return;
 	roci_local_ring_revoke(&p->out, 0, 0, dest_qpn);
+	roci_local_spill_revoke(&p->spill, 0, 0, dest_qpn);
 	roci_local_settle(l, p);
 }
 
@@ -111,6 +112,7 @@ static void close_window(void *driver, const void *base, uint64_t len)
 	for (unsigned i = 0; l->own && i < l->count; i++)
 		if (l->peers[i]) {
 			roci_local_ring_revoke_responses(&l->peers[i]->out, (uintptr_t)base, len);
+			roci_local_spill_revoke_responses(&l->peers[i]->spill, (uintptr_t)base, len);
 			roci_local_settle(l, l->peers[i]);
 		}
 }
@@ -263,13 +265,45 @@ int roci_local_find(struct roci_local *l, uint32_t qpn, const char **why)
 
 /* ---- packets ---- */
 
+static uint64_t readers_place(const struct roci_local_peer *p)
+{
+	return atomic_load_explicit(&p->out.ring->head, memory_order_acquire);
+}
+
+/* The reader has gone on since the last attempt. */
+static bool may_pump(const struct roci_local_peer *p)
+{
+	return !roci_local_spill_is_empty(&p->spill) && readers_place(p) != p->pumped_at;
+}
+
+static void pump(struct roci_local_peer *p)
+{
+	p->pumped_at = readers_place(p);
+	roci_local_spill_pump(&p->spill, &p->out);
+}
+
+/* Behind those that wait already. */
+static bool put(struct roci_local_peer *p, const struct roci_tx_packet *packet, const struct roci_span *spans)
+{
+	bool by_reference = packet->payload_len > ROCI_LOCAL_INLINE;
+
+	if (may_pump(p))
+		pump(p);
+	if (roci_local_spill_is_empty(&p->spill)) {
+		if (roci_local_ring_put(&p->out, packet->header, packet->header_len, spans, packet->span_count,
+					packet->payload_len, by_reference))
+			return true;
+		p->pumped_at = p->out.head;
+	}
+	return roci_local_spill_put(&p->spill, packet->header, packet->header_len, spans, packet->span_count,
+				    packet->payload_len, by_reference);
+}
+
 void roci_local_send(struct roci_local *l, const struct roci_tx_packet *packet, const struct roci_span *spans)
 {
 	struct roci_local_peer *p = roci_local_peer(l, packet->av->local);
-	bool by_reference = packet->payload_len > ROCI_LOCAL_INLINE;
 
-	if (!p || !roci_local_ring_put(&p->out, packet->header, packet->header_len, spans, packet->span_count,
-				       packet->payload_len, by_reference)) {
+	if (!p || !put(p, packet, spans)) {
 		l->stats->local_lost++;
 		return;
 	}
@@ -341,6 +375,13 @@ static unsigned drain(struct roci_local *l, uint64_t now, uint16_t local, struct
 	return n;
 }
 
+static void pump_and_show(struct roci_local *l, struct roci_local_peer *p)
+{
+	pump(p);
+	l->unpublished = true;
+	roci_local_flush(l);
+}
+
 unsigned roci_local_receive(struct roci_local *l, uint64_t now)
 {
 	unsigned n = 0;
@@ -356,6 +397,8 @@ unsigned roci_local_receive(struct roci_local *l, uint64_t now)
 
 		if (p && !p->dead && p->in.ring && roci_local_ring_waits(&p->in))
 			n += drain(l, now, (uint16_t)(i + 1), p);
+		if (p && !p->dead && may_pump(p))
+			pump_and_show(l, p);
 	}
 	l->stats->local_received += n;
 	return n;
@@ -370,7 +413,7 @@ bool roci_local_waits(const struct roci_local *l)
 	for (unsigned i = 0; i < l->count; i++) {
 		const struct roci_local_peer *p = l->peers[i];
 
-		if (p && !p->dead && p->in.ring && roci_local_ring_waits(&p->in))
+		if (p && !p->dead && ((p->in.ring && roci_local_ring_waits(&p->in)) || may_pump(p)))
 			return true;
 	}
 	return false;
@@ -408,6 +451,7 @@ void roci_local_remove_region(struct roci_local *l, const struct roci_mr_attr *a
 	for (unsigned i = 0; i < l->count; i++)
 		if (l->peers[i]) {
 			roci_local_ring_revoke(&l->peers[i]->out, (uintptr_t)attr->base, attr->len, 0);
+			roci_local_spill_revoke(&l->peers[i]->spill, (uintptr_t)attr->base, attr->len, 0);
 			roci_local_settle(l, l->peers[i]);
 		}
 }

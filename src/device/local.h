@@ -11,6 +11,7 @@
 #include <sys/types.h>
 
 #include "device/local_ring.h"
+#include "device/local_spill.h"
 #include "device/registry.h"
 #include "device/stats.h"
 #include "engine/engine.h"
@@ -26,7 +27,9 @@ struct roci_local_peer {
 	struct roci_local_ring *in_ring;  /* from it to us */
 	struct roci_local_reader in;      /* .ring NULL: it has not attached yet */
 	struct roci_local_writer out;
-	uint64_t token; /* our guard page for its copies */
+	struct roci_local_spill spill; /* what found `out` full */
+	uint64_t pumped_at;            /* the reader's place when it was last tried to empty that */
+	uint64_t token;                /* our guard page for its copies */
 };
 
 struct roci_side_door;

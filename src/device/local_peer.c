@@ -108,6 +108,7 @@ static void unmap(struct roci_local_peer *p)
 		munmap(p->in_ring, sizeof(*p->in_ring));
 	if (p->shared)
 		munmap(p->shared, sizeof(*p->shared));
+	roci_local_spill_free(&p->spill);
 	free(p);
 }
 
