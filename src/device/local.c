@@ -426,13 +426,20 @@ bool roci_local_sleeps(struct roci_local *l)
 		return true;
 	atomic_store(&l->own->sleeping, 1);
 	atomic_thread_fence(memory_order_seq_cst);
-	return !roci_local_waits(l);
+	l->asleep = !roci_local_waits(l);
+	return l->asleep;
 }
 
 void roci_local_awake(struct roci_local *l)
 {
+	l->asleep = false;
 	if (l->own)
 		atomic_store_explicit(&l->own->sleeping, 0, memory_order_relaxed);
+}
+
+bool roci_local_knocked(const struct roci_local *l)
+{
+	return l->own && l->asleep && !atomic_load_explicit(&l->own->sleeping, memory_order_relaxed);
 }
 
 /* ---- what peers may reach ---- */

@@ -48,6 +48,7 @@ struct roci_local {
 	unsigned count;
 	uint32_t attaches; /* that were seen */
 	bool unpublished;  /* something was sent since the last flush */
+	bool asleep;       /* a thread sleeps, and waits for a knock */
 	struct roci_rx rx;
 };
 
@@ -78,6 +79,9 @@ bool roci_local_waits(const struct roci_local *l);
 /* The thread is about to sleep. False: something waits. */
 bool roci_local_sleeps(struct roci_local *l);
 void roci_local_awake(struct roci_local *l);
+/* Whether a peer has knocked for a thread that still sleeps. Peers knock once: who takes the knock from the side door
+ * must wake the thread. */
+bool roci_local_knocked(const struct roci_local *l);
 
 /* What peers may reach: see local_table.h. A region is revoked when this returns. */
 void roci_local_add_region(struct roci_local *l, const struct roci_mr_attr *attr);

@@ -638,6 +638,39 @@ static void threads_share_it(void **state)
 }
 
 /* What the user asks for and cannot have is refused, not left out. */
+/* A peer of the local path knocks at the side door for a thread that sleeps, once. Where a poll takes the knock, the
+ * thread must wake all the same: the program may never poll again. */
+static void a_knock_that_a_poll_takes_wakes_the_thread(void **state)
+{
+	struct roci_device *dev = open_device();
+	bool again = false;
+
+	(void)state;
+	if (!dev->local.own) {
+		roci_device_put(dev);
+		skip();
+	}
+	roci_lock_take(&dev->lock);
+	for (unsigned i = 0; i < 2000 && !dev->local.asleep; i++) {
+		roci_lock_release(&dev->lock);
+		nanosleep(&(struct timespec){.tv_nsec = 5000000}, NULL);
+		roci_lock_take(&dev->lock);
+	}
+	assert_true(dev->local.asleep);
+	atomic_store(&dev->local.own->sleeping, 0); /* the peer knocked, and the knock is taken */
+	roci_receive_door_ready(&dev->receive);
+	roci_drive(dev, roci_now());
+	for (unsigned i = 0; i < 2000 && !again; i++) {
+		again = dev->local.asleep && atomic_load(&dev->local.own->sleeping);
+		roci_lock_release(&dev->lock);
+		nanosleep(&(struct timespec){.tv_nsec = 5000000}, NULL);
+		roci_lock_take(&dev->lock);
+	}
+	roci_lock_release(&dev->lock);
+	assert_true(again);
+	roci_device_put(dev);
+}
+
 static void a_bad_wish_is_refused(void **state)
 {
 	struct roci_device *dev;
@@ -669,6 +702,7 @@ int main(void)
 		cmocka_unit_test(a_child_inherits_no_locks),
 		cmocka_unit_test(a_program_that_ends_leaves_the_host),
 		cmocka_unit_test(a_program_that_ends_forwards_what_came),
+		cmocka_unit_test(a_knock_that_a_poll_takes_wakes_the_thread),
 		cmocka_unit_test(a_bad_wish_is_refused),
 	};
 
