@@ -12,13 +12,22 @@ static uint64_t bytes_of(const struct roci_qp *qp, uint32_t packets)
 	return packets < all ? roci_send_window_bytes(w) * packets / all : roci_send_window_bytes(w);
 }
 
+/* All that the peer does not have was found lost, and nothing of it is on its way again. */
+static bool all_are_lost(struct roci_qp *qp)
+{
+	const struct roci_send_window *w = &qp->req.window;
+	struct roci_scoreboard *b = &qp->req.selective.board;
+
+	return b->next != b->end && b->scan == w->max && w->next == w->max && !roci_scoreboard_oldest(b);
+}
+
 static void count_flight(struct roci_qp *qp)
 {
 	uint32_t out = roci_scoreboard_out(&qp->req.selective.board);
 	uint64_t flight = roci_send_window_bytes(&qp->req.window);
 
-	if (out)
-		flight -= bytes_of(qp, out);
+	if (out) /* a lost READ request counts as one packet, and its responses count, too */
+		flight = all_are_lost(qp) ? 0 : flight - bytes_of(qp, out);
 	qp->path->flight += flight - qp->req.flight;
 	qp->req.flight = flight;
 }

@@ -152,6 +152,41 @@ static void a_lost_tail_is_found_by_a_probe(void **state)
 	pair_free(p);
 }
 
+/* READ requests but the second, the first time. */
+static bool lose_reads(struct pair *p, int from, const struct roci_packet *pkt)
+{
+	bool first = pkt->op->kind == ROCI_KIND_READ_REQUEST && !seen[pkt->psn];
+
+	seen[pkt->psn] |= first;
+	return !first || p->count++ == 1;
+}
+
+/* Lost requests stand for many PSNs each. On a path that has become near, these fill its small window for ever, unless
+ * what is lost may always go again. */
+static void lost_reads_go_again_though_the_window_is_full(void **state)
+{
+	struct pair *p = make(SECRET);
+	struct roci_path *path = p->side[0].qp->path;
+
+	transfer(p, 6);
+	transfer(p, 3);
+	assert_true(p->side[0].qp->req.selective.agreed);
+	for (unsigned i = 0; i < 4; i++) {
+		assert_int_equal(pair_send(p, 0, ROCI_WR_RDMA_WRITE, 1, 0, 1, 0), 0);
+		pair_run(p);
+		pair_expect(p, 0, 1, ROCI_WC_SUCCESS);
+	}
+	assert_false(path->far);
+	path->cwnd = path->ssthresh = 32768; /* four pieces of a READ; half of it is the least */
+	p->filter = lose_reads;
+	p->count = 0;
+	assert_int_equal(pair_send(p, 0, ROCI_WR_RDMA_READ, 2, 0, LEN, 0), 0);
+	pair_run_until(p, p->now + 10000 * MS);
+	assert_in_range(p->dropped, 2, 100);
+	pair_expect(p, 0, 2, ROCI_WC_SUCCESS);
+	pair_free(p);
+}
+
 /* A RANGES packet for side 0 that says that everything has arrived. */
 static void claim(struct pair *p, uint64_t secret)
 {
@@ -283,6 +318,7 @@ int main(void)
 		cmocka_unit_test(others_see_nothing_of_it),
 		cmocka_unit_test(all_holes_are_repaired_in_one_round_trip),
 		cmocka_unit_test(a_lost_tail_is_found_by_a_probe),
+		cmocka_unit_test(lost_reads_go_again_though_the_window_is_full),
 		cmocka_unit_test(only_the_secret_proves_ranges),
 		cmocka_unit_test(no_far_answer_is_believed_where_ranges_are),
 		cmocka_unit_test(nothing_is_believed_without_a_secret),
