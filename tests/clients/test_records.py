@@ -80,7 +80,7 @@ def connection():
 def faults():
     """Each fault that the device counts is recorded: which packet, which way."""
     file = os.path.join(directory, 'fault.pcapng')
-    told = here.call(ROCI, 'ping', '--device', 'embedded', '--loopback', '-c', '3', '-s', '40000', '-i', '0', plain=True, env={
+    told = here.call(ROCI, 'ping', '--device', 'embedded', '--loopback', '-c', '30', '-s', '40000', '-i', '0', plain=True, env={
         'ROCI_CAPTURE': file, 'ROCI_FAULT': 'loss=0.05,dup=0.05,reorder=0.05,corrupt=0.02,seed=5', 'ROCI_STATS': '1'})
     counted = {(way, what): int(n) for way, what, n in re.findall(r'fault_(send|receive)_(\w+) +(\d+)', told)}
     names = {1: 'lost', 2: 'duplicated', 3: 'reordered', 4: 'corrupted'}
