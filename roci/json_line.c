@@ -40,8 +40,10 @@ json_t *json_line_text(const void *bytes, size_t len)
 
 void json_line_print(json_t *object, FILE *out)
 {
+	flockfile(out); /* the clients of roci serve have threads of their own */
 	json_dumpf(object, out, JSON_COMPACT | JSON_REAL_PRECISION(9));
 	fputc('\n', out);
 	fflush(out);
+	funlockfile(out);
 	json_decref(object);
 }
