@@ -148,15 +148,19 @@ int riounmap(int socket, void *buf, size_t len)
 	return rs_result(err);
 }
 
-/* The peer's mapping that holds `offset`, or NULL. */
-static const struct rs_iomap *find_peer_map(const struct rs *rs, uint64_t offset)
+/* The peer's mapping that holds `offset`. The peer may write to its entry at any time: each field is read once. */
+static bool find_peer_map(const struct rs *rs, uint64_t offset, struct rs_iomap *map)
 {
 	for (int i = 0; i < rs->options.iomap_size; i++) {
-		const struct rs_iomap *map = &rs->send.maps[i];
+		const volatile struct rs_iomap *entry = &rs->send.maps[i];
+		map->offset = entry->offset;
+		map->sge.addr = entry->sge.addr;
+		map->sge.key = entry->sge.key;
+		map->sge.length = entry->sge.length;
 		if (map->sge.length && offset >= map->offset && offset - map->offset < map->sge.length)
-			return map;
+			return true;
 	}
-	return NULL;
+	return false;
 }
 
 static bool can_write(const struct rs *rs)
@@ -176,17 +180,17 @@ static size_t write_mapped(struct rs *rs, const uint8_t *buf, size_t count, uint
 		*err = rs_wait(rs, nonblock, write_is_decided);
 		if (!*err && !can_write(rs))
 			*err = -EPIPE;
-		const struct rs_iomap *map = *err ? NULL : find_peer_map(rs, offset + done);
-		if (!*err && !map)
+		struct rs_iomap map;
+		if (!*err && !find_peer_map(rs, offset + done, &map))
 			*err = -EINVAL;
 		if (*err)
 			break;
-		uint64_t into = offset + done - map->offset, room = map->sge.length - into;
+		uint64_t into = offset + done - map.offset, room = map.sge.length - into;
 		uint64_t now = count - done < room ? count - done : room;
 		if (now > rs->send.room)
 			now = rs->send.room;
 		*err = rs_stream_post_data(rs, buf + done, (uint32_t)now, rs_msg(RS_OP_WRITE, (uint32_t)now),
-					   map->sge.addr + into, map->sge.key, false);
+					   map.sge.addr + into, map.sge.key, false);
 		if (*err)
 			break;
 		done += now;

@@ -93,24 +93,30 @@ int rs_stream_post_data(struct rs *rs, const uint8_t *buf, uint32_t len, uint32_
 	return post(rs, sges, count, msg, addr, key, imm, len <= rs->options.inline_size);
 }
 
+/* The peer may write to the entry at any time: each field is read once. */
+static struct rs_sge fetch_target(const volatile struct rs_sge *entry)
+{
+	return (struct rs_sge){.addr = entry->addr, .key = entry->key, .length = entry->length};
+}
+
 /* Begins with small messages, so that the peer reads them while larger ones are on their way. */
 uint32_t rs_stream_send(struct rs *rs, const uint8_t *buf, uint32_t len)
 {
 	uint32_t done = 0, chunk = 2048;
 	while (done < len && rs_stream_can_send(rs)) {
-		struct rs_sge *target = &rs->send.targets[rs->send.target];
+		struct rs_sge *entry = &rs->send.targets[rs->send.target], target = fetch_target(entry);
 		uint32_t now = len - done < chunk ? len - done : chunk;
 		now = now < rs->send.room ? now : rs->send.room;
-		now = now < target->length ? now : target->length;
+		now = now < target.length ? now : target.length;
+		if (!now)
+			break; /* the peer has taken it back */
 		chunk = chunk < MAX_TRANSFER ? 2 * chunk : chunk;
-		uint64_t addr = target->addr;
-		target->addr += now;
-		target->length -= now;
-		if (!target->length)
+		entry->addr = target.addr + now;
+		entry->length = target.length - now;
+		if (now == target.length)
 			rs->send.target = (rs->send.target + 1) % RS_TARGETS;
 		rs->send.messages++;
-		uint32_t key = target->key;
-		if (rs_stream_post_data(rs, buf + done, now, rs_msg(RS_OP_DATA, now), addr, key, true))
+		if (rs_stream_post_data(rs, buf + done, now, rs_msg(RS_OP_DATA, now), target.addr, target.key, true))
 			break;
 		done += now;
 	}
