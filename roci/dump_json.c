@@ -168,6 +168,8 @@ void dump_json(const struct capture_event *e)
 		add_roce(object, e);
 	json_object_set_new(object, "flags", flags_of(e->flags));
 	json_object_set_new(object, "meaning", json_string(capture_meaning(e, meaning)));
+	if (e->record->made_up)
+		json_object_set_new(object, "made_up", json_true());
 	if (comments)
 		json_object_set_new(object, "comments", comments);
 	capture_fields(e, add_field, fields);

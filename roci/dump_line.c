@@ -139,8 +139,8 @@ static void print_comments(const struct capture_record *record)
 	uint32_t at = 0;
 
 	while (capture_option_next(record, &at, &option)) {
-		if (option.code != CAPTURE_OPTION_COMMENT)
-			continue;
+		if (option.code != CAPTURE_OPTION_COMMENT || capture_option_is_made_up(&option))
+			continue; /* the latter is in the meaning */
 		fputs("      comment: ", stdout);
 		text_print(stdout, option.bytes, option.len);
 		putchar('\n');

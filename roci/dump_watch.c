@@ -89,8 +89,10 @@ int dump_watch(const struct command *self, long pid, FILE **file)
 	fputs(")\n", stderr);
 	if (found.device.local_qps)
 		fprintf(stderr,
-			"roci dump: it exchanges no packets with other processes of this host (the local path): "
-			"`roci run --path wire` keeps a program on the wire\n");
+			"roci dump: it exchanges no packets with other processes of this host (the local path), so "
+			"those "
+			"are made up; payload of more than 4096 bytes is not in them. `roci run --path wire` keeps a "
+			"program on the wire\n");
 	alive = wait_for_packets(fd, pid);
 	unlink(path);
 	if (!alive) {

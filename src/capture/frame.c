@@ -217,7 +217,8 @@ static bool take_ipv6(struct capture_frame *f, struct rest *rest)
 	f->hop_limit = ip[7];
 	memcpy(f->flow.src, ip + 8, 16);
 	memcpy(f->flow.dst, ip + 24, 16);
-	limit(rest, ROCI_IPV6_BYTES + roci_get_be16(ip + 4));
+	if (roci_get_be16(ip + 4)) /* or it is too long for the field */
+		limit(rest, ROCI_IPV6_BYTES + roci_get_be16(ip + 4));
 	return drop(rest, ROCI_IPV6_BYTES);
 }
 

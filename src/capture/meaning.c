@@ -209,6 +209,8 @@ static void put_flags(struct capture_line *line, const struct capture_event *e)
 		capture_put(line, ", marked as congested");
 	if (e->flags & CAPTURE_CUT)
 		capture_put(line, ", %" PRIu32 " of %" PRIu32 " bytes captured", e->frame->len, e->frame->original_len);
+	if (e->record->made_up)
+		capture_put(line, ", made up (local path)");
 	if (e->sent_ns && e->record->time_ns >= e->sent_ns) {
 		capture_put(line, ", %s", e->record->time_ns > e->sent_ns ? "under way for " : "arrives at once");
 		if (e->record->time_ns > e->sent_ns)

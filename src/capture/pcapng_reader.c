@@ -200,13 +200,24 @@ static void take_time(struct capture_reader *r, struct capture_record *record, u
 					  (uint64_t)capture_get32(r, high_low) << 32 | capture_get32(r, high_low + 4));
 }
 
+bool capture_option_is_made_up(const struct capture_option *option)
+{
+	static const char made_up[] = "made up:";
+
+	return option->code == CAPTURE_OPTION_COMMENT && option->len >= sizeof(made_up) - 1 &&
+	       !memcmp(option->bytes, made_up, sizeof(made_up) - 1);
+}
+
+/* Which way it went, and whether it went at all. */
 static void take_direction(const struct capture_reader *r, struct capture_record *record)
 {
 	struct capture_option option;
 	uint32_t at = 0;
 
 	while (capture_option_next(record, &at, &option))
-		if (option.code == OPTION_FLAGS && option.len >= 4)
+		if (capture_option_is_made_up(&option))
+			record->made_up = true;
+		else if (option.code == OPTION_FLAGS && option.len >= 4)
 			record->direction = (enum capture_direction)(capture_get32(r, option.bytes) & FLAGS_DIRECTION) %
 					    (CAPTURE_OUTBOUND + 1);
 }

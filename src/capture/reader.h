@@ -37,6 +37,7 @@ struct capture_record {
 	uint32_t link_type;     /* LINKTYPE_*: https://www.tcpdump.org/linktypes.html */
 	uint32_t local_type;    /* CAPTURE_LOCAL: bit 31 is set */
 	uint32_t pen;           /* CAPTURE_CUSTOM: private enterprise number */
+	bool made_up;           /* a comment of it begins with "made up:", as where roci0 needs no packet */
 	bool swapped;           /* the options are in the other byte order than this machine's */
 	const uint8_t *bytes;   /* valid until the next call */
 	uint32_t len;           /* bytes that are in the file */
@@ -57,6 +58,8 @@ struct capture_option {
 
 /* Fills *option with the next option of a record. *at is 0 at first. Returns false at the end. */
 bool capture_option_next(const struct capture_record *record, uint32_t *at, struct capture_option *option);
+/* Whether it is the comment that says of a packet that it was made up. */
+bool capture_option_is_made_up(const struct capture_option *option);
 
 enum capture_result {
 	CAPTURE_RECORD,

@@ -136,6 +136,13 @@ static void judge_place(struct sight *s, enum capture_place place, uint32_t miss
 	}
 }
 
+/* Bytes of payload that a packet of a message has; 0: not known. A message that went by the local path of roci0 is one
+ * packet. */
+static uint32_t mtu_of(const struct sight *s)
+{
+	return s->e->record->made_up ? UINT32_MAX : s->talk->mtu;
+}
+
 /* How many PSNs a request takes: a READ as many as its response has packets. */
 static uint32_t psns_of(const struct sight *s, uint32_t *slack)
 {
@@ -145,7 +152,7 @@ static uint32_t psns_of(const struct sight *s, uint32_t *slack)
 	*slack = 0;
 	if (pkt->op->kind != ROCI_KIND_READ_REQUEST)
 		return 1;
-	packets = capture_message_packets(pkt->dma_len, s->talk->mtu);
+	packets = capture_message_packets(pkt->dma_len, mtu_of(s));
 	if (packets)
 		return packets;
 	*slack = capture_message_packets(pkt->dma_len, 256) - 1;
@@ -185,7 +192,7 @@ static void take_request(struct sight *s, uint64_t *next_message)
 			set->slack = slack;
 		if (s->e->flags & CAPTURE_SENT_AGAIN && s->view == CAPTURE_LEAVING)
 			give_reason(s, sent_of(s->from, pkt->psn));
-		capture_message_request(s->from, pkt, s->talk->mtu, next_message, &s->e->message);
+		capture_message_request(s->from, pkt, mtu_of(s), next_message, &s->e->message);
 	} else {
 		s->e->message = (struct capture_message){.id = ++*next_message,
 							 .bytes = pkt->payload_len,
@@ -269,7 +276,7 @@ static void take_response(struct sight *s)
 
 	if (pkt->op->kind == ROCI_KIND_READ_RESPONSE || pkt->op->kind == ROCI_KIND_ATOMIC_ACK)
 		judge_response(s);
-	m = capture_message_response(s->to, pkt, s->talk->mtu, &s->e->message);
+	m = capture_message_response(s->to, pkt, mtu_of(s), &s->e->message);
 	if (m)
 		take_read_length(s->to, m);
 	if (pkt->op->headers & BIT(AETH))

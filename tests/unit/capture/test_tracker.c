@@ -596,6 +596,25 @@ static void test_not_understood(void **state)
 	assert_string_equal(take(10, 60), "damaged IP header, no RDMA");
 }
 
+/* On the local path of roci0 each message is one packet with one PSN, also a READ; and the line says that no packet was
+ * sent. Its payload was copied from memory to memory. */
+static void test_made_up(void **state)
+{
+	struct roci_packet pkt = packet(ROCI_OP_WRITE_ONLY, 0x22, 6, 1000);
+	const struct roci_record ready = ready_to_receive();
+	uint32_t len;
+
+	capture_tracker_record(tracker, &ready);
+	record.made_up = true;
+	assert_string_equal(ask(ROCI_OP_READ_REQUEST, 5, 0, 1 << 20),
+			    "READ 1 MiB: asks for 1 packet, made up (local path)");
+	len = make_roce(bytes, 1, 2, &pkt);
+	bytes[2] = bytes[3] = bytes[24] = bytes[25] = 0; /* the lengths of IP and UDP */
+	assert_string_equal(take(56, len - 1000 + 200000),
+			    "WRITE 195.3 KiB, 28 of 200032 bytes captured, made up (local path)");
+	assert_false(e.flags & CAPTURE_ERRORS);
+}
+
 #define TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
 
 int main(void)
@@ -627,6 +646,7 @@ int main(void)
 		TEST(test_roce_v1),
 		TEST(test_iwarp),
 		TEST(test_not_understood),
+		TEST(test_made_up),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
