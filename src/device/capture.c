@@ -13,6 +13,7 @@
 #include <unistd.h>
 
 #include "device/pcapng.h"
+#include "wire/bytes.h"
 #include "wire/gid.h"
 #include "wire/ip.h"
 
@@ -32,10 +33,13 @@ static uint64_t wall_clock(void)
 	return (uint64_t)ts.tv_sec * 1000000000u + (uint64_t)ts.tv_nsec;
 }
 
+/* What is known of a packet beside its UDP payload. */
 struct around {
 	struct roci_flow flow;
 	uint8_t traffic_class, hop_limit;
 	uint16_t ip_id;
+	bool made_up;
+	uint32_t missing; /* bytes at its end that are not captured */
 };
 
 /* IPv6 forbids a checksum of 0. In IPv4, 0 means that there is none, and all RNICs send that. */
@@ -48,37 +52,55 @@ static void put_udp6_checksum(const struct around *a, uint8_t *udp, uint32_t udp
 	memcpy(udp + offsetof(struct udphdr, uh_sum), &check, sizeof(check));
 }
 
-/* Adds a packet whose UDP payload is the `pieces` of iov, `len` bytes together. */
+/* The length of an IP or UDP header for so many bytes. 0: it has no room for the number (RFC 2675 s.4; the kernel's own
+ * captures of large segments are alike). */
+static uint16_t header_length(uint64_t bytes)
+{
+	return bytes > UINT16_MAX ? 0 : (uint16_t)bytes;
+}
+
+static void put_ipv4_length(uint8_t *ip, uint64_t bytes)
+{
+	roci_put_be16(ip + 2, header_length(bytes));
+	roci_ipv4_put_checksum(ip);
+}
+
+/* Adds a packet whose UDP payload begins with the `pieces` of iov, `len` bytes together. */
 static void add(struct capture *c, uint64_t now, unsigned direction, const struct around *a,
 		const struct roci_span *iov, unsigned pieces, uint32_t len)
 {
 	bool ipv4 = roci_gid_is_ipv4(a->flow.src);
-	uint32_t udp_len = ROCI_UDP_BYTES + len;
-	uint32_t ip_len = ipv4 ? ROCI_IPV4_BYTES : ROCI_IPV6_BYTES;
+	uint32_t udp_len = ROCI_UDP_BYTES + len, ip_len = ipv4 ? ROCI_IPV4_BYTES : ROCI_IPV6_BYTES;
+	const uint64_t whole = (uint64_t)udp_len + a->missing;
+	const struct roci_pcapng_about about = {.time_ns = now,
+						.pid = c->pid,
+						.direction = direction,
+						.original_len = (uint32_t)(ip_len + whole),
+						.made_up = a->made_up};
 	const struct roci_ip ip = {.src = a->flow.src,
 				   .dst = a->flow.dst,
 				   .traffic_class = a->traffic_class,
 				   .hop_limit = a->hop_limit,
 				   .id = a->ip_id,
-				   .udp_len = (uint16_t)udp_len};
+				   .udp_len = header_length(whole)};
 	struct udphdr head = {.uh_sport = htons(a->flow.src_port),
 			      .uh_dport = htons(a->flow.dst_port),
-			      .uh_ulen = htons((uint16_t)udp_len)};
+			      .uh_ulen = htons(header_length(whole))};
 	uint8_t *udp, *at;
 
 	if (udp_len + ip_len > UINT16_MAX || c->file.fd < 0)
 		return;
-	at = roci_pcapng_packet(&c->file, now, c->pid, direction, ip_len + udp_len);
+	at = roci_pcapng_packet(&c->file, &about, ip_len + udp_len);
 	udp = at + roci_ip_build(&ip, at);
 	if (ipv4)
-		roci_ipv4_put_checksum(at);
+		put_ipv4_length(at, ip_len + whole);
 	memcpy(udp, &head, sizeof(head));
 	at = udp + sizeof(head);
 	for (unsigned i = 0; i < pieces; i++) {
 		memcpy(at, iov[i].base, iov[i].len);
 		at += iov[i].len;
 	}
-	if (!ipv4)
+	if (!ipv4 && !a->missing)
 		put_udp6_checksum(a, udp, udp_len);
 }
 
@@ -141,6 +163,50 @@ static unsigned capture_recv(struct roci_link *link, struct roci_datagram *out)
 	}
 	roci_pcapng_flush(&c->file);
 	return count;
+}
+
+/* ---- what was no packet ---- */
+
+/* As the seal link would: the pad and the ICRC. Returns their length. */
+static unsigned make_trailer(const struct around *a, const struct roci_local_sight *seen, uint8_t trailer[8])
+{
+	unsigned pad = roci_pad_bytes(seen->payload_len);
+	uint32_t crc =
+		roci_icrc_begin(&a->flow, a->ip_id, seen->header_len + seen->payload_len + pad + ROCI_ICRC_BYTES);
+
+	crc = roci_icrc_headers(crc, seen->header, seen->header_len);
+	for (unsigned i = 0; i < seen->span_count; i++)
+		crc = roci_icrc_update(crc, seen->spans[i].base, seen->spans[i].len);
+	memset(trailer, 0, pad);
+	crc = roci_icrc_update(crc, trailer, pad);
+	roci_icrc_store(crc, trailer + pad);
+	return pad + ROCI_ICRC_BYTES;
+}
+
+void roci_capture_local(struct roci_link *link, const struct roci_local_sight *seen)
+{
+	struct capture *c = (struct capture *)link;
+	struct around a = {.traffic_class = seen->av->traffic_class, .hop_limit = 64, .made_up = true};
+	struct roci_span pieces[ROCI_MAX_SGE + 2];
+	uint8_t trailer[8];
+	unsigned n = 0, trailer_len = roci_pad_bytes(seen->payload_len) + ROCI_ICRC_BYTES;
+	uint32_t len = seen->header_len;
+
+	roci_av_flow(seen->av, &a.flow);
+	if (!seen->outbound) {
+		memcpy(a.flow.src, seen->av->dgid, sizeof(a.flow.src));
+		memcpy(a.flow.dst, seen->av->sgid, sizeof(a.flow.dst));
+	}
+	pieces[n++] = (struct roci_span){(void *)seen->header, seen->header_len};
+	if (seen->payload_len && !seen->span_count) {
+		a.missing = seen->payload_len + trailer_len;
+	} else {
+		for (unsigned i = 0; i < seen->span_count; i++)
+			pieces[n++] = seen->spans[i];
+		pieces[n++] = (struct roci_span){trailer, make_trailer(&a, seen, trailer)};
+		len += seen->payload_len + trailer_len;
+	}
+	add(c, wall_clock(), seen->outbound ? ROCI_PCAPNG_OUTBOUND : ROCI_PCAPNG_INBOUND, &a, pieces, n, len);
 }
 
 /* ---- records ---- */

@@ -17,6 +17,18 @@
  * processes may write one file. Returns 0 or a negative errno; -EEXIST: the file is something else. */
 int roci_capture_open(struct roci_link *inner, const char *path, struct roci_link **out);
 
+/* What went through the ring of a process of this host (local_ring.h), as the engine knows it. */
+struct roci_local_sight {
+	const struct roci_av *av; /* of the QP that sent or received it */
+	const uint8_t *header;
+	const struct roci_span *spans; /* the payload; none where it did not go through the ring */
+	uint32_t payload_len;
+	unsigned header_len, span_count; /* ROCI_MAX_SGE at most */
+	bool outbound;
+};
+/* Makes up the packet that it would have been, with a comment that says so. A payload without spans is cut off. */
+void roci_capture_local(struct roci_link *link, const struct roci_local_sight *seen);
+
 /* Who records in it: for roci_engine_trace(). Valid until the link is closed. */
 struct roci_trace *roci_capture_trace(struct roci_link *link);
 void roci_capture_cm_event(struct roci_link *link, const struct roci_cm_event *event);

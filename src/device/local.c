@@ -11,6 +11,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "device/capture.h"
 #include "device/device.h"
 #include "device/local_direct.h"
 #include "device/local_pairing.h"
@@ -299,6 +300,22 @@ static bool put(struct roci_local_peer *p, const struct roci_tx_packet *packet, 
 				    packet->payload_len, by_reference);
 }
 
+/* What is copied from memory to memory is not in the capture. */
+static void show_sent(const struct roci_local *l, const struct roci_tx_packet *packet, const struct roci_span *spans)
+{
+	const struct roci_local_sight seen = {
+		.av = packet->av,
+		.header = packet->header,
+		.header_len = packet->header_len,
+		.spans = spans,
+		.span_count = packet->payload_len <= ROCI_LOCAL_INLINE ? packet->span_count : 0,
+		.payload_len = packet->payload_len,
+		.outbound = true,
+	};
+
+	roci_capture_local(l->watch, &seen);
+}
+
 void roci_local_send(struct roci_local *l, const struct roci_tx_packet *packet, const struct roci_span *spans)
 {
 	struct roci_local_peer *p = roci_local_peer(l, packet->av->local);
@@ -307,6 +324,8 @@ void roci_local_send(struct roci_local *l, const struct roci_tx_packet *packet, 
 		l->stats->local_lost++;
 		return;
 	}
+	if (__builtin_expect(l->watch != NULL, 0))
+		show_sent(l, packet, spans);
 	l->stats->local_sent++;
 	l->unpublished = true;
 }
@@ -330,6 +349,20 @@ void roci_local_flush(struct roci_local *l)
 	}
 }
 
+static void show_received(const struct roci_local *l, const struct roci_local_packet *in)
+{
+	const struct roci_span payload = {(void *)roci_local_packet_payload(in), in->payload_len};
+	const struct roci_local_sight seen = {.av = roci_engine_peer_of(l->engine, roci_dest_qpn(in->header)),
+					      .header = in->header,
+					      .header_len = in->header_len,
+					      .spans = &payload,
+					      .span_count = in->payload_len && !in->span_count,
+					      .payload_len = in->payload_len};
+
+	if (seen.av)
+		roci_capture_local(l->watch, &seen);
+}
+
 static bool may_be_far(enum roci_kind kind)
 {
 	return kind == ROCI_KIND_SEND || kind == ROCI_KIND_WRITE || kind == ROCI_KIND_READ_RESPONSE;
@@ -349,6 +382,8 @@ static void take(struct roci_local *l, uint64_t now, uint16_t local, const struc
 		l->stats->unparsed[result]++;
 		return;
 	}
+	if (__builtin_expect(l->watch != NULL, 0))
+		show_received(l, in);
 	if (in->span_count)
 		pkt->far = &far;
 	else
@@ -440,6 +475,13 @@ void roci_local_awake(struct roci_local *l)
 bool roci_local_knocked(const struct roci_local *l)
 {
 	return l->own && l->asleep && !atomic_load_explicit(&l->own->sleeping, memory_order_relaxed);
+}
+
+void roci_local_watch(struct roci_local *l, struct roci_link *watch)
+{
+	l->watch = watch;
+	if (l->own)
+		atomic_store(&l->own->watched, watch != NULL);
 }
 
 /* ---- what peers may reach ---- */

@@ -32,6 +32,7 @@ struct roci_local_peer {
 	uint64_t token;                /* our guard page for its copies */
 };
 
+struct roci_link;
 struct roci_side_door;
 
 struct roci_local {
@@ -46,9 +47,10 @@ struct roci_local {
 	struct roci_device_stats *stats;
 	struct roci_local_peer **peers; /* [roci_av.local - 1]; owned; NULL: a number that is free */
 	unsigned count;
-	uint32_t attaches; /* that were seen */
-	bool unpublished;  /* something was sent since the last flush */
-	bool asleep;       /* a thread sleeps, and waits for a knock */
+	uint32_t attaches;       /* that were seen */
+	bool unpublished;        /* something was sent since the last flush */
+	bool asleep;             /* a thread sleeps, and waits for a knock */
+	struct roci_link *watch; /* who captures (watch.h); NULL: nobody */
 	struct roci_rx rx;
 };
 
@@ -82,6 +84,10 @@ void roci_local_awake(struct roci_local *l);
 /* Whether a peer has knocked for a thread that still sleeps. Peers knock once: who takes the knock from the side door
  * must wake the thread. */
 bool roci_local_knocked(const struct roci_local *l);
+
+/* From now on `watch` (capture.h) sees what goes through the rings, as packets that are made up. Then the short cut,
+ * which no engine sees, is closed to this process and to its peers. NULL: nobody captures. */
+void roci_local_watch(struct roci_local *l, struct roci_link *watch);
 
 /* What peers may reach: see local_table.h. A region is revoked when this returns. */
 void roci_local_add_region(struct roci_local *l, const struct roci_mr_attr *attr);

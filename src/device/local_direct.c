@@ -52,7 +52,7 @@ bool roci_local_direct(struct roci_local *l, struct roci_qp *qp, const struct ro
 	if (!roci_qp_direct_begin(qp, wr, &d))
 		return false;
 	peer = roci_local_peer(l, d.local);
-	if (!peer)
+	if (!peer || l->watch || atomic_load_explicit(&peer->shared->watched, memory_order_relaxed))
 		return false;
 	memory = announce_hazard(l, peer);
 	theirs = (struct roci_span){(void *)(uintptr_t)roci_local_find_region(peer->shared, &d), d.len};

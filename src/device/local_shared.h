@@ -16,7 +16,7 @@
 
 #include "device/qpn_slot.h"
 
-#define ROCI_LOCAL_LAYOUT     2 /* of this header */
+#define ROCI_LOCAL_LAYOUT     3 /* of this header */
 #define ROCI_LOCAL_REGIONS    2048
 #define ROCI_LOCAL_RING_BYTES (UINT32_C(128) << 10) /* with its two counters */
 
@@ -65,6 +65,7 @@ struct roci_local_shared {
 	uint64_t rights;      /* what the kernel's check of a copy looks at, see local_rights.h; 0: takes no part */
 	int32_t pid;
 	uint32_t slot;
+	_Atomic uint32_t watched;               /* somebody captures: peers send what the owner's engine sees */
 	_Alignas(64) _Atomic uint32_t sleeping; /* the thread sleeps: whoever puts something into a ring wakes it */
 	_Atomic uint32_t attaches;              /* grows when a peer attaches */
 	struct roci_local_pair pairs[ROCI_SLOTS];

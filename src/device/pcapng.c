@@ -18,6 +18,7 @@
 #define LINKTYPE_RAW     101
 #define SNAP_BYTES       262144
 #define HEAD_BYTES       60 /* section header block and interface description block */
+#define OPT_COMMENT      1
 #define OPT_IF_TSRESOL   9
 #define OPT_EPB_FLAGS    2
 #define OPT_ISB_IFDROP   5
@@ -25,9 +26,10 @@
 #define OPT_EPB_QUEUE    6
 
 /* Head and tail of an enhanced packet block around the padded packet: the tail is queue, flags, end of options,
- * length. */
-#define PACKET_HEAD 28
-#define PACKET_TAIL 24
+ * length; and before them the comment, where there is one. */
+#define PACKET_HEAD   28
+#define PACKET_TAIL   24
+#define COMMENT_BYTES (4 + ((sizeof(ROCI_PCAPNG_MADE_UP) - 1 + 3) & ~(size_t)3))
 
 #define BLOCK_AROUND 12 /* type and length before a body, length behind it */
 
@@ -146,30 +148,44 @@ int roci_pcapng_open(struct roci_pcapng *p, const char *path)
 	return err;
 }
 
-uint8_t *roci_pcapng_packet(struct roci_pcapng *p, uint64_t time_ns, uint32_t pid, unsigned direction, uint32_t len)
+static void put_comment(struct roci_pcapng *p)
+{
+	const size_t len = sizeof(ROCI_PCAPNG_MADE_UP) - 1;
+
+	put16(p, OPT_COMMENT);
+	put16(p, (uint16_t)len);
+	memset(p->buffer + p->used, 0, COMMENT_BYTES - 4);
+	memcpy(p->buffer + p->used, ROCI_PCAPNG_MADE_UP, len);
+	p->used += COMMENT_BYTES - 4;
+}
+
+uint8_t *roci_pcapng_packet(struct roci_pcapng *p, const struct roci_pcapng_about *about, uint32_t len)
 {
 	uint32_t padded = (len + 3) & ~3u, block = PACKET_HEAD + padded + PACKET_TAIL;
 	uint8_t *bytes;
 
+	block += about->made_up ? (uint32_t)COMMENT_BYTES : 0;
 	if (p->used + block + STATISTICS_BYTES > sizeof(p->buffer))
 		roci_pcapng_flush(p);
 	p->packets++;
 	put32(p, ENHANCED_PACKET);
 	put32(p, block);
 	put32(p, 0); /* interface */
-	put32(p, (uint32_t)(time_ns >> 32));
-	put32(p, (uint32_t)time_ns);
+	put32(p, (uint32_t)(about->time_ns >> 32));
+	put32(p, (uint32_t)about->time_ns);
 	put32(p, len);
-	put32(p, len);
+	put32(p, about->original_len ? about->original_len : len);
 	bytes = p->buffer + p->used;
 	memset(bytes + len, 0, padded - len);
 	p->used += padded;
+	if (about->made_up)
+		put_comment(p);
 	put16(p, OPT_EPB_QUEUE);
 	put16(p, 4);
-	put32(p, pid);
+	put32(p, about->pid);
 	put16(p, OPT_EPB_FLAGS);
 	put16(p, 4);
-	put32(p, direction);
+	put32(p, about->direction);
 	put32(p, 0);
 	put32(p, block);
 	return bytes;

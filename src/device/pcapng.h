@@ -30,9 +30,18 @@ int roci_pcapng_name(const char *path, char *out, size_t size);
  * pipe that nobody reads, or another negative errno. */
 int roci_pcapng_open(struct roci_pcapng *p, const char *path);
 
-/* Makes room for an IP packet of `len` bytes (less than 64 KiB). Returns where the caller writes them. `time_ns` is of
- * CLOCK_REALTIME. `pid` is the process that sent or received it. */
-uint8_t *roci_pcapng_packet(struct roci_pcapng *p, uint64_t time_ns, uint32_t pid, unsigned direction, uint32_t len);
+/* What the block of an IP packet says beside its bytes. */
+struct roci_pcapng_about {
+	uint64_t time_ns; /* of CLOCK_REALTIME */
+	uint32_t pid;     /* the process that sent or received it */
+	uint32_t direction;
+	uint32_t original_len; /* bytes that the packet has; 0: all of them are in the capture */
+	bool made_up;          /* no packet was sent: it gets ROCI_PCAPNG_MADE_UP as its comment */
+};
+#define ROCI_PCAPNG_MADE_UP "made up: it went through shared memory (the local path), not as a packet"
+
+/* Makes room for `len` bytes (less than 64 KiB) of an IP packet. Returns where the caller writes them. */
+uint8_t *roci_pcapng_packet(struct roci_pcapng *p, const struct roci_pcapng_about *about, uint32_t len);
 
 /* Adds a record. */
 void roci_pcapng_record(struct roci_pcapng *p, const struct roci_record *record);

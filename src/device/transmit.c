@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 #include "device/transmit.h"
 
+#include "device/capture.h"
 #include "device/device_state.h"
 #include "device/watch.h"
 
@@ -41,6 +42,8 @@ unsigned roci_transmit(struct roci_device *dev, uint64_t now)
 		sent += n;
 	}
 	roci_local_flush(&dev->local);
+	if (dev->links.watch)
+		roci_capture_flush(dev->links.watch); /* what was made up for the local path goes by no link */
 	roci_turns_sent(&dev->turns);
 	t->more = n != 0;
 	return sent;

@@ -8,8 +8,11 @@
 #include "device/capture_pipe.h"
 #include "device/seal.h"
 
-static void end(struct roci_links *links)
+static void end(struct roci_device *dev)
 {
+	struct roci_links *links = &dev->links;
+
+	roci_local_watch(&dev->local, NULL);
 	roci_seal_wrap(links->seal, roci_capture_unwrap(links->watch));
 	links->watch = NULL;
 }
@@ -25,6 +28,7 @@ static void begin(struct roci_device *dev, uint32_t watcher)
 	if (roci_pipe_is(path) && !roci_capture_open(roci_seal_inner(links->seal), path, &watch)) {
 		links->watch = watch;
 		roci_seal_wrap(links->seal, watch);
+		roci_local_watch(&dev->local, watch);
 	}
 	unlink(path); /* he has it open */
 }
@@ -34,7 +38,7 @@ void roci_watch_change(struct roci_device *dev)
 	uint32_t watcher = atomic_exchange(&dev->stats_map.file->watcher, 0);
 
 	if (dev->links.watch && (watcher || !roci_capture_is_read(dev->links.watch)))
-		end(&dev->links);
+		end(dev);
 	if (watcher)
 		begin(dev, watcher);
 }

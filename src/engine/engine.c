@@ -245,6 +245,13 @@ bool roci_engine_uses_local(const struct roci_engine *e, uint16_t local)
 	return false;
 }
 
+const struct roci_av *roci_engine_peer_of(const struct roci_engine *e, uint32_t qpn)
+{
+	const struct roci_qp *qp = roci_idmap_find(&e->qps, qpn);
+
+	return qp && qp->state >= ROCI_QPS_RTR ? &qp->attr.av : NULL;
+}
+
 void roci_engine_early_memory(struct roci_engine *e, uint64_t bytes)
 {
 	e->reorder.room = (uint32_t)(bytes / ROCI_REORDER_UNIT);

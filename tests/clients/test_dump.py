@@ -423,14 +423,39 @@ def stopped():
     program.end()
 
 
+def watch_ping(pid):
+    """What `roci dump` says of the packets of a ping from now to its end, but those of the connection manager."""
+    out, err = roci('dump', '--json', '--pid', str(pid))
+    says('`roci run --path wire` keeps a program on the wire', err)
+    return [p for p in map(json.loads, out.splitlines()) if p['sort'] == 'roce']
+
+
 def of_local_path():
-    """It says why there is nothing to see."""
-    program = here.start(ROCI, 'ping', '--loopback', '--device', 'auto', '--count', '100', '--interval', '100ms', plain=True, env=environment())
+    """There are no packets, so they are made up, and say so; also for what the short cut would have copied without the engine."""
+    program = here.start(ROCI, 'ping', '--loopback', '--device', 'auto', '--op', 'read', '--size', '100000', '--count', '30', '--interval', '100ms',
+                         plain=True, env=environment())
     wait_until('the program to ping', lambda: 'seq=2' in program.text() or not program.running())
-    dump = here.start(ROCI, 'dump', '--pid', str(program.pid), plain=True, env=environment())
-    wait_until('a line about the local path', lambda: '`roci run --path wire` keeps a program on the wire' in dump.text())
-    program.end()
-    check(dump.wait(10) == USAGE, dump.report())
+    packets = watch_ping(program.pid)
+    check(packets and all(p['made_up'] and p['comments'][0].startswith('made up: ') for p in packets), packets[:3])
+    check({(p['direction'], p['opcode']) for p in packets} >= {(d, f'RC RDMA READ {o}') for d in ('in', 'out') for o in ('Request', 'response Only')}, packets[:4])
+    check(not any(set(p['flags']) - {'cut'} for p in packets), [p['flags'] for p in packets])
+    check(program.wait(20) == 0, program.report())
+    says('30 operations, 0 failed', program.text())
+
+
+def of_one_end():
+    """Only the target is watched: its peer's WRITEs go through the ring then, and are seen."""
+    server = here.start(ROCI, 'serve', '--device', 'auto', plain=True, env=environment())
+    wait_until('the server to listen', lambda: 'listening' in server.text() or not server.running())
+    program = here.start(ROCI, 'ping', '--device', 'auto', '--op', 'write', '--size', '9000', '--count', '30', '--interval', '100ms', here.address, plain=True,
+                         env=environment())
+    wait_until('the program to ping', lambda: 'seq=2' in program.text() or not program.running())
+    dump = here.start(ROCI, 'dump', '--op', 'write', '--pid', str(server.pid), plain=True, env=environment())
+    wait_until('WRITEs', lambda: 'WRITE 9000 bytes, 28 of 9032 bytes captured, made up (local path)' in dump.text())
+    dump.popen.send_signal(signal.SIGINT)
+    check(dump.wait(10) == 0, dump.report())
+    check(program.wait(20) == 0, program.report())
+    server.end()
 
 
 def stopped_with_stats():
@@ -481,6 +506,7 @@ def cases():
     yield 'a program that runs already', of_running_program
     yield '^C ends in good order', stopped
     yield 'a program on the local path', of_local_path
+    yield 'one of two programs on the local path', of_one_end
     yield '^C sums up what was seen', stopped_with_stats
     yield 'processes without packets for us', not_ours
     yield 'memory does not grow with the file', constant_memory

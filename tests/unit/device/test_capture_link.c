@@ -11,7 +11,9 @@
 #include <unistd.h>
 
 #include "device/capture.h"
+#include "device/pcapng.h"
 #include "icrc_difference.h"
+#include "wire/packet.h"
 
 #define PACKETS 20
 
@@ -164,6 +166,93 @@ static void a_head_that_does_not_fit_is_none(void **state)
 	check(path, 2 * PACKETS, true);
 }
 
+/* ---- what went by the local path ---- */
+
+#define LARGE 100000
+
+static void make_up(struct roci_link *link, const struct roci_av *av, bool outbound, uint32_t len, bool has_payload)
+{
+	const struct roci_packet pkt = {
+		.opcode = ROCI_TRANSPORT_RC | ROCI_OP_SEND_ONLY, .dest_qpn = 7, .payload_len = len};
+	struct roci_span payload = {"hello", len};
+	uint8_t header[ROCI_MAX_HEADER_BYTES];
+	const struct roci_local_sight seen = {.av = av,
+					      .header = header,
+					      .header_len = roci_packet_build(&pkt, header),
+					      .spans = &payload,
+					      .span_count = has_payload,
+					      .payload_len = len,
+					      .outbound = outbound};
+
+	roci_capture_local(link, &seen);
+}
+
+static void check_made_up(const char *path)
+{
+	char error[PCAP_ERRBUF_SIZE];
+	pcap_t *file = pcap_open_offline(path, error);
+	struct pcap_pkthdr *info;
+	const u_char *bytes;
+
+	assert_non_null(file);
+	for (unsigned i = 0; i < 2; i++) { /* one left, one came: all of it is here, and intact */
+		struct roci_flow flow = {.src_port = ROCI_UDP_PORT, .dst_port = ROCI_UDP_PORT};
+
+		assert_int_equal(pcap_next_ex(file, &info, &bytes), 1);
+		gid_of(i ? "127.77.0.9" : "127.77.0.8", flow.src);
+		gid_of(i ? "127.77.0.8" : "127.77.0.9", flow.dst);
+		assert_memory_equal(bytes + 12, flow.src + 12, 4);
+		assert_memory_equal(bytes + 16, flow.dst + 12, 4);
+		assert_int_equal(info->caplen, 20 + 8 + 12 + 8 + 4);
+		assert_int_equal(info->len, info->caplen);
+		assert_memory_equal(bytes + 40, "hello", 5);
+		assert_int_equal(icrc_difference(&flow, 0, bytes + 28, info->len - 28), 0);
+	}
+	/* Copied from memory to memory: the length is told, and no length field of IP has room for it. */
+	assert_int_equal(pcap_next_ex(file, &info, &bytes), 1);
+	assert_int_equal(info->caplen, 20 + 8 + 12);
+	assert_int_equal(info->len, 20 + 8 + 12 + LARGE + 4);
+	assert_int_equal(bytes[2] << 8 | bytes[3], 0);
+	assert_int_equal(pcap_next_ex(file, &info, &bytes), PCAP_ERROR_BREAK);
+	pcap_close(file);
+}
+
+static unsigned count_comments(const char *path)
+{
+	static char bytes[4096];
+	FILE *file = fopen(path, "r");
+	size_t len = fread(bytes, 1, sizeof(bytes), file);
+	unsigned n = 0;
+
+	for (const char *at = bytes;
+	     (at = memmem(at, len - (size_t)(at - bytes), ROCI_PCAPNG_MADE_UP, strlen(ROCI_PCAPNG_MADE_UP))); at++)
+		n++;
+	fclose(file);
+	return n;
+}
+
+/* Packets that were not sent, as they would have been; and each says so. */
+static void what_went_by_the_local_path_is_made_up(void **state)
+{
+	struct roci_av av = {.src_port = ROCI_UDP_PORT};
+	struct roci_link *link;
+	struct station s;
+	char path[256];
+
+	gid_of("127.77.0.8", av.sgid);
+	gid_of("127.77.0.9", av.dgid);
+	snprintf(path, sizeof(path), "%s/local.pcapng", getenv("ROCI_RUNDIR"));
+	station_open(&s, "127.77.0.8");
+	assert_int_equal(roci_capture_open(s.link, path, &link), 0);
+	s.link = link;
+	make_up(link, &av, true, 5, true);
+	make_up(link, &av, false, 5, true);
+	make_up(link, &av, true, LARGE, false);
+	station_close(&s);
+	check_made_up(path);
+	assert_int_equal(count_comments(path), 3);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -172,6 +261,7 @@ int main(void)
 		cmocka_unit_test(the_process_id_can_be_in_the_name),
 		cmocka_unit_test(a_full_disk_leaves_a_good_file),
 		cmocka_unit_test(a_head_that_does_not_fit_is_none),
+		cmocka_unit_test(what_went_by_the_local_path_is_made_up),
 	};
 
 	return cmocka_run_group_tests(tests, private_rundir, remove_rundir);

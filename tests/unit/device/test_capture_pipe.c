@@ -124,6 +124,7 @@ static unsigned count_packets(struct ends *ends, uint64_t *dropped)
 static void test_dropped(void **state)
 {
 	static struct roci_pcapng p;
+	const struct roci_pcapng_about about = {.time_ns = 1, .pid = 1, .direction = ROCI_PCAPNG_OUTBOUND};
 	struct ends ends = make_pipe();
 	char some[70000];
 	uint64_t dropped = 0;
@@ -132,7 +133,7 @@ static void test_dropped(void **state)
 
 	assert_int_equal(roci_pcapng_open(&p, ends.path), 0);
 	while (!p.dropped && sent < 10000) {
-		memset(roci_pcapng_packet(&p, 1, 1, ROCI_PCAPNG_OUTBOUND, 60000), 0, 60000);
+		memset(roci_pcapng_packet(&p, &about, 60000), 0, 60000);
 		sent++;
 		roci_pcapng_flush(&p);
 	}
@@ -142,7 +143,7 @@ static void test_dropped(void **state)
 	assert_int_equal(n, 60 + 28 + 60000 + 24);
 	n = read(ends.reader, some, 28 + 60000 + 24);
 	assert_int_equal(n, 28 + 60000 + 24);
-	memset(roci_pcapng_packet(&p, 1, 1, ROCI_PCAPNG_OUTBOUND, 100), 0, 100);
+	memset(roci_pcapng_packet(&p, &about, 100), 0, 100);
 	sent++;
 	roci_pcapng_close(&p);
 	close(ends.writer);
