@@ -1,0 +1,116 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+#include "mover_peer.h"
+
+#include <fcntl.h>
+#include <ftw.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "check.h"
+
+void mover_peer_init(struct mover_peer *p, struct mover_secure *secure)
+{
+	CHECK(secure);
+	*p = (struct mover_peer){.secure = secure};
+}
+
+void mover_peer_destroy(struct mover_peer *p)
+{
+	mover_secure_destroy(p->secure);
+}
+
+static bool deliver(struct mover_peer *p, enum proto_type type, bool sealed, uint8_t *message, size_t body_len)
+{
+	struct cursor_out head = cursor_out(message, PROTO_HEADER_BYTES);
+
+	proto_put_header(&head, type, sealed, (uint32_t)body_len);
+	return p->control && fake_receive(p->control, message, PROTO_HEADER_BYTES + body_len, false, 0);
+}
+
+static void shake_hands(struct mover_peer *p, const uint8_t *in, size_t len)
+{
+	static uint8_t message[PROTO_MESSAGE_BYTES];
+	size_t out_len = 16384;
+	int result = mover_secure_handshake(p->secure, in, len, message + PROTO_HEADER_BYTES, &out_len);
+
+	CHECK(result >= 0);
+	if (out_len)
+		CHECK(deliver(p, PROTO_HELLO, false, message, out_len));
+	p->sealed |= result == 1;
+}
+
+void mover_peer_begin(struct mover_peer *p)
+{
+	shake_hands(p, NULL, 0);
+}
+
+enum proto_type mover_peer_hear(struct mover_peer *p, const struct fake_send *send, struct cursor_in *payload)
+{
+	static uint8_t opened[PROTO_MESSAGE_BYTES];
+	const uint8_t *bytes = (const uint8_t *)(uintptr_t)send->sges[0].addr;
+	size_t len = sizeof(opened);
+	struct proto_header h;
+
+	CHECK(!proto_get_header(bytes, send->sges[0].length, &h));
+	if (!h.sealed) {
+		if (h.type == PROTO_HELLO)
+			shake_hands(p, bytes + PROTO_HEADER_BYTES, h.body_len);
+		return 0;
+	}
+	CHECK(!mover_secure_open(p->secure, bytes + PROTO_HEADER_BYTES, h.body_len, opened, &len));
+	*payload = cursor_in(opened, len);
+	CHECK(get_u8(payload) == h.type);
+	get_u8(payload);
+	get_u16(payload);
+	p->credits_due++;
+	return h.type;
+}
+
+bool mover_peer_say(struct mover_peer *p, enum proto_type type, const void *payload, size_t len)
+{
+	static uint8_t plain[PROTO_MESSAGE_BYTES], message[PROTO_MESSAGE_BYTES];
+	struct cursor_out out = cursor_out(plain, sizeof(plain));
+	size_t sealed = PROTO_BODY_BYTES;
+
+	if (!p->sealed || !p->control || !p->control->recv_count)
+		return false;
+	put_u8(&out, (uint8_t)type);
+	put_u8(&out, (uint8_t)p->credits_due);
+	put_u16(&out, 0);
+	put_bytes(&out, payload, len);
+	CHECK(!out.full &&
+	      !mover_secure_seal(p->secure, plain, cursor_written(&out), message + PROTO_HEADER_BYTES, &sealed));
+	p->credits_due = 0;
+	return deliver(p, type, true, message, sealed);
+}
+
+static char room[64];
+
+static int remove_one(const char *path, const struct stat *st, int type, struct FTW *ftw)
+{
+	return ftw->level ? remove(path) : 0;
+}
+
+void mover_peer_empty(const char *dir)
+{
+	CHECK(!nftw(dir, remove_one, 32, FTW_PHYS | FTW_DEPTH));
+}
+
+static void leave_room(void)
+{
+	mover_peer_empty(room);
+	rmdir(room);
+}
+
+const char *mover_peer_room(void)
+{
+	if (*room)
+		return room;
+	snprintf(room, sizeof(room), "%s/roci-fuzz-XXXXXX", access("/dev/shm", W_OK) ? "/tmp" : "/dev/shm");
+	CHECK(mkdtemp(room));
+	atexit(leave_room);
+	return room;
+}

@@ -1,0 +1,33 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* The far side of a mover's session, for fuzz targets, on fake_verbs: it has done the handshake, so all that it says is
+ * sealed and believed to come from who knows the ticket. What it says is up to the target. */
+#ifndef ROCI_TESTS_MOVER_PEER_H
+#define ROCI_TESTS_MOVER_PEER_H
+
+#include "fake_verbs.h"
+#include "mover/proto.h"
+
+struct mover_peer {
+	struct mover_secure *secure; /* owned */
+	bool sealed;
+	struct fake_qp *control; /* the program's */
+	unsigned credits_due;
+};
+
+/* Takes ownership of `secure`. */
+void mover_peer_init(struct mover_peer *p, struct mover_secure *secure);
+void mover_peer_destroy(struct mover_peer *p);
+/* The first message of a client's handshake. */
+void mover_peer_begin(struct mover_peer *p);
+/* The program has sent a message. Takes the handshake's itself, and returns 0; else its type, with *payload until the
+ * next call. */
+enum proto_type mover_peer_hear(struct mover_peer *p, const struct fake_send *send, struct cursor_in *payload);
+/* Says something. False where the program has no receive posted, or the handshake has not ended. */
+bool mover_peer_say(struct mover_peer *p, enum proto_type type, const void *payload, size_t len);
+
+/* A folder of the target's own in memory, which goes when the process ends. */
+const char *mover_peer_room(void);
+/* Removes what is in a folder. */
+void mover_peer_empty(const char *dir);
+
+#endif
