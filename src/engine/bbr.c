@@ -24,6 +24,7 @@
 #define MIN_RTT_LIFE     (10 * SECOND)
 #define PROBE_RTT_EVERY  (5 * SECOND)
 #define PROBE_RTT_LAST   (200 * MS)
+#define SAME_RTT         64           /* a round trip that is longer by less than one of so many parts is as long */
 #define PROBE_WAIT       (2 * SECOND) /* and up to 1 s more */
 #define PROBE_ROUNDS     63
 #define EXTRA_ACKED_LIFE 10 /* rounds */
@@ -123,6 +124,7 @@ static void start_down(struct roci_bbr *b, uint64_t now, uint64_t delivered)
 	b->probe_wait_ns = PROBE_WAIT + (now ^ delivered * UINT64_C(0x9e3779b1)) % SECOND;
 	b->rounds_since_probe = now & 1;
 	b->down_rounds = 0;
+	b->calm_from = ROCI_BBR_NONE;
 	b->cycle_at = now;
 	b->phase = ROCI_ACKS_STOPPING;
 	start_round(b, delivered);
@@ -175,16 +177,20 @@ static bool is_too_much(const struct roci_bbr *b, uint64_t lost, uint64_t tx_fli
 	return lost > tx_flight * LOSS_THRESHOLD / 100 + tx_flight * b->random * 3 / 2 / 1024;
 }
 
-/* A round has ended whose packets were sent in DOWN. If nothing queued, their loss was random. */
+/* A round has ended whose packets were sent in DOWN. If nothing queued, their loss was random, and that of no packet
+ * that was sent before and found missing now. Where there is a queue, nothing confirms what was learned. */
 static void learn_random(struct roci_bbr *b, const struct roci_rate_sample *rs)
 {
-	uint64_t bytes = rs->delivered - rs->prior_delivered + b->lost_round;
+	uint64_t bytes = rs->delivered - rs->prior_delivered + b->lost_down;
 	unsigned part;
 
-	if (b->state != ROCI_BBR_DOWN || b->down_rounds != DOWN_ROUNDS || !rs->rtt_ns || !bytes ||
-	    rs->rtt_ns > b->min_rtt + b->min_rtt / 8 + 2 * MS)
+	if (b->state != ROCI_BBR_DOWN || b->down_rounds != DOWN_ROUNDS || !rs->rtt_ns || !bytes)
 		return;
-	part = (unsigned)(b->lost_round * 1024 / bytes);
+	if (rs->rtt_ns > b->min_rtt + b->min_rtt / 8 + 2 * MS) {
+		b->random -= (b->random + 3) / 4;
+		return;
+	}
+	part = (unsigned)(b->lost_down * 1024 / bytes);
 	if (part > RANDOM_MAX)
 		part = RANDOM_MAX;
 	b->random = (b->random + part + 1) / 2;
@@ -200,14 +206,15 @@ static void on_too_high(struct roci_bbr *b, uint64_t now, uint64_t tx_flight, bo
 		start_down(b, now, b->round_end);
 }
 
-void roci_bbr_lost(struct roci_bbr *b, uint64_t now, uint64_t bytes, uint64_t tx_flight, uint64_t lost,
-		   bool app_limited)
+void roci_bbr_lost(struct roci_bbr *b, uint64_t now, const struct roci_loss_sample *ls)
 {
 	b->losses++;
-	b->lost_round += bytes;
+	b->lost_round += ls->bytes;
+	if (ls->prior_delivered >= b->calm_from)
+		b->lost_down += ls->bytes;
 	b->loss_in_round = true;
-	if (b->probe_samples && is_too_much(b, lost, tx_flight))
-		on_too_high(b, now, tx_flight, app_limited);
+	if (b->probe_samples && is_too_much(b, ls->lost, ls->tx_flight))
+		on_too_high(b, now, ls->tx_flight, ls->app_limited);
 }
 
 void roci_bbr_marked(struct roci_bbr *b, uint64_t now, uint64_t flight)
@@ -257,7 +264,8 @@ static void update_rounds(struct roci_bbr *b, const struct roci_rate_sample *rs)
 	if (b->round_start) {
 		start_round(b, rs->delivered);
 		b->rounds_since_probe++;
-		b->down_rounds++;
+		if (b->state == ROCI_BBR_DOWN && b->down_rounds++ == 0)
+			b->calm_from = rs->delivered;
 	}
 	b->bw_latest = max(b->bw_latest, rs->rate);
 	b->inflight_latest = max(b->inflight_latest, rs->delivered - rs->prior_delivered);
@@ -427,10 +435,30 @@ static void probe_rtt(struct roci_bbr *b, uint64_t now, const struct roci_rate_s
 	}
 }
 
+static void note_round_rtt(struct roci_bbr *b, const struct roci_rate_sample *rs)
+{
+	if (b->round_start) {
+		b->round_rtt[1] = b->round_rtt[0];
+		b->round_rtt[0] = ROCI_BBR_NONE;
+	}
+	if (rs->rtt_ns)
+		b->round_rtt[0] = min(b->round_rtt[0], rs->rtt_ns);
+}
+
+/* Some packet of the last round met no queue, though this flow filled the path: there is nothing to find out. */
+static bool is_free_of_queue(const struct roci_bbr *b)
+{
+	return is_cycling(b) && min(b->round_rtt[0], b->round_rtt[1]) <= b->min_rtt + b->min_rtt / SAME_RTT;
+}
+
 static void update_rtt(struct roci_bbr *b, uint64_t now, const struct roci_rate_sample *rs)
 {
-	bool expired = now - b->probe_min_rtt_at > PROBE_RTT_EVERY;
+	bool expired;
 
+	note_round_rtt(b, rs);
+	if (now - b->probe_min_rtt_at > PROBE_RTT_EVERY && is_free_of_queue(b))
+		b->probe_min_rtt_at = b->min_rtt_at = now;
+	expired = now - b->probe_min_rtt_at > PROBE_RTT_EVERY;
 	if (rs->rtt_ns && (rs->rtt_ns < b->probe_min_rtt || expired)) {
 		b->probe_min_rtt = rs->rtt_ns;
 		b->probe_min_rtt_at = now;
@@ -478,7 +506,7 @@ static void set_window(struct roci_bbr *b, uint64_t acked)
 
 	if (b->full)
 		b->window = min(b->window + acked, most);
-	else if (b->window < most)
+	else if (b->window < most || !b->bw) /* what is acknowledged first may have no rate */
 		b->window += acked;
 	b->window = max(b->window, MIN_WINDOW);
 	bound_window(b);
@@ -494,7 +522,7 @@ void roci_bbr_acked(struct roci_bbr *b, uint64_t now, const struct roci_rate_sam
 		learn_random(b, rs);
 		b->loss_in_round = b->marked = false;
 		b->losses = 0;
-		b->lost_round = 0;
+		b->lost_round = b->lost_down = 0;
 		b->bw_latest = rs->rate;
 		b->inflight_latest = rs->delivered - rs->prior_delivered;
 	}

@@ -55,6 +55,7 @@ struct roci_bbr {
 	uint64_t bw_lo, inflight_lo;       /* short-term bounds, of loss since the last probe; ROCI_BBR_NONE */
 	uint64_t inflight_hi;              /* long-term bound, of loss while probing; ROCI_BBR_NONE */
 	uint64_t min_rtt_at, probe_min_rtt, probe_min_rtt_at;
+	uint64_t round_rtt[2]; /* smallest of this round, of the one before; 0, ROCI_BBR_NONE: none */
 
 	uint64_t round_end; /* delivered */
 	bool round_start;
@@ -62,6 +63,8 @@ struct roci_bbr {
 	bool loss_round_start, loss_in_round, marked;
 	unsigned losses;     /* packets lost in this round */
 	uint64_t lost_round; /* bytes lost in this round */
+	uint64_t lost_down;  /* the same of packets that were sent when `calm_from` bytes were delivered, or later */
+	uint64_t calm_from;  /* DOWN: what was sent since then met a queue that was being left to drain */
 	unsigned random;     /* 1/1024: what is lost while nothing queues, which no sender can help */
 
 	uint64_t full_bw;
@@ -88,10 +91,15 @@ struct roci_bbr {
 /* A path whose first round trip took `rtt_ns`; `window`: what may be in flight at first. */
 void roci_bbr_init(struct roci_bbr *b, uint64_t now, uint64_t window, uint64_t rtt_ns);
 void roci_bbr_acked(struct roci_bbr *b, uint64_t now, const struct roci_rate_sample *rs);
-/* `bytes` were lost, of a packet that was sent when `tx_flight` bytes were in flight; `lost`: all that was lost on the
- * path since. `flight`: bytes in flight now. */
-void roci_bbr_lost(struct roci_bbr *b, uint64_t now, uint64_t bytes, uint64_t tx_flight, uint64_t lost,
-		   bool app_limited);
+/* A packet was lost, and what is known about it. */
+struct roci_loss_sample {
+	uint64_t bytes;
+	uint64_t tx_flight;       /* bytes in flight when it was sent */
+	uint64_t prior_delivered; /* bytes acknowledged on the path when it was sent */
+	uint64_t lost;            /* all that was lost on the path since */
+	bool app_limited;
+};
+void roci_bbr_lost(struct roci_bbr *b, uint64_t now, const struct roci_loss_sample *ls);
 /* The network marked a packet, or said so by a CNP: there is a queue. It is left to drain; only where that does not
  * help, the short-term bounds fall. */
 void roci_bbr_marked(struct roci_bbr *b, uint64_t now, uint64_t flight);

@@ -248,8 +248,12 @@ void roci_path_lost(struct roci_path *p, uint64_t now, uint64_t bytes, const str
 	}
 	p->lost += bytes;
 	if (sent)
-		roci_bbr_lost(&p->bbr, now, bytes, sent->state.flight, p->lost - sent->state.lost,
-			      sent->state.app_limited);
+		roci_bbr_lost(&p->bbr, now,
+			      &(struct roci_loss_sample){.bytes = bytes,
+							 .tx_flight = sent->state.flight,
+							 .prior_delivered = sent->state.delivered,
+							 .lost = p->lost - sent->state.lost,
+							 .app_limited = sent->state.app_limited});
 }
 
 void roci_path_marked(struct roci_path *p, uint64_t now)

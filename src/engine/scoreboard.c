@@ -28,6 +28,7 @@ void roci_scoreboard_reset(struct roci_scoreboard *b, uint32_t una)
 			b->bits[i] = 0;
 	b->una = b->high = b->scan = una;
 	b->have = b->first = b->next = b->end = 0;
+	b->came_at = 0;
 }
 
 void roci_scoreboard_fini(struct roci_scoreboard *b)
@@ -192,8 +193,9 @@ void roci_scoreboard_resent(struct roci_scoreboard *b, uint64_t now)
 
 const struct roci_loss *roci_scoreboard_oldest(struct roci_scoreboard *b)
 {
-	while (b->first != b->next && came(b, loss(b, b->first)->psn))
-		b->first++;
+	for (; b->first != b->next && came(b, loss(b, b->first)->psn); b->first++)
+		if (loss(b, b->first)->sent_at > b->came_at)
+			b->came_at = loss(b, b->first)->sent_at;
 	return b->first != b->next ? loss(b, b->first) : NULL;
 }
 

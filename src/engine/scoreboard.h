@@ -25,6 +25,7 @@ struct roci_scoreboard {
 	struct roci_loss *losses; /* owned; NULL until something is lost */
 	uint32_t loss_mask;
 	uint32_t first, next, end; /* sent again: [first, next), to be sent again: [next, end) */
+	uint64_t came_at;          /* when the newest was sent of those that were sent again and came; 0: none */
 };
 
 /* Forgets everything; the oldest packet is `una`. Keeps its memory. */

@@ -10,13 +10,13 @@
 #include "engine/requester.h"
 #include "wire/opcode.h"
 
-#define OFFERS_MAX      8
-#define OFFER_AFTER     16 /* packets outstanding: a bulk transfer */
-#define OFFER_PAUSE_NS  UINT64_C(10000000)
-#define PATIENCE_FIRST  1 /* quarters of the shortest round trip */
-#define PATIENCE_MAX    8
-#define PATIENCE_LIFE   16 /* round trips without a duplicate */
-#define ACK_RESENT_MASK 3  /* every fourth that is sent again asks for an answer, and the last one */
+#define OFFERS_MAX     8
+#define OFFER_AFTER    16 /* packets outstanding: a bulk transfer */
+#define OFFER_PAUSE_NS UINT64_C(10000000)
+#define PATIENCE_FIRST 1 /* quarters of the shortest round trip */
+#define PATIENCE_MAX   8
+#define PATIENCE_LIFE  16 /* round trips without a duplicate */
+#define ACK_RESENT     4  /* at least every fourth that is sent again asks for an answer, and the last one */
 
 /* ---- agreeing ---- */
 
@@ -63,6 +63,7 @@ static void agree(struct roci_qp *qp)
 		return;
 	s->agreed = true;
 	s->patience = PATIENCE_FIRST;
+	qp->req.recovery.active = false; /* the path says how much may be outstanding */
 	roci_scoreboard_reset(&s->board, qp->req.window.una);
 	roci_path_agree(qp->path, qp->e->now);
 }
@@ -109,15 +110,20 @@ static void lose(struct roci_qp *qp, const struct roci_sent *sent)
 	b->scan = roci_psn_add(b->scan, step);
 }
 
-/* Packets that were sent once, in the order of PSNs. Returns when the next one is due, ROCI_NEVER: none is missing. */
+/* Packets that were sent once, in the order of PSNs. A packet before `limit` is missing, and so is one that was sent
+ * before another was sent again that came. Returns when the next one is due, ROCI_NEVER: none is missing. */
 static uint64_t judge_sent(struct roci_qp *qp, uint32_t limit, bool all)
 {
 	struct roci_scoreboard *b = &qp->req.selective.board;
+	/* Sooner than a round trip after that, it was the first one that came, late. */
+	uint64_t before = b->came_at + qp->path->base_rtt <= qp->e->now ? b->came_at : 0;
 
-	while (roci_scoreboard_scan(b, limit)) {
+	while (roci_scoreboard_scan(b, before ? qp->req.window.max : limit)) {
 		const struct roci_sent *sent = roci_sent_log_find(&qp->req.log, b->scan);
 		uint64_t at = sent ? due_at(qp, sent->state.sent_at) : 0;
 
+		if (roci_psn_diff(b->scan, limit) >= 0 && (!sent || sent->state.sent_at >= before))
+			return ROCI_NEVER;
 		if (at > qp->e->now && !all)
 			return at;
 		lose(qp, sent);
@@ -245,13 +251,16 @@ static bool send_again(struct roci_qp *qp, struct roci_tx_batch *batch, uint32_t
 	uint32_t index = (uint32_t)roci_psn_diff(psn, w->first_psn), step = roci_requester_step(w, index), more;
 	struct roci_packet pkt = {.pkey = ROCI_PKEY_DEFAULT, .psn = psn};
 	struct roci_scoreboard *b = &qp->req.selective.board;
+	uint32_t ack_every = roci_path_ack_every(qp->path);
 
+	if (ack_every > ACK_RESENT)
+		ack_every = ACK_RESENT;
 	if (index >= w->packets || !roci_packets_request(qp, w, index, step, &pkt, batch)) {
 		roci_rc_resend(qp); /* its memory was deregistered: the request fails in its turn */
 		return false;
 	}
 	roci_scoreboard_resent(b, qp->e->now);
-	pkt.ack_req = (b->next & ACK_RESENT_MASK) == 0 || !roci_scoreboard_next(b, &more);
+	pkt.ack_req = (b->next & (ack_every - 1)) == 0 || !roci_scoreboard_next(b, &more);
 	roci_tx_batch_add(batch, &qp->attr.av, &pkt)->copy_payload = true;
 	qp->e->stats->retransmits++;
 	roci_flight_resent(qp, qp->mtu + ROCI_PATH_PACKET_BYTES);

@@ -11,8 +11,8 @@
 #define FLOW_MESSAGE    65536 /* bytes of a work request */
 #define FLOW_WIRE_BYTES 28    /* IPv4 and UDP headers */
 
-#define FLOW_EARLY (UINT64_C(512) << 20) /* bytes for packets that overtook others */
-#define FLOW_COPY  512                   /* bytes of payload that an engine may have built itself, and uses again */
+#define FLOW_EARLY (UINT64_C(1) << 30) /* bytes for packets that overtook others */
+#define FLOW_COPY  512                 /* bytes of payload that an engine may have built itself, and uses again */
 
 enum flow_mode { FLOW_WRITE, FLOW_SEND, FLOW_READ };
 

@@ -1,13 +1,15 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * lines [-v] [--check] [SCENE ...]: bulk transfers over networks of every kind, in virtual time, and what they made of
+ * lines [-v | --check] [SCENE ...]: bulk transfers over networks of every kind, in virtual time, and what they made of
  * them. A scene is two lines, the flows of ours that share them and, in some, a TCP flow with CUBIC. --check holds the
- * figures against the scene's bounds: the same seed gives the same figures.
+ * figures against the scene's bounds: the same seed gives the same figures. -v prints forty times what the model of
+ * each flow's path is like.
  */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
+#include "engine/qp.h"
 #include "flow.h"
 #include "line.h"
 #include "rival.h"
@@ -240,13 +242,34 @@ static void begin(const struct scene *s)
 	}
 }
 
-static void run(const struct scene *s)
+static void print_path(const struct flow *f)
 {
-	uint64_t end = BEGIN_NS + (uint64_t)(s->seconds * 1e9);
+	static const char *const states[] = {"STARTUP", "DRAIN", "DOWN", "CRUISE", "REFILL", "UP", "RTT"};
+	const struct roci_qp *qp = f->side[f->spec.mode == FLOW_READ].qp;
+	const struct roci_path *p = qp->path;
+	const struct roci_bbr *b = &p->bbr;
+
+	printf("%7.3f s %-8s rate %8.1f Mbit/s  window %9llu  flight %9llu  inflight_hi %9lld  srtt %6.1f ms  random "
+	       "%2u"
+	       "  lost %9llu  done %6.1f MB\n",
+	       (double)(w.now - BEGIN_NS) / 1e9, p->far ? states[b->state] : "near", (double)b->rate * 8 / 1e6,
+	       (unsigned long long)roci_path_window(p), (unsigned long long)p->flight,
+	       b->inflight_hi == ROCI_BBR_NONE ? -1 : (long long)b->inflight_hi, (double)p->srtt / 1e6, b->random,
+	       (unsigned long long)p->lost, (double)f->done / 1e6);
+}
+
+static void run(const struct scene *s, bool verbose)
+{
+	uint64_t end = BEGIN_NS + (uint64_t)(s->seconds * 1e9), step = (end - BEGIN_NS) / 40,
+		 print_at = BEGIN_NS + step;
 
 	begin(s);
 	while (w.count) {
 		struct event ev = next_event();
+
+		for (; verbose && ev.at > print_at && print_at <= end; print_at += step)
+			for (unsigned i = 0; i < w.num_flows; i++)
+				print_path(&w.flows[i]);
 
 		if (ev.at > end) {
 			if (ev.kind == EV_PACKET)
@@ -348,8 +371,8 @@ static bool wanted(const char *name, char **names)
 
 int main(int argc, char **argv)
 {
-	bool check = argc > 1 && !strcmp(argv[1], "--check");
-	char **names = argv + 1 + check;
+	bool verbose = argc > 1 && !strcmp(argv[1], "-v"), check = argc > 1 && !strcmp(argv[1], "--check");
+	char **names = argv + 1 + (verbose || check);
 	unsigned ran = 0, broken = 0;
 
 	print_head();
@@ -359,7 +382,7 @@ int main(int argc, char **argv)
 
 		if (!wanted(scenes[i].name, names))
 			continue;
-		run(&scenes[i]);
+		run(&scenes[i], verbose);
 		r = measure(&scenes[i]);
 		good = holds(&scenes[i], &r);
 		print(&scenes[i], &r, check && !good ? "  OUT OF BOUNDS" : "");

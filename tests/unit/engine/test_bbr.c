@@ -12,7 +12,8 @@
 struct pipe {
 	struct roci_bbr b;
 	uint64_t now, delivered;
-	unsigned loss; /* percent of what is sent */
+	unsigned loss;   /* percent of what is sent */
+	uint64_t others; /* ns: the queue that others keep */
 };
 
 static void begin(struct pipe *p)
@@ -26,7 +27,7 @@ static void round_trip(struct pipe *p)
 {
 	uint64_t by_rate = p->b.rate / 50, flight = by_rate < p->b.window ? by_rate : p->b.window;
 	uint64_t good = flight - flight * p->loss / 100, passed = good < PER_RTT ? good : PER_RTT;
-	uint64_t queued = good > PER_RTT ? (good - PER_RTT) * RTT / PER_RTT : 0, prior = p->delivered;
+	uint64_t queued = p->others + (good > PER_RTT ? (good - PER_RTT) * RTT / PER_RTT : 0), prior = p->delivered;
 
 	p->now += RTT + queued;
 	for (unsigned i = 0; i < 32; i++) {
@@ -40,7 +41,11 @@ static void round_trip(struct pipe *p)
 					      .window_limited = by_rate >= p->b.window};
 
 		for (uint64_t lost = 0; !i && lost < rs.lost; lost += ROCI_BBR_PACKET)
-			roci_bbr_lost(&p->b, p->now, ROCI_BBR_PACKET, flight, lost, false);
+			roci_bbr_lost(&p->b, p->now,
+				      &(struct roci_loss_sample){.bytes = ROCI_BBR_PACKET,
+								 .tx_flight = flight,
+								 .prior_delivered = prior,
+								 .lost = lost});
 		rs.delivered = p->delivered += rs.acked;
 		roci_bbr_acked(&p->b, p->now, &rs);
 	}
@@ -102,22 +107,71 @@ static void sudden_loss_lowers_the_rate_until_the_next_probe(void **state)
 	assert_true(is_near_capacity(&p));
 }
 
-/* Every five seconds, half of the pipe for 200 ms: others' queues would show, and a longer way. */
-static void asks_for_the_round_trip_time_again(void **state)
+/* How many of 600 rounds ask for the round trip. */
+static unsigned rounds_in_rtt(struct pipe *p)
 {
-	unsigned in_rtt = 0;
+	unsigned count = 0;
+
+	for (unsigned i = 0; i < 600; i++) {
+		round_trip(p);
+		if (p->b.state != ROCI_BBR_RTT)
+			continue;
+		count++;
+		assert_true(p->b.window <= PER_RTT * 6 / 10);
+	}
+	return count;
+}
+
+/* Every five seconds, half of the pipe for 200 ms: others' queues would show, and a longer way. */
+static void asks_for_the_round_trip_time_where_a_queue_stands(void **state)
+{
 	struct pipe p;
 
 	begin(&p);
-	for (unsigned i = 0; i < 600; i++) {
-		round_trip(&p);
-		if (p.b.state != ROCI_BBR_RTT)
-			continue;
-		in_rtt++;
-		assert_true(p.b.window <= PER_RTT * 6 / 10);
-	}
-	assert_in_range(in_rtt, 10, 40);
+	rounds(&p, 30);
+	p.others = 5 * MS;
+	assert_in_range(rounds_in_rtt(&p), 10, 40);
+	assert_true(p.b.bw >= RATE * 80 / 100);
+}
+
+/* Packets that meet no queue have told it already. */
+static void does_not_ask_for_the_round_trip_time_where_none_stands(void **state)
+{
+	struct pipe p;
+
+	begin(&p);
+	rounds(&p, 30);
+	assert_int_equal(rounds_in_rtt(&p), 0);
 	assert_true(is_near_capacity(&p));
+}
+
+/* What was sent before the path was known to be far has no rate. Its acknowledgements open the window all the same. */
+static void the_first_acknowledgements_open_the_window(void **state)
+{
+	struct roci_rate_sample rs = {.acked = 100000, .delivered = 100000};
+	struct pipe p;
+	uint64_t before;
+
+	begin(&p);
+	before = p.b.window;
+	roci_bbr_acked(&p.b, p.now, &rs);
+	assert_int_equal(p.b.window, before + 100000);
+}
+
+/* It may have been the loss of a queue whose round trip nobody had seen shorter. */
+static void random_loss_is_forgotten_where_a_queue_stands(void **state)
+{
+	struct pipe p;
+	unsigned before;
+
+	begin(&p);
+	p.loss = 5;
+	rounds(&p, 300);
+	before = p.b.random;
+	assert_true(before >= 30);
+	p.others = 10 * MS;
+	rounds(&p, 150);
+	assert_true(p.b.random < before * 3 / 4);
 }
 
 /* A mark while it cruises makes it drain, and does not change what it believes of the path. */
@@ -159,7 +213,10 @@ int main(void)
 		cmocka_unit_test(finds_the_bandwidth_in_a_few_rounds),
 		cmocka_unit_test(random_loss_does_not_slow_it_down),
 		cmocka_unit_test(sudden_loss_lowers_the_rate_until_the_next_probe),
-		cmocka_unit_test(asks_for_the_round_trip_time_again),
+		cmocka_unit_test(asks_for_the_round_trip_time_where_a_queue_stands),
+		cmocka_unit_test(does_not_ask_for_the_round_trip_time_where_none_stands),
+		cmocka_unit_test(the_first_acknowledgements_open_the_window),
+		cmocka_unit_test(random_loss_is_forgotten_where_a_queue_stands),
 		cmocka_unit_test(a_mark_makes_it_drain),
 		cmocka_unit_test(silence_closes_the_window_and_keeps_the_model),
 	};

@@ -152,6 +152,32 @@ static void a_lost_tail_is_found_by_a_probe(void **state)
 	pair_free(p);
 }
 
+/* One in the middle, and the tail: what was sent again for the one has come, so the tail, which was sent before, is
+ * lost. No probe has to ask first. */
+static bool lose_one_and_tail(struct pair *p, int from, const struct roci_packet *pkt)
+{
+	bool first = pkt->op->kind == ROCI_KIND_WRITE && pkt->payload_len && !seen[pkt->psn];
+	int64_t n = first ? p->count++ : 0;
+
+	seen[pkt->psn] |= first;
+	return !first || (n != PACKETS / 2 && n < PACKETS - 10);
+}
+
+static void a_lost_tail_is_found_by_what_was_sent_again(void **state)
+{
+	struct pair *p = make(SECRET);
+	const struct roci_engine_stats *stats = roci_engine_stats(p->side[0].e);
+
+	transfer(p, 6);
+	transfer(p, 3);
+	p->filter = lose_one_and_tail;
+	p->count = 0;
+	transfer(p, 3); /* one to send, one for the hole, one for the tail */
+	assert_int_equal(p->dropped, 11);
+	assert_int_equal(stats->retransmits, 11);
+	pair_free(p);
+}
+
 /* READ requests but the second, the first time. */
 static bool lose_reads(struct pair *p, int from, const struct roci_packet *pkt)
 {
@@ -318,6 +344,7 @@ int main(void)
 		cmocka_unit_test(others_see_nothing_of_it),
 		cmocka_unit_test(all_holes_are_repaired_in_one_round_trip),
 		cmocka_unit_test(a_lost_tail_is_found_by_a_probe),
+		cmocka_unit_test(a_lost_tail_is_found_by_what_was_sent_again),
 		cmocka_unit_test(lost_reads_go_again_though_the_window_is_full),
 		cmocka_unit_test(only_the_secret_proves_ranges),
 		cmocka_unit_test(no_far_answer_is_believed_where_ranges_are),
