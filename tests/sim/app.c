@@ -280,7 +280,7 @@ void sim_app_run(struct sim *sim)
 static void modify_state(struct sim *sim, struct sim_qp *qp, enum roci_qp_state state, unsigned mask)
 {
 	struct roci_qp_attr attr = {.state = state, .en_sqd_async_notify = 1};
-	int err = roci_qp_modify(qp->qp, sim->now, &attr, ROCI_QP_STATE | mask);
+	int err = sim_modify(sim, qp, &attr, ROCI_QP_STATE | mask);
 
 	sim_check(sim, !err, "roci_qp_modify() of QP %u to state %d: %d", qp->id, state, err);
 }
@@ -376,7 +376,7 @@ static void change_path(struct sim *sim, struct sim_qp *qp)
 	if (qp->type == ROCI_QPT_UD || rng_once_in(&sim->extra, 2))
 		return;
 	attr.av.src_port = 0xc000 | rng_below(&sim->extra, 0x4000);
-	if (!roci_qp_modify(qp->qp, sim->now, &attr, ROCI_QP_STATE | ROCI_QP_AV)) {
+	if (!sim_modify(sim, qp, &attr, ROCI_QP_STATE | ROCI_QP_AV)) {
 		qp->av = attr.av;
 		qp->repathed = true;
 	} else {

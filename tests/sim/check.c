@@ -400,6 +400,7 @@ void sim_check_cqe(struct sim_cq *cq, const struct roci_cqe *cqe)
 	sim_trace(cq->host->sim, "host %u: completion of %s %u of %u: status %u, opcode %u, %u bytes", cq->host->id,
 		  cqe->wr_id >> 63 ? "receive" : "work request", (uint32_t)cqe->wr_id,
 		  (uint32_t)(cqe->wr_id >> 32 & 0x7fffffff), cqe->status, cqe->opcode, cqe->byte_len);
+	sim_cover_completion(cq->host->sim, cqe, cqe->wr_id >> 63);
 	if (cqe->wr_id >> 63)
 		check_recv(cq, cqe);
 	else

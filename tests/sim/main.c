@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * sim [SEED [COUNT]] [-v] [--jobs N] [--named [FILE]] [--attack] [--rings]
+ * sim [SEED [COUNT]] [-v] [--jobs N] [--named [FILE]] [--attack] [--rings] [--covered]
  *
  * Runs COUNT programs (ROCI_SIM_COUNT in the environment overrides it), of seeds SEED, SEED + 1, ... Exit status 0 if
  * all passed. Each program runs in a worker process, so a crash of the engine is a failed program like any other,
  * and its seed is printed. --attack prints what a blind forgery costs in these programs. With --rings
- * RC QPs take the local path.
+ * RC QPs take the local path. --covered prints what the programs came across, and fails where something did not occur.
  */
 #include <errno.h>
 #include <signal.h>
@@ -188,8 +188,8 @@ static void report(const struct sim_stats *s, double seconds)
 	printf("%llu retransmitted, %llu timeouts, %llu RNR NAKs, %llu NAKs; %llu mistakes made, %llu QPs failed\n",
 	       (unsigned long long)s->retransmits, (unsigned long long)s->timeouts, (unsigned long long)s->rnr,
 	       (unsigned long long)s->naks, (unsigned long long)s->faults, (unsigned long long)s->errors);
-	printf("%llu passed, %llu failed, %.1f s\n", (unsigned long long)(s->programs - s->failed),
-	       (unsigned long long)s->failed, seconds);
+	printf("%llu passed, %llu failed, %.1f s, %.0f programs/s\n", (unsigned long long)(s->programs - s->failed),
+	       (unsigned long long)s->failed, seconds, (double)s->programs / seconds);
 }
 
 static double clock_seconds(void)
@@ -205,6 +205,7 @@ int main(int argc, char **argv)
 	uint64_t numbers[2] = {1, 1000};
 	unsigned jobs = 1, num_numbers = 0;
 	const char *named = NULL;
+	bool covered = false, all = true;
 	struct sim_stats sum = {0};
 	double began = clock_seconds();
 	const char *count = getenv("ROCI_SIM_COUNT");
@@ -218,13 +219,15 @@ int main(int argc, char **argv)
 			sim.rings = true;
 		} else if (!strcmp(argv[i], "--attack")) {
 			sim.attacked = true;
+		} else if (!strcmp(argv[i], "--covered")) {
+			covered = true;
 		} else if (!strcmp(argv[i], "--named")) {
 			named = i + 1 < argc ? argv[++i] : SIM_SEEDS;
 		} else if (argv[i][0] != '-' && num_numbers < 2) {
 			numbers[num_numbers++] = strtoull(argv[i], NULL, 0);
 		} else {
-			fprintf(stderr,
-				"usage: sim [SEED [COUNT]] [-v] [--jobs N] [--named [FILE]] [--attack] [--rings]\n");
+			fprintf(stderr, "usage: sim [SEED [COUNT]] [-v] [--jobs N] [--named [FILE]] [--attack] "
+					"[--rings] [--covered]\n");
 			return 2;
 		}
 	}
@@ -241,8 +244,12 @@ int main(int argc, char **argv)
 	} else {
 		run_many(numbers[0], numbers[1], jobs, &sum);
 	}
+	if (covered)
+		all = sim_cover_report(&sum.covered);
 	report(&sum, clock_seconds() - began);
 	if (sim.attacked && !sim_attack_report(&sum))
 		return 1;
-	return sum.failed || !sum.programs;
+	if (!all)
+		printf("something did not occur that can: see the lines that begin with 0\n");
+	return sum.failed || !sum.programs || !all;
 }

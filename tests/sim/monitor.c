@@ -265,7 +265,8 @@ static void check_aeth(struct sim *sim, struct sim_qp *qp, const struct roci_pac
 
 	if (ack && off == BEFORE_ALL) /* the answer to a probe */
 		return;
-	if (ack && sim->attacked && off > ROCI_PSN_MASK / 2) /* to a forged duplicate from before the first packet */
+	/* to a duplicate from before the first packet, forged or of an earlier connection */
+	if (ack && (sim->attacked || sim->earlier) && off > ROCI_PSN_MASK / 2)
 		return;
 	least = messages_before(qp, ack ? off + 1 : off);
 	sim_check(sim, off < qp->delivered_next || (gap && off == qp->delivered_next),
@@ -344,6 +345,7 @@ void sim_monitor_sent(struct sim *sim, struct sim_host *from, const struct roci_
 
 	sim_check(sim, dest && dest->peer->host == from, "packet to QPN %x, which host %u has nothing to do with",
 		  pkt->dest_qpn, from->id);
+	sim_cover_packet(sim, pkt);
 	if (roci_kind_is_notice(pkt->op->kind))
 		return;
 	if (pkt->op->response && dest->type == ROCI_QPT_UC)

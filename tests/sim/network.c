@@ -301,6 +301,16 @@ static void check_path(struct sim *sim, const struct roci_tx_packet *tx, const s
 			  "QP %u sent from port %u, not %u", dest->peer->id, tx->av->src_port, dest->peer->av.src_port);
 }
 
+void sim_net_late(struct sim *sim, struct sim_host *from, const struct roci_tx_packet *tx,
+		  const struct roci_span *spans, uint64_t delay_ns)
+{
+	struct sim_packet *p = serialize(sim, from, tx, spans);
+
+	p->stray = true;
+	sim->stats.strays++;
+	sim_schedule_packet(sim, sim->now + delay_ns, host_of(sim, p->dgid), from->id, p);
+}
+
 void sim_net_send(struct sim *sim, struct sim_host *from, const struct roci_tx_packet *tx,
 		  const struct roci_span *spans)
 {

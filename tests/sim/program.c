@@ -67,7 +67,7 @@ static void draw_rq(struct sim *sim, struct sim_qp *qp)
 	for (unsigned i = 0; i < sim->num_rqs; i++)
 		if (!sim->rqs[i].qp && sim->rqs[i].host == qp->host && sim->rqs[i].sharer_pd == qp->pd)
 			shared = i;
-	if (qp->type != ROCI_QPT_UD && once_in(sim, 4)) {
+	if ((qp->type != ROCI_QPT_UD || sim->mixed) && once_in(sim, sim->mixed ? 2 : 4)) {
 		/* Shared receive queues are marked by qp == NULL. */
 		qp->rq = shared < SIM_MAX_RQS ? &sim->rqs[shared] : srq_new(sim, qp);
 		return;
@@ -178,7 +178,7 @@ static void draw_target(struct sim *sim, struct sim_qp *a)
 	a->target = sim_mr_new(sim, host, pd, target_len(sim), all | ROCI_ACCESS_MW_BIND);
 	a->words = sim_mr_new(sim, host, pd, 8 * SIM_WORDS, all);
 	a->target_pool = (struct sim_pool){.host = host, .pd = pd, .access = all};
-	if (a->type != ROCI_QPT_RC || a->disjoint || once_in(sim, 2))
+	if (a->type != ROCI_QPT_RC || a->disjoint || (!sim->mixed && once_in(sim, 2)))
 		return;
 	a->num_mw = draw(sim, 1, SIM_MAX_MWS);
 	for (unsigned i = 0; i < a->num_mw; i++) {
@@ -207,7 +207,7 @@ static void draw_pair(struct sim *sim)
 	}
 	a->segment = a->mtu;
 	b->segment = b->mtu;
-	if (sim->rings && type == ROCI_QPT_RC) {
+	if (sim->rings && type == ROCI_QPT_RC && !rng_once_in(&sim->more, 4)) {
 		a->segment = b->segment = ROCI_MAX_MESSAGE_BYTES;
 		a->av.local = (uint16_t)(hb->id + 1);
 		b->av.local = (uint16_t)(ha->id + 1);
@@ -283,7 +283,7 @@ void sim_program_draw(struct sim *sim)
 	memset(&sim->counter, 0, sizeof(sim->counter));
 	sim->num_hosts = once_in(sim, 4) ? SIM_MAX_HOSTS : 2;
 	sim->big = pairs == 1 && once_in(sim, sim->attacked ? 4 : 64); /* much is outstanding then */
-	sim->watch = !sim->big && once_in(sim, 5);
+	sim->watch = !sim->big && once_in(sim, 5) && !sim->mixed;
 	sim_net_draw(sim);
 	sim_forger_draw(sim);
 	sim->retry_legal = once_in(sim, 12);
@@ -357,83 +357,6 @@ static void setup_qp(struct sim *sim, struct sim_qp *qp)
 	}
 }
 
-static void modify(struct sim *sim, struct sim_qp *qp, const struct roci_qp_attr *attr, unsigned mask)
-{
-	int err = roci_qp_modify(qp->qp, sim->now, attr, mask | ROCI_QP_STATE);
-
-	sim_check(sim, !err, "roci_qp_modify() to state %d: %d", attr->state, err);
-	sim_check(sim, roci_qp_state(qp->qp) == attr->state, "the QP is in state %d, not %d", roci_qp_state(qp->qp),
-		  attr->state);
-}
-
-static void connect_qp(struct sim *sim, struct sim_qp *qp)
-{
-	struct roci_qp_attr attr = {.state = ROCI_QPS_INIT,
-				    .qkey = qp->qkey,
-				    .rq_psn = qp->peer->sq_psn,
-				    .dest_qpn = qp->peer->qpn,
-				    .access = qp->access,
-				    .path_mtu = qp->mtu_num,
-				    .av = qp->av,
-				    .max_dest_rd_atomic = qp->max_dest_rd,
-				    .min_rnr_timer = qp->min_rnr_timer,
-				    .port_num = 1};
-	unsigned rtr = ROCI_QP_AV | ROCI_QP_PATH_MTU | ROCI_QP_DEST_QPN | ROCI_QP_RQ_PSN;
-	bool rc = qp->type == ROCI_QPT_RC, ud = qp->type == ROCI_QPT_UD;
-
-	if (rc)
-		rtr |= ROCI_QP_MAX_DEST_RD_ATOMIC | ROCI_QP_MIN_RNR_TIMER;
-	modify(sim, qp, &attr, ROCI_QP_PKEY_INDEX | ROCI_QP_PORT | (ud ? ROCI_QP_QKEY : ROCI_QP_ACCESS_FLAGS));
-	attr.state = ROCI_QPS_RTR;
-	modify(sim, qp, &attr, ud ? 0 : rtr);
-}
-
-void sim_ready_to_send(struct sim *sim, struct sim_qp *qp)
-{
-	struct roci_qp_attr attr = {.state = ROCI_QPS_RTS,
-				    .sq_psn = qp->sq_psn,
-				    .max_rd_atomic = qp->max_rd,
-				    .timeout = qp->timeout,
-				    .retry_cnt = qp->retry_cnt,
-				    .rnr_retry = qp->rnr_retry};
-	unsigned rc = ROCI_QP_TIMEOUT | ROCI_QP_RETRY_CNT | ROCI_QP_RNR_RETRY | ROCI_QP_MAX_QP_RD_ATOMIC;
-
-	modify(sim, qp, &attr, ROCI_QP_SQ_PSN | (qp->type == ROCI_QPT_RC ? rc : 0));
-	qp->late = false;
-}
-
-/* The attributes that a QP had before a reset must not show after it. */
-static void live_before(struct sim *sim, struct sim_qp *qp)
-{
-	struct sim_mr *mr = &sim->mrs[0];
-	struct roci_sge sge = {.addr = mr->iova, .len = mr->len < 8 ? mr->len : 8, .lkey = mr->key};
-	struct roci_recv_wr recv = {.wr_id = 1ull << 62, .sges = &sge, .num_sge = qp->rq->max_sge ? 1 : 0};
-	struct roci_send_wr send = {.wr_id = 1ull << 61, .opcode = ROCI_WR_SEND, .flags = ROCI_SEND_SIGNALED};
-	struct roci_qp_attr attr = {.state = ROCI_QPS_RESET};
-	bool late = qp->late;
-
-	connect_qp(sim, qp);
-	sim_ready_to_send(sim, qp);
-	send.av = &qp->av;
-	send.remote_qpn = qp->peer->qpn;
-	if (qp->rq->qp)
-		sim_check(sim, !roci_qp_post_recv(qp->qp, &recv), "posting a receive");
-	for (unsigned i = 0; i < qp->cap.max_send_wr; i++)
-		sim_check(sim, !roci_qp_post_send(qp->qp, &send), "posting a send");
-	if (once_in(sim, 2))
-		roci_engine_tx(qp->host->engine, sim->now, &sim->batch);
-	if (once_in(sim, 2)) {
-		attr.state = ROCI_QPS_ERR;
-		modify(sim, qp, &attr, 0);
-		attr.state = ROCI_QPS_RESET;
-	}
-	modify(sim, qp, &attr, 0);
-	sim_host_discard(qp->host);
-	roci_cq_purge(qp->send_cq->cq, qp->qpn);
-	roci_cq_purge(qp->recv_cq->cq, qp->qpn);
-	qp->late = late;
-}
-
 static void check_query(struct sim *sim, struct sim_qp *qp)
 {
 	struct roci_qp_attr attr;
@@ -468,12 +391,13 @@ void sim_program_setup(struct sim *sim)
 	}
 	for (unsigned i = 0; i < sim->num_qps; i++)
 		setup_qp(sim, &sim->qps[i]);
+	for (unsigned i = 0; sim->earlier && i < sim->num_qps; i += 2)
+		sim_live_earlier(sim, &sim->qps[i]);
 	for (unsigned i = 0; i < sim->num_qps; i++) {
 		struct sim_qp *qp = &sim->qps[i];
 
-		if (once_in(sim, 8) && !qp->send_cq->may_overrun && !qp->recv_cq->may_overrun)
-			live_before(sim, qp);
-		connect_qp(sim, qp);
+		sim_live_before(sim, qp);
+		sim_connect(sim, qp);
 		check_query(sim, qp);
 		if (!qp->late)
 			sim_ready_to_send(sim, qp);

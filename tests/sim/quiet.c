@@ -24,6 +24,7 @@ void sim_check_async(struct sim *sim, const struct roci_event *ev)
 	struct sim_rq *rq = ev->user;
 	struct sim_cq *cq = ev->user;
 
+	sim_cover_event(sim, ev->type);
 	switch (ev->type) {
 	case ROCI_EVENT_SRQ_LIMIT_REACHED:
 		sim_check(sim, rq->limit_armed, "SRQ limit event that was not asked for");
@@ -135,8 +136,8 @@ static void check_guesses(struct sim *sim)
 {
 	const struct sim_net *net = &sim->net;
 
-	if (net->lossy || net->forge || sim->attacked || net->move || net->ns_per_kb || net->delay_ns > MS / 2 ||
-	    sim->retry_legal || sim->big)
+	if (net->lossy || net->forge || sim->attacked || sim->earlier || net->move || net->ns_per_kb ||
+	    net->delay_ns > MS / 2 || sim->retry_legal || sim->big)
 		return;
 	for (unsigned i = 0; i < sim->num_qps; i++) {
 		const struct sim_qp *qp = &sim->qps[i];

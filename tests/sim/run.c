@@ -64,6 +64,7 @@ static void run_until_quiet(struct sim *sim)
 	while ((ev = sim_next_event(sim))) {
 		sim->event = ev;
 		handle(sim, ev);
+		sim_cover_states(sim);
 		sim->event = NULL;
 		sim_event_free(sim, ev);
 		settle(sim);
@@ -84,8 +85,7 @@ static void flush_all(struct sim *sim)
 		if (qp->gone)
 			continue;
 		qp->moved_to_err = true;
-		sim_check(sim, !roci_qp_modify(qp->qp, sim->now, &attr, ROCI_QP_STATE), "QP %u cannot go to ERR",
-			  qp->id);
+		sim_check(sim, !sim_modify(sim, qp, &attr, ROCI_QP_STATE), "QP %u cannot go to ERR", qp->id);
 		sim_host_touch(qp->host);
 	}
 	run_until_quiet(sim);
@@ -134,8 +134,11 @@ static void end_early(struct sim *sim)
 bool sim_run(struct sim *sim, uint64_t seed)
 {
 	sim->seed = seed;
-	sim->flushes = seed % 5 == 0;
+	sim->flushes = seed % 5 == 0 || seed % 13 == 3;
 	sim->far = seed % 7 == 3;
+	sim->walks = seed % 13 == 2;
+	sim->mixed = seed % 13 == 3;
+	sim->earlier = seed % 13 == 7;
 	sim->kick = false;
 	sim->stats.programs++;
 	rng_init(&sim->plan, seed, 1);
@@ -143,6 +146,7 @@ bool sim_run(struct sim *sim, uint64_t seed)
 	rng_init(&sim->netrng, seed, 3);
 	rng_init(&sim->extra, seed, 4);
 	rng_init(&sim->attacker, seed, 6);
+	rng_init(&sim->more, seed, 7);
 	sim_clock_reset(sim);
 	sim_memory_reset(sim);
 	sim->spoiled = false;

@@ -4,6 +4,7 @@
  * model of what memory and completions must be. The program's seed determines everything.
  *
  *     program.c, workload.c, fault.c   draw a program: hosts, QPs, work requests, mistakes made on purpose
+ *     states.c                         QPs on their way to RTS, and their earlier lives
  *     app.c                            plays the application: posts, polls, acts
  *     host.c                           drives one engine, as src/device would
  *     clock.c, network.c               time, and packets in flight
@@ -11,6 +12,7 @@
  *     forger.c                         peers that change their UDP port, and an attacker who guesses
  *     attack.c                         what guessing costs
  *     model.c, check.c, monitor.c      what must be: memory, completions, packets
+ *     coverage.c                       what occurred
  */
 #ifndef ROCI_SIM_H
 #define ROCI_SIM_H
@@ -179,6 +181,7 @@ struct sim_rq {
 	bool early;             /* post as soon as there is room */
 	bool never_rnr;         /* every receive is there before the first send */
 	bool shortened;         /* UD: some are too short for some messages */
+	bool datagrams;         /* shared, also by UD */
 	bool scheduled;
 	bool limit_armed;
 	uint64_t gap_ns;
@@ -220,7 +223,8 @@ struct sim_qp {
 	struct sim_qp *peer;
 	unsigned id;
 	enum roci_qp_type type;
-	struct roci_qp *qp; /* NULL once destroyed */
+	struct roci_qp *qp;            /* NULL once destroyed */
+	enum roci_qp_state state_seen; /* coverage.c */
 	uint32_t qpn, pd, qkey, sq_psn, access;
 	struct sim_cq *send_cq, *recv_cq;
 	struct sim_rq *rq;
@@ -372,11 +376,22 @@ struct sim_tries {
 	uint64_t count, hits;
 };
 
+#define SIM_STATUSES 32
+
+/* How often each occurred, see coverage.c. */
+struct sim_covered {
+	uint64_t opcodes[256], syndromes[256];                 /* of packets that were sent */
+	uint64_t statuses[2][SIM_STATUSES];                    /* of work requests; of receives */
+	uint64_t events[SIM_STATUSES];                         /* by enum roci_async_type */
+	uint64_t moves[3][ROCI_QPS_ERR + 1][ROCI_QPS_ERR + 1]; /* of RC, UC, UD: from, to */
+};
+
 /* Numbers of type uint64_t only: those of several processes are added up. */
 struct sim_stats {
 	uint64_t programs, failed, packets, lost, duplicated, reordered, damaged, marked;
 	uint64_t retransmits, timeouts, rnr, naks, work_requests, receives, errors, faults, strays, forged, bytes;
 	struct sim_tries tries[SIM_FORGERIES][SIM_KNOWLEDGES][SIM_DISTANCES];
+	struct sim_covered covered;
 };
 
 struct sim {
@@ -388,11 +403,14 @@ struct sim {
 	bool far; /* round trips of milliseconds, peers that tell what is missing: one seed in seven, none of which has
 		     a name */
 	bool flushes; /* has FLUSHes: one seed in five, none of which has a name */
+	bool walks; /* QPs went through all states before: one seed in 13, none of which has a name; so the next two */
+	bool mixed; /* shared receive queues also for UD, windows and FLUSH for all */
+	bool earlier; /* packets of earlier connections are still under way */
 	jmp_buf fail;
 	char reason[512];
 	struct rng plan, app, netrng;
 	struct rng forger, attacker;
-	struct rng extra; /* for what was added later, so that the named seeds keep their meaning */
+	struct rng extra, more; /* for what was added later, so that the named seeds keep their meaning */
 	struct sim_stats stats;
 
 	struct sim_net net;
@@ -464,12 +482,20 @@ void sim_scatter(uint8_t *arena, const struct sim_piece *pieces, unsigned n, uin
 void sim_program_draw(struct sim *sim);
 void sim_program_setup(struct sim *sim);
 void sim_program_teardown(struct sim *sim);
-/* RTR to RTS. */
-void sim_ready_to_send(struct sim *sim, struct sim_qp *qp);
 void sim_workload_draw(struct sim *sim, struct sim_qp *a, struct sim_qp *b);
 void sim_recvs_draw(struct sim *sim);
 void sim_fault_draw(struct sim *sim, struct sim_qp *a, struct sim_qp *b);
 const char *sim_fault_str(enum sim_fault fault);
+
+/* ---- states.c ---- */
+/* RESET to RTR. */
+void sim_connect(struct sim *sim, struct sim_qp *qp);
+/* RTR to RTS. */
+void sim_ready_to_send(struct sim *sim, struct sim_qp *qp);
+/* What the QP did before it is connected; it is in RESET again. */
+void sim_live_before(struct sim *sim, struct sim_qp *qp);
+/* An earlier connection of `a` and its peer. Both are in RESET again, and packets are under way. */
+void sim_live_earlier(struct sim *sim, struct sim_qp *a);
 
 /* ---- app.c ---- */
 void sim_app_start(struct sim *sim);
@@ -496,6 +522,10 @@ void sim_host_discard(struct sim_host *host);
 void sim_net_draw(struct sim *sim);
 void sim_net_send(struct sim *sim, struct sim_host *from, const struct roci_tx_packet *tx,
 		  const struct roci_span *spans);
+
+/* A packet of an earlier connection arrives in so many ns. */
+void sim_net_late(struct sim *sim, struct sim_host *from, const struct roci_tx_packet *tx,
+		  const struct roci_span *spans, uint64_t delay_ns);
 
 /* A packet to `to` was lost: a requester may rightly miss an answer now. */
 void sim_count_loss(struct sim *sim, struct sim_qp *to);
@@ -527,6 +557,17 @@ bool sim_forger_spray(struct sim *sim, struct sim_qp *to, struct sim_forged *out
 void sim_attack(struct sim *sim, struct sim_host *host, const struct roci_rx *behind);
 /* Prints what a forgery costs. Returns false where one is too cheap. */
 bool sim_attack_report(const struct sim_stats *stats);
+
+/* ---- coverage.c ---- */
+void sim_cover_packet(struct sim *sim, const struct roci_packet *pkt);
+void sim_cover_completion(struct sim *sim, const struct roci_cqe *cqe, bool receive);
+void sim_cover_event(struct sim *sim, enum roci_async_type type);
+/* Looks which QPs have another state than before. */
+void sim_cover_states(struct sim *sim);
+/* roci_qp_modify(), counted. */
+int sim_modify(struct sim *sim, struct sim_qp *qp, const struct roci_qp_attr *attr, unsigned mask);
+/* Prints what occurred. Returns false where something that can occur did not. */
+bool sim_cover_report(const struct sim_covered *covered);
 
 /* ---- model.c ---- */
 /* The bytes that a work request sends, as the model has them. */

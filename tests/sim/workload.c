@@ -539,7 +539,7 @@ static void draw_own(struct sim *sim, struct sim_rq *rq, struct sim_qp *from)
 static void draw_shared(struct sim *sim, struct sim_rq *rq)
 {
 	unsigned count = draw(sim, 0, 3);
-	uint32_t need = 0;
+	uint32_t need = 0, grh = 0;
 
 	for (unsigned i = 0; i < sim->num_qps; i++) {
 		struct sim_qp *from = sim->qps[i].peer;
@@ -547,6 +547,8 @@ static void draw_shared(struct sim *sim, struct sim_rq *rq)
 		if (sim->qps[i].rq != rq)
 			continue;
 		rq->cap++; /* a peer that fails leaves a receive half full */
+		if (from->type == ROCI_QPT_UD)
+			grh = ROCI_GRH_BYTES;
 		for (unsigned w = 0; w < from->num_wr; w++) {
 			count += from->wrs[w].consumes_recv;
 			need = from->wrs[w].len > need ? from->wrs[w].len : need;
@@ -554,7 +556,8 @@ static void draw_shared(struct sim *sim, struct sim_rq *rq)
 	}
 	rq->recvs = sim_alloc(sim, (count + 1) * sizeof(*rq->recvs));
 	while (count--)
-		draw_recv(sim, rq, need, false);
+		draw_recv(sim, rq, need + grh, false);
+	rq->datagrams = grh;
 }
 
 void sim_recvs_draw(struct sim *sim)
@@ -566,7 +569,8 @@ void sim_recvs_draw(struct sim *sim)
 			draw_own(sim, rq, rq->qp->peer);
 		else
 			draw_shared(sim, rq);
-		rq->never_rnr =
-			rq->early && rq->cap >= rq->planned && !(rq->qp && rq->qp->peer->fault == SIM_FAULT_NO_RECV);
+		rq->never_rnr = rq->early && rq->cap >= rq->planned &&
+				!(rq->qp && rq->qp->peer->fault == SIM_FAULT_NO_RECV) &&
+				!(rq->datagrams && sim->net.dup); /* one that comes twice takes two */
 	}
 }
