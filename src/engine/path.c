@@ -13,6 +13,7 @@
 #define QUEUE_TARGET_NS  1500000u /* queueing delay that counts as congestion */
 #define BASE_RTT_LIFE_NS 10000000000u
 #define RTT_UNKNOWN_NS   1000000u    /* stands for the round trip before one was measured */
+#define RTT_LEAST_NS     1000u       /* where the clock stood meanwhile: what was just sent is not overdue */
 #define RATE_FIRST       1000000000u /* bytes per second */
 #define RATE_MIN         10000000u
 #define RATE_MAX         1500000000u
@@ -100,6 +101,8 @@ void roci_path_agree(struct roci_path *p, uint64_t now)
 
 static void measured(struct roci_path *p, uint64_t now, uint64_t rtt_ns)
 {
+	if (rtt_ns < RTT_LEAST_NS)
+		rtt_ns = RTT_LEAST_NS;
 	p->latest_rtt = rtt_ns;
 	p->srtt = p->srtt ? (7 * p->srtt + rtt_ns) / 8 : rtt_ns;
 	if (!p->base_rtt || rtt_ns < p->base_rtt || now - p->base_rtt_at > BASE_RTT_LIFE_NS) {

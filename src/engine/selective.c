@@ -96,8 +96,9 @@ static struct roci_swqe *find(const struct roci_qp *qp, uint32_t psn)
 	return roci_sq_at(sq, sq->head + low);
 }
 
-/* The packet at scan is missing. A READ request stands for many PSNs, and only its first one is named. */
-static void lose(struct roci_qp *qp, const struct roci_sent *sent)
+/* The packet at scan is missing. A READ request stands for many PSNs, and only its first one is named. False where
+ * there is no memory to remember it. */
+static bool lose(struct roci_qp *qp, const struct roci_sent *sent)
 {
 	struct roci_scoreboard *b = &qp->req.selective.board;
 	struct roci_swqe *w = find(qp, b->scan);
@@ -105,9 +106,11 @@ static void lose(struct roci_qp *qp, const struct roci_sent *sent)
 
 	if (w->opcode != ROCI_WR_RDMA_READ || roci_requester_begins(w, index)) {
 		roci_path_lost(qp->path, qp->e->now, qp->mtu + ROCI_PATH_PACKET_BYTES, sent);
-		roci_scoreboard_lose(b, b->scan);
+		if (!roci_scoreboard_lose(b, b->scan))
+			return false;
 	}
 	b->scan = roci_psn_add(b->scan, step);
+	return true;
 }
 
 /* Packets that were sent once, in the order of PSNs. A packet before `limit` is missing, and so is one that was sent
@@ -126,7 +129,10 @@ static uint64_t judge_sent(struct roci_qp *qp, uint32_t limit, bool all)
 			return ROCI_NEVER;
 		if (at > qp->e->now && !all)
 			return at;
-		lose(qp, sent);
+		if (!lose(qp, sent)) {
+			roci_rc_resend(qp); /* all, which needs no memory */
+			return ROCI_NEVER;
+		}
 	}
 	return ROCI_NEVER;
 }
@@ -210,6 +216,16 @@ static unsigned mark(struct roci_qp *qp, const struct roci_ranges *r)
 	return fresh;
 }
 
+/* The packet that the peer misses is one that it had: it dropped what came early, with an RNR NAK, and a RANGES from
+ * before came after that. No newer one says that it has it (RFC 2018 s.8). */
+static bool was_dropped(const struct roci_qp *qp, uint32_t missing)
+{
+	const struct roci_send_window *w = &qp->req.window;
+
+	return missing == w->una && w->next == w->max && !qp->req.rnr.waiting &&
+	       roci_scoreboard_has(&qp->req.selective.board, missing);
+}
+
 void roci_selective_rx(struct roci_qp *qp, const struct roci_rx *rx)
 {
 	struct roci_selective *s = &qp->req.selective;
@@ -232,6 +248,8 @@ void roci_selective_rx(struct roci_qp *qp, const struct roci_rx *rx)
 	answers = r.flags & ROCI_RANGES_ANSWERS && qp->probe.awaiting;
 	if (mark(qp, &r) || w->una != una || answers)
 		roci_rc_restart_timer(qp);
+	if (was_dropped(qp, limit))
+		roci_rc_resend(qp);
 	limit = s->board.high;
 	if (answers && roci_psn_diff(s->probe_end, limit) > 0 && roci_psn_diff(s->probe_end, w->max) <= 0)
 		limit = s->probe_end;

@@ -22,7 +22,7 @@ void sim_app_start(struct sim *sim)
 			sim_schedule(sim, sim->now + rng_below(&sim->app, rq->gap_ns), SIM_EV_RECV, rq);
 		rq->scheduled = !rq->early && rq->planned;
 		if (asks_limit && rq->posted > 2) {
-			sim_check(sim, !roci_srq_modify(rq->srq, 0, 2), "roci_srq_modify() failed");
+			sim_check(sim, !SIM_PRESSED(sim, roci_srq_modify(rq->srq, 0, 2)), "roci_srq_modify() failed");
 			rq->limit_armed = true;
 		}
 	}
@@ -30,6 +30,8 @@ void sim_app_start(struct sim *sim)
 		schedule_send(sim, &sim->qps[i], rng_below(&sim->app, 100 * US));
 	for (unsigned i = 0; i < sim->num_hosts; i++)
 		sim->hosts[i].dirty = true;
+	sim_clocks_start(sim);
+	sim_pressure_by_chance(true);
 	for (unsigned i = 0; i < sim->num_actions; i++) {
 		struct sim_action *act = &sim->actions[i];
 
@@ -82,7 +84,7 @@ static void resize_shared(struct sim *sim, struct sim_rq *rq)
 {
 	unsigned size = rq->cap + rng_below(&sim->extra, 40), max_wr, max_sge, limit;
 
-	sim_check(sim, !roci_srq_modify(rq->srq, size, -1), "roci_srq_modify() to %u failed", size);
+	sim_check(sim, !SIM_PRESSED(sim, roci_srq_modify(rq->srq, size, -1)), "roci_srq_modify() to %u failed", size);
 	roci_srq_query(rq->srq, &max_wr, &max_sge, &limit);
 	sim_check(sim, max_wr >= size && max_sge >= rq->max_sge, "the SRQ is smaller than was asked for");
 	if (limit > 1)

@@ -167,7 +167,7 @@ void sim_attack(struct sim *sim, struct sim_host *host, const struct roci_rx *be
 		rx.src_port = to->qp->peer.port;
 	tries = &sim->stats.tries[kind][knowledge][distance];
 	before = look(to->qp);
-	roci_engine_rx(host->engine, sim->now, &rx);
+	roci_engine_rx(host->engine, sim_host_now(host), &rx);
 	after = look(to->qp);
 	tries->count++;
 	if (!memcmp(&before, &after, sizeof(before)))

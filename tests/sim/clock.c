@@ -1,7 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* The virtual clock: a binary heap of events, ties in the order in which they were scheduled. */
-#include <stdlib.h>
-
 #include "sim.h"
 
 static bool before(const struct sim_event *a, const struct sim_event *b)
@@ -15,9 +13,7 @@ static void heap_push(struct sim *sim, struct sim_event *ev)
 
 	if (sim->heap_len == sim->heap_cap) {
 		sim->heap_cap = sim->heap_cap ? 2 * sim->heap_cap : 256;
-		sim->heap = realloc(sim->heap, sim->heap_cap * sizeof(*sim->heap));
-		if (!sim->heap)
-			abort();
+		sim->heap = sim_own_memory(sim->heap, sim->heap_cap * sizeof(*sim->heap));
 	}
 	for (i = sim->heap_len++; i && before(ev, sim->heap[(i - 1) / 2]); i = (i - 1) / 2)
 		sim->heap[i] = sim->heap[(i - 1) / 2];
@@ -47,8 +43,8 @@ static struct sim_event *event_new(struct sim *sim, uint64_t at, enum sim_event_
 
 	if (ev)
 		sim->free_events = ev->next_free;
-	else if (!(ev = malloc(sizeof(*ev))))
-		abort();
+	else
+		ev = sim_own_memory(NULL, sizeof(*ev));
 	*ev = (struct sim_event){.at = at < sim->now ? sim->now : at, .seq = sim->seq++, .kind = kind, .obj = obj};
 	return ev;
 }
@@ -100,8 +96,8 @@ struct sim_packet *sim_packet_alloc(struct sim *sim)
 
 	if (packet)
 		sim->free_packets = packet->next_free;
-	else if (!(packet = malloc(sizeof(*packet))))
-		abort();
+	else
+		packet = sim_own_memory(NULL, sizeof(*packet));
 	packet->damaged = packet->stray = false;
 	return packet;
 }
@@ -119,4 +115,65 @@ void sim_clock_reset(struct sim *sim)
 		sim_event_free(sim, heap_pop(sim));
 	sim->seq = 0;
 	sim->now = 1000000 * MS;
+}
+
+/* ---- clocks that do not run evenly: `sim --clocks` ---- */
+
+#define MOST_STEPS 8
+#define STEPS_NS   (20 * MS) /* when the last of them is */
+#define MOST_BACK  (5 * MS)
+#define MOST_STAND (20 * MS)
+
+void sim_clocks_start(struct sim *sim)
+{
+	unsigned steps = sim->clocks ? (unsigned)rng_range(&sim->clocks_rng, 1, MOST_STEPS) : 0;
+
+	while (steps--)
+		sim_schedule(sim, sim->now + rng_below(&sim->clocks_rng, STEPS_NS), SIM_EV_CLOCK,
+			     &sim->hosts[rng_below(&sim->clocks_rng, sim->num_hosts)]);
+}
+
+/* The clock leaps ahead by 1 us to 17 s (a process that was stopped, a guest that was moved), is set back, or stands.
+ */
+void sim_clock_step(struct sim *sim, struct sim_host *host)
+{
+	struct rng *r = &sim->clocks_rng;
+	uint64_t before = sim_host_now(host);
+
+	if (before > host->clock_newest)
+		host->clock_newest = before;
+	switch (rng_below(r, 4)) {
+	case 0:
+		host->clock_stands_at = sim_host_now(host);
+		host->clock_stands_until = sim->now + rng_below(r, MOST_STAND);
+		break;
+	case 1: host->clock_ahead_ns -= (int64_t)rng_below(r, MOST_BACK); break;
+	default: host->clock_ahead_ns += (int64_t)(US << rng_below(r, 25)); break;
+	}
+	sim_trace(sim, "the clock of host %u is %lld us ahead", host->id, (long long)(host->clock_ahead_ns / 1000));
+	/* What waits for a time may end too early. */
+	for (unsigned i = 0; i < sim->num_qps; i++)
+		sim->qps[i].lost += sim->qps[i].host == host || sim->qps[i].peer->host == host;
+	sim_host_touch(host);
+}
+
+uint64_t sim_host_now(const struct sim_host *host)
+{
+	const struct sim *sim = host->sim;
+
+	return sim->now < host->clock_stands_until ? host->clock_stands_at : sim->now + (uint64_t)host->clock_ahead_ns;
+}
+
+bool sim_host_is_back(const struct sim_host *host)
+{
+	return sim_host_now(host) < host->clock_newest;
+}
+
+uint64_t sim_host_when(const struct sim_host *host, uint64_t at)
+{
+	uint64_t when = at - (uint64_t)host->clock_ahead_ns, earliest = host->sim->now;
+
+	if (earliest < host->clock_stands_until)
+		earliest = host->clock_stands_until;
+	return when < earliest || at <= sim_host_now(host) ? earliest : when;
 }

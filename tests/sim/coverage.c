@@ -57,7 +57,7 @@ int sim_modify(struct sim *sim, struct sim_qp *qp, const struct roci_qp_attr *at
 	int err;
 
 	look(sim, qp);
-	err = roci_qp_modify(qp->qp, sim->now, attr, mask);
+	err = SIM_PRESSED(sim, roci_qp_modify(qp->qp, sim_host_now(qp->host), attr, mask));
 	if (!err && roci_qp_state(qp->qp) == qp->state_seen)
 		sim->stats.covered.moves[qp->type - ROCI_QPT_RC][qp->state_seen][qp->state_seen]++;
 	look(sim, qp);

@@ -30,7 +30,7 @@ static unsigned send_batch(struct sim_host *host)
 	unsigned n;
 
 	batch->count = batch->span_count = 0;
-	n = roci_engine_tx(host->engine, sim->now, batch);
+	n = roci_engine_tx(host->engine, sim_host_now(host), batch);
 	sim_check(sim, n == batch->count && n <= ROCI_TX_BATCH, "roci_engine_tx() returned %u, count is %u", n,
 		  batch->count);
 	sim_check(sim, batch->span_count <= ROCI_TX_SPANS, "%u spans in a batch", batch->span_count);
@@ -47,7 +47,7 @@ static unsigned send_batch(struct sim_host *host)
 	}
 	/* A driver may call it also when there was nothing to send. */
 	if (n || rng_once_in(&sim->app, 8))
-		roci_engine_tx_done(host->engine, sim->now);
+		roci_engine_tx_done(host->engine, sim_host_now(host));
 	return n;
 }
 
@@ -58,8 +58,7 @@ static void schedule_timer(struct sim_host *host)
 
 	if (at == ROCI_NEVER)
 		return;
-	if (at < sim->now)
-		at = sim->now;
+	at = sim_host_when(host, at);
 	if (host->timer_at && host->timer_at <= at && host->timer_at >= sim->now)
 		return; /* it comes early, which is allowed */
 	host->timer_at = at;
@@ -75,16 +74,16 @@ static void check_deadline(struct sim_host *host)
 	uint64_t deadline = roci_engine_deadline(host->engine);
 	struct roci_engine_stats before = *roci_engine_stats(host->engine);
 
-	if (deadline <= sim->now || !rng_once_in(&sim->app, 16))
+	if (sim_host_is_back(host) || deadline <= sim_host_now(host) || !rng_once_in(&sim->app, 16))
 		return;
-	roci_engine_timers(host->engine, sim->now);
-	sim_check(sim, roci_engine_tx(host->engine, sim->now, &sim->batch) == 0,
+	roci_engine_timers(host->engine, sim_host_now(host));
+	sim_check(sim, roci_engine_tx(host->engine, sim_host_now(host), &sim->batch) == 0,
 		  "host %u: timers() had packets to send before its deadline", host->id);
 	sim_check(sim, before.timeouts == roci_engine_stats(host->engine)->timeouts,
 		  "host %u: a timeout before the deadline", host->id);
 	sim_check(sim,
 		  roci_engine_deadline(host->engine) >= deadline || deadline == ROCI_NEVER ||
-			  roci_engine_deadline(host->engine) > sim->now,
+			  roci_engine_deadline(host->engine) > sim_host_now(host),
 		  "host %u: timers() without work brought the deadline to now", host->id);
 }
 
@@ -168,7 +167,7 @@ void sim_host_timer(struct sim_host *host, unsigned generation)
 		host->spins = 0;
 	}
 	sim_check(sim, ++host->spins < MAX_SPINS, "host %u: the deadline stays at now", host->id);
-	roci_engine_timers(host->engine, sim->now);
+	roci_engine_timers(host->engine, sim_host_now(host));
 	host->dirty = true;
 }
 
@@ -203,7 +202,7 @@ void sim_host_receive(struct sim_host *host, struct sim_packet *p)
 	rx.congested = sim->net.ce && rng_once_in(&sim->app, 64);
 	if (!p->stray)
 		sim_monitor_delivered(sim, host, &rx.pkt);
-	roci_engine_rx(host->engine, sim->now, &rx);
+	roci_engine_rx(host->engine, sim_host_now(host), &rx);
 	if (sim->watch)
 		sim_model_watch(sim, host);
 	if (sim->attacked && !p->stray)
@@ -233,7 +232,7 @@ static void maybe_resize(struct sim_cq *cq)
 
 	if (cq->may_overrun || !rng_once_in(&sim->app, 128))
 		return;
-	err = roci_cq_resize(cq->cq, want);
+	err = SIM_PRESSED(sim, roci_cq_resize(cq->cq, want));
 	sim_check(sim, !err, "roci_cq_resize(%u): %d", want, err);
 	sim_check(sim, roci_cq_capacity(cq->cq) >= want, "the CQ is smaller than was asked for");
 }

@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * sim [SEED [COUNT]] [-v] [--jobs N] [--named [FILE]] [--attack] [--rings] [--covered]
+ * sim [SEED [COUNT]] [-v] [--jobs N] [--named [FILE]] [--rings] [--attack] [--memory] [--clocks] [--covered]
  *
  * Runs COUNT programs (ROCI_SIM_COUNT in the environment overrides it), of seeds SEED, SEED + 1, ... Exit status 0 if
  * all passed. Each program runs in a worker process, so a crash of the engine is a failed program like any other,
  * and its seed is printed. --attack prints what a blind forgery costs in these programs. With --rings
- * RC QPs take the local path. --covered prints what the programs came across, and fails where something did not occur.
+ * RC QPs take the local path. With --memory allocations fail, with --clocks the clocks leap and
+ * stand. --covered prints what the programs came across, and fails where something did not occur.
  */
 #include <errno.h>
 #include <signal.h>
@@ -34,6 +35,13 @@ struct worker {
 
 static struct sim sim;
 
+/* How to see the program again. */
+static void print_replay(const struct sim *s, uint64_t seed)
+{
+	printf("    replay: sim %llu 1 -v%s%s%s%s\n", (unsigned long long)seed, s->rings ? " --rings" : "",
+	       s->attacked ? " --attack" : "", s->memory ? " --memory" : "", s->clocks ? " --clocks" : "");
+}
+
 _Noreturn void sim_fail(struct sim *s, const char *fmt, ...)
 {
 	va_list ap;
@@ -42,8 +50,9 @@ _Noreturn void sim_fail(struct sim *s, const char *fmt, ...)
 	vsnprintf(s->reason, sizeof(s->reason), fmt, ap);
 	va_end(ap);
 	sim_trace(s, "FAILED: %s", s->reason);
-	printf("FAILED seed %llu at %llu us: %s\n    replay: sim %llu 1 -v%s\n", (unsigned long long)s->seed,
-	       (unsigned long long)(s->now / US), s->reason, (unsigned long long)s->seed, s->rings ? " --rings" : "");
+	printf("FAILED seed %llu at %llu us: %s\n", (unsigned long long)s->seed, (unsigned long long)(s->now / US),
+	       s->reason);
+	print_replay(s, s->seed);
 	fflush(stdout);
 	longjmp(s->fail, 1);
 }
@@ -99,10 +108,10 @@ static bool reap(struct worker *workers, unsigned jobs, uint64_t end)
 
 		if (w->pid != pid || (WIFEXITED(status) && WEXITSTATUS(status) == 0))
 			continue;
-		printf("FAILED seed %llu: %s %d\n    replay: sim %llu 1 -v%s\n", (unsigned long long)w->seed,
+		printf("FAILED seed %llu: %s %d\n", (unsigned long long)w->seed,
 		       WIFSIGNALED(status) ? strsignal(WTERMSIG(status)) : "exit status",
-		       WIFSIGNALED(status) ? WTERMSIG(status) : WEXITSTATUS(status), (unsigned long long)w->seed,
-		       sim.rings ? " --rings" : "");
+		       WIFSIGNALED(status) ? WTERMSIG(status) : WEXITSTATUS(status));
+		print_replay(&sim, w->seed);
 		w->stats.failed++;
 		w->stats.programs++;
 		if (++w->crashed < MAX_FAILURES)
@@ -143,9 +152,28 @@ static void run_many(uint64_t seed, uint64_t count, unsigned jobs, struct sim_st
 struct named {
 	char name[64];
 	unsigned long long seed;
+	char rest[256]; /* flags first */
 };
 
-/* seeds.txt: a name, a seed, and why, one to a line; '#' starts a comment. Returns how many, or -1. */
+/* --rings and the like: what the programs are like. */
+static bool take_flag(struct sim *s, const char *arg)
+{
+	const struct {
+		const char *name;
+		bool *flag;
+	} flags[] = {
+		{"--rings", &s->rings}, {"--attack", &s->attacked}, {"--memory", &s->memory}, {"--clocks", &s->clocks}};
+
+	for (unsigned i = 0; i < sizeof(flags) / sizeof(*flags); i++) {
+		if (strcmp(arg, flags[i].name))
+			continue;
+		*flags[i].flag = true;
+		return true;
+	}
+	return false;
+}
+
+/* seeds.txt: a name, a seed with its flags, and why, one to a line; '#' starts a comment. Returns how many, or -1. */
 static int read_named(const char *path, struct named *list, int max)
 {
 	char line[512];
@@ -157,7 +185,8 @@ static int read_named(const char *path, struct named *list, int max)
 		return -1;
 	}
 	while (n < max && fgets(line, sizeof(line), f))
-		if (line[0] != '#' && sscanf(line, "%63s %llu", list[n].name, &list[n].seed) == 2)
+		if (line[0] != '#' &&
+		    sscanf(line, "%63s %llu %255[^\n]", list[n].name, &list[n].seed, list[n].rest) >= 2)
 			n++;
 	fclose(f);
 	return n;
@@ -171,6 +200,9 @@ static int run_named(const char *path, struct sim_stats *sum)
 	for (int i = 0; i < n; i++) {
 		uint64_t before = sum->failed;
 
+		sim.rings = sim.attacked = sim.memory = sim.clocks = false;
+		for (char *word = strtok(list[i].rest, " "); word && take_flag(&sim, word); word = strtok(NULL, " "))
+			;
 		run_many(list[i].seed, 1, 1, sum);
 		printf("[%s] %s\n", sum->failed == before ? "  OK  " : "FAILED", list[i].name);
 	}
@@ -215,10 +247,8 @@ int main(int argc, char **argv)
 			sim.verbose = true;
 		} else if (!strcmp(argv[i], "--jobs") && i + 1 < argc) {
 			jobs = strtoul(argv[++i], NULL, 0);
-		} else if (!strcmp(argv[i], "--rings")) {
-			sim.rings = true;
-		} else if (!strcmp(argv[i], "--attack")) {
-			sim.attacked = true;
+		} else if (take_flag(&sim, argv[i])) {
+			continue;
 		} else if (!strcmp(argv[i], "--covered")) {
 			covered = true;
 		} else if (!strcmp(argv[i], "--named")) {
@@ -226,8 +256,9 @@ int main(int argc, char **argv)
 		} else if (argv[i][0] != '-' && num_numbers < 2) {
 			numbers[num_numbers++] = strtoull(argv[i], NULL, 0);
 		} else {
-			fprintf(stderr, "usage: sim [SEED [COUNT]] [-v] [--jobs N] [--named [FILE]] [--attack] "
-					"[--rings] [--covered]\n");
+			fprintf(stderr,
+				"usage: sim [SEED [COUNT]] [-v] [--jobs N] [--named [FILE]] [--rings] [--attack] "
+				"[--memory] [--clocks] [--covered]\n");
 			return 2;
 		}
 	}

@@ -8,7 +8,7 @@
 
 #define SCRATCH_BYTES (32u << 20)
 
-static void *map(size_t len)
+void *sim_own_pages(size_t len)
 {
 	void *p = mmap(NULL, len, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
 
@@ -29,15 +29,15 @@ void *sim_alloc(struct sim *sim, size_t len)
 void sim_memory_reset(struct sim *sim)
 {
 	if (!sim->scratch)
-		sim->scratch = map(SCRATCH_BYTES);
+		sim->scratch = sim_own_pages(SCRATCH_BYTES);
 	sim->scratch_used = 0;
 	sim->num_mrs = 0;
 	for (unsigned i = 0; i < SIM_MAX_HOSTS; i++) {
 		struct sim_host *host = &sim->hosts[i];
 
 		if (!host->mem) {
-			host->mem = map(SIM_ARENA_BYTES);
-			host->shadow = map(SIM_ARENA_BYTES);
+			host->mem = sim_own_pages(SIM_ARENA_BYTES);
+			host->shadow = sim_own_pages(SIM_ARENA_BYTES);
 		}
 		host->used = 0;
 	}

@@ -45,6 +45,8 @@ void sim_net_draw(struct sim *sim)
 		net->delay_ns += MS / 2;
 	net->stray = rng_once_in(&sim->plan, 4) ? draw_rate(sim) : 0;
 	net->ce = rng_once_in(&sim->plan, 4) ? draw_rate(sim) : 0;
+	net->lossy =
+		sim->memory || sim->clocks; /* what is dropped for lack of memory, or comes when nobody waits for it */
 	if (kind == 0)
 		return;
 	draw_bandwidth(sim, net);

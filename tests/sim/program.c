@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* Draws the frame of a program (hosts, CQs, QPs and their attributes) and builds it in the engines. */
+#include <errno.h>
+
 #include "sim.h"
 
 static uint64_t draw(struct sim *sim, uint64_t lo, uint64_t hi)
@@ -301,12 +303,11 @@ void sim_program_draw(struct sim *sim)
 
 static void setup_host(struct sim *sim, struct sim_host *host)
 {
-	host->engine = roci_engine_create();
-	sim_check(sim, host->engine, "roci_engine_create()");
+	sim_check(sim, !SIM_PRESSED(sim, (host->engine = roci_engine_create()) ? 0 : -ENOMEM), "roci_engine_create()");
 	sim_check(sim, roci_engine_deadline(host->engine) == ROCI_NEVER, "a new engine has a deadline");
 	for (unsigned i = 0; i < host->num_cq; i++) {
 		struct sim_cq *cq = &host->cqs[i];
-		int err = roci_cq_create(host->engine, cq->need, cq, &cq->cq);
+		int err = SIM_PRESSED(sim, roci_cq_create(host->engine, cq->need, cq, &cq->cq));
 
 		sim_check(sim, !err, "roci_cq_create(%u): %d", cq->need, err);
 		sim_check(sim, roci_cq_capacity(cq->cq) >= cq->need, "the CQ is smaller than was asked for");
@@ -325,7 +326,7 @@ static void setup_mr(struct sim *sim, struct sim_mr *mr)
 				    .iova = mr->iova,
 				    .len = mr->len,
 				    .access = mr->access};
-	int err = roci_mr_create(mr->host->engine, &attr, &mr->mr);
+	int err = SIM_PRESSED(sim, roci_mr_create(mr->host->engine, &attr, &mr->mr));
 
 	sim_check(sim, !err, "roci_mr_create(): %d", err);
 }
@@ -342,7 +343,7 @@ static void setup_qp(struct sim *sim, struct sim_qp *qp)
 				    .cap = qp->cap,
 				    .sq_sig_all = qp->sq_sig_all,
 				    .user = qp};
-	int err = roci_qp_create(qp->host->engine, &init, &qp->qp);
+	int err = SIM_PRESSED(sim, roci_qp_create(qp->host->engine, &init, &qp->qp));
 
 	sim_check(sim, !err, "roci_qp_create(): %d", err);
 	sim_check(sim,
@@ -352,7 +353,8 @@ static void setup_qp(struct sim *sim, struct sim_qp *qp)
 	for (unsigned i = 0; i < qp->num_mw; i++) {
 		struct sim_mw *mw = &qp->mws[i];
 
-		err = roci_mw_create(qp->peer->host->engine, qp->peer->pd, mw->type, mw->key, &mw->mw);
+		err = SIM_PRESSED(sim,
+				  roci_mw_create(qp->peer->host->engine, qp->peer->pd, mw->type, mw->key, &mw->mw));
 		sim_check(sim, !err, "roci_mw_create(): %d", err);
 	}
 }
@@ -385,8 +387,11 @@ void sim_program_setup(struct sim *sim)
 			setup_mr(sim, &sim->mrs[i]);
 	for (unsigned i = 0; i < sim->num_rqs; i++) {
 		struct sim_rq *rq = &sim->rqs[i];
-		int err = rq->qp ? 0 : roci_srq_create(rq->host->engine, rq->pd, rq->cap, rq->max_sge, rq, &rq->srq);
+		int err = 0;
 
+		if (!rq->qp)
+			err = SIM_PRESSED(
+				sim, roci_srq_create(rq->host->engine, rq->pd, rq->cap, rq->max_sge, rq, &rq->srq));
 		sim_check(sim, !err, "roci_srq_create(): %d", err);
 	}
 	for (unsigned i = 0; i < sim->num_qps; i++)
@@ -408,6 +413,7 @@ void sim_program_setup(struct sim *sim)
 /* Destroys everything in the order that verbs demands; nothing may be busy. */
 void sim_program_teardown(struct sim *sim)
 {
+	sim_pressure_by_chance(false);
 	for (unsigned i = 0; i < sim->num_qps; i++) {
 		struct sim_qp *qp = &sim->qps[i];
 
@@ -431,4 +437,5 @@ void sim_program_teardown(struct sim *sim)
 		sim_check(sim, roci_engine_deadline(host->engine) == ROCI_NEVER, "an empty engine has a deadline");
 		roci_engine_destroy(host->engine);
 	}
+	sim_pressure_check(sim);
 }

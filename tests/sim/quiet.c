@@ -121,8 +121,8 @@ static void check_qp(struct sim *sim, struct sim_qp *qp)
 
 static void check_idle(struct sim *sim, struct sim_host *host)
 {
-	sim_check(sim, roci_engine_tx(host->engine, sim->now, &sim->batch) == 0, "idle host %u has packets to send",
-		  host->id);
+	sim_check(sim, roci_engine_tx(host->engine, sim_host_now(host), &sim->batch) == 0,
+		  "idle host %u has packets to send", host->id);
 	sim_check(sim, roci_engine_deadline(host->engine) == ROCI_NEVER, "idle host %u has a deadline", host->id);
 	for (unsigned c = 0; c < host->num_cq; c++)
 		sim_check(sim, host->cqs[c].dead || sim_cq_empty(&host->cqs[c]),

@@ -87,8 +87,7 @@ void sim_rings_setup(struct sim *sim)
 			struct ring *r = &rings[i][j];
 
 			if (!r->memory)
-				r->memory = aligned_alloc(64, sizeof(*r->memory));
-			sim_check(sim, r->memory, "no memory for a ring");
+				r->memory = sim_own_pages(sizeof(*r->memory));
 			memset(r->memory, 0, sizeof(*r->memory));
 			r->writer = (struct roci_local_writer){.ring = r->memory};
 			r->reader = (struct roci_local_reader){.ring = r->memory};
@@ -163,7 +162,7 @@ static void take(struct sim *sim, struct ring *r, const struct roci_local_packet
 		rx.pkt.payload = roci_local_packet_payload(packet);
 	rx.local = (uint16_t)(r->from->id + 1);
 	sim_monitor_delivered(sim, r->to, &rx.pkt);
-	roci_engine_rx(r->to->engine, sim->now, &rx);
+	roci_engine_rx(r->to->engine, sim_host_now(r->to), &rx);
 	if (sim->watch)
 		sim_model_watch(sim, r->to);
 }

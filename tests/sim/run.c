@@ -28,6 +28,7 @@ static void handle(struct sim *sim, struct sim_event *ev)
 		sim_app_recv(sim, rq);
 		break;
 	}
+	case SIM_EV_CLOCK: sim_clock_step(sim, ev->obj); break;
 	case SIM_EV_RING: sim_ring_look(sim, ev->obj); break;
 	case SIM_EV_POLL: sim_cq_poll(ev->obj); break;
 	case SIM_EV_ACTION: sim_app_action(sim, ev->obj); break;
@@ -147,11 +148,15 @@ bool sim_run(struct sim *sim, uint64_t seed)
 	rng_init(&sim->extra, seed, 4);
 	rng_init(&sim->attacker, seed, 6);
 	rng_init(&sim->more, seed, 7);
+	rng_init(&sim->memory_rng, seed, 8);
+	rng_init(&sim->clocks_rng, seed, 9);
+	sim_pressure_reset(sim);
 	sim_clock_reset(sim);
 	sim_memory_reset(sim);
 	sim->spoiled = false;
 	sim->event = NULL;
 	if (setjmp(sim->fail)) {
+		sim_pressure_by_chance(false);
 		if (sim->event)
 			sim_event_free(sim, sim->event);
 		sim->stats.failed += !sim->spoiled;

@@ -8,6 +8,7 @@
  *     app.c                            plays the application: posts, polls, acts
  *     host.c                           drives one engine, as src/device would
  *     clock.c, network.c               time, and packets in flight
+ *     pressure.c                       allocations that fail
  *     ring.c                           the local path between hosts, in place of the network
  *     forger.c                         peers that change their UDP port, and an attacker who guesses
  *     attack.c                         what guessing costs
@@ -310,6 +311,9 @@ struct sim_host {
 	unsigned spins;
 	uint64_t spin_time;
 	uint16_t ip_id;
+	int64_t clock_ahead_ns;                       /* of the virtual time */
+	uint64_t clock_newest;                        /* the latest time that it had before it was changed */
+	uint64_t clock_stands_until, clock_stands_at; /* until that virtual time, at that time of its own */
 };
 
 /* Rates are in 1/1000. */
@@ -333,7 +337,8 @@ enum sim_event_kind {
 	SIM_EV_RECV,
 	SIM_EV_POLL,
 	SIM_EV_ACTION,
-	SIM_EV_RING
+	SIM_EV_RING,
+	SIM_EV_CLOCK
 };
 
 struct sim_event {
@@ -389,7 +394,8 @@ struct sim_covered {
 /* Numbers of type uint64_t only: those of several processes are added up. */
 struct sim_stats {
 	uint64_t programs, failed, packets, lost, duplicated, reordered, damaged, marked;
-	uint64_t retransmits, timeouts, rnr, naks, work_requests, receives, errors, faults, strays, forged, bytes;
+	uint64_t retransmits, timeouts, rnr, naks, work_requests, receives, errors, faults, strays, forged, refused,
+		bytes;
 	struct sim_tries tries[SIM_FORGERIES][SIM_KNOWLEDGES][SIM_DISTANCES];
 	struct sim_covered covered;
 };
@@ -399,6 +405,8 @@ struct sim {
 	bool verbose, watch, big;
 	bool rings;    /* RC goes by the local path: --rings */
 	bool attacked; /* by the attacker of attack.c */
+	bool memory;   /* allocations fail: --memory */
+	bool clocks;   /* clocks leap and stand: --clocks */
 	bool spoiled;  /* with success: the program ends */
 	bool far; /* round trips of milliseconds, peers that tell what is missing: one seed in seven, none of which has
 		     a name */
@@ -410,6 +418,7 @@ struct sim {
 	char reason[512];
 	struct rng plan, app, netrng;
 	struct rng forger, attacker;
+	struct rng memory_rng, clocks_rng;
 	struct rng extra, more; /* for what was added later, so that the named seeds keep their meaning */
 	struct sim_stats stats;
 
@@ -461,8 +470,40 @@ void sim_event_free(struct sim *sim, struct sim_event *ev);
 struct sim_packet *sim_packet_alloc(struct sim *sim);
 void sim_packet_free(struct sim *sim, struct sim_packet *packet);
 void sim_clock_reset(struct sim *sim);
+/* With --clocks: draws when clocks of hosts leap, or stand. */
+void sim_clocks_start(struct sim *sim);
+void sim_clock_step(struct sim *sim, struct sim_host *host);
+/* The time as the host's clock has it, and the virtual time when that clock says `at`, not before now. */
+uint64_t sim_host_now(const struct sim_host *host);
+uint64_t sim_host_when(const struct sim_host *host, uint64_t at);
+/* True where the host's clock was set back: its engine knows a later time. */
+bool sim_host_is_back(const struct sim_host *host);
+
+/* ---- pressure.c ---- */
+void sim_pressure_reset(struct sim *sim);
+/* Allocations fail by chance from now on, or no more. */
+void sim_pressure_by_chance(bool on);
+void sim_pressure_begin(unsigned fail_in);
+bool sim_pressure_end(struct sim *sim, int err);
+/* Nothing is left of what was allocated. */
+void sim_pressure_check(struct sim *sim);
+/* The result of a call, which is repeated until each of its allocations has failed once. */
+#define SIM_PRESSED(sim, call)                                                                                         \
+	({                                                                                                             \
+		unsigned fail_in_ = 0;                                                                                 \
+		int result_;                                                                                           \
+		do {                                                                                                   \
+			sim_pressure_begin(++fail_in_);                                                                \
+			result_ = (call);                                                                              \
+		} while (sim_pressure_end(sim, result_));                                                              \
+		result_;                                                                                               \
+	})
+/* The simulator's own memory, which never fails; as realloc(). */
+void *sim_own_memory(void *old, size_t len);
 
 /* ---- memory.c ---- */
+/* Zeroed pages, for ever. */
+void *sim_own_pages(size_t len);
 /* Zeroed memory that lives as long as the program. */
 void *sim_alloc(struct sim *sim, size_t len);
 void sim_memory_reset(struct sim *sim);

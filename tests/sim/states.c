@@ -97,7 +97,7 @@ static void live_before(struct sim *sim, struct sim_qp *qp)
 	for (unsigned i = 0; i < qp->cap.max_send_wr; i++)
 		sim_check(sim, !roci_qp_post_send(qp->qp, &send), "posting a send");
 	if (rng_once_in(&sim->plan, 2))
-		roci_engine_tx(qp->host->engine, sim->now, &sim->batch);
+		roci_engine_tx(qp->host->engine, sim_host_now(qp->host), &sim->batch);
 	if (rng_once_in(&sim->plan, 2))
 		to_state(sim, qp, ROCI_QPS_ERR);
 	to_state(sim, qp, ROCI_QPS_RESET);
@@ -108,8 +108,8 @@ static void live_before(struct sim *sim, struct sim_qp *qp)
 static void send_batch(struct sim *sim, struct sim_qp *qp)
 {
 	sim->batch.count = sim->batch.span_count = 0;
-	roci_engine_tx(qp->host->engine, sim->now, &sim->batch);
-	roci_engine_tx_done(qp->host->engine, sim->now);
+	roci_engine_tx(qp->host->engine, sim_host_now(qp->host), &sim->batch);
+	roci_engine_tx_done(qp->host->engine, sim_host_now(qp->host));
 }
 
 /* A work request that fails before its first packet: RC goes to ERR, the others to SQE. */
@@ -147,7 +147,8 @@ static void fail_drained(struct sim *sim, struct sim_qp *qp)
 	struct roci_send_wr send = {.wr_id = 1ull << 61, .opcode = ROCI_WR_SEND, .sges = &sge, .num_sge = 1};
 	struct roci_mr *mr;
 
-	sim_check(sim, !roci_mr_create(qp->host->engine, &attr, &mr), "an MR of %u bytes", LONG * qp->mtu);
+	sim_check(sim, !SIM_PRESSED(sim, roci_mr_create(qp->host->engine, &attr, &mr)), "an MR of %u bytes",
+		  LONG * qp->mtu);
 	sim_check(sim, !roci_qp_post_send(qp->qp, &send), "posting a long message");
 	send_batch(sim, qp);
 	sim_check(sim, !roci_mr_destroy(mr), "roci_mr_destroy() failed");
@@ -156,7 +157,7 @@ static void fail_drained(struct sim *sim, struct sim_qp *qp)
 		uint64_t deadline = roci_engine_deadline(qp->host->engine);
 
 		sim->now = deadline != ROCI_NEVER && deadline > sim->now ? deadline : sim->now;
-		roci_engine_timers(qp->host->engine, sim->now);
+		roci_engine_timers(qp->host->engine, sim_host_now(qp->host));
 		send_batch(sim, qp);
 	}
 	sim_cover_states(sim);
@@ -275,7 +276,7 @@ static void answer_earlier(struct sim *sim, struct sim_qp *qp)
 
 	memcpy(rx.sgid, peer->host->gid, 16);
 	memcpy(rx.dgid, qp->host->gid, 16);
-	roci_engine_rx(qp->host->engine, sim->now, &rx);
+	roci_engine_rx(qp->host->engine, sim_host_now(qp->host), &rx);
 	send_batch(sim, qp);
 	delay_batch(sim, qp);
 }
