@@ -41,6 +41,8 @@ static const struct option_row options[] = {
 	 .help = "stop after one transfer and return its exit status",
 	 .kind = OPTION_FLAG,
 	 .offset = RECV_OFFSET(once)},
+	TRANSFER_RETRY_ROW("receiving", "with --once: when the connection breaks, wait so long\nfor the sender to "
+					"connect again; 0: stop at once"),
 	{.name = "compare",
 	 .group = "receiving",
 	 .help = "let senders compare contents (--checksum): they learn\ndigests of files in the folder",
@@ -187,7 +189,7 @@ static int check(const struct command *self, const struct recv_choices *choices,
 
 static int run(const struct command *self, int argc, char **argv)
 {
-	struct recv_choices choices = {.port = MOVER_DEFAULT_PORT};
+	struct recv_choices choices = {.common.retry_ms = TRANSFER_NO_RETRY_GIVEN, .port = MOVER_DEFAULT_PORT};
 	struct receiving r = {.show = {.receiving = true}};
 	struct device_choice device;
 	struct mover_common common;

@@ -67,6 +67,8 @@ static const struct option_row options[] = {
 	 .default_text = "stdin",
 	 .kind = OPTION_TEXT,
 	 .offset = SEND_OFFSET(name)},
+	TRANSFER_RETRY_ROW("sending",
+			   "when the connection breaks, connect again for so long\nand go on; 0: stop at once"),
 	{.name = "limit",
 	 .argument = "RATE",
 	 .group = "sending",
@@ -153,6 +155,7 @@ static enum mover_status send_all(const struct send_choices *choices, struct sho
 		.checksum = choices->checksum,
 		.dry_run = choices->dry_run,
 		.limit_bytes_per_s = choices->limit,
+		.retry_first = choices->common.retry_ms != TRANSFER_NO_RETRY_GIVEN,
 	};
 	signals_catch(mover_stop);
 	status = mover_send(&send, show_event, show);
@@ -162,7 +165,7 @@ static enum mover_status send_all(const struct send_choices *choices, struct sho
 
 static int run(const struct command *self, int argc, char **argv)
 {
-	struct send_choices choices = {.ticket_fd = NO_FD};
+	struct send_choices choices = {.common.retry_ms = TRANSFER_NO_RETRY_GIVEN, .ticket_fd = NO_FD};
 	struct show show = {.list = stdout};
 	struct device_choice device;
 	struct mover_common common;

@@ -24,6 +24,7 @@ struct show {
 	unsigned bar_session;
 	char where[64];     /* "roci0 over udp" */
 	uint64_t local_qps; /* queue pairs of this process that took the local path, when a session was last shown */
+	bool broken;        /* the connection; until there is another */
 	uint64_t printed_at_ns; /* without a terminal: the time of the last line of progress */
 };
 

@@ -104,6 +104,10 @@ void show_json(struct show *show, const struct mover_event *event)
 		explain_say_json(object, explain_hint(event->status, event->text));
 		put_totals(object, &event->totals);
 		break;
+	case MOVER_RECONNECTING:
+		json_object_set_new(object, "seconds_left", json_real((double)event->left_ns / 1e9));
+		put_totals(object, &event->totals);
+		break;
 	case MOVER_OFFERED:
 	case MOVER_PROGRESS: put_totals(object, &event->totals); break;
 	default: break;

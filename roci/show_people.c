@@ -61,7 +61,7 @@ static void offered(const struct show *show, const struct mover_event *event)
 
 static void connected(struct show *show, const struct mover_event *event)
 {
-	bool path_names_device = !strncmp(event->path, event->device, strlen(event->device));
+	bool again, path_names_device = !strncmp(event->path, event->device, strlen(event->device));
 
 	snprintf(show->where, sizeof(show->where), "%s%s%s", path_names_device ? "" : event->device,
 		 path_names_device ? "" : ", ", event->path);
@@ -69,13 +69,15 @@ static void connected(struct show *show, const struct mover_event *event)
 		bar_restart(&show->bar);
 		show->bar_session = event->session;
 	}
+	again = show->broken;
+	show->broken = false;
 	if (show->quiet)
 		return;
 	begin(show, event->session);
-	fprintf(stderr, "connected %s %s via %s, mode %s, %u QP%s%s%s%s\n", show->receiving ? "from" : "to",
-		event->address, show->where, mover_mode_name(event->mode), event->qps, event->qps == 1 ? "" : "s",
-		event->dry_run ? ", dry run" : "", event->encrypted ? "" : ", contents not encrypted",
-		event->open ? ", without a ticket" : "");
+	fprintf(stderr, "connected %s%s %s via %s, mode %s, %u QP%s%s%s%s\n", again ? "again " : "",
+		show->receiving ? "from" : "to", event->address, show->where, mover_mode_name(event->mode), event->qps,
+		event->qps == 1 ? "" : "s", event->dry_run ? ", dry run" : "",
+		event->encrypted ? "" : ", contents not encrypted", event->open ? ", without a ticket" : "");
 }
 
 static void progress(struct show *show, const struct mover_event *event)
@@ -97,6 +99,32 @@ static void progress(struct show *show, const struct mover_event *event)
 			units_bytes(total, t->bytes_total), (unsigned long long)t->entries_done,
 			(unsigned long long)t->entries_total);
 	}
+}
+
+/* One line says that the connection has broken. What comes until there is another only changes the bar. */
+static void reconnecting(struct show *show, const struct mover_event *event)
+{
+	const struct mover_totals *t = &event->totals;
+	double part = t->bytes_total ? (double)t->bytes_done / (double)t->bytes_total : -1;
+	char left[UNITS_CHARS], text[100];
+
+	if (show->quiet)
+		return;
+	units_clock(left, (double)event->left_ns / 1e9);
+	if (show->receiving) {
+		begin(show, event->session);
+		fprintf(stderr, "%s for %s; Ctrl-C stops\n", event->text, left);
+		return;
+	}
+	if (!show->broken) {
+		begin(show, event->session);
+		fprintf(stderr, "roci %s: ", show->command);
+		print_text(stderr, event->text);
+		fprintf(stderr, "\n  connecting again, for up to %s; Ctrl-C stops\n", left);
+	}
+	show->broken = true;
+	snprintf(text, sizeof(text), "no connection; trying for %s more", left);
+	bar_draw_text(&show->bar, part, text);
 }
 
 /* Refused entries are always printed; the others with --verbose or in a dry run. */
@@ -151,7 +179,8 @@ static const char *advice(const struct show *show, enum mover_status status)
 	case MOVER_NO_TRUST:
 		return "a ticket works for one receiver and one transfer; use the one that `roci recv` shows now";
 	case MOVER_LOST:
-		return show->receiving ? NULL : "run the same command again to resume: what has arrived is kept";
+		return show->receiving ? "its sender may connect again; the same ticket resumes the transfer"
+				       : "run the same command again to resume: what has arrived is kept";
 	case MOVER_MISMATCH: return show->receiving ? NULL : "run the same command again: it sends only what changed";
 	default: return NULL;
 	}
@@ -186,6 +215,7 @@ void show_people(struct show *show, const struct mover_event *event)
 	case MOVER_CONNECTED: connected(show, event); break;
 	case MOVER_PROGRESS: progress(show, event); break;
 	case MOVER_ENTRY_DONE: entry_done(show, event); break;
+	case MOVER_RECONNECTING: reconnecting(show, event); break;
 	case MOVER_ENDED: ended(show, event); break;
 	case MOVER_OFFERED: offered(show, event); break;
 	case MOVER_STEP:

@@ -80,6 +80,7 @@ enum mover_status transfer_begin(const struct command *command, const struct tra
 		.poll = choices->poll,
 		.no_uring = choices->no_uring,
 		.stall_timeout_ms = (unsigned)choices->timeout_ms,
+		.retry_ms = choices->retry_ms == TRANSFER_NO_RETRY_GIVEN ? TRANSFER_RETRY_MS : choices->retry_ms,
 	};
 	return MOVER_OK;
 }

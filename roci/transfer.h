@@ -13,7 +13,7 @@ extern const char *const transfer_modes[];
 /* The common options. It is the first member of either command's struct of options. */
 struct transfer_choices {
 	const char *device, *bind, *ticket_file;
-	uint64_t qps, cqs, memory_bytes, timeout_ms;
+	uint64_t qps, cqs, memory_bytes, timeout_ms, retry_ms;
 	bool open, poll, no_uring, json, quiet, verbose;
 };
 
@@ -60,8 +60,19 @@ struct transfer_choices {
 		 .offset = TRANSFER_OFFSET(no_uring)},                                                                 \
 	{                                                                                                              \
 		.name = "timeout", .argument = "TIME", .group = "RDMA",                                                \
-		.help = "give up when the other side is silent for this long", .default_text = "30s",                  \
-		.kind = OPTION_TIME, .offset = TRANSFER_OFFSET(timeout_ms), .min = 1000, .max = 86400000               \
+		.help = "take the connection as broken when the other side\nis silent for this long",                  \
+		.default_text = "30s", .kind = OPTION_TIME, .offset = TRANSFER_OFFSET(timeout_ms), .min = 1000,        \
+		.max = 86400000                                                                                        \
+	}
+
+/* Not given: TRANSFER_RETRY_MS. */
+#define TRANSFER_NO_RETRY_GIVEN UINT64_MAX
+#define TRANSFER_RETRY_MS       300000
+
+#define TRANSFER_RETRY_ROW(retry_group, retry_help)                                                                    \
+	{                                                                                                              \
+		.name = "retry-for", .argument = "TIME", .group = retry_group, .help = retry_help,                     \
+		.default_text = "5m", .kind = OPTION_TIME, .offset = TRANSFER_OFFSET(retry_ms), .max = 86400000        \
 	}
 
 #define TRANSFER_QP_ROWS(qps_help, qps_default)                                                                        \

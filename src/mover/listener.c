@@ -58,9 +58,7 @@ static void listen_loop(struct listener *l)
 		while (rdma_get_cm_event(l->channel, &event) == 0)
 			handle_event(l, event);
 		listener_reap_sessions(l);
-		pthread_mutex_lock(&l->lock);
-		ended = l->ended;
-		pthread_mutex_unlock(&l->lock);
+		ended = listener_has_ended(l);
 	}
 }
 

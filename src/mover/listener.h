@@ -9,6 +9,7 @@
 
 #include "mover/admission.h"
 #include "mover/events.h"
+#include "mover/proto.h"
 #include "mover/secure.h"
 
 /* Sessions at a time: those let in, those in the handshake, and as many that make room for others. */
@@ -34,8 +35,11 @@ struct listener {
 	unsigned refused_count; /* connections since then */
 	bool ticket_valid;
 	struct mover_ticket ticket;
-	char identity[17]; /* of the ticket */
-	bool ended;        /* with `once`: the one session is over */
+	char identity[17];      /* of the ticket */
+	bool ended;             /* with `once`: the one transfer is over */
+	uint64_t wait_until_ns; /* with `once`: the session broke, and its sender may connect again so long; 0: it has
+				   not */
+	uint8_t transfer[PROTO_TRANSFER_BYTES]; /* ... to continue this one */
 	enum mover_status status;
 	char text[256];
 };
@@ -52,8 +56,9 @@ struct registration {
 
 	/* guarded by the listener's lock */
 	struct receiver *next;
-	char identity[17]; /* of the ticket that was proved; empty: none yet */
-	bool trusted;      /* let in */
+	char identity[17];                      /* of the ticket that was proved; empty: none yet */
+	uint8_t transfer[PROTO_TRANSFER_BYTES]; /* of its terms */
+	bool trusted;                           /* let in */
 	bool over;
 	bool published;                             /* data connections may come: token is set */
 	unsigned fds;                               /* reserved */
@@ -85,8 +90,15 @@ void listener_set_ticket(struct listener *l, const struct mover_ticket *ticket);
 mover_secure_lookup_fn listener_lookup;
 /* Whether a connect request for a control connection proves the ticket (mover_secure_proof()). */
 bool listener_knows(struct listener *l, const struct proto_request *request);
-/* The peer has proved a ticket: may the session go on? False after session_fail(). */
+/* The peer has proved a ticket. */
+void listener_proved(struct receiver *r);
+/* ... and has proposed its terms: may the session go on? False after session_fail(). */
 bool listener_admit(struct receiver *r);
+/* With the lock, and with `once`: a session that was let in is over. Ends the listener, or makes it wait for the sender
+ * to connect again. Returns for how long: 0 if it does not wait. */
+uint64_t listener_once_over(struct receiver *r);
+/* Ends the listener if it has waited long enough. Returns whether it has ended. */
+bool listener_has_ended(struct listener *l);
 /* At a session's end: its ticket may be used up, and then the next one is handed out. */
 void listener_use_up_ticket(struct receiver *r);
 unsigned listener_max_sessions(const struct listener *l);

@@ -44,6 +44,7 @@ static void warn_refused(struct listener *l, const char *why)
 void listener_session_over(struct receiver *r)
 {
 	struct listener *l = r->reg.listener;
+	uint64_t wait_ns = 0;
 
 	if (r->s.control.conn.state == CONNECTION_NONE) /* it failed before it could accept */
 		connection_reject(r->s.control.conn.id, PROTO_REJECT_BUSY);
@@ -52,10 +53,8 @@ void listener_session_over(struct receiver *r)
 	pthread_mutex_lock(&l->lock);
 	r->reg.over = true;
 	r->reg.published = false;
-	if (r->reg.trusted && l->options->once && !l->ended) {
-		l->ended = true;
-		l->status = r->s.status;
-	}
+	if (r->reg.trusted && l->options->once && !l->ended)
+		wait_ns = listener_once_over(r);
 	pthread_mutex_unlock(&l->lock);
 	/* Report the end only now: a sender that is started on hearing of it finds a free place. */
 	if (r->reg.trusted) {
@@ -63,6 +62,12 @@ void listener_session_over(struct receiver *r)
 	} else if (r->s.status != MOVER_INTERRUPTED) {
 		warn_refused(l, r->s.text);
 	}
+	if (wait_ns)
+		events_emit(&l->events, &(struct mover_event){
+						.type = MOVER_RECONNECTING,
+						.text = "waiting for the sender to connect again",
+						.left_ns = wait_ns,
+					});
 	eventfd_write(l->over_fd, 1);
 }
 

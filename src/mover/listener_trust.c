@@ -5,7 +5,9 @@
 
 #include <openssl/crypto.h>
 
+#include "mover/clock.h"
 #include "mover/receiver.h"
+#include "mover/stop.h"
 
 #define DEFAULT_SESSIONS 16
 #define SUPERSEDE_MS     15000
@@ -73,34 +75,80 @@ static unsigned trusted_sessions(const struct listener *l)
 	return count;
 }
 
-/* A former session with the same one-time ticket: its sender was killed or cut off, and has now connected again. The
- * former session has to end first, so that this one can resume what it has. */
+void listener_proved(struct receiver *r)
+{
+	pthread_mutex_lock(&r->reg.listener->lock);
+	snprintf(r->reg.identity, sizeof(r->reg.identity), "%s", mover_secure_peer_identity(r->s.control.secure));
+	pthread_mutex_unlock(&r->reg.listener->lock);
+}
+
+static bool is_one_time(const struct receiver *r)
+{
+	return !mover_secure_is_open(r->s.control.secure) && !r->reg.listener->options->keep_ticket;
+}
+
+/* The number of a transfer is its sender's secret: only that sender can continue it. Zeros belong to none. */
+static bool same_transfer(const uint8_t a[PROTO_TRANSFER_BYTES], const uint8_t b[PROTO_TRANSFER_BYTES])
+{
+	static const uint8_t none[PROTO_TRANSFER_BYTES];
+
+	return memcmp(a, none, PROTO_TRANSFER_BYTES) != 0 && CRYPTO_memcmp(a, b, PROTO_TRANSFER_BYTES) == 0;
+}
+
+/* With the lock: the session that this one continues. Its sender was cut off, and has now connected again; or, as the
+ * one-time ticket shows, it was killed and started again. With `once`, the latter has to wait until the former session
+ * has noticed: otherwise a second sender would end the first one's transfer. */
+static struct receiver *former_session(struct receiver *r)
+{
+	const struct listener *l = r->reg.listener;
+	bool by_ticket = is_one_time(r) && !l->options->once;
+
+	for (struct receiver *o = l->sessions; o; o = o->reg.next) {
+		if (o == r || !o->reg.trusted || o->reg.over)
+			continue;
+		if (same_transfer(r->reg.transfer, o->reg.transfer) ||
+		    (by_ticket && strcmp(o->reg.identity, r->reg.identity) == 0))
+			return o;
+	}
+	return NULL;
+}
+
+/* The former session has to end first, so that this one can resume what it has. */
 static bool former_gone(struct session *s)
 {
 	struct receiver *r = (struct receiver *)s, *former;
 
 	pthread_mutex_lock(&r->reg.listener->lock);
-	former = trusted_other(r, r->reg.identity);
+	former = former_session(r);
 	if (former && !atomic_exchange(&former->reg.superseded, true))
 		eventfd_write(former->reg.wake_fd, 1);
 	pthread_mutex_unlock(&r->reg.listener->lock);
 	return !former;
 }
 
+/* With the lock, and with `once`: whether the one transfer has begun, and this session does not continue it. */
+static bool is_second(struct receiver *r)
+{
+	const struct listener *l = r->reg.listener;
+
+	return l->ended || trusted_other(r, NULL) ||
+	       (l->wait_until_ns && !is_one_time(r) && !same_transfer(r->reg.transfer, l->transfer));
+}
+
 /* With the lock: OK if the session may go on; else why not, though a ticket was proved. */
-static enum mover_status refusal(struct receiver *r, bool one_time, const char **why)
+static enum mover_status refusal(struct receiver *r, const char **why)
 {
 	struct listener *l = r->reg.listener;
 
-	if (l->options->once && (l->ended || trusted_other(r, NULL))) {
+	if (l->options->once && is_second(r)) {
 		*why = "this receiver takes one transfer, and has begun it; start another `roci recv`";
 		return MOVER_NO_CONNECT;
 	}
-	if (one_time && trusted_other(r, r->reg.identity)) {
+	if (is_one_time(r) && trusted_other(r, r->reg.identity)) {
 		*why = "another transfer with this ticket has begun just now";
 		return MOVER_LOST;
 	}
-	if (one_time && (!l->ticket_valid || strcmp(l->identity, r->reg.identity) != 0)) {
+	if (is_one_time(r) && (!l->ticket_valid || strcmp(l->identity, r->reg.identity) != 0)) {
 		*why = "the ticket has been used";
 		return MOVER_NO_TRUST;
 	}
@@ -111,28 +159,69 @@ static enum mover_status refusal(struct receiver *r, bool one_time, const char *
 	return MOVER_OK;
 }
 
-/* A sender that connects again supersedes its own former session; but not with `once`, where the end of that session
- * would end the receiver. */
 bool listener_admit(struct receiver *r)
 {
 	struct listener *l = r->reg.listener;
-	bool one_time = !mover_secure_is_open(r->s.control.secure) && !l->options->keep_ticket;
 	const char *why = NULL;
 	enum mover_status status;
 
 	pthread_mutex_lock(&l->lock);
-	snprintf(r->reg.identity, sizeof(r->reg.identity), "%s", mover_secure_peer_identity(r->s.control.secure));
+	memcpy(r->reg.transfer, r->s.terms.transfer, sizeof(r->reg.transfer));
 	pthread_mutex_unlock(&l->lock);
-	if (one_time && !l->options->once &&
-	    !session_run(&r->s, former_gone, SUPERSEDE_MS, "ending the former transfer with this ticket"))
+	if (!session_run(&r->s, former_gone, SUPERSEDE_MS, "ending the former connection of this transfer"))
 		return false;
 	pthread_mutex_lock(&l->lock);
-	status = refusal(r, one_time, &why);
+	status = refusal(r, &why);
 	r->reg.trusted = status == MOVER_OK;
+	if (r->reg.trusted)
+		l->wait_until_ns = 0;
 	pthread_mutex_unlock(&l->lock);
 	if (why)
 		session_fail(&r->s, status, "%s", why);
 	return status == MOVER_OK;
+}
+
+/* Whether a session ended in a way that lets its sender connect again: it broke, or its sender may not know that it has
+ * ended. What went to standard output cannot be continued. */
+static bool may_be_continued(const struct receiver *r)
+{
+	const struct mover_recv_options *o = r->reg.listener->options;
+
+	if (!o->common.retry_ms || o->to_stdout || mover_stopped())
+		return false;
+	return r->s.status == MOVER_LOST || atomic_load(&r->reg.superseded) ||
+	       (r->end.sent && !session_all_received(&r->s));
+}
+
+uint64_t listener_once_over(struct receiver *r)
+{
+	struct listener *l = r->reg.listener;
+	uint64_t wait_ns = l->options->common.retry_ms * 1000000;
+
+	l->status = r->s.status;
+	l->ended = !may_be_continued(r);
+	if (l->ended)
+		return 0;
+	l->wait_until_ns = mover_now_ns() + wait_ns;
+	memcpy(l->transfer, r->reg.transfer, sizeof(l->transfer));
+	return wait_ns;
+}
+
+bool listener_has_ended(struct listener *l)
+{
+	bool ended, waited;
+
+	pthread_mutex_lock(&l->lock);
+	waited = l->wait_until_ns && mover_now_ns() > l->wait_until_ns;
+	l->ended |= waited;
+	ended = l->ended;
+	pthread_mutex_unlock(&l->lock);
+	if (waited)
+		events_emit(&l->events, &(struct mover_event){
+						.type = MOVER_WARNING,
+						.text = "the sender did not connect again in time",
+					});
+	return ended;
 }
 
 /* A ticket is used up when the transfer has ended, whatever the outcomes of its entries, and the sender knows it. If

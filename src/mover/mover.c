@@ -37,7 +37,8 @@ const char *mover_outcome_name(enum mover_outcome outcome)
 const char *mover_event_name(enum mover_event_type type)
 {
 	static const char *const names[] = {
-		"listening", "connected", "step", "offered", "progress", "entry_done", "warning", "ended",
+		"listening",  "connected", "step",         "offered", "progress",
+		"entry_done", "warning",   "reconnecting", "ended",
 	};
 	return NAME(names, type);
 }

@@ -58,21 +58,25 @@ struct mover_common {
 	uint32_t chunk_bytes;      /* sender: 64 KiB .. 16 MiB, a power of two; 0: 1 MiB */
 	bool poll;                 /* poll the CQs instead of waiting for events: less latency, one busy core */
 	bool no_uring;             /* use plain file I/O even where io_uring works */
-	unsigned stall_timeout_ms; /* give up a peer from which nothing comes for so long; 0: 30,000 */
+	unsigned stall_timeout_ms; /* give up a connection by which nothing comes for so long; 0: 30,000 */
+	uint64_t retry_ms;         /* when a connection breaks: how long a sender connects again, and a receiver with
+				    * `once` waits for it; 0: not at all */
 };
 
 enum mover_event_type {
-	MOVER_LISTENING,  /* receiver: device, address, port */
-	MOVER_CONNECTED,  /* device, path, address, port, mode, qps */
-	MOVER_STEP,       /* one protocol step, for the demo. The text is its name in capitals, a space and details:
-			   * "CONNECT QP 0x4a2c", "GRANT window 3: 1048576 bytes, rkey 0x1f2e", "FIN window 3, segments: 1".
-			   * Reported before a message is sent, and after one has come. Of each name the first few are
-			   * reported, and then only some */
-	MOVER_OFFERED,    /* sender: the walk is done: entries and bytes to offer in all */
-	MOVER_PROGRESS,   /* bytes and entries so far; at most 10 a second */
-	MOVER_ENTRY_DONE, /* one entry: name, bytes, outcome */
-	MOVER_WARNING,    /* text */
-	MOVER_ENDED,      /* status and the totals; the last event of a session */
+	MOVER_LISTENING,    /* receiver: device, address, port */
+	MOVER_CONNECTED,    /* again after each RECONNECTING of a sender: device, path, address, port, mode, qps */
+	MOVER_STEP,         /* one protocol step, for the demo. The text is its name in capitals, a space and details:
+			     * "CONNECT QP 0x4a2c", "GRANT window 3: 1048576 bytes, rkey 0x1f2e", "FIN window 3, segments: 1".
+			     * Reported before a message is sent, and after one has come. Of each name the first few are
+			     * reported, and then only some */
+	MOVER_OFFERED,      /* sender: the walk is done: entries and bytes to offer in all */
+	MOVER_PROGRESS,     /* bytes and entries so far; at most 10 a second */
+	MOVER_ENTRY_DONE,   /* one entry: name, bytes, outcome */
+	MOVER_WARNING,      /* text */
+	MOVER_RECONNECTING, /* sender: an attempt has failed (text), and another comes; left_ns, totals. Receiver with
+			     * `once`: it waits for its sender to connect again; text, left_ns; of no session */
+	MOVER_ENDED,        /* status and the totals; the last event of a session */
 };
 
 enum mover_outcome {
@@ -89,7 +93,7 @@ struct mover_totals {
 	uint64_t bytes_moved;     /* over the wire */
 	uint64_t bytes_kept;      /* from an earlier, interrupted transfer, and verified again */
 	uint64_t bytes_unchanged; /* of files that were skipped */
-	uint64_t elapsed_ns;      /* since CONNECTED */
+	uint64_t elapsed_ns;      /* since the first CONNECTED */
 };
 
 struct mover_event {
@@ -109,7 +113,8 @@ struct mover_event {
 	size_t name_len;
 	uint64_t bytes;   /* ENTRY_DONE: its size */
 	const char *text; /* STEP, WARNING, ENTRY_DONE (why refused), ENDED (what went wrong and what to do next) */
-	struct mover_totals totals; /* OFFERED, PROGRESS, ENDED */
+	uint64_t left_ns; /* RECONNECTING: how long attempts may still begin */
+	struct mover_totals totals; /* OFFERED, PROGRESS, RECONNECTING, ENDED */
 };
 
 /* Called from a session's thread, or one of its workers; never twice at once. What the event points to is valid during
@@ -129,6 +134,7 @@ struct mover_send_options {
 	bool checksum; /* compare content, even if size and mtime are the same; the receiver must allow it */
 	bool dry_run;  /* report what would be sent, and send nothing */
 	uint64_t limit_bytes_per_s; /* 0: none */
+	bool retry_first; /* common.retry_ms is also for the first connection: the receiver may not listen yet */
 };
 
 struct mover_recv_options {

@@ -158,11 +158,13 @@ void proto_put_terms(struct cursor_out *out, const struct proto_terms *t)
 	put_u64(out, t->session);
 	put_u64(out, t->entries);
 	put_u64(out, t->bytes);
+	put_bytes(out, t->transfer, sizeof(t->transfer));
 }
 
 int proto_get_terms(struct cursor_in *in, struct proto_terms *t)
 {
 	uint8_t mode = get_u8(in), flags = get_u8(in);
+	const uint8_t *transfer;
 
 	*t = (struct proto_terms){
 		.mode = mode,
@@ -177,6 +179,10 @@ int proto_get_terms(struct cursor_in *in, struct proto_terms *t)
 	t->session = get_u64(in);
 	t->entries = get_u64(in);
 	t->bytes = get_u64(in);
+	transfer = get_bytes(in, sizeof(t->transfer));
+	if (!transfer)
+		return -EPROTO;
+	memcpy(t->transfer, transfer, sizeof(t->transfer));
 	if (mode > MOVER_SEND || flags > 7 || t->qps < 1 || t->qps > MOVER_MAX_QPS)
 		return -EPROTO;
 	if (t->windows < 1 || t->windows > PROTO_MAX_WINDOWS || t->max_entries < 1 ||

@@ -14,7 +14,7 @@
 #include "mover/secure.h"
 
 #define PROTO_MAGIC           0x524f4d56u /* "ROMV" */
-#define PROTO_VERSION         2
+#define PROTO_VERSION         3
 #define PROTO_MESSAGE_BYTES   65536 /* the longest message with its header */
 #define PROTO_HEADER_BYTES    12
 #define PROTO_BODY_BYTES      (PROTO_MESSAGE_BYTES - PROTO_HEADER_BYTES)
@@ -32,6 +32,7 @@
 #define PROTO_PRIVATE_BYTES   32 /* private data of a connect request */
 #define PROTO_REJECT_BYTES    8
 #define PROTO_DONE_BYTES      16
+#define PROTO_TRANSFER_BYTES  16
 
 enum proto_type {
 	PROTO_HELLO = 1, /* a flight of the handshake, in the clear */
@@ -81,6 +82,8 @@ struct proto_terms {
 	uint32_t chunk_bytes;
 	uint64_t session; /* receiver's answer: for the data connections */
 	uint64_t entries, bytes;
+	uint8_t transfer[PROTO_TRANSFER_BYTES]; /* sender: random; the same in a session that continues one that broke
+						 */
 };
 
 enum proto_verdict {

@@ -85,7 +85,7 @@ static bool pump(struct session *s)
 	if (mover_stopped()) /* this also supersedes every session, so check it first */
 		session_fail(s, MOVER_INTERRUPTED, "stopped; sending again resumes from here");
 	else if (atomic_load(&r->reg.superseded) && *r->reg.identity)
-		session_fail(s, MOVER_LOST, "the sender has connected again");
+		session_fail(s, MOVER_FAILED, "the sender has connected again");
 	else if (atomic_load(&r->reg.superseded))
 		session_fail(s, MOVER_NO_CONNECT, "others came before it had proved a ticket");
 	if (!r->store.disk || s->status != MOVER_OK)
@@ -195,7 +195,8 @@ static bool let_in(struct receiver *r)
 	session_step(s, "CONNECT", "QP 0x%x", s->control.conn.id->qp->qp_num);
 	if (!session_run(s, ticket_proved, TRUST_TIMEOUT_MS, "proving the ticket"))
 		return false;
-	return listener_admit(r);
+	listener_proved(r);
+	return session_run(s, has_terms, TRUST_TIMEOUT_MS, "agreeing on terms") && listener_admit(r);
 }
 
 /* Local access to all windows for the whole session; -1: each use of a window registers it. */
@@ -235,8 +236,6 @@ static bool agree_on_terms(struct receiver *r)
 	struct session *s = &r->s;
 	struct cursor_out *out;
 
-	if (!session_run(s, has_terms, TRUST_TIMEOUT_MS, "agreeing on terms"))
-		return false;
 	if (s->terms.checksum && !r->reg.listener->options->compare) {
 		session_warn(s, "the sender wants to compare contents; without --compare, size and time are compared");
 		s->terms.checksum = false;

@@ -7,6 +7,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/random.h>
 
 #include "mover/clock.h"
 #include "mover/fd_limit.h"
@@ -151,6 +152,12 @@ static void warn_left_out(void *context, const char *path, const char *why)
 	free(text);
 }
 
+static void count_entries(struct sender *x)
+{
+	x->s.totals.entries_total = x->entry_count;
+	x->s.totals.bytes_total = mover_walk_bytes(x->walk);
+}
+
 static bool walk(struct sender *x)
 {
 	const struct mover_send_options *o = x->options;
@@ -170,8 +177,12 @@ static bool walk(struct sender *x)
 		return false;
 	}
 	x->entry_count = (uint32_t)mover_walk_count(x->walk);
-	s->totals.entries_total = x->entry_count;
-	s->totals.bytes_total = mover_walk_bytes(x->walk);
+	x->history = calloc(x->entry_count + 1, 1);
+	if (!x->history || getrandom(x->transfer, sizeof(x->transfer), 0) != sizeof(x->transfer)) {
+		session_fail_memory(s);
+		return false;
+	}
+	count_entries(x);
 	session_emit(s, &(struct mover_event){.type = MOVER_OFFERED, .totals = s->totals});
 	return true;
 }
@@ -223,6 +234,7 @@ static bool agree_on_terms(struct sender *x)
 	struct cursor_out *out;
 
 	s->terms = terms_propose(x->options, most_entries(), x->entry_count, mover_walk_bytes(x->walk));
+	memcpy(s->terms.transfer, x->transfer, sizeof(x->transfer));
 	out = session_begin(s, PROTO_TERMS);
 	if (!out) {
 		session_fail_protocol(s, "too many handshake messages");
@@ -274,7 +286,25 @@ static void conclude(struct sender *x)
 			     x->options->dry_run ? "can be" : "arrived");
 }
 
-static void destroy(struct sender *x)
+bool sender_begin(struct sender *x)
+{
+	struct session_report report = x->s.report;
+	struct mover_totals before = session_totals(&x->s);
+	int err = session_init(&x->s, &role, &x->options->common, x->events, 1);
+
+	report.events = x->events;
+	report.number = 1;
+	report.before = before;
+	x->s.report = report;
+	x->refused = false;
+	if (err)
+		session_fail(&x->s, MOVER_NO_DEVICE, "no RDMA device: %s", strerror(-err));
+	else if (x->walk)
+		count_entries(x);
+	return !err;
+}
+
+void sender_disconnect(struct sender *x)
 {
 	if (x->end_came)
 		x->s.peer_notified = true; /* both sides know the outcome of each entry */
@@ -284,8 +314,21 @@ static void destroy(struct sender *x)
 	pack_destroy(x);
 	session_destroy(&x->s);
 	offer_destroy(x);
+	x->offer = (struct offer){0};
+	x->source = (struct source){0};
+	x->packs = (struct packs){0};
+	x->dispatch = (struct dispatch){0};
+	x->end_sent = x->end_came = false;
+}
+
+static void destroy(struct sender *x)
+{
+	if (x->addresses)
+		freeaddrinfo(x->addresses);
 	if (x->walk)
 		mover_walk_destroy(x->walk);
+	free(x->history);
+	free(x);
 }
 
 enum mover_status mover_send(const struct mover_send_options *options, mover_event_fn *event, void *context)
@@ -293,24 +336,23 @@ enum mover_status mover_send(const struct mover_send_options *options, mover_eve
 	struct sender *x = calloc(1, sizeof(*x));
 	struct events events;
 	enum mover_status status;
-	int err;
 
 	if (!x)
 		return MOVER_FAILED;
 	mover_stop_fd();
 	events_init(&events, event, context);
+	x->events = &events;
 	x->options = options;
-	err = session_init(&x->s, &role, &options->common, &events, 1);
-	if (err)
-		session_fail(&x->s, MOVER_NO_DEVICE, "no RDMA device: %s", strerror(-err));
-	if (!err && walk(x))
-		transfer(x);
+	retry_init(&x->retry, options->common.retry_ms * 1000000, options->retry_first);
+	if (sender_begin(x) && walk(x))
+		while ((x->s.status != MOVER_OK || !transfer(x)) && sender_again(x))
+			;
 	conclude(x);
 	status = x->s.status;
-	destroy(x);
+	sender_disconnect(x);
 	session_progress(&x->s, true);
 	session_ended(&x->s);
 	events_destroy(&events);
-	free(x);
+	destroy(x);
 	return status;
 }

@@ -3,6 +3,9 @@
 #ifndef ROCI_MOVER_SENDER_H
 #define ROCI_MOVER_SENDER_H
 
+#include <netdb.h>
+
+#include "mover/retry.h"
 #include "mover/sender_dispatch.h"
 #include "mover/sender_offer.h"
 #include "mover/sender_pack.h"
@@ -11,16 +14,38 @@
 #include "mover/walk.h"
 
 struct sender {
-	struct session s;
+	struct session s; /* the only one, or the newest: each that breaks is followed by another */
+
+	/* of the whole transfer */
 	const struct mover_send_options *options;
+	struct events *events;
 	struct mover_walk *walk;
 	uint32_t entry_count;
+	uint8_t *history;           /* of each entry, from earlier sessions (sender_offer.c) */
+	struct addrinfo *addresses; /* of the receiver's host */
+	uint8_t transfer[PROTO_TRANSFER_BYTES];
+	bool stream_begun; /* of standard input, something has been read */
+	struct retry retry;
+	struct mover_totals arrived;                     /* when the last session ended */
+	char broke[sizeof(((struct session *)0)->text)]; /* why the connection broke; empty: it never did */
+
+	/* of the session */
+	bool refused; /* nobody listens there */
 	struct offer offer;
 	struct source source;
 	struct packs packs;
 	struct dispatch dispatch;
 	bool end_sent, end_came;
 };
+
+/* sender.c: makes an empty session. False after session_fail(). */
+bool sender_begin(struct sender *x);
+/* Ends the session, and what belongs to it. */
+void sender_disconnect(struct sender *x);
+
+/* sender_again.c: the session has failed. Decides whether another comes, reports it, waits, and begins it, if that
+ * works. False: no other; s->status and s->text tell why. */
+bool sender_again(struct sender *x);
 
 /* sender_connect.c: the control connection, and after the terms the data connections. False after session_fail(). */
 bool sender_connect(struct sender *x);

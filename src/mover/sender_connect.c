@@ -49,6 +49,7 @@ static void fail_refused(struct sender *x)
 	const char *host = x->options->host;
 	unsigned port = x->options->port;
 
+	x->refused = conn->rejected ? !conn->reject && !connection_is_crowded(conn) : conn->err == -ECONNREFUSED;
 	if (conn->rejected && conn->reject == PROTO_REJECT_BUSY)
 		session_fail(&x->s, MOVER_NO_CONNECT, "the receiver at %s has as many sessions as it allows; try later",
 			     host);
@@ -242,22 +243,27 @@ bool sender_connect(struct sender *x)
 {
 	const char *bind = x->s.common->bind_address;
 	char port[8];
-	struct addrinfo *to, *source = NULL;
+	struct addrinfo *source = NULL;
 	bool up;
 
 	snprintf(port, sizeof(port), "%u", x->options->port ? x->options->port : MOVER_DEFAULT_PORT);
-	to = look_up(x, x->options->host, port, 0);
-	if (to && bind)
+	/* once: without a network, a name server does not answer for long, and that cannot be stopped */
+	if (!x->addresses)
+		x->addresses = look_up(x, x->options->host, port, 0);
+	if (x->addresses && bind)
 		source = look_up(x, bind, NULL, AI_NUMERICHOST);
-	up = to && (source || !bind) && try_all(x, source, to);
-	if (to)
-		freeaddrinfo(to);
+	up = x->addresses && (source || !bind) && try_all(x, source, x->addresses);
 	if (source)
 		freeaddrinfo(source);
 	return up;
 }
 
 /* Data connections */
+
+static void fail_lane(struct session *s, int err)
+{
+	session_fail(s, MOVER_LOST, "a data connection could not be made: %s", strerror(err < 0 ? -err : EIO));
+}
 
 /* Between the two addresses of the control connection. False after session_fail(). */
 static bool resolve_lane(struct session *s, struct connection *conn)
@@ -271,7 +277,7 @@ static bool resolve_lane(struct session *s, struct connection *conn)
 	((struct sockaddr_in *)&source)->sin_port = 0; /* the port of an IPv6 address is in the same place */
 	err = connection_resolve(conn, s->channel, (struct sockaddr *)&source, rdma_get_peer_addr(control));
 	if (err)
-		session_fail_errno(s, err, "a data connection");
+		fail_lane(s, err);
 	return !err;
 }
 
@@ -284,9 +290,10 @@ static bool lane_up(struct session *s, unsigned lane)
 
 	if (connection_may_retry(conn))
 		resolve_lane(s, conn);
+	else if (conn->state == CONNECTION_FAILED && conn->rejected && !connection_is_crowded(conn))
+		session_fail(s, MOVER_LOST, "a data connection could not be made: the receiver refused it");
 	else if (conn->state == CONNECTION_FAILED && !connection_is_crowded(conn))
-		session_fail(s, MOVER_LOST, "a data connection could not be made: %s",
-			     conn->rejected ? "the receiver refused it" : strerror(conn->err < 0 ? -conn->err : EIO));
+		fail_lane(s, conn->err);
 	if (conn->state != CONNECTION_RESOLVED)
 		return conn->state == CONNECTION_UP;
 	if (mover_secure_token(s->control.secure, request.token)) {
@@ -297,7 +304,7 @@ static bool lane_up(struct session *s, unsigned lane)
 		return false;
 	err = connection_connect(conn, &request);
 	if (err)
-		session_fail_errno(s, err, "a data connection");
+		fail_lane(s, err);
 	return false;
 }
 

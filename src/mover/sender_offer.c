@@ -6,7 +6,9 @@
 #include "mover/sender.h"
 
 #define OFFERS_UNDER_WAY 4
-#define OFFER_ENTRIES    256 /* in one message: small enough that the first verdicts come soon */
+/* What x->history keeps of an entry: the outcome that was reported last, plus 1; and whether the receiver wanted it. */
+#define HISTORY_WANTED 0x80
+#define OFFER_ENTRIES  256 /* in one message: small enough that the first verdicts come soon */
 
 struct send_entry *offer_entry(struct sender *x, uint32_t number)
 {
@@ -58,6 +60,12 @@ void offer_sent(struct sender *x, uint32_t number)
 	free_have(e);
 }
 
+/* A file that is there already may be one that an earlier session of this transfer has sent. */
+static bool sent_before(uint8_t history)
+{
+	return (history & HISTORY_WANTED) || history == MOVER_STORED + 1;
+}
+
 void offer_settle(struct sender *x, uint32_t number, enum mover_outcome outcome, enum mover_status status,
 		  const char *text)
 {
@@ -65,6 +73,7 @@ void offer_settle(struct sender *x, uint32_t number, enum mover_outcome outcome,
 	uint64_t size = info->kind == MOVER_FILE ? info->size : 0;
 	struct send_entry *e = offer_entry(x, number);
 	struct mover_totals *t = &x->s.totals;
+	uint8_t *history = &x->history[number], reported = *history & ~HISTORY_WANTED;
 
 	e->settled = true;
 	e->refused = outcome == MOVER_REFUSED;
@@ -75,10 +84,17 @@ void offer_settle(struct sender *x, uint32_t number, enum mover_outcome outcome,
 		t->entries_done++;
 	}
 	if (outcome == MOVER_UNCHANGED) {
-		t->entries_unchanged++;
-		t->bytes_unchanged += size;
 		t->bytes_done += size;
+		if (sent_before(*history)) {
+			outcome = MOVER_STORED;
+		} else {
+			t->entries_unchanged++;
+			t->bytes_unchanged += size;
+		}
 	}
+	*history = (uint8_t)((*history & HISTORY_WANTED) | (outcome + 1));
+	if (reported == outcome + 1)
+		return;
 	session_entry_done(&x->s, info->name, info->name_len, size, outcome, text);
 }
 
@@ -158,6 +174,7 @@ static void take_verdict(struct sender *x, uint32_t number, const struct proto_r
 
 	if (result->verdict == PROTO_WANT) {
 		e->wanted = true;
+		x->history[number] |= HISTORY_WANTED;
 		return;
 	}
 	e->sent = true; /* nothing of it will be */

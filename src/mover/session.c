@@ -93,19 +93,19 @@ enum mover_status session_mirror_status(enum mover_status status)
 
 /* Ending */
 
-static bool all_received(const struct session *s)
+bool session_all_received(const struct session *s)
 {
 	return s->control.free_sends == (1u << PROTO_CREDITS) - 1;
 }
 
 static bool all_sent(struct session *s)
 {
-	return all_received(s) || s->control.conn.state != CONNECTION_UP;
+	return session_all_received(s) || s->control.conn.state != CONNECTION_UP;
 }
 
 bool session_peer_finished(const struct session *s)
 {
-	return all_received(s) && s->control.conn.state == CONNECTION_DOWN;
+	return session_all_received(s) && s->control.conn.state == CONNECTION_DOWN;
 }
 
 static void send_error(struct session *s)

@@ -58,6 +58,7 @@ struct session_report {
 	struct events *events;
 	unsigned number;                 /* the session's, for people */
 	unsigned steps[PROTO_TYPES + 8]; /* so far, of each name */
+	struct mover_totals before;      /* of the sessions before, which this one continues */
 	struct mover_totals progress;    /* as last reported */
 	uint64_t progress_ns, connected_ns;
 };
@@ -76,7 +77,7 @@ struct session {
 	bool ready; /* set by the role: it can take the messages of a transfer */
 
 	enum mover_status status; /* OK while nothing has gone wrong */
-	char text[320];           /* what has gone wrong */
+	char text[600];           /* what has gone wrong */
 	bool provisional;         /* the status only says that the connection ended; a better reason may replace it */
 	bool closing;             /* a disconnect is expected */
 	bool peer_notified;       /* the peer knows how the session ended, or is gone: send no ERROR */
@@ -134,7 +135,8 @@ enum mover_status session_mirror_status(enum mover_status status);
 
 /* Sends ERROR after a failure unless the peer knows already, and disconnects. Waits for two seconds at most. */
 void session_close(struct session *s);
-/* Whether the peer has received all that was sent, and has then disconnected by itself. */
+/* Whether the peer has received all that was sent; and whether it has then disconnected by itself. */
+bool session_all_received(const struct session *s);
 bool session_peer_finished(const struct session *s);
 
 /* Control messages. begin returns NULL if none can be sent now. */
@@ -148,6 +150,8 @@ bool session_handshake(struct session *s, const void *in, size_t len);
 void session_emit(struct session *s, struct mover_event *event);
 void session_step(struct session *s, const char *name, const char *format, ...) __attribute__((format(printf, 3, 4)));
 void session_warn(struct session *s, const char *text);
+/* What the program gets to see: s->totals with those of the sessions before. */
+struct mover_totals session_totals(const struct session *s);
 void session_progress(struct session *s, bool now); /* `now`: even if the last report is recent */
 void session_connected(struct session *s);
 void session_ended(struct session *s);

@@ -61,6 +61,23 @@ static void update_elapsed(struct session *s)
 		s->totals.elapsed_ns = mover_now_ns() - s->report.connected_ns;
 }
 
+/* What this session has moved, and what was there before: the session before may have moved it. So kept bytes are only
+ * those that cannot have been. */
+struct mover_totals session_totals(const struct session *s)
+{
+	const struct mover_totals *before = &s->report.before;
+	struct mover_totals t = s->totals;
+	uint64_t older = t.bytes_kept > before->bytes_moved ? t.bytes_kept - before->bytes_moved : 0;
+
+	t.bytes_kept = older > before->bytes_kept ? older : before->bytes_kept;
+	t.bytes_moved += before->bytes_moved;
+	if (t.bytes_done < before->bytes_done)
+		t.bytes_done = before->bytes_done;
+	if (t.entries_done < before->entries_done)
+		t.entries_done = before->entries_done;
+	return t;
+}
+
 void session_progress(struct session *s, bool now)
 {
 	uint64_t time = mover_now_ns();
@@ -73,7 +90,7 @@ void session_progress(struct session *s, bool now)
 		return;
 	update_elapsed(s);
 	s->report.progress = s->totals;
-	session_emit(s, &(struct mover_event){.type = MOVER_PROGRESS, .totals = s->totals});
+	session_emit(s, &(struct mover_event){.type = MOVER_PROGRESS, .totals = session_totals(s)});
 }
 
 void session_connected(struct session *s)
@@ -86,7 +103,8 @@ void session_connected(struct session *s)
 		inet_ntop(AF_INET, &((struct sockaddr_in *)peer)->sin_addr, address, sizeof(address));
 	else if (peer && peer->sa_family == AF_INET6)
 		inet_ntop(AF_INET6, &((struct sockaddr_in6 *)peer)->sin6_addr, address, sizeof(address));
-	s->report.connected_ns = mover_now_ns();
+	if (!s->report.connected_ns)
+		s->report.connected_ns = mover_now_ns();
 	session_emit(s, &(struct mover_event){
 				.type = MOVER_CONNECTED,
 				.device = s->dev.verbs->device->name,
@@ -107,7 +125,7 @@ void session_ended(struct session *s)
 				.type = MOVER_ENDED,
 				.status = s->status,
 				.text = *s->text ? s->text : NULL,
-				.totals = s->totals,
+				.totals = session_totals(s),
 			});
 }
 

@@ -229,7 +229,7 @@ def cable_cut():
     """The network between the hosts goes away. Both sides notice, and the transfer resumes when it is back."""
     folder = fresh('there')
     with Receiver(far, folder, '--timeout', '3s') as recv:
-        sender = recv.send(near, it(), '--limit', '10M', '--timeout', '3s')
+        sender = recv.send(near, it(), '--limit', '10M', '--timeout', '3s', '--retry-for', '0')
         try:
             begun(sender)
             wait_until('some of it', lambda: any(e['bytes_done'] for e in events(sender, 'progress')))
@@ -252,7 +252,7 @@ def frozen_sender():
     """The receiver gives up a silent sender, and serves others before that."""
     folder = fresh('there')
     with Receiver(far, folder, '--timeout', '3s', '--keep-ticket') as recv:
-        sender = recv.send(near, it(), '--limit', '10M')
+        sender = recv.send(near, it(), '--limit', '10M', '--retry-for', '0')
         try:
             begun(sender)
             sender.popen.send_signal(signal.SIGSTOP)

@@ -24,7 +24,8 @@ static void put_a_terms(struct cursor_out *out)
 						   .chunk_bytes = PROTO_MAX_CHUNK,
 						   .session = UINT64_MAX,
 						   .entries = 1,
-						   .bytes = 2});
+						   .bytes = 2,
+						   .transfer = {[0] = 7, [15] = 9}});
 }
 
 static int get_a_terms(struct cursor_in *in)
@@ -41,6 +42,7 @@ static int get_a_terms(struct cursor_in *in)
 	assert_int_equal(t.max_entries, 4096);
 	assert_int_equal(t.chunk_bytes, PROTO_MAX_CHUNK);
 	assert_true(t.session == UINT64_MAX && t.entries == 1 && t.bytes == 2);
+	assert_true(t.transfer[0] == 7 && t.transfer[15] == 9 && !t.transfer[1]);
 	return 0;
 }
 

@@ -1,0 +1,93 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* What a sender does when its connection has broken: it connects again, proves the ticket again, and offers everything
+ * again. The receiver has what had arrived. */
+#include <poll.h>
+#include <string.h>
+
+#include "mover/clock.h"
+#include "mover/sender.h"
+#include "mover/stop.h"
+
+#define MS 1000000ull
+
+static enum retry_end ending(const struct sender *x)
+{
+	const struct session *s = &x->s;
+
+	if (x->stream_begun) /* nobody can read it again */
+		return RETRY_FINAL;
+	switch (s->status) {
+	case MOVER_LOST: return RETRY_BROKEN;
+	case MOVER_NO_CONNECT: return x->refused ? RETRY_REFUSED : RETRY_NO_WAY;
+	/* without its network, a host may have no device and no address for a while */
+	case MOVER_NO_DEVICE:
+	case MOVER_FAILED: return x->retry.met && !s->control.sealed ? RETRY_NO_WAY : RETRY_FINAL;
+	default: return RETRY_FINAL;
+	}
+}
+
+static void note_progress(struct sender *x)
+{
+	struct mover_totals now = session_totals(&x->s);
+
+	if (now.bytes_done > x->arrived.bytes_done || now.entries_done > x->arrived.entries_done)
+		retry_progress(&x->retry);
+	x->arrived = now;
+}
+
+/* The reason is why the connection broke, and then why there was no other. */
+static void give_up(struct sender *x, enum retry_end end)
+{
+	struct session *s = &x->s;
+	char last[sizeof(s->text)];
+
+	if (!*x->broke || (end != RETRY_NO_WAY && end != RETRY_REFUSED))
+		return;
+	memcpy(last, s->text, sizeof(last));
+	s->status = MOVER_OK;
+	if (end == RETRY_REFUSED)
+		session_fail(s, MOVER_LOST, "%s; since then the receiver has ended: %s", x->broke, last);
+	else
+		session_fail(s, MOVER_LOST, "%s; no other connection within %llu seconds: %s", x->broke,
+			     (unsigned long long)(x->retry.for_ns / (1000 * MS)), last);
+}
+
+static void report(struct sender *x)
+{
+	session_emit(&x->s, &(struct mover_event){
+				    .type = MOVER_RECONNECTING,
+				    .text = x->s.text,
+				    .left_ns = retry_left_ns(&x->retry, mover_now_ns()),
+				    .totals = session_totals(&x->s),
+			    });
+}
+
+/* False after session_fail(): stopped. */
+static bool pause_for(struct session *s, uint64_t pause_ns)
+{
+	struct pollfd stop = {.fd = mover_stop_fd(), .events = POLLIN};
+
+	poll(&stop, 1, (int)((pause_ns + MS - 1) / MS));
+	if (mover_stopped())
+		session_fail(s, MOVER_INTERRUPTED, "stopped; sending again resumes from here");
+	return s->status == MOVER_OK;
+}
+
+bool sender_again(struct sender *x)
+{
+	enum retry_end end = ending(x);
+	uint64_t pause_ns;
+
+	note_progress(x);
+	if (!retry_again(&x->retry, end, mover_now_ns(), &pause_ns)) {
+		give_up(x, end);
+		return false;
+	}
+	if (end == RETRY_BROKEN)
+		memcpy(x->broke, x->s.text, sizeof(x->broke));
+	report(x);
+	sender_disconnect(x);
+	if (!sender_begin(x))
+		return true; /* the next call decides about this failure */
+	return pause_for(&x->s, pause_ns);
+}
