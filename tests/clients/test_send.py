@@ -271,7 +271,7 @@ def comes_again():
         killed = recv.send(here, '--limit', '1M', source)
         wait_until('something to be synced', lambda: os.path.exists(gate + '.waiting'))
         killed.end()
-        ended = recv.take(here, '--timeout', '8s', source, status=LOST)
+        ended = recv.take(here, '--timeout', '8s', '--retry-for', '0', source, status=LOST)
         says('ending the former transfer with this ticket took too long', ended['text'])
         again = recv.send(here, '--timeout', '8s', source)
         try:
