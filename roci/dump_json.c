@@ -69,9 +69,9 @@ static const char *const sorts[] = {
 
 static json_t *flags_of(unsigned flags)
 {
-	static const char *const names[] = {"sent_again", "duplicate",     "out_of_order", "late",     "after_nak",
-					    "after_rnr",  "after_silence", "nak",          "rnr",      "bad_icrc",
-					    "reject",     "cut",           "congested",    "malformed"};
+	static const char *const names[] = {"sent_again", "duplicate",     "out_of_order", "late",      "after_nak",
+					    "after_rnr",  "after_silence", "nak",          "rnr",       "bad_icrc",
+					    "reject",     "cut",           "congested",    "malformed", "probe"};
 	json_t *list = json_array();
 
 	for (unsigned i = 0; i < sizeof(names) / sizeof(names[0]); i++)

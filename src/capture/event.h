@@ -35,6 +35,7 @@ enum capture_flag {
 	CAPTURE_CUT = 1 << 11,       /* the capture has only its beginning */
 	CAPTURE_CONGESTED = 1 << 12, /* a CNP, or marked on its way */
 	CAPTURE_MALFORMED = 1 << 13, /* CAPTURE_SORT_NOT_UNDERSTOOD */
+	CAPTURE_PROBE = 1 << 14,     /* an old PSN and no data: it only wants an acknowledgement */
 };
 /* What `roci dump --errors` shows. */
 #define CAPTURE_ERRORS                                                                                                 \

@@ -36,6 +36,10 @@ static void put_transfer(struct capture_line *line, const struct capture_event *
 	const struct roci_packet *pkt = &e->packet;
 	bool only = pkt->op->first && pkt->op->last;
 
+	if (e->flags & CAPTURE_PROBE) {
+		capture_put(line, "probe: a WRITE of nothing with an old PSN, which asks for an acknowledgement");
+		return;
+	}
 	capture_put(line, "%s", name);
 	if (only)
 		capture_put_bytes(line, pkt->payload_len);

@@ -79,6 +79,15 @@ static void learn(struct capture_tracked *m, const struct roci_packet *pkt, uint
 	}
 }
 
+bool capture_message_is_probe(struct capture_half *half, const struct roci_packet *pkt)
+{
+	const struct capture_tracked *m = find(half, pkt->psn);
+
+	if (pkt->opcode != ROCI_OP_WRITE_ONLY || pkt->dma_len || pkt->va || pkt->rkey)
+		return false;
+	return !m || m->kind != ROCI_KIND_WRITE || m->first != pkt->psn || m->packets != 1 || m->bytes;
+}
+
 struct capture_tracked *capture_message_request(struct capture_half *half, const struct roci_packet *pkt, uint32_t mtu,
 						uint64_t *next_id, struct capture_message *out)
 {

@@ -169,8 +169,10 @@ static void remember_sent(struct sight *s)
 	*sent = (struct capture_sent){.time_ns = s->now_ns,
 				      .psn = s->e->packet.psn,
 				      .used = true,
-				      .again = before || s->e->flags & CAPTURE_SENT_AGAIN};
+				      .again = before || s->e->flags & (CAPTURE_SENT_AGAIN | CAPTURE_PROBE)};
 }
+
+#define OLD (CAPTURE_SENT_AGAIN | CAPTURE_DUPLICATE | CAPTURE_LATE)
 
 static void take_request(struct sight *s, uint64_t *next_message)
 {
@@ -188,11 +190,16 @@ static void take_request(struct sight *s, uint64_t *next_message)
 		count = psns_of(s, &slack);
 		place = capture_psn_take(set, pkt->psn, count, &missing);
 		judge_place(s, place, missing);
-		if (slack && !(s->e->flags & (CAPTURE_SENT_AGAIN | CAPTURE_DUPLICATE | CAPTURE_LATE)))
+		if (slack && !(s->e->flags & OLD))
 			set->slack = slack;
-		if (s->e->flags & CAPTURE_SENT_AGAIN && s->view == CAPTURE_LEAVING)
-			give_reason(s, sent_of(s->from, pkt->psn));
-		capture_message_request(s->from, pkt, mtu_of(s), next_message, &s->e->message);
+		if (s->e->flags & OLD && capture_message_is_probe(s->from, pkt)) {
+			s->e->flags = (s->e->flags & ~OLD) | CAPTURE_PROBE;
+			s->seen = true;
+		} else {
+			if (s->e->flags & CAPTURE_SENT_AGAIN && s->view == CAPTURE_LEAVING)
+				give_reason(s, sent_of(s->from, pkt->psn));
+			capture_message_request(s->from, pkt, mtu_of(s), next_message, &s->e->message);
+		}
 	} else {
 		s->e->message = (struct capture_message){.id = ++*next_message,
 							 .bytes = pkt->payload_len,

@@ -119,6 +119,10 @@ static void link_post(const struct ladder *l, struct lists *x, struct ladder_mes
 	}
 	if (post < 0)
 		return;
+	/* A probe that nothing came before is not known for one. */
+	if (m->kind == ROCI_KIND_WRITE && !m->bytes &&
+	    (kind_of_post(l->events[post].record.opcode) != m->kind || l->events[post].record.length))
+		return;
 	if (kind_of_post(l->events[post].record.opcode) != m->kind) {
 		*posts = -1;
 		return;

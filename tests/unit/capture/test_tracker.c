@@ -293,6 +293,23 @@ static void test_silence(void **state)
 	assert_string_equal(ask(ROCI_OP_SEND_ONLY, 5, 1, 0), "SEND 1 byte, sent again after 1 ms");
 }
 
+/* It is no message, and its answer tells nothing of how long the WRITE took. */
+static void test_probe(void **state)
+{
+	ask(ROCI_OP_WRITE_ONLY, 5, 8, 8);
+	assert_string_equal(ask(ROCI_OP_WRITE_ONLY, 5, 0, 0),
+			    "probe: a WRITE of nothing with an old PSN, which asks for an acknowledgement");
+	assert_int_equal(e.flags, CAPTURE_PROBE);
+	assert_int_equal(e.message.id, 0);
+	assert_string_equal(ack(5), "acknowledges up to PSN 5");
+	ask(ROCI_OP_READ_REQUEST, 6, 0, 100);
+	ask(ROCI_OP_WRITE_ONLY, 6, 0, 0);
+	assert_int_equal(e.flags, CAPTURE_PROBE);
+	/* A program may write nothing, too. */
+	assert_string_equal(ask(ROCI_OP_WRITE_ONLY, 7, 0, 0), "WRITE 0 bytes");
+	assert_string_equal(ask(ROCI_OP_WRITE_ONLY, 7, 0, 0), "WRITE 0 bytes, sent again after 1 ms");
+}
+
 static void test_late(void **state)
 {
 	ask(ROCI_OP_SEND_ONLY, 5, 1, 0);
@@ -634,6 +651,7 @@ int main(void)
 		TEST(test_refusal),
 		TEST(test_rnr),
 		TEST(test_silence),
+		TEST(test_probe),
 		TEST(test_late),
 		TEST(test_damaged),
 		TEST(test_views),

@@ -125,6 +125,35 @@ static void test_read_in_pieces(void **state)
 	}
 }
 
+/* The device asks the peer for a sign of life between two READs, and before the first packet: nobody posts that. */
+static void test_probes(void **state)
+{
+	const struct roci_packet probe = {.opcode = ROCI_TRANSPORT_RC | ROCI_OP_WRITE_ONLY,
+					  .pkey = 0xffff,
+					  .dest_qpn = 0x22,
+					  .psn = 4,
+					  .ack_req = true};
+	struct roci_packet second = probe;
+
+	begin();
+	post_read(1, 500);
+	see(CAPTURE_OUTBOUND, make_roce(d.packet, 1, 2, &probe), 1);
+	ask_read(5, 500);
+	complete(1, IBV_WC_RDMA_READ, 1, 0);
+	post_read(2, 500);
+	second.psn = 5;
+	see(CAPTURE_OUTBOUND, make_roce(d.packet, 1, 2, &second), 1);
+	ask_read(6, 500);
+	complete(1, IBV_WC_RDMA_READ, 2, 0);
+	finish();
+	assert_int_equal(d.l->message_count, 3); /* the first probe looks like a WRITE of nothing */
+	assert_int_equal(d.l->messages[0].post, -1);
+	for (unsigned i = 1; i < 3; i++) {
+		assert_int_equal(event(d.l->messages[i].post)->wr_id, i);
+		assert_int_equal(event(d.l->messages[i].completion)->wr_id, i);
+	}
+}
+
 /* Kinds that do not agree tell that the two are not in step: then nothing is claimed. */
 static void test_out_of_step(void **state)
 {
@@ -152,8 +181,8 @@ static void test_flushed(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		TEST(test_same_wr_id),     TEST(test_not_signaled), TEST(test_begins_late),
-		TEST(test_read_in_pieces), TEST(test_out_of_step),  TEST(test_flushed),
+		TEST(test_same_wr_id),  TEST(test_not_signaled), TEST(test_begins_late), TEST(test_read_in_pieces),
+		TEST(test_out_of_step), TEST(test_flushed),      TEST(test_probes),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
