@@ -8,9 +8,8 @@
 #include "bar.h"
 #include "units.h"
 
-#define NARROW      40  /* columns; a narrower terminal gets no bar */
-#define LONGEST_BAR 40  /* columns */
-#define MEMORY_S    3.0 /* the rate is averaged over about this time */
+#define NARROW      40 /* columns; a narrower terminal gets no bar */
+#define LONGEST_BAR 40 /* columns */
 
 void bar_init(struct bar *bar, FILE *out)
 {
@@ -25,18 +24,6 @@ static unsigned columns(const struct bar *bar)
 {
 	struct winsize size;
 	return ioctl(fileno(bar->out), TIOCGWINSZ, &size) || !size.ws_col ? 80 : size.ws_col;
-}
-
-static void measure(struct bar *bar, uint64_t moved, uint64_t elapsed_ns)
-{
-	if (elapsed_ns > bar->seen_ns && moved >= bar->seen_bytes) {
-		double seconds = (double)(elapsed_ns - bar->seen_ns) / 1e9;
-		double rate = (double)(moved - bar->seen_bytes) / seconds;
-		double weight = bar->bytes_per_s > 0 ? 1 - exp(-seconds / MEMORY_S) : 1;
-		bar->bytes_per_s += (rate - bar->bytes_per_s) * weight;
-	}
-	bar->seen_bytes = moved;
-	bar->seen_ns = elapsed_ns;
 }
 
 static void draw_gauge(const struct bar *bar, double part, unsigned width)
@@ -68,7 +55,7 @@ void bar_draw_text(struct bar *bar, double part, const char *text)
 	bar->drawn = true;
 }
 
-void bar_draw(struct bar *bar, uint64_t done, uint64_t total, uint64_t moved, uint64_t elapsed_ns, const char *where)
+void bar_draw(struct bar *bar, uint64_t done, uint64_t total, double bytes_per_s, const char *where)
 {
 	char text[200], at[UNITS_CHARS], of[UNITS_CHARS], rate[UNITS_CHARS], left[UNITS_CHARS];
 	bool known = total && done <= total;
@@ -76,15 +63,12 @@ void bar_draw(struct bar *bar, uint64_t done, uint64_t total, uint64_t moved, ui
 
 	if (!bar->out)
 		return;
-	measure(bar, moved, elapsed_ns);
-	units_clock(left, bar->bytes_per_s > 0 ? (double)(total - done) / bar->bytes_per_s : HUGE_VAL);
+	units_clock(left, bytes_per_s > 0 ? (double)(total - done) / bytes_per_s : HUGE_VAL);
 	if (known)
 		snprintf(text, sizeof(text), "%3.0f%%  %s of %s  %s  %s left  %s", floor(part * 100),
-			 units_bytes(at, done), units_bytes(of, total), units_rate(rate, bar->bytes_per_s), left,
-			 where);
+			 units_bytes(at, done), units_bytes(of, total), units_rate(rate, bytes_per_s), left, where);
 	else
-		snprintf(text, sizeof(text), "%s  %s  %s", units_bytes(at, done), units_rate(rate, bar->bytes_per_s),
-			 where);
+		snprintf(text, sizeof(text), "%s  %s  %s", units_bytes(at, done), units_rate(rate, bytes_per_s), where);
 	bar_draw_text(bar, known ? part : -1, text);
 }
 
@@ -95,10 +79,4 @@ void bar_clear(struct bar *bar)
 	fputs("\r\033[K", bar->out);
 	fflush(bar->out);
 	bar->drawn = false;
-}
-
-void bar_restart(struct bar *bar)
-{
-	bar->seen_bytes = bar->seen_ns = 0;
-	bar->bytes_per_s = 0;
 }

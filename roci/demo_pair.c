@@ -109,9 +109,8 @@ static uint64_t number(const json_t *object, const char *member)
 
 static void show_progress(struct demo_pair *pair, const json_t *object)
 {
-	double ns = json_number_value(json_object_get(object, "seconds")) * 1e9;
-	bar_draw(&pair->bar, number(object, "bytes_done"), number(object, "bytes_total"), number(object, "bytes_moved"),
-		 (uint64_t)ns, "roci0 over udp");
+	bar_draw(&pair->bar, number(object, "bytes_done"), number(object, "bytes_total"),
+		 json_number_value(json_object_get(object, "bytes_per_second")), "roci0 over udp");
 }
 
 /* Inserts an event by its time. Most events come in order. */

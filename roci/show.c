@@ -3,6 +3,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "device.h"
 #include "show.h"
 #include "stats_find.h"
 
@@ -28,6 +29,22 @@ static const char *path_taken(struct show *show, const char *path)
 	return show->local_qps > before ? "roci0 over shared memory" : path;
 }
 
+/* Only the software device counts for this process alone. */
+static void count_resent(struct show *show, const struct mover_event *event)
+{
+	struct roci_stats_file found;
+	char why[STATS_WHY_CHARS];
+	bool alive;
+
+	show->resent_known = show->device->embedded && !stats_find(getpid(), &found, &alive, why);
+	if (!show->resent_known)
+		return;
+	if (event->type == MOVER_CONNECTED && !show->connected)
+		show->resent_before = found.engine.retransmits;
+	show->connected = true;
+	show->resent = found.engine.retransmits - show->resent_before;
+}
+
 void show_event(void *context, const struct mover_event *event)
 {
 	struct show *show = context;
@@ -35,6 +52,8 @@ void show_event(void *context, const struct mover_event *event)
 
 	if (event->type == MOVER_CONNECTED)
 		shown.path = path_taken(show, event->path);
+	if (event->type == MOVER_CONNECTED || event->type == MOVER_PROGRESS)
+		count_resent(show, event);
 	(show->json ? show_json : show_people)(show, &shown);
 }
 

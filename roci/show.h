@@ -21,8 +21,9 @@ struct show {
 	bool dry_run;
 	bool ticket_shown; /* the next ticket is not the first */
 	struct bar bar;
-	unsigned bar_session;
-	char where[64];     /* "roci0 over udp" */
+	char where[64];                 /* "roci0 over udp" */
+	uint64_t resent, resent_before; /* packets, by this process: since it connected, and before */
+	bool resent_known, connected;
 	uint64_t local_qps; /* queue pairs of this process that took the local path, when a session was last shown */
 	bool broken;        /* the connection; until there is another */
 	uint64_t printed_at_ns; /* without a terminal: the time of the last line of progress */

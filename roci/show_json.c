@@ -108,8 +108,16 @@ void show_json(struct show *show, const struct mover_event *event)
 		json_object_set_new(object, "seconds_left", json_real((double)event->left_ns / 1e9));
 		put_totals(object, &event->totals);
 		break;
-	case MOVER_OFFERED:
-	case MOVER_PROGRESS: put_totals(object, &event->totals); break;
+	case MOVER_PROGRESS:
+		put_totals(object, &event->totals);
+		json_object_set_new(object, "bytes_per_second", json_real(event->bytes_per_s));
+		if (event->round_trip_ns)
+			json_object_set_new(object, "round_trip_seconds",
+					    json_real((double)event->round_trip_ns / 1e9));
+		if (show->resent_known)
+			put_number(object, "packets_resent", show->resent);
+		break;
+	case MOVER_OFFERED: put_totals(object, &event->totals); break;
 	default: break;
 	}
 	if (event->text)

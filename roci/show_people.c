@@ -65,10 +65,6 @@ static void connected(struct show *show, const struct mover_event *event)
 
 	snprintf(show->where, sizeof(show->where), "%s%s%s", path_names_device ? "" : event->device,
 		 path_names_device ? "" : ", ", event->path);
-	if (show->bar_session != event->session) {
-		bar_restart(&show->bar);
-		show->bar_session = event->session;
-	}
 	again = show->broken;
 	show->broken = false;
 	if (show->quiet)
@@ -80,24 +76,37 @@ static void connected(struct show *show, const struct mover_event *event)
 		event->encrypted ? "" : ", contents not encrypted", event->open ? ", without a ticket" : "");
 }
 
+/* "rtt 20.3 ms, 12 resent", as far as it is known. */
+static void path_is_like(const struct show *show, const struct mover_event *event, char *text, size_t room)
+{
+	double ms = (double)event->round_trip_ns / 1e6;
+	size_t len = 0;
+
+	*text = 0;
+	if (event->round_trip_ns)
+		len = (size_t)snprintf(text, room, "rtt %.*f ms", ms < 0.995 ? 2 : ms < 99.5 ? 1 : 0, ms);
+	if (show->resent_known && len < room)
+		snprintf(text + len, room - len, "%s%llu resent", len ? ", " : "", (unsigned long long)show->resent);
+}
+
 static void progress(struct show *show, const struct mover_event *event)
 {
 	const struct mover_totals *t = &event->totals;
-	char done[UNITS_CHARS], total[UNITS_CHARS];
+	char done[UNITS_CHARS], total[UNITS_CHARS], rate[UNITS_CHARS], path[100], where[200];
 
 	if (show->quiet)
 		return;
+	path_is_like(show, event, path, sizeof(path));
+	snprintf(where, sizeof(where), "%s%s%s", path, *path ? "  " : "", show->where);
 	if (show->bar.out) {
-		if (show->bar_session != event->session)
-			bar_restart(&show->bar);
-		show->bar_session = event->session;
-		bar_draw(&show->bar, t->bytes_done, t->bytes_total, t->bytes_moved, t->elapsed_ns, show->where);
+		bar_draw(&show->bar, t->bytes_done, t->bytes_total, event->bytes_per_s, where);
 	} else if (t->elapsed_ns >= show->printed_at_ns + LINE_EVERY_NS || t->elapsed_ns < show->printed_at_ns) {
 		show->printed_at_ns = t->elapsed_ns;
 		begin(show, event->session);
-		fprintf(stderr, "%s of %s, %llu of %llu entries\n", units_bytes(done, t->bytes_done),
+		fprintf(stderr, "%s of %s, %llu of %llu entries, %s%s%s\n", units_bytes(done, t->bytes_done),
 			units_bytes(total, t->bytes_total), (unsigned long long)t->entries_done,
-			(unsigned long long)t->entries_total);
+			(unsigned long long)t->entries_total, units_rate(rate, event->bytes_per_s), *path ? ", " : "",
+			path);
 	}
 }
 

@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <sys/mman.h>
 
+#include "mover/clock.h"
 #include "mover/secure.h"
 #include "mover/wr_id.h"
 
@@ -142,12 +143,16 @@ int control_send(struct control *c)
 		c->credits_due = 0;
 	c->credits--;
 	c->free_sends &= ~(1u << slot);
+	c->posted_ns[slot] = mover_now_ns();
 	return -ibv_post_send(c->conn.id->qp, &wr, &bad);
 }
 
 void control_sent(struct control *c, unsigned buffer)
 {
-	c->free_sends |= 1u << (buffer - RECEIVES);
+	unsigned slot = buffer - RECEIVES;
+
+	c->free_sends |= 1u << slot;
+	round_trip_add(&c->round_trip, mover_now_ns() - c->posted_ns[slot]);
 }
 
 int control_received(struct control *c, unsigned buffer, size_t len, enum proto_type *type, struct cursor_in *payload)

@@ -5,6 +5,7 @@
 
 #include "mover/connection.h"
 #include "mover/proto.h"
+#include "mover/round_trip.h"
 
 struct control {
 	struct connection conn;
@@ -14,6 +15,8 @@ struct control {
 	struct ibv_mr *mr;
 	uint8_t *memory; /* receive buffers, then send buffers */
 	uint32_t free_sends;
+	uint64_t posted_ns[PROTO_CREDITS]; /* of each SEND under way */
+	struct round_trip round_trip;
 	unsigned credits;      /* messages that the peer has room for */
 	unsigned credits_due;  /* receives posted again; the next message reports them */
 	struct cursor_out out; /* the message that is being written */

@@ -12,6 +12,7 @@
 #include "mover/events.h"
 #include "mover/mover.h"
 #include "mover/proto.h"
+#include "mover/rate.h"
 #include "mover/window.h"
 
 #define SESSION_MAX_POLLED 6
@@ -61,6 +62,8 @@ struct session_report {
 	struct mover_totals before;      /* of the sessions before, which this one continues */
 	struct mover_totals progress;    /* as last reported */
 	uint64_t progress_ns, connected_ns;
+	struct rate rate;
+	uint64_t round_trip_ns; /* as last measured: the last report comes after the connection's end */
 };
 
 struct session {

@@ -81,6 +81,7 @@ struct mover_totals session_totals(const struct session *s)
 void session_progress(struct session *s, bool now)
 {
 	uint64_t time = mover_now_ns();
+	struct mover_totals totals;
 
 	if (!s->report.connected_ns || (!now && time - s->report.progress_ns < PROGRESS_NS))
 		return;
@@ -90,7 +91,16 @@ void session_progress(struct session *s, bool now)
 		return;
 	update_elapsed(s);
 	s->report.progress = s->totals;
-	session_emit(s, &(struct mover_event){.type = MOVER_PROGRESS, .totals = session_totals(s)});
+	totals = session_totals(s);
+	rate_see(&s->report.rate, totals.bytes_moved, time);
+	if (s->control.round_trip.count)
+		s->report.round_trip_ns = round_trip_ns(&s->control.round_trip);
+	session_emit(s, &(struct mover_event){
+				.type = MOVER_PROGRESS,
+				.totals = totals,
+				.bytes_per_s = s->report.rate.bytes_per_s,
+				.round_trip_ns = s->report.round_trip_ns,
+			});
 }
 
 void session_connected(struct session *s)

@@ -324,6 +324,29 @@ def devices():
     roci('send', '--open', path, '127.0.0.1:9', status=NO_DEVICE, env={'ROCI_EMBEDDED_REASON': 'x'})
 
 
+def path_is_like():
+    """The line on a terminal, and --json in both roles, tell the rate, the round trip, and what was sent again. --limit-rate."""
+    into, path, lossy = folder('path-like'), os.path.join(base, 'six'), {'ROCI_FAULT': 'loss=0.02,seed=7'}
+    write(path, os.urandom(6 * MIB))
+    with Recv('--dir', into, '--keep-ticket') as recv:
+        status, shown = on_terminal('env', *(f'{k}={v}' for k, v in lossy.items()), 'TERM=xterm', 'COLUMNS=200', ROCI, 'send',
+                                    '--limit-rate', '3M', path, '@' + recv.ticket, answers=[])
+        check(status == OK, shown)
+        says(r' [KM]iB/s  .*rtt [0-9.]+ ms', shown)
+        recv.process.popen.send_signal(signal.SIGTERM)
+        recv.ends()
+    into = folder('path-like-json')
+    with Receiver(here, into, '--once') as recv:
+        sender = here.start(
+            ROCI, 'send', '--device', here.device, '--json', *recv.trust, '--limit', '3M', path, f'{recv.address}:{recv.port}', plain=True,
+            env=dict(environment(), **lossy))
+        check(sender.wait(60) == OK and recv.process.wait(30) == OK, f'{sender.report()}\n{recv.process.report()}')
+        for process in (sender, recv.process):
+            last = events(process, 'progress')[-1]
+            check(last['bytes_per_second'] > 0 and 0 < last['round_trip_seconds'] < 60, last)
+        check(events(sender, 'progress')[-1]['packets_resent'] > 0, sender.report())
+
+
 if __name__ == '__main__':
     sys.exit(tap([
         ('a ticket in a file, and @FILE', ticket_file), ('tickets by descriptor, and for many transfers', other_ways),
@@ -334,5 +357,5 @@ if __name__ == '__main__':
         ('folders that cannot be read', unreadable), ('few descriptors', few_descriptors),
         ('many connections without a ticket', without_a_ticket), ('a killed sender comes back', comes_again),
         ('a sender killed at the end comes back', killed_at_the_end), ('no room for a session', no_room_for_a_session),
-        ('devices that are not there', devices),
+        ('devices that are not there', devices), ('what the path is like', path_is_like),
     ]))
