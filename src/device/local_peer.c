@@ -81,8 +81,7 @@ static int make_ring(struct roci_local *l, struct roci_local_peer *p)
 	ring = map(l->fd, roci_local_ring_at(p->slot), sizeof(*ring));
 	if (!ring)
 		return -ENOMEM;
-	atomic_store(&ring->head, 0);
-	atomic_store(&ring->tail, 0);
+	roci_local_ring_init(ring);
 	p->out = (struct roci_local_writer){.ring = ring};
 	return 0;
 }

@@ -9,11 +9,6 @@
 #define LINE 64 /* bytes; a record begins with a cache line */
 #define ROOM sizeof(((struct roci_local_ring *)0)->bytes)
 
-static struct roci_local_record *at(struct roci_local_ring *ring, uint64_t place)
-{
-	return (struct roci_local_record *)(void *)(ring->bytes + place % ROOM);
-}
-
 static uint64_t to_end(uint64_t place)
 {
 	return ROOM - place % ROOM;
@@ -39,11 +34,29 @@ static void see_head(struct roci_local_writer *w)
 		w->head = head;
 }
 
+/* One line is left for the size behind the last record. */
 static bool fits(struct roci_local_writer *w, uint64_t size)
 {
-	if (w->tail - w->head + size > ROOM)
+	if (w->tail - w->head + size + LINE > ROOM)
 		see_head(w);
-	return w->tail - w->head + size <= ROOM;
+	return w->tail - w->head + size + LINE <= ROOM;
+}
+
+void roci_local_ring_init(struct roci_local_ring *ring)
+{
+	atomic_store(&ring->head, 0);
+	atomic_store(&ring->tail, 0);
+	atomic_store(&roci_local_record_at(ring, 0)->size, 0);
+}
+
+/* Writes the size of the record at the tail, or keeps the first one that is not published, and goes on. */
+static void advance(struct roci_local_writer *w, uint32_t size)
+{
+	if (w->tail == w->shown)
+		w->shows_next = size;
+	else
+		atomic_store_explicit(&roci_local_record_at(w->ring, w->tail)->size, size, memory_order_relaxed);
+	w->tail += size;
 }
 
 static void gather(uint8_t *to, const struct roci_span *spans, unsigned count)
@@ -64,13 +77,10 @@ bool roci_local_ring_put(struct roci_local_writer *w, const uint8_t *header, uns
 	if (!fits(w, gap + size))
 		return false;
 	if (gap) {
-		r = at(w->ring, w->tail);
-		r->size = (uint32_t)gap;
-		r->header_len = 0;
-		w->tail += gap;
+		roci_local_record_at(w->ring, w->tail)->header_len = 0;
+		advance(w, (uint32_t)gap);
 	}
-	r = at(w->ring, w->tail);
-	r->size = size;
+	r = roci_local_record_at(w->ring, w->tail);
 	atomic_store_explicit(&r->revoked, 0, memory_order_relaxed);
 	r->payload_len = payload_len;
 	r->header_len = (uint8_t)header_len;
@@ -80,43 +90,46 @@ bool roci_local_ring_put(struct roci_local_writer *w, const uint8_t *header, uns
 		memcpy(r->bytes + body_at(header_len), spans, span_count * sizeof(*spans));
 	else
 		gather(r->bytes + body_at(header_len), spans, span_count);
-	w->tail += size;
+	advance(w, size);
 	return true;
 }
 
 bool roci_local_ring_publish(struct roci_local_writer *w)
 {
-	if (atomic_load_explicit(&w->ring->tail, memory_order_relaxed) == w->tail)
+	if (w->shown == w->tail)
 		return false;
-	atomic_store_explicit(&w->ring->tail, w->tail, memory_order_release);
+	atomic_store_explicit(&roci_local_record_at(w->ring, w->tail)->size, 0, memory_order_relaxed);
+	atomic_store_explicit(&w->ring->tail, w->tail, memory_order_relaxed);
+	atomic_store_explicit(&roci_local_record_at(w->ring, w->shown)->size, w->shows_next, memory_order_release);
+	w->shown = w->tail;
 	return true;
 }
 
 /* ---- what the other side may have written ---- */
 
-static bool is_sound(const struct roci_local_packet *p, uint64_t available, uint64_t to_the_end)
+static bool is_sound(const struct roci_local_packet *p, uint64_t to_the_end)
 {
 	size_t body = p->span_count ? p->span_count * sizeof(struct roci_span) : p->payload_len;
 
-	if (!p->size || p->size % LINE || p->size > available || p->size > to_the_end)
+	if (!p->size || p->size % LINE || p->size > to_the_end)
 		return false;
 	return !p->header_len ||
 	       (p->header_len >= ROCI_BTH_BYTES && p->header_len <= ROCI_MAX_HEADER_BYTES &&
 		p->span_count <= ROCI_MAX_SGE && sizeof(*p->record) + body_at(p->header_len) + body <= p->size);
 }
 
-/* Takes out the record at `place`, with `available` bytes from there on. Each field is read once, and checked after
- * that. False where it makes no sense. */
-static bool look(struct roci_local_ring *ring, uint64_t place, uint64_t available, struct roci_local_packet *p)
+/* Takes out the record of `size` bytes at `place`. Each field is read once, and checked after that. False where it
+ * makes no sense. */
+static bool look(struct roci_local_ring *ring, uint64_t place, uint32_t size, struct roci_local_packet *p)
 {
-	const volatile struct roci_local_record *r = at(ring, place);
+	const volatile struct roci_local_record *r = roci_local_record_at(ring, place);
 
-	p->record = at(ring, place);
-	p->size = r->size;
+	p->record = roci_local_record_at(ring, place);
+	p->size = size;
 	p->payload_len = r->payload_len;
 	p->header_len = r->header_len;
 	p->span_count = r->span_count;
-	if (available > ROOM || !is_sound(p, available, to_end(place)))
+	if (!is_sound(p, to_end(place)))
 		return false;
 	memcpy(p->header, p->record->bytes, p->header_len);
 	return true;
@@ -160,11 +173,14 @@ static void revoke(struct roci_local_writer *w, const struct revocation *v)
 	uint64_t place;
 
 	see_head(w);
-	place = w->head;
-	while (place != w->tail && look(w->ring, place, w->tail - place, &p)) {
+	for (place = w->head; place != w->tail; place += p.size) {
+		struct roci_local_record *r = roci_local_record_at(w->ring, place);
+		uint32_t size = place == w->shown ? w->shows_next : atomic_load(&r->size);
+
+		if (size > w->tail - place || !look(w->ring, place, size, &p))
+			return;
 		if (concerns(v, &p))
-			atomic_store(&at(w->ring, place)->revoked, 1);
-		place += p.size;
+			atomic_store(&r->revoked, 1);
 	}
 }
 
@@ -180,17 +196,25 @@ void roci_local_ring_revoke_responses(struct roci_local_writer *w, uint64_t base
 
 /* ---- the reader ---- */
 
+/* A writer that has gone mad could show the same records again and again. */
+static bool is_there(struct roci_local_reader *r, uint32_t size)
+{
+	if (r->head + size - r->tail > ROOM / 2)
+		r->tail = atomic_load_explicit(&r->ring->tail, memory_order_relaxed);
+	return r->head + size - r->tail <= ROOM / 2 || r->tail - (r->head + size) <= ROOM;
+}
+
 int roci_local_ring_get(struct roci_local_reader *r, struct roci_local_packet *packet)
 {
-	uint64_t available = atomic_load_explicit(&r->ring->tail, memory_order_acquire) - r->head;
+	uint32_t size;
 
-	while (available) {
-		if (!look(r->ring, r->head, available, packet))
+	while ((size = atomic_load_explicit(&roci_local_record_at(r->ring, r->head)->size, memory_order_acquire))) {
+		if (!look(r->ring, r->head, size, packet) || !is_there(r, size))
 			return -EBADMSG;
+		__builtin_prefetch(roci_local_record_at(r->ring, r->head + size)); /* it may be there already */
 		if (packet->header_len)
 			return 1;
-		r->head += packet->size;
-		available -= packet->size;
+		r->head += size;
 	}
 	return 0;
 }

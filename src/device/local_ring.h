@@ -3,8 +3,12 @@
  * A ring of packets in shared memory: one process writes, one reads. Pure: the memory is the caller's.
  *
  * A record is a packet's headers, and its payload or the places in the writer's memory where that lies. Records are
- * whole: the end is moved when they are complete, and a record does not go around the end of the ring. The reader
- * checks what it reads: the writer may have been killed, or have gone mad.
+ * whole, and a record does not go around the end of the ring. The reader checks what it reads: the writer may have been
+ * killed, or have gone mad.
+ *
+ * The reader looks at the place of the next record, and at nothing else: its size is 0 until the record is there. So a
+ * short packet costs one cache line that moves from one processor to the other. The writer makes the size behind its
+ * last record 0 before it writes the size of the first one that was not shown, and with it shows all of them.
  */
 #ifndef ROCI_DEVICE_LOCAL_RING_H
 #define ROCI_DEVICE_LOCAL_RING_H
@@ -17,7 +21,7 @@
 
 /* A record as it lies in the ring: headers, then (at the next multiple of 8) payload or spans, behind each other. */
 struct roci_local_record {
-	uint32_t size;            /* of the record in the ring: a multiple of 64 */
+	_Atomic uint32_t size;    /* of the record in the ring: a multiple of 64. 0: it is not there yet */
 	_Atomic uint32_t revoked; /* the writer takes back the memory that the spans name */
 	uint32_t payload_len;
 	uint8_t header_len; /* 0: the rest of the ring is unused, the next record is at its start */
@@ -37,15 +41,21 @@ struct roci_local_packet {
 /* The writer's view. */
 struct roci_local_writer {
 	struct roci_local_ring *ring;
-	uint64_t tail; /* behind the last record, published or not */
-	uint64_t head; /* as last seen */
+	uint64_t tail;       /* behind the last record, published or not */
+	uint64_t shown;      /* behind the last one that was published */
+	uint32_t shows_next; /* the size that is written there to publish the rest */
+	uint64_t head;       /* as last seen */
 };
 
 /* The reader's view. */
 struct roci_local_reader {
 	struct roci_local_ring *ring;
 	uint64_t head; /* the next record */
+	uint64_t tail; /* as last seen: it is looked at once in half a ring, to find a writer that has gone mad */
 };
+
+/* An empty ring. */
+void roci_local_ring_init(struct roci_local_ring *ring);
 
 /* Adds a packet whose payload, `payload_len` bytes, lies in the spans. by_reference: what is put there are the spans.
  * False where it does not fit. */
@@ -58,9 +68,13 @@ void roci_local_ring_revoke(struct roci_local_writer *w, uint64_t base, uint64_t
 /* The same for READ responses from memory in [base, base + len). */
 void roci_local_ring_revoke_responses(struct roci_local_writer *w, uint64_t base, uint64_t len);
 
+static inline struct roci_local_record *roci_local_record_at(struct roci_local_ring *ring, uint64_t place)
+{
+	return (struct roci_local_record *)(void *)(ring->bytes + place % sizeof(ring->bytes));
+}
 static inline bool roci_local_ring_waits(const struct roci_local_reader *r)
 {
-	return atomic_load_explicit(&r->ring->tail, memory_order_acquire) != r->head;
+	return atomic_load_explicit(&roci_local_record_at(r->ring, r->head)->size, memory_order_acquire);
 }
 /* The oldest record: *packet, until roci_local_ring_next(). Returns 1; 0: there is none; -EBADMSG: the ring is no
  * ring. */

@@ -16,13 +16,13 @@
 
 #include "device/qpn_slot.h"
 
-#define ROCI_LOCAL_LAYOUT     3 /* of this header */
+#define ROCI_LOCAL_LAYOUT     4 /* of this header */
 #define ROCI_LOCAL_REGIONS    2048
 #define ROCI_LOCAL_RING_BYTES (UINT32_C(128) << 10) /* with its two counters */
 
 /* A ring of records from the file's owner to one peer; local_ring.h. The counters run freely. */
 struct roci_local_ring {
-	_Alignas(64) _Atomic uint64_t tail; /* bytes written; by the owner of the file */
+	_Alignas(64) _Atomic uint64_t tail; /* bytes written and shown; by the owner of the file */
 	_Alignas(64) _Atomic uint64_t head; /* bytes read; by the peer */
 	_Alignas(64) uint8_t bytes[ROCI_LOCAL_RING_BYTES - 128];
 };

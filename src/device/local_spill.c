@@ -19,8 +19,7 @@ static bool add_ring(struct roci_local_spill *s)
 	ring = aligned_alloc(_Alignof(struct roci_local_ring), sizeof(*ring));
 	if (!ring)
 		return false;
-	atomic_init(&ring->head, 0);
-	atomic_init(&ring->tail, 0);
+	roci_local_ring_init(ring);
 	*at(s, s->count++) = ring;
 	s->writer = (struct roci_local_writer){.ring = ring};
 	if (s->count == 1)
@@ -79,8 +78,9 @@ void roci_local_spill_pump(struct roci_local_spill *s, struct roci_local_writer 
 /* The writer of a ring as it stands, for those that look through it. */
 static struct roci_local_writer writer_of(struct roci_local_ring *ring)
 {
-	return (struct roci_local_writer){
-		.ring = ring, .tail = atomic_load(&ring->tail), .head = atomic_load(&ring->head)};
+	uint64_t tail = atomic_load(&ring->tail);
+
+	return (struct roci_local_writer){.ring = ring, .tail = tail, .shown = tail, .head = atomic_load(&ring->head)};
 }
 
 void roci_local_spill_revoke(struct roci_local_spill *s, uint64_t base, uint64_t len, uint32_t dest_qpn)

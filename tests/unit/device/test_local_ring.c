@@ -159,9 +159,8 @@ static void nonsense_is_refused(void **state)
 	struct roci_local_packet packet;
 	struct roci_local_record *first = (struct roci_local_record *)(void *)ring->bytes;
 
-	atomic_store(&ring->tail, 128);
-	assert_int_equal(roci_local_ring_get(&r, &packet), -EBADMSG); /* length 0 */
-	*first = (struct roci_local_record){.size = 192, .header_len = 12};
+	assert_int_equal(roci_local_ring_get(&r, &packet), 0); /* nothing is there yet */
+	*first = (struct roci_local_record){.size = sizeof(ring->bytes) + 64, .header_len = 12};
 	assert_int_equal(roci_local_ring_get(&r, &packet), -EBADMSG); /* beyond the end */
 	*first = (struct roci_local_record){.size = 64, .header_len = 12, .payload_len = 1000};
 	assert_int_equal(roci_local_ring_get(&r, &packet), -EBADMSG);
@@ -173,8 +172,30 @@ static void nonsense_is_refused(void **state)
 	assert_int_equal(roci_local_ring_get(&r, &packet), -EBADMSG);
 	*first = (struct roci_local_record){.size = 64, .header_len = 12, .payload_len = 8};
 	assert_int_equal(roci_local_ring_get(&r, &packet), 1);
-	atomic_store(&ring->tail, UINT64_C(1) << 40);
-	assert_int_equal(roci_local_ring_get(&r, &packet), -EBADMSG);
+}
+
+/* One that shows the same records again and again, or an end that is none: the reader comes to an end in half a ring.
+ */
+static void a_ring_without_end_is_refused(void **state)
+{
+	static const uint64_t ends[] = {0, 64, UINT64_C(1) << 40, UINT64_MAX};
+
+	for (unsigned i = 0; i < sizeof(ends) / sizeof(ends[0]); i++) {
+		struct roci_local_reader r = {.ring = ring};
+		struct roci_local_packet packet;
+		unsigned n = 0;
+
+		for (size_t at = 0; at < sizeof(ring->bytes); at += 64)
+			*(struct roci_local_record *)(void *)(ring->bytes + at) =
+				(struct roci_local_record){.size = 64, .header_len = 12};
+		atomic_store(&ring->tail, ends[i]);
+		while (n < 100000 && roci_local_ring_get(&r, &packet) == 1) {
+			roci_local_ring_next(&r, &packet);
+			n++;
+		}
+		assert_in_range(n, 0, sizeof(ring->bytes) / 64);
+		assert_int_equal(roci_local_ring_get(&r, &packet), -EBADMSG);
+	}
 }
 
 /* The writer changes a record while the reader has it: what was checked is what counts. */
@@ -197,6 +218,7 @@ static void what_was_read_does_not_change(void **state)
 	assert_int_equal(spans[0].len, 8000);
 	roci_local_ring_next(&r, &packet);
 	assert_int_equal(r.head, atomic_load(&ring->tail));
+	assert_int_equal(r.head, w.tail);
 }
 
 /* A reader that has gone mad: its end is no record's, or not even in the ring. Nothing behind the ring is read, what
@@ -243,9 +265,10 @@ static void who_is_killed_leaves_whole_packets(void **state)
 		uint32_t lens[64], published = 0, count = 0, got = 0;
 		uint64_t start = draw(8192) * UINT64_C(64);
 
+		memset(ring, 0, sizeof(*ring));
 		atomic_store(&ring->head, start);
 		atomic_store(&ring->tail, start);
-		w.head = w.tail = r.head = start;
+		w.head = w.tail = w.shown = r.head = r.tail = start;
 		while (count < 64 && draw(30)) {
 			lens[count] = draw(1500);
 			assert_true(put(&w, lens[count++], false));
@@ -254,7 +277,8 @@ static void who_is_killed_leaves_whole_packets(void **state)
 			roci_local_ring_publish(&w);
 			published = count;
 		}
-		for (uint64_t i = atomic_load(&ring->tail); i < w.tail; i++) /* the rest of its stores were not seen */
+		/* The rest of its stores were not seen; but the size of the first is as it was published. */
+		for (uint64_t i = w.shown + sizeof(uint32_t); i < w.tail; i++)
 			if (!draw(3))
 				ring->bytes[i % sizeof(ring->bytes)] = (uint8_t)draw(256);
 		for (; roci_local_ring_get(&r, &packet) == 1; roci_local_ring_next(&r, &packet), got++) {
@@ -316,6 +340,7 @@ int main(void)
 		cmocka_unit_test_setup_teardown(records_are_revoked_by_memory_and_by_qp, make, drop),
 		cmocka_unit_test_setup_teardown(responses_are_revoked_alone, make, drop),
 		cmocka_unit_test_setup_teardown(nonsense_is_refused, make, drop),
+		cmocka_unit_test_setup_teardown(a_ring_without_end_is_refused, make, drop),
 		cmocka_unit_test_setup_teardown(what_was_read_does_not_change, make, drop),
 		cmocka_unit_test_setup_teardown(a_reader_that_has_gone_mad_is_not_believed, make, drop),
 		cmocka_unit_test_setup_teardown(who_is_killed_leaves_whole_packets, make, drop),
