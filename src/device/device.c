@@ -298,36 +298,46 @@ static void note_call(struct roci_device *dev, uint64_t now)
 void roci_device_unlock(struct roci_device *dev)
 {
 	if (!dev->dead) {
-		roci_drive_call(dev, roci_now());
+		uint64_t now = roci_now();
+
+		dev->transmit.by_links = false;
+		roci_drive_call(dev, now);
 		roci_progress_wake(dev);
-		note_call(dev, roci_now()); /* not the time of before: sending may have taken long */
+		note_call(dev, dev->transmit.by_links ? roci_now() : now); /* that may have taken long */
 	}
 	roci_lock_release(&dev->lock);
 }
 
 void roci_device_unlock_quiet(struct roci_device *dev)
 {
-	uint64_t now = roci_now();
-
-	if (!dev->dead)
-		roci_drive_report(dev, now);
-	note_call(dev, now);
+	if (!dev->dead && roci_drive_events(dev))
+		roci_cm_host_drive(dev, roci_now());
 	roci_lock_release(&dev->lock);
+}
+
+/* Returns the number of packets received. */
+static unsigned drive_poll(struct roci_device *dev)
+{
+	uint64_t now = roci_now(); /* after the lock was had: not older than what others drove with */
+	unsigned received;
+
+	note_call(dev, now);
+	received = dev->dead ? 0 : roci_drive_poll(dev, now);
+	if (!dev->dead)
+		roci_progress_wake(dev);
+	return received;
 }
 
 void roci_device_poll(struct roci_device *dev)
 {
-	bool locked = roci_lock_try(&dev->lock), yield = false;
-	uint64_t now = roci_now(); /* after the lock was had: not older than what others drove with */
+	bool yield;
 
-	note_call(dev, now);
-	if (!locked)
+	if (!roci_lock_try(&dev->lock)) {
+		note_call(dev, roci_now());
 		return;
-	if (!dev->dead) {
-		yield = roci_turns_polled(&dev->turns, roci_drive_poll(dev, now));
-		roci_progress_wake(dev);
-		dev->stats->poll_turns++;
 	}
+	yield = roci_turns_polled(&dev->turns, roci_drive_peek(dev) ? 0 : drive_poll(dev));
+	dev->stats->poll_turns++;
 	roci_lock_release(&dev->lock);
 	if (yield)
 		sched_yield();

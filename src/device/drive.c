@@ -7,37 +7,51 @@
 
 /* Silence is believed only of an empty socket: a process that had to wait for a processor finds timers that are due,
  * and the acknowledgements that they wait for. */
-static unsigned receive(struct roci_device *dev, uint64_t now, bool by_sockets)
+static unsigned receive(struct roci_device *dev, uint64_t now, bool *by_sockets)
 {
 	unsigned received = 0, more, tries = 0;
 
 	do {
-		by_sockets = by_sockets || roci_engine_deadline(dev->engine) <= now;
-		more = by_sockets ? roci_receive(dev, now) : roci_receive_by_rings(dev, now);
+		*by_sockets = *by_sockets || roci_engine_deadline(dev->engine) <= now;
+		more = *by_sockets ? roci_receive(dev, now) : roci_receive_by_rings(dev, now);
 		received += more;
 	} while (more && ++tries < LATE_RECEIVES && roci_engine_deadline(dev->engine) <= now);
 	if (roci_engine_deadline(dev->engine) <= now)
 		roci_engine_timers(dev->engine, now);
-	if (roci_udp_deadline(dev->links.udp) <= now)
+	if (*by_sockets && roci_udp_deadline(dev->links.udp) <= now)
 		roci_udp_timers(dev->links.udp, now);
 	return received;
 }
 
-void roci_drive_report(struct roci_device *dev, uint64_t now)
+static unsigned receive_all(struct roci_device *dev, uint64_t now)
+{
+	bool by_sockets = true;
+
+	return receive(dev, now, &by_sockets);
+}
+
+bool roci_drive_events(struct roci_device *dev)
 {
 	struct roci_event event;
+	bool any = false;
 
-	while (roci_engine_next_event(dev->engine, &event)) {
+	for (; roci_engine_next_event(dev->engine, &event); any = true) {
 		if (event.kind == ROCI_EV_ASYNC && event.type == ROCI_EVENT_QP_FATAL)
 			roci_cm_host_qp_failed(dev);
 		dev->on_event(&event);
 	}
+	return any;
+}
+
+void roci_drive_report(struct roci_device *dev, uint64_t now)
+{
+	roci_drive_events(dev);
 	roci_cm_host_drive(dev, now);
 }
 
 unsigned roci_drive(struct roci_device *dev, uint64_t now)
 {
-	unsigned moved = receive(dev, now, true);
+	unsigned moved = receive_all(dev, now);
 
 	if (roci_turns_send_after_turn(&dev->turns, now, moved, roci_progress_last_call(dev)))
 		moved += roci_transmit(dev, now);
@@ -47,7 +61,7 @@ unsigned roci_drive(struct roci_device *dev, uint64_t now)
 
 unsigned roci_drive_wait(struct roci_device *dev, uint64_t now, roci_ready_fn *ready, void *arg)
 {
-	unsigned received = receive(dev, now, true), sent;
+	unsigned received = receive_all(dev, now), sent;
 
 	roci_drive_report(dev, now);
 	if (ready(arg) && !roci_turns_send_before_event(&dev->turns, received))
@@ -57,25 +71,31 @@ unsigned roci_drive_wait(struct roci_device *dev, uint64_t now, roci_ready_fn *r
 	return received + sent;
 }
 
-/* Nothing has come by a ring, nothing waits to be sent, and no timer is due. */
-static bool is_idle(const struct roci_device *dev, uint64_t now)
+/* Nothing has come by a ring, and nothing waits to be sent. */
+static bool is_quiet(const struct roci_device *dev)
 {
-	return !dev->turns.deferred && !dev->transmit.more && !roci_local_waits(&dev->local) &&
-	       roci_engine_deadline(dev->engine) > now;
+	return !dev->dead && !dev->turns.deferred && !dev->transmit.more && !roci_local_waits(&dev->local);
 }
 
+bool roci_drive_peek(struct roci_device *dev)
+{
+	return roci_local_glance_peeks(&dev->receive.glance) && is_quiet(dev);
+}
+
+/* Connections are driven with the sockets: nothing of theirs comes by rings, but a QP that fails. */
 unsigned roci_drive_poll(struct roci_device *dev, uint64_t now)
 {
-	bool by_sockets = !roci_local_glance_skips(&dev->receive.glance);
+	bool by_sockets = !roci_local_glance_skips(&dev->receive.glance, now);
 	unsigned received;
 
-	if (!by_sockets && is_idle(dev, now))
+	if (!by_sockets && is_quiet(dev) && roci_engine_deadline(dev->engine) > now)
 		return 0;
 	roci_drive_deferred(dev, now);
-	received = receive(dev, now, by_sockets);
+	received = receive(dev, now, &by_sockets);
 	if (roci_turns_send_after_poll(&dev->turns, received))
 		roci_transmit(dev, now);
-	roci_drive_report(dev, now);
+	if (roci_drive_events(dev) || by_sockets)
+		roci_cm_host_drive(dev, now);
 	return received;
 }
 

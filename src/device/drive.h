@@ -16,8 +16,12 @@ unsigned roci_drive_wait(struct roci_device *dev, uint64_t now, roci_ready_fn *r
 unsigned roci_drive_poll(struct roci_device *dev, uint64_t now);
 /* After a call that changed something: reports events, and sends what is ready or defers that. */
 void roci_drive_call(struct roci_device *dev, uint64_t now);
-/* Reports events only. */
+/* A program polls. True: there is nothing to do for it, as far as can be told without the time. */
+bool roci_drive_peek(struct roci_device *dev);
+/* Reports events, and drives connections. */
 void roci_drive_report(struct roci_device *dev, uint64_t now);
+/* Reports events only. Returns whether there were any: then connections are to be driven. */
+bool roci_drive_events(struct roci_device *dev);
 /* Sends what a call or poll deferred. */
 void roci_drive_deferred(struct roci_device *dev, uint64_t now);
 

@@ -1,40 +1,56 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
  * Which polls read the sockets. A poll costs a system call there, and next to nothing at the rings of processes of this
- * host (local_ring.h). So while packets come by rings, most polls look at the rings only. Pure: no clock, no socket.
+ * host (local_ring.h). So while packets come by rings, most polls look at the rings only; and most of those do not even
+ * read the clock. Pure: no clock, no socket. Times are nanoseconds of one monotonic clock.
  */
 #ifndef ROCI_DEVICE_LOCAL_GLANCE_H
 #define ROCI_DEVICE_LOCAL_GLANCE_H
 
 #include <stdbool.h>
+#include <stdint.h>
 
-#define ROCI_GLANCE_POLLS 256 /* in which the next packet by a ring is waited for: some 20 us */
-#define ROCI_GLANCE_EVERY 16  /* one poll of so many reads the sockets all the same */
+#define ROCI_GLANCE_NS       20000 /* in which the next packet by a ring is waited for */
+#define ROCI_GLANCE_EVERY_NS 5000  /* the sockets are read all the same */
+#define ROCI_GLANCE_PEEKS    7     /* polls in a row that do not read the clock ... */
+#define ROCI_GLANCE_FAST_NS  2000  /* ... where so many took no longer */
 
 struct roci_local_glance {
-	unsigned left;    /* polls that may leave the sockets out */
-	unsigned skipped; /* in a row */
+	uint64_t until;      /* until then polls may leave the sockets out */
+	uint64_t sockets_at; /* when they were last read */
+	uint64_t clock_at;   /* when a poll last read the clock */
+	unsigned peeks;      /* polls that need no clock */
 };
 
-/* A poll begins. True: it looks at the rings only. */
-static inline bool roci_local_glance_skips(struct roci_local_glance *g)
+/* A poll begins. True: it needs no clock where nothing waits in a ring. */
+static inline bool roci_local_glance_peeks(struct roci_local_glance *g)
 {
-	if (!g->left || g->skipped + 1 == ROCI_GLANCE_EVERY) {
-		g->skipped = 0;
+	if (!g->peeks)
 		return false;
-	}
-	g->left--;
-	g->skipped++;
+	g->peeks--;
 	return true;
 }
 
+/* It has read the clock. True: it looks at the rings only. */
+static inline bool roci_local_glance_skips(struct roci_local_glance *g, uint64_t now)
+{
+	bool skips = now < g->until && now - g->sockets_at < ROCI_GLANCE_EVERY_NS;
+
+	if (!skips)
+		g->sockets_at = now;
+	g->peeks = skips && now - g->clock_at < ROCI_GLANCE_FAST_NS ? ROCI_GLANCE_PEEKS : 0;
+	g->clock_at = now;
+	return skips;
+}
+
 /* So many packets came by rings, and by sockets. */
-static inline void roci_local_glance_saw(struct roci_local_glance *g, unsigned by_rings, unsigned by_sockets)
+static inline void roci_local_glance_saw(struct roci_local_glance *g, uint64_t now, unsigned by_rings,
+					 unsigned by_sockets)
 {
 	if (by_sockets)
-		g->left = 0;
+		g->until = g->peeks = 0;
 	else if (by_rings)
-		g->left = ROCI_GLANCE_POLLS;
+		g->until = now + ROCI_GLANCE_NS;
 }
 
 #endif

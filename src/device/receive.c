@@ -126,7 +126,7 @@ static unsigned by_rings(struct roci_device *dev, uint64_t now, unsigned others)
 {
 	unsigned count = roci_local_receive(&dev->local, now);
 
-	roci_local_glance_saw(&dev->receive.glance, count, others);
+	roci_local_glance_saw(&dev->receive.glance, now, count, others);
 	return count;
 }
 

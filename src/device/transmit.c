@@ -36,8 +36,10 @@ unsigned roci_transmit(struct roci_device *dev, uint64_t now)
 	for (int i = 0; i < BATCHES_MAX && (n = roci_engine_tx(dev->engine, now, &t->batch)); i++) {
 		unsigned frames = to_frames(dev, &t->batch, t->frames);
 
-		if (frames)
+		if (frames) {
+			t->by_links = true;
 			roci_link_send(dev->links.top, t->frames, frames);
+		}
 		roci_engine_tx_done(dev->engine, now);
 		sent += n;
 	}

@@ -10,7 +10,8 @@ struct roci_device;
 struct roci_transmit {
 	struct roci_tx_batch batch;
 	struct roci_frame frames[ROCI_LINK_SEND_BATCH];
-	bool more; /* there is more to send than one call took */
+	bool by_links; /* something was given to them */
+	bool more;     /* there is more to send than one call took */
 };
 
 /* Sends what is ready, up to a limit. Returns the number of packets. The lock is held. */

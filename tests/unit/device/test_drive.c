@@ -12,6 +12,7 @@ static unsigned waiting;     /* packets in the socket's buffer; each receive tak
 static unsigned answered_by; /* the packet of them that is the answer which a timer waits for; 0: none */
 static unsigned receives, ring_receives, expired, transmits;
 static bool leave; /* a turn leaves what is ready to the program's next call */
+static unsigned cm_drives, events;
 static uint64_t deadline;
 static bool in_ring;
 
@@ -65,7 +66,12 @@ unsigned roci_transmit(struct roci_device *d, uint64_t now)
 
 bool roci_engine_next_event(struct roci_engine *e, struct roci_event *ev)
 {
-	return false;
+	*ev = (struct roci_event){.kind = ROCI_EV_COMPLETION};
+	return events && events--;
+}
+
+static void on_event(const struct roci_event *ev)
+{
 }
 
 void roci_cm_host_qp_failed(struct roci_device *d)
@@ -74,6 +80,7 @@ void roci_cm_host_qp_failed(struct roci_device *d)
 
 void roci_cm_host_drive(struct roci_device *d, uint64_t now)
 {
+	cm_drives++;
 }
 
 bool roci_turns_send_after_poll(struct roci_turns *t, unsigned received)
@@ -105,6 +112,7 @@ static int reset(void **state)
 {
 	waiting = answered_by = receives = ring_receives = expired = transmits = 0;
 	leave = false;
+	dev.on_event = on_event;
 	deadline = ROCI_NEVER;
 	return 0;
 }
@@ -161,7 +169,8 @@ static void a_flood_does_not_stop_the_timers(void **state)
 /* While packets come by rings a poll may leave the sockets out, but no timer expires by that. */
 static void a_timer_that_is_due_reads_the_sockets(void **state)
 {
-	roci_local_glance_saw(&dev.receive.glance, 1, 0);
+	roci_local_glance_saw(&dev.receive.glance, NOW, 1, 0);
+	dev.receive.glance.sockets_at = NOW;
 	waiting = 1;
 	roci_drive_poll(&dev, NOW);
 	assert_int_equal(receives, 0);
@@ -186,6 +195,41 @@ static void a_timer_that_is_due_reads_the_sockets(void **state)
 	assert_int_equal(receives, 2);
 }
 
+/* Most polls need not even the time, unless something waits. */
+static void a_poll_that_finds_nothing_needs_no_clock(void **state)
+{
+	dev.receive.glance = (struct roci_local_glance){.peeks = 5};
+	assert_true(roci_drive_peek(&dev));
+	in_ring = true;
+	assert_false(roci_drive_peek(&dev));
+	in_ring = false;
+	dev.turns.deferred = true;
+	assert_false(roci_drive_peek(&dev));
+	dev.turns.deferred = false;
+	dev.transmit.more = true;
+	assert_false(roci_drive_peek(&dev));
+	dev.transmit.more = false;
+	assert_true(roci_drive_peek(&dev));
+	assert_false(roci_drive_peek(&dev)); /* now and then one does */
+}
+
+/* Connections are driven with the sockets, or where a QP tells something. */
+static void connections_are_driven_with_the_sockets(void **state)
+{
+	dev.receive.glance = (struct roci_local_glance){.until = NOW + 1, .sockets_at = NOW};
+	in_ring = true;
+	cm_drives = 0;
+	roci_drive_poll(&dev, NOW);
+	assert_int_equal(cm_drives, 0);
+	events = 1;
+	roci_drive_poll(&dev, NOW);
+	assert_int_equal(cm_drives, 1);
+	in_ring = false;
+	roci_drive_poll(&dev, NOW + 1);
+	assert_int_equal(receives, 1);
+	assert_int_equal(cm_drives, 2);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -195,6 +239,8 @@ int main(void)
 		cmocka_unit_test_setup(an_empty_socket_is_silence, reset),
 		cmocka_unit_test_setup(a_flood_does_not_stop_the_timers, reset),
 		cmocka_unit_test_setup(a_timer_that_is_due_reads_the_sockets, reset),
+		cmocka_unit_test_setup(a_poll_that_finds_nothing_needs_no_clock, reset),
+		cmocka_unit_test_setup(connections_are_driven_with_the_sockets, reset),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

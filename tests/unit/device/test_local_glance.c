@@ -4,13 +4,24 @@
 
 #include "device/local_glance.h"
 
+#define POLL_NS 50
+
+static uint64_t now_ns = 1000000;
+static unsigned clocks; /* polls that read the clock */
+
 /* Polls that read the sockets, of `polls` that bring nothing. */
-static unsigned reads(struct roci_local_glance *g, unsigned polls)
+static unsigned reads(struct roci_local_glance *g, unsigned polls, uint64_t each_ns)
 {
 	unsigned n = 0;
 
-	for (unsigned i = 0; i < polls; i++)
-		n += !roci_local_glance_skips(g);
+	clocks = 0;
+	for (unsigned i = 0; i < polls; i++) {
+		now_ns += each_ns;
+		if (roci_local_glance_peeks(g))
+			continue;
+		clocks++;
+		n += !roci_local_glance_skips(g, now_ns);
+	}
 	return n;
 }
 
@@ -18,18 +29,20 @@ static void without_rings_every_poll_reads_the_sockets(void **state)
 {
 	struct roci_local_glance g = {0};
 
-	assert_int_equal(reads(&g, 1000), 1000);
-	roci_local_glance_saw(&g, 0, 3);
-	assert_int_equal(reads(&g, 1000), 1000);
+	assert_int_equal(reads(&g, 1000, POLL_NS), 1000);
+	roci_local_glance_saw(&g, now_ns, 0, 3);
+	assert_int_equal(reads(&g, 1000, POLL_NS), 1000);
 }
 
 static void the_sockets_are_read_now_and_then(void **state)
 {
+	const unsigned polls = ROCI_GLANCE_EVERY_NS / POLL_NS;
 	struct roci_local_glance g = {0};
 
 	for (unsigned i = 0; i < 100; i++) {
-		roci_local_glance_saw(&g, 1, 0);
-		assert_int_equal(reads(&g, ROCI_GLANCE_EVERY), 1);
+		roci_local_glance_saw(&g, now_ns, 1, 0);
+		assert_in_range(reads(&g, polls + ROCI_GLANCE_PEEKS, POLL_NS), i ? 1 : 0, 2);
+		assert_in_range(clocks, polls / (ROCI_GLANCE_PEEKS + 1), polls / 3);
 	}
 }
 
@@ -38,20 +51,34 @@ static void silence_ends_it(void **state)
 {
 	struct roci_local_glance g = {0};
 
-	roci_local_glance_saw(&g, 1, 0);
-	reads(&g, 2 * ROCI_GLANCE_POLLS);
-	assert_int_equal(reads(&g, 1000), 1000);
+	roci_local_glance_saw(&g, now_ns, 1, 0);
+	reads(&g, ROCI_GLANCE_NS / POLL_NS + ROCI_GLANCE_PEEKS, POLL_NS);
+	assert_int_equal(reads(&g, 1000, POLL_NS), 1000);
 }
 
-/* Both ways are busy: a packet at a socket waits for 15 polls at most, and the next poll reads the sockets again. */
+/* A program that polls seldom: each poll reads the clock, or it would not know how late it is. */
+static void seldom_polls_all_read_the_clock(void **state)
+{
+	struct roci_local_glance g = {0};
+
+	for (unsigned i = 0; i < 100; i++) {
+		roci_local_glance_saw(&g, now_ns, 1, 0);
+		reads(&g, 1, ROCI_GLANCE_FAST_NS);
+		assert_int_equal(clocks, 1);
+	}
+}
+
+/* Both ways are busy: a packet at a socket waits for the next time that they are read, and the next poll reads them
+ * again. */
 static void a_packet_by_a_socket_ends_it_at_once(void **state)
 {
 	struct roci_local_glance g = {0};
 
-	roci_local_glance_saw(&g, 1, 0);
-	assert_true(roci_local_glance_skips(&g));
-	roci_local_glance_saw(&g, 2, 1);
-	assert_false(roci_local_glance_skips(&g));
+	roci_local_glance_saw(&g, now_ns, 1, 0);
+	reads(&g, 4, POLL_NS);
+	assert_true(g.peeks);
+	roci_local_glance_saw(&g, now_ns, 2, 1);
+	assert_int_equal(reads(&g, 1, POLL_NS), 1);
 }
 
 int main(void)
@@ -60,6 +87,7 @@ int main(void)
 		cmocka_unit_test(without_rings_every_poll_reads_the_sockets),
 		cmocka_unit_test(the_sockets_are_read_now_and_then),
 		cmocka_unit_test(silence_ends_it),
+		cmocka_unit_test(seldom_polls_all_read_the_clock),
 		cmocka_unit_test(a_packet_by_a_socket_ends_it_at_once),
 	};
 
