@@ -550,7 +550,8 @@ static void draw_shared(struct sim *sim, struct sim_rq *rq)
 		if (from->type == ROCI_QPT_UD)
 			grh = ROCI_GRH_BYTES;
 		for (unsigned w = 0; w < from->num_wr; w++) {
-			count += from->wrs[w].consumes_recv;
+			/* A datagram that comes twice takes two. */
+			count += from->wrs[w].consumes_recv << (from->type == ROCI_QPT_UD && sim->net.dup);
 			need = from->wrs[w].len > need ? from->wrs[w].len : need;
 		}
 	}

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * sim_cm [SEED [COUNT]] [-v]: runs COUNT programs with the seeds SEED, SEED + 1, ... Exit status 0: all passed.
- * ROCI_SIM_CM_COUNT in the environment overrides COUNT. -v prints what happens.
+ * sim_cm [SEED [COUNT]] [-v] [--covered]: runs COUNT programs with the seeds SEED, SEED + 1, ... Exit status 0: all
+ * passed. ROCI_SIM_CM_COUNT in the environment overrides COUNT. -v prints what happens, --covered what the programs
+ * came across: it fails where something that can occur did not.
  */
 #include <setjmp.h>
 #include <signal.h>
@@ -233,12 +234,14 @@ int main(int argc, char **argv)
 	uint64_t numbers[2] = {1, 1000};
 	unsigned failures = 0, n = 0;
 	struct timespec t0, t1;
-	bool verbose = false;
+	bool verbose = false, covered = false, all = true;
 	double seconds;
 
 	for (int i = 1; i < argc; i++) {
 		if (!strcmp(argv[i], "-v"))
 			verbose = true;
+		else if (!strcmp(argv[i], "--covered"))
+			covered = true;
 		else if (n < 2)
 			numbers[n++] = strtoull(argv[i], NULL, 0);
 	}
@@ -254,8 +257,12 @@ int main(int argc, char **argv)
 	}
 	clock_gettime(CLOCK_MONOTONIC, &t1);
 	seconds = (double)(t1.tv_sec - t0.tv_sec) + (double)(t1.tv_nsec - t0.tv_nsec) / 1e9;
+	if (covered)
+		all = cover_report();
 	printf("%llu programs, %u failed, %llu MADs, %llu events, %llu half-open, %.0f programs/s\n",
 	       (unsigned long long)numbers[1], failures, (unsigned long long)sim.mads,
 	       (unsigned long long)sim.events_seen, (unsigned long long)sim.half_open, (double)numbers[1] / seconds);
-	return failures != 0;
+	if (!all)
+		printf("something did not occur that can: see the lines that begin with 0\n");
+	return failures != 0 || !all;
 }

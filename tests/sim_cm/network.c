@@ -80,6 +80,7 @@ static void put(const struct roci_cm_tx *tx)
 void net_send(const struct roci_cm_tx *tx)
 {
 	sim.mads++;
+	cover_message(tx);
 	if (sim.now >= sim.blackout_from && sim.now < sim.blackout_to)
 		return;
 	if (!sim_chance(sim.loss))
@@ -97,8 +98,10 @@ void net_settle(unsigned host)
 
 	while (again) {
 		again = false;
+		cover_states(host);
 		for (; roci_cm_next_event(cm, &ev); again = true) {
 			sim.events_seen++;
+			cover_event(ev.kind);
 			app_event(host, &ev);
 		}
 		for (; roci_cm_tx(cm, sim.now, &tx); again = true)

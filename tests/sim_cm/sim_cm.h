@@ -102,6 +102,17 @@ bool sim_chance(unsigned per_thousand);
 /* How long an application thinks, in ns: mostly short, sometimes long. */
 uint64_t sim_think_time(void);
 
+/* ---- coverage.c: what occurred ---- */
+
+/* The host was started: its connections are others. */
+void cover_forget(unsigned host);
+/* Looks which connections have another state than before. */
+void cover_states(unsigned host);
+void cover_message(const struct roci_cm_tx *tx);
+void cover_event(enum roci_cm_event_kind kind);
+/* Prints what occurred. False where something that can occur did not. */
+bool cover_report(void);
+
 /* ---- network.c: scheduled events, and MADs on their way ---- */
 
 struct event *sim_schedule(enum event_kind kind, uint64_t at);
