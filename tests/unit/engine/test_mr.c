@@ -156,6 +156,140 @@ static void flush_needs_its_right_and_a_range(void **state)
 	roci_engine_destroy(e);
 }
 
+/* What may be registered; a refused change leaves the region as it is. */
+static void attributes_are_checked(void **state)
+{
+	struct roci_engine *e = roci_engine_create();
+	struct roci_mr_attr a = {.pd = 1, .key = 0x55501, .base = memory, .iova = UINT64_MAX - 10, .len = 11};
+	struct roci_mr *mr;
+
+	assert_int_equal(roci_mr_create(e, &a, &mr), -EINVAL); /* the addresses wrap around */
+	a.iova = 0;
+	a.base = (void *)(UINTPTR_MAX - 10);
+	assert_int_equal(roci_mr_create(e, &a, &mr), -EINVAL); /* the memory does */
+	a.iova = UINT64_MAX - 10;
+	a.len = 10;
+	a.access = 1u << 6;
+	assert_int_equal(roci_mr_create(e, &a, &mr), -EINVAL); /* no such right */
+	a.access = ROCI_ACCESS_REMOTE_ATOMIC;
+	assert_int_equal(roci_mr_create(e, &a, &mr), -EINVAL); /* needs local write */
+	a.access = 0;
+	assert_int_equal(roci_mr_create(e, &a, &mr), 0);
+	a.access = 1u << 6;
+	assert_int_equal(roci_mr_change(mr, &a), -EINVAL);
+	assert_non_null(roci_mr_local(e, 1, 0x55501, UINT64_MAX - 10, 10, 0));
+	a = (struct roci_mr_attr){.pd = 2, .base = memory, .iova = 16, .len = 8, .access = ROCI_ACCESS_LOCAL_WRITE};
+	assert_int_equal(roci_mr_change(mr, &a), 0);
+	assert_ptr_equal(roci_mr_local(e, 2, 0x55501, 16, 8, ROCI_ACCESS_LOCAL_WRITE), memory);
+	assert_null(roci_mr_local(e, 1, 0x55501, UINT64_MAX - 10, 10, 0));
+	roci_engine_destroy(e);
+}
+
+/* IBTA 10.6.7.2.2 */
+static void a_bind_is_checked(void **state)
+{
+	struct roci_engine *e = roci_engine_create();
+	struct roci_mr_attr foreign = {
+		.pd = 2, .key = 0x77701, .base = memory, .iova = 0x10000, .len = 64, .access = ALL};
+	struct roci_bind good = window(ROCI_ACCESS_REMOTE_READ), b;
+	struct roci_mr *mr;
+	struct roci_mw *mw, *other;
+
+	region(e, 0x55501, ALL);
+	region(e, 0x88801, ROCI_ACCESS_LOCAL_WRITE);
+	region(e, 0x99901, ALL | ROCI_ACCESS_ZERO_BASED);
+	region(e, 0xaaa01, ROCI_ACCESS_MW_BIND);
+	assert_int_equal(roci_mr_create(e, &foreign, &mr), 0);
+	assert_int_equal(roci_mw_create(e, 1, 0, 0x66600, &mw), -EINVAL);
+	assert_int_equal(roci_mw_create(e, 1, 3, 0x66600, &mw), -EINVAL);
+	assert_int_equal(roci_mw_create(e, 1, 1, 0x55500, &mw), -EEXIST);
+	assert_int_equal(roci_mw_create(e, 1, 1, 0x66600, &mw), 0);
+	assert_int_equal(roci_mw_create(e, 1, 2, 0xbbb00, &other), 0);
+
+#define REFUSED(field, value)                                                                                          \
+	do {                                                                                                           \
+		b = good;                                                                                              \
+		b.field = value;                                                                                       \
+		assert_int_equal(roci_mw_bind(e, 1, 9, &b), -EINVAL);                                                  \
+	} while (0)
+	REFUSED(mr_key, 0x55502); /* no region */
+	REFUSED(mr_key, 0xbbb00); /* a window */
+	REFUSED(mr_key, 0x77701); /* of another PD */
+	REFUSED(mr_key, 0x88801); /* without the right to be bound to */
+	REFUSED(mr_key, 0x99901); /* zero-based */
+	REFUSED(mw_key, 0x12300); /* no window */
+	REFUSED(mw_key, 0x55500); /* a region */
+	REFUSED(access, ROCI_ACCESS_LOCAL_WRITE);
+	REFUSED(addr, 0xffff);
+	REFUSED(len, 4096);
+	good.mr_key = 0xaaa01;
+	REFUSED(access, ROCI_ACCESS_REMOTE_WRITE); /* the region cannot be written */
+	REFUSED(access, ROCI_ACCESS_REMOTE_ATOMIC);
+	good = window(ROCI_ACCESS_REMOTE_READ);
+	good.mw_key = 0xbbb00; /* of type 2 */
+	REFUSED(len, 0);
+#undef REFUSED
+	roci_engine_destroy(e);
+}
+
+static void only_a_bound_window_of_type_2_is_invalidated(void **state)
+{
+	struct roci_engine *e = roci_engine_create();
+	struct roci_bind b = window(ROCI_ACCESS_REMOTE_READ);
+	struct roci_mw *type1, *type2;
+
+	region(e, 0x55501, ALL);
+	assert_int_equal(roci_mw_create(e, 1, 1, 0x66600, &type1), 0);
+	assert_int_equal(roci_mw_create(e, 1, 2, 0xbbb00, &type2), 0);
+	assert_int_equal(roci_mw_bind(e, 1, 9, &b), 0);
+	assert_int_equal(roci_mw_invalidate(e, 1, 9, 0x66601), -EINVAL);
+	assert_int_equal(roci_mw_invalidate(e, 1, 9, 0x55501), -EINVAL); /* a region */
+	assert_int_equal(roci_mw_invalidate(e, 1, 9, 0x12300), -EINVAL); /* nothing */
+	assert_int_equal(roci_mw_invalidate(e, 1, 0, 0xbbb00), -EINVAL); /* not bound */
+	b.mw_key = 0xbbb00;
+	assert_int_equal(roci_mw_bind(e, 1, 9, &b), 0);
+	assert_int_equal(roci_mw_invalidate(e, 2, 9, 0xbbb01), -EINVAL); /* another PD */
+	assert_int_equal(roci_mw_invalidate(e, 1, 9, 0xbbb02), -EINVAL); /* a variant */
+	assert_int_equal(roci_mw_invalidate(e, 1, 9, 0xbbb01), 0);
+	roci_engine_destroy(e);
+}
+
+/* As long as a window is bound, its region stays as it is. Peers on this host lose the window at once. */
+static unsigned closed;
+
+static void close_window(void *driver, const void *base, uint64_t len)
+{
+	assert_ptr_equal(base, memory + 16);
+	assert_int_equal(len, 16);
+	closed++;
+}
+
+static void a_region_with_windows_stays(void **state)
+{
+	static const struct roci_local_calls calls = {.close_window = close_window};
+	struct roci_engine *e = roci_engine_create();
+	struct roci_mr *mr = region(e, 0x55501, ALL);
+	struct roci_mr_attr a = {.pd = 1, .base = memory, .iova = 0x10000, .len = 4096, .access = ALL};
+	struct roci_bind b = window(ROCI_ACCESS_REMOTE_READ);
+	struct roci_mw *mw;
+
+	roci_engine_fetch_by(e, &calls, NULL);
+	assert_int_equal(roci_mw_create(e, 1, 1, 0x66600, &mw), 0);
+	assert_int_equal(roci_mw_bind(e, 1, 9, &b), 0);
+	assert_int_equal(closed, 0);
+	assert_int_equal(roci_mr_change(mr, &a), -EBUSY);
+	assert_int_equal(roci_mr_destroy(mr), -EBUSY);
+	assert_null(roci_mr_local(e, 1, 0x66601, 0x10010, 1, 0)); /* a window is no local memory */
+	b.mw_key = 0x66601;
+	assert_int_equal(roci_mw_bind(e, 1, 9, &b), 0); /* again: type 1 may */
+	assert_int_equal(closed, 1);
+	assert_int_equal(roci_mw_destroy(mw), 0);
+	assert_int_equal(closed, 2);
+	assert_int_equal(roci_mr_change(mr, &a), 0);
+	assert_int_equal(roci_mr_destroy(mr), 0);
+	roci_engine_destroy(e);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -165,6 +299,10 @@ int main(void)
 		cmocka_unit_test(bind_takes_the_low_8_bits_of_the_rkey),
 		cmocka_unit_test(zero_based_window_counts_from_zero),
 		cmocka_unit_test(flush_needs_its_right_and_a_range),
+		cmocka_unit_test(attributes_are_checked),
+		cmocka_unit_test(a_bind_is_checked),
+		cmocka_unit_test(only_a_bound_window_of_type_2_is_invalidated),
+		cmocka_unit_test(a_region_with_windows_stays),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
