@@ -79,7 +79,9 @@ static bool op_matches(unsigned op, const struct capture_event *e)
 	case ROCI_KIND_ATOMIC_WRITE: return op == ATOMIC_WRITE;
 	case ROCI_KIND_FLUSH: return op == FLUSH;
 	case ROCI_KIND_CNP: return op == CNP;
-	case ROCI_KIND_OFFER: return false;
+	case ROCI_KIND_OFFER:
+	case ROCI_KIND_HELLO:
+	case ROCI_KIND_CHALLENGE: return false;
 	case ROCI_KIND_RANGES: return op == ACK;
 	}
 	return false;

@@ -174,6 +174,8 @@ static void put_roce(struct capture_line *line, const struct capture_event *e)
 	case ROCI_KIND_CNP: capture_put(line, "CNP: packets were marked, send slower"); break;
 	case ROCI_KIND_OFFER: capture_put(line, "OFFER: tell me in RANGES what is missing"); break;
 	case ROCI_KIND_RANGES: capture_put(line, "RANGES: all up to this PSN has arrived, and what it names"); break;
+	case ROCI_KIND_HELLO: capture_put(line, "HELLO: I am behind a NAT, answer to where this comes from"); break;
+	case ROCI_KIND_CHALLENGE: capture_put(line, "CHALLENGE: prove that you get what is sent there"); break;
 	}
 }
 

@@ -46,6 +46,7 @@ struct roci_cm *roci_cm_create(const struct roci_cm_config *config)
 	roci_list_init(&cm->listeners);
 	roci_list_init(&cm->sending);
 	roci_list_init(&cm->events);
+	roci_list_init(&cm->natted);
 	salt = roci_cm_new_tid(cm);
 	if (roci_peer_table_init(&cm->remote_ids, salt) || roci_peer_table_init(&cm->remote_qpns, salt) ||
 	    roci_peer_table_init(&cm->remote_sidr_ids, salt)) {
@@ -113,10 +114,10 @@ uint64_t roci_cm_new_tid(struct roci_cm *cm)
 
 /* ---- receive ---- */
 
-void roci_cm_rx(struct roci_cm *cm, uint64_t now, const uint8_t mad[ROCI_CM_MAD_BYTES], const uint8_t sgid[16],
-		const uint8_t dgid[16], uint32_t ifindex)
+void roci_cm_rx_nat(struct roci_cm *cm, uint64_t now, const uint8_t mad[ROCI_CM_MAD_BYTES], const uint8_t sgid[16],
+		    const uint8_t dgid[16], uint32_t ifindex, const struct roci_cm_nat *nat)
 {
-	const struct roci_cm_source from = {sgid, dgid, ifindex};
+	const struct roci_cm_source from = {sgid, dgid, ifindex, nat};
 	struct roci_cm_msg msg;
 
 	cm->stats.rx_mads++;
@@ -131,6 +132,12 @@ void roci_cm_rx(struct roci_cm *cm, uint64_t now, const uint8_t mad[ROCI_CM_MAD_
 	case ROCI_CM_ATTR_SIDR_REP: roci_sidr_rx_rep(cm, &from, &msg); break;
 	default: roci_conn_rx(cm, now, &from, &msg);
 	}
+}
+
+void roci_cm_rx(struct roci_cm *cm, uint64_t now, const uint8_t mad[ROCI_CM_MAD_BYTES], const uint8_t sgid[16],
+		const uint8_t dgid[16], uint32_t ifindex)
+{
+	roci_cm_rx_nat(cm, now, mad, sgid, dgid, ifindex, NULL);
 }
 
 /* ---- unreachable ---- */
@@ -165,6 +172,8 @@ static void set_route(struct roci_cm_tx *out, const uint8_t from[16], const uint
 	out->traffic_class = 0;
 	out->flow_label = 0;
 	out->sl = 0;
+	out->nat = (struct roci_cm_nat){0};
+	out->cookie = 0;
 }
 
 void roci_cm_reply(struct roci_cm *cm, const struct roci_cm_source *from, const struct roci_cm_msg *msg)
@@ -177,6 +186,8 @@ void roci_cm_reply(struct roci_cm *cm, const struct roci_cm_source *from, const 
 	}
 	tx = &cm->replies[(cm->reply_first + cm->reply_count++) % ROCI_CM_MAX_REPLIES];
 	set_route(tx, from->dgid, from->sgid, from->ifindex);
+	if (from->nat)
+		tx->nat = *from->nat;
 	roci_cm_msg_build(msg, tx->mad);
 }
 
@@ -196,6 +207,8 @@ bool roci_cm_tx(struct roci_cm *cm, uint64_t now, struct roci_cm_tx *out)
 		out->hop_limit = x->path->hop_limit ? x->path->hop_limit : 64;
 		out->flow_label = x->path->flow_label;
 		out->sl = x->path->sl;
+		out->nat = x->nat;
+		out->cookie = x->cookie;
 		memcpy(out->mad, x->mad, sizeof(out->mad));
 		roci_cm_free_if_done(x);
 	} else {

@@ -95,7 +95,7 @@ static void take_connect(struct roci_conn *conn, const struct roci_cm_connect *p
 	memcpy(conn->x.local_gid, p->path.sgid, 16);
 	memcpy(conn->x.remote_gid, p->path.dgid, 16);
 	conn->x.ifindex = p->path.ifindex;
-	conn->tid = roci_cm_new_tid(conn->x.cm);
+	conn->tid = conn->x.nat.token = roci_cm_new_tid(conn->x.cm);
 	conn->response_timeout_ns =
 		2 * roci_cm_time_ns(p->path.packet_life) + roci_cm_time_ns(conn->x.cm->config.response_timeout);
 	conn->remember_ns = conn->response_timeout_ns;

@@ -25,7 +25,9 @@ void roci_conn_reject_req(struct roci_cm *cm, const struct roci_cm_source *from,
 /* What no listener could accept. The GIDs are checked so that a peer cannot aim our QP at a third host. */
 static enum roci_cm_reason check_fields(const struct roci_cm_source *from, const struct roci_cm_msg *req)
 {
-	if (memcmp(req->primary.local_gid, from->sgid, 16) || memcmp(req->primary.remote_gid, from->dgid, 16))
+	const uint8_t *src = from->nat ? from->nat->src : from->sgid, *dst = from->nat ? from->nat->dst : from->dgid;
+
+	if (memcmp(req->primary.local_gid, src, 16) || memcmp(req->primary.remote_gid, dst, 16))
 		return ROCI_REJ_INVALID_GID;
 	if (req->transport == ROCI_CM_XRC ? req->ext_transport != 1 : req->transport > ROCI_CM_UC)
 		return ROCI_REJ_INVALID_TRANSPORT_TYPE;
@@ -53,13 +55,13 @@ static enum roci_cm_reason check_stale(struct roci_cm *cm, uint64_t now, const s
 
 /* ---- what the connection keeps of the REQ ---- */
 
-static void take_path(struct roci_cm_path *path, const struct roci_cm_msg *req, uint32_t ifindex)
+static void take_path(struct roci_cm_path *path, const struct roci_cm_msg *req, const struct roci_cm_source *from)
 {
 	const struct roci_cm_msg_path *primary = &req->primary;
 
-	memcpy(path->sgid, primary->remote_gid, 16);
-	memcpy(path->dgid, primary->local_gid, 16);
-	path->ifindex = ifindex;
+	memcpy(path->sgid, from->dgid, 16);
+	memcpy(path->dgid, from->sgid, 16);
+	path->ifindex = from->ifindex;
 	path->flow_label = primary->flow_label;
 	path->pkey = req->pkey;
 	path->traffic_class = primary->traffic_class;
@@ -103,10 +105,8 @@ static struct roci_conn *create(struct roci_cm *cm, const struct roci_cm_source 
 	if (!conn)
 		return NULL;
 	conn->tid = req->tid;
-	memcpy(conn->x.local_gid, from->dgid, 16);
-	memcpy(conn->x.remote_gid, from->sgid, 16);
-	conn->x.ifindex = from->ifindex;
-	take_path(&conn->info.path, req, from->ifindex);
+	roci_exchange_come_from(&conn->x, from, req->tid);
+	take_path(&conn->info.path, req, from);
 	take_req(conn, req);
 	take_times(conn, req);
 	roci_peer_insert(&cm->remote_ids, &conn->remote_id_node, conn->x.remote_gid, req->local_id);
@@ -179,6 +179,8 @@ void roci_conn_rx_req(struct roci_cm *cm, uint64_t now, const struct roci_cm_sou
 		roci_peer_remove(&cm->remote_ids, &conn->remote_id_node);
 		conn = NULL;
 	}
+	if (conn && from->nat && conn->tid != req->tid)
+		conn = NULL; /* of another host behind the same NAT */
 	if (conn)
 		roci_conn_act(conn, now, from, req);
 	else

@@ -307,7 +307,7 @@ static struct roci_conn *find_by_local_id(struct roci_cm *cm, const struct roci_
 
 	if (!x || !x->conn)
 		return NULL;
-	if (memcmp(from->sgid, x->remote_gid, 16)) {
+	if (!roci_exchange_is_from(x, from)) {
 		cm->stats.rx_wrong_source++;
 		return NULL;
 	}

@@ -18,6 +18,7 @@ int roci_exchange_init(struct roci_exchange *x, struct roci_cm *cm, const struct
 	x->path = path;
 	roci_list_init(&x->sending);
 	roci_list_init(&x->reporting);
+	roci_list_init(&x->natted);
 	roci_list_init(&x->backlog.node);
 	roci_timer_init(&x->timer);
 	roci_list_append(&cm->exchanges, &x->all);
@@ -32,9 +33,22 @@ void roci_exchange_fini(struct roci_exchange *x)
 	roci_exchange_stop_timer(x);
 	roci_list_remove(&x->sending);
 	roci_list_remove(&x->reporting);
+	roci_list_remove(&x->natted);
 	roci_list_remove(&x->backlog.node);
 	roci_list_remove(&x->all);
 	x->cm->exchange_count--;
+}
+
+void roci_exchange_come_from(struct roci_exchange *x, const struct roci_cm_source *from, uint64_t token)
+{
+	memcpy(x->local_gid, from->dgid, 16);
+	memcpy(x->remote_gid, from->sgid, 16);
+	x->ifindex = from->ifindex;
+	if (from->nat) {
+		x->nat = *from->nat;
+		roci_list_append(&x->cm->natted, &x->natted);
+	}
+	x->nat.token = token;
 }
 
 /* ---- messages ---- */

@@ -23,6 +23,7 @@ static inline uint64_t roci_cm_time_ns(unsigned t)
 struct roci_cm_source {
 	const uint8_t *sgid, *dgid; /* the peer's, ours */
 	uint32_t ifindex;
+	const struct roci_cm_nat *nat; /* NULL: none on the way */
 };
 
 /* What conn.c and sidr.c do with an exchange of theirs. */
@@ -50,6 +51,9 @@ struct roci_exchange {
 	struct roci_cm_path *path;             /* in the object: what the two agree on */
 	uint8_t local_gid[16], remote_gid[16]; /* where MADs travel */
 	uint32_t ifindex;
+	struct roci_cm_nat nat;  /* nat.token: of every exchange */
+	uint64_t cookie;         /* this end is behind a NAT; 0: not that we know */
+	struct roci_list natted; /* in cm->natted, where there is a NAT */
 
 	uint8_t mad[ROCI_CM_MAD_BYTES]; /* the last message */
 	uint16_t sent;                  /* its attribute; 0: none */
@@ -71,6 +75,12 @@ int roci_exchange_init(struct roci_exchange *x, struct roci_cm *cm, const struct
 		       struct roci_cm_path *path);
 /* Takes it out of all lists. */
 void roci_exchange_fini(struct roci_exchange *x);
+
+/* Where MADs travel, and whose exchange it is: of the passive end, from the request that began it. */
+void roci_exchange_come_from(struct roci_exchange *x, const struct roci_cm_source *from, uint64_t token);
+
+/* Whether a message comes from the peer. One behind a NAT that knows the token may have moved: it is followed. */
+bool roci_exchange_is_from(struct roci_exchange *x, const struct roci_cm_source *from);
 
 /* ---- messages ---- */
 

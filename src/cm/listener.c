@@ -125,7 +125,8 @@ static struct roci_listener *find(struct roci_cm *cm, uint64_t service_id, const
  * another address, or pose as another host. */
 static bool ip_matches(const struct roci_cm_ip *ip, const struct roci_cm_source *from)
 {
-	return !memcmp(ip->src, from->sgid, 16) && !memcmp(ip->dst, from->dgid, 16);
+	return !memcmp(ip->src, from->nat ? from->nat->src : from->sgid, 16) &&
+	       !memcmp(ip->dst, from->nat ? from->nat->dst : from->dgid, 16);
 }
 
 struct roci_listener *roci_listener_for_request(struct roci_cm *cm, const struct roci_cm_source *from,
@@ -136,5 +137,9 @@ struct roci_listener *roci_listener_for_request(struct roci_cm *cm, const struct
 		  roci_cm_ip_parse(ip, req->private, roci_cm_private_room(req->attribute));
 	if (*has_ip && !ip_matches(ip, from))
 		return NULL;
+	if (*has_ip) { /* as this host sees them */
+		memcpy(ip->src, from->sgid, 16);
+		memcpy(ip->dst, from->dgid, 16);
+	}
 	return find(cm, req->service_id, from->dgid, from->ifindex);
 }

@@ -31,7 +31,8 @@ struct roci_cm {
 	struct roci_timers timers;
 	struct roci_idmap ids; /* local communication and request ids: struct roci_exchange */
 	struct roci_list exchanges, listeners, sending, events;
-	bool disconnected; /* by roci_cm_disconnect_all(): exchanges are no longer freed */
+	struct roci_list natted; /* exchanges that cross a NAT */
+	bool disconnected;       /* by roci_cm_disconnect_all(): exchanges are no longer freed */
 	unsigned exchange_count, listener_count;
 	unsigned waiting_count;                 /* requests that wait for a backlog */
 	unsigned remembered_count;              /* at most ROCI_CM_MAX_REMEMBERED */

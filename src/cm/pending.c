@@ -16,7 +16,8 @@ static struct roci_pending_request *at(const struct roci_pending *pending, unsig
 
 static struct roci_cm_source source_of(const struct roci_pending_request *request)
 {
-	return (struct roci_cm_source){request->sgid, request->dgid, request->ifindex};
+	return (struct roci_cm_source){request->sgid, request->dgid, request->ifindex,
+				       request->nat.port ? &request->nat : NULL};
 }
 
 /* A place in the middle stays in use until all older requests have left. */
@@ -67,6 +68,8 @@ bool roci_pending_add(struct roci_cm *cm, uint64_t now, const struct roci_cm_sou
 		.waiting = true, .until = now + cm->config.pending_ns, .ifindex = from->ifindex, .msg = *req};
 	memcpy(request->sgid, from->sgid, 16);
 	memcpy(request->dgid, from->dgid, 16);
+	if (from->nat)
+		request->nat = *from->nat;
 	pending->waiting++;
 	cm->stats.pending++;
 	return true;
@@ -121,7 +124,7 @@ void roci_cm_forward_pending(struct roci_cm *cm, roci_cm_forward_fn *forward, vo
 	/* `first` moves when the oldest leave, so these are places in the ring. */
 	for (unsigned place = pending->first; place != end; place++) {
 		struct roci_pending_request *request = &pending->ring[place % ROCI_CM_MAX_PENDING];
-		struct roci_cm_tx tx = {.ifindex = request->ifindex, .hop_limit = 64};
+		struct roci_cm_tx tx = {.ifindex = request->ifindex, .hop_limit = 64, .nat = request->nat};
 
 		if (!request->waiting)
 			continue;

@@ -94,7 +94,7 @@ int roci_sidr_resolve(struct roci_cm *cm, uint64_t now, const struct roci_cm_res
 	memcpy(sidr->x.local_gid, params->path.sgid, 16);
 	memcpy(sidr->x.remote_gid, params->path.dgid, 16);
 	sidr->x.ifindex = params->path.ifindex;
-	sidr->tid = roci_cm_new_tid(cm);
+	sidr->tid = sidr->x.nat.token = roci_cm_new_tid(cm);
 	sidr->request_id = roci_cm_alloc_id(cm, &sidr->x);
 	if (!sidr->request_id) {
 		free_sidr(&sidr->x);
@@ -203,9 +203,7 @@ static struct roci_sidr *create_passive(struct roci_cm *cm, const struct roci_cm
 	sidr->path.ifindex = from->ifindex;
 	memcpy(sidr->path.sgid, from->dgid, 16);
 	memcpy(sidr->path.dgid, from->sgid, 16);
-	memcpy(sidr->x.local_gid, from->dgid, 16);
-	memcpy(sidr->x.remote_gid, from->sgid, 16);
-	sidr->x.ifindex = from->ifindex;
+	roci_exchange_come_from(&sidr->x, from, req->tid);
 	roci_peer_insert(&cm->remote_sidr_ids, &sidr->remote_id_node, sidr->x.remote_gid, req->local_id);
 	return sidr;
 }
@@ -219,6 +217,8 @@ static bool is_duplicate(struct roci_cm *cm, const struct roci_cm_source *from, 
 	if (!node)
 		return false;
 	sidr = roci_container_of(node, struct roci_sidr, remote_id_node);
+	if (sidr->tid != req->tid && from->nat)
+		return false;                      /* of another host behind the same NAT */
 	if (sidr->tid != req->tid && sidr->done) { /* the peer uses its id again */
 		roci_peer_remove(&cm->remote_sidr_ids, &sidr->remote_id_node);
 		return false;

@@ -32,6 +32,13 @@ struct roci_sidr;
 #define ROCI_CM_SIDR_REP_INFO    72
 #define ROCI_CM_MAX_PRIVATE      224
 
+/* The active end of an exchange is behind a NAT (wire/nat.h): what the passive end knows of it. */
+struct roci_cm_nat {
+	uint16_t port;            /* UDP port that its packets come from; 0: it is not behind a NAT */
+	uint8_t src[16], dst[16]; /* where it believes that they come from and go to */
+	uint64_t token;
+};
+
 struct roci_cm_bytes {
 	const void *data;
 	unsigned len;

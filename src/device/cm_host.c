@@ -337,7 +337,7 @@ static void take_errors(struct roci_device *dev, uint64_t now)
 /* ---- driving ---- */
 
 void roci_cm_host_rx(struct roci_device *dev, uint64_t now, const uint8_t *mad, const uint8_t sgid[16],
-		     const uint8_t dgid[16], uint32_t sender_id)
+		     const uint8_t dgid[16], uint32_t sender_id, const struct roci_cm_nat *nat)
 {
 	struct roci_cm_host *host = dev->cm_host;
 	int index = roci_gids_find(&dev->gids, dgid, 0);
@@ -345,7 +345,7 @@ void roci_cm_host_rx(struct roci_device *dev, uint64_t now, const uint8_t *mad, 
 
 	if (roci_gids_find(&dev->gids, sgid, 0) >= 0)
 		remember_peer(dev, now, sender_id);
-	roci_cm_rx(host->cm, now, mad, sgid, dgid, ifindex);
+	roci_cm_rx_nat(host->cm, now, mad, sgid, dgid, ifindex, nat);
 	if (host->pending_at == ROCI_CM_NEVER && roci_cm_pending_count(host->cm))
 		host->pending_at = now + PENDING_NS;
 	roci_cm_host_drive(dev, now);

@@ -115,6 +115,9 @@ static struct roci_device *open_device(roci_event_fn *on_event, int *err)
 		goto err_close_addresses;
 	}
 	roci_engine_early_memory(dev->engine, early_memory());
+	for (unsigned i = 0; i < 2; i++)
+		dev->nat_key.k[i] = (uint64_t)roci_random32() << 32 | roci_random32();
+	roci_engine_nat_key(dev->engine, &dev->nat_key);
 	*err = roci_progress_open(&dev->progress);
 	if (*err) {
 		roci_device_open_failed("epoll", *err);

@@ -9,6 +9,7 @@
 #include "cm/msg.h"
 #include "device/cm_host.h"
 #include "device/device_state.h"
+#include "device/nat.h"
 #include "device/port_names.h"
 #include "device/seal.h"
 #include "wire/gid.h"
@@ -187,19 +188,65 @@ static void say_other_family(struct roci_device *dev, const struct roci_cm_msg *
 
 /* ---- receive ---- */
 
-static bool is_mad(const struct roci_packet *pkt)
+bool roci_gsi_is_mad(const struct roci_packet *pkt)
 {
 	return pkt->opcode == (ROCI_TRANSPORT_UD | ROCI_OP_SEND_ONLY) && pkt->qkey == ROCI_QKEY_GSI &&
 	       pkt->payload_len == ROCI_CM_MAD_BYTES && roci_pkey_matches(pkt->pkey);
 }
 
-void roci_gsi_rx(struct roci_device *dev, uint64_t now, const struct roci_datagram *d, const struct roci_packet *pkt)
+/* For the process that sent what it is about. */
+static void rx_challenge(struct roci_device *dev, uint64_t now, const struct roci_datagram *d,
+			 const struct roci_packet *pkt)
 {
+	struct roci_challenge c;
+	unsigned slot;
+
+	if (!roci_challenge_parse(pkt->payload, pkt->payload_len, &c)) {
+		dev->stats->mads_malformed++;
+		return;
+	}
+	slot = d->from->forwarded ? 0 : c.id >> ROCI_COMM_SLOT_SHIFT;
+	if (slot && slot != dev->registry.slot && forward(dev, now, slot, d->from, d->bytes, d->len))
+		return;
+	dev->stats->challenges_received++;
+	roci_cm_challenged(roci_cm_host_cm(dev), c.id, c.token, c.cookie, d->from->flow.src);
+	roci_cm_host_drive(dev, now);
+}
+
+/* A message for this process. One that claims to have crossed a NAT counts when its sender has proved where it is. */
+static void rx_own(struct roci_device *dev, uint64_t now, const struct roci_flow *flow, const struct roci_cm_msg *msg,
+		   const uint8_t *mad, const struct roci_hello *claim)
+{
+	struct roci_cm_nat nat;
+
+	if (!claim)
+		roci_cm_host_rx(dev, now, mad, flow->src, flow->dst, msg->local_id, NULL);
+	else if (roci_nat_proved(dev, now, flow, claim, &nat))
+		roci_cm_host_rx(dev, now, mad, flow->src, flow->dst, msg->local_id, &nat);
+	else
+		roci_nat_challenge(dev, now, flow, claim, msg->local_id);
+}
+
+/* The token of a request is its transaction ID. */
+static bool is_consistent(const struct roci_cm_msg *msg, const struct roci_hello *claim)
+{
+	return !claim || claim->token == msg->tid ||
+	       (msg->attribute != ROCI_CM_ATTR_REQ && msg->attribute != ROCI_CM_ATTR_SIDR_REQ);
+}
+
+void roci_gsi_rx(struct roci_device *dev, uint64_t now, const struct roci_datagram *d, const struct roci_packet *pkt,
+		 const struct roci_hello *claim)
+{
+	const uint8_t *mad = claim ? claim->mad : roci_gsi_is_mad(pkt) ? pkt->payload : NULL;
 	const struct roci_flow *flow = &d->from->flow;
 	struct roci_cm_msg msg;
 	unsigned slot;
 
-	if (!is_mad(pkt) || roci_cm_msg_parse(&msg, pkt->payload) != ROCI_CM_PARSE_OK) {
+	if (pkt->op->kind == ROCI_KIND_CHALLENGE) {
+		rx_challenge(dev, now, d, pkt);
+		return;
+	}
+	if (!mad || roci_cm_msg_parse(&msg, mad) != ROCI_CM_PARSE_OK || !is_consistent(&msg, claim)) {
 		dev->stats->mads_malformed++;
 		return;
 	}
@@ -210,41 +257,68 @@ void roci_gsi_rx(struct roci_device *dev, uint64_t now, const struct roci_datagr
 	if (!slot && !d->from->forwarded && offer(dev, &msg, d->from, d->bytes, d->len))
 		return;
 	say_other_family(dev, &msg, flow->dst);
-	roci_cm_host_rx(dev, now, pkt->payload, flow->src, flow->dst, msg.local_id);
+	rx_own(dev, now, flow, &msg, mad, claim);
 }
 
 /* ---- send ---- */
 
-static unsigned build_header(struct roci_gsi *gsi, uint8_t header[ROCI_MAX_HEADER_BYTES])
+static struct roci_packet ud_packet(void)
 {
-	struct roci_packet pkt = {
+	return (struct roci_packet){
 		.opcode = ROCI_TRANSPORT_UD | ROCI_OP_SEND_ONLY,
 		.pkey = ROCI_PKEY_DEFAULT,
 		.dest_qpn = ROCI_QPN_GSI,
 		.src_qpn = ROCI_QPN_GSI,
 		.qkey = ROCI_QKEY_GSI,
-		.psn = gsi->psn++ & ROCI_PSN_MASK,
 		.payload_len = ROCI_CM_MAD_BYTES,
 	};
-
-	return roci_packet_build(&pkt, header);
 }
 
-/* The packet of a MAD, as a network would carry it. Returns its length. */
+/* A MAD in a HELLO: the packet, and its payload before the MAD. */
+static struct roci_packet hello_packet(const struct roci_hello *hello, uint8_t payload[ROCI_HELLO_BYTES])
+{
+	roci_hello_build(hello, payload);
+	return (struct roci_packet){
+		.opcode = ROCI_OPCODE_HELLO,
+		.pkey = ROCI_PKEY_DEFAULT,
+		.dest_qpn = ROCI_QPN_GSI,
+		.payload_len = ROCI_HELLO_BYTES + ROCI_CM_MAD_BYTES,
+	};
+}
+
+static unsigned build_header(struct roci_gsi *gsi, struct roci_packet *pkt, uint8_t header[ROCI_MAX_HEADER_BYTES])
+{
+	pkt->psn = gsi->psn++ & ROCI_PSN_MASK;
+	return roci_packet_build(pkt, header);
+}
+
+/* The packet of a MAD, as a network would carry it to this host. Returns its length. */
 static unsigned build_packet(struct roci_device *dev, const struct roci_cm_tx *tx, uint8_t bytes[ROCI_GSI_PACKET_BYTES],
 			     struct roci_arrival *from)
 {
 	struct roci_av av = {.src_port = ROCI_UDP_PORT};
-	struct roci_span payload = {(void *)tx->mad, ROCI_CM_MAD_BYTES};
-	uint8_t header[ROCI_MAX_HEADER_BYTES];
+	struct roci_hello hello = {.token = tx->nat.token};
+	uint8_t header[ROCI_MAX_HEADER_BYTES], head[ROCI_HELLO_BYTES];
+	struct roci_span payload[2] = {{head, sizeof(head)}, {(void *)tx->mad, ROCI_CM_MAD_BYTES}};
+	struct roci_packet pkt = ud_packet();
+	struct roci_nat_way meant = {.port = ROCI_UDP_PORT};
 	struct roci_frame frame;
+	bool nat = tx->nat.port;
 
 	memcpy(av.sgid, tx->sgid, 16);
 	memcpy(av.dgid, tx->dgid, 16);
-	frame = roci_frame(&av, header, build_header(roci_cm_host_gsi(dev), header), &payload, 1);
-	roci_seal_packet(&frame, bytes);
 	*from = (struct roci_arrival){.traffic_class = tx->traffic_class, .hop_limit = tx->hop_limit};
 	roci_av_flow(&av, &from->flow);
+	if (nat) { /* it came from behind a NAT; who takes it asks for proof again */
+		memcpy(hello.src, tx->nat.src, 16);
+		memcpy(hello.dst, tx->nat.dst, 16);
+		pkt = hello_packet(&hello, head);
+		roci_nat_flow(&meant.flow, hello.src, hello.dst);
+		av.nat = &meant;
+		from->flow.src_port = tx->nat.port;
+	}
+	frame = roci_frame(&av, header, build_header(roci_cm_host_gsi(dev), &pkt, header), payload + !nat, 1 + nat);
+	roci_seal_packet(&frame, bytes);
 	return frame.len;
 }
 
@@ -296,34 +370,86 @@ void roci_gsi_forward_pending(struct roci_device *dev, uint64_t now)
 	roci_cm_forward_pending(roci_cm_host_cm(dev), forward_request, &forwarding);
 }
 
-void roci_gsi_send(struct roci_device *dev, uint64_t now, const struct roci_cm_tx *tx)
+/* Fills *av for a packet to QP1, but for the port that it leaves from. False: no such address. */
+static bool find_way(const struct roci_device *dev, const struct roci_cm_tx *tx, struct roci_av *av)
 {
-	struct roci_gsi *gsi = roci_cm_host_gsi(dev);
 	int index = roci_gids_find(&dev->gids, tx->sgid, tx->ifindex);
-	uint8_t header[ROCI_MAX_HEADER_BYTES];
-	struct roci_span payload = {(void *)tx->mad, ROCI_CM_MAD_BYTES};
-	struct roci_av av = {
+
+	if (index < 0 || roci_gid_is_ipv4(tx->sgid) != roci_gid_is_ipv4(tx->dgid))
+		return false;
+	*av = (struct roci_av){
 		.mtu = 256,
+		.sgid_index = (uint8_t)index,
+		.ifindex = dev->gids.entries[index].ifindex,
 		.traffic_class = tx->traffic_class,
 		.hop_limit = tx->hop_limit,
 	};
+	memcpy(av->sgid, tx->sgid, 16);
+	memcpy(av->dgid, tx->dgid, 16);
+	return true;
+}
+
+static void send_packet(struct roci_device *dev, struct roci_av *av, const struct roci_cm_nat *nat,
+			struct roci_packet *pkt, const struct roci_span *payload, unsigned spans)
+{
+	uint8_t header[ROCI_MAX_HEADER_BYTES];
+	struct roci_nat_way meant = {.port = nat->port};
 	struct roci_frame frame;
+
+	av->src_port = roci_udp_mad_port(dev->links.udp, av->sgid_index);
+	if (nat->port) {
+		roci_nat_flow(&meant.flow, nat->dst, nat->src);
+		av->nat = &meant;
+	}
+	frame = roci_frame(av, header, build_header(roci_cm_host_gsi(dev), pkt, header), payload, spans);
+	roci_link_send(dev->links.top, &frame, 1);
+}
+
+bool roci_gsi_send_to(struct roci_device *dev, const uint8_t sgid[16], const uint8_t dgid[16],
+		      const struct roci_cm_nat *nat, struct roci_packet *pkt, const struct roci_span *payload,
+		      unsigned spans)
+{
+	struct roci_cm_tx tx = {.hop_limit = 64, .nat = *nat};
+	struct roci_av av;
+
+	memcpy(tx.sgid, sgid, 16);
+	memcpy(tx.dgid, dgid, 16);
+	if (!find_way(dev, &tx, &av) || roci_udp_listen(dev->links.udp, av.sgid_index))
+		return false;
+	send_packet(dev, &av, nat, pkt, payload, spans);
+	return true;
+}
+
+/* In a HELLO, where this end is behind a NAT. */
+static void send_mad(struct roci_device *dev, struct roci_av *av, const struct roci_cm_tx *tx)
+{
+	struct roci_hello hello = {.token = tx->nat.token, .cookie = tx->cookie};
+	uint8_t head[ROCI_HELLO_BYTES];
+	struct roci_span payload[2] = {{head, sizeof(head)}, {(void *)tx->mad, ROCI_CM_MAD_BYTES}};
+	struct roci_packet pkt = ud_packet();
+
+	if (tx->cookie) {
+		memcpy(hello.src, tx->sgid, 16);
+		memcpy(hello.dst, tx->dgid, 16);
+		pkt = hello_packet(&hello, head);
+	}
+	send_packet(dev, av, &tx->nat, &pkt, payload + !tx->cookie, 1 + !!tx->cookie);
+}
+
+void roci_gsi_send(struct roci_device *dev, uint64_t now, const struct roci_cm_tx *tx)
+{
+	struct roci_av av;
 	int err;
 
-	if (index < 0 || roci_gid_is_ipv4(tx->sgid) != roci_gid_is_ipv4(tx->dgid)) {
+	if (!find_way(dev, tx, &av)) {
 		dev->stats->mads_dropped++;
 		return;
 	}
-	err = roci_udp_listen(dev->links.udp, index); /* for the answer */
-	av.src_port = roci_udp_mad_port(dev->links.udp, (unsigned)index);
-	memcpy(av.sgid, tx->sgid, 16);
-	memcpy(av.dgid, tx->dgid, 16);
-	av.sgid_index = (uint8_t)index;
-	av.ifindex = dev->gids.entries[index].ifindex;
-	frame = roci_frame(&av, header, build_header(gsi, header), &payload, 1);
+	err = roci_udp_listen(dev->links.udp, av.sgid_index); /* for the answer */
 	dev->stats->mads_sent++;
-	if (!err)
-		roci_link_send(dev->links.top, &frame, 1);
-	else
+	if (err) {
 		send_by_door(dev, now, tx);
+		return;
+	}
+	send_mad(dev, &av, tx);
 }

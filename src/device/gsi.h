@@ -10,13 +10,14 @@
 
 #include "cm/cm.h"
 #include "device/link.h"
+#include "wire/nat.h"
 
 #define ROCI_QPN_GSI          1
 #define ROCI_QKEY_GSI         0x80010000u
 #define ROCI_COMM_SLOT_SHIFT  22 /* communication ids: slot, then 22 unpredictable bits */
 #define ROCI_GSI_ROUTE_MEMORY 1024
 #define ROCI_GSI_QUEUE        1024 /* MADs that wait for a side door with room */
-#define ROCI_GSI_PACKET_BYTES 288  /* BTH, DETH, MAD, ICRC: 280, with room */
+#define ROCI_GSI_PACKET_BYTES 336  /* BTH, HELLO with a MAD, ICRC: 328, with room */
 
 struct roci_device;
 
@@ -41,8 +42,17 @@ struct roci_gsi {
 	} routes[ROCI_GSI_ROUTE_MEMORY];
 };
 
-/* A packet for QP1, parsed and its ICRC checked. */
-void roci_gsi_rx(struct roci_device *dev, uint64_t now, const struct roci_datagram *d, const struct roci_packet *pkt);
+/* A packet for QP1, parsed and its ICRC checked. claim: what it claims about a NAT (nat.h), or NULL. */
+void roci_gsi_rx(struct roci_device *dev, uint64_t now, const struct roci_datagram *d, const struct roci_packet *pkt,
+		 const struct roci_hello *claim);
+/* Whether it has the form of a MAD as the standard has it. */
+bool roci_gsi_is_mad(const struct roci_packet *pkt);
+
+/* Sends a packet for QP1, *pkt and its payload, from sgid to dgid; where nat->port is not 0, to that port. False: there
+ * is no such address here, or no port 4791. */
+bool roci_gsi_send_to(struct roci_device *dev, const uint8_t sgid[16], const uint8_t dgid[16],
+		      const struct roci_cm_nat *nat, struct roci_packet *pkt, const struct roci_span *payload,
+		      unsigned spans);
 
 /* Sends what waits for a side door with room. */
 void roci_gsi_send_queued(struct roci_device *dev, uint64_t now);

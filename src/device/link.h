@@ -17,6 +17,7 @@
 
 #include "engine/engine.h"
 #include "wire/icrc.h"
+#include "wire/nat.h"
 
 #define ROCI_LINK_SEND_BATCH ROCI_TX_BATCH
 #define ROCI_LINK_RECV_BATCH 4096 /* packets that one receive may yield */
@@ -123,13 +124,22 @@ static inline void roci_link_close(struct roci_link *link)
 	link->ops->close(link);
 }
 
-/* The flow of packets to `av`. */
+/* The flow of packets to `av`, as this host sends them. */
 static inline void roci_av_flow(const struct roci_av *av, struct roci_flow *flow)
 {
 	memcpy(flow->src, av->sgid, sizeof(flow->src));
 	memcpy(flow->dst, av->dgid, sizeof(flow->dst));
 	flow->src_port = av->src_port;
-	flow->dst_port = ROCI_UDP_PORT;
+	flow->dst_port = av->nat ? av->nat->port : ROCI_UDP_PORT;
+}
+
+/* The flow that their ICRC covers: as the receiver sees them. */
+static inline void roci_av_icrc_flow(const struct roci_av *av, struct roci_flow *flow)
+{
+	if (av->nat)
+		*flow = av->nat->flow;
+	else
+		roci_av_flow(av, flow);
 }
 
 /* The QPN that a packet is for; `header` holds at least its BTH. */

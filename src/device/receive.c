@@ -6,6 +6,7 @@
 #include "device/device_state.h"
 #include "device/watch.h"
 #include "device/gsi.h"
+#include "device/nat.h"
 #include "device/port_names.h"
 
 /* The side door is checked once in so many receives, because that is a system call; the thread knows from epoll. After
@@ -21,16 +22,19 @@ static void take(struct roci_device *dev, uint64_t now, const struct roci_datagr
 {
 	struct roci_rx *rx = &dev->receive.rx;
 	enum roci_parse_result result = roci_packet_parse(&rx->pkt, d->bytes, d->len);
+	enum roci_nat_arrival arrival = ROCI_NAT_NONE;
+	struct roci_hello claim;
 
-	/* A socket does not show the IPv4 identification, so the ICRC may be right for any. */
-	if (result == ROCI_PARSE_OK && roci_icrc_check(&d->from->flow, d->bytes, d->len) < 0)
-		result = ROCI_PARSE_BAD_ICRC;
+	if (result == ROCI_PARSE_OK) {
+		arrival = roci_nat_judge(dev, d, &rx->pkt, &claim);
+		result = arrival == ROCI_NAT_DAMAGED ? ROCI_PARSE_BAD_ICRC : ROCI_PARSE_OK;
+	}
 	if (result != ROCI_PARSE_OK) {
 		dev->stats->unparsed[result]++;
 		return;
 	}
 	if (rx->pkt.dest_qpn == ROCI_QPN_GSI) {
-		roci_gsi_rx(dev, now, d, &rx->pkt);
+		roci_gsi_rx(dev, now, d, &rx->pkt, arrival == ROCI_NAT_CLAIMED ? &claim : NULL);
 		return;
 	}
 	memcpy(rx->sgid, d->from->flow.src, 16);
@@ -39,7 +43,10 @@ static void take(struct roci_device *dev, uint64_t now, const struct roci_datagr
 	rx->traffic_class = d->from->traffic_class;
 	rx->hop_limit = d->from->hop_limit;
 	rx->congested = d->from->congested;
-	roci_engine_rx(dev->engine, now, rx);
+	if (arrival == ROCI_NAT_CLAIMED)
+		roci_nat_hello(dev, now, rx);
+	else
+		roci_engine_rx(dev->engine, now, rx);
 }
 
 /* How many datagrams follow each other in memory, as the kernel joined them, and are for the owner of `slot`. */

@@ -64,7 +64,7 @@ static void seal(struct roci_frame *frame, const struct roci_flow *flow, uint16_
 static bool same_av(const struct roci_av *a, const struct roci_av *b)
 {
 	return a == b || (!memcmp(a->dgid, b->dgid, 16) && !memcmp(a->sgid, b->sgid, 16) && a->ifindex == b->ifindex &&
-			  a->src_port == b->src_port && a->sgid_index == b->sgid_index &&
+			  a->src_port == b->src_port && a->nat == b->nat && a->sgid_index == b->sgid_index &&
 			  a->traffic_class == b->traffic_class && a->hop_limit == b->hop_limit);
 }
 
@@ -125,7 +125,7 @@ static void seal_send(struct roci_link *link, struct roci_frame *frames, unsigne
 
 		join_ack(frames + i, count - i, max);
 		run = run_length(frames + i, count - i, max);
-		roci_av_flow(frames[i].av, &flow);
+		roci_av_icrc_flow(frames[i].av, &flow);
 		for (unsigned k = 0; k < run; k++) {
 			frames[i + k].run = k ? 0 : (uint8_t)run;
 			seal(&frames[i + k], &flow, (uint16_t)k);
@@ -173,7 +173,7 @@ void roci_seal_packet(const struct roci_frame *frame, uint8_t *bytes)
 	struct roci_frame sealed = *frame;
 	struct roci_flow flow;
 
-	roci_av_flow(frame->av, &flow);
+	roci_av_icrc_flow(frame->av, &flow);
 	seal(&sealed, &flow, 0);
 	memcpy(bytes, frame->header, frame->header_len);
 	copy_payload(frame, bytes + frame->header_len);

@@ -53,6 +53,8 @@ void roci_device_stats_each(const struct roci_device_stats *d, const struct roci
 		LINE(d, mads_forwarded),
 		LINE(d, mads_malformed),
 		LINE(d, mads_dropped),
+		LINE(d, challenges_sent),
+		LINE(d, challenges_received),
 		LINE(d, thread_turns),
 		LINE(d, thread_wakeups),
 		LINE(d, thread_naps),
@@ -73,7 +75,7 @@ void roci_device_stats_each(const struct roci_device_stats *d, const struct roci
 		LINE(e, rx_malformed),  LINE(e, rx_duplicate),   LINE(e, rx_out_of_order), LINE(e, rx_no_wqe),
 		LINE(e, naks_sent),     LINE(e, naks_received),  LINE(e, rnr_sent),        LINE(e, rnr_received),
 		LINE(e, retransmits),   LINE(e, timeouts),       LINE(e, probes),          LINE(e, cnp_received),
-		LINE(e, cnp_refused),   LINE(e, peers_lost),
+		LINE(e, cnp_refused),   LINE(e, peers_lost),     LINE(e, peers_moved),
 	};
 
 	const struct line unparsed[] = {

@@ -78,6 +78,17 @@ static unsigned gather(const struct roci_frame *frames, unsigned count, struct i
 	return n;
 }
 
+static socklen_t name_of(union udp_name *name, const struct roci_av *av, uint32_t ifindex)
+{
+	socklen_t len = roci_udp_name(name, av->dgid, ifindex);
+
+	if (av->nat && name->any.sa_family == AF_INET)
+		name->v4.sin_port = htons(av->nat->port);
+	else if (av->nat)
+		name->v6.sin6_port = htons(av->nat->port);
+	return len;
+}
+
 /* Makes messages of the frames from `at` on, as far as they leave by one socket, and all fit or none does. Returns how
  * many messages; *end: the first frame that is not in them. */
 static unsigned build(struct roci_udp *udp, const struct udp_socket *s, const struct roci_frame *frames, unsigned at,
@@ -92,7 +103,7 @@ static unsigned build(struct roci_udp *udp, const struct udp_socket *s, const st
 		struct msghdr *msg = &out->msgs[n].msg_hdr;
 
 		*msg = (struct msghdr){.msg_name = &out->names[n], .msg_iov = out->iov + pieces};
-		msg->msg_namelen = roci_udp_name(&out->names[n], first->av->dgid, s->ifindex);
+		msg->msg_namelen = name_of(&out->names[n], first->av, s->ifindex);
 		set_control(msg, s, first, out->control[n]);
 		msg->msg_iovlen = gather(first, first->run, msg->msg_iov);
 		pieces += (unsigned)msg->msg_iovlen;

@@ -78,7 +78,8 @@ static bool accepts(struct roci_engine *e, const struct roci_qp *qp, const struc
 		return false;
 	}
 	if (transport != qp->service->transport && !(transport == ROCI_TRANSPORT_CNP && qp->path) &&
-	    !(transport == ROCI_TRANSPORT_OWN && qp->type == ROCI_QPT_RC) &&
+	    !(transport == ROCI_TRANSPORT_OWN &&
+	      (qp->type == ROCI_QPT_RC || rx->pkt.op->kind == ROCI_KIND_CHALLENGE)) &&
 	    !(qp->type == ROCI_QPT_UC && rx->pkt.opcode == ROCI_OP_ACKNOWLEDGE)) {
 		e->stats->rx_wrong_type++;
 		return false;
@@ -189,6 +190,12 @@ static void dispatch(struct roci_qp *qp, const struct roci_rx *rx)
 		rx_ranges(qp, rx);
 		return;
 	}
+	if (rx->pkt.op->kind == ROCI_KIND_CHALLENGE) {
+		roci_nat_rx_challenge(qp, rx);
+		return;
+	}
+	if (rx->pkt.op->kind == ROCI_KIND_HELLO)
+		return; /* roci_engine_rx_hello() */
 	if (rx->pkt.op->kind == ROCI_KIND_OFFER) {
 		if (roci_peer_port_is(&qp->peer, rx->src_port))
 			roci_responder_offered(qp, rx);
@@ -227,6 +234,23 @@ void roci_engine_rx(struct roci_engine *e, uint64_t now, const struct roci_rx *r
 	if (!accepts(e, qp, rx))
 		return;
 	dispatch(qp, rx);
+}
+
+bool roci_engine_rx_hello(struct roci_engine *e, uint64_t now, const struct roci_rx *rx)
+{
+	struct roci_qp *qp;
+
+	roci_engine_clock(e, now);
+	e->stats->rx_packets++;
+	if (!roci_pkey_matches(rx->pkt.pkey)) {
+		e->stats->rx_bad_pkey++;
+		return false;
+	}
+	qp = roci_idmap_find(&e->qps, rx->pkt.dest_qpn);
+	if (qp && !rx->local)
+		return roci_nat_rx_hello(qp, rx);
+	e->stats->rx_no_qp++;
+	return false;
 }
 
 /* ---- peers on the same host ---- */
@@ -292,6 +316,8 @@ static bool fill_from(struct roci_qp *qp, struct roci_tx_batch *batch)
 	unsigned before = batch->count, responses;
 	bool more;
 
+	if (qp->nat && roci_nat_fill(qp, batch))
+		return true;
 	if (roci_probe_fill(qp, batch) || (qp->req.selective.offer_due && roci_selective_offer(qp, batch)))
 		return true;
 	if (roci_responder_fill(qp, batch, TX_QUANTUM))

@@ -23,7 +23,9 @@
 #include "engine/limits.h" /* IWYU pragma: export */
 #include "engine/types.h"
 #include "wire/packet.h"
+#include "wire/icrc.h"
 #include "wire/record.h"
+#include "wire/siphash.h"
 
 struct roci_engine;
 struct roci_cq;
@@ -102,8 +104,9 @@ struct roci_engine_stats {
 	uint64_t rx_far;        /* answers about packets that are neither the oldest nor the newest, see far_answer.h */
 	uint64_t rx_duplicate, rx_out_of_order, rx_no_wqe;
 	uint64_t naks_sent, naks_received, rnr_sent, rnr_received, retransmits, timeouts, probes, cnp_received,
-		cnp_refused; /* CNPs that nobody but a forger sends, see cnp.h */
-	uint64_t peers_lost; /* see roci_qp_keepalive() */
+		cnp_refused;  /* CNPs that nobody but a forger sends, see cnp.h */
+	uint64_t peers_lost;  /* see roci_qp_keepalive() */
+	uint64_t peers_moved; /* see roci_qp_cross_nat() */
 };
 const struct roci_engine_stats *roci_engine_stats(const struct roci_engine *e);
 /* The counters go to *to, and count on there. It must live as long as the engine. */
@@ -257,6 +260,26 @@ int roci_qp_modify(struct roci_qp *qp, uint64_t now, const struct roci_qp_attr *
 void roci_qp_query(const struct roci_qp *qp, struct roci_qp_attr *attr, struct roci_qp_cap *cap);
 enum roci_qp_state roci_qp_state(const struct roci_qp *qp);
 uint32_t roci_qp_number(const struct roci_qp *qp); /* its QPN */
+
+/* One end of a connection is behind a NAT, see nat.h. */
+struct roci_nat_terms {
+	bool hidden;              /* this one; else the peer */
+	uint64_t token;           /* 64 random bits that only the two ends know */
+	uint64_t cookie;          /* hidden: the peer's last one */
+	uint16_t port;            /* not hidden: UDP port that the peer's packets come from */
+	uint8_t src[16], dst[16]; /* not hidden: where the peer believes that its packets come from and go to */
+};
+/* From now on packets go to terms->port of the QP's address, their ICRCs cover what the hidden end sees, and the QP
+ * follows a peer that moves. After the QP went to RTR, RC or UC. -EINVAL, -ENOMEM. */
+int roci_qp_cross_nat(struct roci_qp *qp, uint64_t now, const struct roci_nat_terms *terms);
+/* The terms as they are now, and the address that packets go to. False: no such QP, or it crosses no NAT. */
+bool roci_engine_nat_terms(const struct roci_engine *e, uint32_t qpn, struct roci_nat_terms *terms, uint8_t gid[16]);
+/* What the ICRC of a packet to the QP covers, where its peer is behind a NAT; NULL: the addresses that it came with. */
+const struct roci_flow *roci_engine_nat_flow(const struct roci_engine *e, uint32_t qpn);
+/* A HELLO came, for which the ICRC was checked with the addresses in it. True where the peer of its QP has moved. */
+bool roci_engine_rx_hello(struct roci_engine *e, uint64_t now, const struct roci_rx *rx);
+/* What the engine makes cookies with: unpredictable in production. */
+void roci_engine_nat_key(struct roci_engine *e, const struct roci_siphash_key *key);
 
 struct roci_send_wr {
 	uint64_t wr_id;

@@ -22,11 +22,13 @@ struct roci_engine {
 	struct roci_list events; /* sources with pending events */
 	struct roci_timers timers;
 	struct roci_reorder_store reorder;
-	struct roci_why_pace why;                   /* of datagrams for QPs that do not exist */
-	struct roci_trace *trace;                   /* NULL: nobody records */
-	unsigned cq_number, srq_number;             /* of the last one that was created, for captures */
-	const struct roci_local_calls *local;       /* NULL: no peer is local */
-	void *driver;                               /* their first argument */
+	struct roci_why_pace why;             /* of datagrams for QPs that do not exist */
+	struct roci_trace *trace;             /* NULL: nobody records */
+	unsigned cq_number, srq_number;       /* of the last one that was created, for captures */
+	const struct roci_local_calls *local; /* NULL: no peer is local */
+	void *driver;                         /* their first argument */
+	unsigned nat_count;                   /* QPs that cross a NAT */
+	struct roci_siphash_key nat_key;
 	bool cq_overrun;                            /* a CQ has overrun, and its QPs are not in error yet */
 	struct roci_engine_stats *stats, own_stats; /* stats: own_stats, or the driver's */
 };

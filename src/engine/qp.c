@@ -16,7 +16,9 @@
 #include "engine/trace.h"
 #include "engine/why.h"
 
-#define TIMERS_PER_QP 6 /* timer, resp_timer, loss_timer, alive.timer, its path's, one more while that changes */
+#define TIMERS_PER_QP                                                                                                  \
+	7 /* timer, resp_timer, loss_timer, alive.timer, nat's, its path's, one more while that changes                \
+	   */
 
 static const struct roci_service *service_of(enum roci_qp_type type)
 {
@@ -158,6 +160,7 @@ void roci_qp_reset(struct roci_qp *qp)
 	if (qp->path)
 		roci_path_put(qp->path);
 	qp->path = NULL;
+	roci_nat_end(qp);
 	free(qp->resp.ranges.payload);
 	roci_response_ring_fini(&qp->resp.responses);
 	roci_sent_log_fini(&qp->req.log);
@@ -240,6 +243,7 @@ void roci_qp_address(struct roci_qp *qp)
 void roci_qp_peer_silent(struct roci_qp *qp, bool long_since)
 {
 	qp->peer.silent = long_since;
+	roci_nat_silent(qp);
 	if (!qp->peer.shown || (qp->own_port_again && long_since))
 		leave_own_port(qp);
 }

@@ -14,6 +14,7 @@
 #include "engine/flush_icrc.h"
 #include "engine/internal.h"
 #include "engine/keepalive.h"
+#include "engine/nat.h"
 #include "engine/outstanding.h"
 #include "engine/path.h"
 #include "engine/peer_port.h"
@@ -106,6 +107,7 @@ struct roci_qp {
 	struct roci_srq *srq;
 	struct roci_path *path;      /* RC and UC from RTR on */
 	struct roci_peer_port peer;  /* that packets of the peer come from; RC and UC */
+	struct roci_nat *nat;        /* owned; NULL: its packets cross no NAT */
 	uint16_t own_port;           /* RC: what packets left from before they left from 4791; 0: none was given up */
 	bool own_port_again;         /* they leave from it again */
 	_Atomic uint32_t *published; /* by the driver, see roci_qp_publish(); NULL: nowhere */

@@ -149,6 +149,8 @@ struct roci_sge {
 	uint32_t lkey;
 };
 
+struct roci_nat_way;
+
 /* Where the packets of a QP or an address handle go. The device makes it from an ibv_ah_attr; the engine uses the GIDs
  * and the MTU, which limits datagrams. A QP's path MTU may be larger: then the kernel sends IP fragments. */
 struct roci_av {
@@ -163,6 +165,7 @@ struct roci_av {
 	uint8_t sgid_index;
 	uint8_t traffic_class;
 	uint8_t hop_limit;
+	const struct roci_nat_way *nat; /* where the peer is behind a NAT (wire/nat.h); borrowed. NULL: it is not */
 };
 
 /* A completion. imm: immediate data in network byte order, or the invalidated rkey, as flags say. */

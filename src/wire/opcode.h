@@ -50,11 +50,13 @@ enum roci_operation {
 	ROCI_OP_ATOMIC_WRITE = 29,
 };
 
-#define ROCI_OPERATION_MASK 0x1f
-#define ROCI_TRANSPORT_MASK 0xe0
-#define ROCI_OPCODE_CNP     0x81
-#define ROCI_OPCODE_OFFER   0xc1 /* between two Rocinantes only, see engine/ranges.h */
-#define ROCI_OPCODE_RANGES  0xc2
+#define ROCI_OPERATION_MASK   0x1f
+#define ROCI_TRANSPORT_MASK   0xe0
+#define ROCI_OPCODE_CNP       0x81
+#define ROCI_OPCODE_OFFER     0xc1 /* between two Rocinantes only, see engine/ranges.h */
+#define ROCI_OPCODE_RANGES    0xc2
+#define ROCI_OPCODE_HELLO     0xc3 /* between two Rocinantes only, see wire/nat.h */
+#define ROCI_OPCODE_CHALLENGE 0xc4
 
 /* The extended headers, in the order in which they can stand after the BTH. */
 enum roci_header {
@@ -81,15 +83,17 @@ enum roci_kind {
 	ROCI_KIND_ATOMIC, /* COMPARE_SWAP, FETCH_ADD */
 	ROCI_KIND_ATOMIC_WRITE,
 	ROCI_KIND_FLUSH,
-	ROCI_KIND_CNP,
+	ROCI_KIND_CNP, /* this and what follows: see roci_kind_is_notice() */
 	ROCI_KIND_OFFER,
 	ROCI_KIND_RANGES,
+	ROCI_KIND_HELLO,
+	ROCI_KIND_CHALLENGE,
 };
 
 /* Packets about a connection that have no place in the order of its requests or responses. */
 static inline bool roci_kind_is_notice(uint8_t kind)
 {
-	return kind == ROCI_KIND_CNP || kind == ROCI_KIND_OFFER || kind == ROCI_KIND_RANGES;
+	return kind >= ROCI_KIND_CNP;
 }
 
 struct roci_opcode_info {

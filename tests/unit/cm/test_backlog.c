@@ -235,7 +235,7 @@ static void a_destroyed_listener_rejects(void **state)
 static struct roci_listener *find(struct roci_cm *cm, uint64_t service_id, const uint8_t address[16], uint32_t ifindex)
 {
 	const struct roci_cm_msg req = {.attribute = ROCI_CM_ATTR_REQ, .service_id = service_id};
-	const struct roci_cm_source from = {pair_gid_a, address, ifindex};
+	const struct roci_cm_source from = {pair_gid_a, address, ifindex, NULL};
 	struct roci_cm_ip ip;
 	bool has_ip;
 

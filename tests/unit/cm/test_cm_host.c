@@ -43,7 +43,7 @@ static struct roci_conn *connect_to(struct roci_device *dev, uint64_t now, unsig
 	rep.tid = conn->tid;
 	rep.remote_id = conn->info.local_comm_id;
 	roci_cm_msg_build(&rep, mad);
-	roci_cm_host_rx(dev, now, mad, ask.path.dgid, ask.path.sgid, rep.local_id);
+	roci_cm_host_rx(dev, now, mad, ask.path.dgid, ask.path.sgid, rep.local_id, NULL);
 	assert_int_equal(roci_conn_establish(conn, now, (struct roci_cm_bytes){0}), 0);
 	return conn;
 }

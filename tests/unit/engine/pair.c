@@ -4,6 +4,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "wire/nat.h"
+
 static const uint8_t gid[2][16] = {
 	{[10] = 0xff, [11] = 0xff, [12] = 10, [15] = 1},
 	{[10] = 0xff, [11] = 0xff, [12] = 10, [15] = 2},
@@ -79,6 +81,23 @@ static void create_side(struct pair *p, int s, const struct pair_options *o)
 	assert_int_equal(roci_qp_create(x->e, &init, &x->qp), 0);
 }
 
+static void cross_nat(struct pair *p, int s, const struct pair_place *nat)
+{
+	const struct roci_siphash_key key = {{2, 1}};
+	struct roci_nat_terms terms = {.hidden = !s,
+				       .token = PAIR_TOKEN,
+				       .cookie = roci_nat_cookie(&key, p->now, nat->gid, nat->port),
+				       .port = s ? nat->port : 0};
+	struct roci_av hidden = address(0);
+
+	if (s) {
+		memcpy(terms.src, hidden.sgid, 16);
+		memcpy(terms.dst, hidden.dgid, 16);
+	}
+	roci_engine_nat_key(p->side[s].e, &key);
+	assert_int_equal(roci_qp_cross_nat(p->side[s].qp, p->now, &terms), 0);
+}
+
 static void connect_side(struct pair *p, int s, const struct pair_options *o)
 {
 	struct roci_qp_attr a = {.state = ROCI_QPS_INIT,
@@ -105,12 +124,16 @@ static void connect_side(struct pair *p, int s, const struct pair_options *o)
 	a.av = address(s);
 	a.av.traffic_class = o->traffic_class;
 	a.av.local = o->local;
+	if (s == 1 && o->nat.port)
+		memcpy(a.av.dgid, o->nat.gid, 16);
 	assert_int_equal(roci_qp_modify(qp, p->now, &a,
 					ROCI_QP_STATE | ROCI_QP_PKEY_INDEX | ROCI_QP_PORT |
 						(o->type == ROCI_QPT_UD ? ROCI_QP_QKEY : ROCI_QP_ACCESS_FLAGS)),
 			 0);
 	a.state = ROCI_QPS_RTR;
 	assert_int_equal(roci_qp_modify(qp, p->now, &a, ROCI_QP_STATE | conn | rtr), 0);
+	if (o->nat.port)
+		cross_nat(p, s, &o->nat);
 	a.state = ROCI_QPS_RTS;
 	assert_int_equal(roci_qp_modify(qp, p->now, &a, ROCI_QP_STATE | ROCI_QP_SQ_PSN | rts), 0);
 }
@@ -167,6 +190,7 @@ struct pair *pair_create(const struct pair_options *o)
 	p->type = o->type;
 	p->now = 1000000;
 	p->local = o->local;
+	p->nat = o->nat;
 	for (int s = 0; s < 2; s++) {
 		create_side(p, s, o);
 		p->side[s].pair = p;
@@ -182,6 +206,35 @@ void pair_free(struct pair *p)
 	roci_engine_destroy(p->side[0].e);
 	roci_engine_destroy(p->side[1].e);
 	free(p);
+}
+
+static bool same_flow(const struct roci_flow *a, const struct roci_flow *b)
+{
+	return !memcmp(a->src, b->src, 16) && !memcmp(a->dst, b->dst, 16) && a->src_port == b->src_port &&
+	       a->dst_port == b->dst_port;
+}
+
+/* What the NAT does to a packet, and the receiver with its ICRC. False: it is lost. */
+static bool through_nat(struct pair *p, int from, const struct roci_av *av, struct roci_rx *rx)
+{
+	struct roci_av hidden = address(0);
+	struct roci_flow out, in;
+
+	roci_nat_flow(&out, hidden.sgid, hidden.dgid);
+	roci_nat_flow(&in, hidden.dgid, hidden.sgid);
+	assert_int_equal(av->src_port, ROCI_UDP_PORT);
+	if (from == 1) {
+		if (memcmp(av->dgid, p->nat.gid, 16) || av->nat->port != p->nat.port)
+			return false;
+		assert_true(same_flow(&av->nat->flow, &in));
+		memcpy(rx->dgid, hidden.sgid, 16);
+		return true;
+	}
+	assert_null(av->nat);
+	assert_true(same_flow(roci_engine_nat_flow(p->side[1].e, 101), &out));
+	memcpy(rx->sgid, p->nat.gid, 16);
+	rx->src_port = p->nat.port;
+	return true;
 }
 
 /* As a link does: the packet becomes bytes, which the other side parses. */
@@ -213,7 +266,12 @@ static void deliver(struct pair *p, int from, const struct roci_tx_batch *b, con
 		p->dropped++;
 		return;
 	}
-	roci_engine_rx(p->side[1 - from].e, p->now, &rx);
+	if (p->nat.port && !through_nat(p, from, tx->av, &rx))
+		p->nat_lost++;
+	else if (rx.pkt.op->kind == ROCI_KIND_HELLO)
+		roci_engine_rx_hello(p->side[1 - from].e, p->now, &rx);
+	else
+		roci_engine_rx(p->side[1 - from].e, p->now, &rx);
 }
 
 /* As the local link does: payload stays where it is. */

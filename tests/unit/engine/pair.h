@@ -31,6 +31,13 @@ struct pair_side {
 	_Alignas(64) uint8_t memory[PAIR_MEMORY];
 };
 
+/* Side 0 is behind a NAT, which changes where its packets come from, and lets in what goes there. */
+struct pair_place {
+	uint8_t gid[16];
+	uint16_t port;
+};
+#define PAIR_TOKEN UINT64_C(0x123456789abcdef0)
+
 struct pair {
 	uint64_t now;
 	enum roci_qp_type type;
@@ -45,6 +52,8 @@ struct pair {
 	bool gone;                       /* local: payload cannot be had any more */
 	unsigned count;                  /* for filters */
 	const struct roci_tx_packet *tx; /* for filters: the current packet, as it was sent */
+	struct pair_place nat;           /* port 0: none */
+	unsigned nat_lost;               /* packets that the NAT did not let in */
 };
 
 /* Attributes; see pair_defaults(). */
@@ -58,6 +67,7 @@ struct pair_options {
 	bool sig_all;
 	bool local;            /* the QPs are local to each other, see engine.h */
 	uint8_t traffic_class; /* of both sides' packets */
+	struct pair_place nat; /* port 0: none. Both sides know of it */
 	uint64_t secret;       /* not 0: of side 0, see struct roci_qp_init; side 1 has the next one */
 };
 struct pair_options pair_defaults(void);

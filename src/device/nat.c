@@ -1,0 +1,120 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+#include "device/nat.h"
+
+#include <string.h>
+
+#include "cm/msg.h"
+#include "device/device_state.h"
+#include "device/gsi.h"
+#include "wire/gid.h"
+
+/* ---- what a packet claims ---- */
+
+/* A request names the addresses that its sender means. */
+static bool claim_of_request(const struct roci_packet *pkt, struct roci_hello *claim)
+{
+	struct roci_cm_msg msg;
+	struct roci_cm_ip ip;
+
+	if (!roci_gsi_is_mad(pkt) || roci_cm_msg_parse(&msg, pkt->payload) != ROCI_CM_PARSE_OK)
+		return false;
+	*claim = (struct roci_hello){.token = msg.tid, .mad = pkt->payload};
+	if (msg.attribute == ROCI_CM_ATTR_REQ) {
+		memcpy(claim->src, msg.primary.local_gid, 16);
+		memcpy(claim->dst, msg.primary.remote_gid, 16);
+		return true;
+	}
+	if (msg.attribute != ROCI_CM_ATTR_SIDR_REQ || !roci_cm_service_is_ip(msg.service_id) ||
+	    !roci_cm_ip_parse(&ip, msg.private, ROCI_CM_SIDR_REQ_PRIVATE))
+		return false;
+	memcpy(claim->src, ip.src, 16);
+	memcpy(claim->dst, ip.dst, 16);
+	return true;
+}
+
+static bool covers(const struct roci_flow *flow, const struct roci_datagram *d)
+{
+	return roci_icrc_check(flow, d->bytes, d->len) >= 0;
+}
+
+enum roci_nat_arrival roci_nat_judge(const struct roci_device *dev, const struct roci_datagram *d,
+				     const struct roci_packet *pkt, struct roci_hello *claim)
+{
+	const struct roci_flow *from = &d->from->flow, *meant = roci_engine_nat_flow(dev->engine, pkt->dest_qpn);
+	bool gsi = pkt->dest_qpn == ROCI_QPN_GSI, hello = pkt->op->kind == ROCI_KIND_HELLO;
+	struct roci_flow claimed;
+
+	/* A socket does not show the IPv4 identification, so the ICRC may be right for any. */
+	if (!hello && ((meant && covers(meant, d)) || covers(from, d)))
+		return ROCI_NAT_NONE;
+	if (!(hello ? roci_hello_parse(pkt->payload, pkt->payload_len, claim) : gsi && claim_of_request(pkt, claim)))
+		return ROCI_NAT_DAMAGED;
+	if (roci_gid_is_ipv4(claim->src) != roci_gid_is_ipv4(from->src) ||
+	    roci_gid_is_ipv4(claim->dst) != roci_gid_is_ipv4(from->src) || (gsi && !claim->mad))
+		return ROCI_NAT_DAMAGED;
+	roci_nat_flow(&claimed, claim->src, claim->dst);
+	return covers(&claimed, d) ? ROCI_NAT_CLAIMED : ROCI_NAT_DAMAGED;
+}
+
+/* ---- proof ---- */
+
+bool roci_nat_proved(const struct roci_device *dev, uint64_t now, const struct roci_flow *from,
+		     const struct roci_hello *claim, struct roci_cm_nat *nat)
+{
+	*nat = (struct roci_cm_nat){.port = from->src_port, .token = claim->token};
+	memcpy(nat->src, claim->src, 16);
+	memcpy(nat->dst, claim->dst, 16);
+	return roci_nat_cookie_is(&dev->nat_key, now, from->src, from->src_port, claim->cookie);
+}
+
+void roci_nat_challenge(struct roci_device *dev, uint64_t now, const struct roci_flow *from,
+			const struct roci_hello *claim, uint32_t id)
+{
+	struct roci_packet pkt = {.opcode = ROCI_OPCODE_CHALLENGE,
+				  .pkey = ROCI_PKEY_DEFAULT,
+				  .dest_qpn = ROCI_QPN_GSI,
+				  .payload_len = ROCI_CHALLENGE_BYTES};
+	struct roci_challenge c = {.id = id, .token = claim->token, .seen_port = from->src_port};
+	struct roci_cm_nat nat = {.port = from->src_port};
+	uint8_t payload[ROCI_CHALLENGE_BYTES];
+	struct roci_span span = {payload, sizeof(payload)};
+
+	memcpy(c.seen, from->src, 16);
+	memcpy(nat.src, claim->src, 16);
+	memcpy(nat.dst, claim->dst, 16);
+	c.cookie = roci_nat_cookie(&dev->nat_key, now, from->src, from->src_port);
+	roci_challenge_build(&c, payload);
+	if (roci_gsi_send_to(dev, from->dst, from->src, &nat, &pkt, &span, 1))
+		dev->stats->challenges_sent++;
+}
+
+void roci_nat_hello(struct roci_device *dev, uint64_t now, const struct roci_rx *rx)
+{
+	struct roci_nat_terms terms;
+	struct roci_cm_nat nat;
+	uint8_t gid[16];
+
+	if (!roci_engine_rx_hello(dev->engine, now, rx) ||
+	    !roci_engine_nat_terms(dev->engine, rx->pkt.dest_qpn, &terms, gid))
+		return;
+	nat = (struct roci_cm_nat){.port = terms.port, .token = terms.token};
+	memcpy(nat.src, terms.src, 16);
+	memcpy(nat.dst, terms.dst, 16);
+	roci_cm_moved(roci_cm_host_cm(dev), gid, &nat);
+}
+
+/* ---- QPs ---- */
+
+int roci_device_cross_nat(struct roci_device *dev, struct roci_qp *qp, const uint8_t dgid[16], uint32_t dest_qpn)
+{
+	struct roci_nat_terms terms;
+	struct roci_cm_nat_found found;
+
+	if (dev->dead || !roci_cm_find_nat(roci_cm_host_cm(dev), dgid, dest_qpn, &found))
+		return 0;
+	terms = (struct roci_nat_terms){
+		.hidden = !found.nat.port, .token = found.nat.token, .cookie = found.cookie, .port = found.nat.port};
+	memcpy(terms.src, found.nat.src, 16);
+	memcpy(terms.dst, found.nat.dst, 16);
+	return roci_qp_cross_nat(qp, roci_now(), &terms);
+}

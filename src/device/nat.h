@@ -1,0 +1,37 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * Packets that cross a NAT, at the edge of the device: which addresses an ICRC covers, HELLO and CHALLENGE
+ * (wire/nat.h).
+ *
+ * Where the ICRC is wrong for the addresses of the IP header, it may be right for those that the sender means. A packet
+ * to QP 1 says them itself: a HELLO, a REQ, or a SIDR_REQ with an IP CM header. Of a QP whose peer is behind a NAT they
+ * are known. What a packet says is a claim: nothing is sent to where it came from but one CHALLENGE, which is shorter,
+ * and nothing is kept, before a HELLO brings the CHALLENGE's cookie back.
+ */
+#ifndef ROCI_DEVICE_NAT_H
+#define ROCI_DEVICE_NAT_H
+
+#include "cm/cm.h"
+#include "device/link.h"
+#include "wire/nat.h"
+
+struct roci_device;
+
+enum roci_nat_arrival {
+	ROCI_NAT_DAMAGED, /* the ICRC is wrong, whatever its sender may mean */
+	ROCI_NAT_NONE,    /* right for the addresses that it came with, or those that its QP knows */
+	ROCI_NAT_CLAIMED, /* right for those that it claims; *claim is filled, and its `mad` for QP 1 */
+};
+/* Judges a parsed packet. */
+enum roci_nat_arrival roci_nat_judge(const struct roci_device *dev, const struct roci_datagram *d,
+				     const struct roci_packet *pkt, struct roci_hello *claim);
+/* Whether the claim's cookie proves where it comes from. Fills *nat. */
+bool roci_nat_proved(const struct roci_device *dev, uint64_t now, const struct roci_flow *from,
+		     const struct roci_hello *claim, struct roci_cm_nat *nat);
+/* Asks for proof, about the exchange `id` of the sender. */
+void roci_nat_challenge(struct roci_device *dev, uint64_t now, const struct roci_flow *from,
+			const struct roci_hello *claim, uint32_t id);
+/* A HELLO for a QP: if its peer has moved, the connection manager learns it, too. */
+void roci_nat_hello(struct roci_device *dev, uint64_t now, const struct roci_rx *rx);
+
+#endif
