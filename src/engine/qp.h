@@ -97,6 +97,8 @@ struct roci_qp {
 	uint32_t qpn, pd;
 	uint64_t secret; /* see struct roci_qp_init */
 	enum roci_qp_type type;
+	uint16_t own_port;   /* RC: what packets left from before they left from 4791; 0: none was given up */
+	bool own_port_again; /* they leave from it again */
 	const struct roci_service *service; /* of its type */
 	enum roci_qp_state state;
 	bool sig_all, established;
@@ -108,8 +110,6 @@ struct roci_qp {
 	struct roci_path *path;      /* RC and UC from RTR on */
 	struct roci_peer_port peer;  /* that packets of the peer come from; RC and UC */
 	struct roci_nat *nat;        /* owned; NULL: its packets cross no NAT */
-	uint16_t own_port;           /* RC: what packets left from before they left from 4791; 0: none was given up */
-	bool own_port_again;         /* they leave from it again */
 	_Atomic uint32_t *published; /* by the driver, see roci_qp_publish(); NULL: nowhere */
 	uint64_t load_at;            /* when it last sent a request or a READ response; 0: never */
 	struct roci_event_source event;
