@@ -118,7 +118,7 @@ static void close_window(void *driver, const void *base, uint64_t len)
 		}
 }
 
-static const struct roci_local_calls calls = {roci_local_fetch, take_back, close_window};
+static const struct roci_local_calls calls = {roci_local_fetch, roci_local_may_read, take_back, close_window};
 
 void roci_local_open(struct roci_local *l, const struct roci_registry *registry, struct roci_side_door *door,
 		     struct roci_engine *engine, struct roci_device_stats *stats)

@@ -96,6 +96,29 @@ int roci_local_copy(const struct roci_local_memory *m, bool read, const struct r
 	return err;
 }
 
+static bool populate(uintptr_t from, uintptr_t end, int advice)
+{
+	while (madvise((void *)from, end - from, advice))
+		if (errno != EAGAIN && errno != EINTR)
+			return false;
+	return true;
+}
+
+bool roci_local_is_mapped(const struct roci_span *spans, unsigned count, bool write)
+{
+	const uintptr_t page = (uintptr_t)sysconf(_SC_PAGESIZE), here = (uintptr_t)&page & ~(page - 1);
+
+	if (!populate(here, here + page, MADV_POPULATE_READ))
+		return true; /* Linux before 5.14 */
+	for (unsigned i = 0; i < count; i++) {
+		uintptr_t from = (uintptr_t)spans[i].base, end = from + spans[i].len;
+
+		if (from != end && !populate(from & ~(page - 1), end, write ? MADV_POPULATE_WRITE : MADV_POPULATE_READ))
+			return false;
+	}
+	return true;
+}
+
 /* At a random address, where the machine has it: the kernel's own choice is random, too, but close to other mappings.
  */
 uint64_t roci_local_guard_make(uint64_t value)

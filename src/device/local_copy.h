@@ -23,6 +23,10 @@ struct roci_local_memory {
 int roci_local_copy(const struct roci_local_memory *m, bool read, const struct roci_span *mine, unsigned mine_count,
 		    const struct roci_span *theirs, unsigned theirs_count, bool last);
 
+/* Whether memory of this process is mapped for reading, or (write) for writing. Says yes where the kernel does not
+ * tell. */
+bool roci_local_is_mapped(const struct roci_span *spans, unsigned count, bool write);
+
 /* Makes a guard page for a peer. Returns its address, with `value` in its first 8 bytes; 0: no memory. */
 uint64_t roci_local_guard_make(uint64_t value);
 /* Takes it away: no copy gets past it any more. Its address is not used again. */

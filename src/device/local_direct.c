@@ -81,5 +81,10 @@ int roci_local_fetch(void *driver, const struct roci_far *far, const struct roci
 	retire_hazard(l, far->peer);
 	if (!err)
 		l->stats->local_fetched++;
-	return err;
+	return err != -EFAULT ? err : roci_local_is_mapped(to, count, true) ? -EIO : -EFAULT;
+}
+
+bool roci_local_may_read(void *driver, const struct roci_span *spans, unsigned count)
+{
+	return roci_local_is_mapped(spans, count, false);
 }

@@ -12,6 +12,9 @@ bool roci_local_direct(struct roci_local *l, struct roci_qp *qp, const struct ro
 /* Copies the payload of a received packet: a roci_fetch_fn. `driver` is the struct roci_local. */
 int roci_local_fetch(void *driver, const struct roci_far *far, const struct roci_span *to, unsigned count, bool last);
 
+/* A roci_may_read_fn. */
+bool roci_local_may_read(void *driver, const struct roci_span *spans, unsigned count);
+
 /* The payload of a received packet in its sender's memory. */
 struct roci_far {
 	struct roci_local_peer *peer;

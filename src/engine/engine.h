@@ -130,8 +130,8 @@ struct roci_far;
 #define ROCI_LOCAL_INLINE 4096 /* bytes of payload that the link carries itself at most; for the engine's window */
 
 /* Copies the payload of a packet to `count` spans, which have room for exactly that. `last`: the last bytes must become
- * visible last, as by roci_copy_last(). Returns 0, or a negative errno: it cannot be had, so the packet counts as lost.
- */
+ * visible last, as by roci_copy_last(). Returns 0; -EFAULT: the program has taken the memory of `to` away (munmap(2),
+ * mprotect(2)); or another negative errno: the payload cannot be had, so the packet counts as lost. */
 typedef int roci_fetch_fn(void *driver, const struct roci_far *far, const struct roci_span *to, unsigned count,
 			  bool last);
 /* A QP whose peer is QP `dest_qpn` of `local` fails, or is reset: when this returns, nobody fetches payload of its
@@ -141,8 +141,12 @@ typedef void roci_take_back_fn(void *driver, uint16_t local, uint32_t dest_qpn);
 /* A memory window on these bytes ends: when this returns, nobody fetches the payload of a READ response there any more.
  */
 typedef void roci_close_window_fn(void *driver, const void *base, uint64_t len);
+/* Whether a peer can read these bytes of this process: false where the program has taken them away. Asked before
+ * payload that a peer is to fetch is offered again. */
+typedef bool roci_may_read_fn(void *driver, const struct roci_span *spans, unsigned count);
 struct roci_local_calls {
 	roci_fetch_fn *fetch;
+	roci_may_read_fn *may_read;
 	roci_take_back_fn *take_back;
 	roci_close_window_fn *close_window;
 };

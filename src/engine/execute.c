@@ -152,18 +152,28 @@ static enum roci_verdict begin_write(struct roci_qp *qp, const struct roci_packe
 	return ROCI_EXEC_OK;
 }
 
-/* False where the payload cannot be had. */
-static bool write_payload(struct roci_qp *qp, const struct roci_packet *p, void *to)
+static enum roci_verdict fetch_payload(struct roci_qp *qp, const struct roci_packet *p, void *to)
 {
 	struct roci_span span = {to, p->payload_len};
 
+	switch (qp->e->local->fetch(qp->e->driver, p->far, &span, 1, p->op->last)) {
+	case 0: return ROCI_EXEC_OK;
+	case -EFAULT: /* IBTA 9.9.3.1: the responder has an error of its own */
+		return ROCI_REFUSE(ROCI_EXEC_OPERATION, "the registered memory at %p is not mapped, or not writable",
+				   to);
+	default: return ROCI_EXEC_IGNORE;
+	}
+}
+
+static enum roci_verdict write_payload(struct roci_qp *qp, const struct roci_packet *p, void *to)
+{
 	if (p->far)
-		return !qp->e->local->fetch(qp->e->driver, p->far, &span, 1, p->op->last);
+		return fetch_payload(qp, p, to);
 	if (p->op->last)
 		roci_copy_last(to, p->payload, p->payload_len);
 	else
 		memcpy(to, p->payload, p->payload_len);
-	return true;
+	return ROCI_EXEC_OK;
 }
 
 static enum roci_verdict run_write(struct roci_qp *qp, const struct roci_packet *p)
@@ -184,8 +194,9 @@ static enum roci_verdict run_write(struct roci_qp *qp, const struct roci_packet 
 	to = roci_mr_remote(qp->e, qp->pd, qp->qpn, m->rkey, m->va, p->payload_len, ROCI_ACCESS_REMOTE_WRITE);
 	if (!to)
 		return ROCI_EXEC_ACCESS;
-	if (!write_payload(qp, p, to))
-		return ROCI_EXEC_IGNORE;
+	v = write_payload(qp, p, to);
+	if (v != ROCI_EXEC_OK)
+		return v;
 	m->va += p->payload_len;
 	m->left -= p->payload_len;
 	if (is_imm(p))

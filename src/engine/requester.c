@@ -211,15 +211,32 @@ bool roci_requester_begins(const struct roci_swqe *w, uint32_t index)
 	return index % w->piece == 0;
 }
 
-/* Adds the packet at (w, next_packet). False where its memory was deregistered: the request has failed. */
+/* A peer of the host could not fetch the payload, perhaps because the program has taken that away. */
+static bool payload_is_gone(const struct roci_qp *qp, const struct roci_packet *pkt, const struct roci_tx_batch *batch,
+			    unsigned first_span)
+{
+	const struct roci_engine *e = qp->e;
+
+	return roci_qp_is_local(qp) && pkt->payload_len > ROCI_LOCAL_INLINE &&
+	       !roci_send_window_is_new(&qp->req.window) &&
+	       !e->local->may_read(e->driver, batch->spans + first_span, batch->span_count - first_span);
+}
+
+/* Adds the packet at (w, next_packet). False where its memory was deregistered, or is gone: the request has failed. */
 static bool add_packet(struct roci_qp *qp, struct roci_swqe *w, struct roci_tx_batch *batch, uint32_t step, bool ack)
 {
 	struct roci_requester *r = &qp->req;
 	struct roci_packet pkt = {.pkey = ROCI_PKEY_DEFAULT, .psn = r->window.next, .ack_req = ack};
+	unsigned first_span = batch->span_count;
 	struct roci_tx_packet *tx;
 
 	if (!roci_packets_request(qp, w, r->next_packet, step, &pkt, batch))
 		return false;
+	if (payload_is_gone(qp, &pkt, batch, first_span)) {
+		batch->span_count = first_span;
+		ROCI_WHY("the payload of a request is not mapped any more, or not readable");
+		return false;
+	}
 	tx = roci_tx_batch_add(batch, roci_swqe_av(qp, w), &pkt);
 	tx->copy_payload = !roci_send_window_is_new(&r->window);
 	qp->e->stats->retransmits += tx->copy_payload;

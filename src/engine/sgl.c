@@ -128,5 +128,9 @@ int roci_sgl_place(struct roci_engine *e, uint32_t pd, const struct roci_sgl *sg
 	count = roci_sgl_spans(e, pd, sgl, offset, p->payload_len, ROCI_ACCESS_LOCAL_WRITE, to);
 	if (count < 0)
 		return count;
-	return e->local->fetch(e->driver, p->far, to, (unsigned)count, last) ? -EAGAIN : 0;
+	switch (e->local->fetch(e->driver, p->far, to, (unsigned)count, last)) {
+	case 0: return 0;
+	case -EFAULT: return -EFAULT;
+	default: return -EAGAIN;
+	}
 }

@@ -448,6 +448,72 @@ static void owner_ends(unsigned how)
 		die("the program that exec started ended with 0x%x", status);
 }
 
+/* ---- memory that a program takes away while it is registered ---- */
+
+static void take_away(void *start, size_t len)
+{
+	need(!mprotect(start, len, PROT_NONE), "mprotect");
+}
+
+/* The target's: its QP has an error of its own, and the program goes on. */
+static void unmap_target(void)
+{
+	pid_t pid = spawn(writer, 1);
+	struct ibv_mr *mr;
+	struct ibv_qp *qp;
+
+	start();
+	mr = open_region();
+	qp = join(0, 1, mr);
+	wait_for(&board->writes, 3);
+	take_away(arena + MARGIN, REGION);
+	wait_for(&board->failed, 1);
+	if (board->status != IBV_WC_REM_OP_ERR)
+		die("the writer got %s", ibv_wc_status_str((enum ibv_wc_status)board->status));
+	check_all(arena, MARGIN, 0, "before the region");
+	expect_end(pid);
+	leave(qp);
+	errno = ibv_dereg_mr(mr);
+	need(!errno, "ibv_dereg_mr");
+}
+
+static int blind_writer(unsigned round)
+{
+	struct ibv_mr *mr;
+	struct ibv_qp *qp;
+	unsigned n = 0;
+
+	start();
+	memset(arena, 0xc5, PIECE);
+	mr = ibv_reg_mr(ep.pd, arena, PIECE, IBV_ACCESS_LOCAL_WRITE);
+	need(mr != NULL, "ibv_reg_mr");
+	qp = join(1, round, NULL);
+	while (write_piece(qp, mr, n, round))
+		if (++n == 3)
+			take_away(arena, PIECE);
+	leave(qp);
+	return 0;
+}
+
+/* The initiator's. */
+static void unmap_source(void)
+{
+	pid_t pid = spawn(blind_writer, 1);
+	struct ibv_mr *mr;
+	struct ibv_qp *qp;
+
+	start();
+	mr = open_region();
+	qp = join(0, 1, mr);
+	wait_for(&board->failed, 1);
+	if (board->status != IBV_WC_LOC_PROT_ERR || board->writes != 3)
+		die("the writer got %s after %u writes", ibv_wc_status_str((enum ibv_wc_status)board->status),
+		    board->writes);
+	check_margins();
+	expect_end(pid);
+	leave(qp);
+}
+
 /* ---- the owner forks ---- */
 
 /* The child's copy of the region stays as it is while the parent's is written. */
@@ -508,6 +574,10 @@ int main(int argc, char **argv)
 		owner_ends(1);
 	else if (!strcmp(name, "fork"))
 		owner_forks();
+	else if (!strcmp(name, "target-unmapped"))
+		unmap_target();
+	else if (!strcmp(name, "source-unmapped"))
+		unmap_source();
 	else
 		die("no such case: %s", name);
 	printf("local_victim %s: passed after %u writes\n", name, atomic_load(&board->writes));

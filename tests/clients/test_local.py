@@ -112,4 +112,6 @@ if __name__ == '__main__':
         ('the owner of the memory is killed', victim('owner-killed')),
         ('the owner of the memory calls exec', victim('exec')),
         ('the owner of the memory forks', victim('fork')),
+        ('the target takes its registered memory away', victim('target-unmapped')),
+        ('the initiator takes its registered memory away', victim('source-unmapped')),
     ]))

@@ -77,7 +77,12 @@ static void close_window(void *driver, const void *base, uint64_t len)
 		roci_local_ring_revoke_responses(&rings[host->id][i].writer, (uintptr_t)base, len);
 }
 
-static const struct roci_local_calls calls = {fetch, take_back, close_window};
+static bool may_read(void *driver, const struct roci_span *spans, unsigned count)
+{
+	return true;
+}
+
+static const struct roci_local_calls calls = {fetch, may_read, take_back, close_window};
 
 void sim_rings_setup(struct sim *sim)
 {

@@ -148,6 +148,26 @@ static void a_dead_process_is_an_error(void **state)
 	assert_int_equal(copy(false, 100), -ESRCH);
 }
 
+static void it_is_told_what_is_mapped(void **state)
+{
+	uint8_t *pages = mmap(NULL, 4 * 4096, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	struct roci_span spans[2] = {{pages + 100, 5000}, {pages + 3 * 4096 - 1, 1}};
+
+	if (madvise(pages, 4096, MADV_POPULATE_READ))
+		skip(); /* Linux before 5.14 */
+	assert_true(roci_local_is_mapped(spans, 2, true));
+	assert_int_equal(mprotect(pages + 2 * 4096, 4096, PROT_READ), 0);
+	assert_true(roci_local_is_mapped(spans, 2, false));
+	assert_false(roci_local_is_mapped(spans, 2, true));
+	assert_true(roci_local_is_mapped(spans, 1, true));
+	assert_int_equal(mprotect(pages + 2 * 4096, 4096, PROT_NONE), 0);
+	assert_false(roci_local_is_mapped(spans, 2, false));
+	assert_int_equal(munmap(pages + 4096, 4096), 0);
+	assert_false(roci_local_is_mapped(spans, 1, false));
+	assert_true(roci_local_is_mapped(NULL, 0, true));
+	munmap(pages, 4 * 4096);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -157,6 +177,7 @@ int main(void)
 		cmocka_unit_test_setup_teardown(another_value_is_not_believed, make, drop),
 		cmocka_unit_test_setup_teardown(a_forked_child_has_no_guard, make, drop),
 		cmocka_unit_test_setup_teardown(a_dead_process_is_an_error, make, drop),
+		cmocka_unit_test(it_is_told_what_is_mapped),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

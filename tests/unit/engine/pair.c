@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 #include "pair.h"
 
+#include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -150,6 +151,8 @@ static int fetch(void *driver, const struct roci_far *far, const struct roci_spa
 	const struct pair *p = side->pair;
 	const char *from = far->spans[0].base;
 
+	if (p->unmapped)
+		return -EFAULT;
 	if (p->gone)
 		return -1;
 	assert_int_equal(far->count, 1);
@@ -179,7 +182,14 @@ static void close_window(void *driver, const void *base, uint64_t len)
 	side->closed = (struct roci_span){(void *)(uintptr_t)base, len};
 }
 
-static const struct roci_local_calls calls = {fetch, take_back, close_window};
+static bool may_read(void *driver, const struct roci_span *spans, unsigned count)
+{
+	const struct pair_side *side = driver;
+
+	return !side->pair->unreadable;
+}
+
+static const struct roci_local_calls calls = {fetch, may_read, take_back, close_window};
 
 struct pair *pair_create(const struct pair_options *o)
 {

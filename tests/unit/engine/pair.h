@@ -50,6 +50,8 @@ struct pair {
 	bool congested;                  /* what arrives met congestion */
 	bool local;                      /* the sides are processes of one host: payload stays with its sender */
 	bool gone;                       /* local: payload cannot be had any more */
+	bool unmapped;                   /* local: its place is not mapped any more */
+	bool unreadable;                 /* local: nor is it where it comes from */
 	unsigned count;                  /* for filters */
 	const struct roci_tx_packet *tx; /* for filters: the current packet, as it was sent */
 	struct pair_place nat;           /* port 0: none */

@@ -74,6 +74,48 @@ static void payload_that_is_gone_is_a_lost_packet(void **state)
 	pair_free(p);
 }
 
+/* The program has unmapped the memory that it registered: its QP has an error of its own (IBTA 9.9.2.4, 9.9.3.1), and
+ * both ends hear of it at once. */
+static void memory_that_is_not_mapped_is_an_error(void **state)
+{
+	struct pair_options o = local();
+	struct pair *p = pair_create(&o);
+
+	p->unmapped = true;
+	pair_send(p, 0, ROCI_WR_RDMA_WRITE, 1, 0, LONG, 0);
+	pair_run(p);
+	pair_expect(p, 0, 1, ROCI_WC_REM_OP_ERR);
+	pair_free(p);
+	p = pair_create(&o);
+	p->unmapped = true;
+	pair_recv(p, 1, 7, 0, LONG);
+	pair_send(p, 0, ROCI_WR_SEND, 1, 0, LONG, 0);
+	pair_run(p);
+	pair_expect(p, 1, 7, ROCI_WC_LOC_PROT_ERR);
+	pair_expect(p, 0, 1, ROCI_WC_REM_OP_ERR);
+	pair_free(p);
+	p = pair_create(&o);
+	p->unmapped = true;
+	pair_send(p, 0, ROCI_WR_RDMA_READ, 1, 0, LONG, 0);
+	pair_run(p);
+	pair_expect(p, 0, 1, ROCI_WC_LOC_PROT_ERR);
+	pair_free(p);
+}
+
+/* The same of the memory that is sent: the peer cannot have it. What is repeated is looked at first. */
+static void payload_that_is_not_mapped_is_an_error(void **state)
+{
+	struct pair_options o = local();
+	struct pair *p = pair_create(&o);
+
+	p->gone = p->unreadable = true;
+	pair_send(p, 0, ROCI_WR_RDMA_WRITE, 1, 0, LONG, 0);
+	pair_run_until(p, p->now + UINT64_C(10000000000));
+	assert_int_equal(p->sent[0], 1);
+	pair_expect(p, 0, 1, ROCI_WC_LOC_PROT_ERR);
+	pair_free(p);
+}
+
 static void errors_are_those_of_the_wire(void **state)
 {
 	struct pair_options o = local();
@@ -303,6 +345,8 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(a_message_is_one_packet),
 		cmocka_unit_test(payload_that_is_gone_is_a_lost_packet),
+		cmocka_unit_test(memory_that_is_not_mapped_is_an_error),
+		cmocka_unit_test(payload_that_is_not_mapped_is_an_error),
 		cmocka_unit_test(errors_are_those_of_the_wire),
 		cmocka_unit_test(payload_is_taken_back_before_a_request_fails),
 		cmocka_unit_test(who_fetches_by_a_window_is_stopped),
