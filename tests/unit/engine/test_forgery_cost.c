@@ -20,6 +20,7 @@
 #include "engine/cnp.h"
 #include "engine/path.h"
 #include "engine/qp.h"
+#include "engine/ranges.h"
 
 #define PSNS   (ROCI_PSN_MASK + 1u)
 #define PORTS  65536u
@@ -46,7 +47,7 @@ enum situation { ESTABLISHED, NOT_SHOWN, FROM_4791, SITUATIONS };
 static const char *const situations[] = {"peer's port known to the QP", "peer has sent nothing",
 					 "peer sends from 4791"};
 
-static uint8_t payload[PAIR_MTU];
+static uint8_t payload[PAIR_MTU + ROCI_RANGES_MAX_BYTES];
 
 /* ---- the connection ---- */
 
@@ -491,6 +492,88 @@ static void notifications(void **state)
 	pair_free(p);
 }
 
+/* ---- RANGES, OFFER ---- */
+
+/* What the engine takes is not counted as from a wrong source, and not dropped for its port. */
+static bool ranges_count(struct pair *p, uint16_t port, uint64_t secret)
+{
+	static const struct attack attack = {"", ROCI_OPCODE_RANGES, ROCI_RANGES_HEAD, false, false};
+	struct roci_ranges r = {.secret = secret, .room = 1000};
+	struct roci_rx rx = packet(p, &attack, port);
+	const struct roci_engine_stats *stats = roci_engine_stats(p->side[ATTACKED].e);
+	uint64_t refused = stats->rx_wrong_source;
+
+	roci_ranges_build(&r, payload);
+	roci_engine_rx(p->side[ATTACKED].e, p->now, &rx);
+	return stats->rx_wrong_source == refused;
+}
+
+/* Its secret is the proof, so the port counts for nothing, and all bits of the secret count. */
+static void ranges(void **state)
+{
+	struct pair *p = connection(ESTABLISHED);
+	struct roci_qp *qp = p->side[ATTACKED].qp;
+	uint64_t secret = UINT64_C(0x0123456789abcdef);
+	struct roci_peer_port before = qp->peer;
+	double secrets = 0, ports = 0, cost;
+
+	assert_false(ranges_count(p, right_port(p, ESTABLISHED), 0)); /* none was asked for */
+	qp->secret = secret;
+	for (uint32_t port = 0; port < PORTS; port++) {
+		ports += ranges_count(p, (uint16_t)port, secret);
+		qp->peer = before;
+	}
+	assert_true(ports > 0);
+	for (unsigned first = 0; first < 64; first++)
+		for (unsigned second = first; second < 64; second++)
+			secrets += ranges_count(p, right_port(p, ESTABLISHED),
+						secret ^ UINT64_C(1) << first ^
+							(second > first ? UINT64_C(1) << second : 0));
+	for (uint64_t low = 1; low < PSNS; low++)
+		secrets += ranges_count(p, right_port(p, ESTABLISHED), secret ^ low);
+	assert_true(secrets == 0);
+	cost = bits(1.0 / PSNS * ports / PORTS) + 64;
+	put("RANGES", "any", cost);
+	assert_true(cost >= LEAST);
+	pair_free(p);
+}
+
+static bool offer_counts(struct pair *p, uint16_t port, uint32_t first_psn, uint32_t psn)
+{
+	static const struct attack attack = {"", ROCI_OPCODE_OFFER, ROCI_OFFER_BYTES, false, false};
+	struct roci_responder *r = &p->side[ATTACKED].qp->resp;
+	struct roci_rx rx = packet(p, &attack, port);
+
+	r->ranges.offered = false;
+	rx.pkt.psn = psn;
+	roci_offer_build(&(struct roci_offer){first_psn, 77}, payload);
+	roci_engine_rx(p->side[ATTACKED].e, p->now, &rx);
+	return r->ranges.offered;
+}
+
+/* The attacker knows how many packets the connection has sent, so that one PSN gives it the other. */
+static void offers(void **state)
+{
+	for (enum situation s = 0; s < SITUATIONS; s++) {
+		struct pair *p = connection(s);
+		const struct roci_qp *qp = p->side[ATTACKED].qp;
+		uint32_t sent = roci_psn_add(qp->resp.epsn, ROCI_PSN_MASK) - qp->attr.rq_psn;
+		double psns = 0, ports = 0, cost;
+
+		for (uint32_t first = 0; first < PSNS; first++)
+			psns += offer_counts(p, right_port(p, s), first, roci_psn_add(first, sent));
+		for (uint32_t port = 0; port < PORTS; port++)
+			ports += offer_counts(p, (uint16_t)port, qp->attr.rq_psn, roci_psn_add(qp->attr.rq_psn, sent));
+		assert_true((psns > 0 && ports > 0) == (s != NOT_SHOWN));
+		/* Who sends from 4791 is known to do so. */
+		cost = bits(1.0 / PSNS * psns / PSNS * (s == FROM_4791 ? 1 : ports / PORTS));
+		if (s != NOT_SHOWN) /* then nothing is taken, from any port */
+			put("OFFER", situations[s], cost);
+		assert_true(cost >= LEAST);
+		pair_free(p);
+	}
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -501,6 +584,8 @@ int main(void)
 		cmocka_unit_test(an_answer_again_and_again),
 		cmocka_unit_test(an_answer_needs_the_port),
 		cmocka_unit_test(notifications),
+		cmocka_unit_test(ranges),
+		cmocka_unit_test(offers),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
