@@ -47,7 +47,7 @@ static void create_side(struct flow *f, unsigned s)
 
 	x->flow = f;
 	x->index = s;
-	x->wake_at = ROCI_NEVER;
+	x->wake_at = x->disk_at = ROCI_NEVER;
 	x->engine = roci_engine_create();
 	x->memory = calloc(1, FLOW_MESSAGE);
 	if (x->engine)
@@ -103,6 +103,20 @@ static void post_recv(struct flow_side *s)
 	must(roci_qp_post_recv(s->qp, &wr), "roci_qp_post_recv");
 }
 
+static uint64_t disk_ns(const struct flow_side *s)
+{
+	return FLOW_MESSAGE * 8 * UINT64_C(1000000000) / s->flow->spec.disk_bps;
+}
+
+/* What was written can be received into again. */
+static void write_out(struct flow_side *s, uint64_t now)
+{
+	while (s->disk_at <= now) {
+		post_recv(s);
+		s->disk_at = --s->full ? s->disk_at + disk_ns(s) : ROCI_NEVER;
+	}
+}
+
 static void post_sends(struct flow_side *s)
 {
 	static const enum roci_wr_opcode opcodes[] = {ROCI_WR_RDMA_WRITE, ROCI_WR_SEND, ROCI_WR_RDMA_READ};
@@ -128,7 +142,7 @@ void flow_create(struct flow *f, unsigned number, const struct flow_spec *spec, 
 	create_side(f, 1);
 	connect_side(f, 0, now);
 	connect_side(f, 1, now);
-	for (unsigned i = 0; i < WRS && spec->mode == FLOW_SEND; i++)
+	for (unsigned i = 0; i < (spec->disk_bps ? FLOW_DISK_RECVS : WRS) && spec->mode == FLOW_SEND; i++)
 		post_recv(&f->side[1]);
 	post_sends(&f->side[0]);
 }
@@ -141,7 +155,15 @@ void flow_destroy(struct flow *f)
 	}
 }
 
-static void poll(struct flow_side *s)
+static void received(struct flow_side *s, uint64_t now)
+{
+	if (!s->flow->spec.disk_bps)
+		post_recv(s);
+	else if (!s->full++)
+		s->disk_at = now + disk_ns(s);
+}
+
+static void poll(struct flow_side *s, uint64_t now)
 {
 	struct roci_cqe cqe;
 
@@ -149,7 +171,7 @@ static void poll(struct flow_side *s)
 		if (cqe.status != ROCI_WC_SUCCESS)
 			s->flow->failed = true;
 		else if (s->index)
-			post_recv(s);
+			received(s, now);
 		else
 			s->flow->done += FLOW_MESSAGE;
 	}
@@ -179,8 +201,9 @@ void flow_pump(struct flow_side *s, uint64_t now)
 	static struct roci_tx_batch batch;
 	bool sent;
 
+	write_out(s, now);
 	do {
-		poll(s);
+		poll(s, now);
 		sent = false;
 		while (roci_engine_tx(s->engine, now, &batch)) {
 			send_batch(s, &batch);
@@ -188,7 +211,7 @@ void flow_pump(struct flow_side *s, uint64_t now)
 			sent = true;
 		}
 	} while (sent);
-	poll(s);
+	poll(s, now);
 }
 
 void flow_receive(const struct flow_packet *p, uint64_t now)

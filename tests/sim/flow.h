@@ -10,6 +10,7 @@
 
 #define FLOW_MESSAGE    65536 /* bytes of a work request */
 #define FLOW_WIRE_BYTES 28    /* IPv4 and UDP headers */
+#define FLOW_DISK_RECVS 32    /* receives that a slow receiver has, in all */
 
 #define FLOW_EARLY (UINT64_C(1) << 30) /* bytes for packets that overtook others */
 #define FLOW_COPY  512                 /* bytes of payload that an engine may have built itself, and uses again */
@@ -37,6 +38,8 @@ struct flow_side {
 	uint32_t key;
 	uint8_t *memory;  /* FLOW_MESSAGE bytes */
 	uint64_t wake_at; /* of the wake-up that is under way */
+	unsigned full;    /* receives whose content is still to be written */
+	uint64_t disk_at; /* when the next one is; ROCI_NEVER: none is full */
 };
 
 struct flow_spec {
@@ -44,6 +47,8 @@ struct flow_spec {
 	uint32_t mtu;          /* enum ibv_mtu */
 	uint8_t traffic_class; /* of its packets */
 	bool standard;         /* the receiver is another implementation: it offers nothing beyond the standard */
+	uint64_t disk_bps;     /* SEND: the receiver writes so fast what it received, and only then receives more; 0: at
+				  once */
 };
 
 struct flow {

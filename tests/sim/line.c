@@ -65,7 +65,8 @@ uint64_t line_send(struct line *l, uint64_t now, uint32_t bytes, unsigned flow, 
 	bool counts = now >= l->count_from;
 
 	l->packets += counts;
-	if (is_out(l, now) || polices(l, now, bytes) || backlog + bytes > l->spec.queue_bytes) {
+	if (is_out(l, now) || (l->spec.mtu && bytes > l->spec.mtu) || polices(l, now, bytes) ||
+	    backlog + bytes > l->spec.queue_bytes) {
 		l->dropped += counts;
 		return 0;
 	}

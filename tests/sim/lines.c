@@ -130,6 +130,8 @@ static void pump(struct flow_side *s)
 
 	flow_pump(s, w.now);
 	at = roci_engine_deadline(s->engine);
+	if (s->disk_at < at)
+		at = s->disk_at;
 	if (at == ROCI_NEVER || (s->wake_at <= at && s->wake_at > w.now))
 		return;
 	s->wake_at = at < w.now ? w.now : at;
@@ -218,10 +220,11 @@ static struct line_spec back_of(const struct scene *s)
 	return back;
 }
 
-static void begin(const struct scene *s)
+/* `ours`: else there is nobody on the line but a CUBIC flow. */
+static void begin(const struct scene *s, bool ours)
 {
 	struct line_spec back = back_of(s);
-	struct flow_spec spec = {s->mode, 3, s->ecn ? 2 : 0, s->standard};
+	struct flow_spec spec = {s->mode, 3, s->ecn ? 2 : 0, s->standard, s->disk_bps};
 
 	w.scene = s;
 	w.now = BEGIN_NS;
@@ -229,14 +232,14 @@ static void begin(const struct scene *s)
 	w.rival_wake_at = w.rival_bytes = 0;
 	line_init(&w.data, &s->data, 1, w.now);
 	line_init(&w.back, &back, 2, w.now);
-	w.num_flows = s->flows ? s->flows : 1;
+	w.num_flows = !ours ? 0 : s->flows ? s->flows : 1;
 	memset(w.flows, 0, sizeof(w.flows));
 	for (unsigned i = 0; i < w.num_flows; i++) {
 		flow_create(&w.flows[i], i, &spec, w.now);
 		w.flows[i].send = flow_send;
 		pump(&w.flows[i].side[0]);
 	}
-	if (s->rival) {
+	if (s->rival || !ours) {
 		rival_init(&w.rival, w.now);
 		rival_run();
 	}
@@ -258,12 +261,12 @@ static void print_path(const struct flow *f)
 	       (unsigned long long)p->lost, (double)f->done / 1e6);
 }
 
-static void run(const struct scene *s, bool verbose)
+static void run(const struct scene *s, bool ours, bool verbose)
 {
 	uint64_t end = BEGIN_NS + (uint64_t)(s->seconds * 1e9), step = (end - BEGIN_NS) / 40,
 		 print_at = BEGIN_NS + step;
 
-	begin(s);
+	begin(s, ours);
 	while (w.count) {
 		struct event ev = next_event();
 
@@ -293,6 +296,8 @@ static double possible(const struct scene *s)
 {
 	double rate = (double)(s->data.police_bps ? s->data.police_bps : s->data.rate_bps);
 
+	if (s->disk_bps)
+		return (double)s->disk_bps / 8 * s->seconds;
 	return rate / 8 * (s->seconds - (double)s->data.outage_ns / 1e9) * 1024 / (1024 + 44) *
 	       (1 - s->data.loss_ppm / 1e6);
 }
@@ -331,6 +336,18 @@ static void end(void)
 		flow_destroy(&w.flows[i]);
 }
 
+/* The queue that one CUBIC flow alone keeps on the line of *s, in ms. */
+static double cubic_queue_ms(const struct scene *s)
+{
+	struct figures r;
+
+	run(s, false, false);
+	r = measure(s);
+	printf("%-18s %-34s %-5s %7s %7.3f %7s %9.2f %9.2f\n", "", "  the same with CUBIC alone", "", "-", r.rival, "-",
+	       r.queue_ms, r.queue_max_ms);
+	return r.queue_ms;
+}
+
 static bool holds(const struct scene *s, const struct figures *r)
 {
 	return !r->failed && r->share >= s->least && (!s->most || r->share <= s->most) && r->jain >= s->jain &&
@@ -339,8 +356,8 @@ static bool holds(const struct scene *s, const struct figures *r)
 
 static void print_head(void)
 {
-	printf("%-18s %-34s %-5s %7s %7s %7s %9s %9s %7s %7s %6s\n", "scene", "line", "mode", "share", "CUBIC", "Jain",
-	       "queue ms", "max", "lost %", "resent%", "burst");
+	printf("%-18s %-34s %-5s %7s %7s %7s %9s %9s %7s %7s %6s %8s\n", "scene", "line", "mode", "share", "CUBIC",
+	       "Jain", "queue ms", "max", "lost %", "resent%", "burst", "packets");
 }
 
 static void print(const struct scene *s, const struct figures *r, const char *verdict)
@@ -352,9 +369,9 @@ static void print(const struct scene *s, const struct figures *r, const char *ve
 		snprintf(rival, sizeof(rival), "%.3f", r->rival);
 	if (w.num_flows > 1)
 		snprintf(jain, sizeof(jain), "%.3f", r->jain);
-	printf("%-18s %-34s %-5s %7.3f %7s %7s %9.2f %9.2f %7.2f %7.2f %6.1f%s%s\n", s->name, s->title, modes[s->mode],
-	       r->share, rival, jain, r->queue_ms, r->queue_max_ms, 100 * r->lost, 100 * r->resent, r->burst,
-	       r->failed ? "  failed" : "", verdict);
+	printf("%-18s %-34s %-5s %7.3f %7s %7s %9.2f %9.2f %7.2f %7.2f %6.1f %8llu%s%s\n", s->name, s->title,
+	       modes[s->mode], r->share, rival, jain, r->queue_ms, r->queue_max_ms, 100 * r->lost, 100 * r->resent,
+	       r->burst, (unsigned long long)w.data.packets, r->failed ? "  failed" : "", verdict);
 	fflush(stdout);
 }
 
@@ -382,11 +399,15 @@ int main(int argc, char **argv)
 
 		if (!wanted(scenes[i].name, names))
 			continue;
-		run(&scenes[i], verbose);
+		run(&scenes[i], true, verbose);
 		r = measure(&scenes[i]);
 		good = holds(&scenes[i], &r);
 		print(&scenes[i], &r, check && !good ? "  OUT OF BOUNDS" : "");
 		end();
+		if (scenes[i].beside_cubic && cubic_queue_ms(&scenes[i]) < 4 * r.queue_ms) {
+			printf("%s: CUBIC alone keeps no queue that is four times as long\n", scenes[i].name);
+			good = false;
+		}
 		ran++;
 		broken += !good;
 	}

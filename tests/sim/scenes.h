@@ -21,6 +21,8 @@ struct scene {
 	enum flow_mode mode;
 	unsigned flows; /* 0: one */
 	bool rival, standard, ecn;
+	bool beside_cubic; /* CUBIC alone on the same line keeps a queue at least four times as long */
+	uint64_t disk_bps; /* see struct flow_spec; the share is one of this rate then */
 	/* bounds: our part of what the line can carry, together; 0: none */
 	double least, most;
 	double jain;
@@ -166,8 +168,24 @@ static const struct scene scenes[] = {
 	 LINE(20 * MBIT, 10),
 	 .data.queue_bytes = 5000000,
 	 .seconds = 20,
+	 .beside_cubic = true,
 	 .least = 0.97,
 	 .queue_ms = 7},
+	{.name = "path-mtu",
+	 .title = "100 Mbit/s 40 ms, path MTU 1280",
+	 LINE(100 * MBIT, 20),
+	 .data.mtu = 1280,
+	 .back.mtu = 1280,
+	 .seconds = 5,
+	 .least = 0.96},
+	{.name = "slow-disk",
+	 .title = "100 Mbit/s 40 ms, disk 40 Mbit/s",
+	 LINE(100 * MBIT, 20),
+	 .mode = FLOW_SEND,
+	 .disk_bps = 40 * MBIT,
+	 .seconds = 10,
+	 .least = 0.99,
+	 .most_resent = 0.2},
 	{.name = "asymmetric",
 	 .title = "100/2 Mbit/s 40 ms",
 	 LINE(100 * MBIT, 20),

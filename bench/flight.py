@@ -1,0 +1,39 @@
+#!/usr/bin/python3
+# SPDX-License-Identifier: BSD-2-Clause
+"""bench/flight.py [SCENE ...]
+
+What a packet of a far path costs: instructions in the engines of both ends for each packet of the data, with few and
+with a hundred thousand in flight, without loss and with 5 %. Scenes are those of build/tests/sim/lines, in virtual
+time, counted by callgrind. Takes some minutes.
+"""
+import os
+import re
+import subprocess
+import sys
+import tempfile
+
+BUILD = os.environ.get('ROCI_BUILD', os.path.join(os.path.dirname(os.path.abspath(__file__)), '..', 'build'))
+SCENES = ('far', 'very-lossy', 'thick', 'thick-lossy')
+
+
+def instructions(path):
+    """Of the functions of src/engine, and of what is inlined there."""
+    table = subprocess.run(['callgrind_annotate', '--threshold=100', '--auto=no', '--show-percs=no', path], check=True,
+                           capture_output=True, text=True).stdout
+    return sum(int(count.replace(',', '')) for count, _ in re.findall(r'^ *([\d,]+) +(\S*/engine/\S+)', table, re.MULTILINE))
+
+
+def main():
+    print(f'{"scene":20}{"packets":>10}{"instructions a packet":>24}')
+    for scene in sys.argv[1:] or SCENES:
+        with tempfile.TemporaryDirectory() as scratch:
+            out = os.path.join(scratch, 'out')
+            lines = subprocess.run(['valgrind', '--tool=callgrind', f'--callgrind-out-file={out}',
+                                    os.path.join(BUILD, 'tests', 'sim', 'lines'), scene],
+                                   check=True, capture_output=True, text=True).stdout
+            packets = int(lines.splitlines()[1].split()[-1])
+            print(f'{scene:20}{packets:10}{instructions(out) / packets:24.0f}', flush=True)
+
+
+if __name__ == '__main__':
+    main()
