@@ -7,6 +7,8 @@
 #define PROBES_MAX     8                   /* doublings of that time */
 #define PROBES_ALONE   4                   /* then the oldest packets are sent again, too */
 #define GRACE_NS       UINT64_C(200000000) /* added to the earliest time that the standard allows */
+#define FAR_NS         UINT64_C(1000000)   /* a round trip that is longer than threads wait for a processor, mostly */
+#define FAR_RTTS       4                   /* round trips: a probe and its answer come before a timeout */
 
 /* IBTA 9.7.6.1.3: silence is a timeout after 4.096 us * 2^timeout at the earliest, and after four times that at the
  * latest. Both ends may be threads that wait for a processor, so within these bounds they get some grace. It delays no
@@ -18,10 +20,18 @@ static uint64_t timeout_ns(unsigned timeout)
 	return least + (grace < GRACE_NS ? grace : GRACE_NS);
 }
 
-void roci_ack_timer_restart(struct roci_ack_timer *t, uint64_t now, unsigned timeout)
+/* A peer that is farther away than the standard's bounds allow for cannot have answered yet. */
+static uint64_t far_ns(uint64_t srtt)
 {
+	return srtt >= FAR_NS ? FAR_RTTS * srtt + GRACE_NS : 0;
+}
+
+void roci_ack_timer_restart(struct roci_ack_timer *t, uint64_t now, unsigned timeout, uint64_t srtt)
+{
+	uint64_t wait = timeout_ns(timeout), far = far_ns(srtt);
+
 	t->probes = 0;
-	t->timeout_at = timeout ? now + timeout_ns(timeout) : UINT64_MAX;
+	t->timeout_at = timeout ? now + (wait > far ? wait : far) : UINT64_MAX;
 }
 
 uint64_t roci_ack_timer_next(const struct roci_ack_timer *t, uint64_t now, uint64_t srtt)

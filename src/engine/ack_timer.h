@@ -25,8 +25,9 @@ enum roci_ack_expiry {
 	ROCI_ACK_GIVE_UP, /* one timeout too many: the request has failed */
 };
 
-/* Begins to wait for the next acknowledgement. `timeout`: the QP's attribute, 0 for no timeout, probes only. */
-void roci_ack_timer_restart(struct roci_ack_timer *t, uint64_t now, unsigned timeout);
+/* Begins to wait for the next acknowledgement. `timeout`: the QP's attribute, 0 for no timeout, probes only. `srtt`:
+ * the path's round trip in ns, 0: not measured; where it takes long, so does the timeout, whatever the attribute is. */
+void roci_ack_timer_restart(struct roci_ack_timer *t, uint64_t now, unsigned timeout, uint64_t srtt);
 /* When silence has something to say next. `srtt`: the path's round trip in ns; 0 where none was measured, or the peer
  * has acknowledged nothing yet: it may have to be woken first. */
 uint64_t roci_ack_timer_next(const struct roci_ack_timer *t, uint64_t now, uint64_t srtt);

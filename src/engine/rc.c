@@ -145,7 +145,7 @@ void roci_rc_restart_timer(struct roci_qp *qp)
 		roci_timer_set(&qp->e->timers, &qp->timer, ROCI_TIMER_OFF);
 		return;
 	}
-	roci_ack_timer_restart(&r->ack_timer, qp->e->now, qp->attr.timeout);
+	roci_ack_timer_restart(&r->ack_timer, qp->e->now, qp->attr.timeout, qp->path->srtt);
 	set_timer(qp);
 }
 

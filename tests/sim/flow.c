@@ -73,7 +73,7 @@ static void connect_side(struct flow *f, unsigned s, uint64_t now)
 				 .dest_qpn = 101 - s,
 				 .rq_psn = 0xfff000,
 				 .sq_psn = 0xfff000,
-				 .timeout = 17,
+				 .timeout = 14, /* 67 ms, as programs have it */
 				 .retry_cnt = 7,
 				 .rnr_retry = 7,
 				 .min_rnr_timer = 12,

@@ -11,7 +11,7 @@ static struct roci_ack_timer started(unsigned timeout, unsigned retries)
 {
 	struct roci_ack_timer t = {.retries_left = (uint8_t)retries};
 
-	roci_ack_timer_restart(&t, NOW, timeout);
+	roci_ack_timer_restart(&t, NOW, timeout, 0);
 	return t;
 }
 
@@ -39,7 +39,7 @@ static void each_probe_doubles_the_wait(void **state)
 		now = at;
 		wait = wait < 256 * 4 * MS ? 2 * wait : wait;
 	}
-	roci_ack_timer_restart(&t, now, 0);
+	roci_ack_timer_restart(&t, now, 0, 0);
 	assert_int_equal(roci_ack_timer_next(&t, now, 1 * MS), now + 4 * MS);
 }
 
@@ -49,6 +49,21 @@ static void a_peer_that_has_acknowledged_nothing_is_not_asked(void **state)
 
 	assert_int_equal(roci_ack_timer_expire(&t, NOW + 1, false), ROCI_ACK_RESEND);
 	assert_int_equal(t.retries_left, 7);
+}
+
+/* rdma_cm's QPs have timeouts of 67 ms or so, and a satellite is 600 ms away. */
+static void a_timeout_is_longer_than_a_long_round_trip(void **state)
+{
+	for (uint64_t srtt = 10 * US; srtt <= 5000 * MS; srtt *= 2) {
+		struct roci_ack_timer near = started(14, 7), t = near;
+
+		roci_ack_timer_restart(&t, NOW, 14, srtt);
+		assert_true(t.timeout_at >= near.timeout_at && t.timeout_at >= NOW + 2 * srtt + 2 * srtt);
+		if (srtt < 1 * MS)
+			assert_int_equal(t.timeout_at, near.timeout_at);
+		roci_ack_timer_restart(&t, NOW, 0, srtt);
+		assert_true(t.timeout_at == UINT64_MAX);
+	}
 }
 
 /* IBTA 9.7.6.1.3: not before 4.096 us * 2^timeout, and not after four times that. */
@@ -70,9 +85,9 @@ static void it_gives_up_after_the_last_retry(void **state)
 	struct roci_ack_timer t = started(14, 2);
 
 	assert_int_equal(roci_ack_timer_expire(&t, t.timeout_at, true), ROCI_ACK_RETRY);
-	roci_ack_timer_restart(&t, t.timeout_at, 14);
+	roci_ack_timer_restart(&t, t.timeout_at, 14, 0);
 	assert_int_equal(roci_ack_timer_expire(&t, t.timeout_at, true), ROCI_ACK_RETRY);
-	roci_ack_timer_restart(&t, t.timeout_at, 14);
+	roci_ack_timer_restart(&t, t.timeout_at, 14, 0);
 	assert_int_equal(roci_ack_timer_expire(&t, t.timeout_at, true), ROCI_ACK_GIVE_UP);
 }
 
@@ -90,6 +105,7 @@ int main(void)
 		cmocka_unit_test(each_probe_doubles_the_wait),
 		cmocka_unit_test(a_peer_that_has_acknowledged_nothing_is_not_asked),
 		cmocka_unit_test(a_timeout_keeps_the_standards_bounds),
+		cmocka_unit_test(a_timeout_is_longer_than_a_long_round_trip),
 		cmocka_unit_test(it_gives_up_after_the_last_retry),
 		cmocka_unit_test(timeout_zero_is_never),
 	};
