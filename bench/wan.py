@@ -27,6 +27,7 @@ LINKS = {
     'short': ('50 Mbit/s, 5 ms, queue 64 KB', 50, 2500, 65536, 0),
     'far': ('1 Gbit/s, 20 ms', 1000, 10000, 0, 0),
     'farther': ('100 Mbit/s, 100 ms', 100, 50000, 0, 0),
+    'satellite': ('200 Mbit/s, 600 ms', 200, 300000, 0, 0),
     'far-lossy': ('1 Gbit/s, 20 ms, 0.1% lost', 1000, 10000, 0, 1000),
     'farther-lossy': ('100 Mbit/s, 100 ms, 1% lost', 100, 50000, 0, 10000),
 }

@@ -11,6 +11,7 @@
 
 #include "mover/clock.h"
 #include "mover/fd_limit.h"
+#include "mover/round_trip.h"
 #include "mover/stop.h"
 #include "mover/terms.h"
 
@@ -233,7 +234,8 @@ static bool agree_on_terms(struct sender *x)
 	struct session *s = &x->s;
 	struct cursor_out *out;
 
-	s->terms = terms_propose(x->options, most_entries(), x->entry_count, mover_walk_bytes(x->walk));
+	s->terms = terms_propose(x->options, most_entries(), x->entry_count, mover_walk_bytes(x->walk),
+				 round_trip_ns(&s->control.round_trip));
 	memcpy(s->terms.transfer, x->transfer, sizeof(x->transfer));
 	out = session_begin(s, PROTO_TERMS);
 	if (!out) {

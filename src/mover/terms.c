@@ -7,9 +7,11 @@
 
 #define DEFAULT_CHUNK   (1u << 20)
 #define DEFAULT_WINDOWS 8
-#define WINDOWS_PER_QP  2
-#define MIN_WINDOWS     2
-#define WINDOW_EXTRA    4096 /* of memory beside its chunk: the tag, rounded up to a page */
+#define FAR_BYTES_PER_S                                                                                                \
+	UINT64_C(1250000000) /* what a far path may carry: its round trip's content is in windows, too */
+#define WINDOWS_PER_QP 2
+#define MIN_WINDOWS    2
+#define WINDOW_EXTRA   4096 /* of memory beside its chunk: the tag, rounded up to a page */
 
 /* Memory for windows: what the control connection leaves. */
 static uint64_t window_memory(const struct mover_common *common)
@@ -33,6 +35,8 @@ static uint16_t limit_windows(uint64_t windows, uint32_t chunk_bytes, uint64_t m
 
 	if (windows > room)
 		windows = room;
+	if (windows > PROTO_MAX_WINDOWS)
+		windows = PROTO_MAX_WINDOWS;
 	return (uint16_t)(windows ? windows : 1);
 }
 
@@ -45,19 +49,24 @@ static uint64_t count_chunks(const struct mover_send_options *options, uint64_t 
 	return bytes / chunk_bytes + 1;
 }
 
+/* A window is filled again a round trip after it was used, at the earliest. */
+static uint64_t choose_windows(uint64_t round_trip_ns, uint32_t chunk_bytes)
+{
+	return DEFAULT_WINDOWS + round_trip_ns / 1000 * (FAR_BYTES_PER_S / 1000000) / chunk_bytes;
+}
+
 /* Unless the user has chosen: no more QPs than chunks. Each takes a connection, which a transfer of a small file would
  * spend more time on than on the file; and their windows take memory. */
-static void choose_qps(struct proto_terms *terms, uint64_t chunks, uint64_t *windows)
+static void choose_qps(struct proto_terms *terms, uint64_t chunks)
 {
 	terms->qps = (uint16_t)(chunks < MOVER_DEFAULT_QPS ? chunks : MOVER_DEFAULT_QPS);
-	*windows = chunks < DEFAULT_WINDOWS - 1 ? chunks + 1 : DEFAULT_WINDOWS;
 }
 
 struct proto_terms terms_propose(const struct mover_send_options *options, uint16_t max_entries, uint64_t entries,
-				 uint64_t bytes)
+				 uint64_t bytes, uint64_t round_trip_ns)
 {
 	const struct mover_common *common = &options->common;
-	uint64_t memory = window_memory(common), windows;
+	uint64_t memory = window_memory(common), windows, chunks;
 	struct proto_terms terms = {
 		.mode = options->mode,
 		.encrypt = options->encrypt,
@@ -70,9 +79,14 @@ struct proto_terms terms_propose(const struct mover_send_options *options, uint1
 	};
 
 	terms.chunk_bytes = limit_chunk(common->chunk_bytes ? common->chunk_bytes : DEFAULT_CHUNK, memory);
-	windows = terms.qps * WINDOWS_PER_QP > DEFAULT_WINDOWS ? terms.qps * WINDOWS_PER_QP : DEFAULT_WINDOWS;
-	if (!common->qps)
-		choose_qps(&terms, count_chunks(options, bytes, terms.chunk_bytes), &windows);
+	windows = choose_windows(round_trip_ns, terms.chunk_bytes);
+	if (windows < (uint64_t)terms.qps * WINDOWS_PER_QP)
+		windows = (uint64_t)terms.qps * WINDOWS_PER_QP;
+	chunks = count_chunks(options, bytes, terms.chunk_bytes);
+	if (!common->qps) {
+		choose_qps(&terms, chunks);
+		windows = chunks < windows - 1 ? chunks + 1 : windows;
+	}
 	terms.windows = limit_windows(windows, terms.chunk_bytes, memory);
 	return terms;
 }

@@ -6,9 +6,10 @@
 #include "mover/proto.h"
 
 /* As many windows as `memory_bytes` allows, of chunks small enough that at least two fit. `max_entries` is how many
- * entries this side can have under way; `entries` and `bytes` are those of the whole transfer. */
+ * entries this side can have under way; `entries` and `bytes` are those of the whole transfer. `round_trip_ns`: to the
+ * receiver; 0: not known. A far receiver gets as many windows as the path may hold, where memory allows. */
 struct proto_terms terms_propose(const struct mover_send_options *options, uint16_t max_entries, uint64_t entries,
-				 uint64_t bytes);
+				 uint64_t bytes, uint64_t round_trip_ns);
 
 /* Reduces proposed terms to what this side allows. Sets max_entries and session. */
 void terms_limit(struct proto_terms *terms, const struct mover_common *common, uint16_t max_entries, uint64_t session);

@@ -9,7 +9,7 @@
 
 static struct proto_terms propose(struct mover_send_options options)
 {
-	return terms_propose(&options, 100, 7, BYTES);
+	return terms_propose(&options, 100, 7, BYTES, 0);
 }
 
 static void defaults_are_a_mebibyte_and_eight_windows(void **state)
@@ -39,17 +39,17 @@ static void little_content_gets_few_qps(void **state)
 	struct mover_send_options o = {0};
 
 	for (size_t i = 0; i < sizeof(cases) / sizeof(*cases); i++) {
-		struct proto_terms t = terms_propose(&o, 100, 7, cases[i].bytes);
+		struct proto_terms t = terms_propose(&o, 100, 7, cases[i].bytes, 0);
 
 		assert_int_equal(t.qps, cases[i].qps);
 		assert_int_equal(t.windows, cases[i].windows);
 	}
 	o.common.qps = 4;
-	assert_int_equal(terms_propose(&o, 100, 1, 1).qps, 4);
-	assert_int_equal(terms_propose(&o, 100, 1, 1).windows, 8);
+	assert_int_equal(terms_propose(&o, 100, 1, 1, 0).qps, 4);
+	assert_int_equal(terms_propose(&o, 100, 1, 1, 0).windows, 8);
 	o = (struct mover_send_options){.paths = &stdin_path, .path_count = 1};
-	assert_int_equal(terms_propose(&o, 100, 1, 0).qps, MOVER_DEFAULT_QPS);
-	assert_int_equal(terms_propose(&o, 100, 1, 0).windows, 8);
+	assert_int_equal(terms_propose(&o, 100, 1, 0, 0).qps, MOVER_DEFAULT_QPS);
+	assert_int_equal(terms_propose(&o, 100, 1, 0, 0).windows, 8);
 }
 
 static void more_qps_get_more_windows(void **state)
@@ -57,6 +57,21 @@ static void more_qps_get_more_windows(void **state)
 	struct mover_send_options o = {.common.qps = 10, .common.memory_bytes = 1u << 30};
 
 	assert_int_equal(propose(o).windows, 20);
+}
+
+/* A window is filled once in a round trip: what is on the way must fit into all of them. */
+static void a_far_receiver_gets_as_many_windows_as_the_path_holds(void **state)
+{
+	struct mover_send_options o = {0};
+
+	assert_int_equal(terms_propose(&o, 100, 1, BYTES, 200000).windows, 8);
+	assert_in_range(terms_propose(&o, 100, 1, BYTES, 20000000).windows, 24, 40);
+	assert_in_range(terms_propose(&o, 100, 1, BYTES, 300000000).windows, 48, 63); /* --memory, by default */
+	assert_int_equal(terms_propose(&o, 100, 1, 3 << 20, 300000000).windows, 5);
+	o.common.memory_bytes = UINT64_C(1) << 32;
+	assert_int_equal(terms_propose(&o, 100, 1, BYTES, 300000000).windows, PROTO_MAX_WINDOWS);
+	o.common.qps = 8;
+	assert_int_equal(terms_propose(&o, 100, 1, BYTES, 0).windows, 16);
 }
 
 /* Whatever the sizes, the windows fit into the memory that was allowed; at least one of the smallest is there. */
@@ -133,6 +148,7 @@ int main(void)
 		cmocka_unit_test(defaults_are_a_mebibyte_and_eight_windows),
 		cmocka_unit_test(little_content_gets_few_qps),
 		cmocka_unit_test(more_qps_get_more_windows),
+		cmocka_unit_test(a_far_receiver_gets_as_many_windows_as_the_path_holds),
 		cmocka_unit_test(memory_bounds_windows),
 		cmocka_unit_test(a_receiver_limits_what_is_proposed),
 		cmocka_unit_test(send_has_no_more_qps_than_windows),
