@@ -37,6 +37,7 @@ struct roci_cm_host {
 	uint64_t pending_at; /* when to forward requests that wait for a listener; ROCI_CM_NEVER: none does */
 	uint64_t names_at;   /* when to take names of ports that other processes had; ROCI_CM_NEVER: none is missing */
 	struct roci_port_names names;
+	int asker;          /* roci_local_name_taken() */
 	struct slots known; /* of peers of this host that were alive when they sent */
 };
 
@@ -77,6 +78,7 @@ int roci_cm_host_open(struct roci_device *dev)
 		err = roci_progress_watch(&dev->progress, host->names.epoll_fd, ROCI_PROGRESS_DOOR);
 	if (err)
 		goto err_destroy;
+	host->asker = -1;
 	host->gsi.psn = roci_random32();
 	host->check_at = host->pending_at = host->names_at = host->gsi.queue_at = ROCI_CM_NEVER;
 	roci_ports_reset(&dev->registry);
@@ -92,6 +94,7 @@ err_free:
 void roci_cm_host_close(struct roci_device *dev)
 {
 	roci_cm_destroy(dev->cm_host->cm);
+	roci_local_name_close(&dev->cm_host->asker);
 	roci_port_names_close(&dev->cm_host->names);
 	free(dev->cm_host->gsi.queue);
 	free(dev->cm_host);
@@ -100,6 +103,7 @@ void roci_cm_host_close(struct roci_device *dev)
 
 void roci_cm_host_close_in_child(struct roci_device *dev)
 {
+	roci_local_name_close(&dev->cm_host->asker);
 	roci_port_names_close_in_child(&dev->cm_host->names);
 }
 
@@ -133,7 +137,7 @@ static bool is_foreign(struct roci_device *dev, unsigned ps, uint16_t port)
 {
 	struct roci_local_name name = roci_local_name_port(ps, port);
 
-	return !roci_ports_listened_to(&dev->registry, ps, port) && roci_local_name_taken(&name);
+	return !roci_ports_listened_to(&dev->registry, ps, port) && roci_local_name_taken(&dev->cm_host->asker, &name);
 }
 
 /* Of random ports one that no other registry listens to, most likely. */

@@ -54,12 +54,19 @@ int roci_local_name_take(const struct roci_local_name *name)
 	return err;
 }
 
-bool roci_local_name_taken(const struct roci_local_name *name)
+bool roci_local_name_taken(int *asker, const struct roci_local_name *name)
 {
-	int fd = open_socket();
-	bool taken = fd >= 0 && !roci_sys_connect(fd, (const struct sockaddr *)&name->addr, name->len);
+	if (*asker < 0)
+		*asker = open_socket();
+	if (*asker < 0 || roci_sys_connect(*asker, (const struct sockaddr *)&name->addr, name->len))
+		return false;
+	roci_local_name_close(asker); /* it would stay connected */
+	return true;
+}
 
-	if (fd >= 0)
-		roci_sys_close(fd);
-	return taken;
+void roci_local_name_close(int *asker)
+{
+	if (*asker >= 0)
+		roci_sys_close(*asker);
+	*asker = -1;
 }

@@ -26,7 +26,8 @@ struct roci_local_name roci_local_name_port(unsigned ps, uint16_t port);
 /* Takes a name. Returns a socket that does not block and learns who sends (SO_PASSCRED), or a negative errno:
  * -EADDRINUSE: somebody has the name. */
 int roci_local_name_take(const struct roci_local_name *name);
-/* Whether somebody has the name. */
-bool roci_local_name_taken(const struct roci_local_name *name);
+/* Whether somebody has the name. `*asker`, -1 at first, is a socket that is kept for the next question. */
+bool roci_local_name_taken(int *asker, const struct roci_local_name *name);
+void roci_local_name_close(int *asker);
 
 #endif

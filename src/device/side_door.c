@@ -210,8 +210,11 @@ void roci_side_door_knock(struct roci_side_door *door, unsigned slot)
 bool roci_side_door_alive(unsigned slot)
 {
 	struct roci_local_name name = roci_local_name_door(slot);
+	int asker = -1;
+	bool alive = slot && slot < ROCI_SLOTS && roci_local_name_taken(&asker, &name);
 
-	return slot && slot < ROCI_SLOTS && roci_local_name_taken(&name);
+	roci_local_name_close(&asker);
+	return alive;
 }
 
 static bool header_ok(const struct door_header *in, size_t received)

@@ -76,6 +76,7 @@ struct roci_udp {
 	struct udp_socket sockets[UDP_SOCKETS];
 	bool everywhere;                          /* listens at every GID, those of the future too */
 	struct udp_socket sources[ROCI_MAX_GIDS]; /* that packets of QPs leave from, by GID index (udp_source.c) */
+	int questions[ROCI_MAX_GIDS];             /* by GID index, or -1 (udp_route.c) */
 	unsigned open[UDP_SOCKETS];               /* indices of the open ones */
 	unsigned open_count;
 	unsigned busy; /* index in open[] of the socket that had something last */
@@ -144,7 +145,12 @@ void roci_udp_warn(struct udp_socket *s, const uint8_t gid[16], int err);
 /* The socket that packets to `av` leave from: the source where av->src_port is its port, else the one that receives. */
 struct udp_socket *roci_udp_source_of(struct roci_udp *udp, const struct roci_av *av);
 void roci_udp_close_sources(struct roci_udp *udp);
-/* Closes the source of GID `index`. Its port stays for roci_udp_source_port(), unless `forget`. */
+/* What is sent to the socket takes no room in its buffer from now on. Returns 0 or a negative errno. */
+int roci_udp_receive_nothing(int fd);
+/* Closes the socket of udp_route.c for GID `index`, if there is one. */
+void roci_udp_close_question(struct roci_udp *udp, unsigned index);
+/* Closes the source of GID `index`, and the socket of roci_udp_route(). Its port stays for roci_udp_source_port(),
+ * unless `forget`. */
 void roci_udp_close_source(struct roci_udp *udp, unsigned index, bool forget);
 
 /* GID `index` is ready: joins the groups on its interface. */

@@ -14,8 +14,7 @@
 #define PORTS    (65536 - PORT_MIN)
 #define DRAWS    64 /* then the kernel chooses one of its ephemeral ports */
 
-/* What is sent to the socket takes no room in its buffer. */
-static int receive_nothing(int fd)
+int roci_udp_receive_nothing(int fd)
 {
 	struct sock_filter drop = BPF_STMT(BPF_RET | BPF_K, 0);
 	struct sock_fprog program = {.len = 1, .filter = &drop};
@@ -65,7 +64,7 @@ static int open_source(const struct roci_gid_entry *from, uint16_t *port)
 
 	if (fd < 0)
 		return fd;
-	err = receive_nothing(fd);
+	err = roci_udp_receive_nothing(fd);
 	if (!err && (!*port || bind_port(fd, from, *port)))
 		err = bind_somewhere(fd, from);
 	if (!err) {
@@ -102,6 +101,7 @@ void roci_udp_close_source(struct roci_udp *udp, unsigned index, bool forget)
 {
 	struct udp_socket *s = &udp->sources[index];
 
+	roci_udp_close_question(udp, index);
 	if (s->fd >= 0)
 		roci_sys_close(s->fd);
 	s->fd = -1;

@@ -2,26 +2,25 @@
 /* The port and its tables: GIDs and the one P_Key. */
 #include <errno.h>
 #include <limits.h>
+#include <net/if.h>
 #include <netinet/in.h>
+#include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "engine/why.h"
 #include "verbs/context.h"
 #include "wire/mtu.h"
 
+#define SPEED_AGE_NS UINT64_C(1000000000)
+
 /* The size of struct ibv_port_attr in symbol version 1.1: up to and including `flags`. */
 #define COMPAT_PORT_ATTR_SIZE offsetof(struct ibv_port_attr, port_cap_flags2)
 
-/* From the kernel's Mbit/s. Interfaces without a speed (loopback) count as 10 Gbit/s. */
-void vb_port_speed(const char *ifname, uint8_t *width, uint8_t *speed)
+/* In Mbit/s; 0: the kernel does not tell. It takes a lock of the whole kernel for it. */
+static long read_speed(const char *ifname)
 {
-	static const struct {
-		long mbps;
-		uint8_t width,
-			speed; /* width 1: 1x, 2: 4x; speed 1: 2.5, 2: 5, 4: 10, 32: 25, 64: 50, 128: 100 Gbit/s */
-	} codes[] = {{2500, 1, 1},   {5000, 1, 2},    {10000, 1, 4},   {25000, 1, 32},    {40000, 2, 4},
-		     {50000, 1, 64}, {100000, 2, 32}, {200000, 2, 64}, {LONG_MAX, 2, 128}};
 	char path[64];
 	long mbps = 0;
 	snprintf(path, sizeof(path), "/sys/class/net/%s/speed", ifname);
@@ -31,6 +30,41 @@ void vb_port_speed(const char *ifname, uint8_t *width, uint8_t *speed)
 			mbps = 0;
 		fclose(f);
 	}
+	return mbps;
+}
+
+/* The same, as it was within the last second: each route of rdma_cm asks for it. */
+static long recent_speed(const char *ifname)
+{
+	static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+	static struct {
+		char ifname[IFNAMSIZ];
+		uint64_t read_at;
+		long mbps;
+	} last;
+	uint64_t now = roci_now();
+	if (pthread_mutex_trylock(&lock)) /* also in a child that was forked meanwhile */
+		return read_speed(ifname);
+	if (!last.read_at || now - last.read_at > SPEED_AGE_NS || strncmp(last.ifname, ifname, sizeof(last.ifname))) {
+		last.mbps = read_speed(ifname);
+		last.read_at = now;
+		snprintf(last.ifname, sizeof(last.ifname), "%s", ifname);
+	}
+	long mbps = last.mbps;
+	pthread_mutex_unlock(&lock);
+	return mbps;
+}
+
+/* Interfaces without a speed (loopback) count as 10 Gbit/s. */
+void vb_port_speed(const char *ifname, uint8_t *width, uint8_t *speed)
+{
+	static const struct {
+		long mbps;
+		uint8_t width,
+			speed; /* width 1: 1x, 2: 4x; speed 1: 2.5, 2: 5, 4: 10, 32: 25, 64: 50, 128: 100 Gbit/s */
+	} codes[] = {{2500, 1, 1},   {5000, 1, 2},    {10000, 1, 4},   {25000, 1, 32},    {40000, 2, 4},
+		     {50000, 1, 64}, {100000, 2, 32}, {200000, 2, 64}, {LONG_MAX, 2, 128}};
+	long mbps = recent_speed(ifname);
 	if (mbps <= 0)
 		mbps = 10000;
 	size_t i = 0;

@@ -1,0 +1,75 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * Whether there is a route to a peer, and what it carries. Each local address has a socket for that question, which is
+ * connected to one peer after the other: nothing is sent, and it costs a seventh of a socket for each question.
+ */
+#include <errno.h>
+#include <netinet/in.h>
+
+#include "device/sys.h"
+#include "device/udp_socket.h"
+#include "wire/gid.h"
+#include "wire/ip.h"
+
+/* UDP payload that one IP packet takes to where the socket is connected; 0: not known. */
+static uint32_t max_datagram(int fd, bool ipv4)
+{
+	int mtu, overhead = (ipv4 ? ROCI_IPV4_BYTES : ROCI_IPV6_BYTES) + ROCI_UDP_BYTES;
+	socklen_t len = sizeof(mtu);
+
+	if (roci_sys_getsockopt(fd, ipv4 ? IPPROTO_IP : IPPROTO_IPV6, ipv4 ? IP_MTU : IPV6_MTU, &mtu, &len))
+		return 0;
+	return mtu > overhead ? (uint32_t)(mtu - overhead) : 0;
+}
+
+/* Bound to the address and any port. */
+static int open_question(const struct roci_gid_entry *from)
+{
+	union udp_name here;
+	socklen_t len = roci_udp_name(&here, from->gid, from->ifindex);
+	int fd = roci_sys_socket(here.any.sa_family, SOCK_DGRAM | SOCK_CLOEXEC, 0), err;
+
+	if (fd < 0)
+		return -errno;
+	if (here.any.sa_family == AF_INET)
+		here.v4.sin_port = 0;
+	else
+		here.v6.sin6_port = 0;
+	err = roci_udp_receive_nothing(fd);
+	if (!err && roci_sys_bind(fd, &here.any, len))
+		err = -errno;
+	if (!err)
+		return fd;
+	roci_sys_close(fd);
+	return err;
+}
+
+static int unreachable(int err)
+{
+	return err == -EHOSTUNREACH || err == -EACCES || err == -EINVAL ? -ENETUNREACH : err;
+}
+
+int roci_udp_route(struct roci_udp *udp, unsigned index, const uint8_t dgid[16], uint32_t *carries)
+{
+	const struct roci_gid_entry *from = &udp->config.gids->entries[index];
+	union udp_name there;
+	socklen_t len = roci_udp_name(&there, dgid, from->ifindex);
+	int fd = udp->questions[index];
+
+	if (fd < 0)
+		fd = open_question(from);
+	if (fd < 0)
+		return unreachable(fd);
+	udp->questions[index] = fd;
+	if (roci_sys_connect(fd, &there.any, len))
+		return unreachable(-errno);
+	*carries = max_datagram(fd, roci_gid_is_ipv4(dgid));
+	return 0;
+}
+
+void roci_udp_close_question(struct roci_udp *udp, unsigned index)
+{
+	if (udp->questions[index] >= 0)
+		roci_sys_close(udp->questions[index]);
+	udp->questions[index] = -1;
+}
