@@ -43,7 +43,8 @@ bool roci_drive_events(struct roci_device *dev)
 	return any;
 }
 
-void roci_drive_report(struct roci_device *dev, uint64_t now)
+/* Reports events, and drives connections. */
+static void report(struct roci_device *dev, uint64_t now)
 {
 	roci_drive_events(dev);
 	roci_cm_host_drive(dev, now);
@@ -55,7 +56,7 @@ unsigned roci_drive(struct roci_device *dev, uint64_t now)
 
 	if (roci_turns_send_after_turn(&dev->turns, now, moved, roci_progress_last_call(dev)))
 		moved += roci_transmit(dev, now);
-	roci_drive_report(dev, now);
+	report(dev, now);
 	return moved;
 }
 
@@ -63,11 +64,11 @@ unsigned roci_drive_wait(struct roci_device *dev, uint64_t now, roci_ready_fn *r
 {
 	unsigned received = receive_all(dev, now), sent;
 
-	roci_drive_report(dev, now);
+	report(dev, now);
 	if (ready(arg) && !roci_turns_send_before_event(&dev->turns, received))
 		return received;
 	sent = roci_transmit(dev, now);
-	roci_drive_report(dev, now);
+	report(dev, now);
 	return received + sent;
 }
 
@@ -103,7 +104,7 @@ void roci_drive_call(struct roci_device *dev, uint64_t now)
 {
 	if (roci_turns_send_after_call(&dev->turns))
 		roci_transmit(dev, now);
-	roci_drive_report(dev, now);
+	report(dev, now);
 }
 
 void roci_drive_deferred(struct roci_device *dev, uint64_t now)

@@ -18,8 +18,6 @@ unsigned roci_drive_poll(struct roci_device *dev, uint64_t now);
 void roci_drive_call(struct roci_device *dev, uint64_t now);
 /* A program polls. True: there is nothing to do for it, as far as can be told without the time. */
 bool roci_drive_peek(struct roci_device *dev);
-/* Reports events, and drives connections. */
-void roci_drive_report(struct roci_device *dev, uint64_t now);
 /* Reports events only. Returns whether there were any: then connections are to be driven. */
 bool roci_drive_events(struct roci_device *dev);
 /* Sends what a call or poll deferred. */
