@@ -12,13 +12,20 @@
 #define CHUNK_CIPHER_KEY_BYTES 32
 #define CHUNK_CIPHER_TAG_BYTES 16
 
+struct gcm_wide;
+
 struct chunk_cipher {
-	struct evp_cipher_ctx_st *seal, *open; /* the key is in them */
+	struct gcm_wide *wide;                 /* NULL: OpenSSL does it. The key is in it, or */
+	struct evp_cipher_ctx_st *seal, *open; /* in these */
 	bool encrypt;
 };
 
 /* 0 or -ENOMEM. A key is for one of the two uses. */
 int chunk_cipher_init(struct chunk_cipher *c, const uint8_t key[CHUNK_CIPHER_KEY_BYTES], bool encrypt);
+/* The same, without the library that is faster. */
+int chunk_cipher_init_openssl(struct chunk_cipher *c, const uint8_t key[CHUNK_CIPHER_KEY_BYTES], bool encrypt);
+/* Whether the faster library does it. */
+bool chunk_cipher_is_wide(const struct chunk_cipher *c);
 void chunk_cipher_destroy(struct chunk_cipher *c);
 bool chunk_cipher_ready(const struct chunk_cipher *c);
 

@@ -1,0 +1,104 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+#include "mover/gcm_wide.h"
+
+#ifdef ROCI_IPSEC_MB
+
+#include <pthread.h>
+#include <stdlib.h>
+
+#include <intel-ipsec-mb.h>
+#include <openssl/crypto.h>
+
+#define NEEDED (IMB_FEATURE_VAES | IMB_FEATURE_VPCLMULQDQ | IMB_FEATURE_SELF_TEST_PASS)
+
+struct gcm_wide {
+	struct gcm_key_data key;
+	struct gcm_context_data context;
+};
+
+/* The library's table of functions, chosen by the processor. Read only once it has been made; lives as long as the
+ * process. NULL: the processor has no such instructions. */
+static IMB_MGR *manager;
+static pthread_once_t once = PTHREAD_ONCE_INIT;
+
+static void make_manager(void)
+{
+	IMB_MGR *m = alloc_mb_mgr(0);
+	IMB_ARCH arch;
+
+	if (!m)
+		return;
+	init_mb_mgr_auto(m, &arch);
+	if (imb_get_errno(m) == 0 && (m->features & NEEDED) == NEEDED)
+		manager = m;
+	else
+		free_mb_mgr(m);
+}
+
+struct gcm_wide *gcm_wide_create(const uint8_t key[GCM_WIDE_KEY_BYTES])
+{
+	struct gcm_wide *g;
+
+	pthread_once(&once, make_manager);
+	if (!manager)
+		return NULL;
+	g = aligned_alloc(_Alignof(struct gcm_wide), sizeof(*g));
+	if (g)
+		IMB_AES256_GCM_PRE(manager, key, &g->key);
+	return g;
+}
+
+void gcm_wide_destroy(struct gcm_wide *g)
+{
+	if (g)
+		OPENSSL_cleanse(g, sizeof(*g));
+	free(g);
+}
+
+void gcm_wide_seal(struct gcm_wide *g, const uint8_t nonce[GCM_WIDE_NONCE_BYTES], uint8_t *data, size_t len,
+		   uint8_t tag[GCM_WIDE_TAG_BYTES])
+{
+	IMB_AES256_GCM_ENC(manager, &g->key, &g->context, data, data, len, nonce, nonce, 0, tag, GCM_WIDE_TAG_BYTES);
+}
+
+void gcm_wide_open(struct gcm_wide *g, const uint8_t nonce[GCM_WIDE_NONCE_BYTES], uint8_t *data, size_t len,
+		   uint8_t tag[GCM_WIDE_TAG_BYTES])
+{
+	IMB_AES256_GCM_DEC(manager, &g->key, &g->context, data, data, len, nonce, nonce, 0, tag, GCM_WIDE_TAG_BYTES);
+}
+
+void gcm_wide_authenticate(struct gcm_wide *g, const uint8_t nonce[GCM_WIDE_NONCE_BYTES], const uint8_t *data,
+			   size_t len, uint8_t tag[GCM_WIDE_TAG_BYTES])
+{
+	IMB_AES256_GMAC_INIT(manager, &g->key, &g->context, nonce, GCM_WIDE_NONCE_BYTES);
+	IMB_AES256_GMAC_UPDATE(manager, &g->key, &g->context, data, len);
+	IMB_AES256_GMAC_FINALIZE(manager, &g->key, &g->context, tag, GCM_WIDE_TAG_BYTES);
+}
+
+#else
+
+struct gcm_wide *gcm_wide_create(const uint8_t key[GCM_WIDE_KEY_BYTES])
+{
+	return NULL;
+}
+
+void gcm_wide_destroy(struct gcm_wide *g)
+{
+}
+
+void gcm_wide_seal(struct gcm_wide *g, const uint8_t nonce[GCM_WIDE_NONCE_BYTES], uint8_t *data, size_t len,
+		   uint8_t tag[GCM_WIDE_TAG_BYTES])
+{
+}
+
+void gcm_wide_open(struct gcm_wide *g, const uint8_t nonce[GCM_WIDE_NONCE_BYTES], uint8_t *data, size_t len,
+		   uint8_t tag[GCM_WIDE_TAG_BYTES])
+{
+}
+
+void gcm_wide_authenticate(struct gcm_wide *g, const uint8_t nonce[GCM_WIDE_NONCE_BYTES], const uint8_t *data,
+			   size_t len, uint8_t tag[GCM_WIDE_TAG_BYTES])
+{
+}
+
+#endif
