@@ -12,6 +12,7 @@ next program. Prints every round, the medians and the ratios; --json prints the 
 standard error.
 
 A NAME of --only is one of those that the output has, or `roci send` with any options: --only 'roci send,roci send --qps 1,nc'.
+`one host` is `roci send` with both ends in one namespace, where it takes the local path; cp is to be compared with it.
 `before` stands for `roci send` of the build that --before names, to measure both in the same run, and takes options too.
 
 Needs the packages of `scripts/install-deps.sh --bench`; ssh and scp need root, because sshd does. Nothing here fails for being slow.
@@ -56,19 +57,19 @@ class Wire:
     def cp(self, source, target):
         self.call(self.sender, 'cp', '-a', source, target)
 
-    def roci_send(self, source, target, *options, roci=None):
-        roci = roci or self.roci
+    def roci_send(self, source, target, *options, roci=None, receiver_host=None):
+        roci, there = roci or self.roci, receiver_host or self.receiver
         port, ticket = next_port(), f'{self.scratch}/ticket'
         if os.path.exists(ticket):
             os.unlink(ticket)
-        receiver = self.receiver.start(roci, 'recv', '--device', 'embedded', '--dir', target, '--port', str(port), '--once',
-                                       '--ticket-file', ticket, '--bind', self.receiver.address, '--quiet', plain=True)
+        receiver = there.start(roci, 'recv', '--device', 'embedded', '--dir', target, '--port', str(port), '--once',
+                               '--ticket-file', ticket, '--bind', there.address, '--quiet', plain=True)
         try:
             wait_until('the ticket', lambda: os.path.exists(ticket) and os.path.getsize(ticket) or not receiver.running())
             time.sleep(0.3)
             start = time.monotonic()
             self.call(self.sender, roci, 'send', '--device', 'embedded', '--quiet', *options, '--ticket-file', ticket, source,
-                      f'{self.receiver.address}:{port}')
+                      f'{there.address}:{port}')
             took = time.monotonic() - start
             check(receiver.wait(30) == 0, receiver.report())
             return took
@@ -137,6 +138,8 @@ class Wire:
         words = name.split()
         if words[0] == 'before':
             return self.roci_send(source, target, *words[1:], roci=self.before)
+        if words[:2] == ['one', 'host']:
+            return self.roci_send(source, target, *words[2:], receiver_host=self.sender)
         if words[:2] == ['roci', 'send']:
             return self.roci_send(source, target, *words[2:])
         return getattr(self, OTHERS[name])(source, target)
@@ -144,14 +147,14 @@ class Wire:
 
 OTHERS = {'nc': 'nc', 'rsync': 'rsync', 'rsync over ssh': 'rsync_ssh', 'scp': 'scp', 'cp (no network)': 'cp'}
 NAMES = ['roci send', 'roci send --mode read', 'roci send --mode send', 'roci send --qps 1', 'roci send --qps 2',
-         'roci send --qps 4', 'roci send --no-encrypt', 'roci send --no-encrypt --mode send', 'before', *OTHERS]
+         'roci send --qps 4', 'roci send --no-encrypt', 'roci send --no-encrypt --mode send', 'one host', 'before', *OTHERS]
 
 
 def left_out(name, before=None):
     """Why a program of --only cannot be measured, or None."""
     if name.startswith('before'):
         return None if before else '--before names no build'
-    if name.startswith('roci send'):
+    if name.startswith(('roci send', 'one host')):
         return None
     check(name in OTHERS, f'no program {name}; there are: {", ".join(NAMES)}')
     tool = 'sshd' if name in ('scp', 'rsync over ssh') else name.split()[0]
