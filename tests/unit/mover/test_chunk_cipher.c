@@ -70,7 +70,8 @@ static void any_change_is_noticed(void **state)
 	}
 }
 
-/* Test case 14 of McGrew and Viega, "The Galois/Counter Mode of Operation": 16 zero bytes under a zero key and nonce. */
+/* Test case 14 of McGrew and Viega, "The Galois/Counter Mode of Operation": 16 zero bytes under a zero key and nonce.
+ */
 static void a_known_answer(void **state)
 {
 	static const uint8_t zeros[CHUNK_CIPHER_KEY_BYTES],
