@@ -26,7 +26,8 @@ static inline struct cursor_out cursor_out(void *buffer, size_t room)
 
 static inline struct cursor_in cursor_in(const void *bytes, size_t len)
 {
-	return (struct cursor_in){.at = bytes, .end = (const uint8_t *)bytes + len};
+	/* C11 6.5.6: nothing may be added to NULL, which stands for no bytes. */
+	return (struct cursor_in){.at = bytes, .end = len ? (const uint8_t *)bytes + len : bytes};
 }
 
 static inline size_t cursor_written(const struct cursor_out *out)
