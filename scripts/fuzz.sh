@@ -9,7 +9,7 @@
 set -u
 cd "$(dirname "$0")/.." || exit 1
 build=${BUILD:-build-fuzz}
-all='packet engine cm mover receiver sender capture rsocket'
+all='packet engine cm mover receiver sender capture rsocket local'
 usage()
 {
 	echo "usage: fuzz.sh MINUTES [$(echo "$all" | tr ' ' '|')]..." >&2
