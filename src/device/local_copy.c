@@ -29,7 +29,8 @@ static unsigned cut(const struct roci_span *spans, unsigned count, uint64_t from
 			continue;
 		}
 		part = spans[i].len - from < len ? spans[i].len - from : len;
-		out[n++] = (struct iovec){(char *)spans[i].base + from, part};
+		/* a number: it may be the peer's, and say anything */
+		out[n++] = (struct iovec){(void *)((uintptr_t)spans[i].base + from), part};
 		from = 0;
 		len -= part;
 	}
@@ -44,7 +45,7 @@ static unsigned split_tail(struct iovec *parts, unsigned count)
 	if (end->iov_len <= TAIL)
 		return count;
 	end->iov_len -= TAIL;
-	end[1] = (struct iovec){(char *)end->iov_base + end->iov_len, TAIL};
+	end[1] = (struct iovec){(void *)((uintptr_t)end->iov_base + end->iov_len), TAIL};
 	return count + 1;
 }
 

@@ -168,6 +168,21 @@ static void it_is_told_what_is_mapped(void **state)
 	munmap(pages, 4 * 4096);
 }
 
+/* The peer's places are its own affair: they are numbers here. Found by fuzz_local. */
+static void a_place_may_be_any_number(void **state)
+{
+	struct roci_span here = {mine, 100};
+	const uintptr_t places[] = {0, 1, UINTPTR_MAX, UINTPTR_MAX - 50, (uintptr_t)1 << 63};
+
+	for (unsigned i = 0; i < sizeof(places) / sizeof(*places); i++) {
+		struct roci_span there = {(void *)places[i], 100};
+
+		assert_true(roci_local_copy(&m, true, &here, 1, &there, 1, true) < 0);
+		assert_true(roci_local_copy(&m, false, &here, 1, &there, 1, true) < 0);
+	}
+	assert_untouched();
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -176,6 +191,7 @@ int main(void)
 		cmocka_unit_test_setup_teardown(another_address_space_is_not_touched, make, drop),
 		cmocka_unit_test_setup_teardown(another_value_is_not_believed, make, drop),
 		cmocka_unit_test_setup_teardown(a_forked_child_has_no_guard, make, drop),
+		cmocka_unit_test_setup_teardown(a_place_may_be_any_number, make, drop),
 		cmocka_unit_test_setup_teardown(a_dead_process_is_an_error, make, drop),
 		cmocka_unit_test(it_is_told_what_is_mapped),
 	};
