@@ -53,16 +53,25 @@ bool roci_lock_try(struct roci_lock *lock)
 	return true;
 }
 
-/* (By the wall's clock: the thread sanitizer of GCC 12 does not know pthread_mutex_clocklock().) */
+/* The thread sanitizer of GCC 12 does not know pthread_mutex_clocklock(), and gets the wall's clock, which may be set
+ * while a thread waits. */
+#ifdef __SANITIZE_THREAD__
+#define SOON_CLOCK                         CLOCK_REALTIME
+#define lock_until(mutex, clock, deadline) pthread_mutex_timedlock(mutex, deadline)
+#else
+#define SOON_CLOCK                         CLOCK_MONOTONIC
+#define lock_until(mutex, clock, deadline) pthread_mutex_clocklock(mutex, clock, deadline)
+#endif
+
 bool roci_lock_take_soon(struct roci_lock *lock)
 {
 	int cancel_state = disable_cancel(), err;
 	struct timespec until;
 
-	clock_gettime(CLOCK_REALTIME, &until);
+	clock_gettime(SOON_CLOCK, &until);
 	until.tv_sec++;
 	atomic_fetch_add_explicit(&lock->waiting, 1, memory_order_relaxed);
-	err = pthread_mutex_timedlock(&lock->mutex, &until);
+	err = lock_until(&lock->mutex, SOON_CLOCK, &until);
 	atomic_fetch_sub_explicit(&lock->waiting, 1, memory_order_relaxed);
 	if (err)
 		pthread_setcancelstate(cancel_state, NULL);

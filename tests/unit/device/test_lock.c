@@ -2,9 +2,22 @@
 #include "../test.h"
 
 #include <sched.h>
+#include <sys/syscall.h>
 #include <unistd.h>
 
 #include "device/lock.h"
+
+/* The wall's clock is a day ahead while the lock looks at it, and then set back. */
+static bool is_ahead;
+
+int clock_gettime(clockid_t clock, struct timespec *ts)
+{
+	int result = (int)syscall(SYS_clock_gettime, clock, ts);
+
+	if (clock == CLOCK_REALTIME && is_ahead)
+		ts->tv_sec += 86400;
+	return result;
+}
 
 static struct roci_lock lock;
 static atomic_bool taken;
@@ -86,6 +99,20 @@ static void one_that_is_held_is_refused(void **state)
 	roci_lock_release(&lock);
 }
 
+static void a_clock_that_is_set_lets_nobody_wait(void **state)
+{
+#ifdef __SANITIZE_THREAD__
+	skip(); /* see roci_lock_take_soon() */
+#endif
+	is_ahead = true;
+	alarm(60);
+	roci_lock_take(&lock);
+	assert_false(another_gets_it(take_it_soon)); /* after a second, not after a day */
+	roci_lock_release(&lock);
+	alarm(0);
+	is_ahead = false;
+}
+
 static void *take_it(void *arg)
 {
 	roci_lock_take(&lock);
@@ -123,6 +150,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test_setup_teardown(nobody_is_cancelled_while_it_holds_it, start, finish),
 		cmocka_unit_test_setup_teardown(one_that_is_held_is_refused, start, finish),
+		cmocka_unit_test_setup_teardown(a_clock_that_is_set_lets_nobody_wait, start, finish),
 		cmocka_unit_test_setup_teardown(who_gives_way_lets_another_have_it, start, finish),
 		cmocka_unit_test_setup_teardown(a_forked_child_may_take_it, start, finish),
 	};
