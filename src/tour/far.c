@@ -77,6 +77,25 @@ static void fill(const struct far *far, struct pollfd fds[FD_COUNT])
 	}
 }
 
+/* poll() takes no more entries than the process may have descriptors (RLIMIT_NOFILE), so it gets only those in use. */
+static int poll_used(struct pollfd fds[FD_COUNT], int timeout_ms)
+{
+	struct pollfd used[FD_COUNT];
+	unsigned at[FD_COUNT], count = 0;
+	int n;
+
+	for (unsigned i = 0; i < FD_COUNT; i++) {
+		if (fds[i].fd < 0)
+			continue;
+		at[count] = i;
+		used[count++] = fds[i];
+	}
+	n = poll(used, count, timeout_ms);
+	for (unsigned i = 0; n > 0 && i < count; i++)
+		fds[at[i]].revents = used[i].revents;
+	return n;
+}
+
 static void serve(struct far *far, struct session *s, const struct pollfd *completions, const struct pollfd *socket)
 {
 	if (s->state == SESSION_FREE)
@@ -99,7 +118,7 @@ void far_run(struct far *far)
 
 	for (;;) {
 		fill(far, fds);
-		if (poll(fds, FD_COUNT, record_on() ? RECORD_MS : TICK_MS) < 0 && errno != EINTR)
+		if (poll_used(fds, record_on() ? RECORD_MS : TICK_MS) < 0 && errno != EINTR)
 			break;
 		if (fds[FD_STOP].revents || fds[FD_END].revents || tour_stopped())
 			break;
