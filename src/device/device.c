@@ -69,7 +69,7 @@ static int open_on_host(struct roci_device *dev)
 	err = roci_progress_start(dev);
 	if (!err)
 		return 0;
-	roci_device_open_failed("thread", err);
+	roci_device_open_failed(err == -ENOMEM ? "a thread (see `ulimit -v` and `ulimit -u`)" : "a thread", err);
 	roci_local_close(&dev->local);
 	roci_links_close(&dev->links);
 err_close_cm:

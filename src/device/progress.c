@@ -237,6 +237,8 @@ int roci_progress_start(struct roci_device *dev)
 	sigfillset(&all);
 	pthread_sigmask(SIG_SETMASK, &all, &before);
 	err = -pthread_create(&dev->progress.thread, NULL, thread_main, dev);
+	if (err == -EAGAIN) /* pthread_create(3): no room for its stack, or too many threads; no use to try again */
+		err = -ENOMEM;
 	pthread_sigmask(SIG_SETMASK, &before, NULL);
 	if (!err)
 		pthread_setname_np(dev->progress.thread, "roci0");

@@ -188,6 +188,16 @@ static const struct explanation rows[] = {
 	},
 	{
 		.kind = EXPLAIN_ERRNO,
+		.code = EMFILE,
+		.name = "EMFILE",
+		.phrases = "too many open files",
+		.title = "this process has as many files open as it may: raise `ulimit -n`",
+		.meaning = "A device, a completion channel and an event channel have descriptors, and so has each "
+			   "connection of some programs. An RDMA program needs 64 at least.",
+		.look = "this side: `ulimit -n`; in a container: --ulimit nofile=1024",
+	},
+	{
+		.kind = EXPLAIN_ERRNO,
 		.code = EAGAIN,
 		.name = "EAGAIN",
 		.phrases = "resource temporarily unavailable",
