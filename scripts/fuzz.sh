@@ -9,7 +9,7 @@
 set -u
 cd "$(dirname "$0")/.." || exit 1
 build=${BUILD:-build-fuzz}
-all='packet engine cm mover receiver sender capture rsocket local'
+all='packet engine blind cm mover receiver sender capture rsocket local door'
 usage()
 {
 	echo "usage: fuzz.sh MINUTES [$(echo "$all" | tr ' ' '|')]..." >&2
