@@ -244,4 +244,5 @@ if __name__ == '__main__':
     isolate()
     loopback = Host('loopback')
     host_a, host_b = veth_pair()
-    sys.exit(tap(CASES, quick=lambda name: 'minute' not in name))
+    slow = ('old', 'address', 'interfaces', 'monotonic', 'stopped')
+    sys.exit(tap(CASES, quick=lambda name: not any(word in name for word in slow)))

@@ -331,7 +331,12 @@ static void accept_control(struct rdma_cm_id *id)
 	mover_peer_init(&world.peer, mover_secure_server(know_ticket, ticket.secret));
 	world.peer.control = fake_qp_of(id);
 	world.control = id;
-	world.gone = world.proposed = world.answered = false;
+	world.gone = world.proposed = world.answered = world.end_came = false;
+	world.offered = world.judged = 0;
+	world.offer_count = world.complete_count = 0;
+	world.seq = 0;
+	world.last.bytes = 0;
+	memset(world.lanes, 0, sizeof(world.lanes));
 }
 
 void fake_called(struct rdma_cm_id *id, enum fake_call call, const struct rdma_conn_param *param)
@@ -431,7 +436,8 @@ static void run_session(void)
 			   .chunk_bytes = CHUNK_BYTES,
 			   .qps = LANES,
 			   .no_uring = true,
-			   .poll = true},
+			   .poll = true,
+			   .retry_ms = one_in(8) ? 20 : 0},
 		.paths = paths,
 		.path_count = 1,
 		.host = "127.0.0.1",
