@@ -37,7 +37,7 @@ static struct {
 	uint32_t rq_psn, sq_psn, rkey; /* secrets */
 	uint16_t port;
 	bool knows_psns;  /* and the port; else the R_Key */
-	uint64_t answers; /* READ and atomic responses */
+	uint64_t answers; /* READ responses with content, and atomic ones */
 } world;
 
 static unsigned long forged, answered; /* in all runs: packets of the attacker, and of them those that got a NAK */
@@ -143,7 +143,9 @@ static void send_out(void)
 		for (unsigned i = 0; i < batch.count; i++) {
 			const struct roci_opcode_info *info = roci_opcode_info(batch.packets[i].header[0]);
 
-			world.answers += info->kind == ROCI_KIND_READ_RESPONSE || info->kind == ROCI_KIND_ATOMIC_ACK;
+			/* A FLUSH that seems to be a duplicate is acknowledged by an empty READ response, to the peer. */
+			world.answers += info->kind == ROCI_KIND_ATOMIC_ACK ||
+					 (info->kind == ROCI_KIND_READ_RESPONSE && batch.packets[i].payload_len);
 			answered += info->kind == ROCI_KIND_ACK && batch.packets[i].header[12] & ROCI_AETH_NAK;
 		}
 		roci_engine_tx_done(world.e, world.now);
