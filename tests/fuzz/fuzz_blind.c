@@ -143,7 +143,8 @@ static void send_out(void)
 		for (unsigned i = 0; i < batch.count; i++) {
 			const struct roci_opcode_info *info = roci_opcode_info(batch.packets[i].header[0]);
 
-			/* A FLUSH that seems to be a duplicate is acknowledged by an empty READ response, to the peer. */
+			/* A FLUSH that seems to be a duplicate is acknowledged by an empty READ response, to the peer.
+			 */
 			world.answers += info->kind == ROCI_KIND_ATOMIC_ACK ||
 					 (info->kind == ROCI_KIND_READ_RESPONSE && batch.packets[i].payload_len);
 			answered += info->kind == ROCI_KIND_ACK && batch.packets[i].header[12] & ROCI_AETH_NAK;
