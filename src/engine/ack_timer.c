@@ -1,14 +1,15 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 #include "engine/ack_timer.h"
 
-#define PROBE_MIN_NS   UINT64_C(4000000)   /* the peer may wait for a processor that long */
-#define PROBE_FIRST_NS UINT64_C(100000000) /* where no round trip was measured yet */
-#define PROBE_RTTS     4                   /* round trips of silence before a probe */
-#define PROBES_MAX     8                   /* doublings of that time */
-#define PROBES_ALONE   4                   /* then the oldest packets are sent again, too */
-#define GRACE_NS       UINT64_C(200000000) /* added to the earliest time that the standard allows */
-#define FAR_NS         UINT64_C(1000000)   /* a round trip that is longer than threads wait for a processor, mostly */
-#define FAR_RTTS       4                   /* round trips: a probe and its answer come before a timeout */
+#define PROBE_MIN_NS   UINT64_C(4000000)    /* the peer may wait for a processor that long */
+#define PROBE_FIRST_NS UINT64_C(100000000)  /* where no round trip was measured yet */
+#define PROBE_RTTS     4                    /* round trips of silence before a probe */
+#define PROBES_MAX     8                    /* doublings of that time */
+#define PROBES_ALONE   4                    /* then the oldest packets are sent again, too */
+#define GRACE_NS       UINT64_C(200000000)  /* added to the earliest time that the standard allows */
+#define FAR_NS         UINT64_C(1000000)    /* a round trip that is longer than threads wait for a processor, mostly */
+#define FAR_RTTS       4                    /* round trips: a probe and its answer come before a timeout */
+#define FAR_MOST_NS    UINT64_C(3000000000) /* the first sample may be one of a packet that was sent several times */
 
 /* IBTA 9.7.6.1.3: silence is a timeout after 4.096 us * 2^timeout at the earliest, and after four times that at the
  * latest. Both ends may be threads that wait for a processor, so within these bounds they get some grace. It delays no
@@ -23,7 +24,9 @@ static uint64_t timeout_ns(unsigned timeout)
 /* A peer that is farther away than the standard's bounds allow for cannot have answered yet. */
 static uint64_t far_ns(uint64_t srtt)
 {
-	return srtt >= FAR_NS ? FAR_RTTS * srtt + GRACE_NS : 0;
+	uint64_t wait = FAR_RTTS * srtt < FAR_MOST_NS ? FAR_RTTS * srtt : FAR_MOST_NS;
+
+	return srtt >= FAR_NS ? wait + GRACE_NS : 0;
 }
 
 void roci_ack_timer_restart(struct roci_ack_timer *t, uint64_t now, unsigned timeout, uint64_t srtt)
