@@ -199,9 +199,14 @@ void roci_local_ring_revoke_responses(struct roci_local_writer *w, uint64_t base
 /* A writer that has gone mad could show the same records again and again. */
 static bool is_there(struct roci_local_reader *r, uint32_t size)
 {
-	if (r->head + size - r->tail > ROOM / 2)
+	const int64_t most = ROOM / 2;
+	int64_t beyond = (int64_t)(r->head + size - r->tail);
+
+	if (beyond > most) {
 		r->tail = atomic_load_explicit(&r->ring->tail, memory_order_relaxed);
-	return r->head + size - r->tail <= ROOM / 2 || r->tail - (r->head + size) <= ROOM;
+		beyond = (int64_t)(r->head + size - r->tail);
+	}
+	return beyond <= most && beyond >= -2 * most;
 }
 
 int roci_local_ring_get(struct roci_local_reader *r, struct roci_local_packet *packet)
