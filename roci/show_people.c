@@ -76,7 +76,7 @@ static void connected(struct show *show, const struct mover_event *event)
 		event->encrypted ? "" : ", contents not encrypted", event->open ? ", without a ticket" : "");
 }
 
-/* "rtt 20.3 ms, 12 resent", as far as it is known. */
+/* "rtt 20.3 ms, 12 resent", as far as it is known. On a line of 80 columns this leaves room for the bar. */
 static void path_is_like(const struct show *show, const struct mover_event *event, char *text, size_t room)
 {
 	double ms = (double)event->round_trip_ns / 1e6;
@@ -85,21 +85,20 @@ static void path_is_like(const struct show *show, const struct mover_event *even
 	*text = 0;
 	if (event->round_trip_ns)
 		len = (size_t)snprintf(text, room, "rtt %.*f ms", ms < 0.995 ? 2 : ms < 99.5 ? 1 : 0, ms);
-	if (show->resent_known && len < room)
+	if (show->resent && len < room)
 		snprintf(text + len, room - len, "%s%llu resent", len ? ", " : "", (unsigned long long)show->resent);
 }
 
 static void progress(struct show *show, const struct mover_event *event)
 {
 	const struct mover_totals *t = &event->totals;
-	char done[UNITS_CHARS], total[UNITS_CHARS], rate[UNITS_CHARS], path[100], where[200];
+	char done[UNITS_CHARS], total[UNITS_CHARS], rate[UNITS_CHARS], path[100];
 
 	if (show->quiet)
 		return;
 	path_is_like(show, event, path, sizeof(path));
-	snprintf(where, sizeof(where), "%s%s%s", path, *path ? "  " : "", show->where);
 	if (show->bar.out) {
-		bar_draw(&show->bar, t->bytes_done, t->bytes_total, event->bytes_per_s, where);
+		bar_draw(&show->bar, t->bytes_done, t->bytes_total, event->bytes_per_s, *path ? path : show->where);
 	} else if (t->elapsed_ns >= show->printed_at_ns + LINE_EVERY_NS || t->elapsed_ns < show->printed_at_ns) {
 		show->printed_at_ns = t->elapsed_ns;
 		begin(show, event->session);

@@ -131,7 +131,7 @@ def bar():
                                         '@' + recv.ticket)
             check(status == OK, shown)
             recv.ends()
-        check(bool(re.search(r'\d+%  [\d.]+ [KM]iB of 4\.00 MiB  .*iB/s  .* left  roci0 over shared memory', shown)) == (color is not None), shown)
+        check(bool(re.search(r'\d+%  [\d.]+ [KM]iB of 4\.00 MiB  .*iB/s  .* left  rtt [\d.]+ ms', shown)) == (color is not None), shown)
         check(bool(re.search(r'\x1b\[\d+m', shown)) == bool(color), f'colour with {env}:\n{shown!r}')
         says(r'sent 1 entry, 4\.00 MiB in ', shown)
     with Recv('--dir', into, '--once', '--quiet') as recv:

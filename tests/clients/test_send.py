@@ -332,7 +332,7 @@ def path_is_like():
         status, shown = on_terminal('env', *(f'{k}={v}' for k, v in lossy.items()), 'TERM=xterm', 'COLUMNS=200', ROCI, 'send',
                                     '--limit-rate', '3M', path, '@' + recv.ticket, answers=[])
         check(status == OK, shown)
-        says(r' [KM]iB/s  .*rtt [0-9.]+ ms', shown)
+        says(r' [KM]iB/s  .*rtt [0-9.]+ ms, [0-9]+ resent', shown)
         recv.process.popen.send_signal(signal.SIGTERM)
         recv.ends()
     into = folder('path-like-json')
