@@ -97,7 +97,8 @@ static const struct explanation rows[] = {
 			"the far end may have answered that there is no such service: then the status is positive.",
 		.look = "the far end, and the way to it",
 		.causes = {"no RDMA software runs at the far end: nobody has port 4791, or the device is down",
-			   "a firewall drops UDP port 4791",
+			   "a firewall drops UDP port 4791, or a router (NAT) in front of the far end does not forward "
+			   "it",
 			   "the two sides do not speak the same protocol: RoCE v1 and v2, RoCE and iWARP",
 			   "the listener does not take its events"},
 		.steps = {"`ping` first, then `rping -s` there and `rping -c -a ADDRESS` here",

@@ -83,7 +83,9 @@ static void fail_refused(struct sender *x)
 		session_fail(
 			&x->s, MOVER_NO_CONNECT,
 			"no RDMA program runs at %s: nothing listens there on UDP port 4791; start `roci recv` there, "
-			"and then send again",
+			"and then send again. If that is the address of a router (NAT) in front of the receiver, let "
+			"it "
+			"forward UDP port 4791 to the receiver; --port needs no forwarding",
 			host);
 	else if (conn->err == -EHOSTUNREACH || conn->err == -ENETUNREACH)
 		session_fail(&x->s, MOVER_NO_CONNECT, "%s cannot be reached: %s; is it on, and in this network?", host,
@@ -91,7 +93,8 @@ static void fail_refused(struct sender *x)
 	else
 		session_fail(&x->s, MOVER_NO_CONNECT,
 			     "no answer from %s port %u; is `roci recv` running there, on a device of the same kind, "
-			     "and UDP port 4791 open between the machines?",
+			     "and UDP port 4791 open between the machines? A router (NAT) in front of the receiver "
+			     "has to forward UDP port 4791 to it; one in front of the sender does no harm",
 			     host, port);
 }
 
