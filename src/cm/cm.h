@@ -80,6 +80,8 @@ struct roci_cm_nat_found {
 };
 /* The connection with QP `qpn` of `gid`, if one of its ends is behind a NAT. */
 bool roci_cm_find_nat(const struct roci_cm *cm, const uint8_t gid[16], uint32_t qpn, struct roci_cm_nat_found *out);
+/* This end, which is behind a NAT, sends from another address from now on. */
+void roci_cm_rehome(struct roci_cm *cm, const uint8_t old[16], const uint8_t gid[16]);
 /* The peer of the connection with this token, which is behind a NAT, has proved that it gets what is sent to nat->port
  * of gid. */
 void roci_cm_moved(struct roci_cm *cm, const uint8_t gid[16], const struct roci_cm_nat *nat);

@@ -88,3 +88,16 @@ void roci_cm_moved(struct roci_cm *cm, const uint8_t gid[16], const struct roci_
 			move_to(x, gid, nat);
 	}
 }
+
+void roci_cm_rehome(struct roci_cm *cm, const uint8_t old[16], const uint8_t gid[16])
+{
+	for (struct roci_list *l = cm->natted.next; l != &cm->natted; l = l->next) {
+		struct roci_exchange *x = natted_at(l);
+
+		if (!x->cookie || memcmp(x->local_gid, old, 16))
+			continue;
+		memcpy(x->local_gid, gid, 16);
+		memcpy(x->path->sgid, gid, 16);
+		x->ifindex = x->path->ifindex = 0;
+	}
+}

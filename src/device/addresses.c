@@ -7,6 +7,7 @@
 #include <stdio.h>
 
 #include "device/device_state.h"
+#include "device/nat.h"
 #include "device/sys.h"
 
 /* How often a thread looks that drives without sleeping, or naps. One that sleeps is woken. */
@@ -137,6 +138,7 @@ static void follow(struct roci_device *dev, int count)
 	warn_lost(&table, change.unready & used);
 	roci_udp_follow(dev->links.udp, &change);
 	roci_cm_host_follow(dev, &change);
+	roci_nat_rehome(dev, roci_now());
 	is_up = roci_gids_first(&dev->gids);
 	if (change.visible)
 		report(dev, ROCI_EVENT_GID_CHANGE);

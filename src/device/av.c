@@ -12,6 +12,24 @@
 #include "wire/gid.h"
 #include "wire/ip.h"
 
+int roci_device_source_of(const uint8_t dgid[16], uint8_t sgid[16])
+{
+	union udp_name name;
+	socklen_t len = roci_udp_name(&name, dgid, 0);
+	int err = 0, fd = roci_sys_socket(name.any.sa_family, SOCK_DGRAM | SOCK_CLOEXEC, 0);
+
+	if (fd < 0)
+		return -errno;
+	if (roci_sys_connect(fd, &name.any, len) || roci_sys_getsockname(fd, &name.any, &len))
+		err = -errno;
+	else if (name.any.sa_family == AF_INET)
+		roci_gid_from_ipv4(sgid, &name.v4.sin_addr);
+	else
+		memcpy(sgid, &name.v6.sin6_addr, 16);
+	roci_sys_close(fd);
+	return err;
+}
+
 int roci_device_make_av(struct roci_device *dev, const struct roci_ah_params *params, struct roci_av *av)
 {
 	const struct roci_gid_entry *from;

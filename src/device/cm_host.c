@@ -9,6 +9,7 @@
 #include "device/device_state.h"
 #include "device/gsi.h"
 #include "device/local_name.h"
+#include "device/nat.h"
 #include "device/port_names.h"
 #include "wire/gid.h"
 
@@ -83,6 +84,7 @@ int roci_cm_host_open(struct roci_device *dev)
 	host->check_at = host->pending_at = host->names_at = host->gsi.queue_at = ROCI_CM_NEVER;
 	roci_ports_reset(&dev->registry);
 	dev->cm_host = host;
+	dev->nat_look_at = ROCI_CM_NEVER;
 	return 0;
 err_destroy:
 	roci_cm_destroy(host->cm);
@@ -384,6 +386,8 @@ void roci_cm_host_drive(struct roci_device *dev, uint64_t now)
 		} else if (host->names_at <= now) {
 			roci_port_names_retry(&host->names);
 			host->names_at = host->names.missing ? now + NAMES_NS : ROCI_CM_NEVER;
+		} else if (dev->nat_look_at <= now) {
+			roci_nat_rehome(dev, now);
 		} else if (host->check_at <= now) {
 			check_peers(dev, now);
 			again = true;
@@ -400,6 +404,8 @@ uint64_t roci_cm_host_deadline(const struct roci_device *dev)
 		deadline = host->check_at;
 	if (host->pending_at < deadline)
 		deadline = host->pending_at;
+	if (dev->nat_look_at < deadline)
+		deadline = dev->nat_look_at;
 	if (host->names_at < deadline)
 		deadline = host->names_at;
 	return host->gsi.queue_at < deadline ? host->gsi.queue_at : deadline;

@@ -39,6 +39,7 @@ struct roci_device {
 
 	struct roci_engine *engine;      /* QPs, CQs, memory */
 	struct roci_cm_host *cm_host;    /* connections, QP1 */
+	uint64_t nat_look_at;            /* when to look for an address again; ROCI_CM_NEVER: none is missing */
 	struct roci_siphash_key nat_key; /* that cookies are made with */
 
 	struct roci_gids gids;                     /* this host's addresses; written under gids_lock, too */
@@ -61,6 +62,9 @@ struct roci_device {
 	struct roci_stats_map stats_map; /* for people; nothing is decided by them */
 	struct roci_device_stats *stats; /* there */
 };
+
+/* The address that the host sends to `dgid` from. 0, or a negative errno: there is no route. */
+int roci_device_source_of(const uint8_t dgid[16], uint8_t sgid[16]);
 
 /* Prints why the device cannot be opened. Returns err. */
 int roci_device_open_failed(const char *what, int err);

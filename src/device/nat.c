@@ -3,6 +3,7 @@
 
 #include <string.h>
 
+#include "cm/cm.h"
 #include "cm/msg.h"
 #include "device/device_state.h"
 #include "device/gsi.h"
@@ -117,4 +118,45 @@ int roci_device_cross_nat(struct roci_device *dev, struct roci_qp *qp, const uin
 	memcpy(terms.src, found.nat.src, 16);
 	memcpy(terms.dst, found.nat.dst, 16);
 	return roci_qp_cross_nat(qp, roci_now(), &terms);
+}
+
+/* ---- another network ---- */
+
+#define LOOK_NS 1000000000u /* a route may come after the address */
+
+struct move {
+	struct roci_device *dev;
+	bool missing; /* a QP has no address to send from */
+};
+
+static bool find_home(void *context, struct roci_av *av)
+{
+	struct move *move = context;
+	struct roci_device *dev = move->dev;
+	const struct roci_gid_entry *old = &dev->gids.entries[av->sgid_index];
+	struct roci_ah_params params = {.hop_limit = av->hop_limit, .traffic_class = av->traffic_class};
+	struct roci_av found;
+	uint8_t sgid[16];
+	int index;
+
+	if (roci_gid_is_present(old) && !memcmp(old->gid, av->sgid, 16))
+		return false;
+	index = roci_device_source_of(av->dgid, sgid) ? -1 : roci_gids_find(&dev->gids, sgid, 0);
+	params.sgid_index = (uint8_t)index;
+	memcpy(params.dgid, av->dgid, 16);
+	if (index < 0 || roci_device_make_av(dev, &params, &found)) {
+		move->missing = true;
+		return false;
+	}
+	roci_cm_rehome(roci_cm_host_cm(dev), av->sgid, found.sgid);
+	*av = found;
+	return true;
+}
+
+void roci_nat_rehome(struct roci_device *dev, uint64_t now)
+{
+	struct move move = {.dev = dev};
+
+	roci_engine_rehome(dev->engine, now, find_home, &move);
+	dev->nat_look_at = move.missing ? now + LOOK_NS : ROCI_CM_NEVER;
 }

@@ -11,7 +11,7 @@
 #ifndef ROCI_DEVICE_NAT_H
 #define ROCI_DEVICE_NAT_H
 
-#include "cm/cm.h"
+#include "cm/types.h"
 #include "device/link.h"
 #include "wire/nat.h"
 
@@ -33,5 +33,9 @@ void roci_nat_challenge(struct roci_device *dev, uint64_t now, const struct roci
 			const struct roci_hello *claim, uint32_t id);
 /* A HELLO for a QP: if its peer has moved, the connection manager learns it, too. */
 void roci_nat_hello(struct roci_device *dev, uint64_t now, const struct roci_rx *rx);
+
+/* The host's addresses have changed, or a second has passed since there was none to send from: QPs and connections of
+ * ours that are behind a NAT, and whose address is gone, go on from another one that leads to their peers. */
+void roci_nat_rehome(struct roci_device *dev, uint64_t now);
 
 #endif

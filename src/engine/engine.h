@@ -282,6 +282,11 @@ bool roci_engine_nat_terms(const struct roci_engine *e, uint32_t qpn, struct roc
 const struct roci_flow *roci_engine_nat_flow(const struct roci_engine *e, uint32_t qpn);
 /* A HELLO came, for which the ICRC was checked with the addresses in it. True where the peer of its QP has moved. */
 bool roci_engine_rx_hello(struct roci_engine *e, uint64_t now, const struct roci_rx *rx);
+/* Changes *av, which a QP behind a NAT sends by, where the host sends to the same address from another one by now.
+ * True: it did. */
+typedef bool roci_rehome_fn(void *driver, struct roci_av *av);
+/* Asks for each QP that is behind a NAT. One that has another address says HELLO from there. */
+void roci_engine_rehome(struct roci_engine *e, uint64_t now, roci_rehome_fn *rehome, void *driver);
 /* What the engine makes cookies with: unpredictable in production. */
 void roci_engine_nat_key(struct roci_engine *e, const struct roci_siphash_key *key);
 

@@ -212,6 +212,24 @@ void roci_nat_silent(struct roci_qp *qp)
 		say_hello(qp);
 }
 
+void roci_engine_rehome(struct roci_engine *e, uint64_t now, roci_rehome_fn *rehome, void *driver)
+{
+	roci_engine_clock(e, now);
+	for (struct roci_list *l = e->all_qps.next; l != &e->all_qps; l = l->next) {
+		struct roci_qp *qp = roci_container_of(l, struct roci_qp, all);
+		struct roci_av av = qp->attr.av;
+
+		if (!qp->nat || !qp->nat->terms.hidden || !roci_qp_receives(qp) || !rehome(driver, &av))
+			continue;
+		qp->attr.av = av;
+		qp->attr.av.src_port = av.mad_port;
+		roci_qp_address(qp);
+		say_hello(qp);
+		if (roci_qp_is_connected(qp))
+			roci_probe_send(qp, 1);
+	}
+}
+
 static void fill_hello(struct roci_qp *qp, struct roci_tx_batch *batch)
 {
 	struct roci_nat *n = qp->nat;

@@ -6,9 +6,32 @@ import os
 import re
 import sys
 import tempfile
+import time
 
 from cm_server import serve
-from harness import ROCI, check, isolate, need, next_port, run_pair, tap, veth_pair, wait_until
+from harness import ROCI, check, isolate, need, next_port, program, run_pair, tap, veth_pair, wait_until
+
+PRIVATE, OTHER = '10.77.2.1', '10.77.2.77'  # the router's addresses outside
+
+# The address that a router gives to what leaves it.
+SOURCE = """
+table ip nat {{
+    chain postrouting {{
+        type nat hook postrouting priority 100;
+        oifname "{outside}" snat to {address}
+    }}
+}}
+"""
+
+# A router in front of the server that forwards RoCE's port.
+FORWARD = """
+table ip nat {{
+    chain prerouting {{
+        type nat hook prerouting priority -100;
+        iifname "{inside}" udp dport 4791 dnat to {server}
+    }}
+}}
+"""
 
 MASQUERADE = """
 table ip nat {{
@@ -32,7 +55,7 @@ assert not error, error
 
 
 class Network:
-    """client -- router -- server. The router has the address `public` outside."""
+    """client -- router -- server."""
 
     def __init__(self):
         here, router = veth_pair()
@@ -45,7 +68,9 @@ class Network:
         run('ip', 'route', 'add', 'default', 'via', router.address)
         router.run('sysctl', '-qw', 'net.ipv4.ip_forward=1')
         self.client, self.router, self.server = here, router, server
-        self.outside, self.public = again.link, again.address
+        self.inside, self.outside = here.link, again.link
+        router.run('ip', 'addr', 'add', f'{OTHER}/24', 'dev', again.link)
+        server.run('ip', 'route', 'add', '10.77.1.0/24', 'via', PRIVATE)
         wait_until('the link', lambda: 'state UP' in server.run('ip', 'link', 'show', 'dev', server.link))
 
     def nft(self, text):
@@ -53,8 +78,11 @@ class Network:
 
     def masquerade(self, ports=''):
         """Without `ports` the router keeps a port where it is free."""
+        self.rules(MASQUERADE, ports=ports)
+
+    def rules(self, text, **words):
         self.nft('flush ruleset')
-        self.nft(MASQUERADE.format(outside=self.outside, ports=ports))
+        self.nft(text.format(inside=self.inside, outside=self.outside, **words))
         self.forget()
 
     def forget(self):
@@ -100,6 +128,15 @@ def rping(*args):
     run_pair(server, net.client.start('rping', '-c', *at, '-C', '20', '-V', *args))
 
 
+def several():
+    """Three processes at each end: a CHALLENGE and its answer find the right ones."""
+    ats = [['-a', net.server.address, '-p', str(next_port()), '-C', '100'] for _ in range(3)]
+    servers = [serve(net.server, 'rping', '-s', *at) for at in ats]
+    clients = [net.client.start('rping', '-c', *at) for at in ats]
+    for server, client in zip(servers, clients):
+        run_pair(server, client)
+
+
 def moves(change):
     """The mapping changes in the middle of a connection, three times; then both ends go on."""
     at = ['-a', net.server.address, '-p', str(next_port()), '-C', '8000']
@@ -111,7 +148,7 @@ def moves(change):
         check(client.running(), client.report())
         change(round)
     served, _ = run_pair(server, client)
-    check(re.search(r'peers_moved +3\n', served), served)
+    check(re.search(r'peers_moved +[3-9]\n', served), served)  # more, where packets pass while the rules change
 
 
 def with_rules(ports, case):
@@ -122,14 +159,76 @@ def with_rules(ports, case):
     return run
 
 
+def another_line(round):
+    """The router sends by another of its addresses from now on."""
+    net.rules(SOURCE, address=PRIVATE if round % 2 else OTHER)
+
+
+def another_network(round):
+    """The client's host gets another address, as in another Wi-Fi, and loses the one that it had."""
+    old, new = (f'10.77.1.{10 + round - i}/24' if round - i >= 0 else '10.77.1.1/24' for i in (1, 0))
+    net.client.run('sysctl', '-qw', f'net.ipv4.conf.{net.inside}.promote_secondaries=1')
+    net.client.run('ip', 'addr', 'add', new, 'dev', net.inside)
+    net.client.run('ip', 'addr', 'del', old, 'dev', net.inside)
+    net.client.run('ip', 'route', 'replace', 'default', 'via', net.router.address)
+
+
+def rests():
+    """Both ends are silent for twice as long as the router remembers. Then it still knows the mapping."""
+    net.sysctl(nf_conntrack_udp_timeout=5, nf_conntrack_udp_timeout_stream=5)
+    at = ['-i', '-p', str(next_port())]
+    try:
+        server = serve(net.server, program('cm_survivor'), '-b', net.server.address, *at)
+        client = net.client.start(program('cm_survivor'), '-s', net.server.address, *at)
+        wait_until('the connection', lambda: 'running' in server.text() or not server.running())
+        time.sleep(10)
+        check(server.running() and client.running(), f'{server.report()}\n{client.report()}')
+        client.end()
+        status = server.wait(60)
+    finally:
+        server.end()
+        client.end()
+        net.sysctl(nf_conntrack_udp_timeout=30, nf_conntrack_udp_timeout_stream=120)
+    check(status == 0, server.report())
+    check('peers_moved' not in server.text(), 'the router has forgotten the mapping:\n' + server.report())
+
+
+def to_router(path, ticket):
+    return net.client.start(ROCI, 'send', '--ticket-file', ticket, path, net.router.address, plain=True)
+
+
+def forwarded():
+    """The receiver is behind the router, which forwards UDP port 4791."""
+    net.rules(FORWARD, server=net.server.address)
+    with tempfile.TemporaryDirectory(prefix='roci-nat-') as into:
+        receiver, path, ticket = received(into, 3 << 20)
+        run_pair(receiver, to_router(path, ticket))
+
+
+def not_forwarded():
+    net.rules('')
+    with tempfile.TemporaryDirectory(prefix='roci-nat-') as into:
+        receiver, path, ticket = received(into, 1000)
+        sender = to_router(path, ticket)
+        status = sender.wait(60)
+        receiver.end()
+        check(status == 4 and 'forward UDP port 4791' in sender.text(), sender.report())
+
+
 def cases():
     for what, ports in (('keeps', ''), ('changes', RANDOM)):
         yield f'roci send, the NAT {what} the port', with_rules(ports, send)
         yield f'rping, the NAT {what} the port', with_rules(ports, rping)
+    yield 'several processes, the NAT changes the port', with_rules(RANDOM, several)
     yield 'the NAT forgets, and gives another port', with_rules(RANDOM, lambda: moves(lambda _: net.forget()))
+    yield 'the NAT gets another address', with_rules('', lambda: moves(another_line))
+    yield 'the client gets another address', with_rules('', lambda: moves(another_network))
+    yield 'a connection rests', with_rules(RANDOM, rests)
+    yield 'a receiver behind a router that forwards', forwarded
+    yield 'a receiver behind a router that does not forward', not_forwarded
 
 
 if __name__ == '__main__':
     isolate()
     net = Network()
-    sys.exit(tap(list(cases())))
+    sys.exit(tap(list(cases()), quick=lambda name: 'the port' in name or 'not forward' in name))
