@@ -10,7 +10,6 @@
 #include "device/udp_socket.h"
 #include "engine/why.h"
 #include "wire/gid.h"
-#include "wire/ip.h"
 
 int roci_device_source_of(const uint8_t dgid[16], uint8_t sgid[16])
 {
