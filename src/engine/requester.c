@@ -48,7 +48,7 @@ void roci_requester_expire(struct roci_timer *timer)
 	if (waits(r)) {
 		r->rnr.waiting = r->uc.paced = false;
 		roci_qp_make_ready(qp);
-	} else if (roci_send_window_packets(&r->window)) {
+	} else if (r->window.max != r->window.una) { /* sent, or to be sent again when the path's pace allows */
 		qp->service->silence(qp);
 	}
 }
