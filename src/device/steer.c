@@ -73,7 +73,8 @@ enum {
 
 /*
  * Leaves in A the slot that the packet is for. A MAD is for the slot in the receiver's communication id. A request has
- * none, and goes to any process. Data is for the slot in the QPN, which has a mask (qpn_slot.h).
+ * none, and goes to any process: each time to another one, for the first may be stopped. Data is for the slot in the
+ *QPN, which has a mask (qpn_slot.h).
  *
  *	    ld [DEST_QP]
  *	    and #0xffffff
@@ -81,7 +82,9 @@ enum {
  *	    ldh [ATTRIBUTE]
  *	    jeq #REQ, anybody
  *	    jeq #SIDR_REQ, 0, answer
- *	anybody: ret #NO_SOCKET
+ *	anybody: ld rand
+ *	    mod #members
+ *	    ret a
  *	answer: jeq #SIDR_REP, 0, other
  *	    ld [LOCAL_ID]
  *	    ja comm
@@ -92,11 +95,13 @@ enum {
 static const struct sock_filter of_mad[] = {
 	BPF_STMT(BPF_LD | BPF_W | BPF_ABS, DEST_QP),
 	BPF_STMT(BPF_ALU | BPF_AND | BPF_K, 0xffffff),
-	BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, ROCI_QPN_GSI, 0, 10),
+	BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, ROCI_QPN_GSI, 0, 12),
 	BPF_STMT(BPF_LD | BPF_H | BPF_ABS, ATTRIBUTE),
 	BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, ROCI_CM_ATTR_REQ, 1, 0),
-	BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, ROCI_CM_ATTR_SIDR_REQ, 0, 1),
-	BPF_STMT(BPF_RET | BPF_K, NO_SOCKET),
+	BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, ROCI_CM_ATTR_SIDR_REQ, 0, 3),
+	BPF_STMT(BPF_LD | BPF_W | BPF_ABS, SKF_AD_OFF + SKF_AD_RANDOM),
+	BPF_STMT(BPF_ALU | BPF_MOD | BPF_K, 1), /* put_find_slot(): members */
+	BPF_STMT(BPF_RET | BPF_A, 0),
 	BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, ROCI_CM_ATTR_SIDR_REP, 0, 2),
 	BPF_STMT(BPF_LD | BPF_W | BPF_ABS, LOCAL_ID),
 	BPF_STMT(BPF_JMP | BPF_JA, 1),
@@ -127,6 +132,7 @@ static const struct sock_filter of_mask[] = {
 	BPF_STMT(BPF_ALU | BPF_XOR | BPF_X, 0),
 };
 
+#define MEMBERS_AT  7 /* in of_mad */
 #define COUNT(code) (sizeof(code) / sizeof(*(code)))
 #define FIND_SLOT   (COUNT(of_mad) + COUNT(of_data) + ROCI_SLOT_ROUNDS * COUNT(of_round) + COUNT(of_mask))
 
@@ -136,9 +142,10 @@ static struct sock_filter *append(struct sock_filter *to, const struct sock_filt
 	return to + count;
 }
 
-static void put_find_slot(struct sock_filter *to, const struct roci_slot_key *key)
+static void put_find_slot(struct sock_filter *to, const struct roci_slot_key *key, unsigned members)
 {
 	to = append(to, of_mad, COUNT(of_mad));
+	to[-(int)COUNT(of_mad) + MEMBERS_AT].k = members;
 	to = append(to, of_data, COUNT(of_data));
 	for (unsigned i = 0; i < ROCI_SLOT_ROUNDS; i++) {
 		to = append(to, of_round, COUNT(of_round));
@@ -160,7 +167,7 @@ static void attach(const struct roci_registry *reg, int fd, const struct roci_st
 	struct sock_fprog program = {.filter = code};
 	unsigned n = FIND_SLOT;
 
-	put_find_slot(code, &reg->slot_key);
+	put_find_slot(code, &reg->slot_key, group->count);
 	for (unsigned i = 0; i < group->count; i++) {
 		code[n++] = (struct sock_filter)BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, group->members[i], 0, 1);
 		code[n++] = (struct sock_filter)BPF_STMT(BPF_RET | BPF_K, i);

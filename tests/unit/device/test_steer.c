@@ -179,6 +179,30 @@ static void messages_reach_the_owner_of_the_communication_id(void **state)
 	station_close(&from);
 }
 
+/* From one address and port, as a host that asks again sends them: a process that is stopped may have got the first. */
+static void requests_that_are_sent_again_reach_everybody(void **state)
+{
+	struct member members[2];
+	struct station from;
+	unsigned sent = 0;
+
+	station_open(&from, "127.77.0.6");
+	assert_int_equal(roci_udp_listen(from.udp, 0), 0);
+	for (unsigned i = 0; i < 2; i++)
+		start_member(&members[i]);
+	for (; sent < 60; sent += 2) { /* by chance all reach one of them once in 2^59 runs */
+		send_mad(&from, ROCI_CM_ATTR_REQ, members[0].slot);
+		send_mad(&from, ROCI_CM_ATTR_SIDR_REQ, members[0].slot);
+	}
+	for (unsigned i = 0; i < 2; i++) {
+		struct tally t = ask(&members[i], 'a');
+
+		assert_in_range(t.right + t.wrong, 1, sent - 1);
+		stop_member(&members[i], false);
+	}
+	station_close(&from);
+}
+
 static void packets_reach_the_owner_of_the_qpn(void **state)
 {
 	struct member members[MEMBERS];
@@ -222,6 +246,7 @@ static void packets_reach_the_owner_of_the_qpn(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(requests_that_are_sent_again_reach_everybody),
 		cmocka_unit_test(packets_reach_the_owner_of_the_qpn),
 		cmocka_unit_test(messages_reach_the_owner_of_the_communication_id),
 	};
