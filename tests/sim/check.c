@@ -51,9 +51,9 @@ static bool silence_legit(const struct sim_qp *qp, const struct sim_wr *wr)
 		return false;
 	if (sim->net.ns_per_kb || sim->retry_legal || peer->gone || sim_err_legit(peer) || sim_in_error(peer))
 		return true;
-	/* From a new port, packets are refused until one proves it. Where a clock leaped, the round trip seems long,
-	 * and the probe that would prove it comes after the timeout. */
-	if (sim->clocks && (qp->moved || peer->moved))
+	/* From a new port, packets are refused until one proves it, as if they were lost: until the first timeout at
+	 * the latest. Where a clock leaped, the round trip seems long, and the probe comes after the timeout. */
+	if ((sim->clocks || !qp->retry_cnt) && (qp->moved || peer->moved))
 		return true;
 	return qp->lost - wr->lost_before > qp->retry_cnt;
 }

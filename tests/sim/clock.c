@@ -133,6 +133,14 @@ void sim_clocks_start(struct sim *sim)
 			     &sim->hosts[rng_below(&sim->clocks_rng, sim->num_hosts)]);
 }
 
+/* The host's clock is later, at once. What waits for a time may end too early. */
+void sim_clock_goes(struct sim *sim, struct sim_host *host)
+{
+	for (unsigned i = 0; i < sim->num_qps; i++)
+		sim->qps[i].lost += sim->qps[i].host == host || sim->qps[i].peer->host == host;
+	sim_host_touch(host);
+}
+
 /* The clock leaps ahead by 1 us to 17 s (a process that was stopped, a guest that was moved), is set back, or stands.
  */
 void sim_clock_step(struct sim *sim, struct sim_host *host)
@@ -142,19 +150,18 @@ void sim_clock_step(struct sim *sim, struct sim_host *host)
 
 	if (before > host->clock_newest)
 		host->clock_newest = before;
+	host->clock_stands_until = 0;
 	switch (rng_below(r, 4)) {
 	case 0:
-		host->clock_stands_at = sim_host_now(host);
+		host->clock_stands_at = before;
 		host->clock_stands_until = sim->now + rng_below(r, MOST_STAND);
+		sim_schedule(sim, host->clock_stands_until, SIM_EV_CLOCK_GOES, host);
 		break;
 	case 1: host->clock_ahead_ns -= (int64_t)rng_below(r, MOST_BACK); break;
 	default: host->clock_ahead_ns += (int64_t)(US << rng_below(r, 25)); break;
 	}
 	sim_trace(sim, "the clock of host %u is %lld us ahead", host->id, (long long)(host->clock_ahead_ns / 1000));
-	/* What waits for a time may end too early. */
-	for (unsigned i = 0; i < sim->num_qps; i++)
-		sim->qps[i].lost += sim->qps[i].host == host || sim->qps[i].peer->host == host;
-	sim_host_touch(host);
+	sim_clock_goes(sim, host);
 }
 
 uint64_t sim_host_now(const struct sim_host *host)

@@ -229,9 +229,10 @@ static void request_sent(struct sim *sim, struct sim_qp *qp, const struct roci_p
 		return;
 	sim_check(sim, wr && !qp->gone, "QP %u sent PSN +%u, which no work request has", qp->id, off);
 	sim_check(sim, roci_qp_state(qp->qp) != ROCI_QPS_ERR, "QP %u sends requests in ERR", qp->id);
+	/* An RNR NAK from a new port may have been refused. */
 	sim_check(sim,
 		  sim->now >= qp->quiet_until || off < qp->quiet_off || qp->quiet_unsure || sim->net.move ||
-			  sim->clocks,
+			  sim->clocks || qp->peer->repathed,
 		  "QP %u did not wait for the RNR timer: %llu ns early", qp->id,
 		  (unsigned long long)(qp->quiet_until - sim->now));
 	what = wrong_headers(qp, wr, off - wr->psn_off, pkt);

@@ -29,6 +29,7 @@ static void handle(struct sim *sim, struct sim_event *ev)
 		break;
 	}
 	case SIM_EV_CLOCK: sim_clock_step(sim, ev->obj); break;
+	case SIM_EV_CLOCK_GOES: sim_clock_goes(sim, ev->obj); break;
 	case SIM_EV_RING: sim_ring_look(sim, ev->obj); break;
 	case SIM_EV_POLL: sim_cq_poll(ev->obj); break;
 	case SIM_EV_ACTION: sim_app_action(sim, ev->obj); break;

@@ -338,7 +338,8 @@ enum sim_event_kind {
 	SIM_EV_POLL,
 	SIM_EV_ACTION,
 	SIM_EV_RING,
-	SIM_EV_CLOCK
+	SIM_EV_CLOCK,
+	SIM_EV_CLOCK_GOES
 };
 
 struct sim_event {
@@ -473,6 +474,7 @@ void sim_clock_reset(struct sim *sim);
 /* With --clocks: draws when clocks of hosts leap, or stand. */
 void sim_clocks_start(struct sim *sim);
 void sim_clock_step(struct sim *sim, struct sim_host *host);
+void sim_clock_goes(struct sim *sim, struct sim_host *host);
 /* The time as the host's clock has it, and the virtual time when that clock says `at`, not before now. */
 uint64_t sim_host_now(const struct sim_host *host);
 uint64_t sim_host_when(const struct sim_host *host, uint64_t at);
