@@ -280,6 +280,7 @@ static void a_region_with_windows_stays(void **state)
 	assert_int_equal(roci_mr_change(mr, &a), -EBUSY);
 	assert_int_equal(roci_mr_destroy(mr), -EBUSY);
 	assert_null(roci_mr_local(e, 1, 0x66601, 0x10010, 1, 0)); /* a window is no local memory */
+	assert_non_null(roci_mr_local(e, 1, 0x12345, 0, 0, 0));   /* no bytes need no key */
 	b.mw_key = 0x66601;
 	assert_int_equal(roci_mw_bind(e, 1, 9, &b), 0); /* again: type 1 may */
 	assert_int_equal(closed, 1);
