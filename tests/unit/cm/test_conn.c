@@ -514,6 +514,62 @@ static void dead_peers_disconnect(void **state)
 	pair_close(&p);
 }
 
+static bool everybody(void *context, const uint8_t gid[16], const struct roci_conn_info *info)
+{
+	return true;
+}
+
+/* Also those whose connection is not established yet. */
+static void dead_peers_end_what_begins(void **state)
+{
+	struct roci_conn *active, *passive;
+	struct pair p;
+
+	pair_open(&p, 0);
+	active = pair_connect(&p, 0x1000);
+	pair_carry(&p);
+	passive = p.events[0].conn;
+	roci_cm_disconnect_dead(p.a, p.now, everybody, NULL);
+	roci_cm_disconnect_dead(p.b, p.now, everybody, NULL);
+	assert_int_equal(active->state, ROCI_CONN_REQ_SENT); /* has no peer yet */
+	assert_int_equal(passive->state, ROCI_CONN_REQ_RECEIVED);
+	pair_accept(&p, passive, 0x2000);
+	pair_carry(&p);
+	assert_int_equal(active->state, ROCI_CONN_REP_RECEIVED);
+	assert_int_equal(passive->state, ROCI_CONN_REP_SENT);
+	roci_cm_disconnect_dead(p.a, p.now, everybody, NULL);
+	roci_cm_disconnect_dead(p.b, p.now, everybody, NULL);
+	assert_int_equal(active->state, ROCI_CONN_DREQ_RECEIVED);
+	assert_int_equal(passive->state, ROCI_CONN_DREQ_RECEIVED);
+	roci_conn_destroy(active, p.now);
+	roci_conn_destroy(passive, p.now);
+	pair_close(&p);
+}
+
+/* The REP was refused, and the REJ lost: the REP comes again, and so does the REJ. */
+static void a_lost_rejection_of_a_rep_is_sent_again(void **state)
+{
+	struct roci_conn *active, *passive;
+	struct pair p;
+
+	pair_open(&p, 0);
+	active = pair_connect(&p, 0x1000);
+	pair_carry(&p);
+	passive = p.events[0].conn;
+	pair_accept(&p, passive, 0x2000);
+	pair_carry(&p);
+	pair_clear(&p);
+	p.lose_only = ROCI_CM_ATTR_REJ;
+	assert_int_equal(roci_conn_reject(active, p.now, ROCI_REJ_CONSUMER_DEFINED, none, none), 0);
+	pair_carry(&p);
+	assert_int_equal(p.event_count, 0);
+	pair_wait(&p, 10 * SECOND);
+	assert_int_equal(pair_only_event(&p, ROCI_CM_REJ_RECEIVED)->reason, ROCI_REJ_CONSUMER_DEFINED);
+	roci_conn_destroy(active, p.now);
+	roci_conn_destroy(passive, p.now);
+	pair_close(&p);
+}
+
 static void data_establishes_before_the_rtu(void **state)
 {
 	struct roci_conn *active, *passive;
@@ -641,6 +697,8 @@ int main(void)
 		cmocka_unit_test(a_rep_of_another_ca_is_accepted),
 		cmocka_unit_test(a_qp_is_used_again_during_timewait),
 		cmocka_unit_test(dead_peers_disconnect),
+		cmocka_unit_test(dead_peers_end_what_begins),
+		cmocka_unit_test(a_lost_rejection_of_a_rep_is_sent_again),
 		cmocka_unit_test(data_establishes_before_the_rtu),
 		cmocka_unit_test(alternate_paths_are_refused),
 		cmocka_unit_test(a_dreq_must_come_from_the_peer),

@@ -110,6 +110,38 @@ static void a_pending_request_is_withdrawn(void **state)
 	pair_close(&p);
 }
 
+static void from_a(struct pair *p, enum roci_cm_attribute attribute, const struct roci_cm_msg *req, uint32_t remote_id)
+{
+	struct roci_cm_msg msg = {
+		.attribute = attribute, .tid = req->tid, .local_id = req->local_id, .remote_id = remote_id};
+	uint8_t mad[ROCI_CM_MAD_BYTES];
+
+	roci_cm_msg_build(&msg, mad);
+	roci_cm_rx(p->b, p->now, mad, pair_gid_a, pair_gid_b, 7);
+}
+
+/* What waits has no id of ours yet, so a REJ cannot name one. */
+static void only_a_rej_without_our_id_withdraws(void **state)
+{
+	struct roci_conn *conn;
+	struct roci_cm_msg req;
+	struct pair p;
+
+	pair_open(&p, 0);
+	pair_stop_listening(&p);
+	conn = pair_connect(&p, 0x1000);
+	pair_carry(&p);
+	assert_int_equal(roci_cm_msg_parse(&req, p.last.mad), ROCI_CM_PARSE_OK);
+	from_a(&p, ROCI_CM_ATTR_REJ, &req, 1);
+	from_a(&p, ROCI_CM_ATTR_REP, &req, 0);
+	from_a(&p, ROCI_CM_ATTR_DREQ, &req, 0);
+	assert_int_equal(roci_cm_pending_count(p.b), 1);
+	from_a(&p, ROCI_CM_ATTR_REJ, &req, 0);
+	assert_int_equal(roci_cm_pending_count(p.b), 0);
+	roci_conn_destroy(conn, p.now);
+	pair_close(&p);
+}
+
 /* A flood of requests fills a bounded table; all others are rejected at once. */
 static void the_table_is_bounded(void **state)
 {
@@ -224,6 +256,7 @@ int main(void)
 		cmocka_unit_test(a_listener_of_another_address_does_not_count),
 		cmocka_unit_test(duplicates_are_one),
 		cmocka_unit_test(a_pending_request_is_withdrawn),
+		cmocka_unit_test(only_a_rej_without_our_id_withdraws),
 		cmocka_unit_test(the_table_is_bounded),
 		cmocka_unit_test(a_pending_request_is_forwarded),
 		cmocka_unit_test(disconnect_all_rejects_pending_requests),
