@@ -31,20 +31,19 @@ import time
 ROOT = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
 KNOWN = os.path.join(ROOT, 'tests', 'mutants.txt')
 
-# The files, the suite of unit tests that is about them, and slices of a simulator: small first, then larger.
-ENGINE = ('engine', [['sim', '1', '60'], ['sim', '61', '300'], ['sim', '1', '150', '--rings'], ['sim', '--named']])
-CM = ('cm', [['sim_cm', '1', '1500']])
-MOVER = ('mover', [])
+# The files, the suite of unit tests that is about them (or some tests of it), and slices of a simulator.
+ENGINE = ('engine', None, [['sim', '1', '60'], ['sim', '61', '300'], ['sim', '1', '150', '--rings'], ['sim', '--named'],
+                           ['sim', '1', '300', '--attack']])
 FILES = {
     'src/engine/responder.c': ENGINE,
     'src/engine/completer.c': ENGINE,
     'src/engine/mr.c': ENGINE,
-    'src/cm/conn_rx.c': CM,
-    'src/mover/beneath.c': MOVER,
-    'src/mover/proto.c': MOVER,
+    'src/cm/conn_rx.c': ('cm', None, [['sim_cm', '1', '1500']]),
+    'src/mover/beneath.c': ('mover', {'mover_tree', 'mover_walk'}, []),
+    'src/mover/proto.c': ('mover', {'mover_proto', 'mover_terms'}, []),
 }
-# Not run: they need the network, or much longer than all others together.
-SKIP = {'cm_host', 'cm_ports', 'engine_forgery_cost'}
+# Not run: they need the network.
+SKIP = {'cm_host', 'cm_ports'}
 NEEDS_BASE = 3  # seconds of CPU that a test may use, and SLOWER times what it needs unchanged
 SLOWER = 10
 
@@ -317,14 +316,14 @@ class Check:
 
 
 def checks_of(workshop, group):
-    suite, slices = group
+    suite, names, slices = group
     listed = subprocess.run(['meson', 'introspect', '--tests', workshop.build], capture_output=True, text=True, check=True)
     tests = json.loads(listed.stdout)
     programs = {t['name']: t['cmd'][0] for t in tests}
     result = []
     for t in tests:
         suites = [s.split(':')[-1] for s in t['suite']]
-        if suite in suites and 'sim' not in suites and 'rest' not in suites and t['name'] not in SKIP and \
+        if suite in suites and 'sim' not in suites and 'rest' not in suites and t['name'] not in SKIP and (not names or t['name'] in names) and \
                 not t['cmd'][0].startswith('/usr') and t['cmd'][0].endswith(('.py', '.sh')) is False:
             command = [os.path.relpath(t['cmd'][0], workshop.build), *t['cmd'][1:]]
             if not command[0].startswith('..'):
@@ -382,10 +381,10 @@ def worker(index, args, sources, todo, results):
     workshop = Workshop(os.path.abspath(os.path.join(args.dir, str(index))))
     groups = {}
     for path in sorted({m.path for m in todo.queue}):
-        suite = FILES[path][0]
-        if suite not in groups:
-            groups[suite] = checks_of(workshop, FILES[path])
-            prepare(workshop, groups[suite])
+        group = id(FILES[path])
+        if group not in groups:
+            groups[group] = checks_of(workshop, FILES[path])
+            prepare(workshop, groups[group])
         workshop.learn(path)
     began = time.monotonic()
     while not args.limit or time.monotonic() - began < args.limit:
@@ -393,7 +392,7 @@ def worker(index, args, sources, todo, results):
             m = todo.get_nowait()
         except queue.Empty:
             return
-        verdict, by = judge(workshop, sources[m.path], m, groups[FILES[m.path][0]])
+        verdict, by = judge(workshop, sources[m.path], m, groups[id(FILES[m.path])])
         results.append((m, verdict, by))
         if args.verbose:
             print('%s:%d: %s: %s %s' % (m.path, m.line, key(sources[m.path], m)[2], verdict, by), flush=True)

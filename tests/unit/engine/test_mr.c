@@ -222,6 +222,10 @@ static void a_bind_is_checked(void **state)
 	REFUSED(access, ROCI_ACCESS_LOCAL_WRITE);
 	REFUSED(addr, 0xffff);
 	REFUSED(len, 4096);
+	REFUSED(mr_key, 0); /* no region at all */
+	b = good;
+	b.len = 0;
+	assert_int_equal(roci_mw_bind(e, 2, 9, &b), -EINVAL); /* by a QP of another PD */
 	good.mr_key = 0xaaa01;
 	REFUSED(access, ROCI_ACCESS_REMOTE_WRITE); /* the region cannot be written */
 	REFUSED(access, ROCI_ACCESS_REMOTE_ATOMIC);

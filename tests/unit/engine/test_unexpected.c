@@ -222,6 +222,114 @@ static void the_first_packet_establishes(void **state)
 	pair_free(p);
 }
 
+static struct pair *make_uc(void)
+{
+	struct pair_options o = pair_defaults();
+
+	o.type = ROCI_QPT_UC;
+	return pair_create(&o);
+}
+
+static void an_unreliable_packet_in_err_is_dropped(void **state)
+{
+	struct roci_qp_attr attr = {.state = ROCI_QPS_ERR};
+	struct pair *p = make_uc();
+
+	pair_send(p, 0, ROCI_WR_RDMA_WRITE, 1, 0, 10, 0);
+	pair_run(p);
+	assert_int_equal(roci_qp_modify(p->side[1].qp, p->now, &attr, ROCI_QP_STATE), 0);
+	memset(p->side[0].memory, 0x5a, 10);
+	pair_send(p, 0, ROCI_WR_RDMA_WRITE, 2, 0, 10, 8000);
+	pair_run(p);
+	assert_int_equal(p->side[1].memory[8000], 0);
+	assert_int_equal(roci_engine_stats(p->side[1].e)->rx_wrong_state, 1);
+	pair_free(p);
+}
+
+static bool drop_second(struct pair *p, int from, const struct roci_packet *pkt)
+{
+	return from == 1 || ++p->count != 2;
+}
+
+/* A gap is one gap, and a receive that is half full is filled by the next message, whatever fails in between. */
+static void an_unreliable_gap_counts_once(void **state)
+{
+	struct pair *p = make_uc();
+	const struct roci_engine_stats *stats = roci_engine_stats(p->side[1].e);
+
+	p->filter = drop_second;
+	pair_recv(p, 1, 7, 30000, 2000);
+	pair_send(p, 0, ROCI_WR_SEND, 1, 0, 5 * PAIR_MTU, 0);
+	pair_run(p);
+	assert_int_equal(stats->rx_out_of_order, 1);
+	p->side[1].key ^= 0x5a00;
+	pair_send(p, 0, ROCI_WR_RDMA_WRITE, 2, 0, 10, 0);
+	p->side[1].key ^= 0x5a00;
+	pair_run(p);
+	assert_int_equal(stats->rx_no_wqe, 0);
+	pair_expect_nothing(p, 1);
+	pair_send(p, 0, ROCI_WR_SEND, 3, 0, 10, 0);
+	pair_run(p);
+	pair_expect(p, 1, 7, ROCI_WC_SUCCESS);
+	pair_send(p, 0, ROCI_WR_SEND, 4, 0, 10, 0);
+	pair_run(p);
+	assert_int_equal(stats->rx_no_wqe, 1);
+	assert_int_equal(stats->rx_out_of_order, 1);
+	pair_free(p);
+}
+
+static void an_unreliable_packet_is_answered_where_it_asks(void **state)
+{
+	struct pair *p = make_uc();
+	uint8_t payload[8] = {0};
+
+	pair_recv(p, 1, 7, 0, 100);
+	inject(p, 1, ROCI_TRANSPORT_UC | ROCI_OP_SEND_ONLY, p->side[1].qp->resp.epsn, payload, sizeof(payload));
+	pair_expect(p, 1, 7, ROCI_WC_SUCCESS);
+	assert_false(pair_turn(p, 1));
+	pair_free(p);
+}
+
+static bool drop_first(struct pair *p, int from, const struct roci_packet *pkt)
+{
+	return from == 1 || p->count++ > 0;
+}
+
+/* Packets behind a gap cause one NAK, and no ACK before the gap is filled. */
+static void a_gap_is_reported_once(void **state)
+{
+	struct pair *p = make();
+
+	p->filter = drop_first;
+	for (uint64_t id = 1; id <= 4; id++)
+		pair_send(p, 0, ROCI_WR_RDMA_WRITE, id, 0, 10, 8000);
+	while (pair_turn(p, 0) && p->sent[0] < 4)
+		;
+	while (pair_turn(p, 1))
+		;
+	assert_int_equal(p->sent[1], 1);
+	assert_int_equal(roci_engine_stats(p->side[1].e)->naks_sent, 1);
+	pair_run(p);
+	assert_int_equal(roci_engine_stats(p->side[1].e)->naks_sent, 1);
+	for (uint64_t id = 1; id <= 4; id++)
+		pair_expect(p, 0, id, ROCI_WC_SUCCESS);
+	pair_free(p);
+}
+
+/* A QP that the program has moved to ERR answers nothing more. */
+static void no_response_leaves_in_err(void **state)
+{
+	struct roci_qp_attr attr = {.state = ROCI_QPS_ERR};
+	struct pair *p = make();
+
+	pair_send(p, 0, ROCI_WR_RDMA_READ, 1, 0, 200 * PAIR_MTU, 0);
+	assert_true(pair_turn(p, 0));
+	assert_true(pair_turn(p, 1));
+	assert_int_equal(roci_qp_modify(p->side[1].qp, p->now, &attr, ROCI_QP_STATE), 0);
+	assert_false(pair_turn(p, 1));
+	pair_free(p);
+}
+
 /* UC: what is older by 4096 packets at most was delayed or doubled; what is older still is of a new start. */
 static void an_unreliable_packet_from_the_past_is_dropped(void **state)
 {
@@ -302,6 +410,11 @@ int main(void)
 		cmocka_unit_test(an_empty_read_is_done_by_what_is_behind_it),
 		cmocka_unit_test(a_response_whose_payload_is_gone_is_lost),
 		cmocka_unit_test(the_first_packet_establishes),
+		cmocka_unit_test(an_unreliable_packet_in_err_is_dropped),
+		cmocka_unit_test(an_unreliable_gap_counts_once),
+		cmocka_unit_test(an_unreliable_packet_is_answered_where_it_asks),
+		cmocka_unit_test(a_gap_is_reported_once),
+		cmocka_unit_test(no_response_leaves_in_err),
 		cmocka_unit_test(an_unreliable_packet_from_the_past_is_dropped),
 		cmocka_unit_test(an_offer_must_name_a_recent_packet),
 		cmocka_unit_test(a_receive_that_says_why_is_enough),
