@@ -9,8 +9,8 @@ removed, and each other condition is negated. A change that leaves the machine c
 What is not noticed survives. The known survivors stand in tests/mutants.txt, each with the reason why nothing can notice
 it. Any other survivor makes the exit status 1: a test is missing.
 
-The sources are copied into DIR (default: build-mutate) and built there. --sample tries N changes only, chosen by --seed (default: a new
-one, which is printed). --file (may come several times) takes one file instead of all. --limit begins no change after so many
+The sources are copied into DIR (default: build-mutate) and built there. --sample tries N changes of one file only, chosen by --seed
+(default: a new one, which is printed). --file (may come several times) takes these files instead of all. --limit begins no change after so many
 seconds. --list prints the changes. --verbose prints each result.
 """
 import argparse
@@ -228,6 +228,7 @@ class Workshop:
         if not os.path.exists(os.path.join(self.build, 'build.ninja')):
             subprocess.run(['meson', 'setup', self.build, self.source, '-Dwerror=false', '-Doptimization=2', '-Ddebug=false'],
                            check=True, stdout=subprocess.DEVNULL)
+        self.run('ninja build.ninja')  # where a meson.build has changed
 
     def write(self, path, content, mode=0o644):
         """Writes the file where it differs."""
@@ -372,8 +373,12 @@ def choose(args):
         all_mutants += mutants_of(path, sources[path])
     if args.sample:
         seed = args.seed if args.seed is not None else random.SystemRandom().randrange(1 << 31)
-        print('mutate.py: %d of %d changes, --seed %d' % (min(args.sample, len(all_mutants)), len(all_mutants), seed), flush=True)
-        all_mutants = random.Random(seed).sample(all_mutants, min(args.sample, len(all_mutants)))
+        draw = random.Random(seed)
+        path = draw.choice(args.file or list(FILES))
+        all_mutants = [m for m in all_mutants if m.path == path]
+        print('mutate.py: %d of %d changes of %s, --seed %d' % (min(args.sample, len(all_mutants)), len(all_mutants), path, seed),
+              flush=True)
+        all_mutants = draw.sample(all_mutants, min(args.sample, len(all_mutants)))
     return all_mutants, sources
 
 
