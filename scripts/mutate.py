@@ -324,7 +324,7 @@ def checks_of(workshop, group):
     result = []
     for t in tests:
         suites = [s.split(':')[-1] for s in t['suite']]
-        if suite in suites and 'sim' not in suites and 'rest' not in suites and t['name'] not in SKIP and (not names or t['name'] in names) and \
+        if suite in suites and not {'sim', 'fuzz', 'rest'} & set(suites) and t['name'] not in SKIP and (not names or t['name'] in names) and \
                 not t['cmd'][0].startswith('/usr') and t['cmd'][0].endswith(('.py', '.sh')) is False:
             command = [os.path.relpath(t['cmd'][0], workshop.build), *t['cmd'][1:]]
             if not command[0].startswith('..'):
