@@ -350,9 +350,10 @@ unsigned roci_engine_tx(struct roci_engine *e, uint64_t now, struct roci_tx_batc
 			break; /* its next packet does not fit */
 	}
 	e->stats->tx_packets += batch->count;
-	if (!batch->count)
-		roci_engine_tx_done(e, now); /* local operations complete without a packet */
-	return batch->count;
+	if (batch->count)
+		return batch->count;
+	roci_engine_tx_done(e, now); /* local operations complete without a packet */
+	return e->cq_overrun ? roci_engine_tx(e, now, batch) : 0;
 }
 
 void roci_engine_tx_done(struct roci_engine *e, uint64_t now)
