@@ -92,8 +92,10 @@ bool sim_forger_spray(struct sim *sim, struct sim_qp *to, struct sim_forged *out
 
 	if (!sim->net.forge || to->type == ROCI_QPT_UD || rng_below(&sim->forger, 1000) >= sim->net.forge)
 		return false;
-	if (to->type == ROCI_QPT_UC && sim->net.move)
-		return false; /* of a peer that keeps changing its port it takes everything */
+	/* Of a peer that keeps changing its port it takes everything; where a clock leaps, a peer that seems silent is
+	 * answered from 4791, and then from the QP's own port again. */
+	if (to->type == ROCI_QPT_UC && (sim->net.move || sim->clocks))
+		return false;
 	pkt = request_or_answer(sim, to, out->payload);
 	guess(sim, to, &pkt, &out->port);
 	for (unsigned i = 0; i < SIM_FORGED_BYTES; i++)
