@@ -436,6 +436,51 @@ static void words_are_fit_for_a_terminal(void **state)
 	assert_string_equal(to, "");
 }
 
+/* Reads the terms whose bytes `at`, so many, are `value`. */
+static int get_changed_terms(unsigned at, unsigned bytes, uint64_t value, struct proto_terms *t)
+{
+	uint8_t buffer[512];
+	struct cursor_out out = cursor_out(buffer, sizeof(buffer));
+	struct cursor_in in;
+
+	put_a_terms(&out);
+	while (bytes-- > 0) {
+		buffer[at + bytes] = (uint8_t)value;
+		value >>= 8;
+	}
+	in = cursor_in(buffer, cursor_written(&out));
+	return proto_get_terms(&in, t);
+}
+
+/* Each value is read up to its bounds, and refused beyond. */
+static void terms_are_bounded(void **state)
+{
+	static const struct {
+		unsigned at, bytes;
+		uint64_t least, most, below, above;
+	} fields[] = {
+		{0, 1, MOVER_WRITE, MOVER_SEND, MOVER_SEND + 1, MOVER_SEND + 1},
+		{1, 1, 0, 7, 8, 8}, /* flags */
+		{2, 2, 1, MOVER_MAX_QPS, 0, MOVER_MAX_QPS + 1},
+		{4, 2, 1, PROTO_MAX_WINDOWS, 0, PROTO_MAX_WINDOWS + 1},
+		{6, 2, 1, PROTO_MAX_ENTRIES, 0, PROTO_MAX_ENTRIES + 1},
+		{8, 4, PROTO_MIN_CHUNK, PROTO_MAX_CHUNK, PROTO_MIN_CHUNK / 2, PROTO_MAX_CHUNK * 2},
+		{8, 4, PROTO_MIN_CHUNK, PROTO_MAX_CHUNK, PROTO_MIN_CHUNK + 2, PROTO_MAX_CHUNK - 1},
+	};
+	struct proto_terms t;
+
+	for (unsigned i = 0; i < sizeof(fields) / sizeof(*fields); i++) {
+		assert_int_equal(get_changed_terms(fields[i].at, fields[i].bytes, fields[i].least, &t), 0);
+		assert_int_equal(get_changed_terms(fields[i].at, fields[i].bytes, fields[i].most, &t), 0);
+		assert_int_equal(get_changed_terms(fields[i].at, fields[i].bytes, fields[i].below, &t), -EPROTO);
+		assert_int_equal(get_changed_terms(fields[i].at, fields[i].bytes, fields[i].above, &t), -EPROTO);
+	}
+	assert_int_equal(get_changed_terms(1, 1, 0, &t), 0);
+	assert_true(!t.encrypt && !t.checksum && !t.dry_run);
+	assert_int_equal(get_changed_terms(1, 1, 7, &t), 0);
+	assert_true(t.encrypt && t.checksum && t.dry_run);
+}
+
 static void every_type_has_a_name(void **state)
 {
 	for (unsigned type = 1; type < PROTO_TYPES; type++)
@@ -457,6 +502,7 @@ int main(void)
 		cmocka_unit_test(sums_that_lie),
 		cmocka_unit_test(products_cannot_overflow),
 		cmocka_unit_test(words_are_fit_for_a_terminal),
+		cmocka_unit_test(terms_are_bounded),
 		cmocka_unit_test(every_type_has_a_name),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
