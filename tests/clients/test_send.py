@@ -272,7 +272,7 @@ def comes_again():
         wait_until('something to be synced', lambda: os.path.exists(gate + '.waiting'))
         killed.end()
         ended = recv.take(here, '--timeout', '8s', '--retry-for', '0', source, status=LOST)
-        says('ending the former transfer with this ticket took too long', ended['text'])
+        says('ending the former connection of this transfer took too long', ended['text'])
         again = recv.send(here, '--timeout', '8s', source)
         try:
             wait_until('it to connect', lambda: any(e['text'].startswith('CONNECT') for e in events(again, 'step')))
