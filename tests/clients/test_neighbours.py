@@ -175,9 +175,9 @@ while True:
     for slot in re.findall('@roci/door/(\\d+)$', open('/proc/net/unix').read(), re.M):
         packet = bytes([0x64, 0, 0xff, 0xff, 0, 0, 0, 1]) + bytes(300)
         header = struct.pack('=IIIHBB16s16s', 0x524f4344, len(packet), len(packet), 4791, 0, 64, src, dst)
-        for i in range(20):
+        for i in range(20): # a door holds ten messages: something of each kind is among the first
             door(slot, header, packet)
-        door(slot, header[:i], b'')
+            door(slot, header[:i], b'')
         door(slot, b'?' * 60, packet * 30)
         door(slot, header, packet, [0, 1])
     time.sleep(0.01)
