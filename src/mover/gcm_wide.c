@@ -3,13 +3,15 @@
 
 #ifdef ROCI_IPSEC_MB
 
+#include <dlfcn.h>
 #include <pthread.h>
 #include <stdlib.h>
 
 #include <intel-ipsec-mb.h>
 #include <openssl/crypto.h>
 
-#define NEEDED (IMB_FEATURE_VAES | IMB_FEATURE_VPCLMULQDQ | IMB_FEATURE_SELF_TEST_PASS)
+#define LIBRARY "libIPSec_MB.so.1"
+#define NEEDED  (IMB_FEATURE_VAES | IMB_FEATURE_VPCLMULQDQ | IMB_FEATURE_SELF_TEST_PASS)
 
 struct gcm_wide {
 	struct gcm_key_data key;
@@ -17,22 +19,37 @@ struct gcm_wide {
 };
 
 /* The library's table of functions, chosen by the processor. Read only once it has been made; lives as long as the
- * process. NULL: the processor has no such instructions. */
+ * process, as the library does. NULL: there is no library, or the processor has no such instructions. */
 static IMB_MGR *manager;
 static pthread_once_t once = PTHREAD_ONCE_INIT;
 
-static void make_manager(void)
+static void make_manager_of(void *library)
 {
-	IMB_MGR *m = alloc_mb_mgr(0);
+	__typeof__(&alloc_mb_mgr) alloc = (__typeof__(alloc))dlsym(library, "alloc_mb_mgr");
+	__typeof__(&init_mb_mgr_auto) init = (__typeof__(init))dlsym(library, "init_mb_mgr_auto");
+	__typeof__(&imb_get_errno) get_errno = (__typeof__(get_errno))dlsym(library, "imb_get_errno");
+	__typeof__(&free_mb_mgr) free_manager = (__typeof__(free_manager))dlsym(library, "free_mb_mgr");
+	IMB_MGR *m = alloc && init && get_errno && free_manager ? alloc(0) : NULL;
 	IMB_ARCH arch;
 
 	if (!m)
 		return;
-	init_mb_mgr_auto(m, &arch);
-	if (imb_get_errno(m) == 0 && (m->features & NEEDED) == NEEDED)
+	init(m, &arch);
+	if (get_errno(m) == 0 && (m->features & NEEDED) == NEEDED)
 		manager = m;
 	else
-		free_mb_mgr(m);
+		free_manager(m);
+}
+
+/* It has 20 MB: only transfers load it, not every command, and what they do without it is only slower. */
+static void make_manager(void)
+{
+	void *library = dlopen(LIBRARY, RTLD_NOW | RTLD_LOCAL);
+
+	if (library)
+		make_manager_of(library);
+	if (library && !manager)
+		dlclose(library);
 }
 
 struct gcm_wide *gcm_wide_create(const uint8_t key[GCM_WIDE_KEY_BYTES])

@@ -14,7 +14,8 @@
 
 struct gcm_wide;
 
-/* NULL: this build has no such library, the processor has no such instructions, or there is no memory. */
+/* Loads the library when it is called first. NULL: there is no such library, the processor has no such instructions, or
+ * there is no memory. */
 struct gcm_wide *gcm_wide_create(const uint8_t key[GCM_WIDE_KEY_BYTES]);
 /* Forgets the key. NULL is allowed. */
 void gcm_wide_destroy(struct gcm_wide *g);
