@@ -115,7 +115,7 @@ uint64_t roci_cm_new_tid(struct roci_cm *cm)
 /* ---- receive ---- */
 
 void roci_cm_rx_nat(struct roci_cm *cm, uint64_t now, const uint8_t mad[ROCI_CM_MAD_BYTES], const uint8_t sgid[16],
-		    const uint8_t dgid[16], uint32_t ifindex, const struct roci_cm_nat *nat)
+		    const uint8_t dgid[16], uint32_t ifindex, const struct roci_nat_terms *nat)
 {
 	const struct roci_cm_source from = {sgid, dgid, ifindex, nat};
 	struct roci_cm_msg msg;
@@ -172,8 +172,7 @@ static void set_route(struct roci_cm_tx *out, const uint8_t from[16], const uint
 	out->traffic_class = 0;
 	out->flow_label = 0;
 	out->sl = 0;
-	out->nat = (struct roci_cm_nat){0};
-	out->cookie = 0;
+	out->nat = (struct roci_nat_terms){0};
 }
 
 void roci_cm_reply(struct roci_cm *cm, const struct roci_cm_source *from, const struct roci_cm_msg *msg)
@@ -208,7 +207,6 @@ bool roci_cm_tx(struct roci_cm *cm, uint64_t now, struct roci_cm_tx *out)
 		out->flow_label = x->path->flow_label;
 		out->sl = x->path->sl;
 		out->nat = x->nat;
-		out->cookie = x->cookie;
 		memcpy(out->mad, x->mad, sizeof(out->mad));
 		roci_cm_free_if_done(x);
 	} else {

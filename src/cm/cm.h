@@ -65,7 +65,7 @@ void roci_cm_rx(struct roci_cm *cm, uint64_t now, const uint8_t mad[ROCI_CM_MAD_
 /* The same with a message that a HELLO brought (wire/nat.h), from an end behind a NAT which has proved that it gets
  * what is sent to nat->port of sgid. */
 void roci_cm_rx_nat(struct roci_cm *cm, uint64_t now, const uint8_t mad[ROCI_CM_MAD_BYTES], const uint8_t sgid[16],
-		    const uint8_t dgid[16], uint32_t ifindex, const struct roci_cm_nat *nat);
+		    const uint8_t dgid[16], uint32_t ifindex, const struct roci_nat_terms *nat);
 
 /* ---- NAT ---- */
 
@@ -73,18 +73,13 @@ void roci_cm_rx_nat(struct roci_cm *cm, uint64_t now, const uint8_t mad[ROCI_CM_
  * on, its last message at once. Ignored where the token is not that of the exchange. */
 void roci_cm_challenged(struct roci_cm *cm, uint32_t id, uint64_t token, uint64_t cookie, const uint8_t sgid[16]);
 
-/* What a connection knows of a NAT. */
-struct roci_cm_nat_found {
-	struct roci_cm_nat nat; /* nat.port 0: it is this end that is behind the NAT */
-	uint64_t cookie;        /* then the peer's last one */
-};
 /* The connection with QP `qpn` of `gid`, if one of its ends is behind a NAT. */
-bool roci_cm_find_nat(const struct roci_cm *cm, const uint8_t gid[16], uint32_t qpn, struct roci_cm_nat_found *out);
+bool roci_cm_find_nat(const struct roci_cm *cm, const uint8_t gid[16], uint32_t qpn, struct roci_nat_terms *out);
 /* This end, which is behind a NAT, sends from another address from now on. */
 void roci_cm_rehome(struct roci_cm *cm, const uint8_t old[16], const uint8_t gid[16]);
 /* The peer of the connection with this token, which is behind a NAT, has proved that it gets what is sent to nat->port
  * of gid. */
-void roci_cm_moved(struct roci_cm *cm, const uint8_t gid[16], const struct roci_cm_nat *nat);
+void roci_cm_moved(struct roci_cm *cm, const uint8_t gid[16], const struct roci_nat_terms *nat);
 
 /* The network says that a message of ours to `dgid` did not arrive: ICMP, which anyone can send. `mad` is the beginning
  * of the message, as far as it is quoted. A request that is quoted with its transaction ID and local ID, and was not
@@ -99,8 +94,8 @@ struct roci_cm_tx {
 	uint32_t ifindex; /* 0: the sgid's own */
 	uint32_t flow_label;
 	uint8_t traffic_class, hop_limit, sl;
-	struct roci_cm_nat nat; /* nat.port not 0: it goes there, and its ICRC covers what this says */
-	uint64_t cookie;        /* not 0: it goes in a HELLO, with this and nat.token */
+	/* With a port it goes there, and its ICRC covers what this says. With a cookie it goes in a HELLO. */
+	struct roci_nat_terms nat;
 	uint8_t mad[ROCI_CM_MAD_BYTES];
 };
 /* Takes the next MAD to send. False: there is none. */

@@ -23,7 +23,7 @@ static inline uint64_t roci_cm_time_ns(unsigned t)
 struct roci_cm_source {
 	const uint8_t *sgid, *dgid; /* the peer's, ours */
 	uint32_t ifindex;
-	const struct roci_cm_nat *nat; /* NULL: none on the way */
+	const struct roci_nat_terms *nat; /* NULL: none on the way */
 };
 
 /* What conn.c and sidr.c do with an exchange of theirs. */
@@ -51,9 +51,8 @@ struct roci_exchange {
 	struct roci_cm_path *path;             /* in the object: what the two agree on */
 	uint8_t local_gid[16], remote_gid[16]; /* where MADs travel */
 	uint32_t ifindex;
-	struct roci_cm_nat nat;  /* nat.token: of every exchange */
-	uint64_t cookie;         /* this end is behind a NAT; 0: not that we know */
-	struct roci_list natted; /* in cm->natted, where there is a NAT */
+	struct roci_nat_terms nat; /* nat.token: of every exchange */
+	struct roci_list natted;   /* in cm->natted, where there is a NAT */
 
 	uint8_t mad[ROCI_CM_MAD_BYTES]; /* the last message */
 	uint16_t sent;                  /* its attribute; 0: none */

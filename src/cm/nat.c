@@ -13,7 +13,7 @@ static struct roci_exchange *natted_at(const struct roci_list *l)
 }
 
 /* The tables refer to the peer's address by pointer, and find by its value. */
-static void move_to(struct roci_exchange *x, const uint8_t gid[16], const struct roci_cm_nat *nat)
+static void move_to(struct roci_exchange *x, const uint8_t gid[16], const struct roci_nat_terms *nat)
 {
 	struct roci_conn *conn = x->conn;
 	bool by_id = conn && conn->remote_id_node.in, by_qpn = conn && conn->remote_qpn_node.in;
@@ -54,16 +54,16 @@ void roci_cm_challenged(struct roci_cm *cm, uint32_t id, uint64_t token, uint64_
 		cm->stats.rx_unexpected++;
 		return;
 	}
-	if (x->cookie == cookie)
+	if (x->nat.cookie == cookie)
 		return;
-	x->cookie = cookie;
+	x->nat.cookie = cookie;
 	if (roci_list_empty(&x->natted))
 		roci_list_append(&cm->natted, &x->natted);
 	if (x->sent)
 		roci_exchange_resend(x);
 }
 
-bool roci_cm_find_nat(const struct roci_cm *cm, const uint8_t gid[16], uint32_t qpn, struct roci_cm_nat_found *out)
+bool roci_cm_find_nat(const struct roci_cm *cm, const uint8_t gid[16], uint32_t qpn, struct roci_nat_terms *out)
 {
 	bool found = false;
 
@@ -73,13 +73,13 @@ bool roci_cm_find_nat(const struct roci_cm *cm, const uint8_t gid[16], uint32_t 
 		if (!x->conn || x->conn->state == ROCI_CONN_CLOSED || x->conn->state == ROCI_CONN_TIMEWAIT ||
 		    x->conn->info.remote_qpn != qpn || memcmp(x->remote_gid, gid, 16))
 			continue;
-		*out = (struct roci_cm_nat_found){x->nat, x->cookie};
+		*out = x->nat;
 		found = true; /* the newest counts, if two hosts behind one NAT have the same QPN */
 	}
 	return found;
 }
 
-void roci_cm_moved(struct roci_cm *cm, const uint8_t gid[16], const struct roci_cm_nat *nat)
+void roci_cm_moved(struct roci_cm *cm, const uint8_t gid[16], const struct roci_nat_terms *nat)
 {
 	for (struct roci_list *l = cm->natted.next; l != &cm->natted; l = l->next) {
 		struct roci_exchange *x = natted_at(l);
@@ -94,7 +94,7 @@ void roci_cm_rehome(struct roci_cm *cm, const uint8_t old[16], const uint8_t gid
 	for (struct roci_list *l = cm->natted.next; l != &cm->natted; l = l->next) {
 		struct roci_exchange *x = natted_at(l);
 
-		if (!x->cookie || memcmp(x->local_gid, old, 16))
+		if (!x->nat.cookie || memcmp(x->local_gid, old, 16))
 			continue;
 		memcpy(x->local_gid, gid, 16);
 		memcpy(x->path->sgid, gid, 16);

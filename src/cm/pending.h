@@ -20,7 +20,7 @@ struct roci_pending_request {
 	uint64_t until;
 	uint8_t sgid[16], dgid[16]; /* the peer's, ours */
 	uint32_t ifindex;
-	struct roci_cm_nat nat;
+	struct roci_nat_terms nat;
 	struct roci_cm_msg msg; /* REQ or SIDR_REQ */
 };
 

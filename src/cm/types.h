@@ -10,6 +10,8 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "wire/nat.h"
+
 struct roci_cm;
 struct roci_listener;
 struct roci_conn;
@@ -31,13 +33,6 @@ struct roci_sidr;
 #define ROCI_CM_SIDR_REP_PRIVATE 136
 #define ROCI_CM_SIDR_REP_INFO    72
 #define ROCI_CM_MAX_PRIVATE      224
-
-/* The active end of an exchange is behind a NAT (wire/nat.h): what the passive end knows of it. */
-struct roci_cm_nat {
-	uint16_t port;            /* UDP port that its packets come from; 0: it is not behind a NAT */
-	uint8_t src[16], dst[16]; /* where it believes that they come from and go to */
-	uint64_t token;
-};
 
 struct roci_cm_bytes {
 	const void *data;

@@ -343,7 +343,7 @@ static void take_errors(struct roci_device *dev, uint64_t now)
 /* ---- driving ---- */
 
 void roci_cm_host_rx(struct roci_device *dev, uint64_t now, const uint8_t *mad, const uint8_t sgid[16],
-		     const uint8_t dgid[16], uint32_t sender_id, const struct roci_cm_nat *nat)
+		     const uint8_t dgid[16], uint32_t sender_id, const struct roci_nat_terms *nat)
 {
 	struct roci_cm_host *host = dev->cm_host;
 	int index = roci_gids_find(&dev->gids, dgid, 0);

@@ -48,7 +48,7 @@ struct roci_port_names *roci_cm_host_port_names(struct roci_device *dev);
 void roci_cm_host_close_in_child(struct roci_device *dev);
 /* sender_id: the communication id of the MAD's sender. */
 void roci_cm_host_rx(struct roci_device *dev, uint64_t now, const uint8_t *mad, const uint8_t sgid[16],
-		     const uint8_t dgid[16], uint32_t sender_id, const struct roci_cm_nat *nat);
+		     const uint8_t dgid[16], uint32_t sender_id, const struct roci_nat_terms *nat);
 /* Runs timers, reports events and sends MADs until nothing is left to do. */
 void roci_cm_host_drive(struct roci_device *dev, uint64_t now);
 /* A QP failed by itself, maybe because its peer is silent (roci_qp_keepalive()): the next drive checks the peers. */

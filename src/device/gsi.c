@@ -217,7 +217,7 @@ static void rx_challenge(struct roci_device *dev, uint64_t now, const struct roc
 static void rx_own(struct roci_device *dev, uint64_t now, const struct roci_flow *flow, const struct roci_cm_msg *msg,
 		   const uint8_t *mad, const struct roci_hello *claim)
 {
-	struct roci_cm_nat nat;
+	struct roci_nat_terms nat;
 
 	if (!claim)
 		roci_cm_host_rx(dev, now, mad, flow->src, flow->dst, msg->local_id, NULL);
@@ -389,7 +389,7 @@ static bool find_way(const struct roci_device *dev, const struct roci_cm_tx *tx,
 	return true;
 }
 
-static void send_packet(struct roci_device *dev, struct roci_av *av, const struct roci_cm_nat *nat,
+static void send_packet(struct roci_device *dev, struct roci_av *av, const struct roci_nat_terms *nat,
 			struct roci_packet *pkt, const struct roci_span *payload, unsigned spans)
 {
 	uint8_t header[ROCI_MAX_HEADER_BYTES];
@@ -406,7 +406,7 @@ static void send_packet(struct roci_device *dev, struct roci_av *av, const struc
 }
 
 bool roci_gsi_send_to(struct roci_device *dev, const uint8_t sgid[16], const uint8_t dgid[16],
-		      const struct roci_cm_nat *nat, struct roci_packet *pkt, const struct roci_span *payload,
+		      const struct roci_nat_terms *nat, struct roci_packet *pkt, const struct roci_span *payload,
 		      unsigned spans)
 {
 	struct roci_cm_tx tx = {.hop_limit = 64, .nat = *nat};
@@ -423,17 +423,17 @@ bool roci_gsi_send_to(struct roci_device *dev, const uint8_t sgid[16], const uin
 /* In a HELLO, where this end is behind a NAT. */
 static void send_mad(struct roci_device *dev, struct roci_av *av, const struct roci_cm_tx *tx)
 {
-	struct roci_hello hello = {.token = tx->nat.token, .cookie = tx->cookie};
+	struct roci_hello hello = {.token = tx->nat.token, .cookie = tx->nat.cookie};
 	uint8_t head[ROCI_HELLO_BYTES];
 	struct roci_span payload[2] = {{head, sizeof(head)}, {(void *)tx->mad, ROCI_CM_MAD_BYTES}};
 	struct roci_packet pkt = ud_packet();
 
-	if (tx->cookie) {
+	if (tx->nat.cookie) {
 		memcpy(hello.src, tx->sgid, 16);
 		memcpy(hello.dst, tx->dgid, 16);
 		pkt = hello_packet(&hello, head);
 	}
-	send_packet(dev, av, &tx->nat, &pkt, payload + !tx->cookie, 1 + !!tx->cookie);
+	send_packet(dev, av, &tx->nat, &pkt, payload + !tx->nat.cookie, 1 + !!tx->nat.cookie);
 }
 
 void roci_gsi_send(struct roci_device *dev, uint64_t now, const struct roci_cm_tx *tx)

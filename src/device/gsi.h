@@ -51,7 +51,7 @@ bool roci_gsi_is_mad(const struct roci_packet *pkt);
 /* Sends a packet for QP1, *pkt and its payload, from sgid to dgid; where nat->port is not 0, to that port. False: there
  * is no such address here, or no port 4791. */
 bool roci_gsi_send_to(struct roci_device *dev, const uint8_t sgid[16], const uint8_t dgid[16],
-		      const struct roci_cm_nat *nat, struct roci_packet *pkt, const struct roci_span *payload,
+		      const struct roci_nat_terms *nat, struct roci_packet *pkt, const struct roci_span *payload,
 		      unsigned spans);
 
 /* Sends what waits for a side door with room. */

@@ -59,12 +59,20 @@ enum roci_nat_arrival roci_nat_judge(const struct roci_device *dev, const struct
 
 /* ---- proof ---- */
 
-bool roci_nat_proved(const struct roci_device *dev, uint64_t now, const struct roci_flow *from,
-		     const struct roci_hello *claim, struct roci_cm_nat *nat)
+/* What the claim says, of whoever sends from there. */
+static struct roci_nat_terms terms_of(const struct roci_flow *from, const struct roci_hello *claim)
 {
-	*nat = (struct roci_cm_nat){.port = from->src_port, .token = claim->token};
-	memcpy(nat->src, claim->src, 16);
-	memcpy(nat->dst, claim->dst, 16);
+	struct roci_nat_terms terms = {.token = claim->token, .port = from->src_port};
+
+	memcpy(terms.src, claim->src, 16);
+	memcpy(terms.dst, claim->dst, 16);
+	return terms;
+}
+
+bool roci_nat_proved(const struct roci_device *dev, uint64_t now, const struct roci_flow *from,
+		     const struct roci_hello *claim, struct roci_nat_terms *nat)
+{
+	*nat = terms_of(from, claim);
 	return roci_nat_cookie_is(&dev->nat_key, now, from->src, from->src_port, claim->cookie);
 }
 
@@ -76,13 +84,11 @@ void roci_nat_challenge(struct roci_device *dev, uint64_t now, const struct roci
 				  .dest_qpn = ROCI_QPN_GSI,
 				  .payload_len = ROCI_CHALLENGE_BYTES};
 	struct roci_challenge c = {.id = id, .token = claim->token, .seen_port = from->src_port};
-	struct roci_cm_nat nat = {.port = from->src_port};
+	struct roci_nat_terms nat = terms_of(from, claim);
 	uint8_t payload[ROCI_CHALLENGE_BYTES];
 	struct roci_span span = {payload, sizeof(payload)};
 
 	memcpy(c.seen, from->src, 16);
-	memcpy(nat.src, claim->src, 16);
-	memcpy(nat.dst, claim->dst, 16);
 	c.cookie = roci_nat_cookie(&dev->nat_key, now, from->src, from->src_port);
 	roci_challenge_build(&c, payload);
 	if (roci_gsi_send_to(dev, from->dst, from->src, &nat, &pkt, &span, 1))
@@ -92,16 +98,12 @@ void roci_nat_challenge(struct roci_device *dev, uint64_t now, const struct roci
 void roci_nat_hello(struct roci_device *dev, uint64_t now, const struct roci_rx *rx)
 {
 	struct roci_nat_terms terms;
-	struct roci_cm_nat nat;
 	uint8_t gid[16];
 
 	if (!roci_engine_rx_hello(dev->engine, now, rx) ||
 	    !roci_engine_nat_terms(dev->engine, rx->pkt.dest_qpn, &terms, gid))
 		return;
-	nat = (struct roci_cm_nat){.port = terms.port, .token = terms.token};
-	memcpy(nat.src, terms.src, 16);
-	memcpy(nat.dst, terms.dst, 16);
-	roci_cm_moved(roci_cm_host_cm(dev), gid, &nat);
+	roci_cm_moved(roci_cm_host_cm(dev), gid, &terms);
 }
 
 /* ---- QPs ---- */
@@ -109,14 +111,9 @@ void roci_nat_hello(struct roci_device *dev, uint64_t now, const struct roci_rx 
 int roci_device_cross_nat(struct roci_device *dev, struct roci_qp *qp, const uint8_t dgid[16], uint32_t dest_qpn)
 {
 	struct roci_nat_terms terms;
-	struct roci_cm_nat_found found;
 
-	if (dev->dead || !roci_cm_find_nat(roci_cm_host_cm(dev), dgid, dest_qpn, &found))
+	if (dev->dead || !roci_cm_find_nat(roci_cm_host_cm(dev), dgid, dest_qpn, &terms))
 		return 0;
-	terms = (struct roci_nat_terms){
-		.hidden = !found.nat.port, .token = found.nat.token, .cookie = found.cookie, .port = found.nat.port};
-	memcpy(terms.src, found.nat.src, 16);
-	memcpy(terms.dst, found.nat.dst, 16);
 	return roci_qp_cross_nat(qp, roci_now(), &terms);
 }
 

@@ -27,7 +27,7 @@ enum roci_nat_arrival roci_nat_judge(const struct roci_device *dev, const struct
 				     const struct roci_packet *pkt, struct roci_hello *claim);
 /* Whether the claim's cookie proves where it comes from. Fills *nat. */
 bool roci_nat_proved(const struct roci_device *dev, uint64_t now, const struct roci_flow *from,
-		     const struct roci_hello *claim, struct roci_cm_nat *nat);
+		     const struct roci_hello *claim, struct roci_nat_terms *nat);
 /* Asks for proof, about the exchange `id` of the sender. */
 void roci_nat_challenge(struct roci_device *dev, uint64_t now, const struct roci_flow *from,
 			const struct roci_hello *claim, uint32_t id);

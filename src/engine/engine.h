@@ -25,6 +25,7 @@
 #include "wire/packet.h"
 #include "wire/icrc.h"
 #include "wire/record.h"
+#include "wire/nat.h"
 #include "wire/siphash.h"
 
 struct roci_engine;
@@ -265,16 +266,11 @@ void roci_qp_query(const struct roci_qp *qp, struct roci_qp_attr *attr, struct r
 enum roci_qp_state roci_qp_state(const struct roci_qp *qp);
 uint32_t roci_qp_number(const struct roci_qp *qp); /* its QPN */
 
-/* One end of a connection is behind a NAT, see nat.h. */
-struct roci_nat_terms {
-	bool hidden;              /* this one; else the peer */
-	uint64_t token;           /* 64 random bits that only the two ends know */
-	uint64_t cookie;          /* hidden: the peer's last one */
-	uint16_t port;            /* not hidden: UDP port that the peer's packets come from */
-	uint8_t src[16], dst[16]; /* not hidden: where the peer believes that its packets come from and go to */
-};
-/* From now on packets go to terms->port of the QP's address, their ICRCs cover what the hidden end sees, and the QP
- * follows a peer that moves. After the QP went to RTR, RC or UC. -EINVAL, -ENOMEM. */
+/* ---- one end of a connection is behind a NAT (nat.h) ---- */
+
+/* Without terms->port this end is the one behind the NAT. From now on packets go to terms->port of the QP's address,
+ * their ICRCs cover what the hidden end sees, and the QP follows a peer that moves. After the QP went to RTR, RC or UC.
+ * -EINVAL, -ENOMEM. */
 int roci_qp_cross_nat(struct roci_qp *qp, uint64_t now, const struct roci_nat_terms *terms);
 /* The terms as they are now, and the address that packets go to. False: no such QP, or it crosses no NAT. */
 bool roci_engine_nat_terms(const struct roci_engine *e, uint32_t qpn, struct roci_nat_terms *terms, uint8_t gid[16]);

@@ -11,6 +11,11 @@
 
 /* ---- the terms ---- */
 
+static bool is_hidden(const struct roci_nat *n)
+{
+	return !n->terms.port;
+}
+
 static void set_flows(struct roci_nat *n, const uint8_t peer_src[16], const uint8_t peer_dst[16])
 {
 	roci_nat_flow(&n->in, peer_src, peer_dst);
@@ -58,7 +63,7 @@ static int begin(struct roci_qp *qp, const struct roci_nat_terms *terms)
 	qp->nat = n;
 	qp->e->nat_count++;
 	qp->attr.av.src_port = qp->attr.av.mad_port;
-	if (terms->hidden) {
+	if (is_hidden(n)) {
 		roci_timer_set(&qp->e->timers, &n->timer, qp->e->now + ROCI_NAT_QUIET_NS);
 		return 0;
 	}
@@ -93,7 +98,7 @@ const struct roci_flow *roci_engine_nat_flow(const struct roci_engine *e, uint32
 {
 	const struct roci_qp *qp = e->nat_count ? roci_idmap_find(&e->qps, qpn) : NULL;
 
-	return qp && qp->nat && !qp->nat->terms.hidden ? &qp->nat->in : NULL;
+	return qp && qp->nat && !is_hidden(qp->nat) ? &qp->nat->in : NULL;
 }
 
 bool roci_engine_nat_terms(const struct roci_engine *e, uint32_t qpn, struct roci_nat_terms *terms, uint8_t gid[16])
@@ -150,7 +155,7 @@ bool roci_nat_rx_hello(struct roci_qp *qp, const struct roci_rx *rx)
 	struct roci_nat *n = qp->nat;
 	struct roci_hello hello;
 
-	if (!n || n->terms.hidden || !roci_qp_receives(qp) || memcmp(rx->dgid, qp->attr.av.sgid, 16) ||
+	if (!n || is_hidden(n) || !roci_qp_receives(qp) || memcmp(rx->dgid, qp->attr.av.sgid, 16) ||
 	    !roci_hello_parse(rx->pkt.payload, rx->pkt.payload_len, &hello) || hello.token != n->terms.token) {
 		qp->e->stats->rx_wrong_source++;
 		return false;
@@ -193,7 +198,7 @@ void roci_nat_rx_challenge(struct roci_qp *qp, const struct roci_rx *rx)
 	struct roci_nat *n = qp->nat;
 	struct roci_challenge c;
 
-	if (!n || !n->terms.hidden || !roci_challenge_parse(rx->pkt.payload, rx->pkt.payload_len, &c) ||
+	if (!n || !is_hidden(n) || !roci_challenge_parse(rx->pkt.payload, rx->pkt.payload_len, &c) ||
 	    c.token != n->terms.token) {
 		qp->e->stats->rx_wrong_source++;
 		return;
@@ -208,7 +213,7 @@ void roci_nat_rx_challenge(struct roci_qp *qp, const struct roci_rx *rx)
 
 void roci_nat_silent(struct roci_qp *qp)
 {
-	if (qp->nat && qp->nat->terms.hidden && qp->e->now - qp->nat->hello_at >= ROCI_NAT_SILENT_NS)
+	if (qp->nat && is_hidden(qp->nat) && qp->e->now - qp->nat->hello_at >= ROCI_NAT_SILENT_NS)
 		say_hello(qp);
 }
 
@@ -219,7 +224,7 @@ void roci_engine_rehome(struct roci_engine *e, uint64_t now, roci_rehome_fn *reh
 		struct roci_qp *qp = roci_container_of(l, struct roci_qp, all);
 		struct roci_av av = qp->attr.av;
 
-		if (!qp->nat || !qp->nat->terms.hidden || !roci_qp_receives(qp) || !rehome(driver, &av))
+		if (!qp->nat || !is_hidden(qp->nat) || !roci_qp_receives(qp) || !rehome(driver, &av))
 			continue;
 		qp->attr.av = av;
 		qp->attr.av.src_port = av.mad_port;

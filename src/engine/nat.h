@@ -42,7 +42,7 @@ struct roci_tx_batch;
 
 /* The QP is reset. */
 void roci_nat_end(struct roci_qp *qp);
-/* A HELLO came for the QP. True where the peer has moved: see roci_qp_nat(). */
+/* A HELLO came for the QP. True where the peer has moved: see roci_qp_cross_nat(). */
 bool roci_nat_rx_hello(struct roci_qp *qp, const struct roci_rx *rx);
 /* A CHALLENGE came from the address of the peer. */
 void roci_nat_rx_challenge(struct roci_qp *qp, const struct roci_rx *rx);

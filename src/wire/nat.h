@@ -52,6 +52,14 @@ void roci_challenge_build(const struct roci_challenge *c, uint8_t payload[ROCI_C
 /* False: malformed, or of another version. */
 bool roci_challenge_parse(const uint8_t *payload, uint32_t len, struct roci_challenge *c);
 
+/* What one end knows about the NAT that the other, or it itself, is behind. */
+struct roci_nat_terms {
+	uint64_t token;           /* 64 random bits that only the two ends know */
+	uint64_t cookie;          /* of the peer's last CHALLENGE; 0: this end is not known to be behind a NAT */
+	uint16_t port;            /* UDP port that the peer's packets come from; 0: the peer is not behind a NAT */
+	uint8_t src[16], dst[16]; /* with a port: where the peer believes that its packets come from and go to */
+};
+
 /* How packets reach an end behind a NAT. */
 struct roci_nat_way {
 	struct roci_flow flow; /* as that end sees them: what their ICRC covers */

@@ -17,9 +17,9 @@ struct nat {
 	unsigned challenges, hellos, lost;
 };
 
-static struct roci_cm_nat seen(const struct nat *n, uint64_t token)
+static struct roci_nat_terms seen(const struct nat *n, uint64_t token)
 {
-	struct roci_cm_nat nat = {.port = PORT, .token = token};
+	struct roci_nat_terms nat = {.port = PORT, .token = token};
 
 	memcpy(nat.src, pair_gid_a, 16);
 	memcpy(nat.dst, pair_gid_b, 16);
@@ -29,11 +29,11 @@ static struct roci_cm_nat seen(const struct nat *n, uint64_t token)
 /* As the device does: a message without a cookie is answered with a CHALLENGE, if it is a request. */
 static void from_hidden(struct nat *n, const struct roci_cm_tx *tx)
 {
-	struct roci_cm_nat nat = seen(n, tx->nat.token);
+	struct roci_nat_terms nat = seen(n, tx->nat.token);
 	struct roci_cm_msg msg;
 
 	assert_int_equal(roci_cm_msg_parse(&msg, tx->mad), ROCI_CM_PARSE_OK);
-	if (tx->cookie == COOKIE) {
+	if (tx->nat.cookie == COOKIE) {
 		n->hellos++;
 		roci_cm_rx_nat(n->p.b, n->p.now, tx->mad, n->gid, pair_gid_b, 7, &nat);
 		pair_drain(&n->p, n->p.b);
@@ -103,7 +103,7 @@ static void finish(struct nat *n, struct roci_conn *active, struct roci_conn *pa
 static void a_connection_is_made(void **state)
 {
 	struct roci_conn *active, *passive;
-	struct roci_cm_nat_found found;
+	struct roci_nat_terms found;
 	struct nat n;
 
 	establish(&n, &active, &passive);
@@ -111,13 +111,13 @@ static void a_connection_is_made(void **state)
 	assert_int_equal(n.hellos, 2); /* REQ, RTU */
 	assert_memory_equal(roci_conn_info(passive)->path.dgid, public, 16);
 	assert_true(roci_cm_find_nat(n.p.a, pair_gid_b, 0x2000, &found));
-	assert_int_equal(found.nat.port, 0);
+	assert_int_equal(found.port, 0);
 	assert_int_equal(found.cookie, COOKIE);
-	assert_int_equal(found.nat.token, n.token);
+	assert_int_equal(found.token, n.token);
 	assert_true(roci_cm_find_nat(n.p.b, public, 0x1000, &found));
-	assert_int_equal(found.nat.port, PORT);
-	assert_int_equal(found.nat.token, n.token);
-	assert_memory_equal(found.nat.src, pair_gid_a, 16);
+	assert_int_equal(found.port, PORT);
+	assert_int_equal(found.token, n.token);
+	assert_memory_equal(found.src, pair_gid_a, 16);
 	assert_false(roci_cm_find_nat(n.p.b, public, 0x1001, &found));
 	assert_false(roci_cm_find_nat(n.p.b, pair_gid_a, 0x1000, &found));
 	finish(&n, active, passive);
@@ -128,7 +128,7 @@ static void a_move_is_followed(void **state)
 {
 	for (unsigned by_message = 0; by_message < 2; by_message++) {
 		struct roci_conn *active, *passive;
-		struct roci_cm_nat nat;
+		struct roci_nat_terms nat;
 		struct nat n;
 
 		establish(&n, &active, &passive);
@@ -157,7 +157,7 @@ static void a_forged_move_is_dropped(void **state)
 	assert_int_equal(roci_conn_disconnect(active, n.p.now, (struct roci_cm_bytes){0}), 0);
 	assert_true(roci_cm_tx(n.p.a, n.p.now, &dreq));
 	for (unsigned bit = 0; bit < 64; bit++) {
-		struct roci_cm_nat nat = seen(&n, n.token ^ UINT64_C(1) << bit);
+		struct roci_nat_terms nat = seen(&n, n.token ^ UINT64_C(1) << bit);
 
 		roci_cm_moved(n.p.b, moved, &nat);
 		roci_cm_rx_nat(n.p.b, n.p.now, dreq.mad, moved, pair_gid_b, 7, &nat);
