@@ -325,10 +325,16 @@ static unsigned drive_poll(struct roci_device *dev)
 	unsigned received;
 
 	note_call(dev, now);
-	received = dev->dead ? 0 : roci_drive_poll(dev, now);
-	if (!dev->dead)
-		roci_progress_wake(dev);
+	received = roci_drive_poll(dev, now);
+	roci_progress_wake(dev);
 	return received;
+}
+
+/* True: the caller shall yield the processor. */
+static bool poll_turn(struct roci_device *dev)
+{
+	dev->stats->poll_turns++;
+	return roci_turns_polled(&dev->turns, roci_drive_peek(dev) ? 0 : drive_poll(dev));
 }
 
 void roci_device_poll(struct roci_device *dev)
@@ -339,8 +345,7 @@ void roci_device_poll(struct roci_device *dev)
 		note_call(dev, roci_now());
 		return;
 	}
-	yield = roci_turns_polled(&dev->turns, roci_drive_peek(dev) ? 0 : drive_poll(dev));
-	dev->stats->poll_turns++;
+	yield = !dev->dead && poll_turn(dev);
 	roci_lock_release(&dev->lock);
 	if (yield)
 		sched_yield();

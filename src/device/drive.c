@@ -75,7 +75,7 @@ unsigned roci_drive_wait(struct roci_device *dev, uint64_t now, roci_ready_fn *r
 /* Nothing has come by a ring, and nothing waits to be sent. */
 static bool is_quiet(const struct roci_device *dev)
 {
-	return !dev->dead && !dev->turns.deferred && !dev->transmit.more && !roci_local_waits(&dev->local);
+	return !dev->turns.deferred && !dev->transmit.more && !roci_local_waits(&dev->local);
 }
 
 bool roci_drive_peek(struct roci_device *dev)
