@@ -13,19 +13,13 @@
 
 int roci_device_source_of(const uint8_t dgid[16], uint8_t sgid[16])
 {
-	union udp_name name;
-	socklen_t len = roci_udp_name(&name, dgid, 0);
-	int err = 0, fd = roci_sys_socket(name.any.sa_family, SOCK_DGRAM | SOCK_CLOEXEC, 0);
+	union udp_name to;
+	socklen_t len = roci_udp_name(&to, dgid, 0);
+	struct sockaddr_storage from;
+	int err = roci_device_route_source(&to.any, len, &from);
 
-	if (fd < 0)
-		return -errno;
-	if (roci_sys_connect(fd, &name.any, len) || roci_sys_getsockname(fd, &name.any, &len))
-		err = -errno;
-	else if (name.any.sa_family == AF_INET)
-		roci_gid_from_ipv4(sgid, &name.v4.sin_addr);
-	else
-		memcpy(sgid, &name.v6.sin6_addr, 16);
-	roci_sys_close(fd);
+	if (!err)
+		roci_udp_name_gid((const union udp_name *)&from, sgid);
 	return err;
 }
 

@@ -8,6 +8,8 @@
 #ifndef ROCI_DEVICE_DEVICE_H
 #define ROCI_DEVICE_DEVICE_H
 
+#include <sys/socket.h>
+
 #include "device/gid.h" /* IWYU pragma: export */
 #include "engine/engine.h"
 #include "engine/list.h"
@@ -62,6 +64,10 @@ int roci_device_find_gid(struct roci_device *dev, const uint8_t gid[16], uint32_
 /* The table of the open device of this process or, where there is none, of the host as it is now. 0 or a negative
  * errno. */
 int roci_device_host_gids(struct roci_gids *out);
+
+/* The source address that the routing tables choose for `dst`, whose port must not be 0. Sets a port in *src, too.
+ * Returns 0 or a negative errno. Nothing is sent. */
+int roci_device_route_source(const struct sockaddr *dst, socklen_t dst_len, struct sockaddr_storage *src);
 
 /* An address handle holds its index: no other address gets it. Holds are counted. QPs need no hold. */
 void roci_device_hold_gid(struct roci_device *dev, unsigned index);

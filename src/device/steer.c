@@ -73,8 +73,8 @@ enum {
 
 /*
  * Leaves in A the slot that the packet is for. A MAD is for the slot in the receiver's communication id. A request has
- * none, and goes to any process: each time to another one, for the first may be stopped. Data is for the slot in the
- *QPN, which has a mask (qpn_slot.h).
+ * none, and goes to any process: each time to another one, for the first may be stopped. Data is for the slot in its
+ * QPN, which has a mask (qpn_slot.h).
  *
  *	    ld [DEST_QP]
  *	    and #0xffffff
@@ -132,7 +132,6 @@ static const struct sock_filter of_mask[] = {
 	BPF_STMT(BPF_ALU | BPF_XOR | BPF_X, 0),
 };
 
-#define MEMBERS_AT  7 /* in of_mad */
 #define COUNT(code) (sizeof(code) / sizeof(*(code)))
 #define FIND_SLOT   (COUNT(of_mad) + COUNT(of_data) + ROCI_SLOT_ROUNDS * COUNT(of_round) + COUNT(of_mask))
 
@@ -145,7 +144,10 @@ static struct sock_filter *append(struct sock_filter *to, const struct sock_filt
 static void put_find_slot(struct sock_filter *to, const struct roci_slot_key *key, unsigned members)
 {
 	to = append(to, of_mad, COUNT(of_mad));
-	to[-(int)COUNT(of_mad) + MEMBERS_AT].k = members;
+	for (size_t i = 1; i <= COUNT(of_mad); i++) {
+		if (to[-(int)i].code == (BPF_ALU | BPF_MOD | BPF_K))
+			to[-(int)i].k = members;
+	}
 	to = append(to, of_data, COUNT(of_data));
 	for (unsigned i = 0; i < ROCI_SLOT_ROUNDS; i++) {
 		to = append(to, of_round, COUNT(of_round));

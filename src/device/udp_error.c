@@ -44,12 +44,8 @@ static bool read_control(struct msghdr *msg, int *err)
 /* Writes where the quoted packet went. False: not to our port. */
 static bool read_destination(const union udp_name *name, uint8_t dgid[16])
 {
-	if (name->any.sa_family == AF_INET) {
-		roci_gid_from_ipv4(dgid, &name->v4.sin_addr);
-		return name->v4.sin_port == htons(ROCI_UDP_PORT);
-	}
-	memcpy(dgid, &name->v6.sin6_addr, 16);
-	return name->v6.sin6_port == htons(ROCI_UDP_PORT);
+	roci_udp_name_gid(name, dgid);
+	return roci_udp_name_port(name) == ROCI_UDP_PORT;
 }
 
 enum taken { NOTHING, OTHER, ICMP, ICMP_UNREACHABLE };

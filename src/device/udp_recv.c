@@ -63,13 +63,8 @@ static unsigned read_control(struct msghdr *msg, struct roci_arrival *from)
 
 static void read_source(const union udp_name *name, struct roci_flow *flow)
 {
-	if (name->any.sa_family == AF_INET) {
-		roci_gid_from_ipv4(flow->src, &name->v4.sin_addr);
-		flow->src_port = ntohs(name->v4.sin_port);
-	} else {
-		memcpy(flow->src, &name->v6.sin6_addr, 16);
-		flow->src_port = ntohs(name->v6.sin6_port);
-	}
+	roci_udp_name_gid(name, flow->src);
+	flow->src_port = roci_udp_name_port(name);
 }
 
 /* An acknowledgement that the sender put behind another packet, so that both came in one message (seal.c), is the older

@@ -22,24 +22,30 @@ static uint32_t max_datagram(int fd, bool ipv4)
 	return mtu > overhead ? (uint32_t)(mtu - overhead) : 0;
 }
 
-/* Bound to the address and any port. */
 static int open_question(const struct roci_gid_entry *from)
 {
-	union udp_name here;
-	socklen_t len = roci_udp_name(&here, from->gid, from->ifindex);
-	int fd = roci_sys_socket(here.any.sa_family, SOCK_DGRAM | SOCK_CLOEXEC, 0), err;
+	int fd = roci_sys_socket(roci_gid_is_ipv4(from->gid) ? AF_INET : AF_INET6, SOCK_DGRAM | SOCK_CLOEXEC, 0), err;
 
 	if (fd < 0)
 		return -errno;
-	if (here.any.sa_family == AF_INET)
-		here.v4.sin_port = 0;
-	else
-		here.v6.sin6_port = 0;
 	err = roci_udp_receive_nothing(fd);
-	if (!err && roci_sys_bind(fd, &here.any, len))
-		err = -errno;
+	if (!err)
+		err = roci_udp_bind(fd, from, 0);
 	if (!err)
 		return fd;
+	roci_sys_close(fd);
+	return err;
+}
+
+int roci_device_route_source(const struct sockaddr *dst, socklen_t dst_len, struct sockaddr_storage *src)
+{
+	socklen_t len = sizeof(*src);
+	int err = 0, fd = roci_sys_socket(dst->sa_family, SOCK_DGRAM | SOCK_CLOEXEC, 0);
+
+	if (fd < 0)
+		return -errno;
+	if (roci_sys_connect(fd, dst, dst_len) || roci_sys_getsockname(fd, (struct sockaddr *)src, &len))
+		err = -errno;
 	roci_sys_close(fd);
 	return err;
 }

@@ -82,10 +82,8 @@ static socklen_t name_of(union udp_name *name, const struct roci_av *av, uint32_
 {
 	socklen_t len = roci_udp_name(name, av->dgid, ifindex);
 
-	if (av->nat && name->any.sa_family == AF_INET)
-		name->v4.sin_port = htons(av->nat->port);
-	else if (av->nat)
-		name->v6.sin6_port = htons(av->nat->port);
+	if (av->nat)
+		roci_udp_name_set_port(name, av->nat->port);
 	return len;
 }
 

@@ -4,9 +4,11 @@
 #define ROCI_DEVICE_UDP_SOCKET_H
 
 #include <netinet/in.h>
+#include <string.h>
 #include <sys/socket.h>
 
 #include "device/udp.h"
+#include "wire/gid.h"
 
 #define UDP_SOCKETS       (ROCI_MAX_GIDS + ROCI_MAX_MCAST_GROUPS) /* GIDs first, by index; then groups */
 #define UDP_RECV_MESSAGES 32
@@ -100,6 +102,27 @@ struct roci_udp {
 /* The socket address of `gid`, port 4791. Returns its length. */
 socklen_t roci_udp_name(union udp_name *name, const uint8_t gid[16], uint32_t ifindex);
 
+static inline uint16_t roci_udp_name_port(const union udp_name *name)
+{
+	return ntohs(name->any.sa_family == AF_INET ? name->v4.sin_port : name->v6.sin6_port);
+}
+
+static inline void roci_udp_name_set_port(union udp_name *name, uint16_t port)
+{
+	if (name->any.sa_family == AF_INET)
+		name->v4.sin_port = htons(port);
+	else
+		name->v6.sin6_port = htons(port);
+}
+
+static inline void roci_udp_name_gid(const union udp_name *name, uint8_t gid[16])
+{
+	if (name->any.sa_family == AF_INET)
+		roci_gid_from_ipv4(gid, &name->v4.sin_addr);
+	else
+		memcpy(gid, &name->v6.sin6_addr, 16);
+}
+
 /* A UDP socket of `gid`'s family with all options of a RoCEv2 receiver, unbound. Returns it or a negative errno. */
 int roci_udp_socket(const uint8_t gid[16], uint32_t ifindex);
 
@@ -145,6 +168,8 @@ void roci_udp_warn(struct udp_socket *s, const uint8_t gid[16], int err);
 /* The socket that packets to `av` leave from: the source where av->src_port is its port, else the one that receives. */
 struct udp_socket *roci_udp_source_of(struct roci_udp *udp, const struct roci_av *av);
 void roci_udp_close_sources(struct roci_udp *udp);
+/* Binds to `port` of the GID; 0: the kernel chooses. Returns 0 or a negative errno. */
+int roci_udp_bind(int fd, const struct roci_gid_entry *from, uint16_t port);
 /* What is sent to the socket takes no room in its buffer from now on. Returns 0 or a negative errno. */
 int roci_udp_receive_nothing(int fd);
 /* Closes the socket of udp_route.c for GID `index`, if there is one. */

@@ -23,16 +23,12 @@ int roci_udp_receive_nothing(int fd)
 	return roci_sys_setsockopt(fd, SOL_SOCKET, SO_ATTACH_FILTER, &program, sizeof(program)) ? -errno : 0;
 }
 
-/* Binds to `port` of the GID; 0: the kernel chooses. */
-static int bind_port(int fd, const struct roci_gid_entry *from, uint16_t port)
+int roci_udp_bind(int fd, const struct roci_gid_entry *from, uint16_t port)
 {
 	union udp_name name;
 	socklen_t len = roci_udp_name(&name, from->gid, from->ifindex);
 
-	if (name.any.sa_family == AF_INET)
-		name.v4.sin_port = htons(port);
-	else
-		name.v6.sin6_port = htons(port);
+	roci_udp_name_set_port(&name, port);
 	return roci_sys_bind(fd, &name.any, len) ? -errno : 0;
 }
 
@@ -40,12 +36,12 @@ static int bind_somewhere(int fd, const struct roci_gid_entry *from)
 {
 	for (unsigned i = 0; i < DRAWS; i++) {
 		uint16_t port = (uint16_t)(PORT_MIN + roci_random32() % PORTS);
-		int err = bind_port(fd, from, port);
+		int err = roci_udp_bind(fd, from, port);
 
 		if (err != -EADDRINUSE && err != -EACCES)
 			return err;
 	}
-	return bind_port(fd, from, 0);
+	return roci_udp_bind(fd, from, 0);
 }
 
 static uint16_t port_of(int fd)
@@ -55,7 +51,7 @@ static uint16_t port_of(int fd)
 
 	if (roci_sys_getsockname(fd, &name.any, &len))
 		return 0;
-	return ntohs(name.any.sa_family == AF_INET ? name.v4.sin_port : name.v6.sin6_port);
+	return roci_udp_name_port(&name);
 }
 
 /* A socket that has been on `port` before takes it again if it can: address vectors name the port. */
@@ -66,7 +62,7 @@ static int open_source(const struct roci_gid_entry *from, uint16_t *port)
 	if (fd < 0)
 		return fd;
 	err = roci_udp_receive_nothing(fd);
-	if (!err && (!*port || bind_port(fd, from, *port)))
+	if (!err && (!*port || roci_udp_bind(fd, from, *port)))
 		err = bind_somewhere(fd, from);
 	if (!err) {
 		*port = port_of(fd);

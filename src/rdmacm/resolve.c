@@ -75,19 +75,12 @@ int rdma_bind_addr(struct rdma_cm_id *id, struct sockaddr *addr)
 /* The source address that the routing tables choose for dst, with port 0. Nothing is sent. */
 static int route_source(const struct sockaddr *dst, struct sockaddr_storage *src)
 {
-	int fd = roci_sys_socket(dst->sa_family, SOCK_DGRAM | SOCK_CLOEXEC, 0);
-	if (fd < 0)
-		return -errno;
 	struct sockaddr_storage to = {0};
-	socklen_t len = sizeof(*src);
-	int err = 0;
+	int err;
 	memcpy(&to, dst, cma_addr_len(dst));
 	if (!cma_addr_port(dst))
 		cma_addr_set_port((struct sockaddr *)&to, 9); /* connect() requires one */
-	if (roci_sys_connect(fd, (struct sockaddr *)&to, cma_addr_len(dst)) ||
-	    roci_sys_getsockname(fd, (struct sockaddr *)src, &len))
-		err = -errno;
-	roci_sys_close(fd);
+	err = roci_device_route_source((struct sockaddr *)&to, cma_addr_len(dst), src);
 	if (!err)
 		cma_addr_set_port((struct sockaddr *)src, 0);
 	return err;
