@@ -90,9 +90,8 @@ int dump_watch(const struct command *self, long pid, FILE **file)
 	if (found.device.local_qps)
 		fprintf(stderr,
 			"roci dump: it exchanges no packets with other processes of this host (the local path), so "
-			"those "
-			"are made up; payload of more than 4096 bytes is not in them. `roci run --path wire` keeps a "
-			"program on the wire\n");
+			"those are made up; payload of more than 4096 bytes is not in them. "
+			"`roci run --path wire` keeps a program on the wire\n");
 	alive = wait_for_packets(fd, pid);
 	unlink(path);
 	if (!alive) {

@@ -5,13 +5,13 @@
 
 #include "capture/conversation.h"
 
-/* Finds or begins the message of a request that `half` sent, and fills *out. *next_id is the number of the last
- * message; a new one gets the next. `mtu` is that of the conversation, 0: not known. Returns the message, or NULL where
- * the packet's beginning is not in the capture. */
 /* Whether a request of an old PSN is a probe of roci0: a WRITE of nothing, which its receiver takes for a duplicate and
  * acknowledges. No post belongs to it. A program's own WRITE of nothing that is sent again is none. */
 bool capture_message_is_probe(struct capture_half *half, const struct roci_packet *pkt);
 
+/* Finds or begins the message of a request that `half` sent, and fills *out. *next_id is the number of the last
+ * message; a new one gets the next. `mtu` is that of the conversation, 0: not known. Returns the message, or NULL where
+ * the packet's beginning is not in the capture. */
 struct capture_tracked *capture_message_request(struct capture_half *half, const struct roci_packet *pkt, uint32_t mtu,
 						uint64_t *next_id, struct capture_message *out);
 

@@ -16,9 +16,8 @@
 #include "engine/trace.h"
 #include "engine/why.h"
 
-#define TIMERS_PER_QP                                                                                                  \
-	7 /* timer, resp_timer, loss_timer, alive.timer, nat's, its path's, one more while that changes                \
-	   */
+/* timer, resp_timer, loss_timer, alive.timer, nat's, its path's, and one more while the path changes */
+#define TIMERS_PER_QP 7
 
 static const struct roci_service *service_of(enum roci_qp_type type)
 {
