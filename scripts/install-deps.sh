@@ -5,7 +5,7 @@
 set -eu
 
 build='gcc libc6-dev binutils make meson ninja-build pkg-config clang-format libibverbs-dev librdmacm-dev libisal-dev
-	libcmocka-dev libpcap-dev zlib1g-dev libxxhash-dev libssl-dev libipsec-mb-dev liburing-dev libjansson-dev libjs-d3 scdoc'
+	libsodium-dev libcmocka-dev libpcap-dev zlib1g-dev libxxhash-dev libssl-dev libipsec-mb-dev liburing-dev libjansson-dev libjs-d3 scdoc'
 verbs='ibverbs-utils ibverbs-providers perftest rdmacm-utils qperf fio python3-pyverbs ucx-utils libfabric-bin openmpi-bin libopenmpi-dev'
 test='python3 iproute2 nftables ethtool tshark iperf3 util-linux coreutils zsh fish valgrind clang-tidy-19 clang libclang-rt-14-dev llvm chromium chromium-driver'
 # The guests of tests/interop; without them those tests are skipped. The kernels and busybox-static, which apt would install in

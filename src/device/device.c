@@ -8,6 +8,7 @@
 
 #include "device/device_state.h"
 #include "device/steer.h"
+#include "wire/bytes.h"
 
 static pthread_mutex_t the_lock = PTHREAD_MUTEX_INITIALIZER;
 static struct roci_device *the_device; /* guarded by the_lock */
@@ -115,8 +116,8 @@ static struct roci_device *open_device(roci_event_fn *on_event, int *err)
 		goto err_close_addresses;
 	}
 	roci_engine_early_memory(dev->engine, early_memory());
-	for (unsigned i = 0; i < 2; i++)
-		dev->nat_key.k[i] = (uint64_t)roci_random32() << 32 | roci_random32();
+	for (unsigned i = 0; i < sizeof(dev->nat_key); i += 4)
+		roci_put_be32(dev->nat_key.bytes + i, roci_random32());
 	roci_engine_nat_key(dev->engine, &dev->nat_key);
 	*err = roci_progress_open(&dev->progress);
 	if (*err) {

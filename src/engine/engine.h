@@ -26,7 +26,6 @@
 #include "wire/icrc.h"
 #include "wire/record.h"
 #include "wire/nat.h"
-#include "wire/siphash.h"
 
 struct roci_engine;
 struct roci_cq;
@@ -284,7 +283,7 @@ typedef bool roci_rehome_fn(void *driver, struct roci_av *av);
 /* Asks for each QP that is behind a NAT. One that has another address says HELLO from there. */
 void roci_engine_rehome(struct roci_engine *e, uint64_t now, roci_rehome_fn *rehome, void *driver);
 /* What the engine makes cookies with: unpredictable in production. */
-void roci_engine_nat_key(struct roci_engine *e, const struct roci_siphash_key *key);
+void roci_engine_nat_key(struct roci_engine *e, const struct roci_nat_key *key);
 
 struct roci_send_wr {
 	uint64_t wr_id;

@@ -28,7 +28,7 @@ struct roci_engine {
 	const struct roci_local_calls *local; /* NULL: no peer is local */
 	void *driver;                         /* their first argument */
 	unsigned nat_count;                   /* QPs that cross a NAT */
-	struct roci_siphash_key nat_key;
+	struct roci_nat_key nat_key;
 	bool cq_overrun;                            /* a CQ has overrun, and its QPs are not in error yet */
 	struct roci_engine_stats *stats, own_stats; /* stats: own_stats, or the driver's */
 };

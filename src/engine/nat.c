@@ -112,7 +112,7 @@ bool roci_engine_nat_terms(const struct roci_engine *e, uint32_t qpn, struct roc
 	return true;
 }
 
-void roci_engine_nat_key(struct roci_engine *e, const struct roci_siphash_key *key)
+void roci_engine_nat_key(struct roci_engine *e, const struct roci_nat_key *key)
 {
 	e->nat_key = *key;
 }

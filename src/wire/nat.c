@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 #include "wire/nat.h"
 
+#include <sodium/crypto_shorthash.h>
 #include <string.h>
 
 #include "wire/bytes.h"
@@ -75,24 +76,25 @@ void roci_nat_flow(struct roci_flow *flow, const uint8_t src[16], const uint8_t 
 	flow->src_port = flow->dst_port = ROCI_UDP_PORT;
 }
 
-static uint64_t cookie_of(const struct roci_siphash_key *key, uint64_t period, const uint8_t gid[16], uint16_t port)
+static uint64_t cookie_of(const struct roci_nat_key *key, uint64_t period, const uint8_t gid[16], uint16_t port)
 {
-	uint8_t bytes[26];
+	uint8_t bytes[26], hash[crypto_shorthash_BYTES];
 	uint64_t cookie;
 
 	memcpy(bytes, gid, 16);
 	roci_put_be16(bytes + 16, port);
 	roci_put_be64(bytes + 18, period);
-	cookie = roci_siphash(key, bytes, sizeof(bytes));
+	crypto_shorthash(hash, bytes, sizeof(bytes), key->bytes);
+	cookie = roci_get_be64(hash);
 	return cookie ? cookie : 1;
 }
 
-uint64_t roci_nat_cookie(const struct roci_siphash_key *key, uint64_t now, const uint8_t gid[16], uint16_t port)
+uint64_t roci_nat_cookie(const struct roci_nat_key *key, uint64_t now, const uint8_t gid[16], uint16_t port)
 {
 	return cookie_of(key, now >> PERIOD_SHIFT, gid, port);
 }
 
-bool roci_nat_cookie_is(const struct roci_siphash_key *key, uint64_t now, const uint8_t gid[16], uint16_t port,
+bool roci_nat_cookie_is(const struct roci_nat_key *key, uint64_t now, const uint8_t gid[16], uint16_t port,
 			uint64_t cookie)
 {
 	uint64_t period = now >> PERIOD_SHIFT;

@@ -24,7 +24,6 @@
 #include <stdint.h>
 
 #include "wire/icrc.h"
-#include "wire/siphash.h"
 
 #define ROCI_HELLO_BYTES     56 /* without a MAD */
 #define ROCI_HELLO_MAD_BYTES 256
@@ -69,10 +68,15 @@ struct roci_nat_way {
 /* The flow of packets from src to dst, UDP port 4791 at both ends. */
 void roci_nat_flow(struct roci_flow *flow, const uint8_t src[16], const uint8_t dst[16]);
 
+/* What a host makes its cookies with: SipHash-2-4, whose values nobody can tell from random ones without the key. */
+struct roci_nat_key {
+	uint8_t bytes[16];
+};
+
 /* Proves for one to two minutes, in nanoseconds of the clock that `now` is of, that somebody gets what is sent to
  * `port` of `gid`. Never 0. */
-uint64_t roci_nat_cookie(const struct roci_siphash_key *key, uint64_t now, const uint8_t gid[16], uint16_t port);
-bool roci_nat_cookie_is(const struct roci_siphash_key *key, uint64_t now, const uint8_t gid[16], uint16_t port,
+uint64_t roci_nat_cookie(const struct roci_nat_key *key, uint64_t now, const uint8_t gid[16], uint16_t port);
+bool roci_nat_cookie_is(const struct roci_nat_key *key, uint64_t now, const uint8_t gid[16], uint16_t port,
 			uint64_t cookie);
 
 #endif

@@ -84,7 +84,7 @@ static void create_side(struct pair *p, int s, const struct pair_options *o)
 
 static void cross_nat(struct pair *p, int s, const struct pair_place *nat)
 {
-	const struct roci_siphash_key key = {{2, 1}};
+	const struct roci_nat_key key = {{2, 1}};
 	struct roci_nat_terms terms = {.token = PAIR_TOKEN,
 				       .cookie = roci_nat_cookie(&key, p->now, nat->gid, nat->port),
 				       .port = s ? nat->port : 0};
