@@ -63,6 +63,28 @@ def link_socket(name):
     return s
 
 
+def forward(links, change):
+    """Forwards between two interfaces, for ever: of each frame what change(frame) returns; None: nothing."""
+    left, right = map(link_socket, links)
+    print('on the path', flush=True)
+    while True:
+        for source in select.select([left, right], [], [])[0]:
+            frame, address = source.recvfrom(65536)
+            if address[2] == socket.PACKET_OUTGOING:
+                continue
+            frame = change(frame)
+            if frame:
+                (right if source is left else left).send(frame)
+
+
+def print_at_end(text):
+    """At SIGTERM prints what text() returns."""
+    def end(*_):
+        print(text(), flush=True)
+        sys.exit(0)
+    signal.signal(signal.SIGTERM, end)
+
+
 def main():
     left, right = link_socket(sys.argv[1]), link_socket(sys.argv[2])
     odds = tuple(float(p) for p in sys.argv[3:6])
@@ -70,10 +92,7 @@ def main():
     counts = dict(seen=0, lost=0, repeated=0, delayed=0, refused=0)
     wires = {left: Wire(left, right, odds, dice, counts), right: Wire(right, left, odds, dice, counts)}
 
-    def end(*_):
-        print(', '.join(f'{n} {what}' for what, n in counts.items()), flush=True)
-        sys.exit(0)
-    signal.signal(signal.SIGTERM, end)
+    print_at_end(lambda: ', '.join(f'{n} {what}' for what, n in counts.items()))
     print('relaying', flush=True)
     while True:
         ready = select.select([left, right], [], [], 0.005)[0]

@@ -54,6 +54,13 @@ def broken(sender):
     check(sender.running(), sender.report())
 
 
+def cut(sender):
+    """The network goes away in the midst of the transfer."""
+    some_of_it(sender)
+    cable('down')
+    broken(sender)
+
+
 def finished(sender, recv, folder, once=False):
     """Both have finished, and the sender says that it connected again."""
     check(sender.wait(120) == OK, f'{sender.report()}\n{recv.process.report()}')
@@ -167,9 +174,7 @@ def interrupted(who):
     with Receiver(far, folder, '--once', *SOON) as recv:
         sender = recv.send(near, it, '--limit', '6M', *SOON)
         try:
-            some_of_it(sender)
-            cable('down')
-            broken(sender)
+            cut(sender)
             wait_until('the receiver to wait', lambda: events(recv.process, 'reconnecting') or not recv.process.running(), 60)
             process = sender if who == 'sender' else recv.process
             process.popen.send_signal(signal.SIGINT)
@@ -218,9 +223,7 @@ def another_address():
     with Receiver(far, folder, '--once', *SOON) as recv:
         sender = recv.send(near, it, '--limit', '6M', *SOON)
         try:
-            some_of_it(sender)
-            cable('down')
-            broken(sender)
+            cut(sender)
             near.run('ip', 'addr', 'del', f'{address}/24', 'dev', near.link)
             near.run('ip', 'addr', 'add', f"{address.rsplit('.', 1)[0]}.77/24", 'dev', near.link)
             cable('up')

@@ -221,12 +221,18 @@ static inline const struct roci_cm_event *pair_only_event(struct pair *p, enum r
 	return &p->events[0];
 }
 
-/* A connection, established on both sides. */
-static inline void pair_establish(struct pair *p, uint32_t qpn, struct roci_conn **active, struct roci_conn **passive)
+/* A connection whose REQ has arrived. The event stays. */
+static inline void pair_request(struct pair *p, uint32_t qpn, struct roci_conn **active, struct roci_conn **passive)
 {
 	*active = pair_connect(p, qpn);
 	pair_carry(p);
 	*passive = pair_only_event(p, ROCI_CM_REQ_RECEIVED)->conn;
+}
+
+/* A connection, established on both sides. */
+static inline void pair_establish(struct pair *p, uint32_t qpn, struct roci_conn **active, struct roci_conn **passive)
+{
+	pair_request(p, qpn, active, passive);
 	pair_clear(p);
 	assert_int_equal(pair_accept(p, *passive, qpn + 1), 0);
 	pair_carry(p);

@@ -212,9 +212,7 @@ static void a_slow_consumer_causes_mras(void **state)
 	struct pair p;
 
 	pair_open(&p, 0);
-	active = pair_connect(&p, 0x1000);
-	pair_carry(&p);
-	passive = pair_only_event(&p, ROCI_CM_REQ_RECEIVED)->conn;
+	pair_request(&p, 0x1000, &active, &passive);
 	pair_wait(&p, 10 * SECOND);
 	assert_int_equal(p.sent[ROCI_CM_ATTR_REQ], 2);
 	assert_int_equal(p.sent[ROCI_CM_ATTR_MRA], 1);
@@ -313,9 +311,7 @@ static void a_rep_without_connection_is_rejected(void **state)
 	struct pair p;
 
 	pair_open(&p, 0);
-	active = pair_connect(&p, 0x1000);
-	pair_carry(&p);
-	passive = p.events[0].conn;
+	pair_request(&p, 0x1000, &active, &passive);
 	p.lose = true;
 	roci_conn_destroy(active, p.now); /* its REJ is lost */
 	pair_carry(&p);
@@ -337,9 +333,7 @@ static void a_withdrawn_request_is_reported(void **state)
 	struct pair p;
 
 	pair_open(&p, 0);
-	active = pair_connect(&p, 0x1000);
-	pair_carry(&p);
-	passive = p.events[0].conn;
+	pair_request(&p, 0x1000, &active, &passive);
 	pair_clear(&p);
 	roci_conn_destroy(active, p.now);
 	pair_carry(&p);
@@ -526,9 +520,7 @@ static void dead_peers_end_what_begins(void **state)
 	struct pair p;
 
 	pair_open(&p, 0);
-	active = pair_connect(&p, 0x1000);
-	pair_carry(&p);
-	passive = p.events[0].conn;
+	pair_request(&p, 0x1000, &active, &passive);
 	roci_cm_disconnect_dead(p.a, p.now, everybody, NULL);
 	roci_cm_disconnect_dead(p.b, p.now, everybody, NULL);
 	assert_int_equal(active->state, ROCI_CONN_REQ_SENT); /* has no peer yet */
@@ -553,9 +545,7 @@ static void a_lost_rejection_of_a_rep_is_sent_again(void **state)
 	struct pair p;
 
 	pair_open(&p, 0);
-	active = pair_connect(&p, 0x1000);
-	pair_carry(&p);
-	passive = p.events[0].conn;
+	pair_request(&p, 0x1000, &active, &passive);
 	pair_accept(&p, passive, 0x2000);
 	pair_carry(&p);
 	pair_clear(&p);
@@ -576,9 +566,7 @@ static void data_establishes_before_the_rtu(void **state)
 	struct pair p;
 
 	pair_open(&p, 0);
-	active = pair_connect(&p, 0x1000);
-	pair_carry(&p);
-	passive = p.events[0].conn;
+	pair_request(&p, 0x1000, &active, &passive);
 	assert_int_equal(roci_conn_notify(passive, p.now), -EINVAL);
 	pair_accept(&p, passive, 0x2000);
 	pair_carry(&p);
