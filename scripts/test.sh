@@ -18,6 +18,7 @@ esac
 scripts/install-deps.sh || exit 1
 
 patience=4 # busy machines, slow disks: bounds are for hangs
+beside=$(($(nproc) * 2)) # tests at a time: half of their time they wait
 logs=
 fuzz=0
 # build DIRECTORY SETUP-OPTION...
@@ -37,7 +38,8 @@ tests()
 	shift 2
 	logs="$logs $dir/meson-logs/$log.json"
 	rm -f "$dir/meson-logs/$log.json"
-	meson test -C "$dir" --no-rebuild --print-errorlogs --timeout-multiplier "$patience" --logbase "$log" "$@"
+	meson test -C "$dir" --no-rebuild --print-errorlogs --timeout-multiplier "$patience" --num-processes "$beside" \
+		--logbase "$log" "$@"
 }
 
 build "$build"
