@@ -9,6 +9,7 @@
 #include "capture/iwarp.h"
 #include "capture/line.h"
 #include "explain/explain.h"
+#include "wire/mtu_probe.h"
 #include "wire/print.h"
 
 /* ---- requests ---- */
@@ -176,6 +177,10 @@ static void put_roce(struct capture_line *line, const struct capture_event *e)
 	case ROCI_KIND_RANGES: capture_put(line, "RANGES: all up to this PSN has arrived, and what it names"); break;
 	case ROCI_KIND_HELLO: capture_put(line, "HELLO: I am behind a NAT, answer to where this comes from"); break;
 	case ROCI_KIND_CHALLENGE: capture_put(line, "CHALLENGE: prove that you get what is sent there"); break;
+	case ROCI_KIND_MTU_PROBE:
+		capture_put(line, "MTU PROBE: does the way bear packets with %u bytes of payload?",
+			    roci_mtu_bytes(roci_mtu_probed(e->packet.payload_len)));
+		break;
 	}
 }
 

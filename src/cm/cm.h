@@ -67,6 +67,13 @@ void roci_cm_rx(struct roci_cm *cm, uint64_t now, const uint8_t mad[ROCI_CM_MAD_
 void roci_cm_rx_nat(struct roci_cm *cm, uint64_t now, const uint8_t mad[ROCI_CM_MAD_BYTES], const uint8_t sgid[16],
 		    const uint8_t dgid[16], uint32_t ifindex, const struct roci_nat_terms *nat);
 
+/* ---- path MTU ---- */
+
+/* An MTU probe for this path MTU (enum ibv_mtu) came, of the REQ with transaction ID `tid`, which comes behind it
+ * (wire/mtu_probe.h). A REQ whose path MTU is larger than that of every probe that came of it is rejected with REJ 26.
+ * A REQ of ours that is rejected like that is sent again with the smaller one. */
+void roci_cm_mtu_probed(struct roci_cm *cm, uint64_t tid, uint8_t mtu);
+
 /* ---- NAT ---- */
 
 /* A CHALLENGE came from `sgid`: this end is behind a NAT, and the exchange `id` of ours sends with this cookie from now

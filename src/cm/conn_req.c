@@ -17,6 +17,10 @@ void roci_conn_reject_req(struct roci_cm *cm, const struct roci_cm_source *from,
 		.reason = (uint16_t)reason,
 	};
 
+	if (reason == ROCI_REJ_INVALID_MTU && roci_cm_probed_mtu(cm, req->tid)) {
+		rej.info[0] = roci_cm_probed_mtu(cm, req->tid);
+		rej.info_len = 1;
+	}
 	roci_cm_reply(cm, from, &rej);
 }
 
@@ -34,6 +38,14 @@ static enum roci_cm_reason check_fields(const struct roci_cm_source *from, const
 	if (!roci_mtu_code_is_valid(req->mtu))
 		return ROCI_REJ_INVALID_MTU;
 	return 0;
+}
+
+/* The path does not bear packets as long as the peer means to send. */
+static bool is_too_long(const struct roci_cm *cm, const struct roci_cm_msg *req)
+{
+	uint8_t probed = roci_cm_probed_mtu(cm, req->tid);
+
+	return probed && probed < req->mtu;
 }
 
 /* 12.9.8.3.1: a connection exists with the peer's QP, so the peer has forgotten it. */
@@ -152,6 +164,8 @@ static void rx_new(struct roci_cm *cm, uint64_t now, const struct roci_cm_source
 			return;
 		reason = ROCI_REJ_INVALID_SERVICE_ID;
 	}
+	if (!reason && is_too_long(cm, req))
+		reason = ROCI_REJ_INVALID_MTU;
 	if (!reason)
 		reason = check_stale(cm, now, from, req);
 	if (!reason && (verdict = roci_backlog_admit(listener, now)) == ROCI_BACKLOG_FULL)

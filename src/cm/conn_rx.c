@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "cm/conn_state.h"
+#include "wire/mtu.h"
 
 /* ---- replies that need no connection ---- */
 
@@ -156,9 +157,27 @@ static void withdraw_waiting(struct roci_conn *conn, uint64_t now, const struct 
 	roci_backlog_answered(&conn->x, now);
 }
 
+/* 12.6.7.2, reason 26: the peer says which path MTU it takes. What comes late about the first REQ has its TID. */
+static bool connect_smaller(struct roci_conn *conn, uint64_t now, const struct roci_cm_msg *rej)
+{
+	struct roci_cm_msg req;
+
+	if (conn->state != ROCI_CONN_REQ_SENT || rej->about != ROCI_CM_ABOUT_REQ ||
+	    rej->reason != ROCI_REJ_INVALID_MTU || !rej->info_len || !roci_mtu_code_is_valid(rej->info[0]) ||
+	    rej->info[0] >= conn->info.path.mtu || roci_cm_msg_parse(&req, conn->x.mad) != ROCI_CM_PARSE_OK)
+		return false;
+	conn->tid = conn->x.nat.token = req.tid = roci_cm_new_tid(conn->x.cm);
+	conn->info.path.mtu = req.mtu = rej->info[0];
+	roci_exchange_send(&conn->x, &req);
+	roci_exchange_start_retries(&conn->x, now, conn->response_timeout_ns, conn->x.cm->config.max_retries);
+	return true;
+}
+
 static void become_rejected(struct roci_conn *conn, uint64_t now, const struct roci_cm_source *from,
 			    const struct roci_cm_msg *rej)
 {
+	if (connect_smaller(conn, now, rej))
+		return;
 	close_by_peer(conn, now);
 	report_rej(conn, rej);
 	roci_backlog_withdrawn(&conn->x, now);

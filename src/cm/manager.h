@@ -25,6 +25,13 @@ struct roci_cm_stats {
 	uint64_t pending; /* requests that waited for a listener */
 };
 
+/* What probes have shown of the path of a REQ that is still to come. */
+#define ROCI_CM_PROBED 64
+struct roci_cm_probed {
+	uint64_t tid;
+	uint8_t mtu; /* of the longest that came; 0: the place is free */
+};
+
 struct roci_cm {
 	struct roci_cm_config config; /* defaults filled in */
 	struct roci_cm_stats stats;
@@ -34,12 +41,13 @@ struct roci_cm {
 	struct roci_list natted; /* exchanges that cross a NAT */
 	bool disconnected;       /* by roci_cm_disconnect_all(): exchanges are no longer freed */
 	unsigned exchange_count, listener_count;
-	unsigned waiting_count;                 /* requests that wait for a backlog */
-	unsigned remembered_count;              /* at most ROCI_CM_MAX_REMEMBERED */
-	uint64_t answered_requests;             /* by the consumer */
-	struct roci_peer_table remote_ids;      /* passive connections, by the peer's communication id */
-	struct roci_peer_table remote_qpns;     /* connections, by the peer's CA and QPN */
-	struct roci_peer_table remote_sidr_ids; /* passive SIDR exchanges, by the peer's request id */
+	unsigned waiting_count;                       /* requests that wait for a backlog */
+	unsigned remembered_count;                    /* at most ROCI_CM_MAX_REMEMBERED */
+	uint64_t answered_requests;                   /* by the consumer */
+	struct roci_peer_table remote_ids;            /* passive connections, by the peer's communication id */
+	struct roci_peer_table remote_qpns;           /* connections, by the peer's CA and QPN */
+	struct roci_peer_table remote_sidr_ids;       /* passive SIDR exchanges, by the peer's request id */
+	struct roci_cm_probed probed[ROCI_CM_PROBED]; /* by TID: whoever floods it, loses what he finds out */
 	struct roci_pending pending;
 	unsigned reply_first, reply_count;
 	struct roci_cm_tx replies[ROCI_CM_MAX_REPLIES]; /* a ring */
@@ -51,6 +59,8 @@ uint32_t roci_cm_alloc_id(struct roci_cm *cm, struct roci_exchange *x);
 uint64_t roci_cm_new_tid(struct roci_cm *cm);
 /* Queues a message to a peer without an exchange. It is sent once. */
 void roci_cm_reply(struct roci_cm *cm, const struct roci_cm_source *from, const struct roci_cm_msg *msg);
+/* The path MTU that probes of the REQ have shown; 0: none came. */
+uint8_t roci_cm_probed_mtu(const struct roci_cm *cm, uint64_t tid);
 /* Frees x when it is no longer needed: the consumer let go, no timer runs, nothing is to be sent. */
 void roci_cm_free_if_done(struct roci_exchange *x);
 

@@ -10,6 +10,7 @@
 #include "device/udp_socket.h"
 #include "engine/why.h"
 #include "wire/gid.h"
+#include "wire/mtu.h"
 
 int roci_device_source_of(const uint8_t dgid[16], uint8_t sgid[16])
 {
@@ -26,7 +27,7 @@ int roci_device_source_of(const uint8_t dgid[16], uint8_t sgid[16])
 int roci_device_make_av(struct roci_device *dev, const struct roci_ah_params *params, struct roci_av *av)
 {
 	const struct roci_gid_entry *from;
-	uint32_t carries = 0;
+	uint32_t carries = 0, found;
 	int err;
 
 	if (params->sgid_index >= ROCI_MAX_GIDS)
@@ -49,6 +50,9 @@ int roci_device_make_av(struct roci_device *dev, const struct roci_ah_params *pa
 			return ROCI_REFUSE(err, "no route from the address of sgid_index %u to grh.dgid",
 					   params->sgid_index);
 	}
+	found = roci_path_mtu_carries(&dev->path_mtus, roci_now(), params->dgid);
+	if (found && found < roci_mtu_datagram_bytes(roci_mtu_code(from->path_mtu)))
+		carries = !carries || found < carries ? found : carries;
 	/* Answers arrive there. Where the port cannot be had, roci_udp_send() uses side doors. */
 	roci_udp_listen(dev->links.udp, params->sgid_index);
 	*av = (struct roci_av){

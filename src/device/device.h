@@ -81,6 +81,9 @@ struct roci_ah_params {
 	bool datagram; /* for UD: packets leave from port 4791. No receiver judges it, and firewalls let answers in */
 };
 int roci_device_make_av(struct roci_device *dev, const struct roci_ah_params *params, struct roci_av *av);
+/* The path MTU from the address of sgid_index to `dgid`, as far as it is known (path_mtu.h), as enum ibv_mtu; 1,024
+ * bytes where there is no such address any more. Lock held. */
+uint8_t roci_device_path_mtu(struct roci_device *dev, unsigned sgid_index, const uint8_t dgid[16]);
 
 /* Makes sure that packets to GID `sgid_index` arrive (binds its UDP port 4791), also when the host loses the address
  * and gets it back; -1: to every GID, those of the future too. Lock held. Returns 0, or a negative errno after a

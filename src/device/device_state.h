@@ -15,6 +15,7 @@
 #include "device/links.h"
 #include "device/local.h"
 #include "device/lock.h"
+#include "device/path_mtu.h"
 #include "device/progress.h"
 #include "device/qpn.h"
 #include "device/receive.h"
@@ -37,10 +38,11 @@ struct roci_device {
 	roci_event_fn *on_event;
 	struct roci_list contexts; /* of src/verbs, for the events of the port */
 
-	struct roci_engine *engine;   /* QPs, CQs, memory */
-	struct roci_cm_host *cm_host; /* connections, QP1 */
-	uint64_t nat_look_at;         /* when to look for an address again; ROCI_CM_NEVER: none is missing */
-	struct roci_nat_key nat_key;  /* that cookies are made with */
+	struct roci_engine *engine;      /* QPs, CQs, memory */
+	struct roci_cm_host *cm_host;    /* connections, QP1 */
+	uint64_t nat_look_at;            /* when to look for an address again; ROCI_CM_NEVER: none is missing */
+	struct roci_nat_key nat_key;     /* that cookies are made with */
+	struct roci_path_mtus path_mtus; /* what is known of the paths to other hosts */
 
 	struct roci_gids gids;                     /* this host's addresses; written under gids_lock, too */
 	pthread_mutex_t gids_lock;                 /* for readers without the device's lock */

@@ -13,6 +13,7 @@
 #include "device/port_names.h"
 #include "device/seal.h"
 #include "wire/gid.h"
+#include "wire/mtu_probe.h"
 
 /* ---- the process that a message is for ---- */
 
@@ -250,12 +251,19 @@ void roci_gsi_rx(struct roci_device *dev, uint64_t now, const struct roci_datagr
 		dev->stats->mads_malformed++;
 		return;
 	}
-	dev->stats->mads_received++;
+	if (pkt->op->kind == ROCI_KIND_MTU_PROBE)
+		dev->stats->mtu_probes_received++;
+	else
+		dev->stats->mads_received++;
 	slot = d->from->forwarded && !d->from->offered ? 0 : owner_slot(dev, &msg, flow->src, flow->dst);
 	if (slot && slot != dev->registry.slot && forward(dev, now, slot, d->from, d->bytes, d->len))
 		return;
 	if (!slot && !d->from->forwarded && offer(dev, &msg, d->from, d->bytes, d->len))
 		return;
+	if (pkt->op->kind == ROCI_KIND_MTU_PROBE) {
+		roci_cm_mtu_probed(roci_cm_host_cm(dev), msg.tid, roci_mtu_probed(pkt->payload_len));
+		return;
+	}
 	say_other_family(dev, &msg, flow->dst);
 	rx_own(dev, now, flow, &msg, mad, claim);
 }
@@ -451,5 +459,7 @@ void roci_gsi_send(struct roci_device *dev, uint64_t now, const struct roci_cm_t
 		send_by_door(dev, now, tx);
 		return;
 	}
+	av.src_port = roci_udp_mad_port(dev->links.udp, av.sgid_index);
+	roci_path_mtu_probe(dev, now, &av, tx);
 	send_mad(dev, &av, tx);
 }

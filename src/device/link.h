@@ -35,6 +35,7 @@ struct roci_frame {
 	uint16_t span_count;
 	uint8_t header_len;
 	bool copy_payload, soft_roce; /* see struct roci_tx_packet */
+	bool whole;                   /* lost where it is too long for one IP packet */
 	uint32_t icrc_damage;         /* fault injection: bits to flip in the ICRC; 0: none */
 
 	/* From the seal link on. */

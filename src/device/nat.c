@@ -8,6 +8,7 @@
 #include "device/device_state.h"
 #include "device/gsi.h"
 #include "wire/gid.h"
+#include "wire/mtu_probe.h"
 
 /* ---- what a packet claims ---- */
 
@@ -33,6 +34,22 @@ static bool claim_of_request(const struct roci_packet *pkt, struct roci_hello *c
 	return true;
 }
 
+/* It says what it claims by its opcode. */
+static bool is_claim(const struct roci_packet *pkt)
+{
+	return pkt->op->kind == ROCI_KIND_HELLO || pkt->op->kind == ROCI_KIND_MTU_PROBE;
+}
+
+static bool read_claim(const struct roci_packet *pkt, struct roci_hello *claim)
+{
+	switch (pkt->op->kind) {
+	case ROCI_KIND_HELLO: return roci_hello_parse(pkt->payload, pkt->payload_len, claim);
+	case ROCI_KIND_MTU_PROBE:
+		return pkt->dest_qpn == ROCI_QPN_GSI && roci_mtu_probe_parse(pkt->payload, pkt->payload_len, claim);
+	default: return pkt->dest_qpn == ROCI_QPN_GSI && claim_of_request(pkt, claim);
+	}
+}
+
 static bool covers(const struct roci_flow *flow, const struct roci_datagram *d)
 {
 	return roci_icrc_check(flow, d->bytes, d->len) >= 0;
@@ -42,13 +59,13 @@ enum roci_nat_arrival roci_nat_judge(const struct roci_device *dev, const struct
 				     const struct roci_packet *pkt, struct roci_hello *claim)
 {
 	const struct roci_flow *from = &d->from->flow, *meant = roci_engine_nat_flow(dev->engine, pkt->dest_qpn);
-	bool gsi = pkt->dest_qpn == ROCI_QPN_GSI, hello = pkt->op->kind == ROCI_KIND_HELLO;
+	bool gsi = pkt->dest_qpn == ROCI_QPN_GSI;
 	struct roci_flow claimed;
 
 	/* A socket does not show the IPv4 identification, so the ICRC may be right for any. */
-	if (!hello && ((meant && covers(meant, d)) || covers(from, d)))
+	if (!is_claim(pkt) && ((meant && covers(meant, d)) || covers(from, d)))
 		return ROCI_NAT_NONE;
-	if (!(hello ? roci_hello_parse(pkt->payload, pkt->payload_len, claim) : gsi && claim_of_request(pkt, claim)))
+	if (!read_claim(pkt, claim))
 		return ROCI_NAT_DAMAGED;
 	if (roci_gid_is_ipv4(claim->src) != roci_gid_is_ipv4(from->src) ||
 	    roci_gid_is_ipv4(claim->dst) != roci_gid_is_ipv4(from->src) || (gsi && !claim->mad))

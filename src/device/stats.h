@@ -27,6 +27,7 @@ struct roci_device_stats {
 	uint64_t fault_receive_lost, fault_receive_duplicated, fault_receive_reordered, fault_receive_corrupted;
 	uint64_t mads_received, mads_sent, mads_forwarded, mads_malformed, mads_dropped; /* QP1 */
 	uint64_t challenges_sent, challenges_received;                                   /* for QP1, see nat.h */
+	uint64_t mtu_probes_sent, mtu_probes_received;                                   /* see path_mtu.h */
 	uint64_t thread_turns, thread_wakeups, thread_naps, poll_turns, wait_turns;      /* who drove */
 };
 

@@ -216,6 +216,8 @@ static void take_refusal(struct roci_udp *udp, struct udp_socket *s, const struc
 	} else if (run && err == EIO) {
 		s->gso = UDP_GSO_REFUSED;
 	}
+	if (err == EMSGSIZE && frames[0].whole)
+		return;
 	if (err == EMSGSIZE || (run && err == EINVAL))
 		send_fragments(udp, s, frames);
 	else if (err)

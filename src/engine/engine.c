@@ -194,8 +194,8 @@ static void dispatch(struct roci_qp *qp, const struct roci_rx *rx)
 		roci_nat_rx_challenge(qp, rx);
 		return;
 	}
-	if (rx->pkt.op->kind == ROCI_KIND_HELLO)
-		return; /* roci_engine_rx_hello() */
+	if (rx->pkt.op->kind == ROCI_KIND_HELLO || rx->pkt.op->kind == ROCI_KIND_MTU_PROBE)
+		return; /* roci_engine_rx_hello(); of QP 1 */
 	if (rx->pkt.op->kind == ROCI_KIND_OFFER) {
 		if (roci_peer_port_is(&qp->peer, rx->src_port))
 			roci_responder_offered(qp, rx);

@@ -209,7 +209,9 @@ static enum ibv_rate port_rate(struct ibv_context *context)
 void cma_fill_route(struct cma_id *id)
 {
 	struct rdma_route *route = &id->id.route;
-	struct roci_gid_entry gid;
+	roci_device_lock(id->dev);
+	uint8_t mtu = roci_device_path_mtu(id->dev, cma_sgid_index(id), route->addr.addr.ibaddr.dgid.raw);
+	roci_device_unlock(id->dev);
 	id->path = (struct ibv_sa_path_rec){
 		.dgid = route->addr.addr.ibaddr.dgid,
 		.sgid = route->addr.addr.ibaddr.sgid,
@@ -220,7 +222,7 @@ void cma_fill_route(struct cma_id *id)
 		.pkey = htons(CMA_PKEY),
 		.sl = id->tos >> 5,
 		.mtu_selector = 2, /* exactly */
-		.mtu = roci_mtu_code(cma_gid_entry(id, &gid) ? gid.path_mtu : 1024),
+		.mtu = mtu,
 		.rate_selector = 2,
 		.rate = (uint8_t)port_rate(id->id.verbs),
 		.packet_life_time_selector = 2,

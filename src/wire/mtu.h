@@ -33,6 +33,13 @@ static inline uint8_t roci_mtu_code(uint32_t bytes)
 	return code;
 }
 
+/* UDP payload of the longest packet of a connection with this code: BTH, RETH and immediate data (RDMA WRITE Only with
+ * Immediate), ICRC. */
+static inline uint32_t roci_mtu_datagram_bytes(unsigned code)
+{
+	return 12 + 16 + 4 + roci_mtu_bytes(code) + 4;
+}
+
 /* The largest code whose packets an interface with an MTU of `bytes` carries; the smallest code where none fits. */
 static inline uint8_t roci_mtu_code_of_interface(uint32_t bytes)
 {

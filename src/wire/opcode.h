@@ -57,6 +57,7 @@ enum roci_operation {
 #define ROCI_OPCODE_RANGES    0xc2
 #define ROCI_OPCODE_HELLO     0xc3 /* between two Rocinantes only, see wire/nat.h */
 #define ROCI_OPCODE_CHALLENGE 0xc4
+#define ROCI_OPCODE_MTU_PROBE 0xc5 /* between two Rocinantes only, see wire/mtu_probe.h */
 
 /* The extended headers, in the order in which they can stand after the BTH. */
 enum roci_header {
@@ -88,6 +89,7 @@ enum roci_kind {
 	ROCI_KIND_RANGES,
 	ROCI_KIND_HELLO,
 	ROCI_KIND_CHALLENGE,
+	ROCI_KIND_MTU_PROBE,
 };
 
 /* Packets about a connection that have no place in the order of its requests or responses. */

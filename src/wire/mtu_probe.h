@@ -1,0 +1,45 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * A packet beyond the standard, between two Rocinantes: the end that connects finds out how long the packets are that
+ * its path bears (RFC 8899), before its REQ says which path MTU the connection has. Its opcode is of those that the
+ * standard leaves to manufacturers (IBTA 9.2.1): every other device drops it as a packet of the wrong type (IBTA
+ * 9.6.1.1.2).
+ *
+ * MTU PROBE, to QP 1: the payload of a HELLO with the REQ's MAD (wire/nat.h), then zeros, as many as make the packet as
+ * long as the longest of a connection with that path MTU. One for each path MTU from that of the REQ down to 512, then
+ * one without zeros, which arrives where the REQ arrives. The REQ comes behind them. Who listens and got none that is
+ * as long as the path MTU of the REQ answers REJ 26 (invalid path MTU, IBTA 12.6.7.2), with the code of the longest
+ * that came as additional information, and the REQ is sent again with that.
+ */
+#ifndef ROCI_WIRE_MTU_PROBE_H
+#define ROCI_WIRE_MTU_PROBE_H
+
+#include "wire/mtu.h"
+#include "wire/nat.h"
+
+#define ROCI_MTU_PROBE_HEADER_BYTES 20 /* RETH and immediate data: see roci_mtu_datagram_bytes() */
+#define ROCI_MTU_PROBE_LEAST_BYTES  (ROCI_HELLO_BYTES + ROCI_HELLO_MAD_BYTES)
+#define ROCI_MTU_PROBE_MOST_BYTES   (4096 + ROCI_MTU_PROBE_HEADER_BYTES)
+
+/* Bytes of payload of the probe for this code. */
+static inline uint32_t roci_mtu_probe_bytes(unsigned code)
+{
+	uint32_t bytes = roci_mtu_bytes(code) + ROCI_MTU_PROBE_HEADER_BYTES;
+
+	return bytes > ROCI_MTU_PROBE_LEAST_BYTES ? bytes : ROCI_MTU_PROBE_LEAST_BYTES;
+}
+
+/* The code that a probe with so much payload is for. */
+static inline uint8_t roci_mtu_probed(uint32_t payload_len)
+{
+	return roci_mtu_code(payload_len > ROCI_MTU_PROBE_HEADER_BYTES ? payload_len - ROCI_MTU_PROBE_HEADER_BYTES : 0);
+}
+
+/* Reads the HELLO at its beginning, with its MAD. False: malformed, or of another version. */
+static inline bool roci_mtu_probe_parse(const uint8_t *payload, uint32_t len, struct roci_hello *hello)
+{
+	return len >= ROCI_MTU_PROBE_LEAST_BYTES && len <= ROCI_MTU_PROBE_MOST_BYTES &&
+	       roci_hello_parse(payload, ROCI_MTU_PROBE_LEAST_BYTES, hello);
+}
+
+#endif

@@ -1,0 +1,132 @@
+# SPDX-License-Identifier: BSD-2-Clause
+"""A path that bears smaller packets than the interfaces at its ends: a client, two routers with a narrow link between
+them, and a server. The routers say so by ICMP, or do not (a black hole: RFC 2923)."""
+import filecmp
+import os
+import re
+import sys
+import tempfile
+
+from cm_server import serve
+from harness import ROCI, check, isolate, need, next_port, run_pair, tap, veth_pair, wait_until
+
+# A router that keeps to itself what is too long for it.
+SILENT = """
+table inet filter {
+    chain output {
+        type filter hook output priority 0;
+        icmp type destination-unreachable drop
+        icmpv6 type packet-too-big drop
+    }
+}
+"""
+
+
+class Network:
+    """client -- near -- far -- server. The links at the ends have an MTU of 9000."""
+
+    def __init__(self):
+        self.client, self.near = veth_pair(9000)
+        middle, self.far = veth_pair(9000)
+        end, self.server = veth_pair(9000)
+        # The ends of the other pairs that are in this namespace move to the routers.
+        self.narrow = middle.link
+        self.move(middle, self.near)
+        self.move(end, self.far)
+        for router in (self.near, self.far):
+            router.run('sysctl', '-qw', 'net.ipv4.ip_forward=1', 'net.ipv6.conf.all.forwarding=1')
+        for host, gateway, gateway6 in ((self.client, self.near.address, self.near.ipv6),
+                                        (self.server, end.address, end.ipv6),
+                                        (self.near, self.far.address, self.far.ipv6),
+                                        (self.far, middle.address, middle.ipv6)):
+            host.run('ip', 'route', 'add', 'default', 'via', gateway)
+            host.run('ip', '-6', 'route', 'add', 'default', 'via', gateway6)
+        for host, link in ((self.near, middle.link), (self.far, end.link), (self.server, self.server.link)):
+            wait_until('the link', lambda: 'state UP' in host.run('ip', 'link', 'show', 'dev', link))
+
+    def move(self, end, router):
+        self.client.run('ip', 'link', 'set', end.link, 'netns', str(router.pid))
+        router.run('ip', 'addr', 'add', f'{end.address}/24', 'dev', end.link)
+        router.run('ip', 'addr', 'add', f'{end.ipv6}/64', 'dev', end.link, 'nodad')
+        router.run('ip', 'link', 'set', end.link, 'up')
+
+    def bears(self, mtu, silent):
+        """From now on. The hosts have not learned anything."""
+        for router in (self.near, self.far):
+            router.run('ip', 'link', 'set', 'dev', self.narrow, 'mtu', str(mtu))
+            router.run('nft', 'flush ruleset')
+            if silent:
+                router.run('nft', SILENT)
+        for host in (self.client, self.server):
+            host.run('ip', 'route', 'flush', 'cache')
+            host.run('ip', '-6', 'route', 'flush', 'cache')
+
+
+def fragments(text):
+    """How many packets a program's statistics say went in fragments."""
+    found = re.search(r'sent_fragmented +(\d+)', text)
+    return int(found.group(1)) if found else 0
+
+
+STATS = {'ROCI_STATS': '1'}
+
+
+def send(address):
+    with tempfile.TemporaryDirectory(prefix='roci-mtu-') as into:
+        path, ticket, folder = (os.path.join(into, name) for name in ('sent', 'ticket', 'received'))
+        os.mkdir(folder)
+        with open(path, 'wb') as f:
+            f.write(os.urandom(6 << 20))
+        receiver = net.server.start(ROCI, 'recv', '--dir', folder, '--ticket-file', ticket, '--once', plain=True, env=STATS)
+        wait_until('the ticket', lambda: os.path.exists(ticket) or not receiver.running())
+        sender = net.client.start(ROCI, 'send', '--ticket-file', ticket, path, address, plain=True, env=STATS)
+        texts = run_pair(receiver, sender)
+        check(filecmp.cmp(path, os.path.join(folder, 'sent'), shallow=False), 'the file is another one')
+    whole(texts)
+
+
+def whole(texts):
+    for text in texts:
+        check(not fragments(text), f'the path MTU was not found:\n{text}')
+
+
+def rping(address):
+    at = ['-a', address, '-p', str(next_port()), '-C', '20', '-S', '16000']
+    server = serve(net.server, 'rping', '-s', *at)
+    whole(run_pair(server, net.client.start('rping', '-c', *at)))
+
+
+def pingpong(address):
+    """The programs set a path MTU by themselves, of 4096 bytes. Its packets go in fragments."""
+    port = next_port()
+    argv = ['ibv_rc_pingpong', '-p', str(port), '-s', '16000', '-m', '4096', '-n', '50']
+    server = net.server.start(*argv, '-g', net.server.gid_index(address))
+    wait_until('the server', lambda: net.server.listens(port) or not server.running())
+    client = net.client.start(*argv, '-g', net.client.gid_index(net.client.address), address)
+    check(any(fragments(text) for text in run_pair(server, client)), 'no fragments are needed')
+
+
+def on(mtu, silent, case, six):
+    def run():
+        need('nft')
+        net.bears(mtu, silent)
+        case(net.server.ipv6 if six else net.server.address)
+    return run
+
+
+def cases():
+    for what, silent in (('the routers say so', False), ('a black hole', True)):
+        for mtu in (1420, 1280):
+            for case in (send, rping, pingpong):
+                for six in (False, True):
+                    if case is pingpong and six:
+                        continue
+                    name = f'{case.__name__}, IPv{6 if six else 4}, a path of {mtu}, {what}'
+                    yield name, on(mtu, silent, case, six)
+        yield f'send, IPv4, a path of 900, {what}', on(900, silent, send, False)
+
+
+if __name__ == '__main__':
+    isolate()
+    net = Network()
+    sys.exit(tap(list(cases()), quick=lambda name: 'black hole' in name and '1280' in name))
