@@ -152,7 +152,7 @@ static void examine_ptrace(struct findings *findings, const struct doctor_host *
 	scope = atoi(line);
 	if (!scope)
 		return;
-	/* With 1 a process can allow it for itself, which roci0 does: device/local_rights.c. */
+	/* With 1 a process can allow it for itself, which roci0 does: device/local/rights.c. */
 	finding =
 		finding_add(findings, FINDING_NOTE, "ptrace",
 			    "processes may not copy from each other's memory: UCX and MPI use their slower ways on one "

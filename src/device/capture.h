@@ -17,7 +17,7 @@
  * processes may write one file. Returns 0 or a negative errno; -EEXIST: the file is something else. */
 int roci_capture_open(struct roci_link *inner, const char *path, struct roci_link **out);
 
-/* What went through the ring of a process of this host (local_ring.h), as the engine knows it. */
+/* What went through the ring of a process of this host (local/ring.h), as the engine knows it. */
 struct roci_local_sight {
 	const struct roci_av *av; /* of the QP that sent or received it */
 	const uint8_t *header;

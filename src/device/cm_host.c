@@ -8,7 +8,7 @@
 #include "device/capture.h"
 #include "device/device_state.h"
 #include "device/gsi.h"
-#include "device/local_name.h"
+#include "device/abstract_name.h"
 #include "device/nat.h"
 #include "device/port_names.h"
 #include "wire/gid.h"
@@ -38,7 +38,7 @@ struct roci_cm_host {
 	uint64_t pending_at; /* when to forward requests that wait for a listener; ROCI_CM_NEVER: none does */
 	uint64_t names_at;   /* when to take names of ports that other processes had; ROCI_CM_NEVER: none is missing */
 	struct roci_port_names names;
-	int asker;          /* roci_local_name_taken() */
+	int asker;          /* roci_abstract_name_taken() */
 	struct slots known; /* of peers of this host that were alive when they sent */
 };
 
@@ -96,7 +96,7 @@ err_free:
 void roci_cm_host_close(struct roci_device *dev)
 {
 	roci_cm_destroy(dev->cm_host->cm);
-	roci_local_name_close(&dev->cm_host->asker);
+	roci_abstract_name_close(&dev->cm_host->asker);
 	roci_port_names_close(&dev->cm_host->names);
 	free(dev->cm_host->gsi.queue);
 	free(dev->cm_host);
@@ -105,7 +105,7 @@ void roci_cm_host_close(struct roci_device *dev)
 
 void roci_cm_host_close_in_child(struct roci_device *dev)
 {
-	roci_local_name_close(&dev->cm_host->asker);
+	roci_abstract_name_close(&dev->cm_host->asker);
 	roci_port_names_close_in_child(&dev->cm_host->names);
 }
 
@@ -137,9 +137,10 @@ struct roci_port_names *roci_cm_host_port_names(struct roci_device *dev)
 /* A process of another registry listens to the port. */
 static bool is_foreign(struct roci_device *dev, unsigned ps, uint16_t port)
 {
-	struct roci_local_name name = roci_local_name_port(ps, port);
+	struct roci_abstract_name name = roci_abstract_name_port(ps, port);
 
-	return !roci_ports_listened_to(&dev->registry, ps, port) && roci_local_name_taken(&dev->cm_host->asker, &name);
+	return !roci_ports_listened_to(&dev->registry, ps, port) &&
+	       roci_abstract_name_taken(&dev->cm_host->asker, &name);
 }
 
 /* Of random ports one that no other registry listens to, most likely. */

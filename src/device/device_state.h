@@ -13,7 +13,7 @@
 #include "device/drive.h"
 #include "device/link.h"
 #include "device/links.h"
-#include "device/local.h"
+#include "device/local/local.h"
 #include "device/lock.h"
 #include "device/path_mtu.h"
 #include "device/progress.h"

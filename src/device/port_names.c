@@ -6,7 +6,7 @@
 #include <sys/epoll.h>
 #include <unistd.h>
 
-#include "device/local_name.h"
+#include "device/abstract_name.h"
 #include "device/sys.h"
 
 int roci_port_names_open(struct roci_port_names *all)
@@ -40,8 +40,8 @@ struct roci_port_name *roci_port_names_find(struct roci_port_names *all, unsigne
 /* Returns the socket that has the name, or a negative errno. */
 static int take(struct roci_port_names *all, unsigned ps, uint16_t port)
 {
-	struct roci_local_name name = roci_local_name_port(ps, port);
-	int fd = roci_local_name_take(&name), err;
+	struct roci_abstract_name name = roci_abstract_name_port(ps, port);
+	int fd = roci_abstract_name_take(&name), err;
 	struct epoll_event ev = {.events = EPOLLIN, .data.fd = fd};
 
 	if (fd < 0 || !epoll_ctl(all->epoll_fd, EPOLL_CTL_ADD, fd, &ev))

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * The names of this process's rdma_cm ports in the network namespace (local_name.h). A request that comes to a process
- * of another user or container, which has UDP port 4791, finds the listener by them: their sockets take what a side
- * door takes.
+ * The names of this process's rdma_cm ports in the network namespace (abstract_name.h). A request that comes to a
+ * process of another user or container, which has UDP port 4791, finds the listener by them: their sockets take what a
+ * side door takes.
  *
  * A name is that of a port, not of an address: processes of one registry share it. One of them has it; requests go from
  * there by the port table (ports.h). Those of another registry get -EADDRINUSE.

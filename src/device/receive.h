@@ -8,7 +8,7 @@
 
 #include "device/door_trust.h"
 #include "device/link.h"
-#include "device/local_glance.h"
+#include "device/local/glance.h"
 
 struct roci_device;
 
@@ -25,7 +25,7 @@ struct roci_receive {
 
 /* Receives what has arrived. Returns the number of packets. The lock is held. */
 unsigned roci_receive(struct roci_device *dev, uint64_t now);
-/* The same, but only from processes of this host that need no packets (local.h). */
+/* The same, but only from processes of this host that need no packets (local/local.h). */
 unsigned roci_receive_by_rings(struct roci_device *dev, uint64_t now);
 /* Receives what has come by now, before the sockets are closed: other processes wait for what is forwarded to them, and
  * the peer may have ended after an acknowledgement that it sends once. The lock is held. */

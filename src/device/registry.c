@@ -10,7 +10,7 @@
 #include <unistd.h>
 
 #include "device/device.h"
-#include "device/local_name.h"
+#include "device/abstract_name.h"
 #include "device/sweep.h"
 #include "device/sys.h"
 
@@ -121,12 +121,12 @@ err_close:
 /* -EAGAIN: a process of this registry has the slot; -EADDRINUSE: one of another registry has its door. */
 static int take_one(struct roci_registry *reg, unsigned slot)
 {
-	struct roci_local_name name = roci_local_name_door(slot);
+	struct roci_abstract_name name = roci_abstract_name_door(slot);
 	int err = lock_byte(reg->fd, F_OFD_SETLK, F_WRLCK, slot);
 
 	if (err)
 		return err == -EACCES ? -EAGAIN : err;
-	reg->door_fd = roci_local_name_take(&name);
+	reg->door_fd = roci_abstract_name_take(&name);
 	if (reg->door_fd < 0) {
 		lock_byte(reg->fd, F_OFD_SETLK, F_UNLCK, slot);
 		return reg->door_fd;

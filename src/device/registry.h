@@ -8,8 +8,8 @@
  * the ports of services (ports.h).
  *
  * Other users, and containers that share the network namespace but no file system, have registries of their own. All
- * share the names of the side doors (local_name.h): a slot whose door another registry's process has is not taken. So
- * no two processes of a network namespace have the same QPNs.
+ * share the names of the side doors (abstract_name.h): a slot whose door another registry's process has is not taken.
+ * So no two processes of a network namespace have the same QPNs.
  */
 #ifndef ROCI_DEVICE_REGISTRY_H
 #define ROCI_DEVICE_REGISTRY_H

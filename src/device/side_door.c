@@ -6,7 +6,7 @@
 #include <sys/mman.h>
 #include <sys/socket.h>
 
-#include "device/local_name.h"
+#include "device/abstract_name.h"
 #include "device/port_holder.h"
 #include "device/sys.h"
 #include "wire/gid.h"
@@ -102,8 +102,8 @@ int roci_side_door_fd(const struct roci_side_door *door)
 	return door->fd;
 }
 
-static int send_to(struct roci_side_door *door, int fd, struct roci_local_name *name, const struct roci_arrival *from,
-		   uint32_t segment, struct iovec *iov, unsigned iov_count)
+static int send_to(struct roci_side_door *door, int fd, struct roci_abstract_name *name,
+		   const struct roci_arrival *from, uint32_t segment, struct iovec *iov, unsigned iov_count)
 {
 	struct msghdr msg = {
 		.msg_name = &name->addr, .msg_namelen = name->len, .msg_iov = iov, .msg_iovlen = iov_count};
@@ -166,7 +166,7 @@ static int recipient_fd(struct roci_side_door *door, uint32_t who)
 	return -1;
 }
 
-static int send_to_recipient(struct roci_side_door *door, uint32_t who, struct roci_local_name *name,
+static int send_to_recipient(struct roci_side_door *door, uint32_t who, struct roci_abstract_name *name,
 			     const struct roci_arrival *from, uint32_t segment, struct iovec *iov, unsigned iov_count)
 {
 	int fd = recipient_fd(door, who), err;
@@ -183,7 +183,7 @@ static int send_to_recipient(struct roci_side_door *door, uint32_t who, struct r
 int roci_side_door_send(struct roci_side_door *door, unsigned slot, const struct roci_arrival *from, uint32_t segment,
 			struct iovec *iov, unsigned iov_count)
 {
-	struct roci_local_name name = roci_local_name_door(slot);
+	struct roci_abstract_name name = roci_abstract_name_door(slot);
 
 	return send_to_recipient(door, slot, &name, from, segment, iov, iov_count);
 }
@@ -191,7 +191,7 @@ int roci_side_door_send(struct roci_side_door *door, unsigned slot, const struct
 int roci_side_door_offer(struct roci_side_door *door, unsigned ps, uint16_t port, const struct roci_arrival *from,
 			 uint32_t segment, struct iovec *iov, unsigned iov_count)
 {
-	struct roci_local_name name = roci_local_name_port(ps, port);
+	struct roci_abstract_name name = roci_abstract_name_port(ps, port);
 
 	return send_to_recipient(door, (uint32_t)ps << 16 | port, &name, from, segment, iov, iov_count);
 }
@@ -199,7 +199,7 @@ int roci_side_door_offer(struct roci_side_door *door, unsigned ps, uint16_t port
 /* Where the queue is full, it wakes from that. */
 void roci_side_door_knock(struct roci_side_door *door, unsigned slot)
 {
-	struct roci_local_name name = roci_local_name_door(slot);
+	struct roci_abstract_name name = roci_abstract_name_door(slot);
 	uint32_t word = KNOCK;
 	struct iovec iov = {&word, sizeof(word)};
 	struct msghdr msg = {.msg_name = &name.addr, .msg_namelen = name.len, .msg_iov = &iov, .msg_iovlen = 1};
@@ -209,11 +209,11 @@ void roci_side_door_knock(struct roci_side_door *door, unsigned slot)
 
 bool roci_side_door_alive(unsigned slot)
 {
-	struct roci_local_name name = roci_local_name_door(slot);
+	struct roci_abstract_name name = roci_abstract_name_door(slot);
 	int asker = -1;
-	bool alive = slot && slot < ROCI_SLOTS && roci_local_name_taken(&asker, &name);
+	bool alive = slot && slot < ROCI_SLOTS && roci_abstract_name_taken(&asker, &name);
 
-	roci_local_name_close(&asker);
+	roci_abstract_name_close(&asker);
 	return alive;
 }
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * The side door: a Unix datagram socket. Each process has one, named by its slot (local_name.h). It takes packets that
- * another process received for it, and packets of processes of this host where nobody of ours has UDP port 4791.
+ * The side door: a Unix datagram socket. Each process has one, named by its slot (abstract_name.h). It takes packets
+ * that another process received for it, and packets of processes of this host where nobody of ours has UDP port 4791.
  */
 #ifndef ROCI_DEVICE_SIDE_DOOR_H
 #define ROCI_DEVICE_SIDE_DOOR_H
@@ -33,7 +33,7 @@ int roci_side_door_send(struct roci_side_door *door, unsigned slot, const struct
 int roci_side_door_offer(struct roci_side_door *door, unsigned ps, uint16_t port, const struct roci_arrival *from,
 			 uint32_t segment, struct iovec *iov, unsigned iov_count);
 
-/* Wakes the process that owns `slot`: there is something for it in shared memory (local.h). */
+/* Wakes the process that owns `slot`: there is something for it in shared memory (local/local.h). */
 void roci_side_door_knock(struct roci_side_door *door, unsigned slot);
 
 /* Whether a living process of this network namespace, whoever's, owns `slot`. */

@@ -6,7 +6,7 @@
 #include <errno.h>
 #include <string.h>
 
-#include "device/local_name.h"
+#include "device/abstract_name.h"
 #include "device/port_holder.h"
 #include "device/seal.h"
 #include "device/sys.h"
@@ -23,11 +23,11 @@ static int take_door(unsigned *slot)
 	int fd = -EUSERS;
 
 	for (unsigned i = 0; fd < 0 && i < ROCI_SLOTS - 1; i++) {
-		struct roci_local_name name;
+		struct roci_abstract_name name;
 
 		*slot = 1 + (start + i) % (ROCI_SLOTS - 1);
-		name = roci_local_name_door(*slot);
-		fd = roci_local_name_take(&name);
+		name = roci_abstract_name_door(*slot);
+		fd = roci_abstract_name_take(&name);
 		if (fd < 0 && fd != -EADDRINUSE)
 			break;
 	}

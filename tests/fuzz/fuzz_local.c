@@ -20,10 +20,10 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-#include "device/local.h"
-#include "device/local_copy.h"
-#include "device/local_direct.h"
-#include "device/local_settle.h"
+#include "device/local/local.h"
+#include "device/local/copy.h"
+#include "device/local/direct.h"
+#include "device/local/settle.h"
 #include "device/side_door.h"
 #include "engine/cq.h"
 #include "engine/qp.h"

@@ -8,7 +8,7 @@
 
 #include "sim.h"
 
-#include "device/local_ring.h"
+#include "device/local/ring.h"
 
 struct ring {
 	struct roci_local_ring *memory;

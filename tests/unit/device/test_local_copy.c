@@ -10,7 +10,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "device/local_copy.h"
+#include "device/local/copy.h"
 
 #define BYTES (UINT64_C(9) << 20) /* more than two pieces */
 #define VALUE UINT64_C(0x1122334455667788)

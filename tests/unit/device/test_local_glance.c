@@ -2,7 +2,7 @@
 /* Which polls read the sockets: local_glance.h. */
 #include "../test.h"
 
-#include "device/local_glance.h"
+#include "device/local/glance.h"
 
 #define POLL_NS 50
 

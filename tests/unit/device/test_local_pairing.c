@@ -9,7 +9,7 @@
 #include <sys/resource.h>
 #include <unistd.h>
 
-#include "device/local_pairing.h"
+#include "device/local/pairing.h"
 
 static struct side {
 	int fd;

@@ -9,7 +9,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "device/local_peer.h"
+#include "device/local/peer.h"
 
 static struct roci_registry registry;
 static struct roci_local local = {.registry = &registry, .fd = -1};

@@ -5,7 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "device/local_ring.h"
+#include "device/local/ring.h"
 #include "engine/limits.h"
 
 static struct roci_local_ring *ring;

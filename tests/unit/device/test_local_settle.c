@@ -15,8 +15,8 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "device/local_settle.h"
-#include "device/local_copy.h"
+#include "device/local/settle.h"
+#include "device/local/copy.h"
 
 #define BYTES 100000
 #define VALUE UINT64_C(0x1122334455667788)

@@ -5,7 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "device/local_spill.h"
+#include "device/local/spill.h"
 
 #define LEN 4000
 

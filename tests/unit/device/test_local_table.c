@@ -4,7 +4,7 @@
 
 #include <stdlib.h>
 
-#include "device/local_table.h"
+#include "device/local/table.h"
 
 #define ALL (ROCI_ACCESS_REMOTE_READ | ROCI_ACCESS_REMOTE_WRITE)
 

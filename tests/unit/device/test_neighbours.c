@@ -11,7 +11,7 @@
 
 #include "device/door_trust.h"
 #include "device/gsi.h"
-#include "device/local_name.h"
+#include "device/abstract_name.h"
 #include "device/port_holder.h"
 #include "device/udp_socket.h"
 
@@ -285,9 +285,9 @@ static void who_has_every_address_is_not_asked(void **state)
 static void keep_names(int fds[ROCI_SLOTS], unsigned but)
 {
 	for (unsigned slot = 1; slot < ROCI_SLOTS; slot++) {
-		struct roci_local_name name = roci_local_name_door(slot);
+		struct roci_abstract_name name = roci_abstract_name_door(slot);
 
-		fds[slot] = slot == but ? -1 : roci_local_name_take(&name);
+		fds[slot] = slot == but ? -1 : roci_abstract_name_take(&name);
 	}
 }
 
@@ -417,11 +417,11 @@ static void a_neighbour_that_does_not_read_delays_no_other(void **state)
 
 	station_open(&a, "127.77.0.1");
 	for (unsigned i = 0; i < NEIGHBOURS; i++) {
-		struct roci_local_name name;
+		struct roci_abstract_name name;
 
 		slots[i] = 1 + (a.registry.slot + i) % (ROCI_SLOTS - 1);
-		name = roci_local_name_door(slots[i]);
-		fds[i] = roci_local_name_take(&name);
+		name = roci_abstract_name_door(slots[i]);
+		fds[i] = roci_abstract_name_take(&name);
 		assert_true(fds[i] >= 0);
 	}
 	for (unsigned i = 0; i < 2000 && !err; i++)

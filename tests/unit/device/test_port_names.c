@@ -5,7 +5,7 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-#include "device/local_name.h"
+#include "device/abstract_name.h"
 #include "device/port_names.h"
 
 #define TCP ROCI_PS_TCP
@@ -85,7 +85,7 @@ static void a_process_of_the_registry_takes_over(void **state)
 
 static void what_arrives_is_found(void **state)
 {
-	struct roci_local_name name = roci_local_name_port(TCP, 7003);
+	struct roci_abstract_name name = roci_abstract_name_port(TCP, 7003);
 	int fd = socket(AF_UNIX, SOCK_DGRAM, 0), ready;
 	char byte;
 

@@ -13,7 +13,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "device/local_name.h"
+#include "device/abstract_name.h"
 
 /* A process that holds a slot until it is asked to end. */
 static pid_t start_holder(unsigned *slot, int *hold)
@@ -138,11 +138,11 @@ static void squatters_leave_the_slots_that_they_do_not_have(void **state)
 	struct roci_registry reg;
 
 	for (unsigned slot = 1; slot < ROCI_SLOTS; slot++) {
-		struct roci_local_name name = roci_local_name_door(slot);
+		struct roci_abstract_name name = roci_abstract_name_door(slot);
 
-		fds[slot] = roci_local_name_take(&name);
+		fds[slot] = roci_abstract_name_take(&name);
 		assert_true(fds[slot] >= 0);
-		assert_true(roci_local_name_taken(&asker, &name));
+		assert_true(roci_abstract_name_taken(&asker, &name));
 	}
 	assert_int_equal(roci_registry_open(&reg), -EUSERS);
 	close(fds[321]);

@@ -7,7 +7,7 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-#include "device/local_name.h"
+#include "device/abstract_name.h"
 #include "device/udp_socket.h"
 
 static struct roci_datagram in[ROCI_LINK_RECV_BATCH];
@@ -83,13 +83,13 @@ static void nobody_there(void **state)
 
 static void rubbish_is_counted(void **state)
 {
-	struct roci_local_name name;
+	struct roci_abstract_name name;
 	int fd = socket(AF_UNIX, SOCK_DGRAM, 0);
 	struct station a;
 	char bytes[300];
 
 	station_open(&a, "127.77.0.1");
-	name = roci_local_name_door(a.registry.slot);
+	name = roci_abstract_name_door(a.registry.slot);
 	memset(bytes, 0x5a, sizeof(bytes));
 	for (unsigned len = 0; len < 8; len++)
 		assert_int_equal(sendto(fd, bytes, len * 40, 0, (struct sockaddr *)&name.addr, name.len), len * 40);
@@ -202,7 +202,7 @@ static void *drip(void *none)
 
 	for (; n < DRIPS && !atomic_load(&answered); n++) {
 		for (unsigned slot = 1; slot < ROCI_SLOTS; slot++) {
-			struct roci_local_name name = roci_local_name_door(slot);
+			struct roci_abstract_name name = roci_abstract_name_door(slot);
 
 			sendto(fd, "x", 1, 0, (struct sockaddr *)&name.addr, name.len);
 		}

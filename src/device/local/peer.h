@@ -3,7 +3,7 @@
 #ifndef ROCI_DEVICE_LOCAL_PEER_H
 #define ROCI_DEVICE_LOCAL_PEER_H
 
-#include "device/local.h"
+#include "device/local/local.h"
 
 void roci_local_name_file(char path[ROCI_LOCAL_PATH], const struct roci_registry *registry, unsigned slot);
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
  * Copies between this process and another one: process_vm_readv(2), process_vm_writev(2). The first byte that a copy
- * touches is in the guard page that the other process has for this one (local_shared.h). In another address space, or
+ * touches is in the guard page that the other process has for this one (shared.h). In another address space, or
  * when the page was taken away, the kernel stops there.
  */
 #ifndef ROCI_DEVICE_LOCAL_COPY_H

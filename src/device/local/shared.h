@@ -20,7 +20,7 @@
 #define ROCI_LOCAL_REGIONS    2048
 #define ROCI_LOCAL_RING_BYTES (UINT32_C(128) << 10) /* with its two counters */
 
-/* A ring of records from the file's owner to one peer; local_ring.h. The counters run freely. */
+/* A ring of records from the file's owner to one peer; ring.h. The counters run freely. */
 struct roci_local_ring {
 	_Alignas(64) _Atomic uint64_t tail; /* bytes written and shown; by the owner of the file */
 	_Alignas(64) _Atomic uint64_t head; /* bytes read; by the peer */
@@ -37,13 +37,13 @@ struct roci_local_pair {
 	/* By the peer: its incarnation, once its ring to the owner is ready. */
 	_Atomic uint64_t attached;
 	/* By whichever of the two attaches first, where the owner has the lower slot: which path both take.
-	 * local_pairing.h */
+	 * pairing.h */
 	_Atomic uint64_t verdict;
 	/* By the peer: its thread that copies from or to the owner's memory; 0: none. */
 	_Alignas(64) _Atomic uint32_t hazard;
 };
 
-/* A memory region that peers may reach. Its place is found by its key (local_table.h). Written before `key`; stays
+/* A memory region that peers may reach. Its place is found by its key (table.h). Written before `key`; stays
  * while somebody's hazard is announced. */
 struct roci_local_region {
 	_Atomic uint32_t key; /* 0: none, or revoked */
@@ -62,7 +62,7 @@ struct roci_local_shared {
 	uint64_t layout;      /* ROCI_LOCAL_LAYOUT; written last, when the file is made */
 	uint64_t incarnation; /* random: this process and no other; a multiple of 4, not 0 */
 	uint64_t address;     /* of this header in the owner's memory */
-	uint64_t rights;      /* what the kernel's check of a copy looks at, see local_rights.h; 0: takes no part */
+	uint64_t rights;      /* what the kernel's check of a copy looks at, see rights.h; 0: takes no part */
 	int32_t pid;
 	uint32_t slot;
 	_Atomic uint32_t watched;               /* somebody captures: peers send what the owner's engine sees */

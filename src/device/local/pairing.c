@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-#include "device/local_pairing.h"
+#include "device/local/pairing.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -7,7 +7,7 @@
 #include <sys/stat.h>
 #include <sys/statvfs.h>
 
-#include "device/local_rights.h"
+#include "device/local/rights.h"
 
 /* The low bits of roci_local_pair.verdict, under the incarnation of the process with the upper slot. */
 enum verdict { UNDECIDED, LOCAL, NO_ROOM, NO_COPY, VERDICT_MASK = 3 };

@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Packets that found their ring full (local_ring.h): they wait here, in this process's memory, for the reader to make
+ * Packets that found their ring full (ring.h): they wait here, in this process's memory, for the reader to make
  * room. The window keeps the ring from overflowing, but each QP may always have one packet under way, and there may be
  * thousands of QPs.
  */
 #ifndef ROCI_DEVICE_LOCAL_SPILL_H
 #define ROCI_DEVICE_LOCAL_SPILL_H
 
-#include "device/local_ring.h"
+#include "device/local/ring.h"
 
 #define ROCI_LOCAL_SPILL_RINGS 64 /* 8 MiB at most */
 

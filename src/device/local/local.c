@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-#include "device/local.h"
+#include "device/local/local.h"
 
 #include <dirent.h>
 #include <errno.h>
@@ -13,14 +13,14 @@
 
 #include "device/capture.h"
 #include "device/device.h"
-#include "device/local_direct.h"
-#include "device/local_pairing.h"
-#include "device/local_peer.h"
-#include "device/local_rights.h"
-#include "device/local_settle.h"
-#include "device/local_table.h"
+#include "device/local/direct.h"
+#include "device/local/pairing.h"
+#include "device/local/peer.h"
+#include "device/local/rights.h"
+#include "device/local/settle.h"
+#include "device/local/table.h"
 #include "device/side_door.h"
-#include "device/local_copy.h"
+#include "device/local/copy.h"
 
 #define PEERS_MAX  4096 /* numbers of peers that are in use, dead ones whose QPs live still among them */
 #define DRAIN_MAX  64   /* packets of one ring before the next one's turn */

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-#include "device/local_settle.h"
-#include "device/local_copy.h"
+#include "device/local/settle.h"
+#include "device/local/copy.h"
 
 #include <errno.h>
 #include <fcntl.h>

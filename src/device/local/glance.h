@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
  * Which polls read the sockets. A poll costs a system call there, and next to nothing at the rings of processes of this
- * host (local_ring.h). So while packets come by rings, most polls look at the rings only; and most of those do not even
+ * host (ring.h). So while packets come by rings, most polls look at the rings only; and most of those do not even
  * read the clock. Pure: no clock, no socket. Times are nanoseconds of one monotonic clock.
  */
 #ifndef ROCI_DEVICE_LOCAL_GLANCE_H

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-#include "device/local_table.h"
+#include "device/local/table.h"
 
 #define PLACES 16 /* that a key may have */
 

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-#include "device/local_direct.h"
+#include "device/local/direct.h"
 
 #include <errno.h>
 #include <unistd.h>
 
-#include "device/local_table.h"
-#include "device/local_copy.h"
+#include "device/local/table.h"
+#include "device/local/copy.h"
 
 /* The thread's number in the kernel. A forked child's thread has another one, and the child another device. */
 static uint32_t thread_id(const struct roci_local *l)

@@ -3,7 +3,7 @@
 #ifndef ROCI_DEVICE_LOCAL_DIRECT_H
 #define ROCI_DEVICE_LOCAL_DIRECT_H
 
-#include "device/local.h"
+#include "device/local/local.h"
 
 /* Executes and completes *wr. False where it has to go by the engine; nothing that the peer must not see has happened
  * then. */

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-#include "device/local_ring.h"
+#include "device/local/ring.h"
 
 #include <errno.h>
 #include <string.h>

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-#include "device/local_name.h"
+#include "device/abstract_name.h"
 
 #include <errno.h>
 #include <stdarg.h>
@@ -9,9 +9,9 @@
 #include "device/sys.h"
 
 /* An abstract name begins with a zero byte, and has no other at its end. */
-static __attribute__((format(printf, 1, 2))) struct roci_local_name make(const char *format, ...)
+static __attribute__((format(printf, 1, 2))) struct roci_abstract_name make(const char *format, ...)
 {
-	struct roci_local_name name = {.addr = {.sun_family = AF_UNIX}};
+	struct roci_abstract_name name = {.addr = {.sun_family = AF_UNIX}};
 	va_list args;
 	int len;
 
@@ -22,12 +22,12 @@ static __attribute__((format(printf, 1, 2))) struct roci_local_name make(const c
 	return name;
 }
 
-struct roci_local_name roci_local_name_door(unsigned slot)
+struct roci_abstract_name roci_abstract_name_door(unsigned slot)
 {
 	return make("roci/door/%u", slot);
 }
 
-struct roci_local_name roci_local_name_port(unsigned ps, uint16_t port)
+struct roci_abstract_name roci_abstract_name_port(unsigned ps, uint16_t port)
 {
 	return make("roci/port/%x/%u", ps, port);
 }
@@ -39,7 +39,7 @@ static int open_socket(void)
 	return fd < 0 ? -errno : fd;
 }
 
-int roci_local_name_take(const struct roci_local_name *name)
+int roci_abstract_name_take(const struct roci_abstract_name *name)
 {
 	int fd = open_socket(), on = 1, err;
 
@@ -54,17 +54,17 @@ int roci_local_name_take(const struct roci_local_name *name)
 	return err;
 }
 
-bool roci_local_name_taken(int *asker, const struct roci_local_name *name)
+bool roci_abstract_name_taken(int *asker, const struct roci_abstract_name *name)
 {
 	if (*asker < 0)
 		*asker = open_socket();
 	if (*asker < 0 || roci_sys_connect(*asker, (const struct sockaddr *)&name->addr, name->len))
 		return false;
-	roci_local_name_close(asker); /* it would stay connected */
+	roci_abstract_name_close(asker); /* it would stay connected */
 	return true;
 }
 
-void roci_local_name_close(int *asker)
+void roci_abstract_name_close(int *asker)
 {
 	if (*asker >= 0)
 		roci_sys_close(*asker);

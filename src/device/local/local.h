@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
  * The local path: between this process and others of the host (docs/ARCHITECTURE.md). Rings carry the engine's packets;
- * local_direct.h is the short cut above the engine. All of it is driven under the device's lock.
+ * direct.h is the short cut above the engine. All of it is driven under the device's lock.
  *
  * A peer is a process, known by its slot and its incarnation. roci_av.local is its number here, from 1 on.
  */
@@ -10,8 +10,8 @@
 
 #include <sys/types.h>
 
-#include "device/local_ring.h"
-#include "device/local_spill.h"
+#include "device/local/ring.h"
+#include "device/local/spill.h"
 #include "device/registry.h"
 #include "device/stats.h"
 #include "engine/engine.h"
@@ -89,7 +89,7 @@ bool roci_local_knocked(const struct roci_local *l);
  * which no engine sees, is closed to this process and to its peers. NULL: nobody captures. */
 void roci_local_watch(struct roci_local *l, struct roci_link *watch);
 
-/* What peers may reach: see local_table.h. A region is revoked when this returns. */
+/* What peers may reach: see table.h. A region is revoked when this returns. */
 void roci_local_add_region(struct roci_local *l, const struct roci_mr_attr *attr);
 void roci_local_remove_region(struct roci_local *l, const struct roci_mr_attr *attr);
 /* A connected QP begins: what peers may do by it follows its state. */

@@ -11,7 +11,7 @@
 #include <stdbool.h>
 #include <sys/types.h>
 
-#include "device/local_shared.h"
+#include "device/local/shared.h"
 
 #define ROCI_LOCAL_RINGS_MAX 64 /* of a process: its peers beyond these take the wire */
 

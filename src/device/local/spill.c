@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-#include "device/local_spill.h"
+#include "device/local/spill.h"
 
 #include <stdlib.h>
 

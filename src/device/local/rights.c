@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-#include "device/local_rights.h"
+#include "device/local/rights.h"
 
 #include <errno.h>
 #include <fcntl.h>

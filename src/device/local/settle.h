@@ -7,7 +7,7 @@
 #ifndef ROCI_DEVICE_LOCAL_SETTLE_H
 #define ROCI_DEVICE_LOCAL_SETTLE_H
 
-#include "device/local.h"
+#include "device/local/local.h"
 
 /* Returns when no copy that `peer` has begun before goes on, and none will. */
 void roci_local_settle(struct roci_local *l, struct roci_local_peer *peer);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-#include "device/local_copy.h"
+#include "device/local/copy.h"
 
 #include <errno.h>
 #include <sys/mman.h>

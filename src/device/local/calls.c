@@ -4,7 +4,7 @@
 #include <string.h>
 
 #include "device/device_state.h"
-#include "device/local_direct.h"
+#include "device/local/direct.h"
 #include "engine/why.h"
 
 /* Only who asked for the local path hears why a QP does not have it: else it is no news. */

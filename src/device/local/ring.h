@@ -15,7 +15,7 @@
 
 #include <stdbool.h>
 
-#include "device/local_shared.h"
+#include "device/local/shared.h"
 #include "engine/types.h"
 #include "wire/packet.h"
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-#include "device/local_peer.h"
+#include "device/local/peer.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -10,9 +10,9 @@
 #include <unistd.h>
 
 #include "device/device.h"
-#include "device/local_copy.h"
-#include "device/local_pairing.h"
-#include "device/local_rights.h"
+#include "device/local/copy.h"
+#include "device/local/pairing.h"
+#include "device/local/rights.h"
 
 void roci_local_name_file(char path[ROCI_LOCAL_PATH], const struct roci_registry *registry, unsigned slot)
 {

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * The regions that a process publishes for its peers on the host (local_shared.h). Pure. A region that finds no place
+ * The regions that a process publishes for its peers on the host (shared.h). Pure. A region that finds no place
  * is not published: requests to it go the way by the engine.
  */
 #ifndef ROCI_DEVICE_LOCAL_TABLE_H
@@ -8,7 +8,7 @@
 
 #include <stdbool.h>
 
-#include "device/local_shared.h"
+#include "device/local/shared.h"
 #include "engine/engine.h"
 
 /* By the owner, under its lock. */
