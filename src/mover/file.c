@@ -36,9 +36,38 @@ static bool any_good(const struct mover_file *file, bool in_part_only)
 
 static void remove_names(struct mover_file *file)
 {
-	unlinkat(file->folder->fd, file->part, 0);
+	if (!file->unnamed)
+		unlinkat(file->folder->fd, file->part, 0);
 	if (file->journal_fd >= 0)
 		unlinkat(file->folder->fd, file->journal_name, 0);
+}
+
+static bool can_link(struct mover_tree *tree, const struct folder *folder)
+{
+	int can = atomic_load(&tree->unnamed);
+
+	if (!can) {
+		can = temp_file_can_link(folder->fd) ? 1 : -1;
+		atomic_store(&tree->unnamed, can);
+	}
+	return can > 0;
+}
+
+/* A file of one chunk, in a folder where nothing can be that this session did not put there. */
+static bool needs_no_name(struct mover_tree *tree, const struct mover_entry *entry, const struct mover_begin *begin,
+			  const struct folder *folder)
+{
+	return begin->maker && folder->maker == begin->maker && entry->kind == MOVER_FILE &&
+	       entry->size <= begin->chunk_bytes && can_link(tree, folder);
+}
+
+static bool open_unnamed(struct mover_file *file)
+{
+	file->fd = temp_file_unnamed(file->folder->fd);
+	file->unnamed = file->fd >= 0;
+	if (file->unnamed)
+		file->opened = atomic_fetch_add(&file->tree->opened, 1);
+	return file->unnamed;
 }
 
 static int open_file(struct mover_file *file, const struct mover_begin *begin, const atomic_bool *stop)
@@ -46,6 +75,7 @@ static int open_file(struct mover_file *file, const struct mover_begin *begin, c
 	bool fresh;
 	int err;
 
+	temp_file_name(file->leaf, MOVER_PART_SUFFIX, file->part);
 	file->fd = temp_file_open(file->folder->fd, file->part, &fresh);
 	if (file->fd < 0)
 		return file->fd;
@@ -145,6 +175,7 @@ int mover_file_begin(struct mover_tree *tree, const struct mover_entry *entry, c
 	struct folder *folder;
 	const char *leaf;
 	struct stat st;
+	bool unnamed;
 	int err;
 
 	*file_out = NULL;
@@ -153,7 +184,8 @@ int mover_file_begin(struct mover_tree *tree, const struct mover_entry *entry, c
 	err = get_place(tree, entry, name, &folder, &leaf);
 	if (err)
 		return err;
-	err = check_old(tree, folder, leaf, entry, begin->compare, &st);
+	unnamed = needs_no_name(tree, entry, begin, folder);
+	err = unnamed ? MOVER_HAVE_NONE : check_old(tree, folder, leaf, entry, begin->compare, &st);
 	if (err == MOVER_HAVE_ALL && !tree->keep_existing && (st.st_mode & PEER_MODE) != mode &&
 	    fchmodat(folder->fd, leaf, (st.st_mode & 07000) | mode, AT_SYMLINK_NOFOLLOW))
 		err = errno == EPERM ? MOVER_HAVE_NONE : -errno; /* another user's: replaced */
@@ -168,8 +200,7 @@ int mover_file_begin(struct mover_tree *tree, const struct mover_entry *entry, c
 	}
 	file->folder = folder;
 	strcpy(file->leaf, leaf);
-	temp_file_name(leaf, MOVER_PART_SUFFIX, file->part);
-	err = open_file(file, begin, stop);
+	err = unnamed && open_unnamed(file) ? 0 : open_file(file, begin, stop);
 	if (err) {
 		mover_file_free(file);
 		return err;

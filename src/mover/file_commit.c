@@ -130,16 +130,28 @@ static void sync_device(struct step *first, struct step *end)
 	}
 }
 
+/* What has come to the name meanwhile is replaced, as by a rename. */
+static int link_unnamed(const struct mover_file *file)
+{
+	int err = temp_file_link(file->fd, file->folder->fd, file->leaf);
+
+	return err != -EEXIST || file->tree->keep_existing ? err
+							   : temp_file_replace(file->fd, file->folder->fd, file->leaf);
+}
+
 /* Gives the file its name. Removes the journal last: its lock keeps the next transfer of this file from making a new
  * journal, which would be removed here. */
 static int publish(const struct step *step)
 {
 	struct mover_file *file = step->file;
-	int dir_fd = file->folder->fd;
+	int dir_fd = file->folder->fd, err = file->unnamed ? link_unnamed(file) : 0;
 
+	if (err)
+		return err;
 	if (step->in_place)
 		unlinkat(dir_fd, file->part, 0);
-	else if (renameat2(dir_fd, file->part, dir_fd, file->leaf, file->tree->keep_existing ? RENAME_NOREPLACE : 0))
+	else if (!file->unnamed &&
+		 renameat2(dir_fd, file->part, dir_fd, file->leaf, file->tree->keep_existing ? RENAME_NOREPLACE : 0))
 		return -errno;
 	if (file->journal_fd >= 0)
 		unlinkat(dir_fd, file->journal_name, 0);

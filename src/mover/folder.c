@@ -155,6 +155,24 @@ int mover_folder_get(struct folders *folders, const char *name, struct folder **
 	return err;
 }
 
+void mover_folder_made(struct folders *folders, const char *name, const struct folder *parent, const char *leaf,
+		       uint64_t maker)
+{
+	int fd = openat(parent->fd, leaf, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+	struct folder *folder = fd < 0 ? NULL : folder_of_fd(fd, name, strlen(name)), **slot;
+
+	if (!folder)
+		return;
+	pthread_mutex_lock(&folders->lock);
+	slot = cache_slot(folders, name, strlen(name));
+	put_locked(*slot);
+	*slot = folder;
+	folder->maker = maker;
+	folder->looked = folders->look;
+	folder->used = ++folders->clock;
+	pthread_mutex_unlock(&folders->lock);
+}
+
 void mover_folder_put(struct folders *folders, struct folder *folder)
 {
 	pthread_mutex_lock(&folders->lock);

@@ -19,6 +19,7 @@ struct folder {
 	dev_t dev;
 	ino_t ino;
 	unsigned users;
+	uint64_t maker;  /* the session that made it, since it is in the cache; 0: it existed, or that is not known */
 	uint64_t used;   /* the cache's clock at the last use */
 	uint64_t looked; /* folders->look when it was last found in its place */
 	char path[];     /* below the root, terminated; empty for the root */
@@ -49,6 +50,11 @@ void mover_folders_look_again(struct folders *folders);
  * moved is opened anew. Give it back by mover_folder_put(). 0, -ENOENT, -ENOTDIR, -ELOOP, or another -errno. */
 int mover_folder_get(struct folders *folders, const char *name, struct folder **folder, const char **leaf);
 void mover_folder_put(struct folders *folders, struct folder *folder);
+
+/* The session `maker` has made a folder, `name`, whose last component `leaf` is in `parent`: opens it, and remembers
+ * who made it as long as it is in the cache. */
+void mover_folder_made(struct folders *folders, const char *name, const struct folder *parent, const char *leaf,
+		       uint64_t maker);
 
 /* Whether the folder is still at its path, not moved and not replaced by a link. One system call. */
 bool mover_folder_in_place(struct folders *folders, const struct folder *folder);

@@ -38,7 +38,8 @@ static void decide_file(struct receiver *r, struct decision *d)
 	const struct mover_begin begin = {.chunk_bytes = r->s.terms.chunk_bytes,
 					  .ticket = ticket_hash(r),
 					  .compare = r->s.terms.checksum,
-					  .any_ticket = r->reg.listener->options->compare};
+					  .any_ticket = r->reg.listener->options->compare,
+					  .maker = r->reg.id};
 	int result;
 
 	for (unsigned waited_ms = 0;; waited_ms += BUSY_RETRY_MS) {
@@ -79,7 +80,7 @@ static void decide_entry(struct receiver *r, struct decision *d)
 	}
 	switch (d->info.kind) {
 	case MOVER_FOLDER:
-		d->err = mover_tree_folder(r->tree, &d->info);
+		d->err = mover_tree_folder(r->tree, &d->info, r->reg.id);
 		d->verdict = d->err < 0 ? PROTO_REFUSED : PROTO_DONE;
 		break;
 	case MOVER_SYMLINK:

@@ -3,12 +3,14 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <stdio.h>
 #include <string.h>
 #include <sys/file.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
 #define TRIES      8
+#define NEW_SUFFIX ".new" MOVER_PART_SUFFIX /* between link and rename */
 #define TEMP_FLAGS (O_RDWR | OPEN_AS_IT_IS)
 
 struct mover_digest temp_file_name(const char *leaf, const char *suffix, char name[TEMP_NAME_BYTES])
@@ -23,6 +25,56 @@ struct mover_digest temp_file_name(const char *leaf, const char *suffix, char na
 	}
 	memcpy(name + at, suffix, strlen(suffix) + 1);
 	return hash;
+}
+
+int temp_file_unnamed(int dir_fd)
+{
+	int fd = openat(dir_fd, ".", O_TMPFILE | O_RDWR | O_CLOEXEC, 0600);
+
+	return fd < 0 ? -errno : fd;
+}
+
+/* Before Linux 6.10 AT_EMPTY_PATH takes a capability, and ENOENT says that it is missing. */
+int temp_file_link(int fd, int dir_fd, const char *name)
+{
+	char proc[32];
+
+	if (!linkat(fd, "", dir_fd, name, AT_EMPTY_PATH))
+		return 0;
+	if (errno != ENOENT)
+		return -errno;
+	snprintf(proc, sizeof(proc), "/proc/self/fd/%d", fd);
+	return linkat(AT_FDCWD, proc, dir_fd, name, AT_SYMLINK_FOLLOW) ? -errno : 0;
+}
+
+int temp_file_replace(int fd, int dir_fd, const char *name)
+{
+	char temp[TEMP_NAME_BYTES];
+	int err;
+
+	temp_file_name(name, NEW_SUFFIX, temp);
+	err = temp_file_link(fd, dir_fd, temp);
+	if (err == -EEXIST && !unlinkat(dir_fd, temp, 0)) /* a transfer was killed here */
+		err = temp_file_link(fd, dir_fd, temp);
+	if (err || !renameat(dir_fd, temp, dir_fd, name))
+		return err;
+	err = -errno;
+	unlinkat(dir_fd, temp, 0);
+	return err;
+}
+
+bool temp_file_can_link(int dir_fd)
+{
+	int fd = temp_file_unnamed(dir_fd);
+	char name[TEMP_NAME_BYTES];
+	bool can;
+
+	if (fd < 0)
+		return false;
+	temp_file_name("", NEW_SUFFIX, name);
+	can = !temp_file_link(fd, dir_fd, name) && !unlinkat(dir_fd, name, 0);
+	close(fd);
+	return can;
 }
 
 /* A regular file of this user, with no other name. */

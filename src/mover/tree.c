@@ -115,7 +115,7 @@ static int open_up(int dir_fd, const char *leaf)
 	return err;
 }
 
-int mover_tree_folder(struct mover_tree *tree, const struct mover_entry *entry)
+int mover_tree_folder(struct mover_tree *tree, const struct mover_entry *entry, uint64_t maker)
 {
 	char name[MOVER_PATH_MAX + 1];
 	struct folder *parent;
@@ -127,12 +127,13 @@ int mover_tree_folder(struct mover_tree *tree, const struct mover_entry *entry)
 	err = mover_folder_get(&tree->folders, name, &parent, &leaf);
 	if (err)
 		return err;
-	if (!mkdirat(parent->fd, leaf, 0700 | (entry->mode & tree->modes)))
+	if (mkdirat(parent->fd, leaf, 0700 | (entry->mode & tree->modes))) {
+		err = errno == EEXIST ? open_up(parent->fd, leaf) : -errno;
+	} else {
 		mover_folder_changed(&tree->folders, parent);
-	else if (errno == EEXIST)
-		err = open_up(parent->fd, leaf);
-	else
-		err = -errno;
+		if (maker)
+			mover_folder_made(&tree->folders, name, parent, leaf, maker);
+	}
 	mover_folder_put(&tree->folders, parent);
 	return err;
 }

@@ -4,7 +4,11 @@
  *
  * A file grows under a temporary name beside its final one: `.roci-`, a hash of the name, `.part`. A file of more than
  * one chunk also has a journal, `.journal`, with the digests of the chunks that were written. Both survive a crash. The
- * file gets its final name by a rename in mover_file_commit(), after its content was synced. */
+ * file gets its final name by a rename in mover_file_commit(), after its content was synced.
+ *
+ * A file of one chunk in a folder that its session has made has no temporary name, where the file system can do without
+ * (O_TMPFILE): nothing of it could be resumed, and there is nothing that it could replace. It gets its name by a link,
+ * and two transfers of it do not wait for each other: the name leads to one of them, whole. */
 #ifndef ROCI_MOVER_TREE_H
 #define ROCI_MOVER_TREE_H
 
@@ -31,8 +35,9 @@ void mover_tree_keep_existing(struct mover_tree *tree);
 void mover_tree_begin_batch(struct mover_tree *tree);
 
 /* Makes a folder unless it exists. It gets mode 0700 | mode for now, and its final mode and mtime from
- * mover_tree_finish(). 0 or -errno; -ENOTDIR if something else has the name. */
-int mover_tree_folder(struct mover_tree *tree, const struct mover_entry *entry);
+ * mover_tree_finish(). `maker`: the session's number, as in struct mover_begin; 0: none. 0 or -errno; -ENOTDIR if
+ * something else has the name. */
+int mover_tree_folder(struct mover_tree *tree, const struct mover_entry *entry, uint64_t maker);
 
 /* Makes a symbolic link with its mtime. It replaces an old link or file, but no folder (-EISDIR). Returns 1 if the same
  * link existed, 0, or -errno. The target is stored as it is, and never followed. */
@@ -54,6 +59,7 @@ struct mover_begin {
 	uint64_t ticket; /* a hash of the sender's ticket; 0: it has none */
 	bool compare;    /* --checksum */
 	bool any_ticket; /* resume what any ticket's transfer has left */
+	uint64_t maker;  /* the session's number; 0: none. In a folder that it made it looks for no older file */
 };
 
 /* Begins a file. The temporary file of an interrupted transfer is read again, and the chunks that agree with its

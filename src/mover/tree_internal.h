@@ -22,6 +22,7 @@
 struct mover_tree {
 	struct folders folders;
 	atomic_ullong opened; /* temporary files so far */
+	atomic_int unnamed;   /* whether files without a name can be linked: 1 or -1; 0: not tried yet */
 	atomic_size_t kept_budget;
 	bool keep_existing;
 	mode_t modes; /* PEER_MODE without the umask: what a file or folder may get of a peer's mode */
@@ -30,8 +31,9 @@ struct mover_tree {
 struct mover_file {
 	struct mover_tree *tree;
 	struct folder *folder; /* with a reference */
-	int fd;                /* the temporary file, locked as long as it is open */
-	int old_fd;            /* with `compare`, the file that has the name now; else -1 */
+	int fd;                /* the temporary file, locked as long as it is open, or without a name */
+	bool unnamed;
+	int old_fd; /* with `compare`, the file that has the name now; else -1 */
 	unsigned long long opened;
 	enum mover_kind kind;
 	mode_t mode;

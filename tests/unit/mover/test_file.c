@@ -303,6 +303,73 @@ static void empty_files(void **state)
 	fixture_free(f);
 }
 
+static struct mover_file *begin_by(struct fixture *f, const struct mover_entry *entry, uint64_t maker, int expected)
+{
+	struct mover_begin begin = {.chunk_bytes = CHUNK, .maker = maker};
+	struct mover_file *file;
+
+	assert_int_equal(mover_file_begin(f->tree, entry, &begin, NULL, &file), expected);
+	return file;
+}
+
+static void small_files_of_a_new_folder_get_one_name(void **state)
+{
+	struct fixture *f = fixture_new();
+	struct mover_entry folder = entry_folder("new", 0755), entry = entry_file("new/file", 3);
+	struct mover_entry large = entry_file("new/large", 2 * CHUNK);
+	struct mover_file *file, *other;
+
+	assert_int_equal(mover_tree_folder(f->tree, &folder, 7), 0);
+	file = begin_by(f, &entry, 7, MOVER_HAVE_NONE);
+	if (room_count(&f->room, "new"))
+		skip(); /* this file system knows no O_TMPFILE */
+	assert_int_equal(pwrite(mover_file_fd(file), "abc", 3, 0), 3);
+	other = begin_by(f, &entry, 7, MOVER_HAVE_NONE);
+	assert_int_equal(pwrite(mover_file_fd(other), "xyz", 3, 0), 3);
+	mover_file_abandon(begin_by(f, &entry, 7, MOVER_HAVE_NONE));
+	assert_int_equal(room_count(&f->room, "new"), 0);
+	assert_int_equal(fixture_commit(f, file), 0);
+	assert_true(room_holds(&f->room, "new/file", "abc", 3));
+	assert_int_equal(room_stat(&f->room, "new/file").st_mode & 07777, 0640);
+
+	/* what has the name by now is replaced; another session looks at it first */
+	assert_int_equal(fixture_commit(f, other), 0);
+	assert_true(room_holds(&f->room, "new/file", "xyz", 3));
+	begin_by(f, &entry, 8, MOVER_HAVE_ALL);
+	assert_int_equal(room_count(&f->room, "new"), 1);
+
+	/* what can be resumed has a name */
+	mover_file_abandon(begin_by(f, &large, 7, MOVER_HAVE_NONE));
+	file = begin_by(f, &large, 7, MOVER_HAVE_NONE);
+	assert_int_equal(room_count(&f->room, "new"), 3);
+	mover_file_abandon(file);
+	fixture_free(f);
+}
+
+static void small_files_of_a_new_folder_keep_what_came_before(void **state)
+{
+	struct fixture *f = fixture_new();
+	struct mover_entry folder = entry_folder("new", 0755), entry = entry_file("new/file", 3);
+	struct mover_file *file;
+
+	assert_int_equal(mover_tree_folder(f->tree, &folder, 7), 0);
+	file = begin_by(f, &entry, 7, MOVER_HAVE_NONE);
+	room_mkdir(&f->room, "new/file");
+	assert_int_equal(fixture_commit(f, file), -EISDIR);
+	assert_int_equal(unlinkat(f->room.fd, "new/file", AT_REMOVEDIR), 0);
+	mover_tree_keep_existing(f->tree);
+	file = begin_by(f, &entry, 7, MOVER_HAVE_NONE);
+	room_write(&f->room, "new/file", "old", 3);
+	assert_int_equal(fixture_commit(f, file), -EEXIST);
+	assert_true(room_holds(&f->room, "new/file", "old", 3));
+	assert_int_equal(room_count(&f->room, "new"), 1);
+
+	/* a folder that existed is nobody's */
+	assert_int_equal(mover_tree_folder(f->tree, &folder, 8), 0);
+	begin_by(f, &entry, 8, -EEXIST);
+	fixture_free(f);
+}
+
 static double since(const struct timespec *begin_time)
 {
 	struct timespec now;
@@ -326,7 +393,7 @@ static void ten_thousand_small_files(void **state)
 
 		snprintf(name, sizeof(name), "folder%d", i);
 		entry = entry_folder(name, 0755);
-		assert_int_equal(mover_tree_folder(f->tree, &entry), 0);
+		assert_int_equal(mover_tree_folder(f->tree, &entry, 0), 0);
 	}
 	for (int i = 0; i < FILES; i += GROUP) {
 		clock_gettime(CLOCK_MONOTONIC, &start);
@@ -385,6 +452,8 @@ int main(void)
 		cmocka_unit_test(sparse_files_stay_sparse),
 		cmocka_unit_test(streams_learn_their_size_at_the_end),
 		cmocka_unit_test(empty_files),
+		cmocka_unit_test(small_files_of_a_new_folder_get_one_name),
+		cmocka_unit_test(small_files_of_a_new_folder_keep_what_came_before),
 		cmocka_unit_test(ten_thousand_small_files),
 	};
 

@@ -30,7 +30,7 @@ static int folder(struct mover_tree *tree, const char *name)
 {
 	struct mover_entry entry = entry_folder(name, 0755);
 
-	return mover_tree_folder(tree, &entry);
+	return mover_tree_folder(tree, &entry, 0);
 }
 
 static int link_to(struct mover_tree *tree, const char *name, const char *target)
@@ -261,7 +261,7 @@ static void sealing_sets_modes_and_times_deepest_first(void **state)
 	entries[1].mtime_s = -1;
 	entries[1].mtime_ns = 999999999;
 	for (int i = 0; i < 4; i++)
-		assert_int_equal(mover_tree_folder(tree, &entries[i]), 0);
+		assert_int_equal(mover_tree_folder(tree, &entries[i], 0), 0);
 	assert_int_equal(seal(tree, entries, 4), 0);
 	assert_int_equal(room_stat(&room, "into/a").st_mode & 07777, 0500);
 	assert_int_equal(room_stat(&room, "into/a/b").st_mode & 07777, 0); /* setuid and the like are ignored */
@@ -273,7 +273,7 @@ static void sealing_sets_modes_and_times_deepest_first(void **state)
 	assert_int_equal(room_stat(&room, "into/a").st_mtim.tv_sec, 1234567890);
 	/* again, into the existing folders */
 	for (int i = 0; i < 4; i++)
-		assert_int_equal(mover_tree_folder(tree, &entries[i]), 0);
+		assert_int_equal(mover_tree_folder(tree, &entries[i], 0), 0);
 	assert_int_equal(begin(tree, "a/b/c/file"), MOVER_HAVE_NONE);
 	assert_int_equal(seal(tree, entries, 4), 0);
 	assert_int_equal(mover_tree_sync(tree, 0), 0);
@@ -332,7 +332,7 @@ static void the_umask_is_respected(void **state)
 	assert_int_equal(mover_tree_open(room_path(&room, "into"), &tree), 0);
 	umask(0);
 	entry.mode = 0666;
-	assert_int_equal(mover_tree_folder(tree, &folder), 0);
+	assert_int_equal(mover_tree_folder(tree, &folder, 0), 0);
 	for (unsigned i = 0; i < 2; i++) { /* a new file, and one that is replaced */
 		assert_int_equal(
 			mover_file_begin(tree, &entry, &(struct mover_begin){.chunk_bytes = CHUNK}, NULL, &file),
@@ -375,7 +375,7 @@ static void sealing_without_being_root(void **state)
 			_exit(2);
 		for (int turn = 0; turn < 2; turn++) {
 			for (int i = 0; i < 3; i++)
-				if (mover_tree_folder(tree, &entries[i]))
+				if (mover_tree_folder(tree, &entries[i], 0))
 					_exit(3 + i);
 			if (begin(tree, "a/b/c/file") != MOVER_HAVE_NONE)
 				_exit(6);
@@ -482,7 +482,7 @@ static int among_anothers(const char *path)
 
 	if (setgid(65534) || setuid(65534) || mover_tree_open(path, &tree))
 		return 1;
-	if (mover_tree_folder(tree, &entry))
+	if (mover_tree_folder(tree, &entry, 0))
 		return 2;
 	for (int compare = 0; compare < 2; compare++) { /* of the same time, then of the same content */
 		file_entry.name = (const uint8_t *)(compare ? "a/two" : "a/one");
@@ -549,7 +549,7 @@ static void setgid_of_a_folder_here_stays(void **state)
 
 	room_mkdir(&room, "into/a");
 	assert_int_equal(fchmodat(room.fd, "into/a", 02755, 0), 0);
-	assert_int_equal(mover_tree_folder(tree, &entry), 0);
+	assert_int_equal(mover_tree_folder(tree, &entry, 0), 0);
 	assert_int_equal(seal(tree, &entry, 1), 0);
 	assert_int_equal(room_stat(&room, "into/a").st_mode & 07777, 02711);
 	mover_tree_close(tree);
