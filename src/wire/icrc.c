@@ -15,6 +15,8 @@
 /* The CRC of the eight bytes of ones that stand for the LRH, in front of everything else. */
 #define CRC_AFTER_LRH 0x2144df1cu
 
+#define BLOCK 16 /* bytes that ISA-L takes at a time */
+
 #define MAX_IMAGE_BYTES (ROCI_IPV6_BYTES + ROCI_UDP_BYTES + ROCI_BTH_BYTES)
 
 /* In the BTH: FECN, BECN and reserved bits, which routers may write. */
@@ -45,22 +47,65 @@ static size_t image_ip_udp(uint8_t image[MAX_IMAGE_BYTES], const struct roci_flo
 	return ip_bytes + ROCI_UDP_BYTES;
 }
 
+/* What the packets of a flow that have one length share: the CRC of their IP and UDP headers with the identification 0,
+ * and what the mask of BTH byte 4, where that is 0, adds to the CRC of a whole packet. A short piece of a packet costs
+ * as much as half a kilobyte, so these are kept. Each thread keeps its own. */
+struct beginning {
+	struct roci_flow flow;
+	uint32_t crc, mask;
+	uint32_t len;                                         /* of the UDP payload; 0: nothing here yet */
+	enum { MASK_UNKNOWN, MASK_WANTED, MASK_KNOWN } state; /* wanted by a second packet: it costs one more pass */
+};
+
+#define BEGINNINGS 16
+
+static struct beginning *beginning_of(const struct roci_flow *flow, size_t udp_payload_len)
+{
+	static _Thread_local struct beginning all[BEGINNINGS];
+	uint32_t len = (uint32_t)udp_payload_len;
+	struct beginning *b = &all[(len >> 2 ^ len >> 6 ^ flow->src_port) % BEGINNINGS];
+	uint8_t image[MAX_IMAGE_BYTES];
+
+	if (b->len != len || memcmp(&b->flow, flow, sizeof(*flow)) != 0) {
+		b->flow = *flow;
+		b->len = len;
+		b->state = MASK_UNKNOWN;
+		b->crc = crc32_gzip_refl(CRC_AFTER_LRH, image, image_ip_udp(image, flow, 0, udp_payload_len));
+	}
+	return b;
+}
+
+/* What each bit of the identification adds to the CRC of the IPv4 and UDP headers, 22 bytes before their end. */
+static const uint32_t id_bits[16] = {
+	0x9b73ead4, 0xed96d3e9, 0x005ca193, 0x00b94326, 0x0172864c, 0x02e50c98, 0x05ca1930, 0x0b943260,
+	0x81256527, 0xd93bcc0f, 0x69069e5f, 0xd20d3cbe, 0x7f6b7f3d, 0xfed6fe7a, 0x26dcfab5, 0x4db9f56a,
+};
+
 uint32_t roci_icrc_begin(const struct roci_flow *flow, uint16_t ip_id, size_t udp_payload_len)
 {
-	uint8_t image[MAX_IMAGE_BYTES];
-	size_t len = image_ip_udp(image, flow, ip_id, udp_payload_len);
+	uint32_t crc = beginning_of(flow, udp_payload_len)->crc;
 
-	return crc32_gzip_refl(CRC_AFTER_LRH, image, len);
+	if (!ip_id || !roci_gid_is_ipv4(flow->dst))
+		return crc;
+	for (unsigned bit = 0; ip_id >> bit; bit++)
+		crc ^= id_bits[bit] & -(uint32_t)(ip_id >> bit & 1);
+	return crc;
 }
 
 uint32_t roci_icrc_headers(uint32_t crc, const uint8_t *headers, size_t len)
 {
-	uint8_t image[ROCI_MAX_HEADER_BYTES];
+	uint8_t image[BLOCK + ROCI_MAX_HEADER_BYTES] = {0}, *at = image + (-len & (BLOCK - 1));
+	uint32_t first;
 
-	assert(len >= ROCI_BTH_BYTES && len <= sizeof(image));
-	memcpy(image, headers, len);
-	image[BTH_MASKED_BYTE] = 0xff;
-	return crc32_gzip_refl(crc, image, len);
+	assert(len >= ROCI_BTH_BYTES && len <= ROCI_MAX_HEADER_BYTES);
+	memcpy(at, headers, len);
+	at[BTH_MASKED_BYTE] = 0xff;
+	/* The running value in the first four bytes, and zeros before them, that change nothing: whole blocks are
+	 * faster. */
+	memcpy(&first, at, sizeof(first));
+	first ^= htole32(~crc);
+	memcpy(at, &first, sizeof(first));
+	return crc32_gzip_refl(0xffffffff, image, (uint64_t)(at - image) + len);
 }
 
 uint32_t roci_icrc_update(uint32_t crc, const void *bytes, size_t len)
@@ -77,18 +122,24 @@ void roci_icrc_store(uint32_t crc, uint8_t out[4])
 /* (received ICRC) xor (computed ICRC), both read little-endian, where the identification is 0. */
 static uint32_t difference_of(const struct roci_flow *flow, const uint8_t *bytes, size_t len)
 {
-	uint8_t image[MAX_IMAGE_BYTES];
-	size_t image_len, covered;
+	struct beginning *b = beginning_of(flow, len);
+	size_t covered = len - ROCI_ICRC_BYTES;
 	uint32_t crc, received;
 
 	assert(len >= ROCI_MIN_PACKET_BYTES);
-	covered = len - ROCI_ICRC_BYTES;
-	image_len = image_ip_udp(image, flow, 0, len);
-	memcpy(image + image_len, bytes, ROCI_BTH_BYTES);
-	image[image_len + BTH_MASKED_BYTE] = 0xff;
-	crc = crc32_gzip_refl(CRC_AFTER_LRH, image, image_len + ROCI_BTH_BYTES);
-	if (covered > ROCI_BTH_BYTES)
-		crc = crc32_gzip_refl(crc, bytes + ROCI_BTH_BYTES, covered - ROCI_BTH_BYTES);
+	if (!bytes[BTH_MASKED_BYTE] && b->state == MASK_KNOWN) {
+		crc = crc32_gzip_refl(b->crc, bytes, covered) ^ b->mask;
+	} else {
+		crc = roci_icrc_headers(b->crc, bytes, ROCI_BTH_BYTES);
+		if (covered > ROCI_BTH_BYTES)
+			crc = crc32_gzip_refl(crc, bytes + ROCI_BTH_BYTES, covered - ROCI_BTH_BYTES);
+		if (b->state == MASK_WANTED && !bytes[BTH_MASKED_BYTE]) {
+			b->mask = crc ^ crc32_gzip_refl(b->crc, bytes, covered);
+			b->state = MASK_KNOWN;
+		} else if (b->state == MASK_UNKNOWN) {
+			b->state = MASK_WANTED;
+		}
+	}
 	memcpy(&received, bytes + covered, sizeof(received));
 	return le32toh(received) ^ crc;
 }
@@ -148,18 +199,35 @@ static uint32_t inverse_power_cached(unsigned bytes)
 	return cache[slot].power;
 }
 
+static int find_id(uint32_t difference, size_t len)
+{
+	/* n = 22 + len - 4, and 16 more bits */
+	uint32_t id = multiply(difference,
+			       inverse_power_cached((unsigned)(BYTES_BETWEEN_ID_AND_UDP + len - ROCI_ICRC_BYTES + 2)));
+
+	return id >> 16 ? -1 : (int)(id >> 8 | (id & 0xff) << 8);
+}
+
+/* With a cache of answers: packets of a run, which the sender hands to the kernel in one call, have the identifications
+ * 0, 1, 2, and mostly one length. */
 int roci_icrc_ipv4_id(uint32_t difference, size_t len)
 {
-	uint32_t id;
+	static _Thread_local struct {
+		uint32_t difference, len;
+		int id;
+	} cache[256];
+	unsigned slot = difference * 0x9e3779b1u >> 24;
 
 	if (difference == 0)
 		return 0;
 	if (len < ROCI_MIN_PACKET_BYTES || len > MAX_IPV4_PAYLOAD)
 		return -1;
-	/* n = 22 + len - 4, and 16 more bits */
-	id = multiply(difference,
-		      inverse_power_cached((unsigned)(BYTES_BETWEEN_ID_AND_UDP + len - ROCI_ICRC_BYTES + 2)));
-	return id >> 16 ? -1 : (int)(id >> 8 | (id & 0xff) << 8);
+	if (cache[slot].difference != difference || cache[slot].len != len) {
+		cache[slot].difference = difference;
+		cache[slot].len = (uint32_t)len;
+		cache[slot].id = find_id(difference, len);
+	}
+	return cache[slot].id;
 }
 
 uint32_t roci_icrc_soft_roce_flush(uint32_t crc, const uint8_t *headers, size_t len)
