@@ -122,9 +122,15 @@ static void finish_locally(struct roci_qp *qp, struct roci_swqe *w, enum roci_wc
 
 static enum roci_wc_status run_local(struct roci_qp *qp, const struct roci_swqe *w)
 {
-	int err = w->opcode == ROCI_WR_BIND_MW ? roci_mw_bind(qp->e, qp->pd, qp->qpn, &w->bind)
-					       : roci_mw_invalidate(qp->e, qp->pd, qp->qpn, w->imm);
+	struct roci_bind bind;
+	int err;
 
+	if (w->opcode == ROCI_WR_BIND_MW) {
+		bind = roci_swqe_bind(w);
+		err = roci_mw_bind(qp->e, qp->pd, qp->qpn, &bind);
+	} else {
+		err = roci_mw_invalidate(qp->e, qp->pd, qp->qpn, w->imm);
+	}
 	return err ? ROCI_WC_MW_BIND_ERR : ROCI_WC_SUCCESS;
 }
 

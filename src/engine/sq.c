@@ -74,13 +74,12 @@ static void fill_by_opcode(struct roci_swqe *w, const struct roci_send_wr *wr)
 		w->length = 8; /* the original value goes to the first 8 bytes, as adapters and Soft-RoCE do it */
 		break;
 	case ROCI_WR_BIND_MW:
-		w->bind = (struct roci_bind){.addr = wr->bind.addr,
-					     .len = wr->bind.len,
-					     .access = wr->bind.access,
-					     .mw_key = roci_mw_rkey(wr->bind.mw),
-					     .rkey = wr->bind.rkey};
-		if (wr->bind.mr)
-			w->bind.mr_key = roci_mr_key(wr->bind.mr);
+		w->remote_addr = wr->bind.addr;
+		w->rkey = wr->bind.rkey;
+		w->imm = wr->bind.mr ? roci_mr_key(wr->bind.mr) : 0;
+		w->bind.len = wr->bind.len;
+		w->bind.mw_key = roci_mw_rkey(wr->bind.mw);
+		w->bind.access = wr->bind.access;
 		break;
 	case ROCI_WR_FLUSH:
 		w->flush.len = (uint32_t)wr->flush.len;

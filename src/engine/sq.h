@@ -9,11 +9,11 @@
 
 struct roci_swqe {
 	uint64_t wr_id;
-	uint64_t length;    /* payload bytes of the message (READ: bytes to fetch) */
-	uint64_t cum_bytes; /* window bytes of the QP before this request, see requester.h */
-	uint64_t remote_addr;
-	uint32_t rkey;
-	uint32_t imm; /* immediate data, or rkey to invalidate */
+	uint64_t length;      /* payload bytes of the message (READ: bytes to fetch) */
+	uint64_t cum_bytes;   /* window bytes of the QP before this request, see requester.h */
+	uint64_t remote_addr; /* bind: of the region */
+	uint32_t rkey;        /* bind: the window's new one */
+	uint32_t imm;         /* immediate data, or rkey to invalidate; bind: key of the region */
 	union {
 		uint32_t first_psn; /* from its start until it completes */
 		uint32_t cq_place;  /* then: see has_cqe */
@@ -33,10 +33,15 @@ struct roci_swqe {
 		struct {
 			uint32_t len, feth;
 		} flush;
-		struct roci_bind bind;
+		struct {
+			uint64_t len;
+			uint32_t mw_key, access;
+		} bind; /* a part of it, see roci_swqe_bind() */
 	};
 	struct roci_sge sges[]; /* or inline data */
 };
+
+_Static_assert(sizeof(struct roci_swqe) == 72, "each place in each send queue has one: a longer one costs memory");
 
 /* Where a datagram goes. */
 struct roci_swqe_dest {
@@ -69,6 +74,16 @@ static inline struct roci_swqe *roci_sq_at(const struct roci_sq *sq, uint32_t i)
 static inline struct roci_swqe_dest *roci_swqe_dest(const struct roci_swqe *w)
 {
 	return (struct roci_swqe_dest *)(uintptr_t)w - 1;
+}
+/* Of a BIND_MW. */
+static inline struct roci_bind roci_swqe_bind(const struct roci_swqe *w)
+{
+	return (struct roci_bind){.addr = w->remote_addr,
+				  .len = w->bind.len,
+				  .mw_key = w->bind.mw_key,
+				  .mr_key = w->imm,
+				  .access = w->bind.access,
+				  .rkey = w->rkey};
 }
 /* -EINVAL: too many SGEs, too much inline or message data. */
 int roci_sq_check(const struct roci_sq *sq, const struct roci_send_wr *wr);
