@@ -16,18 +16,16 @@
 
 #include "engine/cq.h"
 #include "engine/qp.h"
+#include "engine_steps.h"
 #include "script.h"
 #include "seeded.h"
 
 enum { REGION = 3000, MTU = 256, QPN = 0x4321, PD = 1 };
 
-int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t len);
-
 static const uint8_t here[16] = {[10] = 0xff, [11] = 0xff, 10, 0, 0, 1};
 static const uint8_t peer[16] = {[10] = 0xff, [11] = 0xff, 10, 0, 0, 2};
 
 static struct {
-	struct script script;
 	uint64_t now;
 	struct roci_engine *e;
 	struct roci_cq *cq;
@@ -41,16 +39,6 @@ static struct {
 } world;
 
 static unsigned long forged, answered; /* in all runs: packets of the attacker, and of them those that got a NAK */
-
-static size_t below(size_t limit)
-{
-	return script_below(&world.script, limit);
-}
-
-static bool one_in(size_t n)
-{
-	return below(n) == 0;
-}
 
 static void draw_secrets(const uint8_t *bytes, size_t len)
 {
@@ -92,8 +80,7 @@ static void connect_qp(void)
 		.cap = {.max_send_wr = 16, .max_recv_wr = 16, .max_send_sge = 1, .max_recv_sge = 1},
 		.sq_sig_all = true,
 	};
-	struct roci_qp_attr a = {.state = ROCI_QPS_INIT,
-				 .port_num = 1,
+	struct roci_qp_attr a = {.port_num = 1,
 				 .access = 0xf,
 				 .path_mtu = 1,
 				 .dest_qpn = 77,
@@ -109,16 +96,7 @@ static void connect_qp(void)
 	memcpy(a.av.sgid, here, 16);
 	memcpy(a.av.dgid, peer, 16);
 	CHECK(!roci_qp_create(world.e, &init, &world.qp));
-	CHECK(!roci_qp_modify(world.qp, world.now, &a,
-			      ROCI_QP_STATE | ROCI_QP_PKEY_INDEX | ROCI_QP_PORT | ROCI_QP_ACCESS_FLAGS));
-	a.state = ROCI_QPS_RTR;
-	CHECK(!roci_qp_modify(world.qp, world.now, &a,
-			      ROCI_QP_STATE | ROCI_QP_AV | ROCI_QP_PATH_MTU | ROCI_QP_DEST_QPN | ROCI_QP_RQ_PSN |
-				      ROCI_QP_MAX_DEST_RD_ATOMIC | ROCI_QP_MIN_RNR_TIMER));
-	a.state = ROCI_QPS_RTS;
-	CHECK(!roci_qp_modify(world.qp, world.now, &a,
-			      ROCI_QP_STATE | ROCI_QP_SQ_PSN | ROCI_QP_TIMEOUT | ROCI_QP_RETRY_CNT | ROCI_QP_RNR_RETRY |
-				      ROCI_QP_MAX_QP_RD_ATOMIC));
+	connect_rc(world.qp, world.now, &a);
 }
 
 static void deliver(const struct roci_packet *pkt, uint16_t port)
@@ -215,7 +193,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t len)
 	uint32_t tail, epsn;
 
 	memset(&world, 0, sizeof(world));
-	world.script = script_of(bytes, len);
+	script_begin(bytes, len);
 	world.now = 1000000;
 	draw_secrets(bytes, len);
 	world.knows_psns = one_in(2);
@@ -227,7 +205,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t len)
 	state = roci_qp_state(world.qp);
 	tail = roci_cq_tail(world.cq);
 	epsn = world.qp->resp.epsn;
-	while (!script_ended(&world.script))
+	while (!script_ended())
 		forge();
 	CHECK(!memcmp(world.memory, zeros, REGION) && !world.answers);
 	if (!world.knows_psns)
@@ -242,12 +220,10 @@ int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t len)
 
 int main(int argc, char **argv)
 {
-	struct seeded run = seeded_begin(argc, argv, 2000);
+	unsigned long runs = seeded_scripts(argc, argv, 2000, 2000);
 
-	while (seeded_script(&run, 2000, LLVMFuzzerTestOneInput))
-		;
 	printf("%lu packets forged, %lu NAKs\n", forged, answered);
-	CHECK(run.iterations < 1000 || (forged && answered));
+	CHECK(runs < 1000 || (forged && answered));
 	return 0;
 }
 

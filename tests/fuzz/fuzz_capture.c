@@ -17,8 +17,6 @@
 #include "ladder/ladder.h"
 #include "seeded.h"
 
-int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t len);
-
 /* What was seen in all runs: main() checks that the mutants are of every sort. */
 static unsigned long sorts[CAPTURE_SORT_OTHER + 1], flags[14], records, broken, ours, lines;
 

@@ -24,8 +24,6 @@
 
 enum { SIDES = 2, MAX_ENDS = 48, MAX_WIRE = 64 };
 
-int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t len);
-
 /* A connection or SIDR exchange that a consumer has. */
 struct end {
 	bool live;
@@ -35,7 +33,6 @@ struct end {
 };
 
 static struct {
-	struct script script;
 	uint64_t now, seed;
 	struct roci_cm *cm[SIDES];
 	struct roci_listener *listener[SIDES];
@@ -49,11 +46,6 @@ static unsigned long events[ROCI_CM_EVENT_KINDS], sent[0x20];
 
 static const uint8_t gids[SIDES][16] = {{[10] = 0xff, [11] = 0xff, 10, 0, 0, 1},
 					{[10] = 0xff, [11] = 0xff, 10, 0, 0, 2}};
-
-static unsigned next_byte(void)
-{
-	return script_byte(&world.script);
-}
 
 static uint32_t random_id(void *context)
 {
@@ -190,9 +182,9 @@ static struct roci_cm_bytes ip_header(unsigned side)
 static void connect_end(struct end *end)
 {
 	struct roci_cm_connect params = {
-		.service_id = SERVICE + (next_byte() % 8 == 0),
+		.service_id = SERVICE + (script_byte() % 8 == 0),
 		.path = path_from(end->side),
-		.qpn = 2 + next_byte() % 64, /* few QPNs, so that some are stale */
+		.qpn = 2 + script_byte() % 64, /* few QPNs, so that some are stale */
 		.private = ip_header(end->side),
 		.user = end,
 	};
@@ -202,7 +194,7 @@ static void connect_end(struct end *end)
 
 static void resolve_end(struct end *end)
 {
-	struct roci_cm_resolve params = {.service_id = SERVICE + (next_byte() % 8 == 0),
+	struct roci_cm_resolve params = {.service_id = SERVICE + (script_byte() % 8 == 0),
 					 .path = path_from(end->side),
 					 .private = ip_header(end->side),
 					 .user = end};
@@ -212,7 +204,7 @@ static void resolve_end(struct end *end)
 
 static void new_exchange(void)
 {
-	unsigned how = next_byte();
+	unsigned how = script_byte();
 	struct end *end = new_end(how & 1);
 
 	if (end && how % 8 < 6)
@@ -236,11 +228,11 @@ static unsigned expected_call(const struct roci_conn *conn)
 /* A call on some handle, mostly the expected one. */
 static void act(void)
 {
-	struct end *end = &world.ends[next_byte() % MAX_ENDS];
-	struct roci_cm_accept accept = {.qpn = 2 + next_byte() % 64, .private = {"welcome", 8}};
+	struct end *end = &world.ends[script_byte() % MAX_ENDS];
+	struct roci_cm_accept accept = {.qpn = 2 + script_byte() % 64, .private = {"welcome", 8}};
 	struct roci_cm_sidr_answer answer = {.qpn = 7, .status = accept.qpn % 2 ? ROCI_SIDR_SUCCESS : ROCI_SIDR_REJECT};
 	const struct roci_cm_bytes none = {0};
-	unsigned how = next_byte();
+	unsigned how = script_byte();
 
 	for (unsigned i = 0; i < MAX_ENDS && !end->live; i++)
 		end = &world.ends[(end - world.ends + 1) % MAX_ENDS];
@@ -263,7 +255,7 @@ static void act(void)
 
 static void destroy_any(void)
 {
-	struct end *end = &world.ends[next_byte() % MAX_ENDS];
+	struct end *end = &world.ends[script_byte() % MAX_ENDS];
 
 	if (end->live)
 		destroy_end(end);
@@ -272,7 +264,7 @@ static void destroy_any(void)
 static void listen(unsigned side)
 {
 	struct roci_cm_listen params = {
-		.service_id = SERVICE, .backlog = 1 + next_byte() % 8, .user = &world.listener[side]};
+		.service_id = SERVICE, .backlog = 1 + script_byte() % 8, .user = &world.listener[side]};
 
 	if (world.listener[side]) {
 		roci_listener_destroy(world.listener[side], world.now);
@@ -284,13 +276,13 @@ static void listen(unsigned side)
 
 static void mutate(struct roci_cm_tx *tx)
 {
-	for (unsigned n = 1 + next_byte() % 4; n--;) {
-		unsigned how = next_byte(), at = next_byte() % (how & 1 ? 80 : ROCI_CM_MAD_BYTES);
+	for (unsigned n = 1 + script_byte() % 4; n--;) {
+		unsigned how = script_byte(), at = script_byte() % (how & 1 ? 80 : ROCI_CM_MAD_BYTES);
 
 		switch (how >> 1 & 7) {
-		case 0: tx->mad[at] = (uint8_t)next_byte(); break;
-		case 1: tx->mad[17] = (uint8_t)(ROCI_CM_ATTR_REQ + next_byte() % 12); break;
-		case 2: tx->sgid[15] = (uint8_t)next_byte(); break;
+		case 0: tx->mad[at] = (uint8_t)script_byte(); break;
+		case 1: tx->mad[17] = (uint8_t)(ROCI_CM_ATTR_REQ + script_byte() % 12); break;
+		case 2: tx->sgid[15] = (uint8_t)script_byte(); break;
 		case 3: /* the ids of another MAD, of either side */
 			memcpy(tx->mad + ROCI_MAD_HEADER_BYTES,
 			       world.wire[at % MAX_WIRE].mad + ROCI_MAD_HEADER_BYTES + (how & 1 ? 4 : 0), 4);
@@ -299,7 +291,7 @@ static void mutate(struct roci_cm_tx *tx)
 			memcpy(tx->mad + ROCI_MAD_HEADER_BYTES + 4,
 			       world.wire[at % MAX_WIRE].mad + ROCI_MAD_HEADER_BYTES + (how & 1 ? 4 : 0), 4);
 			break;
-		default: tx->mad[at] ^= (uint8_t)(1u << next_byte() % 8); break;
+		default: tx->mad[at] ^= (uint8_t)(1u << script_byte() % 8); break;
 		}
 	}
 }
@@ -320,7 +312,7 @@ static void carry(void)
 static void replay(void)
 {
 	struct roci_cm_tx tx;
-	unsigned back = next_byte();
+	unsigned back = script_byte();
 
 	if (!world.wire_count)
 		return;
@@ -333,12 +325,12 @@ static void replay(void)
 static void inject_random(void)
 {
 	struct roci_cm_tx tx = {.ifindex = 1};
-	unsigned to = next_byte() & 1;
+	unsigned to = script_byte() & 1;
 
 	memcpy(tx.dgid, gids[to], 16);
 	memcpy(tx.sgid, gids[!to], 16);
 	for (unsigned i = 0; i < ROCI_CM_MAD_BYTES; i++)
-		tx.mad[i] = (uint8_t)next_byte();
+		tx.mad[i] = (uint8_t)script_byte();
 	if (tx.mad[18] & 1) /* otherwise it may have any class */
 		memcpy(tx.mad, (uint8_t[]){1, 7, 2, 3}, 4);
 	tx.mad[16] = 0;
@@ -348,15 +340,15 @@ static void inject_random(void)
 
 static void step(void)
 {
-	switch (next_byte() % 32) {
+	switch (script_byte() % 32) {
 	case 0:
 	case 1:
 	case 2: new_exchange(); break;
 	case 3: destroy_any(); break;
-	case 4: listen(next_byte() & 1); break;
+	case 4: listen(script_byte() & 1); break;
 	case 5: inject_random(); break;
 	case 6:
-	case 7: pass_time(1ull << next_byte() % 36); break;
+	case 7: pass_time(1ull << script_byte() % 36); break;
 	case 8:
 	case 9:
 	case 10: replay(); break;
@@ -381,7 +373,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t len)
 					.random = random_id}; /* few ids, so that random ones hit some */
 
 	memset(&world, 0, sizeof(world));
-	world.script = script_of(bytes, len);
+	script_begin(bytes, len);
 	world.now = SECOND;
 	for (unsigned side = 0; side < SIDES; side++) {
 		config.id_base = 5u << 22 | side << 10;
@@ -389,7 +381,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t len)
 		CHECK(world.cm[side]);
 		listen(side);
 	}
-	while (!script_ended(&world.script))
+	while (!script_ended())
 		step();
 	for (unsigned i = 0; i < MAX_ENDS; i++)
 		if (world.ends[i].live)
@@ -411,17 +403,15 @@ int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t len)
 
 int main(int argc, char **argv)
 {
-	struct seeded run = seeded_begin(argc, argv, 20000);
+	unsigned long runs = seeded_scripts(argc, argv, 20000, 1516);
 
-	while (seeded_script(&run, 1516, LLVMFuzzerTestOneInput))
-		;
 	for (unsigned kind = 0; kind < ROCI_CM_EVENT_KINDS; kind++) {
 		printf("%8lu %s\n", events[kind], cm_event_name(kind));
-		CHECK(events[kind] || run.iterations < 1000);
+		CHECK(events[kind] || runs < 1000);
 	}
 	for (unsigned attribute = ROCI_CM_ATTR_REQ; attribute <= ROCI_CM_ATTR_SIDR_REP; attribute++) {
 		printf("%8lu %s\n", sent[attribute], cm_message_name(attribute));
-		CHECK(sent[attribute] || run.iterations < 1000);
+		CHECK(sent[attribute] || runs < 1000);
 	}
 	return 0;
 }

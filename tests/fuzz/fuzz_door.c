@@ -19,8 +19,6 @@
 
 #define MAX_MESSAGE 70000 /* more than a door takes */
 
-int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t len);
-
 /* As side_door.c has it. */
 struct door_header {
 	uint32_t magic, len, segment;
@@ -29,21 +27,10 @@ struct door_header {
 	uint8_t src[16], dst[16];
 };
 
-static struct script script;
 static struct roci_registry registry;
 static struct roci_side_door *door;
 static int far_fd = -1;
 static unsigned long packets, malformed; /* in all runs, to see that the fuzzer gets far enough */
-
-static size_t below(size_t limit)
-{
-	return script_below(&script, limit);
-}
-
-static bool one_in(size_t n)
-{
-	return below(n) == 0;
-}
 
 /* A message that is mostly as a process of this host sends it. Returns its length. */
 static size_t make_message(uint8_t *to)
@@ -57,10 +44,10 @@ static size_t make_message(uint8_t *to)
 	h.segment = one_in(4) ? (uint32_t)below(UINT32_MAX) : 16 + (uint32_t)below(2000);
 	h.src_port = (uint16_t)below(65536);
 	if (one_in(6))
-		script_fill(&script, &h, sizeof(h));
+		script_fill(&h, sizeof(h));
 	memcpy(to, &h, sizeof(h));
 	memset(to + sizeof(h), 0, body);
-	script_fill(&script, to + sizeof(h), body < 24 ? body : 24);
+	script_fill(to + sizeof(h), body < 24 ? body : 24);
 	if (one_in(8))
 		return below(sizeof(h) + body);
 	return sizeof(h) + body;
@@ -127,22 +114,19 @@ static void open_door(void)
 
 int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t len)
 {
-	int before, after;
+	int before;
 
 	open_door();
-	before = dup(far_fd);
-	close(before);
-	script = script_of(bytes, len);
-	while (!script_ended(&script)) {
+	before = free_descriptor();
+	script_begin(bytes, len);
+	while (!script_ended()) {
 		say();
 		if (one_in(2))
 			listen_to();
 	}
 	for (unsigned i = 0; i < 4; i++)
 		listen_to();
-	after = dup(far_fd);
-	close(after);
-	CHECK(after == before);
+	CHECK(free_descriptor() == before);
 	return 0;
 }
 
@@ -150,12 +134,10 @@ int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t len)
 
 int main(int argc, char **argv)
 {
-	struct seeded run = seeded_begin(argc, argv, 2000);
+	unsigned long runs = seeded_scripts(argc, argv, 2000, 1000);
 
-	while (seeded_script(&run, 1000, LLVMFuzzerTestOneInput))
-		;
 	printf("%lu packets, %lu malformed messages\n", packets, malformed);
-	CHECK(run.iterations < 1000 || (packets && malformed));
+	CHECK(runs < 1000 || (packets && malformed));
 	return 0;
 }
 

@@ -15,6 +15,7 @@
 
 #include "engine/cq.h"
 #include "engine/qp.h"
+#include "engine_steps.h"
 #include "script.h"
 #include "seeded.h"
 
@@ -31,8 +32,6 @@ static const uint8_t here[16] = {[10] = 0xff, [11] = 0xff, 10, 0, 0, 1};
 static const uint8_t peer[16] = {[10] = 0xff, [11] = 0xff, 10, 0, 0, 2};
 static const uint8_t stranger[16] = {[10] = 0xff, [11] = 0xff, 10, 0, 0, 3};
 
-int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t len);
-
 /* A queue's work requests are numbered as they are posted. */
 struct numbers {
 	uint64_t posted, completed;
@@ -45,7 +44,6 @@ struct slot {
 };
 
 static struct {
-	struct script script;
 	uint64_t now;
 	struct roci_engine *e;
 	struct roci_cq *cq;
@@ -57,19 +55,6 @@ static struct {
 } world;
 
 static unsigned long completions[32], naks; /* of all runs, to see that the fuzzer gets far enough */
-
-static size_t below(size_t limit)
-{
-	return script_below(&world.script, limit);
-}
-
-static bool one_in(size_t n)
-{
-	return below(n) == 0;
-}
-
-#define ONE_OF(...)                                                                                                    \
-	(((const uint64_t[]){__VA_ARGS__})[below(sizeof((const uint64_t[]){__VA_ARGS__}) / sizeof(uint64_t))])
 
 /* ---- the program's objects ---- */
 
@@ -322,16 +307,6 @@ static void send_out(void)
 	}
 }
 
-static void pass_time(void)
-{
-	uint64_t deadline = roci_engine_deadline(world.e);
-
-	world.now += below(2000000);
-	if (deadline != ROCI_NEVER && deadline > world.now && one_in(2))
-		world.now = deadline;
-	roci_engine_timers(world.e, world.now);
-}
-
 /* ---- the peer ---- */
 
 static uint32_t near_psn(const struct roci_qp *qp)
@@ -425,7 +400,7 @@ static void attack(struct slot *s)
 	if (info->kind == ROCI_KIND_WRITE && info->first && info->last && !one_in(8))
 		pkt.dma_len = pkt.payload_len;
 	len = roci_packet_build(&pkt, bytes);
-	script_fill(&world.script, bytes + len, pkt.payload_len < 16 ? pkt.payload_len : 16);
+	script_fill(bytes + len, pkt.payload_len < 16 ? pkt.payload_len : 16);
 	len += pkt.payload_len + roci_pad_bytes(pkt.payload_len) + ROCI_ICRC_BYTES;
 	exact = malloc(len);
 	CHECK(exact);
@@ -447,7 +422,6 @@ static void attack(struct slot *s)
 static void step(void)
 {
 	struct slot *s = &world.slots[below(SLOTS)];
-	struct roci_event event;
 
 	switch (below(20)) {
 	case 0:
@@ -457,7 +431,7 @@ static void step(void)
 	case 4: post_send(s); break;
 	case 5:
 	case 6: send_out(); break;
-	case 7: pass_time(); break;
+	case 7: pass_time(world.e, &world.now); break;
 	case 8: poll((unsigned)below(40)); break;
 	case 9:
 		if (one_in(4) || roci_qp_state(s->qp) == ROCI_QPS_ERR)
@@ -469,8 +443,7 @@ static void step(void)
 		break;
 	default: attack(s);
 	}
-	while (roci_engine_next_event(world.e, &event))
-		;
+	drop_events(world.e);
 }
 
 int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t len)
@@ -478,7 +451,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t len)
 	static const enum roci_qp_type types[SLOTS] = {ROCI_QPT_RC, ROCI_QPT_RC, ROCI_QPT_UC, ROCI_QPT_UD};
 
 	memset(&world, 0, sizeof(world));
-	world.script = script_of(bytes, len);
+	script_begin(bytes, len);
 	world.now = 1000000;
 	world.e = roci_engine_create();
 	CHECK(world.e);
@@ -491,7 +464,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t len)
 		world.slots[i].type = types[i];
 		make_qp(&world.slots[i]);
 	}
-	while (!script_ended(&world.script))
+	while (!script_ended())
 		step();
 	send_out();
 	roci_engine_destroy(world.e);
@@ -504,10 +477,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t len)
 
 int main(int argc, char **argv)
 {
-	struct seeded run = seeded_begin(argc, argv, 2000);
-
-	while (seeded_script(&run, 24000, LLVMFuzzerTestOneInput))
-		;
+	seeded_scripts(argc, argv, 2000, 24000);
 	for (unsigned i = 0; i < sizeof(completions) / sizeof(*completions); i++)
 		if (completions[i])
 			printf("status %2u: %lu completions\n", i, completions[i]);

@@ -27,6 +27,7 @@
 #include "device/side_door.h"
 #include "engine/cq.h"
 #include "engine/qp.h"
+#include "engine_steps.h"
 #include "script.h"
 #include "seeded.h"
 
@@ -38,10 +39,7 @@ enum { QPS = 2, REGION = 20000, RECEIVES = 8, SENDS = 16 };
 #define PEER_SLOT 3
 #define WHOLE     (256u << 10) /* of the memory that both processes have at the same address */
 
-int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t len);
-
 static struct {
-	struct script script;
 	uint64_t now;
 	struct roci_engine *e;
 	struct roci_cq *cq;
@@ -65,19 +63,6 @@ static struct {
 	struct roci_side_door *door;
 	struct roci_device_stats stats;
 } lasting = {.registry.fd = -1};
-
-static size_t below(size_t limit)
-{
-	return script_below(&world.script, limit);
-}
-
-static bool one_in(size_t n)
-{
-	return below(n) == 0;
-}
-
-#define ONE_OF(...)                                                                                                    \
-	(((const uint64_t[]){__VA_ARGS__})[below(sizeof((const uint64_t[]){__VA_ARGS__}) / sizeof(uint64_t))])
 
 /* ---- the program ---- */
 
@@ -105,8 +90,7 @@ static void drop_region(void)
 
 static void connect_qp(unsigned i)
 {
-	struct roci_qp_attr a = {.state = ROCI_QPS_INIT,
-				 .port_num = 1,
+	struct roci_qp_attr a = {.port_num = 1,
 				 .access = 0xf,
 				 .path_mtu = 5,
 				 .dest_qpn = 77 + i,
@@ -119,16 +103,7 @@ static void connect_qp(unsigned i)
 				 .max_dest_rd_atomic = 4,
 				 .av = {.mtu = 4096, .src_port = 7, .mad_port = ROCI_UDP_PORT, .local = 1}};
 
-	CHECK(!roci_qp_modify(world.qps[i], world.now, &a,
-			      ROCI_QP_STATE | ROCI_QP_PKEY_INDEX | ROCI_QP_PORT | ROCI_QP_ACCESS_FLAGS));
-	a.state = ROCI_QPS_RTR;
-	CHECK(!roci_qp_modify(world.qps[i], world.now, &a,
-			      ROCI_QP_STATE | ROCI_QP_AV | ROCI_QP_PATH_MTU | ROCI_QP_DEST_QPN | ROCI_QP_RQ_PSN |
-				      ROCI_QP_MAX_DEST_RD_ATOMIC | ROCI_QP_MIN_RNR_TIMER));
-	a.state = ROCI_QPS_RTS;
-	CHECK(!roci_qp_modify(world.qps[i], world.now, &a,
-			      ROCI_QP_STATE | ROCI_QP_SQ_PSN | ROCI_QP_TIMEOUT | ROCI_QP_RETRY_CNT | ROCI_QP_RNR_RETRY |
-				      ROCI_QP_MAX_QP_RD_ATOMIC));
+	connect_rc(world.qps[i], world.now, &a);
 	roci_local_add_qp(&world.local, world.qps[i], PD, 77 + i);
 }
 
@@ -232,16 +207,6 @@ static void send_out(void)
 		roci_engine_tx_done(world.e, world.now);
 	}
 	roci_local_flush(&world.local);
-}
-
-static void pass_time(void)
-{
-	uint64_t deadline = roci_engine_deadline(world.e);
-
-	world.now += below(2000000);
-	if (deadline != ROCI_NEVER && deadline > world.now && one_in(2))
-		world.now = deadline;
-	roci_engine_timers(world.e, world.now);
 }
 
 /* ---- the sibling ---- */
@@ -396,7 +361,6 @@ static void revive(void)
 static void step(void)
 {
 	unsigned i = (unsigned)below(QPS);
-	struct roci_event event;
 
 	switch (below(16)) {
 	case 0:
@@ -405,7 +369,7 @@ static void step(void)
 	case 3: post_send(i); break;
 	case 4:
 	case 5: send_out(); break;
-	case 6: pass_time(); break;
+	case 6: pass_time(world.e, &world.now); break;
 	case 7: poll_all(); break;
 	case 8:
 		if (one_in(4))
@@ -419,8 +383,7 @@ static void step(void)
 	case 10: roci_local_receive(&world.local, world.now); break;
 	default: sibling();
 	}
-	while (roci_engine_next_event(world.e, &event))
-		;
+	drop_events(world.e);
 }
 
 static void *map_shared(size_t len)
@@ -510,7 +473,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t len)
 {
 	make_lasting();
 	memset(&world, 0, sizeof(world));
-	world.script = script_of(bytes, len);
+	script_begin(bytes, len);
 	world.now = 1000000;
 	world.e = roci_engine_create();
 	CHECK(world.e && !roci_cq_create(world.e, 1024, NULL, &world.cq));
@@ -518,7 +481,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t len)
 	make_region();
 	for (unsigned i = 0; i < QPS; i++)
 		make_qp(i);
-	while (!script_ended(&world.script))
+	while (!script_ended())
 		step();
 	send_out();
 	poll_all();
@@ -535,14 +498,12 @@ int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t len)
 
 int main(int argc, char **argv)
 {
-	struct seeded run = seeded_begin(argc, argv, 2000);
+	unsigned long runs = seeded_scripts(argc, argv, 2000, 4000);
 	const struct roci_device_stats *s = &lasting.stats;
 
-	while (seeded_script(&run, 4000, LLVMFuzzerTestOneInput))
-		;
 	printf("%lu packets received, %lu payloads fetched, %lu sent, %lu direct\n", s->local_received,
 	       s->local_fetched, s->local_sent, s->local_direct);
-	CHECK(run.iterations < 1000 || (s->local_received && s->local_fetched && s->local_sent && s->local_direct));
+	CHECK(runs < 1000 || (s->local_received && s->local_fetched && s->local_sent && s->local_direct));
 	kill(lasting.pid, SIGKILL);
 	return 0;
 }

@@ -19,8 +19,6 @@
 #define MAX_INPUT   4096
 #define CHUNK_BYTES 65536
 
-int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t len);
-
 /* Reads one element and writes it again. Returns whether it was accepted. */
 typedef bool reader(struct cursor_in *in, struct cursor_out *out);
 

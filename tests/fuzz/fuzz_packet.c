@@ -15,8 +15,6 @@
 #include "seeded.h"
 #include "wire/print.h"
 
-int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t len);
-
 static void check_packet(const struct roci_packet *pkt, const uint8_t *bytes, size_t len)
 {
 	uint8_t built[ROCI_MAX_HEADER_BYTES];

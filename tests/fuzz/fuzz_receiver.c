@@ -25,9 +25,6 @@
 #include "script.h"
 #include "seeded.h"
 
-int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t len);
-
-#define LANES       2
 #define MAX_GRANTS  16
 #define MAX_NAMES   8
 #define CHUNK_BYTES PROTO_MIN_CHUNK
@@ -38,11 +35,9 @@ struct offered {
 };
 
 static struct {
-	struct script script;
 	struct listener listener;
 	struct receiver *r;
 	struct mover_peer peer;
-	struct rdma_cm_id *lanes[LANES];
 	struct proto_terms terms; /* as the receiver has answered */
 	bool asked, agreed, joined, gone;
 	struct proto_grant grants[MAX_GRANTS];
@@ -55,27 +50,6 @@ static struct {
 } world;
 
 static uint8_t content[CHUNK_BYTES + CHUNK_CIPHER_TAG_BYTES]; /* of the window that is filled, or read */
-
-/* What was seen in all runs, to see that the fuzzer gets far enough. */
-static unsigned long sessions, stored, ends, statuses[MOVER_INTERRUPTED + 1];
-
-static size_t below(size_t limit)
-{
-	return script_below(&world.script, limit);
-}
-
-static bool one_in(size_t n)
-{
-	return below(n) == 0;
-}
-
-#define ONE_OF(...)                                                                                                    \
-	(((const uint64_t[]){__VA_ARGS__})[below(sizeof((const uint64_t[]){__VA_ARGS__}) / sizeof(uint64_t))])
-
-static bool say(enum proto_type type, const uint8_t *bytes, const struct cursor_out *out)
-{
-	return mover_peer_say(&world.peer, type, bytes, cursor_written(out));
-}
 
 /* ---- the sender's messages ---- */
 
@@ -97,7 +71,7 @@ static bool say_terms(void)
 		.encrypt = one_in(2),
 		.checksum = one_in(4),
 		.dry_run = one_in(12),
-		.qps = (uint16_t)(1 + below(LANES)),
+		.qps = (uint16_t)(1 + below(MOVER_PEER_LANES)),
 		.windows = (uint16_t)(1 + below(6)),
 		.max_entries = (uint16_t)(1 + below(20)),
 		.chunk_bytes = CHUNK_BYTES,
@@ -108,8 +82,8 @@ static bool say_terms(void)
 	world.asked = true;
 	proto_put_terms(&out, &t);
 	if (one_in(32))
-		script_fill(&world.script, bytes, 16);
-	return say(PROTO_TERMS, bytes, &out);
+		script_fill(bytes, 16);
+	return mover_peer_say(&world.peer, PROTO_TERMS, &out);
 }
 
 static struct mover_entry any_entry(void)
@@ -158,7 +132,7 @@ static bool say_offer(void)
 		proto_put_entry(&out, &e);
 	}
 	cursor_patch_u16(head, count);
-	return say(PROTO_OFFER, bytes, &out);
+	return mover_peer_say(&world.peer, PROTO_OFFER, &out);
 }
 
 /* The next segment of the entry whose turn it is, mostly as it should be. Returns the bytes of content. */
@@ -237,7 +211,7 @@ static void seal(const struct proto_descriptor *d)
 
 static struct fake_qp *lane_qp(unsigned lane)
 {
-	return lane < LANES && world.lanes[lane] ? fake_qp_of(world.lanes[lane]) : NULL;
+	return lane < MOVER_PEER_LANES && world.peer.lanes[lane] ? fake_qp_of(world.peer.lanes[lane]) : NULL;
 }
 
 static void say_done(unsigned lane, uint64_t seq, uint16_t window)
@@ -246,7 +220,7 @@ static void say_done(unsigned lane, uint64_t seq, uint16_t window)
 
 	proto_put_done(bytes, seq, window);
 	if (one_in(40))
-		script_fill(&world.script, bytes, sizeof(bytes));
+		script_fill(bytes, sizeof(bytes));
 	if (lane_qp(lane))
 		fake_receive(lane_qp(lane), bytes, sizeof(bytes), false, 0);
 }
@@ -257,7 +231,7 @@ static void move_content(struct proto_descriptor *d)
 	struct proto_grant g = world.grants[--world.grant_count];
 
 	d->window = g.window;
-	d->lane = world.terms.mode == MOVER_SEND ? g.lane : (uint16_t)below(LANES);
+	d->lane = world.terms.mode == MOVER_SEND ? g.lane : (uint16_t)below(MOVER_PEER_LANES);
 	seal(d);
 	if (world.terms.mode == MOVER_SEND) {
 		if (lane_qp(d->lane))
@@ -296,7 +270,7 @@ static bool say_content(void)
 	}
 	proto_put_descriptor(&out, &d);
 	put_bytes(&out, segments, cursor_written(&list));
-	return say(read ? PROTO_GRANT : PROTO_FIN, bytes, &out);
+	return mover_peer_say(&world.peer, read ? PROTO_GRANT : PROTO_FIN, &out);
 }
 
 static bool say_end(enum proto_type type)
@@ -309,16 +283,7 @@ static bool say_end(enum proto_type type)
 	if (type == PROTO_END && !done && !one_in(60))
 		return false;
 	proto_put_end(&out, &end);
-	return say(type, bytes, &out);
-}
-
-static bool say_anything(void)
-{
-	uint8_t bytes[256];
-	size_t len = below(sizeof(bytes));
-
-	script_fill(&world.script, bytes, len);
-	return mover_peer_say(&world.peer, (enum proto_type)(1 + below(PROTO_TYPES)), bytes, len);
+	return mover_peer_say(&world.peer, type, &out);
 }
 
 /* ---- connections ---- */
@@ -358,9 +323,9 @@ void fake_called(struct rdma_cm_id *id, enum fake_call call, const struct rdma_c
 		mover_peer_begin(&world.peer);
 		return;
 	}
-	for (unsigned i = 0; i < LANES; i++)
+	for (unsigned i = 0; i < MOVER_PEER_LANES; i++)
 		if (&world.r->s.lanes.conns[i] == id->context)
-			world.lanes[i] = id;
+			world.peer.lanes[i] = id;
 }
 
 /* ---- what the receiver says ---- */
@@ -398,7 +363,6 @@ static void hear_control(const struct fake_send *send)
 		break;
 	case PROTO_GRANT: hear_grants(&in); break;
 	case PROTO_VERDICT: hear_verdicts(&in); break;
-	case PROTO_END: ends++; break;
 	default: break;
 	}
 }
@@ -422,17 +386,6 @@ void fake_posted(struct fake_qp *qp, const struct fake_send *send)
 
 /* ---- the story ---- */
 
-static void complete_all(enum ibv_wc_status status)
-{
-	if (world.gone)
-		return;
-	while (fake_complete(world.peer.control, status))
-		;
-	for (unsigned i = 0; i < LANES; i++)
-		while (lane_qp(i) && fake_complete(lane_qp(i), status))
-			;
-}
-
 /* True: there is something for the receiver, or it shall look around. */
 static bool peer_step(void)
 {
@@ -444,19 +397,19 @@ static bool peer_step(void)
 			join(i);
 		return true;
 	}
-	for (unsigned i = 0; i < LANES; i++)
-		if (world.lanes[i] && !world.r->s.lanes.conns[i].greeted) {
+	for (unsigned i = 0; i < MOVER_PEER_LANES; i++)
+		if (world.peer.lanes[i] && !world.r->s.lanes.conns[i].greeted) {
 			say_done(i, UINT64_MAX, PROTO_NO_WINDOW);
 			return true;
 		}
 	switch (below(20)) {
-	case 0: return one_in(24) && say_anything();
+	case 0: return one_in(24) && mover_peer_say_anything(&world.peer);
 	case 1: return say_end(PROTO_END);
 	case 2: return one_in(60) && say_end(PROTO_ERROR);
-	case 3: return mover_peer_say(&world.peer, PROTO_PING, NULL, 0);
+	case 3: return mover_peer_say(&world.peer, PROTO_PING, NULL);
 	case 4:
 		if (one_in(100))
-			complete_all(IBV_WC_RETRY_EXC_ERR);
+			mover_peer_complete(&world.peer, IBV_WC_RETRY_EXC_ERR);
 		return false;
 	case 5:
 		if (one_in(60))
@@ -464,7 +417,7 @@ static bool peer_step(void)
 		return world.gone;
 	case 6:
 		if (one_in(60))
-			say_done((unsigned)below(LANES), below(9), (uint16_t)below(8));
+			say_done((unsigned)below(MOVER_PEER_LANES), below(9), (uint16_t)below(8));
 		return true;
 	case 7: return one_in(60) && say_terms();
 	case 8:
@@ -485,19 +438,14 @@ bool fake_peer_turn(void)
 	if (!world.peer.control || world.gone)
 		return false;
 	if (world.peer.control->send_count && !one_in(4)) {
-		complete_all(IBV_WC_SUCCESS);
+		mover_peer_complete(&world.peer, IBV_WC_SUCCESS);
 		return true;
 	}
-	while (!script_ended(&world.script) && !world.gone)
+	while (!script_ended() && !world.gone)
 		if (peer_step())
 			return true;
 	hang_up_control();
 	return false;
-}
-
-static void take_event(void *context, const struct mover_event *event)
-{
-	stored += event->type == MOVER_ENTRY_DONE && event->outcome == MOVER_STORED;
 }
 
 static void check_outside(const char *outside)
@@ -525,7 +473,7 @@ static void run_session(const char *dir)
 	*l = (struct listener){.options = &options, .over_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK), .free_fds = 100};
 	l->channel = rdma_create_event_channel();
 	pthread_mutex_init(&l->lock, NULL);
-	events_init(&l->events, take_event, NULL);
+	events_init(&l->events, mover_peer_take_event, NULL);
 	listener_set_ticket(l, &ticket);
 	CHECK(r && l->over_fd >= 0 && !mover_tree_open(dir, &l->tree));
 	if (options.keep)
@@ -537,9 +485,8 @@ static void run_session(const char *dir)
 	r->s.control.conn.id = fake_id(r->s.channel, &r->s.control.conn);
 	mover_peer_init(&world.peer, mover_secure_client(&ticket));
 	receiver_thread(r);
-	sessions++;
-	CHECK(r->reg.over && r->s.status <= MOVER_INTERRUPTED);
-	statuses[r->s.status]++;
+	CHECK(r->reg.over);
+	mover_peer_ended(r->s.status);
 	for (unsigned i = 0; i < MOVER_MAX_QPS; i++)
 		if (r->reg.arrivals[i])
 			rdma_destroy_id(r->reg.arrivals[i]);
@@ -572,20 +519,17 @@ static void prepare(char *dir, char *outside, size_t room)
 int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t len)
 {
 	char dir[96], outside[96];
-	int before, after;
+	int before;
 
 	mover_stop_fd();
-	before = dup(STDIN_FILENO);
-	close(before);
+	before = free_descriptor();
 	memset(&world, 0, sizeof(world));
-	world.script = script_of(bytes, len);
+	script_begin(bytes, len);
 	prepare(dir, outside, sizeof(dir));
 	run_session(dir);
 	check_outside(outside);
 	CHECK(!fake_objects());
-	after = dup(STDIN_FILENO);
-	close(after);
-	CHECK(after == before); /* no descriptor is left */
+	CHECK(free_descriptor() == before); /* none is left */
 	return 0;
 }
 
@@ -593,15 +537,9 @@ int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t len)
 
 int main(int argc, char **argv)
 {
-	struct seeded run = seeded_begin(argc, argv, 300);
+	unsigned long runs = seeded_scripts(argc, argv, 300, 1000), stored = mover_peer_report();
 
-	while (seeded_script(&run, 1000, LLVMFuzzerTestOneInput))
-		;
-	printf("%lu sessions, %lu entries stored, %lu came to an end\n", sessions, stored, ends);
-	for (unsigned i = 0; i <= MOVER_INTERRUPTED; i++)
-		if (statuses[i])
-			printf("%8lu %s\n", statuses[i], mover_status_name((enum mover_status)i));
-	CHECK(run.iterations < 300 || stored);
+	CHECK(runs < 300 || stored);
 	return 0;
 }
 

@@ -23,12 +23,9 @@
 #include "script.h"
 #include "seeded.h"
 
-int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t len);
-
 #define MAX_IO 9000
 
 static struct {
-	struct script script;
 	uint64_t now;
 	int fd;
 	struct rdma_cm_id *id;     /* of the connection; NULL: none has been asked for */
@@ -43,19 +40,6 @@ static struct {
 
 /* What was seen in all runs, to see that the fuzzer gets far enough. */
 static unsigned long connected, sent_bytes, received_bytes, failed, datagrams;
-
-static size_t below(size_t limit)
-{
-	return script_below(&world.script, limit);
-}
-
-static bool one_in(size_t n)
-{
-	return below(n) == 0;
-}
-
-#define ONE_OF(...)                                                                                                    \
-	(((const uint64_t[]){__VA_ARGS__})[below(sizeof((const uint64_t[]){__VA_ARGS__}) / sizeof(uint64_t))])
 
 /* The clock of rsockets: a call that waits goes on for as long as something happens. */
 uint64_t roci_now(void)
@@ -99,7 +83,7 @@ static bool send_data(void)
 	uint8_t bytes[64];
 	uint32_t len = (uint32_t)ONE_OF(0, 1, 2, 64, 700, 2048, 4096, 1 << 20, 0x1fffffff);
 
-	script_fill(&world.script, bytes, 8);
+	script_fill(bytes, 8);
 	memset(bytes + 8, 7, sizeof(bytes) - 8);
 	if (world.knows)
 		fake_write(to.key, to.addr + below(4200), bytes, below(sizeof(bytes) + 1));
@@ -166,7 +150,7 @@ static bool peer_step(void)
 
 bool fake_peer_turn(void)
 {
-	while (world.waits && !script_ended(&world.script))
+	while (world.waits && !script_ended())
 		if (peer_step())
 			return true;
 	if (world.waits)
@@ -204,7 +188,7 @@ static uint8_t hostile_data(struct rs_conn_data *data)
 		.data_buf = {htobe64(0x20000), htobe32(1), htobe32((uint32_t)ONE_OF(0, 1, 2048, 65536, UINT32_MAX))},
 	};
 	if (one_in(8))
-		script_fill(&world.script, data, sizeof(*data));
+		script_fill(data, sizeof(*data));
 	return one_in(16) ? (uint8_t)below(sizeof(*data)) : sizeof(*data);
 }
 
@@ -352,7 +336,7 @@ static void stream(void)
 	else
 		listener = open_passive();
 	connected += world.knows;
-	while (world.fd >= 0 && !script_ended(&world.script))
+	while (world.fd >= 0 && !script_ended())
 		if (one_in(2))
 			program_step();
 		else
@@ -384,9 +368,9 @@ static void peer_sends_udp(void)
 	uint8_t bytes[80] = {0x55, 0x55, 0x55, 0x55, 4, (uint8_t)ONE_OF(7, 8, below(256)), 16};
 	size_t len = 16 + below(64);
 
-	script_fill(&world.script, bytes + 8, 16);
+	script_fill(bytes + 8, 16);
 	if (one_in(4))
-		script_fill(&world.script, bytes, 8);
+		script_fill(bytes, 8);
 	sendto(world.udp, bytes, one_in(8) ? below(len) : len, 0, (struct sockaddr *)&world.to, sizeof(world.to));
 }
 
@@ -395,9 +379,9 @@ static void peer_sends_ud(void)
 	uint8_t bytes[40 + 80] = {[40] = 4, 8};
 	size_t len = 48 + below(72);
 
-	script_fill(&world.script, bytes + 42, 16);
+	script_fill(bytes + 42, 16);
 	if (one_in(4))
-		script_fill(&world.script, bytes + 40, 2);
+		script_fill(bytes + 40, 2);
 	if (has_qp())
 		fake_receive(fake_newest_qp(), bytes, one_in(8) ? below(len) : len, false, 0);
 }
@@ -434,7 +418,7 @@ static void datagram(void)
 	CHECK(world.fd >= 0 && !rbind(world.fd, (struct sockaddr *)&world.to, len));
 	CHECK(!rgetsockname(world.fd, (struct sockaddr *)&world.to, &len));
 	world.udp = open_udp(&world.me);
-	while (!script_ended(&world.script))
+	while (!script_ended())
 		datagram_step();
 	CHECK(!rclose(world.fd));
 	close(world.udp);
@@ -442,20 +426,17 @@ static void datagram(void)
 
 int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t len)
 {
-	int before = dup(STDIN_FILENO), after;
+	int before = free_descriptor();
 
-	close(before);
 	memset(&world, 0, sizeof(world));
-	world.script = script_of(bytes, len);
+	script_begin(bytes, len);
 	world.to = (struct sockaddr_in){.sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
 	if (one_in(4))
 		datagram();
 	else
 		stream();
 	CHECK(!fake_objects());
-	after = dup(STDIN_FILENO);
-	close(after);
-	CHECK(after == before); /* no descriptor is left */
+	CHECK(free_descriptor() == before); /* none is left */
 	return 0;
 }
 
@@ -463,13 +444,11 @@ int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t len)
 
 int main(int argc, char **argv)
 {
-	struct seeded run = seeded_begin(argc, argv, 2000);
+	unsigned long runs = seeded_scripts(argc, argv, 2000, 2000);
 
-	while (seeded_script(&run, 2000, LLVMFuzzerTestOneInput))
-		;
 	printf("%lu connections, %lu of them failed; %lu bytes sent, %lu received; %lu datagrams\n", connected, failed,
 	       sent_bytes, received_bytes, datagrams);
-	CHECK(run.iterations < 1000 || (connected && failed && sent_bytes && received_bytes && datagrams));
+	CHECK(runs < 1000 || (connected && failed && sent_bytes && received_bytes && datagrams));
 	return 0;
 }
 

@@ -21,16 +21,12 @@
 #include "script.h"
 #include "seeded.h"
 
-int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t len);
-
-#define LANES       2
 #define FILES       5
 #define CHUNK_BYTES PROTO_MIN_CHUNK
 
 static struct {
-	struct script script;
 	struct mover_peer peer;
-	struct rdma_cm_id *control, *lanes[LANES];
+	struct rdma_cm_id *control;
 	struct proto_terms terms; /* as proposed, then as answered */
 	bool proposed, answered, gone, end_came;
 	bool hasty;               /* the receiver says things before anything was offered */
@@ -44,27 +40,6 @@ static struct {
 	unsigned complete_count;
 	struct proto_descriptor last; /* READ: the one that was granted last */
 } world;
-
-/* What was seen in all runs, to see that the fuzzer gets far enough. */
-static unsigned long sessions, stored, statuses[MOVER_INTERRUPTED + 1];
-
-static size_t below(size_t limit)
-{
-	return script_below(&world.script, limit);
-}
-
-static bool one_in(size_t n)
-{
-	return below(n) == 0;
-}
-
-#define ONE_OF(...)                                                                                                    \
-	(((const uint64_t[]){__VA_ARGS__})[below(sizeof((const uint64_t[]){__VA_ARGS__}) / sizeof(uint64_t))])
-
-static bool say(enum proto_type type, const uint8_t *bytes, const struct cursor_out *out)
-{
-	return mover_peer_say(&world.peer, type, bytes, cursor_written(out));
-}
 
 /* ---- the receiver's messages ---- */
 
@@ -85,8 +60,8 @@ static bool answer_terms(void)
 		world.terms.mode = (enum mover_mode)below(3);
 	proto_put_terms(&out, &world.terms);
 	if (one_in(60))
-		script_fill(&world.script, bytes, 16);
-	return say(PROTO_TERMS, bytes, &out);
+		script_fill(bytes, 16);
+	return mover_peer_say(&world.peer, PROTO_TERMS, &out);
 }
 
 static enum proto_verdict any_verdict(uint32_t entry)
@@ -119,7 +94,7 @@ static bool say_verdict(void)
 
 		proto_put_result(&out, &result, false);
 	}
-	if (!say(PROTO_VERDICT, bytes, &out))
+	if (!mover_peer_say(&world.peer, PROTO_VERDICT, &out))
 		return false;
 	world.judged += count;
 	if (world.offer_count) {
@@ -152,10 +127,10 @@ static bool say_have(void)
 	put_u16(&out, count);
 	for (unsigned i = 0; i < count && !untold; i++) {
 		if (one_in(4))
-			script_fill(&world.script, digest.bytes, 1);
+			script_fill(digest.bytes, 1);
 		put_bytes(&out, digest.bytes, sizeof(digest.bytes));
 	}
-	return say(PROTO_HAVE, bytes, &out);
+	return mover_peer_say(&world.peer, PROTO_HAVE, &out);
 }
 
 static bool say_grant(void)
@@ -178,7 +153,7 @@ static bool say_grant(void)
 
 		proto_put_grant(&out, &g);
 	}
-	return say(PROTO_GRANT, bytes, &out);
+	return mover_peer_say(&world.peer, PROTO_GRANT, &out);
 }
 
 static bool say_ack(void)
@@ -200,7 +175,7 @@ static bool say_ack(void)
 			result.entry = (uint32_t)below(9);
 		proto_put_result(&out, &result, true);
 	}
-	if (!say(PROTO_ACK, bytes, &out))
+	if (!mover_peer_say(&world.peer, PROTO_ACK, &out))
 		return false;
 	if (world.complete_count)
 		memmove(world.complete, world.complete + count,
@@ -220,7 +195,7 @@ static bool say_fin(void)
 	world.last.count = 0;
 	world.last.bytes = 0;
 	proto_put_descriptor(&out, &world.last);
-	return say(PROTO_FIN, bytes, &out);
+	return mover_peer_say(&world.peer, PROTO_FIN, &out);
 }
 
 static bool say_end(enum proto_type type)
@@ -234,16 +209,7 @@ static bool say_end(enum proto_type type)
 		return false;
 	end.failed = below(3);
 	proto_put_end(&out, &end);
-	return say(type, bytes, &out);
-}
-
-static bool say_anything(void)
-{
-	uint8_t bytes[256];
-	size_t len = below(sizeof(bytes));
-
-	script_fill(&world.script, bytes, len);
-	return mover_peer_say(&world.peer, (enum proto_type)(1 + below(PROTO_TYPES)), bytes, len);
+	return mover_peer_say(&world.peer, type, &out);
 }
 
 /* ---- what the sender says ---- */
@@ -334,7 +300,6 @@ static void accept_control(struct rdma_cm_id *id)
 	world.offer_count = world.complete_count = 0;
 	world.seq = 0;
 	world.last.bytes = 0;
-	memset(world.lanes, 0, sizeof(world.lanes));
 }
 
 void fake_called(struct rdma_cm_id *id, enum fake_call call, const struct rdma_conn_param *param)
@@ -349,7 +314,7 @@ void fake_called(struct rdma_cm_id *id, enum fake_call call, const struct rdma_c
 		return;
 	}
 	if (request.data)
-		world.lanes[request.index % LANES] = id;
+		world.peer.lanes[request.index % MOVER_PEER_LANES] = id;
 	else
 		accept_control(id);
 	fake_event(id, RDMA_CM_EVENT_ESTABLISHED, 0, NULL, 0);
@@ -364,15 +329,6 @@ static void hang_up(void)
 
 /* ---- the story ---- */
 
-static void complete_all(enum ibv_wc_status status)
-{
-	while (fake_complete(world.peer.control, status))
-		;
-	for (unsigned i = 0; i < LANES; i++)
-		while (world.lanes[i] && world.lanes[i]->qp && fake_complete(fake_qp_of(world.lanes[i]), status))
-			;
-}
-
 /* True: there is something for the sender. */
 static bool peer_step(void)
 {
@@ -381,13 +337,13 @@ static bool peer_step(void)
 	if (!world.offered && !world.hasty)
 		return false;
 	switch (below(20)) {
-	case 0: return one_in(24) && say_anything();
+	case 0: return one_in(24) && mover_peer_say_anything(&world.peer);
 	case 1: return say_end(PROTO_END);
 	case 2: return one_in(60) && say_end(PROTO_ERROR);
-	case 3: return mover_peer_say(&world.peer, PROTO_PING, NULL, 0);
+	case 3: return mover_peer_say(&world.peer, PROTO_PING, NULL);
 	case 4:
 		if (one_in(100))
-			complete_all(IBV_WC_RETRY_EXC_ERR);
+			mover_peer_complete(&world.peer, IBV_WC_RETRY_EXC_ERR);
 		return false;
 	case 5:
 		if (one_in(60))
@@ -412,18 +368,13 @@ bool fake_peer_turn(void)
 	if (!world.peer.control || world.gone)
 		return false;
 	if (world.peer.control->send_count && !one_in(4)) {
-		complete_all(IBV_WC_SUCCESS);
+		mover_peer_complete(&world.peer, IBV_WC_SUCCESS);
 		return true;
 	}
-	if (!script_ended(&world.script))
+	if (!script_ended())
 		return peer_step();
 	hang_up();
 	return false;
-}
-
-static void take_event(void *context, const struct mover_event *event)
-{
-	stored += event->type == MOVER_ENTRY_DONE && event->outcome == MOVER_STORED;
 }
 
 static void run_session(void)
@@ -432,7 +383,7 @@ static void run_session(void)
 	struct mover_send_options options = {
 		.common = {.memory_bytes = 1u << 20,
 			   .chunk_bytes = CHUNK_BYTES,
-			   .qps = LANES,
+			   .qps = MOVER_PEER_LANES,
 			   .no_uring = true,
 			   .poll = true,
 			   .retry_ms = one_in(8) ? 20 : 0},
@@ -449,11 +400,9 @@ static void run_session(void)
 	enum mover_status status;
 
 	world.hasty = one_in(30);
-	status = mover_send(&options, take_event, NULL);
+	status = mover_send(&options, mover_peer_take_event, NULL);
 
-	CHECK(status <= MOVER_INTERRUPTED);
-	sessions++;
-	statuses[status]++;
+	mover_peer_ended(status);
 	if (world.peer.secure)
 		mover_peer_destroy(&world.peer);
 }
@@ -492,18 +441,15 @@ static void prepare(void)
 
 int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t len)
 {
-	int before, after;
+	int before;
 
 	prepare();
-	before = dup(STDIN_FILENO);
-	close(before);
+	before = free_descriptor();
 	memset(&world, 0, sizeof(world));
-	world.script = script_of(bytes, len);
+	script_begin(bytes, len);
 	run_session();
 	CHECK(!fake_objects());
-	after = dup(STDIN_FILENO);
-	close(after);
-	CHECK(after == before); /* no descriptor is left */
+	CHECK(free_descriptor() == before); /* none is left */
 	return 0;
 }
 
@@ -511,15 +457,9 @@ int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t len)
 
 int main(int argc, char **argv)
 {
-	struct seeded run = seeded_begin(argc, argv, 300);
+	unsigned long runs = seeded_scripts(argc, argv, 300, 1000), stored = mover_peer_report();
 
-	while (seeded_script(&run, 1000, LLVMFuzzerTestOneInput))
-		;
-	printf("%lu sessions, %lu entries stored\n", sessions, stored);
-	for (unsigned i = 0; i <= MOVER_INTERRUPTED; i++)
-		if (statuses[i])
-			printf("%8lu %s\n", statuses[i], mover_status_name((enum mover_status)i));
-	CHECK(run.iterations < 300 || stored);
+	CHECK(runs < 300 || stored);
 	return 0;
 }
 

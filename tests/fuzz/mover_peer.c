@@ -68,7 +68,7 @@ enum proto_type mover_peer_hear(struct mover_peer *p, const struct fake_send *se
 	return h.type;
 }
 
-bool mover_peer_say(struct mover_peer *p, enum proto_type type, const void *payload, size_t len)
+bool mover_peer_say(struct mover_peer *p, enum proto_type type, const struct cursor_out *payload)
 {
 	static uint8_t plain[PROTO_MESSAGE_BYTES], message[PROTO_MESSAGE_BYTES];
 	struct cursor_out out = cursor_out(plain, sizeof(plain));
@@ -79,12 +79,49 @@ bool mover_peer_say(struct mover_peer *p, enum proto_type type, const void *payl
 	put_u8(&out, (uint8_t)type);
 	put_u8(&out, (uint8_t)p->credits_due);
 	put_u16(&out, 0);
-	put_bytes(&out, payload, len);
+	if (payload)
+		put_bytes(&out, payload->start, cursor_written(payload));
 	CHECK(!out.full &&
 	      !mover_secure_seal(p->secure, plain, cursor_written(&out), message + PROTO_HEADER_BYTES, &sealed));
 	p->credits_due = 0;
 	return deliver(p, type, true, message, sealed);
 }
+
+void mover_peer_complete(struct mover_peer *p, enum ibv_wc_status status)
+{
+	while (fake_complete(p->control, status))
+		;
+	for (unsigned i = 0; i < MOVER_PEER_LANES; i++)
+		while (p->lanes[i] && p->lanes[i]->qp && fake_complete(fake_qp_of(p->lanes[i]), status))
+			;
+}
+
+/* ---- what was seen ---- */
+
+static unsigned long sessions, stored, statuses[MOVER_INTERRUPTED + 1];
+
+void mover_peer_take_event(void *context, const struct mover_event *event)
+{
+	stored += event->type == MOVER_ENTRY_DONE && event->outcome == MOVER_STORED;
+}
+
+void mover_peer_ended(enum mover_status status)
+{
+	CHECK(status <= MOVER_INTERRUPTED);
+	sessions++;
+	statuses[status]++;
+}
+
+unsigned long mover_peer_report(void)
+{
+	printf("%lu sessions, %lu entries stored\n", sessions, stored);
+	for (unsigned i = 0; i <= MOVER_INTERRUPTED; i++)
+		if (statuses[i])
+			printf("%8lu %s\n", statuses[i], mover_status_name((enum mover_status)i));
+	return stored;
+}
+
+/* ---- the folder ---- */
 
 static char room[64];
 

@@ -6,11 +6,15 @@
 
 #include "fake_verbs.h"
 #include "mover/proto.h"
+#include "script.h"
+
+#define MOVER_PEER_LANES 2
 
 struct mover_peer {
 	struct mover_secure *secure; /* owned */
 	bool sealed;
-	struct fake_qp *control; /* the program's */
+	struct fake_qp *control;                    /* the program's, */
+	struct rdma_cm_id *lanes[MOVER_PEER_LANES]; /* also; NULL: none yet */
 	unsigned credits_due;
 };
 
@@ -22,8 +26,30 @@ void mover_peer_begin(struct mover_peer *p);
 /* The program has sent a message. Takes the handshake's itself, and returns 0; else its type, with *payload until the
  * next call. */
 enum proto_type mover_peer_hear(struct mover_peer *p, const struct fake_send *send, struct cursor_in *payload);
-/* Says something. False where the program has no receive posted, or the handshake has not ended. */
-bool mover_peer_say(struct mover_peer *p, enum proto_type type, const void *payload, size_t len);
+/* Says something; payload may be NULL. False where the program has no receive posted, or the handshake has not ended.
+ */
+bool mover_peer_say(struct mover_peer *p, enum proto_type type, const struct cursor_out *payload);
+
+/* Says anything, led by the script. */
+static inline bool mover_peer_say_anything(struct mover_peer *p)
+{
+	uint8_t bytes[256];
+	struct cursor_out out = cursor_out(bytes, sizeof(bytes));
+	size_t len = below(sizeof(bytes));
+
+	script_fill(cursor_take(&out, len), len);
+	return mover_peer_say(p, (enum proto_type)(1 + below(PROTO_TYPES)), &out);
+}
+
+/* All that the program has sent completes. */
+void mover_peer_complete(struct mover_peer *p, enum ibv_wc_status status);
+
+/* What was seen in all runs, to see that the fuzzer gets far enough: the program's events, */
+void mover_peer_take_event(void *context, const struct mover_event *event);
+/* and how each session ended. */
+void mover_peer_ended(enum mover_status status);
+/* Prints it. Returns how many entries were stored. */
+unsigned long mover_peer_report(void);
 
 /* A folder of the target's own in memory, which goes when the process ends. */
 const char *mover_peer_room(void);

@@ -15,6 +15,8 @@
 #include "check.h"
 #include "random.h"
 
+int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t len); /* the target */
+
 struct seeded {
 	unsigned long iterations, left;
 	uint64_t seed; /* the state of random_*() */
@@ -43,21 +45,27 @@ static inline bool seeded_next(struct seeded *run)
 	return true;
 }
 
-/* One more iteration, on a random script of 16 to `max` bytes, in memory of just that size, for a sanitizer to see an
- * overrun. Returns false when there was none left. */
-static inline bool seeded_script(struct seeded *run, size_t max, int (*target)(const uint8_t *bytes, size_t len))
+/* One iteration, on a random script of 16 to `max` bytes, in memory of just that size, for a sanitizer to see an
+ * overrun. */
+static inline void seeded_script(struct seeded *run, size_t max)
 {
 	size_t len = 16 + random_below(&run->seed, max - 15);
-	uint8_t *script;
+	uint8_t *bytes = malloc(len);
 
-	if (!seeded_next(run))
-		return false;
-	script = malloc(len);
-	CHECK(script);
-	random_fill(&run->seed, script, len);
-	target(script, len);
-	free(script);
-	return true;
+	CHECK(bytes);
+	random_fill(&run->seed, bytes, len);
+	LLVMFuzzerTestOneInput(bytes, len);
+	free(bytes);
+}
+
+/* A target of scripts: all iterations. Returns how many there were. */
+static inline unsigned long seeded_scripts(int argc, char **argv, unsigned long iterations, size_t max)
+{
+	struct seeded run = seeded_begin(argc, argv, iterations);
+
+	while (seeded_next(&run))
+		seeded_script(&run, max);
+	return run.iterations;
 }
 
 #endif
