@@ -9,7 +9,7 @@
 set -u
 cd "$(dirname "$0")/.." || exit 1
 build=${BUILD:-build-fuzz}
-all='packet engine blind cm mover receiver sender capture rsocket local door'
+all='packet engine blind cm gsi mover receiver sender capture rsocket local door trust'
 usage()
 {
 	echo "usage: fuzz.sh MINUTES [$(echo "$all" | tr ' ' '|')]..." >&2
@@ -58,7 +58,7 @@ max_len()
 growth()
 {
 	case $1 in
-	blind | receiver | sender | rsocket | local | door) echo -len_control=0 ;;
+	blind | gsi | receiver | sender | rsocket | local | door | trust) echo -len_control=0 ;;
 	esac
 }
 

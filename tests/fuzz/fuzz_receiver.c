@@ -22,6 +22,7 @@
 #include "mover/receiver.h"
 #include "mover/stop.h"
 #include "mover_peer.h"
+#include "room.h"
 #include "script.h"
 #include "seeded.h"
 
@@ -505,9 +506,9 @@ static void prepare(char *dir, char *outside, size_t room)
 	char link[128];
 	int fd;
 
-	snprintf(dir, room, "%s/in", mover_peer_room());
-	snprintf(outside, room, "%s/outside", mover_peer_room());
-	mover_peer_empty(mover_peer_room());
+	snprintf(dir, room, "%s/in", room_path());
+	snprintf(outside, room, "%s/outside", room_path());
+	room_empty(room_path());
 	fd = open(outside, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0600);
 	CHECK(fd >= 0 && write(fd, "outside", 7) == 7 && !mkdir(dir, 0700));
 	close(fd);

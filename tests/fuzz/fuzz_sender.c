@@ -18,6 +18,7 @@
 #include "mover/chunk_cipher.h"
 #include "mover/stop.h"
 #include "mover_peer.h"
+#include "room.h"
 #include "script.h"
 #include "seeded.h"
 
@@ -379,7 +380,7 @@ bool fake_peer_turn(void)
 
 static void run_session(void)
 {
-	const char *const paths[] = {mover_peer_room()};
+	const char *const paths[] = {room_path()};
 	struct mover_send_options options = {
 		.common = {.memory_bytes = 1u << 20,
 			   .chunk_bytes = CHUNK_BYTES,
@@ -413,7 +414,7 @@ static void put_file(const char *name, size_t len, off_t hole)
 	uint8_t *bytes = malloc(len + 1);
 	int fd;
 
-	snprintf(path, sizeof(path), "%s/%s", mover_peer_room(), name);
+	snprintf(path, sizeof(path), "%s/%s", room_path(), name);
 	fd = open(path, O_WRONLY | O_CREAT | O_CLOEXEC, 0600);
 	CHECK(bytes && fd >= 0);
 	memset(bytes, 7, len);
@@ -434,7 +435,7 @@ static void prepare(void)
 	put_file("empty", 0, 0);
 	put_file("long", 3 * CHUNK_BYTES + 100, 2 * CHUNK_BYTES);
 	put_file("short", 100, 0);
-	snprintf(path, sizeof(path), "%s/link", mover_peer_room());
+	snprintf(path, sizeof(path), "%s/link", room_path());
 	CHECK(!symlink("short", path));
 	mover_stop_fd();
 }

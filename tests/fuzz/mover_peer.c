@@ -1,12 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 #include "mover_peer.h"
 
-#include <fcntl.h>
-#include <ftw.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
 #include "check.h"
 
@@ -119,34 +115,4 @@ unsigned long mover_peer_report(void)
 		if (statuses[i])
 			printf("%8lu %s\n", statuses[i], mover_status_name((enum mover_status)i));
 	return stored;
-}
-
-/* ---- the folder ---- */
-
-static char room[64];
-
-static int remove_one(const char *path, const struct stat *st, int type, struct FTW *ftw)
-{
-	return ftw->level ? remove(path) : 0;
-}
-
-void mover_peer_empty(const char *dir)
-{
-	CHECK(!nftw(dir, remove_one, 32, FTW_PHYS | FTW_DEPTH));
-}
-
-static void leave_room(void)
-{
-	mover_peer_empty(room);
-	rmdir(room);
-}
-
-const char *mover_peer_room(void)
-{
-	if (*room)
-		return room;
-	snprintf(room, sizeof(room), "%s/roci-fuzz-XXXXXX", access("/dev/shm", W_OK) ? "/tmp" : "/dev/shm");
-	CHECK(mkdtemp(room));
-	atexit(leave_room);
-	return room;
 }

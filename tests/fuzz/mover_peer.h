@@ -51,9 +51,4 @@ void mover_peer_ended(enum mover_status status);
 /* Prints it. Returns how many entries were stored. */
 unsigned long mover_peer_report(void);
 
-/* A folder of the target's own in memory, which goes when the process ends. */
-const char *mover_peer_room(void);
-/* Removes what is in a folder. */
-void mover_peer_empty(const char *dir);
-
 #endif
