@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "engine/qp.h"
 #include "wire/nat.h"
 
 static const uint8_t gid[2][16] = {
@@ -370,6 +371,21 @@ int pair_recv(struct pair *p, int s, uint64_t wr_id, uint32_t offset, uint32_t l
 	struct roci_recv_wr wr = {wr_id, &sge, 1};
 
 	return x->srq ? roci_srq_post(x->srq, &wr) : roci_qp_post_recv(x->qp, &wr);
+}
+
+void pair_inject(struct pair *p, int to, struct roci_packet pkt)
+{
+	const struct roci_qp *qp = p->side[to].qp;
+	struct roci_rx rx = {.src_port = qp->peer.port, .hop_limit = 64};
+
+	pkt.op = roci_opcode_info(pkt.opcode);
+	pkt.pkey = ROCI_PKEY_DEFAULT;
+	pkt.dest_qpn = qp->qpn;
+	pkt.psn &= ROCI_PSN_MASK;
+	rx.pkt = pkt;
+	memcpy(rx.sgid, qp->attr.av.dgid, 16);
+	memcpy(rx.dgid, qp->attr.av.sgid, 16);
+	roci_engine_rx(p->side[to].e, p->now, &rx);
 }
 
 void pair_expect(struct pair *p, int s, uint64_t wr_id, enum roci_wc_status status)

@@ -87,6 +87,9 @@ void pair_run_until(struct pair *p, uint64_t until);
 int pair_send(struct pair *p, int s, enum roci_wr_opcode op, uint64_t wr_id, uint32_t offset, uint32_t len,
 	      uint32_t remote);
 int pair_recv(struct pair *p, int s, uint64_t wr_id, uint32_t offset, uint32_t len);
+/* A packet arrives at side `to`, with the addresses and the port of its peer. Of `pkt` are op, P_Key and QPN filled in.
+ */
+void pair_inject(struct pair *p, int to, struct roci_packet pkt);
 /* The next completion of side `s` must be this. */
 void pair_expect(struct pair *p, int s, uint64_t wr_id, enum roci_wc_status status);
 void pair_expect_nothing(struct pair *p, int s);

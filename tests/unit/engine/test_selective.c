@@ -286,6 +286,36 @@ static void no_far_answer_is_believed_where_ranges_are(void **state)
 	pair_free(p);
 }
 
+/* It makes this side ask: once in half a round trip, and with one packet, since RANGES answer it all. */
+static void a_far_answer_is_asked_about_where_ranges_are(void **state)
+{
+	struct pair *p = make(SECRET);
+	struct roci_qp *qp = p->side[0].qp;
+	const struct roci_engine_stats *stats = roci_engine_stats(p->side[0].e);
+	struct roci_packet ack = {.opcode = ROCI_OP_ACKNOWLEDGE,
+				  .syndrome = ROCI_AETH_ACK | ROCI_AETH_UNLIMITED_CREDITS};
+	uint64_t probes;
+
+	transfer(p, 6);
+	transfer(p, 3);
+	for (unsigned i = 0; i < 3; i++)
+		assert_int_equal(pair_send(p, 0, ROCI_WR_RDMA_WRITE, 2, 0, LEN, 0), 0);
+	for (unsigned i = 0; i < 300; i++, p->now += MS / 10)
+		drain(p, 0);
+	assert_true(roci_send_window_packets(&qp->req.window) > 400);
+	ack.psn = roci_psn_add(qp->req.window.una, 300);
+	probes = stats->probes;
+	qp->req.ack_timer.probes = 2;
+	for (unsigned i = 1; i <= 3; i++) {
+		pair_inject(p, 0, ack);
+		pair_inject(p, 0, ack);
+		assert_int_equal(stats->probes - probes, i);
+		assert_int_equal(qp->req.ack_timer.probes, 0); /* somebody is there */
+		p->now += 20 * MS;
+	}
+	pair_free(p);
+}
+
 /* Who does not ask for RANGES believes none. */
 static void nothing_is_believed_without_a_secret(void **state)
 {
@@ -348,6 +378,7 @@ int main(void)
 		cmocka_unit_test(lost_reads_go_again_though_the_window_is_full),
 		cmocka_unit_test(only_the_secret_proves_ranges),
 		cmocka_unit_test(no_far_answer_is_believed_where_ranges_are),
+		cmocka_unit_test(a_far_answer_is_asked_about_where_ranges_are),
 		cmocka_unit_test(nothing_is_believed_without_a_secret),
 		cmocka_unit_test(a_forged_offer_is_ignored),
 	};

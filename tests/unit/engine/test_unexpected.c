@@ -6,6 +6,7 @@
 
 #include "engine/qp.h"
 #include "engine/ranges.h"
+#include "engine/responder.h"
 
 #define MS UINT64_C(1000000)
 
@@ -16,23 +17,15 @@ static struct pair *make(void)
 	return pair_create(&o);
 }
 
-/* A packet for side `to` with the addresses and the port of its peer. */
+/* What a peer sends, or somebody who knows as much. */
 static void inject(struct pair *p, int to, uint8_t opcode, uint32_t psn, void *payload, uint32_t len)
 {
-	const struct roci_qp *qp = p->side[to].qp;
-	struct roci_rx rx = {.src_port = qp->peer.port, .hop_limit = 64};
-
-	rx.pkt = (struct roci_packet){.op = roci_opcode_info(opcode),
-				      .opcode = opcode,
-				      .pkey = ROCI_PKEY_DEFAULT,
-				      .dest_qpn = qp->qpn,
-				      .psn = psn & ROCI_PSN_MASK,
-				      .syndrome = ROCI_AETH_ACK | ROCI_AETH_UNLIMITED_CREDITS,
-				      .payload = payload,
-				      .payload_len = len};
-	memcpy(rx.sgid, qp->attr.av.dgid, 16);
-	memcpy(rx.dgid, qp->attr.av.sgid, 16);
-	roci_engine_rx(p->side[to].e, p->now, &rx);
+	pair_inject(p, to,
+		    (struct roci_packet){.opcode = opcode,
+					 .psn = psn,
+					 .syndrome = ROCI_AETH_ACK | ROCI_AETH_UNLIMITED_CREDITS,
+					 .payload = payload,
+					 .payload_len = len});
 }
 
 static bool drop_all(struct pair *p, int from, const struct roci_packet *pkt)
@@ -400,6 +393,65 @@ static void a_receive_that_says_why_is_enough(void **state)
 	pair_free(p);
 }
 
+/* The NAK says that the first of two is done and the second is not: then nothing is awaited any more. */
+static void no_timer_runs_after_a_nak_ended_the_connection(void **state)
+{
+	struct pair *p = make();
+
+	pair_send(p, 0, ROCI_WR_RDMA_WRITE, 0, 0, 10, 0); /* its answer shows the peer's port */
+	pair_run(p);
+	pair_expect(p, 0, 0, ROCI_WC_SUCCESS);
+	p->filter = drop_all;
+	for (uint64_t i = 1; i <= 3; i++)
+		pair_send(p, 0, ROCI_WR_RDMA_WRITE, i, 0, 10, 0);
+	pair_run(p);
+	pair_inject(p, 0,
+		    (struct roci_packet){.opcode = ROCI_OP_ACKNOWLEDGE,
+					 .psn = p->side[0].qp->req.window.una + 1,
+					 .syndrome = ROCI_AETH_NAK | ROCI_NAK_REMOTE_ACCESS});
+	pair_expect(p, 0, 1, ROCI_WC_SUCCESS);
+	pair_expect(p, 0, 2, ROCI_WC_REM_ACCESS_ERR);
+	pair_expect(p, 0, 3, ROCI_WC_WR_FLUSH_ERR);
+	assert_int_equal(roci_engine_deadline(p->side[0].e), ROCI_NEVER);
+	pair_free(p);
+}
+
+/* What comes behind a gap that was reported is kept, and not answered. */
+static void behind_a_gap_there_is_no_answer(void **state)
+{
+	struct pair *p = make();
+	const struct roci_qp *qp = p->side[1].qp;
+
+	pair_send(p, 0, ROCI_WR_RDMA_WRITE, 1, 0, 10, 0);
+	pair_run(p);
+	inject(p, 1, ROCI_OP_SEND_ONLY, qp->resp.epsn + 1, NULL, 0);
+	assert_true(pair_turn(p, 1)); /* the NAK */
+	inject(p, 1, ROCI_OP_SEND_ONLY, qp->resp.epsn + 2, NULL, 0);
+	assert_int_equal(qp->resp.early.count, 2);
+	assert_false(pair_turn(p, 1));
+	pair_free(p);
+}
+
+/* Others shall have their turn: a long answer goes in pieces of so many packets as the engine gives it. */
+static void a_long_response_keeps_to_its_share(void **state)
+{
+	static struct roci_tx_batch batch;
+	struct pair *p = make();
+	struct roci_qp *qp = p->side[1].qp;
+
+	pair_send(p, 0, ROCI_WR_RDMA_READ, 1, 0, 20 * PAIR_MTU, 0);
+	assert_true(pair_turn(p, 0)); /* the request */
+	batch.count = batch.span_count = 0;
+	assert_true(roci_responder_fill(qp, &batch, 4));
+	assert_int_equal(batch.count, 4);
+	assert_true(roci_responder_fill(qp, &batch, 4));
+	assert_int_equal(batch.count, 8);
+	batch.count = ROCI_TX_BATCH - 2;
+	assert_true(roci_responder_fill(qp, &batch, 4));
+	assert_int_equal(batch.count, ROCI_TX_BATCH);
+	pair_free(p);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -418,6 +470,9 @@ int main(void)
 		cmocka_unit_test(an_unreliable_packet_from_the_past_is_dropped),
 		cmocka_unit_test(an_offer_must_name_a_recent_packet),
 		cmocka_unit_test(a_receive_that_says_why_is_enough),
+		cmocka_unit_test(no_timer_runs_after_a_nak_ended_the_connection),
+		cmocka_unit_test(behind_a_gap_there_is_no_answer),
+		cmocka_unit_test(a_long_response_keeps_to_its_share),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
