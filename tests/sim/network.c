@@ -313,6 +313,17 @@ void sim_net_late(struct sim *sim, struct sim_host *from, const struct roci_tx_p
 	sim_schedule_packet(sim, sim->now + delay_ns, host_of(sim, p->dgid), from->id, p);
 }
 
+void sim_net_at_once(struct sim *sim, struct sim_host *from, const struct roci_tx_packet *tx,
+		     const struct roci_span *spans)
+{
+	struct sim_packet *p = serialize(sim, from, tx, spans);
+
+	p->stray = true;
+	sim->stats.strays++;
+	sim_host_receive(host_of(sim, p->dgid), p);
+	sim_packet_free(sim, p);
+}
+
 void sim_net_send(struct sim *sim, struct sim_host *from, const struct roci_tx_packet *tx,
 		  const struct roci_span *spans)
 {

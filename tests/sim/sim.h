@@ -570,6 +570,10 @@ void sim_net_send(struct sim *sim, struct sim_host *from, const struct roci_tx_p
 void sim_net_late(struct sim *sim, struct sim_host *from, const struct roci_tx_packet *tx,
 		  const struct roci_span *spans, uint64_t delay_ns);
 
+/* It arrives now. */
+void sim_net_at_once(struct sim *sim, struct sim_host *from, const struct roci_tx_packet *tx,
+		     const struct roci_span *spans);
+
 /* A packet to `to` was lost: a requester may rightly miss an answer now. */
 void sim_count_loss(struct sim *sim, struct sim_qp *to);
 

@@ -1,12 +1,17 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
  * The way of a QP to RTS, and the lives that some have before: nothing of those may show in the program. Packets of an
- * earlier connection between the same QPNs may still be under way (a process that was started again, IBTA 12.10.8.2).
+ * earlier connection between the same QPNs may still be under way (a process that was started again, IBTA 12.10.8.2),
+ * and its peer may still believe in it.
  */
+#include <stdlib.h>
+#include <string.h>
+
 #include "sim.h"
 
 #define FAR       (1u << 17) /* PSNs between two lives: more than a program takes */
 #define LATEST_NS (20 * MS)  /* when a packet of an earlier life comes */
+#define BELIEVES  4          /* how often what is sent goes there and back */
 #define LONG      300        /* packets: more than a batch has room for */
 
 static void modify(struct sim *sim, struct sim_qp *qp, const struct roci_qp_attr *attr, unsigned mask)
@@ -256,8 +261,6 @@ static void post_earlier(struct sim *sim, struct sim_qp *qp)
 		send.opcode = opcodes[i];
 		sim_check(sim, !roci_qp_post_send(qp->qp, &send), "posting in an earlier life");
 	}
-	send_batch(sim, qp);
-	delay_batch(sim, qp);
 }
 
 static void answer_earlier(struct sim *sim, struct sim_qp *qp)
@@ -281,6 +284,63 @@ static void answer_earlier(struct sim *sim, struct sim_qp *qp)
 	delay_batch(sim, qp);
 }
 
+/* ---- a peer that was started again ---- */
+
+/* What a side has to send arrives at once. */
+static void carry(struct sim *sim, struct sim_qp *from)
+{
+	send_batch(sim, from);
+	for (unsigned i = 0; i < sim->batch.count; i++) {
+		static struct roci_tx_batch batch;
+
+		batch = sim->batch; /* what arrives may send */
+		sim_net_at_once(sim, from->host, &batch.packets[i], batch.spans);
+	}
+}
+
+/* No request of the earlier life may seem to be done. */
+static void check_nothing_done(struct sim *sim, struct sim_qp *qp)
+{
+	struct roci_cqe cqe;
+
+	while (roci_cq_poll(qp->send_cq->cq, &cqe, 1))
+		sim_check(sim, cqe.status != ROCI_WC_SUCCESS, "a request of an earlier life was done by a later one");
+}
+
+/* The peer has connected anew, with the PSNs of the program, and `qp` does not know. What qp still asks for must
+ * neither be done nor seem to be. */
+static void believe(struct sim *sim, struct sim_qp *qp, const uint32_t new_psns[2])
+{
+	struct sim_qp *again = qp->peer;
+	const struct sim_mr *mr = qp->target;
+	uint8_t *before = malloc(mr->len);
+
+	sim_check(sim, before, "no memory");
+	to_state(sim, again, ROCI_QPS_RESET);
+	forget(sim, again);
+	again->sq_psn = new_psns[0];
+	qp->sq_psn = new_psns[1];
+	sim_connect(sim, again);
+	sim_ready_to_send(sim, again);
+	memcpy(before, again->host->mem + mr->off, mr->len);
+	post_earlier(sim, qp);
+	for (unsigned i = 0; i < BELIEVES; i++) {
+		carry(sim, qp);
+		carry(sim, again);
+	}
+	check_nothing_done(sim, qp);
+	sim_check(sim, !memcmp(before, again->host->mem + mr->off, mr->len), "an earlier life has written to memory");
+	free(before);
+}
+
+static void end_life(struct sim *sim, struct sim_qp *qp, uint32_t psn, bool late)
+{
+	to_state(sim, qp, ROCI_QPS_RESET);
+	forget(sim, qp);
+	qp->sq_psn = psn;
+	qp->late = late;
+}
+
 void sim_live_earlier(struct sim *sim, struct sim_qp *a)
 {
 	struct sim_qp *both[] = {a, a->peer};
@@ -295,14 +355,19 @@ void sim_live_earlier(struct sim *sim, struct sim_qp *a)
 		sim_connect(sim, both[i]);
 		sim_ready_to_send(sim, both[i]);
 	}
-	for (unsigned i = 0; i < 2; i++)
-		post_earlier(sim, both[i]);
-	for (unsigned i = 0; i < 2; i++)
-		answer_earlier(sim, both[i]);
-	for (unsigned i = 0; i < 2; i++) {
-		to_state(sim, both[i], ROCI_QPS_RESET);
-		forget(sim, both[i]);
-		both[i]->sq_psn = psn[i];
-		both[i]->late = late[i];
+	if (rng_once_in(&sim->more, 2)) {
+		unsigned who = rng_below(&sim->more, 2);
+
+		believe(sim, both[who], (uint32_t[]){psn[!who], psn[who]});
+	} else {
+		for (unsigned i = 0; i < 2; i++) {
+			post_earlier(sim, both[i]);
+			send_batch(sim, both[i]);
+			delay_batch(sim, both[i]);
+		}
+		for (unsigned i = 0; i < 2; i++)
+			answer_earlier(sim, both[i]);
 	}
+	for (unsigned i = 0; i < 2; i++)
+		end_life(sim, both[i], psn[i], late[i]);
 }
