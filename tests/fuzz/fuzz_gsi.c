@@ -193,19 +193,19 @@ static void check_places(void)
 		int place;
 
 		if (!world.qps[i] || !roci_engine_nat_terms(host.dev.engine, world.qps[i]->qpn, &terms, gid) ||
-		    terms.hidden)
+		    !terms.port)
 			continue;
 		place = place_of(gid, terms.port);
 		CHECK(place >= 0 && world.challenged[place]);
 	}
 	for (unsigned i = 0; i < ENDS; i++) {
 		const struct roci_conn_info *info = world.ends[i] ? roci_conn_info(world.ends[i]) : NULL;
-		struct roci_cm_nat_found found;
+		struct roci_nat_terms found;
 		int place;
 
-		if (!info || !roci_cm_find_nat(cm(), info->path.dgid, info->remote_qpn, &found) || !found.nat.port)
+		if (!info || !roci_cm_find_nat(cm(), info->path.dgid, info->remote_qpn, &found) || !found.port)
 			continue;
-		place = place_of(info->path.dgid, found.nat.port);
+		place = place_of(info->path.dgid, found.port);
 		CHECK(place >= 0 && world.challenged[place]);
 		proved++;
 	}
@@ -354,8 +354,8 @@ static void far_sends(const struct roci_cm_tx *tx)
 {
 	if (!memcmp(tx->sgid, places[PLACES - 1].gid, 16))
 		send_mad(PLACES - 1, tx->mad, NULL);
-	else if (tx->cookie)
-		send_hello(ROCI_QPN_GSI, world.at, tx->nat.token, tx->cookie, tx->mad);
+	else if (tx->nat.cookie)
+		send_hello(ROCI_QPN_GSI, world.at, tx->nat.token, tx->nat.cookie, tx->mad);
 	else
 		send_mad(world.at, tx->mad, inside);
 }
