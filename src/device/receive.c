@@ -13,6 +13,7 @@
  * something came, it is checked at so many receives in a row. */
 #define DOOR_EVERY 64
 #define DOOR_BUSY  1024
+#define AHEAD      3 /* packets: so much earlier a QP is fetched into the cache */
 #define REST_TURNS                                                                                                     \
 	64 /* receives before the device leaves: what a full socket buffer holds; a flood does not hold it up */
 #define REPAIR_NS 1000000000 /* between repairs of the steering, which cost a few system calls */
@@ -98,6 +99,14 @@ static bool refused(struct roci_device *dev, uint64_t now, const struct roci_arr
 	return from->forwarded && !roci_door_trusts(&dev->receive.trust, now, &dev->gids, from->uid, from->flow.dst);
 }
 
+/* Of packet `i`, where it is for another QP than the one before. */
+static void expect(const struct roci_device *dev, const struct roci_datagram *d, unsigned i)
+{
+	if (d[i].len >= ROCI_MIN_PACKET_BYTES && d[i - 1].len >= ROCI_MIN_PACKET_BYTES &&
+	    roci_dest_qpn(d[i].bytes) != roci_dest_qpn(d[i - 1].bytes))
+		roci_engine_expect(dev->engine, d[i].bytes);
+}
+
 static void take_all(struct roci_device *dev, uint64_t now, unsigned count)
 {
 	for (unsigned i = 0; i < count;) {
@@ -105,6 +114,8 @@ static void take_all(struct roci_device *dev, uint64_t now, unsigned count)
 		uint32_t qpn = d->len < ROCI_MIN_PACKET_BYTES ? ROCI_QPN_MULTICAST : roci_dest_qpn(d->bytes);
 		unsigned slot = roci_slot_of(&dev->registry.slot_key, qpn);
 
+		if (i + AHEAD < count)
+			expect(dev, dev->receive.datagrams, i + AHEAD);
 		if (refused(dev, now, d->from)) {
 			dev->stats->door_refused++;
 			i++;

@@ -12,11 +12,13 @@
 #include "engine/requester.h"
 #include "engine/responder.h"
 #include "engine/service.h"
+#include "wire/bytes.h"
 #include "wire/gid.h"
 
-#define TX_QUANTUM      32        /* packets of one QP before the next one's turn */
-#define CNP_INTERVAL_NS 50000     /* between two congestion notifications of a QP */
-#define ECN_MASK        3         /* of a traffic class; both bits: the packet met congestion (RFC 3168) */
+#define TX_QUANTUM      32    /* packets of one QP before the next one's turn */
+#define CNP_INTERVAL_NS 50000 /* between two congestion notifications of a QP */
+#define ECN_MASK        3     /* of a traffic class; both bits: the packet met congestion (RFC 3168) */
+#define CACHE_LINE      64
 #define CNP_LATEST_NS   100000000 /* a notification is about packets that were sent at most so long ago */
 
 struct roci_engine *roci_engine_create(void)
@@ -234,6 +236,27 @@ void roci_engine_rx(struct roci_engine *e, uint64_t now, const struct roci_rx *r
 	if (!accepts(e, qp, rx))
 		return;
 	dispatch(qp, rx);
+}
+
+static void fetch(const void *from, const void *end)
+{
+	for (const char *p = from; p < (const char *)end; p += CACHE_LINE)
+		__builtin_prefetch(p, 1);
+}
+
+/* With thousands of QPs each packet meets one that no cache has. */
+void roci_engine_expect(const struct roci_engine *e, const uint8_t *bth)
+{
+	const struct roci_qp *qp = roci_idmap_find(&e->qps, roci_get_be24(bth + 5));
+
+	if (!qp)
+		return;
+	fetch(qp, &qp->event);
+	fetch(&qp->ready, &qp->resp_timer);
+	if (bth[0] == ROCI_OP_ACKNOWLEDGE)
+		fetch(&qp->sq, &qp->req.early);
+	else
+		fetch(&qp->resp, qp + 1);
 }
 
 bool roci_engine_rx_hello(struct roci_engine *e, uint64_t now, const struct roci_rx *rx)

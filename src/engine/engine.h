@@ -55,6 +55,9 @@ struct roci_rx {
 			   wire */
 };
 void roci_engine_rx(struct roci_engine *e, uint64_t now, const struct roci_rx *rx);
+/* A packet with this BTH will come to roci_engine_rx() soon: has what it will touch first fetched into the cache.
+ * Nothing is believed of the packet, which need not be parsed yet. */
+void roci_engine_expect(const struct roci_engine *e, const uint8_t *bth);
 
 #define ROCI_TX_BATCH 64
 #define ROCI_TX_SPANS 512
