@@ -77,7 +77,7 @@ void roci_device_stats_each(const struct roci_device_stats *d, const struct roci
 		LINE(e, rx_malformed),  LINE(e, rx_duplicate),   LINE(e, rx_out_of_order), LINE(e, rx_no_wqe),
 		LINE(e, naks_sent),     LINE(e, naks_received),  LINE(e, rnr_sent),        LINE(e, rnr_received),
 		LINE(e, retransmits),   LINE(e, timeouts),       LINE(e, probes),          LINE(e, cnp_received),
-		LINE(e, cnp_refused),   LINE(e, peers_lost),     LINE(e, peers_moved),
+		LINE(e, cnp_refused),   LINE(e, peers_lost),     LINE(e, peers_moved),     LINE(e, black_holes),
 	};
 
 	const struct line unparsed[] = {

@@ -52,7 +52,7 @@ static void grow_buffers(int fd)
 }
 
 /* PMTUDISC_DO: DF is set; the IPv4 identification of a packet is 0, and its place in the message where GSO cuts one.
- * PMTUDISC_DONT: the kernel fragments what does not fit, and draws the identification. */
+ * PMTUDISC_DONT: the kernel fragments what does not fit, and draws the identification; and so do routers over IPv4. */
 static int set_fragments(int fd, bool ipv4, bool allowed)
 {
 	int err;

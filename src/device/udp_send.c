@@ -8,6 +8,8 @@
 #include "device/gid.h"
 #include "device/sys.h"
 #include "device/udp_socket.h"
+#include "wire/gid.h"
+#include "wire/mtu.h"
 
 #ifndef UDP_SEGMENT
 #define UDP_SEGMENT 103
@@ -168,21 +170,45 @@ static int send_one(struct roci_udp *udp, struct udp_socket *s, const struct roc
 	return 0;
 }
 
+/* UDP payload that one packet takes, as the kernel knows by now; 0: it does not. */
+static uint32_t route_carries(struct roci_udp *udp, const struct roci_av *av)
+{
+	uint32_t carries = 0;
+
+	return roci_udp_route(udp, av->sgid_index, av->dgid, &carries) ? 0 : carries;
+}
+
+/* Where no router says what it bears, Linux cuts nothing, and neither do routers over IPv6. */
+static void report_fragments(struct roci_udp *udp, const struct roci_frame *first)
+{
+	const struct roci_av *av = first->av;
+	uint32_t route = route_carries(udp, av), carries = av->max_datagram;
+	bool cut = roci_gid_is_ipv4(av->dgid) || first->len > route;
+	char text[ROCI_GID_TEXT];
+
+	if (!carries || (route && route < carries))
+		carries = route;
+	roci_gid_text(av->dgid, text);
+	fprintf(stderr,
+		"roci: packets of %u bytes %s %s. %s Use a path MTU of at most %u (rdma_cm finds it by itself), or "
+		"raise "
+		"the MTU of the links on the way.\n",
+		first->len, cut ? "do not fit the MTU of the way to" : "do not arrive at", text,
+		cut ? "They go in IP fragments: that is slow, one lost fragment loses the packet, and over IPv4 only "
+		      "Rocinante takes them."
+		    : "A router on the way has a smaller MTU and does not say so, and IPv6 packets cannot be cut "
+		      "there.",
+		roci_mtu_bytes(roci_mtu_code(carries > ROCI_MTU_HEADER_BYTES ? carries - ROCI_MTU_HEADER_BYTES : 0)));
+}
+
 /* The first one says what it costs. */
 static void count_fragmented(struct roci_udp *udp, const struct roci_frame *first, unsigned packets)
 {
-	char text[ROCI_GID_TEXT];
-
 	udp->config.stats->sent_fragmented += packets;
 	if (udp->fragments_reported)
 		return;
 	udp->fragments_reported = true;
-	roci_gid_text(first->av->dgid, text);
-	fprintf(stderr,
-		"roci: packets of %u bytes do not fit the MTU of the way to %s. They go in IP fragments: that is slow, "
-		"one lost fragment loses the packet, and over IPv4 only Rocinante takes them. Use a smaller path MTU "
-		"(the port's active_mtu is %u), or raise the MTU of the interfaces.\n",
-		first->len, text, first->av->mtu);
+	report_fragments(udp, first);
 }
 
 /* The packets of frames[0] do not fit. Their identification, which the kernel draws, is not what their ICRC was made

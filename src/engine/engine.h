@@ -110,6 +110,7 @@ struct roci_engine_stats {
 		cnp_refused;  /* CNPs that nobody but a forger sends, see cnp.h */
 	uint64_t peers_lost;  /* see roci_qp_keepalive() */
 	uint64_t peers_moved; /* see roci_qp_cross_nat() */
+	uint64_t black_holes; /* paths, see black_hole.h */
 };
 const struct roci_engine_stats *roci_engine_stats(const struct roci_engine *e);
 /* The counters go to *to, and count on there. It must live as long as the engine. */

@@ -40,6 +40,10 @@ struct roci_path {
 	unsigned users;
 	bool fixed; /* the window is as large as the link's ring: nothing changes it */
 
+	/* UDP payload, see black_hole.h */
+	uint32_t carries; /* that it bears, where it was found to swallow more; else 0 */
+	uint32_t proven;  /* of the longest packet that was acknowledged */
+
 	uint64_t flight; /* bytes sent and not acknowledged, of all QPs */
 
 	/* near */

@@ -8,6 +8,7 @@
 
 #include "engine/ack_steps.h"
 #include "engine/ack_timer.h"
+#include "engine/black_hole.h"
 #include "engine/cnp.h"
 #include "engine/event.h"
 #include "engine/far_answer.h"
@@ -44,6 +45,7 @@ struct roci_requester {
 	struct roci_ack_timer ack_timer;
 	struct roci_far_answer far;
 	struct roci_rnr_wait rnr;
+	struct roci_black_hole hole;
 	struct roci_rtt_sample rtt;
 	struct roci_flush_icrc flush_icrc;
 	struct roci_uc_flow uc;
@@ -78,6 +80,7 @@ struct roci_responder {
 	uint64_t cnp_at;             /* when the last CNP was due */
 	struct roci_cnp cnp;
 	uint8_t cnp_payload[ROCI_CNP_BYTES]; /* of the one that is being sent */
+	struct roci_black_hole hole;
 	struct {
 		bool offered, due, answers; /* answers: a duplicate has come since the last RANGES */
 		uint64_t secret;            /* of the peer */

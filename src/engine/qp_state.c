@@ -164,6 +164,7 @@ static void take_values(struct roci_qp *qp, const struct roci_qp_attr *a, unsign
 		qp->own_port = 0;
 		qp->own_port_again = false;
 		roci_qp_address(qp);
+		roci_black_hole_follow(qp);
 	}
 	qp->req.ack_timer.retries_left = qp->attr.retry_cnt;
 	qp->req.rnr.retries_left = qp->attr.rnr_retry;

@@ -104,6 +104,7 @@ bool roci_rc_probe_answered(struct roci_qp *qp, const struct roci_packet *p)
 	    (p->syndrome & ROCI_AETH_TYPE_MASK) != ROCI_AETH_ACK || roci_psn_add(p->psn, 1) != qp->req.window.una)
 		return false;
 	qp->probe.awaiting = false;
+	roci_black_hole_request(qp);
 	roci_rc_loss(qp);
 	return true;
 }
@@ -170,7 +171,10 @@ static void silence(struct roci_qp *qp)
 		set_timer(qp);
 		break;
 	case ROCI_ACK_RESEND:
-		qp->e->stats->probes++;
+		if (roci_black_hole_may_be(qp) && !acked(qp))
+			roci_rc_ask(qp); /* perhaps only what is short arrives */
+		else
+			qp->e->stats->probes++;
 		if (r->selective.agreed && r->window.next == r->window.max)
 			roci_selective_lose_all(qp);
 		else

@@ -206,7 +206,10 @@ static void rc_duplicate(struct roci_qp *qp, const struct roci_packet *p)
 		if (roci_response_ring_add_flush(ring, p->psn))
 			roci_qp_make_ready(qp);
 		return;
-	case ROCI_KIND_READ_REQUEST: packets = roci_read_packets(qp->mtu, p->dma_len); break;
+	case ROCI_KIND_READ_REQUEST:
+		packets = roci_read_packets(qp->mtu, p->dma_len);
+		roci_black_hole_response(qp, p->psn, p->dma_len);
+		break;
 	default: break;
 	}
 	if (roci_response_ring_again(ring, p, packets, qp->mtu))

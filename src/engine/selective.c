@@ -246,6 +246,8 @@ void roci_selective_rx(struct roci_qp *qp, const struct roci_rx *rx)
 	if (!roci_qp_is_connected(qp))
 		return;
 	answers = r.flags & ROCI_RANGES_ANSWERS && qp->probe.awaiting;
+	if (answers && w->una == una)
+		roci_black_hole_request(qp);
 	if (mark(qp, &r) || w->una != una || answers)
 		roci_rc_restart_timer(qp);
 	if (was_dropped(qp, limit))

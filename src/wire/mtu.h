@@ -33,11 +33,14 @@ static inline uint8_t roci_mtu_code(uint32_t bytes)
 	return code;
 }
 
-/* UDP payload of the longest packet of a connection with this code: BTH, RETH and immediate data (RDMA WRITE Only with
- * Immediate), ICRC. */
+/* What a packet of a connection has in its datagram beside its payload, at most: BTH, RETH and immediate data (RDMA
+ * WRITE Only with Immediate), ICRC. */
+#define ROCI_MTU_HEADER_BYTES (12 + 16 + 4 + 4)
+
+/* UDP payload of the longest packet of a connection with this code. */
 static inline uint32_t roci_mtu_datagram_bytes(unsigned code)
 {
-	return 12 + 16 + 4 + roci_mtu_bytes(code) + 4;
+	return roci_mtu_bytes(code) + ROCI_MTU_HEADER_BYTES;
 }
 
 /* The largest code whose packets an interface with an MTU of `bytes` carries; the smallest code where none fits. */

@@ -105,7 +105,7 @@ static void connect_side(struct pair *p, int s, const struct pair_options *o)
 				 .port_num = 1,
 				 .access = o->access,
 				 .qkey = 17,
-				 .path_mtu = 1,
+				 .path_mtu = o->path_mtu ? o->path_mtu : 1,
 				 .dest_qpn = 101 - (uint32_t)s,
 				 .rq_psn = o->psn,
 				 .sq_psn = o->psn,

@@ -65,7 +65,8 @@ struct pair_options {
 	uint32_t access; /* of the QPs */
 	uint32_t mr_access;
 	uint32_t psn;
-	uint32_t srq_pd; /* not 0: side 1 receives from an SRQ of this PD, in which its memory is registered, too */
+	uint32_t path_mtu; /* enum ibv_mtu; 0: PAIR_MTU */
+	uint32_t srq_pd;   /* not 0: side 1 receives from an SRQ of this PD, in which its memory is registered, too */
 	bool sig_all;
 	bool local;            /* the QPs are local to each other, see engine.h */
 	uint8_t traffic_class; /* of both sides' packets */

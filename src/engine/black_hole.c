@@ -1,0 +1,93 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+#include "engine/black_hole.h"
+
+#include "engine/qp.h"
+#include "engine/requester.h"
+#include "wire/gid.h"
+#include "wire/mtu.h"
+
+/* UDP payload of a packet with so many bytes of payload, at most. */
+static uint32_t datagram_bytes(const struct roci_qp *qp, uint64_t payload)
+{
+	return ROCI_MTU_HEADER_BYTES + (uint32_t)(payload < qp->mtu ? payload : qp->mtu);
+}
+
+/* Of the oldest packet that is not acknowledged; 0: there is none, or it has no payload. */
+static uint32_t oldest_bytes(const struct roci_qp *qp)
+{
+	const struct roci_swqe *w = roci_sq_at(&qp->sq, qp->sq.head);
+	uint32_t into;
+
+	if (qp->sq.head == qp->sq.started || w->done || roci_swqe_needs_response(w))
+		return 0;
+	into = (uint32_t)roci_psn_diff(qp->req.window.una, w->first_psn);
+	return into < w->packets ? datagram_bytes(qp, w->length - (uint64_t)into * qp->mtu) : 0;
+}
+
+static uint32_t carries(const struct roci_qp *qp, uint32_t bytes)
+{
+	const struct roci_av *av = &qp->attr.av;
+
+	if (roci_qp_is_local(qp))
+		return 0;
+	/* A packet that goes in fragments of that size already does not show more. */
+	if (av->max_datagram && bytes > av->max_datagram)
+		bytes = av->max_datagram;
+	return roci_black_hole_carries(bytes, roci_gid_is_ipv4(av->dgid));
+}
+
+void roci_black_hole_follow(struct roci_qp *qp)
+{
+	struct roci_av *av = &qp->attr.av;
+
+	if (qp->path && qp->path->carries && (!av->max_datagram || qp->path->carries < av->max_datagram))
+		av->max_datagram = qp->path->carries;
+}
+
+static void found(struct roci_qp *qp, uint32_t bytes)
+{
+	qp->path->carries = carries(qp, bytes);
+	qp->e->stats->black_holes++;
+	ROCI_WHY_TELL(
+		"QP 0x%x: packets of %u bytes do not arrive at its peer, and shorter ones do: a router on the way "
+		"has a smaller MTU. path_mtu %u is too large",
+		qp->qpn, bytes, qp->mtu);
+	for (struct roci_list *l = qp->e->all_qps.next; l != &qp->e->all_qps; l = l->next) {
+		struct roci_qp *other = roci_container_of(l, struct roci_qp, all);
+
+		if (other->path == qp->path)
+			roci_black_hole_follow(other);
+	}
+}
+
+bool roci_black_hole_may_be(const struct roci_qp *qp)
+{
+	uint32_t bytes = oldest_bytes(qp);
+
+	return bytes && carries(qp, bytes);
+}
+
+void roci_black_hole_passed(struct roci_qp *qp, uint64_t len)
+{
+	uint32_t bytes = datagram_bytes(qp, len);
+
+	if (bytes > qp->path->proven)
+		qp->path->proven = bytes;
+}
+
+void roci_black_hole_request(struct roci_qp *qp)
+{
+	uint32_t bytes = oldest_bytes(qp);
+	unsigned most = bytes > qp->path->proven ? ROCI_BLACK_HOLE_ANSWERS : ROCI_BLACK_HOLE_PROVEN;
+
+	if (roci_black_hole_may_be(qp) && roci_black_hole_counts(&qp->req.hole, qp->req.window.una, most))
+		found(qp, bytes);
+}
+
+void roci_black_hole_response(struct roci_qp *qp, uint32_t psn, uint32_t len)
+{
+	uint32_t bytes = datagram_bytes(qp, len);
+
+	if (len && carries(qp, bytes) && roci_black_hole_counts(&qp->resp.hole, psn, ROCI_BLACK_HOLE_REQUESTS))
+		found(qp, bytes);
+}

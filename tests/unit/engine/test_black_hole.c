@@ -1,0 +1,136 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* A path that swallows what is long: the engine finds out, and marks such packets to go in fragments. */
+#include "pair.h"
+
+#include "random.h"
+
+#define MS     UINT64_C(1000000)
+#define MTU    2048
+#define LEN    (6 * MTU)
+#define NARROW 1400 /* UDP payload that the path takes in one packet */
+
+static bool lossy, wide; /* the path: of short packets, every fourth is lost, by chance; it takes all */
+static uint64_t seed;
+
+/* Drops what is long, unless its sender lets it be cut. */
+static bool swallows(struct pair *p, int from, const struct roci_packet *pkt)
+{
+	uint32_t bytes = p->tx->header_len + p->tx->payload_len + ROCI_ICRC_BYTES, carries = p->tx->av->max_datagram;
+
+	if (lossy && bytes <= NARROW && random_next(&seed) % 4 == 0)
+		return false;
+	return wide || bytes <= NARROW || (carries && bytes > carries);
+}
+
+static struct pair *connected(void)
+{
+	struct pair_options o = pair_defaults();
+	struct pair *p;
+
+	o.path_mtu = 4;
+	o.timeout = 17;
+	p = pair_create(&o);
+	p->filter = swallows;
+	lossy = wide = false;
+	seed = 1;
+	return p;
+}
+
+static const struct roci_engine_stats *stats(struct pair *p, int s)
+{
+	return roci_engine_stats(p->side[s].e);
+}
+
+static void transfer(struct pair *p, enum roci_wr_opcode op, uint32_t len)
+{
+	if (op == ROCI_WR_SEND)
+		assert_int_equal(pair_recv(p, 1, 7, 0, len), 0);
+	assert_int_equal(pair_send(p, 0, op, 1, 0, len, 0), 0);
+	pair_run_until(p, p->now + 5000 * MS);
+	pair_expect(p, 0, 1, ROCI_WC_SUCCESS);
+	if (op == ROCI_WR_SEND)
+		pair_expect(p, 1, 7, ROCI_WC_SUCCESS);
+}
+
+/* The first message ever, and one behind others. */
+static void requests_pass(void **state)
+{
+	for (unsigned before = 0; before < 2; before++) {
+		struct pair *p = connected();
+
+		if (before)
+			transfer(p, ROCI_WR_SEND, 100);
+		transfer(p, ROCI_WR_SEND, LEN);
+		assert_int_equal(stats(p, 0)->black_holes, 1);
+		transfer(p, ROCI_WR_RDMA_WRITE, LEN); /* it is known by now */
+		assert_int_equal(stats(p, 0)->black_holes, 1);
+		assert_int_equal(stats(p, 1)->black_holes, 0);
+		pair_free(p);
+	}
+}
+
+static void read_responses_pass(void **state)
+{
+	struct pair *p = connected();
+
+	transfer(p, ROCI_WR_RDMA_READ, LEN);
+	assert_int_equal(stats(p, 0)->black_holes, 0);
+	assert_int_equal(stats(p, 1)->black_holes, 1);
+	pair_free(p);
+}
+
+/* The way changes: long packets have passed before. */
+static void a_path_that_narrows(void **state)
+{
+	struct pair *p = connected();
+
+	wide = true;
+	transfer(p, ROCI_WR_SEND, LEN);
+	wide = false;
+	transfer(p, ROCI_WR_SEND, LEN);
+	assert_int_equal(stats(p, 0)->black_holes, 1);
+	pair_free(p);
+}
+
+/* Packets that are lost by chance are other ones each time. */
+static void loss_is_no_black_hole(void **state)
+{
+	struct pair *p = connected();
+
+	lossy = true;
+	for (unsigned i = 0; i < 500; i++)
+		transfer(p, i % 2 ? ROCI_WR_RDMA_WRITE : ROCI_WR_SEND, 1000);
+	assert_int_equal(stats(p, 0)->black_holes + stats(p, 1)->black_holes, 0);
+	pair_free(p);
+}
+
+/* Nothing passes at all: that is no question of length. */
+static bool nothing(struct pair *p, int from, const struct roci_packet *pkt)
+{
+	return false;
+}
+
+static void a_dead_peer_is_no_black_hole(void **state)
+{
+	struct pair *p = connected();
+
+	p->filter = nothing;
+	assert_int_equal(pair_send(p, 0, ROCI_WR_RDMA_WRITE, 1, 0, LEN, 0), 0);
+	pair_run_until(p, p->now + 60000 * MS);
+	pair_expect(p, 0, 1, ROCI_WC_RETRY_EXC_ERR);
+	assert_int_equal(stats(p, 0)->black_holes, 0);
+	pair_free(p);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(requests_pass),
+		cmocka_unit_test(read_responses_pass),
+		cmocka_unit_test(a_path_that_narrows),
+		cmocka_unit_test(loss_is_no_black_hole),
+		cmocka_unit_test(a_dead_peer_is_no_black_hole),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
