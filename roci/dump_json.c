@@ -110,7 +110,11 @@ static void add_if(json_t *object, const char *name, uint64_t value)
 static void add_roce(json_t *object, const struct capture_event *e)
 {
 	static const char *const icrcs[] = {
-		[CAPTURE_ICRC_UNKNOWN] = "unknown", [CAPTURE_ICRC_RIGHT] = "right", [CAPTURE_ICRC_WRONG] = "wrong"};
+		[CAPTURE_ICRC_UNKNOWN] = "unknown",
+		[CAPTURE_ICRC_RIGHT] = "right",
+		[CAPTURE_ICRC_WRONG] = "wrong",
+		[CAPTURE_ICRC_BEHIND_NAT] = "behind_nat",
+	};
 
 	json_object_set_new(object, "version", number(e->frame->protocol == CAPTURE_ROCE_V1 ? 1 : 2));
 	json_object_set_new(object, "opcode", json_string(e->packet.op->name));

@@ -124,8 +124,10 @@ static void put_response_headers(struct capture_field_out *out, const struct roc
 
 static void put_end(struct capture_field_out *out, const struct capture_event *e)
 {
-	static const char *const icrcs[] = {
-		[CAPTURE_ICRC_UNKNOWN] = NULL, [CAPTURE_ICRC_RIGHT] = "right", [CAPTURE_ICRC_WRONG] = "WRONG"};
+	static const char *const icrcs[] = {[CAPTURE_ICRC_UNKNOWN] = NULL,
+					    [CAPTURE_ICRC_RIGHT] = "right",
+					    [CAPTURE_ICRC_WRONG] = "WRONG",
+					    [CAPTURE_ICRC_BEHIND_NAT] = "right for the addresses behind the NAT"};
 	const struct capture_frame *f = e->frame;
 
 	capture_out_number(out, "payload", "length", e->packet.payload_len, NULL);

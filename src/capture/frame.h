@@ -64,6 +64,7 @@ enum capture_icrc {
 	CAPTURE_ICRC_UNKNOWN, /* the packet is not there as a whole */
 	CAPTURE_ICRC_RIGHT,
 	CAPTURE_ICRC_WRONG,
+	CAPTURE_ICRC_BEHIND_NAT, /* right for addresses that a NAT has replaced: capture/rewritten.h */
 };
 
 /* Computes the ICRC of a RoCE packet from its headers as they are: nothing is assumed of identification or flags. */

@@ -436,7 +436,7 @@ static void take_roce(struct capture_tracker *t, struct capture_event *e)
 		e->icrc = capture_frame_icrc(e->frame);
 		return;
 	}
-	e->icrc = capture_frame_icrc(e->frame);
+	e->icrc = capture_rewritten_icrc(&t->rewritten, e->frame, &e->packet);
 	if (e->packet.op->kind == ROCI_KIND_CNP || e->packet.fecn || e->packet.becn)
 		e->flags |= CAPTURE_CONGESTED;
 	take_packet(t, e);

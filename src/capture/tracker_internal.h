@@ -6,6 +6,7 @@
 #include "capture/cm_story.h"
 #include "capture/conversation.h"
 #include "capture/iwarp.h"
+#include "capture/rewritten.h"
 
 struct capture_tracker {
 	struct capture_talks *talks;
@@ -13,6 +14,7 @@ struct capture_tracker {
 	uint64_t messages; /* numbered so far */
 	struct capture_iwarp iwarp;
 	struct capture_cm_story cm;
+	struct capture_rewritten rewritten;
 	capture_conversation_fn *given_up;
 	void *given_up_context;
 };

@@ -215,10 +215,22 @@ def not_forwarded():
         check(status == 4 and 'forward UDP port 4791' in sender.text(), sender.report())
 
 
+def captured():
+    """At the server, which does not see the addresses that the ICRCs are for. `roci dump` finds them in the request."""
+    with tempfile.TemporaryDirectory(prefix='roci-nat-') as into:
+        path, at = os.path.join(into, 'capture'), ['-a', net.server.address, '-p', str(next_port()), '-C', '20']
+        server = serve(net.server, 'rping', '-s', *at, env={'ROCI_CAPTURE': path})
+        run_pair(server, net.client.start('rping', '-c', *at))
+        lines = [json.loads(line) for line in net.server.call(ROCI, 'dump', '--json', path, plain=True).splitlines()]
+    icrcs = [line['icrc'] for line in lines if line.get('icrc')]
+    check(icrcs.count('behind_nat') > 50 and 'wrong' not in icrcs, str({i: icrcs.count(i) for i in icrcs}))
+
+
 def cases():
     for what, ports in (('keeps', ''), ('changes', RANDOM)):
         yield f'roci send, the NAT {what} the port', with_rules(ports, send)
         yield f'rping, the NAT {what} the port', with_rules(ports, rping)
+    yield 'a capture at the server, the NAT changes the port', with_rules(RANDOM, captured)
     yield 'several processes, the NAT changes the port', with_rules(RANDOM, several)
     yield 'the NAT forgets, and gives another port', with_rules(RANDOM, lambda: moves(lambda _: net.forget()))
     yield 'the NAT gets another address', with_rules('', lambda: moves(another_line))
