@@ -124,11 +124,13 @@ void entries_refuse(struct receiver *r, struct recv_entry *entry, enum mover_sta
 
 void entries_refuse_errno(struct receiver *r, struct recv_entry *entry, int err)
 {
-	if (entries_is_fatal(err))
-		session_fail(&r->s, MOVER_LOCAL_IO, "writing %.*s: %s", (int)entry->info.name_len,
-			     (const char *)entry->info.name, strerrordesc_np(-err));
-	else
+	if (!entries_is_fatal(err)) {
 		entries_refuse(r, entry, MOVER_LOCAL_IO, strerrordesc_np(-err));
+		return;
+	}
+	entry->broken = true;
+	session_fail(&r->s, MOVER_LOCAL_IO, "writing %.*s: %s", (int)entry->info.name_len,
+		     (const char *)entry->info.name, strerrordesc_np(-err));
 }
 
 void entries_given_up(struct receiver *r, struct recv_entry *entry, const char *why)
@@ -143,7 +145,7 @@ void entries_given_up(struct receiver *r, struct recv_entry *entry, const char *
 
 void entries_advance(struct receiver *r, struct recv_entry *entry)
 {
-	if (entry->writing || !entry->last)
+	if (entry->writing || !entry->last || entry->broken)
 		return;
 	if (entry->state == RECV_ENTRY_REFUSED) {
 		drop_file(entry);

@@ -29,6 +29,7 @@ struct recv_entry {
 	bool holes;
 	bool last;    /* its last segment has come */
 	bool settled; /* the sender knows the result */
+	bool broken;  /* a write failed in a way that ended the session: it gets no name, and its chunks are kept */
 	uint64_t next_chunk;
 	unsigned writing;          /* writes under way */
 	struct mover_digest whole; /* of the chunks so far */

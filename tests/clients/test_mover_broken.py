@@ -174,11 +174,11 @@ def refused():
     check(sorted(os.listdir(folder)) == ['odd link', 'size 1'], os.listdir(folder))
 
 
-def disk_full():
+def disk_full(size):
     """The receiver's disk is full. Both sides report it, no wrong file remains, and the receiver continues to serve. When
     there is space again, the transfer resumes."""
     folder = fresh('there')
-    mount = ['unshare', '-m', 'sh', '-c', f'mount -t tmpfs -o size=12m tmpfs {folder} && exec "$@"', 'sh']
+    mount = ['unshare', '-m', 'sh', '-c', f'mount -t tmpfs -o size={size} tmpfs {folder} && exec "$@"', 'sh']
     with Receiver(here, folder, '--keep-ticket', argv_prefix=mount) as recv:
         inside = f'/proc/{recv.process.pid}/root{folder}'
         large = os.path.join(it(), 'large')
@@ -432,7 +432,8 @@ cases = [(f'{who} killed, {mode}{more}', kills(who, mode, count, more)) for who 
          for mode in ('write', 'read', 'send') for more, count in (('', KILLS), (', more', MORE_KILLS))]
 cases += [(f'{who} stopped', lambda who=who: stopped(who)) for who in ('sender', 'receiver')]
 cases += [(f'nobody reads, {who} stopped', lambda who=who: nobody_reads(who)) for who in ('sender', 'receiver')]
-cases += [('refused', refused), ('dry run', dry_run), ('disk full', disk_full), ('cable cut', cable_cut),
+cases += [('refused', refused), ('dry run', dry_run), ('disk full', lambda: disk_full('12m')),
+          ('disk full at the end', lambda: disk_full('24m')), ('cable cut', cable_cut),
           ('frozen sender', frozen_sender), ('many senders', many_senders), ('one after the other', one_after_the_other),
           ('few descriptors', few_descriptors), ('--checksum and --compare', compared),
           ('another ticket', another_ticket), ('another file of that size', another_file_of_that_size), ('no more than --max-sessions', at_most_so_many), ('wrong ticket', wrong_ticket),
