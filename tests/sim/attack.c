@@ -14,6 +14,7 @@
 #include "engine/cnp.h"
 #include "engine/qp.h"
 #include "sim.h"
+#include "wire/nat.h"
 
 #define SECRET  24   /* bits of a QPN, and of a PSN */
 #define PORTS   16   /* bits of a port */
@@ -36,6 +37,8 @@ static const struct {
 	{"READ response", ROCI_OP_READ_RESPONSE_ONLY, ROCI_AETH_ACK | ROCI_AETH_UNLIMITED_CREDITS, true},
 	{"ACK or NAK in the middle", ROCI_OP_ACKNOWLEDGE, ROCI_AETH_ACK, true},
 	{"CNP", ROCI_OPCODE_CNP, 0, true},
+	{"HELLO", ROCI_OPCODE_HELLO, 0, false},
+	{"CHALLENGE", ROCI_OPCODE_CHALLENGE, 0, false},
 };
 
 /* ---- one try ---- */
@@ -46,7 +49,8 @@ struct state {
 	uint32_t epsn, una, acked, next, early, early_answers;
 	uint64_t cnps, refusals;
 	uint16_t port;
-	bool shown, fatal, waiting;
+	bool shown, fatal, waiting, nat;
+	uint8_t peer[16];
 };
 
 static struct state look(const struct roci_qp *qp)
@@ -69,6 +73,8 @@ static struct state look(const struct roci_qp *qp)
 	s.shown = qp->peer.shown;
 	s.fatal = r->fatal_nak.pending;
 	s.waiting = r->rnr.waiting;
+	s.nat = qp->nat;
+	memcpy(s.peer, qp->attr.av.dgid, 16);
 	return s;
 }
 
@@ -80,10 +86,28 @@ static uint32_t psn_at(struct rng *r, uint32_t right, unsigned distance)
 	return (rng_once_in(r, 2) ? right + away : right - away) & ROCI_PSN_MASK;
 }
 
+/* What is said about a NAT where there is none: the token is a guess. Returns the length. */
+static uint32_t fill_nat(struct rng *r, enum sim_forgery kind, const struct roci_rx *rx, uint8_t *payload)
+{
+	uint64_t token = (uint64_t)rng_below(r, UINT32_MAX) << 32 | rng_below(r, UINT32_MAX);
+	struct roci_hello hello = {.token = token, .cookie = token};
+	struct roci_challenge challenge = {.token = token, .cookie = token, .seen_port = rx->src_port};
+
+	if (kind == SIM_FORGE_CHALLENGE) {
+		memcpy(challenge.seen, rx->dgid, 16);
+		roci_challenge_build(&challenge, payload);
+		return ROCI_CHALLENGE_BYTES;
+	}
+	memcpy(hello.src, rx->sgid, 16);
+	memcpy(hello.dst, rx->dgid, 16);
+	roci_hello_build(&hello, payload);
+	return ROCI_HELLO_BYTES;
+}
+
 static struct roci_rx packet(struct sim *sim, const struct roci_rx *like, struct roci_qp *qp, enum sim_forgery kind,
 			     unsigned distance)
 {
-	static uint8_t payload[ROCI_CNP_BYTES];
+	static uint8_t payload[ROCI_HELLO_BYTES]; /* the longest */
 	const struct roci_send_window *w = &qp->req.window;
 	struct rng *r = &sim->attacker;
 	struct roci_rx rx = *like;
@@ -109,6 +133,8 @@ static struct roci_rx packet(struct sim *sim, const struct roci_rx *like, struct
 		roci_cnp_build(&cnp, payload);
 		rx.pkt.payload_len = ROCI_CNP_BYTES;
 	}
+	if (kind == SIM_FORGE_HELLO || kind == SIM_FORGE_CHALLENGE)
+		rx.pkt.payload_len = fill_nat(r, kind, &rx, payload);
 	return rx;
 }
 
@@ -167,7 +193,10 @@ void sim_attack(struct sim *sim, struct sim_host *host, const struct roci_rx *be
 		rx.src_port = to->qp->peer.port;
 	tries = &sim->stats.tries[kind][knowledge][distance];
 	before = look(to->qp);
-	roci_engine_rx(host->engine, sim_host_now(host), &rx);
+	if (kind == SIM_FORGE_HELLO)
+		roci_engine_rx_hello(host->engine, sim_host_now(host), &rx);
+	else
+		roci_engine_rx(host->engine, sim_host_now(host), &rx);
 	after = look(to->qp);
 	tries->count++;
 	if (!memcmp(&before, &after, sizeof(before)))

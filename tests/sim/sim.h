@@ -373,6 +373,8 @@ enum sim_forgery {
 	SIM_FORGE_READ_RESPONSE,
 	SIM_FORGE_MIDDLE, /* of all packets that are outstanding */
 	SIM_FORGE_CNP,
+	SIM_FORGE_HELLO, /* wire/nat.h */
+	SIM_FORGE_CHALLENGE,
 	SIM_FORGERIES
 };
 #define SIM_KNOWLEDGES 3
