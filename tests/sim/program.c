@@ -262,6 +262,10 @@ static void size_cqs(struct sim *sim)
 		spoil_cq(sim, &sim->hosts[0].cqs[0]);
 }
 
+/* A timeout may be that long, whatever the QP's attribute is: the first round trip that was measured may be one of a
+ * packet that was lost many times (src/engine/ack_timer.c). */
+#define FAR_MOST_NS (3200 * MS)
+
 /* A program may make no progress for as long as its slowest QP needs to give up, once for each packet of a message. */
 static void set_patience(struct sim *sim)
 {
@@ -269,7 +273,8 @@ static void set_patience(struct sim *sim)
 
 	for (unsigned i = 0; i < sim->num_qps; i++) {
 		const struct sim_qp *qp = &sim->qps[i];
-		uint64_t give_up = (qp->retry_cnt + 2) * (4 * 4096ull << qp->timeout);
+		uint64_t timeout_ns = 4 * 4096ull << qp->timeout;
+		uint64_t give_up = (qp->retry_cnt + 2) * (timeout_ns < FAR_MOST_NS ? FAR_MOST_NS : timeout_ns);
 
 		patience += (give_up + 1000 * MS) * (qp->max_len / qp->mtu + 8) / 4;
 	}

@@ -250,15 +250,18 @@ static void post_earlier(struct sim *sim, struct sim_qp *qp)
 	uint32_t most = local->len < remote->len ? local->len : remote->len;
 	struct roci_sge sge = {sim_mr_addr(local, local->off), (uint32_t)rng_range(&sim->more, 1, most), local->key};
 	struct roci_send_wr send = {.wr_id = 1ull << 61,
+				    .flags = ROCI_SEND_SIGNALED,
 				    .sges = &sge,
 				    .num_sge = 1,
 				    .rkey = remote->key,
 				    .remote_addr = sim_mr_addr(remote, remote->off)};
 	static const enum roci_wr_opcode opcodes[] = {ROCI_WR_RDMA_READ, ROCI_WR_RDMA_WRITE, ROCI_WR_SEND,
 						      ROCI_WR_RDMA_WRITE_WITH_IMM};
+	const unsigned count = sizeof(opcodes) / sizeof(*opcodes);
+	unsigned first = rng_below(&sim->more, count);
 
-	for (unsigned i = 0; i < sizeof(opcodes) / sizeof(*opcodes) && i < qp->cap.max_send_wr; i++) {
-		send.opcode = opcodes[i];
+	for (unsigned i = 0; i < count && i < qp->cap.max_send_wr; i++) {
+		send.opcode = opcodes[(first + i) % count];
 		sim_check(sim, !roci_qp_post_send(qp->qp, &send), "posting in an earlier life");
 	}
 }
