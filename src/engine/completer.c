@@ -4,6 +4,7 @@
 #include <assert.h>
 #include <errno.h>
 
+#include "engine/far_read.h"
 #include "engine/rc.h"
 #include "engine/requester.h"
 #include "engine/sgl.h"
@@ -27,6 +28,8 @@ static struct roci_swqe *oldest(struct roci_qp *qp)
 /* Moves una to packet `into` of *w, the oldest request; completes it at its end. */
 static void advance(struct roci_qp *qp, struct roci_swqe *w, uint32_t into)
 {
+	if (qp->req.far_read && w->opcode == ROCI_WR_RDMA_READ)
+		roci_far_read_advance(qp, w, (uint32_t)roci_psn_diff(qp->req.window.una, w->first_psn), into);
 	if (into == w->packets)
 		w->done = true;
 	if (!roci_swqe_needs_response(w))
@@ -55,6 +58,13 @@ static void acknowledge(struct roci_qp *qp, uint32_t limit)
 {
 	roci_send_window_acknowledge(&qp->req.window, limit);
 	retire_acked(qp);
+}
+
+/* The peer has answered it, or said that it has, but it did not come. */
+static void response_is_missing(struct roci_qp *qp)
+{
+	if (!roci_far_read_missing(qp, false))
+		roci_rc_loss(qp);
 }
 
 /* ---- ACK, NAK ---- */
@@ -91,7 +101,7 @@ static bool nak_applies(struct roci_qp *qp, uint32_t psn)
 		return false;
 	if (qp->req.window.una == psn)
 		return true;
-	roci_rc_loss(qp); /* a response from before the NAK is missing */
+	response_is_missing(qp);
 	return false;
 }
 
@@ -150,7 +160,7 @@ static void on_ack(struct roci_qp *qp, const struct roci_packet *p)
 	case ROCI_AETH_ACK:
 		acknowledge(qp, limit);
 		if (oldest(qp) && roci_psn_diff(limit, qp->req.window.una) > 0)
-			roci_rc_loss(qp);
+			response_is_missing(qp);
 		break;
 	case ROCI_AETH_RNR_NAK: on_rnr(qp, p->psn, value); break;
 	case ROCI_AETH_NAK: on_nak(qp, p->psn, value); break;
@@ -173,7 +183,7 @@ static struct roci_swqe *match_response(struct roci_qp *qp, const struct roci_rx
 		return NULL;
 	if (qp->req.window.una != psn) {
 		roci_reorder_keep(&qp->e->reorder, &qp->req.early, rx, qp->req.window.una, ROCI_REORDER_WINDOW);
-		roci_rc_loss(qp);
+		response_is_missing(qp);
 		return NULL;
 	}
 	if (!roci_swqe_needs_response(w)) {
@@ -183,37 +193,51 @@ static struct roci_swqe *match_response(struct roci_qp *qp, const struct roci_rx
 	return w;
 }
 
+/* Payload bytes that the response to packet `into` of *w has. */
+static uint32_t expected_bytes(const struct roci_qp *qp, const struct roci_swqe *w, uint32_t into)
+{
+	uint64_t left = w->length - (uint64_t)into * qp->mtu;
+
+	if (!roci_swqe_fetches(w))
+		return 0; /* IBTA A19: an empty READ response */
+	return w->opcode != ROCI_WR_RDMA_READ ? UINT32_MAX : left < qp->mtu ? (uint32_t)left : qp->mtu;
+}
+
+static int place_response(struct roci_qp *qp, const struct roci_rx *rx, const struct roci_swqe *w, uint32_t into)
+{
+	struct roci_sgl sgl = {w->sges, w->num_sge};
+	uint64_t offset = (uint64_t)into * qp->mtu;
+
+	return rx->pkt.payload_len ? roci_sgl_place(qp->e, qp->pd, &sgl, offset, &rx->pkt, into + 1 == w->packets) : 0;
+}
+
+/* The response to packet `into` of *w, the oldest request, which is the next one. True where it was placed. */
+static bool take_response(struct roci_qp *qp, const struct roci_rx *rx, struct roci_swqe *w, uint32_t into)
+{
+	uint32_t expected = expected_bytes(qp, w, into);
+	int err;
+
+	if (rx->pkt.payload_len != expected) {
+		ROCI_WHY("a READ response has %u bytes, expected were %u", rx->pkt.payload_len, expected);
+		roci_requester_fail(qp, ROCI_WC_BAD_RESP_ERR);
+		return false;
+	}
+	err = place_response(qp, rx, w, into);
+	if (err && err != -EAGAIN) /* else it is lost */
+		roci_requester_fail(qp, ROCI_WC_LOC_PROT_ERR);
+	return !err;
+}
+
 static void on_read_response(struct roci_qp *qp, const struct roci_rx *rx)
 {
 	struct roci_swqe *w = match_response(qp, rx);
-	struct roci_sgl sgl;
-	uint64_t offset;
-	uint32_t into, expected;
-	int err;
+	uint32_t into;
 
 	if (!w)
 		return;
 	into = (uint32_t)roci_psn_diff(rx->pkt.psn, w->first_psn);
-	offset = (uint64_t)into * qp->mtu;
-	expected = (uint32_t)(w->length - offset < qp->mtu ? w->length - offset : qp->mtu);
-	if (!roci_swqe_fetches(w))
-		expected = 0; /* IBTA A19: an empty READ response */
-	else if (w->opcode != ROCI_WR_RDMA_READ)
-		expected = UINT32_MAX;
-	if (rx->pkt.payload_len != expected) {
-		ROCI_WHY("a READ response has %u bytes, expected were %u", rx->pkt.payload_len, expected);
-		roci_requester_fail(qp, ROCI_WC_BAD_RESP_ERR);
-		return;
-	}
-	sgl = (struct roci_sgl){w->sges, w->num_sge};
-	err = expected ? roci_sgl_place(qp->e, qp->pd, &sgl, offset, &rx->pkt, into + 1 == w->packets) : 0;
-	if (err == -EAGAIN)
-		return; /* lost */
-	if (err) {
-		roci_requester_fail(qp, ROCI_WC_LOC_PROT_ERR);
-		return;
-	}
-	advance(qp, w, into + 1);
+	if (take_response(qp, rx, w, into))
+		advance(qp, w, into + 1);
 }
 
 static void on_atomic_ack(struct roci_qp *qp, const struct roci_rx *rx)
@@ -234,6 +258,37 @@ static void on_atomic_ack(struct roci_qp *qp, const struct roci_rx *rx)
 		return;
 	}
 	advance(qp, w, 1);
+}
+
+/* A response to a READ over a far path (far_read.h). */
+static void on_next_far_response(struct roci_qp *qp, const struct roci_rx *rx)
+{
+	struct roci_swqe *w = match_response(qp, rx);
+	uint32_t into;
+
+	if (!w)
+		return;
+	into = (uint32_t)roci_psn_diff(rx->pkt.psn, w->first_psn);
+	if (!take_response(qp, rx, w, into))
+		return;
+	roci_far_read_came(qp, w, rx->pkt.psn, into, false);
+	advance(qp, w, into + 1);
+}
+
+/* What cannot be placed now is asked for again, and fails in its turn. */
+static void on_early_far_response(struct roci_qp *qp, const struct roci_rx *rx, const struct roci_swqe *w)
+{
+	uint32_t into = (uint32_t)roci_psn_diff(rx->pkt.psn, w->first_psn);
+
+	if (rx->pkt.payload_len != expected_bytes(qp, w, into)) {
+		qp->e->stats->rx_malformed++;
+		return;
+	}
+	if (!place_response(qp, rx, w, into)) {
+		roci_far_read_came(qp, w, rx->pkt.psn, into, true);
+		acknowledge(qp, rx->pkt.psn);
+		roci_rc_restart_timer(qp);
+	}
 }
 
 static void handle(struct roci_qp *qp, const struct roci_rx *rx)
@@ -258,6 +313,21 @@ static void handle_early(struct roci_qp *qp)
 	}
 }
 
+/* The same of READs over a far path, which were placed at once. */
+static void pass_early(struct roci_qp *qp)
+{
+	struct roci_swqe *w;
+
+	while (qp->req.far_read && qp->req.far_read->board.have && (w = oldest(qp)) && w->opcode == ROCI_WR_RDMA_READ) {
+		uint32_t into = (uint32_t)roci_psn_diff(qp->req.window.una, w->first_psn);
+		uint32_t run = roci_far_read_run(qp, w, into);
+
+		if (!run)
+			return;
+		advance(qp, w, into + run);
+	}
+}
+
 /* Acknowledgements, responses and a NAK may have waited for the response that has come. */
 static void catch_up(struct roci_qp *qp)
 {
@@ -268,6 +338,7 @@ static void catch_up(struct roci_qp *qp)
 		una = r->window.una;
 		retire_acked(qp);
 		handle_early(qp);
+		pass_early(qp);
 	} while (r->window.una != una);
 	if (r->fatal_nak.pending && una == r->fatal_nak.psn && oldest(qp))
 		fail_by_nak(qp, r->fatal_nak.code);
@@ -277,7 +348,7 @@ void roci_completer_acknowledge(struct roci_qp *qp, uint32_t limit)
 {
 	acknowledge(qp, limit);
 	if (oldest(qp) && roci_psn_diff(limit, qp->req.window.una) > 0)
-		roci_rc_loss(qp); /* a response is missing */
+		response_is_missing(qp);
 	catch_up(qp);
 }
 
@@ -326,6 +397,7 @@ static bool is_believed(struct roci_qp *qp, uint32_t psn)
 void roci_completer_rx(struct roci_qp *qp, const struct roci_rx *rx)
 {
 	const struct roci_send_window *w = &qp->req.window;
+	struct roci_swqe *request;
 	uint32_t una = w->una;
 
 	if (qp->state != ROCI_QPS_RTS && qp->state != ROCI_QPS_SQD) {
@@ -333,13 +405,22 @@ void roci_completer_rx(struct roci_qp *qp, const struct roci_rx *rx)
 		return;
 	}
 	if (!is_outstanding(w, rx->pkt.psn)) {
+		if (rx->pkt.op->kind == ROCI_KIND_READ_RESPONSE)
+			roci_far_read_late(qp);
 		if (!roci_rc_probe_answered(qp, &rx->pkt))
 			qp->e->stats->rx_duplicate++;
 		return;
 	}
-	if (!is_believed(qp, rx->pkt.psn))
-		return;
-	handle(qp, rx);
+	switch (roci_far_read_judge(qp, rx, &request)) {
+	case ROCI_FAR_RESPONSE_NONE:
+		if (!is_believed(qp, rx->pkt.psn))
+			return;
+		handle(qp, rx);
+		break;
+	case ROCI_FAR_RESPONSE_DROP: return;
+	case ROCI_FAR_RESPONSE_NEXT: on_next_far_response(qp, rx); break;
+	case ROCI_FAR_RESPONSE_EARLY: on_early_far_response(qp, rx, request); break;
+	}
 	catch_up(qp);
 	if (qp->state == ROCI_QPS_ERR)
 		return;

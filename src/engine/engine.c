@@ -107,6 +107,10 @@ static void notice_congestion(struct roci_qp *qp, const struct roci_rx *rx)
 	if (!marked || qp->type == ROCI_QPT_UD || now - qp->resp.cnp_at < CNP_INTERVAL_NS)
 		return;
 	qp->resp.cnp_at = now;
+	if (rx->pkt.op->kind == ROCI_KIND_READ_RESPONSE && qp->req.far_read) {
+		roci_path_marked(qp->req.far_read->path, now); /* this side asks too fast */
+		return;
+	}
 	qp->resp.cnp_due = true;
 	qp->resp.cnp = rx->pkt.op->response ? (struct roci_cnp){ROCI_CNP_RESPONSE, rx->pkt.psn, qp->attr.sq_psn}
 					    : (struct roci_cnp){ROCI_CNP_REQUEST, rx->pkt.psn, qp->attr.rq_psn};

@@ -7,7 +7,8 @@
 static uint64_t bytes_of(const struct roci_qp *qp, uint32_t packets)
 {
 	const struct roci_send_window *w = &qp->req.window;
-	uint32_t all = roci_send_window_packets(w);
+	uint32_t all =
+		roci_send_window_packets(w) - roci_far_read_packets(qp->req.far_read); /* these count elsewhere */
 
 	return packets < all ? roci_send_window_bytes(w) * packets / all : roci_send_window_bytes(w);
 }
@@ -53,20 +54,20 @@ void roci_flight_resent(struct roci_qp *qp, uint64_t bytes)
 		roci_path_sent(qp->path, qp->e->now, bytes, &unused);
 }
 
-/* In the order in which they began to wait. */
-static void wake_blocked(struct roci_path *path)
+void roci_flight_wake(struct roci_path *path)
 {
 	while (!roci_list_empty(&path->blocked)) {
-		struct roci_qp *qp = roci_container_of(path->blocked.next, struct roci_qp, blocked);
+		struct roci_list *l = path->blocked.next;
 
-		roci_list_remove(&qp->blocked);
-		roci_qp_make_ready(qp);
+		roci_list_remove(l);
+		roci_qp_make_ready(path->inbound ? roci_container_of(l, struct roci_far_read, blocked)->qp
+						 : roci_container_of(l, struct roci_qp, blocked));
 	}
 }
 
 void roci_flight_expire(struct roci_timer *timer)
 {
-	wake_blocked(roci_container_of(timer, struct roci_path, timer));
+	roci_flight_wake(roci_container_of(timer, struct roci_path, timer));
 }
 
 /* The entry of a packet that is acknowledged now for the first time, unless it was judged before: then it may have been
@@ -84,7 +85,7 @@ static void acked(struct roci_qp *qp, uint64_t bytes, const struct roci_sent *se
 	count_flight(qp);
 	roci_path_acked(qp->path, qp->e->now, bytes, sent && !sent->again ? sent : NULL);
 	if (!qp->path->pace.waiting || !qp->path->far)
-		wake_blocked(qp->path);
+		roci_flight_wake(qp->path);
 }
 
 static void far_acked(struct roci_qp *qp, uint32_t packets, uint64_t bytes)
@@ -95,7 +96,8 @@ static void far_acked(struct roci_qp *qp, uint32_t packets, uint64_t bytes)
 	const struct roci_sent *sent = roci_scoreboard_has(b, newest) ? NULL : sent_once(qp, newest);
 
 	known = roci_scoreboard_advance(b, r->window.una);
-	acked(qp, known < packets ? bytes - bytes * known / packets : 0, sent);
+	if (bytes) /* else it was a READ, which says nothing about this direction */
+		acked(qp, known < packets ? bytes - bytes * known / packets : 0, sent);
 	roci_sent_log_advance(&r->log, r->window.una);
 }
 
@@ -124,7 +126,7 @@ void roci_flight_release(struct roci_qp *qp)
 	if (!qp->path)
 		return;
 	count_flight(qp);
-	wake_blocked(qp->path);
+	roci_flight_wake(qp->path);
 }
 
 void roci_flight_forget(struct roci_qp *qp)

@@ -22,6 +22,8 @@ void roci_flight_acked(struct roci_qp *qp, uint32_t packets, uint64_t bytes);
 void roci_flight_release(struct roci_qp *qp);
 /* Nothing that is in flight will be acknowledged. */
 void roci_flight_forget(struct roci_qp *qp);
+/* The QPs that wait for room on the path try again, in the order in which they began to wait. */
+void roci_flight_wake(struct roci_path *path);
 /* The path's timer: the next burst may go. */
 void roci_flight_expire(struct roci_timer *timer);
 /* Whether `bytes` more may go now. If not, the QP waits for room, or for the next burst. A QP may always have one

@@ -21,13 +21,13 @@
 #define PACE_IDLE_NS     100000000u /* after which the bucket is full, whatever the rate */
 #define PACE_BURST       (256u << 10)
 
-struct roci_path *roci_path_get(struct roci_engine *e, const uint8_t sgid[16], const uint8_t dgid[16])
+static struct roci_path *get(struct roci_engine *e, const uint8_t sgid[16], const uint8_t dgid[16], bool inbound)
 {
 	struct roci_path *p;
 
 	for (struct roci_list *l = e->paths.next; l != &e->paths; l = l->next) {
 		p = roci_container_of(l, struct roci_path, all);
-		if (!memcmp(p->sgid, sgid, 16) && !memcmp(p->dgid, dgid, 16)) {
+		if (!memcmp(p->sgid, sgid, 16) && !memcmp(p->dgid, dgid, 16) && p->inbound == inbound) {
 			p->users++;
 			return p;
 		}
@@ -37,6 +37,7 @@ struct roci_path *roci_path_get(struct roci_engine *e, const uint8_t sgid[16], c
 		return NULL;
 	memcpy(p->sgid, sgid, 16);
 	memcpy(p->dgid, dgid, 16);
+	p->inbound = inbound;
 	p->users = 1;
 	p->cwnd = CWND_FIRST;
 	p->ssthresh = CWND_MAX;
@@ -48,6 +49,11 @@ struct roci_path *roci_path_get(struct roci_engine *e, const uint8_t sgid[16], c
 	roci_list_init(&p->blocked);
 	roci_list_append(&e->paths, &p->all);
 	return p;
+}
+
+struct roci_path *roci_path_get(struct roci_engine *e, const uint8_t sgid[16], const uint8_t dgid[16])
+{
+	return get(e, sgid, dgid, false);
 }
 
 struct roci_path *roci_path_get_local(struct roci_engine *e, uint16_t local)
@@ -97,6 +103,20 @@ void roci_path_agree(struct roci_path *p, uint64_t now)
 	p->agreed = true;
 	if (!p->far && roci_path_may_be_far(p))
 		go_far(p, now, p->base_rtt);
+}
+
+struct roci_path *roci_path_get_inbound(struct roci_engine *e, const struct roci_path *out)
+{
+	struct roci_path *p = get(e, out->sgid, out->dgid, true);
+
+	if (!p || p->agreed)
+		return p;
+	p->srtt = out->srtt;
+	p->latest_rtt = out->latest_rtt;
+	p->base_rtt = out->base_rtt;
+	p->base_rtt_at = out->base_rtt_at;
+	roci_path_agree(p, e->now);
+	return p;
 }
 
 static void measured(struct roci_path *p, uint64_t now, uint64_t rtt_ns)
@@ -215,12 +235,13 @@ static void far_acked(struct roci_path *p, uint64_t now, uint64_t bytes, const s
 
 		rs.prior_delivered = s->delivered;
 		rs.rate = rate_since(p, now, s);
-		rs.rtt_ns = now - s->sent_at;
+		rs.rtt_ns = sent->again ? 0 : now - s->sent_at; /* Karn's algorithm */
 		rs.tx_flight = s->flight;
 		rs.lost = p->lost - s->lost;
 		rs.app_limited = s->app_limited;
 		p->first_sent_at = s->sent_at;
-		measured(p, now, rs.rtt_ns);
+		if (!sent->again)
+			measured(p, now, rs.rtt_ns);
 		if (!p->far)
 			return;
 	} else {

@@ -35,8 +35,9 @@
 
 struct roci_path {
 	struct roci_list all;     /* in e->paths */
-	struct roci_list blocked; /* QPs that wait for window, by qp->blocked */
+	struct roci_list blocked; /* QPs that wait for window, by qp->blocked; inbound: by far_read->blocked */
 	uint8_t sgid[16], dgid[16];
+	bool inbound; /* of what comes: READ responses, which this side asks for (far_read.h) */
 	unsigned users;
 	bool fixed; /* the window is as large as the link's ring: nothing changes it */
 
@@ -74,6 +75,8 @@ struct roci_path {
 struct roci_engine;
 /* The path between two GIDs, shared by its users. NULL when out of memory. */
 struct roci_path *roci_path_get(struct roci_engine *e, const uint8_t sgid[16], const uint8_t dgid[16]);
+/* Likewise the path of what comes from there, for QPs on the path *out. It begins as a far one that is like *out. */
+struct roci_path *roci_path_get_inbound(struct roci_engine *e, const struct roci_path *out);
 /* Likewise the path to a process of this host (roci_av.local). */
 struct roci_path *roci_path_get_local(struct roci_engine *e, uint16_t local);
 void roci_path_put(struct roci_path *path);
@@ -108,7 +111,7 @@ void roci_path_sent(struct roci_path *p, uint64_t now, uint64_t bytes, struct ro
 /* There is nothing to send, though there is room. */
 void roci_path_idle(struct roci_path *p);
 /* `bytes` were acknowledged. Near: p->flight still counts them. Far: it does not; *sent is the newest packet among
- * them that was sent once, or NULL. */
+ * them, or NULL. */
 void roci_path_acked(struct roci_path *p, uint64_t now, uint64_t bytes, const struct roci_sent *sent);
 /* A round trip was measured, on a path that is not known to be far. */
 void roci_path_rtt(struct roci_path *p, uint64_t now, uint64_t rtt_ns);

@@ -16,8 +16,8 @@
 #include "engine/trace.h"
 #include "engine/why.h"
 
-/* timer, resp_timer, loss_timer, alive.timer, nat's, its path's, and one more while the path changes */
-#define TIMERS_PER_QP 7
+/* timer, resp_timer, loss_timer, far_read.timer, alive.timer, nat's, its paths', and one more while the path changes */
+#define TIMERS_PER_QP 9
 
 static const struct roci_service *service_of(enum roci_qp_type type)
 {
@@ -137,6 +137,7 @@ err_qp:
 static void quiesce(struct roci_qp *qp)
 {
 	roci_flight_forget(qp);
+	roci_far_read_stop(qp);
 	roci_timer_set(&qp->e->timers, &qp->timer, ROCI_TIMER_OFF);
 	roci_timer_set(&qp->e->timers, &qp->resp_timer, ROCI_TIMER_OFF);
 	roci_timer_set(&qp->e->timers, &qp->loss_timer, ROCI_TIMER_OFF);
@@ -156,6 +157,7 @@ void roci_qp_reset(struct roci_qp *qp)
 	roci_qp_published(qp);
 	roci_qp_take_back(qp);
 	quiesce(qp);
+	roci_far_read_end(qp);
 	if (qp->path)
 		roci_path_put(qp->path);
 	qp->path = NULL;

@@ -12,6 +12,7 @@
 #include "engine/cnp.h"
 #include "engine/event.h"
 #include "engine/far_answer.h"
+#include "engine/far_read.h"
 #include "engine/flush_icrc.h"
 #include "engine/internal.h"
 #include "engine/keepalive.h"
@@ -42,6 +43,7 @@ struct roci_requester {
 	struct roci_outstanding outstanding;
 	struct roci_recovery recovery;
 	struct roci_selective selective;
+	struct roci_far_read *far_read; /* owned; NULL: off */
 	struct roci_ack_timer ack_timer;
 	struct roci_far_answer far;
 	struct roci_rnr_wait rnr;

@@ -202,6 +202,7 @@ static int change_path(struct roci_qp *qp, const struct roci_qp_attr *a)
 	if (!path)
 		return -ENOMEM;
 	roci_flight_forget(qp); /* of UC: nobody will acknowledge it */
+	roci_far_read_end(qp);
 	roci_path_put(qp->path);
 	if (path != qp->path)
 		qp->peer = (struct roci_peer_port){0};

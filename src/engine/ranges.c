@@ -12,6 +12,7 @@ void roci_offer_build(const struct roci_offer *o, uint8_t payload[ROCI_OFFER_BYT
 	memset(payload, 0, ROCI_OFFER_BYTES);
 	payload[0] = VERSION;
 	roci_put_be24(payload + 1, o->first_psn);
+	payload[4] = o->flags;
 	roci_put_be64(payload + 8, o->secret);
 }
 
@@ -20,6 +21,7 @@ bool roci_offer_parse(const uint8_t *payload, uint32_t len, struct roci_offer *o
 	if (len != ROCI_OFFER_BYTES || payload[0] != VERSION)
 		return false;
 	o->first_psn = roci_get_be24(payload + 1);
+	o->flags = payload[4];
 	o->secret = roci_get_be64(payload + 8);
 	return true;
 }
@@ -33,7 +35,8 @@ uint32_t roci_ranges_build(const struct roci_ranges *r, uint8_t payload[ROCI_RAN
 	roci_put_be16(payload + 2, r->duplicates);
 	roci_put_be64(payload + 4, r->secret);
 	roci_put_be32(payload + 12, r->room);
-	roci_put_be32(payload + 16, 0);
+	roci_put_be16(payload + 16, r->reads);
+	roci_put_be16(payload + 18, 0);
 	for (unsigned s = 0; s < ROCI_RANGES_SEGMENTS; s++) {
 		const struct roci_ranges_segment *x = &r->segments[s];
 
@@ -63,6 +66,7 @@ bool roci_ranges_parse(const uint8_t *payload, uint32_t len, struct roci_ranges 
 	r->duplicates = roci_get_be16(payload + 2);
 	r->secret = roci_get_be64(payload + 4);
 	r->room = roci_get_be32(payload + 12);
+	r->reads = roci_get_be16(payload + 16);
 	for (unsigned s = 0; s < ROCI_RANGES_SEGMENTS; s++) {
 		struct roci_ranges_segment *x = &r->segments[s];
 

@@ -5,12 +5,13 @@
  * 9.6.1.1.2), and then everything is as the standard has it. No connection manager is needed to agree.
  *
  * OFFER, from a requester: I understand RANGES, and this is a secret of mine. 16 bytes: version 1, the first PSN of its
- * requests 3, zeros 4, the secret 8. Its PSN is the last one that was acknowledged. Together with the UDP port these
- * prove that the peer sent it.
+ * requests 3, flags 1, zeros 3, the secret 8. Its PSN is the last one that was acknowledged. Together with the UDP port
+ * these prove that the peer sent it.
  *
  * RANGES, from a responder that was offered: what has arrived. 20 bytes and more: version 1, flags 1, duplicates that
- * have come so far 2, the secret 8, how many packets beyond its PSN it can keep 4, zeros 4; then segments: the PSN of
- * the first packet (3, a multiple of 32), count of words 1, and words of 32 bits, whose lowest bit is the first packet.
+ * have come so far 2, the secret 8, how many packets beyond its PSN it can keep 4, how many READ requests may be
+ * outstanding 2 (far_read.h; 0: as many as max_rd_atomic says), zeros 2; then segments: the PSN of the first packet (3,
+ * a multiple of 32), count of words 1, and words of 32 bits, whose lowest bit is the first packet.
  * Its PSN is the last one that was executed, as in an acknowledgement. A set bit says that the packet is kept. A
  * responder may drop what it has kept, so only the PSN completes requests.
  *
@@ -30,6 +31,8 @@
 #define ROCI_RANGES_WORDS     32 /* of a segment: 1,024 packets */
 #define ROCI_RANGES_MAX_BYTES (ROCI_RANGES_HEAD + ROCI_RANGES_SEGMENTS * (4 + 4 * ROCI_RANGES_WORDS))
 
+#define ROCI_OFFER_READS 1 /* flag: the requester READs, see far_read.h */
+
 #define ROCI_RANGES_ANSWERS 1 /* flag: a duplicate has come since the last one, which may have been a probe */
 
 struct roci_ranges_segment {
@@ -43,11 +46,13 @@ struct roci_ranges {
 	uint16_t duplicates;
 	uint64_t secret;
 	uint32_t room;
+	uint16_t reads;
 	struct roci_ranges_segment segments[ROCI_RANGES_SEGMENTS];
 };
 
 struct roci_offer {
 	uint32_t first_psn;
+	uint8_t flags;
 	uint64_t secret;
 };
 

@@ -3,6 +3,7 @@
 #include "engine/why.h"
 
 #include "engine/completer.h"
+#include "engine/far_read.h"
 #include "engine/flight.h"
 #include "engine/requester.h"
 #include "engine/responder.h"
@@ -16,17 +17,20 @@ static bool may_send(struct roci_qp *qp, uint64_t bytes)
 {
 	const struct roci_requester *r = &qp->req;
 
-	if (r->selective.agreed && roci_send_window_packets(&r->window) >= r->selective.room)
+	if (r->selective.agreed &&
+	    roci_send_window_packets(&r->window) - roci_far_read_packets(r->far_read) >= r->selective.room)
 		return false; /* until something is acknowledged */
 	if (!qp->peer.shown && roci_send_window_packets(&r->window) >= ROCI_PEER_PORT_NEAR)
 		return false; /* until the first answer */
 	return roci_recovery_allows(&r->recovery, roci_send_window_packets(&r->window)) && roci_flight_fits(qp, bytes);
 }
 
-/* The last packet of a request asks, so that the request completes, and all do in recovery. */
+/* The last packet of a request asks, so that the request completes, and all do in recovery. So do READ requests of a
+ * far path: the answer tells that one before it is missing. */
 static bool wants_ack(const struct roci_qp *qp, const struct roci_swqe *w, uint64_t bytes)
 {
-	return qp->req.next_packet + 1 == w->packets || qp->req.recovery.active || roci_flight_wants_ack(qp, bytes);
+	return qp->req.next_packet + 1 == w->packets || qp->req.recovery.active ||
+	       roci_far_read_is(w, qp->req.next_packet) || roci_flight_wants_ack(qp, bytes);
 }
 
 static void sent(struct roci_qp *qp, const struct roci_swqe *w, uint32_t packets, bool ack)
@@ -37,9 +41,11 @@ static void sent(struct roci_qp *qp, const struct roci_swqe *w, uint32_t packets
 	uint32_t psn = r->window.next;
 	uint64_t before = r->window.next_bytes;
 
-	if (ack && !again && !qp->path->far)
+	if ((ack || roci_swqe_needs_response(w)) && !again && !qp->path->far)
 		roci_rtt_sample_start(&r->rtt, r->window.next, qp->e->now);
-	if (roci_swqe_needs_response(w))
+	if (roci_far_read_is(w, r->next_packet - packets))
+		roci_far_read_asked(qp, psn, packets, again);
+	else if (roci_swqe_needs_response(w))
 		roci_outstanding_add(&r->outstanding, roci_psn_add(r->window.next, packets));
 	roci_send_window_sent(&r->window, packets, w->cum_bytes + roci_swqe_bytes(qp, w, r->next_packet));
 	roci_flight_sent(qp, psn, r->window.next_bytes - before, again);
@@ -82,6 +88,7 @@ void roci_rc_resend(struct roci_qp *qp)
 		roci_rtt_sample_cancel(&r->rtt);
 	roci_sent_log_rewind(&r->log, r->window.una);
 	roci_scoreboard_reset(&r->selective.board, r->window.una);
+	roci_far_read_restart(qp);
 	roci_timer_set(&qp->e->timers, &qp->loss_timer, ROCI_TIMER_OFF);
 	roci_recovery_begin(&r->recovery, r->window.max);
 	roci_flight_release(qp);
@@ -184,6 +191,8 @@ static void silence(struct roci_qp *qp)
 	case ROCI_ACK_RETRY:
 		qp->e->stats->timeouts++;
 		roci_path_silent(qp->path, qp->e->now);
+		if (r->far_read)
+			roci_path_silent(r->far_read->path, qp->e->now);
 		roci_rc_resend(qp); /* the next packet starts the timer */
 		break;
 	case ROCI_ACK_GIVE_UP:

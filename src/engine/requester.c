@@ -2,6 +2,7 @@
 #include "engine/requester.h"
 
 #include "engine/batch.h"
+#include "engine/far_read.h"
 #include "engine/packets.h"
 #include "engine/service.h"
 #include "engine/sgl.h"
@@ -32,6 +33,22 @@ void roci_requester_seek(struct roci_qp *qp, uint32_t psn, uint64_t bytes)
 			return;
 		}
 	}
+}
+
+struct roci_swqe *roci_requester_find(const struct roci_qp *qp, uint32_t psn)
+{
+	const struct roci_sq *sq = &qp->sq;
+	uint32_t low = 0, high = sq->started - sq->head; /* the last one that begins at psn or before */
+
+	while (low + 1 < high) {
+		uint32_t middle = low + (high - low) / 2;
+
+		if (roci_psn_diff(roci_sq_at(sq, sq->head + middle)->first_psn, psn) <= 0)
+			low = middle;
+		else
+			high = middle;
+	}
+	return roci_sq_at(sq, sq->head + low);
 }
 
 /* Nothing is sent until the QP's timer expires. */
@@ -161,18 +178,20 @@ static uint32_t count_packets(const struct roci_qp *qp, const struct roci_swqe *
  * response, and they count until the last packet of their responses has come. */
 static bool fenced(const struct roci_qp *qp, const struct roci_swqe *w)
 {
-	return (w->flags & ROCI_SEND_FENCE) && qp->req.outstanding.count;
+	return (w->flags & ROCI_SEND_FENCE) && (qp->req.outstanding.count || roci_far_read_packets(qp->req.far_read));
 }
 
 /* The pieces of a READ that begins now; a power of two. */
-static uint8_t choose_piece(const struct roci_qp *qp)
+static uint16_t choose_piece(const struct roci_qp *qp)
 {
 	uint64_t packet = qp->mtu + ROCI_PATH_PACKET_BYTES;
 	unsigned n = PIECE_LEAST;
 
+	if (qp->req.far_read)
+		return roci_far_read_piece(qp);
 	while (n < PIECE_MOST && 2 * n * PIECES_PER_WINDOW * packet <= roci_path_window(qp->path))
 		n *= 2;
-	return (uint8_t)n;
+	return (uint16_t)n;
 }
 
 /* Starts the request at sq.next; a local operation is executed at once. False where it must wait. */
@@ -191,8 +210,10 @@ static bool start_request(struct roci_qp *qp)
 		finish_locally(qp, w, status);
 	else
 		w->packets = count_packets(qp, w);
-	if (w->opcode == ROCI_WR_RDMA_READ && w->packets)
-		w->piece = choose_piece(qp);
+	if (w->opcode == ROCI_WR_RDMA_READ && w->packets) {
+		w->read.piece = choose_piece(qp);
+		w->read.far_from = qp->req.far_read ? 0 : w->packets;
+	}
 	sq->started++;
 	ROCI_TRACE(qp->e, roci_trace_send_taken(qp, w));
 	return true;
@@ -208,13 +229,13 @@ uint32_t roci_requester_step(const struct roci_swqe *w, uint32_t index)
 
 	if (w->opcode != ROCI_WR_RDMA_READ)
 		return 1;
-	n = w->piece - index % w->piece;
+	n = w->read.piece - index % w->read.piece;
 	return n < left ? n : left;
 }
 
 bool roci_requester_begins(const struct roci_swqe *w, uint32_t index)
 {
-	return index % w->piece == 0;
+	return index % w->read.piece == 0;
 }
 
 /* A peer of the host could not fetch the payload, perhaps because the program has taken that away. */
@@ -269,10 +290,17 @@ static bool send_one(struct roci_qp *qp, struct roci_tx_batch *batch)
 	uint64_t bytes = roci_swqe_bytes(qp, w, r->next_packet + step) - roci_swqe_bytes(qp, w, r->next_packet);
 	bool ack;
 
-	if (roci_swqe_needs_response(w) && r->outstanding.count >= qp->attr.max_rd_atomic)
-		return false;
-	if (!qp->service->may_send(qp, bytes))
-		return false;
+	if (roci_far_read_is(w, r->next_packet)) {
+		if (!roci_far_read_may_ask(qp, step))
+			return false;
+		roci_far_read_copy(qp, batch);
+	} else {
+		if (roci_swqe_needs_response(w) &&
+		    r->outstanding.count + (r->far_read ? r->far_read->requests : 0) >= qp->attr.max_rd_atomic)
+			return false;
+		if (!qp->service->may_send(qp, bytes))
+			return false;
+	}
 	ack = qp->service->wants_ack(qp, w, bytes);
 	if (!add_packet(qp, w, batch, step, ack)) {
 		cut_short(qp, w);
@@ -301,8 +329,11 @@ bool roci_requester_fill(struct roci_qp *qp, struct roci_tx_batch *batch, unsign
 
 	if (quantum > room)
 		quantum = room;
-	if (qp->req.selective.agreed && may_send(qp) && roci_selective_fill(qp, batch, before + quantum))
-		return batch->count - before == quantum;
+	if (qp->req.selective.agreed && may_send(qp)) {
+		if (roci_selective_fill(qp, batch, before + quantum))
+			return batch->count - before == quantum;
+		roci_far_read_fill(qp, batch, before + quantum);
+	}
 	while (may_send(qp) && sq->next != sq->tail) {
 		if (sq->next == sq->started && !start_request(qp))
 			break;
@@ -317,8 +348,11 @@ bool roci_requester_fill(struct roci_qp *qp, struct roci_tx_batch *batch, unsign
 		if (!send_one(qp, batch))
 			break;
 	}
-	if (qp->path && qp->path->far && sq->next == sq->tail && batch->count != before)
+	if (qp->path && qp->path->far && sq->next == sq->tail && batch->count != before) {
 		roci_path_idle(qp->path);
+		if (qp->req.far_read)
+			roci_path_idle(qp->req.far_read->path);
+	}
 	if (batch->count != before && qp->timer.at == ROCI_TIMER_OFF)
 		qp->service->start_timer(qp);
 	if (sq->head != sq->started && roci_swqe_head(qp)->done && roci_list_empty(&qp->sent))

@@ -24,18 +24,24 @@ void roci_requester_seek(struct roci_qp *qp, uint32_t psn, uint64_t bytes);
 /* The oldest request fails: it completes with `status`, the rest is flushed, the QP is in error. */
 void roci_requester_fail(struct roci_qp *qp, enum roci_wc_status status);
 
+/* The request of the packet `psn`, which is outstanding: one that was started. */
+struct roci_swqe *roci_requester_find(const struct roci_qp *qp, uint32_t psn);
 /* PSNs that packet `index` of *w stands for: 1, or for a READ the rest of its piece. */
 uint32_t roci_requester_step(const struct roci_swqe *w, uint32_t index);
 /* Whether packet `index` of the READ *w begins a piece. */
 bool roci_requester_begins(const struct roci_swqe *w, uint32_t index);
 
-/* Window bytes of the first `packets` packets of *w. */
+/* Window bytes of the first `packets` packets of *w. Those of a READ that is far count on another path. */
 static inline uint64_t roci_swqe_bytes(const struct roci_qp *qp, const struct roci_swqe *w, uint32_t packets)
 {
 	uint64_t bytes = (uint64_t)packets * qp->mtu;
 
 	if (roci_qp_is_local(qp)) /* one packet at most */
 		return packets * (ROCI_PATH_PACKET_BYTES + (w->length <= ROCI_LOCAL_INLINE ? w->length : 0));
+	if (w->opcode == ROCI_WR_RDMA_READ && packets > w->read.far_from) {
+		packets = w->read.far_from;
+		bytes = (uint64_t)packets * qp->mtu;
+	}
 	return (bytes < w->length ? bytes : w->length) + packets * ROCI_PATH_PACKET_BYTES;
 }
 static inline struct roci_swqe *roci_swqe_head(const struct roci_qp *qp)

@@ -141,6 +141,8 @@ void roci_responder_offered(struct roci_qp *qp, const struct roci_rx *rx)
 		r->ranges.payload = malloc(ROCI_RANGES_MAX_BYTES);
 	if (!r->ranges.payload)
 		return; /* as if it was lost */
+	if (offer.flags & ROCI_OFFER_READS)
+		roci_response_ring_extend(&r->responses); /* else as if it was lost, too */
 	r->ranges.secret = offer.secret;
 	r->ranges.offered = r->ranges.due = true;
 	send_ack(qp);
@@ -186,6 +188,12 @@ static void rc_execute(struct roci_qp *qp, const struct roci_packet *p)
 	}
 }
 
+/* A READ request that was sent twice, in case one is lost (far_read.h). */
+static bool is_copy(const struct roci_packet *p)
+{
+	return p->solicited && p->op->kind == ROCI_KIND_READ_REQUEST;
+}
+
 /* IBTA 9.7.5.2: a duplicate is answered again, and not executed again. A FLUSH changes nothing, and is just answered.
  */
 static void rc_duplicate(struct roci_qp *qp, const struct roci_packet *p)
@@ -193,6 +201,8 @@ static void rc_duplicate(struct roci_qp *qp, const struct roci_packet *p)
 	struct roci_response_ring *ring = &qp->resp.responses;
 	uint32_t packets = 1;
 
+	if (is_copy(p))
+		return;
 	qp->e->stats->rx_duplicate++;
 	switch (p->op->kind) {
 	case ROCI_KIND_SEND:
@@ -236,7 +246,7 @@ static void rc_early_offered(struct roci_qp *qp, const struct roci_rx *rx)
 	bool first = !r->early.count;
 
 	if (!may_keep(qp, psn) || !roci_reorder_keep(&qp->e->reorder, &r->early, rx, r->epsn, ROCI_REORDER_SPAN))
-		r->ranges.duplicates++;
+		r->ranges.duplicates += !is_copy(&rx->pkt);
 	else if (!first && roci_psn_diff(psn, newest) < 0)
 		came_late(r, psn);
 	if (first || rx->pkt.ack_req) {

@@ -189,7 +189,8 @@ static void fill_ranges(struct roci_qp *qp, struct roci_tx_batch *batch)
 	struct roci_ranges ranges = {.flags = r->ranges.answers ? ROCI_RANGES_ANSWERS : 0,
 				     .duplicates = r->ranges.duplicates,
 				     .secret = r->ranges.secret,
-				     .room = early_room(qp)};
+				     .room = early_room(qp),
+				     .reads = roci_response_ring_extended(&r->responses)};
 	struct roci_packet pkt = {.opcode = ROCI_OPCODE_RANGES,
 				  .pkey = ROCI_PKEY_DEFAULT,
 				  .dest_qpn = qp->attr.dest_qpn,

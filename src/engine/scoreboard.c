@@ -18,7 +18,7 @@ static uint32_t *word(const struct roci_scoreboard *b, uint32_t psn)
 
 static bool is_old(const struct roci_scoreboard *b, uint32_t psn)
 {
-	return roci_psn_diff(psn, b->una) < 0;
+	return roci_psn_diff(psn, b->done) < 0;
 }
 
 void roci_scoreboard_reset(struct roci_scoreboard *b, uint32_t una)
@@ -26,7 +26,7 @@ void roci_scoreboard_reset(struct roci_scoreboard *b, uint32_t una)
 	if (b->have)
 		for (uint32_t i = 0; i <= b->mask / 32; i++)
 			b->bits[i] = 0;
-	b->una = b->high = b->scan = una;
+	b->una = b->done = b->high = b->scan = una;
 	b->have = b->first = b->next = b->end = 0;
 	b->came_at = 0;
 }
@@ -92,6 +92,25 @@ unsigned roci_scoreboard_mark(struct roci_scoreboard *b, uint32_t begin, uint32_
 	return (unsigned)__builtin_popcount(fresh);
 }
 
+uint32_t roci_scoreboard_missing(const struct roci_scoreboard *b, uint32_t psn, uint32_t limit)
+{
+	uint32_t missing = 0, i = b->una;
+
+	while (roci_psn_diff(i, psn) < 0 && missing < limit) {
+		uint32_t count = 32 - (i & 31), left = (uint32_t)roci_psn_diff(psn, i), bits = 0;
+
+		if (count > left)
+			count = left;
+		if (b->have && roci_psn_diff(i, b->high) < 0)
+			bits = *word(b, i) >> (i & 31);
+		if (count < 32)
+			bits &= (UINT32_C(1) << count) - 1;
+		missing += count - (uint32_t)__builtin_popcount(bits);
+		i = roci_psn_add(i, count);
+	}
+	return missing < limit ? missing : limit;
+}
+
 unsigned roci_scoreboard_advance(struct roci_scoreboard *b, uint32_t una)
 {
 	unsigned dropped = 0;
@@ -112,9 +131,16 @@ unsigned roci_scoreboard_advance(struct roci_scoreboard *b, uint32_t una)
 	b->una = una;
 	if (roci_psn_diff(b->high, una) < 0)
 		b->high = una;
-	if (roci_psn_diff(b->scan, una) < 0)
-		b->scan = una;
+	roci_scoreboard_done(b, una);
 	return dropped;
+}
+
+void roci_scoreboard_done(struct roci_scoreboard *b, uint32_t done)
+{
+	if (roci_psn_diff(done, b->done) > 0)
+		b->done = done;
+	if (roci_psn_diff(b->scan, b->done) < 0)
+		b->scan = b->done;
 }
 
 bool roci_scoreboard_scan(struct roci_scoreboard *b, uint32_t limit)

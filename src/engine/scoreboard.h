@@ -19,6 +19,7 @@ struct roci_scoreboard {
 	uint32_t *bits; /* owned, by PSN; NULL until something is marked */
 	uint32_t mask;
 	uint32_t una;             /* nothing before it is marked */
+	uint32_t done;            /* nothing before it is missing, though it may not be marked; una or newer */
 	uint32_t high;            /* 1 beyond the newest packet that the peer has */
 	uint32_t scan;            /* every packet before it was judged: it came, or it is in the queue, or was */
 	uint32_t have;            /* marks */
@@ -36,8 +37,12 @@ bool roci_scoreboard_has(const struct roci_scoreboard *b, uint32_t psn);
 /* The peer has those of the 32 packets from `begin` on, a multiple of 32, whose bits are set. Only those before `max`
  * and not before una count. Returns how many are new; *newest is the newest of them. */
 unsigned roci_scoreboard_mark(struct roci_scoreboard *b, uint32_t begin, uint32_t bits, uint32_t max, uint32_t *newest);
+/* How many packets before `psn` the peer does not have, or `limit`, where it is at least that. */
+uint32_t roci_scoreboard_missing(const struct roci_scoreboard *b, uint32_t psn, uint32_t limit);
 /* Everything before `una` has arrived. Returns how many of these were marked. */
 unsigned roci_scoreboard_advance(struct roci_scoreboard *b, uint32_t una);
+/* The peer has everything before `done`, though una waits for something else. */
+void roci_scoreboard_done(struct roci_scoreboard *b, uint32_t done);
 /* Moves scan to the next packet before `limit` that the peer does not have. False where there is none. */
 bool roci_scoreboard_scan(struct roci_scoreboard *b, uint32_t limit);
 /* The packet `psn` is lost. False where there is no memory for it. */

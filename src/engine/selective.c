@@ -22,12 +22,13 @@
 
 void roci_selective_sent(struct roci_qp *qp)
 {
+	const struct roci_requester *r = &qp->req;
 	struct roci_selective *s = &qp->req.selective;
 	uint64_t now = qp->e->now, pause = 2 * qp->path->srtt + OFFER_PAUSE_NS;
 
-	if (s->agreed || !qp->secret || s->offers == OFFERS_MAX)
+	if ((s->agreed && (s->reads || !r->outstanding.count)) || !qp->secret || s->offers == OFFERS_MAX)
 		return;
-	if (roci_send_window_packets(&qp->req.window) < OFFER_AFTER || (s->offers && now - s->offer_at < pause))
+	if (roci_send_window_packets(&r->window) < OFFER_AFTER || (s->offers && now - s->offer_at < pause))
 		return;
 	s->offers++;
 	s->offer_at = now;
@@ -49,7 +50,9 @@ bool roci_selective_offer(struct roci_qp *qp, struct roci_tx_batch *batch)
 	s->offer_due = false;
 	if (!roci_qp_is_connected(qp))
 		return false;
-	roci_offer_build(&(struct roci_offer){qp->attr.sq_psn, qp->secret}, s->payload);
+	roci_offer_build(
+		&(struct roci_offer){qp->attr.sq_psn, qp->req.outstanding.count ? ROCI_OFFER_READS : 0, qp->secret},
+		s->payload);
 	roci_tx_batch_span(batch, s->payload, ROCI_OFFER_BYTES);
 	roci_tx_batch_add(batch, &qp->attr.av, &pkt);
 	return false;
@@ -62,6 +65,7 @@ static void agree(struct roci_qp *qp)
 	if (s->agreed)
 		return;
 	s->agreed = true;
+	s->offers = 0; /* others may follow, for READs */
 	s->patience = PATIENCE_FIRST;
 	qp->req.recovery.active = false; /* the path says how much may be outstanding */
 	roci_scoreboard_reset(&s->board, qp->req.window.una);
@@ -79,33 +83,17 @@ static uint64_t due_at(const struct roci_qp *qp, uint64_t sent_at)
 	return sent_at + p->latest_rtt + (late < p->srtt ? late : p->srtt);
 }
 
-/* The request of the packet `psn`, which is outstanding. */
-static struct roci_swqe *find(const struct roci_qp *qp, uint32_t psn)
-{
-	const struct roci_sq *sq = &qp->sq;
-	uint32_t low = 0, high = sq->started - sq->head; /* the last one that begins at psn or before */
-
-	while (low + 1 < high) {
-		uint32_t middle = low + (high - low) / 2;
-
-		if (roci_psn_diff(roci_sq_at(sq, sq->head + middle)->first_psn, psn) <= 0)
-			low = middle;
-		else
-			high = middle;
-	}
-	return roci_sq_at(sq, sq->head + low);
-}
-
 /* The packet at scan is missing. A READ request stands for many PSNs, and only its first one is named. False where
  * there is no memory to remember it. */
 static bool lose(struct roci_qp *qp, const struct roci_sent *sent)
 {
 	struct roci_scoreboard *b = &qp->req.selective.board;
-	struct roci_swqe *w = find(qp, b->scan);
+	struct roci_swqe *w = roci_requester_find(qp, b->scan);
 	uint32_t index = (uint32_t)roci_psn_diff(b->scan, w->first_psn), step = roci_requester_step(w, index);
 
 	if (w->opcode != ROCI_WR_RDMA_READ || roci_requester_begins(w, index)) {
-		roci_path_lost(qp->path, qp->e->now, qp->mtu + ROCI_PATH_PACKET_BYTES, sent);
+		if (!roci_far_read_is(w, index))
+			roci_path_lost(qp->path, qp->e->now, qp->mtu + ROCI_PATH_PACKET_BYTES, sent);
 		if (!roci_scoreboard_lose(b, b->scan))
 			return false;
 	}
@@ -160,6 +148,8 @@ static void judge(struct roci_qp *qp, uint32_t limit, bool all)
 
 	if (qp->req.window.next != qp->req.window.max || qp->req.rnr.waiting)
 		return; /* everything is being sent again */
+	if (qp->req.far_read)
+		roci_scoreboard_done(&qp->req.selective.board, qp->req.window.acked);
 	again = judge_resent(qp, all);
 	at = judge_sent(qp, limit, all);
 	roci_timer_set(&qp->e->timers, &qp->loss_timer, ROCI_TIMER_OFF);
@@ -179,6 +169,7 @@ void roci_selective_expire(struct roci_timer *timer)
 
 void roci_selective_lose_all(struct roci_qp *qp)
 {
+	roci_far_read_missing(qp, true);
 	judge(qp, qp->req.window.max, true);
 }
 
@@ -240,6 +231,8 @@ void roci_selective_rx(struct roci_qp *qp, const struct roci_rx *rx)
 	}
 	agree(qp);
 	s->room = r.room;
+	s->reads = r.reads;
+	roci_far_read_agree(qp, r.reads);
 	be_patient(qp, r.duplicates);
 	if (roci_psn_diff(limit, una) > 0 && roci_psn_diff(limit, w->max) <= 0)
 		roci_completer_acknowledge(qp, limit);
@@ -267,7 +260,7 @@ void roci_selective_rx(struct roci_qp *qp, const struct roci_rx *rx)
 
 static bool send_again(struct roci_qp *qp, struct roci_tx_batch *batch, uint32_t psn)
 {
-	struct roci_swqe *w = find(qp, psn);
+	struct roci_swqe *w = roci_requester_find(qp, psn);
 	uint32_t index = (uint32_t)roci_psn_diff(psn, w->first_psn), step = roci_requester_step(w, index), more;
 	struct roci_packet pkt = {.pkey = ROCI_PKEY_DEFAULT, .psn = psn};
 	struct roci_scoreboard *b = &qp->req.selective.board;
@@ -283,7 +276,10 @@ static bool send_again(struct roci_qp *qp, struct roci_tx_batch *batch, uint32_t
 	pkt.ack_req = (b->next & (ack_every - 1)) == 0 || !roci_scoreboard_next(b, &more);
 	roci_tx_batch_add(batch, &qp->attr.av, &pkt)->copy_payload = true;
 	qp->e->stats->retransmits++;
-	roci_flight_resent(qp, qp->mtu + ROCI_PATH_PACKET_BYTES);
+	if (roci_far_read_is(w, index))
+		roci_far_read_request_lost(qp, psn);
+	else
+		roci_flight_resent(qp, qp->mtu + ROCI_PATH_PACKET_BYTES);
 	return true;
 }
 

@@ -49,7 +49,7 @@ void roci_sent_log_add(struct roci_sent_log *log, uint32_t begin, uint32_t end, 
 	*at(log, log->tail++) = (struct roci_sent){begin, end, again, *state};
 }
 
-const struct roci_sent *roci_sent_log_find(const struct roci_sent_log *log, uint32_t psn)
+static struct roci_sent *find(const struct roci_sent_log *log, uint32_t psn)
 {
 	uint32_t low = 0, high = log->tail - log->head;
 
@@ -64,6 +64,19 @@ const struct roci_sent *roci_sent_log_find(const struct roci_sent_log *log, uint
 	if (log->head + low == log->tail || roci_psn_diff(at(log, log->head + low)->begin, psn) > 0)
 		return NULL;
 	return at(log, log->head + low);
+}
+
+const struct roci_sent *roci_sent_log_find(const struct roci_sent_log *log, uint32_t psn)
+{
+	return find(log, psn);
+}
+
+void roci_sent_log_again(struct roci_sent_log *log, uint32_t psn)
+{
+	struct roci_sent *sent = find(log, psn);
+
+	if (sent)
+		sent->again = true;
 }
 
 void roci_sent_log_advance(struct roci_sent_log *log, uint32_t una)

@@ -36,6 +36,8 @@ void roci_sent_log_add(struct roci_sent_log *log, uint32_t begin, uint32_t end, 
 		       const struct roci_sent_state *state);
 /* The entry of the packet `psn`, or NULL. */
 const struct roci_sent *roci_sent_log_find(const struct roci_sent_log *log, uint32_t psn);
+/* The packet `psn`, if it has an entry, was sent a second time: the acknowledgement may be about that. */
+void roci_sent_log_again(struct roci_sent_log *log, uint32_t psn);
 /* Everything before `una` is done. */
 void roci_sent_log_advance(struct roci_sent_log *log, uint32_t una);
 /* Everything from `psn` on will be sent again. */

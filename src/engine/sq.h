@@ -25,7 +25,6 @@ struct roci_swqe {
 	bool done;        /* needs nothing more from the network */
 	bool has_cqe;     /* its completion was put into the CQ, at cq_place */
 	uint8_t num_sge;  /* inline data: unused */
-	uint8_t piece;    /* READ: packets that one request asks for at most, see requester.h */
 	union {
 		struct {
 			uint64_t compare_add, swap;
@@ -37,6 +36,10 @@ struct roci_swqe {
 			uint64_t len;
 			uint32_t mw_key, access;
 		} bind; /* a part of it, see roci_swqe_bind() */
+		struct {
+			uint32_t far_from; /* packets from this one on are asked for as far_read.h has it */
+			uint16_t piece;    /* packets that one request asks for at most, see requester.h */
+		} read;
 	};
 	struct roci_sge sges[]; /* or inline data */
 };

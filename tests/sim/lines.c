@@ -248,8 +248,8 @@ static void begin(const struct scene *s, bool ours)
 static void print_path(const struct flow *f)
 {
 	static const char *const states[] = {"STARTUP", "DRAIN", "DOWN", "CRUISE", "REFILL", "UP", "RTT"};
-	const struct roci_qp *qp = f->side[f->spec.mode == FLOW_READ].qp;
-	const struct roci_path *p = qp->path;
+	const struct roci_qp *qp = f->side[0].qp;
+	const struct roci_path *p = qp->req.far_read ? qp->req.far_read->path : qp->path;
 	const struct roci_bbr *b = &p->bbr;
 
 	printf("%7.3f s %-8s rate %8.1f Mbit/s  window %9llu  flight %9llu  inflight_hi %9lld  srtt %6.1f ms  random "

@@ -2,6 +2,8 @@
 /* Watches the wire: each packet must follow from the work requests, and answers must be true. */
 #include "sim.h"
 
+#include "engine/qp.h"
+#include "engine/response_ring.h"
 #include "wire/print.h"
 #include "wire/rnr_timer.h"
 
@@ -107,6 +109,18 @@ static uint32_t span_of(const struct sim_qp *qp, const struct roci_packet *pkt)
 	return (uint32_t)(((uint64_t)pkt->dma_len + qp->segment - 1) / qp->segment);
 }
 
+/* It may have more READs outstanding than others, and asks for any part of one again: see far_read.h. */
+static bool reads_far(const struct sim_qp *qp)
+{
+	return qp->qp && qp->qp->req.far_read;
+}
+
+/* A READ request that was sent before, in case that one is lost. */
+static bool is_copy(const struct sim_qp *qp, const struct roci_packet *pkt, uint32_t off)
+{
+	return pkt->solicited && pkt->op->kind == ROCI_KIND_READ_REQUEST && reads_far(qp) && off < qp->sent_next;
+}
+
 static const char *wrong_headers(const struct sim_qp *qp, const struct sim_wr *wr, uint32_t i,
 				 const struct roci_packet *pkt)
 {
@@ -121,7 +135,7 @@ static const char *wrong_headers(const struct sim_qp *qp, const struct sim_wr *w
 		return "opcode";
 	if (pkt->pkey != ROCI_PKEY_DEFAULT)
 		return "P_Key";
-	if (pkt->solicited != se)
+	if (pkt->solicited != (se || is_copy(qp, pkt, wr->psn_off + i)))
 		return "solicited bit";
 	if ((h & 1 << ROCI_HDR_DETH) && (pkt->qkey != wr->qkey || pkt->src_qpn != qp->qpn))
 		return "DETH";
@@ -191,8 +205,10 @@ static void check_new(struct sim *sim, struct sim_qp *qp, struct sim_wr *wr, uin
 		sim_check(sim, i == wr->index || !before || !(wr->flags & ROCI_SEND_FENCE),
 			  "QP %u WR %u did not wait at the fence for WR %u", qp->id, wr->index, i);
 	}
-	sim_check(sim, !is_rd_atomic(wr) || out < qp->max_rd, "QP %u WR %u: more than %u READs and atomics outstanding",
-		  qp->id, wr->index, qp->max_rd);
+	sim_check(sim,
+		  !is_rd_atomic(wr) ||
+			  out < (reads_far(qp) && wr->opcode == ROCI_WR_RDMA_READ ? ROCI_FAR_READS : qp->max_rd),
+		  "QP %u WR %u: more than %u READs and atomics outstanding", qp->id, wr->index, qp->max_rd);
 	if (off == wr->psn_off)
 		wr->lost_before = qp->lost;
 	qp->sent_next = off + span;
@@ -201,11 +217,15 @@ static void check_new(struct sim *sim, struct sim_qp *qp, struct sim_wr *wr, uin
 }
 
 /* A packet that is sent again is the same packet; a READ request may be its tail. */
-static void check_again(struct sim *sim, struct sim_qp *qp, const struct sim_wr *wr, uint32_t off, uint32_t span)
+static void check_again(struct sim *sim, struct sim_qp *qp, const struct sim_wr *wr, const struct roci_packet *pkt,
+			uint32_t off, uint32_t span)
 {
 	qp->resent++;
+	if (is_copy(qp, pkt, off))
+		return;
+	qp->asked_for_parts |= reads_far(qp);
 	sim_check(sim, off + span <= qp->sent_next, "QP %u WR %u: asks again for more than before", qp->id, wr->index);
-	for (uint32_t i = 0; span > 1 && i < span; i++)
+	for (uint32_t i = 0; span > 1 && i < span && !qp->asked_for_parts; i++)
 		sim_check(sim, !(qp->seen[off + i] & SIM_SEEN_END) == (i + 1 < span),
 			  "QP %u WR %u: asks again for what is not a tail", qp->id, wr->index);
 }
@@ -242,7 +262,7 @@ static void request_sent(struct sim *sim, struct sim_qp *qp, const struct roci_p
 	if (off >= qp->sent_next)
 		check_new(sim, qp, wr, off, span_of(qp, pkt));
 	else
-		check_again(sim, qp, wr, off, span_of(qp, pkt));
+		check_again(sim, qp, wr, pkt, off, span_of(qp, pkt));
 	what = wrong_payload(qp, wr, off - wr->psn_off, pkt);
 	sim_check(sim, !what, "QP %u WR %u packet %u: wrong %s", qp->id, wr->index, off - wr->psn_off, what);
 }
@@ -312,8 +332,8 @@ static void check_read_response(struct sim *sim, struct sim_qp *qp, const struct
 	sim_check(sim, pkt->payload_len == segment(qp, wr, i), "QP %u: READ response %u of %u has %u bytes",
 		  qp->peer->id, i, wr->packets, pkt->payload_len);
 	sim_check(sim,
-		  pkt->op->last == !!(qp->seen[off] & SIM_SEEN_END) &&
-			  (pkt->op->first || (i && !(qp->seen[off - 1] & SIM_SEEN_END))),
+		  qp->asked_for_parts || (pkt->op->last == !!(qp->seen[off] & SIM_SEEN_END) &&
+					  (pkt->op->first || (i && !(qp->seen[off - 1] & SIM_SEEN_END)))),
 		  "QP %u: READ response %u of %u is called %s", qp->peer->id, i, wr->packets, pkt->op->name);
 }
 

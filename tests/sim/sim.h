@@ -268,6 +268,7 @@ struct sim_qp {
 	bool sqd;
 	uint64_t sqd_since;
 	unsigned sqd_started;   /* monitor */
+	bool asked_for_parts;   /* monitor: as far_read.h has it */
 	bool peer_fault_posted; /* the peer has posted what puts us into ERR */
 	bool recv_failed, recv_flushed;
 	bool error_unexplained; /* seen to be in error; the reason must still show */

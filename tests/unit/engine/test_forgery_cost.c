@@ -404,6 +404,87 @@ static void answers(void **state)
 	}
 }
 
+/* The attacked side READs over a far path, and has as much outstanding as it wants. */
+static struct pair *far_reader(enum situation situation)
+{
+	struct pair *p = connection(situation);
+	struct roci_qp *qp = p->side[ATTACKED].qp;
+
+	qp->path->base_rtt = qp->path->srtt = qp->path->latest_rtt = 20000000;
+	qp->req.selective.agreed = true;
+	qp->req.selective.reads = ROCI_FAR_READS;
+	roci_path_agree(qp->path, p->now);
+	roci_far_read_agree(qp, ROCI_FAR_READS);
+	assert_true(qp->req.far_read);
+	qp->req.far_read->path->bbr.window = qp->req.far_read->path->bbr.rate = UINT64_C(1) << 30;
+	p->filter = drop_all;
+	for (uint64_t i = 0; i < 60; i++)
+		assert_int_equal(pair_send(p, ATTACKED, ROCI_WR_RDMA_READ, i, 0, 60000, 0), 0);
+	for (unsigned i = 0; i < 1000; i++) {
+		p->now += 1000;
+		roci_engine_timers(qp->e, p->now);
+		while (pair_turn(p, ATTACKED))
+			;
+	}
+	assert_true(roci_send_window_packets(&qp->req.window) > 2 * ROCI_REORDER_AHEAD);
+	return p;
+}
+
+/* How many PSNs let a READ response in. */
+static double responding_psns(enum situation situation, uint16_t port)
+{
+	static const struct attack response = {"", ROCI_OP_READ_RESPONSE_MIDDLE, PAIR_MTU, false, false};
+	struct pair *p = far_reader(situation);
+	double count = 0;
+
+	for (uint32_t i = 0; i < PSNS; i += i < DENSE || i >= PSNS - DENSE - STRIDE ? 1 : STRIDE) {
+		struct roci_qp *qp = p->side[ATTACKED].qp;
+		struct roci_send_window before = qp->req.window;
+		struct roci_peer_port peer = qp->peer;
+		struct roci_rx rx = packet(p, &response, port);
+
+		rx.pkt.psn = roci_psn_add(before.una, i);
+		roci_engine_rx(qp->e, p->now, &rx);
+		qp->peer = peer;
+		if (qp->req.window.una != before.una) {
+			pair_free(p);
+			p = far_reader(situation);
+		} else if (qp->req.far_read->board.have) {
+			roci_scoreboard_reset(&qp->req.far_read->board, before.una);
+			qp->req.window = before;
+		} else {
+			continue;
+		}
+		count += i < DENSE || i >= PSNS - DENSE - STRIDE ? 1 : STRIDE;
+	}
+	pair_free(p);
+	return count;
+}
+
+static void far_read_responses(void **state)
+{
+	for (enum situation s = ESTABLISHED; s < SITUATIONS; s++) {
+		uint16_t port = s == FROM_4791 ? ROCI_UDP_PORT : 0;
+		double right, cost;
+
+		if (s == NOT_SHOWN)
+			continue; /* it has told nothing */
+		if (s == ESTABLISHED) {
+			struct pair *p = connection(s);
+
+			port = right_port(p, s);
+			pair_free(p);
+		}
+		right = responding_psns(s, port);
+		assert_true(right > 1);
+		cost = bits(
+			1.0 / PSNS *
+			(s == ESTABLISHED ? right / PSNS / PORTS + responding_psns(s, WRONG) / PSNS : right / PSNS));
+		put("READ response, far", situations[s], cost);
+		assert_true(cost >= LEAST);
+	}
+}
+
 /* The same answer again and again, from the right port: how many until one in the middle of all counts. */
 static void an_answer_again_and_again(void **state)
 {
@@ -546,7 +627,7 @@ static bool offer_counts(struct pair *p, uint16_t port, uint32_t first_psn, uint
 
 	r->ranges.offered = false;
 	rx.pkt.psn = psn;
-	roci_offer_build(&(struct roci_offer){first_psn, 77}, payload);
+	roci_offer_build(&(struct roci_offer){first_psn, 0, 77}, payload);
 	roci_engine_rx(p->side[ATTACKED].e, p->now, &rx);
 	return r->ranges.offered;
 }
@@ -581,6 +662,7 @@ int main(void)
 		cmocka_unit_test(requests_among_losses),
 		cmocka_unit_test(another_port_becomes_the_known_one),
 		cmocka_unit_test(answers),
+		cmocka_unit_test(far_read_responses),
 		cmocka_unit_test(an_answer_again_and_again),
 		cmocka_unit_test(an_answer_needs_the_port),
 		cmocka_unit_test(notifications),

@@ -11,6 +11,7 @@ static struct roci_ranges example(void)
 				.duplicates = 0x1234,
 				.secret = 0x0123456789abcdef,
 				.room = 131072,
+				.reads = 1024,
 				.segments = {{.begin = 0xffffe0, .count = 3, .words = {1, 0x80000000, 0xdeadbeef}},
 					     {.begin = 0x40, .count = ROCI_RANGES_WORDS}}};
 
@@ -22,7 +23,7 @@ static void survives_the_round_trip(void **state)
 	uint8_t bytes[ROCI_RANGES_MAX_BYTES];
 	struct roci_ranges r = example(), got;
 	uint32_t len = roci_ranges_build(&r, bytes);
-	struct roci_offer offer = {0x123456, r.secret}, heard;
+	struct roci_offer offer = {0x123456, ROCI_OFFER_READS, r.secret}, heard;
 
 	assert_int_equal(len, ROCI_RANGES_HEAD + 2 * 4 + 4 * (3 + ROCI_RANGES_WORDS));
 	assert_true(roci_ranges_parse(bytes, len, &got));
@@ -31,6 +32,7 @@ static void survives_the_round_trip(void **state)
 	assert_int_equal(got.secret, r.secret);
 	assert_int_equal(roci_ranges_secret(bytes), r.secret);
 	assert_int_equal(got.room, r.room);
+	assert_int_equal(got.reads, r.reads);
 	assert_int_equal(got.segments[0].begin, 0xffffe0);
 	assert_memory_equal(got.segments[0].words, r.segments[0].words, 12);
 	assert_int_equal(got.segments[1].count, ROCI_RANGES_WORDS);
@@ -38,6 +40,7 @@ static void survives_the_round_trip(void **state)
 	assert_true(roci_offer_parse(bytes, ROCI_OFFER_BYTES, &heard));
 	assert_int_equal(heard.secret, r.secret);
 	assert_int_equal(heard.first_psn, 0x123456);
+	assert_int_equal(heard.flags, ROCI_OFFER_READS);
 }
 
 /* Every length but the right one, too many words, a version of tomorrow. */

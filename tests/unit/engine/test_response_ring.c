@@ -232,9 +232,74 @@ static void a_smaller_ring_keeps_the_newest(void **state)
 	roci_response_ring_fini(&ring);
 }
 
+/* A peer that was told so has more outstanding, and gets any part again, once, before what was not sent yet. */
+static void parts_are_sent_again(void **state)
+{
+	struct roci_response_ring ring = with_room(2);
+
+	assert_true(roci_response_ring_extend(&ring));
+	for (uint32_t i = 0; i < 100; i++)
+		assert_non_null(add(&ring, ROCI_OP_READ_REQUEST, roci_psn_add(0xffff00, 10 * i), 10));
+	for (uint32_t i = 0; i < 990; i++)
+		expect_sent(&ring, roci_psn_add(0xffff00, i));
+	assert_true(read_again(&ring, 0xffff00, 0xffff03, 2));
+	assert_true(read_again(&ring, 0xffff0a, 0xffff13, 1));
+	assert_true(read_again(&ring, roci_psn_add(0xffff00, 500), roci_psn_add(0xffff00, 505), 5));
+	assert_true(read_again(&ring, roci_psn_add(0xffff00, 990), roci_psn_add(0xffff00, 995), 5)); /* not sent yet */
+	assert_false(read_again(&ring, 0xffff0a, 0xffff13, 2)); /* more than it had */
+	assert_true(roci_response_ring_next(&ring)->starts);
+	expect_sent(&ring, 0xffff03);
+	assert_false(roci_response_ring_next(&ring)->starts);
+	expect_sent(&ring, 0xffff04);
+	expect_sent(&ring, 0xffff13);
+	for (uint32_t i = 505; i < 510; i++)
+		expect_sent(&ring, roci_psn_add(0xffff00, i));
+	for (uint32_t i = 990; i < 1000; i++)
+		expect_sent(&ring, roci_psn_add(0xffff00, i));
+	assert_null(roci_response_ring_next(&ring));
+	assert_int_equal(roci_response_ring_resize(&ring, 4), 0); /* it relies on what it was told */
+	assert_true(read_again(&ring, 0xffff00, 0xffff00, 10));
+	roci_response_ring_fini(&ring);
+}
+
+/* More parts at once than there are places: the rest is asked for again. A place that was needed meanwhile is skipped.
+ */
+static void parts_are_bounded(void **state)
+{
+	struct roci_response_ring ring = with_room(2);
+	unsigned kept = 0;
+
+	assert_true(roci_response_ring_extend(&ring));
+	for (uint32_t i = 0; i < ROCI_FAR_READS; i++) {
+		assert_non_null(add(&ring, ROCI_OP_READ_REQUEST, 2 * i, 2));
+		expect_sent(&ring, 2 * i);
+		expect_sent(&ring, 2 * i + 1);
+	}
+	for (unsigned i = 0; i < 2 * ROCI_FAR_READS; i++)
+		kept += read_again(&ring, 0, i & 1, 1);
+	assert_int_equal(kept, ROCI_FAR_READS);
+	assert_non_null(add(&ring, ROCI_OP_READ_REQUEST, 2 * ROCI_FAR_READS, 2));
+	expect_sent(&ring, 2 * ROCI_FAR_READS);
+	expect_sent(&ring, 2 * ROCI_FAR_READS + 1);
+	assert_null(roci_response_ring_next(&ring));
+	roci_response_ring_fini(&ring);
+}
+
+static void a_qp_without_room_gets_none(void **state)
+{
+	struct roci_response_ring ring = {0};
+
+	assert_false(roci_response_ring_extend(&ring));
+	assert_int_equal(roci_response_ring_extended(&ring), 0);
+	roci_response_ring_fini(&ring);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(parts_are_sent_again),
+		cmocka_unit_test(parts_are_bounded),
+		cmocka_unit_test(a_qp_without_room_gets_none),
 		cmocka_unit_test(responses_are_sent_in_order),
 		cmocka_unit_test(flushes_keep_their_place_in_the_order),
 		cmocka_unit_test(flushes_take_no_place),

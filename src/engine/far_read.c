@@ -1,0 +1,475 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+#include "engine/far_read.h"
+
+#include <stdlib.h>
+
+#include "engine/batch.h"
+#include "engine/flight.h"
+#include "engine/packets.h"
+#include "engine/qp.h"
+#include "engine/rc.h"
+#include "engine/requester.h"
+#include "wire/opcode.h"
+
+#define PIECE_LEAST       2
+#define PIECE_MOST        256
+#define PIECES_PER_WINDOW 4
+#define AHEAD             4096 /* packets beyond the newest response: see ROCI_REORDER_AHEAD */
+#define PATIENCE_FIRST    1    /* quarters of the shortest round trip */
+#define PATIENCE_MAX      8
+#define PATIENCE_LIFE     16  /* round trips without a duplicate */
+#define COPY_LIFE         256 /* round trips without a lost request */
+
+/* ---- on and off ---- */
+
+static void expire(struct roci_timer *timer)
+{
+	struct roci_qp *qp = roci_container_of(timer, struct roci_far_read, timer)->qp;
+
+	if (roci_qp_is_connected(qp))
+		roci_far_read_missing(qp, false);
+}
+
+/* A READ that is being sent goes on like this; what was sent of it stays as it is. */
+static void take_over(struct roci_qp *qp)
+{
+	struct roci_sq *sq = &qp->sq;
+	struct roci_swqe *w;
+
+	if (sq->next == sq->started || qp->req.window.next != qp->req.window.max)
+		return;
+	w = roci_sq_at(sq, sq->next);
+	if (w->opcode == ROCI_WR_RDMA_READ && !w->done)
+		w->read.far_from = qp->req.next_packet;
+}
+
+void roci_far_read_agree(struct roci_qp *qp, uint16_t reads)
+{
+	struct roci_far_read *f;
+
+	if (qp->req.far_read || !reads || !qp->path->far)
+		return;
+	f = calloc(1, sizeof(*f));
+	if (!f)
+		return; /* when the peer says it again, perhaps */
+	f->path = roci_path_get_inbound(qp->e, qp->path);
+	if (!f->path) {
+		free(f);
+		return;
+	}
+	f->qp = qp;
+	roci_list_init(&f->blocked);
+	roci_timer_init(&f->timer);
+	f->timer.expire = expire;
+	f->patience = PATIENCE_FIRST;
+	roci_scoreboard_reset(&f->board, qp->req.window.una);
+	qp->req.far_read = f;
+	take_over(qp);
+}
+
+static uint64_t bytes_of(const struct roci_qp *qp, uint32_t packets)
+{
+	return (uint64_t)packets * (qp->mtu + ROCI_PATH_PACKET_BYTES);
+}
+
+/* Brings what is kept by PSN up to una. */
+static void catch_up(struct roci_qp *qp)
+{
+	struct roci_far_read *f = qp->req.far_read;
+
+	roci_scoreboard_advance(&f->board, qp->req.window.una);
+	roci_sent_log_advance(&f->log, qp->req.window.una);
+}
+
+static void count_flight(struct roci_qp *qp)
+{
+	struct roci_far_read *f = qp->req.far_read;
+	uint32_t out = roci_scoreboard_out(&f->board);
+	uint64_t flight = bytes_of(qp, f->asked > out ? f->asked - out : 0);
+
+	f->path->flight += flight - f->flight;
+	f->flight = flight;
+}
+
+void roci_far_read_restart(struct roci_qp *qp)
+{
+	struct roci_far_read *f = qp->req.far_read;
+
+	if (!f)
+		return;
+	f->asked = f->requests = f->fresh = 0;
+	roci_scoreboard_reset(&f->board, qp->req.window.una);
+	roci_sent_log_advance(&f->log, qp->req.window.max);
+	roci_timer_set(&qp->e->timers, &f->timer, ROCI_TIMER_OFF);
+	count_flight(qp);
+	roci_flight_wake(f->path);
+}
+
+void roci_far_read_stop(struct roci_qp *qp)
+{
+	roci_far_read_restart(qp);
+	if (qp->req.far_read)
+		roci_list_remove(&qp->req.far_read->blocked);
+}
+
+void roci_far_read_end(struct roci_qp *qp)
+{
+	struct roci_far_read *f = qp->req.far_read;
+
+	if (!f)
+		return;
+	roci_far_read_stop(qp);
+	roci_scoreboard_fini(&f->board);
+	roci_sent_log_fini(&f->log);
+	roci_path_put(f->path);
+	free(f);
+	qp->req.far_read = NULL;
+}
+
+/* ---- asking ---- */
+
+uint16_t roci_far_read_piece(const struct roci_qp *qp)
+{
+	const struct roci_path *p = qp->req.far_read->path;
+	uint64_t room = roci_path_window(p) / PIECES_PER_WINDOW, burst = roci_bbr_quantum(&p->bbr);
+	uint32_t n = PIECE_LEAST;
+
+	if (room > burst)
+		room = burst;
+	while (n < PIECE_MOST && bytes_of(qp, 2 * n) <= room)
+		n *= 2;
+	return (uint16_t)n;
+}
+
+/* A QP may always have something in flight, so that none waits for the dead peer of another one. */
+static bool fits(struct roci_qp *qp, uint32_t packets)
+{
+	struct roci_far_read *f = qp->req.far_read;
+	bool room = !f->flight || roci_path_fits(f->path, bytes_of(qp, packets));
+
+	if (room && roci_path_is_due(f->path, qp->e->now))
+		return true;
+	f->path->limited |= !room;
+	if (roci_list_empty(&f->blocked))
+		roci_list_append(&f->path->blocked, &f->blocked);
+	return false;
+}
+
+bool roci_far_read_may_ask(struct roci_qp *qp, uint32_t packets)
+{
+	const struct roci_requester *r = &qp->req;
+	const struct roci_scoreboard *b = &r->far_read->board;
+	uint32_t outstanding = roci_send_window_packets(&r->window);
+
+	if (b->next != b->end || !roci_recovery_allows(&r->recovery, outstanding))
+		return false; /* what is missing goes first */
+	if (r->far_read->requests + r->outstanding.count >= r->selective.reads ||
+	    outstanding + packets > ROCI_FAR_READ_SPAN) {
+		roci_path_idle(r->far_read->path); /* it is not the path that limits */
+		return false;
+	}
+	return fits(qp, packets);
+}
+
+void roci_far_read_asked(struct roci_qp *qp, uint32_t psn, uint32_t packets, bool again)
+{
+	struct roci_far_read *f = qp->req.far_read;
+	struct roci_sent_state state;
+
+	catch_up(qp);
+	f->asked += packets;
+	f->requests++;
+	f->copy_psn = psn;
+	count_flight(qp);
+	roci_path_sent(f->path, qp->e->now, bytes_of(qp, packets), &state);
+	roci_sent_log_add(&f->log, psn, roci_psn_add(psn, packets), again, &state);
+}
+
+void roci_far_read_copy(struct roci_qp *qp, struct roci_tx_batch *batch)
+{
+	const struct roci_far_read *f = qp->req.far_read;
+	const struct roci_send_window *window = &qp->req.window;
+	struct roci_packet pkt = {.pkey = ROCI_PKEY_DEFAULT, .psn = f->copy_psn};
+	const struct roci_swqe *w;
+	uint32_t index;
+
+	if (qp->e->now >= f->copy_until || batch->count + 1 >= ROCI_TX_BATCH ||
+	    roci_psn_diff(f->copy_psn, window->acked) < 0 || roci_psn_diff(f->copy_psn, window->next) >= 0)
+		return;
+	w = roci_requester_find(qp, f->copy_psn);
+	index = (uint32_t)roci_psn_diff(f->copy_psn, w->first_psn);
+	if (!roci_far_read_is(w, index) || index >= w->packets)
+		return;
+	roci_packets_request(qp, w, index, roci_requester_step(w, index), &pkt, batch);
+	pkt.solicited = true;
+	roci_tx_batch_add(batch, &qp->attr.av, &pkt);
+}
+
+void roci_far_read_request_lost(struct roci_qp *qp, uint32_t psn)
+{
+	struct roci_far_read *f = qp->req.far_read;
+
+	roci_sent_log_again(&f->log, psn);
+	f->copy_until = qp->e->now + COPY_LIFE * f->path->srtt;
+}
+
+/* Until when a packet that was asked for at `sent_at` may come. */
+static uint64_t due_at(const struct roci_qp *qp, uint64_t sent_at)
+{
+	const struct roci_far_read *f = qp->req.far_read;
+	uint64_t late = f->path->base_rtt / 4 * f->patience;
+
+	return sent_at + f->path->latest_rtt + (late < f->path->srtt ? late : f->path->srtt);
+}
+
+/* One request, for as many packets as are missing in a row. False where there is no room for it now. */
+static bool ask_again(struct roci_qp *qp, struct roci_tx_batch *batch, uint32_t first)
+{
+	struct roci_far_read *f = qp->req.far_read;
+	struct roci_swqe *w = roci_requester_find(qp, first);
+	uint32_t index = (uint32_t)roci_psn_diff(first, w->first_psn), most = roci_requester_step(w, index), n = 0;
+	struct roci_packet pkt = {.pkey = ROCI_PKEY_DEFAULT, .psn = first, .ack_req = true};
+	struct roci_sent_state unused;
+	uint32_t psn;
+
+	if (!fits(qp, 1))
+		return false;
+	do {
+		roci_scoreboard_resent(&f->board, qp->e->now);
+		n++;
+	} while (n < most && roci_scoreboard_next(&f->board, &psn) && psn == roci_psn_add(first, n));
+	roci_packets_request(qp, w, index, n, &pkt, batch); /* it has no payload, so it never fails */
+	roci_tx_batch_add(batch, &qp->attr.av, &pkt);
+	qp->e->stats->retransmits++;
+	count_flight(qp);
+	roci_path_sent(f->path, qp->e->now, bytes_of(qp, n), &unused);
+	if (f->timer.at == ROCI_TIMER_OFF)
+		roci_timer_set(&qp->e->timers, &f->timer, due_at(qp, qp->e->now));
+	return true;
+}
+
+void roci_far_read_fill(struct roci_qp *qp, struct roci_tx_batch *batch, unsigned end)
+{
+	struct roci_far_read *f = qp->req.far_read;
+	uint32_t psn;
+
+	if (!f || qp->req.window.next != qp->req.window.max)
+		return; /* everything is being sent again */
+	catch_up(qp);
+	while (batch->count < end && roci_scoreboard_next(&f->board, &psn) && ask_again(qp, batch, psn))
+		;
+	if (batch->count >= end && roci_scoreboard_next(&f->board, &psn))
+		roci_qp_make_ready(qp);
+}
+
+/* ---- what is lost ---- */
+
+/* Packets that were asked for once, in the order of PSNs: the peer has answered what is before `limit`. Returns when
+ * the next one is due, ROCI_NEVER: none is missing. */
+static uint64_t judge_asked(struct roci_qp *qp, uint32_t limit, bool all)
+{
+	struct roci_far_read *f = qp->req.far_read;
+	struct roci_scoreboard *b = &f->board;
+
+	while (roci_scoreboard_scan(b, limit)) {
+		const struct roci_swqe *w = roci_requester_find(qp, b->scan);
+		uint32_t index = (uint32_t)roci_psn_diff(b->scan, w->first_psn);
+		const struct roci_sent *sent;
+		uint64_t at;
+
+		if (!roci_far_read_is(w, index)) {
+			uint32_t end = w->opcode == ROCI_WR_RDMA_READ ? w->read.far_from : w->packets;
+
+			b->scan = end > index ? roci_psn_add(w->first_psn, end) : roci_psn_add(b->scan, 1);
+			continue;
+		}
+		sent = roci_sent_log_find(&f->log, b->scan);
+		at = sent ? due_at(qp, sent->state.sent_at) : 0;
+		if (at > qp->e->now && !all)
+			return at;
+		roci_path_lost(f->path, qp->e->now, bytes_of(qp, 1), sent);
+		if (!roci_scoreboard_lose(b, b->scan)) {
+			roci_rc_resend(qp); /* all, which needs no memory */
+			return ROCI_NEVER;
+		}
+		b->scan = roci_psn_add(b->scan, 1);
+	}
+	return ROCI_NEVER;
+}
+
+/* Packets that were asked for again, in the order of time. */
+static uint64_t judge_again(struct roci_qp *qp, bool all)
+{
+	struct roci_scoreboard *b = &qp->req.far_read->board;
+	const struct roci_loss *l;
+
+	while ((l = roci_scoreboard_oldest(b))) {
+		uint64_t at = due_at(qp, l->sent_at);
+
+		if (at > qp->e->now && !(all && l->sent_at < qp->e->now))
+			return at;
+		roci_path_lost(qp->req.far_read->path, qp->e->now, bytes_of(qp, 1), NULL);
+		roci_scoreboard_lose_again(b);
+	}
+	return ROCI_NEVER;
+}
+
+static void judge(struct roci_qp *qp, bool all)
+{
+	struct roci_far_read *f = qp->req.far_read;
+	const struct roci_send_window *w = &qp->req.window;
+	uint64_t at, again;
+
+	if (w->next != w->max)
+		return; /* everything is being sent again */
+	catch_up(qp);
+	again = judge_again(qp, all);
+	at = judge_asked(qp, roci_psn_diff(w->acked, f->board.high) > 0 ? w->acked : f->board.high, all);
+	roci_timer_set(&qp->e->timers, &f->timer, ROCI_TIMER_OFF);
+	if (again < at)
+		at = again;
+	if (at != ROCI_NEVER)
+		roci_timer_set(&qp->e->timers, &f->timer, at);
+	if (f->board.next != f->board.end) {
+		count_flight(qp);
+		roci_qp_make_ready(qp);
+	}
+}
+
+bool roci_far_read_missing(struct roci_qp *qp, bool all)
+{
+	const struct roci_swqe *w;
+
+	if (!qp->req.far_read || qp->sq.head == qp->sq.started)
+		return false;
+	judge(qp, all);
+	w = roci_swqe_head(qp);
+	return roci_far_read_is(w, (uint32_t)roci_psn_diff(qp->req.window.una, w->first_psn));
+}
+
+void roci_far_read_late(struct roci_qp *qp)
+{
+	struct roci_far_read *f = qp->req.far_read;
+
+	if (!f || qp->e->now - f->patience_at <= f->path->srtt)
+		return;
+	f->patience += f->patience < PATIENCE_MAX;
+	f->patience_at = qp->e->now;
+}
+
+/* ---- what comes ---- */
+
+/* Whether the peer can be believed to have sent the response, which is outstanding. What is missing is expected, and
+ * what lies a little behind the newest. Where the peer's port is no secret, who guesses a PSN must not find more places
+ * than among requests (may_keep() of responder.c). */
+static bool is_believed(const struct roci_qp *qp, uint32_t psn)
+{
+	const struct roci_scoreboard *b = &qp->req.far_read->board;
+	uint32_t acked = qp->req.window.acked, newest = roci_psn_diff(acked, b->high) > 0 ? acked : b->high;
+
+	if (!qp->peer.sprays && qp->peer.port != ROCI_UDP_PORT)
+		return roci_psn_diff(psn, newest) < AHEAD;
+	return roci_scoreboard_missing(b, psn, ROCI_REORDER_WINDOW) < ROCI_REORDER_WINDOW;
+}
+
+enum roci_far_response roci_far_read_judge(struct roci_qp *qp, const struct roci_rx *rx, struct roci_swqe **w)
+{
+	const struct roci_send_window *window = &qp->req.window;
+	uint32_t psn = rx->pkt.psn, index;
+
+	if (!qp->req.far_read || rx->pkt.op->kind != ROCI_KIND_READ_RESPONSE || qp->sq.head == qp->sq.started)
+		return ROCI_FAR_RESPONSE_NONE;
+	*w = roci_requester_find(qp, psn);
+	index = (uint32_t)roci_psn_diff(psn, (*w)->first_psn);
+	if (!roci_far_read_is(*w, index) || index >= (*w)->packets)
+		return ROCI_FAR_RESPONSE_NONE;
+	if (psn == window->una)
+		return ROCI_FAR_RESPONSE_NEXT;
+	catch_up(qp);
+	if (roci_scoreboard_has(&qp->req.far_read->board, psn)) {
+		qp->e->stats->rx_duplicate++;
+		roci_far_read_late(qp);
+		return ROCI_FAR_RESPONSE_DROP;
+	}
+	if (roci_psn_diff(psn, window->next) >= 0)
+		return ROCI_FAR_RESPONSE_DROP; /* it will be asked for again */
+	if (is_believed(qp, psn))
+		return ROCI_FAR_RESPONSE_EARLY;
+	qp->e->stats->rx_far++;
+	return ROCI_FAR_RESPONSE_DROP;
+}
+
+/* The path hears of what has come, a few packets at a time. *sent: the newest one. */
+static void tell_path(struct roci_qp *qp, const struct roci_sent *sent)
+{
+	struct roci_far_read *f = qp->req.far_read;
+	uint64_t now = qp->e->now, bytes = bytes_of(qp, f->fresh);
+
+	f->fresh = 0;
+	count_flight(qp);
+	roci_path_acked(f->path, now, bytes, sent);
+	if (sent && !sent->again)
+		roci_path_rtt(qp->path, now, now - sent->state.sent_at); /* it is the same there and back */
+	if (!f->path->pace.waiting || !f->path->far)
+		roci_flight_wake(f->path);
+	if (now - f->patience_at > PATIENCE_LIFE * f->path->srtt && f->patience > PATIENCE_FIRST) {
+		f->patience--;
+		f->patience_at = now;
+	}
+}
+
+void roci_far_read_came(struct roci_qp *qp, const struct roci_swqe *w, uint32_t psn, uint32_t index, bool early)
+{
+	struct roci_far_read *f = qp->req.far_read;
+	bool judged = roci_psn_diff(psn, f->board.scan) < 0;
+	uint32_t newest;
+
+	catch_up(qp);
+	roci_scoreboard_mark(&f->board, psn & ~31u, UINT32_C(1) << (psn & 31), qp->req.window.max, &newest);
+	f->fresh++;
+	if (f->fresh >= roci_path_ack_every(f->path) || roci_requester_step(w, index) == 1)
+		tell_path(qp, judged ? NULL : roci_sent_log_find(&f->log, psn));
+	if (early)
+		judge(qp, false);
+}
+
+uint32_t roci_far_read_run(struct roci_qp *qp, const struct roci_swqe *w, uint32_t index)
+{
+	uint32_t n = 0;
+
+	catch_up(qp);
+	while (index + n < w->packets &&
+	       roci_scoreboard_has(&qp->req.far_read->board, roci_psn_add(w->first_psn, index + n)))
+		n++;
+	return n;
+}
+
+/* READ requests of *w that are answered where `packets` are. */
+static uint32_t answered(const struct roci_swqe *w, uint32_t packets)
+{
+	uint32_t n = w->read.piece;
+
+	return packets / n + (packets == w->packets && packets % n != 0);
+}
+
+void roci_far_read_advance(struct roci_qp *qp, const struct roci_swqe *w, uint32_t from, uint32_t to)
+{
+	struct roci_far_read *f = qp->req.far_read;
+	int32_t sent = roci_psn_diff(qp->req.window.next, w->first_psn);
+	uint32_t done, requests;
+
+	if (from < w->read.far_from)
+		from = w->read.far_from;
+	if (sent < (int32_t)to)
+		to = sent > 0 ? (uint32_t)sent : 0; /* the rest counts when it is sent again */
+	if (to <= from)
+		return;
+	done = to - from;
+	requests = answered(w, to) - answered(w, from);
+	f->asked -= done < f->asked ? done : f->asked;
+	f->requests -= requests < f->requests ? requests : f->requests;
+	if (!f->asked) {
+		count_flight(qp);
+		roci_flight_wake(f->path);
+	}
+}
