@@ -291,6 +291,20 @@ static void on_early_far_response(struct roci_qp *qp, const struct roci_rx *rx, 
 	}
 }
 
+/* False where the standard says what *rx does. */
+static bool handle_far(struct roci_qp *qp, const struct roci_rx *rx)
+{
+	struct roci_swqe *request;
+
+	switch (roci_far_read_judge(qp, rx, &request)) {
+	case ROCI_FAR_RESPONSE_NONE: return false;
+	case ROCI_FAR_RESPONSE_DROP: break;
+	case ROCI_FAR_RESPONSE_NEXT: on_next_far_response(qp, rx); break;
+	case ROCI_FAR_RESPONSE_EARLY: on_early_far_response(qp, rx, request); break;
+	}
+	return true;
+}
+
 static void handle(struct roci_qp *qp, const struct roci_rx *rx)
 {
 	switch (rx->pkt.op->kind) {
@@ -397,7 +411,6 @@ static bool is_believed(struct roci_qp *qp, uint32_t psn)
 void roci_completer_rx(struct roci_qp *qp, const struct roci_rx *rx)
 {
 	const struct roci_send_window *w = &qp->req.window;
-	struct roci_swqe *request;
 	uint32_t una = w->una;
 
 	if (qp->state != ROCI_QPS_RTS && qp->state != ROCI_QPS_SQD) {
@@ -411,15 +424,10 @@ void roci_completer_rx(struct roci_qp *qp, const struct roci_rx *rx)
 			qp->e->stats->rx_duplicate++;
 		return;
 	}
-	switch (roci_far_read_judge(qp, rx, &request)) {
-	case ROCI_FAR_RESPONSE_NONE:
+	if (!qp->req.far_read || !handle_far(qp, rx)) {
 		if (!is_believed(qp, rx->pkt.psn))
 			return;
 		handle(qp, rx);
-		break;
-	case ROCI_FAR_RESPONSE_DROP: return;
-	case ROCI_FAR_RESPONSE_NEXT: on_next_far_response(qp, rx); break;
-	case ROCI_FAR_RESPONSE_EARLY: on_early_far_response(qp, rx, request); break;
 	}
 	catch_up(qp);
 	if (qp->state == ROCI_QPS_ERR)

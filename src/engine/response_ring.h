@@ -88,8 +88,13 @@ static inline bool roci_response_pending(const struct roci_response *x)
 {
 	return x->next < x->end;
 }
+/* The same of a ring that has something, or had. */
+struct roci_response *roci_response_ring_search(struct roci_response_ring *ring);
 /* The response whose next packet is to be sent next, or NULL. Valid until the ring changes. */
-struct roci_response *roci_response_ring_next(struct roci_response_ring *ring);
+static inline struct roci_response *roci_response_ring_next(struct roci_response_ring *ring)
+{
+	return ring->count || ring->flushes ? roci_response_ring_search(ring) : NULL;
+}
 /* The next packet of *x, which roci_response_ring_next() returned, was sent. */
 void roci_response_ring_sent(struct roci_response_ring *ring, struct roci_response *x);
 
