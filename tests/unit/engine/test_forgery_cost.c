@@ -421,7 +421,7 @@ static struct pair *far_reader(enum situation situation)
 	for (uint64_t i = 0; i < 60; i++)
 		assert_int_equal(pair_send(p, ATTACKED, ROCI_WR_RDMA_READ, i, 0, 60000, 0), 0);
 	for (unsigned i = 0; i < 1000; i++) {
-		p->now += 1000;
+		p->now += 20000;
 		roci_engine_timers(qp->e, p->now);
 		while (pair_turn(p, ATTACKED))
 			;
