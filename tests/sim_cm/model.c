@@ -132,7 +132,8 @@ void model_check_timeouts(void)
 		const struct end *end = &sim.ends[i];
 		uint64_t longest = views[end->view].longest;
 
-		if (!end->destroyed && longest && sim.now - end->since > longest)
+		/* A damaged message may ask for hours. */
+		if (!end->destroyed && longest && !sim.hostile && sim.now - end->since > longest)
 			sim_fail("end %u has been %s for %llu s", i, views[end->view].name,
 				 (unsigned long long)((sim.now - end->since) / SECOND));
 	}
