@@ -10,7 +10,6 @@
  * With -DROCI_LIBFUZZER and -fsanitize=fuzzer this is a libFuzzer target. Without them it is a program that draws its
  * scripts at random: fuzz_trust [iterations [seed]].
  */
-#include <arpa/inet.h>
 #include <fcntl.h>
 #include <stdio.h>
 #include <string.h>

@@ -5,7 +5,6 @@
 
 #include <string.h>
 
-#include "engine/cq.h"
 #include "engine/qp.h"
 
 #define SECOND UINT64_C(1000000000)
