@@ -39,7 +39,7 @@ FILES = {
     'src/engine/completer.c': ENGINE,
     'src/engine/mr.c': ENGINE,
     'src/cm/conn_rx.c': ('cm', None, [['sim_cm', '1', '1500']]),
-    'src/mover/beneath.c': ('mover', {'mover_tree', 'mover_walk'}, []),
+    'src/mover/beneath.c': ('mover', {'mover_beneath', 'mover_tree', 'mover_walk'}, []),
     'src/mover/proto.c': ('mover', {'mover_proto', 'mover_proto_bounds', 'mover_terms'}, []),
 }
 # Not run: they need the network.
