@@ -4,10 +4,7 @@
 
 #include <string.h>
 
-#include "engine/path.h"
-#include "engine/psn.h"
 #include "engine/qp.h"
-#include "engine/ranges.h"
 
 #define MS      1000000ull
 #define SECRET  0x0123456789abcdefull
@@ -151,12 +148,12 @@ static void others_see_nothing_of_it(void **state)
 	pair_free(p);
 }
 
-/* A peer that understands RANGES, but was made before there was this. */
-static void a_peer_that_remembers_no_more_reads_gets_none(void **state)
+/* WRITEs alone make a peer offer RANGES, and remember no more READs than max_dest_rd_atomic. The first READs ask for
+ * it. */
+static void a_peer_remembers_more_reads_once_there_are_some(void **state)
 {
 	struct pair *p = make(SECRET, 1);
 
-	/* As if it had no memory for more. */
 	for (unsigned i = 0; i < 40; i++) {
 		assert_int_equal(pair_send(p, 0, ROCI_WR_RDMA_WRITE, 1, 0, LEN, 0), 0);
 		round_trip(p);
@@ -168,7 +165,7 @@ static void a_peer_that_remembers_no_more_reads_gets_none(void **state)
 	assert_int_equal(p->side[1].qp->resp.responses.room, 1);
 	assert_false(p->side[0].qp->req.far_read);
 	memcpy(p->side[1].memory, p->side[0].memory, PAIR_MEMORY);
-	transfer(p, 40); /* but then it is asked */
+	transfer(p, 40);
 	assert_true(p->side[0].qp->req.far_read);
 	pair_free(p);
 }
@@ -274,7 +271,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(more_are_outstanding_than_max_rd_atomic),
 		cmocka_unit_test(others_see_nothing_of_it),
-		cmocka_unit_test(a_peer_that_remembers_no_more_reads_gets_none),
+		cmocka_unit_test(a_peer_remembers_more_reads_once_there_are_some),
 		cmocka_unit_test(all_holes_are_repaired_in_one_round_trip),
 		cmocka_unit_test(a_lost_tail_is_found_by_a_probe),
 		cmocka_unit_test(a_lost_request_is_sent_again_and_later_ones_twice),
