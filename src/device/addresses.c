@@ -108,19 +108,25 @@ static void warn_left_out(struct roci_device *dev, int left_out)
 		left_out, ROCI_MAX_GIDS);
 }
 
-/* Says why QPs and address handles do not get on. */
-static void warn_lost(const struct roci_gids *table, uint32_t lost)
+/* Says why QPs and address handles do not get on. `used`: those that something still refers to. What is behind a NAT
+ * goes on from another address (nat.h), if the host has one. */
+static void warn_lost(const struct roci_gids *table, uint32_t lost, uint32_t used, bool waits)
 {
+	static const char
+		later[] = "What uses it goes on when it is back, if the connections have not timed out by then.",
+		other[] = "What uses it goes on when it is back, and what is behind a NAT also when the host has "
+			  "another address, if the connections have not timed out by then.",
+		moved[] = "All connections that used it are behind a NAT, and go on from another address.";
 	char text[ROCI_GID_TEXT];
 
 	for (int i = 0; i < table->count; i++) {
 		if (!(lost >> i & 1) || table->entries[i].state != ROCI_GID_GONE)
 			continue;
 		roci_gid_text(table->entries[i].gid, text);
-		fprintf(stderr,
-			"roci: this host has lost the address %s (%s). What uses it goes on when it is back, if the "
-			"connections have not timed out by then.\n",
-			text, table->entries[i].ifname);
+		fprintf(stderr, "roci: this host has lost the address %s (%s). %s\n", text, table->entries[i].ifname,
+			!(used >> i & 1) ? moved
+			: waits          ? other
+					 : later);
 	}
 }
 
@@ -135,10 +141,10 @@ static void follow(struct roci_device *dev, int count)
 	dev->gids = table;
 	pthread_mutex_unlock(&dev->gids_lock);
 	warn_left_out(dev, change.left_out);
-	warn_lost(&table, change.unready & used);
 	roci_udp_follow(dev->links.udp, &change);
 	roci_cm_host_follow(dev, &change);
 	roci_nat_rehome(dev, roci_now());
+	warn_lost(&table, change.unready & used, in_use(dev), dev->nat_look_at != ROCI_CM_NEVER);
 	is_up = roci_gids_first(&dev->gids);
 	if (change.visible)
 		report(dev, ROCI_EVENT_GID_CHANGE);

@@ -137,8 +137,8 @@ def several():
         run_pair(server, client)
 
 
-def moves(change):
-    """The mapping changes in the middle of a connection, three times; then both ends go on."""
+def moves(change, says=''):
+    """The mapping changes in the middle of a connection, three times; then both ends go on. The client says so."""
     at = ['-a', net.server.address, '-p', str(next_port()), '-C', '8000']
     server = serve(net.server, 'rping', '-s', *at)
     client = net.client.start('rping', '-c', *at)
@@ -147,7 +147,8 @@ def moves(change):
         wait_until('packets', lambda: net.carried() > seen + 500 or not client.running())
         check(client.running(), client.report())
         change(round)
-    served, _ = run_pair(server, client)
+    served, told = run_pair(server, client)
+    check(says in told and 'when it is back, if' not in told, told)
     check(re.search(r'peers_moved +[3-9]\n', served), served)  # more, where packets pass while the rules change
 
 
@@ -234,7 +235,8 @@ def cases():
     yield 'several processes, the NAT changes the port', with_rules(RANDOM, several)
     yield 'the NAT forgets, and gives another port', with_rules(RANDOM, lambda: moves(lambda _: net.forget()))
     yield 'the NAT gets another address', with_rules('', lambda: moves(another_line))
-    yield 'the client gets another address', with_rules('', lambda: moves(another_network))
+    yield 'the client gets another address', with_rules(
+        '', lambda: moves(another_network, 'behind a NAT'))
     yield 'a connection rests', with_rules(RANDOM, rests)
     yield 'a receiver behind a router that forwards', forwarded
     yield 'a receiver behind a router that does not forward', not_forwarded
