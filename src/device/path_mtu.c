@@ -20,7 +20,8 @@ static unsigned place_of(const uint8_t gid[16])
 	return hash % ROCI_PATH_MTU_PLACES;
 }
 
-uint8_t roci_path_mtu_find(const struct roci_path_mtus *m, uint64_t now, const uint8_t gid[16])
+/* As enum ibv_mtu; 0: not known, or no longer. */
+static uint8_t find(const struct roci_path_mtus *m, uint64_t now, const uint8_t gid[16])
 {
 	unsigned i = place_of(gid);
 
@@ -38,14 +39,14 @@ void roci_path_mtu_learn(struct roci_path_mtus *m, uint64_t now, const uint8_t g
 
 uint32_t roci_path_mtu_carries(const struct roci_path_mtus *m, uint64_t now, const uint8_t gid[16])
 {
-	uint8_t mtu = roci_path_mtu_find(m, now, gid);
+	uint8_t mtu = find(m, now, gid);
 
 	return mtu ? roci_mtu_datagram_bytes(mtu) : 0;
 }
 
 uint8_t roci_device_path_mtu(struct roci_device *dev, unsigned sgid_index, const uint8_t dgid[16])
 {
-	uint8_t found = roci_path_mtu_find(&dev->path_mtus, roci_now(), dgid), mtu;
+	uint8_t found = find(&dev->path_mtus, roci_now(), dgid), mtu;
 	uint32_t carries = 0;
 
 	if (dev->dead || sgid_index >= ROCI_MAX_GIDS || !roci_gid_is_present(&dev->gids.entries[sgid_index]))
@@ -118,7 +119,7 @@ void roci_path_mtu_probe(struct roci_device *dev, uint64_t now, const struct roc
 
 	if (roci_cm_msg_parse(&msg, tx->mad) != ROCI_CM_PARSE_OK || msg.attribute != ROCI_CM_ATTR_REQ ||
 	    !roci_mtu_code_is_valid(msg.mtu) || roci_gids_find(&dev->gids, tx->dgid, 0) >= 0 ||
-	    roci_path_mtu_find(&dev->path_mtus, now, tx->dgid))
+	    find(&dev->path_mtus, now, tx->dgid))
 		return;
 	send_probes(dev, av, tx, msg.mtu);
 }

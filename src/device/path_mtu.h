@@ -27,11 +27,9 @@ struct roci_path_mtus {
 	} places[ROCI_PATH_MTU_PLACES];
 };
 
-/* The path MTU to `gid` as enum ibv_mtu; 0: not known, or no longer. */
-uint8_t roci_path_mtu_find(const struct roci_path_mtus *m, uint64_t now, const uint8_t gid[16]);
 void roci_path_mtu_learn(struct roci_path_mtus *m, uint64_t now, const uint8_t gid[16], uint8_t mtu);
 
-/* UDP payload that one packet takes to `gid`, where something is known; 0: nothing is. */
+/* UDP payload that one packet takes to `gid`; 0: nothing is known, or no longer. */
 uint32_t roci_path_mtu_carries(const struct roci_path_mtus *m, uint64_t now, const uint8_t gid[16]);
 
 /* *tx is about to be sent by *av: if it is a REQ to a host whose path MTU is not known, its probes go ahead of it. */

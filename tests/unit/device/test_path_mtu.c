@@ -16,18 +16,28 @@ static const uint8_t *host(uint8_t n)
 	return gid;
 }
 
+/* The path MTU that is known, as enum ibv_mtu. */
+static uint8_t found(const struct roci_path_mtus *m, uint64_t now, const uint8_t *gid)
+{
+	uint32_t carries = roci_path_mtu_carries(m, now, gid);
+
+	for (uint8_t mtu = ROCI_MTU_CODE_MIN; mtu <= ROCI_MTU_CODE_MAX; mtu++)
+		if (roci_mtu_datagram_bytes(mtu) == carries)
+			return mtu;
+	assert_int_equal(carries, 0);
+	return 0;
+}
+
 static void for_ten_minutes(void **state)
 {
 	struct roci_path_mtus m = {0};
 
-	assert_int_equal(roci_path_mtu_find(&m, NOW, host(1)), 0);
-	assert_int_equal(roci_path_mtu_carries(&m, NOW, host(1)), 0);
+	assert_int_equal(found(&m, NOW, host(1)), 0);
 	roci_path_mtu_learn(&m, NOW, host(1), 3);
-	assert_int_equal(roci_path_mtu_find(&m, NOW, host(1)), 3);
-	assert_int_equal(roci_path_mtu_carries(&m, NOW, host(1)), roci_mtu_datagram_bytes(3));
-	assert_int_equal(roci_path_mtu_find(&m, NOW, host(2)), 0);
-	assert_int_equal(roci_path_mtu_find(&m, NOW + ROCI_PATH_MTU_NS - 1, host(1)), 3);
-	assert_int_equal(roci_path_mtu_find(&m, NOW + ROCI_PATH_MTU_NS, host(1)), 0);
+	assert_int_equal(found(&m, NOW, host(1)), 3);
+	assert_int_equal(found(&m, NOW, host(2)), 0);
+	assert_int_equal(found(&m, NOW + ROCI_PATH_MTU_NS - 1, host(1)), 3);
+	assert_int_equal(found(&m, NOW + ROCI_PATH_MTU_NS, host(1)), 0);
 }
 
 static void the_last_one_counts(void **state)
@@ -36,7 +46,7 @@ static void the_last_one_counts(void **state)
 
 	roci_path_mtu_learn(&m, NOW, host(1), 3);
 	roci_path_mtu_learn(&m, NOW + 1, host(1), 5);
-	assert_int_equal(roci_path_mtu_find(&m, NOW + ROCI_PATH_MTU_NS, host(1)), 5);
+	assert_int_equal(found(&m, NOW + ROCI_PATH_MTU_NS, host(1)), 5);
 }
 
 /* More hosts than places: what is found is never another host's. */
@@ -48,7 +58,7 @@ static void hosts_share_places(void **state)
 	for (unsigned i = 1; i < 200; i++)
 		roci_path_mtu_learn(&m, NOW, host((uint8_t)i), (uint8_t)(1 + i % 5));
 	for (unsigned i = 1; i < 200; i++) {
-		uint8_t mtu = roci_path_mtu_find(&m, NOW, host((uint8_t)i));
+		uint8_t mtu = found(&m, NOW, host((uint8_t)i));
 
 		assert_true(!mtu || mtu == 1 + i % 5);
 		known += mtu != 0;
