@@ -1,12 +1,10 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* Address vectors: where packets of a QP or an address handle go. */
 #include <errno.h>
-#include <netinet/in.h>
 #include <string.h>
 #include <sys/socket.h>
 
 #include "device/device_state.h"
-#include "device/sys.h"
 #include "device/udp_socket.h"
 #include "engine/why.h"
 #include "wire/gid.h"

@@ -2,7 +2,6 @@
 #include "engine/black_hole.h"
 
 #include "engine/qp.h"
-#include "engine/requester.h"
 #include "wire/gid.h"
 #include "wire/mtu.h"
 

@@ -3,11 +3,9 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "device/sys.h"
 #include "rdmacm/address.h"
 #include "rdmacm/device.h"
 #include "rdmacm/manager.h"
-#include "wire/mtu.h"
 
 /* The kernel's value for Ethernet, where no subnet manager knows one: 4.096 us << 16, a quarter of a second. */
 #define PACKET_LIFE_TIME 16
