@@ -64,7 +64,9 @@ static void by_components_every_dot_dot_is_refused(void **state)
 	char name[MOVER_COMPONENT_MAX + 2];
 
 	assert_int_equal(try_open(".."), -EXDEV);
+	assert_int_equal(try_open("../x"), -EXDEV);
 	assert_int_equal(try_open("a/.."), -EXDEV);
+	assert_int_equal(try_open(".b"), -ENOENT);
 	assert_int_equal(try_open("a//bb"), -EXDEV);
 	assert_int_equal(try_open(""), -EXDEV);
 	memset(name, 'n', sizeof(name));
