@@ -8,8 +8,9 @@
  *
  * What shows it: short packets pass, and the same long one does not, time and again. The requester asks by a probe
  * (probe.h) for what is missing; each answer that names the same packet, which was sent again meanwhile, counts. A
- * responder hears the same READ request again and again. Loss alone takes long to look like that; a path that was taken
- * for a black hole is slower, and nothing else.
+ * responder hears the same READ request again and again, though it was answered meanwhile. Loss alone takes long to
+ * look like that. Between two Rocinantes a path that was taken for a black hole is slower, and nothing else; other
+ * peers take no fragments over IPv4.
  */
 #ifndef ROCI_ENGINE_BLACK_HOLE_H
 #define ROCI_ENGINE_BLACK_HOLE_H

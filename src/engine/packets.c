@@ -100,7 +100,8 @@ bool roci_packets_request(struct roci_qp *qp, const struct roci_swqe *w, uint32_
 	pkt->opcode = qp->service->transport | operation(w, index == 0, last);
 	fill_headers(qp, w, pkt);
 	/* Solicited Event belongs to the packet that completes a receive (IBTA 9.2.3). */
-	pkt->solicited = last && (w->flags & ROCI_SEND_SOLICITED) && w->opcode != ROCI_WR_RDMA_WRITE;
+	pkt->solicited = last && (w->flags & ROCI_SEND_SOLICITED) && w->opcode != ROCI_WR_RDMA_WRITE &&
+			 !roci_swqe_needs_response(w);
 	if (w->opcode == ROCI_WR_RDMA_READ) {
 		uint64_t left = w->length - offset, piece = (uint64_t)step * mtu;
 

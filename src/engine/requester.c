@@ -341,7 +341,7 @@ bool roci_requester_fill(struct roci_qp *qp, struct roci_tx_batch *batch, unsign
 			sq->next++;
 			continue;
 		}
-		if (batch->count - before == quantum || batch->span_count + ROCI_MAX_SGE > ROCI_TX_SPANS) {
+		if (batch->count - before >= quantum || batch->span_count + ROCI_MAX_SGE > ROCI_TX_SPANS) {
 			more = true;
 			break;
 		}

@@ -188,10 +188,12 @@ static void rc_execute(struct roci_qp *qp, const struct roci_packet *p)
 	}
 }
 
-/* A READ request that was sent twice, in case one is lost (far_read.h). */
-static bool is_copy(const struct roci_packet *p)
+/* A READ request that was sent twice, in case one is lost (far_read.h). From a peer that does not do that, the bit
+ * means nothing. */
+static bool is_copy(const struct roci_qp *qp, const struct roci_packet *p)
 {
-	return p->solicited && p->op->kind == ROCI_KIND_READ_REQUEST;
+	return p->solicited && p->op->kind == ROCI_KIND_READ_REQUEST &&
+	       roci_response_ring_extended(&qp->resp.responses);
 }
 
 /* IBTA 9.7.5.2: a duplicate is answered again, and not executed again. A FLUSH changes nothing, and is just answered.
@@ -201,7 +203,7 @@ static void rc_duplicate(struct roci_qp *qp, const struct roci_packet *p)
 	struct roci_response_ring *ring = &qp->resp.responses;
 	uint32_t packets = 1;
 
-	if (is_copy(p))
+	if (is_copy(qp, p))
 		return;
 	qp->e->stats->rx_duplicate++;
 	switch (p->op->kind) {
@@ -218,7 +220,8 @@ static void rc_duplicate(struct roci_qp *qp, const struct roci_packet *p)
 		return;
 	case ROCI_KIND_READ_REQUEST:
 		packets = roci_read_packets(qp->mtu, p->dma_len);
-		roci_black_hole_response(qp, p->psn, p->dma_len);
+		if (!roci_response_ring_waits(ring, p->psn))
+			roci_black_hole_response(qp, p->psn, p->dma_len);
 		break;
 	default: break;
 	}
@@ -246,7 +249,7 @@ static void rc_early_offered(struct roci_qp *qp, const struct roci_rx *rx)
 	bool first = !r->early.count;
 
 	if (!may_keep(qp, psn) || !roci_reorder_keep(&qp->e->reorder, &r->early, rx, r->epsn, ROCI_REORDER_SPAN))
-		r->ranges.duplicates += !is_copy(&rx->pkt);
+		r->ranges.duplicates += !is_copy(qp, &rx->pkt);
 	else if (!first && roci_psn_diff(psn, newest) < 0)
 		came_late(r, psn);
 	if (first || rx->pkt.ack_req) {

@@ -194,6 +194,15 @@ bool roci_response_ring_again(struct roci_response_ring *ring, const struct roci
 	return true;
 }
 
+bool roci_response_ring_waits(struct roci_response_ring *ring, uint32_t psn)
+{
+	unsigned i = find(ring, psn);
+
+	if (ring->parts && (ring->parts->count || roci_response_pending(&ring->parts->answer)))
+		return true;
+	return i < ring->count && roci_response_pending(at(ring, i));
+}
+
 /* ---- sending ---- */
 
 /* The part that is sent next, or NULL. Kept apart, because few QPs have any. */

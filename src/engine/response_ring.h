@@ -84,6 +84,9 @@ bool roci_response_ring_add_flush(struct roci_response_ring *ring, uint32_t psn)
 bool roci_response_ring_again(struct roci_response_ring *ring, const struct roci_packet *p, uint32_t packets,
 			      uint32_t mtu);
 
+/* Whether something is still to be sent of the response that has `psn`, or of any part. */
+bool roci_response_ring_waits(struct roci_response_ring *ring, uint32_t psn);
+
 static inline bool roci_response_pending(const struct roci_response *x)
 {
 	return x->next < x->end;

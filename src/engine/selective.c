@@ -231,7 +231,8 @@ void roci_selective_rx(struct roci_qp *qp, const struct roci_rx *rx)
 	}
 	agree(qp);
 	s->room = r.room;
-	s->reads = r.reads;
+	if (r.reads) /* else it is from before the peer made room for them, and late */
+		s->reads = r.reads;
 	roci_far_read_agree(qp, r.reads);
 	be_patient(qp, r.duplicates);
 	if (roci_psn_diff(limit, una) > 0 && roci_psn_diff(limit, w->max) <= 0)

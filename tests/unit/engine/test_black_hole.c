@@ -2,6 +2,7 @@
 /* A path that swallows what is long: the engine finds out, and marks such packets to go in fragments. */
 #include "pair.h"
 
+#include "engine/qp.h"
 #include "random.h"
 
 #define MS     UINT64_C(1000000)
@@ -122,6 +123,22 @@ static void a_dead_peer_is_no_black_hole(void **state)
 	pair_free(p);
 }
 
+/* A process that was stopped finds all that its peer has sent again at once. It has answered none of it yet. */
+static void a_responder_that_was_stopped_finds_no_black_hole(void **state)
+{
+	struct pair *p = connected();
+	struct roci_packet again = {.opcode = ROCI_OP_READ_REQUEST, .dma_len = LEN};
+
+	wide = true;
+	again.psn = p->side[1].qp->resp.epsn;
+	again.va = (uintptr_t)p->side[1].memory;
+	again.rkey = p->side[1].key;
+	for (unsigned i = 0; i < 8; i++)
+		pair_inject(p, 1, again);
+	assert_int_equal(stats(p, 1)->black_holes, 0);
+	pair_free(p);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -130,6 +147,7 @@ int main(void)
 		cmocka_unit_test(a_path_that_narrows),
 		cmocka_unit_test(loss_is_no_black_hole),
 		cmocka_unit_test(a_dead_peer_is_no_black_hole),
+		cmocka_unit_test(a_responder_that_was_stopped_finds_no_black_hole),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

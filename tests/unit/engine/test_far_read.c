@@ -266,6 +266,85 @@ static void a_fence_waits(void **state)
 	pair_free(p);
 }
 
+static bool lose_first_response(struct pair *p, int from, const struct roci_packet *pkt)
+{
+	return pkt->op->kind != ROCI_KIND_READ_RESPONSE || p->count++;
+}
+
+/* A program may set IBV_SEND_SOLICITED, which means nothing in a READ: its request is no copy. */
+static void a_solicited_read_is_answered_again(void **state)
+{
+	struct pair *p = make(0, 1);
+	struct roci_sge sge = {(uintptr_t)p->side[0].memory, 8, p->side[0].key};
+	struct roci_send_wr wr = {.wr_id = 9,
+				  .opcode = ROCI_WR_RDMA_READ,
+				  .flags = ROCI_SEND_SOLICITED | ROCI_SEND_SIGNALED,
+				  .sges = &sge,
+				  .num_sge = 1,
+				  .remote_addr = (uintptr_t)p->side[1].memory,
+				  .rkey = p->side[1].key};
+
+	p->filter = lose_first_response;
+	assert_int_equal(roci_qp_post_send(p->side[0].qp, &wr), 0);
+	pair_run_until(p, p->now + 60000 * MS);
+	pair_expect(p, 0, 9, ROCI_WC_SUCCESS);
+	pair_free(p);
+}
+
+/* The same bit from a peer that never asked for more READs, as the standard lets it send. */
+static void a_solicited_duplicate_of_another_peer_is_answered(void **state)
+{
+	struct pair *p = make(0, 1);
+	struct roci_packet again = {.opcode = ROCI_OP_READ_REQUEST, .solicited = true, .dma_len = 8};
+
+	assert_int_equal(pair_send(p, 0, ROCI_WR_RDMA_READ, 1, 0, 8, 0), 0);
+	again.psn = p->side[1].qp->resp.epsn;
+	again.va = (uintptr_t)p->side[1].memory;
+	again.rkey = p->side[1].key;
+	pair_run(p);
+	pair_expect(p, 0, 1, ROCI_WC_SUCCESS);
+	forget(p);
+	p->filter = lose_nothing;
+	pair_inject(p, 1, again);
+	pair_run(p);
+	assert_int_equal(seen.responses, 1);
+	pair_free(p);
+}
+
+/* With copies, a batch is not filled beyond its end. */
+static void copies_do_not_overfill_a_batch(void **state)
+{
+	struct pair *p = make_far();
+	struct roci_far_read *f = p->side[0].qp->req.far_read;
+
+	for (unsigned i = 0; i < 64; i++)
+		assert_int_equal(pair_send(p, 0, ROCI_WR_RDMA_READ, i, 8 * i, 8, 8 * i), 0);
+	f->copy_until = p->now + 1000 * MS;
+	f->path->bbr.rate = f->path->bbr.window = UINT64_C(1) << 30;
+	for (unsigned i = 0; i < 12; i++)
+		round_trip(p);
+	for (unsigned i = 0; i < 64; i++)
+		pair_expect(p, 0, i, ROCI_WC_SUCCESS);
+	assert_true(seen.copies > 0);
+	assert_memory_equal(p->side[0].memory, p->side[1].memory, 512);
+	pair_free(p);
+}
+
+/* A RANGES from before the peer made room for more READs comes late. */
+static void a_late_ranges_takes_no_reads_back(void **state)
+{
+	struct pair *p = make_far();
+	struct roci_qp *qp = p->side[0].qp;
+	struct roci_ranges old = {.secret = qp->secret, .room = 512};
+	uint8_t payload[ROCI_RANGES_MAX_BYTES];
+	struct roci_packet pkt = {.opcode = ROCI_OPCODE_RANGES, .psn = qp->req.window.una - 2, .payload = payload};
+
+	pkt.payload_len = roci_ranges_build(&old, payload);
+	pair_inject(p, 0, pkt);
+	transfer(p, 12);
+	pair_free(p);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -277,6 +356,10 @@ int main(void)
 		cmocka_unit_test(a_lost_request_is_sent_again_and_later_ones_twice),
 		cmocka_unit_test(completions_keep_their_order),
 		cmocka_unit_test(a_fence_waits),
+		cmocka_unit_test(a_solicited_read_is_answered_again),
+		cmocka_unit_test(a_solicited_duplicate_of_another_peer_is_answered),
+		cmocka_unit_test(copies_do_not_overfill_a_batch),
+		cmocka_unit_test(a_late_ranges_takes_no_reads_back),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
