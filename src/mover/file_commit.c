@@ -16,6 +16,7 @@ struct step {
 	dev_t dev;
 	bool in_place; /* the file that has the name now is the right one */
 	bool synced;
+	bool alone; /* not with the whole file system */
 };
 
 /* Copies the chunks that only the old file has into the new one. -ESTALE if one has changed since it was compared. */
@@ -124,7 +125,8 @@ static void sync_device(struct step *first, struct step *end)
 		if (*step->result || step->dev != first->dev)
 			continue;
 		step->synced = true;
-		if (count <= SYNC_ONE_BY_ONE)
+		step->alone = count <= SYNC_ONE_BY_ONE;
+		if (step->alone)
 			err = fsync(step->in_place ? step->file->old_fd : step->file->fd) ? -errno : 0;
 		*step->result = err;
 	}
@@ -146,6 +148,10 @@ static int publish(const struct step *step)
 	struct mover_file *file = step->file;
 	int dir_fd = file->folder->fd, err = file->unnamed ? link_unnamed(file) : 0;
 
+	/* btrfs leaves a file without a name out of its log: so once more, where the file system was not synced as a
+	 * whole */
+	if (!err && file->unnamed && step->alone && fsync(file->fd))
+		err = -errno;
 	if (err)
 		return err;
 	if (step->in_place)
