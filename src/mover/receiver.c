@@ -16,6 +16,7 @@
 #define TRUST_TIMEOUT_MS      5000 /* for proving the ticket */
 #define LANES_TIMEOUT_MS      10000
 #define DISCONNECT_TIMEOUT_MS 3000
+#define ACK_TIMEOUT_MS        1000
 
 /* Messages */
 
@@ -151,6 +152,11 @@ static bool lanes_greeted(struct session *s)
 static bool control_up(struct session *s)
 {
 	return s->control.conn.state == CONNECTION_UP;
+}
+
+static bool end_received(struct session *s)
+{
+	return session_all_received(s);
 }
 
 static bool control_down(struct session *s)
@@ -290,6 +296,9 @@ static void serve(struct receiver *r)
 	/* the sender disconnects when it has the END */
 	s->closing = true;
 	session_wait(s, control_down, DISCONNECT_TIMEOUT_MS);
+	/* that it has it may be read after the disconnection: that came on another way, and others drive the device,
+	 * too */
+	session_wait(s, end_received, ACK_TIMEOUT_MS);
 	conclude(r);
 }
 
