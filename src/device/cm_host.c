@@ -335,10 +335,14 @@ static void take_errors(struct roci_device *dev, uint64_t now)
 {
 	struct roci_udp_error e;
 
-	while (roci_udp_next_error(dev->links.udp, &e))
-		if (e.len > MAD_AT && e.quoted[0] == (ROCI_TRANSPORT_UD | ROCI_OP_SEND_ONLY) &&
-		    roci_dest_qpn(e.quoted) == ROCI_QPN_GSI)
+	while (roci_udp_next_error(dev->links.udp, &e)) {
+		if (e.len <= MAD_AT || roci_dest_qpn(e.quoted) != ROCI_QPN_GSI)
+			continue;
+		if (e.quoted[0] == ROCI_OPCODE_MTU_PROBE)
+			roci_path_mtu_nobody(&dev->path_mtus, now, e.dgid);
+		else if (e.quoted[0] == (ROCI_TRANSPORT_UD | ROCI_OP_SEND_ONLY))
 			roci_cm_unreachable(dev->cm_host->cm, now, e.quoted + MAD_AT, e.len - MAD_AT, e.dgid, e.err);
+	}
 }
 
 /* ---- driving ---- */

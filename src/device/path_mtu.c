@@ -20,21 +20,37 @@ static unsigned place_of(const uint8_t gid[16])
 	return hash % ROCI_PATH_MTU_PLACES;
 }
 
-/* As enum ibv_mtu; 0: not known, or no longer. */
-static uint8_t find(const struct roci_path_mtus *m, uint64_t now, const uint8_t gid[16])
+static bool has(const struct roci_path_mtus *m, uint64_t now, const uint8_t gid[16])
 {
 	unsigned i = place_of(gid);
 
-	return now < m->places[i].until && !memcmp(m->places[i].gid, gid, 16) ? m->places[i].mtu : 0;
+	return now < m->places[i].until && !memcmp(m->places[i].gid, gid, 16);
 }
 
-void roci_path_mtu_learn(struct roci_path_mtus *m, uint64_t now, const uint8_t gid[16], uint8_t mtu)
+/* As enum ibv_mtu; 0: not known, or no longer. */
+static uint8_t find(const struct roci_path_mtus *m, uint64_t now, const uint8_t gid[16])
+{
+	return has(m, now, gid) ? m->places[place_of(gid)].mtu : 0;
+}
+
+static void keep(struct roci_path_mtus *m, uint64_t until, const uint8_t gid[16], uint8_t mtu)
 {
 	unsigned i = place_of(gid);
 
 	memcpy(m->places[i].gid, gid, 16);
-	m->places[i].until = now + ROCI_PATH_MTU_NS;
+	m->places[i].until = until;
 	m->places[i].mtu = mtu;
+}
+
+void roci_path_mtu_learn(struct roci_path_mtus *m, uint64_t now, const uint8_t gid[16], uint8_t mtu)
+{
+	keep(m, now + ROCI_PATH_MTU_NS, gid, mtu);
+}
+
+void roci_path_mtu_nobody(struct roci_path_mtus *m, uint64_t now, const uint8_t gid[16])
+{
+	if (!find(m, now, gid))
+		keep(m, now + ROCI_PATH_MTU_NOBODY, gid, 0);
 }
 
 uint32_t roci_path_mtu_carries(const struct roci_path_mtus *m, uint64_t now, const uint8_t gid[16])
@@ -119,7 +135,7 @@ void roci_path_mtu_probe(struct roci_device *dev, uint64_t now, const struct roc
 
 	if (roci_cm_msg_parse(&msg, tx->mad) != ROCI_CM_PARSE_OK || msg.attribute != ROCI_CM_ATTR_REQ ||
 	    !roci_mtu_code_is_valid(msg.mtu) || roci_gids_find(&dev->gids, tx->dgid, 0) >= 0 ||
-	    find(&dev->path_mtus, now, tx->dgid))
+	    has(&dev->path_mtus, now, tx->dgid))
 		return;
 	send_probes(dev, av, tx, msg.mtu);
 }

@@ -13,6 +13,7 @@
 #include "cm/cm.h"
 
 #define ROCI_PATH_MTU_NS     UINT64_C(600000000000) /* as Linux remembers what ICMP says: RFC 1191 s.6.3 */
+#define ROCI_PATH_MTU_NOBODY UINT64_C(10000000000)  /* nanoseconds; longer than between two REQs */
 #define ROCI_PATH_MTU_PLACES 64
 
 struct roci_av;
@@ -23,11 +24,15 @@ struct roci_path_mtus {
 	struct {
 		uint8_t gid[16];
 		uint64_t until;
-		uint8_t mtu; /* enum ibv_mtu; 0: the place is free */
+		uint8_t mtu; /* enum ibv_mtu; 0: nobody is there, or the place is free */
 	} places[ROCI_PATH_MTU_PLACES];
 };
 
 void roci_path_mtu_learn(struct roci_path_mtus *m, uint64_t now, const uint8_t gid[16], uint8_t mtu);
+
+/* Nothing has UDP port 4791 there, ICMP says: a REQ to `gid` goes without probes for a while, since the host's ICMP
+ * messages about them would take the place of one about the REQ (they are limited: icmp(7), icmp_ratelimit). */
+void roci_path_mtu_nobody(struct roci_path_mtus *m, uint64_t now, const uint8_t gid[16]);
 
 /* UDP payload that one packet takes to `gid`; 0: nothing is known, or no longer. */
 uint32_t roci_path_mtu_carries(const struct roci_path_mtus *m, uint64_t now, const uint8_t gid[16]);
