@@ -10,7 +10,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "wire/nat.h"
+#include "wire/nat.h" /* IWYU pragma: export */
 
 struct roci_cm;
 struct roci_listener;

@@ -11,7 +11,6 @@
 #ifndef ROCI_DEVICE_NAT_H
 #define ROCI_DEVICE_NAT_H
 
-#include "cm/types.h"
 #include "device/link.h"
 #include "wire/nat.h"
 

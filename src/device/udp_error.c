@@ -13,7 +13,6 @@
 
 #include "device/sys.h"
 #include "device/udp_socket.h"
-#include "wire/gid.h"
 
 #define TAKE_MAX 16 /* messages that one call takes: a flood must not hold the lock */
 

@@ -6,7 +6,6 @@
 
 #include "device/sys.h"
 #include "device/udp_socket.h"
-#include "wire/gid.h"
 
 #ifndef UDP_GRO
 #define UDP_GRO 104
