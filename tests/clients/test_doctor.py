@@ -8,7 +8,7 @@ import shlex
 import socket
 import subprocess
 
-from harness import ROCI, SLOW, Process, Skip, check, isolate, tap, veth_pair, wait_until
+from harness import ROCI, SLOW, Process, Skip, check, isolate, need, tap, veth_pair, wait_until
 
 
 def doctor(*argv, before=':', status=0, env=None):
@@ -293,8 +293,8 @@ def another_port():
 
 
 def the_path_carries_less():
-    """Both interfaces have an MTU of 9000, and a bridge between them one of 1500: it drops what is longer, without a word. Only
-    packets sent through show that."""
+    """Both interfaces have an MTU of 9000, and a bridge between them one of 1500: it drops what is longer, without a word. rdma_cm
+    finds the path MTU."""
     bridge = subprocess.Popen(['unshare', '-n', 'sleep', '600'])
     own = os.readlink('/proc/self/ns/net')
     wait_until('the namespace of the bridge', lambda: os.readlink(f'/proc/{bridge.pid}/ns/net') != own)
@@ -313,11 +313,25 @@ def the_path_carries_less():
             host.run('ip', 'link', 'set', name, 'up')
         within('ip', 'link', 'set', 'br0', 'up')
         with serving():
-            findings = doctor('10.78.0.2', status=1)
+            findings = doctor('10.78.0.2', status=None)
     finally:
         bridge.kill()
         bridge.wait()
     expect(findings, 'route', 'ok', 'the MTU of the route is 9000')
+    expect(findings, 'peer-send', 'ok', 'a small SEND gets through')
+    expect(findings, 'peer-out', 'ok', 'full packets get there: RDMA WRITE of 64 KiB')
+
+
+def long_packets_are_dropped():
+    """A firewall at the other host drops what is longer than a message of connection management. Only packets sent through show it."""
+    need('nft')
+    there.run('nft', 'add table inet short; add chain inet short in { type filter hook input priority 0; };'
+                     'add rule inet short in udp dport 4791 udp length > 292 drop')
+    try:
+        with serving():
+            findings = doctor(there.address, status=1)
+    finally:
+        there.run('nft', 'delete table inet short')
     expect(findings, 'peer-send', 'ok', 'a small SEND gets through')
     expect(findings, 'peer-out', 'problem', 'full packets do not get there, though small ones do', 'exit status', '`roci explain RETRY_EXC_ERR`: ')
 
@@ -368,6 +382,7 @@ tap([
     ('a host where nothing runs', a_host_without_serve),
     ('another port of roci serve', another_port),
     ('the path carries less than the interface', the_path_carries_less),
+    ('long packets are dropped', long_packets_are_dropped),
     ('no such host', no_such_host),
     ('no route', no_route),
     ('wrong arguments', wrong_arguments),

@@ -81,7 +81,7 @@ def large_mtu(server, client, address, program, args, env=None):
                      ['-g', server.gid_index(address(server))], ['-g', client.gid_index(address(client))], env=env)
     for text in texts:
         check(text.count('IP fragments') == 1, f'no line, or several, about fragments:\n{text}')
-        check('active_mtu is 1024' in text, f'the line does not tell the path MTU that fits:\n{text}')
+        check('path MTU of at most 1024' in text, f'the line does not tell the path MTU that fits:\n{text}')
     return '\n'.join(line for line in texts[0].splitlines() if 'fragment' in line)
 
 
@@ -113,9 +113,9 @@ def path_below_the_interface():
     for here, there in narrow_way():
         server, client = transfer(host_b, host_a, ['ibv_rc_pingpong', '-m', '4096', '-s', '65536', '-n', '50', '-c'],
                                   ['-g', host_b.gid_index(there)], ['-g', host_a.gid_index(here)])
-        for text, active in ((server, 1024), (client, 4096)):
+        for text in (server, client):
             check(text.count('IP fragments') == 1, f'no line, or several, about fragments:\n{text}')
-            check(f'active_mtu is {active}' in text, f'the line does not tell the path MTU of the port:\n{text}')
+            check('path MTU of at most 1024' in text, f'the line does not tell the path MTU that fits:\n{text}')
 
 
 def cases():
