@@ -276,8 +276,15 @@ static int listen_cm(struct far *far, struct failure *f)
 
 /* ---- by socket ---- */
 
+static int fail_tcp(struct failure *f, uint16_t port, int err)
+{
+	return fail(f, err, "TCP port %u: %s", port,
+		    err == -EADDRINUSE ? "another program listens there already; choose another --port"
+				       : strerror(-err));
+}
+
 /* If no port is given, finds a free one, and takes that below it for rdma_cm. */
-static int listen_tcp(struct far *far, struct failure *f)
+static int bind_tcp(struct far *far, struct failure *f)
 {
 	uint16_t port = far->options.port ? tour_tcp_port(far->options.port) : 0;
 	union socket_address a;
@@ -293,7 +300,7 @@ static int listen_tcp(struct far *far, struct failure *f)
 			continue;
 		setsockopt(far->tcp, SOL_SOCKET, SO_REUSEADDR, &one, sizeof(one));
 		if (!bind(far->tcp, &a.any, a.any.sa_family == AF_INET6 ? sizeof(a.in6) : sizeof(a.in4)) &&
-		    !listen(far->tcp, BACKLOG) && !getsockname(far->tcp, &a.any, &len)) {
+		    !getsockname(far->tcp, &a.any, &len)) {
 			far->port = (uint16_t)(ntohs(a.in4.sin_port) - 1);
 			return 0;
 		}
@@ -301,9 +308,7 @@ static int listen_tcp(struct far *far, struct failure *f)
 		close(far->tcp);
 		far->tcp = -1;
 	}
-	return fail(f, err, "TCP port %u: %s", port,
-		    err == -EADDRINUSE ? "another program listens there already; choose another --port"
-				       : strerror(-err));
+	return fail_tcp(f, port, err);
 }
 
 static void send_offer(struct session *s, const struct hello_offer *offer)
@@ -398,11 +403,16 @@ void far_read_socket(struct far *far, struct session *s)
 
 /* ---- both ---- */
 
+/* TCP comes last: whoever finds it finds all of it. */
 int far_listen(struct far *far, struct failure *f)
 {
-	int err = listen_tcp(far, f);
+	int err = bind_tcp(far, f);
 
-	return err ? err : listen_cm(far, f);
+	if (!err)
+		err = listen_cm(far, f);
+	if (!err && listen(far->tcp, BACKLOG))
+		err = fail_tcp(f, tour_tcp_port(far->port), -errno);
+	return err;
 }
 
 void far_stop_listening(struct far *far)
