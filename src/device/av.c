@@ -48,7 +48,7 @@ int roci_device_make_av(struct roci_device *dev, const struct roci_ah_params *pa
 			return ROCI_REFUSE(err, "no route from the address of sgid_index %u to grh.dgid",
 					   params->sgid_index);
 	}
-	found = roci_path_mtu_carries(&dev->path_mtus, roci_now(), params->dgid);
+	found = roci_path_mtu_carries(&dev->path_mtus, roci_now(), from->gid, params->dgid);
 	if (found && found < roci_mtu_datagram_bytes(roci_mtu_code(from->path_mtu)))
 		carries = !carries || found < carries ? found : carries;
 	/* Answers arrive there. Where the port cannot be had, roci_udp_send() uses side doors. */

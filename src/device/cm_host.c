@@ -376,7 +376,8 @@ void roci_cm_host_drive(struct roci_device *dev, uint64_t now)
 			if (dev->links.capture)
 				roci_capture_cm_event(dev->links.capture, &event);
 			if (event.kind == ROCI_CM_REP_RECEIVED)
-				roci_path_mtu_learn(&dev->path_mtus, now, event.path->dgid, event.path->mtu);
+				roci_path_mtu_learn(&dev->path_mtus, now, event.path->sgid, event.path->dgid,
+						    event.path->mtu);
 			host->on_event(&event);
 		}
 		for (; roci_cm_tx(host->cm, now, &tx); again = true)

@@ -11,62 +11,67 @@
 
 /* ---- what is known ---- */
 
-static unsigned place_of(const uint8_t gid[16])
+static const uint8_t anywhere[16];
+
+static unsigned place_of(const uint8_t from[16], const uint8_t gid[16])
 {
 	uint32_t hash = 0;
 
 	for (unsigned i = 0; i < 16; i++)
-		hash = hash * 31 + gid[i];
+		hash = (hash * 31 + from[i]) * 31 + gid[i];
 	return hash % ROCI_PATH_MTU_PLACES;
 }
 
-static bool has(const struct roci_path_mtus *m, uint64_t now, const uint8_t gid[16])
+static bool has(const struct roci_path_mtus *m, uint64_t now, const uint8_t from[16], const uint8_t gid[16])
 {
-	unsigned i = place_of(gid);
+	unsigned i = place_of(from, gid);
 
-	return now < m->places[i].until && !memcmp(m->places[i].gid, gid, 16);
+	return now < m->places[i].until && !memcmp(m->places[i].from, from, 16) && !memcmp(m->places[i].gid, gid, 16);
 }
 
 /* As enum ibv_mtu; 0: not known, or no longer. */
-static uint8_t find(const struct roci_path_mtus *m, uint64_t now, const uint8_t gid[16])
+static uint8_t find(const struct roci_path_mtus *m, uint64_t now, const uint8_t from[16], const uint8_t gid[16])
 {
-	return has(m, now, gid) ? m->places[place_of(gid)].mtu : 0;
+	return has(m, now, from, gid) ? m->places[place_of(from, gid)].mtu : 0;
 }
 
-static void keep(struct roci_path_mtus *m, uint64_t until, const uint8_t gid[16], uint8_t mtu)
+static void keep(struct roci_path_mtus *m, uint64_t until, const uint8_t from[16], const uint8_t gid[16], uint8_t mtu)
 {
-	unsigned i = place_of(gid);
+	unsigned i = place_of(from, gid);
 
+	memcpy(m->places[i].from, from, 16);
 	memcpy(m->places[i].gid, gid, 16);
 	m->places[i].until = until;
 	m->places[i].mtu = mtu;
 }
 
-void roci_path_mtu_learn(struct roci_path_mtus *m, uint64_t now, const uint8_t gid[16], uint8_t mtu)
+void roci_path_mtu_learn(struct roci_path_mtus *m, uint64_t now, const uint8_t from[16], const uint8_t gid[16],
+			 uint8_t mtu)
 {
-	keep(m, now + ROCI_PATH_MTU_NS, gid, mtu);
+	keep(m, now + ROCI_PATH_MTU_NS, from, gid, mtu);
 }
 
 void roci_path_mtu_nobody(struct roci_path_mtus *m, uint64_t now, const uint8_t gid[16])
 {
-	if (!find(m, now, gid))
-		keep(m, now + ROCI_PATH_MTU_NOBODY, gid, 0);
+	keep(m, now + ROCI_PATH_MTU_NOBODY, anywhere, gid, 0);
 }
 
-uint32_t roci_path_mtu_carries(const struct roci_path_mtus *m, uint64_t now, const uint8_t gid[16])
+uint32_t roci_path_mtu_carries(const struct roci_path_mtus *m, uint64_t now, const uint8_t from[16],
+			       const uint8_t gid[16])
 {
-	uint8_t mtu = find(m, now, gid);
+	uint8_t mtu = find(m, now, from, gid);
 
 	return mtu ? roci_mtu_datagram_bytes(mtu) : 0;
 }
 
 uint8_t roci_device_path_mtu(struct roci_device *dev, unsigned sgid_index, const uint8_t dgid[16])
 {
-	uint8_t found = find(&dev->path_mtus, roci_now(), dgid), mtu;
 	uint32_t carries = 0;
+	uint8_t found, mtu;
 
 	if (dev->dead || sgid_index >= ROCI_MAX_GIDS || !roci_gid_is_present(&dev->gids.entries[sgid_index]))
 		return roci_mtu_code(1024);
+	found = find(&dev->path_mtus, roci_now(), dev->gids.entries[sgid_index].gid, dgid);
 	mtu = roci_mtu_code(dev->gids.entries[sgid_index].path_mtu);
 	if (roci_udp_route(dev->links.udp, sgid_index, dgid, &carries))
 		carries = 0;
@@ -135,7 +140,7 @@ void roci_path_mtu_probe(struct roci_device *dev, uint64_t now, const struct roc
 
 	if (roci_cm_msg_parse(&msg, tx->mad) != ROCI_CM_PARSE_OK || msg.attribute != ROCI_CM_ATTR_REQ ||
 	    !roci_mtu_code_is_valid(msg.mtu) || roci_gids_find(&dev->gids, tx->dgid, 0) >= 0 ||
-	    has(&dev->path_mtus, now, tx->dgid))
+	    has(&dev->path_mtus, now, tx->sgid, tx->dgid) || has(&dev->path_mtus, now, anywhere, tx->dgid))
 		return;
 	send_probes(dev, av, tx, msg.mtu);
 }

@@ -22,20 +22,23 @@ struct roci_device;
 /* Zeroed: nothing is known. A host takes the place of another one now and then. */
 struct roci_path_mtus {
 	struct {
-		uint8_t gid[16];
+		uint8_t from[16], gid[16]; /* zero `from`: any address of this host */
 		uint64_t until;
 		uint8_t mtu; /* enum ibv_mtu; 0: nobody is there, or the place is free */
 	} places[ROCI_PATH_MTU_PLACES];
 };
 
-void roci_path_mtu_learn(struct roci_path_mtus *m, uint64_t now, const uint8_t gid[16], uint8_t mtu);
+/* From address `from` of this host: others may leave by another interface, on another way. */
+void roci_path_mtu_learn(struct roci_path_mtus *m, uint64_t now, const uint8_t from[16], const uint8_t gid[16],
+			 uint8_t mtu);
 
 /* Nothing has UDP port 4791 there, ICMP says: a REQ to `gid` goes without probes for a while, since the host's ICMP
  * messages about them would take the place of one about the REQ (they are limited: icmp(7), icmp_ratelimit). */
 void roci_path_mtu_nobody(struct roci_path_mtus *m, uint64_t now, const uint8_t gid[16]);
 
-/* UDP payload that one packet takes to `gid`; 0: nothing is known, or no longer. */
-uint32_t roci_path_mtu_carries(const struct roci_path_mtus *m, uint64_t now, const uint8_t gid[16]);
+/* UDP payload that one packet takes from `from` to `gid`; 0: nothing is known, or no longer. */
+uint32_t roci_path_mtu_carries(const struct roci_path_mtus *m, uint64_t now, const uint8_t from[16],
+			       const uint8_t gid[16]);
 
 /* *tx is about to be sent by *av: if it is a REQ to a host whose path MTU is not known, its probes go ahead of it. */
 void roci_path_mtu_probe(struct roci_device *dev, uint64_t now, const struct roci_av *av, const struct roci_cm_tx *tx);
