@@ -3,6 +3,7 @@
  * A program that lives while addresses come and go.
  *
  *     addresses watch                                prints the table, and again after each event of the port
+ *     addresses ask                                  prints the table, and again for each line of standard input
  *     addresses late -a ADDRESS                      fetches no event until the address is there, then counts them
  *     addresses serve -a ADDRESS -p PORT [-w]        server of `send`; -w: waits for the address first
  *     addresses send -a ADDRESS -p PORT SERVER       sends without end, and prints its count of messages now and then
@@ -30,22 +31,35 @@ static struct endpoint ep;
 
 /* ---- the table ---- */
 
-static void print_gid(int index, const union ibv_gid *gid)
+static void read_file(int index, char text[64])
 {
-	char text[INET6_ADDRSTRLEN], path[128], file[64] = "";
-	union ibv_gid in_file;
+	char path[128];
 	FILE *f;
 
 	snprintf(path, sizeof(path), "/sys/class/infiniband/%s/ports/1/gids/%d", ibv_get_device_name(ep.ctx->device),
 		 index);
 	f = fopen(path, "r");
-	if (!f || !fgets(file, sizeof(file), f))
+	if (!f || !fgets(text, 64, f))
 		die("%s: %s", path, strerror(errno));
 	fclose(f);
-	file[strcspn(file, "\n")] = 0;
-	if (inet_pton(AF_INET6, file, &in_file) != 1 || memcmp(&in_file, gid, sizeof(in_file)))
-		die("%s says %s", path, file);
-	inet_ntop(AF_INET6, gid, text, sizeof(text));
+	text[strcspn(text, "\n")] = 0;
+}
+
+/* The table may change between the two: then both are read again. */
+static void print_gid(int index)
+{
+	char text[INET6_ADDRSTRLEN], file[64] = "";
+	union ibv_gid gid, in_file, again;
+
+	need(!ibv_query_gid(ep.ctx, 1, index, &again), "ibv_query_gid");
+	do {
+		gid = again;
+		read_file(index, file);
+		need(!ibv_query_gid(ep.ctx, 1, index, &again), "ibv_query_gid");
+	} while (memcmp(&gid, &again, sizeof(gid)));
+	inet_ntop(AF_INET6, &gid, text, sizeof(text));
+	if (inet_pton(AF_INET6, file, &in_file) != 1 || memcmp(&in_file, &gid, sizeof(gid)))
+		die("the sysfs file of GID %d, %s, says %s", index, text, file);
 	if (strcmp(text, "::"))
 		printf("gid %d %s\n", index, text);
 }
@@ -53,14 +67,11 @@ static void print_gid(int index, const union ibv_gid *gid)
 static void print_table(void)
 {
 	struct ibv_port_attr port;
-	union ibv_gid gid;
 
 	errno = ibv_query_port(ep.ctx, 1, &port);
 	need(!errno, "ibv_query_port");
-	for (int i = 0; i < port.gid_tbl_len; i++) {
-		need(!ibv_query_gid(ep.ctx, 1, i, &gid), "ibv_query_gid");
-		print_gid(i, &gid);
-	}
+	for (int i = 0; i < port.gid_tbl_len; i++)
+		print_gid(i);
 	printf("port %s %d\n", ibv_port_state_str(port.state), 128 << port.active_mtu);
 	fflush(stdout);
 }
@@ -76,6 +87,15 @@ static void watch(void)
 		ibv_ack_async_event(&event);
 		print_table();
 	}
+}
+
+static void ask(void)
+{
+	char line[16];
+
+	do
+		print_table();
+	while (fgets(line, sizeof(line), stdin));
 }
 
 /* ---- a connection ---- */
@@ -194,12 +214,16 @@ int main(int argc, char **argv)
 		case 'a': address = optarg; break;
 		case 'p': port = optarg; break;
 		case 'w': wait = true; break;
-		default: die("usage: addresses watch | late | serve | send; -a ADDRESS -p PORT -w SERVER");
+		default: die("usage: addresses watch | ask | late | serve | send; -a ADDRESS -p PORT -w SERVER");
 		}
 	}
 	endpoint_open(&ep, 0);
 	if (!strcmp(what, "watch"))
 		watch();
+	if (!strcmp(what, "ask")) {
+		ask();
+		return 0;
+	}
 	need(address, "-a");
 	if (!strcmp(what, "late")) {
 		use(address, true, false);

@@ -1,10 +1,11 @@
 # SPDX-License-Identifier: BSD-2-Clause
 """Addresses that come and go while programs run: the GID table, its events, listeners and connections follow."""
 import re
+import subprocess
 import sys
 
 from cm_server import serve
-from harness import check, isolate, need, next_port, program, run_pair, tap, veth_pair, wait_until
+from harness import ROCI, Process, check, isolate, need, next_port, program, run_pair, tap, veth_pair, wait_until
 
 
 class Watch:
@@ -151,6 +152,37 @@ def duplicate_detection():
     b.run('ip', '-6', 'addr', 'del', 'fd78::1/64', 'dev', b.link)
 
 
+def own_files():
+    """Programs that number the addresses differently each find their own numbers in sysfs."""
+    old = Process(b, [ROCI, 'run', '--', program('addresses'), 'ask'], stdin=subprocess.PIPE)
+
+    def tables(n):
+        wait_until(f'table {n}', lambda: old.text().count('port active') >= n or not old.running())
+        check(old.running(), old.report())
+        return dict(reversed(line.split()[1:]) for line in old.text().split('port active')[n - 1].splitlines() if line.startswith('gid'))
+
+    def again():
+        n = old.text().count('port active') + 1
+        old.popen.stdin.write(b'\n')
+        old.popen.stdin.flush()
+        return tables(n)
+
+    try:
+        tables(1)
+        b.run('ip', 'addr', 'add', 'fd78::1/64', 'dev', b.link, 'nodad')
+        wait_until('the GID', lambda: 'fd78::1' in again())
+        table = again()
+        fresh = devinfo_table()
+        check(fresh[int(table['fd78::1'])] != 'fd78::1', f'both count alike, which shows nothing: {fresh}')
+        check(again() == table, old.report())
+        b.run('ip', 'addr', 'add', '10.78.0.3/24', 'dev', b.link)
+        wait_until('the next GID', lambda: '::ffff:10.78.0.3' in again())
+    finally:
+        old.end()
+        for address in 'fd78::1/128', '10.78.0.3/32':
+            b.run('ip', 'addr', 'flush', 'to', address, 'dev', b.link)
+
+
 def no_netlink():
     """In a sandbox without netlink sockets the device has the same addresses, and data flows."""
     need('ibv_rc_pingpong')
@@ -266,6 +298,7 @@ sys.exit(tap([
     ('the port goes down and comes up', watch_port),
     ('the MTU of the port follows', watch_mtu),
     ('duplicate address detection shifts no index', duplicate_detection),
+    ('the files in sysfs are of the program that reads them', own_files),
     ('a sandbox without netlink', no_netlink),
     ('rdma_cm: a wildcard listener accepts at a later IPv4 address', lambda: cm_wildcard(4)),
     ('rdma_cm: a wildcard listener accepts at a later IPv6 address', lambda: cm_wildcard(6)),

@@ -18,20 +18,20 @@
 #define NO_PCI          "ffff:ff:1f.7" /* an address that no machine has */
 #define PCI_ADDRESS_MAX 32
 
-/* The tree's path; NULL: not written yet, or there is none. It changes only with the network namespace. Readers take no
- * lock: the last four paths stay valid for them. */
+/* The tree's path; NULL: not written yet, or there is none. It changes with what the files say. Readers take no lock,
+ * and programs keep it: the former paths stay valid for some changes. */
 static _Atomic(const char *) root;
 static atomic_bool outdated; /* the GID table has changed since it was written */
 
 static void set_root(const char *path)
 {
-	static char last[4][VB_TREE_PATH_MAX];
+	static char last[1 + VB_TREE_FORMER][VB_TREE_PATH_MAX];
 	static unsigned n;
 	const char *old = atomic_load(&root);
 	if (old && path && !strcmp(old, path))
 		return;
 	if (path)
-		path = memcpy(last[n++ % 4], path, VB_TREE_PATH_MAX);
+		path = memcpy(last[n++ % (1 + VB_TREE_FORMER)], path, VB_TREE_PATH_MAX);
 	atomic_store(&root, path);
 }
 

@@ -40,8 +40,8 @@ void vb_sysfs_outdated(void);
 void vb_sysfs_current(void);
 
 /* The tree's path; the first call writes the tree, unless the device list was read before, and so does the first after
- * vb_sysfs_outdated(). NULL: there is none. The string stays valid, even when the tree moves with the network
- * namespace. */
+ * vb_sysfs_outdated(). NULL: there is none. The string, and the tree, stay for the next
+ * VB_TREE_FORMER changes of the table. */
 const char *vb_sysfs_root(void);
 
 #endif

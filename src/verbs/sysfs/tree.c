@@ -1,16 +1,19 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Trees in the runtime directory. A process holds a shared lock (flock) on the directory of its tree until it ends. A
- * tree without a lock is removed: its namespace is gone, or the next process will write it again.
+ * Trees in the runtime directory. The name of a tree has a hash of its text, so the files of a tree never change:
+ * processes that number the GIDs differently have different trees. A process holds a shared lock (flock) on the
+ * directory of its tree. A tree without a lock is removed: the next process will write it again.
  *
- * The file `stamp` has the whole text of the tree. It is removed before the other files change, and written after them,
- * so a tree with a stamp is complete.
+ * The file `stamp` is written last, so a tree with a stamp is complete.
  */
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <ftw.h>
+#include <inttypes.h>
+#include <sodium/crypto_shorthash.h>
 #include <stdbool.h>
+#include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -25,8 +28,10 @@
 #define PREFIX  "sysfs-"
 #define EARLIER "sys-" /* of earlier versions, where some names were of other kinds */
 
-/* The tree of this process: its directory stays open, and locked. */
-static int tree_fd = -1;
+/* The tree of this process: its directory stays open, and locked. So do those before it, for programs that keep a path.
+ */
+static int tree_fd = -1, former_fds[VB_TREE_FORMER] = {[0 ... VB_TREE_FORMER - 1] = -1};
+static unsigned former_next;
 static char tree_path[VB_TREE_PATH_MAX];
 
 /* ---- directories ---- */
@@ -53,13 +58,33 @@ static int open_locked(const char *path, int how, bool *gone)
 	return fd;
 }
 
-/* Opens and locks the tree of this network namespace, and makes it if needed. */
-static int open_tree(const char *rundir)
+static uint64_t hash_of(const char *text, size_t len)
+{
+	static const unsigned char key[crypto_shorthash_KEYBYTES];
+	unsigned char hash[crypto_shorthash_BYTES];
+	uint64_t number;
+
+	_Static_assert(sizeof(hash) == sizeof(number), "the hash is a number of 64 bits");
+	crypto_shorthash(hash, (const unsigned char *)text, len, key);
+	memcpy(&number, hash, sizeof(number));
+	return number;
+}
+
+/* The oldest one goes. */
+static void keep_former(void)
+{
+	int *place = &former_fds[former_next++ % VB_TREE_FORMER];
+
+	if (*place >= 0)
+		close(*place);
+	*place = tree_fd;
+}
+
+/* Opens and locks the tree of this text, and makes its directory if needed. */
+static int open_tree(const char *rundir, uint64_t hash)
 {
 	char path[VB_TREE_PATH_MAX];
-	struct stat ns = {.st_ino = 0};
-	(void)stat("/proc/self/ns/net", &ns);
-	snprintf(path, sizeof(path), "%s/" PREFIX "%llu", rundir, (unsigned long long)ns.st_ino);
+	snprintf(path, sizeof(path), "%s/" PREFIX "%016" PRIx64, rundir, hash);
 	if (tree_fd >= 0 && !strcmp(path, tree_path) && !access(path, R_OK))
 		return 0;
 
@@ -72,8 +97,7 @@ static int open_tree(const char *rundir)
 	}
 	if (fd < 0)
 		return -EAGAIN;
-	if (tree_fd >= 0)
-		close(tree_fd);
+	keep_former();
 	tree_fd = fd;
 	memcpy(tree_path, path, sizeof(tree_path));
 	return 0;
@@ -187,66 +211,16 @@ static int write_all(const char *text, size_t len)
 	return 0;
 }
 
-/* True: the text has a record of `path`. */
-static bool has_record(const char *text, size_t len, const char *path)
+/* Writes the files of the open tree, unless they are there. */
+static int fill_tree(const char *rundir, const char *text, size_t len)
 {
-	size_t n = strlen(path);
-	for (const char *p = text; p < text + len; p += strlen(p) + 1) {
-		if (!strncmp(p, path, n) && p[n] == '\n')
-			return true;
-	}
-	return false;
-}
+	int err;
 
-/* Removes the files that only the old text names. */
-static void remove_missing(const char *old, size_t old_len, const char *text, size_t len)
-{
-	char path[160];
-	for (const char *p = old; p < old + old_len; p += strlen(p) + 1) {
-		record(p, path);
-		if (has_record(text, len, path))
-			continue;
-		char *last = path + strlen(path) - 1;
-		int flags = *last == '/' ? AT_REMOVEDIR : 0;
-		if (*last == '@')
-			*last = '\0';
-		unlinkat(tree_fd, path, flags);
-	}
-}
-
-/* Reads the stamp into a buffer that ends with a NUL beyond *len; the caller frees it. NULL: there is none. */
-static char *read_stamp(size_t *len)
-{
-	struct stat st;
-	char *old = NULL;
-	int fd = openat(tree_fd, "stamp", O_RDONLY | O_NOFOLLOW | O_CLOEXEC);
-	if (fd < 0)
-		return NULL;
-	if (!fstat(fd, &st) && st.st_size < 1 << 20)
-		old = calloc(1, (size_t)st.st_size + 1);
-	ssize_t n = old ? read(fd, old, (size_t)st.st_size) : -1;
-	close(fd);
-	*len = n > 0 ? (size_t)n : 0;
-	return old;
-}
-
-/* Brings the open tree up to date. */
-static int update(const char *rundir, const char *text, size_t len)
-{
-	size_t old_len = 0;
-	char *old = read_stamp(&old_len);
-	int err = 0;
-	if (!old || old_len != len || memcmp(old, text, len)) {
-		remove_unused(rundir);
-		unlinkat(tree_fd, "stamp", 0);
-		err = write_all(text, len);
-		if (old)
-			remove_missing(old, old_len, text, len);
-		if (!err)
-			err = write_file("stamp", text, len);
-	}
-	free(old);
-	return err;
+	if (!faccessat(tree_fd, "stamp", F_OK, 0))
+		return 0;
+	remove_unused(rundir);
+	err = write_all(text, len);
+	return err ? err : write_file("stamp", "", 0);
 }
 
 /* Half a tree would keep what room there is, so it goes, unless another process uses it. */
@@ -262,15 +236,16 @@ int vb_tree_write(const char *text, size_t len, char root[VB_TREE_PATH_MAX])
 {
 	static unsigned at; /* the directory that could hold it last time */
 	char rundir[ROCI_RUNDIR_MAX + 1];
+	uint64_t hash = hash_of(text, len);
 	int err, last = -ENOENT;
 	for (unsigned i = at; (err = roci_rundir_name(i, rundir, sizeof(rundir))) != -ERANGE; i++, last = err) {
 		if (!err)
 			err = roci_rundir_take(rundir);
 		if (!err)
-			err = open_tree(rundir);
+			err = open_tree(rundir, hash);
 		if (err)
 			continue;
-		err = update(rundir, text, len);
+		err = fill_tree(rundir, text, len);
 		if (!err) {
 			at = i;
 			memcpy(root, tree_path, sizeof(tree_path));
