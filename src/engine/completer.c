@@ -147,7 +147,8 @@ static void on_rnr(struct roci_qp *qp, uint32_t psn, unsigned code)
 	}
 	/* Else a response that came before the NAK is missing. It is asked for again after the wait, and so is the
 	 * message that was refused behind it: the peer does not repeat the NAK by itself. */
-	roci_rc_resend(qp);
+	if (r->window.una != psn || !roci_selective_refused(qp))
+		roci_rc_resend(qp);
 	roci_rc_wait(qp, psn, roci_rnr_timer_ns(code));
 }
 

@@ -161,7 +161,7 @@ bool roci_far_read_may_ask(struct roci_qp *qp, uint32_t packets)
 	const struct roci_scoreboard *b = &r->far_read->board;
 	uint32_t outstanding = roci_send_window_packets(&r->window);
 
-	if (b->next != b->end || !roci_recovery_allows(&r->recovery, outstanding))
+	if (r->rnr.kept || b->next != b->end || !roci_recovery_allows(&r->recovery, outstanding))
 		return false; /* what is missing goes first */
 	if (r->far_read->requests + r->outstanding.count >= r->selective.reads ||
 	    outstanding + packets > ROCI_FAR_READ_SPAN) {

@@ -17,6 +17,8 @@ static bool may_send(struct roci_qp *qp, uint64_t bytes)
 {
 	const struct roci_requester *r = &qp->req;
 
+	if (r->rnr.kept)
+		return false; /* until it is taken */
 	if (r->selective.agreed &&
 	    roci_send_window_packets(&r->window) - roci_far_read_packets(r->far_read) >= r->selective.room)
 		return false; /* until something is acknowledged */
@@ -62,7 +64,7 @@ void roci_rc_advance(struct roci_qp *qp, uint32_t una, uint64_t bytes)
 	uint64_t now = qp->e->now, acked = roci_send_window_advance(&r->window, una, bytes), rtt_ns;
 
 	r->ack_timer.retries_left = qp->attr.retry_cnt;
-	r->rnr.retries_left = qp->attr.rnr_retry;
+	roci_rnr_wait_passed(&r->rnr, qp->attr.rnr_retry);
 	qp->probe.awaiting = false;
 	roci_outstanding_answered(&r->outstanding, una);
 	roci_recovery_advance(&r->recovery, una);
@@ -91,6 +93,7 @@ void roci_rc_resend(struct roci_qp *qp)
 	roci_far_read_restart(qp);
 	roci_timer_set(&qp->e->timers, &qp->loss_timer, ROCI_TIMER_OFF);
 	roci_recovery_begin(&r->recovery, r->window.max);
+	roci_rnr_wait_resend(&r->rnr);
 	roci_flight_release(qp);
 	roci_qp_make_ready(qp);
 }

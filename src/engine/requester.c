@@ -63,7 +63,11 @@ void roci_requester_expire(struct roci_timer *timer)
 	struct roci_requester *r = &qp->req;
 
 	if (waits(r)) {
+		bool refused = r->rnr.waiting;
+
 		r->rnr.waiting = r->uc.paced = false;
+		if (refused) /* what was refused may have been taken meanwhile: then nothing that is sent starts it */
+			qp->service->start_timer(qp);
 		roci_qp_make_ready(qp);
 	} else if (r->window.max != r->window.una) { /* sent, or to be sent again when the path's pace allows */
 		qp->service->silence(qp);
@@ -348,7 +352,7 @@ bool roci_requester_fill(struct roci_qp *qp, struct roci_tx_batch *batch, unsign
 		if (!send_one(qp, batch))
 			break;
 	}
-	if (qp->path && qp->path->far && sq->next == sq->tail && batch->count != before) {
+	if (qp->path && qp->path->far && (sq->next == sq->tail || qp->req.rnr.kept) && batch->count != before) {
 		roci_path_idle(qp->path);
 		if (qp->req.far_read)
 			roci_path_idle(qp->req.far_read->path);

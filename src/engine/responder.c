@@ -158,7 +158,8 @@ static void not_ready(struct roci_qp *qp, const struct roci_packet *p)
 	}
 	send_nak(qp, ROCI_AETH_RNR_NAK | qp->attr.min_rnr_timer, p->psn);
 	qp->resp.gap_reported = true; /* the packets in flight behind it need no second NAK */
-	roci_reorder_clear(&qp->e->reorder, &qp->resp.early);
+	if (!qp->resp.ranges.offered) /* else the peer sends just this packet again (rnr_wait.h) */
+		roci_reorder_clear(&qp->e->reorder, &qp->resp.early);
 }
 
 static void rc_execute(struct roci_qp *qp, const struct roci_packet *p)

@@ -2,6 +2,10 @@
 /*
  * The wait after an RNR NAK: the responder had no receive for a message. The requester sends nothing for as long as the
  * NAK says, then tries again, at most rnr_retry times (IBTA 9.7.5.2.8).
+ *
+ * A peer that tells what is missing (ranges.h) keeps what came behind the packet that it refused. Only that one is sent
+ * again, what is missing behind it, and nothing new until it is taken: else all that a slow program does not receive
+ * would fill the memory of its host.
  */
 #ifndef ROCI_ENGINE_RNR_WAIT_H
 #define ROCI_ENGINE_RNR_WAIT_H
@@ -13,8 +17,10 @@
 
 struct roci_rnr_wait {
 	bool waiting; /* nothing is sent */
-	uint32_t psn; /* waiting: of the packet that was refused */
+	bool kept;    /* the peer keeps what came behind the refused packet, which is the oldest one */
+	bool due;     /* kept: it is to be sent again */
 	uint8_t retries_left;
+	uint32_t psn; /* waiting: of the packet that was refused */
 };
 
 /* True where the wait is already on for the packet `psn`: this NAK is one more about the same refusal. */
@@ -23,5 +29,13 @@ bool roci_rnr_wait_is_for(const struct roci_rnr_wait *w, uint32_t psn);
 bool roci_rnr_wait_retry(struct roci_rnr_wait *w, unsigned rnr_retry);
 /* The packet `psn` was refused: the wait begins, or begins again. */
 void roci_rnr_wait_begin(struct roci_rnr_wait *w, uint32_t psn);
+/* The oldest packet was refused, by a peer that keeps what came behind it: it is sent again after the wait. */
+void roci_rnr_wait_keep(struct roci_rnr_wait *w);
+/* No answer to it: it is sent once more, unless all is. */
+void roci_rnr_wait_again(struct roci_rnr_wait *w);
+/* Something was acknowledged. */
+void roci_rnr_wait_passed(struct roci_rnr_wait *w, unsigned rnr_retry);
+/* Everything is sent again. */
+void roci_rnr_wait_resend(struct roci_rnr_wait *w);
 
 #endif

@@ -146,7 +146,7 @@ static void judge(struct roci_qp *qp, uint32_t limit, bool all)
 {
 	uint64_t at, again;
 
-	if (qp->req.window.next != qp->req.window.max || qp->req.rnr.waiting)
+	if (qp->req.window.next != qp->req.window.max)
 		return; /* everything is being sent again */
 	if (qp->req.far_read)
 		roci_scoreboard_done(&qp->req.selective.board, qp->req.window.acked);
@@ -169,6 +169,9 @@ void roci_selective_expire(struct roci_timer *timer)
 
 void roci_selective_lose_all(struct roci_qp *qp)
 {
+	roci_rnr_wait_again(&qp->req.rnr);
+	if (qp->req.rnr.due)
+		roci_qp_make_ready(qp);
 	roci_far_read_missing(qp, true);
 	judge(qp, qp->req.window.max, true);
 }
@@ -207,14 +210,30 @@ static unsigned mark(struct roci_qp *qp, const struct roci_ranges *r)
 	return fresh;
 }
 
-/* The packet that the peer misses is one that it had: it dropped what came early, with an RNR NAK, and a RANGES from
- * before came after that. No newer one says that it has it (RFC 2018 s.8). */
+/* The packet that the peer misses is one that it had: it dropped what it had kept (RFC 2018 s.8). */
 static bool was_dropped(const struct roci_qp *qp, uint32_t missing)
 {
 	const struct roci_send_window *w = &qp->req.window;
 
-	return missing == w->una && w->next == w->max && !qp->req.rnr.waiting &&
+	return missing == w->una && w->next == w->max && !qp->req.rnr.waiting && !qp->req.rnr.kept &&
 	       roci_scoreboard_has(&qp->req.selective.board, missing);
+}
+
+bool roci_selective_refused(struct roci_qp *qp)
+{
+	struct roci_scoreboard *b = &qp->req.selective.board;
+	const struct roci_send_window *w = &qp->req.window;
+	uint32_t una = w->una, newest;
+
+	if (!qp->req.selective.agreed || w->next != w->max)
+		return false;
+	/* It came, so it is neither in flight nor lost. */
+	if (roci_scoreboard_mark(b, una & ~31u, UINT32_C(1) << (una & 31), w->max, &newest))
+		roci_flight_marked(qp, 1, una);
+	if (!roci_scoreboard_has(b, una))
+		return false;
+	roci_rnr_wait_keep(&qp->req.rnr);
+	return true;
 }
 
 void roci_selective_rx(struct roci_qp *qp, const struct roci_rx *rx)
@@ -240,7 +259,9 @@ void roci_selective_rx(struct roci_qp *qp, const struct roci_rx *rx)
 	if (!roci_qp_is_connected(qp))
 		return;
 	answers = r.flags & ROCI_RANGES_ANSWERS && qp->probe.awaiting;
-	if (answers && w->una == una)
+	if (answers && w->una == una && qp->req.rnr.kept)
+		roci_rnr_wait_again(&qp->req.rnr);
+	else if (answers && w->una == una)
 		roci_black_hole_request(qp);
 	if (mark(qp, &r) || w->una != una || answers)
 		roci_rc_restart_timer(qp);
@@ -253,52 +274,64 @@ void roci_selective_rx(struct roci_qp *qp, const struct roci_rx *rx)
 	if (answers && w->una == una && w->next != w->max)
 		roci_rc_loss(qp); /* everything is sent again already, and did not come */
 	judge(qp, limit, false);
-	if (qp->sq.next != qp->sq.tail)
+	if (qp->sq.next != qp->sq.tail || qp->req.rnr.due)
 		roci_qp_make_ready(qp);
 }
 
 /* ---- sending again ---- */
 
-static bool send_again(struct roci_qp *qp, struct roci_tx_batch *batch, uint32_t psn)
+/* Adds the packet `psn`, which was sent before. False where its memory was deregistered. */
+static bool add_again(struct roci_qp *qp, struct roci_tx_batch *batch, uint32_t psn, bool ack)
 {
 	struct roci_swqe *w = roci_requester_find(qp, psn);
-	uint32_t index = (uint32_t)roci_psn_diff(psn, w->first_psn), step = roci_requester_step(w, index), more;
-	struct roci_packet pkt = {.pkey = ROCI_PKEY_DEFAULT, .psn = psn};
-	struct roci_scoreboard *b = &qp->req.selective.board;
-	uint32_t ack_every = roci_path_ack_every(qp->path);
+	uint32_t index = (uint32_t)roci_psn_diff(psn, w->first_psn), step = roci_requester_step(w, index);
+	struct roci_packet pkt = {.pkey = ROCI_PKEY_DEFAULT, .psn = psn, .ack_req = ack};
 
-	if (ack_every > ACK_RESENT)
-		ack_every = ACK_RESENT;
 	if (index >= w->packets || !roci_packets_request(qp, w, index, step, &pkt, batch)) {
-		roci_rc_resend(qp); /* its memory was deregistered: the request fails in its turn */
+		roci_rc_resend(qp); /* the request fails in its turn */
 		return false;
 	}
-	roci_scoreboard_resent(b, qp->e->now);
-	pkt.ack_req = (b->next & (ack_every - 1)) == 0 || !roci_scoreboard_next(b, &more);
 	roci_tx_batch_add(batch, &qp->attr.av, &pkt)->copy_payload = true;
 	qp->e->stats->retransmits++;
 	if (roci_far_read_is(w, index))
 		roci_far_read_request_lost(qp, psn);
 	else
 		roci_flight_resent(qp, qp->mtu + ROCI_PATH_PACKET_BYTES);
+	if (qp->loss_timer.at == ROCI_TIMER_OFF)
+		roci_timer_set(&qp->e->timers, &qp->loss_timer, due_at(qp, qp->e->now));
 	return true;
+}
+
+static bool add_lost(struct roci_qp *qp, struct roci_tx_batch *batch, uint32_t psn)
+{
+	struct roci_scoreboard *b = &qp->req.selective.board;
+	uint32_t ack_every = roci_path_ack_every(qp->path), more;
+
+	if (ack_every > ACK_RESENT)
+		ack_every = ACK_RESENT;
+	roci_scoreboard_resent(b, qp->e->now);
+	return add_again(qp, batch, psn, (b->next & (ack_every - 1)) == 0 || !roci_scoreboard_next(b, &more));
+}
+
+static bool add_refused(struct roci_qp *qp, struct roci_tx_batch *batch)
+{
+	qp->req.rnr.due = false;
+	return add_again(qp, batch, qp->req.window.una, true);
 }
 
 bool roci_selective_fill(struct roci_qp *qp, struct roci_tx_batch *batch, unsigned end)
 {
-	uint32_t psn;
+	uint32_t psn = 0;
 
 	if (qp->req.window.next != qp->req.window.max)
 		return false;
-	while (roci_scoreboard_next(&qp->req.selective.board, &psn)) {
+	while (qp->req.rnr.due || roci_scoreboard_next(&qp->req.selective.board, &psn)) {
 		if (batch->count >= end || batch->span_count + ROCI_MAX_SGE > ROCI_TX_SPANS)
 			return true;
 		if (!roci_flight_fits(qp, qp->mtu + ROCI_PATH_PACKET_BYTES))
 			return true;
-		if (!send_again(qp, batch, psn))
+		if (!(qp->req.rnr.due ? add_refused(qp, batch) : add_lost(qp, batch, psn)))
 			return false;
-		if (qp->loss_timer.at == ROCI_TIMER_OFF)
-			roci_timer_set(&qp->e->timers, &qp->loss_timer, due_at(qp, qp->e->now));
 	}
 	return false;
 }

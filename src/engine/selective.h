@@ -40,6 +40,9 @@ void roci_selective_rx(struct roci_qp *qp, const struct roci_rx *rx);
 /* The peer has agreed: adds packets that were lost to *batch, up to `end` packets in all. True where more are waiting:
  * nothing new may be sent before them. */
 bool roci_selective_fill(struct roci_qp *qp, struct roci_tx_batch *batch, unsigned end);
+/* The peer has refused the oldest packet with an RNR NAK. True where it keeps what came behind it, so that only this
+ * one is sent again, after the wait. */
+bool roci_selective_refused(struct roci_qp *qp);
 /* Silence, and no answer to probes: all that the peer did not name counts as lost. */
 void roci_selective_lose_all(struct roci_qp *qp);
 /* qp->loss_timer: packets that may have been late were not. */

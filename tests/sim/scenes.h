@@ -186,7 +186,7 @@ static const struct scene scenes[] = {
 	 .disk_bps = 40 * MBIT,
 	 .seconds = 10,
 	 .least = 0.99,
-	 .most_resent = 0.2},
+	 .most_resent = 0.012},
 	{.name = "asymmetric",
 	 .title = "100/2 Mbit/s 40 ms",
 	 LINE(100 * MBIT, 20),

@@ -367,6 +367,218 @@ static void a_forged_offer_is_ignored(void **state)
 	pair_free(p);
 }
 
+/* ---- a receiver without a receive ---- */
+
+#define MESSAGE  19000u
+#define MESSAGES 3
+#define REFUSED  ((MESSAGE + PAIR_MTU - 1) / PAIR_MTU) /* packets of a message */
+
+static unsigned refused_again; /* how often the first packet of a message was sent again */
+
+static void post_messages(struct pair *p, unsigned receives)
+{
+	for (unsigned i = 0; i < receives; i++)
+		assert_int_equal(pair_recv(p, 1, 10 + i, i * MESSAGE, MESSAGE), 0);
+	for (unsigned i = 0; i < MESSAGES; i++)
+		assert_int_equal(pair_send(p, 0, ROCI_WR_SEND, i, i * MESSAGE, MESSAGE, 0), 0);
+}
+
+static void post_missing_receives(struct pair *p, unsigned from)
+{
+	for (unsigned i = from; i < MESSAGES; i++)
+		assert_int_equal(pair_recv(p, 1, 10 + i, i * MESSAGE, MESSAGE), 0);
+}
+
+static void expect_messages(struct pair *p)
+{
+	for (unsigned i = 0; i < MESSAGES; i++) {
+		pair_expect(p, 0, i, ROCI_WC_SUCCESS);
+		pair_expect(p, 1, 10 + i, ROCI_WC_SUCCESS);
+	}
+	assert_memory_equal(p->side[1].memory, p->side[0].memory, MESSAGES * MESSAGE);
+}
+
+/* Two that have agreed, and different content at both. */
+static struct pair *make_agreed(void)
+{
+	struct pair *p = make(SECRET);
+
+	transfer(p, 6);
+	transfer(p, 3);
+	assert_true(p->side[0].qp->req.selective.agreed);
+	for (unsigned i = 0; i < PAIR_MEMORY; i++) {
+		p->side[0].memory[i] = (uint8_t)(i * 7 + i / 256);
+		p->side[1].memory[i] = 0;
+	}
+	return p;
+}
+
+/* What came behind the packet that was refused is kept. */
+static void only_what_was_refused_goes_again(void **state)
+{
+	struct pair *p = make_agreed();
+	const struct roci_engine_stats *stats = roci_engine_stats(p->side[0].e);
+
+	post_messages(p, 1);
+	round_trip(p);
+	assert_int_equal(roci_engine_stats(p->side[1].e)->rnr_sent, 1);
+	post_missing_receives(p, 1);
+	round_trip(p);
+	round_trip(p);
+	expect_messages(p);
+	assert_int_equal(stats->retransmits, 1);
+	assert_int_equal(stats->timeouts, 0);
+	pair_free(p);
+}
+
+/* It is refused among those that were kept, too: once for each message. */
+static void a_kept_packet_may_be_refused(void **state)
+{
+	struct pair *p = make_agreed();
+	const struct roci_engine_stats *stats = roci_engine_stats(p->side[0].e);
+
+	post_messages(p, 0);
+	round_trip(p);
+	for (unsigned i = 0; i < MESSAGES; i++) {
+		assert_int_equal(roci_engine_stats(p->side[1].e)->rnr_sent, i + 1);
+		assert_int_equal(pair_recv(p, 1, 10 + i, i * MESSAGE, MESSAGE), 0);
+		round_trip(p);
+	}
+	round_trip(p);
+	expect_messages(p);
+	assert_int_equal(stats->retransmits, MESSAGES);
+	pair_free(p);
+}
+
+/* The first packet of a message, when it is sent again for the first time. */
+static bool lose_refused(struct pair *p, int from, const struct roci_packet *pkt)
+{
+	bool again = from == 0 && pkt->op->kind == ROCI_KIND_SEND && seen[pkt->psn];
+
+	if (pkt->op->kind == ROCI_KIND_SEND)
+		seen[pkt->psn] = true;
+	refused_again += again;
+	return !again || refused_again > 1;
+}
+
+static void a_refused_packet_that_was_lost_goes_again_by_itself(void **state)
+{
+	struct pair *p = make_agreed();
+	const struct roci_engine_stats *stats = roci_engine_stats(p->side[0].e);
+
+	refused_again = 0;
+	p->filter = lose_refused;
+	post_messages(p, 1);
+	round_trip(p);
+	post_missing_receives(p, 1);
+	for (unsigned i = 0; i < 8; i++)
+		round_trip(p);
+	assert_int_equal(p->dropped, 1);
+	expect_messages(p);
+	assert_int_equal(stats->retransmits, 2);
+	assert_int_equal(stats->timeouts, 0);
+	pair_free(p);
+}
+
+/* Every ninth packet behind the one that is refused is lost the first time. */
+static bool lose_behind(struct pair *p, int from, const struct roci_packet *pkt)
+{
+	bool first = from == 0 && pkt->op->kind == ROCI_KIND_SEND && !seen[pkt->psn];
+
+	if (pkt->op->kind == ROCI_KIND_SEND)
+		seen[pkt->psn] = true;
+	return !first || p->count++ < REFUSED + 5 || p->count % 9;
+}
+
+static void holes_behind_a_refused_packet_are_repaired(void **state)
+{
+	struct pair *p = make_agreed();
+	const struct roci_engine_stats *stats = roci_engine_stats(p->side[0].e);
+
+	p->filter = lose_behind;
+	p->count = 0;
+	post_messages(p, 1);
+	round_trip(p);
+	post_missing_receives(p, 1);
+	for (unsigned i = 0; i < 4; i++)
+		round_trip(p);
+	assert_in_range(p->dropped, 10, 20);
+	expect_messages(p);
+	assert_int_equal(stats->retransmits, p->dropped + 1);
+	pair_free(p);
+}
+
+/* A receiver that stays without a receive is asked with one packet at a time, and nothing new goes to it. */
+static void nothing_new_goes_to_a_peer_that_refuses(void **state)
+{
+	struct pair *p = make_agreed();
+	const struct roci_send_window *w = &p->side[0].qp->req.window;
+	uint32_t max;
+
+	post_messages(p, 0);
+	round_trip(p);
+	max = w->max;
+	assert_int_equal(pair_send(p, 0, ROCI_WR_SEND, MESSAGES, 0, MESSAGE, 0), 0);
+	for (unsigned i = 1; i <= 5; i++) {
+		round_trip(p);
+		assert_int_equal(w->max, max);
+		assert_int_equal(roci_engine_stats(p->side[0].e)->retransmits, i);
+		assert_int_equal(roci_engine_stats(p->side[1].e)->rnr_sent, i + 1);
+	}
+	pair_free(p);
+}
+
+/* All but the last packet of the last message, the first time. */
+static bool lose_last(struct pair *p, int from, const struct roci_packet *pkt)
+{
+	return from || pkt->op->kind != ROCI_KIND_SEND || p->count++ != MESSAGES * REFUSED - 1;
+}
+
+/* The network had doubled the refused packet, and the second one is taken while the first one is waited for. */
+static void a_refused_packet_may_be_taken_during_the_wait(void **state)
+{
+	struct pair *p = make_agreed();
+	const struct roci_requester *r = &p->side[0].qp->req;
+	struct roci_packet twin = {.opcode = ROCI_OP_SEND_FIRST, .payload_len = PAIR_MTU};
+
+	p->filter = lose_last;
+	p->count = 0;
+	post_messages(p, 1);
+	round_trip(p);
+	p->now -= 10 * MS; /* the answers arrive at once */
+	assert_true(r->rnr.waiting);
+	post_missing_receives(p, 1);
+	twin.psn = r->rnr.psn;
+	twin.payload = p->side[0].memory + MESSAGE;
+	pair_inject(p, 1, twin);
+	while (pair_turn(p, 1))
+		;
+	assert_true(r->rnr.waiting && r->window.una != r->rnr.psn);
+	for (unsigned i = 0; i < 8; i++)
+		round_trip(p);
+	expect_messages(p);
+	assert_int_equal(roci_engine_stats(p->side[0].e)->timeouts, 0);
+	pair_free(p);
+}
+
+/* The peer says what it keeps, and may drop it all the same (RFC 2018 s.8). */
+static void what_was_kept_behind_a_refused_packet_may_be_dropped(void **state)
+{
+	struct pair *p = make_agreed();
+	struct roci_qp *peer = p->side[1].qp;
+
+	post_messages(p, 1);
+	round_trip(p);
+	assert_true(peer->resp.early.count > 0);
+	roci_reorder_clear(&p->side[1].e->reorder, &peer->resp.early);
+	post_missing_receives(p, 1);
+	for (unsigned i = 0; i < 20; i++)
+		round_trip(p);
+	expect_messages(p);
+	assert_int_equal(roci_engine_stats(p->side[0].e)->timeouts, 0);
+	pair_free(p);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -376,6 +588,13 @@ int main(void)
 		cmocka_unit_test(a_lost_tail_is_found_by_a_probe),
 		cmocka_unit_test(a_lost_tail_is_found_by_what_was_sent_again),
 		cmocka_unit_test(lost_reads_go_again_though_the_window_is_full),
+		cmocka_unit_test(only_what_was_refused_goes_again),
+		cmocka_unit_test(a_kept_packet_may_be_refused),
+		cmocka_unit_test(a_refused_packet_that_was_lost_goes_again_by_itself),
+		cmocka_unit_test(holes_behind_a_refused_packet_are_repaired),
+		cmocka_unit_test(nothing_new_goes_to_a_peer_that_refuses),
+		cmocka_unit_test(a_refused_packet_may_be_taken_during_the_wait),
+		cmocka_unit_test(what_was_kept_behind_a_refused_packet_may_be_dropped),
 		cmocka_unit_test(only_the_secret_proves_ranges),
 		cmocka_unit_test(no_far_answer_is_believed_where_ranges_are),
 		cmocka_unit_test(a_far_answer_is_asked_about_where_ranges_are),
