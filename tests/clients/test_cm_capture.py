@@ -12,7 +12,7 @@ import capture_checks
 import roce_pcap
 from capture import Capture
 from cm_server import serve
-from harness import check, isolate, next_port, run_pair, tap, veth_pair, wait_until
+from harness import check, isolate, need, next_port, run_pair, tap, veth_pair, wait_until
 
 # Attribute ids (IBTA table 100) and their names in Wireshark
 MTU_PROBE = 0xc5  # goes ahead of a REQ, between two Rocinantes only
@@ -143,7 +143,11 @@ def refusal(address, port, capture):
 
 
 def slow_server(address, port, capture):
-    """The server is stopped until the REQ has come twice, so it finds a duplicate of a REQ that it has not answered."""
+    """The server is stopped until the REQ has come twice, so it finds a duplicate of a REQ that it has not answered. Both must come
+    to it in one read: a firewall keeps the probes from standing between them."""
+    need('nft')
+    host_b.run('nft', 'add table inet probes; add chain inet probes in { type filter hook input priority 0; };'
+                      f'add rule inet probes in udp dport {roce_pcap.ROCE_PORT} @th,64,8 {MTU_PROBE} drop')
     server = serve(host_b, 'rping', '-s', '-a', address(host_b), '-p', str(port))
     os.kill(server.pid, signal.SIGSTOP)
     client = host_a.start('rping', '-c', '-a', address(host_b), '-C', '1', '-p', str(port))
@@ -152,6 +156,7 @@ def slow_server(address, port, capture):
     finally:
         os.kill(server.pid, signal.SIGCONT)
         run_pair(server, client)
+        host_b.run('nft', 'delete', 'table', 'inet', 'probes')
 
 
 CASES = [
