@@ -168,6 +168,9 @@ void roci_udp_warn(struct udp_socket *s, const uint8_t gid[16], int err);
 /* The socket that packets to `av` leave from: the source where av->src_port is its port, else the one that receives. */
 struct udp_socket *roci_udp_source_of(struct roci_udp *udp, const struct roci_av *av);
 void roci_udp_close_sources(struct roci_udp *udp);
+/* The source port that a random number stands for: one of those above 4791 that Wireshark does not take for another
+ * protocol's. */
+uint16_t roci_udp_port_for(uint32_t random);
 /* Binds to `port` of the GID; 0: the kernel chooses. Returns 0 or a negative errno. */
 int roci_udp_bind(int fd, const struct roci_gid_entry *from, uint16_t port);
 /* What is sent to the socket takes no room in its buffer from now on. Returns 0 or a negative errno. */

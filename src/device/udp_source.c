@@ -10,10 +10,13 @@
 #include "device/udp_socket.h"
 #include "wire/gid.h"
 
-/* Above 4791: Wireshark asks the decoder of the lower one of two ports first, and many below have one. */
-#define PORT_MIN (ROCI_UDP_PORT + 1)
-#define PORTS    (65536 - PORT_MIN)
-#define DRAWS    64 /* then the kernel chooses one of its ephemeral ports */
+/* Above 4791: Wireshark asks the decoder of the lower one of two ports first, and many below have one. And it takes
+ * packets from 30 ports for traceroute's. */
+#define PORT_MIN         (ROCI_UDP_PORT + 1)
+#define TRACEROUTE_MIN   33435
+#define TRACEROUTE_PORTS 30
+#define PORTS            (65536 - PORT_MIN - TRACEROUTE_PORTS)
+#define DRAWS            64 /* then the kernel chooses one of its ephemeral ports */
 
 int roci_udp_receive_nothing(int fd)
 {
@@ -32,11 +35,17 @@ int roci_udp_bind(int fd, const struct roci_gid_entry *from, uint16_t port)
 	return roci_sys_bind(fd, &name.any, len) ? -errno : 0;
 }
 
+uint16_t roci_udp_port_for(uint32_t random)
+{
+	uint32_t port = PORT_MIN + random % PORTS;
+
+	return (uint16_t)(port < TRACEROUTE_MIN ? port : port + TRACEROUTE_PORTS);
+}
+
 static int bind_somewhere(int fd, const struct roci_gid_entry *from)
 {
 	for (unsigned i = 0; i < DRAWS; i++) {
-		uint16_t port = (uint16_t)(PORT_MIN + roci_random32() % PORTS);
-		int err = roci_udp_bind(fd, from, port);
+		int err = roci_udp_bind(fd, from, roci_udp_port_for(roci_random32()));
 
 		if (err != -EADDRINUSE && err != -EACCES)
 			return err;

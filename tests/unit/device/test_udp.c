@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 #include "bench.h"
+#include "device/udp_socket.h"
 
 #include <dlfcn.h>
 #include <net/if.h>
@@ -300,6 +301,25 @@ static uint16_t send_from_source(struct station *a, struct station *b)
 	return out.av.src_port;
 }
 
+/* Above 4791, and not one of those that Wireshark's UDP dissector takes for traceroute's (32768 + 666 + 1 to 30). Each
+ * as often. */
+static void wireshark_knows_no_source_port(void **state)
+{
+	enum {
+		FIRST = ROCI_UDP_PORT + 1,
+		TRACEROUTE = 32768 + 666 + 1,
+		ATTEMPTS = 30,
+		PORTS = 65536 - FIRST - ATTEMPTS
+	};
+	static unsigned drawn[65536];
+
+	for (uint32_t random = 0; random < PORTS; random++)
+		drawn[roci_udp_port_for(random)]++;
+	for (unsigned port = 0; port < 65536; port++)
+		assert_int_equal(drawn[port], port >= FIRST && (port < TRACEROUTE || port >= TRACEROUTE + ATTEMPTS));
+	assert_int_equal(roci_udp_port_for(UINT32_MAX), roci_udp_port_for(UINT32_MAX % PORTS));
+}
+
 /* All have the same port one time in 10^14. */
 static void the_source_port_is_random_and_stays(void **state)
 {
@@ -569,6 +589,7 @@ int main(void)
 		cmocka_unit_test(every_length_arrives),
 		cmocka_unit_test(ipv6_too),
 		cmocka_unit_test(traffic_class_and_hops_are_seen),
+		cmocka_unit_test(wireshark_knows_no_source_port),
 		cmocka_unit_test(the_source_port_is_random_and_stays),
 		cmocka_unit_test(runs_leave_from_the_source_port),
 		cmocka_unit_test(nothing_is_received_at_the_source_port),
