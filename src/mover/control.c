@@ -80,7 +80,7 @@ int control_start(struct control *c)
 
 bool control_can_send(const struct control *c, enum proto_type type)
 {
-	unsigned keep = type == PROTO_PING || type == PROTO_ERROR ? 0 : RESERVED;
+	unsigned keep = type == PROTO_PING || type == PROTO_ERROR || type == PROTO_BYE ? 0 : RESERVED;
 	return c->free_sends && c->credits > keep && c->conn.state == CONNECTION_UP;
 }
 

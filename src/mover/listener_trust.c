@@ -189,8 +189,7 @@ static bool may_be_continued(const struct receiver *r)
 
 	if (!o->common.retry_ms || o->to_stdout || mover_stopped())
 		return false;
-	return r->s.status == MOVER_LOST || atomic_load(&r->reg.superseded) ||
-	       (r->end.sent && !session_all_received(&r->s));
+	return r->s.status == MOVER_LOST || atomic_load(&r->reg.superseded) || (r->end.sent && !end_is_known(r));
 }
 
 uint64_t listener_once_over(struct receiver *r)
@@ -233,7 +232,7 @@ void listener_use_up_ticket(struct receiver *r)
 	struct mover_ticket next = {0};
 
 	if (mover_secure_is_open(r->s.control.secure) || l->options->keep_ticket || r->s.terms.dry_run ||
-	    !r->end.sent || *r->end.text || !session_peer_finished(&r->s))
+	    !r->end.sent || *r->end.text || !(r->end.bye_came || session_peer_finished(&r->s)))
 		return;
 	pthread_mutex_lock(&l->lock);
 	l->ticket_valid = false;

@@ -12,7 +12,7 @@ const char *proto_type_name(enum proto_type type)
 	static const char *const names[PROTO_TYPES] = {
 		[PROTO_HELLO] = "HELLO", [PROTO_TERMS] = "TERMS",     [PROTO_OFFER] = "OFFER", [PROTO_HAVE] = "HAVE",
 		[PROTO_FIN] = "FIN",     [PROTO_VERDICT] = "VERDICT", [PROTO_GRANT] = "GRANT", [PROTO_ACK] = "ACK",
-		[PROTO_END] = "END",     [PROTO_ERROR] = "ERROR",     [PROTO_PING] = "PING",
+		[PROTO_END] = "END",     [PROTO_ERROR] = "ERROR",     [PROTO_PING] = "PING",   [PROTO_BYE] = "BYE",
 	};
 	return (unsigned)type < PROTO_TYPES ? names[type] : NULL;
 }

@@ -46,6 +46,7 @@ enum proto_type {
 	PROTO_END,       /* sender: that is all; receiver: all of it is on the disk */
 	PROTO_ERROR,     /* the last message of a side that gives up */
 	PROTO_PING,      /* keepalive, and credits */
+	PROTO_BYE,       /* sender: it has the receiver's END */
 	PROTO_TYPES,
 };
 

@@ -40,6 +40,7 @@ static void on_message(struct session *s, enum proto_type type, struct cursor_in
 	case PROTO_FIN: descriptors_fin(r, payload); break;
 	case PROTO_GRANT: descriptors_grant(r, payload); break;
 	case PROTO_END: end_message(r, payload); break;
+	case PROTO_BYE: end_bye(r); break;
 	default: session_fail_protocol(s, "a message that only a receiver may send");
 	}
 }
@@ -154,14 +155,14 @@ static bool control_up(struct session *s)
 	return s->control.conn.state == CONNECTION_UP;
 }
 
-static bool end_received(struct session *s)
+static bool end_known(struct session *s)
 {
-	return session_all_received(s);
+	return end_is_known((struct receiver *)s);
 }
 
-static bool control_down(struct session *s)
+static bool sender_gone(struct session *s)
 {
-	return s->control.conn.state != CONNECTION_UP;
+	return ((struct receiver *)s)->end.bye_came || s->control.conn.state != CONNECTION_UP;
 }
 
 static bool ticket_proved(struct session *s)
@@ -293,12 +294,11 @@ static void serve(struct receiver *r)
 	}
 	if (!session_run(s, end_sent, 0, NULL))
 		return;
-	/* the sender disconnects when it has the END */
 	s->closing = true;
-	session_wait(s, control_down, DISCONNECT_TIMEOUT_MS);
-	/* that it has it may be read after the disconnection: that came on another way, and others drive the device,
-	 * too */
-	session_wait(s, end_received, ACK_TIMEOUT_MS);
+	session_wait(s, sender_gone, DISCONNECT_TIMEOUT_MS);
+	/* its last message, or acknowledgement, may be read after the disconnection: that came on another way, and
+	 * others drive the device, too */
+	session_wait(s, end_known, ACK_TIMEOUT_MS);
 	conclude(r);
 }
 

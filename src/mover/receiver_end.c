@@ -164,3 +164,18 @@ bool end_pump(struct receiver *r)
 	take_finished(r);
 	return true;
 }
+
+void end_bye(struct receiver *r)
+{
+	if (!r->end.sent) {
+		session_fail_protocol(&r->s, "an unexpected BYE");
+		return;
+	}
+	session_step(&r->s, "BYE", "the sender has the END");
+	r->end.bye_came = true;
+}
+
+bool end_is_known(const struct receiver *r)
+{
+	return r->end.sent && (r->end.bye_came || session_all_received(&r->s));
+}

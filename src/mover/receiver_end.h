@@ -10,7 +10,7 @@ struct finish_job;
 struct receiver;
 
 struct end {
-	bool came, finishing, finished, sent;
+	bool came, finishing, finished, sent, bye_came;
 	struct mover_entry *folders; /* whose modes and times are set at the end */
 	size_t folder_count, folder_room, folder_bytes;
 	struct finish_job *job;
@@ -26,5 +26,9 @@ bool end_add_folder(struct receiver *r, const struct mover_entry *folder);
 /* END has come. */
 void end_message(struct receiver *r, struct cursor_in *payload);
 bool end_pump(struct receiver *r);
+/* BYE has come. */
+void end_bye(struct receiver *r);
+/* The sender knows how the transfer ended: it said so, or its device has acknowledged END. */
+bool end_is_known(const struct receiver *r);
 
 #endif

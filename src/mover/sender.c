@@ -306,10 +306,25 @@ bool sender_begin(struct sender *x)
 	return !err;
 }
 
+/* Lets the receiver know that END has come. Its acknowledgement may be lost, and a QP that is gone does not repeat it.
+ */
+static void send_bye(struct sender *x)
+{
+	struct control *control = &x->s.control;
+
+	if (!control_can_send(control, PROTO_BYE))
+		return;
+	session_step(&x->s, "BYE", "END has come");
+	control_begin(control, PROTO_BYE);
+	control_send(control);
+}
+
 void sender_disconnect(struct sender *x)
 {
-	if (x->end_came)
+	if (x->end_came) {
+		send_bye(x);
 		x->s.peer_notified = true; /* both sides know the outcome of each entry */
+	}
 	session_close(&x->s);
 	/* reads under way end in windows, so the windows go last */
 	source_destroy(x);

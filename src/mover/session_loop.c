@@ -90,7 +90,7 @@ static void got_message(struct session *s, const struct ibv_wc *wc)
 	}
 	if (type == PROTO_ERROR)
 		got_error(s, &payload);
-	else if (type != PROTO_PING && !s->closing && s->status == MOVER_OK)
+	else if (type != PROTO_PING && (!s->closing || type == PROTO_BYE) && s->status == MOVER_OK)
 		take_message(s, type, &payload);
 	if (s->status != MOVER_OK)
 		return;

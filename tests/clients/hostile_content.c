@@ -171,6 +171,18 @@ static void end_too_early(void)
 	hostile_send(h);
 }
 
+/* Says that it has an END that nobody has sent; with a file under way, and without. */
+static void bye_too_early(void)
+{
+	struct mover_entry e = honest_file("file", 10);
+
+	honest_lanes(MOVER_WRITE);
+	if (hostile_variant)
+		MUST(honest_verdict(0, &e) == PROTO_WANT);
+	hostile_begin(h, PROTO_BYE);
+	hostile_send(h);
+}
+
 /* Offers folders, as many at a time as the terms allow; `count` is a multiple of that. */
 static void offer_folders(uint32_t count)
 {
@@ -293,6 +305,7 @@ const struct scenario hostile_content[] = {
 	{"read-of-nothing", read_of_nothing, ERROR_PROTOCOL, 2},
 	{"send-other-lengths", send_other_lengths, ERROR_PROTOCOL, 1},
 	{"end-too-early", end_too_early, ERROR_PROTOCOL, 2},
+	{"bye-too-early", bye_too_early, ERROR_PROTOCOL, 2},
 	{"gone-while-finishing", gone_while_finishing, CHECKED, 1},
 	{"huge-files", huge_files, CHECKED, 1},
 	{"stalls", stalls, ERROR_LOST, 1},

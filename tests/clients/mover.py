@@ -6,7 +6,7 @@ import random
 import stat
 import tempfile
 
-from harness import SANITIZER, SANITIZER_ENVIRONMENT, ROCI, Failure, check, sanitizer_library, wait_until
+from harness import SANITIZER, SANITIZER_ENVIRONMENT, ROCI, Failure, check, program, sanitizer_library, wait_until
 
 MIB = 1 << 20
 os.umask(0)  # of the receivers: copies are compared with their whole modes
@@ -143,6 +143,12 @@ def check_no_wrong(source, copy):
 
 def environment():
     return dict(SANITIZER_ENVIRONMENT, LD_PRELOAD=sanitizer_library()) if SANITIZER else {}
+
+
+def slow_disk(gate, *variables):
+    """Puts the command that follows on a disk that waits while the file `gate` exists: see slow_disk.c."""
+    libraries = [*environment().get('LD_PRELOAD', '').split(), program('slow_disk.so')]
+    return ['env', 'SLOW_DISK=' + gate, 'LD_PRELOAD=' + ' '.join(libraries), *variables]
 
 
 def events(process, kind):

@@ -10,9 +10,9 @@ import subprocess
 import sys
 import time
 
-from harness import HERE, ROCI, Host, check, hosts_with_relay, isolate, next_port, tap, veth_pair, wait_until
+from harness import HERE, ROCI, Host, check, hosts_with_relay, isolate, need, next_port, tap, veth_pair, wait_until
 from mover import (INTERRUPTED, LOST, MIB, NO_CONNECT, NO_TRUST, OK, Receiver, check_no_wrong, check_same, environment, events,
-                   make_large, make_odd, make_small, scratch)
+                   make_large, make_odd, make_small, scratch, slow_disk, write)
 
 isolate()
 here = Host('one')
@@ -264,6 +264,38 @@ def two_with_one_ticket():
         check_same(source, folder)
 
 
+SILENT = """add table inet silent; add chain inet silent out { type filter hook output priority 0; };
+add rule inet silent out udp dport 4791 @th,64,8 0x11 drop; add rule inet silent out udp dport 4791 @th,64,8 >= 0xc0 drop"""
+
+
+def no_acknowledgement():
+    """At the end none of the sender's acknowledgements arrives (ACK, and what says the same between two of ours). The receiver ends with
+    its sender, which says that it has the END, and its ticket is used up."""
+    need('nft')
+    few, gate = fresh('few'), os.path.join(base, 'gate')
+    make_small(few, 3)
+
+    def send(recv):
+        write(gate, b'')
+        sender = recv.send(near, few, '--timeout', '60s')
+        try:
+            wait_until('the END', lambda: steps(sender, 'END') and os.path.exists(gate + '.waiting') or not sender.running())
+            near.run('nft', SILENT)
+            os.unlink(gate)
+            check(sender.wait(60) == OK, f'{sender.report()}\n{recv.process.report()}')
+        finally:
+            sender.end()
+            near.run('sh', '-c', 'nft delete table inet silent || true')
+        os.unlink(gate + '.waiting')
+
+    with Receiver(far, fresh('there'), '--once', argv_prefix=slow_disk(gate, 'SLOW_FOLDERS=1')) as recv:
+        send(recv)
+        check(recv.process.wait(60) == OK and not events(recv.process, 'reconnecting'), recv.process.report())
+    with Receiver(far, fresh('there'), argv_prefix=slow_disk(gate, 'SLOW_FOLDERS=1')) as recv:
+        send(recv)
+        wait_until('the next ticket', lambda: len(events(recv.process, 'ticket')) == 2 or not recv.process.running())
+
+
 def standard_input():
     """Nobody can read standard input again: the transfer ends with the reason."""
     folder = fresh('there')
@@ -311,6 +343,6 @@ cases = [('12 s', lambda: outage(12)), ('noticed', lambda: outage(0)), ('40 s', 
          ('nobody takes over', lambda: nobody_takes_over([])), ('nobody takes over, kept ticket', lambda: nobody_takes_over(['--keep-ticket'])),
          ('nobody takes over, open', lambda: nobody_takes_over(['--open'])), ('another address', another_address),
          ('killed and sent again', killed_and_sent_again), ('two with one ticket', two_with_one_ticket),
-         ('standard input', standard_input), ('the receiver comes later', receiver_comes_later)]
-QUICK = ('noticed', 'frames', 'time is over', 'sender interrupted', 'kept ticket', 'two with')
+         ('no acknowledgement arrives', no_acknowledgement), ('standard input', standard_input), ('the receiver comes later', receiver_comes_later)]
+QUICK = ('noticed', 'no ack', 'frames', 'time is over', 'sender interrupted', 'kept ticket', 'two with')
 sys.exit(tap(cases, quick=lambda name: name == 'noticed' or (any(part in name for part in QUICK[1:]) and 'too' not in name)))

@@ -10,7 +10,7 @@ import sys
 from command_line import Recv, base, file, folder, here, json_events, on_terminal, roci, says
 from harness import ROCI, check, program, tap, wait_until
 from mover import (LOCAL_IO, LOST, MIB, NO_CONNECT, NO_DEVICE, NO_TRUST, OK, PARTLY, REMOTE_IO, USAGE, Receiver, check_same,
-                   environment, events, write)
+                   environment, events, slow_disk, write)
 
 
 def ticket_file():
@@ -237,11 +237,6 @@ def few_descriptors():
             roci('send', source, '@' + recv.ticket, prefix=('prlimit', '--nofile=' + limit, '--'))
             check_same(source, os.path.join(into, 'many-source'))
             shutil.rmtree(os.path.join(into, 'many-source'))
-
-
-def slow_disk(gate, *variables):
-    libraries = [*environment().get('LD_PRELOAD', '').split(), program('slow_disk.so')]
-    return ['env', 'SLOW_DISK=' + gate, 'LD_PRELOAD=' + ' '.join(libraries), *variables]
 
 
 def killed_at_the_end():

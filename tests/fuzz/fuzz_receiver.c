@@ -407,7 +407,7 @@ static bool peer_step(void)
 	case 0: return one_in(24) && mover_peer_say_anything(&world.peer);
 	case 1: return say_end(PROTO_END);
 	case 2: return one_in(60) && say_end(PROTO_ERROR);
-	case 3: return mover_peer_say(&world.peer, PROTO_PING, NULL);
+	case 3: return mover_peer_say(&world.peer, world.r->end.sent || one_in(60) ? PROTO_BYE : PROTO_PING, NULL);
 	case 4:
 		if (one_in(100))
 			mover_peer_complete(&world.peer, IBV_WC_RETRY_EXC_ERR);
