@@ -15,10 +15,7 @@
 #define PIECE_MOST        256
 #define PIECES_PER_WINDOW 4
 #define AHEAD             4096 /* packets beyond the newest response: see ROCI_REORDER_AHEAD */
-#define PATIENCE_FIRST    1    /* quarters of the shortest round trip */
-#define PATIENCE_MAX      8
-#define PATIENCE_LIFE     16  /* round trips without a duplicate */
-#define COPY_LIFE         256 /* round trips without a lost request */
+#define COPY_LIFE         256  /* round trips without a lost request */
 
 /* ---- on and off ---- */
 
@@ -61,7 +58,7 @@ void roci_far_read_agree(struct roci_qp *qp, uint16_t reads)
 	roci_list_init(&f->blocked);
 	roci_timer_init(&f->timer);
 	f->timer.expire = expire;
-	f->patience = PATIENCE_FIRST;
+	roci_late_init(&f->late);
 	roci_scoreboard_reset(&f->board, qp->req.window.una);
 	qp->req.far_read = f;
 	take_over(qp);
@@ -217,9 +214,8 @@ void roci_far_read_request_lost(struct roci_qp *qp, uint32_t psn)
 static uint64_t due_at(const struct roci_qp *qp, uint64_t sent_at)
 {
 	const struct roci_far_read *f = qp->req.far_read;
-	uint64_t late = f->path->base_rtt / 4 * f->patience;
 
-	return sent_at + f->path->latest_rtt + (late < f->path->srtt ? late : f->path->srtt);
+	return sent_at + f->path->latest_rtt + roci_late_ns(&f->late, f->path->base_rtt, f->path->srtt);
 }
 
 /* One request, for as many packets as are missing in a row. False where there is no room for it now. */
@@ -351,10 +347,8 @@ void roci_far_read_late(struct roci_qp *qp)
 {
 	struct roci_far_read *f = qp->req.far_read;
 
-	if (!f || qp->e->now - f->patience_at <= f->path->srtt)
-		return;
-	f->patience += f->patience < PATIENCE_MAX;
-	f->patience_at = qp->e->now;
+	if (f)
+		roci_late_update(&f->late, qp->e->now, f->path->srtt, true);
 }
 
 /* ---- what comes ---- */
@@ -412,10 +406,7 @@ static void tell_path(struct roci_qp *qp, const struct roci_sent *sent)
 		roci_path_rtt(qp->path, now, now - sent->state.sent_at); /* it is the same there and back */
 	if (!f->path->pace.waiting || !f->path->far)
 		roci_flight_wake(f->path);
-	if (now - f->patience_at > PATIENCE_LIFE * f->path->srtt && f->patience > PATIENCE_FIRST) {
-		f->patience--;
-		f->patience_at = now;
-	}
+	roci_late_update(&f->late, now, f->path->srtt, false);
 }
 
 void roci_far_read_came(struct roci_qp *qp, const struct roci_swqe *w, uint32_t psn, uint32_t index, bool early)

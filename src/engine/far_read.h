@@ -19,6 +19,7 @@
 #ifndef ROCI_ENGINE_FAR_READ_H
 #define ROCI_ENGINE_FAR_READ_H
 
+#include "engine/late.h"
 #include "engine/list.h"
 #include "engine/scoreboard.h"
 #include "engine/sent_log.h"
@@ -36,8 +37,7 @@ struct roci_far_read {
 	uint32_t asked;           /* packets that were asked for, and are not before una */
 	uint32_t requests;        /* READ requests of which some are */
 	uint32_t fresh;           /* packets that have come since the path was told */
-	uint8_t patience;         /* quarters of a round trip that a packet may be late */
-	uint64_t patience_at;     /* when that was changed */
+	struct roci_late late;
 	struct roci_scoreboard board;
 	struct roci_sent_log log;
 	uint64_t copy_until;     /* READ requests are lost lately: each is sent twice */

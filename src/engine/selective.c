@@ -13,10 +13,7 @@
 #define OFFERS_MAX     8
 #define OFFER_AFTER    16 /* packets outstanding: a bulk transfer */
 #define OFFER_PAUSE_NS UINT64_C(10000000)
-#define PATIENCE_FIRST 1 /* quarters of the shortest round trip */
-#define PATIENCE_MAX   8
-#define PATIENCE_LIFE  16 /* round trips without a duplicate */
-#define ACK_RESENT     4  /* at least every fourth that is sent again asks for an answer, and the last one */
+#define ACK_RESENT     4 /* at least every fourth that is sent again asks for an answer, and the last one */
 
 /* ---- agreeing ---- */
 
@@ -66,7 +63,7 @@ static void agree(struct roci_qp *qp)
 		return;
 	s->agreed = true;
 	s->offers = 0; /* others may follow, for READs */
-	s->patience = PATIENCE_FIRST;
+	roci_late_init(&s->late);
 	qp->req.recovery.active = false; /* the path says how much may be outstanding */
 	roci_scoreboard_reset(&s->board, qp->req.window.una);
 	roci_path_agree(qp->path, qp->e->now);
@@ -78,9 +75,8 @@ static void agree(struct roci_qp *qp)
 static uint64_t due_at(const struct roci_qp *qp, uint64_t sent_at)
 {
 	const struct roci_path *p = qp->path;
-	uint64_t late = p->base_rtt / 4 * qp->req.selective.patience;
 
-	return sent_at + p->latest_rtt + (late < p->srtt ? late : p->srtt);
+	return sent_at + p->latest_rtt + roci_late_ns(&qp->req.selective.late, p->base_rtt, p->srtt);
 }
 
 /* The packet at scan is missing. A READ request stands for many PSNs, and only its first one is named. False where
@@ -182,15 +178,8 @@ void roci_selective_lose_all(struct roci_qp *qp)
 static void be_patient(struct roci_qp *qp, uint16_t duplicates)
 {
 	struct roci_selective *s = &qp->req.selective;
-	uint64_t now = qp->e->now;
 
-	if (duplicates != s->duplicates && now - s->patience_at > qp->path->srtt) {
-		s->patience += s->patience < PATIENCE_MAX;
-		s->patience_at = now;
-	} else if (now - s->patience_at > PATIENCE_LIFE * qp->path->srtt && s->patience > PATIENCE_FIRST) {
-		s->patience--;
-		s->patience_at = now;
-	}
+	roci_late_update(&s->late, qp->e->now, qp->path->srtt, duplicates != s->duplicates);
 	s->duplicates = duplicates;
 }
 

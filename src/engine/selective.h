@@ -11,6 +11,7 @@
 #define ROCI_ENGINE_SELECTIVE_H
 
 #include "engine/engine.h"
+#include "engine/late.h"
 #include "engine/ranges.h"
 #include "engine/scoreboard.h"
 #include "engine/timer.h"
@@ -20,13 +21,12 @@ struct roci_selective {
 	bool offer_due; /* an OFFER is to be sent */
 	uint8_t offers; /* that were sent */
 	uint8_t payload[ROCI_OFFER_BYTES];
-	uint16_t reads;       /* READ requests that the peer remembers, see far_read.h */
-	uint64_t offer_at;    /* when the last one was sent */
-	uint32_t room;        /* packets that the peer keeps beyond the first that it misses */
-	uint16_t duplicates;  /* that it has counted */
-	uint8_t patience;     /* quarters of a round trip that a packet may be late */
-	uint64_t patience_at; /* when that was changed */
-	uint32_t probe_end;   /* 1 beyond the newest packet that was sent before the last probe */
+	uint16_t reads;      /* READ requests that the peer remembers, see far_read.h */
+	uint64_t offer_at;   /* when the last one was sent */
+	uint32_t room;       /* packets that the peer keeps beyond the first that it misses */
+	uint16_t duplicates; /* that it has counted */
+	struct roci_late late;
+	uint32_t probe_end; /* 1 beyond the newest packet that was sent before the last probe */
 	struct roci_scoreboard board;
 };
 
