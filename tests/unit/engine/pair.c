@@ -316,6 +316,23 @@ bool pair_turn(struct pair *p, int from)
 	return true;
 }
 
+void pair_drain(struct pair *p, int from)
+{
+	roci_engine_timers(p->side[from].e, p->now);
+	while (pair_turn(p, from))
+		;
+}
+
+void pair_round_trip(struct pair *p)
+{
+	for (unsigned i = 0; i < 100; i++) {
+		pair_drain(p, 0);
+		p->now += 100000;
+	}
+	pair_drain(p, 1);
+	p->now += 10000000;
+}
+
 void pair_run(struct pair *p)
 {
 	for (int quiet = 0, s = 0, n = 0; quiet < 2; s = 1 - s, n++) {

@@ -79,6 +79,10 @@ struct pair *pair_create(const struct pair_options *o);
 void pair_free(struct pair *p);
 /* Takes one batch of side `from` to the other. False where there was none. */
 bool pair_turn(struct pair *p, int from);
+/* Expires the timers of one side, and takes all that it has to send to the other, which does not answer yet. */
+void pair_drain(struct pair *p, int from);
+/* Side 0 sends for 10 ms, then side 1 answers, and the answer takes 10 ms. */
+void pair_round_trip(struct pair *p);
 /* Moves packets until neither side sends any; the time does not change. */
 void pair_run(struct pair *p);
 /* Moves packets and time, from deadline to deadline, until nothing is pending or `until`. */

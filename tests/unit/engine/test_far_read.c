@@ -60,24 +60,6 @@ static bool lose_request(struct pair *p, int from, const struct roci_packet *pkt
 	return pkt->op->kind != ROCI_KIND_READ_REQUEST || seen.requests != 2;
 }
 
-static void drain(struct pair *p, int side)
-{
-	roci_engine_timers(p->side[side].e, p->now);
-	while (pair_turn(p, side))
-		;
-}
-
-/* Side 0 asks for 10 ms, then side 1 answers, and the answer takes 10 ms. */
-static void round_trip(struct pair *p)
-{
-	for (unsigned i = 0; i < 100; i++) {
-		drain(p, 0);
-		p->now += MS / 10;
-	}
-	drain(p, 1);
-	p->now += 10 * MS;
-}
-
 static void forget(struct pair *p)
 {
 	memset(&seen, 0, sizeof(seen));
@@ -89,7 +71,7 @@ static void transfer(struct pair *p, unsigned rounds)
 {
 	assert_int_equal(pair_send(p, 0, ROCI_WR_RDMA_READ, 1, 0, LEN, 0), 0);
 	for (unsigned i = 0; i < rounds; i++)
-		round_trip(p);
+		pair_round_trip(p);
 	pair_expect(p, 0, 1, ROCI_WC_SUCCESS);
 	assert_memory_equal(p->side[0].memory, p->side[1].memory, LEN);
 }
@@ -156,7 +138,7 @@ static void a_peer_remembers_more_reads_once_there_are_some(void **state)
 
 	for (unsigned i = 0; i < 40; i++) {
 		assert_int_equal(pair_send(p, 0, ROCI_WR_RDMA_WRITE, 1, 0, LEN, 0), 0);
-		round_trip(p);
+		pair_round_trip(p);
 	}
 	for (unsigned i = 0; i < 40; i++)
 		pair_expect(p, 0, 1, ROCI_WC_SUCCESS);
@@ -226,11 +208,11 @@ static void completions_keep_their_order(void **state)
 	assert_int_equal(pair_send(p, 0, ROCI_WR_RDMA_READ, 2, 0, 30000, 0), 0);
 	assert_int_equal(pair_send(p, 0, ROCI_WR_RDMA_WRITE, 3, 61000, 1000, 61000), 0);
 	assert_int_equal(pair_send(p, 0, ROCI_WR_RDMA_READ, 4, 30000, 30000, 30000), 0);
-	round_trip(p);
+	pair_round_trip(p);
 	pair_expect(p, 0, 1, ROCI_WC_SUCCESS);
 	pair_expect_nothing(p, 0);
 	for (unsigned i = 0; i < 4; i++)
-		round_trip(p);
+		pair_round_trip(p);
 	for (uint64_t i = 2; i <= 4; i++)
 		pair_expect(p, 0, i, ROCI_WC_SUCCESS);
 	assert_memory_equal(p->side[0].memory, p->side[1].memory, 62000);
@@ -255,12 +237,12 @@ static void a_fence_waits(void **state)
 
 	assert_int_equal(pair_send(p, 0, ROCI_WR_RDMA_READ, 1, 0, LEN, 0), 0);
 	assert_int_equal(roci_qp_post_send(p->side[0].qp, &wr), 0);
-	drain(p, 0);
+	pair_drain(p, 0);
 	p->now += 10 * MS;
-	drain(p, 0);
+	pair_drain(p, 0);
 	assert_int_equal(p->side[0].qp->sq.started - p->side[0].qp->sq.head, 1);
 	for (unsigned i = 0; i < 4; i++)
-		round_trip(p);
+		pair_round_trip(p);
 	pair_expect(p, 0, 1, ROCI_WC_SUCCESS);
 	pair_expect(p, 0, 9, ROCI_WC_SUCCESS);
 	pair_free(p);
@@ -322,7 +304,7 @@ static void copies_do_not_overfill_a_batch(void **state)
 	f->copy_until = p->now + 1000 * MS;
 	f->path->bbr.rate = f->path->bbr.window = UINT64_C(1) << 30;
 	for (unsigned i = 0; i < 12; i++)
-		round_trip(p);
+		pair_round_trip(p);
 	for (unsigned i = 0; i < 64; i++)
 		pair_expect(p, 0, i, ROCI_WC_SUCCESS);
 	assert_true(seen.copies > 0);

@@ -49,24 +49,6 @@ static bool lose_tail(struct pair *p, int from, const struct roci_packet *pkt)
 	return !first || p->count++ < PACKETS - 10;
 }
 
-static void drain(struct pair *p, int side)
-{
-	roci_engine_timers(p->side[side].e, p->now);
-	while (pair_turn(p, side))
-		;
-}
-
-/* Side 0 sends for 10 ms, then side 1 answers, and the answer takes 10 ms. */
-static void round_trip(struct pair *p)
-{
-	for (unsigned i = 0; i < 100; i++) {
-		drain(p, 0);
-		p->now += MS / 10;
-	}
-	drain(p, 1);
-	p->now += 10 * MS;
-}
-
 static struct pair *make(uint64_t secret)
 {
 	struct pair_options o = pair_defaults();
@@ -84,8 +66,20 @@ static void transfer(struct pair *p, unsigned rounds)
 {
 	assert_int_equal(pair_send(p, 0, ROCI_WR_RDMA_WRITE, 1, 0, LEN, 0), 0);
 	for (unsigned i = 0; i < rounds; i++)
-		round_trip(p);
+		pair_round_trip(p);
 	pair_expect(p, 0, 1, ROCI_WC_SUCCESS);
+}
+
+/* Side 0 learns the path, then sends far more than side 1 answers. */
+static void fill_window(struct pair *p)
+{
+	transfer(p, 6);
+	transfer(p, 3);
+	for (unsigned i = 0; i < 3; i++)
+		assert_int_equal(pair_send(p, 0, ROCI_WR_RDMA_WRITE, 2, 0, LEN, 0), 0);
+	for (unsigned i = 0; i < 300; i++, p->now += MS / 10)
+		pair_drain(p, 0);
+	assert_true(roci_send_window_packets(&p->side[0].qp->req.window) > 400);
 }
 
 static void two_of_ours_agree(void **state)
@@ -240,7 +234,7 @@ static void only_the_secret_proves_ranges(void **state)
 
 	transfer(p, 6);
 	assert_int_equal(pair_send(p, 0, ROCI_WR_RDMA_WRITE, 2, 0, 2000, 0), 0);
-	drain(p, 0);
+	pair_drain(p, 0);
 	for (unsigned bit = 0; bit < 64; bit++)
 		claim(p, SECRET ^ 1ull << bit);
 	claim(p, SECRET + 1); /* the other side's */
@@ -260,14 +254,8 @@ static void no_far_answer_is_believed_where_ranges_are(void **state)
 	struct roci_rx rx = {.hop_limit = 64};
 	uint32_t una;
 
-	transfer(p, 6);
-	transfer(p, 3);
-	for (unsigned i = 0; i < 3; i++)
-		assert_int_equal(pair_send(p, 0, ROCI_WR_RDMA_WRITE, 2, 0, LEN, 0), 0);
-	for (unsigned i = 0; i < 300; i++, p->now += MS / 10)
-		drain(p, 0);
+	fill_window(p);
 	una = qp->req.window.una;
-	assert_true(roci_send_window_packets(&qp->req.window) > 400);
 	rx.src_port = qp->peer.port;
 	rx.pkt = (struct roci_packet){.opcode = ROCI_OP_ACKNOWLEDGE,
 				      .op = roci_opcode_info(ROCI_OP_ACKNOWLEDGE),
@@ -296,13 +284,7 @@ static void a_far_answer_is_asked_about_where_ranges_are(void **state)
 				  .syndrome = ROCI_AETH_ACK | ROCI_AETH_UNLIMITED_CREDITS};
 	uint64_t probes;
 
-	transfer(p, 6);
-	transfer(p, 3);
-	for (unsigned i = 0; i < 3; i++)
-		assert_int_equal(pair_send(p, 0, ROCI_WR_RDMA_WRITE, 2, 0, LEN, 0), 0);
-	for (unsigned i = 0; i < 300; i++, p->now += MS / 10)
-		drain(p, 0);
-	assert_true(roci_send_window_packets(&qp->req.window) > 400);
+	fill_window(p);
 	ack.psn = roci_psn_add(qp->req.window.una, 300);
 	probes = stats->probes;
 	qp->req.ack_timer.probes = 2;
@@ -323,7 +305,7 @@ static void nothing_is_believed_without_a_secret(void **state)
 
 	transfer(p, 6);
 	assert_int_equal(pair_send(p, 0, ROCI_WR_RDMA_WRITE, 2, 0, 2000, 0), 0);
-	drain(p, 0);
+	pair_drain(p, 0);
 	claim(p, 0);
 	pair_expect_nothing(p, 0);
 	pair_free(p);
@@ -420,11 +402,11 @@ static void only_what_was_refused_goes_again(void **state)
 	const struct roci_engine_stats *stats = roci_engine_stats(p->side[0].e);
 
 	post_messages(p, 1);
-	round_trip(p);
+	pair_round_trip(p);
 	assert_int_equal(roci_engine_stats(p->side[1].e)->rnr_sent, 1);
 	post_missing_receives(p, 1);
-	round_trip(p);
-	round_trip(p);
+	pair_round_trip(p);
+	pair_round_trip(p);
 	expect_messages(p);
 	assert_int_equal(stats->retransmits, 1);
 	assert_int_equal(stats->timeouts, 0);
@@ -438,13 +420,13 @@ static void a_kept_packet_may_be_refused(void **state)
 	const struct roci_engine_stats *stats = roci_engine_stats(p->side[0].e);
 
 	post_messages(p, 0);
-	round_trip(p);
+	pair_round_trip(p);
 	for (unsigned i = 0; i < MESSAGES; i++) {
 		assert_int_equal(roci_engine_stats(p->side[1].e)->rnr_sent, i + 1);
 		assert_int_equal(pair_recv(p, 1, 10 + i, i * MESSAGE, MESSAGE), 0);
-		round_trip(p);
+		pair_round_trip(p);
 	}
-	round_trip(p);
+	pair_round_trip(p);
 	expect_messages(p);
 	assert_int_equal(stats->retransmits, MESSAGES);
 	pair_free(p);
@@ -469,10 +451,10 @@ static void a_refused_packet_that_was_lost_goes_again_by_itself(void **state)
 	refused_again = 0;
 	p->filter = lose_refused;
 	post_messages(p, 1);
-	round_trip(p);
+	pair_round_trip(p);
 	post_missing_receives(p, 1);
 	for (unsigned i = 0; i < 8; i++)
-		round_trip(p);
+		pair_round_trip(p);
 	assert_int_equal(p->dropped, 1);
 	expect_messages(p);
 	assert_int_equal(stats->retransmits, 2);
@@ -498,10 +480,10 @@ static void holes_behind_a_refused_packet_are_repaired(void **state)
 	p->filter = lose_behind;
 	p->count = 0;
 	post_messages(p, 1);
-	round_trip(p);
+	pair_round_trip(p);
 	post_missing_receives(p, 1);
 	for (unsigned i = 0; i < 4; i++)
-		round_trip(p);
+		pair_round_trip(p);
 	assert_in_range(p->dropped, 10, 20);
 	expect_messages(p);
 	assert_int_equal(stats->retransmits, p->dropped + 1);
@@ -516,11 +498,11 @@ static void nothing_new_goes_to_a_peer_that_refuses(void **state)
 	uint32_t max;
 
 	post_messages(p, 0);
-	round_trip(p);
+	pair_round_trip(p);
 	max = w->max;
 	assert_int_equal(pair_send(p, 0, ROCI_WR_SEND, MESSAGES, 0, MESSAGE, 0), 0);
 	for (unsigned i = 1; i <= 5; i++) {
-		round_trip(p);
+		pair_round_trip(p);
 		assert_int_equal(w->max, max);
 		assert_int_equal(roci_engine_stats(p->side[0].e)->retransmits, i);
 		assert_int_equal(roci_engine_stats(p->side[1].e)->rnr_sent, i + 1);
@@ -544,7 +526,7 @@ static void a_refused_packet_may_be_taken_during_the_wait(void **state)
 	p->filter = lose_last;
 	p->count = 0;
 	post_messages(p, 1);
-	round_trip(p);
+	pair_round_trip(p);
 	p->now -= 10 * MS; /* the answers arrive at once */
 	assert_true(r->rnr.waiting);
 	post_missing_receives(p, 1);
@@ -555,7 +537,7 @@ static void a_refused_packet_may_be_taken_during_the_wait(void **state)
 		;
 	assert_true(r->rnr.waiting && r->window.una != r->rnr.psn);
 	for (unsigned i = 0; i < 8; i++)
-		round_trip(p);
+		pair_round_trip(p);
 	expect_messages(p);
 	assert_int_equal(roci_engine_stats(p->side[0].e)->timeouts, 0);
 	pair_free(p);
@@ -568,12 +550,12 @@ static void what_was_kept_behind_a_refused_packet_may_be_dropped(void **state)
 	struct roci_qp *peer = p->side[1].qp;
 
 	post_messages(p, 1);
-	round_trip(p);
+	pair_round_trip(p);
 	assert_true(peer->resp.early.count > 0);
 	roci_reorder_clear(&p->side[1].e->reorder, &peer->resp.early);
 	post_missing_receives(p, 1);
 	for (unsigned i = 0; i < 20; i++)
-		round_trip(p);
+		pair_round_trip(p);
 	expect_messages(p);
 	assert_int_equal(roci_engine_stats(p->side[0].e)->timeouts, 0);
 	pair_free(p);
