@@ -2,8 +2,8 @@
 """Captures the packets of all_ops between two hosts. Wireshark must find every opcode and nothing malformed, and zlib must
 compute every ICRC.
 
-Segmentation offload is off, because with it a capture on a veth shows frames of several packets. One more run has it on,
-and skips such frames. The device's own capture (ROCI_CAPTURE) must pass the same checks.
+Segmentation offload is off, because with it a capture on a veth shows frames of several packets. One more run has it on, for
+the ICRCs of the packets in such frames. The device's own capture (ROCI_CAPTURE) must pass the same checks.
 """
 import collections
 import os
@@ -15,7 +15,7 @@ import roce_pcap
 from capture import Capture
 from harness import check, isolate, program, run, tap, transfer, veth_pair
 
-MTU = 1500  # gives capture_checks.PATH_MTU
+MTU = 1500  # gives a path MTU of 1024
 
 BOTH = ['SEND_FIRST', 'SEND_MIDDLE', 'SEND_LAST', 'SEND_LAST_IMM', 'SEND_ONLY', 'SEND_ONLY_IMM', 'WRITE_FIRST',
         'WRITE_MIDDLE', 'WRITE_LAST', 'WRITE_LAST_IMM', 'WRITE_ONLY', 'WRITE_ONLY_IMM']
