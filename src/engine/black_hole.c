@@ -43,14 +43,31 @@ void roci_black_hole_follow(struct roci_qp *qp)
 		av->max_datagram = qp->path->carries;
 }
 
-static void found(struct roci_qp *qp, uint32_t bytes)
+/* Over IPv6 the kernel makes none where it believes the packet to fit. */
+static bool takes_fragments(const struct roci_qp *qp)
 {
-	qp->path->carries = carries(qp, bytes);
+	return qp->path->ours || !roci_gid_is_ipv4(qp->attr.av.dgid);
+}
+
+static void tell(struct roci_qp *qp, uint32_t bytes)
+{
+	if (qp->path->suspected)
+		return;
+	qp->path->suspected = true;
 	qp->e->stats->black_holes++;
 	ROCI_WHY_TELL(
 		"QP 0x%x: packets of %u bytes do not arrive at its peer, and shorter ones do: a router on the way "
-		"has a smaller MTU. path_mtu %u is too large",
-		qp->qpn, bytes, qp->mtu);
+		"has a smaller MTU, or many packets are lost. path_mtu %u is too large%s",
+		qp->qpn, bytes, qp->mtu,
+		takes_fragments(qp) ? "" : "; the peer is no Rocinante, so they do not go in IP fragments");
+}
+
+static void found(struct roci_qp *qp, uint32_t bytes)
+{
+	tell(qp, bytes);
+	if (!takes_fragments(qp))
+		return;
+	qp->path->carries = carries(qp, bytes);
 	for (struct roci_list *l = qp->e->all_qps.next; l != &qp->e->all_qps; l = l->next) {
 		struct roci_qp *other = roci_container_of(l, struct roci_qp, all);
 
@@ -74,19 +91,28 @@ void roci_black_hole_passed(struct roci_qp *qp, uint64_t len)
 		qp->path->proven = bytes;
 }
 
+/* The packet `psn` of `bytes` is missing once more. */
+static void missing(struct roci_qp *qp, struct roci_black_hole *hole, uint32_t psn, uint32_t bytes, unsigned most)
+{
+	if (roci_black_hole_counts(hole, psn, most))
+		found(qp, bytes);
+	else if (hole->times >= ROCI_BLACK_HOLE_ASKS && !takes_fragments(qp))
+		roci_selective_ask(qp);
+}
+
 void roci_black_hole_request(struct roci_qp *qp)
 {
 	uint32_t bytes = oldest_bytes(qp);
 	unsigned most = bytes > qp->path->proven ? ROCI_BLACK_HOLE_ANSWERS : ROCI_BLACK_HOLE_PROVEN;
 
-	if (roci_black_hole_may_be(qp) && roci_black_hole_counts(&qp->req.hole, qp->req.window.una, most))
-		found(qp, bytes);
+	if (roci_black_hole_may_be(qp))
+		missing(qp, &qp->req.hole, qp->req.window.una, bytes, most);
 }
 
 void roci_black_hole_response(struct roci_qp *qp, uint32_t psn, uint32_t len)
 {
 	uint32_t bytes = datagram_bytes(qp, len);
 
-	if (len && carries(qp, bytes) && roci_black_hole_counts(&qp->resp.hole, psn, ROCI_BLACK_HOLE_REQUESTS))
-		found(qp, bytes);
+	if (len && carries(qp, bytes))
+		missing(qp, &qp->resp.hole, psn, bytes, ROCI_BLACK_HOLE_REQUESTS);
 }

@@ -9,8 +9,9 @@
  * What shows it: short packets pass, and the same long one does not, time and again. The requester asks by a probe
  * (probe.h) for what is missing; each answer that names the same packet, which was sent again meanwhile, counts. A
  * responder hears the same READ request again and again, though it was answered meanwhile. Loss alone takes long to
- * look like that. Between two Rocinantes a path that was taken for a black hole is slower, and nothing else; other
- * peers take no fragments over IPv4.
+ * look like that. Between two Rocinantes a path that was taken for a black hole is slower, and nothing else. Other
+ * peers take no fragments over IPv4: with them it is said, and packets go on as they are. So a peer over IPv4 is asked
+ * whether it is a Rocinante (ranges.h) as soon as a packet is missing twice.
  */
 #ifndef ROCI_ENGINE_BLACK_HOLE_H
 #define ROCI_ENGINE_BLACK_HOLE_H
@@ -18,6 +19,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#define ROCI_BLACK_HOLE_ASKS     2 /* the peer is asked what it is */
 #define ROCI_BLACK_HOLE_ANSWERS  4 /* that name the same missing packet, where none as long has ever arrived */
 #define ROCI_BLACK_HOLE_PROVEN   8 /* where one has: the way is another one by now, or many packets are lost */
 #define ROCI_BLACK_HOLE_REQUESTS 6 /* for the same READ responses: the requester may just be far away */

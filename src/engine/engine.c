@@ -203,7 +203,7 @@ static void dispatch(struct roci_qp *qp, const struct roci_rx *rx)
 	if (rx->pkt.op->kind == ROCI_KIND_HELLO || rx->pkt.op->kind == ROCI_KIND_MTU_PROBE)
 		return; /* roci_engine_rx_hello(); of QP 1 */
 	if (rx->pkt.op->kind == ROCI_KIND_OFFER) {
-		if (roci_peer_port_is(&qp->peer, rx->src_port))
+		if (roci_peer_port_is(&qp->peer, rx->src_port) || !qp->peer.shown)
 			roci_responder_offered(qp, rx);
 		return;
 	}

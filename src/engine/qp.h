@@ -85,6 +85,7 @@ struct roci_responder {
 	struct roci_black_hole hole;
 	struct {
 		bool offered, due, answers; /* answers: a duplicate has come since the last RANGES */
+		bool asked;                 /* due, though the peer has not offered */
 		uint64_t secret;            /* of the peer */
 		uint16_t duplicates;
 		uint32_t late, late_end; /* PSNs: among these, packets came that are not the newest; equal: none */

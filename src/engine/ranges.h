@@ -8,6 +8,9 @@
  * requests 3, flags 1, zeros 3, the secret 8. Its PSN is the last one that was acknowledged. Together with the UDP port
  * these prove that the peer sent it.
  *
+ * An OFFER with ROCI_OFFER_ASKS asks whether the peer is a Rocinante, and offers nothing: it gets one RANGES, with
+ * ROCI_RANGES_ASKED, and else all is as before.
+ *
  * RANGES, from a responder that was offered: what has arrived. 20 bytes and more: version 1, flags 1, duplicates that
  * have come so far 2, the secret 8, how many packets beyond its PSN it can keep 4, how many READ requests may be
  * outstanding 2 (far_read.h; 0: as many as max_rd_atomic says), zeros 2; then segments: the PSN of the first packet (3,
@@ -32,8 +35,10 @@
 #define ROCI_RANGES_MAX_BYTES (ROCI_RANGES_HEAD + ROCI_RANGES_SEGMENTS * (4 + 4 * ROCI_RANGES_WORDS))
 
 #define ROCI_OFFER_READS 1 /* flag: the requester READs, see far_read.h */
+#define ROCI_OFFER_ASKS  2 /* flag: it only asks, see black_hole.h */
 
 #define ROCI_RANGES_ANSWERS 1 /* flag: a duplicate has come since the last one, which may have been a probe */
+#define ROCI_RANGES_ASKED   2 /* flag: the peer only asked */
 
 struct roci_ranges_segment {
 	uint32_t begin; /* PSN, a multiple of 32 */

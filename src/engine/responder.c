@@ -133,7 +133,8 @@ void roci_responder_offered(struct roci_qp *qp, const struct roci_rx *rx)
 	struct roci_offer offer;
 
 	if (!roci_qp_receives(qp) || !roci_offer_parse(rx->pkt.payload, rx->pkt.payload_len, &offer) ||
-	    offer.first_psn != qp->attr.rq_psn || ago <= 0 || ago > ROCI_OFFER_WINDOW) {
+	    offer.first_psn != qp->attr.rq_psn || ago <= 0 || ago > ROCI_OFFER_WINDOW ||
+	    (!qp->peer.shown && !(offer.flags & ROCI_OFFER_ASKS))) {
 		qp->e->stats->rx_wrong_source++;
 		return;
 	}
@@ -141,6 +142,13 @@ void roci_responder_offered(struct roci_qp *qp, const struct roci_rx *rx)
 		r->ranges.payload = malloc(ROCI_RANGES_MAX_BYTES);
 	if (!r->ranges.payload)
 		return; /* as if it was lost */
+	qp->path->ours = true;
+	if (offer.flags & ROCI_OFFER_ASKS && !r->ranges.offered) {
+		r->ranges.secret = offer.secret;
+		r->ranges.asked = true;
+		send_ack(qp);
+		return;
+	}
 	if (offer.flags & ROCI_OFFER_READS)
 		roci_response_ring_extend(&r->responses); /* else as if it was lost, too */
 	r->ranges.secret = offer.secret;

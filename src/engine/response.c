@@ -186,7 +186,9 @@ static void fill_segment(const struct roci_qp *qp, struct roci_ranges_segment *s
 static void fill_ranges(struct roci_qp *qp, struct roci_tx_batch *batch)
 {
 	struct roci_responder *r = &qp->resp;
-	struct roci_ranges ranges = {.flags = r->ranges.answers ? ROCI_RANGES_ANSWERS : 0,
+	struct roci_ranges ranges = {.flags = r->ranges.asked     ? ROCI_RANGES_ASKED
+					      : r->ranges.answers ? ROCI_RANGES_ANSWERS
+								  : 0,
 				     .duplicates = r->ranges.duplicates,
 				     .secret = r->ranges.secret,
 				     .room = early_room(qp),
@@ -211,15 +213,16 @@ static void fill_ranges(struct roci_qp *qp, struct roci_tx_batch *batch)
 	roci_tx_batch_add(batch, &qp->attr.av, &pkt);
 	roci_ack_steps_sent(&r->steps, pkt.psn);
 	r->ranges.late = r->ranges.late_end;
-	r->ranges.due = r->ranges.answers = false;
+	r->ranges.due = r->ranges.answers = r->ranges.asked = false;
 	r->ack_due = false;
 }
 
 /* Whether what is to be said needs a RANGES packet, or goes in fewer packets with it. */
 static bool needs_ranges(const struct roci_responder *r)
 {
-	return r->ranges.offered && !r->nak_due &&
-	       (r->ranges.due || r->early.count || roci_psn_diff(r->epsn, r->steps.named) > ROCI_ACK_STEP);
+	return !r->nak_due &&
+	       (r->ranges.asked || (r->ranges.offered && (r->ranges.due || r->early.count ||
+							  roci_psn_diff(r->epsn, r->steps.named) > ROCI_ACK_STEP)));
 }
 
 static void fill_cnp(struct roci_qp *qp, struct roci_tx_batch *batch)

@@ -30,6 +30,18 @@ void roci_selective_sent(struct roci_qp *qp)
 	s->offers++;
 	s->offer_at = now;
 	s->offer_due = true;
+	s->asks_now = false;
+	roci_qp_make_ready(qp);
+}
+
+void roci_selective_ask(struct roci_qp *qp)
+{
+	struct roci_selective *s = &qp->req.selective;
+
+	if (!qp->secret || s->offer_due || s->asks == OFFERS_MAX || !roci_qp_is_connected(qp))
+		return;
+	s->asks++;
+	s->offer_due = s->asks_now = true;
 	roci_qp_make_ready(qp);
 }
 
@@ -41,15 +53,15 @@ bool roci_selective_offer(struct roci_qp *qp, struct roci_tx_batch *batch)
 				  .dest_qpn = qp->attr.dest_qpn,
 				  .psn = roci_psn_add(qp->req.window.una, ROCI_PSN_MASK),
 				  .payload_len = ROCI_OFFER_BYTES};
+	uint8_t flags;
 
 	if (batch->count == ROCI_TX_BATCH || batch->span_count == ROCI_TX_SPANS)
 		return true;
 	s->offer_due = false;
 	if (!roci_qp_is_connected(qp))
 		return false;
-	roci_offer_build(
-		&(struct roci_offer){qp->attr.sq_psn, qp->req.outstanding.count ? ROCI_OFFER_READS : 0, qp->secret},
-		s->payload);
+	flags = s->asks_now ? ROCI_OFFER_ASKS : qp->req.outstanding.count ? ROCI_OFFER_READS : 0;
+	roci_offer_build(&(struct roci_offer){qp->attr.sq_psn, flags, qp->secret}, s->payload);
 	roci_tx_batch_span(batch, s->payload, ROCI_OFFER_BYTES);
 	roci_tx_batch_add(batch, &qp->attr.av, &pkt);
 	return false;
@@ -237,6 +249,9 @@ void roci_selective_rx(struct roci_qp *qp, const struct roci_rx *rx)
 		qp->e->stats->rx_malformed++;
 		return;
 	}
+	qp->path->ours = true;
+	if (r.flags & ROCI_RANGES_ASKED)
+		return;
 	agree(qp);
 	s->room = r.room;
 	if (r.reads) /* else it is from before the peer made room for them, and late */

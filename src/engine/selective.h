@@ -20,6 +20,8 @@ struct roci_selective {
 	bool agreed;    /* the peer has sent RANGES */
 	bool offer_due; /* an OFFER is to be sent */
 	uint8_t offers; /* that were sent */
+	uint8_t asks;   /* of those that only ask, likewise */
+	bool asks_now;  /* offer_due: it is one of these */
 	uint8_t payload[ROCI_OFFER_BYTES];
 	uint16_t reads;      /* READ requests that the peer remembers, see far_read.h */
 	uint64_t offer_at;   /* when the last one was sent */
@@ -33,6 +35,8 @@ struct roci_selective {
 /* The requester has sent something, on a path that may be far: offers RANGES to the peer of a far path, now and then
  * until it answers; and again with the first READs, if it has not said yet how many it remembers. */
 void roci_selective_sent(struct roci_qp *qp);
+/* Asks the peer whether it is a Rocinante, a few times at most; path->ours says so then. */
+void roci_selective_ask(struct roci_qp *qp);
 /* Adds the OFFER, which is due, to *batch. True where there is no room for it. */
 bool roci_selective_offer(struct roci_qp *qp, struct roci_tx_batch *batch);
 /* A RANGES packet came. */

@@ -2,6 +2,8 @@
 /* A path that swallows what is long: the engine finds out, and marks such packets to go in fragments. */
 #include "pair.h"
 
+#include <string.h>
+
 #include "engine/qp.h"
 #include "random.h"
 
@@ -23,18 +25,25 @@ static bool swallows(struct pair *p, int from, const struct roci_packet *pkt)
 	return wide || bytes <= NARROW || (carries && bytes > carries);
 }
 
-static struct pair *connected(void)
+static struct pair *connected_with(uint64_t secret)
 {
 	struct pair_options o = pair_defaults();
 	struct pair *p;
 
 	o.path_mtu = 4;
 	o.timeout = 17;
+	o.secret = secret;
 	p = pair_create(&o);
 	p->filter = swallows;
 	lossy = wide = false;
 	seed = 1;
 	return p;
+}
+
+/* Two Rocinantes. */
+static struct pair *connected(void)
+{
+	return connected_with(0x0123456789abcdef);
 }
 
 static const struct roci_engine_stats *stats(struct pair *p, int s)
@@ -47,7 +56,7 @@ static void transfer(struct pair *p, enum roci_wr_opcode op, uint32_t len)
 	if (op == ROCI_WR_SEND)
 		assert_int_equal(pair_recv(p, 1, 7, 0, len), 0);
 	assert_int_equal(pair_send(p, 0, op, 1, 0, len, 0), 0);
-	pair_run_until(p, p->now + 5000 * MS);
+	pair_run_until(p, p->now + 20000 * MS);
 	pair_expect(p, 0, 1, ROCI_WC_SUCCESS);
 	if (op == ROCI_WR_SEND)
 		pair_expect(p, 1, 7, ROCI_WC_SUCCESS);
@@ -105,6 +114,52 @@ static void loss_is_no_black_hole(void **state)
 	pair_free(p);
 }
 
+/* Each long packet is lost six times by chance, and the peer takes no fragments: an adapter, or Soft-RoCE. */
+static uint8_t tries[1 << 24];
+
+static bool lossy_for_others(struct pair *p, int from, const struct roci_packet *pkt)
+{
+	uint32_t bytes = p->tx->header_len + p->tx->payload_len + ROCI_ICRC_BYTES, carries = p->tx->av->max_datagram;
+
+	if (pkt->op->kind == ROCI_KIND_OFFER || (carries && bytes > carries))
+		return false;
+	return bytes <= NARROW || tries[pkt->psn]++ >= 6;
+}
+
+/* It is told, and nothing else: the packets of a connection that loses many go on as they are. */
+static void other_peers_get_no_fragments(void **state)
+{
+	struct pair *p = connected();
+
+	memset(tries, 0, sizeof(tries));
+	p->filter = lossy_for_others;
+	transfer(p, ROCI_WR_SEND, 100);
+	transfer(p, ROCI_WR_SEND, LEN);
+	assert_int_equal(stats(p, 0)->black_holes, 1);
+	assert_int_equal(p->side[0].qp->attr.av.max_datagram, 0);
+	assert_int_equal(stats(p, 0)->timeouts, 0);
+	memset(tries, 0, sizeof(tries));
+	transfer(p, ROCI_WR_RDMA_READ, LEN);
+	assert_int_equal(p->side[1].qp->attr.av.max_datagram, 0);
+	pair_free(p);
+}
+
+/* Who is known without a question, as on a far path, needs none. */
+static void a_peer_is_asked_once(void **state)
+{
+	struct pair *p = connected();
+
+	transfer(p, ROCI_WR_SEND, LEN);
+	assert_int_equal(p->side[0].qp->req.selective.asks, 1);
+	assert_false(p->side[0].qp->req.selective.agreed);
+	assert_false(p->side[1].qp->resp.ranges.offered);
+	assert_true(p->side[0].qp->path->ours && p->side[1].qp->path->ours);
+	transfer(p, ROCI_WR_RDMA_READ, LEN);
+	assert_int_equal(p->side[1].qp->req.selective.asks, 0);
+	assert_int_equal(stats(p, 1)->black_holes, 1);
+	pair_free(p);
+}
+
 /* Nothing passes at all: that is no question of length. */
 static bool nothing(struct pair *p, int from, const struct roci_packet *pkt)
 {
@@ -146,6 +201,8 @@ int main(void)
 		cmocka_unit_test(read_responses_pass),
 		cmocka_unit_test(a_path_that_narrows),
 		cmocka_unit_test(loss_is_no_black_hole),
+		cmocka_unit_test(other_peers_get_no_fragments),
+		cmocka_unit_test(a_peer_is_asked_once),
 		cmocka_unit_test(a_dead_peer_is_no_black_hole),
 		cmocka_unit_test(a_responder_that_was_stopped_finds_no_black_hole),
 	};
