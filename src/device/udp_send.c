@@ -64,18 +64,26 @@ static void set_control(struct msghdr *msg, const struct udp_socket *s, const st
 		msg->msg_control = NULL;
 }
 
-/* Writes the pieces of `count` packets to iov. Returns the number of pieces. */
-static unsigned gather(const struct roci_frame *frames, unsigned count, struct iovec *iov)
+/* The trailer of a packet and the header of the next one, as one piece: each costs the kernel 20 ns and more. */
+static struct iovec join(const struct roci_frame *f, struct udp_joint *joint)
+{
+	memcpy(joint->bytes, f[0].trailer, f[0].trailer_len);
+	memcpy(joint->bytes + f[0].trailer_len, f[1].header, f[1].header_len);
+	return (struct iovec){joint->bytes, (size_t)f[0].trailer_len + f[1].header_len};
+}
+
+/* Writes the pieces of `count` packets to iov, with one of `joints` for each. Returns the number of pieces. */
+static unsigned gather(const struct roci_frame *frames, unsigned count, struct iovec *iov, struct udp_joint *joints)
 {
 	unsigned n = 0;
 
+	iov[n++] = (struct iovec){(void *)frames[0].header, frames[0].header_len};
 	for (unsigned i = 0; i < count; i++) {
 		const struct roci_frame *f = &frames[i];
 
-		iov[n++] = (struct iovec){(void *)f->header, f->header_len};
 		for (unsigned k = 0; k < f->span_count; k++)
 			iov[n++] = (struct iovec){f->spans[k].base, f->spans[k].len};
-		iov[n++] = (struct iovec){(void *)f->trailer, f->trailer_len};
+		iov[n++] = i + 1 < count ? join(f, &joints[i]) : (struct iovec){(void *)f->trailer, f->trailer_len};
 	}
 	return n;
 }
@@ -105,7 +113,7 @@ static unsigned build(struct roci_udp *udp, const struct udp_socket *s, const st
 		*msg = (struct msghdr){.msg_name = &out->names[n], .msg_iov = out->iov + pieces};
 		msg->msg_namelen = name_of(&out->names[n], first->av, s->ifindex);
 		set_control(msg, s, first, out->control[n]);
-		msg->msg_iovlen = gather(first, first->run, msg->msg_iov);
+		msg->msg_iovlen = gather(first, first->run, msg->msg_iov, out->joints + at);
 		pieces += (unsigned)msg->msg_iovlen;
 		out->first[n++] = at;
 		at += first->run;
@@ -304,7 +312,7 @@ static bool send_by_door(struct roci_udp *udp, uint64_t now, const struct roci_f
 	    !is_sibling(udp, now, slot))
 		return false;
 	roci_av_flow(av, &from.flow);
-	pieces = 1 + gather(frames, frames[0].run, udp->out.iov + 1);
+	pieces = 1 + gather(frames, frames[0].run, udp->out.iov + 1, udp->out.joints);
 	err = roci_side_door_send(udp->config.door, slot, &from, frames[0].len, udp->out.iov, pieces);
 	if (err)
 		udp->config.stats->send_dropped += frames[0].run;

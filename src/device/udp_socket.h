@@ -54,11 +54,17 @@ struct udp_socket {
 	uint8_t gid[16];
 };
 
+/* What two packets of a run have between their payloads. */
+struct udp_joint {
+	uint8_t bytes[sizeof(((struct roci_frame *)0)->trailer) + ROCI_MAX_HEADER_BYTES];
+};
+
 /* Arguments of sendmmsg() and recvmmsg(), and the bytes received: 2 MiB that are touched as needed. */
 struct udp_send_area {
 	struct mmsghdr msgs[ROCI_LINK_SEND_BATCH];
 	unsigned first[ROCI_LINK_SEND_BATCH];                           /* message's first frame */
 	struct iovec iov[ROCI_TX_SPANS + 2 * ROCI_LINK_SEND_BATCH + 1]; /* + 1: the side door's header */
+	struct udp_joint joints[ROCI_LINK_SEND_BATCH];
 	union udp_name names[ROCI_LINK_SEND_BATCH];
 	_Alignas(8) uint8_t control[ROCI_LINK_SEND_BATCH][UDP_CONTROL_BYTES];
 };
