@@ -22,7 +22,7 @@
 #define ROCI_LINK_SEND_BATCH ROCI_TX_BATCH
 #define ROCI_LINK_RECV_BATCH 4096 /* packets that one receive may yield */
 #define ROCI_LINK_MAX_RUN    64   /* UDP_MAX_SEGMENTS of Linux before 6.9 */
-#define ROCI_LINK_RUN_BYTES  65000
+#define ROCI_LINK_RUN_BYTES  ROCI_TX_RUN_BYTES
 
 /* A packet on its way out: made by roci_frame(), completed by the seal link. The header, the spans and what they point
  * to are borrowed until the send returns. */

@@ -59,8 +59,9 @@ void roci_engine_rx(struct roci_engine *e, uint64_t now, const struct roci_rx *r
  * Nothing is believed of the packet, which need not be parsed yet. */
 void roci_engine_expect(const struct roci_engine *e, const uint8_t *bth);
 
-#define ROCI_TX_BATCH 64
-#define ROCI_TX_SPANS 512
+#define ROCI_TX_BATCH     64
+#define ROCI_TX_SPANS     512
+#define ROCI_TX_RUN_BYTES 65000 /* a link may send packets of one length as one message, not longer than this */
 
 /* One packet to send: header bytes (BTH and extended headers), then payload spans, then pad; the link adds pad and
  * ICRC. Spans and av stay valid until roci_engine_tx_done() or the next call that changes the QP or its memory.

@@ -14,6 +14,7 @@
 #define PIECE_LEAST       16
 #define PIECE_MOST        64
 #define PIECES_PER_WINDOW 4
+#define RUN_HEADER        16 /* bytes of a packet in the middle of a message: BTH and ICRC */
 
 /* ---- the place in the queue ---- */
 
@@ -320,6 +321,29 @@ static bool send_one(struct roci_qp *qp, struct roci_tx_batch *batch)
 	return true;
 }
 
+/* Packets that a link sends as one message, at most. */
+static uint32_t longest_run(const struct roci_qp *qp)
+{
+	uint32_t n = ROCI_TX_RUN_BYTES / (qp->mtu + RUN_HEADER);
+
+	return n < ROCI_TX_BATCH ? n : ROCI_TX_BATCH;
+}
+
+/* Whether the batch should end here, so that the next one begins where a run does: a run that two batches cut in two
+ * goes in two messages. A WRITE's first packet is longer than the others, so its runs begin behind the second. Other
+ * QPs that wait would fill the batch. */
+static bool is_border(const struct roci_qp *qp, const struct roci_tx_batch *batch, uint32_t run)
+{
+	const struct roci_swqe *w = roci_sq_at(&qp->sq, qp->sq.next);
+	uint32_t room = ROCI_TX_BATCH - batch->count, at = qp->req.next_packet;
+	bool write = w->opcode == ROCI_WR_RDMA_WRITE || w->opcode == ROCI_WR_RDMA_WRITE_WITH_IMM;
+
+	if (room >= run || batch->count < ROCI_TX_BATCH / 4 || w->packets - at <= room || roci_swqe_fetches(w) ||
+	    !roci_list_empty(&qp->e->ready))
+		return false;
+	return at ? (at - 2 * write) % run == 0 : w->packets <= ROCI_TX_BATCH;
+}
+
 static bool may_send(const struct roci_qp *qp)
 {
 	return (qp->state == ROCI_QPS_RTS || qp->state == ROCI_QPS_SQD) && !waits(&qp->req);
@@ -328,7 +352,7 @@ static bool may_send(const struct roci_qp *qp)
 bool roci_requester_fill(struct roci_qp *qp, struct roci_tx_batch *batch, unsigned quantum)
 {
 	struct roci_sq *sq = &qp->sq;
-	unsigned before = batch->count, room = ROCI_TX_BATCH - batch->count;
+	unsigned before = batch->count, room = ROCI_TX_BATCH - batch->count, run = longest_run(qp);
 	bool more = false;
 
 	if (quantum > room)
@@ -345,7 +369,8 @@ bool roci_requester_fill(struct roci_qp *qp, struct roci_tx_batch *batch, unsign
 			sq->next++;
 			continue;
 		}
-		if (batch->count - before >= quantum || batch->span_count + ROCI_MAX_SGE > ROCI_TX_SPANS) {
+		if (batch->count - before >= quantum || batch->span_count + ROCI_MAX_SGE > ROCI_TX_SPANS ||
+		    is_border(qp, batch, run)) {
 			more = true;
 			break;
 		}
