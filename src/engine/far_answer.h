@@ -5,9 +5,9 @@
  * newest. Together they are 1 of 2^16 of all PSNs.
  *
  * A peer of ours names PSNs in small steps (ack_steps.h), and others acknowledge whatever asks for it, which every
- * eighth packet does. So their answers are near, unless many were lost. After a far one a probe asks (probe.h). A peer
- * of ours repeats its steps then. Another one repeats the same answer: it counts when it came so often that a guess
- * would cost as much as that of a near one.
+ * eighth packet does, and every 64th in a fast stream nearby (flight.h). So their answers are near, unless many were
+ * lost. After a far one a probe asks (probe.h). A peer of ours repeats its steps then. Another one repeats the same
+ * answer: it counts when it came so often that a guess would cost as much as that of a near one.
  */
 #ifndef ROCI_ENGINE_FAR_ANSWER_H
 #define ROCI_ENGINE_FAR_ANSWER_H

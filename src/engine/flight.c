@@ -2,6 +2,10 @@
 #include "engine/flight.h"
 
 #define ACK_EVERY 8 /* packets between requested acknowledgements; a power of two */
+#define ACK_EVERY_MOST                                                                                                 \
+	64              /* of a stream: so that an answer is near (far_answer.h), also where two in a row are lost     \
+			 */
+#define ACKS_A_WINDOW 8 /* of a stream, at least */
 
 /* What the peer has beyond the oldest packet, and what is lost, is not in flight. Packets count alike here. */
 static uint64_t bytes_of(const struct roci_qp *qp, uint32_t packets)
@@ -149,10 +153,41 @@ bool roci_flight_fits(struct roci_qp *qp, uint64_t bytes)
 	return false;
 }
 
+bool roci_flight_streams(const struct roci_qp *qp)
+{
+	return qp->type == ROCI_QPT_RC && !qp->path->far && !qp->path->fixed && !qp->req.selective.agreed &&
+	       qp->peer.shown;
+}
+
+/* A power of two. */
+static uint32_t ack_every(const struct roci_qp *qp)
+{
+	uint64_t part = roci_path_window(qp->path) / ACKS_A_WINDOW, packet = qp->mtu + ROCI_PATH_PACKET_BYTES;
+	uint32_t n = ACK_EVERY;
+
+	if (roci_flight_streams(qp))
+		while (n < ACK_EVERY_MOST && 2 * n * packet <= part)
+			n *= 2;
+	return n;
+}
+
+/* Whether a packet that asked is outstanding. */
+static bool asks(const struct roci_send_window *w, uint32_t every)
+{
+	uint32_t last = w->next & ~(every - 1);
+
+	return last != w->next && roci_psn_diff(last, w->una) >= 0;
+}
+
 bool roci_flight_wants_ack(const struct roci_qp *qp, uint64_t bytes)
 {
+	uint32_t every;
+
 	if (qp->path->far)
 		return (qp->req.window.next & (roci_path_ack_every(qp->path) - 1)) == 0;
-	return (qp->req.window.next & (ACK_EVERY - 1)) == 0 ||
-	       !roci_path_fits(qp->path, bytes + ACK_EVERY * (uint64_t)qp->mtu);
+	every = ack_every(qp);
+	if ((qp->req.window.next & (every - 1)) == 0)
+		return true;
+	return !roci_path_fits(qp->path, bytes + ACK_EVERY * (uint64_t)qp->mtu) &&
+	       (every == ACK_EVERY || !asks(&qp->req.window, every));
 }

@@ -27,11 +27,25 @@ static bool may_send(struct roci_qp *qp, uint64_t bytes)
 	return roci_recovery_allows(&r->recovery, roci_send_window_packets(&r->window)) && roci_flight_fits(qp, bytes);
 }
 
-/* The last packet of a request asks, so that the request completes, and all do in recovery. So do READ requests of a
- * far path: the answer tells that one before it is missing. */
+/* Whether a packet of another request follows at once, which may ask in the place of the last one of *w. */
+static bool more_follows(const struct roci_qp *qp, const struct roci_swqe *w)
+{
+	const struct roci_sq *sq = &qp->sq;
+	const struct roci_swqe *next;
+
+	if (sq->next + 1 == sq->tail || !roci_flight_streams(qp) || qp->state != ROCI_QPS_RTS ||
+	    roci_swqe_needs_response(w))
+		return false;
+	next = roci_sq_at(sq, sq->next + 1);
+	return !roci_swqe_needs_response(next) && !roci_swqe_is_local(next) && !(next->flags & ROCI_SEND_FENCE);
+}
+
+/* The last packet of a request asks, so that the request completes, and all do in recovery. In a stream nearby a part
+ * of the window is asked for at once: an acknowledgement costs both ends as much as ten kilobytes. So do READ requests
+ * of a far path: the answer tells that one before it is missing. */
 static bool wants_ack(const struct roci_qp *qp, const struct roci_swqe *w, uint64_t bytes)
 {
-	return qp->req.next_packet + 1 == w->packets || qp->req.recovery.active ||
+	return (qp->req.next_packet + 1 == w->packets && !more_follows(qp, w)) || qp->req.recovery.active ||
 	       roci_far_read_is(w, qp->req.next_packet) || roci_flight_wants_ack(qp, bytes);
 }
 

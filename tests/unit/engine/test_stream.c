@@ -1,0 +1,190 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* A stream of requests nearby: which packets ask for an acknowledgement, and where batches end. */
+#include "pair.h"
+
+#include <string.h>
+
+#define MS      UINT64_C(1000000)
+#define WRITES  16
+#define PACKETS 16 /* of each */
+#define LEN     (PACKETS * PAIR_MTU)
+#define STEP    32 /* packets: an eighth of the first window, 128 KiB, of which packets of 256 bytes take 512 each */
+#define WINDOW  (128u << 10) /* the first */
+
+static struct {
+	unsigned packets, asked, acks;
+	bool asks_last; /* the newest packet asked */
+} seen;
+
+static bool watch(struct pair *p, int from, const struct roci_packet *pkt)
+{
+	if (from) {
+		seen.acks += pkt->op->kind == ROCI_KIND_ACK;
+		return true;
+	}
+	seen.packets++;
+	seen.asked += pkt->ack_req;
+	seen.asks_last = pkt->ack_req;
+	return true;
+}
+
+/* The peer was heard of. */
+static struct pair *make(void)
+{
+	struct pair_options o = pair_defaults();
+	struct pair *p;
+
+	o.timeout = 14;
+	p = pair_create(&o);
+	pair_send(p, 0, ROCI_WR_RDMA_WRITE, 99, 0, 8, 0);
+	pair_run(p);
+	pair_expect(p, 0, 99, ROCI_WC_SUCCESS);
+	memset(&seen, 0, sizeof(seen));
+	p->filter = watch;
+	return p;
+}
+
+static void write_to(struct pair *p, unsigned count)
+{
+	for (unsigned i = 0; i < count; i++)
+		assert_int_equal(pair_send(p, 0, ROCI_WR_RDMA_WRITE, i, i * LEN % PAIR_MEMORY, LEN, 0), 0);
+}
+
+static void expect(struct pair *p, unsigned count)
+{
+	for (unsigned i = 0; i < count; i++)
+		pair_expect(p, 0, i, ROCI_WC_SUCCESS);
+}
+
+/* IBTA 9.7.5.1.2: one acknowledgement does for all before it. */
+static void a_stream_asks_a_few_times_in_a_window(void **state)
+{
+	struct pair *p = make();
+
+	write_to(p, WRITES);
+	pair_run(p);
+	expect(p, WRITES);
+	assert_int_equal(seen.packets, WRITES * PACKETS);
+	assert_true(seen.asked >= WRITES * PACKETS / STEP);
+	assert_true(seen.asked <= WRITES * PACKETS / STEP + 2);
+	assert_true(seen.asks_last);
+	pair_free(p);
+}
+
+static void a_single_request_asks_with_its_last_packet(void **state)
+{
+	struct pair *p = make();
+
+	write_to(p, 1);
+	pair_run(p);
+	expect(p, 1);
+	assert_true(seen.asks_last);
+	pair_free(p);
+}
+
+/* The time stands still: no probe asks for what did not ask. */
+static void what_is_followed_by_something_that_waits_completes_at_once(void **state)
+{
+	struct pair *p = make();
+	struct roci_sge sge = {(uintptr_t)p->side[0].memory, 8, p->side[0].key};
+	struct roci_send_wr wr = {.wr_id = 2,
+				  .opcode = ROCI_WR_RDMA_WRITE,
+				  .flags = ROCI_SEND_SIGNALED | ROCI_SEND_FENCE,
+				  .sges = &sge,
+				  .num_sge = 1,
+				  .remote_addr = (uintptr_t)p->side[1].memory,
+				  .rkey = p->side[1].key};
+
+	write_to(p, 1);
+	pair_send(p, 0, ROCI_WR_RDMA_READ, 1, 0, 8, 0);
+	assert_int_equal(roci_qp_post_send(p->side[0].qp, &wr), 0);
+	while (!seen.asked && pair_turn(p, 0))
+		;
+	assert_int_equal(seen.packets, PACKETS + 1); /* the fenced one waits for the READ */
+	pair_run(p);
+	expect(p, 3);
+	pair_free(p);
+}
+
+static void each_request_completes_where_acknowledgements_are_lost(void **state)
+{
+	struct pair *p = make();
+
+	write_to(p, WRITES);
+	for (p->filter = NULL; pair_turn(p, 0);)
+		;
+	expect(p, 0);
+	pair_run_until(p, p->now + 1000 * MS);
+	expect(p, WRITES);
+	pair_free(p);
+}
+
+/* ---- where batches end ---- */
+
+static unsigned next_batch(struct pair *p)
+{
+	static struct roci_tx_batch batch;
+
+	roci_engine_tx(p->side[0].e, p->now, &batch);
+	roci_engine_tx_done(p->side[0].e, p->now);
+	return batch.count;
+}
+
+/* A request that does not fit behind others begins a batch of its own: so its packets are one run. */
+static void a_batch_ends_where_the_next_message_would_be_cut(void **state)
+{
+	struct pair *p = make();
+
+	pair_send(p, 0, ROCI_WR_RDMA_WRITE, 0, 0, 20 * PAIR_MTU, 0);
+	pair_send(p, 0, ROCI_WR_RDMA_WRITE, 1, 0, 50 * PAIR_MTU, 0);
+	pair_send(p, 0, ROCI_WR_RDMA_WRITE, 2, 0, 64 * PAIR_MTU, 0);
+	assert_int_equal(next_batch(p), 20);
+	assert_int_equal(next_batch(p), 50);
+	assert_int_equal(next_batch(p), 64);
+	pair_free(p);
+}
+
+static void a_short_batch_takes_what_fits(void **state)
+{
+	struct pair *p = make();
+
+	pair_send(p, 0, ROCI_WR_RDMA_WRITE, 0, 0, 2 * PAIR_MTU, 0);
+	pair_send(p, 0, ROCI_WR_RDMA_WRITE, 1, 0, 64 * PAIR_MTU, 0);
+	assert_int_equal(next_batch(p), ROCI_TX_BATCH);
+	assert_int_equal(next_batch(p), 2);
+	pair_free(p);
+}
+
+/* Packets of 1,024 bytes: 62 go in one message. */
+static void a_batch_of_a_long_message_ends_with_a_run(void **state)
+{
+	struct pair_options o = pair_defaults();
+	struct pair *p;
+	struct roci_sge sges[2];
+	struct roci_send_wr wr = {.opcode = ROCI_WR_SEND, .sges = sges, .num_sge = 2};
+
+	o.path_mtu = 3;
+	p = pair_create(&o);
+	pair_send(p, 0, ROCI_WR_RDMA_WRITE, 99, 0, 8, 0);
+	pair_run(p);
+	sges[0] = sges[1] = (struct roci_sge){(uintptr_t)p->side[0].memory, PAIR_MEMORY, p->side[0].key};
+	assert_int_equal(roci_qp_post_send(p->side[0].qp, &wr), 0);
+	assert_int_equal(next_batch(p), 62);
+	assert_int_equal(next_batch(p), WINDOW / (1024 + 256) - 62); /* what the first window has room for */
+	pair_free(p);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(a_stream_asks_a_few_times_in_a_window),
+		cmocka_unit_test(a_single_request_asks_with_its_last_packet),
+		cmocka_unit_test(what_is_followed_by_something_that_waits_completes_at_once),
+		cmocka_unit_test(each_request_completes_where_acknowledgements_are_lost),
+		cmocka_unit_test(a_batch_ends_where_the_next_message_would_be_cut),
+		cmocka_unit_test(a_short_batch_takes_what_fits),
+		cmocka_unit_test(a_batch_of_a_long_message_ends_with_a_run),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
