@@ -24,7 +24,7 @@ enum connection_state {
 struct connection {
 	struct rdma_cm_id *id; /* its context is this connection */
 	enum connection_state state;
-	bool greeted;       /* receiver: its first message, a greeting, has come */
+	bool greeted;       /* a lane: its first message, the greeting, has been sent, or has come */
 	int err;            /* FAILED: -errno, or rdma_cm's status of the event */
 	uint64_t failed_ns; /* FAILED: when */
 	bool rejected;      /* FAILED: by the peer */

@@ -90,7 +90,7 @@ static bool pump(struct session *s)
 		session_fail(s, MOVER_FAILED, "the sender has connected again");
 	else if (atomic_load(&r->reg.superseded))
 		session_fail(s, MOVER_NO_CONNECT, "others came before it had proved a ticket");
-	if (!r->store.disk || s->status != MOVER_OK)
+	if (!s->ready || s->status != MOVER_OK)
 		return false;
 	any |= verdicts_pump(r);
 	any |= store_pump(r);
@@ -101,7 +101,8 @@ static bool pump(struct session *s)
 	if (!r->end.came)
 		any |= entries_pump(r);
 	any |= entries_ack(r, any);
-	any |= end_pump(r);
+	if (r->lanes_up)
+		any |= end_pump(r);
 	return any;
 }
 
@@ -145,6 +146,7 @@ static bool lanes_greeted(struct session *s)
 		}
 		all &= s->lanes.conns[i].greeted;
 	}
+	r->lanes_up = all;
 	return all;
 }
 
@@ -218,6 +220,7 @@ static int local_access(const struct session *s)
 static bool prepare(struct receiver *r)
 {
 	struct session *s = &r->s;
+	int err;
 
 	end_init(r);
 	s->totals.entries_total = s->terms.entries;
@@ -231,6 +234,11 @@ static bool prepare(struct receiver *r)
 	}
 	if (mover_secure_token(s->control.secure, r->reg.token)) {
 		session_fail(s, MOVER_FAILED, "the handshake gave no token");
+		return false;
+	}
+	err = store_init(r);
+	if (err) {
+		session_fail_errno(s, err, "preparing to write files");
 		return false;
 	}
 	listener_publish(r);
@@ -283,15 +291,9 @@ static void conclude(struct receiver *r)
 static void serve(struct receiver *r)
 {
 	struct session *s = &r->s;
-	int err;
 
 	if (!let_in(r) || !agree_on_terms(r))
 		return;
-	err = store_init(r);
-	if (err) {
-		session_fail_errno(s, err, "preparing to write files");
-		return;
-	}
 	if (!session_run(s, end_sent, 0, NULL))
 		return;
 	s->closing = true;

@@ -112,6 +112,8 @@ bool read_pump(struct receiver *r)
 
 		if (!descriptor->d.bytes)
 			continue;
+		if (!descriptor->reading && !r->s.lanes.conns[descriptor->d.lane].greeted)
+			break;
 		if (!descriptor->reading) {
 			w = windows_free(r);
 			if (!w || !begin_read(r, descriptor, w))

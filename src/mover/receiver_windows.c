@@ -13,8 +13,11 @@ void windows_init(struct receiver *r)
 
 struct recv_window *windows_free(struct receiver *r)
 {
-	for (unsigned i = 0; i < r->s.pool.count; i++)
-		if (r->windows.list[i].state == RECV_WINDOW_FREE)
+	const struct session *s = &r->s;
+
+	for (unsigned i = 0; i < s->pool.count; i++)
+		if (r->windows.list[i].state == RECV_WINDOW_FREE &&
+		    (s->terms.mode != MOVER_SEND || s->lanes.conns[i % s->lanes.count].state != CONNECTION_NONE))
 			return &r->windows.list[i];
 	return NULL;
 }
@@ -57,6 +60,14 @@ static bool open_window(struct receiver *r, struct recv_window *w, struct proto_
 	return true;
 }
 
+/* An OFFER shows that the sender takes a GRANT now. Older senders make their data connections first, and until then a
+ * GRANT comes too early for them. */
+static bool may_grant(const struct receiver *r)
+{
+	return r->s.terms.mode != MOVER_READ && !r->s.terms.dry_run && !r->end.came &&
+	       (r->verdicts.offered || r->lanes_up);
+}
+
 static bool grant_windows(struct receiver *r)
 {
 	struct session *s = &r->s;
@@ -64,7 +75,7 @@ static bool grant_windows(struct receiver *r)
 	uint8_t *head;
 	uint16_t count = 0;
 
-	if (s->terms.mode == MOVER_READ || s->terms.dry_run || r->end.came || !windows_free(r))
+	if (!may_grant(r) || !windows_free(r))
 		return false;
 	out = session_begin(s, PROTO_GRANT);
 	if (!out)

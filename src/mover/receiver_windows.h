@@ -36,7 +36,7 @@ void windows_init(struct receiver *r);
 /* Frees windows whose content is written, and grants free ones (WRITE, SEND). */
 bool windows_pump(struct receiver *r);
 
-/* A free window, or NULL. */
+/* A free window; SEND: of a data connection that has been accepted. NULL: none. */
 struct recv_window *windows_free(struct receiver *r);
 /* A descriptor names this window. False if the window may not be named now. */
 bool windows_claim(struct receiver *r, uint16_t window);

@@ -98,7 +98,7 @@ static bool send_end(struct sender *x)
 				.failed = x->s.totals.entries_failed};
 	struct cursor_out *out;
 
-	if (x->end_sent || x->offer.finished != x->entry_count || !source_idle(x))
+	if (x->end_sent || !x->lanes_up || x->offer.finished != x->entry_count || !source_idle(x))
 		return false;
 	out = session_begin(&x->s, PROTO_END);
 	if (!out)
@@ -117,6 +117,7 @@ static bool pump(struct session *s)
 
 	if (!s->ready)
 		return false;
+	any |= sender_lanes_pump(x);
 	any |= offer_pump(x);
 	any |= source_pump(x);
 	any |= dispatch_pump(x);
@@ -259,14 +260,12 @@ static bool transfer(struct sender *x)
 		return false;
 	session_connected(s);
 	rate_limit_init(&x->dispatch.limit, x->options->limit_bytes_per_s, mover_now_ns());
-	if (!sender_connect_lanes(x))
-		return false;
 	if (offer_init(x) || pack_init(x) || source_init(x)) {
 		session_fail_memory(s);
 		return false;
 	}
 	s->ready = true;
-	return session_run(s, ended, 0, NULL);
+	return sender_begin_lanes(x) && session_run(s, ended, 0, NULL);
 }
 
 /* The final status, now that all outcomes are known. Entries that could not even be offered count as failed. */
@@ -335,7 +334,7 @@ void sender_disconnect(struct sender *x)
 	x->source = (struct source){0};
 	x->packs = (struct packs){0};
 	x->dispatch = (struct dispatch){0};
-	x->end_sent = x->end_came = false;
+	x->end_sent = x->end_came = x->lanes_up = false;
 }
 
 static void destroy(struct sender *x)

@@ -30,7 +30,9 @@ struct sender {
 	char broke[sizeof(((struct session *)0)->text)]; /* why the connection broke; empty: it never did */
 
 	/* of the session */
-	bool refused; /* nobody listens there */
+	bool refused;  /* nobody listens there */
+	bool lanes_up; /* each data connection has its greeting */
+	uint64_t lanes_deadline_ns;
 	struct offer offer;
 	struct source source;
 	struct packs packs;
@@ -47,8 +49,11 @@ void sender_disconnect(struct sender *x);
  * works. False: no other; s->status and s->text tell why. */
 bool sender_again(struct sender *x);
 
-/* sender_connect.c: the control connection, and after the terms the data connections. False after session_fail(). */
+/* sender_connect.c: makes the control connection. False after session_fail(). */
 bool sender_connect(struct sender *x);
-bool sender_connect_lanes(struct sender *x);
+/* After the terms: begins to make all data connections at once, and takes each of them further. Offers and verdicts
+ * need none, so nothing waits for them but content. begin: false after session_fail(). pump: whether one came up. */
+bool sender_begin_lanes(struct sender *x);
+bool sender_lanes_pump(struct sender *x);
 
 #endif

@@ -311,28 +311,38 @@ static bool lane_up(struct session *s, unsigned lane)
 	return false;
 }
 
-static bool lanes_up(struct session *s)
-{
-	bool all = true;
-
-	for (unsigned i = 0; i < s->lanes.count && s->status == MOVER_OK; i++)
-		all &= lane_up(s, i);
-	return all;
-}
-
-/* All at once. Then sends a greeting on each, because in iWARP the
- * side that connects has to send first (RFC 5044 s.7.1). */
-bool sender_connect_lanes(struct sender *x)
+bool sender_begin_lanes(struct sender *x)
 {
 	struct session *s = &x->s;
 
+	x->lanes_deadline_ns = mover_now_ns() + CONNECT_TIMEOUT_MS * 1000000ull;
 	for (unsigned i = 0; i < s->lanes.count; i++)
 		if (!resolve_lane(s, &s->lanes.conns[i]))
 			return false;
-	if (!session_run(s, lanes_up, CONNECT_TIMEOUT_MS, "making the data connections"))
-		return false;
-	for (unsigned i = 0; i < s->lanes.count; i++)
-		if (!session_lane_send(s, i, 0, wr_id_make(WR_LANE_SEND, i, 0), UINT64_MAX, PROTO_NO_WINDOW))
-			return false;
 	return true;
+}
+
+/* Each that is up gets a greeting, because in iWARP the side that connects has to send first (RFC 5044 s.7.1). */
+bool sender_lanes_pump(struct sender *x)
+{
+	struct session *s = &x->s;
+	unsigned up = 0, greetings = 0;
+
+	if (x->lanes_up)
+		return false;
+	for (unsigned i = 0; i < s->lanes.count && s->status == MOVER_OK; i++) {
+		struct connection *conn = &s->lanes.conns[i];
+
+		if (!lane_up(s, i))
+			continue;
+		up++;
+		if (conn->greeted)
+			continue;
+		conn->greeted = session_lane_send(s, i, 0, wr_id_make(WR_LANE_SEND, i, 0), UINT64_MAX, PROTO_NO_WINDOW);
+		greetings++;
+	}
+	x->lanes_up = up == s->lanes.count;
+	if (!x->lanes_up && mover_now_ns() > x->lanes_deadline_ns)
+		session_fail(s, MOVER_LOST, "making the data connections took too long");
+	return greetings;
 }

@@ -1,10 +1,13 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
+#include <limits.h>
 #include <string.h>
 
 #include "mover/chunk_cipher.h"
 #include "mover/clock.h"
 #include "mover/sender.h"
 #include "mover/wr_id.h"
+
+#define NO_LANE UINT_MAX
 
 static unsigned window_index(const struct pack *pack)
 {
@@ -109,20 +112,37 @@ static bool grant_window(struct sender *x, struct pack *pack, struct proto_grant
 	return true;
 }
 
-/* Sends the content, or grants it (READ). Chooses the data connection, and takes a grant where one is needed. */
+/* The data connection for the next content: that of the next grant (SEND), or each in turn of those that are up.
+ * NO_LANE: it is not up yet, or none is. */
+static unsigned content_lane(const struct sender *x)
+{
+	const struct session_lanes *lanes = &x->s.lanes;
+	unsigned first = x->dispatch.next_lane;
+
+	if (x->s.terms.mode == MOVER_SEND) {
+		first = x->dispatch.grants[x->dispatch.grant_first].lane;
+		return lanes->conns[first].greeted ? first : NO_LANE;
+	}
+	for (unsigned i = 0; i < lanes->count; i++)
+		if (lanes->conns[(first + i) % lanes->count].greeted)
+			return (first + i) % lanes->count;
+	return NO_LANE;
+}
+
+/* Sends the content, or grants it (READ), and takes a grant where one is needed. */
 static bool send_content(struct sender *x, struct pack *pack, struct proto_grant *grant)
 {
 	struct proto_descriptor *d = &pack->descriptor;
 
+	d->lane = (uint16_t)content_lane(x);
+	x->dispatch.next_lane = d->lane + 1u;
 	if (x->s.terms.mode == MOVER_READ) {
-		d->lane = (uint16_t)(x->dispatch.next_lane++ % x->s.lanes.count);
 		d->window = (uint16_t)window_index(pack);
 		return grant_window(x, pack, grant);
 	}
 	*grant = x->dispatch.grants[x->dispatch.grant_first];
 	x->dispatch.grant_first = (x->dispatch.grant_first + 1) % PROTO_MAX_WINDOWS;
 	x->dispatch.grant_count--;
-	d->lane = x->s.terms.mode == MOVER_SEND ? grant->lane : (uint16_t)(x->dispatch.next_lane++ % x->s.lanes.count);
 	d->window = grant->window;
 	return post(x, pack, grant);
 }
@@ -155,14 +175,18 @@ static void dispatch_pack(struct sender *x, struct pack *pack)
 		pack_release(x, pack);
 }
 
+/* Whether there is what the content goes by: a grant, and a data connection. */
+static bool has_way(const struct sender *x)
+{
+	return (x->s.terms.mode == MOVER_READ || x->dispatch.grant_count) && content_lane(x) != NO_LANE;
+}
+
 /* Whether the descriptor may go now, with its content. */
 static bool may_go(struct sender *x, const struct pack *pack)
 {
-	bool needs_grant = pack->wire_bytes && x->s.terms.mode != MOVER_READ;
 
-	return pack->descriptor.seq - x->dispatch.acked < PROTO_MAX_DESCRIPTORS &&
-	       (!needs_grant || x->dispatch.grant_count) && control_can_send(&x->s.control, PROTO_FIN) &&
-	       rate_limit_allows(&x->dispatch.limit, mover_now_ns());
+	return pack->descriptor.seq - x->dispatch.acked < PROTO_MAX_DESCRIPTORS && (!pack->wire_bytes || has_way(x)) &&
+	       control_can_send(&x->s.control, PROTO_FIN) && rate_limit_allows(&x->dispatch.limit, mover_now_ns());
 }
 
 bool dispatch_pump(struct sender *x)

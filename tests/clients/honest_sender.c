@@ -57,14 +57,18 @@ void honest_agree(enum mover_mode mode)
 	honest_agree_on(&terms);
 }
 
-void honest_lanes_with(const struct proto_terms *terms)
+void honest_connect_lane(void)
 {
-	struct proto_request request = {.data = true};
+	struct proto_request request = {.data = true, .session = h->terms.session};
 
-	honest_agree_on(terms);
-	request.session = h->terms.session;
 	MUST(mover_secure_token(h->control.secure, request.token) == 0);
 	MUST(hostile_connect_lane(h, &request));
+}
+
+void honest_lanes_with(const struct proto_terms *terms)
+{
+	honest_agree_on(terms);
+	honest_connect_lane();
 }
 
 void honest_lanes(enum mover_mode mode)
@@ -74,17 +78,20 @@ void honest_lanes(enum mover_mode mode)
 	honest_lanes_with(&terms);
 }
 
-void honest_take_grants(void)
+static void read_grants(void)
 {
-	struct cursor_in in;
-	unsigned count;
+	struct cursor_in in = cursor_in(h->payload, h->payload_len);
+	unsigned count = get_u16(&in);
 
-	MUST(hostile_expect(h, PROTO_GRANT));
-	in = cursor_in(h->payload, h->payload_len);
-	count = get_u16(&in);
 	MUST(count && count <= 64);
 	for (unsigned i = 0; i < count; i++)
 		MUST(proto_get_grant(&in, &honest_grants[i]) == 0);
+}
+
+void honest_take_grants(void)
+{
+	MUST(hostile_expect(h, PROTO_GRANT));
+	read_grants();
 }
 
 struct mover_entry honest_file(const char *name, uint64_t size)
@@ -119,19 +126,38 @@ void honest_offer(uint32_t first, const struct mover_entry *entry)
 	hostile_send(h);
 }
 
-enum proto_verdict honest_verdict(uint32_t index, const struct mover_entry *entry)
+static enum proto_verdict read_verdict(uint32_t index)
 {
 	struct proto_result result;
-	struct cursor_in in;
+	struct cursor_in in = cursor_in(h->payload, h->payload_len);
 	uint32_t first;
 	uint16_t count;
 
-	honest_offer(index, entry);
-	MUST(hostile_expect(h, PROTO_VERDICT));
-	in = cursor_in(h->payload, h->payload_len);
 	MUST(proto_get_list(&in, &first, &count, 1) == 0 && first == index);
 	MUST(proto_get_result(&in, &result, false) == 0);
 	return result.verdict;
+}
+
+enum proto_verdict honest_verdict(uint32_t index, const struct mover_entry *entry)
+{
+	honest_offer(index, entry);
+	MUST(hostile_expect(h, PROTO_VERDICT));
+	return read_verdict(index);
+}
+
+enum proto_verdict honest_verdict_and_grants(uint32_t index, const struct mover_entry *entry)
+{
+	enum proto_verdict verdict = 0;
+
+	honest_offer(index, entry);
+	while (!verdict || !h->granted) {
+		MUST(hostile_next(h));
+		if (h->type == PROTO_GRANT)
+			read_grants();
+		if (h->type == PROTO_VERDICT)
+			verdict = read_verdict(index);
+	}
+	return verdict;
 }
 
 struct proto_segment honest_segment(uint32_t entry, uint32_t len)
@@ -167,6 +193,11 @@ struct proto_descriptor honest_content(struct proto_segment *segment)
 	honest_lanes(MOVER_WRITE);
 	honest_take_grants();
 	MUST(honest_verdict(0, &e) == PROTO_WANT);
+	return honest_write_file(segment);
+}
+
+struct proto_descriptor honest_write_file(struct proto_segment *segment)
+{
 	memcpy(h->memory, "0123456789", 10);
 	*segment = honest_segment(0, 10);
 	honest_write(10);

@@ -20,7 +20,9 @@ struct proto_terms honest_terms(enum mover_mode mode);
 void honest_propose(const struct proto_terms *terms);
 /* Enters, proposes honest_terms(), and gets the answer. */
 void honest_agree(enum mover_mode mode);
-/* Agrees, and connects a data connection. */
+/* Connects a data connection. */
+void honest_connect_lane(void);
+/* Agrees, and connects it. */
 void honest_lanes_with(const struct proto_terms *terms);
 void honest_lanes(enum mover_mode mode);
 /* Waits for a GRANT, and fills honest_grants. */
@@ -30,15 +32,17 @@ struct mover_entry honest_file(const char *name, uint64_t size);
 struct mover_entry honest_symlink(const char *name, const char *target);
 struct cursor_out *honest_begin_offer(uint32_t first, uint16_t count);
 void honest_offer(uint32_t first, const struct mover_entry *entry);
-/* Offers one entry and returns the verdict on it. */
+/* Offers one entry and returns the verdict on it; or waits for the first GRANT, too. */
 enum proto_verdict honest_verdict(uint32_t index, const struct mover_entry *entry);
+enum proto_verdict honest_verdict_and_grants(uint32_t index, const struct mover_entry *entry);
 
 /* All of an entry, from the beginning of hostile.memory. */
 struct proto_segment honest_segment(uint32_t entry, uint32_t len);
 /* Seals the `len` bytes with the first descriptor's number, and writes them into the first window. */
 void honest_write(uint32_t len);
 void honest_fin(const struct proto_descriptor *d, const struct proto_segment *segments);
-/* Offers "file" of ten bytes, which is wanted, and writes its content into the first window. */
+/* Writes ten bytes into the first window, the content of "file". Or offers that first: it is wanted. */
+struct proto_descriptor honest_write_file(struct proto_segment *segment);
 struct proto_descriptor honest_content(struct proto_segment *segment);
 /* The result of entry 0, from the next ACK that has one. */
 struct proto_result honest_result(void);

@@ -40,6 +40,7 @@ static void got_message(struct hostile *h, const struct ibv_wc *wc)
 	memcpy(h->payload, payload.at, h->payload_len);
 	MUST(control_release(&h->control, buffer) == 0);
 	h->digests |= h->type == PROTO_HAVE;
+	h->granted |= h->type == PROTO_GRANT;
 	if (h->type != PROTO_ERROR)
 		return;
 	payload = cursor_in(h->payload, h->payload_len);
@@ -69,21 +70,21 @@ static bool poll_one(struct hostile *h)
 	return true;
 }
 
-static struct rdma_cm_id *poll_event(struct hostile *h)
+static void poll_event(struct hostile *h)
 {
 	struct rdma_cm_event *event;
-	struct rdma_cm_id *request = NULL;
 	struct connection *conn;
 
 	if (rdma_get_cm_event(h->channel, &event))
-		return NULL;
+		return;
 	conn = event->id->context;
-	if (event->event == RDMA_CM_EVENT_CONNECT_REQUEST)
-		request = event->id;
-	else if (conn && connection_event(conn, event) && conn->state == CONNECTION_DOWN)
+	if (event->event == RDMA_CM_EVENT_CONNECT_REQUEST) {
+		MUST(h->request_count < HOSTILE_LANES + 1);
+		h->requests[h->request_count++] = event->id;
+	} else if (conn && connection_event(conn, event) && conn->state == CONNECTION_DOWN) {
 		h->closed = true;
+	}
 	rdma_ack_cm_event(event);
-	return request;
 }
 
 static void pause_a_bit(void)
@@ -195,14 +196,13 @@ static struct rdma_cm_id *wait_request(struct hostile *h)
 {
 	uint64_t end = now_ms() + 2 * PATIENCE_MS;
 
-	for (;;) {
-		struct rdma_cm_id *id = poll_event(h);
-		if (id)
-			return id;
+	while (!h->request_count) {
 		MUST(now_ms() < end);
+		poll_event(h);
 		poll_one(h);
 		pause_a_bit();
 	}
+	return h->requests[--h->request_count];
 }
 
 static void accept_control(struct hostile *h)

@@ -13,6 +13,8 @@
 struct hostile {
 	struct rdma_event_channel *channel;
 	struct rdma_cm_id *listener;
+	struct rdma_cm_id *requests[HOSTILE_LANES + 1]; /* connections that nobody has accepted yet */
+	unsigned request_count;
 	struct ibv_pd *pd;
 	struct ibv_cq *cq;
 	struct control control;
@@ -30,6 +32,7 @@ struct hostile {
 	/* How the other side has reacted. */
 	bool closed, refused;
 	bool digests; /* a HAVE has come */
+	bool granted; /* a GRANT has come */
 	enum proto_reject reject;
 	bool error;
 	struct proto_end end;

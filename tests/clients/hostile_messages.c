@@ -204,6 +204,29 @@ static void no_lanes(void)
 	honest_agree(MOVER_WRITE);
 }
 
+/* Nothing is wrong here. Grants and verdicts come before there is a data connection. */
+static void lanes_last(void)
+{
+	struct mover_entry e = honest_file("file", 10);
+	struct proto_segment segment;
+	struct proto_descriptor d;
+
+	honest_agree(MOVER_WRITE);
+	MUST(honest_verdict_and_grants(0, &e) == PROTO_WANT);
+	honest_connect_lane();
+	d = honest_write_file(&segment);
+	honest_fin(&d, &segment);
+	MUST(honest_result().verdict == PROTO_DONE);
+}
+
+/* As older senders do it: they take no grant before the data connections are there. */
+static void lanes_first(void)
+{
+	honest_lanes(MOVER_WRITE);
+	MUST(!h->granted);
+	honest_take_grants();
+}
+
 static void a_receivers_message(void)
 {
 	static const enum proto_type types[] = {PROTO_VERDICT, PROTO_ACK, PROTO_HAVE, PROTO_HELLO};
@@ -235,6 +258,8 @@ const struct scenario hostile_messages[] = {
 	{"terms-twice", terms_twice, ERROR_PROTOCOL, 1},
 	{"wrong-token", wrong_token, REJECTED, 2},
 	{"no-lanes", no_lanes, ERROR_LOST, 1},
+	{"lanes-last", lanes_last, CHECKED, 1},
+	{"lanes-first", lanes_first, CHECKED, 1},
 	{"a-receivers-message", a_receivers_message, ERROR_PROTOCOL, 4},
 	{0},
 };

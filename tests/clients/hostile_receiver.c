@@ -34,13 +34,13 @@ static void answer_terms(void)
 	hostile_send(h);
 }
 
-/* Up to the offer of one file of more than one chunk. */
+/* Up to the offer of one file of more than one chunk. The sender offers it before it has a data connection. */
 static void offered(void)
 {
 	terms_come();
 	answer_terms();
-	hostile_accept_lane(h);
 	MUST(hostile_expect(h, PROTO_OFFER));
+	hostile_accept_lane(h);
 }
 
 static void verdict(uint32_t first, uint16_t count, enum proto_verdict v)
@@ -80,6 +80,19 @@ static void ack(uint64_t seq, uint16_t count, const struct proto_result *result)
 	put_u16(out, count);
 	for (unsigned i = 0; i < count; i++)
 		proto_put_result(out, result, true);
+	hostile_send(h);
+}
+
+/* Nothing is wrong here but the end. It answers nothing before it has all that the sender can send until then, so each
+ * answer is a round trip: one for the connection, HELLO, TERMS, and the data connection together with the OFFER. After
+ * four, there is content. */
+static void in_lockstep(void)
+{
+	offered();
+	grant(honest_grant(), 1);
+	verdict(0, 1, PROTO_WANT);
+	MUST(hostile_expect(h, PROTO_FIN));
+	proto_put_end(hostile_begin(h, PROTO_ERROR), &(struct proto_end){.status = MOVER_LOCAL_IO});
 	hostile_send(h);
 }
 
@@ -297,6 +310,7 @@ static const struct scenario {
 	enum mover_status status; /* the sender's */
 	unsigned variants;
 } scenarios[] = {
+	{"in-lockstep", in_lockstep, MOVER_REMOTE_IO, 1},
 	{"silent", silent, MOVER_LOST, 1},
 	{"no-room", no_room, MOVER_NO_TRUST, 1},
 	{"no-tls", no_tls, MOVER_PROTOCOL, 1},
