@@ -26,6 +26,7 @@
 #include "device/transmit.h"
 #include "device/turns.h"
 #include "device/udp.h"
+#include "engine/why.h"
 /* IWYU pragma: end_exports */
 
 struct roci_device {
@@ -42,6 +43,7 @@ struct roci_device {
 	struct roci_cm_host *cm_host;    /* connections, QP1 */
 	uint64_t nat_look_at;            /* when to look for an address again; ROCI_CM_NEVER: none is missing */
 	struct roci_nat_key nat_key;     /* that cookies are made with */
+	struct roci_why_pace nat_why;    /* of lines about packets that a NAT may have changed */
 	struct roci_path_mtus path_mtus; /* what is known of the paths to other hosts */
 
 	struct roci_gids gids;                     /* this host's addresses; written under gids_lock, too */

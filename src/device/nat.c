@@ -7,6 +7,7 @@
 #include "cm/msg.h"
 #include "device/device_state.h"
 #include "device/gsi.h"
+#include "engine/why.h"
 #include "wire/gid.h"
 #include "wire/mtu_probe.h"
 
@@ -72,6 +73,23 @@ enum roci_nat_arrival roci_nat_judge(const struct roci_device *dev, const struct
 		return ROCI_NAT_DAMAGED;
 	roci_nat_flow(&claimed, claim->src, claim->dst);
 	return covers(&claimed, d) ? ROCI_NAT_CLAIMED : ROCI_NAT_DAMAGED;
+}
+
+void roci_nat_damaged(struct roci_device *dev, uint64_t now, const struct roci_datagram *d,
+		      const struct roci_packet *pkt)
+{
+	bool datagram = (pkt->opcode & ROCI_TRANSPORT_MASK) == ROCI_TRANSPORT_UD;
+	char from[ROCI_GID_TEXT];
+
+	if (pkt->dest_qpn == ROCI_QPN_GSI)
+		return;
+	dev->stats->rx_ud_bad_icrc += datagram;
+	roci_gid_text(d->from->flow.src, from);
+	ROCI_WHY("its ICRC does not fit the addresses that it came with. A NAT on the way has replaced one, or the "
+		 "packet was damaged. Connections of rdma_cm (RC, UC) cross a NAT; datagrams (UD), and QPs that a "
+		 "program connects by itself, do not: they need a network without one, such as a VPN");
+	ROCI_WHY_TELL_PACED(&dev->nat_why, now, "a %s from %s for QP 0x%x is dropped", datagram ? "datagram" : "packet",
+			    from, pkt->dest_qpn);
 }
 
 /* ---- proof ---- */

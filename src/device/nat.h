@@ -24,6 +24,10 @@ enum roci_nat_arrival {
 /* Judges a parsed packet. */
 enum roci_nat_arrival roci_nat_judge(const struct roci_device *dev, const struct roci_datagram *d,
 				     const struct roci_packet *pkt, struct roci_hello *claim);
+/* A damaged packet: counts a datagram, and says what may have happened, where --why asks. UDP's checksum was right, so
+ * a NAT that replaced an address is more likely than damage. */
+void roci_nat_damaged(struct roci_device *dev, uint64_t now, const struct roci_datagram *d,
+		      const struct roci_packet *pkt);
 /* Whether the claim's cookie proves where it comes from. Fills *nat. */
 bool roci_nat_proved(const struct roci_device *dev, uint64_t now, const struct roci_flow *from,
 		     const struct roci_hello *claim, struct roci_nat_terms *nat);

@@ -32,6 +32,8 @@ static void take(struct roci_device *dev, uint64_t now, const struct roci_datagr
 	}
 	if (result != ROCI_PARSE_OK) {
 		dev->stats->unparsed[result]++;
+		if (arrival == ROCI_NAT_DAMAGED)
+			roci_nat_damaged(dev, now, d, &rx->pkt);
 		return;
 	}
 	if (rx->pkt.dest_qpn == ROCI_QPN_GSI) {

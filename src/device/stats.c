@@ -86,9 +86,10 @@ void roci_device_stats_each(const struct roci_device_stats *d, const struct roci
 		{"rx_bad_opcode", d->unparsed[ROCI_PARSE_BAD_OPCODE]},
 		{"rx_bad_length", d->unparsed[ROCI_PARSE_BAD_LENGTH]},
 		{"rx_bad_icrc", d->unparsed[ROCI_PARSE_BAD_ICRC]},
+		LINE(d, rx_ud_bad_icrc),
 	};
 
-	static_assert(sizeof(unparsed) / sizeof(unparsed[0]) == ROCI_PARSE_RESULTS - 1, "each has a name");
+	static_assert(sizeof(unparsed) / sizeof(unparsed[0]) == ROCI_PARSE_RESULTS - 1 + 1, "each has a name");
 	each(device, sizeof(device) / sizeof(device[0]), fn, context);
 	each(unparsed, sizeof(unparsed) / sizeof(unparsed[0]), fn, context);
 	each(engine, sizeof(engine) / sizeof(engine[0]), fn, context);

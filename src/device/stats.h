@@ -16,6 +16,7 @@ struct roci_device_stats {
 	uint64_t receive_truncated;
 	uint64_t icmp_errors;                  /* about packets that left from port 4791 */
 	uint64_t unparsed[ROCI_PARSE_RESULTS]; /* by enum roci_parse_result, ROCI_PARSE_BAD_ICRC included */
+	uint64_t rx_ud_bad_icrc;               /* of those, datagrams (UD) for QPs other than QP 1: see nat.h */
 	uint64_t forwarded, forward_dropped;   /* packets of other processes, by the side door */
 	uint64_t door_received, door_sent, door_malformed;
 	uint64_t door_refused; /* from users who have no business at our side door: door_trust.h */

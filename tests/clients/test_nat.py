@@ -234,6 +234,24 @@ def not_forwarded():
         check(status == 4 and 'forward UDP port 4791' in sender.text(), sender.report())
 
 
+def datagrams():
+    """They do not cross a NAT. The server counts them, and says so."""
+    argv, port = ['ibv_ud_pingpong', '-p'], next_port()
+    argv += [str(port), '-g']
+    server = net.server.start(*argv, net.server.gid_index(net.server.address), env={'ROCI_WHY': '1'})
+    client = None
+    try:
+        wait_until('the server to listen', lambda: net.server.listens(port) or not server.running())
+        client = net.client.start(*argv, net.client.gid_index(net.client.address), net.server.address)
+        wait_until('a line', lambda: 'dropped' in server.text() or not server.running())
+        dropped = counter(server, 'rx_ud_bad_icrc')
+    finally:
+        for process in filter(None, (server, client)):
+            process.end()
+    check(re.search(r'why: a datagram from 10\.77\.2\.1 for QP 0x\w+ is dropped: .* NAT .* VPN', server.text()), server.report())
+    check(dropped > 0, f'{dropped} are counted')
+
+
 def captured():
     """At the server, which does not see the addresses that the ICRCs are for. `roci dump` finds them in the request."""
     with tempfile.TemporaryDirectory(prefix='roci-nat-') as into:
@@ -251,6 +269,7 @@ def cases():
         yield f'rping, the NAT {what} the port', with_rules(ports, rping)
     yield 'a capture at the server, the NAT changes the port', with_rules(RANDOM, captured)
     yield 'several processes, the NAT changes the port', with_rules(RANDOM, several)
+    yield 'datagrams, the NAT keeps the port', with_rules('', datagrams)
     yield 'the NAT forgets, and gives another port', with_rules(RANDOM, lambda: moves(lambda _: net.forget()))
     yield 'the NAT gets another address', with_rules('', lambda: moves(another_line))
     yield 'the client gets another address', with_rules(
