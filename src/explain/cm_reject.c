@@ -321,13 +321,19 @@ static const struct explanation rows[] = {
 		.code = 26,
 		.name = "IB_CM_REJ_INVALID_MTU",
 		.phrases = "invalid mtu",
-		.title = "the far end's port cannot carry the path MTU of the request",
+		.title = "the far end does not take the path MTU of the request",
 		.meaning =
-			"Each side works out the path MTU from its interface. They differ, and this side's is larger.",
-		.look = "the MTU of both network interfaces",
-		.causes = {"one interface has jumbo frames and the other has not"},
+			"Each side works out the path MTU from its interface; the far end says in the REJ which one it "
+			"takes. Between two roci0 the far end also says it where the path itself carries less: the "
+			"probes that went ahead of the request did not all arrive. Then this side asks again with the "
+			"smaller one, and the program does not notice.",
+		.look = "the MTU of both network interfaces, then of the path between them",
+		.causes =
+			{"one interface has jumbo frames and the other has not",
+			 "a router or tunnel on the way (a VPN, a cloud's network) carries less than both interfaces"},
 		.steps = {"compare `ip link show` and active_mtu of `ibv_devinfo` on both sides",
-			  "give both interfaces the same MTU"},
+			  "`tracepath -n` to the far end shows what the path carries (pmtu)",
+			  "give both interfaces the MTU of the path"},
 		.see = "roci explain --provoke \"REJ 26\"",
 	},
 	{

@@ -34,6 +34,7 @@ def classics():
     says('the peer had no receive posted', roci('explain', 'RNR_RETRY_EXC_ERR')[0])
     says('rkey, range, rights or PD', roci('explain', 'REM_ACCESS_ERR')[0])
     says('nobody listens on that port', roci('explain', 'REJ 8')[0])
+    says('a router or tunnel on the way .* carries less than both interfaces', ' '.join(roci('explain', 'REJ 26')[0].split()))
 
 
 def unknown():
