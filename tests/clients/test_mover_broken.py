@@ -132,10 +132,11 @@ def dry_run():
     """A dry run changes nothing: no mode, and no partial file that it could not resume. New folders are no error."""
     folder = fresh('there')
     with Receiver(here, folder, '--keep-ticket') as recv:
-        sender = recv.send(here, os.path.join(it(), 'large'), '--limit', '10M')
+        sender = recv.send(here, os.path.join(it(), 'large'), '--limit', '10M', '--memory', '8M')
         try:
             begun(sender)
-            wait_until('some of it', lambda: any(e['bytes_done'] for e in events(sender, 'progress')))
+            # more than all windows hold, so that one was used twice: what it held at first is on the disk
+            wait_until('some of it', lambda: any(e['bytes_done'] > 8 * MIB for e in events(sender, 'progress')))
         finally:
             sender.end(signal.SIGINT)
         wait_until('the receiver to notice', lambda: events(recv.process, 'ended'), 40)
