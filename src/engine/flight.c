@@ -155,8 +155,10 @@ bool roci_flight_fits(struct roci_qp *qp, uint64_t bytes)
 
 bool roci_flight_streams(const struct roci_qp *qp)
 {
-	return qp->type == ROCI_QPT_RC && !qp->path->far && !qp->path->fixed && !qp->req.selective.agreed &&
-	       qp->peer.shown;
+	const struct roci_path *p = qp->path;
+
+	return qp->type == ROCI_QPT_RC && p->base_rtt && p->base_rtt < ROCI_PATH_FAR_NS && !p->far && !p->fixed &&
+	       !qp->req.selective.agreed && qp->peer.shown;
 }
 
 /* A power of two. */

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #define MS      UINT64_C(1000000)
+#define LIFE    (10000 * MS) /* of the shortest round trip that was measured */
 #define WRITES  16
 #define PACKETS 16 /* of each */
 #define LEN     (PACKETS * PAIR_MTU)
@@ -44,6 +45,18 @@ static struct pair *make(void)
 	return p;
 }
 
+/* The next packets, which nobody gets; counts those that ask. */
+static unsigned next_batch(struct pair *p, unsigned *asked)
+{
+	static struct roci_tx_batch batch;
+
+	roci_engine_tx(p->side[0].e, p->now, &batch);
+	roci_engine_tx_done(p->side[0].e, p->now);
+	for (unsigned i = 0; asked && i < batch.count; i++)
+		*asked += batch.packets[i].header[8] >> 7;
+	return batch.count;
+}
+
 static void write_to(struct pair *p, unsigned count)
 {
 	for (unsigned i = 0; i < count; i++)
@@ -68,6 +81,26 @@ static void a_stream_asks_a_few_times_in_a_window(void **state)
 	assert_true(seen.asked >= WRITES * PACKETS / STEP);
 	assert_true(seen.asked <= WRITES * PACKETS / STEP + 2);
 	assert_true(seen.asks_last);
+	pair_free(p);
+}
+
+/* A peer that is far away, and is told nothing of what is missing: its acknowledgements are the clock of what is sent.
+ */
+static void a_stream_to_a_distant_peer_asks_often(void **state)
+{
+	struct pair *p = make();
+	unsigned count, packets = 0, asked = 0;
+
+	pair_send(p, 0, ROCI_WR_RDMA_WRITE, 99, 0, 8, 0);
+	assert_true(pair_turn(p, 0));
+	p->now += 2 * LIFE; /* what was measured before counts no more */
+	pair_run(p);
+	pair_expect(p, 0, 99, ROCI_WC_SUCCESS);
+	write_to(p, WRITES);
+	while ((count = next_batch(p, &asked)))
+		packets += count;
+	assert_true(packets > 2 * STEP);
+	assert_true(asked >= packets / 8);
 	pair_free(p);
 }
 
@@ -121,15 +154,6 @@ static void each_request_completes_where_acknowledgements_are_lost(void **state)
 
 /* ---- where batches end ---- */
 
-static unsigned next_batch(struct pair *p)
-{
-	static struct roci_tx_batch batch;
-
-	roci_engine_tx(p->side[0].e, p->now, &batch);
-	roci_engine_tx_done(p->side[0].e, p->now);
-	return batch.count;
-}
-
 /* A request that does not fit behind others begins a batch of its own: so its packets are one run. */
 static void a_batch_ends_where_the_next_message_would_be_cut(void **state)
 {
@@ -138,9 +162,9 @@ static void a_batch_ends_where_the_next_message_would_be_cut(void **state)
 	pair_send(p, 0, ROCI_WR_RDMA_WRITE, 0, 0, 20 * PAIR_MTU, 0);
 	pair_send(p, 0, ROCI_WR_RDMA_WRITE, 1, 0, 50 * PAIR_MTU, 0);
 	pair_send(p, 0, ROCI_WR_RDMA_WRITE, 2, 0, 64 * PAIR_MTU, 0);
-	assert_int_equal(next_batch(p), 20);
-	assert_int_equal(next_batch(p), 50);
-	assert_int_equal(next_batch(p), 64);
+	assert_int_equal(next_batch(p, NULL), 20);
+	assert_int_equal(next_batch(p, NULL), 50);
+	assert_int_equal(next_batch(p, NULL), 64);
 	pair_free(p);
 }
 
@@ -150,8 +174,8 @@ static void a_short_batch_takes_what_fits(void **state)
 
 	pair_send(p, 0, ROCI_WR_RDMA_WRITE, 0, 0, 2 * PAIR_MTU, 0);
 	pair_send(p, 0, ROCI_WR_RDMA_WRITE, 1, 0, 64 * PAIR_MTU, 0);
-	assert_int_equal(next_batch(p), ROCI_TX_BATCH);
-	assert_int_equal(next_batch(p), 2);
+	assert_int_equal(next_batch(p, NULL), ROCI_TX_BATCH);
+	assert_int_equal(next_batch(p, NULL), 2);
 	pair_free(p);
 }
 
@@ -169,8 +193,8 @@ static void a_batch_of_a_long_message_ends_with_a_run(void **state)
 	pair_run(p);
 	sges[0] = sges[1] = (struct roci_sge){(uintptr_t)p->side[0].memory, PAIR_MEMORY, p->side[0].key};
 	assert_int_equal(roci_qp_post_send(p->side[0].qp, &wr), 0);
-	assert_int_equal(next_batch(p), 62);
-	assert_int_equal(next_batch(p), WINDOW / (1024 + 256) - 62); /* what the first window has room for */
+	assert_int_equal(next_batch(p, NULL), 62);
+	assert_int_equal(next_batch(p, NULL), WINDOW / (1024 + 256) - 62); /* what the first window has room for */
 	pair_free(p);
 }
 
@@ -178,6 +202,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(a_stream_asks_a_few_times_in_a_window),
+		cmocka_unit_test(a_stream_to_a_distant_peer_asks_often),
 		cmocka_unit_test(a_single_request_asks_with_its_last_packet),
 		cmocka_unit_test(what_is_followed_by_something_that_waits_completes_at_once),
 		cmocka_unit_test(each_request_completes_where_acknowledgements_are_lost),
