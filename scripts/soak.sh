@@ -12,6 +12,7 @@ cd "$(dirname "$0")/.." || exit 1
 build=${BUILD:-build} runs=$1 load=${LOAD:-$(nproc)}
 shift
 patience=8 # bounds are for hangs
+export ROCI_PATIENCE=$patience
 
 # What Meson knows, one a line: "--suite SUITE" or "TEST".
 known=$(meson introspect --tests "$build" | python3 -c '

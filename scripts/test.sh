@@ -18,6 +18,7 @@ esac
 scripts/install-deps.sh || exit 1
 
 patience=4 # busy machines, slow disks: bounds are for hangs
+export ROCI_PATIENCE=$patience
 beside=$(($(nproc) * 2)) # tests at a time: half of their time they wait
 logs=
 fuzz=0

@@ -18,7 +18,7 @@ import newer_verbs
 HERE = os.path.dirname(os.path.abspath(__file__))
 SECONDS = 1800
 PASSED_ON = ('ROCI', 'ROCI_CLIENTS', 'ROCI_EXAMPLES', 'ROCI_INTEROP', 'ROCI_DEBUG', 'ROCI_SIW', 'ROCI_NEWER_VERBS', 'ROCI_NO_NEWER_VERBS',
-             'ROCI_SLICE')
+             'ROCI_SLICE', 'ROCI_PATIENCE')
 
 
 def skip(reason):
