@@ -5,6 +5,8 @@
 #include "mover/receiver.h"
 #include "mover/wr_id.h"
 
+#define GRANTS_AT_ONCE 16 /* the sender begins with the first while the others are registered */
+
 void windows_init(struct receiver *r)
 {
 	for (unsigned i = 0; i < r->s.pool.count; i++)
@@ -81,7 +83,7 @@ static bool grant_windows(struct receiver *r)
 	if (!out)
 		return false;
 	head = cursor_take(out, 2);
-	for (struct recv_window *w; (w = windows_free(r)); count++) {
+	for (struct recv_window *w; count < GRANTS_AT_ONCE && (w = windows_free(r)); count++) {
 		struct proto_grant grant;
 
 		if (!open_window(r, w, &grant))

@@ -204,8 +204,6 @@ static void finish_pack(struct sender *x, struct pack *pack)
 
 bool pack_pump(struct sender *x)
 {
-	bool any = false;
-
 	for (unsigned i = 0; i < x->packs.queued && x->s.status == MOVER_OK; i++) {
 		struct pack *pack = x->packs.queue[(x->packs.first + i) % PROTO_MAX_WINDOWS];
 
@@ -214,7 +212,7 @@ bool pack_pump(struct sender *x)
 		if (pack->reading)
 			break;
 		finish_pack(x, pack);
-		any = true;
+		return true;
 	}
-	return any;
+	return false;
 }

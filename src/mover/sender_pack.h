@@ -59,8 +59,9 @@ void pack_destroy(struct sender *x);
 struct pack *pack_take(struct sender *x);
 /* Nothing more goes into this pack: it joins the queue. */
 void pack_close(struct sender *x, struct pack *pack);
-/* Makes digests and descriptors of queued packs whose reads are done. Windows are finished in their order, so the chain
- * over a file's chunks simply continues. Returns whether there was one. */
+/* Makes digests and descriptor of the first queued pack that has none, if its reads are done. Windows are finished in
+ * their order, so the chain over a file's chunks simply continues. One at a time, so that it goes out before the next
+ * is made. Returns whether there was one. */
 bool pack_pump(struct sender *x);
 /* The first of the queue, or NULL if it is not ready. */
 struct pack *pack_first_ready(struct sender *x);

@@ -263,8 +263,10 @@ static bool fill(struct sender *x)
 		if (added == NOT_YET)
 			return any;
 		any = true;
-		if (added == WINDOW_FULL)
-			close_pack(x);
+		if (added != WINDOW_FULL)
+			continue;
+		close_pack(x);
+		return true; /* one at a time, so that the first is on the wire before the last is read */
 	}
 	/* There is nothing more to add now: send the pack if the wire is idle or this is the end. */
 	if (x->source.filling && x->source.filling->count &&

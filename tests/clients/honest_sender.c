@@ -78,7 +78,7 @@ void honest_lanes(enum mover_mode mode)
 	honest_lanes_with(&terms);
 }
 
-static void read_grants(void)
+static unsigned read_grants(void)
 {
 	struct cursor_in in = cursor_in(h->payload, h->payload_len);
 	unsigned count = get_u16(&in);
@@ -86,12 +86,13 @@ static void read_grants(void)
 	MUST(count && count <= 64);
 	for (unsigned i = 0; i < count; i++)
 		MUST(proto_get_grant(&in, &honest_grants[i]) == 0);
+	return count;
 }
 
-void honest_take_grants(void)
+unsigned honest_take_grants(void)
 {
 	MUST(hostile_expect(h, PROTO_GRANT));
-	read_grants();
+	return read_grants();
 }
 
 struct mover_entry honest_file(const char *name, uint64_t size)

@@ -25,8 +25,8 @@ void honest_connect_lane(void);
 /* Agrees, and connects it. */
 void honest_lanes_with(const struct proto_terms *terms);
 void honest_lanes(enum mover_mode mode);
-/* Waits for a GRANT, and fills honest_grants. */
-void honest_take_grants(void);
+/* Waits for a GRANT, and fills honest_grants. Returns of how many windows. */
+unsigned honest_take_grants(void);
 
 struct mover_entry honest_file(const char *name, uint64_t size);
 struct mover_entry honest_symlink(const char *name, const char *target);

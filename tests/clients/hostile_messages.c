@@ -227,6 +227,22 @@ static void lanes_first(void)
 	honest_take_grants();
 }
 
+/* As many windows as a far path holds: the first grants do not wait until all are registered. */
+static void many_windows(void)
+{
+	struct proto_terms terms = honest_terms(MOVER_WRITE);
+	unsigned count = 0;
+
+	terms.windows = 60;
+	honest_lanes_with(&terms);
+	MUST(h->terms.windows == 60);
+	for (unsigned more; count < 60; count += more) {
+		more = honest_take_grants();
+		MUST(more <= 16);
+	}
+	MUST(count == 60);
+}
+
 static void a_receivers_message(void)
 {
 	static const enum proto_type types[] = {PROTO_VERDICT, PROTO_ACK, PROTO_HAVE, PROTO_HELLO};
@@ -260,6 +276,7 @@ const struct scenario hostile_messages[] = {
 	{"no-lanes", no_lanes, ERROR_LOST, 1},
 	{"lanes-last", lanes_last, CHECKED, 1},
 	{"lanes-first", lanes_first, CHECKED, 1},
+	{"many-windows", many_windows, CHECKED, 1},
 	{"a-receivers-message", a_receivers_message, ERROR_PROTOCOL, 4},
 	{0},
 };
