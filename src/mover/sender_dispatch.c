@@ -184,7 +184,6 @@ static bool has_way(const struct sender *x)
 /* Whether the descriptor may go now, with its content. */
 static bool may_go(struct sender *x, const struct pack *pack)
 {
-
 	return pack->descriptor.seq - x->dispatch.acked < PROTO_MAX_DESCRIPTORS && (!pack->wire_bytes || has_way(x)) &&
 	       control_can_send(&x->s.control, PROTO_FIN) && rate_limit_allows(&x->dispatch.limit, mover_now_ns());
 }
