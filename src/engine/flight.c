@@ -1,11 +1,9 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 #include "engine/flight.h"
 
-#define ACK_EVERY 8 /* packets between requested acknowledgements; a power of two */
-#define ACK_EVERY_MOST                                                                                                 \
-	64              /* of a stream: so that an answer is near (far_answer.h), also where two in a row are lost     \
-			 */
-#define ACKS_A_WINDOW 8 /* of a stream, at least */
+#define ACK_EVERY      8  /* packets between requested acknowledgements; a power of two */
+#define ACK_EVERY_MOST 64 /* of a stream: an answer is near (far_answer.h), also where two in a row are lost */
+#define ACKS_A_WINDOW  8  /* of a stream, at least */
 
 /* What the peer has beyond the oldest packet, and what is lost, is not in flight. Packets count alike here. */
 static uint64_t bytes_of(const struct roci_qp *qp, uint32_t packets)
