@@ -80,13 +80,13 @@ static bool same_way(const struct roci_frame *a, const struct roci_frame *b)
 }
 
 /* How many packets can go in one message with frames[0] as the first, at most `max`: they have one length, but the last
- * may be shorter. A packet that goes in fragments goes alone. */
+ * may be shorter. A packet that goes in fragments, or must not, goes alone. */
 static unsigned run_length(const struct roci_frame *frames, unsigned count, unsigned max)
 {
 	uint32_t bytes = frames[0].len;
 	unsigned n = 1;
 
-	if (!roci_frame_fits(&frames[0]))
+	if (!roci_frame_fits(&frames[0]) || frames[0].whole)
 		return 1;
 	if (count > max)
 		count = max;

@@ -249,6 +249,17 @@ static void a_run_is_no_longer_than_the_link_takes(void **state)
 	runs_allowed = ROCI_LINK_MAX_RUN;
 }
 
+/* A router that does not take the first would drop the message, and with it packets that it does take. */
+static void what_must_not_be_cut_goes_alone(void **state)
+{
+	static const unsigned ones[] = {1, 1, 1, 1};
+
+	for (unsigned i = 0; i < 4; i++)
+		add(&av, 1, i < 2 ? 4096 : 1024)->whole = true;
+	expected_runs = ones;
+	send_through(runs_are_as_expected);
+}
+
 /* ---- the rest ---- */
 
 static void only_the_second_is_damaged(const struct roci_frame *sealed, unsigned count)
@@ -307,6 +318,7 @@ int main(void)
 		cmocka_unit_test(an_acknowledgement_before_a_stream_stays_first),
 		cmocka_unit_test(a_run_fits_in_a_message),
 		cmocka_unit_test(a_run_is_no_longer_than_the_link_takes),
+		cmocka_unit_test(what_must_not_be_cut_goes_alone),
 		cmocka_unit_test(damage_is_of_the_icrc),
 		cmocka_unit_test(an_empty_batch_and_receives_pass),
 		cmocka_unit_test(a_packet_alone_is_whole),
