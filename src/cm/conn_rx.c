@@ -168,6 +168,7 @@ static bool connect_smaller(struct roci_conn *conn, uint64_t now, const struct r
 		return false;
 	conn->tid = conn->x.nat.token = req.tid = roci_cm_new_tid(conn->x.cm);
 	conn->info.path.mtu = req.mtu = rej->info[0];
+	conn->info.path.mtu_is_limit = true;
 	roci_exchange_send(&conn->x, &req);
 	roci_exchange_start_retries(&conn->x, now, conn->response_timeout_ns, conn->x.cm->config.max_retries);
 	return true;

@@ -50,6 +50,7 @@ struct roci_cm_path {
 	uint16_t pkey;
 	uint8_t traffic_class, hop_limit, sl;
 	uint8_t mtu;         /* enum ibv_mtu: 1 to 5 */
+	bool mtu_is_limit;   /* a REJ 26 named it: the path bears no more. Not on the wire */
 	uint8_t rate;        /* enum ibv_rate */
 	uint8_t packet_life; /* 5-bit time, one way. The wire carries it as the ACK timeout */
 };

@@ -5,13 +5,14 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "device/abstract_name.h"
 #include "device/capture.h"
 #include "device/device_state.h"
 #include "device/gsi.h"
-#include "device/abstract_name.h"
 #include "device/nat.h"
 #include "device/port_names.h"
 #include "wire/gid.h"
+#include "wire/mtu.h"
 
 #define CHECK_NS   1000000000u /* between checks for peers of this host that have died */
 #define NAMES_NS   1000000000u /* between attempts to take the names of ports that other processes had */
@@ -345,6 +346,22 @@ static void take_errors(struct roci_device *dev, uint64_t now)
 	}
 }
 
+/* ---- path MTU ---- */
+
+/* A peer has accepted a connection. A path MTU that the program chose shows nothing of the path. What is known is not
+ * renewed, so that probes look again after ROCI_PATH_MTU_NS; of connections that began at once the smallest counts. */
+static void learn_path_mtu(struct roci_device *dev, uint64_t now, const struct roci_cm_path *path)
+{
+	uint32_t known = roci_path_mtu_carries(&dev->path_mtus, now, path->sgid, path->dgid);
+	int index = roci_gids_find(&dev->gids, path->sgid, path->ifindex);
+	bool news = !known && index >= 0 && path->mtu == roci_device_path_mtu(dev, (unsigned)index, path->dgid);
+
+	if (path->mtu_is_limit)
+		news = !known || roci_mtu_datagram_bytes(path->mtu) < known;
+	if (news)
+		roci_path_mtu_learn(&dev->path_mtus, now, path->sgid, path->dgid, path->mtu);
+}
+
 /* ---- driving ---- */
 
 void roci_cm_host_rx(struct roci_device *dev, uint64_t now, const uint8_t *mad, const uint8_t sgid[16],
@@ -376,8 +393,7 @@ void roci_cm_host_drive(struct roci_device *dev, uint64_t now)
 			if (dev->links.capture)
 				roci_capture_cm_event(dev->links.capture, &event);
 			if (event.kind == ROCI_CM_REP_RECEIVED)
-				roci_path_mtu_learn(&dev->path_mtus, now, event.path->sgid, event.path->dgid,
-						    event.path->mtu);
+				learn_path_mtu(dev, now, event.path);
 			host->on_event(&event);
 		}
 		for (; roci_cm_tx(host->cm, now, &tx); again = true)

@@ -2,8 +2,8 @@
 /*
  * What is known of the path MTU to other hosts. The interface's MTU is an upper bound; what a router on the way does
  * not bear it drops, and the ICMP message that says so often gets lost, too (RFC 2923). rdma_cm finds out: probes go
- * ahead of the first REQ to a host (wire/mtu_probe.h). What the connection got counts for ROCI_PATH_MTU_NS for all that
- * is sent there: connections ask for no more, and packets of QPs whose program wanted more go in IP fragments.
+ * ahead of the first REQ to a host (wire/mtu_probe.h). What they found counts for ROCI_PATH_MTU_NS for all that is sent
+ * there: connections ask for no more, and packets of QPs whose program wanted more go in IP fragments.
  */
 #ifndef ROCI_DEVICE_PATH_MTU_H
 #define ROCI_DEVICE_PATH_MTU_H

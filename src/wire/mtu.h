@@ -43,6 +43,12 @@ static inline uint32_t roci_mtu_datagram_bytes(unsigned code)
 	return roci_mtu_bytes(code) + ROCI_MTU_HEADER_BYTES;
 }
 
+/* The largest code whose packets fit into a datagram with `bytes` of UDP payload; the smallest code where none fits. */
+static inline uint8_t roci_mtu_code_of_datagram(uint32_t bytes)
+{
+	return roci_mtu_code(bytes > ROCI_MTU_HEADER_BYTES ? bytes - ROCI_MTU_HEADER_BYTES : 0);
+}
+
 /* The largest code whose packets an interface with an MTU of `bytes` carries; the smallest code where none fits. */
 static inline uint8_t roci_mtu_code_of_interface(uint32_t bytes)
 {

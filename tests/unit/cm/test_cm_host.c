@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* The manager as the device drives it: which peers on this host count as dead. */
+/* The manager as the device drives it: which peers on this host count as dead, what is learned of a path MTU. */
 
 #include "../device/bench.h"
 
@@ -9,12 +9,22 @@
 #include "cm/conn_state.h"
 #include "cm/msg.h"
 #include "device/cm_host.h"
+#include "device/device_state.h"
 #include "device/gsi.h"
+#include "wire/mtu.h"
 
 #define SECOND 1000000000ull
 
 static struct roci_conn *disconnected[8];
 static unsigned disconnected_count;
+
+static const uint8_t *loopback(void)
+{
+	static uint8_t gid[16];
+
+	gid_of("127.0.0.1", gid);
+	return gid;
+}
 
 static void on_event(const struct roci_event *ev)
 {
@@ -26,24 +36,46 @@ static void on_cm_event(const struct roci_cm_event *ev)
 		disconnected[disconnected_count++] = ev->conn;
 }
 
-/* A connection to a peer at 127.0.0.1 whose communication id has this slot. */
-static struct roci_conn *connect_to(struct roci_device *dev, uint64_t now, unsigned slot)
+static struct roci_conn *ask(struct roci_device *dev, uint64_t now, uint8_t mtu)
 {
 	static uint32_t qpn = 0x1000;
 	struct roci_cm_connect ask = {
-		.qpn = ++qpn, .path = {.mtu = 3, .packet_life = 16, .hop_limit = 64}, .transport = ROCI_CM_RC};
-	struct roci_cm_msg rep = {
-		.attribute = ROCI_CM_ATTR_REP, .local_id = slot << ROCI_COMM_SLOT_SHIFT | qpn, .qpn = qpn};
-	uint8_t mad[ROCI_CM_MAD_BYTES];
+		.qpn = ++qpn, .path = {.mtu = mtu, .packet_life = 16, .hop_limit = 64}, .transport = ROCI_CM_RC};
 	struct roci_conn *conn;
 
-	gid_of("127.0.0.1", ask.path.sgid);
-	gid_of("127.0.0.1", ask.path.dgid);
+	memcpy(ask.path.sgid, loopback(), 16);
+	memcpy(ask.path.dgid, loopback(), 16);
 	assert_int_equal(roci_conn_connect(roci_cm_host_cm(dev), now, &ask, &conn), 0);
-	rep.tid = conn->tid;
-	rep.remote_id = conn->info.local_comm_id;
-	roci_cm_msg_build(&rep, mad);
-	roci_cm_host_rx(dev, now, mad, ask.path.dgid, ask.path.sgid, rep.local_id, NULL);
+	return conn;
+}
+
+/* The peer answers the REQ. */
+static void answer(struct roci_device *dev, uint64_t now, const struct roci_conn *conn, struct roci_cm_msg *msg)
+{
+	uint8_t mad[ROCI_CM_MAD_BYTES];
+
+	msg->tid = conn->tid;
+	msg->remote_id = conn->info.local_comm_id;
+	roci_cm_msg_build(msg, mad);
+	roci_cm_host_rx(dev, now, mad, loopback(), loopback(), msg->local_id, NULL);
+}
+
+/* Its communication id has this slot. */
+static void accept_from(struct roci_device *dev, uint64_t now, const struct roci_conn *conn, unsigned slot)
+{
+	uint32_t qpn = conn->info.local_qpn;
+	struct roci_cm_msg rep = {
+		.attribute = ROCI_CM_ATTR_REP, .local_id = slot << ROCI_COMM_SLOT_SHIFT | qpn, .qpn = qpn};
+
+	answer(dev, now, conn, &rep);
+}
+
+/* A connection to a peer at 127.0.0.1 whose communication id has this slot. */
+static struct roci_conn *connect_to(struct roci_device *dev, uint64_t now, unsigned slot)
+{
+	struct roci_conn *conn = ask(dev, now, 3);
+
+	accept_from(dev, now, conn, slot);
 	assert_int_equal(roci_conn_establish(conn, now, (struct roci_cm_bytes){0}), 0);
 	return conn;
 }
@@ -102,10 +134,61 @@ static void only_peers_that_were_alive_can_be_dead(void **state)
 	roci_device_put(dev);
 }
 
+/* ---- path MTU ---- */
+
+static void reject(struct roci_device *dev, uint64_t now, const struct roci_conn *conn, uint8_t mtu)
+{
+	struct roci_cm_msg rej = {
+		.attribute = ROCI_CM_ATTR_REJ, .reason = ROCI_REJ_INVALID_MTU, .info = {mtu}, .info_len = 1};
+
+	answer(dev, now, conn, &rej);
+}
+
+static uint32_t known(const struct roci_device *dev, uint64_t now)
+{
+	return roci_path_mtu_carries(&dev->path_mtus, now, loopback(), loopback());
+}
+
+/* A connection at `now`, which is over at once. The peer takes a path MTU of `smaller` only, if that is not 0. Returns
+ * what is known after that. */
+static uint32_t known_after(struct roci_device *dev, uint64_t now, uint8_t mtu, uint8_t smaller)
+{
+	struct roci_conn *conn = ask(dev, now, mtu);
+
+	if (smaller)
+		reject(dev, now, conn, smaller);
+	accept_from(dev, now, conn, 0);
+	roci_cm_host_drive(dev, now);
+	roci_conn_destroy(conn, now);
+	return known(dev, now);
+}
+
+/* The loopback interface bears 4096 bytes. */
+static void a_path_mtu_is_what_was_found_not_what_was_asked(void **state)
+{
+	const uint64_t now = roci_now();
+	struct roci_device *dev;
+
+	assert_int_equal(roci_device_get(on_event, &dev), 0);
+	assert_int_equal(roci_cm_host_attach(dev, on_cm_event), 0);
+	roci_device_lock(dev);
+	assert_int_equal(known_after(dev, now, 3, 0), 0); /* the program's own choice */
+	assert_int_equal(known_after(dev, now, 5, 0), roci_mtu_datagram_bytes(5));
+	assert_int_equal(known_after(dev, now + SECOND, 5, 2), roci_mtu_datagram_bytes(2)); /* began before */
+	assert_int_equal(known_after(dev, now + 2 * SECOND, 2, 0), roci_mtu_datagram_bytes(2));
+	assert_int_equal(known_after(dev, now + 3 * SECOND, 5, 3), roci_mtu_datagram_bytes(2));
+	/* Not renewed by the connections that used it. */
+	assert_int_not_equal(known(dev, now + SECOND + ROCI_PATH_MTU_NS - 1), 0);
+	assert_int_equal(known(dev, now + SECOND + ROCI_PATH_MTU_NS), 0);
+	roci_device_unlock(dev);
+	roci_device_put(dev);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(only_peers_that_were_alive_can_be_dead),
+		cmocka_unit_test(a_path_mtu_is_what_was_found_not_what_was_asked),
 	};
 
 	return cmocka_run_group_tests(tests, private_rundir, remove_rundir);
