@@ -199,14 +199,13 @@ static void report_fragments(struct roci_udp *udp, const struct roci_frame *firs
 	roci_gid_text(av->dgid, text);
 	fprintf(stderr,
 		"roci: packets of %u bytes %s %s. %s Use a path MTU of at most %u (rdma_cm finds it by itself), or "
-		"raise "
-		"the MTU of the links on the way.\n",
+		"raise the MTU of the links on the way.\n",
 		first->len, cut ? "do not fit the MTU of the way to" : "do not arrive at", text,
 		cut ? "They go in IP fragments: that is slow, one lost fragment loses the packet, and over IPv4 only "
 		      "Rocinante takes them."
 		    : "A router on the way has a smaller MTU and does not say so, and IPv6 packets cannot be cut "
 		      "there.",
-		roci_mtu_bytes(roci_mtu_code(carries > ROCI_MTU_HEADER_BYTES ? carries - ROCI_MTU_HEADER_BYTES : 0)));
+		roci_mtu_bytes(roci_mtu_code_of_datagram(carries)));
 }
 
 /* The first one says what it costs. */
