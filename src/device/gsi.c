@@ -31,23 +31,6 @@ static uint16_t *remembered_slot(struct roci_gsi *gsi, const uint8_t gid[16], ui
 	return &gsi->routes[i].slot;
 }
 
-/* Offers a request to the processes of other registries: one of them may listen to the port. Returns false where nobody
- * does. One that is full loses it, as a network would. */
-static bool offer(struct roci_device *dev, const struct roci_cm_msg *msg, const struct roci_arrival *from, void *bytes,
-		  unsigned len)
-{
-	struct iovec iov[2] = {{0}, {bytes, len}};
-	unsigned ps = roci_cm_service_ps(msg->service_id);
-	uint16_t port = roci_cm_service_port(msg->service_id);
-
-	if ((msg->attribute != ROCI_CM_ATTR_REQ && msg->attribute != ROCI_CM_ATTR_SIDR_REQ) ||
-	    !roci_cm_service_is_ip(msg->service_id) || roci_ports_listened_to(&dev->registry, ps, port) ||
-	    roci_side_door_offer(dev->links.door, ps, port, from, len, iov, 2) == -ESRCH)
-		return false;
-	dev->stats->mads_forwarded++;
-	return true;
-}
-
 /* The slot of the process that listens; 0: nobody. That process checks the IP CM header against the datagram. */
 static unsigned listener_slot(const struct roci_device *dev, const struct roci_cm_msg *msg, const uint8_t dgid[16])
 {
@@ -95,7 +78,21 @@ static unsigned owner_slot(struct roci_device *dev, const struct roci_cm_msg *ms
 
 /* ---- forwarding, by side doors ---- */
 
-#define DOOR_RETRY_NS 300000
+#define DOOR_RETRY_NS  300000
+#define PROBE_PAUSE_NS 100000000
+
+/* A door has no room: the packet is lost, as in a network. If it is a probe (wire/mtu_probe.h), those behind it are
+ * shorter, and would say that the path bears no more. So they are lost, too. */
+static void lose(struct roci_device *dev, uint64_t now)
+{
+	dev->stats->mads_dropped++;
+	roci_cm_host_gsi(dev)->probes_at = now + PROBE_PAUSE_NS;
+}
+
+static bool is_held_back(struct roci_device *dev, uint64_t now, const uint8_t *bytes)
+{
+	return bytes[0] == ROCI_OPCODE_MTU_PROBE && now < roci_cm_host_gsi(dev)->probes_at;
+}
 
 static int send_to_door(struct roci_device *dev, unsigned slot, const struct roci_arrival *from, void *bytes,
 			unsigned len)
@@ -116,8 +113,8 @@ static void enqueue(struct roci_device *dev, uint64_t now, unsigned slot, const 
 		gsi->queue = calloc(ROCI_GSI_QUEUE, sizeof(*gsi->queue));
 	/* A process of another registry that does not read its door must leave room for ours. */
 	room = roci_registry_alive(&dev->registry, slot) ? ROCI_GSI_QUEUE : ROCI_GSI_QUEUE / 2;
-	if (!gsi->queue || gsi->queue_count >= room || len > sizeof(w->bytes)) {
-		dev->stats->mads_dropped++; /* as a network would */
+	if (!gsi->queue || gsi->queue_count >= room || len > sizeof(w->bytes) || is_held_back(dev, now, bytes)) {
+		lose(dev, now);
 		return;
 	}
 	w = &gsi->queue[(gsi->queue_first + gsi->queue_count++) % ROCI_GSI_QUEUE];
@@ -134,12 +131,36 @@ static bool forward(struct roci_device *dev, uint64_t now, unsigned slot, const 
 		    unsigned len)
 {
 	struct roci_gsi *gsi = roci_cm_host_gsi(dev);
-	int err = gsi->queue_count ? -EAGAIN : send_to_door(dev, slot, from, bytes, len);
+	int err =
+		gsi->queue_count || is_held_back(dev, now, bytes) ? -EAGAIN : send_to_door(dev, slot, from, bytes, len);
 
 	if (err == -ESRCH)
 		return false;
 	if (err)
 		enqueue(dev, now, slot, from, bytes, len);
+	dev->stats->mads_forwarded++;
+	return true;
+}
+
+/* Offers a request to the processes of other registries: one of them may listen to the port. Returns false where nobody
+ * does. */
+static bool offer(struct roci_device *dev, uint64_t now, const struct roci_cm_msg *msg, const struct roci_arrival *from,
+		  void *bytes, unsigned len)
+{
+	struct iovec iov[2] = {{0}, {bytes, len}};
+	unsigned ps = roci_cm_service_ps(msg->service_id);
+	uint16_t port = roci_cm_service_port(msg->service_id);
+	int err = -EAGAIN;
+
+	if ((msg->attribute != ROCI_CM_ATTR_REQ && msg->attribute != ROCI_CM_ATTR_SIDR_REQ) ||
+	    !roci_cm_service_is_ip(msg->service_id) || roci_ports_listened_to(&dev->registry, ps, port))
+		return false;
+	if (!is_held_back(dev, now, bytes))
+		err = roci_side_door_offer(dev->links.door, ps, port, from, len, iov, 2);
+	if (err == -ESRCH)
+		return false;
+	if (err)
+		lose(dev, now);
 	dev->stats->mads_forwarded++;
 	return true;
 }
@@ -258,7 +279,7 @@ void roci_gsi_rx(struct roci_device *dev, uint64_t now, const struct roci_datagr
 	slot = d->from->forwarded && !d->from->offered ? 0 : owner_slot(dev, &msg, flow->src, flow->dst);
 	if (slot && slot != dev->registry.slot && forward(dev, now, slot, d->from, d->bytes, d->len))
 		return;
-	if (!slot && !d->from->forwarded && offer(dev, &msg, d->from, d->bytes, d->len))
+	if (!slot && !d->from->forwarded && offer(dev, now, &msg, d->from, d->bytes, d->len))
 		return;
 	if (pkt->op->kind == ROCI_KIND_MTU_PROBE) {
 		roci_cm_mtu_probed(roci_cm_host_cm(dev), msg.tid, roci_mtu_probed(pkt->payload_len));
@@ -358,6 +379,7 @@ static bool forward_request(void *context, const struct roci_cm_tx *request)
 {
 	const struct forwarding *forwarding = context;
 	struct roci_device *dev = forwarding->dev;
+	uint64_t now = forwarding->now;
 	uint8_t bytes[ROCI_GSI_PACKET_BYTES];
 	struct roci_arrival from;
 	struct roci_cm_msg msg;
@@ -368,7 +390,7 @@ static bool forward_request(void *context, const struct roci_cm_tx *request)
 	if (slot == dev->registry.slot)
 		return false;
 	len = build_packet(dev, request, bytes, &from);
-	return !slot ? offer(dev, &msg, &from, bytes, len) : forward(dev, forwarding->now, slot, &from, bytes, len);
+	return !slot ? offer(dev, now, &msg, &from, bytes, len) : forward(dev, now, slot, &from, bytes, len);
 }
 
 void roci_gsi_forward_pending(struct roci_device *dev, uint64_t now)

@@ -33,7 +33,8 @@ struct roci_gsi {
 	uint32_t psn;
 	struct roci_gsi_waiting *queue; /* a ring, owned; NULL until it is needed */
 	unsigned queue_first, queue_count;
-	uint64_t queue_at; /* when the queue is tried again; ROCI_CM_NEVER: it is empty */
+	uint64_t queue_at;  /* when the queue is tried again; ROCI_CM_NEVER: it is empty */
+	uint64_t probes_at; /* when probes of the path MTU go to side doors again */
 	/* Where requests went lately. Duplicates go there too, and so does a REJ that does not have our id yet. */
 	struct {
 		uint8_t gid[16];

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* The manager as the device drives it: which peers on this host count as dead, what is learned of a path MTU. */
+/* The manager as the device drives it: which peers on this host count as dead, what is learned of a path MTU, which
+ * probes go on to another process. */
 
 #include "../device/bench.h"
 
@@ -11,7 +12,8 @@
 #include "device/cm_host.h"
 #include "device/device_state.h"
 #include "device/gsi.h"
-#include "wire/mtu.h"
+#include "device/ports.h"
+#include "wire/mtu_probe.h"
 
 #define SECOND 1000000000ull
 
@@ -184,11 +186,101 @@ static void a_path_mtu_is_what_was_found_not_what_was_asked(void **state)
 	roci_device_put(dev);
 }
 
+/* ---- probes for another process ---- */
+
+#define PORT 4242
+
+/* A process that listens, and does not look at its side door. */
+static void open_listener(struct roci_registry *reg)
+{
+	struct roci_cm_bind bind = {.ps = ROCI_PS_TCP, .port = PORT};
+	unsigned index;
+	uint16_t port;
+
+	assert_int_equal(roci_registry_open(reg), 0);
+	assert_int_equal(roci_ports_bind(reg, &bind, &index, &port), 0);
+	assert_int_equal(roci_ports_listen(reg, index), 0);
+}
+
+/* An MTU probe for this path MTU arrives, of a REQ to PORT. */
+static void receive_probe(struct roci_device *dev, uint64_t now, uint8_t mtu)
+{
+	static uint8_t bytes[ROCI_MAX_HEADER_BYTES + ROCI_MTU_PROBE_MOST_BYTES + 4], payload[ROCI_MTU_PROBE_MOST_BYTES];
+	struct roci_cm_msg req = {.attribute = ROCI_CM_ATTR_REQ,
+				  .tid = 77,
+				  .local_id = 1,
+				  .service_id = roci_cm_service_id(ROCI_PS_TCP, PORT)};
+	struct roci_packet pkt = {
+		.opcode = ROCI_OPCODE_MTU_PROBE, .dest_qpn = ROCI_QPN_GSI, .payload_len = roci_mtu_probe_bytes(mtu)};
+	struct roci_span span = {payload, pkt.payload_len};
+	struct roci_hello hello = {.token = req.tid};
+	struct roci_av av = {.src_port = ROCI_UDP_PORT};
+	uint8_t header[ROCI_MAX_HEADER_BYTES];
+	struct roci_arrival from = {0};
+	struct roci_datagram d = {.bytes = bytes, .from = &from};
+	struct roci_frame frame;
+
+	memcpy(hello.src, loopback(), 16);
+	memcpy(hello.dst, loopback(), 16);
+	memcpy(av.sgid, loopback(), 16);
+	memcpy(av.dgid, loopback(), 16);
+	roci_av_flow(&av, &from.flow);
+	roci_hello_build(&hello, payload);
+	roci_cm_msg_build(&req, payload + ROCI_HELLO_BYTES);
+	frame = roci_frame(&av, header, roci_packet_build(&pkt, header), &span, 1);
+	roci_seal_packet(&frame, bytes);
+	d.len = frame.len;
+	assert_int_equal(roci_packet_parse(&pkt, bytes, d.len), ROCI_PARSE_OK);
+	assert_true(roci_mtu_probe_parse(pkt.payload, pkt.payload_len, &hello));
+	roci_gsi_rx(dev, now, &d, &pkt, &hello);
+}
+
+/* Empties the side door. Returns how many messages it held. */
+static unsigned drain(const struct roci_registry *reg)
+{
+	uint8_t bytes[8192];
+	unsigned n = 0;
+
+	while (recv(reg->door_fd, bytes, sizeof(bytes), MSG_DONTWAIT) > 0)
+		n++;
+	return n;
+}
+
+/* Of a REQ's probes the longest is lost at a door, not on the path: the listener must not take it for that. */
+static void no_probe_passes_a_longer_one_that_found_no_room(void **state)
+{
+	uint64_t now = roci_now();
+	struct roci_registry listener;
+	struct roci_device *dev;
+	unsigned sent = 0;
+
+	assert_int_equal(roci_device_get(on_event, &dev), 0);
+	assert_int_equal(roci_cm_host_attach(dev, on_cm_event), 0);
+	roci_device_lock(dev);
+	open_listener(&listener);
+	while (!dev->stats->mads_dropped && sent++ < 10000)
+		receive_probe(dev, now, 5);
+	assert_int_equal(drain(&listener), sent - 1);
+	for (uint8_t mtu = 4; mtu; mtu--)
+		receive_probe(dev, now + 1, mtu);
+	assert_int_equal(drain(&listener), 0);
+
+	now += SECOND;
+	roci_cm_host_drive(dev, now);
+	assert_int_equal(drain(&listener), 0);
+	receive_probe(dev, now, 5);
+	assert_int_equal(drain(&listener), 1);
+	roci_registry_close(&listener);
+	roci_device_unlock(dev);
+	roci_device_put(dev);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(only_peers_that_were_alive_can_be_dead),
 		cmocka_unit_test(a_path_mtu_is_what_was_found_not_what_was_asked),
+		cmocka_unit_test(no_probe_passes_a_longer_one_that_found_no_room),
 	};
 
 	return cmocka_run_group_tests(tests, private_rundir, remove_rundir);
