@@ -17,20 +17,18 @@
 
 #define BLOCK 16 /* bytes that ISA-L takes at a time */
 
-#define MAX_IMAGE_BYTES (ROCI_IPV6_BYTES + ROCI_UDP_BYTES + ROCI_BTH_BYTES)
+#define MAX_IMAGE_BYTES (ROCI_IPV6_BYTES + ROCI_UDP_BYTES)
 
 /* In the BTH: FECN, BECN and reserved bits, which routers may write. */
 #define BTH_MASKED_BYTE 4
 
-/* Writes the masked IP and UDP headers to `image` and returns their length. */
-static size_t image_ip_udp(uint8_t image[MAX_IMAGE_BYTES], const struct roci_flow *flow, uint16_t ip_id,
-			   size_t udp_payload_len)
+/* Writes the masked IP and UDP headers to `image`, with the identification 0, and returns their length. */
+static size_t image_ip_udp(uint8_t image[MAX_IMAGE_BYTES], const struct roci_flow *flow, size_t udp_payload_len)
 {
 	const struct roci_ip ip = {.src = flow->src,
 				   .dst = flow->dst,
 				   .traffic_class = 0xff,
 				   .hop_limit = 0xff,
-				   .id = ip_id,
 				   .udp_len = (uint16_t)(ROCI_UDP_BYTES + udp_payload_len)};
 	size_t ip_bytes = roci_ip_build(&ip, image);
 	uint8_t *udp;
@@ -70,7 +68,7 @@ static struct beginning *beginning_of(const struct roci_flow *flow, size_t udp_p
 		b->flow = *flow;
 		b->len = len;
 		b->state = MASK_UNKNOWN;
-		b->crc = crc32_gzip_refl(CRC_AFTER_LRH, image, image_ip_udp(image, flow, 0, udp_payload_len));
+		b->crc = crc32_gzip_refl(CRC_AFTER_LRH, image, image_ip_udp(image, flow, udp_payload_len));
 	}
 	return b;
 }
