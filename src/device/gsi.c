@@ -400,7 +400,7 @@ void roci_gsi_forward_pending(struct roci_device *dev, uint64_t now)
 	roci_cm_forward_pending(roci_cm_host_cm(dev), forward_request, &forwarding);
 }
 
-/* Fills *av for a packet to QP1, but for the port that it leaves from. False: no such address. */
+/* Fills *av for a packet to QP1, but for src_port: see roci_udp_mad_port(). False: no such address. */
 static bool find_way(const struct roci_device *dev, const struct roci_cm_tx *tx, struct roci_av *av)
 {
 	int index = roci_gids_find(&dev->gids, tx->sgid, tx->ifindex);
@@ -426,7 +426,6 @@ static void send_packet(struct roci_device *dev, struct roci_av *av, const struc
 	struct roci_nat_way meant = {.port = nat->port};
 	struct roci_frame frame;
 
-	av->src_port = roci_udp_mad_port(dev->links.udp, av->sgid_index);
 	if (nat->port) {
 		roci_nat_flow(&meant.flow, nat->dst, nat->src);
 		av->nat = &meant;
@@ -446,6 +445,7 @@ bool roci_gsi_send_to(struct roci_device *dev, const uint8_t sgid[16], const uin
 	memcpy(tx.dgid, dgid, 16);
 	if (!find_way(dev, &tx, &av) || roci_udp_listen(dev->links.udp, av.sgid_index))
 		return false;
+	av.src_port = roci_udp_mad_port(dev->links.udp, av.sgid_index);
 	send_packet(dev, &av, nat, pkt, payload, spans);
 	return true;
 }
