@@ -142,14 +142,9 @@ void roci_cm_rx(struct roci_cm *cm, uint64_t now, const uint8_t mad[ROCI_CM_MAD_
 
 /* ---- path MTU ---- */
 
-static struct roci_cm_probed *probed_at(const struct roci_cm *cm, uint64_t tid)
-{
-	return (struct roci_cm_probed *)&cm->probed[tid % ROCI_CM_PROBED];
-}
-
 void roci_cm_mtu_probed(struct roci_cm *cm, uint64_t tid, uint8_t mtu)
 {
-	struct roci_cm_probed *p = probed_at(cm, tid);
+	struct roci_cm_probed *p = &cm->probed[tid % ROCI_CM_PROBED];
 
 	if (p->tid != tid)
 		*p = (struct roci_cm_probed){.tid = tid};
@@ -159,7 +154,7 @@ void roci_cm_mtu_probed(struct roci_cm *cm, uint64_t tid, uint8_t mtu)
 
 uint8_t roci_cm_probed_mtu(const struct roci_cm *cm, uint64_t tid)
 {
-	const struct roci_cm_probed *p = probed_at(cm, tid);
+	const struct roci_cm_probed *p = &cm->probed[tid % ROCI_CM_PROBED];
 
 	return p->tid == tid ? p->mtu : 0;
 }
