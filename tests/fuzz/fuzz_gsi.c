@@ -28,6 +28,7 @@
 #include "random.h"
 #include "script.h"
 #include "seeded.h"
+#include "wire/mtu_probe.h"
 
 enum { QPS = 3, ENDS = 6, MADS = 16, PLACES = 5, COOKIES = 3 };
 
@@ -309,6 +310,29 @@ static void send_hello(uint32_t qpn, unsigned from, uint64_t token, uint64_t coo
 	arrive(&way, from, bytes, seal(&pkt, payload, h.src, h.dst, bytes), true, cookie);
 }
 
+/* Nobody has to prove where it is by a probe: it begins nothing, and is not answered. */
+static void send_probe(unsigned from, uint64_t token, const uint8_t *mad)
+{
+	struct roci_hello h = {.token = token};
+	struct roci_packet pkt = {.opcode = ROCI_OPCODE_MTU_PROBE,
+				  .pkey = ROCI_PKEY_DEFAULT,
+				  .dest_qpn = one_in(16) ? FAR_QPN : ROCI_QPN_GSI,
+				  .payload_len = roci_mtu_probe_bytes(1 + (unsigned)below(ROCI_MTU_CODE_MAX))};
+	uint8_t payload[ROCI_MTU_PROBE_MOST_BYTES] = {0}, bytes[sizeof(payload) + ROCI_MAX_HEADER_BYTES + 8];
+	struct way way = any_way();
+
+	memcpy(h.src, one_in(4) ? places[from].gid : inside, 16);
+	memcpy(h.dst, own_of(from), 16);
+	roci_hello_build(&h, payload);
+	memcpy(payload + ROCI_HELLO_BYTES, mad, ROCI_HELLO_MAD_BYTES);
+	if (one_in(16))
+		pkt.payload_len = (uint32_t)below(sizeof(payload));
+	if (one_in(40))
+		payload[below(ROCI_MTU_PROBE_LEAST_BYTES)] ^= (uint8_t)(1u << below(8));
+	arrive(&way, from, bytes, seal(&pkt, payload, h.src, h.dst, bytes), true, 0);
+	CHECK(!world.answered);
+}
+
 static void send_challenge(uint32_t qpn, unsigned from, uint32_t id, uint64_t token)
 {
 	struct roci_challenge c = {.id = id, .token = token, .cookie = 1 + below(3), .seen_port = 4791};
@@ -352,6 +376,8 @@ static uint32_t draw(void *context)
 /* As its device would: behind a NAT in a HELLO once it has a cookie, and until then as if there was none. */
 static void far_sends(const struct roci_cm_tx *tx)
 {
+	if (one_in(4))
+		send_probe(world.at, tx->nat.token, tx->mad);
 	if (!memcmp(tx->sgid, places[PLACES - 1].gid, 16))
 		send_mad(PLACES - 1, tx->mad, NULL);
 	else if (tx->nat.cookie)
@@ -523,9 +549,10 @@ static void replay(void)
 
 	mutate(tx.mad);
 	parsed = roci_cm_msg_parse(&msg, tx.mad) == ROCI_CM_PARSE_OK;
-	switch (below(3)) {
+	switch (below(4)) {
 	case 0: send_mad(from, tx.mad, NULL); break;
 	case 1: send_mad(from, tx.mad, inside); break;
+	case 2: send_probe(from, parsed && !one_in(8) ? msg.tid : 5, tx.mad); break;
 	default: send_hello(ROCI_QPN_GSI, from, parsed && !one_in(8) ? msg.tid : 5, any_cookie(from), tx.mad);
 	}
 }
