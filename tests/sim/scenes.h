@@ -325,6 +325,22 @@ static const struct scene scenes[] = {
 	 .mode = FLOW_READ,
 	 .least = 0.96,
 	 .queue_ms = 2},
+	{.name = "with-cubic-read",
+	 .title = "100 Mbit/s 20 ms, with CUBIC",
+	 LINE(100 * MBIT, 10),
+	 .seconds = 60,
+	 .mode = FLOW_READ,
+	 .rival = true,
+	 .least = 0.3,
+	 .most = 0.7},
+	{.name = "four-read",
+	 .title = "100 Mbit/s 20 ms, four of ours",
+	 LINE(100 * MBIT, 10),
+	 .seconds = 60,
+	 .mode = FLOW_READ,
+	 .flows = 4,
+	 .least = 0.95,
+	 .jain = 0.9},
 };
 
 #endif
