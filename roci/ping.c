@@ -107,6 +107,16 @@ static const struct option_row options[] = {
 	 .kind = OPTION_TIME,
 	 .offset = PING_OFFSET(interval_ms),
 	 .max = 30000},
+	{.letter = 'W',
+	 .name = "timeout",
+	 .argument = "TIME",
+	 .group = "how often",
+	 .help = "on UC and UD, where nobody repeats what is lost: how\nlong an answer may take",
+	 .default_text = "1s",
+	 .kind = OPTION_TIME,
+	 .offset = PING_OFFSET(timeout_ms),
+	 .min = 1,
+	 .max = 60000},
 	{.name = "loopback",
 	 .group = "RDMA",
 	 .help = "be both ends: two QPs in one process. No HOST, no\n`roci serve`",
@@ -154,6 +164,7 @@ struct tour_plan ping_plan(const struct ping_choices *choices, enum tour_op op, 
 		.inline_data = choices->inline_data && tour_op_carries(op),
 		.verify = !choices->no_verify,
 		.steps = choices->steps,
+		.answer_ms = (uint32_t)choices->timeout_ms,
 		.sges = atomic ? 1 : (unsigned)choices->sge,
 		.size = atomic                            ? TOUR_ATOMIC_BYTES
 			: choices->size == PING_NOT_GIVEN ? DEFAULT_BYTES
@@ -353,6 +364,7 @@ static int run(const struct command *self, int argc, char **argv)
 				       .size = PING_NOT_GIVEN,
 				       .sge = 1,
 				       .interval_ms = 1000,
+				       .timeout_ms = 1000,
 				       .port = TOUR_DEFAULT_PORT};
 	struct ping ping = {.command = self, .choices = &choices};
 	struct operands operands;

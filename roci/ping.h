@@ -15,7 +15,7 @@
 
 struct ping_choices {
 	unsigned op, qp, connect, wait; /* or PING_NOT_GIVEN */
-	uint64_t size, sge, count, interval_ms, port;
+	uint64_t size, sge, count, interval_ms, timeout_ms, port;
 	const char *device, *ladder;
 	bool inline_data, verify, no_verify, steps, loopback, json, quiet;
 };

@@ -12,7 +12,6 @@
 #include "tour/near_post.h"
 #include "tour/stop.h"
 
-#define LOST_NS      UINT64_C(1000000000)  /* without an answer on UC and UD */
 #define GIVEN_UP_NS  UINT64_C(15000000000) /* on RC, whose own retries end before */
 #define ALIVE_NS     UINT64_C(10000000000) /* the far end hears of us at least so often */
 #define LOOK_NS      UINT64_C(200000000)   /* how often a near end that waits looks whether the far end has gone */
@@ -81,7 +80,8 @@ static bool is_answer(const struct near *n, enum control_kind to, uint32_t seq)
 /* Waits for `sends` completions of requests, and for an answer if `to` is not -1. */
 static int collect(struct near *n, unsigned sends, int to, uint32_t seq, struct failure *f)
 {
-	uint64_t deadline_ns = tour_now_ns() + (n->plan.qp == TOUR_RC ? GIVEN_UP_NS : LOST_NS);
+	uint64_t patience_ns = n->plan.qp == TOUR_RC ? GIVEN_UP_NS : n->plan.answer_ms * UINT64_C(1000000);
+	uint64_t deadline_ns = tour_now_ns() + patience_ns;
 
 	n->answered = false;
 	while (sends || (to >= 0 && !is_answer(n, (enum control_kind)to, seq))) {
@@ -97,8 +97,8 @@ static int collect(struct near *n, unsigned sends, int to, uint32_t seq, struct 
 		if (!got && tour_stopped())
 			return fail(f, -EINTR, "interrupted");
 		if (!got)
-			return fail(f, -ETIMEDOUT, "%s within %u s", sends ? "no completion" : "no answer",
-				    (unsigned)((n->plan.qp == TOUR_RC ? GIVEN_UP_NS : LOST_NS) / 1000000000u));
+			return fail(f, -ETIMEDOUT, "%s within %g s", sends ? "no completion" : "no answer",
+				    (double)patience_ns / 1e9);
 		if (wc.status != IBV_WC_SUCCESS)
 			return completed_in_error(n, wc, f);
 		if (wr_kind(wc.wr_id) == WR_RECEIVE)

@@ -60,9 +60,10 @@ struct tour_plan {
 	enum tour_wait wait;
 	bool inline_data; /* IBV_SEND_INLINE */
 	bool verify;
-	bool steps;    /* record when each step happened */
-	unsigned sges; /* 1 and more; the data is in so many pieces */
-	uint32_t size; /* bytes; TOUR_ATOMIC_BYTES for the atomic operations */
+	bool steps;         /* record when each step happened */
+	uint32_t answer_ms; /* how long an answer may take on UC and UD, where nobody repeats what is lost */
+	unsigned sges;      /* 1 and more; the data is in so many pieces */
+	uint32_t size;      /* bytes; TOUR_ATOMIC_BYTES for the atomic operations */
 };
 
 /* What a device can do: bits. */
