@@ -140,6 +140,22 @@ static void use(const char *address, bool wait, bool by_events)
 	ep.gid = gid;
 }
 
+int ibv_read_sysfs_file(const char *dir, const char *file, char *buf, size_t size);
+
+/* The first look at sysfs since the address is in the table. */
+static void check_file(void)
+{
+	char name[32], text[64] = "";
+	union ibv_gid in_file;
+
+	snprintf(name, sizeof(name), "ports/1/gids/%d", ep.gid_index);
+	if (ibv_read_sysfs_file(ep.ctx->device->ibdev_path, name, text, sizeof(text)) < 0)
+		die("%s: %s", name, strerror(errno));
+	if (inet_pton(AF_INET6, text, &in_file) != 1 || memcmp(&in_file, &ep.gid, sizeof(in_file)))
+		die("%s says %s", name, text);
+	print_gid(ep.gid_index);
+}
+
 static void count_late(void)
 {
 	struct ibv_async_event event;
@@ -227,6 +243,7 @@ int main(int argc, char **argv)
 	need(address, "-a");
 	if (!strcmp(what, "late")) {
 		use(address, true, false);
+		check_file();
 		count_late();
 		return 0;
 	}

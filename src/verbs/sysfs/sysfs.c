@@ -213,12 +213,12 @@ int ibv_read_sysfs_file(const char *dir, const char *file, char *buf, size_t siz
 		errno = EINVAL;
 		return -1;
 	}
+	if (atomic_load(&outdated))
+		vb_sysfs_root(); /* changes ibdev_path, which may be `dir` */
 	if ((size_t)snprintf(path, sizeof(path), "%s/%s", dir, file) >= sizeof(path)) {
 		errno = ENAMETOOLONG;
 		return -1;
 	}
-	if (atomic_load(&outdated))
-		vb_sysfs_root();
 	int fd = open(path, O_RDONLY | O_CLOEXEC);
 	if (fd < 0)
 		return -1;
