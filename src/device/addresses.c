@@ -4,6 +4,7 @@
 #include <errno.h>
 #include <linux/netlink.h>
 #include <linux/rtnetlink.h>
+#include <stdatomic.h>
 #include <stdio.h>
 
 #include "device/device_state.h"
@@ -130,6 +131,13 @@ static void warn_lost(const struct roci_gids *table, uint32_t lost, uint32_t use
 	}
 }
 
+static atomic_uint changes;
+
+unsigned roci_device_gid_changes(void)
+{
+	return atomic_load(&changes);
+}
+
 static void follow(struct roci_device *dev, int count)
 {
 	bool was_up = roci_gids_first(&dev->gids), is_up;
@@ -138,6 +146,7 @@ static void follow(struct roci_device *dev, int count)
 	struct roci_gid_change change = roci_gids_merge(&table, dev->addresses.found, count, used);
 
 	pthread_mutex_lock(&dev->gids_lock);
+	atomic_fetch_add(&changes, 1);
 	dev->gids = table;
 	pthread_mutex_unlock(&dev->gids_lock);
 	warn_left_out(dev, change.left_out);

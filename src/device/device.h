@@ -64,6 +64,9 @@ int roci_device_find_gid(struct roci_device *dev, const uint8_t gid[16], uint32_
 /* The table of the open device of this process or, where there is none, of the host as it is now. 0 or a negative
  * errno. */
 int roci_device_host_gids(struct roci_gids *out);
+/* How often the table of the open device has been written since the process began. Counted before anybody sees that
+ * table. */
+unsigned roci_device_gid_changes(void);
 
 /* The source address that the routing tables choose for `dst`, whose port must not be 0. Sets a port in *src, too.
  * Returns 0 or a negative errno. Nothing is sent. */

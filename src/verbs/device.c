@@ -154,7 +154,6 @@ static const struct verbs_context verbs_template = {
 static void on_port_event(enum roci_async_type type, struct roci_device *dev)
 {
 	struct roci_list *contexts = roci_device_contexts(dev);
-	vb_sysfs_outdated();
 	for (struct roci_list *open = contexts->next; open != contexts; open = open->next)
 		vb_async_push_port(type, roci_container_of(open, struct vb_context, open));
 }

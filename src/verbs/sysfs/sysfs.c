@@ -21,7 +21,7 @@
 /* The tree's path; NULL: not written yet, or there is none. It changes with what the files say. Readers take no lock,
  * and programs keep it: the former paths stay valid for some changes. */
 static _Atomic(const char *) root;
-static atomic_bool outdated; /* the GID table has changed since it was written */
+static atomic_uint written_at; /* roci_device_gid_changes() when it was written */
 
 static void set_root(const char *path)
 {
@@ -180,20 +180,21 @@ void vb_sysfs_refresh(struct ibv_device *device, const struct roci_gids *gids, _
 	snprintf(device->dev_path, sizeof(device->dev_path), "%s/" UVERBS, base);
 }
 
-void vb_sysfs_outdated(void)
-{
-	atomic_store(&outdated, true);
-}
-
 void vb_sysfs_current(void)
 {
-	atomic_store(&outdated, false);
+	atomic_store(&written_at, roci_device_gid_changes());
+}
+
+/* The events that tell of a change come later than the new table, so they would not do. */
+static bool outdated(void)
+{
+	return atomic_load(&written_at) != roci_device_gid_changes();
 }
 
 const char *vb_sysfs_root(void)
 {
 	const char *path = atomic_load(&root);
-	if (!path || atomic_load(&outdated)) {
+	if (!path || outdated()) {
 		ibv_free_device_list(ibv_get_device_list(NULL));
 		path = atomic_load(&root);
 	}
@@ -213,7 +214,7 @@ int ibv_read_sysfs_file(const char *dir, const char *file, char *buf, size_t siz
 		errno = EINVAL;
 		return -1;
 	}
-	if (atomic_load(&outdated))
+	if (outdated())
 		vb_sysfs_root(); /* changes ibdev_path, which may be `dir` */
 	if ((size_t)snprintf(path, sizeof(path), "%s/%s", dir, file) >= sizeof(path)) {
 		errno = ENAMETOOLONG;

@@ -34,14 +34,12 @@
  * Without a usable runtime directory they name the kernel's /sys. Not for two threads at once. */
 void vb_sysfs_refresh(struct ibv_device *device, const struct roci_gids *gids, __be64 guid);
 
-/* The GID table has changed: the next vb_sysfs_root() writes the tree. Takes no lock. */
-void vb_sysfs_outdated(void);
 /* The table is about to be read for vb_sysfs_refresh(). */
 void vb_sysfs_current(void);
 
 /* The tree's path; the first call writes the tree, unless the device list was read before, and so does the first after
- * vb_sysfs_outdated(). NULL: there is none. The string, and the tree, stay for the next
- * VB_TREE_FORMER changes of the table. */
+ * a change of the GID table. NULL: there is none. The string, and the tree, stay for the next VB_TREE_FORMER changes of
+ * the table. */
 const char *vb_sysfs_root(void);
 
 #endif
