@@ -73,8 +73,11 @@ static uint64_t hash_of(const char *text, size_t len)
 /* The oldest one goes. */
 static void keep_former(void)
 {
-	int *place = &former_fds[former_next++ % VB_TREE_FORMER];
+	int *place = &former_fds[former_next % VB_TREE_FORMER];
 
+	if (tree_fd < 0) /* the first; or the last one could not be written */
+		return;
+	former_next++;
 	if (*place >= 0)
 		close(*place);
 	*place = tree_fd;
