@@ -71,10 +71,13 @@ static void close_pack(struct sender *x)
 static bool next_file(struct sender *x)
 {
 	while (x->source.next_entry < x->offer.answered) {
-		uint32_t entry = x->source.next_entry++;
+		uint32_t entry = x->source.next_entry;
 		const struct mover_entry *e = mover_walk_entry(x->walk, entry);
 		struct source_file *file;
 
+		if (e->kind == MOVER_STREAM && !x->lanes_up)
+			return false; /* nobody can read it again, should a data connection not come up */
+		x->source.next_entry++;
 		if (entry < x->offer.finished || !offer_entry(x, entry)->wanted)
 			continue;
 		file = calloc(1, sizeof(*file));

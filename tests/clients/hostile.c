@@ -270,6 +270,14 @@ void hostile_accept_lane(struct hostile *h)
 	MUST(connection_accept(conn) == 0);
 }
 
+void hostile_refuse_lane(struct hostile *h)
+{
+	struct rdma_cm_id *id = wait_request(h);
+
+	connection_reject(id, PROTO_REJECT_UNKNOWN);
+	MUST(rdma_destroy_id(id) == 0);
+}
+
 void hostile_post(struct hostile *h, unsigned lane, const struct proto_grant *grant, uint64_t beyond, uint32_t len)
 {
 	struct ibv_sge sge = {(uintptr_t)h->memory, len, h->mr->lkey};

@@ -59,6 +59,8 @@ void hostile_handshake(struct hostile *h, bool server);
 /* Connects a data connection to the peer of the control connection; false if it was rejected. Or accepts the next. */
 bool hostile_connect_lane(struct hostile *h, const struct proto_request *request);
 void hostile_accept_lane(struct hostile *h);
+/* Rejects the next. */
+void hostile_refuse_lane(struct hostile *h);
 /* `len` bytes from `memory` on: SEND, or RDMA WRITE where `grant` is given. */
 void hostile_post(struct hostile *h, unsigned lane, const struct proto_grant *grant, uint64_t beyond, uint32_t len);
 void hostile_done(struct hostile *h, unsigned lane, uint64_t seq, uint16_t window);

@@ -304,6 +304,23 @@ static void no_room(void)
 	hostile_send(h);
 }
 
+/* Wants the entry, and refuses the data connection. The sender connects again, also where the entry is standard input:
+ * nothing has been read of it. */
+static void lane_refused(void)
+{
+	terms_come();
+	answer_terms();
+	MUST(hostile_expect(h, PROTO_OFFER));
+	verdict(0, 1, PROTO_WANT);
+	MUST(hostile_expect(h, PROTO_PING)); /* so it has had the time to read it */
+	hostile_refuse_lane(h);
+	MUST(hostile_wait_closed(h));
+	hostile_accept_again(h);
+	MUST(hostile_expect(h, PROTO_HELLO));
+	proto_put_end(hostile_begin(h, PROTO_ERROR), &(struct proto_end){.status = MOVER_NO_TRUST});
+	hostile_send(h);
+}
+
 static const struct scenario {
 	const char *name;
 	void (*run)(void);
@@ -311,6 +328,7 @@ static const struct scenario {
 	unsigned variants;
 } scenarios[] = {
 	{"in-lockstep", in_lockstep, MOVER_REMOTE_IO, 1},
+	{"lane-refused", lane_refused, MOVER_NO_TRUST, 1},
 	{"silent", silent, MOVER_LOST, 1},
 	{"no-room", no_room, MOVER_NO_TRUST, 1},
 	{"no-tls", no_tls, MOVER_PROTOCOL, 1},

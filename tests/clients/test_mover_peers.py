@@ -68,7 +68,8 @@ def hostile_receiver(name, variants, expected):
                 wait_until('the peer to listen', lambda: 'port ' in peer.text() or not peer.running())
                 check(peer.running(), peer.report())
                 port = peer.text().split('port ')[1].split()[0]
-                sender = here.start(ROCI, 'send', '--device', 'embedded', '--open', '--qps', '1', '--timeout', '3s', large,
+                what, feed = ('-', ['sh', '-c', 'file=$1; shift; "$@" < "$file"', 'sh', large]) if name == 'lane-refused' else (large, [])
+                sender = here.start(*feed, ROCI, 'send', '--device', 'embedded', '--open', '--qps', '1', '--timeout', '3s', what,
                                     f'{here.address}:{port}', plain=True, env=environment())
                 status = sender.wait(60)
                 check(status == expected, f'variant {variant}: exit status {status}, not {expected}\n{sender.report()}')
