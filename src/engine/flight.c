@@ -3,7 +3,7 @@
 
 #define ACK_EVERY      8  /* packets between requested acknowledgements; a power of two */
 #define ACK_EVERY_MOST 64 /* of a stream: an answer is near (far_answer.h), also where two in a row are lost */
-#define ACKS_A_WINDOW  8  /* of a stream, at least */
+#define ACKS_A_WINDOW  8  /* of a stream, at least, in its QP's part of the window */
 
 /* What the peer has beyond the oldest packet, and what is lost, is not in flight. Packets count alike here. */
 static uint64_t bytes_of(const struct roci_qp *qp, uint32_t packets)
@@ -151,7 +151,7 @@ bool roci_flight_fits(struct roci_qp *qp, uint64_t bytes)
 	return false;
 }
 
-bool roci_flight_streams(const struct roci_qp *qp)
+static bool may_stream(const struct roci_qp *qp)
 {
 	const struct roci_path *p = qp->path;
 
@@ -159,16 +159,21 @@ bool roci_flight_streams(const struct roci_qp *qp)
 	       !qp->req.selective.agreed && qp->peer.shown;
 }
 
-/* A power of two. */
+/* A power of two. Each QP of the path has a part of the window: it must not be filled by what none of them asks for. */
 static uint32_t ack_every(const struct roci_qp *qp)
 {
-	uint64_t part = roci_path_window(qp->path) / ACKS_A_WINDOW, packet = qp->mtu + ROCI_PATH_PACKET_BYTES;
+	uint64_t packet = (qp->mtu + ROCI_PATH_PACKET_BYTES) * ACKS_A_WINDOW * qp->path->users;
 	uint32_t n = ACK_EVERY;
 
-	if (roci_flight_streams(qp))
-		while (n < ACK_EVERY_MOST && 2 * n * packet <= part)
+	if (may_stream(qp))
+		while (n < ACK_EVERY_MOST && 2 * n * packet <= roci_path_window(qp->path))
 			n *= 2;
 	return n;
+}
+
+bool roci_flight_streams(const struct roci_qp *qp)
+{
+	return qp->type == ROCI_QPT_RC && ack_every(qp) > ACK_EVERY;
 }
 
 /* Whether a packet that asked is outstanding. */

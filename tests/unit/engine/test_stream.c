@@ -4,6 +4,8 @@
 
 #include <string.h>
 
+#include "engine/qp.h"
+
 #define MS      UINT64_C(1000000)
 #define LIFE    (10000 * MS) /* of the shortest round trip that was measured */
 #define WRITES  16
@@ -152,6 +154,75 @@ static void each_request_completes_where_acknowledgements_are_lost(void **state)
 	pair_free(p);
 }
 
+/* ---- many QPs ---- */
+
+#define QPS 64
+
+/* A QP of side `s` beside the pair's own one; they differ in their PSNs. */
+static struct roci_qp *add_qp(struct pair *p, int s, uint32_t i)
+{
+	struct roci_qp_attr a = p->side[s].qp->attr;
+	struct roci_qp_init init = {.qpn = 1000 + 2 * i + (uint32_t)s,
+				    .type = ROCI_QPT_RC,
+				    .pd = 1,
+				    .send_cq = p->side[s].cq,
+				    .recv_cq = p->side[s].cq,
+				    .cap = {64, 64, 4, 4, 64}};
+	struct roci_qp *qp;
+
+	assert_int_equal(roci_qp_create(p->side[s].e, &init, &qp), 0);
+	a.port_num = 1;
+	a.path_mtu = 1;
+	a.dest_qpn = 1000 + 2 * i + 1 - (uint32_t)s;
+	a.rq_psn = a.sq_psn = 77 + 13 * i;
+	a.state = ROCI_QPS_INIT;
+	assert_int_equal(roci_qp_modify(qp, p->now, &a,
+					ROCI_QP_STATE | ROCI_QP_PKEY_INDEX | ROCI_QP_PORT | ROCI_QP_ACCESS_FLAGS),
+			 0);
+	a.state = ROCI_QPS_RTR;
+	assert_int_equal(roci_qp_modify(qp, p->now, &a,
+					ROCI_QP_STATE | ROCI_QP_AV | ROCI_QP_PATH_MTU | ROCI_QP_DEST_QPN |
+						ROCI_QP_RQ_PSN | ROCI_QP_MAX_DEST_RD_ATOMIC | ROCI_QP_MIN_RNR_TIMER),
+			 0);
+	a.state = ROCI_QPS_RTS;
+	assert_int_equal(roci_qp_modify(qp, p->now, &a,
+					ROCI_QP_STATE | ROCI_QP_SQ_PSN | ROCI_QP_TIMEOUT | ROCI_QP_RETRY_CNT |
+						ROCI_QP_RNR_RETRY | ROCI_QP_MAX_QP_RD_ATOMIC),
+			 0);
+	return qp;
+}
+
+/* Many QPs share a window, and each has but a few packets in it: these are asked for, too. */
+static void many_streams_fill_the_window(void **state)
+{
+	struct pair *p = make();
+	struct roci_sge sge = {(uintptr_t)p->side[0].memory, 4 * PAIR_MTU, p->side[0].key};
+	struct roci_send_wr wr = {.opcode = ROCI_WR_RDMA_WRITE,
+				  .sges = &sge,
+				  .num_sge = 1,
+				  .remote_addr = (uintptr_t)p->side[1].memory,
+				  .rkey = p->side[1].key};
+	struct roci_qp *qps[QPS];
+
+	for (uint32_t i = 0; i < QPS; i++) {
+		qps[i] = add_qp(p, 0, i);
+		add_qp(p, 1, i);
+		for (unsigned k = 0; k < 60; k++)
+			assert_int_equal(roci_qp_post_send(qps[i], &wr), 0);
+	}
+	qps[0]->path->cwnd = qps[0]->path->ssthresh = 512u << 10; /* 16 packets for each */
+	for (unsigned i = 0; i < 30; i++) {                       /* twice what full windows take */
+		pair_drain(p, 0);
+		p->now += MS / 10;
+		pair_drain(p, 1);
+		p->now += MS / 10;
+	}
+	assert_int_equal(roci_engine_stats(p->side[0].e)->probes, 0);
+	for (unsigned i = 0; i < QPS; i++)
+		assert_int_equal(qps[i]->sq.head, 60);
+	pair_free(p);
+}
+
 /* ---- where batches end ---- */
 
 /* A request that does not fit behind others begins a batch of its own: so its packets are one run. */
@@ -206,6 +277,7 @@ int main(void)
 		cmocka_unit_test(a_single_request_asks_with_its_last_packet),
 		cmocka_unit_test(what_is_followed_by_something_that_waits_completes_at_once),
 		cmocka_unit_test(each_request_completes_where_acknowledgements_are_lost),
+		cmocka_unit_test(many_streams_fill_the_window),
 		cmocka_unit_test(a_batch_ends_where_the_next_message_would_be_cut),
 		cmocka_unit_test(a_short_batch_takes_what_fits),
 		cmocka_unit_test(a_batch_of_a_long_message_ends_with_a_run),
