@@ -146,13 +146,14 @@ void roci_responder_offered(struct roci_qp *qp, const struct roci_rx *rx)
 	if (offer.flags & ROCI_OFFER_ASKS && !r->ranges.offered) {
 		r->ranges.secret = offer.secret;
 		r->ranges.asked = true;
-		send_ack(qp);
+		roci_qp_make_ready(qp);
 		return;
 	}
 	if (offer.flags & ROCI_OFFER_READS)
 		roci_response_ring_extend(&r->responses); /* else as if it was lost, too */
 	r->ranges.secret = offer.secret;
 	r->ranges.offered = r->ranges.due = true;
+	r->ranges.asked = false; /* that is an answer, too */
 	send_ack(qp);
 }
 

@@ -186,9 +186,7 @@ static void fill_segment(const struct roci_qp *qp, struct roci_ranges_segment *s
 static void fill_ranges(struct roci_qp *qp, struct roci_tx_batch *batch)
 {
 	struct roci_responder *r = &qp->resp;
-	struct roci_ranges ranges = {.flags = r->ranges.asked     ? ROCI_RANGES_ASKED
-					      : r->ranges.answers ? ROCI_RANGES_ANSWERS
-								  : 0,
+	struct roci_ranges ranges = {.flags = r->ranges.answers ? ROCI_RANGES_ANSWERS : 0,
 				     .duplicates = r->ranges.duplicates,
 				     .secret = r->ranges.secret,
 				     .room = early_room(qp),
@@ -213,16 +211,34 @@ static void fill_ranges(struct roci_qp *qp, struct roci_tx_batch *batch)
 	roci_tx_batch_add(batch, &qp->attr.av, &pkt);
 	roci_ack_steps_sent(&r->steps, pkt.psn);
 	r->ranges.late = r->ranges.late_end;
-	r->ranges.due = r->ranges.answers = r->ranges.asked = false;
+	r->ranges.due = r->ranges.answers = false;
 	r->ack_due = false;
+}
+
+/* The answer to a peer that only asks. It acknowledges nothing. False where there is no room for it. */
+static bool fill_asked(struct roci_qp *qp, struct roci_tx_batch *batch)
+{
+	struct roci_responder *r = &qp->resp;
+	struct roci_ranges ranges = {.flags = ROCI_RANGES_ASKED, .secret = r->ranges.secret};
+	struct roci_packet pkt = {.opcode = ROCI_OPCODE_RANGES,
+				  .pkey = ROCI_PKEY_DEFAULT,
+				  .dest_qpn = qp->attr.dest_qpn,
+				  .psn = roci_psn_add(r->epsn, ROCI_PSN_MASK)};
+
+	if (batch->count == ROCI_TX_BATCH || batch->span_count == ROCI_TX_SPANS)
+		return false;
+	pkt.payload_len = roci_ranges_build(&ranges, r->ranges.payload);
+	roci_tx_batch_span(batch, r->ranges.payload, pkt.payload_len);
+	roci_tx_batch_add(batch, &qp->attr.av, &pkt);
+	r->ranges.asked = false;
+	return true;
 }
 
 /* Whether what is to be said needs a RANGES packet, or goes in fewer packets with it. */
 static bool needs_ranges(const struct roci_responder *r)
 {
-	return !r->nak_due &&
-	       (r->ranges.asked || (r->ranges.offered && (r->ranges.due || r->early.count ||
-							  roci_psn_diff(r->epsn, r->steps.named) > ROCI_ACK_STEP)));
+	return r->ranges.offered && !r->nak_due &&
+	       (r->ranges.due || r->early.count || roci_psn_diff(r->epsn, r->steps.named) > ROCI_ACK_STEP);
 }
 
 static void fill_cnp(struct roci_qp *qp, struct roci_tx_batch *batch)
@@ -250,6 +266,8 @@ bool roci_response_fill_ack(struct roci_qp *qp, struct roci_tx_batch *batch)
 	struct roci_responder *r = &qp->resp;
 	bool answers = r->nak_due || r->ack_due;
 
+	if (r->ranges.asked && !fill_asked(qp, batch))
+		return true;
 	if ((answers || r->cnp_due) && batch->count + 3 > ROCI_TX_BATCH)
 		return true;
 	if (answers && needs_ranges(r)) {

@@ -349,6 +349,44 @@ static void a_forged_offer_is_ignored(void **state)
 	pair_free(p);
 }
 
+/* What asks whether this is a Rocinante arrives together with a request. The time stands still: no probe asks again. */
+static void a_question_takes_no_acknowledgement_away(void **state)
+{
+	struct pair *p = make(SECRET);
+
+	assert_int_equal(pair_send(p, 0, ROCI_WR_RDMA_WRITE, 1, 0, 8, 0), 0);
+	pair_run(p);
+	pair_expect(p, 0, 1, ROCI_WC_SUCCESS);
+	assert_int_equal(pair_send(p, 0, ROCI_WR_RDMA_WRITE, 2, 0, 8, 0), 0);
+	roci_selective_ask(p->side[0].qp);
+	pair_run(p);
+	assert_int_equal(offers, 1);
+	assert_int_equal(ranges, 1);
+	assert_true(p->side[0].qp->path->ours);
+	pair_expect(p, 0, 2, ROCI_WC_SUCCESS);
+	pair_free(p);
+}
+
+/* It is asked, and offered RANGES at once: the answer agrees. */
+static void a_question_takes_no_agreement_away(void **state)
+{
+	struct pair *p = make(SECRET);
+	struct roci_qp *qp = p->side[0].qp;
+
+	assert_int_equal(pair_send(p, 0, ROCI_WR_RDMA_WRITE, 1, 0, 8, 0), 0);
+	pair_run(p);
+	pair_expect(p, 0, 1, ROCI_WC_SUCCESS);
+	for (unsigned i = 0; i < 2; i++) {
+		roci_selective_ask(qp);
+		qp->req.selective.asks_now = i == 0;
+		pair_drain(p, 0);
+	}
+	assert_int_equal(offers, 2);
+	pair_run(p);
+	assert_true(qp->req.selective.agreed);
+	pair_free(p);
+}
+
 /* ---- a receiver without a receive ---- */
 
 #define MESSAGE  19000u
@@ -577,6 +615,8 @@ int main(void)
 		cmocka_unit_test(nothing_new_goes_to_a_peer_that_refuses),
 		cmocka_unit_test(a_refused_packet_may_be_taken_during_the_wait),
 		cmocka_unit_test(what_was_kept_behind_a_refused_packet_may_be_dropped),
+		cmocka_unit_test(a_question_takes_no_acknowledgement_away),
+		cmocka_unit_test(a_question_takes_no_agreement_away),
 		cmocka_unit_test(only_the_secret_proves_ranges),
 		cmocka_unit_test(no_far_answer_is_believed_where_ranges_are),
 		cmocka_unit_test(a_far_answer_is_asked_about_where_ranges_are),
