@@ -21,6 +21,8 @@
 #define OUTBOUND        2u
 #define MAX_HEADERS     128u /* of IP, UDP and transport: what of a packet is read */
 #define HALF_PSN        0x800000u
+#define MARK_TRIES      10000
+#define MARK_PAUSE_US   100
 #define WC_OF_RECEIVES  128u /* and all above it: enum ibv_wc_opcode */
 
 static int fd = -1;
@@ -59,21 +61,55 @@ int record_open(void)
 	return setenv("ROCI_CAPTURE", name, 1) ? -errno : 0;
 }
 
-bool record_on(void)
+static uint32_t get32(const uint8_t *bytes)
 {
-	return fd >= 0 && record_mark() > 0;
+	uint32_t value;
+
+	memcpy(&value, bytes, sizeof(value)); /* the device writes in this machine's order */
+	return value;
 }
 
-off_t record_mark(void)
+static off_t size_now(void)
 {
 	struct stat st;
 
 	return fd >= 0 && !fstat(fd, &st) ? st.st_size : 0;
 }
 
+bool record_on(void)
+{
+	return size_now() > 0;
+}
+
+/* A block ends with its length, as it begins with its type and that. */
+static bool ends_with_block(off_t size)
+{
+	uint8_t head[BLOCK_HEAD], tail[4];
+	uint32_t len;
+
+	if (pread(fd, tail, sizeof(tail), size - (off_t)sizeof(tail)) != sizeof(tail))
+		return false;
+	len = get32(tail);
+	return len >= 12 && len <= BLOCK_MAX && len <= size &&
+	       pread(fd, head, sizeof(head), size - len) == sizeof(head) && get32(head + 4) == len;
+}
+
+/* The device's thread may be writing, and the file ends at a page of what it writes. From within a block nothing can be
+ * read. */
+off_t record_mark(void)
+{
+	off_t size = size_now();
+
+	for (unsigned i = 0; size && !ends_with_block(size) && i < MARK_TRIES; i++) {
+		usleep(MARK_PAUSE_US);
+		size = size_now();
+	}
+	return size;
+}
+
 void record_trim(void)
 {
-	if (ours && record_mark() > (off_t)TRIM_BYTES && ftruncate(fd, 0))
+	if (ours && size_now() > (off_t)TRIM_BYTES && ftruncate(fd, 0))
 		ours = false;
 }
 
@@ -86,14 +122,6 @@ struct seen {
 	struct roci_packet packet;
 	struct roci_record record;
 };
-
-static uint32_t get32(const uint8_t *bytes)
-{
-	uint32_t value;
-
-	memcpy(&value, bytes, sizeof(value)); /* the device writes in this machine's order */
-	return value;
-}
 
 /* The transport packet in a raw IP packet, of which only the headers are here. */
 static bool parse(const uint8_t *ip, uint32_t have, uint32_t len, struct roci_packet *packet)
@@ -264,7 +292,7 @@ void record_find(off_t mark, bool near, enum tour_op op, uint32_t own_qpn, uint3
 {
 	struct request last[2] = {0};
 	const struct request *request = asked_by_send(near, op) ? &last[0] : &last[1];
-	off_t from = mark > record_mark() ? 0 : mark, at;
+	off_t from = mark > size_now() ? 0 : mark, at;
 	struct seen seen;
 
 	*found = (struct record_operation){0};

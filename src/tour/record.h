@@ -18,7 +18,7 @@
 int record_open(void);
 bool record_on(void);
 
-/* Where the record ends now. */
+/* Where the record ends now, and its next block will begin. Waits for one that is being written. */
 off_t record_mark(void);
 
 /* Forgets what is recorded if it has become long. Not when the record is the user's file. */

@@ -2,9 +2,11 @@
 /* Finding an operation's packets in a capture, as the device writes it: raw IP in enhanced packet blocks. */
 #include "test.h"
 
+#include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "tour/record.h"
@@ -260,6 +262,43 @@ static void broken_records_end_the_search(void **state)
 	assert_int_equal(find(mark, true, TOUR_SEND).request_ns, 0);
 }
 
+#define PIECE 40 /* bytes of a block that are written first */
+
+static const uint8_t *rest;
+static size_t rest_len;
+
+static void *write_rest(void *unused)
+{
+	assert_int_equal(fwrite(rest, rest_len, 1, file), 1);
+	fflush(file);
+	return NULL;
+}
+
+/* While the device writes, the file may end within a block. A mark is where one begins. */
+static void a_mark_is_not_within_a_block(void **state)
+{
+	static uint8_t block[8192];
+	struct stat st;
+
+	put32(block, 6);
+	put32(block + 4, sizeof(block));
+	put32(block + sizeof(block) - 4, sizeof(block));
+	rest = block + PIECE;
+	rest_len = sizeof(block) - PIECE;
+	for (unsigned i = 0; i < 20; i++) {
+		pthread_t writer;
+		off_t mark;
+
+		assert_int_equal(fwrite(block, PIECE, 1, file), 1);
+		fflush(file);
+		assert_int_equal(pthread_create(&writer, NULL, write_rest, NULL), 0);
+		mark = record_mark();
+		assert_int_equal(pthread_join(writer, NULL), 0);
+		assert_int_equal(fstat(fileno(file), &st), 0);
+		assert_int_equal(mark, st.st_size);
+	}
+}
+
 int main(void)
 {
 	char name[] = "/tmp/roci-record-XXXXXX";
@@ -273,6 +312,7 @@ int main(void)
 		cmocka_unit_test(what_the_near_device_did),
 		cmocka_unit_test(what_the_far_device_did),
 		cmocka_unit_test(what_the_far_device_did_for_a_write),
+		cmocka_unit_test(a_mark_is_not_within_a_block),
 		cmocka_unit_test(broken_records_end_the_search),
 	};
 	int fd = mkstemp(name), failed;
