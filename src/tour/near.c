@@ -287,10 +287,12 @@ int near_steps(struct near *n, struct near_steps *steps, struct failure *f)
 		.near_recorded = record_on(),
 		.clocks_differ = n->dial.offer.host != device_host(),
 	};
-	if (steps->near_recorded)
-		record_find(n->mark, true, n->plan.op, n->endpoint.qp->qp_num, peer_qpn(n), &steps->record);
 	asked_ns = tour_wall_ns();
 	err = control(n, CONTROL_TELL, 0, true, f);
+	/* only now: the device writes its record before it sends, and the end of the operation may have waited for that
+	 */
+	if (steps->near_recorded)
+		record_find(n->mark, true, n->plan.op, n->endpoint.qp->qp_num, peer_qpn(n), &steps->record);
 	if (err)
 		return err;
 	steps->far_told = true;
