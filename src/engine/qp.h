@@ -70,7 +70,7 @@ struct roci_message {
 /* Serves the peer's requests. */
 struct roci_responder {
 	uint32_t epsn;     /* expected PSN */
-	uint32_t msn;      /* messages completed */
+	uint32_t msn;      /* messages completed; UC: packets that came, see uc_flow.h */
 	bool gap_reported; /* a NAK said that epsn is missing or not ready; the packets behind it need none */
 	bool skipping;     /* UC: until the next First or Only */
 	bool begun;        /* UC: a packet was taken, so older ones may come late */

@@ -244,8 +244,10 @@ static void enter_sqd(struct roci_qp *qp, unsigned mask)
 static void enter(struct roci_qp *qp, enum roci_qp_state from, enum roci_qp_state to, unsigned mask)
 {
 	qp->state = to;
-	if (from == ROCI_QPS_RTR && to == ROCI_QPS_RTS)
+	if (from == ROCI_QPS_RTR && to == ROCI_QPS_RTS) {
 		roci_send_window_init(&qp->req.window, qp->attr.sq_psn);
+		roci_scoreboard_reset(&qp->req.selective.board, qp->attr.sq_psn);
+	}
 	if (to == ROCI_QPS_SQD && from != ROCI_QPS_SQD)
 		enter_sqd(qp, mask);
 	if (to == ROCI_QPS_RTS)

@@ -96,7 +96,7 @@ static void executed(struct roci_qp *qp, const struct roci_packet *p)
 		send_ack(qp);
 	}
 	r->message.kind = p->op->last ? 0 : p->op->kind;
-	if (p->op->last)
+	if (p->op->last && qp->service->acknowledged)
 		r->msn = (r->msn + 1) & ROCI_PSN_MASK;
 }
 
@@ -405,6 +405,7 @@ void roci_responder_uc_rx(struct roci_qp *qp, const struct roci_rx *rx)
 {
 	if (!accepts(qp))
 		return;
+	qp->resp.msn = (qp->resp.msn + 1) & ROCI_PSN_MASK;
 	uc_rx(qp, rx);
 	if (rx->pkt.ack_req && roci_qp_receives(qp))
 		send_ack(qp); /* flow control, see uc_flow.h */

@@ -4,6 +4,8 @@
 #include "engine/responder.h"
 #include "engine/service.h"
 
+#define ANSWER_RTTS 4 /* an answer takes no longer */
+
 /* ---- sending ---- */
 
 static bool may_send(struct roci_qp *qp, uint64_t bytes)
@@ -33,6 +35,8 @@ static void sent(struct roci_qp *qp, const struct roci_swqe *w, uint32_t packets
 	uint64_t bytes = roci_uc_flow_bytes(qp->mtu, packets);
 
 	roci_uc_flow_sent(&qp->req.uc, ack);
+	if (ack && !qp->path->far)
+		roci_rtt_sample_start(&qp->req.rtt, psn, qp->e->now);
 	roci_send_window_sent(window, packets, window->next_bytes + bytes);
 	if (qp->req.uc.unresponsive)
 		roci_send_window_forget(window);
@@ -42,37 +46,70 @@ static void sent(struct roci_qp *qp, const struct roci_swqe *w, uint32_t packets
 
 /* ---- answers of the peer ---- */
 
-/* Everything before `una` is no longer in flight. */
-static void advance(struct roci_qp *qp, uint32_t una)
+/* Everything before `una` is no longer in flight; `arrived` packets of it have come. */
+static void advance(struct roci_qp *qp, uint32_t una, uint32_t arrived)
 {
 	struct roci_send_window *w = &qp->req.window;
 	uint64_t after = roci_uc_flow_bytes(qp->mtu, (uint32_t)roci_psn_diff(w->next, una));
 	uint32_t packets = (uint32_t)roci_psn_diff(una, w->una);
 
-	roci_flight_acked(qp, packets, roci_send_window_advance(w, una, w->next_bytes - after));
+	roci_send_window_advance(w, una, w->next_bytes - after);
+	roci_flight_acked(qp, packets, roci_uc_flow_bytes(qp->mtu, arrived));
+	roci_flight_release(qp);
 	if (qp->sq.next != qp->sq.tail)
 		roci_qp_make_ready(qp);
+}
+
+/* The peer has answered about everything before `una`, and has `came` packets. */
+static void answered(struct roci_qp *qp, uint32_t una, uint32_t came)
+{
+	struct roci_requester *r = &qp->req;
+	uint32_t lost, packets = (uint32_t)roci_psn_diff(una, r->window.una);
+	uint32_t arrived = roci_uc_flow_count(&r->uc, packets, came, &lost);
+	const struct roci_sent *sent = roci_sent_log_find(&r->log, roci_psn_add(una, ROCI_PSN_MASK));
+
+	if (lost && (qp->path->far || roci_uc_flow_may_be_far(&r->uc)))
+		roci_path_lost(qp->path, qp->e->now, roci_uc_flow_bytes(qp->mtu, lost), sent);
+	if (!qp->path->far) {
+		roci_scoreboard_reset(&r->selective.board, una); /* nothing is marked: UC uses its PSNs only */
+		arrived = packets;
+	}
+	advance(qp, una, arrived);
+}
+
+static void measure(struct roci_qp *qp, uint32_t una)
+{
+	uint64_t rtt_ns;
+
+	if (!roci_rtt_sample_end(&qp->req.rtt, una, qp->e->now, &rtt_ns) || !roci_uc_flow_is_far(&qp->req.uc, rtt_ns))
+		return;
+	roci_path_rtt(qp->path, qp->e->now, rtt_ns);
+	roci_path_agree(qp->path, qp->e->now);
 }
 
 static void start_timer(struct roci_qp *qp)
 {
 	const struct roci_requester *r = &qp->req;
 	bool wait = !r->uc.unresponsive && roci_send_window_packets(&r->window);
+	uint64_t answer_ns = ANSWER_RTTS * qp->path->srtt;
 
+	if (answer_ns < ROCI_UC_ANSWER_NS)
+		answer_ns = ROCI_UC_ANSWER_NS;
 	if (!r->uc.paced)
-		roci_timer_set(&qp->e->timers, &qp->timer, wait ? qp->e->now + ROCI_UC_ANSWER_NS : ROCI_TIMER_OFF);
+		roci_timer_set(&qp->e->timers, &qp->timer, wait ? qp->e->now + answer_ns : ROCI_TIMER_OFF);
 }
 
-static void answer(struct roci_qp *qp, uint32_t psn)
+static void answer(struct roci_qp *qp, const struct roci_packet *pkt)
 {
 	const struct roci_send_window *w = &qp->req.window;
-	uint32_t una = roci_psn_add(psn, 1);
+	uint32_t una = roci_psn_add(pkt->psn, 1);
 
 	if (qp->state != ROCI_QPS_RTS && qp->state != ROCI_QPS_SQD)
 		return;
 	roci_uc_flow_answer(&qp->req.uc);
+	measure(qp, una);
 	if (roci_psn_diff(una, w->una) > 0 && roci_psn_diff(una, w->next) <= 0)
-		advance(qp, una);
+		answered(qp, una, pkt->msn);
 	start_timer(qp);
 	if (qp->sq.next != qp->sq.tail)
 		roci_qp_make_ready(qp);
@@ -85,7 +122,12 @@ static void silence(struct roci_qp *qp)
 		if (!qp->req.uc.answered)
 			roci_qp_peer_silent(qp, false);
 	}
-	advance(qp, qp->req.window.next);
+	if (qp->path->far)
+		roci_flight_forget(qp);
+	else
+		advance(qp, qp->req.window.next, roci_send_window_packets(&qp->req.window));
+	if (qp->sq.next != qp->sq.tail)
+		roci_qp_make_ready(qp);
 }
 
 /* ---- the service ---- */
@@ -101,7 +143,7 @@ static enum roci_proof proof(const struct roci_qp *qp, const struct roci_packet 
 static void rx(struct roci_qp *qp, const struct roci_rx *rx)
 {
 	if (rx->pkt.op->response)
-		answer(qp, rx->pkt.psn);
+		answer(qp, &rx->pkt);
 	else
 		roci_responder_uc_rx(qp, rx);
 }

@@ -1,7 +1,11 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 #include "engine/uc_flow.h"
 
+#include "engine/psn.h"
+#include "wire/packet.h"
+
 #define UNANSWERED_MAX 3 /* then the peer is unresponsive */
+#define FAR_FROM       8 /* round trips in a row: on a busy host some are long by chance */
 
 void roci_uc_flow_answer(struct roci_uc_flow *f)
 {
@@ -16,8 +20,39 @@ bool roci_uc_flow_silence(struct roci_uc_flow *f)
 {
 	bool due = f->ack_requested;
 
-	f->ack_requested = false;
+	f->ack_requested = f->counts = false;
 	if (due)
 		f->unresponsive = ++f->unanswered >= UNANSWERED_MAX;
 	return due;
+}
+
+uint32_t roci_uc_flow_count(struct roci_uc_flow *f, uint32_t sent, uint32_t came, uint32_t *lost)
+{
+	uint32_t fresh = (came - f->came) & ROCI_PSN_MASK, late;
+
+	*lost = 0;
+	f->came = came & ROCI_PSN_MASK;
+	if (!f->counts) {
+		f->counts = true;
+		f->missing = 0;
+		return sent;
+	}
+	if (fresh >= sent) {
+		late = fresh - sent < f->missing ? fresh - sent : f->missing;
+		*lost = f->missing - late;
+		f->missing = 0;
+		return sent;
+	}
+	*lost = f->missing;
+	f->missing = sent - fresh;
+	return fresh;
+}
+
+bool roci_uc_flow_is_far(struct roci_uc_flow *f, uint64_t rtt_ns)
+{
+	f->near |= rtt_ns < ROCI_PATH_FAR_NS;
+	if (f->near)
+		return false;
+	f->far += f->far < FAR_FROM;
+	return f->far == FAR_FROM;
 }

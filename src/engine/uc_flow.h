@@ -4,9 +4,10 @@
  * So a UC sender sets AckReq now and then, which UC's receivers ignore (IBTA 9.2.4). A Rocinante answers with an RC
  * acknowledge, which other senders drop as a packet of the wrong type (IBTA 9.6.1.1.2).
  *
- * While the peer answers, the packets stay within the path's congestion window, as RC's do. UC stays unreliable:
- * nothing is sent again, and what is in flight is forgotten when no answer comes. A peer that does not answer is
- * unresponsive: packets to it go at the path's pace.
+ * While the peer answers, the packets stay within the path's congestion window, as RC's do, and go at the pace of a far
+ * path. The MSN of an answer, which means nothing in UC, says how many packets have come in all: so the path hears what
+ * was lost. UC stays unreliable: nothing is sent again, and what is in flight is forgotten when no answer comes. A peer
+ * that does not answer is unresponsive: packets to it go at the path's pace for what nobody acknowledges.
  */
 #ifndef ROCI_ENGINE_UC_FLOW_H
 #define ROCI_ENGINE_UC_FLOW_H
@@ -24,6 +25,11 @@ struct roci_uc_flow {
 	bool unresponsive;
 	bool paced;         /* nothing is sent until the timer: the path's pace */
 	uint8_t unanswered; /* requests since the last answer that got none in time */
+	uint8_t far;        /* round trips so far that were those of a far path */
+	bool near;          /* one was not */
+	bool counts;        /* `came` is known */
+	uint32_t came : 24; /* packets that the peer had when it last answered */
+	uint32_t missing;   /* that were sent before, and have not come */
 };
 
 /* Window bytes of `packets` packets. Their messages may be gone when the answer comes, so each counts as full. */
@@ -43,6 +49,17 @@ static inline void roci_uc_flow_sent(struct roci_uc_flow *f, bool ack_requested)
 }
 /* The peer has answered. */
 void roci_uc_flow_answer(struct roci_uc_flow *f);
+/* The peer answers that `came` packets have come in all, which counts from 0 again after 2^24; `sent` is how many were
+ * sent since its last answer. *lost: how many are lost; one that is only late comes before the next answer. Returns how
+ * many have come since the last answer, `sent` at most. */
+uint32_t roci_uc_flow_count(struct roci_uc_flow *f, uint32_t sent, uint32_t came, uint32_t *lost);
+/* A round trip was measured while the path is not far. True where it is to be taken for far from now on. */
+bool roci_uc_flow_is_far(struct roci_uc_flow *f, uint64_t rtt_ns);
+/* No round trip was that of a near path: so the window heeds loss, as long as there is no model. */
+static inline bool roci_uc_flow_may_be_far(const struct roci_uc_flow *f)
+{
+	return f->far && !f->near;
+}
 /* No answer for ROCI_UC_ANSWER_NS. True where one was due: something was lost. */
 bool roci_uc_flow_silence(struct roci_uc_flow *f);
 

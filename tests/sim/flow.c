@@ -30,6 +30,11 @@ static struct roci_av address(const struct flow *f, unsigned s)
 	return av;
 }
 
+static bool is_uc(const struct flow *f)
+{
+	return f->spec.mode == FLOW_UC;
+}
+
 static void create_side(struct flow *f, unsigned s)
 {
 	struct flow_side *x = &f->side[s];
@@ -40,7 +45,7 @@ static void create_side(struct flow *f, unsigned s)
 					  ROCI_ACCESS_LOCAL_WRITE | ROCI_ACCESS_REMOTE_WRITE | ROCI_ACCESS_REMOTE_READ};
 	struct roci_qp_init init = {.qpn = 100 + s,
 				    .secret = f->spec.standard ? 0 : 0x1234567890abcdef + s,
-				    .type = ROCI_QPT_RC,
+				    .type = is_uc(f) ? ROCI_QPT_UC : ROCI_QPT_RC,
 				    .pd = 1,
 				    .sq_sig_all = true,
 				    .cap = {WRS, WRS, 1, 1, 0}};
@@ -80,19 +85,19 @@ static void connect_side(struct flow *f, unsigned s, uint64_t now)
 				 .max_rd_atomic = 16,
 				 .max_dest_rd_atomic = 16};
 
+	unsigned rtr = is_uc(f) ? 0 : ROCI_QP_MAX_DEST_RD_ATOMIC | ROCI_QP_MIN_RNR_TIMER;
+	unsigned rts =
+		is_uc(f) ? 0 : ROCI_QP_TIMEOUT | ROCI_QP_RETRY_CNT | ROCI_QP_RNR_RETRY | ROCI_QP_MAX_QP_RD_ATOMIC;
+
 	a.av = address(f, s);
 	must(roci_qp_modify(qp, now, &a, ROCI_QP_STATE | ROCI_QP_PKEY_INDEX | ROCI_QP_PORT | ROCI_QP_ACCESS_FLAGS),
 	     "INIT");
 	a.state = ROCI_QPS_RTR;
 	must(roci_qp_modify(qp, now, &a,
-			    ROCI_QP_STATE | ROCI_QP_AV | ROCI_QP_PATH_MTU | ROCI_QP_DEST_QPN | ROCI_QP_RQ_PSN |
-				    ROCI_QP_MAX_DEST_RD_ATOMIC | ROCI_QP_MIN_RNR_TIMER),
+			    ROCI_QP_STATE | ROCI_QP_AV | ROCI_QP_PATH_MTU | ROCI_QP_DEST_QPN | ROCI_QP_RQ_PSN | rtr),
 	     "RTR");
 	a.state = ROCI_QPS_RTS;
-	must(roci_qp_modify(qp, now, &a,
-			    ROCI_QP_STATE | ROCI_QP_SQ_PSN | ROCI_QP_TIMEOUT | ROCI_QP_RETRY_CNT | ROCI_QP_RNR_RETRY |
-				    ROCI_QP_MAX_QP_RD_ATOMIC),
-	     "RTS");
+	must(roci_qp_modify(qp, now, &a, ROCI_QP_STATE | ROCI_QP_SQ_PSN | rts), "RTS");
 }
 
 static void post_recv(struct flow_side *s)
@@ -119,7 +124,8 @@ static void write_out(struct flow_side *s, uint64_t now)
 
 static void post_sends(struct flow_side *s)
 {
-	static const enum roci_wr_opcode opcodes[] = {ROCI_WR_RDMA_WRITE, ROCI_WR_SEND, ROCI_WR_RDMA_READ};
+	static const enum roci_wr_opcode opcodes[] = {ROCI_WR_RDMA_WRITE, ROCI_WR_SEND, ROCI_WR_RDMA_READ,
+						      ROCI_WR_RDMA_WRITE};
 	struct flow *f = s->flow;
 	struct roci_sge sge = {(uintptr_t)s->memory, FLOW_MESSAGE, s->key};
 	struct roci_send_wr wr = {.opcode = opcodes[f->spec.mode],

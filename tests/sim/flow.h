@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * A bulk transfer between two engines: an RC QP that always has WRITEs, SENDs or READs to do. Packets go as headers and
- * a pointer to their payload, which nobody changes.
+ * A bulk transfer between two engines: an RC QP that always has WRITEs, SENDs or READs to do, or a UC QP that has
+ * WRITEs. Packets go as headers and a pointer to their payload, which nobody changes.
  */
 #ifndef ROCI_SIM_FLOW_H
 #define ROCI_SIM_FLOW_H
@@ -15,7 +15,7 @@
 #define FLOW_EARLY (UINT64_C(1) << 30) /* bytes for packets that overtook others */
 #define FLOW_COPY  512                 /* bytes of payload that an engine may have built itself, and uses again */
 
-enum flow_mode { FLOW_WRITE, FLOW_SEND, FLOW_READ };
+enum flow_mode { FLOW_WRITE, FLOW_SEND, FLOW_READ, FLOW_UC };
 
 struct flow_packet {
 	struct flow_packet *next_free;
@@ -55,7 +55,7 @@ struct flow {
 	unsigned number;
 	struct flow_spec spec;
 	struct flow_side side[2];
-	uint64_t done; /* payload bytes of completed work requests */
+	uint64_t done; /* payload bytes of completed work requests; UC completes what was sent */
 	uint64_t posted;
 	bool failed;
 	uint64_t batches, packets; /* of the side that sends payload */

@@ -310,7 +310,9 @@ static struct figures measure(const struct scene *s)
 
 	for (unsigned i = 0; i < w.num_flows; i++) {
 		struct flow *f = &w.flows[i];
-		double part = (double)f->done / possible(s);
+		/* What of UC arrives, nobody but the line knows. */
+		uint64_t bytes = s->mode == FLOW_UC ? w.data.bytes[i] * 1024 / (1024 + 44) : f->done;
+		double part = (double)bytes / possible(s);
 
 		sum += part;
 		squares += part * part;
@@ -351,7 +353,8 @@ static double cubic_queue_ms(const struct scene *s)
 static bool holds(const struct scene *s, const struct figures *r)
 {
 	return !r->failed && r->share >= s->least && (!s->most || r->share <= s->most) && r->jain >= s->jain &&
-	       (!s->queue_ms || r->queue_ms <= s->queue_ms) && (!s->most_resent || r->resent <= s->most_resent);
+	       (!s->queue_ms || r->queue_ms <= s->queue_ms) && (!s->most_resent || r->resent <= s->most_resent) &&
+	       (!s->most_lost || r->lost <= s->most_lost);
 }
 
 static void print_head(void)
@@ -362,7 +365,7 @@ static void print_head(void)
 
 static void print(const struct scene *s, const struct figures *r, const char *verdict)
 {
-	static const char *const modes[] = {"WRITE", "SEND", "READ"};
+	static const char *const modes[] = {"WRITE", "SEND", "READ", "UC"};
 	char rival[16] = "-", jain[16] = "-";
 
 	if (s->rival)

@@ -28,6 +28,7 @@ struct scene {
 	double jain;
 	double queue_ms;    /* on average */
 	double most_resent; /* part of the packets */
+	double most_lost;   /* likewise, also what the network loses by itself */
 };
 
 #define LINE(rate, one_way_ms) .data.rate_bps = (rate), .data.delay_ns = (uint64_t)((one_way_ms)*1e6)
@@ -325,6 +326,47 @@ static const struct scene scenes[] = {
 	 .mode = FLOW_READ,
 	 .least = 0.96,
 	 .queue_ms = 2},
+	/* UC: nothing is sent again */
+	{.name = "far-uc",
+	 .title = "100 Mbit/s 40 ms",
+	 LINE(100 * MBIT, 20),
+	 .seconds = 10,
+	 .mode = FLOW_UC,
+	 .least = 0.95,
+	 .queue_ms = 3,
+	 .most_lost = 0.01},
+	{.name = "farther-lossy-uc",
+	 .title = "100 Mbit/s 100 ms, 1% lost",
+	 LINE(100 * MBIT, 50),
+	 .data.loss_ppm = 10000,
+	 .seconds = 10,
+	 .mode = FLOW_UC,
+	 .least = 0.85,
+	 .most_lost = 0.013},
+	{.name = "short-queue-uc",
+	 .title = "100 Mbit/s 40 ms, queue of 20",
+	 LINE(100 * MBIT, 20),
+	 .data.queue_bytes = 20 * 1068,
+	 .seconds = 10,
+	 .mode = FLOW_UC,
+	 .least = 0.79,
+	 .most_lost = 0.015},
+	{.name = "satellite-uc",
+	 .title = "1 Gbit/s 300 ms",
+	 LINE(GBIT, 150),
+	 .seconds = 15,
+	 .mode = FLOW_UC,
+	 .least = 0.53,
+	 .most_lost = 0.005},
+	{.name = "narrow-uc",
+	 .title = "1 Mbit/s 50 ms",
+	 LINE(MBIT, 25),
+	 .data.queue_bytes = 20000,
+	 .seconds = 20,
+	 .mode = FLOW_UC,
+	 .least = 0.95,
+	 .most_lost = 0.2},
+	/* READs that share the line */
 	{.name = "with-cubic-read",
 	 .title = "100 Mbit/s 20 ms, with CUBIC",
 	 LINE(100 * MBIT, 10),

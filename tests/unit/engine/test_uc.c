@@ -4,6 +4,7 @@
 
 #include <string.h>
 
+#include "engine/path.h"
 #include "engine/qp.h"
 
 #define MS UINT64_C(1000000)
@@ -181,6 +182,77 @@ static void an_answer_after_a_change_of_path_counts_nothing(void **state)
 	pair_free(p);
 }
 
+static void transfer(struct pair *p, unsigned rounds)
+{
+	for (unsigned i = 0; i < rounds; i++) {
+		struct roci_cqe cqe;
+
+		assert_int_equal(pair_send(p, 0, ROCI_WR_RDMA_WRITE, i, 0, 60000, 0), 0);
+		pair_round_trip(p);
+		while (roci_cq_poll(p->side[0].cq, &cqe, 1))
+			assert_int_equal(cqe.status, ROCI_WC_SUCCESS);
+	}
+}
+
+static bool drop_some_from_0(struct pair *p, int from, const struct roci_packet *pkt)
+{
+	return from != 0 || ++p->count % 10;
+}
+
+/* A path model needs to know what is lost: nothing of UC is sent again. */
+static void a_far_path_hears_what_was_lost(void **state)
+{
+	struct pair *p = make();
+	const struct roci_path *path = p->side[0].qp->path;
+	uint64_t bytes;
+
+	transfer(p, 10);
+	assert_true(path->far);
+	assert_int_equal(path->lost, 0);
+	p->filter = drop_some_from_0;
+	transfer(p, 10);
+	bytes = roci_uc_flow_bytes(PAIR_MTU, p->dropped);
+	assert_in_range(path->lost, bytes * 8 / 10, bytes);
+	pair_free(p);
+}
+
+/* What was in flight when no answer came did not arrive, as far as anybody knows. */
+static void silence_on_a_far_path_delivers_nothing(void **state)
+{
+	struct pair *p = make();
+	const struct roci_path *path = p->side[0].qp->path;
+	uint64_t delivered;
+
+	transfer(p, 10);
+	assert_true(path->far);
+	p->filter = drop_all;
+	delivered = path->delivered;
+	transfer(p, 20);
+	assert_int_equal(path->delivered, delivered);
+	p->filter = NULL;
+	transfer(p, 20);
+	assert_true(path->delivered > delivered);
+	pair_free(p);
+}
+
+/* A near path does not change: its window bounds what is in flight, whatever is lost. */
+static void a_near_path_hears_nothing(void **state)
+{
+	struct pair *p = make();
+	const struct roci_path *path = p->side[0].qp->path;
+	uint64_t cwnd = path->cwnd;
+
+	p->filter = drop_some_from_0;
+	for (unsigned i = 0; i < 50; i++) {
+		assert_int_equal(pair_send(p, 0, ROCI_WR_RDMA_WRITE, i, 0, 60000, 0), 0);
+		pair_run_until(p, p->now + 2 * MS);
+		pair_expect(p, 0, i, ROCI_WC_SUCCESS);
+	}
+	assert_false(path->far);
+	assert_true(path->cwnd >= cwnd);
+	pair_free(p);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -190,6 +262,9 @@ int main(void)
 		cmocka_unit_test(a_sender_that_has_gone_on_is_believed_at_last),
 		cmocka_unit_test(what_comes_late_is_passed_over),
 		cmocka_unit_test(an_answer_after_a_change_of_path_counts_nothing),
+		cmocka_unit_test(a_far_path_hears_what_was_lost),
+		cmocka_unit_test(silence_on_a_far_path_delivers_nothing),
+		cmocka_unit_test(a_near_path_hears_nothing),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -70,6 +70,62 @@ static void every_packet_counts_as_full(void **state)
 	assert_true(roci_uc_flow_bytes(4096, 1) > 4096);
 }
 
+static void what_did_not_come_is_lost(void **state)
+{
+	struct roci_uc_flow f = {0};
+	uint32_t lost;
+
+	assert_int_equal(roci_uc_flow_count(&f, 10, 7, &lost), 10); /* the first answer: nothing to compare with */
+	assert_int_equal(lost, 0);
+	assert_int_equal(roci_uc_flow_count(&f, 16, 7 + 12, &lost), 12);
+	assert_int_equal(lost, 0); /* perhaps they are only late */
+	assert_int_equal(roci_uc_flow_count(&f, 16, 19 + 16, &lost), 16);
+	assert_int_equal(lost, 4);
+	assert_int_equal(roci_uc_flow_count(&f, 16, 35 + 16, &lost), 16);
+	assert_int_equal(lost, 0);
+}
+
+static void what_comes_late_is_not_lost(void **state)
+{
+	struct roci_uc_flow f = {0};
+	uint32_t lost;
+
+	roci_uc_flow_count(&f, 1, 0xfffff0, &lost);
+	assert_int_equal(roci_uc_flow_count(&f, 16, 0xfffff0 + 12, &lost), 12);
+	assert_int_equal(roci_uc_flow_count(&f, 16, 15, &lost), 16); /* all, and three of the four; past 2^24 */
+	assert_int_equal(lost, 1);
+}
+
+/* After silence nobody knows what was sent before the answer and what behind it. */
+static void after_silence_the_count_begins_again(void **state)
+{
+	struct roci_uc_flow f = {0};
+	uint32_t lost;
+
+	roci_uc_flow_count(&f, 10, 10, &lost);
+	roci_uc_flow_count(&f, 10, 15, &lost);
+	roci_uc_flow_sent(&f, true);
+	roci_uc_flow_silence(&f);
+	assert_int_equal(roci_uc_flow_count(&f, 10, 20, &lost), 10);
+	assert_int_equal(lost, 0);
+}
+
+static void long_round_trips_are_a_far_path(void **state)
+{
+	struct roci_uc_flow f = {0}, near = {0};
+
+	for (int i = 1; i < 8; i++) {
+		assert_int_equal(roci_uc_flow_may_be_far(&f), i > 1);
+		assert_false(roci_uc_flow_is_far(&f, ROCI_PATH_FAR_NS));
+		assert_false(roci_uc_flow_is_far(&near, ROCI_PATH_FAR_NS));
+	}
+	assert_true(roci_uc_flow_is_far(&f, ROCI_PATH_FAR_NS));
+	assert_false(roci_uc_flow_is_far(&near, ROCI_PATH_FAR_NS - 1));
+	assert_false(roci_uc_flow_may_be_far(&near));
+	for (int i = 0; i < 10; i++)
+		assert_false(roci_uc_flow_is_far(&near, 2 * ROCI_PATH_FAR_NS));
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -79,6 +135,10 @@ int main(void)
 		cmocka_unit_test(an_answer_starts_the_count_again),
 		cmocka_unit_test(an_answer_ends_the_pacing),
 		cmocka_unit_test(every_packet_counts_as_full),
+		cmocka_unit_test(what_did_not_come_is_lost),
+		cmocka_unit_test(what_comes_late_is_not_lost),
+		cmocka_unit_test(after_silence_the_count_begins_again),
+		cmocka_unit_test(long_round_trips_are_a_far_path),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
