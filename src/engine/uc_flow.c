@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 #include "engine/uc_flow.h"
 
-#include "engine/psn.h"
 #include "wire/packet.h"
 
 #define UNANSWERED_MAX 3 /* then the peer is unresponsive */
