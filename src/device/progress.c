@@ -252,7 +252,7 @@ static void signal_fd(int fd)
 	(void)!write(fd, &one, sizeof(one));
 }
 
-void roci_progress_rouse(struct roci_device *dev)
+void roci_progress_wake_now(struct roci_device *dev)
 {
 	signal_fd(dev->progress.wake_fd);
 }
@@ -262,7 +262,7 @@ void roci_progress_wake(struct roci_device *dev)
 	uint64_t deadline = dev->turns.wake_at ? roci_progress_deadline(dev) : UINT64_MAX; /* nobody sleeps mostly */
 
 	if (roci_turns_wake(&dev->turns, deadline))
-		roci_progress_rouse(dev);
+		roci_progress_wake_now(dev);
 }
 
 /* Those who sleep on the device's descriptors are woken again and again, because one of them takes each wake-up. */

@@ -44,7 +44,7 @@ struct timespec roci_to_timespec(uint64_t ns);
 /* Alarms the thread, which stands by, at that time. The lock is held. */
 void roci_progress_alarm(struct roci_device *dev, uint64_t at);
 /* Wakes who sleeps on `epoll_fd`. */
-void roci_progress_rouse(struct roci_device *dev);
+void roci_progress_wake_now(struct roci_device *dev);
 /* After a call or poll: wakes the thread where it sleeps and must not. The lock is held. */
 void roci_progress_wake(struct roci_device *dev);
 

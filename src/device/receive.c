@@ -167,8 +167,8 @@ unsigned roci_receive(struct roci_device *dev, uint64_t now)
 		dev->stats->door_received += by_door;
 		r->door_check_in = DOOR_EVERY;
 		r->door_busy = by_door ? DOOR_BUSY : r->door_busy ? r->door_busy - 1 : 0;
-		if (roci_local_knocked(&dev->local))
-			roci_progress_rouse(dev);
+		if (roci_local_wakeup_came(&dev->local))
+			roci_progress_wake_now(dev);
 	}
 	return count + by_door + by_rings(dev, now, count + by_door);
 }

@@ -12,7 +12,7 @@
 #include "wire/gid.h"
 
 #define MAGIC         0x524f4344u /* this layout of struct door_header, in this host's byte order */
-#define KNOCK         0x6b6e6f63u /* a message of these four bytes only wakes */
+#define WAKE_UP       0x6b6e6f63u /* a message of these four bytes only wakes */
 #define MESSAGES      8
 #define RECIPIENTS    32
 #define MESSAGE_BYTES 65536
@@ -197,10 +197,10 @@ int roci_side_door_offer(struct roci_side_door *door, unsigned ps, uint16_t port
 }
 
 /* Where the queue is full, it wakes from that. */
-void roci_side_door_knock(struct roci_side_door *door, unsigned slot)
+void roci_side_door_wake(struct roci_side_door *door, unsigned slot)
 {
 	struct roci_abstract_name name = roci_abstract_name_door(slot);
-	uint32_t word = KNOCK;
+	uint32_t word = WAKE_UP;
 	struct iovec iov = {&word, sizeof(word)};
 	struct msghdr msg = {.msg_name = &name.addr, .msg_namelen = name.len, .msg_iov = &iov, .msg_iovlen = 1};
 
@@ -273,7 +273,7 @@ unsigned roci_side_door_recv(struct roci_side_door *door, int fd, struct roci_da
 	got = roci_sys_recvmmsg(fd, door->msgs, MESSAGES, MSG_DONTWAIT);
 	for (int i = 0; i < got; i++) {
 		door->arrivals[i].offered = fd != door->fd;
-		if (door->msgs[i].msg_len == sizeof(uint32_t) && door->in[i].magic == KNOCK)
+		if (door->msgs[i].msg_len == sizeof(uint32_t) && door->in[i].magic == WAKE_UP)
 			continue;
 		if ((door->msgs[i].msg_hdr.msg_flags & MSG_TRUNC) || !header_ok(&door->in[i], door->msgs[i].msg_len))
 			++*malformed;

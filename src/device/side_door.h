@@ -34,7 +34,7 @@ int roci_side_door_offer(struct roci_side_door *door, unsigned ps, uint16_t port
 			 uint32_t segment, struct iovec *iov, unsigned iov_count);
 
 /* Wakes the process that owns `slot`: there is something for it in shared memory (local/local.h). */
-void roci_side_door_knock(struct roci_side_door *door, unsigned slot);
+void roci_side_door_wake(struct roci_side_door *door, unsigned slot);
 
 /* Whether a living process of this network namespace, whoever's, owns `slot`. */
 bool roci_side_door_alive(unsigned slot);

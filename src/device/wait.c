@@ -114,9 +114,9 @@ static void end_wait(void *arg)
 	alarm_at = roci_turns_wait_end(&w->dev->turns, roci_now(), w->drives);
 	if (alarm_at != UINT64_MAX)
 		roci_progress_alarm(w->dev, alarm_at);
-	/* The thread sleeps still: processes of this host must knock again. */
+	/* The thread still sleeps: a process of this host must send it a wake-up again. */
 	if (w->drives && w->dev->turns.wake_at && !roci_local_sleeps(&w->dev->local))
-		roci_progress_rouse(w->dev);
+		roci_progress_wake_now(w->dev);
 	roci_lock_release(&w->dev->lock);
 }
 

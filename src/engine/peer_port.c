@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 #include "engine/peer_port.h"
 
-/* Whether somebody has knocked long enough. */
+/* Counts a packet from another port, without a proof. True where there were enough of them in a row. */
 static bool refuse(struct roci_peer_port *p, uint16_t port)
 {
 	if (p->refused_port != port)

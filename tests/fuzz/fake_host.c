@@ -197,7 +197,7 @@ int roci_progress_watch(struct roci_progress *p, int fd, uint64_t event_data)
 	return 0;
 }
 
-void roci_progress_rouse(struct roci_device *dev)
+void roci_progress_wake_now(struct roci_device *dev)
 {
 }
 
@@ -206,7 +206,7 @@ unsigned roci_local_receive(struct roci_local *l, uint64_t now)
 	return 0;
 }
 
-bool roci_local_knocked(const struct roci_local *l)
+bool roci_local_wakeup_came(const struct roci_local *l)
 {
 	return false;
 }

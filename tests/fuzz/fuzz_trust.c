@@ -216,7 +216,7 @@ static bool ask(const uint8_t *gid, uint32_t uid)
 	return roci_door_trusts(&world.trust, world.now, &world.gids, uid, gid);
 }
 
-static void knock(void)
+static void send_one(void)
 {
 	uint32_t uid = (uint32_t)ONE_OF(getuid(), 1001, 1002, 1003, 1004, 1005, 65534, ROCI_NO_USER);
 	const uint8_t *gid = addresses[below(ADDRESSES)];
@@ -268,7 +268,7 @@ static void step(void)
 		if (one_in(40))
 			put_anything();
 		break;
-	default: knock();
+	default: send_one();
 	}
 }
 

@@ -192,7 +192,7 @@ struct roci_local_peer *roci_local_peer(const struct roci_local *l, uint16_t loc
 }
 
 /* Frees the peers that have ended and that no QP needs any more. */
-static void bury(struct roci_local *l)
+static void free_ended(struct roci_local *l)
 {
 	for (unsigned i = 0; i < l->count; i++) {
 		struct roci_local_peer *p = l->peers[i];
@@ -251,7 +251,7 @@ int roci_local_find(struct roci_local *l, uint32_t qpn, const char **why)
 		if (l->peers[i] && l->peers[i]->slot == slot && !l->peers[i]->dead &&
 		    roci_local_is_current(l, l->peers[i]))
 			return (int)i + 1;
-	bury(l);
+	free_ended(l);
 	place = free_place(l);
 	if (place < 0)
 		return place;
@@ -344,7 +344,7 @@ void roci_local_flush(struct roci_local *l)
 		if (!atomic_load_explicit(&p->shared->sleeping, memory_order_relaxed) ||
 		    !atomic_exchange(&p->shared->sleeping, 0))
 			continue;
-		roci_side_door_knock(l->door, p->slot);
+		roci_side_door_wake(l->door, p->slot);
 		l->stats->local_wakeups++;
 	}
 }
@@ -472,7 +472,7 @@ void roci_local_awake(struct roci_local *l)
 		atomic_store_explicit(&l->own->sleeping, 0, memory_order_relaxed);
 }
 
-bool roci_local_knocked(const struct roci_local *l)
+bool roci_local_wakeup_came(const struct roci_local *l)
 {
 	return l->own && l->asleep && !atomic_load_explicit(&l->own->sleeping, memory_order_relaxed);
 }

@@ -49,7 +49,7 @@ struct roci_local {
 	unsigned count;
 	uint32_t attaches;       /* that were seen */
 	bool unpublished;        /* something was sent since the last flush */
-	bool asleep;             /* a thread sleeps, and waits for a knock */
+	bool asleep;             /* a thread sleeps, and waits for a wake-up */
 	struct roci_link *watch; /* who captures (watch.h); NULL: nobody */
 	struct roci_rx rx;
 };
@@ -81,9 +81,9 @@ bool roci_local_waits(const struct roci_local *l);
 /* The thread is about to sleep. False: something waits. */
 bool roci_local_sleeps(struct roci_local *l);
 void roci_local_awake(struct roci_local *l);
-/* Whether a peer has knocked for a thread that still sleeps. Peers knock once: who takes the knock from the side door
- * must wake the thread. */
-bool roci_local_knocked(const struct roci_local *l);
+/* Whether a peer has sent a wake-up to a thread that still sleeps. A peer sends one only: who takes it from the side
+ * door must wake the thread. */
+bool roci_local_wakeup_came(const struct roci_local *l);
 
 /* From now on `watch` (capture.h) sees what goes through the rings, as packets that are made up. Then the short cut,
  * which no engine sees, is closed to this process and to its peers. NULL: nobody captures. */

@@ -637,10 +637,9 @@ static void threads_share_it(void **state)
 		pthread_join(threads[i], NULL);
 }
 
-/* What the user asks for and cannot have is refused, not left out. */
-/* A peer of the local path knocks at the side door for a thread that sleeps, once. Where a poll takes the knock, the
+/* A peer of the local path sends one wake-up through the side door to a thread that sleeps. Where a poll takes it, the
  * thread must wake all the same: the program may never poll again. */
-static void a_knock_that_a_poll_takes_wakes_the_thread(void **state)
+static void a_wakeup_that_a_poll_takes_wakes_the_thread(void **state)
 {
 	struct roci_device *dev = open_device();
 	bool again = false;
@@ -657,7 +656,7 @@ static void a_knock_that_a_poll_takes_wakes_the_thread(void **state)
 		roci_lock_take(&dev->lock);
 	}
 	assert_true(dev->local.asleep);
-	atomic_store(&dev->local.own->sleeping, 0); /* the peer knocked, and the knock is taken */
+	atomic_store(&dev->local.own->sleeping, 0); /* the peer sent a wake-up, and it is taken */
 	roci_receive_door_ready(&dev->receive);
 	roci_drive(dev, roci_now());
 	for (unsigned i = 0; i < 2000 && !again; i++) {
@@ -671,6 +670,7 @@ static void a_knock_that_a_poll_takes_wakes_the_thread(void **state)
 	roci_device_put(dev);
 }
 
+/* What the user asks for and cannot have is refused, not left out. */
 static void a_bad_wish_is_refused(void **state)
 {
 	struct roci_device *dev;
@@ -702,7 +702,7 @@ int main(void)
 		cmocka_unit_test(a_child_inherits_no_locks),
 		cmocka_unit_test(a_program_that_ends_leaves_the_host),
 		cmocka_unit_test(a_program_that_ends_forwards_what_came),
-		cmocka_unit_test(a_knock_that_a_poll_takes_wakes_the_thread),
+		cmocka_unit_test(a_wakeup_that_a_poll_takes_wakes_the_thread),
 		cmocka_unit_test(a_bad_wish_is_refused),
 	};
 
