@@ -66,13 +66,13 @@ static void read_source(const union udp_name *name, struct roci_flow *flow)
 	flow->src_port = roci_udp_name_port(name);
 }
 
-/* An acknowledgement that the sender put behind another packet, so that both came in one message (seal.c), is the older
- * one: programs expect what it completes before what the other one brings. */
+/* An acknowledgement that the sender put behind a longer packet, so that both came in one message (seal.c), is the
+ * older one: programs expect what it completes before what the other one brings. */
 static void ack_first(struct roci_datagram *two)
 {
 	struct roci_datagram ack = two[1];
 
-	if (ack.len < ROCI_MIN_PACKET_BYTES || ack.bytes[0] != ROCI_OP_ACKNOWLEDGE)
+	if (ack.len < ROCI_MIN_PACKET_BYTES || ack.len >= two[0].len || ack.bytes[0] != ROCI_OP_ACKNOWLEDGE)
 		return;
 	two[1] = two[0];
 	two[0] = ack;

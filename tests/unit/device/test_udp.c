@@ -135,6 +135,33 @@ static void an_acknowledgement_in_a_run_is_taken_first(void **state)
 	close_pair(&a, &b);
 }
 
+/* They are of equal length: the sender did not turn them round. */
+static void two_acknowledgements_in_a_run_stay_in_order(void **state)
+{
+	struct station a, b;
+
+	open_pair(&a, "127.77.0.1", &b, "127.77.0.2");
+	try_gso(&a, &b, "127.77.0.2");
+	outgoing_start(&out, &a, "127.77.0.2");
+	for (unsigned i = 0; i < 2; i++) {
+		struct roci_packet ack = {.opcode = ROCI_OP_ACKNOWLEDGE, .dest_qpn = 0x12345, .psn = i};
+
+		outgoing_add(&out, 0x12345, i, 0);
+		out.frames[i] =
+			roci_frame(&out.av, out.headers[i], roci_packet_build(&ack, out.headers[i]), out.spans[i], 0);
+	}
+	outgoing_send(&out, a.link);
+	assert_int_equal(station_wait(&b, in), 2);
+	assert_int_equal(a.stats.sent_messages, 1 + 1);
+	for (unsigned i = 0; i < 2; i++) {
+		struct roci_packet pkt;
+
+		assert_int_equal(roci_packet_parse(&pkt, in[i].bytes, in[i].len), ROCI_PARSE_OK);
+		assert_int_equal(pkt.psn, i);
+	}
+	close_pair(&a, &b);
+}
+
 /* Segment i of a GSO send has identification i, a datagram of its own 0. */
 static void identification_is_the_place_in_the_run(void **state)
 {
@@ -581,6 +608,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(a_batch_goes_in_few_messages),
 		cmocka_unit_test(an_acknowledgement_in_a_run_is_taken_first),
+		cmocka_unit_test(two_acknowledgements_in_a_run_stay_in_order),
 		cmocka_unit_test(identification_is_the_place_in_the_run),
 		cmocka_unit_test(without_gso_packets_go_singly),
 		cmocka_unit_test(gso_that_stops_working_costs_a_run),
