@@ -80,49 +80,91 @@ static void the_first_req_comes_twice(void **state)
 	pair_close(&p);
 }
 
-/* Answers the REQ with REJ 26 and this additional information. */
-static void reject(struct pair *p, const uint8_t *info, unsigned len)
-{
-	struct roci_cm_msg req, rej = {.attribute = ROCI_CM_ATTR_REJ, .reason = ROCI_REJ_INVALID_MTU};
-	uint8_t mad[ROCI_CM_MAD_BYTES];
-	struct roci_cm_tx tx;
+/* A REJ that does not ask for another REQ: the program hears of it, and nothing is sent. */
+struct refusal {
+	uint16_t reason;
+	uint8_t about, info_len, info;
+};
 
-	assert_true(roci_cm_tx(p->a, p->now, &tx));
-	assert_int_equal(roci_cm_msg_parse(&req, tx.mad), ROCI_CM_PARSE_OK);
-	rej.tid = req.tid;
-	rej.remote_id = req.local_id;
-	memcpy(rej.info, info, len);
-	rej.info_len = (uint8_t)len;
-	roci_cm_msg_build(&rej, mad);
+static void refuse(struct pair *p, const struct refusal *r, struct roci_cm_msg *rej)
+{
+	uint8_t mad[ROCI_CM_MAD_BYTES];
+
+	rej->attribute = ROCI_CM_ATTR_REJ;
+	rej->reason = r->reason;
+	rej->about = r->about;
+	rej->info_len = r->info_len;
+	rej->info[0] = r->info;
+	roci_cm_msg_build(rej, mad);
+	pair_clear(p);
 	roci_cm_rx(p->a, p->now, mad, pair_gid_b, pair_gid_a, 7);
 	pair_carry(p);
+	assert_int_equal(p->sent[ROCI_CM_ATTR_REQ], 0);
+	assert_int_equal(pair_only_event(p, ROCI_CM_REJ_RECEIVED)->reason, r->reason);
 }
 
-/* No smaller path MTU is named: the program hears of it. */
+/* The requests of this pair are for path MTU 3. */
 static void the_program_is_told(void **state)
 {
-	static const uint8_t wrong[] = {0, 3, 5, 6, 255};
+	static const struct refusal refusals[] = {
+		{ROCI_REJ_INVALID_MTU, ROCI_CM_ABOUT_REQ, 1, 0},   /* no path MTU is 0 */
+		{ROCI_REJ_INVALID_MTU, ROCI_CM_ABOUT_REQ, 1, 3},   /* not smaller */
+		{ROCI_REJ_INVALID_MTU, ROCI_CM_ABOUT_REQ, 1, 5},   /* larger */
+		{ROCI_REJ_INVALID_MTU, ROCI_CM_ABOUT_REQ, 1, 6},   /* no path MTU */
+		{ROCI_REJ_INVALID_MTU, ROCI_CM_ABOUT_REQ, 1, 255}, /* the same */
+		{ROCI_REJ_INVALID_MTU, ROCI_CM_ABOUT_REQ, 0, 0},   /* none is named */
+		{ROCI_REJ_INVALID_MTU, ROCI_CM_ABOUT_OTHER, 1, 1}, {ROCI_REJ_CONSUMER_DEFINED, ROCI_CM_ABOUT_REQ, 1, 1},
+	};
 
-	for (unsigned i = 0; i <= sizeof(wrong); i++) {
+	for (unsigned i = 0; i < sizeof(refusals) / sizeof(*refusals); i++) {
+		struct roci_cm_msg req, rej = {0};
 		struct roci_conn *active;
+		struct roci_cm_tx tx;
 		struct pair p;
 
 		pair_open(&p, 0);
 		active = pair_connect(&p, 0x1000);
-		reject(&p, wrong + i % sizeof(wrong), i < sizeof(wrong));
-		assert_int_equal(pair_only_event(&p, ROCI_CM_REJ_RECEIVED)->reason, ROCI_REJ_INVALID_MTU);
+		assert_true(roci_cm_tx(p.a, p.now, &tx));
+		assert_int_equal(roci_cm_msg_parse(&req, tx.mad), ROCI_CM_PARSE_OK);
+		rej.tid = req.tid;
+		rej.remote_id = req.local_id;
+		refuse(&p, &refusals[i], &rej);
 		roci_conn_destroy(active, p.now);
 		pair_close(&p);
 	}
 }
 
+/* The peer took the REQ before: this one does not go again. */
+static void after_the_rep_too(void **state)
+{
+	static const struct refusal late = {ROCI_REJ_INVALID_MTU, ROCI_CM_ABOUT_REQ, 1, 1};
+	struct roci_cm_msg rep, rej = {0};
+	struct roci_conn *active, *passive;
+	struct pair p;
+
+	pair_open(&p, 0);
+	pair_request(&p, 0x1000, &active, &passive);
+	pair_clear(&p);
+	assert_int_equal(pair_accept(&p, passive, 0x2000), 0);
+	pair_carry(&p);
+	pair_only_event(&p, ROCI_CM_REP_RECEIVED);
+	assert_int_equal(roci_cm_msg_parse(&rep, p.last.mad), ROCI_CM_PARSE_OK);
+	assert_int_equal(rep.attribute, ROCI_CM_ATTR_REP);
+	rej.tid = rep.tid;
+	rej.local_id = rep.local_id;
+	rej.remote_id = rep.remote_id;
+	refuse(&p, &late, &rej);
+	roci_conn_destroy(passive, p.now);
+	roci_conn_destroy(active, p.now);
+	pair_close(&p);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(a_long_probe_came),
-		cmocka_unit_test(only_shorter_ones_came),
-		cmocka_unit_test(the_first_req_comes_twice),
-		cmocka_unit_test(the_program_is_told),
+		cmocka_unit_test(a_long_probe_came),         cmocka_unit_test(only_shorter_ones_came),
+		cmocka_unit_test(the_first_req_comes_twice), cmocka_unit_test(the_program_is_told),
+		cmocka_unit_test(after_the_rep_too),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

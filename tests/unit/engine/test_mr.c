@@ -115,9 +115,9 @@ static void zero_based_window_counts_from_zero(void **state)
 {
 	struct roci_engine *e = roci_engine_create();
 	struct roci_bind b = window(ROCI_ACCESS_REMOTE_READ | ROCI_ACCESS_ZERO_BASED);
+	struct roci_mr *mr = region(e, 0x55501, ALL);
 	struct roci_mw *mw;
 
-	region(e, 0x55501, ALL);
 	assert_int_equal(roci_mw_create(e, 1, 1, 0x66600, &mw), 0);
 	assert_int_equal(roci_mw_bind(e, 1, 9, &b), 0);
 	assert_ptr_equal(roci_mr_remote(e, 1, 5, 0x66601, 0, 16, ROCI_ACCESS_REMOTE_READ), memory + 16);
@@ -127,6 +127,7 @@ static void zero_based_window_counts_from_zero(void **state)
 	b.rkey = 0x66602;
 	assert_int_equal(roci_mw_bind(e, 1, 9, &b), 0); /* unbinds */
 	assert_null(roci_mr_remote(e, 1, 5, 0x66602, 0, 1, ROCI_ACCESS_REMOTE_READ));
+	assert_int_equal(roci_mr_destroy(mr), 0); /* no window holds it */
 	roci_engine_destroy(e);
 }
 
