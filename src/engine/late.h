@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * How late a packet may be before it counts as lost: the reordering window of RACK (RFC 8985, 7.2, step 4). It grows
- * with each packet that was sent a second time and came twice, at most once in a round trip, and shrinks where none
- * does.
+ * How late a packet may be before it counts as lost: the reordering window of RACK (RFC 8985, 7.2, step 4). It grows,
+ * at most once in a round trip, when a packet that was sent again comes twice. It shrinks when none has for a while.
  */
 #ifndef ROCI_ENGINE_LATE_H
 #define ROCI_ENGINE_LATE_H
@@ -12,7 +11,7 @@
 
 #define ROCI_LATE_FIRST 1 /* quarters of the shortest round trip */
 #define ROCI_LATE_MAX   8
-#define ROCI_LATE_LIFE  16 /* round trips without a duplicate */
+#define ROCI_LATE_LIFE  16 /* round trips without a duplicate, then it shrinks */
 
 struct roci_late {
 	uint64_t changed_at; /* ns */
@@ -23,7 +22,7 @@ static inline void roci_late_init(struct roci_late *l)
 {
 	l->quarters = ROCI_LATE_FIRST;
 }
-/* Whether a packet came twice lately: it was late, not lost. `rtt`: the smoothed round trip, ns. */
+/* twice: a packet came twice lately, so it was late, not lost. rtt: the smoothed round trip, ns. */
 static inline void roci_late_update(struct roci_late *l, uint64_t now, uint64_t rtt, bool twice)
 {
 	if (twice && now - l->changed_at > rtt) {

@@ -24,14 +24,14 @@
 struct roci_nat {
 	struct roci_qp *qp;
 	struct roci_nat_terms terms;
-	struct roci_flow in;     /* of the peer's packets, as it sends them */
-	struct roci_nat_way out; /* ours. These two of the open end */
-	/* The hidden end. */
+	struct roci_flow in;     /* the flow of the peer's packets, as the peer sends them */
+	struct roci_nat_way out; /* the way of our packets. `in` and `out`: open end only */
+	/* Only of the hidden end. */
 	struct roci_timer timer;
 	uint64_t hello_at; /* when the last one was due */
 	bool hello_due;
 	uint8_t hello[ROCI_HELLO_BYTES];
-	/* The open end. */
+	/* Only of the open end. */
 	bool challenge_due;
 	struct roci_av challenge_av;
 	struct roci_nat_way challenge_way;

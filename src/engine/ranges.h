@@ -2,17 +2,17 @@
 /*
  * Two packets beyond the standard, between two Rocinantes whose path is far. Their opcodes are of those that the
  * standard leaves to manufacturers (IBTA 9.2.1): every other device drops them as packets of the wrong type (IBTA
- * 9.6.1.1.2), and then everything is as the standard has it. No connection manager is needed to agree.
+ * 9.6.1.1.2), and the two ends follow the standard. They need no connection manager to agree.
  *
- * OFFER, from a requester: I understand RANGES, and this is a secret of mine. 16 bytes: version 1, the first PSN of its
- * requests 3, flags 1, zeros 3, the secret 8. Its PSN is the last one that was acknowledged. Together with the UDP port
- * these prove that the peer sent it.
+ * OFFER, from a requester, says: I understand RANGES, and this is a secret of mine. 16 bytes: version 1, the first PSN
+ * of its requests 3, flags 1, zeros 3, the secret 8. Its PSN is the last one that was acknowledged. Together with the
+ * UDP port these prove that the peer sent it.
  *
- * An OFFER with ROCI_OFFER_ASKS asks whether the peer is a Rocinante, and offers nothing: it gets one RANGES, with
- * ROCI_RANGES_ASKED, and else all is as before.
+ * An OFFER with ROCI_OFFER_ASKS asks whether the peer is a Rocinante, and offers nothing. It gets one RANGES, with
+ * ROCI_RANGES_ASKED, and changes nothing else.
  *
- * RANGES, from a responder that was offered: what has arrived. 20 bytes and more: version 1, flags 1, duplicates that
- * have come so far 2, the secret 8, how many packets beyond its PSN it can keep 4, how many READ requests may be
+ * RANGES, from a responder that got an OFFER, says what has arrived. 20 bytes and more: version 1, flags 1, duplicates
+ * that have come so far 2, the secret 8, how many packets beyond its PSN it can keep 4, how many READ requests may be
  * outstanding 2 (far_read.h; 0: as many as max_rd_atomic says), zeros 2; then segments: the PSN of the first packet (3,
  * a multiple of 32), count of words 1, and words of 32 bits, whose lowest bit is the first packet.
  * Its PSN is the last one that was executed, as in an acknowledgement. A set bit says that the packet is kept. A
@@ -28,7 +28,7 @@
 #include <stdint.h>
 
 #define ROCI_OFFER_BYTES      16
-#define ROCI_OFFER_WINDOW     8192 /* PSNs: an OFFER names one of the last so many */
+#define ROCI_OFFER_WINDOW     8192 /* an OFFER names one of the last so many PSNs */
 #define ROCI_RANGES_HEAD      20
 #define ROCI_RANGES_SEGMENTS  2
 #define ROCI_RANGES_WORDS     32 /* of a segment: 1,024 packets */

@@ -3,9 +3,9 @@
  * The wait after an RNR NAK: the responder had no receive for a message. The requester sends nothing for as long as the
  * NAK says, then tries again, at most rnr_retry times (IBTA 9.7.5.2.8).
  *
- * A peer that tells what is missing (ranges.h) keeps what came behind the packet that it refused. Only that one is sent
- * again, what is missing behind it, and nothing new until it is taken: else all that a slow program does not receive
- * would fill the memory of its host.
+ * A peer that tells what is missing (ranges.h) keeps the packets behind the one that it refused. So the refused packet
+ * is sent again, and those behind it that are missing. Nothing new is sent until the refused one is taken: otherwise
+ * the packets that a slow program does not receive would fill its host's memory.
  */
 #ifndef ROCI_ENGINE_RNR_WAIT_H
 #define ROCI_ENGINE_RNR_WAIT_H
@@ -31,7 +31,7 @@ bool roci_rnr_wait_retry(struct roci_rnr_wait *w, unsigned rnr_retry);
 void roci_rnr_wait_begin(struct roci_rnr_wait *w, uint32_t psn);
 /* The oldest packet was refused, by a peer that keeps what came behind it: it is sent again after the wait. */
 void roci_rnr_wait_keep(struct roci_rnr_wait *w);
-/* No answer to it: it is sent once more, unless all is. */
+/* The refused packet got no answer. It is sent once more, unless everything is sent again. */
 void roci_rnr_wait_again(struct roci_rnr_wait *w);
 /* Something was acknowledged. */
 void roci_rnr_wait_passed(struct roci_rnr_wait *w, unsigned rnr_retry);

@@ -21,12 +21,12 @@ struct roci_scoreboard {
 	uint32_t una;             /* nothing before it is marked */
 	uint32_t done;            /* nothing before it is missing, though it may not be marked; una or newer */
 	uint32_t high;            /* 1 beyond the newest packet that the peer has */
-	uint32_t scan;            /* every packet before it was judged: it came, or it is in the queue, or was */
+	uint32_t scan;            /* every packet before it was judged: it came, or is or was in the queue */
 	uint32_t have;            /* marks */
 	struct roci_loss *losses; /* owned; NULL until something is lost */
 	uint32_t loss_mask;
-	uint32_t first, next, end; /* sent again: [first, next), to be sent again: [next, end) */
-	uint64_t came_at;          /* when the newest was sent of those that were sent again and came; 0: none */
+	uint32_t first, next, end; /* of losses; [first, next) were sent again, [next, end) will be */
+	uint64_t came_at;          /* the newest sent_at of packets that were sent again and came; 0: none */
 };
 
 /* Forgets everything; the oldest packet is `una`. Keeps its memory. */
@@ -37,7 +37,7 @@ bool roci_scoreboard_has(const struct roci_scoreboard *b, uint32_t psn);
 /* The peer has those of the 32 packets from `begin` on, a multiple of 32, whose bits are set. Only those before `max`
  * and not before una count. Returns how many are new; *newest is the newest of them. */
 unsigned roci_scoreboard_mark(struct roci_scoreboard *b, uint32_t begin, uint32_t bits, uint32_t max, uint32_t *newest);
-/* How many packets before `psn` the peer does not have, or `limit`, where it is at least that. */
+/* How many packets before `psn` the peer does not have; `limit` where it is that or more. */
 uint32_t roci_scoreboard_missing(const struct roci_scoreboard *b, uint32_t psn, uint32_t limit);
 /* Everything before `una` has arrived. Returns how many of these were marked. */
 unsigned roci_scoreboard_advance(struct roci_scoreboard *b, uint32_t una);

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
  * Selective resending, with a peer that understands RANGES (ranges.h): all that is missing is sent again within one
- * round trip, and nothing else. A packet is lost when one that was sent a while after it has arrived, or when a probe
- * was answered: the idea of RACK (RFC 8985). That while grows where the peer gets packets twice, because the network
- * reorders more than was believed.
+ * round trip, and nothing else. A packet counts as lost when one that was sent some time after it has arrived, or when
+ * a probe was answered: the idea of RACK (RFC 8985). That time grows when the peer gets packets twice: then the network
+ * reorders more than we thought (late.h).
  *
  * With other peers, and where memory is short, recovery is that of recovery.h.
  */
@@ -19,21 +19,21 @@
 struct roci_selective {
 	bool agreed;    /* the peer has sent RANGES */
 	bool offer_due; /* an OFFER is to be sent */
-	uint8_t offers; /* that were sent */
-	uint8_t asks;   /* of those that only ask, likewise */
-	bool asks_now;  /* offer_due: it is one of these */
+	uint8_t offers; /* OFFERs that were sent, without those that only ask */
+	uint8_t asks;   /* OFFERs that were sent and only ask */
+	bool asks_now;  /* offer_due: the OFFER only asks */
 	uint8_t payload[ROCI_OFFER_BYTES];
 	uint16_t reads;      /* READ requests that the peer remembers, see far_read.h */
 	uint64_t offer_at;   /* when the last one was sent */
 	uint32_t room;       /* packets that the peer keeps beyond the first that it misses */
-	uint16_t duplicates; /* that it has counted */
+	uint16_t duplicates; /* that the peer has counted */
 	struct roci_late late;
 	uint32_t probe_end; /* 1 beyond the newest packet that was sent before the last probe */
 	struct roci_scoreboard board;
 };
 
-/* The requester has sent something, on a path that may be far: offers RANGES to the peer of a far path, now and then
- * until it answers; and again with the first READs, if it has not said yet how many it remembers. */
+/* The requester has sent something, on a path that may be far. Offers RANGES to the peer of a far path, now and then
+ * until it answers. Offers it again with the first READs, if the peer has not said yet how many it remembers. */
 void roci_selective_sent(struct roci_qp *qp);
 /* Asks the peer whether it is a Rocinante, a few times at most; path->ours says so then. */
 void roci_selective_ask(struct roci_qp *qp);

@@ -1,13 +1,14 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Flow control of UC. The standard has none. Over a lossless link none is missed, but a UDP socket's buffer overruns.
- * So a UC sender sets AckReq now and then, which UC's receivers ignore (IBTA 9.2.4). A Rocinante answers with an RC
+ * Flow control of UC. The standard has none. A lossless link needs none, but a UDP socket's buffer overruns. So a UC
+ * sender sets AckReq now and then, which UC's receivers ignore (IBTA 9.2.4). A Rocinante answers with an RC
  * acknowledge, which other senders drop as a packet of the wrong type (IBTA 9.6.1.1.2).
  *
- * While the peer answers, the packets stay within the path's congestion window, as RC's do, and go at the pace of a far
- * path. The MSN of an answer, which means nothing in UC, says how many packets have come in all: so the path hears what
- * was lost. UC stays unreliable: nothing is sent again, and what is in flight is forgotten when no answer comes. A peer
- * that does not answer is unresponsive: packets to it go at the path's pace for what nobody acknowledges.
+ * While the peer answers, packets stay within the path's congestion window, as RC's do, and on a far path they are
+ * paced. The MSN of an answer, which has no meaning in UC, says how many packets have come in all. So the path learns
+ * what was lost. UC stays unreliable: nothing is sent again, and packets in flight are forgotten when no answer comes.
+ * A peer that does not answer is unresponsive: packets to it go at the pace that the path has for unacknowledged
+ * packets.
  */
 #ifndef ROCI_ENGINE_UC_FLOW_H
 #define ROCI_ENGINE_UC_FLOW_H
@@ -26,10 +27,10 @@ struct roci_uc_flow {
 	bool paced;         /* nothing is sent until the timer: the path's pace */
 	uint8_t unanswered; /* requests since the last answer that got none in time */
 	uint8_t far;        /* round trips so far that were those of a far path */
-	bool near;          /* one was not */
+	bool near;          /* one was that of a near path */
 	bool counts;        /* `came` is known */
 	uint32_t came : 24; /* packets that the peer had when it last answered */
-	uint32_t missing;   /* that were sent before, and have not come */
+	uint32_t missing;   /* packets sent before that, which have not come */
 };
 
 /* Window bytes of `packets` packets. Their messages may be gone when the answer comes, so each counts as full. */
@@ -49,13 +50,13 @@ static inline void roci_uc_flow_sent(struct roci_uc_flow *f, bool ack_requested)
 }
 /* The peer has answered. */
 void roci_uc_flow_answer(struct roci_uc_flow *f);
-/* The peer answers that `came` packets have come in all, which counts from 0 again after 2^24; `sent` is how many were
- * sent since its last answer. *lost: how many are lost; one that is only late comes before the next answer. Returns how
- * many have come since the last answer, `sent` at most. */
+/* The peer answers that `came` packets have come in all (modulo 2^24); `sent` were sent since its last answer. Sets
+ * *lost to how many are lost: those that were missing at the last answer, too, since a packet that is only late comes
+ * before the next answer. Returns how many have come since the last answer, `sent` at most. */
 uint32_t roci_uc_flow_count(struct roci_uc_flow *f, uint32_t sent, uint32_t came, uint32_t *lost);
 /* A round trip was measured while the path is not far. True where it is to be taken for far from now on. */
 bool roci_uc_flow_is_far(struct roci_uc_flow *f, uint64_t rtt_ns);
-/* No round trip was that of a near path: so the window heeds loss, as long as there is no model. */
+/* No round trip was that of a near path. So as long as there is no model, the window obeys loss. */
 static inline bool roci_uc_flow_may_be_far(const struct roci_uc_flow *f)
 {
 	return f->far && !f->near;

@@ -1,15 +1,15 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * A packet beyond the standard, between two Rocinantes: the end that connects finds out how long the packets are that
- * its path bears (RFC 8899), before its REQ says which path MTU the connection has. Its opcode is of those that the
+ * A packet beyond the standard, between two Rocinantes. With it the end that connects finds out how long packets may be
+ * on its path (RFC 8899), before its REQ says which path MTU the connection has. Its opcode is one of those that the
  * standard leaves to manufacturers (IBTA 9.2.1): every other device drops it as a packet of the wrong type (IBTA
  * 9.6.1.1.2).
  *
- * MTU PROBE, to QP 1: the payload of a HELLO with the REQ's MAD (wire/nat.h), then zeros, as many as make the packet as
- * long as the longest of a connection with that path MTU. One for each path MTU from that of the REQ down to 512, then
- * one without zeros, which arrives where the REQ arrives. The REQ comes behind them. Who listens and got none that is
- * as long as the path MTU of the REQ answers REJ 26 (invalid path MTU, IBTA 12.6.7.2), with the code of the longest
- * that came as additional information, and the REQ is sent again with that.
+ * MTU PROBE goes to QP 1. It has the payload of a HELLO with the REQ's MAD (wire/nat.h), and then zeros, so that it is
+ * as long as the longest packet of a connection with that path MTU. There is one for each path MTU from that of the REQ
+ * down to 512, and one without zeros, which arrives wherever the REQ does. The REQ comes behind them. If the path MTU
+ * of the REQ is larger than that of the longest probe that came, the listener answers with REJ 26 (invalid path MTU,
+ * IBTA 12.6.7.2). Its additional information is the code of that probe, and the REQ is sent again with that code.
  */
 #ifndef ROCI_WIRE_MTU_PROBE_H
 #define ROCI_WIRE_MTU_PROBE_H
