@@ -41,7 +41,7 @@ static const struct option_row options[] = {
 	 .help = "stop after one transfer and return its exit status",
 	 .kind = OPTION_FLAG,
 	 .offset = RECV_OFFSET(once)},
-	TRANSFER_RETRY_ROW("receiving", "with --once: when the connection breaks, wait so long\nfor the sender to "
+	TRANSFER_RETRY_ROW("receiving", "with --once: when the connection breaks, wait this long\nfor the sender to "
 					"connect again; 0: stop at once"),
 	{.name = "compare",
 	 .group = "receiving",

@@ -68,7 +68,7 @@ static const struct option_row options[] = {
 	 .kind = OPTION_TEXT,
 	 .offset = SEND_OFFSET(name)},
 	TRANSFER_RETRY_ROW("sending",
-			   "when the connection breaks, connect again for so long\nand go on; 0: stop at once"),
+			   "when the connection breaks, try this long to connect again\nand go on; 0: stop at once"),
 	{.name = "limit",
 	 .argument = "RATE",
 	 .group = "sending",
