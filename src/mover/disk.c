@@ -146,27 +146,34 @@ int disk_create(bool uring, unsigned depth, struct disk **disk)
 	return 0;
 }
 
-void disk_destroy(struct disk *d)
+void disk_stop(struct disk *d)
 {
+	struct io_uring_cqe *cqe;
+
 	if (!d)
 		return;
 	if (d->uring) {
 		d->waiting = NULL;
 		d->waiting_last = &d->waiting;
 		disk_flush(d);
-		while (d->busy) {
-			struct io_uring_cqe *cqe;
-			if (io_uring_wait_cqe(&d->ring, &cqe) == 0) {
-				io_uring_cqe_seen(&d->ring, cqe);
-				d->busy--;
-			}
-		}
+		while (d->busy && io_uring_wait_cqe_nr(&d->ring, &cqe, d->busy) == -EINTR)
+			;
+		return;
+	}
+	atomic_store(&d->stopped, true);
+	eventfd_write(d->stop_fd, 1);
+	worker_stop(d->worker);
+}
+
+void disk_destroy(struct disk *d)
+{
+	if (!d)
+		return;
+	disk_stop(d);
+	if (d->uring) {
 		io_uring_queue_exit(&d->ring);
 		close(d->fd);
-	}
-	if (d->worker) {
-		atomic_store(&d->stopped, true);
-		eventfd_write(d->stop_fd, 1);
+	} else {
 		worker_destroy(d->worker);
 		close(d->stop_fd);
 	}

@@ -29,7 +29,9 @@ struct disk_op {
 /* At most `depth` operations are under way at a time; further ones wait. 0 or -errno. */
 int disk_create(bool uring, unsigned depth, struct disk **disk);
 /* Waits for the operations under way, and drops those that have not begun. A write to a pipe that nobody reads is
- * stopped. NULL is allowed. */
+ * stopped. disk_reap() still returns what has ended; disk_submit() may not be called any more. NULL is allowed. */
+void disk_stop(struct disk *disk);
+/* Likewise, and frees the disk. NULL is allowed. */
 void disk_destroy(struct disk *disk);
 
 /* An eventfd, like worker_fd(). */
@@ -37,7 +39,7 @@ int disk_fd(const struct disk *disk);
 void disk_submit(struct disk *disk, struct disk_op *op);
 /* Hands submitted operations to the kernel; to be called once per round of a loop. */
 void disk_flush(struct disk *disk);
-/* A finished operation, in any order, or NULL. */
+/* A finished operation, in any order, or NULL. After disk_stop(), `result` of one that was stopped is -ECANCELED. */
 struct disk_op *disk_reap(struct disk *disk);
 
 #endif

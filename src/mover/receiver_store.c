@@ -30,8 +30,24 @@ int store_init(struct receiver *r)
 	return err;
 }
 
+/* What was under way when the session ended is on the disk now: the next one need not send it again. */
+static void keep_written(struct disk *disk)
+{
+	struct disk_op *done;
+
+	disk_stop(disk);
+	while ((done = disk_reap(disk))) {
+		struct store_op *op = (struct store_op *)done;
+
+		if (op->entry->file && done->result >= 0 && (uint64_t)done->result == done->len)
+			mover_file_wrote(op->entry->file, op->chunk, &op->digest);
+	}
+}
+
 void store_destroy(struct receiver *r)
 {
+	if (r->store.disk)
+		keep_written(r->store.disk);
 	disk_destroy(r->store.disk);
 	disk_destroy(r->store.out);
 	r->store.disk = r->store.out = NULL;

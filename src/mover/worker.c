@@ -104,15 +104,24 @@ err_free:
 	return err;
 }
 
+void worker_stop(struct worker *w)
+{
+	bool stopped;
+
+	pthread_mutex_lock(&w->lock);
+	stopped = w->ending;
+	w->ending = true;
+	pthread_cond_signal(&w->wake);
+	pthread_mutex_unlock(&w->lock);
+	if (!stopped)
+		pthread_join(w->thread, NULL);
+}
+
 void worker_destroy(struct worker *w)
 {
 	if (!w)
 		return;
-	pthread_mutex_lock(&w->lock);
-	w->ending = true;
-	pthread_cond_signal(&w->wake);
-	pthread_mutex_unlock(&w->lock);
-	pthread_join(w->thread, NULL);
+	worker_stop(w);
 	close(w->fd);
 	pthread_cond_destroy(&w->wake);
 	pthread_mutex_destroy(&w->lock);

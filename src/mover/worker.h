@@ -14,7 +14,9 @@ struct worker_job {
 
 /* 0 or -errno. */
 int worker_create(struct worker **worker);
-/* Waits until all jobs are done. Those that were not reaped are not returned any more. NULL is allowed. */
+/* Waits until all jobs are done. worker_reap() still returns them; worker_submit() may not be called any more. */
+void worker_stop(struct worker *worker);
+/* Likewise, and frees the worker. Jobs that were not reaped are not returned any more. NULL is allowed. */
 void worker_destroy(struct worker *worker);
 
 /* An eventfd that is readable when there may be something to reap. It is cleared when worker_reap() returns NULL. */

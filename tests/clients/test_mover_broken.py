@@ -111,7 +111,7 @@ def stopped(who):
         sender = recv.send(here, it(), '--limit', '10M')
         try:
             begun(sender)
-            wait_until('some of it', lambda: any(e['bytes_done'] for e in events(sender, 'progress')))
+            wait_until('some of it on the disk', lambda: any(e['bytes_moved'] > 4 * MIB for e in events(recv.process, 'progress')))
             (sender if who == 'sender' else recv.process).popen.send_signal(signal.SIGTERM)
             status = sender.wait(20)
             check(status == (INTERRUPTED if who == 'sender' else LOST) or (who == 'receiver' and status == INTERRUPTED),

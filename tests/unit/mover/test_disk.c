@@ -6,6 +6,7 @@
 #include <poll.h>
 #include <pthread.h>
 #include <stdint.h>
+#include <stdio.h>
 #include <string.h>
 #include <unistd.h>
 
@@ -127,12 +128,49 @@ static void a_reader_that_leaves_is_told(void **state)
 	close(ends[1]);
 }
 
+/* What was under way is written, and handed out. The rest is stopped before it begins. */
+static void what_is_under_way_is_not_lost(void **state)
+{
+	uint8_t *bytes = test_malloc(BYTES), *read_back = test_malloc(BYTES);
+	uint64_t seed = 2;
+
+	random_fill(&seed, bytes, BYTES);
+	for (int uring = 0; uring < 2; uring++) {
+		struct disk_op ops[2], *done;
+		FILE *file = tmpfile();
+		unsigned count = 0;
+		struct disk *disk;
+
+		assert_non_null(file);
+		assert_int_equal(disk_create(uring, 2, &disk), 0);
+		for (unsigned i = 0; i < 2; i++) {
+			ops[i] = (struct disk_op){
+				.write = true, .buffer = bytes, .len = BYTES, .offset = i * BYTES, .fd = fileno(file)};
+			disk_submit(disk, &ops[i]);
+		}
+		disk_stop(disk);
+		for (; (done = disk_reap(disk)); count++) {
+			if (done->result == -ECANCELED && !uring)
+				continue;
+			assert_int_equal(done->result, BYTES);
+			assert_int_equal(pread(done->fd, read_back, BYTES, (off_t)done->offset), BYTES);
+			assert_memory_equal(read_back, bytes, BYTES);
+		}
+		assert_int_equal(count, 2);
+		disk_destroy(disk);
+		fclose(file);
+	}
+	test_free(bytes);
+	test_free(read_back);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(sequential_writes_arrive),
 		cmocka_unit_test(what_cannot_end_is_stopped),
 		cmocka_unit_test(a_reader_that_leaves_is_told),
+		cmocka_unit_test(what_is_under_way_is_not_lost),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
