@@ -2,11 +2,11 @@
 # SPDX-License-Identifier: BSD-2-Clause
 """bench/wan.py [--link NAME,...] [--with PROGRAM,...] [--rounds N] [--seconds N] [--minutes N] [--roci ROCI] [--json] [--list]
 
-One file over links that are far, narrow or lossy: `roci send` beside TCP with CUBIC and BBR (iperf3), between two network
+One file over links that are far, narrow or lossy: `roci send` beside TCP with CUBIC and BBR (wan_tcp.c), between two network
 namespaces that wan_link.c joins. The programs take turns, each with a link of its own. Prints the medians of the share of the link's
-rate that each had, from the start of the sending program to its end; what ours is to the better TCP; the round trips that pass
-between `roci send`'s look at the files and its first content; and whether the goal is met. `shared` has a CUBIC flow beside
-each of them.
+rate that each had, from the start of the sending program to its end, when the receiver has all of the file; what ours is to the
+better TCP; the round trips that pass between `roci send`'s look at the files and its first content; and whether the goal is met.
+`shared` has a CUBIC flow (iperf3) beside each of them.
 
 A file is as long as the link carries in --seconds (default: 8). Who needs four times that is stopped and not tried again: "not
 done". After --minutes (default: 20) nothing new begins. Needs no root where user namespaces are allowed, and no netem. Nothing
@@ -16,6 +16,7 @@ import argparse
 import dataclasses
 import json
 import os
+import select
 import statistics
 import subprocess
 import sys
@@ -89,6 +90,16 @@ class Wan:
             process.wait()
 
 
+def wait_for(process, seconds):
+    """The exit status, the moment that the process ends: Popen.wait() with a timeout looks every 50 ms. None: it did not end."""
+    fd = os.pidfd_open(process.pid)
+    try:
+        select.select([fd], [], [], seconds)
+    finally:
+        os.close(fd)
+    return process.wait(0)
+
+
 def when(line):
     return datetime.fromisoformat(line['time'].replace('Z', '+00:00')).timestamp()
 
@@ -126,7 +137,7 @@ class Bench:
             start = time.monotonic()
             sender = wan.sender.start(roci, 'send', '--device', 'embedded', '--json', *more, '--ticket-file', ticket, self.file,
                                       f'{wan.receiver.address}:{port}', plain=True)
-            status = sender.wait(seconds)
+            status = wait_for(sender, seconds)
             took = time.monotonic() - start
             if status is None:
                 return None, None
@@ -137,26 +148,29 @@ class Bench:
             receiver.end()
             subprocess.run(['rm', '-rf', target], check=True)
 
-    def iperf(self, wan, control, *more):
-        """A client and its server, which has to be ended."""
+    def iperf(self, wan, control):
+        """A flow that does not end: its client, and its server."""
         port = next_port()
         server = wan.receiver.start('iperf3', '-s', '-1', '-p', str(port), plain=True)
         try:
             wait_until('iperf3', lambda: wan.receiver.listens(port))
-            return wan.sender.start('iperf3', '-c', wan.receiver.address, '-p', str(port), '-C', control, '-J', *more, plain=True), server
+            return wan.sender.start('iperf3', '-c', wan.receiver.address, '-p', str(port), '-C', control, '-t', '600', plain=True), server
         except BaseException:
             server.end()
             raise
 
     def tcp(self, wan, seconds, control):
-        start = time.monotonic()
-        client, server = self.iperf(wan, control, '-n', str(self.size))
+        """Returns the seconds that it took. None: too long."""
+        port, program = next_port(), os.path.join(self.options.build, 'bench', 'wan_tcp')
+        server = wan.receiver.start(program, str(port), plain=True)
         try:
-            status = client.wait(seconds)
-            if status is None:
-                return None, None
-            check(status == 0, client.report())
-            return time.monotonic() - start, None
+            wait_until('wan_tcp', lambda: wan.receiver.listens(port))
+            start = time.monotonic()
+            client = wan.sender.start(program, '-C', control, self.file, wan.receiver.address, str(port), plain=True)
+            status = wait_for(client, seconds)
+            took = time.monotonic() - start
+            check(not status, client.report())
+            return took if status == 0 else None
         finally:
             server.end()
 
@@ -164,14 +178,14 @@ class Bench:
         """The share of the link's rate, after the first content too, and the round trips before that. None: not done."""
         seconds = PATIENCE * self.options.seconds
         with Wan(os.path.join(self.options.build, 'bench', 'wan_link'), link) as wan:
-            beside = self.iperf(wan, link.beside, '-t', '600') if link.beside else ()
+            beside = self.iperf(wan, link.beside) if link.beside else ()
             try:
                 if beside:  # until it has filled the queue
                     wait_until('the flow beside', lambda: wan.carried() > link.mbit * 125000)
                 if program.startswith(OURS):
                     took, before = self.roci(wan, seconds, program.split()[2:])
                 else:
-                    took, before = self.tcp(wan, seconds, program)
+                    took, before = self.tcp(wan, seconds, program), None
             finally:
                 for process in beside:
                     process.end()
