@@ -68,7 +68,7 @@ static const struct lesson {
 	{"FIN", "send", "The sender sends a digest of what it sent.", NULL, NULL},
 	{"ACK", NULL, "The receiver has compared the digest, and has written the piece to its file.", NULL, NULL},
 	{"END", NULL,
-	 "The sender has nothing more to send. The receiver answers when the whole file is on its disk; then both "
+	 "The receiver says that the whole file is on its disk. The sender says that it has heard it; then both "
 	 "disconnect.",
 	 "rdma_disconnect()", "SEND; DisconnectRequest, DisconnectReply"},
 };

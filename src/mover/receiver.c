@@ -39,7 +39,6 @@ static void on_message(struct session *s, enum proto_type type, struct cursor_in
 	case PROTO_OFFER: verdicts_offer(r, payload); break;
 	case PROTO_FIN: descriptors_fin(r, payload); break;
 	case PROTO_GRANT: descriptors_grant(r, payload); break;
-	case PROTO_END: end_message(r, payload); break;
 	case PROTO_BYE: end_bye(r); break;
 	default: session_fail_protocol(s, "a message that only a receiver may send");
 	}
@@ -98,11 +97,10 @@ static bool pump(struct session *s)
 	any |= windows_pump(r);
 	if (s->terms.mode == MOVER_READ)
 		any |= read_pump(r);
-	if (!r->end.came)
+	if (!r->end.finishing)
 		any |= entries_pump(r);
 	any |= entries_ack(r, any);
-	if (r->lanes_up)
-		any |= end_pump(r);
+	any |= end_pump(r);
 	return any;
 }
 

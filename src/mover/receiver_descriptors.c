@@ -47,7 +47,7 @@ static struct descriptor *add(struct receiver *r, struct cursor_in *payload)
 	struct descriptor *descriptor = &all->ring[all->received % PROTO_MAX_DESCRIPTORS];
 	struct proto_descriptor d;
 
-	if (r->end.came || proto_get_descriptor(payload, &d) || proto_check_segments(*payload, &d) || !d.count ||
+	if (r->end.finishing || proto_get_descriptor(payload, &d) || proto_check_segments(*payload, &d) || !d.count ||
 	    d.seq != all->received || d.bytes > r->s.terms.chunk_bytes || d.lane >= r->s.lanes.count ||
 	    all->received - all->done >= PROTO_MAX_DESCRIPTORS || (d.bytes == 0) != (d.window == PROTO_NO_WINDOW)) {
 		session_fail_protocol(&r->s, "a malformed descriptor");

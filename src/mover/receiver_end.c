@@ -56,19 +56,6 @@ bool end_add_folder(struct receiver *r, const struct mover_entry *folder)
 	return true;
 }
 
-void end_message(struct receiver *r, struct cursor_in *payload)
-{
-	struct proto_end end;
-
-	if (r->end.came || proto_get_end(payload, &end) || r->verdicts.offered != r->s.terms.entries ||
-	    !entries_idle(r) || !descriptors_idle(r)) {
-		session_fail_protocol(&r->s, "an END before everything was done");
-		return;
-	}
-	session_step(&r->s, "END", "entries: %llu", (unsigned long long)end.entries);
-	r->end.came = true;
-}
-
 /* Finishing */
 
 static void run_finish(struct worker_job *job)
@@ -149,9 +136,16 @@ static bool send_end(struct receiver *r)
 	return true;
 }
 
+/* Every entry has been offered, and the sender has been told the result of each. */
+static bool is_over(const struct receiver *r)
+{
+	return r->lanes_up && r->verdicts.offered == r->s.terms.entries && entries_idle(r) && descriptors_idle(r) &&
+	       r->entries.acked == r->descriptors.done;
+}
+
 bool end_pump(struct receiver *r)
 {
-	if (!r->end.came || r->end.sent)
+	if (r->end.sent || !is_over(r))
 		return false;
 	if (!r->end.finishing) {
 		start_finish(r);

@@ -10,7 +10,7 @@ struct finish_job;
 struct receiver;
 
 struct end {
-	bool came, finishing, finished, sent, bye_came;
+	bool finishing, finished, sent, bye_came;
 	struct mover_entry *folders; /* whose modes and times are set at the end */
 	size_t folder_count, folder_room, folder_bytes;
 	struct finish_job *job;
@@ -23,8 +23,7 @@ void end_init(struct receiver *r);
 void end_destroy(struct receiver *r);
 /* Keeps a folder, with its name. False after session_fail(). */
 bool end_add_folder(struct receiver *r, const struct mover_entry *folder);
-/* END has come. */
-void end_message(struct receiver *r, struct cursor_in *payload);
+/* When all entries are over: begins the end, and sends END. Nobody asks for it, which would cost a round trip. */
 bool end_pump(struct receiver *r);
 /* BYE has come. */
 void end_bye(struct receiver *r);

@@ -117,7 +117,7 @@ void verdicts_offer(struct receiver *r, struct cursor_in *payload)
 	uint32_t first;
 	uint16_t count;
 
-	if (r->end.came || proto_get_list(payload, &first, &count, terms->max_entries) || first != v->offered ||
+	if (r->end.finishing || proto_get_list(payload, &first, &count, terms->max_entries) || first != v->offered ||
 	    count > terms->max_entries - r->entries.busy || v->under_way >= OFFERS_UNDER_WAY ||
 	    count > terms->entries - v->offered) {
 		session_fail_protocol(&r->s, "an offer out of turn");

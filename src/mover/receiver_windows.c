@@ -66,7 +66,7 @@ static bool open_window(struct receiver *r, struct recv_window *w, struct proto_
  * GRANT comes too early for them. */
 static bool may_grant(const struct receiver *r)
 {
-	return r->s.terms.mode != MOVER_READ && !r->s.terms.dry_run && !r->end.came &&
+	return r->s.terms.mode != MOVER_READ && !r->s.terms.dry_run && !r->end.finishing &&
 	       (r->verdicts.offered || r->lanes_up);
 }
 

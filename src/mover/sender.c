@@ -41,7 +41,7 @@ static void got_end(struct sender *x, struct cursor_in *payload)
 	struct proto_end end;
 	char text[PROTO_MAX_TEXT + 1];
 
-	if (!x->end_sent || x->end_came || proto_get_end(payload, &end)) {
+	if (!x->lanes_up || x->offer.finished != x->entry_count || x->end_came || proto_get_end(payload, &end)) {
 		session_fail_protocol(&x->s, "an unexpected END");
 		return;
 	}
@@ -91,25 +91,6 @@ static unsigned poll_fds(struct session *s, struct pollfd *fds)
 	return n;
 }
 
-static bool send_end(struct sender *x)
-{
-	struct proto_end end = {.status = x->s.totals.entries_failed ? MOVER_PARTLY : MOVER_OK,
-				.entries = x->s.totals.entries_done,
-				.failed = x->s.totals.entries_failed};
-	struct cursor_out *out;
-
-	if (x->end_sent || !x->lanes_up || x->offer.finished != x->entry_count || !source_idle(x))
-		return false;
-	out = session_begin(&x->s, PROTO_END);
-	if (!out)
-		return false;
-	session_step(&x->s, "END", "entries: %llu", (unsigned long long)end.entries);
-	proto_put_end(out, &end);
-	session_send(&x->s);
-	x->end_sent = true;
-	return true;
-}
-
 static bool pump(struct session *s)
 {
 	struct sender *x = (struct sender *)s;
@@ -121,7 +102,6 @@ static bool pump(struct session *s)
 	any |= offer_pump(x);
 	any |= source_pump(x);
 	any |= dispatch_pump(x);
-	any |= send_end(x);
 	return any;
 }
 
@@ -334,7 +314,7 @@ void sender_disconnect(struct sender *x)
 	x->source = (struct source){0};
 	x->packs = (struct packs){0};
 	x->dispatch = (struct dispatch){0};
-	x->end_sent = x->end_came = x->lanes_up = false;
+	x->end_came = x->lanes_up = false;
 }
 
 static void destroy(struct sender *x)

@@ -37,7 +37,7 @@ struct sender {
 	struct source source;
 	struct packs packs;
 	struct dispatch dispatch;
-	bool end_sent, end_came;
+	bool end_came;
 };
 
 /* sender.c: makes an empty session. False after session_fail(). */

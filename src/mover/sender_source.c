@@ -55,12 +55,6 @@ void source_destroy(struct sender *x)
 		file_packed(x);
 }
 
-bool source_idle(const struct sender *x)
-{
-	return !x->source.file && !x->source.filling && !x->packs.queued && !x->packs.posted &&
-	       x->source.next_entry == x->entry_count;
-}
-
 static void close_pack(struct sender *x)
 {
 	pack_close(x, x->source.filling);

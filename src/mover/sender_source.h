@@ -39,7 +39,5 @@ void source_destroy(struct sender *x);
 bool source_pump(struct sender *x);
 /* A piece of this file is finished. Frees the file with its last use. */
 void source_piece_done(struct sender *x, struct source_file *file);
-/* Everything that was wanted has been read, packed and sent. */
-bool source_idle(const struct sender *x);
 
 #endif

@@ -161,13 +161,34 @@ static void send_other_lengths(void)
 	honest_fin(&(struct proto_descriptor){.window = honest_grants[0].window, .bytes = 10, .count = 1}, &segment);
 }
 
-static void end_too_early(void)
+/* Says END, which only a receiver says; with a file under way, and without. */
+static void senders_end(void)
 {
 	struct mover_entry e = honest_file("file", 10);
 	honest_lanes(MOVER_WRITE);
 	if (hostile_variant)
 		MUST(honest_verdict(0, &e) == PROTO_WANT);
 	proto_put_end(hostile_begin(h, PROTO_END), &(struct proto_end){.status = MOVER_OK});
+	hostile_send(h);
+}
+
+/* Not hostile: does not ask for END, and gets it; with a file, and without. */
+static void end_unasked(void)
+{
+	struct proto_terms terms = honest_terms(MOVER_WRITE);
+	struct mover_entry e = honest_file("file", 10);
+	struct proto_segment segment;
+	struct proto_descriptor d;
+
+	terms.entries = hostile_variant;
+	honest_lanes_with(&terms);
+	if (hostile_variant) {
+		MUST(honest_verdict_and_grants(0, &e) == PROTO_WANT);
+		d = honest_write_file(&segment);
+		honest_fin(&d, &segment);
+	}
+	MUST(hostile_expect(h, PROTO_END));
+	hostile_begin(h, PROTO_BYE);
 	hostile_send(h);
 }
 
@@ -213,8 +234,6 @@ static void gone_while_finishing(void)
 	honest_lanes_with(&terms);
 	MUST(h->terms.max_entries == 16); /* even if the receiver has few file descriptors */
 	offer_folders(4000);
-	proto_put_end(hostile_begin(h, PROTO_END), &(struct proto_end){.entries = 4000});
-	hostile_send(h);
 	/* It returns credits at the end of a round, and in this round it has begun to finish folders. */
 	for (unsigned i = 0; i < PROTO_CREDITS / 2; i++) {
 		hostile_begin(h, PROTO_PING);
@@ -304,7 +323,8 @@ const struct scenario hostile_content[] = {
 	{"write-too-late", write_too_late, ACCESS_ERROR, 1},
 	{"read-of-nothing", read_of_nothing, ERROR_PROTOCOL, 2},
 	{"send-other-lengths", send_other_lengths, ERROR_PROTOCOL, 1},
-	{"end-too-early", end_too_early, ERROR_PROTOCOL, 2},
+	{"end-unasked", end_unasked, CLOSED, 2},
+	{"senders-end", senders_end, ERROR_PROTOCOL, 2},
 	{"bye-too-early", bye_too_early, ERROR_PROTOCOL, 2},
 	{"gone-while-finishing", gone_while_finishing, CHECKED, 1},
 	{"huge-files", huge_files, CHECKED, 1},

@@ -279,7 +279,9 @@ def no_acknowledgement():
         write(gate, b'')
         sender = recv.send(near, few, '--timeout', '60s')
         try:
-            wait_until('the END', lambda: steps(sender, 'END') and os.path.exists(gate + '.waiting') or not sender.running())
+            wait_until('the last ACK, and folders to be synced', lambda: not sender.running() or (
+                os.path.exists(gate + '.waiting') and events(sender, 'offered') and
+                len(events(sender, 'entry_done')) == events(sender, 'offered')[0]['entries_total']))
             near.run('nft', SILENT)
             os.unlink(gate)
             check(sender.wait(60) == OK, f'{sender.report()}\n{recv.process.report()}')
