@@ -2,10 +2,9 @@
 #include <string.h>
 
 #include "mover/chunk_cipher.h"
+#include "mover/grants.h"
 #include "mover/receiver.h"
 #include "mover/wr_id.h"
-
-#define GRANTS_AT_ONCE 16 /* the sender begins with the first while the others are registered */
 
 void windows_init(struct receiver *r)
 {
@@ -13,13 +12,19 @@ void windows_init(struct receiver *r)
 		r->windows.list[i].window = &r->s.pool.windows[i];
 }
 
-struct recv_window *windows_free(struct receiver *r)
+/* SEND: and its data connection has been accepted. */
+static bool is_free(const struct receiver *r, unsigned window)
 {
 	const struct session *s = &r->s;
 
-	for (unsigned i = 0; i < s->pool.count; i++)
-		if (r->windows.list[i].state == RECV_WINDOW_FREE &&
-		    (s->terms.mode != MOVER_SEND || s->lanes.conns[i % s->lanes.count].state != CONNECTION_NONE))
+	return r->windows.list[window].state == RECV_WINDOW_FREE &&
+	       (s->terms.mode != MOVER_SEND || s->lanes.conns[window % s->lanes.count].state != CONNECTION_NONE);
+}
+
+struct recv_window *windows_free(struct receiver *r)
+{
+	for (unsigned i = 0; i < r->s.pool.count; i++)
+		if (is_free(r, i))
 			return &r->windows.list[i];
 	return NULL;
 }
@@ -40,58 +45,97 @@ static bool post_window(struct receiver *r, struct recv_window *w)
 	return !err;
 }
 
-static bool open_window(struct receiver *r, struct recv_window *w, struct proto_grant *grant)
+/* WRITE: makes the key that the sender will get. */
+static bool register_window(struct receiver *r, struct recv_window *w)
 {
 	struct session *s = &r->s;
 	uint32_t len = s->terms.chunk_bytes + CHUNK_CIPHER_TAG_BYTES;
-	int err;
+	int err = window_grant(&s->pool, w->window, len, IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE);
 
-	*grant = (struct proto_grant){.window = w->window->index, .len = len};
+	if (err)
+		session_fail_errno(s, err, SESSION_NO_MEMORY);
+	return !err;
+}
+
+static bool open_window(struct receiver *r, struct recv_window *w, struct proto_grant *grant)
+{
+	struct session *s = &r->s;
+
+	*grant = (struct proto_grant){.window = w->window->index, .len = s->terms.chunk_bytes + CHUNK_CIPHER_TAG_BYTES};
 	w->state = RECV_WINDOW_GRANTED;
 	if (s->terms.mode == MOVER_SEND) {
 		w->lane = grant->lane = (uint16_t)(w->window->index % s->lanes.count);
 		return post_window(r, w);
 	}
-	err = window_grant(&s->pool, w->window, len, IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE);
-	if (err) {
-		session_fail_errno(s, err, SESSION_NO_MEMORY);
+	if (!w->window->granted && !register_window(r, w))
 		return false;
-	}
 	grant->addr = (uintptr_t)w->window->bytes;
 	grant->rkey = w->window->granted->rkey;
 	return true;
+}
+
+/* Content will come into windows that the receiver grants. */
+static bool grants_content(const struct receiver *r)
+{
+	return r->s.terms.mode != MOVER_READ && !r->s.terms.dry_run && !r->end.finishing;
 }
 
 /* An OFFER shows that the sender takes a GRANT now. Older senders make their data connections first, and until then a
  * GRANT comes too early for them. */
 static bool may_grant(const struct receiver *r)
 {
-	return r->s.terms.mode != MOVER_READ && !r->s.terms.dry_run && !r->end.finishing &&
-	       (r->verdicts.offered || r->lanes_up);
+	return grants_content(r) && (r->verdicts.offered || r->lanes_up);
+}
+
+/* While the first OFFER is on its way: registers the next window, so that its GRANT need not wait for that. One at a
+ * time, because what comes is looked at between them. */
+static bool register_ahead(struct receiver *r)
+{
+	if (!grants_content(r) || may_grant(r) || r->s.terms.mode != MOVER_WRITE)
+		return false;
+	for (unsigned i = 0; i < r->s.pool.count; i++)
+		if (!r->windows.list[i].window->granted)
+			return register_window(r, &r->windows.list[i]);
+	return false;
+}
+
+/* Of the windows that can be granted, how many go into the next GRANT. */
+static unsigned count_grants(struct receiver *r)
+{
+	unsigned free = 0, registered = 0;
+
+	for (unsigned i = 0; i < r->s.pool.count; i++) {
+		const struct recv_window *w = &r->windows.list[i];
+
+		if (!is_free(r, i))
+			continue;
+		free++;
+		registered += r->s.terms.mode == MOVER_SEND || w->window->granted;
+	}
+	return grants_next(registered, free, r->windows.granted);
 }
 
 static bool grant_windows(struct receiver *r)
 {
 	struct session *s = &r->s;
 	struct cursor_out *out;
-	uint8_t *head;
-	uint16_t count = 0;
+	unsigned count = may_grant(r) ? count_grants(r) : 0;
 
-	if (!may_grant(r) || !windows_free(r))
+	if (!count)
 		return false;
 	out = session_begin(s, PROTO_GRANT);
 	if (!out)
 		return false;
-	head = cursor_take(out, 2);
-	for (struct recv_window *w; count < GRANTS_AT_ONCE && (w = windows_free(r)); count++) {
+	put_u16(out, (uint16_t)count);
+	for (unsigned i = 0; i < count; i++) {
 		struct proto_grant grant;
 
-		if (!open_window(r, w, &grant))
+		if (!open_window(r, windows_free(r), &grant))
 			return false;
 		session_step(s, "GRANT", "window %u: %u bytes, rkey 0x%x", grant.window, grant.len, grant.rkey);
 		proto_put_grant(out, &grant);
 	}
-	cursor_patch_u16(head, count);
+	r->windows.granted += count;
 	session_send(s);
 	return true;
 }
@@ -149,5 +193,5 @@ static bool free_windows(struct receiver *r)
 
 bool windows_pump(struct receiver *r)
 {
-	return free_windows(r) | grant_windows(r);
+	return free_windows(r) | register_ahead(r) | grant_windows(r);
 }

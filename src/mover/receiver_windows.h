@@ -30,6 +30,7 @@ struct recv_window {
 
 struct windows {
 	struct recv_window list[PROTO_MAX_WINDOWS];
+	uint64_t granted; /* so far */
 };
 
 void windows_init(struct receiver *r);
