@@ -91,7 +91,7 @@ static const struct option_row options[] = {
 	 .kind = OPTION_CHOICE,
 	 .offset = SEND_OFFSET(mode),
 	 .values = transfer_modes},
-	TRANSFER_QP_ROWS("number of queue pairs (QPs) for data", "4, or one per chunk if that is fewer"),
+	TRANSFER_QP_ROWS("number of queue pairs (QPs) for data", "4, on roci0 1, or one per chunk if that is fewer"),
 	{.name = "chunk",
 	 .argument = "SIZE",
 	 .group = "RDMA",

@@ -160,10 +160,15 @@ bool connection_is_iwarp(const struct rdma_cm_id *id)
 	return id->verbs->device->transport_type == IBV_TRANSPORT_IWARP;
 }
 
+bool connection_is_roci(const struct ibv_device *device)
+{
+	return strncmp(device->name, "roci", 4) == 0;
+}
+
 bool connection_is_rxe(const struct ibv_device *device)
 {
 	char real[PATH_MAX];
-	if (strncmp(device->name, "roci", 4) == 0 || device->transport_type == IBV_TRANSPORT_IWARP)
+	if (connection_is_roci(device) || device->transport_type == IBV_TRANSPORT_IWARP)
 		return false;
 	/* a soft device has no bus above it; sysfs puts it among the virtual ones */
 	return strncmp(device->name, "rxe", 3) == 0 ||
@@ -172,7 +177,7 @@ bool connection_is_rxe(const struct ibv_device *device)
 
 const char *connection_path(const struct ibv_device *device)
 {
-	if (strncmp(device->name, "roci", 4) == 0)
+	if (connection_is_roci(device))
 		return "roci0 over udp";
 	if (device->transport_type == IBV_TRANSPORT_IWARP)
 		return "iwarp";

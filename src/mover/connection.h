@@ -69,6 +69,7 @@ void connection_destroy(struct connection *conn);
 
 bool connection_is_iwarp(const struct rdma_cm_id *id);
 bool connection_is_rxe(const struct ibv_device *device);
+bool connection_is_roci(const struct ibv_device *device);
 
 /* What carries the data on this device, for people: "rnic", "rxe", "iwarp", "roci0 over udp". */
 const char *connection_path(const struct ibv_device *device);

@@ -21,6 +21,7 @@
 #define MOVER_DEFAULT_MEMORY_BYTES (64u << 20)
 #define MOVER_MAX_QPS              64
 #define MOVER_DEFAULT_QPS          4 /* fewer for less content */
+#define MOVER_ROCI_QPS             1 /* the same for Rocinante's own device */
 
 /* How the bytes of a window move. */
 enum mover_mode {
@@ -50,8 +51,8 @@ enum mover_status {
 struct mover_common {
 	const char *device;        /* name of the RDMA device; NULL: rdma_cm chooses */
 	const char *bind_address;  /* local address, NULL for any */
-	unsigned qps;              /* data QPs, 1 .. MOVER_MAX_QPS; 0: a sender asks for MOVER_DEFAULT_QPS,
-				    * or for as many as there are chunks, if that is less;
+	unsigned qps;              /* data QPs, 1 .. MOVER_MAX_QPS; 0: a sender asks for MOVER_DEFAULT_QPS (on
+				    * roci0 for MOVER_ROCI_QPS), or for as many as there are chunks, if that is less;
 				    * a receiver grants what is asked for */
 	unsigned cqs;              /* CQs that they share, 1 .. qps; 0: 1 */
 	uint64_t memory_bytes;     /* most bytes of registered buffers on this side; 0: MOVER_DEFAULT_MEMORY_BYTES */

@@ -216,7 +216,7 @@ static bool agree_on_terms(struct sender *x)
 	struct cursor_out *out;
 
 	s->terms = terms_propose(x->options, most_entries(), x->entry_count, mover_walk_bytes(x->walk),
-				 round_trip_ns(&s->control.round_trip));
+				 round_trip_ns(&s->control.round_trip), connection_is_roci(s->dev.verbs->device));
 	memcpy(s->terms.transfer, x->transfer, sizeof(x->transfer));
 	out = session_begin(s, PROTO_TERMS);
 	if (!out) {

@@ -57,13 +57,17 @@ static uint64_t choose_windows(uint64_t round_trip_ns, uint32_t chunk_bytes)
 
 /* Unless the user has chosen: no more QPs than chunks. Each takes a connection, which a transfer of a small file would
  * spend more time on than on the file; and their windows take memory. */
-static void choose_qps(struct proto_terms *terms, uint64_t chunks)
+static void choose_qps(struct proto_terms *terms, const struct mover_common *common, uint64_t chunks, bool roci)
 {
-	terms->qps = (uint16_t)(chunks < MOVER_DEFAULT_QPS ? chunks : MOVER_DEFAULT_QPS);
+	unsigned qps = roci ? MOVER_ROCI_QPS : MOVER_DEFAULT_QPS;
+
+	if (common->cqs > qps)
+		qps = common->cqs; /* who wants so many CQs wants QPs for them */
+	terms->qps = (uint16_t)(chunks < qps ? chunks : qps);
 }
 
 struct proto_terms terms_propose(const struct mover_send_options *options, uint16_t max_entries, uint64_t entries,
-				 uint64_t bytes, uint64_t round_trip_ns)
+				 uint64_t bytes, uint64_t round_trip_ns, bool roci)
 {
 	const struct mover_common *common = &options->common;
 	uint64_t memory = window_memory(common), windows, chunks;
@@ -84,7 +88,7 @@ struct proto_terms terms_propose(const struct mover_send_options *options, uint1
 		windows = (uint64_t)terms.qps * WINDOWS_PER_QP;
 	chunks = count_chunks(options, bytes, terms.chunk_bytes);
 	if (!common->qps) {
-		choose_qps(&terms, chunks);
+		choose_qps(&terms, common, chunks, roci);
 		windows = chunks < windows - 1 ? chunks + 1 : windows;
 	}
 	terms.windows = limit_windows(windows, terms.chunk_bytes, memory);

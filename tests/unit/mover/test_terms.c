@@ -9,7 +9,7 @@
 
 static struct proto_terms propose(struct mover_send_options options)
 {
-	return terms_propose(&options, 100, 7, BYTES, 0);
+	return terms_propose(&options, 100, 7, BYTES, 0, false);
 }
 
 static void defaults_are_a_mebibyte_and_eight_windows(void **state)
@@ -39,17 +39,31 @@ static void little_content_gets_few_qps(void **state)
 	struct mover_send_options o = {0};
 
 	for (size_t i = 0; i < sizeof(cases) / sizeof(*cases); i++) {
-		struct proto_terms t = terms_propose(&o, 100, 7, cases[i].bytes, 0);
+		struct proto_terms t = terms_propose(&o, 100, 7, cases[i].bytes, 0, false);
 
 		assert_int_equal(t.qps, cases[i].qps);
 		assert_int_equal(t.windows, cases[i].windows);
 	}
 	o.common.qps = 4;
-	assert_int_equal(terms_propose(&o, 100, 1, 1, 0).qps, 4);
-	assert_int_equal(terms_propose(&o, 100, 1, 1, 0).windows, 8);
+	assert_int_equal(terms_propose(&o, 100, 1, 1, 0, false).qps, 4);
+	assert_int_equal(terms_propose(&o, 100, 1, 1, 0, false).windows, 8);
 	o = (struct mover_send_options){.paths = &stdin_path, .path_count = 1};
-	assert_int_equal(terms_propose(&o, 100, 1, 0, 0).qps, MOVER_DEFAULT_QPS);
-	assert_int_equal(terms_propose(&o, 100, 1, 0, 0).windows, 8);
+	assert_int_equal(terms_propose(&o, 100, 1, 0, 0, false).qps, MOVER_DEFAULT_QPS);
+	assert_int_equal(terms_propose(&o, 100, 1, 0, 0, false).windows, 8);
+}
+
+/* QPs of roci0 share a path's window, and their windows would arrive out of order. Who asks for QPs gets them. */
+static void rocinante_gets_one_qp(void **state)
+{
+	struct mover_send_options o = {0};
+	struct proto_terms t = terms_propose(&o, 100, 7, BYTES, 0, true);
+
+	assert_int_equal(t.qps, 1);
+	assert_int_equal(t.windows, 8);
+	o.common.cqs = 3;
+	assert_int_equal(terms_propose(&o, 100, 7, BYTES, 0, true).qps, 3);
+	o.common.qps = 6;
+	assert_int_equal(terms_propose(&o, 100, 7, BYTES, 0, true).qps, 6);
 }
 
 static void more_qps_get_more_windows(void **state)
@@ -64,14 +78,14 @@ static void a_far_receiver_gets_as_many_windows_as_the_path_holds(void **state)
 {
 	struct mover_send_options o = {0};
 
-	assert_int_equal(terms_propose(&o, 100, 1, BYTES, 200000).windows, 8);
-	assert_in_range(terms_propose(&o, 100, 1, BYTES, 20000000).windows, 24, 40);
-	assert_in_range(terms_propose(&o, 100, 1, BYTES, 300000000).windows, 48, 63); /* --memory, by default */
-	assert_int_equal(terms_propose(&o, 100, 1, 3 << 20, 300000000).windows, 5);
+	assert_int_equal(terms_propose(&o, 100, 1, BYTES, 200000, false).windows, 8);
+	assert_in_range(terms_propose(&o, 100, 1, BYTES, 20000000, false).windows, 24, 40);
+	assert_in_range(terms_propose(&o, 100, 1, BYTES, 300000000, false).windows, 48, 63); /* --memory, by default */
+	assert_int_equal(terms_propose(&o, 100, 1, 3 << 20, 300000000, false).windows, 5);
 	o.common.memory_bytes = UINT64_C(1) << 32;
-	assert_int_equal(terms_propose(&o, 100, 1, BYTES, 300000000).windows, PROTO_MAX_WINDOWS);
+	assert_int_equal(terms_propose(&o, 100, 1, BYTES, 300000000, false).windows, PROTO_MAX_WINDOWS);
 	o.common.qps = 8;
-	assert_int_equal(terms_propose(&o, 100, 1, BYTES, 0).windows, 16);
+	assert_int_equal(terms_propose(&o, 100, 1, BYTES, 0, false).windows, 16);
 }
 
 /* Whatever the sizes, the windows fit into the memory that was allowed; at least one of the smallest is there. */
@@ -147,6 +161,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(defaults_are_a_mebibyte_and_eight_windows),
 		cmocka_unit_test(little_content_gets_few_qps),
+		cmocka_unit_test(rocinante_gets_one_qp),
 		cmocka_unit_test(more_qps_get_more_windows),
 		cmocka_unit_test(a_far_receiver_gets_as_many_windows_as_the_path_holds),
 		cmocka_unit_test(memory_bounds_windows),
