@@ -27,43 +27,6 @@ static void expire(struct roci_timer *timer)
 		roci_far_read_missing(qp, false);
 }
 
-/* A READ that is being sent goes on like this; what was sent of it stays as it is. */
-static void take_over(struct roci_qp *qp)
-{
-	struct roci_sq *sq = &qp->sq;
-	struct roci_swqe *w;
-
-	if (sq->next == sq->started || qp->req.window.next != qp->req.window.max)
-		return;
-	w = roci_sq_at(sq, sq->next);
-	if (w->opcode == ROCI_WR_RDMA_READ && !w->done)
-		w->read.far_from = qp->req.next_packet;
-}
-
-void roci_far_read_agree(struct roci_qp *qp, uint16_t reads)
-{
-	struct roci_far_read *f;
-
-	if (qp->req.far_read || !reads || !qp->path->far)
-		return;
-	f = calloc(1, sizeof(*f));
-	if (!f)
-		return; /* when the peer says it again, perhaps */
-	f->path = roci_path_get_inbound(qp->e, qp->path);
-	if (!f->path) {
-		free(f);
-		return;
-	}
-	f->qp = qp;
-	roci_list_init(&f->blocked);
-	roci_timer_init(&f->timer);
-	f->timer.expire = expire;
-	roci_late_init(&f->late);
-	roci_scoreboard_reset(&f->board, qp->req.window.una);
-	qp->req.far_read = f;
-	take_over(qp);
-}
-
 static uint64_t bytes_of(const struct roci_qp *qp, uint32_t packets)
 {
 	return (uint64_t)packets * (qp->mtu + ROCI_PATH_PACKET_BYTES);
@@ -88,7 +51,8 @@ static void count_flight(struct roci_qp *qp)
 	f->flight = flight;
 }
 
-void roci_far_read_restart(struct roci_qp *qp)
+/* Nothing is outstanding any more. */
+static void forget(struct roci_qp *qp)
 {
 	struct roci_far_read *f = qp->req.far_read;
 
@@ -102,9 +66,113 @@ void roci_far_read_restart(struct roci_qp *qp)
 	roci_flight_wake(f->path);
 }
 
+/* READ requests of *w that are answered where `packets` are. */
+static uint32_t answered(const struct roci_swqe *w, uint32_t packets)
+{
+	uint32_t n = w->read.piece;
+
+	return packets / n + (packets == w->packets && packets % n != 0);
+}
+
+/* The READ *w goes on like this. What was asked for of it, and has not come, counts as asked for now. */
+static void take_over_read(struct roci_qp *qp, struct roci_swqe *w)
+{
+	struct roci_far_read *f = qp->req.far_read;
+	int32_t una = roci_psn_diff(qp->req.window.una, w->first_psn);
+	int32_t next = roci_psn_diff(qp->req.window.next, w->first_psn);
+	uint32_t from = una > 0 ? (uint32_t)una : 0, to = next > 0 ? (uint32_t)next : 0;
+
+	if (w->read.far_from <= from)
+		return;
+	if (to > w->read.far_from)
+		to = w->read.far_from;
+	if (to > from) {
+		f->asked += to - from;
+		f->requests += answered(w, to) - answered(w, from);
+	}
+	w->read.far_from = from;
+}
+
+/* All READs that were started go on like this: go-back-N would send their responses again and again in bursts. */
+static void take_over(struct roci_qp *qp)
+{
+	struct roci_requester *r = &qp->req;
+	struct roci_sq *sq = &qp->sq;
+	uint64_t less = 0; /* window bytes that count on the path of the responses now */
+
+	roci_outstanding_clear(&r->outstanding);
+	for (uint32_t i = sq->head; i != sq->started; i++) {
+		struct roci_swqe *w = roci_sq_at(sq, i);
+		uint64_t bytes = roci_swqe_bytes(qp, w, w->packets);
+
+		w->cum_bytes -= less;
+		if (i == sq->next)
+			r->window.next_bytes = w->cum_bytes;
+		if (w->done)
+			continue;
+		if (w->opcode == ROCI_WR_RDMA_READ)
+			take_over_read(qp, w);
+		else if (roci_swqe_needs_response(w) && roci_psn_diff(r->window.next, w->first_psn) > 0)
+			roci_outstanding_add(&r->outstanding, roci_psn_add(w->first_psn, w->packets));
+		less += bytes - roci_swqe_bytes(qp, w, w->packets);
+		if (i == sq->next)
+			r->window.next_bytes += roci_swqe_bytes(qp, w, r->next_packet);
+	}
+	if (sq->next == sq->started)
+		r->window.next_bytes -= less;
+}
+
+void roci_far_read_restart(struct roci_qp *qp)
+{
+	forget(qp);
+	if (qp->req.far_read)
+		take_over(qp);
+}
+
+/* Those that are outstanding count on the path of the responses from now on. */
+static void count_outstanding(struct roci_qp *qp)
+{
+	struct roci_far_read *f = qp->req.far_read;
+	struct roci_sent_state state;
+
+	if (!f->asked)
+		return;
+	count_flight(qp);
+	roci_path_sent(f->path, qp->e->now, bytes_of(qp, f->asked), &state);
+	roci_sent_log_add(&f->log, qp->req.window.una, qp->req.window.next, true, &state);
+	roci_flight_release(qp);
+}
+
+void roci_far_read_agree(struct roci_qp *qp, uint16_t reads)
+{
+	struct roci_far_read *f;
+
+	if (qp->req.far_read || !reads || !qp->path->far)
+		return;
+	f = calloc(1, sizeof(*f));
+	if (!f)
+		return; /* when the peer says it again, perhaps */
+	f->path = roci_path_get_inbound(qp->e, qp->path);
+	if (!f->path) {
+		free(f);
+		return;
+	}
+	f->qp = qp;
+	roci_list_init(&f->blocked);
+	roci_timer_init(&f->timer);
+	f->timer.expire = expire;
+	roci_late_init(&f->late);
+	roci_scoreboard_reset(&f->board, qp->req.window.una);
+	qp->req.far_read = f;
+	if (qp->req.window.next != qp->req.window.max)
+		return; /* everything is being sent again: those READs follow the next time */
+	take_over(qp);
+	count_outstanding(qp);
+}
+
 void roci_far_read_stop(struct roci_qp *qp)
 {
-	roci_far_read_restart(qp);
+	forget(qp);
 	if (qp->req.far_read)
 		roci_list_remove(&qp->req.far_read->blocked);
 }
@@ -283,7 +351,7 @@ static uint64_t judge_asked(struct roci_qp *qp, uint32_t limit, bool all)
 		at = sent ? due_at(qp, sent->state.sent_at) : 0;
 		if (at > qp->e->now && !all)
 			return at;
-		roci_path_lost(f->path, qp->e->now, bytes_of(qp, 1), sent);
+		roci_path_lost(f->path, qp->e->now, bytes_of(qp, 1), sent && !sent->again ? sent : NULL);
 		if (!roci_scoreboard_lose(b, b->scan)) {
 			roci_rc_resend(qp); /* all, which needs no memory */
 			return ROCI_NEVER;
@@ -433,14 +501,6 @@ uint32_t roci_far_read_run(struct roci_qp *qp, const struct roci_swqe *w, uint32
 	       roci_scoreboard_has(&qp->req.far_read->board, roci_psn_add(w->first_psn, index + n)))
 		n++;
 	return n;
-}
-
-/* READ requests of *w that are answered where `packets` are. */
-static uint32_t answered(const struct roci_swqe *w, uint32_t packets)
-{
-	uint32_t n = w->read.piece;
-
-	return packets / n + (packets == w->packets && packets % n != 0);
 }
 
 void roci_far_read_advance(struct roci_qp *qp, const struct roci_swqe *w, uint32_t from, uint32_t to)

@@ -12,9 +12,9 @@
  * happens, each READ request goes a second time with the next one. Such a copy has the Solicited Event bit, which means
  * nothing in a READ request (IBTA 9.2.3), and is ignored where the first one was executed.
  *
- * It begins when the peer has said how many READ requests it remembers (ranges.h), which are more than max_rd_atomic. A
- * READ request that is lost itself is sent again as selective.h has it. READs that began before, and other peers', are
- * as the standard has it.
+ * It begins when the peer has said how many READ requests it remembers (ranges.h), which are more than max_rd_atomic.
+ * READs that are under way then go on like this: go-back-N would send their responses again in bursts. A READ request
+ * that is lost itself is sent again as selective.h has it. Other peers' READs are as the standard has it.
  */
 #ifndef ROCI_ENGINE_FAR_READ_H
 #define ROCI_ENGINE_FAR_READ_H
@@ -47,9 +47,9 @@ struct roci_far_read {
 
 /* The peer remembers `reads` READ requests, 0: it did not say. Begins where the path is far. */
 void roci_far_read_agree(struct roci_qp *qp, uint16_t reads);
-/* What was asked for is forgotten, where it is on: everything is asked for again, or nothing any more. */
+/* What was asked for is forgotten, where it is on: everything is asked for again. */
 void roci_far_read_restart(struct roci_qp *qp);
-/* The same, and nothing is asked for any more. */
+/* Likewise, and nothing is asked for any more. */
 void roci_far_read_stop(struct roci_qp *qp);
 /* Off, as in a new QP. */
 void roci_far_read_end(struct roci_qp *qp);
