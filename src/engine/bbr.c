@@ -127,6 +127,8 @@ static void start_down(struct roci_bbr *b, uint64_t now, uint64_t delivered)
 	b->calm_from = ROCI_BBR_NONE;
 	b->cycle_at = now;
 	b->phase = ROCI_ACKS_STOPPING;
+	if (b->state == ROCI_BBR_UP)
+		b->probed = delivered;
 	start_round(b, delivered);
 	enter(b, ROCI_BBR_DOWN);
 }
@@ -210,6 +212,8 @@ void roci_bbr_lost(struct roci_bbr *b, uint64_t now, const struct roci_loss_samp
 {
 	b->losses++;
 	b->lost_round += ls->bytes;
+	if (ls->prior_delivered >= b->probed)
+		b->lost_since += ls->bytes;
 	if (ls->prior_delivered >= b->calm_from)
 		b->lost_down += ls->bytes;
 	b->loss_in_round = true;
@@ -246,7 +250,7 @@ static void lower_bounds(struct roci_bbr *b)
 {
 	if (is_probing_bw(b) || !b->loss_in_round)
 		return;
-	if (b->marked ? b->down_rounds <= DOWN_ROUNDS : !is_too_much(b, b->lost_round, b->inflight_latest))
+	if (b->marked ? b->down_rounds <= DOWN_ROUNDS : !is_too_much(b, b->lost_since, b->inflight_latest))
 		return;
 	if (b->bw_lo == ROCI_BBR_NONE)
 		b->bw_lo = max_bw(b);
@@ -392,8 +396,10 @@ static void update_states(struct roci_bbr *b, uint64_t now, const struct roci_ra
 {
 	check_startup_loss(b, rs);
 	check_full(b, rs);
-	if (b->state == ROCI_BBR_STARTUP && b->full)
+	if (b->state == ROCI_BBR_STARTUP && b->full) {
+		b->probed = rs->delivered;
 		enter(b, ROCI_BBR_DRAIN);
+	}
 	if (b->state == ROCI_BBR_DRAIN && rs->flight <= inflight(b, 100))
 		start_down(b, now, rs->delivered);
 	b->at_bound = b->inflight_hi != ROCI_BBR_NONE && rs->window_limited && b->window >= b->inflight_hi;
@@ -522,7 +528,7 @@ void roci_bbr_acked(struct roci_bbr *b, uint64_t now, const struct roci_rate_sam
 		learn_random(b, rs);
 		b->loss_in_round = b->marked = false;
 		b->losses = 0;
-		b->lost_round = b->lost_down = 0;
+		b->lost_round = b->lost_since = b->lost_down = 0;
 		b->bw_latest = rs->rate;
 		b->inflight_latest = rs->delivered - rs->prior_delivered;
 	}

@@ -5,7 +5,7 @@
  * packets are sent (the rate), and how much is in flight at most (the window). Loss changes the model only where it is
  * more than random loss is: above 2 % in a round trip, or in what a probe for more bandwidth has sent. Here we differ
  * from the draft: what is lost when the path is not full (DOWN, and no queue) is what it loses anyway, and counts for
- * nothing.
+ * nothing. What a probe has sent and lost changes the long-term bound only: it is no sign of what goes on after it.
  *
  * A round is a round trip counted in packets: it ends when a packet is acknowledged that was sent after it began. The
  * names of states, filters and bounds are the draft's. Gains are percent, times ns, rates bytes per second.
@@ -63,6 +63,8 @@ struct roci_bbr {
 	bool loss_round_start, loss_in_round, marked;
 	unsigned losses;     /* packets lost in this round */
 	uint64_t lost_round; /* bytes lost in this round */
+	uint64_t lost_since; /* the same of packets that were sent when `probed` bytes were delivered, or later */
+	uint64_t probed;     /* when the last probe for more bandwidth ended */
 	uint64_t lost_down;  /* the same of packets that were sent when `calm_from` bytes were delivered, or later */
 	uint64_t calm_from;  /* DOWN: what was sent since then met a queue that was being left to drain */
 	unsigned random;     /* 1/1024: what is lost while nothing queues, which no sender can help */

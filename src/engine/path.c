@@ -7,7 +7,7 @@
 #include "engine/flight.h"
 #include "engine/internal.h"
 
-#define CWND_FIRST       (128u << 10)
+#define CWND_NEAR        (128u << 10) /* at least, when the path is found to be near */
 #define CWND_MIN         (16u << 10)
 #define CWND_MAX         (2u << 20)
 #define QUEUE_TARGET_NS  1500000u /* queueing delay that counts as congestion */
@@ -39,7 +39,7 @@ static struct roci_path *get(struct roci_engine *e, const uint8_t sgid[16], cons
 	memcpy(p->dgid, dgid, 16);
 	p->inbound = inbound;
 	p->users = 1;
-	p->cwnd = CWND_FIRST;
+	p->cwnd = ROCI_FIRST_WINDOW;
 	p->ssthresh = CWND_MAX;
 	p->rate = RATE_FIRST;
 	p->tokens = PACE_BURST;
@@ -90,6 +90,8 @@ static void go_far(struct roci_path *p, uint64_t now, uint64_t rtt_ns)
 
 static void go_near(struct roci_path *p)
 {
+	if (!p->was_near && !p->cut_at && p->cwnd < CWND_NEAR)
+		p->cwnd = CWND_NEAR;
 	p->was_near = true;
 	if (!p->far)
 		return;
@@ -115,6 +117,7 @@ struct roci_path *roci_path_get_inbound(struct roci_engine *e, const struct roci
 	p->latest_rtt = out->latest_rtt;
 	p->base_rtt = out->base_rtt;
 	p->base_rtt_at = out->base_rtt_at;
+	p->cwnd = roci_first_window_bounded(roci_path_window(out));
 	roci_path_agree(p, e->now);
 	return p;
 }
@@ -136,6 +139,17 @@ static void measured(struct roci_path *p, uint64_t now, uint64_t rtt_ns)
 }
 
 /* ---- near ---- */
+
+static void learn_first_window(struct roci_path *p, uint64_t now, uint64_t bytes)
+{
+	uint64_t window;
+
+	if (!roci_path_may_be_far(p))
+		return;
+	window = roci_first_window_acked(&p->first, now, bytes, p->flight <= bytes, p->base_rtt);
+	if (window)
+		p->cwnd = window;
+}
 
 static void grow(struct roci_path *p, uint64_t bytes)
 {
@@ -258,10 +272,12 @@ static void far_acked(struct roci_path *p, uint64_t now, uint64_t bytes, const s
 
 void roci_path_acked(struct roci_path *p, uint64_t now, uint64_t bytes, const struct roci_sent *sent)
 {
-	if (p->far)
+	if (p->far) {
 		far_acked(p, now, bytes, sent);
-	else
-		grow(p, bytes);
+		return;
+	}
+	grow(p, bytes);
+	learn_first_window(p, now, bytes);
 }
 
 void roci_path_lost(struct roci_path *p, uint64_t now, uint64_t bytes, const struct roci_sent *sent)

@@ -18,6 +18,7 @@
 #include <stdint.h>
 
 #include "engine/bbr.h"
+#include "engine/first_window.h"
 #include "engine/list.h"
 #include "engine/pace.h"
 #include "engine/sent_log.h"
@@ -55,6 +56,7 @@ struct roci_path {
 	uint64_t base_rtt, base_rtt_at; /* ns: the smallest seen lately, and when */
 	uint64_t cut_at;                /* when the window was last cut: once per round trip */
 	uint64_t srtt, latest_rtt;      /* ns, 0: no sample yet */
+	struct roci_first_window first; /* where the path may be far */
 
 	/* far */
 	bool agreed, far, was_near; /* a peer tells what is missing; for good */
@@ -77,7 +79,8 @@ struct roci_path {
 struct roci_engine;
 /* The path between two GIDs, shared by its users. NULL when out of memory. */
 struct roci_path *roci_path_get(struct roci_engine *e, const uint8_t sgid[16], const uint8_t dgid[16]);
-/* Likewise the path of what comes from there, for QPs on the path *out. It begins as a far one that is like *out. */
+/* Likewise the path of what comes from there, for QPs on the path *out. It begins as a far one that is like *out, with
+ * a window that first_window.h allows. */
 struct roci_path *roci_path_get_inbound(struct roci_engine *e, const struct roci_path *out);
 /* Likewise the path to a process of this host (roci_av.local). */
 struct roci_path *roci_path_get_local(struct roci_engine *e, uint16_t local);

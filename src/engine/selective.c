@@ -21,7 +21,7 @@ void roci_selective_sent(struct roci_qp *qp)
 {
 	const struct roci_requester *r = &qp->req;
 	struct roci_selective *s = &qp->req.selective;
-	uint64_t now = qp->e->now, pause = 2 * qp->path->srtt + OFFER_PAUSE_NS;
+	uint64_t now = qp->e->now, pause = qp->path->srtt + qp->path->srtt / 4 + OFFER_PAUSE_NS;
 
 	if ((s->agreed && (s->reads || !r->outstanding.count)) || !qp->secret || s->offers == OFFERS_MAX)
 		return;

@@ -4,7 +4,8 @@
 #include "engine/responder.h"
 #include "engine/service.h"
 
-#define ANSWER_RTTS 4 /* an answer takes no longer */
+#define ANSWER_RTTS    4           /* an answer takes no longer */
+#define WINDOW_UNKNOWN (64u << 10) /* bytes: many peers never answer, and cost no time up to here */
 
 /* ---- sending ---- */
 
@@ -14,7 +15,8 @@ static bool may_send(struct roci_qp *qp, uint64_t bytes)
 	uint64_t at;
 
 	if (!f->unresponsive)
-		return roci_flight_fits(qp, roci_uc_flow_bytes(qp->mtu, 1));
+		return (!f->answered && !f->unanswered && !qp->path->far && qp->path->flight < WINDOW_UNKNOWN) ||
+		       roci_flight_fits(qp, roci_uc_flow_bytes(qp->mtu, 1));
 	at = roci_path_pace(qp->path, qp->e->now, bytes);
 	if (!at)
 		return true;
