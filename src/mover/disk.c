@@ -156,7 +156,7 @@ void disk_stop(struct disk *d)
 		d->waiting = NULL;
 		d->waiting_last = &d->waiting;
 		disk_flush(d);
-		while (d->busy && io_uring_wait_cqe_nr(&d->ring, &cqe, d->busy) == -EINTR)
+		while (d->busy && io_uring_wait_cqe_nr(&d->ring, &cqe, d->busy) < 0)
 			;
 		return;
 	}

@@ -30,18 +30,24 @@ int store_init(struct receiver *r)
 	return err;
 }
 
+/* A write has ended: its chunk is kept from now on. 0, or why not. */
+static int record_write(const struct store_op *op)
+{
+	if (op->op.result < 0)
+		return (int)op->op.result;
+	if ((uint64_t)op->op.result != op->op.len)
+		return -EIO;
+	return op->entry->file ? mover_file_wrote(op->entry->file, op->chunk, &op->digest) : 0;
+}
+
 /* What was under way when the session ended is on the disk now: the next one need not send it again. */
 static void keep_written(struct disk *disk)
 {
-	struct disk_op *done;
+	struct disk_op *op;
 
 	disk_stop(disk);
-	while ((done = disk_reap(disk))) {
-		struct store_op *op = (struct store_op *)done;
-
-		if (op->entry->file && done->result >= 0 && (uint64_t)done->result == done->len)
-			mover_file_wrote(op->entry->file, op->chunk, &op->digest);
-	}
+	while ((op = disk_reap(disk)))
+		record_write((struct store_op *)op);
 }
 
 void store_destroy(struct receiver *r)
@@ -133,13 +139,11 @@ static void store_data(struct receiver *r, struct recv_entry *entry, const struc
 static void reap_op(struct receiver *r, struct store_op *op)
 {
 	struct recv_entry *entry = op->entry;
-	int err = op->op.result < 0 ? (int)op->op.result : (uint64_t)op->op.result != op->op.len ? -EIO : 0;
+	int err = record_write(op);
 
 	entry->writing--;
 	if (op->window)
 		op->window->writing--;
-	if (!err && entry->file)
-		err = mover_file_wrote(entry->file, op->chunk, &op->digest);
 	if (err && !entry->file)
 		session_fail(&r->s, MOVER_LOCAL_IO, "writing standard output: %s", strerrordesc_np(-err));
 	else if (err)

@@ -80,8 +80,7 @@ static bool grants_content(const struct receiver *r)
 	return r->s.terms.mode != MOVER_READ && !r->s.terms.dry_run && !r->end.finishing;
 }
 
-/* An OFFER shows that the sender takes a GRANT now. Older senders make their data connections first, and until then a
- * GRANT comes too early for them. */
+/* The sender takes a GRANT when it has sent its first OFFER, or all data connections are up. */
 static bool may_grant(const struct receiver *r)
 {
 	return grants_content(r) && (r->verdicts.offered || r->lanes_up);
