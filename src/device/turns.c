@@ -1,6 +1,13 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 #include "device/turns.h"
 
+/* The times below suit a machine where a turn that finds nothing takes less than this. Where it takes longer (an
+ * emulated processor: 20 us), all of them are that many times as long, up to a limit: a program that polls there
+ * without a pause does not call within FRESH_NS either. */
+#define ORDINARY_TURN_NS 4000
+#define SLOWER_MAX       16
+/* A turn may be interrupted, so what is known of how long it takes grows slowly, and falls at once. */
+#define TURN_GROWTH 16
 /* When the last call is no older than this, the program is polling: it calls again within a few microseconds. */
 #define FRESH_NS 10000
 /* Naps grow from the first to the longest while calls go on. The first is short, because calls may stop at once; the
@@ -45,6 +52,22 @@
 /* Polls that brought nothing before the program's thread yields its processor: a system call each. */
 #define YIELD_EVERY 32
 
+/* A turn that found nothing took so long. */
+static void learn_turn(struct roci_turns *t, uint64_t took)
+{
+	uint64_t slowly = t->turn_ns + t->turn_ns / TURN_GROWTH + 1;
+
+	t->turn_ns = took < slowly || !t->turn_ns ? took : slowly;
+}
+
+/* A time, as long as this machine needs it. */
+static uint64_t here(const struct roci_turns *t, uint64_t ns)
+{
+	uint64_t slower = 1 + t->turn_ns / ORDINARY_TURN_NS;
+
+	return ns * (slower < SLOWER_MAX ? slower : SLOWER_MAX);
+}
+
 /* The age of the last call. After a sleep or nap it is the age at waking, since the program could have the processor
  * until then. */
 static uint64_t call_age(struct roci_turns *t, uint64_t now, uint64_t last_call)
@@ -54,8 +77,8 @@ static uint64_t call_age(struct roci_turns *t, uint64_t now, uint64_t last_call)
 	if (t->rested) {
 		t->rested = false;
 		age = t->call_age;
-		if (age > FRESH_NS)
-			t->stay_until = now + STAY_NS;
+		if (age > here(t, FRESH_NS))
+			t->stay_until = now + here(t, STAY_NS);
 	}
 	return age;
 }
@@ -67,20 +90,23 @@ static bool program_drives(struct roci_turns *t, uint64_t now, uint64_t last_cal
 	bool drives = false;
 
 	if (now >= t->stay_until || t->leave_pays)
-		drives = age <= FRESH_NS || (t->driving_since && now - t->driving_since > STREAK_NS && age < RECENT_NS);
+		drives = age <= here(t, FRESH_NS) ||
+			 (t->driving_since && now - t->driving_since > here(t, STREAK_NS) && age < here(t, RECENT_NS));
 	if (!drives)
 		t->nap_ns = 0;
 	else if (!t->nap_ns)
-		t->nap_ns = NAP_FIRST_NS;
-	else
-		t->nap_ns = t->nap_ns * 2 < NAP_LONGEST_NS ? t->nap_ns * 2 : NAP_LONGEST_NS;
+		t->nap_ns = here(t, NAP_FIRST_NS);
+	else if (t->nap_ns < here(t, NAP_LONGEST_NS))
+		t->nap_ns *= 2;
+	if (t->nap_ns > here(t, NAP_LONGEST_NS))
+		t->nap_ns = here(t, NAP_LONGEST_NS);
 	return drives;
 }
 
 /* Whether to stay awake after a turn in which nothing moved. */
 static bool busy_polls(struct roci_turns *t)
 {
-	if (t->drove_at - t->moved_at > (t->has_waiter ? WAITER_BUSY_POLL_NS : BUSY_POLL_NS)) {
+	if (t->drove_at - t->moved_at > here(t, t->has_waiter ? WAITER_BUSY_POLL_NS : BUSY_POLL_NS)) {
 		if (t->busy_polled && t->busy_poll_worth)
 			t->busy_poll_worth--;
 		t->busy_polled = false;
@@ -128,7 +154,7 @@ static struct roci_turn leave(struct roci_turns *t, uint64_t deadline)
 	t->polled_at_leave = t->polled;
 	if (!polls)
 		return sleep_until(t, deadline < t->leave_until ? deadline : t->leave_until);
-	t->nap_ns = LEAVE_NS;
+	t->nap_ns = here(t, LEAVE_NS);
 	return nap_until(t, t->leave_until);
 }
 
@@ -144,6 +170,8 @@ static struct roci_turn next(struct roci_turns *t, uint64_t now, uint64_t last_c
 {
 	bool idle = t->idle;
 
+	if (idle)
+		learn_turn(t, now - t->drove_at);
 	t->idle = false;
 	if (t->leave_until && !t->rested)
 		return leave(t, deadline);
@@ -162,7 +190,7 @@ static struct roci_turn next(struct roci_turns *t, uint64_t now, uint64_t last_c
 
 struct roci_turn roci_turns_next(struct roci_turns *t, uint64_t now, uint64_t last_call, uint64_t deadline)
 {
-	uint64_t back_at = t->wait_ended + AWAY_NS;
+	uint64_t back_at = t->wait_ended + here(t, AWAY_NS);
 
 	if (t->has_waiter) {
 		t->standing_by = true;
@@ -195,12 +223,12 @@ void roci_turns_drove(struct roci_turns *t, uint64_t now, unsigned moved)
 
 bool roci_turns_send_after_turn(struct roci_turns *t, uint64_t now, unsigned received, uint64_t last_call)
 {
-	if (!received || received > DEFER_RECEIVED_MAX || t->deferred || now > last_call + LEAVE_RECENT_NS)
+	if (!received || received > DEFER_RECEIVED_MAX || t->deferred || now > last_call + here(t, LEAVE_RECENT_NS))
 		return true;
 	if (t->leave_failures >= LEAVE_FAILURES && ++t->not_left % LEAVE_TRY_EVERY)
 		return true;
 	t->deferred = t->left = true;
-	t->leave_until = now + LEAVE_NS;
+	t->leave_until = now + here(t, LEAVE_NS);
 	return false;
 }
 
@@ -279,7 +307,7 @@ uint64_t roci_turns_wait_end(struct roci_turns *t, uint64_t now, bool drove)
 	if (!t->standing_by || (t->alarm_set && !t->waiting))
 		return UINT64_MAX;
 	t->alarm_set = true;
-	return t->waiting ? now : now + AWAY_NS;
+	return t->waiting ? now : now + here(t, AWAY_NS);
 }
 
 bool roci_turns_wake(struct roci_turns *t, uint64_t deadline)

@@ -180,6 +180,59 @@ static void calls_are_judged_when_it_awakes(void **state)
 }
 
 /* While it drives without a pause, the program may be waiting for it. */
+/* The thread takes turns of `ns` that find nothing, as many as it takes it to sleep. */
+static void find_nothing(uint64_t ns)
+{
+	struct roci_turn turn;
+
+	do {
+		assert_int_equal(next().what, ROCI_TURN_DRIVE);
+		roci_turns_drove(&turns, now, 0);
+		now += ns;
+		turn = next();
+	} while (turn.what == ROCI_TURN_BUSY_POLL);
+	assert_int_equal(turn.what, ROCI_TURN_SLEEP);
+}
+
+/* When the thread wakes for a packet, the program's last call was `ns` ago. */
+static int turn_after_call(uint64_t ns)
+{
+	now += 1 * MS;
+	last_call = now - ns;
+	awake();
+	return next().what;
+}
+
+/* An emulated processor takes 20 us for a turn, and for a poll. */
+static void on_a_slow_machine_a_program_that_polls_calls_less_often(void **state)
+{
+	find_nothing(1 * US);
+	assert_int_equal(turn_after_call(30 * US), ROCI_TURN_DRIVE);
+	start(NULL);
+	find_nothing(20 * US);
+	assert_int_equal(turn_after_call(30 * US), ROCI_TURN_NAP);
+	start(NULL);
+	find_nothing(20 * US);
+	assert_int_equal(turn_after_call(80 * US), ROCI_TURN_DRIVE);
+}
+
+/* Somebody else had the processor: the next turn tells that the machine is as fast as before. */
+static void a_turn_that_was_interrupted_says_nothing(void **state)
+{
+	find_nothing(5 * MS);
+	assert_int_equal(turn_after_call(200 * US), ROCI_TURN_DRIVE);
+	roci_turns_drove(&turns, now, 0);
+	now += 1 * US;
+	assert_int_equal(next().what, ROCI_TURN_SLEEP);
+	assert_int_equal(turn_after_call(30 * US), ROCI_TURN_DRIVE);
+	for (int i = 0; i < 10; i++) {
+		roci_turns_drove(&turns, now, 0);
+		now += 5 * MS;
+		assert_int_equal(next().what, ROCI_TURN_SLEEP);
+		assert_int_equal(turn_after_call(30 * US), ROCI_TURN_DRIVE);
+	}
+}
+
 static void a_long_streak_ends_in_one_nap(void **state)
 {
 	sleep_for(1 * MS);
@@ -712,6 +765,8 @@ int main(void)
 		CASE(nothing_is_left_to_a_program_that_does_not_call),
 		CASE(a_program_that_polls_between_receives_the_answer),
 		CASE(a_late_awakening_makes_no_call_stale),
+		CASE(on_a_slow_machine_a_program_that_polls_calls_less_often),
+		CASE(a_turn_that_was_interrupted_says_nothing),
 		CASE(a_long_streak_ends_in_one_nap),
 		CASE(a_long_streak_goes_on_without_a_recent_call),
 		CASE(it_stands_in_for_polls_that_did_not_come),
