@@ -120,6 +120,13 @@ class Bench:
         text, _ = run_pair(server, self.client.start(*argv, '-r', str(run), self.server.address, plain=True))
         return tuple(float(x) for x in re.search(r'(\d+) packets/s ([\d.]+) Gbit/s', text).groups())
 
+    def udp_exchange_us(self, length):
+        """Half a round trip of packets of this length, where both ends poll."""
+        argv = [self.program('limit_udp'), '-p', str(next_port()), '-l', str(length), '-x', '10000']
+        server = self.server.start(*argv, plain=True)
+        wait_until('limit_udp', lambda: 'ready' in server.text() or not server.running())
+        return float(run_pair(server, self.client.start(*argv, self.server.address, plain=True))[1].split()[0])
+
     def copy(self, length):
         """Microseconds of a process_vm_writev(), GB/s."""
         text = self.client.call(self.program('limit_copy'), '-l', str(length), '-t', str(self.seconds), plain=True)
@@ -223,11 +230,13 @@ def wire_small(hosts, options):
         'ib_write_lat 8': Measurement('us', lambda: b.latency('ib_write_lat', 8), ours=True),
         'ucx tag_lat tcp': Measurement('us', lambda: b.ucx('tag_lat', 'tcp', 10000)[1]),
         'ucx put_lat tcp': Measurement('us', lambda: b.ucx('ucp_put_lat', 'tcp', 10000)[1]),
+        'raw UDP, both polling': Measurement('us', lambda: b.udp_exchange_us(8 + UDP_HEADERS)),
         'SEND RC': Measurement('messages/s', lambda: b.message_rate(64, 'ib_send_bw') * 1e6, ours=True),
         'SEND UD': Measurement('messages/s', lambda: b.message_rate(64, 'ib_send_bw', '-c', 'UD') * 1e6, ours=True),
         'sendmmsg': Measurement('messages/s', lambda: b.raw_udp(64, 1)[0]),
     })
     g.rows = [Row('ib_send_lat 8 bytes', 'ib_send_lat 8', ('ucx tag_lat tcp',), 1),
+              Row('ib_send_lat 8 bytes', 'ib_send_lat 8', ('raw UDP, both polling',)),
               Row('ib_write_lat 8 bytes', 'ib_write_lat 8', ('ucx put_lat tcp',), 1),
               Row('SENDs of 64 bytes, RC', 'SEND RC', ('sendmmsg',), 3),
               Row('SENDs of 64 bytes, UD', 'SEND UD', ('sendmmsg',), 3)]
@@ -353,6 +362,16 @@ def rate(hosts, options):
     }, [Row('connections', 'rdma_cm', ('TCP',), 0.8)])
 
 
+def download_kernel():
+    """While there is a network: into the cache."""
+    sys.path.append(INTEROP)
+    import kernels
+    try:
+        kernels.Kernel(GUEST_KERNEL), kernels.busybox()
+    except kernels.Unavailable:
+        pass  # the guest's rows will say why
+
+
 class Guest:
     """roci0 and Soft-RoCE in one guest with two processors, over the same veth. One boot measures both."""
 
@@ -360,6 +379,7 @@ class Guest:
         self.found = {}  # by build
 
     def us(self, name, which):
+        """which: roci0, raw UDP or rxe."""
         if harness.ROCI not in self.found:
             self.found[harness.ROCI] = self.measure()
         return self.found[harness.ROCI][name][which]
@@ -371,8 +391,8 @@ class Guest:
             done = subprocess.run(argv, env=env, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, timeout=900)
         except subprocess.TimeoutExpired:
             raise Failure('the guest did not end within 900 seconds') from None
-        found = {name: (float(ours), float(theirs)) for name, ours, theirs
-                 in re.findall(r'(ib_\w+_lat) 8 bytes: roci0 ([\d.]+), rxe ([\d.]+) us', done.stdout)}
+        figures = r'(ib_\w+_lat) 8 bytes: roci0 ([\d.]+), raw UDP ([\d.]+), rxe ([\d.]+) us'
+        found = {name: dict(zip(('roci0', 'raw UDP', 'rxe'), map(float, us))) for name, *us in re.findall(figures, done.stdout)}
         check(done.returncode == 0 and len(found) == 2, done.stdout)
         return found
 
@@ -381,9 +401,11 @@ class Guest:
 def guest(hosts, options):
     run, g = Guest(), Group('guest', rounds=1)
     for name in ('ib_write_lat', 'ib_send_lat'):
-        g.measurements[f'{name} 8'] = Measurement('us', lambda n=name: run.us(n, 0), ours=True)
-        g.measurements[f'{name} 8, rxe'] = Measurement('us', lambda n=name: run.us(n, 1))
+        g.measurements[f'{name} 8'] = Measurement('us', lambda n=name: run.us(n, 'roci0'), ours=True)
+        g.measurements[f'{name} 8, rxe'] = Measurement('us', lambda n=name: run.us(n, 'rxe'))
         g.rows.append(Row(f'{name} 8 bytes', f'{name} 8', (f'{name} 8, rxe',), 0.5))
+    g.measurements['raw UDP'] = Measurement('us', lambda: run.us('ib_send_lat', 'raw UDP'))
+    g.rows.append(Row('ib_send_lat 8 bytes', 'ib_send_lat 8', ('raw UDP',)))
     return g
 
 
@@ -417,6 +439,8 @@ def main():
     if options.before:
         builds['before'] = build_of(options.before)
     harness.ROCI, harness.PROGRAMS = builds['']
+    if 'guest' in options.groups:
+        download_kernel()
     mover.isolate()
     start = time.monotonic()
     one = Host('one')

@@ -21,7 +21,7 @@ class Measurement:
 @dataclass
 class Row:
     """One comparison. `ours` and `theirs` are names of measurements; of several theirs the best counts. at_least: of the
-    ratio, which is made so that more is better. A row without theirs has no ratio: its figure must be at most `limit`."""
+    ratio, which is made so that more is better; 0: no goal, the row shows what bounds another one. A row without theirs has no ratio: its figure must be at most `limit`."""
     what: str
     ours: str
     theirs: tuple = ()
@@ -85,7 +85,7 @@ def compare(group, row, found, failed):
         medians = {name: statistics.median(found[name, '']) for name in row.theirs if name not in failed}
         against = best(medians, key=medians.get)
         result.update(against=against, theirs=medians[against], ratio=ratio(unit, ours, medians[against]))
-        result['met'] = result['ratio'] >= row.at_least
+        result['met'] = result['ratio'] >= row.at_least if row.at_least else None
     else:
         result.update(limit=row.limit, met=ours <= row.limit)
     if found.get((row.ours, 'before')):
@@ -99,11 +99,13 @@ def line_of(r):
     if 'why_not' in r:
         return head + f'not measured: {r["why_not"]}'
     if 'ratio' in r:
-        rest = f'{r["ours"]:9.4g} {r["theirs"]:9.4g} {r["unit"]:11} {r["ratio"]:6.2f} {r["at_least"]:6.2f}  '
+        goal = f'{r["at_least"]:.2f}' if r['at_least'] else '-'
+        rest = f'{r["ours"]:9.4g} {r["theirs"]:9.4g} {r["unit"]:11} {r["ratio"]:6.2f} {goal:>6}  '
     else:
         rest = f'{r["ours"]:9.4g} {"":9} {r["unit"]:11} {"":6} {r["limit"]:6g}  '
+    met = {True: 'yes', False: 'NO', None: '-'}[r['met']]
     gain = f'  before {r["before"]:.4g}: {r["gain"]:.2f}' if 'before' in r else ''
-    return head + rest + f'{"yes" if r["met"] else "NO":4} {r["against"]}{gain}'
+    return head + rest + f'{met:4} {r["against"]}{gain}'
 
 
 def measure(groups, rounds, builds, progress):

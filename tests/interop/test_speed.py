@@ -1,10 +1,11 @@
 # SPDX-License-Identifier: BSD-2-Clause
 """roci0 and Soft-RoCE over the same veth: first roci0 in two namespaces, then two Soft-RoCE devices in one namespace. The
 processor is emulated, so only the ratios mean something."""
+import os
 import sys
 
 import world
-from harness import check, tap, veth_pair
+from harness import check, run_pair, tap, veth_pair, wait_until
 from test_tools import STATS
 
 RUNS = 2  # the best one counts
@@ -49,11 +50,24 @@ def on_rxe():
     measure(*world.kernel_pair('rxe', hosts=pair), 'rxe')
 
 
+def raw_udp():
+    """What the system calls alone cost: half a round trip of packets as long as those of `*_lat`, where both ends poll."""
+    server, client = pair
+    argv = [os.path.join(os.path.dirname(os.environ['ROCI']), '..', 'bench', 'limit_udp'), '-l', '40', '-x', '500']
+    for name, args, _, more, _ in MEASURES:
+        if not more:
+            waiting = server.start(*argv, plain=True)
+            wait_until('limit_udp', lambda: 'ready' in waiting.text() or not waiting.running())
+            text = run_pair(waiting, client.start(*argv, server.address, plain=True))[1]
+            figures['udp', name, args[1]] = float(text.split()[0])
+
+
 def ratios():
     lines = ['roci0 in two network namespaces, rxe in one, where policy routing sends packets over the same veth']
     for name, args, _, more, _ in MEASURES:
         mine, other = (figures[kind, name, args[1]] for kind in ('roci0', 'rxe'))
-        lines.append(f'{name} {args[1]} bytes: roci0 {mine:g}, rxe {other:g} {"MB/s" if more else "us"}; '
+        bound = '' if more else f'raw UDP {figures["udp", name, args[1]]:g}, '
+        lines.append(f'{name} {args[1]} bytes: roci0 {mine:g}, {bound}rxe {other:g} {"MB/s" if more else "us"}; '
                      f'roci0 is {(mine / other if more else other / mine):.2f} times as fast')
     return '\n'.join(lines)
 
@@ -62,4 +76,4 @@ if __name__ == '__main__':
     figures = {}
     world.run('modprobe', '-a', 'veth')
     pair = [world.as_side(host, world.Side) for host in veth_pair(int(sys.argv.pop(1)))]
-    sys.exit(tap([('roci0 to roci0', on_roci), ('rxe to rxe', on_rxe), ('ratios', ratios)]))
+    sys.exit(tap([('roci0 to roci0', on_roci), ('raw UDP', raw_udp), ('rxe to rxe', on_rxe), ('ratios', ratios)]))
