@@ -156,6 +156,16 @@ static void put_atomic_ack(struct capture_line *line, const struct capture_event
 	}
 }
 
+/* One that is longer than its fields is a probe, see engine/plpmtu.h. */
+static void put_offer(struct capture_line *line, const struct roci_packet *pkt)
+{
+	if (pkt->payload_len > ROCI_MTU_PROBE_HEADER_BYTES)
+		capture_put(line, "OFFER: do packets with %u bytes of payload arrive?",
+			    pkt->payload_len - ROCI_MTU_PROBE_HEADER_BYTES);
+	else
+		capture_put(line, "OFFER: tell me in RANGES what is missing");
+}
+
 static void put_roce(struct capture_line *line, const struct capture_event *e)
 {
 	if (e->flags & (CAPTURE_NAK | CAPTURE_RNR)) {
@@ -173,7 +183,7 @@ static void put_roce(struct capture_line *line, const struct capture_event *e)
 	case ROCI_KIND_ATOMIC_WRITE: capture_put(line, "ATOMIC WRITE 8 bytes"); break;
 	case ROCI_KIND_FLUSH: put_flush(line, e); break;
 	case ROCI_KIND_CNP: capture_put(line, "CNP: packets were marked, send slower"); break;
-	case ROCI_KIND_OFFER: capture_put(line, "OFFER: tell me in RANGES what is missing"); break;
+	case ROCI_KIND_OFFER: put_offer(line, &e->packet); break;
 	case ROCI_KIND_RANGES: capture_put(line, "RANGES: all up to this PSN has arrived, and what it names"); break;
 	case ROCI_KIND_HELLO: capture_put(line, "HELLO: I am behind a NAT, answer to where this comes from"); break;
 	case ROCI_KIND_CHALLENGE: capture_put(line, "CHALLENGE: prove that you get what is sent there"); break;

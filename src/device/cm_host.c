@@ -328,7 +328,7 @@ void roci_cm_host_disconnect_all(struct roci_device *dev, uint64_t now)
 		roci_gsi_send(dev, now, &tx);
 }
 
-/* ---- what ICMP says ---- */
+/* ---- what ICMP and the kernel say ---- */
 
 #define MAD_AT (ROCI_BTH_BYTES + 8) /* behind BTH and DETH */
 
@@ -337,6 +337,8 @@ static void take_errors(struct roci_device *dev, uint64_t now)
 	struct roci_udp_error e;
 
 	while (roci_udp_next_error(dev->links.udp, &e)) {
+		if (e.err == -EMSGSIZE)
+			roci_engine_path_carries(dev->engine, e.dgid, e.carries);
 		if (e.len <= MAD_AT || roci_dest_qpn(e.quoted) != ROCI_QPN_GSI)
 			continue;
 		if (e.quoted[0] == ROCI_OPCODE_MTU_PROBE)

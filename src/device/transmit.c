@@ -22,6 +22,7 @@ static unsigned to_frames(struct roci_device *dev, const struct roci_tx_batch *b
 		}
 		frames[n] = roci_frame(p->av, p->header, p->header_len, batch->spans + p->first_span, p->span_count);
 		frames[n].copy_payload = p->copy_payload;
+		frames[n].whole = p->whole;
 		frames[n++].soft_roce = p->soft_roce;
 	}
 	return n;

@@ -74,8 +74,10 @@ void roci_udp_ready(struct roci_udp *udp, uint64_t event_data, bool error);
  * quote it. */
 struct roci_udp_error {
 	uint8_t dgid[16];
-	int err; /* -ECONNREFUSED: nothing listens; -EHOSTUNREACH, -ENETUNREACH */
-	uint16_t len;
+	int err; /* -ECONNREFUSED: nothing listens; -EHOSTUNREACH, -ENETUNREACH; -EMSGSIZE, of the kernel: see carries
+		  */
+	uint32_t carries; /* -EMSGSIZE: UDP payload that one packet to dgid takes now, bytes; it is less than it was */
+	uint16_t len;     /* -EMSGSIZE: 0 */
 	uint8_t quoted[ROCI_UDP_QUOTED]; /* the packet from its BTH on, cut */
 };
 /* False: there is none. A few are kept. */

@@ -186,6 +186,16 @@ static uint32_t route_carries(struct roci_udp *udp, const struct roci_av *av)
 	return roci_udp_route(udp, av->sgid_index, av->dgid, &carries) ? 0 : carries;
 }
 
+/* A packet that should fit was refused: the kernel has heard that the path bears less now. The engine hears it, too. */
+static void note_path(struct roci_udp *udp, const struct roci_frame *first)
+{
+	struct roci_udp_error e = {.err = -EMSGSIZE, .carries = route_carries(udp, first->av)};
+
+	memcpy(e.dgid, first->av->dgid, 16);
+	if (e.carries && e.carries < first->len && udp->error_count < UDP_ERRORS)
+		udp->errors[udp->error_count++] = e;
+}
+
 /* Where no router says what it bears, Linux cuts nothing, and neither do routers over IPv6. */
 static void report_fragments(struct roci_udp *udp, const struct roci_frame *first)
 {
@@ -249,6 +259,8 @@ static void take_refusal(struct roci_udp *udp, struct udp_socket *s, const struc
 	} else if (run && err == EIO) {
 		s->gso = UDP_GSO_REFUSED;
 	}
+	if (roci_frame_fits(&frames[0]) && (err == EMSGSIZE || (run && err == EINVAL)))
+		note_path(udp, &frames[0]);
 	if (err == EMSGSIZE && frames[0].whole)
 		return;
 	if (err == EMSGSIZE || (run && err == EINVAL))

@@ -15,8 +15,8 @@ static inline void roci_tx_batch_span(struct roci_tx_batch *batch, void *base, u
 }
 
 /* Adds the packet *pkt to `av`. Its payload are the spans that were added since the last packet, pkt->payload_len bytes
- * in all. There must be room for a packet. The caller may set copy_payload and soft_roce of what is returned; both are
- * false. */
+ * in all. There must be room for a packet. The caller may set copy_payload, whole and soft_roce of what is returned;
+ * all are false. */
 struct roci_tx_packet *roci_tx_batch_add(struct roci_tx_batch *batch, const struct roci_av *av,
 					 const struct roci_packet *pkt);
 

@@ -1,26 +1,29 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 #include "engine/black_hole.h"
 
+#include <string.h>
+
 #include "engine/qp.h"
+#include "engine/requester.h"
 #include "wire/gid.h"
 #include "wire/mtu.h"
 
-/* UDP payload of a packet with so many bytes of payload, at most. */
-static uint32_t datagram_bytes(const struct roci_qp *qp, uint64_t payload)
+/* UDP payload of a packet with so many bytes of payload, and never more than `full`, at most. */
+static uint32_t datagram_bytes(uint64_t payload, uint32_t full)
 {
-	return ROCI_MTU_HEADER_BYTES + (uint32_t)(payload < qp->mtu ? payload : qp->mtu);
+	return ROCI_MTU_HEADER_BYTES + (uint32_t)(payload < full ? payload : full);
 }
 
 /* Of the oldest packet that is not acknowledged; 0: there is none, or it has no payload. */
 static uint32_t oldest_bytes(const struct roci_qp *qp)
 {
 	const struct roci_swqe *w = roci_sq_at(&qp->sq, qp->sq.head);
-	uint32_t into;
+	uint32_t into, full = roci_swqe_full(qp, w);
 
 	if (qp->sq.head == qp->sq.started || w->done || roci_swqe_needs_response(w))
 		return 0;
 	into = (uint32_t)roci_psn_diff(qp->req.window.una, w->first_psn);
-	return into < w->packets ? datagram_bytes(qp, w->length - (uint64_t)into * qp->mtu) : 0;
+	return into < w->packets ? datagram_bytes(w->length - (uint64_t)into * full, full) : 0;
 }
 
 static uint32_t carries(const struct roci_qp *qp, uint32_t bytes)
@@ -62,18 +65,33 @@ static void tell(struct roci_qp *qp, uint32_t bytes)
 		takes_fragments(qp) ? "" : "; the peer is no Rocinante, so they do not go in IP fragments");
 }
 
+static void path_carries(struct roci_engine *e, struct roci_path *path, uint32_t bytes)
+{
+	path->carries = bytes;
+	for (struct roci_list *l = e->all_qps.next; l != &e->all_qps; l = l->next) {
+		struct roci_qp *qp = roci_container_of(l, struct roci_qp, all);
+
+		if (qp->path == path)
+			roci_black_hole_follow(qp);
+	}
+}
+
+void roci_engine_path_carries(struct roci_engine *e, const uint8_t dgid[16], uint32_t bytes)
+{
+	for (struct roci_list *l = e->paths.next; l != &e->paths; l = l->next) {
+		struct roci_path *path = roci_container_of(l, struct roci_path, all);
+
+		if (!path->fixed && !path->inbound && !memcmp(path->dgid, dgid, 16) &&
+		    (!path->carries || bytes < path->carries))
+			path_carries(e, path, bytes);
+	}
+}
+
 static void found(struct roci_qp *qp, uint32_t bytes)
 {
 	tell(qp, bytes);
-	if (!takes_fragments(qp))
-		return;
-	qp->path->carries = carries(qp, bytes);
-	for (struct roci_list *l = qp->e->all_qps.next; l != &qp->e->all_qps; l = l->next) {
-		struct roci_qp *other = roci_container_of(l, struct roci_qp, all);
-
-		if (other->path == qp->path)
-			roci_black_hole_follow(other);
-	}
+	if (takes_fragments(qp))
+		path_carries(qp->e, qp->path, carries(qp, bytes));
 }
 
 bool roci_black_hole_may_be(const struct roci_qp *qp)
@@ -83,9 +101,9 @@ bool roci_black_hole_may_be(const struct roci_qp *qp)
 	return bytes && carries(qp, bytes);
 }
 
-void roci_black_hole_passed(struct roci_qp *qp, uint64_t len)
+void roci_black_hole_passed(struct roci_qp *qp, const struct roci_swqe *w)
 {
-	uint32_t bytes = datagram_bytes(qp, len);
+	uint32_t bytes = datagram_bytes(w->length, roci_swqe_full(qp, w));
 
 	if (bytes > qp->path->proven)
 		qp->path->proven = bytes;
@@ -111,7 +129,7 @@ void roci_black_hole_request(struct roci_qp *qp)
 
 void roci_black_hole_response(struct roci_qp *qp, uint32_t psn, uint32_t len)
 {
-	uint32_t bytes = datagram_bytes(qp, len);
+	uint32_t bytes = datagram_bytes(len, qp->mtu);
 
 	if (len && carries(qp, bytes))
 		missing(qp, &qp->resp.hole, psn, bytes, ROCI_BLACK_HOLE_REQUESTS);

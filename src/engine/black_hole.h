@@ -55,10 +55,10 @@ static inline uint32_t roci_black_hole_carries(uint32_t bytes, bool ipv4)
 /* ---- of a QP ---- */
 
 struct roci_qp;
+struct roci_swqe;
 
-/* A request of `len` bytes, which carries its payload, was acknowledged up to some packet of full size or to its end.
- */
-void roci_black_hole_passed(struct roci_qp *qp, uint64_t len);
+/* The request *w, which carries its payload, was acknowledged up to some packet of full size or to its end. */
+void roci_black_hole_passed(struct roci_qp *qp, const struct roci_swqe *w);
 /* The peer says that the oldest packet, which has been sent, is missing. */
 void roci_black_hole_request(struct roci_qp *qp);
 /* The peer asks again for the READ responses from `psn` on, of `len` bytes. */

@@ -33,7 +33,7 @@ static void advance(struct roci_qp *qp, struct roci_swqe *w, uint32_t into)
 	if (into == w->packets)
 		w->done = true;
 	if (!roci_swqe_needs_response(w))
-		roci_black_hole_passed(qp, w->length);
+		roci_black_hole_passed(qp, w);
 	roci_rc_advance(qp, roci_psn_add(w->first_psn, into), w->cum_bytes + roci_swqe_bytes(qp, w, into));
 	roci_requester_retire(qp);
 }

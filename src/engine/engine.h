@@ -74,6 +74,7 @@ struct roci_tx_packet {
 	uint16_t first_span, span_count; /* in the batch's spans[] */
 	/* Copy the payload before sealing: this packet was lost once, or only a timeout would repair its loss. */
 	bool copy_payload;
+	bool whole;     /* lost where it is too long for one IP packet */
 	bool soft_roce; /* seal this FLUSH as Soft-RoCE does: roci_icrc_soft_roce_flush() */
 	uint8_t header_len;
 	uint8_t header[ROCI_MAX_HEADER_BYTES];
@@ -99,6 +100,10 @@ struct roci_event {
 };
 /* Takes the next pending event. Returns false when there is none. */
 bool roci_engine_next_event(struct roci_engine *e, struct roci_event *ev);
+
+/* The path to `dgid` has changed: one IP packet takes `bytes` of UDP payload there now. Longer ones go in fragments,
+ * and requests that begin from now on make none. */
+void roci_engine_path_carries(struct roci_engine *e, const uint8_t dgid[16], uint32_t bytes);
 
 /* What peers and the network did since the engine was created. For people: nothing in the engine depends on it. */
 struct roci_engine_stats {

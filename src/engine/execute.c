@@ -38,15 +38,25 @@ static enum roci_verdict wrong_length(const struct roci_qp *qp, const struct roc
 			   p->payload_len, qp->mtu);
 }
 
+/* Payload bytes that the packet has at most. The first one of a message may be longer than the path MTU where the peer
+ * has probed for that (plpmtu.h), and says how long the others are. */
+static uint32_t longest(const struct roci_qp *qp, const struct roci_packet *p)
+{
+	if (!p->op->first)
+		return qp->resp.message.mtu;
+	return qp->resp.ranges.longest > qp->mtu ? qp->resp.ranges.longest : qp->mtu;
+}
+
 static enum roci_verdict check_length(const struct roci_qp *qp, const struct roci_packet *p)
 {
-	uint32_t len = p->payload_len;
+	uint32_t len = p->payload_len, most = longest(qp, p);
 
 	if (p->op->kind != ROCI_KIND_SEND && p->op->kind != ROCI_KIND_WRITE)
 		return ROCI_EXEC_OK;
 	if (!p->op->last)
-		return len == qp->mtu ? ROCI_EXEC_OK : wrong_length(qp, p);
-	if (len > qp->mtu || (!p->op->first && !len))
+		return len == most || (p->op->first && len >= qp->mtu && len < most) ? ROCI_EXEC_OK
+										     : wrong_length(qp, p);
+	if (len > most || (!p->op->first && !len))
 		return wrong_length(qp, p);
 	return ROCI_EXEC_OK;
 }

@@ -162,7 +162,7 @@ static bool may_stream(const struct roci_qp *qp)
 /* A power of two. Each QP of the path has a part of the window: it must not be filled by what none of them asks for. */
 static uint32_t ack_every(const struct roci_qp *qp)
 {
-	uint64_t packet = (qp->mtu + ROCI_PATH_PACKET_BYTES) * ACKS_A_WINDOW * qp->path->users;
+	uint64_t packet = roci_qp_packet_bytes(qp) * ACKS_A_WINDOW * qp->path->users;
 	uint32_t n = ACK_EVERY;
 
 	if (may_stream(qp))

@@ -2,6 +2,7 @@
 #include "engine/packets.h"
 
 #include "engine/batch.h"
+#include "engine/requester.h"
 #include "engine/service.h"
 #include "engine/sgl.h"
 
@@ -87,7 +88,7 @@ const struct roci_av *roci_swqe_av(const struct roci_qp *qp, const struct roci_s
 
 uint32_t roci_swqe_mtu(const struct roci_qp *qp, const struct roci_swqe *w)
 {
-	return qp->service->is_datagram ? roci_swqe_dest(w)->av.mtu : qp->mtu;
+	return qp->service->is_datagram ? roci_swqe_dest(w)->av.mtu : roci_swqe_full(qp, w);
 }
 
 bool roci_packets_request(struct roci_qp *qp, const struct roci_swqe *w, uint32_t index, uint32_t step,

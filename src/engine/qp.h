@@ -20,6 +20,7 @@
 #include "engine/outstanding.h"
 #include "engine/path.h"
 #include "engine/peer_port.h"
+#include "engine/plpmtu.h"
 #include "engine/psn.h" /* IWYU pragma: export */
 #include "engine/recovery.h"
 #include "engine/response_ring.h"
@@ -48,6 +49,7 @@ struct roci_requester {
 	struct roci_far_answer far;
 	struct roci_rnr_wait rnr;
 	struct roci_black_hole hole;
+	struct roci_plpmtu plpmtu;
 	struct roci_rtt_sample rtt;
 	struct roci_flush_icrc flush_icrc;
 	struct roci_uc_flow uc;
@@ -62,6 +64,7 @@ struct roci_requester {
 /* The SEND or WRITE of which some packets have come. */
 struct roci_message {
 	uint8_t kind;        /* enum roci_kind: SEND or WRITE; 0: none is under way */
+	uint32_t mtu;        /* payload bytes of its first packet, and of all but the last */
 	uint64_t va;         /* WRITE: address of the next byte */
 	uint32_t rkey, left; /* WRITE: bytes that are still to come */
 	uint64_t offset;     /* SEND: bytes placed; WRITE: bytes in all */
@@ -88,6 +91,7 @@ struct roci_responder {
 		bool asked;                 /* due, though the peer has not offered */
 		uint64_t secret;            /* of the peer */
 		uint16_t duplicates;
+		uint16_t longest;        /* payload bytes of the peer's packets that a probe was for; 0: none came */
 		uint32_t late, late_end; /* PSNs: among these, packets came that are not the newest; equal: none */
 		uint8_t *payload;        /* owned, ROCI_RANGES_MAX_BYTES; NULL until the peer's first offer */
 	} ranges;                        /* RC, see ranges.h */
@@ -136,6 +140,13 @@ struct roci_qp {
 static inline bool roci_qp_is_local(const struct roci_qp *qp)
 {
 	return qp->attr.av.local;
+}
+/* Window bytes of a full packet of a SEND or WRITE that begins now, about. */
+static inline uint64_t roci_qp_packet_bytes(const struct roci_qp *qp)
+{
+	uint32_t longer = roci_plpmtu_payload(&qp->req.plpmtu, qp->mtu, qp->attr.av.max_datagram);
+
+	return (longer ? longer : qp->mtu) + ROCI_PATH_PACKET_BYTES;
 }
 /* RC, and in a state in which requests are sent and acknowledged. */
 static inline bool roci_qp_is_connected(const struct roci_qp *qp)

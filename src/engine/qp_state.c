@@ -203,6 +203,8 @@ static int change_path(struct roci_qp *qp, const struct roci_qp_attr *a)
 		return -ENOMEM;
 	roci_flight_forget(qp); /* of UC: nobody will acknowledge it */
 	roci_far_read_end(qp);
+	/* The peer would name a probe that came by the old path: there are no more longer packets. */
+	qp->req.plpmtu = (struct roci_plpmtu){.probes = ROCI_PLPMTU_MOST};
 	roci_path_put(qp->path);
 	if (path != qp->path)
 		qp->peer = (struct roci_peer_port){0};

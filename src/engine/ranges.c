@@ -3,6 +3,8 @@
 
 #include <string.h>
 
+#include "engine/limits.h"
+#include "engine/plpmtu.h"
 #include "wire/bytes.h"
 
 #define VERSION 1
@@ -18,8 +20,9 @@ void roci_offer_build(const struct roci_offer *o, uint8_t payload[ROCI_OFFER_BYT
 
 bool roci_offer_parse(const uint8_t *payload, uint32_t len, struct roci_offer *o)
 {
-	if (len != ROCI_OFFER_BYTES || payload[0] != VERSION)
+	if (len < ROCI_OFFER_BYTES || len > ROCI_MAX_MTU || payload[0] != VERSION)
 		return false;
+	o->probes_for = len > ROCI_PLPMTU_PROBE_BYTES(0) ? (uint16_t)(len - ROCI_PLPMTU_PROBE_BYTES(0)) : 0;
 	o->first_psn = roci_get_be24(payload + 1);
 	o->flags = payload[4];
 	o->secret = roci_get_be64(payload + 8);
@@ -36,7 +39,7 @@ uint32_t roci_ranges_build(const struct roci_ranges *r, uint8_t payload[ROCI_RAN
 	roci_put_be64(payload + 4, r->secret);
 	roci_put_be32(payload + 12, r->room);
 	roci_put_be16(payload + 16, r->reads);
-	roci_put_be16(payload + 18, 0);
+	roci_put_be16(payload + 18, r->longest);
 	for (unsigned s = 0; s < ROCI_RANGES_SEGMENTS; s++) {
 		const struct roci_ranges_segment *x = &r->segments[s];
 
@@ -67,6 +70,7 @@ bool roci_ranges_parse(const uint8_t *payload, uint32_t len, struct roci_ranges 
 	r->secret = roci_get_be64(payload + 4);
 	r->room = roci_get_be32(payload + 12);
 	r->reads = roci_get_be16(payload + 16);
+	r->longest = roci_get_be16(payload + 18);
 	for (unsigned s = 0; s < ROCI_RANGES_SEGMENTS; s++) {
 		struct roci_ranges_segment *x = &r->segments[s];
 

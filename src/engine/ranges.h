@@ -5,15 +5,18 @@
  * 9.6.1.1.2), and the two ends follow the standard. They need no connection manager to agree.
  *
  * OFFER, from a requester, says: I understand RANGES, and this is a secret of mine. 16 bytes: version 1, the first PSN
- * of its requests 3, flags 1, zeros 3, the secret 8. Its PSN is the last one that was acknowledged. Together with the
- * UDP port these prove that the peer sent it.
+ * of its requests 3, flags 1, zeros 3, the secret 8; zeros may follow. Its PSN is the last one that was acknowledged.
+ * Together with the UDP port these prove that the peer sent it.
+ *
+ * An OFFER with zeros behind it is a probe for longer packets (plpmtu.h). It has ROCI_OFFER_ASKS, too.
  *
  * An OFFER with ROCI_OFFER_ASKS asks whether the peer is a Rocinante, and offers nothing. It gets one RANGES, with
  * ROCI_RANGES_ASKED, and changes nothing else.
  *
  * RANGES, from a responder that got an OFFER, says what has arrived. 20 bytes and more: version 1, flags 1, duplicates
  * that have come so far 2, the secret 8, how many packets beyond its PSN it can keep 4, how many READ requests may be
- * outstanding 2 (far_read.h; 0: as many as max_rd_atomic says), zeros 2; then segments: the PSN of the first packet (3,
+ * outstanding 2 (far_read.h; 0: as many as max_rd_atomic says), payload bytes of a SEND's or WRITE's packets that the
+ * longest OFFER was a probe for 2 (0: no probe has come); then segments: the PSN of the first packet (3,
  * a multiple of 32), count of words 1, and words of 32 bits, whose lowest bit is the first packet.
  * Its PSN is the last one that was executed, as in an acknowledgement. A set bit says that the packet is kept. A
  * responder may drop what it has kept, so only the PSN completes requests.
@@ -52,6 +55,7 @@ struct roci_ranges {
 	uint64_t secret;
 	uint32_t room;
 	uint16_t reads;
+	uint16_t longest; /* payload bytes; 0: no probe has come */
 	struct roci_ranges_segment segments[ROCI_RANGES_SEGMENTS];
 };
 
@@ -59,10 +63,11 @@ struct roci_offer {
 	uint32_t first_psn;
 	uint8_t flags;
 	uint64_t secret;
+	uint16_t probes_for; /* payload bytes of longer packets; 0: it is no probe. Not built: the zeros are added */
 };
 
 void roci_offer_build(const struct roci_offer *o, uint8_t payload[ROCI_OFFER_BYTES]);
-/* False where it is of another version. */
+/* False where it is of another version, or malformed. */
 bool roci_offer_parse(const uint8_t *payload, uint32_t len, struct roci_offer *o);
 /* Returns the length. */
 uint32_t roci_ranges_build(const struct roci_ranges *r, uint8_t payload[ROCI_RANGES_MAX_BYTES]);

@@ -11,8 +11,8 @@
 #include "engine/engine.h"
 
 #define ROCI_REORDER_ROOM  2048       /* units of a new store */
-#define ROCI_REORDER_SMALL 1024       /* bytes of payload that take one unit; more take four */
-#define ROCI_REORDER_UNIT  1280       /* bytes of memory that a unit takes, about */
+#define ROCI_REORDER_SMALL 1408       /* bytes of payload that take one unit; more take four */
+#define ROCI_REORDER_UNIT  1664       /* bytes of memory that a unit takes, about */
 #define ROCI_REORDER_SPAN  (1u << 20) /* PSNs from the oldest kept packet to the newest, at most */
 
 /* How far ahead of the expected PSN a packet is kept. Whoever guesses a PSN must hit this window, 1 of 2^16 of all

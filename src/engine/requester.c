@@ -199,6 +199,15 @@ static uint16_t choose_piece(const struct roci_qp *qp)
 	return (uint16_t)n;
 }
 
+/* How long its packets are is decided once: their PSNs follow from it. */
+static void choose_length(struct roci_qp *qp, struct roci_swqe *w)
+{
+	if (qp->type != ROCI_QPT_RC || w->length <= qp->mtu || roci_swqe_needs_response(w))
+		return;
+	roci_selective_probe(qp, w->length);
+	w->longer = (uint16_t)roci_plpmtu_payload(&qp->req.plpmtu, qp->mtu, qp->attr.av.max_datagram);
+}
+
 /* Starts the request at sq.next; a local operation is executed at once. False where it must wait. */
 static bool start_request(struct roci_qp *qp)
 {
@@ -211,10 +220,12 @@ static bool start_request(struct roci_qp *qp)
 	w->first_psn = qp->req.window.next;
 	w->cum_bytes = qp->req.window.next_bytes;
 	status = roci_swqe_is_local(w) ? run_local(qp, w) : check_request(qp, w);
-	if (roci_swqe_is_local(w) || status != ROCI_WC_SUCCESS)
+	if (roci_swqe_is_local(w) || status != ROCI_WC_SUCCESS) {
 		finish_locally(qp, w, status);
-	else
+	} else {
+		choose_length(qp, w);
 		w->packets = count_packets(qp, w);
+	}
 	if (w->opcode == ROCI_WR_RDMA_READ && w->packets) {
 		w->read.piece = choose_piece(qp);
 		w->read.far_from = qp->req.far_read ? 0 : w->packets;
@@ -324,7 +335,7 @@ static bool send_one(struct roci_qp *qp, struct roci_tx_batch *batch)
 /* Packets that a link sends as one message, at most. */
 static uint32_t longest_run(const struct roci_qp *qp)
 {
-	uint32_t n = ROCI_TX_RUN_BYTES / (qp->mtu + RUN_HEADER);
+	uint32_t n = (uint32_t)(ROCI_TX_RUN_BYTES / (roci_qp_packet_bytes(qp) - ROCI_PATH_PACKET_BYTES + RUN_HEADER));
 
 	return n < ROCI_TX_BATCH ? n : ROCI_TX_BATCH;
 }

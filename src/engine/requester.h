@@ -6,7 +6,7 @@
  * What is in flight is bounded by the path's congestion window. A request's window bytes are its payload (for a READ:
  * the payload of the responses it asks for) plus a fixed cost per packet. A READ is asked for in pieces as the window
  * allows; each piece is a READ request of its own on the wire, with the PSNs that one big request would have had. How
- * large they are is decided when the READ begins.
+ * large they are is decided when the READ begins. So is how long the packets of a SEND or WRITE are (plpmtu.h).
  */
 #ifndef ROCI_ENGINE_REQUESTER_H
 #define ROCI_ENGINE_REQUESTER_H
@@ -31,10 +31,15 @@ uint32_t roci_requester_step(const struct roci_swqe *w, uint32_t index);
 /* Whether packet `index` of the READ *w begins a piece. */
 bool roci_requester_begins(const struct roci_swqe *w, uint32_t index);
 
+/* Payload bytes of a full packet of *w, of a QP that has a path. */
+static inline uint32_t roci_swqe_full(const struct roci_qp *qp, const struct roci_swqe *w)
+{
+	return w->longer ? w->longer : qp->mtu;
+}
 /* Window bytes of the first `packets` packets of *w. Those of a READ that is far count on another path. */
 static inline uint64_t roci_swqe_bytes(const struct roci_qp *qp, const struct roci_swqe *w, uint32_t packets)
 {
-	uint64_t bytes = (uint64_t)packets * qp->mtu;
+	uint64_t bytes = (uint64_t)packets * roci_swqe_full(qp, w);
 
 	if (roci_qp_is_local(qp)) /* one packet at most */
 		return packets * (ROCI_PATH_PACKET_BYTES + (w->length <= ROCI_LOCAL_INLINE ? w->length : 0));

@@ -95,6 +95,8 @@ static void executed(struct roci_qp *qp, const struct roci_packet *p)
 		r->nak_due = false;
 		send_ack(qp);
 	}
+	if (p->op->first)
+		r->message.mtu = p->payload_len;
 	r->message.kind = p->op->last ? 0 : p->op->kind;
 	if (p->op->last && qp->service->acknowledged)
 		r->msn = (r->msn + 1) & ROCI_PSN_MASK;
@@ -143,6 +145,8 @@ void roci_responder_offered(struct roci_qp *qp, const struct roci_rx *rx)
 	if (!r->ranges.payload)
 		return; /* as if it was lost */
 	qp->path->ours = true;
+	if (offer.probes_for > r->ranges.longest)
+		r->ranges.longest = offer.probes_for;
 	if (offer.flags & ROCI_OFFER_ASKS && !r->ranges.offered) {
 		r->ranges.secret = offer.secret;
 		r->ranges.asked = true;

@@ -190,7 +190,8 @@ static void fill_ranges(struct roci_qp *qp, struct roci_tx_batch *batch)
 				     .duplicates = r->ranges.duplicates,
 				     .secret = r->ranges.secret,
 				     .room = early_room(qp),
-				     .reads = roci_response_ring_extended(&r->responses)};
+				     .reads = roci_response_ring_extended(&r->responses),
+				     .longest = r->ranges.longest};
 	struct roci_packet pkt = {.opcode = ROCI_OPCODE_RANGES,
 				  .pkey = ROCI_PKEY_DEFAULT,
 				  .dest_qpn = qp->attr.dest_qpn,
@@ -219,7 +220,8 @@ static void fill_ranges(struct roci_qp *qp, struct roci_tx_batch *batch)
 static bool fill_asked(struct roci_qp *qp, struct roci_tx_batch *batch)
 {
 	struct roci_responder *r = &qp->resp;
-	struct roci_ranges ranges = {.flags = ROCI_RANGES_ASKED, .secret = r->ranges.secret};
+	struct roci_ranges ranges = {
+		.flags = ROCI_RANGES_ASKED, .secret = r->ranges.secret, .longest = r->ranges.longest};
 	struct roci_packet pkt = {.opcode = ROCI_OPCODE_RANGES,
 				  .pkey = ROCI_PKEY_DEFAULT,
 				  .dest_qpn = qp->attr.dest_qpn,

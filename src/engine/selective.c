@@ -17,20 +17,27 @@
 
 /* ---- agreeing ---- */
 
+/* The last OFFER may still be answered. */
+static bool is_early(const struct roci_qp *qp)
+{
+	const struct roci_selective *s = &qp->req.selective;
+
+	return s->offer_at && qp->e->now - s->offer_at < qp->path->srtt + qp->path->srtt / 4 + OFFER_PAUSE_NS;
+}
+
 void roci_selective_sent(struct roci_qp *qp)
 {
 	const struct roci_requester *r = &qp->req;
 	struct roci_selective *s = &qp->req.selective;
-	uint64_t now = qp->e->now, pause = qp->path->srtt + qp->path->srtt / 4 + OFFER_PAUSE_NS;
 
 	if ((s->agreed && (s->reads || !r->outstanding.count)) || !qp->secret || s->offers == OFFERS_MAX)
 		return;
-	if (roci_send_window_packets(&r->window) < OFFER_AFTER || (s->offers && now - s->offer_at < pause))
+	if (roci_send_window_packets(&r->window) < OFFER_AFTER || is_early(qp))
 		return;
 	s->offers++;
-	s->offer_at = now;
+	s->offer_at = qp->e->now;
 	s->offer_due = true;
-	s->asks_now = false;
+	s->asks_now = s->probes_now = false;
 	roci_qp_make_ready(qp);
 }
 
@@ -42,7 +49,33 @@ void roci_selective_ask(struct roci_qp *qp)
 		return;
 	s->asks++;
 	s->offer_due = s->asks_now = true;
+	s->probes_now = false;
 	roci_qp_make_ready(qp);
+}
+
+void roci_selective_probe(struct roci_qp *qp, uint64_t bytes)
+{
+	struct roci_selective *s = &qp->req.selective;
+	uint32_t size = roci_plpmtu_next(&qp->req.plpmtu, qp->mtu, qp->attr.av.max_datagram);
+
+	if (!size || !qp->secret || !qp->peer.shown || roci_qp_is_local(qp) || s->offer_due || is_early(qp))
+		return;
+	if (bytes / qp->mtu + roci_send_window_packets(&qp->req.window) < OFFER_AFTER)
+		return;
+	roci_plpmtu_sent(&qp->req.plpmtu, size);
+	s->offer_at = qp->e->now;
+	s->offer_due = s->asks_now = s->probes_now = true;
+	roci_qp_make_ready(qp);
+}
+
+/* Zeros behind the OFFER make it as long as the packets that are to follow. */
+static uint32_t add_zeros(struct roci_qp *qp, struct roci_tx_batch *batch)
+{
+	static const uint8_t zeros[ROCI_MAX_MTU];
+	uint32_t bytes = ROCI_PLPMTU_PROBE_BYTES(qp->req.plpmtu.size * ROCI_PLPMTU_STEP) - ROCI_OFFER_BYTES;
+
+	roci_tx_batch_span(batch, (void *)zeros, bytes);
+	return bytes;
 }
 
 bool roci_selective_offer(struct roci_qp *qp, struct roci_tx_batch *batch)
@@ -55,15 +88,17 @@ bool roci_selective_offer(struct roci_qp *qp, struct roci_tx_batch *batch)
 				  .payload_len = ROCI_OFFER_BYTES};
 	uint8_t flags;
 
-	if (batch->count == ROCI_TX_BATCH || batch->span_count == ROCI_TX_SPANS)
+	if (batch->count == ROCI_TX_BATCH || batch->span_count + 2 > ROCI_TX_SPANS)
 		return true;
 	s->offer_due = false;
 	if (!roci_qp_is_connected(qp))
 		return false;
 	flags = s->asks_now ? ROCI_OFFER_ASKS : qp->req.outstanding.count ? ROCI_OFFER_READS : 0;
-	roci_offer_build(&(struct roci_offer){qp->attr.sq_psn, flags, qp->secret}, s->payload);
+	roci_offer_build(&(struct roci_offer){qp->attr.sq_psn, flags, qp->secret, 0}, s->payload);
 	roci_tx_batch_span(batch, s->payload, ROCI_OFFER_BYTES);
-	roci_tx_batch_add(batch, &qp->attr.av, &pkt);
+	if (s->probes_now)
+		pkt.payload_len += add_zeros(qp, batch);
+	roci_tx_batch_add(batch, &qp->attr.av, &pkt)->whole = s->probes_now;
 	return false;
 }
 
@@ -75,6 +110,7 @@ static void agree(struct roci_qp *qp)
 		return;
 	s->agreed = true;
 	s->offers = 0; /* others may follow, for READs */
+	s->offer_at = 0;
 	roci_late_init(&s->late);
 	qp->req.recovery.active = false; /* the path says how much may be outstanding */
 	roci_scoreboard_reset(&s->board, qp->req.window.una);
@@ -101,7 +137,7 @@ static bool lose(struct roci_qp *qp, const struct roci_sent *sent)
 
 	if (w->opcode != ROCI_WR_RDMA_READ || roci_requester_begins(w, index)) {
 		if (!roci_far_read_is(w, index))
-			roci_path_lost(qp->path, qp->e->now, qp->mtu + ROCI_PATH_PACKET_BYTES, sent);
+			roci_path_lost(qp->path, qp->e->now, roci_qp_packet_bytes(qp), sent);
 		if (!roci_scoreboard_lose(b, b->scan))
 			return false;
 	}
@@ -144,7 +180,7 @@ static uint64_t judge_resent(struct roci_qp *qp, bool all)
 
 		if (at > qp->e->now && !all)
 			return at;
-		roci_path_lost(qp->path, qp->e->now, qp->mtu + ROCI_PATH_PACKET_BYTES, NULL);
+		roci_path_lost(qp->path, qp->e->now, roci_qp_packet_bytes(qp), NULL);
 		roci_scoreboard_lose_again(b);
 	}
 	return ROCI_NEVER;
@@ -250,6 +286,7 @@ void roci_selective_rx(struct roci_qp *qp, const struct roci_rx *rx)
 		return;
 	}
 	qp->path->ours = true;
+	roci_plpmtu_arrived(&qp->req.plpmtu, r.longest);
 	if (r.flags & ROCI_RANGES_ASKED)
 		return;
 	agree(qp);
@@ -300,7 +337,7 @@ static bool add_again(struct roci_qp *qp, struct roci_tx_batch *batch, uint32_t 
 	if (roci_far_read_is(w, index))
 		roci_far_read_request_lost(qp, psn);
 	else
-		roci_flight_resent(qp, qp->mtu + ROCI_PATH_PACKET_BYTES);
+		roci_flight_resent(qp, roci_qp_packet_bytes(qp));
 	if (qp->loss_timer.at == ROCI_TIMER_OFF)
 		roci_timer_set(&qp->e->timers, &qp->loss_timer, due_at(qp, qp->e->now));
 	return true;
@@ -332,7 +369,7 @@ bool roci_selective_fill(struct roci_qp *qp, struct roci_tx_batch *batch, unsign
 	while (qp->req.rnr.due || roci_scoreboard_next(&qp->req.selective.board, &psn)) {
 		if (batch->count >= end || batch->span_count + ROCI_MAX_SGE > ROCI_TX_SPANS)
 			return true;
-		if (!roci_flight_fits(qp, qp->mtu + ROCI_PATH_PACKET_BYTES))
+		if (!roci_flight_fits(qp, roci_qp_packet_bytes(qp)))
 			return true;
 		if (!(qp->req.rnr.due ? add_refused(qp, batch) : add_lost(qp, batch, psn)))
 			return false;

@@ -23,8 +23,9 @@ struct roci_selective {
 	uint8_t asks;   /* OFFERs that were sent and only ask */
 	bool asks_now;  /* offer_due: the OFFER only asks */
 	uint8_t payload[ROCI_OFFER_BYTES];
+	bool probes_now;     /* offer_due: it has zeros behind it, and asks for longer packets (plpmtu.h) */
 	uint16_t reads;      /* READ requests that the peer remembers, see far_read.h */
-	uint64_t offer_at;   /* when the last one was sent */
+	uint64_t offer_at;   /* when the last one was sent that may still be answered; 0: none */
 	uint32_t room;       /* packets that the peer keeps beyond the first that it misses */
 	uint16_t duplicates; /* that the peer has counted */
 	struct roci_late late;
@@ -37,6 +38,9 @@ struct roci_selective {
 void roci_selective_sent(struct roci_qp *qp);
 /* Asks the peer whether it is a Rocinante, a few times at most; path->ours says so then. */
 void roci_selective_ask(struct roci_qp *qp);
+/* A request of `bytes` begins, whose packets carry them. If it belongs to a bulk transfer, and longer packets may pass,
+ * asks the peer whether they do, now and then. */
+void roci_selective_probe(struct roci_qp *qp, uint64_t bytes);
 /* Adds the OFFER, which is due, to *batch. True where there is no room for it. */
 bool roci_selective_offer(struct roci_qp *qp, struct roci_tx_batch *batch);
 /* A RANGES packet came. */

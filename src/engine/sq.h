@@ -25,6 +25,7 @@ struct roci_swqe {
 	bool done;        /* needs nothing more from the network */
 	bool has_cqe;     /* its completion was put into the CQ, at cq_place */
 	uint8_t num_sge;  /* inline data: unused */
+	uint16_t longer;  /* payload bytes of its full packets, see plpmtu.h; 0: as the path MTU says */
 	union {
 		struct {
 			uint64_t compare_add, swap;

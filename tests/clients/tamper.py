@@ -15,7 +15,7 @@ import roce_pcap
 FIRST, SECOND = bytes.fromhex('7c01812c'), bytes.fromhex('ded46de9')
 FIRST_AT, SECOND_AT = 64, 128
 HONEST, FORGED = (b'this', b'that'), (b'that', b'this')
-MTU_PROBE = 0xc5  # an opcode: these carry much, too, and nothing of a file
+PROBES = 0xc1, 0xc5  # opcodes: OFFER and MTU PROBE carry much, too, and nothing of a file
 MUCH = 900  # bytes of an IP packet: more than the handshake's
 
 
@@ -29,7 +29,7 @@ def content(words=HONEST, length=64 << 10):
 
 def change(roce, how):
     """Changes the bytes from the BTH to the pad. Returns whether it did."""
-    if roce[0] == MTU_PROBE:
+    if roce[0] in PROBES:
         return False
     if how == 'flip':
         roce[len(roce) // 2] ^= 1

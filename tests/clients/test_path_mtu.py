@@ -2,13 +2,15 @@
 """A path that bears smaller packets than the interfaces at its ends: a client, two routers with a narrow link between
 them, and a server. The routers say so by ICMP, or do not (a black hole: RFC 2923)."""
 import filecmp
+import json
 import os
 import re
 import sys
 import tempfile
 
+import roce_pcap
 from cm_server import serve
-from harness import ROCI, check, isolate, need, next_port, run_pair, tap, veth_pair, wait_until
+from harness import ROCI, check, isolate, need, next_port, run, run_pair, tap, veth_pair, wait_until
 
 # A router that keeps to itself what is too long for it.
 SILENT = """
@@ -23,12 +25,13 @@ table inet filter {
 
 
 class Network:
-    """client -- near -- far -- server. The links at the ends have an MTU of 9000."""
+    """client -- near -- far -- server."""
 
     def __init__(self):
         self.client, self.near = veth_pair(9000)
         middle, self.far = veth_pair(9000)
         end, self.server = veth_pair(9000)
+        self.ends = ((self.client, self.client.link), (self.near, self.client.link), (self.far, end.link), (self.server, end.link))
         # The ends of the other pairs that are in this namespace move to the routers.
         self.narrow = middle.link
         self.move(middle, self.near)
@@ -50,11 +53,17 @@ class Network:
         router.run('ip', 'addr', 'add', f'{end.ipv6}/64', 'dev', end.link, 'nodad')
         router.run('ip', 'link', 'set', end.link, 'up')
 
-    def bears(self, mtu, silent):
-        """From now on. The hosts have not learned anything."""
-        self.silent = silent
+    def narrows(self, mtu):
         for router in (self.near, self.far):
             router.run('ip', 'link', 'set', 'dev', self.narrow, 'mtu', str(mtu))
+
+    def bears(self, mtu, silent, ends=9000):
+        """From now on; the links at the ends have an MTU of `ends`. The hosts have not learned anything."""
+        for host, link in self.ends:
+            host.run('ip', 'link', 'set', 'dev', link, 'mtu', str(ends))
+        self.silent = silent
+        self.narrows(mtu)
+        for router in (self.near, self.far):
             router.run('nft', 'flush ruleset')
             if silent:
                 router.run('nft', SILENT)
@@ -89,6 +98,58 @@ def send(address):
 def whole(texts):
     for text in texts:
         check(not fragments(text), f'the path MTU was not found:\n{text}')
+
+
+def longest(capture):
+    """Bytes of payload of the longest packet in the middle of a WRITE."""
+    pcap = capture + '.pcap'
+    run('editcap', '-F', 'pcap', capture, pcap)
+    return max(len(p.bth) - 12 for p in roce_pcap.packets(pcap) if p.name == 'RC_WRITE_MIDDLE')
+
+
+def writes(six, count, env):
+    """Starts `count` WRITEs of a million bytes between the hosts. Returns (server, client)."""
+    port, (here, there) = next_port(), ((h.ipv6 if six else h.address) for h in (net.client, net.server))
+    command = ['ib_write_bw', '-F', '-p', str(port), '-s', '1000000', '-n', str(count)]
+    server = net.server.start(*command, '-x', net.server.gid_index(there), env=STATS)
+    wait_until('the server', lambda: net.server.listens(port) or not server.running())
+    return server, net.client.start(*command, '-x', net.client.gid_index(here), net.server.address,
+                                         env={**STATS, **env})
+
+
+def longer(mtu, silent, six, least, most):
+    """Packets are as long as the path takes."""
+    def case():
+        need('nft')
+        net.bears(mtu, silent, ends=1500)
+        with tempfile.TemporaryDirectory(prefix='roci-mtu-') as folder:
+            capture = os.path.join(folder, 'capture')
+            text = ''.join(run_pair(*writes(six, 40, {'ROCI_CAPTURE': capture})))
+            found = longest(capture)
+        check(least <= found <= most, f'the longest packet has {found} bytes of payload')
+        check(not fragments(text), text)
+    return case
+
+
+def sent():
+    """Bytes that the client has sent."""
+    link, = json.loads(net.client.run('ip', '-j', '-s', 'link', 'show', 'dev', net.client.link))
+    return link['stats64']['tx']['bytes']
+
+
+def narrowing(silent, six):
+    """The path bears 1,400 bytes from some time on. What is under way goes in fragments."""
+    def case():
+        need('nft')
+        net.bears(1500, silent, ends=1500)
+        before = sent()
+        server, client = writes(six, 1000, {})
+        wait_until('the transfer', lambda: sent() > before + (20 << 20) or not client.running())
+        net.narrows(1400)
+        text = ''.join(run_pair(server, client))
+        check(fragments(text), f'no packet was too long:\n{text}')
+        check(fragments(text) < 100000, f'what began later was too long, too:\n{text}')
+    return case
 
 
 def rping(address):
@@ -149,6 +210,13 @@ def cases():
                 for six in (False, True):
                     name = f'{program}, IPv{6 if six else 4}, a path of {mtu}, {what}'
                     yield name, on(mtu, silent, case, six)
+    for what, silent in told:
+        for six in (False, True):
+            version = f'IPv{6 if six else 4}'
+            for mtu, least, most in ((1500, 1408, 1408), (1420, 1280, 1280), (1280, 1152, 1152)):
+                yield f'longer packets, {version}, a path of {mtu}, {what}', longer(mtu, silent, six, least, most)
+            if not (six and silent):  # Linux cuts no IPv6 packet of which it does not know that it is too long
+                yield f'longer packets, {version}, a path that narrows, {what}', narrowing(silent, six)
     for what, silent in told:  # last: IPv6 ends on a link with less than 1280
         yield f'roci send, IPv4, a path of 900, {what}', on(900, silent, send, False)
 
@@ -156,4 +224,4 @@ def cases():
 if __name__ == '__main__':
     isolate()
     net = Network()
-    sys.exit(tap(list(cases()), quick=lambda name: 'black hole' in name and '1280' in name))
+    sys.exit(tap(list(cases()), quick=lambda name: 'black hole' in name and ('1280' in name or 'longer' in name)))

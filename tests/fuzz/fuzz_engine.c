@@ -18,12 +18,15 @@
 #include "engine_steps.h"
 #include "script.h"
 #include "seeded.h"
+#include "wire/mtu.h"
 
 enum { SLOTS = 4, REGION = 3000, RECEIVES = 16, SENDS = 16 };
 
 #define PD         1
 #define QKEY       17
 #define MTU        256
+#define LONGER     384 /* bytes that the interface of slot 0 has room for (plpmtu.h) */
+#define SECRET     UINT64_C(0x1234567890abcdef)
 #define FIRST_QPN  0x4000u
 #define REGION_KEY 0x1000u
 #define WINDOW_KEY 0x2000u
@@ -54,7 +57,7 @@ static struct {
 	struct slot slots[SLOTS];
 } world;
 
-static unsigned long completions[32], naks; /* of all runs, to see that the fuzzer gets far enough */
+static unsigned long completions[32], naks, longer; /* of all runs, to see that the fuzzer gets far enough */
 
 /* ---- the program's objects ---- */
 
@@ -101,6 +104,9 @@ static void connect(struct slot *s)
 				 .max_dest_rd_atomic = (uint8_t)ONE_OF(0, 1, 4, 16),
 				 .av = {.mtu = MTU, .src_port = 7, .mad_port = ROCI_UDP_PORT}};
 
+	if (s == world.slots)
+		a.av.max_datagram = roci_mtu_datagram_bytes(1) - MTU + LONGER;
+
 	memcpy(a.av.sgid, here, 16);
 	memcpy(a.av.dgid, peer, 16);
 	CHECK(!roci_qp_modify(s->qp, world.now, &a,
@@ -125,6 +131,7 @@ static void make_qp(struct slot *s)
 	bool shared = s == &world.slots[1];
 	struct roci_qp_init init = {
 		.qpn = FIRST_QPN + (uint32_t)(s - world.slots),
+		.secret = s == world.slots ? SECRET : 0,
 		.type = s->type,
 		.pd = PD,
 		.send_cq = world.cq,
@@ -137,6 +144,8 @@ static void make_qp(struct slot *s)
 
 	CHECK(!roci_qp_create(world.e, &init, &s->qp));
 	connect(s);
+	if (s == world.slots) /* few scripts come so far: a probe is under way */
+		roci_plpmtu_sent(&s->qp->req.plpmtu, LONGER);
 }
 
 /* Its requests get no completions any more. */
@@ -283,10 +292,23 @@ static void rearrange(void)
 
 /* ---- the driver ---- */
 
+/* Packets of slot 0 may be longer than the path MTU, when a probe has arrived; the probe itself is, too. */
+static bool may_be_longer(const struct roci_tx_packet *tx)
+{
+	const struct roci_qp *qp = world.slots[0].qp;
+	uint8_t opcode = tx->header[0];
+
+	if (tx->av != &qp->attr.av)
+		return false;
+	if (opcode == ROCI_OPCODE_OFFER)
+		return tx->payload_len == ROCI_PLPMTU_PROBE_BYTES(LONGER) && tx->whole;
+	return opcode == ROCI_OPCODE_RANGES || (qp->req.plpmtu.proved && tx->payload_len <= LONGER);
+}
+
 static void send_out(void)
 {
 	static struct roci_tx_batch batch;
-	uint8_t bytes[MTU];
+	uint8_t bytes[ROCI_MAX_MTU];
 
 	while (roci_engine_tx(world.e, world.now, &batch)) {
 		for (unsigned i = 0; i < batch.count; i++) {
@@ -296,11 +318,13 @@ static void send_out(void)
 			for (unsigned k = 0; k < tx->span_count; k++) {
 				const struct roci_span *span = &batch.spans[tx->first_span + k];
 
-				CHECK(span->len <= MTU - len);
+				CHECK(span->len <= sizeof(bytes) - len);
 				memcpy(bytes + len, span->base, span->len); /* for a sanitizer to see */
 				len += (uint32_t)span->len;
 			}
 			CHECK(len == tx->payload_len);
+			CHECK(len <= MTU || may_be_longer(tx));
+			longer += len > MTU && tx->header[0] < ROCI_OPCODE_OFFER;
 			naks += tx->header[0] == ROCI_OP_ACKNOWLEDGE && tx->header[12] & ROCI_AETH_NAK;
 		}
 		roci_engine_tx_done(world.e, world.now);
@@ -328,6 +352,8 @@ static uint8_t pick_opcode(const struct roci_qp *qp, bool response)
 
 	if (one_in(40))
 		return ROCI_OPCODE_CNP;
+	if (qp == world.slots[0].qp && one_in(20))
+		return response ? ROCI_OPCODE_RANGES : ROCI_OPCODE_OFFER;
 	for (int tries = 0; tries < 200; tries++) {
 		opcode = transports[qp->type] | (uint8_t)below(32);
 		if (one_in(30))
@@ -339,6 +365,30 @@ static uint8_t pick_opcode(const struct roci_qp *qp, bool response)
 	return transports[qp->type] | ROCI_OP_SEND_ONLY;
 }
 
+/* As long as the QP takes it, and sometimes more. */
+static uint32_t first_payload(const struct roci_qp *qp)
+{
+	if (!qp->resp.ranges.longest)
+		return MTU;
+	return (uint32_t)ONE_OF(MTU, LONGER, qp->resp.ranges.longest);
+}
+
+/* What RANGES and OFFER say, more or less. */
+static void fill_ours(const struct roci_qp *qp, const struct roci_opcode_info *info, uint8_t *payload)
+{
+	struct roci_offer offer = {qp->attr.rq_psn, (uint8_t)below(4), SECRET + 1, 0};
+	struct roci_ranges ranges = {.flags = (uint8_t)below(4),
+				     .secret = SECRET,
+				     .room = 100,
+				     .reads = (uint16_t)ONE_OF(0, 1024),
+				     .longest = (uint16_t)ONE_OF(0, MTU, LONGER, LONGER + 128, below(65536))};
+
+	if (info->kind == ROCI_KIND_OFFER)
+		roci_offer_build(&offer, payload);
+	else if (info->kind == ROCI_KIND_RANGES)
+		roci_ranges_build(&ranges, payload);
+}
+
 static uint32_t pick_payload(const struct roci_qp *qp, const struct roci_opcode_info *info)
 {
 	if (info->kind == ROCI_KIND_CNP)
@@ -347,9 +397,13 @@ static uint32_t pick_payload(const struct roci_qp *qp, const struct roci_opcode_
 		return 8;
 	if (!info->payload)
 		return 0;
+	if (info->kind == ROCI_KIND_OFFER)
+		return (uint32_t)ONE_OF(ROCI_OFFER_BYTES, ROCI_PLPMTU_PROBE_BYTES(LONGER), below(4097));
+	if (info->kind == ROCI_KIND_RANGES)
+		return ROCI_RANGES_HEAD;
 	if (!info->last && !one_in(10))
-		return MTU;
-	return (uint32_t)ONE_OF(0, 1, 7, 8, 100, MTU, MTU, MTU + 1, 4096,
+		return info->first ? first_payload(qp) : qp->resp.message.mtu ? qp->resp.message.mtu : MTU;
+	return (uint32_t)ONE_OF(0, 1, 7, 8, 100, MTU, MTU, MTU + 1, LONGER, 4096,
 				qp->resp.message.left < 4096 ? qp->resp.message.left : 4096);
 }
 
@@ -401,6 +455,8 @@ static void attack(struct slot *s)
 		pkt.dma_len = pkt.payload_len;
 	len = roci_packet_build(&pkt, bytes);
 	script_fill(bytes + len, pkt.payload_len < 16 ? pkt.payload_len : 16);
+	if (one_in(4) || s == world.slots)
+		fill_ours(s->qp, info, bytes + len);
 	len += pkt.payload_len + roci_pad_bytes(pkt.payload_len) + ROCI_ICRC_BYTES;
 	exact = malloc(len);
 	CHECK(exact);
@@ -481,7 +537,7 @@ int main(int argc, char **argv)
 	for (unsigned i = 0; i < sizeof(completions) / sizeof(*completions); i++)
 		if (completions[i])
 			printf("status %2u: %lu completions\n", i, completions[i]);
-	printf("%lu NAKs\n", naks);
+	printf("%lu NAKs, %lu longer packets\n", naks, longer);
 	return 0;
 }
 

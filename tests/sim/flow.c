@@ -22,6 +22,7 @@ static struct roci_av address(const struct flow *f, unsigned s)
 		.sgid = {[10] = 0xff, [11] = 0xff, [12] = 10, [14] = (uint8_t)f->number, [15] = (uint8_t)(1 + s)},
 		.dgid = {[10] = 0xff, [11] = 0xff, [12] = 10, [14] = (uint8_t)f->number, [15] = (uint8_t)(2 - s)},
 		.mtu = 4096,
+		.max_datagram = f->spec.max_datagram,
 		.src_port = (uint16_t)(50001 + s),
 		.mad_port = ROCI_UDP_PORT,
 		.hop_limit = 64,

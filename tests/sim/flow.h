@@ -49,6 +49,7 @@ struct flow_spec {
 	bool standard;         /* the receiver is another implementation: it offers nothing beyond the standard */
 	uint64_t disk_bps;     /* SEND: the receiver writes so fast what it received, and only then receives more; 0: at
 				  once */
+	uint32_t max_datagram; /* UDP payload that the interface takes; 0: not known, so no packet is longer than mtu */
 };
 
 struct flow {

@@ -39,6 +39,11 @@ static bool is_out(const struct line *l, uint64_t now)
 	return l->spec.outage_ns && into >= l->spec.outage_at_ns && into < l->spec.outage_at_ns + l->spec.outage_ns;
 }
 
+static bool swallows(const struct line *l, uint64_t now, uint32_t bytes)
+{
+	return l->spec.mtu && bytes > l->spec.mtu && now - l->began >= l->spec.mtu_at_ns;
+}
+
 static bool hit(struct line *l, uint32_t ppm)
 {
 	return ppm && rng_below(&l->rng, 1000000) < ppm;
@@ -65,7 +70,7 @@ uint64_t line_send(struct line *l, uint64_t now, uint32_t bytes, unsigned flow, 
 	bool counts = now >= l->count_from;
 
 	l->packets += counts;
-	if (is_out(l, now) || (l->spec.mtu && bytes > l->spec.mtu) || polices(l, now, bytes) ||
+	if (is_out(l, now) || swallows(l, now, bytes) || polices(l, now, bytes) ||
 	    backlog + bytes > l->spec.queue_bytes) {
 		l->dropped += counts;
 		return 0;

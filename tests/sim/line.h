@@ -24,7 +24,8 @@ struct line_spec {
 	uint64_t police_bps, police_bytes; /* a token bucket that drops what is above its rate */
 	uint64_t mark_bytes;               /* a queue that is longer marks packets that understand ECN */
 	uint64_t outage_at_ns, outage_ns;
-	uint32_t mtu; /* packets that are longer, IP header included, are lost, and nobody tells */
+	uint32_t mtu;       /* packets that are longer, IP header included, are lost, and nobody tells ... */
+	uint64_t mtu_at_ns; /* ... from then on */
 };
 
 struct line {

@@ -21,6 +21,7 @@ struct scene {
 	enum flow_mode mode;
 	unsigned flows; /* 0: one */
 	bool rival, standard, ecn;
+	bool longer;       /* the interface bears packets that are longer than the path MTU of 1,024 (plpmtu.h) */
 	bool beside_cubic; /* CUBIC alone on the same line keeps a queue at least four times as long */
 	uint64_t disk_bps; /* see struct flow_spec; the share is one of this rate then */
 	/* bounds: our part of what the line can carry, together; 0: none */
@@ -387,6 +388,48 @@ static const struct scene scenes[] = {
 	 .flows = 4,
 	 .least = 0.95,
 	 .jain = 0.9},
+	/* packets of up to 1,408 bytes */
+	{.name = "lan-longer",
+	 .title = "1 Gbit/s 0.2 ms",
+	 LINE(GBIT, 0.1),
+	 .data.queue_bytes = 128 << 10,
+	 .seconds = 2,
+	 .longer = true,
+	 .least = 0.965},
+	{.name = "far-longer", .title = "1 Gbit/s 20 ms", LINE(GBIT, 10), .seconds = 5, .longer = true, .least = 0.975},
+	{.name = "farther-lossy-longer",
+	 .title = "100 Mbit/s 100 ms, 1% lost",
+	 LINE(100 * MBIT, 50),
+	 .data.loss_ppm = 10000,
+	 .seconds = 10,
+	 .mode = FLOW_SEND,
+	 .longer = true,
+	 .least = 0.93},
+	{.name = "reordering-longer",
+	 .title = "1 Gbit/s 20 ms, 1.6% 100 late",
+	 LINE(GBIT, 10),
+	 .data.late_ppm = 16000,
+	 .data.late_ns = 850000,
+	 .seconds = 5,
+	 .longer = true,
+	 .least = 0.975,
+	 .most_resent = 0.005},
+	{.name = "path-mtu-longer",
+	 .title = "100 Mbit/s 40 ms, path MTU 1280",
+	 LINE(100 * MBIT, 20),
+	 .data.mtu = 1280,
+	 .back.mtu = 1280,
+	 .seconds = 5,
+	 .longer = true,
+	 .least = 0.97},
+	{.name = "narrowing-longer",
+	 .title = "100 Mbit/s 40 ms, path MTU 1420 after 2 s",
+	 LINE(100 * MBIT, 20),
+	 .data.mtu = 1420,
+	 .data.mtu_at_ns = 2 * SECOND,
+	 .seconds = 10,
+	 .longer = true,
+	 .least = 0.86},
 };
 
 #endif

@@ -627,7 +627,7 @@ static bool offer_counts(struct pair *p, uint16_t port, uint32_t first_psn, uint
 
 	r->ranges.offered = false;
 	rx.pkt.psn = psn;
-	roci_offer_build(&(struct roci_offer){first_psn, 0, 77}, payload);
+	roci_offer_build(&(struct roci_offer){first_psn, 0, 77, 0}, payload);
 	roci_engine_rx(p->side[ATTACKED].e, p->now, &rx);
 	return r->ranges.offered;
 }

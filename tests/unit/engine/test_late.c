@@ -16,7 +16,7 @@ static struct pair *make(void)
 
 	pair_send(p, 0, ROCI_WR_RDMA_WRITE, 1, 0, 10, 0);
 	pair_run(p);
-	roci_offer_build(&(struct roci_offer){qp->attr.rq_psn, 0, 7}, payload);
+	roci_offer_build(&(struct roci_offer){qp->attr.rq_psn, 0, 7, 0}, payload);
 	pair_inject(p, 1,
 		    (struct roci_packet){.opcode = ROCI_OPCODE_OFFER,
 					 .psn = qp->resp.epsn - 1,

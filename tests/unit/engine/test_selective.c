@@ -320,7 +320,7 @@ static void a_forged_offer_is_ignored(void **state)
 	struct roci_rx rx = {.hop_limit = 64};
 
 	transfer(p, 6);
-	roci_offer_build(&(struct roci_offer){qp->attr.rq_psn ^ 1, 0, 77}, payload);
+	roci_offer_build(&(struct roci_offer){qp->attr.rq_psn ^ 1, 0, 77, 0}, payload);
 	rx.pkt = (struct roci_packet){.opcode = ROCI_OPCODE_OFFER,
 				      .op = roci_opcode_info(ROCI_OPCODE_OFFER),
 				      .pkey = ROCI_PKEY_DEFAULT,
@@ -333,7 +333,7 @@ static void a_forged_offer_is_ignored(void **state)
 	rx.pkt.psn = roci_psn_add(qp->resp.epsn, ROCI_PSN_MASK);
 	roci_engine_rx(p->side[1].e, p->now, &rx);
 	assert_false(qp->resp.ranges.offered); /* another first PSN */
-	roci_offer_build(&(struct roci_offer){qp->attr.rq_psn, 0, 77}, payload);
+	roci_offer_build(&(struct roci_offer){qp->attr.rq_psn, 0, 77, 0}, payload);
 	rx.src_port ^= 1;
 	roci_engine_rx(p->side[1].e, p->now, &rx);
 	assert_false(qp->resp.ranges.offered);

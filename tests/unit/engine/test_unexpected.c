@@ -353,7 +353,7 @@ static bool is_taken(struct pair *p, uint32_t first_psn, uint32_t ago)
 	uint64_t before = roci_engine_stats(p->side[1].e)->rx_wrong_source;
 	uint8_t payload[ROCI_OFFER_BYTES];
 
-	roci_offer_build(&(struct roci_offer){first_psn, 0, 7}, payload);
+	roci_offer_build(&(struct roci_offer){first_psn, 0, 7, 0}, payload);
 	inject(p, 1, ROCI_OPCODE_OFFER, qp->resp.epsn - ago, payload, sizeof(payload));
 	return roci_engine_stats(p->side[1].e)->rx_wrong_source == before;
 }
