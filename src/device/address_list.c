@@ -35,8 +35,8 @@ static struct item *append(struct list *list, int fd, const char *name)
 	struct item *item = &list->items[list->count];
 	struct ifreq req = {0};
 
-	snprintf(item->name, sizeof(item->name), "%s", name);
-	snprintf(req.ifr_name, sizeof(req.ifr_name), "%s", name);
+	snprintf(item->name, sizeof(item->name), "%.*s", IFNAMSIZ - 1, name);
+	memcpy(req.ifr_name, item->name, sizeof(item->name));
 	item->ifa.ifa_name = item->name;
 	item->ifa.ifa_flags = ioctl(fd, SIOCGIFFLAGS, &req) ? 0 : (unsigned short)req.ifr_flags;
 	item->ifa.ifa_addr = &item->addr.any;

@@ -66,7 +66,7 @@ static uint32_t others(struct client *c)
 /* Texts that go to the near end are short and printable; the long ones lose their end. */
 static void set_text(char text[TALK_TEXT], const char *from)
 {
-	snprintf(text, TALK_TEXT, "%s", from);
+	snprintf(text, TALK_TEXT, "%.*s", TALK_TEXT - 1, from);
 	for (char *at = text; *at; at++)
 		*at = *at < ' ' || *at > '~' ? '?' : *at;
 }

@@ -67,7 +67,7 @@ int rdma_create_id(struct rdma_event_channel *channel, struct rdma_cm_id **id, v
 		return cma_error(
 			CMA_REFUSE(EINVAL, "ps 0x%x: RDMA_PS_TCP, UDP, IB and IPOIB are allowed", (unsigned)ps));
 	}
-	struct cma_id *made;
+	struct cma_id *made = NULL;
 	if (!id)
 		return cma_error(EINVAL);
 	int err = cma_id_create(channel, &made, context, ps, type);
