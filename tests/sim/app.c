@@ -381,6 +381,7 @@ static void change_path(struct sim *sim, struct sim_qp *qp)
 	if (!sim_modify(sim, qp, &attr, ROCI_QP_STATE | ROCI_QP_AV)) {
 		qp->av = attr.av;
 		qp->repathed = true;
+		sim_agree_longer(qp);
 	} else {
 		sim_check(sim, !qp->sq_drained_seen, "QP %u is drained, and refuses another path", qp->id);
 	}

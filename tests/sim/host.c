@@ -171,6 +171,13 @@ void sim_host_timer(struct sim_host *host, unsigned generation)
 	host->dirty = true;
 }
 
+/* What looks like a black hole makes packets shorter, and the model does not know which. Those before were right. */
+static void spoil(struct sim *sim)
+{
+	sim->spoiled = true;
+	longjmp(sim->fail, 1);
+}
+
 /* The receiving side of a link: parses, checks the ICRC, and calls the engine. */
 void sim_host_receive(struct sim_host *host, struct sim_packet *p)
 {
@@ -203,6 +210,8 @@ void sim_host_receive(struct sim_host *host, struct sim_packet *p)
 	if (!p->stray)
 		sim_monitor_delivered(sim, host, &rx.pkt);
 	roci_engine_rx(host->engine, sim_host_now(host), &rx);
+	if (sim->longer && roci_engine_stats(host->engine)->black_holes)
+		spoil(sim);
 	if (sim->watch)
 		sim_model_watch(sim, host);
 	if (sim->attacked && !p->stray)

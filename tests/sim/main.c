@@ -1,12 +1,13 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * sim [SEED [COUNT]] [-v] [--jobs N] [--named [FILE]] [--rings] [--attack] [--memory] [--clocks] [--covered]
+ * sim [SEED [COUNT]] [-v] [--jobs N] [--named [FILE]] [--rings] [--attack] [--memory] [--clocks] [--longer] [--covered]
  *
  * Runs COUNT programs (ROCI_SIM_COUNT in the environment overrides it), of seeds SEED, SEED + 1, ... Exit status 0 if
  * all passed. Each program runs in a worker process, so a crash of the engine is a failed program like any other,
  * and its seed is printed. --attack prints what a blind forgery costs in these programs. With --rings
  * RC QPs take the local path. With --memory allocations fail, with --clocks the clocks leap and
- * stand. --covered prints what the programs came across, and fails where something did not occur.
+ * stand. With --longer packets are longer than the path MTU. --covered prints what the programs came across, and fails
+ * where something did not occur.
  */
 #include <errno.h>
 #include <signal.h>
@@ -38,8 +39,9 @@ static struct sim sim;
 /* How to see the program again. */
 static void print_replay(const struct sim *s, uint64_t seed)
 {
-	printf("    replay: sim %llu 1 -v%s%s%s%s\n", (unsigned long long)seed, s->rings ? " --rings" : "",
-	       s->attacked ? " --attack" : "", s->memory ? " --memory" : "", s->clocks ? " --clocks" : "");
+	printf("    replay: sim %llu 1 -v%s%s%s%s%s\n", (unsigned long long)seed, s->rings ? " --rings" : "",
+	       s->attacked ? " --attack" : "", s->memory ? " --memory" : "", s->clocks ? " --clocks" : "",
+	       s->longer ? " --longer" : "");
 }
 
 _Noreturn void sim_fail(struct sim *s, const char *fmt, ...)
@@ -161,8 +163,11 @@ static bool take_flag(struct sim *s, const char *arg)
 	const struct {
 		const char *name;
 		bool *flag;
-	} flags[] = {
-		{"--rings", &s->rings}, {"--attack", &s->attacked}, {"--memory", &s->memory}, {"--clocks", &s->clocks}};
+	} flags[] = {{"--rings", &s->rings},
+		     {"--attack", &s->attacked},
+		     {"--memory", &s->memory},
+		     {"--clocks", &s->clocks},
+		     {"--longer", &s->longer}};
 
 	for (unsigned i = 0; i < sizeof(flags) / sizeof(*flags); i++) {
 		if (strcmp(arg, flags[i].name))
@@ -200,7 +205,7 @@ static int run_named(const char *path, struct sim_stats *sum)
 	for (int i = 0; i < n; i++) {
 		uint64_t before = sum->failed;
 
-		sim.rings = sim.attacked = sim.memory = sim.clocks = false;
+		sim.rings = sim.attacked = sim.memory = sim.clocks = sim.longer = false;
 		for (char *word = strtok(list[i].rest, " "); word && take_flag(&sim, word); word = strtok(NULL, " "))
 			;
 		run_many(list[i].seed, 1, 1, sum);
@@ -258,7 +263,7 @@ int main(int argc, char **argv)
 		} else {
 			fprintf(stderr,
 				"usage: sim [SEED [COUNT]] [-v] [--jobs N] [--named [FILE]] [--rings] [--attack] "
-				"[--memory] [--clocks] [--covered]\n");
+				"[--memory] [--clocks] [--longer] [--covered]\n");
 			return 2;
 		}
 	}

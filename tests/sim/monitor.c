@@ -83,15 +83,15 @@ static uint8_t operation_of(const struct sim_wr *wr, uint32_t i)
 /* The i-th packet of `wr` carries this much. */
 static uint32_t segment(const struct sim_qp *qp, const struct sim_wr *wr, uint32_t i)
 {
-	uint32_t done = i * qp->segment;
+	uint32_t full = sim_segment(qp, wr), done = i * full;
 
-	return wr->len - done < qp->segment ? wr->len - done : qp->segment;
+	return wr->len - done < full ? wr->len - done : full;
 }
 
 /* A READ may be asked for in pieces, each a message of its own: whole packets, but for the end. */
 static bool wrong_piece(const struct sim_qp *qp, const struct sim_wr *wr, uint32_t i, const struct roci_packet *pkt)
 {
-	uint32_t left = wr->len - i * qp->segment;
+	uint32_t left = wr->len - i * sim_segment(qp, wr);
 
 	if (wr->opcode == ROCI_WR_FLUSH)
 		return pkt->dma_len != wr->flush_len;
@@ -139,7 +139,7 @@ static const char *wrong_headers(const struct sim_qp *qp, const struct sim_wr *w
 		return "solicited bit";
 	if ((h & 1 << ROCI_HDR_DETH) && (pkt->qkey != wr->qkey || pkt->src_qpn != qp->qpn))
 		return "DETH";
-	if ((h & 1 << ROCI_HDR_RETH) && (pkt->va != wr->remote_addr + (uint64_t)i * qp->segment ||
+	if ((h & 1 << ROCI_HDR_RETH) && (pkt->va != wr->remote_addr + (uint64_t)i * sim_segment(qp, wr) ||
 					 pkt->rkey != wr->rkey || wrong_piece(qp, wr, i, pkt)))
 		return "RETH";
 	if ((h & 1 << ROCI_HDR_FETH) && pkt->feth != wr->feth)
@@ -167,7 +167,7 @@ static const char *wrong_payload(const struct sim_qp *qp, const struct sim_wr *w
 	if (wr->from_read || wr->packets > 8)
 		return NULL; /* not known yet, or too long to check for each packet */
 	sim_wr_data(qp, wr, data);
-	return memcmp(data + i * qp->segment, pkt->payload, pkt->payload_len) ? "payload" : NULL;
+	return memcmp(data + i * sim_segment(qp, wr), pkt->payload, pkt->payload_len) ? "payload" : NULL;
 }
 
 /* READ requests and atomics of `wr` that were sent and not answered in full. */

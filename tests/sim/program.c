@@ -4,6 +4,8 @@
 
 #include "sim.h"
 
+#include "engine/plpmtu.h"
+
 static uint64_t draw(struct sim *sim, uint64_t lo, uint64_t hi)
 {
 	return rng_range(&sim->plan, lo, hi);
@@ -192,6 +194,13 @@ static void draw_target(struct sim *sim, struct sim_qp *a)
 	}
 }
 
+/* Any length between two path MTUs. */
+static void draw_longer(struct sim *sim, struct sim_qp *a, struct sim_qp *b)
+{
+	a->longer = b->longer = a->mtu + ROCI_PLPMTU_STEP * rng_range(&sim->more, 1, a->mtu / ROCI_PLPMTU_STEP - 1);
+	a->av.max_datagram = b->av.max_datagram = a->longer + ROCI_MTU_HEADER_BYTES;
+}
+
 static void draw_pair(struct sim *sim)
 {
 	unsigned t = draw(sim, 0, 7);
@@ -213,6 +222,8 @@ static void draw_pair(struct sim *sim)
 		a->segment = b->segment = ROCI_MAX_MESSAGE_BYTES;
 		a->av.local = (uint16_t)(hb->id + 1);
 		b->av.local = (uint16_t)(ha->id + 1);
+	} else if (sim->longer && type == ROCI_QPT_RC && a->mtu < ROCI_MAX_MTU) {
+		draw_longer(sim, a, b);
 	}
 	draw_reliability(sim, a);
 	draw_reliability(sim, b);

@@ -237,6 +237,7 @@ struct sim_qp {
 	bool sq_sig_all;
 	uint32_t mtu;     /* bytes */
 	uint32_t segment; /* payload bytes that a packet has at most: mtu, or any number */
+	uint32_t longer;  /* the same of a SEND or WRITE that is longer than mtu; 0: as segment says */
 	uint32_t mtu_num; /* enum ibv_mtu */
 	uint8_t timeout, retry_cnt, rnr_retry, min_rnr_timer, max_rd, max_dest_rd;
 
@@ -411,6 +412,7 @@ struct sim {
 	bool attacked; /* by the attacker of attack.c */
 	bool memory;   /* allocations fail: --memory */
 	bool clocks;   /* clocks leap and stand: --clocks */
+	bool longer;   /* packets that are longer than the path MTU: --longer */
 	bool spoiled;  /* with success: the program ends */
 	bool far; /* round trips of milliseconds, peers that tell what is missing: one seed in seven, none of which has
 		     a name */
@@ -536,6 +538,8 @@ const char *sim_fault_str(enum sim_fault fault);
 /* ---- states.c ---- */
 /* RESET to RTR. */
 void sim_connect(struct sim *sim, struct sim_qp *qp);
+/* As if both had found that packets of qp->longer bytes arrive. */
+void sim_agree_longer(struct sim_qp *qp);
 /* RTR to RTS. */
 void sim_ready_to_send(struct sim *sim, struct sim_qp *qp);
 /* What the QP did before it is connected; it is in RESET again. */
@@ -648,6 +652,14 @@ bool sim_err_legit(const struct sim_qp *qp);
 bool sim_in_error(const struct sim_qp *qp);
 /* `cq` has overrun, on purpose: its QPs are in error, and their further completions are not checked. */
 void sim_cq_died(struct sim_cq *cq);
+
+/* Payload bytes of the packets of *wr, but the last. */
+static inline uint32_t sim_segment(const struct sim_qp *qp, const struct sim_wr *wr)
+{
+	bool carries = wr->opcode <= ROCI_WR_SEND_WITH_IMM || wr->opcode == ROCI_WR_SEND_WITH_INV;
+
+	return qp->longer && carries && wr->len > qp->mtu ? qp->longer : qp->segment;
+}
 
 /* ---- monitor.c ---- */
 void sim_monitor_setup(struct sim *sim);

@@ -9,6 +9,8 @@
 
 #include "sim.h"
 
+#include "engine/qp.h"
+
 #define FAR       (1u << 17) /* PSNs between two lives: more than a program takes */
 #define LATEST_NS (20 * MS)  /* when a packet of an earlier life comes */
 #define BELIEVES  4          /* how often what is sent goes there and back */
@@ -47,10 +49,17 @@ static void to_rtr(struct sim *sim, struct sim_qp *qp)
 	modify(sim, qp, &attr, qp->type == ROCI_QPT_UD ? 0 : mask);
 }
 
+void sim_agree_longer(struct sim_qp *qp)
+{
+	qp->qp->resp.ranges.longest = (uint16_t)qp->longer;
+	qp->qp->req.plpmtu.proved = (uint8_t)(qp->longer / ROCI_PLPMTU_STEP);
+}
+
 void sim_connect(struct sim *sim, struct sim_qp *qp)
 {
 	to_init(sim, qp);
 	to_rtr(sim, qp);
+	sim_agree_longer(qp);
 }
 
 void sim_ready_to_send(struct sim *sim, struct sim_qp *qp)

@@ -428,11 +428,14 @@ static void draw_wr(struct sim *sim, struct side *s)
 /* PSNs that a work request takes (IBTA 9.7.2). */
 static uint32_t packets_of(const struct sim_qp *qp, const struct sim_wr *wr)
 {
+	uint32_t full = sim_segment(qp, wr);
+
 	switch (wr->opcode) {
 	case ROCI_WR_LOCAL_INV:
 	case ROCI_WR_BIND_MW: return 0;
-	default: return wr->len ? (uint32_t)(((uint64_t)wr->len + qp->segment - 1) / qp->segment) : 1;
+	default: break;
 	}
+	return wr->len ? (uint32_t)(((uint64_t)wr->len + full - 1) / full) : 1;
 }
 
 static void finish(struct sim_qp *qp)
