@@ -169,7 +169,9 @@ static uint64_t judge_sent(struct roci_qp *qp, uint32_t limit, bool all)
 	return ROCI_NEVER;
 }
 
-/* Packets that were sent again, in the order of time. */
+/* Packets that were sent again, in the order of time. One is missing only where the peer has been heard since: while it
+ * is silent they would go again with every round trip, as fast as before. The ack timer asks it, less and less often.
+ */
 static uint64_t judge_resent(struct roci_qp *qp, bool all)
 {
 	struct roci_scoreboard *b = &qp->req.selective.board;
@@ -178,6 +180,8 @@ static uint64_t judge_resent(struct roci_qp *qp, bool all)
 	while ((l = roci_scoreboard_oldest(b))) {
 		uint64_t at = due_at(qp, l->sent_at);
 
+		if (!all && qp->path->heard_at <= l->sent_at)
+			return ROCI_NEVER; /* what it says next is judged */
 		if (at > qp->e->now && !all)
 			return at;
 		roci_path_lost(qp->path, qp->e->now, roci_qp_packet_bytes(qp), NULL);
@@ -286,6 +290,7 @@ void roci_selective_rx(struct roci_qp *qp, const struct roci_rx *rx)
 		return;
 	}
 	qp->path->ours = true;
+	qp->path->heard_at = qp->e->now;
 	roci_plpmtu_arrived(&qp->req.plpmtu, r.longest);
 	if (r.flags & ROCI_RANGES_ASKED)
 		return;

@@ -79,7 +79,7 @@ static void connect_side(struct flow *f, unsigned s, uint64_t now)
 				 .dest_qpn = 101 - s,
 				 .rq_psn = 0xfff000,
 				 .sq_psn = 0xfff000,
-				 .timeout = 14, /* 67 ms, as programs have it */
+				 .timeout = f->spec.timeout,
 				 .retry_cnt = 7,
 				 .rnr_retry = 7,
 				 .min_rnr_timer = 12,
@@ -176,13 +176,13 @@ static void poll(struct flow_side *s, uint64_t now)
 
 	while (roci_cq_poll(s->cq, &cqe, 1)) {
 		if (cqe.status != ROCI_WC_SUCCESS)
-			s->flow->failed = true;
+			s->flow->failed_at = s->flow->failed_at ? s->flow->failed_at : now;
 		else if (s->index)
 			received(s, now);
 		else
 			s->flow->done += FLOW_MESSAGE;
 	}
-	if (!s->index && !s->flow->failed)
+	if (!s->index && !s->flow->failed_at)
 		post_sends(s);
 }
 

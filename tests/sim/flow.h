@@ -49,6 +49,7 @@ struct flow_spec {
 	bool standard;         /* the receiver is another implementation: it offers nothing beyond the standard */
 	uint64_t disk_bps;     /* SEND: the receiver writes so fast what it received, and only then receives more; 0: at
 				  once */
+	uint8_t timeout;       /* of the QPs, 4.096 us * 2^timeout; retry_cnt is 7 */
 	uint32_t max_datagram; /* UDP payload that the interface takes; 0: not known, so no packet is longer than mtu */
 };
 
@@ -56,9 +57,9 @@ struct flow {
 	unsigned number;
 	struct flow_spec spec;
 	struct flow_side side[2];
-	uint64_t done; /* payload bytes of completed work requests; UC completes what was sent */
+	uint64_t failed_at; /* a work request completed with an error; 0: none did */
+	uint64_t done;      /* payload bytes of completed work requests; UC completes what was sent */
 	uint64_t posted;
-	bool failed;
 	uint64_t batches, packets; /* of the side that sends payload */
 	/* Takes a packet of a side. */
 	void (*send)(struct flow *f, struct flow_side *from, const struct roci_tx_packet *tx,
