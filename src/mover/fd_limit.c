@@ -22,3 +22,15 @@ unsigned fd_limit_raise(void)
 		limit.rlim_cur = WANTED;
 	return limit.rlim_cur > OTHER ? (unsigned)(limit.rlim_cur - OTHER) : 0;
 }
+
+uint16_t fd_limit_share(unsigned *available, uint16_t entries)
+{
+	unsigned all = *available / FD_LIMIT_ENTRY, share = all / 2;
+
+	if (share < FD_LIMIT_MIN_ENTRIES)
+		share = all < FD_LIMIT_MIN_ENTRIES ? all : FD_LIMIT_MIN_ENTRIES;
+	if (share > entries)
+		share = entries;
+	*available -= share * FD_LIMIT_ENTRY;
+	return share ? (uint16_t)share : 1;
+}

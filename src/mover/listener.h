@@ -76,7 +76,8 @@ void listener_reap_sessions(struct listener *l);
 void listener_end_sessions(struct listener *l);
 
 /* From a session's thread: */
-/* Reserves file descriptors for that many entries under way. Returns for how many there are. */
+/* Reserves file descriptors for that many entries under way, until the session is over. Returns for how many
+ * (fd_limit_share()). */
 uint16_t listener_reserve_fds(struct receiver *r, uint16_t entries);
 /* Lets data connections in. */
 void listener_publish(struct receiver *r);

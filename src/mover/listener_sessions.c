@@ -13,7 +13,6 @@
 #include "mover/fd_limit.h"
 #include "mover/receiver.h"
 
-#define ENTRY_FDS        3            /* the temporary file, its journal, the file that is compared */
 #define REFUSED_QUIET_NS 10000000000u /* between two warnings */
 
 /* Says that a connection was not let in; at most once in ten seconds, because strangers can cause it. */
@@ -74,16 +73,14 @@ void listener_session_over(struct receiver *r)
 uint16_t listener_reserve_fds(struct receiver *r, uint16_t entries)
 {
 	struct listener *l = r->reg.listener;
-	unsigned share;
+	unsigned before;
 
 	pthread_mutex_lock(&l->lock);
-	share = l->free_fds / 2 / ENTRY_FDS; /* the other half is for sessions that come later */
-	r->reg.fds = (entries < share ? entries : share) * ENTRY_FDS;
-	l->free_fds -= r->reg.fds;
+	before = l->free_fds;
+	entries = fd_limit_share(&l->free_fds, entries);
+	r->reg.fds = before - l->free_fds;
 	pthread_mutex_unlock(&l->lock);
-	if (share < FD_LIMIT_MIN_ENTRIES)
-		share = FD_LIMIT_MIN_ENTRIES;
-	return (uint16_t)(entries < share ? entries : share);
+	return entries;
 }
 
 void listener_publish(struct receiver *r)
