@@ -51,11 +51,12 @@ static bool answer_terms(void)
 
 	world.answered = true;
 	world.terms.session = one_in(60) ? 0 : 5;
-	if (one_in(4))
+	/* A hasty peer answers what was not proposed: with zeros. */
+	if (world.proposed && one_in(4))
 		world.terms.qps = 1;
-	if (one_in(4))
+	if (world.proposed && one_in(4))
 		world.terms.windows = (uint16_t)(1 + below(world.terms.windows + one_in(30)));
-	if (one_in(4))
+	if (world.proposed && one_in(4))
 		world.terms.max_entries = (uint16_t)(1 + below(world.terms.max_entries));
 	if (one_in(60))
 		world.terms.mode = (enum mover_mode)below(3);
