@@ -17,9 +17,9 @@ double clock_seconds(void)
 	return seconds_of(CLOCK_MONOTONIC);
 }
 
-double clock_cpu_seconds(void)
+double clock_cpu_of_others_seconds(void)
 {
-	return seconds_of(CLOCK_PROCESS_CPUTIME_ID);
+	return seconds_of(CLOCK_PROCESS_CPUTIME_ID) - seconds_of(CLOCK_THREAD_CPUTIME_ID);
 }
 
 static int compare(const void *a, const void *b)

@@ -5,8 +5,8 @@
 
 /* Seconds of CLOCK_MONOTONIC. */
 double clock_seconds(void);
-/* Processor time of this process, in seconds. */
-double clock_cpu_seconds(void);
+/* Processor time of this process without the calling thread, in seconds. */
+double clock_cpu_of_others_seconds(void);
 /* Sorts the values and returns the one in the middle. */
 double clock_median(double *values, int count);
 
