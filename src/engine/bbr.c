@@ -10,10 +10,14 @@
 #define WINDOW_GAIN      200
 #define UP_WINDOW_GAIN   225
 #define RTT_WINDOW_GAIN  50
-#define MARGIN           99 /* percent of the rate: a queue does not stay */
-#define LOSS_THRESHOLD   2  /* percent of what was in flight */
-#define BETA             70 /* percent */
-#define HEADROOM         15 /* percent, left to others */
+#define LEAD_GAIN        554 /* percent: where trains are far ahead of the round trips, ... */
+#define LEAD_FAR         3   /* ... by so many times */
+#define REACHED_GAIN     150 /* percent, of rate and window */
+#define LEAD_GROWTH      8   /* times a round trip: a train may have been wrong */
+#define MARGIN           99  /* percent of the rate: a queue does not stay */
+#define LOSS_THRESHOLD   2   /* percent of what was in flight */
+#define BETA             70  /* percent */
+#define HEADROOM         15  /* percent, left to others */
 #define FULL_GROWTH      125
 #define FULL_ROUNDS      3
 #define STARTUP_LOSSES   6   /* packets */
@@ -217,6 +221,10 @@ void roci_bbr_lost(struct roci_bbr *b, uint64_t now, const struct roci_loss_samp
 	if (ls->prior_delivered >= b->calm_from)
 		b->lost_down += ls->bytes;
 	b->loss_in_round = true;
+	if (b->losses >= STARTUP_LOSSES && is_too_much(b, ls->lost, ls->tx_flight)) {
+		b->lead = 0;
+		b->lead_failed = true;
+	}
 	if (b->probe_samples && is_too_much(b, ls->lost, ls->tx_flight))
 		on_too_high(b, now, ls->tx_flight, ls->app_limited);
 }
@@ -484,11 +492,29 @@ static void update_rtt(struct roci_bbr *b, uint64_t now, const struct roci_rate_
 
 /* ---- rate and window ---- */
 
+/* STARTUP goes ahead of the rate of a whole round trip, to what trains of packets have shown. The window is no larger
+ * than what they carry in a round trip. Once they came slower than they were sent, the line is known: half as much
+ * again is enough to find out whether it carries more, and keeps the queue short. */
+static void follow_train(struct roci_bbr *b, const struct roci_rate_sample *rs)
+{
+	if (b->state != ROCI_BBR_STARTUP) {
+		b->lead = 0;
+		return;
+	}
+	if (!b->lead_failed && rs->train > b->lead) {
+		b->lead = rs->train;
+		b->reached = rs->train_reached;
+	}
+	b->reached &= b->bw <= b->lead + b->lead / 16;
+	b->pacing_gain = b->reached ? REACHED_GAIN : b->lead > LEAD_FAR * b->bw ? LEAD_GAIN : STARTUP_GAIN;
+	b->window_gain = b->reached ? REACHED_GAIN : WINDOW_GAIN;
+}
+
 static void set_rate(struct roci_bbr *b)
 {
-	uint64_t rate = b->bw * b->pacing_gain / 100 * MARGIN / 100;
+	uint64_t rate = max(b->bw, b->lead) * b->pacing_gain / 100 * MARGIN / 100;
 
-	if (rate && (b->full || rate > b->rate))
+	if (rate && (b->full || b->lead_failed || rate > b->rate))
 		b->rate = rate;
 }
 
@@ -509,9 +535,12 @@ static void bound_window(struct roci_bbr *b)
 static void set_window(struct roci_bbr *b, uint64_t acked)
 {
 	uint64_t most = max(bdp(b, b->window_gain) + max(b->extra_acked[0], b->extra_acked[1]), inflight(b, 100));
+	uint64_t led = b->lead / 1000 * (b->min_rtt / 1000) / 1000;
 
 	if (b->full)
 		b->window = min(b->window + acked, most);
+	else if (b->window < led)
+		b->window = min(b->window + acked * (LEAD_GROWTH - 1), led);
 	else if (b->window < most || !b->bw) /* what is acknowledged first may have no rate */
 		b->window += acked;
 	b->window = max(b->window, MIN_WINDOW);
@@ -534,6 +563,7 @@ void roci_bbr_acked(struct roci_bbr *b, uint64_t now, const struct roci_rate_sam
 	}
 	update_rtt(b, now, rs);
 	b->bw = min(max_bw(b), b->bw_lo);
+	follow_train(b, rs);
 	set_rate(b);
 	set_window(b, rs->acked);
 }

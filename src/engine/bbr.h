@@ -20,7 +20,7 @@
 #define ROCI_BBR_NONE   UINT64_MAX     /* no bound */
 
 enum roci_bbr_state {
-	ROCI_BBR_STARTUP, /* the rate doubles each round */
+	ROCI_BBR_STARTUP, /* the rate doubles each round, or follows trains of packets */
 	ROCI_BBR_DRAIN,   /* the queue that this made is left to drain */
 	ROCI_BBR_DOWN,    /* a little slower than the path, so that others find room */
 	ROCI_BBR_CRUISE,  /* as fast as the path */
@@ -35,6 +35,8 @@ struct roci_rate_sample {
 	uint64_t delivered;       /* bytes acknowledged on the path so far, these included */
 	uint64_t prior_delivered; /* the same when the newest of the acknowledged packets was sent */
 	uint64_t rate;            /* delivered between these; 0: not measured */
+	uint64_t train;           /* what a train of packets says that the path carries (train.h); 0: nothing */
+	bool train_reached;       /* and no more: it came slower than it was sent */
 	uint64_t rtt_ns;          /* of that packet; 0: not measured, it was sent more than once */
 	uint64_t tx_flight;       /* bytes in flight when it was sent */
 	uint64_t lost;            /* bytes lost since it was sent */
@@ -68,6 +70,10 @@ struct roci_bbr {
 	uint64_t lost_down;  /* the same of packets that were sent when `calm_from` bytes were delivered, or later */
 	uint64_t calm_from;  /* DOWN: what was sent since then met a queue that was being left to drain */
 	unsigned random;     /* 1/1024: what is lost while nothing queues, which no sender can help */
+
+	uint64_t lead;    /* STARTUP: what trains of packets say that the path carries; 0: nothing */
+	bool reached;     /* this is as much as it carries: STARTUP grows slower */
+	bool lead_failed; /* what followed them lost too much */
 
 	uint64_t full_bw;
 	unsigned full_count;

@@ -85,6 +85,7 @@ static void go_far(struct roci_path *p, uint64_t now, uint64_t rtt_ns)
 	p->far = true;
 	p->delivered_at = p->first_sent_at = now;
 	p->pace = (struct roci_pace){.at = now};
+	roci_train_stop(&p->train);
 	roci_bbr_init(&p->bbr, now, p->cwnd, rtt_ns);
 }
 
@@ -253,6 +254,8 @@ static void far_acked(struct roci_path *p, uint64_t now, uint64_t bytes, const s
 		rs.tx_flight = s->flight;
 		rs.lost = p->lost - s->lost;
 		rs.app_limited = s->app_limited;
+		rs.train = roci_train_acked(&p->train, now, bytes, s->sent_at, p->bbr.min_rtt);
+		rs.train_reached = p->train.reached;
 		p->first_sent_at = s->sent_at;
 		if (!sent->again)
 			measured(p, now, rs.rtt_ns);
@@ -261,6 +264,7 @@ static void far_acked(struct roci_path *p, uint64_t now, uint64_t bytes, const s
 	} else {
 		rs.prior_delivered = 0; /* no round ends with it */
 		rs.tx_flight = p->flight;
+		roci_train_stop(&p->train);
 	}
 	rs.window_limited = p->limited;
 	roci_bbr_acked(&p->bbr, now, &rs);

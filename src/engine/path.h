@@ -23,6 +23,7 @@
 #include "engine/pace.h"
 #include "engine/sent_log.h"
 #include "engine/timer.h"
+#include "engine/train.h"
 
 /* Window bytes that a packet costs beside its payload. */
 #define ROCI_PATH_PACKET_BYTES UINT64_C(256)
@@ -64,6 +65,7 @@ struct roci_path {
 	bool limited;               /* something had to wait for the window in this round */
 	struct roci_bbr bbr;
 	struct roci_pace pace;
+	struct roci_train train;
 	struct roci_timer timer; /* the next burst may go */
 	struct roci_timers *timers;
 	uint64_t delivered, lost;             /* bytes, ever */
