@@ -15,7 +15,6 @@
 #define PIECE_MOST        256
 #define PIECES_PER_WINDOW 4
 #define AHEAD             4096 /* packets beyond the newest response: see ROCI_REORDER_AHEAD */
-#define COPY_LIFE         256  /* round trips without a lost request */
 
 /* ---- on and off ---- */
 
@@ -244,30 +243,10 @@ void roci_far_read_asked(struct roci_qp *qp, uint32_t psn, uint32_t packets, boo
 	catch_up(qp);
 	f->asked += packets;
 	f->requests++;
-	f->copy_psn = psn;
+	roci_read_copies_asked(&f->copies, psn);
 	count_flight(qp);
 	roci_path_sent(f->path, qp->e->now, bytes_of(qp, packets), &state);
 	roci_sent_log_add(&f->log, psn, roci_psn_add(psn, packets), again, &state);
-}
-
-void roci_far_read_copy(struct roci_qp *qp, struct roci_tx_batch *batch)
-{
-	const struct roci_far_read *f = qp->req.far_read;
-	const struct roci_send_window *window = &qp->req.window;
-	struct roci_packet pkt = {.pkey = ROCI_PKEY_DEFAULT, .psn = f->copy_psn};
-	const struct roci_swqe *w;
-	uint32_t index;
-
-	if (qp->e->now >= f->copy_until || batch->count + 1 >= ROCI_TX_BATCH ||
-	    roci_psn_diff(f->copy_psn, window->acked) < 0 || roci_psn_diff(f->copy_psn, window->next) >= 0)
-		return;
-	w = roci_requester_find(qp, f->copy_psn);
-	index = (uint32_t)roci_psn_diff(f->copy_psn, w->first_psn);
-	if (!roci_far_read_is(w, index) || index >= w->packets)
-		return;
-	roci_packets_request(qp, w, index, roci_requester_step(w, index), &pkt, batch);
-	pkt.solicited = true;
-	roci_tx_batch_add(batch, &qp->attr.av, &pkt);
 }
 
 void roci_far_read_request_lost(struct roci_qp *qp, uint32_t psn)
@@ -275,7 +254,7 @@ void roci_far_read_request_lost(struct roci_qp *qp, uint32_t psn)
 	struct roci_far_read *f = qp->req.far_read;
 
 	roci_sent_log_again(&f->log, psn);
-	f->copy_until = qp->e->now + COPY_LIFE * f->path->srtt;
+	roci_read_copies_lost(&f->copies, qp->e->now, f->path->srtt);
 }
 
 /* Until when a packet that was asked for at `sent_at` may come. */

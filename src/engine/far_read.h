@@ -8,19 +8,17 @@
  * Responses that come early are placed at once, since nobody may look at the memory of a READ before it completes (IBTA
  * 10.7.3).
  *
- * The responder executes requests in order, so a READ request that is lost itself holds up all behind it. Where that
- * happens, each READ request goes a second time with the next one. Such a copy has the Solicited Event bit, which means
- * nothing in a READ request (IBTA 9.2.3), and is ignored where the first one was executed.
- *
  * It begins when the peer has said how many READ requests it remembers (ranges.h), which are more than max_rd_atomic.
  * READs that are under way then go on like this: go-back-N would send their responses again in bursts. A READ request
- * that is lost itself is sent again as selective.h has it. Other peers' READs are as the standard has it.
+ * that is lost itself is sent again as selective.h has it, and later ones are copied (read_copies.h). Other peers'
+ * READs are as the standard has it.
  */
 #ifndef ROCI_ENGINE_FAR_READ_H
 #define ROCI_ENGINE_FAR_READ_H
 
 #include "engine/late.h"
 #include "engine/list.h"
+#include "engine/read_copies.h"
 #include "engine/scoreboard.h"
 #include "engine/sent_log.h"
 #include "engine/sq.h"
@@ -40,8 +38,7 @@ struct roci_far_read {
 	struct roci_late late;
 	struct roci_scoreboard board;
 	struct roci_sent_log log;
-	uint64_t copy_until;     /* READ requests are lost lately: each is sent twice */
-	uint32_t copy_psn;       /* of the last one */
+	struct roci_read_copies copies;
 	struct roci_timer timer; /* packets that may have been late were not */
 };
 
@@ -70,8 +67,6 @@ uint16_t roci_far_read_piece(const struct roci_qp *qp);
 bool roci_far_read_may_ask(struct roci_qp *qp, uint32_t packets);
 /* The packets from `psn` on were asked for; again: not for the first time. */
 void roci_far_read_asked(struct roci_qp *qp, uint32_t psn, uint32_t packets, bool again);
-/* Before a READ request is added to *batch: adds a copy of the one before, where that may be needed. */
-void roci_far_read_copy(struct roci_qp *qp, struct roci_tx_batch *batch);
 /* A READ request was lost, which asked for the packets from `psn` on; it will be sent again. */
 void roci_far_read_request_lost(struct roci_qp *qp, uint32_t psn);
 /* Asks again for what was lost, until *batch has `end` packets. */

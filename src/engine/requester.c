@@ -309,7 +309,7 @@ static bool send_one(struct roci_qp *qp, struct roci_tx_batch *batch)
 	if (roci_far_read_is(w, r->next_packet)) {
 		if (!roci_far_read_may_ask(qp, step))
 			return false;
-		roci_far_read_copy(qp, batch);
+		roci_read_copies_fill(qp, batch, step);
 	} else {
 		if (roci_swqe_needs_response(w) &&
 		    r->outstanding.count + (r->far_read ? r->far_read->requests : 0) >= qp->attr.max_rd_atomic)

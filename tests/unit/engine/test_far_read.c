@@ -14,6 +14,7 @@
 static struct {
 	bool sent[1 << 24];                         /* responses, by PSN */
 	unsigned requests, copies, responses, late; /* responses that were sent more than once */
+	uint32_t psn;                               /* of the request that is lost */
 } seen;
 
 static void count(const struct roci_packet *pkt)
@@ -198,6 +199,34 @@ static void a_lost_request_is_sent_again_and_later_ones_twice(void **state)
 	pair_free(p);
 }
 
+/* The second READ request, and its first two copies. */
+static bool lose_request_and_two_copies(struct pair *p, int from, const struct roci_packet *pkt)
+{
+	count(pkt);
+	if (pkt->op->kind != ROCI_KIND_READ_REQUEST)
+		return true;
+	if (!seen.psn && seen.requests - seen.copies == 2)
+		seen.psn = pkt->psn;
+	return !seen.psn || pkt->psn != seen.psn || p->count++ > 2;
+}
+
+/* The third copy arrives: nothing is held up, and nothing is answered twice. */
+static void a_request_may_be_lost_with_two_copies(void **state)
+{
+	struct pair *p = make_far();
+	struct roci_far_read *f = p->side[0].qp->req.far_read;
+
+	f->copies.until = p->now + 1000 * MS;
+	f->path->bbr.rate = 20000000; /* 32 packets a request */
+	f->path->bbr.window = UINT64_C(1) << 20;
+	p->filter = lose_request_and_two_copies;
+	transfer(p, 1);
+	assert_int_equal(p->dropped, 3);
+	assert_int_equal(seen.responses, PACKETS);
+	assert_int_equal(seen.late, 0);
+	pair_free(p);
+}
+
 /* What is placed early is not completed early, and a request that others wait for is not passed. */
 static void completions_keep_their_order(void **state)
 {
@@ -301,7 +330,7 @@ static void copies_do_not_overfill_a_batch(void **state)
 
 	for (unsigned i = 0; i < 64; i++)
 		assert_int_equal(pair_send(p, 0, ROCI_WR_RDMA_READ, i, 8 * i, 8, 8 * i), 0);
-	f->copy_until = p->now + 1000 * MS;
+	f->copies.until = p->now + 1000 * MS;
 	f->path->bbr.rate = f->path->bbr.window = UINT64_C(1) << 30;
 	for (unsigned i = 0; i < 12; i++)
 		pair_round_trip(p);
@@ -336,6 +365,7 @@ int main(void)
 		cmocka_unit_test(all_holes_are_repaired_in_one_round_trip),
 		cmocka_unit_test(a_lost_tail_is_found_by_a_probe),
 		cmocka_unit_test(a_lost_request_is_sent_again_and_later_ones_twice),
+		cmocka_unit_test(a_request_may_be_lost_with_two_copies),
 		cmocka_unit_test(completions_keep_their_order),
 		cmocka_unit_test(a_fence_waits),
 		cmocka_unit_test(a_solicited_read_is_answered_again),
