@@ -246,7 +246,7 @@ static void check_startup_loss(struct roci_bbr *b, const struct roci_rate_sample
 	bool grows = rs->rate * 100 >= b->full_bw * FULL_GROWTH, heavy = b->lost_round > rs->tx_flight / STARTUP_HEAVY;
 	bool high = b->losses >= STARTUP_LOSSES && is_too_much(b, b->lost_round, rs->tx_flight);
 
-	if (b->full || !b->loss_round_start || !(high || b->marked) || (grows && !heavy))
+	if (b->full || rs->held_up || !b->loss_round_start || !(high || b->marked) || (grows && !heavy))
 		return;
 	b->full = true;
 	if (high)

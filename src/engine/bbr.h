@@ -42,6 +42,7 @@ struct roci_rate_sample {
 	uint64_t lost;            /* bytes lost since it was sent */
 	uint64_t flight;          /* bytes in flight now */
 	bool app_limited;         /* there was too little to send for the rate to say what the path can carry */
+	bool held_up;             /* likewise: it waited for something else that was lost, a READ request */
 	bool window_limited;      /* the window was full at some time of this round */
 };
 

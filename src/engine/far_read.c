@@ -255,6 +255,7 @@ void roci_far_read_request_lost(struct roci_qp *qp, uint32_t psn)
 
 	roci_sent_log_again(&f->log, psn);
 	roci_read_copies_lost(&f->copies, qp->e->now, f->path->srtt);
+	roci_path_held_up(f->path);
 }
 
 /* Until when a packet that was asked for at `sent_at` may come. */

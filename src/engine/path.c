@@ -225,6 +225,11 @@ void roci_path_idle(struct roci_path *p)
 		p->app_limited = p->delivered + p->flight + 1;
 }
 
+void roci_path_held_up(struct roci_path *p)
+{
+	p->held_up = p->delivered + p->flight + 1;
+}
+
 /* Delivery rate: draft-ietf-ccwg-bbr-02 4.1.2.3. */
 static uint64_t rate_since(const struct roci_path *p, uint64_t now, const struct roci_sent_state *s)
 {
@@ -253,7 +258,8 @@ static void far_acked(struct roci_path *p, uint64_t now, uint64_t bytes, const s
 		rs.rtt_ns = sent->again ? 0 : now - s->sent_at; /* Karn's algorithm */
 		rs.tx_flight = s->flight;
 		rs.lost = p->lost - s->lost;
-		rs.app_limited = s->app_limited;
+		rs.held_up = s->delivered < p->held_up;
+		rs.app_limited = s->app_limited || rs.held_up;
 		rs.train = roci_train_acked(&p->train, now, bytes, s->sent_at, p->bbr.min_rtt);
 		rs.train_reached = p->train.reached;
 		p->first_sent_at = s->sent_at;

@@ -71,6 +71,7 @@ struct roci_path {
 	uint64_t delivered, lost;             /* bytes, ever */
 	uint64_t delivered_at, first_sent_at; /* see struct roci_sent_state */
 	uint64_t app_limited;                 /* until so many bytes are delivered; 0: not */
+	uint64_t held_up;                     /* likewise: they waited for something that was lost */
 
 	/* what nobody acknowledges */
 	uint64_t rate_at;   /* when the rate was last changed */
@@ -118,6 +119,8 @@ void roci_path_agree(struct roci_path *p, uint64_t now);
 void roci_path_sent(struct roci_path *p, uint64_t now, uint64_t bytes, struct roci_sent_state *state);
 /* There is nothing to send, though there is room. */
 void roci_path_idle(struct roci_path *p);
+/* What is in flight waits for something else that was lost, and then comes at once: it says little about the path. */
+void roci_path_held_up(struct roci_path *p);
 /* `bytes` were acknowledged. Near: p->flight still counts them. Far: it does not; *sent is the newest packet among
  * them, or NULL. */
 void roci_path_acked(struct roci_path *p, uint64_t now, uint64_t bytes, const struct roci_sent *sent);

@@ -324,7 +324,7 @@ static const struct scene scenes[] = {
 	 .back.loss_ppm = 50000,
 	 .seconds = 5,
 	 .mode = FLOW_READ,
-	 .least = 0.25},
+	 .least = 0.74},
 	{.name = "thick-read",
 	 .title = "10 Gbit/s 100 ms",
 	 LINE(10 * GBIT, 50),

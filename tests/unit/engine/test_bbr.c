@@ -14,6 +14,7 @@ struct pipe {
 	uint64_t now, delivered;
 	unsigned loss;   /* percent of what is sent */
 	uint64_t others; /* ns: the queue that others keep */
+	bool held_up;    /* most of a round trip passes before anything is delivered */
 };
 
 static void begin(struct pipe *p)
@@ -27,12 +28,15 @@ static void round_trip(struct pipe *p)
 {
 	uint64_t by_rate = p->b.rate / 50, flight = by_rate < p->b.window ? by_rate : p->b.window;
 	uint64_t good = flight - flight * p->loss / 100, passed = good < PER_RTT ? good : PER_RTT;
+	uint64_t rate = p->held_up ? passed * 10 : passed * 50;
 	uint64_t queued = p->others + (good > PER_RTT ? (good - PER_RTT) * RTT / PER_RTT : 0), prior = p->delivered;
 
 	p->now += RTT + queued;
 	for (unsigned i = 0; i < 32; i++) {
 		struct roci_rate_sample rs = {.acked = passed / 32,
-					      .rate = passed * 50,
+					      .rate = rate,
+					      .app_limited = p->held_up,
+					      .held_up = p->held_up,
 					      .rtt_ns = RTT + queued,
 					      .tx_flight = flight,
 					      .flight = flight,
@@ -86,6 +90,22 @@ static void random_loss_does_not_slow_it_down(void **state)
 		rounds(&p, 400);
 		assert_true(p.b.bw >= RATE * 85 / 100);
 	}
+}
+
+/* At first the rate has to grow as long as packets are lost. It does not in a round that waited for a READ request. */
+static void a_round_that_was_held_up_does_not_end_the_start(void **state)
+{
+	struct pipe p;
+
+	begin(&p);
+	p.loss = 5;
+	rounds(&p, 2);
+	p.held_up = true;
+	rounds(&p, 2);
+	assert_false(p.b.full);
+	p.held_up = false;
+	rounds(&p, 12);
+	assert_true(p.b.full);
 }
 
 /* Loss that begins while it sends as much as before, and stays for a round: the short-term bound follows. */
@@ -212,6 +232,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(finds_the_bandwidth_in_a_few_rounds),
 		cmocka_unit_test(random_loss_does_not_slow_it_down),
+		cmocka_unit_test(a_round_that_was_held_up_does_not_end_the_start),
 		cmocka_unit_test(sudden_loss_lowers_the_rate_until_the_next_probe),
 		cmocka_unit_test(asks_for_the_round_trip_time_where_a_queue_stands),
 		cmocka_unit_test(does_not_ask_for_the_round_trip_time_where_none_stands),
