@@ -23,7 +23,8 @@
 #define STARTUP_LOSSES   6   /* packets */
 #define STARTUP_HEAVY    5   /* a fifth */
 #define RANDOM_MAX       102 /* of 1024 */
-#define DOWN_ROUNDS      3   /* until what was sent in DOWN is acknowledged */
+#define RANDOM_SURE      (512 * ROCI_BBR_PACKET)
+#define DOWN_ROUNDS      3 /* until what was sent in DOWN is acknowledged */
 #define MIN_WINDOW       (4 * ROCI_BBR_PACKET)
 #define MIN_RTT_LIFE     (10 * SECOND)
 #define PROBE_RTT_EVERY  (5 * SECOND)
@@ -184,7 +185,8 @@ static bool is_too_much(const struct roci_bbr *b, uint64_t lost, uint64_t tx_fli
 }
 
 /* A round has ended whose packets were sent in DOWN. If nothing queued, their loss was random, and that of no packet
- * that was sent before and found missing now. Where there is a queue, nothing confirms what was learned. */
+ * that was sent before and found missing now. The first time, half of it is believed, unless so many packets were sent
+ * that it is no accident. Where there is a queue, nothing confirms what was learned. */
 static void learn_random(struct roci_bbr *b, const struct roci_rate_sample *rs)
 {
 	uint64_t bytes = rs->delivered - rs->prior_delivered + b->lost_down;
@@ -199,7 +201,7 @@ static void learn_random(struct roci_bbr *b, const struct roci_rate_sample *rs)
 	part = (unsigned)(b->lost_down * 1024 / bytes);
 	if (part > RANDOM_MAX)
 		part = RANDOM_MAX;
-	b->random = (b->random + part + 1) / 2;
+	b->random = b->random || bytes < RANDOM_SURE ? (b->random + part + 1) / 2 : part;
 }
 
 /* What the probe has sent was too much. */

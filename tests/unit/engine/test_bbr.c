@@ -92,6 +92,18 @@ static void random_loss_does_not_slow_it_down(void **state)
 	}
 }
 
+/* A thousand packets were sent when nothing queued, and as many as ever were lost. */
+static void what_many_packets_show_is_believed_at_once(void **state)
+{
+	struct pipe p;
+
+	begin(&p);
+	p.loss = 4;
+	while (!p.b.random)
+		round_trip(&p);
+	assert_in_range(p.b.random, 36, 56); /* of 1024 */
+}
+
 /* At first the rate has to grow as long as packets are lost. It does not in a round that waited for a READ request. */
 static void a_round_that_was_held_up_does_not_end_the_start(void **state)
 {
@@ -232,6 +244,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(finds_the_bandwidth_in_a_few_rounds),
 		cmocka_unit_test(random_loss_does_not_slow_it_down),
+		cmocka_unit_test(what_many_packets_show_is_believed_at_once),
 		cmocka_unit_test(a_round_that_was_held_up_does_not_end_the_start),
 		cmocka_unit_test(sudden_loss_lowers_the_rate_until_the_next_probe),
 		cmocka_unit_test(asks_for_the_round_trip_time_where_a_queue_stands),
