@@ -254,7 +254,7 @@ void roci_far_read_request_lost(struct roci_qp *qp, uint32_t psn)
 	struct roci_far_read *f = qp->req.far_read;
 
 	roci_sent_log_again(&f->log, psn);
-	roci_read_copies_lost(&f->copies, qp->e->now, f->path->srtt);
+	roci_read_copies_lost(&f->copies, psn, qp->e->now, f->path->srtt);
 	roci_path_held_up(f->path);
 }
 

@@ -11,21 +11,32 @@
 #ifndef ROCI_ENGINE_READ_COPIES_H
 #define ROCI_ENGINE_READ_COPIES_H
 
+#include <stdbool.h>
 #include <stdint.h>
 
+#include "engine/psn.h"
+
 #define ROCI_READ_COPIES      3
-#define ROCI_READ_COPIES_FROM 16  /* packets that a request asks for, to be followed by more than one copy */
+#define ROCI_READ_COPIES_FROM 16  /* packets that a request asks for, to be copied so often */
+#define ROCI_READ_COPIES_TWO  4   /* likewise twice, where one copy is not enough */
 #define ROCI_READ_COPIES_LIFE 256 /* round trips without a lost request */
 
 struct roci_read_copies {
 	uint64_t until;                  /* ns: requests are lost lately */
 	uint32_t psns[ROCI_READ_COPIES]; /* of the last requests, the newest first */
 	unsigned count;                  /* of these */
+	uint32_t begin;                  /* requests from this PSN on were copied */
+	bool more;                       /* one of these was lost, too */
 };
 
-/* A request was lost. A round trip takes `rtt_ns`. */
-static inline void roci_read_copies_lost(struct roci_read_copies *c, uint64_t now, uint64_t rtt_ns)
+/* The request for the packets from `psn` on was lost. A round trip takes `rtt_ns`. */
+static inline void roci_read_copies_lost(struct roci_read_copies *c, uint32_t psn, uint64_t now, uint64_t rtt_ns)
 {
+	bool copied = now < c->until;
+
+	if (!copied)
+		c->begin = c->psns[0];
+	c->more = copied && (c->more || roci_psn_diff(psn, c->begin) >= 0);
 	c->until = now + ROCI_READ_COPIES_LIFE * rtt_ns;
 }
 /* A request for the packets from `psn` on was sent. */
@@ -39,8 +50,10 @@ static inline void roci_read_copies_asked(struct roci_read_copies *c, uint32_t p
 /* How many of psns go again together with a request for `packets`. */
 static inline unsigned roci_read_copies_due(const struct roci_read_copies *c, uint64_t now, uint32_t packets)
 {
-	unsigned most = packets < ROCI_READ_COPIES_FROM ? 1 : ROCI_READ_COPIES;
+	unsigned most = c->more && packets >= ROCI_READ_COPIES_TWO ? 2 : 1;
 
+	if (packets >= ROCI_READ_COPIES_FROM)
+		most = ROCI_READ_COPIES;
 	if (now >= c->until)
 		return 0;
 	return c->count < most ? c->count : most;
