@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "engine/far_window.h"
 #include "engine/flight.h"
 #include "engine/internal.h"
 
@@ -94,6 +95,8 @@ static void go_near(struct roci_path *p)
 	if (!p->was_near && !p->cut_at && p->cwnd < CWND_NEAR)
 		p->cwnd = CWND_NEAR;
 	p->was_near = true;
+	if (p->cwnd > CWND_MAX)
+		p->cwnd = CWND_MAX;
 	if (!p->far)
 		return;
 	p->far = false;
@@ -152,12 +155,17 @@ static void learn_first_window(struct roci_path *p, uint64_t now, uint64_t bytes
 		p->cwnd = window;
 }
 
-static void grow(struct roci_path *p, uint64_t bytes)
+static void grow(struct roci_path *p, uint64_t now, uint64_t bytes)
 {
 	bool limited = 2 * (p->flight + bytes) >= p->cwnd;
 
 	if (!limited || p->fixed)
 		return;
+	if (p->cwnd >= CWND_MAX) {
+		if (roci_path_may_be_far(p))
+			p->cwnd = roci_far_window_acked(p->cwnd, now, bytes, p->cut_at, p->base_rtt, p->latest_rtt);
+		return;
+	}
 	if (p->cwnd < p->ssthresh)
 		p->cwnd += bytes;
 	else
@@ -286,7 +294,7 @@ void roci_path_acked(struct roci_path *p, uint64_t now, uint64_t bytes, const st
 		far_acked(p, now, bytes, sent);
 		return;
 	}
-	grow(p, bytes);
+	grow(p, now, bytes);
 	learn_first_window(p, now, bytes);
 }
 
