@@ -74,7 +74,8 @@ static void answered(struct roci_qp *qp, uint32_t una, uint32_t came)
 		roci_path_lost(qp->path, qp->e->now, roci_uc_flow_bytes(qp->mtu, lost), sent);
 	if (!qp->path->far) {
 		roci_scoreboard_reset(&r->selective.board, una); /* nothing is marked: UC uses its PSNs only */
-		arrived = packets;
+		if (!roci_uc_flow_may_be_far(&r->uc))
+			arrived = packets;
 	}
 	advance(qp, una, arrived);
 }
@@ -117,6 +118,15 @@ static void answer(struct roci_qp *qp, const struct roci_packet *pkt)
 		roci_qp_make_ready(qp);
 }
 
+/* What is in flight has arrived, as far as the window of a near path is concerned. That of one that may be far opens
+ * by what is known to have arrived. */
+static void forget_near(struct roci_qp *qp)
+{
+	uint32_t packets = roci_send_window_packets(&qp->req.window);
+
+	advance(qp, qp->req.window.next, roci_uc_flow_may_be_far(&qp->req.uc) ? 0 : packets);
+}
+
 static void silence(struct roci_qp *qp)
 {
 	if (roci_uc_flow_silence(&qp->req.uc)) {
@@ -127,7 +137,7 @@ static void silence(struct roci_qp *qp)
 	if (qp->path->far)
 		roci_flight_forget(qp);
 	else
-		advance(qp, qp->req.window.next, roci_send_window_packets(&qp->req.window));
+		forget_near(qp);
 	if (qp->sq.next != qp->sq.tail)
 		roci_qp_make_ready(qp);
 }

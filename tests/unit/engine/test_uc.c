@@ -235,6 +235,31 @@ static void silence_on_a_far_path_delivers_nothing(void **state)
 	pair_free(p);
 }
 
+static bool drop_most_from_0(struct pair *p, int from, const struct roci_packet *pkt)
+{
+	return from != 0 || ++p->count % 10 == 0;
+}
+
+/* It is not known yet whether the path is far. */
+static void what_is_lost_does_not_open_the_window(void **state)
+{
+	struct pair *p = make();
+	const struct roci_path *path = p->side[0].qp->path;
+	uint64_t cwnd;
+
+	transfer(p, 2);
+	assert_false(path->far);
+	cwnd = path->cwnd;
+	p->filter = drop_most_from_0;
+	transfer(p, 2);
+	assert_true(path->cwnd <= cwnd + roci_uc_flow_bytes(PAIR_MTU, p->count - p->dropped));
+	cwnd = path->cwnd;
+	p->filter = drop_all;
+	transfer(p, 20);
+	assert_true(path->cwnd <= cwnd);
+	pair_free(p);
+}
+
 /* A near path does not change: its window bounds what is in flight, whatever is lost. */
 static void a_near_path_hears_nothing(void **state)
 {
@@ -264,6 +289,7 @@ int main(void)
 		cmocka_unit_test(an_answer_after_a_change_of_path_counts_nothing),
 		cmocka_unit_test(a_far_path_hears_what_was_lost),
 		cmocka_unit_test(silence_on_a_far_path_delivers_nothing),
+		cmocka_unit_test(what_is_lost_does_not_open_the_window),
 		cmocka_unit_test(a_near_path_hears_nothing),
 	};
 
