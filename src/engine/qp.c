@@ -162,7 +162,7 @@ void roci_qp_reset(struct roci_qp *qp)
 		roci_path_put(qp->path);
 	qp->path = NULL;
 	roci_nat_end(qp);
-	free(qp->resp.ranges.payload);
+	free(qp->resp.ranges.kept);
 	roci_response_ring_fini(&qp->resp.responses);
 	roci_sent_log_fini(&qp->req.log);
 	roci_scoreboard_fini(&qp->req.selective.board);

@@ -16,6 +16,7 @@
 #include "engine/flush_icrc.h"
 #include "engine/internal.h"
 #include "engine/keepalive.h"
+#include "engine/late_ranges.h"
 #include "engine/nat.h"
 #include "engine/outstanding.h"
 #include "engine/path.h"
@@ -91,10 +92,9 @@ struct roci_responder {
 		bool asked;                 /* due, though the peer has not offered */
 		uint64_t secret;            /* of the peer */
 		uint16_t duplicates;
-		uint16_t longest;        /* payload bytes of the peer's packets that a probe was for; 0: none came */
-		uint32_t late, late_end; /* PSNs: among these, packets came that are not the newest; equal: none */
-		uint8_t *payload;        /* owned, ROCI_RANGES_MAX_BYTES; NULL until the peer's first offer */
-	} ranges;                        /* RC, see ranges.h */
+		uint16_t longest; /* payload bytes of the peer's packets that a probe was for; 0: none came */
+		struct roci_ranges_kept *kept; /* owned; NULL until the peer's first offer */
+	} ranges;                              /* RC, see ranges.h */
 	struct roci_message message;
 	bool have_rwqe;         /* *rwqe is in use */
 	struct roci_rwqe *rwqe; /* owned; the receive that is being filled */

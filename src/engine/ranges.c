@@ -77,7 +77,7 @@ bool roci_ranges_parse(const uint8_t *payload, uint32_t len, struct roci_ranges 
 		x->count = 0;
 		if (at == end)
 			continue;
-		if (end - at < 4 || at[3] > ROCI_RANGES_WORDS || end - at < 4 + 4 * at[3] || at[2] & 31)
+		if (end - at < 4 || !at[3] || at[3] > ROCI_RANGES_WORDS || end - at < 4 + 4 * at[3] || at[2] & 31)
 			return false;
 		x->begin = roci_get_be24(at);
 		x->count = at[3];

@@ -33,7 +33,7 @@
 #define ROCI_OFFER_BYTES      16
 #define ROCI_OFFER_WINDOW     8192 /* an OFFER names one of the last so many PSNs */
 #define ROCI_RANGES_HEAD      20
-#define ROCI_RANGES_SEGMENTS  2
+#define ROCI_RANGES_SEGMENTS  4
 #define ROCI_RANGES_WORDS     32 /* of a segment: 1,024 packets */
 #define ROCI_RANGES_MAX_BYTES (ROCI_RANGES_HEAD + ROCI_RANGES_SEGMENTS * (4 + 4 * ROCI_RANGES_WORDS))
 

@@ -114,20 +114,6 @@ static void establish(struct roci_qp *qp)
 
 /* ---- RC ---- */
 
-/* A packet came that others had overtaken, so the next RANGES names those around it. */
-static void came_late(struct roci_responder *r, uint32_t psn)
-{
-	if (r->ranges.late == r->ranges.late_end) {
-		r->ranges.late = psn;
-		r->ranges.late_end = roci_psn_add(psn, 1);
-		return;
-	}
-	if (roci_psn_diff(psn, r->ranges.late) < 0)
-		r->ranges.late = psn;
-	if (roci_psn_diff(psn, r->ranges.late_end) >= 0)
-		r->ranges.late_end = roci_psn_add(psn, 1);
-}
-
 void roci_responder_offered(struct roci_qp *qp, const struct roci_rx *rx)
 {
 	struct roci_responder *r = &qp->resp;
@@ -140,9 +126,9 @@ void roci_responder_offered(struct roci_qp *qp, const struct roci_rx *rx)
 		qp->e->stats->rx_wrong_source++;
 		return;
 	}
-	if (!r->ranges.payload)
-		r->ranges.payload = malloc(ROCI_RANGES_MAX_BYTES);
-	if (!r->ranges.payload)
+	if (!r->ranges.kept)
+		r->ranges.kept = calloc(1, sizeof(*r->ranges.kept));
+	if (!r->ranges.kept)
 		return; /* as if it was lost */
 	qp->path->ours = true;
 	if (offer.probes_for > r->ranges.longest)
@@ -265,7 +251,7 @@ static void rc_early_offered(struct roci_qp *qp, const struct roci_rx *rx)
 	if (!may_keep(qp, psn) || !roci_reorder_keep(&qp->e->reorder, &r->early, rx, r->epsn, ROCI_REORDER_SPAN))
 		r->ranges.duplicates += !is_copy(qp, &rx->pkt);
 	else if (!first && roci_psn_diff(psn, newest) < 0)
-		came_late(r, psn);
+		roci_late_ranges_add(&r->ranges.kept->late, psn);
 	if (first || rx->pkt.ack_req) {
 		r->ranges.due = true;
 		send_ack(qp);

@@ -183,6 +183,15 @@ static void fill_segment(const struct roci_qp *qp, struct roci_ranges_segment *s
 		s->words[i] = roci_reorder_bits(&qp->resp.early, roci_psn_add(begin, 32 * i));
 }
 
+/* Likewise *late. */
+static void fill_late(const struct roci_qp *qp, struct roci_ranges_segment *s, const struct roci_late_range *late)
+{
+	uint32_t from = roci_psn_diff(late->begin, qp->resp.epsn) > 0 ? late->begin : qp->resp.epsn;
+
+	if (late->begin != late->end && roci_psn_diff(late->end, qp->resp.epsn) > 0)
+		fill_segment(qp, s, from, late->end);
+}
+
 static void fill_ranges(struct roci_qp *qp, struct roci_tx_batch *batch)
 {
 	struct roci_responder *r = &qp->resp;
@@ -202,16 +211,14 @@ static void fill_ranges(struct roci_qp *qp, struct roci_tx_batch *batch)
 
 		fill_segment(qp, &ranges.segments[0], roci_psn_diff(newest, r->epsn) > 0 ? newest : r->epsn,
 			     r->early.newest);
-		if (r->ranges.late != r->ranges.late_end && roci_psn_diff(r->ranges.late_end, r->epsn) > 0)
-			fill_segment(qp, &ranges.segments[1],
-				     roci_psn_diff(r->ranges.late, r->epsn) > 0 ? r->ranges.late : r->epsn,
-				     r->ranges.late_end);
+		for (unsigned i = 0; i < ROCI_LATE_RANGES; i++)
+			fill_late(qp, &ranges.segments[1 + i], &r->ranges.kept->late.ranges[i]);
 	}
-	pkt.payload_len = roci_ranges_build(&ranges, r->ranges.payload);
-	roci_tx_batch_span(batch, r->ranges.payload, pkt.payload_len);
+	pkt.payload_len = roci_ranges_build(&ranges, r->ranges.kept->payload);
+	roci_tx_batch_span(batch, r->ranges.kept->payload, pkt.payload_len);
 	roci_tx_batch_add(batch, &qp->attr.av, &pkt);
 	roci_ack_steps_sent(&r->steps, pkt.psn);
-	r->ranges.late = r->ranges.late_end;
+	r->ranges.kept->late = (struct roci_late_ranges){0};
 	r->ranges.due = r->ranges.answers = false;
 	r->ack_due = false;
 }
@@ -229,8 +236,8 @@ static bool fill_asked(struct roci_qp *qp, struct roci_tx_batch *batch)
 
 	if (batch->count == ROCI_TX_BATCH || batch->span_count == ROCI_TX_SPANS)
 		return false;
-	pkt.payload_len = roci_ranges_build(&ranges, r->ranges.payload);
-	roci_tx_batch_span(batch, r->ranges.payload, pkt.payload_len);
+	pkt.payload_len = roci_ranges_build(&ranges, r->ranges.kept->payload);
+	roci_tx_batch_span(batch, r->ranges.kept->payload, pkt.payload_len);
 	roci_tx_batch_add(batch, &qp->attr.av, &pkt);
 	r->ranges.asked = false;
 	return true;

@@ -13,7 +13,7 @@
 #define FLOW_DISK_RECVS 32    /* receives that a slow receiver has, in all */
 
 #define FLOW_EARLY (UINT64_C(1) << 30) /* bytes for packets that overtook others */
-#define FLOW_COPY  512                 /* bytes of payload that an engine may have built itself, and uses again */
+#define FLOW_COPY  1024                /* bytes of payload that an engine may have built itself, and uses again */
 
 enum flow_mode { FLOW_WRITE, FLOW_SEND, FLOW_READ, FLOW_UC };
 

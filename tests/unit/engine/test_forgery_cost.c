@@ -14,6 +14,7 @@
 #include "pair.h"
 
 #include <math.h>
+#include <stdlib.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -254,6 +255,8 @@ static uint32_t lose_many(struct pair *p, enum situation s, uint32_t gap)
 	uint32_t end = 1;
 
 	p->side[ATTACKED].qp->resp.ranges.offered = true;
+	if (!p->side[ATTACKED].qp->resp.ranges.kept)
+		p->side[ATTACKED].qp->resp.ranges.kept = calloc(1, sizeof(struct roci_ranges_kept));
 	for (unsigned i = 0; i < 900 && end < 20000 && arrives(p, end, right_port(p, s)); i++)
 		end += 1 + (i % 3 ? 0 : gap);
 	return end;

@@ -49,14 +49,17 @@ static void arrive(struct pair *p, int ahead, uint32_t len, bool ack_req)
 static void late_are(const struct pair *p, int from, int end)
 {
 	const struct roci_responder *r = responder(p);
+	const struct roci_late_range *late = &r->ranges.kept->late.ranges[0];
 
-	assert_int_equal(roci_psn_diff(r->ranges.late, r->epsn), from);
-	assert_int_equal(roci_psn_diff(r->ranges.late_end, r->epsn), end);
+	assert_int_equal(roci_psn_diff(late->begin, r->epsn), from);
+	assert_int_equal(roci_psn_diff(late->end, r->epsn), end);
 }
 
 static bool none_is_late(const struct pair *p)
 {
-	return responder(p)->ranges.late == responder(p)->ranges.late_end;
+	const struct roci_late_range *late = &responder(p)->ranges.kept->late.ranges[0];
+
+	return late->begin == late->end;
 }
 
 /* From the first that others had overtaken to the last, until it was told. */
