@@ -2,7 +2,7 @@
 #include "engine/ack_timer.h"
 
 #define PROBE_MIN_NS   UINT64_C(4000000)    /* the peer may wait for a processor that long */
-#define PROBE_FIRST_NS UINT64_C(100000000)  /* where no round trip was measured yet */
+#define PROBE_FIRST_NS UINT64_C(100000000)  /* where no round trip was measured yet, or the peer has to wake first */
 #define PROBE_RTTS     4                    /* round trips of silence before a probe */
 #define PROBES_MAX     8                    /* doublings of that time */
 #define PROBES_ALONE   4                    /* then the oldest packets are sent again, too */
@@ -37,12 +37,12 @@ void roci_ack_timer_restart(struct roci_ack_timer *t, uint64_t now, unsigned tim
 	t->timeout_at = timeout ? now + (wait > far ? wait : far) : UINT64_MAX;
 }
 
-uint64_t roci_ack_timer_next(const struct roci_ack_timer *t, uint64_t now, uint64_t srtt)
+uint64_t roci_ack_timer_next(const struct roci_ack_timer *t, uint64_t now, uint64_t srtt, bool acked)
 {
-	uint64_t wait = srtt ? PROBE_RTTS * srtt : PROBE_FIRST_NS, probe_at;
+	uint64_t wait = PROBE_RTTS * srtt, least = srtt && acked ? PROBE_MIN_NS : PROBE_FIRST_NS, probe_at;
 
-	if (wait < PROBE_MIN_NS)
-		wait = PROBE_MIN_NS;
+	if (wait < least)
+		wait = least;
 	probe_at = now + (wait << t->probes);
 	return probe_at < t->timeout_at ? probe_at : t->timeout_at;
 }

@@ -2,7 +2,8 @@
 /*
  * The window of a path of which nothing is known. It begins with about ten packets (RFC 6928), which every line bears.
  * Packets of its second half each ask for an answer, so the answers come as far apart as the narrowest line on the way
- * made them. So many bytes in so much time are a rate; what that rate carries in a round trip is the next window.
+ * made them. So many bytes in so much time are a rate; what that rate carries in a round trip is the next window. A
+ * short message may have gone long before them, so the clock that its answer started begins again with theirs.
  */
 #ifndef ROCI_ENGINE_FIRST_WINDOW_H
 #define ROCI_ENGINE_FIRST_WINDOW_H
@@ -13,10 +14,12 @@
 #define ROCI_FIRST_WINDOW       (UINT64_C(16) << 10)  /* bytes */
 #define ROCI_FIRST_WINDOW_MOST  (UINT64_C(256) << 10) /* what one round trip tells justifies no more */
 #define ROCI_FIRST_WINDOW_LEAST (UINT64_C(4) << 10)   /* bytes that make a rate */
+#define ROCI_FIRST_WINDOW_SHORT (UINT64_C(1) << 10)   /* bytes that are acknowledged at once, of a short message */
 
 struct roci_first_window {
 	uint64_t at;    /* ns: when the first answer came; 0: none has since something was sent */
 	uint64_t bytes; /* that were acknowledged since */
+	bool brief;     /* so far, short messages only */
 	bool done;
 };
 
@@ -35,6 +38,9 @@ static inline uint64_t roci_first_window_acked(struct roci_first_window *f, uint
 
 	if (f->done)
 		return 0;
+	if (f->at && f->brief && bytes >= ROCI_FIRST_WINDOW_SHORT)
+		f->at = 0;
+	f->brief = (!f->at || f->brief) && bytes < ROCI_FIRST_WINDOW_SHORT;
 	if (f->at)
 		f->bytes += bytes;
 	else

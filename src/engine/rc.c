@@ -155,7 +155,7 @@ static void set_timer(struct roci_qp *qp)
 {
 	uint64_t srtt =
 		qp->req.selective.agreed ? qp->path->srtt / 2 : qp->path->srtt; /* such a probe repairs at once */
-	uint64_t at = roci_ack_timer_next(&qp->req.ack_timer, qp->e->now, acked(qp) ? srtt : 0);
+	uint64_t at = roci_ack_timer_next(&qp->req.ack_timer, qp->e->now, srtt, acked(qp));
 
 	roci_timer_set(&qp->e->timers, &qp->timer, at);
 }

@@ -58,6 +58,15 @@ static void a_pause_does_not_count(void **state)
 	assert_int_equal(train(&f, 10000, 20 * MS), ROCI_FIRST_WINDOW_MOST);
 }
 
+/* A greeting is still on its way when the content follows it, and is answered earlier by as much as it went earlier. */
+static void a_short_message_before_the_others_does_not_count(void **state)
+{
+	struct roci_first_window f = {0};
+
+	assert_int_equal(roci_first_window_acked(&f, 970 * MS, 272, false, 100 * MS), 0);
+	assert_int_equal(train(&f, 10000, 100 * MS), ROCI_FIRST_WINDOW_MOST);
+}
+
 static void it_is_told_once(void **state)
 {
 	struct roci_first_window f = {0};
@@ -74,6 +83,7 @@ int main(void)
 		cmocka_unit_test(others_get_what_fits),
 		cmocka_unit_test(one_answer_for_all_came_at_once),
 		cmocka_unit_test(a_pause_does_not_count),
+		cmocka_unit_test(a_short_message_before_the_others_does_not_count),
 		cmocka_unit_test(it_is_told_once),
 	};
 
