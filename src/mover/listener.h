@@ -44,14 +44,21 @@ struct listener {
 	char text[256];
 };
 
+/* A request for a data connection. It may come before the handshake has ended, so the session looks at the token. */
+struct arrival {
+	struct rdma_cm_id *id; /* NULL: none */
+	uint64_t at;           /* ns */
+	uint8_t token[SECURE_TOKEN_BYTES];
+};
+
 /* What the listener keeps of a session. */
 struct registration {
 	struct listener *listener;
 	pthread_t thread;
 	int wake_fd;            /* an eventfd: there is something new for the session */
 	atomic_bool superseded; /* the session has to end: another takes its place */
-	uint64_t id;            /* for data connections, with `token` */
-	uint8_t token[SECURE_TOKEN_BYTES];
+	uint64_t id;            /* random: of what the session makes */
+	uint64_t number;        /* the sender's: data connections have it, too */
 	struct admission_place place;
 
 	/* guarded by the listener's lock */
@@ -60,9 +67,8 @@ struct registration {
 	uint8_t transfer[PROTO_TRANSFER_BYTES]; /* of its terms */
 	bool trusted;                           /* let in */
 	bool over;
-	bool published;                             /* data connections may come: token is set */
-	unsigned fds;                               /* reserved */
-	struct rdma_cm_id *arrivals[MOVER_MAX_QPS]; /* data connections that have come, by index */
+	unsigned fds;                           /* reserved */
+	struct arrival arrivals[MOVER_MAX_QPS]; /* by index */
 };
 
 /* listener_sessions.c: the list of sessions. From the listener's thread: */
@@ -79,10 +85,8 @@ void listener_end_sessions(struct listener *l);
 /* Reserves file descriptors for that many entries under way, until the session is over. Returns for how many
  * (fd_limit_share()). */
 uint16_t listener_reserve_fds(struct receiver *r, uint16_t entries);
-/* Lets data connections in. */
-void listener_publish(struct receiver *r);
-/* The data connection with that index, once, or NULL. */
-struct rdma_cm_id *listener_take_arrival(struct receiver *r, unsigned index);
+/* The request for the data connection with that index, once. False: none has come that is as old as that. */
+bool listener_take_arrival(struct receiver *r, unsigned index, uint64_t least_ns, struct arrival *arrival);
 /* The last call of a session's thread. */
 void listener_session_over(struct receiver *r);
 

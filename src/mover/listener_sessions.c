@@ -7,8 +7,6 @@
 #include <sys/eventfd.h>
 #include <sys/random.h>
 
-#include <openssl/crypto.h>
-
 #include "mover/clock.h"
 #include "mover/fd_limit.h"
 #include "mover/receiver.h"
@@ -51,7 +49,6 @@ void listener_session_over(struct receiver *r)
 		listener_use_up_ticket(r);
 	pthread_mutex_lock(&l->lock);
 	r->reg.over = true;
-	r->reg.published = false;
 	if (r->reg.trusted && l->options->once && !l->ended)
 		wait_ns = listener_once_over(r);
 	pthread_mutex_unlock(&l->lock);
@@ -83,22 +80,17 @@ uint16_t listener_reserve_fds(struct receiver *r, uint16_t entries)
 	return entries;
 }
 
-void listener_publish(struct receiver *r)
+bool listener_take_arrival(struct receiver *r, unsigned index, uint64_t least_ns, struct arrival *arrival)
 {
-	pthread_mutex_lock(&r->reg.listener->lock);
-	r->reg.published = true;
-	pthread_mutex_unlock(&r->reg.listener->lock);
-}
-
-struct rdma_cm_id *listener_take_arrival(struct receiver *r, unsigned index)
-{
-	struct rdma_cm_id *id;
+	bool taken;
 
 	pthread_mutex_lock(&r->reg.listener->lock);
-	id = r->reg.arrivals[index];
-	r->reg.arrivals[index] = NULL;
+	*arrival = r->reg.arrivals[index];
+	taken = arrival->id && mover_now_ns() - arrival->at >= least_ns;
+	if (taken)
+		r->reg.arrivals[index].id = NULL;
 	pthread_mutex_unlock(&r->reg.listener->lock);
-	return id;
+	return taken;
 }
 
 /* From the listener's thread */
@@ -116,19 +108,32 @@ static void supersede(struct receiver *r)
 	eventfd_write(r->reg.wake_fd, 1);
 }
 
+/* With the lock: the session with that number that is not over, or NULL. An eavesdropper may begin others with the same
+ * number: they are newer. */
+static struct receiver *find_session(struct listener *l, uint64_t number)
+{
+	struct receiver *found = NULL;
+
+	for (struct receiver *r = l->sessions; r; r = r->reg.next)
+		if (r->reg.number == number && !r->reg.over)
+			found = r;
+	return found;
+}
+
 void listener_data_request(struct listener *l, struct rdma_cm_id *id, const struct proto_request *request)
 {
 	struct receiver *r;
 	bool taken = false;
 
 	pthread_mutex_lock(&l->lock);
-	for (r = l->sessions; r; r = r->reg.next)
-		if (r->reg.id == request->session && r->reg.published)
-			break;
-	if (r && CRYPTO_memcmp(r->reg.token, request->token, SECURE_TOKEN_BYTES) == 0 &&
-	    request->index < r->s.lanes.count && !r->reg.arrivals[request->index] &&
+	r = find_session(l, request->session);
+	if (r && request->index < MOVER_MAX_QPS && !r->reg.arrivals[request->index].id &&
 	    rdma_migrate_id(id, r->s.channel) == 0) {
-		r->reg.arrivals[request->index] = id;
+		struct arrival *arrival = &r->reg.arrivals[request->index];
+
+		arrival->id = id;
+		arrival->at = mover_now_ns();
+		memcpy(arrival->token, request->token, sizeof(arrival->token));
 		eventfd_write(r->reg.wake_fd, 1);
 		taken = true;
 	}
@@ -137,7 +142,7 @@ void listener_data_request(struct listener *l, struct rdma_cm_id *id, const stru
 		reject(id, PROTO_REJECT_UNKNOWN);
 }
 
-static struct receiver *new_session(struct listener *l, struct rdma_cm_id *id)
+static struct receiver *new_session(struct listener *l, struct rdma_cm_id *id, uint64_t number)
 {
 	struct receiver *r = calloc(1, sizeof(*r));
 
@@ -150,6 +155,7 @@ static struct receiver *new_session(struct listener *l, struct rdma_cm_id *id)
 	    session_init(&r->s, &receiver_role, &l->options->common, &l->events, l->sessions_so_far + 1))
 		goto err_destroy;
 	r->reg.id |= 1; /* not zero */
+	r->reg.number = number ? number : r->reg.id;
 	r->s.control.conn.id = id;
 	id->context = &r->s.control.conn;
 	if (rdma_migrate_id(id, r->s.channel))
@@ -216,7 +222,7 @@ void listener_start_session(struct listener *l, struct rdma_cm_id *id, const str
 	}
 	admission_address(rdma_get_peer_addr(id), place.from);
 	make_room(l, &place);
-	r = has_room(l, place.proved) ? new_session(l, id) : NULL;
+	r = has_room(l, place.proved) ? new_session(l, id, request->session) : NULL;
 	if (!r) {
 		reject(id, PROTO_REJECT_BUSY);
 		return;
@@ -263,8 +269,8 @@ void listener_reap_sessions(struct listener *l)
 	while ((r = remove_over(l))) {
 		pthread_join(r->reg.thread, NULL);
 		for (unsigned i = 0; i < MOVER_MAX_QPS; i++)
-			if (r->reg.arrivals[i])
-				rdma_destroy_id(r->reg.arrivals[i]);
+			if (r->reg.arrivals[i].id)
+				rdma_destroy_id(r->reg.arrivals[i].id);
 		receiver_destroy(r);
 		l->session_count--;
 	}

@@ -14,7 +14,7 @@
 #include "mover/secure.h"
 
 #define PROTO_MAGIC           0x524f4d56u /* "ROMV" */
-#define PROTO_VERSION         3
+#define PROTO_VERSION         4
 #define PROTO_MESSAGE_BYTES   65536 /* the longest message with its header */
 #define PROTO_HEADER_BYTES    12
 #define PROTO_BODY_BYTES      (PROTO_MESSAGE_BYTES - PROTO_HEADER_BYTES)
@@ -65,8 +65,9 @@ enum proto_reject {
 	PROTO_REJECT_TICKET,  /* it did not prove that it knows the ticket */
 };
 
-/* Private data of a connect request. The control connection has no session yet: `session` is a random number, and
- * `token` is mover_secure_proof() of it; both are zeros for a sender without a ticket. */
+/* Private data of a connect request. That of the control connection gives the session its number, a random one; `token`
+ * is mover_secure_proof() of it, or zeros for a sender without a ticket. Those of data connections have the same
+ * number, and mover_secure_token(). */
 struct proto_request {
 	bool data;
 	uint16_t index; /* of the data connection */
@@ -81,7 +82,7 @@ struct proto_terms {
 	uint16_t windows;
 	uint16_t max_entries; /* offered and not finished */
 	uint32_t chunk_bytes;
-	uint64_t session; /* receiver's answer: for the data connections */
+	uint64_t session; /* receiver's answer: the session's number */
 	uint64_t entries, bytes;
 	uint8_t transfer[PROTO_TRANSFER_BYTES]; /* sender: random; the same in a session that continues one that broke
 						 */

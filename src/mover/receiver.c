@@ -8,6 +8,8 @@
 #include <sys/eventfd.h>
 #include <unistd.h>
 
+#include <openssl/crypto.h>
+
 #include "mover/disk.h"
 #include "mover/stop.h"
 #include "mover/terms.h"
@@ -15,6 +17,7 @@
 
 #define TRUST_TIMEOUT_MS      5000 /* for proving the ticket */
 #define LANES_TIMEOUT_MS      10000
+#define ARRIVAL_WAIT_NS       1000000000u
 #define DISCONNECT_TIMEOUT_MS 3000
 #define ACK_TIMEOUT_MS        1000
 
@@ -29,6 +32,7 @@ static void on_terms(struct session *s, struct cursor_in *payload)
 		return;
 	}
 	r->terms_came = true;
+	s->holding = true; /* the sender does not wait for the answer */
 }
 
 static void on_message(struct session *s, enum proto_type type, struct cursor_in *payload)
@@ -76,6 +80,23 @@ static unsigned poll_fds(struct session *s, struct pollfd *fds)
 	return n;
 }
 
+static void refuse(struct rdma_cm_id *id)
+{
+	connection_reject(id, PROTO_REJECT_UNKNOWN);
+	rdma_destroy_id(id);
+}
+
+/* While a former session ends: a connect request cannot wait as long as that may take. The sender makes another when it
+ * has the answer to its terms. */
+static void refuse_old_arrivals(struct receiver *r)
+{
+	struct arrival arrival;
+
+	for (unsigned i = 0; i < MOVER_MAX_QPS; i++)
+		if (listener_take_arrival(r, i, ARRIVAL_WAIT_NS, &arrival))
+			refuse(arrival.id);
+}
+
 static bool pump(struct session *s)
 {
 	struct receiver *r = (struct receiver *)s;
@@ -89,8 +110,10 @@ static bool pump(struct session *s)
 		session_fail(s, MOVER_FAILED, "the sender has connected again");
 	else if (atomic_load(&r->reg.superseded))
 		session_fail(s, MOVER_NO_CONNECT, "others came before it had proved a ticket");
+	if (s->holding)
+		refuse_old_arrivals(r);
 	if (!s->ready || s->status != MOVER_OK)
-		return false;
+		return any;
 	any |= verdicts_pump(r);
 	any |= store_pump(r);
 	any |= descriptors_pump(r);
@@ -131,19 +154,30 @@ static void accept_lane(struct receiver *r, unsigned lane, struct rdma_cm_id *id
 		session_fail_errno(s, err, "accepting a data connection");
 }
 
+/* The sender may have asked for more lanes than it gets. */
+static void take_arrival(struct receiver *r, unsigned lane)
+{
+	struct session *s = &r->s;
+	struct arrival arrival;
+
+	if (s->lanes.conns[lane].state != CONNECTION_NONE || !listener_take_arrival(r, lane, 0, &arrival))
+		return;
+	if (lane < s->lanes.count && CRYPTO_memcmp(arrival.token, r->token, sizeof(r->token)) == 0) {
+		accept_lane(r, lane, arrival.id);
+		return;
+	}
+	refuse(arrival.id);
+}
+
 static bool lanes_greeted(struct session *s)
 {
 	struct receiver *r = (struct receiver *)s;
 	bool all = true;
 
-	for (unsigned i = 0; i < s->lanes.count; i++) {
-		if (s->lanes.conns[i].state == CONNECTION_NONE) {
-			struct rdma_cm_id *id = listener_take_arrival(r, i);
-			if (id)
-				accept_lane(r, i, id);
-		}
+	for (unsigned i = 0; i < MOVER_MAX_QPS; i++)
+		take_arrival(r, i);
+	for (unsigned i = 0; i < s->lanes.count; i++)
 		all &= s->lanes.conns[i].greeted;
-	}
 	r->lanes_up = all;
 	return all;
 }
@@ -230,7 +264,7 @@ static bool prepare(struct receiver *r)
 		session_fail_memory(s);
 		return false;
 	}
-	if (mover_secure_token(s->control.secure, r->reg.token)) {
+	if (mover_secure_token(s->control.secure, r->token)) {
 		session_fail(s, MOVER_FAILED, "the handshake gave no token");
 		return false;
 	}
@@ -239,7 +273,6 @@ static bool prepare(struct receiver *r)
 		session_fail_errno(s, err, "preparing to write files");
 		return false;
 	}
-	listener_publish(r);
 	s->ready = true;
 	return true;
 }
@@ -253,7 +286,7 @@ static bool agree_on_terms(struct receiver *r)
 		session_warn(s, "the sender wants to compare contents; without --compare, size and time are compared");
 		s->terms.checksum = false;
 	}
-	terms_limit(&s->terms, s->common, listener_reserve_fds(r, s->terms.max_entries), r->reg.id);
+	terms_limit(&s->terms, s->common, listener_reserve_fds(r, s->terms.max_entries), r->reg.number);
 	if (!prepare(r))
 		return false;
 	out = session_begin(s, PROTO_TERMS);
@@ -266,6 +299,7 @@ static bool agree_on_terms(struct receiver *r)
 	proto_put_terms(out, &s->terms);
 	session_send(s);
 	session_connected(s);
+	session_release_held(s);
 	return session_run(s, lanes_greeted, LANES_TIMEOUT_MS, "making the data connections");
 }
 

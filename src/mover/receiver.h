@@ -23,9 +23,10 @@ struct receiver {
 	struct registration reg;
 	struct mover_tree *tree; /* NULL: standard output */
 	bool terms_came;
-	bool lanes_up;                /* each data connection has greeted */
-	atomic_bool ending;           /* for the workers: their results are no longer needed */
-	struct worker *commit_worker; /* commits files, and finishes folders at the end */
+	uint8_t token[SECURE_TOKEN_BYTES]; /* that data connections have to show */
+	bool lanes_up;                     /* each data connection has greeted */
+	atomic_bool ending;                /* for the workers: their results are no longer needed */
+	struct worker *commit_worker;      /* commits files, and finishes folders at the end */
 
 	struct verdicts verdicts;
 	struct entries entries;

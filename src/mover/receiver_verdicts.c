@@ -116,10 +116,18 @@ void verdicts_offer(struct receiver *r, struct cursor_in *payload)
 	struct cursor_in in;
 	uint32_t first;
 	uint16_t count;
+	bool cut;
 
-	if (r->end.finishing || proto_get_list(payload, &first, &count, terms->max_entries) || first != v->offered ||
-	    count > terms->max_entries - r->entries.busy || v->under_way >= OFFERS_UNDER_WAY ||
-	    count > terms->entries - v->offered) {
+	if (proto_get_list(payload, &first, &count, PROTO_MAX_ENTRIES)) {
+		session_fail_protocol(&r->s, "a malformed offer");
+		return;
+	}
+	/* the first one went before the sender knew how many may be under way: it offers the others again */
+	cut = !v->offered && count > terms->max_entries;
+	if (cut)
+		count = terms->max_entries;
+	if (r->end.finishing || first != v->offered || count > terms->max_entries - r->entries.busy ||
+	    v->under_way >= OFFERS_UNDER_WAY || count > terms->entries - v->offered) {
 		session_fail_protocol(&r->s, "an offer out of turn");
 		return;
 	}
@@ -137,7 +145,7 @@ void verdicts_offer(struct receiver *r, struct cursor_in *payload)
 	v->offered += count;
 	v->under_way++;
 	v->deciding++;
-	if (proto_get_nothing(&in))
+	if (!cut && proto_get_nothing(&in))
 		session_fail_protocol(&r->s, "bytes after an offer");
 	worker_submit(v->worker, &b->job);
 }

@@ -21,8 +21,35 @@
 
 /* Messages */
 
+/* What was made for the terms that were proposed, and is more than what was agreed on. False after session_fail(). */
+static bool reduce(struct session *s)
+{
+	for (unsigned i = s->terms.qps; i < s->lanes.count; i++)
+		connection_destroy(&s->lanes.conns[i]);
+	s->lanes.count = s->terms.qps;
+	return session_fit_windows(s, s->terms.mode == MOVER_READ ? -1 : 0);
+}
+
+/* The terms are agreed on. The messages of the transfer may be right behind the answer. */
+static void begin_transfer(struct sender *x)
+{
+	struct session *s = &x->s;
+
+	if (!reduce(s))
+		return;
+	offer_limit(x);
+	rate_limit_init(&x->dispatch.limit, x->options->limit_bytes_per_s, mover_now_ns());
+	if (pack_init(x) || source_init(x)) {
+		session_fail_memory(s);
+		return;
+	}
+	session_connected(s);
+	s->ready = true;
+}
+
 static void on_terms(struct session *s, struct cursor_in *payload)
 {
+	struct sender *x = (struct sender *)s;
 	struct proto_terms terms;
 
 	if (s->terms.session || proto_get_terms(payload, &terms) || !terms_acceptable(&s->terms, &terms)) {
@@ -34,6 +61,7 @@ static void on_terms(struct session *s, struct cursor_in *payload)
 			s,
 			"--checksum: the receiver compares by size and time; `roci recv --compare` compares contents");
 	s->terms = terms;
+	begin_transfer(x);
 }
 
 static void got_end(struct sender *x, struct cursor_in *payload)
@@ -96,9 +124,9 @@ static bool pump(struct session *s)
 	struct sender *x = (struct sender *)s;
 	bool any = false;
 
-	if (!s->ready)
-		return false;
 	any |= sender_lanes_pump(x);
+	if (!s->ready || s->status != MOVER_OK)
+		return any;
 	any |= offer_pump(x);
 	any |= source_pump(x);
 	any |= dispatch_pump(x);
@@ -112,11 +140,6 @@ static const struct session_role role = {on_terms, on_message, on_window_done, o
 static bool trusted(struct session *s)
 {
 	return s->control.sealed;
-}
-
-static bool has_terms(struct session *s)
-{
-	return s->terms.session != 0;
 }
 
 static bool ended(struct session *s)
@@ -210,7 +233,7 @@ static uint16_t most_entries(void)
 	return (uint16_t)(files < MAX_OFFERED ? files : MAX_OFFERED);
 }
 
-static bool agree_on_terms(struct sender *x)
+static bool propose_terms(struct sender *x)
 {
 	struct session *s = &x->s;
 	struct cursor_out *out;
@@ -227,25 +250,23 @@ static bool agree_on_terms(struct sender *x)
 		     s->terms.chunk_bytes);
 	proto_put_terms(out, &s->terms);
 	session_send(s);
-	if (!session_run(s, has_terms, 0, NULL))
-		return false;
-	return session_open_lanes(s, s->terms.mode == MOVER_READ ? -1 : 0);
+	return true;
 }
 
 static bool transfer(struct sender *x)
 {
 	struct session *s = &x->s;
 
-	if (!enter(x) || !agree_on_terms(x))
+	if (!enter(x) || !propose_terms(x))
 		return false;
-	session_connected(s);
-	rate_limit_init(&x->dispatch.limit, x->options->limit_bytes_per_s, mover_now_ns());
-	if (offer_init(x) || pack_init(x) || source_init(x)) {
+	if (offer_init(x)) {
 		session_fail_memory(s);
 		return false;
 	}
-	s->ready = true;
-	return sender_begin_lanes(x) && session_run(s, ended, 0, NULL);
+	offer_first(x);
+	/* the answer, verdicts, windows and data connections come in one round trip */
+	return session_open_lanes(s, s->terms.mode == MOVER_READ ? -1 : 0) && sender_begin_lanes(x) &&
+	       session_run(s, ended, 0, NULL);
 }
 
 /* The final status, now that all outcomes are known. Entries that could not even be offered count as failed. */
@@ -314,7 +335,9 @@ void sender_disconnect(struct sender *x)
 	x->source = (struct source){0};
 	x->packs = (struct packs){0};
 	x->dispatch = (struct dispatch){0};
-	x->end_came = x->lanes_up = false;
+	x->end_came = x->lanes_up = x->lanes_begun = false;
+	x->lanes_early = 0;
+	x->lanes_deadline_ns = 0;
 }
 
 static void destroy(struct sender *x)

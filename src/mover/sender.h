@@ -30,8 +30,11 @@ struct sender {
 	char broke[sizeof(((struct session *)0)->text)]; /* why the connection broke; empty: it never did */
 
 	/* of the session */
-	bool refused;  /* nobody listens there */
-	bool lanes_up; /* each data connection has its greeting */
+	bool refused;    /* nobody listens there */
+	uint64_t number; /* the session's */
+	bool lanes_up;   /* each data connection has its greeting */
+	bool lanes_begun;
+	uint64_t lanes_early; /* bits: those that failed before the terms were agreed on */
 	uint64_t lanes_deadline_ns;
 	struct offer offer;
 	struct source source;
@@ -51,8 +54,9 @@ bool sender_again(struct sender *x);
 
 /* sender_connect.c: makes the control connection. False after session_fail(). */
 bool sender_connect(struct sender *x);
-/* After the terms: begins to make all data connections at once, and takes each of them further. Offers and verdicts
- * need none, so nothing waits for them but content. begin: false after session_fail(). pump: whether one came up. */
+/* Together with the terms: begins to make all data connections at once, and takes each of them further. Offers and
+ * verdicts need none, so nothing waits for them but content. begin: false after session_fail(). pump: whether one came
+ * up. */
 bool sender_begin_lanes(struct sender *x);
 bool sender_lanes_pump(struct sender *x);
 

@@ -121,13 +121,16 @@ static bool resolve(struct sender *x, const struct addrinfo *source, const struc
 	return false;
 }
 
-/* Shows the ticket in the connect request. */
+/* Gives the session its number, and shows the ticket in the connect request. */
 static bool prove(struct sender *x, struct proto_request *request)
 {
 	const struct mover_ticket *ticket = x->options->ticket;
 
-	return !ticket || (getrandom(&request->session, sizeof(request->session), 0) == sizeof(request->session) &&
-			   mover_secure_proof(ticket->secret, request->session, request->token) == 0);
+	if (getrandom(&x->number, sizeof(x->number), 0) != sizeof(x->number))
+		return false;
+	x->number |= 1; /* not zero */
+	request->session = x->number;
+	return !ticket || mover_secure_proof(ticket->secret, x->number, request->token) == 0;
 }
 
 /* To the address that has been resolved. */
@@ -284,19 +287,36 @@ static bool resolve_lane(struct session *s, struct connection *conn)
 	return !err;
 }
 
-/* Takes a data connection one step further. Returns whether it is up. */
-static bool lane_up(struct session *s, unsigned lane)
+/* A receiver that was not ready yet may have refused it, so it is made again after the answer to the terms. */
+static void lane_failed(struct sender *x, unsigned lane)
 {
+	struct connection *conn = &x->s.lanes.conns[lane];
+	uint64_t bit = UINT64_C(1) << lane;
+
+	if (!x->s.ready) {
+		x->lanes_early |= bit;
+	} else if (x->lanes_early & bit) {
+		x->lanes_early &= ~bit;
+		resolve_lane(&x->s, conn);
+	} else if (conn->rejected) {
+		session_fail(&x->s, MOVER_LOST, "a data connection could not be made: the receiver refused it");
+	} else {
+		fail_lane(&x->s, conn->err);
+	}
+}
+
+/* Takes a data connection one step further. Returns whether it is up. */
+static bool lane_up(struct sender *x, unsigned lane)
+{
+	struct session *s = &x->s;
 	struct connection *conn = &s->lanes.conns[lane];
-	struct proto_request request = {.data = true, .session = s->terms.session, .index = (uint16_t)lane};
+	struct proto_request request = {.data = true, .session = x->number, .index = (uint16_t)lane};
 	int err;
 
 	if (connection_may_retry(conn))
 		resolve_lane(s, conn);
-	else if (conn->state == CONNECTION_FAILED && conn->rejected && !connection_is_crowded(conn))
-		session_fail(s, MOVER_LOST, "a data connection could not be made: the receiver refused it");
 	else if (conn->state == CONNECTION_FAILED && !connection_is_crowded(conn))
-		fail_lane(s, conn->err);
+		lane_failed(x, lane);
 	if (conn->state != CONNECTION_RESOLVED)
 		return conn->state == CONNECTION_UP;
 	if (mover_secure_token(s->control.secure, request.token)) {
@@ -315,7 +335,7 @@ bool sender_begin_lanes(struct sender *x)
 {
 	struct session *s = &x->s;
 
-	x->lanes_deadline_ns = mover_now_ns() + CONNECT_TIMEOUT_MS * 1000000ull;
+	x->lanes_begun = true;
 	for (unsigned i = 0; i < s->lanes.count; i++)
 		if (!resolve_lane(s, &s->lanes.conns[i]))
 			return false;
@@ -328,12 +348,12 @@ bool sender_lanes_pump(struct sender *x)
 	struct session *s = &x->s;
 	unsigned up = 0, greetings = 0;
 
-	if (x->lanes_up)
+	if (x->lanes_up || !x->lanes_begun)
 		return false;
 	for (unsigned i = 0; i < s->lanes.count && s->status == MOVER_OK; i++) {
 		struct connection *conn = &s->lanes.conns[i];
 
-		if (!lane_up(s, i))
+		if (!lane_up(x, i))
 			continue;
 		up++;
 		if (conn->greeted)
@@ -342,7 +362,9 @@ bool sender_lanes_pump(struct sender *x)
 		greetings++;
 	}
 	x->lanes_up = up == s->lanes.count;
-	if (!x->lanes_up && mover_now_ns() > x->lanes_deadline_ns)
+	if (s->ready && !x->lanes_deadline_ns)
+		x->lanes_deadline_ns = mover_now_ns() + CONNECT_TIMEOUT_MS * 1000000ull;
+	if (!x->lanes_up && s->ready && mover_now_ns() > x->lanes_deadline_ns)
 		session_fail(s, MOVER_LOST, "making the data connections took too long");
 	return greetings;
 }

@@ -12,7 +12,7 @@
 
 struct send_entry *offer_entry(struct sender *x, uint32_t number)
 {
-	return &x->offer.entries[number % x->s.terms.max_entries];
+	return &x->offer.entries[number % x->offer.places];
 }
 
 static void free_have(struct send_entry *e)
@@ -25,13 +25,14 @@ static void free_have(struct send_entry *e)
 
 int offer_init(struct sender *x)
 {
-	x->offer.entries = calloc(x->s.terms.max_entries, sizeof(*x->offer.entries));
+	x->offer.places = x->s.terms.max_entries;
+	x->offer.entries = calloc(x->offer.places, sizeof(*x->offer.entries));
 	return x->offer.entries ? 0 : -ENOMEM;
 }
 
 void offer_destroy(struct sender *x)
 {
-	for (uint32_t i = 0; x->offer.entries && i < x->s.terms.max_entries; i++)
+	for (uint32_t i = 0; x->offer.entries && i < x->offer.places; i++)
 		free_have(&x->offer.entries[i]);
 	free(x->offer.entries);
 }
@@ -116,31 +117,50 @@ static uint16_t put_entries(struct sender *x, struct cursor_out *out)
 	return count;
 }
 
+/* False: no message can be sent now. */
+static bool offer_some(struct sender *x)
+{
+	struct cursor_out *out = session_begin(&x->s, PROTO_OFFER);
+	uint8_t *head;
+	uint16_t count;
+
+	if (!out)
+		return false;
+	put_u32(out, x->offer.offered);
+	head = cursor_take(out, 2);
+	count = put_entries(x, out);
+	cursor_patch_u16(head, count);
+	session_step(&x->s, "OFFER", "entries: %u", count);
+	x->offer.offered += count;
+	x->offer.under_way++;
+	session_send(&x->s);
+	return true;
+}
+
+void offer_first(struct sender *x)
+{
+	if (x->entry_count)
+		offer_some(x);
+}
+
+void offer_limit(struct sender *x)
+{
+	if (x->offer.offered > x->s.terms.max_entries)
+		x->offer.offered = x->s.terms.max_entries;
+}
+
 bool offer_pump(struct sender *x)
 {
 	bool any = false;
 
 	while (x->offer.offered < x->entry_count && x->offer.under_way < OFFERS_UNDER_WAY &&
 	       x->offer.offered - x->offer.finished < x->s.terms.max_entries) {
-		struct cursor_out *out;
-		uint8_t *head;
-		uint16_t count;
-
 		/* when the pipeline is nearly full, wait until there is room for more than a few entries */
 		if (x->offer.offered > x->offer.answered &&
 		    x->offer.offered - x->offer.finished > x->s.terms.max_entries * 3 / 4)
 			break;
-		out = session_begin(&x->s, PROTO_OFFER);
-		if (!out)
+		if (!offer_some(x))
 			break;
-		put_u32(out, x->offer.offered);
-		head = cursor_take(out, 2);
-		count = put_entries(x, out);
-		cursor_patch_u16(head, count);
-		session_step(&x->s, "OFFER", "entries: %u", count);
-		x->offer.offered += count;
-		x->offer.under_way++;
-		session_send(&x->s);
 		any = true;
 	}
 	return any;

@@ -32,13 +32,19 @@ struct offer {
 	 * have been offered. */
 	uint32_t finished, answered, offered;
 	unsigned under_way;         /* OFFER messages without a VERDICT */
-	struct send_entry *entries; /* terms.max_entries; entry n is in place n % max_entries */
+	struct send_entry *entries; /* entry n is in place n % places */
+	uint32_t places;            /* as many as were proposed to be under way */
 	enum mover_status status;   /* of the last entry that failed */
 };
 
 /* 0 or -ENOMEM. */
 int offer_init(struct sender *x);
 void offer_destroy(struct sender *x);
+
+/* Together with the terms: offers the first entries. If fewer may be under way than that, the receiver takes the first
+ * ones, and offer_limit() makes the others be offered again. */
+void offer_first(struct sender *x);
+void offer_limit(struct sender *x);
 
 /* Offers what there is room for. Returns whether it sent anything. */
 bool offer_pump(struct sender *x);

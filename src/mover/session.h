@@ -50,6 +50,7 @@ struct session_device {
 struct session_lanes {
 	struct connection conns[MOVER_MAX_QPS];
 	unsigned count;
+	unsigned slots;    /* of each: 1 and one for each window, as they were at first */
 	uint8_t *messages; /* buffers of PROTO_DONE_BYTES: on each lane one for the greeting and one for each window */
 	struct ibv_mr *mr;
 };
@@ -78,6 +79,13 @@ struct session {
 	struct window_pool pool;
 	struct proto_terms terms;
 	bool ready; /* set by the role: it can take the messages of a transfer */
+	/* Set by the role: messages that come now wait for session_release_held(), in their order. */
+	bool holding;
+	struct {
+		unsigned buffer;
+		uint32_t len;
+	} held[PROTO_CREDITS];
+	unsigned held_count;
 
 	enum mover_status status; /* OK while nothing has gone wrong */
 	char text[600];           /* what has gone wrong */
@@ -106,6 +114,8 @@ void session_start_over(struct session *s);
 /* session_lanes.c: makes s->terms.windows windows and the buffers of the lanes. `local_access` is as for
  * window_pool_create(). False after session_fail(). */
 bool session_open_lanes(struct session *s, int local_access);
+/* Makes the windows again where s->terms has fewer or smaller ones now. None is in use. */
+bool session_fit_windows(struct session *s, int local_access);
 void session_close_lanes(struct session *s);
 /* Makes the QP of a lane whose id is there. */
 bool session_lane_create_qp(struct session *s, unsigned lane);
@@ -115,7 +125,10 @@ bool session_lane_send(struct session *s, unsigned lane, unsigned slot, uint64_t
 /* The buffer into which session_lane_receive() receives. */
 uint8_t *session_lane_buffer(struct session *s, unsigned lane, unsigned slot);
 
-/* session_loop.c: runs the loop until `done` holds. `timeout_ms` 0: only the stall timeout ends a wait. */
+/* session_loop.c: takes the messages that were held, and holds no more. If the session is not ready, only an ERROR
+ * among them counts. */
+void session_release_held(struct session *s);
+/* runs the loop until `done` holds. `timeout_ms` 0: only the stall timeout ends a wait. */
 enum session_wait {
 	SESSION_DONE,
 	SESSION_FAILED,

@@ -10,7 +10,7 @@
 
 static size_t messages_bytes(const struct session *s)
 {
-	return (size_t)s->lanes.count * (s->pool.count + 1) * PROTO_DONE_BYTES;
+	return (size_t)s->lanes.count * s->lanes.slots * PROTO_DONE_BYTES;
 }
 
 bool session_open_lanes(struct session *s, int local_access)
@@ -20,6 +20,7 @@ bool session_open_lanes(struct session *s, int local_access)
 	int err = window_pool_create(&s->pool, s->dev.pd, s->terms.windows, bytes, local_access);
 
 	lanes->count = s->terms.qps;
+	lanes->slots = s->terms.windows + 1u;
 	if (!err) {
 		lanes->messages = calloc(1, messages_bytes(s));
 		err = lanes->messages ? 0 : -ENOMEM;
@@ -27,6 +28,20 @@ bool session_open_lanes(struct session *s, int local_access)
 	if (!err) {
 		lanes->mr = ibv_reg_mr(s->dev.pd, lanes->messages, messages_bytes(s), IBV_ACCESS_LOCAL_WRITE);
 		err = lanes->mr ? 0 : errno ? -errno : -ENOMEM;
+	}
+	if (err)
+		session_fail_errno(s, err, SESSION_NO_MEMORY);
+	return !err;
+}
+
+bool session_fit_windows(struct session *s, int local_access)
+{
+	size_t bytes = s->terms.chunk_bytes + CHUNK_CIPHER_TAG_BYTES;
+	int err = 0;
+
+	if (s->pool.count != s->terms.windows || s->pool.window_bytes != bytes) {
+		window_pool_destroy(&s->pool);
+		err = window_pool_create(&s->pool, s->dev.pd, s->terms.windows, bytes, local_access);
 	}
 	if (err)
 		session_fail_errno(s, err, SESSION_NO_MEMORY);
@@ -46,7 +61,7 @@ void session_close_lanes(struct session *s)
 
 bool session_lane_create_qp(struct session *s, unsigned lane)
 {
-	struct connection_size size = {.sends = 2 * s->pool.count + 2, .receives = s->pool.count + 1};
+	struct connection_size size = {.sends = 2 * s->lanes.slots, .receives = s->lanes.slots};
 	struct ibv_cq *cq = s->dev.cqs[lane % s->dev.cq_count];
 	int err = connection_create_qp(&s->lanes.conns[lane], s->dev.pd, cq, &size);
 
@@ -57,7 +72,7 @@ bool session_lane_create_qp(struct session *s, unsigned lane)
 
 uint8_t *session_lane_buffer(struct session *s, unsigned lane, unsigned slot)
 {
-	return s->lanes.messages + ((size_t)lane * (s->pool.count + 1) + slot) * PROTO_DONE_BYTES;
+	return s->lanes.messages + ((size_t)lane * s->lanes.slots + slot) * PROTO_DONE_BYTES;
 }
 
 bool session_lane_receive(struct session *s, unsigned lane, unsigned slot)

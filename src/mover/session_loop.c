@@ -72,12 +72,11 @@ static void take_message(struct session *s, enum proto_type type, struct cursor_
 	}
 }
 
-static void got_message(struct session *s, const struct ibv_wc *wc)
+static void open_message(struct session *s, unsigned buffer, uint32_t len)
 {
-	unsigned buffer = wr_id_index(wc->wr_id);
 	enum proto_type type;
 	struct cursor_in payload;
-	int err = control_received(&s->control, buffer, wc->byte_len, &type, &payload);
+	int err = control_received(&s->control, buffer, len, &type, &payload);
 
 	if (err == -ECONNABORTED) {
 		s->peer_notified = true;
@@ -97,6 +96,24 @@ static void got_message(struct session *s, const struct ibv_wc *wc)
 	err = control_release(&s->control, buffer);
 	if (err)
 		session_fail(s, MOVER_LOST, "the connection broke: %s", strerror(-err));
+}
+
+static void got_message(struct session *s, const struct ibv_wc *wc)
+{
+	unsigned buffer = wr_id_index(wc->wr_id);
+
+	if (!s->holding)
+		open_message(s, buffer, wc->byte_len);
+	else /* no more than there are receives */
+		s->held[s->held_count++] = (typeof(s->held[0])){buffer, wc->byte_len};
+}
+
+void session_release_held(struct session *s)
+{
+	s->holding = false;
+	for (unsigned i = 0; i < s->held_count && (s->status == MOVER_OK || s->provisional); i++)
+		open_message(s, s->held[i].buffer, s->held[i].len);
+	s->held_count = 0;
 }
 
 static void got_lane_message(struct session *s, const struct ibv_wc *wc, unsigned lane)
@@ -171,6 +188,7 @@ static void disconnected(struct session *s)
 	if (!s->closing)
 		session_lost(s, "the other side closed the connection");
 	s->peer_notified = true;
+	session_release_held(s); /* an ERROR among them says why */
 }
 
 static bool poll_connections(struct session *s)

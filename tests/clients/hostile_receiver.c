@@ -84,8 +84,8 @@ static void ack(uint64_t seq, uint16_t count, const struct proto_result *result)
 }
 
 /* Nothing is wrong here but the end. It answers nothing before it has all that the sender can send until then, so each
- * answer is a round trip: one for the connection, HELLO, TERMS, and the data connection together with the OFFER. After
- * four, there is content. */
+ * answer is a round trip: one for the connection, HELLO, and TERMS, the OFFER and the data connection together. After
+ * three, there is content. */
 static void in_lockstep(void)
 {
 	offered();

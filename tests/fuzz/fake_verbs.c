@@ -452,6 +452,7 @@ static struct fake_event *take_event(unsigned i)
 int rdma_destroy_id(struct rdma_cm_id *id)
 {
 	CHECK(!id->qp);
+	fake_called(id, FAKE_DESTROY, NULL);
 	for (unsigned i = 0; i < world.event_count;)
 		if (world.events[i]->event.id == id || world.events[i]->event.listen_id == id)
 			free(take_event(i));

@@ -41,7 +41,7 @@ bool fake_peer_turn(void);
 /* The program has posted a send; the sends of the QP are in fake_qp. */
 void fake_posted(struct fake_qp *qp, const struct fake_send *send);
 /* The program connects, accepts, rejects or disconnects. */
-enum fake_call { FAKE_CONNECT, FAKE_ACCEPT, FAKE_REJECT, FAKE_DISCONNECT };
+enum fake_call { FAKE_CONNECT, FAKE_ACCEPT, FAKE_REJECT, FAKE_DISCONNECT, FAKE_DESTROY };
 void fake_called(struct rdma_cm_id *id, enum fake_call call, const struct rdma_conn_param *param);
 
 /* ---- for the target ---- */

@@ -480,7 +480,8 @@ static void run_session(const char *dir)
 	if (options.keep)
 		mover_tree_keep_existing(l->tree);
 	world.r = l->sessions = r;
-	r->reg = (struct registration){.listener = l, .wake_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK), .id = 77};
+	r->reg = (struct registration){
+		.listener = l, .wake_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK), .id = 77, .number = 78};
 	r->tree = l->tree;
 	CHECK(!session_init(&r->s, &receiver_role, &options.common, &l->events, 1));
 	r->s.control.conn.id = fake_id(r->s.channel, &r->s.control.conn);
@@ -489,8 +490,8 @@ static void run_session(const char *dir)
 	CHECK(r->reg.over);
 	mover_peer_ended(r->s.status);
 	for (unsigned i = 0; i < MOVER_MAX_QPS; i++)
-		if (r->reg.arrivals[i])
-			rdma_destroy_id(r->reg.arrivals[i]);
+		if (r->reg.arrivals[i].id)
+			rdma_destroy_id(r->reg.arrivals[i].id);
 	receiver_destroy(r);
 	mover_peer_destroy(&world.peer);
 	rdma_destroy_event_channel(l->channel);

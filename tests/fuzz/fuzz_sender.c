@@ -42,6 +42,15 @@ static struct {
 	struct proto_descriptor last; /* READ: the one that was granted last */
 } world;
 
+/* The first offer goes before the answer to the terms. What is too many is offered again. */
+static void cut_first_offer(void)
+{
+	if (!world.answered || world.offered <= world.terms.max_entries || world.offer_count != 1 || world.judged)
+		return;
+	world.offered = world.terms.max_entries;
+	world.offers[world.offer_first % FILES] = world.terms.max_entries;
+}
+
 /* ---- the receiver's messages ---- */
 
 static bool answer_terms(void)
@@ -57,7 +66,8 @@ static bool answer_terms(void)
 	if (world.proposed && one_in(4))
 		world.terms.windows = (uint16_t)(1 + below(world.terms.windows + one_in(30)));
 	if (world.proposed && one_in(4))
-		world.terms.max_entries = (uint16_t)(1 + below(world.terms.max_entries));
+		world.terms.max_entries = (uint16_t)(1 + below(one_in(2) ? FILES : world.terms.max_entries));
+	cut_first_offer();
 	if (one_in(60))
 		world.terms.mode = (enum mover_mode)below(3);
 	proto_put_terms(&out, &world.terms);
@@ -230,6 +240,7 @@ static void hear_offer(struct cursor_in *in)
 	}
 	world.offered += count;
 	world.offers[(world.offer_first + world.offer_count++) % FILES] = count;
+	cut_first_offer();
 }
 
 /* A descriptor is as the receiver's reader wants it, and counts up. */
@@ -308,6 +319,9 @@ void fake_called(struct rdma_cm_id *id, enum fake_call call, const struct rdma_c
 {
 	struct proto_request request;
 
+	for (unsigned i = 0; i < MOVER_PEER_LANES && call == FAKE_DESTROY; i++)
+		if (world.peer.lanes[i] == id)
+			world.peer.lanes[i] = NULL;
 	if (call != FAKE_CONNECT)
 		return;
 	CHECK(!proto_get_request(param->private_data, param->private_data_len, &request));
