@@ -12,7 +12,7 @@ struct seal {
 	struct roci_link *inner;
 	/* Copies of payload, in use until the inner link's send returns. */
 	struct roci_span spans[ROCI_LINK_SEND_BATCH];
-	uint8_t bytes[ROCI_LINK_SEND_BATCH * ROCI_MAX_MTU]; /* touched as needed */
+	uint8_t bytes[ROCI_LINK_SEND_BATCH * ROCI_MAX_PAYLOAD]; /* touched as needed */
 };
 
 /* Copies the payload to `to`. */

@@ -20,7 +20,8 @@
 #define ROCI_MAX_MCAST_ATTACH  64          /* QPs of one group */
 #define ROCI_MAX_MESSAGE_BYTES 0x80000000u /* 2 GiB, IBTA 9.7.8 */
 #define ROCI_MAX_GIDS          32
-#define ROCI_MAX_MTU           4096 /* payload bytes of a packet */
+#define ROCI_MAX_MTU           4096 /* bytes: the largest path MTU */
+#define ROCI_MAX_PAYLOAD       8832 /* bytes of a packet between two Rocinantes, at most: plpmtu.h */
 #define ROCI_GRH_BYTES         40
 
 #endif

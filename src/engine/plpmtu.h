@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
  * Packets that are longer than the path MTU of the verbs, between two Rocinantes. A path MTU is a power of two: over
- * Ethernet's 1,500 bytes a packet has 1,024 bytes of payload, where 1,408 would fit. What really arrives is found as
+ * Ethernet's 1,500 bytes a packet has 1,024 bytes of payload, where 1,408 would fit; over the 9,000 bytes of jumbo
+ * frames it has 4,096, the largest path MTU there is, where 8,832 would fit. What really arrives is found as
  * packetization layer path MTU discovery does it (RFC 8899): a probe of full length, which may be lost without harm,
  * goes before the data. The probe is an OFFER with zeros behind it, and RANGES says that it has come (ranges.h).
  *
@@ -13,6 +14,7 @@
 
 #include <stdint.h>
 
+#include "engine/limits.h"
 #include "wire/mtu.h"
 
 #define ROCI_PLPMTU_STEP  128u
@@ -22,6 +24,8 @@
 /* Payload of the probe for packets of `bytes`: then it is as long as the longest of them, a WRITE Only with Immediate.
  */
 #define ROCI_PLPMTU_PROBE_BYTES(bytes) ((bytes) + 20u)
+_Static_assert(ROCI_MAX_PAYLOAD % ROCI_PLPMTU_STEP == 0 && ROCI_MAX_PAYLOAD / ROCI_PLPMTU_STEP <= UINT8_MAX,
+	       "lengths are counted in steps");
 
 /* Of one direction of a QP. Zeroed: nothing is known. In steps. */
 struct roci_plpmtu {
@@ -38,7 +42,9 @@ static inline uint32_t roci_plpmtu_most(uint32_t mtu, uint32_t carries)
 	uint32_t bytes = carries > ROCI_MTU_HEADER_BYTES ? carries - ROCI_MTU_HEADER_BYTES : 0;
 
 	bytes -= bytes % ROCI_PLPMTU_STEP;
-	return bytes > mtu && bytes < 2 * mtu ? bytes : 0;
+	if (bytes <= mtu || (bytes >= 2 * mtu && mtu != ROCI_MAX_MTU))
+		return 0;
+	return bytes < ROCI_MAX_PAYLOAD ? bytes : ROCI_MAX_PAYLOAD;
 }
 /* For which length a probe may go now; 0: for none. */
 static inline uint32_t roci_plpmtu_next(const struct roci_plpmtu *p, uint32_t mtu, uint32_t carries)

@@ -20,7 +20,7 @@ void roci_offer_build(const struct roci_offer *o, uint8_t payload[ROCI_OFFER_BYT
 
 bool roci_offer_parse(const uint8_t *payload, uint32_t len, struct roci_offer *o)
 {
-	if (len < ROCI_OFFER_BYTES || len > ROCI_MAX_MTU || payload[0] != VERSION)
+	if (len < ROCI_OFFER_BYTES || len > ROCI_PLPMTU_PROBE_BYTES(ROCI_MAX_PAYLOAD) || payload[0] != VERSION)
 		return false;
 	o->probes_for = len > ROCI_PLPMTU_PROBE_BYTES(0) ? (uint16_t)(len - ROCI_PLPMTU_PROBE_BYTES(0)) : 0;
 	o->first_psn = roci_get_be24(payload + 1);

@@ -16,54 +16,54 @@ struct roci_reorder_block {
 
 /* ---- the store ---- */
 
-static size_t slot_bytes(bool small)
+static size_t slot_bytes(enum roci_reorder_size size)
 {
-	size_t bytes = sizeof(struct roci_reorder_slot) + (small ? ROCI_REORDER_SMALL : ROCI_MAX_MTU);
+	size_t bytes = sizeof(struct roci_reorder_slot) + roci_reorder_bytes[size];
 
 	return (bytes + 63) & ~(size_t)63;
 }
 
-static uint32_t units(bool small)
+static uint32_t units(enum roci_reorder_size size)
 {
-	return small ? 1 : 4;
+	return roci_reorder_units(roci_reorder_bytes[size]);
 }
 
 /* Without memory nothing is kept. */
-static bool add_block(struct roci_reorder_store *store, bool small)
+static bool add_block(struct roci_reorder_store *store, enum roci_reorder_size size)
 {
-	struct roci_reorder_block *b = malloc(64 + BLOCK_SLOTS * slot_bytes(small));
+	struct roci_reorder_block *b = malloc(64 + BLOCK_SLOTS * slot_bytes(size));
 
 	if (!b)
 		return false;
 	b->next = store->blocks;
 	store->blocks = b;
 	for (unsigned i = 0; i < BLOCK_SLOTS; i++) {
-		struct roci_reorder_slot *s = (void *)((char *)b + 64 + i * slot_bytes(small));
+		struct roci_reorder_slot *s = (void *)((char *)b + 64 + i * slot_bytes(size));
 
-		s->small = small;
-		s->next_free = store->free[!small];
-		store->free[!small] = s;
+		s->size = size;
+		s->next_free = store->free[size];
+		store->free[size] = s;
 	}
 	return true;
 }
 
-static struct roci_reorder_slot *take_slot(struct roci_reorder_store *store, bool small)
+static struct roci_reorder_slot *take_slot(struct roci_reorder_store *store, enum roci_reorder_size size)
 {
 	struct roci_reorder_slot *s;
 
-	if (roci_reorder_room(store) < units(small) || (!store->free[!small] && !add_block(store, small)))
+	if (roci_reorder_room(store) < units(size) || (!store->free[size] && !add_block(store, size)))
 		return NULL;
-	s = store->free[!small];
-	store->free[!small] = s->next_free;
-	store->used += units(small);
+	s = store->free[size];
+	store->free[size] = s->next_free;
+	store->used += units(size);
 	return s;
 }
 
 void roci_reorder_release(struct roci_reorder_store *store, struct roci_reorder_slot *slot)
 {
-	slot->next_free = store->free[!slot->small];
-	store->free[!slot->small] = slot;
-	store->used -= units(slot->small);
+	slot->next_free = store->free[slot->size];
+	store->free[slot->size] = slot;
+	store->used -= units(slot->size);
 }
 
 void roci_reorder_store_fini(struct roci_reorder_store *store)
@@ -164,10 +164,10 @@ bool roci_reorder_keep(struct roci_reorder_store *store, struct roci_reorder *r,
 		       uint32_t expected, uint32_t window)
 {
 	uint32_t psn = rx->pkt.psn, ahead = (uint32_t)roci_psn_diff(psn, expected);
-	bool small = rx->pkt.payload_len <= ROCI_REORDER_SMALL;
+	enum roci_reorder_size size = roci_reorder_size(rx->pkt.payload_len);
 	struct roci_reorder_slot *s;
 
-	if (ahead >= window || rx->pkt.far || rx->pkt.payload_len > ROCI_MAX_MTU)
+	if (ahead >= window || rx->pkt.far || rx->pkt.payload_len > ROCI_MAX_PAYLOAD)
 		return false;
 	if (!r->count) {
 		r->low = expected;
@@ -175,9 +175,9 @@ bool roci_reorder_keep(struct roci_reorder_store *store, struct roci_reorder *r,
 	}
 	if (!reserve(r, (uint32_t)roci_psn_diff(psn, r->low) + 1) || *at(r, psn))
 		return false;
-	if (r->count * units(small) >= roci_reorder_room(store))
+	if (r->count * units(size) >= roci_reorder_room(store))
 		return false;
-	s = take_slot(store, small);
+	s = take_slot(store, size);
 	if (!s)
 		return false;
 	s->rx = *rx;

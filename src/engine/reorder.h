@@ -10,10 +10,9 @@
 
 #include "engine/engine.h"
 
-#define ROCI_REORDER_ROOM  2048       /* units of a new store */
-#define ROCI_REORDER_SMALL 1408       /* bytes of payload that take one unit; more take four */
-#define ROCI_REORDER_UNIT  1664       /* bytes of memory that a unit takes, about */
-#define ROCI_REORDER_SPAN  (1u << 20) /* PSNs from the oldest kept packet to the newest, at most */
+#define ROCI_REORDER_ROOM 2048       /* units of a new store */
+#define ROCI_REORDER_UNIT 1664       /* bytes of memory that a unit takes, about */
+#define ROCI_REORDER_SPAN (1u << 20) /* PSNs from the oldest kept packet to the newest, at most */
 
 /* How far ahead of the expected PSN a packet is kept. Whoever guesses a PSN must hit this window, 1 of 2^16 of all
  * PSNs, or the packet is dropped. A QP can keep no more, so it costs recovery nothing. */
@@ -23,9 +22,13 @@
  * that misses less than ROCI_REORDER_WINDOW before it. */
 #define ROCI_REORDER_AHEAD 4096
 
+/* Slots have three sizes. */
+enum roci_reorder_size { ROCI_REORDER_SMALL, ROCI_REORDER_LARGE, ROCI_REORDER_LONGEST, ROCI_REORDER_SIZES };
+static const uint16_t roci_reorder_bytes[] = {1408, ROCI_MAX_MTU, ROCI_MAX_PAYLOAD}; /* of payload */
+
 struct roci_reorder_slot {
 	struct roci_reorder_slot *next_free;
-	bool small;
+	enum roci_reorder_size size;
 	struct roci_rx rx;
 	uint8_t payload[];
 };
@@ -34,8 +37,8 @@ struct roci_reorder_block; /* slots that were allocated together */
 
 struct roci_reorder_store {
 	struct roci_reorder_block *blocks; /* owned */
-	struct roci_reorder_slot *free[2]; /* small ones, large ones */
-	uint32_t room, used;               /* units; room 0: ROCI_REORDER_ROOM */
+	struct roci_reorder_slot *free[ROCI_REORDER_SIZES];
+	uint32_t room, used; /* units; room 0: ROCI_REORDER_ROOM */
 };
 
 /* The packets that one direction of a QP keeps. */
@@ -48,6 +51,19 @@ struct roci_reorder {
 	uint32_t count;
 };
 
+static inline enum roci_reorder_size roci_reorder_size(uint32_t payload_len)
+{
+	return payload_len <= roci_reorder_bytes[ROCI_REORDER_SMALL] ? ROCI_REORDER_SMALL
+	       : payload_len <= ROCI_MAX_MTU                         ? ROCI_REORDER_LARGE
+								     : ROCI_REORDER_LONGEST;
+}
+/* Units that a packet with so many bytes of payload takes. */
+static inline uint32_t roci_reorder_units(uint32_t payload_len)
+{
+	static const uint8_t units[] = {1, 3, 6};
+
+	return units[roci_reorder_size(payload_len)];
+}
 /* Units that nobody uses. */
 static inline uint32_t roci_reorder_room(const struct roci_reorder_store *store)
 {

@@ -71,7 +71,7 @@ void roci_selective_probe(struct roci_qp *qp, uint64_t bytes)
 /* Zeros behind the OFFER make it as long as the packets that are to follow. */
 static uint32_t add_zeros(struct roci_qp *qp, struct roci_tx_batch *batch)
 {
-	static const uint8_t zeros[ROCI_MAX_MTU];
+	static const uint8_t zeros[ROCI_PLPMTU_PROBE_BYTES(ROCI_MAX_PAYLOAD)];
 	uint32_t bytes = ROCI_PLPMTU_PROBE_BYTES(qp->req.plpmtu.size * ROCI_PLPMTU_STEP) - ROCI_OFFER_BYTES;
 
 	roci_tx_batch_span(batch, (void *)zeros, bytes);

@@ -217,7 +217,7 @@ static struct sim_packet *serialize(struct sim *sim, struct sim_host *from, cons
 	struct sim_qp *dest = sim_find_qp(sim, (uint32_t)tx->header[5] << 16 | tx->header[6] << 8 | tx->header[7]);
 	uint32_t at = tx->header_len, pad = roci_pad_bytes(tx->payload_len);
 
-	sim_check(sim, tx->payload_len <= 4096, "payload of %u bytes", tx->payload_len);
+	sim_check(sim, tx->payload_len <= ROCI_MAX_PAYLOAD, "payload of %u bytes", tx->payload_len);
 	memcpy(p->bytes, tx->header, tx->header_len);
 	for (unsigned i = 0; i < tx->span_count; i++) {
 		const struct roci_span *span = &spans[tx->first_span + i];

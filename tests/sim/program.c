@@ -194,10 +194,13 @@ static void draw_target(struct sim *sim, struct sim_qp *a)
 	}
 }
 
-/* Any length between two path MTUs. */
+/* Any length between two path MTUs, or beyond the largest. */
 static void draw_longer(struct sim *sim, struct sim_qp *a, struct sim_qp *b)
 {
-	a->longer = b->longer = a->mtu + ROCI_PLPMTU_STEP * rng_range(&sim->more, 1, a->mtu / ROCI_PLPMTU_STEP - 1);
+	uint32_t most = a->mtu == ROCI_MAX_MTU ? ROCI_MAX_PAYLOAD : 2 * a->mtu - ROCI_PLPMTU_STEP;
+
+	a->longer = b->longer =
+		a->mtu + ROCI_PLPMTU_STEP * rng_range(&sim->more, 1, (most - a->mtu) / ROCI_PLPMTU_STEP);
 	a->av.max_datagram = b->av.max_datagram = a->longer + ROCI_MTU_HEADER_BYTES;
 }
 
@@ -222,7 +225,7 @@ static void draw_pair(struct sim *sim)
 		a->segment = b->segment = ROCI_MAX_MESSAGE_BYTES;
 		a->av.local = (uint16_t)(hb->id + 1);
 		b->av.local = (uint16_t)(ha->id + 1);
-	} else if (sim->longer && type == ROCI_QPT_RC && a->mtu < ROCI_MAX_MTU) {
+	} else if (sim->longer && type == ROCI_QPT_RC) {
 		draw_longer(sim, a, b);
 	}
 	draw_reliability(sim, a);

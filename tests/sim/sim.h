@@ -35,7 +35,7 @@
 #define SIM_MAX_MWS      2 /* of a QP's target */
 #define SIM_MAX_ACTIONS  16
 #define SIM_ARENA_BYTES  (16u << 20) /* memory of a host */
-#define SIM_PACKET_BYTES 4200
+#define SIM_PACKET_BYTES (ROCI_MAX_HEADER_BYTES + ROCI_MAX_PAYLOAD + 8)
 #define SIM_WORDS        8 /* the atomic words of a target */
 
 #define BIT(status) (1u << (status))

@@ -24,7 +24,10 @@ static void what_fits_the_interface(void **state)
 	assert_int_equal(roci_plpmtu_most(1024, 1060), 0);
 	assert_int_equal(roci_plpmtu_most(1024, 9000), 0); /* the program wants short packets */
 	assert_int_equal(roci_plpmtu_most(256, V6), 0);
-	assert_int_equal(roci_plpmtu_most(4096, 8952), 0);
+	assert_int_equal(roci_plpmtu_most(4096, 8952), 8832); /* IPv6 packets of 9,000 bytes */
+	assert_int_equal(roci_plpmtu_most(4096, 8800), 8704);
+	assert_int_equal(roci_plpmtu_most(4096, 65507), ROCI_MAX_PAYLOAD); /* the loopback interface */
+	assert_int_equal(roci_plpmtu_most(4096, 4200), 0);
 	assert_int_equal(roci_plpmtu_most(2048, 4000), 3840);
 	assert_int_equal(roci_plpmtu_most(ROCI_MAX_MESSAGE_BYTES, V6), 0); /* the local path */
 }

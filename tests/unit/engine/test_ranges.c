@@ -51,15 +51,16 @@ static void survives_the_round_trip(void **state)
 /* Its length says for which packets it is. */
 static void an_offer_may_have_zeros_behind_it(void **state)
 {
-	uint8_t bytes[ROCI_MAX_MTU + 1] = {0};
+	uint8_t bytes[ROCI_PLPMTU_PROBE_BYTES(ROCI_MAX_PAYLOAD) + 1] = {0};
 	struct roci_offer offer;
 
 	roci_offer_build(&(struct roci_offer){1, ROCI_OFFER_ASKS, 2, 0}, bytes);
 	assert_true(roci_offer_parse(bytes, ROCI_PLPMTU_PROBE_BYTES(1408), &offer));
 	assert_int_equal(offer.probes_for, 1408);
 	assert_int_equal(offer.secret, 2);
-	assert_true(roci_offer_parse(bytes, ROCI_MAX_MTU, &offer));
-	assert_false(roci_offer_parse(bytes, ROCI_MAX_MTU + 1, &offer));
+	assert_true(roci_offer_parse(bytes, sizeof(bytes) - 1, &offer));
+	assert_int_equal(offer.probes_for, ROCI_MAX_PAYLOAD);
+	assert_false(roci_offer_parse(bytes, sizeof(bytes), &offer));
 	assert_false(roci_offer_parse(bytes, ROCI_OFFER_BYTES - 1, &offer));
 }
 

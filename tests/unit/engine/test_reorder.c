@@ -106,13 +106,50 @@ static void leaves_room_for_others(void **state)
 	roci_reorder_store_fini(&store);
 }
 
+/* Packets of all lengths, up to the longest between two Rocinantes: each comes back whole, and what it took is free
+ * again. A longer one is not kept. */
+static void keeps_packets_of_any_length(void **state)
+{
+	static const struct {
+		uint32_t len, units;
+	} rows[] = {{1, 1}, {1408, 1}, {1409, 3}, {ROCI_MAX_MTU, 3}, {ROCI_MAX_MTU + 1, 6}, {ROCI_MAX_PAYLOAD, 6}};
+	static uint8_t bytes[ROCI_MAX_PAYLOAD + 1];
+	struct roci_reorder_store store = {0};
+	struct roci_reorder r = {0};
+	struct roci_rx rx;
+
+	for (unsigned i = 0; i < sizeof(bytes); i++)
+		bytes[i] = (uint8_t)(i * 7 + i / 251);
+	for (uint32_t i = 0; i < sizeof(rows) / sizeof(*rows); i++) {
+		uint32_t room = roci_reorder_room(&store);
+
+		rx = packet(i + 1, bytes);
+		rx.pkt.payload_len = rows[i].len;
+		assert_true(roci_reorder_keep(&store, &r, &rx, 0, ROCI_REORDER_WINDOW));
+		assert_int_equal(room - roci_reorder_room(&store), rows[i].units);
+		assert_int_equal(roci_reorder_units(rows[i].len), rows[i].units);
+	}
+	rx = packet(50, bytes);
+	rx.pkt.payload_len = ROCI_MAX_PAYLOAD + 1;
+	assert_false(roci_reorder_keep(&store, &r, &rx, 0, ROCI_REORDER_WINDOW));
+	for (uint32_t i = 0; i < sizeof(rows) / sizeof(*rows); i++) {
+		struct roci_reorder_slot *s = roci_reorder_take(&store, &r, i + 1);
+
+		assert_non_null(s);
+		assert_memory_equal(s->rx.pkt.payload, bytes, rows[i].len);
+		roci_reorder_release(&store, s);
+	}
+	assert_int_equal(roci_reorder_room(&store), all);
+	roci_reorder_fini(&store, &r);
+	roci_reorder_store_fini(&store);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(gives_back_in_order_across_the_wrap),
-		cmocka_unit_test(forgets_old_ones),
-		cmocka_unit_test(keeps_only_what_lies_in_the_window),
-		cmocka_unit_test(leaves_room_for_others),
+		cmocka_unit_test(gives_back_in_order_across_the_wrap), cmocka_unit_test(forgets_old_ones),
+		cmocka_unit_test(keeps_only_what_lies_in_the_window),  cmocka_unit_test(leaves_room_for_others),
+		cmocka_unit_test(keeps_packets_of_any_length),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
