@@ -214,12 +214,12 @@ def wire_bandwidth(name, b, payload, least_tcp, least_udp):
 
 @group
 def wire_9000(hosts, options):
-    return wire_bandwidth('wire 9000', Bench(options.build, options.seconds, hosts['veth 9000']), 4096, 2.0, 0.7)
+    return wire_bandwidth('wire 9000', Bench(options.build, options.seconds, hosts['veth 9000']), 8832, 2.0, 0.7)
 
 
 @group
 def wire_1500(hosts, options):
-    return wire_bandwidth('wire 1500', Bench(options.build, options.seconds, hosts['veth 1500']), 1024, 1.2, 0.7)
+    return wire_bandwidth('wire 1500', Bench(options.build, options.seconds, hosts['veth 1500']), 1408, 1.2, 0.7)
 
 
 @group
