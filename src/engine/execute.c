@@ -44,7 +44,7 @@ static uint32_t longest(const struct roci_qp *qp, const struct roci_packet *p)
 {
 	if (!p->op->first)
 		return qp->resp.message.mtu;
-	return qp->resp.ranges.longest > qp->mtu ? qp->resp.ranges.longest : qp->mtu;
+	return roci_qp_longest_rx(qp);
 }
 
 static enum roci_verdict check_length(const struct roci_qp *qp, const struct roci_packet *p)

@@ -148,6 +148,13 @@ static inline uint64_t roci_qp_packet_bytes(const struct roci_qp *qp)
 
 	return (longer ? longer : qp->mtu) + ROCI_PATH_PACKET_BYTES;
 }
+/* Payload bytes of the longest packet that the peer may send: the path MTU, or what it has probed for. */
+static inline uint32_t roci_qp_longest_rx(const struct roci_qp *qp)
+{
+	uint32_t longest = qp->resp.ranges.longest;
+
+	return longest > qp->mtu ? longest : qp->mtu;
+}
 /* RC, and in a state in which requests are sent and acknowledged. */
 static inline bool roci_qp_is_connected(const struct roci_qp *qp)
 {

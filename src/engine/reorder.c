@@ -16,20 +16,34 @@ struct roci_reorder_block {
 
 /* ---- the store ---- */
 
-static size_t slot_bytes(enum roci_reorder_size size)
+static const struct {
+	uint16_t payload, units;
+} sizes[ROCI_REORDER_SIZES] = {{1408, 1}, {ROCI_MAX_MTU, 3}, {ROCI_MAX_PAYLOAD, 6}};
+
+/* The smallest size of slot that takes it, else the largest: on the local path a packet may have any length. */
+static uint8_t size_for(uint32_t payload_len)
 {
-	size_t bytes = sizeof(struct roci_reorder_slot) + roci_reorder_bytes[size];
+	uint8_t size = 0;
+
+	while (size + 1 < ROCI_REORDER_SIZES && payload_len > sizes[size].payload)
+		size++;
+	return size;
+}
+
+uint32_t roci_reorder_units(uint32_t payload_len)
+{
+	return sizes[size_for(payload_len)].units;
+}
+
+static size_t slot_bytes(uint8_t size)
+{
+	size_t bytes = sizeof(struct roci_reorder_slot) + sizes[size].payload;
 
 	return (bytes + 63) & ~(size_t)63;
 }
 
-static uint32_t units(enum roci_reorder_size size)
-{
-	return roci_reorder_units(roci_reorder_bytes[size]);
-}
-
 /* Without memory nothing is kept. */
-static bool add_block(struct roci_reorder_store *store, enum roci_reorder_size size)
+static bool add_block(struct roci_reorder_store *store, uint8_t size)
 {
 	struct roci_reorder_block *b = malloc(64 + BLOCK_SLOTS * slot_bytes(size));
 
@@ -47,15 +61,15 @@ static bool add_block(struct roci_reorder_store *store, enum roci_reorder_size s
 	return true;
 }
 
-static struct roci_reorder_slot *take_slot(struct roci_reorder_store *store, enum roci_reorder_size size)
+static struct roci_reorder_slot *take_slot(struct roci_reorder_store *store, uint8_t size)
 {
 	struct roci_reorder_slot *s;
 
-	if (roci_reorder_room(store) < units(size) || (!store->free[size] && !add_block(store, size)))
+	if (roci_reorder_room(store) < sizes[size].units || (!store->free[size] && !add_block(store, size)))
 		return NULL;
 	s = store->free[size];
 	store->free[size] = s->next_free;
-	store->used += units(size);
+	store->used += sizes[size].units;
 	return s;
 }
 
@@ -63,7 +77,7 @@ void roci_reorder_release(struct roci_reorder_store *store, struct roci_reorder_
 {
 	slot->next_free = store->free[slot->size];
 	store->free[slot->size] = slot;
-	store->used -= units(slot->size);
+	store->used -= sizes[slot->size].units;
 }
 
 void roci_reorder_store_fini(struct roci_reorder_store *store)
@@ -164,7 +178,7 @@ bool roci_reorder_keep(struct roci_reorder_store *store, struct roci_reorder *r,
 		       uint32_t expected, uint32_t window)
 {
 	uint32_t psn = rx->pkt.psn, ahead = (uint32_t)roci_psn_diff(psn, expected);
-	enum roci_reorder_size size = roci_reorder_size(rx->pkt.payload_len);
+	uint8_t size = size_for(rx->pkt.payload_len);
 	struct roci_reorder_slot *s;
 
 	if (ahead >= window || rx->pkt.far || rx->pkt.payload_len > ROCI_MAX_PAYLOAD)
@@ -175,7 +189,7 @@ bool roci_reorder_keep(struct roci_reorder_store *store, struct roci_reorder *r,
 	}
 	if (!reserve(r, (uint32_t)roci_psn_diff(psn, r->low) + 1) || *at(r, psn))
 		return false;
-	if (r->count * units(size) >= roci_reorder_room(store))
+	if (r->count * sizes[size].units >= roci_reorder_room(store))
 		return false;
 	s = take_slot(store, size);
 	if (!s)

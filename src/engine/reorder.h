@@ -22,13 +22,11 @@
  * that misses less than ROCI_REORDER_WINDOW before it. */
 #define ROCI_REORDER_AHEAD 4096
 
-/* Slots have three sizes. */
-enum roci_reorder_size { ROCI_REORDER_SMALL, ROCI_REORDER_LARGE, ROCI_REORDER_LONGEST, ROCI_REORDER_SIZES };
-static const uint16_t roci_reorder_bytes[] = {1408, ROCI_MAX_MTU, ROCI_MAX_PAYLOAD}; /* of payload */
+#define ROCI_REORDER_SIZES 3 /* of slots */
 
 struct roci_reorder_slot {
 	struct roci_reorder_slot *next_free;
-	enum roci_reorder_size size;
+	uint8_t size; /* which of them */
 	struct roci_rx rx;
 	uint8_t payload[];
 };
@@ -51,19 +49,8 @@ struct roci_reorder {
 	uint32_t count;
 };
 
-static inline enum roci_reorder_size roci_reorder_size(uint32_t payload_len)
-{
-	return payload_len <= roci_reorder_bytes[ROCI_REORDER_SMALL] ? ROCI_REORDER_SMALL
-	       : payload_len <= ROCI_MAX_MTU                         ? ROCI_REORDER_LARGE
-								     : ROCI_REORDER_LONGEST;
-}
-/* Units that a packet with so many bytes of payload takes. */
-static inline uint32_t roci_reorder_units(uint32_t payload_len)
-{
-	static const uint8_t units[] = {1, 3, 6};
-
-	return units[roci_reorder_size(payload_len)];
-}
+/* Units that a packet with so many bytes of payload takes. More than ROCI_MAX_PAYLOAD: as many as that takes. */
+uint32_t roci_reorder_units(uint32_t payload_len);
 /* Units that nobody uses. */
 static inline uint32_t roci_reorder_room(const struct roci_reorder_store *store)
 {

@@ -159,8 +159,7 @@ static void fill_ack(struct roci_qp *qp, struct roci_tx_batch *batch)
 /* How many packets beyond the expected one are kept: as many as are left for others. */
 static uint32_t early_room(const struct roci_qp *qp)
 {
-	uint32_t longest = qp->resp.ranges.longest > qp->mtu ? qp->resp.ranges.longest : qp->mtu;
-	uint32_t units = roci_reorder_units(longest), count = qp->resp.early.count;
+	uint32_t units = roci_reorder_units(roci_qp_longest_rx(qp)), count = qp->resp.early.count;
 	uint32_t room = (count + roci_reorder_room(&qp->e->reorder) / units) / 2;
 
 	if (room > ROCI_REORDER_SPAN / 2)

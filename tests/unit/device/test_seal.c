@@ -10,7 +10,7 @@ static struct roci_frame frames[ROCI_LINK_SEND_BATCH];
 static struct roci_span spans[ROCI_LINK_SEND_BATCH][2];
 static uint8_t headers[ROCI_LINK_SEND_BATCH][ROCI_MAX_HEADER_BYTES];
 static unsigned frame_count;
-static uint8_t memory[2 * ROCI_MAX_MTU];
+static uint8_t memory[2 * ROCI_MAX_PAYLOAD];
 static struct roci_av av, elsewhere;
 
 /* The link below. */
@@ -47,7 +47,7 @@ static struct roci_frame *add(const struct roci_av *to, uint32_t qpn, uint32_t l
 	struct roci_packet pkt = {.opcode = ROCI_OP_SEND_ONLY, .dest_qpn = qpn, .psn = i, .payload_len = len};
 
 	spans[i][0] = (struct roci_span){memory + 100, len / 3};
-	spans[i][1] = (struct roci_span){memory + ROCI_MAX_MTU, len - len / 3};
+	spans[i][1] = (struct roci_span){memory + ROCI_MAX_PAYLOAD, len - len / 3};
 	frames[i] = roci_frame(to, headers[i], roci_packet_build(&pkt, headers[i]), spans[i], 2);
 	return &frames[i];
 }
@@ -71,7 +71,7 @@ static void send_through(void (*check)(const struct roci_frame *sealed, unsigned
 /* (ICRC of what would go out now) xor (the right one). */
 static uint32_t frame_difference(const struct roci_frame *f)
 {
-	uint8_t bytes[ROCI_MAX_HEADER_BYTES + ROCI_MAX_MTU + sizeof(f->trailer)], *at = bytes;
+	uint8_t bytes[ROCI_MAX_HEADER_BYTES + ROCI_MAX_PAYLOAD + sizeof(f->trailer)], *at = bytes;
 	struct roci_flow flow;
 
 	memcpy(at, f->header, f->header_len);
@@ -116,17 +116,17 @@ static void copies_do_not_overlap(const struct roci_frame *sealed, unsigned coun
 {
 	for (unsigned i = 0; i < count; i++) {
 		assert_int_equal(sealed[i].span_count, 1);
-		assert_int_equal(sealed[i].spans[0].len, ROCI_MAX_MTU);
+		assert_int_equal(sealed[i].spans[0].len, ROCI_MAX_PAYLOAD);
 		if (i)
 			assert_ptr_equal(sealed[i].spans[0].base,
-					 (uint8_t *)sealed[i - 1].spans[0].base + ROCI_MAX_MTU);
+					 (uint8_t *)sealed[i - 1].spans[0].base + ROCI_MAX_PAYLOAD);
 	}
 }
 
 static void a_batch_of_the_longest_has_room(void **state)
 {
 	for (unsigned i = 0; i < ROCI_LINK_SEND_BATCH; i++)
-		add(&av, 1, ROCI_MAX_MTU)->copy_payload = true;
+		add(&av, 1, ROCI_MAX_PAYLOAD)->copy_payload = true;
 	send_through(copies_do_not_overlap);
 }
 

@@ -129,6 +129,7 @@ static void keeps_packets_of_any_length(void **state)
 		assert_int_equal(room - roci_reorder_room(&store), rows[i].units);
 		assert_int_equal(roci_reorder_units(rows[i].len), rows[i].units);
 	}
+	assert_int_equal(roci_reorder_units(ROCI_MAX_MESSAGE_BYTES), 6); /* the local path */
 	rx = packet(50, bytes);
 	rx.pkt.payload_len = ROCI_MAX_PAYLOAD + 1;
 	assert_false(roci_reorder_keep(&store, &r, &rx, 0, ROCI_REORDER_WINDOW));
