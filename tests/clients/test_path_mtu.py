@@ -117,14 +117,18 @@ def writes(six, count, env, *more):
                                          env={**STATS, **env})
 
 
+# One message after the other, at 1 Gbit/s. Without a burst of one perftest sends 128 at once.
+SLOWLY = '--rate_limit', '1', '--burst_size', '1', '--rate_limit_type', 'SW'
+
+
 def longer(mtu, silent, six, payload, ends=1500):
-    """Packets are as long as the path takes. Lengths are tried ten milliseconds apart."""
+    """Packets are as long as the path takes. Lengths are tried ten milliseconds apart: the WRITEs take a third of a second."""
     def case():
         need('nft')
         net.bears(mtu, silent, ends=ends)
         with tempfile.TemporaryDirectory(prefix='roci-mtu-') as folder:
             capture = os.path.join(folder, 'capture')
-            text = ''.join(run_pair(*writes(six, 40, {'ROCI_CAPTURE': capture}, '--rate_limit', '1', '--rate_limit_type', 'SW')))
+            text = ''.join(run_pair(*writes(six, 40, {'ROCI_CAPTURE': capture}, *SLOWLY)))
             found = longest(capture)
         check(found == payload, f'the longest packet has {found} bytes of payload')
         check(not fragments(text), text)
