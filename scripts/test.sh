@@ -51,7 +51,8 @@ if [ "${1:-}" = --all ]; then
 	tests "$build" rest --suite rest --suite sliced
 	unset ROCI_SLICE
 	build "$build-asan" -Db_sanitize=address,undefined -Db_lundef=false
-	tests "$build-asan" suites --suite wire --suite engine --suite device --suite cm --suite mover --suite roci --suite sim --suite abi
+	tests "$build-asan" suites --suite wire --suite engine --suite device --suite cm --suite mover --suite roci --suite sim --suite abi \
+		--no-suite lines
 	tests "$build-asan" clients smoke pingpong connections send output mover-peers dump ladder perf
 	build "$build-tsan" -Db_sanitize=thread -Db_lundef=false
 	tests "$build-tsan" clients smoke send output
