@@ -5,6 +5,10 @@
 #include <stdlib.h>
 #include <string.h>
 
+#ifdef __x86_64__
+#include <cpuid.h>
+#include <immintrin.h>
+#endif
 #include <zlib.h>
 
 #include "capture.h"
@@ -296,6 +300,48 @@ static void soft_roce_seals_a_flush_twice(void **state)
 	}
 }
 
+#ifdef __x86_64__
+#define UPPER_PARTS (1u << 2 | 1u << 6) /* XINUSE: of the registers that SSE has, for AVX and for AVX-512 */
+
+__attribute__((target("xsave"))) static unsigned upper_parts_in_use(void)
+{
+	return (unsigned)_xgetbv(1) & UPPER_PARTS;
+}
+
+__attribute__((target("avx"))) static void clear_upper_parts(void)
+{
+	_mm256_zeroupper();
+}
+
+/* Whether the processor says which parts are in use, and that they are not when they were cleared. */
+static bool knows_parts(void)
+{
+	unsigned eax = 0, ebx, ecx, edx;
+
+	if (!__builtin_cpu_supports("avx512f") || !__get_cpuid_count(0xd, 1, &eax, &ebx, &ecx, &edx) ||
+	    !(eax & 1u << 2))
+		return false;
+	clear_upper_parts();
+	return !upper_parts_in_use();
+}
+
+/* See crc32_of() in icrc.c. */
+static void vector_registers_are_left_clear(void **state)
+{
+	static uint8_t bytes[4096] = {ROCI_OP_WRITE_ONLY};
+	unsigned in_use;
+
+	if (!knows_parts())
+		skip();
+	roci_icrc_check(&ipv4_flow, bytes, sizeof(bytes));
+	in_use = upper_parts_in_use();
+	assert_int_equal(in_use, 0);
+	roci_icrc_update(0, bytes, sizeof(bytes));
+	in_use = upper_parts_in_use();
+	assert_int_equal(in_use, 0);
+}
+#endif
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -311,6 +357,9 @@ int main(void)
 		cmocka_unit_test(random_errors_are_rejected),
 		cmocka_unit_test(impossible_lengths_are_rejected),
 		cmocka_unit_test(soft_roce_seals_a_flush_twice),
+#ifdef __x86_64__
+		cmocka_unit_test(vector_registers_are_left_clear),
+#endif
 	};
 
 	return cmocka_run_group_tests(tests, load, unload);
