@@ -2,6 +2,7 @@
 #include "mover/disk.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <limits.h>
 #include <liburing.h>
 #include <poll.h>
@@ -63,6 +64,14 @@ static ssize_t call_once(const struct disk_op *op, uint64_t done, size_t len)
 	return op->write ? pwrite(op->fd, at, len, offset) : pread(op->fd, at, len, offset);
 }
 
+/* Whether it had O_DIRECT, and has it no longer. */
+static bool end_direct(int fd)
+{
+	int flags = fcntl(fd, F_GETFL);
+
+	return flags >= 0 && (flags & O_DIRECT) && !fcntl(fd, F_SETFL, flags & ~O_DIRECT);
+}
+
 /* The rest of an operation from `done` on. */
 static void run_from(struct disk_op *op, uint64_t done)
 {
@@ -78,7 +87,7 @@ static void run_from(struct disk_op *op, uint64_t done)
 			return;
 		}
 		n = call_once(op, done, call_bytes(op, done, file));
-		if (n < 0 && (errno == EINTR || errno == EAGAIN))
+		if (n < 0 && (errno == EINTR || errno == EAGAIN || (errno == EINVAL && end_direct(op->fd))))
 			continue;
 		if (n < 0) {
 			op->result = -errno;
@@ -250,7 +259,7 @@ struct disk_op *disk_reap(struct disk *d)
 	op->result = cqe->res;
 	io_uring_cqe_seen(&d->ring, cqe);
 	d->busy--;
-	if (op->result == -EINTR || op->result == -EAGAIN)
+	if (op->result == -EINTR || op->result == -EAGAIN || op->result == -EINVAL)
 		run_from(op, 0);
 	else if (op->result > 0 && (uint64_t)op->result < op->len)
 		run_from(op, (uint64_t)op->result); /* cut short, or the end of the file */

@@ -13,7 +13,8 @@
 struct disk;
 
 /* One operation, embedded in the caller's struct. `buffer` NULL writes zeros (sequential only). `result` is the bytes
- * moved, fewer than `len` only at the end of a file, or -errno. */
+ * moved, fewer than `len` only at the end of a file, or -errno. If `fd` has O_DIRECT, and the file system does not take
+ * this memory, length or position so, the descriptor loses O_DIRECT. */
 struct disk_op {
 	struct worker_job job;
 	struct disk_op *next;

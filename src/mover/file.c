@@ -26,6 +26,20 @@ int mover_file_fd(const struct mover_file *file)
 	return file->fd;
 }
 
+static bool set_direct(int fd, bool direct)
+{
+	int flags = fcntl(fd, F_GETFL);
+
+	return flags >= 0 && !fcntl(fd, F_SETFL, direct ? flags | O_DIRECT : flags & ~O_DIRECT);
+}
+
+void mover_file_use_cache(struct mover_file *file)
+{
+	if (file->direct)
+		set_direct(file->fd, false);
+	file->direct = false;
+}
+
 static bool any_good(const struct mover_file *file, bool in_part_only)
 {
 	for (size_t i = 0; i < file->kept.count; i++)
@@ -205,6 +219,7 @@ int mover_file_begin(struct mover_tree *tree, const struct mover_entry *entry, c
 		mover_file_free(file);
 		return err;
 	}
+	file->direct = entry->kind == MOVER_FILE && entry->size >= DIRECT_BYTES && set_direct(file->fd, true);
 	*file_out = file;
 	return any_good(file, false) ? MOVER_HAVE_SOME : MOVER_HAVE_NONE;
 }
@@ -258,6 +273,7 @@ static void forget(struct mover_file *file, struct kept_chunk *chunk)
 	if (chunk->in_old || !file_punch(file->fd, begin, begin + len))
 		return;
 	/* This file system has no holes: write zeros. If that fails, the sync at the end will fail too. */
+	mover_file_use_cache(file);
 	zeros = calloc(1, len);
 	if (zeros)
 		mover_write_at(file->fd, zeros, len, begin);

@@ -25,6 +25,7 @@ static int copy_old(struct mover_file *file)
 	uint8_t *buffer = malloc(file->chunk_bytes);
 	int err = buffer ? 0 : -ENOMEM;
 
+	mover_file_use_cache(file);
 	for (size_t i = 0; i < file->kept.count && !err; i++) {
 		const struct kept_chunk *chunk = &file->kept.chunks[i];
 		uint64_t at = chunk->index * file->chunk_bytes;

@@ -124,6 +124,7 @@ static void store_data(struct receiver *r, struct recv_entry *entry, const struc
 		write_later(r, entry, segment, bytes, segment->len, window);
 		return;
 	}
+	mover_file_use_cache(entry->file);
 	if (segment->sparse) {
 		entry->holes = true;
 		err = mover_write_sparse(mover_file_fd(entry->file), bytes, segment->len, offset);

@@ -87,8 +87,12 @@ const struct mover_digest *mover_file_kept(const struct mover_file *file, uint64
 uint64_t mover_file_next_kept(const struct mover_file *file, uint64_t index);
 uint64_t mover_file_chunk_count(const struct mover_file *file);
 
-/* The descriptor of the temporary file. Content goes to the same positions as in the final file. */
+/* The descriptor of the temporary file. Content goes to the same positions as in the final file. That of a large file
+ * has O_DIRECT, where the file system supports it: all of it has to be on the disk before the file gets its name, and
+ * pages of the page cache would only cost time: to make them, to copy into them, and to wait for them at the end. */
 int mover_file_fd(const struct mover_file *file);
+/* Before writes that are not of whole pages: takes O_DIRECT away for good. */
+void mover_file_use_cache(struct mover_file *file);
 
 /* Chunk `index` has been written in whole, or was kept and is right: adds it to the journal, which is written in
  * batches. 0 or -errno. */

@@ -16,8 +16,9 @@
 #define PEER_MODE       0777       /* of a peer's mode; setuid, setgid and sticky are not a peer's to give */
 #define UNKNOWN_SIZE    UINT64_MAX /* of a stream, until its end */
 #define CHUNK_BYTES_MAX (16u << 20)
-#define KEPT_CHUNKS     (2u << 20) /* of all files under way: 80 MiB of memory, 2 TiB of content in chunks of 1 MiB */
-#define SYNC_ONE_BY_ONE 4          /* with more files of one file system, sync the file system as a whole */
+#define KEPT_CHUNKS     (2u << 20)  /* of all files under way: 80 MiB of memory, 2 TiB of content in chunks of 1 MiB */
+#define SYNC_ONE_BY_ONE 4           /* with more files of one file system, sync the file system as a whole */
+#define DIRECT_BYTES    (16u << 20) /* files of this size and more bypass the page cache */
 
 struct mover_tree {
 	struct folders folders;
@@ -43,7 +44,8 @@ struct mover_file {
 	struct journal *journal; /* NULL where a transfer is not worth resuming: streams, and files of one chunk */
 	int journal_fd;
 	struct kept kept;
-	bool wrote; /* a chunk has come */
+	bool wrote;  /* a chunk has come */
+	bool direct; /* the descriptor has O_DIRECT */
 	char part[TEMP_NAME_BYTES], journal_name[TEMP_NAME_BYTES];
 	char leaf[MOVER_COMPONENT_MAX + 1];
 };

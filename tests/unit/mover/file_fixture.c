@@ -40,6 +40,7 @@ int fixture_put(const struct fixture *f, struct mover_file *file, uint64_t index
 {
 	struct mover_digest digest = chunk_digest(f, index);
 
+	mover_file_use_cache(file); /* f->content is not at a page */
 	for (size_t done = 0; done < chunk_len(index);) {
 		ssize_t n = pwrite(mover_file_fd(file), f->content + index * CHUNK + done, chunk_len(index) - done,
 				   (off_t)(index * CHUNK + done));

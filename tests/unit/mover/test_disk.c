@@ -164,13 +164,43 @@ static void what_is_under_way_is_not_lost(void **state)
 	test_free(read_back);
 }
 
+/* A write that is not of whole blocks, to a descriptor with O_DIRECT, goes by the page cache. */
+static void a_direct_write_need_not_fit(void **state)
+{
+	uint8_t *bytes = test_malloc(BYTES), *read_back = test_malloc(BYTES);
+	uint64_t seed = 3;
+
+	random_fill(&seed, bytes, BYTES);
+	for (int uring = 0; uring < 2; uring++) {
+		struct disk_op op = {.write = true, .buffer = bytes + 1, .len = BYTES - 3, .offset = 5};
+		FILE *file = tmpfile();
+		struct disk *disk;
+
+		assert_non_null(file);
+		op.fd = fileno(file);
+		if (fcntl(op.fd, F_SETFL, O_DIRECT))
+			skip(); /* this file system has no O_DIRECT */
+		assert_int_equal(disk_create(uring, 2, &disk), 0);
+		disk_submit(disk, &op);
+		disk_flush(disk);
+		assert_ptr_equal(reap(disk), &op);
+		assert_int_equal(op.result, BYTES - 3);
+		assert_int_equal(fcntl(op.fd, F_SETFL, 0), 0);
+		assert_int_equal(pread(op.fd, read_back, BYTES, 5), BYTES - 3);
+		assert_memory_equal(read_back, bytes + 1, BYTES - 3);
+		disk_destroy(disk);
+		fclose(file);
+	}
+	test_free(bytes);
+	test_free(read_back);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(sequential_writes_arrive),
-		cmocka_unit_test(what_cannot_end_is_stopped),
-		cmocka_unit_test(a_reader_that_leaves_is_told),
-		cmocka_unit_test(what_is_under_way_is_not_lost),
+		cmocka_unit_test(sequential_writes_arrive),     cmocka_unit_test(what_cannot_end_is_stopped),
+		cmocka_unit_test(a_reader_that_leaves_is_told), cmocka_unit_test(what_is_under_way_is_not_lost),
+		cmocka_unit_test(a_direct_write_need_not_fit),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

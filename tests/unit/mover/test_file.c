@@ -440,6 +440,43 @@ static void ten_thousand_small_files(void **state)
 	fixture_free(f);
 }
 
+static bool is_direct(const struct mover_file *file)
+{
+	return fcntl(mover_file_fd(file), F_GETFL) & O_DIRECT;
+}
+
+/* Whole chunks go past the page cache, the end goes through it. */
+static void large_files_bypass_the_page_cache(void **state)
+{
+	const uint64_t size = (16u << 20) + 100, end = 16u << 20, at = 7 * CHUNK;
+	struct fixture *f = fixture_new();
+	uint8_t *expected = test_calloc(1, size), *pages = aligned_alloc(4096, CHUNK);
+	struct mover_file *file;
+
+	f->entry.size = end - 1;
+	file = fixture_begin(f, false, MOVER_HAVE_NONE);
+	assert_false(is_direct(file));
+	mover_file_abandon(file);
+
+	f->entry.size = size;
+	file = fixture_begin(f, false, MOVER_HAVE_NONE);
+	if (!is_direct(file))
+		skip(); /* this file system has no O_DIRECT */
+	assert_non_null(pages);
+	memcpy(pages, f->content, CHUNK);
+	memcpy(expected + at, f->content, CHUNK);
+	memcpy(expected + end, f->content, 100);
+	assert_int_equal(pwrite(mover_file_fd(file), pages, CHUNK, (off_t)at), CHUNK);
+	mover_file_use_cache(file);
+	assert_false(is_direct(file));
+	assert_int_equal(pwrite(mover_file_fd(file), f->content, 100, (off_t)end), 100);
+	assert_int_equal(fixture_commit(f, file), 0);
+	assert_true(room_holds(&f->room, "file", expected, size));
+	free(pages);
+	test_free(expected);
+	fixture_free(f);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -455,6 +492,7 @@ int main(void)
 		cmocka_unit_test(small_files_of_a_new_folder_get_one_name),
 		cmocka_unit_test(small_files_of_a_new_folder_keep_what_came_before),
 		cmocka_unit_test(ten_thousand_small_files),
+		cmocka_unit_test(large_files_bypass_the_page_cache),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
