@@ -171,32 +171,18 @@ static const struct layout *layout_of(unsigned attribute)
 
 /* ---- numbers of any width, at any bit ---- */
 
+/* All fields lie so that eight bytes from their first one on are in the message. */
 static uint64_t get_bits(const uint8_t *from, unsigned at, unsigned bits)
 {
-	uint64_t value = 0;
-	unsigned last = at + bits; /* the bit after the last one */
-
-	for (unsigned byte = at / 8; byte * 8 < last; byte++) {
-		unsigned lo = byte * 8 < at ? at - byte * 8 : 0;
-		unsigned hi = last - byte * 8 < 8 ? last - byte * 8 : 8;
-
-		value = value << (hi - lo) | ((unsigned)from[byte] >> (8 - hi) & ((1u << (hi - lo)) - 1));
-	}
-	return value;
+	return roci_get_be64(from + at / 8) << at % 8 >> (64 - bits);
 }
 
 /* The bits at `to` must be zero. */
 static void put_bits(uint8_t *to, unsigned at, unsigned bits, uint64_t value)
 {
-	unsigned last = at + bits;
+	uint8_t *first = to + at / 8;
 
-	for (unsigned byte = (last - 1) / 8 + 1; byte-- > at / 8;) {
-		unsigned lo = byte * 8 < at ? at - byte * 8 : 0;
-		unsigned hi = last - byte * 8 < 8 ? last - byte * 8 : 8;
-
-		to[byte] |= (uint8_t)((value & ((1u << (hi - lo)) - 1)) << (8 - hi));
-		value >>= hi - lo;
-	}
+	roci_put_be64(first, roci_get_be64(first) | value << (64 - bits) >> at % 8);
 }
 
 static uint64_t load(const void *member, unsigned size)
