@@ -10,12 +10,18 @@
 #include "wire/gid.h"
 #include "wire/mtu.h"
 
-int roci_device_source_of(const uint8_t dgid[16], uint8_t sgid[16])
+int roci_device_route_source(struct roci_device *dev, const struct sockaddr *dst, socklen_t dst_len,
+			     struct sockaddr_storage *src)
+{
+	return dev->dead ? -ENODEV : roci_udp_route_source(dev->links.udp, dst, dst_len, src);
+}
+
+int roci_device_source_of(struct roci_device *dev, const uint8_t dgid[16], uint8_t sgid[16])
 {
 	union udp_name to;
 	socklen_t len = roci_udp_name(&to, dgid, 0);
 	struct sockaddr_storage from;
-	int err = roci_device_route_source(&to.any, len, &from);
+	int err = roci_device_route_source(dev, &to.any, len, &from);
 
 	if (!err)
 		roci_udp_name_gid((const union udp_name *)&from, sgid);

@@ -155,7 +155,7 @@ static int bind_port(struct roci_device *dev, const struct roci_cm_bind *ask, st
 		if (i)
 			roci_ports_release(&dev->registry, service->index);
 		err = roci_ports_bind(&dev->registry, ask, &service->index, &service->port);
-		if (ask->port || (!err && !is_foreign(dev, ask->ps, service->port)))
+		if (ask->port || (!err && (ask->connects || !is_foreign(dev, ask->ps, service->port))))
 			break;
 	}
 	return err;

@@ -35,8 +35,8 @@ void roci_device_unlock(struct roci_device *dev);
  * system call with what is posted. roci_device_lock() sends it first, so that no QP is changed or destroyed before its
  * acknowledgement is sent. */
 struct roci_engine *roci_device_lock_post(struct roci_device *dev);
-/* Unlocks after calls that made nothing ready to be sent: receives were posted, or a CQ was armed. What was deferred
- * stays so, and leaves with the send that such a program posts next. */
+/* Unlocks after calls that made nothing ready to be sent: receives were posted, a CQ was armed, or something was read.
+ * What was deferred stays so, and leaves with the send that such a program posts next. */
 void roci_device_unlock_quiet(struct roci_device *dev);
 /* For callers that poll: receives, runs timers and sends, unless another thread does at the moment. Never blocks. */
 void roci_device_poll(struct roci_device *dev);
@@ -69,8 +69,9 @@ int roci_device_host_gids(struct roci_gids *out);
 unsigned roci_device_gid_changes(void);
 
 /* The source address that the routing tables choose for `dst`, whose port must not be 0. Sets a port in *src, too.
- * Returns 0 or a negative errno. Nothing is sent. */
-int roci_device_route_source(const struct sockaddr *dst, socklen_t dst_len, struct sockaddr_storage *src);
+ * Returns 0 or a negative errno. Nothing is sent. Lock held. */
+int roci_device_route_source(struct roci_device *dev, const struct sockaddr *dst, socklen_t dst_len,
+			     struct sockaddr_storage *src);
 
 /* An address handle holds its index: no other address gets it. Holds are counted. QPs need no hold. */
 void roci_device_hold_gid(struct roci_device *dev, unsigned index);

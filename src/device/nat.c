@@ -173,7 +173,7 @@ static bool find_home(void *context, struct roci_av *av)
 
 	if (roci_gid_is_present(old) && !memcmp(old->gid, av->sgid, 16))
 		return false;
-	index = roci_device_source_of(av->dgid, sgid) ? -1 : roci_gids_find(&dev->gids, sgid, 0);
+	index = roci_device_source_of(dev, av->dgid, sgid) ? -1 : roci_gids_find(&dev->gids, sgid, 0);
 	params.sgid_index = (uint8_t)index;
 	memcpy(params.dgid, av->dgid, 16);
 	if (index < 0 || roci_device_make_av(dev, &params, &found)) {

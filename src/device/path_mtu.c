@@ -137,9 +137,9 @@ void roci_path_mtu_probe(struct roci_device *dev, uint64_t now, const struct roc
 {
 	struct roci_cm_msg msg;
 
-	if (roci_cm_msg_parse(&msg, tx->mad) != ROCI_CM_PARSE_OK || msg.attribute != ROCI_CM_ATTR_REQ ||
-	    !roci_mtu_code_is_valid(msg.mtu) || roci_gids_find(&dev->gids, tx->dgid, 0) >= 0 ||
-	    has(&dev->path_mtus, now, tx->sgid, tx->dgid) || has(&dev->path_mtus, now, anywhere, tx->dgid))
+	if (has(&dev->path_mtus, now, tx->sgid, tx->dgid) || has(&dev->path_mtus, now, anywhere, tx->dgid) ||
+	    roci_gids_find(&dev->gids, tx->dgid, 0) >= 0 || roci_cm_msg_parse(&msg, tx->mad) != ROCI_CM_PARSE_OK ||
+	    msg.attribute != ROCI_CM_ATTR_REQ || !roci_mtu_code_is_valid(msg.mtu))
 		return;
 	send_probes(dev, av, tx, msg.mtu);
 }

@@ -42,6 +42,7 @@ struct roci_cm_bind {
 	uint8_t gid[16]; /* as in struct roci_cm_listen */
 	bool v6_only;    /* of the zero gid */
 	bool reuse;      /* the port may be shared with others who say so and do not listen */
+	bool connects;   /* nobody will listen there: port 0 may be one where another registry listens */
 };
 
 /* A new incarnation of our slot: the entries of earlier owners no longer count. */

@@ -406,6 +406,7 @@ int roci_udp_open(const struct roci_udp_config *config, struct roci_udp **out)
 		udp->sockets[i].fd = -1;
 	for (unsigned i = 0; i < ROCI_MAX_GIDS; i++)
 		udp->sources[i].fd = udp->questions[i] = -1;
+	udp->source_questions[0] = udp->source_questions[1] = -1;
 	udp->retry_at = UINT64_MAX;
 	udp->retry_soon_ns = UDP_RETRY_SOON_NS;
 	roci_udp_prepare_recv(udp);

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Whether there is a route to a peer, and what it carries. Each local address has a socket for that question, which is
- * connected to one peer after the other: nothing is sent, and it costs a seventh of a socket for each question.
+ * Whether there is a route to a peer, what it carries, and which address it leaves from. Each local address has a
+ * socket for the first two questions, and each address family has one for the third. They are connected to one peer
+ * after the other: nothing is sent, and it costs a seventh to a third of a socket for each question.
  */
 #include <errno.h>
 #include <netinet/in.h>
@@ -37,17 +38,48 @@ static int open_question(const struct roci_gid_entry *from)
 	return err;
 }
 
-int roci_device_route_source(const struct sockaddr *dst, socklen_t dst_len, struct sockaddr_storage *src)
+/* A socket without an address. */
+static int open_source_question(int family)
 {
-	socklen_t len = sizeof(*src);
-	int err = 0, fd = roci_sys_socket(dst->sa_family, SOCK_DGRAM | SOCK_CLOEXEC, 0);
+	int fd = roci_sys_socket(family, SOCK_DGRAM | SOCK_CLOEXEC, 0), err;
 
 	if (fd < 0)
 		return -errno;
-	if (roci_sys_connect(fd, dst, dst_len) || roci_sys_getsockname(fd, (struct sockaddr *)src, &len))
-		err = -errno;
+	err = roci_udp_receive_nothing(fd);
+	if (!err)
+		return fd;
 	roci_sys_close(fd);
 	return err;
+}
+
+/* The kernel gives the socket an address and a port while it is connected, and takes them back. */
+int roci_udp_route_source(struct roci_udp *udp, const struct sockaddr *dst, socklen_t dst_len,
+			  struct sockaddr_storage *src)
+{
+	static const struct sockaddr nobody = {.sa_family = AF_UNSPEC};
+	int *fd = &udp->source_questions[dst->sa_family == AF_INET6], err = 0;
+	socklen_t len = sizeof(*src);
+
+	if (*fd < 0)
+		*fd = open_source_question(dst->sa_family);
+	if (*fd < 0)
+		return *fd;
+	if (roci_sys_connect(*fd, dst, dst_len) || roci_sys_getsockname(*fd, (struct sockaddr *)src, &len))
+		err = -errno;
+	if (!roci_sys_connect(*fd, &nobody, sizeof(nobody)))
+		return err;
+	roci_sys_close(*fd);
+	*fd = -1;
+	return err;
+}
+
+void roci_udp_close_source_questions(struct roci_udp *udp)
+{
+	for (unsigned i = 0; i < 2; i++) {
+		if (udp->source_questions[i] >= 0)
+			roci_sys_close(udp->source_questions[i]);
+		udp->source_questions[i] = -1;
+	}
 }
 
 static int unreachable(int err)

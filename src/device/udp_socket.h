@@ -85,6 +85,7 @@ struct roci_udp {
 	bool everywhere;                          /* listens at every GID, those of the future too */
 	struct udp_socket sources[ROCI_MAX_GIDS]; /* that packets of QPs leave from, by GID index (udp_source.c) */
 	int questions[ROCI_MAX_GIDS];             /* by GID index, or -1 (udp_route.c) */
+	int source_questions[2];                  /* of IPv4 and IPv6, or -1 */
 	unsigned open[UDP_SOCKETS];               /* indices of the open ones */
 	unsigned open_count;
 	unsigned busy; /* index in open[] of the socket that had something last */
@@ -174,6 +175,7 @@ void roci_udp_warn(struct udp_socket *s, const uint8_t gid[16], int err);
 /* The socket that packets to `av` leave from: the source where av->src_port is its port, else the one that receives. */
 struct udp_socket *roci_udp_source_of(struct roci_udp *udp, const struct roci_av *av);
 void roci_udp_close_sources(struct roci_udp *udp);
+void roci_udp_close_source_questions(struct roci_udp *udp);
 /* The source port that a random number stands for: one of those above 4791 that Wireshark does not take for another
  * protocol's. */
 uint16_t roci_udp_port_for(uint32_t random);

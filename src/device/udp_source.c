@@ -119,4 +119,5 @@ void roci_udp_close_sources(struct roci_udp *udp)
 {
 	for (unsigned i = 0; i < ROCI_MAX_GIDS; i++)
 		roci_udp_close_source(udp, i, true);
+	roci_udp_close_source_questions(udp);
 }

@@ -15,7 +15,7 @@ static void local_gid(const struct cma_id *id, uint8_t gid[16])
 	memcpy(gid, g.raw, 16);
 }
 
-int cma_bind_port(struct cma_id *id)
+int cma_bind_port(struct cma_id *id, bool connects)
 {
 	struct sockaddr *src = &id->id.route.addr.src_addr;
 	struct roci_cm_bind ask = {
@@ -23,12 +23,13 @@ int cma_bind_port(struct cma_id *id)
 		.port = cma_addr_port(src),
 		.v6_only = src->sa_family == AF_INET6 && id->afonly,
 		.reuse = id->reuseaddr,
+		.connects = connects,
 	};
 	local_gid(id, ask.gid);
 	if (!cma_lock_cm(id))
 		return -ENODEV;
 	int err = roci_cm_host_bind(id->dev, &ask, &id->service);
-	cma_unlock_cm(id);
+	roci_device_unlock_quiet(id->dev);
 	if (err)
 		return err;
 	cma_addr_set_port(src, roci_cm_service_port_of(id->service));

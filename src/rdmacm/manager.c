@@ -50,7 +50,7 @@ bool cma_conn_info(const struct cma_id *id, struct roci_conn_info *info)
 	bool connected = id->conn; /* another thread may destroy the id while this one processes its event */
 	if (connected)
 		*info = *roci_conn_info(id->conn);
-	cma_unlock_cm(id);
+	roci_device_unlock_quiet(id->dev);
 	return connected;
 }
 

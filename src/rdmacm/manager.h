@@ -20,8 +20,9 @@ void cma_unlock_cm(const struct cma_id *id);
 /* False: inherited by a forked child. */
 bool cma_is_alive(const struct cma_id *id);
 
-/* Takes the port of the id's source address; chooses one if that is 0. -EADDRINUSE. */
-int cma_bind_port(struct cma_id *id);
+/* Takes the port of the id's source address; chooses one if that is 0. connects: the id will not listen. -EADDRINUSE.
+ */
+int cma_bind_port(struct cma_id *id, bool connects);
 /* Destroys the id's connection, SIDR exchange, listener and port. No more events come for it. */
 void cma_release(struct cma_id *id);
 /* The program has fetched the request: it no longer counts against the backlog. */

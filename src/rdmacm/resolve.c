@@ -34,7 +34,7 @@ static int bind_device(struct cma_id *id)
 	return err;
 }
 
-static int bind_addr(struct cma_id *id, const struct sockaddr *addr)
+static int bind_addr(struct cma_id *id, const struct sockaddr *addr, bool connects)
 {
 	socklen_t len = cma_addr_len(addr);
 	if (!len)
@@ -53,7 +53,7 @@ static int bind_addr(struct cma_id *id, const struct sockaddr *addr)
 		return CMA_REFUSE(-EADDRNOTAVAIL,
 				  "the address is not one of this host (ip addr), or not one that roci0 has a GID for");
 	}
-	int err = cma_bind_port(id);
+	int err = cma_bind_port(id, connects);
 	if (err) {
 		roci_verbs_why("port %u of the port space: another id of this host has it, or no port is free",
 			       cma_addr_port(addr));
@@ -67,18 +67,20 @@ static int bind_addr(struct cma_id *id, const struct sockaddr *addr)
 
 int rdma_bind_addr(struct rdma_cm_id *id, struct sockaddr *addr)
 {
-	return id ? cma_result(bind_addr(cma_id(id), addr)) : cma_error(EINVAL);
+	return id ? cma_result(bind_addr(cma_id(id), addr, false)) : cma_error(EINVAL);
 }
 
 /* The source address that the routing tables choose for dst, with port 0. Nothing is sent. */
-static int route_source(const struct sockaddr *dst, struct sockaddr_storage *src)
+static int route_source(const struct cma_id *id, const struct sockaddr *dst, struct sockaddr_storage *src)
 {
 	struct sockaddr_storage to = {0};
 	int err;
 	memcpy(&to, dst, cma_addr_len(dst));
 	if (!cma_addr_port(dst))
 		cma_addr_set_port((struct sockaddr *)&to, 9); /* connect() requires one */
-	err = roci_device_route_source((struct sockaddr *)&to, cma_addr_len(dst), src);
+	roci_device_lock(id->dev);
+	err = roci_device_route_source(id->dev, (struct sockaddr *)&to, cma_addr_len(dst), src);
+	roci_device_unlock_quiet(id->dev);
 	if (!err)
 		cma_addr_set_port((struct sockaddr *)src, 0);
 	return err;
@@ -112,7 +114,7 @@ static int choose_source(struct cma_id *id)
 	if (!cma_addr_is_any(&addr->src_addr))
 		return 0;
 	struct sockaddr_storage src;
-	int err = route_source(&addr->dst_addr, &src);
+	int err = route_source(id, &addr->dst_addr, &src);
 	if (err)
 		return err;
 	uint16_t port = cma_addr_port(&addr->src_addr);
@@ -129,7 +131,7 @@ static int open_port(const struct cma_id *id)
 		return 0;
 	roci_device_lock(id->dev);
 	int err = roci_device_listen(id->dev, cma_sgid_index(id));
-	roci_device_unlock(id->dev);
+	roci_device_unlock_quiet(id->dev);
 	return err;
 }
 
@@ -148,7 +150,7 @@ static int resolve_addr(struct cma_id *id, const struct sockaddr *src, const str
 		if (src && src->sa_family && src->sa_family != dst->sa_family)
 			return CMA_REFUSE(-EINVAL, "sa_family %d of src_addr, %d of dst_addr: they must be equal",
 					  src->sa_family, dst->sa_family);
-		int err = bind_addr(id, src && src->sa_family ? src : (struct sockaddr *)&any);
+		int err = bind_addr(id, src && src->sa_family ? src : (struct sockaddr *)&any, true);
 		if (err)
 			return err;
 	}
@@ -209,7 +211,7 @@ void cma_fill_route(struct cma_id *id)
 	struct rdma_route *route = &id->id.route;
 	roci_device_lock(id->dev);
 	uint8_t mtu = roci_device_path_mtu(id->dev, cma_sgid_index(id), route->addr.addr.ibaddr.dgid.raw);
-	roci_device_unlock(id->dev);
+	roci_device_unlock_quiet(id->dev);
 	id->path = (struct ibv_sa_path_rec){
 		.dgid = route->addr.addr.ibaddr.dgid,
 		.sgid = route->addr.addr.ibaddr.sgid,

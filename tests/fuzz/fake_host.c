@@ -225,7 +225,7 @@ int roci_device_listen(struct roci_device *dev, int sgid_index)
 }
 
 /* The host has one way to everywhere. */
-int roci_device_source_of(const uint8_t dgid[16], uint8_t sgid[16])
+int roci_device_source_of(struct roci_device *dev, const uint8_t dgid[16], uint8_t sgid[16])
 {
 	memcpy(sgid, host.dev.gids.entries[0].gid, 16);
 	return 0;
