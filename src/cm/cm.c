@@ -209,6 +209,11 @@ void roci_cm_reply(struct roci_cm *cm, const struct roci_cm_source *from, const 
 	roci_cm_msg_build(msg, tx->mad);
 }
 
+bool roci_cm_has_tx(const struct roci_cm *cm)
+{
+	return cm->reply_count || !roci_list_empty(&cm->sending);
+}
+
 bool roci_cm_tx(struct roci_cm *cm, uint64_t now, struct roci_cm_tx *out)
 {
 	struct roci_exchange *x;

@@ -105,6 +105,8 @@ struct roci_cm_tx {
 	struct roci_nat_terms nat;
 	uint8_t mad[ROCI_CM_MAD_BYTES];
 };
+/* Whether there is a MAD to send. */
+bool roci_cm_has_tx(const struct roci_cm *cm);
 /* Takes the next MAD to send. False: there is none. */
 bool roci_cm_tx(struct roci_cm *cm, uint64_t now, struct roci_cm_tx *out);
 

@@ -231,6 +231,12 @@ void roci_conn_send_drep(struct roci_conn *conn, uint64_t now, struct roci_cm_ms
 
 /* ---- for the consumer ---- */
 
+bool roci_conn_has_tx(const struct roci_conn *conn)
+{
+	return !roci_list_empty(&conn->x.sending) && conn->state != ROCI_CONN_TIMEWAIT &&
+	       conn->state != ROCI_CONN_CLOSED;
+}
+
 void roci_conn_set_user(struct roci_conn *conn, void *user)
 {
 	conn->x.user = user;

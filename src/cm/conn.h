@@ -69,6 +69,9 @@ int roci_conn_disconnect(struct roci_conn *conn, uint64_t now, struct roci_cm_by
  * and TimeWait go on without the consumer. */
 void roci_conn_destroy(struct roci_conn *conn, uint64_t now);
 
+/* Its last message was not taken by roci_cm_tx() yet, and the consumer's next call may replace it by another. */
+bool roci_conn_has_tx(const struct roci_conn *conn);
+
 /* The user of the connection's events from now on. */
 void roci_conn_set_user(struct roci_conn *conn, void *user);
 /* The consumer has fetched REQ_RECEIVED: the request no longer counts against the backlog. accept(), reject() and

@@ -2,6 +2,7 @@
 #include "device/cm_host.h"
 
 #include <errno.h>
+#include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -9,6 +10,7 @@
 #include "device/capture.h"
 #include "device/device_state.h"
 #include "device/gsi.h"
+#include "device/hold.h"
 #include "device/nat.h"
 #include "device/port_names.h"
 #include "wire/gid.h"
@@ -35,9 +37,12 @@ struct roci_cm_host {
 	struct roci_cm *cm;
 	roci_cm_event_fn *on_event; /* NULL: nobody is attached, so there are no events either */
 	struct roci_gsi gsi;
-	uint64_t check_at;   /* when to check whether peers have died; ROCI_CM_NEVER: none is on this host */
-	uint64_t pending_at; /* when to forward requests that wait for a listener; ROCI_CM_NEVER: none does */
-	uint64_t names_at;   /* when to take names of ports that other processes had; ROCI_CM_NEVER: none is missing */
+	struct roci_hold hold; /* of MADs that calls of the program made */
+	atomic_bool holds;     /* MADs wait there; for readers without the device's lock */
+	unsigned received;     /* MADs, since it last sent */
+	uint64_t check_at;     /* when to check whether peers have died; ROCI_CM_NEVER: none is on this host */
+	uint64_t pending_at;   /* when to forward requests that wait for a listener; ROCI_CM_NEVER: none does */
+	uint64_t names_at; /* when to take names of ports that other processes had; ROCI_CM_NEVER: none is missing */
 	struct roci_port_names names;
 	int asker;          /* roci_abstract_name_taken() */
 	struct slots known; /* of peers of this host that were alive when they sent */
@@ -318,14 +323,55 @@ void roci_cm_host_qp_failed(struct roci_device *dev)
 	dev->cm_host->check_at = 0;
 }
 
+/* ---- MADs that are ready ---- */
+
+static void set_holds(struct roci_cm_host *host)
+{
+	atomic_store_explicit(&host->holds, host->hold.calls, memory_order_relaxed);
+}
+
+void roci_cm_host_called(struct roci_device *dev, bool more)
+{
+	struct roci_cm_host *host = dev->cm_host;
+
+	if (!roci_cm_has_tx(host->cm))
+		return;
+	roci_hold_called(&host->hold, roci_now(), more);
+	set_holds(host);
+}
+
+/* Returns false where there is nothing to send, or it still waits. */
+static bool send_ready(struct roci_device *dev, uint64_t now)
+{
+	struct roci_cm_host *host = dev->cm_host;
+	bool any = false;
+
+	if (roci_hold_waits(&host->hold, now))
+		return false;
+	while (roci_gsi_send(dev, now))
+		any = true;
+	host->received = 0;
+	roci_hold_end(&host->hold);
+	set_holds(host);
+	return any;
+}
+
+bool roci_cm_host_holds(const struct roci_device *dev)
+{
+	return atomic_load_explicit(&dev->cm_host->holds, memory_order_relaxed);
+}
+
+void roci_cm_host_send(struct roci_device *dev, uint64_t now)
+{
+	roci_hold_end(&dev->cm_host->hold);
+	send_ready(dev, now);
+}
+
 void roci_cm_host_disconnect_all(struct roci_device *dev, uint64_t now)
 {
-	struct roci_cm *cm = dev->cm_host->cm;
-	struct roci_cm_tx tx;
-
-	roci_cm_disconnect_all(cm, now);
-	while (roci_cm_tx(cm, now, &tx))
-		roci_gsi_send(dev, now, &tx);
+	roci_cm_host_send(dev, now);
+	roci_cm_disconnect_all(dev->cm_host->cm, now);
+	roci_cm_host_send(dev, now);
 }
 
 /* ---- what ICMP and the kernel say ---- */
@@ -366,6 +412,22 @@ static void learn_path_mtu(struct roci_device *dev, uint64_t now, const struct r
 
 /* ---- driving ---- */
 
+static bool report_events(struct roci_device *dev, uint64_t now)
+{
+	struct roci_cm_host *host = dev->cm_host;
+	struct roci_cm_event event;
+	bool any = false;
+
+	for (; roci_cm_next_event(host->cm, &event); any = true) {
+		if (dev->links.capture)
+			roci_capture_cm_event(dev->links.capture, &event);
+		if (event.kind == ROCI_CM_REP_RECEIVED)
+			learn_path_mtu(dev, now, event.path);
+		host->on_event(&event);
+	}
+	return any;
+}
+
 void roci_cm_host_rx(struct roci_device *dev, uint64_t now, const uint8_t *mad, const uint8_t sgid[16],
 		     const uint8_t dgid[16], uint32_t sender_id, const struct roci_nat_terms *nat)
 {
@@ -378,28 +440,20 @@ void roci_cm_host_rx(struct roci_device *dev, uint64_t now, const uint8_t *mad, 
 	roci_cm_rx_nat(host->cm, now, mad, sgid, dgid, ifindex, nat);
 	if (host->pending_at == ROCI_CM_NEVER && roci_cm_pending_count(host->cm))
 		host->pending_at = now + PENDING_NS;
-	roci_cm_host_drive(dev, now);
+	report_events(dev, now);
+	if (++host->received == ROCI_GSI_BATCH)
+		roci_cm_host_drive(dev, now);
 }
 
 void roci_cm_host_drive(struct roci_device *dev, uint64_t now)
 {
 	struct roci_cm_host *host = dev->cm_host;
-	struct roci_cm_event event;
-	struct roci_cm_tx tx;
 	bool again;
 
 	take_errors(dev, now);
 	do {
-		again = false;
-		for (; roci_cm_next_event(host->cm, &event); again = true) {
-			if (dev->links.capture)
-				roci_capture_cm_event(dev->links.capture, &event);
-			if (event.kind == ROCI_CM_REP_RECEIVED)
-				learn_path_mtu(dev, now, event.path);
-			host->on_event(&event);
-		}
-		for (; roci_cm_tx(host->cm, now, &tx); again = true)
-			roci_gsi_send(dev, now, &tx);
+		again = report_events(dev, now);
+		again = send_ready(dev, now) || again;
 		if (host->pending_at <= now) {
 			roci_gsi_forward_pending(dev, now);
 			host->pending_at = roci_cm_pending_count(host->cm) ? now + PENDING_NS : ROCI_CM_NEVER;
@@ -426,6 +480,8 @@ uint64_t roci_cm_host_deadline(const struct roci_device *dev)
 	const struct roci_cm_host *host = dev->cm_host;
 	uint64_t deadline = roci_cm_deadline(host->cm);
 
+	if (roci_hold_deadline(&host->hold) < deadline)
+		deadline = roci_hold_deadline(&host->hold);
 	if (host->check_at < deadline)
 		deadline = host->check_at;
 	if (host->pending_at < deadline)

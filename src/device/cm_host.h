@@ -21,6 +21,14 @@ int roci_cm_host_attach(struct roci_device *dev, roci_cm_event_fn *on_event);
 /* NULL: a forked child's inherited device. */
 struct roci_cm *roci_cm_host_cm(struct roci_device *dev);
 
+/* A call on the manager ends, before the device is unlocked. more: the program has events to take, so it calls again
+ * soon, and MADs that are ready may wait for that (hold.h). */
+void roci_cm_host_called(struct roci_device *dev, bool more);
+/* Whether MADs wait. Needs no lock. */
+bool roci_cm_host_holds(const struct roci_device *dev);
+/* Sends all that is ready. */
+void roci_cm_host_send(struct roci_device *dev, uint64_t now);
+
 /* A port of the host that this process has bound, and the listener on it, if there is one. */
 struct roci_cm_service;
 
@@ -46,10 +54,11 @@ struct roci_gsi *roci_cm_host_gsi(struct roci_device *dev);
 struct roci_port_names *roci_cm_host_port_names(struct roci_device *dev);
 /* Closes the descriptors in a forked child, and nothing else. */
 void roci_cm_host_close_in_child(struct roci_device *dev);
-/* sender_id: the communication id of the MAD's sender. */
+/* sender_id: the communication id of the MAD's sender. What answers it is sent by the next roci_cm_host_drive(). */
 void roci_cm_host_rx(struct roci_device *dev, uint64_t now, const uint8_t *mad, const uint8_t sgid[16],
 		     const uint8_t dgid[16], uint32_t sender_id, const struct roci_nat_terms *nat);
-/* Runs timers, reports events and sends MADs until nothing is left to do. */
+/* Runs timers, reports events and sends MADs until nothing is left to do, but what waits for the program's next call.
+ */
 void roci_cm_host_drive(struct roci_device *dev, uint64_t now);
 /* A QP failed by itself, maybe because its peer is silent (roci_qp_keepalive()): the next drive checks the peers. */
 void roci_cm_host_qp_failed(struct roci_device *dev);

@@ -419,69 +419,95 @@ static bool find_way(const struct roci_device *dev, const struct roci_cm_tx *tx,
 	return true;
 }
 
-static void send_packet(struct roci_device *dev, struct roci_av *av, const struct roci_nat_terms *nat,
-			struct roci_packet *pkt, const struct roci_span *payload, unsigned spans)
-{
-	uint8_t header[ROCI_MAX_HEADER_BYTES];
-	struct roci_nat_way meant = {.port = nat->port};
-	struct roci_frame frame;
+/* A packet to QP1, and all that its frame borrows. */
+struct outgoing {
+	struct roci_cm_tx tx; /* of a MAD */
+	struct roci_av av;
+	struct roci_nat_way meant;
+	uint8_t header[ROCI_MAX_HEADER_BYTES], head[ROCI_HELLO_BYTES];
+	struct roci_span payload[2];
+};
 
+static struct roci_frame make_frame(struct roci_device *dev, struct outgoing *out, const struct roci_nat_terms *nat,
+				    struct roci_packet *pkt, const struct roci_span *payload, unsigned spans)
+{
 	if (nat->port) {
-		roci_nat_flow(&meant.flow, nat->dst, nat->src);
-		av->nat = &meant;
+		out->meant = (struct roci_nat_way){.port = nat->port};
+		roci_nat_flow(&out->meant.flow, nat->dst, nat->src);
+		out->av.nat = &out->meant;
 	}
-	frame = roci_frame(av, header, build_header(roci_cm_host_gsi(dev), pkt, header), payload, spans);
-	roci_link_send(dev->links.top, &frame, 1);
+	return roci_frame(&out->av, out->header, build_header(roci_cm_host_gsi(dev), pkt, out->header), payload, spans);
 }
 
 bool roci_gsi_send_to(struct roci_device *dev, const uint8_t sgid[16], const uint8_t dgid[16],
 		      const struct roci_nat_terms *nat, struct roci_packet *pkt, const struct roci_span *payload,
 		      unsigned spans)
 {
-	struct roci_cm_tx tx = {.hop_limit = 64, .nat = *nat};
-	struct roci_av av;
+	struct outgoing out = {.tx = {.hop_limit = 64, .nat = *nat}};
+	struct roci_frame frame;
 
-	memcpy(tx.sgid, sgid, 16);
-	memcpy(tx.dgid, dgid, 16);
-	if (!find_way(dev, &tx, &av) || roci_udp_listen(dev->links.udp, av.sgid_index))
+	memcpy(out.tx.sgid, sgid, 16);
+	memcpy(out.tx.dgid, dgid, 16);
+	if (!find_way(dev, &out.tx, &out.av) || roci_udp_listen(dev->links.udp, out.av.sgid_index))
 		return false;
-	av.src_port = roci_udp_mad_port(dev->links.udp, av.sgid_index);
-	send_packet(dev, &av, nat, pkt, payload, spans);
+	out.av.src_port = roci_udp_mad_port(dev->links.udp, out.av.sgid_index);
+	frame = make_frame(dev, &out, nat, pkt, payload, spans);
+	roci_link_send(dev->links.top, &frame, 1);
 	return true;
 }
 
 /* In a HELLO, where this end is behind a NAT. */
-static void send_mad(struct roci_device *dev, struct roci_av *av, const struct roci_cm_tx *tx)
+static struct roci_frame make_mad(struct roci_device *dev, struct outgoing *out)
 {
+	const struct roci_cm_tx *tx = &out->tx;
 	struct roci_hello hello = {.token = tx->nat.token, .cookie = tx->nat.cookie};
-	uint8_t head[ROCI_HELLO_BYTES];
-	struct roci_span payload[2] = {{head, sizeof(head)}, {(void *)tx->mad, ROCI_CM_MAD_BYTES}};
 	struct roci_packet pkt = ud_packet();
 
+	out->payload[0] = (struct roci_span){out->head, sizeof(out->head)};
+	out->payload[1] = (struct roci_span){out->tx.mad, ROCI_CM_MAD_BYTES};
 	if (tx->nat.cookie) {
 		memcpy(hello.src, tx->sgid, 16);
 		memcpy(hello.dst, tx->dgid, 16);
-		pkt = hello_packet(&hello, head);
+		pkt = hello_packet(&hello, out->head);
 	}
-	send_packet(dev, av, &tx->nat, &pkt, payload + !tx->nat.cookie, 1 + !!tx->nat.cookie);
+	return make_frame(dev, out, &tx->nat, &pkt, out->payload + !tx->nat.cookie, 1 + !!tx->nat.cookie);
 }
 
-void roci_gsi_send(struct roci_device *dev, uint64_t now, const struct roci_cm_tx *tx)
+/* Returns false where the MAD does not go by the link: it has left by a side door, or is counted as lost. */
+static bool goes_by_link(struct roci_device *dev, uint64_t now, struct outgoing *out)
 {
-	struct roci_av av;
 	int err;
 
-	if (!find_way(dev, tx, &av)) {
+	if (!find_way(dev, &out->tx, &out->av)) {
 		dev->stats->mads_dropped++;
-		return;
+		return false;
 	}
-	err = roci_udp_listen(dev->links.udp, av.sgid_index); /* for the answer */
+	err = roci_udp_listen(dev->links.udp, out->av.sgid_index); /* for the answer */
 	dev->stats->mads_sent++;
 	if (err) {
-		send_by_door(dev, now, tx);
-		return;
+		send_by_door(dev, now, &out->tx);
+		return false;
 	}
-	av.src_port = roci_udp_mad_port(dev->links.udp, av.sgid_index);
-	roci_path_mtu_probe(dev, now, &av, tx);
-	send_mad(dev, &av, tx);
+	out->av.src_port = roci_udp_mad_port(dev->links.udp, out->av.sgid_index);
+	roci_path_mtu_probe(dev, now, &out->av, &out->tx);
+	return true;
+}
+
+bool roci_gsi_send(struct roci_device *dev, uint64_t now)
+{
+	struct roci_frame frames[ROCI_GSI_BATCH];
+	struct outgoing out[ROCI_GSI_BATCH];
+	unsigned taken, count = 0;
+
+	for (taken = 0; taken < ROCI_GSI_BATCH; taken++) {
+		if (!roci_cm_tx(roci_cm_host_cm(dev), now, &out[count].tx))
+			break;
+		if (goes_by_link(dev, now, &out[count])) {
+			frames[count] = make_mad(dev, &out[count]);
+			count++;
+		}
+	}
+	if (count)
+		roci_link_send(dev->links.top, frames, count);
+	return taken;
 }

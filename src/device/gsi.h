@@ -8,7 +8,6 @@
 #ifndef ROCI_DEVICE_GSI_H
 #define ROCI_DEVICE_GSI_H
 
-#include "cm/cm.h"
 #include "device/link.h"
 #include "wire/nat.h"
 
@@ -18,6 +17,7 @@
 #define ROCI_GSI_ROUTE_MEMORY 1024
 #define ROCI_GSI_QUEUE        1024 /* MADs that wait for a side door with room */
 #define ROCI_GSI_PACKET_BYTES 336  /* BTH, HELLO with a MAD, ICRC: 328, with room */
+#define ROCI_GSI_BATCH        16   /* MADs that are sent in one call */
 
 struct roci_device;
 
@@ -61,8 +61,8 @@ void roci_gsi_send_queued(struct roci_device *dev, uint64_t now);
 /* Forwards requests that wait for a listener (cm/pending.h) to processes that listen by now. */
 void roci_gsi_forward_pending(struct roci_device *dev, uint64_t now);
 
-/* Sends a MAD by the link; where UDP port 4791 cannot be had, by the side door to a process of this host. What fails is
- * counted. */
-void roci_gsi_send(struct roci_device *dev, uint64_t now, const struct roci_cm_tx *tx);
+/* Sends MADs that the connection manager has ready, ROCI_GSI_BATCH at most: by the link, together; where UDP port 4791
+ * cannot be had, by side doors to processes of this host. What fails is counted. False: there were none. */
+bool roci_gsi_send(struct roci_device *dev, uint64_t now);
 
 #endif

@@ -35,8 +35,11 @@ unsigned roci_transmit(struct roci_device *dev, uint64_t now)
 
 	roci_watch_look(dev);
 	for (int i = 0; i < BATCHES_MAX && (n = roci_engine_tx(dev->engine, now, &t->batch)); i++) {
-		unsigned frames = to_frames(dev, &t->batch, t->frames);
+		unsigned frames;
 
+		if (roci_cm_host_holds(dev)) /* what a program made first, its peer gets first */
+			roci_cm_host_send(dev, now);
+		frames = to_frames(dev, &t->batch, t->frames);
 		if (frames) {
 			t->by_links = true;
 			roci_link_send(dev->links.top, t->frames, frames);

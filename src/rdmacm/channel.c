@@ -74,11 +74,19 @@ struct cma_event *cma_event_new(struct cma_id *id, enum rdma_cm_event_type type,
 	return ev;
 }
 
-/* cma_lock held. */
+/* cma_lock held. The descriptor is ready as long as there are events. */
 static void append(struct cma_channel *ch, struct cma_event *ev)
 {
 	roci_list_append(&ch->events, &ev->queued);
-	vb_event_fd_signal(ch->channel.fd);
+	if (!atomic_fetch_add_explicit(&ch->count, 1, memory_order_relaxed))
+		vb_event_fd_signal(ch->channel.fd);
+}
+
+/* cma_lock held. */
+static void removed(struct cma_channel *ch)
+{
+	if (atomic_fetch_sub_explicit(&ch->count, 1, memory_order_relaxed) == 1)
+		vb_event_fd_clear(ch->channel.fd);
 }
 
 void cma_event_push(struct cma_event *ev)
@@ -98,14 +106,19 @@ int cma_event_post(struct cma_id *id, enum rdma_cm_event_type type, int status)
 	return 0;
 }
 
+bool cma_channel_has_events(const struct rdma_event_channel *channel)
+{
+	const struct cma_channel *ch = (const struct cma_channel *)channel;
+	return ch && atomic_load_explicit(&ch->count, memory_order_relaxed);
+}
+
 struct cma_event *cma_channel_pop(struct cma_channel *ch)
 {
 	struct cma_event *ev = NULL;
 	pthread_mutex_lock(&cma_lock);
 	struct roci_list *first = roci_list_take_first(&ch->events);
 	if (first) {
-		if (roci_list_empty(&ch->events))
-			vb_event_fd_clear(ch->channel.fd);
+		removed(ch);
 		ev = cma_event_of(first);
 		ev->count->delivered++;
 	}
@@ -123,10 +136,9 @@ static void extract(struct cma_id *id, const struct cma_event_count *count, stru
 		if (ev->owner == id && (!count || ev->count == count)) {
 			roci_list_remove(queued);
 			roci_list_append(out, queued);
+			removed(ch);
 		}
 	}
-	if (!roci_list_empty(out) && roci_list_empty(&ch->events))
-		vb_event_fd_clear(ch->channel.fd);
 }
 
 /* cma_lock held. */

@@ -7,6 +7,8 @@
 #define ROCI_RDMACM_CHANNEL_H
 
 #include <pthread.h>
+#include <stdatomic.h>
+#include <stdbool.h>
 #include <stdint.h>
 
 #include "engine/list.h"
@@ -40,6 +42,7 @@ struct cma_event {
 struct cma_channel {
 	struct rdma_event_channel channel; /* the program's pointer */
 	struct roci_list events;
+	atomic_uint count; /* of them; for readers without cma_lock */
 };
 
 static inline struct cma_event *cma_event_of(struct roci_list *queued)
@@ -56,6 +59,8 @@ int cma_event_post(struct cma_id *id, enum rdma_cm_event_type type, int status);
 
 /* Removes the oldest event of the channel and counts it as delivered. NULL: there is none. */
 struct cma_event *cma_channel_pop(struct cma_channel *ch);
+/* Whether the program has events to take there. False for NULL. Needs no lock. */
+bool cma_channel_has_events(const struct rdma_event_channel *channel);
 /* Waits for an event: 0. Or -1 with errno: EAGAIN: the descriptor does not block; EINTR; EBADF: the channel is closed.
  */
 int cma_channel_wait(struct cma_channel *ch);

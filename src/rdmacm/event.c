@@ -62,6 +62,13 @@ static bool process(struct cma_event *ev)
 	}
 }
 
+/* Whether a program calls rdma_cm for the event, most likely at once. */
+static bool is_answered(enum rdma_cm_event_type type)
+{
+	return type == RDMA_CM_EVENT_ADDR_RESOLVED || type == RDMA_CM_EVENT_ROUTE_RESOLVED ||
+	       type == RDMA_CM_EVENT_CONNECT_REQUEST;
+}
+
 int rdma_get_cm_event(struct rdma_event_channel *channel, struct rdma_cm_event **event)
 {
 	if (!channel || !event)
@@ -69,11 +76,14 @@ int rdma_get_cm_event(struct rdma_event_channel *channel, struct rdma_cm_event *
 	for (;;) {
 		struct cma_event *ev = cma_channel_pop((struct cma_channel *)channel);
 		if (!ev) {
+			cma_send_waiting();
 			if (cma_channel_wait((struct cma_channel *)channel))
 				return -1;
 			continue;
 		}
 		if (process(ev)) {
+			if (!cma_channel_has_events(channel) && !is_answered(ev->event.event))
+				cma_send_waiting();
 			*event = &ev->event;
 			return 0;
 		}

@@ -82,6 +82,8 @@ void cma_release(struct cma_id *id)
 		return;
 	/* Also on a device inherited by fork(), which sends nothing. */
 	roci_device_lock(id->dev);
+	if (cma_is_alive(id))
+		cma_send_before(id);
 	if (id->conn)
 		roci_conn_destroy(id->conn, roci_now());
 	if (id->sidr)

@@ -19,17 +19,35 @@ bool cma_is_alive(const struct cma_id *id)
 	return roci_cm_host_cm(id->dev);
 }
 
+void cma_send_before(const struct cma_id *id)
+{
+	if (id->conn && roci_conn_has_tx(id->conn))
+		roci_cm_host_send(id->dev, roci_now());
+}
+
 struct roci_cm *cma_lock_cm(const struct cma_id *id)
 {
 	if (!cma_is_alive(id))
 		return NULL;
 	roci_device_lock(id->dev);
+	cma_send_before(id);
 	return roci_cm_host_cm(id->dev);
 }
 
 void cma_unlock_cm(const struct cma_id *id)
 {
+	roci_cm_host_called(id->dev, cma_channel_has_events(id->id.channel));
 	roci_device_unlock(id->dev);
+}
+
+void cma_send_waiting(void)
+{
+	struct roci_device *dev = cma_roci_device();
+	if (!dev || !roci_cm_host_holds(dev))
+		return;
+	roci_device_lock(dev);
+	roci_cm_host_send(dev, roci_now());
+	roci_device_unlock(dev);
 }
 
 void cma_request_fetched(struct cma_id *id)
@@ -40,7 +58,7 @@ void cma_request_fetched(struct cma_id *id)
 		roci_conn_fetched(id->conn, roci_now());
 	else if (id->sidr)
 		roci_sidr_fetched(id->sidr, roci_now());
-	cma_unlock_cm(id);
+	roci_device_unlock(id->dev); /* the program is about to answer it */
 }
 
 bool cma_conn_info(const struct cma_id *id, struct roci_conn_info *info)

@@ -12,6 +12,7 @@
 #include "device/cm_host.h"
 #include "device/device_state.h"
 #include "device/gsi.h"
+#include "device/hold.h"
 #include "device/ports.h"
 #include "wire/mtu_probe.h"
 
@@ -275,9 +276,69 @@ static void no_probe_passes_a_longer_one_that_found_no_room(void **state)
 	roci_device_put(dev);
 }
 
+/* What a program asks for while it has more events to take is sent with what it asks for next. */
+static void mads_of_a_busy_program_leave_together(void **state)
+{
+	const uint64_t now = roci_now();
+	struct roci_device *dev;
+	uint64_t before;
+
+	assert_int_equal(roci_device_get(on_event, &dev), 0);
+	assert_int_equal(roci_cm_host_attach(dev, on_cm_event), 0);
+	roci_device_lock(dev);
+	before = dev->stats->mads_sent;
+	for (unsigned i = 1; i < ROCI_HOLD_CALLS; i++) {
+		ask(dev, now, 3);
+		roci_cm_host_called(dev, true);
+		roci_cm_host_drive(dev, now);
+		assert_true(roci_cm_host_holds(dev));
+		assert_int_equal(dev->stats->mads_sent, before);
+	}
+	assert_true(roci_cm_host_deadline(dev) <= roci_now() + ROCI_HOLD_NS);
+	ask(dev, now, 3);
+	roci_cm_host_called(dev, true);
+	roci_cm_host_drive(dev, now);
+	assert_false(roci_cm_host_holds(dev));
+	assert_int_equal(dev->stats->mads_sent - before, ROCI_HOLD_CALLS);
+	roci_device_unlock(dev);
+	roci_device_put(dev);
+}
+
+/* The program has stopped, or has taken its last event, or the process ends. */
+static void no_mad_waits_for_ever(void **state)
+{
+	uint64_t now = roci_now(), before;
+	struct roci_device *dev;
+
+	assert_int_equal(roci_device_get(on_event, &dev), 0);
+	assert_int_equal(roci_cm_host_attach(dev, on_cm_event), 0);
+	roci_device_lock(dev);
+	before = dev->stats->mads_sent;
+	ask(dev, now, 3);
+	roci_cm_host_called(dev, true);
+	roci_cm_host_drive(dev, roci_now() + ROCI_HOLD_NS);
+	assert_int_equal(dev->stats->mads_sent - before, 1);
+
+	ask(dev, now, 3);
+	roci_cm_host_called(dev, true);
+	ask(dev, now, 3);
+	roci_cm_host_called(dev, false);
+	roci_cm_host_drive(dev, now);
+	assert_int_equal(dev->stats->mads_sent - before, 3);
+
+	ask(dev, now, 3);
+	roci_cm_host_called(dev, true);
+	roci_cm_host_send(dev, now);
+	assert_int_equal(dev->stats->mads_sent - before, 4);
+	roci_device_unlock(dev);
+	roci_device_put(dev);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(mads_of_a_busy_program_leave_together),
+		cmocka_unit_test(no_mad_waits_for_ever),
 		cmocka_unit_test(only_peers_that_were_alive_can_be_dead),
 		cmocka_unit_test(a_path_mtu_is_what_was_found_not_what_was_asked),
 		cmocka_unit_test(no_probe_passes_a_longer_one_that_found_no_room),

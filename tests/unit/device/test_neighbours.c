@@ -9,6 +9,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "cm/types.h"
 #include "device/door_trust.h"
 #include "device/gsi.h"
 #include "device/abstract_name.h"
