@@ -46,24 +46,34 @@ void session_destroy(struct session *s)
 
 /* Failing */
 
+static void fail(struct session *s, enum mover_status status, const char *format, va_list args)
+{
+	s->status = status;
+	vsnprintf(s->text, sizeof(s->text), format, args);
+}
+
 void session_fail(struct session *s, enum mover_status status, const char *format, ...)
 {
 	va_list args;
+
 	if (s->status != MOVER_OK && !s->provisional)
 		return;
 	s->provisional = false;
-	s->status = status;
 	va_start(args, format);
-	vsnprintf(s->text, sizeof(s->text), format, args);
+	fail(s, status, format, args);
 	va_end(args);
 }
 
-void session_lost(struct session *s, const char *text)
+void session_lost(struct session *s, const char *format, ...)
 {
+	va_list args;
+
 	if (s->status != MOVER_OK)
 		return;
-	session_fail(s, MOVER_LOST, "%s", text);
 	s->provisional = true;
+	va_start(args, format);
+	fail(s, MOVER_LOST, format, args);
+	va_end(args);
 }
 
 void session_fail_errno(struct session *s, int err, const char *what)

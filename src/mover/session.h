@@ -139,8 +139,8 @@ enum session_wait session_wait(struct session *s, bool (*done)(struct session *)
 bool session_run(struct session *s, bool (*done)(struct session *), unsigned timeout_ms, const char *what);
 
 /* The first failure counts, except that it replaces one from session_lost(). session_lost(): the peer has gone, and the
- * reason may still be in a queue. */
-void session_lost(struct session *s, const char *text);
+ * reason may still be in a queue, or held. */
+void session_lost(struct session *s, const char *format, ...) __attribute__((format(printf, 2, 3)));
 void session_fail(struct session *s, enum mover_status status, const char *format, ...)
 	__attribute__((format(printf, 3, 4)));
 void session_fail_errno(struct session *s, int err, const char *what);

@@ -24,7 +24,7 @@ static void completion_failed(struct session *s, const struct ibv_wc *wc)
 	case IBV_WC_WR_FLUSH_ERR: session_lost(s, "the connection was closed by the other side"); break;
 	case IBV_WC_RETRY_EXC_ERR:
 	case IBV_WC_RNR_RETRY_EXC_ERR:
-		session_fail(s, MOVER_LOST, "the other side no longer answers (%s)", ibv_wc_status_str(wc->status));
+		session_lost(s, "the other side no longer answers (%s)", ibv_wc_status_str(wc->status));
 		break;
 	case IBV_WC_REM_ACCESS_ERR:
 	case IBV_WC_REM_INV_REQ_ERR:
@@ -304,6 +304,8 @@ enum session_wait session_wait(struct session *s, bool (*done)(struct session *)
 	}
 	while (s->provisional && poll_queues(s))
 		;
+	if (s->provisional)
+		session_release_held(s);
 	return SESSION_FAILED;
 }
 
