@@ -82,7 +82,8 @@ static bool op_matches(unsigned op, const struct capture_event *e)
 	case ROCI_KIND_OFFER:
 	case ROCI_KIND_HELLO:
 	case ROCI_KIND_CHALLENGE:
-	case ROCI_KIND_MTU_PROBE: return false;
+	case ROCI_KIND_MTU_PROBE:
+	case ROCI_KIND_PIECE: return false;
 	case ROCI_KIND_RANGES: return op == ACK;
 	}
 	return false;

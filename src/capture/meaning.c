@@ -10,6 +10,7 @@
 #include "capture/line.h"
 #include "explain/explain.h"
 #include "wire/mtu_probe.h"
+#include "wire/piece.h"
 #include "wire/print.h"
 
 /* ---- requests ---- */
@@ -166,6 +167,19 @@ static void put_offer(struct capture_line *line, const struct roci_packet *pkt)
 		capture_put(line, "OFFER: tell me in RANGES what is missing");
 }
 
+static void put_piece(struct capture_line *line, const struct capture_event *e)
+{
+	struct roci_piece piece;
+
+	if (capture_payload(e) < ROCI_PIECE_HEAD)
+		capture_put(line, "PIECE");
+	else if (roci_piece_parse(&piece, e->packet.payload, e->packet.payload_len))
+		capture_put(line, "PIECE %u of %u of a packet of %u bytes", piece.index + 1u,
+			    roci_piece_count(piece.total), piece.total);
+	else
+		capture_put(line, "PIECE, malformed");
+}
+
 static void put_roce(struct capture_line *line, const struct capture_event *e)
 {
 	if (e->flags & (CAPTURE_NAK | CAPTURE_RNR)) {
@@ -191,6 +205,7 @@ static void put_roce(struct capture_line *line, const struct capture_event *e)
 		capture_put(line, "MTU PROBE: does the way bear packets with %u bytes of payload?",
 			    roci_mtu_bytes(roci_mtu_probed(e->packet.payload_len)));
 		break;
+	case ROCI_KIND_PIECE: put_piece(line, e); break;
 	}
 }
 

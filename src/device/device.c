@@ -165,6 +165,7 @@ static void close_device(struct roci_device *dev)
 	print_stats(dev);
 	roci_cm_host_disconnect_all(dev, roci_now());
 	roci_links_close(&dev->links);
+	roci_pieces_destroy(&dev->receive.pieces);
 	roci_cm_host_close(dev);
 	roci_progress_close(&dev->progress);
 	roci_engine_destroy(dev->engine);

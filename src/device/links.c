@@ -7,6 +7,7 @@
 #include "device/capture.h"
 #include "device/device_state.h"
 #include "device/fault.h"
+#include "device/pieces.h"
 #include "device/seal.h"
 #include "device/side_door.h"
 #include "device/udp.h"
@@ -43,6 +44,9 @@ static int wrap(struct roci_links *links, struct roci_engine *engine, struct roc
 	if (err)
 		return roci_device_open_failed("memory", err);
 	links->top = links->seal;
+	err = roci_pieces_open(links->top, stats, &links->top);
+	if (err)
+		return roci_device_open_failed("memory", err);
 	return fault && *fault ? open_fault(links, fault, stats) : 0;
 }
 

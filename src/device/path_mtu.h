@@ -3,7 +3,7 @@
  * What is known of the path MTU to other hosts. The interface's MTU is an upper bound. A router on the way drops longer
  * packets than it can carry, and the ICMP message that says so often gets lost (RFC 2923). rdma_cm finds it out: probes
  * precede the first REQ to a host (wire/mtu_probe.h). Their result holds for ROCI_PATH_MTU_NS, for all that is sent
- * there: connections ask for no more, and packets of QPs whose program wanted more go in IP fragments.
+ * there: connections ask for no more, and packets of QPs whose program wanted more go in IP fragments, or in pieces.
  */
 #ifndef ROCI_DEVICE_PATH_MTU_H
 #define ROCI_DEVICE_PATH_MTU_H

@@ -19,6 +19,24 @@
 #define REPAIR_NS 1000000000 /* between repairs of the steering, which cost a few system calls */
 #define LOOK_NS   10000000   /* between looks whether it needs one */
 
+static void take(struct roci_device *dev, uint64_t now, const struct roci_datagram *d);
+
+/* A PIECE. Only those of a QP's peer take room. */
+static void join(struct roci_device *dev, uint64_t now, const struct roci_datagram *d, const struct roci_packet *pkt)
+{
+	const struct roci_av *peer = roci_engine_peer_of(dev->engine, pkt->dest_qpn);
+	const struct roci_flow *from = &d->from->flow;
+	struct roci_datagram whole = {.from = d->from};
+
+	if (!peer || memcmp(peer->dgid, from->src, 16) || memcmp(peer->sgid, from->dst, 16)) {
+		dev->stats->pieces_refused++;
+		return;
+	}
+	whole.len = roci_pieces_join(&dev->receive.pieces, from, pkt, &whole.bytes);
+	if (whole.len)
+		take(dev, now, &whole);
+}
+
 static void take(struct roci_device *dev, uint64_t now, const struct roci_datagram *d)
 {
 	struct roci_rx *rx = &dev->receive.rx;
@@ -38,6 +56,10 @@ static void take(struct roci_device *dev, uint64_t now, const struct roci_datagr
 	}
 	if (rx->pkt.dest_qpn == ROCI_QPN_GSI) {
 		roci_gsi_rx(dev, now, d, &rx->pkt, arrival == ROCI_NAT_CLAIMED ? &claim : NULL);
+		return;
+	}
+	if (rx->pkt.op->kind == ROCI_KIND_PIECE) {
+		join(dev, now, d, &rx->pkt);
 		return;
 	}
 	memcpy(rx->sgid, d->from->flow.src, 16);

@@ -9,6 +9,7 @@
 #include "device/door_trust.h"
 #include "device/link.h"
 #include "device/local/glance.h"
+#include "device/pieces.h"
 
 struct roci_device;
 
@@ -21,6 +22,7 @@ struct roci_receive {
 	uint64_t looked_at;     /* when it was last looked up whether it should be */
 	struct roci_door_trust trust;
 	struct roci_local_glance glance;
+	struct roci_pieces pieces;
 };
 
 /* Receives what has arrived. Returns the number of packets. The lock is held. */

@@ -55,6 +55,7 @@ void roci_device_stats_each(const struct roci_device_stats *d, const struct roci
 		LINE(d, mads_dropped),
 		LINE(d, challenges_sent),
 		LINE(d, challenges_received),
+		LINE(d, pieces_refused),
 		LINE(d, mtu_probes_sent),
 		LINE(d, mtu_probes_received),
 		LINE(d, thread_turns),

@@ -11,8 +11,8 @@
 struct roci_device_stats {
 	uint64_t sent_packets, sent_messages;         /* messages: what the kernel was given, GSO counts once */
 	uint64_t received_packets, received_messages; /* likewise, GRO */
-	uint64_t sent_fragmented;                     /* packets that did not fit the path's MTU */
-	uint64_t send_dropped;                        /* no room within 10 ms, no route ... */
+	uint64_t sent_fragmented; /* packets that did not fit the path's MTU, and went in fragments or pieces */
+	uint64_t send_dropped;    /* no room within 10 ms, no route ... */
 	uint64_t receive_truncated;
 	uint64_t icmp_errors;                  /* about packets that left from port 4791 */
 	uint64_t unparsed[ROCI_PARSE_RESULTS]; /* by enum roci_parse_result, ROCI_PARSE_BAD_ICRC included */
@@ -28,8 +28,9 @@ struct roci_device_stats {
 	uint64_t fault_receive_lost, fault_receive_duplicated, fault_receive_reordered, fault_receive_corrupted;
 	uint64_t mads_received, mads_sent, mads_forwarded, mads_malformed, mads_dropped; /* QP1 */
 	uint64_t challenges_sent, challenges_received;                                   /* for QP1, see nat.h */
-	uint64_t mtu_probes_sent, mtu_probes_received;                                   /* see path_mtu.h */
-	uint64_t thread_turns, thread_wakeups, thread_naps, poll_turns, wait_turns;      /* who drove */
+	uint64_t pieces_refused;                       /* from others than the QP's peer: pieces.h */
+	uint64_t mtu_probes_sent, mtu_probes_received; /* see path_mtu.h */
+	uint64_t thread_turns, thread_wakeups, thread_naps, poll_turns, wait_turns; /* who drove */
 };
 
 struct roci_engine_stats;

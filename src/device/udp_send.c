@@ -196,7 +196,8 @@ static void note_path(struct roci_udp *udp, const struct roci_frame *first)
 		udp->errors[udp->error_count++] = e;
 }
 
-/* Where no router says what it bears, Linux cuts nothing, and neither do routers over IPv6. */
+/* Where no router says what it bears, Linux cuts nothing, and neither do routers over IPv6. (To a Rocinante, pieces go
+ * there: pieces.h.) */
 static void report_fragments(struct roci_udp *udp, const struct roci_frame *first)
 {
 	const struct roci_av *av = first->av;

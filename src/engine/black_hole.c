@@ -26,30 +26,38 @@ static uint32_t oldest_bytes(const struct roci_qp *qp)
 	return into < w->packets ? datagram_bytes(w->length - (uint64_t)into * full, full) : 0;
 }
 
+static bool is_ipv4(const struct roci_qp *qp)
+{
+	return roci_gid_is_ipv4(qp->attr.av.dgid);
+}
+
 static uint32_t carries(const struct roci_qp *qp, uint32_t bytes)
 {
 	const struct roci_av *av = &qp->attr.av;
 
 	if (roci_qp_is_local(qp))
 		return 0;
-	/* A packet that goes in fragments of that size already does not show more. */
-	if (av->max_datagram && bytes > av->max_datagram)
+	/* A packet that goes in fragments or pieces of that size already does not show more. */
+	if (av->max_datagram && bytes > av->max_datagram && (is_ipv4(qp) || av->pieces))
 		bytes = av->max_datagram;
-	return roci_black_hole_carries(bytes, roci_gid_is_ipv4(av->dgid));
+	return roci_black_hole_carries(bytes, is_ipv4(qp));
 }
 
 void roci_black_hole_follow(struct roci_qp *qp)
 {
 	struct roci_av *av = &qp->attr.av;
 
-	if (qp->path && qp->path->carries && (!av->max_datagram || qp->path->carries < av->max_datagram))
+	if (!qp->path)
+		return;
+	if (qp->path->carries && (!av->max_datagram || qp->path->carries < av->max_datagram))
 		av->max_datagram = qp->path->carries;
+	av->pieces = qp->path->pieces;
 }
 
-/* Over IPv6 the kernel makes none where it believes the packet to fit. */
+/* Over IPv6 any peer does, but the kernel makes none where it believes the packet to fit: then the driver says so. */
 static bool takes_fragments(const struct roci_qp *qp)
 {
-	return qp->path->ours || !roci_gid_is_ipv4(qp->attr.av.dgid);
+	return qp->path->ours || !is_ipv4(qp);
 }
 
 static void tell(struct roci_qp *qp, uint32_t bytes)
@@ -90,6 +98,7 @@ void roci_engine_path_carries(struct roci_engine *e, const uint8_t dgid[16], uin
 static void found(struct roci_qp *qp, uint32_t bytes)
 {
 	tell(qp, bytes);
+	qp->path->pieces = qp->path->ours && !is_ipv4(qp);
 	if (takes_fragments(qp))
 		path_carries(qp->e, qp->path, carries(qp, bytes));
 }
@@ -114,7 +123,7 @@ static void missing(struct roci_qp *qp, struct roci_black_hole *hole, uint32_t p
 {
 	if (roci_black_hole_counts(hole, psn, most))
 		found(qp, bytes);
-	else if (hole->times >= ROCI_BLACK_HOLE_ASKS && !takes_fragments(qp))
+	else if (hole->times >= ROCI_BLACK_HOLE_ASKS && !qp->path->ours)
 		roci_selective_ask(qp);
 }
 

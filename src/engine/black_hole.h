@@ -3,15 +3,16 @@
  * A path that swallows long packets and says nothing (RFC 2923, "black hole"): a router on the way has a smaller MTU
  * than the interface, and its ICMP messages are lost. rdma_cm asks before it connects (wire/mtu_probe.h). A QP whose
  * program set a larger path MTU cannot send shorter packets, because its peer expects full ones (IBTA 9.7.4.1.6). So
- * once a black hole is found, long packets go in IP fragments: routers cut IPv4 packets. No router cuts IPv6 packets
- * that fit the interface. Then the device says which path MTU to use, and the requests fail.
+ * once a black hole is found, long packets go in IP fragments: routers cut IPv4 packets. Nobody cuts IPv6 packets that
+ * fit the interface. There they go in pieces (wire/piece.h), if the peer is a Rocinante; else the device says which
+ * path MTU to use, and the requests fail.
  *
  * The sign of it: short packets pass, and one long packet is lost again and again. The requester sends probes (probe.h)
  * and counts the answers that name the same missing packet, which was sent again in between. A responder counts how
  * often the same READ request comes, though it was answered in between. Random loss rarely looks like that for long.
  * Between two Rocinantes a mistake only makes the path slower. Other peers take no fragments over IPv4: there the
- * device only says what it suspects, and packets go on as they are. So a peer over IPv4 is asked whether it is a
- * Rocinante (ranges.h) as soon as a packet is missing twice.
+ * device only says what it suspects, and packets go on as they are. So a peer is asked whether it is a Rocinante
+ * (ranges.h) as soon as a packet is missing twice.
  */
 #ifndef ROCI_ENGINE_BLACK_HOLE_H
 #define ROCI_ENGINE_BLACK_HOLE_H

@@ -200,8 +200,9 @@ static void dispatch(struct roci_qp *qp, const struct roci_rx *rx)
 		roci_nat_rx_challenge(qp, rx);
 		return;
 	}
-	if (rx->pkt.op->kind == ROCI_KIND_HELLO || rx->pkt.op->kind == ROCI_KIND_MTU_PROBE)
-		return; /* roci_engine_rx_hello(); of QP 1 */
+	if (rx->pkt.op->kind == ROCI_KIND_HELLO || rx->pkt.op->kind == ROCI_KIND_MTU_PROBE ||
+	    rx->pkt.op->kind == ROCI_KIND_PIECE)
+		return; /* roci_engine_rx_hello(); of QP 1; the driver joins pieces */
 	if (rx->pkt.op->kind == ROCI_KIND_OFFER) {
 		if (roci_peer_port_is(&qp->peer, rx->src_port) || !qp->peer.shown)
 			roci_responder_offered(qp, rx);

@@ -46,7 +46,8 @@ struct roci_path {
 	/* UDP payload, see black_hole.h */
 	uint32_t carries; /* that it bears, where it was found to swallow more; else 0 */
 	uint32_t proven;  /* of the longest packet that was acknowledged */
-	bool ours;        /* a Rocinante is there: it takes IP fragments */
+	bool ours;        /* a Rocinante is there: it takes IP fragments, and pieces */
+	bool pieces;      /* IPv6: what it does not bear goes in pieces (wire/piece.h) */
 	bool suspected;   /* it was said that it seems to swallow long packets */
 
 	uint64_t flight; /* bytes sent and not acknowledged, of all QPs */

@@ -165,6 +165,7 @@ struct roci_av {
 	uint8_t sgid_index;
 	uint8_t traffic_class;
 	uint8_t hop_limit;
+	bool pieces; /* what is longer than max_datagram goes in pieces (wire/piece.h). The engine sets it */
 	const struct roci_nat_way *nat; /* where the peer is behind a NAT (wire/nat.h); borrowed. NULL: it is not */
 };
 

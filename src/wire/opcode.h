@@ -58,6 +58,7 @@ enum roci_operation {
 #define ROCI_OPCODE_HELLO     0xc3 /* between two Rocinantes only, see wire/nat.h */
 #define ROCI_OPCODE_CHALLENGE 0xc4
 #define ROCI_OPCODE_MTU_PROBE 0xc5 /* between two Rocinantes only, see wire/mtu_probe.h */
+#define ROCI_OPCODE_PIECE     0xc6 /* between two Rocinantes only, see wire/piece.h */
 
 /* The extended headers, in the order in which they can stand after the BTH. */
 enum roci_header {
@@ -90,6 +91,7 @@ enum roci_kind {
 	ROCI_KIND_HELLO,
 	ROCI_KIND_CHALLENGE,
 	ROCI_KIND_MTU_PROBE,
+	ROCI_KIND_PIECE,
 };
 
 /* Packets about a connection that have no place in the order of its requests or responses. */

@@ -13,6 +13,7 @@
 #include "capture.h"
 #include "icrc_difference.h"
 #include "seeded.h"
+#include "wire/piece.h"
 #include "wire/print.h"
 
 static void check_packet(const struct roci_packet *pkt, const uint8_t *bytes, size_t len)
@@ -35,6 +36,17 @@ static void check_packet(const struct roci_packet *pkt, const uint8_t *bytes, si
 	again.payload = pkt->payload;
 	CHECK(memcmp(&again, pkt, sizeof(again)) == 0);
 	free(copy);
+}
+
+static void check_piece(const uint8_t *payload, uint32_t len)
+{
+	struct roci_piece piece;
+
+	if (!roci_piece_parse(&piece, payload, len))
+		return;
+	CHECK(piece.len && piece.bytes + piece.len == payload + len);
+	CHECK(piece.at + piece.len <= piece.total && piece.total <= ROCI_PIECES_MOST * ROCI_PIECE_BYTES);
+	CHECK(piece.index < roci_piece_count(piece.total));
 }
 
 static void check_print(const struct roci_packet *pkt, size_t size)
@@ -74,6 +86,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t len)
 		check_icrc(bytes, len);
 	if (result == ROCI_PARSE_OK) {
 		check_packet(&pkt, bytes, len);
+		check_piece(pkt.payload, pkt.payload_len);
 		check_print(&pkt, bytes[len - 1]);
 	}
 	return 0;

@@ -22,7 +22,7 @@ static bool should_be_defined(unsigned opcode)
 		return operation <= 20 || operation == 22 || operation == 23 || operation == 28 || operation == 29;
 	case ROCI_TRANSPORT_UC: return operation <= 11;
 	case ROCI_TRANSPORT_UD: return operation == 4 || operation == 5;
-	default: return opcode == 0x81 || (opcode >= 0xc1 && opcode <= 0xc5);
+	default: return opcode == 0x81 || (opcode >= 0xc1 && opcode <= 0xc6);
 	}
 }
 

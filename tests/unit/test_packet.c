@@ -53,9 +53,9 @@ static void captured_packets_parse_and_rebuild(void **state)
 /* The kernel that was captured does not have FLUSH, ATOMIC WRITE, CNP, and our own. */
 static void captures_cover_the_opcodes(void **state)
 {
-	bool seen[256] = {[ROCI_OP_FLUSH] = true,         [ROCI_OP_ATOMIC_WRITE] = true, [ROCI_OPCODE_CNP] = true,
-			  [ROCI_OPCODE_OFFER] = true,     [ROCI_OPCODE_RANGES] = true,   [ROCI_OPCODE_HELLO] = true,
-			  [ROCI_OPCODE_CHALLENGE] = true, [ROCI_OPCODE_MTU_PROBE] = true};
+	bool seen[256] = {[ROCI_OP_FLUSH] = true,         [ROCI_OP_ATOMIC_WRITE] = true,  [ROCI_OPCODE_CNP] = true,
+			  [ROCI_OPCODE_OFFER] = true,     [ROCI_OPCODE_RANGES] = true,    [ROCI_OPCODE_HELLO] = true,
+			  [ROCI_OPCODE_CHALLENGE] = true, [ROCI_OPCODE_MTU_PROBE] = true, [ROCI_OPCODE_PIECE] = true};
 	bool ipv4 = false, ipv6 = false;
 
 	for (size_t i = 0; i < captures.count; i++) {

@@ -30,13 +30,15 @@ struct pair_options pair_defaults(void)
 				     .sig_all = true};
 }
 
-static struct roci_av address(int s)
+static struct roci_av address(int s, bool ipv6)
 {
 	struct roci_av av = {
 		.mtu = 4096, .src_port = (uint16_t)(0xc001 + s), .mad_port = ROCI_UDP_PORT, .hop_limit = 64};
 
 	memcpy(av.sgid, gid[s], 16);
 	memcpy(av.dgid, gid[1 - s], 16);
+	if (ipv6)
+		av.sgid[0] = av.dgid[0] = 0xfd;
 	return av;
 }
 
@@ -89,7 +91,7 @@ static void cross_nat(struct pair *p, int s, const struct pair_place *nat)
 	struct roci_nat_terms terms = {.token = PAIR_TOKEN,
 				       .cookie = roci_nat_cookie(&key, p->now, nat->gid, nat->port),
 				       .port = s ? nat->port : 0};
-	struct roci_av hidden = address(0);
+	struct roci_av hidden = address(0, false);
 
 	if (s) {
 		memcpy(terms.src, hidden.sgid, 16);
@@ -122,7 +124,7 @@ static void connect_side(struct pair *p, int s, const struct pair_options *o)
 			       : 0;
 	struct roci_qp *qp = p->side[s].qp;
 
-	a.av = address(s);
+	a.av = address(s, o->ipv6);
 	a.av.traffic_class = o->traffic_class;
 	a.av.local = o->local;
 	if (s == 1 && o->nat.port)
@@ -227,7 +229,7 @@ static bool same_flow(const struct roci_flow *a, const struct roci_flow *b)
 /* What the NAT does to a packet, and the receiver with its ICRC. False: it is lost. */
 static bool through_nat(struct pair *p, int from, const struct roci_av *av, struct roci_rx *rx)
 {
-	struct roci_av hidden = address(0);
+	struct roci_av hidden = address(0, false);
 	struct roci_flow out, in;
 
 	roci_nat_flow(&out, hidden.sgid, hidden.dgid);
@@ -364,7 +366,7 @@ int pair_send(struct pair *p, int s, enum roci_wr_opcode op, uint64_t wr_id, uin
 	      uint32_t remote)
 {
 	struct roci_sge sge = {(uintptr_t)p->side[s].memory + offset, len, p->side[s].key};
-	struct roci_av av = address(s);
+	struct roci_av av = address(s, false);
 	struct roci_send_wr wr = {.wr_id = wr_id,
 				  .opcode = op,
 				  .sges = &sge,

@@ -71,6 +71,7 @@ struct pair_options {
 	bool local;            /* the QPs are local to each other, see engine.h */
 	uint8_t traffic_class; /* of both sides' packets */
 	struct pair_place nat; /* port 0: none. Both sides know of it */
+	bool ipv6;             /* the addresses are */
 	uint64_t secret;       /* not 0: of side 0, see struct roci_qp_init; side 1 has the next one */
 };
 struct pair_options pair_defaults(void);

@@ -6,6 +6,7 @@
 
 #include "engine/qp.h"
 #include "random.h"
+#include "wire/gid.h"
 
 #define MS     UINT64_C(1000000)
 #define MTU    2048
@@ -20,15 +21,19 @@ static bool swallows(struct pair *p, int from, const struct roci_packet *pkt)
 {
 	uint32_t bytes = p->tx->header_len + p->tx->payload_len + ROCI_ICRC_BYTES, carries = p->tx->av->max_datagram;
 
+	if (!roci_gid_is_ipv4(p->tx->av->dgid) && !p->tx->av->pieces)
+		carries = 0; /* nobody cuts it */
 	if (lossy && bytes <= NARROW && random_next(&seed) % 4 == 0)
 		return false;
 	return wide || bytes <= NARROW || (carries && bytes > carries);
 }
 
-static struct pair *connected_with(uint64_t secret)
+static struct pair *connected_with(uint64_t secret, bool ipv6)
 {
 	struct pair_options o = pair_defaults();
 	struct pair *p;
+
+	o.ipv6 = ipv6;
 
 	o.path_mtu = 4;
 	o.timeout = 17;
@@ -43,7 +48,7 @@ static struct pair *connected_with(uint64_t secret)
 /* Two Rocinantes. */
 static struct pair *connected(void)
 {
-	return connected_with(0x0123456789abcdef);
+	return connected_with(0x0123456789abcdef, false);
 }
 
 static const struct roci_engine_stats *stats(struct pair *p, int s)
@@ -160,6 +165,52 @@ static void a_peer_is_asked_once(void **state)
 	pair_free(p);
 }
 
+/* Over IPv6 no router cuts anything: the packets go in pieces, which only a Rocinante takes. */
+static void over_ipv6_packets_go_in_pieces(void **state)
+{
+	struct pair *p = connected_with(0x0123456789abcdef, true);
+
+	transfer(p, ROCI_WR_SEND, 100);
+	transfer(p, ROCI_WR_SEND, LEN);
+	assert_true(p->side[0].qp->attr.av.pieces);
+	assert_int_equal(p->side[0].qp->attr.av.max_datagram, ROCI_BLACK_HOLE_1280);
+	assert_false(p->side[1].qp->attr.av.pieces);
+	transfer(p, ROCI_WR_RDMA_READ, LEN);
+	assert_true(p->side[1].qp->attr.av.pieces);
+	pair_free(p);
+}
+
+/* A probe of rdma_cm has shown before that the path takes less: that makes nobody cut, either. */
+static void over_ipv6_a_known_path_is_a_black_hole_too(void **state)
+{
+	struct pair *p = connected_with(0x0123456789abcdef, true);
+
+	p->side[0].qp->attr.av.max_datagram = 1100;
+	transfer(p, ROCI_WR_SEND, LEN);
+	assert_true(p->side[0].qp->attr.av.pieces);
+	assert_int_equal(stats(p, 0)->black_holes, 1);
+	pair_free(p);
+}
+
+static bool swallows_and_drops_offers(struct pair *p, int from, const struct roci_packet *pkt)
+{
+	return pkt->op->kind != ROCI_KIND_OFFER && swallows(p, from, pkt);
+}
+
+static void over_ipv6_other_peers_get_no_pieces(void **state)
+{
+	struct pair *p = connected_with(0x0123456789abcdef, true);
+
+	p->filter = swallows_and_drops_offers;
+	assert_int_equal(pair_send(p, 0, ROCI_WR_RDMA_WRITE, 1, 0, LEN, 0), 0);
+	pair_run_until(p, p->now + 60000 * MS);
+	pair_expect(p, 0, 1, ROCI_WC_RETRY_EXC_ERR);
+	assert_int_equal(stats(p, 0)->black_holes, 1);
+	assert_false(p->side[0].qp->attr.av.pieces);
+	assert_int_equal(p->side[0].qp->attr.av.max_datagram, ROCI_BLACK_HOLE_1280); /* the driver says so */
+	pair_free(p);
+}
+
 /* Nothing passes at all: that is no question of length. */
 static bool nothing(struct pair *p, int from, const struct roci_packet *pkt)
 {
@@ -203,6 +254,9 @@ int main(void)
 		cmocka_unit_test(loss_is_no_black_hole),
 		cmocka_unit_test(other_peers_get_no_fragments),
 		cmocka_unit_test(a_peer_is_asked_once),
+		cmocka_unit_test(over_ipv6_packets_go_in_pieces),
+		cmocka_unit_test(over_ipv6_a_known_path_is_a_black_hole_too),
+		cmocka_unit_test(over_ipv6_other_peers_get_no_pieces),
 		cmocka_unit_test(a_dead_peer_is_no_black_hole),
 		cmocka_unit_test(a_responder_that_was_stopped_finds_no_black_hole),
 	};
