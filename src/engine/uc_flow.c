@@ -3,8 +3,10 @@
 
 #include "wire/packet.h"
 
-#define UNANSWERED_MAX 3 /* then the peer is unresponsive */
-#define FAR_FROM       8 /* round trips in a row: on a busy host some are long by chance */
+#define UNANSWERED_MAX 3                   /* then the peer is unresponsive */
+#define FAR_FROM       8                   /* round trips in a row: on a busy host some are long by chance, ... */
+#define COUNTS_TWICE   UINT64_C(20000000)  /* ns: ... but hardly so long, ... */
+#define COUNTS_FOUR    UINT64_C(200000000) /* ... and not so long */
 
 void roci_uc_flow_answer(struct roci_uc_flow *f)
 {
@@ -47,11 +49,17 @@ uint32_t roci_uc_flow_count(struct roci_uc_flow *f, uint32_t sent, uint32_t came
 	return fresh;
 }
 
+static unsigned count_of(uint64_t rtt_ns)
+{
+	return rtt_ns >= COUNTS_FOUR ? 4 : rtt_ns >= COUNTS_TWICE ? 2 : 1;
+}
+
 bool roci_uc_flow_is_far(struct roci_uc_flow *f, uint64_t rtt_ns)
 {
 	f->near |= rtt_ns < ROCI_PATH_FAR_NS;
 	if (f->near)
 		return false;
-	f->far += f->far < FAR_FROM;
-	return f->far == FAR_FROM;
+	if (f->far < FAR_FROM)
+		f->far = (uint8_t)(f->far + count_of(rtt_ns));
+	return f->far >= FAR_FROM;
 }

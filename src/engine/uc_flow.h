@@ -26,7 +26,7 @@ struct roci_uc_flow {
 	bool unresponsive;
 	bool paced;         /* nothing is sent until the timer: the path's pace */
 	uint8_t unanswered; /* requests since the last answer that got none in time */
-	uint8_t far;        /* round trips so far that were those of a far path */
+	uint8_t far;        /* round trips so far that were those of a far path; long ones count more */
 	bool near;          /* one was that of a near path */
 	bool counts;        /* `came` is known */
 	uint32_t came : 24; /* packets that the peer had when it last answered */

@@ -126,6 +126,27 @@ static void long_round_trips_are_a_far_path(void **state)
 		assert_false(roci_uc_flow_is_far(&near, 2 * ROCI_PATH_FAR_NS));
 }
 
+/* Eight of them would cost seconds. */
+static void very_long_ones_count_more(void **state)
+{
+	struct roci_uc_flow f = {0}, near = {0};
+
+	for (int i = 1; i < 4; i++)
+		assert_false(roci_uc_flow_is_far(&f, 20000000));
+	assert_true(roci_uc_flow_is_far(&f, 20000000));
+	f = (struct roci_uc_flow){0};
+	assert_false(roci_uc_flow_is_far(&f, 200000000));
+	assert_true(roci_uc_flow_is_far(&f, 200000000));
+	assert_true(roci_uc_flow_is_far(&f, ROCI_PATH_FAR_NS));
+	f = (struct roci_uc_flow){0};
+	for (int i = 1; i < 8; i++)
+		assert_false(roci_uc_flow_is_far(&f, 20000000 - 1));
+	assert_true(roci_uc_flow_is_far(&f, 200000000)); /* past the eight */
+	assert_false(roci_uc_flow_is_far(&near, 200000000));
+	assert_false(roci_uc_flow_is_far(&near, ROCI_PATH_FAR_NS - 1));
+	assert_false(roci_uc_flow_is_far(&near, 200000000));
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -139,6 +160,7 @@ int main(void)
 		cmocka_unit_test(what_comes_late_is_not_lost),
 		cmocka_unit_test(after_silence_the_count_begins_again),
 		cmocka_unit_test(long_round_trips_are_a_far_path),
+		cmocka_unit_test(very_long_ones_count_more),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
