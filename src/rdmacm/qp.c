@@ -64,6 +64,16 @@ static int create_cqs(struct cma_id *id, const struct ibv_qp_init_attr_ex *attr)
 
 /* ---- states ---- */
 
+/* What the peer may do, as far as it is known. */
+static unsigned access_flags(const struct cma_id *id)
+{
+	if (!id->conn)
+		return 0;
+	if (!id->responder_resources)
+		return IBV_ACCESS_REMOTE_WRITE;
+	return IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_REMOTE_READ | IBV_ACCESS_REMOTE_ATOMIC | IBV_ACCESS_FLUSH_GLOBAL;
+}
+
 static int modify(struct rdma_cm_id *rid, struct ibv_qp *qp, struct ibv_qp_attr *attr)
 {
 	int mask;
@@ -97,14 +107,14 @@ int cma_qp_to_rtr(struct cma_id *id, uint8_t responder_resources)
 	struct ibv_qp *qp = id->id.qp;
 	if (!qp)
 		return -EINVAL;
-	/* INIT again: only now the peer's access rights are known. */
-	int err = init_connected(id, qp);
+	int mask, err = qp->state == IBV_QPS_INIT ? 0 : init_connected(id, qp);
 	if (err)
 		return err;
 	struct ibv_qp_attr attr = {.qp_state = IBV_QPS_RTR};
-	int mask;
 	if (rdma_init_qp_attr(&id->id, &attr, &mask))
 		return -errno;
+	attr.qp_access_flags = access_flags(id); /* only now the peer's rights are known */
+	mask |= IBV_QP_ACCESS_FLAGS;
 	if (responder_resources != RDMA_MAX_RESP_RES && (mask & IBV_QP_MAX_DEST_RD_ATOMIC))
 		attr.max_dest_rd_atomic = responder_resources;
 	return -ibv_modify_qp(qp, &attr, mask);
@@ -140,13 +150,7 @@ static void attr_init(const struct cma_id *id, struct ibv_qp_attr *attr, int *ma
 		*mask |= IBV_QP_QKEY;
 		return;
 	}
-	attr->qp_access_flags = 0;
-	if (id->conn) {
-		attr->qp_access_flags = IBV_ACCESS_REMOTE_WRITE;
-		if (id->responder_resources)
-			attr->qp_access_flags |=
-				IBV_ACCESS_REMOTE_READ | IBV_ACCESS_REMOTE_ATOMIC | IBV_ACCESS_FLUSH_GLOBAL;
-	}
+	attr->qp_access_flags = access_flags(id);
 	*mask |= IBV_QP_ACCESS_FLAGS;
 }
 
