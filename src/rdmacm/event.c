@@ -69,6 +69,17 @@ static bool is_answered(enum rdma_cm_event_type type)
 	       type == RDMA_CM_EVENT_CONNECT_REQUEST;
 }
 
+/* The program sleeps soon, unless more has come meanwhile: it looks for itself, since many events that one turn brings
+ * cost it less than one for each that the device's thread brings. */
+static void took_last(const struct rdma_event_channel *channel, enum rdma_cm_event_type type)
+{
+	struct roci_device *dev = cma_roci_device();
+	if (dev)
+		roci_device_poll(dev);
+	if (!cma_channel_has_events(channel) && !is_answered(type))
+		cma_send_waiting();
+}
+
 int rdma_get_cm_event(struct rdma_event_channel *channel, struct rdma_cm_event **event)
 {
 	if (!channel || !event)
@@ -82,8 +93,8 @@ int rdma_get_cm_event(struct rdma_event_channel *channel, struct rdma_cm_event *
 			continue;
 		}
 		if (process(ev)) {
-			if (!cma_channel_has_events(channel) && !is_answered(ev->event.event))
-				cma_send_waiting();
+			if (!cma_channel_has_events(channel))
+				took_last(channel, ev->event.event);
 			*event = &ev->event;
 			return 0;
 		}
