@@ -284,6 +284,7 @@ struct roci_list *roci_device_contexts(struct roci_device *dev)
 struct roci_engine *roci_device_lock_post(struct roci_device *dev)
 {
 	roci_lock_take(&dev->lock);
+	dev->posted_at = 0;
 	return dev->engine;
 }
 
@@ -300,17 +301,25 @@ static void note_call(struct roci_device *dev, uint64_t now)
 	atomic_store_explicit(&dev->last_call, now, memory_order_relaxed);
 }
 
-void roci_device_unlock(struct roci_device *dev)
+static void unlock_after(struct roci_device *dev, uint64_t now, void (*drive)(struct roci_device *, uint64_t))
 {
 	if (!dev->dead) {
-		uint64_t now = roci_now();
-
 		dev->transmit.by_links = false;
-		roci_drive_call(dev, now);
+		drive(dev, now);
 		roci_progress_wake(dev);
 		note_call(dev, dev->transmit.by_links ? roci_now() : now); /* that may have taken long */
 	}
 	roci_lock_release(&dev->lock);
+}
+
+void roci_device_unlock(struct roci_device *dev)
+{
+	unlock_after(dev, roci_now(), roci_drive_call);
+}
+
+void roci_device_unlock_post(struct roci_device *dev)
+{
+	unlock_after(dev, dev->posted_at ? dev->posted_at : roci_now(), roci_drive_post);
 }
 
 void roci_device_unlock_quiet(struct roci_device *dev)

@@ -35,6 +35,9 @@ void roci_device_unlock(struct roci_device *dev);
  * system call with what is posted. roci_device_lock() sends it first, so that no QP is changed or destroyed before its
  * acknowledgement is sent. */
 struct roci_engine *roci_device_lock_post(struct roci_device *dev);
+/* Unlocks after work requests were posted. As roci_device_unlock(), but connections are left to the next poll, or to
+ * the thread. */
+void roci_device_unlock_post(struct roci_device *dev);
 /* Unlocks after calls that made nothing ready to be sent: receives were posted, a CQ was armed, or something was read.
  * What was deferred stays so, and leaves with the send that such a program posts next. */
 void roci_device_unlock_quiet(struct roci_device *dev);
@@ -111,7 +114,8 @@ void roci_device_publish_qp(struct roci_device *dev, struct roci_qp *qp, uint32_
 /* A region was made, or is gone: when this returns, peers do not reach it any more. */
 void roci_device_publish_mr(struct roci_device *dev, const struct roci_mr_attr *attr);
 void roci_device_revoke_mr(struct roci_device *dev, const struct roci_mr_attr *attr);
-/* As roci_qp_post_send(). Where the peer is on this host, a WRITE or READ may be executed at once. */
+/* As roci_qp_post_send(), between roci_device_lock_post() and roci_device_unlock_post(). Where the peer is on this
+ * host, a WRITE or READ may be executed at once, and a short SEND goes at once. */
 int roci_device_post_send(struct roci_device *dev, struct roci_qp *qp, const struct roci_send_wr *wr);
 
 /* After an RC or UC QP went to RTR with QP `dest_qpn` at dgid: where rdma_cm connected them across a NAT, its packets

@@ -35,6 +35,7 @@ struct roci_device {
 	bool dead;      /* inherited by a forked child: it does nothing any more */
 
 	struct roci_lock lock;      /* guards what follows */
+	uint64_t posted_at;         /* the time, as far as a thread that posts has read it; else 0 */
 	_Atomic uint64_t last_call; /* when the program last called or polled; not guarded */
 	roci_event_fn *on_event;
 	struct roci_list contexts; /* of src/verbs, for the events of the port */

@@ -107,6 +107,14 @@ void roci_drive_call(struct roci_device *dev, uint64_t now)
 	report(dev, now);
 }
 
+void roci_drive_post(struct roci_device *dev, uint64_t now)
+{
+	if (roci_turns_send_after_call(&dev->turns))
+		roci_transmit(dev, now);
+	if (roci_drive_events(dev))
+		roci_cm_host_drive(dev, now);
+}
+
 void roci_drive_deferred(struct roci_device *dev, uint64_t now)
 {
 	if (dev->turns.deferred)

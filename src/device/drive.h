@@ -14,8 +14,10 @@ unsigned roci_drive(struct roci_device *dev, uint64_t now);
 unsigned roci_drive_wait(struct roci_device *dev, uint64_t now, roci_ready_fn *ready, void *arg);
 /* A turn of a program that polls. Sending may be deferred. Returns the number of packets received. */
 unsigned roci_drive_poll(struct roci_device *dev, uint64_t now);
-/* After a call that changed something: reports events, and sends what is ready or defers that. */
+/* After a call that changed something: sends what is ready or defers that, reports events, and drives connections. */
 void roci_drive_call(struct roci_device *dev, uint64_t now);
+/* The same after work requests were posted: connections are driven only where a QP may have failed. */
+void roci_drive_post(struct roci_device *dev, uint64_t now);
 /* A program polls. True: there is nothing to do for it, as far as can be told without the time. */
 bool roci_drive_peek(struct roci_device *dev);
 /* Reports events only. Returns whether there were any: then connections are to be driven. */

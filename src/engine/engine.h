@@ -325,6 +325,10 @@ struct roci_send_wr {
 int roci_qp_check_send(const struct roci_qp *qp, const struct roci_send_wr *wr);
 /* As roci_qp_check_send(), or -ENOMEM: queue full. */
 int roci_qp_post_send(struct roci_qp *qp, const struct roci_send_wr *wr);
+/* Posts *wr, which roci_qp_check_send() accepts, where it is a short SEND to a peer of this host that may go at once:
+ * *batch has its packet then, and an acknowledgement before it where the QP owes one. False: nothing was done. */
+bool roci_qp_send_promptly(struct roci_qp *qp, uint64_t now, const struct roci_send_wr *wr,
+			   struct roci_tx_batch *batch);
 int roci_qp_post_recv(struct roci_qp *qp, const struct roci_recv_wr *wr);
 /* Whether the send queue takes `count` more requests. The slot of a request is free when its completion was polled, so
  * a CQ with room for a full queue does not overrun. The slot of an unsignaled request is free when the request

@@ -118,7 +118,7 @@ VERB_DEFINE(3, vb_post_send, struct ibv_qp *, ibqp, struct ibv_send_wr *, wr, st
 		if (wr->opcode == IBV_WR_BIND_MW)
 			vb_mw_posted(wr->bind_mw.mw, wr->bind_mw.rkey);
 	}
-	roci_device_unlock(ctx->dev);
+	roci_device_unlock_post(ctx->dev);
 	if (err && bad_wr)
 		*bad_wr = wr;
 	return err;

@@ -346,7 +346,7 @@ VERB_DEFINE(1, wr_complete, struct ibv_qp_ex *, ex)
 		struct vb_context *ctx = vb_context(ex->qp_base.context);
 		roci_device_lock_post(ctx->dev);
 		err = post_all(qp);
-		roci_device_unlock(ctx->dev);
+		roci_device_unlock_post(ctx->dev);
 	}
 	pthread_mutex_unlock(&b->lock);
 	return err;

@@ -156,6 +156,8 @@ static void post_recv(unsigned i)
 	roci_qp_post_recv(world.qps[i], &wr);
 }
 
+static struct roci_tx_batch batch;
+
 static void post_send(unsigned i)
 {
 	enum roci_wr_opcode opcode = (enum roci_wr_opcode)ONE_OF(0, 1, 2, 3, 4, 4, 5, 6);
@@ -174,7 +176,9 @@ static void post_send(unsigned i)
 	}
 	if (roci_qp_check_send(world.qps[i], &wr))
 		return;
-	if (roci_local_direct(&world.local, world.qps[i], &wr) || !roci_qp_post_send(world.qps[i], &wr))
+	if (roci_local_direct(&world.local, world.qps[i], &wr) ||
+	    roci_local_prompt(&world.local, world.now, world.qps[i], &wr, &batch) ||
+	    !roci_qp_post_send(world.qps[i], &wr))
 		world.posted[i]++;
 }
 
@@ -195,8 +199,6 @@ static void poll_all(void)
 
 static void send_out(void)
 {
-	static struct roci_tx_batch batch;
-
 	for (unsigned n = 0; n < 64 && roci_engine_tx(world.e, world.now, &batch); n++) {
 		for (unsigned i = 0; i < batch.count; i++) {
 			const struct roci_tx_packet *tx = &batch.packets[i];

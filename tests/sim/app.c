@@ -165,6 +165,7 @@ static void post_send(struct sim *sim, struct sim_qp *qp)
 				 .av = &av,
 				 .remote_qpn = wr->ud_dest ? wr->ud_dest->qpn : 0,
 				 .remote_qkey = wr->qkey};
+	bool prompt;
 	int err;
 
 	fill_sges(sim, qp, wr, sges);
@@ -187,7 +188,9 @@ static void post_send(struct sim *sim, struct sim_qp *qp)
 	}
 	if (wr->fault == SIM_FAULT_MISALIGNED)
 		post_misaligned(sim, qp, s);
-	err = roci_qp_post_send(qp->qp, &s);
+	/* A driver need not try that first. */
+	prompt = (wr->index & 3) && sim_host_send_promptly(qp->host, qp->qp, &s);
+	err = prompt ? 0 : roci_qp_post_send(qp->qp, &s);
 	sim_check(sim, !err, "posting work request %u (opcode %d) of QP %u: %d", wr->index, wr->opcode, qp->id, err);
 	memset(&av, 0xaa, sizeof(av));
 	sim_trace(sim, "QP %u posts %u: opcode %d, %u bytes, PSN +%u..%u, flags %x%s%s", qp->id, wr->index, wr->opcode,
@@ -202,6 +205,8 @@ static void post_send(struct sim *sim, struct sim_qp *qp)
 		qp->peer->peer_fault_posted = true;
 	if (wr->fault == SIM_FAULT_INV_KEY)
 		qp->peer->peer_fault_posted = true;
+	if (prompt)
+		sim_host_sent_promptly(qp->host);
 	sim_host_touch(qp->host);
 }
 

@@ -23,18 +23,12 @@ void sim_host_touch(struct sim_host *host)
 	sim_schedule(sim, sim->now + rng_below(&sim->app, host->lag_ns), SIM_EV_PUMP, host);
 }
 
-static unsigned send_batch(struct sim_host *host)
+static void send_packets(struct sim_host *host, const struct roci_tx_batch *batch)
 {
 	struct sim *sim = host->sim;
-	struct roci_tx_batch *batch = &sim->batch;
-	unsigned n;
 
-	batch->count = batch->span_count = 0;
-	n = roci_engine_tx(host->engine, sim_host_now(host), batch);
-	sim_check(sim, n == batch->count && n <= ROCI_TX_BATCH, "roci_engine_tx() returned %u, count is %u", n,
-		  batch->count);
 	sim_check(sim, batch->span_count <= ROCI_TX_SPANS, "%u spans in a batch", batch->span_count);
-	for (unsigned i = 0; i < n; i++) {
+	for (unsigned i = 0; i < batch->count; i++) {
 		const struct roci_tx_packet *tx = &batch->packets[i];
 
 		sim_check(sim, tx->first_span + tx->span_count <= batch->span_count, "packet's spans out of range");
@@ -45,6 +39,31 @@ static unsigned send_batch(struct sim_host *host)
 		else
 			sim_net_send(sim, host, tx, batch->spans);
 	}
+}
+
+bool sim_host_send_promptly(struct sim_host *host, struct roci_qp *qp, const struct roci_send_wr *wr)
+{
+	struct roci_tx_batch *batch = &host->sim->batch;
+
+	return !roci_qp_check_send(qp, wr) && roci_qp_send_promptly(qp, sim_host_now(host), wr, batch);
+}
+
+void sim_host_sent_promptly(struct sim_host *host)
+{
+	send_packets(host, &host->sim->batch);
+}
+
+static unsigned send_batch(struct sim_host *host)
+{
+	struct sim *sim = host->sim;
+	struct roci_tx_batch *batch = &sim->batch;
+	unsigned n;
+
+	batch->count = batch->span_count = 0;
+	n = roci_engine_tx(host->engine, sim_host_now(host), batch);
+	sim_check(sim, n == batch->count && n <= ROCI_TX_BATCH, "roci_engine_tx() returned %u, count is %u", n,
+		  batch->count);
+	send_packets(host, batch);
 	/* A driver may call it also when there was nothing to send. */
 	if (n || rng_once_in(&sim->app, 8))
 		roci_engine_tx_done(host->engine, sim_host_now(host));

@@ -559,6 +559,10 @@ bool sim_app_stuck(const struct sim_qp *qp);
 /* ---- host.c ---- */
 /* The engine was called: run its host now, or later where the driver is slow. */
 void sim_host_touch(struct sim_host *host);
+/* Posts *wr as a driver does that sends short messages to peers of the host at once. False: it has to be posted. Else
+ * sim_host_sent_promptly() comes next, which takes the packets away. */
+bool sim_host_send_promptly(struct sim_host *host, struct roci_qp *qp, const struct roci_send_wr *wr);
+void sim_host_sent_promptly(struct sim_host *host);
 void sim_host_pump(struct sim_host *host);
 void sim_host_receive(struct sim_host *host, struct sim_packet *packet);
 void sim_host_timer(struct sim_host *host, unsigned generation);

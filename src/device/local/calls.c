@@ -75,9 +75,20 @@ void roci_device_revoke_mr(struct roci_device *dev, const struct roci_mr_attr *a
 		roci_local_remove_region(&dev->local, attr);
 }
 
+/* Where the copy is the whole work, the peer does not wait for this side's clock. */
+static bool send_promptly(struct roci_device *dev, struct roci_qp *qp, const struct roci_send_wr *wr)
+{
+	if (wr->opcode != ROCI_WR_SEND && wr->opcode != ROCI_WR_SEND_WITH_IMM)
+		return false;
+	if (!dev->posted_at)
+		dev->posted_at = roci_now();
+	return roci_local_prompt(&dev->local, dev->posted_at, qp, wr, &dev->transmit.batch);
+}
+
 int roci_device_post_send(struct roci_device *dev, struct roci_qp *qp, const struct roci_send_wr *wr)
 {
-	if (dev->local.own && !dev->dead && !roci_qp_check_send(qp, wr) && roci_local_direct(&dev->local, qp, wr))
+	if (dev->local.own && !dev->dead && !roci_qp_check_send(qp, wr) &&
+	    (roci_local_direct(&dev->local, qp, wr) || send_promptly(dev, qp, wr)))
 		return 0;
 	return roci_qp_post_send(qp, wr);
 }

@@ -66,6 +66,16 @@ bool roci_local_direct(struct roci_local *l, struct roci_qp *qp, const struct ro
 	return true;
 }
 
+bool roci_local_prompt(struct roci_local *l, uint64_t now, struct roci_qp *qp, const struct roci_send_wr *wr,
+		       struct roci_tx_batch *batch)
+{
+	if (!roci_qp_send_promptly(qp, now, wr, batch))
+		return false;
+	for (unsigned i = 0; i < batch->count; i++)
+		roci_local_send(l, &batch->packets[i], batch->spans + batch->packets[i].first_span);
+	return true;
+}
+
 int roci_local_fetch(void *driver, const struct roci_far *far, const struct roci_span *to, unsigned count, bool last)
 {
 	struct roci_local *l = driver;

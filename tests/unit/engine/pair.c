@@ -305,6 +305,12 @@ static void deliver_local(struct pair *p, int from, const struct roci_tx_batch *
 	roci_engine_rx(p->side[1 - from].e, p->now, &rx);
 }
 
+void pair_carry(struct pair *p, int from, const struct roci_tx_batch *batch)
+{
+	for (unsigned i = 0; i < batch->count; i++)
+		(p->local ? deliver_local : deliver)(p, from, batch, &batch->packets[i]);
+}
+
 bool pair_turn(struct pair *p, int from)
 {
 	static struct roci_tx_batch batch;
@@ -312,8 +318,7 @@ bool pair_turn(struct pair *p, int from)
 
 	if (!roci_engine_tx(e, p->now, &batch))
 		return false;
-	for (unsigned i = 0; i < batch.count; i++)
-		(p->local ? deliver_local : deliver)(p, from, &batch, &batch.packets[i]);
+	pair_carry(p, from, &batch);
 	roci_engine_tx_done(e, p->now);
 	return true;
 }

@@ -78,6 +78,8 @@ struct pair_options pair_defaults(void);
 
 struct pair *pair_create(const struct pair_options *o);
 void pair_free(struct pair *p);
+/* Takes the packets to the other side. */
+void pair_carry(struct pair *p, int from, const struct roci_tx_batch *batch);
 /* Takes one batch of side `from` to the other. False where there was none. */
 bool pair_turn(struct pair *p, int from);
 /* Expires the timers of one side, and takes all that it has to send to the other, which does not answer yet. */
