@@ -344,14 +344,18 @@ static unsigned drive_poll(struct roci_device *dev)
 /* True: the caller shall yield the processor. */
 static bool poll_turn(struct roci_device *dev)
 {
-	dev->stats->poll_turns++;
-	return roci_turns_polled(&dev->turns, roci_drive_peek(dev) ? 0 : drive_poll(dev));
+	unsigned peeked = roci_local_glance_peeked(&dev->receive.glance);
+
+	dev->stats->poll_turns += 1 + peeked;
+	return roci_turns_polled(&dev->turns, peeked, drive_poll(dev));
 }
 
 void roci_device_poll(struct roci_device *dev)
 {
 	bool yield;
 
+	if (roci_drive_peek(dev))
+		return;
 	if (!roci_lock_try(&dev->lock)) {
 		note_call(dev, roci_now());
 		return;

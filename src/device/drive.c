@@ -50,6 +50,13 @@ static void report(struct roci_device *dev, uint64_t now)
 	roci_cm_host_drive(dev, now);
 }
 
+/* What waits to be sent is not left to polls that do not have the lock: they do not see it. */
+static void stop_peeks(struct roci_device *dev)
+{
+	if (dev->turns.deferred || dev->transmit.more)
+		roci_local_glance_allow(&dev->receive.glance, 0);
+}
+
 unsigned roci_drive(struct roci_device *dev, uint64_t now)
 {
 	unsigned moved = receive_all(dev, now);
@@ -57,6 +64,7 @@ unsigned roci_drive(struct roci_device *dev, uint64_t now)
 	if (roci_turns_send_after_turn(&dev->turns, now, moved, roci_progress_last_call(dev)))
 		moved += roci_transmit(dev, now);
 	report(dev, now);
+	stop_peeks(dev);
 	return moved;
 }
 
@@ -65,10 +73,13 @@ unsigned roci_drive_wait(struct roci_device *dev, uint64_t now, roci_ready_fn *r
 	unsigned received = receive_all(dev, now), sent;
 
 	report(dev, now);
-	if (ready(arg) && !roci_turns_send_before_event(&dev->turns, received))
+	if (ready(arg) && !roci_turns_send_before_event(&dev->turns, received)) {
+		stop_peeks(dev);
 		return received;
+	}
 	sent = roci_transmit(dev, now);
 	report(dev, now);
+	stop_peeks(dev);
 	return received + sent;
 }
 
@@ -80,7 +91,7 @@ static bool is_quiet(const struct roci_device *dev)
 
 bool roci_drive_peek(struct roci_device *dev)
 {
-	return roci_local_glance_peeks(&dev->receive.glance) && is_quiet(dev);
+	return roci_local_glance_peeks(&dev->receive.glance) && roci_local_seems_quiet(&dev->local);
 }
 
 /* Connections are driven with the sockets: nothing of theirs comes by rings, but a QP that fails. */
@@ -97,6 +108,7 @@ unsigned roci_drive_poll(struct roci_device *dev, uint64_t now)
 		roci_transmit(dev, now);
 	if (roci_drive_events(dev) || by_sockets)
 		roci_cm_host_drive(dev, now);
+	stop_peeks(dev);
 	return received;
 }
 
@@ -105,6 +117,7 @@ void roci_drive_call(struct roci_device *dev, uint64_t now)
 	if (roci_turns_send_after_call(&dev->turns))
 		roci_transmit(dev, now);
 	report(dev, now);
+	stop_peeks(dev);
 }
 
 void roci_drive_post(struct roci_device *dev, uint64_t now)
@@ -113,6 +126,7 @@ void roci_drive_post(struct roci_device *dev, uint64_t now)
 		roci_transmit(dev, now);
 	if (roci_drive_events(dev))
 		roci_cm_host_drive(dev, now);
+	stop_peeks(dev);
 }
 
 void roci_drive_deferred(struct roci_device *dev, uint64_t now)

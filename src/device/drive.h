@@ -18,7 +18,7 @@ unsigned roci_drive_poll(struct roci_device *dev, uint64_t now);
 void roci_drive_call(struct roci_device *dev, uint64_t now);
 /* The same after work requests were posted: connections are driven only where a QP may have failed. */
 void roci_drive_post(struct roci_device *dev, uint64_t now);
-/* A program polls. True: there is nothing to do for it, as far as can be told without the time. */
+/* A program polls. True: there is nothing to do for it, as far as can be told without the time and the lock. */
 bool roci_drive_peek(struct roci_device *dev);
 /* Reports events only. Returns whether there were any: then connections are to be driven. */
 bool roci_drive_events(struct roci_device *dev);

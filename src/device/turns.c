@@ -51,6 +51,8 @@
 #define AWAY_NS 1000000
 /* Polls that brought nothing before the program's thread yields its processor: a system call each. */
 #define YIELD_EVERY 32
+/* As long as a poll takes, so many take that only peek at memory. */
+#define PEEKS_A_POLL 4
 
 /* A turn that found nothing took so long. */
 static void learn_turn(struct roci_turns *t, uint64_t took)
@@ -349,9 +351,11 @@ void roci_turns_sent(struct roci_turns *t)
 	t->deferred = t->left = false;
 }
 
-bool roci_turns_polled(struct roci_turns *t, unsigned received)
+bool roci_turns_polled(struct roci_turns *t, unsigned peeked, unsigned received)
 {
+	unsigned before = t->idle_polls;
+
 	t->polled++;
-	t->idle_polls = received ? 0 : t->idle_polls + 1;
-	return t->idle_polls && t->idle_polls % YIELD_EVERY == 0;
+	t->idle_polls = received ? 0 : before + 1 + peeked / PEEKS_A_POLL;
+	return t->idle_polls / YIELD_EVERY > before / YIELD_EVERY;
 }

@@ -138,8 +138,8 @@ bool roci_turns_send_after_poll(struct roci_turns *t, unsigned received);
 bool roci_turns_send_after_call(struct roci_turns *t);
 /* All that was ready has been sent. */
 void roci_turns_sent(struct roci_turns *t);
-/* The program polled, and drove. Returns true where its thread should yield the processor: the peer, which is to send
- * what the program waits for, may be waiting for that processor. */
-bool roci_turns_polled(struct roci_turns *t, unsigned received);
+/* The program polled, and drove, after `peeked` polls that only looked at memory. Returns true where its thread should
+ * yield the processor: the peer, which is to send what the program waits for, may be waiting for that processor. */
+bool roci_turns_polled(struct roci_turns *t, unsigned peeked, unsigned received);
 
 #endif

@@ -167,6 +167,7 @@ void roci_local_close(struct roci_local *l)
 		roci_local_settle(l, p);
 		roci_local_detach(l, p);
 	}
+	roci_local_free_spares(l);
 	free(l->peers);
 	munmap(l->own, sizeof(*l->own));
 	close(l->fd);
@@ -191,6 +192,19 @@ struct roci_local_peer *roci_local_peer(const struct roci_local *l, uint16_t loc
 	return p && !p->dead ? p : NULL;
 }
 
+/* The peer's next packet will appear at another place, or its ring is there now, or is gone. */
+static void note_place(struct roci_local *l, unsigned i)
+{
+	const struct roci_local_peer *p = l->peers[i];
+	const _Atomic uint32_t *size = NULL;
+
+	if (i >= ROCI_LOCAL_PEEKED)
+		return;
+	if (p && !p->dead && p->in.ring)
+		size = &roci_local_record_at(p->in.ring, p->in.head)->size;
+	atomic_store_explicit(&l->peek.sizes[i], size, memory_order_release);
+}
+
 /* Frees the peers that have ended and that no QP needs any more. */
 static void free_ended(struct roci_local *l)
 {
@@ -200,6 +214,7 @@ static void free_ended(struct roci_local *l)
 		if (!p || (!p->dead && roci_local_is_current(l, p)))
 			continue;
 		p->dead = true;
+		note_place(l, i);
 		if (roci_engine_uses_local(l->engine, (uint16_t)(i + 1)))
 			continue;
 		roci_local_detach(l, p);
@@ -222,6 +237,7 @@ static int free_place(struct roci_local *l)
 		return -ENOMEM;
 	l->peers = more;
 	l->peers[l->count++] = NULL;
+	atomic_store_explicit(&l->peek.count, l->count, memory_order_relaxed);
 	return (int)i;
 }
 
@@ -233,6 +249,7 @@ static void look_at_attached(struct roci_local *l)
 
 		if (p && !p->dead && !p->in.ring && atomic_load(&l->own->pairs[p->slot].attached) == p->incarnation)
 			p->in.ring = p->in_ring;
+		note_place(l, i);
 	}
 }
 
@@ -407,6 +424,7 @@ static unsigned drain(struct roci_local *l, uint64_t now, uint16_t local, struct
 		p->dead = true;
 	if (n)
 		roci_local_ring_release(&p->in);
+	note_place(l, local - 1u);
 	return n;
 }
 

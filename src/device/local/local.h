@@ -35,6 +35,14 @@ struct roci_local_peer {
 struct roci_link;
 struct roci_side_door;
 
+#define ROCI_LOCAL_PEEKED 8 /* peers; with more of them each poll takes the lock */
+
+/* Where the next packet of each peer will appear, for polls that do not have the lock. */
+struct roci_local_peek {
+	_Atomic unsigned count;                                   /* of peers */
+	const _Atomic uint32_t *_Atomic sizes[ROCI_LOCAL_PEEKED]; /* by the peer's number - 1; NULL: nothing comes */
+};
+
 struct roci_local {
 	struct roci_local_shared *own; /* NULL: this process takes no part */
 	const char *why;               /* it does not */
@@ -47,6 +55,9 @@ struct roci_local {
 	struct roci_device_stats *stats;
 	struct roci_local_peer **peers; /* [roci_av.local - 1]; owned; NULL: a number that is free */
 	unsigned count;
+	struct roci_local_peek peek;
+	void **spare_rings; /* owned; places where rings of peers were mapped, see roci_local_detach() */
+	unsigned spare_count;
 	uint32_t attaches;       /* that were seen */
 	bool unpublished;        /* something was sent since the last flush */
 	bool asleep;             /* a thread sleeps, and waits for a wake-up */
@@ -76,6 +87,20 @@ void roci_local_send(struct roci_local *l, const struct roci_tx_packet *packet, 
 void roci_local_flush(struct roci_local *l);
 /* Gives the engine what has arrived. Returns the number of packets. */
 unsigned roci_local_receive(struct roci_local *l, uint64_t now);
+/* Whether it seems that no packet has arrived; needs no lock. Attaching peers are not noticed, and packets that wait in
+ * spill.h are not moved. */
+static inline bool roci_local_seems_quiet(const struct roci_local *l)
+{
+	unsigned count = atomic_load_explicit(&l->peek.count, memory_order_relaxed);
+	bool quiet = count <= ROCI_LOCAL_PEEKED;
+
+	for (unsigned i = 0; quiet && i < count; i++) {
+		const _Atomic uint32_t *size = atomic_load_explicit(&l->peek.sizes[i], memory_order_acquire);
+
+		quiet = !size || !atomic_load_explicit(size, memory_order_relaxed);
+	}
+	return quiet;
+}
 /* Whether packets have arrived, or a peer. */
 bool roci_local_waits(const struct roci_local *l);
 /* The thread is about to sleep. False: something waits. */

@@ -37,6 +37,39 @@ static int check_shared(const struct roci_local *l, const struct roci_local_shar
 	return **why ? -ENOTCONN : 0;
 }
 
+/* At a place where another peer's ring was, if there is one. */
+static struct roci_local_ring *map_in_ring(struct roci_local *l, int fd)
+{
+	const off_t at = roci_local_ring_at(l->registry->slot);
+	const size_t len = sizeof(struct roci_local_ring);
+	void *ring;
+
+	if (!l->spare_count)
+		return map(fd, at, len);
+	ring = mmap(l->spare_rings[--l->spare_count], len, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_FIXED, fd, at);
+	return ring == MAP_FAILED ? NULL : ring;
+}
+
+/* Polls without the lock may look at its place still: it stays mapped, empty, for the ring of another peer. */
+static void unmap_in_ring(struct roci_local *l, struct roci_local_ring *ring)
+{
+	const int flags = MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED | MAP_NORESERVE;
+	void **more = realloc(l->spare_rings, (l->spare_count + 1) * sizeof(*more));
+
+	if (!more)
+		return; /* and so does the ring */
+	l->spare_rings = more;
+	if (mmap(ring, sizeof(*ring), PROT_READ, flags, -1, 0) != MAP_FAILED)
+		l->spare_rings[l->spare_count++] = ring;
+}
+
+void roci_local_free_spares(struct roci_local *l)
+{
+	while (l->spare_count)
+		munmap(l->spare_rings[--l->spare_count], sizeof(struct roci_local_ring));
+	free(l->spare_rings);
+}
+
 static int map_peer(struct roci_local *l, struct roci_local_peer *p, const char **why)
 {
 	char path[ROCI_LOCAL_PATH];
@@ -59,7 +92,7 @@ static int map_peer(struct roci_local *l, struct roci_local_peer *p, const char 
 		goto out;
 	err = -ENOMEM;
 	p->shared = map(fd, 0, sizeof(*p->shared));
-	p->in_ring = map(fd, roci_local_ring_at(l->registry->slot), sizeof(*p->in_ring));
+	p->in_ring = map_in_ring(l, fd);
 	if (p->shared && p->in_ring)
 		err = check_shared(l, p->shared, p->slot, why);
 	if (!err)
@@ -99,12 +132,12 @@ static int make_guard(struct roci_local *l, struct roci_local_peer *p)
 	return 0;
 }
 
-static void unmap(struct roci_local_peer *p)
+static void unmap(struct roci_local *l, struct roci_local_peer *p)
 {
 	if (p->out.ring)
 		munmap(p->out.ring, sizeof(*p->out.ring));
 	if (p->in_ring)
-		munmap(p->in_ring, sizeof(*p->in_ring));
+		unmap_in_ring(l, p->in_ring);
 	if (p->shared)
 		munmap(p->shared, sizeof(*p->shared));
 	roci_local_spill_free(&p->spill);
@@ -125,7 +158,7 @@ int roci_local_attach(struct roci_local *l, unsigned slot, struct roci_local_pee
 	err = err ? err : roci_local_allow_peers();
 	err = err ? err : make_guard(l, p);
 	if (err) {
-		unmap(p);
+		unmap(l, p);
 		return err;
 	}
 	p->incarnation = p->shared->incarnation;
@@ -166,5 +199,5 @@ void roci_local_detach(struct roci_local *l, struct roci_local_peer *p)
 		roci_local_unreserve(l->fd, p->slot);
 	}
 	roci_local_guard_free(p->token);
-	unmap(p);
+	unmap(l, p);
 }

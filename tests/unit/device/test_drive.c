@@ -195,22 +195,35 @@ static void a_timer_that_is_due_reads_the_sockets(void **state)
 	assert_int_equal(receives, 2);
 }
 
-/* Most polls need not even the time, unless something waits. */
-static void a_poll_that_finds_nothing_needs_no_clock(void **state)
+/* Most polls need neither the time nor the lock, unless something waits in a ring. */
+static void a_poll_that_finds_nothing_needs_no_lock(void **state)
 {
-	dev.receive.glance = (struct roci_local_glance){.peeks = 5};
+	_Atomic uint32_t size = 0;
+
+	dev.receive.glance = (struct roci_local_glance){.peeks = 4};
+	dev.local.peek.sizes[1] = &size;
+	dev.local.peek.count = 2;
 	assert_true(roci_drive_peek(&dev));
-	in_ring = true;
+	size = 64;
 	assert_false(roci_drive_peek(&dev));
-	in_ring = false;
+	size = 0;
+	assert_true(roci_drive_peek(&dev));
+	dev.local.peek.count = ROCI_LOCAL_PEEKED + 1;
+	assert_false(roci_drive_peek(&dev));
+	dev.local.peek.count = 2;
+	assert_false(roci_drive_peek(&dev)); /* now and then one does */
+}
+
+/* What was left to the next poll does not wait for one that has the lock. */
+static void what_is_deferred_ends_the_peeks(void **state)
+{
+	dev.receive.glance = (struct roci_local_glance){.peeks = 4};
+	roci_drive_post(&dev, NOW);
+	assert_true(roci_drive_peek(&dev));
 	dev.turns.deferred = true;
+	roci_drive_post(&dev, NOW);
 	assert_false(roci_drive_peek(&dev));
 	dev.turns.deferred = false;
-	dev.transmit.more = true;
-	assert_false(roci_drive_peek(&dev));
-	dev.transmit.more = false;
-	assert_true(roci_drive_peek(&dev));
-	assert_false(roci_drive_peek(&dev)); /* now and then one does */
 }
 
 /* Connections are driven with the sockets, or where a QP tells something. */
@@ -239,7 +252,8 @@ int main(void)
 		cmocka_unit_test_setup(an_empty_socket_is_silence, reset),
 		cmocka_unit_test_setup(a_flood_does_not_stop_the_timers, reset),
 		cmocka_unit_test_setup(a_timer_that_is_due_reads_the_sockets, reset),
-		cmocka_unit_test_setup(a_poll_that_finds_nothing_needs_no_clock, reset),
+		cmocka_unit_test_setup(a_poll_that_finds_nothing_needs_no_lock, reset),
+		cmocka_unit_test_setup(what_is_deferred_ends_the_peeks, reset),
 		cmocka_unit_test_setup(connections_are_driven_with_the_sockets, reset),
 	};
 

@@ -262,14 +262,14 @@ static void a_program_that_polls_between_receives_the_answer(void **state)
 	assert_false(receive_after_call(1, 30 * US));
 	assert_int_equal(next().what, ROCI_TURN_SLEEP);
 	roci_turns_sent(&turns); /* by a call */
-	roci_turns_polled(&turns, 1);
+	roci_turns_polled(&turns, 0, 1);
 	last_call = now;
 	now += 30 * US;
 	awake();
 	assert_false(drive_received(1));
 	assert_int_equal(next().what, ROCI_TURN_NAP);
 	roci_turns_sent(&turns);
-	roci_turns_polled(&turns, 1);
+	roci_turns_polled(&turns, 0, 1);
 	now += 50 * US;
 	last_call = now;
 	awake();
@@ -285,7 +285,7 @@ static void a_late_awakening_makes_no_call_stale(void **state)
 	turn = next();
 	assert_int_equal(turn.what, ROCI_TURN_NAP);
 	last_call = turn.until - 1 * US;
-	roci_turns_polled(&turns, 0);
+	roci_turns_polled(&turns, 0, 0);
 	now = turn.until + 30 * US;
 	awake();
 	assert_int_equal(next().what, ROCI_TURN_NAP);
@@ -327,7 +327,7 @@ static void a_poll_meanwhile_ends_that(void **state)
 	nap_alone();
 	assert_int_equal(next().what, ROCI_TURN_STAND_IN);
 	roci_turns_stood_in(&turns, true);
-	roci_turns_polled(&turns, 1);
+	roci_turns_polled(&turns, 0, 1);
 	assert_int_not_equal(next().what, ROCI_TURN_STAND_IN);
 }
 

@@ -202,12 +202,22 @@ static void every_32nd_idle_poll_yields(void **state)
 	unsigned yields = 0;
 
 	for (unsigned i = 0; i < 31; i++)
-		assert_false(roci_turns_polled(&turns, 0));
-	assert_true(roci_turns_polled(&turns, 0));
-	assert_false(roci_turns_polled(&turns, 1));
+		assert_false(roci_turns_polled(&turns, 0, 0));
+	assert_true(roci_turns_polled(&turns, 0, 0));
+	assert_false(roci_turns_polled(&turns, 0, 1));
 	for (unsigned i = 0; i < 320; i++)
-		yields += roci_turns_polled(&turns, 0);
+		yields += roci_turns_polled(&turns, 0, 0);
 	assert_int_equal(yields, 10);
+}
+
+/* Polls that only look at memory take less time, so it takes more of them. */
+static void polls_that_peek_count_less(void **state)
+{
+	unsigned yields = 0;
+
+	for (unsigned i = 0; i < 320; i++)
+		yields += roci_turns_polled(&turns, 31, 0);
+	assert_in_range(yields, 60, 100);
 }
 
 int main(void)
@@ -228,6 +238,7 @@ int main(void)
 		CASE(a_stream_while_it_is_awake_wakes_nobody_later),
 		CASE(a_call_while_it_sleeps_makes_it_nap_when_it_awakes),
 		CASE(every_32nd_idle_poll_yields),
+		CASE(polls_that_peek_count_less),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -60,7 +60,7 @@ static inline uint64_t nap_while_polled(void)
 	for (; now < turn.until; now += 1 * US) {
 		last_call = now;
 		assert_true(roci_turns_send_after_poll(&turns, 0));
-		roci_turns_polled(&turns, 0);
+		roci_turns_polled(&turns, 0, 0);
 	}
 	awake();
 	return turn.until - began;
