@@ -6,23 +6,28 @@
 
 #include "device/link.h"
 
-#define LINE 64 /* bytes; a record begins with a cache line */
-#define ROOM sizeof(((struct roci_local_ring *)0)->bytes)
+#define UNIT  32 /* bytes; a record has a multiple of them. Two have room in a cache line */
+#define LINE  ROCI_LOCAL_LINE
+#define SHORT 16 /* bytes of headers; each record has room for them */
+#define ROOM  sizeof(((struct roci_local_ring *)0)->bytes)
 
 static uint64_t to_end(uint64_t place)
 {
 	return ROOM - place % ROOM;
 }
 
+/* In bytes[]. */
 static size_t body_at(unsigned header_len)
 {
-	return ((size_t)header_len + 7) & ~(size_t)7;
+	const size_t head = sizeof(struct roci_local_record);
+
+	return ((head + header_len + 7) & ~(size_t)7) - head;
 }
 
 static uint32_t size_of(unsigned header_len, size_t body)
 {
-	return (uint32_t)((sizeof(struct roci_local_record) + body_at(header_len) + body + LINE - 1) &
-			  ~(size_t)(LINE - 1));
+	return (uint32_t)((sizeof(struct roci_local_record) + body_at(header_len) + body + UNIT - 1) &
+			  ~(size_t)(UNIT - 1));
 }
 
 /* Looks how far the reader is. What makes no sense is not believed: nothing more is free then. */
@@ -30,16 +35,16 @@ static void see_head(struct roci_local_writer *w)
 {
 	uint64_t head = atomic_load_explicit(&w->ring->head, memory_order_acquire);
 
-	if (head % LINE == 0 && w->tail - head <= w->tail - w->head)
+	if (head % UNIT == 0 && w->tail - head <= w->tail - w->head)
 		w->head = head;
 }
 
-/* One line is left for the size behind the last record. */
+/* One unit is left for the size behind the last record. */
 static bool fits(struct roci_local_writer *w, uint64_t size)
 {
-	if (w->tail - w->head + size + LINE > ROOM)
+	if (w->tail - w->head + size + UNIT > ROOM)
 		see_head(w);
-	return w->tail - w->head + size + LINE <= ROOM;
+	return w->tail - w->head + size + UNIT <= ROOM;
 }
 
 void roci_local_ring_init(struct roci_local_ring *ring)
@@ -49,13 +54,50 @@ void roci_local_ring_init(struct roci_local_ring *ring)
 	atomic_store(&roci_local_record_at(ring, 0)->size, 0);
 }
 
-/* Writes the size of the record at the tail, or keeps the first one that is not published, and goes on. */
-static void advance(struct roci_local_writer *w, uint32_t size)
+/* ---- the line of the first record that is not published ---- */
+
+static uint64_t line_end(uint64_t place)
+{
+	return (place | (LINE - 1)) + 1;
+}
+
+static struct roci_local_record *staged_at(struct roci_local_writer *w, uint64_t place)
+{
+	return (struct roci_local_record *)(void *)((uint8_t *)w->staged + place % LINE);
+}
+
+/* Writes what is staged to the ring, but the size that shows it. */
+static void unstage(struct roci_local_writer *w)
+{
+	const size_t at = sizeof(((struct roci_local_record *)0)->size);
+	const uint64_t end = w->tail < line_end(w->shown) ? w->tail : line_end(w->shown);
+
+	if (w->unstaged || end == w->shown)
+		return;
+	memcpy((uint8_t *)roci_local_record_at(w->ring, w->shown) + at, (uint8_t *)staged_at(w, w->shown) + at,
+	       end - w->shown - at);
+	w->unstaged = true;
+}
+
+/* Where a record of `size` bytes at the tail is written. */
+static struct roci_local_record *place_at_tail(struct roci_local_writer *w, uint64_t size)
+{
+	if (w->unstaged || w->tail >= line_end(w->shown))
+		return roci_local_record_at(w->ring, w->tail);
+	if (w->tail + size <= line_end(w->shown))
+		return staged_at(w, w->tail);
+	unstage(w);
+	w->unstaged = true;
+	return roci_local_record_at(w->ring, w->tail);
+}
+
+/* Writes the size of *r, the record at the tail, or keeps the first one that is not published, and goes on. */
+static void advance(struct roci_local_writer *w, struct roci_local_record *r, uint32_t size)
 {
 	if (w->tail == w->shown)
 		w->shows_next = size;
 	else
-		atomic_store_explicit(&roci_local_record_at(w->ring, w->tail)->size, size, memory_order_relaxed);
+		atomic_store_explicit(&r->size, size, memory_order_relaxed);
 	w->tail += size;
 }
 
@@ -77,10 +119,11 @@ bool roci_local_ring_put(struct roci_local_writer *w, const uint8_t *header, uns
 	if (!fits(w, gap + size))
 		return false;
 	if (gap) {
-		roci_local_record_at(w->ring, w->tail)->header_len = 0;
-		advance(w, (uint32_t)gap);
+		r = place_at_tail(w, gap);
+		r->header_len = 0;
+		advance(w, r, (uint32_t)gap);
 	}
-	r = roci_local_record_at(w->ring, w->tail);
+	r = place_at_tail(w, size);
 	atomic_store_explicit(&r->revoked, 0, memory_order_relaxed);
 	r->payload_len = payload_len;
 	r->header_len = (uint8_t)header_len;
@@ -90,7 +133,9 @@ bool roci_local_ring_put(struct roci_local_writer *w, const uint8_t *header, uns
 		memcpy(r->bytes + body_at(header_len), spans, span_count * sizeof(*spans));
 	else
 		gather(r->bytes + body_at(header_len), spans, span_count);
-	advance(w, size);
+	advance(w, r, size);
+	if (w->tail == line_end(w->shown))
+		__builtin_prefetch(roci_local_record_at(w->ring, w->tail), 1); /* the size behind it will be written */
 	return true;
 }
 
@@ -98,10 +143,12 @@ bool roci_local_ring_publish(struct roci_local_writer *w)
 {
 	if (w->shown == w->tail)
 		return false;
-	atomic_store_explicit(&roci_local_record_at(w->ring, w->tail)->size, 0, memory_order_relaxed);
 	atomic_store_explicit(&w->ring->tail, w->tail, memory_order_relaxed);
+	atomic_store_explicit(&roci_local_record_at(w->ring, w->tail)->size, 0, memory_order_relaxed);
+	unstage(w);
 	atomic_store_explicit(&roci_local_record_at(w->ring, w->shown)->size, w->shows_next, memory_order_release);
 	w->shown = w->tail;
+	w->unstaged = false;
 	return true;
 }
 
@@ -111,7 +158,7 @@ static bool is_sound(const struct roci_local_packet *p, uint64_t to_the_end)
 {
 	size_t body = p->span_count ? p->span_count * sizeof(struct roci_span) : p->payload_len;
 
-	if (!p->size || p->size % LINE || p->size > to_the_end)
+	if (!p->size || p->size % UNIT || p->size > to_the_end)
 		return false;
 	return !p->header_len ||
 	       (p->header_len >= ROCI_BTH_BYTES && p->header_len <= ROCI_MAX_HEADER_BYTES &&
@@ -131,7 +178,10 @@ static bool look(struct roci_local_ring *ring, uint64_t place, uint32_t size, st
 	p->span_count = r->span_count;
 	if (!is_sound(p, to_end(place)))
 		return false;
-	memcpy(p->header, p->record->bytes, p->header_len);
+	if (p->header_len <= SHORT)
+		memcpy(p->header, p->record->bytes, SHORT); /* most are, and this needs no call */
+	else
+		memcpy(p->header, p->record->bytes, p->header_len);
 	return true;
 }
 
@@ -172,6 +222,7 @@ static void revoke(struct roci_local_writer *w, const struct revocation *v)
 	struct roci_local_packet p;
 	uint64_t place;
 
+	unstage(w);
 	see_head(w);
 	for (place = w->head; place != w->tail; place += p.size) {
 		struct roci_local_record *r = roci_local_record_at(w->ring, place);

@@ -7,8 +7,10 @@
  * killed, or have gone mad.
  *
  * The reader looks at the place of the next record, and at nothing else: its size is 0 until the record is there. So a
- * short packet costs one cache line that moves from one processor to the other. The writer makes the size behind its
- * last record 0 before it writes the size of the first one that was not shown, and with it shows all of them.
+ * short packet costs one cache line that moves from one processor to the other: an acknowledgement and a SEND of 8
+ * bytes have room in one. The writer makes the size behind its last record 0 before it writes the size of the first one
+ * that was not shown, and with it shows all of them. A reader that waits takes the line at which it looks back again
+ * and again, so the writer fills that line elsewhere, and writes it when it shows it.
  */
 #ifndef ROCI_DEVICE_LOCAL_RING_H
 #define ROCI_DEVICE_LOCAL_RING_H
@@ -19,16 +21,20 @@
 #include "engine/types.h"
 #include "wire/packet.h"
 
-/* A record as it lies in the ring: headers, then (at the next multiple of 8) payload or spans, behind each other. */
+#define ROCI_LOCAL_LINE 64 /* bytes of a cache line */
+
+/* A record as it lies in the ring: headers, then (at the record's next multiple of 8) payload or spans, behind each
+ * other. */
 struct roci_local_record {
-	_Atomic uint32_t size;    /* of the record in the ring: a multiple of 64. 0: it is not there yet */
-	_Atomic uint32_t revoked; /* the writer takes back the memory that the spans name */
+	_Atomic uint32_t size; /* of the record in the ring: a multiple of 32. 0: it is not there yet */
 	uint32_t payload_len;
-	uint8_t header_len; /* 0: the rest of the ring is unused, the next record is at its start */
-	uint8_t span_count; /* 0: the payload is here */
-	uint16_t reserved;
+	uint8_t header_len;      /* 0: the rest of the ring is unused, the next record is at its start */
+	uint8_t span_count;      /* 0: the payload is here */
+	_Atomic uint8_t revoked; /* the writer takes back the memory that the spans name */
+	uint8_t reserved;
 	uint8_t bytes[];
 };
+_Static_assert(sizeof(struct roci_local_record) == 12, "with 12 bytes of BTH and 8 of payload it has 32 bytes");
 
 /* A record as the reader took it out: what the writer changes later does not matter. */
 struct roci_local_packet {
@@ -44,7 +50,10 @@ struct roci_local_writer {
 	uint64_t tail;       /* behind the last record, published or not */
 	uint64_t shown;      /* behind the last one that was published */
 	uint32_t shows_next; /* the size that is written there to publish the rest */
+	bool unstaged;       /* what was added since then is in the ring */
 	uint64_t head;       /* as last seen */
+	/* Else the line of `shown` is here, as far as records were added that end in it. */
+	uint64_t staged[ROCI_LOCAL_LINE / 8];
 };
 
 /* The reader's view. */

@@ -16,7 +16,7 @@
 
 #include "device/qpn_slot.h"
 
-#define ROCI_LOCAL_LAYOUT     4 /* of this header */
+#define ROCI_LOCAL_LAYOUT     5 /* of this header and of ring.h */
 #define ROCI_LOCAL_REGIONS    2048
 #define ROCI_LOCAL_RING_BYTES (UINT32_C(128) << 10) /* with its two counters */
 

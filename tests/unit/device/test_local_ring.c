@@ -98,6 +98,64 @@ static void spans_name_memory(void **state)
 	assert_false(roci_local_packet_spans(&packet, spans));
 }
 
+/* Two short packets have room in a cache line. The line at which a reader looks that waits is written when it is shown,
+ * and not before. */
+static void short_packets_share_a_line(void **state)
+{
+	static const uint8_t ack[16] = {17, 0, 0xff, 0xff, 0, 0, 0x12, 0x34};
+	struct roci_local_writer w = {.ring = ring};
+	struct roci_local_reader r = {.ring = ring};
+	struct roci_local_packet packet;
+
+	for (unsigned i = 0; i < 5000; i++) {
+		uint8_t before[ROCI_LOCAL_LINE], *line = ring->bytes + w.tail % sizeof(ring->bytes);
+
+		assert_int_equal(w.tail % ROCI_LOCAL_LINE, 0);
+		memcpy(before, line, sizeof(before));
+		assert_true(roci_local_ring_put(&w, ack, sizeof(ack), NULL, 0, 0, false));
+		assert_true(put(&w, 8, false));
+		assert_memory_equal(line, before, sizeof(before));
+		roci_local_ring_publish(&w);
+		assert_int_equal(roci_local_ring_get(&r, &packet), 1);
+		assert_memory_equal(packet.header, ack, sizeof(ack));
+		roci_local_ring_next(&r, &packet);
+		assert_int_equal(roci_local_ring_get(&r, &packet), 1);
+		assert_memory_equal(packet.header, header, sizeof(header));
+		assert_memory_equal(roci_local_packet_payload(&packet), memory, 8);
+		roci_local_ring_next(&r, &packet);
+		roci_local_ring_release(&r);
+		assert_int_equal(roci_local_ring_get(&r, &packet), 0);
+	}
+}
+
+/* Batches of short and long packets, which begin in the middle of a line or at its beginning. */
+static void batches_come_whole_and_in_order(void **state)
+{
+	static const uint16_t lengths[] = {8, 0, 100, 8, 8, 3, 40, 8, 2000, 1};
+	const unsigned count = sizeof(lengths) / sizeof(lengths[0]);
+	struct roci_local_writer w = {.ring = ring};
+	struct roci_local_reader r = {.ring = ring};
+	struct roci_local_packet packet;
+	unsigned wrote = 0, read = 0;
+
+	for (unsigned i = 0; i < 3000; i++) {
+		for (unsigned n = i % 7; n; n--)
+			assert_true(put(&w, lengths[wrote++ % count], false));
+		if (i % 5 == 0)
+			roci_local_ring_revoke(&w, 0, 0, 0x1234); /* it looks at what is not published, too */
+		assert_int_equal(roci_local_ring_get(&r, &packet), 0);
+		roci_local_ring_publish(&w);
+		while (roci_local_ring_get(&r, &packet) == 1) {
+			assert_int_equal(packet.payload_len, lengths[read++ % count]);
+			assert_memory_equal(packet.header, header, sizeof(header));
+			assert_memory_equal(roci_local_packet_payload(&packet), memory, packet.payload_len);
+			roci_local_ring_next(&r, &packet);
+		}
+		roci_local_ring_release(&r);
+		assert_int_equal(read, wrote);
+	}
+}
+
 static unsigned revoked(struct roci_local_reader *r)
 {
 	struct roci_local_packet packet;
@@ -130,6 +188,25 @@ static void records_are_revoked_by_memory_and_by_qp(void **state)
 	assert_int_equal(revoked(&r), 4);
 	roci_local_ring_revoke(&w, (uintptr_t)memory + 149, 1, 0);
 	assert_int_equal(revoked(&r), 5);
+}
+
+/* The first one, which is not in the ring before it is published. */
+static void what_is_not_published_is_revoked(void **state)
+{
+	struct roci_local_writer w = {.ring = ring};
+	struct roci_local_reader r = {.ring = ring};
+
+	assert_true(put(&w, 8, false));
+	assert_true(put(&w, 8, false));
+	roci_local_ring_publish(&w);
+	assert_true(put(&w, 8000, true));
+	roci_local_ring_publish(&w);
+	assert_int_equal(w.tail % ROCI_LOCAL_LINE, 0);
+	assert_true(put(&w, 8000, true));
+	assert_true(put(&w, 8, false));
+	roci_local_ring_revoke(&w, (uintptr_t)memory + 10, 10, 0);
+	roci_local_ring_publish(&w);
+	assert_int_equal(revoked(&r), 12);
 }
 
 /* A memory window ends: requests from the same memory go on. */
@@ -338,6 +415,9 @@ int main(void)
 		cmocka_unit_test_setup_teardown(a_full_ring_takes_no_more, make, drop),
 		cmocka_unit_test_setup_teardown(spans_name_memory, make, drop),
 		cmocka_unit_test_setup_teardown(records_are_revoked_by_memory_and_by_qp, make, drop),
+		cmocka_unit_test_setup_teardown(short_packets_share_a_line, make, drop),
+		cmocka_unit_test_setup_teardown(batches_come_whole_and_in_order, make, drop),
+		cmocka_unit_test_setup_teardown(what_is_not_published_is_revoked, make, drop),
 		cmocka_unit_test_setup_teardown(responses_are_revoked_alone, make, drop),
 		cmocka_unit_test_setup_teardown(nonsense_is_refused, make, drop),
 		cmocka_unit_test_setup_teardown(a_ring_without_end_is_refused, make, drop),
