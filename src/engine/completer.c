@@ -38,6 +38,25 @@ static void advance(struct roci_qp *qp, struct roci_swqe *w, uint32_t into)
 	roci_requester_retire(qp);
 }
 
+/* The last of the requests from *w on, the oldest one, that are acknowledged as a whole and need nothing else. Those
+ * before it are done. The path needs not hear of each: the window of a local one does not change. */
+static struct roci_swqe *skip_acked(struct roci_qp *qp, struct roci_swqe *w)
+{
+	const struct roci_sq *sq = &qp->sq;
+
+	for (uint32_t i = sq->head + 1; i != sq->started; i++) {
+		struct roci_swqe *next = roci_sq_at(sq, i);
+		int32_t into = roci_psn_diff(qp->req.window.acked, next->first_psn);
+
+		if (next->done || roci_swqe_needs_response(next) || into < (int32_t)next->packets)
+			break;
+		w->done = true;
+		roci_black_hole_passed(qp, w);
+		w = next;
+	}
+	return w;
+}
+
 /* Everything before the window's `acked` has arrived. Stops at a request whose response is missing. IBTA 9.7.5.1.2. */
 static void retire_acked(struct roci_qp *qp)
 {
@@ -49,6 +68,9 @@ static void retire_acked(struct roci_qp *qp)
 		/* A zero-length READ has no data to wait for: any later acknowledgement completes it. */
 		if (roci_swqe_needs_response(w) && !(w->opcode == ROCI_WR_RDMA_READ && !w->length && into > 0))
 			return;
+		if (roci_qp_is_local(qp) && !roci_swqe_needs_response(w) && (uint32_t)into > w->packets)
+			w = skip_acked(qp, w);
+		into = roci_psn_diff(qp->req.window.acked, w->first_psn);
 		advance(qp, w, (uint32_t)into < w->packets ? (uint32_t)into : w->packets);
 	}
 }

@@ -55,6 +55,10 @@ struct roci_rx {
 			   wire */
 };
 void roci_engine_rx(struct roci_engine *e, uint64_t now, const struct roci_rx *rx);
+/* The same for a packet of `len` bytes of payload from a process of this host, with the headers of a packet, unparsed.
+ * True where it was a short SEND that the QP waits for, and was executed. False: nothing was done. */
+bool roci_engine_rx_promptly(struct roci_engine *e, uint64_t now, uint16_t local, const uint8_t *header,
+			     unsigned header_len, const uint8_t *payload, uint32_t len);
 /* A packet with this BTH will come to roci_engine_rx() soon: has what it will touch first fetched into the cache.
  * Nothing is believed of the packet, which need not be parsed yet. */
 void roci_engine_expect(const struct roci_engine *e, const uint8_t *bth);

@@ -1,15 +1,20 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Short SENDs to a peer of this host, of QPs that have nothing else to send: the work request becomes a packet as soon
- * as it is posted, with as few steps as that takes. All others, and what is sent again, take the requester's way.
+ * Short SENDs between processes of this host, in as few steps as they take. Of a QP that has nothing else to send, the
+ * work request becomes a packet as soon as it is posted. And the packet that a QP expects, for which a receive waits,
+ * is executed without a chain of checks that answers with errors. All others, and what is sent again, take the way of
+ * the requester and of the responder.
  */
 #include "engine/batch.h"
+#include "engine/cq.h"
 #include "engine/qp.h"
 #include "engine/requester.h"
 #include "engine/response.h"
 #include "engine/service.h"
 #include "engine/sgl.h"
 #include "engine/trace.h"
+
+/* ---- sending ---- */
 
 /* Everything that was posted is sent, and nothing holds the next request back. */
 static bool is_up_to_date(const struct roci_qp *qp)
@@ -104,5 +109,76 @@ bool roci_qp_send_promptly(struct roci_qp *qp, uint64_t now, const struct roci_s
 	acknowledge(qp, batch);
 	send(qp, w, &payload, batch);
 	qp->e->stats->tx_packets += batch->count;
+	return true;
+}
+
+/* ---- receiving ---- */
+
+/* The QP expects a first packet, and is in the middle of nothing else. */
+static bool expects(const struct roci_qp *qp, uint16_t local, uint32_t psn)
+{
+	const struct roci_responder *r = &qp->resp;
+
+	return qp->type == ROCI_QPT_RC && qp->attr.av.local == local && qp->established && roci_qp_receives(qp) &&
+	       r->epsn == psn && !r->message.kind && !r->have_rwqe && !r->nak_due && !r->early.count;
+}
+
+/* The place of the payload, where the oldest receive is one piece that has room for it. */
+static void *find_place(struct roci_qp *qp, uint32_t len)
+{
+	const struct roci_rwqe *w;
+
+	if (qp->srq || !roci_rq_count(&qp->rq))
+		return NULL;
+	w = roci_rq_at(&qp->rq, qp->rq.head);
+	if (w->num_sge != 1 || w->sges[0].len < len)
+		return NULL;
+	return roci_mr_local(qp->e, qp->pd, w->sges[0].lkey, w->sges[0].addr, len, ROCI_ACCESS_LOCAL_WRITE);
+}
+
+/* As the responder does after the checks. */
+static void take(struct roci_qp *qp, const struct roci_packet *p)
+{
+	struct roci_responder *r = &qp->resp;
+	struct roci_cqe cqe = {.wr_id = roci_rq_at(&qp->rq, qp->rq.head)->wr_id,
+			       .opcode = ROCI_WC_RECV,
+			       .byte_len = p->payload_len,
+			       .qpn = qp->qpn,
+			       .src_qpn = qp->attr.dest_qpn};
+
+	qp->rq.head++;
+	roci_cq_push(qp->recv_cq, &cqe, p->solicited);
+	r->epsn = roci_psn_add(p->psn, 1);
+	r->msn = (r->msn + 1) & ROCI_PSN_MASK;
+	r->gap_reported = false;
+	r->message.mtu = p->payload_len;
+	r->message.offset = p->payload_len;
+	if (!p->ack_req)
+		return;
+	r->ack_due = true;
+	roci_qp_make_ready(qp);
+}
+
+bool roci_engine_rx_promptly(struct roci_engine *e, uint64_t now, uint16_t local, const uint8_t *header,
+			     unsigned header_len, const uint8_t *payload, uint32_t len)
+{
+	struct roci_packet pkt;
+	struct roci_qp *qp;
+	void *to;
+
+	if (e->trace || !roci_packet_parse_send(&pkt, header, header_len))
+		return false;
+	qp = roci_idmap_find(&e->qps, pkt.dest_qpn);
+	if (!qp || !expects(qp, local, pkt.psn) || len > qp->mtu || !roci_peer_port_is(&qp->peer, 0))
+		return false;
+	to = find_place(qp, len);
+	if (!to)
+		return false;
+	roci_engine_clock(e, now);
+	e->stats->rx_packets++;
+	roci_keepalive_rx(qp);
+	roci_copy_last(to, payload, len);
+	pkt.payload_len = len;
+	take(qp, &pkt);
 	return true;
 }

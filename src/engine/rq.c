@@ -9,11 +9,6 @@
 #include "engine/trace.h"
 #include "engine/why.h"
 
-static struct roci_rwqe *slot(const struct roci_rq *rq, uint32_t i)
-{
-	return (struct roci_rwqe *)(void *)(rq->ring + (size_t)(i & rq->mask) * rq->stride);
-}
-
 int roci_rq_init(struct roci_rq *rq, uint32_t max_wr, uint32_t max_sge)
 {
 	uint32_t slots = 1;
@@ -43,7 +38,7 @@ int roci_rq_post(struct roci_rq *rq, const struct roci_recv_wr *wr)
 		return ROCI_REFUSE(-EINVAL, "num_sge %u: the queue has max_recv_sge %u", wr->num_sge, rq->max_sge);
 	if (roci_rq_count(rq) >= rq->max_wr)
 		return ROCI_REFUSE(-ENOMEM, "the receive queue is full: %u are posted (max_recv_wr)", rq->max_wr);
-	w = slot(rq, rq->tail);
+	w = roci_rq_at(rq, rq->tail);
 	w->wr_id = wr->wr_id;
 	w->num_sge = wr->num_sge;
 	if (wr->num_sge)
@@ -58,7 +53,7 @@ bool roci_rq_take(struct roci_rq *rq, struct roci_rwqe *out)
 
 	if (!roci_rq_count(rq))
 		return false;
-	w = slot(rq, rq->head);
+	w = roci_rq_at(rq, rq->head);
 	memcpy(out, w, sizeof(*w) + w->num_sge * sizeof(w->sges[0]));
 	rq->head++;
 	return true;
@@ -107,7 +102,7 @@ static int resize(struct roci_rq *rq, uint32_t max_wr)
 				   roci_rq_count(rq), ROCI_MAX_SRQ_WR);
 	if (roci_rq_init(&bigger, max_wr, rq->max_sge))
 		return -ENOMEM;
-	while (roci_rq_take(rq, slot(&bigger, bigger.tail)))
+	while (roci_rq_take(rq, roci_rq_at(&bigger, bigger.tail)))
 		bigger.tail++;
 	roci_rq_fini(rq);
 	*rq = bigger;

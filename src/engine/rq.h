@@ -38,6 +38,10 @@ static inline uint32_t roci_rq_count(const struct roci_rq *rq)
 {
 	return rq->tail - rq->head;
 }
+static inline struct roci_rwqe *roci_rq_at(const struct roci_rq *rq, uint32_t i)
+{
+	return (struct roci_rwqe *)(void *)(rq->ring + (size_t)(i & rq->mask) * rq->stride);
+}
 /* Moves the oldest receive to `out`, which has room for max_sge. False: empty. */
 bool roci_rq_take(struct roci_rq *rq, struct roci_rwqe *out);
 /* The same from an SRQ; raises its limit event. */

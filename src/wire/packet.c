@@ -151,6 +151,14 @@ enum roci_parse_result roci_packet_parse_headers(struct roci_packet *pkt, const 
 	return ROCI_PARSE_OK;
 }
 
+bool roci_packet_parse_send(struct roci_packet *pkt, const uint8_t *bytes, size_t len)
+{
+	if (len != ROCI_BTH_BYTES || bytes[0] != (ROCI_TRANSPORT_RC | ROCI_OP_SEND_ONLY) || (bytes[1] & BTH_TVER_MASK))
+		return false;
+	parse_bth(pkt, bytes);
+	return roci_pkey_matches(pkt->pkey);
+}
+
 static void build_bth(const struct roci_packet *pkt, uint8_t *to)
 {
 	to[0] = pkt->opcode;

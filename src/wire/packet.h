@@ -96,6 +96,10 @@ enum roci_parse_result roci_packet_parse(struct roci_packet *pkt, const uint8_t 
 enum roci_parse_result roci_packet_parse_headers(struct roci_packet *pkt, const uint8_t *bytes, size_t len,
 						 uint32_t payload_len);
 
+/* Likewise of a SEND of one packet without immediate data, by RC and with the right P_Key: fills in what the BTH says.
+ * False where it is anything else. */
+bool roci_packet_parse_send(struct roci_packet *pkt, const uint8_t *bytes, size_t len);
+
 /* Writes BTH and extended headers of *pkt (pkt->opcode decides which; pkt->op is not read) to `buf`, which has room for
  * ROCI_MAX_HEADER_BYTES. PadCnt is derived from pkt->payload_len. Returns the bytes written. The opcode must be
  * defined. */

@@ -167,7 +167,9 @@ static void take(struct sim *sim, struct ring *r, const struct roci_local_packet
 		rx.pkt.payload = roci_local_packet_payload(packet);
 	rx.local = (uint16_t)(r->from->id + 1);
 	sim_monitor_delivered(sim, r->to, &rx.pkt);
-	roci_engine_rx(r->to->engine, sim_host_now(r->to), &rx);
+	if (packet->span_count || !roci_engine_rx_promptly(r->to->engine, sim_host_now(r->to), rx.local, packet->header,
+							   packet->header_len, rx.pkt.payload, packet->payload_len))
+		roci_engine_rx(r->to->engine, sim_host_now(r->to), &rx);
 	if (sim->watch)
 		sim_model_watch(sim, r->to);
 }

@@ -389,8 +389,13 @@ static void take(struct roci_local *l, uint64_t now, uint16_t local, const struc
 {
 	struct roci_far far = {l->peers[local - 1], in};
 	struct roci_packet *pkt = &l->rx.pkt;
-	enum roci_parse_result result = roci_packet_parse_headers(pkt, in->header, in->header_len, in->payload_len);
+	enum roci_parse_result result;
 
+	if (!in->span_count && !l->watch &&
+	    roci_engine_rx_promptly(l->engine, now, local, in->header, in->header_len, roci_local_packet_payload(in),
+				    in->payload_len))
+		return;
+	result = roci_packet_parse_headers(pkt, in->header, in->header_len, in->payload_len);
 	if (result == ROCI_PARSE_OK && (pkt->opcode & ROCI_TRANSPORT_MASK) != ROCI_TRANSPORT_RC)
 		result = ROCI_PARSE_BAD_OPCODE;
 	if (result == ROCI_PARSE_OK && in->span_count && !may_be_far(pkt->op->kind))

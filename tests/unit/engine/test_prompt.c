@@ -205,12 +205,133 @@ static void others_take_the_queues(void **state)
 	pair_free(p);
 }
 
+/* ---- receiving ---- */
+
+static const uint8_t payload[64] = {1, 2, 3, 4, 5, 6, 7, 8, 9};
+
+/* A SEND of `len` bytes comes to side 1 from process 1 of the host. */
+static bool comes(struct pair *p, struct roci_packet pkt, uint32_t len)
+{
+	uint8_t header[ROCI_MAX_HEADER_BYTES];
+
+	pkt.payload_len = len;
+	return roci_engine_rx_promptly(p->side[1].e, p->now, 1, header, roci_packet_build(&pkt, header), payload, len);
+}
+
+/* Two QPs that have heard of each other, and the packet that side 1 expects next. */
+static struct pair *heard(struct roci_packet *next)
+{
+	struct pair_options o = local();
+	struct pair *p = pair_create(&o);
+
+	*next = (struct roci_packet){
+		.opcode = ROCI_OP_SEND_ONLY, .pkey = ROCI_PKEY_DEFAULT, .dest_qpn = 101, .psn = o.psn, .ack_req = true};
+	pair_recv(p, 1, 6, 0, 64);
+	assert_false(comes(p, *next, 8)); /* the first packet establishes the QP */
+	pair_send(p, 0, ROCI_WR_SEND, 1, 0, 8, 0);
+	pair_run(p);
+	pair_expect(p, 0, 1, ROCI_WC_SUCCESS);
+	pair_expect(p, 1, 6, ROCI_WC_SUCCESS);
+	next->psn = (o.psn + 1) & ROCI_PSN_MASK;
+	return p;
+}
+
+static void what_is_expected_is_executed(void **state)
+{
+	struct roci_packet next;
+	struct pair *p = heard(&next);
+	struct roci_cqe cqe;
+
+	for (unsigned i = 0; i < 3; i++) {
+		uint32_t len = 9 + 10 * i;
+
+		pair_recv(p, 1, 70 + i, 100, 64);
+		assert_true(comes(p, next, len));
+		assert_memory_equal(p->side[1].memory + 100, payload, len);
+		assert_int_equal(roci_cq_poll(p->side[1].cq, &cqe, 1), 1);
+		assert_int_equal(cqe.wr_id, 70 + i);
+		assert_int_equal(cqe.status, ROCI_WC_SUCCESS);
+		assert_int_equal(cqe.opcode, ROCI_WC_RECV);
+		assert_int_equal(cqe.byte_len, len);
+		assert_int_equal(cqe.qpn, 101);
+		assert_int_equal(cqe.src_qpn, 100);
+		assert_int_equal(cqe.flags, 0);
+		next.psn = (next.psn + 1) & ROCI_PSN_MASK;
+	}
+	assert_true(pair_turn(p, 1)); /* one acknowledgement for all */
+	assert_int_equal(p->tx->header[0], ROCI_OP_ACKNOWLEDGE);
+	assert_false(pair_turn(p, 1));
+	next.ack_req = false;
+	pair_recv(p, 1, 80, 100, 64);
+	assert_true(comes(p, next, 0));
+	pair_expect(p, 1, 80, ROCI_WC_SUCCESS);
+	assert_false(pair_turn(p, 1));
+	pair_free(p);
+}
+
+/* Everything else is the responder's, and nothing has changed for it. */
+static void others_are_the_responders(void **state)
+{
+	struct roci_packet next, pkt;
+	struct pair *p = heard(&next);
+	struct roci_sge two[2];
+	struct roci_recv_wr wr = {.wr_id = 8, .sges = two, .num_sge = 2};
+
+	assert_false(comes(p, next, 8)); /* no receive */
+	pair_recv(p, 1, 7, 100, 64);
+	assert_false(comes(p, next, 65)); /* too long */
+	pkt = next;
+	pkt.psn = (next.psn + 1) & ROCI_PSN_MASK;
+	assert_false(comes(p, pkt, 8));
+	pkt.psn = (next.psn + ROCI_PSN_MASK) & ROCI_PSN_MASK;
+	assert_false(comes(p, pkt, 8));
+	pkt = next;
+	pkt.opcode = ROCI_OP_SEND_ONLY_IMM;
+	assert_false(comes(p, pkt, 8));
+	pkt.opcode = ROCI_OP_SEND_FIRST;
+	assert_false(comes(p, pkt, 8));
+	pkt.opcode = ROCI_TRANSPORT_UC | ROCI_OP_SEND_ONLY;
+	assert_false(comes(p, pkt, 8));
+	pkt = next;
+	pkt.pkey = 0x1234;
+	assert_false(comes(p, pkt, 8));
+	pkt = next;
+	pkt.dest_qpn = 77;
+	assert_false(comes(p, pkt, 8));
+	pair_expect_nothing(p, 1);
+	assert_true(comes(p, next, 8));
+	pair_expect(p, 1, 7, ROCI_WC_SUCCESS);
+	next.psn = (next.psn + 1) & ROCI_PSN_MASK;
+	two[0] = (struct roci_sge){(uintptr_t)p->side[1].memory, 4, p->side[1].recv_key};
+	two[1] = (struct roci_sge){(uintptr_t)p->side[1].memory + 50, 4, p->side[1].recv_key};
+	assert_int_equal(roci_qp_post_recv(p->side[1].qp, &wr), 0);
+	assert_false(comes(p, next, 8));
+	pair_free(p);
+}
+
+/* Of a process of the host that is not the peer, and on the wire. */
+static void strangers_are_the_responders(void **state)
+{
+	struct roci_packet next;
+	struct pair *p = heard(&next);
+	uint8_t header[ROCI_MAX_HEADER_BYTES];
+
+	pair_recv(p, 1, 7, 100, 64);
+	next.payload_len = 8;
+	assert_false(
+		roci_engine_rx_promptly(p->side[1].e, p->now, 2, header, roci_packet_build(&next, header), payload, 8));
+	pair_expect_nothing(p, 1);
+	pair_free(p);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(a_send_goes_when_it_is_posted), cmocka_unit_test(it_is_as_by_the_queues),
 		cmocka_unit_test(an_acknowledgement_goes_first), cmocka_unit_test(what_waits_goes_first),
 		cmocka_unit_test(the_window_holds_them_back),    cmocka_unit_test(others_take_the_queues),
+		cmocka_unit_test(what_is_expected_is_executed),  cmocka_unit_test(others_are_the_responders),
+		cmocka_unit_test(strangers_are_the_responders),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
