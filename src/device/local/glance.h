@@ -12,13 +12,15 @@
 #include <stdint.h>
 
 #define ROCI_GLANCE_NS       20000 /* in which the next packet by a ring is waited for */
-#define ROCI_GLANCE_EVERY_NS 5000  /* the sockets are read all the same */
+#define ROCI_GLANCE_EVERY_NS 5000  /* the sockets are read all the same ... */
+#define ROCI_GLANCE_MOST_NS  40000 /* ... and less often, up to this, while nothing comes by them */
 #define ROCI_GLANCE_PEEKS    31    /* polls in a row that do not read the clock ... */
 #define ROCI_GLANCE_FAST_NS  2000  /* ... where so many took no longer */
 
 struct roci_local_glance {
 	uint64_t until;         /* until then polls may leave the sockets out */
 	uint64_t sockets_at;    /* when they were last read */
+	uint64_t every;         /* until they are read again; 0: ROCI_GLANCE_EVERY_NS */
 	uint64_t clock_at;      /* when a poll last read the clock */
 	unsigned allowed;       /* what `peeks` was when a poll last had the lock */
 	_Atomic unsigned peeks; /* polls that need no clock; threads that have no lock count them down */
@@ -54,10 +56,13 @@ static inline unsigned roci_local_glance_peeked(struct roci_local_glance *g)
 /* It has read the clock. True: it looks at the rings only. */
 static inline bool roci_local_glance_skips(struct roci_local_glance *g, uint64_t now)
 {
-	bool skips = now < g->until && now - g->sockets_at < ROCI_GLANCE_EVERY_NS;
+	uint64_t every = g->every ? g->every : ROCI_GLANCE_EVERY_NS;
+	bool skips = now < g->until && now - g->sockets_at < every;
 
-	if (!skips)
+	if (!skips) {
 		g->sockets_at = now;
+		g->every = 2 * every < ROCI_GLANCE_MOST_NS ? 2 * every : ROCI_GLANCE_MOST_NS;
+	}
 	roci_local_glance_allow(g, skips && now - g->clock_at < ROCI_GLANCE_FAST_NS ? ROCI_GLANCE_PEEKS : 0);
 	g->clock_at = now;
 	return skips;
@@ -68,7 +73,7 @@ static inline void roci_local_glance_saw(struct roci_local_glance *g, uint64_t n
 					 unsigned by_sockets)
 {
 	if (by_sockets) {
-		g->until = 0;
+		g->until = g->every = 0;
 		roci_local_glance_allow(g, 0);
 	} else if (by_rings) {
 		g->until = now + ROCI_GLANCE_NS;
