@@ -24,8 +24,8 @@
 #define ROCI_LINK_MAX_RUN    64   /* UDP_MAX_SEGMENTS of Linux before 6.9 */
 #define ROCI_LINK_RUN_BYTES  ROCI_TX_RUN_BYTES
 
-/* A packet on its way out: made by roci_frame(), completed by the seal link. The header, the spans and what they point
- * to are borrowed until the send returns. */
+/* A packet on its way out: made by roci_frame_init(), completed by the seal link. The header, the spans and what they
+ * point to are borrowed until the send returns. */
 struct roci_frame {
 	const struct roci_av *av;
 	const uint8_t *header;
@@ -45,15 +45,16 @@ struct roci_frame {
 	uint8_t trailer[7]; /* pad and ICRC */
 };
 
-/* A frame whose payload is what `span_count` spans point to. */
-static inline struct roci_frame roci_frame(const struct roci_av *av, const uint8_t *header, unsigned header_len,
-					   const struct roci_span *spans, unsigned span_count)
+/* A frame whose payload is what `span_count` spans point to. Written in its place: copied as a whole, its fields would
+ * be read before they have reached the cache, which takes 12 ns a packet. */
+static inline void roci_frame_init(struct roci_frame *frame, const struct roci_av *av, const uint8_t *header,
+				   unsigned header_len, const struct roci_span *spans, unsigned span_count)
 {
 	uint32_t payload_len = 0;
 
 	for (unsigned i = 0; i < span_count; i++)
 		payload_len += (uint32_t)spans[i].len;
-	return (struct roci_frame){
+	*frame = (struct roci_frame){
 		.av = av,
 		.header = header,
 		.header_len = (uint8_t)header_len,
@@ -62,6 +63,16 @@ static inline struct roci_frame roci_frame(const struct roci_av *av, const uint8
 		.payload_len = payload_len,
 		.len = header_len + payload_len + roci_pad_bytes(payload_len) + ROCI_ICRC_BYTES,
 	};
+}
+
+/* The same, for few frames. */
+static inline struct roci_frame roci_frame(const struct roci_av *av, const uint8_t *header, unsigned header_len,
+					   const struct roci_span *spans, unsigned span_count)
+{
+	struct roci_frame frame;
+
+	roci_frame_init(&frame, av, header, header_len, spans, span_count);
+	return frame;
 }
 
 /* Whether it goes in one IP packet. Otherwise the kernel cuts it into fragments, and it goes in no run. */

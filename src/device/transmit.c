@@ -20,7 +20,8 @@ static unsigned to_frames(struct roci_device *dev, const struct roci_tx_batch *b
 			roci_local_send(&dev->local, p, batch->spans + p->first_span);
 			continue;
 		}
-		frames[n] = roci_frame(p->av, p->header, p->header_len, batch->spans + p->first_span, p->span_count);
+		roci_frame_init(&frames[n], p->av, p->header, p->header_len, batch->spans + p->first_span,
+				p->span_count);
 		frames[n].copy_payload = p->copy_payload;
 		frames[n].whole = p->whole;
 		frames[n++].soft_roce = p->soft_roce;
