@@ -170,12 +170,15 @@ int roci_seal_open(struct roci_link *inner, struct roci_link **out)
 
 void roci_seal_packet(const struct roci_frame *frame, uint8_t *bytes)
 {
+	struct roci_span copied = {bytes + frame->header_len, frame->payload_len};
 	struct roci_frame sealed = *frame;
 	struct roci_flow flow;
 
 	roci_av_icrc_flow(frame->av, &flow);
-	seal(&sealed, &flow, 0);
 	memcpy(bytes, frame->header, frame->header_len);
-	copy_payload(frame, bytes + frame->header_len);
+	copy_payload(frame, copied.base); /* first: the program may change it meanwhile */
+	sealed.spans = &copied;
+	sealed.span_count = copied.len ? 1 : 0;
+	seal(&sealed, &flow, 0);
 	memcpy(bytes + frame->header_len + frame->payload_len, sealed.trailer, sealed.trailer_len);
 }
