@@ -72,6 +72,11 @@ static bool end_direct(int fd)
 	return flags >= 0 && (flags & O_DIRECT) && !fcntl(fd, F_SETFL, flags & ~O_DIRECT);
 }
 
+static bool refuses_direct(int err)
+{
+	return err == EINVAL || err == EOPNOTSUPP;
+}
+
 /* The rest of an operation from `done` on. */
 static void run_from(struct disk_op *op, uint64_t done)
 {
@@ -87,7 +92,7 @@ static void run_from(struct disk_op *op, uint64_t done)
 			return;
 		}
 		n = call_once(op, done, call_bytes(op, done, file));
-		if (n < 0 && (errno == EINTR || errno == EAGAIN || (errno == EINVAL && end_direct(op->fd))))
+		if (n < 0 && (errno == EINTR || errno == EAGAIN || (refuses_direct(errno) && end_direct(op->fd))))
 			continue;
 		if (n < 0) {
 			op->result = -errno;
@@ -259,7 +264,7 @@ struct disk_op *disk_reap(struct disk *d)
 	op->result = cqe->res;
 	io_uring_cqe_seen(&d->ring, cqe);
 	d->busy--;
-	if (op->result == -EINTR || op->result == -EAGAIN || op->result == -EINVAL)
+	if (op->result == -EINTR || op->result == -EAGAIN || refuses_direct((int)-op->result))
 		run_from(op, 0);
 	else if (op->result > 0 && (uint64_t)op->result < op->len)
 		run_from(op, (uint64_t)op->result); /* cut short, or the end of the file */
