@@ -171,9 +171,12 @@ static const struct layout *layout_of(unsigned attribute)
 
 /* ---- numbers of any width, at any bit ---- */
 
+#define BODY_BYTES (ROCI_CM_MAD_BYTES - ROCI_MAD_HEADER_BYTES)
+
 /* All fields lie so that eight bytes from their first one on are in the message. */
 static uint64_t get_bits(const uint8_t *from, unsigned at, unsigned bits)
 {
+	assert(at / 8 + 8 <= BODY_BYTES && at % 8 + bits <= 64);
 	return roci_get_be64(from + at / 8) << at % 8 >> (64 - bits);
 }
 
@@ -182,6 +185,7 @@ static void put_bits(uint8_t *to, unsigned at, unsigned bits, uint64_t value)
 {
 	uint8_t *first = to + at / 8;
 
+	assert(at / 8 + 8 <= BODY_BYTES && at % 8 + bits <= 64);
 	roci_put_be64(first, roci_get_be64(first) | value << (64 - bits) >> at % 8);
 }
 
