@@ -211,6 +211,7 @@ static void after_fork_in_child(void)
 	roci_lock_reset(&dev->lock);
 	pthread_mutex_init(&dev->gids_lock, NULL);
 	dev->dead = true;
+	roci_local_glance_allow(&dev->receive.glance, 0);
 	roci_addresses_close(dev);
 	roci_links_close_in_child(&dev->links);
 	roci_local_close_in_child(&dev->local);

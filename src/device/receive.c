@@ -12,6 +12,7 @@
 /* The side door is checked once in so many receives, because that is a system call; the thread knows from epoll. After
  * something came, it is checked at so many receives in a row. */
 #define DOOR_EVERY 64
+#define DOOR_NS    300000 /* or after so long: beside busy rings there are few of them */
 #define DOOR_BUSY  1024
 #define AHEAD      3 /* packets: so much earlier a QP is fetched into the cache */
 #define REST_TURNS                                                                                                     \
@@ -181,7 +182,8 @@ unsigned roci_receive(struct roci_device *dev, uint64_t now)
 	roci_watch_look(dev);
 	count = roci_link_recv(dev->links.top, r->datagrams);
 	take_all(dev, now, count);
-	if (r->door_busy || !r->door_check_in--) {
+	if (r->door_busy || now - r->door_at >= DOOR_NS || !r->door_check_in--) {
+		r->door_at = now;
 		by_door = take_at_door(dev, now, roci_side_door_fd(dev->links.door));
 		offers = roci_port_names_ready(roci_cm_host_port_names(dev));
 		if (offers >= 0)

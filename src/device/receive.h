@@ -18,6 +18,7 @@ struct roci_receive {
 	struct roci_datagram datagrams[ROCI_LINK_RECV_BATCH];
 	unsigned door_check_in; /* receives until the side door is checked */
 	unsigned door_busy;     /* receives for which it is checked each time */
+	uint64_t door_at;       /* when it was last checked */
 	uint64_t repaired_at;   /* when the steering was last repaired */
 	uint64_t looked_at;     /* when it was last looked up whether it should be */
 	struct roci_door_trust trust;

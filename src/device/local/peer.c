@@ -46,8 +46,11 @@ static struct roci_local_ring *map_in_ring(struct roci_local *l, int fd)
 
 	if (!l->spare_count)
 		return map(fd, at, len);
-	ring = mmap(l->spare_rings[--l->spare_count], len, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_FIXED, fd, at);
-	return ring == MAP_FAILED ? NULL : ring;
+	ring = mmap(l->spare_rings[l->spare_count - 1], len, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_FIXED, fd, at);
+	if (ring == MAP_FAILED)
+		return NULL;
+	l->spare_count--;
+	return ring;
 }
 
 /* Polls without the lock may look at its place still: it stays mapped, empty, for the ring of another peer. */

@@ -200,7 +200,7 @@ static void a_poll_that_finds_nothing_needs_no_lock(void **state)
 {
 	_Atomic uint32_t size = 0;
 
-	dev.receive.glance = (struct roci_local_glance){.peeks = 4};
+	dev.receive.glance = (struct roci_local_glance){.peeks = 4, .granted = 4};
 	dev.local.peek.sizes[1] = &size;
 	dev.local.peek.count = 2;
 	assert_true(roci_drive_peek(&dev));
@@ -217,7 +217,7 @@ static void a_poll_that_finds_nothing_needs_no_lock(void **state)
 /* What was left to the next poll does not wait for one that has the lock. */
 static void what_is_deferred_ends_the_peeks(void **state)
 {
-	dev.receive.glance = (struct roci_local_glance){.peeks = 4};
+	dev.receive.glance = (struct roci_local_glance){.peeks = 4, .granted = 4};
 	roci_drive_post(&dev, NOW);
 	assert_true(roci_drive_peek(&dev));
 	dev.turns.deferred = true;

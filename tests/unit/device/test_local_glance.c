@@ -87,6 +87,34 @@ static void seldom_polls_all_read_the_clock(void **state)
 	}
 }
 
+/* Two polls in a row may be followed by work that takes long: they allow few. */
+static void the_polls_without_a_clock_grow_with_those_that_were_fast(void **state)
+{
+	static const unsigned expected[] = {2, 6, 14, 30, ROCI_GLANCE_PEEKS};
+	struct roci_local_glance g = {0};
+
+	roci_local_glance_saw(&g, now_ns, 1, 0);
+	assert_int_equal(reads(&g, 1, 10), 1);
+	for (unsigned i = 0; i < sizeof(expected) / sizeof(expected[0]); i++) {
+		assert_int_equal(reads(&g, 1, 10), 0);
+		assert_int_equal(clocks, 1);
+		assert_int_equal(g.peeks, expected[i]);
+		reads(&g, expected[i], 10);
+		assert_int_equal(clocks, 0);
+	}
+}
+
+/* A thread without the lock counts down what it has read before. */
+static void a_poll_under_way_undoes_no_end(void **state)
+{
+	struct roci_local_glance g = {0};
+
+	roci_local_glance_allow(&g, ROCI_GLANCE_PEEKS);
+	roci_local_glance_allow(&g, 0);
+	g.peeks = ROCI_GLANCE_PEEKS - 1;
+	assert_false(roci_local_glance_peeks(&g));
+}
+
 /* Both ways are busy: a packet at a socket waits for the next time that they are read, and the next poll reads them
  * again. */
 static void a_packet_by_a_socket_ends_it_at_once(void **state)
@@ -94,7 +122,7 @@ static void a_packet_by_a_socket_ends_it_at_once(void **state)
 	struct roci_local_glance g = {0};
 
 	roci_local_glance_saw(&g, now_ns, 1, 0);
-	reads(&g, 4, POLL_NS);
+	reads(&g, 3, POLL_NS);
 	assert_true(g.peeks);
 	roci_local_glance_saw(&g, now_ns, 2, 1);
 	assert_int_equal(reads(&g, 1, POLL_NS), 1);
@@ -109,6 +137,8 @@ int main(void)
 		cmocka_unit_test(silence_ends_it),
 		cmocka_unit_test(seldom_polls_all_read_the_clock),
 		cmocka_unit_test(a_packet_by_a_socket_ends_it_at_once),
+		cmocka_unit_test(the_polls_without_a_clock_grow_with_those_that_were_fast),
+		cmocka_unit_test(a_poll_under_way_undoes_no_end),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
