@@ -441,8 +441,8 @@ void roci_cm_host_rx(struct roci_device *dev, uint64_t now, const uint8_t *mad, 
 	if (host->pending_at == ROCI_CM_NEVER && roci_cm_pending_count(host->cm))
 		host->pending_at = now + PENDING_NS;
 	report_events(dev, now);
-	if (++host->received == ROCI_GSI_BATCH)
-		roci_cm_host_drive(dev, now);
+	if (++host->received >= ROCI_GSI_BATCH)
+		roci_cm_host_send(dev, now); /* also what waits: answers have few places */
 }
 
 void roci_cm_host_drive(struct roci_device *dev, uint64_t now)

@@ -10,7 +10,8 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-/* So long they wait at most, where the program stops calling. Peers wait for half a second before they send again. */
+/* So long they wait at most, where the program stops calling; or until the thread's nap ends, a millisecond later.
+ * Peers wait for half a second before they send again. */
 #define ROCI_HOLD_NS    200000
 #define ROCI_HOLD_CALLS 16
 

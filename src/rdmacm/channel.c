@@ -78,8 +78,8 @@ struct cma_event *cma_event_new(struct cma_id *id, enum rdma_cm_event_type type,
 static void append(struct cma_channel *ch, struct cma_event *ev)
 {
 	roci_list_append(&ch->events, &ev->queued);
-	if (!atomic_fetch_add_explicit(&ch->count, 1, memory_order_relaxed))
-		vb_event_fd_signal(ch->channel.fd);
+	atomic_fetch_add_explicit(&ch->count, 1, memory_order_relaxed);
+	vb_event_fd_signal(ch->channel.fd); /* for each: a program may wait for edges, and take one event for an edge */
 }
 
 /* cma_lock held. */

@@ -336,7 +336,7 @@ static int reject(struct cma_id *id, enum roci_cm_reason reason, struct roci_cm_
 	else
 		err = CMA_REFUSE(-EINVAL, "the id is %s; rdma_reject() takes the id of RDMA_CM_EVENT_CONNECT_REQUEST",
 				 cma_state_name(id));
-	cma_unlock_cm(id);
+	cma_unlock_cm_last(id);
 	return err;
 }
 
@@ -379,7 +379,7 @@ int rdma_disconnect(struct rdma_cm_id *rid)
 		return cma_error(ENODEV);
 	/* -EINVAL: it is disconnected already, or never connected. No error: both sides may disconnect at once. */
 	int err = roci_conn_disconnect(id->conn, roci_now(), (struct roci_cm_bytes){0});
-	cma_unlock_cm(id);
+	cma_unlock_cm_last(id);
 	if (err || (rid->event && rid->event->event == RDMA_CM_EVENT_DISCONNECTED))
 		return 0;
 	return cma_complete(id);

@@ -131,7 +131,7 @@ static int open_port(const struct cma_id *id)
 		return 0;
 	roci_device_lock(id->dev);
 	int err = roci_device_listen(id->dev, cma_sgid_index(id));
-	roci_device_unlock_quiet(id->dev);
+	roci_device_unlock(id->dev);
 	return err;
 }
 

@@ -87,7 +87,8 @@ static bool send_promptly(struct roci_device *dev, struct roci_qp *qp, const str
 
 int roci_device_post_send(struct roci_device *dev, struct roci_qp *qp, const struct roci_send_wr *wr)
 {
-	if (dev->local.own && !dev->dead && !roci_qp_check_send(qp, wr) &&
+	/* What the program made first, its peer gets first: messages of rdma_cm that wait go before a request. */
+	if (dev->local.own && !dev->dead && !roci_cm_host_holds(dev) && !roci_qp_check_send(qp, wr) &&
 	    (roci_local_direct(&dev->local, qp, wr) || send_promptly(dev, qp, wr)))
 		return 0;
 	return roci_qp_post_send(qp, wr);

@@ -304,6 +304,36 @@ static void mads_of_a_busy_program_leave_together(void **state)
 	roci_device_put(dev);
 }
 
+/* Answers to peers have few places: many that come at once take those that wait along. */
+static void answers_wait_for_no_program(void **state)
+{
+	const unsigned many = 1000;
+	const uint64_t now = roci_now();
+	struct roci_device *dev;
+	uint64_t before;
+
+	assert_int_equal(roci_device_get(on_event, &dev), 0);
+	assert_int_equal(roci_cm_host_attach(dev, on_cm_event), 0);
+	roci_device_lock(dev);
+	before = dev->stats->mads_sent;
+	ask(dev, now, 3);
+	roci_cm_host_called(dev, true);
+	for (unsigned i = 0; i < many; i++) { /* disconnects of connections that nobody knows */
+		struct roci_cm_msg dreq = {.attribute = ROCI_CM_ATTR_DREQ,
+					   .tid = i,
+					   .local_id = 0x12340000 + i,
+					   .remote_id = 0x777000 + i};
+		uint8_t mad[ROCI_CM_MAD_BYTES];
+
+		roci_cm_msg_build(&dreq, mad);
+		roci_cm_host_rx(dev, now, mad, loopback(), loopback(), dreq.local_id, NULL);
+	}
+	roci_cm_host_send(dev, now);
+	assert_int_equal(dev->stats->mads_sent - before, many + 1);
+	roci_device_unlock(dev);
+	roci_device_put(dev);
+}
+
 /* The program has stopped, or has taken its last event, or the process ends. */
 static void no_mad_waits_for_ever(void **state)
 {
@@ -338,6 +368,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(mads_of_a_busy_program_leave_together),
+		cmocka_unit_test(answers_wait_for_no_program),
 		cmocka_unit_test(no_mad_waits_for_ever),
 		cmocka_unit_test(only_peers_that_were_alive_can_be_dead),
 		cmocka_unit_test(a_path_mtu_is_what_was_found_not_what_was_asked),
