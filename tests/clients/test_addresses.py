@@ -23,7 +23,8 @@ class Watch:
 
     def last(self):
         """The table that was printed last, {address: index}, and the port's (state, MTU)."""
-        tables = re.split(r'(?m)^event .*\n', self.process.text())
+        self.text = self.process.text()
+        tables = re.split(r'(?m)^event .*\n', self.text)
         port = re.search(r'(?m)^port (\w+) (\d+)$', tables[-1])
         table = {address.replace('::ffff:', ''): int(index)
                  for index, address in re.findall(r'(?m)^gid (\d+) (\S+)$', tables[-1])}
@@ -41,7 +42,8 @@ class Watch:
             raise type(failure)(f'{failure}\n{self.process.report()}') from None
 
     def events(self, kind):
-        return self.process.text().count(f'event {kind}, port 1')
+        """How many were in what last() read: so a table and events are of one moment."""
+        return self.text.count(f'event {kind}, port 1')
 
 
 def watch_gids():

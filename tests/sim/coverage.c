@@ -88,14 +88,14 @@ static bool finish(const struct tally *t)
 }
 
 /* Not HELLO and CHALLENGE: the simulator has no NAT (tests/unit/engine/test_nat.c, tests/clients/test_nat.py). Not MTU
- * PROBE, which no engine sees (tests/clients/test_path_mtu.py). */
+ * PROBE and PIECE, which no engine sees (tests/clients/test_path_mtu.py). */
 static bool print_opcodes(const struct sim_covered *c)
 {
 	struct tally t = {.what = "opcodes"};
 
 	for (unsigned i = 0; i < 256; i++)
 		if (roci_opcode_info((uint8_t)i) && i != ROCI_OPCODE_HELLO && i != ROCI_OPCODE_CHALLENGE &&
-		    i != ROCI_OPCODE_MTU_PROBE)
+		    i != ROCI_OPCODE_MTU_PROBE && i != ROCI_OPCODE_PIECE)
 			count(&t, c->opcodes[i], roci_opcode_info((uint8_t)i)->name);
 	return finish(&t);
 }
