@@ -114,6 +114,8 @@ static int reset(void **state)
 	leave = false;
 	dev.on_event = on_event;
 	deadline = ROCI_NEVER;
+	dev.local.peek.count = 0;
+	dev.local.peek.sizes[1] = NULL;
 	return 0;
 }
 
