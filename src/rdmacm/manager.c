@@ -34,16 +34,20 @@ struct roci_cm *cma_lock_cm(const struct cma_id *id)
 	return roci_cm_host_cm(id->dev);
 }
 
+static void unlock(const struct cma_id *id, bool more)
+{
+	roci_cm_host_called(id->dev, more);
+	roci_device_unlock(id->dev);
+}
+
 void cma_unlock_cm_last(const struct cma_id *id)
 {
-	roci_cm_host_called(id->dev, false);
-	roci_device_unlock(id->dev);
+	unlock(id, false);
 }
 
 void cma_unlock_cm(const struct cma_id *id)
 {
-	roci_cm_host_called(id->dev, cma_channel_has_events(id->id.channel));
-	roci_device_unlock(id->dev);
+	unlock(id, cma_channel_has_events(id->id.channel));
 }
 
 void cma_send_waiting(void)

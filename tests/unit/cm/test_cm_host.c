@@ -276,17 +276,23 @@ static void no_probe_passes_a_longer_one_that_found_no_room(void **state)
 	roci_device_put(dev);
 }
 
-/* What a program asks for while it has more events to take is sent with what it asks for next. */
-static void mads_of_a_busy_program_leave_together(void **state)
+static struct roci_device *open_locked(void)
 {
-	const uint64_t now = roci_now();
 	struct roci_device *dev;
-	uint64_t before;
 
 	assert_int_equal(roci_device_get(on_event, &dev), 0);
 	assert_int_equal(roci_cm_host_attach(dev, on_cm_event), 0);
 	roci_device_lock(dev);
-	before = dev->stats->mads_sent;
+	return dev;
+}
+
+/* What a program asks for while it has more events to take is sent with what it asks for next. */
+static void mads_of_a_busy_program_leave_together(void **state)
+{
+	const uint64_t now = roci_now();
+	struct roci_device *dev = open_locked();
+	uint64_t before = dev->stats->mads_sent;
+
 	for (unsigned i = 1; i < ROCI_HOLD_CALLS; i++) {
 		ask(dev, now, 3);
 		roci_cm_host_called(dev, true);
@@ -309,13 +315,9 @@ static void answers_wait_for_no_program(void **state)
 {
 	const unsigned many = 1000;
 	const uint64_t now = roci_now();
-	struct roci_device *dev;
-	uint64_t before;
+	struct roci_device *dev = open_locked();
+	uint64_t before = dev->stats->mads_sent;
 
-	assert_int_equal(roci_device_get(on_event, &dev), 0);
-	assert_int_equal(roci_cm_host_attach(dev, on_cm_event), 0);
-	roci_device_lock(dev);
-	before = dev->stats->mads_sent;
 	ask(dev, now, 3);
 	roci_cm_host_called(dev, true);
 	for (unsigned i = 0; i < many; i++) { /* disconnects of connections that nobody knows */
@@ -337,13 +339,9 @@ static void answers_wait_for_no_program(void **state)
 /* The program has stopped, or has taken its last event, or the process ends. */
 static void no_mad_waits_for_ever(void **state)
 {
-	uint64_t now = roci_now(), before;
-	struct roci_device *dev;
+	struct roci_device *dev = open_locked();
+	uint64_t now = roci_now(), before = dev->stats->mads_sent;
 
-	assert_int_equal(roci_device_get(on_event, &dev), 0);
-	assert_int_equal(roci_cm_host_attach(dev, on_cm_event), 0);
-	roci_device_lock(dev);
-	before = dev->stats->mads_sent;
 	ask(dev, now, 3);
 	roci_cm_host_called(dev, true);
 	roci_cm_host_drive(dev, roci_now() + ROCI_HOLD_NS);
