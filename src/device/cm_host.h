@@ -54,7 +54,8 @@ struct roci_gsi *roci_cm_host_gsi(struct roci_device *dev);
 struct roci_port_names *roci_cm_host_port_names(struct roci_device *dev);
 /* Closes the descriptors in a forked child, and nothing else. */
 void roci_cm_host_close_in_child(struct roci_device *dev);
-/* sender_id: the communication id of the MAD's sender. What answers it is sent by the next roci_cm_host_drive(). */
+/* sender_id: the communication id of the MAD's sender. What answers it is sent by the next roci_cm_host_drive(),
+ * or where ROCI_GSI_BATCH have come. */
 void roci_cm_host_rx(struct roci_device *dev, uint64_t now, const uint8_t *mad, const uint8_t sgid[16],
 		     const uint8_t dgid[16], uint32_t sender_id, const struct roci_nat_terms *nat);
 /* Runs timers, reports events and sends MADs until nothing is left to do, but what waits for the program's next call.
