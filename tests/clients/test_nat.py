@@ -34,7 +34,7 @@ table ip nat {{
 """
 
 MASQUERADE = """
-table ip nat {{
+table {family} nat {{
     chain postrouting {{
         type nat hook postrouting priority 100;
         oifname "{outside}" meta l4proto udp masquerade{ports}
@@ -72,10 +72,13 @@ class Network:
         router.run('ip', 'addr', 'add', f'{OTHER}/24', 'dev', again.link)
         server.run('ip', 'route', 'add', '10.77.1.0/24', 'via', PRIVATE)
         wait_until('the link', lambda: 'state UP' in server.run('ip', 'link', 'show', 'dev', server.link))
+        router.run('sysctl', '-qw', 'net.ipv6.conf.all.forwarding=1')
+        router.run('ip', 'addr', 'add', f'{again.ipv6}/64', 'dev', again.link, 'nodad')
+        run('ip', 'route', 'add', 'default', 'via', router.ipv6)
 
-    def masquerade(self, ports=''):
+    def masquerade(self, ports='', family='ip'):
         """Without `ports` the router keeps a port where it is free."""
-        self.rules(MASQUERADE, ports=ports)
+        self.rules(MASQUERADE, ports=ports, family=family)
 
     def rules(self, text, **words):
         """In place of those before. In one transaction: a packet that passes between two would leave as it is, and the server
@@ -100,28 +103,28 @@ class Network:
 RANDOM = ' to :20000-60000 random,persistent'
 
 
-def received(into, size):
+def received(into, size, *options):
     """Starts `roci recv`, and makes a file to send. Returns the receiver, the file and its ticket."""
     path, ticket = os.path.join(into, 'sent'), os.path.join(into, 'ticket')
     folder = os.path.join(into, 'received')
     os.mkdir(folder)
     with open(path, 'wb') as f:
         f.write(os.urandom(size))
-    receiver = net.server.start(ROCI, 'recv', '--dir', folder, '--ticket-file', ticket, '--once', plain=True)
+    receiver = net.server.start(ROCI, 'recv', '--dir', folder, '--ticket-file', ticket, '--once', *options, plain=True)
     wait_until('the ticket', lambda: os.path.exists(ticket) or not receiver.running())
     return receiver, path, ticket
 
 
-def send():
+def send(*options):
     """As a user types it, without an option."""
     with tempfile.TemporaryDirectory(prefix='roci-nat-') as into:
-        receiver, path, ticket = received(into, 3 << 20)
+        receiver, path, ticket = received(into, 3 << 20, *options)
         run_pair(receiver, net.client.start(ROCI, 'send', path, '@' + ticket, plain=True))
         check(filecmp.cmp(path, os.path.join(into, 'received', 'sent'), shallow=False), 'the file is another one')
 
 
-def rping(*args):
-    at = ['-a', net.server.address, '-p', str(next_port())]
+def rping(*args, address=None):
+    at = ['-a', address or net.server.address, '-p', str(next_port())]
     server = serve(net.server, 'rping', '-s', *at, '-C', '20', '-v')
     run_pair(server, net.client.start('rping', '-c', *at, '-C', '20', '-V', *args))
 
@@ -139,9 +142,9 @@ def counter(process, name):
     return json.loads(net.server.call(ROCI, 'stats', '--json', str(process.pid), plain=True))['counters'][name]
 
 
-def moves(change, says=''):
+def moves(change, says='', address=None):
     """The mapping changes in the middle of a connection, three times; then both ends go on. The client says so."""
-    at = ['-a', net.server.address, '-p', str(next_port())]
+    at = ['-a', address or net.server.address, '-p', str(next_port())]
     server = serve(net.server, 'rping', '-s', *at)
     client = net.client.start('rping', '-c', *at)  # it pings until it is ended
 
@@ -168,10 +171,10 @@ def moves(change, says=''):
     check(says in told and 'when it is back, if' not in told, told)
 
 
-def with_rules(ports, case):
+def with_rules(ports, case, family='ip'):
     def run():
         need('nft')
-        net.masquerade(ports)
+        net.masquerade(ports, family)
         case()
     return run
 
@@ -265,6 +268,11 @@ def cases():
     for what, ports in (('keeps', ''), ('changes', RANDOM)):
         yield f'roci send, the NAT {what} the port', with_rules(ports, send)
         yield f'rping, the NAT {what} the port', with_rules(ports, rping)
+    for what, ports in (('keeps', ''), ('changes', RANDOM)):
+        yield f'roci send over IPv6, the NAT {what} the port', with_rules(ports, lambda: send('--bind', net.server.ipv6), 'ip6')
+        yield f'rping over IPv6, the NAT {what} the port', with_rules(ports, lambda: rping(address=net.server.ipv6), 'ip6')
+    yield 'the NAT forgets, and gives another port, over IPv6', with_rules(
+        RANDOM, lambda: moves(lambda _: net.forget(), address=net.server.ipv6), 'ip6')
     yield 'a capture at the server, the NAT changes the port', with_rules(RANDOM, captured)
     yield 'several processes, the NAT changes the port', with_rules(RANDOM, several)
     yield 'datagrams, the NAT keeps the port', with_rules('', datagrams)
