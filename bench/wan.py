@@ -16,7 +16,6 @@ import argparse
 import dataclasses
 import json
 import os
-import select
 import statistics
 import subprocess
 import sys
@@ -90,16 +89,6 @@ class Wan:
             process.wait()
 
 
-def wait_for(process, seconds):
-    """The exit status, the moment that the process ends: Popen.wait() with a timeout looks every 50 ms. None: it did not end."""
-    fd = os.pidfd_open(process.pid)
-    try:
-        select.select([fd], [], [], seconds)
-    finally:
-        os.close(fd)
-    return process.wait(0)
-
-
 def when(line):
     return datetime.fromisoformat(line['time'].replace('Z', '+00:00')).timestamp()
 
@@ -137,7 +126,7 @@ class Bench:
             start = time.monotonic()
             sender = wan.sender.start(roci, 'send', '--device', 'embedded', '--json', *more, '--ticket-file', ticket, self.file,
                                       f'{wan.receiver.address}:{port}', plain=True)
-            status = wait_for(sender, seconds)
+            status = sender.wait(seconds)
             took = time.monotonic() - start
             if status is None:
                 return None, None
@@ -167,7 +156,7 @@ class Bench:
             wait_until('wan_tcp', lambda: wan.receiver.listens(port))
             start = time.monotonic()
             client = wan.sender.start(program, '-C', control, self.file, wan.receiver.address, str(port), plain=True)
-            status = wait_for(client, seconds)
+            status = client.wait(seconds)
             took = time.monotonic() - start
             check(not status, client.report())
             return took if status == 0 else None
