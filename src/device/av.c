@@ -50,6 +50,11 @@ int roci_device_make_av(struct roci_device *dev, const struct roci_ah_params *pa
 				   roci_gid_is_ipv4(from->gid) ? 4 : 6);
 	if (!roci_gid_is_multicast(params->dgid)) {
 		err = roci_udp_route(dev->links.udp, params->sgid_index, params->dgid, &carries);
+		if (err == -EADDRNOTAVAIL && from->state == ROCI_GID_TENTATIVE)
+			return ROCI_REFUSE(err,
+					   "the address of sgid_index %u is tentative: the kernel still asks whether "
+					   "another host has it. Try again in two seconds (ip addr)",
+					   params->sgid_index);
 		if (err)
 			return ROCI_REFUSE(err, "no route from the address of sgid_index %u to grh.dgid",
 					   params->sgid_index);

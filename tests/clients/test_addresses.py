@@ -135,6 +135,19 @@ def tentative():
     return 'tentative' in b.run('ip', '-6', 'addr', 'show', 'dev', b.link)
 
 
+def refused(index):
+    """What a program says that connects from this index of the table, and may not."""
+    argv = ['ibv_rc_pingpong', '-p', str(next_port()), '-g', index]
+    server = b.start(*argv, env={'ROCI_WHY': '1'})
+    wait_until('the server to listen', lambda: b.listens(int(argv[2])) or not server.running())
+    client = b.start(*argv, b.address)
+    try:
+        check(server.wait(20) not in (0, None), server.report())
+    finally:
+        client.end()
+    return server.text()
+
+
 def duplicate_detection():
     """While IPv6 looks for duplicates the new address has its index already, in programs that run and in those that start."""
     b.run('sh', '-c', f'echo 1 >/proc/sys/net/ipv6/conf/{b.link}/accept_dad')
@@ -143,6 +156,8 @@ def duplicate_detection():
         before, _ = watch.last()
         b.run('ip', '-6', 'addr', 'add', 'fd78::1/64', 'dev', b.link)
         during = devinfo_table()
+        new = next(index for index, gid in during.items() if gid == 'fd78::1')
+        check('is tentative: the kernel' in refused(str(new)), 'nobody says why')
         check(tentative(), 'too late: the address is ready')
         table, _ = watch.until('the tentative GID', lambda table, port: 'fd78::1' in table)
         wait_until('the address', lambda: not tentative())
