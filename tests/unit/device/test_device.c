@@ -13,6 +13,9 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "wire/mtu.h"
+#include "wire/piece.h"
+
 #define ROUNDS   100
 #define NAPS_MAX 4 /* of the thread until a packet has arrived, on average */
 
@@ -333,6 +336,86 @@ static void a_wakeup_that_a_poll_takes_wakes_the_thread(void **state)
 	roci_device_put(dev);
 }
 
+/* An RC QP whose peer has this address, in RTR. Returns its QPN. */
+static uint32_t qp_with_peer(struct roci_device *dev, struct roci_cq *cq, const char *peer, struct roci_qp **qp)
+{
+	struct roci_engine *e = roci_device_lock(dev);
+	struct roci_qp_init init = {.type = ROCI_QPT_RC, .pd = 1, .send_cq = cq, .recv_cq = cq, .cap = {1, 1, 1, 1, 0}};
+	struct roci_qp_attr attr = {.state = ROCI_QPS_INIT, .port_num = 1, .path_mtu = ROCI_MTU_CODE_MAX};
+	struct roci_ah_params ah = {.sgid_index = loopback_index(dev), .hop_limit = 64};
+
+	gid_of(peer, ah.dgid);
+	assert_int_equal(roci_device_listen(dev, ah.sgid_index), 0);
+	assert_int_equal(roci_device_make_av(dev, &ah, &attr.av), 0);
+	assert_int_equal(roci_device_alloc_qpn(dev, &init.qpn), 0);
+	assert_int_equal(roci_qp_create(e, &init, qp), 0);
+	assert_int_equal(roci_qp_modify(*qp, roci_now(), &attr,
+					ROCI_QP_STATE | ROCI_QP_PKEY_INDEX | ROCI_QP_PORT | ROCI_QP_ACCESS_FLAGS),
+			 0);
+	attr.state = ROCI_QPS_RTR;
+	assert_int_equal(roci_qp_modify(*qp, roci_now(), &attr,
+					ROCI_QP_STATE | ROCI_QP_AV | ROCI_QP_PATH_MTU | ROCI_QP_DEST_QPN |
+						ROCI_QP_RQ_PSN | ROCI_QP_MAX_DEST_RD_ATOMIC | ROCI_QP_MIN_RNR_TIMER),
+			 0);
+	roci_device_unlock(dev);
+	return init.qpn;
+}
+
+/* The first piece of two arrives from `address`. */
+static void send_piece(struct roci_device *dev, const char *address, uint32_t qpn)
+{
+	static const struct roci_piece piece = {.number = 1, .total = 2000};
+	static uint8_t payload[ROCI_PIECE_HEAD + ROCI_PIECE_BYTES];
+	struct roci_packet packet = {.opcode = ROCI_OPCODE_PIECE,
+				     .pkey = ROCI_PKEY_DEFAULT,
+				     .dest_qpn = qpn,
+				     .payload_len = sizeof(payload)};
+	uint64_t before = dev->stats->received_packets, end = roci_now() + 5000000000u;
+	struct station from;
+	struct outgoing o;
+
+	station_open(&from, address);
+	assert_int_equal(roci_udp_listen(from.udp, 0), 0);
+	outgoing_start(&o, &from, "127.0.0.1");
+	roci_piece_build(&piece, payload);
+	o.spans[0][0] = (struct roci_span){payload, sizeof(payload)};
+	o.frames[0] = roci_frame(&o.av, o.headers[0], roci_packet_build(&packet, o.headers[0]), o.spans[0], 1);
+	o.count = 1;
+	outgoing_send(&o, from.link);
+	while (dev->stats->received_packets == before) {
+		assert_true(roci_now() < end);
+		roci_device_poll(dev);
+	}
+	roci_device_lock(dev); /* where the thread has received it, it has looked at it by now */
+	roci_device_unlock(dev);
+	station_close(&from);
+}
+
+/* They are kept until the others come, so a stranger could fill the room with them. */
+static void pieces_of_strangers_take_no_room(void **state)
+{
+	struct roci_device *dev = open_device();
+	struct roci_qp *qp;
+	struct roci_cq *cq;
+	uint32_t qpn;
+
+	assert_int_equal(roci_cq_create(roci_device_lock(dev), 4, NULL, &cq), 0);
+	roci_device_unlock(dev);
+	qpn = qp_with_peer(dev, cq, "127.77.0.2", &qp);
+	send_piece(dev, "127.77.0.3", qpn);
+	assert_int_equal(dev->stats->pieces_refused, 1);
+	assert_null(dev->receive.pieces.places);
+	send_piece(dev, "127.77.0.2", qpn);
+	assert_int_equal(dev->stats->pieces_refused, 1);
+	assert_non_null(dev->receive.pieces.places);
+	roci_device_lock(dev);
+	roci_qp_destroy(qp);
+	roci_device_free_qpn(dev, qpn);
+	roci_cq_destroy(cq);
+	roci_device_unlock(dev);
+	roci_device_put(dev);
+}
+
 /* What the user asks for and cannot have is refused, not left out. */
 static void a_bad_wish_is_refused(void **state)
 {
@@ -362,6 +445,7 @@ int main(void)
 		cmocka_unit_test(calls_that_are_no_polls_leave_it_to_the_thread),
 		cmocka_unit_test(threads_share_it),
 		cmocka_unit_test(a_wakeup_that_a_poll_takes_wakes_the_thread),
+		cmocka_unit_test(pieces_of_strangers_take_no_room),
 		cmocka_unit_test(a_bad_wish_is_refused),
 	};
 
