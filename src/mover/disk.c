@@ -12,6 +12,8 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "mover/io.h"
+
 #define CALL_BYTES (1u << 30) /* most bytes in one system call */
 
 struct disk {
@@ -64,14 +66,6 @@ static ssize_t call_once(const struct disk_op *op, uint64_t done, size_t len)
 	return op->write ? pwrite(op->fd, at, len, offset) : pread(op->fd, at, len, offset);
 }
 
-/* Whether it had O_DIRECT, and has it no longer. */
-static bool end_direct(int fd)
-{
-	int flags = fcntl(fd, F_GETFL);
-
-	return flags >= 0 && (flags & O_DIRECT) && !fcntl(fd, F_SETFL, flags & ~O_DIRECT);
-}
-
 static bool refuses_direct(int err)
 {
 	return err == EINVAL || err == EOPNOTSUPP;
@@ -92,7 +86,8 @@ static void run_from(struct disk_op *op, uint64_t done)
 			return;
 		}
 		n = call_once(op, done, call_bytes(op, done, file));
-		if (n < 0 && (errno == EINTR || errno == EAGAIN || (refuses_direct(errno) && end_direct(op->fd))))
+		if (n < 0 && (errno == EINTR || errno == EAGAIN ||
+			      (refuses_direct(errno) && mover_change_direct(op->fd, false))))
 			continue;
 		if (n < 0) {
 			op->result = -errno;

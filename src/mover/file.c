@@ -26,17 +26,10 @@ int mover_file_fd(const struct mover_file *file)
 	return file->fd;
 }
 
-static bool set_direct(int fd, bool direct)
-{
-	int flags = fcntl(fd, F_GETFL);
-
-	return flags >= 0 && !fcntl(fd, F_SETFL, direct ? flags | O_DIRECT : flags & ~O_DIRECT);
-}
-
 void mover_file_use_cache(struct mover_file *file)
 {
 	if (file->direct)
-		set_direct(file->fd, false);
+		mover_change_direct(file->fd, false);
 	file->direct = false;
 }
 
@@ -219,7 +212,7 @@ int mover_file_begin(struct mover_tree *tree, const struct mover_entry *entry, c
 		mover_file_free(file);
 		return err;
 	}
-	file->direct = entry->kind == MOVER_FILE && entry->size >= DIRECT_BYTES && set_direct(file->fd, true);
+	file->direct = entry->kind == MOVER_FILE && entry->size >= DIRECT_BYTES && mover_change_direct(file->fd, true);
 	*file_out = file;
 	return any_good(file, false) ? MOVER_HAVE_SOME : MOVER_HAVE_NONE;
 }

@@ -2,7 +2,7 @@
 #include "mover/io.h"
 
 #include <errno.h>
-#include <stdbool.h>
+#include <fcntl.h>
 #include <string.h>
 #include <unistd.h>
 
@@ -56,4 +56,11 @@ int mover_write_sparse(int fd, const void *from, size_t len, uint64_t at)
 			err = mover_write_at(fd, bytes + begin, n, at + begin);
 	}
 	return err;
+}
+
+bool mover_change_direct(int fd, bool direct)
+{
+	int flags = fcntl(fd, F_GETFL);
+
+	return flags >= 0 && direct != !!(flags & O_DIRECT) && !fcntl(fd, F_SETFL, flags ^ O_DIRECT);
 }
