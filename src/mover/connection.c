@@ -77,6 +77,7 @@ int connection_connect(struct connection *conn, const struct proto_request *requ
 	proto_put_request(private_data, request);
 	read_depth(conn, &param);
 	conn->state = CONNECTION_CONNECTING;
+	conn->asked_ns = mover_now_ns();
 	err = negative_errno(rdma_connect(conn->id, &param));
 	if (err && connection_is_iwarp(conn->id)) { /* siw makes the TCP connection before it returns */
 		failed(conn, err);
@@ -85,9 +86,14 @@ int connection_connect(struct connection *conn, const struct proto_request *requ
 	return err;
 }
 
-int connection_accept(struct connection *conn)
+int connection_accept(struct connection *conn, const void *answer, size_t len)
 {
-	struct rdma_conn_param param = {.retry_count = 7, .rnr_retry_count = 7};
+	struct rdma_conn_param param = {
+		.private_data = answer,
+		.private_data_len = (uint8_t)len,
+		.retry_count = 7,
+		.rnr_retry_count = 7,
+	};
 	int err;
 
 	read_depth(conn, &param);
@@ -104,6 +110,17 @@ void connection_reject(struct rdma_cm_id *id, enum proto_reject reason)
 	rdma_reject(id, bytes, sizeof(bytes));
 }
 
+static void established(struct connection *conn, const struct rdma_conn_param *param)
+{
+	size_t len = param->private_data ? param->private_data_len : 0;
+
+	conn->state = CONNECTION_UP;
+	conn->answer_ns = mover_now_ns() - conn->asked_ns;
+	conn->answer_len = (uint8_t)(len < PROTO_ANSWER_BYTES ? len : PROTO_ANSWER_BYTES);
+	if (len)
+		memcpy(conn->answer, param->private_data, conn->answer_len);
+}
+
 bool connection_event(struct connection *conn, const struct rdma_cm_event *event)
 {
 	switch (event->event) {
@@ -113,7 +130,7 @@ bool connection_event(struct connection *conn, const struct rdma_cm_event *event
 			failed(conn, -errno);
 		return true;
 	case RDMA_CM_EVENT_ROUTE_RESOLVED: conn->state = CONNECTION_RESOLVED; return true;
-	case RDMA_CM_EVENT_ESTABLISHED: conn->state = CONNECTION_UP; return true;
+	case RDMA_CM_EVENT_ESTABLISHED: established(conn, &event->param.conn); return true;
 	case RDMA_CM_EVENT_REJECTED:
 		failed(conn, event->status);
 		conn->rejected = true;

@@ -29,6 +29,9 @@ struct connection {
 	uint64_t failed_ns; /* FAILED: when */
 	bool rejected;      /* FAILED: by the peer */
 	enum proto_reject reject;
+	uint64_t asked_ns, answer_ns;       /* at the side that connects: when, and how long the answer took */
+	uint8_t answer[PROTO_ANSWER_BYTES]; /* ... and what came with it */
+	uint8_t answer_len;
 };
 
 /* How many work requests the QP has room for. */
@@ -42,9 +45,9 @@ int connection_resolve(struct connection *conn, struct rdma_event_channel *chann
 /* Makes the QP. 0 or -errno. */
 int connection_create_qp(struct connection *conn, struct ibv_pd *pd, struct ibv_cq *cq,
 			 const struct connection_size *size);
-/* Sends the connect request, or accepts one. 0 or -errno. */
+/* Sends the connect request, or accepts one; the answer takes at most PROTO_ANSWER_BYTES along. 0 or -errno. */
 int connection_connect(struct connection *conn, const struct proto_request *request);
-int connection_accept(struct connection *conn);
+int connection_accept(struct connection *conn, const void *answer, size_t len);
 void connection_reject(struct rdma_cm_id *id, enum proto_reject reason);
 
 /* Updates the state from an event of this connection. False if the event does not change it. The caller acknowledges

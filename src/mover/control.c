@@ -167,16 +167,13 @@ int control_received(struct control *c, unsigned buffer, size_t len, enum proto_
 	*type = header.type;
 	*payload = cursor_in(bytes + PROTO_HEADER_BYTES, header.body_len);
 	/* Before the end of the handshake only HELLO may come, or ERROR of a peer that gives up. */
-	if (!header.sealed && c->sealed)
-		return !c->peer_sealed && header.type == PROTO_ERROR ? -ECONNABORTED : -EPROTO;
+	if (header.sealed != c->trusted)
+		return -EPROTO;
 	if (!header.sealed)
 		return header.type == PROTO_HELLO || header.type == PROTO_ERROR ? 0 : -EPROTO;
-	if (!c->sealed)
-		return -EPROTO;
 	err = mover_secure_open(c->secure, bytes + PROTO_HEADER_BYTES, header.body_len, c->opened, &opened);
 	if (err)
 		return err;
-	c->peer_sealed = true;
 	*payload = cursor_in(c->opened, opened);
 	if (get_u8(payload) != header.type)
 		return -EPROTO;

@@ -10,8 +10,8 @@
 struct control {
 	struct connection conn;
 	struct mover_secure *secure; /* owned */
-	bool sealed;                 /* the handshake has finished: both sides seal from here on */
-	bool peer_sealed;            /* a sealed message of the peer has come */
+	bool sealed;                 /* this side seals what it sends from here on */
+	bool trusted;                /* the handshake has finished: the peer seals, too, and what it says counts */
 	struct ibv_mr *mr;
 	uint8_t *memory; /* receive buffers, then send buffers */
 	uint32_t free_sends;
@@ -44,8 +44,7 @@ int control_send(struct control *c);
 bool control_credits_due(const struct control *c);
 
 /* To be called for completions: of a send; of a receive, whose message is valid until control_release(). Returns 0,
- * -EPROTO for a malformed message, -EBADMSG for one that the peer did not seal, or -ECONNABORTED for an ERROR in the
- * clear: the peer gave up before it saw the end of the handshake, and nothing in the message is authenticated. */
+ * -EPROTO for a malformed message, or -EBADMSG for one that the peer did not seal. */
 void control_sent(struct control *c, unsigned buffer);
 int control_received(struct control *c, unsigned buffer, size_t len, enum proto_type *type, struct cursor_in *payload);
 int control_release(struct control *c, unsigned buffer);

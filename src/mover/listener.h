@@ -92,9 +92,11 @@ void listener_session_over(struct receiver *r);
 
 /* listener_trust.c: tickets, and who is let in. */
 void listener_set_ticket(struct listener *l, const struct mover_ticket *ticket);
-mover_secure_lookup_fn listener_lookup;
 /* Whether a connect request for a control connection proves the ticket (mover_secure_proof()). */
 bool listener_knows(struct listener *l, const struct proto_request *request);
+/* Makes the session's side of the handshake: with the ticket if the request has proved it, else open. False after
+ * session_fail(). */
+bool listener_secure(struct receiver *r);
 /* The peer has proved a ticket. */
 void listener_proved(struct receiver *r);
 /* ... and has proposed its terms: may the session go on? False after session_fail(). */

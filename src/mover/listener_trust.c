@@ -19,23 +19,6 @@ void listener_set_ticket(struct listener *l, const struct mover_ticket *ticket)
 	l->ticket_valid = true;
 }
 
-bool listener_lookup(void *context, const char *identity, uint8_t secret[MOVER_SECRET_BYTES])
-{
-	struct listener *l = context;
-	bool known = false;
-
-	pthread_mutex_lock(&l->lock);
-	if (strcmp(identity, "open") == 0) {
-		known = l->options->open;
-		memset(secret, 0, MOVER_SECRET_BYTES);
-	} else if (l->ticket_valid && strcmp(identity, l->identity) == 0) {
-		known = true;
-		memcpy(secret, l->ticket.secret, MOVER_SECRET_BYTES);
-	}
-	pthread_mutex_unlock(&l->lock);
-	return known;
-}
-
 bool listener_knows(struct listener *l, const struct proto_request *request)
 {
 	uint8_t secret[MOVER_SECRET_BYTES], proof[SECURE_TOKEN_BYTES];
@@ -49,6 +32,28 @@ bool listener_knows(struct listener *l, const struct proto_request *request)
 		CRYPTO_memcmp(proof, request->token, sizeof(proof)) == 0;
 	OPENSSL_cleanse(secret, sizeof(secret));
 	return valid;
+}
+
+bool listener_secure(struct receiver *r)
+{
+	struct listener *l = r->reg.listener;
+	bool proved = r->reg.place.proved, valid;
+	uint8_t secret[MOVER_SECRET_BYTES];
+
+	pthread_mutex_lock(&l->lock);
+	valid = l->ticket_valid;
+	memcpy(secret, l->ticket.secret, sizeof(secret));
+	pthread_mutex_unlock(&l->lock);
+	if (proved && !valid) { /* since it was proved */
+		connection_reject(r->s.control.conn.id, PROTO_REJECT_TICKET);
+		session_fail(&r->s, MOVER_NO_TRUST, "the ticket has been used");
+		return false;
+	}
+	r->s.control.secure = mover_secure_receiver(proved ? secret : NULL);
+	OPENSSL_cleanse(secret, sizeof(secret));
+	if (!r->s.control.secure)
+		session_fail_memory(&r->s);
+	return r->s.control.secure != NULL;
 }
 
 /* With the lock: another session that has been let in and is not over. `identity`: with this ticket; NULL: with any. */
@@ -78,7 +83,7 @@ static unsigned trusted_sessions(const struct listener *l)
 void listener_proved(struct receiver *r)
 {
 	pthread_mutex_lock(&r->reg.listener->lock);
-	snprintf(r->reg.identity, sizeof(r->reg.identity), "%s", mover_secure_peer_identity(r->s.control.secure));
+	snprintf(r->reg.identity, sizeof(r->reg.identity), "%s", mover_secure_ticket_identity(r->s.control.secure));
 	pthread_mutex_unlock(&r->reg.listener->lock);
 }
 

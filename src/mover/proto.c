@@ -69,6 +69,17 @@ int proto_get_request(const void *bytes, size_t len, struct proto_request *reque
 	return 0;
 }
 
+size_t proto_get_answer(const uint8_t *bytes, size_t len)
+{
+	struct cursor_in in = cursor_in(bytes, len); /* rdma_cm pads private data with zeros */
+	size_t record;
+
+	get_u8(&in);
+	get_u16(&in);
+	record = get_u16(&in);
+	return get_bytes(&in, record) ? len - (size_t)(in.end - in.at) : 0;
+}
+
 void proto_put_reject(uint8_t bytes[PROTO_REJECT_BYTES], enum proto_reject reason)
 {
 	struct cursor_out out = cursor_out(bytes, PROTO_REJECT_BYTES);

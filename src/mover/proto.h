@@ -14,7 +14,7 @@
 #include "mover/secure.h"
 
 #define PROTO_MAGIC           0x524f4d56u /* "ROMV" */
-#define PROTO_VERSION         4
+#define PROTO_VERSION         5
 #define PROTO_MESSAGE_BYTES   65536 /* the longest message with its header */
 #define PROTO_HEADER_BYTES    12
 #define PROTO_BODY_BYTES      (PROTO_MESSAGE_BYTES - PROTO_HEADER_BYTES)
@@ -29,7 +29,8 @@
 #define PROTO_MAX_ENTRIES     4096 /* offered and not finished */
 #define PROTO_MAX_TEXT        255
 #define PROTO_NO_WINDOW       0xffff
-#define PROTO_PRIVATE_BYTES   32 /* private data of a connect request */
+#define PROTO_PRIVATE_BYTES   32                 /* private data of a connect request */
+#define PROTO_ANSWER_BYTES    SECURE_HELLO_BYTES /* ... of the answer to that of the control connection, at most */
 #define PROTO_REJECT_BYTES    8
 #define PROTO_DONE_BYTES      16
 #define PROTO_TRANSFER_BYTES  16
@@ -171,6 +172,8 @@ struct proto_text proto_text(const char *text);
 /* All return 0, or -EPROTO if the bytes are wrong. After an element of a list the cursor is at the next one. */
 int proto_get_header(const uint8_t *bytes, size_t len, struct proto_header *header);
 int proto_get_request(const void *bytes, size_t len, struct proto_request *request);
+/* The length of the ClientHello in the answer: a TLS record, which says how long it is (RFC 8446 s.5.1). 0: none. */
+size_t proto_get_answer(const uint8_t *bytes, size_t len);
 enum proto_reject proto_get_reject(const void *bytes, size_t len);
 int proto_get_done(const uint8_t *bytes, size_t len, uint64_t *seq, uint16_t *window);
 int proto_get_terms(struct cursor_in *in, struct proto_terms *terms);

@@ -149,7 +149,7 @@ static void accept_lane(struct receiver *r, unsigned lane, struct rdma_cm_id *id
 	for (unsigned i = 0; i < receives; i++)
 		if (!session_lane_receive(s, lane, i))
 			return;
-	err = connection_accept(conn);
+	err = connection_accept(conn, NULL, 0);
 	if (err)
 		session_fail_errno(s, err, "accepting a data connection");
 }
@@ -201,7 +201,7 @@ static bool sender_gone(struct session *s)
 
 static bool ticket_proved(struct session *s)
 {
-	return s->control.sealed;
+	return s->control.trusted;
 }
 
 static bool has_terms(struct session *s)
@@ -214,23 +214,33 @@ static bool end_sent(struct session *s)
 	return ((struct receiver *)s)->end.sent;
 }
 
+/* The handshake begins with the answer to the connect request. */
+static bool answer(struct receiver *r)
+{
+	struct session *s = &r->s;
+	uint8_t hello[PROTO_ANSWER_BYTES];
+	size_t len = sizeof(hello);
+	int err;
+
+	if (!listener_secure(r))
+		return false;
+	err = mover_secure_handshake(s->control.secure, NULL, 0, hello, &len);
+	if (err) {
+		session_fail_errno(s, err, "beginning the handshake");
+		return false;
+	}
+	err = connection_accept(&s->control.conn, hello, len);
+	if (err)
+		session_fail_errno(s, err, "accepting");
+	return !err;
+}
+
 static bool let_in(struct receiver *r)
 {
 	struct session *s = &r->s;
-	int err;
 
-	if (!session_open_device(s))
+	if (!session_open_device(s) || !answer(r))
 		return false;
-	s->control.secure = mover_secure_server(listener_lookup, r->reg.listener);
-	if (!s->control.secure) {
-		session_fail_memory(s);
-		return false;
-	}
-	err = connection_accept(&s->control.conn);
-	if (err) {
-		session_fail_errno(s, err, "accepting");
-		return false;
-	}
 	if (!session_run(s, control_up, TRUST_TIMEOUT_MS, "connecting"))
 		return false;
 	session_step(s, "CONNECT", "QP 0x%x", s->control.conn.id->qp->qp_num);

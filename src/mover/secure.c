@@ -9,13 +9,15 @@
 #include <openssl/err.h>
 #include <openssl/evp.h>
 #include <openssl/hmac.h>
-#include <openssl/rand.h>
 #include <openssl/ssl.h>
 
 #include "wire/bytes.h"
 
-#define CIPHER           "TLS_AES_256_GCM_SHA384" /* its hash is the PSK's */
-#define GROUPS           "X25519:P-256"
+/* One of each, so that the ClientHello fits into SECURE_HELLO_BYTES. Nobody signs, but TLS asks for an algorithm. */
+#define CIPHER           "TLS_CHACHA20_POLY1305_SHA256" /* its hash is the PSK's */
+#define GROUPS           "X25519"
+#define SIGNATURES       "ed25519"
+#define PSK_NAME         "roci 5" /* in the handshake: one version's secret proves nothing to another version */
 #define OPEN_IDENTITY    "open"
 #define IDENTITY_HEXES   16
 #define MESSAGE_MAX      (64u << 10)
@@ -31,10 +33,10 @@ struct mover_secure {
 	SSL_CTX *ctx;
 	SSL *ssl;
 	BIO *in, *out; /* owned by `ssl` */
+	bool sender;
+	bool answered; /* sender: the receiver's ClientHello proves the secret, and the first flight is written */
 	bool finished;
-	mover_secure_lookup_fn *lookup; /* server */
-	void *lookup_context;
-	uint8_t secret[MOVER_SECRET_BYTES]; /* client */
+	uint8_t secret[MOVER_SECRET_BYTES];
 	char identity[IDENTITY_HEXES + 1];
 	struct chunk_cipher cipher;
 	uint8_t message[LENGTH_BYTES + MESSAGE_MAX];
@@ -71,8 +73,8 @@ int mover_secure_proof(const uint8_t secret[MOVER_SECRET_BYTES], uint64_t number
 /* An external PSK as OpenSSL takes it: a session, whose cipher gives the hash (RFC 8446 s.4.2.11). */
 static SSL_SESSION *psk_session(SSL *ssl, const uint8_t secret[MOVER_SECRET_BYTES])
 {
-	static const unsigned char aes_256_gcm_sha384[] = {0x13, 0x02};
-	const SSL_CIPHER *cipher = SSL_CIPHER_find(ssl, aes_256_gcm_sha384);
+	static const unsigned char chacha20_poly1305_sha256[] = {0x13, 0x03};
+	const SSL_CIPHER *cipher = SSL_CIPHER_find(ssl, chacha20_poly1305_sha256);
 	SSL_SESSION *session = SSL_SESSION_new();
 
 	if (session && cipher && SSL_SESSION_set1_master_key(session, secret, MOVER_SECRET_BYTES) &&
@@ -87,47 +89,43 @@ static int use_psk(SSL *ssl, const EVP_MD *md, const unsigned char **id, size_t 
 	struct mover_secure *s = SSL_get_app_data(ssl);
 
 	*session = psk_session(ssl, s->secret);
-	*id = (const unsigned char *)s->identity;
-	*id_len = strlen(s->identity);
+	*id = (const unsigned char *)PSK_NAME;
+	*id_len = strlen(PSK_NAME);
 	return *session != NULL;
 }
 
-/* An unknown identity gets a random secret, so that a wrong name and a wrong secret look the same to the peer. */
 static int find_psk(SSL *ssl, const unsigned char *id, size_t id_len, SSL_SESSION **session)
 {
 	struct mover_secure *s = SSL_get_app_data(ssl);
-	uint8_t secret[MOVER_SECRET_BYTES], unknown[MOVER_SECRET_BYTES];
-	bool known = id_len > 0 && id_len < sizeof(s->identity) && !memchr(id, 0, id_len);
 
-	memset(s->identity, 0, sizeof(s->identity));
 	*session = NULL;
-	if (RAND_bytes(unknown, sizeof(unknown)) != 1)
-		return 0;
-	if (known)
-		memcpy(s->identity, id, id_len);
-	memset(secret, 0, sizeof(secret));
-	known = s->lookup(s->lookup_context, s->identity, secret) && known;
-	*session = psk_session(ssl, known ? secret : unknown);
-	OPENSSL_cleanse(secret, sizeof(secret));
+	if (id_len != strlen(PSK_NAME) || memcmp(id, PSK_NAME, id_len))
+		return 1;
+	*session = psk_session(ssl, s->secret);
 	return *session != NULL;
 }
 
-/* No side has a certificate, and none is accepted. */
-static bool set_up_context(SSL_CTX *ctx, bool server)
+/* No side has a certificate, and none is accepted. What OpenSSL would put into a ClientHello for TLS 1.2 is left out.
+ */
+static bool set_up_context(SSL_CTX *ctx, bool sender)
 {
-	SSL_CTX_set_options(ctx, SSL_OP_NO_TICKET | SSL_OP_NO_COMPRESSION | SSL_OP_NO_RENEGOTIATION);
+	SSL_CTX_set_options(ctx, SSL_OP_NO_TICKET | SSL_OP_NO_COMPRESSION | SSL_OP_NO_RENEGOTIATION |
+					 SSL_OP_NO_EXTENDED_MASTER_SECRET | SSL_OP_NO_ENCRYPT_THEN_MAC);
+#ifdef SSL_OP_NO_RX_CERTIFICATE_COMPRESSION
+	SSL_CTX_set_options(ctx, SSL_OP_NO_RX_CERTIFICATE_COMPRESSION);
+#endif
 	SSL_CTX_clear_options(ctx, SSL_OP_ALLOW_NO_DHE_KEX | SSL_OP_ENABLE_MIDDLEBOX_COMPAT);
 	SSL_CTX_set_session_cache_mode(ctx, SSL_SESS_CACHE_OFF);
-	if (server)
+	if (sender)
 		SSL_CTX_set_psk_find_session_callback(ctx, find_psk);
 	else
 		SSL_CTX_set_psk_use_session_callback(ctx, use_psk);
-	if (!server)
+	if (!sender)
 		SSL_CTX_set_verify(ctx, SSL_VERIFY_PEER, NULL);
 	return SSL_CTX_set_min_proto_version(ctx, TLS1_3_VERSION) &&
 	       SSL_CTX_set_max_proto_version(ctx, TLS1_3_VERSION) && SSL_CTX_set_ciphersuites(ctx, CIPHER) &&
-	       SSL_CTX_set1_groups_list(ctx, GROUPS) && SSL_CTX_set_num_tickets(ctx, 0) &&
-	       SSL_CTX_set_max_early_data(ctx, 0);
+	       SSL_CTX_set1_groups_list(ctx, GROUPS) && SSL_CTX_set1_sigalgs_list(ctx, SIGNATURES) &&
+	       SSL_CTX_set_num_tickets(ctx, 0) && SSL_CTX_set_max_early_data(ctx, 0);
 }
 
 static bool set_up_bios(struct mover_secure *s)
@@ -144,20 +142,26 @@ static bool set_up_bios(struct mover_secure *s)
 	return true;
 }
 
-static struct mover_secure *create(bool server)
+static struct mover_secure *create(bool sender, const uint8_t secret[MOVER_SECRET_BYTES])
 {
 	struct mover_secure *s = calloc(1, sizeof(*s));
 
 	if (!s)
 		return NULL;
-	s->ctx = SSL_CTX_new(server ? TLS_server_method() : TLS_client_method());
-	if (!s->ctx || !set_up_context(s->ctx, server))
+	s->sender = sender;
+	memcpy(s->identity, OPEN_IDENTITY, sizeof(OPEN_IDENTITY));
+	if (secret) {
+		memcpy(s->secret, secret, sizeof(s->secret));
+		mover_secure_identity(secret, s->identity);
+	}
+	s->ctx = SSL_CTX_new(sender ? TLS_server_method() : TLS_client_method());
+	if (!s->ctx || !set_up_context(s->ctx, sender))
 		goto err_destroy;
 	s->ssl = SSL_new(s->ctx);
 	if (!s->ssl || !set_up_bios(s))
 		goto err_destroy;
 	SSL_set_app_data(s->ssl, s);
-	if (server)
+	if (sender)
 		SSL_set_accept_state(s->ssl);
 	else
 		SSL_set_connect_state(s->ssl);
@@ -168,30 +172,14 @@ err_destroy:
 	return NULL;
 }
 
-struct mover_secure *mover_secure_client(const struct mover_ticket *ticket)
+struct mover_secure *mover_secure_sender(const uint8_t secret[MOVER_SECRET_BYTES])
 {
-	struct mover_secure *s = create(false);
-
-	if (!s)
-		return NULL;
-	if (ticket) {
-		memcpy(s->secret, ticket->secret, sizeof(s->secret));
-		mover_secure_identity(s->secret, s->identity);
-	} else {
-		memcpy(s->identity, OPEN_IDENTITY, sizeof(OPEN_IDENTITY));
-	}
-	return s;
+	return create(true, secret);
 }
 
-struct mover_secure *mover_secure_server(mover_secure_lookup_fn *lookup, void *context)
+struct mover_secure *mover_secure_receiver(const uint8_t secret[MOVER_SECRET_BYTES])
 {
-	struct mover_secure *s = create(true);
-
-	if (!s)
-		return NULL;
-	s->lookup = lookup;
-	s->lookup_context = context;
-	return s;
+	return create(false, secret);
 }
 
 void mover_secure_destroy(struct mover_secure *s)
@@ -243,10 +231,36 @@ static size_t drain(BIO *bio, void *out, size_t room)
 	return len > 0 ? (size_t)len : 0;
 }
 
+/* The sender's first step goes as far as its Finished. OpenSSL does that only for a server that asks for early data,
+ * and none is allowed; else it would wait for the client's Finished before it seals anything. */
+static int answer_hello(struct mover_secure *s)
+{
+	uint8_t early[1];
+	size_t len;
+	int result = SSL_read_early_data(s->ssl, early, sizeof(early), &len);
+
+	if (result == SSL_READ_EARLY_DATA_FINISH) {
+		s->answered = true;
+		return 0;
+	}
+	if (result != SSL_READ_EARLY_DATA_ERROR)
+		return -EPROTO;
+	return SSL_get_error(s->ssl, 0) == SSL_ERROR_WANT_READ ? 0 : handshake_error();
+}
+
+static int finish_handshake(struct mover_secure *s)
+{
+	int result = SSL_do_handshake(s->ssl);
+
+	if (result == 1)
+		return 1;
+	return SSL_get_error(s->ssl, result) == SSL_ERROR_WANT_READ ? 0 : handshake_error();
+}
+
 int mover_secure_handshake(struct mover_secure *s, const void *in, size_t in_len, void *out, size_t *out_len)
 {
 	size_t room = *out_len;
-	int result, err = 1;
+	int err;
 
 	*out_len = 0;
 	ERR_clear_error();
@@ -254,24 +268,38 @@ int mover_secure_handshake(struct mover_secure *s, const void *in, size_t in_len
 		return -EPROTO;
 	if (in_len && BIO_write(s->in, in, (int)in_len) != (int)in_len)
 		return -ENOMEM;
-	result = SSL_do_handshake(s->ssl);
-	if (result != 1)
-		err = SSL_get_error(s->ssl, result) == SSL_ERROR_WANT_READ ? 0 : handshake_error();
+	err = s->sender && !s->answered ? answer_hello(s) : finish_handshake(s);
 	/* a handshake without the PSK would prove nothing */
-	else if (!SSL_session_reused(s->ssl))
+	if ((err == 1 || s->answered) && !SSL_session_reused(s->ssl))
 		err = -EACCES;
+	s->answered &= err >= 0; /* the alert is the last that is sealed */
 	s->finished = err == 1;
+	if (BIO_ctrl_pending(s->out) > room)
+		return -EMSGSIZE;
 	*out_len = drain(s->out, out, room);
 	return err;
+}
+
+bool mover_secure_can_seal(const struct mover_secure *s)
+{
+	return s->answered || s->finished;
+}
+
+static bool write_message(struct mover_secure *s, size_t len)
+{
+	size_t written;
+
+	if (s->finished)
+		return SSL_write_ex(s->ssl, s->message, len, &written) == 1;
+	return SSL_write_early_data(s->ssl, s->message, len, &written) == 1 && written == len;
 }
 
 int mover_secure_seal(struct mover_secure *s, const void *message, size_t len, void *out, size_t *out_len)
 {
 	size_t room = *out_len;
-	int whole = (int)(LENGTH_BYTES + len);
 
 	*out_len = 0;
-	if (!s->finished)
+	if (!mover_secure_can_seal(s))
 		return -EPROTO;
 	if (len > MESSAGE_MAX || room < len + SEAL_ROOM)
 		return -EMSGSIZE;
@@ -279,7 +307,7 @@ int mover_secure_seal(struct mover_secure *s, const void *message, size_t len, v
 	if (len)
 		memcpy(s->message + LENGTH_BYTES, message, len);
 	ERR_clear_error();
-	if (SSL_write(s->ssl, s->message, whole) != whole) {
+	if (!write_message(s, LENGTH_BYTES + len)) {
 		ERR_clear_error();
 		return -ENOMEM;
 	}
@@ -310,7 +338,7 @@ static int read_message(struct mover_secure *s)
 	if (BIO_ctrl_pending(s->out) || SSL_get_key_update_type(s->ssl) != SSL_KEY_UPDATE_NONE) {
 		(void)BIO_reset(s->out);
 		ERR_clear_error();
-		s->finished = false;
+		s->answered = s->finished = false;
 		return -EBADMSG;
 	}
 	if (have < sizeof(s->message) && SSL_get_error(s->ssl, got) != SSL_ERROR_WANT_READ) {
@@ -348,11 +376,13 @@ int mover_secure_open(struct mover_secure *s, const void *sealed, size_t len, vo
 
 static bool export(struct mover_secure *s, const char *label, uint8_t *out, size_t len)
 {
-	return s->finished && SSL_export_keying_material(s->ssl, out, len, label, strlen(label), NULL, 0, 0) == 1;
+	return SSL_export_keying_material(s->ssl, out, len, label, strlen(label), NULL, 0, 0) == 1;
 }
 
 int mover_secure_token(struct mover_secure *s, uint8_t token[SECURE_TOKEN_BYTES])
 {
+	if (!mover_secure_can_seal(s))
+		return -EPROTO;
 	return export(s, TOKEN_LABEL, token, SECURE_TOKEN_BYTES) ? 0 : -EPROTO;
 }
 
@@ -364,7 +394,7 @@ static int prepare_cipher(struct mover_secure *s, bool encrypt)
 
 	if (chunk_cipher_ready(&s->cipher))
 		return 0;
-	if (!export(s, encrypt ? CHUNK_LABEL : MAC_LABEL, key, sizeof(key)))
+	if (!s->finished || !export(s, encrypt ? CHUNK_LABEL : MAC_LABEL, key, sizeof(key)))
 		return -EPROTO;
 	err = chunk_cipher_init(&s->cipher, key, encrypt);
 	OPENSSL_cleanse(key, sizeof(key));
@@ -395,7 +425,7 @@ bool mover_secure_is_open(const struct mover_secure *s)
 	return !strcmp(s->identity, OPEN_IDENTITY);
 }
 
-const char *mover_secure_peer_identity(const struct mover_secure *s)
+const char *mover_secure_ticket_identity(const struct mover_secure *s)
 {
 	return s->identity;
 }

@@ -11,12 +11,12 @@
 
 #include "mover/clock.h"
 #include "mover/fd_limit.h"
-#include "mover/round_trip.h"
 #include "mover/stop.h"
 #include "mover/terms.h"
 
 #define HANDSHAKE_TIMEOUT_MS 10000
 #define ENTER_TRIES          5
+#define ACCEPT_NS            5000000u /* that a receiver may take to answer: a thread, queues, a key */
 #define MAX_OFFERED          PROTO_MAX_ENTRIES
 
 /* Messages */
@@ -139,7 +139,7 @@ static const struct session_role role = {on_terms, on_message, on_window_done, o
 
 static bool trusted(struct session *s)
 {
-	return s->control.sealed;
+	return s->control.trusted;
 }
 
 static bool ended(struct session *s)
@@ -192,35 +192,23 @@ static bool walk(struct sender *x)
 	return true;
 }
 
+/* The receiver's answer to the connect request has begun the handshake. From here on messages can be sealed. */
 static bool prove_ticket(struct sender *x)
 {
 	struct session *s = &x->s;
+	const struct connection *conn = &s->control.conn;
 
 	s->received_ns = mover_now_ns();
-	s->control.secure = mover_secure_client(x->options->ticket);
+	s->control.secure = mover_secure_sender(x->options->ticket ? x->options->ticket->secret : NULL);
 	if (!s->control.secure) {
 		session_fail_memory(s);
 		return false;
 	}
-	session_handshake(s, NULL, 0);
-	return session_run(s, trusted, HANDSHAKE_TIMEOUT_MS, "the handshake");
-}
-
-/* A receiver that has more strangers than places sends some away, chosen at random, until they have proved the ticket.
- */
-static bool enter(struct sender *x)
-{
-	struct session *s = &x->s;
-
-	for (unsigned tries = 1;; tries++) {
-		if (!sender_connect(x))
-			return false;
-		if (prove_ticket(x))
-			return true;
-		if (s->status != MOVER_NO_CONNECT || tries == ENTER_TRIES)
-			return false;
-		session_start_over(s);
-	}
+	if (!session_handshake(s, conn->answer, proto_get_answer(conn->answer, conn->answer_len)))
+		return false;
+	if (!s->control.sealed)
+		session_fail_protocol(s, "its answer does not begin a handshake");
+	return s->control.sealed;
 }
 
 /* How many entries may be under way: each may be a file that is open. */
@@ -233,13 +221,21 @@ static uint16_t most_entries(void)
 	return (uint16_t)(files < MAX_OFFERED ? files : MAX_OFFERED);
 }
 
+/* As the answer to the connect request shows: no SEND has been acknowledged yet. */
+static uint64_t round_trip_so_far(const struct session *s)
+{
+	uint64_t answer_ns = s->control.conn.answer_ns;
+
+	return answer_ns > ACCEPT_NS ? answer_ns - ACCEPT_NS : 0;
+}
+
 static bool propose_terms(struct sender *x)
 {
 	struct session *s = &x->s;
 	struct cursor_out *out;
 
 	s->terms = terms_propose(x->options, most_entries(), x->entry_count, mover_walk_bytes(x->walk),
-				 round_trip_ns(&s->control.round_trip), connection_is_roci(s->dev.verbs->device));
+				 round_trip_so_far(s), connection_is_roci(s->dev.verbs->device));
 	memcpy(s->terms.transfer, x->transfer, sizeof(x->transfer));
 	out = session_begin(s, PROTO_TERMS);
 	if (!out) {
@@ -253,20 +249,54 @@ static bool propose_terms(struct sender *x)
 	return true;
 }
 
-static bool transfer(struct sender *x)
+/* The end of the handshake, the answer, verdicts, windows and data connections come in one round trip. */
+static bool ask_for_all(struct sender *x)
 {
 	struct session *s = &x->s;
 
-	if (!enter(x) || !propose_terms(x))
+	if (!prove_ticket(x) || !propose_terms(x))
 		return false;
 	if (offer_init(x)) {
 		session_fail_memory(s);
 		return false;
 	}
 	offer_first(x);
-	/* the answer, verdicts, windows and data connections come in one round trip */
 	return session_open_lanes(s, s->terms.mode == MOVER_READ ? -1 : 0) && sender_begin_lanes(x) &&
-	       session_run(s, ended, 0, NULL);
+	       session_run(s, trusted, HANDSHAKE_TIMEOUT_MS, "the handshake");
+}
+
+/* What was asked for in a session that has not begun. */
+static void forget(struct sender *x)
+{
+	session_close_lanes(&x->s);
+	offer_destroy(x);
+	x->offer = (struct offer){0};
+	x->lanes_up = x->lanes_begun = false;
+	x->lanes_early = 0;
+	x->lanes_deadline_ns = 0;
+}
+
+/* A receiver that has more strangers than places sends some away, chosen at random, until they have proved the ticket.
+ */
+static bool enter(struct sender *x)
+{
+	struct session *s = &x->s;
+
+	for (unsigned tries = 1;; tries++) {
+		if (!sender_connect(x))
+			return false;
+		if (ask_for_all(x))
+			return true;
+		if (s->status != MOVER_NO_CONNECT || s->control.trusted || tries == ENTER_TRIES)
+			return false;
+		forget(x);
+		session_start_over(s);
+	}
+}
+
+static bool transfer(struct sender *x)
+{
+	return enter(x) && session_run(&x->s, ended, 0, NULL);
 }
 
 /* The final status, now that all outcomes are known. Entries that could not even be offered count as failed. */
@@ -329,15 +359,12 @@ void sender_disconnect(struct sender *x)
 	/* reads under way end in windows, so the windows go last */
 	source_destroy(x);
 	pack_destroy(x);
+	forget(x);
 	session_destroy(&x->s);
-	offer_destroy(x);
-	x->offer = (struct offer){0};
 	x->source = (struct source){0};
 	x->packs = (struct packs){0};
 	x->dispatch = (struct dispatch){0};
-	x->end_came = x->lanes_up = x->lanes_begun = false;
-	x->lanes_early = 0;
-	x->lanes_deadline_ns = 0;
+	x->end_came = false;
 }
 
 static void destroy(struct sender *x)

@@ -21,7 +21,7 @@ static enum retry_end ending(const struct sender *x)
 	case MOVER_NO_CONNECT: return x->refused ? RETRY_REFUSED : RETRY_NO_WAY;
 	/* without its network, a host may have no device and no address for a while */
 	case MOVER_NO_DEVICE:
-	case MOVER_FAILED: return x->retry.met && !s->control.sealed ? RETRY_NO_WAY : RETRY_FINAL;
+	case MOVER_FAILED: return x->retry.met && !s->control.trusted ? RETRY_NO_WAY : RETRY_FINAL;
 	default: return RETRY_FINAL;
 	}
 }

@@ -178,7 +178,7 @@ bool session_handshake(struct session *s, const void *in, size_t len)
 	size_t out_len = sizeof(bytes);
 	int result = mover_secure_handshake(s->control.secure, in, len, bytes, &out_len);
 
-	if (out_len) {
+	if (out_len && !s->control.sealed) {
 		struct cursor_out *out = session_begin(s, PROTO_HELLO);
 		if (!out) {
 			session_fail_protocol(s, "too many handshake messages");
@@ -194,7 +194,9 @@ bool session_handshake(struct session *s, const void *in, size_t len)
 		session_fail_protocol(s, "its handshake is not TLS 1.3 with a ticket");
 	else if (result < 0)
 		session_fail_errno(s, result, "handshake");
-	if (result == 1 && s->status == MOVER_OK)
-		s->control.sealed = true;
-	return s->control.sealed;
+	if (s->status != MOVER_OK)
+		return false;
+	s->control.sealed = mover_secure_can_seal(s->control.secure);
+	s->control.trusted = result == 1;
+	return true;
 }

@@ -159,7 +159,7 @@ bool session_peer_finished(const struct session *s);
 struct cursor_out *session_begin(struct session *s, enum proto_type type);
 void session_send(struct session *s);
 
-/* Takes the next step of the handshake with the bytes that have come. True: it has finished. */
+/* Takes the next step of the handshake with the bytes that have come. False after session_fail(). */
 bool session_handshake(struct session *s, const void *in, size_t len);
 
 /* session_events.c */

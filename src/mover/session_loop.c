@@ -45,7 +45,7 @@ static void got_error(struct session *s, struct cursor_in *payload)
 		session_fail_protocol(s, "a malformed ERROR message");
 		return;
 	}
-	if (s->control.sealed) /* do not repeat text from a peer that has proved nothing */
+	if (s->control.trusted) /* do not repeat text from a peer that has proved nothing */
 		proto_text_copy(text, sizeof(text), &end.text);
 	session_step(s, "ERROR", "%s", text);
 	if (end.status == MOVER_NO_TRUST && !*text)
@@ -60,12 +60,12 @@ static void take_message(struct session *s, enum proto_type type, struct cursor_
 {
 	size_t len = (size_t)(payload->end - payload->at);
 
-	if (type == PROTO_HELLO && !s->control.sealed && s->control.secure) {
+	if (type == PROTO_HELLO && !s->control.trusted && s->control.secure) {
 		session_step(s, "HELLO", "%zu bytes of the handshake", len);
 		session_handshake(s, payload->at, len);
-	} else if (type == PROTO_TERMS && s->control.sealed) {
+	} else if (type == PROTO_TERMS && s->control.trusted) {
 		s->role->terms(s, payload);
-	} else if (!s->control.sealed || !s->ready) {
+	} else if (!s->control.trusted || !s->ready) {
 		session_fail_protocol(s, "a message too early");
 	} else {
 		s->role->message(s, type, payload);
@@ -78,11 +78,6 @@ static void open_message(struct session *s, unsigned buffer, uint32_t len)
 	struct cursor_in payload;
 	int err = control_received(&s->control, buffer, len, &type, &payload);
 
-	if (err == -ECONNABORTED) {
-		s->peer_notified = true;
-		session_fail(s, MOVER_LOST, "the other side gave up during the handshake");
-		return;
-	}
 	if (err) {
 		session_fail_protocol(s, err == -EBADMSG ? "a message that it did not seal" : "a malformed message");
 		return;

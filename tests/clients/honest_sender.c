@@ -19,7 +19,7 @@ void honest_connect(void)
 void honest_enter(void)
 {
 	honest_connect();
-	hostile_handshake(h, false);
+	hostile_enter(h);
 }
 
 struct proto_terms honest_terms(enum mover_mode mode)

@@ -35,9 +35,15 @@ static void got_message(struct hostile *h, const struct ibv_wc *wc)
 	unsigned buffer = wr_id_index(wc->wr_id);
 	struct cursor_in payload;
 
-	MUST(control_received(&h->control, buffer, wc->byte_len, &h->type, &payload) == 0);
+	/* what is sealed cannot be read before the end of the handshake */
+	if (control_received(&h->control, buffer, wc->byte_len, &h->type, &payload)) {
+		MUST(!h->control.trusted);
+		payload = (struct cursor_in){0};
+		h->type = PROTO_TYPES;
+	}
 	h->payload_len = (size_t)(payload.end - payload.at);
-	memcpy(h->payload, payload.at, h->payload_len);
+	if (h->payload_len)
+		memcpy(h->payload, payload.at, h->payload_len);
 	MUST(control_release(&h->control, buffer) == 0);
 	h->digests |= h->type == PROTO_HAVE;
 	h->granted |= h->type == PROTO_GRANT;
@@ -205,12 +211,25 @@ static struct rdma_cm_id *wait_request(struct hostile *h)
 	return h->requests[--h->request_count];
 }
 
+/* The next step, of the handshake. Returns the length of what the other side has to get. */
+static size_t next_step(struct hostile *h, int expected, const void *in, size_t in_len)
+{
+	h->flight_len = sizeof(h->flight);
+	MUST(mover_secure_handshake(h->control.secure, in, in_len, h->flight, &h->flight_len) == expected);
+	h->control.trusted = expected == 1;
+	return h->flight_len;
+}
+
 static void accept_control(struct hostile *h)
 {
 	h->control.conn.id = wait_request(h);
 	h->control.conn.id->context = &h->control.conn;
 	open_device(h);
-	MUST(connection_accept(&h->control.conn) == 0);
+	MUST((h->control.secure = mover_secure_receiver(NULL)) != NULL);
+	MUST(next_step(h, 0, NULL, 0) <= PROTO_ANSWER_BYTES);
+	if (h->spoil_answer)
+		h->spoil_answer(h->flight, &h->flight_len);
+	MUST(connection_accept(&h->control.conn, h->flight, h->flight_len) == 0);
 }
 
 void hostile_accept(struct hostile *h, const char *host)
@@ -267,7 +286,7 @@ void hostile_accept_lane(struct hostile *h)
 
 	conn->id = wait_request(h);
 	create_lane(h, conn);
-	MUST(connection_accept(conn) == 0);
+	MUST(connection_accept(conn, NULL, 0) == 0);
 }
 
 void hostile_refuse_lane(struct hostile *h)
@@ -355,29 +374,32 @@ void hostile_update_keys(struct hostile *h, unsigned updates)
 	hostile_send(h);
 }
 
-static bool allow_open(void *context, const char *identity, uint8_t secret[MOVER_SECRET_BYTES])
+static void say_hello(struct hostile *h, const void *bytes, size_t len)
 {
-	memset(secret, 0, MOVER_SECRET_BYTES);
-	return strcmp(identity, "open") == 0;
+	put_bytes(hostile_begin(h, PROTO_HELLO), bytes, len);
+	hostile_send(h);
 }
 
-void hostile_handshake(struct hostile *h, bool server)
+void hostile_enter(struct hostile *h)
 {
-	static uint8_t out[16384];
-	int done = 0;
+	const struct connection *conn = &h->control.conn;
 
-	h->control.secure = server ? mover_secure_server(allow_open, NULL) : mover_secure_client(NULL);
-	MUST(h->control.secure != NULL);
-	for (bool first = !server; !done; first = false) {
-		size_t len = sizeof(out);
-		if (!first)
-			MUST(hostile_expect(h, PROTO_HELLO));
-		done = mover_secure_handshake(h->control.secure, h->payload, first ? 0 : h->payload_len, out, &len);
-		MUST(done >= 0);
-		if (len) {
-			put_bytes(hostile_begin(h, PROTO_HELLO), out, len);
-			hostile_send(h);
-		}
-	}
+	MUST((h->control.secure = mover_secure_sender(NULL)) != NULL);
+	MUST(next_step(h, 0, conn->answer, proto_get_answer(conn->answer, conn->answer_len)));
+	say_hello(h, h->flight, h->flight_len);
+	h->control.sealed = true;
+	MUST(hostile_expect(h, PROTO_HELLO));
+	MUST(next_step(h, 1, h->payload, h->payload_len) == 0);
+}
+
+void hostile_hear(struct hostile *h)
+{
+	MUST(hostile_expect(h, PROTO_HELLO));
+	MUST(next_step(h, 1, h->payload, h->payload_len));
+}
+
+void hostile_finish(struct hostile *h)
+{
+	say_hello(h, h->flight, h->flight_len);
 	h->control.sealed = true;
 }

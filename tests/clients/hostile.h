@@ -23,6 +23,9 @@ struct hostile {
 	struct ibv_mr *mr;
 	uint8_t *memory; /* HOSTILE_BYTES, and then greetings */
 	struct proto_terms terms;
+	void (*spoil_answer)(uint8_t *bytes, size_t *len); /* to the connect request; NULL: it is right */
+	uint8_t flight[16384];                             /* of the handshake, to be sent */
+	size_t flight_len;
 
 	/* The last message, until the next call. */
 	enum proto_type type;
@@ -54,7 +57,11 @@ bool hostile_connect(struct hostile *h, const char *host, unsigned port, const s
 void hostile_accept(struct hostile *h, const char *host);
 /* Forgets that connection, and accepts another. */
 void hostile_accept_again(struct hostile *h);
-void hostile_handshake(struct hostile *h, bool server);
+/* The handshake of a sender, once it is connected. */
+void hostile_enter(struct hostile *h);
+/* That of a receiver: takes the sender's flight, after which its messages can be read; then says its own. */
+void hostile_hear(struct hostile *h);
+void hostile_finish(struct hostile *h);
 
 /* Connects a data connection to the peer of the control connection; false if it was rejected. Or accepts the next. */
 bool hostile_connect_lane(struct hostile *h, const struct proto_request *request);

@@ -63,10 +63,12 @@ static void half_a_handshake(void)
 {
 	uint8_t out[16384];
 	size_t len = sizeof(out);
-	struct mover_secure *secure = mover_secure_client(NULL);
+	struct mover_secure *secure = mover_secure_sender(NULL);
+	const struct connection *conn = &h->control.conn;
 
 	silent();
-	MUST(secure && mover_secure_handshake(secure, NULL, 0, out, &len) == 0);
+	MUST(secure && mover_secure_handshake(secure, conn->answer, proto_get_answer(conn->answer, conn->answer_len),
+					      out, &len) == 0);
 	put_bytes(hostile_begin(h, PROTO_HELLO), out, len / 2);
 	hostile_send(h);
 	mover_secure_destroy(secure);

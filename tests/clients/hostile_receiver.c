@@ -17,15 +17,21 @@ static unsigned variant;
 
 /* What an honest receiver does */
 
-static void terms_come(void)
+static void take_terms(void)
 {
 	struct cursor_in in;
 
-	hostile_handshake(h, true);
 	MUST(hostile_expect(h, PROTO_TERMS));
 	in = cursor_in(h->payload, h->payload_len);
 	MUST(proto_get_terms(&in, &h->terms) == 0);
 	h->terms.session = 1;
+}
+
+static void terms_come(void)
+{
+	hostile_hear(h);
+	hostile_finish(h);
+	take_terms();
 }
 
 static void answer_terms(void)
@@ -84,11 +90,16 @@ static void ack(uint64_t seq, uint16_t count, const struct proto_result *result)
 }
 
 /* Nothing is wrong here but the end. It answers nothing before it has all that the sender can send until then, so each
- * answer is a round trip: one for the connection, HELLO, and TERMS, the OFFER and the data connection together. After
- * three, there is content. */
+ * answer is a round trip: one for the connection, and one for HELLO, TERMS, the OFFER and the data connection together.
+ * After two, there is content. */
 static void in_lockstep(void)
 {
-	offered();
+	hostile_hear(h);
+	take_terms();
+	MUST(hostile_expect(h, PROTO_OFFER));
+	hostile_accept_lane(h);
+	hostile_finish(h);
+	answer_terms();
 	grant(honest_grant(), 1);
 	verdict(0, 1, PROTO_WANT);
 	MUST(hostile_expect(h, PROTO_FIN));
@@ -107,6 +118,48 @@ static void no_tls(void)
 	MUST(hostile_expect(h, PROTO_HELLO));
 	put_bytes(hostile_begin(h, PROTO_HELLO), "who is there?", 13);
 	hostile_send(h);
+}
+
+/* The answer to the connect request begins no handshake. */
+static void spoil_hello(uint8_t *hello, size_t *len)
+{
+	switch (variant) {
+	case 0: *len = 0; break;
+	case 1: memcpy(hello, "who is there?", *len = 13); break;
+	case 2: *len /= 2; break;
+	case 3: hello[4] /= 2; break; /* the record is as short as it says */
+	}
+}
+
+static void spoil_binder(uint8_t *hello, size_t *len)
+{
+	hello[*len - 1] ^= 1;
+}
+
+static void no_hello(void)
+{
+}
+
+static void wrong_binder(void)
+{
+}
+
+/* It answers the terms as if it had proved the ticket. */
+static void unfinished(void)
+{
+	hostile_hear(h);
+	take_terms();
+	h->control.sealed = true;
+	answer_terms();
+}
+
+static void wrong_finished(void)
+{
+	hostile_hear(h);
+	take_terms();
+	h->flight[h->flight_len - 1] ^= 1;
+	hostile_finish(h);
+	answer_terms();
 }
 
 static void lying_terms(void)
@@ -270,7 +323,7 @@ static void stalls(void)
 	}
 }
 
-/* An ERROR in the clear. It is allowed from a peer that has not seen the end of the handshake, but not later. */
+/* An ERROR in the clear. It is allowed from a peer that has not finished the handshake, but not later. */
 static void plain_error(void)
 {
 	h->control.sealed = false;
@@ -281,7 +334,8 @@ static void plain_error(void)
 
 static void plain_error_early(void)
 {
-	hostile_handshake(h, true);
+	hostile_hear(h);
+	hostile_finish(h);
 	plain_error();
 }
 
@@ -332,10 +386,14 @@ static const struct scenario {
 	{"silent", silent, MOVER_LOST, 1},
 	{"no-room", no_room, MOVER_NO_TRUST, 1},
 	{"no-tls", no_tls, MOVER_PROTOCOL, 1},
+	{"no-hello", no_hello, MOVER_PROTOCOL, 4},
+	{"wrong-binder", wrong_binder, MOVER_NO_TRUST, 1},
+	{"unfinished", unfinished, MOVER_PROTOCOL, 1},
+	{"wrong-finished", wrong_finished, MOVER_NO_TRUST, 1},
 	{"lying-terms", lying_terms, MOVER_PROTOCOL, 7},
 	{"terms-twice", terms_twice, MOVER_PROTOCOL, 1},
 	{"keys-updated", keys_updated, MOVER_PROTOCOL, 2},
-	{"plain-error-early", plain_error_early, MOVER_LOST, 1},
+	{"plain-error-early", plain_error_early, MOVER_PROTOCOL, 1},
 	{"plain-error-late", plain_error_late, MOVER_PROTOCOL, 1},
 	{"too-early", too_early, MOVER_PROTOCOL, 1},
 	{"lying-verdict", lying_verdict, MOVER_PROTOCOL, 8},
@@ -361,6 +419,7 @@ int main(int argc, char **argv)
 			continue;
 		variant = (unsigned)atoi(argv[2] + len + 1);
 		MUST(variant < s->variants);
+		h->spoil_answer = s->run == no_hello ? spoil_hello : s->run == wrong_binder ? spoil_binder : NULL;
 		hostile_accept(h, argv[1]);
 		s->run();
 		MUST(hostile_wait_closed(h));

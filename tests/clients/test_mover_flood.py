@@ -20,7 +20,7 @@ MEMORY_MIB = 2048 if SANITIZER else 512  # far more than it needs, far less than
 THREADS = 200
 
 # The private data of a control connection's request: "ROMV", version, and zeros where a ticket would be proved.
-REQUEST = b'ROMV\4'.ljust(32, b'\0').hex()
+REQUEST = b'ROMV\5'.ljust(32, b'\0').hex()
 
 
 def bounded(pid):

@@ -11,7 +11,7 @@
 
 #define MAX_REGIONS 1024
 #define MAX_EVENTS  128
-#define MAX_PRIVATE 56
+#define MAX_PRIVATE 196
 #define FIRST_KEY   0x4000u
 
 struct fake_cq {

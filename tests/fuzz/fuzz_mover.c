@@ -108,6 +108,7 @@ static bool request(struct cursor_in *in, struct cursor_out *out)
 {
 	struct proto_request r;
 	uint8_t *to;
+	CHECK(proto_get_answer(in->at, (size_t)(in->end - in->at)) <= (size_t)(in->end - in->at));
 	if (proto_get_request(in->at, (size_t)(in->end - in->at), &r))
 		return false;
 	to = cursor_take(out, PROTO_PRIVATE_BYTES);

@@ -321,7 +321,7 @@ void fake_called(struct rdma_cm_id *id, enum fake_call call, const struct rdma_c
 	fake_event(id, RDMA_CM_EVENT_ESTABLISHED, 0, NULL, 0);
 	if (id == world.r->s.control.conn.id) {
 		world.peer.control = fake_qp_of(id);
-		mover_peer_begin(&world.peer);
+		mover_peer_begin(&world.peer, param->private_data, param->private_data_len);
 		return;
 	}
 	for (unsigned i = 0; i < MOVER_PEER_LANES; i++)
@@ -480,12 +480,15 @@ static void run_session(const char *dir)
 	if (options.keep)
 		mover_tree_keep_existing(l->tree);
 	world.r = l->sessions = r;
-	r->reg = (struct registration){
-		.listener = l, .wake_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK), .id = 77, .number = 78};
+	r->reg = (struct registration){.listener = l,
+				       .wake_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK),
+				       .id = 77,
+				       .number = 78,
+				       .place = {.proved = true}};
 	r->tree = l->tree;
 	CHECK(!session_init(&r->s, &receiver_role, &options.common, &l->events, 1));
 	r->s.control.conn.id = fake_id(r->s.channel, &r->s.control.conn);
-	mover_peer_init(&world.peer, mover_secure_client(&ticket));
+	mover_peer_init(&world.peer, mover_secure_sender(ticket.secret));
 	receiver_thread(r);
 	CHECK(r->reg.over);
 	mover_peer_ended(r->s.status);

@@ -293,19 +293,15 @@ void fake_posted(struct fake_qp *qp, const struct fake_send *send)
 
 /* ---- connections ---- */
 
-static bool know_ticket(void *context, const char *identity, uint8_t secret[MOVER_SECRET_BYTES])
-{
-	memcpy(secret, context, MOVER_SECRET_BYTES);
-	return true;
-}
-
 static struct mover_ticket ticket = {.host = "x", .secret = "a secret"};
 
 static void accept_control(struct rdma_cm_id *id)
 {
+	uint8_t answer[PROTO_ANSWER_BYTES], len;
+
 	if (world.peer.secure)
 		mover_peer_destroy(&world.peer); /* the sender tries again */
-	mover_peer_init(&world.peer, mover_secure_server(know_ticket, ticket.secret));
+	mover_peer_init(&world.peer, mover_secure_receiver(ticket.secret));
 	world.peer.control = fake_qp_of(id);
 	world.control = id;
 	world.gone = world.proposed = world.answered = world.end_came = false;
@@ -313,6 +309,13 @@ static void accept_control(struct rdma_cm_id *id)
 	world.offer_count = world.complete_count = 0;
 	world.seq = 0;
 	world.last.bytes = 0;
+	len = mover_peer_answer(&world.peer, answer);
+	world.peer.spoiled = one_in(60);
+	if (world.peer.spoiled && one_in(2))
+		script_fill(answer + below(len), 1);
+	else if (world.peer.spoiled)
+		len = (uint8_t)below(len);
+	fake_event(id, RDMA_CM_EVENT_ESTABLISHED, 0, answer, len);
 }
 
 void fake_called(struct rdma_cm_id *id, enum fake_call call, const struct rdma_conn_param *param)
@@ -329,10 +332,11 @@ void fake_called(struct rdma_cm_id *id, enum fake_call call, const struct rdma_c
 		fake_event(id, RDMA_CM_EVENT_REJECTED, (int)below(30), &request, (uint8_t)below(17));
 		return;
 	}
-	if (request.data)
-		world.peer.lanes[request.index % MOVER_PEER_LANES] = id;
-	else
+	if (!request.data) {
 		accept_control(id);
+		return;
+	}
+	world.peer.lanes[request.index % MOVER_PEER_LANES] = id;
 	fake_event(id, RDMA_CM_EVENT_ESTABLISHED, 0, NULL, 0);
 }
 

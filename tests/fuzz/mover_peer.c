@@ -31,15 +31,24 @@ static void shake_hands(struct mover_peer *p, const uint8_t *in, size_t len)
 	size_t out_len = 16384;
 	int result = mover_secure_handshake(p->secure, in, len, message + PROTO_HEADER_BYTES, &out_len);
 
-	CHECK(result >= 0);
+	CHECK(result >= 0 || p->spoiled);
 	if (out_len)
 		CHECK(deliver(p, PROTO_HELLO, false, message, out_len));
-	p->sealed |= result == 1;
+	p->sealed = mover_secure_can_seal(p->secure);
 }
 
-void mover_peer_begin(struct mover_peer *p)
+uint8_t mover_peer_answer(struct mover_peer *p, uint8_t answer[PROTO_ANSWER_BYTES])
 {
-	shake_hands(p, NULL, 0);
+	size_t len = PROTO_ANSWER_BYTES;
+
+	CHECK(mover_secure_handshake(p->secure, NULL, 0, answer, &len) == 0);
+	return (uint8_t)len;
+}
+
+void mover_peer_begin(struct mover_peer *p, const void *answer, size_t len)
+{
+	CHECK(proto_get_answer(answer, len) == len);
+	shake_hands(p, answer, len);
 }
 
 enum proto_type mover_peer_hear(struct mover_peer *p, const struct fake_send *send, struct cursor_in *payload)

@@ -13,6 +13,7 @@
 struct mover_peer {
 	struct mover_secure *secure; /* owned */
 	bool sealed;
+	bool spoiled;                               /* its part in the handshake was changed on the way */
 	struct fake_qp *control;                    /* the program's, */
 	struct rdma_cm_id *lanes[MOVER_PEER_LANES]; /* also; NULL: none yet */
 	unsigned credits_due;
@@ -21,8 +22,10 @@ struct mover_peer {
 /* Takes ownership of `secure`. */
 void mover_peer_init(struct mover_peer *p, struct mover_secure *secure);
 void mover_peer_destroy(struct mover_peer *p);
-/* The first message of a client's handshake. */
-void mover_peer_begin(struct mover_peer *p);
+/* Begins the handshake: a receiver in the answer to the connect request, whose length it returns; a sender with what
+ * came in that. */
+uint8_t mover_peer_answer(struct mover_peer *p, uint8_t answer[PROTO_ANSWER_BYTES]);
+void mover_peer_begin(struct mover_peer *p, const void *answer, size_t len);
 /* The program has sent a message. Takes the handshake's itself, and returns 0; else its type, with *payload until the
  * next call. */
 enum proto_type mover_peer_hear(struct mover_peer *p, const struct fake_send *send, struct cursor_in *payload);

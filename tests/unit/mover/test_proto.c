@@ -334,6 +334,18 @@ static void requests_and_rejections(void **state)
 	assert_int_equal(proto_get_reject(NULL, 0), 0);
 }
 
+static void answers_tell_their_length(void **state)
+{
+	uint8_t answer[PROTO_ANSWER_BYTES] = {22, 3, 1, 0, 100};
+
+	assert_int_equal(proto_get_answer(answer, sizeof(answer)), 105); /* rdma_cm's padding */
+	assert_int_equal(proto_get_answer(answer, 105), 105);
+	for (size_t len = 0; len < 105; len++)
+		assert_int_equal(proto_get_answer(answer, len), 0);
+	answer[3] = 1;
+	assert_int_equal(proto_get_answer(answer, sizeof(answer)), 0);
+}
+
 static void done(void **state)
 {
 	uint8_t bytes[PROTO_DONE_BYTES + 1] = {0};
@@ -497,6 +509,7 @@ int main(void)
 		cmocka_unit_test(a_writer_without_room_says_so),
 		cmocka_unit_test(headers),
 		cmocka_unit_test(requests_and_rejections),
+		cmocka_unit_test(answers_tell_their_length),
 		cmocka_unit_test(done),
 		cmocka_unit_test(lists),
 		cmocka_unit_test(sums_that_lie),

@@ -13,41 +13,23 @@
 
 #define FLIGHT (16u << 10)
 
-/* Two ends, and the bytes between them. */
+/* Two ends, and the bytes between them. The receiver is the TLS client. */
 struct pair {
 	struct mover_ticket ticket;
-	bool allow_open;
-	unsigned lookups;
-	struct mover_secure *client, *server;
-	int client_rc, server_rc;
-	uint8_t to_server[FLIGHT], to_client[FLIGHT];
-	size_t to_server_len, to_client_len;
+	struct mover_secure *receiver, *sender;
+	int receiver_rc, sender_rc;
+	uint8_t to_sender[FLIGHT], to_receiver[FLIGHT];
+	size_t to_sender_len, to_receiver_len;
 };
 
-static bool lookup(void *context, const char *identity, uint8_t secret[MOVER_SECRET_BYTES])
+/* The sender's secret; NULL: open. */
+static void pair_begin(struct pair *pair, const uint8_t *secret)
 {
-	struct pair *pair = context;
-	char known[17];
-
-	pair->lookups++;
-	mover_secure_identity(pair->ticket.secret, known);
-	if (pair->allow_open && !strcmp(identity, "open")) {
-		memset(secret, 0, MOVER_SECRET_BYTES);
-		return true;
-	}
-	if (strcmp(identity, known))
-		return false;
-	memcpy(secret, pair->ticket.secret, MOVER_SECRET_BYTES);
-	return true;
-}
-
-static void pair_begin(struct pair *pair, const struct mover_ticket *clients)
-{
-	pair->client = mover_secure_client(clients);
-	pair->server = mover_secure_server(lookup, pair);
-	assert_true(pair->client && pair->server);
-	pair->client_rc = pair->server_rc = 0;
-	pair->to_server_len = pair->to_client_len = 0;
+	pair->receiver = mover_secure_receiver(pair->ticket.secret);
+	pair->sender = mover_secure_sender(secret);
+	assert_true(pair->receiver && pair->sender);
+	pair->receiver_rc = pair->sender_rc = 0;
+	pair->to_sender_len = pair->to_receiver_len = 0;
 }
 
 /* One flight each way, `piece` bytes at a time. */
@@ -57,28 +39,28 @@ static void pair_step(struct pair *pair, size_t piece)
 
 	at = 0;
 	do {
-		size_t n = pair->to_client_len - at < piece ? pair->to_client_len - at : piece;
+		size_t n = pair->to_receiver_len - at < piece ? pair->to_receiver_len - at : piece;
 
-		if (pair->client_rc)
+		if (pair->receiver_rc)
 			break;
-		out = FLIGHT - pair->to_server_len;
-		pair->client_rc = mover_secure_handshake(pair->client, pair->to_client + at, n,
-							 pair->to_server + pair->to_server_len, &out);
-		pair->to_server_len += out;
+		out = FLIGHT - pair->to_sender_len;
+		pair->receiver_rc = mover_secure_handshake(pair->receiver, pair->to_receiver + at, n,
+							   pair->to_sender + pair->to_sender_len, &out);
+		pair->to_sender_len += out;
 		at += n;
-	} while (at < pair->to_client_len);
-	pair->to_client_len = 0;
+	} while (at < pair->to_receiver_len);
+	pair->to_receiver_len = 0;
 	at = 0;
-	while (at < pair->to_server_len && !pair->server_rc) {
-		size_t n = pair->to_server_len - at < piece ? pair->to_server_len - at : piece;
+	while (at < pair->to_sender_len && !pair->sender_rc) {
+		size_t n = pair->to_sender_len - at < piece ? pair->to_sender_len - at : piece;
 
-		out = FLIGHT - pair->to_client_len;
-		pair->server_rc = mover_secure_handshake(pair->server, pair->to_server + at, n,
-							 pair->to_client + pair->to_client_len, &out);
-		pair->to_client_len += out;
+		out = FLIGHT - pair->to_receiver_len;
+		pair->sender_rc = mover_secure_handshake(pair->sender, pair->to_sender + at, n,
+							 pair->to_receiver + pair->to_receiver_len, &out);
+		pair->to_receiver_len += out;
 		at += n;
 	}
-	pair->to_server_len = 0;
+	pair->to_sender_len = 0;
 }
 
 static void pair_run(struct pair *pair, size_t piece)
@@ -89,8 +71,8 @@ static void pair_run(struct pair *pair, size_t piece)
 
 static void pair_end(struct pair *pair)
 {
-	mover_secure_destroy(pair->client);
-	mover_secure_destroy(pair->server);
+	mover_secure_destroy(pair->receiver);
+	mover_secure_destroy(pair->sender);
 }
 
 static struct pair *pair_new(void)
@@ -103,10 +85,10 @@ static struct pair *pair_new(void)
 
 static void trusted(struct pair *pair)
 {
-	pair_begin(pair, &pair->ticket);
+	pair_begin(pair, pair->ticket.secret);
 	pair_run(pair, FLIGHT);
-	assert_int_equal(pair->client_rc, 1);
-	assert_int_equal(pair->server_rc, 1);
+	assert_int_equal(pair->receiver_rc, 1);
+	assert_int_equal(pair->sender_rc, 1);
 }
 
 static void the_secret_opens(void **state)
@@ -116,45 +98,46 @@ static void the_secret_opens(void **state)
 	char identity[17];
 
 	for (size_t piece = 1; piece <= FLIGHT; piece *= 37) {
-		pair_begin(pair, &pair->ticket);
+		pair_begin(pair, pair->ticket.secret);
 		pair_run(pair, piece);
-		assert_int_equal(pair->client_rc, 1);
-		assert_int_equal(pair->server_rc, 1);
-		assert_int_equal(mover_secure_token(pair->client, a) | mover_secure_token(pair->server, b), 0);
+		assert_int_equal(pair->receiver_rc, 1);
+		assert_int_equal(pair->sender_rc, 1);
+		assert_int_equal(mover_secure_token(pair->receiver, a) | mover_secure_token(pair->sender, b), 0);
 		assert_memory_equal(a, b, sizeof(a));
 		if (piece > 1)
 			assert_memory_not_equal(a, other, sizeof(a)); /* another session, another token */
 		memcpy(other, a, sizeof(a));
 		mover_secure_identity(pair->ticket.secret, identity);
-		assert_string_equal(mover_secure_peer_identity(pair->server), identity);
-		assert_false(mover_secure_is_open(pair->server) || mover_secure_is_open(pair->client));
+		assert_string_equal(mover_secure_ticket_identity(pair->sender), identity);
+		assert_string_equal(mover_secure_ticket_identity(pair->receiver), identity);
+		assert_false(mover_secure_is_open(pair->sender) || mover_secure_is_open(pair->receiver));
 		pair_end(pair);
 	}
 	test_free(pair);
 }
 
-static void open_where_it_is_allowed(void **state)
+/* Without a ticket there is a handshake too, but not with a side that wants the ticket. */
+static void open_where_both_are(void **state)
 {
 	struct pair *pair = pair_new();
 
-	pair->allow_open = true;
 	pair_begin(pair, NULL);
+	mover_secure_destroy(pair->receiver);
+	pair->receiver = mover_secure_receiver(NULL);
 	pair_run(pair, FLIGHT);
-	assert_int_equal(pair->client_rc, 1);
-	assert_int_equal(pair->server_rc, 1);
-	assert_true(mover_secure_is_open(pair->server) && mover_secure_is_open(pair->client));
+	assert_int_equal(pair->receiver_rc, 1);
+	assert_int_equal(pair->sender_rc, 1);
+	assert_true(mover_secure_is_open(pair->sender) && mover_secure_is_open(pair->receiver));
 	pair_end(pair);
 
-	pair->allow_open = false;
 	pair_begin(pair, NULL);
 	pair_run(pair, FLIGHT);
-	assert_int_equal(pair->client_rc, -EACCES);
-	assert_int_equal(pair->server_rc, -EACCES);
+	assert_int_equal(pair->receiver_rc, -EACCES);
+	assert_int_equal(pair->sender_rc, -EACCES);
 	pair_end(pair);
 	test_free(pair);
 }
 
-/* The answer to a wrong secret under a right name, and to a wrong name, are the same bytes. */
 /* HMAC-SHA256, checked against another implementation: Python's hmac. */
 static void a_request_proves_the_secret(void **state)
 {
@@ -173,45 +156,133 @@ static void a_request_proves_the_secret(void **state)
 	assert_memory_not_equal(proof, expected, sizeof(proof));
 }
 
-static void wrong_secrets_and_wrong_names_look_alike(void **state)
+/* The sender sees it in the ClientHello, and seals nothing. The receiver sees it in the alert. */
+static void wrong_secrets_are_told(void **state)
 {
 	struct pair *pair = pair_new();
-	struct mover_ticket wrong = pair->ticket;
-	uint8_t answer[FLIGHT];
-	size_t answer_len;
+	uint8_t wrong[MOVER_SECRET_BYTES], token[SECURE_TOKEN_BYTES];
 
-	wrong.secret[3] ^= 4;
-	pair_begin(pair, &wrong); /* an unknown name */
+	memcpy(wrong, pair->ticket.secret, sizeof(wrong));
+	wrong[3] ^= 4;
+	pair_begin(pair, wrong);
 	pair_step(pair, FLIGHT);
-	answer_len = pair->to_client_len;
-	memcpy(answer, pair->to_client, answer_len);
-	assert_true(answer_len > 0);
-	assert_int_equal(pair->server_rc, -EACCES);
+	assert_int_equal(pair->sender_rc, -EACCES);
+	assert_false(mover_secure_can_seal(pair->sender));
+	assert_int_equal(mover_secure_token(pair->sender, token), -EPROTO);
+	assert_true(pair->to_receiver_len > 0);
 	pair_run(pair, FLIGHT);
-	assert_int_equal(pair->client_rc, -EACCES);
-	assert_int_equal(pair->lookups, 1);
+	assert_int_equal(pair->receiver_rc, -EACCES);
 	pair_end(pair);
+	test_free(pair);
+}
 
-	/* A known name and another secret: the server's secret is replaced after the client's first flight. */
-	pair->ticket.secret[0] ^= 1;
-	pair_begin(pair, &pair->ticket);
-	pair->client_rc = 0;
-	{
-		size_t out = FLIGHT;
+/* What another version of the protocol proves with the same secret is not believed. */
+static void other_versions_prove_nothing(void **state)
+{
+	struct pair *pair = pair_new();
+	size_t len = FLIGHT, room = FLIGHT;
+	uint8_t *name;
 
-		assert_int_equal(mover_secure_handshake(pair->client, NULL, 0, pair->to_server, &out), 0);
-		/* the binder is at the end of the ClientHello; changed, it proves another secret */
-		pair->to_server[out - 1] ^= 1;
-		pair->to_client_len = FLIGHT;
-		pair->server_rc = mover_secure_handshake(pair->server, pair->to_server, out, pair->to_client,
-							 &pair->to_client_len);
+	pair_begin(pair, pair->ticket.secret);
+	assert_int_equal(mover_secure_handshake(pair->receiver, NULL, 0, pair->to_sender, &len), 0);
+	name = memmem(pair->to_sender, len, "roci 5", 6);
+	assert_non_null(name);
+	name[5] = '4';
+	assert_int_equal(mover_secure_handshake(pair->sender, pair->to_sender, len, pair->to_receiver, &room), -EPROTO);
+	assert_false(mover_secure_can_seal(pair->sender));
+	pair_end(pair);
+	test_free(pair);
+}
+
+/* The answer to a connect request has room for it, and it says how long it is. */
+static void the_hello_fits(void **state)
+{
+	struct pair *pair = pair_new();
+	uint8_t hello[SECURE_HELLO_BYTES];
+
+	for (unsigned i = 0; i < 200; i++) {
+		struct mover_secure *s = mover_secure_receiver(i % 2 ? pair->ticket.secret : NULL);
+		size_t len = sizeof(hello);
+
+		assert_non_null(s);
+		assert_int_equal(mover_secure_handshake(s, NULL, 0, hello, &len), 0);
+		assert_in_range(len, 100, sizeof(hello));
+		assert_int_equal(len, 5 + hello[3] * 256 + hello[4]);
+		mover_secure_destroy(s);
+		s = mover_secure_receiver(NULL);
+		len--;
+		assert_int_equal(mover_secure_handshake(s, NULL, 0, hello, &len), -EMSGSIZE);
+		assert_int_equal(len, 0);
+		mover_secure_destroy(s);
 	}
-	assert_int_equal(pair->server_rc, -EACCES);
-	assert_int_equal(pair->to_client_len, answer_len);
-	assert_memory_equal(pair->to_client, answer, answer_len);
-	pair_run(pair, FLIGHT);
-	assert_int_equal(pair->client_rc, -EACCES);
+	test_free(pair);
+}
+
+/* The sender seals messages right behind its first flight, and makes the token. It believes nothing until the receiver
+ * has finished the handshake. */
+static void messages_behind_the_first_flight(void **state)
+{
+	static const size_t lens[] = {0, 1, 100, 16379, 16380, 16384, 20000, 65535, 65536};
+	enum { COUNT = sizeof(lens) / sizeof(*lens) };
+	static uint8_t message[65536], sealed[COUNT][65536 + 512], opened[65536], data[1024];
+	struct pair *pair = pair_new();
+	size_t sealed_len[COUNT], len = sizeof(opened);
+	uint8_t a[SECURE_TOKEN_BYTES], b[SECURE_TOKEN_BYTES];
+	uint64_t seed = 4;
+
+	random_fill(&seed, message, sizeof(message));
+	pair_begin(pair, pair->ticket.secret);
+	pair_step(pair, FLIGHT);
+	assert_int_equal(pair->sender_rc, 0);
+	assert_true(mover_secure_can_seal(pair->sender));
+	assert_false(mover_secure_can_seal(pair->receiver));
+	for (size_t i = 0; i < COUNT; i++) {
+		sealed_len[i] = lens[i] + 512;
+		assert_int_equal(mover_secure_seal(pair->sender, message, lens[i], sealed[i], &sealed_len[i]), 0);
+	}
+	assert_int_equal(mover_secure_token(pair->sender, a), 0);
+	assert_int_equal(mover_secure_seal_chunk(pair->sender, true, 0, data, 100), -EPROTO);
+	assert_int_equal(mover_secure_open(pair->sender, sealed[1], sealed_len[1], opened, &len), -EPROTO);
+	assert_int_equal(mover_secure_open(pair->receiver, sealed[0], sealed_len[0], opened, &len), -EPROTO);
+
+	pair_step(pair, FLIGHT);
+	assert_int_equal(pair->receiver_rc, 1);
+	assert_int_equal(pair->sender_rc, 1);
+	assert_int_equal(pair->to_receiver_len, 0);
+	for (size_t i = 0; i < COUNT; i++) {
+		len = sizeof(opened);
+		assert_int_equal(mover_secure_open(pair->receiver, sealed[i], sealed_len[i], opened, &len), 0);
+		assert_int_equal(len, lens[i]);
+		assert_memory_equal(opened, message, len);
+	}
+	assert_int_equal(mover_secure_token(pair->receiver, b), 0);
+	assert_memory_equal(a, b, sizeof(a));
+	assert_int_equal(mover_secure_token(pair->sender, b), 0);
+	assert_memory_equal(a, b, sizeof(a));
 	pair_end(pair);
+	test_free(pair);
+}
+
+/* Someone repeats the ClientHello of a receiver: he gets the sender's first flight, and cannot finish. */
+static void a_repeated_hello_proves_nothing(void **state)
+{
+	struct pair *pair = pair_new(), *later = pair_new();
+	size_t len = FLIGHT, room = FLIGHT, other = FLIGHT;
+
+	pair_begin(pair, pair->ticket.secret);
+	later->ticket = pair->ticket;
+	pair_begin(later, later->ticket.secret);
+	assert_int_equal(mover_secure_handshake(pair->receiver, NULL, 0, pair->to_sender, &len), 0);
+	assert_int_equal(mover_secure_handshake(pair->sender, pair->to_sender, len, pair->to_receiver, &room), 0);
+	assert_int_equal(mover_secure_handshake(later->sender, pair->to_sender, len, later->to_receiver, &other), 0);
+	len = FLIGHT;
+	assert_int_equal(mover_secure_handshake(pair->receiver, pair->to_receiver, room, pair->to_sender, &len), 1);
+	room = FLIGHT;
+	assert_int_equal(mover_secure_handshake(later->sender, pair->to_sender, len, later->to_receiver, &room),
+			 -EACCES);
+	pair_end(later);
+	pair_end(pair);
+	test_free(later);
 	test_free(pair);
 }
 
@@ -231,9 +302,9 @@ static void strangers_are_told_apart(void **state)
 		SSL_set_max_proto_version(ssl, version);
 		SSL_set_bio(ssl, in, out);
 		SSL_connect(ssl);
-		len = (size_t)BIO_read(out, pair->to_server, FLIGHT);
-		pair_begin(pair, &pair->ticket);
-		assert_int_equal(mover_secure_handshake(pair->server, pair->to_server, len, pair->to_client, &room),
+		len = (size_t)BIO_read(out, pair->to_sender, FLIGHT);
+		pair_begin(pair, pair->ticket.secret);
+		assert_int_equal(mover_secure_handshake(pair->sender, pair->to_sender, len, pair->to_receiver, &room),
 				 -EPROTO);
 		pair_end(pair);
 		SSL_free(ssl);
@@ -243,14 +314,14 @@ static void strangers_are_told_apart(void **state)
 		size_t room = FLIGHT, len = 1 + random_below(&seed, 600);
 		int rc;
 
-		random_fill(&seed, pair->to_server, len);
+		random_fill(&seed, pair->to_sender, len);
 		if (i % 2) /* a handshake record, at least */
-			memcpy(pair->to_server, "\x16\x03\x01\x00\x40\x01\x00\x00\x3c\x03\x03", 11);
-		pair_begin(pair, &pair->ticket);
-		rc = mover_secure_handshake(pair->server, pair->to_server, len, pair->to_client, &room);
+			memcpy(pair->to_sender, "\x16\x03\x01\x00\x40\x01\x00\x00\x3c\x03\x03", 11);
+		pair_begin(pair, pair->ticket.secret);
+		rc = mover_secure_handshake(pair->sender, pair->to_sender, len, pair->to_receiver, &room);
 		assert_true(rc == -EPROTO || rc == 0);
 		room = FLIGHT;
-		rc = mover_secure_handshake(pair->client, pair->to_server, len, pair->to_client, &room);
+		rc = mover_secure_handshake(pair->receiver, pair->to_sender, len, pair->to_receiver, &room);
 		assert_true(rc == -EPROTO || rc == -EACCES || rc == 0);
 		pair_end(pair);
 	}
@@ -265,33 +336,36 @@ static size_t any_that_counts(uint64_t *seed, size_t len)
 	return at ? at + 2 : 0;
 }
 
-/* With any byte of any flight changed, the client does not trust the server. */
+/* With any byte of any flight changed, who gets it does not trust the other. */
 static void changed_handshakes_fail(void **state)
 {
 	struct pair *pair = pair_new();
 	uint64_t seed = 11;
 
-	for (int i = 0; i < 200; i++) {
-		size_t out = FLIGHT, at;
-		bool hello = i % 2;
+	for (int i = 0; i < 300; i++) {
+		uint8_t change = (uint8_t)(1 + random_below(&seed, 255));
+		size_t len = FLIGHT, room = FLIGHT;
 
-		pair_begin(pair, &pair->ticket);
-		mover_secure_handshake(pair->client, NULL, 0, pair->to_server, &out);
-		pair->to_server_len = out;
-		if (hello)
-			pair->to_server[any_that_counts(&seed, out)] ^= (uint8_t)(1 + random_below(&seed, 255));
-		out = FLIGHT;
-		pair->server_rc = mover_secure_handshake(pair->server, pair->to_server, pair->to_server_len,
-							 pair->to_client, &out);
-		pair->to_client_len = out;
-		pair->to_server_len = 0;
-		if (!hello && out) {
-			at = any_that_counts(&seed, out);
-			pair->to_client[at] ^= (uint8_t)(1 + random_below(&seed, 255));
-		}
-		pair_run(pair, FLIGHT);
-		assert_false(pair->client_rc == 1 && pair->server_rc == 1);
-		assert_int_not_equal(pair->client_rc, 1);
+		pair_begin(pair, pair->ticket.secret);
+		mover_secure_handshake(pair->receiver, NULL, 0, pair->to_sender, &len);
+		if (i % 3 == 0)
+			pair->to_sender[any_that_counts(&seed, len)] ^= change;
+		pair->sender_rc = mover_secure_handshake(pair->sender, pair->to_sender, len, pair->to_receiver, &room);
+		if (i % 3 == 1)
+			pair->to_receiver[any_that_counts(&seed, room)] ^= change;
+		len = FLIGHT;
+		pair->receiver_rc =
+			mover_secure_handshake(pair->receiver, pair->to_receiver, room, pair->to_sender, &len);
+		assert_int_equal(pair->receiver_rc == 1, i % 3 == 2);
+		if (i % 3 == 2)
+			pair->to_sender[any_that_counts(&seed, len)] ^= change;
+		room = FLIGHT;
+		if (pair->sender_rc == 0)
+			pair->sender_rc =
+				mover_secure_handshake(pair->sender, pair->to_sender, len, pair->to_receiver, &room);
+		assert_int_not_equal(pair->sender_rc, 1);
+		if (pair->sender_rc < 0)
+			assert_false(mover_secure_can_seal(pair->sender));
 		pair_end(pair);
 	}
 	test_free(pair);
@@ -307,8 +381,8 @@ static void messages_in_order(void **state)
 	trusted(pair);
 	for (int turn = 0; turn < 2; turn++)
 		for (size_t i = 0; i < sizeof(lens) / sizeof(*lens); i++) {
-			struct mover_secure *from = turn ? pair->server : pair->client;
-			struct mover_secure *to = turn ? pair->client : pair->server;
+			struct mover_secure *from = turn ? pair->sender : pair->receiver;
+			struct mover_secure *to = turn ? pair->receiver : pair->sender;
 			size_t sealed_len = lens[i] + 512, opened_len = 65536;
 
 			random_fill(&seed, message, lens[i]);
@@ -320,11 +394,11 @@ static void messages_in_order(void **state)
 	{
 		size_t len = 65536 + 512;
 
-		assert_int_equal(mover_secure_seal(pair->client, message, 65537, sealed, &len), -EMSGSIZE);
+		assert_int_equal(mover_secure_seal(pair->receiver, message, 65537, sealed, &len), -EMSGSIZE);
 		len = 611;
-		assert_int_equal(mover_secure_seal(pair->client, message, 100, sealed, &len), -EMSGSIZE);
+		assert_int_equal(mover_secure_seal(pair->receiver, message, 100, sealed, &len), -EMSGSIZE);
 		len = 612;
-		assert_int_equal(mover_secure_seal(pair->client, message, 100, sealed, &len), 0);
+		assert_int_equal(mover_secure_seal(pair->receiver, message, 100, sealed, &len), 0);
 	}
 	pair_end(pair);
 	test_free(message);
@@ -345,29 +419,29 @@ static void messages_attacked(void **state)
 		int rc = 0;
 
 		trusted(pair);
-		assert_int_equal(mover_secure_seal(pair->client, message, sizeof(message), one, &one_len), 0);
-		assert_int_equal(mover_secure_seal(pair->client, message, 10, two, &two_len), 0);
+		assert_int_equal(mover_secure_seal(pair->receiver, message, sizeof(message), one, &one_len), 0);
+		assert_int_equal(mover_secure_seal(pair->receiver, message, 10, two, &two_len), 0);
 		switch ((enum attack)attack) {
 		case CHANGE:
 			one[one_len / 2] ^= 1;
-			rc = mover_secure_open(pair->server, one, one_len, opened, &len);
+			rc = mover_secure_open(pair->sender, one, one_len, opened, &len);
 			break;
 		case REPEAT:
-			assert_int_equal(mover_secure_open(pair->server, one, one_len, opened, &len), 0);
+			assert_int_equal(mover_secure_open(pair->sender, one, one_len, opened, &len), 0);
 			len = sizeof(opened);
-			rc = mover_secure_open(pair->server, one, one_len, opened, &len);
+			rc = mover_secure_open(pair->sender, one, one_len, opened, &len);
 			break;
-		case LEAVE_OUT: rc = mover_secure_open(pair->server, two, two_len, opened, &len); break;
-		case CUT: rc = mover_secure_open(pair->server, one, one_len - 1, opened, &len); break;
+		case LEAVE_OUT: rc = mover_secure_open(pair->sender, two, two_len, opened, &len); break;
+		case CUT: rc = mover_secure_open(pair->sender, one, one_len - 1, opened, &len); break;
 		case SPLIT: /* after the first TLS record */
-			rc = mover_secure_open(pair->server, one, 16384 + 22, opened, &len);
+			rc = mover_secure_open(pair->sender, one, 16384 + 22, opened, &len);
 			break;
 		case JOIN:
 			memcpy(one + one_len, two, two_len);
-			rc = mover_secure_open(pair->server, one, one_len + two_len, opened, &len);
+			rc = mover_secure_open(pair->sender, one, one_len + two_len, opened, &len);
 			break;
-		case REFLECT: rc = mover_secure_open(pair->client, one, one_len, opened, &len); break;
-		case CLOSE: rc = mover_secure_open(pair->server, "", 0, opened, &len); break;
+		case REFLECT: rc = mover_secure_open(pair->receiver, one, one_len, opened, &len); break;
+		case CLOSE: rc = mover_secure_open(pair->sender, "", 0, opened, &len); break;
 		case ATTACKS: break;
 		}
 		assert_int_equal(rc, -EBADMSG);
@@ -389,8 +463,8 @@ static void keys_stay_as_they_are(void **state)
 		size_t len = sizeof(sealed), opened_len = sizeof(opened);
 
 		trusted(pair);
-		from = i % 2 ? pair->server : pair->client;
-		to = i % 2 ? pair->client : pair->server;
+		from = i % 2 ? pair->sender : pair->receiver;
+		to = i % 2 ? pair->receiver : pair->sender;
 		for (unsigned k = 0; k < updates[i / 2]; k++) {
 			assert_int_equal(SSL_key_update(mover_secure_tls(from), SSL_KEY_UPDATE_REQUESTED), 1);
 			assert_int_equal(SSL_do_handshake(mover_secure_tls(from)), 1);
@@ -421,18 +495,18 @@ static void protect_chunks(bool encrypt)
 		size_t len = lens[i];
 
 		memcpy(data, plain, len);
-		assert_int_equal(mover_secure_seal_chunk(pair->client, encrypt, number, data, len), 0);
+		assert_int_equal(mover_secure_seal_chunk(pair->receiver, encrypt, number, data, len), 0);
 		if (len > 15)
 			assert_int_equal(memcmp(data, plain, len) != 0, encrypt);
-		assert_int_equal(mover_secure_open_chunk(pair->server, encrypt, number, data, len), 0);
+		assert_int_equal(mover_secure_open_chunk(pair->sender, encrypt, number, data, len), 0);
 		assert_memory_equal(data, plain, len);
 
-		assert_int_equal(mover_secure_seal_chunk(pair->client, encrypt, number, data, len), 0);
-		assert_int_equal(mover_secure_open_chunk(pair->server, encrypt, number + 1, data, len), -EBADMSG);
+		assert_int_equal(mover_secure_seal_chunk(pair->receiver, encrypt, number, data, len), 0);
+		assert_int_equal(mover_secure_open_chunk(pair->sender, encrypt, number + 1, data, len), -EBADMSG);
 		memcpy(data, plain, len);
-		assert_int_equal(mover_secure_seal_chunk(pair->client, encrypt, number, data, len), 0);
+		assert_int_equal(mover_secure_seal_chunk(pair->receiver, encrypt, number, data, len), 0);
 		data[random_below(&seed, len + CHUNK_CIPHER_TAG_BYTES)] ^= 1;
-		assert_int_equal(mover_secure_open_chunk(pair->server, encrypt, number, data, len), -EBADMSG);
+		assert_int_equal(mover_secure_open_chunk(pair->sender, encrypt, number, data, len), -EBADMSG);
 	}
 	pair_end(pair);
 	test_free(data);
@@ -453,16 +527,20 @@ static void authenticated_chunks(void **state)
 
 static void nothing_before_the_handshake(void **state)
 {
-	struct mover_secure *s = mover_secure_client(NULL);
 	uint8_t token[SECURE_TOKEN_BYTES], bytes[1024];
-	size_t len = sizeof(bytes);
 
-	assert_int_equal(mover_secure_token(s, token), -EPROTO);
-	assert_int_equal(mover_secure_seal(s, "x", 1, bytes, &len), -EPROTO);
-	len = sizeof(bytes);
-	assert_int_equal(mover_secure_open(s, "x", 1, bytes, &len), -EPROTO);
-	assert_int_not_equal(mover_secure_seal_chunk(s, true, 0, bytes, 16), 0);
-	mover_secure_destroy(s);
+	for (int i = 0; i < 2; i++) {
+		struct mover_secure *s = i ? mover_secure_sender(NULL) : mover_secure_receiver(NULL);
+		size_t len = sizeof(bytes);
+
+		assert_false(mover_secure_can_seal(s));
+		assert_int_equal(mover_secure_token(s, token), -EPROTO);
+		assert_int_equal(mover_secure_seal(s, "x", 1, bytes, &len), -EPROTO);
+		len = sizeof(bytes);
+		assert_int_equal(mover_secure_open(s, "x", 1, bytes, &len), -EPROTO);
+		assert_int_not_equal(mover_secure_seal_chunk(s, true, 0, bytes, 16), 0);
+		mover_secure_destroy(s);
+	}
 	mover_secure_destroy(NULL);
 }
 
@@ -470,9 +548,13 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(the_secret_opens),
-		cmocka_unit_test(open_where_it_is_allowed),
+		cmocka_unit_test(open_where_both_are),
 		cmocka_unit_test(a_request_proves_the_secret),
-		cmocka_unit_test(wrong_secrets_and_wrong_names_look_alike),
+		cmocka_unit_test(wrong_secrets_are_told),
+		cmocka_unit_test(other_versions_prove_nothing),
+		cmocka_unit_test(the_hello_fits),
+		cmocka_unit_test(messages_behind_the_first_flight),
+		cmocka_unit_test(a_repeated_hello_proves_nothing),
 		cmocka_unit_test(strangers_are_told_apart),
 		cmocka_unit_test(changed_handshakes_fail),
 		cmocka_unit_test(messages_in_order),
