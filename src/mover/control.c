@@ -8,6 +8,7 @@
 
 #include "mover/clock.h"
 #include "mover/secure.h"
+#include "mover/window.h"
 #include "mover/wr_id.h"
 
 #define RECEIVES PROTO_CREDITS
@@ -30,11 +31,9 @@ int control_create(struct control *c, struct ibv_pd *pd)
 	c->opened = malloc(PROTO_MESSAGE_BYTES);
 	if (!c->plain || !c->opened)
 		return -ENOMEM;
-	c->memory = mmap(NULL, control_bytes(), PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-	if (c->memory == MAP_FAILED) {
-		c->memory = NULL;
+	c->memory = window_map_memory(control_bytes());
+	if (!c->memory)
 		return -ENOMEM;
-	}
 	c->mr = ibv_reg_mr(pd, c->memory, control_bytes(), IBV_ACCESS_LOCAL_WRITE);
 	if (!c->mr)
 		return errno ? -errno : -ENOMEM;

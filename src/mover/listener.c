@@ -156,6 +156,7 @@ static void run(struct listener *l)
 	if (!open_tree(l) || open_channel(l) || bind_and_listen(l))
 		return;
 	report_listening(l);
+	mover_secure_warm_up();
 	listen_loop(l);
 	if (l->options->once && !l->ended)
 		l->status = MOVER_INTERRUPTED;

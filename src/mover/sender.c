@@ -199,11 +199,6 @@ static bool prove_ticket(struct sender *x)
 	const struct connection *conn = &s->control.conn;
 
 	s->received_ns = mover_now_ns();
-	s->control.secure = mover_secure_sender(x->options->ticket ? x->options->ticket->secret : NULL);
-	if (!s->control.secure) {
-		session_fail_memory(s);
-		return false;
-	}
 	if (!session_handshake(s, conn->answer, proto_get_answer(conn->answer, conn->answer_len)))
 		return false;
 	if (!s->control.sealed)

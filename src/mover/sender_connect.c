@@ -157,6 +157,12 @@ static bool connect_control(struct sender *x)
 		session_fail_errno(s, err, "connecting");
 		return false;
 	}
+	/* before the answer comes, because OpenSSL takes some milliseconds to begin */
+	s->control.secure = mover_secure_sender(x->options->ticket ? x->options->ticket->secret : NULL);
+	if (!s->control.secure) {
+		session_fail_memory(s);
+		return false;
+	}
 	if (session_wait(s, control_up, connect_timeout_ms(s)) == SESSION_FAILED)
 		return false;
 	if (conn->state != CONNECTION_UP) {

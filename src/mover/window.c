@@ -7,9 +7,7 @@
 
 #define HUGE_BYTES ((size_t)2 << 20)
 
-/* Maps `bytes` at a multiple of HUGE_BYTES, in huge pages where the kernel has them: each grant registers a window
- * anew, and that costs time per page. NULL with errno. */
-static uint8_t *map_memory(size_t bytes)
+uint8_t *window_map_memory(size_t bytes)
 {
 	uint8_t *mapped = mmap(NULL, bytes + HUGE_BYTES, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
 	size_t before;
@@ -32,7 +30,7 @@ int window_pool_create(struct window_pool *pool, struct ibv_pd *pd, unsigned cou
 	assert(count <= sizeof(pool->windows) / sizeof(pool->windows[0]));
 	*pool = (struct window_pool){
 		.pd = pd, .count = count, .window_bytes = window_bytes, .memory_bytes = stride * count};
-	pool->memory = map_memory(pool->memory_bytes);
+	pool->memory = window_map_memory(pool->memory_bytes);
 	if (!pool->memory)
 		return -errno;
 	for (unsigned i = 0; i < count; i++)

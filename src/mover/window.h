@@ -25,6 +25,10 @@ struct window_pool {
 	struct window windows[256];
 };
 
+/* Maps `bytes` in huge pages where the kernel has them: to register memory costs time per page. To be unmapped with
+ * munmap(). NULL with errno. */
+uint8_t *window_map_memory(size_t bytes);
+
 /* `local_access`: ibv_access_flags for one registration of all windows, or -1 for none. 0 or -errno. */
 int window_pool_create(struct window_pool *pool, struct ibv_pd *pd, unsigned count, size_t window_bytes,
 		       int local_access);
