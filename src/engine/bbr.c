@@ -14,7 +14,7 @@
 #define LEAD_FAR         3   /* ... by so many times */
 #define REACHED_GAIN     150 /* percent, of rate and window */
 #define LEAD_GROWTH      8   /* times a round trip: a train may have been wrong */
-#define MARGIN           99  /* percent of the rate: a queue does not stay */
+#define MARGIN           99  /* percent of the rate: a queue does not stay (margin()) */
 #define LOSS_THRESHOLD   2   /* percent of what was in flight */
 #define BETA             70  /* percent */
 #define HEADROOM         15  /* percent, left to others */
@@ -472,7 +472,7 @@ static void update_rtt(struct roci_bbr *b, uint64_t now, const struct roci_rate_
 	bool expired;
 
 	note_round_rtt(b, rs);
-	if (now - b->probe_min_rtt_at > PROBE_RTT_EVERY && is_free_of_queue(b))
+	if (is_free_of_queue(b))
 		b->probe_min_rtt_at = b->min_rtt_at = now;
 	expired = now - b->probe_min_rtt_at > PROBE_RTT_EVERY;
 	if (rs->rtt_ns && (rs->rtt_ns < b->probe_min_rtt || expired)) {
@@ -512,9 +512,18 @@ static void follow_train(struct roci_bbr *b, const struct roci_rate_sample *rs)
 	b->window_gain = b->reached ? REACHED_GAIN : WINDOW_GAIN;
 }
 
+/* The margin keeps a queue from staying. Where none is, and no probe has found too much, it would only leave a part of
+ * the line idle. */
+static unsigned margin(const struct roci_bbr *b)
+{
+	bool full = b->state == ROCI_BBR_CRUISE || b->state == ROCI_BBR_REFILL;
+
+	return full && b->inflight_hi == ROCI_BBR_NONE && is_free_of_queue(b) ? 100 : MARGIN;
+}
+
 static void set_rate(struct roci_bbr *b)
 {
-	uint64_t rate = max(b->bw, b->lead) * b->pacing_gain / 100 * MARGIN / 100;
+	uint64_t rate = max(b->bw, b->lead) * b->pacing_gain / 100 * margin(b) / 100;
 
 	if (rate && (b->full || b->lead_failed || rate > b->rate))
 		b->rate = rate;

@@ -6,6 +6,8 @@
  * more than random loss is: above 2 % in a round trip, or in what a probe for more bandwidth has sent. Here we differ
  * from the draft: what is lost when the path is not full (DOWN, and no queue) is what it loses anyway, and counts for
  * nothing. What a probe has sent and lost changes the long-term bound only: it is no sign of what goes on after it.
+ * The pacing margin of 1 % is left out where there is no queue to drain. A round trip without a queue, whenever it was
+ * seen, puts off the state RTT.
  *
  * A round is a round trip counted in packets: it ends when a packet is acknowledged that was sent after it began. The
  * names of states, filters and bounds are the draft's. Gains are percent, times ns, rates bytes per second.

@@ -177,6 +177,37 @@ static void does_not_ask_for_the_round_trip_time_where_none_stands(void **state)
 	assert_true(is_near_capacity(&p));
 }
 
+static void cruise(struct pipe *p)
+{
+	begin(p);
+	rounds(p, 30);
+	while (p->b.state != ROCI_BBR_CRUISE)
+		round_trip(p);
+}
+
+/* The margin lets a queue drain. Without one it would leave a part of the pipe empty. */
+static void a_margin_is_left_where_a_queue_stands(void **state)
+{
+	struct pipe p;
+
+	cruise(&p);
+	assert_int_equal(p.b.rate, p.b.bw);
+	p.others = 5 * MS;
+	rounds(&p, 2);
+	assert_int_equal(p.b.state, ROCI_BBR_CRUISE);
+	assert_int_equal(p.b.rate, p.b.bw * 99 / 100);
+}
+
+static void a_margin_is_left_where_a_probe_lost_too_much(void **state)
+{
+	struct pipe p;
+
+	cruise(&p);
+	p.b.inflight_hi = 4 * PER_RTT;
+	round_trip(&p);
+	assert_int_equal(p.b.rate, p.b.bw * 99 / 100);
+}
+
 /* What was sent before the path was known to be far has no rate. Its acknowledgements open the window all the same. */
 static void the_first_acknowledgements_open_the_window(void **state)
 {
@@ -249,6 +280,8 @@ int main(void)
 		cmocka_unit_test(sudden_loss_lowers_the_rate_until_the_next_probe),
 		cmocka_unit_test(asks_for_the_round_trip_time_where_a_queue_stands),
 		cmocka_unit_test(does_not_ask_for_the_round_trip_time_where_none_stands),
+		cmocka_unit_test(a_margin_is_left_where_a_queue_stands),
+		cmocka_unit_test(a_margin_is_left_where_a_probe_lost_too_much),
 		cmocka_unit_test(the_first_acknowledgements_open_the_window),
 		cmocka_unit_test(random_loss_is_forgotten_where_a_queue_stands),
 		cmocka_unit_test(a_mark_makes_it_drain),
