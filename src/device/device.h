@@ -46,8 +46,9 @@ void roci_device_poll(struct roci_device *dev);
 /* Whether the event that a thread waits for has come. Called under the device's lock. Must not block. */
 typedef bool roci_ready_fn(void *arg);
 /* Waits until ready(arg), or until `fd`, which tells of the same event, is readable; drives meanwhile where nobody else
- * waits (turns.h). May return early, too. Returns 0, -EINTR, -EBADF (fd is closed), or -ENODEV: the device is closed,
- * or a forked child's; then wait for fd alone. A point at which the thread may be cancelled. */
+ * waits (turns.h). May return early, too. Returns 0, -EINTR, -EBADF (fd is closed), -EAGAIN: it would sleep, and fd is
+ * non-blocking; or -ENODEV: the device is closed, or a forked child's; then wait for fd alone. A point at which the
+ * thread may be cancelled. */
 int roci_device_wait(struct roci_device *dev, int fd, roci_ready_fn *ready, void *arg);
 /* Whether the caller, which has an event that makes `fd` readable, is the thread that waits for it: then nobody has to
  * be woken. Lock held. */

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* A thread of the program that waits for an event, and mostly drives meanwhile: turns.h says when. */
 #include <errno.h>
+#include <fcntl.h>
 #include <poll.h>
 
 #include "device/device_state.h"
@@ -18,6 +19,16 @@ struct wait {
 	bool woken;  /* by something on the device's descriptors that it did not look at yet */
 };
 
+/* The program may make the event's descriptor non-blocking at any time. Returns 0 or a negative errno. */
+static int may_sleep(const struct wait *w)
+{
+	int flags = fcntl(w->fd, F_GETFL);
+
+	if (flags < 0)
+		return -errno;
+	return flags & O_NONBLOCK ? -EAGAIN : 0;
+}
+
 /* Sleeps until the event's descriptor is ready, or one of the device's (with `drives`), or that time. Here the thread
  * may be cancelled. Returns 0 or a negative errno. */
 LEFT_BY_CANCELLATION static int sleep_until(struct wait *w, uint64_t now, uint64_t until, bool drives)
@@ -27,8 +38,10 @@ LEFT_BY_CANCELLATION static int sleep_until(struct wait *w, uint64_t now, uint64
 	struct pollfd fds[] = {{.fd = w->fd, .events = POLLIN},
 			       {.fd = p->stop_fd, .events = POLLIN},
 			       {.fd = p->epoll_fd, .events = POLLIN}};
-	int n, err;
+	int n, err = may_sleep(w);
 
+	if (err)
+		return err;
 	if (drives && !roci_local_sleeps(&w->dev->local)) {
 		timeout = roci_to_timespec(0);
 		until = now;

@@ -23,6 +23,7 @@ struct ibv_comp_channel *ibv_create_comp_channel(struct ibv_context *context)
 		return vb_null(err);
 	}
 	ch->channel.context = context;
+	ch->nonblocking = true;
 	roci_list_init(&ch->cqs);
 	pthread_mutex_init(&ch->lock, NULL);
 	return &ch->channel;
@@ -126,16 +127,28 @@ static bool has_event(void *arg)
 	return has;
 }
 
+/* A program that drains a non-blocking channel shall know at once that it is empty. One that waits is asked before it
+ * sleeps only: that is a system call. */
+static bool returns_at_once(struct vb_channel *ch)
+{
+	if (atomic_load_explicit(&ch->nonblocking, memory_order_relaxed)) {
+		int flags = fcntl(ch->channel.fd, F_GETFL);
+		atomic_store_explicit(&ch->nonblocking, flags < 0 || (flags & O_NONBLOCK), memory_order_relaxed);
+	}
+	return atomic_load_explicit(&ch->nonblocking, memory_order_relaxed);
+}
+
 /* As vb_event_fd_wait(), and drives meanwhile. */
 static int wait_event(struct vb_channel *ch)
 {
 	struct roci_device *dev = vb_context(ch->channel.context)->dev;
-	int flags = fcntl(ch->channel.fd, F_GETFL);
-	if (!dev || flags < 0 || (flags & O_NONBLOCK))
+	if (!dev || returns_at_once(ch))
 		return vb_event_fd_wait(ch->channel.fd);
 	int err = roci_device_wait(dev, ch->channel.fd, has_event, ch);
 	if (err == -ENODEV)
 		return vb_event_fd_wait(ch->channel.fd);
+	if (err == -EAGAIN)
+		atomic_store_explicit(&ch->nonblocking, true, memory_order_relaxed);
 	errno = -err;
 	return err ? -1 : 0;
 }

@@ -11,6 +11,9 @@ struct vb_channel {
 	pthread_mutex_t lock; /* the list, the descriptor's state, channel.refcnt, and the CQs' fields that say so */
 	struct roci_list cqs; /* CQs with events, in the order of delivery */
 	bool signaled;        /* the descriptor is readable */
+	/* The program made the descriptor non-blocking when it was last looked at, or nobody has looked yet. Not
+	 * guarded. */
+	_Atomic bool nonblocking;
 };
 
 struct vb_cq {

@@ -110,6 +110,32 @@ static void *wait_event(void *arg)
 	return arg;
 }
 
+/* A program may make the descriptor non-blocking at any time, also after it has waited. */
+void test_channel_becomes_nonblocking(void)
+{
+	struct source s;
+	struct ibv_cq *cq;
+	void *context;
+	pthread_t thread;
+	source_open(&s, NULL);
+	CHECK(!ibv_req_notify_cq(s.cq, 0));
+	CHECK(!pthread_create(&thread, NULL, wait_event, s.channel));
+	usleep(20000); /* it mostly sleeps by then; the result is the same if it does not */
+	source_flush(&s);
+	CHECK(!pthread_join(thread, NULL));
+	int flags = fcntl(s.channel->fd, F_GETFL);
+	CHECK(!fcntl(s.channel->fd, F_SETFL, flags | O_NONBLOCK));
+	for (int i = 0; i < 2; i++)
+		CHECK_ERRNO(ibv_get_cq_event(s.channel, &cq, &context) == -1, EAGAIN);
+	CHECK(!fcntl(s.channel->fd, F_SETFL, flags));
+	CHECK(!ibv_req_notify_cq(s.cq, 0));
+	CHECK(!pthread_create(&thread, NULL, wait_event, s.channel));
+	source_flush(&s);
+	CHECK(!pthread_join(thread, NULL));
+	ibv_ack_cq_events(s.cq, 2);
+	CHECK(!ibv_destroy_qp(s.qp) && !ibv_destroy_cq(s.cq) && !ibv_destroy_comp_channel(s.channel));
+}
+
 /* A thread that waits for events is cancelled, as some programs do at their end. The channel still works. */
 void test_channel_cancel(void)
 {
