@@ -292,7 +292,7 @@ struct roci_engine *roci_device_lock_post(struct roci_device *dev)
 struct roci_engine *roci_device_lock(struct roci_device *dev)
 {
 	roci_device_lock_post(dev);
-	if (dev->turns.deferred && !dev->dead)
+	if (!dev->dead && (dev->turns.deferred || dev->receive.kept.bytes))
 		roci_drive_deferred(dev, roci_now());
 	return dev->engine;
 }

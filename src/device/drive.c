@@ -50,10 +50,16 @@ static void report(struct roci_device *dev, uint64_t now)
 	roci_cm_host_drive(dev, now);
 }
 
-/* What waits to be sent is not left to polls that do not have the lock: they do not see it. */
+/* For the next call: packets to send, or one that was received. */
+static bool has_left(const struct roci_device *dev)
+{
+	return dev->turns.deferred || dev->transmit.more || dev->receive.kept.bytes;
+}
+
+/* That is not left to polls that do not have the lock: they do not see it. */
 static void stop_peeks(struct roci_device *dev)
 {
-	if (dev->turns.deferred || dev->transmit.more)
+	if (has_left(dev))
 		roci_local_glance_allow(&dev->receive.glance, 0);
 }
 
@@ -70,8 +76,11 @@ unsigned roci_drive(struct roci_device *dev, uint64_t now)
 
 unsigned roci_drive_wait(struct roci_device *dev, uint64_t now, roci_ready_fn *ready, void *arg)
 {
-	unsigned received = receive_all(dev, now), sent;
+	unsigned received, sent;
 
+	dev->receive.may_keep = roci_turns_may_keep(&dev->turns);
+	received = receive_all(dev, now);
+	dev->receive.may_keep = false;
 	report(dev, now);
 	if (ready(arg) && !roci_turns_send_before_event(&dev->turns, received)) {
 		stop_peeks(dev);
@@ -86,7 +95,7 @@ unsigned roci_drive_wait(struct roci_device *dev, uint64_t now, roci_ready_fn *r
 /* Nothing has come by a ring, and nothing waits to be sent. */
 static bool is_quiet(const struct roci_device *dev)
 {
-	return !dev->turns.deferred && !dev->transmit.more && !roci_local_waits(&dev->local);
+	return !has_left(dev) && !roci_local_waits(&dev->local);
 }
 
 bool roci_drive_peek(struct roci_device *dev)
@@ -131,6 +140,8 @@ void roci_drive_post(struct roci_device *dev, uint64_t now)
 
 void roci_drive_deferred(struct roci_device *dev, uint64_t now)
 {
-	if (dev->turns.deferred)
-		roci_transmit(dev, now);
+	if (!dev->turns.deferred && !dev->receive.kept.bytes)
+		return;
+	roci_receive_kept(dev, now);
+	roci_transmit(dev, now);
 }

@@ -22,7 +22,7 @@ void roci_drive_post(struct roci_device *dev, uint64_t now);
 bool roci_drive_peek(struct roci_device *dev);
 /* Reports events only. Returns whether there were any: then connections are to be driven. */
 bool roci_drive_events(struct roci_device *dev);
-/* Sends what a call or poll deferred. */
+/* Takes the packet that a turn has kept, and sends what a call or poll deferred. */
 void roci_drive_deferred(struct roci_device *dev, uint64_t now);
 
 #endif

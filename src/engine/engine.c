@@ -431,6 +431,11 @@ void roci_event_completion(struct roci_engine *e, struct roci_event_source *s)
 	event_pending(e, s);
 }
 
+bool roci_engine_has_event(const struct roci_engine *e)
+{
+	return !roci_list_empty(&e->events);
+}
+
 bool roci_engine_next_event(struct roci_engine *e, struct roci_event *ev)
 {
 	struct roci_event_source *s;
