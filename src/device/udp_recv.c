@@ -123,10 +123,12 @@ static bool filling_up(const struct udp_socket *s)
 	return info[SK_MEMINFO_RMEM_ALLOC] > info[SK_MEMINFO_RCVBUF] / 2;
 }
 
+/* A socket that had nothing is asked for one message, where they are short. Where they come one at a time, the kernel
+ * would look for a second in vain. Long ones are a stream. */
 static unsigned read_socket(struct roci_udp *udp, const struct udp_socket *s, struct roci_datagram *out)
 {
 	struct udp_recv_area *in = &udp->in;
-	unsigned n = 0, bytes = 0;
+	unsigned ask = udp->quiet && udp->recv_messages > LONG_MESSAGES ? 1 : udp->recv_messages, n = 0, bytes = 0;
 	bool congested;
 	int got;
 
@@ -134,13 +136,13 @@ static unsigned read_socket(struct roci_udp *udp, const struct udp_socket *s, st
 		in->msgs[i].msg_hdr.msg_namelen = sizeof(in->names[i]);
 		in->msgs[i].msg_hdr.msg_controllen = UDP_CONTROL_BYTES;
 	}
-	got = roci_sys_recvmmsg(s->fd, in->msgs, udp->recv_messages, MSG_DONTWAIT);
+	got = roci_sys_recvmmsg(s->fd, in->msgs, ask, MSG_DONTWAIT);
 	if (got < 0 && errno != EAGAIN && errno != EINTR && roci_udp_take_errors(udp, s))
-		got = roci_sys_recvmmsg(s->fd, in->msgs, udp->recv_messages, MSG_DONTWAIT);
+		got = roci_sys_recvmmsg(s->fd, in->msgs, ask, MSG_DONTWAIT);
 	udp->recv_dirty = got > 0 ? (unsigned)got : 0;
 	if (got <= 0)
 		return 0;
-	congested = udp->recv_dirty == udp->recv_messages && filling_up(s);
+	congested = ask > 1 && udp->recv_dirty == ask && filling_up(s);
 	for (unsigned i = 0; i < udp->recv_dirty; i++) {
 		in->arrivals[i].congested = congested;
 		n += split(udp, s, i, out + n, ROCI_LINK_RECV_BATCH - n);
@@ -160,13 +162,17 @@ unsigned roci_udp_recv(struct roci_link *link, struct roci_datagram *out)
 
 	if (!udp->open_count)
 		return 0;
-	if (udp->open_count == 1 || ++udp->reads % FAIR_EVERY)
+	if (udp->open_count == 1 || ++udp->reads % FAIR_EVERY) {
 		n = read_socket(udp, &udp->sockets[udp->open[udp->busy]], out);
+		udp->quiet = !n;
+	}
 	if (n || udp->open_count == 1)
 		return n;
 	udp->turn = (udp->turn + 1) % udp->open_count;
 	n = read_socket(udp, &udp->sockets[udp->open[udp->turn]], out);
-	if (n)
+	if (n) {
 		udp->busy = udp->turn;
+		udp->quiet = false;
+	}
 	return n;
 }

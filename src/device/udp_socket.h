@@ -89,6 +89,7 @@ struct roci_udp {
 	unsigned open[UDP_SOCKETS];               /* indices of the open ones */
 	unsigned open_count;
 	unsigned busy; /* index in open[] of the socket that had something last */
+	bool quiet;    /* it had nothing when it was last read */
 	unsigned turn; /* index in open[] of the socket that is read beside it */
 	unsigned reads;
 	uint64_t retry_at; /* when the ports that could not be had are tried again; UINT64_MAX: there is none */

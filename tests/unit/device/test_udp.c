@@ -19,6 +19,8 @@ static bool asks_for_gso(struct msghdr *msg)
 	return false;
 }
 
+static long asked; /* messages, of the last recvmmsg() */
+
 /* The error with which the kernel refuses messages that ask for GSO; 0: what the kernel does by itself. */
 static int gso_error;
 
@@ -31,7 +33,7 @@ static long next_syscall(long number, const long *a)
 	return next(number, a[0], a[1], a[2], a[3], a[4], a[5]);
 }
 
-/* sendmmsg() of the device, which calls the kernel (sys.h), comes by here. */
+/* sendmmsg() and recvmmsg() of the device, which calls the kernel (sys.h), come by here. */
 long syscall(long number, ...)
 {
 	struct mmsghdr *msgs;
@@ -52,6 +54,8 @@ long syscall(long number, ...)
 		}
 		a[2] = n;
 	}
+	if (number == SYS_recvmmsg)
+		asked = a[2];
 	return next_syscall(number, a);
 }
 
@@ -273,6 +277,30 @@ static void every_length_arrives(void **state)
 			outgoing_add(&out, 0x12345, i, len + i);
 		exchange(&a, &b, ROCI_LINK_SEND_BATCH);
 	}
+	close_pair(&a, &b);
+}
+
+/* Messages that come one at a time: no second one is looked for. */
+static void a_socket_that_had_nothing_is_asked_for_one_message(void **state)
+{
+	struct station a, b;
+
+	open_pair(&a, "127.77.0.1", &b, "127.77.0.2");
+	for (unsigned i = 0; i < 2; i++) {
+		outgoing_start(&out, &a, "127.77.0.2");
+		outgoing_add(&out, 0x12345, 0, 64);
+		exchange(&a, &b, 1);
+		assert_int_equal(asked == 1, i > 0); /* they are short, as it knows now */
+		assert_int_equal(roci_link_recv(b.link, in), 0);
+	}
+	outgoing_start(&out, &a, "127.77.0.2");
+	outgoing_add(&out, 0x12345, 0, 64);
+	exchange(&a, &b, 1);
+	assert_int_equal(asked, 1);
+	assert_int_equal(roci_link_recv(b.link, in), 0); /* a stream may have begun */
+	assert_true(asked > 1);
+	assert_int_equal(roci_link_recv(b.link, in), 0);
+	assert_int_equal(asked, 1);
 	close_pair(&a, &b);
 }
 
@@ -609,6 +637,7 @@ int main(void)
 		cmocka_unit_test(a_batch_goes_in_few_messages),
 		cmocka_unit_test(an_acknowledgement_in_a_run_is_taken_first),
 		cmocka_unit_test(two_acknowledgements_in_a_run_stay_in_order),
+		cmocka_unit_test(a_socket_that_had_nothing_is_asked_for_one_message),
 		cmocka_unit_test(identification_is_the_place_in_the_run),
 		cmocka_unit_test(without_gso_packets_go_singly),
 		cmocka_unit_test(gso_that_stops_working_costs_a_run),
