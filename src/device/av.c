@@ -13,7 +13,7 @@
 int roci_device_route_source(struct roci_device *dev, const struct sockaddr *dst, socklen_t dst_len,
 			     struct sockaddr_storage *src)
 {
-	return dev->dead ? -ENODEV : roci_udp_route_source(dev->links.udp, dst, dst_len, src);
+	return dev->dead ? -ENODEV : roci_udp_route_source(dev->links.udp, roci_now(), dst, dst_len, src);
 }
 
 int roci_device_source_of(struct roci_device *dev, const uint8_t dgid[16], uint8_t sgid[16])
@@ -31,6 +31,7 @@ int roci_device_source_of(struct roci_device *dev, const uint8_t dgid[16], uint8
 int roci_device_make_av(struct roci_device *dev, const struct roci_ah_params *params, struct roci_av *av)
 {
 	const struct roci_gid_entry *from;
+	uint64_t now = roci_now();
 	uint32_t carries = 0, found;
 	int err;
 
@@ -49,7 +50,7 @@ int roci_device_make_av(struct roci_device *dev, const struct roci_ah_params *pa
 				   roci_gid_is_ipv4(params->dgid) ? 4 : 6, params->sgid_index,
 				   roci_gid_is_ipv4(from->gid) ? 4 : 6);
 	if (!roci_gid_is_multicast(params->dgid)) {
-		err = roci_udp_route(dev->links.udp, params->sgid_index, params->dgid, &carries);
+		err = roci_udp_route(dev->links.udp, now, params->sgid_index, params->dgid, &carries);
 		if (err == -EADDRNOTAVAIL && from->state == ROCI_GID_TENTATIVE)
 			return ROCI_REFUSE(err,
 					   "the address of sgid_index %u is tentative: the kernel still asks whether "
@@ -59,7 +60,7 @@ int roci_device_make_av(struct roci_device *dev, const struct roci_ah_params *pa
 			return ROCI_REFUSE(err, "no route from the address of sgid_index %u to grh.dgid",
 					   params->sgid_index);
 	}
-	found = roci_path_mtu_carries(&dev->path_mtus, roci_now(), from->gid, params->dgid);
+	found = roci_path_mtu_carries(&dev->path_mtus, now, from->gid, params->dgid);
 	if (found && found < roci_mtu_datagram_bytes(roci_mtu_code(from->path_mtu)))
 		carries = !carries || found < carries ? found : carries;
 	/* Answers arrive there. Where the port cannot be had, roci_udp_send() uses side doors. */

@@ -66,16 +66,17 @@ uint32_t roci_path_mtu_carries(const struct roci_path_mtus *m, uint64_t now, con
 
 uint8_t roci_device_path_mtu(struct roci_device *dev, unsigned sgid_index, const uint8_t dgid[16])
 {
+	uint64_t now = roci_now();
 	uint32_t carries = 0;
 	uint8_t limit, mtu;
 
 	if (dev->dead || sgid_index >= ROCI_MAX_GIDS || !roci_gid_is_present(&dev->gids.entries[sgid_index]))
 		return roci_mtu_code(1024);
 	mtu = roci_mtu_code(dev->gids.entries[sgid_index].path_mtu);
-	limit = find(&dev->path_mtus, roci_now(), dev->gids.entries[sgid_index].gid, dgid);
+	limit = find(&dev->path_mtus, now, dev->gids.entries[sgid_index].gid, dgid);
 	if (limit && limit < mtu)
 		mtu = limit;
-	if (roci_udp_route(dev->links.udp, sgid_index, dgid, &carries) || !carries)
+	if (roci_udp_route(dev->links.udp, now, sgid_index, dgid, &carries) || !carries)
 		return mtu;
 	limit = roci_mtu_code_of_datagram(carries);
 	return limit < mtu ? limit : mtu;

@@ -318,6 +318,7 @@ static void close_socket(struct roci_udp *udp, unsigned index)
 
 void roci_udp_follow(struct roci_udp *udp, const struct roci_gid_change *change)
 {
+	roci_kept_forget(&udp->kept);
 	for (unsigned i = 0; i < ROCI_MAX_GIDS; i++) {
 		uint32_t bit = 1u << i;
 		struct udp_socket *s = &udp->sockets[i];

@@ -51,13 +51,13 @@ uint64_t roci_udp_deadline(const struct roci_udp *udp);
 /* The source port of MADs from GID `index`: 4791 where we have it. */
 uint16_t roci_udp_mad_port(struct roci_udp *udp, unsigned index);
 
-/* Asks the kernel for the address that packets to `dst`, whose port must not be 0, leave from: 0 or a negative errno.
- * Sets a port in *src, too. Nothing is sent. */
-int roci_udp_route_source(struct roci_udp *udp, const struct sockaddr *dst, socklen_t dst_len,
+/* The address that packets to `dst`, whose port must not be 0, leave from: 0 or a negative errno. Sets a port in *src,
+ * too. Nothing is sent. The kernel is asked, or was within the last millisecond (kept_answers.h). */
+int roci_udp_route_source(struct roci_udp *udp, uint64_t now, const struct sockaddr *dst, socklen_t dst_len,
 			  struct sockaddr_storage *src);
-/* Asks the kernel whether there is a route from GID `index`, which is in the table, to `dgid`: 0, and what one packet
- * carries on it, bytes of UDP payload (0: not known); -ENETUNREACH or another negative errno. Nothing is sent. */
-int roci_udp_route(struct roci_udp *udp, unsigned index, const uint8_t dgid[16], uint32_t *carries);
+/* Likewise: whether there is a route from GID `index`, which is in the table, to `dgid`: 0, and what one packet
+ * carries on it, bytes of UDP payload (0: not known); -ENETUNREACH or another negative errno. */
+int roci_udp_route(struct roci_udp *udp, uint64_t now, unsigned index, const uint8_t dgid[16], uint32_t *carries);
 
 /* The UDP port that packets of RC and UC leave from at GID `index`, which is in the table. It is random, and one for as
  * long as the link is open and the address is the host's. Opens its socket where there is none yet. 4791 where none can

@@ -2,7 +2,8 @@
 /*
  * Whether there is a route to a peer, what it carries, and which address it leaves from. Each local address has a
  * socket for the first two questions, and each address family has one for the third. They are connected to one peer
- * after the other: nothing is sent, and it costs a seventh to a third of a socket for each question.
+ * after the other: nothing is sent, and it costs a seventh to a third of a socket for each question. Answers are kept
+ * for a millisecond.
  */
 #include <errno.h>
 #include <netinet/in.h>
@@ -53,8 +54,7 @@ static int open_source_question(int family)
 }
 
 /* The kernel gives the socket an address and a port while it is connected, and takes them back. */
-int roci_udp_route_source(struct roci_udp *udp, const struct sockaddr *dst, socklen_t dst_len,
-			  struct sockaddr_storage *src)
+static int ask_source(struct roci_udp *udp, const struct sockaddr *dst, socklen_t dst_len, struct sockaddr_storage *src)
 {
 	static const struct sockaddr nobody = {.sa_family = AF_UNSPEC};
 	int *fd = &udp->source_questions[dst->sa_family == AF_INET6], err = 0;
@@ -73,6 +73,36 @@ int roci_udp_route_source(struct roci_udp *udp, const struct sockaddr *dst, sock
 	return err;
 }
 
+/* Of GID `index`, and of no GID: for the source. */
+static struct roci_kept question_of(unsigned index, const void *to, socklen_t len)
+{
+	struct roci_kept q = {.bytes = {(uint8_t)index}};
+
+	memcpy(q.bytes + 1, to, len);
+	return q;
+}
+
+_Static_assert(sizeof(union udp_name) < ROCI_KEPT_BYTES && ROCI_MAX_GIDS < UINT8_MAX, "a question has room");
+
+int roci_udp_route_source(struct roci_udp *udp, uint64_t now, const struct sockaddr *dst, socklen_t dst_len,
+			  struct sockaddr_storage *src)
+{
+	struct roci_kept question = question_of(ROCI_MAX_GIDS, dst, dst_len), answer = {0};
+	const struct roci_kept *known = roci_kept_find(&udp->kept, now, &question);
+	int err;
+
+	if (known) {
+		memcpy(src, known, sizeof(union udp_name));
+		return 0;
+	}
+	err = ask_source(udp, dst, dst_len, src);
+	if (err)
+		return err;
+	memcpy(&answer, src, sizeof(union udp_name));
+	roci_kept_add(&udp->kept, now, &question, &answer);
+	return 0;
+}
+
 void roci_udp_close_source_questions(struct roci_udp *udp)
 {
 	for (unsigned i = 0; i < 2; i++) {
@@ -87,8 +117,20 @@ static int unreachable(int err)
 	return err == -EHOSTUNREACH || err == -EACCES || err == -EINVAL ? -ENETUNREACH : err;
 }
 
-int roci_udp_route(struct roci_udp *udp, unsigned index, const uint8_t dgid[16], uint32_t *carries)
+int roci_udp_route(struct roci_udp *udp, uint64_t now, unsigned index, const uint8_t dgid[16], uint32_t *carries)
 {
+	struct roci_kept question = question_of(index, dgid, 16);
+	const struct roci_kept *known = roci_kept_find(&udp->kept, now, &question);
+
+	if (!known)
+		return roci_udp_route_afresh(udp, now, index, dgid, carries);
+	memcpy(carries, known, sizeof(*carries));
+	return 0;
+}
+
+int roci_udp_route_afresh(struct roci_udp *udp, uint64_t now, unsigned index, const uint8_t dgid[16], uint32_t *carries)
+{
+	struct roci_kept question = question_of(index, dgid, 16), answer = {0};
 	const struct roci_gid_entry *from = &udp->config.gids->entries[index];
 	union udp_name there;
 	socklen_t len = roci_udp_name(&there, dgid, from->ifindex);
@@ -102,6 +144,8 @@ int roci_udp_route(struct roci_udp *udp, unsigned index, const uint8_t dgid[16],
 	if (roci_sys_connect(fd, &there.any, len))
 		return unreachable(-errno);
 	*carries = max_datagram(fd, roci_gid_is_ipv4(dgid));
+	memcpy(&answer, carries, sizeof(*carries));
+	roci_kept_add(&udp->kept, now, &question, &answer);
 	return 0;
 }
 

@@ -183,7 +183,7 @@ static uint32_t route_carries(struct roci_udp *udp, const struct roci_av *av)
 {
 	uint32_t carries = 0;
 
-	return roci_udp_route(udp, av->sgid_index, av->dgid, &carries) ? 0 : carries;
+	return roci_udp_route_afresh(udp, roci_now(), av->sgid_index, av->dgid, &carries) ? 0 : carries;
 }
 
 /* A packet that should fit was refused: the kernel has heard that the path bears less now. The engine hears it, too. */

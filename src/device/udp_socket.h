@@ -7,6 +7,7 @@
 #include <string.h>
 #include <sys/socket.h>
 
+#include "device/kept_answers.h"
 #include "device/udp.h"
 #include "wire/gid.h"
 
@@ -86,6 +87,7 @@ struct roci_udp {
 	struct udp_socket sources[ROCI_MAX_GIDS]; /* that packets of QPs leave from, by GID index (udp_source.c) */
 	int questions[ROCI_MAX_GIDS];             /* by GID index, or -1 (udp_route.c) */
 	int source_questions[2];                  /* of IPv4 and IPv6, or -1 */
+	struct roci_kept_answers kept;            /* to both */
 	unsigned open[UDP_SOCKETS];               /* indices of the open ones */
 	unsigned open_count;
 	unsigned busy; /* index in open[] of the socket that had something last */
@@ -184,6 +186,9 @@ uint16_t roci_udp_port_for(uint32_t random);
 int roci_udp_bind(int fd, const struct roci_gid_entry *from, uint16_t port);
 /* What is sent to the socket takes no room in its buffer from now on. Returns 0 or a negative errno. */
 int roci_udp_receive_nothing(int fd);
+/* As roci_udp_route(), and asks the kernel in any case. */
+int roci_udp_route_afresh(struct roci_udp *udp, uint64_t now, unsigned index, const uint8_t dgid[16],
+			  uint32_t *carries);
 /* Closes the socket of udp_route.c for GID `index`, if there is one. */
 void roci_udp_close_question(struct roci_udp *udp, unsigned index);
 /* Closes the source of GID `index`, and the socket of roci_udp_route(). Its port stays for roci_udp_source_port(),

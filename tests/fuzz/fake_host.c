@@ -78,7 +78,7 @@ bool roci_udp_next_error(struct roci_udp *udp, struct roci_udp_error *out)
 	return false;
 }
 
-int roci_udp_route(struct roci_udp *udp, unsigned index, const uint8_t dgid[16], uint32_t *carries)
+int roci_udp_route(struct roci_udp *udp, uint64_t now, unsigned index, const uint8_t dgid[16], uint32_t *carries)
 {
 	*carries = 1472;
 	return 0;
