@@ -14,6 +14,12 @@
 #define ADDRESS_MAX UINT64_C(0x3fffffff0000)
 #define PARTS       (ROCI_MAX_SGE + 2) /* the guard, the spans, the tail */
 
+#ifdef __x86_64__
+#define STORES_IN_ORDER true
+#else
+#define STORES_IN_ORDER false
+#endif
+
 _Static_assert(sizeof(struct iovec) == sizeof(struct roci_span), "a span is laid out as struct iovec");
 
 /* The part [from, from + len) of the spans. Returns the number of parts in out[]. */
@@ -37,7 +43,9 @@ static unsigned cut(const struct roci_span *spans, unsigned count, uint64_t from
 	return n;
 }
 
-/* The kernel copies part by part, so that the tail, as a part of its own, comes last. */
+/* The kernel copies part by part, so that the tail, as a part of its own, comes last. It looks up each part of the peer's
+ * memory, so the parts that are split are this process's: where a processor shows what it writes in order, that does for
+ * a WRITE, too. */
 static unsigned split_tail(struct iovec *parts, unsigned count)
 {
 	struct iovec *end = &parts[count - 1];
@@ -88,7 +96,7 @@ int roci_local_copy(const struct roci_local_memory *m, bool read, const struct r
 		unsigned t = cut(theirs, theirs_count, at, piece, there + 1);
 
 		at += piece;
-		if (last && at == len && read)
+		if (last && at == len && (read || STORES_IN_ORDER))
 			h = split_tail(here + 1, h);
 		else if (last && at == len)
 			t = split_tail(there + 1, t);
