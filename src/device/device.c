@@ -318,9 +318,17 @@ void roci_device_unlock(struct roci_device *dev)
 	unlock_after(dev, roci_now(), roci_drive_call);
 }
 
+/* A program that posts without a pause may have the lock whenever the thread wants it. */
+static void drive_post(struct roci_device *dev, uint64_t now)
+{
+	roci_drive_post(dev, now);
+	if (roci_lock_was_asked(&dev->lock))
+		roci_drive_poll(dev, now);
+}
+
 void roci_device_unlock_post(struct roci_device *dev)
 {
-	unlock_after(dev, dev->posted_at ? dev->posted_at : roci_now(), roci_drive_post);
+	unlock_after(dev, dev->posted_at ? dev->posted_at : roci_now(), drive_post);
 }
 
 void roci_device_unlock_quiet(struct roci_device *dev)

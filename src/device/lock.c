@@ -4,7 +4,8 @@
 #include <sched.h>
 #include <time.h>
 
-#define YIELDS 16 /* at most, when giving way: the waiting threads have run by then, or are on other processors */
+#define SPINS  100 /* some microseconds: most calls are shorter */
+#define YIELDS 16  /* at most, when giving way: the waiting threads have run by then, or are on other processors */
 
 void roci_lock_init(struct roci_lock *lock)
 {
@@ -15,6 +16,7 @@ void roci_lock_init(struct roci_lock *lock)
 	pthread_mutex_init(&lock->mutex, &attr);
 	pthread_mutexattr_destroy(&attr);
 	atomic_init(&lock->waiting, 0);
+	atomic_init(&lock->asked, false);
 }
 
 void roci_lock_destroy(struct roci_lock *lock)
@@ -78,6 +80,35 @@ bool roci_lock_take_soon(struct roci_lock *lock)
 	else
 		lock->cancel_state = cancel_state;
 	return !err;
+}
+
+static bool try_for_a_moment(struct roci_lock *lock)
+{
+	bool got = roci_lock_try(lock);
+
+	for (int i = 0; !got && i < SPINS; i++)
+		got = roci_lock_try(lock);
+	return got;
+}
+
+bool roci_lock_try_or_ask(struct roci_lock *lock)
+{
+	if (!try_for_a_moment(lock)) {
+		if (!atomic_exchange(&lock->asked, true))
+			return false;
+		roci_lock_take(lock);
+	}
+	atomic_store_explicit(&lock->asked, false, memory_order_relaxed);
+	return true;
+}
+
+bool roci_lock_was_asked(struct roci_lock *lock)
+{
+	bool asked = atomic_load_explicit(&lock->asked, memory_order_relaxed);
+
+	if (asked)
+		atomic_store_explicit(&lock->asked, false, memory_order_relaxed);
+	return asked;
 }
 
 void roci_lock_release(struct roci_lock *lock)

@@ -14,6 +14,7 @@ struct roci_lock {
 	pthread_mutex_t mutex;
 	atomic_uint waiting; /* threads that want it and cannot do without */
 	int cancel_state;    /* of the holder, before it took the lock */
+	atomic_bool asked;   /* the device's thread asks the holder to take its turn */
 };
 
 void roci_lock_init(struct roci_lock *lock);
@@ -24,6 +25,12 @@ bool roci_lock_try(struct roci_lock *lock);
 /* Waits for a second at most. False: somebody else has it. */
 bool roci_lock_take_soon(struct roci_lock *lock);
 void roci_lock_release(struct roci_lock *lock);
+/* For the device's thread, whose turn it is. False: somebody else has the lock, and is asked to take that turn. To wait
+ * for a lock that a program releases for a moment only would make each of its releases wake the thread, which then
+ * comes too late. It waits where it has asked before, and nobody has listened. */
+bool roci_lock_try_or_ask(struct roci_lock *lock);
+/* By the holder, before it releases the lock. True, once: it was asked. */
+bool roci_lock_was_asked(struct roci_lock *lock);
 /* Lets those have the lock who wait for it: a mutex alone would give it to the caller again and again. */
 void roci_lock_give_way(struct roci_lock *lock);
 /* In a forked child, whose parent's thread took the lock before it forked. */

@@ -15,7 +15,8 @@
 
 #include "device/device_state.h"
 
-#define SLICE_NS 100000 /* the least that the kernel grants */
+#define SLICE_NS      100000 /* the least that the kernel grants */
+#define BUSY_PAUSE_NS 50000  /* while the program has the lock all the time */
 
 uint64_t roci_progress_deadline(const struct roci_device *dev)
 {
@@ -73,6 +74,16 @@ void roci_progress_look(struct roci_device *dev)
 	take_events(dev, events, wait_events(dev->progress.epoll_fd, events, 16, &at_once));
 }
 
+/* The thread wants the lock, which it has released. Where the program is in the device, that takes the thread's turn,
+ * too, and the thread comes back after `pause` nanoseconds. */
+static void take_lock_again(struct roci_device *dev, uint64_t pause)
+{
+	struct timespec ts = roci_to_timespec(pause);
+
+	while (!roci_lock_try_or_ask(&dev->lock))
+		clock_nanosleep(CLOCK_MONOTONIC, 0, &ts, NULL);
+}
+
 static void sleep_until(struct roci_device *dev, uint64_t now, uint64_t until)
 {
 	struct timespec timeout = roci_to_timespec(until > now ? until - now : 0);
@@ -85,7 +96,7 @@ static void sleep_until(struct roci_device *dev, uint64_t now, uint64_t until)
 	}
 	roci_lock_release(&dev->lock);
 	n = wait_events(dev->progress.epoll_fd, events, 16, until == ROCI_NEVER ? NULL : &timeout);
-	roci_lock_take(&dev->lock);
+	take_lock_again(dev, BUSY_PAUSE_NS);
 	dev->stats->thread_wakeups++;
 	if (!dev->turns.has_waiter) { /* or they are the waiter's, who sleeps on the same descriptors */
 		roci_local_awake(&dev->local);
@@ -116,13 +127,13 @@ void roci_progress_alarm(struct roci_device *dev, uint64_t at)
 }
 
 /* Nothing ends a nap early. The program keeps the deadlines meanwhile, and the thread does after it. */
-static void nap_until(struct roci_device *dev, uint64_t until)
+static void nap_until(struct roci_device *dev, uint64_t now, uint64_t until)
 {
 	struct timespec ts = roci_to_timespec(until);
 
 	roci_lock_release(&dev->lock);
 	clock_nanosleep(CLOCK_MONOTONIC, TIMER_ABSTIME, &ts, NULL);
-	roci_lock_take(&dev->lock);
+	take_lock_again(dev, until > now ? until - now : 0);
 	dev->stats->thread_naps++;
 	roci_turns_awoke(&dev->turns, roci_now(), roci_progress_last_call(dev));
 }
@@ -183,7 +194,7 @@ static void *thread_main(void *arg)
 		case ROCI_TURN_DRIVE: drive(dev, now); break;
 		case ROCI_TURN_STAND_IN: stand_in(dev, now); break;
 		case ROCI_TURN_BUSY_POLL: roci_lock_give_way(&dev->lock); break;
-		case ROCI_TURN_NAP: nap_until(dev, turn.until); break;
+		case ROCI_TURN_NAP: nap_until(dev, now, turn.until); break;
 		case ROCI_TURN_SLEEP: sleep_until(dev, now, turn.until); break;
 		case ROCI_TURN_STAND_BY: stand_by(dev, turn.until); break;
 		}

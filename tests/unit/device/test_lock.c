@@ -137,6 +137,47 @@ static void who_gives_way_lets_another_have_it(void **state)
 	pthread_join(thread, NULL);
 }
 
+static void *try_or_ask(void *arg)
+{
+	bool got = roci_lock_try_or_ask(&lock);
+
+	if (got)
+		roci_lock_release(&lock);
+	return got ? arg : NULL;
+}
+
+static void *ask_again(void *arg)
+{
+	atomic_store(&taken, roci_lock_try_or_ask(&lock));
+	roci_lock_release(&lock);
+	return arg;
+}
+
+/* The device's thread does not wait while the program takes its turns. */
+static void who_has_it_may_be_asked(void **state)
+{
+	pthread_t thread;
+
+	assert_true(another_gets_it(try_or_ask));
+	roci_lock_take(&lock);
+	assert_false(roci_lock_was_asked(&lock));
+	for (int i = 0; i < 3; i++) {
+		assert_false(another_gets_it(try_or_ask));
+		assert_true(roci_lock_was_asked(&lock));
+		assert_false(roci_lock_was_asked(&lock)); /* once */
+	}
+	/* It asked, and nobody listened: it waits. */
+	assert_false(another_gets_it(try_or_ask));
+	assert_int_equal(pthread_create(&thread, NULL, ask_again, &lock), 0);
+	while (!atomic_load(&lock.waiting))
+		sched_yield();
+	assert_false(atomic_load(&taken));
+	roci_lock_release(&lock);
+	pthread_join(thread, NULL);
+	assert_true(atomic_load(&taken));
+	assert_false(roci_lock_was_asked(&lock));
+}
+
 static void a_forked_child_may_take_it(void **state)
 {
 	roci_lock_take(&lock); /* before the fork */
@@ -152,6 +193,7 @@ int main(void)
 		cmocka_unit_test_setup_teardown(one_that_is_held_is_refused, start, finish),
 		cmocka_unit_test_setup_teardown(a_clock_that_is_set_lets_nobody_wait, start, finish),
 		cmocka_unit_test_setup_teardown(who_gives_way_lets_another_have_it, start, finish),
+		cmocka_unit_test_setup_teardown(who_has_it_may_be_asked, start, finish),
 		cmocka_unit_test_setup_teardown(a_forked_child_may_take_it, start, finish),
 	};
 
