@@ -8,6 +8,7 @@
 
 #include "device/device_state.h"
 #include "device/steer.h"
+#include "device/watch.h"
 #include "wire/bytes.h"
 
 static pthread_mutex_t the_lock = PTHREAD_MUTEX_INITIALIZER;
@@ -321,6 +322,7 @@ void roci_device_unlock(struct roci_device *dev)
 /* A program that posts without a pause may have the lock whenever the thread wants it. */
 static void drive_post(struct roci_device *dev, uint64_t now)
 {
+	roci_watch_look(dev);
 	roci_drive_post(dev, now);
 	if (roci_lock_was_asked(&dev->lock))
 		roci_drive_poll(dev, now);

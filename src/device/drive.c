@@ -129,9 +129,15 @@ void roci_drive_call(struct roci_device *dev, uint64_t now)
 	stop_peeks(dev);
 }
 
+/* A WRITE or READ that its initiator executed leaves nothing. */
+static bool has_to_send(const struct roci_device *dev)
+{
+	return dev->local.unpublished || dev->turns.deferred || dev->transmit.more || roci_engine_has_tx(dev->engine);
+}
+
 void roci_drive_post(struct roci_device *dev, uint64_t now)
 {
-	if (roci_turns_send_after_call(&dev->turns))
+	if (has_to_send(dev) && roci_turns_send_after_call(&dev->turns))
 		roci_transmit(dev, now);
 	if (roci_drive_events(dev))
 		roci_cm_host_drive(dev, now);

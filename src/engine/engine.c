@@ -384,6 +384,11 @@ unsigned roci_engine_tx(struct roci_engine *e, uint64_t now, struct roci_tx_batc
 	return e->cq_overrun ? roci_engine_tx(e, now, batch) : 0;
 }
 
+bool roci_engine_has_tx(const struct roci_engine *e)
+{
+	return !roci_list_empty(&e->ready) || !roci_list_empty(&e->sent) || e->cq_overrun;
+}
+
 void roci_engine_tx_done(struct roci_engine *e, uint64_t now)
 {
 	roci_engine_clock(e, now);

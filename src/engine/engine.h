@@ -90,6 +90,8 @@ struct roci_tx_batch {
 };
 /* Fills *batch with packets that are ready to go. Returns batch->count; 0: nothing is ready. */
 unsigned roci_engine_tx(struct roci_engine *e, uint64_t now, struct roci_tx_batch *batch);
+/* Whether roci_engine_tx() or roci_engine_tx_done() has something to do. */
+bool roci_engine_has_tx(const struct roci_engine *e);
 /* The last batch was sent or lost: completes the requests that need no acknowledgement. */
 void roci_engine_tx_done(struct roci_engine *e, uint64_t now);
 

@@ -15,7 +15,7 @@ static bool may_keep, could_keep;
 static bool leave; /* a turn leaves what is ready to the program's next call */
 static unsigned cm_drives, events;
 static uint64_t deadline;
-static bool in_ring;
+static bool in_ring, has_tx;
 
 unsigned roci_receive(struct roci_device *d, uint64_t now)
 {
@@ -50,6 +50,11 @@ bool roci_local_waits(const struct roci_local *l)
 uint64_t roci_engine_deadline(const struct roci_engine *e)
 {
 	return deadline;
+}
+
+bool roci_engine_has_tx(const struct roci_engine *e)
+{
+	return has_tx;
 }
 
 void roci_engine_timers(struct roci_engine *e, uint64_t now)
@@ -125,7 +130,7 @@ bool roci_turns_send_after_call(struct roci_turns *t)
 static int reset(void **state)
 {
 	waiting = answered_by = receives = ring_receives = expired = transmits = kept_taken = 0;
-	leave = may_keep = false;
+	leave = may_keep = has_tx = false;
 	dev.on_event = on_event;
 	deadline = ROCI_NEVER;
 	dev.local.peek.count = 0;
@@ -279,6 +284,25 @@ static void any_poll_takes_what_was_kept(void **state)
 	assert_int_equal(kept_taken, 1);
 }
 
+/* A request that was executed at once is nothing to be sent, and no call of a stream. */
+static void a_post_that_left_nothing_sends_nothing(void **state)
+{
+	roci_drive_post(&dev, NOW);
+	assert_int_equal(transmits, 0);
+	has_tx = true;
+	roci_drive_post(&dev, NOW);
+	assert_int_equal(transmits, 1);
+	has_tx = false;
+	dev.local.unpublished = true;
+	roci_drive_post(&dev, NOW);
+	assert_int_equal(transmits, 2);
+	dev.local.unpublished = false;
+	dev.turns.deferred = true;
+	roci_drive_post(&dev, NOW);
+	assert_int_equal(transmits, 3);
+	dev.turns.deferred = false;
+}
+
 /* Connections are driven with the sockets, or where a QP tells something. */
 static void connections_are_driven_with_the_sockets(void **state)
 {
@@ -309,6 +333,7 @@ int main(void)
 		cmocka_unit_test_setup(what_is_deferred_ends_the_peeks, reset),
 		cmocka_unit_test_setup(who_waits_may_keep_a_packet, reset),
 		cmocka_unit_test_setup(any_poll_takes_what_was_kept, reset),
+		cmocka_unit_test_setup(a_post_that_left_nothing_sends_nothing, reset),
 		cmocka_unit_test_setup(connections_are_driven_with_the_sockets, reset),
 	};
 
