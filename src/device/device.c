@@ -8,7 +8,6 @@
 
 #include "device/device_state.h"
 #include "device/steer.h"
-#include "device/watch.h"
 #include "wire/bytes.h"
 
 static pthread_mutex_t the_lock = PTHREAD_MUTEX_INITIALIZER;
@@ -283,16 +282,20 @@ struct roci_list *roci_device_contexts(struct roci_device *dev)
 	return &dev->contexts;
 }
 
+/* Nothing that posts reaches a cancellation point, but captures, which are written. */
 struct roci_engine *roci_device_lock_post(struct roci_device *dev)
 {
-	roci_lock_take(&dev->lock);
+	roci_lock_take_briefly(&dev->lock);
+	if (dev->links.capture || dev->links.watch)
+		roci_lock_hold_off(&dev->lock);
 	dev->posted_at = 0;
 	return dev->engine;
 }
 
 struct roci_engine *roci_device_lock(struct roci_device *dev)
 {
-	roci_device_lock_post(dev);
+	roci_lock_take(&dev->lock);
+	dev->posted_at = 0;
 	if (!dev->dead && (dev->turns.deferred || dev->receive.kept.bytes))
 		roci_drive_deferred(dev, roci_now());
 	return dev->engine;
@@ -319,13 +322,19 @@ void roci_device_unlock(struct roci_device *dev)
 	unlock_after(dev, roci_now(), roci_drive_call);
 }
 
-/* A program that posts without a pause may have the lock whenever the thread wants it. */
 static void drive_post(struct roci_device *dev, uint64_t now)
 {
-	roci_watch_look(dev);
-	roci_drive_post(dev, now);
-	if (roci_lock_was_asked(&dev->lock))
+	if (roci_drive_post_is_brief(dev)) {
+		roci_drive_post_briefly(dev);
+	} else {
+		roci_lock_hold_off(&dev->lock);
+		roci_drive_post(dev, now);
+	}
+	/* A program that posts without a pause may have the lock whenever the thread wants it. */
+	if (roci_lock_was_asked(&dev->lock)) {
+		roci_lock_hold_off(&dev->lock);
 		roci_drive_poll(dev, now);
+	}
 }
 
 void roci_device_unlock_post(struct roci_device *dev)
@@ -335,8 +344,11 @@ void roci_device_unlock_post(struct roci_device *dev)
 
 void roci_device_unlock_quiet(struct roci_device *dev)
 {
-	if (!dev->dead && roci_drive_events(dev))
+	if (!dev->dead && roci_engine_has_event(dev->engine)) {
+		roci_lock_hold_off(&dev->lock);
+		roci_drive_events(dev);
 		roci_cm_host_drive(dev, roci_now());
+	}
 	roci_lock_release(&dev->lock);
 }
 

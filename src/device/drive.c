@@ -2,6 +2,7 @@
 #include "device/drive.h"
 
 #include "device/device_state.h"
+#include "device/watch.h"
 
 #define LATE_RECEIVES 16 /* that are tried before a timer expires: a full socket buffer */
 
@@ -129,18 +130,28 @@ void roci_drive_call(struct roci_device *dev, uint64_t now)
 	stop_peeks(dev);
 }
 
-/* A WRITE or READ that its initiator executed leaves nothing. */
-static bool has_to_send(const struct roci_device *dev)
-{
-	return dev->local.unpublished || dev->turns.deferred || dev->transmit.more || roci_engine_has_tx(dev->engine);
-}
-
 void roci_drive_post(struct roci_device *dev, uint64_t now)
 {
-	if (has_to_send(dev) && roci_turns_send_after_call(&dev->turns))
+	if (roci_turns_send_after_call(&dev->turns))
 		roci_transmit(dev, now);
 	if (roci_drive_events(dev))
 		roci_cm_host_drive(dev, now);
+	stop_peeks(dev);
+}
+
+bool roci_drive_post_is_brief(const struct roci_device *dev)
+{
+	return !dev->transmit.more && !dev->links.watch && !roci_watch_is_asked(dev) &&
+	       !roci_engine_has_tx(dev->engine) && !roci_engine_has_event(dev->engine);
+}
+
+/* A WRITE or READ that its initiator executed leaves nothing: it is no call of a stream that the thread should see. */
+void roci_drive_post_briefly(struct roci_device *dev)
+{
+	if ((dev->local.unpublished || dev->turns.deferred) && roci_turns_send_after_call(&dev->turns)) {
+		roci_local_flush(&dev->local);
+		roci_turns_sent(&dev->turns);
+	}
 	stop_peeks(dev);
 }
 

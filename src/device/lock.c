@@ -32,16 +32,30 @@ static int disable_cancel(void)
 	return before;
 }
 
-void roci_lock_take(struct roci_lock *lock)
+static void take(struct roci_lock *lock, int cancel_state)
 {
-	int cancel_state = disable_cancel();
-
 	if (pthread_mutex_trylock(&lock->mutex)) {
 		atomic_fetch_add_explicit(&lock->waiting, 1, memory_order_relaxed);
 		pthread_mutex_lock(&lock->mutex);
 		atomic_fetch_sub_explicit(&lock->waiting, 1, memory_order_relaxed);
 	}
 	lock->cancel_state = cancel_state;
+}
+
+void roci_lock_take(struct roci_lock *lock)
+{
+	take(lock, disable_cancel());
+}
+
+void roci_lock_take_briefly(struct roci_lock *lock)
+{
+	take(lock, ROCI_LOCK_BRIEF);
+}
+
+void roci_lock_hold_off(struct roci_lock *lock)
+{
+	if (lock->cancel_state == ROCI_LOCK_BRIEF)
+		lock->cancel_state = disable_cancel();
 }
 
 bool roci_lock_try(struct roci_lock *lock)
@@ -116,7 +130,8 @@ void roci_lock_release(struct roci_lock *lock)
 	int cancel_state = lock->cancel_state;
 
 	pthread_mutex_unlock(&lock->mutex);
-	pthread_setcancelstate(cancel_state, NULL);
+	if (cancel_state != ROCI_LOCK_BRIEF)
+		pthread_setcancelstate(cancel_state, NULL);
 }
 
 void roci_lock_give_way(struct roci_lock *lock)

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
  * The device's lock. No thread is cancelled while it holds it (rping cancels threads), and the device's thread lets
- * others have it who wait.
+ * others have it who wait. To hold off cancellation costs as much as the lock itself. Short calls, in which no function
+ * is a cancellation point (pthreads(7)), do without.
  */
 #ifndef ROCI_DEVICE_LOCK_H
 #define ROCI_DEVICE_LOCK_H
@@ -10,16 +11,22 @@
 #include <stdatomic.h>
 #include <stdbool.h>
 
+#define ROCI_LOCK_BRIEF (-1)
+
 struct roci_lock {
 	pthread_mutex_t mutex;
 	atomic_uint waiting; /* threads that want it and cannot do without */
-	int cancel_state;    /* of the holder, before it took the lock */
+	int cancel_state;    /* of the holder, before it took the lock; ROCI_LOCK_BRIEF: it can still be cancelled */
 	atomic_bool asked;   /* the device's thread asks the holder to take its turn */
 };
 
 void roci_lock_init(struct roci_lock *lock);
 void roci_lock_destroy(struct roci_lock *lock);
 void roci_lock_take(struct roci_lock *lock);
+/* Likewise, but the holder can be cancelled: it reaches no cancellation point before roci_lock_hold_off(), which may be
+ * called whether or not cancellation is held off. */
+void roci_lock_take_briefly(struct roci_lock *lock);
+void roci_lock_hold_off(struct roci_lock *lock);
 /* False: somebody else has it. */
 bool roci_lock_try(struct roci_lock *lock);
 /* Waits for a second at most. False: somebody else has it. */

@@ -274,8 +274,10 @@ void roci_progress_wake(struct roci_device *dev)
 {
 	uint64_t deadline = dev->turns.wake_at ? roci_progress_deadline(dev) : UINT64_MAX; /* nobody sleeps mostly */
 
-	if (roci_turns_wake(&dev->turns, deadline))
-		roci_progress_wake_now(dev);
+	if (!roci_turns_wake(&dev->turns, deadline))
+		return;
+	roci_lock_hold_off(&dev->lock); /* after a post it may not be */
+	roci_progress_wake_now(dev);
 }
 
 /* Those who sleep on the device's descriptors are woken again and again, because one of them takes each wake-up. */

@@ -8,11 +8,6 @@
 /* Of one call. Bounded, so that those who wait for the lock get it, whatever a peer asks for. */
 #define BATCHES_MAX 32
 
-static unsigned next_batch(struct roci_device *dev, uint64_t now)
-{
-	return roci_engine_has_tx(dev->engine) ? roci_engine_tx(dev->engine, now, &dev->transmit.batch) : 0;
-}
-
 /* Packets to processes of this host go into their rings, the others become frames. Returns the number of frames. */
 static unsigned to_frames(struct roci_device *dev, const struct roci_tx_batch *batch, struct roci_frame *frames)
 {
@@ -40,7 +35,7 @@ unsigned roci_transmit(struct roci_device *dev, uint64_t now)
 	unsigned sent = 0, n = 0;
 
 	roci_watch_look(dev);
-	for (int i = 0; i < BATCHES_MAX && (n = next_batch(dev, now)); i++) {
+	for (int i = 0; i < BATCHES_MAX && (n = roci_engine_tx(dev->engine, now, &t->batch)); i++) {
 		unsigned frames;
 
 		if (roci_cm_host_holds(dev)) /* what a program made first, its peer gets first */

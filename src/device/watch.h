@@ -14,11 +14,14 @@
 /* Begins or ends to watch. */
 void roci_watch_change(struct roci_device *dev);
 
+static inline bool roci_watch_is_asked(const struct roci_device *dev)
+{
+	return atomic_load_explicit(&dev->stats_map.file->watcher, memory_order_relaxed) != 0;
+}
+
 static inline void roci_watch_look(struct roci_device *dev)
 {
-	bool asked = atomic_load_explicit(&dev->stats_map.file->watcher, memory_order_relaxed) != 0;
-
-	if (__builtin_expect(asked || dev->links.watch, 0))
+	if (__builtin_expect(roci_watch_is_asked(dev) || dev->links.watch, 0))
 		roci_watch_change(dev);
 }
 

@@ -2,6 +2,7 @@
 #include "verbs/why.h"
 
 #include <errno.h>
+#include <pthread.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -9,9 +10,14 @@
 
 #include "engine/why.h"
 
+/* Not a cancellation point: the caller may hold the device's lock (device/lock.h). */
 static void print(const char *line)
 {
+	int cancel_state;
+
+	pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &cancel_state);
 	fprintf(stderr, "roci: why: %s\n", line);
+	pthread_setcancelstate(cancel_state, NULL);
 }
 
 /* Before the program's first call. */

@@ -4,6 +4,7 @@
 
 #include "device/device_state.h"
 #include "device/drive.h"
+#include "device/watch.h"
 
 #define NOW UINT64_C(1000)
 
@@ -16,6 +17,8 @@ static bool leave; /* a turn leaves what is ready to the program's next call */
 static unsigned cm_drives, events;
 static uint64_t deadline;
 static bool in_ring, has_tx;
+static unsigned calls, flushes; /* of a stream; of rings */
+static struct roci_stats_file file;
 
 unsigned roci_receive(struct roci_device *d, uint64_t now)
 {
@@ -78,6 +81,24 @@ unsigned roci_transmit(struct roci_device *d, uint64_t now)
 	return 0;
 }
 
+bool roci_engine_has_event(const struct roci_engine *e)
+{
+	return events;
+}
+
+void roci_local_flush(struct roci_local *l)
+{
+	flushes++;
+}
+
+void roci_turns_sent(struct roci_turns *t)
+{
+}
+
+void roci_watch_change(struct roci_device *d)
+{
+}
+
 bool roci_engine_next_event(struct roci_engine *e, struct roci_event *ev)
 {
 	*ev = (struct roci_event){.kind = ROCI_EV_COMPLETION};
@@ -124,6 +145,7 @@ bool roci_turns_send_after_turn(struct roci_turns *t, uint64_t now, unsigned rec
 
 bool roci_turns_send_after_call(struct roci_turns *t)
 {
+	calls++;
 	return true;
 }
 
@@ -131,6 +153,8 @@ static int reset(void **state)
 {
 	waiting = answered_by = receives = ring_receives = expired = transmits = kept_taken = 0;
 	leave = may_keep = has_tx = false;
+	calls = flushes = 0;
+	dev.stats_map.file = &file;
 	dev.on_event = on_event;
 	deadline = ROCI_NEVER;
 	dev.local.peek.count = 0;
@@ -284,23 +308,41 @@ static void any_poll_takes_what_was_kept(void **state)
 	assert_int_equal(kept_taken, 1);
 }
 
-/* A request that was executed at once is nothing to be sent, and no call of a stream. */
-static void a_post_that_left_nothing_sends_nothing(void **state)
+/* A request that was executed at once leaves nothing to be sent, and is no call of a stream. */
+static void a_brief_post_shows_what_is_in_rings(void **state)
 {
-	roci_drive_post(&dev, NOW);
-	assert_int_equal(transmits, 0);
-	has_tx = true;
-	roci_drive_post(&dev, NOW);
-	assert_int_equal(transmits, 1);
-	has_tx = false;
+	assert_true(roci_drive_post_is_brief(&dev));
+	roci_drive_post_briefly(&dev);
+	assert_int_equal(calls, 0);
 	dev.local.unpublished = true;
-	roci_drive_post(&dev, NOW);
-	assert_int_equal(transmits, 2);
+	assert_true(roci_drive_post_is_brief(&dev));
+	roci_drive_post_briefly(&dev);
+	assert_int_equal(calls, 1);
+	assert_int_equal(flushes, 1);
+	assert_int_equal(transmits, 0);
 	dev.local.unpublished = false;
-	dev.turns.deferred = true;
-	roci_drive_post(&dev, NOW);
-	assert_int_equal(transmits, 3);
+	dev.turns.deferred = true; /* by a call before */
+	roci_drive_post_briefly(&dev);
+	assert_int_equal(flushes, 2);
 	dev.turns.deferred = false;
+}
+
+/* What may call a function that is a cancellation point. */
+static void packets_events_and_captures_are_not_brief(void **state)
+{
+	has_tx = true;
+	assert_false(roci_drive_post_is_brief(&dev));
+	has_tx = false;
+	events = 1;
+	assert_false(roci_drive_post_is_brief(&dev));
+	events = 0;
+	dev.transmit.more = true;
+	assert_false(roci_drive_post_is_brief(&dev));
+	dev.transmit.more = false;
+	file.watcher = 1;
+	assert_false(roci_drive_post_is_brief(&dev));
+	file.watcher = 0;
+	assert_true(roci_drive_post_is_brief(&dev));
 }
 
 /* Connections are driven with the sockets, or where a QP tells something. */
@@ -333,7 +375,8 @@ int main(void)
 		cmocka_unit_test_setup(what_is_deferred_ends_the_peeks, reset),
 		cmocka_unit_test_setup(who_waits_may_keep_a_packet, reset),
 		cmocka_unit_test_setup(any_poll_takes_what_was_kept, reset),
-		cmocka_unit_test_setup(a_post_that_left_nothing_sends_nothing, reset),
+		cmocka_unit_test_setup(a_brief_post_shows_what_is_in_rings, reset),
+		cmocka_unit_test_setup(packets_events_and_captures_are_not_brief, reset),
 		cmocka_unit_test_setup(connections_are_driven_with_the_sockets, reset),
 	};
 

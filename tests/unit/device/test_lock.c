@@ -59,6 +59,22 @@ static void nobody_is_cancelled_while_it_holds_it(void **state)
 	assert_int_equal(cancel_state(), PTHREAD_CANCEL_ENABLE);
 }
 
+/* Short calls hold cancellation off only where they come to a cancellation point. */
+static void it_is_held_off_when_it_is_needed(void **state)
+{
+	roci_lock_take_briefly(&lock);
+	assert_int_equal(cancel_state(), PTHREAD_CANCEL_ENABLE);
+	roci_lock_release(&lock);
+	assert_int_equal(cancel_state(), PTHREAD_CANCEL_ENABLE);
+	roci_lock_take_briefly(&lock);
+	for (int i = 0; i < 2; i++) {
+		roci_lock_hold_off(&lock);
+		assert_int_equal(cancel_state(), PTHREAD_CANCEL_DISABLE);
+	}
+	roci_lock_release(&lock);
+	assert_int_equal(cancel_state(), PTHREAD_CANCEL_ENABLE);
+}
+
 static void *try_it(void *arg)
 {
 	bool got = roci_lock_try(&lock);
@@ -190,6 +206,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test_setup_teardown(nobody_is_cancelled_while_it_holds_it, start, finish),
+		cmocka_unit_test_setup_teardown(it_is_held_off_when_it_is_needed, start, finish),
 		cmocka_unit_test_setup_teardown(one_that_is_held_is_refused, start, finish),
 		cmocka_unit_test_setup_teardown(a_clock_that_is_set_lets_nobody_wait, start, finish),
 		cmocka_unit_test_setup_teardown(who_gives_way_lets_another_have_it, start, finish),
