@@ -15,10 +15,9 @@
 #include "wire/bytes.h"
 #include "wire/gid.h"
 
-#define TX_QUANTUM      32    /* packets of one QP before the next one's turn */
-#define CNP_INTERVAL_NS 50000 /* between two congestion notifications of a QP */
-#define ECN_MASK        3     /* of a traffic class; both bits: the packet met congestion (RFC 3168) */
-#define CACHE_LINE      64
+#define TX_QUANTUM      32        /* packets of one QP before the next one's turn */
+#define CNP_INTERVAL_NS 50000     /* between two congestion notifications of a QP */
+#define ECN_MASK        3         /* of a traffic class; both bits: the packet met congestion (RFC 3168) */
 #define CNP_LATEST_NS   100000000 /* a notification is about packets that were sent at most so long ago */
 
 struct roci_engine *roci_engine_create(void)
@@ -245,7 +244,7 @@ void roci_engine_rx(struct roci_engine *e, uint64_t now, const struct roci_rx *r
 
 static void fetch(const void *from, const void *end)
 {
-	for (const char *p = from; p < (const char *)end; p += CACHE_LINE)
+	for (const char *p = from; p < (const char *)end; p += ROCI_CACHE_LINE)
 		__builtin_prefetch(p, 1);
 }
 
@@ -256,12 +255,16 @@ void roci_engine_expect(const struct roci_engine *e, const uint8_t *bth)
 
 	if (!qp)
 		return;
-	fetch(qp, &qp->event);
-	fetch(&qp->ready, &qp->resp_timer);
-	if (bth[0] == ROCI_OP_ACKNOWLEDGE)
-		fetch(&qp->sq, &qp->req.early);
-	else
-		fetch(&qp->resp, qp + 1);
+	fetch(qp, &qp->alive.timer);
+	fetch(&qp->sq, &qp->req);
+	fetch(&qp->req.far, &qp->req.selective.board.una);
+	if (bth[0] == ROCI_OP_ACKNOWLEDGE) {
+		fetch(&qp->timer, &qp->sq);
+		fetch(&qp->req, &qp->req.outstanding.end);
+		fetch(&qp->resp, &qp->resp.ranges);
+	} else {
+		fetch(&qp->resp, &qp->resp.early.ring);
+	}
 }
 
 bool roci_engine_rx_hello(struct roci_engine *e, uint64_t now, const struct roci_rx *rx)

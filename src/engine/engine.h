@@ -268,14 +268,14 @@ int roci_qp_create(struct roci_engine *e, struct roci_qp_init *init, struct roci
 void roci_qp_destroy(struct roci_qp *qp);
 
 struct roci_qp_attr {
-	enum roci_qp_state state, cur_state;
+	struct roci_av av;
 	uint32_t qkey, rq_psn, sq_psn, dest_qpn, access;
 	uint32_t path_mtu; /* enum ibv_mtu: 1..5 */
-	struct roci_av av;
 	uint16_t pkey_index;
 	uint8_t en_sqd_async_notify, sq_draining;
 	uint8_t max_rd_atomic, max_dest_rd_atomic;
 	uint8_t min_rnr_timer, port_num, timeout, retry_cnt, rnr_retry, path_mig_state;
+	enum roci_qp_state state, cur_state;
 };
 /* Follows the state table of IBTA 11.2.5.2: required and optional attributes of each transition. -EINVAL leaves the QP
  * as it was. */

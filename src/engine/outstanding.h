@@ -10,8 +10,8 @@
 #include "engine/psn.h"
 
 struct roci_outstanding {
-	uint32_t end[ROCI_MAX_RD_ATOMIC]; /* ring: 1 beyond the last PSN of each, oldest first */
 	uint8_t first, count;
+	uint32_t end[ROCI_MAX_RD_ATOMIC]; /* ring: 1 beyond the last PSN of each, oldest first */
 };
 
 /* A request whose response ends before PSN `end` was sent. o->count must be less than ROCI_MAX_RD_ATOMIC. */

@@ -105,9 +105,10 @@ int roci_qp_create(struct roci_engine *e, struct roci_qp_init *init, struct roci
 		return ROCI_REFUSE(-ENOMEM, "max_qp %u: as many QPs exist", ROCI_MAX_QP);
 	if (roci_timers_reserve(&e->timers, TIMERS_PER_QP * (int)(e->qp_count + 1)))
 		return -ENOMEM;
-	qp = calloc(1, sizeof(*qp));
+	qp = aligned_alloc(ROCI_CACHE_LINE, sizeof(*qp));
 	if (!qp)
 		return -ENOMEM;
+	*qp = (struct roci_qp){0};
 	fill(qp, e, init);
 	err = alloc_queues(qp);
 	if (err)

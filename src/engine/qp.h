@@ -35,31 +35,42 @@
 #include "engine/sq.h"
 #include "engine/uc_flow.h"
 
+/*
+ * With thousands of QPs none of them is in a cache when its packet comes, and each cache line of it costs as much as a
+ * hundred instructions. So what a packet touches lies next to each other, in lines of its own. The order of the fields
+ * here, and of some structs in them, follows from that.
+ */
+#define ROCI_CACHE_LINE 64 /* bytes */
+
 /* Sends work requests, and sends them again. */
 struct roci_requester {
+	/* a line */
 	uint32_t next_packet; /* packets of sq.next that this pass has sent */
 	bool stopped;         /* a request failed before it was sent: nothing behind it is sent */
-	struct roci_send_window window;
-	uint64_t flight;          /* bytes of the window that are counted on the path, see flight.h */
-	struct roci_sent_log log; /* of a far path */
-	struct roci_outstanding outstanding;
-	struct roci_recovery recovery;
-	struct roci_selective selective;
-	struct roci_far_read *far_read; /* owned; NULL: off */
-	struct roci_ack_timer ack_timer;
-	struct roci_far_answer far;
 	struct roci_rnr_wait rnr;
+	struct roci_send_window window;
+	uint64_t flight;                /* bytes of the window that are counted on the path, see flight.h */
+	struct roci_far_read *far_read; /* owned; NULL: off */
+	/* a line, which ends with the counters of `outstanding` */
+	struct roci_ack_timer ack_timer;
+	struct roci_rtt_sample rtt;
+	struct roci_recovery recovery;
 	struct roci_black_hole hole;
 	struct roci_plpmtu plpmtu;
-	struct roci_rtt_sample rtt;
-	struct roci_flush_icrc flush_icrc;
-	struct roci_uc_flow uc;
 	struct {
 		bool pending; /* it overtook a response, and counts when una has come to its PSN */
 		uint8_t code;
 		uint32_t psn;
 	} fatal_nak;
+	struct roci_outstanding outstanding;
+	/* a line, with the first fields of `selective` */
+	struct roci_far_answer far;
+	struct roci_uc_flow uc;
+	struct roci_selective selective;
+	/* seldom */
 	struct roci_reorder early; /* responses that overtook others */
+	struct roci_sent_log log;  /* of a far path */
+	struct roci_flush_icrc flush_icrc;
 };
 
 /* The SEND or WRITE of which some packets have come. */
@@ -73,6 +84,7 @@ struct roci_message {
 
 /* Serves the peer's requests. */
 struct roci_responder {
+	/* a line, with the first fields of `ranges` */
 	uint32_t epsn;     /* expected PSN */
 	uint32_t msn;      /* messages completed; UC: packets that came, see uc_flow.h */
 	bool gap_reported; /* a NAK said that epsn is missing or not ready; the packets behind it need none */
@@ -83,58 +95,80 @@ struct roci_responder {
 	uint8_t nak_syndrome;
 	uint32_t nak_psn;
 	struct roci_ack_steps steps; /* RC */
-	uint64_t cnp_at;             /* when the last CNP was due */
-	struct roci_cnp cnp;
-	uint8_t cnp_payload[ROCI_CNP_BYTES]; /* of the one that is being sent */
-	struct roci_black_hole hole;
+	struct roci_response_ring responses;
 	struct {
 		bool offered, due, answers; /* answers: a duplicate has come since the last RANGES */
 		bool asked;                 /* due, though the peer has not offered */
-		uint64_t secret;            /* of the peer */
+		uint16_t longest;           /* payload bytes of the peer's packets that a probe was for; 0: none came */
 		uint16_t duplicates;
-		uint16_t longest; /* payload bytes of the peer's packets that a probe was for; 0: none came */
+		uint64_t secret;               /* of the peer */
 		struct roci_ranges_kept *kept; /* owned; NULL until the peer's first offer */
 	} ranges;                              /* RC, see ranges.h */
+	/* a line */
 	struct roci_message message;
+	struct roci_reorder early; /* requests that overtook others */
+	/* of SENDs */
 	bool have_rwqe;         /* *rwqe is in use */
 	struct roci_rwqe *rwqe; /* owned; the receive that is being filled */
-	struct roci_response_ring responses;
-	struct roci_reorder early; /* requests that overtook others */
+	/* seldom */
+	uint64_t cnp_at; /* when the last CNP was due */
+	struct roci_cnp cnp;
+	uint8_t cnp_payload[ROCI_CNP_BYTES]; /* of the one that is being sent */
+	struct roci_black_hole hole;
 };
 
 struct roci_qp {
-	struct roci_engine *e;
-	uint32_t qpn, pd;
-	uint64_t secret; /* see struct roci_qp_init */
-	enum roci_qp_type type;
-	uint16_t own_port;   /* RC: what packets left from before they left from 4791; 0: none was given up */
-	bool own_port_again; /* they leave from it again */
+	/* a line */
+	_Alignas(ROCI_CACHE_LINE) struct roci_engine *e;
 	const struct roci_service *service; /* of its type */
+	struct roci_path *path;             /* RC and UC from RTR on */
+	struct roci_nat *nat;               /* owned; NULL: its packets cross no NAT */
 	enum roci_qp_state state;
-	bool sig_all, established;
+	enum roci_qp_type type;
+	uint32_t qpn, pd;
 	uint32_t mtu; /* bytes */
+	bool sig_all, established;
+	struct roci_probe probe;
+	/* two lines, the first of them its address vector */
 	struct roci_qp_attr attr;
-	struct roci_qp_cap cap;
-	struct roci_cq *send_cq, *recv_cq;
-	struct roci_srq *srq;
-	struct roci_path *path;      /* RC and UC from RTR on */
-	struct roci_peer_port peer;  /* that packets of the peer come from; RC and UC */
-	struct roci_nat *nat;        /* owned; NULL: its packets cross no NAT */
-	_Atomic uint32_t *published; /* by the driver, see roci_qp_publish(); NULL: nowhere */
 	uint64_t load_at;            /* when it last sent a request or a READ response; 0: never */
+	_Atomic uint32_t *published; /* by the driver, see roci_qp_publish(); NULL: nowhere */
+	/* a line */
+	struct roci_peer_port peer; /* that packets of the peer come from; RC and UC */
+	struct roci_list ready;
+	struct roci_keepalive alive; /* without its timer */
+	/* of the requester: a line in which its timer is, its queue, and the rest */
+	struct roci_timer timer; /* acknowledgement, RNR wait, pace */
+	struct roci_sq sq;
+	struct roci_cq *send_cq;
+	struct roci_requester req;
+	struct roci_list sent;
+	struct roci_srq *srq;
+	/* of the responder */
+	struct roci_responder resp;
+	struct roci_cq *recv_cq;
+	struct roci_rq rq;
+	/* seldom */
+	struct roci_list all, blocked;
 	struct roci_event_source event;
-	struct roci_list all, ready, blocked, sent;
-	struct roci_timer timer;      /* of the requester: acknowledgement, RNR wait, pace */
 	struct roci_timer resp_timer; /* of the responder: pace of a long READ response */
 	struct roci_timer loss_timer; /* of the requester: see selective.h */
-	struct roci_keepalive alive;
-	struct roci_why_pace why; /* of what the peers do wrong */
-	struct roci_probe probe;
-	struct roci_sq sq;
-	struct roci_rq rq;
-	struct roci_requester req;
-	struct roci_responder resp;
+	struct roci_why_pace why;     /* of what the peers do wrong */
+	struct roci_qp_cap cap;
+	uint64_t secret;     /* see struct roci_qp_init */
+	uint16_t own_port;   /* RC: what packets left from before they left from 4791; 0: none was given up */
+	bool own_port_again; /* they leave from it again */
 };
+
+#define ROCI_BEGINS_LINE(field) _Static_assert(offsetof(struct roci_qp, field) % ROCI_CACHE_LINE == 0, "see above")
+ROCI_BEGINS_LINE(attr.av);
+ROCI_BEGINS_LINE(peer);
+ROCI_BEGINS_LINE(sq);
+ROCI_BEGINS_LINE(req);
+ROCI_BEGINS_LINE(req.ack_timer);
+ROCI_BEGINS_LINE(req.far);
+ROCI_BEGINS_LINE(resp);
+#undef ROCI_BEGINS_LINE
 
 /* Its peer is a process of this host, see engine.h. */
 static inline bool roci_qp_is_local(const struct roci_qp *qp)

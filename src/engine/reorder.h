@@ -41,12 +41,12 @@ struct roci_reorder_store {
 
 /* The packets that one direction of a QP keeps. */
 struct roci_reorder {
+	uint32_t count;
+	uint32_t mask;
+	uint32_t low;                    /* nothing before it is kept */
+	uint32_t newest;                 /* 1 beyond the newest that is kept, or was since `count` was 0 */
 	struct roci_reorder_slot **ring; /* owned, by PSN; NULL until the first packet */
 	uint32_t *bits;                  /* owned, by PSN: which of them are there */
-	uint32_t mask;
-	uint32_t low;    /* nothing before it is kept */
-	uint32_t newest; /* 1 beyond the newest that is kept, or was since `count` was 0 */
-	uint32_t count;
 };
 
 /* Units that a packet with so many bytes of payload takes. More than ROCI_MAX_PAYLOAD: as many as that takes. */

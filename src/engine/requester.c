@@ -343,14 +343,17 @@ static uint32_t longest_run(const struct roci_qp *qp)
 /* Whether the batch should end here, so that the next one begins where a run does: a run that two batches cut in two
  * goes in two messages. A WRITE's first packet is longer than the others, so its runs begin behind the second. Other
  * QPs that wait would fill the batch. */
-static bool is_border(const struct roci_qp *qp, const struct roci_tx_batch *batch, uint32_t run)
+static bool is_border(const struct roci_qp *qp, const struct roci_tx_batch *batch)
 {
 	const struct roci_swqe *w = roci_sq_at(&qp->sq, qp->sq.next);
-	uint32_t room = ROCI_TX_BATCH - batch->count, at = qp->req.next_packet;
+	uint32_t room = ROCI_TX_BATCH - batch->count, at = qp->req.next_packet, run;
 	bool write = w->opcode == ROCI_WR_RDMA_WRITE || w->opcode == ROCI_WR_RDMA_WRITE_WITH_IMM;
 
-	if (room >= run || batch->count < ROCI_TX_BATCH / 4 || w->packets - at <= room || roci_swqe_fetches(w) ||
+	if (batch->count < ROCI_TX_BATCH / 4 || w->packets - at <= room || roci_swqe_fetches(w) ||
 	    !roci_list_empty(&qp->e->ready))
+		return false;
+	run = longest_run(qp);
+	if (room >= run)
 		return false;
 	return at ? (at - 2 * write) % run == 0 : w->packets <= ROCI_TX_BATCH;
 }
@@ -363,7 +366,7 @@ static bool may_send(const struct roci_qp *qp)
 bool roci_requester_fill(struct roci_qp *qp, struct roci_tx_batch *batch, unsigned quantum)
 {
 	struct roci_sq *sq = &qp->sq;
-	unsigned before = batch->count, room = ROCI_TX_BATCH - batch->count, run = longest_run(qp);
+	unsigned before = batch->count, room = ROCI_TX_BATCH - batch->count;
 	bool more = false;
 
 	if (quantum > room)
@@ -373,7 +376,7 @@ bool roci_requester_fill(struct roci_qp *qp, struct roci_tx_batch *batch, unsign
 			return batch->count - before == quantum;
 		roci_far_read_fill(qp, batch, before + quantum);
 	}
-	while (may_send(qp) && sq->next != sq->tail) {
+	while (sq->next != sq->tail && may_send(qp)) {
 		if (sq->next == sq->started && !start_request(qp))
 			break;
 		if (roci_sq_at(sq, sq->next)->done) {
@@ -381,7 +384,7 @@ bool roci_requester_fill(struct roci_qp *qp, struct roci_tx_batch *batch, unsign
 			continue;
 		}
 		if (batch->count - before >= quantum || batch->span_count + ROCI_MAX_SGE > ROCI_TX_SPANS ||
-		    is_border(qp, batch, run)) {
+		    is_border(qp, batch)) {
 			more = true;
 			break;
 		}

@@ -52,8 +52,8 @@ struct roci_parts {
 };
 
 struct roci_response_ring {
-	struct roci_response *slots;      /* owned; `room` of them */
 	uint16_t room, newest_end, count; /* newest_end: where the next response goes */
+	struct roci_response *slots;      /* owned; `room` of them */
 	struct roci_flushes *flushes;     /* owned; NULL: none ever came */
 	struct roci_parts *parts;         /* owned; NULL: the peer asks for tails only */
 };

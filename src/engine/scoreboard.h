@@ -16,17 +16,16 @@ struct roci_loss {
 };
 
 struct roci_scoreboard {
-	uint32_t *bits; /* owned, by PSN; NULL until something is marked */
-	uint32_t mask;
-	uint32_t una;             /* nothing before it is marked */
-	uint32_t done;            /* nothing before it is missing, though it may not be marked; una or newer */
-	uint32_t high;            /* 1 beyond the newest packet that the peer has */
-	uint32_t scan;            /* every packet before it was judged: it came, or is or was in the queue */
-	uint32_t have;            /* marks */
-	struct roci_loss *losses; /* owned; NULL until something is lost */
-	uint32_t loss_mask;
+	uint32_t have;             /* marks */
 	uint32_t first, next, end; /* of losses; [first, next) were sent again, [next, end) will be */
-	uint64_t came_at;          /* the newest sent_at of packets that were sent again and came; 0: none */
+	uint32_t una;              /* nothing before it is marked */
+	uint32_t done;             /* nothing before it is missing, though it may not be marked; una or newer */
+	uint32_t high;             /* 1 beyond the newest packet that the peer has */
+	uint32_t scan;             /* every packet before it was judged: it came, or is or was in the queue */
+	uint32_t mask, loss_mask;
+	uint32_t *bits;           /* owned, by PSN; NULL until something is marked */
+	struct roci_loss *losses; /* owned; NULL until something is lost */
+	uint64_t came_at;         /* the newest sent_at of packets that were sent again and came; 0: none */
 };
 
 /* Forgets everything; the oldest packet is `una`. Keeps its memory. */

@@ -17,20 +17,20 @@
 #include "engine/timer.h"
 
 struct roci_selective {
-	bool agreed;    /* the peer has sent RANGES */
-	bool offer_due; /* an OFFER is to be sent */
-	uint8_t offers; /* OFFERs that were sent, without those that only ask */
-	uint8_t asks;   /* OFFERs that were sent and only ask */
-	bool asks_now;  /* offer_due: the OFFER only asks */
+	bool agreed;     /* the peer has sent RANGES */
+	bool offer_due;  /* an OFFER is to be sent */
+	uint8_t offers;  /* OFFERs that were sent, without those that only ask */
+	uint8_t asks;    /* OFFERs that were sent and only ask */
+	bool asks_now;   /* offer_due: the OFFER only asks */
+	bool probes_now; /* offer_due: it has zeros behind it, and asks for longer packets (plpmtu.h) */
+	uint16_t reads;  /* READ requests that the peer remembers, see far_read.h */
+	struct roci_scoreboard board;
 	uint8_t payload[ROCI_OFFER_BYTES];
-	bool probes_now;     /* offer_due: it has zeros behind it, and asks for longer packets (plpmtu.h) */
-	uint16_t reads;      /* READ requests that the peer remembers, see far_read.h */
 	uint64_t offer_at;   /* when the last one was sent that may still be answered; 0: none */
 	uint32_t room;       /* packets that the peer keeps beyond the first that it misses */
 	uint16_t duplicates; /* that the peer has counted */
 	struct roci_late late;
 	uint32_t probe_end; /* 1 beyond the newest packet that was sent before the last probe */
-	struct roci_scoreboard board;
 };
 
 /* The requester has sent something, on a path that may be far. Offers RANGES to the peer of a far path, now and then
