@@ -171,7 +171,7 @@ void roci_qp_reset(struct roci_qp *qp)
 	roci_reorder_fini(&qp->e->reorder, &qp->resp.early);
 	qp->req = (struct roci_requester){0};
 	qp->resp = (struct roci_responder){.rwqe = rwqe};
-	qp->sq.freed = qp->sq.head = qp->sq.next = qp->sq.started = qp->sq.tail = 0;
+	roci_sq_restart(&qp->sq);
 	qp->rq.head = qp->rq.tail = 0;
 	qp->attr = (struct roci_qp_attr){0};
 	qp->load_at = 0;
@@ -495,10 +495,12 @@ static void free_slots(struct roci_qp *qp)
 
 bool roci_qp_send_room(struct roci_qp *qp, unsigned count)
 {
-	const struct roci_sq *sq = &qp->sq;
+	struct roci_sq *sq = &qp->sq;
 
-	if (count > sq->max_wr - (sq->tail - sq->freed))
+	if (sq->head == sq->tail || count > sq->max_wr - (sq->tail - sq->freed))
 		free_slots(qp);
+	if (sq->freed == sq->tail)
+		roci_sq_restart(sq);
 	return count <= sq->max_wr - (sq->tail - sq->freed);
 }
 

@@ -58,7 +58,8 @@ struct roci_sq {
 	char *ring; /* owned, mask + 1 strides */
 	uint32_t stride, mask;
 	uint32_t before;  /* bytes in front of each request: its destination, of a UD QP */
-	uint32_t freed;   /* oldest request whose slot is not free again; all five are free-running */
+	uint32_t freed;   /* oldest request whose slot is not free again; all five are free-running until
+			     roci_sq_restart() */
 	uint32_t head;    /* oldest request not completed */
 	uint32_t next;    /* request of the next packet to send */
 	uint32_t started; /* first request never started; next <= started <= tail */
@@ -70,6 +71,11 @@ struct roci_sq {
  * programs (rdma_xclient) rely on it. sq->max_inline says how much. -ENOMEM. */
 int roci_sq_init(struct roci_sq *sq, bool has_dest, uint32_t max_wr, uint32_t max_sge, uint32_t max_inline);
 void roci_sq_fini(struct roci_sq *sq);
+/* The queue has nothing: it goes on with its first slot, which is in a cache more likely than the others. */
+static inline void roci_sq_restart(struct roci_sq *sq)
+{
+	sq->freed = sq->head = sq->next = sq->started = sq->tail = 0;
+}
 static inline struct roci_swqe *roci_sq_at(const struct roci_sq *sq, uint32_t i)
 {
 	return (struct roci_swqe *)(void *)(sq->ring + sq->before + (size_t)(i & sq->mask) * sq->stride);
