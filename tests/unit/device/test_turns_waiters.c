@@ -152,11 +152,11 @@ static void the_first_call_after_a_poll_sends_and_others_are_sent_together(void 
 		roci_turns_send_after_poll(&turns, 0);
 		assert_true(roci_turns_send_after_call(&turns));
 		roci_turns_sent(&turns);
-		for (unsigned i = 1; i < 16; i++) {
+		for (unsigned i = 1; i < 32; i++) {
 			assert_false(roci_turns_send_after_call(&turns));
 			assert_true(turns.deferred);
 		}
-		assert_true(roci_turns_send_after_call(&turns)); /* 16 are enough */
+		assert_true(roci_turns_send_after_call(&turns)); /* 32 are enough */
 		roci_turns_sent(&turns);
 		assert_false(roci_turns_send_after_call(&turns));
 	}
