@@ -15,7 +15,8 @@
 #define UDP_RECV_MESSAGES 32
 #define UDP_RECV_BYTES    65536 /* no datagram is longer */
 #define UDP_CONTROL_BYTES 128
-#define UDP_ERRORS        8 /* ICMP messages that wait for roci_udp_next_error() */
+#define UDP_PACKED_BYTES  2048 /* packets of a run that are not longer are packed into one piece */
+#define UDP_ERRORS        8    /* ICMP messages that wait for roci_udp_next_error() */
 #define UDP_RETRY_SOON_NS                                                                                              \
 	50000000u /* until a missing port is tried again, while packets are sent: QPs may time out in half a second */
 
@@ -68,6 +69,7 @@ struct udp_send_area {
 	struct udp_joint joints[ROCI_LINK_SEND_BATCH];
 	union udp_name names[ROCI_LINK_SEND_BATCH];
 	_Alignas(8) uint8_t control[ROCI_LINK_SEND_BATCH][UDP_CONTROL_BYTES];
+	uint8_t packed[ROCI_LINK_SEND_BATCH * UDP_PACKED_BYTES];
 };
 
 struct udp_recv_area {
