@@ -43,9 +43,9 @@ static unsigned cut(const struct roci_span *spans, unsigned count, uint64_t from
 	return n;
 }
 
-/* The kernel copies part by part, so that the tail, as a part of its own, comes last. It looks up each part of the peer's
- * memory, so the parts that are split are this process's: where a processor shows what it writes in order, that does for
- * a WRITE, too. */
+/* The kernel copies part by part, so that the tail, as a part of its own, comes last. It looks up each part of the
+ * peer's memory, so the parts that are split are this process's: where a processor shows what it writes in order, that
+ * does for a WRITE, too. */
 static unsigned split_tail(struct iovec *parts, unsigned count)
 {
 	struct iovec *end = &parts[count - 1];
