@@ -88,7 +88,6 @@ static bool overlap(const struct roci_port_entry *a, const struct roci_port_entr
 void roci_ports_reset(struct roci_registry *reg)
 {
 	atomic_store(&reg->file->ports.incarnations[reg->slot], roci_random32());
-	reg->kept = (struct roci_kept_ports){0};
 }
 
 /* The registry is locked. Returns a free entry for the port; NULL: none, and *err says why. */
@@ -131,57 +130,8 @@ static struct roci_port_entry *find_any_port(struct roci_registry *reg, struct r
 	return NULL;
 }
 
-static bool is_like(const struct roci_cm_bind *a, const struct roci_cm_bind *b)
-{
-	return a->ps == b->ps && a->v6_only == b->v6_only && a->reuse == b->reuse && !memcmp(a->gid, b->gid, 16);
-}
-
-static void take_entry(struct roci_registry *reg, struct roci_port_entry *entry, const struct roci_port_entry *wanted,
-		       bool reuse, unsigned *index)
-{
-	struct roci_port_entry value = *wanted;
-
-	value.reuse = reuse;
-	write_entry(entry, &value);
-	*index = (unsigned)(entry - reg->file->ports.entries);
-}
-
-/* The registry is locked. `wanted`: of a port that was just taken. */
-static void keep_more(struct roci_registry *reg, const struct roci_cm_bind *ask, struct roci_port_entry wanted)
-{
-	struct roci_kept_ports *k = &reg->kept;
-	int err;
-
-	if (!is_like(&k->like, ask)) {
-		while (k->count)
-			roci_ports_release(reg, k->indices[--k->count]);
-		k->like = *ask;
-		k->more = 0;
-	}
-	while (k->count < k->more) {
-		struct roci_port_entry *entry = find_any_port(reg, &wanted, &err);
-
-		if (!entry)
-			break;
-		take_entry(reg, entry, &wanted, ask->reuse, &k->indices[k->count++]);
-	}
-	k->more = !k->more ? 1 : k->more < ROCI_PORTS_KEPT ? 2 * k->more : ROCI_PORTS_KEPT;
-}
-
-static bool take_kept(struct roci_registry *reg, const struct roci_cm_bind *ask, unsigned *index, uint16_t *port)
-{
-	struct roci_kept_ports *k = &reg->kept;
-
-	if (!k->count || !is_like(&k->like, ask))
-		return false;
-	*index = k->indices[--k->count];
-	*port = reg->file->ports.entries[*index].port;
-	return true;
-}
-
 int roci_ports_bind(struct roci_registry *reg, const struct roci_cm_bind *ask, unsigned *index, uint16_t *port)
 {
-	bool may_keep = !ask->port && ask->connects;
 	struct roci_port_entry wanted = {
 		.incarnation = atomic_load(&reg->file->ports.incarnations[reg->slot]),
 		.slot = (uint16_t)reg->slot,
@@ -191,20 +141,17 @@ int roci_ports_bind(struct roci_registry *reg, const struct roci_cm_bind *ask, u
 		.reuse = ask->reuse,
 	};
 	struct roci_port_entry *entry;
-	int err;
+	int err = roci_registry_lock(reg);
 
-	if (may_keep && take_kept(reg, ask, index, port))
-		return 0;
-	err = roci_registry_lock(reg);
 	if (err)
 		return err;
 	memcpy(wanted.gid, ask->gid, 16);
 	entry = wanted.port ? find_free(reg, &wanted, &err) : find_any_port(reg, &wanted, &err);
 	if (entry) {
-		take_entry(reg, entry, &wanted, ask->reuse, index);
+		wanted.reuse = ask->reuse;
+		write_entry(entry, &wanted);
+		*index = (unsigned)(entry - reg->file->ports.entries);
 		*port = wanted.port;
-		if (may_keep)
-			keep_more(reg, ask, wanted);
 	}
 	roci_registry_unlock(reg);
 	return err;

@@ -45,16 +45,6 @@ struct roci_cm_bind {
 	bool connects;   /* nobody will listen there: port 0 may be one where another registry listens */
 };
 
-/* Ports to connect from, taken in advance, since to take one costs the lock: two system calls. Each time the lock is
- * had more are taken, so a process that connects once keeps none from the others. */
-#define ROCI_PORTS_KEPT 16
-
-struct roci_kept_ports {
-	struct roci_cm_bind like; /* what they were taken for */
-	unsigned count, more;     /* how many will be taken */
-	unsigned indices[ROCI_PORTS_KEPT];
-};
-
 /* A new incarnation of our slot: the entries of earlier owners no longer count. */
 void roci_ports_reset(struct roci_registry *reg);
 /* Takes a port. *index is its entry, *port the port. -EADDRINUSE; -EADDRNOTAVAIL: no free port, or no room; -ETIMEDOUT:

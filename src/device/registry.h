@@ -46,8 +46,7 @@ struct roci_registry {
 	int door_fd;   /* the socket that has the name of our slot's side door */
 	unsigned long netns;
 	struct roci_slot_key slot_key;
-	bool stuck; /* the last wait for the lock was in vain */
-	struct roci_kept_ports kept;
+	bool stuck;                      /* the last wait for the lock was in vain */
 	struct roci_registry_file *file; /* shared with the other processes; its room on the disk is reserved */
 	char dir[ROCI_RUNDIR_MAX + 1];
 };

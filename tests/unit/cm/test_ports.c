@@ -170,31 +170,6 @@ static void dead_processes_have_no_ports(void **state)
 	assert_int_equal(roci_ports_owner(&here, ROCI_PS_TCP, 7000, one), 0);
 }
 
-/* They are taken in advance, so most take no lock; and they are exclusive as others are. */
-static void ports_to_connect_from_are_kept(void **state)
-{
-	struct roci_cm_bind ask = {.ps = ROCI_PS_TCP, .connects = true}, other = ask;
-	unsigned index[64], kept;
-	uint16_t port[64], got;
-
-	memcpy(other.gid, one, 16);
-	for (unsigned i = 0; i < 64; i++) {
-		assert_int_equal(roci_ports_bind(&here, &ask, &index[i], &port[i]), 0);
-		for (unsigned j = 0; j < i; j++)
-			assert_true(port[i] != port[j]);
-		assert_int_equal(bind_port(&there, any, port[i], false, &kept), -EADDRINUSE);
-	}
-	assert_true(here.kept.count > 0);
-	kept = here.kept.indices[0];
-	assert_int_equal(roci_registry_lock(&there), 0);
-	assert_int_equal(roci_ports_bind(&here, &ask, &index[0], &got), 0); /* nobody waits for the lock */
-	roci_registry_unlock(&there);
-	assert_int_equal(roci_ports_bind(&here, &other, &index[1], &got), 0); /* no port of another address */
-	assert_memory_equal(here.file->ports.entries[index[1]].gid, one, 16);
-	assert_int_equal(here.file->ports.entries[kept].slot, 0); /* which are given back */
-	assert_int_equal(here.kept.count, 0);
-}
-
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -204,7 +179,6 @@ int main(void)
 		cmocka_unit_test(requests_find_the_closest_address),
 		cmocka_unit_test(port_zero_picks_a_free_port),
 		cmocka_unit_test(dead_processes_have_no_ports),
-		cmocka_unit_test(ports_to_connect_from_are_kept),
 	};
 
 	return cmocka_run_group_tests(tests, open_both, close_both);
