@@ -11,6 +11,8 @@
 #define CWND_NEAR        (128u << 10) /* at least, when the path is found to be near */
 #define CWND_MIN         (16u << 10)
 #define CWND_MAX         (2u << 20)
+#define GROWTH           4096u
+#define GROWTH_SLOW      256u
 #define QUEUE_TARGET_NS  1500000u /* queueing delay that counts as congestion */
 #define BASE_RTT_LIFE_NS 10000000000u
 #define RTT_UNKNOWN_NS   1000000u    /* stands for the round trip before one was measured */
@@ -155,6 +157,17 @@ static void learn_first_window(struct roci_path *p, uint64_t now, uint64_t bytes
 		p->cwnd = window;
 }
 
+/* Bytes in a round trip: few where packets were lost last time, because a queue was full. A far path with a standard
+ * peer loses more by chance, and has longer round trips. */
+static uint64_t growth(const struct roci_path *p)
+{
+	uint64_t around = p->lost_at / 8;
+
+	if (roci_path_may_be_far(p) || p->cwnd < p->lost_at - around || p->cwnd > p->lost_at + around)
+		return GROWTH;
+	return GROWTH_SLOW;
+}
+
 static void grow(struct roci_path *p, uint64_t now, uint64_t bytes)
 {
 	bool limited = 2 * (p->flight + bytes) >= p->cwnd;
@@ -169,7 +182,7 @@ static void grow(struct roci_path *p, uint64_t now, uint64_t bytes)
 	if (p->cwnd < p->ssthresh)
 		p->cwnd += bytes;
 	else
-		p->cwnd += 4096 * bytes / p->cwnd;
+		p->cwnd += growth(p) * bytes / p->cwnd;
 	if (p->cwnd > CWND_MAX)
 		p->cwnd = CWND_MAX;
 }
@@ -194,6 +207,7 @@ static void cut(struct roci_path *p, uint64_t now)
 	if (p->fixed || (p->cut_at && now - p->cut_at <= (p->srtt ? p->srtt : RTT_UNKNOWN_NS)))
 		return;
 	p->cut_at = now;
+	p->lost_at = p->cwnd;
 	p->cwnd = p->cwnd / 2 < CWND_MIN ? CWND_MIN : p->cwnd / 2;
 	p->ssthresh = p->cwnd;
 	p->rate = p->rate / 2 < RATE_MIN ? RATE_MIN : p->rate / 2;

@@ -57,6 +57,7 @@ struct roci_path {
 	uint64_t ssthresh;              /* bytes; below it the window doubles per round trip */
 	uint64_t base_rtt, base_rtt_at; /* ns: the smallest seen lately, and when */
 	uint64_t heard_at;              /* when the peer last said what it has (RANGES) */
+	uint64_t lost_at;               /* near: how large the window was when packets were lost; 0: never */
 	uint64_t cut_at;                /* when the window was last cut: once per round trip */
 	uint64_t srtt, latest_rtt;      /* ns, 0: no sample yet */
 	struct roci_first_window first; /* where the path may be far */
