@@ -296,7 +296,7 @@ struct roci_engine *roci_device_lock(struct roci_device *dev)
 {
 	roci_lock_take(&dev->lock);
 	dev->posted_at = 0;
-	if (!dev->dead && (dev->turns.deferred || dev->receive.kept.bytes))
+	if (dev->turns.deferred && !dev->dead)
 		roci_drive_deferred(dev, roci_now());
 	return dev->engine;
 }

@@ -51,16 +51,10 @@ static void report(struct roci_device *dev, uint64_t now)
 	roci_cm_host_drive(dev, now);
 }
 
-/* For the next call: packets to send, or one that was received. */
-static bool has_left(const struct roci_device *dev)
-{
-	return dev->turns.deferred || dev->transmit.more || dev->receive.kept.bytes;
-}
-
-/* That is not left to polls that do not have the lock: they do not see it. */
+/* What waits to be sent is not left to polls that do not have the lock: they do not see it. */
 static void stop_peeks(struct roci_device *dev)
 {
-	if (has_left(dev))
+	if (dev->turns.deferred || dev->transmit.more)
 		roci_local_glance_allow(&dev->receive.glance, 0);
 }
 
@@ -77,11 +71,8 @@ unsigned roci_drive(struct roci_device *dev, uint64_t now)
 
 unsigned roci_drive_wait(struct roci_device *dev, uint64_t now, roci_ready_fn *ready, void *arg)
 {
-	unsigned received, sent;
+	unsigned received = receive_all(dev, now), sent;
 
-	dev->receive.may_keep = roci_turns_may_keep(&dev->turns);
-	received = receive_all(dev, now);
-	dev->receive.may_keep = false;
 	report(dev, now);
 	if (ready(arg) && !roci_turns_send_before_event(&dev->turns, received)) {
 		stop_peeks(dev);
@@ -96,7 +87,7 @@ unsigned roci_drive_wait(struct roci_device *dev, uint64_t now, roci_ready_fn *r
 /* Nothing has come by a ring, and nothing waits to be sent. */
 static bool is_quiet(const struct roci_device *dev)
 {
-	return !has_left(dev) && !roci_local_waits(&dev->local);
+	return !dev->turns.deferred && !dev->transmit.more && !roci_local_waits(&dev->local);
 }
 
 bool roci_drive_peek(struct roci_device *dev)
@@ -157,8 +148,6 @@ void roci_drive_post_briefly(struct roci_device *dev)
 
 void roci_drive_deferred(struct roci_device *dev, uint64_t now)
 {
-	if (!dev->turns.deferred && !dev->receive.kept.bytes)
-		return;
-	roci_receive_kept(dev, now);
-	roci_transmit(dev, now);
+	if (dev->turns.deferred)
+		roci_transmit(dev, now);
 }

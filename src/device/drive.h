@@ -25,7 +25,7 @@ void roci_drive_post_briefly(struct roci_device *dev);
 bool roci_drive_peek(struct roci_device *dev);
 /* Reports events only. Returns whether there were any: then connections are to be driven. */
 bool roci_drive_events(struct roci_device *dev);
-/* Takes the packet that a turn has kept, and sends what a call or poll deferred. */
+/* Sends what a call or poll deferred. */
 void roci_drive_deferred(struct roci_device *dev, uint64_t now);
 
 #endif

@@ -20,11 +20,9 @@
 
 uint64_t roci_progress_deadline(const struct roci_device *dev)
 {
-	uint64_t engine = roci_engine_deadline(dev->engine), cm = roci_cm_host_deadline(dev);
-	uint64_t udp = roci_udp_deadline(dev->links.udp), first = engine < cm ? engine : cm;
+	uint64_t engine = dev->transmit.more ? 0 : roci_engine_deadline(dev->engine), cm = roci_cm_host_deadline(dev);
 
-	if (dev->transmit.more || dev->receive.kept.bytes)
-		return 0;
+	uint64_t udp = roci_udp_deadline(dev->links.udp), first = engine < cm ? engine : cm;
 
 	return udp < first ? udp : first;
 }

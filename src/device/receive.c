@@ -132,15 +132,15 @@ static void expect(const struct roci_device *dev, const struct roci_datagram *d,
 		roci_engine_expect(dev->engine, d[i].bytes);
 }
 
-static void take_all(struct roci_device *dev, uint64_t now, const struct roci_datagram *all, unsigned count)
+static void take_all(struct roci_device *dev, uint64_t now, unsigned count)
 {
 	for (unsigned i = 0; i < count;) {
-		const struct roci_datagram *d = &all[i];
+		const struct roci_datagram *d = &dev->receive.datagrams[i];
 		uint32_t qpn = d->len < ROCI_MIN_PACKET_BYTES ? ROCI_QPN_MULTICAST : roci_dest_qpn(d->bytes);
 		unsigned slot = roci_slot_of(&dev->registry.slot_key, qpn);
 
 		if (i + AHEAD < count)
-			expect(dev, all, i + AHEAD);
+			expect(dev, dev->receive.datagrams, i + AHEAD);
 		if (refused(dev, now, d->from)) {
 			dev->stats->door_refused++;
 			i++;
@@ -160,7 +160,7 @@ static unsigned take_at_door(struct roci_device *dev, uint64_t now, int fd)
 {
 	unsigned n = roci_side_door_recv(dev->links.door, fd, dev->receive.datagrams, &dev->stats->door_malformed);
 
-	take_all(dev, now, dev->receive.datagrams, n);
+	take_all(dev, now, n);
 	return n;
 }
 
@@ -173,39 +173,6 @@ static unsigned by_rings(struct roci_device *dev, uint64_t now, unsigned others)
 	return count;
 }
 
-void roci_receive_kept(struct roci_device *dev, uint64_t now)
-{
-	struct roci_datagram kept = dev->receive.kept;
-
-	dev->receive.kept.bytes = NULL;
-	if (kept.bytes)
-		take_all(dev, now, &kept, 1);
-}
-
-/* An acknowledgement and the peer's answer often come in one message. Both bring an event to a program that waits, one
- * after the other: a channel with two events would have to be made readable for the second one, and unreadable again,
- * which are system calls. */
-static unsigned by_links(struct roci_device *dev, uint64_t now)
-{
-	struct roci_receive *r = &dev->receive;
-	unsigned count;
-
-	if (r->kept.bytes) {
-		roci_receive_kept(dev, now);
-		return 1;
-	}
-	count = roci_link_recv(dev->links.top, r->datagrams);
-	if (count != 2 || !r->may_keep) {
-		take_all(dev, now, r->datagrams, count);
-		return count;
-	}
-	take_all(dev, now, r->datagrams, 1);
-	r->kept = r->datagrams[1];
-	if (!roci_engine_has_event(dev->engine))
-		roci_receive_kept(dev, now);
-	return r->kept.bytes ? 1 : 2;
-}
-
 unsigned roci_receive(struct roci_device *dev, uint64_t now)
 {
 	struct roci_receive *r = &dev->receive;
@@ -213,7 +180,8 @@ unsigned roci_receive(struct roci_device *dev, uint64_t now)
 	int offers;
 
 	roci_watch_look(dev);
-	count = by_links(dev, now);
+	count = roci_link_recv(dev->links.top, r->datagrams);
+	take_all(dev, now, count);
 	if (r->door_busy || now - r->door_at >= DOOR_NS || !r->door_check_in--) {
 		r->door_at = now;
 		by_door = take_at_door(dev, now, roci_side_door_fd(dev->links.door));

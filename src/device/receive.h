@@ -16,13 +16,11 @@ struct roci_device;
 struct roci_receive {
 	struct roci_rx rx;
 	struct roci_datagram datagrams[ROCI_LINK_RECV_BATCH];
-	struct roci_datagram kept; /* for the next receive, which reads no link then; bytes NULL: none */
-	bool may_keep;             /* the second of two packets, where the first one brought an event */
-	unsigned door_check_in;    /* receives until the side door is checked */
-	unsigned door_busy;        /* receives for which it is checked each time */
-	uint64_t door_at;          /* when it was last checked */
-	uint64_t repaired_at;      /* when the steering was last repaired */
-	uint64_t looked_at;        /* when it was last looked up whether it should be */
+	unsigned door_check_in; /* receives until the side door is checked */
+	unsigned door_busy;     /* receives for which it is checked each time */
+	uint64_t door_at;       /* when it was last checked */
+	uint64_t repaired_at;   /* when the steering was last repaired */
+	uint64_t looked_at;     /* when it was last looked up whether it should be */
 	struct roci_door_trust trust;
 	struct roci_local_glance glance;
 	struct roci_pieces pieces;
@@ -32,8 +30,6 @@ struct roci_receive {
 unsigned roci_receive(struct roci_device *dev, uint64_t now);
 /* The same, but only from processes of this host that need no packets (local/local.h). */
 unsigned roci_receive_by_rings(struct roci_device *dev, uint64_t now);
-/* Takes a packet that was kept. */
-void roci_receive_kept(struct roci_device *dev, uint64_t now);
 /* Receives what has come by now, before the sockets are closed: other processes wait for what is forwarded to them, and
  * the peer may have ended after an acknowledgement that it sends once. The lock is held. */
 void roci_receive_rest(struct roci_device *dev, uint64_t now);

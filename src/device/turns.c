@@ -291,11 +291,6 @@ void roci_turns_waiter_awoke(struct roci_turns *t, uint64_t now, uint64_t last_c
 	awoke(t, now, last_call);
 }
 
-bool roci_turns_may_keep(const struct roci_turns *t)
-{
-	return t->standing_by && t->waiting == 1;
-}
-
 bool roci_turns_send_before_event(struct roci_turns *t, unsigned received)
 {
 	/* A thread that does not stand by has no alarm, and would not send it if no call comes. */

@@ -121,8 +121,6 @@ bool roci_turns_wait_begin(struct roci_turns *t);
 struct roci_turn roci_turns_waiter_next(struct roci_turns *t, uint64_t now, uint64_t last_call, uint64_t deadline);
 /* It slept or napped until now. */
 void roci_turns_waiter_awoke(struct roci_turns *t, uint64_t now, uint64_t last_call);
-/* Whether a packet that it has received may be left to the program's next call: the thread brings it if none comes. */
-bool roci_turns_may_keep(const struct roci_turns *t);
 /* So many packets were received, and its event came. Returns true where what is ready is to be sent now, false where
  * that is deferred to the program's next call, as by roci_turns_send_after_poll(). */
 bool roci_turns_send_before_event(struct roci_turns *t, unsigned received);

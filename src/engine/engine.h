@@ -107,8 +107,6 @@ struct roci_event {
 bool roci_engine_has_event(const struct roci_engine *e);
 /* Takes the next pending event. Returns false when there is none. */
 bool roci_engine_next_event(struct roci_engine *e, struct roci_event *ev);
-/* Whether there is one. */
-bool roci_engine_has_event(const struct roci_engine *e);
 
 /* The path to `dgid` has changed: one IP packet takes `bytes` of UDP payload there now. Longer ones go in fragments,
  * and requests that begin from now on make none. */

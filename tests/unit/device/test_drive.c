@@ -11,8 +11,7 @@
 static struct roci_device dev;
 static unsigned waiting;     /* packets in the socket's buffer; each receive takes one */
 static unsigned answered_by; /* the packet of them that is the answer which a timer waits for; 0: none */
-static unsigned receives, ring_receives, expired, transmits, kept_taken;
-static bool may_keep, could_keep;
+static unsigned receives, ring_receives, expired, transmits;
 static bool leave; /* a turn leaves what is ready to the program's next call */
 static unsigned cm_drives, events;
 static uint64_t deadline;
@@ -23,20 +22,12 @@ static struct roci_stats_file file;
 unsigned roci_receive(struct roci_device *d, uint64_t now)
 {
 	receives++;
-	could_keep = d->receive.may_keep;
 	if (!waiting)
 		return 0;
 	waiting--;
 	if (receives == answered_by)
 		deadline = NOW + 1000;
 	return 1;
-}
-
-void roci_receive_kept(struct roci_device *d, uint64_t now)
-{
-	if (d->receive.kept.bytes)
-		kept_taken++;
-	d->receive.kept.bytes = NULL;
 }
 
 unsigned roci_receive_by_rings(struct roci_device *d, uint64_t now)
@@ -123,11 +114,6 @@ bool roci_turns_send_after_poll(struct roci_turns *t, unsigned received)
 	return true;
 }
 
-bool roci_turns_may_keep(const struct roci_turns *t)
-{
-	return may_keep;
-}
-
 bool roci_turns_send_before_event(struct roci_turns *t, unsigned received)
 {
 	return false;
@@ -151,8 +137,8 @@ bool roci_turns_send_after_call(struct roci_turns *t)
 
 static int reset(void **state)
 {
-	waiting = answered_by = receives = ring_receives = expired = transmits = kept_taken = 0;
-	leave = may_keep = has_tx = false;
+	waiting = answered_by = receives = ring_receives = expired = transmits = 0;
+	leave = has_tx = false;
 	calls = flushes = 0;
 	dev.stats_map.file = &file;
 	dev.on_event = on_event;
@@ -271,43 +257,6 @@ static void what_is_deferred_ends_the_peeks(void **state)
 	dev.turns.deferred = false;
 }
 
-static bool is_ready(void *arg)
-{
-	return true;
-}
-
-/* Only a thread that waits for an event leaves a packet, and only where somebody brings it if no call comes. */
-static void who_waits_may_keep_a_packet(void **state)
-{
-	roci_drive_wait(&dev, NOW, is_ready, NULL);
-	assert_false(could_keep);
-	may_keep = true;
-	roci_drive_wait(&dev, NOW, is_ready, NULL);
-	assert_true(could_keep);
-	roci_drive(&dev, NOW);
-	assert_false(could_keep);
-	roci_drive_poll(&dev, NOW);
-	assert_false(could_keep);
-}
-
-/* Also where packets come by rings, and the poll would leave the sockets out. */
-static void any_poll_takes_what_was_kept(void **state)
-{
-	uint8_t byte = 0;
-
-	dev.receive.glance = (struct roci_local_glance){.until = NOW + 1, .sockets_at = NOW, .peeks = 4, .granted = 4};
-	dev.receive.kept.bytes = &byte;
-	roci_drive_post(&dev, NOW);
-	assert_int_equal(kept_taken, 0);
-	assert_false(roci_drive_peek(&dev));
-	transmits = 0;
-	roci_drive_poll(&dev, NOW);
-	assert_int_equal(kept_taken, 1);
-	assert_true(transmits > 0); /* with its acknowledgement */
-	roci_drive_deferred(&dev, NOW);
-	assert_int_equal(kept_taken, 1);
-}
-
 /* A request that was executed at once leaves nothing to be sent, and is no call of a stream. */
 static void a_brief_post_shows_what_is_in_rings(void **state)
 {
@@ -373,8 +322,6 @@ int main(void)
 		cmocka_unit_test_setup(a_timer_that_is_due_reads_the_sockets, reset),
 		cmocka_unit_test_setup(a_poll_that_finds_nothing_needs_no_lock, reset),
 		cmocka_unit_test_setup(what_is_deferred_ends_the_peeks, reset),
-		cmocka_unit_test_setup(who_waits_may_keep_a_packet, reset),
-		cmocka_unit_test_setup(any_poll_takes_what_was_kept, reset),
 		cmocka_unit_test_setup(a_brief_post_shows_what_is_in_rings, reset),
 		cmocka_unit_test_setup(packets_events_and_captures_are_not_brief, reset),
 		cmocka_unit_test_setup(connections_are_driven_with_the_sockets, reset),

@@ -106,16 +106,6 @@ static void an_event_defers_the_acknowledgement_of_a_packet_or_two(void **state)
 	assert_true(turns.deferred);
 }
 
-static void a_packet_is_kept_where_the_thread_brings_it(void **state)
-{
-	assert_true(roci_turns_wait_begin(&turns));
-	assert_false(roci_turns_may_keep(&turns)); /* the thread sleeps on the sockets, and it is not there any more */
-	stands_by();
-	assert_true(roci_turns_may_keep(&turns));
-	assert_false(roci_turns_wait_begin(&turns));
-	assert_false(roci_turns_may_keep(&turns)); /* it may be for the other one */
-}
-
 /* ---- what is sent when ---- */
 
 static void a_poll_sends_at_once_while_the_thread_does_not_nap(void **state)
@@ -240,7 +230,6 @@ int main(void)
 		CASE(a_sleeping_thread_goes_on_sleeping_and_listens_after_the_wait),
 		CASE(only_one_has_the_part_and_others_get_the_thread_at_once),
 		CASE(an_event_defers_the_acknowledgement_of_a_packet_or_two),
-		CASE(a_packet_is_kept_where_the_thread_brings_it),
 		CASE(a_poll_sends_at_once_while_the_thread_does_not_nap),
 		CASE(a_poll_defers_the_acknowledgement_of_a_packet_or_two),
 		CASE(the_first_call_after_a_poll_sends_and_others_are_sent_together),
