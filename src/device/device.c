@@ -311,6 +311,11 @@ static void unlock_after(struct roci_device *dev, uint64_t now, void (*drive)(st
 	if (!dev->dead) {
 		dev->transmit.by_links = false;
 		drive(dev, now);
+		if (roci_lock_was_asked(
+			    &dev->lock)) { /* some calls leave hardly any time in which the thread could have it */
+			roci_lock_hold_off(&dev->lock);
+			roci_drive_poll(dev, roci_now());
+		}
 		roci_progress_wake(dev);
 		note_call(dev, dev->transmit.by_links ? roci_now() : now); /* that may have taken long */
 	}
@@ -329,11 +334,6 @@ static void drive_post(struct roci_device *dev, uint64_t now)
 	} else {
 		roci_lock_hold_off(&dev->lock);
 		roci_drive_post(dev, now);
-	}
-	/* A program that posts without a pause may have the lock whenever the thread wants it. */
-	if (roci_lock_was_asked(&dev->lock)) {
-		roci_lock_hold_off(&dev->lock);
-		roci_drive_poll(dev, now);
 	}
 }
 
@@ -359,6 +359,7 @@ static unsigned drive_poll(struct roci_device *dev)
 	unsigned received;
 
 	note_call(dev, now);
+	roci_lock_was_asked(&dev->lock); /* this is such a turn */
 	received = roci_drive_poll(dev, now);
 	roci_progress_wake(dev);
 	return received;

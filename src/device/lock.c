@@ -116,9 +116,14 @@ bool roci_lock_try_or_ask(struct roci_lock *lock)
 	return true;
 }
 
+bool roci_lock_is_asked(const struct roci_lock *lock)
+{
+	return atomic_load_explicit(&lock->asked, memory_order_relaxed);
+}
+
 bool roci_lock_was_asked(struct roci_lock *lock)
 {
-	bool asked = atomic_load_explicit(&lock->asked, memory_order_relaxed);
+	bool asked = roci_lock_is_asked(lock);
 
 	if (asked)
 		atomic_store_explicit(&lock->asked, false, memory_order_relaxed);

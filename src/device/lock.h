@@ -36,6 +36,8 @@ void roci_lock_release(struct roci_lock *lock);
  * for a lock that a program releases for a moment only would make each of its releases wake the thread, which then
  * comes too late. It waits where it has asked before, and nobody has listened. */
 bool roci_lock_try_or_ask(struct roci_lock *lock);
+/* Whether nobody has taken that turn yet. */
+bool roci_lock_is_asked(const struct roci_lock *lock);
 /* By the holder, before it releases the lock. True, once: it was asked. */
 bool roci_lock_was_asked(struct roci_lock *lock);
 /* Lets those have the lock who wait for it: a mutex alone would give it to the caller again and again. */

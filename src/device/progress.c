@@ -17,6 +17,7 @@
 
 #define SLICE_NS      100000 /* the least that the kernel grants */
 #define BUSY_PAUSE_NS 50000  /* while the program has the lock all the time */
+#define LEAVE_MOST_NS 1000000000u
 
 uint64_t roci_progress_deadline(const struct roci_device *dev)
 {
@@ -72,14 +73,30 @@ void roci_progress_look(struct roci_device *dev)
 	take_events(dev, events, wait_events(dev->progress.epoll_fd, events, 16, &at_once));
 }
 
-/* The thread wants the lock, which it has released. Where the program is in the device, that takes the thread's turn,
- * too, and the thread comes back after `pause` nanoseconds. */
+static void pause_for(uint64_t ns)
+{
+	struct timespec ts = roci_to_timespec(ns);
+
+	clock_nanosleep(CLOCK_MONOTONIC, 0, &ts, NULL);
+}
+
+/* The thread wants the lock, which it has released. Where the program has it, its call or poll takes the thread's turn,
+ * too, and the thread comes back `pause` nanoseconds later. Only the thread itself follows addresses, and ends, so it
+ * does not leave all turns to others. */
 static void take_lock_again(struct roci_device *dev, uint64_t pause)
 {
-	struct timespec ts = roci_to_timespec(pause);
+	uint64_t end = roci_now() + LEAVE_MOST_NS;
 
-	while (!roci_lock_try_or_ask(&dev->lock))
-		clock_nanosleep(CLOCK_MONOTONIC, 0, &ts, NULL);
+	while (!roci_lock_try_or_ask(&dev->lock)) {
+		pause_for(BUSY_PAUSE_NS);
+		if (roci_lock_is_asked(&dev->lock))
+			continue;
+		if (roci_now() > end) {
+			roci_lock_take(&dev->lock);
+			return;
+		}
+		pause_for(pause);
+	}
 }
 
 static void sleep_until(struct roci_device *dev, uint64_t now, uint64_t until)
@@ -94,7 +111,7 @@ static void sleep_until(struct roci_device *dev, uint64_t now, uint64_t until)
 	}
 	roci_lock_release(&dev->lock);
 	n = wait_events(dev->progress.epoll_fd, events, 16, until == ROCI_NEVER ? NULL : &timeout);
-	take_lock_again(dev, BUSY_PAUSE_NS);
+	take_lock_again(dev, 0);
 	dev->stats->thread_wakeups++;
 	if (!dev->turns.has_waiter) { /* or they are the waiter's, who sleeps on the same descriptors */
 		roci_local_awake(&dev->local);
