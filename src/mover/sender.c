@@ -15,8 +15,10 @@
 #include "mover/terms.h"
 
 #define HANDSHAKE_TIMEOUT_MS 10000
+#define BYE_TIMEOUT_MS       2000
 #define ENTER_TRIES          5
-#define ACCEPT_NS            5000000u /* that a receiver may take to answer: a thread, queues, a key */
+#define RESENT_NS            2000000000u /* later answers are to a request that was sent again */
+#define ACCEPT_NS            5000000u    /* that a receiver may take to answer: a thread, queues, a key */
 #define MAX_OFFERED          PROTO_MAX_ENTRIES
 
 /* Messages */
@@ -221,7 +223,7 @@ static uint64_t round_trip_so_far(const struct session *s)
 {
 	uint64_t answer_ns = s->control.conn.answer_ns;
 
-	return answer_ns > ACCEPT_NS ? answer_ns - ACCEPT_NS : 0;
+	return answer_ns > ACCEPT_NS && answer_ns < RESENT_NS ? answer_ns - ACCEPT_NS : 0;
 }
 
 static bool propose_terms(struct sender *x)
@@ -289,11 +291,6 @@ static bool enter(struct sender *x)
 	}
 }
 
-static bool transfer(struct sender *x)
-{
-	return enter(x) && session_run(&x->s, ended, 0, NULL);
-}
-
 /* The final status, now that all outcomes are known. Entries that could not even be offered count as failed. */
 static void conclude(struct sender *x)
 {
@@ -311,6 +308,50 @@ static void conclude(struct sender *x)
 		session_fail(s, MOVER_PARTLY, "%llu of %llu entries could not be sent; the others %s",
 			     (unsigned long long)t->entries_failed, (unsigned long long)t->entries_total,
 			     x->options->dry_run ? "can be" : "arrived");
+}
+
+/* Lets the receiver know that END has come. (END's acknowledgement may be lost, and a QP that is gone does not repeat
+ * it.) False after session_fail(): it may not know, and another session has to tell it. */
+static bool say_bye(struct sender *x)
+{
+	struct session *s = &x->s;
+	bool said = control_can_send(&s->control, PROTO_BYE);
+
+	if (said) {
+		session_step(s, "BYE", "END has come");
+		control_begin(&s->control, PROTO_BYE);
+		said = !control_send(&s->control);
+	}
+	s->closing = true;
+	session_wait(s, session_all_sent, BYE_TIMEOUT_MS);
+	s->status = MOVER_OK;
+	if (said && (session_all_received(s) || s->control.conn.state == CONNECTION_DOWN))
+		return true;
+	conclude(x);
+	x->outcome.known = true;
+	x->outcome.status = s->status;
+	memcpy(x->outcome.text, s->text, sizeof(s->text));
+	x->outcome.entries_total = s->totals.entries_total;
+	x->outcome.entries_failed = s->totals.entries_failed;
+	s->status = MOVER_OK;
+	session_fail(s, MOVER_LOST, "all has ended well, but the receiver may not know that");
+	return false;
+}
+
+static bool transfer(struct sender *x)
+{
+	return enter(x) && session_run(&x->s, ended, 0, NULL) && say_bye(x);
+}
+
+/* No later session could tell the receiver. */
+static void take_outcome(struct sender *x)
+{
+	struct session *s = &x->s;
+
+	s->status = x->outcome.status;
+	memcpy(s->text, x->outcome.text, sizeof(s->text));
+	s->totals.entries_total = x->outcome.entries_total;
+	s->totals.entries_failed = x->outcome.entries_failed;
 }
 
 bool sender_begin(struct sender *x)
@@ -331,25 +372,10 @@ bool sender_begin(struct sender *x)
 	return !err;
 }
 
-/* Lets the receiver know that END has come. Its acknowledgement may be lost, and a QP that is gone does not repeat it.
- */
-static void send_bye(struct sender *x)
-{
-	struct control *control = &x->s.control;
-
-	if (!control_can_send(control, PROTO_BYE))
-		return;
-	session_step(&x->s, "BYE", "END has come");
-	control_begin(control, PROTO_BYE);
-	control_send(control);
-}
-
 void sender_disconnect(struct sender *x)
 {
-	if (x->end_came) {
-		send_bye(x);
+	if (x->end_came)
 		x->s.peer_notified = true; /* both sides know the outcome of each entry */
-	}
 	session_close(&x->s);
 	/* reads under way end in windows, so the windows go last */
 	source_destroy(x);
@@ -388,7 +414,10 @@ enum mover_status mover_send(const struct mover_send_options *options, mover_eve
 	if (sender_begin(x) && walk(x))
 		while ((x->s.status != MOVER_OK || !transfer(x)) && sender_again(x))
 			;
-	conclude(x);
+	if (x->outcome.known && x->s.status != MOVER_OK)
+		take_outcome(x);
+	else
+		conclude(x);
 	status = x->s.status;
 	sender_disconnect(x);
 	session_progress(&x->s, true);

@@ -28,6 +28,12 @@ struct sender {
 	struct retry retry;
 	struct mover_totals arrived;                     /* when the last session ended */
 	char broke[sizeof(((struct session *)0)->text)]; /* why the connection broke; empty: it never did */
+	struct {
+		bool known;
+		enum mover_status status;
+		char text[sizeof(((struct session *)0)->text)];
+		uint64_t entries_total, entries_failed;
+	} outcome; /* of a session that had the END. Later ones only tell the receiver so */
 
 	/* of the session */
 	bool refused;    /* nobody listens there */

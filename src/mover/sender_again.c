@@ -8,7 +8,8 @@
 #include "mover/sender.h"
 #include "mover/stop.h"
 
-#define MS 1000000ull
+#define MS      1000000ull
+#define TELL_NS (20000 * MS) /* how long a receiver is looked for that has all, and may not know that we know */
 
 static enum retry_end ending(const struct sender *x)
 {
@@ -79,6 +80,8 @@ bool sender_again(struct sender *x)
 	uint64_t pause_ns;
 
 	note_progress(x);
+	if (x->outcome.known && x->retry.for_ns > TELL_NS)
+		x->retry.for_ns = TELL_NS;
 	if (!retry_again(&x->retry, end, mover_now_ns(), &pause_ns)) {
 		give_up(x, end);
 		return false;

@@ -108,7 +108,7 @@ bool session_all_received(const struct session *s)
 	return s->control.free_sends == (1u << PROTO_CREDITS) - 1;
 }
 
-static bool all_sent(struct session *s)
+bool session_all_sent(struct session *s)
 {
 	return session_all_received(s) || s->control.conn.state != CONNECTION_UP;
 }
@@ -146,7 +146,7 @@ void session_close(struct session *s)
 		memcpy(text, s->text, sizeof(text));
 		s->status = MOVER_OK;
 		s->peer_notified = true;
-		session_wait(s, all_sent, CLOSE_TIMEOUT_MS);
+		session_wait(s, session_all_sent, CLOSE_TIMEOUT_MS);
 		s->status = status;
 		memcpy(s->text, text, sizeof(text));
 	}

@@ -153,6 +153,8 @@ enum mover_status session_mirror_status(enum mover_status status);
 void session_close(struct session *s);
 /* Whether the peer has received all that was sent; and whether it has then disconnected by itself. */
 bool session_all_received(const struct session *s);
+/* ... or none can be any more. */
+bool session_all_sent(struct session *s);
 bool session_peer_finished(const struct session *s);
 
 /* Control messages. begin returns NULL if none can be sent now. */

@@ -259,7 +259,8 @@ static void check_stall(struct session *s, uint64_t now)
 {
 	if (mover_stopped() && !s->closing)
 		session_fail(s, MOVER_INTERRUPTED, "stopped; sending again resumes from here");
-	else if (s->control.conn.state == CONNECTION_UP && now - s->received_ns > s->stall_timeout_ms * MS)
+	else if (!s->closing && s->control.conn.state == CONNECTION_UP &&
+		 now - s->received_ns > s->stall_timeout_ms * MS)
 		session_fail(s, MOVER_LOST, "nothing received from the other side for %u seconds",
 			     s->stall_timeout_ms / 1000);
 }
