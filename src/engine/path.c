@@ -163,7 +163,7 @@ static uint64_t growth(const struct roci_path *p)
 {
 	uint64_t around = p->lost_at / 8;
 
-	if (roci_path_may_be_far(p) || p->cwnd < p->lost_at - around || p->cwnd > p->lost_at + around)
+	if (!p->base_rtt || roci_path_may_be_far(p) || p->cwnd < p->lost_at - around || p->cwnd > p->lost_at + around)
 		return GROWTH;
 	return GROWTH_SLOW;
 }
