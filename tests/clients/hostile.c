@@ -85,8 +85,12 @@ static void poll_event(struct hostile *h)
 		return;
 	conn = event->id->context;
 	if (event->event == RDMA_CM_EVENT_CONNECT_REQUEST) {
-		MUST(h->request_count < HOSTILE_LANES + 1);
-		h->requests[h->request_count++] = event->id;
+		struct proto_request request;
+
+		MUST(h->request_count < HOSTILE_REQUESTS);
+		MUST(!proto_get_request(event->param.conn.private_data, event->param.conn.private_data_len, &request));
+		h->requests[h->request_count].data = request.data;
+		h->requests[h->request_count++].id = event->id;
 	} else if (conn && connection_event(conn, event) && conn->state == CONNECTION_DOWN) {
 		h->closed = true;
 	}
@@ -198,17 +202,33 @@ bool hostile_connect(struct hostile *h, const char *host, unsigned port, const s
 	return connected(h, &h->control.conn, request);
 }
 
-static struct rdma_cm_id *wait_request(struct hostile *h)
+/* The newest that waits; NULL: there is none. */
+static struct rdma_cm_id *take_request(struct hostile *h, bool data)
+{
+	struct rdma_cm_id *id;
+
+	for (unsigned i = h->request_count; i--;)
+		if (h->requests[i].data == data) {
+			id = h->requests[i].id;
+			h->requests[i] = h->requests[--h->request_count];
+			return id;
+		}
+	return NULL;
+}
+
+/* A sender asks for its data connections at once: one of a session that is over may still be there. */
+static struct rdma_cm_id *wait_request(struct hostile *h, bool data)
 {
 	uint64_t end = now_ms() + 2 * PATIENCE_MS;
+	struct rdma_cm_id *id;
 
-	while (!h->request_count) {
+	while (!(id = take_request(h, data))) {
 		MUST(now_ms() < end);
 		poll_event(h);
 		poll_one(h);
 		pause_a_bit();
 	}
-	return h->requests[--h->request_count];
+	return id;
 }
 
 /* The next step, of the handshake. Returns the length of what the other side has to get. */
@@ -222,7 +242,7 @@ static size_t next_step(struct hostile *h, int expected, const void *in, size_t 
 
 static void accept_control(struct hostile *h)
 {
-	h->control.conn.id = wait_request(h);
+	h->control.conn.id = wait_request(h, false);
 	h->control.conn.id->context = &h->control.conn;
 	open_device(h);
 	MUST((h->control.secure = mover_secure_receiver(NULL)) != NULL);
@@ -284,14 +304,14 @@ void hostile_accept_lane(struct hostile *h)
 {
 	struct connection *conn = &h->lanes[h->lane_count++];
 
-	conn->id = wait_request(h);
+	conn->id = wait_request(h, true);
 	create_lane(h, conn);
 	MUST(connection_accept(conn, NULL, 0) == 0);
 }
 
 void hostile_refuse_lane(struct hostile *h)
 {
-	struct rdma_cm_id *id = wait_request(h);
+	struct rdma_cm_id *id = wait_request(h, true);
 
 	connection_reject(id, PROTO_REJECT_UNKNOWN);
 	MUST(rdma_destroy_id(id) == 0);

@@ -7,13 +7,17 @@
 
 #include "mover/control.h"
 
-#define HOSTILE_LANES 2
-#define HOSTILE_BYTES (1u << 20)
+#define HOSTILE_LANES    2
+#define HOSTILE_REQUESTS 8
+#define HOSTILE_BYTES    (1u << 20)
 
 struct hostile {
 	struct rdma_event_channel *channel;
 	struct rdma_cm_id *listener;
-	struct rdma_cm_id *requests[HOSTILE_LANES + 1]; /* connections that nobody has accepted yet */
+	struct {
+		struct rdma_cm_id *id;
+		bool data;
+	} requests[HOSTILE_REQUESTS]; /* connections that nobody has accepted yet */
 	unsigned request_count;
 	struct ibv_pd *pd;
 	struct ibv_cq *cq;
