@@ -32,13 +32,18 @@ static int disable_cancel(void)
 	return before;
 }
 
+/* Apart: most calls do not wait. */
+__attribute__((noinline)) static void wait_for(struct roci_lock *lock)
+{
+	atomic_fetch_add_explicit(&lock->waiting, 1, memory_order_relaxed);
+	pthread_mutex_lock(&lock->mutex);
+	atomic_fetch_sub_explicit(&lock->waiting, 1, memory_order_relaxed);
+}
+
 static void take(struct roci_lock *lock, int cancel_state)
 {
-	if (pthread_mutex_trylock(&lock->mutex)) {
-		atomic_fetch_add_explicit(&lock->waiting, 1, memory_order_relaxed);
-		pthread_mutex_lock(&lock->mutex);
-		atomic_fetch_sub_explicit(&lock->waiting, 1, memory_order_relaxed);
-	}
+	if (pthread_mutex_trylock(&lock->mutex))
+		wait_for(lock);
 	lock->cancel_state = cancel_state;
 }
 
