@@ -268,7 +268,6 @@ def cases():
     for what, ports in (('keeps', ''), ('changes', RANDOM)):
         yield f'roci send, the NAT {what} the port', with_rules(ports, send)
         yield f'rping, the NAT {what} the port', with_rules(ports, rping)
-    for what, ports in (('keeps', ''), ('changes', RANDOM)):
         yield f'roci send over IPv6, the NAT {what} the port', with_rules(ports, lambda: send('--bind', net.server.ipv6), 'ip6')
         yield f'rping over IPv6, the NAT {what} the port', with_rules(ports, lambda: rping(address=net.server.ipv6), 'ip6')
     yield 'the NAT forgets, and gives another port, over IPv6', with_rules(

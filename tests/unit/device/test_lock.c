@@ -75,13 +75,17 @@ static void it_is_held_off_when_it_is_needed(void **state)
 	assert_int_equal(cancel_state(), PTHREAD_CANCEL_ENABLE);
 }
 
-static void *try_it(void *arg)
+/* Releases the lock if this thread has it. Returns `arg` then, else NULL. */
+static void *released(bool got, void *arg)
 {
-	bool got = roci_lock_try(&lock);
-
 	if (got)
 		roci_lock_release(&lock);
 	return got ? arg : NULL;
+}
+
+static void *try_it(void *arg)
+{
+	return released(roci_lock_try(&lock), arg);
 }
 
 static void *take_it_soon(void *arg)
@@ -89,9 +93,7 @@ static void *take_it_soon(void *arg)
 	bool got = roci_lock_take_soon(&lock);
 
 	assert_int_equal(cancel_state(), got ? PTHREAD_CANCEL_DISABLE : PTHREAD_CANCEL_ENABLE);
-	if (got)
-		roci_lock_release(&lock);
-	return got ? arg : NULL;
+	return released(got, arg);
 }
 
 /* Returns whether another thread gets the lock by `how`. */
@@ -155,11 +157,7 @@ static void who_gives_way_lets_another_have_it(void **state)
 
 static void *try_or_ask(void *arg)
 {
-	bool got = roci_lock_try_or_ask(&lock);
-
-	if (got)
-		roci_lock_release(&lock);
-	return got ? arg : NULL;
+	return released(roci_lock_try_or_ask(&lock), arg);
 }
 
 static void *ask_again(void *arg)
