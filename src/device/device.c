@@ -311,8 +311,8 @@ static void unlock_after(struct roci_device *dev, uint64_t now, void (*drive)(st
 	if (!dev->dead) {
 		dev->transmit.by_links = false;
 		drive(dev, now);
-		if (roci_lock_was_asked(
-			    &dev->lock)) { /* some calls leave hardly any time in which the thread could have it */
+		/* A program that calls without a pause leaves hardly any time in which the thread could have it. */
+		if (roci_lock_was_asked(&dev->lock)) {
 			roci_lock_hold_off(&dev->lock);
 			roci_drive_poll(dev, roci_now());
 		}

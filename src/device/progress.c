@@ -15,9 +15,9 @@
 
 #include "device/device_state.h"
 
-#define SLICE_NS      100000 /* the least that the kernel grants */
-#define BUSY_PAUSE_NS 50000  /* while the program has the lock all the time */
-#define LEAVE_MOST_NS 1000000000u
+#define SLICE_NS      100000      /* the least that the kernel grants */
+#define BUSY_PAUSE_NS 50000       /* while the program has the lock all the time */
+#define LEAVE_MOST_NS 1000000000u /* its turns to the program */
 
 uint64_t roci_progress_deadline(const struct roci_device *dev)
 {

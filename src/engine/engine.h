@@ -104,6 +104,7 @@ struct roci_event {
 	enum roci_async_type type; /* of ROCI_EV_ASYNC */
 	void *user;                /* of the CQ, QP or SRQ */
 };
+/* Whether one is pending. */
 bool roci_engine_has_event(const struct roci_engine *e);
 /* Takes the next pending event. Returns false when there is none. */
 bool roci_engine_next_event(struct roci_engine *e, struct roci_event *ev);

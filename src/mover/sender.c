@@ -334,7 +334,7 @@ static bool say_bye(struct sender *x)
 	x->outcome.entries_total = s->totals.entries_total;
 	x->outcome.entries_failed = s->totals.entries_failed;
 	s->status = MOVER_OK;
-	session_fail(s, MOVER_LOST, "all has ended well, but the receiver may not know that");
+	session_fail(s, MOVER_LOST, "the transfer has ended, but the receiver may not know that we know");
 	return false;
 }
 
