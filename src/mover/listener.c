@@ -153,10 +153,14 @@ static bool open_tree(struct listener *l)
 
 static void run(struct listener *l)
 {
+	if (!mover_secure_works()) {
+		l->status = MOVER_FAILED;
+		snprintf(l->text, sizeof(l->text), "%s", SECURE_LACKS);
+		return;
+	}
 	if (!open_tree(l) || open_channel(l) || bind_and_listen(l))
 		return;
 	report_listening(l);
-	mover_secure_warm_up();
 	listen_loop(l);
 	if (l->options->once && !l->ended)
 		l->status = MOVER_INTERRUPTED;

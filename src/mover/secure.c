@@ -224,22 +224,25 @@ static int handshake_error(void)
 	return err;
 }
 
-void mover_secure_warm_up(void)
+bool mover_secure_works(void)
 {
 	static const uint8_t secret[MOVER_SECRET_BYTES];
 	struct mover_secure *receiver = mover_secure_receiver(secret), *sender = mover_secure_sender(secret);
-	uint8_t flight[1024];
+	uint8_t flight[1024], proof[SECURE_TOKEN_BYTES];
 	size_t len = 0;
+	int finished = 0;
 
 	for (unsigned i = 0; receiver && sender && i < 4; i++) {
-		size_t room = sizeof(flight);
+		size_t room = i ? sizeof(flight) : SECURE_HELLO_BYTES;
 
-		if (mover_secure_handshake(i % 2 ? sender : receiver, flight, len, flight, &room) < 0)
+		finished = mover_secure_handshake(i % 2 ? sender : receiver, flight, len, flight, &room);
+		if (finished < 0)
 			break;
 		len = room;
 	}
 	mover_secure_destroy(receiver);
 	mover_secure_destroy(sender);
+	return finished == 1 && mover_secure_proof(secret, 1, proof) == 0;
 }
 
 static size_t drain(BIO *bio, void *out, size_t room)

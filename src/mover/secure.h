@@ -27,8 +27,13 @@ struct mover_secure *mover_secure_sender(const uint8_t secret[MOVER_SECRET_BYTES
 struct mover_secure *mover_secure_receiver(const uint8_t secret[MOVER_SECRET_BYTES]);
 void mover_secure_destroy(struct mover_secure *s);
 
-/* Makes a handshake with itself: OpenSSL takes some milliseconds for its first one, which no sender has to wait for. */
-void mover_secure_warm_up(void);
+/* Makes a handshake with itself: OpenSSL takes some milliseconds for its first one, which no sender has to wait for.
+ * False: OpenSSL cannot do it as it is configured. SECURE_LACKS then tells the user why. */
+bool mover_secure_works(void);
+
+#define SECURE_LACKS                                                                                                   \
+	"OpenSSL is configured without TLS 1.3, X25519, ChaCha20-Poly1305 or SHA-256 (a FIPS mode has not "            \
+	"all of them); `openssl list -providers` and `openssl version -d` tell how it is configured"
 
 /* A ticket's name, which does not reveal it: the first 8 bytes of SHA-256("roci ticket" || secret) as hex, and NUL. */
 void mover_secure_identity(const uint8_t secret[MOVER_SECRET_BYTES], char identity[17]);

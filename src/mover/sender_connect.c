@@ -133,6 +133,14 @@ static bool prove(struct sender *x, struct proto_request *request)
 	return !ticket || mover_secure_proof(ticket->secret, x->number, request->token) == 0;
 }
 
+static void fail_secure(struct session *s)
+{
+	if (mover_secure_works())
+		session_fail_memory(s);
+	else
+		session_fail(s, MOVER_FAILED, "%s", SECURE_LACKS);
+}
+
 /* To the address that has been resolved. */
 static bool connect_control(struct sender *x)
 {
@@ -142,7 +150,7 @@ static bool connect_control(struct sender *x)
 	int err;
 
 	if (!prove(x, &request)) {
-		session_fail_memory(s);
+		fail_secure(s);
 		return false;
 	}
 	if (s->common->device && strcmp(s->common->device, conn->id->verbs->device->name)) {
@@ -160,7 +168,7 @@ static bool connect_control(struct sender *x)
 	/* before the answer comes, because OpenSSL takes some milliseconds to begin */
 	s->control.secure = mover_secure_sender(x->options->ticket ? x->options->ticket->secret : NULL);
 	if (!s->control.secure) {
-		session_fail_memory(s);
+		fail_secure(s);
 		return false;
 	}
 	if (session_wait(s, control_up, connect_timeout_ms(s)) == SESSION_FAILED)

@@ -9,7 +9,7 @@ import sys
 
 from command_line import Recv, base, file, folder, here, json_events, on_terminal, roci, says
 from harness import ROCI, check, program, tap, wait_until
-from mover import (LOCAL_IO, LOST, MIB, NO_CONNECT, NO_DEVICE, NO_TRUST, OK, PARTLY, REMOTE_IO, USAGE, Receiver, check_same,
+from mover import (FAILED, LOCAL_IO, LOST, MIB, NO_CONNECT, NO_DEVICE, NO_TRUST, OK, PARTLY, REMOTE_IO, USAGE, Receiver, check_same,
                    environment, events, slow_disk, write)
 
 
@@ -319,6 +319,18 @@ def devices():
     roci('send', '--open', path, '127.0.0.1:9', status=NO_DEVICE, env={'ROCI_EMBEDDED_REASON': 'x'})
 
 
+def openssl_lacks():
+    """OpenSSL has no provider of algorithms, as a configuration for FIPS lacks some. Both ends say what is missing."""
+    path, configuration = file('without crypto'), os.path.join(base, 'openssl.cnf')
+    write(configuration, b'openssl_conf = a\n[a]\nproviders = b\n[b]\nbase = c\n[c]\nactivate = 1\n')
+    env = {'OPENSSL_CONF': configuration}
+    _, said = roci('recv', '--dir', base, '--open', '--port', '0', status=FAILED, env=env)
+    says('OpenSSL is configured without TLS 1.3', said)
+    with Recv('--dir', base, '--keep-ticket') as recv:
+        _, said = roci('send', path, '@' + recv.ticket, status=FAILED, env=env)
+        says('OpenSSL is configured without TLS 1.3', said)
+
+
 def path_is_like():
     """The line on a terminal, and --json in both roles, tell the rate, the round trip, and what was sent again. --limit-rate."""
     into, path, lossy = folder('path-like'), os.path.join(base, 'six'), {'ROCI_FAULT': 'loss=0.02,seed=7'}
@@ -352,5 +364,5 @@ if __name__ == '__main__':
         ('folders that cannot be read', unreadable), ('few descriptors', few_descriptors),
         ('many connections without a ticket', without_a_ticket), ('a killed sender comes back', comes_again),
         ('a sender killed at the end comes back', killed_at_the_end), ('no room for a session', no_room_for_a_session),
-        ('devices that are not there', devices), ('what the path is like', path_is_like),
+        ('devices that are not there', devices), ('OpenSSL without algorithms', openssl_lacks), ('what the path is like', path_is_like),
     ]))
