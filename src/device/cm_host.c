@@ -36,6 +36,8 @@ struct slots {
 struct roci_cm_host {
 	struct roci_cm *cm;
 	roci_cm_event_fn *on_event; /* NULL: nobody is attached, so there are no events either */
+	roci_cm_events_end_fn *on_end;
+	bool reported; /* events, since it last called that */
 	struct roci_gsi gsi;
 	struct roci_hold hold; /* of MADs that calls of the program made */
 	atomic_bool holds;     /* MADs wait there; for readers without the device's lock */
@@ -115,11 +117,12 @@ void roci_cm_host_close_in_child(struct roci_device *dev)
 	roci_port_names_close_in_child(&dev->cm_host->names);
 }
 
-int roci_cm_host_attach(struct roci_device *dev, roci_cm_event_fn *on_event)
+int roci_cm_host_attach(struct roci_device *dev, roci_cm_event_fn *on_event, roci_cm_events_end_fn *on_end)
 {
 	if (dev->dead)
 		return -ENODEV;
 	dev->cm_host->on_event = on_event;
+	dev->cm_host->on_end = on_end;
 	return 0;
 }
 
@@ -418,7 +421,7 @@ static bool report_events(struct roci_device *dev, uint64_t now)
 	struct roci_cm_event event;
 	bool any = false;
 
-	for (; roci_cm_next_event(host->cm, &event); any = true) {
+	for (; roci_cm_next_event(host->cm, &event); any = host->reported = true) {
 		if (dev->links.capture)
 			roci_capture_cm_event(dev->links.capture, &event);
 		if (event.kind == ROCI_CM_REP_RECEIVED)
@@ -473,6 +476,9 @@ void roci_cm_host_drive(struct roci_device *dev, uint64_t now)
 			again = true;
 		}
 	} while (again);
+	if (host->reported)
+		host->on_end();
+	host->reported = false;
 }
 
 uint64_t roci_cm_host_deadline(const struct roci_device *dev)

@@ -15,9 +15,11 @@
 /* Called for each event as it happens, under the device's lock. Must not block; may call roci_conn_*() and
  * roci_sidr_*(). */
 typedef void roci_cm_event_fn(const struct roci_cm_event *ev);
+/* Called after one or more events, before the device is unlocked. */
+typedef void roci_cm_events_end_fn(void);
 
 /* From now on events are reported to on_event. -ENODEV: a forked child's inherited device. */
-int roci_cm_host_attach(struct roci_device *dev, roci_cm_event_fn *on_event);
+int roci_cm_host_attach(struct roci_device *dev, roci_cm_event_fn *on_event, roci_cm_events_end_fn *on_end);
 /* NULL: a forked child's inherited device. */
 struct roci_cm *roci_cm_host_cm(struct roci_device *dev);
 

@@ -9,7 +9,8 @@
 #include "verbs/event_fd.h"
 
 pthread_mutex_t cma_lock = PTHREAD_MUTEX_INITIALIZER;
-static pthread_cond_t acked = PTHREAD_COND_INITIALIZER; /* an event was acknowledged; with cma_lock */
+static pthread_cond_t acked = PTHREAD_COND_INITIALIZER;    /* an event was acknowledged; with cma_lock */
+static struct roci_list unshown = ROCI_LIST_INIT(unshown); /* channels whose descriptors still get an edge; cma_lock */
 
 struct rdma_event_channel *rdma_create_event_channel(void)
 {
@@ -24,6 +25,7 @@ struct rdma_event_channel *rdma_create_event_channel(void)
 		return NULL;
 	}
 	roci_list_init(&ch->events);
+	roci_list_init(&ch->unshown);
 	return &ch->channel;
 }
 
@@ -44,6 +46,7 @@ void rdma_destroy_event_channel(struct rdma_event_channel *channel)
 	pthread_mutex_lock(&cma_lock);
 	close(channel->fd);
 	channel->fd = -1;
+	roci_list_remove(&ch->unshown);
 	free(destroyed[next_destroyed]);
 	destroyed[next_destroyed] = ch;
 	next_destroyed = (next_destroyed + 1) % DESTROYED_CHANNELS;
@@ -74,26 +77,64 @@ struct cma_event *cma_event_new(struct cma_id *id, enum rdma_cm_event_type type,
 	return ev;
 }
 
-/* cma_lock held. The descriptor is ready as long as there are events. */
+/* cma_lock held, as for the next. The descriptor is readable as long as there are events, and gets an edge after each:
+ * a program may wait for edges, and take one event for an edge. Events that came while it could not wait share one, as
+ * they do with the kernel. */
+static void signal_events(struct cma_channel *ch)
+{
+	vb_event_fd_signal(ch->channel.fd);
+	ch->signaled = true;
+}
+
 static void append(struct cma_channel *ch, struct cma_event *ev)
 {
 	roci_list_append(&ch->events, &ev->queued);
 	atomic_fetch_add_explicit(&ch->count, 1, memory_order_relaxed);
-	vb_event_fd_signal(ch->channel.fd); /* for each: a program may wait for edges, and take one event for an edge */
 }
 
-/* cma_lock held. */
 static void removed(struct cma_channel *ch)
 {
-	if (atomic_fetch_sub_explicit(&ch->count, 1, memory_order_relaxed) == 1)
-		vb_event_fd_clear(ch->channel.fd);
+	if (atomic_fetch_sub_explicit(&ch->count, 1, memory_order_relaxed) > 1 || !ch->signaled)
+		return;
+	vb_event_fd_clear(ch->channel.fd);
+	ch->signaled = false;
+}
+
+/* Returns the channel. */
+static struct cma_channel *queue(struct cma_event *ev)
+{
+	struct cma_channel *ch = (struct cma_channel *)ev->owner->id.channel;
+	ev->event.id->channel = &ch->channel; /* the new id of a request uses its listener's channel */
+	append(ch, ev);
+	return ch;
 }
 
 void cma_event_push(struct cma_event *ev)
 {
 	pthread_mutex_lock(&cma_lock);
-	ev->event.id->channel = ev->owner->id.channel; /* the new id of a request uses its listener's channel */
-	append((struct cma_channel *)ev->owner->id.channel, ev);
+	signal_events(queue(ev));
+	pthread_mutex_unlock(&cma_lock);
+}
+
+void cma_event_push_unshown(struct cma_event *ev)
+{
+	pthread_mutex_lock(&cma_lock);
+	struct cma_channel *ch = queue(ev);
+	if (roci_list_empty(&ch->unshown))
+		roci_list_append(&unshown, &ch->unshown);
+	pthread_mutex_unlock(&cma_lock);
+}
+
+/* The program may have taken them meanwhile. */
+void cma_channel_show(void)
+{
+	struct roci_list *first;
+	pthread_mutex_lock(&cma_lock);
+	while ((first = roci_list_take_first(&unshown))) {
+		struct cma_channel *ch = roci_container_of(first, struct cma_channel, unshown);
+		if (!roci_list_empty(&ch->events))
+			signal_events(ch);
+	}
 	pthread_mutex_unlock(&cma_lock);
 }
 
@@ -159,6 +200,7 @@ void cma_channel_move(struct cma_id *id, struct cma_channel *to)
 		struct cma_event *ev = cma_event_of(queued);
 		ev->event.id->channel = &to->channel; /* the id of a request moves with its listener */
 		append(to, ev);
+		signal_events(to);
 	}
 	pthread_mutex_unlock(&cma_lock);
 }

@@ -43,6 +43,9 @@ struct cma_channel {
 	struct rdma_event_channel channel; /* the program's pointer */
 	struct roci_list events;
 	atomic_uint count; /* of them; for readers without cma_lock */
+	/* cma_lock: */
+	bool signaled;            /* the descriptor is readable */
+	struct roci_list unshown; /* node: it has events that were queued without an edge; else alone */
 };
 
 static inline struct cma_event *cma_event_of(struct roci_list *queued)
@@ -52,8 +55,12 @@ static inline struct cma_event *cma_event_of(struct roci_list *queued)
 
 /* A new event of `id`, not queued yet; free() it if it never is. NULL: out of memory. */
 struct cma_event *cma_event_new(struct cma_id *id, enum rdma_cm_event_type type, int status);
-/* Queues it on its owner's channel. */
+/* Queues it on its owner's channel, whose descriptor gets an edge. */
 void cma_event_push(struct cma_event *ev);
+/* Likewise, but the edge comes with the next cma_channel_show(), which must follow before the device is unlocked: one
+ * for all events that one turn brings. */
+void cma_event_push_unshown(struct cma_event *ev);
+void cma_channel_show(void);
 /* Both at once, for events without data. 0 or -ENOMEM. */
 int cma_event_post(struct cma_id *id, enum rdma_cm_event_type type, int status);
 

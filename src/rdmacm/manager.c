@@ -9,7 +9,7 @@
 int cma_attach(struct roci_device *dev)
 {
 	roci_device_lock(dev);
-	int err = roci_cm_host_attach(dev, cma_upcall);
+	int err = roci_cm_host_attach(dev, cma_upcall, cma_channel_show);
 	roci_device_unlock(dev);
 	return err;
 }

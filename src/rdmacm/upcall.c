@@ -62,7 +62,7 @@ static void report(struct cma_id *id, enum rdma_cm_event_type type, int status, 
 		fill_ud(ev, from);
 	else
 		fill_conn(ev, from);
-	cma_event_push(ev);
+	cma_event_push_unshown(ev);
 }
 
 /* ---- requests ---- */
@@ -158,7 +158,7 @@ static void request(struct cma_id *listener, const struct roci_cm_event *from)
 		id->request.private_data = NULL;
 		id->request.private_data_len = 0;
 	}
-	cma_event_push(ev);
+	cma_event_push_unshown(ev);
 }
 
 /* ---- the rest ---- */

@@ -12,6 +12,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/epoll.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -318,6 +319,65 @@ static void migrated(void)
 	rdma_destroy_event_channel(other);
 }
 
+static int edge(int epoll_fd)
+{
+	struct epoll_event event;
+
+	return epoll_wait(epoll_fd, &event, 1, TIMEOUT_MS) == 1;
+}
+
+/* A client that asks for a connection. Its own events have an edge each. */
+static struct rdma_cm_id *ask(struct rdma_event_channel *channel, int epoll_fd)
+{
+	struct rdma_conn_param param = {.qp_num = 5003};
+	struct rdma_cm_id *id = new_id(channel, RDMA_PS_TCP);
+
+	MUST(rdma_resolve_addr(id, NULL, address, RESOLVE_MS));
+	CHECK(edge(epoll_fd));
+	MUST(rdma_resolve_route(id, RESOLVE_MS));
+	CHECK(edge(epoll_fd));
+	MUST(rdma_connect(id, &param));
+	return id;
+}
+
+/* A program may wait for edges, and take its events later, or one for an edge: each event has one that is no older. */
+static void edges(void)
+{
+	struct rdma_event_channel *channel = new_channel(), *server_channel = new_channel();
+	struct rdma_cm_id *listener = new_id(server_channel, RDMA_PS_TCP), *ids[2];
+	struct epoll_event on_edge = {.events = EPOLLIN | EPOLLET};
+	int epoll_fd = epoll_create1(0);
+
+	MUST(epoll_ctl(epoll_fd, EPOLL_CTL_ADD, channel->fd, &on_edge));
+	set_port(PORT);
+	MUST(rdma_bind_addr(listener, address));
+	MUST(rdma_listen(listener, 1));
+	for (int i = 0; i < 2; i++) {
+		struct rdma_cm_event *request;
+		struct rdma_cm_id *asked;
+
+		ids[i] = ask(channel, epoll_fd);
+		request = next(server_channel, RDMA_CM_EVENT_CONNECT_REQUEST);
+		asked = request->id;
+		rdma_ack_cm_event(request);
+		MUST(rdma_reject(asked, NULL, 0));
+		CHECK(edge(epoll_fd));
+		MUST(rdma_destroy_id(asked));
+	}
+	for (int i = 0; i < 2; i++) {
+		pass(channel, RDMA_CM_EVENT_ADDR_RESOLVED);
+		pass(channel, RDMA_CM_EVENT_ROUTE_RESOLVED);
+		pass(channel, RDMA_CM_EVENT_REJECTED);
+	}
+	CHECK(poll(&(struct pollfd){.fd = channel->fd, .events = POLLIN}, 1, 0) == 0);
+	for (int i = 0; i < 2; i++)
+		MUST(rdma_destroy_id(ids[i]));
+	MUST(rdma_destroy_id(listener));
+	rdma_destroy_event_channel(channel);
+	rdma_destroy_event_channel(server_channel);
+	close(epoll_fd);
+}
+
 /* ---- rdma_getaddrinfo(), rdma_create_ep() ---- */
 
 /* The family of the hints counts, with and without RAI_FAMILY. */
@@ -450,6 +510,7 @@ int main(int argc, char **argv)
 	rejected(rdma_reject, 28);     /* consumer defined */
 	rejected(rdma_reject_ece, 35); /* vendor option not supported */
 	migrated();
+	edges();
 	families();
 	endpoint_pd();
 	forked();

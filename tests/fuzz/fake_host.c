@@ -241,6 +241,10 @@ int roci_device_make_av(struct roci_device *dev, const struct roci_ah_params *pa
 
 /* ---- for the target ---- */
 
+static void fake_cm_end(void)
+{
+}
+
 void fake_host_open(const uint8_t (*gids)[16], unsigned count, uint64_t random)
 {
 	struct roci_device *dev = &host.dev;
@@ -263,7 +267,7 @@ void fake_host_open(const uint8_t (*gids)[16], unsigned count, uint64_t random)
 	dev->engine = roci_engine_create();
 	CHECK(dev->engine && !roci_cm_host_open(dev));
 	roci_engine_nat_key(dev->engine, &dev->nat_key);
-	roci_cm_host_attach(dev, fake_cm_event);
+	roci_cm_host_attach(dev, fake_cm_event, fake_cm_end);
 }
 
 void fake_host_close(void)

@@ -20,6 +20,7 @@
 
 static struct roci_conn *disconnected[8];
 static unsigned disconnected_count;
+static unsigned unended, ends; /* events since the last end, and ends */
 
 static const uint8_t *loopback(void)
 {
@@ -37,6 +38,14 @@ static void on_cm_event(const struct roci_cm_event *ev)
 {
 	if (ev->kind == ROCI_CM_DREQ_RECEIVED)
 		disconnected[disconnected_count++] = ev->conn;
+	unended++;
+}
+
+static void on_cm_end(void)
+{
+	assert_true(unended); /* never without an event */
+	unended = 0;
+	ends++;
 }
 
 static struct roci_conn *ask(struct roci_device *dev, uint64_t now, uint8_t mtu)
@@ -105,7 +114,7 @@ static void only_peers_that_were_alive_can_be_dead(void **state)
 	unsigned slot, free_slot = 1;
 
 	assert_int_equal(roci_device_get(on_event, &dev), 0);
-	assert_int_equal(roci_cm_host_attach(dev, on_cm_event), 0);
+	assert_int_equal(roci_cm_host_attach(dev, on_cm_event, on_cm_end), 0);
 	roci_device_lock(dev); /* until the end, so that its thread does not answer what is sent to its own address */
 	assert_int_equal(roci_registry_open(&one), 0);
 	open_elsewhere(&two);
@@ -133,6 +142,31 @@ static void only_peers_that_were_alive_can_be_dead(void **state)
 	roci_conn_destroy(killed, now);
 	roci_conn_destroy(alive, now);
 	roci_conn_destroy(successor, now);
+	roci_device_unlock(dev);
+	roci_device_put(dev);
+}
+
+/* The events of one turn end once, when all have been reported. */
+static void events_end_with_the_turn(void **state)
+{
+	uint64_t now = roci_now();
+	struct roci_device *dev;
+	struct roci_conn *one, *two;
+
+	assert_int_equal(roci_device_get(on_event, &dev), 0);
+	assert_int_equal(roci_cm_host_attach(dev, on_cm_event, on_cm_end), 0);
+	roci_device_lock(dev);
+	ends = unended = 0;
+	one = connect_to(dev, now, 0);
+	two = connect_to(dev, now, 0);
+	assert_int_equal(unended, 2);
+	roci_cm_host_drive(dev, now);
+	assert_int_equal(unended, 0);
+	assert_int_equal(ends, 1);
+	roci_cm_host_drive(dev, now);
+	assert_int_equal(ends, 1);
+	roci_conn_destroy(one, now);
+	roci_conn_destroy(two, now);
 	roci_device_unlock(dev);
 	roci_device_put(dev);
 }
@@ -173,7 +207,7 @@ static void a_path_mtu_is_what_was_found_not_what_was_asked(void **state)
 	struct roci_device *dev;
 
 	assert_int_equal(roci_device_get(on_event, &dev), 0);
-	assert_int_equal(roci_cm_host_attach(dev, on_cm_event), 0);
+	assert_int_equal(roci_cm_host_attach(dev, on_cm_event, on_cm_end), 0);
 	roci_device_lock(dev);
 	assert_int_equal(known_after(dev, now, 3, 0), 0); /* the program's own choice */
 	assert_int_equal(known_after(dev, now, 5, 0), roci_mtu_datagram_bytes(5));
@@ -256,7 +290,7 @@ static void no_probe_passes_a_longer_one_that_found_no_room(void **state)
 	unsigned sent = 0;
 
 	assert_int_equal(roci_device_get(on_event, &dev), 0);
-	assert_int_equal(roci_cm_host_attach(dev, on_cm_event), 0);
+	assert_int_equal(roci_cm_host_attach(dev, on_cm_event, on_cm_end), 0);
 	roci_device_lock(dev);
 	open_listener(&listener);
 	while (!dev->stats->mads_dropped && sent++ < 10000)
@@ -281,7 +315,7 @@ static struct roci_device *open_locked(void)
 	struct roci_device *dev;
 
 	assert_int_equal(roci_device_get(on_event, &dev), 0);
-	assert_int_equal(roci_cm_host_attach(dev, on_cm_event), 0);
+	assert_int_equal(roci_cm_host_attach(dev, on_cm_event, on_cm_end), 0);
 	roci_device_lock(dev);
 	return dev;
 }
@@ -369,6 +403,7 @@ int main(void)
 		cmocka_unit_test(answers_wait_for_no_program),
 		cmocka_unit_test(no_mad_waits_for_ever),
 		cmocka_unit_test(only_peers_that_were_alive_can_be_dead),
+		cmocka_unit_test(events_end_with_the_turn),
 		cmocka_unit_test(a_path_mtu_is_what_was_found_not_what_was_asked),
 		cmocka_unit_test(no_probe_passes_a_longer_one_that_found_no_room),
 	};
