@@ -87,7 +87,12 @@ static bool overlap(const struct roci_port_entry *a, const struct roci_port_entr
 
 void roci_ports_reset(struct roci_registry *reg)
 {
-	atomic_store(&reg->file->ports.incarnations[reg->slot], roci_random32());
+	atomic_store(&reg->file->ports.incarnations[reg->slot], roci_random32() | 1);
+}
+
+bool roci_ports_slot_is_new(const struct roci_registry *reg, unsigned slot)
+{
+	return slot >= ROCI_PORT_SLOTS || !atomic_load(&reg->file->ports.incarnations[slot]);
 }
 
 /* The registry is locked. Returns a free entry for the port; NULL: none, and *err says why. */

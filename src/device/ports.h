@@ -47,6 +47,9 @@ struct roci_cm_bind {
 
 /* A new incarnation of our slot: the entries of earlier owners no longer count. */
 void roci_ports_reset(struct roci_registry *reg);
+/* No process has had the slot, so it has no QP either. Where one has, only roci_registry_alive() tells, which is a
+ * system call. */
+bool roci_ports_slot_is_new(const struct roci_registry *reg, unsigned slot);
 /* Takes a port. *index is its entry, *port the port. -EADDRINUSE; -EADDRNOTAVAIL: no free port, or no room; -ETIMEDOUT:
  * a stopped process keeps the registry's lock. */
 int roci_ports_bind(struct roci_registry *reg, const struct roci_cm_bind *ask, unsigned *index, uint16_t *port);

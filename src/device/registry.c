@@ -257,7 +257,7 @@ int roci_registry_open(struct roci_registry *reg)
 	struct stat st;
 	int err;
 
-	*reg = (struct roci_registry){.fd = -1, .door_fd = -1};
+	*reg = (struct roci_registry){.fd = -1, .door_fd = -1, .pid = (uint32_t)getpid()};
 	if (stat("/proc/self/ns/net", &st))
 		return -errno;
 	reg->netns = st.st_ino;
@@ -308,7 +308,7 @@ int roci_registry_try_lock(struct roci_registry *reg)
 		return err == -EACCES ? -EAGAIN : err;
 	reg->stuck = false;
 	atomic_store(&reg->file->holder_slot, reg->slot);
-	atomic_store(&reg->file->holder_pid, (uint32_t)getpid());
+	atomic_store(&reg->file->holder_pid, reg->pid);
 	return 0;
 }
 

@@ -43,6 +43,7 @@ struct roci_registry_file {
 struct roci_registry {
 	int fd;
 	unsigned slot; /* ours */
+	uint32_t pid;  /* ours; to ask for it is a system call */
 	int door_fd;   /* the socket that has the name of our slot's side door */
 	unsigned long netns;
 	struct roci_slot_key slot_key;

@@ -255,8 +255,10 @@ static void look_at_attached(struct roci_local *l)
 
 bool roci_local_has(const struct roci_local *l, uint32_t qpn, const char **why)
 {
+	unsigned slot = roci_slot_of(&l->registry->slot_key, qpn);
+
 	*why = l->own ? "its QPN is of no process of this user" : l->why;
-	return l->own && roci_registry_alive(l->registry, roci_slot_of(&l->registry->slot_key, qpn));
+	return l->own && !roci_ports_slot_is_new(l->registry, slot) && roci_registry_alive(l->registry, slot);
 }
 
 int roci_local_find(struct roci_local *l, uint32_t qpn, const char **why)

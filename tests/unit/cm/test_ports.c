@@ -170,11 +170,30 @@ static void dead_processes_have_no_ports(void **state)
 	assert_int_equal(roci_ports_owner(&here, ROCI_PS_TCP, 7000, one), 0);
 }
 
+/* Who has had a slot stays known when it has died. */
+static void a_slot_is_new_until_somebody_has_it(void **state)
+{
+	unsigned slot = 1;
+
+	while (slot == here.slot || slot == there.slot)
+		slot++;
+	assert_true(roci_ports_slot_is_new(&here, slot));
+	assert_true(roci_ports_slot_is_new(&here, ROCI_PORT_SLOTS));
+	assert_false(roci_ports_slot_is_new(&here, here.slot));
+	slot = there.slot;
+	assert_false(roci_ports_slot_is_new(&here, slot));
+	roci_registry_close(&there);
+	assert_false(roci_ports_slot_is_new(&here, slot));
+	assert_int_equal(roci_registry_open(&there), 0);
+	roci_ports_reset(&there);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(a_listener_of_the_other_family_is_found),
 		cmocka_unit_test(ports_belong_to_the_host),
+		cmocka_unit_test(a_slot_is_new_until_somebody_has_it),
 		cmocka_unit_test(a_listener_ends_sharing),
 		cmocka_unit_test(requests_find_the_closest_address),
 		cmocka_unit_test(port_zero_picks_a_free_port),
