@@ -379,7 +379,10 @@ int rdma_disconnect(struct rdma_cm_id *rid)
 		return cma_error(ENODEV);
 	/* -EINVAL: it is disconnected already, or never connected. No error: both sides may disconnect at once. */
 	int err = roci_conn_disconnect(id->conn, roci_now(), (struct roci_cm_bytes){0});
-	cma_unlock_cm_last(id);
+	if (id->disconnected) /* the peer knows, and the answer to it may wait */
+		cma_unlock_cm(id);
+	else
+		cma_unlock_cm_last(id);
 	if (err || (rid->event && rid->event->event == RDMA_CM_EVENT_DISCONNECTED))
 		return 0;
 	return cma_complete(id);

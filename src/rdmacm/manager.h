@@ -17,7 +17,8 @@ void cma_upcall(const struct roci_cm_event *from);
  * manager is the parent's (-ENODEV to callers). */
 struct roci_cm *cma_lock_cm(const struct cma_id *id);
 void cma_unlock_cm(const struct cma_id *id);
-/* After calls that end a connection: a program may end itself next, so their messages leave at once. */
+/* After calls that end a connection of which the peer does not know that yet: a program may end itself next, so their
+ * messages leave at once. */
 void cma_unlock_cm_last(const struct cma_id *id);
 /* Device lock held. Sends the id's last message if it waits: the next one would replace it. */
 void cma_send_before(const struct cma_id *id);
