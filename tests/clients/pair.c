@@ -252,13 +252,20 @@ int tcp_connect(const char *host, const char *port)
 	return fd;
 }
 
+/* With a time limit recv() is not restarted after a stop (signal(7)), as of Ctrl-Z or a debugger. */
 static void recv_all(int fd, void *p, size_t len)
 {
 	struct timeval bound = {.tv_sec = PAIR_WAIT_S};
+	size_t have = 0;
 
 	setsockopt(fd, SOL_SOCKET, SO_RCVTIMEO, &bound, sizeof(bound));
-	if (recv(fd, p, len, MSG_WAITALL) != (ssize_t)len)
-		die("the peer has gone");
+	while (have < len) {
+		ssize_t got = recv(fd, (char *)p + have, len - have, MSG_WAITALL);
+
+		if (got <= 0 && !(got < 0 && errno == EINTR))
+			die("the peer has gone");
+		have += got > 0 ? (size_t)got : 0;
+	}
 }
 
 void tcp_swap(int fd, const void *mine, void *theirs, size_t len)
