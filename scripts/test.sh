@@ -22,7 +22,8 @@ export ROCI_PATIENCE=$patience
 beside=$(($(nproc) * 2)) # tests at a time: half of their time they wait
 logs=
 fuzz=0
-# build DIRECTORY UNUSED SETUP-OPTION...: builds all but the targets that the regular expression UNUSED fits.
+# build DIRECTORY UNUSED SETUP-OPTION...: builds all but the targets that the regular expression UNUSED fits. meson-internal__test
+# is one: it runs the tests.
 build()
 {
 	dir=$1 unused=$2
@@ -44,7 +45,7 @@ tests()
 		--logbase "$log" "$@"
 }
 
-build "$build" -
+build "$build" meson-
 export ROCI_SLICE=quick # of the suite "sliced": see tap() in tests/clients/harness.py
 tests "$build" quick --no-suite rest
 if [ "${1:-}" = --all ]; then
