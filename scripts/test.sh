@@ -52,11 +52,11 @@ if [ "${1:-}" = --all ]; then
 	export ROCI_SLICE=rest
 	tests "$build" rest --suite rest --suite sliced
 	unset ROCI_SLICE
-	build "$build-asan" "meson-|bench/|tests/(fuzz|interop)/" -Db_sanitize=address,undefined -Db_lundef=false
+	build "$build-asan" 'meson-|bench/|tests/interop/' -Db_sanitize=address,undefined -Db_lundef=false
 	tests "$build-asan" suites --suite wire --suite engine --suite device --suite cm --suite mover --suite roci --suite sim --suite abi \
 		--no-suite lines
 	tests "$build-asan" clients smoke pingpong connections send output mover-peers dump ladder perf
-	build "$build-tsan" "meson-|bench/|tests/(fuzz|interop|unit|sim|sim_cm|abi)/" -Db_sanitize=thread -Db_lundef=false
+	build "$build-tsan" 'meson-|bench/|tests/(interop|fuzz|unit|sim|sim_cm|abi)/' -Db_sanitize=thread -Db_lundef=false
 	tests "$build-tsan" clients smoke send output
 	echo "== $build-fuzz"
 	BUILD=$build-fuzz scripts/fuzz.sh 2 || fuzz=1
