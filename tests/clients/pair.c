@@ -260,7 +260,7 @@ static void recv_all(int fd, void *p, size_t len)
 
 	setsockopt(fd, SOL_SOCKET, SO_RCVTIMEO, &bound, sizeof(bound));
 	while (have < len) {
-		ssize_t got = recv(fd, (char *)p + have, len - have, MSG_WAITALL);
+		ssize_t got = recv(fd, (char *)p + have, len - have, 0);
 
 		if (got <= 0 && !(got < 0 && errno == EINTR))
 			die("the peer has gone");
