@@ -13,6 +13,8 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "device/sweep.h"
+
 #define VERSION   2
 #define DEAD_MAX  1024 /* that one sweep looks at */
 #define OPEN_FILE (O_NOFOLLOW | O_CLOEXEC)
@@ -81,18 +83,7 @@ static bool find_dead(int dir_fd, const char *name, struct dead *out)
 	return dead;
 }
 
-/* Removes the file unless a new process of the same pid has just taken it. */
-static void remove_dead(int dir_fd, const char *name)
-{
-	int fd = openat(dir_fd, name, O_RDWR | OPEN_FILE);
-
-	if (fd < 0)
-		return;
-	if (try_lock(fd))
-		unlinkat(dir_fd, name, 0);
-	close(fd);
-}
-
+/* The file stays where a new process of the same pid has just taken it. */
 static void sweep(const char *path)
 {
 	struct dead *all = malloc(DEAD_MAX * sizeof(*all));
@@ -105,7 +96,7 @@ static void sweep(const char *path)
 	if (count > ROCI_STATS_DEAD_KEPT) {
 		qsort(all, count, sizeof(*all), newest_first);
 		for (size_t i = ROCI_STATS_DEAD_KEPT; i < count; i++)
-			remove_dead(dirfd(dir), all[i].name);
+			roci_sweep_name(dirfd(dir), all[i].name);
 	}
 	if (dir)
 		closedir(dir);

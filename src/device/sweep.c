@@ -3,23 +3,27 @@
 
 #include <dirent.h>
 #include <fcntl.h>
-#include <stdbool.h>
 #include <stdio.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
-/* Returns true where the file is removed. All slots are locked meanwhile: a new process of this namespace finds no free
- * one. */
-static bool remove_if_dead(DIR *dir, const char *name)
+bool roci_sweep_file(int dir_fd, const char *name, int fd)
 {
 	struct flock all = {.l_type = F_WRLCK, .l_whence = SEEK_SET};
-	int fd = openat(dirfd(dir), name, O_RDWR | O_NOFOLLOW | O_CLOEXEC);
-	bool dead = fd >= 0 && !fcntl(fd, F_OFD_SETLK, &all);
+	struct stat st;
 
-	if (dead)
-		unlinkat(dirfd(dir), name, 0);
+	return !fcntl(fd, F_OFD_SETLK, &all) && !fstat(fd, &st) && st.st_nlink && !unlinkat(dir_fd, name, 0);
+}
+
+/* All slots of a registry are locked meanwhile: a new process of its namespace finds no free one. */
+bool roci_sweep_name(int dir_fd, const char *name)
+{
+	int fd = openat(dir_fd, name, O_RDWR | O_NOFOLLOW | O_CLOEXEC);
+	bool removed = fd >= 0 && roci_sweep_file(dir_fd, name, fd);
+
 	if (fd >= 0)
 		close(fd);
-	return dead;
+	return removed;
 }
 
 void roci_sweep(const char *path, unsigned long netns)
@@ -34,7 +38,7 @@ void roci_sweep(const char *path, unsigned long netns)
 		if (sscanf(entry->d_name, "host-%lu-%d%n", &owner, &layout, &end) != 2 || entry->d_name[end] ||
 		    owner == netns)
 			continue;
-		if (remove_if_dead(dir, entry->d_name))
+		if (roci_sweep_name(dirfd(dir), entry->d_name))
 			rewinddir(dir);
 	}
 	if (dir)

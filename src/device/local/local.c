@@ -9,6 +9,7 @@
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "device/capture.h"
@@ -20,11 +21,12 @@
 #include "device/local/settle.h"
 #include "device/local/table.h"
 #include "device/side_door.h"
+#include "device/sweep.h"
 #include "device/local/copy.h"
 
 #define PEERS_MAX  4096 /* numbers of peers that are in use, dead ones whose QPs live still among them */
 #define DRAIN_MAX  64   /* packets of one ring before the next one's turn */
-#define MAKE_TRIES 16
+#define MAKE_TRIES 2000 /* a millisecond apart: a process that sweeps may wait for a processor */
 
 /* ---- the file ---- */
 
@@ -44,15 +46,10 @@ static void sweep(const char *path)
 	unsigned slot;
 
 	while (dir && (entry = readdir(dir))) {
-		int end = 0, fd;
+		int end = 0;
 
-		if (sscanf(entry->d_name, "local-%lu-%u%n", &netns, &slot, &end) != 2 || entry->d_name[end])
-			continue;
-		fd = openat(dirfd(dir), entry->d_name, O_RDWR | O_NOFOLLOW | O_CLOEXEC);
-		if (fd >= 0 && try_lock(fd))
-			unlinkat(dirfd(dir), entry->d_name, 0);
-		if (fd >= 0)
-			close(fd);
+		if (sscanf(entry->d_name, "local-%lu-%u%n", &netns, &slot, &end) == 2 && !entry->d_name[end])
+			roci_sweep_name(dirfd(dir), entry->d_name);
 	}
 	if (dir)
 		closedir(dir);
@@ -82,13 +79,16 @@ static int make_once(struct roci_local *l)
 	return err ? err : -ENOMEM;
 }
 
-/* The slot is ours, and with it the name. */
+/* The slot is ours, and with it the name, as soon as nobody sweeps it away from the process that had the slot before.
+ */
 static int make_file(struct roci_local *l)
 {
-	int err = -EAGAIN;
+	struct timespec pause = {.tv_nsec = 1000000};
+	int err = make_once(l);
 
 	for (int i = 0; i < MAKE_TRIES && (err == -EAGAIN || err == -EEXIST); i++) {
-		unlink(l->path);
+		nanosleep(&pause, NULL);
+		roci_sweep_name(AT_FDCWD, l->path);
 		err = make_once(l);
 	}
 	return err;
@@ -128,13 +128,13 @@ void roci_local_open(struct roci_local *l, const struct roci_registry *registry,
 	*l = (struct roci_local){.fd = -1, .registry = registry, .door = door, .engine = engine, .stats = stats};
 	sweep(registry->dir);
 	roci_local_name_file(l->path, registry, registry->slot);
-	unlink(l->path); /* of a process that had the slot before */
+	roci_sweep_name(AT_FDCWD, l->path); /* of a process that had the slot before */
 	rights = roci_local_rights(&l->why);
 	if (!rights)
 		return;
 	if (make_file(l)) {
 		l->why = "there is no room for its shared memory, or RLIMIT_FSIZE is too small";
-		unlink(l->path);
+		roci_sweep_name(AT_FDCWD, l->path);
 		return;
 	}
 	l->own->incarnation = (uint64_t)roci_random32() << 32 | (roci_random32() & ~UINT32_C(3)) | 4;

@@ -14,6 +14,7 @@
 #include <unistd.h>
 
 #include "device/abstract_name.h"
+#include "device/sweep.h"
 
 /* A process that holds a slot until it is asked to end. */
 static pid_t start_holder(unsigned *slot, int *hold)
@@ -321,6 +322,40 @@ static void a_slow_sweeper_is_waited_for(void **state)
 	assert_int_equal(status, 0);
 }
 
+static int make_file(const char *path)
+{
+	int fd = open(path, O_RDWR | O_CREAT | O_EXCL, 0600);
+
+	assert_true(fd >= 0);
+	return fd;
+}
+
+/* One who sweeps has opened the file of a dead process. Before he locks it, a new process has put its own in its place.
+ */
+static void what_has_a_new_owner_is_not_swept(void **state)
+{
+	char path[ROCI_RUNDIR_MAX + 64];
+	struct roci_registry reg;
+	int old, new;
+
+	assert_int_equal(roci_registry_open(&reg), 0);
+	snprintf(path, sizeof(path), "%s/swept", reg.dir);
+	old = make_file(path);
+	assert_int_equal(unlink(path), 0);
+	new = make_file(path);
+	assert_false(roci_sweep_file(AT_FDCWD, path, old));
+	assert_int_equal(access(path, F_OK), 0);
+	assert_true(roci_sweep_file(AT_FDCWD, path, new));
+	assert_int_not_equal(access(path, F_OK), 0);
+	close(old);
+	close(new);
+	old = make_file(path);
+	assert_true(roci_sweep_name(AT_FDCWD, path));
+	assert_false(roci_sweep_name(AT_FDCWD, path));
+	close(old);
+	roci_registry_close(&reg);
+}
+
 int main(void)
 {
 	struct rlimit files; /* 1023 slots take two each */
@@ -332,6 +367,7 @@ int main(void)
 		cmocka_unit_test(no_slot_is_in_two_registries),
 		cmocka_unit_test(squatters_leave_the_slots_that_they_do_not_have),
 		cmocka_unit_test(what_dead_namespaces_left_is_swept),
+		cmocka_unit_test(what_has_a_new_owner_is_not_swept),
 		cmocka_unit_test(a_slow_sweeper_is_waited_for),
 		cmocka_unit_test(a_stopped_holder_of_the_lock_is_not_waited_for),
 		cmocka_unit_test(a_directory_that_others_can_use_is_refused),
