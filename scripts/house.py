@@ -113,7 +113,7 @@ def exported(build):
     names = {'main'}
     for directory, _, files in os.walk(os.path.join(build, 'src')):
         for library in (os.path.join(directory, name) for name in files if re.search(r'\.so\.\d+$', name)):
-            for symbol, *_ in nm('-D', '--defined-only', library):
+            for _, symbol, *_ in nm('-D', '--defined-only', library):
                 name, _, version = symbol.partition('@')
                 if 'ROCI_PRIVATE' not in version: # which is for our own other library
                     names.add(name)
@@ -133,11 +133,14 @@ def product_objects(build):
 
 
 def nm(*args):
-    """(symbol, kind, value) of each line of nm's portable format."""
+    """(file, symbol, kind, value) of each line of nm's portable format; one nm reads all the files, since to start it costs more."""
+    file = args[-1]
     for line in subprocess.run(['nm', '-P', *args], stdout=subprocess.PIPE, text=True, check=True).stdout.splitlines():
         fields = line.split()
-        if len(fields) > 1:
-            yield fields[0], fields[1], fields[2] if len(fields) > 2 else ''
+        if line.endswith(':'): # what follows is of this file
+            file = line[:-1]
+        elif len(fields) > 1:
+            yield file, fields[0], fields[1], fields[2] if len(fields) > 2 else ''
 
 
 def unused_symbols(build):
@@ -145,16 +148,15 @@ def unused_symbols(build):
     static. A symbol that is exported under another name is used."""
     public = exported(build)
     definers, users, used_addresses, addresses = {}, {}, set(), {}
-    for path in product_objects(build):
-        for versioned, kind, value in nm(path):
-            symbol = versioned.partition('@')[0]
-            if kind == 'U':
-                users.setdefault(symbol, set()).add(path)
-            elif kind in 'TDBRVWC':
-                definers.setdefault(symbol, set()).add(path)
-                addresses[path, symbol] = kind, value
-                if symbol in public and '@' in versioned:
-                    used_addresses.add((path, kind, value))
+    for path, versioned, kind, value in nm(*product_objects(build)):
+        symbol = versioned.partition('@')[0]
+        if kind == 'U':
+            users.setdefault(symbol, set()).add(path)
+        elif kind in 'TDBRVWC':
+            definers.setdefault(symbol, set()).add(path)
+            addresses[path, symbol] = kind, value
+            if symbol in public and '@' in versioned:
+                used_addresses.add((path, kind, value))
     unused = []
     for symbol, paths in sorted(definers.items()):
         exported_as_well = any((path, *addresses[path, symbol]) in used_addresses for path in paths)
