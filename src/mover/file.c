@@ -70,7 +70,7 @@ static bool needs_no_name(struct mover_tree *tree, const struct mover_entry *ent
 
 static bool open_unnamed(struct mover_file *file)
 {
-	file->fd = temp_file_unnamed(file->folder->fd);
+	file->fd = temp_file_unnamed(file->folder->fd, file->mode);
 	file->unnamed = file->fd >= 0;
 	if (file->unnamed)
 		file->opened = atomic_fetch_add(&file->tree->opened, 1);

@@ -27,9 +27,9 @@ struct mover_digest temp_file_name(const char *leaf, const char *suffix, char na
 	return hash;
 }
 
-int temp_file_unnamed(int dir_fd)
+int temp_file_unnamed(int dir_fd, mode_t mode)
 {
-	int fd = openat(dir_fd, ".", O_TMPFILE | O_RDWR | O_CLOEXEC, 0600);
+	int fd = openat(dir_fd, ".", O_TMPFILE | O_RDWR | O_CLOEXEC, mode);
 
 	return fd < 0 ? -errno : fd;
 }
@@ -65,7 +65,7 @@ int temp_file_replace(int fd, int dir_fd, const char *name)
 
 bool temp_file_can_link(int dir_fd)
 {
-	int fd = temp_file_unnamed(dir_fd);
+	int fd = temp_file_unnamed(dir_fd, 0600);
 	char name[TEMP_NAME_BYTES];
 	bool can;
 

@@ -21,9 +21,10 @@ struct mover_digest temp_file_name(const char *leaf, const char *suffix, char na
  * Returns the descriptor, -EBUSY if another transfer has it, or another -errno. */
 int temp_file_open(int dir_fd, const char *name, bool *fresh);
 
-/* A file without a name, which is gone when it is closed (O_TMPFILE). It needs no lock: nobody else can find it. The
- * descriptor, or -errno: not all file systems have such files. */
-int temp_file_unnamed(int dir_fd);
+/* A file without a name, which is gone when it is closed (O_TMPFILE). It needs no lock: nobody else can find it, so it
+ * may have its final mode from the beginning, as far as the umask and the folder's ACL let it. The descriptor, or
+ * -errno: not all file systems have such files. */
+int temp_file_unnamed(int dir_fd, mode_t mode);
 /* Gives such a file its name: 0, -EEXIST, or another -errno. */
 int temp_file_link(int fd, int dir_fd, const char *name);
 /* As temp_file_link(), but what has the name is replaced, unless it is a folder (-EISDIR). */

@@ -338,6 +338,18 @@ static void small_files_of_a_new_folder_get_one_name(void **state)
 	begin_by(f, &entry, 8, MOVER_HAVE_ALL);
 	assert_int_equal(room_count(&f->room, "new"), 1);
 
+	/* modes that do not let the owner write, and a umask that takes what the receiver gave away before */
+	entry = entry_file("new/read-only", 3);
+	entry.mode = 0440;
+	umask(077);
+	file = begin_by(f, &entry, 7, MOVER_HAVE_NONE);
+	umask(0);
+	assert_int_equal(pwrite(mover_file_fd(file), "abc", 3, 0), 3);
+	assert_int_equal(fixture_commit(f, file), 0);
+	assert_true(room_holds(&f->room, "new/read-only", "abc", 3));
+	assert_int_equal(room_stat(&f->room, "new/read-only").st_mode & 07777, 0440);
+	assert_int_equal(unlinkat(f->room.fd, "new/read-only", 0), 0);
+
 	/* what can be resumed has a name */
 	mover_file_abandon(begin_by(f, &large, 7, MOVER_HAVE_NONE));
 	file = begin_by(f, &large, 7, MOVER_HAVE_NONE);
