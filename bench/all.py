@@ -296,14 +296,21 @@ def files(hosts, options):
     mover.make_small(small, 10000)
     g = Group('files')
 
-    def take(name, source):
+    def take(name, source, at):
+        """The seconds to the end (0) or until all is synced (1): one copy has both, for whichever is asked for next."""
         wire.roci = harness.ROCI
-        return mover.measure(wire, name, source, keep=source == small)[0]  # ext4 is slow to make files after many were removed
-    for what, source in (('1 GiB', large), ('10,000 files', small)):
-        for name, ours in names.items():
-            g.measurements[f'{name}, {what}'] = Measurement('s', lambda n=name, s=source: take(n, s), ours)
-        others = tuple(f'{name}, {what}' for name in names if name != 'roci send')
-        g.rows.append(Row(f'roci send, {what}', f'roci send, {what}', others, 1.3))
+        both_ends = copied.setdefault((wire.roci, name, source), {})
+        if at not in both_ends:
+            both_ends.update(enumerate(mover.measure(wire, name, source, keep=source == small)[:2])) # many removals slow ext4
+        return both_ends.pop(at)
+
+    copied = {}
+    for at, end in enumerate(('', ', synced')):  # `roci recv` returns when all is synced, the others long before
+        for what, source in ((f'1 GiB{end}', large), (f'10,000 files{end}', small)):
+            for name, ours in names.items():
+                g.measurements[f'{name}, {what}'] = Measurement('s', lambda n=name, s=source, i=at: take(n, s, i), ours)
+            others = tuple(f'{name}, {what}' for name in names if name != 'roci send')
+            g.rows.append(Row(f'roci send, {what}', f'roci send, {what}', others, 1.3))
     return g
 
 
