@@ -24,8 +24,9 @@ static const struct option_row options[] = {
 	 .name = "out",
 	 .argument = "FILE",
 	 .group = "options",
-	 .help = "write the picture to FILE; `-` is standard output, which is\nthe default of --text and --svg. A "
-		 "picture that is there\nis replaced, any other file is not",
+	 .help = "write the picture to FILE; `-` is standard output, which is\nthe default of --text and --svg (what a "
+		 "PROGRAM prints\n"
+		 "then goes to standard error). A picture that is there is\nreplaced, any other file is not",
 	 .default_text = DEFAULT_OUT,
 	 .kind = OPTION_FILE,
 	 .offset = OFFSET(out)},

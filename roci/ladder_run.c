@@ -274,6 +274,9 @@ static int run_program(const struct ladder_job *job, char **argv, bool preload, 
 		setenv("ROCI_CAPTURE", capture, 1);
 		if (fault)
 			setenv("ROCI_FAULT", fault, 1);
+		/* What the program prints would be in the midst of the picture. */
+		if (is_stdout(job->out))
+			dup2(STDERR_FILENO, STDOUT_FILENO);
 		execute(job, argv, preload);
 	}
 	if (pid < 0)

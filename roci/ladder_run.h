@@ -35,7 +35,8 @@ int ladder_draw(const struct ladder_job *job, FILE *capture);
 int ladder_draw_file(const struct ladder_job *job, const char *path);
 
 /* Runs a program, with what it does recorded in a file of its own, and draws that when it has ended. `preload`: it gets
- * our libraries, as by `roci run`. `fault` may be NULL. Returns the program's exit status, or that of drawing. */
+ * our libraries, as by `roci run`. `fault` may be NULL. With the picture on standard output, what the program prints
+ * goes to standard error. Returns the program's exit status, or that of drawing. */
 int ladder_draw_program(struct ladder_job *job, char **argv, bool preload, const char *fault);
 
 /* `roci NAME --ladder OUT ...`: runs this command line again without --ladder, and with --device embedded where no

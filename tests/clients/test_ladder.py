@@ -79,6 +79,11 @@ def of_a_program():
     # SENDs are of connection management, and before the first packet a probe looks like a WRITE of nothing: no program posts them.
     work = [m for m in data['messages'] if m['kind'] != 'SEND' and (m['kind'], m['bytes']) != ('WRITE', 0)]
     check(len(work) >= 6 and all(m['post'] >= 0 and m['completion'] >= 0 for m in work), f'a message has no post or no completion: {work}')
+    # A picture on standard output is alone there.
+    one = ('--', ROCI, 'ping', '--device', 'embedded', '--loopback', '-c', '1')
+    for option in (['--svg'], ['--text'], ['-o', '-']):
+        out, err = ladder(*option, *one)
+        check(out.startswith(('<svg', '# RDMA ladder', '<!doctype html>')) and '1 operation, 0 failed' in err, f'{option}: {out[:200]}\n{err}')
     ladder('-o', path('no.html'), '--', path('nowhere'), status=127)
     ladder('-o', path('no.html'), '--', 'false', status=1)
     check(not os.path.exists(path('no.html')), 'a picture of nothing')
