@@ -15,6 +15,7 @@
 #include "capture/reader.h"
 #include "command.h"
 #include "ladder/ladder.h"
+#include "out_file.h"
 #include "preload.h"
 
 #define EXIT_BROKEN 1
@@ -36,13 +37,17 @@ int ladder_check_out(const struct command *command, const char *path)
 	struct stat st;
 	bool ours = false;
 	FILE *file;
+	int err;
 
 	if (is_stdout(path))
 		return 0;
-	if (stat(path, &st))
-		return errno == ENOENT ? 0 : complain(command, "%s: %s", path, strerror(errno));
-	if (!S_ISREG(st.st_mode) || !st.st_size)
-		return S_ISDIR(st.st_mode) ? complain(command, "%s is a folder; name a file in it", path) : 0;
+	err = out_file_check(path, true);
+	if (err == -EISDIR)
+		return complain(command, "%s is a folder; name a file in it", path);
+	if (err)
+		return complain(command, "%s: %s", path, strerror(-err));
+	if (stat(path, &st) || !S_ISREG(st.st_mode) || !st.st_size)
+		return 0;
 	file = fopen(path, "re");
 	if (!file)
 		return complain(command, "%s: %s", path, strerror(errno));

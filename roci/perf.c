@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "out_file.h"
 #include "perf_counters.h"
 #include "signals.h"
 #include "target.h"
@@ -333,9 +334,14 @@ static int check(struct perf *perf, const struct operands *operands)
 	enum tour_op op = c->op == PERF_NOT_GIVEN ? TOUR_WRITE : ops[c->op];
 	bool atomic = tour_op_atomic(op);
 	const char *why;
+	int err;
 
 	if (c->plot && !perf_plot_can(c->plot))
 		return complain(perf->command, "--plot %s: call it FILE.html, or FILE.svg", c->plot);
+	if (c->plot && (err = out_file_check(c->plot, false)))
+		return complain(perf->command, "--plot %s: %s", c->plot, strerror(-err));
+	if (c->histogram && (err = out_file_check(c->histogram, false)))
+		return complain(perf->command, "--histogram %s: %s", c->histogram, strerror(-err));
 	if (operands->count != 1)
 		return complain(perf->command, "name one machine where `roci serve` runs; usage: roci perf %s",
 				perf->command->usage);

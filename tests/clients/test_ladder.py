@@ -181,6 +181,11 @@ def output_file():
     check('left as it is' in err and open(path('mine')).read() == 'my notes', err)
     check('write `--` before it' in ladder('sleep', '1', status=2)[1], 'a program without --')
     check('usage' in ladder(status=2)[1], 'no usage')
+    # A place where no picture can be is refused before the program runs, and not when its work is done.
+    for argv in (['ladder', '-o', '/nowhere/x.html', '--', 'echo', 'has run'], ['ladder', '--svg', '-o', path(''), '--', 'echo', 'has run'],
+                 ['ping', '--loopback', '-c', '1', '--ladder', '/nowhere/x.html'], ['demo', '--ladder', '/nowhere/x.html', path('mine')]):
+        status, out, err = roci(*argv)
+        check(status == 2 and not out and ('/nowhere/x.html: No such file' in err or 'is a folder' in err), f'{argv}: {status}\n{out}\n{err}')
     check('--svg or --text' in ladder('--svg', '--text', path('small.pcapng'), status=2)[1], 'both')
     check('--fault is for a program' in ladder('--fault', 'loss=0.1', path('small.pcapng'), status=2)[1], 'fault')
     check('loss' in ladder('--fault', 'loss=2', '--', 'true', status=2)[1], 'fault')

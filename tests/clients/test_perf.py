@@ -179,6 +179,9 @@ def the_picture(client, serve):
     texts = [''.join(e.itertext()) for e in root.iter('{http://www.w3.org/2000/svg}text')]
     for words in ('Bandwidth', 'Latency', '64 B', 'TCP 4 KiB', '50 %', 'RDMA WRITE'):
         check(words in texts, f'no "{words}" in {texts}')
+    for option in ('--plot', '--histogram'):
+        text = perf(client, option, '/nowhere/figures.svg', *target(serve), status=CANNOT)
+        check(f'{option} /nowhere/figures.svg: No such file' in text and 'bandwidth' not in text, f'it measured first: {text}')
     text = perf(client, '--plot', 'figures.png', *target(serve), status=CANNOT)
     check('FILE.html' in text, text)
 
