@@ -94,7 +94,8 @@ static const struct explanation rows[] = {
 		.title = "the far end did not answer the connection request",
 		.meaning =
 			"The REQ was sent several times and nothing came back (status -110, ETIMEDOUT). For UD (SIDR), "
-			"the far end may have answered that there is no such service: then the status is positive.",
+			"the far end may have answered, and said no: then the status is positive: 1 nobody serves that "
+			"port, 2 it refused, 3 it has no QP for it.",
 		.look = "the far end, and the way to it",
 		.causes = {"no RDMA software runs at the far end: nobody has port 4791, or the device is down",
 			   "a firewall drops UDP port 4791, or a router (NAT) in front of the far end does not forward "

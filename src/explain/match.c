@@ -206,6 +206,8 @@ static const struct explanation *numbered(struct match *m, const char *at, long 
 			return NULL;
 		if (code && of_completion(m, before))
 			return code_of(m, EXPLAIN_WC_STATUS, code);
+		if (words_have(m->words, "rdma cm event unreachable"))
+			return NULL; /* the status of a SIDR REP, which the event's text explains */
 		if (cm && !words_have(m->words, "cq|wc|completion"))
 			return code_of(m, EXPLAIN_CM_REJECT, code);
 		if (*before == 's')

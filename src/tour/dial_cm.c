@@ -35,6 +35,7 @@ static int next_event(struct dial *d, struct rdma_cm_event **event, struct failu
 	return 0;
 }
 
+/* The answer is no: a REJ, or of a datagram service (UD) a SIDR REP, whose status numbers mean other things. */
 static int rejected(struct dial *d, const struct rdma_cm_event *event, const void *data, size_t len, struct failure *f)
 {
 	int status = event->status;
@@ -42,6 +43,10 @@ static int rejected(struct dial *d, const struct rdma_cm_event *event, const voi
 	if (!hello_get_offer(data, len, &d->offer) && d->offer.status != HELLO_OK)
 		return dial_check_offer(d, f);
 	d->offer = (struct hello_offer){0};
+	if (event->event == RDMA_CM_EVENT_UNREACHABLE)
+		return fail(f, -ECONNREFUSED,
+			    "%s has no such service, SIDR status %d: is `roci serve` running there, on this port?",
+			    d->address, status);
 	fail(f, -ECONNREFUSED, "%s rejected the connection, reason %d: is `roci serve` running there, on this port?",
 	     d->address, status);
 	f->reject = status;

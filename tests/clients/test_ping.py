@@ -392,7 +392,7 @@ def wrong_host():
     for argv, said in ((['no-such-host.invalid'], 'no-such-host.invalid: '),
                        (['--port', port, '127.0.0.1'], 'is `roci serve` running there'),
                        (['--connect', 'socket', '--port', port, '127.0.0.1'], 'is `roci serve` running there'),
-                       (['--qp', 'ud', '--port', port, '127.0.0.1'], 'is `roci serve` running there'),
+                       (['--qp', 'ud', '--port', port, '127.0.0.1'], 'SIDR status 1: is `roci serve` running there, on this port?\n  nobody listens'),
                        (['--qp', 'uc', '--port', port, '127.0.0.1'], 'is `roci serve` running there')):
         text = ping(loopback, *argv, status=CANNOT)
         check(said in text, f'{argv}: {text}')

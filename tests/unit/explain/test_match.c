@@ -91,6 +91,7 @@ static void connections(void **state)
 	/* rping */
 	check("cma event RDMA_CM_EVENT_REJECTED, error 8", "IB_CM_REJ_INVALID_SERVICE_ID, RDMA_CM_EVENT_REJECTED");
 	check("cma event RDMA_CM_EVENT_ADDR_ERROR, error -19", "ENODEV, RDMA_CM_EVENT_ADDR_ERROR");
+	check("udaddy: event: RDMA_CM_EVENT_UNREACHABLE, error: 1", "RDMA_CM_EVENT_UNREACHABLE");
 	check("cma event RDMA_CM_EVENT_UNREACHABLE, error -110", "ETIMEDOUT, RDMA_CM_EVENT_UNREACHABLE");
 	check("rdma_resolve_addr: No such device", "rdma_resolve_addr: ENODEV");
 	/* perftest */
