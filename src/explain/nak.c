@@ -49,7 +49,7 @@ static const struct explanation rows[] = {
 		.kind = EXPLAIN_NAK,
 		.code = 0x61,
 		.name = "NAK INVALID REQUEST",
-		.phrases = "nak invalid request",
+		.phrases = "nak invalid request|invalid request",
 		.title = "the responder found the request invalid; the requester completes with REM_INV_REQ_ERR",
 		.meaning =
 			"The QP does not allow the operation, the message does not fit the receive, or the packets do "

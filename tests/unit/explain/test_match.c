@@ -78,6 +78,9 @@ static void completions(void **state)
 	      "00000000\n00000000 00000000 00000000 00000000\n00000000 00008914 10000d0b 000036d2",
 	      "IBV_WC_REM_OP_ERR");
 	check("mlx5: node-1: got completion with error:\n00000000 00000000 00000000 00000000", "");
+	/* tshark */
+	check("RC Acknowledge QP=0x2f0b6b [Invalid Request]", "NAK INVALID REQUEST");
+	check("RC Acknowledge QP=0x2f0b6b [PSN Sequence Error]", "NAK PSN SEQUENCE ERROR");
 	/* a part of another name is not that name */
 	check("RNR retry counter exceeded", "IBV_WC_RNR_RETRY_EXC_ERR");
 	check("retry counter 7", "");
