@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* roci recv: receives what `roci send` sends. */
+#include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -103,8 +104,10 @@ static void publish_ticket(struct receiving *r)
 {
 	int err = r->file.path ? ticket_file_write(&r->file, &r->ticket) : 0;
 	if (err) {
-		r->failed = show_failure(&r->show, MOVER_LOCAL_IO, "cannot write the ticket to %s: %s", r->file.path,
-					 strerror(-err));
+		r->failed = show_failure(
+			&r->show, MOVER_LOCAL_IO, "cannot write the ticket to %s: %s", r->file.path,
+			err == -EEXIST ? "what is there is no ticket, and is left as it is; choose another name"
+				       : strerror(-err));
 		mover_stop();
 		return;
 	}

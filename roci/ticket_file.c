@@ -9,6 +9,30 @@
 
 #include "ticket_file.h"
 
+/* Whether the ticket may take that name: nothing has it, or our ticket, or the ticket of an earlier receiver, or an
+ * empty file. Anything else is somebody's, and would be gone at the end. */
+static int check_place(const struct ticket_file *file)
+{
+	char head[sizeof(MOVER_TICKET_PREFIX) - 1] = "";
+	struct stat st;
+	ssize_t len;
+	int fd;
+
+	if (lstat(file->path, &st))
+		return errno == ENOENT ? 0 : -errno;
+	if (file->ino && st.st_dev == file->dev && st.st_ino == file->ino)
+		return 0;
+	if (!S_ISREG(st.st_mode))
+		return -EEXIST;
+	fd = open(file->path, O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK);
+	if (fd < 0)
+		return -errno;
+	len = read(fd, head, sizeof(head));
+	close(fd);
+	return len == 0 || (len == (ssize_t)sizeof(head) && !memcmp(head, MOVER_TICKET_PREFIX, sizeof(head))) ? 0
+													      : -EEXIST;
+}
+
 /* Writes the line to a new file `name`, and renames that to the ticket file. */
 static int write_beside(struct ticket_file *file, char *name, const char *line, size_t len)
 {
@@ -35,8 +59,10 @@ static int write_beside(struct ticket_file *file, char *name, const char *line, 
 int ticket_file_write(struct ticket_file *file, const struct mover_ticket *ticket)
 {
 	char line[MOVER_TICKET_CHARS + 1], *name;
-	int err;
+	int err = check_place(file);
 
+	if (err)
+		return err;
 	if (asprintf(&name, "%s.XXXXXX", file->path) < 0)
 		return -ENOMEM;
 	mover_ticket_print(ticket, line);

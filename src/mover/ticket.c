@@ -11,7 +11,6 @@
 
 #include <openssl/crypto.h>
 
-#define PREFIX       "roci1:"
 #define SECRET_CHARS 26 /* of 5 bits each; the last two bits are zero */
 #define CHECK_CHARS  2
 
@@ -91,8 +90,8 @@ void mover_ticket_print(const struct mover_ticket *ticket, char line[MOVER_TICKE
 
 	print_digits(ticket->secret, sizeof(ticket->secret), digits, SECRET_CHARS);
 	check = check_value(ticket->host, ticket->port, digits);
-	snprintf(line, MOVER_TICKET_CHARS, PREFIX "%s%s%s:%u:%s%c%c", ipv6 ? "[" : "", ticket->host, ipv6 ? "]" : "",
-		 ticket->port, digits, alphabet[check / 32], alphabet[check % 32]);
+	snprintf(line, MOVER_TICKET_CHARS, MOVER_TICKET_PREFIX "%s%s%s:%u:%s%c%c", ipv6 ? "[" : "", ticket->host,
+		 ipv6 ? "]" : "", ticket->port, digits, alphabet[check / 32], alphabet[check % 32]);
 	OPENSSL_cleanse(digits, sizeof(digits));
 }
 
@@ -111,12 +110,12 @@ static void trim(struct text *text)
 
 static bool take_prefix(struct text *text)
 {
-	size_t len = strlen(PREFIX);
+	size_t len = strlen(MOVER_TICKET_PREFIX);
 
 	if ((size_t)(text->end - text->at) < len)
 		return false;
 	for (size_t i = 0; i < len; i++)
-		if (lower(text->at[i]) != PREFIX[i])
+		if (lower(text->at[i]) != MOVER_TICKET_PREFIX[i])
 			return false;
 	text->at += len;
 	return true;

@@ -7,8 +7,9 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#define MOVER_SECRET_BYTES 16
-#define MOVER_TICKET_CHARS 320 /* with the final NUL */
+#define MOVER_SECRET_BYTES  16
+#define MOVER_TICKET_CHARS  320 /* with the final NUL */
+#define MOVER_TICKET_PREFIX "roci1:"
 
 struct mover_ticket {
 	char host[256]; /* name or address; empty if the receiver does not know it */

@@ -29,6 +29,25 @@ def ticket_file():
     check(os.listdir(into) == ['a file'], os.listdir(into))
 
 
+def ticket_file_of_another():
+    """A ticket takes the place of a ticket or of an empty file, and of nothing else: it is removed at the end."""
+    into = folder('ticket-place')
+    mine, link, empty, old = (os.path.join(into, name) for name in ('mine', 'link', 'empty', 'old'))
+    write(mine, b'my notes')
+    os.symlink(mine, link)
+    write(empty, b'')
+    write(old, b'roci1:127.0.0.1:1:0000\n')
+    for path in (mine, link):
+        _, said = roci('recv', '--dir', into, '--port', '0', '--once', '--ticket-file', path, status=LOCAL_IO)
+        says('what is there is no ticket, and is left as it is', said)
+    check(open(mine).read() == 'my notes' and os.path.islink(link), 'a file of the user is gone')
+    for path in (empty, old):
+        process = here.start(ROCI, 'recv', '--dir', into, '--port', '0', '--ticket-file', path, plain=True, env=environment())
+        wait_until('the ticket', lambda: 'the ticket is in' in process.text() or not process.running())
+        process.popen.send_signal(signal.SIGTERM)
+        check(process.wait(30) == OK and not os.path.exists(path), process.report())
+
+
 def other_ways():
     """--ticket-file and --ticket-fd with a host; the port comes from the ticket. --keep-ticket. A folder with a slash."""
     into, source = folder('other-ways'), folder('other-source')
@@ -356,7 +375,8 @@ def path_is_like():
 
 if __name__ == '__main__':
     sys.exit(tap([
-        ('a ticket in a file, and @FILE', ticket_file), ('tickets by descriptor, and for many transfers', other_ways),
+        ('a ticket in a file, and @FILE', ticket_file), ('a ticket file that is something else', ticket_file_of_another),
+        ('tickets by descriptor, and for many transfers', other_ways),
         ('the ticket is asked for', prompt), ('the ticket is shown, and is good once', shown_ticket),
         ('a file that is refused', refused), ('a ticket on the command line', ticket_on_the_command_line),
         ('a wrong ticket', wrong_ticket), ('--open', opened), ('IPv6', ipv6),
