@@ -35,7 +35,7 @@ struct command {
 };
 
 /* Exit statuses of all commands. 126 and 127 mean the same in a shell. */
-enum { EXIT_USAGE = 2, EXIT_CANNOT_RUN = 126, EXIT_NOT_FOUND = 127 };
+enum { EXIT_OUTPUT = 1, EXIT_USAGE = 2, EXIT_CANNOT_RUN = 126, EXIT_NOT_FOUND = 127 };
 
 /* All commands, in the order of `roci --help`. Ends with NULL. */
 extern const struct command *const commands[];

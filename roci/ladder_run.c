@@ -170,8 +170,8 @@ static int write_out(const struct ladder_job *job, const struct ladder *l)
 	} else {
 		err = write_file(job, l);
 	}
-	if (!err)
-		return 0;
+	if (!err || (to_stdout && ferror(stdout))) /* main() tells of standard output */
+		return err ? EXIT_BROKEN : 0;
 	if (err == -E2BIG)
 		complain(job->command, "there are %zu ends, and --text has room for %d; the page shows them all",
 			 l->line_count, LADDER_TEXT_LINES);

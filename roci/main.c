@@ -1,8 +1,11 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* roci: the command line. This file holds the table of commands; each command has a file of its own. */
+#include <errno.h>
+#include <poll.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/prctl.h>
+#include <unistd.h>
 
 #include "command.h"
 #include "suggest.h"
@@ -50,9 +53,8 @@ static void restore_name(const struct command *command)
 	prctl(PR_SET_NAME, wanted);
 }
 
-int main(int argc, char **argv)
+static int run(int argc, char **argv)
 {
-	command_line = argv;
 	if (argc < 2) {
 		help_all(stderr);
 		return EXIT_USAGE;
@@ -76,4 +78,29 @@ int main(int argc, char **argv)
 	}
 	restore_name(command);
 	return command->run(command, argc - 1, argv + 1);
+}
+
+/* Whether standard output is a pipe that nobody reads any more, as behind `head`: that is no failure. */
+static bool reader_has_gone(void)
+{
+	struct pollfd out = {.fd = STDOUT_FILENO, .events = POLLOUT};
+
+	return poll(&out, 1, 0) == 1 && out.revents & POLLERR;
+}
+
+/* What a command has printed must have arrived: "figures >FILE" on a full disk has failed, whatever the figures are. */
+static int check_output(int status)
+{
+	int err = fflush(stdout) ? errno : 0;
+
+	if ((!err && !ferror(stdout)) || reader_has_gone())
+		return status;
+	complain(NULL, "not all of the output could be written%s%s", err ? ": " : "", err ? strerror(err) : "");
+	return status ? status : EXIT_OUTPUT;
+}
+
+int main(int argc, char **argv)
+{
+	command_line = argv;
+	return check_output(run(argc, argv));
 }

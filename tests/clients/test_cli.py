@@ -6,7 +6,7 @@ import shutil
 import subprocess
 import sys
 
-from harness import HERE, ROCI, check, need, tap
+from harness import HERE, ROCI, SLOW, check, need, tap
 
 MAN = os.path.join(HERE, '..', '..', 'man')
 COMPLETE = '''. <("$0" completion bash)
@@ -70,6 +70,20 @@ def mistakes():
     says('name the folder with --dir DIR', 'recv', 'folder')
     says('one file at most', 'demo', 'a', 'b')
     says('program not found', 'run', '--', '/nonexistent/program', status=127)
+
+
+def full_output():
+    """What cannot be written is told, and the command fails; that nobody reads on is no failure."""
+    for argv in (['--version'], ['--help'], ['ping', '--help'], ['explain', '12'], ['explain', '--list', '--json'], ['stats'],
+                 ['ping', '--loopback', '--device', 'embedded', '-c', '1', '--json'], ['completion', 'bash']):
+        with open('/dev/full', 'w') as full:
+            done = subprocess.run([ROCI, *argv], stdout=full, stderr=subprocess.PIPE, text=True, timeout=60 * SLOW)
+        check(done.returncode == 1 and 'not all of the output could be written' in done.stderr, f'{argv}: exit status {done.returncode}\n{done.stderr}')
+        read, write = os.pipe()
+        os.close(read)
+        done = subprocess.run([ROCI, *argv], stdout=write, stderr=subprocess.PIPE, text=True, timeout=60 * SLOW)
+        os.close(write)
+        check('output' not in done.stderr, f'{argv}: {done.stderr}')
 
 
 def help_pages():
@@ -165,7 +179,7 @@ def stats_of_another_user():
 
 
 if __name__ == '__main__':
-    sys.exit(tap([('messages for mistakes', mistakes), ('help', help_pages),
+    sys.exit(tap([('messages for mistakes', mistakes), ('output that cannot be written', full_output), ('help', help_pages),
                   ('manual pages', manual_pages), ('completion of bash', bash),
                   ('completion of zsh', zsh), ('completion of fish', fish),
                   ('the counters of another user', stats_of_another_user)]))
