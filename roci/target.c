@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
+#include <arpa/inet.h>
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
@@ -17,6 +18,17 @@ static int take_port(const char *text, uint16_t *port, const char **why)
 		return 0;
 	}
 	*why = "the port must be a number from 1 to 65535";
+	return -EINVAL;
+}
+
+/* fe80::1 is on every interface: without "%eth0" no route is meant, and the kernel only says "Invalid argument". */
+static int check_scope(const char *host, const char **why)
+{
+	struct in6_addr address;
+
+	if (inet_pton(AF_INET6, host, &address) != 1 || !IN6_IS_ADDR_LINKLOCAL(&address))
+		return 0;
+	*why = "a link-local address needs the interface that leads there, as in fe80::1%eth0";
 	return -EINVAL;
 }
 
@@ -56,5 +68,5 @@ int target_parse(const char *text, struct target *target, const char **why)
 		return -EINVAL;
 	}
 	memcpy(target->host, host, (size_t)(end - host));
-	return 0;
+	return check_scope(target->host, why);
 }

@@ -161,6 +161,8 @@ def ipv6():
         roci('send', '--open', path, f'[::1]:{port}')
         _, said = roci('send', '--open', path, f'[::1:{port}', status=USAGE)
         says('the closing bracket is missing', said)
+        _, said = roci('send', '--open', path, '[fe80::1]:4000', status=USAGE)
+        says('a link-local address needs the interface that leads there, as in fe80::1%eth0', said)
         _, said = roci('send', '--open', path, '[::1]:99999', status=USAGE)
         says('must be a number from 1 to 65535', said)
     finally:
