@@ -116,6 +116,8 @@ static bool resolve(struct sender *x, const struct addrinfo *source, const struc
 	}
 	if (err == -ENODEV)
 		session_fail(s, MOVER_NO_DEVICE, "no RDMA device leads to %s", host);
+	else if (source && err == -EADDRNOTAVAIL)
+		session_fail(s, MOVER_NO_DEVICE, "--bind %s: %s", s->common->bind_address, strerror(-err));
 	else
 		session_fail(s, MOVER_NO_CONNECT, "%s cannot be reached: %s", host, strerror(err < 0 ? -err : EIO));
 	return false;

@@ -172,6 +172,8 @@ def ipv6():
 
 def nobody():
     path = file('nobody')
+    _, said = roci('send', '--open', '--bind', '203.0.113.1', path, '127.0.0.1:9', status=NO_DEVICE)
+    says('--bind 203.0.113.1: Cannot assign requested address', said)
     _, said = roci('send', '--open', path, '127.0.0.1:9', status=NO_CONNECT)
     says('nobody listens at 127.0.0.1 port 9 by IPv4; is `roci recv` running there', said)
     roci('send', '--open', path, 'no.such.host.invalid', status=NO_CONNECT)
