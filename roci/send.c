@@ -138,6 +138,14 @@ static enum mover_status find_target(struct show *show, const struct send_choice
 	return MOVER_OK;
 }
 
+static bool sends_stdin(const struct operands *operands)
+{
+	for (size_t i = 0; i + 1 < operands->count; i++)
+		if (!strcmp(operands->list[i], "-"))
+			return true;
+	return false;
+}
+
 static enum mover_status send_all(const struct send_choices *choices, struct show *show, struct mover_common *common,
 				  const struct operands *operands)
 {
@@ -148,6 +156,9 @@ static enum mover_status send_all(const struct send_choices *choices, struct sho
 
 	if (status != MOVER_OK)
 		return status;
+	if (choices->name && !sends_stdin(operands))
+		return show_failure(show, MOVER_USAGE,
+				    "--name names standard input, and no PATH is -; other files keep their names");
 	common->chunk_bytes = (uint32_t)choices->chunk_bytes;
 	struct mover_send_options send = {
 		.common = *common,

@@ -174,6 +174,8 @@ def nobody():
     path = file('nobody')
     _, said = roci('send', '--open', '--bind', '203.0.113.1', path, '127.0.0.1:9', status=NO_DEVICE)
     says('--bind 203.0.113.1: Cannot assign requested address', said)
+    _, said = roci('send', '--open', '--name', 'other', path, '127.0.0.1:9', status=USAGE)
+    says('--name names standard input, and no PATH is -', said)
     _, said = roci('send', '--open', path, '127.0.0.1:9', status=NO_CONNECT)
     says('nobody listens at 127.0.0.1 port 9 by IPv4; is `roci recv` running there', said)
     roci('send', '--open', path, 'no.such.host.invalid', status=NO_CONNECT)
