@@ -215,6 +215,7 @@ static int read_all(struct dump *d, FILE *file, const char *name)
 	capture_conversation_fn *show = d->choices->json ? dump_json_conversation : dump_conversation;
 	enum capture_result result;
 	struct capture_record record;
+	uint64_t seen;
 	bool live = file == stdin || d->choices->run || d->choices->pid;
 
 	d->tracker = capture_tracker_create();
@@ -238,8 +239,12 @@ static int read_all(struct dump *d, FILE *file, const char *name)
 	if (d->choices->stats)
 		capture_tracker_each(d->tracker, show, NULL);
 	fflush(stdout);
-	print_notes(d, name);
-	if (result == CAPTURE_BROKEN)
+	seen = capture_tracker_totals(d->tracker)->packets;
+	if (result != CAPTURE_BROKEN || seen)
+		print_notes(d, name);
+	if (result == CAPTURE_BROKEN && !seen && d->choices->run)
+		complain(d->self, "%s: nothing was recorded; did the program use roci0?", name);
+	else if (result == CAPTURE_BROKEN)
 		complain(d->self, "%s: %s", name, capture_reader_why(reader));
 	capture_tracker_destroy(d->tracker);
 	capture_reader_destroy(reader);

@@ -276,6 +276,8 @@ def errors_help():
     says('captures hold no names', roci('dump', '--host', 'localhost', '-', status=USAGE)[1])
     says('it is empty', roci('dump', scratch('empty', b''), status=BROKEN)[1])
     says('neither a pcap nor a pcapng', roci('dump', scratch('text', b'hello, world'), status=BROKEN)[1])
+    check(roci('dump', scratch('text', b'hello, world'), status=BROKEN)[1].count('\n') == 1, 'one line is enough')
+    says('did the program use roci0', roci('dump', '--run', '--', 'true')[1])
     says('zcat', roci('dump', scratch('gz', b'\x1f\x8b\x08\0\0\0'), status=BROKEN)[1])
 
 
