@@ -192,8 +192,7 @@ static void add_lost_before(struct ladder *l, const struct psn_index *x, const s
 	p.flow = flow_of_way(l, r, conversation, end);
 	p.from = l->conversations[conversation].lines[end];
 	p.to = l->conversations[conversation].lines[!end];
-	p.meaning =
-		ladder_print(l, "%s, PSN %u: --fault lost it before it was sent", op ? op->name : "a packet", r->imm);
+	p.meaning = ladder_print(l, "%s, PSN %u", op ? op->name : "a packet", r->imm); /* the flag says the rest */
 	if (LADDER_GROW(l, packets, packet))
 		l->packets[l->packet_count++] = p;
 }

@@ -308,6 +308,7 @@ def a_fault():
     columns = data['packets']
     repaired = [i for i in early for k in range(i + 1, len(columns['psn'])) if (columns['psn'][k], columns['flow'][k]) == (columns['psn'][i], columns['flow'][i])
                 and columns['flags'][k] & 1]
+    check(not any('lost' in columns['text'][i] for i in early), 'a label says it twice, beside the flag')
     check(repaired, 'nothing that was lost before it was sent is sent again')
     check(lost and again, f'{lost} lost, {again} sent again: choose another seed')
     opened('fault.html')
