@@ -146,7 +146,11 @@ static enum mover_status refusal(struct receiver *r, const char **why)
 	struct listener *l = r->reg.listener;
 
 	if (l->options->once && is_second(r)) {
-		*why = "this receiver takes one transfer, and has begun it; start another `roci recv`";
+		/* Most likely that is the same sender, killed and started again before its end was noticed here. */
+		*why = is_one_time(r) && trusted_other(r, r->reg.identity)
+			       ? "this receiver takes one transfer, and has begun it with this ticket; if that one was "
+				 "cut off, it will notice: send again in half a minute, or with --retry-for 1m"
+			       : "this receiver takes one transfer, and has begun it; start another `roci recv`";
 		return MOVER_NO_CONNECT;
 	}
 	if (is_one_time(r) && trusted_other(r, r->reg.identity)) {
