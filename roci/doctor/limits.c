@@ -126,7 +126,8 @@ static void examine_rundir(struct findings *findings)
 					"same folder: set ROCI_RUNDIR=DIR for all of them",
 					first);
 			} else {
-				finding_proof(finding, "it is this user's alone, or can be made; 1 MiB is free there");
+				finding_proof(finding,
+					      "it is this user's alone, or can be made; at least 1 MiB is free there");
 			}
 			return;
 		}

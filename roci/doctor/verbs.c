@@ -162,7 +162,8 @@ static void examine_device(struct findings *findings, struct ibv_device *device,
 	if (!context) {
 		struct finding *finding = finding_add(findings, FINDING_PROBLEM, "open", "%s cannot be opened", name);
 		finding_proof(finding, "ibv_open_device(3): %s", strerror(errno));
-		finding_fix(finding, "`ls -l /dev/infiniband` shows who may open it");
+		finding_fix(finding, strcmp(name, "roci0") ? "`ls -l /dev/infiniband` shows who may open it"
+							   : "`roci run -- ibv_devinfo` says why");
 		return;
 	}
 	if (!ibv_query_device(context, &attr)) {

@@ -155,6 +155,7 @@ def squatted_rundir():
 def no_rundir():
     findings = doctor(status=1, env={'ROCI_RUNDIR': '/nonexistent/folder'})
     expect(findings, 'rundir', 'problem', 'no folder', '/nonexistent/folder: No such file', 'ROCI_RUNDIR=DIR')
+    expect(findings, 'open', 'problem', 'roci0 cannot be opened', fix='`roci run -- ibv_devinfo` says why')
 
 
 def ptrace_scope():
