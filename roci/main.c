@@ -60,7 +60,8 @@ static int run(int argc, char **argv)
 		return EXIT_USAGE;
 	}
 	const char *name = argv[1];
-	if (!strcmp(name, "--help") || !strcmp(name, "-h") || (!strcmp(name, "help") && argc == 2)) {
+	if (!strcmp(name, "--help") || !strcmp(name, "-h") ||
+	    (!strcmp(name, "help") && (argc == 2 || !strcmp(argv[2], "help")))) {
 		help_all(stdout);
 		return 0;
 	}

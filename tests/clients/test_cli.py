@@ -88,6 +88,7 @@ def full_output():
 
 def help_pages():
     check(roci('help', 'run') == roci('run', '--help'), '`roci help run` differs from `roci run --help`')
+    check(roci('help', 'help') == roci('help'), '`roci help help` is no help')
     for command in commands():
         text = roci(command, '--help')
         check(0 < text.find('\nexamples:') < text.find('\nusage:'), f'{command}: examples do not come first')
