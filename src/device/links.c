@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 #include "device/links.h"
 
+#include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
 
@@ -31,12 +32,16 @@ static int open_fault(struct roci_links *links, const char *text, struct roci_de
 static int wrap(struct roci_links *links, struct roci_engine *engine, struct roci_device_stats *stats)
 {
 	const char *capture = getenv("ROCI_CAPTURE"), *fault = getenv("ROCI_FAULT");
+	char what[512];
 	int err;
 
 	if (capture && *capture) {
 		err = roci_capture_open(links->top, capture, &links->capture);
-		if (err)
-			return roci_device_open_failed("ROCI_CAPTURE", err);
+		if (err) {
+			snprintf(what, sizeof(what), "ROCI_CAPTURE=%s%s", capture,
+				 err == -EEXIST ? ", which is no capture of Rocinante and is left as it is" : "");
+			return roci_device_open_failed(what, err);
+		}
 		links->top = links->capture;
 		roci_engine_trace(engine, roci_capture_trace(links->capture));
 	}

@@ -9,7 +9,7 @@ import sys
 import tempfile
 
 import records
-from harness import ROCI, Host, check, isolate, run, tap, wait_until
+from harness import ROCI, SLOW, Host, check, isolate, run, tap, wait_until
 
 SERVE_PORT = '18600'
 SUCCESS, FLUSHED, RTS = 0, 5, 3
@@ -97,6 +97,17 @@ def faults():
     return f'{sum(seen.values())} faults'
 
 
+def not_a_capture():
+    """Where ROCI_CAPTURE cannot be written, the device is not opened, and says which file it is and why."""
+    mine = os.path.join(directory, 'mine')
+    with open(mine, 'w') as file:
+        file.write('my notes')
+    for path, said in ((mine, f'ROCI_CAPTURE={mine}, which is no capture of Rocinante and is left as it is'), ('/nowhere/x', 'ROCI_CAPTURE=/nowhere/x: No such')):
+        told = subprocess.run([ROCI, 'run', '--', 'ibv_devinfo'], stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, timeout=60 * SLOW,
+                              env=dict(os.environ, ROCI_CAPTURE=path))
+        check(told.returncode and said in told.stdout and open(mine).read() == 'my notes', told.stdout)
+
+
 def wireshark():
     shown = subprocess.run(['tshark', '-r', path, '-T', 'fields', '-e', 'frame.number', '-e', 'frame.interface_queue', '-e',
                             '_ws.malformed'], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
@@ -118,6 +129,7 @@ def cases():
     yield 'packets go between post and completion', packets_between
     yield 'states of QPs and events of connections', connection
     yield 'each injected fault is recorded', faults
+    yield 'a capture that cannot be written', not_a_capture
     yield 'tshark and editcap skip the records', wireshark
 
 
