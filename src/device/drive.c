@@ -60,13 +60,15 @@ static void stop_peeks(struct roci_device *dev)
 
 unsigned roci_drive(struct roci_device *dev, uint64_t now)
 {
-	unsigned moved = receive_all(dev, now);
+	uint64_t before = dev->receive.by_wire;
+	unsigned received = receive_all(dev, now), by_wire = (unsigned)(dev->receive.by_wire - before), sent = 0;
 
-	if (roci_turns_send_after_turn(&dev->turns, now, moved, roci_progress_last_call(dev)))
-		moved += roci_transmit(dev, now);
+	if (roci_turns_send_after_turn(&dev->turns, now, received, roci_progress_last_call(dev)))
+		sent = roci_transmit(dev, now);
+	roci_turns_flowed(&dev->turns, now, by_wire, sent, received > by_wire);
 	report(dev, now);
 	stop_peeks(dev);
-	return moved;
+	return received + sent;
 }
 
 unsigned roci_drive_wait(struct roci_device *dev, uint64_t now, roci_ready_fn *ready, void *arg)
