@@ -3,7 +3,7 @@
 
 #define ACK_EVERY      8  /* packets between requested acknowledgements; a power of two */
 #define ACK_EVERY_MOST 64 /* of a stream: an answer is near (far_answer.h), also where two in a row are lost */
-#define ACKS_A_WINDOW  8  /* of a stream, at least, in its QP's part of the window */
+#define ACKS_A_WINDOW  4  /* of a stream, at least, in its QP's part of the window */
 
 /* What the peer has beyond the oldest packet, and what is lost, is not in flight. Packets count alike here. */
 static uint64_t bytes_of(const struct roci_qp *qp, uint32_t packets)
@@ -32,6 +32,7 @@ static void count_flight(struct roci_qp *qp)
 	if (out) /* a lost READ request counts as one packet, and its responses count, too */
 		flight = all_are_lost(qp) ? 0 : flight - bytes_of(qp, out);
 	qp->path->flight += flight - qp->req.flight;
+	qp->path->busy += (flight != 0) - (qp->req.flight != 0);
 	qp->req.flight = flight;
 }
 
@@ -159,21 +160,28 @@ static bool may_stream(const struct roci_qp *qp)
 	       !qp->req.selective.agreed && qp->peer.shown;
 }
 
-/* A power of two. Each QP of the path has a part of the window: it must not be filled by what none of them asks for. */
-static uint32_t ack_every(const struct roci_qp *qp)
+/* How many packets a QP may send without asking; 0: it does not stream. Each QP of the path that has something in
+ * flight has a part of the window: it must not be filled by what none of them asks for. */
+static uint64_t unasked(const struct roci_qp *qp)
 {
-	uint64_t packet = roci_qp_packet_bytes(qp) * ACKS_A_WINDOW * qp->path->users;
+	uint64_t streams = qp->path->busy + !qp->req.flight; /* this one, too */
+
+	return may_stream(qp) ? roci_path_window(qp->path) / (roci_qp_packet_bytes(qp) * ACKS_A_WINDOW * streams) : 0;
+}
+
+/* A power of two. */
+static uint32_t ack_every(uint64_t unasked)
+{
 	uint32_t n = ACK_EVERY;
 
-	if (may_stream(qp))
-		while (n < ACK_EVERY_MOST && 2 * n * packet <= roci_path_window(qp->path))
-			n *= 2;
+	while (n < ACK_EVERY_MOST && 2 * n <= unasked)
+		n *= 2;
 	return n;
 }
 
 bool roci_flight_streams(const struct roci_qp *qp)
 {
-	return qp->type == ROCI_QPT_RC && ack_every(qp) > ACK_EVERY;
+	return qp->type == ROCI_QPT_RC && ack_every(unasked(qp)) > ACK_EVERY;
 }
 
 /* Whether a packet that asked is outstanding. */
@@ -186,13 +194,17 @@ static bool asks(const struct roci_send_window *w, uint32_t every)
 
 bool roci_flight_wants_ack(const struct roci_qp *qp, uint64_t bytes)
 {
+	bool fits = roci_path_fits(qp->path, bytes + ACK_EVERY * (uint64_t)qp->mtu);
+	uint64_t part;
 	uint32_t every;
 
 	if (qp->path->far)
 		return (qp->req.window.next & (roci_path_ack_every(qp->path) - 1)) == 0;
-	every = ack_every(qp);
+	if (fits && (qp->req.window.next & (ACK_EVERY - 1)))
+		return false;
+	part = unasked(qp);
+	every = ack_every(part);
 	if ((qp->req.window.next & (every - 1)) == 0)
 		return true;
-	return !roci_path_fits(qp->path, bytes + ACK_EVERY * (uint64_t)qp->mtu) &&
-	       (every == ACK_EVERY || !asks(&qp->req.window, every));
+	return !fits && (part < ACK_EVERY || !asks(&qp->req.window, every));
 }

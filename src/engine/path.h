@@ -39,9 +39,9 @@ struct roci_path {
 	struct roci_list all;     /* in e->paths */
 	struct roci_list blocked; /* QPs that wait for window, by qp->blocked; inbound: by far_read->blocked */
 	uint8_t sgid[16], dgid[16];
-	bool inbound; /* of what comes: READ responses, which this side asks for (far_read.h) */
-	unsigned users;
-	bool fixed; /* the window is as large as the link's ring: nothing changes it */
+	bool inbound;         /* of what comes: READ responses, which this side asks for (far_read.h) */
+	unsigned users, busy; /* busy: QPs with something in flight */
+	bool fixed;           /* the window is as large as the link's ring: nothing changes it */
 
 	/* UDP payload, see black_hole.h */
 	uint32_t carries; /* that it bears, where it was found to swallow more; else 0 */
