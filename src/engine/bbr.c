@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 #include "engine/bbr.h"
 
+#include "engine/pace.h"
+
 #define SECOND           UINT64_C(1000000000)
 #define MS               UINT64_C(1000000)
 #define STARTUP_GAIN     277 /* percent: 4 ln 2 */
@@ -34,6 +36,8 @@
 #define PROBE_ROUNDS     63
 #define EXTRA_ACKED_LIFE 10 /* rounds */
 #define UP_ROUNDS_MAX    30
+#define CATCH_UP_PART    4 /* of the round trip that a late burst may be behind, */
+#define CATCH_UP_MOST    (10 * MS)
 
 static uint64_t min(uint64_t a, uint64_t b)
 {
@@ -590,4 +594,18 @@ void roci_bbr_restart(struct roci_bbr *b, uint64_t now)
 	b->extra_delivered = 0;
 	if (is_cycling(b) && b->bw)
 		b->rate = b->bw * MARGIN / 100;
+}
+
+/* The line may have been idle meanwhile. Afterwards it has enough for a round trip, and for as long again as this
+ * wake-up was late: so much of a queue bridges the next one. Where a probe has found that too much is lost, the queue
+ * may be too short for a burst. */
+uint64_t roci_bbr_catch_up_ns(const struct roci_bbr *b, uint64_t late, uint64_t flight)
+{
+	uint64_t path = bdp(b, 100), ahead;
+
+	if (b->inflight_hi != ROCI_BBR_NONE || flight > path + path / CATCH_UP_PART)
+		return 0;
+	late = min(late, min(b->min_rtt / CATCH_UP_PART, CATCH_UP_MOST));
+	ahead = flight > path ? roci_pace_ns(flight - path, b->bw) : 0;
+	return late > ahead ? late - ahead : 0;
 }

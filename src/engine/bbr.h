@@ -129,5 +129,7 @@ static inline uint64_t roci_bbr_quantum(const struct roci_bbr *b)
 		return UINT64_C(256) << 10;
 	return quantum < ROCI_BBR_PACKET ? ROCI_BBR_PACKET : quantum;
 }
+/* ns that a burst may catch up which was woken `late` ns too late, with `flight` bytes in flight. */
+uint64_t roci_bbr_catch_up_ns(const struct roci_bbr *b, uint64_t late, uint64_t flight);
 
 #endif

@@ -218,7 +218,12 @@ static void cut(struct roci_path *p, uint64_t now)
 
 bool roci_path_is_due(struct roci_path *p, uint64_t now)
 {
-	if (!p->far || roci_pace_is_due(&p->pace, now, roci_bbr_quantum(&p->bbr), p->bbr.rate))
+	uint64_t late;
+
+	if (!p->far)
+		return true;
+	late = p->pace.waiting && p->pace.at < now ? roci_bbr_catch_up_ns(&p->bbr, now - p->pace.at, p->flight) : 0;
+	if (roci_pace_is_due(&p->pace, now, roci_bbr_quantum(&p->bbr), p->bbr.rate, late))
 		return true;
 	roci_timer_set(p->timers, &p->timer, p->pace.at);
 	return false;
@@ -243,8 +248,10 @@ void roci_path_sent(struct roci_path *p, uint64_t now, uint64_t bytes, struct ro
 
 void roci_path_idle(struct roci_path *p)
 {
-	if (p->far && roci_list_empty(&p->blocked))
-		p->app_limited = p->delivered + p->flight + 1;
+	if (!p->far || !roci_list_empty(&p->blocked))
+		return;
+	p->app_limited = p->delivered + p->flight + 1;
+	p->pace.late = 0; /* nobody waits */
 }
 
 void roci_path_held_up(struct roci_path *p)

@@ -191,6 +191,35 @@ static void rival_event(const struct event *ev)
 	rival_run();
 }
 
+/* ---- other programs ---- */
+
+/* When whoever posts the work requests has a processor: now, or when it gets it back. */
+static uint64_t awake_at(uint64_t at)
+{
+	uint64_t every = w.scene->busy_every_ns, least = w.scene->busy_ns, number, until;
+
+	if (!every)
+		return at;
+	number = at / every;
+	until = number * every + least + (number * UINT64_C(0x9e3779b97f4a7c15) >> 32) % (least + 1);
+	return until > at ? until : at;
+}
+
+/* Puts an event off whose host has no processor now. */
+static bool has_to_wait(const struct event *ev)
+{
+	const struct flow_side *s = ev->kind == EV_PACKET ? ((struct flow_packet *)ev->obj)->to
+				    : ev->kind == EV_WAKE ? ev->obj
+							  : NULL;
+	struct event later = *ev;
+
+	if (!s || s->index || awake_at(w.now) == w.now)
+		return false;
+	later.at = awake_at(w.now);
+	schedule(later);
+	return true;
+}
+
 /* ---- a scene ---- */
 
 static void handle(const struct event *ev)
@@ -292,7 +321,8 @@ static void run(const struct scene *s, bool ours, bool verbose)
 			continue;
 		}
 		w.now = ev.at;
-		handle(&ev);
+		if (!has_to_wait(&ev))
+			handle(&ev);
 	}
 }
 

@@ -25,6 +25,9 @@ struct scene {
 	bool beside_cubic; /* CUBIC alone on the same line keeps a queue at least four times as long */
 	uint8_t timeout;   /* of the QPs, 4.096 us * 2^timeout; 0: 14. retry_cnt is 7 */
 	uint64_t disk_bps; /* see struct flow_spec; the share is one of this rate then */
+	/* Other programs: once in so many ns whoever posts the work requests has no processor, for busy_ns to twice as
+	 * long. 0: it always has one. */
+	uint64_t busy_every_ns, busy_ns;
 	/* bounds: our part of what the line can carry, together; 0: none */
 	double least, most;
 	double fails_s; /* the QP gives up, no later than so many seconds after the beginning; 0: it does not */
@@ -35,6 +38,8 @@ struct scene {
 };
 
 #define LINE(rate, one_way_ms) .data.rate_bps = (rate), .data.delay_ns = (uint64_t)((one_way_ms)*1e6)
+
+#define BUSY(every_ms, least_ms) .busy_every_ns = (every_ms)*MS, .busy_ns = (least_ms)*MS
 
 static const struct scene scenes[] = {
 	/* near */
@@ -506,6 +511,36 @@ static const struct scene scenes[] = {
 	 .flows = 4,
 	 .least = 0.95,
 	 .jain = 0.9},
+	/* other programs have the processor of whoever posts */
+	{.name = "far-busy",
+	 .title = "1 Gbit/s 20 ms, 4-8 ms late",
+	 LINE(GBIT, 10),
+	 .seconds = 5,
+	 BUSY(100, 4),
+	 .least = 0.935,
+	 .queue_ms = 5},
+	{.name = "far-busy-read",
+	 .title = "1 Gbit/s 20 ms, 2-4 ms late",
+	 LINE(GBIT, 10),
+	 .seconds = 5,
+	 .mode = FLOW_READ,
+	 BUSY(100, 2),
+	 .least = 0.963,
+	 .queue_ms = 5},
+	{.name = "farther-busy",
+	 .title = "100 Mbit/s 100 ms, 2-4 ms late",
+	 LINE(100 * MBIT, 50),
+	 .seconds = 10,
+	 BUSY(20, 2),
+	 .least = 0.94,
+	 .queue_ms = 10},
+	{.name = "short-queue-busy",
+	 .title = "100 Mbit/s 40 ms, queue of 20, late",
+	 LINE(100 * MBIT, 20),
+	 .data.queue_bytes = 20 * 1068,
+	 .seconds = 10,
+	 BUSY(100, 4),
+	 .least = 0.84},
 	/* packets of up to 1,408 bytes */
 	{.name = "lan-longer",
 	 .title = "1 Gbit/s 0.2 ms",

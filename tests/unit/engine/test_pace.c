@@ -7,16 +7,21 @@
 #define RATE   UINT64_C(10000000) /* 10 bytes per us */
 #define PACKET 1000u
 
-/* Sends what is due, and returns how much that was. */
-static unsigned burst(struct roci_pace *p, uint64_t now, uint64_t quantum)
+/* Sends what is due, and returns how much that was. A late wake-up catches up to `most` ns. */
+static unsigned late_burst(struct roci_pace *p, uint64_t now, uint64_t quantum, uint64_t most)
 {
 	unsigned n = 0;
 
-	while (roci_pace_is_due(p, now, quantum, RATE)) {
+	while (roci_pace_is_due(p, now, quantum, RATE, most)) {
 		roci_pace_sent(p, now, PACKET, quantum, RATE);
 		assert_true(++n < 1000);
 	}
 	return n;
+}
+
+static unsigned burst(struct roci_pace *p, uint64_t now, uint64_t quantum)
+{
+	return late_burst(p, now, quantum, 0);
 }
 
 /* Whoever asks at the times that it is told sends at the rate, in bursts of a quantum. */
@@ -46,6 +51,33 @@ static void a_late_caller_catches_up_a_little(void **state)
 	assert_int_equal(burst(&p, 900 * MS, 10 * PACKET), 20);
 }
 
+/* Who waited for the next burst, and was woken late, loses nothing of the rate up to `most`. */
+static void a_late_wake_up_catches_up_more(void **state)
+{
+	struct roci_pace p = {.at = 100 * MS};
+
+	assert_int_equal(burst(&p, 100 * MS, 10 * PACKET), 10);
+	assert_int_equal(p.at, 101 * MS);
+	assert_int_equal(late_burst(&p, 105 * MS, 10 * PACKET, 8 * MS), 50);
+	assert_int_equal(p.at, 106 * MS);
+	assert_int_equal(late_burst(&p, 126 * MS, 10 * PACKET, 8 * MS), 90);
+	assert_int_equal(p.at, 127 * MS);
+}
+
+/* Who did not wait for the pace, but for something else, was not late: neither before a late burst, nor after it. */
+static void what_waited_for_something_else_is_not_late(void **state)
+{
+	struct roci_pace p = {.at = 100 * MS};
+
+	assert_int_equal(late_burst(&p, 120 * MS, 10 * PACKET, 8 * MS), 20);
+	assert_true(roci_pace_is_due(&p, 125 * MS, 10 * PACKET, RATE, 8 * MS)); /* 4 ms late, a packet goes, */
+	roci_pace_sent(&p, 125 * MS, PACKET, 10 * PACKET, RATE);
+	assert_int_equal(late_burst(&p, 140 * MS, 10 * PACKET, 8 * MS), 49); /* the rest waits for something else */
+	assert_int_equal(late_burst(&p, p.at, 10 * PACKET, 8 * MS), 10);
+	p.waiting = false;
+	assert_int_equal(late_burst(&p, 160 * MS, 10 * PACKET, 8 * MS), 20);
+}
+
 /* Nothing goes between two bursts. */
 static void waits_for_the_next_burst(void **state)
 {
@@ -61,6 +93,8 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(sends_at_the_rate_in_bursts),
 		cmocka_unit_test(a_late_caller_catches_up_a_little),
+		cmocka_unit_test(a_late_wake_up_catches_up_more),
+		cmocka_unit_test(what_waited_for_something_else_is_not_late),
 		cmocka_unit_test(waits_for_the_next_burst),
 	};
 
