@@ -272,6 +272,11 @@ uint64_t roci_cm_deadline(const struct roci_cm *cm)
 
 /* ---- events ---- */
 
+bool roci_cm_has_event(const struct roci_cm *cm)
+{
+	return !roci_list_empty(&cm->events);
+}
+
 bool roci_cm_next_event(struct roci_cm *cm, struct roci_cm_event *ev)
 {
 	struct roci_exchange *x;

@@ -166,6 +166,8 @@ struct roci_cm_event {
 	uint8_t sidr_status;      /* enum roci_cm_sidr_status */
 	uint32_t sidr_qpn, sidr_qkey;
 };
+/* Whether there is an event to take. */
+bool roci_cm_has_event(const struct roci_cm *cm);
 /* Takes the next event. False: there is none. */
 bool roci_cm_next_event(struct roci_cm *cm, struct roci_cm_event *ev);
 

@@ -448,12 +448,23 @@ void roci_cm_host_rx(struct roci_device *dev, uint64_t now, const uint8_t *mad, 
 		roci_cm_host_send(dev, now); /* also what waits: answers have few places */
 }
 
+/* Most turns find it so. It is looked up each time: a deadline that is remembered would have to be kept up to date. */
+static bool has_nothing_to_do(const struct roci_device *dev, uint64_t now)
+{
+	const struct roci_cm_host *host = dev->cm_host;
+
+	return !roci_cm_has_event(host->cm) && !roci_cm_has_tx(host->cm) && !host->received && !host->hold.calls &&
+	       !host->reported && roci_cm_host_deadline(dev) > now;
+}
+
 void roci_cm_host_drive(struct roci_device *dev, uint64_t now)
 {
 	struct roci_cm_host *host = dev->cm_host;
 	bool again;
 
 	take_errors(dev, now);
+	if (has_nothing_to_do(dev, now))
+		return;
 	do {
 		again = report_events(dev, now);
 		again = send_ready(dev, now) || again;
