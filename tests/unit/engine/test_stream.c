@@ -106,6 +106,24 @@ static void a_stream_to_a_distant_peer_asks_often(void **state)
 	pair_free(p);
 }
 
+/* How far apart packets ask has changed since these were sent: none of them asked, though one would now. */
+static void what_fills_a_window_that_has_shrunk_asks(void **state)
+{
+	struct pair *p = make();
+	const struct roci_qp *qp = p->side[0].qp;
+	struct roci_send_window *w = &p->side[0].qp->req.window;
+	unsigned asked = 0;
+
+	write_to(p, WRITES);
+	assert_int_equal(next_batch(p, NULL), STEP);
+	assert_true(w->next % STEP > 16 && w->next % 8); /* else the next one asks anyway */
+	w->una = (w->next & ~(STEP - 1u)) + 1;           /* an acknowledgement of the last one that asked */
+	qp->path->cwnd = qp->path->ssthresh = (uint32_t)qp->path->flight + PAIR_MTU + ROCI_PATH_PACKET_BYTES;
+	assert_int_equal(next_batch(p, &asked), 1);
+	assert_int_equal(asked, 1);
+	pair_free(p);
+}
+
 static void a_single_request_asks_with_its_last_packet(void **state)
 {
 	struct pair *p = make();
@@ -274,6 +292,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(a_stream_asks_a_few_times_in_a_window),
 		cmocka_unit_test(a_stream_to_a_distant_peer_asks_often),
+		cmocka_unit_test(what_fills_a_window_that_has_shrunk_asks),
 		cmocka_unit_test(a_single_request_asks_with_its_last_packet),
 		cmocka_unit_test(what_is_followed_by_something_that_waits_completes_at_once),
 		cmocka_unit_test(each_request_completes_where_acknowledgements_are_lost),
