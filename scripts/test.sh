@@ -1,6 +1,6 @@
 #!/bin/sh
 # SPDX-License-Identifier: BSD-2-Clause
-# Installs what is missing, builds, and runs the tests that people wait for: something of every layer, in ten minutes.
+# Installs what is missing, builds, and runs the tests that people wait for: something of every layer, in ten minutes on a fast machine.
 # With --all everything: what the quick run left out, then what sanitizers can judge on a build with the address and undefined
 # sanitizers, what has threads on one with the thread sanitizer, and two minutes of fuzzing from a fresh seed.
 # The last line counts. BUILD names the directory to build in (default: build, beside this one build-asan, build-tsan, build-fuzz).
