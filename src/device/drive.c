@@ -60,15 +60,13 @@ static void stop_peeks(struct roci_device *dev)
 
 unsigned roci_drive(struct roci_device *dev, uint64_t now)
 {
-	uint64_t before = dev->receive.by_wire;
-	unsigned received = receive_all(dev, now), by_wire = (unsigned)(dev->receive.by_wire - before), sent = 0;
+	unsigned moved = receive_all(dev, now);
 
-	if (roci_turns_send_after_turn(&dev->turns, now, received, roci_progress_last_call(dev)))
-		sent = roci_transmit(dev, now);
-	roci_turns_flowed(&dev->turns, now, by_wire, sent, received > by_wire);
+	if (roci_turns_send_after_turn(&dev->turns, now, moved, roci_progress_last_call(dev)))
+		moved += roci_transmit(dev, now);
 	report(dev, now);
 	stop_peeks(dev);
-	return received + sent;
+	return moved;
 }
 
 unsigned roci_drive_wait(struct roci_device *dev, uint64_t now, roci_ready_fn *ready, void *arg)

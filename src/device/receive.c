@@ -182,7 +182,6 @@ unsigned roci_receive(struct roci_device *dev, uint64_t now)
 	roci_watch_look(dev);
 	count = roci_link_recv(dev->links.top, r->datagrams);
 	take_all(dev, now, count);
-	r->by_wire += count;
 	if (r->door_busy || now - r->door_at >= DOOR_NS || !r->door_check_in--) {
 		r->door_at = now;
 		by_door = take_at_door(dev, now, roci_side_door_fd(dev->links.door));

@@ -21,7 +21,6 @@ struct roci_receive {
 	uint64_t door_at;       /* when it was last checked */
 	uint64_t repaired_at;   /* when the steering was last repaired */
 	uint64_t looked_at;     /* when it was last looked up whether it should be */
-	uint64_t by_wire;       /* packets received */
 	struct roci_door_trust trust;
 	struct roci_local_glance glance;
 	struct roci_pieces pieces;

@@ -42,10 +42,6 @@
 #define LEAVE_NS        50000
 #define LEAVE_FAILURES  2
 #define LEAVE_TRY_EVERY 32
-/* A turn that received fewer packets than this has emptied the socket. */
-#define FEW 32
-/* A program whose last call is older does not wait for each packet. */
-#define UNCALLED_NS 100000
 /* Calls that are sent together while the thread naps: what a message and its acknowledgement cost both kernels is the
  * same for few packets and for many. More of them gain nothing (64: no difference), and the wire would idle meanwhile.
  */
@@ -174,17 +170,8 @@ static void end_leave(struct roci_turns *t)
 	t->leave_pays = !t->left;
 }
 
-/* Until when the thread does not listen in a stream; 0: it listens. */
-static uint64_t pauses_until(const struct roci_turns *t, uint64_t now, uint64_t last_call, uint64_t deadline)
-{
-	uint64_t pause = t->took_few && !t->has_waiter ? roci_inflow_pause(&t->inflow) : 0;
-
-	return pause && deadline > now + pause && now > last_call + UNCALLED_NS ? now + pause : 0;
-}
-
 static struct roci_turn next(struct roci_turns *t, uint64_t now, uint64_t last_call, uint64_t deadline)
 {
-	uint64_t pause_until = pauses_until(t, now, last_call, deadline);
 	bool idle = t->idle;
 
 	if (idle)
@@ -194,11 +181,6 @@ static struct roci_turn next(struct roci_turns *t, uint64_t now, uint64_t last_c
 		return leave(t, deadline);
 	if (t->leave_until)
 		end_leave(t);
-	if (pause_until) {
-		t->took_few = false;
-		begin_rest(t, pause_until);
-		return (struct roci_turn){ROCI_TURN_NAP, pause_until};
-	}
 	if (idle && busy_polls(t))
 		return (struct roci_turn){ROCI_TURN_BUSY_POLL, now};
 	if (idle)
@@ -227,12 +209,6 @@ struct roci_turn roci_turns_next(struct roci_turns *t, uint64_t now, uint64_t la
 void roci_turns_alarmed(struct roci_turns *t)
 {
 	t->standing_by = t->alarm_set = false;
-}
-
-void roci_turns_flowed(struct roci_turns *t, uint64_t now, unsigned received, unsigned sent, bool others)
-{
-	roci_inflow_turn(&t->inflow, now, received, sent, others);
-	t->took_few = received && received < FEW;
 }
 
 void roci_turns_drove(struct roci_turns *t, uint64_t now, unsigned moved)

@@ -23,9 +23,6 @@
  * again at once; so the thread takes over a moment later if nobody waits then. It takes over at once where other
  * threads wait. They only wait: one that took the part each time would hand it back each time.
  *
- * Packets that come evenly, for a program that does not call, would wake the thread for each few of them. It takes
- * some at a time: see inflow.h.
- *
  * How long "recent", "soon" and "a moment" are depends on the machine: on an emulated processor a program that polls
  * without a pause calls every 30 us. So the thread learns from its own turns how long one takes that finds nothing.
  */
@@ -34,8 +31,6 @@
 
 #include <stdbool.h>
 #include <stdint.h>
-
-#include "device/inflow.h"
 
 struct roci_turns {
 	/* The thread. */
@@ -76,10 +71,6 @@ struct roci_turns {
 	unsigned busy_poll_worth;    /* how often it paid lately, up to a limit */
 	unsigned sleeps;             /* without busy polling, since it stopped paying */
 
-	/* A stream that the thread takes some packets at a time. */
-	struct roci_inflow inflow;
-	bool took_few; /* its last turn left nothing behind */
-
 	/* The program's calls. */
 	bool deferred;       /* something may be ready that a call did not send */
 	unsigned calls;      /* since the last poll */
@@ -111,8 +102,6 @@ void roci_turns_alarmed(struct roci_turns *t);
 /* The thread's turn at `now` received so many packets. Returns true where what is ready is to be sent now, false where
  * that is left to the program's next call. */
 bool roci_turns_send_after_turn(struct roci_turns *t, uint64_t now, unsigned received, uint64_t last_call);
-/* That turn received so many packets by the wire, and sent so many. others: it also took some that came otherwise. */
-void roci_turns_flowed(struct roci_turns *t, uint64_t now, unsigned received, unsigned sent, bool others);
 /* The thread took a turn that began at `now`, in which `moved` packets were received or sent. */
 void roci_turns_drove(struct roci_turns *t, uint64_t now, unsigned moved);
 /* The thread stood in for the program's polls. more: packets came, or there is more to send. */

@@ -124,10 +124,6 @@ uint64_t roci_progress_last_call(const struct roci_device *d)
 	return 0;
 }
 
-void roci_turns_flowed(struct roci_turns *t, uint64_t now, unsigned received, unsigned sent, bool others)
-{
-}
-
 bool roci_turns_send_after_turn(struct roci_turns *t, uint64_t now, unsigned received, uint64_t last_call)
 {
 	return !leave;

@@ -456,90 +456,6 @@ static void a_program_that_polls_ends_busy_polling(void **state)
 	assert_int_equal(next().what, ROCI_TURN_NAP);
 }
 
-/* ---- streams ---- */
-
-/* One packet after the other for 2 ms, each in a turn. Returns whether the thread stops to listen. */
-static bool pauses_after(uint64_t apart, unsigned sent, bool others)
-{
-	start(NULL);
-	for (uint64_t end = now + 2 * MS; now < end; now += apart) {
-		if (next().what == ROCI_TURN_NAP)
-			return true;
-		roci_turns_flowed(&turns, now, 1, sent, others);
-		roci_turns_drove(&turns, now, 1 + sent);
-	}
-	return false;
-}
-
-static void a_stream_is_taken_some_packets_at_a_time(void **state)
-{
-	struct roci_turn turn;
-
-	assert_true(pauses_after(12 * US, 0, false));
-	assert_true(now >= START + 1 * MS); /* not at once */
-	for (unsigned i = 0; i < 100; i++) {
-		awake();
-		assert_int_equal(next().what, ROCI_TURN_DRIVE);
-		roci_turns_flowed(&turns, now, 8, 1, false);
-		roci_turns_drove(&turns, now, 9);
-		turn = next();
-		assert_int_equal(turn.what, ROCI_TURN_NAP);
-		assert_in_range(turn.until - now, 80 * US, 100 * US);
-		assert_true(roci_turns_send_after_call(&turns)); /* a call does not rely on its return */
-		now = turn.until;
-	}
-}
-
-static void a_stream_that_ends_wakes_the_thread_again(void **state)
-{
-	struct roci_turn turn;
-
-	assert_true(pauses_after(12 * US, 0, false));
-	now += 100 * US;
-	awake();
-	roci_turns_flowed(&turns, now, 0, 0, false);
-	drive(0);
-	turn = next();
-	assert_int_equal(turn.what, ROCI_TURN_SLEEP);
-	now += 1 * MS;
-	awake();
-	assert_int_equal(next().what, ROCI_TURN_DRIVE);
-	roci_turns_flowed(&turns, now, 1, 0, false);
-	roci_turns_drove(&turns, now, 1);
-	assert_int_equal(next().what, ROCI_TURN_DRIVE);
-}
-
-/* It waited for a processor, and finds all that came meanwhile. */
-static void a_thread_that_comes_late_knows_the_stream(void **state)
-{
-	assert_true(pauses_after(12 * US, 0, false));
-	now += 400 * US;
-	awake();
-	roci_turns_flowed(&turns, now, 31, 1, false);
-	roci_turns_drove(&turns, now, 32);
-	assert_int_equal(next().what, ROCI_TURN_NAP);
-}
-
-static void what_is_no_such_stream_is_listened_to(void **state)
-{
-	assert_false(pauses_after(1 * US, 0, false));   /* too fast for a pause */
-	assert_false(pauses_after(100 * US, 0, false)); /* each is waited for */
-	assert_false(pauses_after(12 * US, 1, false));  /* and answered */
-	assert_false(pauses_after(12 * US, 0, true));   /* so are others */
-}
-
-static void a_deadline_or_a_call_keeps_it_awake(void **state)
-{
-	assert_true(pauses_after(12 * US, 0, false));
-	awake();
-	assert_int_equal(next().what, ROCI_TURN_DRIVE);
-	roci_turns_flowed(&turns, now, 8, 1, false);
-	roci_turns_drove(&turns, now, 9);
-	assert_int_equal(roci_turns_next(&turns, now, last_call, now + 50 * US).what, ROCI_TURN_DRIVE);
-	assert_int_equal(roci_turns_next(&turns, now, now - 50 * US, NEVER).what, ROCI_TURN_DRIVE);
-	assert_int_equal(next().what, ROCI_TURN_NAP);
-}
-
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -573,11 +489,6 @@ int main(void)
 		CASE(a_busy_poll_that_pays_again_restores_the_trust),
 		CASE(a_program_that_polls_ends_busy_polling),
 		CASE(a_waiter_stays_awake_longer_than_the_thread),
-		CASE(a_stream_is_taken_some_packets_at_a_time),
-		CASE(a_stream_that_ends_wakes_the_thread_again),
-		CASE(a_thread_that_comes_late_knows_the_stream),
-		CASE(what_is_no_such_stream_is_listened_to),
-		CASE(a_deadline_or_a_call_keeps_it_awake),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
