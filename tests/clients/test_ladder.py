@@ -71,7 +71,12 @@ def of_a_program():
     check(f'open {path("ping.html")} in a browser' in err, err)
     data = data_of(path('ping.html'))
     check(len(data['ends']) == 2, f'ends {data["ends"]}')
-    check(all(a >= t for t, a in zip(data['packets']['t'], data['packets']['arrived'])), 'a packet arrives before it leaves, or not at all')
+    # A DREP ends its connection for who sends it, and the program may end before it has read the last of them: they are sent, and that is all.
+    ways = list(zip(data['packets']['t'], data['packets']['arrived'], data['packets']['text']))
+    while ways and ways[-1][1] == -1 and ways[-1][2].startswith('CM DREP'):
+        ways.pop()
+    wrong = [way for way in ways if way[1] < way[0]]
+    check(ways and not wrong, f'a packet arrives before it leaves, or not at all: {wrong}')
     # The one that asks for the connection is at the left with all that it does.
     columns = data['packets']
     sides = {columns['from'][i] for i, text in enumerate(columns['text']) if 'CM REQ' in text or columns['opcode'][i] == 6}
