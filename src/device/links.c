@@ -4,6 +4,7 @@
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "device/capture.h"
 #include "device/device_state.h"
@@ -28,13 +29,17 @@ static int open_fault(struct roci_links *links, const char *text, struct roci_de
 	return err ? roci_device_open_failed("memory", err) : 0;
 }
 
-/* Wraps the udp link. */
+/* Wraps the udp link. What the environment asks for and cannot have is refused. */
 static int wrap(struct roci_links *links, struct roci_engine *engine, struct roci_device_stats *stats)
 {
-	const char *capture = getenv("ROCI_CAPTURE"), *fault = getenv("ROCI_FAULT");
+	const char *capture = getenv("ROCI_CAPTURE"), *fault = getenv("ROCI_FAULT"), *path = getenv("ROCI_PATH");
 	char what[512];
 	int err;
 
+	if (path && *path && strcmp(path, "local") && strcmp(path, "wire")) {
+		snprintf(what, sizeof(what), "ROCI_PATH=%s: it is local or wire", path);
+		return roci_device_open_failed(what, -EINVAL);
+	}
 	if (capture && *capture) {
 		err = roci_capture_open(links->top, capture, &links->capture);
 		if (err) {

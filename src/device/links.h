@@ -14,7 +14,8 @@ struct roci_links {
 	struct roci_side_door *door;
 };
 
-/* Opens them, as $ROCI_CAPTURE and $ROCI_FAULT say. Returns 0 or a negative errno after a line on stderr. */
+/* Opens them, as $ROCI_CAPTURE and $ROCI_FAULT say; an unknown $ROCI_PATH is -EINVAL, too. Returns 0 or a negative
+ * errno after a line on stderr. */
 int roci_links_open(struct roci_device *dev);
 void roci_links_close(struct roci_links *links);
 /* Closes the descriptors in a forked child, and nothing else. */

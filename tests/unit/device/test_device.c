@@ -425,6 +425,9 @@ static void a_bad_wish_is_refused(void **state)
 	setenv("ROCI_FAULT", "loss=2", 1);
 	assert_int_equal(roci_device_get(on_event, &dev), -EINVAL);
 	unsetenv("ROCI_FAULT");
+	setenv("ROCI_PATH", "wires", 1);
+	assert_int_equal(roci_device_get(on_event, &dev), -EINVAL);
+	unsetenv("ROCI_PATH");
 	setenv("ROCI_CAPTURE", "/nonexistent/file", 1);
 	assert_int_equal(roci_device_get(on_event, &dev), -ENOENT);
 	unsetenv("ROCI_CAPTURE");
