@@ -219,10 +219,15 @@ static int open_where_others_are(struct roci_registry *reg)
 	return -ENOENT;
 }
 
+/* Once for each reason: a program that tries again to open the device has heard it. The device's lock is held. */
 static void say_why_not(unsigned i, int err, const char *instead)
 {
+	static int told[DIRS];
 	char dir[ROCI_RUNDIR_MAX + 1] = "";
 
+	if (told[i] == err)
+		return;
+	told[i] = err;
 	roci_rundir_name(i, dir, sizeof(dir));
 	fprintf(stderr, "roci: %s cannot hold the host registry: %s%s%s\n", dir, roci_rundir_reason(err),
 		*instead ? "; it is in " : "", instead);

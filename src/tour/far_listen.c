@@ -268,6 +268,10 @@ static int listen_cm(struct far *far, struct failure *f)
 				    "port %u of rdma_cm: another program listens there already; choose another "
 				    "--port",
 				    far->port);
+		/* The kernel's rdma_cm listens without a device; that of roci0 is the device, which says why it is
+		 * none. */
+		if (err && type == TOUR_RC && far->options.embedded)
+			return fail(f, err, "RC by rdma_cm: %s", strerror(-err));
 		if (err)
 			add_lack(far, names[type], err);
 	}

@@ -95,6 +95,13 @@ def all_squatted():
     says(play(script + '"$ROCI" run -- $PINGPONG', status=1), SHM + NOT_MINE, TMP + NOT_MINE, XDG + NOT_MINE)
 
 
+def serve_cannot():
+    """`roci serve` without a device ends, and says each reason once."""
+    text = play('for d in /dev/shm /tmp /mnt; do mount -t tmpfs -o ro none $d; done; "$ROCI" serve --device embedded; test $? = 2 || exit 0; exit 2', status=2)
+    says(text, SHM + 'Read-only file system', 'serve: ')
+    check(text.count(SHM) == 1 and 'listening' not in text and 'does not listen' not in text, text)
+
+
 if __name__ == '__main__':
     if 'STRANGERS' not in os.environ:
         # A directory of another user: in the user namespace its owner is nobody. It is made before, as nobody else is there.
@@ -119,6 +126,7 @@ if __name__ == '__main__':
         ('/dev/shm and /tmp are full', both_full),
         ('all are full', all_full),
         ('all are taken by another user', all_squatted),
+        ('roci serve has no device', serve_cannot),
         ('the disk fills up while programs run', fills_up),
         ('the disk has room again', has_room_again),
         ('room for the registry only', one_inode),
