@@ -105,6 +105,12 @@ static void say_nothing_found(const char *text, const struct explain_found *foun
 			 explain_kind_name(found->unknown_kind), least, most);
 		return;
 	}
+	if (found->vendor) {
+		snprintf(note, NOTE_CHARS,
+			 "a vendor error is a number of the adapter's maker, and is not explained; name the status "
+			 "that the completion has, too");
+		return;
+	}
 	collect(names, NULL);
 	if (!meant)
 		meant = suggest(text, names);

@@ -166,6 +166,21 @@ static const struct explanation rows[] = {
 	},
 	{
 		.kind = EXPLAIN_CALL,
+		.code = ENODATA,
+		.calls = CALL_QUERY_GID,
+		.name = "ibv_query_gid: ENODATA",
+		.phrases = "unable to find gid|failed to read sgid of index", /* perftest, without its errno */
+		.title = "the port has no GID at that index, or none of the kind that is looked for",
+		.meaning = "A GID of RoCE is an address of the port's network interface. The table has one for each "
+			   "address and type; the other indexes are empty.",
+		.look = "this side: the GID index, and the addresses of the interface",
+		.causes = {"the index is beyond the GIDs that there are", "the interface is down, or has no IP address",
+			   "there is no GID of the wanted type (RoCE v2) or family (IPv4, IPv6)"},
+		.steps = {"`ibv_devinfo -v`: which index has which GID", "`ip address` of the interface",
+			  "name the index: -x in perftest, -g in the libibverbs examples"},
+	},
+	{
+		.kind = EXPLAIN_CALL,
 		.code = EINVAL,
 		.calls = CALL_MODIFY_RTR,
 		.name = "ibv_modify_qp to RTR: EINVAL",
@@ -205,7 +220,7 @@ static const struct explanation rows[] = {
 	{
 		.kind = EXPLAIN_CALL,
 		.code = EINVAL,
-		.calls = CALL_MODIFY_QP,
+		.calls = CALL_MODIFY_QP | CALL_MODIFY_OTHER,
 		.name = "ibv_modify_qp: EINVAL",
 		.title = "the QP cannot go to that state from where it is, or an attribute is wrong or missing",
 		.meaning = "Each transition takes a fixed set of attributes: IBTA 11.2.5.2, ibv_modify_qp(3).",
@@ -223,7 +238,7 @@ static const struct explanation rows[] = {
 	{
 		.kind = EXPLAIN_CALL,
 		.code = EOPNOTSUPP,
-		.calls = CALL_MODIFY_QP | CALL_MODIFY_RTR,
+		.calls = CALL_MODIFY_QP | CALL_MODIFY_RTR | CALL_MODIFY_OTHER,
 		.name = "ibv_modify_qp: EOPNOTSUPP",
 		.title = "the device has no such attribute: alternate path, resizing, rate limit",
 		.meaning = "The mask has IBV_QP_ALT_PATH, IBV_QP_CAP or IBV_QP_RATE_LIMIT, which are options.",

@@ -77,6 +77,7 @@ struct explain_found {
 	bool unknown_code;
 	enum explain_kind unknown_kind;
 	int code;
+	bool vendor;  /* the text has a vendor error: nothing here explains that number */
 	bool general; /* the text names a call too, but no row is about its errno: a row says what the errno means
 			 anywhere */
 };

@@ -39,7 +39,9 @@ static const struct {
 	{CALL_CREATE_CQ, "create cq|create cq ex|creating cq|couldn t create cq|create completion queue"},
 	{CALL_CREATE_QP, "create qp|create qp ex|creating qp|couldn t create qp|unable to create qp|create queue pair"},
 	{CALL_MODIFY_RTR, "to rtr|qp rtr|into rtr|rtr state"},
-	{CALL_MODIFY_QP, "modify qp|modifying qp|modify queue pair|qp to init|qp to rts|to rts"},
+	{CALL_MODIFY_QP, "modify qp|modifying qp|modify queue pair"},
+	{CALL_MODIFY_OTHER, "qp to init|qp to rts|to rts"},
+	{CALL_QUERY_GID, "query gid|query gid ex|read sgid"},
 	{CALL_POST_SEND, "post send|post a send|posting send|post write|post read|wr complete|post rdma write"},
 	{CALL_POST_RECV, "post recv|post receive|post a receive|posting recv|post srq recv|post rx"},
 	{CALL_CREATE_AH, "create ah|creating ah|create address handle|failed to create ah"},
@@ -349,7 +351,7 @@ static unsigned find_calls(const char *words)
 		if (words_have(words, calls[i].phrases))
 			found |= calls[i].call;
 	}
-	if (found & CALL_MODIFY_RTR)
+	if (found & (CALL_MODIFY_RTR | CALL_MODIFY_OTHER))
 		found &= ~(unsigned)CALL_MODIFY_QP;
 	return found & CALL_CM_CREATE_QP ? found & ~(unsigned)CALL_CREATE_QP : found;
 }
@@ -435,6 +437,9 @@ void explain_find(const char *text, struct explain_found *found)
 
 	*found = (struct explain_found){.count = 0};
 	words_normalise(text, m.words);
+	found->vendor = words_have(m.words, "vendor err|vend err|vendor error|vendor syndrome");
+	if (!strcmp(m.words, " flush ")) /* alone: in a line it is what caches do */
+		add(&m, explain_code(EXPLAIN_WC_STATUS, IBV_WC_WR_FLUSH_ERR), m.words, m.words);
 	if (lone_number(&m, found) || every_nak(&m, found))
 		return;
 	m.calls = find_calls(m.words);

@@ -22,7 +22,7 @@ enum explain_call {
 	CALL_CREATE_CQ = 1 << 2,
 	CALL_CREATE_QP = 1 << 3,
 	CALL_MODIFY_RTR = 1 << 4,
-	CALL_MODIFY_QP = 1 << 5, /* to another state */
+	CALL_MODIFY_QP = 1 << 5, /* to a state that is not named */
 	CALL_POST_SEND = 1 << 6,
 	CALL_POST_RECV = 1 << 7, /* and ibv_post_srq_recv() */
 	CALL_CREATE_AH = 1 << 8,
@@ -32,6 +32,8 @@ enum explain_call {
 	CALL_CM_BIND = 1 << 12,    /* rdma_bind_addr(), rdma_listen() */
 	CALL_CM_CONNECT = 1 << 13, /* rdma_connect(), rdma_accept() */
 	CALL_CM_CREATE_QP = 1 << 14,
+	CALL_MODIFY_OTHER = 1 << 15, /* to a state that is named, and is not RTR */
+	CALL_QUERY_GID = 1 << 16,
 };
 
 #endif

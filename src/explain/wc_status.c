@@ -85,7 +85,7 @@ static const struct explanation rows[] = {
 		.code = IBV_WC_WR_FLUSH_ERR,
 		.name = "IBV_WC_WR_FLUSH_ERR",
 		.phrases = "work request flushed error|wr flushed|wr flush error|work request flushed|wr flush|flushed "
-			   "error",
+			   "error|flush err",
 		.title = "the QP was in the error state, so the request was not executed: a consequence, not the cause",
 		.meaning = "When a QP enters ERR, all requests that are still in its queues complete with this status. "
 			   "What brought the QP into ERR is an earlier completion, an event, or a plain disconnect. "
