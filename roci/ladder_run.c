@@ -33,10 +33,6 @@ static bool is_stdout(const char *path)
 
 int ladder_check_out(const struct command *command, const char *path)
 {
-	char head[64] = "";
-	struct stat st;
-	bool ours = false;
-	FILE *file;
 	int err;
 
 	if (is_stdout(path))
@@ -44,22 +40,14 @@ int ladder_check_out(const struct command *command, const char *path)
 	err = out_file_check(path, true);
 	if (err == -EISDIR)
 		return complain(command, "%s is a folder; name a file in it", path);
-	if (err)
-		return complain(command, "%s: %s", path, strerror(-err));
-	if (stat(path, &st) || !S_ISREG(st.st_mode) || !st.st_size)
-		return 0;
-	file = fopen(path, "re");
-	if (!file)
-		return complain(command, "%s: %s", path, strerror(errno));
-	if (fread(head, 1, sizeof(head) - 1, file) > 0)
-		for (size_t i = 0; i < sizeof(beginnings) / sizeof(beginnings[0]); i++)
-			ours = ours || !strncmp(head, beginnings[i], strlen(beginnings[i]));
-	fclose(file);
-	return ours ? 0
-		    : complain(command,
-			       "%s: the file is not a picture of `roci ladder`, and is left as it is; choose another "
-			       "name",
-			       path);
+	if (!err)
+		err = out_file_ours(path, beginnings, sizeof(beginnings) / sizeof(beginnings[0]));
+	if (err == -EEXIST)
+		return complain(command,
+				"%s: the file is not a picture of `roci ladder`, and is left as it is; choose another "
+				"name",
+				path);
+	return err ? complain(command, "%s: %s", path, strerror(-err)) : 0;
 }
 
 /* ---- reading ---- */

@@ -3,6 +3,7 @@
 
 #include <errno.h>
 #include <libgen.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -31,4 +32,23 @@ int out_file_check(const char *path, bool beside)
 	if (beside && S_ISREG(st.st_mode))
 		return check_folder(path);
 	return access(path, W_OK) ? -errno : 0;
+}
+
+int out_file_ours(const char *path, const char *const beginnings[], size_t count)
+{
+	char head[128] = "";
+	struct stat st;
+	bool ours = false;
+	FILE *file;
+
+	if (stat(path, &st) || !S_ISREG(st.st_mode) || !st.st_size)
+		return 0;
+	file = fopen(path, "re");
+	if (!file)
+		return -errno;
+	if (fread(head, 1, sizeof(head) - 1, file) > 0)
+		for (size_t i = 0; i < count; i++)
+			ours = ours || !strncmp(head, beginnings[i], strlen(beginnings[i]));
+	fclose(file);
+	return ours ? 0 : -EEXIST;
 }

@@ -327,6 +327,26 @@ static int perf_connected(struct perf *perf, struct failure *f)
 
 /* ---- the command ---- */
 
+/* What files of before begin with. Any other file is left alone. */
+static const char *const pictures[] = {
+	"<!doctype html>\n<!-- SPDX-License-Identifier: BSD-2-Clause -->\n<!-- This file contains the D3 library",
+	"<svg xmlns=\"http://www.w3.org/2000/svg\" class=\"roci-perf\""};
+static const char *const logs[] = {"#[Logged with roci perf "};
+
+static int check_out(const struct perf *perf, const char *option, const char *path, const char *const beginnings[],
+		     size_t count)
+{
+	int err = out_file_check(path, false);
+
+	if (!err)
+		err = out_file_ours(path, beginnings, count);
+	if (err == -EEXIST)
+		return complain(perf->command,
+				"%s %s: the file is not one of `roci perf`, and is left as it is; choose another name",
+				option, path);
+	return err ? complain(perf->command, "%s %s: %s", option, path, strerror(-err)) : 0;
+}
+
 /* What the option table cannot check. Fills the plan. */
 static int check(struct perf *perf, const struct operands *operands)
 {
@@ -338,10 +358,10 @@ static int check(struct perf *perf, const struct operands *operands)
 
 	if (c->plot && !perf_plot_can(c->plot))
 		return complain(perf->command, "--plot %s: call it FILE.html, or FILE.svg", c->plot);
-	if (c->plot && (err = out_file_check(c->plot, false)))
-		return complain(perf->command, "--plot %s: %s", c->plot, strerror(-err));
-	if (c->histogram && (err = out_file_check(c->histogram, false)))
-		return complain(perf->command, "--histogram %s: %s", c->histogram, strerror(-err));
+	if (c->plot && (err = check_out(perf, "--plot", c->plot, pictures, sizeof(pictures) / sizeof(pictures[0]))))
+		return err;
+	if (c->histogram && (err = check_out(perf, "--histogram", c->histogram, logs, sizeof(logs) / sizeof(logs[0]))))
+		return err;
 	if (operands->count != 1)
 		return complain(perf->command, "name one machine where `roci serve` runs; usage: roci perf %s",
 				perf->command->usage);

@@ -205,8 +205,10 @@ static void draw_chart(FILE *out, const struct plot_chart *chart, double top)
 
 void plot_svg(FILE *out, const char *title, const char *subtitle, const struct plot_chart *charts, size_t count)
 {
-	fprintf(out, "<svg xmlns=\"http://www.w3.org/2000/svg\" viewBox=\"0 0 %d %zu\" role=\"img\">\n<title>", WIDTH,
-		HEAD + count * CHART);
+	fprintf(out,
+		"<svg xmlns=\"http://www.w3.org/2000/svg\" class=\"roci-perf\" viewBox=\"0 0 %d %zu\" "
+		"role=\"img\">\n<title>",
+		WIDTH, HEAD + count * CHART);
 	put_text(out, title);
 	fprintf(out, "</title>\n<style>%s</style>\n<text class=\"h\" x=\"24\" y=\"32\" font-size=\"21\">", style);
 	put_text(out, title);

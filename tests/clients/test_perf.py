@@ -182,6 +182,18 @@ def the_picture(client, serve):
     for option in ('--plot', '--histogram'):
         text = perf(client, option, '/nowhere/figures.svg', *target(serve), status=CANNOT)
         check(f'{option} /nowhere/figures.svg: No such file' in text and 'bandwidth' not in text, f'it measured first: {text}')
+    for option, name in (('--plot', 'mine.html'), ('--plot', 'mine.svg'), ('--histogram', 'mine')):
+        with tempfile.TemporaryDirectory() as folder:
+            mine = os.path.join(folder, name)
+            with open(mine, 'w', encoding='utf-8') as file:
+                file.write('<!doctype html>\n<p>mine\n')
+            text = perf(client, option, mine, *target(serve), status=CANNOT)
+            with open(mine, encoding='utf-8') as file:
+                check('left as it is' in text and file.read() == '<!doctype html>\n<p>mine\n', text)
+            # A file of before is replaced.
+            os.remove(mine)
+            for _ in range(2):
+                perf(client, '--size', '64', '--only', 'latency', '--time', '100ms', option, mine, *target(serve))
     text = perf(client, '--plot', 'figures.png', *target(serve), status=CANNOT)
     check('FILE.html' in text, text)
 
