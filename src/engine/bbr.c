@@ -38,6 +38,7 @@
 #define UP_ROUNDS_MAX    30
 #define CATCH_UP_PART    4 /* of the round trip that a late burst may be behind, */
 #define CATCH_UP_MOST    (10 * MS)
+#define CATCH_UP_BYTES   (UINT64_C(1) << 20)
 
 static uint64_t min(uint64_t a, uint64_t b)
 {
@@ -598,14 +599,15 @@ void roci_bbr_restart(struct roci_bbr *b, uint64_t now)
 
 /* The line may have been idle meanwhile. Afterwards it has enough for a round trip, and for as long again as this
  * wake-up was late: so much of a queue bridges the next one. Where a probe has found that too much is lost, the queue
- * may be too short for a burst. */
+ * may be too short for a burst; and at the start nobody knows. */
 uint64_t roci_bbr_catch_up_ns(const struct roci_bbr *b, uint64_t late, uint64_t flight)
 {
 	uint64_t path = bdp(b, 100), ahead;
 
-	if (b->inflight_hi != ROCI_BBR_NONE || flight > path + path / CATCH_UP_PART)
+	if (!b->full || b->inflight_hi != ROCI_BBR_NONE || flight > path + path / CATCH_UP_PART)
 		return 0;
 	late = min(late, min(b->min_rtt / CATCH_UP_PART, CATCH_UP_MOST));
+	late = min(late, roci_pace_ns(CATCH_UP_BYTES, b->rate));
 	ahead = flight > path ? roci_pace_ns(flight - path, b->bw) : 0;
 	return late > ahead ? late - ahead : 0;
 }

@@ -213,7 +213,10 @@ static bool fits(struct roci_qp *qp, uint32_t packets)
 
 	if (room && roci_path_is_due(f->path, qp->e->now))
 		return true;
-	f->path->limited |= !room;
+	if (!room) {
+		f->path->limited = true;
+		f->path->pace.late = 0;
+	}
 	if (roci_list_empty(&f->blocked))
 		roci_list_append(&f->path->blocked, &f->blocked);
 	return false;

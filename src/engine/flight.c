@@ -146,7 +146,10 @@ bool roci_flight_fits(struct roci_qp *qp, uint64_t bytes)
 
 	if (room && roci_path_is_due(qp->path, qp->e->now))
 		return true;
-	qp->path->limited |= !room;
+	if (!room) {
+		qp->path->limited = true;
+		qp->path->pace.late = 0; /* it is the window that it waits for */
+	}
 	if (roci_list_empty(&qp->blocked))
 		roci_list_append(&qp->path->blocked, &qp->blocked);
 	return false;

@@ -30,7 +30,7 @@ void roci_flight_expire(struct roci_timer *timer);
  * packet in flight, so that none waits for the dead peer of another one. */
 bool roci_flight_fits(struct roci_qp *qp, uint64_t bytes);
 /* Whether the QP's packets may go a part of the window without asking for an acknowledgement: RC, on the wire, to a
- * peer nearby that was heard of, where few QPs share a large window. */
+ * peer nearby that was heard of, where few QPs have something in flight in a large window. */
 bool roci_flight_streams(const struct roci_qp *qp);
 /* Whether the next packet, of `bytes`, should ask for an acknowledgement: every eighth does, or less in a stream, and
  * those that fill the window. */

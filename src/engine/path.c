@@ -251,7 +251,7 @@ void roci_path_idle(struct roci_path *p)
 	if (!p->far || !roci_list_empty(&p->blocked))
 		return;
 	p->app_limited = p->delivered + p->flight + 1;
-	p->pace.late = 0; /* nobody waits */
+	p->pace.late = 0; /* nobody is known to wait */
 }
 
 void roci_path_held_up(struct roci_path *p)

@@ -270,6 +270,26 @@ static void silence_closes_the_window_and_keeps_the_model(void **state)
 	assert_true(is_near_capacity(&p));
 }
 
+/* A burst that was woken late: as late as it is, but no more than a queue and a switch bear. */
+static void a_late_burst_catches_up_within_bounds(void **state)
+{
+	struct pipe p;
+	uint64_t path;
+
+	begin(&p);
+	assert_int_equal(roci_bbr_catch_up_ns(&p.b, 2 * MS, 0), 0); /* at the start nobody knows the line */
+	cruise(&p);
+	path = p.b.bw / 50;
+	assert_int_equal(roci_bbr_catch_up_ns(&p.b, 2 * MS, 0), 2 * MS);
+	assert_int_equal(roci_bbr_catch_up_ns(&p.b, 100 * MS, 0), RTT / 4);
+	assert_in_range(roci_bbr_catch_up_ns(&p.b, 4 * MS, path + path / 20), 3 * MS - MS / 100, 3 * MS + MS / 100);
+	assert_int_equal(roci_bbr_catch_up_ns(&p.b, 100 * MS, path + path / 3), 0);
+	p.b.rate = 16 * RATE; /* a megabyte takes a millisecond */
+	assert_in_range(roci_bbr_catch_up_ns(&p.b, 4 * MS, 0), 1 * MS, 1 * MS + MS / 20);
+	p.b.inflight_hi = 4 * PER_RTT;
+	assert_int_equal(roci_bbr_catch_up_ns(&p.b, 2 * MS, 0), 0); /* the queue may be short */
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -286,6 +306,7 @@ int main(void)
 		cmocka_unit_test(random_loss_is_forgotten_where_a_queue_stands),
 		cmocka_unit_test(a_mark_makes_it_drain),
 		cmocka_unit_test(silence_closes_the_window_and_keeps_the_model),
+		cmocka_unit_test(a_late_burst_catches_up_within_bounds),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
