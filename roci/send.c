@@ -154,11 +154,10 @@ static enum mover_status send_all(const struct send_choices *choices, struct sho
 	struct target target;
 	enum mover_status status = find_target(show, choices, operands->list[paths], &target, &ticket);
 
-	if (status != MOVER_OK)
+	if (status != MOVER_OK) {
+		mover_ticket_forget(&ticket);
 		return status;
-	if (choices->name && !sends_stdin(operands))
-		return show_failure(show, MOVER_USAGE,
-				    "--name names standard input, and no PATH is -; other files keep their names");
+	}
 	common->chunk_bytes = (uint32_t)choices->chunk_bytes;
 	struct mover_send_options send = {
 		.common = *common,
@@ -199,6 +198,8 @@ static int run(const struct command *self, int argc, char **argv)
 		status = complain(self, "name what to send and the receiver's host; usage: roci send %s", self->usage);
 	else if (choices.chunk_bytes & (choices.chunk_bytes - 1))
 		status = complain(self, "--chunk must be a power of two, for example 256K or 1M");
+	else if (choices.name && !sends_stdin(&operands))
+		status = complain(self, "--name names standard input, and no PATH is -; other files keep their names");
 	else
 		status = (int)transfer_begin(self, &choices.common, &device, &show, &common);
 	if (!status)
