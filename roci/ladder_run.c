@@ -22,7 +22,7 @@
 #define COLUMNS     100 /* of --text, where no terminal says otherwise */
 
 /* What a picture of before begins with. Any other file is left alone. */
-static const char *const beginnings[] = {"<!doctype html>\n<!-- SPDX",
+static const char *const beginnings[] = {"<!doctype html>\n<!-- SPDX-License-Identifier: BSD-2-Clause -->\n<html",
 					 "<svg xmlns=\"http://www.w3.org/2000/svg\" class=\"roci-ladder\"",
 					 "# RDMA ladder"};
 

@@ -25,6 +25,8 @@ int out_file_check(const char *path, bool beside)
 {
 	struct stat st;
 
+	if (!*path || path[strlen(path) - 1] == '/')
+		return *path ? -EISDIR : -ENOENT;
 	if (stat(path, &st))
 		return errno == ENOENT ? check_folder(path) : -errno;
 	if (S_ISDIR(st.st_mode))
