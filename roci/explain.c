@@ -151,7 +151,7 @@ static int explain(const struct command *self, const char *text, bool json)
 	else if (found.count)
 		explain_show(&found);
 	if (found.count)
-		return fflush(stdout) ? EXIT_FAILURE : 0;
+		return 0;
 	return nothing_found(self, text, &found);
 }
 
@@ -197,7 +197,7 @@ static int act(const struct command *self, const struct explain_choices *choices
 			explain_list_json();
 		else
 			explain_list();
-		return fflush(stdout) ? EXIT_FAILURE : 0;
+		return 0;
 	}
 	if (!operands->count)
 		return complain(self, "say what to explain; usage: roci explain %s", self->usage);
