@@ -225,7 +225,7 @@ static void say_why_not(unsigned i, int err, const char *instead)
 	static int told[DIRS];
 	char dir[ROCI_RUNDIR_MAX + 1] = "";
 
-	if (told[i] == err)
+	if (told[i] == err && !*instead)
 		return;
 	told[i] = err;
 	roci_rundir_name(i, dir, sizeof(dir));
