@@ -5,8 +5,8 @@
 help:
 	@echo "make demo          a file goes from one process to another, and each step is explained"
 	@echo "make programs      unmodified verbs programs at work between two hosts on this machine"
-	@echo "make test          tests of every layer: at most ten minutes"
-	@echo "make test-all      all tests, also with sanitizers: half an hour"
+	@echo "make test          tests of every layer: ten minutes, half an hour on a slow machine"
+	@echo "make test-all      all tests, also with sanitizers: half an hour, an hour on a slow machine"
 	@echo "make fuzz          every way in, with bytes led by coverage; MINUTES=60 for an hour"
 	@echo "make interop       against the kernel's Soft-RoCE and iWARP, in guests with Debian's kernels 6.1 and 6.12"
 	@echo "make interop-long  more of the same with 6.1"

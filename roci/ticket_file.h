@@ -14,7 +14,7 @@ struct ticket_file {
 };
 
 /* Writes the ticket to `path` with mode 0600. The file appears complete, by rename(2), or not at all. 0 or
- * -errno; -EEXIST: `path` is something else than a ticket, and is left as it is. */
+ * -errno; -EEXIST: `path` is neither a ticket nor empty, and is left as it is. */
 int ticket_file_write(struct ticket_file *file, const struct mover_ticket *ticket);
 
 /* Removes the file, unless somebody has replaced it. Call it when the ticket is no longer valid. */

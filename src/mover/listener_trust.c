@@ -149,7 +149,8 @@ static enum mover_status refusal(struct receiver *r, const char **why)
 		/* Most likely that is the same sender, killed and started again before its end was noticed here. */
 		*why = is_one_time(r) && trusted_other(r, r->reg.identity)
 			       ? "this receiver takes one transfer, and has begun it with this ticket; if that one was "
-				 "cut off, it will notice: send again in half a minute, or with --retry-for 1m"
+				 "cut off, it notices when its --timeout has passed (30 s): send again then, or with "
+				 "--retry-for 1m"
 			       : "this receiver takes one transfer, and has begun it; start another `roci recv`";
 		return MOVER_NO_CONNECT;
 	}
