@@ -211,15 +211,7 @@ static bool fits(struct roci_qp *qp, uint32_t packets)
 	struct roci_far_read *f = qp->req.far_read;
 	bool room = !f->flight || roci_path_fits(f->path, bytes_of(qp, packets));
 
-	if (room && roci_path_is_due(f->path, qp->e->now))
-		return true;
-	if (!room) {
-		f->path->limited = true;
-		f->path->pace.late = 0;
-	}
-	if (roci_list_empty(&f->blocked))
-		roci_list_append(&f->path->blocked, &f->blocked);
-	return false;
+	return roci_path_admits(f->path, qp->e->now, room, &f->blocked);
 }
 
 bool roci_far_read_may_ask(struct roci_qp *qp, uint32_t packets)

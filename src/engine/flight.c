@@ -144,15 +144,7 @@ bool roci_flight_fits(struct roci_qp *qp, uint64_t bytes)
 {
 	bool room = !qp->req.flight || roci_path_fits(qp->path, bytes);
 
-	if (room && roci_path_is_due(qp->path, qp->e->now))
-		return true;
-	if (!room) {
-		qp->path->limited = true;
-		qp->path->pace.late = 0; /* it is the window that it waits for */
-	}
-	if (roci_list_empty(&qp->blocked))
-		roci_list_append(&qp->path->blocked, &qp->blocked);
-	return false;
+	return roci_path_admits(qp->path, qp->e->now, room, &qp->blocked);
 }
 
 static bool may_stream(const struct roci_qp *qp)

@@ -216,7 +216,7 @@ static void cut(struct roci_path *p, uint64_t now)
 
 /* ---- far ---- */
 
-bool roci_path_is_due(struct roci_path *p, uint64_t now)
+static bool is_due(struct roci_path *p, uint64_t now)
 {
 	uint64_t late;
 
@@ -226,6 +226,19 @@ bool roci_path_is_due(struct roci_path *p, uint64_t now)
 	if (roci_pace_is_due(&p->pace, now, roci_bbr_quantum(&p->bbr), p->bbr.rate, late))
 		return true;
 	roci_timer_set(p->timers, &p->timer, p->pace.at);
+	return false;
+}
+
+bool roci_path_admits(struct roci_path *p, uint64_t now, bool room, struct roci_list *blocked)
+{
+	if (room && is_due(p, now))
+		return true;
+	if (!room) {
+		p->limited = true;
+		p->pace.late = 0; /* it is the window that it waits for */
+	}
+	if (roci_list_empty(blocked))
+		roci_list_append(&p->blocked, blocked);
 	return false;
 }
 

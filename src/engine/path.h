@@ -101,8 +101,9 @@ static inline bool roci_path_fits(const struct roci_path *p, uint64_t bytes)
 {
 	return p->flight + bytes <= roci_path_window(p);
 }
-/* True where the next packet may go now. Else p->timer says when. */
-bool roci_path_is_due(struct roci_path *p, uint64_t now);
+/* True where the next packet may go now; room: it fits in the window. Else `blocked` waits in p->blocked, for the
+ * window or for p->timer. */
+bool roci_path_admits(struct roci_path *p, uint64_t now, bool room, struct roci_list *blocked);
 /* Packets of a far path between two that ask for an acknowledgement, a power of two: the way back may be narrow. */
 static inline uint32_t roci_path_ack_every(const struct roci_path *p)
 {
