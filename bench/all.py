@@ -301,7 +301,7 @@ def files(hosts, options):
         wire.roci = harness.ROCI
         both_ends = copied.setdefault((wire.roci, name, source), {})
         if at not in both_ends:
-            both_ends.update(enumerate(mover.measure(wire, name, source, keep=source == small)[:2])) # many removals slow ext4
+            both_ends.update(enumerate(mover.measure(wire, name, source, keep=source == small)[:2]))  # many removals slow ext4
         return both_ends.pop(at)
 
     copied = {}

@@ -7,30 +7,21 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "out_file.h"
 #include "ticket_file.h"
 
 /* Whether the ticket may take that name: nothing has it, or our ticket, or the ticket of an earlier receiver, or an
  * empty file. Anything else is somebody's, and would be gone at the end. */
 static int check_place(const struct ticket_file *file)
 {
-	char head[sizeof(MOVER_TICKET_PREFIX) - 1] = "";
+	static const char *const ticket[] = {MOVER_TICKET_PREFIX};
 	struct stat st;
-	ssize_t len;
-	int fd;
 
 	if (lstat(file->path, &st))
 		return errno == ENOENT ? 0 : -errno;
 	if (file->ino && st.st_dev == file->dev && st.st_ino == file->ino)
 		return 0;
-	if (!S_ISREG(st.st_mode))
-		return -EEXIST;
-	fd = open(file->path, O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK);
-	if (fd < 0)
-		return -errno;
-	len = read(fd, head, sizeof(head));
-	close(fd);
-	return len == 0 || (len == (ssize_t)sizeof(head) && !memcmp(head, MOVER_TICKET_PREFIX, sizeof(head))) ? 0
-													      : -EEXIST;
+	return S_ISREG(st.st_mode) ? out_file_ours(file->path, ticket, 1) : -EEXIST;
 }
 
 /* Writes the line to a new file `name`, and renames that to the ticket file. */
