@@ -103,6 +103,10 @@ void show_json(struct show *show, const struct mover_event *event)
 		put_number(object, "exit_status", event->status);
 		explain_say_json(object, explain_hint(event->status, event->text));
 		put_totals(object, &event->totals);
+		if (event->part_file) {
+			put_text(object, "part_file", event->part_file, strlen(event->part_file));
+			put_number(object, "part_files", event->part_files);
+		}
 		break;
 	case MOVER_RECONNECTING:
 		json_object_set_new(object, "seconds_left", json_real((double)event->left_ns / 1e9));

@@ -194,6 +194,19 @@ static const char *advice(const struct show *show, enum mover_status status)
 	}
 }
 
+/* What stays on the disk of a transfer that did not end well, what it is for, and how to get rid of it. */
+static void say_parts(const struct show *show, const struct mover_event *event)
+{
+	if (event->status == MOVER_LOCAL_IO)
+		fprintf(stderr, "\n  when this is put right, %ssend the same again: it goes on from here",
+			show->many ? "" : "run `roci recv` again and ");
+	fputs("\n  what has arrived is in ", stderr);
+	print_text(stderr, event->part_file);
+	if (event->part_files > 1)
+		fprintf(stderr, " and %u more", event->part_files - 1);
+	fputs("; delete it, and its .journal, if the transfer is not to go on", stderr);
+}
+
 static void ended(struct show *show, const struct mover_event *event)
 {
 	const struct mover_totals *t = &event->totals;
@@ -212,7 +225,10 @@ static void ended(struct show *show, const struct mover_event *event)
 		fprintf(stderr, "; %s arrived", units_bytes(bytes, t->bytes_done - t->bytes_unchanged));
 	if (t->bytes_kept)
 		fprintf(stderr, ", %s of it in an earlier attempt", units_bytes(bytes, t->bytes_kept));
-	fprintf(stderr, "%s%s\n", next ? "\n  " : "", next ? next : "");
+	fprintf(stderr, "%s%s", next ? "\n  " : "", next ? next : "");
+	if (event->part_file)
+		say_parts(show, event);
+	fputc('\n', stderr);
 	explain_say(stderr, explain_hint(event->status, event->text));
 }
 

@@ -173,6 +173,24 @@ int mover_file_probe(struct mover_tree *tree, const struct mover_entry *entry, b
 	return err;
 }
 
+bool mover_file_part(struct mover_tree *tree, const struct mover_entry *entry,
+		     char path[MOVER_PATH_MAX + MOVER_COMPONENT_MAX + 2])
+{
+	char part[TEMP_NAME_BYTES];
+	struct folder *folder;
+	const char *leaf;
+	struct stat st;
+	bool there;
+
+	if (get_place(tree, entry, path, &folder, &leaf))
+		return false;
+	temp_file_name(leaf, MOVER_PART_SUFFIX, part);
+	there = !fstatat(folder->fd, part, &st, AT_SYMLINK_NOFOLLOW);
+	mover_folder_put(&tree->folders, folder);
+	strcpy(path + (leaf - path), part);
+	return there;
+}
+
 int mover_file_begin(struct mover_tree *tree, const struct mover_entry *entry, const struct mover_begin *begin,
 		     const atomic_bool *stop, struct mover_file **file_out)
 {

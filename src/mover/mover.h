@@ -115,8 +115,10 @@ struct mover_event {
 	uint64_t bytes;     /* ENTRY_DONE: its size */
 	const char *text;   /* STEP, WARNING, ENTRY_DONE (why refused), ENDED (what went wrong and what to do next) */
 	double bytes_per_s; /* PROGRESS: over the network, in the last seconds; 0: not known yet */
-	uint64_t round_trip_ns;     /* PROGRESS: to the peer, with the queues on the way; 0: not measured */
-	uint64_t left_ns;           /* RECONNECTING: how long attempts may still begin */
+	uint64_t round_trip_ns; /* PROGRESS: to the peer, with the queues on the way; 0: not measured */
+	uint64_t left_ns;       /* RECONNECTING: how long attempts may still begin */
+	const char *part_file;  /* ENDED, receiver: a temporary file that stays for a resumed transfer; NULL: none */
+	unsigned part_files;    /* ... and how many there are */
 	struct mover_totals totals; /* OFFERED, PROGRESS, RECONNECTING, ENDED */
 };
 

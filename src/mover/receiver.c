@@ -373,5 +373,6 @@ void receiver_destroy(struct receiver *r)
 	session_destroy(&r->s);
 	if (r->reg.wake_fd >= 0)
 		close(r->reg.wake_fd);
+	free(r->s.report.part_file);
 	free(r);
 }

@@ -284,6 +284,19 @@ bool entries_idle(const struct receiver *r)
 	return !r->entries.busy && !r->entries.result_count;
 }
 
+/* Whether the temporary file of an entry stays, for the report of the end. Files of one chunk leave none. */
+static void note_part(struct receiver *r, const struct recv_entry *entry)
+{
+	struct session_report *report = &r->s.report;
+	char path[MOVER_PATH_MAX + MOVER_COMPONENT_MAX + 2];
+
+	if (!r->tree || r->s.terms.dry_run || !entry->name || entry->info.kind != MOVER_FILE ||
+	    entry->info.size <= r->s.terms.chunk_bytes || !mover_file_part(r->tree, &entry->info, path))
+		return;
+	if (!report->part_files++ && asprintf(&report->part_file, "%s/%s", r->reg.listener->options->dir, path) < 0)
+		report->part_file = NULL;
+}
+
 void entries_destroy(struct receiver *r)
 {
 	struct entries *e = &r->entries;
@@ -292,6 +305,7 @@ void entries_destroy(struct receiver *r)
 		free_commit(e->committing);
 	for (uint32_t i = 0; e->list && i < r->s.terms.max_entries; i++) {
 		drop_file(&e->list[i]);
+		note_part(r, &e->list[i]);
 		free(e->list[i].name);
 	}
 	free(e->list);

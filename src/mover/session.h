@@ -65,6 +65,8 @@ struct session_report {
 	uint64_t progress_ns, connected_ns;
 	struct rate rate;
 	uint64_t round_trip_ns; /* as last measured: the last report comes after the connection's end */
+	char *part_file;        /* receiver, at the end: the first temporary file that stays; NULL: none */
+	unsigned part_files;    /* ... and how many there are */
 };
 
 struct session {

@@ -136,6 +136,8 @@ void session_ended(struct session *s)
 				.status = s->status,
 				.text = *s->text ? s->text : NULL,
 				.totals = session_totals(s),
+				.part_file = s->report.part_file,
+				.part_files = s->report.part_files,
 			});
 }
 

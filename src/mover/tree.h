@@ -109,6 +109,11 @@ int mover_file_set_size(struct mover_file *file, uint64_t size);
  * -errno of files[i]. Many small files share one sync. The caller has checked every digest. */
 void mover_file_commit(struct mover_tree *tree, struct mover_file **files, size_t count, int *results);
 
+/* Whether a temporary file of the entry is there: that of an interrupted transfer, or of one under way. Writes its path
+ * in the folder to `path`. */
+bool mover_file_part(struct mover_tree *tree, const struct mover_entry *entry,
+		     char path[MOVER_PATH_MAX + MOVER_COMPONENT_MAX + 2]);
+
 /* Gives a file up and frees it. If a chunk was written, the temporary file stays for a resumed transfer. */
 void mover_file_abandon(struct mover_file *file);
 

@@ -191,6 +191,9 @@ def disk_full(size):
         check(status == REMOTE_IO, f'exit status {status}\n{process.report()}\n{recv.process.report()}')
         check('No space left' in process.text(), process.report())
         check_no_wrong(it(), inside)
+        ended = events(recv.process, 'ended')[-1]
+        check(ended.get('part_files') == 1 and
+              os.path.exists(os.path.join(inside, os.path.basename(ended['part_file']))), ended)
         recv.take(here, os.path.join(it(), 'odd', 'size 0'))  # an empty file needs no space
         here.run('nsenter', '-t', str(recv.process.pid), '-m', 'mount', '-o', 'remount,size=100m', folder)
         ended = recv.take(here, large)

@@ -379,6 +379,25 @@ def path_is_like():
         check(events(sender, 'progress')[-1]['packets_resent'] > 0, sender.report())
 
 
+def disk_full(*once):
+    """The receiver says where what has arrived is, how the transfer goes on, and how to get rid of it."""
+    into, path, ticket = folder('full' + ''.join(once)), os.path.join(base, 'larger than the disk'), os.path.join(base, 'ticket')
+    write(path, os.urandom(12 * MIB))
+    process = here.start('unshare', '-m', 'sh', '-c', f'mount -t tmpfs -o size=6m tmpfs {into} && exec "$@"', 'sh', ROCI, 'recv', *once,
+                         '--port', '0', '--bind', '127.0.0.1', '--ticket-file', ticket, '--dir', into, plain=True, env=environment())
+    try:
+        wait_until('the ticket', lambda: os.path.exists(ticket) or not process.running())
+        roci('send', path, '@' + ticket, status=REMOTE_IO)
+        wait_until('the end', lambda: 'No space left' in process.text() and 'delete it' in process.text())
+        again = 'run `roci recv` again and send' if once else 'send'
+        says(rf'when this is put right, {again} the same again: it goes on from here\n'
+             rf'  what has arrived is in {into}/\.roci-[0-9a-f]+\.part; delete it, and its \.journal, if the transfer is not to go on\n', process.text())
+    finally:
+        process.end()
+        if os.path.exists(ticket):
+            os.unlink(ticket)
+
+
 if __name__ == '__main__':
     sys.exit(tap([
         ('a ticket in a file, and @FILE', ticket_file), ('a ticket file that is something else', ticket_file_of_another),
@@ -390,5 +409,5 @@ if __name__ == '__main__':
         ('folders that cannot be read', unreadable), ('few descriptors', few_descriptors),
         ('many connections without a ticket', without_a_ticket), ('a killed sender comes back', comes_again),
         ('a sender killed at the end comes back', killed_at_the_end), ('no room for a session', no_room_for_a_session),
-        ('devices that are not there', devices), ('OpenSSL without algorithms', openssl_lacks), ('what the path is like', path_is_like),
+        ('a full disk', disk_full), ('a full disk, --once', lambda: disk_full('--once')), ('devices that are not there', devices), ('OpenSSL without algorithms', openssl_lacks), ('what the path is like', path_is_like),
     ]))
