@@ -15,9 +15,18 @@ static struct roci_device *the_device; /* guarded by the_lock */
 
 /* ---- opening and closing ---- */
 
+/* Guarded by the_lock. A program may try again, for another of its connections: the same reason is said once. */
+static struct {
+	char what[512];
+	int err; /* 0: none since it was open */
+} last_failure;
+
 int roci_device_open_failed(const char *what, int err)
 {
-	fprintf(stderr, "roci: cannot open roci0: %s: %s\n", what, strerror(-err));
+	if (last_failure.err != err || strcmp(last_failure.what, what) != 0)
+		fprintf(stderr, "roci: cannot open roci0: %s: %s\n", what, strerror(-err));
+	snprintf(last_failure.what, sizeof(last_failure.what), "%s", what);
+	last_failure.err = err;
 	return err;
 }
 
@@ -252,6 +261,7 @@ int roci_device_get(roci_event_fn *on_event, struct roci_device **out)
 	if (!the_device)
 		the_device = open_device(on_event, &err);
 	if (the_device) {
+		last_failure.err = 0;
 		the_device->users++;
 		*out = the_device;
 	}

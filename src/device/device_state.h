@@ -71,7 +71,7 @@ struct roci_device {
 /* The address that the host sends to `dgid` from. 0, or a negative errno: there is no route. */
 int roci_device_source_of(struct roci_device *dev, const uint8_t dgid[16], uint8_t sgid[16]);
 
-/* Prints why the device cannot be opened. Returns err. */
+/* Prints why the device cannot be opened, unless that is what it printed last. Returns err. */
 int roci_device_open_failed(const char *what, int err);
 
 #endif
