@@ -59,6 +59,7 @@ struct registration {
 	atomic_bool superseded; /* the session has to end: another takes its place */
 	uint64_t id;            /* random: of what the session makes */
 	uint64_t number;        /* the sender's: data connections have it, too */
+	uint64_t asked_ns;      /* with `once`: since when it waits for the first session with this ticket */
 	struct admission_place place;
 
 	/* guarded by the listener's lock */

@@ -11,6 +11,8 @@
 
 #define DEFAULT_SESSIONS 16
 #define SUPERSEDE_MS     15000
+#define NOTICE_MS        5000        /* more than --timeout, for a session whose sender is gone to end */
+#define ALIVE_NS         1000000000u /* what comes so much later was not on its way when somebody else asked */
 
 void listener_set_ticket(struct listener *l, const struct mover_ticket *ticket)
 {
@@ -131,6 +133,30 @@ static bool former_gone(struct session *s)
 	return !former;
 }
 
+/* With `once`, the first session with this ticket is over, or its sender is alive: something has come from it since
+ * this session asks. A sender is never silent for long: it sends a PING every two seconds. */
+static bool first_judged(struct session *s)
+{
+	struct receiver *r = (struct receiver *)s, *first;
+	bool judged;
+
+	pthread_mutex_lock(&r->reg.listener->lock);
+	first = trusted_other(r, r->reg.identity);
+	judged = !first || atomic_load(&first->s.received_ns) > r->reg.asked_ns + ALIVE_NS;
+	pthread_mutex_unlock(&r->reg.listener->lock);
+	return judged;
+}
+
+/* With `once`, this may be the sender of the first session, killed and started again: it waits until that is known, and
+ * takes the place of a session that has broken. False after session_fail(). */
+static bool await_first(struct receiver *r)
+{
+	if (!r->reg.listener->options->once || !is_one_time(r))
+		return true;
+	r->reg.asked_ns = mover_now_ns();
+	return session_wait(&r->s, first_judged, r->s.stall_timeout_ms + NOTICE_MS) != SESSION_FAILED;
+}
+
 /* With the lock, and with `once`: whether the one transfer has begun, and this session does not continue it. */
 static bool is_second(struct receiver *r)
 {
@@ -146,11 +172,10 @@ static enum mover_status refusal(struct receiver *r, const char **why)
 	struct listener *l = r->reg.listener;
 
 	if (l->options->once && is_second(r)) {
-		/* Most likely that is the same sender, killed and started again before its end was noticed here. */
 		*why = is_one_time(r) && trusted_other(r, r->reg.identity)
-			       ? "this receiver takes one transfer, and has begun it with this ticket; if that one was "
-				 "cut off, it notices when its --timeout has passed (30 s): send again then, or with "
-				 "--retry-for 1m"
+			       ? "this receiver takes one transfer, and another sender with this ticket is at it; "
+				 "start "
+				 "another `roci recv`"
 			       : "this receiver takes one transfer, and has begun it; start another `roci recv`";
 		return MOVER_NO_CONNECT;
 	}
@@ -178,7 +203,8 @@ bool listener_admit(struct receiver *r)
 	pthread_mutex_lock(&l->lock);
 	memcpy(r->reg.transfer, r->s.terms.transfer, sizeof(r->reg.transfer));
 	pthread_mutex_unlock(&l->lock);
-	if (!session_run(&r->s, former_gone, SUPERSEDE_MS, "ending the former connection of this transfer"))
+	if (!session_run(&r->s, former_gone, SUPERSEDE_MS, "ending the former connection of this transfer") ||
+	    !await_first(r))
 		return false;
 	pthread_mutex_lock(&l->lock);
 	status = refusal(r, &why);

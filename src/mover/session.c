@@ -19,7 +19,8 @@ int session_init(struct session *s, const struct session_role *role, const struc
 {
 	*s = (struct session){.role = role, .common = common, .report = {.events = events, .number = number}};
 	s->stall_timeout_ms = common->stall_timeout_ms ? common->stall_timeout_ms : STALL_TIMEOUT_MS;
-	s->received_ns = s->sent_ns = mover_now_ns();
+	s->sent_ns = mover_now_ns();
+	s->received_ns = s->sent_ns;
 	s->channel = rdma_create_event_channel();
 	if (!s->channel)
 		return errno ? -errno : -ENODEV;

@@ -95,7 +95,8 @@ struct session {
 	bool closing;             /* a disconnect is expected */
 	bool peer_notified;       /* the peer knows how the session ended, or is gone: send no ERROR */
 
-	uint64_t received_ns, sent_ns; /* when something last came, and when a message was last sent */
+	_Atomic uint64_t received_ns; /* when something last came; other sessions may ask */
+	uint64_t sent_ns;             /* when a message was last sent */
 	struct mover_totals totals;
 	struct session_report report;
 };

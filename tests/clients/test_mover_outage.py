@@ -250,6 +250,20 @@ def killed_and_sent_again():
         check_same(source, folder)
 
 
+def killed_and_sent_again_at_once():
+    """... before the receiver has noticed: the second sender waits for that."""
+    folder = fresh('there')
+    with Receiver(far, folder, '--once') as recv:
+        sender = recv.send(near, it, '--limit', '6M')
+        some_of_it(sender)
+        sender.end(signal.SIGKILL)
+        check(not events(recv.process, 'ended'), recv.process.report())
+        ended = recv.take(near, it, '--retry-for', '0')
+        check(ended['bytes_kept'] + ended['bytes_unchanged'], ended)
+        check(recv.process.wait(60) == OK, recv.process.report())
+        check_same(source, folder)
+
+
 def two_with_one_ticket():
     """A second sender with the ticket of a transfer takes its place, and the first one does not fight for it."""
     folder = fresh('there')
@@ -344,7 +358,7 @@ cases = [('12 s', lambda: outage(12)), ('noticed', lambda: outage(0)), ('40 s', 
          ('receiver interrupted', lambda: interrupted('receiver')), ('receiver killed', receiver_killed),
          ('nobody takes over', lambda: nobody_takes_over([])), ('nobody takes over, kept ticket', lambda: nobody_takes_over(['--keep-ticket'])),
          ('nobody takes over, open', lambda: nobody_takes_over(['--open'])), ('another address', another_address),
-         ('killed and sent again', killed_and_sent_again), ('two with one ticket', two_with_one_ticket),
+         ('killed and sent again', killed_and_sent_again), ('killed and sent again at once', killed_and_sent_again_at_once), ('two with one ticket', two_with_one_ticket),
          ('no acknowledgement arrives', no_acknowledgement), ('standard input', standard_input), ('the receiver comes later', receiver_comes_later)]
 QUICK = ('noticed', 'no ack', 'frames', 'time is over', 'sender interrupted', 'kept ticket', 'two with')
 sys.exit(tap(cases, quick=lambda name: name == 'noticed' or (any(part in name for part in QUICK[1:]) and 'too' not in name)))

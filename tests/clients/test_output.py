@@ -57,7 +57,7 @@ def one_at_a_time():
             next(e for e in map(json.loads, lines) if e['event'] == 'connected')
             _, said = roci('send', *trust, other, f'127.0.0.1:{port}', status=NO_CONNECT)
             says('this receiver takes one transfer', said)
-            says('start another `roci recv`' if '--open' in trust else 'has begun it with this ticket; if that one was cut off', said)
+            says('start another `roci recv`' if '--open' in trust else 'another sender with this ticket is at it', said)
             first.communicate(content, timeout=60 * SLOW)
             check(first.returncode == OK, f'exit status {first.returncode}')
             reported = [json.loads(line) for line in lines]
