@@ -41,12 +41,15 @@ static bool belongs_to(const struct device_choice *device, union ip_address ip)
 	return belongs;
 }
 
-/* Prints the address if it belongs to the device. */
+/* Prints the address if it belongs to the device. A link-local one is of no use to the peer without the name of its own
+ * interface; without an address for the wide world, the default route of IPv6 leaves from one. */
 static bool take_address(const struct device_choice *device, union ip_address ip, char text[INET6_ADDRSTRLEN])
 {
 	bool ipv6 = ip.any.sa_family == AF_INET6;
 	const void *bytes = ipv6 ? (void *)&ip.in6.sin6_addr : (void *)&ip.in4.sin_addr;
 
+	if (ipv6 && IN6_IS_ADDR_LINKLOCAL(&ip.in6.sin6_addr))
+		return false;
 	if (ipv6)
 		ip.in6.sin6_port = 0;
 	else
@@ -88,8 +91,6 @@ static bool take_interface(const struct device_choice *device, const struct ifad
 		union ip_address ip;
 		if (!interface_address(i, family, &ip) || (i->ifa_flags & IFF_LOOPBACK))
 			continue;
-		if (family == AF_INET6 && IN6_IS_ADDR_LINKLOCAL(&ip.in6.sin6_addr))
-			continue; /* the peer would need to add the name of its own interface */
 		if (take_address(device, ip, text))
 			return true;
 	}

@@ -145,10 +145,19 @@ static void next_ticket(void *context, struct mover_ticket *ticket)
 	publish_ticket(r);
 }
 
+/* The host in the ticket: `own`, or the address of --bind. The "%eth0" of a link-local one is left out: it names an
+ * interface of this machine, and the sender needs one of its own. */
+static void ticket_host(const char *bind_address, const char *own, char *host, size_t room)
+{
+	snprintf(host, room, "%s", bind_address ? bind_address : own);
+	if (strchr(host, ':'))
+		host[strcspn(host, "%")] = 0;
+}
+
 static enum mover_status receive(const struct recv_choices *choices, struct receiving *r, struct mover_common *common,
 				 bool to_stdout)
 {
-	char host[INET6_ADDRSTRLEN];
+	char own[INET6_ADDRSTRLEN], host[sizeof(r->ticket.host)];
 	struct mover_recv_options recv = {
 		.common = *common,
 		.dir = to_stdout ? NULL : choices->dir,
@@ -165,8 +174,9 @@ static enum mover_status receive(const struct recv_choices *choices, struct rece
 		.next_ticket = next_ticket,
 	};
 
-	own_address(r->show.device, host);
-	int err = mover_ticket_create(&r->ticket, common->bind_address ? common->bind_address : host, 1);
+	own_address(r->show.device, own);
+	ticket_host(common->bind_address, own, host, sizeof(host));
+	int err = mover_ticket_create(&r->ticket, host, 1);
 	if (err)
 		return show_failure(&r->show, MOVER_FAILED, "cannot create a ticket: %s", strerror(-err));
 	signals_catch(mover_stop);

@@ -131,6 +131,12 @@ static enum mover_status find_target(struct show *show, const struct send_choice
 		if (!*ticket->host)
 			return show_failure(show, MOVER_USAGE,
 					    "the ticket in %s names no host; give the host and --ticket-file", file);
+		if (target_lacks_interface(ticket->host))
+			return show_failure(show, MOVER_USAGE,
+					    "the ticket in %s names the link-local address %s; add the interface of "
+					    "this machine that leads there: instead of @%s give --ticket-file %s and "
+					    "the host, as in %s%%eth0",
+					    file, ticket->host, file, file, ticket->host);
 		snprintf(target->host, sizeof(target->host), "%s", ticket->host);
 	}
 	if (!target->port)

@@ -6,6 +6,7 @@
 #include "explain_hint.h"
 #include "explain_say.h"
 #include "show.h"
+#include "target.h"
 #include "text.h"
 #include "units.h"
 
@@ -264,9 +265,11 @@ static void show_first_ticket(const struct mover_ticket *ticket, const char *lin
 	bool ipv6 = strchr(ticket->host, ':');
 
 	fprintf(stderr,
-		"on the other machine, run:\n  roci send PATH... %s%s%s\nand enter this ticket when it asks for it:\n  "
+		"on the other machine, run:\n  roci send PATH... %s%s%s%s\nand enter this ticket when it asks for "
+		"it:\n  "
 		"%s\n",
-		ipv6 ? "[" : "", ticket->host, ipv6 ? "]" : "", line);
+		ipv6 ? "[" : "", ticket->host, target_lacks_interface(ticket->host) ? "%INTERFACE" : "",
+		ipv6 ? "]" : "", line);
 }
 
 static void show_ticket_file(const char *file, bool first)

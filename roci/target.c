@@ -22,11 +22,16 @@ static int take_port(const char *text, uint16_t *port, const char **why)
 }
 
 /* fe80::1 is on every interface: without "%eth0" no route is meant, and the kernel only says "Invalid argument". */
-static int check_scope(const char *host, const char **why)
+bool target_lacks_interface(const char *host)
 {
 	struct in6_addr address;
 
-	if (inet_pton(AF_INET6, host, &address) != 1 || !IN6_IS_ADDR_LINKLOCAL(&address))
+	return inet_pton(AF_INET6, host, &address) == 1 && IN6_IS_ADDR_LINKLOCAL(&address);
+}
+
+static int check_scope(const char *host, const char **why)
+{
+	if (!target_lacks_interface(host))
 		return 0;
 	*why = "a link-local address needs the interface that leads there, as in fe80::1%eth0";
 	return -EINVAL;

@@ -3,6 +3,7 @@
 #ifndef ROCI_TARGET_H
 #define ROCI_TARGET_H
 
+#include <stdbool.h>
 #include <stdint.h>
 
 struct target {
@@ -13,5 +14,8 @@ struct target {
 
 /* Parses "HOST", "HOST:PORT", "IPV6", "[IPV6]", "[IPV6]:PORT" or "@FILE". 0, or -EINVAL with the error in *why. */
 int target_parse(const char *text, struct target *target, const char **why);
+
+/* Whether the host is a link-local IPv6 address without "%INTERFACE": it leads nowhere. */
+bool target_lacks_interface(const char *host);
 
 #endif

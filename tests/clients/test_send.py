@@ -8,7 +8,7 @@ import signal
 import sys
 
 from command_line import Recv, base, file, folder, here, json_events, on_terminal, roci, says
-from harness import ROCI, check, program, tap, wait_until
+from harness import ROCI, check, program, tap, veth_pair, wait_until
 from mover import (FAILED, LOCAL_IO, LOST, MIB, NO_CONNECT, NO_DEVICE, NO_TRUST, OK, PARTLY, REMOTE_IO, USAGE, Receiver, check_same,
                    environment, events, slow_disk, write)
 
@@ -168,6 +168,35 @@ def ipv6():
     finally:
         process.end()
     check(os.listdir(into) == ['six'], os.listdir(into))
+
+
+def link_local():
+    """A link-local address in a ticket has no interface: the sender asks for its own. Without --bind no ticket has one, even where the
+    default route leaves from one."""
+    near, far = veth_pair(9000)
+    into, path = folder('link-local'), file('seven')
+    shown = near.run('ip', '-6', '-o', 'addr', 'show', 'dev', near.link, 'scope', 'link')
+    address = shown.split('inet6 ')[1].split('/')[0]
+    with Receiver(near, into, address=f'{address}%{near.link}') as recv:
+        with open(recv.ticket_file) as f:
+            says(re.escape(f'[{address}]:{recv.port}:'), f.read())
+        there = far.start(ROCI, 'send', '--device', 'embedded', path, '@' + recv.ticket_file, plain=True, env=environment())
+        check(there.wait(30) == USAGE, there.report())
+        says(f'the ticket in .* names the link-local address {address}; add the interface of this machine', there.text())
+        recv.address = f'{address}%{far.link}'
+        recv.take(far, path)
+    check(os.listdir(into) == ['seven'], os.listdir(into))
+    for family in ('-4', '-6'):
+        near.run('ip', family, 'addr', 'flush', 'dev', near.link, 'scope', 'global')
+    near.run('ip', '-6', 'route', 'add', 'default', 'via', 'fe80::9', 'dev', near.link)
+    ticket = os.path.join(base, 'a ticket')
+    process = near.start(ROCI, 'recv', '--dir', into, '--device', 'embedded', '--port', '0', '--ticket-file', ticket, plain=True, env=environment())
+    try:
+        wait_until('the ticket', lambda: os.path.exists(ticket) or not process.running())
+        with open(ticket) as f:
+            says('^roci1:127', f.read())
+    finally:
+        process.end()
 
 
 def nobody():
@@ -404,7 +433,7 @@ if __name__ == '__main__':
         ('tickets by descriptor, and for many transfers', other_ways),
         ('the ticket is asked for', prompt), ('the ticket is shown, and is good once', shown_ticket),
         ('a file that is refused', refused), ('a ticket on the command line', ticket_on_the_command_line),
-        ('a wrong ticket', wrong_ticket), ('--open', opened), ('IPv6', ipv6),
+        ('a wrong ticket', wrong_ticket), ('--open', opened), ('IPv6', ipv6), ('a link-local address', link_local),
         ('nobody listens', nobody), ('several addresses', several_addresses), ('files that are not there', missing),
         ('folders that cannot be read', unreadable), ('few descriptors', few_descriptors),
         ('many connections without a ticket', without_a_ticket), ('a killed sender comes back', comes_again),
