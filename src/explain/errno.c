@@ -56,9 +56,7 @@ static const struct explanation rows[] = {
 		.kind = EXPLAIN_ERRNO,
 		.code = ECONNREFUSED,
 		.name = "ECONNREFUSED",
-		.phrases = "connection refused|unable to init the socket connection|couldn t connect to", /* perftest,
-													     without its
-													     errno */
+		.phrases = "connection refused",
 		.title = "nobody listens on that port at the far end",
 		.meaning =
 			"From rdma_cm over iWARP, from rsockets and synchronous rdma_connect(), it stands for a "

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* Finds what a text talks about: by names and phrases, and by numbers that stand behind a word that says what they are.
  */
+#include <errno.h>
 #include <infiniband/verbs.h>
 #include <stdlib.h>
 #include <string.h>
@@ -257,6 +258,19 @@ static void by_last_number(struct match *m)
 		add(m, explain_code(EXPLAIN_ERRNO, (int)value), at, at);
 }
 
+/* perftest's words for a connection that failed. They have no errno; where a line has one, it is that. */
+static void by_failed_connection(struct match *m)
+{
+	static const char *const phrases[] = {"unable to init the socket connection", "couldn t connect to"};
+
+	for (size_t i = 0; i < m->count; i++) {
+		if (m->hits[i].row->kind == EXPLAIN_ERRNO)
+			return;
+	}
+	for (size_t i = 0; i < sizeof(phrases) / sizeof(phrases[0]); i++)
+		try_phrase(m, explain_code(EXPLAIN_ERRNO, ECONNREFUSED), phrases[i], strlen(phrases[i]));
+}
+
 #define CQE_WORDS 16
 
 /* The CQE that mlx5 dumps behind "got completion with error:" is 16 words. The last byte of the 14th is the syndrome,
@@ -447,6 +461,7 @@ void explain_find(const char *text, struct explain_found *found)
 	by_number(&m);
 	by_cqe(&m);
 	by_last_number(&m);
+	by_failed_connection(&m);
 	drop_parts(&m);
 	found->general = prefer_calls(&m);
 	qsort(m.hits, m.count, sizeof(m.hits[0]), compare);

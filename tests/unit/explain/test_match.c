@@ -30,6 +30,10 @@ static void completions(void **state)
 	check("flush", "IBV_WC_WR_FLUSH_ERR");
 	check("cache flush done", "");
 	check("Couldn't connect to 10.0.0.7:18515", "ECONNREFUSED");
+	check("Unable to init the socket connection", "ECONNREFUSED");
+	check("Couldn't connect to 10.0.0.7:18515: No route to host", "EHOSTUNREACH");
+	check("Couldn't connect to 10.0.0.7:18515 (errno 110)", "ETIMEDOUT");
+	check("Couldn't connect to 10.0.0.7:18515: Connection refused", "ECONNREFUSED");
 	check(" Unable to find GID", "ibv_query_gid: ENODATA");
 	check("Failed to modify QP to RTS", "ibv_modify_qp: EINVAL, ibv_modify_qp: EOPNOTSUPP");
 	/* perftest */
