@@ -195,6 +195,12 @@ static int check(const struct command *self, const struct recv_choices *choices,
 			operands->list[0]);
 	if (to_stdout && choices->dir)
 		return complain(self, "--dir and - exclude each other; give one of them");
+	if (choices->common.retry_ms != TRANSFER_NO_RETRY_GIVEN && to_stdout)
+		return complain(self, "--retry-for and - exclude each other: what went to standard output cannot be "
+				      "continued; remove --retry-for");
+	if (choices->common.retry_ms != TRANSFER_NO_RETRY_GIVEN && !choices->once)
+		return complain(self, "--retry-for goes with --once; without --once, senders may connect again until "
+				      "you stop it: remove --retry-for, or add --once");
 	if (choices->common.open && (choices->common.ticket_file || choices->keep_ticket))
 		return complain(self, "--open uses no ticket; remove --ticket-file and --keep-ticket");
 	return 0;

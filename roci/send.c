@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "mover/entry.h"
 #include "target.h"
 #include "ticket_input.h"
 #include "signals.h"
@@ -152,6 +153,14 @@ static bool sends_stdin(const struct operands *operands)
 	return false;
 }
 
+/* What is wrong with the name for standard input. NULL: nothing. */
+static const char *stdin_name_wrong(const char *name)
+{
+	if (strchr(name, '/'))
+		return "it is a path, and the receiver chooses the folder";
+	return mover_name_wrong((const uint8_t *)name, strlen(name));
+}
+
 static enum mover_status send_all(const struct send_choices *choices, struct show *show, struct mover_common *common,
 				  const struct operands *operands)
 {
@@ -206,6 +215,9 @@ static int run(const struct command *self, int argc, char **argv)
 		status = complain(self, "--chunk must be a power of two, for example 256K or 1M");
 	else if (choices.name && !sends_stdin(&operands))
 		status = complain(self, "--name names standard input, and no PATH is -; other files keep their names");
+	else if (choices.name && stdin_name_wrong(choices.name))
+		status = complain(self, "--name '%s' cannot be a file's name: %s; choose another, as src.tar",
+				  choices.name, stdin_name_wrong(choices.name));
 	else
 		status = (int)transfer_begin(self, &choices.common, &device, &show, &common);
 	if (!status)

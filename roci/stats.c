@@ -17,10 +17,11 @@
 #define PIDS_MAX     2048
 #define COUNTERS_MAX 128
 #define NAME_COLUMN  24
+#define INTERVAL_MS  1000
 
 struct stats_choices {
 	bool watch, json;
-	uint64_t interval_ms;
+	uint64_t interval_ms; /* 0: not given */
 };
 
 static const struct option_row options[] = {
@@ -150,8 +151,9 @@ static double seconds_between(const struct timespec *from, const struct timespec
 /* The file of a process that closes the device is gone: that ends the watch, too. */
 static int watch(const struct command *self, long pid, const struct stats_choices *choices)
 {
-	const struct timespec pause = {.tv_sec = (time_t)(choices->interval_ms / 1000),
-				       .tv_nsec = (long)(choices->interval_ms % 1000) * 1000000};
+	uint64_t interval_ms = choices->interval_ms ? choices->interval_ms : INTERVAL_MS;
+	const struct timespec pause = {.tv_sec = (time_t)(interval_ms / 1000),
+				       .tv_nsec = (long)(interval_ms % 1000) * 1000000};
 	bool terminal = isatty(STDOUT_FILENO);
 	char why[STATS_WHY_CHARS];
 	struct table table = {.seconds = 0};
@@ -220,6 +222,8 @@ static int show(const struct command *self, const struct stats_choices *choices,
 	long pid;
 	int status;
 
+	if (choices->interval_ms && !choices->watch)
+		return complain(self, "--interval goes with --watch; add --watch, or remove --interval");
 	if (!operands->count)
 		return choices->watch ? complain(self, "--watch needs a PID; `roci stats` lists them") : list(choices);
 	if (operands->count > 1)
@@ -242,7 +246,7 @@ static int show(const struct command *self, const struct stats_choices *choices,
 
 static int run(const struct command *self, int argc, char **argv)
 {
-	struct stats_choices choices = {.interval_ms = 1000};
+	struct stats_choices choices = {.watch = false};
 	struct operands operands;
 	int status;
 

@@ -68,6 +68,11 @@ def mistakes():
     says('--cqs is larger than --qps', 'send', '--qps', '2', '--cqs', '3', 'file', 'host')
     says('--cqs is larger than --qps', 'recv', '--qps', '2', '--cqs', '3')
     says('name the folder with --dir DIR', 'recv', 'folder')
+    says("--name '..' cannot be a file's name: it has a component", 'send', '--name', '..', '-', 'host')
+    says("--name 'a/b' cannot be a file's name: it is a path", 'send', '--name', 'a/b', '-', 'host')
+    says('--retry-for goes with --once', 'recv', '--retry-for', '1m')
+    says('--retry-for and - exclude each other', 'recv', '--once', '--retry-for', '1m', '-')
+    says('--interval goes with --watch', 'stats', '--interval', '2s', '1')
     says('one file at most', 'demo', 'a', 'b')
     says('program not found', 'run', '--', '/nonexistent/program', status=127)
 
