@@ -164,6 +164,18 @@ static void draw_event(struct page *p, const struct ladder_event *e)
 										  : NULL);
 }
 
+/* Where a head begins: in the middle above its life line. Of two, each stays on its side of the page. */
+static int head_at(const struct page *p, unsigned rail, int len)
+{
+	int at = p->rails[rail] - len / 2, middle = (p->rails[0] + p->rails[p->rail_count - 1]) / 2;
+
+	if (p->rail_count != 2)
+		return at;
+	if (rail)
+		return at > middle ? at : middle + 1;
+	return at + len < middle ? at : middle - 1 - len;
+}
+
 static void draw_heads(struct page *p)
 {
 	for (unsigned line = 0; line < 2; line++) {
@@ -174,7 +186,7 @@ static void draw_heads(struct page *p)
 		for (unsigned i = 0; i < p->rail_count; i++) {
 			const struct ladder_line *x = &p->l->lines[i];
 			const char *text = ladder_text(p->l, line ? x->about : x->name);
-			int at = p->rails[i] - length(text) / 2;
+			int at = head_at(p, i, length(text));
 
 			at = at < after                            ? after
 			     : at + length(text) > (int)p->columns ? (int)p->columns - length(text)

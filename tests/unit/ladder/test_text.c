@@ -44,6 +44,23 @@ static void test_cut(void **state)
 	assert_non_null(strstr(text, "SEND Only 64 B, PSN…"));
 }
 
+/* Where there is little room, neither of two heads is pushed aside by the other. */
+static void test_narrow_heads(void **state)
+{
+	begin();
+	for (uint32_t pid = 1; pid <= 2; pid++) {
+		struct roci_record r = record_of(ROCI_RECORD_PROCESS, pid);
+
+		snprintf(r.text, sizeof(r.text), "a longer program %u", pid);
+		tell(&r);
+	}
+	see(CAPTURE_OUTBOUND, ask(ROCI_OP_SEND_ONLY, 5), 1);
+	see(CAPTURE_INBOUND, ask(ROCI_OP_SEND_ONLY, 5), 2);
+	finish();
+	draw_text(text, sizeof(text), 60);
+	assert_non_null(strstr(text, "\n                 a longer program 1  a longer program 2\n"));
+}
+
 static void test_refusal(void **state)
 {
 	begin();
@@ -86,8 +103,9 @@ static void test_many_ends(void **state)
 
 int main(void)
 {
-	const struct CMUnitTest tests[] = {TEST(test_ends),    TEST(test_addresses), TEST(test_cut),
-					   TEST(test_refusal), TEST(test_notes),     TEST(test_many_ends)};
+	const struct CMUnitTest tests[] = {TEST(test_ends),         TEST(test_addresses), TEST(test_cut),
+					   TEST(test_narrow_heads), TEST(test_refusal),   TEST(test_notes),
+					   TEST(test_many_ends)};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }
