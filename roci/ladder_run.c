@@ -200,7 +200,7 @@ int ladder_draw(const struct ladder_job *job, FILE *capture)
 		broken = read_all(job, capture, l, tracker);
 		if (ladder_finish(l, tracker))
 			complain(job->command, "out of memory; draw less of it with --max-packets");
-		else
+		else if (!broken || l->packet_count || l->event_count) /* else it has been said what is wrong */
 			status = check_content(job, l);
 		if (!status)
 			status = write_out(job, l);

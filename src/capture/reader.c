@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 #include "capture/reader.h"
 
+#include <errno.h>
 #include <inttypes.h>
 #include <stdarg.h>
 #include <stdlib.h>
@@ -40,8 +41,10 @@ enum capture_result capture_fail(struct capture_reader *r, const char *format, .
 
 enum capture_result capture_cut_off(struct capture_reader *r)
 {
+	if (ferror(r->file) && r->read_errno == EISDIR)
+		return capture_fail(r, "it is a directory; name a capture in it");
 	if (ferror(r->file))
-		return capture_fail(r, "it cannot be read at byte %" PRIu64, r->at);
+		return capture_fail(r, "it cannot be read at byte %" PRIu64 ": %s", r->at, strerror(r->read_errno));
 	return capture_fail(r,
 			    "the file is cut off at byte %" PRIu64 ", behind packet %" PRIu64
 			    ": whoever wrote it was stopped, or the disk was full",
@@ -52,6 +55,8 @@ size_t capture_read(struct capture_reader *r, void *to, size_t len)
 {
 	size_t n = fread(to, 1, len, r->file);
 
+	if (n < len && ferror(r->file))
+		r->read_errno = errno;
 	r->at += n;
 	return n;
 }

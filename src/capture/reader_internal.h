@@ -36,6 +36,7 @@ struct capture_interface {
 struct capture_reader {
 	FILE *file;
 	uint64_t at;      /* bytes read */
+	int read_errno;   /* why no more can be read */
 	uint64_t packets; /* so far */
 	uint64_t time_ns; /* of the last record */
 	enum capture_format format;

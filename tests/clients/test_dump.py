@@ -277,6 +277,7 @@ def errors_help():
     says('it is empty', roci('dump', scratch('empty', b''), status=BROKEN)[1])
     says('neither a pcap nor a pcapng', roci('dump', scratch('text', b'hello, world'), status=BROKEN)[1])
     check(roci('dump', scratch('text', b'hello, world'), status=BROKEN)[1].count('\n') == 1, 'one line is enough')
+    says(f'{base}: it is a directory; name a capture in it\n', roci('dump', base, status=BROKEN)[1])
     says('did the program use roci0', roci('dump', '--run', '--', 'true')[1])
     says('zcat', roci('dump', scratch('gz', b'\x1f\x8b\x08\0\0\0'), status=BROKEN)[1])
 

@@ -197,6 +197,7 @@ def output_file():
     with open(path('empty.pcapng'), 'wb') as file:
         file.write(HEAD)
     check('no packets' in ladder('-o', path('e.html'), path('empty.pcapng'), status=1)[1], 'empty')
+    check(ladder('-o', path('e.html'), path('.'), status=1)[1].endswith('it is a directory; name a capture in it\n'), 'a directory')
     with open(path('cut.pcapng'), 'wb') as file:
         file.write((HEAD + b''.join(conversation(3, 2)))[:-30])
     check('cut off' in ladder('-o', path('cut.html'), path('cut.pcapng'), status=1)[1], 'cut off')
