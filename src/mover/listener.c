@@ -153,9 +153,11 @@ static bool open_tree(struct listener *l)
 
 static void run(struct listener *l)
 {
-	if (!mover_secure_works()) {
+	int err = mover_secure_try();
+
+	if (err) {
 		l->status = MOVER_FAILED;
-		snprintf(l->text, sizeof(l->text), "%s", SECURE_LACKS);
+		snprintf(l->text, sizeof(l->text), "%s", err == -ENOTSUP ? SECURE_LACKS : "out of memory");
 		return;
 	}
 	if (!open_tree(l) || open_channel(l) || bind_and_listen(l))

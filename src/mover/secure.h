@@ -28,8 +28,8 @@ struct mover_secure *mover_secure_receiver(const uint8_t secret[MOVER_SECRET_BYT
 void mover_secure_destroy(struct mover_secure *s);
 
 /* Makes a handshake with itself: OpenSSL takes some milliseconds for its first one, which no sender has to wait for.
- * False: OpenSSL cannot do it as it is configured. SECURE_LACKS then tells the user why. */
-bool mover_secure_works(void);
+ * 0; -ENOTSUP: OpenSSL cannot do it as it is configured, and SECURE_LACKS tells the user why; or -ENOMEM. */
+int mover_secure_try(void);
 
 #define SECURE_LACKS                                                                                                   \
 	"OpenSSL is configured without TLS 1.3, X25519, ChaCha20-Poly1305 or SHA-256 (a FIPS mode has not "            \

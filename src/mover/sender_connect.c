@@ -137,10 +137,10 @@ static bool prove(struct sender *x, struct proto_request *request)
 
 static void fail_secure(struct session *s)
 {
-	if (mover_secure_works())
-		session_fail_memory(s);
-	else
+	if (mover_secure_try() == -ENOTSUP)
 		session_fail(s, MOVER_FAILED, "%s", SECURE_LACKS);
+	else
+		session_fail_memory(s);
 }
 
 /* To the address that has been resolved. */

@@ -544,9 +544,51 @@ static void nothing_before_the_handshake(void **state)
 	mover_secure_destroy(NULL);
 }
 
+/* The memory that OpenSSL gets: after so many more allocations there is none. Negative: as much as it wants. */
+static long allocations = -1;
+
+static bool has_memory(void)
+{
+	if (allocations > 0)
+		allocations--;
+	return allocations != 0;
+}
+
+static void *try_malloc(size_t size, const char *file, int line)
+{
+	return has_memory() ? malloc(size) : NULL;
+}
+
+static void *try_realloc(void *old, size_t size, const char *file, int line)
+{
+	return has_memory() ? realloc(old, size) : NULL;
+}
+
+static void plain_free(void *old, const char *file, int line)
+{
+	free(old);
+}
+
+/* Wherever memory ends, that is what is told, and not that OpenSSL is configured without something. */
+static void memory_ends(void **state)
+{
+	long count = 1;
+
+	assert_int_equal(mover_secure_try(), 0); /* what OpenSSL loads once */
+	for (int err = -ENOMEM; err; count += 1 + count / 8) {
+		allocations = count;
+		err = mover_secure_try();
+		allocations = -1;
+		if (err)
+			assert_int_equal(err, -ENOMEM);
+	}
+	assert_true(count > 100);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(memory_ends),
 		cmocka_unit_test(the_secret_opens),
 		cmocka_unit_test(open_where_both_are),
 		cmocka_unit_test(a_request_proves_the_secret),
@@ -565,5 +607,6 @@ int main(void)
 		cmocka_unit_test(nothing_before_the_handshake),
 	};
 
+	assert_int_equal(CRYPTO_set_mem_functions(try_malloc, try_realloc, plain_free), 1);
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }
