@@ -224,7 +224,7 @@ bool roci_far_read_may_ask(struct roci_qp *qp, uint32_t packets)
 		return false; /* what is missing goes first */
 	if (r->far_read->requests + r->outstanding.count >= r->selective.reads ||
 	    outstanding + packets > ROCI_FAR_READ_SPAN) {
-		roci_path_idle(r->far_read->path); /* it is not the path that limits */
+		roci_path_idle(r->far_read->path, qp->e->now); /* it is not the path that limits */
 		return false;
 	}
 	return fits(qp, packets);

@@ -70,7 +70,10 @@ void roci_flight_wake(struct roci_path *path)
 
 void roci_flight_expire(struct roci_timer *timer)
 {
-	roci_flight_wake(roci_container_of(timer, struct roci_path, timer));
+	struct roci_path *path = roci_container_of(timer, struct roci_path, timer);
+
+	roci_path_unawaited(path, path->pace.at); /* those that waited may be gone */
+	roci_flight_wake(path);
 }
 
 /* The entry of a packet that is acknowledged now for the first time, unless it was judged before: then it may have been

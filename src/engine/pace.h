@@ -14,7 +14,7 @@
 
 struct roci_pace {
 	uint64_t at;   /* ns: when everything that was sent has had its time */
-	bool waiting;  /* a burst has ended, the next one begins at `at` */
+	bool waiting;  /* a burst has ended, the next one begins at `at`, and somebody waits for it */
 	uint64_t late; /* ns by which the burst that goes now was woken too late, and has not caught up yet */
 };
 
@@ -30,6 +30,12 @@ static inline bool roci_pace_is_due(struct roci_pace *p, uint64_t now, uint64_t 
 		p->late = now - p->at < most ? now - p->at : most;
 	p->waiting = p->waiting ? p->at > now : p->at >= now + roci_pace_ns(quantum, rate);
 	return !p->waiting;
+}
+/* Nobody waits for the next burst any more: what comes later was not woken late. */
+static inline void roci_pace_idle(struct roci_pace *p, uint64_t now)
+{
+	p->late = 0;
+	p->waiting = p->waiting && p->at > now;
 }
 /* A packet of `bytes` is sent now. */
 static inline void roci_pace_sent(struct roci_pace *p, uint64_t now, uint64_t bytes, uint64_t quantum, uint64_t rate)

@@ -259,12 +259,18 @@ void roci_path_sent(struct roci_path *p, uint64_t now, uint64_t bytes, struct ro
 					  .app_limited = p->app_limited};
 }
 
-void roci_path_idle(struct roci_path *p)
+void roci_path_idle(struct roci_path *p, uint64_t now)
 {
 	if (!p->far || !roci_list_empty(&p->blocked))
 		return;
 	p->app_limited = p->delivered + p->flight + 1;
-	p->pace.late = 0; /* nobody is known to wait */
+	roci_path_unawaited(p, now);
+}
+
+void roci_path_unawaited(struct roci_path *p, uint64_t now)
+{
+	if (p->far && roci_list_empty(&p->blocked))
+		roci_pace_idle(&p->pace, now);
 }
 
 void roci_path_held_up(struct roci_path *p)

@@ -121,7 +121,9 @@ void roci_path_agree(struct roci_path *p, uint64_t now);
 /* A packet of `bytes` was sent, and counts in p->flight. For a far path: fills *state. */
 void roci_path_sent(struct roci_path *p, uint64_t now, uint64_t bytes, struct roci_sent_state *state);
 /* There is nothing to send, though there is room. */
-void roci_path_idle(struct roci_path *p);
+void roci_path_idle(struct roci_path *p, uint64_t now);
+/* Who waited for the pace has nothing to send any more, or nobody did when its time came. */
+void roci_path_unawaited(struct roci_path *p, uint64_t now);
 /* What is in flight waits for something else that was lost, and then comes at once: it says little about the path. */
 void roci_path_held_up(struct roci_path *p);
 /* `bytes` were acknowledged. Near: p->flight still counts them. Far: it does not; *sent is the newest packet among

@@ -391,10 +391,13 @@ bool roci_requester_fill(struct roci_qp *qp, struct roci_tx_batch *batch, unsign
 		if (!send_one(qp, batch))
 			break;
 	}
-	if (qp->path && qp->path->far && (sq->next == sq->tail || qp->req.rnr.kept) && batch->count != before) {
-		roci_path_idle(qp->path);
+	if (qp->path && qp->path->far && (sq->next == sq->tail || qp->req.rnr.kept)) {
+		void (*empty)(struct roci_path *, uint64_t) =
+			batch->count != before ? roci_path_idle : roci_path_unawaited;
+
+		empty(qp->path, qp->e->now);
 		if (qp->req.far_read)
-			roci_path_idle(qp->req.far_read->path);
+			empty(qp->req.far_read->path, qp->e->now);
 	}
 	if (batch->count != before && qp->timer.at == ROCI_TIMER_OFF)
 		qp->service->start_timer(qp);

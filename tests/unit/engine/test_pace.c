@@ -1,7 +1,9 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 #include "../test.h"
 
+#include "engine/engine.h"
 #include "engine/pace.h"
+#include "engine/path.h"
 
 #define MS     UINT64_C(1000000)
 #define RATE   UINT64_C(10000000) /* 10 bytes per us */
@@ -78,6 +80,70 @@ static void what_waited_for_something_else_is_not_late(void **state)
 	assert_int_equal(late_burst(&p, 160 * MS, 10 * PACKET, 8 * MS), 20);
 }
 
+/* A far path whose burst has ended, and a sender that waits for the next one, at `at`. */
+struct paced {
+	struct roci_engine *engine;
+	struct roci_path *path;
+	struct roci_list sender;
+	uint64_t at;
+};
+
+static void begin_paced(struct paced *d)
+{
+	static const uint8_t gid[16] = {1};
+	struct roci_sent_state state;
+
+	d->engine = roci_engine_create();
+	assert_non_null(d->engine);
+	d->path = roci_path_get(d->engine, gid, gid);
+	assert_non_null(d->path);
+	assert_int_equal(roci_timers_reserve(d->path->timers, 1), 0);
+	roci_list_init(&d->sender);
+	roci_path_rtt(d->path, 100 * MS, 20 * MS);
+	roci_path_agree(d->path, 100 * MS);
+	assert_true(d->path->far);
+	while (roci_path_admits(d->path, 100 * MS, true, &d->sender))
+		roci_path_sent(d->path, 100 * MS, PACKET, &state);
+	d->at = d->path->pace.at;
+	assert_true(d->path->pace.waiting && d->at > 100 * MS);
+}
+
+static void end_paced(struct paced *d)
+{
+	roci_list_remove(&d->sender);
+	roci_path_put(d->path);
+	roci_engine_destroy(d->engine);
+}
+
+/* A sender that has nothing to send any more does not wait, and what comes after that was not late. Before its time the
+ * next burst does not begin all the same. */
+static void who_has_nothing_to_send_does_not_wait(void **state)
+{
+	struct paced d;
+
+	begin_paced(&d);
+	roci_path_unawaited(d.path, d.at);
+	assert_true(d.path->pace.waiting); /* the sender is in the list */
+	roci_list_remove(&d.sender);
+	roci_path_unawaited(d.path, d.at - 1);
+	assert_true(d.path->pace.waiting);
+	roci_path_unawaited(d.path, d.at);
+	assert_false(d.path->pace.waiting);
+	end_paced(&d);
+}
+
+/* The sender is gone when its time comes. */
+static void who_is_gone_does_not_wait(void **state)
+{
+	struct paced d;
+
+	begin_paced(&d);
+	roci_list_remove(&d.sender);
+	d.path->timer.expire(&d.path->timer);
+	assert_false(d.path->pace.waiting);
+	end_paced(&d);
+}
+
 /* Nothing goes between two bursts. */
 static void waits_for_the_next_burst(void **state)
 {
@@ -96,6 +162,8 @@ int main(void)
 		cmocka_unit_test(a_late_wake_up_catches_up_more),
 		cmocka_unit_test(what_waited_for_something_else_is_not_late),
 		cmocka_unit_test(waits_for_the_next_burst),
+		cmocka_unit_test(who_has_nothing_to_send_does_not_wait),
+		cmocka_unit_test(who_is_gone_does_not_wait),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
