@@ -27,6 +27,7 @@
 #define PEERS_MAX  4096 /* numbers of peers that are in use, dead ones whose QPs live still among them */
 #define DRAIN_MAX  64   /* packets of one ring before the next one's turn */
 #define MAKE_TRIES 2000 /* a millisecond apart: a process that sweeps may wait for a processor */
+#define LOOK_EVERY (ROCI_LOCAL_RING_BYTES / 4) /* bytes read between looks whether a peer waits for room */
 
 /* ---- the file ---- */
 
@@ -349,6 +350,28 @@ void roci_local_send(struct roci_local *l, const struct roci_tx_packet *packet, 
 	l->unpublished = true;
 }
 
+static void wake(struct roci_local *l, struct roci_local_peer *p)
+{
+	if (!atomic_load_explicit(&p->shared->sleeping, memory_order_relaxed) ||
+	    !atomic_exchange(&p->shared->sleeping, 0))
+		return;
+	roci_side_door_wake(l->door, p->slot);
+	l->stats->local_wakeups++;
+}
+
+/* The peer may have gone to sleep with packets that found the ring full, and nothing else would wake it: these may be
+ * answers, and this process may have nothing to say. It found the ring full, so more is read after that than what is
+ * read between two looks. */
+static void wake_for_room(struct roci_local *l, struct roci_local_peer *p)
+{
+	if (p->in.head - p->looked_at < LOOK_EVERY)
+		return;
+	p->looked_at = p->in.head;
+	atomic_thread_fence(memory_order_seq_cst); /* see roci_local_sleeps() */
+	if (atomic_load_explicit(&p->shared->pairs[l->registry->slot].wants_room, memory_order_relaxed))
+		wake(l, p);
+}
+
 void roci_local_flush(struct roci_local *l)
 {
 	if (!l->unpublished)
@@ -360,11 +383,7 @@ void roci_local_flush(struct roci_local *l)
 		if (!p || p->dead || !roci_local_ring_publish(&p->out))
 			continue;
 		atomic_thread_fence(memory_order_seq_cst); /* see roci_local_sleeps() */
-		if (!atomic_load_explicit(&p->shared->sleeping, memory_order_relaxed) ||
-		    !atomic_exchange(&p->shared->sleeping, 0))
-			continue;
-		roci_side_door_wake(l->door, p->slot);
-		l->stats->local_wakeups++;
+		wake(l, p);
 	}
 }
 
@@ -429,8 +448,10 @@ static unsigned drain(struct roci_local *l, uint64_t now, uint16_t local, struct
 	}
 	if (n < DRAIN_MAX && got < 0)
 		p->dead = true;
-	if (n)
+	if (n) {
 		roci_local_ring_release(&p->in);
+		wake_for_room(l, p);
+	}
 	note_place(l, local - 1u);
 	return n;
 }
@@ -479,11 +500,24 @@ bool roci_local_waits(const struct roci_local *l)
 	return false;
 }
 
-/* Either we see what a peer put into its ring, or it sees that we sleep. */
+/* Peers whose rings were too full. */
+static void ask_for_room(struct roci_local *l)
+{
+	for (unsigned i = 0; i < l->count; i++) {
+		const struct roci_local_peer *p = l->peers[i];
+
+		if (p && !p->dead)
+			atomic_store_explicit(&l->own->pairs[p->slot].wants_room, !roci_local_spill_is_empty(&p->spill),
+					      memory_order_relaxed);
+	}
+}
+
+/* Either we see what a peer put into its ring, or took from ours, or it sees that we sleep. */
 bool roci_local_sleeps(struct roci_local *l)
 {
 	if (!l->own)
 		return true;
+	ask_for_room(l);
 	atomic_store(&l->own->sleeping, 1);
 	atomic_thread_fence(memory_order_seq_cst);
 	l->asleep = !roci_local_waits(l);

@@ -29,6 +29,7 @@ struct roci_local_peer {
 	struct roci_local_writer out;
 	struct roci_local_spill spill; /* what found `out` full */
 	uint64_t pumped_at;            /* the reader's place when it was last tried to empty that */
+	uint64_t looked_at;            /* our place in its ring when we last looked whether it waits for room */
 	uint64_t token;                /* our guard page for its copies */
 };
 

@@ -16,7 +16,7 @@
 
 #include "device/qpn_slot.h"
 
-#define ROCI_LOCAL_LAYOUT     5 /* of this header and of ring.h */
+#define ROCI_LOCAL_LAYOUT     6 /* of this header and of ring.h */
 #define ROCI_LOCAL_REGIONS    2048
 #define ROCI_LOCAL_RING_BYTES (UINT32_C(128) << 10) /* with its two counters */
 
@@ -39,6 +39,8 @@ struct roci_local_pair {
 	/* By whichever of the two attaches first, where the owner has the lower slot: which path both take.
 	 * pairing.h */
 	_Atomic uint64_t verdict;
+	/* By the owner, before it sleeps: it has more for the peer than its ring has room for. */
+	_Atomic uint32_t wants_room;
 	/* By the peer: its thread that copies from or to the owner's memory; 0: none. */
 	_Alignas(64) _Atomic uint32_t hazard;
 };
