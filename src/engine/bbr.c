@@ -50,6 +50,12 @@ static uint64_t max(uint64_t a, uint64_t b)
 	return a > b ? a : b;
 }
 
+/* Also a few bytes in a minute are not 0. */
+static uint64_t per_second(uint64_t bytes, uint64_t ns)
+{
+	return bytes < UINT64_C(1) << 33 ? bytes * SECOND / max(ns, 1) : bytes / max(ns / 1000, 1) * 1000000;
+}
+
 /* ---- the model's answers ---- */
 
 static uint64_t max_bw(const struct roci_bbr *b)
@@ -179,7 +185,7 @@ void roci_bbr_init(struct roci_bbr *b, uint64_t now, uint64_t window, uint64_t r
 	b->min_rtt_at = b->probe_min_rtt_at = b->extra_at = b->cycle_at = now;
 	b->probe_min_rtt = rtt_ns;
 	enter(b, ROCI_BBR_STARTUP);
-	b->rate = window * 1000 / max(rtt_ns / 1000, 1) * 1000 * STARTUP_GAIN / 100;
+	b->rate = per_second(window, rtt_ns) * STARTUP_GAIN / 100;
 }
 
 /* ---- loss ---- */

@@ -66,6 +66,22 @@ static bool is_near_capacity(const struct pipe *p)
 	return p->b.bw >= RATE * 95 / 100 && p->b.bw <= RATE * 105 / 100;
 }
 
+/* The first packet may be acknowledged late because the peer was stopped. */
+static void a_first_round_trip_of_any_length_gives_a_rate(void **state)
+{
+	const uint64_t window = 16 << 10;
+	struct roci_bbr b;
+
+	for (uint64_t s = 1; s < 1000; s *= 3) {
+		uint64_t rate = window * 277 / 100 / s;
+
+		roci_bbr_init(&b, 1000 * MS, window, s * 1000 * MS);
+		assert_in_range(b.rate, rate - rate / 50 - 3, rate + 3);
+	}
+	roci_bbr_init(&b, 1000 * MS, UINT64_C(1) << 36, RTT);
+	assert_in_range(b.rate, UINT64_C(138) << 36, UINT64_C(139) << 36);
+}
+
 static void finds_the_bandwidth_in_a_few_rounds(void **state)
 {
 	struct pipe p;
@@ -293,6 +309,7 @@ static void a_late_burst_catches_up_within_bounds(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(a_first_round_trip_of_any_length_gives_a_rate),
 		cmocka_unit_test(finds_the_bandwidth_in_a_few_rounds),
 		cmocka_unit_test(random_loss_does_not_slow_it_down),
 		cmocka_unit_test(what_many_packets_show_is_believed_at_once),
