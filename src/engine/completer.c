@@ -395,13 +395,22 @@ static bool is_outstanding(const struct roci_send_window *w, uint32_t psn)
 	return roci_psn_diff(psn, w->max) < 0 && roci_psn_diff(psn, w->una) >= 0;
 }
 
+/* The peer waits for the packet that was not sent yet, so it has all others. It says that by a NAK where a packet of
+ * somebody else, or of an older connection, seemed to be a later one; the NAK takes the place of the acknowledgement.
+ */
+static bool waits_for_next(const struct roci_send_window *w, const struct roci_packet *pkt)
+{
+	return pkt->op->kind == ROCI_KIND_ACK && pkt->syndrome == (ROCI_AETH_NAK | ROCI_NAK_PSN_SEQUENCE) &&
+	       pkt->psn == w->max && w->una != w->max;
+}
+
 enum roci_proof roci_completer_proof(const struct roci_qp *qp, const struct roci_packet *pkt)
 {
 	const struct roci_send_window *w = &qp->req.window;
 
 	if (qp->state != ROCI_QPS_RTS && qp->state != ROCI_QPS_SQD)
 		return ROCI_PROOF_NONE;
-	if (roci_psn_add(pkt->psn, 1) == w->max || roci_psn_add(pkt->psn, 1) == w->una)
+	if (roci_psn_add(pkt->psn, 1) == w->max || roci_psn_add(pkt->psn, 1) == w->una || waits_for_next(w, pkt))
 		return ROCI_PROOF_PEER;
 	if (pkt->psn == w->una && is_outstanding(w, pkt->psn))
 		return ROCI_PROOF_PEER;
@@ -440,7 +449,7 @@ void roci_completer_rx(struct roci_qp *qp, const struct roci_rx *rx)
 		qp->e->stats->rx_wrong_state++;
 		return;
 	}
-	if (!is_outstanding(w, rx->pkt.psn)) {
+	if (!is_outstanding(w, rx->pkt.psn) && !waits_for_next(w, &rx->pkt)) {
 		if (rx->pkt.op->kind == ROCI_KIND_READ_RESPONSE)
 			roci_far_read_late(qp);
 		if (!roci_rc_probe_answered(qp, &rx->pkt))

@@ -211,6 +211,7 @@ static int run_named(const char *path, struct sim_stats *sum)
 		run_many(list[i].seed, 1, 1, sum);
 		printf("[%s] %s\n", sum->failed == before ? "  OK  " : "FAILED", list[i].name);
 	}
+	sim.attacked = false; /* so few tries measure nothing */
 	return n < 0;
 }
 

@@ -438,6 +438,8 @@ static void response_delivered(struct sim *sim, struct sim_qp *qp, const struct 
 	uint32_t off = (pkt->psn - qp->sq_psn) & ROCI_PSN_MASK;
 	struct sim_wr *wr = wr_at(qp, off);
 
+	if (pkt->op->kind == ROCI_KIND_ACK && off == qp->sent_next) /* a NAK: it waits for what was not sent yet */
+		finish_empty_reads(qp, off);
 	if (off >= qp->total_packets || !wr)
 		return;
 	switch (pkt->op->kind) {

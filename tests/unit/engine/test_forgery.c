@@ -76,6 +76,26 @@ static void forged_send_far_ahead_is_not_delivered(void **state)
 	pair_free(p);
 }
 
+/* The responder owes an acknowledgement when the forged packet comes, and sends the NAK of a gap in its place. That
+ * says the same: the peer waits for what was not sent yet. */
+static void nak_in_the_place_of_an_ack_acknowledges(void **state)
+{
+	struct pair_options o = pair_defaults();
+	struct pair *p;
+
+	o.retry_cnt = 0;
+	p = pair_create(&o);
+	assert_int_equal(pair_recv(p, 1, 1, TO, 4), 0);
+	assert_int_equal(pair_send(p, 0, ROCI_WR_SEND, 1, 0, 4, 0), 0);
+	assert_true(pair_turn(p, 0));
+	pair_inject(p, 1, (struct roci_packet){.opcode = ROCI_OP_SEND_ONLY, .psn = roci_psn_add(o.psn, MESSAGES)});
+	pair_run(p); /* the time does not change */
+	assert_int_equal(roci_engine_stats(p->side[0].e)->naks_received, 1);
+	pair_expect(p, 0, 1, ROCI_WC_SUCCESS);
+	pair_expect(p, 1, 1, ROCI_WC_SUCCESS);
+	pair_free(p);
+}
+
 /* As a gap: one NAK, and one count for each packet. */
 static void forged_send_is_answered_as_a_gap(void **state)
 {
@@ -157,6 +177,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(forged_send_far_ahead_is_not_delivered),
 		cmocka_unit_test(forged_send_is_answered_as_a_gap),
+		cmocka_unit_test(nak_in_the_place_of_an_ack_acknowledges),
 		cmocka_unit_test(forged_ack_must_name_an_outstanding_packet),
 		cmocka_unit_test(few_of_all_psns_are_kept),
 	};
