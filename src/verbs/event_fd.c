@@ -5,6 +5,7 @@
 #include <fcntl.h>
 #include <pthread.h>
 #include <sys/eventfd.h>
+#include <sys/uio.h>
 
 #include "device/sys.h"
 
@@ -24,13 +25,18 @@ void vb_event_fd_signal(int fd)
 	pthread_setcancelstate(before, NULL);
 }
 
+/* It is readable, unless a process on the other side of a fork() has cleared it: then there is nothing to wait for. */
 void vb_event_fd_clear(int fd)
 {
 	int before;
 	eventfd_t count;
+	struct iovec iov = {.iov_base = &count, .iov_len = sizeof(count)};
 	pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &before);
-	while (eventfd_read(fd, &count) && errno == EINTR)
+	ssize_t n;
+	while ((n = preadv2(fd, &iov, 1, -1, RWF_NOWAIT)) < 0 && errno == EINTR)
 		;
+	if (n < 0 && errno != EAGAIN) /* a kernel that cannot, or a sandbox */
+		eventfd_read(fd, &count);
 	pthread_setcancelstate(before, NULL);
 }
 

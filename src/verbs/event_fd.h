@@ -11,7 +11,7 @@
 int vb_event_fd_create(void);
 /* Makes it readable. Call it for each event, because a program may wait edge-triggered (EPOLLET). */
 void vb_event_fd_signal(int fd);
-/* Makes it unreadable. It must be readable before, or the call blocks. */
+/* Makes it unreadable. Never waits. */
 void vb_event_fd_clear(int fd);
 /* Waits until it is readable: 0. Or -1 with errno: EAGAIN: the program made the descriptor non-blocking; EINTR; EBADF:
  * it is closed. */

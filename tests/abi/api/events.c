@@ -3,6 +3,7 @@
 #include <fcntl.h>
 #include <poll.h>
 #include <pthread.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include "api.h"
@@ -100,6 +101,26 @@ void test_channel_purge(void)
 	CHECK(!ibv_destroy_qp(s.qp) && !ibv_destroy_cq(s.cq));
 	CHECK(!readable(s.channel->fd, 0));
 	CHECK(!ibv_destroy_comp_channel(s.channel));
+}
+
+/* The descriptor is shared with a forked child. Nobody blocks where the other side has cleared it. */
+void test_channel_forked(void)
+{
+	struct ibv_cq *cq;
+	struct source s;
+	void *context;
+	int status;
+	source_open(&s, NULL);
+	CHECK(!ibv_req_notify_cq(s.cq, 0));
+	source_flush(&s);
+	CHECK(readable(s.channel->fd, 5000));
+	pid_t pid = fork();
+	if (!pid)
+		_exit(ibv_get_cq_event(s.channel, &cq, &context) || cq != s.cq);
+	CHECK(waitpid(pid, &status, 0) == pid && !status);
+	CHECK(!ibv_get_cq_event(s.channel, &cq, &context) && cq == s.cq);
+	ibv_ack_cq_events(s.cq, 1);
+	CHECK(!ibv_destroy_qp(s.qp) && !ibv_destroy_cq(s.cq) && !ibv_destroy_comp_channel(s.channel));
 }
 
 static void *wait_event(void *arg)

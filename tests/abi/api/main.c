@@ -190,6 +190,7 @@ static const struct {
 	{"ibv_wr_*: full queue", test_builder_full},
 	{"completion events", test_channel_events},
 	{"completion events that were not fetched", test_channel_purge},
+	{"completion events on both sides of fork()", test_channel_forked},
 	{"a channel that becomes non-blocking", test_channel_becomes_nonblocking},
 	{"a cancelled waiter", test_channel_cancel},
 	{"destroying waits for acknowledgements", test_channel_acks},
