@@ -145,14 +145,6 @@ static enum mover_status find_target(struct show *show, const struct send_choice
 	return MOVER_OK;
 }
 
-static bool sends_stdin(const struct operands *operands)
-{
-	for (size_t i = 0; i + 1 < operands->count; i++)
-		if (!strcmp(operands->list[i], "-"))
-			return true;
-	return false;
-}
-
 /* What is wrong with the name for standard input. NULL: nothing. */
 static const char *stdin_name_wrong(const char *name)
 {
@@ -213,7 +205,7 @@ static int run(const struct command *self, int argc, char **argv)
 		status = complain(self, "name what to send and the receiver's host; usage: roci send %s", self->usage);
 	else if (choices.chunk_bytes & (choices.chunk_bytes - 1))
 		status = complain(self, "--chunk must be a power of two, for example 256K or 1M");
-	else if (choices.name && !sends_stdin(&operands))
+	else if (choices.name && !mover_sends_stdin((const char *const *)operands.list, operands.count - 1))
 		status = complain(self, "--name names standard input, and no PATH is -; other files keep their names");
 	else if (choices.name && stdin_name_wrong(choices.name))
 		status = complain(self, "--name '%s' cannot be a file's name: %s; choose another, as src.tar",

@@ -5,6 +5,7 @@
 
 #include <errno.h>
 #include <stdatomic.h>
+#include <string.h>
 #include <sys/eventfd.h>
 #include <unistd.h>
 
@@ -61,6 +62,14 @@ int mover_stop_fd(void)
 	if (fd >= 0 && atomic_load(&stopped))
 		eventfd_write(fd, 1);
 	return fd;
+}
+
+bool mover_sends_stdin(const char *const *paths, size_t count)
+{
+	for (size_t i = 0; i < count; i++)
+		if (!strcmp(paths[i], "-"))
+			return true;
+	return false;
 }
 
 bool mover_stopped(void)

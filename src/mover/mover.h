@@ -167,6 +167,9 @@ enum mover_status mover_send(const struct mover_send_options *options, mover_eve
  * with `once`, otherwise MOVER_OK; or why it could not listen. */
 enum mover_status mover_recv(const struct mover_recv_options *options, mover_event_fn *event, void *context);
 
+/* Whether standard input, "-", is among the paths. */
+bool mover_sends_stdin(const char *const *paths, size_t count);
+
 /* Makes every mover_send() and mover_recv() of the process end soon. What has arrived stays for a resumed transfer.
  * Safe in a signal handler. */
 void mover_stop(void);

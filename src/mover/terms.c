@@ -1,8 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 #include "mover/terms.h"
 
-#include <string.h>
-
 #include "mover/control.h"
 
 #define DEFAULT_CHUNK   (1u << 20)
@@ -43,9 +41,8 @@ static uint16_t limit_windows(uint64_t windows, uint32_t chunk_bytes, uint64_t m
 /* How many chunks of content there are, as far as the walk can tell. */
 static uint64_t count_chunks(const struct mover_send_options *options, uint64_t bytes, uint32_t chunk_bytes)
 {
-	for (size_t i = 0; i < options->path_count; i++)
-		if (!strcmp(options->paths[i], "-"))
-			return UINT64_MAX; /* standard input ends when it ends */
+	if (mover_sends_stdin(options->paths, options->path_count))
+		return UINT64_MAX; /* standard input ends when it ends */
 	return bytes / chunk_bytes + 1;
 }
 
