@@ -197,6 +197,7 @@ def link_local():
             says('^roci1:127', f.read())
     finally:
         process.end()
+        near.run('ip', 'link', 'delete', near.link)
 
 
 def nobody():
