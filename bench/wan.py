@@ -48,6 +48,7 @@ LINKS = {
     'short': Link('50 Mbit/s, 5 ms, queue 64 KB', 50, 2500, 65536, goal='0.9'),
     'far': Link('1 Gbit/s, 20 ms', 1000, 10000, goal='above both, 0.9 after the start'),
     'farther': Link('100 Mbit/s, 100 ms', 100, 50000),
+    'wide': Link('1 Gbit/s, 300 ms', 1000, 150000),
     'satellite': Link('200 Mbit/s, 600 ms', 200, 300000),
     'far-lossy': Link('1 Gbit/s, 20 ms, 0.1% lost', 1000, 10000, lost_ppm=1000, goal='above BBR'),
     'farther-lossy': Link('100 Mbit/s, 100 ms, 1% lost', 100, 50000, lost_ppm=10000, goal='above BBR'),
