@@ -38,6 +38,7 @@ int control_create(struct control *c, struct ibv_pd *pd)
 	if (!c->mr)
 		return errno ? -errno : -ENOMEM;
 	c->credits = PROTO_CREDITS;
+	c->takes = PROTO_DESCRIPTORS;
 	c->free_sends = (1u << SENDS) - 1;
 	return 0;
 }
@@ -83,6 +84,11 @@ bool control_can_send(const struct control *c, enum proto_type type)
 	return c->free_sends && c->credits > keep && c->conn.state == CONNECTION_UP;
 }
 
+bool control_is_roomy(const struct control *c)
+{
+	return c->credits > PROTO_CREDITS / 2;
+}
+
 bool control_credits_due(const struct control *c)
 {
 	return c->sealed && c->credits_due >= PROTO_CREDITS / 2;
@@ -96,7 +102,7 @@ struct cursor_out *control_begin(struct control *c, enum proto_type type)
 	if (c->sealed) {
 		put_u8(&c->out, (uint8_t)type);
 		put_u8(&c->out, (uint8_t)c->credits_due);
-		put_u16(&c->out, 0);
+		put_u16(&c->out, c->takes);
 	}
 	return &c->out;
 }
@@ -177,7 +183,7 @@ int control_received(struct control *c, unsigned buffer, size_t len, enum proto_
 	if (get_u8(payload) != header.type)
 		return -EPROTO;
 	c->credits += get_u8(payload);
-	get_u16(payload);
+	c->peer_takes = get_u16(payload);
 	return payload->bad || c->credits > PROTO_CREDITS ? -EPROTO : 0;
 }
 

@@ -19,6 +19,8 @@ struct control {
 	struct round_trip round_trip;
 	unsigned credits;      /* messages that the peer has room for */
 	unsigned credits_due;  /* receives posted again; the next message reports them */
+	uint16_t takes;        /* how many descriptors may be under way to this side */
+	uint16_t peer_takes;   /* ... to the peer. 0: it has not said so; PROTO_DESCRIPTORS, each in its own message */
 	struct cursor_out out; /* the message that is being written */
 	enum proto_type out_type;
 	uint8_t *plain, *opened; /* a message before sealing, and after opening */
@@ -36,6 +38,9 @@ size_t control_bytes(void);
 
 /* Whether a message may be sent now. The last credit is for PING and ERROR, which return credits. */
 bool control_can_send(const struct control *c, enum proto_type type);
+/* Whether more than half of the credits are left. If not, a message that may carry more later waits for that: the round
+ * trip has few messages left. It waits for a round trip at most, because the peer returns what is more than half. */
+bool control_is_roomy(const struct control *c);
 /* Begins a message. control_can_send() must hold; the payload goes into the cursor that is returned. control_send()
  * sends it. 0 or -errno; -EMSGSIZE if it is too long. */
 struct cursor_out *control_begin(struct control *c, enum proto_type type);

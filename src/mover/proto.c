@@ -381,16 +381,19 @@ int proto_get_segment(struct cursor_in *in, struct proto_segment *s)
 	return s->chunk > INT64_MAX / PROTO_MIN_CHUNK || s->count > INT64_MAX / PROTO_MIN_CHUNK ? -EPROTO : 0;
 }
 
-int proto_check_segments(struct cursor_in in, const struct proto_descriptor *descriptor)
+int proto_get_segments(struct cursor_in *in, const struct proto_descriptor *descriptor, struct cursor_in *segments)
 {
 	uint64_t bytes = 0;
+
+	*segments = *in;
 	for (unsigned i = 0; i < descriptor->count; i++) {
 		struct proto_segment segment;
-		if (proto_get_segment(&in, &segment))
+		if (proto_get_segment(in, &segment))
 			return -EPROTO;
 		bytes += segment.len;
 	}
-	return bytes != descriptor->bytes ? -EPROTO : proto_get_nothing(&in);
+	segments->end = in->at;
+	return bytes != descriptor->bytes ? -EPROTO : 0;
 }
 
 int proto_get_list(struct cursor_in *in, uint32_t *first, uint16_t *count, uint16_t max)

@@ -13,27 +13,29 @@
 #include "mover/mover.h"
 #include "mover/secure.h"
 
-#define PROTO_MAGIC           0x524f4d56u /* "ROMV" */
-#define PROTO_VERSION         5
-#define PROTO_MESSAGE_BYTES   65536 /* the longest message with its header */
-#define PROTO_HEADER_BYTES    12
-#define PROTO_BODY_BYTES      (PROTO_MESSAGE_BYTES - PROTO_HEADER_BYTES)
-#define PROTO_PREFIX_BYTES    4 /* of a sealed body: its type again, and credits */
-#define PROTO_PAYLOAD_BYTES   (PROTO_BODY_BYTES - PROTO_PREFIX_BYTES - 512)
-#define PROTO_CREDITS         16 /* receives that each side posts at first */
-#define PROTO_MAX_DESCRIPTORS 64 /* descriptors that may be sent and not yet acknowledged by an ACK */
-#define PROTO_MIN_CHUNK       (64u << 10)
-#define PROTO_MAX_CHUNK       (16u << 20)
-#define PROTO_MAX_SEGMENTS    1024
-#define PROTO_MAX_WINDOWS     256
-#define PROTO_MAX_ENTRIES     4096 /* offered and not finished */
-#define PROTO_MAX_TEXT        255
-#define PROTO_NO_WINDOW       0xffff
-#define PROTO_PRIVATE_BYTES   32                 /* private data of a connect request */
-#define PROTO_ANSWER_BYTES    SECURE_HELLO_BYTES /* ... of the answer to that of the control connection, at most */
-#define PROTO_REJECT_BYTES    8
-#define PROTO_DONE_BYTES      16
-#define PROTO_TRANSFER_BYTES  16
+#define PROTO_MAGIC            0x524f4d56u /* "ROMV" */
+#define PROTO_VERSION          5
+#define PROTO_MESSAGE_BYTES    65536 /* the longest message with its header */
+#define PROTO_HEADER_BYTES     12
+#define PROTO_BODY_BYTES       (PROTO_MESSAGE_BYTES - PROTO_HEADER_BYTES)
+#define PROTO_PREFIX_BYTES     4 /* of a sealed body: its type again, credits, and how many descriptors it takes */
+#define PROTO_PAYLOAD_BYTES    (PROTO_BODY_BYTES - PROTO_PREFIX_BYTES - 512)
+#define PROTO_CREDITS          16 /* receives that each side posts at first */
+#define PROTO_DESCRIPTORS      64 /* may be sent and not yet acknowledged by an ACK, unless a peer says more */
+#define PROTO_MIN_CHUNK        (64u << 10)
+#define PROTO_MAX_CHUNK        (16u << 20)
+#define PROTO_MAX_SEGMENTS     1024
+#define PROTO_MAX_WINDOWS      256
+#define PROTO_MAX_ENTRIES      4096 /* offered and not finished */
+#define PROTO_MAX_TEXT         255
+#define PROTO_NO_WINDOW        0xffff
+#define PROTO_PRIVATE_BYTES    32                 /* private data of a connect request */
+#define PROTO_ANSWER_BYTES     SECURE_HELLO_BYTES /* ... of the answer to that of the control connection, at most */
+#define PROTO_REJECT_BYTES     8
+#define PROTO_DONE_BYTES       16
+#define PROTO_GRANT_BYTES      20
+#define PROTO_DESCRIPTOR_BYTES 18
+#define PROTO_TRANSFER_BYTES   16
 
 enum proto_type {
 	PROTO_HELLO = 1, /* a flight of the handshake, in the clear */
@@ -139,7 +141,7 @@ struct proto_segment {
 	struct mover_digest whole;
 };
 
-/* What is in a window. In FIN, and in mode READ in GRANT, after the grant. Segments follow it. */
+/* What is in a window. In FIN, and in mode READ in GRANT, after the grant. Segments follow it, and then the next. */
 struct proto_descriptor {
 	uint64_t seq;    /* counts from 0 without gaps; the nonce of its window */
 	uint16_t window; /* PROTO_NO_WINDOW where nothing moved */
@@ -187,8 +189,8 @@ int proto_get_end(struct cursor_in *in, struct proto_end *end);
 /* The head of a list (OFFER, VERDICT): number of the first entry, and count, 1 .. max. */
 int proto_get_list(struct cursor_in *in, uint32_t *first, uint16_t *count, uint16_t max);
 
-/* Checks a descriptor's segments: each can be parsed, their bytes add up to descriptor->bytes, and nothing follows. */
-int proto_check_segments(struct cursor_in in, const struct proto_descriptor *descriptor);
+/* Checks a descriptor's segments: each can be parsed, and their bytes add up to descriptor->bytes. `segments`: they. */
+int proto_get_segments(struct cursor_in *in, const struct proto_descriptor *descriptor, struct cursor_in *segments);
 
 /* Checks that nothing follows. */
 static inline int proto_get_nothing(const struct cursor_in *in)

@@ -270,7 +270,7 @@ static bool prepare(struct receiver *r)
 	if (!session_open_lanes(s, local_access(s)))
 		return false;
 	windows_init(r);
-	if (entries_init(r) || verdicts_init(r) || worker_create(&r->commit_worker)) {
+	if (entries_init(r) || verdicts_init(r) || descriptors_init(r) || worker_create(&r->commit_worker)) {
 		session_fail_memory(s);
 		return false;
 	}

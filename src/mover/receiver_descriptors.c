@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
+#include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -7,10 +8,33 @@
 
 #define MIN_ROOM 4096 /* for segments, so that the buffer seldom has to grow */
 
+/* One for each window, and as many again: their ACK may be on the way while the windows are filled once more. */
+static uint16_t ring_size(unsigned windows)
+{
+	return 2 * windows > PROTO_DESCRIPTORS ? (uint16_t)(2 * windows) : PROTO_DESCRIPTORS;
+}
+
+int descriptors_init(struct receiver *r)
+{
+	uint16_t size = ring_size(r->s.terms.windows);
+
+	r->descriptors.ring = calloc(size, sizeof(*r->descriptors.ring));
+	if (!r->descriptors.ring)
+		return -ENOMEM;
+	r->s.control.takes = size;
+	return 0;
+}
+
 void descriptors_destroy(struct receiver *r)
 {
-	for (unsigned i = 0; i < PROTO_MAX_DESCRIPTORS; i++)
+	for (unsigned i = 0; r->descriptors.ring && i < r->s.control.takes; i++)
 		free(r->descriptors.ring[i].segments);
+	free(r->descriptors.ring);
+}
+
+struct descriptor *descriptors_at(const struct receiver *r, uint64_t seq)
+{
+	return &r->descriptors.ring[seq % r->s.control.takes];
 }
 
 bool descriptors_idle(const struct receiver *r)
@@ -44,16 +68,17 @@ static bool keep_segments(struct receiver *r, struct descriptor *descriptor, con
 static struct descriptor *add(struct receiver *r, struct cursor_in *payload)
 {
 	struct descriptors *all = &r->descriptors;
-	struct descriptor *descriptor = &all->ring[all->received % PROTO_MAX_DESCRIPTORS];
+	struct descriptor *descriptor = descriptors_at(r, all->received);
+	struct cursor_in segments;
 	struct proto_descriptor d;
 
-	if (r->end.finishing || proto_get_descriptor(payload, &d) || proto_check_segments(*payload, &d) || !d.count ||
-	    d.seq != all->received || d.bytes > r->s.terms.chunk_bytes || d.lane >= r->s.lanes.count ||
-	    all->received - all->done >= PROTO_MAX_DESCRIPTORS || (d.bytes == 0) != (d.window == PROTO_NO_WINDOW)) {
+	if (r->end.finishing || proto_get_descriptor(payload, &d) || proto_get_segments(payload, &d, &segments) ||
+	    !d.count || d.seq != all->received || d.bytes > r->s.terms.chunk_bytes || d.lane >= r->s.lanes.count ||
+	    all->received - all->done >= r->s.control.takes || (d.bytes == 0) != (d.window == PROTO_NO_WINDOW)) {
 		session_fail_protocol(&r->s, "a malformed descriptor");
 		return NULL;
 	}
-	if (!keep_segments(r, descriptor, payload))
+	if (!keep_segments(r, descriptor, &segments))
 		return NULL;
 	descriptor->d = d;
 	descriptor->reading = descriptor->announced = false;
@@ -62,41 +87,66 @@ static struct descriptor *add(struct receiver *r, struct cursor_in *payload)
 	return descriptor;
 }
 
-void descriptors_fin(struct receiver *r, struct cursor_in *payload)
+/* False after session_fail(). */
+static bool take_fin(struct receiver *r, struct cursor_in *payload)
 {
 	struct descriptor *descriptor = add(r, payload);
 
 	if (!descriptor)
-		return;
+		return false;
 	session_step(&r->s, "FIN", "window %d, segments: %u", descriptor->d.bytes ? descriptor->d.window : -1,
 		     descriptor->d.count);
 	if (descriptor->window == PROTO_NO_WINDOW)
-		return;
-	if (r->s.terms.mode == MOVER_READ || !windows_claim(r, descriptor->window))
-		session_fail_protocol(&r->s, "FIN of a window that was not granted");
+		return true;
+	if (r->s.terms.mode != MOVER_READ && windows_claim(r, descriptor->window))
+		return true;
+	session_fail_protocol(&r->s, "FIN of a window that was not granted");
+	return false;
+}
+
+void descriptors_fin(struct receiver *r, struct cursor_in *payload)
+{
+	while (take_fin(r, payload) && proto_get_nothing(payload))
+		;
+}
+
+/* False after session_fail(). */
+static bool take_grant(struct receiver *r, struct cursor_in *payload)
+{
+	struct proto_grant grant;
+	struct descriptor *descriptor;
+
+	if (proto_get_grant(payload, &grant)) {
+		session_fail_protocol(&r->s, "a malformed GRANT");
+		return false;
+	}
+	descriptor = add(r, payload);
+	if (!descriptor)
+		return false;
+	if (!descriptor->d.bytes || grant.len != descriptor->d.bytes + CHUNK_CIPHER_TAG_BYTES ||
+	    grant.window != descriptor->d.window) {
+		session_fail_protocol(&r->s, "a GRANT that does not fit its descriptor");
+		return false;
+	}
+	session_step(&r->s, "GRANT", "window %u: %u bytes, rkey 0x%x", grant.window, grant.len, grant.rkey);
+	descriptor->grant = grant;
+	descriptor->window = PROTO_NO_WINDOW;
+	return true;
 }
 
 void descriptors_grant(struct receiver *r, struct cursor_in *payload)
 {
 	uint16_t count = get_u16(payload);
-	struct proto_grant grant;
-	struct descriptor *descriptor;
 
-	if (count != 1 || proto_get_grant(payload, &grant) || r->s.terms.mode != MOVER_READ) {
+	if (!count || r->s.terms.mode != MOVER_READ) {
 		session_fail_protocol(&r->s, "a malformed GRANT");
 		return;
 	}
-	descriptor = add(r, payload);
-	if (!descriptor)
-		return;
-	if (!descriptor->d.bytes || grant.len != descriptor->d.bytes + CHUNK_CIPHER_TAG_BYTES ||
-	    grant.window != descriptor->d.window) {
-		session_fail_protocol(&r->s, "a GRANT that does not fit its descriptor");
-		return;
-	}
-	session_step(&r->s, "GRANT", "window %u: %u bytes, rkey 0x%x", grant.window, grant.len, grant.rkey);
-	descriptor->grant = grant;
-	descriptor->window = PROTO_NO_WINDOW;
+	for (unsigned i = 0; i < count; i++)
+		if (!take_grant(r, payload))
+			return;
+	if (proto_get_nothing(payload))
+		session_fail_protocol(&r->s, "bytes after a GRANT");
 }
 
 /* Acting upon them */
@@ -129,7 +179,7 @@ static void act(struct receiver *r, struct descriptor *descriptor, struct recv_w
 	for (unsigned i = 0; i < descriptor->d.count && r->s.status == MOVER_OK; i++) {
 		struct proto_segment segment;
 
-		proto_get_segment(&in, &segment); /* proto_check_segments() has checked it */
+		proto_get_segment(&in, &segment); /* proto_get_segments() has checked it */
 		store_segment(r, &segment, bytes, w);
 		if (bytes)
 			bytes += segment.len;
@@ -142,7 +192,7 @@ bool descriptors_pump(struct receiver *r)
 	bool any = false;
 
 	while (all->done < all->received && r->s.status == MOVER_OK) {
-		struct descriptor *descriptor = &all->ring[all->done % PROTO_MAX_DESCRIPTORS];
+		struct descriptor *descriptor = descriptors_at(r, all->done);
 		struct recv_window *w = NULL;
 
 		if (descriptor->d.bytes) {

@@ -20,12 +20,15 @@ struct descriptor {
 };
 
 struct descriptors {
-	struct descriptor ring[PROTO_MAX_DESCRIPTORS];
+	struct descriptor *ring; /* as many as the sender may send: s.control.takes */
 	uint64_t received, done; /* numbers: of the next to come, and of the next to act upon */
 };
 
+/* For the terms that have been agreed on. 0 or -ENOMEM. */
+int descriptors_init(struct receiver *r);
 void descriptors_destroy(struct receiver *r);
-/* FIN has come (any mode), or GRANT with a descriptor (READ). */
+struct descriptor *descriptors_at(const struct receiver *r, uint64_t seq);
+/* FIN has come (any mode), or GRANT with descriptors (READ). */
 void descriptors_fin(struct receiver *r, struct cursor_in *payload);
 void descriptors_grant(struct receiver *r, struct cursor_in *payload);
 /* Acts upon those whose turn it is. */

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "mover/receiver.h"
+#include "mover/scarce.h"
 #include "mover/worker.h"
 
 #define RESULTS_PER_ACK 200 /* all of them fit, with their texts */
@@ -269,12 +270,20 @@ bool entries_pump(struct receiver *r)
 	return reap_commit(r) | start_commit(r);
 }
 
+/* Few credits: whether there is more to wait for. */
+static bool ack_waits(const struct receiver *r, uint64_t windows)
+{
+	return !control_is_roomy(&r->s.control) && r->entries.result_count != r->entries.busy &&
+	       !scarce_enough(windows, r->s.pool.count, SCARCE_ACKS);
+}
+
 bool entries_ack(struct receiver *r, bool busy)
 {
-	if (!r->entries.result_count && r->entries.acked == r->descriptors.done)
+	uint64_t windows = r->descriptors.done - r->entries.acked;
+
+	if (!r->entries.result_count && !windows)
 		return false;
-	if (busy && r->entries.result_count < RESULTS_PER_ACK / 4 &&
-	    r->descriptors.done - r->entries.acked < ACK_WINDOWS)
+	if (r->entries.result_count < RESULTS_PER_ACK / 4 && ((busy && windows < ACK_WINDOWS) || ack_waits(r, windows)))
 		return false;
 	return send_ack(r);
 }

@@ -2,6 +2,7 @@
 #include <string.h>
 
 #include "mover/receiver.h"
+#include "mover/scarce.h"
 #include "mover/wr_id.h"
 
 #define RXE_READS      4 /* under way, of all windows */
@@ -85,19 +86,47 @@ void read_done(struct receiver *r, unsigned window)
 		w->state = RECV_WINDOW_ARRIVED;
 }
 
-/* At once, so that the sender can revoke its key and fill the window again. */
-static bool announce_read(struct receiver *r, struct descriptor *descriptor)
+/* A window that has been read, and the sender does not know it. */
+static bool is_to_announce(const struct receiver *r, const struct descriptor *descriptor)
 {
-	struct proto_descriptor d = {
-		.seq = descriptor->d.seq, .window = descriptor->grant.window, .lane = descriptor->d.lane};
-	struct cursor_out *out = session_begin(&r->s, PROTO_FIN);
+	return descriptor->reading && !descriptor->announced &&
+	       r->windows.list[descriptor->window].state == RECV_WINDOW_ARRIVED;
+}
+
+/* How many windows the next FIN names. Few credits: it waits for more windows. */
+static unsigned count_announcements(const struct receiver *r)
+{
+	const struct session *s = &r->s;
+	unsigned count = 0;
+
+	for (uint64_t seq = r->descriptors.done; seq < r->descriptors.received; seq++)
+		count += is_to_announce(r, descriptors_at(r, seq));
+	if (!control_is_roomy(&s->control) && r->reads.under_way && !scarce_enough(count, s->pool.count, SCARCE_GRANTS))
+		return 0;
+	return count && !s->control.peer_takes ? 1 : count;
+}
+
+/* At once, so that the sender can revoke its keys and fill the windows again. */
+static bool announce_reads(struct receiver *r)
+{
+	unsigned count = count_announcements(r);
+	struct cursor_out *out = count ? session_begin(&r->s, PROTO_FIN) : NULL;
 
 	if (!out)
 		return false;
-	session_step(&r->s, "FIN", "window %u has been read", d.window);
-	proto_put_descriptor(out, &d);
+	for (uint64_t seq = r->descriptors.done; count; seq++) {
+		struct descriptor *descriptor = descriptors_at(r, seq);
+		struct proto_descriptor d = {
+			.seq = seq, .window = descriptor->grant.window, .lane = descriptor->d.lane};
+
+		if (!is_to_announce(r, descriptor))
+			continue;
+		session_step(&r->s, "FIN", "window %u has been read", d.window);
+		proto_put_descriptor(out, &d);
+		descriptor->announced = true;
+		count--;
+	}
 	session_send(&r->s);
-	descriptor->announced = true;
 	return true;
 }
 
@@ -107,7 +136,7 @@ bool read_pump(struct receiver *r)
 	bool any = false;
 
 	for (uint64_t seq = all->done; seq < all->received && r->s.status == MOVER_OK; seq++) {
-		struct descriptor *descriptor = &r->descriptors.ring[seq % PROTO_MAX_DESCRIPTORS];
+		struct descriptor *descriptor = descriptors_at(r, seq);
 		struct recv_window *w;
 
 		if (!descriptor->d.bytes)
@@ -123,8 +152,8 @@ bool read_pump(struct receiver *r)
 		w = &r->windows.list[descriptor->window];
 		if (w->asking && !post_reads(r, descriptor))
 			break;
-		if (!descriptor->announced && w->state == RECV_WINDOW_ARRIVED)
-			any |= announce_read(r, descriptor);
 	}
+	while (r->s.status == MOVER_OK && announce_reads(r))
+		any = true;
 	return any;
 }

@@ -4,6 +4,7 @@
 #include "mover/chunk_cipher.h"
 #include "mover/grants.h"
 #include "mover/receiver.h"
+#include "mover/scarce.h"
 #include "mover/wr_id.h"
 
 void windows_init(struct receiver *r)
@@ -111,7 +112,9 @@ static unsigned count_grants(struct receiver *r)
 		free++;
 		registered += r->s.terms.mode == MOVER_SEND || w->window->granted;
 	}
-	return grants_next(registered, free, r->windows.granted);
+	if (control_is_roomy(&r->s.control))
+		return grants_next(registered, free, r->windows.granted);
+	return scarce_enough(free, r->s.pool.count, SCARCE_GRANTS) ? free : 0;
 }
 
 static bool grant_windows(struct receiver *r)

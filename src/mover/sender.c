@@ -41,7 +41,7 @@ static void begin_transfer(struct sender *x)
 		return;
 	offer_limit(x);
 	rate_limit_init(&x->dispatch.limit, x->options->limit_bytes_per_s, mover_now_ns());
-	if (pack_init(x) || source_init(x)) {
+	if (pack_init(x) || source_init(x) || dispatch_init(x)) {
 		session_fail_memory(s);
 		return;
 	}
@@ -384,7 +384,7 @@ void sender_disconnect(struct sender *x)
 	session_destroy(&x->s);
 	x->source = (struct source){0};
 	x->packs = (struct packs){0};
-	x->dispatch = (struct dispatch){0};
+	dispatch_destroy(x);
 	x->end_came = false;
 }
 

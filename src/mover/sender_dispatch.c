@@ -1,13 +1,28 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
+#include <errno.h>
 #include <limits.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "mover/chunk_cipher.h"
 #include "mover/clock.h"
+#include "mover/scarce.h"
 #include "mover/sender.h"
 #include "mover/wr_id.h"
 
 #define NO_LANE UINT_MAX
+
+int dispatch_init(struct sender *x)
+{
+	x->dispatch.batch = calloc(1, sizeof(*x->dispatch.batch));
+	return x->dispatch.batch ? 0 : -ENOMEM;
+}
+
+void dispatch_destroy(struct sender *x)
+{
+	free(x->dispatch.batch);
+	x->dispatch = (struct dispatch){0};
+}
 
 static unsigned window_index(const struct pack *pack)
 {
@@ -41,23 +56,30 @@ void dispatch_done(struct sender *x, unsigned window)
 	pack_release(x, &x->packs.list[window]);
 }
 
-void dispatch_fin(struct sender *x, struct cursor_in *payload)
+/* READ: the receiver has read a window. False after session_fail(). */
+static bool take_fin(struct sender *x, struct cursor_in *payload)
 {
 	struct proto_descriptor d;
 	struct pack *pack;
 
-	if (x->s.terms.mode != MOVER_READ || proto_get_descriptor(payload, &d) || proto_get_nothing(payload) ||
-	    d.window >= x->s.pool.count) {
+	if (x->s.terms.mode != MOVER_READ || proto_get_descriptor(payload, &d) || d.window >= x->s.pool.count) {
 		session_fail_protocol(&x->s, "a malformed FIN");
-		return;
+		return false;
 	}
 	pack = &x->packs.list[d.window];
 	if (pack->state != PACK_POSTED || pack->descriptor.seq != d.seq) {
 		session_fail_protocol(&x->s, "FIN of a window that was not granted");
-		return;
+		return false;
 	}
 	session_step(&x->s, "FIN", "window %u has been read", d.window);
 	pack_release(x, pack);
+	return true;
+}
+
+void dispatch_fin(struct sender *x, struct cursor_in *payload)
+{
+	while (take_fin(x, payload) && proto_get_nothing(payload))
+		;
 }
 
 static bool post(struct sender *x, struct pack *pack, const struct proto_grant *grant)
@@ -147,26 +169,86 @@ static bool send_content(struct sender *x, struct pack *pack, struct proto_grant
 	return post(x, pack, grant);
 }
 
+/* The message for the next descriptors */
+
+static bool goes_by_grant(const struct sender *x, const struct pack *pack)
+{
+	return x->s.terms.mode == MOVER_READ && pack->wire_bytes;
+}
+
+/* Whether the descriptor goes into the message. A peer that has not said how many it takes, takes one in a message. */
+static bool fits(const struct sender *x, const struct pack *pack)
+{
+	const struct batch *batch = x->dispatch.batch;
+	bool grant = goes_by_grant(x, pack);
+
+	if (!batch->count)
+		return true;
+	return x->s.control.peer_takes && grant == (batch->type == PROTO_GRANT) &&
+	       batch->len + PROTO_GRANT_BYTES + PROTO_DESCRIPTOR_BYTES + pack->segments_len <= sizeof(batch->bytes);
+}
+
+static void add_to_batch(struct sender *x, const struct pack *pack, const struct proto_grant *grant)
+{
+	struct batch *batch = x->dispatch.batch;
+	struct cursor_out out;
+
+	if (!batch->count) {
+		batch->type = goes_by_grant(x, pack) ? PROTO_GRANT : PROTO_FIN;
+		batch->len = batch->type == PROTO_GRANT ? 2 : 0; /* the count */
+	}
+	out = cursor_out(batch->bytes + batch->len, sizeof(batch->bytes) - batch->len);
+	if (batch->type == PROTO_GRANT)
+		proto_put_grant(&out, grant);
+	else
+		session_step(&x->s, "FIN", "window %d, segments: %u", pack->wire_bytes ? pack->descriptor.window : -1,
+			     pack->descriptor.count);
+	proto_put_descriptor(&out, &pack->descriptor);
+	put_bytes(&out, pack->segments, pack->segments_len);
+	batch->len += cursor_written(&out);
+	batch->count++;
+}
+
+/* Nothing follows what has been dispatched. */
+static bool all_dispatched(const struct sender *x)
+{
+	return x->source.next_entry == x->entry_count && !x->source.file && !x->source.filling && !x->packs.queued;
+}
+
+/* Whether the message goes now. Where few credits are left, it waits for more descriptors, if they come and fit. */
+static bool batch_may_go(const struct sender *x)
+{
+	const struct batch *batch = x->dispatch.batch;
+	const struct pack *next = pack_first_ready(x);
+
+	if (!batch->count || !control_can_send(&x->s.control, batch->type))
+		return false;
+	return control_is_roomy(&x->s.control) || scarce_enough(batch->count, x->s.terms.windows, SCARCE_DESCRIPTORS) ||
+	       (next && !fits(x, next)) || all_dispatched(x);
+}
+
+static bool send_batch(struct sender *x)
+{
+	struct batch *batch = x->dispatch.batch;
+
+	if (!batch_may_go(x))
+		return false;
+	if (batch->type == PROTO_GRANT)
+		cursor_patch_u16(batch->bytes, batch->count);
+	put_bytes(session_begin(&x->s, batch->type), batch->bytes, batch->len);
+	session_send(&x->s);
+	batch->count = 0;
+	return true;
+}
+
 static void dispatch_pack(struct sender *x, struct pack *pack)
 {
 	struct session *s = &x->s;
 	struct proto_grant grant = {0};
-	bool read = s->terms.mode == MOVER_READ && pack->wire_bytes;
-	struct cursor_out *out;
 
 	if (pack->wire_bytes && !send_content(x, pack, &grant))
 		return;
-	out = session_begin(s, read ? PROTO_GRANT : PROTO_FIN);
-	if (read) {
-		put_u16(out, 1);
-		proto_put_grant(out, &grant);
-	} else {
-		session_step(s, "FIN", "window %d, segments: %u", pack->wire_bytes ? pack->descriptor.window : -1,
-			     pack->descriptor.count);
-	}
-	proto_put_descriptor(out, &pack->descriptor);
-	put_bytes(out, pack->segments, pack->segments_len);
-	session_send(s);
+	add_to_batch(x, pack, &grant);
 	s->totals.bytes_moved += pack->descriptor.bytes;
 	rate_limit_spend(&x->dispatch.limit, pack->descriptor.bytes);
 	pack->state = PACK_POSTED;
@@ -181,14 +263,19 @@ static bool has_way(const struct sender *x)
 	return (x->s.terms.mode == MOVER_READ || x->dispatch.grant_count) && content_lane(x) != NO_LANE;
 }
 
-/* Whether the descriptor may go now, with its content. */
-static bool may_go(struct sender *x, const struct pack *pack)
+static unsigned most_descriptors(const struct sender *x)
 {
-	return pack->descriptor.seq - x->dispatch.acked < PROTO_MAX_DESCRIPTORS && (!pack->wire_bytes || has_way(x)) &&
-	       control_can_send(&x->s.control, PROTO_FIN) && rate_limit_allows(&x->dispatch.limit, mover_now_ns());
+	return x->s.control.peer_takes ? x->s.control.peer_takes : PROTO_DESCRIPTORS;
 }
 
-bool dispatch_pump(struct sender *x)
+/* Whether the pack may go now, its content and its descriptor. */
+static bool may_go(struct sender *x, const struct pack *pack)
+{
+	return pack->descriptor.seq - x->dispatch.acked < most_descriptors(x) && fits(x, pack) &&
+	       (!pack->wire_bytes || has_way(x)) && rate_limit_allows(&x->dispatch.limit, mover_now_ns());
+}
+
+static bool dispatch_ready(struct sender *x)
 {
 	struct pack *pack;
 	bool any = false;
@@ -201,6 +288,17 @@ bool dispatch_pump(struct sender *x)
 		else
 			break;
 		pack_remove_first(x);
+		any = true;
+	}
+	return any;
+}
+
+bool dispatch_pump(struct sender *x)
+{
+	bool any = dispatch_ready(x);
+
+	while (x->s.status == MOVER_OK && send_batch(x)) {
+		dispatch_ready(x);
 		any = true;
 	}
 	return any;

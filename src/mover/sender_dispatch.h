@@ -8,14 +8,27 @@
 
 struct sender;
 
+/* Descriptors whose content is on its way, encoded; with their grants in mode READ. They go in one message as soon as
+ * it may be sent. Content does not wait for that. */
+struct batch {
+	enum proto_type type;
+	uint16_t count;
+	size_t len;
+	uint8_t bytes[PROTO_PAYLOAD_BYTES];
+};
+
 struct dispatch {
 	uint64_t acked; /* descriptors that the receiver has acted upon */
 	unsigned next_lane;
 	struct proto_grant grants[PROTO_MAX_WINDOWS]; /* a ring; WRITE, SEND */
 	unsigned grant_first, grant_count;
 	struct rate_limit limit;
+	struct batch *batch;
 };
 
+/* 0 or -ENOMEM. */
+int dispatch_init(struct sender *x);
+void dispatch_destroy(struct sender *x);
 bool dispatch_pump(struct sender *x);
 /* GRANT has come (WRITE, SEND). */
 void dispatch_grant(struct sender *x, struct cursor_in *payload);

@@ -58,7 +58,7 @@ void pack_close(struct sender *x, struct pack *pack)
 	packs->queue[(packs->first + packs->queued++) % PROTO_MAX_WINDOWS] = pack;
 }
 
-struct pack *pack_first_ready(struct sender *x)
+struct pack *pack_first_ready(const struct sender *x)
 {
 	struct pack *pack = x->packs.queued ? x->packs.queue[x->packs.first] : NULL;
 

@@ -64,7 +64,7 @@ void pack_close(struct sender *x, struct pack *pack);
  * is made. Returns whether there was one. */
 bool pack_pump(struct sender *x);
 /* The first of the queue, or NULL if it is not ready. */
-struct pack *pack_first_ready(struct sender *x);
+struct pack *pack_first_ready(const struct sender *x);
 void pack_remove_first(struct sender *x);
 /* The receiver has the content: revokes the window's key and frees the pack. */
 void pack_release(struct sender *x, struct pack *pack);

@@ -69,6 +69,7 @@ static bool poll_one(struct hostile *h)
 	}
 	if (wr_id_kind(wc.wr_id) == WR_CONTROL_SEND)
 		control_sent(&h->control, wr_id_index(wc.wr_id));
+	h->lane_messages += wr_id_kind(wc.wr_id) == WR_LANE_RECV;
 	if (wr_id_kind(wc.wr_id) != WR_CONTROL_RECV)
 		return false;
 	connection_received(&h->control.conn);
@@ -102,16 +103,22 @@ static void pause_a_bit(void)
 	nanosleep(&(struct timespec){0, 1000000}, NULL);
 }
 
+bool hostile_look(struct hostile *h)
+{
+	poll_event(h);
+	if (poll_one(h))
+		return true;
+	pause_a_bit();
+	return false;
+}
+
 bool hostile_next(struct hostile *h)
 {
 	uint64_t end = now_ms() + PATIENCE_MS;
 
-	while (now_ms() < end && !h->closed) {
-		poll_event(h);
-		if (poll_one(h))
+	while (now_ms() < end && !h->closed)
+		if (hostile_look(h))
 			return true;
-		pause_a_bit();
-	}
 	return false;
 }
 

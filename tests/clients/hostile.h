@@ -40,6 +40,7 @@ struct hostile {
 	bool closed, refused;
 	bool digests; /* a HAVE has come */
 	bool granted; /* a GRANT has come */
+	unsigned lane_messages;
 	enum proto_reject reject;
 	bool error;
 	struct proto_end end;
@@ -83,6 +84,8 @@ void hostile_send_raw(struct hostile *h, const void *bytes, size_t len);
 /* A PING after so many KeyUpdates (RFC 8446 s.4.6.3), each of which asks for an answer. 2400 nearly fill a message. */
 void hostile_update_keys(struct hostile *h, unsigned updates);
 
+/* Takes what has come. True if it was a message. */
+bool hostile_look(struct hostile *h);
 /* Waits for the next message, of any type. False if the end comes instead, or nothing for ten seconds. */
 bool hostile_next(struct hostile *h);
 /* Waits for a message of that type. False if an ERROR or the end comes instead, or nothing for ten seconds. */

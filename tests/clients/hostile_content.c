@@ -80,6 +80,78 @@ static void lying_descriptor(void)
 	honest_fin(&d, segment);
 }
 
+/* Not hostile: says in one message what is in several windows, and in none. As many may wait as the receiver takes: the
+ * first waits for its content. The second file is a hole. Or there is one too many. */
+static void waiting_together(bool too_many)
+{
+	struct mover_entry file = honest_file("file", 10), hole;
+	unsigned chunks;
+	struct proto_descriptor d = {.bytes = 10, .count = 1};
+	struct proto_segment s;
+	struct cursor_out *out;
+
+	honest_lanes(MOVER_WRITE);
+	honest_take_grants();
+	chunks = h->control.peer_takes - 1u + too_many;
+	MUST(h->control.peer_takes >= PROTO_DESCRIPTORS);
+	hole = honest_file("way", chunks * (uint64_t)PROTO_MIN_CHUNK);
+	MUST(honest_verdict(0, &file) == PROTO_WANT && honest_verdict(1, &hole) == PROTO_WANT);
+	memcpy(h->memory, "0123456789", 10);
+	s = honest_segment(0, 10);
+	d.window = honest_grants[0].window;
+	out = hostile_begin(h, PROTO_FIN);
+	proto_put_descriptor(out, &d);
+	proto_put_segment(out, &s);
+	s = (struct proto_segment){.kind = PROTO_HOLE, .entry = 1, .count = 1, .size = hole.size};
+	for (unsigned i = 0; i < chunks; i++) {
+		s.chunk = i;
+		s.last = i == chunks - 1;
+		chain_hole(&s.whole, 1);
+		proto_put_descriptor(out,
+				     &(struct proto_descriptor){.seq = 1 + i, .window = PROTO_NO_WINDOW, .count = 1});
+		proto_put_segment(out, &s);
+	}
+	hostile_send(h);
+}
+
+static void several_in_a_fin(void)
+{
+	struct proto_result r;
+
+	waiting_together(false);
+	honest_write(10);
+	hostile_done(h, 0, 0, honest_grants[0].window);
+	r = honest_result();
+	MUST(r.verdict == PROTO_DONE);
+}
+
+static void too_many_in_a_fin(void)
+{
+	waiting_together(true);
+}
+
+/* The second in a message is wrong. */
+static void lying_second(void)
+{
+	struct proto_segment segment;
+	struct proto_descriptor d = honest_content(&segment);
+	struct cursor_out *out = hostile_begin(h, PROTO_FIN);
+
+	proto_put_descriptor(out, &d);
+	proto_put_segment(out, &segment);
+	switch (hostile_variant) {
+	case 0: d.seq = 2; break; /* the next is 1 */
+	case 1: d.seq = 0; break;
+	case 2: d.seq = 1; break; /* of the same window */
+	case 3: put_u64(out, 1); break;
+	}
+	if (hostile_variant < 3) {
+		proto_put_descriptor(out, &d);
+		proto_put_segment(out, &segment);
+	}
+	hostile_send(h);
+}
+
 /* For a window into which nothing has come yet, so that the first still waits when the second comes. */
 static void fin_twice(void)
 {
@@ -145,6 +217,30 @@ static void read_of_nothing(void)
 	proto_put_grant(out, &grant);
 	proto_put_descriptor(out, &(struct proto_descriptor){.bytes = 10, .count = 1});
 	proto_put_segment(out, &segment);
+	hostile_send(h);
+}
+
+/* In mode READ: says a wrong number of windows. */
+static void lying_read_grant(void)
+{
+	struct proto_grant grant = {.len = 10 + CHUNK_CIPHER_TAG_BYTES};
+	static const uint16_t counts[] = {0, 2, 0xffff, 1};
+	struct mover_entry e = honest_file("file", 10);
+	struct proto_segment segment;
+	struct cursor_out *out;
+
+	honest_lanes(MOVER_READ);
+	MUST(honest_verdict(0, &e) == PROTO_WANT);
+	segment = honest_segment(0, 10);
+	grant.addr = (uintptr_t)h->memory;
+	grant.rkey = h->mr->rkey;
+	out = hostile_begin(h, PROTO_GRANT);
+	put_u16(out, counts[hostile_variant]);
+	for (unsigned i = 0; i < 1 + (hostile_variant == 3); i++) {
+		proto_put_grant(out, &grant);
+		proto_put_descriptor(out, &(struct proto_descriptor){.seq = i, .bytes = 10, .count = 1});
+		proto_put_segment(out, &segment);
+	}
 	hostile_send(h);
 }
 
@@ -316,6 +412,10 @@ const struct scenario hostile_content[] = {
 	{"reading-by-digests", reading_by_digests, CHECKED, 3},
 	{"lying-digest", lying_digest, CHECKED, 2},
 	{"lying-descriptor", lying_descriptor, ERROR_PROTOCOL, 18},
+	{"several-in-a-fin", several_in_a_fin, CHECKED, 1},
+	{"too-many-in-a-fin", too_many_in_a_fin, ERROR_PROTOCOL, 1},
+	{"lying-second", lying_second, ERROR_PROTOCOL, 4},
+	{"lying-read-grant", lying_read_grant, ERROR_PROTOCOL, 4},
 	{"fin-twice", fin_twice, ERROR_PROTOCOL, 1},
 	{"done-twice", done_twice, ERROR_PROTOCOL, 1},
 	{"done-of-no-window", done_of_no_window, ERROR_PROTOCOL, 1},

@@ -107,6 +107,61 @@ static void in_lockstep(void)
 	hostile_send(h);
 }
 
+static void ping(void)
+{
+	hostile_begin(h, PROTO_PING);
+	hostile_send(h);
+}
+
+/* Takes the descriptors of a message, of which `next` is the first. Returns how many there are. */
+static unsigned take_descriptors(uint64_t next)
+{
+	struct cursor_in in = cursor_in(h->payload, h->payload_len), segments;
+	struct proto_descriptor d;
+	unsigned count = 0;
+
+	while (h->type == PROTO_FIN && in.at != in.end) {
+		MUST(proto_get_descriptor(&in, &d) == 0 && proto_get_segments(&in, &d, &segments) == 0);
+		MUST(d.seq == next + count++);
+	}
+	return count;
+}
+
+/* Grants more windows than the sender has credits, and returns none. The content comes all the same, and the
+ * descriptors that had to wait come together. A peer of an older version 5 has not said how many it takes: it gets them
+ * one by one. */
+static void together(void)
+{
+	enum { WINDOWS = 24 };
+	unsigned count = 0;
+	bool older = variant;
+
+	terms_come();
+	h->terms.chunk_bytes = PROTO_MIN_CHUNK;
+	if (older)
+		h->control.takes = 0;
+	answer_terms();
+	MUST(hostile_expect(h, PROTO_OFFER));
+	hostile_accept_lane(h);
+	verdict(0, 1, PROTO_WANT);
+	grant(honest_grant(), WINDOWS);
+	while (!older && h->lane_messages < 1 + WINDOWS && !h->closed) /* the greeting, and DONEs */
+		if (hostile_look(h))
+			count += take_descriptors(count);
+	MUST(older || count < WINDOWS);
+	while (count < WINDOWS) {
+		unsigned more;
+
+		ping();
+		MUST(hostile_next(h));
+		more = take_descriptors(count);
+		MUST(!older || more <= 1);
+		count += more;
+	}
+	proto_put_end(hostile_begin(h, PROTO_ERROR), &(struct proto_end){.status = MOVER_LOCAL_IO});
+	hostile_send(h);
+}
+
 /* The lies */
 
 static void silent(void)
@@ -382,6 +437,7 @@ static const struct scenario {
 	unsigned variants;
 } scenarios[] = {
 	{"in-lockstep", in_lockstep, MOVER_REMOTE_IO, 1},
+	{"together", together, MOVER_REMOTE_IO, 2},
 	{"lane-refused", lane_refused, MOVER_NO_TRUST, 1},
 	{"silent", silent, MOVER_LOST, 1},
 	{"no-room", no_room, MOVER_NO_TRUST, 1},

@@ -67,19 +67,20 @@ static bool grant(struct cursor_in *in, struct cursor_out *out)
 static bool descriptor(struct cursor_in *in, struct cursor_out *out)
 {
 	struct proto_descriptor d;
+	struct cursor_in segments;
 	uint64_t sum = 0;
 
-	if (proto_get_descriptor(in, &d) || proto_check_segments(*in, &d))
+	if (proto_get_descriptor(in, &d) || proto_get_segments(in, &d, &segments) || proto_get_nothing(in))
 		return false;
 	proto_put_descriptor(out, &d);
 	for (unsigned i = 0; i < d.count; i++) {
 		struct proto_segment s;
-		CHECK(proto_get_segment(in, &s) == 0);
+		CHECK(proto_get_segment(&segments, &s) == 0);
 		CHECK(s.chunk <= INT64_MAX / PROTO_MIN_CHUNK && s.count <= INT64_MAX / PROTO_MIN_CHUNK);
 		proto_put_segment(out, &s);
 		sum += s.len;
 	}
-	CHECK(sum == d.bytes && in->at == in->end);
+	CHECK(sum == d.bytes && segments.at == segments.end && segments.at == in->at);
 	return true;
 }
 

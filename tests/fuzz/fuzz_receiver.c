@@ -244,15 +244,19 @@ static void move_content(struct proto_descriptor *d)
 	say_done(d->lane, one_in(40) ? below(9) : d->seq, d->window);
 }
 
-static bool say_content(void)
+static bool has_content(void)
 {
-	uint8_t bytes[2048], segments[1024];
-	struct cursor_out out = cursor_out(bytes, sizeof(bytes)), list = cursor_out(segments, sizeof(segments));
+	return world.wanted_count && (world.grant_count || world.terms.mode == MOVER_READ);
+}
+
+/* Puts the next descriptor into a message, with its grant in mode READ. Returns whether there is one. */
+static bool put_content(struct cursor_out *out)
+{
+	uint8_t segments[1024];
+	struct cursor_out list = cursor_out(segments, sizeof(segments));
 	struct proto_descriptor d = {.window = PROTO_NO_WINDOW};
 	bool read;
 
-	if ((!world.wanted_count || (!world.grant_count && world.terms.mode != MOVER_READ)) && !one_in(60))
-		return let_workers_finish();
 	d.seq = one_in(60) ? below(9) : world.next_seq++;
 	fill(&list, &d);
 	read = d.bytes && world.terms.mode == MOVER_READ;
@@ -264,13 +268,28 @@ static bool say_content(void)
 
 		d.window = g.window;
 		seal(&d);
-		put_u16(&out, 1);
-		proto_put_grant(&out, &g);
+		put_u16(out, 1);
+		proto_put_grant(out, &g);
 	} else if (d.bytes && world.grant_count) {
 		move_content(&d);
 	}
-	proto_put_descriptor(&out, &d);
-	put_bytes(&out, segments, cursor_written(&list));
+	proto_put_descriptor(out, &d);
+	put_bytes(out, segments, cursor_written(&list));
+	return read;
+}
+
+static bool say_content(void)
+{
+	uint8_t bytes[4096];
+	struct cursor_out out = cursor_out(bytes, sizeof(bytes));
+	unsigned more = 3;
+	bool read;
+
+	if (!has_content() && !one_in(60))
+		return let_workers_finish();
+	read = put_content(&out);
+	while (world.terms.mode != MOVER_READ && has_content() && more-- && !one_in(3))
+		put_content(&out);
 	return mover_peer_say(&world.peer, read ? PROTO_GRANT : PROTO_FIN, &out);
 }
 

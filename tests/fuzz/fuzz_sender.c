@@ -39,7 +39,8 @@ static struct {
 	uint64_t seq;                 /* of the next descriptor */
 	uint32_t complete[FILES];     /* entries that were sent to their last segment, and not acknowledged */
 	unsigned complete_count;
-	struct proto_descriptor last; /* READ: the one that was granted last */
+	struct proto_descriptor last;   /* READ: the one that was granted last, */
+	struct proto_descriptor before; /* and the one before it */
 } world;
 
 /* The first offer goes before the answer to the terms. What is too many is offered again. */
@@ -204,6 +205,10 @@ static bool say_fin(void)
 		return false;
 	if (one_in(60))
 		world.last.window = (uint16_t)below(300);
+	if (world.before.bytes && !one_in(4)) {
+		world.before.count = world.before.bytes = 0;
+		proto_put_descriptor(&out, &world.before);
+	}
 	world.last.count = 0;
 	world.last.bytes = 0;
 	proto_put_descriptor(&out, &world.last);
@@ -247,23 +252,39 @@ static void hear_offer(struct cursor_in *in)
 static void hear_descriptor(struct cursor_in *in)
 {
 	struct proto_segment s;
+	struct cursor_in segments;
 
-	CHECK(!proto_get_descriptor(in, &world.last) && !proto_check_segments(*in, &world.last));
+	world.before = world.last;
+	CHECK(!proto_get_descriptor(in, &world.last) && !proto_get_segments(in, &world.last, &segments));
 	CHECK(world.last.seq == world.seq && world.last.bytes <= world.terms.chunk_bytes);
 	world.seq++;
 	for (unsigned i = 0; i < world.last.count; i++) {
-		CHECK(!proto_get_segment(in, &s) && s.entry < world.offered);
+		CHECK(!proto_get_segment(&segments, &s) && s.entry < world.offered);
 		if (s.last && s.kind != PROTO_GIVEN_UP && world.complete_count < FILES)
 			world.complete[world.complete_count++] = s.entry;
 	}
 }
 
+/* A peer that has said how many descriptors it takes gets them together. */
+static void hear_fin(struct cursor_in *in)
+{
+	do
+		hear_descriptor(in);
+	while (world.peer.takes && in->at != in->end);
+	CHECK(in->at == in->end);
+}
+
 static void hear_grant(struct cursor_in *in)
 {
+	uint16_t count = get_u16(in);
 	struct proto_grant g;
 
-	CHECK(get_u16(in) == 1 && !proto_get_grant(in, &g) && world.terms.mode == MOVER_READ);
-	hear_descriptor(in);
+	CHECK(count && (count == 1 || world.peer.takes) && world.terms.mode == MOVER_READ);
+	while (count-- > 0) {
+		CHECK(!proto_get_grant(in, &g));
+		hear_descriptor(in);
+	}
+	CHECK(in->at == in->end);
 }
 
 static void hear_control(const struct fake_send *send)
@@ -276,7 +297,7 @@ static void hear_control(const struct fake_send *send)
 		world.proposed = true;
 		break;
 	case PROTO_OFFER: hear_offer(&in); break;
-	case PROTO_FIN: hear_descriptor(&in); break;
+	case PROTO_FIN: hear_fin(&in); break;
 	case PROTO_GRANT: hear_grant(&in); break;
 	case PROTO_END: world.end_came = true; break;
 	default: break;
@@ -308,7 +329,7 @@ static void accept_control(struct rdma_cm_id *id)
 	world.offered = world.judged = 0;
 	world.offer_count = world.complete_count = 0;
 	world.seq = 0;
-	world.last.bytes = 0;
+	world.last.bytes = world.before.bytes = 0;
 	len = mover_peer_answer(&world.peer, answer);
 	world.peer.spoiled = one_in(60);
 	if (world.peer.spoiled && one_in(2))

@@ -9,7 +9,7 @@
 void mover_peer_init(struct mover_peer *p, struct mover_secure *secure)
 {
 	CHECK(secure);
-	*p = (struct mover_peer){.secure = secure};
+	*p = (struct mover_peer){.secure = secure, .takes = (uint16_t)ONE_OF(0, 1, PROTO_DESCRIPTORS, UINT16_MAX)};
 }
 
 void mover_peer_destroy(struct mover_peer *p)
@@ -83,7 +83,7 @@ bool mover_peer_say(struct mover_peer *p, enum proto_type type, const struct cur
 		return false;
 	put_u8(&out, (uint8_t)type);
 	put_u8(&out, (uint8_t)p->credits_due);
-	put_u16(&out, 0);
+	put_u16(&out, p->takes);
 	if (payload)
 		put_bytes(&out, payload->start, cursor_written(payload));
 	CHECK(!out.full &&

@@ -17,6 +17,7 @@ struct mover_peer {
 	struct fake_qp *control;                    /* the program's, */
 	struct rdma_cm_id *lanes[MOVER_PEER_LANES]; /* also; NULL: none yet */
 	unsigned credits_due;
+	uint16_t takes; /* descriptors, as it says */
 };
 
 /* Takes ownership of `secure`. */

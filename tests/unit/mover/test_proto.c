@@ -396,10 +396,38 @@ static int check_segments(const struct proto_segment *segments, unsigned written
 	struct proto_descriptor d = {.bytes = bytes, .count = (uint16_t)says};
 	uint8_t buffer[1024];
 	struct cursor_out out = cursor_out(buffer, sizeof(buffer));
+	struct cursor_in in, list;
 
 	for (unsigned i = 0; i < written; i++)
 		proto_put_segment(&out, &segments[i]);
-	return proto_check_segments(cursor_in(buffer, cursor_written(&out)), &d);
+	in = cursor_in(buffer, cursor_written(&out));
+	return proto_get_segments(&in, &d, &list) ? -EPROTO : proto_get_nothing(&in);
+}
+
+/* Each descriptor's segments end where the next descriptor begins. */
+static void descriptors_follow_each_other(void **state)
+{
+	struct proto_segment s = a_segment(PROTO_DATA);
+	struct proto_descriptor d = {.bytes = 2 * s.len, .count = 2}, next;
+	uint8_t buffer[1024];
+	struct cursor_out out = cursor_out(buffer, sizeof(buffer));
+	struct cursor_in in, list;
+	size_t len;
+
+	proto_put_segment(&out, &s);
+	proto_put_segment(&out, &s);
+	len = cursor_written(&out);
+	proto_put_descriptor(&out, &(struct proto_descriptor){.seq = 7, .window = PROTO_NO_WINDOW});
+	assert_int_equal(cursor_written(&out) - len, PROTO_DESCRIPTOR_BYTES);
+	in = cursor_in(buffer, cursor_written(&out));
+	assert_int_equal(proto_get_segments(&in, &d, &list), 0);
+	assert_true(list.at == buffer && list.end == buffer + len && in.at == list.end);
+	assert_int_equal(proto_get_descriptor(&in, &next), 0);
+	assert_int_equal(next.seq, 7);
+	assert_int_equal(proto_get_nothing(&in), 0);
+	out = cursor_out(buffer, sizeof(buffer));
+	proto_put_grant(&out, &(struct proto_grant){0});
+	assert_int_equal(cursor_written(&out), PROTO_GRANT_BYTES);
 }
 
 static void sums_that_lie(void **state)
@@ -512,6 +540,7 @@ int main(void)
 		cmocka_unit_test(answers_tell_their_length),
 		cmocka_unit_test(done),
 		cmocka_unit_test(lists),
+		cmocka_unit_test(descriptors_follow_each_other),
 		cmocka_unit_test(sums_that_lie),
 		cmocka_unit_test(products_cannot_overflow),
 		cmocka_unit_test(words_are_fit_for_a_terminal),

@@ -88,6 +88,19 @@ static void a_far_receiver_gets_as_many_windows_as_the_path_holds(void **state)
 	assert_int_equal(terms_propose(&o, 100, 1, BYTES, 0, false).windows, 16);
 }
 
+/* 1 Gbit/s with 300 ms by default, and 10 Gbit/s with 100 ms with the memory that the manual names. */
+static void what_far_lines_hold_fits_into_windows(void **state)
+{
+	struct mover_send_options o = {0};
+	struct proto_terms t = terms_propose(&o, 100, 1, BYTES, 300000000, true);
+
+	assert_true((uint64_t)t.windows * t.chunk_bytes > 37500000);
+	o.common.memory_bytes = 160u << 20;
+	t = terms_propose(&o, 100, 1, BYTES, 100000000, true);
+	assert_true((uint64_t)t.windows * t.chunk_bytes > 125000000);
+	assert_int_equal(t.windows, 127);
+}
+
 /* Whatever the sizes, the windows fit into the memory that was allowed; at least one of the smallest is there. */
 static void memory_bounds_windows(void **state)
 {
@@ -164,6 +177,7 @@ int main(void)
 		cmocka_unit_test(rocinante_gets_one_qp),
 		cmocka_unit_test(more_qps_get_more_windows),
 		cmocka_unit_test(a_far_receiver_gets_as_many_windows_as_the_path_holds),
+		cmocka_unit_test(what_far_lines_hold_fits_into_windows),
 		cmocka_unit_test(memory_bounds_windows),
 		cmocka_unit_test(a_receiver_limits_what_is_proposed),
 		cmocka_unit_test(send_has_no_more_qps_than_windows),
