@@ -106,6 +106,8 @@ void cma_qp_to_err(struct cma_id *id);
 
 /* The id's QP joins the group, if there is a QP and the group is not for sending only. */
 int cma_mcast_attach(struct cma_mcast *mc);
+/* The id's QP is detached from all groups, because it will be destroyed. The id stays in them. */
+void cma_mcast_detach_all(struct cma_id *id);
 void cma_mcast_leave_all(struct cma_id *id);
 
 #endif

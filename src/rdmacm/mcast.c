@@ -92,13 +92,25 @@ int rdma_join_multicast_ex(struct rdma_cm_id *id, struct rdma_cm_join_mc_attr_ex
 	return err ? cma_error(err) : cma_complete(cma_id(id));
 }
 
+static void detach(struct cma_mcast *mc)
+{
+	if (mc->attached && mc->id->id.qp)
+		ibv_detach_mcast(mc->id->id.qp, &mc->gid, 0);
+	mc->attached = false;
+}
+
+void cma_mcast_detach_all(struct cma_id *id)
+{
+	for (struct roci_list *joined = id->mcasts.next; joined != &id->mcasts; joined = joined->next)
+		detach(roci_container_of(joined, struct cma_mcast, joined));
+}
+
 static void leave(struct cma_mcast *mc)
 {
 	struct cma_id *id = mc->id;
 	struct roci_list events = ROCI_LIST_INIT(events), *queued;
 	roci_list_remove(&mc->joined);
-	if (mc->attached && id->id.qp)
-		ibv_detach_mcast(id->id.qp, &mc->gid, 0);
+	detach(mc);
 	cma_channel_extract(id, &mc->events, &events);
 	while ((queued = roci_list_take_first(&events)))
 		free(cma_event_of(queued));

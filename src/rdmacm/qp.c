@@ -300,6 +300,7 @@ void rdma_destroy_qp(struct rdma_cm_id *id)
 {
 	if (!id || !id->qp)
 		return;
+	cma_mcast_detach_all(cma_id(id)); /* else it would be busy */
 	ibv_destroy_qp(id->qp);
 	id->qp = NULL;
 	destroy_cqs(cma_id(id));

@@ -60,6 +60,15 @@ static void leave(struct vb_qp *qp, struct group *group)
 	free(group);
 }
 
+bool vb_mcast_joined(struct vb_qp *qp)
+{
+	struct roci_device *dev = vb_context(qp->ex.qp_base.context)->dev;
+	roci_device_lock(dev);
+	bool joined = !roci_list_empty(&qp->groups);
+	roci_device_unlock(dev);
+	return joined;
+}
+
 void vb_mcast_leave_all(struct vb_qp *qp)
 {
 	while (!roci_list_empty(&qp->groups))

@@ -204,7 +204,6 @@ static void qp_destroy_engine(struct vb_context *ctx, struct vb_qp *qp)
 	uint32_t qpn = qp->ex.qp_base.qp_num;
 	vb_cq_lock_consumers(send_cq, recv_cq);
 	roci_device_lock(ctx->dev);
-	vb_mcast_leave_all(qp);
 	roci_qp_destroy(qp->engine);
 	roci_cq_purge(send_cq->engine, qpn);
 	if (recv_cq != send_cq)
@@ -232,6 +231,8 @@ VERB_DEFINE(1, ibv_destroy_qp, struct ibv_qp *, ibqp)
 		return EINVAL;
 	struct vb_qp *qp = vb_qp(ibqp);
 	struct vb_context *ctx = vb_context(ibqp->context);
+	if (ctx->dev && vb_mcast_joined(qp))
+		return ROCI_REFUSE(EBUSY, "the QP is in a multicast group: call ibv_detach_mcast() first");
 	if (ctx->dev)
 		qp_destroy_engine(ctx, qp);
 	vb_async_wait_acks(&ibqp->mutex, &ibqp->cond, &ibqp->events_completed, &qp->async_delivered);

@@ -172,6 +172,32 @@ static void options(void)
 	rdma_destroy_event_channel(channel);
 }
 
+/* A QP in a group is busy, as in the kernel. rdma_destroy_qp() takes it out. */
+static void groups(void)
+{
+	struct sockaddr_in group4 = {.sin_family = AF_INET, .sin_addr.s_addr = inet_addr("239.1.2.3")};
+	struct sockaddr_in6 group6 = {.sin6_family = AF_INET6};
+	const int ipv4 = address->sa_family == AF_INET;
+	struct sockaddr *group = ipv4 ? (struct sockaddr *)&group4 : (struct sockaddr *)&group6;
+	struct rdma_cm_id *id = new_id(NULL, RDMA_PS_UDP);
+	struct ibv_qp_init_attr attr = {.qp_type = IBV_QPT_UD, .cap = {1, 1, 1, 1, 0}};
+
+	MUST(inet_pton(AF_INET6, "ff15::1:2:3", &group6.sin6_addr) != 1);
+	set_port(0);
+	MUST(rdma_bind_addr(id, address));
+	struct ibv_pd *pd = ibv_alloc_pd(id->verbs);
+	MUST(!pd);
+	MUST(rdma_create_qp(id, pd, &attr));
+	MUST(rdma_join_multicast(id, group, NULL));
+	CHECK(ibv_destroy_qp(id->qp) == EBUSY);
+	CHECK(rdma_leave_multicast(id, group) == 0);
+	MUST(rdma_join_multicast(id, group, NULL));
+	rdma_destroy_qp(id);
+	CHECK(ibv_dealloc_pd(pd) == 0); /* the QP is gone */
+	CHECK(rdma_leave_multicast(id, group) == 0);
+	MUST(rdma_destroy_id(id));
+}
+
 /* ---- connections ---- */
 
 struct sides {
@@ -513,6 +539,7 @@ int main(int argc, char **argv)
 	states();
 	ports();
 	options();
+	groups();
 	accepted();
 	rejected(rdma_reject, 28);     /* consumer defined */
 	rejected(rdma_reject_ece, 35); /* vendor option not supported */

@@ -238,6 +238,8 @@ static void group_dropped(const char *name)
 	post_receive(second, GRH + BYTES);
 	send_to(second, everybody, 0xffffff, QKEY);
 	receive(1);
+	ibv_detach_mcast(second, &gid, 0);
+	ibv_detach_mcast(first, &gid, 0);
 	ibv_destroy_qp(second);
 	ibv_destroy_qp(first);
 	ibv_destroy_ah(everybody);
@@ -278,8 +280,13 @@ static void groups(void)
 	for (unsigned i = 0; i < MANY; i++)
 		err = ibv_attach_mcast(qps[i], &gid, 0);
 	refused(err);
-	for (unsigned i = 0; i < MANY; i++)
+	begin("destroy_member");
+	refused(ibv_destroy_qp(qps[0]));
+	for (unsigned i = 0; i < MANY; i++) {
+		if (i < MANY - 1)
+			ibv_detach_mcast(qps[i], &gid, 0);
 		ibv_destroy_qp(qps[i]);
+	}
 }
 
 static void joins(void)

@@ -77,6 +77,7 @@ REFUSALS = {
     'attach_host': r'ibv_attach_mcast answers EINVAL: gid is no multicast address',
     'detach': r'ibv_detach_mcast answers EINVAL: the QP is not in the group',
     'attach_many': r'ibv_attach_mcast answers ENOMEM: 64 QPs of this process are in the group already',
+    'destroy_member': r'ibv_destroy_qp answers EBUSY: the QP is in a multicast group',
     'join_stream': r'rdma_join_multicast answers EINVAL: the id is not for datagrams: use RDMA_PS_UDP',
     'join_early': r'rdma_join_multicast answers EINVAL: the id is new: .*a join comes after',
     'join_host': r'rdma_join_multicast answers EINVAL: addr is no multicast address',

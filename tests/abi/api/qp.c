@@ -156,6 +156,8 @@ void test_mcast(void)
 	CHECK(!ibv_attach_mcast(ud, &group, 0)); /* attached already */
 	CHECK(!ibv_detach_mcast(ud, &group, 0));
 	CHECK(ibv_detach_mcast(ud, &group, 0) == EINVAL);
-	CHECK(!ibv_attach_mcast(ud, &group, 0)); /* destroying the QP detaches it */
+	CHECK(!ibv_attach_mcast(ud, &group, 0));
+	CHECK(ibv_destroy_qp(ud) == EBUSY);
+	CHECK(!ibv_detach_mcast(ud, &group, 0));
 	CHECK(!ibv_destroy_qp(ud) && !ibv_destroy_qp(rc) && !ibv_destroy_cq(cq));
 }
