@@ -152,7 +152,8 @@ static void connect_to(struct side *s, const struct arguments *a, struct rdma_ev
 
 static void accept_one(struct side *s, const struct arguments *a, struct rdma_event_channel *events)
 {
-	struct sockaddr_in any = {.sin_family = AF_INET, .sin_port = htons((uint16_t)atoi(a->port))};
+	/* Every address, also the ones of IPv4. */
+	struct sockaddr_in6 any = {.sin6_family = AF_INET6, .sin6_port = htons((uint16_t)atoi(a->port))};
 	struct rdma_cm_id *listener;
 
 	check(rdma_create_id(events, &listener, NULL, RDMA_PS_TCP), "rdma_create_id");

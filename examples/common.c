@@ -8,7 +8,8 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h> /* IWYU pragma: keep (getopt) */
+#include <sys/socket.h>
+#include <unistd.h>
 
 _Noreturn void die(const char *format, ...)
 {
@@ -104,10 +105,20 @@ struct arguments arguments_read(const char *options, int argc, char **argv)
 	return a;
 }
 
+/* Some kernels have no IPv6. */
+static bool has_ipv6(void)
+{
+	int fd = socket(AF_INET6, SOCK_STREAM, 0);
+
+	if (fd >= 0)
+		close(fd);
+	return fd >= 0;
+}
+
 struct addrinfo *resolve(const struct arguments *a)
 {
 	struct addrinfo hints = {.ai_socktype = SOCK_STREAM, .ai_flags = a->host ? 0 : AI_PASSIVE}, *found;
-	bool ipv6 = a->host && strchr(a->host, ':');
+	bool ipv6 = a->host ? strchr(a->host, ':') != NULL : has_ipv6(); /* who listens at :: gets IPv4, too */
 	int error;
 
 	hints.ai_family = ipv6 ? AF_INET6 : AF_INET;

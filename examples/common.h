@@ -34,7 +34,8 @@ struct arguments {
  * arguments end the program with status 2 and a line that says how it is used. */
 struct arguments arguments_read(const char *options, int argc, char **argv);
 
-/* The TCP or rdma_cm addresses of host and port, or without host those to listen on. For freeaddrinfo(). */
+/* The TCP or rdma_cm addresses of host and port, or without host those to listen on, for IPv4 and IPv6. For
+ * freeaddrinfo(). */
 struct addrinfo *resolve(const struct arguments *arguments);
 
 /* With -k: ends this process as `kill -9` does. The other side has to notice. */

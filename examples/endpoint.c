@@ -8,7 +8,7 @@
 
 struct endpoint endpoint_open(const struct arguments *a, unsigned requests)
 {
-	struct rdma_addrinfo hints = {.ai_port_space = RDMA_PS_TCP, .ai_flags = a->host ? 0 : RAI_PASSIVE}, *found;
+	struct rdma_addrinfo hints = {.ai_port_space = RDMA_PS_TCP}, *found;
 	struct ibv_qp_init_attr init = {
 		.qp_type = IBV_QPT_RC,
 		.cap = {.max_send_wr = requests, .max_recv_wr = requests, .max_send_sge = 1, .max_recv_sge = 1},
@@ -16,6 +16,10 @@ struct endpoint endpoint_open(const struct arguments *a, unsigned requests)
 	};
 	struct endpoint ep = {0};
 
+	if (!a->host) {
+		hints.ai_flags = RAI_PASSIVE;
+		hints.ai_family = AF_INET6; /* "::": every address, also the ones of IPv4 */
+	}
 	if (rdma_getaddrinfo(a->host, a->port, &hints, &found))
 		die("rdma_getaddrinfo: cannot find %s port %s: %s", a->host ? a->host : "an address for", a->port,
 		    reason(errno));

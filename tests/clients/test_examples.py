@@ -88,6 +88,11 @@ def pair(name, server_host, client_host, size=FILE_BYTES):
         check(filecmp.cmp(folder.source, folder.copy, shallow=False), 'the copy differs')
 
 
+def over_ipv6(name):
+    """A server waits at every address, so a client may name one of IPv6."""
+    pair(name, Host('at ::1', address='::1'), loopback)
+
+
 def alone(name, host):
     check_says(host.call(lesson(name)), ALONE[name])
 
@@ -216,6 +221,7 @@ def cases():
     yield '03-every-operation with FLUSH', lambda: check_says(loopback.call(program('every-operation-flush')), ['by everybody'])
     for name in ALL:
         yield f'{name} over loopback', lambda n=name: pair(n, loopback, loopback)
+        yield f'{name} over IPv6', lambda n=name: over_ipv6(n)
         for server, client in (host_a, host_b), (host_b, host_a):
             yield f'{name} from {client.name} to {server.name}', lambda n=name, s=server, c=client: pair(n, s, c)
         for victim in 'server', 'client':
