@@ -344,12 +344,14 @@ static void uc_rx(struct roci_qp *qp, const struct roci_rx *rx)
 		fail(qp, p, v);
 		return;
 	}
+	if (v == ROCI_EXEC_NO_RECEIVE) {
+		qp->e->stats->rx_no_wqe++;
+		ROCI_WHY("no receive is posted%s", qp->srq ? " to the SRQ" : "");
+	}
 	ROCI_WHY_TELL_PACED(&qp->why, qp->e->now, "QP 0x%x drops a UC message of its peer (%s, PSN %u)", qp->qpn,
 			    p->op->name, p->psn);
 	if (v == ROCI_EXEC_BAD_INV)
 		fail_receive(qp, ROCI_WC_REM_INV_REQ_ERR);
-	if (v == ROCI_EXEC_NO_RECEIVE)
-		qp->e->stats->rx_no_wqe++;
 	r->message.kind = 0;
 	r->skipping = true;
 	r->epsn = roci_psn_add(p->psn, 1);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
  * Calls that are refused, and datagrams that are dropped, one after the other, for test_why.py: ibv_wr_*, multicast,
- * UD. Before each a line on stderr has its name. Public verbs and rdma_cm only.
+ * UD, UC. Before each a line on stderr has its name. Public verbs and rdma_cm only.
  */
 #include <stdio.h>
 #include <stdlib.h>
@@ -259,6 +259,40 @@ static void datagrams(void)
 	dropped("ud_flood", 0, 0, QKEY, FLOOD);
 }
 
+/* A UC QP whose peer is itself. A WRITE behind the message tells when that has been dropped. */
+static void unreliable(void)
+{
+	struct ibv_qp_init_attr init = {.qp_type = IBV_QPT_UC, .send_cq = cq, .recv_cq = cq, .cap = {4, 1, 1, 1, 0}};
+	struct ibv_qp *qp = ibv_create_qp(ep.pd, &init);
+	struct ibv_qp_attr attr = {.qp_state = IBV_QPS_INIT, .port_num = 1, .qp_access_flags = IBV_ACCESS_REMOTE_WRITE};
+	struct ibv_sge sge = {(uintptr_t)memory, 1, mr->lkey};
+	struct ibv_send_wr write = {.sg_list = &sge, .num_sge = 1, .opcode = IBV_WR_RDMA_WRITE}, send = write, *bad;
+	struct ibv_wc wc;
+	volatile uint8_t *arrived = memory + 1;
+
+	need(qp, "ibv_create_qp");
+	need(!ibv_modify_qp(qp, &attr, IBV_QP_STATE | IBV_QP_PKEY_INDEX | IBV_QP_PORT | IBV_QP_ACCESS_FLAGS), "INIT");
+	attr = (struct ibv_qp_attr){.qp_state = IBV_QPS_RTR, .path_mtu = IBV_MTU_1024, .dest_qp_num = qp->qp_num};
+	attr.ah_attr = (struct ibv_ah_attr){.is_global = 1, .port_num = 1, .grh = {.dgid = ep.gid, .hop_limit = 1}};
+	need(!ibv_modify_qp(qp, &attr, IBV_QP_STATE | IBV_QP_AV | IBV_QP_PATH_MTU | IBV_QP_DEST_QPN | IBV_QP_RQ_PSN),
+	     "RTR");
+	attr.qp_state = IBV_QPS_RTS;
+	need(!ibv_modify_qp(qp, &attr, IBV_QP_STATE | IBV_QP_SQ_PSN), "RTS");
+	begin("uc_no_receive");
+	send.opcode = IBV_WR_SEND;
+	send.next = &write;
+	write.wr.rdma.remote_addr = (uintptr_t)arrived;
+	write.wr.rdma.rkey = mr->rkey;
+	memory[0] = 1;
+	*arrived = 0;
+	need(!ibv_post_send(qp, &send, &bad), "ibv_post_send");
+	for (unsigned i = 0; !*arrived && i < WAIT_N; i++)
+		ibv_poll_cq(cq, 1, &wc);
+	need(*arrived, "the WRITE");
+	begin("end");
+	ibv_destroy_qp(qp);
+}
+
 /* ---- groups ---- */
 
 static void groups(void)
@@ -367,10 +401,11 @@ int main(void)
 {
 	endpoint_open(&ep, 0);
 	cq = ibv_create_cq(ep.ctx, 2 * FLOOD, NULL, NULL, 0);
-	mr = ibv_reg_mr(ep.pd, memory, sizeof(memory), IBV_ACCESS_LOCAL_WRITE);
+	mr = ibv_reg_mr(ep.pd, memory, sizeof(memory), IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE);
 	need(cq && mr, "ibv_create_cq, ibv_reg_mr");
 	builders();
 	datagrams();
+	unreliable();
 	groups();
 	joins();
 	queries();

@@ -73,6 +73,7 @@ REFUSALS = {
     'ud_short_receive': r'drops a datagram of QP 0x\w+: it needs 104 bytes with the 40 of its GRH, and the receive \(wr_id 0x7\) has room for 103',
     'ud_no_qp': r'a datagram of QP 0x\w+ is dropped: there is no QP 0x\w+ here',
     'ud_multicast': r'QP 0x\w+ drops a datagram of QP 0x\w+ to a multicast group: no receive is posted',
+    'uc_no_receive': r'QP 0x\w+ drops a UC message of its peer \(UC SEND Only, PSN 0\): no receive is posted',
     'attach_rc': r'ibv_attach_mcast answers EINVAL: qp_type 2: only UD QPs can join',
     'attach_host': r'ibv_attach_mcast answers EINVAL: gid is no multicast address',
     'detach': r'ibv_detach_mcast answers EINVAL: the QP is not in the group',
