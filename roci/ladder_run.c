@@ -177,10 +177,13 @@ static void print_notes(const struct ladder_job *job, const struct ladder *l)
 		fprintf(stderr, "roci %s: %s\n", job->command->name, text);
 }
 
-static int check_content(const struct ladder_job *job, const struct ladder *l)
+/* `broken`: the file cannot be read to its end, which was said. */
+static int check_content(const struct ladder_job *job, const struct ladder *l, int broken)
 {
 	if (l->packet_count || l->event_count)
 		return 0;
+	if (broken)
+		return broken;
 	complain(job->command,
 		 l->no_rdma ? "%s: none of its packets is RoCEv2; `roci dump --all` shows them"
 			    : "%s holds no packets; did the program use an RDMA device?",
@@ -200,8 +203,8 @@ int ladder_draw(const struct ladder_job *job, FILE *capture)
 		broken = read_all(job, capture, l, tracker);
 		if (ladder_finish(l, tracker))
 			complain(job->command, "out of memory; draw less of it with --max-packets");
-		else if (!broken || l->packet_count || l->event_count) /* else it has been said what is wrong */
-			status = check_content(job, l);
+		else
+			status = check_content(job, l, broken);
 		if (!status)
 			status = write_out(job, l);
 		if (!status)

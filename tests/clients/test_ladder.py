@@ -186,6 +186,10 @@ def output_file():
     check('left as it is' in err and open(path('mine')).read() == 'my notes', err)
     check('write `--` before it' in ladder('sleep', '1', status=2)[1], 'a program without --')
     check('usage' in ladder(status=2)[1], 'no usage')
+    with open(path('text'), 'w') as f:
+        f.write('hello, world')
+    _, err = ladder(path('text'), status=1)
+    check('neither a pcap nor a pcapng' in err and err.count('\n') == 1, err)
     # A place where no picture can be is refused before the program runs, and not when its work is done.
     for argv in (['ladder', '-o', '/nowhere/x.html', '--', 'echo', 'has run'], ['ladder', '--svg', '-o', path(''), '--', 'echo', 'has run'],
                  ['ping', '--loopback', '-c', '1', '--ladder', '/nowhere/x.html'], ['demo', '--ladder', '/nowhere/x.html', path('mine')]):
