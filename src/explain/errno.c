@@ -81,6 +81,18 @@ static const struct explanation rows[] = {
 	},
 	{
 		.kind = EXPLAIN_ERRNO,
+		.code = EPIPE,
+		.name = "EPIPE",
+		.phrases = "broken pipe",
+		.title = "the program sends on a connection that has ended already",
+		.meaning = "From rsockets (rsend, rwrite), or from the TCP connection by which a program exchanges "
+			   "addresses. The far end had closed it, or this side had shut its direction down.",
+		.look = "the far end: why did it close? Its log, and what this side received last",
+		.causes = {"the far end ended, or failed before it had read all",
+			   "the two sides disagree about how much is sent (other options, sizes or counts)"},
+	},
+	{
+		.kind = EXPLAIN_ERRNO,
 		.code = EHOSTUNREACH,
 		.name = "EHOSTUNREACH",
 		.phrases = "no route to host",

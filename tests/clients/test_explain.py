@@ -24,6 +24,7 @@ def people():
     out, _ = roci('explain', '12')
     says(r'(?s)^IBV_WC_RETRY_EXC_ERR.*The same number could also be:\n.*errno 12: ENOMEM', out)
     says(r'^EINVAL \(errno 22\)', roci('explain', '-22')[0])
+    says(r'^EPIPE \(errno 32\)', roci('explain', 'rsend: Broken pipe')[0])
 
 
 def classics():
