@@ -50,10 +50,12 @@ static uint64_t max(uint64_t a, uint64_t b)
 	return a > b ? a : b;
 }
 
-/* Also a few bytes in a minute are not 0. */
+/* In whole kilobytes where that is precise enough. Also a few bytes in a minute are not 0. */
 static uint64_t per_second(uint64_t bytes, uint64_t ns)
 {
-	return bytes < UINT64_C(1) << 33 ? bytes * SECOND / max(ns, 1) : bytes / max(ns / 1000, 1) * 1000000;
+	uint64_t kilobytes = bytes * 1000 / max(ns / 1000, 1);
+
+	return kilobytes >= 1000 ? kilobytes * 1000 : bytes * SECOND / max(ns, 1);
 }
 
 /* ---- the model's answers ---- */
