@@ -124,6 +124,8 @@ static int modify_locked(struct vb_context *ctx, struct vb_qp *qp, const struct 
 		roci_device_publish_qp(ctx->dev, qp->engine, vb_pd_number(qp->ex.qp_base.pd));
 	if (mask & IBV_QP_AV)
 		qp->ah_attr = attr->ah_attr;
+	else if ((mask & IBV_QP_STATE) && attr->qp_state == IBV_QPS_RESET)
+		qp->ah_attr = (struct ibv_ah_attr){0}; /* as the engine forgets the other attributes */
 	listen_for(ctx, qp, attr, mask);
 	qp->ex.qp_base.state = (enum ibv_qp_state)roci_qp_state(qp->engine);
 	return 0;

@@ -92,6 +92,9 @@ void test_qp_modify(void)
 	CHECK(!qp_to_rts(qp) && qp->state == IBV_QPS_RTS);
 	attr = (struct ibv_qp_attr){.qp_state = IBV_QPS_RESET};
 	CHECK(!ibv_modify_qp(qp, &attr, IBV_QP_STATE) && qp->state == IBV_QPS_RESET);
+	struct ibv_qp_init_attr init;
+	CHECK(!ibv_query_qp(qp, &attr, IBV_QP_STATE | IBV_QP_AV, &init));
+	CHECK(!attr.dest_qp_num && !attr.ah_attr.is_global && !attr.ah_attr.grh.hop_limit); /* the peer is forgotten */
 	CHECK(!ibv_destroy_qp(qp) && !ibv_destroy_cq(cq));
 }
 
