@@ -265,9 +265,8 @@ static void show_first_ticket(const struct mover_ticket *ticket, const char *lin
 	bool ipv6 = strchr(ticket->host, ':');
 
 	fprintf(stderr,
-		"on the other machine, run:\n  roci send PATH... %s%s%s%s\nand enter this ticket when it asks for "
-		"it:\n  "
-		"%s\n",
+		"on the other machine, run:\n  roci send PATH... %s%s%s%s\n"
+		"and enter this ticket when it asks for it:\n  %s\n",
 		ipv6 ? "[" : "", ticket->host, target_lacks_interface(ticket->host) ? "%INTERFACE" : "",
 		ipv6 ? "]" : "", line);
 }

@@ -264,7 +264,7 @@ void roci_path_idle(struct roci_path *p, uint64_t now)
 	if (!p->far || !roci_list_empty(&p->blocked))
 		return;
 	p->app_limited = p->delivered + p->flight + 1;
-	roci_path_unawaited(p, now);
+	roci_pace_idle(&p->pace, now);
 }
 
 void roci_path_unawaited(struct roci_path *p, uint64_t now)

@@ -173,9 +173,8 @@ static enum mover_status refusal(struct receiver *r, const char **why)
 
 	if (l->options->once && is_second(r)) {
 		*why = is_one_time(r) && trusted_other(r, r->reg.identity)
-			       ? "this receiver takes one transfer, and another sender with this ticket is at it; "
-				 "start "
-				 "another `roci recv`"
+			       ? "this receiver takes one transfer, and another sender with this ticket is "
+				 "at it; start another `roci recv`"
 			       : "this receiver takes one transfer, and has begun it; start another `roci recv`";
 		return MOVER_NO_CONNECT;
 	}

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-#include "../test.h"
+#include "bench.h"
 
 #include <fcntl.h>
 #include <signal.h>
@@ -71,12 +71,6 @@ static void a_peer_is_current_as_long_as_it_lives(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {cmocka_unit_test(a_peer_is_current_as_long_as_it_lives)};
-	char dir[] = "/tmp/roci-peer-XXXXXX", command[64];
-	int failed;
 
-	if (!mkdtemp(dir) || setenv("ROCI_RUNDIR", dir, 1))
-		return 1;
-	failed = cmocka_run_group_tests(tests, NULL, NULL);
-	snprintf(command, sizeof(command), "rm -rf %s", dir);
-	return system(command) ? 1 : failed;
+	return cmocka_run_group_tests(tests, private_rundir, remove_rundir);
 }

@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* A process whose packets wait for room in the ring to a peer (spill.h), and sleeps. Two ends in one process. */
-#include "../test.h"
+#include "bench.h"
 
-#include <stdlib.h>
 #include <sys/socket.h>
 
 #include "device/local/local.h"
@@ -141,12 +140,6 @@ int main(void)
 		cmocka_unit_test_setup_teardown(who_makes_room_wakes_who_waits_for_it, begin, finish),
 		cmocka_unit_test_setup_teardown(nobody_wakes_who_waits_for_nothing, begin, finish),
 	};
-	char dir[] = "/tmp/roci-room-XXXXXX", command[64];
-	int failed;
 
-	if (!mkdtemp(dir) || setenv("ROCI_RUNDIR", dir, 1))
-		return 1;
-	failed = cmocka_run_group_tests(tests, NULL, NULL);
-	snprintf(command, sizeof(command), "rm -rf %s", dir);
-	return system(command) ? 1 : failed;
+	return cmocka_run_group_tests(tests, private_rundir, remove_rundir);
 }

@@ -3,7 +3,7 @@
  * Memory is taken back while a peer is between its check and its copy: the owner does not wait for a peer that is
  * stopped or dead, and what such a peer does later fails.
  */
-#include "../test.h"
+#include "bench.h"
 
 #include <pthread.h>
 #include <signal.h>
@@ -209,12 +209,6 @@ int main(void)
 		cmocka_unit_test(a_copier_that_runs_is_waited_for),
 		cmocka_unit_test(who_copies_nothing_is_not_waited_for),
 	};
-	char dir[] = "/tmp/roci-settle-XXXXXX", command[64];
-	int failed;
 
-	if (!mkdtemp(dir) || setenv("ROCI_RUNDIR", dir, 1))
-		return 1;
-	failed = cmocka_run_group_tests(tests, NULL, NULL);
-	snprintf(command, sizeof(command), "rm -rf %s", dir);
-	return system(command) ? 1 : failed;
+	return cmocka_run_group_tests(tests, private_rundir, remove_rundir);
 }
