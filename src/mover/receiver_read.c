@@ -11,11 +11,11 @@
 static bool begin_read(struct receiver *r, struct descriptor *descriptor, struct recv_window *w)
 {
 	struct session *s = &r->s;
-	int err = 0;
+	int err = window_open(&s->pool, w->window);
 
 	/* In iWARP the peer learns a key of the buffer that is read into (RFC 5040 s.4.4). So that key too is made for
 	 * one use. */
-	if (s->dev.iwarp)
+	if (!err && s->dev.iwarp)
 		err = window_grant(&s->pool, w->window, descriptor->grant.len,
 				   IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE);
 	if (err) {
@@ -37,7 +37,7 @@ static bool post_read(struct receiver *r, struct descriptor *descriptor, uint32_
 {
 	struct session *s = &r->s;
 	struct recv_window *w = &r->windows.list[descriptor->window];
-	struct ibv_sge sge = {(uintptr_t)w->window->bytes + descriptor->asked, len, window_lkey(&s->pool, w->window)};
+	struct ibv_sge sge = {(uintptr_t)w->window->bytes + descriptor->asked, len, window_lkey(w->window)};
 	struct ibv_send_wr *bad, wr = {
 					 .wr_id = wr_id_make(WR_WINDOW, descriptor->d.lane, w->window->index),
 					 .sg_list = &sge,

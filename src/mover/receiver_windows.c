@@ -36,7 +36,7 @@ static bool post_window(struct receiver *r, struct recv_window *w)
 {
 	struct session *s = &r->s;
 	struct ibv_sge sge = {(uintptr_t)w->window->bytes, s->terms.chunk_bytes + CHUNK_CIPHER_TAG_BYTES,
-			      window_lkey(&s->pool, w->window)};
+			      window_lkey(w->window)};
 	struct ibv_recv_wr *bad,
 		wr = {.wr_id = wr_id_make(WR_WINDOW, w->lane, w->window->index), .sg_list = &sge, .num_sge = 1};
 	int err = ibv_post_recv(s->lanes.conns[w->lane].id->qp, &wr, &bad);
@@ -46,13 +46,22 @@ static bool post_window(struct receiver *r, struct recv_window *w)
 	return !err;
 }
 
-/* WRITE: makes the key that the sender will get. */
+static bool is_registered(const struct receiver *r, const struct recv_window *w)
+{
+	return r->s.terms.mode == MOVER_SEND ? window_is_open(&r->s.pool, w->window) : w->window->granted != NULL;
+}
+
+/* WRITE: makes the key that the sender will get. SEND: for the receives. Once for each use, or once at all. */
 static bool register_window(struct receiver *r, struct recv_window *w)
 {
 	struct session *s = &r->s;
 	uint32_t len = s->terms.chunk_bytes + CHUNK_CIPHER_TAG_BYTES;
-	int err = window_grant(&s->pool, w->window, len, IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE);
+	int err = 0;
 
+	if (s->terms.mode == MOVER_SEND)
+		err = window_open(&s->pool, w->window);
+	else if (!w->window->granted)
+		err = window_grant(&s->pool, w->window, len, IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE);
 	if (err)
 		session_fail_errno(s, err, SESSION_NO_MEMORY);
 	return !err;
@@ -64,12 +73,12 @@ static bool open_window(struct receiver *r, struct recv_window *w, struct proto_
 
 	*grant = (struct proto_grant){.window = w->window->index, .len = s->terms.chunk_bytes + CHUNK_CIPHER_TAG_BYTES};
 	w->state = RECV_WINDOW_GRANTED;
+	if (!register_window(r, w))
+		return false;
 	if (s->terms.mode == MOVER_SEND) {
 		w->lane = grant->lane = (uint16_t)(w->window->index % s->lanes.count);
 		return post_window(r, w);
 	}
-	if (!w->window->granted && !register_window(r, w))
-		return false;
 	grant->addr = (uintptr_t)w->window->bytes;
 	grant->rkey = w->window->granted->rkey;
 	return true;
@@ -91,10 +100,10 @@ static bool may_grant(const struct receiver *r)
  * time, because what comes is looked at between them. */
 static bool register_ahead(struct receiver *r)
 {
-	if (!grants_content(r) || may_grant(r) || r->s.terms.mode != MOVER_WRITE)
+	if (!grants_content(r) || may_grant(r))
 		return false;
 	for (unsigned i = 0; i < r->s.pool.count; i++)
-		if (!r->windows.list[i].window->granted)
+		if (!is_registered(r, &r->windows.list[i]))
 			return register_window(r, &r->windows.list[i]);
 	return false;
 }
@@ -110,7 +119,7 @@ static unsigned count_grants(struct receiver *r)
 		if (!is_free(r, i))
 			continue;
 		free++;
-		registered += r->s.terms.mode == MOVER_SEND || w->window->granted;
+		registered += is_registered(r, w);
 	}
 	if (control_is_roomy(&r->s.control))
 		return grants_next(registered, free, r->windows.granted);

@@ -121,12 +121,25 @@ static unsigned poll_fds(struct session *s, struct pollfd *fds)
 	return n;
 }
 
+/* While the answer to the terms is on its way: registers the next window. One at a time, because what comes is looked
+ * at between them. */
+static bool register_ahead(struct session *s)
+{
+	struct window *next = s->ready ? NULL : window_not_open(&s->pool);
+	int err = next ? window_open(&s->pool, next) : 0;
+
+	if (err)
+		session_fail_errno(s, err, SESSION_NO_MEMORY);
+	return next && !err;
+}
+
 static bool pump(struct session *s)
 {
 	struct sender *x = (struct sender *)s;
 	bool any = false;
 
 	any |= sender_lanes_pump(x);
+	any |= register_ahead(s);
 	if (!s->ready || s->status != MOVER_OK)
 		return any;
 	any |= offer_pump(x);

@@ -86,7 +86,7 @@ static bool post(struct sender *x, struct pack *pack, const struct proto_grant *
 {
 	struct session *s = &x->s;
 	unsigned lane = pack->descriptor.lane, index = window_index(pack);
-	struct ibv_sge sge = {(uintptr_t)pack->window->bytes, pack->wire_bytes, window_lkey(&s->pool, pack->window)};
+	struct ibv_sge sge = {(uintptr_t)pack->window->bytes, pack->wire_bytes, window_lkey(pack->window)};
 	struct ibv_send_wr *bad, wr = {
 					 .wr_id = wr_id_make(WR_WINDOW, lane, index),
 					 .sg_list = &sge,

@@ -39,9 +39,15 @@ struct pack *pack_take(struct sender *x)
 {
 	for (unsigned i = 0; i < x->s.pool.count; i++) {
 		struct pack *pack = &x->packs.list[i];
+		int err;
 
 		if (pack->state != PACK_FREE)
 			continue;
+		err = window_open(&x->s.pool, pack->window);
+		if (err) {
+			session_fail_errno(&x->s, err, SESSION_NO_MEMORY);
+			return NULL;
+		}
 		pack->state = PACK_FILLING;
 		pack->count = pack->reading = 0;
 		pack->used = pack->wire_bytes = 0;

@@ -55,7 +55,7 @@ int pack_init(struct sender *x);
 /* After the reads have ended. */
 void pack_destroy(struct sender *x);
 
-/* An empty pack to fill, or NULL if all are in use. */
+/* An empty pack to fill, or NULL if all are in use, or after session_fail(). */
 struct pack *pack_take(struct sender *x);
 /* Nothing more goes into this pack: it joins the queue. */
 void pack_close(struct sender *x, struct pack *pack);

@@ -29,32 +29,51 @@ int window_pool_create(struct window_pool *pool, struct ibv_pd *pd, unsigned cou
 
 	assert(count <= sizeof(pool->windows) / sizeof(pool->windows[0]));
 	*pool = (struct window_pool){
-		.pd = pd, .count = count, .window_bytes = window_bytes, .memory_bytes = stride * count};
+		.pd = pd,
+		.count = count,
+		.window_bytes = window_bytes,
+		.memory_bytes = stride * count,
+		.local_access = local_access,
+	};
 	pool->memory = window_map_memory(pool->memory_bytes);
 	if (!pool->memory)
 		return -errno;
 	for (unsigned i = 0; i < count; i++)
 		pool->windows[i] = (struct window){.index = (uint16_t)i, .bytes = pool->memory + i * stride};
-	if (local_access < 0)
-		return 0;
-	pool->local = ibv_reg_mr(pd, pool->memory, pool->memory_bytes, local_access);
-	if (!pool->local) {
-		int err = errno ? -errno : -ENOMEM;
-		window_pool_destroy(pool);
-		return err;
-	}
 	return 0;
 }
 
 void window_pool_destroy(struct window_pool *pool)
 {
-	for (unsigned i = 0; i < pool->count; i++)
+	for (unsigned i = 0; i < pool->count; i++) {
 		window_revoke(&pool->windows[i]);
-	if (pool->local)
-		ibv_dereg_mr(pool->local);
+		if (pool->windows[i].local)
+			ibv_dereg_mr(pool->windows[i].local);
+	}
 	if (pool->memory)
 		munmap(pool->memory, pool->memory_bytes);
 	*pool = (struct window_pool){0};
+}
+
+bool window_is_open(const struct window_pool *pool, const struct window *window)
+{
+	return pool->local_access < 0 || window->local;
+}
+
+struct window *window_not_open(struct window_pool *pool)
+{
+	for (unsigned i = 0; i < pool->count; i++)
+		if (!window_is_open(pool, &pool->windows[i]))
+			return &pool->windows[i];
+	return NULL;
+}
+
+int window_open(struct window_pool *pool, struct window *window)
+{
+	if (window_is_open(pool, window))
+		return 0;
+	window->local = ibv_reg_mr(pool->pd, window->bytes, pool->window_bytes, pool->local_access);
+	return window->local ? 0 : errno ? -errno : -ENOMEM;
 }
 
 int window_grant(struct window_pool *pool, struct window *window, size_t len, int access)
@@ -71,7 +90,7 @@ void window_revoke(struct window *window)
 	window->granted = NULL;
 }
 
-uint32_t window_lkey(const struct window_pool *pool, const struct window *window)
+uint32_t window_lkey(const struct window *window)
 {
-	return window->granted ? window->granted->lkey : pool->local->lkey;
+	return window->granted ? window->granted->lkey : window->local->lkey;
 }
