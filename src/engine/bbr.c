@@ -26,12 +26,14 @@
 #define STARTUP_HEAVY    5   /* a fifth */
 #define RANDOM_MAX       102 /* of 1024 */
 #define RANDOM_SURE      (512 * ROCI_BBR_PACKET)
+#define CRUISE_LEAST     96
 #define DOWN_ROUNDS      3 /* until what was sent in DOWN is acknowledged */
 #define MIN_WINDOW       (4 * ROCI_BBR_PACKET)
 #define MIN_RTT_LIFE     (10 * SECOND)
 #define PROBE_RTT_EVERY  (5 * SECOND)
 #define PROBE_RTT_LAST   (200 * MS)
-#define SAME_RTT         64           /* a round trip that is longer by less than one of so many parts is as long */
+#define SAME_RTT         64           /* a round trip that is longer by less than one of so many parts is as long, */
+#define KNOWN_RTT        16           /* and by one of so many parts there is no need to look for a shorter one */
 #define PROBE_WAIT       (2 * SECOND) /* and up to 1 s more */
 #define PROBE_ROUNDS     63
 #define EXTRA_ACKED_LIFE 10 /* rounds */
@@ -97,6 +99,12 @@ static bool is_probing_bw(const struct roci_bbr *b)
 static bool is_cycling(const struct roci_bbr *b)
 {
 	return b->state >= ROCI_BBR_DOWN && b->state <= ROCI_BBR_UP;
+}
+
+/* Whether a packet that took so long met a queue. */
+static bool is_queued(const struct roci_bbr *b, uint64_t rtt_ns)
+{
+	return rtt_ns > b->min_rtt + b->min_rtt / 8 + 2 * MS;
 }
 
 /* ---- states ---- */
@@ -207,7 +215,7 @@ static void learn_random(struct roci_bbr *b, const struct roci_rate_sample *rs)
 
 	if (b->state != ROCI_BBR_DOWN || b->down_rounds != DOWN_ROUNDS || !rs->rtt_ns || !bytes)
 		return;
-	if (rs->rtt_ns > b->min_rtt + b->min_rtt / 8 + 2 * MS) {
+	if (is_queued(b, rs->rtt_ns)) {
 		b->random -= (b->random + 3) / 4;
 		return;
 	}
@@ -305,6 +313,14 @@ static void update_bw(struct roci_bbr *b, const struct roci_rate_sample *rs)
 {
 	if (rs->rate && (rs->rate >= max_bw(b) || !rs->app_limited))
 		b->max_bw[0] = max(b->max_bw[0], rs->rate);
+	if (b->round_start) {
+		b->round_bw = b->rates ? b->rate_sum / b->rates : 0;
+		b->rate_sum = b->rates = 0;
+	}
+	if (rs->rate) {
+		b->rate_sum += rs->rate;
+		b->rates++;
+	}
 	if (b->loss_round_start)
 		lower_bounds(b);
 }
@@ -474,10 +490,16 @@ static void note_round_rtt(struct roci_bbr *b, const struct roci_rate_sample *rs
 		b->round_rtt[0] = min(b->round_rtt[0], rs->rtt_ns);
 }
 
-/* Some packet of the last round met no queue, though this flow filled the path: there is nothing to find out. */
+/* Some packet of the last two rounds was no later than by one of `parts` of the shortest round trip, though this flow
+ * filled the path. */
+static bool was_fast(const struct roci_bbr *b, unsigned parts)
+{
+	return is_cycling(b) && min(b->round_rtt[0], b->round_rtt[1]) <= b->min_rtt + b->min_rtt / parts;
+}
+
 static bool is_free_of_queue(const struct roci_bbr *b)
 {
-	return is_cycling(b) && min(b->round_rtt[0], b->round_rtt[1]) <= b->min_rtt + b->min_rtt / SAME_RTT;
+	return was_fast(b, SAME_RTT);
 }
 
 static void update_rtt(struct roci_bbr *b, uint64_t now, const struct roci_rate_sample *rs)
@@ -485,7 +507,7 @@ static void update_rtt(struct roci_bbr *b, uint64_t now, const struct roci_rate_
 	bool expired;
 
 	note_round_rtt(b, rs);
-	if (is_free_of_queue(b))
+	if (was_fast(b, KNOWN_RTT))
 		b->probe_min_rtt_at = b->min_rtt_at = now;
 	expired = now - b->probe_min_rtt_at > PROBE_RTT_EVERY;
 	if (rs->rtt_ns && (rs->rtt_ns < b->probe_min_rtt || expired)) {
@@ -534,9 +556,22 @@ static unsigned margin(const struct roci_bbr *b)
 	return full && b->inflight_hi == ROCI_BBR_NONE && is_free_of_queue(b) ? 100 : MARGIN;
 }
 
+/* The largest of many samples is too large where acknowledgements are late, now less, now more: by 3 to 4 % where a
+ * round trip takes 20 ms and threads wait for a processor. CRUISE at such a rate fills any queue. So once all of two
+ * rounds has queued, the mean of the last one counts there, which is what the path has carried. The last few percent
+ * are kept, because others that fill the queue would take what is left to them. */
+static uint64_t cruise_bw(const struct roci_bbr *b)
+{
+	uint64_t least = min(b->round_rtt[0], b->round_rtt[1]);
+
+	if (b->state != ROCI_BBR_CRUISE || !b->round_bw || least == ROCI_BBR_NONE || !is_queued(b, least))
+		return b->bw;
+	return min(b->bw, max(b->round_bw, b->bw * CRUISE_LEAST / 100));
+}
+
 static void set_rate(struct roci_bbr *b)
 {
-	uint64_t rate = max(b->bw, b->lead) * b->pacing_gain / 100 * margin(b) / 100;
+	uint64_t rate = max(cruise_bw(b), b->lead) * b->pacing_gain / 100 * margin(b) / 100;
 
 	if (rate && (b->full || b->lead_failed || rate > b->rate))
 		b->rate = rate;

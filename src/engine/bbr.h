@@ -6,8 +6,9 @@
  * more than random loss is: above 2 % in a round trip, or in what a probe for more bandwidth has sent. Here we differ
  * from the draft: what is lost when the path is not full (DOWN, and no queue) is what it loses anyway, and counts for
  * nothing. What a probe has sent and lost changes the long-term bound only: it is no sign of what goes on after it.
- * The pacing margin of 1 % is left out where there is no queue to drain. A round trip without a queue, whenever it was
- * seen, puts off the state RTT.
+ * The pacing margin of 1 % is left out where there is no queue to drain, and where one stays in CRUISE, the rate is
+ * what was delivered in the last round instead of the most that was. A round trip almost without a queue, whenever it
+ * was seen, puts off the state RTT.
  *
  * A round is a round trip counted in packets: it ends when a packet is acknowledged that was sent after it began. The
  * names of states, filters and bounds are the draft's. Gains are percent, times ns, rates bytes per second.
@@ -57,6 +58,8 @@ struct roci_bbr {
 	unsigned pacing_gain, window_gain; /* percent */
 	uint64_t bw;                       /* min(largest of max_bw[], bw_lo) */
 	uint64_t max_bw[2];                /* of this cycle of probing, of the one before */
+	uint64_t round_bw;                 /* mean of the samples of the last round; 0: there was none */
+	uint64_t rate_sum, rates;          /* of this round */
 	uint64_t bw_lo, inflight_lo;       /* short-term bounds, of loss since the last probe; ROCI_BBR_NONE */
 	uint64_t inflight_hi;              /* long-term bound, of loss while probing; ROCI_BBR_NONE */
 	uint64_t min_rtt_at, probe_min_rtt, probe_min_rtt_at;

@@ -14,6 +14,7 @@ struct pipe {
 	uint64_t now, delivered;
 	unsigned loss;   /* percent of what is sent */
 	uint64_t others; /* ns: the queue that others keep */
+	unsigned noise;  /* percent that samples of the rate are too high, right, too low, in turn */
 	bool held_up;    /* most of a round trip passes before anything is delivered */
 };
 
@@ -34,7 +35,7 @@ static void round_trip(struct pipe *p)
 	p->now += RTT + queued;
 	for (unsigned i = 0; i < 32; i++) {
 		struct roci_rate_sample rs = {.acked = passed / 32,
-					      .rate = rate,
+					      .rate = rate + rate * p->noise / 100 - rate * p->noise * (i % 3) / 100,
 					      .app_limited = p->held_up,
 					      .held_up = p->held_up,
 					      .rtt_ns = RTT + queued,
@@ -182,13 +183,15 @@ static void asks_for_the_round_trip_time_where_a_queue_stands(void **state)
 	assert_true(p.b.bw >= RATE * 80 / 100);
 }
 
-/* Packets that meet no queue have told it already. */
+/* Packets that meet no queue have told it already, or as good as none: programs wait for a processor, too. */
 static void does_not_ask_for_the_round_trip_time_where_none_stands(void **state)
 {
 	struct pipe p;
 
 	begin(&p);
 	rounds(&p, 30);
+	assert_int_equal(rounds_in_rtt(&p), 0);
+	p.others = RTT / 17;
 	assert_int_equal(rounds_in_rtt(&p), 0);
 	assert_true(is_near_capacity(&p));
 }
@@ -212,6 +215,41 @@ static void a_margin_is_left_where_a_queue_stands(void **state)
 	rounds(&p, 2);
 	assert_int_equal(p.b.state, ROCI_BBR_CRUISE);
 	assert_int_equal(p.b.rate, p.b.bw * 99 / 100);
+}
+
+/* The largest samples are too large. To go on at such a rate would fill any queue. */
+static void where_a_queue_stays_the_rate_is_what_was_delivered(void **state)
+{
+	struct pipe p;
+
+	cruise(&p);
+	p.noise = 3;
+	while (p.b.bw < RATE * 102 / 100 || p.b.state != ROCI_BBR_CRUISE)
+		round_trip(&p);
+	assert_in_range(p.b.rate, RATE * 101 / 100, RATE * 104 / 100);
+	p.others = 5 * MS;
+	rounds(&p, 3);
+	assert_int_equal(p.b.state, ROCI_BBR_CRUISE);
+	assert_in_range(p.b.rate, RATE * 98 / 100, RATE * 995 / 1000);
+	p.others = 0;
+	rounds(&p, 3);
+	assert_int_equal(p.b.state, ROCI_BBR_CRUISE);
+	assert_in_range(p.b.rate, RATE * 101 / 100, RATE * 104 / 100);
+}
+
+/* Others may keep the queue: most of what a probe found is kept, or they would take the rest. */
+static void where_a_queue_stays_most_of_the_rate_is_kept(void **state)
+{
+	struct pipe p;
+
+	cruise(&p);
+	p.noise = 20;
+	while (p.b.bw < RATE * 119 / 100 || p.b.state != ROCI_BBR_CRUISE)
+		round_trip(&p);
+	p.others = 5 * MS;
+	rounds(&p, 3);
+	assert_int_equal(p.b.state, ROCI_BBR_CRUISE);
+	assert_in_range(p.b.rate, p.b.bw * 95 / 100, p.b.bw * 96 / 100);
 }
 
 static void a_margin_is_left_where_a_probe_lost_too_much(void **state)
@@ -318,6 +356,8 @@ int main(void)
 		cmocka_unit_test(asks_for_the_round_trip_time_where_a_queue_stands),
 		cmocka_unit_test(does_not_ask_for_the_round_trip_time_where_none_stands),
 		cmocka_unit_test(a_margin_is_left_where_a_queue_stands),
+		cmocka_unit_test(where_a_queue_stays_the_rate_is_what_was_delivered),
+		cmocka_unit_test(where_a_queue_stays_most_of_the_rate_is_kept),
 		cmocka_unit_test(a_margin_is_left_where_a_probe_lost_too_much),
 		cmocka_unit_test(the_first_acknowledgements_open_the_window),
 		cmocka_unit_test(random_loss_is_forgotten_where_a_queue_stands),
