@@ -13,7 +13,7 @@
 
 #define RECEIVES PROTO_CREDITS
 #define SENDS    PROTO_CREDITS
-#define RESERVED 1 /* credit for PING and ERROR: PING returns credits, so neither side can starve the other */
+#define RESERVED 1 /* credit for what must get through: ERROR, BYE, and a PING that returns credits */
 
 size_t control_bytes(void)
 {
@@ -78,9 +78,13 @@ int control_start(struct control *c)
 	return 0;
 }
 
+/* A PING that returns nothing leaves the last credit, too. Else both sides could spend all of theirs on such PINGs while
+ * the network is away, and then neither could return what the other waits for. */
 bool control_can_send(const struct control *c, enum proto_type type)
 {
-	unsigned keep = type == PROTO_PING || type == PROTO_ERROR || type == PROTO_BYE ? 0 : RESERVED;
+	bool returns = type == PROTO_PING && c->credits_due;
+	unsigned keep = returns || type == PROTO_ERROR || type == PROTO_BYE ? 0 : RESERVED;
+
 	return c->free_sends && c->credits > keep && c->conn.state == CONNECTION_UP;
 }
 

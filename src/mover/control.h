@@ -36,7 +36,7 @@ struct connection_size control_connection_size(void);
 /* Registered bytes of a control connection. */
 size_t control_bytes(void);
 
-/* Whether a message may be sent now. The last credit is for PING and ERROR, which return credits. */
+/* Whether a message may be sent now. The last credit is for ERROR, BYE, and a PING that returns credits. */
 bool control_can_send(const struct control *c, enum proto_type type);
 /* Whether more than half of the credits are left. If not, a message that may carry more later waits for that: the round
  * trip has few messages left. It waits for a round trip at most, because the peer returns what is more than half. */

@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 #include "../test.h"
 
+#include <limits.h>
+
 #include "mover/control.h"
 #include "mover/scarce.h"
 
@@ -65,12 +67,58 @@ static void what_is_waited_for_comes_back(void **state)
 	assert_true(control_credits_due(&peer));
 }
 
+/* What is on its way to the other side. */
+struct under_way {
+	unsigned messages, credits;
+};
+
+/* Says it `times` times, or as often as it may. */
+static void says(struct control *c, enum proto_type type, unsigned times, struct under_way *to)
+{
+	for (; times-- && control_can_send(c, type); c->credits--) {
+		to->messages++;
+		to->credits += c->credits_due;
+		c->credits_due = 0;
+	}
+}
+
+static void arrives(struct control *c, struct under_way *from)
+{
+	c->credits += from->credits;
+	c->credits_due += from->messages;
+	*from = (struct under_way){0};
+}
+
+/* The network is away for so long that both sides say all that they may, and then PING, before anything arrives. After
+ * that they can go on, whatever one of them owed as that began. */
+static void nobody_falls_silent_for_good(void **state)
+{
+	for (unsigned due = 0; due < PROTO_CREDITS; due++) {
+		struct control a = {.free_sends = 1, .conn.state = CONNECTION_UP}, b = a;
+		struct under_way to_a = {0}, to_b = {0};
+
+		a.credits = PROTO_CREDITS - due;
+		b.credits = PROTO_CREDITS;
+		b.credits_due = due;
+		says(&a, PROTO_FIN, UINT_MAX, &to_b);
+		says(&b, PROTO_FIN, UINT_MAX, &to_a);
+		for (unsigned round = 0; round < 3; round++) {
+			says(&a, PROTO_PING, round ? 1 : UINT_MAX, &to_b);
+			says(&b, PROTO_PING, round ? 1 : UINT_MAX, &to_a);
+			arrives(&a, &to_a);
+			arrives(&b, &to_b);
+		}
+		assert_true(control_can_send(&a, PROTO_FIN) && control_can_send(&b, PROTO_FIN));
+	}
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(credits_suffice_for_all_windows),
 		cmocka_unit_test(a_message_about_all_windows_goes),
 		cmocka_unit_test(what_is_waited_for_comes_back),
+		cmocka_unit_test(nobody_falls_silent_for_good),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
