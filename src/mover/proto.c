@@ -403,7 +403,7 @@ int proto_get_list(struct cursor_in *in, uint32_t *first, uint16_t *count, uint1
 	return in->bad || *count == 0 || *count > max || *first > UINT32_MAX - *count ? -EPROTO : 0;
 }
 
-/* END, ERROR */
+/* END, ERROR, PING */
 
 void proto_put_end(struct cursor_out *out, const struct proto_end *end)
 {
@@ -421,4 +421,15 @@ int proto_get_end(struct cursor_in *in, struct proto_end *end)
 	end->entries = get_u64(in);
 	end->failed = get_u64(in);
 	return status > MOVER_INTERRUPTED ? -EPROTO : proto_get_nothing(in);
+}
+
+void proto_put_ping(struct cursor_out *out, uint32_t timeout_ms)
+{
+	put_u32(out, timeout_ms);
+}
+
+int proto_get_ping(struct cursor_in *in, uint32_t *timeout_ms)
+{
+	*timeout_ms = in->at == in->end ? 0 : get_u32(in);
+	return proto_get_nothing(in);
 }

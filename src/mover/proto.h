@@ -46,9 +46,9 @@ enum proto_type {
 	PROTO_GRANT,     /* the key of a window, for one use */
 	PROTO_FIN,       /* what is in a filled window; receiver in mode READ: the window has been read */
 	PROTO_ACK,       /* receiver: windows that are done, and results of entries */
-	PROTO_END,       /* sender: that is all; receiver: all of it is on the disk */
+	PROTO_END,       /* receiver: all of it is on the disk */
 	PROTO_ERROR,     /* the last message of a side that gives up */
-	PROTO_PING,      /* keepalive, and credits */
+	PROTO_PING,      /* keepalive, and credits; it says how soon its sender gives up a silent peer */
 	PROTO_BYE,       /* sender: it has the receiver's END */
 	PROTO_TYPES,
 };
@@ -169,6 +169,7 @@ void proto_put_grant(struct cursor_out *out, const struct proto_grant *grant);
 void proto_put_descriptor(struct cursor_out *out, const struct proto_descriptor *descriptor);
 void proto_put_segment(struct cursor_out *out, const struct proto_segment *segment);
 void proto_put_end(struct cursor_out *out, const struct proto_end *end);
+void proto_put_ping(struct cursor_out *out, uint32_t timeout_ms);
 struct proto_text proto_text(const char *text);
 
 /* All return 0, or -EPROTO if the bytes are wrong. After an element of a list the cursor is at the next one. */
@@ -185,6 +186,8 @@ int proto_get_grant(struct cursor_in *in, struct proto_grant *grant);
 int proto_get_descriptor(struct cursor_in *in, struct proto_descriptor *descriptor);
 int proto_get_segment(struct cursor_in *in, struct proto_segment *segment);
 int proto_get_end(struct cursor_in *in, struct proto_end *end);
+/* A peer of an older version 5 does not say it: 0. */
+int proto_get_ping(struct cursor_in *in, uint32_t *timeout_ms);
 
 /* The head of a list (OFFER, VERDICT): number of the first entry, and count, 1 .. max. */
 int proto_get_list(struct cursor_in *in, uint32_t *first, uint16_t *count, uint16_t max);

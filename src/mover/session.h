@@ -73,6 +73,7 @@ struct session {
 	const struct session_role *role;
 	const struct mover_common *common;
 	unsigned stall_timeout_ms;
+	uint32_t peer_timeout_ms; /* that of the peer; 0: it has not said so */
 
 	struct rdma_event_channel *channel;
 	struct session_device dev;

@@ -11,6 +11,7 @@
 
 #define POLL_BATCH        32
 #define PING_NS           2000000000ull
+#define LEAST_TIMEOUT_MS  1000u /* that a peer may have: it gets PINGs no more often than that takes */
 #define SPIN_NS           30000ull /* before sleeping: an answer that comes at once costs no wake-up */
 #define MAX_SLEEP_MS      50
 #define CQ_EVENTS_AT_ONCE 1000 /* acknowledged in one call, which takes a lock */
@@ -55,6 +56,16 @@ static void got_error(struct session *s, struct cursor_in *payload)
 			     *text ? text : mover_status_name(end.status));
 }
 
+static void got_ping(struct session *s, struct cursor_in *payload)
+{
+	uint32_t timeout_ms;
+
+	if (proto_get_ping(payload, &timeout_ms))
+		session_fail_protocol(s, "a malformed PING");
+	else if (timeout_ms)
+		s->peer_timeout_ms = timeout_ms < LEAST_TIMEOUT_MS ? LEAST_TIMEOUT_MS : timeout_ms;
+}
+
 /* The handshake and TERMS come before the role is ready; everything else comes too early until then. */
 static void take_message(struct session *s, enum proto_type type, struct cursor_in *payload)
 {
@@ -84,7 +95,9 @@ static void open_message(struct session *s, unsigned buffer, uint32_t len)
 	}
 	if (type == PROTO_ERROR)
 		got_error(s, &payload);
-	else if (type != PROTO_PING && (!s->closing || type == PROTO_BYE) && s->status == MOVER_OK)
+	else if (type == PROTO_PING)
+		got_ping(s, &payload);
+	else if ((!s->closing || type == PROTO_BYE) && s->status == MOVER_OK)
 		take_message(s, type, &payload);
 	if (s->status != MOVER_OK)
 		return;
@@ -243,15 +256,22 @@ static void sleep_for(struct session *s, int timeout_ms)
 
 /* Time */
 
+/* How long this side may be silent: several PINGs come before either side gives up. */
+static uint64_t most_silence_ns(const struct session *s)
+{
+	bool peer = s->peer_timeout_ms && s->peer_timeout_ms < s->stall_timeout_ms;
+	uint64_t part_ns = (peer ? s->peer_timeout_ms : s->stall_timeout_ms) * MS / 4;
+
+	return part_ns < PING_NS ? part_ns : PING_NS;
+}
+
 static void keep_alive(struct session *s, uint64_t now)
 {
-	uint64_t ping = s->stall_timeout_ms * MS / 4 < PING_NS ? s->stall_timeout_ms * MS / 4 : PING_NS;
-
 	if (!s->control.sealed || !control_can_send(&s->control, PROTO_PING))
 		return;
-	if (!control_credits_due(&s->control) && now - s->sent_ns < ping)
+	if (!control_credits_due(&s->control) && now - s->sent_ns < most_silence_ns(s))
 		return;
-	control_begin(&s->control, PROTO_PING);
+	proto_put_ping(control_begin(&s->control, PROTO_PING), s->stall_timeout_ms);
 	session_send(s);
 }
 

@@ -16,7 +16,7 @@ import time
 
 from harness import ROCI, Host, check, isolate, tap, veth_pair, wait_until
 from mover import (INTERRUPTED, LOCAL_IO, LOST, MIB, MISMATCH, NO_CONNECT, NO_TRUST, OK, PARTLY, REMOTE_IO, Receiver, check_no_wrong,
-                   check_same, environment, events, make_large, make_odd, make_small, scratch, write)
+                   check_same, environment, events, make_large, make_odd, make_small, scratch, slow_disk, write)
 
 isolate()
 KILLS, MORE_KILLS = 3, 6
@@ -277,6 +277,29 @@ def frozen_sender():
         recv.end(signal.SIGTERM)
 
 
+def impatient(who):
+    """One side gives up sooner than the other is used to say that it is there. The other one learns that, and says so more often."""
+    folder, gate, few, soon = fresh('there'), os.path.join(base, 'gate'), os.path.join(base, 'few'), ['--timeout', '2s', '--retry-for', '0']
+    if who == 'receiver':  # the sender has nothing to send for some time
+        with Receiver(here, folder, '--once', *soon) as recv:
+            sender = here.start('sh', '-c', 'exec 3<"$1"; shift; (sleep 5; cat <&3) | "$@"', 'sh', os.path.join(it(), 'large'), ROCI, 'send', '--device',
+                                here.device, '--json', *recv.trust, '-', f'{recv.address}:{recv.port}', plain=True, env=environment())
+            check(sender.wait(60) == OK and recv.process.wait(20) == OK, f'{sender.report()}\n{recv.process.report()}')
+        return
+    os.mkdir(few)
+    make_small(few, 3)
+    with Receiver(here, folder, '--once', argv_prefix=slow_disk(gate, 'SLOW_FOLDERS=1')) as recv:
+        write(gate, b'')
+        sender = recv.send(here, few, *soon)
+        try:
+            wait_until('folders to be synced', lambda: os.path.exists(gate + '.waiting') or not sender.running())
+            time.sleep(5)  # the receiver has nothing to say for some time
+        finally:
+            os.unlink(gate)
+        check(sender.wait(20) == OK and recv.process.wait(20) == OK, f'{sender.report()}\n{recv.process.report()}')
+        os.unlink(gate + '.waiting')
+
+
 def one_after_the_other():
     """Two senders send the same file, and the first is slow. The second waits, says so, and then has nothing to send."""
     folder, large = fresh('there'), os.path.join(it(), 'large')
@@ -439,6 +462,7 @@ cases = [(f'{who} killed, {mode}{more}', kills(who, mode, count, more)) for who 
          for mode in ('write', 'read', 'send') for more, count in (('', KILLS), (', more', MORE_KILLS))]
 cases += [(f'{who} stopped', lambda who=who: stopped(who)) for who in ('sender', 'receiver')]
 cases += [(f'nobody reads, {who} stopped', lambda who=who: nobody_reads(who)) for who in ('sender', 'receiver')]
+cases += [(f'impatient {who}', lambda who=who: impatient(who)) for who in ('sender', 'receiver')]
 cases += [('refused', refused), ('dry run', dry_run), ('disk full', lambda: disk_full('12m')),
           ('disk full at the end', lambda: disk_full('24m')), ('cable cut', cable_cut),
           ('frozen sender', frozen_sender), ('many senders', many_senders), ('one after the other', one_after_the_other),

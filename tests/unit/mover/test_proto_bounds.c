@@ -387,6 +387,22 @@ static void an_end_has_a_known_status(void **state)
 	assert_int_equal(end(MOVER_INTERRUPTED + 1), -EPROTO);
 }
 
+static void a_ping_says_when_its_sender_gives_up(void **state)
+{
+	uint8_t bytes[5] = {0};
+	struct cursor_out out = cursor_out(bytes, 4);
+	uint32_t timeout_ms = 7;
+
+	proto_put_ping(&out, 0x01020304);
+	for (size_t len = 0; len <= sizeof(bytes); len++) {
+		struct cursor_in in = cursor_in(bytes, len);
+
+		assert_int_equal(proto_get_ping(&in, &timeout_ms), len == 0 || len == 4 ? 0 : -EPROTO);
+		if (len == 0 || len == 4)
+			assert_int_equal(timeout_ms, len ? 0x01020304 : 0);
+	}
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -412,6 +428,7 @@ int main(void)
 		cmocka_unit_test(segments_are_of_a_known_kind),
 		cmocka_unit_test(segments_are_bounded),
 		cmocka_unit_test(an_end_has_a_known_status),
+		cmocka_unit_test(a_ping_says_when_its_sender_gives_up),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
