@@ -99,6 +99,16 @@ void offer_settle(struct sender *x, uint32_t number, enum mover_outcome outcome,
 	session_entry_done(&x->s, info->name, info->name_len, size, outcome, text);
 }
 
+void offer_give_up(struct sender *x, uint32_t number, enum mover_status status, const char *why)
+{
+	struct send_entry *e = offer_entry(x, number);
+
+	if (e->settled)
+		return;
+	e->given_up = true;
+	offer_settle(x, number, MOVER_REFUSED, status, why);
+}
+
 /* Writes as many entries as fit into the message, and returns how many. */
 static uint16_t put_entries(struct sender *x, struct cursor_out *out)
 {
@@ -269,7 +279,7 @@ void offer_have(struct sender *x, struct cursor_in *payload)
 static void settle_result(struct sender *x, const struct proto_result *result)
 {
 	char text[PROTO_MAX_TEXT + 1];
-	const struct send_entry *e;
+	struct send_entry *e;
 	bool stored = result->verdict == PROTO_DONE;
 
 	if (result->entry < x->offer.finished || result->entry >= x->offer.answered) {
@@ -277,6 +287,10 @@ static void settle_result(struct sender *x, const struct proto_result *result)
 		return;
 	}
 	e = offer_entry(x, result->entry);
+	if (e->given_up && !stored) {
+		e->given_up = false;
+		return;
+	}
 	if (!e->wanted || e->settled || (stored && !e->sent)) {
 		session_fail_protocol(&x->s, "a result out of turn");
 		return;

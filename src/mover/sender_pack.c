@@ -162,8 +162,7 @@ static void finish_piece(struct sender *x, struct pack *pack, struct piece *piec
 		enum mover_status status = file->failed;
 		const char *why = file->why;
 		give_up(file, out, pack);
-		if (!offer_entry(x, entry)->settled)
-			offer_settle(x, entry, MOVER_REFUSED, status, why);
+		offer_give_up(x, entry, status, why);
 		offer_sent(x, entry);
 		return;
 	}

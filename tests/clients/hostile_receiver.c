@@ -107,6 +107,25 @@ static void in_lockstep(void)
 	hostile_send(h);
 }
 
+/* The sender gives up the only entry, whose file is shorter than it seems. */
+static void given_up(unsigned refusals)
+{
+	offered();
+	verdict(0, 1, PROTO_WANT);
+	MUST(hostile_expect(h, PROTO_FIN));
+	while (refusals--)
+		ack(0, 1, &(struct proto_result){.verdict = PROTO_REFUSED, .status = MOVER_LOCAL_IO});
+	ack(1, 0, NULL);
+	proto_put_end(hostile_begin(h, PROTO_END), &(struct proto_end){.status = MOVER_PARTLY, .failed = 1});
+	hostile_send(h);
+}
+
+/* ... and this side has refused it before it knew that. */
+static void refused_and_given_up(void)
+{
+	given_up(variant);
+}
+
 static void ping(void)
 {
 	hostile_begin(h, PROTO_PING);
@@ -163,6 +182,11 @@ static void together(void)
 }
 
 /* The lies */
+
+static void refused_twice(void)
+{
+	given_up(2);
+}
 
 static void silent(void)
 {
@@ -439,6 +463,8 @@ static const struct scenario {
 	{"in-lockstep", in_lockstep, MOVER_REMOTE_IO, 1},
 	{"together", together, MOVER_REMOTE_IO, 2},
 	{"lane-refused", lane_refused, MOVER_NO_TRUST, 1},
+	{"refused-and-given-up", refused_and_given_up, MOVER_MISMATCH, 2},
+	{"refused-twice", refused_twice, MOVER_PROTOCOL, 1},
 	{"silent", silent, MOVER_LOST, 1},
 	{"no-room", no_room, MOVER_NO_TRUST, 1},
 	{"no-tls", no_tls, MOVER_PROTOCOL, 1},

@@ -23,6 +23,7 @@ honest = os.path.join(base, 'honest')
 os.mkdir(outside)
 write(os.path.join(outside, 'untouched'), b'as it was')
 write(honest, b'honest content' * 1000)
+SHORTER = '/sys/class/net/lo/mtu'  # than its size is
 large = os.path.join(base, 'large')
 write(large, b'more than a chunk' * 100000)
 
@@ -68,7 +69,11 @@ def hostile_receiver(name, variants, expected):
                 wait_until('the peer to listen', lambda: 'port ' in peer.text() or not peer.running())
                 check(peer.running(), peer.report())
                 port = peer.text().split('port ')[1].split()[0]
-                what, feed = ('-', ['sh', '-c', 'file=$1; shift; "$@" < "$file"', 'sh', large]) if name == 'lane-refused' else (large, [])
+                what, feed = large, []
+                if name == 'lane-refused':
+                    what, feed = '-', ['sh', '-c', 'file=$1; shift; "$@" < "$file"', 'sh', large]
+                elif name.startswith('refused'):
+                    what = SHORTER
                 sender = here.start(*feed, ROCI, 'send', '--device', 'embedded', '--open', '--qps', '1', '--timeout', '3s', what,
                                     f'{here.address}:{port}', plain=True, env=environment())
                 status = sender.wait(60)
