@@ -144,8 +144,18 @@ void entries_given_up(struct receiver *r, struct recv_entry *entry, const char *
 	entries_report(r, &entry->info, MOVER_REFUSED, MOVER_REMOTE_IO, entry->why);
 }
 
+static void note_lingering(struct receiver *r, struct recv_entry *entry)
+{
+	bool lingers = entry->state == RECV_ENTRY_REFUSED && entry->last && entry->writing;
+
+	r->entries.lingering += lingers;
+	r->entries.lingering -= entry->lingers;
+	entry->lingers = lingers;
+}
+
 void entries_advance(struct receiver *r, struct recv_entry *entry)
 {
+	note_lingering(r, entry);
 	if (entry->writing || !entry->last || entry->broken)
 		return;
 	if (entry->state == RECV_ENTRY_REFUSED) {
@@ -281,7 +291,7 @@ bool entries_ack(struct receiver *r, bool busy)
 {
 	uint64_t windows = r->descriptors.done - r->entries.acked;
 
-	if (!r->entries.result_count && !windows)
+	if ((!r->entries.result_count && !windows) || r->entries.lingering)
 		return false;
 	if (r->entries.result_count < RESULTS_PER_ACK / 4 && ((busy && windows < ACK_WINDOWS) || ack_waits(r, windows)))
 		return false;

@@ -32,6 +32,7 @@ struct recv_entry {
 	bool broken;  /* a write failed in a way that ended the session: it gets no name, and its chunks are kept */
 	uint64_t next_chunk;
 	unsigned writing;          /* writes under way */
+	bool lingers;              /* refused, and its last segment has come, but writes are under way */
 	struct mover_digest whole; /* of the chunks so far */
 	enum mover_status status;  /* why refused */
 	char why[160];
@@ -40,6 +41,7 @@ struct recv_entry {
 struct entries {
 	struct recv_entry *list;     /* terms.max_entries; entry n is in place n % max_entries */
 	uint32_t busy;               /* not FREE */
+	uint32_t lingering;          /* entries that linger */
 	struct recv_entry **results; /* a ring of those whose result the next ACKs report */
 	unsigned result_first, result_count;
 	struct recv_entry **ready; /* to be committed */
@@ -76,7 +78,8 @@ void entries_report(struct receiver *r, const struct mover_entry *info, enum mov
 
 /* Starts and finishes commits. */
 bool entries_pump(struct receiver *r);
-/* Sends an ACK if there is enough to report. `busy`: there was other work in this round, so it may wait for more. */
+/* Sends an ACK if there is enough to report, and no entry lingers: with the ACK of its last segment the sender may offer
+ * another one for the place of a refused entry. `busy`: there was other work in this round, so it may wait for more. */
 bool entries_ack(struct receiver *r, bool busy);
 /* Nothing is open, and the sender knows all results. */
 bool entries_idle(const struct receiver *r);

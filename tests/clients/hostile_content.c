@@ -402,6 +402,37 @@ static void huge_files(void)
 	MUST(h->digests);
 }
 
+/* Not hostile: gives up a file while what it has sent of it is still being written, and offers another one for its place
+ * as soon as that may be free. */
+static void given_up_unwritten(void)
+{
+	enum { CHUNK = 2 * PROTO_MIN_CHUNK }; /* more than a pipe takes */
+	struct proto_terms terms = honest_terms(MOVER_WRITE);
+	struct mover_entry e = honest_file("file", 2 * CHUNK);
+	struct proto_descriptor d = {.bytes = CHUNK, .count = 1};
+	struct proto_segment s;
+	struct cursor_in in;
+
+	terms.max_entries = 1;
+	terms.chunk_bytes = CHUNK;
+	honest_lanes_with(&terms);
+	MUST(honest_verdict_and_grants(0, &e) == PROTO_WANT);
+	s = honest_segment(0, CHUNK);
+	s.last = false;
+	honest_write(CHUNK);
+	hostile_done(h, 0, 0, honest_grants[0].window);
+	d.window = honest_grants[0].window;
+	honest_fin(&d, &s);
+	d = (struct proto_descriptor){.seq = 1, .window = PROTO_NO_WINDOW, .count = 1};
+	s = (struct proto_segment){.kind = PROTO_GIVEN_UP, .last = true};
+	honest_fin(&d, &s);
+	do {
+		MUST(hostile_expect(h, PROTO_ACK));
+		in = cursor_in(h->payload, h->payload_len);
+	} while (get_u64(&in) < 2);
+	MUST(honest_verdict(1, &e) == PROTO_REFUSED); /* only one file goes to standard output */
+}
+
 static void stalls(void)
 {
 	struct proto_segment segment;
@@ -428,6 +459,7 @@ const struct scenario hostile_content[] = {
 	{"bye-too-early", bye_too_early, ERROR_PROTOCOL, 2},
 	{"gone-while-finishing", gone_while_finishing, CHECKED, 1},
 	{"huge-files", huge_files, CHECKED, 1},
+	{"given-up-unwritten", given_up_unwritten, CHECKED, 1},
 	{"stalls", stalls, ERROR_LOST, 1},
 	{0},
 };
