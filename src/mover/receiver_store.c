@@ -177,13 +177,11 @@ static void store_hole(struct receiver *r, struct recv_entry *entry, const struc
 	if (len > left)
 		len = left;
 	entry->holes = true;
-	if (!entry->file) {
-		write_later(r, entry, segment, NULL, len, NULL);
-		return;
-	}
-	/* chunks that are not kept are a hole already */
-	mover_file_forget(entry->file, segment->chunk, segment->count);
 	r->s.totals.bytes_done += len;
+	if (entry->file) /* chunks that are not kept are a hole already */
+		mover_file_forget(entry->file, segment->chunk, segment->count);
+	else
+		write_later(r, entry, segment, NULL, len, NULL);
 }
 
 static void store_kept(struct receiver *r, struct recv_entry *entry, uint64_t chunk, const struct mover_digest *kept,

@@ -15,8 +15,8 @@ from mover import (INTERRUPTED, LOCAL_IO, MIB, NO_CONNECT, NO_DEVICE, OK, USAGE,
                    write)
 
 
-def streams():
-    content = os.urandom(3 * MIB + 17)
+def to_standard_output(content, *what, stdin=b''):
+    """`roci recv -` gets what `roci send` takes these arguments for. Both say the same of it."""
     out = os.path.join(base, 'out')
     ticket = os.path.join(base, 'ticket of a stream')
     with open(out, 'wb') as f:
@@ -24,14 +24,26 @@ def streams():
                                     stderr=subprocess.PIPE, env=dict(os.environ, **environment()))
     try:
         wait_until('the ticket', lambda: os.path.exists(ticket) or receiver.poll() is not None)
-        roci('send', '--name', 'stream', '-', '@' + ticket, stdin=content)
+        sent = json_events(roci('send', '--json', *what, '@' + ticket, stdin=stdin)[0])
         reported = [json.loads(line) for line in receiver.communicate(timeout=30 * SLOW)[1].splitlines()]
         check(receiver.returncode == OK and reported[-1]['event'] == 'ended', reported[-1])
+        for ended in (sent[-1], reported[-1]):
+            check(ended['bytes_done'] == len(content) and ended['entries_done'] == 1, ended)
     finally:
         receiver.kill()
         receiver.wait()
     with open(out, 'rb') as f:
         check(f.read() == content, 'standard output differs from the input')
+
+
+def streams():
+    content = os.urandom(3 * MIB + 17)
+    to_standard_output(content, '--name', 'stream', '-', stdin=content)
+    sparse = file('sparse', content)
+    os.truncate(sparse, 9 * MIB)
+    with open(sparse, 'ab') as f:
+        f.write(content)
+    to_standard_output(content + bytes(9 * MIB - len(content)) + content, sparse)
 
 
 def one_at_a_time():
