@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* roci: the command line. This file holds the table of commands; each command has a file of its own. */
 #include <errno.h>
+#include <fcntl.h>
 #include <poll.h>
 #include <stdio.h>
 #include <string.h>
@@ -100,8 +101,21 @@ static int check_output(int status)
 	return status ? status : EXIT_OUTPUT;
 }
 
+/* A closed standard descriptor would become the first file that a command opens, and what is meant for the one would go
+ * to the other: messages into a received file, or a file instead of standard input. So it gets /dev/null, opened for
+ * what nobody does with it: reading and writing fail as before, and a program that is executed has it closed. */
+static void fill_standard_descriptors(void)
+{
+	static const int other_ways[] = {O_WRONLY, O_RDONLY, O_RDONLY};
+
+	for (int fd = STDIN_FILENO; fd <= STDERR_FILENO; fd++)
+		if (fcntl(fd, F_GETFD) < 0)
+			(void)!open("/dev/null", other_ways[fd] | O_CLOEXEC);
+}
+
 int main(int argc, char **argv)
 {
+	fill_standard_descriptors();
 	command_line = argv;
 	return check_output(run(argc, argv));
 }

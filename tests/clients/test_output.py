@@ -11,7 +11,7 @@ import sys
 
 from command_line import Recv, base, file, folder, here, json_events, on_terminal, roci, says
 from harness import HERE, ROCI, SANITIZER, SLOW, Skip, check, need, tap, wait_until
-from mover import (INTERRUPTED, LOCAL_IO, MIB, NO_CONNECT, NO_DEVICE, OK, USAGE, Receiver, check_same, environment, events,
+from mover import (INTERRUPTED, LOCAL_IO, MIB, NO_CONNECT, NO_DEVICE, OK, REMOTE_IO, USAGE, Receiver, check_same, environment, events,
                    write)
 
 
@@ -44,6 +44,24 @@ def streams():
     with open(sparse, 'ab') as f:
         f.write(content)
     to_standard_output(content + bytes(9 * MIB - len(content)) + content, sparse)
+
+
+def closed_streams():
+    """A standard descriptor that is closed does not become another file."""
+    with Recv('--dir', folder('closed'), '--once') as recv:
+        _, said = roci('send', '-', '@' + recv.ticket, status=LOCAL_IO, prefix=('sh', '-c', 'exec "$@" <&-', 'sh'))
+        says('stdin: Bad file descriptor', said)
+    ticket = os.path.join(base, 'ticket of a closed stream')
+    recv = here.start('sh', '-c', 'exec "$@" >&-', 'sh', ROCI, 'recv', '-', '--port', '0', '--bind', '127.0.0.1', '--ticket-file', ticket, plain=True,
+                      env=environment())
+    try:
+        wait_until('the ticket', lambda: os.path.exists(ticket) or not recv.running())
+        check(os.readlink(f'/proc/{recv.pid}/fd/1') == '/dev/null', os.readlink(f'/proc/{recv.pid}/fd/1'))
+        roci('send', file('for nobody'), '@' + ticket, status=REMOTE_IO)
+        check(recv.wait(30) == LOCAL_IO, recv.report())
+        says('writing standard output: Bad file descriptor', recv.text())
+    finally:
+        recv.end()
 
 
 def one_at_a_time():
@@ -287,7 +305,8 @@ def demo_fails():
 
 if __name__ == '__main__':
     sys.exit(tap([
-        ('standard input to standard output', streams), ('one transfer at a time', one_at_a_time), ('--json', as_json),
+        ('standard input to standard output', streams), ('standard descriptors that are closed', closed_streams),
+        ('one transfer at a time', one_at_a_time), ('--json', as_json),
         ('--dry-run', dry_run), ('names that would control a terminal', escaped), ('the progress bar', bar),
         ('an interrupted transfer resumes', resumed), ('a receiver that is stopped', stopped),
         ('stopped while the other side is silent', stopped_without_answer), ('demo and its capture', demo_capture),
