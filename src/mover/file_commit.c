@@ -142,6 +142,26 @@ static int link_unnamed(const struct mover_file *file)
 							   : temp_file_replace(file->fd, file->folder->fd, file->leaf);
 }
 
+/* Renames the temporary file, unless something has the name. Not all file systems know RENAME_NOREPLACE; NFS does not.
+ * There a link does the same in two steps. */
+static int rename_alone(const struct mover_file *file)
+{
+	int dir_fd = file->folder->fd;
+
+	if (!renameat2(dir_fd, file->part, dir_fd, file->leaf, RENAME_NOREPLACE))
+		return 0;
+	if (errno != EINVAL || linkat(dir_fd, file->part, dir_fd, file->leaf, 0))
+		return -errno;
+	return unlinkat(dir_fd, file->part, 0) ? -errno : 0;
+}
+
+static int rename_part(const struct mover_file *file)
+{
+	if (file->tree->keep_existing)
+		return rename_alone(file);
+	return renameat(file->folder->fd, file->part, file->folder->fd, file->leaf) ? -errno : 0;
+}
+
 /* Gives the file its name. Removes the journal last: its lock keeps the next transfer of this file from making a new
  * journal, which would be removed here. */
 static int publish(const struct step *step)
@@ -157,9 +177,10 @@ static int publish(const struct step *step)
 		return err;
 	if (step->in_place)
 		unlinkat(dir_fd, file->part, 0);
-	else if (!file->unnamed &&
-		 renameat2(dir_fd, file->part, dir_fd, file->leaf, file->tree->keep_existing ? RENAME_NOREPLACE : 0))
-		return -errno;
+	else if (!file->unnamed)
+		err = rename_part(file);
+	if (err)
+		return err;
 	if (file->journal_fd >= 0)
 		unlinkat(dir_fd, file->journal_name, 0);
 	mover_folder_changed(&file->tree->folders, file->folder);

@@ -7,6 +7,7 @@
 #include <stdatomic.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -14,6 +15,17 @@
 #include "mover/tree.h"
 
 #define CHUNK 65536
+
+static bool no_rename_flags; /* as on NFS */
+
+int renameat2(int from_fd, const char *from, int to_fd, const char *to, unsigned flags)
+{
+	if (no_rename_flags && flags) {
+		errno = EINVAL;
+		return -1;
+	}
+	return (int)syscall(SYS_renameat2, from_fd, from, to_fd, to, flags);
+}
 
 /* `into` is the receiver's folder in `room`; "outside" is beside it. */
 static struct mover_tree *open_tree(struct room *room)
@@ -314,8 +326,16 @@ static void what_exists_is_kept(void **state)
 	mover_file_commit(tree, &file, 1, &err);
 	assert_int_equal(err, -EEXIST);
 	assert_true(room_holds(&room, "into/new", "mine", 4));
+	assert_int_equal(room_count(&room, "into"), 3); /* no temporary files */
 	mover_tree_close(tree);
 	room_close(&room);
+}
+
+static void what_exists_is_kept_without_rename_flags(void **state)
+{
+	no_rename_flags = true;
+	what_exists_is_kept(state);
+	no_rename_flags = false;
 }
 
 /* The umask belongs to the user of the receiver: no sender gives rights to others. */
@@ -567,6 +587,7 @@ int main(void)
 		cmocka_unit_test(links_are_stored_as_they_stand),
 		cmocka_unit_test(what_a_file_never_replaces),
 		cmocka_unit_test(what_exists_is_kept),
+		cmocka_unit_test(what_exists_is_kept_without_rename_flags),
 		cmocka_unit_test(the_umask_is_respected),
 		cmocka_unit_test(sealing_sets_modes_and_times_deepest_first),
 		cmocka_unit_test(sealing_without_being_root),
