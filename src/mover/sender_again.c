@@ -63,15 +63,11 @@ static void report(struct sender *x)
 			    });
 }
 
-/* False after session_fail(): stopped. */
-static bool pause_for(struct session *s, uint64_t pause_ns)
+static void pause_for(uint64_t pause_ns)
 {
 	struct pollfd stop = {.fd = mover_stop_fd(), .events = POLLIN};
 
 	poll(&stop, 1, (int)((pause_ns + MS - 1) / MS));
-	if (mover_stopped())
-		session_fail(s, MOVER_INTERRUPTED, "stopped; sending again resumes from here");
-	return s->status == MOVER_OK;
 }
 
 bool sender_again(struct sender *x)
@@ -90,7 +86,11 @@ bool sender_again(struct sender *x)
 		memcpy(x->broke, x->s.text, sizeof(x->broke));
 	report(x);
 	sender_disconnect(x);
-	if (!sender_begin(x))
-		return true; /* the next call decides about this failure */
-	return pause_for(&x->s, pause_ns);
+	pause_for(pause_ns);
+	sender_begin(x); /* the next call decides about a failure */
+	if (!mover_stopped())
+		return true;
+	x->s.status = MOVER_OK;
+	session_fail(&x->s, MOVER_INTERRUPTED, "stopped; sending again resumes from here");
+	return false;
 }

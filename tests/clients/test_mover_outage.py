@@ -5,6 +5,7 @@ The network between two hosts goes away and comes back, at each phase of a trans
 depends on how long anything takes: an outage ends when the sender has said that the connection has broken.
 """
 import os
+import resource
 import signal
 import subprocess
 import sys
@@ -236,6 +237,28 @@ def another_address():
             cable('up')
 
 
+def no_descriptors():
+    """An attempt may fail before it is a connection: the sender has no file descriptors left. It pauses before the next all the same."""
+    folder = fresh('there')
+    with Receiver(far, folder, '--once', *SOON) as recv:
+        sender = recv.send(near, it, '--limit', '6M', *SOON)
+        before = resource.prlimit(sender.pid, resource.RLIMIT_NOFILE)
+        try:
+            cut(sender)
+            resource.prlimit(sender.pid, resource.RLIMIT_NOFILE, (3, before[1]))
+            wait_until('attempts', lambda: len(events(sender, 'reconnecting')) > 4 or not sender.running())
+            time.sleep(1)
+            attempts = len(events(sender, 'reconnecting'))
+            check(attempts < 50 and any('descriptor' in e['text'] or 'files' in e['text'] for e in events(sender, 'reconnecting')),
+                  f'{attempts} attempts\n{sender.report()}')
+        finally:
+            if sender.running():
+                resource.prlimit(sender.pid, resource.RLIMIT_NOFILE, before)
+            cable('up')
+        finished(sender, recv, folder, once=True)
+        return f'{attempts} attempts'
+
+
 def killed_and_sent_again():
     """The sender is killed; the same command resumes, also where the receiver takes one transfer: the ticket proves it."""
     folder = fresh('there')
@@ -358,6 +381,7 @@ cases = [('12 s', lambda: outage(12)), ('noticed', lambda: outage(0)), ('40 s', 
          ('receiver interrupted', lambda: interrupted('receiver')), ('receiver killed', receiver_killed),
          ('nobody takes over', lambda: nobody_takes_over([])), ('nobody takes over, kept ticket', lambda: nobody_takes_over(['--keep-ticket'])),
          ('nobody takes over, open', lambda: nobody_takes_over(['--open'])), ('another address', another_address),
+         ('no file descriptors', no_descriptors),
          ('killed and sent again', killed_and_sent_again), ('killed and sent again at once', killed_and_sent_again_at_once), ('two with one ticket', two_with_one_ticket),
          ('no acknowledgement arrives', no_acknowledgement), ('standard input', standard_input), ('the receiver comes later', receiver_comes_later)]
 QUICK = ('noticed', 'no ack', 'frames', 'time is over', 'sender interrupted', 'kept ticket', 'two with')
