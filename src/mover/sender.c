@@ -378,10 +378,10 @@ bool sender_begin(struct sender *x)
 	report.before = before;
 	x->s.report = report;
 	x->refused = false;
+	if (x->walk)
+		count_entries(x);
 	if (err)
 		session_fail(&x->s, MOVER_NO_DEVICE, "no RDMA device: %s", strerror(-err));
-	else if (x->walk)
-		count_entries(x);
 	return !err;
 }
 

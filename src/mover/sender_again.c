@@ -53,16 +53,6 @@ static void give_up(struct sender *x, enum retry_end end)
 			     (unsigned long long)(x->retry.for_ns / (1000 * MS)), last);
 }
 
-static void report(struct sender *x)
-{
-	session_emit(&x->s, &(struct mover_event){
-				    .type = MOVER_RECONNECTING,
-				    .text = x->s.text,
-				    .left_ns = retry_left_ns(&x->retry, mover_now_ns()),
-				    .totals = session_totals(&x->s),
-			    });
-}
-
 static void pause_for(uint64_t pause_ns)
 {
 	struct pollfd stop = {.fd = mover_stop_fd(), .events = POLLIN};
@@ -84,7 +74,7 @@ bool sender_again(struct sender *x)
 	}
 	if (end == RETRY_BROKEN)
 		memcpy(x->broke, x->s.text, sizeof(x->broke));
-	report(x);
+	session_reconnecting(&x->s, retry_left_ns(&x->retry, mover_now_ns()));
 	sender_disconnect(x);
 	pause_for(pause_ns);
 	sender_begin(x); /* the next call decides about a failure */

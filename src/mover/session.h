@@ -176,6 +176,7 @@ void session_warn(struct session *s, const char *text);
 struct mover_totals session_totals(const struct session *s);
 void session_progress(struct session *s, bool now); /* `now`: even if the last report is recent */
 void session_connected(struct session *s);
+void session_reconnecting(struct session *s, uint64_t left_ns); /* s->text says why; `left_ns` is in the event */
 void session_ended(struct session *s);
 void session_entry_done(struct session *s, const uint8_t *name, size_t name_len, uint64_t bytes,
 			enum mover_outcome outcome, const char *text);

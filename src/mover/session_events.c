@@ -128,6 +128,17 @@ void session_connected(struct session *s)
 			});
 }
 
+void session_reconnecting(struct session *s, uint64_t left_ns)
+{
+	update_elapsed(s);
+	session_emit(s, &(struct mover_event){
+				.type = MOVER_RECONNECTING,
+				.text = s->text,
+				.left_ns = left_ns,
+				.totals = session_totals(s),
+			});
+}
+
 void session_ended(struct session *s)
 {
 	update_elapsed(s);

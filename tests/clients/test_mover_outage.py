@@ -256,6 +256,10 @@ def no_descriptors():
                 resource.prlimit(sender.pid, resource.RLIMIT_NOFILE, before)
             cable('up')
         finished(sender, recv, folder, once=True)
+        seconds = 0
+        for e in events(sender, 'reconnecting'):
+            check(e['bytes_total'] == counts(sender)['bytes_total'] and e['seconds'] > seconds, e)
+            seconds = e['seconds']
         return f'{attempts} attempts'
 
 
