@@ -15,14 +15,14 @@
 static uint64_t window_memory(const struct mover_common *common)
 {
 	uint64_t memory = common->memory_bytes ? common->memory_bytes : MOVER_DEFAULT_MEMORY_BYTES;
-	uint64_t least = MIN_WINDOWS * PROTO_MIN_CHUNK;
+	uint64_t least = MIN_WINDOWS * (PROTO_MIN_CHUNK + WINDOW_EXTRA);
 
 	return memory > control_bytes() + least ? memory - control_bytes() : least;
 }
 
 static uint32_t limit_chunk(uint32_t chunk_bytes, uint64_t memory)
 {
-	while (chunk_bytes > PROTO_MIN_CHUNK && chunk_bytes > memory / MIN_WINDOWS)
+	while (chunk_bytes > PROTO_MIN_CHUNK && chunk_bytes + WINDOW_EXTRA > memory / MIN_WINDOWS)
 		chunk_bytes /= 2;
 	return chunk_bytes;
 }
