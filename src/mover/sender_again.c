@@ -49,8 +49,8 @@ static void give_up(struct sender *x, enum retry_end end)
 	if (end == RETRY_REFUSED)
 		session_fail(s, MOVER_LOST, "%s; since then the receiver has ended: %s", x->broke, last);
 	else
-		session_fail(s, MOVER_LOST, "%s; no other connection within %llu seconds: %s", x->broke,
-			     (unsigned long long)(x->retry.for_ns / (1000 * MS)), last);
+		session_fail(s, MOVER_LOST, "%s; no other connection within %g seconds: %s", x->broke,
+			     (double)(x->retry.for_ns / MS) / 1000, last);
 }
 
 static void pause_for(uint64_t pause_ns)

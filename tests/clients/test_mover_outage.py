@@ -149,7 +149,7 @@ def time_is_over():
     command goes on by hand, as the same ticket is still good."""
     folder = fresh('there')
     with Receiver(far, folder, *SOON) as recv, Receiver(far, fresh('other'), '--once', '--retry-for', '2s', *SOON) as once:
-        sender = recv.send(near, it, '--limit', '6M', '--retry-for', '2s', *SOON)
+        sender = recv.send(near, it, '--limit', '6M', '--retry-for', '1500ms', *SOON)
         other = once.send(near, it, '--limit', '6M', '--retry-for', '0', *SOON)
         try:
             some_of_it(sender)
@@ -157,7 +157,7 @@ def time_is_over():
             cable('down')
             check(sender.wait(60) == LOST, sender.report())
             text = events(sender, 'ended')[-1]['text']
-            check('no other connection within 2 seconds' in text and events(sender, 'reconnecting'), sender.report())
+            check('no other connection within 1.5 seconds' in text and events(sender, 'reconnecting'), sender.report())
             check(other.wait(60) == LOST and not events(other, 'reconnecting'), other.report())
             check(once.process.wait(60) == LOST, once.process.report())
             check('did not connect again' in once.process.text(), once.process.report())

@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "mover/clock.h"
 #include "mover/session.h"
 #include "mover/wr_id.h"
 
@@ -126,6 +127,14 @@ static void it_has_said_why_if_its_messages_are_held(void **state)
 	assert_true(!it.s.holding && !it.s.held_count);
 }
 
+static void a_silent_peer_is_lost_after_its_time(void **state)
+{
+	it.s.control.conn.state = CONNECTION_UP;
+	it.s.stall_timeout_ms = 1500;
+	it.s.received_ns = mover_now_ns() - 1500000001;
+	ends(MOVER_LOST, "nothing received from the other side for 1.5 seconds");
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -133,6 +142,7 @@ int main(void)
 		cmocka_unit_test_setup_teardown(a_peer_that_gave_up_and_went_has_said_why, setup, teardown),
 		cmocka_unit_test_setup_teardown(it_has_said_why_if_it_answers_no_more, setup, teardown),
 		cmocka_unit_test_setup_teardown(it_has_said_why_if_its_messages_are_held, setup, teardown),
+		cmocka_unit_test_setup_teardown(a_silent_peer_is_lost_after_its_time, setup, teardown),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
