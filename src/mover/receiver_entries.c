@@ -9,6 +9,7 @@
 #include "mover/worker.h"
 
 #define RESULTS_PER_ACK 200 /* all of them fit, with their texts */
+#define NAME_SHOWN      120 /* bytes of a name: what follows it gets into a message to the sender, too */
 #define ACK_WINDOWS     4   /* while there is other work, an ACK waits until so many windows are done */
 
 struct commit_job {
@@ -130,8 +131,15 @@ void entries_refuse_errno(struct receiver *r, struct recv_entry *entry, int err)
 		return;
 	}
 	entry->broken = true;
-	session_fail(&r->s, MOVER_LOCAL_IO, "writing %.*s: %s", (int)entry->info.name_len,
-		     (const char *)entry->info.name, strerrordesc_np(-err));
+	entries_fail(r, &entry->info, "writing ", err);
+}
+
+void entries_fail(struct receiver *r, const struct mover_entry *info, const char *what, int err)
+{
+	int cut = info->name_len > NAME_SHOWN ? info->name_len - NAME_SHOWN : 0;
+
+	session_fail(&r->s, MOVER_LOCAL_IO, "%s%s%.*s: %s", what, cut ? "..." : "", info->name_len - cut,
+		     (const char *)info->name + cut, strerrordesc_np(-err));
 }
 
 void entries_given_up(struct receiver *r, struct recv_entry *entry, const char *why)

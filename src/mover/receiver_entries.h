@@ -68,6 +68,8 @@ void entries_free(struct receiver *r, struct recv_entry *entry);
 /* An entry failed here; the next ACK says so. With `err`: as entries_refuse(), unless entries_is_fatal(). */
 void entries_refuse(struct receiver *r, struct recv_entry *entry, enum mover_status status, const char *why);
 void entries_refuse_errno(struct receiver *r, struct recv_entry *entry, int err);
+/* The session cannot go on: `what` is what failed at an entry ("writing "), -errno why. */
+void entries_fail(struct receiver *r, const struct mover_entry *info, const char *what, int err);
 /* The sender gave it up, and needs no result. */
 void entries_given_up(struct receiver *r, struct recv_entry *entry, const char *why);
 /* To be called after the last segment and after each write: continues with an entry that is complete, or over. */

@@ -209,8 +209,7 @@ static void finish_entry(struct receiver *r, struct recv_entry *entry, struct de
 	if (d->info.kind == MOVER_FOLDER && d->verdict == PROTO_DONE)
 		end_add_folder(r, &d->info);
 	if (d->verdict == PROTO_REFUSED && entries_is_fatal(d->err))
-		session_fail(&r->s, MOVER_LOCAL_IO, "%.*s: %s", (int)d->info.name_len, (const char *)d->info.name,
-			     strerrordesc_np(-d->err));
+		entries_fail(r, &d->info, "", d->err);
 }
 
 /* False if there is no room for the next message yet. */

@@ -204,6 +204,18 @@ def disk_full(size):
         recv.end(signal.SIGTERM)
 
 
+def disk_full_at_a_long_name():
+    """The sender hears the reason, however long the name is."""
+    folder, deep = fresh('there'), os.path.join(base, 'deep')
+    inside = os.path.join(deep, 'd' * 200, 'e' * 200)
+    os.makedirs(inside)
+    make_large(os.path.join(inside, 'large'), 6 * MIB)
+    mount = ['unshare', '-m', 'sh', '-c', f'mount -t tmpfs -o size=4m tmpfs {folder} && exec "$@"', 'sh']
+    with Receiver(here, folder, argv_prefix=mount) as recv:
+        ended = recv.take(here, deep, status=REMOTE_IO)
+        check('ee/large: No space left on device' in ended['text'], ended)
+
+
 def nobody_reads(who):
     """Nobody reads the output of `roci recv -`, and the pipe is full. Either side can still be stopped."""
     large, ticket, pipe = os.path.join(it(), 'large'), os.path.join(base, 'ticket'), os.path.join(base, 'pipe')
@@ -464,7 +476,7 @@ cases += [(f'{who} stopped', lambda who=who: stopped(who)) for who in ('sender',
 cases += [(f'nobody reads, {who} stopped', lambda who=who: nobody_reads(who)) for who in ('sender', 'receiver')]
 cases += [(f'impatient {who}', lambda who=who: impatient(who)) for who in ('sender', 'receiver')]
 cases += [('refused', refused), ('dry run', dry_run), ('disk full', lambda: disk_full('12m')),
-          ('disk full at the end', lambda: disk_full('24m')), ('cable cut', cable_cut),
+          ('disk full at the end', lambda: disk_full('24m')), ('disk full at a long name', disk_full_at_a_long_name), ('cable cut', cable_cut),
           ('frozen sender', frozen_sender), ('many senders', many_senders), ('one after the other', one_after_the_other),
           ('few descriptors', few_descriptors), ('--checksum and --compare', compared),
           ('another ticket', another_ticket), ('another file of that size', another_file_of_that_size), ('no more than --max-sessions', at_most_so_many), ('wrong ticket', wrong_ticket),
