@@ -23,6 +23,7 @@ struct sender {
 	uint32_t entry_count;
 	uint8_t *history;           /* of each entry, from earlier sessions (sender_offer.c) */
 	struct addrinfo *addresses; /* of the receiver's host */
+	const struct addrinfo *met; /* the one of them at which it was; NULL: at none yet */
 	uint8_t transfer[PROTO_TRANSFER_BYTES];
 	bool stream_begun; /* of standard input, something has been read */
 	struct retry retry;
@@ -36,7 +37,7 @@ struct sender {
 	} outcome; /* of a session that had the END. Later ones only tell the receiver so */
 
 	/* of the session */
-	bool refused;    /* nobody listens there */
+	bool refused;    /* nobody listens there, where the receiver was */
 	uint64_t number; /* the session's */
 	bool lanes_up;   /* each data connection has its greeting */
 	bool lanes_begun;

@@ -243,7 +243,7 @@ static bool try_address(struct sender *x, const struct addrinfo *source, const s
 static bool try_all(struct sender *x, const struct addrinfo *source, const struct addrinfo *list)
 {
 	struct failure leading = {.status = MOVER_OK};
-	bool tried = false, up = false;
+	bool tried = false, refused = false, up = false;
 
 	for (const struct addrinfo *to = list; to && !up; to = to->ai_next) {
 		if (source && source->ai_family != to->ai_family)
@@ -253,8 +253,14 @@ static bool try_all(struct sender *x, const struct addrinfo *source, const struc
 		if (tried)
 			session_start_over(&x->s);
 		tried = true;
+		x->refused = false;
 		up = try_address(x, source, to, &leading);
+		if (up)
+			x->met = to;
+		else if (!x->met || x->met == to)
+			refused = x->refused;
 	}
+	x->refused = refused;
 	if (!tried)
 		session_fail(&x->s, MOVER_NO_CONNECT, "%s has no IPv%d address, which --bind %s needs",
 			     x->options->host, source->ai_family == AF_INET ? 4 : 6, x->s.common->bind_address);

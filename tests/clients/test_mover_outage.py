@@ -237,6 +237,26 @@ def another_address():
             cable('up')
 
 
+def one_family_lost():
+    """The receiver listens at the IPv6 address only. The way there is lost, and at the IPv4 address of the same name nobody listens: that
+    does not say that the receiver has ended."""
+    folder, hosts = fresh('there'), os.path.join(base, 'hosts')
+    write(hosts, f'{far.address} both\n{far.ipv6} both\n'.encode())
+    mount = ['unshare', '-m', 'sh', '-c', f'mount --bind {hosts} /etc/hosts && exec "$@"', 'sh']
+    with Receiver(far, folder, '--once', *SOON, address=far.ipv6) as recv:
+        sender = near.start(*mount, 'env', *(f'{name}={value}' for name, value in environment().items()), ROCI, 'send', '--device', near.device, '--json',
+                            *recv.trust, '--limit', '6M', *SOON, it, f'both:{recv.port}', plain=True)
+        try:
+            some_of_it(sender)
+            near.run('ip', '-6', 'route', 'add', 'unreachable', f'{far.ipv6}/128', 'metric', '1')
+            broken(sender)
+            wait_until('attempts', lambda: len(events(sender, 'reconnecting')) > 3 or not sender.running())
+        finally:
+            near.run('ip', '-6', 'route', 'del', 'unreachable', f'{far.ipv6}/128', 'metric', '1')
+        finished(sender, recv, folder, once=True)
+        counts(sender)
+
+
 def no_descriptors():
     """An attempt may fail before it is a connection: the sender has no file descriptors left. It pauses before the next all the same."""
     folder = fresh('there')
@@ -385,7 +405,7 @@ cases = [('12 s', lambda: outage(12)), ('noticed', lambda: outage(0)), ('40 s', 
          ('receiver interrupted', lambda: interrupted('receiver')), ('receiver killed', receiver_killed),
          ('nobody takes over', lambda: nobody_takes_over([])), ('nobody takes over, kept ticket', lambda: nobody_takes_over(['--keep-ticket'])),
          ('nobody takes over, open', lambda: nobody_takes_over(['--open'])), ('another address', another_address),
-         ('no file descriptors', no_descriptors),
+         ('no file descriptors', no_descriptors), ('one family lost', one_family_lost),
          ('killed and sent again', killed_and_sent_again), ('killed and sent again at once', killed_and_sent_again_at_once), ('two with one ticket', two_with_one_ticket),
          ('no acknowledgement arrives', no_acknowledgement), ('standard input', standard_input), ('the receiver comes later', receiver_comes_later)]
 QUICK = ('noticed', 'no ack', 'frames', 'time is over', 'sender interrupted', 'kept ticket', 'two with')
