@@ -180,16 +180,25 @@ static void summary(const struct show *show, const struct mover_totals *t, bool 
 	fputc('\n', stderr);
 }
 
-/* The next step, where the mover's text does not say it. NULL: none. */
-static const char *advice(const struct show *show, enum mover_status status)
+/* After a connection that has broken. */
+static const char *advice_of_lost(const struct show *show, const struct mover_event *event)
 {
-	switch (status) {
+	if (event->cut_off)
+		return show->receiving ? "nobody can continue what went to standard output"
+				       : "nobody can read standard input again: what has arrived of it is dropped";
+	if (!show->receiving)
+		return "run the same command again to resume: what has arrived is kept";
+	return show->many ? "its sender may connect again; the same ticket resumes the transfer" : NULL;
+}
+
+/* The next step, where the mover's text does not say it. NULL: none. */
+static const char *advice(const struct show *show, const struct mover_event *event)
+{
+	switch (event->status) {
 	case MOVER_NO_DEVICE: return show->device->embedded ? NULL : "`--device embedded` works on every machine";
 	case MOVER_NO_TRUST:
 		return "a ticket works for one receiver and one transfer; use the one that `roci recv` shows now";
-	case MOVER_LOST:
-		return show->receiving ? "its sender may connect again; the same ticket resumes the transfer"
-				       : "run the same command again to resume: what has arrived is kept";
+	case MOVER_LOST: return advice_of_lost(show, event);
 	case MOVER_MISMATCH: return show->receiving ? NULL : "run the same command again: it sends only what changed";
 	default: return NULL;
 	}
@@ -211,7 +220,7 @@ static void say_parts(const struct show *show, const struct mover_event *event)
 static void ended(struct show *show, const struct mover_event *event)
 {
 	const struct mover_totals *t = &event->totals;
-	const char *next = advice(show, event->status);
+	const char *next = advice(show, event);
 	char bytes[UNITS_CHARS];
 
 	begin(show, event->session);

@@ -105,7 +105,7 @@ static bool pump(struct session *s)
 
 	eventfd_read(r->reg.wake_fd, &count);
 	if (mover_stopped()) /* this also supersedes every session, so check it first */
-		session_fail(s, MOVER_INTERRUPTED, "stopped; sending again resumes from here");
+		session_fail_stopped(s);
 	else if (atomic_load(&r->reg.superseded) && *r->reg.identity)
 		session_fail(s, MOVER_FAILED, "the sender has connected again");
 	else if (atomic_load(&r->reg.superseded))

@@ -25,7 +25,6 @@ struct sender {
 	struct addrinfo *addresses; /* of the receiver's host */
 	const struct addrinfo *met; /* the one of them at which it was; NULL: at none yet */
 	uint8_t transfer[PROTO_TRANSFER_BYTES];
-	bool stream_begun; /* of standard input, something has been read */
 	struct retry retry;
 	struct mover_totals arrived;                     /* when the last session ended */
 	char broke[sizeof(((struct session *)0)->text)]; /* why the connection broke; empty: it never did */

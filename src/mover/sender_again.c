@@ -15,7 +15,7 @@ static enum retry_end ending(const struct sender *x)
 {
 	const struct session *s = &x->s;
 
-	if (x->stream_begun) /* nobody can read it again */
+	if (s->report.stream) /* nobody can read it again */
 		return RETRY_FINAL;
 	switch (s->status) {
 	case MOVER_LOST: return RETRY_BROKEN;
@@ -81,6 +81,6 @@ bool sender_again(struct sender *x)
 	if (!mover_stopped())
 		return true;
 	x->s.status = MOVER_OK;
-	session_fail(&x->s, MOVER_INTERRUPTED, "stopped; sending again resumes from here");
+	session_fail_stopped(&x->s);
 	return false;
 }

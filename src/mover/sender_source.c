@@ -82,7 +82,7 @@ static bool next_file(struct sender *x)
 		file->entry = entry;
 		file->size = e->size;
 		file->stream = e->kind == MOVER_STREAM;
-		x->stream_begun |= file->stream;
+		x->s.report.stream |= file->stream;
 		file->fd = mover_walk_open(x->walk, entry);
 		if (file->fd < 0) {
 			file->failed = file->fd == -ESTALE ? MOVER_MISMATCH : MOVER_LOCAL_IO;

@@ -92,6 +92,11 @@ void session_fail_memory(struct session *s)
 	session_fail(s, MOVER_FAILED, "out of memory");
 }
 
+void session_fail_stopped(struct session *s)
+{
+	session_fail(s, MOVER_INTERRUPTED, s->report.stream ? "stopped" : "stopped; sending again resumes from here");
+}
+
 enum mover_status session_mirror_status(enum mover_status status)
 {
 	switch (status) {

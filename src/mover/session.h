@@ -67,6 +67,7 @@ struct session_report {
 	uint64_t round_trip_ns; /* as last measured: the last report comes after the connection's end */
 	char *part_file;        /* receiver, at the end: the first temporary file that stays; NULL: none */
 	unsigned part_files;    /* ... and how many there are */
+	bool stream;            /* it has begun to read standard input, or writes to standard output */
 };
 
 struct session {
@@ -150,6 +151,7 @@ void session_fail(struct session *s, enum mover_status status, const char *forma
 void session_fail_errno(struct session *s, int err, const char *what);
 void session_fail_protocol(struct session *s, const char *what);
 void session_fail_memory(struct session *s);
+void session_fail_stopped(struct session *s);
 /* The status of a failure as the other side sees it. */
 enum mover_status session_mirror_status(enum mover_status status);
 

@@ -278,7 +278,7 @@ static void keep_alive(struct session *s, uint64_t now)
 static void check_stall(struct session *s, uint64_t now)
 {
 	if (mover_stopped() && !s->closing)
-		session_fail(s, MOVER_INTERRUPTED, "stopped; sending again resumes from here");
+		session_fail_stopped(s);
 	else if (!s->closing && s->control.conn.state == CONNECTION_UP &&
 		 now - s->received_ns > s->stall_timeout_ms * MS)
 		session_fail(s, MOVER_LOST, "nothing received from the other side for %g seconds",

@@ -11,7 +11,7 @@ import sys
 
 from command_line import Recv, base, file, folder, here, json_events, on_terminal, roci, says
 from harness import HERE, ROCI, SANITIZER, SLOW, Skip, check, need, tap, wait_until
-from mover import (INTERRUPTED, LOCAL_IO, MIB, NO_CONNECT, NO_DEVICE, OK, REMOTE_IO, USAGE, Receiver, check_same, environment, events,
+from mover import (INTERRUPTED, LOCAL_IO, LOST, MIB, NO_CONNECT, NO_DEVICE, OK, REMOTE_IO, USAGE, Receiver, check_same, environment, events,
                    write)
 
 
@@ -225,6 +225,35 @@ def stopped_without_answer():
             sender.end()
 
 
+def cut_off():
+    """Standard input and output cannot be continued, and nothing says so."""
+    def begun(ticket, *options):
+        sender = subprocess.Popen([ROCI, 'send', '--retry-for', '0', *options, '-', '@' + ticket], stdin=subprocess.PIPE, stderr=subprocess.PIPE,
+                                  env=dict(os.environ, **environment()))
+        sender.stdin.write(bytes(3 * MIB))  # more than a pipe takes: it has begun to read
+        return sender
+
+    def ends(sender, status):
+        said = sender.communicate(timeout=60 * SLOW)[1].decode()
+        check(sender.returncode == status and 'resume' not in said, f'exit status {sender.returncode}\n{said}')
+        return said
+
+    with Recv('--dir', folder('cut-off')) as recv:
+        sender = begun(recv.ticket)
+        sender.send_signal(signal.SIGINT)
+        says('roci send: stopped', ends(sender, INTERRUPTED))
+        sender = begun(recv.ticket)
+        recv.process.end()
+        says('nobody can read standard input again', ends(sender, LOST))
+    with Recv('--timeout', '3s', '-') as recv:
+        sender = begun(recv.ticket)
+        sender.kill()
+        said = recv.ends(LOST)
+        says('nobody can continue what went to standard output', said)
+        check('resumes' not in said, said)
+        sender.communicate()
+
+
 # The demo
 
 def demo(mode):
@@ -309,7 +338,8 @@ if __name__ == '__main__':
         ('one transfer at a time', one_at_a_time), ('--json', as_json),
         ('--dry-run', dry_run), ('names that would control a terminal', escaped), ('the progress bar', bar),
         ('an interrupted transfer resumes', resumed), ('a receiver that is stopped', stopped),
-        ('stopped while the other side is silent', stopped_without_answer), ('demo and its capture', demo_capture),
+        ('stopped while the other side is silent', stopped_without_answer),
+        ('what cannot be continued', cut_off), ('demo and its capture', demo_capture),
         ('demo, --mode read', lambda: demo('read') and None), ('demo, --mode send', lambda: demo('send') and None),
         ('demo of a given file', demo_given), ('the one command of the README', one_command), ('demo where it cannot work', demo_fails),
     ]))
