@@ -78,8 +78,8 @@ int control_start(struct control *c)
 	return 0;
 }
 
-/* A PING that returns nothing leaves the last credit, too. Else both sides could spend all of theirs on such PINGs while
- * the network is away, and then neither could return what the other waits for. */
+/* A PING that returns nothing leaves the last credit, too. Else both sides could spend all of theirs on such PINGs
+ * while the network is away, and then neither could return what the other waits for. */
 bool control_can_send(const struct control *c, enum proto_type type)
 {
 	bool returns = type == PROTO_PING && c->credits_due;

@@ -119,7 +119,7 @@ struct mover_event {
 	uint64_t left_ns;       /* RECONNECTING: how long attempts may still begin */
 	const char *part_file;  /* ENDED, receiver: a temporary file that stays for a resumed transfer; NULL: none */
 	unsigned part_files;    /* ... and how many there are */
-	bool cut_off; /* ENDED: in the midst of standard input or output, which nobody can continue */
+	bool cut_off;           /* ENDED: in the midst of standard input or output, which nobody can continue */
 	struct mover_totals totals; /* OFFERED, PROGRESS, RECONNECTING, ENDED */
 };
 

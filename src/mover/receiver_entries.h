@@ -80,8 +80,9 @@ void entries_report(struct receiver *r, const struct mover_entry *info, enum mov
 
 /* Starts and finishes commits. */
 bool entries_pump(struct receiver *r);
-/* Sends an ACK if there is enough to report, and no entry lingers: with the ACK of its last segment the sender may offer
- * another one for the place of a refused entry. `busy`: there was other work in this round, so it may wait for more. */
+/* Sends an ACK if there is enough to report, and no entry lingers: with the ACK of its last segment the sender may
+ * offer another one for the place of a refused entry. `busy`: there was other work in this round, so it may wait for
+ * more. */
 bool entries_ack(struct receiver *r, bool busy);
 /* Nothing is open, and the sender knows all results. */
 bool entries_idle(const struct receiver *r);

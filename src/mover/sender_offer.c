@@ -67,8 +67,9 @@ static bool sent_before(uint8_t history)
 	return (history & HISTORY_WANTED) || history == MOVER_STORED + 1;
 }
 
-void offer_settle(struct sender *x, uint32_t number, enum mover_outcome outcome, enum mover_status status,
-		  const char *text)
+/* The outcome of an entry is known: counts and reports it. */
+static void settle(struct sender *x, uint32_t number, enum mover_outcome outcome, enum mover_status status,
+		   const char *text)
 {
 	const struct mover_entry *info = mover_walk_entry(x->walk, number);
 	uint64_t size = info->kind == MOVER_FILE ? info->size : 0;
@@ -106,7 +107,7 @@ void offer_give_up(struct sender *x, uint32_t number, enum mover_status status, 
 	if (e->settled)
 		return;
 	e->given_up = true;
-	offer_settle(x, number, MOVER_REFUSED, status, why);
+	settle(x, number, MOVER_REFUSED, status, why);
 }
 
 /* Writes as many entries as fit into the message, and returns how many. */
@@ -209,8 +210,8 @@ static void take_verdict(struct sender *x, uint32_t number, const struct proto_r
 	}
 	e->sent = true; /* nothing of it will be */
 	proto_text_copy(text, sizeof(text), &result->text);
-	offer_settle(x, number, outcome_of(result->verdict), session_mirror_status(result->status),
-		     result->verdict == PROTO_REFUSED ? text : NULL);
+	settle(x, number, outcome_of(result->verdict), session_mirror_status(result->status),
+	       result->verdict == PROTO_REFUSED ? text : NULL);
 }
 
 void offer_verdict(struct sender *x, struct cursor_in *payload)
@@ -296,8 +297,8 @@ static void settle_result(struct sender *x, const struct proto_result *result)
 		return;
 	}
 	proto_text_copy(text, sizeof(text), &result->text);
-	offer_settle(x, result->entry, stored ? MOVER_STORED : MOVER_REFUSED, session_mirror_status(result->status),
-		     stored ? NULL : text);
+	settle(x, result->entry, stored ? MOVER_STORED : MOVER_REFUSED, session_mirror_status(result->status),
+	       stored ? NULL : text);
 }
 
 void offer_ack(struct sender *x, struct cursor_in *payload)

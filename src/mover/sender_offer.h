@@ -18,10 +18,10 @@ enum chunk_present {
 /* An entry that has been offered and has not finished. */
 struct send_entry {
 	bool wanted;
-	bool sent;    /* its last segment is in a descriptor, */
-	uint64_t seq; /* of this number */
-	bool settled; /* the outcome is known, counted and reported */
-	bool refused; /* ... and was bad: no more of it needs to be sent */
+	bool sent;     /* its last segment is in a descriptor, */
+	uint64_t seq;  /* of this number */
+	bool settled;  /* the outcome is known, counted and reported */
+	bool refused;  /* ... and was bad: no more of it needs to be sent */
 	bool given_up; /* by this side: a refusal may be on its way that the receiver has made before it knew */
 	/* Digests of the chunks that the receiver has, by index; NULL: it has none. `present` says which it has. */
 	struct mover_digest *have;
@@ -58,9 +58,6 @@ void offer_ack(struct sender *x, struct cursor_in *payload);
 /* An entry that is not finished. */
 struct send_entry *offer_entry(struct sender *x, uint32_t number);
 
-/* The outcome of an entry is known: counts and reports it. */
-void offer_settle(struct sender *x, uint32_t number, enum mover_outcome outcome, enum mover_status status,
-		  const char *text);
 /* This side gives the entry up, because of an error of its own. */
 void offer_give_up(struct sender *x, uint32_t number, enum mover_status status, const char *why);
 /* The last segment of an entry goes out with the descriptor that is being made. */

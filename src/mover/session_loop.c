@@ -11,7 +11,7 @@
 
 #define POLL_BATCH        32
 #define PING_NS           2000000000ull
-#define LEAST_TIMEOUT_MS  1000u /* that a peer may have: it gets PINGs no more often than that takes */
+#define LEAST_TIMEOUT_MS  1000u    /* that a peer may have: it gets PINGs no more often than that takes */
 #define SPIN_NS           30000ull /* before sleeping: an answer that comes at once costs no wake-up */
 #define MAX_SLEEP_MS      50
 #define CQ_EVENTS_AT_ONCE 1000 /* acknowledged in one call, which takes a lock */

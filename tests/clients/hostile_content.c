@@ -402,8 +402,8 @@ static void huge_files(void)
 	MUST(h->digests);
 }
 
-/* Not hostile: gives up a file while what it has sent of it is still being written, and offers another one for its place
- * as soon as that may be free. */
+/* Not hostile: gives up a file while what it has sent of it is still being written, and offers another one for its
+ * place as soon as that may be free. */
 static void given_up_unwritten(void)
 {
 	enum { CHUNK = 2 * PROTO_MIN_CHUNK }; /* more than a pipe takes */
