@@ -117,8 +117,13 @@ static const struct option_row options[] = {
 int capture_to_fd(int fd)
 {
 	char path[64];
-	int copy = fcntl(fd, F_DUPFD, STDERR_FILENO + 1);
+	int copy, flags = fcntl(fd, F_GETFL);
 
+	if (flags >= 0 && (flags & O_ACCMODE) == O_RDONLY) { /* a closed one is, too: see main() */
+		errno = EBADF;
+		return -1;
+	}
+	copy = fcntl(fd, F_DUPFD, STDERR_FILENO + 1);
 	if (copy < 0 || dup2(STDERR_FILENO, STDOUT_FILENO) < 0)
 		return -1;
 	snprintf(path, sizeof(path), "/proc/self/fd/%d", copy);

@@ -62,6 +62,8 @@ def closed_streams():
         says('writing standard output: Bad file descriptor', recv.text())
     finally:
         recv.end()
+    _, said = roci('run', '--capture', '-', '--', 'true', status=USAGE, prefix=('sh', '-c', 'exec "$@" >&-', 'sh'))
+    says('--capture -: Bad file descriptor', said)
 
 
 def one_at_a_time():
