@@ -224,6 +224,7 @@ int mover_file_begin(struct mover_tree *tree, const struct mover_entry *entry, c
 		return -ENOMEM;
 	}
 	file->folder = folder;
+	file->stop = stop;
 	strcpy(file->leaf, leaf);
 	err = unnamed && open_unnamed(file) ? 0 : open_file(file, begin, stop);
 	if (err) {

@@ -19,7 +19,8 @@ struct step {
 	bool alone; /* not with the whole file system */
 };
 
-/* Copies the chunks that only the old file has into the new one. -ESTALE if one has changed since it was compared. */
+/* Copies the chunks that only the old file has into the new one. -ESTALE if one has changed since it was compared;
+ * -ECANCELED: stopped. */
 static int copy_old(struct mover_file *file)
 {
 	uint8_t *buffer = malloc(file->chunk_bytes);
@@ -34,7 +35,10 @@ static int copy_old(struct mover_file *file)
 
 		if (!chunk->good || !chunk->in_old)
 			continue;
-		err = mover_read_at(file->old_fd, buffer, len, at);
+		if (file_stopped(file->stop))
+			err = -ECANCELED;
+		else
+			err = mover_read_at(file->old_fd, buffer, len, at);
 		if (err)
 			break;
 		digest = mover_digest_of(buffer, len);

@@ -29,7 +29,7 @@ static int note_record(void *context, uint64_t index, const struct mover_digest 
 	return err == -ENOBUFS ? 0 : err; /* this chunk comes again */
 }
 
-static bool stopped(const atomic_bool *stop)
+bool file_stopped(const atomic_bool *stop)
 {
 	return stop && atomic_load(stop);
 }
@@ -37,7 +37,7 @@ static bool stopped(const atomic_bool *stop)
 /* Reads the chunks that the journal names. Those that can be read and agree are good. 0 or -ECANCELED. */
 static int check_kept(struct mover_file *file, uint8_t *buffer, const atomic_bool *stop)
 {
-	for (size_t i = 0; i < file->kept.count && !stopped(stop); i++) {
+	for (size_t i = 0; i < file->kept.count && !file_stopped(stop); i++) {
 		struct kept_chunk *chunk = &file->kept.chunks[i];
 		size_t len = mover_file_chunk_len(file, chunk->index);
 		struct mover_digest digest;
@@ -47,7 +47,7 @@ static int check_kept(struct mover_file *file, uint8_t *buffer, const atomic_boo
 		digest = mover_digest_of(buffer, len);
 		chunk->good = !memcmp(&digest, &chunk->digest, sizeof(digest));
 	}
-	return stopped(stop) ? -ECANCELED : 0;
+	return file_stopped(stop) ? -ECANCELED : 0;
 }
 
 /* Makes holes of everything that is not kept. Otherwise what a killed transfer wrote would be seen where the file has a
@@ -199,7 +199,7 @@ int file_compare_old(struct mover_file *file, const atomic_bool *stop)
 		/* The digest of a prefix, of a length that the sender chooses, would tell the content byte by byte. */
 		if (len < file->chunk_bytes && i * file->chunk_bytes + len != (uint64_t)st.st_size)
 			break;
-		if (stopped(stop)) {
+		if (file_stopped(stop)) {
 			err = -ECANCELED;
 			break;
 		}

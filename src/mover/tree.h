@@ -68,7 +68,7 @@ struct mover_begin {
  * whole ones and the one at its real end: the sender learns their digests, and must not learn those of any prefix. Sets
  * *file, except with MOVER_HAVE_ALL. Returns enum mover_have, or -errno: -EBUSY if another transfer writes this file,
  * -EISDIR if a folder has its name, -ENOSPC if it cannot fit, -ENOENT if its folder is missing, -ECANCELED soon after
- * *stop (NULL: never) has become true; the transfer can still be resumed then. */
+ * *stop (NULL: never) has become true; the transfer can still be resumed then. `stop` outlives the file. */
 int mover_file_begin(struct mover_tree *tree, const struct mover_entry *entry, const struct mover_begin *begin,
 		     const atomic_bool *stop, struct mover_file **file);
 
@@ -106,7 +106,8 @@ void mover_file_forget(struct mover_file *file, uint64_t index, uint64_t count);
 int mover_file_set_size(struct mover_file *file, uint64_t size);
 
 /* Sets mode and mtime of the files, syncs them, renames them to their final names, and frees them. results[i] is 0 or
- * -errno of files[i]. Many small files share one sync. The caller has checked every digest. */
+ * -errno of files[i]. Many small files share one sync. The caller has checked every digest. -ECANCELED: *stop of
+ * mover_file_begin() has become true while chunks of the file that has the name now were copied. */
 void mover_file_commit(struct mover_tree *tree, struct mover_file **files, size_t count, int *results);
 
 /* Whether a temporary file of the entry is there: that of an interrupted transfer, or of one under way. Writes its path

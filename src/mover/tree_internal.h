@@ -44,8 +44,9 @@ struct mover_file {
 	struct journal *journal; /* NULL where a transfer is not worth resuming: streams, and files of one chunk */
 	int journal_fd;
 	struct kept kept;
-	bool wrote;  /* a chunk has come */
-	bool direct; /* the descriptor has O_DIRECT */
+	const atomic_bool *stop; /* of mover_file_begin() */
+	bool wrote;              /* a chunk has come */
+	bool direct;             /* the descriptor has O_DIRECT */
 	char part[TEMP_NAME_BYTES], journal_name[TEMP_NAME_BYTES];
 	char leaf[MOVER_COMPONENT_MAX + 1];
 };
@@ -68,6 +69,8 @@ int file_start_over(struct mover_file *file, bool fresh);
 /* Adds the chunks of the file that has the name now, where the temporary file has none. A chunk that cannot be read is
  * not kept, nor are chunks beyond the budget (KEPT_CHUNKS). 0, -ENOMEM or -ECANCELED. */
 int file_compare_old(struct mover_file *file, const atomic_bool *stop);
+/* NULL: never. */
+bool file_stopped(const atomic_bool *stop);
 /* Makes a hole. 0 or -errno. */
 int file_punch(int fd, uint64_t begin, uint64_t end);
 

@@ -101,6 +101,28 @@ static void reading_what_is_there_can_be_stopped(void **state)
 	fixture_free(f);
 }
 
+/* ... or while what the old file has is copied into the new one. What has come stays. */
+static void copying_what_is_there_can_be_stopped(void **state)
+{
+	struct fixture *f = fixture_new();
+	struct mover_file *file;
+	atomic_bool stop = false;
+
+	assert_int_equal(fixture_finish(f, fixture_begin(f, false, MOVER_HAVE_NONE)), 0);
+	f->content[0] ^= 1;
+	assert_int_equal(mover_file_begin(f->tree, &f->entry,
+					  &(struct mover_begin){.chunk_bytes = CHUNK, .ticket = 1, .compare = true},
+					  &stop, &file),
+			 MOVER_HAVE_SOME);
+	mover_file_forget(file, 0, 1);
+	assert_int_equal(fixture_put(f, file, 0), 0);
+	stop = true;
+	assert_int_equal(fixture_commit(f, file), -ECANCELED);
+	assert_int_equal(room_count(&f->room, "."), 3);
+	assert_int_equal(fixture_finish(f, fixture_begin(f, true, MOVER_HAVE_SOME)), CHUNKS);
+	fixture_free(f);
+}
+
 /* The process is killed after each chunk. */
 static void killed_at_any_chunk(void **state)
 {
@@ -470,6 +492,7 @@ int main(void)
 		cmocka_unit_test(an_interrupted_transfer_is_resumed),
 		cmocka_unit_test(a_journal_that_cannot_be_flushed),
 		cmocka_unit_test(reading_what_is_there_can_be_stopped),
+		cmocka_unit_test(copying_what_is_there_can_be_stopped),
 		cmocka_unit_test(killed_at_any_chunk),
 		cmocka_unit_test(a_changed_temporary_file_is_noticed),
 		cmocka_unit_test(the_source_has_changed),
