@@ -243,6 +243,7 @@ def one_family_lost():
     folder, hosts = fresh('there'), os.path.join(base, 'hosts')
     write(hosts, f'{far.address} both\n{far.ipv6} both\n'.encode())
     mount = ['unshare', '-m', 'sh', '-c', f'mount --bind {hosts} /etc/hosts && exec "$@"', 'sh']
+    near.run('ip', 'addr', 'replace', f'{near.ipv6}/64', 'dev', near.link, 'nodad')  # a link that goes down loses it
     with Receiver(far, folder, '--once', *SOON, address=far.ipv6) as recv:
         sender = near.start(*mount, 'env', *(f'{name}={value}' for name, value in environment().items()), ROCI, 'send', '--device', near.device, '--json',
                             *recv.trust, '--limit', '6M', *SOON, it, f'both:{recv.port}', plain=True)
