@@ -99,7 +99,7 @@ int raccept(int socket, struct sockaddr *addr, socklen_t *addrlen)
 		int err = next_request(rs, &made);
 		if (err == -EAGAIN && !rs->nonblock) {
 			struct pollfd pfd = {.fd = rs->fd, .events = POLLIN};
-			err = roci_sys_wait(&pfd, 1, -1) < 0 ? -errno : 0;
+			err = rs_sleep(&pfd, 1, -1);
 		}
 		if (err)
 			return rs_result(err);
@@ -117,8 +117,9 @@ static int wait_event(struct rs *rs, enum rdma_cm_event_type type)
 	struct rdma_cm_event *event;
 	while (rdma_get_cm_event(rs->channel, &event)) {
 		struct pollfd pfd = {.fd = rs->channel->fd, .events = POLLIN};
-		if (errno != EAGAIN || roci_sys_wait(&pfd, 1, -1) < 0)
-			return -errno;
+		int err = errno == EAGAIN ? rs_sleep(&pfd, 1, -1) : -errno;
+		if (err)
+			return err;
 	}
 	int err = event->event == type ? 0 : event->status < 0 ? event->status : -ENETUNREACH;
 	rdma_ack_cm_event(event);

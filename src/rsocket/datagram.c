@@ -326,7 +326,7 @@ static int wait_for_more(struct rs *rs)
 		return 0;
 	struct pollfd fds[2] = {{.fd = rs->fd, .events = POLLIN}, {.fd = rs_datagram_cq_fd(rs), .events = POLLIN}};
 	pthread_mutex_unlock(&rs->lock);
-	int err = roci_sys_wait(fds, 2, 100) < 0 ? -errno : 0; /* again soon: another thread may take our event */
+	int err = rs_sleep(fds, 2, 100); /* again soon: another thread may take our event */
 	pthread_mutex_lock(&rs->lock);
 	return err;
 }

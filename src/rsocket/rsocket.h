@@ -18,6 +18,7 @@
 #ifndef ROCI_RSOCKET_RSOCKET_H
 #define ROCI_RSOCKET_RSOCKET_H
 
+#include <poll.h>
 #include <pthread.h>
 #include <stdbool.h>
 #include <stdint.h>
@@ -132,6 +133,9 @@ void rs_copy_addr(const struct sockaddr *from, struct sockaddr *addr, socklen_t 
 struct rs *rs_table_find(int fd);
 int rs_table_insert(struct rs *rs); /* -ENOMEM */
 void rs_table_remove(int fd);
+
+/* As poll(2), but returns 0 or a negative errno, and 0 also early. -EINTR: vb_event_fd_interrupted(). Lock not held. */
+int rs_sleep(struct pollfd *fds, unsigned count, int timeout_ms);
 
 /* ---- waiting; lock held ---- */
 

@@ -5,6 +5,7 @@
 #include "device/device.h"
 #include "device/sys.h"
 #include "rsocket/rsocket.h"
+#include "verbs/event_fd.h"
 
 void rs_wait_take_cq_events(struct rs *rs)
 {
@@ -26,6 +27,13 @@ void rs_wait_arm(struct rs *rs)
 		ibv_req_notify_cq(rs->id->recv_cq, 0);
 }
 
+int rs_sleep(struct pollfd *fds, unsigned count, int timeout_ms)
+{
+	if (roci_sys_wait(fds, count, timeout_ms) >= 0 || (errno == EINTR && !vb_event_fd_interrupted()))
+		return 0;
+	return -errno;
+}
+
 /* Sleeps on both descriptors, with the lock released. */
 static int sleep_on_descriptors(struct rs *rs, uint64_t deadline)
 {
@@ -36,7 +44,7 @@ static int sleep_on_descriptors(struct rs *rs, uint64_t deadline)
 	if (!left)
 		return -ETIMEDOUT;
 	pthread_mutex_unlock(&rs->lock);
-	int err = roci_sys_wait(fds, 2, deadline == RS_NEVER ? -1 : (int)((left + 999999) / 1000000)) < 0 ? -errno : 0;
+	int err = rs_sleep(fds, 2, deadline == RS_NEVER ? -1 : (int)((left + 999999) / 1000000));
 	pthread_mutex_lock(&rs->lock);
 	rs_wait_take_cq_events(rs);
 	return err;

@@ -147,6 +147,8 @@ static int wait_event(struct vb_channel *ch)
 	int err = roci_device_wait(dev, ch->channel.fd, has_event, ch);
 	if (err == -ENODEV)
 		return vb_event_fd_wait(ch->channel.fd);
+	if (err == -EINTR && !vb_event_fd_interrupted())
+		return 0;
 	if (err == -EAGAIN)
 		atomic_store_explicit(&ch->nonblocking, true, memory_order_relaxed);
 	errno = -err;

@@ -4,6 +4,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <pthread.h>
+#include <signal.h>
 #include <sys/eventfd.h>
 #include <sys/uio.h>
 
@@ -51,10 +52,32 @@ int vb_event_fd_wait(int fd)
 	}
 	struct pollfd pfd = {.fd = fd, .events = POLLIN};
 	if (roci_sys_wait(&pfd, 1, -1) < 0)
-		return -1;
+		return errno == EINTR && !vb_event_fd_interrupted() ? 0 : -1;
 	if (pfd.revents & POLLNVAL) { /* the program closed it, or another thread closed the device */
 		errno = EBADF;
 		return -1;
 	}
 	return 0;
+}
+
+/* A handler with SA_RESETHAND has run once where its flags are left. */
+static bool ends_waits(const struct sigaction *action)
+{
+	bool handler = action->sa_handler != SIG_IGN && action->sa_handler != SIG_DFL;
+
+	return (handler || (action->sa_flags & (int)SA_RESETHAND)) && !(action->sa_flags & SA_RESTART);
+}
+
+bool vb_event_fd_interrupted(void)
+{
+	struct sigaction action;
+	sigset_t blocked;
+	bool ends = false;
+	int err = errno;
+
+	pthread_sigmask(SIG_SETMASK, NULL, &blocked);
+	for (int signal = 1; signal < NSIG && !ends; signal++)
+		ends = !sigismember(&blocked, signal) && !sigaction(signal, NULL, &action) && ends_waits(&action);
+	errno = err;
+	return ends;
 }

@@ -9,10 +9,13 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <poll.h>
+#include <pthread.h>
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/epoll.h>
+#include <sys/time.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -527,6 +530,61 @@ static void forked(void)
 	end(&s);
 }
 
+/* ---- signals ---- */
+
+static volatile sig_atomic_t alarms;
+static struct rdma_cm_id *late_id;
+
+static void on_alarm(int signal)
+{
+	(void)signal;
+	alarms++;
+}
+
+static void set_alarms(int flags, unsigned interval_us)
+{
+	struct itimerval timer = {.it_interval.tv_usec = interval_us, .it_value.tv_usec = interval_us};
+	struct sigaction action = {.sa_handler = on_alarm, .sa_flags = flags};
+
+	alarms = 0;
+	MUST(sigaction(SIGALRM, &action, NULL));
+	MUST(setitimer(ITIMER_REAL, &timer, NULL));
+}
+
+/* After the third one. The event needs no peer. */
+static void *resolve_late(void *arg)
+{
+	while (alarms < 3)
+		usleep(1000);
+	MUST(rdma_resolve_addr(late_id, NULL, address, RESOLVE_MS));
+	return arg;
+}
+
+/* A thread that waits for an event goes on after a handler with SA_RESTART, as in the kernel. Others end the call. */
+static void interrupted(void)
+{
+	struct rdma_event_channel *channel = new_channel();
+	struct rdma_cm_event *event = NULL;
+	sigset_t alarm_only;
+	pthread_t thread;
+
+	late_id = new_id(channel, RDMA_PS_TCP);
+	sigemptyset(&alarm_only);
+	sigaddset(&alarm_only, SIGALRM);
+	MUST(pthread_sigmask(SIG_BLOCK, &alarm_only, NULL));
+	MUST(pthread_create(&thread, NULL, resolve_late, NULL));
+	MUST(pthread_sigmask(SIG_UNBLOCK, &alarm_only, NULL));
+	set_alarms(SA_RESTART, 20000);
+	CHECK(!rdma_get_cm_event(channel, &event) && event->event == RDMA_CM_EVENT_ADDR_RESOLVED);
+	MUST(pthread_join(thread, NULL));
+	MUST(rdma_ack_cm_event(event));
+	set_alarms(0, 20000);
+	FAILS(rdma_get_cm_event(channel, &event), EINTR);
+	set_alarms(0, 0);
+	MUST(rdma_destroy_id(late_id));
+	rdma_destroy_event_channel(channel);
+}
+
 int main(int argc, char **argv)
 {
 	if (argc == 2 && inet_pton(AF_INET, argv[1], &((struct sockaddr_in *)address)->sin_addr) == 1)
@@ -547,6 +605,7 @@ int main(int argc, char **argv)
 	edges();
 	families();
 	endpoint_pd();
+	interrupted();
 	forked();
 	printf("%u failures\n", failures);
 	return failures != 0;

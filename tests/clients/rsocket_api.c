@@ -247,6 +247,48 @@ static void close_with_signals(void)
 	peer_end(&peer);
 }
 
+/* Interrupts the main thread's poll(), three times, then sends to it. */
+static void *interrupt_then_send(void *arg)
+{
+	for (unsigned n = 0, before = signals; n < 3; n++) {
+		while (!main_thread_polls())
+			usleep(1000);
+		MUST(syscall(SYS_tgkill, getpid(), main_thread, SIGUSR1));
+		while (signals == before + n)
+			usleep(1000);
+	}
+	while (!main_thread_polls())
+		usleep(1000);
+	MUST(rsend(*(int *)arg, "late", 4, 0) != 4);
+	return NULL;
+}
+
+/* A call that waits goes on after a handler with SA_RESTART, as a socket's does, and fails after others. */
+static void receive_with_signals(void)
+{
+	struct sigaction action = {.sa_handler = count_signal, .sa_flags = SA_RESTART};
+	int listener = listen_here(), client = begin_connect(), server = raccept(listener, NULL, NULL);
+	pthread_t thread;
+	char into[8];
+
+	MUST(server < 0);
+	finish_connect(client);
+	MUST(sigaction(SIGUSR1, &action, NULL));
+	main_thread = (pid_t)syscall(SYS_gettid);
+	MUST(pthread_create(&thread, NULL, interrupt_then_send, &client));
+	for (;;) {
+		ssize_t n = rrecv(server, into, sizeof(into), 0);
+
+		if (n == 4)
+			break;
+		CHECK(n == 4);
+	}
+	MUST(pthread_join(thread, NULL));
+	MUST(rclose(client));
+	MUST(rclose(server));
+	MUST(rclose(listener));
+}
+
 /* ---- not connected yet ---- */
 
 static void connecting(void)
@@ -375,6 +417,7 @@ int main(int argc, char **argv)
 	overfull_buffer();
 	last_data();
 	close_with_signals();
+	receive_with_signals();
 	connecting();
 	vectors();
 	half_and_half(SHUT_RD, SHUT_WR);

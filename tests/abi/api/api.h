@@ -91,6 +91,8 @@ void test_channel_purge(void);
 void test_channel_forked(void);
 void test_channel_becomes_nonblocking(void);
 void test_channel_cancel(void);
+void test_channel_signals(void);
+void test_async_signals(void);
 void test_channel_acks(void);
 void test_async_events(void);
 void test_ah(void);

@@ -3,6 +3,8 @@
 #include <fcntl.h>
 #include <poll.h>
 #include <pthread.h>
+#include <signal.h>
+#include <stdatomic.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -176,6 +178,103 @@ void test_channel_cancel(void)
 	CHECK(!ibv_get_cq_event(s.channel, &cq, &context) && cq == s.cq);
 	ibv_ack_cq_events(cq, 1);
 	CHECK(!ibv_destroy_qp(s.qp) && !ibv_destroy_cq(s.cq) && !ibv_destroy_comp_channel(s.channel));
+}
+
+/* ---- signals ---- */
+
+static atomic_uint signals;
+
+static void count_signal(int signal)
+{
+	signals++;
+}
+
+struct waiter {
+	struct ibv_comp_channel *channel; /* NULL: waits for an async event */
+	pthread_t thread;
+	int result, error;
+	atomic_bool done;
+};
+
+static void *wait_for_any(void *arg)
+{
+	struct waiter *w = arg;
+	struct ibv_async_event event;
+	struct ibv_cq *cq;
+	void *context;
+	w->result = w->channel ? ibv_get_cq_event(w->channel, &cq, &context) : ibv_get_async_event(api_ctx, &event);
+	w->error = errno;
+	if (!w->result && w->channel)
+		ibv_ack_cq_events(cq, 1);
+	else if (!w->result)
+		ibv_ack_async_event(&event);
+	w->done = true;
+	return NULL;
+}
+
+/* The signal's handler runs in the thread that waits, where it mostly sleeps already. */
+static void interrupt(struct waiter *w, int flags)
+{
+	struct sigaction action = {.sa_handler = count_signal, .sa_flags = flags};
+	unsigned before = signals;
+	CHECK(!sigaction(SIGUSR1, &action, NULL));
+	usleep(20000);
+	CHECK(!pthread_kill(w->thread, SIGUSR1));
+	while (signals == before && !w->done)
+		usleep(1000);
+	usleep(20000);
+}
+
+/* A handler with SA_RESTART leaves a thread waiting, as read(2) does where adapters wait. Others end the call. */
+static void waits_on(struct waiter *w, void (*raise_event)(void *), void *arg)
+{
+	CHECK(!pthread_create(&w->thread, NULL, wait_for_any, w));
+	for (int i = 0; i < 3; i++)
+		interrupt(w, SA_RESTART);
+	CHECK(!w->done);
+	raise_event(arg);
+	CHECK(!pthread_join(w->thread, NULL) && !w->result);
+
+	w->done = false;
+	CHECK(!pthread_create(&w->thread, NULL, wait_for_any, w));
+	while (!w->done)
+		interrupt(w, (int)SA_RESETHAND);
+	CHECK(!pthread_join(w->thread, NULL) && w->result == -1 && w->error == EINTR);
+	signal(SIGUSR1, SIG_DFL);
+}
+
+static void flush_source(void *arg)
+{
+	source_flush(arg);
+}
+
+void test_channel_signals(void)
+{
+	struct source s;
+	source_open(&s, NULL);
+	CHECK(!ibv_req_notify_cq(s.cq, 0));
+	struct waiter w = {.channel = s.channel};
+	waits_on(&w, flush_source, &s);
+	CHECK(!ibv_destroy_qp(s.qp) && !ibv_destroy_cq(s.cq) && !ibv_destroy_comp_channel(s.channel));
+}
+
+static void fail_qp(void *arg)
+{
+	struct ibv_qp_attr error = {.qp_state = IBV_QPS_ERR};
+	CHECK(!ibv_modify_qp(arg, &error, IBV_QP_STATE));
+}
+
+void test_async_signals(void)
+{
+	struct ibv_srq_init_attr init = {.attr = {.max_wr = 8, .max_sge = 1}};
+	struct ibv_srq *srq = ibv_create_srq(api_pd, &init);
+	struct ibv_cq *cq = ibv_create_cq(api_ctx, 16, NULL, NULL, 0);
+	struct ibv_qp_cap cap = {.max_send_wr = 1, .max_send_sge = 1};
+	struct ibv_qp *qp = qp_new(IBV_QPT_RC, cq, srq, &cap);
+	struct waiter w = {0};
+	CHECK(!qp_to_init(qp));
+	waits_on(&w, fail_qp, qp);
+	CHECK(!ibv_destroy_qp(qp) && !ibv_destroy_srq(srq) && !ibv_destroy_cq(cq));
 }
 
 struct late_ack {

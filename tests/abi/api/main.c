@@ -193,6 +193,8 @@ static const struct {
 	{"completion events on both sides of fork()", test_channel_forked},
 	{"a channel that becomes non-blocking", test_channel_becomes_nonblocking},
 	{"a cancelled waiter", test_channel_cancel},
+	{"signals and completion events", test_channel_signals},
+	{"signals and async events", test_async_signals},
 	{"destroying waits for acknowledgements", test_channel_acks},
 	{"async events", test_async_events},
 	{"address handles", test_ah},
