@@ -20,7 +20,7 @@
 #include "device/qpn.h"
 #include "device/receive.h"
 #include "device/registry.h"
-#include "device/side_door.h"
+#include "device/door_queue.h"
 #include "device/stats.h"
 #include "device/stats_file.h"
 #include "device/transmit.h"

@@ -65,7 +65,7 @@ static int open_udp(struct roci_device *dev)
 	struct roci_udp_config config = {
 		.gids = &dev->gids,
 		.registry = &dev->registry,
-		.door = dev->links.door,
+		.door = dev->links.door_queue,
 		.stats = dev->stats,
 		.epoll_fd = dev->progress.epoll_fd,
 	};
@@ -90,13 +90,20 @@ int roci_links_open(struct roci_device *dev)
 		roci_device_open_failed("epoll", err);
 		goto err_close_door;
 	}
+	err = roci_door_queue_open(links->door, &dev->stats->send_dropped, &links->door_queue);
+	if (err) {
+		roci_device_open_failed("memory", err);
+		goto err_close_door;
+	}
 	err = open_udp(dev);
 	if (err)
-		goto err_close_door;
+		goto err_close_queue;
 	err = wrap(links, dev->engine, dev->stats);
 	if (!err)
 		return 0;
 	roci_link_close(links->top);
+err_close_queue:
+	roci_door_queue_close(links->door_queue);
 err_close_door:
 	roci_side_door_close(links->door);
 	return err;
@@ -104,7 +111,9 @@ err_close_door:
 
 void roci_links_close(struct roci_links *links)
 {
+	roci_door_queue_finish(links->door_queue);
 	roci_link_close(links->top);
+	roci_door_queue_close(links->door_queue);
 	roci_side_door_close(links->door);
 }
 
@@ -120,6 +129,7 @@ void roci_links_close_in_child(struct roci_links *links)
 
 void roci_links_leave_host(struct roci_links *links)
 {
+	roci_door_queue_finish(links->door_queue);
 	roci_udp_leave_host(links->udp);
 	roci_side_door_shut(links->door);
 	if (links->capture)

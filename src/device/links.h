@@ -12,6 +12,7 @@ struct roci_links {
 	struct roci_link *watch;   /* below seal while somebody watches; NULL: nobody does (watch.h) */
 	struct roci_udp *udp;
 	struct roci_side_door *door;
+	struct roci_door_queue *door_queue;
 };
 
 /* Opens them, as $ROCI_CAPTURE and $ROCI_FAULT say; an unknown $ROCI_PATH is -EINVAL, too. Returns 0 or a negative

@@ -23,9 +23,11 @@ uint64_t roci_progress_deadline(const struct roci_device *dev)
 {
 	uint64_t engine = dev->transmit.more ? 0 : roci_engine_deadline(dev->engine), cm = roci_cm_host_deadline(dev);
 
-	uint64_t udp = roci_udp_deadline(dev->links.udp), first = engine < cm ? engine : cm;
+	uint64_t udp = roci_udp_deadline(dev->links.udp), door = roci_door_queue_deadline(dev->links.door_queue);
+	uint64_t first = engine < cm ? engine : cm;
 
-	return udp < first ? udp : first;
+	first = udp < first ? udp : first;
+	return door < first ? door : first;
 }
 
 /* Linux before 5.11, valgrind and some sandboxes have no epoll_pwait2(). timeout: NULL for ever. */

@@ -110,7 +110,7 @@ static unsigned forward(struct roci_device *dev, uint64_t now, const struct roci
 	unsigned n = bundle_length(&dev->registry.slot_key, d, count, slot);
 	struct iovec iov[2] = {{0}, {d->bytes, (size_t)(d[n - 1].bytes - d->bytes) + d[n - 1].len}};
 
-	if (roci_side_door_send(dev->links.door, slot, d->from, d->len, iov, 2))
+	if (roci_door_queue_send(dev->links.door_queue, slot, d->from, d->len, iov, 2))
 		dev->stats->forward_dropped += n;
 	else
 		dev->stats->forwarded += n;
@@ -180,6 +180,7 @@ unsigned roci_receive(struct roci_device *dev, uint64_t now)
 	int offers;
 
 	roci_watch_look(dev);
+	roci_door_queue_retry(dev->links.door_queue);
 	count = roci_link_recv(dev->links.top, r->datagrams);
 	take_all(dev, now, count);
 	if (r->door_busy || now - r->door_at >= DOOR_NS || !r->door_check_in--) {

@@ -15,8 +15,9 @@
 #define WAKE_UP       0x6b6e6f63u /* a message of these four bytes only wakes */
 #define MESSAGES      8
 #define RECIPIENTS    32
-#define MESSAGE_BYTES 65536
 #define CONTROL_BYTES CMSG_SPACE(sizeof(struct ucred)) /* no room for descriptors that somebody may send */
+
+_Static_assert(ROCI_SIDE_DOOR_PACKETS == ROCI_LINK_RECV_BATCH / MESSAGES, "each message has room");
 
 struct door_header {
 	uint32_t magic;
@@ -44,7 +45,7 @@ struct roci_side_door {
 	struct door_header in[MESSAGES];
 	struct roci_arrival arrivals[MESSAGES];
 	_Alignas(8) uint8_t control[MESSAGES][CONTROL_BYTES];
-	uint8_t bytes[MESSAGES][MESSAGE_BYTES];
+	uint8_t bytes[MESSAGES][ROCI_SIDE_DOOR_BYTES];
 };
 
 static int open_spare(void)
@@ -70,7 +71,7 @@ int roci_side_door_open(const struct roci_registry *reg, struct roci_side_door *
 	}
 	for (unsigned i = 0; i < MESSAGES; i++) {
 		door->iov[i][0] = (struct iovec){&door->in[i], sizeof(door->in[i])};
-		door->iov[i][1] = (struct iovec){door->bytes[i], MESSAGE_BYTES};
+		door->iov[i][1] = (struct iovec){door->bytes[i], ROCI_SIDE_DOOR_BYTES};
 		door->msgs[i].msg_hdr =
 			(struct msghdr){.msg_iov = door->iov[i], .msg_iovlen = 2, .msg_control = door->control[i]};
 	}
@@ -111,7 +112,7 @@ static int send_to(struct roci_side_door *door, int fd, struct roci_abstract_nam
 
 	for (unsigned i = 1; i < iov_count; i++)
 		len += iov[i].iov_len;
-	if (len > MESSAGE_BYTES)
+	if (len > ROCI_SIDE_DOOR_BYTES)
 		return -EMSGSIZE;
 	door->out = (struct door_header){
 		.magic = MAGIC,

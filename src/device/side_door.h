@@ -11,6 +11,9 @@
 #include "device/link.h"
 #include "device/registry.h"
 
+#define ROCI_SIDE_DOOR_BYTES   65536 /* of the packets in one message, at most */
+#define ROCI_SIDE_DOOR_PACKETS 512   /* that the other side takes out of one, in any case */
+
 struct roci_side_door;
 
 /* Makes what the side door of reg's slot needs beside its socket, which stays the registry's. Returns 0 or a negative

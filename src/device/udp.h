@@ -10,9 +10,9 @@
 #define ROCI_DEVICE_UDP_H
 
 #include "device/device.h"
+#include "device/door_queue.h"
 #include "device/link.h"
 #include "device/registry.h"
-#include "device/side_door.h"
 #include "device/stats.h"
 
 struct roci_udp;
@@ -20,7 +20,7 @@ struct roci_udp;
 struct roci_udp_config {
 	const struct roci_gids *gids; /* which sgid_index refers to; borrowed */
 	struct roci_registry *registry;
-	struct roci_side_door *door;
+	struct roci_door_queue *door;
 	struct roci_device_stats *stats;
 	int epoll_fd; /* sockets are added to it; their event data is a small number, for roci_udp_ready() */
 };

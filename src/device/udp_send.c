@@ -355,7 +355,7 @@ static bool send_by_door(struct roci_udp *udp, uint64_t now, const struct roci_f
 		return false;
 	roci_av_flow(av, &from.flow);
 	pieces = 1 + gather(frames, frames[0].run, udp->out.iov + 1, udp->out.joints);
-	err = roci_side_door_send(udp->config.door, slot, &from, frames[0].len, udp->out.iov, pieces);
+	err = roci_door_queue_send(udp->config.door, slot, &from, frames[0].len, udp->out.iov, pieces);
 	if (err)
 		udp->config.stats->send_dropped += frames[0].run;
 	else

@@ -77,6 +77,17 @@ def while_a_neighbour_has_the_port(kind):
         holder.end()
 
 
+def datagrams_without_the_port(kind):
+    """Nobody sends again what is lost, so they wait where the other process has no room. The program waits for each."""
+    need('ib_send_bw')
+    one, two = neighbours(kind)
+    holder = hold(one)
+    try:
+        transfer(two, two, ['ib_send_bw', '-d', DEVICE, '-F', '-c', 'UD', '-b', '-a', '-n', '500', '-x', two.gid_index(two.address)])
+    finally:
+        holder.end()
+
+
 def both_at_once(kind):
     one, two = neighbours(kind)
     pairs = []
@@ -283,6 +294,7 @@ if __name__ == '__main__':
     sys.exit(tap([(f'{kind}: {name}', lambda kind=kind, case=case: case(kind)) for kind in USERS for name, case in (
         ('ping-pong with each other', to_each_other),
         ('one has the port, the other talks to another host', while_a_neighbour_has_the_port),
+        ('one has the port, the other sends datagrams to itself', datagrams_without_the_port),
         ('both talk to another host', both_at_once),
         ('connections by rdma_cm', connections),
         ('one port', same_port),

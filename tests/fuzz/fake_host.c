@@ -105,6 +105,16 @@ int roci_side_door_send(struct roci_side_door *door, unsigned slot, const struct
 	return fake_forwarded(from);
 }
 
+int roci_door_queue_send(struct roci_door_queue *q, unsigned slot, const struct roci_arrival *from, uint32_t segment,
+			 struct iovec *iov, unsigned iov_count)
+{
+	return roci_side_door_send(NULL, slot, from, segment, iov, iov_count);
+}
+
+void roci_door_queue_retry(struct roci_door_queue *q)
+{
+}
+
 int roci_side_door_offer(struct roci_side_door *door, unsigned ps, uint16_t port, const struct roci_arrival *from,
 			 uint32_t segment, struct iovec *iov, unsigned iov_count)
 {

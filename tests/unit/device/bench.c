@@ -69,8 +69,9 @@ static void open_station(struct station *s, const char *address, const char *pat
 	assert_int_equal(roci_registry_open(&s->registry), 0);
 	roci_steer_reset(&s->registry);
 	assert_int_equal(roci_side_door_open(&s->registry, &s->door), 0);
+	assert_int_equal(roci_door_queue_open(s->door, &s->stats.send_dropped, &s->door_queue), 0);
 	s->epoll_fd = epoll_create1(EPOLL_CLOEXEC);
-	config.door = s->door;
+	config.door = s->door_queue;
 	config.epoll_fd = s->epoll_fd;
 	assert_int_equal(roci_udp_open(&config, &s->udp), 0);
 	s->link = roci_udp_link(s->udp);
@@ -92,6 +93,7 @@ void station_open_captured(struct station *s, const char *address, const char *p
 void station_close(struct station *s)
 {
 	roci_link_close(s->link);
+	roci_door_queue_close(s->door_queue);
 	roci_side_door_close(s->door);
 	roci_registry_close(&s->registry);
 	close(s->epoll_fd);

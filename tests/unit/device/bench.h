@@ -25,6 +25,7 @@ struct station {
 	struct roci_gids gids; /* one */
 	struct roci_registry registry;
 	struct roci_side_door *door;
+	struct roci_door_queue *door_queue;
 	struct roci_udp *udp;
 	struct roci_link *link; /* seal -> udp, or seal -> capture -> udp */
 	struct roci_device_stats stats;

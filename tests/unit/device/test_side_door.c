@@ -134,6 +134,54 @@ static void one_that_does_not_read_leaves_room_for_others(void **state)
 	close(occupant);
 }
 
+/* A process that was away for a moment finds them all, in order: what a door holds is as much as its reader leaves. */
+static void datagrams_wait_for_a_full_door(void **state)
+{
+	int occupant = occupy("127.77.0.9");
+	unsigned sent, came = 0, n;
+	struct station a, b;
+
+	station_open(&a, "127.77.0.9");
+	station_open(&b, "127.77.0.9");
+	assert_int_equal(roci_udp_listen(a.udp, 0), -EADDRINUSE);
+	for (sent = 0; sent < 600; sent++) {
+		outgoing_start(&out, &a, "127.77.0.9");
+		outgoing_add(&out, qpn_of(&b, b.registry.slot, 77), sent, sent < 300 ? 500 : 100);
+		outgoing_send(&out, a.link);
+	}
+	assert_int_equal(a.stats.send_dropped, 0);
+	assert_true(roci_door_queue_deadline(a.door_queue) < UINT64_MAX);
+	while (roci_door_queue_retry(a.door_queue),
+	       (n = roci_side_door_recv(b.door, b.registry.door_fd, in, &b.stats.door_malformed)))
+		for (unsigned i = 0; i < n; i++)
+			assert_int_equal(check_datagram(&in[i]), came++);
+	assert_int_equal(came, sent);
+	assert_true(roci_door_queue_deadline(a.door_queue) == UINT64_MAX);
+	assert_int_equal(a.stats.send_dropped, 0);
+	station_close(&b);
+	station_close(&a);
+	close(occupant);
+}
+
+/* They are lost when their reader has ended. */
+static void nothing_waits_for_the_dead(void **state)
+{
+	int occupant = occupy("127.77.0.9");
+	struct station a, b;
+
+	station_open(&a, "127.77.0.9");
+	station_open(&b, "127.77.0.9");
+	assert_int_equal(roci_udp_listen(a.udp, 0), -EADDRINUSE);
+	fill_up(&a, b.registry.slot);
+	a.stats.send_dropped = 0;
+	station_close(&b);
+	roci_door_queue_retry(a.door_queue);
+	assert_true(roci_door_queue_deadline(a.door_queue) == UINT64_MAX);
+	assert_true(a.stats.send_dropped > 0);
+	station_close(&a);
+	close(occupant);
+}
+
 /* More of them than there are sockets for. */
 static void many_are_reached(void **state)
 {
@@ -237,6 +285,8 @@ int main(void)
 		cmocka_unit_test(peers_on_the_host_are_reached_without_the_port),
 		cmocka_unit_test(nobody_there),
 		cmocka_unit_test(one_that_does_not_read_leaves_room_for_others),
+		cmocka_unit_test(datagrams_wait_for_a_full_door),
+		cmocka_unit_test(nothing_waits_for_the_dead),
 		cmocka_unit_test(many_are_reached),
 		cmocka_unit_test(the_registry_is_seldom_asked),
 		cmocka_unit_test(rubbish_is_counted),

@@ -497,7 +497,7 @@ static void open_at_both_ends(struct station *a, struct roci_gids *gids)
 		gids->entries[i].ifindex = if_nametoindex(i ? "roci-b" : "roci-a");
 		gids->entries[i].state = ROCI_GID_READY;
 	}
-	config.door = a->door;
+	config.door = a->door_queue;
 	config.epoll_fd = a->epoll_fd;
 	assert_int_equal(roci_udp_open(&config, &a->udp), 0);
 	assert_int_equal(roci_seal_open(roci_udp_link(a->udp), &a->link), 0);
