@@ -126,14 +126,14 @@ VERB_DEFINE(2, ibv_resize_cq, struct ibv_cq *, ibcq, int, cqe)
 		return ROCI_REFUSE(EINVAL, "cqe %d: 1 to %d are allowed", cqe, ROCI_MAX_CQE);
 	struct vb_cq *cq = (struct vb_cq *)ibcq;
 	struct vb_context *ctx = vb_context(ibcq->context);
-	pthread_mutex_lock(&cq->consumer);
+	vb_cq_lock_consumers(cq, NULL);
 	roci_device_lock(ctx->dev);
 	int err = -roci_cq_resize(cq->engine, (unsigned)cqe);
 	if (err == EINVAL)
 		ROCI_WHY("cqe %d: the CQ holds more completions; poll first", cqe);
 	ibcq->cqe = (int)roci_cq_capacity(cq->engine);
 	roci_device_unlock(ctx->dev);
-	pthread_mutex_unlock(&cq->consumer);
+	vb_cq_unlock_consumers(cq, NULL);
 	return err;
 }
 
@@ -176,17 +176,17 @@ void vb_cq_lock_consumers(struct vb_cq *a, struct vb_cq *b)
 		a = b;
 		b = t;
 	}
-	if (a)
+	if (a && !vb_cq_is_polled_here(a))
 		pthread_mutex_lock(&a->consumer);
-	if (b && b != a)
+	if (b && b != a && !vb_cq_is_polled_here(b))
 		pthread_mutex_lock(&b->consumer);
 }
 
 void vb_cq_unlock_consumers(struct vb_cq *a, struct vb_cq *b)
 {
-	if (a)
+	if (a && !vb_cq_is_polled_here(a))
 		pthread_mutex_unlock(&a->consumer);
-	if (b && b != a)
+	if (b && b != a && !vb_cq_is_polled_here(b))
 		pthread_mutex_unlock(&b->consumer);
 }
 

@@ -31,10 +31,9 @@ struct vb_cq {
 	uint32_t async_delivered; /* the async queue's lock */
 
 	/* Between ibv_start_poll() and ibv_end_poll(). */
-	bool polling;
-	pthread_t poller;    /* who holds `consumer` */
-	struct roci_cqe cqe; /* what the read functions return */
-	bool wallclock_read; /* since ibv_start_poll() */
+	_Atomic pthread_t poller; /* who holds `consumer`; 0: nobody */
+	struct roci_cqe cqe;      /* what the read functions return */
+	bool wallclock_read;      /* since ibv_start_poll() */
 	struct vb_wallclock wallclock;
 };
 
@@ -46,7 +45,14 @@ static inline bool vb_is_cq(const struct ibv_cq *cq)
 
 /* Fills in the functions of struct ibv_cq_ex. */
 void vb_cq_ex_init(struct vb_cq *cq);
-/* Locks and unlocks the consumer locks of both CQs, which may be the same, or NULL. */
+/* Whether the calling thread is between ibv_start_poll() and ibv_end_poll(), and so holds the consumer lock. */
+static inline bool vb_cq_is_polled_here(const struct vb_cq *cq)
+{
+	return atomic_load_explicit(&cq->poller, memory_order_relaxed) == pthread_self();
+}
+
+/* Locks and unlocks the consumer locks of both CQs, which may be the same, or NULL. A thread may do so between
+ * ibv_start_poll() and ibv_end_poll(), as programs that destroy a QP because of its completion do. */
 void vb_cq_lock_consumers(struct vb_cq *a, struct vb_cq *b);
 void vb_cq_unlock_consumers(struct vb_cq *a, struct vb_cq *b);
 

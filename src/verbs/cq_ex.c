@@ -36,8 +36,7 @@ static int start_poll(struct ibv_cq_ex *ex, struct ibv_poll_cq_attr *attr)
 			return nothing(cq);
 		}
 	}
-	cq->poller = pthread_self();
-	cq->polling = true;
+	atomic_store_explicit(&cq->poller, pthread_self(), memory_order_relaxed);
 	cq->wallclock_read = false;
 	return 0;
 }
@@ -52,9 +51,9 @@ static int next_poll(struct ibv_cq_ex *ex)
 static void end_poll(struct ibv_cq_ex *ex)
 {
 	struct vb_cq *cq = (struct vb_cq *)ex;
-	if (!cq->polling || !pthread_equal(cq->poller, pthread_self()))
+	if (!vb_cq_is_polled_here(cq))
 		return;
-	cq->polling = false;
+	atomic_store_explicit(&cq->poller, 0, memory_order_relaxed);
 	pthread_mutex_unlock(&cq->consumer);
 }
 

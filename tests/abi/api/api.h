@@ -69,6 +69,7 @@ void test_cq_create(void);
 void test_cq_in_use(void);
 void test_cq_resize(void);
 void test_cq_ex(void);
+void test_cq_ex_destroys(void);
 void test_cq_timestamps(void);
 void test_cq_overrun(void);
 void test_srq(void);

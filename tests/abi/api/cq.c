@@ -118,6 +118,36 @@ void test_cq_ex(void)
 	CHECK(!ibv_destroy_qp(qp) && !ibv_destroy_cq(ibv_cq_ex_to_cq(cq)));
 }
 
+/* A program may reset or destroy a QP because of a completion that it is just reading, and resize the CQ. What the QP
+ * had completed is gone then, but for what is being read. */
+void test_cq_ex_destroys(void)
+{
+	struct ibv_cq_init_attr_ex attr = {.cqe = 8, .wc_flags = IBV_WC_STANDARD_FLAGS};
+	struct ibv_cq_ex *cq = ibv_create_cq_ex(api_ctx, &attr);
+	struct ibv_cq *plain = ibv_cq_ex_to_cq(cq);
+	struct ibv_qp *first = qp_new(IBV_QPT_RC, plain, NULL, &small),
+		      *second = qp_new(IBV_QPT_RC, plain, NULL, &small);
+	struct ibv_qp_attr error = {.qp_state = IBV_QPS_ERR}, reset = {.qp_state = IBV_QPS_RESET};
+	struct ibv_poll_cq_attr poll = {0};
+	CHECK(!qp_to_init(first) && !qp_to_init(second));
+	CHECK(!ibv_modify_qp(first, &error, IBV_QP_STATE) && !ibv_modify_qp(second, &error, IBV_QP_STATE));
+	for (uint64_t i = 0; i < 3; i++) {
+		flush_one(first, i);
+		flush_one(second, 10 + i);
+	}
+	CHECK(!ibv_start_poll(cq, &poll) && cq->wr_id == 0);
+	CHECK(!ibv_modify_qp(first, &reset, IBV_QP_STATE));
+	CHECK(cq->wr_id == 0 && ibv_wc_read_qp_num(cq) == first->qp_num);
+	CHECK(!ibv_next_poll(cq) && cq->wr_id == 10);
+	CHECK(!ibv_resize_cq(plain, 16));
+	CHECK(!ibv_next_poll(cq) && cq->wr_id == 11);
+	CHECK(!ibv_destroy_qp(first) && !ibv_destroy_qp(second));
+	CHECK(cq->wr_id == 11 && ibv_next_poll(cq) == ENOENT);
+	ibv_end_poll(cq);
+	CHECK(ibv_start_poll(cq, &poll) == ENOENT);
+	CHECK(!ibv_destroy_cq(plain));
+}
+
 /* The times of 16,000 completions never go back: not the device's, and not the wall clock's. */
 void test_cq_timestamps(void)
 {

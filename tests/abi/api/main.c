@@ -171,6 +171,7 @@ static const struct {
 	{"CQ: in use", test_cq_in_use},
 	{"CQ: resizing", test_cq_resize},
 	{"CQ: field by field", test_cq_ex},
+	{"CQ: what is destroyed while it is read", test_cq_ex_destroys},
 	{"CQ: timestamps", test_cq_timestamps},
 	{"CQ: overrun", test_cq_overrun},
 	{"SRQ", test_srq},
