@@ -5,9 +5,10 @@
 #include <string.h>
 
 #include "mover/entry.h"
+#include "sender_number.h"
+#include "signals.h"
 #include "target.h"
 #include "ticket_input.h"
-#include "signals.h"
 #include "transfer.h"
 
 struct send_choices {
@@ -157,6 +158,7 @@ static enum mover_status send_all(const struct send_choices *choices, struct sho
 				  const struct operands *operands)
 {
 	size_t paths = operands->count - 1;
+	struct sender_number number = {.fd = -1};
 	struct mover_ticket ticket = {0};
 	struct target target;
 	enum mover_status status = find_target(show, choices, operands->list[paths], &target, &ticket);
@@ -181,8 +183,11 @@ static enum mover_status send_all(const struct send_choices *choices, struct sho
 		.limit_bytes_per_s = choices->limit,
 		.retry_first = choices->common.retry_ms != TRANSFER_NO_RETRY_GIVEN,
 	};
+	if (!choices->dry_run && sender_number_take(&number, send.ticket, target.host, send.port))
+		send.transfer = number.bytes;
 	signals_catch(mover_stop);
 	status = mover_send(&send, show_event, show);
+	sender_number_end(&number, status);
 	mover_ticket_forget(&ticket);
 	return status;
 }

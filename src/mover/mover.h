@@ -20,8 +20,9 @@
 #define MOVER_DEFAULT_PORT         22222
 #define MOVER_DEFAULT_MEMORY_BYTES (64u << 20)
 #define MOVER_MAX_QPS              64
-#define MOVER_DEFAULT_QPS          4 /* fewer for less content */
-#define MOVER_ROCI_QPS             1 /* the same for Rocinante's own device */
+#define MOVER_TRANSFER_BYTES       16 /* of a transfer's number */
+#define MOVER_DEFAULT_QPS          4  /* fewer for less content */
+#define MOVER_ROCI_QPS             1  /* the same for Rocinante's own device */
 
 /* How the bytes of a window move. */
 enum mover_mode {
@@ -140,6 +141,9 @@ struct mover_send_options {
 	bool checksum; /* compare content, even if size and mtime are the same; the receiver must allow it */
 	bool dry_run;  /* report what would be sent, and send nothing */
 	uint64_t limit_bytes_per_s; /* 0: none */
+	/* MOVER_TRANSFER_BYTES: the transfer's number, a secret. With the number of a transfer that broke, this one
+	 * continues that, and no other sender does; NULL: a new one. */
+	const uint8_t *transfer;
 	bool retry_first; /* common.retry_ms is also for the first connection: the receiver may not listen yet */
 };
 

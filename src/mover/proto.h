@@ -35,7 +35,7 @@
 #define PROTO_DONE_BYTES       16
 #define PROTO_GRANT_BYTES      20
 #define PROTO_DESCRIPTOR_BYTES 18
-#define PROTO_TRANSFER_BYTES   16
+#define PROTO_TRANSFER_BYTES   MOVER_TRANSFER_BYTES
 
 enum proto_type {
 	PROTO_HELLO = 1, /* a flight of the handshake, in the clear */

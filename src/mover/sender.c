@@ -178,6 +178,14 @@ static void count_entries(struct sender *x)
 	x->s.totals.bytes_total = mover_walk_bytes(x->walk);
 }
 
+static bool number_transfer(struct sender *x)
+{
+	if (!x->options->transfer)
+		return getrandom(x->transfer, sizeof(x->transfer), 0) == sizeof(x->transfer);
+	memcpy(x->transfer, x->options->transfer, sizeof(x->transfer));
+	return true;
+}
+
 static bool walk(struct sender *x)
 {
 	const struct mover_send_options *o = x->options;
@@ -198,7 +206,7 @@ static bool walk(struct sender *x)
 	}
 	x->entry_count = (uint32_t)mover_walk_count(x->walk);
 	x->history = calloc(x->entry_count + 1, 1);
-	if (!x->history || getrandom(x->transfer, sizeof(x->transfer), 0) != sizeof(x->transfer)) {
+	if (!x->history || !number_transfer(x)) {
 		session_fail_memory(s);
 		return false;
 	}

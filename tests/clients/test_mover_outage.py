@@ -4,6 +4,7 @@
 The network between two hosts goes away and comes back, at each phase of a transfer; or one of the two programs does. Nothing here
 depends on how long anything takes: an outage ends when the sender has said that the connection has broken.
 """
+import glob
 import os
 import resource
 import signal
@@ -207,7 +208,8 @@ def nobody_takes_over(trust):
             sender.popen.send_signal(signal.SIGSTOP)
             wait_until('the receiver to wait', lambda: events(recv.process, 'reconnecting') or not recv.process.running(), 60)
             if trust:  # with a one-time ticket, who knows it is the sender
-                recv.take(far, os.path.join(it, 'small'), '--retry-for', '0', status=NO_CONNECT)
+                for host in (far, near):
+                    recv.take(host, os.path.join(it, 'small'), '--retry-for', '0', status=NO_CONNECT)
             if trust != ['--open']:
                 recv.trust, right = other.trust, recv.trust
                 recv.take(far, os.path.join(it, 'small'), status=NO_TRUST)
@@ -298,17 +300,23 @@ def killed_and_sent_again():
         check_same(source, folder)
 
 
-def killed_and_sent_again_at_once():
-    """... before the receiver has noticed: the second sender waits for that."""
+def killed_and_sent_again_at_once(*trust, forgotten=False):
+    """... before the receiver has noticed: the second sender takes the place of the first one, because it has the number of its transfer,
+    also where everybody is let in. `forgotten`: the number is gone, and the one-time ticket proves it, once the first one is known to be."""
     folder = fresh('there')
-    with Receiver(far, folder, '--once') as recv:
+    with Receiver(far, folder, '--once', *trust) as recv:
         sender = recv.send(near, it, '--limit', '6M')
         some_of_it(sender)
         sender.end(signal.SIGKILL)
         check(not events(recv.process, 'ended'), recv.process.report())
+        if forgotten:
+            for name in glob.glob(f'/dev/shm/roci-{os.getuid()}/sender-*'):
+                os.unlink(name)
         ended = recv.take(near, it, '--retry-for', '0')
         check(ended['bytes_kept'] + ended['bytes_unchanged'], ended)
         check(recv.process.wait(60) == OK, recv.process.report())
+        check(bool(events(recv.process, 'reconnecting')), recv.process.report())
+        check(forgotten != ('has connected again' in events(recv.process, 'ended')[0]['text']), recv.process.report())
         check_same(source, folder)
 
 
@@ -407,7 +415,10 @@ cases = [('12 s', lambda: outage(12)), ('noticed', lambda: outage(0)), ('40 s', 
          ('nobody takes over', lambda: nobody_takes_over([])), ('nobody takes over, kept ticket', lambda: nobody_takes_over(['--keep-ticket'])),
          ('nobody takes over, open', lambda: nobody_takes_over(['--open'])), ('another address', another_address),
          ('no file descriptors', no_descriptors), ('one family lost', one_family_lost),
-         ('killed and sent again', killed_and_sent_again), ('killed and sent again at once', killed_and_sent_again_at_once), ('two with one ticket', two_with_one_ticket),
+         ('killed and sent again', killed_and_sent_again), ('killed and sent again at once', killed_and_sent_again_at_once),
+         ('killed and sent again at once, open', lambda: killed_and_sent_again_at_once('--open')),
+         ('killed and sent again at once, kept ticket', lambda: killed_and_sent_again_at_once('--keep-ticket')),
+         ('killed and sent again at once, no number', lambda: killed_and_sent_again_at_once(forgotten=True)), ('two with one ticket', two_with_one_ticket),
          ('no acknowledgement arrives', no_acknowledgement), ('standard input', standard_input), ('the receiver comes later', receiver_comes_later)]
 QUICK = ('noticed', 'no ack', 'frames', 'time is over', 'sender interrupted', 'kept ticket', 'two with')
 sys.exit(tap(cases, quick=lambda name: name == 'noticed' or (any(part in name for part in QUICK[1:]) and 'too' not in name)))
