@@ -41,14 +41,17 @@ static bool belongs_to(const struct device_choice *device, union ip_address ip)
 	return belongs;
 }
 
-/* Prints the address if it belongs to the device. A link-local one is of no use to the peer without the name of its own
- * interface; without an address for the wide world, the default route of IPv6 leaves from one. */
-static bool take_address(const struct device_choice *device, union ip_address ip, char text[INET6_ADDRSTRLEN])
+/* Which addresses are looked for. To a link-local one the peer has to add the name of its own interface. */
+enum scope { WIDE, LINK_LOCAL };
+
+/* Prints the address if it is of that scope and belongs to the device. */
+static bool take_address(const struct device_choice *device, enum scope scope, union ip_address ip,
+			 char text[INET6_ADDRSTRLEN])
 {
 	bool ipv6 = ip.any.sa_family == AF_INET6;
 	const void *bytes = ipv6 ? (void *)&ip.in6.sin6_addr : (void *)&ip.in4.sin_addr;
 
-	if (ipv6 && IN6_IS_ADDR_LINKLOCAL(&ip.in6.sin6_addr))
+	if ((ipv6 && IN6_IS_ADDR_LINKLOCAL(&ip.in6.sin6_addr)) != (scope == LINK_LOCAL))
 		return false;
 	if (ipv6)
 		ip.in6.sin6_port = 0;
@@ -59,7 +62,8 @@ static bool take_address(const struct device_choice *device, union ip_address ip
 
 /* Takes the address from which the kernel would send to `to`. connect() of a datagram socket sends nothing: it only
  * asks the routing table. */
-static bool take_route(const struct device_choice *device, union ip_address to, char text[INET6_ADDRSTRLEN])
+static bool take_route(const struct device_choice *device, enum scope scope, union ip_address to,
+		       char text[INET6_ADDRSTRLEN])
 {
 	union ip_address from = {0};
 	socklen_t len = to.any.sa_family == AF_INET ? sizeof(to.in4) : sizeof(to.in6);
@@ -71,7 +75,7 @@ static bool take_route(const struct device_choice *device, union ip_address to, 
 	to.in4.sin_port = htons(9); /* sin6_port is at the same place */
 	found = !connect(fd, &to.any, len) && !getsockname(fd, &from.any, &len);
 	close(fd);
-	return found && take_address(device, from, text);
+	return found && take_address(device, scope, from, text);
 }
 
 /* Reads the address of an interface that is up. */
@@ -84,28 +88,34 @@ static bool interface_address(const struct ifaddrs *i, int family, union ip_addr
 	return true;
 }
 
-static bool take_interface(const struct device_choice *device, const struct ifaddrs *list, int family,
+static bool take_interface(const struct device_choice *device, enum scope scope, const struct ifaddrs *list, int family,
 			   char text[INET6_ADDRSTRLEN])
 {
 	for (const struct ifaddrs *i = list; i; i = i->ifa_next) {
 		union ip_address ip;
 		if (!interface_address(i, family, &ip) || (i->ifa_flags & IFF_LOOPBACK))
 			continue;
-		if (take_address(device, ip, text))
+		if (take_address(device, scope, ip, text))
 			return true;
 	}
 	return false;
+}
+
+static bool take_any(const struct device_choice *device, enum scope scope, const struct ifaddrs *list,
+		     char text[INET6_ADDRSTRLEN])
+{
+	return take_route(device, scope, parse_address(AF_INET, "192.0.2.1"), text) ||    /* RFC 5737 */
+	       take_route(device, scope, parse_address(AF_INET6, "2001:db8::1"), text) || /* RFC 3849 */
+	       take_interface(device, scope, list, AF_INET, text) ||
+	       take_interface(device, scope, list, AF_INET6, text);
 }
 
 void own_address(const struct device_choice *device, char address[INET6_ADDRSTRLEN])
 {
 	struct ifaddrs *list = NULL;
 
-	if (take_route(device, parse_address(AF_INET, "192.0.2.1"), address) ||  /* RFC 5737 */
-	    take_route(device, parse_address(AF_INET6, "2001:db8::1"), address)) /* RFC 3849 */
-		return;
 	getifaddrs(&list);
-	if (!take_interface(device, list, AF_INET, address) && !take_interface(device, list, AF_INET6, address))
+	if (!take_any(device, WIDE, list, address) && !take_any(device, LINK_LOCAL, list, address))
 		strcpy(address, "127.0.0.1");
 	freeifaddrs(list);
 }

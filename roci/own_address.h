@@ -9,8 +9,8 @@
 struct device_choice;
 
 /* Takes an address that belongs to the device; all addresses belong to the embedded device. First choice: the address
- * from which the default route leaves, IPv4 before IPv6. Then: the address of any interface that is up. Else:
- * 127.0.0.1. Never a link-local IPv6 address. Sends nothing. */
+ * from which the default route leaves, IPv4 before IPv6. Then: the address of any interface that is up. Then: a
+ * link-local IPv6 address, without an interface (target_lacks_interface()). Else: 127.0.0.1. Sends nothing. */
 void own_address(const struct device_choice *device, char address[INET6_ADDRSTRLEN]);
 
 /* Whether an address of this machine belongs to the device. None does if the device's network interface has no address

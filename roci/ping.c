@@ -274,6 +274,8 @@ static int ping_loopback(struct ping *ping)
 	int status = PING_CANNOT;
 
 	own_address(&ping->device, address);
+	if (target_lacks_interface(address))
+		strcpy(address, "127.0.0.1");
 	if (far_open(&far, &far_options, &failure)) {
 		ping_show_failure(ping, &failure);
 		return status;

@@ -13,10 +13,12 @@
 #include "perf/far.h"
 #include "perf_counters.h"
 #include "signals.h"
+#include "target.h"
 #include "tour/far.h"
 #include "tour/record.h"
 #include "tour/stop.h"
 #include "perf/perf.h"
+#include "units.h"
 
 struct serve_choices {
 	const char *device, *bind;
@@ -185,8 +187,8 @@ static bool is_loopback(const char *address)
 static void introduce(const struct server *server, const struct far *far)
 {
 	const struct serve_choices *c = server->choices;
-	char address[INET6_ADDRSTRLEN];
-	const char *host = c->bind ? c->bind : address, *device = server->device.name;
+	char address[INET6_ADDRSTRLEN], peer[256];
+	const char *host = c->bind ? c->bind : address, *device = server->device.name, *means;
 
 	own_address(&server->device, address);
 	if (server->device.embedded)
@@ -212,10 +214,13 @@ static void introduce(const struct server *server, const struct far *far)
 		printf(", device %s", device);
 	if (server->device.embedded)
 		printf(" (embedded: %s)", server->device.reason);
-	printf("\non %s machine, run:\n  roci ping %s", is_loopback(host) ? "this" : "another", host);
+	means = target_of_peer(host, peer, sizeof(peer));
+	printf("\non %s machine, run:\n  roci ping %s", is_loopback(host) ? "this" : "another", peer);
 	if (far_port(far) != TOUR_DEFAULT_PORT)
 		printf(" --port %u", far_port(far));
 	putchar('\n');
+	if (means)
+		printf("(%s)\n", means);
 	fflush(stdout);
 }
 

@@ -272,12 +272,14 @@ void show_people(struct show *show, const struct mover_event *event)
 static void show_first_ticket(const struct mover_ticket *ticket, const char *line)
 {
 	bool ipv6 = strchr(ticket->host, ':');
+	char host[sizeof(ticket->host) + 16];
+	const char *means = target_of_peer(ticket->host, host, sizeof(host));
 
-	fprintf(stderr,
-		"on the other machine, run:\n  roci send PATH... %s%s%s%s\n"
-		"and enter this ticket when it asks for it:\n  %s\n",
-		ipv6 ? "[" : "", ticket->host, target_lacks_interface(ticket->host) ? "%INTERFACE" : "",
-		ipv6 ? "]" : "", line);
+	fprintf(stderr, "on the other machine, run:\n  roci send PATH... %s%s%s\n", ipv6 ? "[" : "", host,
+		ipv6 ? "]" : "");
+	if (means)
+		fprintf(stderr, "(%s)\n", means);
+	fprintf(stderr, "and enter this ticket when it asks for it:\n  %s\n", line);
 }
 
 static void show_ticket_file(const char *file, bool first)

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 #include <arpa/inet.h>
 #include <errno.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -27,6 +28,15 @@ bool target_lacks_interface(const char *host)
 	struct in6_addr address;
 
 	return inet_pton(AF_INET6, host, &address) == 1 && IN6_IS_ADDR_LINKLOCAL(&address);
+}
+
+const char *target_of_peer(const char *host, char *text, size_t size)
+{
+	snprintf(text, size, "%.*s", (int)(strchr(host, ':') ? strcspn(host, "%") : strlen(host)), host);
+	if (!target_lacks_interface(text))
+		return NULL;
+	snprintf(text + strlen(text), size - strlen(text), "%%INTERFACE");
+	return "INTERFACE is the network interface of that machine that leads here, such as eth0";
 }
 
 static int check_scope(const char *host, const char **why)

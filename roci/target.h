@@ -4,6 +4,7 @@
 #define ROCI_TARGET_H
 
 #include <stdbool.h>
+#include <stddef.h>
 #include <stdint.h>
 
 struct target {
@@ -17,5 +18,9 @@ int target_parse(const char *text, struct target *target, const char **why);
 
 /* Whether the host is a link-local IPv6 address without "%INTERFACE": it leads nowhere. */
 bool target_lacks_interface(const char *host);
+
+/* What a peer writes for a host of this machine: after a link-local address, "%INTERFACE" in place of what this machine
+ * has there. Returns what INTERFACE is, for people, or NULL: the host has none. */
+const char *target_of_peer(const char *host, char *text, size_t size);
 
 #endif

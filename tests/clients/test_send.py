@@ -171,12 +171,27 @@ def ipv6():
 
 
 def link_local():
-    """A link-local address in a ticket has no interface: the sender asks for its own. Without --bind no ticket has one, even where the
-    default route leaves from one."""
+    """A link-local address in a ticket has no interface: the sender asks for its own. Without --bind a ticket has one only where the host
+    has no other address, whatever the default route leaves from."""
     near, far = veth_pair(9000)
+    try:
+        shown = near.run('ip', '-6', '-o', 'addr', 'show', 'dev', near.link, 'scope', 'link')
+        address = shown.split('inet6 ')[1].split('/')[0]
+        bound_link_local(near, far, address)
+        near.run('ip', '-4', 'addr', 'flush', 'dev', near.link, 'scope', 'global')
+        near.run('ip', '-6', 'route', 'add', 'default', 'via', 'fe80::9', 'dev', near.link)
+        own_ticket(near, near.ipv6, 'one')
+        near.run('ip', '-6', 'addr', 'flush', 'dev', near.link, 'scope', 'global')
+        own_ticket(near, address, 'two')
+        near.run('ip', '-6', 'route', 'del', 'default')
+        own_ticket(near, address, 'three', far)
+        only_link_local(near, far, address)
+    finally:
+        near.run('ip', 'link', 'delete', near.link)
+
+
+def bound_link_local(near, far, address):
     into, path = folder('link-local'), file('seven')
-    shown = near.run('ip', '-6', '-o', 'addr', 'show', 'dev', near.link, 'scope', 'link')
-    address = shown.split('inet6 ')[1].split('/')[0]
     with Receiver(near, into, address=f'{address}%{near.link}') as recv:
         with open(recv.ticket_file) as f:
             says(re.escape(f'[{address}]:{recv.port}:'), f.read())
@@ -186,18 +201,42 @@ def link_local():
         recv.address = f'{address}%{far.link}'
         recv.take(far, path)
     check(os.listdir(into) == ['seven'], os.listdir(into))
-    for family in ('-4', '-6'):
-        near.run('ip', family, 'addr', 'flush', 'dev', near.link, 'scope', 'global')
-    near.run('ip', '-6', 'route', 'add', 'default', 'via', 'fe80::9', 'dev', near.link)
-    ticket = os.path.join(base, 'a ticket')
-    process = near.start(ROCI, 'recv', '--dir', into, '--device', 'embedded', '--port', '0', '--ticket-file', ticket, plain=True, env=environment())
+
+
+def own_ticket(host, address, into, sender=None):
+    """`roci recv` without --bind puts that address into its ticket, and a sender gets in there."""
+    ticket = os.path.join(base, 'own ticket ' + into)
+    process = host.start(ROCI, 'recv', '--dir', folder('ticket ' + into), '--device', 'embedded', '--port', '0', '--ticket-file', ticket, plain=True,
+                         env=environment())
     try:
         wait_until('the ticket', lambda: os.path.exists(ticket) or not process.running())
         with open(ticket) as f:
-            says('^roci1:127', f.read())
+            says(re.escape(f'roci1:[{address}]:'), f.read())
+        if sender:
+            there = sender.start(ROCI, 'send', '--device', 'embedded', '--ticket-file', ticket, file('eight'), f'{address}%{sender.link}', plain=True,
+                                 env=environment())
+            check(there.wait(30) == OK, there.report())
     finally:
         process.end()
-        near.run('ip', 'link', 'delete', near.link)
+
+
+def only_link_local(near, far, address):
+    """What `roci recv` and `roci serve` say to people, and `roci ping --loopback` there."""
+    means = '(INTERFACE is the network interface of that machine that leads here, such as eth0)'
+    recv = near.start(ROCI, 'recv', '--dir', folder('said'), '--device', 'embedded', '--port', '0', plain=True, env=environment())
+    wait_until('the ticket', lambda: 'roci1:' in recv.text() or not recv.running())
+    recv.end(signal.SIGINT)
+    says(re.escape(f'roci send PATH... [{address}%INTERFACE]\n{means}\n'), recv.text())
+    serve = near.start(ROCI, 'serve', '--device', 'embedded', plain=True, env=environment())
+    try:
+        wait_until('the server', lambda: 'roci ping' in serve.text() or not serve.running())
+        says(re.escape(f'roci ping {address}%INTERFACE\n{means}\n'), serve.text())
+        ping = far.start(ROCI, 'ping', '--device', 'embedded', '-c', '2', f'{address}%{far.link}', plain=True, env=environment())
+        check(ping.wait(30) == OK, ping.report())
+    finally:
+        serve.end()
+    alone = near.start(ROCI, 'ping', '--loopback', '--device', 'embedded', '-c', '2', plain=True, env=environment())
+    check(alone.wait(30) == OK, alone.report())
 
 
 def nobody():
