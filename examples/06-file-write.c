@@ -39,7 +39,7 @@ static void send_file(struct transfer *t)
 			completed++;
 		}
 	}
-	printf("wrote %lu chunks\n", (unsigned long)chunks);
+	printf("wrote %lu chunk%s\n", (unsigned long)chunks, chunks == 1 ? "" : "s");
 	/* A SEND behind WRITEs on the same QP arrives after them: when FIN is there, all data is. */
 	transfer_tell(t, FIN);
 	transfer_hear(t, ACK);

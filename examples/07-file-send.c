@@ -39,7 +39,7 @@ static void send_file(struct transfer *t)
 			completed++;
 		}
 	}
-	printf("sent %lu chunks\n", (unsigned long)chunks);
+	printf("sent %lu chunk%s\n", (unsigned long)chunks, chunks == 1 ? "" : "s");
 	transfer_tell(t, FIN);
 	transfer_hear(t, ACK);
 }
@@ -70,7 +70,7 @@ static void receive_file(struct transfer *t)
 			die("chunk %lu has the wrong length", (unsigned long)chunk);
 		post_receive(t, chunk + CHUNKS_AT_A_TIME);
 	}
-	printf("received %lu chunks\n", (unsigned long)chunks);
+	printf("received %lu chunk%s\n", (unsigned long)chunks, chunks == 1 ? "" : "s");
 	transfer_hear(t, FIN);
 	transfer_verify(t);
 	transfer_tell(t, ACK);

@@ -50,7 +50,7 @@ static void receive_file(struct transfer *t)
 			completed++;
 		}
 	}
-	printf("read %lu chunks\n", (unsigned long)chunks);
+	printf("read %lu chunk%s\n", (unsigned long)chunks, chunks == 1 ? "" : "s");
 	transfer_verify(t);
 	transfer_tell(t, FIN);
 	transfer_hear(t, ACK);

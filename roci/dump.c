@@ -8,6 +8,7 @@
 #include <unistd.h>
 
 #include "dump.h"
+#include "units.h"
 
 #define EXIT_BROKEN 1
 
@@ -168,8 +169,8 @@ static void take_record(struct dump *d, const struct capture_record *record)
 		take_block(d, record);
 	else if (record->kind == CAPTURE_DROPPED)
 		fprintf(stderr,
-			"roci dump: %" PRIu64 " packets are missing in the capture: it was not written fast enough\n",
-			record->dropped);
+			"roci dump: %" PRIu64 " packet%s missing in the capture: it was not written fast enough\n",
+			record->dropped, record->dropped == 1 ? " is" : "s are");
 }
 
 /* What a reader of the output has to know beside it. */
@@ -180,16 +181,14 @@ static void print_notes(const struct dump *d, const char *name)
 	if (!totals->packets)
 		fprintf(stderr, "roci dump: there are no packets in %s\n", name);
 	else if (!totals->roce && !totals->iwarp)
-		fprintf(stderr,
-			"roci dump: none of the %" PRIu64 " packets of %s is RDMA; `roci dump --all` shows them\n",
-			totals->packets, name);
+		fprintf(stderr, "roci dump: no packet of %s is RDMA; `roci dump --all` shows what they are\n", name);
 	else if (d->hidden && !d->choices->json)
-		fprintf(stderr, "roci dump: %" PRIu64 " packets of other protocols are not shown; --all shows them\n",
-			d->hidden);
+		fprintf(stderr, "roci dump: --all also shows %" PRIu64 " packet%s of other protocols\n", d->hidden,
+			units_plural(d->hidden));
 	if (totals->given_up)
 		fprintf(stderr,
 			"roci dump: there are more than %d conversations: %" PRIu64
-			" that were silent longest were given up. If they went on, they count as new ones\n",
+			" of those that were silent longest given up; what goes on counts as a new one\n",
 			CAPTURE_CONVERSATIONS, totals->given_up);
 }
 

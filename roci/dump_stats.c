@@ -27,10 +27,17 @@ static void print_end(const struct capture_end *end, const char *after)
 		printf(" ?%s", after);
 }
 
-static void print_count(const char *what, uint64_t count)
+static void print_state(const char *what, uint64_t count)
 {
 	if (count)
 		printf(", %" PRIu64 " %s", count, what);
+}
+
+/* `what`: the singular. */
+static void print_count(const char *what, uint64_t count)
+{
+	if (count)
+		printf(", %" PRIu64 " %s%s", count, what, units_plural(count));
 }
 
 static void print_round_trips(const struct capture_percentiles *p)
@@ -60,17 +67,17 @@ static void print_half(const struct capture_conversation *c, unsigned i)
 		return;
 	fputs("  ", stdout);
 	print_end(end, ":");
-	printf(" %" PRIu64 " packets, %" PRIu64 " messages, %s", end->packets, end->messages,
-	       units_bytes(bytes, end->bytes));
-	print_count("acknowledgements", end->acks);
-	print_count("sent again", end->sent_again);
-	print_count("duplicates", end->duplicates);
-	print_count("out of order", end->out_of_order);
-	print_count("late", end->late);
-	print_count("NAKs", end->naks);
-	print_count("RNR NAKs", end->rnrs);
-	print_count("CNPs", end->cnps);
-	print_count("damaged", end->bad_icrcs);
+	printf(" %" PRIu64 " packet%s, %" PRIu64 " message%s, %s", end->packets, units_plural(end->packets),
+	       end->messages, units_plural(end->messages), units_bytes(bytes, end->bytes));
+	print_count("acknowledgement", end->acks);
+	print_state("sent again", end->sent_again);
+	print_count("duplicate", end->duplicates);
+	print_state("out of order", end->out_of_order);
+	print_state("late", end->late);
+	print_count("NAK", end->naks);
+	print_count("RNR NAK", end->rnrs);
+	print_count("CNP", end->cnps);
+	print_state("damaged", end->bad_icrcs);
 	putchar('\n');
 	print_round_trips(&c->round_trips[i]);
 }

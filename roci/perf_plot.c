@@ -21,8 +21,8 @@ static void make_titles(const struct perf *perf, char title[160], char subtitle[
 
 	snprintf(title, 160, "%s to %s", tour_op_title(p->op), n->address);
 	snprintf(subtitle, 240, "%s to %s, %u queue pair%s, %u completion queue%s, %u deep, packets of %u bytes%s%s",
-		 n->end.port.verbs->device->name, n->offer.device, p->qps, p->qps == 1 ? "" : "s", p->cqs,
-		 p->cqs == 1 ? "" : "s", p->depth, perf_mtu(perf), p->bidir ? ", both directions" : "",
+		 n->end.port.verbs->device->name, n->offer.device, p->qps, units_plural(p->qps), p->cqs,
+		 units_plural(p->cqs), p->depth, perf_mtu(perf), p->bidir ? ", both directions" : "",
 		 p->events ? ", events" : ", polling");
 }
 

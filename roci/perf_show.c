@@ -5,6 +5,7 @@
 
 #include "explain_say.h"
 #include "perf.h"
+#include "units.h"
 
 const char *perf_print_time(char buf[UNITS_CHARS], uint64_t ns)
 {
@@ -62,7 +63,7 @@ void perf_show_start(struct perf *perf)
 	if (perf->choices->quiet)
 		return;
 	printf("PERF %s: %s, %u queue pair%s, %u completion queue%s, %u deep%s%s\n", n->address, tour_op_title(p->op),
-	       p->qps, p->qps == 1 ? "" : "s", p->cqs, p->cqs == 1 ? "" : "s", p->depth,
+	       p->qps, units_plural(p->qps), p->cqs, units_plural(p->cqs), p->depth,
 	       p->bidir ? ", both directions" : "", p->events ? ", events" : "");
 	print_device("from device ", n->end.port.verbs->device->name, perf->device.embedded, perf->device.reason);
 	print_device(" to device ", n->offer.device, n->offer.embedded, "");

@@ -118,12 +118,12 @@ static void report(void *context, const struct far_event *event)
 	if (server->choices->quiet)
 		return;
 	if (event->type == FAR_CONNECTED)
-		printf("[%u] %s: connected by %s, %s of %u bytes on %s\n", event->client, event->address,
+		printf("[%u] %s: connected by %s, %s of %u byte%s on %s\n", event->client, event->address,
 		       event->way == TOUR_CM ? "rdma_cm" : "socket", tour_op_title(event->request->op),
-		       event->request->size, tour_qp_names[event->request->qp]);
+		       event->request->size, units_plural(event->request->size), tour_qp_names[event->request->qp]);
 	else if (event->messages)
 		printf("[%u] %s: disconnected; this program has answered %llu time%s\n", event->client, event->address,
-		       (unsigned long long)event->messages, event->messages == 1 ? "" : "s");
+		       (unsigned long long)event->messages, units_plural(event->messages));
 	else /* one-sided operations: this program sees nothing of them */
 		printf("[%u] %s: disconnected\n", event->client, event->address);
 	fflush(stdout);
@@ -163,8 +163,9 @@ static void report_perf(void *context, enum perf_far_event event, unsigned clien
 		complain(server->command, "[%u] %s: %s%s", client, address,
 			 event == PERF_FAR_REFUSED ? "refused: " : "", text);
 	else if (!server->choices->quiet && event == PERF_FAR_CONNECTED)
-		printf("[%u] %s: measures %s of up to %u bytes, %u queue pair%s\n", client, address,
-		       tour_op_title(plan->op), plan->size_max, plan->qps, plan->qps == 1 ? "" : "s");
+		printf("[%u] %s: measures %s of up to %u byte%s, %u queue pair%s\n", client, address,
+		       tour_op_title(plan->op), plan->size_max, units_plural(plan->size_max), plan->qps,
+		       units_plural(plan->qps));
 	else if (!server->choices->quiet)
 		printf("[%u] %s: disconnected\n", client, address);
 	fflush(stdout);

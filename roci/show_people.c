@@ -73,7 +73,7 @@ static void connected(struct show *show, const struct mover_event *event)
 	begin(show, event->session);
 	fprintf(stderr, "connected %s%s %s via %s, mode %s, %u QP%s%s%s%s\n", again ? "again " : "",
 		show->receiving ? "from" : "to", event->address, show->where, mover_mode_name(event->mode), event->qps,
-		event->qps == 1 ? "" : "s", event->dry_run ? ", dry run" : "",
+		units_plural(event->qps), event->dry_run ? ", dry run" : "",
 		event->encrypted ? "" : ", contents not encrypted", event->open ? ", without a ticket" : "");
 }
 
@@ -103,10 +103,10 @@ static void progress(struct show *show, const struct mover_event *event)
 	} else if (t->elapsed_ns >= show->printed_at_ns + LINE_EVERY_NS || t->elapsed_ns < show->printed_at_ns) {
 		show->printed_at_ns = t->elapsed_ns;
 		begin(show, event->session);
-		fprintf(stderr, "%s of %s, %llu of %llu entries, %s%s%s\n", units_bytes(done, t->bytes_done),
+		fprintf(stderr, "%s of %s, %llu of %llu %s, %s%s%s\n", units_bytes(done, t->bytes_done),
 			units_bytes(total, t->bytes_total), (unsigned long long)t->entries_done,
-			(unsigned long long)t->entries_total, units_rate(rate, event->bytes_per_s), *path ? ", " : "",
-			path);
+			(unsigned long long)t->entries_total, entries(t->entries_total),
+			units_rate(rate, event->bytes_per_s), *path ? ", " : "", path);
 	}
 }
 

@@ -92,16 +92,15 @@ bool ladder_note(const struct ladder *l, unsigned which, char text[LADDER_NOTE_C
 	text[0] = 0;
 	if (l->left_out && !which--)
 		snprintf(text, LADDER_NOTE_CHARS,
-			 "The first %zu packets are shown; %" PRIu64 " later ones are left out (--max-packets).",
+			 "The first %zu packets are shown; later ones, left out (--max-packets): %" PRIu64 ".",
 			 l->packet_count, l->left_out);
 	else if (l->crowd && !which--)
 		snprintf(text, LADDER_NOTE_CHARS,
-			 "The first %u pairs of QPs are shown; %" PRIu64 " packets of others are left out.",
+			 "The first %u pairs of QPs are shown; packets of others, left out: %" PRIu64 ".",
 			 LADDER_PAIRS_MAX, l->crowd);
 	else if (l->no_rdma && !which--)
 		snprintf(text, LADDER_NOTE_CHARS,
-			 "%" PRIu64
-			 " packets are left out, because they are no RoCEv2 or nobody's; roci dump shows them.",
+			 "Packets that are no RoCEv2, or nobody's, are left out (roci dump shows them): %" PRIu64 ".",
 			 l->no_rdma);
 	return text[0];
 }

@@ -326,8 +326,9 @@ static void conclude(struct receiver *r)
 	else if (t->entries_failed && t->entries_total == 1)
 		session_fail(s, r->entries.status, "the one entry did not arrive");
 	else if (t->entries_failed)
-		session_fail(s, MOVER_PARTLY, "%llu of %llu entries did not arrive; the others did",
-			     (unsigned long long)t->entries_failed, (unsigned long long)t->entries_total);
+		session_fail(s, MOVER_PARTLY, "%llu of %llu entries did not arrive%s",
+			     (unsigned long long)t->entries_failed, (unsigned long long)t->entries_total,
+			     t->entries_failed < t->entries_total ? "; the others did" : "");
 }
 
 static void serve(struct receiver *r)

@@ -326,9 +326,11 @@ static void conclude(struct sender *x)
 	if (t->entries_total == 1)
 		session_fail(s, unread ? MOVER_LOCAL_IO : x->offer.status, "the one entry could not be sent");
 	else
-		session_fail(s, MOVER_PARTLY, "%llu of %llu entries could not be sent; the others %s",
+		session_fail(s, MOVER_PARTLY, "%llu of %llu entries could not be sent%s",
 			     (unsigned long long)t->entries_failed, (unsigned long long)t->entries_total,
-			     x->options->dry_run ? "can be" : "arrived");
+			     t->entries_failed == t->entries_total ? ""
+			     : x->options->dry_run                 ? "; the others can be"
+								   : "; the others arrived");
 }
 
 /* Lets the receiver know that END has come. (END's acknowledgement may be lost, and a QP that is gone does not repeat

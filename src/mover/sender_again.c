@@ -40,6 +40,7 @@ static void note_progress(struct sender *x)
 static void give_up(struct sender *x, enum retry_end end)
 {
 	struct session *s = &x->s;
+	double seconds = (double)(x->retry.for_ns / MS) / 1000;
 	char last[sizeof(s->text)];
 
 	if (!*x->broke || (end != RETRY_NO_WAY && end != RETRY_REFUSED))
@@ -49,8 +50,8 @@ static void give_up(struct sender *x, enum retry_end end)
 	if (end == RETRY_REFUSED)
 		session_fail(s, MOVER_LOST, "%s; since then the receiver has ended: %s", x->broke, last);
 	else
-		session_fail(s, MOVER_LOST, "%s; no other connection within %g seconds: %s", x->broke,
-			     (double)(x->retry.for_ns / MS) / 1000, last);
+		session_fail(s, MOVER_LOST, "%s; no other connection within %g second%s: %s", x->broke, seconds,
+			     seconds == 1 ? "" : "s", last);
 }
 
 static void pause_for(uint64_t pause_ns)

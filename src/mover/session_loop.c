@@ -281,8 +281,8 @@ static void check_stall(struct session *s, uint64_t now)
 		session_fail_stopped(s);
 	else if (!s->closing && s->control.conn.state == CONNECTION_UP &&
 		 now - s->received_ns > s->stall_timeout_ms * MS)
-		session_fail(s, MOVER_LOST, "nothing received from the other side for %g seconds",
-			     s->stall_timeout_ms / 1000.0);
+		session_fail(s, MOVER_LOST, "nothing received from the other side for %g second%s",
+			     s->stall_timeout_ms / 1000.0, s->stall_timeout_ms == 1000 ? "" : "s");
 }
 
 /* One round. Returns whether anything happened. */

@@ -31,6 +31,17 @@ static double others(const struct perf_look *spent, uint64_t own_ns)
 	return (double)(spent->busy_ns - own_ns) / (double)spent->wall_ns;
 }
 
+/* What follows "packet". */
+static const char *were(uint64_t count)
+{
+	return count == 1 ? " was" : "s were";
+}
+
+static const char *plural(uint64_t count)
+{
+	return count == 1 ? "" : "s";
+}
+
 static void judge_cpus(struct warnings *w, const struct perf_facts *facts, uint64_t own_ns, const char *where)
 {
 	const struct perf_look *s = &facts->spent;
@@ -43,9 +54,10 @@ static void judge_cpus(struct warnings *w, const struct perf_facts *facts, uint6
 		    where, busy, facts->cpus);
 	if (s->preempted * UINT64_C(1000000000) > PREEMPTED_A_S * (s->wall_ns + 1))
 		add(w, "preempted",
-		    "%s, the measuring thread lost its CPU to others %llu times: use fewer polling programs than CPUs, "
+		    "%s, the measuring thread lost its CPU to others %llu time%s: use fewer polling programs than "
+		    "CPUs, "
 		    "or --events",
-		    where, (unsigned long long)s->preempted);
+		    where, (unsigned long long)s->preempted, plural(s->preempted));
 	if (steal > STEAL_PART)
 		add(w, "steal",
 		    "%s, the hypervisor gave %.0f %% of the CPU time to other guests: measure on a quieter host, or on "
@@ -62,21 +74,22 @@ static void judge_device(struct warnings *w, const struct perf_look *s, const ch
 
 	if (d->retransmissions)
 		add(w, "retransmissions",
-		    "%s, %llu packets were sent again: packets were lost; look at `ethtool -S` of the interface, and "
+		    "%s, %llu packet%s sent again: packets were lost; look at `ethtool -S` of the interface, and "
 		    "at the switch's drops",
-		    where, (unsigned long long)d->retransmissions);
+		    where, (unsigned long long)d->retransmissions, were(d->retransmissions));
 	if (d->out_of_order)
 		add(w, "gaps",
-		    "%s, %llu packets came after a gap: others before them were lost, or were overtaken on the way",
-		    where, (unsigned long long)d->out_of_order);
+		    "%s, %llu packet%s came after a gap: others before them were lost, or were overtaken on the way",
+		    where, (unsigned long long)d->out_of_order, plural(d->out_of_order));
 	if (d->not_ready)
 		add(w, "not-ready",
-		    "%s, %llu messages found no receive at the other end, and waited: use a smaller --depth, or --rate",
-		    where, (unsigned long long)d->not_ready);
+		    "%s, %llu message%s found no receive at the other end, and waited: use a smaller --depth, or "
+		    "--rate",
+		    where, (unsigned long long)d->not_ready, plural(d->not_ready));
 	if (d->dropped)
 		add(w, "dropped",
-		    "%s, the device could not send %llu packets at once: a longer txqueuelen helps (`ip link`)", where,
-		    (unsigned long long)d->dropped);
+		    "%s, the device could not send %llu packet%s at once: a longer txqueuelen helps (`ip link`)", where,
+		    (unsigned long long)d->dropped, plural(d->dropped));
 }
 
 static void judge_sockets(struct warnings *w, const struct perf_order *order, const struct perf_look *s,
@@ -86,13 +99,13 @@ static void judge_sockets(struct warnings *w, const struct perf_order *order, co
 
 	if (s->udp_overflow && !tcp)
 		add(w, "socket-drops",
-		    "%s, %llu datagrams found a full socket buffer and were dropped: raise `sysctl net.core.rmem_max` "
+		    "%s, %llu datagram%s dropped, because the socket buffer was full: raise `sysctl net.core.rmem_max` "
 		    "(say 33554432), or use --rate",
-		    where, (unsigned long long)s->udp_overflow);
+		    where, (unsigned long long)s->udp_overflow, were(s->udp_overflow));
 	if (s->tcp_resent && tcp)
 		add(w, "tcp-retransmissions",
-		    "%s, TCP sent %llu segments again: packets were lost, so its figure is not the path's best", where,
-		    (unsigned long long)s->tcp_resent);
+		    "%s, TCP sent %llu segment%s again: packets were lost, so its figure is not the path's best", where,
+		    (unsigned long long)s->tcp_resent, plural(s->tcp_resent));
 }
 
 void warnings_judge(struct warnings *w, const struct perf_order *order, const struct perf_facts *near,
@@ -118,7 +131,7 @@ void warnings_judge(struct warnings *w, const struct perf_order *order, const st
 		judge_sockets(w, order, &far->spent, there);
 	if (far->clients)
 		add(w, "clients",
-		    "the far end measured for %u others at the same time, and its CPU seconds are of all: try again "
+		    "the far end measured for %u other%s at the same time, and its CPU seconds are of all: try again "
 		    "when it is free",
-		    far->clients);
+		    far->clients, plural(far->clients));
 }

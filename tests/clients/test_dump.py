@@ -251,6 +251,8 @@ def stats():
     out = '\n'.join(lines_of('rxe-6.1-rping2.pcap', '--stats'))
     says(r'RC 10\.9\.0\.1 0x000011 <> 10\.9\.0\.2 0x000011', out)
     says(r'round trips: \d+: least [\d.]+ (us|ms), 50% ', out)
+    says(r'(?m)0x\w+: 1 packet, 0 messages, 0 B, 1 NAK$', '\n'.join(lines_of('rxe-6.1-vt-badrkey.pcap', '--stats')))
+    says(r'(?m)^  fd00:9::2 0x000012: 2 packets, 1 message, 0 B, 1 acknowledgement$', '\n'.join(lines_of('rxe-6.1-rping6.pcap', '--stats')))
     talks = [json.loads(line) for line in lines_of('rxe-6.1-vt-rnr00.pcap', '--stats', '--json')]
     check(talks[0]['ends'][1]['rnrs'] == 2 and talks[0]['ends'][0]['sent_again'] == 4, talks)
 
