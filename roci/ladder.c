@@ -43,7 +43,8 @@ static const struct option_row options[] = {
 	{.name = "fault",
 	 .argument = "SPEC",
 	 .group = "options",
-	 .help = "with a PROGRAM: lose, repeat, reorder or corrupt packets\non purpose, as `roci run --fault` does",
+	 .help = "with a PROGRAM: lose, repeat, reorder, corrupt or delay\npackets on purpose, as `roci run --fault` "
+		 "does",
 	 .kind = OPTION_TEXT,
 	 .offset = OFFSET(fault)},
 	{.name = "max-packets",

@@ -91,9 +91,10 @@ static const struct option_row options[] = {
 	{.name = "fault",
 	 .argument = "SPEC",
 	 .group = "options",
-	 .help = "lose, repeat, reorder or corrupt packets on purpose, like\nROCI_FAULT=SPEC. "
-		 "SPEC is a list of loss=P, dup=P,\nreorder=P, corrupt=P "
-		 "(P: from 0 to 1) and seed=N",
+	 .help = "lose, repeat, reorder, corrupt or delay packets on purpose,\nlike ROCI_FAULT=SPEC. "
+		 "SPEC is a list of loss=P, dup=P,\nreorder=P, corrupt=P (P: from 0 to 1), delay=TIME,\njitter=TIME "
+		 "(such "
+		 "as 20ms) and seed=N",
 	 .kind = OPTION_TEXT,
 	 .offset = offsetof(struct run_choices, fault)},
 	{.name = "path",

@@ -17,20 +17,10 @@ struct fault {
 	struct roci_datagram datagrams[ROCI_LINK_RECV_BATCH];
 };
 
-/* splitmix64: a seed replays on every machine. */
-static uint64_t draw(struct fault *f)
-{
-	uint64_t z = f->state += 0x9e3779b97f4a7c15u;
-
-	z = (z ^ z >> 30) * 0xbf58476d1ce4e5b9u;
-	z = (z ^ z >> 27) * 0x94d049bb133111ebu;
-	return z ^ z >> 31;
-}
-
 /* Decides whether a fault happens, and counts it. */
 static bool hit(struct fault *f, uint64_t threshold, uint64_t *count)
 {
-	bool yes = threshold && (draw(f) & 0xffffffffu) < threshold;
+	bool yes = threshold && (roci_fault_draw(&f->state) & 0xffffffffu) < threshold;
 
 	*count += yes;
 	return yes;
@@ -70,7 +60,7 @@ static void tell_datagram(struct fault *f, enum roci_record_fault what, const st
 static void damage_frame(struct fault *f, struct roci_frame *frame)
 {
 	do
-		frame->icrc_damage = 1u << (draw(f) & 31);
+		frame->icrc_damage = 1u << (roci_fault_draw(&f->state) & 31);
 	while (roci_icrc_ipv4_id(frame->icrc_damage, frame->len) >= 0);
 }
 
@@ -111,7 +101,7 @@ static void fault_send(struct roci_link *link, struct roci_frame *frames, unsign
 /* Flips a bit anywhere. Where the ICRC would not show that, it is undone. */
 static void damage_datagram(struct fault *f, struct roci_datagram *d)
 {
-	uint64_t r = draw(f);
+	uint64_t r = roci_fault_draw(&f->state);
 	uint8_t *byte = d->bytes + r % d->len, flip = (uint8_t)(1u << (r >> 32 & 7));
 
 	*byte ^= flip;

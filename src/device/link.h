@@ -2,8 +2,8 @@
 /*
  * A link carries packets between engines: `udp` speaks RoCEv2, others wrap a link.
  *
- *     engine -> frames ------------> [fault] -> pieces -> seal -> [capture] -> udp -> wire
- *     engine <- parse, check ICRC <- [fault] <- pieces <- seal <- [capture] <- udp <- wire
+ *     engine -> frames ------------> [fault] ------------> pieces -> seal -> [capture] -> udp -> wire
+ *     engine <- parse, check ICRC <- [fault] <- [delay] <- pieces <- seal <- [capture] <- udp <- wire
  *
  * Above `seal` a frame is a header and its payload. Below, it is what goes on the wire: it has its place in a run, its
  * IPv4 identification, and its ICRC. Each packet is sealed once.

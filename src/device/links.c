@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "device/capture.h"
+#include "device/delay.h"
 #include "device/device_state.h"
 #include "device/fault.h"
 #include "device/pieces.h"
@@ -23,6 +24,12 @@ static int open_fault(struct roci_links *links, const char *text, struct roci_de
 	if (err) {
 		snprintf(what, sizeof(what), "ROCI_FAULT: %s", why);
 		return roci_device_open_failed(what, err);
+	}
+	if (plan.delay_ns || plan.jitter_ns) {
+		err = roci_delay_open(links->top, &plan, stats, &links->delay);
+		if (err)
+			return roci_device_open_failed("memory", err);
+		links->top = links->delay;
 	}
 	err = roci_fault_open(links->top, &plan, stats, links->capture ? roci_capture_trace(links->capture) : NULL,
 			      &links->top);

@@ -6,7 +6,8 @@
 struct roci_device;
 
 struct roci_links {
-	struct roci_link *top; /* to send and receive by: fault, or pieces where no faults are wanted */
+	struct roci_link *top;   /* to send and receive by: fault, or pieces where no faults are wanted */
+	struct roci_link *delay; /* below fault; NULL: nothing is delayed */
 	struct roci_link *seal;
 	struct roci_link *capture; /* NULL: none */
 	struct roci_link *watch;   /* below seal while somebody watches; NULL: nobody does (watch.h) */

@@ -13,6 +13,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "device/delay.h"
 #include "device/device_state.h"
 
 #define SLICE_NS      100000      /* the least that the kernel grants */
@@ -24,10 +25,12 @@ uint64_t roci_progress_deadline(const struct roci_device *dev)
 	uint64_t engine = dev->transmit.more ? 0 : roci_engine_deadline(dev->engine), cm = roci_cm_host_deadline(dev);
 
 	uint64_t udp = roci_udp_deadline(dev->links.udp), door = roci_door_queue_deadline(dev->links.door_queue);
+	uint64_t held = dev->links.delay ? roci_delay_deadline(dev->links.delay) : ROCI_NEVER;
 	uint64_t first = engine < cm ? engine : cm;
 
 	first = udp < first ? udp : first;
-	return door < first ? door : first;
+	first = door < first ? door : first;
+	return held < first ? held : first;
 }
 
 /* Linux before 5.11, valgrind and some sandboxes have no epoll_pwait2(). timeout: NULL for ever. */

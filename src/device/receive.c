@@ -3,6 +3,7 @@
 
 #include <string.h>
 
+#include "device/delay.h"
 #include "device/device_state.h"
 #include "device/watch.h"
 #include "device/gsi.h"
@@ -160,7 +161,10 @@ static unsigned take_at_door(struct roci_device *dev, uint64_t now, int fd)
 {
 	unsigned n = roci_side_door_recv(dev->links.door, fd, dev->receive.datagrams, &dev->stats->door_malformed);
 
-	take_all(dev, now, n);
+	if (dev->links.delay)
+		roci_delay_hold(dev->links.delay, now, dev->receive.datagrams, n);
+	else
+		take_all(dev, now, n);
 	return n;
 }
 

@@ -71,6 +71,7 @@ void roci_device_stats_each(const struct roci_device_stats *d, const struct roci
 		LINE(d, fault_receive_duplicated),
 		LINE(d, fault_receive_reordered),
 		LINE(d, fault_receive_corrupted),
+		LINE(d, fault_receive_delayed),
 	};
 	const struct line engine[] = {
 		LINE(e, rx_no_qp),      LINE(e, rx_wrong_state), LINE(e, rx_wrong_type),   LINE(e, rx_wrong_source),

@@ -26,6 +26,7 @@ struct roci_device_stats {
 	/* by ROCI_FAULT: fault.h */
 	uint64_t fault_send_lost, fault_send_duplicated, fault_send_reordered, fault_send_corrupted;
 	uint64_t fault_receive_lost, fault_receive_duplicated, fault_receive_reordered, fault_receive_corrupted;
+	uint64_t fault_receive_delayed;
 	uint64_t mads_received, mads_sent, mads_forwarded, mads_malformed, mads_dropped; /* QP1 */
 	uint64_t challenges_sent, challenges_received;                                   /* for QP1, see nat.h */
 	uint64_t pieces_refused;                       /* from others than the QP's peer: pieces.h */

@@ -133,11 +133,26 @@ def sizes():
         check('out of range' in text, text)
 
 
+def far_peer():
+    """ROCI_FAULT delays what comes: a round trip takes twice as long. Also where another process has the port, and hands packets over."""
+    def all_take(least, spec, *argv):
+        text = ping(loopback, '--loopback', '-c', '3', '-i', '0', '--json', *argv, env={'ROCI_FAULT': spec})
+        took = [event['ns'] for event in json_events(text, 'operation')]
+        check(len(took) == 3 and min(took) >= least, took)
+    for wait in ('poll', 'event'):
+        all_take(10e6, 'delay=5ms,jitter=1ms', '--wait', wait)
+        all_take(4e6, 'delay=2ms,loss=0.1,seed=3', '--wait', wait)
+    with tempfile.TemporaryDirectory() as other, Serve(loopback, env={'ROCI_RUNDIR': other}):
+        all_take(10e6, 'delay=5ms')
+
+
 def output():
     text = ping(loopback, '--loopback', '-c', '3', '-i', '0')
     check(re.match(r'PING [\d.]+: SEND of 64 bytes on RC, connected by rdma_cm\nfrom device roci0 .* to device roci0', text), text)
     check(len(re.findall(r'^64 bytes: send seq=\d time=[\d.]+ (us|ms|s)$', text, re.MULTILINE)) == 3, text)
     check(re.search(r'\n3 operations, 0 failed\nmin .*, median .*, p99 .*, max .*$', text), text)
+    text = ping(loopback, '--loopback', '-c', '1', '-s', '1')
+    check('SEND of 1 byte on' in text and '\n1 byte: send' in text, text)
     quiet = ping(loopback, '--loopback', '--verify', '-c', '1', '-q')
     check(re.fullmatch(r'1 operation, 0 failed\nmin .*', quiet.strip()), quiet)
     text = ping(loopback, '--loopback', '-c', '1', '--steps')
@@ -424,7 +439,7 @@ if __name__ == '__main__':
         ('every combination between two hosts, IPv4', lambda: every_combination(host_a, host_b, host_a.address)),
         ('every combination between two hosts, IPv6', lambda: every_combination(host_a, host_b, host_a.ipv6)),
         ('the table', table),
-        ('the output', output),
+        ('the output', output), ('a far peer', far_peer),
         ('sizes, pieces, inline', sizes),
         ('steps at both ends', lambda: steps(host_a, host_b)),
         ('what the far end has answered', answers),

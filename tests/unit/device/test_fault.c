@@ -190,17 +190,25 @@ static void a_seed_replays(void **state)
 static void plans_are_read_or_refused(void **state)
 {
 	static const char *const bad[] = {
-		"loss",  "loss=",    "loss=x", "loss=1.5", "loss=-1", "los=0.1", "loss=0.1;dup=0.1",
-		"seed=", "loss=nan", "=1"};
+		"loss",      "loss=",      "loss=x",    "loss=1.5", "loss=-1",  "los=0.1",    "loss=0.1;dup=0.1",
+		"seed=",     "loss=nan",   "=1",        "delay=20", "delay=ms", "delay=-1ms", "delay=11s",
+		"jitter=1m", "delay=1msx", "delay=nans"};
 	struct roci_fault_plan plan;
 	char why[160];
 
 	assert_int_equal(roci_fault_parse("loss=0.5,seed=9,corrupt=1", &plan, why, sizeof(why)), 0);
 	assert_true(plan.loss == 0.5 && plan.corrupt == 1 && plan.dup == 0 && plan.seed == 9);
+	assert_int_equal(roci_fault_parse("delay=1.5ms,loss=0.5,jitter=200us", &plan, why, sizeof(why)), 0);
+	assert_true(plan.delay_ns == 1500000 && plan.jitter_ns == 200000 && plan.loss == 0.5);
+	assert_int_equal(roci_fault_parse("delay=10s,jitter=0s", &plan, why, sizeof(why)), 0);
+	assert_true(plan.delay_ns == 10000000000 && plan.jitter_ns == 0);
 	for (unsigned i = 0; i < sizeof(bad) / sizeof(bad[0]); i++)
 		assert_int_equal(roci_fault_parse(bad[i], &plan, why, sizeof(why)), -EINVAL);
 	roci_fault_parse("dup=0.1,los=0.2,seed=1", &plan, why, sizeof(why));
-	assert_string_equal(why, "\"los=0.2\": its name is not one of loss, dup, reorder, corrupt, seed");
+	assert_string_equal(why,
+			    "\"los=0.2\": its name is not one of loss, dup, reorder, corrupt, delay, jitter, seed");
+	roci_fault_parse("delay=20,seed=1", &plan, why, sizeof(why));
+	assert_string_equal(why, "\"delay=20\": a time is a number with us, ms or s, at most 10s, like delay=20ms");
 	roci_fault_parse("loss=2,seed=1", &plan, why, sizeof(why));
 	assert_string_equal(why, "\"loss=2\": a probability is a number from 0 to 1, like loss=0.01");
 }
