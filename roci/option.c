@@ -65,17 +65,23 @@ static bool store_choice(const struct command *command, const struct option_row 
 	return false;
 }
 
-/* Prints a limit of an option in its unit. */
+struct unit {
+	uint64_t size;
+	const char *name;
+};
+
+/* Prints a limit of an option as one types it: "64K", "30s". */
 static const char *print_limit(char buf[UNITS_CHARS], enum option_kind kind, uint64_t limit)
 {
-	if (kind == OPTION_SIZE)
-		return units_bytes(buf, limit);
-	if (kind == OPTION_RATE)
-		return units_rate(buf, (double)limit);
-	if (kind == OPTION_TIME)
-		snprintf(buf, UNITS_CHARS, "%g s", (double)limit / 1000);
-	else
-		snprintf(buf, UNITS_CHARS, "%llu", (unsigned long long)limit);
+	static const struct unit times[] = {{3600000, "h"}, {60000, "m"}, {1000, "s"}, {1, "ms"}};
+	static const struct unit sizes[] = {{UINT64_C(1) << 40, "T"}, {1 << 30, "G"}, {1 << 20, "M"}, {1 << 10, "K"}};
+	const struct unit *units = kind == OPTION_TIME ? times : sizes, *unit = NULL;
+
+	for (unsigned i = 0; kind != OPTION_NUMBER && limit && i < 4 && !unit; i++)
+		if (limit % units[i].size == 0)
+			unit = &units[i];
+	snprintf(buf, UNITS_CHARS, "%llu%s", (unsigned long long)(unit ? limit / unit->size : limit),
+		 unit ? unit->name : "");
 	return buf;
 }
 
