@@ -99,9 +99,9 @@ static int run(const struct command *self, int argc, char **argv)
 	if (operands.count > 1)
 		status = complain(self, "one host at most");
 	else if (operands.count && target_parse(operands.list[0], &target, &why))
-		status = complain(self, "%s: %s", operands.list[0], why);
+		status = complain(self, "'%s': %s", operands.list[0], why);
 	else if (target.ticket_file)
-		status = complain(self, "%s: name a host", operands.list[0]);
+		status = complain(self, "'%s': name a host", operands.list[0]);
 	if (!status)
 		examine(&findings, self, operands.count ? &target : NULL);
 	free(operands.list);

@@ -403,10 +403,10 @@ static int begin(struct perf *perf, const char *host)
 	int status = PERF_CANNOT;
 
 	if (target_parse(host, &target, &why_not) || target.ticket_file)
-		return complain(perf->command, "%s: %s", host,
+		return complain(perf->command, "'%s': %s", host,
 				target.ticket_file ? "this names a ticket, not a host" : why_not);
 	if (target.port > TOUR_MAX_PORT)
-		return complain(perf->command, "%s: the port must be a number from 1 to %u", host, TOUR_MAX_PORT);
+		return complain(perf->command, "'%s': the port must be a number from 1 to %u", host, TOUR_MAX_PORT);
 	if (device_choose(perf->command, c->device, &perf->device, why))
 		return complain(perf->command, "%s", why);
 	if (tour_stop_init())

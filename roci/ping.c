@@ -338,10 +338,10 @@ static int begin(struct ping *ping, const char *host)
 	char why[512];
 
 	if (host && (target_parse(host, &target, &why_not) || target.ticket_file))
-		return complain(ping->command, "%s: %s", host,
+		return complain(ping->command, "'%s': %s", host,
 				target.ticket_file ? "this names a ticket, not a host" : why_not);
 	if (target.port > TOUR_MAX_PORT)
-		return complain(ping->command, "%s: the port must be a number from 1 to %u", host, TOUR_MAX_PORT);
+		return complain(ping->command, "'%s': the port must be a number from 1 to %u", host, TOUR_MAX_PORT);
 	if (device_choose(ping->command, c->device, &ping->device, why)) {
 		complain(ping->command, "%s", why);
 		return PING_CANNOT;

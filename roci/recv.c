@@ -125,7 +125,9 @@ static void on_event(void *context, const struct mover_event *event)
 	if (!listening)
 		return;
 	r->ticket.port = event->port;
-	if (!r->open)
+	if (r->open)
+		show_open(&r->show, &r->ticket);
+	else
 		publish_ticket(r);
 }
 
@@ -192,7 +194,7 @@ static int check(const struct command *self, const struct recv_choices *choices,
 	if (operands->count > 1 || (to_stdout && strcmp(operands->list[0], "-")))
 		return complain(
 			self, "unexpected argument '%s'; name the folder with --dir DIR, or give - for standard output",
-			operands->list[0]);
+			operands->list[!strcmp(operands->list[0], "-")]);
 	if (to_stdout && choices->dir)
 		return complain(self, "--dir and - exclude each other; give one of them");
 	if (choices->common.retry_ms != TRANSFER_NO_RETRY_GIVEN && to_stdout)

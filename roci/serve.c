@@ -180,11 +180,6 @@ static void adopt_perf(void *context, int fd, unsigned client, const char *addre
 
 /* ---- the command ---- */
 
-static bool is_loopback(const char *address)
-{
-	return !strncmp(address, "127.", 4) || !strcmp(address, "::1") || !strcmp(address, "localhost");
-}
-
 static void introduce(const struct server *server, const struct far *far)
 {
 	const struct serve_choices *c = server->choices;
@@ -216,7 +211,7 @@ static void introduce(const struct server *server, const struct far *far)
 	if (server->device.embedded)
 		printf(" (embedded: %s)", server->device.reason);
 	means = target_of_peer(host, peer, sizeof(peer));
-	printf("\non %s machine, run:\n  roci ping %s", is_loopback(host) ? "this" : "another", peer);
+	printf("\non %s machine, run:\n  roci ping %s", target_is_loopback(host) ? "this" : "another", peer);
 	if (far_port(far) != TOUR_DEFAULT_PORT)
 		printf(" --port %u", far_port(far));
 	putchar('\n');
@@ -296,6 +291,8 @@ static int run(const struct command *self, int argc, char **argv)
 	if (operands.count)
 		status =
 			complain(self, "'%s' is no option; to choose an address, use --bind ADDRESS", operands.list[0]);
+	else if (choices.bind && target_interface_wrong(choices.bind))
+		status = complain(self, "--bind %s: %s", choices.bind, target_interface_wrong(choices.bind));
 	else
 		status = serve(&server);
 	free(operands.list);

@@ -62,6 +62,12 @@ void show_ticket(struct show *show, const struct mover_ticket *ticket, const cha
 	(show->json ? show_json_ticket : show_people_ticket)(show, ticket, file);
 }
 
+void show_open(struct show *show, const struct mover_ticket *ticket)
+{
+	if (!show->json)
+		show_people_open(show, ticket);
+}
+
 __attribute__((format(printf, 4, 0))) static void emit(struct show *show, enum mover_event_type type,
 						       enum mover_status status, const char *format, va_list args)
 {

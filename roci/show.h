@@ -38,14 +38,18 @@ void show_event(void *context, const struct mover_event *event);
 /* Shows the ticket for the sender, or the name of the `file` that holds it if that is not NULL. */
 void show_ticket(struct show *show, const struct mover_ticket *ticket, const char *file);
 
+/* Shows what a sender has to run where everybody is let in. The ticket has the host and the port. */
+void show_open(struct show *show, const struct mover_ticket *ticket);
+
 /* Shows a failure outside a session. Returns `status`. */
 __attribute__((format(printf, 3, 4))) enum mover_status show_failure(struct show *show, enum mover_status status,
 								     const char *format, ...);
 __attribute__((format(printf, 2, 3))) void show_warning(struct show *show, const char *format, ...);
 
-/* The two forms of show_event() and show_ticket(). */
+/* The two forms of show_event() and show_ticket(); and show_open(), for people only. */
 void show_people(struct show *show, const struct mover_event *event);
 void show_people_ticket(struct show *show, const struct mover_ticket *ticket, const char *file);
+void show_people_open(struct show *show, const struct mover_ticket *ticket);
 void show_json(struct show *show, const struct mover_event *event);
 void show_json_ticket(struct show *show, const struct mover_ticket *ticket, const char *file);
 

@@ -269,16 +269,31 @@ void show_people(struct show *show, const struct mover_event *event)
 	}
 }
 
-static void show_first_ticket(const struct mover_ticket *ticket, const char *line)
+/* What a sender has to run. Where everybody is let in, no ticket names the port. */
+static void show_way(const struct mover_ticket *ticket, bool open)
 {
-	bool ipv6 = strchr(ticket->host, ':');
-	char host[sizeof(ticket->host) + 16];
+	const char *bracket = strchr(ticket->host, ':') ? "[" : "";
+	char host[sizeof(ticket->host) + 16], port[8] = "";
 	const char *means = target_of_peer(ticket->host, host, sizeof(host));
 
-	fprintf(stderr, "on the other machine, run:\n  roci send PATH... %s%s%s\n", ipv6 ? "[" : "", host,
-		ipv6 ? "]" : "");
+	if (open && ticket->port != MOVER_DEFAULT_PORT)
+		snprintf(port, sizeof(port), ":%u", ticket->port);
+	fprintf(stderr, "on %s machine, run:\n  roci send %sPATH... %s%s%s%s\n",
+		target_is_loopback(ticket->host) ? "this" : "the other", open ? "--open " : "", bracket, host,
+		*bracket ? "]" : "", port);
 	if (means)
 		fprintf(stderr, "(%s)\n", means);
+}
+
+void show_people_open(struct show *show, const struct mover_ticket *ticket)
+{
+	if (!show->quiet)
+		show_way(ticket, true);
+}
+
+static void show_first_ticket(const struct mover_ticket *ticket, const char *line)
+{
+	show_way(ticket, false);
 	fprintf(stderr, "and enter this ticket when it asks for it:\n  %s\n", line);
 }
 

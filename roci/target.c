@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 #include <arpa/inet.h>
 #include <errno.h>
+#include <net/if.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -30,6 +31,11 @@ bool target_lacks_interface(const char *host)
 	return inet_pton(AF_INET6, host, &address) == 1 && IN6_IS_ADDR_LINKLOCAL(&address);
 }
 
+bool target_is_loopback(const char *host)
+{
+	return !strncmp(host, "127.", 4) || !strcmp(host, "::1") || !strcmp(host, "localhost");
+}
+
 const char *target_of_peer(const char *host, char *text, size_t size)
 {
 	snprintf(text, size, "%.*s", (int)(strchr(host, ':') ? strcspn(host, "%") : strlen(host)), host);
@@ -39,12 +45,15 @@ const char *target_of_peer(const char *host, char *text, size_t size)
 	return "INTERFACE is the network interface of that machine that leads here, such as eth0";
 }
 
-static int check_scope(const char *host, const char **why)
+const char *target_interface_wrong(const char *host)
 {
-	if (!target_lacks_interface(host))
-		return 0;
-	*why = "a link-local address needs the interface that leads there, as in fe80::1%eth0";
-	return -EINVAL;
+	const char *name = strchr(host, '%');
+
+	if (target_lacks_interface(host))
+		return "a link-local address needs the interface that leads there, as in fe80::1%eth0";
+	if (strchr(host, ':') && name && !if_nametoindex(name + 1) && name[1 + strspn(name + 1, "0123456789")])
+		return "this machine has no interface of that name; `ip -brief addr` lists them";
+	return NULL;
 }
 
 int target_parse(const char *text, struct target *target, const char **why)
@@ -83,5 +92,6 @@ int target_parse(const char *text, struct target *target, const char **why)
 		return -EINVAL;
 	}
 	memcpy(target->host, host, (size_t)(end - host));
-	return check_scope(target->host, why);
+	*why = target_interface_wrong(target->host);
+	return *why ? -EINVAL : 0;
 }

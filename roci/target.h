@@ -19,6 +19,13 @@ int target_parse(const char *text, struct target *target, const char **why);
 /* Whether the host is a link-local IPv6 address without "%INTERFACE": it leads nowhere. */
 bool target_lacks_interface(const char *host);
 
+/* What is wrong with the interface of an IPv6 address, also of this machine: a link-local one has none, or there is
+ * none of that name. NULL: nothing. */
+const char *target_interface_wrong(const char *host);
+
+/* Whether only this machine gets there: 127.0.0.1, ::1 and the like. */
+bool target_is_loopback(const char *host);
+
 /* What a peer writes for a host of this machine: after a link-local address, "%INTERFACE" in place of what this machine
  * has there. Returns what INTERFACE is, for people, or NULL: the host has none. */
 const char *target_of_peer(const char *host, char *text, size_t size);

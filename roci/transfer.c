@@ -2,6 +2,7 @@
 #include <string.h>
 #include <strings.h>
 
+#include "target.h"
 #include "transfer.h"
 
 #define TICKET_PREFIX "roci1:"
@@ -68,6 +69,9 @@ enum mover_status transfer_begin(const struct command *command, const struct tra
 	show_init(show);
 	if (wrong)
 		return show_failure(show, MOVER_USAGE, "%s", wrong);
+	wrong = choices->bind ? target_interface_wrong(choices->bind) : NULL;
+	if (wrong)
+		return show_failure(show, MOVER_USAGE, "--bind %s: %s", choices->bind, wrong);
 	enum mover_status status = device_choose(command, choices->device, device, why);
 	if (status != MOVER_OK)
 		return show_failure(show, status, "%s", why);

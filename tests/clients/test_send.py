@@ -144,6 +144,8 @@ def opened():
     try:
         port = wait_until('the port', lambda: re.search(r'listening on port (\d+)', process.text()))[1]
         says(f'--open: anyone who can reach port {port} can write files here\n', process.text())
+        wait_until('what to run', lambda: '--open PATH' in process.text() or not process.running())
+        says(rf'on (this|the other) machine, run:\n  roci send --open PATH\.\.\. \S+:{port}\n', process.text())
         _, said = roci('send', path, f'127.0.0.1:{port}', status=USAGE)
         says('no terminal to ask on', said)
         _, said = roci('send', '--open', path, f'127.0.0.1:{port}')
@@ -163,6 +165,12 @@ def ipv6():
         says('the closing bracket is missing', said)
         _, said = roci('send', '--open', path, '[fe80::1]:4000', status=USAGE)
         says('a link-local address needs the interface that leads there, as in fe80::1%eth0', said)
+        for command in (('send', '--open', path, '[fe80::1%nowhere]:4000'), ('send', '--open', '--bind', 'fe80::1%nowhere', path, '::1'),
+                        ('recv', '--bind', 'fe80::1%nowhere'), ('serve', '--bind', 'fe80::1%nowhere')):
+            says('this machine has no interface of that name', roci(*command, status=USAGE)[1])
+        for command in ('recv', 'serve'):
+            says('--bind fe80::1: a link-local address needs the interface', roci(command, '--bind', 'fe80::1', status=USAGE)[1])
+        says("unexpected argument 'x'", roci('recv', '-', 'x', status=USAGE)[1])
         _, said = roci('send', '--open', path, '[::1]:99999', status=USAGE)
         says('must be a number from 1 to 65535', said)
     finally:
