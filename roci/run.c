@@ -185,7 +185,7 @@ static int check_choices(const struct command *self, const struct run_choices *c
 	if (choices->fault && roci_fault_parse(choices->fault, &plan, why, sizeof(why)))
 		return complain(self, "--fault: %s", why);
 	if (choices->path && strcmp(choices->path, "wire") && strcmp(choices->path, "local"))
-		return complain(self, "--path %s: wire and local are the paths", choices->path);
+		return complain(self, "--path '%s' is unknown; use one of: local, wire", choices->path);
 	if (!choices->capture)
 		return 0;
 	return strcmp(choices->capture, "-") ? check_capture(self, choices->capture) : capture_to_stdout(self);

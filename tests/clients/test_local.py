@@ -85,7 +85,7 @@ def option():
     out = subprocess.run([ROCI, 'run', '--path', 'local', '--', 'sh', '-c', 'echo $ROCI_PATH'], capture_output=True, text=True)
     check(out.stdout == 'local\n', out)
     out = subprocess.run([ROCI, 'run', '--path', 'tunnel', '--', 'true'], capture_output=True, text=True)
-    check(out.returncode == 2 and '--path tunnel: wire and local are the paths' in out.stderr, out)
+    check(out.returncode == 2 and "--path 'tunnel' is unknown; use one of: local, wire" in out.stderr, out)
 
 
 if __name__ == '__main__':
