@@ -101,8 +101,10 @@ static void say_nothing_found(const char *text, const struct explain_found *foun
 
 	if (found->unknown_code) {
 		explain_range(found->unknown_kind, &least, &most);
-		snprintf(note, NOTE_CHARS, "%d is no %s (%d to %d)", found->code,
-			 explain_kind_name(found->unknown_kind), least, most);
+		snprintf(note, NOTE_CHARS,
+			 found->unknown_kind == EXPLAIN_NAK ? "0x%02x is no %s (0x%02x to 0x%02x)"
+							    : "%d is no %s (%d to %d)",
+			 found->code, explain_kind_name(found->unknown_kind), least, most);
 		return;
 	}
 	if (found->vendor) {

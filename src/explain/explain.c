@@ -59,7 +59,9 @@ const char *explain_number(const struct explanation *e, char text[EXPLAIN_WORD_C
 {
 	const char *kind = explain_kind_name(e->kind == EXPLAIN_CALL ? EXPLAIN_ERRNO : e->kind);
 
-	if (e->kind == EXPLAIN_NAK)
+	if (e->kind == EXPLAIN_NAK && e->code < 0x40) /* its low five bits are a value */
+		snprintf(text, EXPLAIN_WORD_CHARS, "%s 0x%02x to 0x%02x", kind, e->code & 0x20u, e->code | 0x1fu);
+	else if (e->kind == EXPLAIN_NAK)
 		snprintf(text, EXPLAIN_WORD_CHARS, "%s 0x%02x", kind, (unsigned)e->code);
 	else
 		snprintf(text, EXPLAIN_WORD_CHARS, "%s %d", kind, e->code);
@@ -71,6 +73,11 @@ void explain_range(enum explain_kind kind, int *least, int *most)
 	size_t count;
 	const struct explanation *rows = explain_rows(kind, &count);
 
+	if (kind == EXPLAIN_NAK) { /* rows stand for several */
+		*least = 0;
+		*most = EXPLAIN_SYNDROME_MAX;
+		return;
+	}
 	*least = *most = count ? rows[0].code : 0;
 	for (size_t i = 1; i < count; i++) {
 		*least = rows[i].code < *least ? rows[i].code : *least;

@@ -41,6 +41,8 @@ struct explanation {
 	unsigned calls; /* CALL: of which calls (enum explain_call), as bits */
 };
 
+#define EXPLAIN_SYNDROME_MAX 0x7f /* the highest bit is reserved */
+
 /* "completion status", "CM reject reason" ... */
 const char *explain_kind_name(enum explain_kind kind);
 
@@ -57,7 +59,8 @@ static inline const struct explanation *explain_wc_status(int status)
 #define EXPLAIN_WORD_CHARS 64
 const char *explain_word(const struct explanation *e, char word[EXPLAIN_WORD_CHARS]);
 
-/* The number with what it is: "completion status 12", "AETH syndrome 0x62", "errno 22". */
+/* The number with what it is: "completion status 12", "AETH syndrome 0x62", "AETH syndrome 0x20 to 0x3f", "errno 22".
+ */
 const char *explain_number(const struct explanation *e, char text[EXPLAIN_WORD_CHARS]);
 
 /* The least and the greatest code of a kind. */

@@ -141,7 +141,7 @@ static bool preceded(const struct match *m, const char *at, const char *words, c
 
 static const struct explanation *syndrome(long value)
 {
-	if (value < 0 || value > 0x7f)
+	if (value < 0 || value > EXPLAIN_SYNDROME_MAX)
 		return NULL;
 	if (value < 0x20)
 		return explain_code(EXPLAIN_NAK, 0x1f);
@@ -159,6 +159,13 @@ static const struct explanation *code_of(struct match *m, enum explain_kind kind
 		m->code = code;
 	}
 	return row;
+}
+
+static const struct explanation *syndrome_of(struct match *m, long value)
+{
+	const struct explanation *row = syndrome(value);
+
+	return row || value <= EXPLAIN_SYNDROME_MAX ? row : code_of(m, EXPLAIN_NAK, (int)value);
 }
 
 /* Whether the error number behind the word at `word` is the status of a completion: by the words before it, or by the
@@ -189,11 +196,14 @@ static const struct explanation *numbered(struct match *m, const char *at, long 
 	    (preceded(m, at, "code", &before) && words_have(m->words, "reject|rejected")))
 		return code_of(m, EXPLAIN_CM_REJECT, code);
 	if (preceded(m, at, "syndrome|aeth", &before))
-		return preceded(m, before, "vendor|hw", &other) ? NULL : syndrome(value);
+		return preceded(m, before, "vendor|hw", &other) ? NULL : syndrome_of(m, value);
 	if (preceded(m, at, "nak|code", &before) && words_have(m->words, "nak"))
 		return code < 5 ? syndrome(0x60 | value) : code < 0x20 ? NULL : syndrome(value);
 	if (preceded(m, at, "state", &before))
 		return explain_code(EXPLAIN_QP_STATE, code);
+	if (preceded(m, at, "wc|cqe", &before) && before == m->words + 1 &&
+	    !strchr(at, ' ')[1]) /* nothing but "wc 5" */
+		return code_of(m, EXPLAIN_WC_STATUS, code);
 	if (preceded(m, at, "event", &before) && !cm && !words_have(m->words, "async")) {
 		m->also = explain_code(EXPLAIN_ASYNC, code);
 		return explain_code(EXPLAIN_CM_EVENT, code);

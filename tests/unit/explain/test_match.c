@@ -193,6 +193,8 @@ static void unknown_codes(void **state)
 	struct explain_found found;
 
 	check_unknown("status 77", EXPLAIN_WC_STATUS, 77, 0, IBV_WC_TM_RNDV_INCOMPLETE);
+	check_unknown("wc 77", EXPLAIN_WC_STATUS, 77, 0, IBV_WC_TM_RNDV_INCOMPLETE);
+	check_unknown("syndrome 0x88", EXPLAIN_NAK, 0x88, 0, 0x7f);
 	check_unknown("reject reason 999", EXPLAIN_CM_REJECT, 999, 1, 35);
 	explain_find("what is this", &found);
 	assert_false(found.unknown_code);
@@ -253,6 +255,10 @@ static void numbers(void **state)
 static void in_short(void **state)
 {
 	check("NAK 0x62", "NAK REMOTE ACCESS ERROR");
+	check("wc 5", "IBV_WC_WR_FLUSH_ERR");
+	check("wc 5 of 16 polled", "");
+	check("EWOULDBLOCK", "EAGAIN");
+	check("ENOTSUP", "EOPNOTSUPP");
 	check("nak 98", "NAK REMOTE ACCESS ERROR");
 	check("AETH 0x61", "NAK INVALID REQUEST");
 	check("AETH 32", "RNR NAK");

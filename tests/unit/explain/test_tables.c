@@ -179,6 +179,8 @@ static void numbers(void **state)
 
 	assert_string_equal(explain_number(explain_wc_status(12), text), "completion status 12");
 	assert_string_equal(explain_number(explain_code(EXPLAIN_NAK, 0x62), text), "AETH syndrome 0x62");
+	assert_string_equal(explain_number(explain_code(EXPLAIN_NAK, 0x20), text), "AETH syndrome 0x20 to 0x3f");
+	assert_string_equal(explain_number(explain_code(EXPLAIN_NAK, 0x1f), text), "AETH syndrome 0x00 to 0x1f");
 	explain_find("ibv_modify_qp EINVAL", &found);
 	assert_int_equal(found.rows[0]->kind, EXPLAIN_CALL);
 	assert_string_equal(explain_number(found.rows[0], text), "errno 22");
