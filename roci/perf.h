@@ -68,6 +68,13 @@ void perf_show_failure(struct perf *perf, const struct failure *failure);
 /* Bytes of the QPs' packets. */
 uint32_t perf_mtu(const struct perf *perf);
 
+/* Whether the path of roci0 to the far end is memory that both ends share. Known when they are connected. */
+bool perf_has_no_packets(const struct perf *perf);
+
+#define PERF_PACKETS_CHARS 64
+/* "packets of 4096 bytes" */
+const char *perf_print_packets(char buf[PERF_PACKETS_CHARS], const struct perf *perf);
+
 /* "85.3 us", "64 KiB". */
 const char *perf_print_time(char buf[UNITS_CHARS], uint64_t ns);
 const char *perf_print_size(char buf[UNITS_CHARS], uint32_t size);

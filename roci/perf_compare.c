@@ -55,9 +55,9 @@ static int read_recording(const struct command *command, const char *name, struc
 /* Says where the two were not the same measurement. */
 static void compare_settings(const struct recording *a, const struct recording *b)
 {
-	static const char *const names[] = {"op",      "qps",  "cqs",       "depth",  "bidir",
-					    "events",  "rate", "time_ms",   "device", "far_device",
-					    "address", "mtu",  "same_host", "version"};
+	static const char *const names[] = {"op",      "qps",  "cqs",       "depth",         "bidir",
+					    "events",  "rate", "time_ms",   "device",        "far_device",
+					    "address", "mtu",  "same_host", "shared_memory", "version"};
 
 	for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++) {
 		json_t *one = json_object_get(a->start, names[i]), *two = json_object_get(b->start, names[i]);

@@ -34,6 +34,7 @@ void perf_json_start(const struct perf *perf)
 	json_object_set_new(object, "far_embedded", json_boolean(n->offer.embedded));
 	json_object_set_new(object, "same_host", json_boolean(n->same_host));
 	put_integer(object, "mtu", perf_mtu(perf));
+	json_object_set_new(object, "shared_memory", json_boolean(perf_has_no_packets(perf)));
 	json_object_set_new(object, "latency_is", json_string(perf_latency_text(perf)));
 	json_line_print(object, stdout);
 }

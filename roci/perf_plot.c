@@ -18,11 +18,12 @@ static void make_titles(const struct perf *perf, char title[160], char subtitle[
 {
 	const struct perf_plan *p = &perf->plan;
 	const struct perf_near *n = &perf->near;
+	char packets[PERF_PACKETS_CHARS];
 
 	snprintf(title, 160, "%s to %s", tour_op_title(p->op), n->address);
-	snprintf(subtitle, 240, "%s to %s, %u queue pair%s, %u completion queue%s, %u deep, packets of %u bytes%s%s",
+	snprintf(subtitle, 240, "%s to %s, %u queue pair%s, %u completion queue%s, %u deep, %s%s%s",
 		 n->end.port.verbs->device->name, n->offer.device, p->qps, units_plural(p->qps), p->cqs,
-		 units_plural(p->cqs), p->depth, perf_mtu(perf), p->bidir ? ", both directions" : "",
+		 units_plural(p->cqs), p->depth, perf_print_packets(packets, perf), p->bidir ? ", both directions" : "",
 		 p->events ? ", events" : ", polling");
 }
 

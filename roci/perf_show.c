@@ -5,6 +5,7 @@
 
 #include "explain_say.h"
 #include "perf.h"
+#include "stats_find.h"
 #include "units.h"
 
 const char *perf_print_time(char buf[UNITS_CHARS], uint64_t ns)
@@ -51,10 +52,25 @@ static void print_device(const char *before, const char *name, bool embedded, co
 		printf(" (embedded%s%s)", *reason ? ": " : "", reason);
 }
 
+bool perf_has_no_packets(const struct perf *perf)
+{
+	return perf->device.embedded && stats_own_local_path();
+}
+
+const char *perf_print_packets(char buf[PERF_PACKETS_CHARS], const struct perf *perf)
+{
+	if (perf_has_no_packets(perf))
+		snprintf(buf, PERF_PACKETS_CHARS, "over shared memory: no packets");
+	else
+		snprintf(buf, PERF_PACKETS_CHARS, "packets of %u bytes", perf_mtu(perf));
+	return buf;
+}
+
 void perf_show_start(struct perf *perf)
 {
 	const struct perf_plan *p = &perf->plan;
 	const struct perf_near *n = &perf->near;
+	char packets[PERF_PACKETS_CHARS];
 
 	if (perf->choices->json) {
 		perf_json_start(perf);
@@ -67,7 +83,7 @@ void perf_show_start(struct perf *perf)
 	       p->bidir ? ", both directions" : "", p->events ? ", events" : "");
 	print_device("from device ", n->end.port.verbs->device->name, perf->device.embedded, perf->device.reason);
 	print_device(" to device ", n->offer.device, n->offer.embedded, "");
-	printf(", packets of %u bytes\n", perf_mtu(perf));
+	printf(", %s\n", perf_print_packets(packets, perf));
 	fflush(stdout);
 }
 

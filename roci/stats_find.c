@@ -106,6 +106,15 @@ static int compare(const void *a, const void *b)
 	return (x > y) - (x < y);
 }
 
+bool stats_own_local_path(void)
+{
+	char why[STATS_WHY_CHARS];
+	struct roci_stats_file file;
+	bool alive;
+
+	return !stats_find(getpid(), &file, &alive, why) && file.device.local_qps;
+}
+
 size_t stats_list(long *pids, size_t max)
 {
 	char path[ROCI_RUNDIR_MAX + 1];

@@ -15,6 +15,9 @@ int stats_find(long pid, struct roci_stats_file *out, bool *alive, char why[STAT
 int stats_find_in(long pid, struct roci_stats_file *out, bool *alive, char dir[ROCI_RUNDIR_MAX + 1],
 		  char why[STATS_WHY_CHARS]);
 
+/* Whether queue pairs of this process have a peer on this host with which roci0 exchanges no packets. */
+bool stats_own_local_path(void);
+
 /* The pids of this user whose counters there are, in order; at most `max`. Returns how many. */
 size_t stats_list(long *pids, size_t max);
 

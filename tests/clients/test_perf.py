@@ -23,13 +23,13 @@ OPS = ('send', 'send-imm', 'write', 'write-imm', 'read', 'cas', 'faa')
 PHASES = ('bandwidth', 'latency', 'tcp-bandwidth', 'tcp-latency')
 
 
-def start(host, *argv):
-    return host.start(ROCI, 'perf', '--device', 'embedded', *argv, plain=True, env=environment())
+def start(host, *argv, env=None):
+    return host.start(ROCI, 'perf', '--device', 'embedded', *argv, plain=True, env=dict(environment(), **(env or {})))
 
 
-def perf(host, *argv, status=GOOD):
+def perf(host, *argv, status=GOOD, env=None):
     """Runs roci perf to its end. Returns what it printed."""
-    process = start(host, *argv)
+    process = start(host, *argv, env=env)
     got = process.wait(60)
     check(got == status, f'exit status {got}, not {status}\n{process.report()}')
     return process.text()
@@ -99,6 +99,15 @@ def text_for_people(client, serve):
                   ' x TCP'):
         check(words in text, f'no "{words}" in\n{text}')
     check('{' not in text and '\033' not in text, text)
+
+
+def without_packets(serve):
+    """Both ends on one host: there are no packets, unless the wire is asked for."""
+    for path, shared, words in (('local', True, 'over shared memory: no packets'), ('wire', False, 'packets of ')):
+        argv, env = ['--size', '64', '--only', 'bandwidth', '--time', '20ms', *target(serve)], {'ROCI_PATH': path}
+        text = perf(serve.host, *argv, env=env)
+        check(f'to device roci0 (embedded), {words}' in text, text)
+        check(json_events(perf(serve.host, '--json', *argv, env=env), 'start')[0]['shared_memory'] == shared, text)
 
 
 def the_log_of_histograms(client, serve):
@@ -397,6 +406,7 @@ def main():
             ('the far end goes', lambda: the_far_end_goes(server, client)),
             ('the near end goes', on(the_near_end_goes)),
             ('arguments', on(arguments)),
+            ('without packets', lambda: without_packets(serve)),
             ('nobody there', lambda: nobody_there(client)),
             ('several at once', on(several_at_once)),
             ('strangers', lambda: strangers(serve)),
