@@ -100,6 +100,7 @@ struct dump {
 	struct capture_run records; /* that say the same, and are not shown yet */
 	uint64_t begin_ns;          /* of the first packet or record */
 	uint64_t hidden;
+	bool shown; /* a packet, or a record */
 };
 
 static void show_records(struct dump *d)
@@ -117,6 +118,7 @@ static void show_packet(struct dump *d, const struct capture_event *e)
 		d->hidden += e->sort == CAPTURE_SORT_OTHER || e->sort == CAPTURE_SORT_FRAGMENT;
 		return;
 	}
+	d->shown = true;
 	show_records(d);
 	if (d->choices->json)
 		dump_json(e);
@@ -149,6 +151,7 @@ static void take_block(struct dump *d, const struct capture_record *record)
 		capture_tracker_record(d->tracker, &ours);
 		if (d->choices->stats || !dump_filter_admits_record(&d->filter, &ours))
 			return;
+		d->shown = true;
 		if (d->choices->json) {
 			dump_json_record(&ours);
 		} else if (!capture_run_add(&d->records, &ours)) {
@@ -173,6 +176,12 @@ static void take_record(struct dump *d, const struct capture_record *record)
 			record->dropped, record->dropped == 1 ? " is" : "s are");
 }
 
+/* Whether the options ask for some packets only. */
+static bool is_choosy(const struct dump_filter *filter)
+{
+	return filter->errors || filter->by_qp || filter->by_host || filter->op;
+}
+
 /* What a reader of the output has to know beside it. */
 static void print_notes(const struct dump *d, const char *name)
 {
@@ -182,7 +191,9 @@ static void print_notes(const struct dump *d, const char *name)
 		fprintf(stderr, "roci dump: there are no packets in %s\n", name);
 	else if (!totals->roce && !totals->iwarp)
 		fprintf(stderr, "roci dump: no packet of %s is RDMA; `roci dump --all` shows what they are\n", name);
-	else if (d->hidden && !d->choices->json)
+	else if (is_choosy(&d->filter) && !d->shown && !d->choices->json && !d->choices->stats)
+		fprintf(stderr, "roci dump: nothing in %s matches the options\n", name);
+	else if (d->hidden && !is_choosy(&d->filter) && !d->choices->json)
 		fprintf(stderr, "roci dump: --all also shows %" PRIu64 " packet%s of other protocols\n", d->hidden,
 			units_plural(d->hidden));
 	if (totals->given_up)
@@ -263,7 +274,7 @@ static int read_file(struct dump *d, const char *name)
 	file = from_pipe ? stdin : fopen(name, "re");
 	if (!file)
 		return complain(d->self, "%s: %s", name, strerror(errno));
-	status = read_all(d, file, from_pipe ? "the capture" : name);
+	status = read_all(d, file, from_pipe ? "standard input" : name);
 	if (!from_pipe)
 		fclose(file);
 	return status;

@@ -114,6 +114,14 @@ static bool has_dashes(int argc, char **argv, const struct operands *operands)
 	return false;
 }
 
+/* A browser takes a file of that name as a still picture, whatever is in it. */
+static bool names_svg(const char *path)
+{
+	size_t len = path ? strlen(path) : 0;
+
+	return len >= 4 && !strcmp(path + len - 4, ".svg");
+}
+
 static int run(const struct command *self, int argc, char **argv)
 {
 	struct ladder_choices choices = {.max_packets = LADDER_MAX_PACKETS};
@@ -126,6 +134,7 @@ static int run(const struct command *self, int argc, char **argv)
 	program = has_dashes(argc, argv, &operands);
 	if (!choices.out && !choices.svg && !choices.text)
 		choices.out = DEFAULT_OUT;
+	choices.svg = choices.svg || (!choices.text && names_svg(choices.out));
 	status = check(self, &choices, &operands, program);
 	if (!status) {
 		struct ladder_job job = {.command = self,

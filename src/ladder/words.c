@@ -87,21 +87,25 @@ const char *ladder_packet_name(const struct ladder *l, const struct ladder_packe
 	return strncmp(name, "RDMA ", 5) ? name : name + 5;
 }
 
+static const char *plural(uint64_t count)
+{
+	return count == 1 ? "" : "s";
+}
+
 bool ladder_note(const struct ladder *l, unsigned which, char text[LADDER_NOTE_CHARS])
 {
 	text[0] = 0;
 	if (l->left_out && !which--)
-		snprintf(text, LADDER_NOTE_CHARS,
-			 "The first %zu packets are shown; later ones, left out (--max-packets): %" PRIu64 ".",
-			 l->packet_count, l->left_out);
+		snprintf(text, LADDER_NOTE_CHARS, "Left out: %" PRIu64 " packet%s after the first %zu (--max-packets).",
+			 l->left_out, plural(l->left_out), l->packet_count);
 	else if (l->crowd && !which--)
 		snprintf(text, LADDER_NOTE_CHARS,
-			 "The first %u pairs of QPs are shown; packets of others, left out: %" PRIu64 ".",
-			 LADDER_PAIRS_MAX, l->crowd);
+			 "Left out: %" PRIu64 " packet%s of other pairs of QPs than the first %u.", l->crowd,
+			 plural(l->crowd), LADDER_PAIRS_MAX);
 	else if (l->no_rdma && !which--)
 		snprintf(text, LADDER_NOTE_CHARS,
-			 "Packets that are no RoCEv2, or nobody's, are left out (roci dump shows them): %" PRIu64 ".",
-			 l->no_rdma);
+			 "Left out: %" PRIu64 " packet%s no RoCEv2, or nobody's; roci dump shows what there is.",
+			 l->no_rdma, l->no_rdma == 1 ? " that is" : "s that are");
 	return text[0];
 }
 

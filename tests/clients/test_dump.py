@@ -281,6 +281,10 @@ def errors_help():
     check(roci('dump', scratch('text', b'hello, world'), status=BROKEN)[1].count('\n') == 1, 'one line is enough')
     says(f'{base}: it is a directory; name a capture in it\n', roci('dump', base, status=BROKEN)[1])
     says('did the program use roci0', roci('dump', '--run', '--', 'true')[1])
+    for option in (['--errors'], ['--qp', '0x99'], ['--op', 'flush'], ['--host', '10.9.0.9']):
+        out, err = roci('dump', *option, capture('rxe-6.1-rping2.pcap'))
+        check(not out and err.endswith('rxe-6.1-rping2.pcap matches the options\n') and err.count('\n') == 1, f'{option}: {out}\n{err}')
+    says('^roci dump: --all also shows 2 packets of other protocols\n$', roci('dump', capture('rxe-6.1-rping2.pcap'))[1])
     says('zcat', roci('dump', scratch('gz', b'\x1f\x8b\x08\0\0\0'), status=BROKEN)[1])
 
 

@@ -195,6 +195,9 @@ def output_file():
                  ['ping', '--loopback', '-c', '1', '--ladder', '/nowhere/x.html'], ['demo', '--ladder', '/nowhere/x.html', path('mine')]):
         status, out, err = roci(*argv)
         check(status == 2 and not out and ('/nowhere/x.html: No such file' in err or 'is a folder' in err), f'{argv}: {status}\n{out}\n{err}')
+    ladder('-o', path('still.svg'), path('small.pcapng'))
+    with open(path('still.svg')) as file:
+        check(file.read(4) == '<svg', 'a name that ends with .svg')
     check('--svg or --text' in ladder('--svg', '--text', path('small.pcapng'), status=2)[1], 'both')
     check('--fault is for a program' in ladder('--fault', 'loss=0.1', path('small.pcapng'), status=2)[1], 'fault')
     check('loss' in ladder('--fault', 'loss=2', '--', 'true', status=2)[1], 'fault')

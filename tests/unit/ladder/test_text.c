@@ -81,7 +81,7 @@ static void test_notes(void **state)
 		see(CAPTURE_OUTBOUND, ask(ROCI_OP_SEND_ONLY, i), 0);
 	finish();
 	assert_true(ladder_note(d.l, 0, note));
-	assert_string_equal(note, "The first 100 packets are shown; later ones, left out (--max-packets): 3.");
+	assert_string_equal(note, "Left out: 3 packets after the first 100 (--max-packets).");
 	assert_false(ladder_note(d.l, 1, note));
 }
 
