@@ -29,18 +29,23 @@ static void gid_text(const union ibv_gid *gid, char text[INET6_ADDRSTRLEN])
 		inet_ntop(AF_INET6, gid->raw, text, INET6_ADDRSTRLEN);
 }
 
-/* A RoCE v2 GID of an address that hosts in other networks reach too: IPv4 first, never link-local. */
+static bool is_link_local(const struct ibv_gid_entry *gid)
+{
+	return gid->gid_type == IBV_GID_TYPE_ROCE_V2 && IN6_IS_ADDR_LINKLOCAL((const struct in6_addr *)gid->gid.raw);
+}
+
+/* A RoCE v2 GID of an address that many hosts reach: IPv4, IPv6, on the same link, on this machine. */
 static int rank(const struct ibv_gid_entry *gid)
 {
 	if (gid->gid_type == IBV_GID_TYPE_IB)
 		return 1;
-	if (gid->gid_type != IBV_GID_TYPE_ROCE_V2 || (gid->gid.raw[0] == 0xfe && gid->gid.raw[1] == 0x80))
+	if (gid->gid_type != IBV_GID_TYPE_ROCE_V2)
 		return 0;
 	if (IN6_IS_ADDR_LOOPBACK((const struct in6_addr *)gid->gid.raw))
 		return 1;
 	if (roci_gid_is_ipv4(gid->gid.raw))
-		return gid->gid.raw[ROCI_GID_IPV4_AT] == 127 ? 1 : 3;
-	return 2;
+		return gid->gid.raw[ROCI_GID_IPV4_AT] == 127 ? 1 : 4;
+	return is_link_local(gid) ? 2 : 3;
 }
 
 static void examine_gids(struct findings *findings, struct ibv_context *context, const char *device, uint32_t port,
@@ -78,9 +83,12 @@ static void examine_gids(struct findings *findings, struct ibv_context *context,
 		return;
 	}
 	gid_text(&best->gid, text);
-	finding = finding_add(findings, FINDING_OK, "gid", "%s: use GID index %u (%s, %s) for %s", device,
-			      best->gid_index, text, gid_type(best),
-			      sought ? "that host" : "hosts that reach that address");
+	finding =
+		finding_add(findings, FINDING_OK, "gid", "%s: use GID index %u (%s, %s) for %s", device,
+			    best->gid_index, text, gid_type(best),
+			    sought                ? "that host"
+			    : is_link_local(best) ? "hosts on the same link; others need an IP address of the interface"
+						  : "hosts that reach that address");
 	finding_proof(finding, "GID table: %s", list);
 	finding_fix(finding, "perftest: -d %s -x %u; libibverbs examples: -d %s -g %u", device, best->gid_index, device,
 		    best->gid_index);

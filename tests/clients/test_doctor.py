@@ -118,6 +118,15 @@ def only_loopback():
     expect(findings, 'gid', 'ok', 'use GID index 0 (127.0.0.1')
 
 
+def only_link_local():
+    """A network namespace with nothing but lo and a pair of interfaces that have link-local addresses."""
+    links = ('ip link set lo up; ip link add near type veth peer name far; ip link set near addrgenmode none up; ip link set far addrgenmode none up; '
+             'ip addr add fe80::1/64 dev near nodad')
+    for peer, status, who in (('', 0, 'hosts on the same link'), ('fe80::3%near', 1, 'that host')):
+        findings = doctor(status=status, before=f'exec unshare -n bash -c "{links}; exec {shlex.quote(ROCI)} doctor --json {peer}"')
+        expect(findings, 'gid', 'ok', f'(fe80::1, RoCE v2) for {who}')
+
+
 def nothing_is_up():
     findings = doctor(status=1, before=f'exec unshare -n {shlex.quote(ROCI)} doctor --json')
     expect(findings, 'interface', 'problem', 'no interface is up', fix='ip link set lo up')
@@ -364,7 +373,7 @@ tap([
     ('UDP port 4791 is taken over IPv6', port_taken_over_ipv6),
     ('UDP port 4791 is shared with our own processes', port_shared_with_roci),
     ('only loopback is up', only_loopback),
-    ('nothing is up', nothing_is_up),
+    ('only link-local addresses', only_link_local), ('nothing is up', nothing_is_up),
     ('ulimit -l and -n', limits),
     ('socket buffers', socket_buffers),
     ('a full /dev/shm', full_shm),
