@@ -75,8 +75,13 @@ static void warn_if_out_of_reach(const char *program)
 			path);
 }
 
+static const char *const path_names[] = {"local", "wire", NULL};
+
+#define NO_PATH_GIVEN UINT_MAX
+
 struct run_choices {
-	const char *capture, *fault, *path;
+	const char *capture, *fault;
+	unsigned path; /* of path_names */
 	bool why;
 };
 
@@ -103,7 +108,8 @@ static const struct option_row options[] = {
 	 .help = "local (default): memory to memory where the peer is a\nprocess of this user and host; wire: UDP "
 		 "packets; "
 		 "like\nROCI_PATH=PATH",
-	 .kind = OPTION_TEXT,
+	 .kind = OPTION_CHOICE,
+	 .values = path_names,
 	 .offset = offsetof(struct run_choices, path)},
 	{.name = "why",
 	 .group = "options",
@@ -184,8 +190,6 @@ static int check_choices(const struct command *self, const struct run_choices *c
 	char why[160];
 	if (choices->fault && roci_fault_parse(choices->fault, &plan, why, sizeof(why)))
 		return complain(self, "--fault: %s", why);
-	if (choices->path && strcmp(choices->path, "wire") && strcmp(choices->path, "local"))
-		return complain(self, "--path '%s' is unknown; use one of: local, wire", choices->path);
 	if (!choices->capture)
 		return 0;
 	return strcmp(choices->capture, "-") ? check_capture(self, choices->capture) : capture_to_stdout(self);
@@ -193,7 +197,7 @@ static int check_choices(const struct command *self, const struct run_choices *c
 
 static int run(const struct command *self, int argc, char **argv)
 {
-	struct run_choices choices = {0};
+	struct run_choices choices = {.path = NO_PATH_GIVEN};
 	struct operands operands;
 	int status;
 	if (!options_parse(self, argc, argv, &choices, &operands, &status))
@@ -202,8 +206,8 @@ static int run(const struct command *self, int argc, char **argv)
 		setenv("ROCI_CAPTURE", choices.capture, 1);
 	if (choices.fault)
 		setenv("ROCI_FAULT", choices.fault, 1);
-	if (choices.path)
-		setenv("ROCI_PATH", choices.path, 1);
+	if (choices.path != NO_PATH_GIVEN)
+		setenv("ROCI_PATH", path_names[choices.path], 1);
 	if (choices.why)
 		setenv("ROCI_WHY", "1", 1);
 	status = check_choices(self, &choices);

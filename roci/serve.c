@@ -308,7 +308,7 @@ const struct command serve_command = {
 		    "  roci serve --record                     for `roci ping --steps`\n",
 	.about = "It answers many clients at once, until ^C. Whoever reaches the port may use it: a client gets memory "
 		 "of\n"
-		 "its own, 8 MiB at most (64 MiB for `roci perf`, of which 8 are served), and no other.\n\n"
+		 "its own, 8 MiB at most (64 MiB for `roci perf`; 8 of these at once), and no other.\n\n"
 		 "exit status: 0 after ^C, 2 if it cannot listen.\n",
 	.manual = "roci-serve",
 	.options = options,

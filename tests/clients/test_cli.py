@@ -148,6 +148,7 @@ def bash():
         check(got == options(command), f'{command}: completed {got}')
     check(complete('roci', 'run', '--capture', '/etc/passw').count('/etc/passwd') == 1, 'a file is not completed')
     check(complete('roci', 'completion', 'f') == ['fish'], 'a shell is not completed')
+    check(complete('roci', 'run', '--path', '') == ['local', 'wire'], 'a path is not completed')
 
 
 def other_shell(shell, command_options):
