@@ -192,6 +192,14 @@ static enum mover_status send_all(const struct send_choices *choices, struct sho
 	return status;
 }
 
+static bool has_empty(const struct operands *paths)
+{
+	for (size_t i = 0; i < paths->count; i++)
+		if (!*paths->list[i])
+			return true;
+	return false;
+}
+
 static int run(const struct command *self, int argc, char **argv)
 {
 	struct send_choices choices = {.common.retry_ms = TRANSFER_NO_RETRY_GIVEN, .ticket_fd = NO_FD};
@@ -208,12 +216,14 @@ static int run(const struct command *self, int argc, char **argv)
 	show.dry_run = choices.dry_run;
 	if (operands.count < 2)
 		status = complain(self, "name what to send and the receiver's host; usage: roci send %s", self->usage);
+	else if (has_empty(&operands))
+		status = complain(self, "an argument is empty: '' is no PATH and no HOST");
 	else if (choices.chunk_bytes & (choices.chunk_bytes - 1))
 		status = complain(self, "--chunk must be a power of two, for example 256K or 1M");
 	else if (choices.name && !mover_sends_stdin((const char *const *)operands.list, operands.count - 1))
 		status = complain(self, "--name names standard input, and no PATH is -; other files keep their names");
 	else if (choices.name && stdin_name_wrong(choices.name))
-		status = complain(self, "--name '%s' cannot be a file's name: %s; choose another, as src.tar",
+		status = complain(self, "--name '%s' cannot be a file's name: %s; choose another, such as src.tar",
 				  choices.name, stdin_name_wrong(choices.name));
 	else
 		status = (int)transfer_begin(self, &choices.common, &device, &show, &common);

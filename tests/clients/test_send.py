@@ -258,6 +258,8 @@ def nobody():
     roci('send', '--open', path, 'no.such.host.invalid', status=NO_CONNECT)
     _, said = roci('send', '--open', path, './here', status=USAGE)
     says('this is a path', said)
+    for argv in (['', '127.0.0.1:9'], [path, '']):
+        says("an argument is empty: '' is no PATH and no HOST", roci('send', '--open', *argv, status=USAGE)[1])
 
 
 def several_addresses():
