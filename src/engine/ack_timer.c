@@ -37,9 +37,10 @@ void roci_ack_timer_restart(struct roci_ack_timer *t, uint64_t now, unsigned tim
 	t->timeout_at = timeout ? now + (wait > far ? wait : far) : UINT64_MAX;
 }
 
-uint64_t roci_ack_timer_next(const struct roci_ack_timer *t, uint64_t now, uint64_t srtt, bool acked)
+uint64_t roci_ack_timer_next(const struct roci_ack_timer *t, uint64_t now, uint64_t srtt, bool bound, bool acked)
 {
-	uint64_t wait = PROBE_RTTS * srtt, least = srtt && acked ? PROBE_MIN_NS : PROBE_FIRST_NS, probe_at;
+	uint64_t wait = bound ? srtt + srtt / 4 : PROBE_RTTS * srtt; /* no answer takes longer than the bound */
+	uint64_t least = srtt && acked ? PROBE_MIN_NS : PROBE_FIRST_NS, probe_at;
 
 	if (wait < least)
 		wait = least;

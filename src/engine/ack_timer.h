@@ -28,9 +28,9 @@ enum roci_ack_expiry {
 /* Begins to wait for the next acknowledgement. `timeout`: the QP's attribute, 0 for no timeout, probes only. `srtt`:
  * the path's round trip in ns, 0: not measured; where it takes long, so does the timeout, whatever the attribute is. */
 void roci_ack_timer_restart(struct roci_ack_timer *t, uint64_t now, unsigned timeout, uint64_t srtt);
-/* When silence has something to say next. `srtt`: the path's round trip in ns; 0 where none was measured. `acked`: the
- * peer has acknowledged something. Before, it may have to be woken first. */
-uint64_t roci_ack_timer_next(const struct roci_ack_timer *t, uint64_t now, uint64_t srtt, bool acked);
+/* When silence has something to say next. `srtt`: the path's round trip in ns; 0 where none was measured. bound: it may
+ * be far shorter. `acked`: the peer has acknowledged something. Before, it may have to be woken first. */
+uint64_t roci_ack_timer_next(const struct roci_ack_timer *t, uint64_t now, uint64_t srtt, bool bound, bool acked);
 /* That time has come. Before the peer has acknowledged something, there is no PSN that is surely a duplicate,
  * and Soft-RoCE names a wrong one in its answer. */
 enum roci_ack_expiry roci_ack_timer_expire(struct roci_ack_timer *t, uint64_t now, bool acked);

@@ -446,7 +446,7 @@ static void tell_path(struct roci_qp *qp, const struct roci_sent *sent)
 	count_flight(qp);
 	roci_path_acked(f->path, now, bytes, sent);
 	if (sent && !sent->again)
-		roci_path_rtt(qp->path, now, now - sent->state.sent_at); /* it is the same there and back */
+		roci_path_rtt(qp->path, now, now - sent->state.sent_at, false); /* it is the same there and back */
 	if (!f->path->pace.waiting || !f->path->far)
 		roci_flight_wake(f->path);
 	roci_late_update(&f->late, now, f->path->srtt, false);

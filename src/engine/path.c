@@ -121,6 +121,7 @@ struct roci_path *roci_path_get_inbound(struct roci_engine *e, const struct roci
 		return p;
 	p->srtt = out->srtt;
 	p->latest_rtt = out->latest_rtt;
+	p->rtt_is_bound = out->rtt_is_bound;
 	p->base_rtt = out->base_rtt;
 	p->base_rtt_at = out->base_rtt_at;
 	p->cwnd = roci_first_window_bounded(roci_path_window(out));
@@ -128,12 +129,13 @@ struct roci_path *roci_path_get_inbound(struct roci_engine *e, const struct roci
 	return p;
 }
 
-static void measured(struct roci_path *p, uint64_t now, uint64_t rtt_ns)
+static void measured(struct roci_path *p, uint64_t now, uint64_t rtt_ns, bool bound)
 {
 	if (rtt_ns < RTT_LEAST_NS)
 		rtt_ns = RTT_LEAST_NS;
 	p->latest_rtt = rtt_ns;
-	p->srtt = p->srtt ? (7 * p->srtt + rtt_ns) / 8 : rtt_ns;
+	p->srtt = p->srtt && !p->rtt_is_bound ? (7 * p->srtt + rtt_ns) / 8 : rtt_ns;
+	p->rtt_is_bound = bound;
 	if (!p->base_rtt || rtt_ns < p->base_rtt || now - p->base_rtt_at > BASE_RTT_LIFE_NS) {
 		p->base_rtt = rtt_ns;
 		p->base_rtt_at = now;
@@ -187,9 +189,11 @@ static void grow(struct roci_path *p, uint64_t now, uint64_t bytes)
 		p->cwnd = CWND_MAX;
 }
 
-void roci_path_rtt(struct roci_path *p, uint64_t now, uint64_t rtt_ns)
+void roci_path_rtt(struct roci_path *p, uint64_t now, uint64_t rtt_ns, bool bound)
 {
-	measured(p, now, rtt_ns);
+	if (bound && p->srtt && !p->rtt_is_bound)
+		return; /* by another QP */
+	measured(p, now, rtt_ns, bound);
 	if (p->far || p->fixed)
 		return;
 	if (p->srtt > 2 * p->base_rtt + QUEUE_TARGET_NS && now - p->cut_at > p->srtt) {
@@ -312,7 +316,7 @@ static void far_acked(struct roci_path *p, uint64_t now, uint64_t bytes, const s
 		rs.train_reached = p->train.reached;
 		p->first_sent_at = s->sent_at;
 		if (!sent->again)
-			measured(p, now, rs.rtt_ns);
+			measured(p, now, rs.rtt_ns, false);
 		if (!p->far)
 			return;
 	} else {

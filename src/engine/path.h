@@ -60,6 +60,7 @@ struct roci_path {
 	uint64_t lost_at;               /* near: how large the window was when packets were lost; 0: never */
 	uint64_t cut_at;                /* when the window was last cut: once per round trip */
 	uint64_t srtt, latest_rtt;      /* ns, 0: no sample yet */
+	bool rtt_is_bound;              /* these two, and base_rtt: the round trip may be far shorter */
 	struct roci_first_window first; /* where the path may be far */
 
 	/* far */
@@ -129,8 +130,9 @@ void roci_path_held_up(struct roci_path *p);
 /* `bytes` were acknowledged. Near: p->flight still counts them. Far: it does not; *sent is the newest packet among
  * them, or NULL. */
 void roci_path_acked(struct roci_path *p, uint64_t now, uint64_t bytes, const struct roci_sent *sent);
-/* A round trip was measured, on a path that is not known to be far. */
-void roci_path_rtt(struct roci_path *p, uint64_t now, uint64_t rtt_ns);
+/* A round trip was measured, on a path that is not known to be far. bound: it takes no longer, but perhaps far less.
+ * That counts until one is measured. */
+void roci_path_rtt(struct roci_path *p, uint64_t now, uint64_t rtt_ns, bool bound);
 /* A packet of `bytes` was lost. *sent is its entry, NULL where there is none. */
 void roci_path_lost(struct roci_path *p, uint64_t now, uint64_t bytes, const struct roci_sent *sent);
 /* A congestion notification came. */

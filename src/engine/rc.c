@@ -57,7 +57,8 @@ static void sent(struct roci_qp *qp, const struct roci_swqe *w, uint32_t packets
 	uint32_t psn = r->window.next;
 	uint64_t before = r->window.next_bytes;
 
-	if ((ack || roci_swqe_needs_response(w)) && !again && !qp->path->far)
+	/* Where nothing is known, from the first packet on: a NAK, which is not asked for, may be the first answer. */
+	if ((ack || roci_swqe_needs_response(w) || !qp->path->srtt) && !again && !qp->path->far)
 		roci_rtt_sample_start(&r->rtt, r->window.next, qp->e->now);
 	if (roci_far_read_is(w, r->next_packet - packets))
 		roci_far_read_asked(qp, psn, packets, again);
@@ -85,7 +86,7 @@ void roci_rc_advance(struct roci_qp *qp, uint32_t una, uint64_t bytes)
 	if (roci_psn_diff(r->window.next, una) < 0)
 		roci_requester_seek(qp, una, bytes); /* the peer had kept more than was sent again */
 	if (roci_rtt_sample_end(&r->rtt, una, now, &rtt_ns))
-		roci_path_rtt(qp->path, now, rtt_ns);
+		roci_path_rtt(qp->path, now, rtt_ns, r->rtt.again);
 	roci_flight_acked(qp, packets, acked);
 }
 
@@ -99,9 +100,7 @@ void roci_rc_resend(struct roci_qp *qp)
 		roci_flush_icrc_unanswered(&r->flush_icrc);
 	roci_requester_seek(qp, r->window.una, r->window.una_bytes);
 	roci_outstanding_clear(&r->outstanding);
-	if (qp->path->srtt) /* else the first transmission of the first packet counts: too long is better than nothing
-			     */
-		roci_rtt_sample_cancel(&r->rtt);
+	roci_rtt_sample_again(&r->rtt, !qp->path->srtt || qp->path->rtt_is_bound);
 	roci_sent_log_rewind(&r->log, r->window.una);
 	roci_scoreboard_reset(&r->selective.board, r->window.una);
 	roci_far_read_restart(qp);
@@ -153,9 +152,10 @@ static bool acked(const struct roci_qp *qp)
 
 static void set_timer(struct roci_qp *qp)
 {
-	uint64_t srtt =
-		qp->req.selective.agreed ? qp->path->srtt / 2 : qp->path->srtt; /* such a probe repairs at once */
-	uint64_t at = roci_ack_timer_next(&qp->req.ack_timer, qp->e->now, srtt, acked(qp));
+	const struct roci_path *p = qp->path;
+	bool soon = qp->req.selective.agreed && !p->rtt_is_bound; /* a probe repairs at once */
+	uint64_t srtt = soon ? p->srtt / 2 : p->srtt;
+	uint64_t at = roci_ack_timer_next(&qp->req.ack_timer, qp->e->now, srtt, p->rtt_is_bound, acked(qp));
 
 	roci_timer_set(&qp->e->timers, &qp->timer, at);
 }

@@ -86,7 +86,7 @@ static void measure(struct roci_qp *qp, uint32_t una)
 
 	if (!roci_rtt_sample_end(&qp->req.rtt, una, qp->e->now, &rtt_ns) || !roci_uc_flow_is_far(&qp->req.uc, rtt_ns))
 		return;
-	roci_path_rtt(qp->path, qp->e->now, rtt_ns);
+	roci_path_rtt(qp->path, qp->e->now, rtt_ns, false);
 	roci_path_agree(qp->path, qp->e->now);
 }
 

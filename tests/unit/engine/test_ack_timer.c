@@ -19,9 +19,9 @@ static void some_round_trips_of_silence_are_a_probe(void **state)
 {
 	struct roci_ack_timer t = started(20, 7);
 
-	assert_int_equal(roci_ack_timer_next(&t, NOW, 10 * MS, true), NOW + 40 * MS);
-	assert_int_equal(roci_ack_timer_next(&t, NOW, 10 * US, true), NOW + 4 * MS); /* not sooner */
-	assert_int_equal(roci_ack_timer_next(&t, NOW, 0, true), NOW + 100 * MS);     /* nothing measured yet */
+	assert_int_equal(roci_ack_timer_next(&t, NOW, 10 * MS, false, true), NOW + 40 * MS);
+	assert_int_equal(roci_ack_timer_next(&t, NOW, 10 * US, false, true), NOW + 4 * MS); /* not sooner */
+	assert_int_equal(roci_ack_timer_next(&t, NOW, 0, false, true), NOW + 100 * MS);     /* nothing measured yet */
 	assert_int_equal(roci_ack_timer_expire(&t, NOW + 40 * MS, true), ROCI_ACK_PROBE);
 	assert_int_equal(t.retries_left, 7);
 }
@@ -32,7 +32,7 @@ static void each_probe_doubles_the_wait(void **state)
 	uint64_t now = NOW, wait = 4 * MS;
 
 	for (int i = 0; i < 20; i++) {
-		uint64_t at = roci_ack_timer_next(&t, now, 1 * MS, true);
+		uint64_t at = roci_ack_timer_next(&t, now, 1 * MS, false, true);
 
 		assert_int_equal(at - now, wait);
 		assert_int_equal(roci_ack_timer_expire(&t, at, true), i < 4 ? ROCI_ACK_PROBE : ROCI_ACK_RESEND);
@@ -40,14 +40,14 @@ static void each_probe_doubles_the_wait(void **state)
 		wait = wait < 256 * 4 * MS ? 2 * wait : wait;
 	}
 	roci_ack_timer_restart(&t, now, 0, 0);
-	assert_int_equal(roci_ack_timer_next(&t, now, 1 * MS, true), now + 4 * MS);
+	assert_int_equal(roci_ack_timer_next(&t, now, 1 * MS, false, true), now + 4 * MS);
 }
 
 static void a_peer_that_has_acknowledged_nothing_is_not_asked(void **state)
 {
 	struct roci_ack_timer t = started(20, 7);
 
-	assert_int_equal(roci_ack_timer_next(&t, NOW, 10 * US, false), NOW + 100 * MS);
+	assert_int_equal(roci_ack_timer_next(&t, NOW, 10 * US, false, false), NOW + 100 * MS);
 	assert_int_equal(roci_ack_timer_expire(&t, NOW + 1, false), ROCI_ACK_RESEND);
 	assert_int_equal(t.retries_left, 7);
 }
@@ -57,7 +57,17 @@ static void a_far_peer_that_has_acknowledged_nothing_gets_its_round_trips(void *
 {
 	struct roci_ack_timer t = started(20, 7);
 
-	assert_int_equal(roci_ack_timer_next(&t, NOW, 101 * MS, false), NOW + 404 * MS);
+	assert_int_equal(roci_ack_timer_next(&t, NOW, 101 * MS, false, false), NOW + 404 * MS);
+}
+
+/* The bound may be far too long, but an answer never takes longer. */
+static void a_bound_of_the_round_trip_is_waited_for_once(void **state)
+{
+	struct roci_ack_timer t = started(20, 7);
+
+	assert_int_equal(roci_ack_timer_next(&t, NOW, 300 * MS, true, true), NOW + 375 * MS);
+	assert_int_equal(roci_ack_timer_next(&t, NOW, 40 * US, true, true), NOW + 4 * MS);
+	assert_int_equal(roci_ack_timer_next(&t, NOW, 40 * US, true, false), NOW + 100 * MS);
 }
 
 /* rdma_cm's QPs have timeouts of 67 ms or so, and a satellite is 600 ms away. */
@@ -84,7 +94,7 @@ static void a_timeout_keeps_the_standards_bounds(void **state)
 		uint64_t least = UINT64_C(4096) << timeout, at = NOW;
 
 		while (roci_ack_timer_expire(&t, at, true) <= ROCI_ACK_RESEND)
-			at = roci_ack_timer_next(&t, at, 1 * MS, true);
+			at = roci_ack_timer_next(&t, at, 1 * MS, false, true);
 		assert_in_range(at - NOW, least, 4 * least);
 		assert_true(at - NOW <= least + 200 * MS);
 	}
@@ -115,6 +125,7 @@ int main(void)
 		cmocka_unit_test(each_probe_doubles_the_wait),
 		cmocka_unit_test(a_peer_that_has_acknowledged_nothing_is_not_asked),
 		cmocka_unit_test(a_far_peer_that_has_acknowledged_nothing_gets_its_round_trips),
+		cmocka_unit_test(a_bound_of_the_round_trip_is_waited_for_once),
 		cmocka_unit_test(a_timeout_keeps_the_standards_bounds),
 		cmocka_unit_test(a_timeout_is_longer_than_a_long_round_trip),
 		cmocka_unit_test(it_gives_up_after_the_last_retry),

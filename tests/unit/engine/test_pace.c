@@ -99,7 +99,7 @@ static void begin_paced(struct paced *d)
 	assert_non_null(d->path);
 	assert_int_equal(roci_timers_reserve(d->path->timers, 1), 0);
 	roci_list_init(&d->sender);
-	roci_path_rtt(d->path, 100 * MS, 20 * MS);
+	roci_path_rtt(d->path, 100 * MS, 20 * MS, false);
 	roci_path_agree(d->path, 100 * MS);
 	assert_true(d->path->far);
 	while (roci_path_admits(d->path, 100 * MS, true, &d->sender))
