@@ -24,6 +24,7 @@
 #define MESSAGE 30000u
 #define DEPTH   16
 #define ROUNDS  25
+#define LONG    (64u << 20) /* 16 pieces of a copy */
 #define ACCESS  (IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE)
 
 static struct board {
@@ -238,6 +239,78 @@ static void take_qp_back(bool reset)
 		errno = ibv_dereg_mr(mr);
 		need(!errno, "ibv_dereg_mr");
 	}
+	expect_end(pid);
+}
+
+/* ---- a WRITE of many pieces ---- */
+
+static int long_writer(unsigned rounds)
+{
+	uint8_t *zeros = mmap(NULL, LONG, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+	struct ibv_mr *mr;
+
+	need(zeros != MAP_FAILED, "mmap");
+	start();
+	mr = ibv_reg_mr(ep.pd, zeros, LONG, IBV_ACCESS_LOCAL_WRITE);
+	need(mr != NULL, "ibv_reg_mr");
+	for (unsigned round = 1; round <= rounds; round++) {
+		struct ibv_qp *qp = join(1, round, NULL);
+		struct ibv_sge sge = {(uintptr_t)zeros, LONG, mr->lkey};
+		struct ibv_send_wr *bad, wr = {.sg_list = &sge,
+					       .num_sge = 1,
+					       .opcode = IBV_WR_RDMA_WRITE,
+					       .send_flags = IBV_SEND_SIGNALED,
+					       .wr.rdma = {board->address[0].addr, board->address[0].rkey}};
+		struct ibv_wc wc;
+
+		errno = ibv_post_send(qp, &wr, &bad);
+		need(!errno, "ibv_post_send");
+		cq_next(cq, &wc);
+		board->status = (int)wc.status;
+		atomic_store(&board->failed, round);
+		leave(qp);
+	}
+	return 0;
+}
+
+/* The region is deregistered while a WRITE is copied. True where the rest of it was not written. */
+static bool cut_short(unsigned round, volatile uint8_t *region)
+{
+	struct ibv_mr *mr;
+	struct ibv_qp *qp;
+	bool cut;
+
+	memset((uint8_t *)region, 0x11, LONG);
+	mr = ibv_reg_mr(ep.pd, (uint8_t *)region, LONG, ACCESS);
+	need(mr != NULL, "ibv_reg_mr");
+	qp = join(0, round, mr);
+	while (region[0])
+		;
+	errno = ibv_dereg_mr(mr);
+	need(!errno, "ibv_dereg_mr");
+	cut = region[LONG - 1] != 0;
+	wait_for(&board->failed, round);
+	if (cut != (region[LONG - 1] != 0))
+		die("round %u: the region was written after ibv_dereg_mr", round);
+	if (cut && board->status != IBV_WC_REM_ACCESS_ERR)
+		die("round %u: the writer got %s", round, ibv_wc_status_str((enum ibv_wc_status)board->status));
+	leave(qp);
+	return cut;
+}
+
+/* In one round at least: whoever deregisters may get no processor until the WRITE is over. */
+static void deregister_at_once(void)
+{
+	pid_t pid = spawn(long_writer, ROUNDS);
+	uint8_t *region = mmap(NULL, LONG, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	unsigned cut = 0;
+
+	need(region != MAP_FAILED, "mmap");
+	start();
+	for (unsigned round = 1; round <= ROUNDS; round++)
+		cut += cut_short(round, region);
+	if (!cut)
+		die("ibv_dereg_mr has waited for all of each WRITE");
 	expect_end(pid);
 }
 
@@ -564,6 +637,8 @@ int main(int argc, char **argv)
 		take_qp_back(false);
 	else if (!strcmp(name, "reset"))
 		take_qp_back(true);
+	else if (!strcmp(name, "long"))
+		deregister_at_once();
 	else if (!strcmp(name, "window"))
 		end_window();
 	else if (!strcmp(name, "sender-killed"))

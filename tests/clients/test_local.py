@@ -105,6 +105,7 @@ if __name__ == '__main__':
         ('a limit for the sizes of files', small_files),
         ('memory is deregistered while a peer writes', victim('deregister')),
         ('likewise, and the peer is stopped', victim('stopped')),
+        ('memory is deregistered while a long WRITE is copied', victim('long')),
         ('the QP goes to ERR while its peer writes', victim('error')),
         ('the QP is reset while its peer writes', victim('reset')),
         ('a memory window ends while its peer reads', victim('window')),

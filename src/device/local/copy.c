@@ -9,7 +9,7 @@
 #include "device/device.h"
 #include "engine/limits.h"
 
-#define PIECE       (UINT64_C(4) << 20) /* bytes of one system call: who waits for its end waits no longer than for these */
+#define PIECE       (UINT64_C(4) << 20) /* bytes of one system call: who takes its memory back waits for no more */
 #define TAIL        8                   /* bytes that become visible last */
 #define ADDRESS_MAX UINT64_C(0x3fffffff0000)
 #define PARTS       (ROCI_MAX_SGE + 2) /* the guard, the spans, the tail */
@@ -95,6 +95,8 @@ int roci_local_copy(const struct roci_local_memory *m, bool read, const struct r
 		unsigned h = cut(mine, mine_count, at, piece, here + 1);
 		unsigned t = cut(theirs, theirs_count, at, piece, there + 1);
 
+		if (at && m->is_revoked(m->arg))
+			return -ECANCELED;
 		at += piece;
 		if (last && at == len && (read || STORES_IN_ORDER))
 			h = split_tail(here + 1, h);

@@ -15,11 +15,14 @@
 struct roci_local_memory {
 	int32_t pid;
 	uint64_t token, token_value; /* the address of the guard, and the 8 bytes that are there */
+	/* Asked between two pieces of a long copy: whether the other process has taken the memory back. */
+	bool (*is_revoked)(void *arg);
+	void *arg;
 };
 
 /* Copies from `theirs` to `mine` (read), or the other way round; both are equally long. `last`: the last bytes become
- * visible after all others. Returns 0 or a negative errno: how much was copied then is not known, but nothing where the
- * guard is gone. */
+ * visible after all others. Returns 0 or a negative errno, -ECANCELED where m->is_revoked() says so: how much was
+ * copied then is not known, but nothing where the guard is gone. */
 int roci_local_copy(const struct roci_local_memory *m, bool read, const struct roci_span *mine, unsigned mine_count,
 		    const struct roci_span *theirs, unsigned theirs_count, bool last);
 

@@ -41,12 +41,45 @@ static void retire_hazard(const struct roci_local *l, const struct roci_local_pe
 	atomic_store_explicit(&pair_at(l, peer)->hazard, 0, memory_order_release);
 }
 
+/* The memory that a copy reaches, and by what it was found. */
+struct reached {
+	struct roci_local_pair *pair;
+	struct roci_local_shared *owner;
+	const struct roci_direct *d;
+	uint64_t base;
+	const struct roci_local_packet *packet;
+};
+
+/* Whoever takes the memory back from now on waits for the next piece. Who has done it before sees that this one has
+ * ended, and here that is seen. */
+static void end_piece(const struct reached *r)
+{
+	atomic_fetch_add(&r->pair->pieces, 1); /* sequentially consistent: see roci_local_settle() */
+}
+
+static bool region_is_revoked(void *arg)
+{
+	const struct reached *r = arg;
+
+	end_piece(r);
+	return roci_local_find_region(r->owner, r->d) != r->base;
+}
+
+static bool packet_is_revoked(void *arg)
+{
+	const struct reached *r = arg;
+
+	end_piece(r);
+	return roci_local_packet_is_revoked(r->packet);
+}
+
 bool roci_local_direct(struct roci_local *l, struct roci_qp *qp, const struct roci_send_wr *wr)
 {
 	struct roci_local_memory memory;
 	struct roci_local_peer *peer;
 	struct roci_span theirs;
 	struct roci_direct d;
+	struct reached r = {.d = &d};
 	int err = -EACCES;
 
 	if (!roci_qp_direct_begin(qp, wr, &d))
@@ -55,7 +88,12 @@ bool roci_local_direct(struct roci_local *l, struct roci_qp *qp, const struct ro
 	if (!peer || l->watch || atomic_load_explicit(&peer->shared->watched, memory_order_relaxed))
 		return false;
 	memory = announce_hazard(l, peer);
-	theirs = (struct roci_span){(void *)(uintptr_t)roci_local_find_region(peer->shared, &d), d.len};
+	memory.is_revoked = region_is_revoked;
+	memory.arg = &r;
+	r.pair = pair_at(l, peer);
+	r.owner = peer->shared;
+	r.base = roci_local_find_region(peer->shared, &d);
+	theirs = (struct roci_span){(void *)(uintptr_t)r.base, d.len};
 	if (theirs.base)
 		err = roci_local_copy(&memory, d.read, d.spans, d.span_count, &theirs, 1, true);
 	retire_hazard(l, peer);
@@ -80,12 +118,15 @@ int roci_local_fetch(void *driver, const struct roci_far *far, const struct roci
 {
 	struct roci_local *l = driver;
 	struct roci_span from[ROCI_MAX_SGE];
+	struct reached r = {.pair = pair_at(l, far->peer), .packet = far->packet};
 	struct roci_local_memory memory;
 	int err = -EBADMSG;
 
 	if (!roci_local_packet_spans(far->packet, from))
 		return err;
 	memory = announce_hazard(l, far->peer);
+	memory.is_revoked = packet_is_revoked;
+	memory.arg = &r;
 	if (!roci_local_packet_is_revoked(far->packet))
 		err = roci_local_copy(&memory, true, to, count, from, far->packet->span_count, last);
 	retire_hazard(l, far->peer);

@@ -77,18 +77,27 @@ static bool is_harmless(struct roci_local *l, struct roci_local_peer *p, struct 
 	return look_at(p->pid, tid) != RUNS; /* it was not continued between the two, so it has not begun before */
 }
 
+/* Whether the peer may be copying what it found before the call of roci_local_settle(). `pieces`: as they were then. */
+static uint32_t may_copy(struct roci_local_pair *pair, uint32_t pieces)
+{
+	uint32_t tid = atomic_load(&pair->hazard);
+
+	return atomic_load(&pair->pieces) == pieces ? tid : 0;
+}
+
 void roci_local_settle(struct roci_local *l, struct roci_local_peer *peer)
 {
 	const struct timespec pause = {.tv_nsec = PAUSE_NS};
 	struct roci_local_pair *pair = &l->own->pairs[peer->slot];
 	bool harmless = false;
-	uint32_t tid;
+	uint32_t tid, pieces;
 
 	atomic_thread_fence(memory_order_seq_cst);
+	pieces = atomic_load(&pair->pieces);
 	for (unsigned i = 0; i < SPINS; i++)
-		if (!atomic_load(&pair->hazard))
+		if (!may_copy(pair, pieces))
 			return;
-	for (unsigned i = 0; !harmless && (tid = atomic_load(&pair->hazard)); i++) {
+	for (unsigned i = 0; !harmless && (tid = may_copy(pair, pieces)); i++) {
 		harmless = i >= PATIENCE && is_harmless(l, peer, pair, tid);
 		if (!harmless)
 			nanosleep(&pause, NULL);

@@ -16,7 +16,7 @@
 
 #include "device/qpn_slot.h"
 
-#define ROCI_LOCAL_LAYOUT     6 /* of this header and of ring.h */
+#define ROCI_LOCAL_LAYOUT     7 /* of this header and of ring.h */
 #define ROCI_LOCAL_REGIONS    2048
 #define ROCI_LOCAL_RING_BYTES (UINT32_C(128) << 10) /* with its two counters */
 
@@ -43,6 +43,8 @@ struct roci_local_pair {
 	_Atomic uint32_t wants_room;
 	/* By the peer: its thread that copies from or to the owner's memory; 0: none. */
 	_Alignas(64) _Atomic uint32_t hazard;
+	/* By the peer, between two pieces of a long copy: what it copies from then on was not taken back before. */
+	_Atomic uint32_t pieces;
 };
 
 /* A memory region that peers may reach. Its place is found by its key (table.h). Written before `key`; stays

@@ -3,6 +3,7 @@
 #include "../test.h"
 
 #include <errno.h>
+#include <limits.h>
 #include <signal.h>
 #include <stdlib.h>
 #include <string.h>
@@ -12,11 +13,19 @@
 
 #include "device/local/copy.h"
 
-#define BYTES (UINT64_C(9) << 20) /* more than two pieces */
+#define PIECE (UINT64_C(4) << 20)
+#define BYTES (2 * PIECE + (1 << 20)) /* more than two pieces */
 #define VALUE UINT64_C(0x1122334455667788)
 
 static uint8_t *theirs, *mine;
 static struct roci_local_memory m;
+static unsigned asked, stays; /* how often it was asked whether the memory was taken back, and how often it was not */
+
+static bool is_revoked(void *arg)
+{
+	assert_ptr_equal(arg, &asked);
+	return ++asked > stays;
+}
 
 /* A process with memory that it shares with us, so that we see what is in it, and with a guard page. */
 static int make(void **state)
@@ -36,7 +45,9 @@ static int make(void **state)
 	}
 	while (!*(volatile uint64_t *)token)
 		usleep(100);
-	m = (struct roci_local_memory){pid, *token, VALUE};
+	m = (struct roci_local_memory){pid, *token, VALUE, is_revoked, &asked};
+	asked = 0;
+	stays = UINT_MAX;
 	munmap(token, 4096);
 	return 0;
 }
@@ -91,6 +102,22 @@ static void spans_need_not_fit_each_other(void **state)
 	assert_int_equal(roci_local_copy(&m, false, here, 3, there, 2, true), -ESRCH);
 }
 
+/* Who takes it back waits for one piece. */
+static void a_long_copy_ends_where_the_memory_is_taken_back(void **state)
+{
+	for (unsigned read = 0; read < 2; read++) {
+		asked = 0;
+		stays = 1;
+		assert_int_equal(copy(read, BYTES), -ECANCELED);
+		assert_int_equal(asked, 2);
+		assert_int_equal(theirs[BYTES - 1], 0);
+	}
+	assert_memory_equal(theirs, mine, PIECE);
+	asked = stays = 0;
+	assert_int_equal(copy(false, PIECE), 0);
+	assert_int_equal(asked, 0); /* it was looked at before */
+}
+
 /* The pid belongs to another process now, or the process has called exec: there is no guard page. */
 static void another_address_space_is_not_touched(void **state)
 {
@@ -125,7 +152,8 @@ static void a_forked_child_has_no_guard(void **state)
 	if (!child)
 		for (;;)
 			pause();
-	m = (struct roci_local_memory){child, token, VALUE};
+	m.pid = child;
+	m.token = token;
 	assert_int_not_equal(copy(false, 1000), 0);
 	m.pid = getpid();
 	assert_int_equal(copy(false, 1000), 0);
@@ -188,6 +216,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test_setup_teardown(copies_both_ways, make, drop),
 		cmocka_unit_test_setup_teardown(spans_need_not_fit_each_other, make, drop),
+		cmocka_unit_test_setup_teardown(a_long_copy_ends_where_the_memory_is_taken_back, make, drop),
 		cmocka_unit_test_setup_teardown(another_address_space_is_not_touched, make, drop),
 		cmocka_unit_test_setup_teardown(another_value_is_not_believed, make, drop),
 		cmocka_unit_test_setup_teardown(a_forked_child_has_no_guard, make, drop),

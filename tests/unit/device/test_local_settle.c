@@ -44,8 +44,8 @@ static void await(enum step step)
 }
 
 /* A process with a slot, that announces a hazard, looks at its guard, and then copies: when it is told to, or after
- * `pause_us`. */
-static void be_copier(unsigned pause_us)
+ * `pause_us`. Or it has copied one piece of many then. */
+static void be_copier(unsigned pause_us, bool piece)
 {
 	struct roci_local_pair *pair;
 	struct roci_local_memory m;
@@ -62,12 +62,17 @@ static void be_copier(unsigned pause_us)
 		usleep(100);
 	memset(mine.base, 0xc5, BYTES);
 	atomic_store(&pair->hazard, (uint32_t)gettid());
-	m = (struct roci_local_memory){owner, atomic_load(&pair->token), pair->token_value};
+	m = (struct roci_local_memory){
+		.pid = owner, .token = atomic_load(&pair->token), .token_value = pair->token_value};
 	atomic_store(&shared->step, ANNOUNCED);
 	if (pause_us)
 		usleep(pause_us);
 	else
 		await(GO_ON);
+	if (piece)
+		atomic_fetch_add(&pair->pieces, 1);
+	while (piece)
+		pause();
 	atomic_store(&shared->result, roci_local_copy(&m, false, &mine, 1, &theirs, 1, true));
 	atomic_store(&pair->hazard, 0);
 	atomic_store(&shared->step, COPIED);
@@ -75,7 +80,7 @@ static void be_copier(unsigned pause_us)
 		pause();
 }
 
-static void begin(unsigned pause_us)
+static void begin_with(unsigned pause_us, bool piece)
 {
 	struct roci_local_pair *pair;
 
@@ -84,7 +89,7 @@ static void begin(unsigned pause_us)
 	owner = getpid();
 	copier = fork();
 	if (!copier)
-		be_copier(pause_us);
+		be_copier(pause_us, piece);
 	assert_int_equal(roci_registry_open(&registry), 0);
 	await(ATTACHED);
 	local = (struct roci_local){.own = &shared->own, .registry = &registry, .fd = -1};
@@ -93,6 +98,11 @@ static void begin(unsigned pause_us)
 	pair->token_value = VALUE;
 	atomic_store(&pair->token, peer.token);
 	await(ANNOUNCED);
+}
+
+static void begin(unsigned pause_us)
+{
+	begin_with(pause_us, false);
 }
 
 static void end(void)
@@ -154,6 +164,17 @@ static void a_copier_that_runs_is_waited_for(void **state)
 	end();
 }
 
+/* It looks again before the next one. */
+static void a_long_copy_is_waited_for_until_a_piece_has_ended(void **state)
+{
+	begin_with(100000, true);
+	roci_local_settle(&local, &peer);
+	assert_int_equal(shared->own.pairs[peer.slot].pieces, 1);
+	assert_int_equal(shared->own.pairs[peer.slot].hazard, copier);
+	assert_int_not_equal(peer.token, 0);
+	end();
+}
+
 static void who_copies_nothing_is_not_waited_for(void **state)
 {
 	begin(0);
@@ -207,6 +228,7 @@ int main(void)
 		cmocka_unit_test(a_dead_copier_is_not_waited_for),
 		cmocka_unit_test(a_dead_copier_whose_slot_is_taken_is_not_waited_for),
 		cmocka_unit_test(a_copier_that_runs_is_waited_for),
+		cmocka_unit_test(a_long_copy_is_waited_for_until_a_piece_has_ended),
 		cmocka_unit_test(who_copies_nothing_is_not_waited_for),
 	};
 
