@@ -344,9 +344,9 @@ int roci_qp_post_recv(struct roci_qp *qp, const struct roci_recv_wr *wr);
 bool roci_qp_send_room(struct roci_qp *qp, unsigned count);
 
 /* Where the driver publishes for peers of the host what the QP lets them do: from now on *state is ROCI_PUBLISHED and
- * the QP's access flags in states RTR, RTS, SQD and SQE, and 0 in others. NULL: nowhere. ROCI_PUBLISHED_NEW: nothing
- * came from the peer yet, and a program may wait for the event that says so (IBV_EVENT_COMM_EST): see
- * roci_qp_direct_done(). */
+ * the QP's access flags, without ROCI_ACCESS_REMOTE_READ where max_dest_rd_atomic is 0, in states RTR, RTS, SQD and
+ * SQE, and 0 in others. NULL: nowhere. ROCI_PUBLISHED_NEW: nothing came from the peer yet, and a program may wait for
+ * the event that says so (IBV_EVENT_COMM_EST): see roci_qp_direct_done(). */
 #define ROCI_PUBLISHED     UINT32_C(0x80000000)
 #define ROCI_PUBLISHED_NEW UINT32_C(0x40000000)
 void roci_qp_publish(struct roci_qp *qp, _Atomic uint32_t *state);

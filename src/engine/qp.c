@@ -263,14 +263,19 @@ uint32_t roci_qp_number(const struct roci_qp *qp)
 
 /* ---- peers on the same host ---- */
 
+/* What the responder would let the peer do. */
+static uint32_t rights(const struct roci_qp *qp)
+{
+	return qp->resp.responses.room ? qp->attr.access : qp->attr.access & ~(uint32_t)ROCI_ACCESS_REMOTE_READ;
+}
+
 void roci_qp_published(struct roci_qp *qp)
 {
 	bool fresh = qp->state == ROCI_QPS_RTR && !qp->established;
 
 	if (qp->published)
 		atomic_store(qp->published,
-			     roci_qp_receives(qp) ? ROCI_PUBLISHED | qp->attr.access | (fresh ? ROCI_PUBLISHED_NEW : 0)
-						  : 0);
+			     roci_qp_receives(qp) ? ROCI_PUBLISHED | rights(qp) | (fresh ? ROCI_PUBLISHED_NEW : 0) : 0);
 }
 
 void roci_qp_take_back(struct roci_qp *qp)

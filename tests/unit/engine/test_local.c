@@ -340,6 +340,25 @@ static void what_is_published_follows_the_state(void **state)
 	pair_free(p);
 }
 
+/* Over the ring the READ is refused, as on the wire; so nobody must execute it by a short cut. */
+static void who_takes_no_reads_publishes_no_right_to_them(void **state)
+{
+	struct pair_options o = local();
+	struct pair *p = pair_create(&o);
+	struct roci_qp_attr a = {.state = ROCI_QPS_SQD};
+	_Atomic uint32_t word = 0;
+
+	roci_qp_publish(p->side[1].qp, &word);
+	assert_true(word & ROCI_ACCESS_REMOTE_READ);
+	assert_int_equal(roci_qp_modify(p->side[1].qp, p->now, &a, ROCI_QP_STATE), 0);
+	assert_int_equal(roci_qp_modify(p->side[1].qp, p->now, &a, ROCI_QP_STATE | ROCI_QP_MAX_DEST_RD_ATOMIC), 0);
+	assert_int_equal(word, ROCI_PUBLISHED | (o.access & ~(uint32_t)ROCI_ACCESS_REMOTE_READ));
+	pair_send(p, 0, ROCI_WR_RDMA_READ, 1, 0, 10, 0);
+	pair_run(p);
+	pair_expect(p, 0, 1, ROCI_WC_REM_INV_REQ_ERR);
+	pair_free(p);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -355,6 +374,7 @@ int main(void)
 		cmocka_unit_test(only_what_is_right_on_this_side),
 		cmocka_unit_test(the_queue_is_full_of_completions),
 		cmocka_unit_test(what_is_published_follows_the_state),
+		cmocka_unit_test(who_takes_no_reads_publishes_no_right_to_them),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
