@@ -11,7 +11,7 @@
 
 #define ROCI_FAR_WINDOW_MOST    (UINT64_C(16) << 20)  /* bytes */
 #define ROCI_FAR_WINDOW_CALM_NS UINT64_C(10000000000) /* since the window was cut */
-#define ROCI_FAR_WINDOW_PART    16                    /* it grows by one of so many parts in a round trip */
+#define ROCI_FAR_WINDOW_PART    12                    /* it grows by one of so many parts in a round trip */
 #define ROCI_FAR_WINDOW_QUEUE   8                     /* one of so many parts of the shortest round trip is a queue */
 
 /* `bytes` were acknowledged while the window of `window` bytes was full. cut_at: when it was last cut; 0: never.
