@@ -35,6 +35,7 @@
 #define SAME_RTT         64           /* a round trip that is longer by less than one of so many parts is as long, */
 #define KNOWN_RTT        16           /* and by one of so many parts there is no need to look for a shorter one */
 #define PROBE_WAIT       (2 * SECOND) /* and up to 1 s more */
+#define PROBE_WAIT_RTTS  16           /* at least so many round trips, since a probe and its end take several */
 #define PROBE_ROUNDS     63
 #define EXTRA_ACKED_LIFE 10 /* rounds */
 #define UP_ROUNDS_MAX    30
@@ -147,7 +148,8 @@ static void start_down(struct roci_bbr *b, uint64_t now, uint64_t delivered)
 	b->loss_in_round = b->marked = false;
 	b->bw_latest = b->inflight_latest = 0;
 	/* The draft draws the wait at random. The time in ns is random enough that flows do not probe together. */
-	b->probe_wait_ns = PROBE_WAIT + (now ^ delivered * UINT64_C(0x9e3779b1)) % SECOND;
+	b->probe_wait_ns =
+		max(PROBE_WAIT, PROBE_WAIT_RTTS * b->min_rtt) + (now ^ delivered * UINT64_C(0x9e3779b1)) % SECOND;
 	b->rounds_since_probe = now & 1;
 	b->down_rounds = 0;
 	b->calm_from = ROCI_BBR_NONE;
@@ -395,6 +397,18 @@ static bool is_time_to_probe(const struct roci_bbr *b, uint64_t now)
 	return now - b->cycle_at > b->probe_wait_ns || b->rounds_since_probe >= max(rounds, 1);
 }
 
+/* Some packet of the last two rounds was no later than by one of `parts` of the shortest round trip, though this flow
+ * filled the path. */
+static bool was_fast(const struct roci_bbr *b, unsigned parts)
+{
+	return is_cycling(b) && min(b->round_rtt[0], b->round_rtt[1]) <= b->min_rtt + b->min_rtt / parts;
+}
+
+static bool is_free_of_queue(const struct roci_bbr *b)
+{
+	return was_fast(b, SAME_RTT);
+}
+
 static bool is_up_done(struct roci_bbr *b, uint64_t now, const struct roci_rate_sample *rs)
 {
 	if (b->at_bound) {
@@ -405,14 +419,22 @@ static bool is_up_done(struct roci_bbr *b, uint64_t now, const struct roci_rate_
 	return b->full_now || (now - b->cycle_at > b->min_rtt && rs->flight > inflight(b, UP_GAIN));
 }
 
+/* Nothing is lost and nothing queues: then DOWN has nothing to find out, and would only leave a part of the line idle.
+ */
+static bool is_down_long_enough(const struct roci_bbr *b)
+{
+	bool clean = b->inflight_hi == ROCI_BBR_NONE && !b->random && !b->losses && !b->marked && is_free_of_queue(b);
+
+	return b->down_rounds > (clean ? 1 : DOWN_ROUNDS);
+}
+
 static void cycle(struct roci_bbr *b, uint64_t now, const struct roci_rate_sample *rs)
 {
 	switch (b->state) {
 	case ROCI_BBR_DOWN:
 		if (is_time_to_probe(b, now))
 			start_refill(b, rs->delivered);
-		else if (b->down_rounds > DOWN_ROUNDS && rs->flight <= with_headroom(b) &&
-			 rs->flight <= inflight(b, 100))
+		else if (is_down_long_enough(b) && rs->flight <= with_headroom(b) && rs->flight <= inflight(b, 100))
 			enter(b, ROCI_BBR_CRUISE);
 		break;
 	case ROCI_BBR_CRUISE:
@@ -488,18 +510,6 @@ static void note_round_rtt(struct roci_bbr *b, const struct roci_rate_sample *rs
 	}
 	if (rs->rtt_ns)
 		b->round_rtt[0] = min(b->round_rtt[0], rs->rtt_ns);
-}
-
-/* Some packet of the last two rounds was no later than by one of `parts` of the shortest round trip, though this flow
- * filled the path. */
-static bool was_fast(const struct roci_bbr *b, unsigned parts)
-{
-	return is_cycling(b) && min(b->round_rtt[0], b->round_rtt[1]) <= b->min_rtt + b->min_rtt / parts;
-}
-
-static bool is_free_of_queue(const struct roci_bbr *b)
-{
-	return was_fast(b, SAME_RTT);
 }
 
 static void update_rtt(struct roci_bbr *b, uint64_t now, const struct roci_rate_sample *rs)

@@ -6,9 +6,10 @@
  * more than random loss is: above 2 % in a round trip, or in what a probe for more bandwidth has sent. Here we differ
  * from the draft: what is lost when the path is not full (DOWN, and no queue) is what it loses anyway, and counts for
  * nothing. What a probe has sent and lost changes the long-term bound only: it is no sign of what goes on after it.
- * The pacing margin of 1 % is left out where there is no queue to drain, and where one stays in CRUISE, the rate is
- * what was delivered in the last round instead of the most that was. A round trip almost without a queue, whenever it
- * was seen, puts off the state RTT.
+ * The pacing margin of 1 % is left out where there is no queue to drain, and so are the rounds of DOWN behind the first
+ * where nothing was lost. Where a queue stays in CRUISE, the rate is what was delivered in the last round instead of
+ * the most that was. Where a round trip takes long, probes are further apart. A round trip almost without a queue,
+ * whenever it was seen, puts off the state RTT.
  *
  * A round is a round trip counted in packets: it ends when a packet is acknowledged that was sent after it began. The
  * names of states, filters and bounds are the draft's. Gains are percent, times ns, rates bytes per second.

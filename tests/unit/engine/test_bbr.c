@@ -344,6 +344,46 @@ static void a_late_burst_catches_up_within_bounds(void **state)
 	assert_int_equal(roci_bbr_catch_up_ns(&p.b, 2 * MS, 0), 0); /* the queue may be short */
 }
 
+/* Returns how many rounds the first phase takes in which a queue is left to drain. */
+static unsigned rounds_in_down(unsigned loss)
+{
+	unsigned n = 0;
+	struct pipe p;
+
+	begin(&p);
+	p.loss = loss;
+	while (p.b.state != ROCI_BBR_DOWN)
+		round_trip(&p);
+	for (; p.b.state == ROCI_BBR_DOWN; n++)
+		round_trip(&p);
+	assert_int_equal(p.b.state, ROCI_BBR_CRUISE);
+	return n;
+}
+
+/* What is lost while nothing queues takes three rounds to find out. */
+static void a_path_that_loses_nothing_is_filled_again_at_once(void **state)
+{
+	assert_in_range(rounds_in_down(0), 1, 2);
+	assert_in_range(rounds_in_down(2), 4, 5);
+}
+
+/* A probe and its end take some round trips, in which the rate is not that of the path. */
+static void a_longer_round_trip_is_probed_less_often(void **state)
+{
+	struct pipe p;
+
+	begin(&p);
+	while (p.b.state != ROCI_BBR_DOWN)
+		round_trip(&p);
+	assert_in_range(p.b.probe_wait_ns, 2000 * MS, 3000 * MS);
+	begin(&p);
+	p.others = 280 * MS;
+	roci_bbr_init(&p.b, p.now, 128 << 10, RTT + p.others);
+	while (p.b.state != ROCI_BBR_DOWN)
+		round_trip(&p);
+	assert_in_range(p.b.probe_wait_ns, 4800 * MS, 5800 * MS);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -364,6 +404,8 @@ int main(void)
 		cmocka_unit_test(a_mark_makes_it_drain),
 		cmocka_unit_test(silence_closes_the_window_and_keeps_the_model),
 		cmocka_unit_test(a_late_burst_catches_up_within_bounds),
+		cmocka_unit_test(a_path_that_loses_nothing_is_filled_again_at_once),
+		cmocka_unit_test(a_longer_round_trip_is_probed_less_often),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
