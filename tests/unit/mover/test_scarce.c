@@ -39,6 +39,7 @@ static void credits_suffice_for_all_windows(void **state)
 	unsigned most = usable(&c);
 
 	assert_true(most > 0);
+	assert_int_equal(messages(most, SCARCE_DESCRIPTORS), most); /* the more messages, the sooner each goes */
 	for (unsigned windows = 1; windows <= PROTO_MAX_WINDOWS; windows++) {
 		assert_true(messages(windows, SCARCE_DESCRIPTORS) <= most);
 		assert_true(messages(windows, SCARCE_GRANTS) + messages(windows, SCARCE_ACKS) <= most);
@@ -112,6 +113,43 @@ static void nobody_falls_silent_for_good(void **state)
 	}
 }
 
+/* A message reports credits only where it is sealed. */
+static void nothing_is_returned_during_the_handshake(void **state)
+{
+	struct control c = {.credits_due = PROTO_CREDITS};
+
+	assert_false(control_credits_due(&c));
+}
+
+/* Each side can always return credits that are due, and say why it ends. */
+static void the_last_credit_is_kept(void **state)
+{
+	const enum proto_type urgent[] = {PROTO_PING, PROTO_ERROR, PROTO_BYE};
+	struct control c = {.credits = 1, .credits_due = 1, .free_sends = 1, .conn.state = CONNECTION_UP};
+
+	for (unsigned i = 0; i < sizeof(urgent) / sizeof(*urgent); i++) {
+		c.credits = 1;
+		assert_true(control_can_send(&c, urgent[i]));
+		c.credits = 0;
+		assert_false(control_can_send(&c, urgent[i]));
+	}
+	c.credits = 1;
+	assert_false(control_can_send(&c, PROTO_FIN));
+	assert_false(control_can_send(&c, PROTO_GRANT));
+	c.credits_due = 0;
+	assert_false(control_can_send(&c, PROTO_PING)); /* it would return none */
+	c.credits = 2;
+	assert_true(control_can_send(&c, PROTO_FIN));
+	assert_true(control_can_send(&c, PROTO_PING));
+	c.free_sends = 0; /* no buffer */
+	assert_false(control_can_send(&c, PROTO_FIN));
+	c.free_sends = 1;
+	c.conn.state = CONNECTION_CONNECTING;
+	assert_false(control_can_send(&c, PROTO_PING));
+	c.conn.state = CONNECTION_FAILED;
+	assert_false(control_can_send(&c, PROTO_PING));
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -119,6 +157,8 @@ int main(void)
 		cmocka_unit_test(a_message_about_all_windows_goes),
 		cmocka_unit_test(what_is_waited_for_comes_back),
 		cmocka_unit_test(nobody_falls_silent_for_good),
+		cmocka_unit_test(nothing_is_returned_during_the_handshake),
+		cmocka_unit_test(the_last_credit_is_kept),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
