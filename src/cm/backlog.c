@@ -24,7 +24,8 @@ static bool may_report(const struct roci_listener *listener, uint64_t now)
 {
 	const struct roci_backlog *backlog = &listener->backlog;
 
-	return !full(listener) && (!backlog->unanswered || now >= backlog->pace_until);
+	return !full(listener) &&
+	       (!backlog->unanswered || now >= backlog->pace_until || backlog->in_turn >= ROCI_PACE_IN_TURN);
 }
 
 enum roci_backlog_verdict roci_backlog_admit(struct roci_listener *listener, uint64_t now)
@@ -117,6 +118,18 @@ static void report_waiting(struct roci_listener *listener, uint64_t now)
 	}
 	if (!roci_list_empty(&listener->backlog.waiting))
 		set_timer(first_waiting(listener));
+}
+
+void roci_backlog_fetches(const struct roci_exchange *x, bool in_turn)
+{
+	struct roci_backlog *backlog = x->backlog.listener ? &x->backlog.listener->backlog : NULL;
+
+	if (!backlog)
+		return;
+	if (!in_turn)
+		backlog->in_turn = 0;
+	else if (backlog->in_turn < ROCI_PACE_IN_TURN)
+		backlog->in_turn++;
 }
 
 void roci_backlog_fetched(struct roci_exchange *x, uint64_t now)

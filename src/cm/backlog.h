@@ -8,7 +8,9 @@
  * Requests are also paced: while the last reported request has no answer, the next one is reported pace_ns later. Some
  * servers hand a request from one thread to another in a single variable (rping -P). They lose it when the next one
  * comes in the same microsecond, which happens here and not with a network in between. After ROCI_PACE_FULL reports
- * without any answer, the consumer seems to collect requests, so each further one waits half as long.
+ * without any answer, the consumer seems to collect requests, so each further one waits half as long. A consumer that
+ * answers each request before it looks for the next event hands none on: after ROCI_PACE_IN_TURN such answers in a row
+ * its requests are not paced, until one is answered otherwise.
  */
 #ifndef ROCI_CM_BACKLOG_H
 #define ROCI_CM_BACKLOG_H
@@ -20,6 +22,7 @@
 
 #define ROCI_BACKLOG_DEFAULT 1024
 #define ROCI_PACE_FULL       2 /* reports in a row that wait for the full pace_ns */
+#define ROCI_PACE_IN_TURN    4 /* answers in turn, in a row, that end the pace */
 
 struct roci_exchange;
 struct roci_listener;
@@ -33,6 +36,7 @@ struct roci_backlog {
 	struct roci_exchange *unanswered; /* the request reported last, while it has no answer; else NULL */
 	uint64_t pace_until;              /* the next one waits for this time, or for that answer */
 	unsigned reported_since_answer;
+	unsigned in_turn;           /* fetched requests in a row, before each of which the last was answered in turn */
 	uint64_t answered_requests; /* cm->answered_requests when that count began */
 };
 
@@ -59,6 +63,9 @@ enum roci_backlog_verdict roci_backlog_admit(struct roci_listener *listener, uin
 void roci_backlog_enter(struct roci_listener *listener, struct roci_exchange *x, enum roci_backlog_verdict verdict,
 			uint64_t now);
 
+/* The consumer fetches it. in_turn: the one that it fetched before it has answered before it looked for another event.
+ * roci_backlog_fetched() follows. Harmless without a place. */
+void roci_backlog_fetches(const struct roci_exchange *x, bool in_turn);
 /* The consumer has fetched it, or it was given up: reports the next one that waits. Harmless without a place. */
 void roci_backlog_fetched(struct roci_exchange *x, uint64_t now);
 /* The peer has withdrawn a reported request: the next one may be reported at once. This one keeps its place until the

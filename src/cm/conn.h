@@ -75,8 +75,9 @@ bool roci_conn_has_tx(const struct roci_conn *conn);
 /* The user of the connection's events from now on. */
 void roci_conn_set_user(struct roci_conn *conn, void *user);
 /* The consumer has fetched REQ_RECEIVED: the request no longer counts against the backlog. accept(), reject() and
- * destroy() imply it. */
-void roci_conn_fetched(struct roci_conn *conn, uint64_t now);
+ * destroy() imply it. in_turn: the consumer has answered the request that it fetched before this one, and no other
+ * fetch or look for events came between (backlog.h). */
+void roci_conn_fetched(struct roci_conn *conn, uint64_t now, bool in_turn);
 
 /* What both sides know so far, for rdma_init_qp_attr() and rdma_get_*(). Messages update it. */
 struct roci_conn_info {

@@ -260,7 +260,8 @@ void roci_conn_destroy(struct roci_conn *conn, uint64_t now)
 	roci_cm_free_if_done(&conn->x);
 }
 
-void roci_conn_fetched(struct roci_conn *conn, uint64_t now)
+void roci_conn_fetched(struct roci_conn *conn, uint64_t now, bool in_turn)
 {
+	roci_backlog_fetches(&conn->x, in_turn);
 	roci_backlog_fetched(&conn->x, now);
 }

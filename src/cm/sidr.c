@@ -349,7 +349,8 @@ void roci_sidr_set_user(struct roci_sidr *sidr, void *user)
 	sidr->x.user = user;
 }
 
-void roci_sidr_fetched(struct roci_sidr *sidr, uint64_t now)
+void roci_sidr_fetched(struct roci_sidr *sidr, uint64_t now, bool in_turn)
 {
+	roci_backlog_fetches(&sidr->x, in_turn);
 	roci_backlog_fetched(&sidr->x, now);
 }

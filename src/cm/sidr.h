@@ -42,6 +42,6 @@ void roci_sidr_destroy(struct roci_sidr *sidr, uint64_t now);
 /* The user of the exchange's events from now on. */
 void roci_sidr_set_user(struct roci_sidr *sidr, void *user);
 /* The consumer has fetched SIDR_REQ_RECEIVED, as roci_conn_fetched(). */
-void roci_sidr_fetched(struct roci_sidr *sidr, uint64_t now);
+void roci_sidr_fetched(struct roci_sidr *sidr, uint64_t now, bool in_turn);
 
 #endif

@@ -157,6 +157,7 @@ struct cma_event *cma_channel_pop(struct cma_channel *ch)
 {
 	struct cma_event *ev = NULL;
 	pthread_mutex_lock(&cma_lock);
+	atomic_fetch_add_explicit(&ch->looks, 1, memory_order_relaxed);
 	struct roci_list *first = roci_list_take_first(&ch->events);
 	if (first) {
 		removed(ch);
@@ -165,6 +166,19 @@ struct cma_event *cma_channel_pop(struct cma_channel *ch)
 	}
 	pthread_mutex_unlock(&cma_lock);
 	return ev;
+}
+
+bool cma_channel_begin_turn(struct cma_channel *ch, struct cma_turn *turn)
+{
+	*turn = (struct cma_turn){pthread_self(), atomic_load_explicit(&ch->looks, memory_order_relaxed)};
+	return atomic_exchange_explicit(&ch->in_turn, false, memory_order_relaxed);
+}
+
+void cma_channel_end_turn(struct cma_channel *ch, const struct cma_turn *turn)
+{
+	if (pthread_equal(turn->thread, pthread_self()) &&
+	    turn->looks == atomic_load_explicit(&ch->looks, memory_order_relaxed))
+		atomic_store_explicit(&ch->in_turn, true, memory_order_relaxed);
 }
 
 /* Moves the queued events of `id` (of `count` only, if not NULL) to the list `out`, in order. cma_lock held. */

@@ -42,10 +42,21 @@ struct cma_event {
 struct cma_channel {
 	struct rdma_event_channel channel; /* the program's pointer */
 	struct roci_list events;
-	atomic_uint count; /* of them; for readers without cma_lock */
+	atomic_uint count;   /* of them; for readers without cma_lock */
+	atomic_uint looks;   /* of the program for an event */
+	atomic_bool in_turn; /* struct cma_turn: the last request was answered so */
 	/* cma_lock: */
 	bool signaled;            /* the descriptor is readable */
 	struct roci_list unshown; /* node: it has events that were queued without an edge; else alone */
+};
+
+/*
+ * Whether a program answers a request before it looks for the next event, in the thread that fetched it. Then it hands
+ * none to another thread, so it may have many at once (cm/backlog.h). Of the id of a request: its fetch.
+ */
+struct cma_turn {
+	pthread_t thread;
+	unsigned looks;
 };
 
 static inline struct cma_event *cma_event_of(struct roci_list *queued)
@@ -66,6 +77,10 @@ int cma_event_post(struct cma_id *id, enum rdma_cm_event_type type, int status);
 
 /* Removes the oldest event of the channel and counts it as delivered. NULL: there is none. */
 struct cma_event *cma_channel_pop(struct cma_channel *ch);
+/* The program has taken a request from the channel. Returns whether it has answered the one before in its turn. */
+bool cma_channel_begin_turn(struct cma_channel *ch, struct cma_turn *turn);
+/* The program answers that request. `ch`: its id's channel. */
+void cma_channel_end_turn(struct cma_channel *ch, const struct cma_turn *turn);
 /* Whether the program has events to take there. False for NULL. Needs no lock. */
 bool cma_channel_has_events(const struct rdma_event_channel *channel);
 /* Waits for an event: 0. Or -1 with errno: EAGAIN: the descriptor does not block; EINTR; EBADF: the channel is closed.

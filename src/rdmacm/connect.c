@@ -229,6 +229,8 @@ static int accept_datagram(struct cma_id *id, const struct rdma_conn_param *para
 	if (!cma_lock_cm(id))
 		return -ENODEV;
 	err = roci_sidr_answer(id->sidr, roci_now(), &answer);
+	if (!err)
+		cma_request_answered(id);
 	cma_unlock_cm(id);
 	return err;
 }
@@ -261,6 +263,8 @@ static int accept_connected(struct cma_id *id, const struct rdma_conn_param *par
 	cma_lock_cm(id);
 	err = roci_conn_accept(id->conn, roci_now(), &answer);
 	id->accepted = !err; /* under the lock: the next event must see it */
+	if (!err)
+		cma_request_answered(id);
 	cma_unlock_cm(id);
 	if (err)
 		cma_qp_to_err(id);
@@ -336,6 +340,8 @@ static int reject(struct cma_id *id, enum roci_cm_reason reason, struct roci_cm_
 	else
 		err = CMA_REFUSE(-EINVAL, "the id is %s; rdma_reject() takes the id of RDMA_CM_EVENT_CONNECT_REQUEST",
 				 cma_state_name(id));
+	if (!err && id->passive)
+		cma_request_answered(id);
 	cma_unlock_cm_last(id);
 	return err;
 }

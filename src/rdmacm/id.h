@@ -39,6 +39,7 @@ struct cma_id {
 
 	/* the connection */
 	bool passive;                   /* made by a request */
+	struct cma_turn turn;           /* passive: when the program has fetched the request */
 	bool accepted;                  /* passive; until then only the request is reported. Device's lock */
 	bool disconnected;              /* reported. Device's lock */
 	bool connect_error;             /* the QP failed to follow: the end of the connection is not reported */

@@ -62,13 +62,19 @@ void cma_send_waiting(void)
 
 void cma_request_fetched(struct cma_id *id)
 {
+	bool in_turn = cma_channel_begin_turn((struct cma_channel *)id->id.channel, &id->turn);
 	if (!cma_lock_cm(id))
 		return;
 	if (id->conn)
-		roci_conn_fetched(id->conn, roci_now());
+		roci_conn_fetched(id->conn, roci_now(), in_turn);
 	else if (id->sidr)
-		roci_sidr_fetched(id->sidr, roci_now());
+		roci_sidr_fetched(id->sidr, roci_now(), in_turn);
 	roci_device_unlock(id->dev); /* the program is about to answer it */
+}
+
+void cma_request_answered(const struct cma_id *id)
+{
+	cma_channel_end_turn((struct cma_channel *)id->id.channel, &id->turn);
 }
 
 bool cma_conn_info(const struct cma_id *id, struct roci_conn_info *info)

@@ -34,6 +34,8 @@ int cma_bind_port(struct cma_id *id, bool connects);
 void cma_release(struct cma_id *id);
 /* The program has fetched the request: it no longer counts against the backlog. */
 void cma_request_fetched(struct cma_id *id);
+/* The program has answered it. */
+void cma_request_answered(const struct cma_id *id);
 /* Answers the peer's REP with an RTU. -EINVAL: there is no connection in that state. */
 int cma_establish(struct cma_id *id);
 /* Copies what is known of the connection. False: there is none. */

@@ -414,6 +414,69 @@ static void edges(void)
 	close(epoll_fd);
 }
 
+/* Asks for a connection. Each has a QP of its own: else it would end the one before. */
+static struct rdma_cm_id *dial(struct rdma_event_channel *channel)
+{
+	static uint32_t qpn = 5100;
+	struct rdma_conn_param param = {.qp_num = qpn++};
+	struct rdma_cm_id *id = new_id(channel, RDMA_PS_TCP);
+
+	MUST(rdma_resolve_addr(id, NULL, address, RESOLVE_MS));
+	pass(channel, RDMA_CM_EVENT_ADDR_RESOLVED);
+	MUST(rdma_resolve_route(id, RESOLVE_MS));
+	pass(channel, RDMA_CM_EVENT_ROUTE_RESOLVED);
+	MUST(rdma_connect(id, &param));
+	return id;
+}
+
+/* Fetches a request. Returns its id. */
+static struct rdma_cm_id *fetch(struct rdma_event_channel *channel)
+{
+	struct rdma_cm_event *request = next(channel, RDMA_CM_EVENT_CONNECT_REQUEST);
+	struct rdma_cm_id *id = request->id;
+
+	rdma_ack_cm_event(request);
+	return id;
+}
+
+/* A program that answers each request before it looks for the next event gets those that came meanwhile at once: what
+ * came behind them is behind them. */
+static void in_turn(void)
+{
+	struct rdma_event_channel *channel = new_channel(), *server_channel = new_channel();
+	struct rdma_cm_id *listener = new_id(server_channel, RDMA_PS_TCP), *ids[6];
+	struct rdma_conn_param param = {.qp_num = 6004};
+
+	set_port(PORT);
+	MUST(rdma_bind_addr(listener, address));
+	MUST(rdma_listen(listener, 16));
+	ids[0] = dial(channel);
+	ids[1] = fetch(server_channel);
+	MUST(rdma_accept(ids[1], &param));
+	pass(channel, RDMA_CM_EVENT_CONNECT_RESPONSE);
+	MUST(rdma_establish(ids[0]));
+	pass(server_channel, RDMA_CM_EVENT_ESTABLISHED);
+	for (int i = 0; i < 8; i++) {
+		ids[2] = dial(channel);
+		ids[3] = fetch(server_channel);
+		MUST(rdma_reject(ids[3], NULL, 0));
+		pass(channel, RDMA_CM_EVENT_REJECTED);
+		MUST(rdma_destroy_id(ids[2]));
+		MUST(rdma_destroy_id(ids[3]));
+	}
+	ids[2] = dial(channel);
+	ids[3] = dial(channel);
+	MUST(rdma_disconnect(ids[0]));
+	ids[4] = fetch(server_channel);
+	ids[5] = fetch(server_channel);
+	pass(server_channel, RDMA_CM_EVENT_DISCONNECTED);
+	for (int i = 0; i < 6; i++)
+		MUST(rdma_destroy_id(ids[i]));
+	MUST(rdma_destroy_id(listener));
+	rdma_destroy_event_channel(channel);
+	rdma_destroy_event_channel(server_channel);
+}
+
 /* ---- rdma_getaddrinfo(), rdma_create_ep() ---- */
 
 /* The family of the hints counts, with and without RAI_FAMILY. */
@@ -603,6 +666,7 @@ int main(int argc, char **argv)
 	rejected(rdma_reject_ece, 35); /* vendor option not supported */
 	migrated();
 	edges();
+	in_turn();
 	families();
 	endpoint_pd();
 	interrupted();

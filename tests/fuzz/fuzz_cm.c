@@ -239,12 +239,12 @@ static void act(void)
 	if (!end->live)
 		return;
 	if (end->sidr) {
-		roci_sidr_fetched(end->sidr, world.now);
+		roci_sidr_fetched(end->sidr, world.now, script_byte() & 1);
 		roci_sidr_answer(end->sidr, world.now, &answer);
 		return;
 	}
 	switch (how < 0xc0 ? expected_call(end->conn) : how % 6) {
-	case 0: roci_conn_fetched(end->conn, world.now); break;
+	case 0: roci_conn_fetched(end->conn, world.now, script_byte() & 1); break;
 	case 1: roci_conn_accept(end->conn, world.now, &accept); break;
 	case 2: roci_conn_establish(end->conn, world.now, none); break;
 	case 3: roci_conn_disconnect(end->conn, world.now, none); break;

@@ -335,7 +335,7 @@ static void act_conn(struct end *end)
 
 	if (!end->active && !end->fetched) {
 		end->fetched = true;
-		roci_conn_fetched(end->conn, sim.now);
+		roci_conn_fetched(end->conn, sim.now, false);
 	}
 	if (end->view == VIEW_ESTABLISHED && sim_chance(300))
 		return; /* stays connected */

@@ -27,7 +27,7 @@ static void a_burst_waits_for_the_backlog(void **state)
 	count_events(&p, counts);
 	assert_int_equal(counts[ROCI_CM_REQ_RECEIVED], 3);
 	for (unsigned i = 0; i < 10; i++) {
-		roci_conn_fetched(p.events[i].conn, p.now);
+		roci_conn_fetched(p.events[i].conn, p.now, false);
 		pair_wait(&p, 21 * MS);
 	}
 	count_events(&p, counts);
@@ -99,6 +99,59 @@ static void a_collecting_consumer_is_not_paced_for_long(void **state)
 		roci_conn_destroy(p.events[i].conn, p.now);
 		roci_conn_destroy(active[i], p.now);
 	}
+	pair_close(&p);
+}
+
+/* Fetches and answers the request `active[i]`, whose event came first of those that are left. */
+static void answer_next(struct pair *p, unsigned i, bool in_turn)
+{
+	unsigned k = 0;
+
+	for (unsigned seen = 0; seen <= i; k++) {
+		assert_true(k < p->event_count);
+		seen += p->events[k].kind == ROCI_CM_REQ_RECEIVED;
+	}
+	roci_conn_fetched(p->events[k - 1].conn, p->now, in_turn);
+	assert_int_equal(pair_accept(p, p->events[k - 1].conn, 0x2000 + i), 0);
+	pair_carry(p);
+}
+
+static unsigned requests_seen(const struct pair *p)
+{
+	unsigned counts[ROCI_CM_EVENT_KINDS];
+
+	count_events(p, counts);
+	return counts[ROCI_CM_REQ_RECEIVED];
+}
+
+/* One that answers each before it looks for the next event hands none to another thread: it gets all at once, until one
+ * is answered otherwise. */
+static void a_consumer_that_answers_in_turn_is_not_paced(void **state)
+{
+	enum { BEFORE = ROCI_PACE_IN_TURN + 1, MANY = BEFORE + 8, MORE = 3 };
+	struct roci_conn *active[MANY + MORE];
+	struct pair p;
+
+	pair_open(&p, 0);
+	for (unsigned i = 0; i < MANY; i++)
+		active[i] = pair_connect(&p, 0x1000 + i);
+	pair_carry(&p);
+	for (unsigned i = 0; i < BEFORE; i++) {
+		assert_int_equal(requests_seen(&p), i + 1);
+		answer_next(&p, i, i > 0);
+	}
+	assert_int_equal(requests_seen(&p), MANY);
+	for (unsigned i = BEFORE; i < MANY; i++)
+		answer_next(&p, i, i + 1 < MANY); /* the last but one was handed on */
+	for (unsigned i = MANY; i < MANY + MORE; i++)
+		active[i] = pair_connect(&p, 0x1000 + i);
+	pair_carry(&p);
+	assert_int_equal(requests_seen(&p), MANY + 1);
+	for (unsigned i = 0; i < p.event_count; i++)
+		if (p.events[i].kind == ROCI_CM_REQ_RECEIVED)
+			roci_conn_destroy(p.events[i].conn, p.now);
+	for (unsigned i = 0; i < MANY + MORE; i++)
+		roci_conn_destroy(active[i], p.now);
 	pair_close(&p);
 }
 
@@ -282,6 +335,7 @@ int main(void)
 		cmocka_unit_test(a_burst_waits_for_the_backlog),
 		cmocka_unit_test(requests_are_paced),
 		cmocka_unit_test(a_collecting_consumer_is_not_paced_for_long),
+		cmocka_unit_test(a_consumer_that_answers_in_turn_is_not_paced),
 		cmocka_unit_test(a_slow_consumer_keeps_the_pace),
 		cmocka_unit_test(a_full_backlog_rejects),
 		cmocka_unit_test(a_waiting_request_is_withdrawn),
