@@ -347,8 +347,9 @@ static void drive_post(struct roci_device *dev, uint64_t now)
 	}
 }
 
-void roci_device_unlock_post(struct roci_device *dev)
+void roci_device_unlock_post(struct roci_device *dev, bool more)
 {
+	dev->more_to_poll = more;
 	unlock_after(dev, dev->posted_at ? dev->posted_at : roci_now(), drive_post);
 }
 

@@ -36,8 +36,8 @@ void roci_device_unlock(struct roci_device *dev);
  * acknowledgement is sent. */
 struct roci_engine *roci_device_lock_post(struct roci_device *dev);
 /* Unlocks after work requests were posted. As roci_device_unlock(), but connections are left to the next poll, or to
- * the thread. */
-void roci_device_unlock_post(struct roci_device *dev);
+ * the thread. more: the program has more completions to poll, so it calls again soon. */
+void roci_device_unlock_post(struct roci_device *dev, bool more);
 /* Unlocks after calls that made nothing ready to be sent: receives were posted, a CQ was armed, or something was read.
  * What was deferred stays so, and leaves with the send that such a program posts next. */
 void roci_device_unlock_quiet(struct roci_device *dev);

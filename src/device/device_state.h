@@ -36,6 +36,7 @@ struct roci_device {
 
 	struct roci_lock lock;      /* guards what follows */
 	uint64_t posted_at;         /* the time, as far as a thread that posts has read it; else 0 */
+	bool more_to_poll;          /* likewise: it has completions to poll */
 	_Atomic uint64_t last_call; /* when the program last called or polled; not guarded */
 	roci_event_fn *on_event;
 	struct roci_list contexts; /* of src/verbs, for the events of the port */

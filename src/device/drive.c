@@ -123,7 +123,7 @@ void roci_drive_call(struct roci_device *dev, uint64_t now)
 
 void roci_drive_post(struct roci_device *dev, uint64_t now)
 {
-	if (roci_turns_send_after_call(&dev->turns))
+	if (roci_turns_send_after_post(&dev->turns, now, dev->more_to_poll))
 		roci_transmit(dev, now);
 	if (roci_drive_events(dev))
 		roci_cm_host_drive(dev, now);

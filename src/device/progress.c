@@ -22,15 +22,17 @@
 
 uint64_t roci_progress_deadline(const struct roci_device *dev)
 {
-	uint64_t engine = dev->transmit.more ? 0 : roci_engine_deadline(dev->engine), cm = roci_cm_host_deadline(dev);
+	const uint64_t deadlines[] = {roci_engine_deadline(dev->engine),
+				      roci_cm_host_deadline(dev),
+				      roci_udp_deadline(dev->links.udp),
+				      roci_turns_deadline(&dev->turns),
+				      roci_door_queue_deadline(dev->links.door_queue),
+				      dev->links.delay ? roci_delay_deadline(dev->links.delay) : ROCI_NEVER};
+	uint64_t first = dev->transmit.more ? 0 : ROCI_NEVER;
 
-	uint64_t udp = roci_udp_deadline(dev->links.udp), door = roci_door_queue_deadline(dev->links.door_queue);
-	uint64_t held = dev->links.delay ? roci_delay_deadline(dev->links.delay) : ROCI_NEVER;
-	uint64_t first = engine < cm ? engine : cm;
-
-	first = udp < first ? udp : first;
-	first = door < first ? door : first;
-	return held < first ? held : first;
+	for (unsigned i = 0; i < sizeof(deadlines) / sizeof(deadlines[0]); i++)
+		first = deadlines[i] < first ? deadlines[i] : first;
+	return first;
 }
 
 /* Linux before 5.11, valgrind and some sandboxes have no epoll_pwait2(). timeout: NULL for ever. */

@@ -34,7 +34,8 @@ int roci_progress_watch(struct roci_progress *p, int fd, uint64_t event_data);
 int roci_progress_start(struct roci_device *dev);
 /* Stops the thread and waits for its end. The lock is not held. */
 void roci_progress_stop(struct roci_device *dev);
-/* When the engine, the connection manager or a link has work next; ROCI_NEVER. The lock is held. */
+/* When the engine, the connection manager or a link has work next, or what was posted is to be sent; ROCI_NEVER. The
+ * lock is held. */
 uint64_t roci_progress_deadline(const struct roci_device *dev);
 /* When the program last called. */
 uint64_t roci_progress_last_call(const struct roci_device *dev);

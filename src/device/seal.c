@@ -68,15 +68,23 @@ static bool same_av(const struct roci_av *a, const struct roci_av *b)
 			  a->traffic_class == b->traffic_class && a->hop_limit == b->hop_limit);
 }
 
-/* Packets of one message reach one socket: all must be for the same process. */
+static bool is_rc(const struct roci_frame *frame)
+{
+	return (frame->header[0] & ROCI_TRANSPORT_MASK) == ROCI_TRANSPORT_RC;
+}
+
+/* Packets of one message reach one socket: all are to be for the same process. RC packets whose process is not known
+ * yet are taken for such: they are the first of their QPs, and who gets others' packets passes them on. */
 static bool same_way(const struct roci_frame *a, const struct roci_frame *b)
 {
 	if (!same_av(a->av, b->av))
 		return false;
 	if (roci_dest_qpn(a->header) == roci_dest_qpn(b->header))
 		return true;
+	if (!a->av->peer_port && !b->av->peer_port)
+		return is_rc(a) && is_rc(b);
 	/* A process has its own port, but for 4791, which they share. */
-	return a->av->peer_port == b->av->peer_port && a->av->peer_port && a->av->peer_port != ROCI_UDP_PORT;
+	return a->av->peer_port == b->av->peer_port && a->av->peer_port != ROCI_UDP_PORT;
 }
 
 /* How many packets can go in one message with frames[0] as the first, at most `max`: they have one length, but the last

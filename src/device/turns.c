@@ -46,6 +46,15 @@
  * same for few packets and for many. More of them gain nothing (64: no difference), and the wire would idle meanwhile.
  */
 #define DEFER_CALLS 32
+/* Posts follow each other quickly where so many in a row came so soon after the last. A program that spins on memory
+ * between two posts (ib_write_lat) takes a round trip for each. */
+#define QUICK_POSTS 6
+#define QUICK_NS    4000
+/* How long a post is deferred at most where the thread does not nap; after how many failures that is not tried, and how
+ * many posts it then takes to try again. */
+#define DEFER_NS        100000
+#define DEFER_FAILURES  2
+#define DEFER_TRY_EVERY 1024
 /* Calls that each sent for itself before the thread is woken to see the stream: a wake-up costs a few sends. */
 #define STREAM_CALLS 64
 /* How long a thread that waited may be away with its event before the device's thread takes over. Until then nobody
@@ -227,6 +236,10 @@ void roci_turns_drove(struct roci_turns *t, uint64_t now, unsigned moved)
 
 bool roci_turns_send_after_turn(struct roci_turns *t, uint64_t now, unsigned received, uint64_t last_call)
 {
+	if (t->defer_until && now >= t->defer_until) {
+		t->defer_failures++;
+		t->defer_until = 0;
+	}
 	if (!received || received > DEFER_RECEIVED_MAX || t->deferred || now > last_call + here(t, LEAVE_RECENT_NS))
 		return true;
 	if (t->leave_failures >= LEAVE_FAILURES && ++t->not_left % LEAVE_TRY_EVERY)
@@ -348,9 +361,38 @@ bool roci_turns_send_after_call(struct roci_turns *t)
 	return true;
 }
 
+static bool is_quick(struct roci_turns *t, uint64_t now)
+{
+	t->quick_posts = now - t->posted_at <= here(t, QUICK_NS) ? t->quick_posts + 1 : 0;
+	t->posted_at = now;
+	return t->quick_posts >= QUICK_POSTS;
+}
+
+bool roci_turns_send_after_post(struct roci_turns *t, uint64_t now, bool more)
+{
+	bool soon = is_quick(t, now) || more;
+
+	if (t->napping || !soon || !t->calls || t->calls >= DEFER_CALLS ||
+	    (t->defer_failures >= DEFER_FAILURES && ++t->not_deferred % DEFER_TRY_EVERY))
+		return roci_turns_send_after_call(t);
+	t->calls++;
+	t->deferred = true;
+	if (!t->defer_until)
+		t->defer_until = now + here(t, DEFER_NS);
+	return false;
+}
+
+uint64_t roci_turns_deadline(const struct roci_turns *t)
+{
+	return t->defer_until ? t->defer_until : UINT64_MAX;
+}
+
 void roci_turns_sent(struct roci_turns *t)
 {
 	t->deferred = t->left = false;
+	if (t->defer_until) /* in time */
+		t->defer_failures = 0;
+	t->defer_until = 0;
 }
 
 bool roci_turns_polled(struct roci_turns *t, unsigned peeked, unsigned received)

@@ -9,9 +9,11 @@
  *
  * A program that posts in a stream without polling also makes the thread nap: while it naps, it is known to check again
  * soon, so posts need not be sent one by one. (ib_send_bw of 64 bytes went from 0.2 to 1.3 million messages a second.)
- * But only polls receive and run timers. After a nap in which nobody polled, the thread stands in: it does what a poll
- * does, until nothing more comes, and no longer than it napped. The program may be posting to a full queue, which only
- * an acknowledgement empties, or it may be registering memory for a second.
+ * Where it does not nap, the first of many posts that follow each other quickly, or that a program makes while it has
+ * more completions to poll, go one by one, and the others wait for the next call or poll as well: for a moment, which
+ * is a deadline of the thread's. But only polls receive and run timers. After a nap in which nobody polled, the thread
+ * stands in: it does what a poll does, until nothing more comes, and no longer than it napped. The program may be
+ * posting to a full queue, which only an acknowledgement empties, or it may be registering memory for a second.
  *
  * A program that spins on memory (ib_write_lat) answers at once what the thread received for it. So the thread leaves
  * the acknowledgement to the program's next call, as polls do, and sleeps for a moment to give it the processor. Then
@@ -72,12 +74,17 @@ struct roci_turns {
 	unsigned sleeps;             /* without busy polling, since it stopped paying */
 
 	/* The program's calls. */
-	bool deferred;       /* something may be ready that a call did not send */
-	unsigned calls;      /* since the last poll */
-	unsigned sent_alone; /* calls that sent each for itself */
-	bool stream;         /* there were many such: the thread should see it and nap */
-	unsigned polled;     /* polls that drove */
-	unsigned idle_polls; /* in a row that brought nothing */
+	bool deferred;           /* something may be ready that a call did not send */
+	unsigned calls;          /* since the last poll */
+	unsigned sent_alone;     /* calls that sent each for itself */
+	uint64_t posted_at;      /* the last post */
+	unsigned quick_posts;    /* in a row, each soon after the one before */
+	uint64_t defer_until;    /* what posts deferred while the thread does not nap is sent then; 0: nothing */
+	unsigned defer_failures; /* in a row: no call came in time */
+	unsigned not_deferred;   /* posts that were not because of them */
+	bool stream;             /* there were many such: the thread should see it and nap */
+	unsigned polled;         /* polls that drove */
+	unsigned idle_polls;     /* in a row that brought nothing */
 };
 
 /* ---- the thread ---- */
@@ -136,6 +143,10 @@ bool roci_turns_send_after_poll(struct roci_turns *t, unsigned received);
 /* A call that is no poll changed something. Returns true where what is ready is to be sent now, false where that is
  * deferred: while the thread naps, the first call after a poll sends at once, for latency; later ones send together. */
 bool roci_turns_send_after_call(struct roci_turns *t);
+/* Likewise after work requests were posted. more: the program has more completions to poll, so it calls again soon. */
+bool roci_turns_send_after_post(struct roci_turns *t, uint64_t now, bool more);
+/* When what posts deferred is to be sent; UINT64_MAX: there is nothing, or a nap ends before. */
+uint64_t roci_turns_deadline(const struct roci_turns *t);
 /* All that was ready has been sent. */
 void roci_turns_sent(struct roci_turns *t);
 /* The program polled, and drove, after `peeked` polls that only looked at memory. Returns true where its thread should

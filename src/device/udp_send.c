@@ -338,9 +338,22 @@ static bool is_sibling(struct roci_udp *udp, uint64_t now, unsigned slot)
 	return true;
 }
 
+/* Ends the run frames[0].run where packets for another process follow, which begin a run of their own. */
+static void cut_run(const struct roci_slot_key *key, struct roci_frame *frames, unsigned slot)
+{
+	unsigned run = frames[0].run, n = 1;
+
+	while (n < run && roci_slot_of(key, roci_dest_qpn(frames[n].header)) == slot)
+		n++;
+	if (n == run)
+		return;
+	frames[0].run = (uint8_t)n;
+	frames[n].run = (uint8_t)(run - n);
+}
+
 /* UDP port 4791 is not ours: what is for a process of this registry goes to its side door. Returns false where it is
  * not. */
-static bool send_by_door(struct roci_udp *udp, uint64_t now, const struct roci_frame *frames)
+static bool send_by_door(struct roci_udp *udp, uint64_t now, struct roci_frame *frames)
 {
 	const struct roci_av *av = frames[0].av;
 	struct roci_arrival from = {.traffic_class = av->traffic_class,
@@ -353,6 +366,7 @@ static bool send_by_door(struct roci_udp *udp, uint64_t now, const struct roci_f
 	if (qpn <= 1 || qpn == ROCI_QPN_MULTICAST || roci_gids_find(udp->config.gids, av->dgid, 0) < 0 ||
 	    !is_sibling(udp, now, slot))
 		return false;
+	cut_run(&udp->config.registry->slot_key, frames, slot);
 	roci_av_flow(av, &from.flow);
 	pieces = 1 + gather(frames, frames[0].run, udp->out.iov + 1, udp->out.joints);
 	err = roci_door_queue_send(udp->config.door, slot, &from, frames[0].len, udp->out.iov, pieces);

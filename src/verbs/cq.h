@@ -3,6 +3,7 @@
 #ifndef ROCI_VERBS_CQ_H
 #define ROCI_VERBS_CQ_H
 
+#include "engine/cq.h"
 #include "verbs/context.h"
 #include "verbs/wallclock.h"
 
@@ -36,6 +37,13 @@ struct vb_cq {
 	bool wallclock_read;      /* since ibv_start_poll() */
 	struct vb_wallclock wallclock;
 };
+
+/* Whether the program has completions of the QP to poll, or of others in the same CQs. */
+static inline bool vb_qp_has_completions(const struct ibv_qp *qp)
+{
+	return !roci_cq_is_empty(((const struct vb_cq *)qp->recv_cq)->engine) ||
+	       !roci_cq_is_empty(((const struct vb_cq *)qp->send_cq)->engine);
+}
 
 /* True for a CQ of this device; false for NULL. */
 static inline bool vb_is_cq(const struct ibv_cq *cq)

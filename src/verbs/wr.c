@@ -3,6 +3,7 @@
 #include <errno.h>
 
 #include "engine/why.h"
+#include "verbs/cq.h"
 #include "verbs/mr.h"
 #include "verbs/qp.h"
 
@@ -118,7 +119,7 @@ VERB_DEFINE(3, vb_post_send, struct ibv_qp *, ibqp, struct ibv_send_wr *, wr, st
 		if (wr->opcode == IBV_WR_BIND_MW)
 			vb_mw_posted(wr->bind_mw.mw, wr->bind_mw.rkey);
 	}
-	roci_device_unlock_post(ctx->dev);
+	roci_device_unlock_post(ctx->dev, vb_qp_has_completions(ibqp));
 	if (err && bad_wr)
 		*bad_wr = wr;
 	return err;

@@ -7,6 +7,7 @@
 #include <stdlib.h>
 
 #include "engine/why.h"
+#include "verbs/cq.h"
 #include "verbs/mr.h"
 #include "verbs/qp.h"
 #include "wire/packet.h"
@@ -346,7 +347,7 @@ VERB_DEFINE(1, wr_complete, struct ibv_qp_ex *, ex)
 		struct vb_context *ctx = vb_context(ex->qp_base.context);
 		roci_device_lock_post(ctx->dev);
 		err = post_all(qp);
-		roci_device_unlock_post(ctx->dev);
+		roci_device_unlock_post(ctx->dev, vb_qp_has_completions(&ex->qp_base));
 	}
 	pthread_mutex_unlock(&b->lock);
 	return err;

@@ -332,6 +332,33 @@ static void mads_are_sent_without_the_port(void **state)
 	station_close(&a);
 }
 
+/* The first packets of RC QPs make one run, whosever they are. Each process gets its own by its side door. */
+static void a_run_for_two_processes_is_cut_at_their_side_doors(void **state)
+{
+	struct station from, to[2];
+	uint64_t malformed = 0;
+
+	station_open(&from, "127.77.0.1");
+	for (unsigned i = 0; i < 2; i++)
+		station_open(&to[i], "127.77.0.1");
+	outgoing_start(&out, &from, "127.77.0.1");
+	for (unsigned i = 0; i < 5; i++) {
+		outgoing_add(&out, qpn_of(&from, to[i / 3].registry.slot, 5 + i), i, 100);
+		out.headers[i][0] = ROCI_TRANSPORT_RC | ROCI_OP_SEND_ONLY;
+	}
+	outgoing_send(&out, from.link);
+	assert_int_equal(from.stats.door_sent, 5);
+	for (unsigned i = 0; i < 2; i++) {
+		assert_int_equal(roci_side_door_recv(to[i].door, roci_side_door_fd(to[i].door), in, &malformed), 3 - i);
+		assert_int_equal(roci_slot_of(&from.registry.slot_key, roci_dest_qpn(in[0].bytes)),
+				 to[i].registry.slot);
+	}
+	assert_int_equal(malformed, 0);
+	for (unsigned i = 0; i < 2; i++)
+		station_close(&to[i]);
+	station_close(&from);
+}
+
 /* Another user binds port 4791 of an address, until the pipe is closed. */
 static pid_t start_stranger(const char *address, int *hold)
 {
@@ -562,6 +589,7 @@ int main(void)
 		cmocka_unit_test(a_port_that_the_same_socket_has_is_tried_once_in_a_second),
 		cmocka_unit_test(who_has_every_address_is_not_asked),
 		cmocka_unit_test(mads_are_sent_without_the_port),
+		cmocka_unit_test(a_run_for_two_processes_is_cut_at_their_side_doors),
 		cmocka_unit_test(only_who_has_the_port_may_forward),
 		cmocka_unit_test(a_neighbour_that_does_not_read_delays_no_other),
 		cmocka_unit_test(a_socket_of_every_ipv6_address_counts_where_no_other_has_the_port),

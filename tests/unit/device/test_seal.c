@@ -160,11 +160,14 @@ static void a_run_is_of_one_length_but_the_last(void **state)
 
 static void a_run_goes_one_way(void **state)
 {
+	struct roci_av shared = elsewhere;
+
+	shared.peer_port = ROCI_UDP_PORT;
 	add(&av, 1, 100);
-	add(&elsewhere, 1, 100);
-	add(&elsewhere, 1, 100);
-	add(&elsewhere, 2, 100); /* another process's, perhaps */
-	add(&elsewhere, 2, 100);
+	add(&shared, 1, 100);
+	add(&shared, 1, 100);
+	add(&shared, 2, 100); /* another process's, perhaps */
+	add(&shared, 2, 100);
 	expected_runs = (const unsigned[]){1, 2, 2};
 	send_through(runs_are_as_expected);
 }
@@ -181,6 +184,22 @@ static void a_run_is_for_one_process(void **state)
 		add(&avs[i], 1 + i, 100);
 	}
 	expected_runs = (const unsigned[]){2, 1, 1, 1, 1};
+	send_through(runs_are_as_expected);
+}
+
+/* The first packets of new QPs: their process is not known yet, and most peers of a host are one process. A QP whose
+ * peer is known goes apart. */
+static void first_packets_of_new_qps_share_a_run(void **state)
+{
+	struct roci_av avs[5];
+	static const uint16_t ports[] = {0, 0, 0, 0xc001, 0};
+
+	for (unsigned i = 0; i < 5; i++) {
+		avs[i] = av;
+		avs[i].peer_port = ports[i];
+		add(&avs[i], 2 + i, 100);
+	}
+	expected_runs = (const unsigned[]){3, 1, 1};
 	send_through(runs_are_as_expected);
 }
 
@@ -314,6 +333,7 @@ int main(void)
 		cmocka_unit_test(a_run_is_of_one_length_but_the_last),
 		cmocka_unit_test(a_run_goes_one_way),
 		cmocka_unit_test(a_run_is_for_one_process),
+		cmocka_unit_test(first_packets_of_new_qps_share_a_run),
 		cmocka_unit_test(an_acknowledgement_joins_the_packet_behind_it),
 		cmocka_unit_test(an_acknowledgement_before_a_stream_stays_first),
 		cmocka_unit_test(a_run_fits_in_a_message),

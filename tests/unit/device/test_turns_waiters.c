@@ -159,6 +159,76 @@ static void a_call_sends_at_once_while_the_thread_does_not_nap(void **state)
 	assert_false(turns.deferred);
 }
 
+/* Posts `count` times, `gap` apart. Returns how many were deferred. */
+static unsigned post(unsigned count, uint64_t gap, bool more)
+{
+	unsigned deferred = 0;
+
+	for (unsigned i = 0; i < count; i++, now += gap) {
+		if (roci_turns_send_after_post(&turns, now, more))
+			roci_turns_sent(&turns);
+		else
+			deferred++;
+	}
+	return deferred;
+}
+
+/* The first goes alone, for latency. */
+static void posts_of_a_program_with_completions_to_poll_are_sent_together(void **state)
+{
+	roci_turns_send_after_poll(&turns, 0);
+	assert_int_equal(post(1, 20 * US, true), 0);
+	assert_true(roci_turns_deadline(&turns) == NEVER);
+	assert_int_equal(post(31, 20 * US, true), 31);
+	assert_true(turns.deferred);
+	assert_true(roci_turns_deadline(&turns) == START + 120 * US); /* of the first that waits */
+	assert_int_equal(post(1, 20 * US, true), 0);                  /* 32 are enough */
+	assert_true(roci_turns_deadline(&turns) == NEVER);
+	assert_int_equal(post(3, 20 * US, true), 3);
+	assert_int_equal(post(1, 20 * US, false), 0); /* the last */
+}
+
+static void posts_that_follow_each_other_quickly_are_sent_together(void **state)
+{
+	roci_turns_send_after_poll(&turns, 0);
+	assert_int_equal(post(6, 2 * US, false), 0);
+	assert_int_equal(post(26, 2 * US, false), 26);
+	now += 3 * US;
+	assert_int_equal(post(100, 5 * US, false), 0); /* a round trip for each */
+	assert_int_equal(post(6, 2 * US, false), 0);
+	assert_int_equal(post(1, 2 * US, false), 1);
+}
+
+/* The sleeping thread sends what the program left behind. */
+static void the_thread_comes_back_for_deferred_posts(void **state)
+{
+	drive(0);
+	assert_int_equal(next().what, ROCI_TURN_SLEEP);
+	assert_int_equal(post(3, 1 * US, true), 2);
+	assert_true(roci_turns_wake(&turns, roci_turns_deadline(&turns)));
+	assert_false(roci_turns_wake(&turns, roci_turns_deadline(&turns))); /* once is enough */
+	last_call = now - 1 * MS;
+	awake();
+	assert_int_equal(next().what, ROCI_TURN_DRIVE);
+}
+
+/* A program that posts a few, and then spins on memory: after two times in which the thread had to send them, it is
+ * tried now and then. */
+static void posts_are_not_deferred_where_no_call_follows(void **state)
+{
+	unsigned deferred = 0;
+
+	for (unsigned i = 0; i < 10; i++) {
+		roci_turns_send_after_poll(&turns, 0);
+		deferred += post(3, 1 * US, true);
+		now += 200 * US;
+		last_call = 0;
+		roci_turns_send_after_turn(&turns, now, 0, last_call);
+		roci_turns_sent(&turns);
+	}
+	assert_int_equal(deferred, 4);
+}
+
 /* A program that posts in a stream, and never polls: the sleeping thread is woken to see it, and naps. */
 static void a_stream_of_calls_wakes_the_thread(void **state)
 {
@@ -234,6 +304,10 @@ int main(void)
 		CASE(a_poll_defers_the_acknowledgement_of_a_packet_or_two),
 		CASE(the_first_call_after_a_poll_sends_and_others_are_sent_together),
 		CASE(a_call_sends_at_once_while_the_thread_does_not_nap),
+		CASE(posts_of_a_program_with_completions_to_poll_are_sent_together),
+		CASE(posts_that_follow_each_other_quickly_are_sent_together),
+		CASE(the_thread_comes_back_for_deferred_posts),
+		CASE(posts_are_not_deferred_where_no_call_follows),
 		CASE(a_stream_of_calls_wakes_the_thread),
 		CASE(a_stream_while_it_is_awake_wakes_nobody_later),
 		CASE(a_call_while_it_sleeps_makes_it_nap_when_it_awakes),
