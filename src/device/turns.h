@@ -9,11 +9,12 @@
  *
  * A program that posts in a stream without polling also makes the thread nap: while it naps, it is known to check again
  * soon, so posts need not be sent one by one. (ib_send_bw of 64 bytes went from 0.2 to 1.3 million messages a second.)
- * Where it does not nap, the first of many posts that follow each other quickly, or that a program makes while it has
- * more completions to poll, go one by one, and the others wait for the next call or poll as well: for a moment, which
- * is a deadline of the thread's. But only polls receive and run timers. After a nap in which nobody polled, the thread
- * stands in: it does what a poll does, until nothing more comes, and no longer than it napped. The program may be
- * posting to a full queue, which only an acknowledgement empties, or it may be registering memory for a second.
+ * Where it does not nap, posts wait for the next call or poll, too, if the program posts again and again quickly, or
+ * has more completions to poll: the first goes at once, and the thread has a deadline for the others.
+ *
+ * But only polls receive and run timers. After a nap in which nobody polled, the thread stands in: it does what a poll
+ * does, until nothing more comes, and no longer than it napped. The program may be posting to a full queue, which only
+ * an acknowledgement empties, or it may be registering memory for a second.
  *
  * A program that spins on memory (ib_write_lat) answers at once what the thread received for it. So the thread leaves
  * the acknowledgement to the program's next call, as polls do, and sleeps for a moment to give it the processor. Then
