@@ -3,7 +3,6 @@
 #include <errno.h>
 #include <string.h>
 
-#include "device/sys.h"
 #include "rsocket/datagram.h"
 #include "rsocket/rsocket.h"
 
