@@ -169,13 +169,18 @@ static void take_arrival(struct receiver *r, unsigned lane)
 	refuse(arrival.id);
 }
 
+static void take_arrivals(struct receiver *r)
+{
+	for (unsigned i = 0; i < MOVER_MAX_QPS; i++)
+		take_arrival(r, i);
+}
+
 static bool lanes_greeted(struct session *s)
 {
 	struct receiver *r = (struct receiver *)s;
 	bool all = true;
 
-	for (unsigned i = 0; i < MOVER_MAX_QPS; i++)
-		take_arrival(r, i);
+	take_arrivals(r);
 	for (unsigned i = 0; i < s->lanes.count; i++)
 		all &= s->lanes.conns[i].greeted;
 	r->lanes_up = all;
@@ -308,6 +313,7 @@ static bool agree_on_terms(struct receiver *r)
 		     s->terms.chunk_bytes);
 	proto_put_terms(out, &s->terms);
 	session_send(s);
+	take_arrivals(r); /* before windows are registered, which takes longer */
 	session_connected(s);
 	session_release_held(s);
 	return session_run(s, lanes_greeted, LANES_TIMEOUT_MS, "making the data connections");
