@@ -33,7 +33,7 @@
 #define PROBE_RTT_EVERY  (5 * SECOND)
 #define PROBE_RTT_LAST   (200 * MS)
 #define SAME_RTT         64           /* a round trip that is longer by less than one of so many parts is as long, */
-#define KNOWN_RTT        16           /* and by one of so many parts there is no need to look for a shorter one */
+#define KNOWN_RTT        8            /* and by one of so many parts there is no need to look for a shorter one */
 #define PROBE_WAIT       (2 * SECOND) /* and up to 1 s more */
 #define PROBE_WAIT_RTTS  16           /* at least so many round trips, since a probe and its end take several */
 #define PROBE_ROUNDS     63

@@ -191,7 +191,7 @@ static void does_not_ask_for_the_round_trip_time_where_none_stands(void **state)
 	begin(&p);
 	rounds(&p, 30);
 	assert_int_equal(rounds_in_rtt(&p), 0);
-	p.others = RTT / 17;
+	p.others = RTT / 9;
 	assert_int_equal(rounds_in_rtt(&p), 0);
 	assert_true(is_near_capacity(&p));
 }
