@@ -167,6 +167,7 @@ class Bench:
     def take(self, link, program):
         """The share of the link's rate, after the first content too, and the round trips before that. None: not done."""
         seconds = PATIENCE * self.options.seconds
+        os.sync()  # the disk is done with what was written before
         with Wan(os.path.join(self.options.build, 'bench', 'wan_link'), link) as wan:
             beside = self.iperf(wan, link.beside) if link.beside else ()
             try:
