@@ -340,7 +340,7 @@ void roci_device_unlock(struct roci_device *dev)
 static void drive_post(struct roci_device *dev, uint64_t now)
 {
 	if (roci_drive_post_is_brief(dev)) {
-		roci_drive_post_briefly(dev);
+		roci_drive_post_briefly(dev, now);
 	} else {
 		roci_lock_hold_off(&dev->lock);
 		roci_drive_post(dev, now);

@@ -137,11 +137,11 @@ bool roci_drive_post_is_brief(const struct roci_device *dev)
 }
 
 /* A WRITE or READ that its initiator executed leaves nothing: it is no call of a stream that the thread should see. */
-void roci_drive_post_briefly(struct roci_device *dev)
+void roci_drive_post_briefly(struct roci_device *dev, uint64_t now)
 {
 	if ((dev->local.unpublished || dev->turns.deferred) && roci_turns_send_after_call(&dev->turns)) {
 		roci_local_flush(&dev->local);
-		roci_turns_sent(&dev->turns);
+		roci_turns_sent(&dev->turns, now);
 	}
 	stop_peeks(dev);
 }

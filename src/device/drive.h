@@ -20,7 +20,7 @@ void roci_drive_call(struct roci_device *dev, uint64_t now);
 void roci_drive_post(struct roci_device *dev, uint64_t now);
 /* The same where what was posted is done, or waits in rings at most: no cancellation point (lock.h). */
 bool roci_drive_post_is_brief(const struct roci_device *dev);
-void roci_drive_post_briefly(struct roci_device *dev);
+void roci_drive_post_briefly(struct roci_device *dev, uint64_t now);
 /* A program polls. True: there is nothing to do for it, as far as can be told without the time and the lock. */
 bool roci_drive_peek(struct roci_device *dev);
 /* Reports events only. Returns whether there were any: then connections are to be driven. */

@@ -51,7 +51,7 @@ unsigned roci_transmit(struct roci_device *dev, uint64_t now)
 	roci_local_flush(&dev->local);
 	if (dev->links.watch)
 		roci_capture_flush(dev->links.watch); /* what was made up for the local path goes by no link */
-	roci_turns_sent(&dev->turns);
+	roci_turns_sent(&dev->turns, now);
 	t->more = n != 0;
 	return sent;
 }

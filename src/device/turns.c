@@ -50,8 +50,8 @@
  * between two posts (ib_write_lat) takes a round trip for each. */
 #define QUICK_POSTS 6
 #define QUICK_NS    4000
-/* How long a post is deferred at most where the thread does not nap; after how many failures that is not tried, and how
- * many posts it then takes to try again. */
+/* How long a post is deferred at most where the thread does not nap, but for AWAY_NS where it stands by; after how many
+ * failures that is not tried, and how many posts it then takes to try again. */
 #define DEFER_NS        100000
 #define DEFER_FAILURES  2
 #define DEFER_TRY_EVERY 1024
@@ -236,10 +236,6 @@ void roci_turns_drove(struct roci_turns *t, uint64_t now, unsigned moved)
 
 bool roci_turns_send_after_turn(struct roci_turns *t, uint64_t now, unsigned received, uint64_t last_call)
 {
-	if (t->defer_until && now >= t->defer_until) {
-		t->defer_failures++;
-		t->defer_until = 0;
-	}
 	if (!received || received > DEFER_RECEIVED_MAX || t->deferred || now > last_call + here(t, LEAVE_RECENT_NS))
 		return true;
 	if (t->leave_failures >= LEAVE_FAILURES && ++t->not_left % LEAVE_TRY_EVERY)
@@ -387,11 +383,18 @@ uint64_t roci_turns_deadline(const struct roci_turns *t)
 	return t->defer_until ? t->defer_until : UINT64_MAX;
 }
 
-void roci_turns_sent(struct roci_turns *t)
+/* Whoever sends what posts deferred, it is late where the program had stopped posting: the thread, the next poll, or a
+ * thread that waits for an event. */
+static bool is_late(const struct roci_turns *t, uint64_t now)
+{
+	return now >= t->defer_until && now - t->posted_at > here(t, QUICK_NS);
+}
+
+void roci_turns_sent(struct roci_turns *t, uint64_t now)
 {
 	t->deferred = t->left = false;
-	if (t->defer_until) /* in time */
-		t->defer_failures = 0;
+	if (t->defer_until)
+		t->defer_failures = is_late(t, now) ? t->defer_failures + 1 : 0;
 	t->defer_until = 0;
 }
 

@@ -57,7 +57,7 @@ struct roci_turns {
 	bool left;                /* and no call has sent them yet */
 	uint64_t leave_until;     /* it sends them itself then; 0: it left none */
 	bool leave_pays;          /* the last time a call came before */
-	unsigned leave_failures;  /* in a row: no call came in time */
+	unsigned leave_failures;  /* in a row: no call came in time, and no post soon before */
 	unsigned not_left;        /* turns in which it was not tried because of them */
 	unsigned polled_at_leave; /* `polled` when it last left something */
 
@@ -81,7 +81,7 @@ struct roci_turns {
 	uint64_t posted_at;      /* the last post */
 	unsigned quick_posts;    /* in a row, each soon after the one before */
 	uint64_t defer_until;    /* what posts deferred while the thread does not nap is sent then; 0: nothing */
-	unsigned defer_failures; /* in a row: no call came in time */
+	unsigned defer_failures; /* in a row: no call came in time, and no post soon before */
 	unsigned not_deferred;   /* posts that were not because of them */
 	bool stream;             /* there were many such: the thread should see it and nap */
 	unsigned polled;         /* polls that drove */
@@ -148,8 +148,8 @@ bool roci_turns_send_after_call(struct roci_turns *t);
 bool roci_turns_send_after_post(struct roci_turns *t, uint64_t now, bool more);
 /* When what posts deferred is to be sent; UINT64_MAX: there is nothing, or a nap ends before. */
 uint64_t roci_turns_deadline(const struct roci_turns *t);
-/* All that was ready has been sent. */
-void roci_turns_sent(struct roci_turns *t);
+/* All that was ready has been sent, at that time. */
+void roci_turns_sent(struct roci_turns *t, uint64_t now);
 /* The program polled, and drove, after `peeked` polls that only looked at memory. Returns true where its thread should
  * yield the processor: the peer, which is to send what the program waits for, may be waiting for that processor. */
 bool roci_turns_polled(struct roci_turns *t, unsigned peeked, unsigned received);

@@ -82,7 +82,7 @@ void roci_local_flush(struct roci_local *l)
 	flushes++;
 }
 
-void roci_turns_sent(struct roci_turns *t)
+void roci_turns_sent(struct roci_turns *t, uint64_t now)
 {
 }
 
@@ -266,17 +266,17 @@ static void what_is_deferred_ends_the_peeks(void **state)
 static void a_brief_post_shows_what_is_in_rings(void **state)
 {
 	assert_true(roci_drive_post_is_brief(&dev));
-	roci_drive_post_briefly(&dev);
+	roci_drive_post_briefly(&dev, 1);
 	assert_int_equal(calls, 0);
 	dev.local.unpublished = true;
 	assert_true(roci_drive_post_is_brief(&dev));
-	roci_drive_post_briefly(&dev);
+	roci_drive_post_briefly(&dev, 1);
 	assert_int_equal(calls, 1);
 	assert_int_equal(flushes, 1);
 	assert_int_equal(transmits, 0);
 	dev.local.unpublished = false;
 	dev.turns.deferred = true; /* by a call before */
-	roci_drive_post_briefly(&dev);
+	roci_drive_post_briefly(&dev, 1);
 	assert_int_equal(flushes, 2);
 	dev.turns.deferred = false;
 }

@@ -207,7 +207,7 @@ static void left_in_vain(void)
 	now += 50 * US;
 	awake();
 	assert_true(drive_received(1));
-	roci_turns_sent(&turns);
+	roci_turns_sent(&turns, now);
 }
 
 static void an_acknowledgement_is_left_to_the_next_call(void **state)
@@ -241,7 +241,7 @@ static void after_two_vain_attempts_it_is_rarely_left(void **state)
 		now += 50 * US;
 		awake();
 		assert_true(drive_received(1));
-		roci_turns_sent(&turns);
+		roci_turns_sent(&turns, now);
 	}
 	assert_int_equal(left, 2);
 }
@@ -261,14 +261,14 @@ static void a_program_that_polls_between_receives_the_answer(void **state)
 {
 	assert_false(receive_after_call(1, 30 * US));
 	assert_int_equal(next().what, ROCI_TURN_SLEEP);
-	roci_turns_sent(&turns); /* by a call */
+	roci_turns_sent(&turns, now); /* by a call */
 	roci_turns_polled(&turns, 0, 1);
 	last_call = now;
 	now += 30 * US;
 	awake();
 	assert_false(drive_received(1));
 	assert_int_equal(next().what, ROCI_TURN_NAP);
-	roci_turns_sent(&turns);
+	roci_turns_sent(&turns, now);
 	roci_turns_polled(&turns, 0, 1);
 	now += 50 * US;
 	last_call = now;

@@ -126,10 +126,10 @@ static void a_poll_defers_the_acknowledgement_of_a_packet_or_two(void **state)
 	assert_false(turns.deferred);
 	assert_false(roci_turns_send_after_poll(&turns, 1));
 	assert_true(turns.deferred);
-	roci_turns_sent(&turns);
+	roci_turns_sent(&turns, now);
 	assert_false(roci_turns_send_after_poll(&turns, 2));
 	assert_true(turns.deferred);
-	roci_turns_sent(&turns);
+	roci_turns_sent(&turns, now);
 	assert_false(turns.deferred);
 	assert_true(roci_turns_send_after_poll(&turns, 3)); /* a stream */
 }
@@ -141,13 +141,13 @@ static void the_first_call_after_a_poll_sends_and_others_are_sent_together(void 
 	for (unsigned round = 0; round < 3; round++) {
 		roci_turns_send_after_poll(&turns, 0);
 		assert_true(roci_turns_send_after_call(&turns));
-		roci_turns_sent(&turns);
+		roci_turns_sent(&turns, now);
 		for (unsigned i = 1; i < 32; i++) {
 			assert_false(roci_turns_send_after_call(&turns));
 			assert_true(turns.deferred);
 		}
 		assert_true(roci_turns_send_after_call(&turns)); /* 32 are enough */
-		roci_turns_sent(&turns);
+		roci_turns_sent(&turns, now);
 		assert_false(roci_turns_send_after_call(&turns));
 	}
 }
@@ -166,7 +166,7 @@ static unsigned post(unsigned count, uint64_t gap, bool more)
 
 	for (unsigned i = 0; i < count; i++, now += gap) {
 		if (roci_turns_send_after_post(&turns, now, more))
-			roci_turns_sent(&turns);
+			roci_turns_sent(&turns, now);
 		else
 			deferred++;
 	}
@@ -224,9 +224,32 @@ static void posts_are_not_deferred_where_no_call_follows(void **state)
 		now += 200 * US;
 		last_call = 0;
 		roci_turns_send_after_turn(&turns, now, 0, last_call);
-		roci_turns_sent(&turns);
+		roci_turns_sent(&turns, now);
 	}
 	assert_int_equal(deferred, 4);
+}
+
+/* Likewise where a poll comes too late, or a thread that waits for an event sends them at the deadline. */
+static void posts_that_anybody_sends_late_are_deferred_no_more(void **state)
+{
+	unsigned deferred = 0;
+
+	for (unsigned i = 0; i < 10; i++) {
+		roci_turns_send_after_poll(&turns, 0);
+		deferred += post(3, 1 * US, true);
+		now += i & 1 ? 98 * US : 500 * US;
+		roci_turns_sent(&turns, now);
+	}
+	assert_int_equal(deferred, 4);
+}
+
+/* The last of 32 comes after the deadline: the program has called all the time. */
+static void a_stream_is_not_late(void **state)
+{
+	roci_turns_send_after_poll(&turns, 0);
+	assert_int_equal(post(6, 4 * US, false), 0);
+	for (unsigned i = 0; i < 10; i++)
+		assert_int_equal(post(32, 4 * US, false), 31);
 }
 
 /* A program that posts in a stream, and never polls: the sleeping thread is woken to see it, and naps. */
@@ -308,6 +331,8 @@ int main(void)
 		CASE(posts_that_follow_each_other_quickly_are_sent_together),
 		CASE(the_thread_comes_back_for_deferred_posts),
 		CASE(posts_are_not_deferred_where_no_call_follows),
+		CASE(posts_that_anybody_sends_late_are_deferred_no_more),
+		CASE(a_stream_is_not_late),
 		CASE(a_stream_of_calls_wakes_the_thread),
 		CASE(a_stream_while_it_is_awake_wakes_nobody_later),
 		CASE(a_call_while_it_sleeps_makes_it_nap_when_it_awakes),
