@@ -169,25 +169,32 @@ VERB_DEFINE(1, ibv_destroy_cq, struct ibv_cq *, ibcq)
 
 /* ---- consuming ---- */
 
+static void unlock_consumer(struct vb_cq *cq)
+{
+	if (cq && !vb_cq_is_polled_here(cq))
+		pthread_mutex_unlock(&cq->consumer);
+}
+
+/* Who waits for one has not the other: a thread that polls the one may want that. */
 void vb_cq_lock_consumers(struct vb_cq *a, struct vb_cq *b)
 {
-	if (a > b) {
-		struct vb_cq *t = a;
-		a = b;
-		b = t;
+	while (true) {
+		if (a && !vb_cq_is_polled_here(a))
+			pthread_mutex_lock(&a->consumer);
+		if (!b || b == a || vb_cq_is_polled_here(b) || !pthread_mutex_trylock(&b->consumer))
+			return;
+		unlock_consumer(a);
+		struct vb_cq *busy = b;
+		b = a;
+		a = busy;
 	}
-	if (a && !vb_cq_is_polled_here(a))
-		pthread_mutex_lock(&a->consumer);
-	if (b && b != a && !vb_cq_is_polled_here(b))
-		pthread_mutex_lock(&b->consumer);
 }
 
 void vb_cq_unlock_consumers(struct vb_cq *a, struct vb_cq *b)
 {
-	if (a && !vb_cq_is_polled_here(a))
-		pthread_mutex_unlock(&a->consumer);
-	if (b && b != a && !vb_cq_is_polled_here(b))
-		pthread_mutex_unlock(&b->consumer);
+	unlock_consumer(a);
+	if (b != a)
+		unlock_consumer(b);
 }
 
 #define SAME(x) _Static_assert((int)ROCI_WC_##x == (int)IBV_WC_##x, "the engine has the values of verbs.h")

@@ -60,7 +60,8 @@ static inline bool vb_cq_is_polled_here(const struct vb_cq *cq)
 }
 
 /* Locks and unlocks the consumer locks of both CQs, which may be the same, or NULL. A thread may do so between
- * ibv_start_poll() and ibv_end_poll(), as programs that destroy a QP because of its completion do. */
+ * ibv_start_poll() and ibv_end_poll(), as programs that destroy a QP because of its completion do; but not two at once
+ * between those of one CQ each, where both want both. */
 void vb_cq_lock_consumers(struct vb_cq *a, struct vb_cq *b);
 void vb_cq_unlock_consumers(struct vb_cq *a, struct vb_cq *b);
 

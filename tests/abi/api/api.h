@@ -70,6 +70,7 @@ void test_cq_in_use(void);
 void test_cq_resize(void);
 void test_cq_ex(void);
 void test_cq_ex_destroys(void);
+void test_cq_ex_destroys_beside_another(void);
 void test_cq_timestamps(void);
 void test_cq_overrun(void);
 void test_srq(void);

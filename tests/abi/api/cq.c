@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* Completion queues. */
+#include <pthread.h>
+#include <unistd.h>
+
 #include "api.h"
 
 static const struct ibv_qp_cap small = {.max_send_wr = 4, .max_recv_wr = 4, .max_send_sge = 1, .max_recv_sge = 1};
@@ -146,6 +149,41 @@ void test_cq_ex_destroys(void)
 	ibv_end_poll(cq);
 	CHECK(ibv_start_poll(cq, &poll) == ENOENT);
 	CHECK(!ibv_destroy_cq(plain));
+}
+
+static void *destroy_qp(void *qp)
+{
+	CHECK(!ibv_destroy_qp(qp));
+	return NULL;
+}
+
+/* While another thread destroys a QP with the same two CQs, and waits for the end of that poll. */
+static void destroys_beside_another(struct ibv_cq *polled, struct ibv_cq *other)
+{
+	struct ibv_qp_init_attr init = {.qp_type = IBV_QPT_RC, .send_cq = other, .recv_cq = polled, .cap = small};
+	struct ibv_qp *mine = ibv_create_qp(api_pd, &init), *theirs = ibv_create_qp(api_pd, &init);
+	struct ibv_qp_attr error = {.qp_state = IBV_QPS_ERR};
+	struct ibv_poll_cq_attr poll = {0};
+	struct ibv_cq_ex *cq = (struct ibv_cq_ex *)polled;
+	pthread_t thread;
+	CHECK(!qp_to_init(mine) && !ibv_modify_qp(mine, &error, IBV_QP_STATE));
+	flush_one(mine, 5);
+	CHECK(!ibv_start_poll(cq, &poll) && cq->wr_id == 5);
+	CHECK(!pthread_create(&thread, NULL, destroy_qp, theirs));
+	usleep(20000); /* it mostly waits by then; the result is the same if it does not */
+	CHECK(!ibv_destroy_qp(mine));
+	ibv_end_poll(cq);
+	CHECK(!pthread_join(thread, NULL));
+}
+
+void test_cq_ex_destroys_beside_another(void)
+{
+	struct ibv_cq_init_attr_ex attr = {.cqe = 8, .wc_flags = IBV_WC_STANDARD_FLAGS};
+	struct ibv_cq *a = ibv_cq_ex_to_cq(ibv_create_cq_ex(api_ctx, &attr));
+	struct ibv_cq *b = ibv_cq_ex_to_cq(ibv_create_cq_ex(api_ctx, &attr));
+	destroys_beside_another(a, b);
+	destroys_beside_another(b, a);
+	CHECK(!ibv_destroy_cq(a) && !ibv_destroy_cq(b));
 }
 
 /* The times of 16,000 completions never go back: not the device's, and not the wall clock's. */

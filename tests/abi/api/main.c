@@ -172,6 +172,7 @@ static const struct {
 	{"CQ: resizing", test_cq_resize},
 	{"CQ: field by field", test_cq_ex},
 	{"CQ: what is destroyed while it is read", test_cq_ex_destroys},
+	{"CQ: what two threads destroy while one reads", test_cq_ex_destroys_beside_another},
 	{"CQ: timestamps", test_cq_timestamps},
 	{"CQ: overrun", test_cq_overrun},
 	{"SRQ", test_srq},
