@@ -127,7 +127,10 @@ static void end_wait(void *arg)
 	alarm_at = roci_turns_wait_end(&w->dev->turns, roci_now(), w->drives);
 	if (alarm_at != UINT64_MAX)
 		roci_progress_alarm(w->dev, alarm_at);
-	/* The thread still sleeps: a process of this host must send it a wake-up again. */
+	/* The thread may sleep still, and not know what this one has left to be done soon. */
+	if (w->drives)
+		roci_progress_wake(w->dev);
+	/* It goes on sleeping: a process of this host must send it a wake-up again. */
 	if (w->drives && w->dev->turns.wake_at && !roci_local_sleeps(&w->dev->local))
 		roci_progress_wake_now(w->dev);
 	roci_lock_release(&w->dev->lock);

@@ -191,6 +191,37 @@ static void a_thread_that_waits_drives(void **state)
 	roci_device_put(dev);
 }
 
+static bool defer_posts(void *arg)
+{
+	struct roci_device *dev = arg;
+
+	while (roci_turns_send_after_post(&dev->turns, roci_now(), true))
+		roci_turns_sent(&dev->turns, roci_now());
+	return true;
+}
+
+/* The device's thread sleeps meanwhile, and knows nothing of what is to be done soon. */
+static void a_thread_that_waited_leaves_no_deadline_behind(void **state)
+{
+	struct roci_device *dev = open_device();
+	int fd = eventfd(0, 0);
+	bool sleeps = false;
+
+	for (unsigned i = 0; !sleeps; i++) {
+		assert_true(i < 10000); /* ten seconds */
+		usleep(1000);
+		roci_lock_take(&dev->lock);
+		sleeps = dev->turns.wake_at;
+		roci_lock_release(&dev->lock);
+	}
+	assert_int_equal(roci_device_wait(dev, fd, defer_posts, dev), 0);
+	roci_lock_take(&dev->lock);
+	assert_true(dev->turns.wake_at <= roci_progress_deadline(dev)); /* 0: it does not sleep any more */
+	roci_lock_release(&dev->lock);
+	close(fd);
+	roci_device_put(dev);
+}
+
 /* Until so many threads are in roci_device_wait(). */
 static void wait_for_waiters(struct roci_device *dev, unsigned count)
 {
@@ -443,6 +474,7 @@ int main(void)
 		cmocka_unit_test(address_vectors_are_checked),
 		cmocka_unit_test(the_thread_makes_progress),
 		cmocka_unit_test(a_thread_that_waits_drives),
+		cmocka_unit_test(a_thread_that_waited_leaves_no_deadline_behind),
 		cmocka_unit_test(threads_that_wait_hold_nothing_up),
 		cmocka_unit_test(the_thread_takes_over_from_polls),
 		cmocka_unit_test(calls_that_are_no_polls_leave_it_to_the_thread),
