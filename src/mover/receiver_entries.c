@@ -98,6 +98,7 @@ static void queue_result(struct receiver *r, struct recv_entry *entry)
 	struct entries *e = &r->entries;
 
 	e->results[(e->result_first + e->result_count++) % r->s.terms.max_entries] = entry;
+	e->refusals += entry->state == RECV_ENTRY_REFUSED;
 }
 
 static void finish_stored(struct receiver *r, struct recv_entry *entry)
@@ -249,10 +250,18 @@ static bool reap_commit(struct receiver *r)
 
 /* Reporting to the sender */
 
+/* Which windows an ACK with so many results says are done. A sender that has given up an entry forgets it with the ACK
+ * of its last segment, so a refusal comes no later than that. */
+static uint64_t windows_to_ack(const struct receiver *r, unsigned results)
+{
+	return r->entries.refusals && results < r->entries.result_count ? r->entries.acked : r->descriptors.done;
+}
+
 static bool send_ack(struct receiver *r)
 {
 	struct session *s = &r->s;
 	unsigned count = r->entries.result_count < RESULTS_PER_ACK ? r->entries.result_count : RESULTS_PER_ACK;
+	uint64_t windows = windows_to_ack(r, count);
 	struct cursor_out *out;
 
 	if (r->end.sent)
@@ -260,8 +269,8 @@ static bool send_ack(struct receiver *r)
 	out = session_begin(s, PROTO_ACK);
 	if (!out)
 		return false;
-	session_step(s, "ACK", "windows: %llu, entries stored: %u", (unsigned long long)r->descriptors.done, count);
-	put_u64(out, r->descriptors.done);
+	session_step(s, "ACK", "windows: %llu, entries stored: %u", (unsigned long long)windows, count);
+	put_u64(out, windows);
 	put_u64(out, s->totals.bytes_done);
 	put_u16(out, (uint16_t)count);
 	for (unsigned i = 0; i < count; i++) {
@@ -271,6 +280,7 @@ static bool send_ack(struct receiver *r)
 			result.verdict = PROTO_REFUSED;
 			result.status = entry->status;
 			result.text = proto_text(entry->why);
+			r->entries.refusals--;
 		}
 		proto_put_result(out, &result, true);
 		r->entries.result_first = (r->entries.result_first + 1) % s->terms.max_entries;
@@ -278,7 +288,7 @@ static bool send_ack(struct receiver *r)
 		entry->settled = true;
 		entries_advance(r, entry);
 	}
-	r->entries.acked = r->descriptors.done;
+	r->entries.acked = windows;
 	session_send(s);
 	return true;
 }

@@ -44,6 +44,7 @@ struct entries {
 	uint32_t lingering;          /* entries that linger */
 	struct recv_entry **results; /* a ring of those whose result the next ACKs report */
 	unsigned result_first, result_count;
+	uint32_t refusals;         /* of these */
 	struct recv_entry **ready; /* to be committed */
 	unsigned ready_count;
 	struct commit_job *committing;

@@ -433,6 +433,45 @@ static void given_up_unwritten(void)
 	MUST(honest_verdict(1, &e) == PROTO_REFUSED); /* only one file goes to standard output */
 }
 
+/* Not hostile: as many entries are refused at once as have no room in one ACK. The window counts as done with the last
+ * of them: a sender that gives up an entry has forgotten it then. */
+static void many_refused(void)
+{
+	enum { MANY = 250 };
+	static struct proto_segment segments[MANY];
+	struct proto_terms terms = honest_terms(MOVER_WRITE);
+	char name[16];
+	struct cursor_out *out;
+	struct cursor_in in;
+	uint64_t done;
+	unsigned results = 0;
+
+	terms.max_entries = terms.entries = MANY;
+	honest_lanes_with(&terms);
+	MUST(h->terms.max_entries == MANY);
+	out = honest_begin_offer(0, MANY);
+	for (uint32_t i = 0; i < MANY; i++) {
+		struct mover_entry e;
+
+		snprintf(name, sizeof(name), "file %u", i);
+		e = honest_file(name, 1);
+		proto_put_entry(out, &e);
+		segments[i] = (struct proto_segment){
+			.kind = PROTO_HOLE, .last = true, .entry = i, .count = 1, .size = 1}; /* no digest */
+	}
+	hostile_send(h);
+	MUST(hostile_expect(h, PROTO_VERDICT));
+	honest_fin(&(struct proto_descriptor){.window = PROTO_NO_WINDOW, .count = MANY}, segments);
+	do {
+		MUST(hostile_expect(h, PROTO_ACK));
+		in = cursor_in(h->payload, h->payload_len);
+		done = get_u64(&in);
+		get_u64(&in);
+		results += get_u16(&in);
+		MUST(done == (results == MANY));
+	} while (!done);
+}
+
 static void stalls(void)
 {
 	struct proto_segment segment;
@@ -460,6 +499,7 @@ const struct scenario hostile_content[] = {
 	{"gone-while-finishing", gone_while_finishing, CHECKED, 1},
 	{"huge-files", huge_files, CHECKED, 1},
 	{"given-up-unwritten", given_up_unwritten, CHECKED, 1},
+	{"many-refused", many_refused, CHECKED, 1},
 	{"stalls", stalls, ERROR_LOST, 1},
 	{0},
 };
