@@ -139,6 +139,8 @@ void entries_fail(struct receiver *r, const struct mover_entry *info, const char
 {
 	int cut = info->name_len > NAME_SHOWN ? info->name_len - NAME_SHOWN : 0;
 
+	while (cut && cut < info->name_len && (info->name[cut] & 0xc0) == 0x80) /* in the midst of a character */
+		cut++;
 	session_fail(&r->s, MOVER_LOCAL_IO, "%s%s%.*s: %s", what, cut ? "..." : "", info->name_len - cut,
 		     (const char *)info->name + cut, strerrordesc_np(-err));
 }

@@ -205,15 +205,17 @@ def disk_full(size):
 
 
 def disk_full_at_a_long_name():
-    """The sender hears the reason, however long the name is."""
+    """Both sides tell the reason, however long the name is. What is shown of it begins with a whole character."""
     folder, deep = fresh('there'), os.path.join(base, 'deep')
-    inside = os.path.join(deep, 'd' * 200, 'e' * 200)
+    inside = os.path.join(deep, 'd' * 200, '長' * 66)
     os.makedirs(inside)
-    make_large(os.path.join(inside, 'large'), 6 * MIB)
+    make_large(os.path.join(inside, 'largest'), 6 * MIB)
     mount = ['unshare', '-m', 'sh', '-c', f'mount -t tmpfs -o size=4m tmpfs {folder} && exec "$@"', 'sh']
     with Receiver(here, folder, argv_prefix=mount) as recv:
         ended = recv.take(here, deep, status=REMOTE_IO)
-        check('ee/large: No space left on device' in ended['text'], ended)
+        check('/largest: No space left on device' in ended['text'], ended)
+        ended = wait_until('the end', lambda: events(recv.process, 'ended'))[0]
+        check('...長' in ended['text'] and ended['text'].endswith('長/largest: No space left on device'), ended)
 
 
 def nobody_reads(who):
