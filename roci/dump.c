@@ -198,8 +198,8 @@ static void print_notes(const struct dump *d, const char *name)
 			units_plural(d->hidden));
 	if (totals->given_up)
 		fprintf(stderr,
-			"roci dump: there are more than %d conversations: %" PRIu64
-			" of those that were silent longest given up; what goes on counts as a new one\n",
+			"roci dump: there are more than %d conversations: those that were silent longest are given up "
+			"(%" PRIu64 "); what goes on counts as a new one\n",
 			CAPTURE_CONVERSATIONS, totals->given_up);
 }
 
