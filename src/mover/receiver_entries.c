@@ -271,7 +271,7 @@ static bool send_ack(struct receiver *r)
 	out = session_begin(s, PROTO_ACK);
 	if (!out)
 		return false;
-	session_step(s, "ACK", "windows: %llu, entries stored: %u", (unsigned long long)windows, count);
+	session_step(s, "ACK", "windows: %llu, results of entries: %u", (unsigned long long)windows, count);
 	put_u64(out, windows);
 	put_u64(out, s->totals.bytes_done);
 	put_u16(out, (uint16_t)count);

@@ -179,7 +179,7 @@ static bool send_have(struct receiver *r, struct batch *b)
 			kept = mover_file_kept(file, ++b->next_chunk);
 		}
 		cursor_patch_u16(head, count);
-		session_step(&r->s, "HAVE", "%u chunks of entry %u%s", count, number, foreign ? ", no digests" : "");
+		session_step(&r->s, "HAVE", "entry %u, chunks: %u%s", number, count, foreign ? ", no digests" : "");
 		session_send(&r->s);
 	}
 	return true;

@@ -263,7 +263,7 @@ void offer_have(struct sender *x, struct cursor_in *payload)
 		return;
 	}
 	e = offer_entry(x, number);
-	session_step(&x->s, "HAVE", "%u chunks of entry %u%s", count, number, untold ? ", no digests" : "");
+	session_step(&x->s, "HAVE", "entry %u, chunks: %u%s", number, count, untold ? ", no digests" : "");
 	if (!e->have) {
 		e->have = malloc(chunks * sizeof(*e->have));
 		e->present = calloc(1, chunks);
@@ -312,7 +312,7 @@ void offer_ack(struct sender *x, struct cursor_in *payload)
 	}
 	x->dispatch.acked = seq_done;
 	x->s.totals.bytes_done = bytes;
-	session_step(&x->s, "ACK", "windows: %llu, entries stored: %u", (unsigned long long)seq_done, count);
+	session_step(&x->s, "ACK", "windows: %llu, results of entries: %u", (unsigned long long)seq_done, count);
 	for (unsigned i = 0; i < count && x->s.status == MOVER_OK; i++) {
 		struct proto_result result;
 		if (proto_get_result(payload, &result, true)) {
