@@ -23,8 +23,10 @@ static struct {
 
 int roci_device_open_failed(const char *what, int err)
 {
+	const char *hint = err == -ENOMEM && !strchr(what, '(') ? " (see `ulimit -v`)" : "";
+
 	if (last_failure.err != err || strcmp(last_failure.what, what) != 0)
-		fprintf(stderr, "roci: cannot open roci0: %s: %s\n", what, strerror(-err));
+		fprintf(stderr, "roci: cannot open roci0: %s%s: %s\n", what, hint, strerror(-err));
 	snprintf(last_failure.what, sizeof(last_failure.what), "%s", what);
 	last_failure.err = err;
 	return err;
