@@ -68,6 +68,13 @@ static bool ends_waits(const struct sigaction *action)
 	return (handler || (action->sa_flags & (int)SA_RESETHAND)) && !(action->sa_flags & SA_RESTART);
 }
 
+/* These come of what a thread itself does, and not while it waits. Crash reporters and sanitizers handle them. */
+static bool is_fault(int signal)
+{
+	return signal == SIGSEGV || signal == SIGBUS || signal == SIGFPE || signal == SIGILL || signal == SIGTRAP ||
+	       signal == SIGSYS;
+}
+
 bool vb_event_fd_interrupted(void)
 {
 	struct sigaction action;
@@ -77,7 +84,8 @@ bool vb_event_fd_interrupted(void)
 
 	pthread_sigmask(SIG_SETMASK, NULL, &blocked);
 	for (int signal = 1; signal < NSIG && !ends; signal++)
-		ends = !sigismember(&blocked, signal) && !sigaction(signal, NULL, &action) && ends_waits(&action);
+		ends = !is_fault(signal) && !sigismember(&blocked, signal) && !sigaction(signal, NULL, &action) &&
+		       ends_waits(&action);
 	errno = err;
 	return ends;
 }

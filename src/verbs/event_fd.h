@@ -20,7 +20,8 @@ void vb_event_fd_clear(int fd);
 int vb_event_fd_wait(int fd);
 /* A signal has ended a wait of this thread. Whether the program hears of it: where adapters wait, in read(2) or
  * write(2), the kernel waits again if the signal's handler has SA_RESTART (signal(7)). poll(2) does not, nor does it
- * say which signal came. So this is true where a handler that this thread may have run lacks the flag. */
+ * say which signal came. So this is true where a handler that this thread may have run lacks the flag, but for those of
+ * faults. */
 bool vb_event_fd_interrupted(void);
 
 #endif
