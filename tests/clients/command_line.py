@@ -20,10 +20,15 @@ workshop = scratch()
 base = workshop.name
 
 
+def after(*prefix):
+    """The start of a command in which programs come before roci: a sanitizer's library is for roci, not for these."""
+    return [*prefix, 'env', *(f'{name}={value}' for name, value in environment().items())] if prefix else []
+
+
 def roci(*argv, status=OK, env=None, stdin=b'', stdout=subprocess.PIPE, prefix=(), **kw):
     """Runs roci without a terminal until it ends. Returns its standard output and standard error."""
-    done = subprocess.run([*prefix, ROCI, *argv], input=stdin, stdout=stdout, stderr=subprocess.PIPE, timeout=60 * SLOW,
-                          env=dict(os.environ, **environment(), **(env or {})), start_new_session=True, **kw)
+    done = subprocess.run([*after(*prefix), ROCI, *argv], input=stdin, stdout=stdout, stderr=subprocess.PIPE, timeout=60 * SLOW,
+                          env=dict(os.environ, **({} if prefix else environment()), **(env or {})), start_new_session=True, **kw)
     out, err = (done.stdout or b'').decode(errors='replace'), done.stderr.decode(errors='replace')
     check(done.returncode == status, f'roci {" ".join(argv)}: exit status {done.returncode}, not {status}\n{out}{err}')
     return out, err

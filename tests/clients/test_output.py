@@ -9,7 +9,7 @@ import signal
 import subprocess
 import sys
 
-from command_line import Recv, base, file, folder, here, json_events, on_terminal, roci, says
+from command_line import Recv, after, base, file, folder, here, json_events, on_terminal, roci, says
 from harness import HERE, ROCI, SANITIZER, SLOW, Skip, check, need, tap, wait_until
 from mover import (INTERRUPTED, LOCAL_IO, LOST, MIB, NO_CONNECT, NO_DEVICE, OK, REMOTE_IO, USAGE, Receiver, check_same, environment, events,
                    write)
@@ -52,8 +52,8 @@ def closed_streams():
         _, said = roci('send', '-', '@' + recv.ticket, status=LOCAL_IO, prefix=('sh', '-c', 'exec "$@" <&-', 'sh'))
         says('stdin: Bad file descriptor', said)
     ticket = os.path.join(base, 'ticket of a closed stream')
-    recv = here.start('sh', '-c', 'exec "$@" >&-', 'sh', ROCI, 'recv', '-', '--port', '0', '--bind', '127.0.0.1', '--ticket-file', ticket, plain=True,
-                      env=environment())
+    recv = here.start(*after('sh', '-c', 'exec "$@" >&-', 'sh'), ROCI, 'recv', '-', '--port', '0', '--bind', '127.0.0.1', '--ticket-file', ticket,
+                      plain=True)
     try:
         wait_until('the ticket', lambda: os.path.exists(ticket) or not recv.running())
         check(os.readlink(f'/proc/{recv.pid}/fd/1') == '/dev/null', os.readlink(f'/proc/{recv.pid}/fd/1'))

@@ -7,7 +7,7 @@ import shutil
 import signal
 import sys
 
-from command_line import Recv, base, file, folder, here, json_events, on_terminal, roci, says
+from command_line import Recv, after, base, file, folder, here, json_events, on_terminal, roci, says
 from harness import ROCI, check, program, tap, veth_pair, wait_until
 from mover import (FAILED, LOCAL_IO, LOST, MIB, NO_CONNECT, NO_DEVICE, NO_TRUST, OK, PARTLY, REMOTE_IO, USAGE, Receiver, check_same,
                    environment, events, slow_disk, write)
@@ -462,9 +462,8 @@ def disk_full(*once):
     """The receiver says where what has arrived is, how the transfer goes on, and how to get rid of it."""
     into, path, ticket = folder('full' + ''.join(once)), os.path.join(base, 'larger than the disk'), os.path.join(base, 'ticket')
     write(path, os.urandom(12 * MIB))
-    sanitizer = [f'{name}={value}' for name, value in environment().items()]  # not for unshare and the shell
-    process = here.start('unshare', '-m', 'sh', '-c', f'mount -t tmpfs -o size=6m tmpfs {into} && exec "$@"', 'sh', 'env', *sanitizer, ROCI, 'recv',
-                         *once, '--port', '0', '--bind', '127.0.0.1', '--ticket-file', ticket, '--dir', into, plain=True)
+    process = here.start(*after('unshare', '-m', 'sh', '-c', f'mount -t tmpfs -o size=6m tmpfs {into} && exec "$@"', 'sh'), ROCI, 'recv', *once,
+                         '--port', '0', '--bind', '127.0.0.1', '--ticket-file', ticket, '--dir', into, plain=True)
     try:
         wait_until('the ticket', lambda: os.path.exists(ticket) or not process.running())
         roci('send', path, '@' + ticket, status=REMOTE_IO)
