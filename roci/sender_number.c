@@ -12,6 +12,7 @@
 
 #include "device/rundir.h"
 #include "mover/secure.h"
+#include "wire/fnv.h"
 
 #define FILES 64 /* so many at most are left behind, whatever is killed; two receivers seldom have the same one */
 
@@ -33,14 +34,9 @@ static void name_receiver(char *name, size_t size, const struct mover_ticket *ti
 	snprintf(name, size, "ticket %s", identity);
 }
 
-/* FNV-1a. */
 static unsigned file_of(const char *receiver)
 {
-	uint32_t hash = 0x811c9dc5u;
-
-	for (; *receiver; receiver++)
-		hash = (hash ^ (uint8_t)*receiver) * 0x01000193u;
-	return hash % FILES;
+	return roci_fnv(ROCI_FNV_BEGIN, receiver, strlen(receiver)) % FILES;
 }
 
 /* In the first run directory that works. */

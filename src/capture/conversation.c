@@ -4,6 +4,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "wire/fnv.h"
+
 #define BUCKETS 2048
 #define NONE    UINT32_MAX
 
@@ -92,19 +94,11 @@ void capture_talk_touch(struct capture_talks *talks, struct capture_talk *talk, 
 
 /* ---- by addresses and QPNs ---- */
 
-static uint32_t mix(uint32_t hash, const void *bytes, size_t len)
-{
-	const uint8_t *at = bytes;
-
-	for (size_t i = 0; i < len; i++)
-		hash = (hash ^ at[i]) * 16777619u; /* FNV-1a */
-	return hash;
-}
-
 static uint32_t bucket_of(const uint8_t *src, const uint8_t *dst, uint32_t dest_qpn)
 {
-	uint32_t hash = mix(mix(mix(2166136261u, src, 16), dst, 16), &dest_qpn, sizeof(dest_qpn));
+	uint32_t hash = roci_fnv(roci_fnv(ROCI_FNV_BEGIN, src, 16), dst, 16);
 
+	hash = roci_fnv(hash, &dest_qpn, sizeof(dest_qpn));
 	return (hash ^ hash >> 15) % BUCKETS;
 }
 

@@ -8,6 +8,7 @@
 
 #include "tour/tour.h"
 #include "verbs/flush.h"
+#include "wire/fnv.h"
 
 bool device_is_iwarp(const struct ibv_context *verbs)
 {
@@ -196,11 +197,11 @@ int device_open(const char *name, const struct sockaddr *address, struct tour_po
 uint32_t device_host(void)
 {
 	FILE *file = fopen("/proc/sys/kernel/random/boot_id", "re");
-	uint32_t digest = 2166136261u; /* FNV-1a */
+	uint32_t digest = ROCI_FNV_BEGIN;
 	int c;
 
 	while (file && (c = fgetc(file)) != EOF)
-		digest = (digest ^ (uint32_t)c) * 16777619u;
+		digest = roci_fnv(digest, &(uint8_t){(uint8_t)c}, 1);
 	if (file)
 		fclose(file);
 	return digest;
