@@ -57,7 +57,7 @@ struct roci_turns {
 	bool left;                /* and no call has sent them yet */
 	uint64_t leave_until;     /* it sends them itself then; 0: it left none */
 	bool leave_pays;          /* the last time a call came before */
-	unsigned leave_failures;  /* in a row: no call came in time, and no post soon before */
+	unsigned leave_failures;  /* in a row: no call came in time */
 	unsigned not_left;        /* turns in which it was not tried because of them */
 	unsigned polled_at_leave; /* `polled` when it last left something */
 

@@ -217,15 +217,21 @@ static void a_margin_is_left_where_a_queue_stands(void **state)
 	assert_int_equal(p.b.rate, p.b.bw * 99 / 100);
 }
 
+/* CRUISE, where the largest samples are too large by most of `noise` percent. */
+static void cruise_with_noise(struct pipe *p, unsigned noise)
+{
+	cruise(p);
+	p->noise = noise;
+	while (p->b.bw < RATE * (99 + noise) / 100 || p->b.state != ROCI_BBR_CRUISE)
+		round_trip(p);
+}
+
 /* The largest samples are too large. To go on at such a rate would fill any queue. */
 static void where_a_queue_stays_the_rate_is_what_was_delivered(void **state)
 {
 	struct pipe p;
 
-	cruise(&p);
-	p.noise = 3;
-	while (p.b.bw < RATE * 102 / 100 || p.b.state != ROCI_BBR_CRUISE)
-		round_trip(&p);
+	cruise_with_noise(&p, 3);
 	assert_in_range(p.b.rate, RATE * 101 / 100, RATE * 104 / 100);
 	p.others = 5 * MS;
 	rounds(&p, 3);
@@ -242,10 +248,7 @@ static void where_a_queue_stays_most_of_the_rate_is_kept(void **state)
 {
 	struct pipe p;
 
-	cruise(&p);
-	p.noise = 20;
-	while (p.b.bw < RATE * 119 / 100 || p.b.state != ROCI_BBR_CRUISE)
-		round_trip(&p);
+	cruise_with_noise(&p, 20);
 	p.others = 5 * MS;
 	rounds(&p, 3);
 	assert_int_equal(p.b.state, ROCI_BBR_CRUISE);
