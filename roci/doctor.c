@@ -13,7 +13,7 @@
 #include "doctor/embedded.h"
 #include "doctor/peer.h"
 #include "target.h"
-#include "units.h"
+#include "wire/plural.h"
 
 #define EXIT_UNWELL 1
 
@@ -72,8 +72,8 @@ static void print_verdict(const struct findings *findings)
 		warnings += findings->list[i].level == FINDING_WARNING;
 	}
 	if (problems || warnings)
-		printf("\n%u problem%s, %u warning%s\n", problems, units_plural(problems), warnings,
-		       units_plural(warnings));
+		printf("\n%u problem%s, %u warning%s\n", problems, roci_plural(problems), warnings,
+		       roci_plural(warnings));
 	else
 		puts("\nno problems");
 }

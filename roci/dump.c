@@ -8,7 +8,7 @@
 #include <unistd.h>
 
 #include "dump.h"
-#include "units.h"
+#include "wire/plural.h"
 
 #define EXIT_BROKEN 1
 
@@ -195,7 +195,7 @@ static void print_notes(const struct dump *d, const char *name)
 		fprintf(stderr, "roci dump: nothing in %s matches the options\n", name);
 	else if (d->hidden && !is_choosy(&d->filter) && !d->choices->json)
 		fprintf(stderr, "roci dump: --all also shows %" PRIu64 " packet%s of other protocols\n", d->hidden,
-			units_plural(d->hidden));
+			roci_plural(d->hidden));
 	if (totals->given_up)
 		fprintf(stderr,
 			"roci dump: there are more than %d conversations: those that were silent longest are given up "

@@ -5,6 +5,7 @@
 #include "capture/line.h"
 #include "dump.h"
 #include "units.h"
+#include "wire/plural.h"
 
 static const char *transport_name(enum roci_transport transport)
 {
@@ -37,7 +38,7 @@ static void print_state(const char *what, uint64_t count)
 static void print_count(const char *what, uint64_t count)
 {
 	if (count)
-		printf(", %" PRIu64 " %s%s", count, what, units_plural(count));
+		printf(", %" PRIu64 " %s%s", count, what, roci_plural(count));
 }
 
 static void print_round_trips(const struct capture_percentiles *p)
@@ -67,8 +68,8 @@ static void print_half(const struct capture_conversation *c, unsigned i)
 		return;
 	fputs("  ", stdout);
 	print_end(end, ":");
-	printf(" %" PRIu64 " packet%s, %" PRIu64 " message%s, %s", end->packets, units_plural(end->packets),
-	       end->messages, units_plural(end->messages), units_bytes(bytes, end->bytes));
+	printf(" %" PRIu64 " packet%s, %" PRIu64 " message%s, %s", end->packets, roci_plural(end->packets),
+	       end->messages, roci_plural(end->messages), units_bytes(bytes, end->bytes));
 	print_count("acknowledgement", end->acks);
 	print_state("sent again", end->sent_again);
 	print_count("duplicate", end->duplicates);

@@ -8,6 +8,7 @@
 #include "perf.h"
 #include "plot/plot.h"
 #include "units.h"
+#include "wire/plural.h"
 
 #define STEPS_A_HALF 5u /* points of a distribution until the part that is left halves, as HdrHistogram has them */
 #define MOST_POINTS  128u
@@ -22,8 +23,8 @@ static void make_titles(const struct perf *perf, char title[160], char subtitle[
 
 	snprintf(title, 160, "%s to %s", tour_op_title(p->op), n->address);
 	snprintf(subtitle, 240, "%s to %s, %u queue pair%s, %u completion queue%s, %u deep, %s%s%s",
-		 n->end.port.verbs->device->name, n->offer.device, p->qps, units_plural(p->qps), p->cqs,
-		 units_plural(p->cqs), p->depth, perf_print_packets(packets, perf), p->bidir ? ", both directions" : "",
+		 n->end.port.verbs->device->name, n->offer.device, p->qps, roci_plural(p->qps), p->cqs,
+		 roci_plural(p->cqs), p->depth, perf_print_packets(packets, perf), p->bidir ? ", both directions" : "",
 		 p->events ? ", events" : ", polling");
 }
 

@@ -7,6 +7,7 @@
 #include "perf.h"
 #include "stats_find.h"
 #include "units.h"
+#include "wire/plural.h"
 
 const char *perf_print_time(char buf[UNITS_CHARS], uint64_t ns)
 {
@@ -79,8 +80,8 @@ void perf_show_start(struct perf *perf)
 	if (perf->choices->quiet)
 		return;
 	printf("PERF %s: %s, %u queue pair%s, %u completion queue%s, %u deep%s%s\n", n->address, tour_op_title(p->op),
-	       p->qps, units_plural(p->qps), p->cqs, units_plural(p->cqs), p->depth,
-	       p->bidir ? ", both directions" : "", p->events ? ", events" : "");
+	       p->qps, roci_plural(p->qps), p->cqs, roci_plural(p->cqs), p->depth, p->bidir ? ", both directions" : "",
+	       p->events ? ", events" : "");
 	print_device("from device ", n->end.port.verbs->device->name, perf->device.embedded, perf->device.reason);
 	print_device(" to device ", n->offer.device, n->offer.embedded, "");
 	printf(", %s\n", perf_print_packets(packets, perf));

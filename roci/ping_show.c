@@ -7,8 +7,8 @@
 #include "explain_say.h"
 #include "json_line.h"
 #include "ping.h"
-#include "units.h"
 #include "wire/gid.h"
+#include "wire/plural.h"
 
 #define TIME_CHARS 24
 
@@ -90,7 +90,7 @@ void ping_show_start(const struct ping *ping, const struct tour_plan *plan, cons
 	if (ping->choices->quiet)
 		return;
 	printf("PING %s: %s of %u byte%s on %s, connected by %s\n", dial->address, tour_op_title(plan->op), plan->size,
-	       units_plural(plan->size), types[plan->qp], ways[plan->way]);
+	       roci_plural(plan->size), types[plan->qp], ways[plan->way]);
 	print_device("from device ", dial->device, ping->device.embedded ? ping->device.reason : NULL);
 	print_device(" to device ", dial->offer.device, dial->offer.embedded ? "" : NULL);
 	putchar('\n');
@@ -125,7 +125,7 @@ void ping_show_operation(const struct ping *ping, const struct tour_plan *plan, 
 		printf("%s: seq=%u failed: %s\n", tour_op_names[plan->op], seq, result->failure.text);
 		explain_say(stdout, explain_of_failure(&result->failure));
 	} else if (!ping->choices->quiet) {
-		printf("%u byte%s: %s seq=%u time=%s\n", plan->size, units_plural(plan->size), tour_op_names[plan->op],
+		printf("%u byte%s: %s seq=%u time=%s\n", plan->size, roci_plural(plan->size), tour_op_names[plan->op],
 		       seq, print_time(time, result->ns));
 	}
 	fflush(stdout);
@@ -150,7 +150,7 @@ void ping_show_summary(const struct ping *ping, const struct summary *summary)
 	/* an empty line after what is printed of operations; steps end with one, but a failure does not */
 	if (!ping->choices->quiet && (!ping->choices->steps || summary->failed))
 		putchar('\n');
-	printf("%llu operation%s, %llu failed\n", (unsigned long long)summary->tried, units_plural(summary->tried),
+	printf("%llu operation%s, %llu failed\n", (unsigned long long)summary->tried, roci_plural(summary->tried),
 	       (unsigned long long)summary->failed);
 	if (summary->tried > summary->failed)
 		printf("min %s, median %s, p99 %s, max %s\n", print_time(min, t.min_ns),

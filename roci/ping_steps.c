@@ -5,7 +5,7 @@
 
 #include "json_line.h"
 #include "ping.h"
-#include "units.h"
+#include "wire/plural.h"
 
 enum where { NEAR, FAR };
 
@@ -101,9 +101,9 @@ static void transport(struct story *s)
 	const struct record_operation *p = &t->record;
 
 	snprintf(s->out, sizeof(s->out), "%s%s%u packet%s", p->request_name, *p->request_name ? ", " : "",
-		 p->request_packets, units_plural(p->request_packets));
+		 p->request_packets, roci_plural(p->request_packets));
 	snprintf(s->in, sizeof(s->in), "%s%s%u packet%s", p->response_name, *p->response_name ? ", " : "",
-		 p->response_packets, units_plural(p->response_packets));
+		 p->response_packets, roci_plural(p->response_packets));
 	add(s, 4, NEAR, p->taken_ns, "WQE taken by the device", NULL);
 	add(s, 5, NEAR, p->request_ns, "packet out", p->request_ns ? s->out : NULL);
 	add(s, 6, FAR, t->far_ns[FAR_PACKET_IN], "packet in", "its ICRC, PSN and rights are checked");

@@ -18,7 +18,7 @@
 #include "tour/record.h"
 #include "tour/stop.h"
 #include "perf/perf.h"
-#include "units.h"
+#include "wire/plural.h"
 
 struct serve_choices {
 	const char *device, *bind;
@@ -120,10 +120,10 @@ static void report(void *context, const struct far_event *event)
 	if (event->type == FAR_CONNECTED)
 		printf("[%u] %s: connected by %s, %s of %u byte%s on %s\n", event->client, event->address,
 		       event->way == TOUR_CM ? "rdma_cm" : "socket", tour_op_title(event->request->op),
-		       event->request->size, units_plural(event->request->size), tour_qp_names[event->request->qp]);
+		       event->request->size, roci_plural(event->request->size), tour_qp_names[event->request->qp]);
 	else if (event->messages)
 		printf("[%u] %s: disconnected; this program has answered %llu time%s\n", event->client, event->address,
-		       (unsigned long long)event->messages, units_plural(event->messages));
+		       (unsigned long long)event->messages, roci_plural(event->messages));
 	else /* one-sided operations: this program sees nothing of them */
 		printf("[%u] %s: disconnected\n", event->client, event->address);
 	fflush(stdout);
@@ -164,8 +164,8 @@ static void report_perf(void *context, enum perf_far_event event, unsigned clien
 			 event == PERF_FAR_REFUSED ? "refused: " : "", text);
 	else if (!server->choices->quiet && event == PERF_FAR_CONNECTED)
 		printf("[%u] %s: measures %s of up to %u byte%s, %u queue pair%s\n", client, address,
-		       tour_op_title(plan->op), plan->size_max, units_plural(plan->size_max), plan->qps,
-		       units_plural(plan->qps));
+		       tour_op_title(plan->op), plan->size_max, roci_plural(plan->size_max), plan->qps,
+		       roci_plural(plan->qps));
 	else if (!server->choices->quiet)
 		printf("[%u] %s: disconnected\n", client, address);
 	fflush(stdout);

@@ -9,6 +9,7 @@
 #include "target.h"
 #include "text.h"
 #include "units.h"
+#include "wire/plural.h"
 
 #define LINE_EVERY_NS 10000000000ull /* of progress, if there is no terminal */
 
@@ -73,7 +74,7 @@ static void connected(struct show *show, const struct mover_event *event)
 	begin(show, event->session);
 	fprintf(stderr, "connected %s%s %s via %s, mode %s, %u QP%s%s%s%s\n", again ? "again " : "",
 		show->receiving ? "from" : "to", event->address, show->where, mover_mode_name(event->mode), event->qps,
-		units_plural(event->qps), event->dry_run ? ", dry run" : "",
+		roci_plural(event->qps), event->dry_run ? ", dry run" : "",
 		event->encrypted ? "" : ", contents not encrypted", event->open ? ", without a ticket" : "");
 }
 

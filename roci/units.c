@@ -124,11 +124,6 @@ static const char *scaled(char buf[UNITS_CHARS], double value, double base, cons
 	return buf;
 }
 
-const char *units_plural(uint64_t count)
-{
-	return count == 1 ? "" : "s";
-}
-
 const char *units_bytes(char buf[UNITS_CHARS], uint64_t bytes)
 {
 	return scaled(buf, (double)bytes, 1024, "i", "B");

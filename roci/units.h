@@ -16,8 +16,6 @@ int units_parse_rate(const char *text, uint64_t *bytes_per_s);
 /* "30" (seconds), "2.5s", "500ms", "2m", "1h". */
 int units_parse_time(const char *text, uint64_t *ms);
 
-const char *units_plural(uint64_t count); /* "" after 1, else "s" */
-
 const char *units_bytes(char buf[UNITS_CHARS], uint64_t bytes);    /* "1.50 GiB" */
 const char *units_rate(char buf[UNITS_CHARS], double bytes_per_s); /* "1.50 GiB/s" */
 const char *units_bits(char buf[UNITS_CHARS], double bytes_per_s); /* "12.9 Gbit/s" */

@@ -11,6 +11,7 @@
 #include "explain/explain.h"
 #include "wire/mtu_probe.h"
 #include "wire/piece.h"
+#include "wire/plural.h"
 #include "wire/print.h"
 
 /* ---- requests ---- */
@@ -65,7 +66,7 @@ static void put_read(struct capture_line *line, const struct capture_event *e)
 			    e->message.packet);
 	else if (e->message.packets)
 		capture_put(line, ": asks for %" PRIu32 " packet%s", e->message.packets,
-			    e->message.packets == 1 ? "" : "s");
+			    roci_plural(e->message.packets));
 }
 
 static void put_flush(struct capture_line *line, const struct capture_event *e)

@@ -8,6 +8,7 @@
 #include "capture/record_names.h"
 #include "ladder/store.h"
 #include "wire/gid.h"
+#include "wire/plural.h"
 
 unsigned ladder_utf8_len(const unsigned char *text)
 {
@@ -87,21 +88,16 @@ const char *ladder_packet_name(const struct ladder *l, const struct ladder_packe
 	return strncmp(name, "RDMA ", 5) ? name : name + 5;
 }
 
-static const char *plural(uint64_t count)
-{
-	return count == 1 ? "" : "s";
-}
-
 bool ladder_note(const struct ladder *l, unsigned which, char text[LADDER_NOTE_CHARS])
 {
 	text[0] = 0;
 	if (l->left_out && !which--)
 		snprintf(text, LADDER_NOTE_CHARS, "Left out: %" PRIu64 " packet%s after the first %zu (--max-packets).",
-			 l->left_out, plural(l->left_out), l->packet_count);
+			 l->left_out, roci_plural(l->left_out), l->packet_count);
 	else if (l->crowd && !which--)
 		snprintf(text, LADDER_NOTE_CHARS,
 			 "Left out: %" PRIu64 " packet%s of other pairs of QPs than the first %u.", l->crowd,
-			 plural(l->crowd), LADDER_PAIRS_MAX);
+			 roci_plural(l->crowd), LADDER_PAIRS_MAX);
 	else if (l->no_rdma && !which--)
 		snprintf(text, LADDER_NOTE_CHARS,
 			 "Left out: %" PRIu64 " packet%s no RoCEv2, or nobody's; roci dump shows what there is.",

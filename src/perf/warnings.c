@@ -4,6 +4,8 @@
 #include <stdarg.h>
 #include <stdio.h>
 
+#include "wire/plural.h"
+
 #define BUSY_PART     0.15 /* of one CPU that others use, from which it is said */
 #define STEAL_PART    0.02 /* of all CPUs */
 #define FULL_MTU      4096u
@@ -37,11 +39,6 @@ static const char *were(uint64_t count)
 	return count == 1 ? " was" : "s were";
 }
 
-static const char *plural(uint64_t count)
-{
-	return count == 1 ? "" : "s";
-}
-
 static void judge_cpus(struct warnings *w, const struct perf_facts *facts, uint64_t own_ns, const char *where)
 {
 	const struct perf_look *s = &facts->spent;
@@ -57,7 +54,7 @@ static void judge_cpus(struct warnings *w, const struct perf_facts *facts, uint6
 		    "%s, the measuring thread lost its CPU to others %llu time%s: use fewer polling programs than "
 		    "CPUs, "
 		    "or --events",
-		    where, (unsigned long long)s->preempted, plural(s->preempted));
+		    where, (unsigned long long)s->preempted, roci_plural(s->preempted));
 	if (steal > STEAL_PART)
 		add(w, "steal",
 		    "%s, the hypervisor gave %.0f %% of the CPU time to other guests: measure on a quieter host, or on "
@@ -80,16 +77,16 @@ static void judge_device(struct warnings *w, const struct perf_look *s, const ch
 	if (d->out_of_order)
 		add(w, "gaps",
 		    "%s, %llu packet%s came after a gap: others before them were lost, or were overtaken on the way",
-		    where, (unsigned long long)d->out_of_order, plural(d->out_of_order));
+		    where, (unsigned long long)d->out_of_order, roci_plural(d->out_of_order));
 	if (d->not_ready)
 		add(w, "not-ready",
 		    "%s, %llu message%s found no receive at the other end, and waited: use a smaller --depth, or "
 		    "--rate",
-		    where, (unsigned long long)d->not_ready, plural(d->not_ready));
+		    where, (unsigned long long)d->not_ready, roci_plural(d->not_ready));
 	if (d->dropped)
 		add(w, "dropped",
 		    "%s, the device could not send %llu packet%s at once: a longer txqueuelen helps (`ip link`)", where,
-		    (unsigned long long)d->dropped, plural(d->dropped));
+		    (unsigned long long)d->dropped, roci_plural(d->dropped));
 }
 
 static void judge_sockets(struct warnings *w, const struct perf_order *order, const struct perf_look *s,
@@ -105,7 +102,7 @@ static void judge_sockets(struct warnings *w, const struct perf_order *order, co
 	if (s->tcp_resent && tcp)
 		add(w, "tcp-retransmissions",
 		    "%s, TCP sent %llu segment%s again: packets were lost, so its figure is not the path's best", where,
-		    (unsigned long long)s->tcp_resent, plural(s->tcp_resent));
+		    (unsigned long long)s->tcp_resent, roci_plural(s->tcp_resent));
 }
 
 void warnings_judge(struct warnings *w, const struct perf_order *order, const struct perf_facts *near,
@@ -133,5 +130,5 @@ void warnings_judge(struct warnings *w, const struct perf_order *order, const st
 		add(w, "clients",
 		    "the far end measured for %u other%s at the same time, and its CPU seconds are of all: try again "
 		    "when it is free",
-		    far->clients, plural(far->clients));
+		    far->clients, roci_plural(far->clients));
 }
