@@ -37,6 +37,7 @@
 #define PROBE_WAIT       (2 * SECOND) /* and up to 1 s more */
 #define PROBE_WAIT_RTTS  16           /* at least so many round trips, since a probe and its end take several */
 #define PROBE_ROUNDS     63
+#define ROUND_RTTS       4  /* in STARTUP a round ends then at the latest: all that comes may have been sent again */
 #define EXTRA_ACKED_LIFE 10 /* rounds */
 #define UP_ROUNDS_MAX    30
 #define CATCH_UP_PART    4 /* of the round trip that a late burst may be behind, */
@@ -106,6 +107,16 @@ static bool is_cycling(const struct roci_bbr *b)
 static bool is_queued(const struct roci_bbr *b, uint64_t rtt_ns)
 {
 	return rtt_ns > b->min_rtt + b->min_rtt / 8 + 2 * MS;
+}
+
+/* Whether the ends of bursts may be what is lost: not where all of two rounds met a queue, longer than bursts make it
+ * for a moment. */
+static bool may_be_burst(const struct roci_bbr *b)
+{
+	uint64_t least = min(b->round_rtt[0], b->round_rtt[1]);
+
+	return roci_bbr_quantum(b) > ROCI_BURST_BYTES && least && least != ROCI_BBR_NONE &&
+	       least <= b->min_rtt + b->min_rtt / 64 + b->burst.ns / 2;
 }
 
 /* ---- states ---- */
@@ -194,8 +205,9 @@ void roci_bbr_init(struct roci_bbr *b, uint64_t now, uint64_t window, uint64_t r
 {
 	*b = (struct roci_bbr){.window = window, .min_rtt = rtt_ns, .inflight_hi = ROCI_BBR_NONE};
 	reset_lower_bounds(b);
-	b->min_rtt_at = b->probe_min_rtt_at = b->extra_at = b->cycle_at = now;
+	b->min_rtt_at = b->probe_min_rtt_at = b->extra_at = b->cycle_at = b->round_at = now;
 	b->probe_min_rtt = rtt_ns;
+	roci_burst_set(&b->burst, now, ROCI_BURST_MOST);
 	enter(b, ROCI_BBR_STARTUP);
 	b->rate = per_second(window, rtt_ns) * STARTUP_GAIN / 100;
 }
@@ -237,8 +249,26 @@ static void on_too_high(struct roci_bbr *b, uint64_t now, uint64_t tx_flight, bo
 		start_down(b, now, b->round_end);
 }
 
+/* They were the ends of bursts that were too long. What the path carries is still to be found. */
+static void forget_losses(struct roci_bbr *b)
+{
+	b->losses = 0;
+	b->lost_round = b->lost_since = b->lost_down = 0;
+	b->loss_in_round = false;
+	b->lead = 0;
+	b->lead_failed = true;
+	if (!b->full)
+		reset_full(b);
+}
+
 void roci_bbr_lost(struct roci_bbr *b, uint64_t now, const struct roci_loss_sample *ls)
 {
+	uint64_t part = ls->lost * 1024 / max(ls->tx_flight, 1);
+
+	if (may_be_burst(b) && roci_burst_lost(&b->burst, now, ls->sent_at, ls->place, part)) {
+		forget_losses(b);
+		return;
+	}
 	b->losses++;
 	b->lost_round += ls->bytes;
 	if (ls->prior_delivered >= b->probed)
@@ -295,18 +325,25 @@ static void lower_bounds(struct roci_bbr *b)
 
 /* ---- what an acknowledgement changes ---- */
 
-static void update_rounds(struct roci_bbr *b, const struct roci_rate_sample *rs)
+static void update_rounds(struct roci_bbr *b, uint64_t now, const struct roci_rate_sample *rs)
 {
-	b->round_start = rs->prior_delivered >= b->round_end;
+	uint64_t long_ago = ROUND_RTTS * max(b->rtt, b->min_rtt);
+	bool stale = b->state == ROCI_BBR_STARTUP && !rs->rtt_ns && now - b->round_at > long_ago;
+
+	if (rs->rtt_ns)
+		b->rtt = rs->rtt_ns;
+	b->round_start = stale || rs->prior_delivered >= b->round_end;
 	if (b->round_start) {
 		start_round(b, rs->delivered);
+		b->round_at = now;
 		b->rounds_since_probe++;
+		roci_burst_round(&b->burst, now, b->min_rtt);
 		if (b->state == ROCI_BBR_DOWN && b->down_rounds++ == 0)
 			b->calm_from = rs->delivered;
 	}
 	b->bw_latest = max(b->bw_latest, rs->rate);
 	b->inflight_latest = max(b->inflight_latest, rs->delivered - rs->prior_delivered);
-	b->loss_round_start = rs->prior_delivered >= b->loss_round_end;
+	b->loss_round_start = stale || rs->prior_delivered >= b->loss_round_end;
 	if (b->loss_round_start)
 		b->loss_round_end = rs->delivered;
 }
@@ -553,6 +590,7 @@ static void follow_train(struct roci_bbr *b, const struct roci_rate_sample *rs)
 		b->reached = rs->train_reached;
 	}
 	b->reached &= b->bw <= b->lead + b->lead / 16;
+	b->reached |= b->burst.ns < ROCI_BURST_MOST;
 	b->pacing_gain = b->reached ? REACHED_GAIN : b->lead > LEAD_FAR * b->bw ? LEAD_GAIN : STARTUP_GAIN;
 	b->window_gain = b->reached ? REACHED_GAIN : WINDOW_GAIN;
 }
@@ -618,7 +656,7 @@ static void set_window(struct roci_bbr *b, uint64_t acked)
 
 void roci_bbr_acked(struct roci_bbr *b, uint64_t now, const struct roci_rate_sample *rs)
 {
-	update_rounds(b, rs);
+	update_rounds(b, now, rs);
 	update_bw(b, rs);
 	update_aggregation(b, now, rs);
 	update_states(b, now, rs);

@@ -9,7 +9,7 @@
  * The pacing margin of 1 % is left out where there is no queue to drain, and so are the rounds of DOWN behind the first
  * where nothing was lost. Where a queue stays in CRUISE, the rate is what was delivered in the last round instead of
  * the most that was. Where a round trip takes long, probes are further apart. A round trip almost without a queue,
- * whenever it was seen, puts off the state RTT.
+ * whenever it was seen, puts off the state RTT. Where queues are short, bursts become shorter (burst.h).
  *
  * A round is a round trip counted in packets: it ends when a packet is acknowledged that was sent after it began. The
  * names of states, filters and bounds are the draft's. Gains are percent, times ns, rates bytes per second.
@@ -19,6 +19,8 @@
 
 #include <stdbool.h>
 #include <stdint.h>
+
+#include "engine/burst.h"
 
 #define ROCI_BBR_PACKET UINT64_C(1280) /* bytes that stand for a packet where the draft counts packets */
 #define ROCI_BBR_NONE   UINT64_MAX     /* no bound */
@@ -54,6 +56,7 @@ struct roci_bbr {
 	/* what the others read */
 	uint64_t window, rate;
 	uint64_t min_rtt;
+	struct roci_burst burst;
 
 	enum roci_bbr_state state;
 	unsigned pacing_gain, window_gain; /* percent */
@@ -66,7 +69,8 @@ struct roci_bbr {
 	uint64_t min_rtt_at, probe_min_rtt, probe_min_rtt_at;
 	uint64_t round_rtt[2]; /* smallest of this round, of the one before; 0, ROCI_BBR_NONE: none */
 
-	uint64_t round_end; /* delivered */
+	uint64_t round_end;     /* delivered */
+	uint64_t round_at, rtt; /* when it began; the round trip that was measured last */
 	bool round_start;
 	uint64_t loss_round_end, bw_latest, inflight_latest;
 	bool loss_round_start, loss_in_round, marked;
@@ -109,6 +113,8 @@ void roci_bbr_acked(struct roci_bbr *b, uint64_t now, const struct roci_rate_sam
 /* A packet was lost, and what is known about it. */
 struct roci_loss_sample {
 	uint64_t bytes;
+	uint64_t sent_at;         /* ns */
+	uint32_t place;           /* in its burst, see burst.h */
 	uint64_t tx_flight;       /* bytes in flight when it was sent */
 	uint64_t prior_delivered; /* bytes acknowledged on the path when it was sent */
 	uint64_t lost;            /* all that was lost on the path since */
@@ -124,14 +130,16 @@ void roci_bbr_silent(struct roci_bbr *b);
 /* Nothing was in flight, and something is sent again. */
 void roci_bbr_restart(struct roci_bbr *b, uint64_t now);
 
-/* Bytes that may go at once: what the path carries in 1 ms, and between one packet and 256 KiB. */
+/* Bytes that may go at once: what the path carries in 1 ms or less (burst.h), and between one packet and 256 KiB. */
 static inline uint64_t roci_bbr_quantum(const struct roci_bbr *b)
 {
-	uint64_t quantum = b->rate / 1000;
+	uint64_t most = b->rate / 1000, bytes = most * b->burst.ns / ROCI_BURST_MOST;
 
-	if (quantum > UINT64_C(256) << 10)
+	if (bytes < ROCI_BURST_BYTES)
+		bytes = most < ROCI_BURST_BYTES ? most : ROCI_BURST_BYTES;
+	if (bytes > UINT64_C(256) << 10)
 		return UINT64_C(256) << 10;
-	return quantum < ROCI_BBR_PACKET ? ROCI_BBR_PACKET : quantum;
+	return bytes < ROCI_BBR_PACKET ? ROCI_BBR_PACKET : bytes;
 }
 /* ns that a burst may catch up which was woken `late` ns too late, with `flight` bytes in flight. */
 uint64_t roci_bbr_catch_up_ns(const struct roci_bbr *b, uint64_t late, uint64_t flight);

@@ -342,7 +342,7 @@ void roci_path_acked(struct roci_path *p, uint64_t now, uint64_t bytes, const st
 	learn_first_window(p, now, bytes);
 }
 
-void roci_path_lost(struct roci_path *p, uint64_t now, uint64_t bytes, const struct roci_sent *sent)
+void roci_path_lost(struct roci_path *p, uint64_t now, uint64_t bytes, const struct roci_sent *sent, uint32_t psn)
 {
 	if (!p->far) {
 		cut(p, now);
@@ -352,6 +352,8 @@ void roci_path_lost(struct roci_path *p, uint64_t now, uint64_t bytes, const str
 	if (sent)
 		roci_bbr_lost(&p->bbr, now,
 			      &(struct roci_loss_sample){.bytes = bytes,
+							 .sent_at = sent->state.sent_at,
+							 .place = roci_sent_place(sent, psn),
 							 .tx_flight = sent->state.flight,
 							 .prior_delivered = sent->state.delivered,
 							 .lost = p->lost - sent->state.lost,

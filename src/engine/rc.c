@@ -138,7 +138,7 @@ void roci_rc_loss(struct roci_qp *qp)
 
 	if (!roci_send_window_packets(&r->window) || !roci_recovery_notice(&r->recovery))
 		return;
-	roci_path_lost(qp->path, qp->e->now, qp->mtu, roci_sent_log_find(&r->log, r->window.una));
+	roci_path_lost(qp->path, qp->e->now, qp->mtu, roci_sent_log_find(&r->log, r->window.una), r->window.una);
 	roci_rc_resend(qp);
 }
 

@@ -3,6 +3,7 @@
 
 #include <stdlib.h>
 
+#include "engine/burst.h"
 #include "engine/psn.h"
 
 #define FIRST_ROOM 64
@@ -69,6 +70,15 @@ static struct roci_sent *find(const struct roci_sent_log *log, uint32_t psn)
 const struct roci_sent *roci_sent_log_find(const struct roci_sent_log *log, uint32_t psn)
 {
 	return find(log, psn);
+}
+
+uint32_t roci_sent_place(const struct roci_sent *sent, uint32_t psn)
+{
+	uint32_t count = (uint32_t)roci_psn_diff(sent->end, sent->begin);
+
+	if (count < 4)
+		return ROCI_PLACES / 2;
+	return (2 * (uint32_t)roci_psn_diff(psn, sent->begin) + 1) * (ROCI_PLACES / 2) / count;
 }
 
 void roci_sent_log_again(struct roci_sent_log *log, uint32_t psn)

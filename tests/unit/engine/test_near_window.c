@@ -31,7 +31,7 @@ static void it_grows_slowly_where_packets_were_lost(void **state)
 
 	assert_in_range(round_trip(&p), 4000, 4096);
 	p.cwnd = WINDOW;
-	roci_path_lost(&p, NOW, 1024, NULL);
+	roci_path_lost(&p, NOW, 1024, NULL, 0);
 	assert_int_equal(p.cwnd, WINDOW / 2);
 	for (; p.cwnd < WINDOW - WINDOW / 8 - 4096; fast++)
 		assert_in_range(round_trip(&p), 3900, 4096);
@@ -49,7 +49,7 @@ static void it_does_not_where_the_path_is_far(void **state)
 {
 	struct roci_path p = path(20 * MS);
 
-	roci_path_lost(&p, NOW, 1024, NULL);
+	roci_path_lost(&p, NOW, 1024, NULL, 0);
 	p.cwnd = p.flight = WINDOW;
 	roci_path_acked(&p, NOW, WINDOW / 16, NULL);
 	assert_int_equal(p.cwnd - WINDOW, 4096 / 16);

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 #include "../test.h"
 
+#include "engine/burst.h"
 #include "engine/psn.h"
 #include "engine/sent_log.h"
 
@@ -25,6 +26,16 @@ static void finds_the_time_of_each_packet_across_the_wrap(void **state)
 	assert_null(roci_sent_log_find(&log, roci_psn_add(base, 1499)));
 	assert_int_equal(roci_sent_log_find(&log, roci_psn_add(base, 1500))->state.sent_at, 501);
 	roci_sent_log_fini(&log);
+}
+
+static void knows_the_place_of_a_packet_in_its_burst(void **state)
+{
+	struct roci_sent burst = {.begin = 0xfffff8, .end = 8}, few = {.begin = 5, .end = 8};
+
+	assert_int_equal(roci_sent_place(&burst, 0xfffff8), ROCI_PLACES / 32);
+	assert_int_equal(roci_sent_place(&burst, 7), ROCI_PLACES - ROCI_PLACES / 32);
+	for (uint32_t i = 5; i < 8; i++)
+		assert_int_equal(roci_sent_place(&few, i), ROCI_PLACES / 2);
 }
 
 static void packets_of_one_time_share_an_entry(void **state)
@@ -56,6 +67,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(finds_the_time_of_each_packet_across_the_wrap),
+		cmocka_unit_test(knows_the_place_of_a_packet_in_its_burst),
 		cmocka_unit_test(packets_of_one_time_share_an_entry),
 		cmocka_unit_test(forgets_what_is_sent_again),
 	};
