@@ -13,6 +13,9 @@
 #define CWND_MAX         (2u << 20)
 #define GROWTH           4096u
 #define GROWTH_SLOW      256u
+#define EARLY_BYTES      CWND_MAX /* a loss is early where less was delivered since the last one, ... */
+#define NO_QUEUE_NS      250000u  /* ... and no queue made round trips longer by more than that and once more */
+#define LOSSY_AFTER      8u       /* early losses in a row */
 #define QUEUE_TARGET_NS  1500000u /* queueing delay that counts as congestion */
 #define BASE_RTT_LIFE_NS 10000000000u
 #define RTT_UNKNOWN_NS   1000000u    /* stands for the round trip before one was measured */
@@ -124,6 +127,7 @@ struct roci_path *roci_path_get_inbound(struct roci_engine *e, const struct roci
 	p->rtt_is_bound = out->rtt_is_bound;
 	p->base_rtt = out->base_rtt;
 	p->base_rtt_at = out->base_rtt_at;
+	p->lossy = out->lossy;
 	p->cwnd = roci_first_window_bounded(roci_path_window(out));
 	roci_path_agree(p, e->now);
 	return p;
@@ -140,7 +144,7 @@ static void measured(struct roci_path *p, uint64_t now, uint64_t rtt_ns, bool bo
 		p->base_rtt = rtt_ns;
 		p->base_rtt_at = now;
 	}
-	if (rtt_ns < ROCI_PATH_FAR_NS)
+	if (rtt_ns < ROCI_PATH_FAR_NS && !p->lossy)
 		go_near(p);
 	else if (p->agreed)
 		roci_path_agree(p, now);
@@ -152,7 +156,7 @@ static void learn_first_window(struct roci_path *p, uint64_t now, uint64_t bytes
 {
 	uint64_t window;
 
-	if (!roci_path_may_be_far(p))
+	if (!roci_path_may_be_long(p))
 		return;
 	window = roci_first_window_acked(&p->first, now, bytes, p->flight <= bytes, p->base_rtt);
 	if (window)
@@ -165,7 +169,7 @@ static uint64_t growth(const struct roci_path *p)
 {
 	uint64_t around = p->lost_at / 8;
 
-	if (!p->base_rtt || roci_path_may_be_far(p) || p->cwnd < p->lost_at - around || p->cwnd > p->lost_at + around)
+	if (!p->base_rtt || roci_path_may_be_long(p) || p->cwnd < p->lost_at - around || p->cwnd > p->lost_at + around)
 		return GROWTH;
 	return GROWTH_SLOW;
 }
@@ -177,7 +181,7 @@ static void grow(struct roci_path *p, uint64_t now, uint64_t bytes)
 	if (!limited || p->fixed)
 		return;
 	if (p->cwnd >= CWND_MAX) {
-		if (roci_path_may_be_far(p))
+		if (roci_path_may_be_long(p))
 			p->cwnd = roci_far_window_acked(p->cwnd, now, bytes, p->cut_at, p->base_rtt, p->latest_rtt);
 		return;
 	}
@@ -205,17 +209,32 @@ void roci_path_rtt(struct roci_path *p, uint64_t now, uint64_t rtt_ns, bool boun
 	}
 }
 
-/* At most once per round trip. */
-static void cut(struct roci_path *p, uint64_t now)
+/* At most once per round trip. Returns whether it was. */
+static bool cut(struct roci_path *p, uint64_t now)
 {
 	if (p->fixed || (p->cut_at && now - p->cut_at <= (p->srtt ? p->srtt : RTT_UNKNOWN_NS)))
-		return;
+		return false;
 	p->cut_at = now;
 	p->lost_at = p->cwnd;
 	p->cwnd = p->cwnd / 2 < CWND_MIN ? CWND_MIN : p->cwnd / 2;
 	p->ssthresh = p->cwnd;
 	p->rate = p->rate / 2 < RATE_MIN ? RATE_MIN : p->rate / 2;
 	p->rate_at = now;
+	return true;
+}
+
+/* A full queue is full again when the window has grown back, for which much has to be delivered, and shows in the round
+ * trips. Losses that come sooner, without a queue, are chance, and to send less makes none of them rarer. */
+static void near_lost(struct roci_path *p, uint64_t now)
+{
+	bool early = (p->delivered - p->cut_delivered < EARLY_BYTES || p->cwnd < p->lost_at - p->lost_at / 8) &&
+		     p->srtt < 2 * p->base_rtt + NO_QUEUE_NS;
+
+	if (!cut(p, now))
+		return;
+	p->early_losses = early ? p->early_losses + 1 : 0;
+	p->cut_delivered = p->delivered;
+	p->lossy |= p->early_losses >= LOSSY_AFTER;
 }
 
 /* ---- far ---- */
@@ -338,6 +357,7 @@ void roci_path_acked(struct roci_path *p, uint64_t now, uint64_t bytes, const st
 		far_acked(p, now, bytes, sent);
 		return;
 	}
+	p->delivered += bytes;
 	grow(p, now, bytes);
 	learn_first_window(p, now, bytes);
 }
@@ -345,7 +365,7 @@ void roci_path_acked(struct roci_path *p, uint64_t now, uint64_t bytes, const st
 void roci_path_lost(struct roci_path *p, uint64_t now, uint64_t bytes, const struct roci_sent *sent, uint32_t psn)
 {
 	if (!p->far) {
-		cut(p, now);
+		near_lost(p, now);
 		return;
 	}
 	p->lost += bytes;

@@ -6,7 +6,8 @@
  * are paced (pace.h). That needs a peer that tells what is missing (ranges.h): with go-back-N, a window that does not
  * shrink would be sent again and again. On a near path a round trip is mostly the time that threads wait for a
  * processor, which no model of a wire explains: there a window bounds what is in flight, so that the receiver's socket
- * buffer does not overrun. It follows the delay, and shrinks on loss and on congestion notification packets.
+ * buffer does not overrun. It follows the delay, and shrinks on loss and on congestion notification packets. A near
+ * path that loses packets again and again, before the window has grown back, counts as a far one.
  *
  * Traffic that nobody acknowledges has no window. It is paced: it goes at a rate that loss and congestion notification
  * packets lower.
@@ -33,7 +34,7 @@
 #define ROCI_PATH_LOCAL_WINDOW (UINT64_C(48) << 10)
 
 /* A round trip that is longer than threads wait for a processor, mostly. */
-#define ROCI_PATH_FAR_NS UINT64_C(1000000)
+#define ROCI_PATH_FAR_NS UINT64_C(500000)
 
 struct roci_path {
 	struct roci_list all;     /* in e->paths */
@@ -59,19 +60,22 @@ struct roci_path {
 	uint64_t heard_at;              /* when the peer last said what it has (RANGES) */
 	uint64_t lost_at;               /* near: how large the window was when packets were lost; 0: never */
 	uint64_t cut_at;                /* when the window was last cut: once per round trip */
+	uint64_t cut_delivered;         /* `delivered` then */
+	unsigned early_losses;          /* cuts in a row that came soon after the one before */
 	uint64_t srtt, latest_rtt;      /* ns, 0: no sample yet */
 	bool rtt_is_bound;              /* these two, and base_rtt: the round trip may be far shorter */
 	struct roci_first_window first; /* where the path may be far */
 
 	/* far */
 	bool agreed, far, was_near; /* a peer tells what is missing; for good */
+	bool lossy;                 /* near, but it loses so much that only a model makes good use of it; for good */
 	bool limited;               /* something had to wait for the window in this round */
 	struct roci_bbr bbr;
 	struct roci_pace pace;
 	struct roci_train train;
 	struct roci_timer timer; /* the next burst may go */
 	struct roci_timers *timers;
-	uint64_t delivered, lost;             /* bytes, ever */
+	uint64_t delivered, lost;             /* bytes, ever; what a far path has lost */
 	uint64_t delivered_at, first_sent_at; /* see struct roci_sent_state */
 	uint64_t app_limited;                 /* until so many bytes are delivered; 0: not */
 	uint64_t held_up;                     /* likewise: they waited for something that was lost */
@@ -113,9 +117,14 @@ static inline uint32_t roci_path_ack_every(const struct roci_path *p)
 	return packets >= 256 ? 16 : packets >= 64 ? 8 : packets >= 16 ? 4 : 1;
 }
 /* Whether a round trip may turn out to be long enough for a model. */
-static inline bool roci_path_may_be_far(const struct roci_path *p)
+static inline bool roci_path_may_be_long(const struct roci_path *p)
 {
 	return p->base_rtt >= ROCI_PATH_FAR_NS && !p->fixed && !p->was_near;
+}
+/* Whether it is a model that says how to send, if only the peer tells what is missing. */
+static inline bool roci_path_may_be_far(const struct roci_path *p)
+{
+	return p->lossy || roci_path_may_be_long(p);
 }
 /* A peer was found to tell what is missing (ranges.h): the path is far if its round trip says so. */
 void roci_path_agree(struct roci_path *p, uint64_t now);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* The window of a path nearby, after packets were lost in a queue that was full. */
+/* The window of a path nearby, after packets were lost in a queue that was full, and where they are lost by chance. */
 #include "../test.h"
 
 #include "engine/path.h"
@@ -26,7 +26,7 @@ static struct roci_path path(uint64_t rtt_ns)
 
 static void it_grows_slowly_where_packets_were_lost(void **state)
 {
-	struct roci_path p = path(MS / 2);
+	struct roci_path p = path(MS / 4);
 	unsigned fast = 0, slow = 0;
 
 	assert_in_range(round_trip(&p), 4000, 4096);
@@ -55,11 +55,51 @@ static void it_does_not_where_the_path_is_far(void **state)
 	assert_int_equal(p.cwnd - WINDOW, 4096 / 16);
 }
 
+/* `bytes` are delivered, then a packet is lost, `n` times, with round trips of `srtt`. */
+static void lose(struct roci_path *p, unsigned n, uint64_t bytes, uint64_t srtt)
+{
+	static uint64_t now = NOW;
+
+	p->srtt = srtt;
+	while (n--) {
+		roci_path_acked(p, now, bytes, NULL);
+		now += 10 * MS;
+		roci_path_lost(p, now, 1024, NULL, 0);
+	}
+}
+
+static void losses_by_chance_make_it_lossy(void **state)
+{
+	struct roci_path p = path(MS / 4);
+
+	lose(&p, 7, 256 << 10, MS / 4);
+	assert_false(roci_path_may_be_far(&p));
+	lose(&p, 1, 256 << 10, MS / 4);
+	assert_true(roci_path_may_be_far(&p));
+	assert_false(roci_path_may_be_long(&p));
+}
+
+/* A full queue makes round trips longer, or the window has grown back before. */
+static void losses_of_a_full_queue_do_not(void **state)
+{
+	struct roci_path queued = path(MS / 4), rare = path(MS / 4);
+
+	lose(&queued, 100, 256 << 10, 2 * MS);
+	assert_false(roci_path_may_be_far(&queued));
+	for (unsigned i = 0; i < 100; i++) {
+		lose(&rare, 1, 4 << 20, MS / 4);
+		rare.cwnd = rare.lost_at;
+	}
+	assert_false(roci_path_may_be_far(&rare));
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(it_grows_slowly_where_packets_were_lost),
 		cmocka_unit_test(it_does_not_where_the_path_is_far),
+		cmocka_unit_test(losses_by_chance_make_it_lossy),
+		cmocka_unit_test(losses_of_a_full_queue_do_not),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
