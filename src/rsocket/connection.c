@@ -182,8 +182,8 @@ static void cm_event(struct rs *rs, const struct rdma_cm_event *event)
 void rs_conn_take_events(struct rs *rs)
 {
 	struct rdma_cm_event *event;
-	if (rs->state == RS_LISTENING || !rs->channel)
-		return; /* raccept() fetches the events */
+	if (rs->state == RS_LISTENING || !rs->channel || rs->sleeping)
+		return; /* raccept(), or the thread that sleeps, fetches the events */
 	while (!rdma_get_cm_event(rs->channel, &event)) {
 		cm_event(rs, event);
 		rdma_ack_cm_event(event);

@@ -89,7 +89,9 @@ struct rs {
 
 	pthread_mutex_t lock;      /* all below */
 	pthread_cond_t progressed; /* a thread has found a completion, or wakes up */
-	bool sleeping;             /* a thread sleeps on the descriptors; others wait for `progressed` */
+	/* A thread sleeps on the descriptors, and takes the events that make them readable: it would not see those that
+	 * another one takes. Others wait for `progressed`. */
+	bool sleeping;
 	struct rdma_event_channel *channel;
 	struct rdma_cm_id *id;
 	enum rs_state state;
@@ -146,7 +148,7 @@ int rs_wait_until(struct rs *rs, uint64_t deadline, bool (*done)(const struct rs
 int rs_wait(struct rs *rs, bool nonblock, bool (*done)(const struct rs *rs));
 /* Requests an event for the next completion. */
 void rs_wait_arm(struct rs *rs);
-/* Takes the events of the CQ, so that its descriptor is not readable. */
+/* Takes the events of the CQ, so that its descriptor is not readable. Not while a thread sleeps. */
 void rs_wait_take_cq_events(struct rs *rs);
 
 /* ---- connections; lock held ---- */
@@ -161,7 +163,7 @@ void rs_conn_destroy_qp(struct rdma_cm_id *id);
 void rs_conn_fill_data(const struct rs *rs, struct rs_conn_data *data);
 /* -EPROTO: the peer is no rsocket. */
 int rs_conn_take_data(struct rs *rs, const struct rdma_conn_param *param);
-/* Processes the events of the connection manager. */
+/* Processes the events of the connection manager. Not while a thread sleeps. */
 void rs_conn_take_events(struct rs *rs);
 /* As rshutdown(): tells the peer, and waits until it has the rest of the stream. */
 int rs_conn_shutdown(struct rs *rs, int how);

@@ -12,7 +12,7 @@ void rs_wait_take_cq_events(struct rs *rs)
 	struct ibv_cq *cq;
 	void *context;
 	unsigned count = 0;
-	if (!rs->id || !rs->id->recv_cq_channel)
+	if (rs->sleeping || !rs->id || !rs->id->recv_cq_channel)
 		return;
 	while (!ibv_get_cq_event(rs->id->recv_cq_channel, &cq, &context))
 		count++;
@@ -34,6 +34,12 @@ int rs_sleep(struct pollfd *fds, unsigned count, int timeout_ms)
 	return -errno;
 }
 
+static void awake(struct rs *rs)
+{
+	rs->sleeping = false;
+	pthread_cond_broadcast(&rs->progressed);
+}
+
 /* Sleeps on both descriptors, with the lock released. */
 static int sleep_on_descriptors(struct rs *rs, uint64_t deadline)
 {
@@ -43,9 +49,11 @@ static int sleep_on_descriptors(struct rs *rs, uint64_t deadline)
 		fds[1].fd = rs->id->recv_cq_channel->fd;
 	if (!left)
 		return -ETIMEDOUT;
+	rs->sleeping = true;
 	pthread_mutex_unlock(&rs->lock);
 	int err = rs_sleep(fds, 2, deadline == RS_NEVER ? -1 : (int)((left + 999999) / 1000000));
 	pthread_mutex_lock(&rs->lock);
+	awake(rs);
 	rs_wait_take_cq_events(rs);
 	return err;
 }
@@ -63,12 +71,9 @@ int rs_wait_until(struct rs *rs, uint64_t deadline, bool (*done)(const struct rs
 			pthread_cond_wait(&rs->progressed, &rs->lock);
 			continue;
 		}
-		rs->sleeping = true;
 		rs_wait_arm(rs);
 		rs_stream_progress(rs);
 		int err = done(rs) ? 0 : sleep_on_descriptors(rs, deadline);
-		rs->sleeping = false;
-		pthread_cond_broadcast(&rs->progressed);
 		if (err)
 			return err;
 	}

@@ -10,6 +10,7 @@
 #include <fcntl.h>
 #include <poll.h>
 #include <pthread.h>
+#include <sched.h>
 #include <signal.h>
 #include <stdatomic.h>
 #include <stdio.h>
@@ -192,12 +193,12 @@ static void count_signal(int number)
 }
 
 /* True: it sleeps in poll(), not on a lock. */
-static bool main_thread_polls(void)
+static bool polls(pid_t thread)
 {
 	char path[64];
 	long call = -1; /* or "running" */
 
-	snprintf(path, sizeof(path), "/proc/self/task/%d/syscall", main_thread);
+	snprintf(path, sizeof(path), "/proc/self/task/%d/syscall", thread);
 	FILE *f = fopen(path, "r");
 	MUST(!f);
 	if (fscanf(f, "%ld", &call) != 1)
@@ -208,6 +209,11 @@ static bool main_thread_polls(void)
 		return true;
 #endif
 	return call == SYS_ppoll;
+}
+
+static bool main_thread_polls(void)
+{
+	return polls(main_thread);
 }
 
 /* Interrupts the main thread's poll() several times, then posts the receives for its data at the peer. */
@@ -287,6 +293,95 @@ static void receive_with_signals(void)
 	MUST(rclose(client));
 	MUST(rclose(server));
 	MUST(rclose(listener));
+}
+
+/* ---- threads ---- */
+
+struct reader {
+	pthread_t thread;
+	atomic_int id; /* of the kernel; 0: it has not begun */
+	int fd;
+	char byte; /* that it has received */
+};
+
+static void *read_byte(void *arg)
+{
+	struct reader *r = arg;
+
+	/* Others that share its processor run before it. */
+	MUST(sched_setscheduler(0, SCHED_IDLE, &(struct sched_param){0}));
+	r->id = (pid_t)syscall(SYS_gettid);
+	CHECK(rrecv(r->fd, &r->byte, 1, 0) == 1);
+	return NULL;
+}
+
+static void start_reader(struct reader *r, int fd)
+{
+	r->fd = fd;
+	r->id = 0;
+	MUST(pthread_create(&r->thread, NULL, read_byte, r));
+}
+
+static void wait_for_reader(const struct reader *r)
+{
+	while (!r->id || !polls(r->id))
+		usleep(1000);
+}
+
+/* The byte comes when the poller has polled the CQ, but not yet looked whether it has an event. The reader, which
+ * sleeps until it has one, is woken and gets no processor before the poller is done. */
+static struct {
+	int (*poll_cq)(struct ibv_cq *cq, int count, struct ibv_wc *wcs);
+	struct ibv_context *context;
+	int from;
+} poller;
+
+static int poll_cq_then_send(struct ibv_cq *cq, int count, struct ibv_wc *wcs)
+{
+	int polled = poller.poll_cq(cq, count, wcs);
+
+	if (!polled) {
+		cq->context->ops.poll_cq = poller.poll_cq;
+		MUST(rsend(poller.from, "x", 1, 0) != 1);
+		while (poll(&(struct pollfd){.fd = cq->channel->fd, .events = POLLIN}, 1, 0) != 1)
+			;
+	}
+	return polled;
+}
+
+static struct ibv_context *any_context(void)
+{
+	struct ibv_context **list = rdma_get_devices(NULL), *context;
+
+	MUST(!list);
+	context = list[0];
+	rdma_free_devices(list);
+	return context;
+}
+
+/* One thread sleeps in rrecv() while another polls the same rsocket: both see what comes. */
+static void read_and_poll(void)
+{
+	struct ibv_context *context = any_context();
+	cpu_set_t before, one;
+	struct reader reader;
+	int ends[2];
+
+	connect_pair(ends);
+	MUST(sched_getaffinity(0, sizeof(before), &before));
+	CPU_ZERO(&one);
+	CPU_SET(sched_getcpu(), &one);
+	MUST(sched_setaffinity(0, sizeof(one), &one));
+	start_reader(&reader, ends[1]);
+	wait_for_reader(&reader);
+	poller.from = ends[0];
+	poller.poll_cq = context->ops.poll_cq;
+	context->ops.poll_cq = poll_cq_then_send;
+	CHECK(rpoll(&(struct pollfd){.fd = ends[1], .events = POLLIN}, 1, -1) == 1);
+	MUST(pthread_join(reader.thread, NULL));
+	CHECK(reader.byte == 'x');
+	MUST(sched_setaffinity(0, sizeof(before), &before));
+	close_pair(ends);
 }
 
 /* ---- not connected yet ---- */
@@ -418,6 +513,7 @@ int main(int argc, char **argv)
 	last_data();
 	close_with_signals();
 	receive_with_signals();
+	read_and_poll();
 	connecting();
 	vectors();
 	half_and_half(SHUT_RD, SHUT_WR);
