@@ -40,6 +40,20 @@ static void awake(struct rs *rs)
 	pthread_cond_broadcast(&rs->progressed);
 }
 
+/* The threads that wait may be cancelled: another one sleeps in the place of the one that did. */
+static void cancelled_asleep(void *arg)
+{
+	struct rs *rs = arg;
+	pthread_mutex_lock(&rs->lock);
+	awake(rs);
+	pthread_mutex_unlock(&rs->lock);
+}
+
+static void cancelled_waiting(void *arg)
+{
+	pthread_mutex_unlock(&((struct rs *)arg)->lock);
+}
+
 /* Sleeps on both descriptors, with the lock released. */
 static int sleep_on_descriptors(struct rs *rs, uint64_t deadline)
 {
@@ -51,7 +65,10 @@ static int sleep_on_descriptors(struct rs *rs, uint64_t deadline)
 		return -ETIMEDOUT;
 	rs->sleeping = true;
 	pthread_mutex_unlock(&rs->lock);
-	int err = rs_sleep(fds, 2, deadline == RS_NEVER ? -1 : (int)((left + 999999) / 1000000));
+	int err;
+	pthread_cleanup_push(cancelled_asleep, rs);
+	err = rs_sleep(fds, 2, deadline == RS_NEVER ? -1 : (int)((left + 999999) / 1000000));
+	pthread_cleanup_pop(0);
 	pthread_mutex_lock(&rs->lock);
 	awake(rs);
 	rs_wait_take_cq_events(rs);
@@ -68,7 +85,9 @@ int rs_wait_until(struct rs *rs, uint64_t deadline, bool (*done)(const struct rs
 		if (!deadline)
 			return -EAGAIN;
 		if (rs->sleeping) {
+			pthread_cleanup_push(cancelled_waiting, rs);
 			pthread_cond_wait(&rs->progressed, &rs->lock);
+			pthread_cleanup_pop(0);
 			continue;
 		}
 		rs_wait_arm(rs);

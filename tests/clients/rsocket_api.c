@@ -192,8 +192,8 @@ static void count_signal(int number)
 	signals++;
 }
 
-/* True: it sleeps in poll(), not on a lock. */
-static bool polls(pid_t thread)
+/* The system call in which the thread sleeps; -1: in none. */
+static long system_call(pid_t thread)
 {
 	char path[64];
 	long call = -1; /* or "running" */
@@ -204,6 +204,14 @@ static bool polls(pid_t thread)
 	if (fscanf(f, "%ld", &call) != 1)
 		call = -1;
 	fclose(f);
+	return call;
+}
+
+/* True: it sleeps in poll(), not on a lock. */
+static bool polls(pid_t thread)
+{
+	long call = system_call(thread);
+
 #ifdef SYS_poll
 	if (call == SYS_poll)
 		return true;
@@ -322,9 +330,9 @@ static void start_reader(struct reader *r, int fd)
 	MUST(pthread_create(&r->thread, NULL, read_byte, r));
 }
 
-static void wait_for_reader(const struct reader *r)
+static void wait_until(const struct reader *r, bool (*is_there)(pid_t thread))
 {
-	while (!r->id || !polls(r->id))
+	while (!r->id || !is_there(r->id))
 		usleep(1000);
 }
 
@@ -373,7 +381,7 @@ static void read_and_poll(void)
 	CPU_SET(sched_getcpu(), &one);
 	MUST(sched_setaffinity(0, sizeof(one), &one));
 	start_reader(&reader, ends[1]);
-	wait_for_reader(&reader);
+	wait_until(&reader, polls);
 	poller.from = ends[0];
 	poller.poll_cq = context->ops.poll_cq;
 	context->ops.poll_cq = poll_cq_then_send;
@@ -381,6 +389,48 @@ static void read_and_poll(void)
 	MUST(pthread_join(reader.thread, NULL));
 	CHECK(reader.byte == 'x');
 	MUST(sched_setaffinity(0, sizeof(before), &before));
+	close_pair(ends);
+}
+
+/* True: it waits for another thread. */
+static bool waits(pid_t thread)
+{
+	return system_call(thread) == SYS_futex;
+}
+
+static void cancel_reader(struct reader *r)
+{
+	void *result;
+
+	MUST(pthread_cancel(r->thread) || pthread_join(r->thread, &result));
+	CHECK(result == PTHREAD_CANCELED);
+}
+
+/* Two threads wait in rrecv(), one of them on the descriptors, and are cancelled: the rsocket still works. */
+static void cancelled_readers(bool sleeper_first)
+{
+	struct reader sleeper, other;
+	int ends[2];
+	char byte;
+
+#ifdef __SANITIZE_ADDRESS__
+	return; /* it reports the stack frames that cancelling leaves behind */
+#endif
+	connect_pair(ends);
+	start_reader(&sleeper, ends[1]);
+	wait_until(&sleeper, polls);
+	start_reader(&other, ends[1]);
+	wait_until(&other, waits);
+	if (sleeper_first) {
+		cancel_reader(&sleeper);
+		wait_until(&other, polls); /* in its place */
+		cancel_reader(&other);
+	} else {
+		cancel_reader(&other);
+		cancel_reader(&sleeper);
+	}
+	MUST(rsend(ends[0], "x", 1, 0) != 1);
+	CHECK(rrecv(ends[1], &byte, 1, 0) == 1 && byte == 'x');
 	close_pair(ends);
 }
 
@@ -514,6 +564,8 @@ int main(int argc, char **argv)
 	close_with_signals();
 	receive_with_signals();
 	read_and_poll();
+	cancelled_readers(true);
+	cancelled_readers(false);
 	connecting();
 	vectors();
 	half_and_half(SHUT_RD, SHUT_WR);
