@@ -3,8 +3,8 @@
 
 #include <stdlib.h>
 #include <time.h>
-#include <unistd.h>
 
+#include "device/sys.h"
 #include "rdmacm/id.h"
 #include "verbs/event_fd.h"
 
@@ -44,7 +44,7 @@ void rdma_destroy_event_channel(struct rdma_event_channel *channel)
 		return;
 	struct cma_channel *ch = (struct cma_channel *)channel;
 	pthread_mutex_lock(&cma_lock);
-	close(channel->fd);
+	roci_sys_close(channel->fd); /* no cancellation point */
 	channel->fd = -1;
 	roci_list_remove(&ch->unshown);
 	free(destroyed[next_destroyed]);
@@ -196,11 +196,18 @@ static void extract(struct cma_id *id, const struct cma_event_count *count, stru
 	}
 }
 
-/* cma_lock held. */
+static void unlock(void *lock)
+{
+	pthread_mutex_unlock(lock);
+}
+
+/* cma_lock held. The thread may be cancelled. */
 static void wait_acks(const struct cma_event_count *count)
 {
+	pthread_cleanup_push(unlock, &cma_lock);
 	while (count->delivered != count->acked)
 		pthread_cond_wait(&acked, &cma_lock);
+	pthread_cleanup_pop(0);
 }
 
 void cma_channel_move(struct cma_id *id, struct cma_channel *to)

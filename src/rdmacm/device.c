@@ -64,10 +64,13 @@ err_close:
 
 struct ibv_context *cma_device(void)
 {
+	int before;
+	pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &before); /* or device_lock would stay locked */
 	pthread_mutex_lock(&device_lock);
 	int err = the_context ? 0 : open_device();
 	struct ibv_context *context = the_context;
 	pthread_mutex_unlock(&device_lock);
+	pthread_setcancelstate(before, NULL);
 	if (err)
 		errno = -err;
 	return err ? NULL : context;

@@ -648,6 +648,62 @@ static void interrupted(void)
 	rdma_destroy_event_channel(channel);
 }
 
+static void *get_devices(void *arg)
+{
+	MUST(pthread_cancel(pthread_self()));
+	rdma_free_devices(rdma_get_devices(NULL));
+	return NULL;
+}
+
+static void *destroy_channel(void *channel)
+{
+	MUST(pthread_cancel(pthread_self()));
+	rdma_destroy_event_channel(channel);
+	return NULL;
+}
+
+static void *destroy_id(void *id)
+{
+	MUST(pthread_cancel(pthread_self()));
+	rdma_destroy_id(id); /* waits for ever */
+	return NULL;
+}
+
+static void join(pthread_t thread)
+{
+	MUST(pthread_join(thread, NULL));
+}
+
+static pthread_t start(void *(*run)(void *arg), void *arg)
+{
+	pthread_t thread;
+
+	MUST(pthread_create(&thread, NULL, run, arg));
+	return thread;
+}
+
+/* Threads are cancelled in calls: the calls of other threads still work. The first one opens the device. */
+static void cancelled(void)
+{
+	struct rdma_event_channel *channel;
+	struct rdma_cm_event *event;
+	struct rdma_cm_id *id;
+
+#ifdef __SANITIZE_ADDRESS__
+	return; /* it reports the stack frames that cancelling leaves behind */
+#endif
+	join(start(get_devices, NULL));
+	join(start(destroy_channel, new_channel()));
+	channel = new_channel();
+	id = new_id(channel, RDMA_PS_TCP);
+	set_port(PORT);
+	MUST(rdma_resolve_addr(id, NULL, address, RESOLVE_MS));
+	event = next(channel, RDMA_CM_EVENT_ADDR_RESOLVED);
+	join(start(destroy_id, id));
+	MUST(rdma_ack_cm_event(event));
+	rdma_destroy_event_channel(channel); /* the id is lost: it is half destroyed */
+}
+
 int main(int argc, char **argv)
 {
 	if (argc == 2 && inet_pton(AF_INET, argv[1], &((struct sockaddr_in *)address)->sin_addr) == 1)
@@ -656,6 +712,7 @@ int main(int argc, char **argv)
 		address->sa_family = AF_INET6;
 	else
 		return 2;
+	cancelled();
 	ids();
 	states();
 	ports();
