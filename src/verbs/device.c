@@ -47,6 +47,8 @@ void vb_quota_give(atomic_uint *used)
 static void device_refresh(void)
 {
 	struct roci_gids gids;
+	int before;
+	pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &before); /* or device_lock would stay locked */
 	vb_sysfs_current();
 	if (roci_device_host_gids(&gids))
 		gids.count = 0;
@@ -54,6 +56,7 @@ static void device_refresh(void)
 	roci_gid_guid(gids.entries, gids.count, (uint8_t *)&device_guid);
 	vb_sysfs_refresh(&vb_the_device.device, &gids, device_guid);
 	pthread_mutex_unlock(&device_lock);
+	pthread_setcancelstate(before, NULL);
 }
 
 __be64 vb_device_guid(void)

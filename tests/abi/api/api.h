@@ -52,6 +52,7 @@ bool cq_wait(struct ibv_cq *cq, struct ibv_wc *wc);
 bool cq_quiet(struct ibv_cq *cq);
 
 void test_device_list(void);
+void test_device_list_cancel(void);
 void test_device_contexts(void);
 void test_device_queries(void);
 void test_port_tables(void);

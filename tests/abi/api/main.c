@@ -154,6 +154,7 @@ static const struct {
 	void (*run)(void);
 } tests[] = {
 	{"device list", test_device_list},
+	{"a thread cancelled in reading the device list", test_device_list_cancel},
 	{"contexts", test_device_contexts},
 	{"device queries", test_device_queries},
 	{"port, GIDs, P_Key", test_port_tables},
