@@ -67,6 +67,18 @@ int rs_datagram_create(struct rs *rs)
 	return err;
 }
 
+static void destroy_qp(struct rs_datagram *d)
+{
+	rs_conn_destroy_qp(d->id);
+	if (d->mr)
+		ibv_dereg_mr(d->mr);
+	d->mr = NULL;
+	rdma_destroy_id(d->id);
+	d->id = NULL;
+	free(d->memory);
+	d->memory = NULL;
+}
+
 void rs_datagram_destroy(struct rs *rs)
 {
 	struct rs_datagram *d = rs->datagram;
@@ -74,13 +86,8 @@ void rs_datagram_destroy(struct rs *rs)
 	struct roci_list *queued;
 	while ((queued = roci_list_take_first(&d->pending)))
 		free(pending_of(queued));
-	if (d->id) {
-		rs_conn_destroy_qp(d->id);
-		if (d->mr)
-			ibv_dereg_mr(d->mr);
-		rdma_destroy_id(d->id);
-	}
-	free(d->memory);
+	if (d->id)
+		destroy_qp(d);
 	roci_sys_close(rs->fd);
 	free(d);
 	rs->datagram = NULL;
@@ -179,7 +186,12 @@ static int ensure_qp(struct rs *rs, const struct sockaddr_storage *to)
 	if (d->mr)
 		return 0;
 	int err = local_name(rs, to, &local);
-	return err ? err : create_qp(d, &local);
+	if (err)
+		return err;
+	err = create_qp(d, &local);
+	if (err && d->id)
+		destroy_qp(d);
+	return err;
 }
 
 /* ---- over UDP ---- */

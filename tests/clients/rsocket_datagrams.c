@@ -11,6 +11,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/resource.h>
 #include <unistd.h>
 
 #include <rdma/rsocket.h>
@@ -123,6 +124,44 @@ static void restarted_peer(void)
 		CHECK(rsend(ends[0], "abc" + i, 1, 0) == 1);
 		CHECK(receives(ends[1], "abc"[i]));
 	}
+	close_pair(ends);
+}
+
+/* ---- no descriptors ---- */
+
+static int first_free_fd(void)
+{
+	int fd = dup(0);
+
+	MUST(fd < 0);
+	close(fd);
+	return fd;
+}
+
+/* The first message makes the QP, for which descriptors are missing: what was made until then goes again. */
+static void few_descriptors(void)
+{
+	struct rlimit limit, low;
+	int ends[2];
+
+	for (int i = 0; i < 2; i++) {
+		ends[i] = rsocket(AF_INET, SOCK_DGRAM, 0);
+		MUST(ends[i] < 0);
+	}
+	MUST(rbind(ends[1], address, sizeof(storage)));
+	MUST(getrlimit(RLIMIT_NOFILE, &limit));
+	low = limit;
+	int first = first_free_fd();
+	for (rlim_t left = 0; left < 2; left++) {
+		low.rlim_cur = (rlim_t)first + left;
+		MUST(setrlimit(RLIMIT_NOFILE, &low));
+		for (int i = 0; i < 3; i++)
+			FAILS(rsendto(ends[0], "a", 1, 0, address, sizeof(storage)), EMFILE);
+		MUST(setrlimit(RLIMIT_NOFILE, &limit));
+		CHECK(first_free_fd() == first);
+	}
+	CHECK(rsendto(ends[0], "b", 1, 0, address, sizeof(storage)) == 1);
+	CHECK(receives(ends[1], 'b'));
 	close_pair(ends);
 }
 
@@ -277,6 +316,7 @@ int main(int argc, char **argv)
 	forged_first(UDP_CTRL);
 	forged_first(UDP_DATA);
 	restarted_peer();
+	few_descriptors();
 	flood();
 	unknown_peers();
 	many_destinations();
