@@ -45,11 +45,6 @@ static inline int roci_sys_getsockname(int fd, struct sockaddr *addr, socklen_t 
 	return (int)syscall(SYS_getsockname, fd, addr, len);
 }
 
-static inline int roci_sys_getpeername(int fd, struct sockaddr *addr, socklen_t *len)
-{
-	return (int)syscall(SYS_getpeername, fd, addr, len);
-}
-
 static inline int roci_sys_setsockopt(int fd, int level, int option, const void *value, socklen_t len)
 {
 	return (int)syscall(SYS_setsockopt, fd, level, option, value, len);

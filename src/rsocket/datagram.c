@@ -475,3 +475,28 @@ int rs_datagram_connect(struct rs *rs, const struct sockaddr *addr, socklen_t le
 	pthread_mutex_unlock(&rs->lock);
 	return peer ? 0 : -ENOMEM;
 }
+
+/* The UDP socket is not connected: its peer is ours. */
+int rs_datagram_peer_name(struct rs *rs, struct sockaddr_storage *name)
+{
+	pthread_mutex_lock(&rs->lock);
+	const struct rs_dest *peer = rs->datagram->dests.peer;
+	if (peer)
+		*name = peer->addr;
+	pthread_mutex_unlock(&rs->lock);
+	return peer ? 0 : -ENOTCONN;
+}
+
+int rs_datagram_name(struct rs *rs, struct sockaddr_storage *name)
+{
+	socklen_t len = sizeof(*name);
+	pthread_mutex_lock(&rs->lock);
+	const struct rs_dest *peer = rs->datagram->dests.peer;
+	int err = 0;
+	if (peer)
+		err = local_name(rs, &peer->addr, name);
+	else if (roci_sys_getsockname(rs->fd, (struct sockaddr *)name, &len))
+		err = -errno;
+	pthread_mutex_unlock(&rs->lock);
+	return err;
+}

@@ -9,6 +9,8 @@ int rs_datagram_create(struct rs *rs);
 void rs_datagram_destroy(struct rs *rs);
 int rs_datagram_bind(struct rs *rs, const struct sockaddr *addr, socklen_t len);
 int rs_datagram_connect(struct rs *rs, const struct sockaddr *addr, socklen_t len);
+int rs_datagram_peer_name(struct rs *rs, struct sockaddr_storage *name);
+int rs_datagram_name(struct rs *rs, struct sockaddr_storage *name);
 /* addr NULL: to the connected peer. */
 ssize_t rs_datagram_send(struct rs *rs, const void *buf, size_t len, int flags, const struct sockaddr *addr,
 			 socklen_t addrlen);

@@ -7,7 +7,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "device/sys.h"
 #include "rsocket/datagram.h"
 #include "rsocket/dest.h"
 
@@ -205,8 +204,13 @@ int rgetpeername(int socket, struct sockaddr *addr, socklen_t *addrlen)
 	struct rs *rs = rs_table_find(socket);
 	if (!rs)
 		return -1;
-	if (rs->datagram)
-		return roci_sys_getpeername(rs->fd, addr, addrlen);
+	if (rs->datagram) {
+		struct sockaddr_storage name;
+		int err = rs_datagram_peer_name(rs, &name);
+		if (!err)
+			rs_copy_addr((struct sockaddr *)&name, addr, addrlen);
+		return rs_result(err);
+	}
 	if (rs->state < RS_CONNECTED)
 		return rs_result(-ENOTCONN);
 	rs_copy_addr(rdma_get_peer_addr(rs->id), addr, addrlen);
@@ -218,8 +222,13 @@ int rgetsockname(int socket, struct sockaddr *addr, socklen_t *addrlen)
 	struct rs *rs = rs_table_find(socket);
 	if (!rs)
 		return -1;
-	if (rs->datagram)
-		return roci_sys_getsockname(rs->fd, addr, addrlen);
+	if (rs->datagram) {
+		struct sockaddr_storage name;
+		int err = rs_datagram_name(rs, &name);
+		if (!err)
+			rs_copy_addr((struct sockaddr *)&name, addr, addrlen);
+		return rs_result(err);
+	}
 	struct sockaddr_storage none = {.ss_family = (sa_family_t)rs->domain};
 	const struct sockaddr *name = rdma_get_local_addr(rs->id);
 	rs_copy_addr(name->sa_family ? name : (struct sockaddr *)&none, addr, addrlen);

@@ -127,6 +127,25 @@ static void restarted_peer(void)
 	close_pair(ends);
 }
 
+/* ---- names ---- */
+
+/* As with UDP: connecting gives both sides' names, before the first message. */
+static void names(void)
+{
+	struct sockaddr_in to = storage, peer = {0}, name = {0};
+	socklen_t len = sizeof(peer);
+	int fd = rsocket(AF_INET, SOCK_DGRAM, 0);
+
+	MUST(fd < 0);
+	FAILS(rgetpeername(fd, (struct sockaddr *)&peer, &len), ENOTCONN);
+	MUST(rconnect(fd, (struct sockaddr *)&to, sizeof(to)));
+	CHECK(!rgetpeername(fd, (struct sockaddr *)&peer, &len) && len == sizeof(peer));
+	CHECK(peer.sin_family == AF_INET && peer.sin_port == to.sin_port && peer.sin_addr.s_addr == to.sin_addr.s_addr);
+	MUST(rgetsockname(fd, (struct sockaddr *)&name, &len));
+	CHECK(name.sin_port && name.sin_addr.s_addr == to.sin_addr.s_addr); /* the local address towards itself */
+	MUST(rclose(fd));
+}
+
 /* ---- no descriptors ---- */
 
 static int first_free_fd(void)
@@ -316,6 +335,7 @@ int main(int argc, char **argv)
 	forged_first(UDP_CTRL);
 	forged_first(UDP_DATA);
 	restarted_peer();
+	names();
 	few_descriptors();
 	flood();
 	unknown_peers();
