@@ -25,7 +25,7 @@ static short stream_events(struct rs *rs, short asked)
 	short events = 0;
 	switch (rs->state) {
 	case RS_INIT:
-	case RS_BOUND: return POLLOUT | POLLHUP; /* as an unconnected TCP socket */
+	case RS_BOUND: return ((POLLOUT | POLLWRNORM) & asked) | POLLHUP; /* as an unconnected TCP socket */
 	case RS_LISTENING: {
 		struct pollfd pfd = {.fd = rs->fd, .events = POLLIN};
 		return roci_sys_poll(&pfd, 1, 0) > 0 ? (POLLIN | POLLRDNORM) & asked : 0;

@@ -524,6 +524,18 @@ static void half_and_half(int first, int second)
 	peer_end(&peer);
 }
 
+/* Results are the events that were asked for, and errors; as with poll() of a TCP socket. */
+static void unconnected(void)
+{
+	int fd = rsocket(AF_INET, SOCK_STREAM, 0);
+	struct pollfd in = {.fd = fd, .events = POLLIN}, out = {.fd = fd, .events = POLLOUT};
+
+	MUST(fd < 0);
+	CHECK(rpoll(&in, 1, 0) == 1 && in.revents == POLLHUP);
+	CHECK(rpoll(&out, 1, 0) == 1 && out.revents == (POLLOUT | POLLHUP));
+	MUST(rclose(fd));
+}
+
 /* ---- descriptors ---- */
 
 /* Opens and closes more rsockets than the process may have descriptors. */
@@ -570,6 +582,7 @@ int main(int argc, char **argv)
 	vectors();
 	half_and_half(SHUT_RD, SHUT_WR);
 	half_and_half(SHUT_WR, SHUT_RD);
+	unconnected();
 	descriptors();
 	printf("%u failures\n", failures);
 	return failures != 0;
