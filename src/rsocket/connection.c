@@ -4,6 +4,7 @@
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "device/device.h"
 #include "rsocket/rsocket.h"
@@ -223,6 +224,8 @@ int rs_conn_shutdown(struct rs *rs, int how)
 {
 	if (rs->state != RS_CONNECTED && rs->state != RS_DISCONNECTED)
 		return -ENOTCONN;
+	if (rs->owner != getpid())
+		return -ENODEV; /* what a forked child posts never completes */
 	bool announced = !rs->writable;
 	if (how != SHUT_WR)
 		rs->readable = false;

@@ -6,6 +6,7 @@
 #include <fcntl.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "rsocket/datagram.h"
 #include "rsocket/dest.h"
@@ -20,6 +21,7 @@ struct rs *rs_new(int domain, int type)
 	if (!rs)
 		return NULL;
 	rs->fd = -1;
+	rs->owner = getpid();
 	rs->domain = domain;
 	rs->type = type;
 	rs->options.sq_size = rs->options.rq_size = DEFAULT_QUEUE;

@@ -83,7 +83,8 @@ struct rs_recv {
 #define RS_CTRL_SLOTS 4 /* of the send queue, for control messages */
 
 struct rs {
-	int fd; /* the program's: of the id's event channel, or of a datagram's UDP socket */
+	int fd;      /* the program's: of the id's event channel, or of a datagram's UDP socket */
+	pid_t owner; /* the process that made it */
 	int domain, type;
 	struct rs_datagram *datagram; /* SOCK_DGRAM; it uses only the lock and nonblock of the rest */
 

@@ -18,6 +18,7 @@
 #include <string.h>
 #include <sys/resource.h>
 #include <sys/syscall.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include <rdma/rsocket.h>
@@ -536,6 +537,29 @@ static void unconnected(void)
 	MUST(rclose(fd));
 }
 
+/* ---- fork() ---- */
+
+/* A forked child closes what it inherits, at once. The connection is the parent's, and goes on. */
+static void closed_by_child(void)
+{
+	int ends[2], status;
+	char byte;
+	pid_t pid;
+
+	connect_pair(ends);
+	fflush(stdout);
+	pid = fork();
+	if (!pid) {
+		alarm(TIMEOUT_S / 6);
+		FAILS(rshutdown(ends[0], SHUT_WR), ENODEV);
+		_exit(rclose(ends[0]) || rclose(ends[1]) || failures);
+	}
+	MUST(waitpid(pid, &status, 0) != pid);
+	CHECK(!status);
+	CHECK(rsend(ends[0], "x", 1, 0) == 1 && rrecv(ends[1], &byte, 1, 0) == 1 && byte == 'x');
+	close_pair(ends);
+}
+
 /* ---- descriptors ---- */
 
 /* Opens and closes more rsockets than the process may have descriptors. */
@@ -583,6 +607,7 @@ int main(int argc, char **argv)
 	half_and_half(SHUT_RD, SHUT_WR);
 	half_and_half(SHUT_WR, SHUT_RD);
 	unconnected();
+	closed_by_child();
 	descriptors();
 	printf("%u failures\n", failures);
 	return failures != 0;
