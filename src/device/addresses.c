@@ -164,18 +164,22 @@ static void follow(struct roci_device *dev, int count)
 uint64_t roci_addresses_look(struct roci_device *dev, uint64_t now)
 {
 	struct roci_addresses *a = &dev->addresses;
-	int count;
+	int count, before;
 
-	if (now < a->look_at || a->fd < 0)
+	if (now < a->look_at || a->fd < 0 || a->looking)
 		return now;
 	a->look_at = now + LOOK_NS;
 	if (something_came(a->fd))
 		a->stale = true;
 	if (!a->stale)
 		return now;
+	a->looking = true;
 	roci_lock_release(&dev->lock);
+	pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &before); /* or nobody would look again */
 	count = roci_gid_table(a->found, ROCI_MAX_ADDRESSES);
+	pthread_setcancelstate(before, NULL);
 	roci_lock_take(&dev->lock);
+	a->looking = false;
 	a->stale = count < 0; /* no memory or no descriptor: once more next time */
 	if (count >= 0)
 		follow(dev, count);

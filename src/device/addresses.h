@@ -13,10 +13,11 @@ struct roci_device;
 
 struct roci_addresses {
 	int fd;           /* the netlink socket; -1: none */
-	uint64_t look_at; /* when the thread looks again, if it is awake; 0: something came */
+	uint64_t look_at; /* when a thread looks again, if one is awake; 0: something came */
 	bool stale;       /* something changed that is not in the table yet */
+	bool looking;     /* a thread reads the addresses */
 	bool warned;      /* somebody was, that the table is full */
-	struct roci_gid_entry found[ROCI_MAX_ADDRESSES]; /* the thread's */
+	struct roci_gid_entry found[ROCI_MAX_ADDRESSES]; /* of the thread that looks */
 };
 
 /* Reads the first table. Returns 0 or a negative errno. */
@@ -28,8 +29,8 @@ void roci_addresses_close(struct roci_device *dev);
 /* The socket is readable. */
 void roci_addresses_ready(struct roci_addresses *a);
 
-/* For the thread, with the device's lock held; at every turn. If something changed, gives the lock up while it reads
- * the addresses, then brings table, sockets and listeners up to date and reports the events. Returns the time. */
+/* For a thread that drives, at every turn, with the device's lock held. If something changed, gives it up while it
+ * reads the addresses, then brings table, sockets and listeners up to date and reports the events. Returns the time. */
 uint64_t roci_addresses_look(struct roci_device *dev, uint64_t now);
 
 #endif

@@ -14,6 +14,7 @@
 #include <unistd.h>
 
 #include "device/device.h"
+#include "device/device_state.h"
 #include "device/progress.h"
 
 #define LIMIT_NS 20000000000u /* only ends a hang */
@@ -68,16 +69,33 @@ int epoll_pwait2(int fd, struct epoll_event *events, int max, const struct times
 	return n;
 }
 
+static void nap(void)
+{
+	nanosleep(&(struct timespec){.tv_nsec = 1000000}, NULL);
+}
+
+static atomic_bool held;     /* a thread that reads the addresses stays there, if it is alone */
+static atomic_uint reading;  /* threads */
+static atomic_bool together; /* two did */
+
 int getifaddrs(struct ifaddrs **all)
 {
 	static int (*next)(struct ifaddrs **);
+	int err = -1;
 
 	if (!next)
 		*(void **)&next = dlsym(RTLD_NEXT, "getifaddrs");
+	if (atomic_fetch_add(&reading, 1))
+		atomic_store(&together, true);
+	else
+		while (atomic_load(&held))
+			nap();
 	if (!atomic_load(&refused))
-		return next(all);
-	errno = EAFNOSUPPORT;
-	return -1;
+		err = next(all);
+	else
+		errno = EAFNOSUPPORT;
+	atomic_fetch_sub(&reading, 1);
+	return err;
 }
 
 static void on_event(const struct roci_event *ev)
@@ -98,11 +116,6 @@ static struct roci_device *open_device(void)
 
 	assert_int_equal(roci_device_get(on_event, &dev), 0);
 	return dev;
-}
-
-static void nap(void)
-{
-	nanosleep(&(struct timespec){.tv_nsec = 1000000}, NULL);
 }
 
 /* Returns the index of an address; -1: the device does not have it. Waits until it has it or has it not. */
@@ -218,6 +231,27 @@ static void a_thread_that_does_not_sleep_looks(void **state)
 	roci_device_put(dev);
 }
 
+/* Any thread that drives the device looks. More changes while one of them reads the addresses. */
+static void one_thread_looks(void **state)
+{
+	struct roci_device *dev = open_device();
+
+	atomic_store(&held, true);
+	must("ip addr add 10.77.0.1/24 dev lo");
+	wait_count(&reading, 1);
+	must("ip addr add 10.77.0.2/24 dev lo");
+	roci_device_lock(dev);
+	roci_addresses_ready(&dev->addresses);
+	roci_addresses_look(dev, roci_now());
+	roci_device_unlock(dev);
+	atomic_store(&held, false);
+	wait_address(dev, "10.77.0.1", true);
+	wait_address(dev, "10.77.0.2", true);
+	assert_false(atomic_load(&together));
+	must("ip addr del 10.77.0.2/24 dev lo && ip addr del 10.77.0.1/24 dev lo");
+	roci_device_put(dev);
+}
+
 /* And it is the same table as with netlink. */
 static void without_netlink_the_table_stays(void **state)
 {
@@ -327,6 +361,7 @@ int main(void)
 		cmocka_unit_test_setup(the_port_follows, skip_elsewhere),
 		cmocka_unit_test_setup(an_overrun_is_a_change, skip_elsewhere),
 		cmocka_unit_test_setup(a_thread_that_does_not_sleep_looks, skip_elsewhere),
+		cmocka_unit_test_setup(one_thread_looks, skip_elsewhere),
 		cmocka_unit_test_setup(without_netlink_the_table_stays, skip_elsewhere),
 		cmocka_unit_test_setup(an_index_that_is_held_stays, skip_elsewhere),
 		cmocka_unit_test_setup(an_index_that_a_qp_has_stays, skip_elsewhere),
