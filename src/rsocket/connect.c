@@ -75,16 +75,21 @@ static int take_request(struct rs *listener, struct rdma_cm_event *event, struct
 	return 0;
 }
 
+/* It is the program's matter, as in accept(2). Other errors are the peer's. */
+static bool is_shortage(int err)
+{
+	return err == -EMFILE || err == -ENFILE || err == -ENOMEM;
+}
+
 /* 0 with *out, or 0 without: a request failed. */
 static int next_request(struct rs *rs, struct rs **out)
 {
 	struct rdma_cm_event *event;
 	if (rdma_get_cm_event(rs->channel, &event))
 		return -errno;
-	if (event->event == RDMA_CM_EVENT_CONNECT_REQUEST && take_request(rs, event, out))
-		*out = NULL;
+	int err = event->event == RDMA_CM_EVENT_CONNECT_REQUEST ? take_request(rs, event, out) : 0;
 	rdma_ack_cm_event(event);
-	return 0;
+	return is_shortage(err) ? err : 0;
 }
 
 int raccept(int socket, struct sockaddr *addr, socklen_t *addrlen)

@@ -562,6 +562,27 @@ static void closed_by_child(void)
 
 /* ---- descriptors ---- */
 
+/* A request for which there is no descriptor is rejected, and raccept() says why. */
+static void none_left(void)
+{
+	int listener = listen_here(), refused = begin_connect(), next = dup(0);
+	struct pollfd request = {.fd = listener, .events = POLLIN}, answer = {.fd = refused, .events = POLLOUT};
+	struct rlimit before, none;
+
+	MUST(next < 0 || close(next));
+	MUST(getrlimit(RLIMIT_NOFILE, &before));
+	none = before;
+	none.rlim_cur = (rlim_t)next;
+	MUST(rpoll(&request, 1, TIMEOUT_S * 1000) != 1);
+	set_blocking(listener, 0);
+	MUST(setrlimit(RLIMIT_NOFILE, &none));
+	FAILS(raccept(listener, NULL, NULL), EMFILE);
+	MUST(setrlimit(RLIMIT_NOFILE, &before));
+	CHECK(rpoll(&answer, 1, TIMEOUT_S * 1000) == 1 && (answer.revents & POLLERR));
+	MUST(rclose(refused));
+	MUST(rclose(listener));
+}
+
 /* Opens and closes more rsockets than the process may have descriptors. */
 static void descriptors(void)
 {
@@ -608,6 +629,7 @@ int main(int argc, char **argv)
 	half_and_half(SHUT_WR, SHUT_RD);
 	unconnected();
 	closed_by_child();
+	none_left();
 	descriptors();
 	printf("%u failures\n", failures);
 	return failures != 0;
