@@ -40,7 +40,7 @@ enum { EXIT_OUTPUT = 1, EXIT_USAGE = 2, EXIT_CANNOT_RUN = 126, EXIT_NOT_FOUND = 
 /* All commands, in the order of `roci --help`. Ends with NULL. */
 extern const struct command *const commands[];
 
-/* argv of the process. device.c may execute it again. */
+/* argv of the process. device.c and machine.c may execute it again. */
 extern char **command_line;
 
 /* Prints "roci NAME: ", the message and a line break to stderr. Returns EXIT_USAGE. */

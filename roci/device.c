@@ -10,10 +10,11 @@
 
 #include "command.h"
 #include "device.h"
+#include "machine.h"
 #include "own_address.h"
 #include "preload.h"
 
-/* Tells the second execution the reason for the embedded device. That execution removes the variable at once. */
+/* Tells the next execution the reason for the embedded device. That execution removes the variable at once. */
 #define REASON_VARIABLE "ROCI_EMBEDDED_REASON"
 
 static bool has_active_port(struct ibv_device *device)
@@ -72,6 +73,14 @@ static bool machine_device_works(struct ibv_device **list, char *reason, size_t 
 	return false;
 }
 
+/* Whether LD_PRELOAD chose the libraries: `roci run` sets it, execute_embedded(), or the user. */
+static bool is_preloaded(void)
+{
+	const char *preload = getenv("LD_PRELOAD");
+
+	return preload && strstr(preload, "libibverbs.so.1");
+}
+
 /* Executes this program again, with our libraries in front. Returns only if that fails. */
 static enum mover_status execute_embedded(const struct command *command, const char *reason, char why[512])
 {
@@ -112,27 +121,38 @@ static enum mover_status choose_name(struct ibv_device **list, const char *wish,
 	return MOVER_NO_DEVICE;
 }
 
+/* Why roci0 is taken by the execution that the user started. */
+static const char *first_reason(bool preloaded, bool requested)
+{
+	return preloaded ? "loaded by `roci run`" : requested ? "requested" : "this machine has no RDMA device";
+}
+
 enum mover_status device_choose(const struct command *command, const char *wish, struct device_choice *choice,
 				char why[512])
 {
 	const char *again = getenv(REASON_VARIABLE);
-	struct ibv_device **list = ibv_get_device_list(NULL);
-	bool here = find(list, EMBEDDED_DEVICE), wants_embedded, wants_any = !wish || !strcmp(wish, "auto");
+	bool wants_any = !wish || !strcmp(wish, "auto"), preloaded = is_preloaded(), here;
+	bool wants_embedded = !wants_any && (!strcmp(wish, "embedded") || !strcmp(wish, EMBEDDED_DEVICE));
+	struct ibv_device **list;
 	enum mover_status status = MOVER_OK;
 
 	*choice = (struct device_choice){0};
-	wants_embedded = !wants_any && (!strcmp(wish, "embedded") || !strcmp(wish, EMBEDDED_DEVICE));
+	if (!again && !preloaded && !wants_embedded && (!wants_any || machine_may_have_device()) &&
+	    machine_execute(why))
+		return MOVER_NO_DEVICE;
+	list = ibv_get_device_list(NULL);
+	here = find(list, EMBEDDED_DEVICE);
 	if (again) {
 		snprintf(choice->reason, sizeof(choice->reason), "%s", again);
 		unsetenv(REASON_VARIABLE);
 	}
-	if (here && (wants_any || wants_embedded)) {
-		choice->embedded = true;
-		if (!again)
-			snprintf(choice->reason, sizeof(choice->reason), "%s", "loaded by `roci run`");
-	} else if (again) {
+	if (again && !(here && preloaded)) {
 		snprintf(why, 512, "the embedded device did not start");
 		status = MOVER_NO_DEVICE;
+	} else if (here && (wants_any || wants_embedded)) {
+		choice->embedded = true;
+		if (!again)
+			snprintf(choice->reason, sizeof(choice->reason), "%s", first_reason(preloaded, wants_embedded));
 	} else if (wants_embedded) {
 		status = execute_embedded(command, "requested", why);
 	} else if (!wants_any) {

@@ -18,9 +18,9 @@ struct device_choice {
 };
 
 /* Chooses by `wish`: the name of a device; "embedded"; or "auto" (also NULL): a device of the machine if one works,
- * else the embedded one. The embedded device needs our libraries in front of the system's. Where they are not, the
- * program executes itself again with them, so call this before anything is read or started. Returns MOVER_OK, or
- * MOVER_NO_DEVICE with the cause in `why`. */
+ * else the embedded one. A device of the machine needs the system's libraries, the embedded one needs ours (machine.h):
+ * where the others are loaded, the program is executed again, so call this before anything is read or started. Returns
+ * MOVER_OK, or MOVER_NO_DEVICE with the cause in `why`. */
 enum mover_status device_choose(const struct command *command, const char *wish, struct device_choice *choice,
 				char why[512]);
 

@@ -12,6 +12,7 @@
 #include "doctor/doctor.h"
 #include "doctor/embedded.h"
 #include "doctor/peer.h"
+#include "machine.h"
 #include "target.h"
 #include "wire/plural.h"
 
@@ -86,6 +87,7 @@ static int run(const struct command *self, int argc, char **argv)
 	struct target target = {0};
 	char source[INET6_ADDRSTRLEN];
 	const char *why;
+	char cause[512];
 	int status;
 
 	if (doctor_is_embedded(source)) {
@@ -102,6 +104,8 @@ static int run(const struct command *self, int argc, char **argv)
 		status = complain(self, "'%s': %s", operands.list[0], why);
 	else if (target.ticket_file)
 		status = complain(self, "'%s': name a host", operands.list[0]);
+	if (!status && machine_execute(cause))
+		status = complain(self, "%s", cause);
 	if (!status)
 		examine(&findings, self, operands.count ? &target : NULL);
 	free(operands.list);

@@ -7,14 +7,19 @@
 
 #include "libdir.h"
 
+#define INSTALLED "../" ROCI_LIBDIR "/rocinante"
+#define MOVED     "../lib/rocinante"
+
 /* Relative to the directory of this program: the build tree (BUILD/roci/roci), then an installation (PREFIX/bin/roci)
- * that may have been moved as a whole. */
+ * that may have been moved as a whole. `system` is the second program of each; the rows without it serve that one. */
 static const struct {
-	const char *verbs, *rdmacm;
+	const char *verbs, *rdmacm, *system;
 } places[] = {
-	{"../src/verbs", "../src/rdmacm"},
-	{"../" ROCI_LIBDIR "/rocinante", "../" ROCI_LIBDIR "/rocinante"},
-	{"../lib/rocinante", "../lib/rocinante"},
+	{"../src/verbs", "../src/rdmacm", "system/roci"},
+	{INSTALLED, INSTALLED, INSTALLED "/roci"},
+	{MOVED, MOVED, MOVED "/roci"},
+	{"../../src/verbs", "../../src/rdmacm", NULL},
+	{".", ".", NULL},
 };
 
 static bool own_directory(char dir[PATH_MAX])
@@ -55,11 +60,13 @@ int libdir_find(struct libdir *dirs)
 	memset(dirs, 0, sizeof(*dirs));
 	if (!own_directory(base))
 		return -1;
-	snprintf(dirs->expected, sizeof(dirs->expected), "%.2000s/%s", base, places[1].verbs);
+	snprintf(dirs->expected, sizeof(dirs->expected), "%.2000s/%s", base, INSTALLED);
 	for (size_t i = 0; i < sizeof(places) / sizeof(places[0]); i++) {
 		if (!find(base, places[i].verbs, "libibverbs.so.1", dirs->verbs))
 			continue;
 		int len = dir_length(dirs->verbs);
+		if (places[i].system)
+			snprintf(dirs->system, sizeof(dirs->system), "%.2000s/%s", base, places[i].system);
 		if (find(base, places[i].rdmacm, "librdmacm.so.1", rdmacm)) {
 			snprintf(dirs->preload, sizeof(dirs->preload), "%s:%s", dirs->verbs, rdmacm);
 			snprintf(dirs->search, sizeof(dirs->search), "%.*s:%.*s", len, dirs->verbs, dir_length(rdmacm),

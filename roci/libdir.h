@@ -9,6 +9,7 @@ struct libdir {
 	char verbs[PATH_MAX];       /* path of libibverbs.so.1 */
 	char preload[2 * PATH_MAX]; /* that path, and that of librdmacm.so.1 if there is one: "A:B" */
 	char search[2 * PATH_MAX];  /* their folders: "A:B" */
+	char system[PATH_MAX];      /* the roci that has the system's libraries (machine.h); empty: this is it */
 	char expected[PATH_MAX];    /* the folder of an installation, for messages */
 };
 

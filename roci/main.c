@@ -43,15 +43,13 @@ static const struct command *find(const char *name)
 	return NULL;
 }
 
-/* A program that has executed itself by /proc/self/exe is called "exe" by ps, top and `roci stats`. */
-static void restore_name(const struct command *command)
+/* The name that ps, top and `roci stats` show. Where this program has executed /proc/self/exe, it would be "exe". */
+static void set_name(const struct command *command)
 {
-	char name[16] = "", wanted[16]; /* what PR_SET_NAME takes */
+	char name[16]; /* what PR_SET_NAME takes */
 
-	if (prctl(PR_GET_NAME, name) || strcmp(name, "exe"))
-		return;
-	snprintf(wanted, sizeof(wanted), "roci %s", command->name);
-	prctl(PR_SET_NAME, wanted);
+	snprintf(name, sizeof(name), "roci %s", command->name);
+	prctl(PR_SET_NAME, name);
 }
 
 static int run(int argc, char **argv)
@@ -78,7 +76,7 @@ static int run(int argc, char **argv)
 		help_command(command, stdout);
 		return 0;
 	}
-	restore_name(command);
+	set_name(command);
 	return command->run(command, argc - 1, argv + 1);
 }
 

@@ -141,6 +141,15 @@ static bool is_kind(const char *name, const char *kind)
 	return type[0] == (!strcmp(kind, "siw") ? '4' : '1');
 }
 
+int rdma_link_any(int fd)
+{
+	struct request r = request(RDMA_NLDEV_CMD_GET, NLM_F_DUMP);
+	struct devices devices = {.count = 0};
+	int err = ask(fd, &r, take_device, &devices);
+
+	return err ? err : devices.count > 0;
+}
+
 int rdma_link_find(int fd, const char *kind, const char *iface, struct rdma_link *found)
 {
 	struct request r = request(RDMA_NLDEV_CMD_GET, NLM_F_DUMP);

@@ -16,6 +16,9 @@ struct rdma_link {
 /* The netlink socket, or a negative errno. -EPROTONOSUPPORT: the kernel has no RDMA, not even as a module. */
 int rdma_link_open(void);
 
+/* Whether there is any device. 1, 0, or a negative errno. */
+int rdma_link_any(int fd);
+
 /* Finds the device of a kind ("rxe", "siw") on an interface. 1; 0: there is none; or a negative errno. */
 int rdma_link_find(int fd, const char *kind, const char *iface, struct rdma_link *found);
 

@@ -13,6 +13,7 @@
 #include "command.h"
 #include "doctor/doctor.h"
 #include "explain_say.h"
+#include "machine.h"
 #include "rdma_link.h"
 
 enum { SETUP_OK = 0, SETUP_FAILED = 1 };
@@ -216,6 +217,7 @@ static int run(const struct command *self, int argc, char **argv)
 	struct setup_choices choices = {0};
 	struct setup setup = {.command = self};
 	struct operands operands;
+	char why[512];
 	int status;
 
 	if (!options_parse(self, argc, argv, &choices, &operands, &status))
@@ -225,6 +227,8 @@ static int run(const struct command *self, int argc, char **argv)
 	} else if (strcmp(operands.list[0], "rxe") && strcmp(operands.list[0], "siw")) {
 		status = complain(self, "'%s' is no kind of device; use rxe (Soft-RoCE) or siw (iWARP)",
 				  operands.list[0]);
+	} else if (machine_execute(why)) { /* rdma_link.c reads the machine's /sys/class/infiniband */
+		status = complain(self, "%s", why);
 	} else {
 		setup.kind = operands.list[0];
 		setup.iface = operands.list[1];

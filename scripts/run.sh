@@ -8,7 +8,7 @@ build=${BUILD:-$here/build}
 
 "$here/scripts/install-deps.sh" --build
 [ -f "$build/build.ninja" ] || meson setup "$build" "$here"
-ninja -C "$build" roci/roci src/verbs/libibverbs.so.1 src/rdmacm/librdmacm.so.1
+ninja -C "$build" roci/roci roci/system/roci src/verbs/libibverbs.so.1 src/rdmacm/librdmacm.so.1
 echo
 "$build/roci/roci" demo "$@"
 command -v roci >/dev/null || echo "To type \`roci\`:   export PATH=$build/roci:\$PATH"
