@@ -12,6 +12,7 @@
 
 static pthread_mutex_t the_lock = PTHREAD_MUTEX_INITIALIZER;
 static struct roci_device *the_device; /* guarded by the_lock */
+static pid_t the_process;              /* that opened it */
 
 /* ---- opening and closing ---- */
 
@@ -251,6 +252,19 @@ static __attribute__((destructor)) void at_exit(void)
 	roci_lock_release(&dev->lock);
 }
 
+/* No more than that, since the thread may be in a signal handler: nothing is printed, and memory is only allocated
+ * where a QP or path sends for the first time. A child of vfork() calls this in its parent's memory. */
+void roci_device_send_last(void)
+{
+	struct roci_device *dev = the_device;
+
+	if (!dev || the_process != getpid() || !roci_lock_take_soon(&dev->lock))
+		return;
+	roci_drive_deferred(dev, roci_now());
+	roci_cm_host_send(dev, roci_now());
+	roci_lock_release(&dev->lock);
+}
+
 int roci_device_get(roci_event_fn *on_event, struct roci_device **out)
 {
 	static bool fork_handled;
@@ -260,8 +274,10 @@ int roci_device_get(roci_event_fn *on_event, struct roci_device **out)
 	pthread_mutex_lock(&the_lock);
 	if (!fork_handled)
 		fork_handled = !pthread_atfork(before_fork, after_fork_in_parent, after_fork_in_child);
-	if (!the_device)
+	if (!the_device) {
 		the_device = open_device(on_event, &err);
+		the_process = getpid();
+	}
 	if (the_device) {
 		last_failure.err = 0;
 		the_device->users++;

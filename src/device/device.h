@@ -23,6 +23,9 @@ typedef void roci_event_fn(const struct roci_event *ev);
 /* Opens or shares the device. Returns 0, or a negative errno after a line on stderr that names the cause. */
 int roci_device_get(roci_event_fn *on_event, struct roci_device **out);
 void roci_device_put(struct roci_device *dev);
+/* The program is about to end by _exit(), perhaps in a signal handler: sends what calls and polls have deferred, if
+ * there is a device. (At exit() a destructor does that, and more.) */
+void roci_device_send_last(void);
 
 /* A list for src/verbs: the contexts that the events of the port go to. Lock held. */
 struct roci_list *roci_device_contexts(struct roci_device *dev);

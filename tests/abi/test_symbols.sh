@@ -10,8 +10,8 @@ tmp=$(mktemp -d)
 trap 'rm -rf "$tmp"' EXIT
 
 # The functions that src/verbs/sysfs/interpose.c interposes (sysfs.h says why): those that UCX, Open MPI, Python, ls, cat and shells
-# call. They have no version, so they serve each version that a program asks for.
-interposed='__lxstat __lxstat64 __open64_2 __realpath_chk __xstat __xstat64 access faccessat fopen fopen64 fstatat fstatat64
+# call; and those of src/verbs/exit.c. They have no version, so they serve each version that a program asks for.
+interposed='_Exit _exit __lxstat __lxstat64 __open64_2 __realpath_chk __xstat __xstat64 access faccessat fopen fopen64 fstatat fstatat64
 	getxattr lgetxattr lstat lstat64 open open64 openat openat64 opendir readlink realpath stat stat64 statx'
 
 unversioned()

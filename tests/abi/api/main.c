@@ -200,6 +200,7 @@ static const struct {
 	{"signals and async events", test_async_signals},
 	{"destroying waits for acknowledgements", test_channel_acks},
 	{"async events", test_async_events},
+	{"posts right before _exit()", test_exit_sends},
 	{"address handles", test_ah},
 	{"address handles from completions", test_ah_from_wc},
 };
