@@ -27,6 +27,7 @@ struct item {
 struct list {
 	struct item items[MAX_IPV4 + MAX_IPV6]; /* first */
 	unsigned count;
+	struct ifreq reqs[MAX_IPV4]; /* for get_ipv4() */
 };
 
 /* The caller fills in the address. */
@@ -48,13 +49,13 @@ static struct item *append(struct list *list, int fd, const char *name)
 
 static int get_ipv4(struct list *list, int fd)
 {
-	struct ifreq reqs[MAX_IPV4];
-	struct ifconf conf = {.ifc_len = sizeof(reqs), .ifc_req = reqs};
+	struct ifconf conf = {.ifc_len = sizeof(list->reqs), .ifc_req = list->reqs};
 
 	if (ioctl(fd, SIOCGIFCONF, &conf))
 		return -errno;
-	for (unsigned i = 0; i < (unsigned)conf.ifc_len / sizeof(*reqs); i++)
-		memcpy(&append(list, fd, reqs[i].ifr_name)->addr.v4, &reqs[i].ifr_addr, sizeof(struct sockaddr_in));
+	for (unsigned i = 0; i < (unsigned)conf.ifc_len / sizeof(*list->reqs); i++)
+		memcpy(&append(list, fd, list->reqs[i].ifr_name)->addr.v4, &list->reqs[i].ifr_addr,
+		       sizeof(struct sockaddr_in));
 	return 0;
 }
 

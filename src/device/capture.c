@@ -3,6 +3,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <limits.h>
 #include <netinet/in.h>
 #include <netinet/udp.h>
 #include <stddef.h>
@@ -302,6 +303,17 @@ void roci_capture_close_in_child(struct roci_link *link)
 	c->file.fd = -1; /* the child's posts to inherited QPs are not recorded */
 }
 
+static int open_file(struct roci_pcapng *file, const char *path)
+{
+	char *name = malloc(PATH_MAX);
+	int err = name ? roci_pcapng_name(path, name, PATH_MAX) : -ENOMEM;
+
+	if (!err)
+		err = roci_pcapng_open(file, name);
+	free(name);
+	return err;
+}
+
 int roci_capture_open(struct roci_link *inner, const char *path, struct roci_link **out)
 {
 	static const struct roci_link_ops ops = {
@@ -311,7 +323,6 @@ int roci_capture_open(struct roci_link *inner, const char *path, struct roci_lin
 		.close = capture_close,
 	};
 	struct capture *c = malloc(sizeof(*c));
-	char name[4096];
 	int err;
 
 	if (!c)
@@ -320,9 +331,7 @@ int roci_capture_open(struct roci_link *inner, const char *path, struct roci_lin
 	c->trace.record = add_record;
 	c->inner = inner;
 	c->pid = (uint32_t)getpid();
-	err = roci_pcapng_name(path, name, sizeof(name));
-	if (!err)
-		err = roci_pcapng_open(&c->file, name);
+	err = open_file(&c->file, path);
 	if (err) {
 		free(c);
 		return err;

@@ -419,17 +419,9 @@ static bool find_way(const struct roci_device *dev, const struct roci_cm_tx *tx,
 	return true;
 }
 
-/* A packet to QP1, and all that its frame borrows. */
-struct outgoing {
-	struct roci_cm_tx tx; /* of a MAD */
-	struct roci_av av;
-	struct roci_nat_way meant;
-	uint8_t header[ROCI_MAX_HEADER_BYTES], head[ROCI_HELLO_BYTES];
-	struct roci_span payload[2];
-};
-
-static struct roci_frame make_frame(struct roci_device *dev, struct outgoing *out, const struct roci_nat_terms *nat,
-				    struct roci_packet *pkt, const struct roci_span *payload, unsigned spans)
+static struct roci_frame make_frame(struct roci_device *dev, struct roci_gsi_outgoing *out,
+				    const struct roci_nat_terms *nat, struct roci_packet *pkt,
+				    const struct roci_span *payload, unsigned spans)
 {
 	if (nat->port) {
 		out->meant = (struct roci_nat_way){.port = nat->port};
@@ -443,7 +435,7 @@ bool roci_gsi_send_to(struct roci_device *dev, const uint8_t sgid[16], const uin
 		      const struct roci_nat_terms *nat, struct roci_packet *pkt, const struct roci_span *payload,
 		      unsigned spans)
 {
-	struct outgoing out = {.tx = {.hop_limit = 64, .nat = *nat}};
+	struct roci_gsi_outgoing out = {.tx = {.hop_limit = 64, .nat = *nat}};
 	struct roci_frame frame;
 
 	memcpy(out.tx.sgid, sgid, 16);
@@ -457,7 +449,7 @@ bool roci_gsi_send_to(struct roci_device *dev, const uint8_t sgid[16], const uin
 }
 
 /* In a HELLO, where this end is behind a NAT. */
-static struct roci_frame make_mad(struct roci_device *dev, struct outgoing *out)
+static struct roci_frame make_mad(struct roci_device *dev, struct roci_gsi_outgoing *out)
 {
 	const struct roci_cm_tx *tx = &out->tx;
 	struct roci_hello hello = {.token = tx->nat.token, .cookie = tx->nat.cookie};
@@ -474,7 +466,7 @@ static struct roci_frame make_mad(struct roci_device *dev, struct outgoing *out)
 }
 
 /* Returns false where the MAD does not go by the link: it has left by a side door, or is counted as lost. */
-static bool goes_by_link(struct roci_device *dev, uint64_t now, struct outgoing *out)
+static bool goes_by_link(struct roci_device *dev, uint64_t now, struct roci_gsi_outgoing *out)
 {
 	int err;
 
@@ -496,7 +488,7 @@ static bool goes_by_link(struct roci_device *dev, uint64_t now, struct outgoing 
 bool roci_gsi_send(struct roci_device *dev, uint64_t now)
 {
 	struct roci_frame frames[ROCI_GSI_BATCH];
-	struct outgoing out[ROCI_GSI_BATCH];
+	struct roci_gsi_outgoing *out = roci_cm_host_gsi(dev)->batch;
 	unsigned taken, count = 0;
 
 	for (taken = 0; taken < ROCI_GSI_BATCH; taken++) {

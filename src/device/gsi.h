@@ -8,6 +8,7 @@
 #ifndef ROCI_DEVICE_GSI_H
 #define ROCI_DEVICE_GSI_H
 
+#include "cm/cm.h"
 #include "device/link.h"
 #include "wire/nat.h"
 
@@ -29,9 +30,19 @@ struct roci_gsi_waiting {
 	uint8_t bytes[ROCI_GSI_PACKET_BYTES];
 };
 
+/* A packet to QP1, and all that its frame borrows. */
+struct roci_gsi_outgoing {
+	struct roci_cm_tx tx; /* of a MAD */
+	struct roci_av av;
+	struct roci_nat_way meant;
+	uint8_t header[ROCI_MAX_HEADER_BYTES], head[ROCI_HELLO_BYTES];
+	struct roci_span payload[2];
+};
+
 struct roci_gsi {
 	uint32_t psn;
-	struct roci_gsi_waiting *queue; /* a ring, owned; NULL until it is needed */
+	struct roci_gsi_outgoing batch[ROCI_GSI_BATCH]; /* while it is sent: the stacks of programs may be small */
+	struct roci_gsi_waiting *queue;                 /* a ring, owned; NULL until it is needed */
 	unsigned queue_first, queue_count;
 	uint64_t queue_at;  /* when the queue is tried again; ROCI_CM_NEVER: it is empty */
 	uint64_t probes_at; /* when probes of the path MTU go to side doors again */

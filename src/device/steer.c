@@ -3,6 +3,7 @@
 
 #include <errno.h>
 #include <linux/filter.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
@@ -162,13 +163,18 @@ static void put_find_slot(struct sock_filter *to, const struct roci_slot_key *ke
  *	ret #0
  *	...
  *	ret #NO_SOCKET
+ *
+ * Without memory for it, or where it is refused (a sandbox), the kernel picks by hash, or as before, and side doors do
+ * the rest.
  */
 static void attach(const struct roci_registry *reg, int fd, const struct roci_steered_group *group)
 {
-	struct sock_filter code[FIND_SLOT + 2 * ROCI_SLOTS + 1];
+	struct sock_filter *code = malloc((FIND_SLOT + 2 * group->count + 1) * sizeof(*code));
 	struct sock_fprog program = {.filter = code};
 	unsigned n = FIND_SLOT;
 
+	if (!code)
+		return;
 	put_find_slot(code, &reg->slot_key, group->count);
 	for (unsigned i = 0; i < group->count; i++) {
 		code[n++] = (struct sock_filter)BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, group->members[i], 0, 1);
@@ -176,8 +182,8 @@ static void attach(const struct roci_registry *reg, int fd, const struct roci_st
 	}
 	code[n++] = (struct sock_filter)BPF_STMT(BPF_RET | BPF_K, NO_SOCKET);
 	program.len = (unsigned short)n;
-	/* Where it is refused (a sandbox, no memory), the kernel picks by hash, and side doors do the rest. */
 	(void)!roci_sys_setsockopt(fd, SOL_SOCKET, SO_ATTACH_REUSEPORT_CBPF, &program, sizeof(program));
+	free(code);
 }
 
 void roci_steer_reset(struct roci_registry *reg)

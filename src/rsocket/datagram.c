@@ -17,11 +17,12 @@
 #include "rsocket/dest.h"
 #include "wire/mtu.h"
 
-#define GRH_BYTES   40
-#define QUEUE       256   /* less than RS_MAX_DESTS */
-#define MAX_MESSAGE 65507 /* of UDP */
-#define MAX_PENDING 256   /* messages that wait to be read */
-#define UDP_BURST   32    /* that one call reads, so that a flood neither keeps it nor the lock */
+#define GRH_BYTES    40
+#define QUEUE        256   /* less than RS_MAX_DESTS */
+#define MAX_MESSAGE  65507 /* of UDP */
+#define MAX_PENDING  256   /* messages that wait to be read */
+#define VECTOR_BYTES 4096  /* of an iovec: more than any message */
+#define UDP_BURST    32    /* that one call reads, so that a flood neither keeps it nor the lock */
 
 struct pending {
 	struct roci_list queued; /* node of rs_datagram */
@@ -420,15 +421,20 @@ ssize_t rs_datagram_send(struct rs *rs, const void *buf, size_t len, int flags, 
 
 ssize_t rs_datagram_sendv(struct rs *rs, const struct iovec *iov, size_t count, int flags)
 {
-	uint8_t bytes[4096]; /* more than any message */
-	size_t len = 0;
+	size_t len = 0, done = 0;
 	for (size_t i = 0; i < count; i++) {
-		if (iov[i].iov_len > sizeof(bytes) - len)
+		if (iov[i].iov_len > VECTOR_BYTES - len)
 			return -EMSGSIZE;
-		memcpy(bytes + len, iov[i].iov_base, iov[i].iov_len);
 		len += iov[i].iov_len;
 	}
-	return rs_datagram_send(rs, bytes, len, flags, NULL, 0);
+	uint8_t *bytes = malloc(VECTOR_BYTES);
+	if (!bytes)
+		return -ENOMEM;
+	for (size_t i = 0; i < count; done += iov[i++].iov_len)
+		memcpy(bytes + done, iov[i].iov_base, iov[i].iov_len);
+	ssize_t result = rs_datagram_send(rs, bytes, len, flags, NULL, 0);
+	free(bytes);
+	return result;
 }
 
 ssize_t rs_datagram_recv(struct rs *rs, void *buf, size_t len, int flags, struct sockaddr *addr, socklen_t *addrlen)

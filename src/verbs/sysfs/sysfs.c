@@ -50,18 +50,20 @@ static void put_number(FILE *out, const char *dir, int n, const char *content)
 /* The PCI address of the adapter behind an interface, or NO_PCI: the last one in the real path of its device. */
 static void pci_address(const char *ifname, char address[PCI_ADDRESS_MAX])
 {
-	char path[64], real[PATH_MAX], rest;
+	char path[64], *real, rest;
 	unsigned domain, bus, slot, function;
 	snprintf(path, sizeof(path), "/sys/class/net/%.16s/device", ifname);
 	snprintf(address, PCI_ADDRESS_MAX, NO_PCI);
-	if (!realpath(path, real))
+	real = realpath(path, NULL);
+	if (!real)
 		return;
 	for (char *slash; (slash = strrchr(real, '/')); *slash = '\0') {
 		if (sscanf(slash + 1, "%x:%x:%x.%x%c", &domain, &bus, &slot, &function, &rest) == 4) {
 			snprintf(address, PCI_ADDRESS_MAX, "%.31s", slash + 1);
-			return;
+			break;
 		}
 	}
+	free(real);
 }
 
 /* `device` is a link, as in the kernel's sysfs, to a directory whose name is a PCI address: libfabric warns of others.
