@@ -49,6 +49,7 @@ struct rs_datagram {
 	struct rs_dests dests;
 	struct roci_list pending;
 	unsigned pending_count;
+	uint8_t received[MAX_MESSAGE + 1]; /* what came last over UDP */
 };
 
 int rs_datagram_create(struct rs *rs)
@@ -240,15 +241,15 @@ static void process_udp(struct rs *rs, const struct sockaddr_storage *from, cons
 /* What is left is there at the next call: the socket stays readable. */
 static void receive_udp(struct rs *rs)
 {
-	static __thread uint8_t bytes[MAX_MESSAGE + 1];
+	struct rs_datagram *d = rs->datagram;
 	for (unsigned i = 0; i < UDP_BURST; i++) {
 		struct sockaddr_storage from = {0};
 		socklen_t from_len = sizeof(from);
-		ssize_t len = roci_sys_recvfrom(rs->fd, bytes, sizeof(bytes), MSG_DONTWAIT, (struct sockaddr *)&from,
-						&from_len);
+		ssize_t len = roci_sys_recvfrom(rs->fd, d->received, sizeof(d->received), MSG_DONTWAIT,
+						(struct sockaddr *)&from, &from_len);
 		if (len < 0)
 			return;
-		process_udp(rs, &from, bytes, (size_t)len);
+		process_udp(rs, &from, d->received, (size_t)len);
 	}
 }
 

@@ -3,6 +3,7 @@
 #include "wire/icrc.h"
 
 #include <assert.h>
+#include <stdatomic.h>
 #include <string.h>
 
 #include <isa-l/crc.h>
@@ -203,20 +204,19 @@ static uint32_t inverse_power(unsigned bytes)
 	return power;
 }
 
-/* inverse_power() with a cache: the packets of a flow have few lengths. Each thread has its own cache, so there is no
- * lock. */
+/* inverse_power() with a cache: the packets of a flow have few lengths. An entry is one word, so all threads share the
+ * cache without a lock: what each thread had of its own would be taken from its stack, which may be small. */
 static uint32_t inverse_power_cached(unsigned bytes)
 {
-	static _Thread_local struct {
-		uint32_t bytes, power;
-	} cache[64];
-	unsigned slot = bytes * 0x9e3779b1u >> 26;
+	static _Atomic uint64_t cache[64]; /* bytes, power */
+	_Atomic uint64_t *slot = &cache[bytes * 0x9e3779b1u >> 26];
+	uint64_t known = atomic_load_explicit(slot, memory_order_relaxed);
 
-	if (cache[slot].bytes != bytes) {
-		cache[slot].power = inverse_power(bytes);
-		cache[slot].bytes = bytes;
+	if (known >> 32 != bytes) {
+		known = (uint64_t)bytes << 32 | inverse_power(bytes);
+		atomic_store_explicit(slot, known, memory_order_relaxed);
 	}
-	return cache[slot].power;
+	return (uint32_t)known;
 }
 
 static int find_id(uint32_t difference, size_t len)
@@ -228,29 +228,32 @@ static int find_id(uint32_t difference, size_t len)
 	return id >> 16 ? -1 : (int)(id >> 8 | (id & 0xff) << 8);
 }
 
-struct found_id {
-	uint32_t difference, len;
-	int id;
-};
-
 /* With a cache of answers: packets of a run, which the sender hands to the kernel in one call, have the identifications
  * 0, 1, 2, and mostly one length. Two places for each hash: with one, a quarter of a run's 64 packets found their
- * place taken by another one. */
+ * place taken by another one. All threads share it, too. */
 int roci_icrc_ipv4_id(uint32_t difference, size_t len)
 {
-	static _Thread_local struct found_id cache[256][2];
-	struct found_id *ways = cache[difference * 0x9e3779b1u >> 24];
+	static _Atomic uint64_t cache[256][2]; /* difference, length, identification */
+	_Atomic uint64_t *ways = cache[difference * 0x9e3779b1u >> 24];
+	uint64_t asked = (uint64_t)difference << 32 | len << 16, first, second;
+	int id;
 
 	if (difference == 0)
 		return 0;
 	if (len < ROCI_MIN_PACKET_BYTES || len > MAX_IPV4_PAYLOAD)
 		return -1;
-	for (unsigned i = 0; i < 2; i++)
-		if (ways[i].difference == difference && ways[i].len == len)
-			return ways[i].id;
-	ways[1] = ways[0];
-	ways[0] = (struct found_id){difference, (uint32_t)len, find_id(difference, len)};
-	return ways[0].id;
+	first = atomic_load_explicit(&ways[0], memory_order_relaxed);
+	if ((first ^ asked) <= UINT16_MAX)
+		return (int)(first ^ asked);
+	second = atomic_load_explicit(&ways[1], memory_order_relaxed);
+	if ((second ^ asked) <= UINT16_MAX)
+		return (int)(second ^ asked);
+	id = find_id(difference, len);
+	if (id >= 0) {
+		atomic_store_explicit(&ways[1], first, memory_order_relaxed);
+		atomic_store_explicit(&ways[0], asked | (unsigned)id, memory_order_relaxed);
+	}
+	return id;
 }
 
 uint32_t roci_icrc_soft_roce_flush(uint32_t crc, const uint8_t *headers, size_t len)
