@@ -13,6 +13,7 @@
 static pthread_mutex_t the_lock = PTHREAD_MUTEX_INITIALIZER;
 static struct roci_device *the_device; /* guarded by the_lock */
 static pid_t the_process;              /* that opened it */
+static void (*on_fork)(struct roci_device *dev);
 
 /* ---- opening and closing ---- */
 
@@ -231,6 +232,8 @@ static void after_fork_in_child(void)
 	roci_stats_map_leave(&dev->stats_map);
 	roci_progress_close(&dev->progress);
 	roci_registry_close(&dev->registry);
+	if (on_fork)
+		on_fork(dev);
 }
 
 /* A program that ends without closing the device leaves it as it is, because other threads may be in it. But its peers
@@ -286,6 +289,11 @@ int roci_device_get(roci_event_fn *on_event, struct roci_device **out)
 	pthread_mutex_unlock(&the_lock);
 	pthread_setcancelstate(cancel_state, NULL);
 	return err;
+}
+
+void roci_device_on_fork(void (*in_child)(struct roci_device *dev))
+{
+	on_fork = in_child;
 }
 
 void roci_device_put(struct roci_device *dev)

@@ -23,6 +23,8 @@ typedef void roci_event_fn(const struct roci_event *ev);
 /* Opens or shares the device. Returns 0, or a negative errno after a line on stderr that names the cause. */
 int roci_device_get(roci_event_fn *on_event, struct roci_device **out);
 void roci_device_put(struct roci_device *dev);
+/* `in_child` is called in each forked child, for the device that it inherits and that does nothing any more. */
+void roci_device_on_fork(void (*in_child)(struct roci_device *dev));
 /* The program is about to end by _exit(), perhaps in a signal handler: sends what calls and polls have deferred, if
  * there is a device. (At exit() a destructor does that, and more.) */
 void roci_device_send_last(void);

@@ -1,14 +1,16 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 #include "rdmacm/channel.h"
 
+#include <pthread.h>
 #include <stdlib.h>
 #include <time.h>
 
 #include "device/sys.h"
 #include "rdmacm/id.h"
+#include "rdmacm/manager.h"
 #include "verbs/event_fd.h"
 
-pthread_mutex_t cma_lock = PTHREAD_MUTEX_INITIALIZER;
+static pthread_mutex_t cma_lock = PTHREAD_MUTEX_INITIALIZER;
 static pthread_cond_t acked = PTHREAD_COND_INITIALIZER;    /* an event was acknowledged; with cma_lock */
 static struct roci_list unshown = ROCI_LIST_INIT(unshown); /* channels whose descriptors still get an edge; cma_lock */
 
@@ -27,6 +29,12 @@ struct rdma_event_channel *rdma_create_event_channel(void)
 	roci_list_init(&ch->events);
 	roci_list_init(&ch->unshown);
 	return &ch->channel;
+}
+
+void cma_channel_after_fork(void)
+{
+	pthread_mutex_init(&cma_lock, NULL);
+	pthread_cond_init(&acked, NULL);
 }
 
 /*
@@ -201,11 +209,11 @@ static void unlock(void *lock)
 	pthread_mutex_unlock(lock);
 }
 
-/* cma_lock held. The thread may be cancelled. */
-static void wait_acks(const struct cma_event_count *count)
+/* cma_lock held. The thread may be cancelled. A forked child does not wait for threads of its parent. */
+static void wait_acks(const struct cma_id *id, const struct cma_event_count *count)
 {
 	pthread_cleanup_push(unlock, &cma_lock);
-	while (count->delivered != count->acked)
+	while (count->delivered != count->acked && cma_is_alive(id))
 		pthread_cond_wait(&acked, &cma_lock);
 	pthread_cleanup_pop(0);
 }
@@ -214,7 +222,7 @@ void cma_channel_move(struct cma_id *id, struct cma_channel *to)
 {
 	struct roci_list events = ROCI_LIST_INIT(events), *queued;
 	pthread_mutex_lock(&cma_lock);
-	wait_acks(&id->events);
+	wait_acks(id, &id->events);
 	extract(id, NULL, &events);
 	id->id.channel = &to->channel;
 	while ((queued = roci_list_take_first(&events))) {
@@ -229,7 +237,7 @@ void cma_channel_move(struct cma_id *id, struct cma_channel *to)
 void cma_channel_extract(struct cma_id *id, struct cma_event_count *count, struct roci_list *out)
 {
 	pthread_mutex_lock(&cma_lock);
-	wait_acks(count);
+	wait_acks(id, count);
 	extract(id, count, out);
 	pthread_mutex_unlock(&cma_lock);
 }

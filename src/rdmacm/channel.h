@@ -6,7 +6,6 @@
 #ifndef ROCI_RDMACM_CHANNEL_H
 #define ROCI_RDMACM_CHANNEL_H
 
-#include <pthread.h>
 #include <stdatomic.h>
 #include <stdbool.h>
 #include <stdint.h>
@@ -17,11 +16,11 @@
 struct cma_id;
 struct cma_mcast;
 
-/*
- * Guards all queues of events, the channel of an id, and the counters of delivered and acknowledged events. Order:
- * the device's lock, then this one.
- */
-extern pthread_mutex_t cma_lock;
+/* cma_lock, of channel.c, guards all queues of events, the channel of an id, and the counters of delivered and
+ * acknowledged events. Order: the device's lock, then this one. */
+
+/* In a forked child: no other thread has the lock, or will acknowledge an event. */
+void cma_channel_after_fork(void);
 
 #define CMA_MAX_PRIVATE_DATA 256
 

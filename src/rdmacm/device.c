@@ -17,7 +17,7 @@ static struct ibv_device_attr the_attr;
 static void after_fork_in_child(void)
 {
 	pthread_mutex_init(&device_lock, NULL);
-	pthread_mutex_init(&cma_lock, NULL);
+	cma_channel_after_fork();
 	the_context = NULL;
 	the_pd = NULL;
 	the_device = NULL;

@@ -33,6 +33,21 @@ void vb_async_fini(struct vb_async_queue *q)
 	pthread_mutex_destroy(&q->lock);
 }
 
+/* Where somebody was in the middle of the queue, it is not known what is in it. */
+void vb_async_reset(struct vb_async_queue *q)
+{
+	if (pthread_mutex_trylock(&q->lock))
+		vb_async_init(q);
+	else
+		pthread_mutex_unlock(&q->lock);
+}
+
+void vb_async_reset_acks(pthread_mutex_t *lock, pthread_cond_t *cond)
+{
+	pthread_mutex_init(lock, NULL);
+	pthread_cond_init(cond, NULL);
+}
+
 static void push(struct ibv_context *context, const struct async_event *event)
 {
 	struct vb_async_queue *q = &vb_context(context)->async;
@@ -181,7 +196,7 @@ void ibv_ack_async_event(struct ibv_async_event *event)
 void vb_async_wait_acks(pthread_mutex_t *lock, pthread_cond_t *cond, const uint32_t *acked, const uint32_t *delivered)
 {
 	pthread_mutex_lock(lock);
-	while (*acked != *delivered)
+	while ((int32_t)(*delivered - *acked) > 0)
 		pthread_cond_wait(cond, lock);
 	pthread_mutex_unlock(lock);
 }

@@ -29,7 +29,11 @@ void vb_async_push(enum roci_async_type type, void *user);
 void vb_async_push_port(enum roci_async_type type, struct vb_context *ctx);
 /* Removes the events about `user` that were not delivered. Device lock not held; no new ones can come. */
 void vb_async_purge(struct vb_async_queue *q, const void *user);
-/* Waits until *acked equals *delivered, as every destroy function must. */
+/* In a forked child: the thread that had the lock is not there. */
+void vb_async_reset(struct vb_async_queue *q);
+void vb_async_reset_acks(pthread_mutex_t *lock, pthread_cond_t *cond);
+/* Waits until *acked equals *delivered, as every destroy function must. (It is larger where a forked child acknowledges
+ * what its parent had fetched, which it need not.) */
 void vb_async_wait_acks(pthread_mutex_t *lock, pthread_cond_t *cond, const uint32_t *acked, const uint32_t *delivered);
 
 #endif

@@ -100,6 +100,23 @@ void vb_channel_purge(struct vb_cq *cq)
 	pthread_mutex_unlock(&ch->lock);
 }
 
+/* Where somebody was in the middle of the list, it is made again of the CQs that have events. */
+void vb_channel_reset(struct vb_channel *ch, struct roci_list *cqs)
+{
+	if (!pthread_mutex_trylock(&ch->lock)) {
+		pthread_mutex_unlock(&ch->lock);
+		return;
+	}
+	pthread_mutex_init(&ch->lock, NULL);
+	roci_list_init(&ch->cqs);
+	for (struct roci_list *l = cqs->next; l != cqs; l = l->next) {
+		struct vb_cq *cq = roci_container_of(l, struct vb_cq, object);
+		roci_list_init(&cq->in_channel);
+		if (cq->cq.channel == &ch->channel && cq->events)
+			roci_list_append(&ch->cqs, &cq->in_channel);
+	}
+}
+
 /* Returns the CQ of the oldest event, or NULL. A CQ with more events goes to the end of the queue. */
 static struct vb_cq *pop(struct vb_channel *ch)
 {

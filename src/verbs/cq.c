@@ -175,6 +175,20 @@ static void unlock_consumer(struct vb_cq *cq)
 		pthread_mutex_unlock(&cq->consumer);
 }
 
+/* A thread that forks between ibv_start_poll() and ibv_end_poll() goes on. Any other one that has the lock is not
+ * there.
+ */
+void vb_cq_reset(struct vb_cq *cq)
+{
+	if (!vb_cq_is_polled_here(cq)) {
+		atomic_store_explicit(&cq->poller, 0, memory_order_relaxed);
+		mutex_init(&cq->consumer);
+	}
+	vb_async_reset_acks(&cq->cq.mutex, &cq->cq.cond);
+	cq->comp_delivered = cq->cq.comp_events_completed;
+	cq->async_delivered = cq->cq.async_events_completed;
+}
+
 /* Who waits for one has not the other: a thread that polls the one may want that. */
 void vb_cq_lock_consumers(struct vb_cq *a, struct vb_cq *b)
 {

@@ -69,6 +69,10 @@ void vb_cq_unlock_consumers(struct vb_cq *a, struct vb_cq *b);
 void vb_channel_push(struct vb_cq *cq);
 /* Removes the CQ's events that were not delivered. The CQ has a channel. */
 void vb_channel_purge(struct vb_cq *cq);
+/* In a forked child. */
+void vb_cq_reset(struct vb_cq *cq);
+/* Likewise, for the channel of the context's CQs. */
+void vb_channel_reset(struct vb_channel *ch, struct roci_list *cqs);
 /* Counts a CQ of the channel, or (-1) one less. `channel` may be NULL. */
 void vb_channel_count(struct ibv_comp_channel *channel, int change);
 

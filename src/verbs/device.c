@@ -173,6 +173,44 @@ static void on_event(const struct roci_event *ev)
 		vb_async_push(ev->type, ev->user);
 }
 
+/* The locks of a forked child's inherited objects are free, and nobody will acknowledge events that the parent has
+ * fetched: the child destroys objects, or leaves them alone. The device's lock need not be held. */
+static void reset_objects(struct vb_context *ctx)
+{
+	struct roci_list *objects;
+	for (int kind = 0; kind < VB_KINDS; kind++) {
+		objects = &ctx->objects[kind];
+		for (struct roci_list *l = objects->next; l != objects; l = l->next) {
+			if (kind == VB_QP) {
+				struct vb_qp *qp = roci_container_of(l, struct vb_qp, object);
+				vb_builder_reset(qp);
+				vb_async_reset_acks(&qp->ex.qp_base.mutex, &qp->ex.qp_base.cond);
+				qp->async_delivered = qp->ex.qp_base.events_completed;
+			} else if (kind == VB_SRQ) {
+				struct vb_srq *srq = roci_container_of(l, struct vb_srq, object);
+				vb_async_reset_acks(&srq->srq.mutex, &srq->srq.cond);
+				srq->async_delivered = srq->srq.events_completed;
+			} else if (kind == VB_CQ) {
+				struct vb_cq *cq = roci_container_of(l, struct vb_cq, object);
+				vb_cq_reset(cq);
+				if (cq->cq.channel)
+					vb_channel_reset((struct vb_channel *)cq->cq.channel, objects);
+			}
+		}
+	}
+}
+
+static void after_fork_in_child(struct roci_device *dev)
+{
+	struct roci_list *contexts = roci_device_contexts(dev);
+	pthread_mutex_init(&device_lock, NULL);
+	for (struct roci_list *l = contexts->next; l != contexts; l = l->next) {
+		struct vb_context *ctx = roci_container_of(l, struct vb_context, open);
+		vb_async_reset(&ctx->async);
+		reset_objects(ctx);
+	}
+}
+
 ALSO_1_0(ibv_open_device);
 struct ibv_context *ibv_open_device(struct ibv_device *device)
 {
@@ -201,6 +239,7 @@ struct ibv_context *ibv_open_device(struct ibv_device *device)
 		err = errno;
 		goto err_close_async;
 	}
+	roci_device_on_fork(after_fork_in_child);
 	err = -roci_device_get(on_event, &ctx->dev);
 	if (err)
 		goto err_close_cmd;

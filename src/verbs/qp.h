@@ -79,6 +79,8 @@ static inline bool vb_is_qp(const struct ibv_qp *qp)
 
 void vb_builder_init(struct vb_qp *qp);
 void vb_builder_fini(struct vb_qp *qp);
+/* In a forked child. */
+void vb_builder_reset(struct vb_qp *qp);
 /* Whether the QP is in a multicast group. */
 bool vb_mcast_joined(struct vb_qp *qp);
 /* Leaves every multicast group of the QP. Device lock held. */

@@ -358,6 +358,12 @@ static void wr_abort(struct ibv_qp_ex *ex)
 	pthread_mutex_unlock(&qp_of(ex)->builder.lock);
 }
 
+/* Nobody goes on with what was begun: what a child posts to an inherited QP never completes. */
+void vb_builder_reset(struct vb_qp *qp)
+{
+	pthread_mutex_init(&qp->builder.lock, NULL);
+}
+
 void vb_builder_init(struct vb_qp *qp)
 {
 	pthread_mutex_init(&qp->builder.lock, NULL);

@@ -569,7 +569,6 @@ static void forked(void)
 	MUST(rdma_bind_addr(bound, address));
 	MUST(rdma_connect(s.client, &param));
 	take_request(&s);
-	rdma_ack_cm_event(s.request);
 	for (int opens_its_own = 0; opens_its_own < 2; opens_its_own++) {
 		pid_t pid;
 		int status;
@@ -577,12 +576,14 @@ static void forked(void)
 		fflush(stdout);
 		pid = fork();
 		if (!pid) {
+			alarm(30); /* where it hangs */
 			status = child(&s, idle, bound, opens_its_own);
 			fflush(stdout);
 			_exit(status);
 		}
 		CHECK(waitpid(pid, &status, 0) == pid && !status);
 	}
+	rdma_ack_cm_event(s.request); /* for which a child does not wait */
 	set_port(PORT);
 	FAILS(rdma_bind_addr(idle, address), EADDRINUSE); /* the listener still has it */
 	param.qp_num = 6003;

@@ -92,6 +92,7 @@ void test_builder_full(void);
 void test_channel_events(void);
 void test_channel_purge(void);
 void test_channel_forked(void);
+void test_forked_in_the_middle(void);
 void test_channel_becomes_nonblocking(void);
 void test_channel_cancel(void);
 void test_channel_signals(void);

@@ -125,6 +125,75 @@ void test_channel_forked(void)
 	CHECK(!ibv_destroy_qp(s.qp) && !ibv_destroy_cq(s.cq) && !ibv_destroy_comp_channel(s.channel));
 }
 
+/* A thread of the parent that is in the middle of everything when another one forks. */
+struct middle {
+	struct source s;
+	struct ibv_cq_ex *ex;
+	struct pair pair;
+	pthread_barrier_t reached, go_on;
+};
+
+static void *stay_in_the_middle(void *arg)
+{
+	struct middle *m = arg;
+	struct ibv_poll_cq_attr attr = {0};
+	struct ibv_qp_ex *builder = ibv_qp_to_qp_ex(m->pair.qp[0]);
+	struct ibv_cq *cq;
+	void *context;
+	CHECK(!ibv_get_cq_event(m->s.channel, &cq, &context));
+	CHECK(!ibv_start_poll(m->ex, &attr));
+	ibv_wr_start(builder);
+	pthread_barrier_wait(&m->reached);
+	pthread_barrier_wait(&m->go_on);
+	ibv_wr_abort(builder);
+	ibv_end_poll(m->ex);
+	ibv_ack_cq_events(cq, 1);
+	return NULL;
+}
+
+static bool destroys_all(struct middle *m)
+{
+	struct ibv_qp_ex *builder = ibv_qp_to_qp_ex(m->pair.qp[0]);
+	struct ibv_wc wc;
+	ibv_wr_start(builder);
+	ibv_wr_abort(builder);
+	if (ibv_poll_cq(ibv_cq_ex_to_cq(m->ex), 1, &wc) < 0)
+		return false;
+	pair_close(&m->pair);
+	return !ibv_destroy_qp(m->s.qp) && !ibv_destroy_cq(ibv_cq_ex_to_cq(m->ex)) &&
+	       !ibv_destroy_comp_channel(m->s.channel);
+}
+
+/* The child has one thread: what the others of the parent had locked, or have not acknowledged, does not stop it. */
+void test_forked_in_the_middle(void)
+{
+	struct middle m;
+	struct ibv_cq_init_attr_ex init = {.cqe = 16};
+	struct ibv_qp_attr error = {.qp_state = IBV_QPS_ERR};
+	pthread_t thread;
+	int status;
+	pair_open(&m.pair, IBV_QP_EX_WITH_SEND);
+	m.s.channel = init.channel = ibv_create_comp_channel(api_ctx);
+	m.ex = ibv_create_cq_ex(api_ctx, &init);
+	m.s.cq = ibv_cq_ex_to_cq(m.ex);
+	m.s.qp = qp_new(IBV_QPT_RC, m.s.cq, NULL, &small);
+	CHECK(!qp_to_init(m.s.qp) && !ibv_modify_qp(m.s.qp, &error, IBV_QP_STATE));
+	CHECK(!ibv_req_notify_cq(m.s.cq, 0));
+	source_flush(&m.s);
+	CHECK(!pthread_barrier_init(&m.reached, NULL, 2) && !pthread_barrier_init(&m.go_on, NULL, 2));
+	CHECK(!pthread_create(&thread, NULL, stay_in_the_middle, &m));
+	pthread_barrier_wait(&m.reached);
+	pid_t pid = fork();
+	if (!pid) {
+		alarm(30); /* where it hangs */
+		_exit(!destroys_all(&m));
+	}
+	CHECK(waitpid(pid, &status, 0) == pid && !status);
+	pthread_barrier_wait(&m.go_on);
+	CHECK(!pthread_join(thread, NULL));
+	CHECK(destroys_all(&m));
+}
+
 static void *wait_event(void *arg)
 {
 	struct ibv_cq *cq;
