@@ -83,21 +83,21 @@ void roci_delay_hold(struct roci_link *link, uint64_t now, const struct roci_dat
 		hold_one(d, at, &datagrams[i]);
 }
 
+/* Where the oldest record is, if there is one. */
+static uint64_t oldest_at(const struct delay *d)
+{
+	return record_at(d, d->next)->bytes ? d->next : d->next + ROCI_DELAY_BYTES - d->next % ROCI_DELAY_BYTES;
+}
+
 /* The oldest record, or NULL. */
 static struct held *oldest(const struct delay *d)
 {
-	struct held *h = record_at(d, d->next);
-
-	if (d->next == d->written)
-		return NULL;
-	return h->bytes ? h : record_at(d, 0);
+	return d->next == d->written ? NULL : record_at(d, oldest_at(d));
 }
 
 static void pass(struct delay *d, const struct held *h)
 {
-	if (!record_at(d, d->next)->bytes)
-		d->next += ROCI_DELAY_BYTES - d->next % ROCI_DELAY_BYTES;
-	d->next += h->bytes;
+	d->next = oldest_at(d) + h->bytes;
 }
 
 static unsigned delay_recv(struct roci_link *link, struct roci_datagram *out)
