@@ -28,25 +28,24 @@ struct roci_door_queue {
 	uint64_t tried_at;
 	unsigned count;                  /* of bundles that wait */
 	struct bundle *waiting[BUNDLES]; /* the oldest first; behind `count` those that are free */
-	struct bundle bundles[BUNDLES];
+	struct bundle *bundles;          /* all of them, owned; NULL: nothing has waited yet */
 };
 
 int roci_door_queue_open(struct roci_side_door *door, uint64_t *lost, struct roci_door_queue **out)
 {
-	struct roci_door_queue *q = calloc(1, sizeof(*q)); /* costs nothing until something waits */
+	struct roci_door_queue *q = calloc(1, sizeof(*q));
 
 	if (!q)
 		return -ENOMEM;
 	q->door = door;
 	q->lost = lost;
-	for (unsigned i = 0; i < BUNDLES; i++)
-		q->waiting[i] = &q->bundles[i];
 	*out = q;
 	return 0;
 }
 
 void roci_door_queue_close(struct roci_door_queue *q)
 {
+	free(q->bundles);
 	free(q);
 }
 
@@ -79,6 +78,17 @@ static bool may_join(const struct bundle *b, const struct roci_arrival *from, ui
 	       (b->len + len) / segment < ROCI_SIDE_DOOR_PACKETS && same_way(&b->from, from);
 }
 
+/* Few processes have anything that waits. */
+static bool has_bundles(struct roci_door_queue *q)
+{
+	if (q->bundles)
+		return true;
+	q->bundles = malloc(BUNDLES * sizeof(*q->bundles));
+	for (unsigned i = 0; q->bundles && i < BUNDLES; i++)
+		q->waiting[i] = &q->bundles[i];
+	return q->bundles;
+}
+
 static bool keep(struct roci_door_queue *q, unsigned slot, const struct roci_arrival *from, uint32_t segment,
 		 const struct iovec *iov, unsigned iov_count)
 {
@@ -89,7 +99,7 @@ static bool keep(struct roci_door_queue *q, unsigned slot, const struct roci_arr
 	for (unsigned i = 1; i < iov_count; i++)
 		len += iov[i].iov_len;
 	if (!b || !may_join(b, from, segment, len)) {
-		if (q->count == BUNDLES || count == BUNDLES_EACH)
+		if (!has_bundles(q) || q->count == BUNDLES || count == BUNDLES_EACH)
 			return false;
 		b = q->waiting[q->count++];
 		b->slot = slot;

@@ -3,11 +3,13 @@
 
 #include <pthread.h>
 #include <stdatomic.h>
+#include <stdio.h>
 #include <string.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
 #include "device/abstract_name.h"
+#include "device/door_queue.h"
 #include "device/udp_socket.h"
 
 static struct roci_datagram in[ROCI_LINK_RECV_BATCH];
@@ -163,6 +165,31 @@ static void datagrams_wait_for_a_full_door(void **state)
 	close(occupant);
 }
 
+static unsigned long address_space(void)
+{
+	FILE *statm = fopen("/proc/self/statm", "re");
+	unsigned long pages = 0;
+
+	assert_non_null(statm);
+	assert_int_equal(fscanf(statm, "%lu", &pages), 1);
+	fclose(statm);
+	return pages * (unsigned long)sysconf(_SC_PAGESIZE);
+}
+
+/* Two megabytes, which most processes never need. */
+static void a_queue_takes_room_when_something_waits(void **state)
+{
+	struct roci_door_queue *queues[64];
+	unsigned long before = address_space();
+	uint64_t lost = 0;
+
+	for (unsigned i = 0; i < 64; i++)
+		assert_int_equal(roci_door_queue_open(NULL, &lost, &queues[i]), 0);
+	assert_true(address_space() - before < 64 * ROCI_SIDE_DOOR_BYTES);
+	for (unsigned i = 0; i < 64; i++)
+		roci_door_queue_close(queues[i]);
+}
+
 /* They are lost when their reader has ended. */
 static void nothing_waits_for_the_dead(void **state)
 {
@@ -286,6 +313,7 @@ int main(void)
 		cmocka_unit_test(nobody_there),
 		cmocka_unit_test(one_that_does_not_read_leaves_room_for_others),
 		cmocka_unit_test(datagrams_wait_for_a_full_door),
+		cmocka_unit_test(a_queue_takes_room_when_something_waits),
 		cmocka_unit_test(nothing_waits_for_the_dead),
 		cmocka_unit_test(many_are_reached),
 		cmocka_unit_test(the_registry_is_seldom_asked),
