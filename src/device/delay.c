@@ -69,6 +69,7 @@ static void hold_one(struct delay *d, uint64_t at, const struct roci_datagram *p
 	d->written += skipped;
 	h = record_at(d, d->written);
 	*h = (struct held){.bytes = bytes, .len = packet->len, .due = at, .from = *packet->from};
+	h->from.delayed = true;
 	memcpy((uint8_t *)h + PLACE, packet->bytes, packet->len);
 	d->written += bytes;
 	d->stats->fault_receive_delayed++;

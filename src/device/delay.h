@@ -20,7 +20,8 @@
 int roci_delay_open(struct roci_link *inner, const struct roci_fault_plan *plan, struct roci_device_stats *stats,
 		    struct roci_link **out);
 
-/* What has come by another way than `inner`, at that time, is delivered later, too. */
+/* What has come by another way than `inner`, at that time, is delivered later, too. What the link delivers says that it
+ * was delayed, so that no other process delays it again which gets it from this one. */
 void roci_delay_hold(struct roci_link *link, uint64_t now, const struct roci_datagram *datagrams, unsigned count);
 
 /* When the next packet is to be delivered; ROCI_NEVER: none waits. */

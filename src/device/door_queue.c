@@ -68,7 +68,7 @@ static bool same_way(const struct roci_arrival *a, const struct roci_arrival *b)
 {
 	return !memcmp(a->flow.src, b->flow.src, 16) && !memcmp(a->flow.dst, b->flow.dst, 16) &&
 	       a->flow.src_port == b->flow.src_port && a->traffic_class == b->traffic_class &&
-	       a->hop_limit == b->hop_limit;
+	       a->hop_limit == b->hop_limit && a->delayed == b->delayed;
 }
 
 /* Only the last packet of a message may be shorter than the others. */

@@ -88,6 +88,7 @@ struct roci_arrival {
 	bool congested; /* more than half of the socket's buffer was in use */
 	bool forwarded; /* it came through the side door, and must not be forwarded again ... */
 	bool offered;   /* ... except within this registry, where it came by the name of a port */
+	bool delayed;   /* by the process that forwarded it (delay.h) */
 	uint32_t uid;   /* of a forwarded one: the user whose process sent it there */
 };
 

@@ -11,7 +11,7 @@
 #include "device/sys.h"
 #include "wire/gid.h"
 
-#define MAGIC         0x524f4344u /* this layout of struct door_header, in this host's byte order */
+#define MAGIC         0x524f4345u /* this layout of struct door_header, in this host's byte order */
 #define WAKE_UP       0x6b6e6f63u /* a message of these four bytes only wakes */
 #define MESSAGES      8
 #define RECIPIENTS    32
@@ -26,6 +26,7 @@ struct door_header {
 	uint16_t src_port;
 	uint8_t traffic_class, hop_limit;
 	uint8_t src[16], dst[16];
+	uint32_t delayed; /* 0 or 1 */
 };
 
 /* A process that was sent to. What it does not read takes room of the socket that sent it, so each has its own. */
@@ -121,6 +122,7 @@ static int send_to(struct roci_side_door *door, int fd, struct roci_abstract_nam
 		.src_port = from->flow.src_port,
 		.traffic_class = from->traffic_class,
 		.hop_limit = from->hop_limit,
+		.delayed = from->delayed,
 	};
 	memcpy(door->out.src, from->flow.src, 16);
 	memcpy(door->out.dst, from->flow.dst, 16);
@@ -248,6 +250,7 @@ static unsigned split(struct roci_side_door *door, unsigned i, struct roci_datag
 		.traffic_class = in->traffic_class,
 		.hop_limit = in->hop_limit,
 		.forwarded = true,
+		.delayed = in->delayed,
 		.uid = sender_of(&door->msgs[i].msg_hdr),
 	};
 	memcpy(from->flow.src, in->src, 16);

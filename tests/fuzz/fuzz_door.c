@@ -25,6 +25,7 @@ struct door_header {
 	uint16_t src_port;
 	uint8_t traffic_class, hop_limit;
 	uint8_t src[16], dst[16];
+	uint32_t delayed;
 };
 
 static struct roci_registry registry;
@@ -37,12 +38,13 @@ static size_t make_message(uint8_t *to)
 {
 	static const uint32_t lens[] = {0, 1, 16, 28, 100, 1000, 4096, 65536, 65537};
 	struct door_header h = {
-		.magic = 0x524f4344u, .src[10] = 0xff, .src[11] = 0xff, .dst[10] = 0xff, .dst[11] = 0xff};
+		.magic = 0x524f4345u, .src[10] = 0xff, .src[11] = 0xff, .dst[10] = 0xff, .dst[11] = 0xff};
 	size_t body = one_in(3) ? lens[below(sizeof(lens) / sizeof(lens[0]))] : below(400);
 
 	h.len = (uint32_t)body;
 	h.segment = one_in(4) ? (uint32_t)below(UINT32_MAX) : 16 + (uint32_t)below(2000);
 	h.src_port = (uint16_t)below(65536);
+	h.delayed = one_in(4);
 	if (one_in(6))
 		script_fill(&h, sizeof(h));
 	memcpy(to, &h, sizeof(h));

@@ -88,6 +88,7 @@ static void check_packet(unsigned i, unsigned number)
 	assert_int_equal(out[i].len, length_of(number));
 	assert_memory_equal(out[i].bytes, expected, out[i].len);
 	assert_int_equal(out[i].from->flow.src_port, (uint16_t)number);
+	assert_true(out[i].from->delayed);
 }
 
 static void packets_come_at_their_time(void **state)

@@ -192,6 +192,33 @@ static void a_program_that_ends_forwards_what_came(void **state)
 	}
 }
 
+/* Two packets come by the side door. Its sender has delayed the one, so only the other one waits. */
+static void what_was_delayed_before_is_not_again(void **state)
+{
+	struct roci_arrival from = {.flow.src_port = 1};
+	uint8_t packet[ROCI_MIN_PACKET_BYTES] = {0};
+	struct iovec iov[2] = {{0}, {packet, sizeof(packet)}};
+	uint64_t end = roci_now() + 5000000000u;
+	struct roci_device *dev;
+
+	setenv("ROCI_FAULT", "delay=10s", 1);
+	dev = open_device();
+	unsetenv("ROCI_FAULT");
+	roci_device_lock(dev);
+	for (unsigned i = 0; i < 2; i++) {
+		from.delayed = i;
+		assert_int_equal(
+			roci_side_door_send(dev->links.door, dev->registry.slot, &from, sizeof(packet), iov, 2), 0);
+	}
+	roci_device_unlock(dev);
+	while (dev->stats->door_received < 2) {
+		assert_true(roci_now() < end);
+		roci_device_poll(dev);
+	}
+	assert_int_equal(dev->stats->fault_receive_delayed, 1);
+	roci_device_put(dev);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -199,6 +226,7 @@ int main(void)
 		cmocka_unit_test(a_child_inherits_no_locks),
 		cmocka_unit_test(a_program_that_ends_leaves_the_host),
 		cmocka_unit_test(a_program_that_ends_forwards_what_came),
+		cmocka_unit_test(what_was_delayed_before_is_not_again),
 	};
 
 	return cmocka_run_group_tests(tests, private_rundir, remove_rundir);
