@@ -131,7 +131,7 @@ static void on_event(void *context, const struct mover_event *event)
 		publish_ticket(r);
 }
 
-static void next_ticket(void *context, struct mover_ticket *ticket)
+static bool next_ticket(void *context, struct mover_ticket *ticket)
 {
 	struct receiving *r = context;
 	struct mover_ticket fresh;
@@ -140,11 +140,12 @@ static void next_ticket(void *context, struct mover_ticket *ticket)
 	if (err) {
 		r->failed = show_failure(&r->show, MOVER_FAILED, "cannot create the next ticket: %s", strerror(-err));
 		mover_stop();
-		return;
+		return false;
 	}
 	r->ticket = *ticket = fresh;
 	mover_ticket_forget(&fresh);
 	publish_ticket(r);
+	return true;
 }
 
 /* The host in the ticket: `own`, or the address of --bind. The "%eth0" of a link-local one is left out: it names an

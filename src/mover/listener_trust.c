@@ -265,6 +265,7 @@ void listener_use_up_ticket(struct receiver *r)
 {
 	struct listener *l = r->reg.listener;
 	struct mover_ticket next = {0};
+	bool any;
 
 	if (mover_secure_is_open(r->s.control.secure) || l->options->keep_ticket || r->s.terms.dry_run ||
 	    !r->end.sent || *r->end.text || !(r->end.bye_came || session_peer_finished(&r->s)))
@@ -276,8 +277,10 @@ void listener_use_up_ticket(struct receiver *r)
 	if (!l->options->next_ticket || l->options->once)
 		return;
 	pthread_mutex_lock(&l->events.lock);
-	l->options->next_ticket(l->events.context, &next);
+	any = l->options->next_ticket(l->events.context, &next);
 	pthread_mutex_unlock(&l->events.lock);
+	if (!any)
+		return;
 	pthread_mutex_lock(&l->lock);
 	listener_set_ticket(l, &next);
 	pthread_mutex_unlock(&l->lock);

@@ -161,8 +161,8 @@ struct mover_recv_options {
 	const struct mover_ticket *ticket; /* NULL where only `open` */
 	bool keep_ticket;                  /* the ticket stays valid after a transfer */
 	/* Called when a one-time ticket has been used up: fills in the next. With the context of the events, and like
-	 * them never twice at once. NULL: nobody else is let in. */
-	void (*next_ticket)(void *context, struct mover_ticket *ticket);
+	 * them never twice at once. False: there is none, so nobody else is let in; the same where this is NULL. */
+	bool (*next_ticket)(void *context, struct mover_ticket *ticket);
 };
 
 /* Sends. Blocks. Returns how it ended, after the ENDED event. */
