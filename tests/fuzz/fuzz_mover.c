@@ -119,7 +119,20 @@ static bool request(struct cursor_in *in, struct cursor_out *out)
 	return true;
 }
 
-static reader *const readers[] = {terms, entry, result, grant, descriptor, end, header, request};
+/* Without a time it has no bytes. */
+static bool ping(struct cursor_in *in, struct cursor_out *out)
+{
+	bool empty = in->at == in->end;
+	uint32_t timeout_ms;
+	if (proto_get_ping(in, &timeout_ms))
+		return false;
+	CHECK(!empty || !timeout_ms);
+	if (!empty)
+		proto_put_ping(out, timeout_ms);
+	return true;
+}
+
+static reader *const readers[] = {terms, entry, result, grant, descriptor, end, header, request, ping};
 
 #define READERS (sizeof(readers) / sizeof(*readers))
 
@@ -260,6 +273,7 @@ static size_t good(uint8_t *to, unsigned which, uint64_t *seed)
 	case 5: proto_put_end(&out, &(struct proto_end){.text = proto_text("the end")}); break;
 	case 6: proto_put_header(&out, PROTO_HELLO, false, 0); break;
 	case 7: proto_put_request(cursor_take(&out, PROTO_PRIVATE_BYTES), &(struct proto_request){.data = true}); break;
+	case 8: proto_put_ping(&out, 5000); break;
 	case READERS:
 		random_fill(seed, t.secret, sizeof(t.secret));
 		mover_ticket_print(&t, (char *)to);
