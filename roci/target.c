@@ -51,6 +51,8 @@ const char *target_interface_wrong(const char *host)
 
 	if (target_lacks_interface(host))
 		return "a link-local address needs the interface that leads there, as in fe80::1%eth0";
+	if (strchr(host, ':') && name && !name[1])
+		return "an interface must follow the %, as in fe80::1%eth0; `ip -brief addr` lists them";
 	if (strchr(host, ':') && name && !if_nametoindex(name + 1) && name[1 + strspn(name + 1, "0123456789")])
 		return "this machine has no interface of that name; `ip -brief addr` lists them";
 	return NULL;

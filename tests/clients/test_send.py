@@ -168,6 +168,8 @@ def ipv6():
         for command in (('send', '--open', path, '[fe80::1%nowhere]:4000'), ('send', '--open', '--bind', 'fe80::1%nowhere', path, '::1'),
                         ('recv', '--bind', 'fe80::1%nowhere'), ('serve', '--bind', 'fe80::1%nowhere')):
             says('this machine has no interface of that name', roci(*command, status=USAGE)[1])
+        says('an interface must follow the %', roci('send', '--open', path, '[fe80::1%]:4000', status=USAGE)[1])
+        says('an interface must follow the %', roci('recv', '--bind', 'fe80::1%', status=USAGE)[1])
         for command in ('recv', 'serve'):
             says('--bind fe80::1: a link-local address needs the interface', roci(command, '--bind', 'fe80::1', status=USAGE)[1])
         says("unexpected argument 'x'", roci('recv', '-', 'x', status=USAGE)[1])
