@@ -18,7 +18,8 @@ static enum retry_end ending(const struct sender *x)
 	if (s->report.stream) /* nobody can read it again */
 		return RETRY_FINAL;
 	switch (s->status) {
-	case MOVER_LOST: return RETRY_BROKEN;
+	/* one that was never let in has not met its receiver, but perhaps something else that listens there */
+	case MOVER_LOST: return x->retry.met || s->control.trusted ? RETRY_BROKEN : RETRY_NO_WAY;
 	case MOVER_NO_CONNECT: return x->refused ? RETRY_REFUSED : RETRY_NO_WAY;
 	/* without its network, a host may have no device and no address for a while */
 	case MOVER_NO_DEVICE:

@@ -107,6 +107,7 @@ def hostile_receiver(name, variants, expected):
                 status = sender.wait(60)
                 check(status == expected, f'variant {variant}: exit status {status}, not {expected}\n{sender.report()}')
                 check('\x1b[31m' not in sender.text(), 'the peer colours the screen')
+                check(name != 'silent' or 'connecting again' not in sender.text(), f'it was never let in:\n{sender.report()}')
                 check(peer.wait(30) == OK, f'variant {variant}:\n{peer.report()}')
             finally:
                 peer.end()
