@@ -5,11 +5,11 @@
 #include <linux/netlink.h>
 #include <linux/rtnetlink.h>
 #include <stdatomic.h>
-#include <stdio.h>
 
 #include "device/device_state.h"
 #include "device/nat.h"
 #include "device/sys.h"
+#include "device/say.h"
 
 /* How often a thread looks that drives without sleeping, or naps. One that sleeps is woken. */
 #define LOOK_NS 100000000u
@@ -103,7 +103,7 @@ static void warn_left_out(struct roci_device *dev, int left_out)
 	if (!left_out || dev->addresses.warned)
 		return;
 	dev->addresses.warned = true;
-	fprintf(stderr,
+	roci_device_say(
 		"roci: the host has %d addresses more than the %d that roci0's GID table has room for; what is sent "
 		"to those does not arrive\n",
 		left_out, ROCI_MAX_GIDS);
@@ -124,10 +124,10 @@ static void warn_lost(const struct roci_gids *table, uint32_t lost, uint32_t use
 		if (!(lost >> i & 1) || table->entries[i].state != ROCI_GID_GONE)
 			continue;
 		roci_gid_text(table->entries[i].gid, text);
-		fprintf(stderr, "roci: this host has lost the address %s (%s). %s\n", text, table->entries[i].ifname,
-			!(used >> i & 1) ? moved
-			: waits          ? other
-					 : later);
+		roci_device_say("roci: this host has lost the address %s (%s). %s\n", text, table->entries[i].ifname,
+				!(used >> i & 1) ? moved
+				: waits          ? other
+						 : later);
 	}
 }
 

@@ -9,6 +9,7 @@
 #include "device/device_state.h"
 #include "device/steer.h"
 #include "wire/bytes.h"
+#include "device/say.h"
 
 static pthread_mutex_t the_lock = PTHREAD_MUTEX_INITIALIZER;
 static struct roci_device *the_device; /* guarded by the_lock */
@@ -28,7 +29,7 @@ int roci_device_open_failed(const char *what, int err)
 	const char *hint = err == -ENOMEM && !strchr(what, '(') ? " (see `ulimit -v`)" : "";
 
 	if (last_failure.err != err || strcmp(last_failure.what, what) != 0)
-		fprintf(stderr, "roci: cannot open roci0: %s%s: %s\n", what, hint, strerror(-err));
+		roci_device_say("roci: cannot open roci0: %s%s: %s\n", what, hint, strerror(-err));
 	snprintf(last_failure.what, sizeof(last_failure.what), "%s", what);
 	last_failure.err = err;
 	return err;

@@ -14,6 +14,7 @@
 #include "device/seal.h"
 #include "wire/gid.h"
 #include "wire/mtu_probe.h"
+#include "device/say.h"
 
 /* ---- the process that a message is for ---- */
 
@@ -201,7 +202,7 @@ static void say_other_family(struct roci_device *dev, const struct roci_cm_msg *
 	    roci_ports_other_family(&dev->registry, ps, port, dgid) != dev->registry.slot)
 		return;
 	name->told = true;
-	fprintf(stderr,
+	roci_device_say(
 		"roci: a connection request for port %u came by IPv%d and is rejected: this process listens there at "
 		"IPv%d addresses only. Listen at :: to get both (hints.ai_family = AF_INET6 and RAI_PASSIVE without a "
 		"node give it).\n",

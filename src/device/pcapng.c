@@ -9,6 +9,7 @@
 #include <unistd.h>
 
 #include "device/capture_pipe.h"
+#include "device/say.h"
 
 #define SECTION_HEADER   0x0a0d0d0au
 #define INTERFACE        1u
@@ -249,7 +250,7 @@ void roci_pcapng_flush(struct roci_pcapng *p)
 	if (!err)
 		return;
 	if (err != -EPIPE) /* a reader that has seen enough is no failure */
-		fprintf(stderr,
+		roci_device_say(
 			"roci: the capture ends early: %s; what is in the file is good, later packets are not in it\n",
 			strerror(-err));
 	close(p->fd);

@@ -2,7 +2,6 @@
 #include "device/pieces.h"
 
 #include <errno.h>
-#include <stdio.h>
 #include <stdlib.h>
 
 #include "device/device.h"
@@ -12,6 +11,7 @@
 #include "wire/bytes.h"
 #include "wire/mtu.h"
 #include "wire/piece.h"
+#include "device/say.h"
 
 #define PACKET_BYTES (ROCI_PIECES_MOST * ROCI_PIECE_BYTES)
 
@@ -45,7 +45,7 @@ static void count(struct cutter *c, const struct roci_frame *f)
 		return;
 	c->reported = true;
 	roci_gid_text(f->av->dgid, text);
-	fprintf(stderr,
+	roci_device_say(
 		"roci: packets of %u bytes do not arrive at %s. A router on the way has a smaller MTU and does not say "
 		"so. They go in pieces: that is slow, and one lost piece loses the packet. Use a path MTU of at most "
 		"%u (rdma_cm finds it by itself), or raise the MTU of the links on the way.\n",

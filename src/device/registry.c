@@ -13,6 +13,7 @@
 #include "device/abstract_name.h"
 #include "device/sweep.h"
 #include "device/sys.h"
+#include "device/say.h"
 
 #define LAYOUT      5    /* in the file's name: processes of another layout have another file */
 #define SWEEP_TRIES 2000 /* a millisecond apart */
@@ -229,8 +230,8 @@ static void say_why_not(unsigned i, int err, const char *instead)
 		return;
 	told[i] = err;
 	roci_rundir_name(i, dir, sizeof(dir));
-	fprintf(stderr, "roci: %s cannot hold the host registry: %s%s%s\n", dir, roci_rundir_reason(err),
-		*instead ? "; it is in " : "", instead);
+	roci_device_say("roci: %s cannot hold the host registry: %s%s%s\n", dir, roci_rundir_reason(err),
+			*instead ? "; it is in " : "", instead);
 }
 
 /* -EUSERS is not a reason to try the next one: the slots of one registry are all there are. */
@@ -298,7 +299,7 @@ bool roci_registry_alive(const struct roci_registry *reg, unsigned slot)
 /* The names are what the last holder wrote; one that was stopped between the two steps has not written its own yet. */
 static void say_who_holds(const struct roci_registry *reg)
 {
-	fprintf(stderr,
+	roci_device_say(
 		"roci: process %u (slot %u of the host registry) keeps the lock of %s; it is stopped or hangs. Until "
 		"it "
 		"goes on or ends, binding a port fails, and packets may reach other processes by way of a third.\n",

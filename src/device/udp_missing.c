@@ -4,11 +4,11 @@
  * is first missing, and when it has passed on to another socket: a stranger may have taken it.
  */
 #include <errno.h>
-#include <stdio.h>
 #include <string.h>
 
 #include "device/port_holder.h"
 #include "device/udp_socket.h"
+#include "device/say.h"
 
 #define INQUIRY_NS 10000000000u /* between two inquiries: each may take half a second, in which we do nothing else */
 #define INQUIRIES  2            /* about one socket: its process may have been busy, or has just begun */
@@ -55,14 +55,14 @@ void roci_udp_warn(struct udp_socket *s, const uint8_t gid[16], int err)
 	s->warned = true;
 	roci_gid_text(gid, text);
 	if (err == -EADDRINUSE)
-		fprintf(stderr,
+		roci_device_say(
 			"roci: UDP port %d of %s is taken, by another program or the kernel's rdma_rxe module: "
 			"other hosts cannot reach this process there, your processes on this host can. "
 			"`ss -ulnp sport = :%d` shows who; where it names no process, `modprobe -r rdma_rxe` frees "
 			"it.\n",
 			ROCI_UDP_PORT, text, ROCI_UDP_PORT);
 	else
-		fprintf(stderr,
+		roci_device_say(
 			"roci: cannot listen on UDP port %d of %s: %s; only your processes on this host can reach "
 			"this process there.\n",
 			ROCI_UDP_PORT, text, strerror(-err));

@@ -10,6 +10,7 @@
 #include "device/udp_socket.h"
 #include "wire/gid.h"
 #include "wire/mtu.h"
+#include "device/say.h"
 
 #ifndef UDP_SEGMENT
 #define UDP_SEGMENT 103
@@ -161,7 +162,7 @@ static void lose(struct roci_udp *udp, const struct roci_frame *first, unsigned 
 	if (udp->errors_reported & bit)
 		return;
 	udp->errors_reported |= bit;
-	fprintf(stderr, "roci: a packet of %u bytes was not sent: %s\n", first->len, strerror(err));
+	roci_device_say("roci: a packet of %u bytes was not sent: %s\n", first->len, strerror(err));
 }
 
 /* Nanoseconds until the deadline, which the first call sets. */
@@ -238,7 +239,7 @@ static void report_fragments(struct roci_udp *udp, const struct roci_frame *firs
 	if (!carries || (route && route < carries))
 		carries = route;
 	roci_gid_text(av->dgid, text);
-	fprintf(stderr,
+	roci_device_say(
 		"roci: packets of %u bytes %s %s. %s Use a path MTU of at most %u (rdma_cm finds it by itself), or "
 		"raise the MTU of the links on the way.\n",
 		first->len, cut ? "do not fit the MTU of the way to" : "do not arrive at", text,

@@ -7,6 +7,7 @@
 #include "rdmacm/manager.h"
 #include "verbs/range.h"
 #include "wire/packet.h"
+#include "device/say.h"
 
 #define DEFAULT_RETRIES 7
 #define MAX_RETRIES     7 /* fields of 3 bits */
@@ -53,12 +54,12 @@ static int check_private_data(const struct rdma_conn_param *param, size_t room)
 {
 	unsigned len = param->private_data_len;
 	if (len > room)
-		fprintf(stderr,
+		roci_device_say(
 			"roci: private_data_len of struct rdma_conn_param is %u, at most %zu bytes fit; is it set?\n",
 			len, room);
 	else if (len && !roci_verbs_may_read(param->private_data, len))
-		fprintf(stderr, "roci: private_data of struct rdma_conn_param is no buffer of %u bytes; is it set?\n",
-			len);
+		roci_device_say("roci: private_data of struct rdma_conn_param is no buffer of %u bytes; is it set?\n",
+				len);
 	else
 		return 0;
 	return CMA_REFUSE(-EINVAL, "private_data_len %u: at most %zu bytes, in memory that can be read", len, room);

@@ -6,10 +6,10 @@
  * gen_symbols.py generates from the system's libibverbs.so.1.
  */
 #include <errno.h>
-#include <stdio.h>
 
 #include "verbs/private.h"
 #include "verbs/public.h"
+#include "device/say.h"
 
 /* Called by mlx5dv_open_device() and the like, which reject roci0 before. */
 struct ibv_context *verbs_open_device(struct ibv_device *device, void *private_data)
@@ -24,8 +24,8 @@ void __verbs_log(struct verbs_context *ctx, uint32_t level, const char *fmt, ...
 
 int vb_private_stub(const char *name)
 {
-	fprintf(stderr, "rocinante: libibverbs: a program called the private function %s, which roci0 does not have\n",
-		name);
+	roci_device_say("rocinante: libibverbs: a program called the private function %s, which roci0 does not have\n",
+			name);
 	errno = EOPNOTSUPP;
 	return EOPNOTSUPP;
 }

@@ -2,22 +2,17 @@
 #include "verbs/why.h"
 
 #include <errno.h>
-#include <pthread.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "engine/why.h"
+#include "device/say.h"
 
-/* Not a cancellation point: the caller may hold the device's lock (device/lock.h). */
 static void print(const char *line)
 {
-	int cancel_state;
-
-	pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &cancel_state);
-	fprintf(stderr, "roci: why: %s\n", line);
-	pthread_setcancelstate(cancel_state, NULL);
+	roci_device_say("roci: why: %s\n", line);
 }
 
 /* Before the program's first call. */
@@ -59,8 +54,9 @@ static void tell(const char *call, int err)
 	call += *call == '_';                                                            /* _ibv_query_gid_ex */
 	if (strncmp(call, "ibv_", 4) && strncmp(call, "rdma_", 5) && !strchr(call, ' ')) /* wr_complete */
 		prefix = "ibv_";
-	fprintf(stderr, "roci: why: %s%s answers %s: %s\n", prefix, call,
-		strerrorname_np(err) ? strerrorname_np(err) : "an unknown error", *note ? note : without_note(err));
+	roci_device_say("roci: why: %s%s answers %s: %s\n", prefix, call,
+			strerrorname_np(err) ? strerrorname_np(err) : "an unknown error",
+			*note ? note : without_note(err));
 }
 
 void roci_verbs_refused(const char *call, int err)

@@ -12,6 +12,7 @@
 #include "verbs/context.h"
 #include "verbs/sysfs/sysfs.h"
 #include "verbs/sysfs/tree.h"
+#include "device/say.h"
 
 #define IBDEV           "class/infiniband/roci0"
 #define UVERBS          "class/infiniband_verbs/uverbs-roci0"
@@ -171,7 +172,7 @@ void vb_sysfs_refresh(struct ibv_device *device, const struct roci_gids *gids, _
 	}
 	bool written = !err;
 	if (err && !warned)
-		fprintf(stderr,
+		roci_device_say(
 			"roci: cannot write the sysfs files of roci0 (in /dev/shm, /tmp or $XDG_RUNTIME_DIR; or in "
 			"$ROCI_RUNDIR): %s; programs that read them do not find them\n",
 			roci_rundir_reason(err));
