@@ -343,6 +343,16 @@ void roci_cm_host_called(struct roci_device *dev, bool more)
 	set_holds(host);
 }
 
+void roci_cm_host_disconnected(struct roci_device *dev)
+{
+	struct roci_cm_host *host = dev->cm_host;
+
+	if (!roci_cm_has_tx(host->cm))
+		return;
+	roci_hold_disconnected(&host->hold, roci_now());
+	set_holds(host);
+}
+
 /* Returns false where there is nothing to send, or it still waits. */
 static bool send_ready(struct roci_device *dev, uint64_t now)
 {

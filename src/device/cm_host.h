@@ -26,6 +26,8 @@ struct roci_cm *roci_cm_host_cm(struct roci_device *dev);
 /* A call on the manager ends, before the device is unlocked. more: the program has events to take, so it calls again
  * soon, and MADs that are ready may wait for that (hold.h). */
 void roci_cm_host_called(struct roci_device *dev, bool more);
+/* Likewise, of a call that disconnects: of many in a row the MADs leave together. */
+void roci_cm_host_disconnected(struct roci_device *dev);
 /* Whether MADs wait. Needs no lock. */
 bool roci_cm_host_holds(const struct roci_device *dev);
 /* Sends all that is ready. */

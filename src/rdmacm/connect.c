@@ -389,7 +389,7 @@ int rdma_disconnect(struct rdma_cm_id *rid)
 	if (id->disconnected) /* the peer knows, and the answer to it may wait */
 		cma_unlock_cm(id);
 	else
-		cma_unlock_cm_last(id);
+		cma_unlock_cm_disconnected(id);
 	if (err || (rid->event && rid->event->event == RDMA_CM_EVENT_DISCONNECTED))
 		return 0;
 	return cma_complete(id);

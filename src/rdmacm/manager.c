@@ -45,6 +45,12 @@ void cma_unlock_cm_last(const struct cma_id *id)
 	unlock(id, false);
 }
 
+void cma_unlock_cm_disconnected(const struct cma_id *id)
+{
+	roci_cm_host_disconnected(id->dev);
+	roci_device_unlock(id->dev);
+}
+
 void cma_unlock_cm(const struct cma_id *id)
 {
 	unlock(id, cma_channel_has_events(id->id.channel));

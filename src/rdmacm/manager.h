@@ -17,9 +17,10 @@ void cma_upcall(const struct roci_cm_event *from);
  * manager is the parent's (-ENODEV to callers). */
 struct roci_cm *cma_lock_cm(const struct cma_id *id);
 void cma_unlock_cm(const struct cma_id *id);
-/* After calls that end a connection of which the peer does not know that yet: a program may end itself next, so their
- * messages leave at once. */
+/* After a call that rejects: a program may end itself next, so the message leaves at once. */
 void cma_unlock_cm_last(const struct cma_id *id);
+/* After a call that disconnects: likewise, but among many in a row. */
+void cma_unlock_cm_disconnected(const struct cma_id *id);
 /* Device lock held. Sends the id's last message if it waits: the next one would replace it. */
 void cma_send_before(const struct cma_id *id);
 /* The program may stop calling: sends what waits for its next call (device/hold.h). */

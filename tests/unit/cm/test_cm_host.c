@@ -344,6 +344,24 @@ static void mads_of_a_busy_program_leave_together(void **state)
 	roci_device_put(dev);
 }
 
+/* A test that has no processor for a while begins another row. */
+static void mads_of_disconnects_in_a_row_wait(void **state)
+{
+	const unsigned most = 1000;
+	struct roci_device *dev = open_locked();
+	unsigned calls = 0;
+
+	while (calls < most && !roci_cm_host_holds(dev)) {
+		ask(dev, roci_now(), 3);
+		roci_cm_host_disconnected(dev);
+		roci_cm_host_drive(dev, roci_now());
+		calls++;
+	}
+	assert_in_range(calls, ROCI_HOLD_ROW + 1, most - 1);
+	roci_device_unlock(dev);
+	roci_device_put(dev);
+}
+
 /* Answers to peers have few places: many that come at once take those that wait along. */
 static void answers_wait_for_no_program(void **state)
 {
@@ -400,6 +418,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(mads_of_a_busy_program_leave_together),
+		cmocka_unit_test(mads_of_disconnects_in_a_row_wait),
 		cmocka_unit_test(answers_wait_for_no_program),
 		cmocka_unit_test(no_mad_waits_for_ever),
 		cmocka_unit_test(only_peers_that_were_alive_can_be_dead),

@@ -53,6 +53,22 @@ static void so_many_wait_at_most(void **state)
 	assert_true(roci_hold_waits(&h, NOW));
 }
 
+static void disconnects_in_a_row_wait_for_each_other(void **state)
+{
+	struct roci_hold h = {0};
+	uint64_t now = NOW;
+
+	for (unsigned i = 0; i < ROCI_HOLD_ROW; i++, now += ROCI_HOLD_ROW_NS) {
+		roci_hold_disconnected(&h, now);
+		assert_false(roci_hold_waits(&h, now));
+	}
+	roci_hold_disconnected(&h, now);
+	assert_true(roci_hold_waits(&h, now));
+	assert_true(roci_hold_deadline(&h) == now + ROCI_HOLD_NS);
+	roci_hold_disconnected(&h, now + ROCI_HOLD_ROW_NS + 1); /* the row has ended */
+	assert_false(roci_hold_waits(&h, now + ROCI_HOLD_ROW_NS + 1));
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -60,6 +76,7 @@ int main(void)
 		cmocka_unit_test(answers_wait_while_there_are_events),
 		cmocka_unit_test(a_program_that_stops_is_not_waited_for),
 		cmocka_unit_test(so_many_wait_at_most),
+		cmocka_unit_test(disconnects_in_a_row_wait_for_each_other),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
