@@ -123,8 +123,11 @@ void roci_drive_call(struct roci_device *dev, uint64_t now)
 
 void roci_drive_post(struct roci_device *dev, uint64_t now)
 {
-	if (roci_turns_send_after_post(&dev->turns, now, dev->more_to_poll))
+	if (roci_turns_send_after_post(&dev->turns, now, dev->more_to_poll)) {
 		roci_transmit(dev, now);
+		if (dev->transmit.by_links) /* to send may take longer than what the program does between two posts */
+			roci_turns_posted(&dev->turns, roci_now());
+	}
 	if (roci_drive_events(dev))
 		roci_cm_host_drive(dev, now);
 	stop_peeks(dev);

@@ -46,10 +46,10 @@
  * same for few packets and for many. More of them gain nothing (64: no difference), and the wire would idle meanwhile.
  */
 #define DEFER_CALLS 32
-/* Posts follow each other quickly where so many in a row came so soon after the last. A program that spins on memory
- * between two posts (ib_write_lat) takes a round trip for each. */
+/* Posts follow each other quickly where so many in a row came so soon after the end of the last. A program that spins
+ * on memory between two posts (ib_write_lat) waits for its peer's system call each time, and the peer's processor. */
 #define QUICK_POSTS 6
-#define QUICK_NS    4000
+#define QUICK_NS    2000
 /* How long a post is deferred at most where the thread does not nap, but for AWAY_NS where it stands by; after how many
  * failures that is not tried, and how many posts it then takes to try again. */
 #define DEFER_NS        100000
@@ -376,6 +376,11 @@ bool roci_turns_send_after_post(struct roci_turns *t, uint64_t now, bool more)
 	if (!t->defer_until)
 		t->defer_until = now + here(t, DEFER_NS);
 	return false;
+}
+
+void roci_turns_posted(struct roci_turns *t, uint64_t now)
+{
+	t->posted_at = now;
 }
 
 uint64_t roci_turns_deadline(const struct roci_turns *t)

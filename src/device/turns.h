@@ -78,7 +78,7 @@ struct roci_turns {
 	bool deferred;           /* something may be ready that a call did not send */
 	unsigned calls;          /* since the last poll */
 	unsigned sent_alone;     /* calls that sent each for itself */
-	uint64_t posted_at;      /* the last post */
+	uint64_t posted_at;      /* the end of the last post */
 	unsigned quick_posts;    /* in a row, each soon after the one before */
 	uint64_t defer_until;    /* what posts deferred while the thread does not nap is sent then; 0: nothing */
 	unsigned defer_failures; /* in a row: no call came in time, and no post soon before */
@@ -146,6 +146,8 @@ bool roci_turns_send_after_poll(struct roci_turns *t, unsigned received);
 bool roci_turns_send_after_call(struct roci_turns *t);
 /* Likewise after work requests were posted. more: the program has more completions to poll, so it calls again soon. */
 bool roci_turns_send_after_post(struct roci_turns *t, uint64_t now, bool more);
+/* Such a post that has sent is over now. */
+void roci_turns_posted(struct roci_turns *t, uint64_t now);
 /* When what posts deferred is to be sent; UINT64_MAX: there is nothing, or a nap ends before. */
 uint64_t roci_turns_deadline(const struct roci_turns *t);
 /* All that was ready has been sent, at that time. */
