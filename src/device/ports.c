@@ -2,6 +2,7 @@
 #include "device/ports.h"
 
 #include <errno.h>
+#include <stddef.h>
 #include <string.h>
 
 #include "device/device.h"
@@ -12,6 +13,7 @@
 #define EPHEMERAL_FIRST 32768
 #define EPHEMERAL_COUNT 28232 /* to 60999, like Linux */
 #define TRIES           512   /* random ports, before it gives up */
+#define FREE_TRIES      8     /* of them without the registry's lock */
 
 static unsigned home(unsigned ps, unsigned port)
 {
@@ -23,6 +25,16 @@ static struct roci_port_entry *at(const struct roci_registry *reg, unsigned ps, 
 	return &reg->file->ports.entries[(home(ps, port) + i) % ROCI_PORT_ENTRIES];
 }
 
+static uint64_t own_word(const struct roci_registry *reg)
+{
+	return (uint64_t)atomic_load(&reg->file->ports.incarnations[reg->slot]) << 32 | reg->slot;
+}
+
+static unsigned slot_of(uint64_t owner)
+{
+	return (uint32_t)owner;
+}
+
 /* Makes a consistent copy. Returns false where the entry is free or being written. */
 static bool read_entry(const struct roci_port_entry *entry, struct roci_port_entry *copy)
 {
@@ -30,27 +42,45 @@ static bool read_entry(const struct roci_port_entry *entry, struct roci_port_ent
 
 	memcpy(copy, entry, sizeof(*copy));
 	atomic_thread_fence(memory_order_acquire);
-	return !(before & 1) && atomic_load_explicit(&entry->sequence, memory_order_relaxed) == before && copy->slot;
+	return !(before & 1) && atomic_load_explicit(&entry->sequence, memory_order_relaxed) == before && copy->owner;
 }
 
-static void write_entry(struct roci_port_entry *entry, const struct roci_port_entry *value)
+/* Returns the sequence number that ends it. A writer that died halfway left an odd one. Ours becomes odd and then even,
+ * whatever it was. */
+static unsigned begin_write(struct roci_port_entry *entry)
 {
-	/* A writer that died halfway left an odd number. Ours becomes odd and then even, whatever it was. */
 	unsigned sequence = atomic_load_explicit(&entry->sequence, memory_order_relaxed) | 1;
-	const size_t skip = sizeof(entry->sequence);
 
 	atomic_store_explicit(&entry->sequence, sequence, memory_order_relaxed);
 	atomic_thread_fence(memory_order_release);
-	memcpy((char *)entry + skip, (const char *)value + skip, sizeof(*entry) - skip);
-	atomic_store_explicit(&entry->sequence, sequence + 1, memory_order_release);
+	return sequence + 1;
 }
 
-static bool owner_lives(const struct roci_registry *reg, const struct roci_port_entry *copy)
+/* The entry is ours. */
+static void write_entry(struct roci_port_entry *entry, const struct roci_port_entry *value)
 {
-	return copy->slot < ROCI_PORT_SLOTS &&
-	       atomic_load_explicit(&reg->file->ports.incarnations[copy->slot], memory_order_relaxed) ==
-		       copy->incarnation &&
-	       roci_registry_alive(reg, copy->slot);
+	const size_t skip = offsetof(struct roci_port_entry, ps);
+	unsigned end = begin_write(entry);
+
+	memcpy((char *)entry + skip, (const char *)value + skip, sizeof(*entry) - skip);
+	atomic_store_explicit(&entry->sequence, end, memory_order_release);
+}
+
+static void release(struct roci_port_entry *entry)
+{
+	static const struct roci_port_entry nothing;
+
+	write_entry(entry, &nothing); /* before it is free: who takes it has nobody's port meanwhile */
+	atomic_store_explicit(&entry->owner, 0, memory_order_release);
+}
+
+static bool owner_lives(const struct roci_registry *reg, uint64_t owner)
+{
+	unsigned slot = slot_of(owner);
+
+	return slot < ROCI_PORT_SLOTS &&
+	       atomic_load_explicit(&reg->file->ports.incarnations[slot], memory_order_relaxed) == owner >> 32 &&
+	       roci_registry_alive(reg, slot);
 }
 
 /* ---- addresses ---- */
@@ -95,71 +125,114 @@ bool roci_ports_slot_is_new(const struct roci_registry *reg, unsigned slot)
 	return slot >= ROCI_PORT_SLOTS || !atomic_load(&reg->file->ports.incarnations[slot]);
 }
 
-/* The registry is locked. Returns a free entry for the port; NULL: none, and *err says why. */
-static struct roci_port_entry *find_free(struct roci_registry *reg, const struct roci_port_entry *wanted, int *err)
+/* Another entry than `mine` keeps the port from us. */
+static bool is_taken(const struct roci_registry *reg, const struct roci_port_entry *wanted,
+		     const struct roci_port_entry *mine)
 {
-	struct roci_port_entry *unused = NULL, copy;
+	struct roci_port_entry copy;
 
-	*err = 0;
 	for (unsigned i = 0; i < WINDOW; i++) {
-		struct roci_port_entry *entry = at(reg, wanted->ps, wanted->port, i);
+		const struct roci_port_entry *entry = at(reg, wanted->ps, wanted->port, i);
 
-		if (!read_entry(entry, &copy) || !owner_lives(reg, &copy)) {
-			unused = unused ? unused : entry;
-			continue;
-		}
-		if (copy.ps != wanted->ps || copy.port != wanted->port || !overlap(&copy, wanted))
-			continue;
-		if (!(copy.reuse && wanted->reuse && !copy.listening)) {
-			*err = -EADDRINUSE;
-			return NULL;
-		}
+		if (entry != mine && read_entry(entry, &copy) && copy.ps == wanted->ps && copy.port == wanted->port &&
+		    overlap(&copy, wanted) && !(copy.reuse && wanted->reuse && !copy.listening) &&
+		    owner_lives(reg, copy.owner))
+			return true;
 	}
-	if (!unused)
-		*err = -EADDRNOTAVAIL;
-	return unused;
+	return false;
 }
 
-static struct roci_port_entry *find_any_port(struct roci_registry *reg, struct roci_port_entry *wanted, int *err)
+/* locked: the registry is, so nobody else takes entries of dead processes. */
+static bool take_entry(struct roci_registry *reg, struct roci_port_entry *entry, bool locked)
 {
-	for (unsigned i = 0; i < TRIES; i++) {
-		struct roci_port_entry *entry;
+	uint64_t owner = atomic_load_explicit(&entry->owner, memory_order_relaxed);
 
-		wanted->port = (uint16_t)(EPHEMERAL_FIRST + roci_random32() % EPHEMERAL_COUNT);
-		wanted->reuse = false; /* a random port is not one that others have */
-		entry = find_free(reg, wanted, err);
-		if (entry)
-			return entry;
+	if (!owner)
+		return atomic_compare_exchange_strong(&entry->owner, &owner, own_word(reg));
+	if (!locked || owner_lives(reg, owner))
+		return false;
+	begin_write(entry); /* what the dead process had is not ours */
+	atomic_store_explicit(&entry->owner, own_word(reg), memory_order_relaxed);
+	return true;
+}
+
+/* Two processes may do this at once, one of them with the lock. Each writes first and then looks, so one of them, or
+ * both, find that the port is taken. */
+static int take_port(struct roci_registry *reg, const struct roci_port_entry *wanted, bool locked,
+		     struct roci_port_entry **out)
+{
+	struct roci_port_entry *entry = NULL;
+	unsigned i;
+
+	if (is_taken(reg, wanted, NULL))
+		return -EADDRINUSE;
+	for (i = 0; i < WINDOW; i++) {
+		entry = at(reg, wanted->ps, wanted->port, i);
+		if (take_entry(reg, entry, locked))
+			break;
 	}
-	*err = -EADDRNOTAVAIL;
-	return NULL;
+	if (i == WINDOW)
+		return -EADDRNOTAVAIL;
+	write_entry(entry, wanted);
+	atomic_thread_fence(memory_order_seq_cst);
+	if (is_taken(reg, wanted, entry)) {
+		release(entry);
+		return -EADDRINUSE;
+	}
+	*out = entry;
+	return 0;
+}
+
+static int take_any_port(struct roci_registry *reg, struct roci_port_entry *wanted, bool locked,
+			 struct roci_port_entry **out)
+{
+	bool reuse = wanted->reuse;
+	int err = -EADDRNOTAVAIL;
+
+	wanted->reuse = false; /* a random port is not one that others have */
+	for (unsigned i = 0; err && i < (locked ? TRIES : FREE_TRIES); i++) {
+		wanted->port = (uint16_t)(EPHEMERAL_FIRST + roci_random32() % EPHEMERAL_COUNT);
+		err = take_port(reg, wanted, locked, out);
+	}
+	wanted->reuse = reuse;
+	if (!err && reuse)
+		write_entry(*out, wanted);
+	return err ? -EADDRNOTAVAIL : 0;
+}
+
+static int take_locked(struct roci_registry *reg, struct roci_port_entry *wanted, bool any,
+		       struct roci_port_entry **out)
+{
+	int err = roci_registry_lock(reg);
+
+	if (err)
+		return err;
+	err = any ? take_any_port(reg, wanted, true, out) : take_port(reg, wanted, true, out);
+	roci_registry_unlock(reg);
+	return err;
 }
 
 int roci_ports_bind(struct roci_registry *reg, const struct roci_cm_bind *ask, unsigned *index, uint16_t *port)
 {
 	struct roci_port_entry wanted = {
-		.incarnation = atomic_load(&reg->file->ports.incarnations[reg->slot]),
-		.slot = (uint16_t)reg->slot,
 		.ps = (uint16_t)ask->ps,
 		.port = ask->port,
 		.v6_only = ask->v6_only,
 		.reuse = ask->reuse,
 	};
 	struct roci_port_entry *entry;
-	int err = roci_registry_lock(reg);
+	bool any = !ask->port;
+	int err;
 
+	memcpy(wanted.gid, ask->gid, 16);
+	err = any ? take_any_port(reg, &wanted, false, &entry) : -EAGAIN;
+	if (err)
+		err = take_locked(reg, &wanted, any, &entry);
 	if (err)
 		return err;
-	memcpy(wanted.gid, ask->gid, 16);
-	entry = wanted.port ? find_free(reg, &wanted, &err) : find_any_port(reg, &wanted, &err);
-	if (entry) {
-		wanted.reuse = ask->reuse;
-		write_entry(entry, &wanted);
-		*index = (unsigned)(entry - reg->file->ports.entries);
-		*port = wanted.port;
-	}
-	roci_registry_unlock(reg);
-	return err;
+	*index = (unsigned)(entry - reg->file->ports.entries);
+	*port = wanted.port;
+	return 0;
 }
 
 /* Another owner listens to the same port and address. */
@@ -171,7 +244,7 @@ static bool listened_to(const struct roci_registry *reg, const struct roci_port_
 		const struct roci_port_entry *entry = at(reg, mine->ps, mine->port, i);
 
 		if (entry != mine && read_entry(entry, &copy) && copy.listening && copy.ps == mine->ps &&
-		    copy.port == mine->port && overlap(&copy, mine) && owner_lives(reg, &copy))
+		    copy.port == mine->port && overlap(&copy, mine) && owner_lives(reg, copy.owner))
 			return true;
 	}
 	return false;
@@ -198,7 +271,7 @@ int roci_ports_listen(struct roci_registry *reg, unsigned index)
 void roci_ports_release(struct roci_registry *reg, unsigned index)
 {
 	/* Needs no lock: as long as the slot is ours, nobody else writes to the entry. */
-	__atomic_store_n(&reg->file->ports.entries[index].slot, 0, __ATOMIC_RELEASE);
+	release(&reg->file->ports.entries[index]);
 }
 
 /* ---- routing ---- */
@@ -218,9 +291,9 @@ unsigned roci_ports_owner(const struct roci_registry *reg, unsigned ps, uint16_t
 		if (closeness == SCOPE_ONE ? memcmp(copy.gid, address, 16) != 0
 					   : !covers((enum scope)closeness, address))
 			continue;
-		if (closeness > best && owner_lives(reg, &copy)) {
+		if (closeness > best && owner_lives(reg, copy.owner)) {
 			best = closeness;
-			owner = copy.slot;
+			owner = slot_of(copy.owner);
 		}
 	}
 	return owner;
@@ -232,7 +305,7 @@ bool roci_ports_listened_to(const struct roci_registry *reg, unsigned ps, uint16
 
 	for (unsigned i = 0; i < WINDOW; i++)
 		if (read_entry(at(reg, ps, port, i), &copy) && copy.ps == ps && copy.port == port && copy.listening &&
-		    owner_lives(reg, &copy))
+		    owner_lives(reg, copy.owner))
 			return true;
 	return false;
 }
@@ -248,7 +321,7 @@ unsigned roci_ports_other_family(const struct roci_registry *reg, unsigned ps, u
 
 	for (unsigned i = 0; i < WINDOW; i++)
 		if (read_entry(at(reg, ps, port, i), &copy) && copy.ps == ps && copy.port == port && copy.listening &&
-		    is_ipv4(&copy) != roci_gid_is_ipv4(address) && owner_lives(reg, &copy))
-			return copy.slot;
+		    is_ipv4(&copy) != roci_gid_is_ipv4(address) && owner_lives(reg, copy.owner))
+			return slot_of(copy.owner);
 	return 0;
 }

@@ -5,8 +5,10 @@
  * host, and a request finds the process that listens.
  *
  * An entry counts as long as the process that made it lives: its slot is locked, and the slot's incarnation is the
- * same. Who takes an entry holds roci_registry_lock(). Readers do not: each entry has a sequence number. Other
- * processes write here too: readers check what they read.
+ * same. Who wants a certain port, or the entry of a dead process, holds roci_registry_lock(). Any port that is free is
+ * taken without it, which is two system calls less: a process makes an entry its own by compare-and-swap, and then
+ * looks whether another one has got the same port meanwhile. Readers hold no lock: each entry has a sequence number.
+ * Other processes write here too: readers check what they read.
  */
 #ifndef ROCI_DEVICE_PORTS_H
 #define ROCI_DEVICE_PORTS_H
@@ -21,9 +23,8 @@
 #define ROCI_PORT_SLOTS   1024 /* ROCI_SLOTS */
 
 struct roci_port_entry {
-	atomic_uint sequence; /* odd: being written */
-	uint32_t incarnation;
-	uint16_t slot; /* of the owner, 0: free */
+	_Atomic uint64_t owner; /* its slot's incarnation, and in the lower half its slot; 0: free */
+	atomic_uint sequence;   /* odd: the rest is being written; what is free has port 0 */
 	uint16_t ps, port;
 	bool v6_only, reuse, listening;
 	uint8_t gid[16]; /* all zero: any; ::ffff:0.0.0.0: any IPv4 */
@@ -51,7 +52,7 @@ void roci_ports_reset(struct roci_registry *reg);
  * system call. */
 bool roci_ports_slot_is_new(const struct roci_registry *reg, unsigned slot);
 /* Takes a port. *index is its entry, *port the port. -EADDRINUSE; -EADDRNOTAVAIL: no free port, or no room; -ETIMEDOUT:
- * a stopped process keeps the registry's lock. */
+ * a stopped process keeps the registry's lock, and a certain port is asked for. */
 int roci_ports_bind(struct roci_registry *reg, const struct roci_cm_bind *ask, unsigned *index, uint16_t *port);
 /* From now on requests for it come to this process. -EADDRINUSE: another owner of the port listens already;
  * -ETIMEDOUT as above. */

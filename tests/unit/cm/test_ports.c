@@ -150,6 +150,16 @@ static void port_zero_picks_a_free_port(void **state)
 		roci_ports_release(i & 1 ? &here : &there, index[i]);
 }
 
+static void any_port_is_had_while_another_process_has_the_lock(void **state)
+{
+	unsigned index;
+
+	assert_int_equal(roci_registry_lock(&there), 0);
+	assert_int_equal(bind_port(&here, one, 0, false, &index), 0);
+	roci_registry_unlock(&there);
+	roci_ports_release(&here, index);
+}
+
 /* A process ends without releasing its ports. The next process with its slot does not inherit them. */
 static void dead_processes_have_no_ports(void **state)
 {
@@ -197,6 +207,7 @@ int main(void)
 		cmocka_unit_test(a_listener_ends_sharing),
 		cmocka_unit_test(requests_find_the_closest_address),
 		cmocka_unit_test(port_zero_picks_a_free_port),
+		cmocka_unit_test(any_port_is_had_while_another_process_has_the_lock),
 		cmocka_unit_test(dead_processes_have_no_ports),
 	};
 
