@@ -2,9 +2,9 @@
 /*
  * Congestion control of one pair of addresses: how much all QPs between them have in flight, and how fast they send.
  *
- * A far path, whose round trip takes half a millisecond or more, is a model of bandwidth and delay (bbr.h), and its packets
- * are paced (pace.h). That needs a peer that tells what is missing (ranges.h): with go-back-N, a window that does not
- * shrink would be sent again and again. On a near path a round trip is mostly the time that threads wait for a
+ * A far path, whose round trip takes half a millisecond or more, is a model of bandwidth and delay (bbr.h), and its
+ * packets are paced (pace.h). That needs a peer that tells what is missing (ranges.h): with go-back-N, a window that
+ * does not shrink would be sent again and again. On a near path a round trip is mostly the time that threads wait for a
  * processor, which no model of a wire explains: there a window bounds what is in flight, so that the receiver's socket
  * buffer does not overrun. It follows the delay, and shrinks on loss and on congestion notification packets. A near
  * path that loses packets again and again, before the window has grown back, counts as a far one.
