@@ -45,6 +45,9 @@ class Link:
 
 LINKS = {
     'lan': Link('1 Gbit/s, 0.2 ms', 1000, 100, 131072),
+    'lan-lossy': Link('1 Gbit/s, 0.2 ms, 0.1% lost', 1000, 100, 131072, lost_ppm=1000, goal='above CUBIC'),
+    'near-lossy': Link('300 Mbit/s, 0.8 ms, 0.5% lost', 300, 400, 131072, lost_ppm=5000, goal='above CUBIC'),
+    'shallow': Link('300 Mbit/s, 5 ms, queue 32 KB', 300, 2500, 32768, goal='above CUBIC'),
     'short': Link('50 Mbit/s, 5 ms, queue 64 KB', 50, 2500, 65536, goal='0.9'),
     'far': Link('1 Gbit/s, 20 ms', 1000, 10000, goal='above both, 0.9 after the start'),
     'farther': Link('100 Mbit/s, 100 ms', 100, 50000),
@@ -114,9 +117,9 @@ class Bench:
                 f.write(number.to_bytes(8, 'big') + block[8:])
         self.size = size
 
-    def roci(self, wan, seconds, more):
+    def roci(self, wan, target, seconds, more):
         """Returns the seconds that it took, and those before the first content."""
-        port, ticket, target = next_port(), os.path.join(self.scratch, 'ticket'), tempfile.mkdtemp(dir=self.scratch)
+        port, ticket = next_port(), os.path.join(self.scratch, 'ticket')
         roci = self.options.roci
         if os.path.exists(ticket):
             os.unlink(ticket)
@@ -149,10 +152,10 @@ class Bench:
             server.end()
             raise
 
-    def tcp(self, wan, seconds, control):
+    def tcp(self, wan, target, seconds, control):
         """Returns the seconds that it took. None: too long."""
         port, program = next_port(), os.path.join(self.options.build, 'bench', 'wan_tcp')
-        server = wan.receiver.start(program, str(port), plain=True)
+        server = wan.receiver.start(program, str(port), os.path.join(target, 'file'), plain=True)
         try:
             wait_until('wan_tcp', lambda: wan.receiver.listens(port))
             start = time.monotonic()
@@ -168,15 +171,16 @@ class Bench:
         """The share of the link's rate, after the first content too, and the round trips before that. None: not done."""
         seconds = PATIENCE * self.options.seconds
         os.sync()  # the disk is done with what was written before
-        with Wan(os.path.join(self.options.build, 'bench', 'wan_link'), link) as wan:
+        with (Wan(os.path.join(self.options.build, 'bench', 'wan_link'), link) as wan,
+              tempfile.TemporaryDirectory(dir=self.scratch) as target):
             beside = self.iperf(wan, link.beside) if link.beside else ()
             try:
                 if beside:  # until it has filled the queue
                     wait_until('the flow beside', lambda: wan.carried() > link.mbit * 125000)
                 if program.startswith(OURS):
-                    took, before = self.roci(wan, seconds, program.split()[2:])
+                    took, before = self.roci(wan, target, seconds, program.split()[2:])
                 else:
-                    took, before = self.tcp(wan, seconds, program), None
+                    took, before = self.tcp(wan, target, seconds, program), None
             finally:
                 for process in beside:
                     process.end()
@@ -195,9 +199,11 @@ def met(link, row):
         return 0.3 <= ours['share'] <= 0.7
     if link.goal == '0.9':
         return ours['share'] >= 0.9
-    if link.goal == 'above BBR':
-        rivals = [row['bbr']] if 'bbr' in row else []
-    if not rivals or (len(rivals) < 2 and link.goal != 'above BBR'):
+    if link.goal in ('above BBR', 'above CUBIC'):
+        rivals = [row[name] for name in row if name == link.goal.split()[1].lower()]
+    elif len(rivals) < 2:
+        return None
+    if not rivals:
         return None
     return all(ours['share'] > r['share'] for r in rivals) and ('start' not in link.goal or ours['after_start'] >= 0.9)
 

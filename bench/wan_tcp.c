@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * wan_tcp PORT: receives from one connection until the other side has no more, throws the bytes away, and answers with
+ * wan_tcp PORT FILE: receives from one connection until the other side has no more, writes it to FILE, and answers with
  * a byte. wan_tcp -C CONTROL FILE ADDRESS PORT: sends a file over TCP with this congestion control, and ends when the
  * answer has come: then all of the file is at the other side, as it is when `roci send` ends. (iperf3 ends when the
  * last byte is in its socket's buffer, which holds tens of megabytes on a far link.)
@@ -17,15 +17,16 @@
 
 #define ROOM (1 << 20) /* bytes received in a call */
 
-static void receive(const char *port)
+static void receive(const char *port, const char *path)
 {
 	char *bytes = malloc(ROOM);
-	int fd = tcp_serve(port);
+	int file = open(path, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0600), fd = tcp_serve(port);
 	ssize_t n;
 
 	need(bytes != NULL, "malloc");
+	need(file >= 0, path);
 	while ((n = recv(fd, bytes, ROOM, 0)) > 0)
-		;
+		need(write(file, bytes, (size_t)n) == n, path);
 	need(n == 0, "recv");
 	need(send(fd, bytes, 1, MSG_NOSIGNAL) == 1, "send");
 }
@@ -54,11 +55,11 @@ int main(int argc, char **argv)
 			return 2;
 		control = optarg;
 	}
-	if (argc - optind == 1)
-		receive(argv[optind]);
+	if (argc - optind == 2)
+		receive(argv[optind], argv[optind + 1]);
 	else if (argc - optind == 3)
 		send_file(argv[optind], argv[optind + 1], argv[optind + 2], control);
 	else
-		die("usage: wan_tcp PORT, or wan_tcp -C CONTROL FILE ADDRESS PORT");
+		die("usage: wan_tcp PORT FILE, or wan_tcp -C CONTROL FILE ADDRESS PORT");
 	return 0;
 }
