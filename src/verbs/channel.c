@@ -111,8 +111,10 @@ void vb_channel_reset(struct vb_channel *ch, struct roci_list *cqs)
 	roci_list_init(&ch->cqs);
 	for (struct roci_list *l = cqs->next; l != cqs; l = l->next) {
 		struct vb_cq *cq = roci_container_of(l, struct vb_cq, object);
+		if (cq->cq.channel != &ch->channel)
+			continue;
 		roci_list_init(&cq->in_channel);
-		if (cq->cq.channel == &ch->channel && cq->events)
+		if (cq->events)
 			roci_list_append(&ch->cqs, &cq->in_channel);
 	}
 }

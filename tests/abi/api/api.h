@@ -93,6 +93,7 @@ void test_channel_events(void);
 void test_channel_purge(void);
 void test_channel_forked(void);
 void test_forked_in_the_middle(void);
+void test_forked_in_a_channel(void);
 void test_channel_becomes_nonblocking(void);
 void test_channel_cancel(void);
 void test_channel_signals(void);

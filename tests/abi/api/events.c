@@ -194,6 +194,52 @@ void test_forked_in_the_middle(void)
 	CHECK(destroys_all(&m));
 }
 
+static bool is_next(struct source *s)
+{
+	struct ibv_cq *cq = NULL;
+	void *context;
+	if (ibv_get_cq_event(s->channel, &cq, &context) || cq != s->cq)
+		return false;
+	ibv_ack_cq_events(cq, 1);
+	return true;
+}
+
+static bool source_close(struct source *s)
+{
+	return !ibv_destroy_qp(s->qp) && !ibv_destroy_cq(s->cq) && !ibv_destroy_comp_channel(s->channel);
+}
+
+/* How struct vb_channel of verbs/cq.h begins. */
+struct locked_channel {
+	struct ibv_comp_channel channel;
+	pthread_mutex_t lock;
+};
+
+/* Another thread is in the middle of a channel when this one forks: the child makes its list anew, and leaves those of
+ * other channels alone, whose events wait. */
+void test_forked_in_a_channel(void)
+{
+	struct source busy, other;
+	int status;
+	source_open(&busy, NULL);
+	source_open(&other, NULL);
+	CHECK(!ibv_req_notify_cq(busy.cq, 0) && !ibv_req_notify_cq(other.cq, 0));
+	source_flush(&busy);
+	source_flush(&other);
+	pthread_mutex_t *lock = &((struct locked_channel *)busy.channel)->lock;
+	CHECK(!pthread_mutex_lock(lock));
+	pid_t pid = fork();
+	if (!pid) {
+		alarm(30); /* where it hangs */
+		CHECK(!fcntl(other.channel->fd, F_SETFL, O_NONBLOCK));
+		bool right = is_next(&busy) && is_next(&other) && !is_next(&other);
+		_exit(!(right && source_close(&busy) && source_close(&other)));
+	}
+	CHECK(!pthread_mutex_unlock(lock));
+	CHECK(waitpid(pid, &status, 0) == pid && !status);
+	CHECK(source_close(&busy) && source_close(&other));
+}
+
 static void *wait_event(void *arg)
 {
 	struct ibv_cq *cq;

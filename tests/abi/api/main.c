@@ -195,6 +195,7 @@ static const struct {
 	{"completion events that were not fetched", test_channel_purge},
 	{"completion events on both sides of fork()", test_channel_forked},
 	{"fork() while another thread is in the middle", test_forked_in_the_middle},
+	{"fork() while another thread is in a channel", test_forked_in_a_channel},
 	{"a channel that becomes non-blocking", test_channel_becomes_nonblocking},
 	{"a cancelled waiter", test_channel_cancel},
 	{"signals and completion events", test_channel_signals},
