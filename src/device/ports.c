@@ -125,8 +125,8 @@ bool roci_ports_slot_is_new(const struct roci_registry *reg, unsigned slot)
 	return slot >= ROCI_PORT_SLOTS || !atomic_load(&reg->file->ports.incarnations[slot]);
 }
 
-/* Another entry than `mine` keeps the port from us. */
-static bool is_taken(const struct roci_registry *reg, const struct roci_port_entry *wanted,
+/* Another entry than `mine` keeps the port from us. shared: not one that shares it. */
+static bool is_taken(const struct roci_registry *reg, const struct roci_port_entry *wanted, bool shared,
 		     const struct roci_port_entry *mine)
 {
 	struct roci_port_entry copy;
@@ -135,7 +135,7 @@ static bool is_taken(const struct roci_registry *reg, const struct roci_port_ent
 		const struct roci_port_entry *entry = at(reg, wanted->ps, wanted->port, i);
 
 		if (entry != mine && read_entry(entry, &copy) && copy.ps == wanted->ps && copy.port == wanted->port &&
-		    overlap(&copy, wanted) && !(copy.reuse && wanted->reuse && !copy.listening) &&
+		    overlap(&copy, wanted) && !(copy.reuse && shared && !copy.listening) &&
 		    owner_lives(reg, copy.owner))
 			return true;
 	}
@@ -158,13 +158,13 @@ static bool take_entry(struct roci_registry *reg, struct roci_port_entry *entry,
 
 /* Two processes may do this at once, one of them with the lock. Each writes first and then looks, so one of them, or
  * both, find that the port is taken. */
-static int take_port(struct roci_registry *reg, const struct roci_port_entry *wanted, bool locked,
+static int take_port(struct roci_registry *reg, const struct roci_port_entry *wanted, bool shared, bool locked,
 		     struct roci_port_entry **out)
 {
 	struct roci_port_entry *entry = NULL;
 	unsigned i;
 
-	if (is_taken(reg, wanted, NULL))
+	if (is_taken(reg, wanted, shared, NULL))
 		return -EADDRINUSE;
 	for (i = 0; i < WINDOW; i++) {
 		entry = at(reg, wanted->ps, wanted->port, i);
@@ -175,7 +175,7 @@ static int take_port(struct roci_registry *reg, const struct roci_port_entry *wa
 		return -EADDRNOTAVAIL;
 	write_entry(entry, wanted);
 	atomic_thread_fence(memory_order_seq_cst);
-	if (is_taken(reg, wanted, entry)) {
+	if (is_taken(reg, wanted, shared, entry)) {
 		release(entry);
 		return -EADDRINUSE;
 	}
@@ -186,17 +186,12 @@ static int take_port(struct roci_registry *reg, const struct roci_port_entry *wa
 static int take_any_port(struct roci_registry *reg, struct roci_port_entry *wanted, bool locked,
 			 struct roci_port_entry **out)
 {
-	bool reuse = wanted->reuse;
 	int err = -EADDRNOTAVAIL;
 
-	wanted->reuse = false; /* a random port is not one that others have */
 	for (unsigned i = 0; err && i < (locked ? TRIES : FREE_TRIES); i++) {
 		wanted->port = (uint16_t)(EPHEMERAL_FIRST + roci_random32() % EPHEMERAL_COUNT);
-		err = take_port(reg, wanted, locked, out);
+		err = take_port(reg, wanted, false, locked, out); /* not one that others have, whatever they allow */
 	}
-	wanted->reuse = reuse;
-	if (!err && reuse)
-		write_entry(*out, wanted);
 	return err ? -EADDRNOTAVAIL : 0;
 }
 
@@ -207,7 +202,7 @@ static int take_locked(struct roci_registry *reg, struct roci_port_entry *wanted
 
 	if (err)
 		return err;
-	err = any ? take_any_port(reg, wanted, true, out) : take_port(reg, wanted, true, out);
+	err = any ? take_any_port(reg, wanted, true, out) : take_port(reg, wanted, wanted->reuse, true, out);
 	roci_registry_unlock(reg);
 	return err;
 }
@@ -252,18 +247,15 @@ static bool listened_to(const struct roci_registry *reg, const struct roci_port_
 
 int roci_ports_listen(struct roci_registry *reg, unsigned index)
 {
-	struct roci_port_entry *entry = &reg->file->ports.entries[index], value;
+	struct roci_port_entry *entry = &reg->file->ports.entries[index];
 	int err = roci_registry_lock(reg);
 
 	if (err)
 		return err;
-	if (listened_to(reg, entry)) {
+	if (listened_to(reg, entry))
 		err = -EADDRINUSE;
-	} else {
-		memcpy(&value, entry, sizeof(value));
-		value.listening = true;
-		write_entry(entry, &value);
-	}
+	else /* one byte: for who takes any port meanwhile, the entry must not look as if it were being written */
+		__atomic_store_n(&entry->listening, true, __ATOMIC_RELEASE);
 	roci_registry_unlock(reg);
 	return err;
 }

@@ -133,6 +133,28 @@ static void requests_find_the_closest_address(void **state)
 	roci_ports_release(&there, b);
 }
 
+static unsigned writes(void)
+{
+	unsigned sum = 0;
+
+	for (unsigned i = 0; i < ROCI_PORT_ENTRIES; i++)
+		sum += atomic_load(&here.file->ports.entries[i].sequence);
+	return sum / 2;
+}
+
+/* While an entry is being written, it keeps its port from nobody, and who takes any port does not wait for the lock. So
+ * an entry is written once while it has the port. */
+static void an_entry_keeps_its_port_all_the_time(void **state)
+{
+	unsigned index, before = writes();
+
+	assert_int_equal(bind_port(&here, one, 0, true, &index), 0);
+	assert_int_equal(writes() - before, 1);
+	assert_int_equal(roci_ports_listen(&here, index), 0);
+	assert_int_equal(writes() - before, 1);
+	roci_ports_release(&here, index);
+}
+
 static void port_zero_picks_a_free_port(void **state)
 {
 	static unsigned index[3000];
@@ -206,6 +228,7 @@ int main(void)
 		cmocka_unit_test(a_slot_is_new_until_somebody_has_it),
 		cmocka_unit_test(a_listener_ends_sharing),
 		cmocka_unit_test(requests_find_the_closest_address),
+		cmocka_unit_test(an_entry_keeps_its_port_all_the_time),
 		cmocka_unit_test(port_zero_picks_a_free_port),
 		cmocka_unit_test(any_port_is_had_while_another_process_has_the_lock),
 		cmocka_unit_test(dead_processes_have_no_ports),
