@@ -326,7 +326,8 @@ static uint64_t judge_asked(struct roci_qp *qp, uint32_t limit, bool all)
 		at = sent ? due_at(qp, sent->state.sent_at) : 0;
 		if (at > qp->e->now && !all)
 			return at;
-		roci_path_lost(f->path, qp->e->now, bytes_of(qp, 1), sent && !sent->again ? sent : NULL, b->scan);
+		roci_path_lost(f->path, qp->e->now, bytes_of(qp, 1), sent && !sent->again ? sent : NULL,
+			       roci_sent_place(sent, b->scan));
 		if (!roci_scoreboard_lose(b, b->scan)) {
 			roci_rc_resend(qp); /* all, which needs no memory */
 			return ROCI_NEVER;
@@ -347,7 +348,7 @@ static uint64_t judge_again(struct roci_qp *qp, bool all)
 
 		if (at > qp->e->now && !(all && l->sent_at < qp->e->now))
 			return at;
-		roci_path_lost(qp->req.far_read->path, qp->e->now, bytes_of(qp, 1), NULL, 0);
+		roci_path_lost(qp->req.far_read->path, qp->e->now, bytes_of(qp, 1), NULL, ROCI_PLACES / 2);
 		roci_scoreboard_lose_again(b);
 	}
 	return ROCI_NEVER;

@@ -362,7 +362,7 @@ void roci_path_acked(struct roci_path *p, uint64_t now, uint64_t bytes, const st
 	learn_first_window(p, now, bytes);
 }
 
-void roci_path_lost(struct roci_path *p, uint64_t now, uint64_t bytes, const struct roci_sent *sent, uint32_t psn)
+void roci_path_lost(struct roci_path *p, uint64_t now, uint64_t bytes, const struct roci_sent *sent, uint32_t place)
 {
 	if (!p->far) {
 		near_lost(p, now);
@@ -373,7 +373,7 @@ void roci_path_lost(struct roci_path *p, uint64_t now, uint64_t bytes, const str
 		roci_bbr_lost(&p->bbr, now,
 			      &(struct roci_loss_sample){.bytes = bytes,
 							 .sent_at = sent->state.sent_at,
-							 .place = roci_sent_place(sent, psn),
+							 .place = place,
 							 .tx_flight = sent->state.flight,
 							 .prior_delivered = sent->state.delivered,
 							 .lost = p->lost - sent->state.lost,

@@ -142,8 +142,9 @@ void roci_path_acked(struct roci_path *p, uint64_t now, uint64_t bytes, const st
 /* A round trip was measured, on a path that is not known to be far. bound: it takes no longer, but perhaps far less.
  * That counts until one is measured. */
 void roci_path_rtt(struct roci_path *p, uint64_t now, uint64_t rtt_ns, bool bound);
-/* The packet `psn`, of `bytes`, was lost. *sent is its entry, NULL where there is none. */
-void roci_path_lost(struct roci_path *p, uint64_t now, uint64_t bytes, const struct roci_sent *sent, uint32_t psn);
+/* A packet of `bytes` was lost. *sent is its entry, NULL where there is none, and `place` its place there
+ * (roci_sent_place()), ROCI_PLACES / 2 where nobody knows it. */
+void roci_path_lost(struct roci_path *p, uint64_t now, uint64_t bytes, const struct roci_sent *sent, uint32_t place);
 /* A congestion notification came. */
 void roci_path_marked(struct roci_path *p, uint64_t now);
 /* An answer did not come in time: all that is in flight may be lost. */

@@ -135,10 +135,12 @@ bool roci_rc_probe_answered(struct roci_qp *qp, const struct roci_packet *p)
 void roci_rc_loss(struct roci_qp *qp)
 {
 	struct roci_requester *r = &qp->req;
+	const struct roci_sent *sent;
 
 	if (!roci_send_window_packets(&r->window) || !roci_recovery_notice(&r->recovery))
 		return;
-	roci_path_lost(qp->path, qp->e->now, qp->mtu, roci_sent_log_find(&r->log, r->window.una), r->window.una);
+	sent = roci_sent_log_find(&r->log, r->window.una);
+	roci_path_lost(qp->path, qp->e->now, qp->mtu, sent, roci_sent_place(sent, r->window.una));
 	roci_rc_resend(qp);
 }
 

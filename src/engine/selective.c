@@ -137,7 +137,8 @@ static bool lose(struct roci_qp *qp, const struct roci_sent *sent)
 
 	if (w->opcode != ROCI_WR_RDMA_READ || roci_requester_begins(w, index)) {
 		if (!roci_far_read_is(w, index))
-			roci_path_lost(qp->path, qp->e->now, roci_qp_packet_bytes(qp), sent, b->scan);
+			roci_path_lost(qp->path, qp->e->now, roci_qp_packet_bytes(qp), sent,
+				       roci_sent_place(sent, b->scan));
 		if (!roci_scoreboard_lose(b, b->scan))
 			return false;
 	}
@@ -184,7 +185,7 @@ static uint64_t judge_resent(struct roci_qp *qp, bool all)
 			return ROCI_NEVER; /* what it says next is judged */
 		if (at > qp->e->now && !all)
 			return at;
-		roci_path_lost(qp->path, qp->e->now, roci_qp_packet_bytes(qp), NULL, 0);
+		roci_path_lost(qp->path, qp->e->now, roci_qp_packet_bytes(qp), NULL, ROCI_PLACES / 2);
 		roci_scoreboard_lose_again(b);
 	}
 	return ROCI_NEVER;

@@ -74,7 +74,7 @@ const struct roci_sent *roci_sent_log_find(const struct roci_sent_log *log, uint
 
 uint32_t roci_sent_place(const struct roci_sent *sent, uint32_t psn)
 {
-	uint32_t count = (uint32_t)roci_psn_diff(sent->end, sent->begin);
+	uint32_t count = sent ? (uint32_t)roci_psn_diff(sent->end, sent->begin) : 0;
 
 	if (count < 4)
 		return ROCI_PLACES / 2;

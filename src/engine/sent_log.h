@@ -36,7 +36,8 @@ void roci_sent_log_add(struct roci_sent_log *log, uint32_t begin, uint32_t end, 
 		       const struct roci_sent_state *state);
 /* The entry of the packet `psn`, or NULL. */
 const struct roci_sent *roci_sent_log_find(const struct roci_sent_log *log, uint32_t psn);
-/* Where the packet `psn` was among those of *sent, of ROCI_PLACES (burst.h). The middle, where they are few. */
+/* Where the packet `psn` was among those of *sent, of ROCI_PLACES (burst.h). The middle, where they are few, and
+ * where *sent is NULL. */
 uint32_t roci_sent_place(const struct roci_sent *sent, uint32_t psn);
 /* The packet `psn`, if it has an entry, was sent a second time: the acknowledgement may be about that. */
 void roci_sent_log_again(struct roci_sent_log *log, uint32_t psn);

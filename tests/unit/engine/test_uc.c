@@ -213,6 +213,8 @@ static void a_far_path_hears_what_was_lost(void **state)
 	transfer(p, 10);
 	bytes = roci_uc_flow_bytes(PAIR_MTU, p->dropped);
 	assert_in_range(path->lost, bytes * 8 / 10, bytes);
+	assert_true(path->bbr.burst.lost);
+	assert_int_equal(path->bbr.burst.late, 0); /* which packets they were, the answers do not say */
 	pair_free(p);
 }
 
