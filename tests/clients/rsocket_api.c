@@ -337,7 +337,7 @@ static void wait_until(const struct reader *r, bool (*is_there)(pid_t thread))
 		usleep(1000);
 }
 
-/* The byte comes when the poller has polled the CQ, but not yet looked whether it has an event. The reader, which
+/* Bytes come when the poller has polled the CQ, but not yet looked whether it has an event. The reader, which
  * sleeps until it has one, is woken and gets no processor before the poller is done. */
 static struct {
 	int (*poll_cq)(struct ibv_cq *cq, int count, struct ibv_wc *wcs);
@@ -351,7 +351,7 @@ static int poll_cq_then_send(struct ibv_cq *cq, int count, struct ibv_wc *wcs)
 
 	if (!polled) {
 		cq->context->ops.poll_cq = poller.poll_cq;
-		MUST(rsend(poller.from, "x", 1, 0) != 1);
+		MUST(rsend(poller.from, "xy", 2, 0) != 2);
 		while (poll(&(struct pollfd){.fd = cq->channel->fd, .events = POLLIN}, 1, 0) != 1)
 			;
 	}
@@ -368,7 +368,7 @@ static struct ibv_context *any_context(void)
 	return context;
 }
 
-/* One thread sleeps in rrecv() while another polls the same rsocket: both see what comes. */
+/* One thread sleeps in rrecv() while another polls the same rsocket: both see what comes, where there is enough. */
 static void read_and_poll(void)
 {
 	struct ibv_context *context = any_context();
@@ -389,6 +389,7 @@ static void read_and_poll(void)
 	CHECK(rpoll(&(struct pollfd){.fd = ends[1], .events = POLLIN}, 1, -1) == 1);
 	MUST(pthread_join(reader.thread, NULL));
 	CHECK(reader.byte == 'x');
+	CHECK(rrecv(ends[1], &reader.byte, 1, 0) == 1 && reader.byte == 'y');
 	MUST(sched_setaffinity(0, sizeof(before), &before));
 	close_pair(ends);
 }
