@@ -185,7 +185,7 @@ print('sending', flush=True)
 while True:
     for slot in re.findall('@roci/door/(\\d+)$', open('/proc/net/unix').read(), re.M):
         packet = bytes([0x64, 0, 0xff, 0xff, 0, 0, 0, 1]) + bytes(300)
-        header = struct.pack('=IIIHBB16s16s', 0x524f4344, len(packet), len(packet), 4791, 0, 64, src, dst)
+        header = struct.pack('=IIIHBB16s16sI', 0x524f4345, len(packet), len(packet), 4791, 0, 64, src, dst, 0)
         for i in range(20): # a door holds ten messages: something of each kind is among the first
             door(slot, header, packet)
             door(slot, header[:i], b'')
