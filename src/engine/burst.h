@@ -16,17 +16,15 @@
 #define ROCI_BURST_RTTS  16                  /* ... that, then bursts grow by an eighth */
 #define ROCI_BURST_BYTES UINT64_C(16640)     /* 13 packets: bursts that are no longer stay as they are */
 #define ROCI_BURST_TRIES 4u                  /* so often in a row the length of bursts is an excuse */
-#define ROCI_BURST_FEW   8u                  /* packets, the loss of which says nothing */
 #define ROCI_PLACES      UINT32_C(256)       /* of a burst, from its first packet to its last */
 
 struct roci_burst {
 	uint64_t ns;         /* how long a burst may be */
 	uint64_t changed_at; /* ns */
 	uint64_t shortened_at;
-	unsigned
-		tries; /* how often they became shorter since fewer than ROCI_BURST_FEW packets were lost at a length */
-	uint32_t lost; /* packets that were sent since changed_at */
-	int64_t late;  /* the sum of how many places behind the middle they were */
+	unsigned tries; /* how often they became shorter since they grew twice in a row */
+	uint32_t lost;  /* packets that were sent since changed_at */
+	int64_t late;   /* the sum of how many places behind the middle they were */
 };
 
 /* From `now` on bursts are `ns` long, or ROCI_BURST_MOST. */
@@ -37,9 +35,9 @@ static inline void roci_burst_set(struct roci_burst *b, uint64_t now, uint64_t n
 	*b = (struct roci_burst){.ns = ns < ROCI_BURST_MOST ? ns : ROCI_BURST_MOST,
 				 .changed_at = now,
 				 .shortened_at = shorter ? now : b->shortened_at,
-				 .tries = shorter                    ? b->tries + 1
-					  : b->lost < ROCI_BURST_FEW ? 0
-								     : b->tries};
+				 .tries = shorter                            ? b->tries + 1
+					  : b->shortened_at == b->changed_at ? b->tries
+									     : 0};
 }
 /* Whether what was lost was further behind the middle than chance has it once in 3,700 times: by the square root of 12
  * deviations of the mean of so many places, whose variance is 1/12 of the square of ROCI_PLACES. */
