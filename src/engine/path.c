@@ -228,13 +228,15 @@ static bool cut(struct roci_path *p, uint64_t now)
 static void near_lost(struct roci_path *p, uint64_t now)
 {
 	bool early = (p->delivered - p->cut_delivered < EARLY_BYTES || p->cwnd < p->lost_at - p->lost_at / 8) &&
-		     p->srtt < 2 * p->base_rtt + NO_QUEUE_NS;
+		     p->srtt && p->srtt < 2 * p->base_rtt + NO_QUEUE_NS;
 
 	if (!cut(p, now))
 		return;
 	p->early_losses = early ? p->early_losses + 1 : 0;
 	p->cut_delivered = p->delivered;
 	p->lossy |= p->early_losses >= LOSSY_AFTER;
+	if (p->agreed)
+		roci_path_agree(p, now);
 }
 
 /* ---- far ---- */

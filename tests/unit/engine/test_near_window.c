@@ -79,6 +79,26 @@ static void losses_by_chance_make_it_lossy(void **state)
 	assert_false(roci_path_may_be_long(&p));
 }
 
+/* The path of READ responses is measured no more while it is near, so nothing else would make it far again. */
+static void a_lossy_path_whose_peer_has_agreed_is_far_at_once(void **state)
+{
+	struct roci_path p = path(MS / 4);
+
+	p.agreed = p.was_near = true;
+	lose(&p, 7, 256 << 10, MS / 4);
+	assert_false(p.far);
+	lose(&p, 1, 256 << 10, MS / 4);
+	assert_true(p.far);
+}
+
+static void without_a_round_trip_nothing_is_known(void **state)
+{
+	struct roci_path p = path(0);
+
+	lose(&p, 100, 256 << 10, 0);
+	assert_false(roci_path_may_be_far(&p));
+}
+
 /* A full queue makes round trips longer, or the window has grown back before. */
 static void losses_of_a_full_queue_do_not(void **state)
 {
@@ -99,6 +119,8 @@ int main(void)
 		cmocka_unit_test(it_grows_slowly_where_packets_were_lost),
 		cmocka_unit_test(it_does_not_where_the_path_is_far),
 		cmocka_unit_test(losses_by_chance_make_it_lossy),
+		cmocka_unit_test(a_lossy_path_whose_peer_has_agreed_is_far_at_once),
+		cmocka_unit_test(without_a_round_trip_nothing_is_known),
 		cmocka_unit_test(losses_of_a_full_queue_do_not),
 	};
 
