@@ -16,6 +16,7 @@
 #define ROCI_BURST_RTTS  16                  /* ... that, then bursts grow by an eighth */
 #define ROCI_BURST_BYTES UINT64_C(16640)     /* 13 packets: bursts that are no longer stay as they are */
 #define ROCI_BURST_TRIES 4u                  /* so often in a row the length of bursts is an excuse */
+#define ROCI_BURST_KNOWN 1024u               /* packets: those that were lost long ago count less and less */
 #define ROCI_PLACES      UINT32_C(256)       /* of a burst, from its first packet to its last */
 
 struct roci_burst {
@@ -51,6 +52,10 @@ static inline bool roci_burst_loses_its_end(const struct roci_burst *b)
 static inline bool roci_burst_lost(struct roci_burst *b, uint64_t now, uint64_t sent_at, uint32_t place, uint64_t part)
 {
 	if (sent_at >= b->changed_at) {
+		if (b->lost == ROCI_BURST_KNOWN) {
+			b->lost /= 2;
+			b->late /= 2;
+		}
 		b->lost++;
 		b->late += (int64_t)place - ROCI_PLACES / 2;
 		if (roci_burst_loses_its_end(b))

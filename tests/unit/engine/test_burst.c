@@ -49,6 +49,17 @@ static void what_is_lost_by_chance_changes_nothing(void **state)
 	assert_int_equal(b.ns, ROCI_BURST_MOST);
 }
 
+/* A queue that becomes short later is found as well. */
+static void what_was_lost_long_ago_is_forgotten(void **state)
+{
+	struct roci_burst b = begin();
+
+	for (uint32_t i = 0; i < 1000000; i++)
+		roci_burst_lost(&b, 20 * MS, 18 * MS, i * 97 % ROCI_PLACES, HALF);
+	lose_ends(&b, 20 * MS, 300);
+	assert_int_equal(b.ns, ROCI_BURST_MOST / 2);
+}
+
 /* Shorter bursts lose as much: then it is the rate. */
 static void it_is_no_excuse_for_ever(void **state)
 {
@@ -86,6 +97,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(bursts_whose_ends_are_lost_become_shorter),
 		cmocka_unit_test(what_is_lost_by_chance_changes_nothing),
+		cmocka_unit_test(what_was_lost_long_ago_is_forgotten),
 		cmocka_unit_test(it_is_no_excuse_for_ever),
 		cmocka_unit_test(they_grow_again_with_time),
 	};
