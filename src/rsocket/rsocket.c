@@ -201,18 +201,22 @@ int rclose(int socket)
 	return 0;
 }
 
+/* The name of a datagram's end, or its error. */
+static int answer(int err, const struct sockaddr_storage *name, struct sockaddr *addr, socklen_t *addrlen)
+{
+	if (!err)
+		rs_copy_addr((const struct sockaddr *)name, addr, addrlen);
+	return rs_result(err);
+}
+
 int rgetpeername(int socket, struct sockaddr *addr, socklen_t *addrlen)
 {
+	struct sockaddr_storage name;
 	struct rs *rs = rs_table_find(socket);
 	if (!rs)
 		return -1;
-	if (rs->datagram) {
-		struct sockaddr_storage name;
-		int err = rs_datagram_peer_name(rs, &name);
-		if (!err)
-			rs_copy_addr((struct sockaddr *)&name, addr, addrlen);
-		return rs_result(err);
-	}
+	if (rs->datagram)
+		return answer(rs_datagram_peer_name(rs, &name), &name, addr, addrlen);
 	if (rs->state < RS_CONNECTED)
 		return rs_result(-ENOTCONN);
 	rs_copy_addr(rdma_get_peer_addr(rs->id), addr, addrlen);
@@ -224,15 +228,10 @@ int rgetsockname(int socket, struct sockaddr *addr, socklen_t *addrlen)
 	struct rs *rs = rs_table_find(socket);
 	if (!rs)
 		return -1;
-	if (rs->datagram) {
-		struct sockaddr_storage name;
-		int err = rs_datagram_name(rs, &name);
-		if (!err)
-			rs_copy_addr((struct sockaddr *)&name, addr, addrlen);
-		return rs_result(err);
-	}
-	struct sockaddr_storage none = {.ss_family = (sa_family_t)rs->domain};
+	struct sockaddr_storage own = {.ss_family = (sa_family_t)rs->domain};
+	if (rs->datagram)
+		return answer(rs_datagram_name(rs, &own), &own, addr, addrlen);
 	const struct sockaddr *name = rdma_get_local_addr(rs->id);
-	rs_copy_addr(name->sa_family ? name : (struct sockaddr *)&none, addr, addrlen);
+	rs_copy_addr(name->sa_family ? name : (struct sockaddr *)&own, addr, addrlen);
 	return 0;
 }
