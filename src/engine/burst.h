@@ -18,6 +18,7 @@
 #define ROCI_BURST_TRIES 4u                  /* so often in a row the length of bursts is an excuse */
 #define ROCI_BURST_KNOWN 1024u               /* packets: those that were lost long ago count less and less */
 #define ROCI_PLACES      UINT32_C(256)       /* of a burst, from its first packet to its last */
+#define ROCI_MIDDLE      (ROCI_PLACES / 2)   /* where those are on average that are lost by chance */
 
 struct roci_burst {
 	uint64_t ns;         /* how long a burst may be */
@@ -57,7 +58,7 @@ static inline bool roci_burst_lost(struct roci_burst *b, uint64_t now, uint64_t 
 			b->late /= 2;
 		}
 		b->lost++;
-		b->late += (int64_t)place - ROCI_PLACES / 2;
+		b->late += (int64_t)place - ROCI_MIDDLE;
 		if (roci_burst_loses_its_end(b))
 			roci_burst_set(b, now, b->ns * (1024 - (part < 64 ? 64 : part > 768 ? 768 : part)) / 1024);
 	}

@@ -348,7 +348,7 @@ static uint64_t judge_again(struct roci_qp *qp, bool all)
 
 		if (at > qp->e->now && !(all && l->sent_at < qp->e->now))
 			return at;
-		roci_path_lost(qp->req.far_read->path, qp->e->now, bytes_of(qp, 1), NULL, ROCI_PLACES / 2);
+		roci_path_lost(qp->req.far_read->path, qp->e->now, bytes_of(qp, 1), NULL, ROCI_MIDDLE);
 		roci_scoreboard_lose_again(b);
 	}
 	return ROCI_NEVER;

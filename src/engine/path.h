@@ -143,7 +143,7 @@ void roci_path_acked(struct roci_path *p, uint64_t now, uint64_t bytes, const st
  * That counts until one is measured. */
 void roci_path_rtt(struct roci_path *p, uint64_t now, uint64_t rtt_ns, bool bound);
 /* A packet of `bytes` was lost. *sent is its entry, NULL where there is none, and `place` its place there
- * (roci_sent_place()), ROCI_PLACES / 2 where nobody knows it. */
+ * (roci_sent_place()), ROCI_MIDDLE where nobody knows it. */
 void roci_path_lost(struct roci_path *p, uint64_t now, uint64_t bytes, const struct roci_sent *sent, uint32_t place);
 /* A congestion notification came. */
 void roci_path_marked(struct roci_path *p, uint64_t now);

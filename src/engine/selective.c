@@ -185,7 +185,7 @@ static uint64_t judge_resent(struct roci_qp *qp, bool all)
 			return ROCI_NEVER; /* what it says next is judged */
 		if (at > qp->e->now && !all)
 			return at;
-		roci_path_lost(qp->path, qp->e->now, roci_qp_packet_bytes(qp), NULL, ROCI_PLACES / 2);
+		roci_path_lost(qp->path, qp->e->now, roci_qp_packet_bytes(qp), NULL, ROCI_MIDDLE);
 		roci_scoreboard_lose_again(b);
 	}
 	return ROCI_NEVER;

@@ -77,8 +77,8 @@ uint32_t roci_sent_place(const struct roci_sent *sent, uint32_t psn)
 	uint32_t count = sent ? (uint32_t)roci_psn_diff(sent->end, sent->begin) : 0;
 
 	if (count < 4)
-		return ROCI_PLACES / 2;
-	return (2 * (uint32_t)roci_psn_diff(psn, sent->begin) + 1) * (ROCI_PLACES / 2) / count;
+		return ROCI_MIDDLE;
+	return (2 * (uint32_t)roci_psn_diff(psn, sent->begin) + 1) * ROCI_MIDDLE / count;
 }
 
 void roci_sent_log_again(struct roci_sent_log *log, uint32_t psn)

@@ -72,7 +72,7 @@ static void answered(struct roci_qp *qp, uint32_t una, uint32_t came)
 
 	if (lost && (qp->path->far || roci_uc_flow_may_be_far(&r->uc)))
 		roci_path_lost(qp->path, qp->e->now, roci_uc_flow_bytes(qp->mtu, lost), sent,
-			       ROCI_PLACES / 2); /* which of them are lost, the answer does not say */
+			       ROCI_MIDDLE); /* which of them are lost, the answer does not say */
 	if (!qp->path->far) {
 		roci_scoreboard_reset(&r->selective.board, una); /* nothing is marked: UC uses its PSNs only */
 		if (!roci_uc_flow_may_be_far(&r->uc))
