@@ -147,7 +147,7 @@ static bool open_tree(struct listener *l)
 	if (!err)
 		return true;
 	l->status = MOVER_LOCAL_IO;
-	snprintf(l->text, sizeof(l->text), "%s: %s", l->options->dir, strerror(-err));
+	snprintf(l->text, sizeof(l->text), "cannot use the folder %s: %s", l->options->dir, strerror(-err));
 	return false;
 }
 

@@ -128,20 +128,28 @@ void entries_refuse(struct receiver *r, struct recv_entry *entry, enum mover_sta
 void entries_refuse_errno(struct receiver *r, struct recv_entry *entry, int err)
 {
 	if (!entries_is_fatal(err)) {
-		entries_refuse(r, entry, MOVER_LOCAL_IO, strerrordesc_np(-err));
+		char why[ENTRIES_WHY_CHARS];
+
+		entries_refuse(r, entry, MOVER_LOCAL_IO, entries_say_why(why, err));
 		return;
 	}
 	entry->broken = true;
-	entries_fail(r, &entry->info, "writing ", err);
+	entries_fail(r, &entry->info, err);
 }
 
-void entries_fail(struct receiver *r, const struct mover_entry *info, const char *what, int err)
+const char *entries_say_why(char why[ENTRIES_WHY_CHARS], int err)
+{
+	snprintf(why, ENTRIES_WHY_CHARS, "it cannot be stored: %s", strerrordesc_np(-err));
+	return why;
+}
+
+void entries_fail(struct receiver *r, const struct mover_entry *info, int err)
 {
 	int cut = info->name_len > NAME_SHOWN ? info->name_len - NAME_SHOWN : 0;
 
 	while (cut && cut < info->name_len && (info->name[cut] & 0xc0) == 0x80) /* in the midst of a character */
 		cut++;
-	session_fail(&r->s, MOVER_LOCAL_IO, "%s%s%.*s: %s", what, cut ? "..." : "", info->name_len - cut,
+	session_fail(&r->s, MOVER_LOCAL_IO, "storing %s%.*s: %s", cut ? "..." : "", info->name_len - cut,
 		     (const char *)info->name + cut, strerrordesc_np(-err));
 }
 

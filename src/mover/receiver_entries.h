@@ -12,6 +12,8 @@ struct decision;
 struct mover_file;
 struct receiver;
 
+#define ENTRIES_WHY_CHARS 160
+
 enum recv_entry_state {
 	RECV_ENTRY_FREE,
 	RECV_ENTRY_OFFERED, /* no verdict yet */
@@ -35,7 +37,7 @@ struct recv_entry {
 	bool lingers;              /* refused, and its last segment has come, but writes are under way */
 	struct mover_digest whole; /* of the chunks so far */
 	enum mover_status status;  /* why refused */
-	char why[160];
+	char why[ENTRIES_WHY_CHARS];
 };
 
 struct entries {
@@ -69,8 +71,10 @@ void entries_free(struct receiver *r, struct recv_entry *entry);
 /* An entry failed here; the next ACK says so. With `err`: as entries_refuse(), unless entries_is_fatal(). */
 void entries_refuse(struct receiver *r, struct recv_entry *entry, enum mover_status status, const char *why);
 void entries_refuse_errno(struct receiver *r, struct recv_entry *entry, int err);
-/* The session cannot go on: `what` is what failed at an entry ("writing "), -errno why. */
-void entries_fail(struct receiver *r, const struct mover_entry *info, const char *what, int err);
+/* The text for an entry that failed here with -errno. Returns `why`. */
+const char *entries_say_why(char why[ENTRIES_WHY_CHARS], int err);
+/* The session cannot go on: an entry could not be stored, -errno says why. */
+void entries_fail(struct receiver *r, const struct mover_entry *info, int err);
 /* The sender gave it up, and needs no result. */
 void entries_given_up(struct receiver *r, struct recv_entry *entry, const char *why);
 /* To be called after the last segment and after each write: continues with an entry that is complete, or over. */

@@ -185,8 +185,8 @@ static bool send_have(struct receiver *r, struct batch *b)
 	return true;
 }
 
-/* The entry needs no content: it is over. */
-static void finish_entry(struct receiver *r, struct recv_entry *entry, struct decision *d)
+/* The entry needs no content: it is over. `why`: of one that is refused. */
+static void finish_entry(struct receiver *r, struct recv_entry *entry, const struct decision *d, const char *why)
 {
 	struct mover_totals *t = &r->s.totals;
 	uint64_t size = d->info.kind == MOVER_FILE ? d->info.size : 0;
@@ -202,14 +202,12 @@ static void finish_entry(struct receiver *r, struct recv_entry *entry, struct de
 	} else if (d->verdict == PROTO_REFUSED) {
 		outcome = MOVER_REFUSED;
 	}
-	if (!d->why)
-		d->why = d->err < 0 ? strerrordesc_np(-d->err) : NULL;
-	entries_report(r, &d->info, outcome, MOVER_LOCAL_IO, d->why);
+	entries_report(r, &d->info, outcome, MOVER_LOCAL_IO, why);
 	entries_free(r, entry);
 	if (d->info.kind == MOVER_FOLDER && d->verdict == PROTO_DONE)
 		end_add_folder(r, &d->info);
 	if (d->verdict == PROTO_REFUSED && entries_is_fatal(d->err))
-		entries_fail(r, &d->info, "", d->err);
+		entries_fail(r, &d->info, d->err);
 }
 
 /* False if there is no room for the next message yet. */
@@ -233,12 +231,16 @@ static bool answer(struct receiver *r, struct batch *b)
 		struct decision *d = &b->decisions[i];
 		struct recv_entry *entry = entries_at(r, b->first + i);
 		struct proto_result result = {.verdict = d->verdict, .status = MOVER_LOCAL_IO};
+		char text[ENTRIES_WHY_CHARS];
+		const char *why = d->why;
 
+		if (!why && d->err < 0)
+			why = entries_say_why(text, d->err);
 		if (d->verdict == PROTO_WANT)
 			entries_want(r, entry, d);
 		else
-			finish_entry(r, entry, d);
-		result.text = proto_text(d->why);
+			finish_entry(r, entry, d, why);
+		result.text = proto_text(why);
 		proto_put_result(out, &result, false);
 	}
 	if (r->s.status == MOVER_OK)

@@ -196,8 +196,13 @@ static bool walk(struct sender *x)
 	if (err == -EEXIST)
 		session_fail(s, MOVER_USAGE, "%s: another argument would get the same name at the receiver",
 			     o->paths[bad]);
+	else if (err == -EOPNOTSUPP)
+		session_fail(s, MOVER_LOCAL_IO, "cannot send %s: it is no file, folder or symbolic link",
+			     o->paths[bad]);
+	else if (err == -EINVAL)
+		session_fail(s, MOVER_LOCAL_IO, "cannot send %s: receivers do not take this name", o->paths[bad]);
 	else if (err)
-		session_fail(s, MOVER_LOCAL_IO, "%s: %s", o->paths[bad], strerror(-err));
+		session_fail(s, MOVER_LOCAL_IO, "cannot read %s: %s", o->paths[bad], strerror(-err));
 	if (err)
 		return false;
 	if (mover_walk_count(x->walk) >= UINT32_MAX) {

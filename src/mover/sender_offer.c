@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 #include <errno.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -198,10 +199,20 @@ static enum mover_outcome outcome_of(enum proto_verdict verdict)
 	}
 }
 
+/* The other side is named, because its folder has the same names as ours. */
+static void settle_refused(struct sender *x, uint32_t number, const struct proto_result *result)
+{
+	char why[PROTO_MAX_TEXT + 1], text[sizeof(why) + 32];
+
+	proto_text_copy(why, sizeof(why), &result->text);
+	snprintf(text, sizeof(text), "the receiver refused it: %s", why);
+	settle(x, number, MOVER_REFUSED, session_mirror_status(result->status), text);
+}
+
 static void take_verdict(struct sender *x, uint32_t number, const struct proto_result *result)
 {
 	struct send_entry *e = offer_entry(x, number);
-	char text[PROTO_MAX_TEXT + 1];
+	enum mover_outcome outcome = outcome_of(result->verdict);
 
 	if (result->verdict == PROTO_WANT) {
 		e->wanted = true;
@@ -209,9 +220,10 @@ static void take_verdict(struct sender *x, uint32_t number, const struct proto_r
 		return;
 	}
 	e->sent = true; /* nothing of it will be */
-	proto_text_copy(text, sizeof(text), &result->text);
-	settle(x, number, outcome_of(result->verdict), session_mirror_status(result->status),
-	       result->verdict == PROTO_REFUSED ? text : NULL);
+	if (outcome == MOVER_REFUSED)
+		settle_refused(x, number, result);
+	else
+		settle(x, number, outcome, MOVER_OK, NULL);
 }
 
 void offer_verdict(struct sender *x, struct cursor_in *payload)
@@ -279,7 +291,6 @@ void offer_have(struct sender *x, struct cursor_in *payload)
 
 static void settle_result(struct sender *x, const struct proto_result *result)
 {
-	char text[PROTO_MAX_TEXT + 1];
 	struct send_entry *e;
 	bool stored = result->verdict == PROTO_DONE;
 
@@ -296,9 +307,10 @@ static void settle_result(struct sender *x, const struct proto_result *result)
 		session_fail_protocol(&x->s, "a result out of turn");
 		return;
 	}
-	proto_text_copy(text, sizeof(text), &result->text);
-	settle(x, result->entry, stored ? MOVER_STORED : MOVER_REFUSED, session_mirror_status(result->status),
-	       stored ? NULL : text);
+	if (stored)
+		settle(x, result->entry, MOVER_STORED, MOVER_OK, NULL);
+	else
+		settle_refused(x, result->entry, result);
 }
 
 void offer_ack(struct sender *x, struct cursor_in *payload)

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 #include <errno.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -108,12 +109,11 @@ static void check_piece(struct sender *x, const struct piece *piece)
 	if (offer_entry(x, file->entry)->refused) {
 		file->failed = MOVER_REMOTE_IO; /* no text: the receiver gave the reason */
 	} else if (piece->got < 0) {
-		file->failed = MOVER_LOCAL_IO;
-		file->why = strerrordesc_np((int)-piece->got);
+		source_fail(file, (int)piece->got);
 	} else if (piece->got != piece->len ||
 		   (piece->last && !file->stream && mover_walk_unchanged(x->walk, file->entry, file->fd))) {
 		file->failed = MOVER_MISMATCH;
-		file->why = "the file changed while it was read";
+		snprintf(file->why, sizeof(file->why), "the file changed while it was read");
 	}
 }
 

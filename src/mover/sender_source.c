@@ -4,6 +4,7 @@
 #include <fcntl.h>
 #include <poll.h>
 #include <stddef.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -11,6 +12,15 @@
 #include "mover/sender.h"
 
 #define READ_AT_ONCE (64u << 10) /* shorter files are read where they are opened */
+
+void source_fail(struct source_file *file, int err)
+{
+	file->failed = err == -ESTALE ? MOVER_MISMATCH : MOVER_LOCAL_IO;
+	if (err == -ESTALE)
+		snprintf(file->why, sizeof(file->why), "the file has changed since it was offered");
+	else
+		snprintf(file->why, sizeof(file->why), "it cannot be read: %s", strerrordesc_np(-err));
+}
 
 enum added {
 	ADDED,
@@ -84,11 +94,8 @@ static bool next_file(struct sender *x)
 		file->stream = e->kind == MOVER_STREAM;
 		x->s.report.stream |= file->stream;
 		file->fd = mover_walk_open(x->walk, entry);
-		if (file->fd < 0) {
-			file->failed = file->fd == -ESTALE ? MOVER_MISMATCH : MOVER_LOCAL_IO;
-			file->why = file->fd == -ESTALE ? "the file has changed since it was offered"
-							: strerrordesc_np(-file->fd);
-		}
+		if (file->fd < 0)
+			source_fail(file, file->fd);
 		x->source.file = file;
 		return true;
 	}

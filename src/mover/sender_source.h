@@ -21,7 +21,7 @@ struct source_file {
 	uint64_t data_begin, data_end; /* the stretch of data found last */
 	struct mover_digest whole;     /* of the chunks so far */
 	enum mover_status failed;      /* OK: not */
-	const char *why;
+	char why[100];
 };
 
 struct source {
@@ -37,6 +37,8 @@ int source_init(struct sender *x);
 /* Waits for the reads under way. */
 void source_destroy(struct sender *x);
 bool source_pump(struct sender *x);
+/* The file cannot be read: -errno, or -ESTALE: it has changed since it was offered. */
+void source_fail(struct source_file *file, int err);
 /* A piece of this file is finished. Frees the file with its last use. */
 void source_piece_done(struct sender *x, struct source_file *file);
 

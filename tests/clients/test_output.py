@@ -50,7 +50,7 @@ def closed_streams():
     """A standard descriptor that is closed does not become another file."""
     with Recv('--dir', folder('closed'), '--once') as recv:
         _, said = roci('send', '-', '@' + recv.ticket, status=LOCAL_IO, prefix=('sh', '-c', 'exec "$@" <&-', 'sh'))
-        says('stdin: Bad file descriptor', said)
+        says('stdin: it cannot be read: Bad file descriptor', said)
     ticket = os.path.join(base, 'ticket of a closed stream')
     recv = here.start(*after('sh', '-c', 'exec "$@" >&-', 'sh'), ROCI, 'recv', '-', '--port', '0', '--bind', '127.0.0.1', '--ticket-file', ticket,
                       plain=True)

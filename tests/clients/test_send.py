@@ -301,10 +301,14 @@ def several_addresses():
 def missing():
     path = file('there')
     _, said = roci('send', '--open', os.path.join(base, 'not there'), '127.0.0.1', status=LOCAL_IO)
-    says('not there: No such file', said)
+    says('cannot read .*/not there: No such file', said)
+    os.mkfifo(os.path.join(base, 'a fifo'))
+    for name, why in (('a fifo', 'it is no file, folder or symbolic link'), ('.roci-1.part', 'receivers do not take this name')):
+        _, said = roci('send', '--open', os.path.join(base, name), '127.0.0.1', status=LOCAL_IO)
+        says(f'cannot send .*/{name}: {why}', said)
     roci('send', path, '@' + os.path.join(base, 'no ticket'), status=LOCAL_IO)
     _, said = roci('recv', '--dir', path, '--port', '0', status=LOCAL_IO)
-    says('Not a directory', said)
+    says('cannot use the folder .*: Not a directory', said)
     _, said = roci('recv', '--ticket-file', os.path.join(base, 'not/there'), '--dir', base, '--port', '0', status=LOCAL_IO)
     says('cannot write the ticket', said)
 
@@ -331,6 +335,28 @@ def unreadable():
         _, said = roci('send', os.path.join(source, 'l' * 255, 'm' * 255) + '/', '@' + recv.ticket, status=LOCAL_IO, prefix=UNPRIVILEGED)
         says('the one entry could not be sent', said)
     check(os.listdir(os.path.join(into, 'unreadable-source', 'l' * 255, 'm' * 255)) == [], 'locked')
+
+
+def whose_side():
+    """An entry that fails: the sender cannot read one, the receiver has a folder in the way of another. Both say whose side it is."""
+    into, source, ticket = folder('whose-side'), folder('whose-side-source'), os.path.join(base, 'ticket')
+    for name in ('in the way', 'secret', 'open'):
+        write(os.path.join(source, name), b'1')
+    os.chmod(os.path.join(source, 'secret'), 0)
+    os.makedirs(os.path.join(into, 'in the way', 'full'))
+    recv = here.start(ROCI, 'recv', '--once', '--port', '0', '--bind', '127.0.0.1', '--ticket-file', ticket, '--dir', into, plain=True,
+                      env=environment())
+    try:
+        wait_until('the ticket', lambda: os.path.exists(ticket) or not recv.running())
+        _, said = roci('send', source + '/', '@' + ticket, status=PARTLY, prefix=UNPRIVILEGED)
+        says('send: in the way: the receiver refused it: it cannot be stored: Is a directory\n', said)
+        says('send: secret: it cannot be read: Permission denied\n', said)
+        recv.wait(20)
+        says('recv: in the way: it cannot be stored: Is a directory\n', recv.text())
+        says('recv: secret: the sender gave it up: it cannot be read: Permission denied\n', recv.text())
+    finally:
+        recv.end()
+    check(sorted(os.listdir(into)) == ['in the way', 'open'], os.listdir(into))
 
 
 def few_descriptors():
@@ -487,7 +513,7 @@ if __name__ == '__main__':
         ('a file that is refused', refused), ('a ticket on the command line', ticket_on_the_command_line),
         ('a wrong ticket', wrong_ticket), ('--open', opened), ('IPv6', ipv6), ('a link-local address', link_local),
         ('nobody listens', nobody), ('several addresses', several_addresses), ('files that are not there', missing),
-        ('folders that cannot be read', unreadable), ('few descriptors', few_descriptors),
+        ('folders that cannot be read', unreadable), ('whose side failed', whose_side), ('few descriptors', few_descriptors),
         ('many connections without a ticket', without_a_ticket), ('a killed sender comes back', comes_again),
         ('a sender killed at the end comes back', killed_at_the_end), ('no room for a session', no_room_for_a_session),
         ('a full disk', disk_full), ('a full disk, --once', lambda: disk_full('--once')), ('devices that are not there', devices), ('OpenSSL without algorithms', openssl_lacks), ('what the path is like', path_is_like),
