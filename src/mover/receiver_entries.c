@@ -66,6 +66,7 @@ bool entries_want(struct receiver *r, struct recv_entry *entry, struct decision 
 	entry->info = d->info;
 	entry->info.name = entry->name;
 	entry->info.target = NULL;
+	r->s.report.stream |= entry->info.kind == MOVER_STREAM;
 	entry->file = d->file;
 	entry->state = RECV_ENTRY_WANTED;
 	d->file = NULL;

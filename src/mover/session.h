@@ -67,7 +67,7 @@ struct session_report {
 	uint64_t round_trip_ns; /* as last measured: the last report comes after the connection's end */
 	char *part_file;        /* receiver, at the end: the first temporary file that stays; NULL: none */
 	unsigned part_files;    /* ... and how many there are */
-	bool stream;            /* it has begun to read standard input, or writes to standard output */
+	bool stream;            /* standard input is being sent, or standard output is written: nobody can continue */
 };
 
 struct session {

@@ -240,7 +240,8 @@ def cut_off():
         check(sender.returncode == status and 'resume' not in said, f'exit status {sender.returncode}\n{said}')
         return said
 
-    with Recv('--dir', folder('cut-off')) as recv:
+    into = folder('cut-off')
+    with Recv('--dir', into) as recv:
         sender = begun(recv.ticket)
         sender.send_signal(signal.SIGINT)
         says('roci send: stopped', ends(sender, INTERRUPTED))
@@ -254,6 +255,33 @@ def cut_off():
         says('nobody can continue what went to standard output', said)
         check('resumes' not in said, said)
         sender.communicate()
+
+    def receiver(end, *options):
+        """The receiver of a stream into a folder: what has arrived of it is dropped, and it says so."""
+        with Recv('--dir', into, '--timeout', '3s', *options) as recv:
+            sender = begun(recv.ticket)
+            wait_until('a file for it', lambda: os.listdir(into) or not recv.process.running())
+            end(recv, sender)
+            said = recv.ends(OK)
+            check('resume' not in said, said)
+            sender.kill()
+            sender.communicate()
+        check(not os.listdir(into), os.listdir(into))
+        return said
+
+    def stop_receiver(recv, sender):
+        recv.process.popen.send_signal(signal.SIGTERM)
+        says('roci send: the other side gave up: stopped', ends(sender, INTERRUPTED))
+
+    def kill_sender(recv, sender):
+        sender.kill()
+        wait_until('the end', lambda: "the sender's standard input" in recv.process.text() or not recv.process.running())
+        recv.process.popen.send_signal(signal.SIGTERM)
+
+    for name in os.listdir(into):
+        os.unlink(os.path.join(into, name))
+    says('roci recv: stopped', receiver(stop_receiver))
+    says("nobody can read the sender's standard input again: what has arrived of it is dropped", receiver(kill_sender))
 
 
 # The demo
