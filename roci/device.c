@@ -131,6 +131,7 @@ enum mover_status device_choose(const struct command *command, const char *wish,
 				char why[512])
 {
 	const char *again = getenv(REASON_VARIABLE);
+	char library[PATH_MAX];
 	bool wants_any = !wish || !strcmp(wish, "auto"), preloaded = is_preloaded(), here;
 	bool wants_embedded = !wants_any && (!strcmp(wish, "embedded") || !strcmp(wish, EMBEDDED_DEVICE));
 	struct ibv_device **list;
@@ -148,6 +149,9 @@ enum mover_status device_choose(const struct command *command, const char *wish,
 	}
 	if (again && !(here && preloaded)) {
 		snprintf(why, 512, "the embedded device did not start");
+		status = MOVER_NO_DEVICE;
+	} else if (here && (wants_any || wants_embedded) && preload_is_in_the_way(library)) {
+		snprintf(why, 512, PRELOAD_IN_THE_WAY, library);
 		status = MOVER_NO_DEVICE;
 	} else if (here && (wants_any || wants_embedded)) {
 		choice->embedded = true;

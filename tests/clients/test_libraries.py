@@ -128,6 +128,26 @@ def moved(second_program):
     return root
 
 
+def preloaded():
+    """LD_PRELOAD of the user has the system's libraries: a clear word, not one of the loader. Ours, and another Rocinante's, are welcome."""
+    verbs, rdmacm = (os.path.join(os.path.dirname(system_library()), name) for name in ('libibverbs.so.1', 'librdmacm.so.1'))
+    pair = f'{verbs}:{rdmacm}'
+    if SANITIZER:
+        raise Skip('a sanitizer wants to be loaded first')
+    for preload, culprit, argvs in ((pair, verbs, (['ping', '--loopback'], ['run', '--', 'true'])), (rdmacm, rdmacm, (['ping', '--loopback'],))):
+        for argv in argvs:
+            process = here.start(ROCI, *argv, plain=True, env={**environment(), 'LD_PRELOAD': preload})
+            check(process.wait(60) != 0, process.report())
+            check(f'LD_PRELOAD has {culprit}, with which roci0 cannot work; unset LD_PRELOAD' in process.text(), process.report())
+    with moved(second_program=True) as root:
+        ours = [os.path.join(folder, name) for folder, name in zip(OURS, ('libibverbs.so.1', 'librdmacm.so.1'))]
+        others = [os.path.join(root, 'lib', 'rocinante', os.path.basename(path)) for path in ours]
+        for libraries in ours, others:
+            process = here.start(ROCI, 'ping', '--loopback', '--count', '1', '--op', 'send', plain=True,
+                                 env={**environment(), 'LD_PRELOAD': ':'.join(libraries)})
+            check(process.wait(60) == 0, process.report())
+
+
 def other_place():
     with moved(second_program=True) as root:
         roci = os.path.join(root, 'bin', 'roci')
@@ -153,6 +173,7 @@ CASES = [
     ('under `roci run`', under_run),
     ('a device that is not there', other_device),
     ('the doctor', doctor),
+    ('libraries that the user preloads', preloaded),
     ('an installation in another place', other_place),
     ('an installation without its second program', second_program_missing),
 ]
