@@ -185,9 +185,7 @@ static int connect_stream(struct rs *rs, const struct sockaddr *addr)
 		return err == -EAGAIN ? -EINPROGRESS : err;
 	if (rs->state != RS_ERROR)
 		return 0;
-	err = -rs->err;
-	rs->err = 0;
-	return err;
+	return -rs->err; /* it stays for SO_ERROR, as with librdmacm */
 }
 
 int rconnect(int socket, const struct sockaddr *addr, socklen_t addrlen)

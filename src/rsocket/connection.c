@@ -229,9 +229,10 @@ int rs_conn_shutdown(struct rs *rs, int how)
 	bool announced = !rs->writable;
 	if (how != SHUT_WR)
 		rs->readable = false;
-	if (how == SHUT_RD && rs->writable)
+	rs->writable &= how == SHUT_RD;
+	rs_wake(rs);
+	if (rs->writable)
 		return 0; /* writing goes on, so the peer is not told */
-	rs->writable = false;
 	enum rs_ctrl ctrl = rs->readable ? RS_CTRL_SHUTDOWN : RS_CTRL_DISCONNECT;
 	if (rs->state != RS_CONNECTED || (announced && ctrl == RS_CTRL_SHUTDOWN))
 		return 0;
@@ -242,5 +243,6 @@ int rs_conn_shutdown(struct rs *rs, int how)
 		err = wait_with_progress(rs, sends_are_done);
 	if (ctrl == RS_CTRL_DISCONNECT && rs->state == RS_CONNECTED)
 		rs->state = RS_DISCONNECTED;
+	rs_wake(rs);
 	return err;
 }

@@ -168,7 +168,7 @@ static int from_pollfds(const struct pollfd *fds, int count, fd_set *readfds, fd
 
 int rselect(int nfds, fd_set *readfds, fd_set *writefds, fd_set *exceptfds, struct timeval *timeout)
 {
-	if (nfds < 0 || nfds > FD_SETSIZE)
+	if (nfds < 0 || nfds > FD_SETSIZE || (timeout && (timeout->tv_sec < 0 || timeout->tv_usec < 0)))
 		return rs_result(-EINVAL);
 	struct pollfd *fds = calloc((size_t)nfds + 1, sizeof(*fds));
 	if (!fds)

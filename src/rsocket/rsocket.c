@@ -6,8 +6,10 @@
 #include <fcntl.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 #include <unistd.h>
 
+#include "device/sys.h"
 #include "rsocket/datagram.h"
 #include "rsocket/dest.h"
 
@@ -17,10 +19,11 @@
 
 struct rs *rs_new(int domain, int type)
 {
+	pthread_condattr_t monotonic;
 	struct rs *rs = calloc(1, sizeof(*rs));
 	if (!rs)
 		return NULL;
-	rs->fd = -1;
+	rs->fd = rs->wake_fd = -1;
 	rs->owner = getpid();
 	rs->domain = domain;
 	rs->type = type;
@@ -32,7 +35,10 @@ struct rs *rs_new(int domain, int type)
 	rs->options.keepcnt = 9;
 	roci_list_init(&rs->maps);
 	pthread_mutex_init(&rs->lock, NULL);
-	pthread_cond_init(&rs->progressed, NULL);
+	pthread_condattr_init(&monotonic);
+	pthread_condattr_setclock(&monotonic, CLOCK_MONOTONIC);
+	pthread_cond_init(&rs->progressed, &monotonic);
+	pthread_condattr_destroy(&monotonic);
 	return rs;
 }
 
@@ -58,6 +64,8 @@ void rs_free(struct rs *rs)
 	free(rs->recv.buf);
 	free(rs->send.targets);
 	free(rs->recv.lengths);
+	if (rs->wake_fd >= 0)
+		roci_sys_close(rs->wake_fd);
 	pthread_cond_destroy(&rs->progressed);
 	pthread_mutex_destroy(&rs->lock);
 	free(rs);

@@ -93,6 +93,7 @@ struct rs {
 	/* A thread sleeps on the descriptors, and takes the events that make them readable: it would not see those that
 	 * another one takes. Others wait for `progressed`. */
 	bool sleeping;
+	int wake_fd; /* wakes that thread; -1: none has slept yet */
 	struct rdma_event_channel *channel;
 	struct rdma_cm_id *id;
 	enum rs_state state;
@@ -147,6 +148,8 @@ int rs_sleep(struct pollfd *fds, unsigned count, int timeout_ms);
 int rs_wait_until(struct rs *rs, uint64_t deadline, bool (*done)(const struct rs *rs));
 /* Waits until done(rs). -EAGAIN: not done, and `nonblock`; -EINTR. */
 int rs_wait(struct rs *rs, bool nonblock, bool (*done)(const struct rs *rs));
+/* The state has changed by a call: the threads that wait look whether they are done. */
+void rs_wake(struct rs *rs);
 /* Requests an event for the next completion. */
 void rs_wait_arm(struct rs *rs);
 /* Takes the events of the CQ, so that its descriptor is not readable. Not while a thread sleeps. */

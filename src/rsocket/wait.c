@@ -54,10 +54,22 @@ static void cancelled_waiting(void *arg)
 	pthread_mutex_unlock(&((struct rs *)arg)->lock);
 }
 
-/* Sleeps on both descriptors, with the lock released. */
+/* Without a descriptor for it, the thread that sleeps is not woken. */
+void rs_wake(struct rs *rs)
+{
+	if (rs->sleeping && rs->wake_fd >= 0)
+		vb_event_fd_signal(rs->wake_fd);
+	pthread_cond_broadcast(&rs->progressed);
+}
+
+/* Sleeps on the descriptors, with the lock released. */
 static int sleep_on_descriptors(struct rs *rs, uint64_t deadline)
 {
-	struct pollfd fds[2] = {{.fd = rs->channel->fd, .events = POLLIN}, {.fd = -1, .events = POLLIN}};
+	if (rs->wake_fd < 0)
+		rs->wake_fd = vb_event_fd_create();
+	struct pollfd fds[3] = {{.fd = rs->channel->fd, .events = POLLIN},
+				{.fd = -1, .events = POLLIN},
+				{.fd = rs->wake_fd, .events = POLLIN}};
 	uint64_t now = roci_now(), left = deadline > now ? deadline - now : 0;
 	if (rs->id && rs->id->recv_cq_channel)
 		fds[1].fd = rs->id->recv_cq_channel->fd;
@@ -67,12 +79,27 @@ static int sleep_on_descriptors(struct rs *rs, uint64_t deadline)
 	pthread_mutex_unlock(&rs->lock);
 	int err;
 	pthread_cleanup_push(cancelled_asleep, rs);
-	err = rs_sleep(fds, 2, deadline == RS_NEVER ? -1 : (int)((left + 999999) / 1000000));
+	err = rs_sleep(fds, 3, deadline == RS_NEVER ? -1 : (int)((left + 999999) / 1000000));
 	pthread_cleanup_pop(0);
 	pthread_mutex_lock(&rs->lock);
 	awake(rs);
+	if (fds[2].revents & POLLIN)
+		vb_event_fd_clear(rs->wake_fd);
 	rs_wait_take_cq_events(rs);
 	return err;
+}
+
+/* Waits for the thread that sleeps. Returns also early. */
+static int wait_for_sleeper(struct rs *rs, uint64_t deadline)
+{
+	struct timespec until = {(time_t)(deadline / 1000000000), (long)(deadline % 1000000000)};
+	int err;
+
+	pthread_cleanup_push(cancelled_waiting, rs);
+	err = deadline == RS_NEVER ? pthread_cond_wait(&rs->progressed, &rs->lock)
+				   : pthread_cond_timedwait(&rs->progressed, &rs->lock, &until);
+	pthread_cleanup_pop(0);
+	return -err;
 }
 
 /* One waiting thread sleeps on the descriptors; the others wait for what it finds. */
@@ -85,9 +112,9 @@ int rs_wait_until(struct rs *rs, uint64_t deadline, bool (*done)(const struct rs
 		if (!deadline)
 			return -EAGAIN;
 		if (rs->sleeping) {
-			pthread_cleanup_push(cancelled_waiting, rs);
-			pthread_cond_wait(&rs->progressed, &rs->lock);
-			pthread_cleanup_pop(0);
+			int err = wait_for_sleeper(rs, deadline);
+			if (err)
+				return err;
 			continue;
 		}
 		rs_wait_arm(rs);

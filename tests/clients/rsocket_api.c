@@ -310,7 +310,8 @@ struct reader {
 	pthread_t thread;
 	atomic_int id; /* of the kernel; 0: it has not begun */
 	int fd;
-	char byte; /* that it has received */
+	char byte;   /* that it has received */
+	ssize_t got; /* what rrecv() returned */
 };
 
 static void *read_byte(void *arg)
@@ -320,7 +321,7 @@ static void *read_byte(void *arg)
 	/* Others that share its processor run before it. */
 	MUST(sched_setscheduler(0, SCHED_IDLE, &(struct sched_param){0}));
 	r->id = (pid_t)syscall(SYS_gettid);
-	CHECK(rrecv(r->fd, &r->byte, 1, 0) == 1);
+	r->got = rrecv(r->fd, &r->byte, 1, 0);
 	return NULL;
 }
 
@@ -388,7 +389,7 @@ static void read_and_poll(void)
 	context->ops.poll_cq = poll_cq_then_send;
 	CHECK(rpoll(&(struct pollfd){.fd = ends[1], .events = POLLIN}, 1, -1) == 1);
 	MUST(pthread_join(reader.thread, NULL));
-	CHECK(reader.byte == 'x');
+	CHECK(reader.got == 1 && reader.byte == 'x');
 	CHECK(rrecv(ends[1], &reader.byte, 1, 0) == 1 && reader.byte == 'y');
 	MUST(sched_setaffinity(0, sizeof(before), &before));
 	close_pair(ends);
@@ -436,7 +437,52 @@ static void cancelled_readers(bool sleeper_first)
 	close_pair(ends);
 }
 
+/* Two threads wait in rrecv(), one of them on the descriptors. Nothing more can be read, and both hear of it. */
+static void shut_down_readers(int how)
+{
+	struct reader sleeper, other;
+	int ends[2];
+
+	connect_pair(ends);
+	start_reader(&sleeper, ends[1]);
+	wait_until(&sleeper, polls);
+	start_reader(&other, ends[1]);
+	wait_until(&other, waits);
+	MUST(rshutdown(ends[1], how));
+	MUST(pthread_join(sleeper.thread, NULL));
+	MUST(pthread_join(other.thread, NULL));
+	CHECK(!sleeper.got && !other.got);
+	if (how == SHUT_RD) {
+		char byte;
+
+		CHECK(rsend(ends[1], "x", 1, 0) == 1 && rrecv(ends[0], &byte, 1, 0) == 1 && byte == 'x');
+	}
+	close_pair(ends);
+}
+
 /* ---- not connected yet ---- */
+
+/* SO_ERROR has the error of rconnect(), once. */
+static void refused(void)
+{
+	int fd = rsocket(address->sa_family, SOCK_STREAM, 0), err = 0;
+	socklen_t len = sizeof(err);
+
+	MUST(fd < 0);
+	FAILS(rconnect(fd, address, address_len), ECONNREFUSED);
+	MUST(rgetsockopt(fd, SOL_SOCKET, SO_ERROR, &err, &len));
+	CHECK(err == ECONNREFUSED);
+	MUST(rgetsockopt(fd, SOL_SOCKET, SO_ERROR, &err, &len));
+	CHECK(!err);
+	MUST(rclose(fd));
+}
+
+static void wrong_timeouts(void)
+{
+	FAILS(rselect(0, NULL, NULL, NULL, &(struct timeval){.tv_sec = -1}), EINVAL);
+	FAILS(rselect(0, NULL, NULL, NULL, &(struct timeval){.tv_usec = -1}), EINVAL);
+	CHECK(!rselect(0, NULL, NULL, NULL, &(struct timeval){0}));
+}
 
 static void connecting(void)
 {
@@ -624,6 +670,10 @@ int main(int argc, char **argv)
 	read_and_poll();
 	cancelled_readers(true);
 	cancelled_readers(false);
+	shut_down_readers(SHUT_RD);
+	shut_down_readers(SHUT_RDWR);
+	refused();
+	wrong_timeouts();
 	connecting();
 	vectors();
 	half_and_half(SHUT_RD, SHUT_WR);
