@@ -26,6 +26,7 @@ struct roci_engine *roci_engine_create(void)
 
 	if (!e)
 		return NULL;
+	roci_list_init(&e->windows);
 	roci_list_init(&e->all_qps);
 	roci_list_init(&e->cqs);
 	roci_list_init(&e->srqs);

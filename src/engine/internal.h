@@ -14,6 +14,7 @@ struct roci_engine {
 	uint64_t now;              /* the time of the current call */
 	struct roci_idmap qps;     /* QPN -> struct roci_qp */
 	struct roci_idmap regions; /* key >> 8 -> struct roci_region */
+	struct roci_list windows;  /* of type 2 that are bound */
 	unsigned qp_count;
 	struct roci_list all_qps, cqs, srqs, paths, mcast_groups;
 	unsigned mcast_group_count;

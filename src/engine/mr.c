@@ -31,7 +31,8 @@ struct roci_mw {
 	uint64_t addr, len; /* inside mr */
 	uint64_t base_va;   /* the address of its first byte for peers: addr, or 0 if zero-based */
 	uint32_t access;
-	uint32_t qpn; /* type 2 */
+	uint32_t qpn;           /* type 2 */
+	struct roci_list bound; /* type 2, while it is bound: in the engine's list */
 };
 
 static int insert_region(struct roci_engine *e, struct roci_region *r)
@@ -157,6 +158,8 @@ static void unbind(struct roci_mw *mw)
 		return;
 	mr->windows--;
 	mw->mr = NULL;
+	if (mw->type == 2)
+		roci_list_remove(&mw->bound);
 	if (mw->e->local)
 		mw->e->local->close_window(mw->e->driver, mr->base + (mw->addr - mr->iova), mw->len);
 }
@@ -337,6 +340,8 @@ int roci_mw_bind(struct roci_engine *e, uint32_t pd, uint32_t qpn, const struct 
 	mw->base_va = bind->access & ROCI_ACCESS_ZERO_BASED ? 0 : bind->addr;
 	mw->access = bind->access;
 	mw->qpn = qpn;
+	if (mw->type == 2)
+		roci_list_append(&e->windows, &mw->bound);
 	return 0;
 }
 
@@ -352,6 +357,17 @@ int roci_mw_invalidate(struct roci_engine *e, uint32_t pd, uint32_t qpn, uint32_
 		return ROCI_REFUSE(-EINVAL, "rkey 0x%x is of no window of type 2 that is bound on QP 0x%x", rkey, qpn);
 	unbind(mw);
 	return 0;
+}
+
+void roci_mw_forget_qp(struct roci_engine *e, uint32_t qpn)
+{
+	for (struct roci_list *n = e->windows.next, *next; n != &e->windows; n = next) {
+		struct roci_mw *mw = roci_container_of(n, struct roci_mw, bound);
+
+		next = n->next;
+		if (mw->qpn == qpn)
+			unbind(mw);
+	}
 }
 
 void roci_regions_free(struct roci_engine *e)

@@ -188,6 +188,7 @@ void roci_qp_destroy(struct roci_qp *qp)
 
 	roci_mcast_forget(qp);
 	roci_qp_reset(qp);
+	roci_mw_forget_qp(e, qp->qpn);
 	roci_event_source_fini(&qp->event);
 	roci_idmap_remove(&e->qps, qp->qpn);
 	roci_list_remove(&qp->all);

@@ -86,6 +86,51 @@ static void type_2_window_lives_with_its_qp(void **state)
 	roci_engine_destroy(e);
 }
 
+static struct roci_qp *qp_of_number(struct roci_engine *e, struct roci_cq *cq, uint32_t qpn)
+{
+	struct roci_qp_init init = {.type = ROCI_QPT_RC,
+				    .qpn = qpn,
+				    .pd = 1,
+				    .send_cq = cq,
+				    .recv_cq = cq,
+				    .cap = {.max_send_wr = 1, .max_recv_wr = 1}};
+	struct roci_qp *qp;
+
+	assert_int_equal(roci_qp_create(e, &init, &qp), 0);
+	return qp;
+}
+
+/* A destroyed QP leaves its windows unbound: the next QP of its number does not have them, and the region is free. */
+static void type_2_window_is_unbound_with_its_qp(void **state)
+{
+	struct roci_engine *e = roci_engine_create();
+	struct roci_mr *mr = region(e, 0x55501, ALL);
+	struct roci_bind b = window(ROCI_ACCESS_REMOTE_READ), other = b;
+	struct roci_cq *cq;
+	struct roci_qp *qp, *neighbour;
+	struct roci_mw *mw, *others;
+
+	assert_int_equal(roci_cq_create(e, 4, NULL, &cq), 0);
+	qp = qp_of_number(e, cq, 9);
+	neighbour = qp_of_number(e, cq, 8);
+	assert_int_equal(roci_mw_create(e, 1, 2, 0x66600, &mw), 0);
+	assert_int_equal(roci_mw_create(e, 1, 2, 0x77700, &others), 0);
+	other.mw_key = 0x77700;
+	assert_int_equal(roci_mw_bind(e, 1, 9, &b), 0);
+	assert_int_equal(roci_mw_bind(e, 1, 8, &other), 0);
+	roci_qp_destroy(qp);
+	qp = qp_of_number(e, cq, 9);
+	assert_null(roci_mr_remote(e, 1, 9, 0x66601, 0x10010, 16, ROCI_ACCESS_REMOTE_READ));
+	assert_non_null(roci_mr_remote(e, 1, 8, 0x77701, 0x10010, 16, ROCI_ACCESS_REMOTE_READ));
+	assert_int_equal(roci_mw_bind(e, 1, 9, &b), 0); /* again, by the new one */
+	assert_int_equal(roci_mw_destroy(mw), 0);
+	assert_int_equal(roci_mr_destroy(mr), -EBUSY);
+	roci_qp_destroy(neighbour);
+	assert_int_equal(roci_mr_destroy(mr), 0);
+	roci_qp_destroy(qp);
+	roci_engine_destroy(e);
+}
+
 /* The program says only the low 8 bits of the new key. */
 static void bind_takes_the_low_8_bits_of_the_rkey(void **state)
 {
@@ -302,6 +347,7 @@ int main(void)
 		cmocka_unit_test(ranges_do_not_overflow),
 		cmocka_unit_test(key_pd_and_right_must_match),
 		cmocka_unit_test(type_2_window_lives_with_its_qp),
+		cmocka_unit_test(type_2_window_is_unbound_with_its_qp),
 		cmocka_unit_test(bind_takes_the_low_8_bits_of_the_rkey),
 		cmocka_unit_test(zero_based_window_counts_from_zero),
 		cmocka_unit_test(flush_needs_its_right_and_a_range),
