@@ -109,9 +109,9 @@ static void leave(struct cma_mcast *mc)
 {
 	struct cma_id *id = mc->id;
 	struct roci_list events = ROCI_LIST_INIT(events), *queued;
-	roci_list_remove(&mc->joined);
 	detach(mc);
-	cma_channel_extract(id, &mc->events, &events);
+	cma_channel_extract(id, &mc->events, &events); /* where the thread is cancelled, the id can leave again */
+	roci_list_remove(&mc->joined);
 	while ((queued = roci_list_take_first(&events)))
 		free(cma_event_of(queued));
 	free(mc);

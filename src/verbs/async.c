@@ -193,10 +193,16 @@ void ibv_ack_async_event(struct ibv_async_event *event)
 	}
 }
 
+static void unlock(void *lock)
+{
+	pthread_mutex_unlock(lock);
+}
+
 void vb_async_wait_acks(pthread_mutex_t *lock, pthread_cond_t *cond, const uint32_t *acked, const uint32_t *delivered)
 {
 	pthread_mutex_lock(lock);
+	pthread_cleanup_push(unlock, lock);
 	while ((int32_t)(*delivered - *acked) > 0)
 		pthread_cond_wait(cond, lock);
-	pthread_mutex_unlock(lock);
+	pthread_cleanup_pop(1);
 }

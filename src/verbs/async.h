@@ -33,7 +33,8 @@ void vb_async_purge(struct vb_async_queue *q, const void *user);
 void vb_async_reset(struct vb_async_queue *q);
 void vb_async_reset_acks(pthread_mutex_t *lock, pthread_cond_t *cond);
 /* Waits until *acked equals *delivered, as every destroy function must. (It is larger where a forked child acknowledges
- * what its parent had fetched, which it need not.) */
+ * what its parent had fetched, which it need not.) The thread may be cancelled here: the object then has no `engine`
+ * any more, and can be destroyed by another call. */
 void vb_async_wait_acks(pthread_mutex_t *lock, pthread_cond_t *cond, const uint32_t *acked, const uint32_t *delivered);
 
 #endif

@@ -144,11 +144,13 @@ VERB_DEFINE(1, ibv_destroy_cq, struct ibv_cq *, ibcq)
 		return EINVAL;
 	struct vb_cq *cq = (struct vb_cq *)ibcq;
 	struct vb_context *ctx = vb_context(ibcq->context);
-	if (ctx->dev) {
+	if (ctx->dev && cq->engine) {
 		roci_device_lock(ctx->dev);
 		int err = -roci_cq_destroy(cq->engine);
-		if (!err)
+		if (!err) {
 			roci_list_remove(&cq->object);
+			cq->engine = NULL;
+		}
 		roci_device_unlock(ctx->dev);
 		if (err)
 			return err;

@@ -205,6 +205,7 @@ static void qp_destroy_engine(struct vb_context *ctx, struct vb_qp *qp)
 	vb_cq_lock_consumers(send_cq, recv_cq);
 	roci_device_lock(ctx->dev);
 	roci_qp_destroy(qp->engine);
+	qp->engine = NULL;
 	roci_cq_purge(send_cq->engine, qpn);
 	if (recv_cq != send_cq)
 		roci_cq_purge(recv_cq->engine, qpn);
@@ -231,9 +232,9 @@ VERB_DEFINE(1, ibv_destroy_qp, struct ibv_qp *, ibqp)
 		return EINVAL;
 	struct vb_qp *qp = vb_qp(ibqp);
 	struct vb_context *ctx = vb_context(ibqp->context);
-	if (ctx->dev && vb_mcast_joined(qp))
+	if (ctx->dev && qp->engine && vb_mcast_joined(qp))
 		return ROCI_REFUSE(EBUSY, "the QP is in a multicast group: call ibv_detach_mcast() first");
-	if (ctx->dev)
+	if (ctx->dev && qp->engine)
 		qp_destroy_engine(ctx, qp);
 	vb_async_wait_acks(&ibqp->mutex, &ibqp->cond, &ibqp->events_completed, &qp->async_delivered);
 	vb_builder_fini(qp);

@@ -111,11 +111,13 @@ VERB_DEFINE(1, ibv_destroy_srq, struct ibv_srq *, ibsrq)
 		return EINVAL;
 	struct vb_srq *srq = (struct vb_srq *)ibsrq;
 	struct vb_context *ctx = vb_context(ibsrq->context);
-	if (ctx->dev) {
+	if (ctx->dev && srq->engine) {
 		roci_device_lock(ctx->dev);
 		int err = -roci_srq_destroy(srq->engine);
-		if (!err)
+		if (!err) {
 			roci_list_remove(&srq->object);
+			srq->engine = NULL;
+		}
 		roci_device_unlock(ctx->dev);
 		if (err)
 			return err;

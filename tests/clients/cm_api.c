@@ -175,17 +175,24 @@ static void options(void)
 	rdma_destroy_event_channel(channel);
 }
 
+/* A group of the family of `address`. */
+static struct sockaddr *a_group(void)
+{
+	static struct sockaddr_in group4 = {.sin_family = AF_INET};
+	static struct sockaddr_in6 group6 = {.sin6_family = AF_INET6};
+
+	MUST(inet_pton(AF_INET, "239.1.2.3", &group4.sin_addr) != 1);
+	MUST(inet_pton(AF_INET6, "ff15::1:2:3", &group6.sin6_addr) != 1);
+	return address->sa_family == AF_INET ? (struct sockaddr *)&group4 : (struct sockaddr *)&group6;
+}
+
 /* A QP in a group is busy, as in the kernel. rdma_destroy_qp() takes it out. */
 static void groups(void)
 {
-	struct sockaddr_in group4 = {.sin_family = AF_INET, .sin_addr.s_addr = inet_addr("239.1.2.3")};
-	struct sockaddr_in6 group6 = {.sin6_family = AF_INET6};
-	const int ipv4 = address->sa_family == AF_INET;
-	struct sockaddr *group = ipv4 ? (struct sockaddr *)&group4 : (struct sockaddr *)&group6;
+	struct sockaddr *group = a_group();
 	struct rdma_cm_id *id = new_id(NULL, RDMA_PS_UDP);
 	struct ibv_qp_init_attr attr = {.qp_type = IBV_QPT_UD, .cap = {1, 1, 1, 1, 0}};
 
-	MUST(inet_pton(AF_INET6, "ff15::1:2:3", &group6.sin6_addr) != 1);
 	set_port(0);
 	MUST(rdma_bind_addr(id, address));
 	struct ibv_pd *pd = ibv_alloc_pd(id->verbs);
@@ -670,6 +677,13 @@ static void *destroy_id(void *id)
 	return NULL;
 }
 
+static void *leave_group(void *id)
+{
+	MUST(pthread_cancel(pthread_self()));
+	rdma_leave_multicast(id, a_group()); /* likewise */
+	return NULL;
+}
+
 static void join(pthread_t thread)
 {
 	MUST(pthread_join(thread, NULL));
@@ -702,7 +716,17 @@ static void cancelled(void)
 	event = next(channel, RDMA_CM_EVENT_ADDR_RESOLVED);
 	join(start(destroy_id, id));
 	MUST(rdma_ack_cm_event(event));
-	rdma_destroy_event_channel(channel); /* the id is lost: it is half destroyed */
+	MUST(rdma_destroy_id(id)); /* again */
+	id = new_id(channel, RDMA_PS_UDP);
+	set_port(0);
+	MUST(rdma_bind_addr(id, address));
+	MUST(rdma_join_multicast(id, a_group(), NULL));
+	event = next(channel, RDMA_CM_EVENT_MULTICAST_JOIN);
+	join(start(leave_group, id));
+	MUST(rdma_ack_cm_event(event));
+	CHECK(rdma_leave_multicast(id, a_group()) == 0);
+	MUST(rdma_destroy_id(id));
+	rdma_destroy_event_channel(channel);
 }
 
 int main(int argc, char **argv)

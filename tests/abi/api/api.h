@@ -96,6 +96,7 @@ void test_forked_in_the_middle(void);
 void test_forked_in_a_channel(void);
 void test_channel_becomes_nonblocking(void);
 void test_channel_cancel(void);
+void test_destroy_cancel(void);
 void test_channel_signals(void);
 void test_async_signals(void);
 void test_channel_acks(void);

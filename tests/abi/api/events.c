@@ -295,6 +295,57 @@ void test_channel_cancel(void)
 	CHECK(!ibv_destroy_qp(s.qp) && !ibv_destroy_cq(s.cq) && !ibv_destroy_comp_channel(s.channel));
 }
 
+static void *destroy_cq(void *cq)
+{
+	CHECK(!pthread_cancel(pthread_self()));
+	ibv_destroy_cq(cq); /* waits for an acknowledgement */
+	return NULL;
+}
+
+static void *destroy_qp(void *qp)
+{
+	CHECK(!pthread_cancel(pthread_self()));
+	ibv_destroy_qp(qp);
+	return NULL;
+}
+
+static void cancelled_in(void *(*destroy)(void *object), void *object)
+{
+	pthread_t thread;
+	void *result = NULL;
+	CHECK(!pthread_create(&thread, NULL, destroy, object) && !pthread_join(thread, &result));
+	CHECK(result == PTHREAD_CANCELED);
+}
+
+/* A thread is cancelled while it waits for acknowledgements: they can come yet, and the object can be destroyed. */
+void test_destroy_cancel(void)
+{
+#ifdef __SANITIZE_ADDRESS__
+	return; /* it reports the stack frames that cancelling leaves behind */
+#endif
+	struct ibv_srq_init_attr init = {.attr = {.max_wr = 4, .max_sge = 1}};
+	struct ibv_qp_attr error = {.qp_state = IBV_QPS_ERR};
+	struct ibv_async_event last;
+	struct source s;
+	struct ibv_cq *cq;
+	void *context;
+	source_open(&s, NULL);
+	struct ibv_srq *srq = ibv_create_srq(api_pd, &init);
+	struct ibv_qp *qp = qp_new(IBV_QPT_RC, s.cq, srq, &small);
+	CHECK(!qp_to_init(qp) && !ibv_modify_qp(qp, &error, IBV_QP_STATE));
+	CHECK(!ibv_get_async_event(api_ctx, &last) && last.event_type == IBV_EVENT_QP_LAST_WQE_REACHED);
+	CHECK(!ibv_req_notify_cq(s.cq, 0));
+	source_flush(&s);
+	CHECK(!ibv_get_cq_event(s.channel, &cq, &context) && cq == s.cq);
+
+	cancelled_in(destroy_qp, qp);
+	ibv_ack_async_event(&last);
+	CHECK(!ibv_destroy_qp(qp) && !ibv_destroy_srq(srq) && !ibv_destroy_qp(s.qp));
+	cancelled_in(destroy_cq, s.cq);
+	ibv_ack_cq_events(s.cq, 1);
+	CHECK(!ibv_destroy_cq(s.cq) && !ibv_destroy_comp_channel(s.channel));
+}
+
 /* ---- signals ---- */
 
 static atomic_uint signals;

@@ -198,6 +198,7 @@ static const struct {
 	{"fork() while another thread is in a channel", test_forked_in_a_channel},
 	{"a channel that becomes non-blocking", test_channel_becomes_nonblocking},
 	{"a cancelled waiter", test_channel_cancel},
+	{"a cancelled destroyer", test_destroy_cancel},
 	{"signals and completion events", test_channel_signals},
 	{"signals and async events", test_async_signals},
 	{"destroying waits for acknowledgements", test_channel_acks},
