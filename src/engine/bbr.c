@@ -1,29 +1,22 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 #include "engine/bbr.h"
 
+#include "engine/bbr_start.h"
 #include "engine/pace.h"
 
 #define SECOND           UINT64_C(1000000000)
 #define MS               UINT64_C(1000000)
-#define STARTUP_GAIN     277 /* percent: 4 ln 2 */
-#define DRAIN_GAIN       35
+#define DRAIN_GAIN       35 /* percent */
 #define DOWN_GAIN        90
 #define UP_GAIN          125
 #define WINDOW_GAIN      200
 #define UP_WINDOW_GAIN   225
 #define RTT_WINDOW_GAIN  50
-#define LEAD_GAIN        554 /* percent: where trains are far ahead of the round trips, ... */
-#define LEAD_FAR         3   /* ... by so many times */
-#define REACHED_GAIN     150 /* percent, of rate and window */
-#define LEAD_GROWTH      8   /* times a round trip: a train may have been wrong */
-#define MARGIN           99  /* percent of the rate: a queue does not stay (margin()) */
-#define LOSS_THRESHOLD   2   /* percent of what was in flight */
-#define BETA             70  /* percent */
-#define HEADROOM         15  /* percent, left to others */
-#define FULL_GROWTH      125
+#define MARGIN           99 /* percent of the rate: a queue does not stay (margin()) */
+#define LOSS_THRESHOLD   2  /* percent of what was in flight */
+#define BETA             70 /* percent */
+#define HEADROOM         15 /* percent, left to others */
 #define FULL_ROUNDS      3
-#define STARTUP_LOSSES   6   /* packets */
-#define STARTUP_HEAVY    5   /* a fifth */
 #define RANDOM_MAX       102 /* of 1024 */
 #define RANDOM_SURE      (512 * ROCI_BBR_PACKET)
 #define CRUISE_LEAST     96
@@ -37,7 +30,6 @@
 #define PROBE_WAIT       (2 * SECOND) /* and up to 1 s more */
 #define PROBE_WAIT_RTTS  16           /* at least so many round trips, since a probe and its end take several */
 #define PROBE_ROUNDS     63
-#define ROUND_RTTS       4  /* in STARTUP a round ends then at the latest: all that comes may have been sent again */
 #define EXTRA_ACKED_LIFE 10 /* rounds */
 #define UP_ROUNDS_MAX    30
 #define CATCH_UP_PART    4 /* of the round trip that a late burst may be behind, */
@@ -126,9 +118,12 @@ static void enter(struct roci_bbr *b, enum roci_bbr_state state)
 	static const struct {
 		uint16_t pacing, window;
 	} gains[] = {
-		[ROCI_BBR_STARTUP] = {STARTUP_GAIN, WINDOW_GAIN}, [ROCI_BBR_DRAIN] = {DRAIN_GAIN, WINDOW_GAIN},
-		[ROCI_BBR_DOWN] = {DOWN_GAIN, WINDOW_GAIN},       [ROCI_BBR_CRUISE] = {100, WINDOW_GAIN},
-		[ROCI_BBR_REFILL] = {100, WINDOW_GAIN},           [ROCI_BBR_UP] = {UP_GAIN, UP_WINDOW_GAIN},
+		[ROCI_BBR_STARTUP] = {ROCI_BBR_START_GAIN, ROCI_BBR_START_WINDOW_GAIN},
+		[ROCI_BBR_DRAIN] = {DRAIN_GAIN, WINDOW_GAIN},
+		[ROCI_BBR_DOWN] = {DOWN_GAIN, WINDOW_GAIN},
+		[ROCI_BBR_CRUISE] = {100, WINDOW_GAIN},
+		[ROCI_BBR_REFILL] = {100, WINDOW_GAIN},
+		[ROCI_BBR_UP] = {UP_GAIN, UP_WINDOW_GAIN},
 		[ROCI_BBR_RTT] = {100, RTT_WINDOW_GAIN},
 	};
 
@@ -209,7 +204,7 @@ void roci_bbr_init(struct roci_bbr *b, uint64_t now, uint64_t window, uint64_t r
 	b->probe_min_rtt = rtt_ns;
 	roci_burst_set(&b->burst, now, ROCI_BURST_MOST);
 	enter(b, ROCI_BBR_STARTUP);
-	b->rate = per_second(window, rtt_ns) * STARTUP_GAIN / 100;
+	b->rate = per_second(window, rtt_ns) * ROCI_BBR_START_GAIN / 100;
 }
 
 /* ---- loss ---- */
@@ -255,8 +250,7 @@ static void forget_losses(struct roci_bbr *b)
 	b->losses = 0;
 	b->lost_round = b->lost_since = b->lost_down = 0;
 	b->loss_in_round = false;
-	b->lead = 0;
-	b->lead_failed = true;
+	roci_bbr_start_without_trains(b);
 	if (!b->full)
 		reset_full(b);
 }
@@ -264,6 +258,7 @@ static void forget_losses(struct roci_bbr *b)
 void roci_bbr_lost(struct roci_bbr *b, uint64_t now, const struct roci_loss_sample *ls)
 {
 	uint64_t part = ls->lost * 1024 / max(ls->tx_flight, 1);
+	bool too_much = is_too_much(b, ls->lost, ls->tx_flight);
 
 	if (may_be_burst(b) && roci_burst_lost(&b->burst, now, ls->sent_at, ls->place, part)) {
 		forget_losses(b);
@@ -276,11 +271,9 @@ void roci_bbr_lost(struct roci_bbr *b, uint64_t now, const struct roci_loss_samp
 	if (ls->prior_delivered >= b->calm_from)
 		b->lost_down += ls->bytes;
 	b->loss_in_round = true;
-	if (b->losses >= STARTUP_LOSSES && is_too_much(b, ls->lost, ls->tx_flight)) {
-		b->lead = 0;
-		b->lead_failed = true;
-	}
-	if (b->probe_samples && is_too_much(b, ls->lost, ls->tx_flight))
+	if (too_much && roci_bbr_start_losses_count(b))
+		roci_bbr_start_without_trains(b);
+	if (b->probe_samples && too_much)
 		on_too_high(b, now, ls->tx_flight, ls->app_limited);
 }
 
@@ -295,16 +288,13 @@ void roci_bbr_marked(struct roci_bbr *b, uint64_t now, uint64_t flight)
 	}
 }
 
-/* In the first round trips of a path, loss says that it is full, unless the rate still grows. */
+/* In the first round trips of a path. */
 static void check_startup_loss(struct roci_bbr *b, const struct roci_rate_sample *rs)
 {
-	bool grows = rs->rate * 100 >= b->full_bw * FULL_GROWTH, heavy = b->lost_round > rs->tx_flight / STARTUP_HEAVY;
-	bool high = b->losses >= STARTUP_LOSSES && is_too_much(b, b->lost_round, rs->tx_flight);
+	bool high = roci_bbr_start_losses_count(b) && is_too_much(b, b->lost_round, rs->tx_flight);
 
-	if (b->full || rs->held_up || !b->loss_round_start || !(high || b->marked) || (grows && !heavy))
-		return;
-	b->full = true;
-	if (high)
+	b->full = roci_bbr_start_is_full(b, rs, high);
+	if (b->full && high)
 		b->inflight_hi = max(bdp(b, 100), b->inflight_latest);
 }
 
@@ -327,8 +317,7 @@ static void lower_bounds(struct roci_bbr *b)
 
 static void update_rounds(struct roci_bbr *b, uint64_t now, const struct roci_rate_sample *rs)
 {
-	uint64_t long_ago = ROUND_RTTS * max(b->rtt, b->min_rtt);
-	bool stale = b->state == ROCI_BBR_STARTUP && !rs->rtt_ns && now - b->round_at > long_ago;
+	bool stale = b->state == ROCI_BBR_STARTUP && roci_bbr_start_is_stale(b, now, rs);
 
 	if (rs->rtt_ns)
 		b->rtt = rs->rtt_ns;
@@ -388,7 +377,7 @@ static void check_full(struct roci_bbr *b, const struct roci_rate_sample *rs)
 {
 	if (b->full_now || !b->round_start || rs->app_limited || !rs->rate)
 		return;
-	if (rs->rate * 100 >= b->full_bw * FULL_GROWTH) {
+	if (roci_bbr_start_grows(b, rs)) {
 		reset_full(b);
 		b->full_bw = rs->rate;
 		return;
@@ -492,7 +481,8 @@ static void cycle(struct roci_bbr *b, uint64_t now, const struct roci_rate_sampl
 
 static void update_states(struct roci_bbr *b, uint64_t now, const struct roci_rate_sample *rs)
 {
-	check_startup_loss(b, rs);
+	if (!b->full)
+		check_startup_loss(b, rs);
 	check_full(b, rs);
 	if (b->state == ROCI_BBR_STARTUP && b->full) {
 		b->probed = rs->delivered;
@@ -576,25 +566,6 @@ static void update_rtt(struct roci_bbr *b, uint64_t now, const struct roci_rate_
 
 /* ---- rate and window ---- */
 
-/* STARTUP goes ahead of the rate of a whole round trip, to what trains of packets have shown. The window is no larger
- * than what they carry in a round trip. Once they came slower than they were sent, the line is known: half as much
- * again is enough to find out whether it carries more, and keeps the queue short. */
-static void follow_train(struct roci_bbr *b, const struct roci_rate_sample *rs)
-{
-	if (b->state != ROCI_BBR_STARTUP) {
-		b->lead = 0;
-		return;
-	}
-	if (!b->lead_failed && rs->train > b->lead) {
-		b->lead = rs->train;
-		b->reached = rs->train_reached;
-	}
-	b->reached &= b->bw <= b->lead + b->lead / 16;
-	b->reached |= b->burst.ns < ROCI_BURST_MOST;
-	b->pacing_gain = b->reached ? REACHED_GAIN : b->lead > LEAD_FAR * b->bw ? LEAD_GAIN : STARTUP_GAIN;
-	b->window_gain = b->reached ? REACHED_GAIN : WINDOW_GAIN;
-}
-
 /* The margin keeps a queue from staying. Where none is, and no probe has found too much, it would only leave a part of
  * the line idle. */
 static unsigned margin(const struct roci_bbr *b)
@@ -642,14 +613,8 @@ static void bound_window(struct roci_bbr *b)
 static void set_window(struct roci_bbr *b, uint64_t acked)
 {
 	uint64_t most = max(bdp(b, b->window_gain) + max(b->extra_acked[0], b->extra_acked[1]), inflight(b, 100));
-	uint64_t led = b->lead / 1000 * (b->min_rtt / 1000) / 1000;
 
-	if (b->full)
-		b->window = min(b->window + acked, most);
-	else if (b->window < led)
-		b->window = min(b->window + acked * (LEAD_GROWTH - 1), led);
-	else if (b->window < most || !b->bw) /* what is acknowledged first may have no rate */
-		b->window += acked;
+	b->window = b->full ? min(b->window + acked, most) : roci_bbr_start_window(b, acked, most);
 	b->window = max(b->window, MIN_WINDOW);
 	bound_window(b);
 }
@@ -670,7 +635,10 @@ void roci_bbr_acked(struct roci_bbr *b, uint64_t now, const struct roci_rate_sam
 	}
 	update_rtt(b, now, rs);
 	b->bw = min(max_bw(b), b->bw_lo);
-	follow_train(b, rs);
+	if (b->state == ROCI_BBR_STARTUP)
+		roci_bbr_start_follow_train(b, rs);
+	else
+		b->lead = 0;
 	set_rate(b);
 	set_window(b, rs->acked);
 }
