@@ -8,8 +8,8 @@
 
 #include "device/device_state.h"
 #include "device/nat.h"
-#include "device/sys.h"
 #include "device/say.h"
+#include "device/sys.h"
 
 /* How often a thread looks that drives without sleeping, or naps. One that sleeps is woken. */
 #define LOOK_NS 100000000u

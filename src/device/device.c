@@ -7,9 +7,9 @@
 #include <string.h>
 
 #include "device/device_state.h"
+#include "device/say.h"
 #include "device/steer.h"
 #include "wire/bytes.h"
-#include "device/say.h"
 
 static pthread_mutex_t the_lock = PTHREAD_MUTEX_INITIALIZER;
 static struct roci_device *the_device; /* guarded by the_lock */

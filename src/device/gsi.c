@@ -11,10 +11,10 @@
 #include "device/device_state.h"
 #include "device/nat.h"
 #include "device/port_names.h"
+#include "device/say.h"
 #include "device/seal.h"
 #include "wire/gid.h"
 #include "wire/mtu_probe.h"
-#include "device/say.h"
 
 /* ---- the process that a message is for ---- */
 

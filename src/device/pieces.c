@@ -6,12 +6,12 @@
 
 #include "device/device.h"
 #include "device/gid.h"
+#include "device/say.h"
 #include "device/seal.h"
 #include "device/stats.h"
 #include "wire/bytes.h"
 #include "wire/mtu.h"
 #include "wire/piece.h"
-#include "device/say.h"
 
 #define PACKET_BYTES (ROCI_PIECES_MOST * ROCI_PIECE_BYTES)
 

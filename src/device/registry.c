@@ -11,9 +11,9 @@
 
 #include "device/device.h"
 #include "device/abstract_name.h"
+#include "device/say.h"
 #include "device/sweep.h"
 #include "device/sys.h"
-#include "device/say.h"
 
 #define LAYOUT      6    /* in the file's name: processes of another layout have another file */
 #define SWEEP_TRIES 2000 /* a millisecond apart */

@@ -7,8 +7,8 @@
 #include <string.h>
 
 #include "device/port_holder.h"
-#include "device/udp_socket.h"
 #include "device/say.h"
+#include "device/udp_socket.h"
 
 #define INQUIRY_NS 10000000000u /* between two inquiries: each may take half a second, in which we do nothing else */
 #define INQUIRIES  2            /* about one socket: its process may have been busy, or has just begun */

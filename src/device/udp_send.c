@@ -6,11 +6,11 @@
 #include <string.h>
 
 #include "device/gid.h"
+#include "device/say.h"
 #include "device/sys.h"
 #include "device/udp_socket.h"
 #include "wire/gid.h"
 #include "wire/mtu.h"
-#include "device/say.h"
 
 #ifndef UDP_SEGMENT
 #define UDP_SEGMENT 103

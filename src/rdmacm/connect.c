@@ -2,12 +2,12 @@
 /* Connections, from both sides: rdma_connect(), rdma_accept(), rdma_reject(), rdma_establish(), rdma_disconnect(). */
 #include <stdio.h>
 
+#include "device/say.h"
 #include "rdmacm/address.h"
 #include "rdmacm/device.h"
 #include "rdmacm/manager.h"
 #include "verbs/range.h"
 #include "wire/packet.h"
-#include "device/say.h"
 
 #define DEFAULT_RETRIES 7
 #define MAX_RETRIES     7 /* fields of 3 bits */

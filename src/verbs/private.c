@@ -7,9 +7,9 @@
  */
 #include <errno.h>
 
+#include "device/say.h"
 #include "verbs/private.h"
 #include "verbs/public.h"
-#include "device/say.h"
 
 /* Called by mlx5dv_open_device() and the like, which reject roci0 before. */
 struct ibv_context *verbs_open_device(struct ibv_device *device, void *private_data)

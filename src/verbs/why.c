@@ -7,8 +7,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "engine/why.h"
 #include "device/say.h"
+#include "engine/why.h"
 
 static void print(const char *line)
 {

@@ -9,10 +9,10 @@
 #include <unistd.h>
 
 #include "device/rundir.h"
+#include "device/say.h"
 #include "verbs/context.h"
 #include "verbs/sysfs/sysfs.h"
 #include "verbs/sysfs/tree.h"
-#include "device/say.h"
 
 #define IBDEV           "class/infiniband/roci0"
 #define UVERBS          "class/infiniband_verbs/uverbs-roci0"
