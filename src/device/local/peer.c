@@ -149,7 +149,9 @@ static void unmap(struct roci_local *l, struct roci_local_peer *p)
 
 int roci_local_attach(struct roci_local *l, unsigned slot, struct roci_local_peer **out, const char **why)
 {
+	_Atomic uint64_t *attached = &l->own->pairs[slot].attached;
 	struct roci_local_peer *p = calloc(1, sizeof(*p));
+	uint64_t before = atomic_load(attached);
 	struct roci_local_pair *there;
 	int err;
 
@@ -166,6 +168,8 @@ int roci_local_attach(struct roci_local *l, unsigned slot, struct roci_local_pee
 	}
 	p->incarnation = p->shared->incarnation;
 	p->pid = p->shared->pid;
+	if (before != p->incarnation) /* of a process that had the peer's slot; the peer itself may attach now */
+		atomic_compare_exchange_strong(attached, &before, 0);
 	there = &p->shared->pairs[l->registry->slot];
 	atomic_store(&there->hazard, 0); /* of a process that had our slot before */
 	atomic_store(&there->attached, l->own->incarnation);
@@ -192,14 +196,18 @@ bool roci_local_is_current(const struct roci_local *l, const struct roci_local_p
 	return same;
 }
 
-/* The pair and the ring may be those of another process with the same slot by now. */
+/* The pair and the ring may be those of another process with the same slot by now: this one has attached to it, or it
+ * has attached here, which has reserved the ring's room. */
 void roci_local_detach(struct roci_local *l, struct roci_local_peer *p)
 {
 	struct roci_local_pair *pair = &l->own->pairs[p->slot];
 
 	if (atomic_load(&pair->token) == p->token) {
+		uint64_t attached = atomic_load(&pair->attached);
+
 		atomic_store(&pair->token, 0);
-		roci_local_unreserve(l->fd, p->slot);
+		if (!attached || attached == p->incarnation)
+			roci_local_unreserve(l->fd, p->slot);
 	}
 	roci_local_guard_free(p->token);
 	unmap(l, p);

@@ -4,11 +4,15 @@
 #include <fcntl.h>
 #include <signal.h>
 #include <stdlib.h>
+#include <sys/mman.h>
 #include <sys/prctl.h>
 #include <sys/resource.h>
+#include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "device/local/copy.h"
+#include "device/local/pairing.h"
 #include "device/local/peer.h"
 
 static struct roci_registry registry;
@@ -68,9 +72,46 @@ static void a_peer_is_current_as_long_as_it_lives(void **state)
 	roci_registry_close(&registry);
 }
 
+/* The room of the ring to a peer, after it has been detached from; `attached`: what is in the pair then. */
+static bool has_room_after_detach(uint64_t attached)
+{
+	struct roci_local l = {.registry = &registry, .fd = memfd_create("local", MFD_CLOEXEC)};
+	struct roci_local_peer *p = calloc(1, sizeof(*p));
+	struct stat st;
+
+	assert_true(l.fd >= 0 && p);
+	assert_int_equal(ftruncate(l.fd, (off_t)ROCI_LOCAL_FILE_BYTES), 0);
+	l.own = mmap(NULL, sizeof(*l.own), PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	assert_ptr_not_equal(l.own, MAP_FAILED);
+	p->slot = 5;
+	p->incarnation = 8;
+	p->token = roci_local_guard_make(1);
+	assert_true(p->token);
+	l.own->pairs[5].token = p->token;
+	l.own->pairs[5].attached = attached;
+	assert_int_equal(roci_local_reserve(l.fd, 5), 0);
+	roci_local_detach(&l, p);
+	assert_int_equal(l.own->pairs[5].token, 0);
+	assert_int_equal(fstat(l.fd, &st), 0);
+	munmap(l.own, sizeof(*l.own));
+	close(l.fd);
+	return st.st_blocks > 0;
+}
+
+/* Another process has the slot now, and has attached: the room that it has reserved is its own. */
+static void the_room_of_the_next_peer_stays(void **state)
+{
+	assert_false(has_room_after_detach(8));
+	assert_false(has_room_after_detach(0)); /* it had not attached */
+	assert_true(has_room_after_detach(12));
+}
+
 int main(void)
 {
-	const struct CMUnitTest tests[] = {cmocka_unit_test(a_peer_is_current_as_long_as_it_lives)};
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(a_peer_is_current_as_long_as_it_lives),
+		cmocka_unit_test(the_room_of_the_next_peer_stays),
+	};
 
 	return cmocka_run_group_tests(tests, private_rundir, remove_rundir);
 }
