@@ -15,7 +15,7 @@
 #include "device/sweep.h"
 #include "device/sys.h"
 
-#define LAYOUT      6    /* in the file's name: processes of another layout have another file */
+#define LAYOUT      7    /* in the file's name: processes of another layout have another file */
 #define SWEEP_TRIES 2000 /* a millisecond apart */
 #define TABLE_BYTE  0    /* the byte whose lock guards the file's contents */
 #define DIRS        3    /* candidates of rundir.h, at most */

@@ -23,6 +23,7 @@
 #include "device/rundir.h"
 
 #define ROCI_STEERED_GROUPS 64
+#define ROCI_RECENT_SOCKETS 4096 /* a power of two */
 
 /* The sockets bound to one address, in the kernel's order. Guarded by roci_registry_lock(). Other processes write here
  * too: readers check `count` and `members`. */
@@ -37,6 +38,10 @@ struct roci_steered_group {
 struct roci_registry_file {
 	_Atomic uint32_t holder_slot, holder_pid; /* who locked it last */
 	struct roci_steered_group groups[ROCI_STEERED_GROUPS];
+	/* Inodes of the sockets that processes of this registry were about to bind lately; nobody needs the lock. A
+	 * process that ends loses its slot a moment before its sockets go, and who cannot get the lock joins no group:
+	 * these sockets are in no group, and not a stranger's either. */
+	_Atomic uint32_t recent_next, recent[ROCI_RECENT_SOCKETS];
 	struct roci_port_table ports;
 };
 

@@ -219,7 +219,21 @@ struct foreigners {
 	bool found;
 };
 
-/* Of a dead member too: its socket may be there for a moment longer than its lock. */
+static void note_socket(struct roci_registry *reg, int fd)
+{
+	uint32_t at = atomic_fetch_add(&reg->file->recent_next, 1) % ROCI_RECENT_SOCKETS;
+
+	atomic_store(&reg->file->recent[at], inode_of(fd));
+}
+
+static bool is_recent(const struct roci_registry *reg, uint32_t inode)
+{
+	for (unsigned i = 0; i < ROCI_RECENT_SOCKETS; i++)
+		if (atomic_load_explicit(&reg->file->recent[i], memory_order_relaxed) == inode)
+			return true;
+	return false;
+}
+
 static bool is_member(const struct roci_registry *reg, const struct roci_port_holder *socket)
 {
 	for (unsigned i = 0; i < ROCI_STEERED_GROUPS; i++) {
@@ -239,7 +253,7 @@ static bool see_socket(void *context, const struct roci_port_holder *socket)
 {
 	struct foreigners *foreigners = context;
 
-	foreigners->found = !is_member(foreigners->reg, socket);
+	foreigners->found = !is_member(foreigners->reg, socket) && !is_recent(foreigners->reg, socket->inode);
 	return !foreigners->found;
 }
 
@@ -279,8 +293,10 @@ static int bind_and_join(struct roci_registry *reg, int fd, const struct sockadd
 int roci_steer_bind(struct roci_registry *reg, int fd, const struct sockaddr *addr, unsigned len, const uint8_t gid[16],
 		    uint32_t ifindex)
 {
-	int err = roci_registry_lock(reg);
+	int err;
 
+	note_socket(reg, fd);
+	err = roci_registry_lock(reg);
 	/* Without the lock the order is not kept: the socket is bound all the same. */
 	if (err == -ETIMEDOUT)
 		return roci_sys_bind(fd, addr, len) ? -errno : 0;

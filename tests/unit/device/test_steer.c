@@ -1,9 +1,11 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 #include "bench.h"
 
+#include <fcntl.h>
 #include <poll.h>
 #include <signal.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -243,12 +245,62 @@ static void packets_reach_the_owner_of_the_qpn(void **state)
 	station_close(&from);
 }
 
+/* The lock lives as long as the open file, and that as long as its mapping. */
+static void lose_slot(struct station *s)
+{
+	int fd = open("/dev/null", O_RDONLY | O_CLOEXEC);
+
+	assert_true(fd >= 0);
+	assert_int_equal(dup3(fd, s->registry.fd, O_CLOEXEC), s->registry.fd);
+	close(fd);
+	assert_ptr_equal(mmap(s->registry.file, sizeof(*s->registry.file), PROT_READ | PROT_WRITE,
+			      MAP_FIXED | MAP_PRIVATE | MAP_ANONYMOUS, -1, 0),
+			 s->registry.file);
+}
+
+/* The kernel releases the lock of a process that ends before it closes its sockets, or the other way round. The first
+ * to join removes it from the group; its socket is there a moment longer, for the second. */
+static void a_process_that_is_ending_is_no_stranger(void **state)
+{
+	struct station ending, first, second;
+
+	station_open(&ending, ADDRESS);
+	assert_int_equal(roci_udp_listen(ending.udp, 0), 0);
+	lose_slot(&ending);
+	station_open(&first, ADDRESS);
+	assert_int_equal(roci_udp_listen(first.udp, 0), 0);
+	station_open(&second, ADDRESS);
+	assert_int_equal(roci_udp_listen(second.udp, 0), 0);
+	station_close(&second);
+	station_close(&first);
+	station_close(&ending);
+}
+
+/* It is in no group then. Those who come when the lock is free again share the port with it. */
+static void who_bound_without_the_lock_is_no_stranger(void **state)
+{
+	struct station stopped, hasty, later;
+
+	station_open(&stopped, "127.77.0.6");
+	station_open(&hasty, ADDRESS);
+	assert_int_equal(roci_registry_lock(&stopped.registry), 0);
+	assert_int_equal(roci_udp_listen(hasty.udp, 0), 0);
+	roci_registry_unlock(&stopped.registry);
+	station_open(&later, ADDRESS);
+	assert_int_equal(roci_udp_listen(later.udp, 0), 0);
+	station_close(&later);
+	station_close(&hasty);
+	station_close(&stopped);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(requests_that_are_sent_again_reach_everybody),
 		cmocka_unit_test(packets_reach_the_owner_of_the_qpn),
 		cmocka_unit_test(messages_reach_the_owner_of_the_communication_id),
+		cmocka_unit_test(a_process_that_is_ending_is_no_stranger),
+		cmocka_unit_test(who_bound_without_the_lock_is_no_stranger),
 	};
 
 	return cmocka_run_group_tests(tests, private_rundir, remove_rundir);
