@@ -15,27 +15,6 @@
 
 #define NO_SOCKET 0xffffffffu /* out of range: the kernel picks by hash */
 
-static struct roci_steered_group *find_group(struct roci_registry *reg, const uint8_t gid[16], uint32_t ifindex)
-{
-	struct roci_steered_group *unused = NULL;
-
-	for (unsigned i = 0; i < ROCI_STEERED_GROUPS; i++) {
-		struct roci_steered_group *group = &reg->file->groups[i];
-
-		if (group->count > ROCI_SLOTS)
-			group->count = 0;
-		if (!group->count)
-			unused = unused ? unused : group;
-		else if (!memcmp(group->gid, gid, 16) && group->ifindex == ifindex)
-			return group;
-	}
-	if (unused) {
-		memcpy(unused->gid, gid, 16);
-		unused->ifindex = ifindex;
-	}
-	return unused;
-}
-
 static void remove_member(struct roci_steered_group *group, unsigned index)
 {
 	group->members[index] = group->members[--group->count];
@@ -61,6 +40,41 @@ static void remove_dead(struct roci_registry *reg, struct roci_steered_group *gr
 		else
 			remove_member(group, i);
 	}
+}
+
+/* Processes were killed at so many addresses. */
+static struct roci_steered_group *free_dead_group(struct roci_registry *reg)
+{
+	for (unsigned i = 0; i < ROCI_STEERED_GROUPS; i++) {
+		struct roci_steered_group *group = &reg->file->groups[i];
+
+		remove_dead(reg, group);
+		if (!group->count)
+			return group;
+	}
+	return NULL;
+}
+
+static struct roci_steered_group *find_group(struct roci_registry *reg, const uint8_t gid[16], uint32_t ifindex)
+{
+	struct roci_steered_group *unused = NULL;
+
+	for (unsigned i = 0; i < ROCI_STEERED_GROUPS; i++) {
+		struct roci_steered_group *group = &reg->file->groups[i];
+
+		if (group->count > ROCI_SLOTS)
+			group->count = 0;
+		if (!group->count)
+			unused = unused ? unused : group;
+		else if (!memcmp(group->gid, gid, 16) && group->ifindex == ifindex)
+			return group;
+	}
+	unused = unused ? unused : free_dead_group(reg);
+	if (unused) {
+		memcpy(unused->gid, gid, 16);
+		unused->ifindex = ifindex;
+	}
+	return unused;
 }
 
 /* Offsets in the UDP payload of a MAD: BTH, DETH, the MAD's header, the message. */

@@ -293,6 +293,30 @@ static void who_bound_without_the_lock_is_no_stranger(void **state)
 	station_close(&stopped);
 }
 
+/* Their groups are all that the registry has room for. */
+static void addresses_where_processes_were_killed_are_forgotten(void **state)
+{
+	struct member members[MEMBERS] = {0};
+	struct station from, killed;
+	char address[16];
+
+	for (unsigned i = 0; i < ROCI_STEERED_GROUPS; i++) {
+		snprintf(address, sizeof(address), "127.77.1.%u", i);
+		station_open(&killed, address);
+		assert_int_equal(roci_udp_listen(killed.udp, 0), 0);
+		lose_slot(&killed);
+		station_close(&killed);
+	}
+	station_open(&from, "127.77.0.6");
+	assert_int_equal(roci_udp_listen(from.udp, 0), 0);
+	for (unsigned i = 0; i < MEMBERS; i++)
+		start_member(&members[i]);
+	assert_int_equal(misdirected(&from, members), 0);
+	for (unsigned i = 0; i < MEMBERS; i++)
+		stop_member(&members[i], false);
+	station_close(&from);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -301,6 +325,7 @@ int main(void)
 		cmocka_unit_test(messages_reach_the_owner_of_the_communication_id),
 		cmocka_unit_test(a_process_that_is_ending_is_no_stranger),
 		cmocka_unit_test(who_bound_without_the_lock_is_no_stranger),
+		cmocka_unit_test(addresses_where_processes_were_killed_are_forgotten),
 	};
 
 	return cmocka_run_group_tests(tests, private_rundir, remove_rundir);
