@@ -130,6 +130,7 @@ static struct roci_device *open_device(roci_event_fn *on_event, int *err)
 		goto err_close_addresses;
 	}
 	roci_engine_early_memory(dev->engine, early_memory());
+	roci_engine_receive_room(dev->engine, roci_udp_receive_room());
 	for (unsigned i = 0; i < sizeof(dev->nat_key); i += 4)
 		roci_put_be32(dev->nat_key.bytes + i, roci_random32());
 	roci_engine_nat_key(dev->engine, &dev->nat_key);

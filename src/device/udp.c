@@ -51,6 +51,21 @@ static void grow_buffers(int fd)
 		set(fd, SOL_SOCKET, SO_SNDBUF, BUFFER_BYTES);
 }
 
+/* The kernel doubles what is asked for, since packets take more memory than their bytes. */
+uint64_t roci_udp_receive_room(void)
+{
+	int fd = roci_sys_socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0), bytes = 0;
+	socklen_t len = sizeof(bytes);
+
+	if (fd < 0)
+		return 0;
+	grow_buffers(fd);
+	if (roci_sys_getsockopt(fd, SOL_SOCKET, SO_RCVBUF, &bytes, &len))
+		bytes = 0;
+	roci_sys_close(fd);
+	return (uint64_t)bytes / 2;
+}
+
 /* PMTUDISC_DO: DF is set; the IPv4 identification of a packet is 0, and its place in the message where GSO cuts one.
  * PMTUDISC_DONT: the kernel fragments what does not fit, and draws the identification; and so do routers over IPv4. */
 static int set_fragments(int fd, bool ipv4, bool allowed)

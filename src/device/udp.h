@@ -27,6 +27,8 @@ struct roci_udp_config {
 
 /* Opens no socket yet. -ENOMEM. */
 int roci_udp_open(const struct roci_udp_config *config, struct roci_udp **out);
+/* Bytes of packets that a socket's buffer takes while nobody reads it, also where they are short; 0: not known. */
+uint64_t roci_udp_receive_room(void);
 /* The link; closing it closes everything. */
 struct roci_link *roci_udp_link(struct roci_udp *udp);
 

@@ -313,6 +313,11 @@ void roci_engine_early_memory(struct roci_engine *e, uint64_t bytes)
 	e->reorder.room = (uint32_t)(bytes / ROCI_REORDER_UNIT);
 }
 
+void roci_engine_receive_room(struct roci_engine *e, uint64_t bytes)
+{
+	e->receive_room = bytes;
+}
+
 /* ---- addresses ---- */
 
 uint32_t roci_engine_sgids(const struct roci_engine *e)

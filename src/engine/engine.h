@@ -175,6 +175,10 @@ void roci_engine_fetch_by(struct roci_engine *e, const struct roci_local_calls *
  * bounds what peers have in flight. */
 void roci_engine_early_memory(struct roci_engine *e, uint64_t bytes);
 
+/* How much of what comes from one peer the link's buffer takes while nobody reads it; 0: nobody knows, as at first. UC
+ * senders are told (uc_flow.h). */
+void roci_engine_receive_room(struct roci_engine *e, uint64_t bytes);
+
 /* Where the connected QP with this number sends to; NULL: there is none. */
 const struct roci_av *roci_engine_peer_of(const struct roci_engine *e, uint32_t qpn);
 /* Whether a QP still has that roci_av.local. */

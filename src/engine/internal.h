@@ -23,6 +23,7 @@ struct roci_engine {
 	struct roci_list events; /* sources with pending events */
 	struct roci_timers timers;
 	struct roci_reorder_store reorder;
+	uint64_t receive_room;                /* bytes; 0: nobody knows */
 	struct roci_why_pace why;             /* of datagrams for QPs that do not exist */
 	struct roci_trace *trace;             /* NULL: nobody records */
 	unsigned cq_number, srq_number;       /* of the last one that was created, for captures */

@@ -55,6 +55,7 @@ struct roci_path {
 
 	/* near */
 	uint64_t cwnd;                  /* bytes */
+	uint64_t room;                  /* bytes that the peer's buffer takes; 0: nobody knows */
 	uint64_t ssthresh;              /* bytes; below it the window doubles per round trip */
 	uint64_t base_rtt, base_rtt_at; /* ns: the smallest seen lately, and when */
 	uint64_t heard_at;              /* when the peer last said what it has (RANGES) */
@@ -145,6 +146,8 @@ void roci_path_rtt(struct roci_path *p, uint64_t now, uint64_t rtt_ns, bool boun
 /* A packet of `bytes` was lost. *sent is its entry, NULL where there is none, and `place` its place there
  * (roci_sent_place()), ROCI_MIDDLE where nobody knows it. */
 void roci_path_lost(struct roci_path *p, uint64_t now, uint64_t bytes, const struct roci_sent *sent, uint32_t place);
+/* The peer says how many window bytes its buffer takes; UINT64_MAX: it does not say. A near path keeps to that. */
+void roci_path_room(struct roci_path *p, uint64_t bytes);
 /* A congestion notification came. */
 void roci_path_marked(struct roci_path *p, uint64_t now);
 /* An answer did not come in time: all that is in flight may be lost. */

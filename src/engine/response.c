@@ -21,7 +21,9 @@ static struct roci_packet header(const struct roci_qp *qp, uint8_t opcode, uint3
 
 static void fill_ack_of(struct roci_qp *qp, struct roci_tx_batch *batch, uint32_t psn)
 {
-	struct roci_packet pkt = header(qp, ROCI_OP_ACKNOWLEDGE, psn, ROCI_AETH_ACK | ROCI_AETH_UNLIMITED_CREDITS);
+	uint8_t credits = qp->type == ROCI_QPT_UC ? roci_uc_flow_credits(qp->mtu, qp->e->receive_room)
+						  : ROCI_AETH_UNLIMITED_CREDITS;
+	struct roci_packet pkt = header(qp, ROCI_OP_ACKNOWLEDGE, psn, ROCI_AETH_ACK | credits);
 
 	roci_tx_batch_add(batch, &qp->attr.av, &pkt);
 }

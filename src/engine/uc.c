@@ -14,6 +14,8 @@ static bool may_send(struct roci_qp *qp, uint64_t bytes)
 	struct roci_uc_flow *f = &qp->req.uc;
 	uint64_t at;
 
+	if (roci_uc_flow_waits(f))
+		return false;
 	if (!f->unresponsive)
 		return (!f->answered && !f->unanswered && !qp->path->far && qp->path->flight < WINDOW_UNKNOWN) ||
 		       roci_flight_fits(qp, roci_uc_flow_bytes(qp->mtu, 1));
@@ -111,6 +113,7 @@ static void answer(struct roci_qp *qp, const struct roci_packet *pkt)
 	if (qp->state != ROCI_QPS_RTS && qp->state != ROCI_QPS_SQD)
 		return;
 	roci_uc_flow_answer(&qp->req.uc);
+	roci_path_room(qp->path, roci_uc_flow_room(qp->mtu, pkt->syndrome));
 	measure(qp, una);
 	if (roci_psn_diff(una, w->una) > 0 && roci_psn_diff(una, w->next) <= 0)
 		answered(qp, una, pkt->msn);
@@ -130,7 +133,7 @@ static void forget_near(struct roci_qp *qp)
 
 static void silence(struct roci_qp *qp)
 {
-	if (roci_uc_flow_silence(&qp->req.uc)) {
+	if (roci_uc_flow_silence(&qp->req.uc, !qp->path->far)) {
 		roci_path_silent(qp->path, qp->e->now);
 		if (!qp->req.uc.answered)
 			roci_qp_peer_silent(qp, false);

@@ -3,7 +3,8 @@
 
 #include "wire/packet.h"
 
-#define UNANSWERED_MAX 3                   /* then the peer is unresponsive */
+#define UNANSWERED_MAX 3                   /* then the peer is unresponsive, ... */
+#define STOPPED_MAX    20                  /* ... and one that has answered before */
 #define FAR_FROM       8                   /* round trips in a row: on a busy host some are long by chance, ... */
 #define COUNTS_TWICE   UINT64_C(20000000)  /* ns: ... but hardly so long, ... */
 #define COUNTS_FOUR    UINT64_C(200000000) /* ... and not so long */
@@ -13,18 +14,35 @@ void roci_uc_flow_answer(struct roci_uc_flow *f)
 	if (f->unresponsive)
 		f->paced = false;
 	f->answered = true;
-	f->unresponsive = f->ack_requested = false;
+	f->stopped = f->unresponsive = f->ack_requested = false;
 	f->unanswered = 0;
 }
 
-bool roci_uc_flow_silence(struct roci_uc_flow *f)
+bool roci_uc_flow_silence(struct roci_uc_flow *f, bool near)
 {
-	bool due = f->ack_requested;
+	bool due = f->ack_requested, patient = f->answered && near;
 
 	f->ack_requested = f->counts = false;
-	if (due)
-		f->unresponsive = ++f->unanswered >= UNANSWERED_MAX;
+	if (due) {
+		f->unresponsive |= ++f->unanswered >= (patient ? STOPPED_MAX : UNANSWERED_MAX);
+		f->stopped = patient && !f->unresponsive;
+	}
 	return due;
+}
+
+uint8_t roci_uc_flow_credits(uint32_t mtu, uint64_t room)
+{
+	uint64_t packets = room / roci_uc_flow_bytes(mtu, 1);
+
+	return room ? roci_aeth_credit_code(packets < UINT32_MAX ? (uint32_t)packets : UINT32_MAX)
+		    : ROCI_AETH_UNLIMITED_CREDITS;
+}
+
+uint64_t roci_uc_flow_room(uint32_t mtu, uint8_t syndrome)
+{
+	uint8_t code = syndrome & ROCI_AETH_VALUE_MASK;
+
+	return code == ROCI_AETH_UNLIMITED_CREDITS ? UINT64_MAX : roci_uc_flow_bytes(mtu, roci_aeth_credits(code));
 }
 
 uint32_t roci_uc_flow_count(struct roci_uc_flow *f, uint32_t sent, uint32_t came, uint32_t *lost)

@@ -6,9 +6,10 @@
  *
  * While the peer answers, packets stay within the path's congestion window, as RC's do, and on a far path they are
  * paced. The MSN of an answer, which has no meaning in UC, says how many packets have come in all. So the path learns
- * what was lost. UC stays unreliable: nothing is sent again, and packets in flight are forgotten when no answer comes.
- * A peer that does not answer is unresponsive: packets to it go at the pace that the path has for unacknowledged
- * packets.
+ * what was lost. Its credits, which have none either, say how many packets the peer's buffer takes. UC stays
+ * unreliable: nothing is sent again, and packets in flight are forgotten when no answer comes. A peer nearby that has
+ * answered before may be stopped: packets go one at a time then, each of which asks. A peer that does not answer is
+ * unresponsive: packets to it go at the pace that the path has for unacknowledged packets.
  */
 #ifndef ROCI_ENGINE_UC_FLOW_H
 #define ROCI_ENGINE_UC_FLOW_H
@@ -23,6 +24,7 @@
 struct roci_uc_flow {
 	bool answered;      /* the peer has answered at least once */
 	bool ack_requested; /* an answer is due */
+	bool stopped;       /* the peer has answered before, but not in time lately */
 	bool unresponsive;
 	bool paced;         /* nothing is sent until the timer: the path's pace */
 	uint8_t unanswered; /* requests since the last answer that got none in time */
@@ -38,10 +40,10 @@ static inline uint64_t roci_uc_flow_bytes(uint32_t mtu, uint32_t packets)
 {
 	return packets * (mtu + ROCI_PATH_PACKET_BYTES);
 }
-/* True where the peer is still to be found out: the next packet asks for an answer. */
+/* True where the peer is still to be found out, or may be stopped: the next packet asks for an answer. */
 static inline bool roci_uc_flow_asks(const struct roci_uc_flow *f)
 {
-	return !f->answered && !f->ack_requested;
+	return (!f->answered || f->stopped) && !f->ack_requested;
 }
 /* A packet was sent. */
 static inline void roci_uc_flow_sent(struct roci_uc_flow *f, bool ack_requested)
@@ -61,7 +63,18 @@ static inline bool roci_uc_flow_may_be_far(const struct roci_uc_flow *f)
 {
 	return f->far && !f->near;
 }
-/* No answer for ROCI_UC_ANSWER_NS. True where one was due: something was lost. */
-bool roci_uc_flow_silence(struct roci_uc_flow *f);
+/* A stopped peer is asked again by the next packet, and then hears nothing until it answers, or is asked once more. */
+static inline bool roci_uc_flow_waits(const struct roci_uc_flow *f)
+{
+	return f->stopped && f->ack_requested;
+}
+/* No answer for ROCI_UC_ANSWER_NS. True where one was due: something was lost. near: the path is. */
+bool roci_uc_flow_silence(struct roci_uc_flow *f, bool near);
+
+/* The credits of an answer: how many full packets `room` bytes of buffer take (0: nobody knows), as coded in an AETH.
+ */
+uint8_t roci_uc_flow_credits(uint32_t mtu, uint64_t room);
+/* The window bytes for which an answer with this AETH syndrome says that there is room; UINT64_MAX: it does not say. */
+uint64_t roci_uc_flow_room(uint32_t mtu, uint8_t syndrome);
 
 #endif

@@ -32,6 +32,21 @@
 #define ROCI_AETH_VALUE_MASK        0x1f
 #define ROCI_AETH_UNLIMITED_CREDITS 31
 
+/* Credits are coded (IBTA table 45): 0 to 3 for themselves, then each second code stands for twice as many. */
+static inline uint32_t roci_aeth_credits(uint8_t code)
+{
+	return code < 2 ? code : (2u + code % 2) << (code / 2 - 1);
+}
+/* The code of as many credits as there are codes for, `credits` at most. */
+static inline uint8_t roci_aeth_credit_code(uint32_t credits)
+{
+	uint8_t code = ROCI_AETH_UNLIMITED_CREDITS - 1;
+
+	while (roci_aeth_credits(code) > credits)
+		code--;
+	return code;
+}
+
 /* FETH (IBTA A19): placement type and selectivity level; all other bits are reserved. */
 #define ROCI_FETH_GLOBAL         0x01 /* until all readers at the responder see the data */
 #define ROCI_FETH_PERSISTENT     0x02 /* until the data survive a loss of power */

@@ -22,7 +22,7 @@ static void silence_without_a_question_means_nothing(void **state)
 
 	for (int i = 0; i < 10; i++) {
 		roci_uc_flow_sent(&f, false);
-		assert_false(roci_uc_flow_silence(&f));
+		assert_false(roci_uc_flow_silence(&f, true));
 	}
 	assert_false(f.unresponsive);
 }
@@ -34,10 +34,72 @@ static void three_silences_are_an_unresponsive_peer(void **state)
 	for (int i = 1; i <= 3; i++) {
 		assert_false(f.unresponsive);
 		roci_uc_flow_sent(&f, true);
-		assert_true(roci_uc_flow_silence(&f));
+		assert_true(roci_uc_flow_silence(&f, true));
 		assert_false(f.ack_requested);
 	}
 	assert_true(f.unresponsive);
+}
+
+/* A process that is stopped, or waits for a processor, finds nothing lost in its buffer afterwards. */
+static void who_has_answered_before_is_waited_for(void **state)
+{
+	struct roci_uc_flow f = {0};
+	unsigned asked = 0;
+
+	roci_uc_flow_sent(&f, true);
+	roci_uc_flow_answer(&f);
+	roci_uc_flow_sent(&f, true);
+	for (assert_true(roci_uc_flow_silence(&f, true)); !f.unresponsive; asked++) {
+		assert_true(f.stopped);
+		assert_false(roci_uc_flow_waits(&f));
+		assert_true(roci_uc_flow_asks(&f));
+		roci_uc_flow_sent(&f, true);
+		assert_true(roci_uc_flow_waits(&f));
+		assert_true(roci_uc_flow_silence(&f, true));
+	}
+	assert_int_equal(asked, 19);
+	assert_false(f.stopped);
+	roci_uc_flow_answer(&f);
+	assert_false(f.unresponsive);
+}
+
+static void an_answer_ends_the_wait(void **state)
+{
+	struct roci_uc_flow f = {.answered = true};
+
+	roci_uc_flow_sent(&f, true);
+	roci_uc_flow_silence(&f, true);
+	roci_uc_flow_sent(&f, true);
+	assert_true(roci_uc_flow_waits(&f));
+	roci_uc_flow_answer(&f);
+	assert_false(roci_uc_flow_waits(&f));
+	assert_false(roci_uc_flow_asks(&f));
+}
+
+/* The model of a far path says how to go on. */
+static void nobody_far_is_waited_for(void **state)
+{
+	struct roci_uc_flow f = {.answered = true};
+
+	for (int i = 0; i < 3; i++) {
+		assert_false(f.stopped | f.unresponsive);
+		roci_uc_flow_sent(&f, true);
+		roci_uc_flow_silence(&f, false);
+	}
+	assert_true(f.unresponsive);
+}
+
+/* Never more than there is. */
+static void credits_tell_the_room(void **state)
+{
+	for (uint64_t room = 1; room < UINT64_C(1) << 40; room += room / 3 + 1) {
+		uint64_t told = roci_uc_flow_room(4096, roci_uc_flow_credits(4096, room));
+
+		assert_true(told <= room);
+		if (room >= 8192 && room < UINT64_C(100) << 20)
+			assert_true(told >= room / 2);
+	}
+	assert_int_equal(roci_uc_flow_room(1024, roci_uc_flow_credits(1024, 0)), UINT64_MAX);
 }
 
 static void an_answer_starts_the_count_again(void **state)
@@ -46,9 +108,9 @@ static void an_answer_starts_the_count_again(void **state)
 
 	for (int i = 0; i < 10; i++) {
 		roci_uc_flow_sent(&f, true);
-		assert_true(roci_uc_flow_silence(&f));
+		assert_true(roci_uc_flow_silence(&f, true));
 		roci_uc_flow_sent(&f, true);
-		assert_true(roci_uc_flow_silence(&f));
+		assert_true(roci_uc_flow_silence(&f, true));
 		roci_uc_flow_answer(&f);
 	}
 	assert_false(f.unresponsive);
@@ -105,7 +167,7 @@ static void after_silence_the_count_begins_again(void **state)
 	roci_uc_flow_count(&f, 10, 10, &lost);
 	roci_uc_flow_count(&f, 10, 15, &lost);
 	roci_uc_flow_sent(&f, true);
-	roci_uc_flow_silence(&f);
+	roci_uc_flow_silence(&f, true);
 	assert_int_equal(roci_uc_flow_count(&f, 10, 20, &lost), 10);
 	assert_int_equal(lost, 0);
 }
@@ -153,6 +215,10 @@ int main(void)
 		cmocka_unit_test(the_first_packet_asks),
 		cmocka_unit_test(silence_without_a_question_means_nothing),
 		cmocka_unit_test(three_silences_are_an_unresponsive_peer),
+		cmocka_unit_test(who_has_answered_before_is_waited_for),
+		cmocka_unit_test(an_answer_ends_the_wait),
+		cmocka_unit_test(nobody_far_is_waited_for),
+		cmocka_unit_test(credits_tell_the_room),
 		cmocka_unit_test(an_answer_starts_the_count_again),
 		cmocka_unit_test(an_answer_ends_the_pacing),
 		cmocka_unit_test(every_packet_counts_as_full),
