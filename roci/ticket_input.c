@@ -62,7 +62,8 @@ static enum mover_status from_file(struct show *show, const char *file, struct m
 	return status;
 }
 
-/* Signals that may end or stop the prompt. The echo must be on again before they take effect. */
+/* Signals that may end or stop the prompt. The echo must be on again before they take effect. Where the process goes on
+ * after one (a shell's `fg`, after ^Z), the prompt comes again. */
 static const int fatal[] = {SIGINT, SIGTERM, SIGHUP, SIGQUIT, SIGTSTP};
 #define FATAL_COUNT (sizeof(fatal) / sizeof(fatal[0]))
 static volatile sig_atomic_t caught;
@@ -83,7 +84,8 @@ static ssize_t read_terminal(int tty, const sigset_t *unblocked, char line[LINE_
 	return len && line[len - 1] == '\n' ? len - 1 : len;
 }
 
-static ssize_t ask(int tty, char line[LINE_CHARS])
+/* -EINTR: one of these signals came, and has had its effect. */
+static ssize_t ask_once(int tty, char line[LINE_CHARS])
 {
 	static const char prompt[] = "ticket (the line that `roci recv` shows; your input stays hidden): ";
 	struct sigaction action = {.sa_handler = on_fatal}, before[FATAL_COUNT];
@@ -114,6 +116,16 @@ static ssize_t ask(int tty, char line[LINE_CHARS])
 	sigprocmask(SIG_SETMASK, &unblocked, NULL);
 	if (caught)
 		raise(caught);
+	return len;
+}
+
+static ssize_t ask(int tty, char line[LINE_CHARS])
+{
+	ssize_t len;
+
+	do
+		len = ask_once(tty, line);
+	while (len == -EINTR);
 	return len;
 }
 

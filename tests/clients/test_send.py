@@ -71,7 +71,9 @@ def prompt():
     with Recv('--dir', into, '--once') as recv:
         with open(recv.ticket) as f:
             ticket = f.read().strip()
-        status, shown = on_terminal(ROCI, 'send', path, '127.0.0.1', answers=[(b'ticket (', ticket.encode() + b'\n')])
+        # ^Z does not stop the one process of a terminal. It goes on as it does after a shell's `fg`.
+        answers = [(b'ticket (', b'\x1a'), (b'\nticket (', ticket.encode() + b'\n')]
+        status, shown = on_terminal(ROCI, 'send', path, '127.0.0.1', answers=answers)
         check(status == OK, shown)
         check(ticket not in shown, 'the ticket was echoed')
         recv.ends()
