@@ -78,8 +78,11 @@ static int write_zeros(int fd)
 
 /* Gives the file its length, and room on the disk: a page of a mapping that finds no room there is SIGBUS. (Not
  * posix_fallocate(): where the file system cannot do it, that writes into a file which others use.) */
-static int reserve(int fd)
+static int reserve(int fd, off_t len_now)
 {
+	if (len_now < (off_t)sizeof(struct roci_registry_file) &&
+	    !roci_rundir_may_hold(sizeof(struct roci_registry_file)))
+		return -EFBIG;
 	while (fallocate(fd, 0, 0, sizeof(struct roci_registry_file)))
 		if (errno != EINTR)
 			return errno == EOPNOTSUPP || errno == ENOSYS ? write_zeros(fd) : -errno;
@@ -104,7 +107,7 @@ static int open_file(struct roci_registry *reg)
 	err = -EPERM;
 	if (fstat(fd, &st) || !S_ISREG(st.st_mode) || st.st_uid != geteuid() || (st.st_mode & 077))
 		goto err_close;
-	err = reserve(fd);
+	err = reserve(fd, st.st_size);
 	if (err)
 		goto err_close;
 	reg->file = mmap(NULL, sizeof(*reg->file), PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
@@ -255,7 +258,9 @@ static int open_first(struct roci_registry *reg)
 	for (unsigned i = 0; i < n; i++)
 		if (err || errs[i] != -ENOENT) /* a system without /dev/shm is nothing to talk about */
 			say_why_not(i, errs[i], err ? "" : reg->dir);
-	return err ? errs[n - 1] : 0;
+	for (unsigned i = 0; err == -ENOENT && i < n; i++)
+		err = errs[i]; /* likewise: the reason is that of a directory which is there */
+	return err;
 }
 
 int roci_registry_open(struct roci_registry *reg)

@@ -6,6 +6,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/resource.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -55,7 +56,16 @@ int roci_rundir_take(const char *path)
 	return err;
 }
 
+bool roci_rundir_may_hold(uint64_t bytes)
+{
+	struct rlimit limit; /* RLIM_INFINITY is larger than any size */
+
+	return !getrlimit(RLIMIT_FSIZE, &limit) && limit.rlim_cur >= bytes;
+}
+
 const char *roci_rundir_reason(int err)
 {
-	return err == -EPERM ? "it is not a directory of yours alone, of mode 0700" : strerror(-err);
+	return err == -EPERM   ? "it is not a directory of yours alone, of mode 0700"
+	       : err == -EFBIG ? "this process may make no file so large (see `ulimit -f`)"
+			       : strerror(-err);
 }

@@ -3,7 +3,9 @@
 #ifndef ROCI_DEVICE_RUNDIR_H
 #define ROCI_DEVICE_RUNDIR_H
 
+#include <stdbool.h>
 #include <stddef.h>
+#include <stdint.h>
 
 #define ROCI_RUNDIR_MAX 72 /* bytes */
 
@@ -18,6 +20,10 @@ int roci_rundir_name(unsigned i, char *path, size_t size);
 /* Makes the directory where needed. It must be a directory, not a link, of this user, and of mode 0700: what others
  * could have planted is refused. Returns 0; -EPERM: it is not this user's alone; or another negative errno. */
 int roci_rundir_take(const char *path);
+
+/* Whether the limit of this process for the sizes of files (RLIMIT_FSIZE) lets it make one of `bytes`. Who makes one
+ * all the same is killed by SIGXFSZ. */
+bool roci_rundir_may_hold(uint64_t bytes);
 
 /* Why a directory cannot be used, in words: of an error of roci_rundir_take() or of a file in it. */
 const char *roci_rundir_reason(int err);

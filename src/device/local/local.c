@@ -15,11 +15,11 @@
 #include "device/capture.h"
 #include "device/device.h"
 #include "device/local/direct.h"
-#include "device/local/pairing.h"
 #include "device/local/peer.h"
 #include "device/local/rights.h"
 #include "device/local/settle.h"
 #include "device/local/table.h"
+#include "device/rundir.h"
 #include "device/side_door.h"
 #include "device/sweep.h"
 #include "device/local/copy.h"
@@ -62,8 +62,8 @@ static int make_once(struct roci_local *l)
 	struct stat st;
 	int err;
 
-	if (!roci_local_may_grow())
-		return -EFBIG; /* or the kernel sends SIGXFSZ */
+	if (!roci_rundir_may_hold(ROCI_LOCAL_FILE_BYTES))
+		return -EFBIG;
 	l->fd = open(l->path, O_RDWR | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600);
 	if (l->fd < 0)
 		return -errno;

@@ -3,7 +3,6 @@
 
 #include <errno.h>
 #include <fcntl.h>
-#include <sys/resource.h>
 #include <sys/stat.h>
 #include <sys/statvfs.h>
 
@@ -11,14 +10,6 @@
 
 /* The low bits of roci_local_pair.verdict, under the incarnation of the process with the upper slot. */
 enum verdict { UNDECIDED, LOCAL, NO_ROOM, NO_COPY, VERDICT_MASK = 3 };
-
-bool roci_local_may_grow(void)
-{
-	struct rlimit limit;
-
-	return !getrlimit(RLIMIT_FSIZE, &limit) &&
-	       (limit.rlim_cur == RLIM_INFINITY || limit.rlim_cur >= ROCI_LOCAL_FILE_BYTES);
-}
 
 off_t roci_local_ring_at(unsigned slot)
 {

@@ -15,9 +15,6 @@
 
 #define ROCI_LOCAL_RINGS_MAX 64 /* of a process: its peers beyond these take the wire */
 
-/* Whether the limit of this process for the sizes of files lets it make one of ROCI_LOCAL_FILE_BYTES. */
-bool roci_local_may_grow(void);
-
 /* Where in a file the ring to the process with this slot is. */
 off_t roci_local_ring_at(unsigned slot);
 /* Reserves its room. Returns 0 or a negative errno. */

@@ -10,6 +10,7 @@
 #include <unistd.h>
 
 #include "device/local/pairing.h"
+#include "device/rundir.h"
 
 static struct side {
 	int fd;
@@ -133,9 +134,9 @@ static void a_file_must_be_allowed_to_be_so_large(void **state)
 
 	assert_int_equal(getrlimit(RLIMIT_FSIZE, &before), 0);
 	small.rlim_max = before.rlim_max;
-	assert_true(roci_local_may_grow());
+	assert_true(roci_rundir_may_hold(ROCI_LOCAL_FILE_BYTES));
 	assert_int_equal(setrlimit(RLIMIT_FSIZE, &small), 0);
-	assert_false(roci_local_may_grow());
+	assert_false(roci_rundir_may_hold(ROCI_LOCAL_FILE_BYTES));
 	assert_int_equal(setrlimit(RLIMIT_FSIZE, &before), 0);
 }
 
