@@ -164,6 +164,19 @@ void entries_given_up(struct receiver *r, struct recv_entry *entry, const char *
 	entries_report(r, &entry->info, MOVER_REFUSED, MOVER_REMOTE_IO, entry->why);
 }
 
+/* Whether the temporary file of an entry stays, for the report of the end. Files of one chunk leave none. */
+static void note_part(struct receiver *r, const struct recv_entry *entry)
+{
+	struct session_report *report = &r->s.report;
+	char path[MOVER_PATH_MAX + MOVER_COMPONENT_MAX + 2];
+
+	if (!r->tree || r->s.terms.dry_run || !entry->name || entry->info.kind != MOVER_FILE ||
+	    entry->info.size <= r->s.terms.chunk_bytes || !mover_file_part(r->tree, &entry->info, path))
+		return;
+	if (!report->part_files++ && asprintf(&report->part_file, "%s/%s", r->reg.listener->options->dir, path) < 0)
+		report->part_file = NULL;
+}
+
 static void note_lingering(struct receiver *r, struct recv_entry *entry)
 {
 	bool lingers = entry->state == RECV_ENTRY_REFUSED && entry->last && entry->writing;
@@ -179,7 +192,10 @@ void entries_advance(struct receiver *r, struct recv_entry *entry)
 	if (entry->writing || !entry->last || entry->broken)
 		return;
 	if (entry->state == RECV_ENTRY_REFUSED) {
-		drop_file(entry);
+		if (entry->file) {
+			drop_file(entry);
+			note_part(r, entry);
+		}
 		if (entry->settled)
 			entries_free(r, entry);
 	} else if (entry->state == RECV_ENTRY_WANTED) {
@@ -330,19 +346,6 @@ bool entries_ack(struct receiver *r, bool busy)
 bool entries_idle(const struct receiver *r)
 {
 	return !r->entries.busy && !r->entries.result_count;
-}
-
-/* Whether the temporary file of an entry stays, for the report of the end. Files of one chunk leave none. */
-static void note_part(struct receiver *r, const struct recv_entry *entry)
-{
-	struct session_report *report = &r->s.report;
-	char path[MOVER_PATH_MAX + MOVER_COMPONENT_MAX + 2];
-
-	if (!r->tree || r->s.terms.dry_run || !entry->name || entry->info.kind != MOVER_FILE ||
-	    entry->info.size <= r->s.terms.chunk_bytes || !mover_file_part(r->tree, &entry->info, path))
-		return;
-	if (!report->part_files++ && asprintf(&report->part_file, "%s/%s", r->reg.listener->options->dir, path) < 0)
-		report->part_file = NULL;
 }
 
 void entries_destroy(struct receiver *r)

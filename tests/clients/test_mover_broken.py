@@ -363,6 +363,22 @@ def few_descriptors():
         check_same(source, folder)
 
 
+def given_up():
+    """A file that changes while it is sent is given up, and the other arrives. The receiver names what it has kept of the first one."""
+    folder, file, other = fresh('there'), os.path.join(base, 'changes'), os.path.join(base, 'stays')
+    make_large(file, 8 * MIB)
+    write(other, b'x' * 1000)
+    with Receiver(here, folder) as recv:
+        sender = recv.send(here, file, other, '--limit', '4M', '--chunk', '64K')
+        reached(sender, 0.3)
+        os.truncate(file, 10)
+        check(sender.wait(60) == PARTLY, sender.report())
+        ended = wait_until('the end', lambda: events(recv.process, 'ended'))[-1]
+        check(ended.get('part_files') == 1 and os.path.exists(ended['part_file']), ended)
+        recv.take(here, file)
+        check(sorted(os.listdir(folder)) == ['changes', 'stays'], os.listdir(folder))
+
+
 def left_by(folder, file):
     """A transfer of the file with a ticket of its own has ended too early, and has left some of it."""
     with Receiver(here, folder) as recv:
@@ -480,7 +496,7 @@ cases += [(f'impatient {who}', lambda who=who: impatient(who)) for who in ('send
 cases += [('refused', refused), ('dry run', dry_run), ('disk full', lambda: disk_full('12m')),
           ('disk full at the end', lambda: disk_full('24m')), ('disk full at a long name', disk_full_at_a_long_name), ('cable cut', cable_cut),
           ('frozen sender', frozen_sender), ('many senders', many_senders), ('one after the other', one_after_the_other),
-          ('few descriptors', few_descriptors), ('--checksum and --compare', compared),
+          ('few descriptors', few_descriptors), ('given up', given_up), ('--checksum and --compare', compared),
           ('another ticket', another_ticket), ('another file of that size', another_file_of_that_size), ('no more than --max-sessions', at_most_so_many), ('wrong ticket', wrong_ticket),
           ('nobody listens', nobody_listens)]
 sys.exit(tap(cases, quick=lambda name: not name.endswith('more')))
