@@ -61,6 +61,23 @@ void roci_response_ring_fini(struct roci_response_ring *ring)
 
 /* ---- adding ---- */
 
+static void forget_oldest(struct roci_response_ring *ring)
+{
+	ring->count--;
+	if (ring->parts && ring->parts->quiet)
+		ring->parts->quiet--;
+}
+
+/* Those that are kept are in the order of PSNs, as seen from `psn`, the next one. What is half of all PSNs older than
+ * it, or more, would seem to be newer. */
+static void forget_ancient(struct roci_response_ring *ring, uint32_t psn)
+{
+	bool all = ring->count && roci_psn_diff(psn, at(ring, ring->count - 1u)->psn) <= 0;
+
+	while (ring->count && !roci_response_pending(at(ring, 0)) && (all || roci_psn_diff(psn, at(ring, 0)->psn) <= 0))
+		forget_oldest(ring);
+}
+
 struct roci_response *roci_response_ring_add(struct roci_response_ring *ring, const struct roci_packet *p,
 					     uint32_t packets, uint32_t msn)
 {
@@ -68,14 +85,14 @@ struct roci_response *roci_response_ring_add(struct roci_response_ring *ring, co
 
 	if (!ring->room)
 		return NULL;
+	forget_ancient(ring, p->psn);
 	x = &ring->slots[ring->newest_end];
 	/* A peer asks for no more than it has places for: a response that was asked for again has arrived by now. */
 	if (ring->count == ring->room && roci_response_pending(x) && !x->repeated)
 		return NULL;
-	if (ring->count < ring->room)
-		ring->count++;
-	else if (ring->parts && ring->parts->quiet)
-		ring->parts->quiet--;
+	if (ring->count == ring->room)
+		forget_oldest(ring);
+	ring->count++;
 	ring->newest_end = (uint16_t)((ring->newest_end + 1) % ring->room);
 	*x = (struct roci_response){.kind = (uint8_t)p->op->kind,
 				    .psn = p->psn,

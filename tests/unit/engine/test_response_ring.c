@@ -294,11 +294,57 @@ static void a_qp_without_room_gets_none(void **state)
 	roci_response_ring_fini(&ring);
 }
 
+/* Those that are kept have more PSNs than there are: so much is written between READs, or READs are so long. */
+static void a_read_is_found_among_those_of_all_psns(void **state)
+{
+	const uint32_t packets = 6000, all = ROCI_FAR_READS + 100;
+	struct roci_response_ring ring = with_room(1);
+
+	assert_true(roci_response_ring_extend(&ring));
+	for (uint32_t i = 0; i < all; i++) {
+		struct roci_response *x = add(&ring, ROCI_OP_READ_REQUEST, roci_psn_add(0, i * packets), packets);
+
+		assert_non_null(x);
+		x->next = x->end;
+	}
+	for (uint32_t i = all - 1; i >= all - 100; i--) {
+		uint32_t psn = roci_psn_add(0, i * packets);
+
+		assert_true(read_again(&ring, psn, psn, 1));
+		expect_sent(&ring, psn);
+	}
+	roci_response_ring_fini(&ring);
+}
+
+/* Many READs, then none for all PSNs, and then some again. */
+static void reads_of_a_round_before_are_forgotten(void **state)
+{
+	struct roci_response_ring ring = with_room(1);
+
+	assert_true(roci_response_ring_extend(&ring));
+	for (uint32_t i = 0; i < 200; i++) {
+		add(&ring, ROCI_OP_READ_REQUEST, 1000 + i, 1);
+		expect_sent(&ring, 1000 + i);
+	}
+	for (uint32_t i = 0; i < 50; i++) {
+		add(&ring, ROCI_OP_READ_REQUEST, 1050 + i, 1);
+		expect_sent(&ring, 1050 + i);
+	}
+	for (uint32_t i = 0; i < 50; i++) {
+		assert_true(read_again(&ring, 1050 + i, 1050 + i, 1));
+		expect_sent(&ring, 1050 + i);
+	}
+	assert_false(read_again(&ring, 1000, 1000, 1));
+	roci_response_ring_fini(&ring);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(parts_are_sent_again),
 		cmocka_unit_test(parts_are_bounded),
+		cmocka_unit_test(a_read_is_found_among_those_of_all_psns),
+		cmocka_unit_test(reads_of_a_round_before_are_forgotten),
 		cmocka_unit_test(a_qp_without_room_gets_none),
 		cmocka_unit_test(responses_are_sent_in_order),
 		cmocka_unit_test(flushes_keep_their_place_in_the_order),
