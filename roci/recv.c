@@ -225,7 +225,6 @@ static int run(const struct command *self, int argc, char **argv)
 	bool to_stdout = operands.count;
 	status = check(self, &choices, &operands);
 	if (!status) {
-		r.show.to_stdout = to_stdout;
 		r.show.list = to_stdout ? stderr : stdout;
 		r.show.many = !choices.once && !to_stdout;
 		r.open = choices.common.open;

@@ -18,7 +18,6 @@ struct show {
 	FILE *list; /* JSON: gets all events. People: gets the list of entries; the rest goes to stderr */
 	bool json, quiet, verbose;
 	bool receiving, many; /* many: several sessions, so their lines are numbered */
-	bool to_stdout;       /* what is received */
 	bool dry_run;
 	bool ticket_shown; /* the next ticket is not the first */
 	struct bar bar;

@@ -184,8 +184,9 @@ static void summary(const struct show *show, const struct mover_totals *t, bool 
 /* After a connection that has broken. */
 static const char *advice_of_lost(const struct show *show, const struct mover_event *event)
 {
-	if (event->cut_off && show->to_stdout)
-		return "nobody can continue what went to standard output";
+	if (event->cut_off == MOVER_STDOUT)
+		return show->receiving ? "nobody can continue what went to standard output"
+				       : "nobody can continue what went to the receiver's standard output";
 	if (event->cut_off)
 		return show->receiving
 			       ? "nobody can read the sender's standard input again: what has arrived of it is dropped"

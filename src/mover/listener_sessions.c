@@ -154,7 +154,8 @@ static struct receiver *new_session(struct listener *l, struct rdma_cm_id *id, u
 	if (r->reg.wake_fd < 0 || getrandom(&r->reg.id, sizeof(r->reg.id), 0) != sizeof(r->reg.id) ||
 	    session_init(&r->s, &receiver_role, &l->options->common, &l->events, l->sessions_so_far + 1))
 		goto err_destroy;
-	r->s.report.stream = l->options->to_stdout;
+	if (l->options->to_stdout)
+		r->s.report.stream = MOVER_STDOUT;
 	r->reg.id |= 1; /* not zero */
 	r->reg.number = number ? number : r->reg.id;
 	r->s.control.conn.id = id;

@@ -31,6 +31,13 @@ enum mover_mode {
 	MOVER_SEND,  /* the receiver posts buffers, the sender sends into them (SEND) */
 };
 
+/* What nobody can continue where it was cut off. */
+enum mover_stream {
+	MOVER_NO_STREAM,
+	MOVER_STDIN,  /* of the sender */
+	MOVER_STDOUT, /* of the receiver */
+};
+
 /* How a transfer ended. Also the exit statuses of `roci send` and `roci recv`; the man pages list them. */
 enum mover_status {
 	MOVER_OK = 0,
@@ -116,11 +123,11 @@ struct mover_event {
 	uint64_t bytes;     /* ENTRY_DONE: its size */
 	const char *text;   /* STEP, WARNING, ENTRY_DONE (why refused), ENDED (what went wrong and what to do next) */
 	double bytes_per_s; /* PROGRESS: over the network, in the last seconds; 0: not known yet */
-	uint64_t round_trip_ns; /* PROGRESS: to the peer, with the queues on the way; 0: not measured */
-	uint64_t left_ns;       /* RECONNECTING: how long attempts may still begin */
-	const char *part_file;  /* ENDED, receiver: a temporary file that stays for a resumed transfer; NULL: none */
-	unsigned part_files;    /* ... and how many there are */
-	bool cut_off;           /* ENDED: in the midst of standard input or output, which nobody can continue */
+	uint64_t round_trip_ns;    /* PROGRESS: to the peer, with the queues on the way; 0: not measured */
+	uint64_t left_ns;          /* RECONNECTING: how long attempts may still begin */
+	const char *part_file;     /* ENDED, receiver: a temporary file that stays for a resumed transfer; NULL: none */
+	unsigned part_files;       /* ... and how many there are */
+	enum mover_stream cut_off; /* ENDED: in the midst of it */
 	struct mover_totals totals; /* OFFERED, PROGRESS, RECONNECTING, ENDED */
 };
 

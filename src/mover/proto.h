@@ -87,8 +87,9 @@ struct proto_terms {
 	uint32_t chunk_bytes;
 	uint64_t session; /* receiver's answer: the session's number */
 	uint64_t entries, bytes;
-	uint8_t transfer[PROTO_TRANSFER_BYTES]; /* sender: random; the same in a session that continues one that broke
-						 */
+	/* Sender: random; the same in a session that continues one that broke. The answer repeats it; zeros: no session
+	 * can continue this one, it goes to standard output. */
+	uint8_t transfer[PROTO_TRANSFER_BYTES];
 };
 
 enum proto_verdict {

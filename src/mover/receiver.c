@@ -295,6 +295,7 @@ static bool prepare(struct receiver *r)
 static bool agree_on_terms(struct receiver *r)
 {
 	struct session *s = &r->s;
+	struct proto_terms answer;
 	struct cursor_out *out;
 
 	if (s->terms.checksum && !r->reg.listener->options->compare) {
@@ -311,7 +312,10 @@ static bool agree_on_terms(struct receiver *r)
 	}
 	session_step(s, "TERMS", "mode %s, QPs: %u, chunks of %u bytes", mover_mode_name(s->terms.mode), s->terms.qps,
 		     s->terms.chunk_bytes);
-	proto_put_terms(out, &s->terms);
+	answer = s->terms;
+	if (r->reg.listener->options->to_stdout)
+		memset(answer.transfer, 0, sizeof(answer.transfer));
+	proto_put_terms(out, &answer);
 	session_send(s);
 	take_arrivals(r); /* before windows are registered, which takes longer */
 	session_connected(s);

@@ -66,7 +66,8 @@ bool entries_want(struct receiver *r, struct recv_entry *entry, struct decision 
 	entry->info = d->info;
 	entry->info.name = entry->name;
 	entry->info.target = NULL;
-	r->s.report.stream |= entry->info.kind == MOVER_STREAM;
+	if (entry->info.kind == MOVER_STREAM && !r->s.report.stream)
+		r->s.report.stream = MOVER_STDIN;
 	entry->file = d->file;
 	entry->state = RECV_ENTRY_WANTED;
 	d->file = NULL;

@@ -51,6 +51,7 @@ static void begin_transfer(struct sender *x)
 
 static void on_terms(struct session *s, struct cursor_in *payload)
 {
+	static const uint8_t no_transfer[PROTO_TRANSFER_BYTES];
 	struct sender *x = (struct sender *)s;
 	struct proto_terms terms;
 
@@ -63,6 +64,8 @@ static void on_terms(struct session *s, struct cursor_in *payload)
 			s,
 			"--checksum: the receiver compares by size and time; `roci recv --compare` compares contents");
 	s->terms = terms;
+	if (!memcmp(terms.transfer, no_transfer, sizeof(no_transfer)))
+		s->report.stream = MOVER_STDOUT;
 	begin_transfer(x);
 }
 

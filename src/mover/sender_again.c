@@ -15,7 +15,7 @@ static enum retry_end ending(const struct sender *x)
 {
 	const struct session *s = &x->s;
 
-	if (s->report.stream) /* nobody can read it again */
+	if (s->report.stream) /* nobody can read it, or take it back */
 		return RETRY_FINAL;
 	switch (s->status) {
 	/* one that was never let in has not met its receiver, but perhaps something else that listens there */

@@ -92,7 +92,8 @@ static bool next_file(struct sender *x)
 		file->entry = entry;
 		file->size = e->size;
 		file->stream = e->kind == MOVER_STREAM;
-		x->s.report.stream |= file->stream;
+		if (file->stream && !x->s.report.stream)
+			x->s.report.stream = MOVER_STDIN;
 		file->fd = mover_walk_open(x->walk, entry);
 		if (file->fd < 0)
 			source_fail(file, file->fd);

@@ -64,10 +64,10 @@ struct session_report {
 	struct mover_totals progress;    /* as last reported */
 	uint64_t progress_ns, connected_ns;
 	struct rate rate;
-	uint64_t round_trip_ns; /* as last measured: the last report comes after the connection's end */
-	char *part_file;        /* receiver, at the end: the first temporary file that stays; NULL: none */
-	unsigned part_files;    /* ... and how many there are */
-	bool stream;            /* standard input is being sent, or standard output is written: nobody can continue */
+	uint64_t round_trip_ns;   /* as last measured: the last report comes after the connection's end */
+	char *part_file;          /* receiver, at the end: the first temporary file that stays; NULL: none */
+	unsigned part_files;      /* ... and how many there are */
+	enum mover_stream stream; /* it has begun to read or write it */
 };
 
 struct session {

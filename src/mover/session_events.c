@@ -149,7 +149,7 @@ void session_ended(struct session *s)
 				.totals = session_totals(s),
 				.part_file = s->report.part_file,
 				.part_files = s->report.part_files,
-				.cut_off = s->report.stream && s->status != MOVER_OK,
+				.cut_off = s->status != MOVER_OK ? s->report.stream : MOVER_NO_STREAM,
 			});
 }
 

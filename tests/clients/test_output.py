@@ -255,6 +255,15 @@ def cut_off():
         says('nobody can continue what went to standard output', said)
         check('resumes' not in said, said)
         sender.communicate()
+    plain = file('cut-off-plain', os.urandom(8 * MIB))
+    for how, status, text in (lambda recv, sender: recv.process.popen.kill(), LOST, "nobody can continue what went to the receiver's standard output"), \
+                             (lambda recv, sender: sender.send_signal(signal.SIGINT), INTERRUPTED, 'roci send: stopped'):
+        with Recv('--timeout', '3s', '-') as recv:
+            sender = subprocess.Popen([ROCI, 'send', '--timeout', '3s', '--limit', '1M', plain, '@' + recv.ticket], stderr=subprocess.PIPE,
+                                      env=dict(os.environ, **environment()))
+            wait_until('content', lambda: os.fstat(recv.process.out.fileno()).st_size > MIB)
+            how(recv, sender)
+            says(text, ends(sender, status))
 
     def receiver(end, *options):
         """The receiver of a stream into a folder: what has arrived of it is dropped, and it says so."""
