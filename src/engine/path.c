@@ -16,7 +16,6 @@
 #define EARLY_BYTES      CWND_MAX /* a loss is early where less was delivered since the last one, ... */
 #define NO_QUEUE_NS      250000u  /* ... and no queue made round trips longer by more than that and once more */
 #define LOSSY_AFTER      8u       /* early losses in a row */
-#define QUEUE_TARGET_NS  1500000u /* queueing delay that counts as congestion */
 #define BASE_RTT_LIFE_NS 10000000000u
 #define RTT_UNKNOWN_NS   1000000u    /* stands for the round trip before one was measured */
 #define RTT_LEAST_NS     1000u       /* where the clock stood meanwhile: what was just sent is not overdue */
@@ -26,6 +25,9 @@
 #define RATE_RECOVERY_NS 1000000u
 #define PACE_IDLE_NS     100000000u /* after which the bucket is full, whatever the rate */
 #define PACE_BURST       (256u << 10)
+/* Queueing delay that counts as congestion. Where many processes share a processor, each waits for milliseconds, and
+ * the less it may have in flight, the more often one has to be woken for the same bytes. */
+#define QUEUE_TARGET_NS 5000000u
 
 static struct roci_path *get(struct roci_engine *e, const uint8_t sgid[16], const uint8_t dgid[16], bool inbound)
 {

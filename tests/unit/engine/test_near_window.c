@@ -113,6 +113,23 @@ static void losses_of_a_full_queue_do_not(void **state)
 	assert_false(roci_path_may_be_far(&rare));
 }
 
+/* Round trips of `rtt_ns`, until the window has had time to be cut often. */
+static uint64_t window_after(uint64_t rtt_ns)
+{
+	struct roci_path p = path(MS / 4);
+
+	for (unsigned i = 0; i < 100; i++)
+		roci_path_rtt(&p, NOW + i * rtt_ns, rtt_ns, false);
+	return p.cwnd;
+}
+
+/* Of a queue, or of threads: where many processes share a processor, each waits for milliseconds. */
+static void only_a_long_delay_shrinks_it(void **state)
+{
+	assert_int_equal(window_after(5 * MS), WINDOW);
+	assert_in_range(window_after(7 * MS), 16 << 10, WINDOW / 4);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -122,6 +139,7 @@ int main(void)
 		cmocka_unit_test(a_lossy_path_whose_peer_has_agreed_is_far_at_once),
 		cmocka_unit_test(without_a_round_trip_nothing_is_known),
 		cmocka_unit_test(losses_of_a_full_queue_do_not),
+		cmocka_unit_test(only_a_long_delay_shrinks_it),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
