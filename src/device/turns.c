@@ -26,10 +26,10 @@
  * not yield the processor: where a program spins on the same one, that would cost a whole time slice. But there nothing
  * comes while the thread stays awake, so that it soon stops trying. */
 #define BUSY_POLL_NS 20000
-/* A thread of the program that waits for an event is in nobody's way. Its peer may wait in the same way: then the
- * answer takes a sleep of the peer's (ib_send_lat -e: 31 us with one processor for each end; 7 where both stay awake).
- */
-#define WAITER_BUSY_POLL_NS 50000
+/* A thread of the program that waits for an event is in nobody's way. Its peer may sleep in the same way: then the
+ * answer takes a wake-up of the peer's (25 to 60 us on virtual machines). A thread that falls asleep before that lets
+ * the peer wait as long, and so both go on sleeping (ib_send_lat -e: 77 us; 14 where both stay awake). */
+#define WAITER_BUSY_POLL_NS 200000
 /* How many failures it takes to stop after it paid for long, and how many sleeps it then takes to try again. */
 #define BUSY_POLL_WORTH_MAX 16
 #define BUSY_POLL_TRY_EVERY 32

@@ -422,7 +422,7 @@ static unsigned waiter_turn(unsigned moved)
 	return turn.what;
 }
 
-/* Packets come 40 us after each other: that is too rare for the thread. */
+/* Packets come 150 us after each other, since the peer slept before it sent each: that is too rare for the thread. */
 static void a_waiter_stays_awake_longer_than_the_thread(void **state)
 {
 	unsigned slept = 0;
@@ -430,18 +430,18 @@ static void a_waiter_stays_awake_longer_than_the_thread(void **state)
 	assert_true(roci_turns_wait_begin(&turns));
 	for (unsigned i = 0; i < 100; i++) {
 		waiter_turn(1);
-		for (unsigned k = 0; k < 39; k++) {
+		for (unsigned k = 0; k < 149; k++) {
 			if (waiter_turn(0) != ROCI_TURN_SLEEP)
 				continue;
 			slept++;
-			now += (39 - k) * US;
+			now += (149 - k) * US;
 			roci_turns_waiter_awoke(&turns, now, 0);
 			break;
 		}
 	}
 	assert_in_range(slept, 0, 40); /* until the first attempt that pays */
 	waiter_turn(1);
-	now += 51 * US;
+	now += 201 * US;
 	waiter_turn(0);
 	assert_int_equal(waiter_turn(0), ROCI_TURN_SLEEP);
 }
