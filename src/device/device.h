@@ -124,8 +124,8 @@ void roci_device_revoke_mr(struct roci_device *dev, const struct roci_mr_attr *a
  * host, a WRITE or READ may be executed at once, and a short SEND goes at once. */
 int roci_device_post_send(struct roci_device *dev, struct roci_qp *qp, const struct roci_send_wr *wr);
 
-/* After an RC or UC QP went to RTR with QP `dest_qpn` at dgid: where rdma_cm connected them across a NAT, its packets
- * do what that needs (docs/ARCHITECTURE.md). 0 or a negative errno. Lock held. */
+/* Before an RC or UC QP goes from INIT to RTR with QP `dest_qpn` at dgid: where rdma_cm connected them across a NAT,
+ * its packets will do what that needs (docs/ARCHITECTURE.md). 0 or a negative errno. Lock held. */
 int roci_device_cross_nat(struct roci_device *dev, struct roci_qp *qp, const uint8_t dgid[16], uint32_t dest_qpn);
 
 /* ---- numbers ---- */

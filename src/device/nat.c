@@ -149,7 +149,7 @@ int roci_device_cross_nat(struct roci_device *dev, struct roci_qp *qp, const uin
 
 	if (dev->dead || !roci_cm_find_nat(roci_cm_host_cm(dev), dgid, dest_qpn, &terms))
 		return 0;
-	return roci_qp_cross_nat(qp, roci_now(), &terms);
+	return roci_qp_cross_nat(qp, &terms);
 }
 
 /* ---- another network ---- */

@@ -280,8 +280,8 @@ struct roci_qp_attr {
 	uint8_t min_rnr_timer, port_num, timeout, retry_cnt, rnr_retry, path_mig_state;
 	enum roci_qp_state state, cur_state;
 };
-/* Follows the state table of IBTA 11.2.5.2: required and optional attributes of each transition. -EINVAL leaves the QP
- * as it was. */
+/* Follows the state table of IBTA 11.2.5.2: required and optional attributes of each transition. -EINVAL and -ENOMEM
+ * leave the QP as it was. */
 int roci_qp_modify(struct roci_qp *qp, uint64_t now, const struct roci_qp_attr *attr, unsigned mask);
 void roci_qp_query(const struct roci_qp *qp, struct roci_qp_attr *attr, struct roci_qp_cap *cap);
 enum roci_qp_state roci_qp_state(const struct roci_qp *qp);
@@ -289,10 +289,10 @@ uint32_t roci_qp_number(const struct roci_qp *qp); /* its QPN */
 
 /* ---- one end of a connection is behind a NAT (nat.h) ---- */
 
-/* Without terms->port this end is the one behind the NAT. From now on packets go to terms->port of the QP's address,
- * their ICRCs cover what the hidden end sees, and the QP follows a peer that moves. After the QP went to RTR, RC or UC.
- * -EINVAL, -ENOMEM. */
-int roci_qp_cross_nat(struct roci_qp *qp, uint64_t now, const struct roci_nat_terms *terms);
+/* Without terms->port this end is the one behind the NAT. Packets will go to terms->port of the QP's address, their
+ * ICRCs cover what the hidden end sees, and the QP follows a peer that moves. Of an RC or UC QP in INIT: the next call
+ * of roci_qp_modify(), to RTR, makes it so, or forgets it where it fails. -EINVAL, -ENOMEM. */
+int roci_qp_cross_nat(struct roci_qp *qp, const struct roci_nat_terms *terms);
 /* The terms as they are now, and the address that packets go to. False: no such QP, or it crosses no NAT. */
 bool roci_engine_nat_terms(const struct roci_engine *e, uint32_t qpn, struct roci_nat_terms *terms, uint8_t gid[16]);
 /* What the ICRC of a packet to the QP covers, where its peer is behind a NAT; NULL: the addresses that it came with. */

@@ -49,38 +49,39 @@ static void expire(struct roci_timer *timer)
 	roci_timer_set(&qp->e->timers, timer, now + (silent < ROCI_NAT_HELLO_NS ? silent : ROCI_NAT_HELLO_NS));
 }
 
-static int begin(struct roci_qp *qp, const struct roci_nat_terms *terms)
+int roci_qp_cross_nat(struct roci_qp *qp, const struct roci_nat_terms *terms)
 {
-	struct roci_nat *n = calloc(1, sizeof(*n));
+	struct roci_nat *n;
 
+	if (qp->type == ROCI_QPT_UD || qp->state != ROCI_QPS_INIT)
+		return -EINVAL;
+	roci_nat_end(qp);
+	n = calloc(1, sizeof(*n));
 	if (!n)
 		return -ENOMEM;
 	n->qp = qp;
 	n->terms = *terms;
-	n->hello_at = qp->alive.rx_at = qp->e->now;
 	roci_timer_init(&n->timer);
 	n->timer.expire = expire;
 	qp->nat = n;
 	qp->e->nat_count++;
-	qp->attr.av.src_port = qp->attr.av.mad_port;
-	if (is_hidden(n)) {
-		roci_timer_set(&qp->e->timers, &n->timer, qp->e->now + ROCI_NAT_QUIET_NS);
-		return 0;
-	}
-	set_flows(n, terms->src, terms->dst);
-	qp->attr.av.nat = &n->out;
-	qp->peer = (struct roci_peer_port){.shown = true, .port = terms->port};
-	roci_qp_address(qp);
 	return 0;
 }
 
-int roci_qp_cross_nat(struct roci_qp *qp, uint64_t now, const struct roci_nat_terms *terms)
+void roci_nat_begin(struct roci_qp *qp)
 {
-	roci_engine_clock(qp->e, now);
-	if (qp->type == ROCI_QPT_UD || roci_qp_is_local(qp) || qp->state < ROCI_QPS_RTR)
-		return -EINVAL;
-	roci_nat_end(qp);
-	return begin(qp, terms);
+	struct roci_nat *n = qp->nat;
+
+	n->hello_at = qp->alive.rx_at = qp->e->now;
+	qp->attr.av.src_port = qp->attr.av.mad_port;
+	if (is_hidden(n)) {
+		roci_timer_set(&qp->e->timers, &n->timer, qp->e->now + ROCI_NAT_QUIET_NS);
+		return;
+	}
+	set_flows(n, n->terms.src, n->terms.dst);
+	qp->attr.av.nat = &n->out;
+	qp->peer = (struct roci_peer_port){.shown = true, .port = n->terms.port};
+	roci_qp_address(qp);
 }
 
 void roci_nat_end(struct roci_qp *qp)

@@ -40,6 +40,8 @@ struct roci_nat {
 
 struct roci_tx_batch;
 
+/* The QP, of roci_qp_cross_nat(), is in RTR and has its address. */
+void roci_nat_begin(struct roci_qp *qp);
 /* The QP is reset. */
 void roci_nat_end(struct roci_qp *qp);
 /* A HELLO came for the QP. True where the peer has moved: see roci_qp_cross_nat(). */

@@ -256,12 +256,11 @@ static void enter(struct roci_qp *qp, enum roci_qp_state from, enum roci_qp_stat
 		roci_qp_make_ready(qp);
 }
 
-int roci_qp_modify(struct roci_qp *qp, uint64_t now, const struct roci_qp_attr *attr, unsigned mask)
+static int modify(struct roci_qp *qp, const struct roci_qp_attr *attr, unsigned mask)
 {
 	enum roci_qp_state from = qp->state, to = mask & ROCI_QP_STATE ? attr->state : qp->state;
 	int err;
 
-	roci_engine_clock(qp->e, now);
 	if (to > ROCI_QPS_ERR)
 		return ROCI_REFUSE(-EINVAL, "qp_state %d is unknown", (int)to);
 	err = check_values(qp, attr, mask);
@@ -283,8 +282,22 @@ int roci_qp_modify(struct roci_qp *qp, uint64_t now, const struct roci_qp_attr *
 		return err;
 	take_values(qp, attr, mask);
 	enter(qp, from, to, mask);
+	if (qp->nat && from == ROCI_QPS_INIT && to == ROCI_QPS_RTR)
+		roci_nat_begin(qp);
 	if (to != from)
 		ROCI_TRACE(qp->e, roci_trace_state(qp));
 	roci_qp_published(qp);
 	return 0;
+}
+
+int roci_qp_modify(struct roci_qp *qp, uint64_t now, const struct roci_qp_attr *attr, unsigned mask)
+{
+	bool was_init = qp->state == ROCI_QPS_INIT;
+	int err;
+
+	roci_engine_clock(qp->e, now);
+	err = modify(qp, attr, mask);
+	if (was_init && qp->state != ROCI_QPS_RTR)
+		roci_nat_end(qp); /* the terms were for the way to RTR */
+	return err;
 }

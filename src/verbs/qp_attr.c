@@ -113,11 +113,10 @@ static int modify_locked(struct vb_context *ctx, struct vb_qp *qp, const struct 
 		err = -roci_device_find_local(ctx->dev, &inner.av, inner.dest_qpn);
 	if (err)
 		return err;
-	err = -roci_qp_modify(qp->engine, roci_now(), &inner, (unsigned)mask);
-	if (err)
-		return err;
-	if ((mask & IBV_QP_AV) && (mask & IBV_QP_DEST_QPN) && qp->ex.qp_base.qp_type != IBV_QPT_UD && !inner.av.local)
+	if ((mask & IBV_QP_AV) && (mask & IBV_QP_DEST_QPN) && qp->ex.qp_base.qp_type != IBV_QPT_UD && !inner.av.local &&
+	    roci_qp_state(qp->engine) == ROCI_QPS_INIT)
 		err = -roci_device_cross_nat(ctx->dev, qp->engine, inner.av.dgid, inner.dest_qpn);
+	err = err ? err : -roci_qp_modify(qp->engine, roci_now(), &inner, (unsigned)mask);
 	if (err)
 		return err;
 	if ((mask & IBV_QP_STATE) && attr->qp_state == IBV_QPS_RTR)

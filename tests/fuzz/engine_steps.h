@@ -6,11 +6,18 @@
 #include "engine/qp.h"
 #include "script.h"
 
-/* An RC QP from RESET to RTS. */
-static inline void connect_rc(struct roci_qp *qp, uint64_t now, struct roci_qp_attr *a)
+/* An RC QP from RESET to INIT. */
+static inline void init_rc(struct roci_qp *qp, uint64_t now, struct roci_qp_attr *a)
 {
 	a->state = ROCI_QPS_INIT;
 	CHECK(!roci_qp_modify(qp, now, a, ROCI_QP_STATE | ROCI_QP_PKEY_INDEX | ROCI_QP_PORT | ROCI_QP_ACCESS_FLAGS));
+}
+
+/* ... and to RTS. */
+static inline void connect_rc(struct roci_qp *qp, uint64_t now, struct roci_qp_attr *a)
+{
+	if (roci_qp_state(qp) == ROCI_QPS_RESET)
+		init_rc(qp, now, a);
 	a->state = ROCI_QPS_RTR;
 	CHECK(!roci_qp_modify(qp, now, a,
 			      ROCI_QP_STATE | ROCI_QP_AV | ROCI_QP_PATH_MTU | ROCI_QP_DEST_QPN | ROCI_QP_RQ_PSN |

@@ -486,8 +486,9 @@ static void connect_qp(const struct roci_conn_info *info)
 	if (world.qps[i])
 		roci_qp_destroy(world.qps[i]);
 	CHECK(!roci_qp_create(host.dev.engine, &init, &world.qps[i]));
-	connect_rc(world.qps[i], host.now, &a);
+	init_rc(world.qps[i], host.now, &a);
 	CHECK(!roci_device_cross_nat(&host.dev, world.qps[i], a.av.dgid, a.dest_qpn));
+	connect_rc(world.qps[i], host.now, &a);
 	made++;
 	check_places();
 }

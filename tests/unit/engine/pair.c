@@ -98,7 +98,7 @@ static void cross_nat(struct pair *p, int s, const struct pair_place *nat)
 		memcpy(terms.dst, hidden.dgid, 16);
 	}
 	roci_engine_nat_key(p->side[s].e, &key);
-	assert_int_equal(roci_qp_cross_nat(p->side[s].qp, p->now, &terms), 0);
+	assert_int_equal(roci_qp_cross_nat(p->side[s].qp, &terms), 0);
 }
 
 static void connect_side(struct pair *p, int s, const struct pair_options *o)
@@ -134,9 +134,9 @@ static void connect_side(struct pair *p, int s, const struct pair_options *o)
 						(o->type == ROCI_QPT_UD ? ROCI_QP_QKEY : ROCI_QP_ACCESS_FLAGS)),
 			 0);
 	a.state = ROCI_QPS_RTR;
-	assert_int_equal(roci_qp_modify(qp, p->now, &a, ROCI_QP_STATE | conn | rtr), 0);
 	if (o->nat.port)
 		cross_nat(p, s, &o->nat);
+	assert_int_equal(roci_qp_modify(qp, p->now, &a, ROCI_QP_STATE | conn | rtr), 0);
 	a.state = ROCI_QPS_RTS;
 	assert_int_equal(roci_qp_modify(qp, p->now, &a, ROCI_QP_STATE | ROCI_QP_SQ_PSN | rts), 0);
 }
