@@ -20,7 +20,6 @@
 #define BUFFER_BYTES   (8 << 20)   /* what roci0 asks for */
 #define MEMLOCK_ENOUGH (64u << 20) /* a few large regions */
 #define FILES_ENOUGH   256
-#define RUNDIR_BYTES   (1u << 20) /* registry and sysfs tree of a few processes */
 
 static void examine_memlock(struct findings *findings, const struct doctor_host *host)
 {
@@ -102,7 +101,7 @@ static const char *rundir_fault(const char *path)
 		return strerror(errno);
 	if (statvfs(*parent ? parent : "/", &fs))
 		return strerror(errno);
-	return (uint64_t)fs.f_bavail * fs.f_frsize < RUNDIR_BYTES ? "less than 1 MiB is free there" : NULL;
+	return (uint64_t)fs.f_bavail * fs.f_frsize < ROCI_RUNDIR_BYTES ? "less than 4 MiB are free there" : NULL;
 }
 
 /* Processes find each other by the first folder that can be used. */
@@ -127,7 +126,7 @@ static void examine_rundir(struct findings *findings)
 					first);
 			} else {
 				finding_proof(finding,
-					      "it is this user's alone, or can be made; at least 1 MiB is free there");
+					      "it is this user's alone, or can be made; at least 4 MiB are free there");
 			}
 			return;
 		}

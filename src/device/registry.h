@@ -45,6 +45,9 @@ struct roci_registry_file {
 	struct roci_port_table ports;
 };
 
+_Static_assert(sizeof(struct roci_registry_file) + (1 << 19) <= ROCI_RUNDIR_BYTES,
+	       "`roci doctor` looks for too little room");
+
 struct roci_registry {
 	int fd;
 	unsigned slot; /* ours */

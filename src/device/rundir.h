@@ -7,7 +7,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#define ROCI_RUNDIR_MAX 72 /* bytes */
+#define ROCI_RUNDIR_MAX   72         /* bytes */
+#define ROCI_RUNDIR_BYTES (4u << 20) /* room there for the host registry, and the sysfs tree of a few processes */
 
 /* Writes the path of candidate `i` to `path`: $ROCI_RUNDIR alone if that is set, else /dev/shm/roci-UID,
  * /tmp/roci-UID, and roci-UID in $XDG_RUNTIME_DIR (/run/user/UID where that is not set). Returns 0, -ENAMETOOLONG, or
