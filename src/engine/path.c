@@ -27,7 +27,7 @@
 #define PACE_BURST       (256u << 10)
 /* Queueing delay that counts as congestion. Where many processes share a processor, each waits for milliseconds, and
  * the less it may have in flight, the more often one has to be woken for the same bytes. */
-#define QUEUE_TARGET_NS 5000000u
+#define QUEUE_TARGET_NS 8000000u
 
 static struct roci_path *get(struct roci_engine *e, const uint8_t sgid[16], const uint8_t dgid[16], bool inbound)
 {

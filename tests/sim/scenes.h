@@ -62,7 +62,7 @@ static const struct scene scenes[] = {
 	 .data.queue_bytes = 4 << 20,
 	 .seconds = 2,
 	 .least = 0.985,
-	 .queue_ms = 6},
+	 .queue_ms = 8.5},
 	{.name = "lan-lossy",
 	 .title = "1 Gbit/s 0.2 ms, 1% lost",
 	 LINE(GBIT, 0.1),
