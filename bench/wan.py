@@ -1,6 +1,7 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: BSD-2-Clause
-"""bench/wan.py [--link NAME,...] [--with PROGRAM,...] [--rounds N] [--seconds N] [--minutes N] [--roci ROCI] [--json] [--list]
+"""bench/wan.py [--link NAME,...] [--with PROGRAM,...] [--rounds N] [--seconds N] [--minutes N] [--roci ROCI] [--json]
+[--line] [--list]
 
 One file over links that are far, narrow or lossy: `roci send` beside TCP with CUBIC and BBR (wan_tcp.c), between two network
 namespaces that wan_link.c joins. The programs take turns, each with a link of its own. Prints the medians of the share of the link's
@@ -30,6 +31,7 @@ from harness import Failure, Host, check, isolate, next_port, wait_until  # noqa
 PATIENCE = 4  # times the seconds that the file takes at the link's rate
 OURS = 'roci send'
 PROGRAMS = (OURS, 'cubic', 'bbr')
+MACS = ('02:00:00:00:00:01', '02:00:00:00:00:02')
 
 
 @dataclasses.dataclass
@@ -61,24 +63,37 @@ LINKS = {
 
 class Wan:
     """Two hosts and the link between them."""
+    count = 0
 
     def __init__(self, program, link):
+        Wan.count += 1
+        outer = [f'wan{Wan.count}{end}' for end in 'ab']
         self.sleepers = [subprocess.Popen(['unshare', '-n', 'sleep', '1800']) for _ in range(2)]
         own = os.readlink('/proc/self/ns/net')
-        for s in self.sleepers:
+        for s, name in zip(self.sleepers, outer):
             wait_until('a namespace', lambda pid=s.pid: os.readlink(f'/proc/{pid}/ns/net') != own)
-        self.link = subprocess.Popen([program, '-r', str(link.mbit * 1000000), '-d', str(link.delay_us), '-q', str(link.queue),
-                                      '-l', str(link.lost_ppm), *[f'/proc/{s.pid}/ns/net' for s in self.sleepers]],
-                                     stdout=subprocess.PIPE, text=True)
-        check(self.link.stdout.readline() == 'ready\n', 'wan_link did not start')
+            run = ['ip', 'link', 'add', name, 'mtu', '1500', 'type', 'veth', 'peer', 'name', 'wan', 'netns', str(s.pid)]
+            subprocess.run(run, check=True)
+            subprocess.run(['ip', 'link', 'set', name, 'addrgenmode', 'none', 'up'], check=True)
         self.sender, self.receiver = [Host(name, s.pid, f'10.78.0.{i + 1}')
                                       for i, (name, s) in enumerate(zip(('sender', 'receiver'), self.sleepers))]
-        for here, there in ((self.sender, self.receiver), (self.receiver, self.sender)):
+        for here, mac in ((self.sender, MACS[0]), (self.receiver, MACS[1])):
             here.run('ip', 'link', 'set', 'lo', 'up')
-            here.run('ip', 'link', 'set', 'wan', 'mtu', '1500', 'txqueuelen', '10000', 'up')
+            here.run('ip', 'link', 'set', 'wan', 'mtu', '1500', 'txqueuelen', '10000', 'address', mac, 'addrgenmode', 'none', 'up')
+        for here, there, mac in ((self.sender, self.receiver, MACS[1]), (self.receiver, self.sender, MACS[0])):
             here.run('ip', 'addr', 'add', here.address, 'peer', there.address, 'dev', 'wan')
+            here.run('ip', 'neigh', 'add', there.address, 'lladdr', mac, 'dev', 'wan', 'nud', 'permanent')
             for name in ('tcp_rmem', 'tcp_wmem'):
                 here.run('sysctl', '-q', '-w', f'net.ipv4.{name}=4096 131072 67108864')
+        self.link = subprocess.Popen([program, '-r', str(link.mbit * 1000000), '-d', str(link.delay_us), '-q', str(link.queue),
+                                      '-l', str(link.lost_ppm), *outer], stdout=subprocess.PIPE, text=True)
+        check(self.link.stdout.readline() == 'ready\n', 'wan_link did not start')
+        self.did = {}
+
+    def end(self):
+        """Ends the link; `did` has what it says that it did."""
+        self.link.terminate()
+        self.did = json.loads(self.link.communicate()[0])
 
     def carried(self):
         """Bytes that the sender's host has sent."""
@@ -89,8 +104,9 @@ class Wan:
 
     def __exit__(self, *_):
         for process in (self.link, *self.sleepers):
-            process.kill()
-            process.wait()
+            if process.poll() is None:
+                process.kill()
+                process.wait()
 
 
 def when(line):
@@ -167,6 +183,15 @@ class Bench:
         finally:
             server.end()
 
+    @staticmethod
+    def line(did, took):
+        there = did['there']
+        return (f'{took or 0:.2f} s; the line {there["seconds"]:.2f} s, idle {there["idle_s"]:.2f} (longest {there["longest_idle_s"]:.3f}); '
+                f'{there["packets"]} packets and {did["back"]["packets"]} back, {there["dropped"]} and {did["back"]["dropped"]} dropped; '
+                f'late {did["late_s"]:.2f} s, {there["late_us"]:.0f} and {did["back"]["late_us"]:.0f} us in the mean, '
+                f'{there["latest_us"]:.0f} at most; {there["overrun"] + did["back"]["overrun"] + there["failed"] + did["back"]["failed"]} '
+                f'failed; processor {did["user_s"] + did["system_s"]:.2f} s')
+
     def take(self, link, program):
         """The share of the link's rate, after the first content too, and the round trips before that. None: not done."""
         seconds = PATIENCE * self.options.seconds
@@ -184,6 +209,9 @@ class Bench:
             finally:
                 for process in beside:
                     process.end()
+            wan.end()
+            if self.options.line:
+                print(f'{link.title}, {program}: {self.line(wan.did, took)}', file=sys.stderr)
         if took is None:
             return None
         least = self.size * 8 / (link.mbit * 1e6)
@@ -267,6 +295,7 @@ def arguments():
     parser.add_argument('--build', default=build, help='where Meson has built')
     parser.add_argument('--roci', help='another roci than that of --build')
     parser.add_argument('--json', action='store_true')
+    parser.add_argument('--line', action='store_true', help='say of each run what the link did')
     parser.add_argument('--list', action='store_true', help='print the links, and end')
     options = parser.parse_args()
     options.roci = options.roci or os.path.join(options.build, 'roci', 'roci')
@@ -284,7 +313,7 @@ def main():
     if options.list:
         print('\n'.join(f'{name:15} {link.title:32} {link.goal}' for name, link in LINKS.items()))
         return 0
-    isolate()
+    isolate(users=True)  # root may give the link's program its priority
     to = sys.stderr if options.json else sys.stdout
     load, processors = os.getloadavg()[0], os.cpu_count()
     if load > processors / 2:
