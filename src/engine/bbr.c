@@ -22,6 +22,7 @@
 #define CRUISE_LEAST     96
 #define DOWN_ROUNDS      3 /* until what was sent in DOWN is acknowledged */
 #define MIN_WINDOW       (4 * ROCI_BBR_PACKET)
+#define ROUND_RTTS       4 /* a round is over then, whatever is acknowledged */
 #define MIN_RTT_LIFE     (10 * SECOND)
 #define PROBE_RTT_EVERY  (5 * SECOND)
 #define PROBE_RTT_LAST   (200 * MS)
@@ -315,9 +316,17 @@ static void lower_bounds(struct roci_bbr *b)
 
 /* ---- what an acknowledgement changes ---- */
 
+/* The round has taken so long that it ends now, although no packet of it was acknowledged: where most are lost, all
+ * that comes was sent again and tells of no round. Without an end of it nothing is learned, also not that most are
+ * lost. */
+static bool is_stale(const struct roci_bbr *b, uint64_t now, const struct roci_rate_sample *rs)
+{
+	return !rs->rtt_ns && now - b->round_at > ROUND_RTTS * max(b->rtt, b->min_rtt);
+}
+
 static void update_rounds(struct roci_bbr *b, uint64_t now, const struct roci_rate_sample *rs)
 {
-	bool stale = b->state == ROCI_BBR_STARTUP && roci_bbr_start_is_stale(b, now, rs);
+	bool stale = is_stale(b, now, rs);
 
 	if (rs->rtt_ns)
 		b->rtt = rs->rtt_ns;

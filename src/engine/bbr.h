@@ -11,8 +11,9 @@
  * the most that was. Where a round trip takes long, probes are further apart. A round trip almost without a queue,
  * whenever it was seen, puts off the state RTT. Where queues are short, bursts become shorter (burst.h).
  *
- * A round is a round trip counted in packets: it ends when a packet is acknowledged that was sent after it began. The
- * names of states, filters and bounds are the draft's. Gains are percent, times ns, rates bytes per second.
+ * A round is a round trip counted in packets: it ends when a packet is acknowledged that was sent after it began, or
+ * after four round trips, because all that comes may have been sent again. The names of states, filters and bounds are
+ * the draft's. Gains are percent, times ns, rates bytes per second.
  */
 #ifndef ROCI_ENGINE_BBR_H
 #define ROCI_ENGINE_BBR_H

@@ -1,19 +1,11 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 #include "engine/bbr_start.h"
 
-#define ROUND_RTTS   4
 #define HEAVY        5   /* a fifth */
 #define LEAD_GAIN    554 /* percent: where trains are far ahead of the round trips, ... */
 #define LEAD_FAR     3   /* ... by so many times */
 #define REACHED_GAIN 150 /* percent, of rate and window */
 #define LEAD_GROWTH  8   /* times a round trip: a train may have been wrong */
-
-bool roci_bbr_start_is_stale(const struct roci_bbr *b, uint64_t now, const struct roci_rate_sample *rs)
-{
-	uint64_t rtt = b->rtt > b->min_rtt ? b->rtt : b->min_rtt;
-
-	return !rs->rtt_ns && now - b->round_at > ROUND_RTTS * rtt;
-}
 
 bool roci_bbr_start_is_full(const struct roci_bbr *b, const struct roci_rate_sample *rs, bool high)
 {

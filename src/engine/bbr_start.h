@@ -2,8 +2,7 @@
 /*
  * How the model of a path begins: STARTUP, in which the rate doubles each round trip until the path is full. Here we
  * differ from the draft (bbr.h). STARTUP goes ahead of the rate of a whole round trip, to what trains of packets have
- * shown (train.h). A round also ends when it has taken long, because all that comes may have been sent again. And loss
- * does not end it while the rate still grows, unless it is heavy.
+ * shown (train.h). And loss does not end it while the rate still grows, unless it is heavy.
  *
  * These functions belong to bbr.c, which keeps the model and says when they count. They know nothing of the other
  * states.
@@ -27,8 +26,6 @@ static inline bool roci_bbr_start_losses_count(const struct roci_bbr *b)
 {
 	return b->losses >= ROCI_BBR_START_LOSSES;
 }
-/* Whether the round has taken so long that it ends now, although no packet of it was acknowledged. */
-bool roci_bbr_start_is_stale(const struct roci_bbr *b, uint64_t now, const struct roci_rate_sample *rs);
 /* Whether loss or marks say that the path is full. `high`: more was lost in this round than is lost anyway. */
 bool roci_bbr_start_is_full(const struct roci_bbr *b, const struct roci_rate_sample *rs, bool high);
 /* Sets b->lead, b->reached and the gains by what trains say. The window follows, no larger than what they carry in a

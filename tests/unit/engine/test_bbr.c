@@ -156,6 +156,36 @@ static void sudden_loss_lowers_the_rate_until_the_next_probe(void **state)
 	assert_true(is_near_capacity(&p));
 }
 
+/* So much is lost that all that is acknowledged was sent again: nothing of it is a sample. */
+static void the_rate_falls_where_only_what_was_sent_again_arrives(void **state)
+{
+	struct pipe p;
+	uint64_t before;
+
+	begin(&p);
+	rounds(&p, 30);
+	while (p.b.state != ROCI_BBR_CRUISE)
+		round_trip(&p);
+	before = p.b.rate;
+	for (unsigned i = 0; i < 50; i++) {
+		roci_bbr_lost(&p.b, p.now,
+			      &(struct roci_loss_sample){.bytes = PER_RTT / 2,
+							 .tx_flight = PER_RTT,
+							 .prior_delivered = p.delivered,
+							 .lost = PER_RTT / 2});
+		p.now += RTT;
+		p.delivered += PER_RTT / 50;
+		roci_bbr_acked(&p.b, p.now,
+			       &(struct roci_rate_sample){.acked = PER_RTT / 50,
+							  .delivered = p.delivered,
+							  .flight = PER_RTT,
+							  .tx_flight = PER_RTT});
+	}
+	assert_true(p.b.rate < before / 4);
+	rounds(&p, 300);
+	assert_true(is_near_capacity(&p));
+}
+
 /* How many of 600 rounds ask for the round trip. */
 static unsigned rounds_in_rtt(struct pipe *p)
 {
@@ -396,6 +426,7 @@ int main(void)
 		cmocka_unit_test(what_many_packets_show_is_believed_at_once),
 		cmocka_unit_test(a_round_that_was_held_up_does_not_end_the_start),
 		cmocka_unit_test(sudden_loss_lowers_the_rate_until_the_next_probe),
+		cmocka_unit_test(the_rate_falls_where_only_what_was_sent_again_arrives),
 		cmocka_unit_test(asks_for_the_round_trip_time_where_a_queue_stands),
 		cmocka_unit_test(does_not_ask_for_the_round_trip_time_where_none_stands),
 		cmocka_unit_test(a_margin_is_left_where_a_queue_stands),
