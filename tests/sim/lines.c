@@ -193,15 +193,16 @@ static void rival_event(const struct event *ev)
 
 /* ---- other programs ---- */
 
-/* When whoever posts the work requests has a processor: now, or when it gets it back. */
-static uint64_t awake_at(uint64_t at)
+/* When that side has a processor: now, or when it gets it back. The second side is late at other times. */
+static uint64_t awake_at(uint64_t at, unsigned side)
 {
-	uint64_t every = w.scene->busy_every_ns, least = w.scene->busy_ns, number, until;
+	uint64_t every = w.scene->busy_every_ns, least = w.scene->busy_ns, ahead, number, until;
 
-	if (!every)
+	if (!every || (side && !w.scene->both_busy))
 		return at;
-	number = at / every;
-	until = number * every + least + (number * UINT64_C(0x9e3779b97f4a7c15) >> 32) % (least + 1);
+	ahead = side * every * 3 / 8;
+	number = (at + ahead) / every;
+	until = number * every - ahead + least + (number * UINT64_C(0x9e3779b97f4a7c15) >> 32) % (least + 1);
 	return until > at ? until : at;
 }
 
@@ -213,9 +214,9 @@ static bool has_to_wait(const struct event *ev)
 							  : NULL;
 	struct event later = *ev;
 
-	if (!s || s->index || awake_at(w.now) == w.now)
+	if (!s || awake_at(w.now, s->index) == w.now)
 		return false;
-	later.at = awake_at(w.now);
+	later.at = awake_at(w.now, s->index);
 	schedule(later);
 	return true;
 }

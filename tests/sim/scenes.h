@@ -28,6 +28,7 @@ struct scene {
 	/* Other programs: once in so many ns whoever posts the work requests has no processor, for busy_ns to twice as
 	 * long. 0: it always has one. */
 	uint64_t busy_every_ns, busy_ns;
+	bool both_busy; /* so has the other side, at times of its own */
 	/* bounds: our part of what the line can carry, together; 0: none */
 	double least, most;
 	double fails_s; /* the QP gives up, no later than so many seconds after the beginning; 0: it does not */
@@ -633,6 +634,15 @@ static const struct scene scenes[] = {
 	 .seconds = 10,
 	 BUSY(100, 4),
 	 .least = 0.84},
+	{.name = "lan-busy",
+	 .title = "1 Gbit/s 0.2 ms, both ends late",
+	 LINE(GBIT, 0.1),
+	 .data.queue_bytes = 128 << 10,
+	 .busy_every_ns = 4 * MS,
+	 .busy_ns = 400000,
+	 .both_busy = true,
+	 .seconds = 2,
+	 .least = 0.96},
 	/* packets of up to 1,408 bytes */
 	{.name = "lan-longer",
 	 .title = "1 Gbit/s 0.2 ms",
