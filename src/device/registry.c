@@ -258,8 +258,11 @@ static int open_first(struct roci_registry *reg)
 	for (unsigned i = 0; i < n; i++)
 		if (err || errs[i] != -ENOENT) /* a system without /dev/shm is nothing to talk about */
 			say_why_not(i, errs[i], err ? "" : reg->dir);
-	for (unsigned i = 0; err == -ENOENT && i < n; i++)
-		err = errs[i]; /* likewise: the reason is that of a directory which is there */
+	if (!err)
+		return 0;
+	err = errs[0];
+	for (unsigned i = 1; err == -ENOENT && i < n; i++)
+		err = errs[i]; /* the reason is that of a directory which is there */
 	return err;
 }
 
