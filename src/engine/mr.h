@@ -44,7 +44,8 @@ int roci_mw_bind(struct roci_engine *e, uint32_t pd, uint32_t qpn, const struct 
 int roci_mw_invalidate(struct roci_engine *e, uint32_t pd, uint32_t qpn, uint32_t rkey);
 
 /* QP `qpn` is destroyed: its windows of type 2 are not bound any more. Otherwise the next QP of that number would have
- * them, and their regions could not be deregistered. */
+ * them, and their regions could not be deregistered. In ERR and RESET a QP keeps them, as with Soft-RoCE, and no packet
+ * reaches them. */
 void roci_mw_forget_qp(struct roci_engine *e, uint32_t qpn);
 
 /* Frees all regions that are left. */

@@ -131,6 +131,35 @@ static void type_2_window_is_unbound_with_its_qp(void **state)
 	roci_engine_destroy(e);
 }
 
+/* In ERR and RESET it takes no packets, so nobody reaches them. It has them still when it is connected again, as with
+ * Soft-RoCE, and the program may invalidate them. */
+static void type_2_window_outlives_a_reset_of_its_qp(void **state)
+{
+	struct roci_engine *e = roci_engine_create();
+	struct roci_mr *mr = region(e, 0x55501, ALL);
+	struct roci_bind b = window(ROCI_ACCESS_REMOTE_READ);
+	struct roci_qp_attr a = {.state = ROCI_QPS_INIT, .port_num = 1};
+	struct roci_cq *cq;
+	struct roci_qp *qp;
+	struct roci_mw *mw;
+
+	assert_int_equal(roci_cq_create(e, 4, NULL, &cq), 0);
+	qp = qp_of_number(e, cq, 9);
+	assert_int_equal(roci_mw_create(e, 1, 2, 0x66600, &mw), 0);
+	assert_int_equal(
+		roci_qp_modify(qp, 1, &a, ROCI_QP_STATE | ROCI_QP_PKEY_INDEX | ROCI_QP_PORT | ROCI_QP_ACCESS_FLAGS), 0);
+	assert_int_equal(roci_mw_bind(e, 1, 9, &b), 0);
+	a.state = ROCI_QPS_ERR;
+	assert_int_equal(roci_qp_modify(qp, 2, &a, ROCI_QP_STATE), 0);
+	a.state = ROCI_QPS_RESET;
+	assert_int_equal(roci_qp_modify(qp, 3, &a, ROCI_QP_STATE), 0);
+	assert_int_equal(roci_mw_bind(e, 1, 9, &b), -EINVAL); /* bound already */
+	assert_int_equal(roci_mr_destroy(mr), -EBUSY);
+	assert_int_equal(roci_mw_invalidate(e, 1, 9, 0x66601), 0);
+	assert_int_equal(roci_mr_destroy(mr), 0);
+	roci_engine_destroy(e);
+}
+
 /* The program says only the low 8 bits of the new key. */
 static void bind_takes_the_low_8_bits_of_the_rkey(void **state)
 {
@@ -348,6 +377,7 @@ int main(void)
 		cmocka_unit_test(key_pd_and_right_must_match),
 		cmocka_unit_test(type_2_window_lives_with_its_qp),
 		cmocka_unit_test(type_2_window_is_unbound_with_its_qp),
+		cmocka_unit_test(type_2_window_outlives_a_reset_of_its_qp),
 		cmocka_unit_test(bind_takes_the_low_8_bits_of_the_rkey),
 		cmocka_unit_test(zero_based_window_counts_from_zero),
 		cmocka_unit_test(flush_needs_its_right_and_a_range),
