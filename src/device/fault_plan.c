@@ -62,8 +62,11 @@ static const char *read_seed(const char *value, uint64_t *seed)
 {
 	char *end;
 
+	if (*value < '0' || *value > '9') /* strtoull() takes blanks and a sign */
+		return NULL;
+	errno = 0;
 	*seed = strtoull(value, &end, 0);
-	return end > value ? end : NULL;
+	return errno ? NULL : end;
 }
 
 /* Reads one part, which ends with a comma or the text. Returns where it ends; NULL: *wrong says what is wrong with it.
@@ -81,7 +84,7 @@ static const char *read_part(const char *part, struct roci_fault_plan *plan, con
 	}
 	*wrong = field             ? "a probability is a number from 0 to 1, like loss=0.01"
 		 : delay || jitter ? "a time is a number with us, ms or s, at most 10s, like delay=20ms"
-				   : "a seed is a whole number, like seed=7";
+				   : "a seed is a whole number from 0 to 18446744073709551615, like seed=7";
 	if (part[len] != '=')
 		return NULL;
 	end = field             ? read_probability(value, field)

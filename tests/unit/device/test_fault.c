@@ -189,10 +189,26 @@ static void a_seed_replays(void **state)
 
 static void plans_are_read_or_refused(void **state)
 {
-	static const char *const bad[] = {
-		"loss",      "loss=",      "loss=x",    "loss=1.5", "loss=-1",  "los=0.1",    "loss=0.1;dup=0.1",
-		"seed=",     "loss=nan",   "=1",        "delay=20", "delay=ms", "delay=-1ms", "delay=11s",
-		"jitter=1m", "delay=1msx", "delay=nans"};
+	static const char *const bad[] = {"loss",
+					  "loss=",
+					  "loss=x",
+					  "loss=1.5",
+					  "loss=-1",
+					  "los=0.1",
+					  "loss=0.1;dup=0.1",
+					  "seed=",
+					  "seed=-1",
+					  "seed= 1",
+					  "seed=18446744073709551616",
+					  "loss=nan",
+					  "=1",
+					  "delay=20",
+					  "delay=ms",
+					  "delay=-1ms",
+					  "delay=11s",
+					  "jitter=1m",
+					  "delay=1msx",
+					  "delay=nans"};
 	struct roci_fault_plan plan;
 	char why[160];
 
