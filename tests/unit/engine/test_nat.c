@@ -2,7 +2,6 @@
 /* A connection across a NAT: side 0 is behind it. The NAT forgets, and forgers say that they are the one who moved. */
 #include "pair.h"
 
-#include <errno.h>
 #include <stdio.h>
 #include <string.h>
 
