@@ -137,16 +137,21 @@ static void a_round_that_was_held_up_does_not_end_the_start(void **state)
 	assert_true(p.b.full);
 }
 
+static void cruise(struct pipe *p)
+{
+	begin(p);
+	rounds(p, 30);
+	while (p->b.state != ROCI_BBR_CRUISE)
+		round_trip(p);
+}
+
 /* Loss that begins while it sends as much as before, and stays for a round: the short-term bound follows. */
 static void sudden_loss_lowers_the_rate_until_the_next_probe(void **state)
 {
 	struct pipe p;
 	uint64_t before;
 
-	begin(&p);
-	rounds(&p, 30);
-	while (p.b.state != ROCI_BBR_CRUISE)
-		round_trip(&p);
+	cruise(&p);
 	before = p.b.rate;
 	p.loss = 30;
 	rounds(&p, 4);
@@ -162,10 +167,7 @@ static void the_rate_falls_where_only_what_was_sent_again_arrives(void **state)
 	struct pipe p;
 	uint64_t before;
 
-	begin(&p);
-	rounds(&p, 30);
-	while (p.b.state != ROCI_BBR_CRUISE)
-		round_trip(&p);
+	cruise(&p);
 	before = p.b.rate;
 	for (unsigned i = 0; i < 50; i++) {
 		roci_bbr_lost(&p.b, p.now,
@@ -224,14 +226,6 @@ static void does_not_ask_for_the_round_trip_time_where_none_stands(void **state)
 	p.others = RTT / 9;
 	assert_int_equal(rounds_in_rtt(&p), 0);
 	assert_true(is_near_capacity(&p));
-}
-
-static void cruise(struct pipe *p)
-{
-	begin(p);
-	rounds(p, 30);
-	while (p->b.state != ROCI_BBR_CRUISE)
-		round_trip(p);
 }
 
 /* The margin lets a queue drain. Without one it would leave a part of the pipe empty. */
@@ -330,10 +324,7 @@ static void a_mark_makes_it_drain(void **state)
 	struct pipe p;
 	uint64_t bw;
 
-	begin(&p);
-	rounds(&p, 30);
-	while (p.b.state != ROCI_BBR_CRUISE)
-		round_trip(&p);
+	cruise(&p);
 	bw = p.b.bw;
 	roci_bbr_marked(&p.b, p.now, PER_RTT);
 	assert_int_equal(p.b.state, ROCI_BBR_DOWN);
