@@ -97,10 +97,13 @@ static void go_far(struct roci_path *p, uint64_t now, uint64_t rtt_ns)
 	roci_bbr_init(&p->bbr, now, p->cwnd, rtt_ns);
 }
 
-/* The window of a near path, at most. */
-static uint64_t most(const struct roci_path *p)
+/* The window of a near path. */
+static void clamp_near(struct roci_path *p)
 {
-	return p->room && p->room < CWND_MAX ? p->room : CWND_MAX;
+	uint64_t most = p->room && p->room < CWND_MAX ? p->room : CWND_MAX;
+
+	if (p->cwnd > most)
+		p->cwnd = most;
 }
 
 static void go_near(struct roci_path *p)
@@ -108,12 +111,12 @@ static void go_near(struct roci_path *p)
 	if (!p->was_near && !p->cut_at && p->cwnd < CWND_NEAR)
 		p->cwnd = CWND_NEAR;
 	p->was_near = true;
-	if (p->cwnd > most(p))
-		p->cwnd = most(p);
+	clamp_near(p);
 	if (!p->far)
 		return;
 	p->far = false;
-	p->cwnd = p->bbr.window < most(p) ? p->bbr.window : most(p);
+	p->cwnd = p->bbr.window;
+	clamp_near(p);
 	roci_timer_set(p->timers, &p->timer, ROCI_TIMER_OFF);
 }
 
@@ -197,8 +200,7 @@ static void grow(struct roci_path *p, uint64_t now, uint64_t bytes)
 		p->cwnd += bytes;
 	else
 		p->cwnd += growth(p) * bytes / p->cwnd;
-	if (p->cwnd > most(p))
-		p->cwnd = most(p);
+	clamp_near(p);
 }
 
 void roci_path_room(struct roci_path *p, uint64_t bytes)
@@ -206,8 +208,8 @@ void roci_path_room(struct roci_path *p, uint64_t bytes)
 	if (bytes == UINT64_MAX)
 		return;
 	p->room = bytes < CWND_MIN ? CWND_MIN : bytes;
-	if (!p->far && !p->fixed && p->cwnd > most(p))
-		p->cwnd = most(p);
+	if (!p->far && !p->fixed)
+		clamp_near(p);
 }
 
 void roci_path_rtt(struct roci_path *p, uint64_t now, uint64_t rtt_ns, bool bound)
