@@ -133,6 +133,12 @@ static void take(struct direction *d, uint64_t now)
 	}
 }
 
+/* When the next packet arrives. */
+static uint64_t first_due(const struct direction *d)
+{
+	return d->head == d->tail ? UINT64_MAX : d->ring[d->head & (d->slots - 1)].at;
+}
+
 /* Delivers what has arrived. Returns when the next packet does. */
 static uint64_t deliver(struct direction *d, uint64_t now)
 {
@@ -148,12 +154,7 @@ static uint64_t deliver(struct direction *d, uint64_t now)
 	if (end != d->head)
 		wan_port_deliver(d->to, d->ring, d->slots, d->head, end);
 	d->head = end;
-	return end == d->tail ? UINT64_MAX : d->ring[end & (d->slots - 1)].at;
-}
-
-static uint64_t first_due(const struct direction *d)
-{
-	return d->head == d->tail ? UINT64_MAX : d->ring[d->head & (d->slots - 1)].at;
+	return first_due(d);
 }
 
 static void rest(uint64_t next, uint64_t now)
