@@ -37,8 +37,8 @@ int mover_walk_open(struct mover_walk *walk, size_t index);
 int mover_walk_unchanged(const struct mover_walk *walk, size_t index, int fd);
 
 /* The next stretch of data of a sparse file at or after `offset`: sets its begin and end, end <= size. Returns 1, or 0
- * if there is only a hole up to `size`. If the file system cannot say, everything is data. lseek(2) SEEK_DATA,
- * SEEK_HOLE.
+ * if there is only a hole up to `size`. If the file system cannot say, or would take long to find that there is no hole
+ * (tmpfs), everything is data. lseek(2) SEEK_DATA, SEEK_HOLE.
  */
 int mover_walk_data(int fd, uint64_t offset, uint64_t size, uint64_t *begin, uint64_t *end);
 

@@ -6,6 +6,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <sys/socket.h>
 #include <sys/un.h>
 #include <sys/wait.h>
@@ -422,6 +423,25 @@ static void data_of_a_sparse_file(void **state)
 	room_close(&room);
 }
 
+/* To find that a file in memory has no hole takes as long as it has pages, so nobody looks where its blocks say it. */
+static void data_of_a_file_in_memory(void **state)
+{
+	enum { MB = 1 << 20 };
+	int fd = memfd_create("file", MFD_CLOEXEC);
+	uint64_t begin, end;
+
+	assert_true(fd >= 0);
+	assert_int_equal(ftruncate(fd, 4 * MB), 0);
+	assert_int_equal(pwrite(fd, "x", 1, 2 * MB), 1);
+	assert_int_equal(mover_walk_data(fd, 0, 4 * MB, &begin, &end), 1);
+	assert_int_equal(begin, 2 * MB);
+	assert_int_equal(fallocate(fd, FALLOC_FL_KEEP_SIZE, 4 * MB, 4 * MB), 0);
+	assert_int_equal(mover_walk_data(fd, MB, 4 * MB, &begin, &end), 1);
+	assert_int_equal(begin, MB);
+	assert_int_equal(end, 4 * MB);
+	close(fd);
+}
+
 static void ten_thousand(void **state)
 {
 	struct room room;
@@ -468,6 +488,7 @@ int main(void)
 		cmocka_unit_test(standard_input),
 		cmocka_unit_test(depth_costs_no_descriptors),
 		cmocka_unit_test(data_of_a_sparse_file),
+		cmocka_unit_test(data_of_a_file_in_memory),
 		cmocka_unit_test(ten_thousand),
 	};
 
