@@ -93,7 +93,7 @@ struct rs {
 	/* A thread sleeps on the descriptors, and takes the events that make them readable: it would not see those that
 	 * another one takes. Others wait for `progressed`. */
 	bool sleeping;
-	int wake_fd; /* wakes that thread; -1: none has slept yet */
+	int wake_fd; /* wakes that thread; -1: none has slept yet, or there was no descriptor for it */
 	struct rdma_event_channel *channel;
 	struct rdma_cm_id *id;
 	enum rs_state state;

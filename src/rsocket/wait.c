@@ -7,6 +7,8 @@
 #include "rsocket/rsocket.h"
 #include "verbs/event_fd.h"
 
+#define UNWOKEN_MS 100 /* a thread that no other one can wake looks so often whether it is done */
+
 void rs_wait_take_cq_events(struct rs *rs)
 {
 	struct ibv_cq *cq;
@@ -54,7 +56,7 @@ static void cancelled_waiting(void *arg)
 	pthread_mutex_unlock(&((struct rs *)arg)->lock);
 }
 
-/* Without a descriptor for it, the thread that sleeps is not woken. */
+/* Without a descriptor for it, the thread that sleeps wakes up by itself. */
 void rs_wake(struct rs *rs)
 {
 	if (rs->sleeping && rs->wake_fd >= 0)
@@ -62,7 +64,7 @@ void rs_wake(struct rs *rs)
 	pthread_cond_broadcast(&rs->progressed);
 }
 
-/* Sleeps on the descriptors, with the lock released. */
+/* Sleeps on the descriptors, with the lock released. Returns also early. */
 static int sleep_on_descriptors(struct rs *rs, uint64_t deadline)
 {
 	if (rs->wake_fd < 0)
@@ -75,11 +77,14 @@ static int sleep_on_descriptors(struct rs *rs, uint64_t deadline)
 		fds[1].fd = rs->id->recv_cq_channel->fd;
 	if (!left)
 		return -ETIMEDOUT;
+	int timeout_ms = deadline == RS_NEVER ? -1 : (int)((left + 999999) / 1000000);
+	if (rs->wake_fd < 0 && (timeout_ms < 0 || timeout_ms > UNWOKEN_MS))
+		timeout_ms = UNWOKEN_MS;
 	rs->sleeping = true;
 	pthread_mutex_unlock(&rs->lock);
 	int err;
 	pthread_cleanup_push(cancelled_asleep, rs);
-	err = rs_sleep(fds, 3, deadline == RS_NEVER ? -1 : (int)((left + 999999) / 1000000));
+	err = rs_sleep(fds, 3, timeout_ms);
 	pthread_cleanup_pop(0);
 	pthread_mutex_lock(&rs->lock);
 	awake(rs);

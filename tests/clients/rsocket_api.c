@@ -16,6 +16,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/eventfd.h>
 #include <sys/resource.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
@@ -437,13 +438,23 @@ static void cancelled_readers(bool sleeper_first)
 	close_pair(ends);
 }
 
-/* Two threads wait in rrecv(), one of them on the descriptors. Nothing more can be read, and both hear of it. */
-static void shut_down_readers(int how)
+static bool no_more_descriptors; /* for eventfd() */
+
+__attribute__((visibility("default"))) int eventfd(unsigned count, int flags)
+{
+	errno = EMFILE;
+	return no_more_descriptors ? -1 : (int)syscall(SYS_eventfd2, count, flags);
+}
+
+/* Two threads wait in rrecv(), one of them on the descriptors. Nothing more can be read, and both hear of it; also
+ * where there is no descriptor by which the one can be woken. */
+static void shut_down_readers(int how, bool wakeable)
 {
 	struct reader sleeper, other;
 	int ends[2];
 
 	connect_pair(ends);
+	no_more_descriptors = !wakeable;
 	start_reader(&sleeper, ends[1]);
 	wait_until(&sleeper, polls);
 	start_reader(&other, ends[1]);
@@ -451,6 +462,7 @@ static void shut_down_readers(int how)
 	MUST(rshutdown(ends[1], how));
 	MUST(pthread_join(sleeper.thread, NULL));
 	MUST(pthread_join(other.thread, NULL));
+	no_more_descriptors = false;
 	CHECK(!sleeper.got && !other.got);
 	if (how == SHUT_RD) {
 		char byte;
@@ -670,8 +682,9 @@ int main(int argc, char **argv)
 	read_and_poll();
 	cancelled_readers(true);
 	cancelled_readers(false);
-	shut_down_readers(SHUT_RD);
-	shut_down_readers(SHUT_RDWR);
+	shut_down_readers(SHUT_RD, true);
+	shut_down_readers(SHUT_RDWR, true);
+	shut_down_readers(SHUT_RD, false);
 	refused();
 	wrong_timeouts();
 	connecting();
