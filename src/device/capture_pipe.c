@@ -10,6 +10,8 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "device/held_signal.h"
+
 #define WANTED_BYTES (1 << 20) /* what an unprivileged pipe may have: /proc/sys/fs/pipe-max-size */
 
 bool roci_pipe_is(const char *path)
@@ -85,23 +87,14 @@ static int write_all(int fd, const char *bytes, size_t len)
 	return 0;
 }
 
-/* SIGPIPE is the program's. It is blocked here, and one that this write caused is taken away. */
 static int write_without_signal(int fd, const char *bytes, size_t len)
 {
-	sigset_t pipe, before, pending;
-	bool was_pending;
+	struct roci_held_signal held;
 	int err;
 
-	sigemptyset(&pipe);
-	sigaddset(&pipe, SIGPIPE);
-	sigpending(&pending);
-	was_pending = sigismember(&pending, SIGPIPE);
-	pthread_sigmask(SIG_BLOCK, &pipe, &before);
+	roci_signal_hold(&held, SIGPIPE);
 	err = write_all(fd, bytes, len);
-	if (err == -EPIPE && !was_pending)
-		while (sigtimedwait(&pipe, NULL, &(struct timespec){0}) < 0 && errno == EINTR)
-			;
-	pthread_sigmask(SIG_SETMASK, &before, NULL);
+	roci_signal_release(&held, err == -EPIPE);
 	return err;
 }
 

@@ -51,7 +51,9 @@ static int wrap(struct roci_links *links, struct roci_engine *engine, struct roc
 		err = roci_capture_open(links->top, capture, &links->capture);
 		if (err) {
 			snprintf(what, sizeof(what), "ROCI_CAPTURE=%s%s", capture,
-				 err == -EEXIST ? ", which is no capture of Rocinante and is left as it is" : "");
+				 err == -EEXIST  ? ", which is no capture of Rocinante and is left as it is"
+				 : err == -EFBIG ? " (see `ulimit -f`)"
+						 : "");
 			return roci_device_open_failed(what, err);
 		}
 		links->top = links->capture;

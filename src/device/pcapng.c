@@ -9,6 +9,7 @@
 #include <unistd.h>
 
 #include "device/capture_pipe.h"
+#include "device/held_signal.h"
 #include "device/say.h"
 
 #define SECTION_HEADER   0x0a0d0d0au
@@ -75,21 +76,39 @@ static void lock(int fd)
 		;
 }
 
+/* Returns how many bytes went into the file, and sets *err where it does not take them all. */
+static size_t write_all(int fd, const uint8_t *bytes, size_t len, int *err)
+{
+	size_t done = 0;
+
+	*err = 0;
+	while (done < len && !*err) {
+		ssize_t n = write(fd, bytes + done, len - done);
+
+		if (n > 0)
+			done += (size_t)n;
+		else if (!n || errno != EINTR)
+			*err = n ? -errno : -ENOSPC;
+	}
+	return done;
+}
+
 /* Writes what is buffered as a whole or not at all: half a block, on a full disk, would make unreadable what other
- * processes append. The file is locked. */
+ * processes append. The file is locked. Beyond the limit for the sizes of files, SIGXFSZ would end the program. */
 static int append(struct roci_pcapng *p)
 {
-	ssize_t n = write(p->fd, p->buffer, p->used);
+	struct roci_held_signal held;
+	size_t done;
 	off_t end;
+	int err;
 
-	if (n == (ssize_t)p->used)
-		return 0;
-	if (n < 0)
-		return -errno;
+	roci_signal_hold(&held, SIGXFSZ);
+	done = write_all(p->fd, p->buffer, p->used, &err);
+	roci_signal_release(&held, err == -EFBIG);
+	if (!err || !done)
+		return err;
 	end = lseek(p->fd, 0, SEEK_CUR);
-	if (end < n || ftruncate(p->fd, end - n))
-		return -EIO;
-	return -ENOSPC;
+	return end < (off_t)done || ftruncate(p->fd, end - (off_t)done) ? -EIO : err;
 }
 
 /* Writes the head to an empty file. A capture has it already, and libpcap reads no second one. Any other file is left
@@ -250,9 +269,9 @@ void roci_pcapng_flush(struct roci_pcapng *p)
 	if (!err)
 		return;
 	if (err != -EPIPE) /* a reader that has seen enough is no failure */
-		roci_device_say(
-			"roci: the capture ends early: %s; what is in the file is good, later packets are not in it\n",
-			strerror(-err));
+		roci_device_say("roci: the capture ends early: %s%s; what is in the file is good, later packets are "
+				"not in it\n",
+				strerror(-err), err == -EFBIG ? " (see `ulimit -f`)" : "");
 	close(p->fd);
 	p->fd = -1;
 }

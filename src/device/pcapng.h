@@ -46,9 +46,9 @@ uint8_t *roci_pcapng_packet(struct roci_pcapng *p, const struct roci_pcapng_abou
 /* Adds a record. */
 void roci_pcapng_record(struct roci_pcapng *p, const struct roci_record *record);
 
-/* Writes what is buffered: whole blocks, in one call. Where that fails (the disk is full), the file stays as it was, a
- * line on stderr says so, and nothing more is written. Where a pipe has no room, the packets are dropped, and a block
- * tells the reader of it later. */
+/* Writes what is buffered: whole blocks, in one call. Where that fails (the disk is full, or the file would be larger
+ * than `ulimit -f` allows: no SIGXFSZ is raised), the file stays as it was, a line on stderr says so, and nothing more
+ * is written. Where a pipe has no room, the packets are dropped, and a block tells the reader of it later. */
 void roci_pcapng_flush(struct roci_pcapng *p);
 void roci_pcapng_close(struct roci_pcapng *p);
 

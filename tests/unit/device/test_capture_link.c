@@ -120,50 +120,90 @@ static void the_process_id_can_be_in_the_name(void **state)
 	check(expected, 0, true);
 }
 
-/* A write that is cut short, as a full disk does, leaves whole packets only, to which others may append; the network
- * does not suffer. */
+static rlim_t limit_files(rlim_t bytes)
+{
+	struct rlimit limit;
+	rlim_t before;
+
+	assert_int_equal(getrlimit(RLIMIT_FSIZE, &limit), 0);
+	before = limit.rlim_cur;
+	limit.rlim_cur = bytes;
+	assert_int_equal(setrlimit(RLIMIT_FSIZE, &limit), 0);
+	return before;
+}
+
+static off_t size_of(const char *path)
+{
+	struct stat info;
+
+	assert_int_equal(stat(path, &info), 0);
+	return info.st_size;
+}
+
+/* A write that is cut short, as a full disk does, or refused, as beyond the limit for files, leaves whole packets only,
+ * to which others may append. The network does not suffer, and no signal ends the program (SIGXFSZ). */
 static void a_full_disk_leaves_a_good_file(void **state)
 {
-	struct rlimit unlimited, limit;
-	struct stat before, after;
+	rlim_t unlimited;
 	char path[256];
+	off_t before;
 
 	snprintf(path, sizeof(path), "%s/full.pcapng", getenv("ROCI_RUNDIR"));
 	run("127.77.0.7", path);
-	assert_int_equal(stat(path, &before), 0);
-	assert_int_equal(getrlimit(RLIMIT_FSIZE, &unlimited), 0);
-	signal(SIGXFSZ, SIG_IGN);
-	limit = (struct rlimit){(rlim_t)before.st_size + 100, unlimited.rlim_max};
-	assert_int_equal(setrlimit(RLIMIT_FSIZE, &limit), 0);
-	run("127.77.0.7", path);
-	assert_int_equal(setrlimit(RLIMIT_FSIZE, &unlimited), 0);
-	assert_int_equal(stat(path, &after), 0);
-	assert_int_equal(after.st_size, before.st_size);
+	before = size_of(path);
+	for (unsigned more = 0; more <= 100; more += 100) {
+		unlimited = limit_files((rlim_t)before + more);
+		run("127.77.0.7", path);
+		limit_files(unlimited);
+		assert_int_equal(size_of(path), before);
+	}
 	run("127.77.0.7", path);
 	check(path, 4 * PACKETS, true);
 }
 
 static void a_head_that_does_not_fit_is_none(void **state)
 {
-	struct rlimit unlimited, limit;
 	struct roci_link *link;
 	struct station s;
-	struct stat info;
 	char path[256];
 
 	snprintf(path, sizeof(path), "%s/head.pcapng", getenv("ROCI_RUNDIR"));
-	assert_int_equal(getrlimit(RLIMIT_FSIZE, &unlimited), 0);
-	signal(SIGXFSZ, SIG_IGN);
-	limit = (struct rlimit){20, unlimited.rlim_max};
 	station_open(&s, "127.77.0.7");
-	assert_int_equal(setrlimit(RLIMIT_FSIZE, &limit), 0);
-	assert_int_equal(roci_capture_open(s.link, path, &link), -ENOSPC);
-	assert_int_equal(setrlimit(RLIMIT_FSIZE, &unlimited), 0);
+	for (rlim_t bytes = 0; bytes <= 20; bytes += 20) {
+		rlim_t unlimited = limit_files(bytes);
+
+		assert_int_equal(roci_capture_open(s.link, path, &link), -EFBIG);
+		limit_files(unlimited);
+	}
 	station_close(&s);
-	assert_int_equal(stat(path, &info), 0);
-	assert_int_equal(info.st_size, 0);
+	assert_int_equal(size_of(path), 0);
 	run("127.77.0.7", path);
 	check(path, 2 * PACKETS, true);
+}
+
+/* A SIGXFSZ that the program has blocked, and not taken yet, stays. */
+static void a_signal_of_the_program_stays(void **state)
+{
+	sigset_t one, before, pending;
+	rlim_t unlimited;
+	char path[256];
+
+	snprintf(path, sizeof(path), "%s/signal.pcapng", getenv("ROCI_RUNDIR"));
+	run("127.77.0.7", path);
+	sigemptyset(&one);
+	sigaddset(&one, SIGXFSZ);
+	assert_int_equal(pthread_sigmask(SIG_BLOCK, &one, &before), 0);
+	for (unsigned own = 0; own <= 1; own++) {
+		if (own)
+			raise(SIGXFSZ);
+		unlimited = limit_files((rlim_t)size_of(path));
+		run("127.77.0.7", path);
+		limit_files(unlimited);
+		assert_int_equal(sigpending(&pending), 0);
+		assert_int_equal(sigismember(&pending, SIGXFSZ), own);
+	}
+	assert_int_equal(sigtimedwait(&one, NULL, &(struct timespec){0}), SIGXFSZ);
+	assert_int_equal(pthread_sigmask(SIG_SETMASK, &before, NULL), 0);
 }
 
 /* ---- what went by the local path ---- */
@@ -261,6 +301,7 @@ int main(void)
 		cmocka_unit_test(the_process_id_can_be_in_the_name),
 		cmocka_unit_test(a_full_disk_leaves_a_good_file),
 		cmocka_unit_test(a_head_that_does_not_fit_is_none),
+		cmocka_unit_test(a_signal_of_the_program_stays),
 		cmocka_unit_test(what_went_by_the_local_path_is_made_up),
 	};
 
