@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Checks of calls. CHECK and FAILS count failures and go on; MUST ends the program. The program defines `static
- * unsigned failures`. */
+/* Checks of calls. CHECK and FAILS count failures and go on; MUST ends the program. The program defines `unsigned
+ * failures`. */
 #ifndef ROCI_TESTS_CHECKS_H
 #define ROCI_TESTS_CHECKS_H
 
