@@ -62,7 +62,7 @@ err_quota:
 ALSO_1_0(ibv_destroy_ah);
 VERB_DEFINE(1, ibv_destroy_ah, struct ibv_ah *, ah)
 {
-	if (!ah || !vb_is_context(ah->context))
+	if (!ah || !vb_is_ours(ah->context))
 		return EINVAL;
 	struct roci_device *dev = vb_context(ah->context)->dev;
 	if (dev) /* else the context is closed */

@@ -26,6 +26,7 @@ struct ibv_comp_channel *ibv_create_comp_channel(struct ibv_context *context)
 	ch->nonblocking = true;
 	roci_list_init(&ch->cqs);
 	pthread_mutex_init(&ch->lock, NULL);
+	vb_context_get(context);
 	return &ch->channel;
 }
 
@@ -40,6 +41,7 @@ VERB_DEFINE(1, ibv_destroy_comp_channel, struct ibv_comp_channel *, channel)
 	if (users > 0)
 		return ROCI_REFUSE(EBUSY, "CQs have the channel: %d", users);
 	close(channel->fd);
+	vb_context_put(channel->context);
 	pthread_mutex_destroy(&ch->lock);
 	free(ch);
 	return 0;

@@ -23,6 +23,7 @@
 
 #include "device/device.h"
 #include "engine/list.h"
+#include "engine/why.h"
 #include "verbs/async.h"
 #include "verbs/public.h"
 
@@ -55,6 +56,7 @@ struct vb_context {
 	struct roci_list closed;            /* node among such contexts */
 	struct roci_list open;              /* node among the device's contexts; device's lock */
 	struct roci_list objects[VB_KINDS]; /* nodes of the objects; device's lock */
+	atomic_uint others;                 /* objects that are in none of the lists */
 	struct vb_async_queue async;
 	struct verbs_context vctx; /* last: the program's pointer is &vctx.context */
 };
@@ -63,11 +65,28 @@ static inline struct vb_context *vb_context(const struct ibv_context *c)
 {
 	return roci_container_of(c, struct vb_context, vctx.context);
 }
-/* True for a context of this device; false for NULL. */
-static inline bool vb_is_context(const struct ibv_context *c)
+/* True for a context of this device, open or closed; false for NULL. */
+static inline bool vb_is_ours(const struct ibv_context *c)
 {
 	return c && c->device == &vb_the_device.device;
 }
+/* True for an open one. */
+static inline bool vb_is_context(const struct ibv_context *c)
+{
+	return vb_is_ours(c) && (vb_context(c)->dev || ROCI_REFUSE(false, "the context is closed"));
+}
+/* An object that the device does not know, and its end: a PD, a thread domain, a channel. */
+static inline void vb_context_get(struct ibv_context *c)
+{
+	atomic_fetch_add(&vb_context(c)->others, 1);
+}
+static inline void vb_context_put(struct ibv_context *c)
+{
+	atomic_fetch_sub(&vb_context(c)->others, 1);
+}
+/* Once the context is closed: its objects can only be destroyed. The calls that go by pointers refuse all else, as
+ * vb_is_context() does for the others. */
+void vb_context_refuse_calls(struct vb_context *ctx);
 
 /* Takes one of `max`; false: all are taken. */
 bool vb_quota_take(atomic_uint *used, unsigned max);

@@ -140,7 +140,7 @@ VERB_DEFINE(2, ibv_resize_cq, struct ibv_cq *, ibcq, int, cqe)
 ALSO_1_0(ibv_destroy_cq);
 VERB_DEFINE(1, ibv_destroy_cq, struct ibv_cq *, ibcq)
 {
-	if (!vb_is_cq(ibcq))
+	if (!ibcq || !vb_is_ours(ibcq->context))
 		return EINVAL;
 	struct vb_cq *cq = (struct vb_cq *)ibcq;
 	struct vb_context *ctx = vb_context(ibcq->context);

@@ -312,14 +312,13 @@ VERB_DEFINE(1, ibv_close_device, struct ibv_context *, context)
 	if (!vb_is_context(context))
 		return EINVAL;
 	struct vb_context *ctx = vb_context(context);
-	if (!ctx->dev)
-		return ROCI_REFUSE(EINVAL, "the context is closed already");
-	bool objects_left = destroy_objects(ctx);
+	bool objects_left = destroy_objects(ctx) || atomic_load(&ctx->others);
 	roci_device_put(ctx->dev);
 	ctx->dev = NULL;
 	close(context->cmd_fd);
 	close(context->async_fd);
 	if (objects_left) {
+		vb_context_refuse_calls(ctx);
 		keep_closed(ctx);
 		return 0;
 	}

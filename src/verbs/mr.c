@@ -159,7 +159,7 @@ int vb_mr_destroy_engine(struct vb_context *ctx, struct vb_mr *mr)
 ALSO_1_0(ibv_dereg_mr);
 VERB_DEFINE(1, ibv_dereg_mr, struct ibv_mr *, ibmr)
 {
-	if (!ibmr || !vb_is_context(ibmr->context))
+	if (!ibmr || !vb_is_ours(ibmr->context))
 		return EINVAL;
 	struct vb_mr *mr = (struct vb_mr *)ibmr;
 	struct vb_context *ctx = vb_context(ibmr->context);

@@ -58,7 +58,7 @@ err_quota:
 
 VERB_DEFINE(1, vb_dealloc_mw, struct ibv_mw *, ibmw)
 {
-	if (!ibmw || !vb_is_context(ibmw->context))
+	if (!ibmw || !vb_is_ours(ibmw->context))
 		return EINVAL;
 	struct vb_mw *mw = (struct vb_mw *)ibmw;
 	struct vb_context *ctx = vb_context(ibmw->context);

@@ -19,6 +19,7 @@ static struct vb_pd *pd_new(struct ibv_context *context)
 		return NULL;
 	}
 	pd->pd.context = context;
+	vb_context_get(context);
 	pd->base = pd;
 	pd->number = atomic_fetch_add(&next_number, 1);
 	pd->pd.handle = pd->number;
@@ -37,7 +38,7 @@ struct ibv_pd *ibv_alloc_pd(struct ibv_context *context)
 ALSO_1_0(ibv_dealloc_pd);
 VERB_DEFINE(1, ibv_dealloc_pd, struct ibv_pd *, ibpd)
 {
-	if (!vb_is_pd(ibpd))
+	if (!ibpd || !vb_is_ours(ibpd->context))
 		return EINVAL;
 	struct vb_pd *pd = (struct vb_pd *)ibpd;
 	if (atomic_load(&pd->users))
@@ -47,6 +48,7 @@ VERB_DEFINE(1, ibv_dealloc_pd, struct ibv_pd *, ibpd)
 		vb_pd_put(&pd->base->pd);
 	if (pd->td)
 		atomic_fetch_sub(&pd->td->users, 1);
+	vb_context_put(ibpd->context);
 	free(pd);
 	vb_quota_give(&live_pds);
 	return 0;
@@ -64,6 +66,7 @@ struct ibv_td *vb_alloc_td(struct ibv_context *context, struct ibv_td_init_attr 
 	if (!td)
 		return vb_null(ENOMEM);
 	td->td.context = context;
+	vb_context_get(context);
 	return &td->td;
 }
 
@@ -74,6 +77,7 @@ VERB_DEFINE(1, vb_dealloc_td, struct ibv_td *, td)
 	if (atomic_load(&((struct vb_td *)td)->users))
 		return ROCI_REFUSE(EBUSY, "%u parent domains have it",
 				   (unsigned)atomic_load(&((struct vb_td *)td)->users));
+	vb_context_put(td->context);
 	free(td);
 	return 0;
 }

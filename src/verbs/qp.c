@@ -228,7 +228,7 @@ void roci_verbs_keepalive(struct ibv_qp *ibqp, uint64_t interval_ns)
 ALSO_1_0(ibv_destroy_qp);
 VERB_DEFINE(1, ibv_destroy_qp, struct ibv_qp *, ibqp)
 {
-	if (!vb_is_qp(ibqp))
+	if (!ibqp || !vb_is_ours(ibqp->context))
 		return EINVAL;
 	struct vb_qp *qp = vb_qp(ibqp);
 	struct vb_context *ctx = vb_context(ibqp->context);

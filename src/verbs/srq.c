@@ -107,7 +107,7 @@ VERB_DEFINE(2, ibv_query_srq, struct ibv_srq *, ibsrq, struct ibv_srq_attr *, at
 ALSO_1_0(ibv_destroy_srq);
 VERB_DEFINE(1, ibv_destroy_srq, struct ibv_srq *, ibsrq)
 {
-	if (!is_srq(ibsrq))
+	if (!ibsrq || !vb_is_ours(ibsrq->context))
 		return EINVAL;
 	struct vb_srq *srq = (struct vb_srq *)ibsrq;
 	struct vb_context *ctx = vb_context(ibsrq->context);

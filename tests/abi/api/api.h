@@ -102,6 +102,7 @@ void test_async_signals(void);
 void test_channel_acks(void);
 void test_async_events(void);
 void test_exit_sends(void);
+void test_closed_context(void);
 void test_ah(void);
 void test_ah_from_wc(void);
 

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* What becomes of a program's last calls when it ends. */
+/* What becomes of a program's last calls when it ends, and of objects whose context is closed. */
+#include <fcntl.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -61,4 +62,76 @@ void test_exit_sends(void)
 	for (unsigned i = 0; i < LAST_POSTS; i++)
 		CHECK(cq_wait(cq, &wc) && wc.status == IBV_WC_SUCCESS && memory[i][5] == i);
 	CHECK(!ibv_destroy_qp(qp) && !ibv_destroy_cq(cq) && !ibv_dereg_mr(mr));
+}
+
+/* Objects that only the program knows keep the context, too. */
+static void closed_early(void)
+{
+	struct ibv_context *ctx = ibv_open_device(api_device);
+	struct ibv_comp_channel *channel = ibv_create_comp_channel(ctx);
+	struct ibv_pd *pd = ibv_alloc_pd(ctx);
+	struct ibv_td *td = ibv_alloc_td(ctx, &(struct ibv_td_init_attr){0});
+	struct ibv_ah_attr attr;
+	struct ibv_cq *cq;
+	void *arg;
+	ah_self(&attr);
+	struct ibv_ah *ah = ibv_create_ah(pd, &attr);
+	CHECK(channel && pd && td && ah && !fcntl(channel->fd, F_SETFL, O_NONBLOCK));
+	CHECK(!ibv_close_device(ctx));
+	CHECK_ERRNO(ibv_get_cq_event(channel, &cq, &arg), EAGAIN);
+	CHECK(!ibv_destroy_comp_channel(channel));
+	CHECK(ibv_dealloc_pd(pd) == EBUSY);
+	CHECK(!ibv_destroy_ah(ah));
+	CHECK(!ibv_dealloc_pd(pd));
+	CHECK(!ibv_dealloc_td(td));
+}
+
+/* All other calls are refused. */
+void test_closed_context(void)
+{
+	struct ibv_context *ctx = ibv_open_device(api_device);
+	struct ibv_pd *pd = ibv_alloc_pd(ctx);
+	struct ibv_cq *cq = ibv_create_cq(ctx, 1, NULL, NULL, 0);
+	struct ibv_cq_ex *cq_ex = ibv_create_cq_ex(ctx, &(struct ibv_cq_init_attr_ex){.cqe = 1});
+	struct ibv_srq *srq = ibv_create_srq(pd, &(struct ibv_srq_init_attr){.attr = {.max_wr = 1, .max_sge = 1}});
+	struct ibv_qp_init_attr_ex init = {
+		.qp_type = IBV_QPT_RC,
+		.send_cq = cq,
+		.recv_cq = cq,
+		.cap = {.max_send_wr = 1, .max_recv_wr = 1, .max_send_sge = 1, .max_recv_sge = 1},
+		.comp_mask = IBV_QP_INIT_ATTR_PD | IBV_QP_INIT_ATTR_SEND_OPS_FLAGS,
+		.pd = pd,
+		.send_ops_flags = IBV_QP_EX_WITH_SEND,
+	};
+	struct ibv_qp *qp = ibv_create_qp_ex(ctx, &init);
+	struct ibv_qp_ex *qp_ex = ibv_qp_to_qp_ex(qp);
+	struct ibv_send_wr send = {.opcode = IBV_WR_SEND}, *bad_send;
+	struct ibv_recv_wr recv = {0}, *bad_recv;
+	struct ibv_qp_attr attr = {.qp_state = IBV_QPS_ERR};
+	struct ibv_device_attr device;
+	struct ibv_wc wc;
+	char byte;
+	CHECK(pd && cq && cq_ex && srq && qp && qp_ex);
+	CHECK(!ibv_close_device(ctx));
+	CHECK(ibv_close_device(ctx) == EINVAL);
+	CHECK(ibv_query_device(ctx, &device) == EINVAL);
+	CHECK_ERRNO(!ibv_alloc_pd(ctx), EINVAL);
+	CHECK_ERRNO(!ibv_reg_mr(pd, &byte, 1, 0), EINVAL);
+	CHECK_ERRNO(ibv_poll_cq(cq, 1, &wc) == -EINVAL, EINVAL);
+	CHECK(ibv_start_poll(cq_ex, &(struct ibv_poll_cq_attr){0}) == EINVAL);
+	CHECK(ibv_req_notify_cq(cq, 0) == EINVAL);
+	CHECK(ibv_resize_cq(cq, 2) == EINVAL);
+	CHECK(ibv_modify_qp(qp, &attr, IBV_QP_STATE) == EINVAL);
+	CHECK(ibv_post_send(qp, &send, &bad_send) == EINVAL && bad_send == &send);
+	CHECK(ibv_post_recv(qp, &recv, &bad_recv) == EINVAL && bad_recv == &recv);
+	CHECK(ibv_post_srq_recv(srq, &recv, &bad_recv) == EINVAL && bad_recv == &recv);
+	ibv_wr_start(qp_ex);
+	ibv_wr_send(qp_ex);
+	CHECK(ibv_wr_complete(qp_ex) == EINVAL);
+	CHECK(!ibv_destroy_qp(qp));
+	CHECK(!ibv_destroy_srq(srq));
+	CHECK(!ibv_destroy_cq(ibv_cq_ex_to_cq(cq_ex)));
+	CHECK(!ibv_destroy_cq(cq));
+	CHECK(!ibv_dealloc_pd(pd));
+	closed_early();
 }
