@@ -390,7 +390,7 @@ static void udp_close(struct roci_link *link)
 	struct roci_udp *udp = (struct roci_udp *)link;
 
 	roci_udp_close_sources(udp);
-	for (unsigned i = 0; i < UDP_SOCKETS; i++) {
+	for (unsigned i = 0; i < udp->sockets_end; i++) {
 		struct udp_socket *s = &udp->sockets[i];
 
 		if (s->fd < 0)
@@ -418,10 +418,9 @@ int roci_udp_open(const struct roci_udp_config *config, struct roci_udp **out)
 		return -ENOMEM;
 	udp->link.ops = &ops;
 	udp->config = *config;
-	for (unsigned i = 0; i < UDP_SOCKETS; i++)
-		udp->sockets[i].fd = -1;
+	udp->sockets_end = ROCI_MAX_GIDS;
 	for (unsigned i = 0; i < ROCI_MAX_GIDS; i++)
-		udp->sources[i].fd = udp->questions[i] = -1;
+		udp->sockets[i].fd = udp->sources[i].fd = udp->questions[i] = -1;
 	udp->source_questions[0] = udp->source_questions[1] = -1;
 	udp->retry_at = UINT64_MAX;
 	udp->retry_soon_ns = UDP_RETRY_SOON_NS;

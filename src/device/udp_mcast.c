@@ -24,12 +24,12 @@ static bool is_of(const struct udp_socket *s, const uint8_t gid[16])
 	return s->joins && !memcmp(s->gid, gid, 16);
 }
 
-static int free_place(const struct roci_udp *udp)
+static int free_place(struct roci_udp *udp)
 {
-	for (int i = ROCI_MAX_GIDS; i < UDP_SOCKETS; i++)
+	for (unsigned i = ROCI_MAX_GIDS; i < udp->sockets_end; i++)
 		if (!udp->sockets[i].joins)
-			return i;
-	return -1;
+			return (int)i;
+	return udp->sockets_end < UDP_SOCKETS ? (int)udp->sockets_end++ : -1;
 }
 
 static int join(int fd, const uint8_t gid[16], uint32_t ifindex)
@@ -150,7 +150,7 @@ int roci_udp_join(struct roci_udp *udp, const uint8_t gid[16])
 
 	if (!roci_gid_is_multicast(gid))
 		return -EINVAL;
-	for (int i = ROCI_MAX_GIDS; i < UDP_SOCKETS; i++) {
+	for (unsigned i = ROCI_MAX_GIDS; i < udp->sockets_end; i++) {
 		if (is_of(&udp->sockets[i], gid)) {
 			udp->sockets[i].joins++;
 			joined = true;
@@ -168,7 +168,7 @@ int roci_udp_leave(struct roci_udp *udp, const uint8_t gid[16])
 {
 	bool joined = false;
 
-	for (int i = ROCI_MAX_GIDS; i < UDP_SOCKETS; i++) {
+	for (unsigned i = ROCI_MAX_GIDS; i < udp->sockets_end; i++) {
 		struct udp_socket *s = &udp->sockets[i];
 
 		if (!is_of(s, gid))
@@ -177,7 +177,7 @@ int roci_udp_leave(struct roci_udp *udp, const uint8_t gid[16])
 		if (--s->joins)
 			continue;
 		roci_sys_close(s->fd);
-		roci_udp_remove(udp, (unsigned)i);
+		roci_udp_remove(udp, i);
 	}
 	return joined ? 0 : -EINVAL;
 }
@@ -185,7 +185,7 @@ int roci_udp_leave(struct roci_udp *udp, const uint8_t gid[16])
 /* The socket of a link-local group on an interface; NULL: there is none. */
 static const struct udp_socket *socket_on(const struct roci_udp *udp, const uint8_t gid[16], uint32_t ifindex)
 {
-	for (int i = ROCI_MAX_GIDS; i < UDP_SOCKETS; i++)
+	for (unsigned i = ROCI_MAX_GIDS; i < udp->sockets_end; i++)
 		if (is_of(&udp->sockets[i], gid) && udp->sockets[i].ifindex == ifindex)
 			return &udp->sockets[i];
 	return NULL;
@@ -197,7 +197,7 @@ void roci_udp_join_on(struct roci_udp *udp, unsigned index)
 	const struct roci_gid_entry *entry = &udp->config.gids->entries[index];
 	bool ipv4 = roci_gid_is_ipv4(entry->gid);
 
-	for (int i = ROCI_MAX_GIDS; i < UDP_SOCKETS; i++) {
+	for (unsigned i = ROCI_MAX_GIDS; i < udp->sockets_end; i++) {
 		const struct udp_socket *s = &udp->sockets[i];
 
 		if (!s->joins || s->ipv4 != ipv4)

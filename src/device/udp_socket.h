@@ -11,7 +11,8 @@
 #include "device/udp.h"
 #include "wire/gid.h"
 
-#define UDP_SOCKETS       (ROCI_MAX_GIDS + ROCI_MAX_MCAST_GROUPS) /* GIDs first, by index; then groups */
+#define UDP_GROUP_SOCKETS (ROCI_MAX_MCAST_GROUPS * ROCI_MAX_GIDS) /* a link-local group has one on each interface */
+#define UDP_SOCKETS       (ROCI_MAX_GIDS + UDP_GROUP_SOCKETS)     /* GIDs first, by index; then groups */
 #define UDP_RECV_MESSAGES 32
 #define UDP_RECV_BYTES    65536 /* no datagram is longer */
 #define UDP_CONTROL_BYTES 128
@@ -85,6 +86,7 @@ struct roci_udp {
 	struct roci_link link;
 	struct roci_udp_config config;
 	struct udp_socket sockets[UDP_SOCKETS];
+	unsigned sockets_end;                     /* those from here on were never open, and take no memory */
 	bool everywhere;                          /* listens at every GID, those of the future too */
 	struct udp_socket sources[ROCI_MAX_GIDS]; /* that packets of QPs leave from, by GID index (udp_source.c) */
 	int questions[ROCI_MAX_GIDS];             /* by GID index, or -1 (udp_route.c) */
