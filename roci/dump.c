@@ -172,7 +172,7 @@ static void take_record(struct dump *d, const struct capture_record *record)
 		take_block(d, record);
 	else if (record->kind == CAPTURE_DROPPED)
 		fprintf(stderr,
-			"roci dump: %" PRIu64 " packet%s missing in the capture: it was not written fast enough\n",
+			"roci dump: %" PRIu64 " packet%s missing in the capture: it could not be written in time\n",
 			record->dropped, record->dropped == 1 ? " is" : "s are");
 }
 

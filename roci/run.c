@@ -164,7 +164,9 @@ static int check_capture(const struct command *self, const char *path)
 		return complain(self, "--capture %s: the file is not a capture of Rocinante, and is left as it is",
 				name);
 	if (err)
-		return complain(self, "--capture %s: %s", name, strerror(-err));
+		return complain(self, "--capture %s: %s", name,
+				err == -EBUSY ? "another process has locked the file; it is stopped or hangs"
+					      : strerror(-err));
 	roci_pcapng_close(&file);
 	if (there)
 		fprintf(stderr, "roci run: %s is a capture already; packets are added at its end\n", name);

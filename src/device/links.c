@@ -53,6 +53,7 @@ static int wrap(struct roci_links *links, struct roci_engine *engine, struct roc
 			snprintf(what, sizeof(what), "ROCI_CAPTURE=%s%s", capture,
 				 err == -EEXIST  ? ", which is no capture of Rocinante and is left as it is"
 				 : err == -EFBIG ? " (see `ulimit -f`)"
+				 : err == -EBUSY ? ", which another process has locked; it is stopped or hangs"
 						 : "");
 			return roci_device_open_failed(what, err);
 		}

@@ -6,6 +6,7 @@
 #include <stdio.h>
 #include <string.h>
 #include <sys/file.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "device/capture_pipe.h"
@@ -32,6 +33,9 @@
 #define PACKET_HEAD   28
 #define PACKET_TAIL   24
 #define COMMENT_BYTES (4 + ((sizeof(ROCI_PCAPNG_MADE_UP) - 1 + 3) & ~(size_t)3))
+
+#define LOCK_PAUSE_NS 100000 /* between attempts to have the file's lock */
+#define LOCK_TRIES    1000
 
 #define BLOCK_AROUND 12 /* type and length before a body, length behind it */
 
@@ -70,10 +74,18 @@ static void put_head(struct roci_pcapng *p)
 	put32(p, 32);
 }
 
-static void lock(int fd)
+/* Other processes have the lock for a moment, unless they are stopped. False: one has had it all the time; it is not
+ * waited for again before it lets go. */
+static bool lock(struct roci_pcapng *p)
 {
-	while (flock(fd, LOCK_EX) && errno == EINTR)
-		;
+	const struct timespec pause = {.tv_nsec = LOCK_PAUSE_NS};
+	unsigned tries = p->locked_out ? 1 : LOCK_TRIES;
+	int err;
+
+	while ((err = flock(p->fd, LOCK_EX | LOCK_NB)) && (errno == EWOULDBLOCK || errno == EINTR) && --tries)
+		nanosleep(&pause, NULL);
+	p->locked_out = err && errno == EWOULDBLOCK; /* what cannot be locked at all is written without */
+	return !p->locked_out;
 }
 
 /* Returns how many bytes went into the file, and sets *err where it does not take them all. */
@@ -152,15 +164,14 @@ int roci_pcapng_open(struct roci_pcapng *p, const char *path)
 	int err;
 
 	p->used = p->packets = 0;
-	p->pipe = p->stalled = false;
+	p->pipe = p->stalled = p->locked_out = p->told_locked_out = false;
 	p->dropped = p->told = 0;
 	if (roci_pipe_is(path))
 		return open_pipe(p, path);
 	p->fd = open(path, O_RDWR | O_CREAT | O_APPEND | O_CLOEXEC, 0600);
 	if (p->fd < 0)
 		return -errno;
-	lock(p->fd);
-	err = begin(p);
+	err = lock(p) ? begin(p) : -EBUSY;
 	flock(p->fd, LOCK_UN);
 	p->used = 0;
 	if (err)
@@ -240,14 +251,29 @@ static void put_dropped(struct roci_pcapng *p)
 	put32(p, STATISTICS_BYTES);
 }
 
-/* Writes the buffer to the pipe, or drops it. */
-static int feed(struct roci_pcapng *p)
+/* Once. */
+static void say_locked_out(struct roci_pcapng *p)
+{
+	if (!p->told_locked_out)
+		roci_device_say("roci: another process keeps the capture's lock; it is stopped or hangs. Until it goes "
+				"on or ends, packets are not in the capture.\n");
+	p->told_locked_out = true;
+}
+
+/* Writes the buffer, or drops it. */
+static int write_out(struct roci_pcapng *p)
 {
 	int err;
 
+	if (!lock(p)) {
+		say_locked_out(p);
+		p->dropped += p->packets;
+		return 0;
+	}
 	if (p->told < p->dropped)
 		put_dropped(p);
-	err = roci_pipe_write(p->fd, p->buffer, p->used, &p->stalled);
+	err = p->pipe ? roci_pipe_write(p->fd, p->buffer, p->used, &p->stalled) : append(p);
+	flock(p->fd, LOCK_UN);
 	if (err == -EAGAIN) {
 		p->dropped += p->packets;
 		return 0;
@@ -262,9 +288,7 @@ void roci_pcapng_flush(struct roci_pcapng *p)
 
 	if (!p->used || p->fd < 0)
 		return;
-	lock(p->fd);
-	err = p->pipe ? feed(p) : append(p);
-	flock(p->fd, LOCK_UN);
+	err = write_out(p);
 	p->used = p->packets = 0;
 	if (!err)
 		return;

@@ -16,8 +16,10 @@
 struct roci_pcapng {
 	int fd; /* -1: writing failed, and the capture is over */
 	bool pipe, stalled;
-	uint32_t packets;       /* in the buffer */
-	uint64_t dropped, told; /* packets for which a pipe had no room; of them, those that its reader knows of */
+	bool locked_out, told_locked_out; /* another process keeps the lock; somebody was told */
+	uint32_t packets;                 /* in the buffer */
+	uint64_t dropped, told; /* packets that a pipe had no room for, or that came while the capture was locked; of
+				   them, those that the reader knows of */
 	size_t used;
 	uint8_t buffer[1 << 19];
 };
@@ -26,8 +28,8 @@ struct roci_pcapng {
 int roci_pcapng_name(const char *path, char *out, size_t size);
 
 /* Opens `path` to append to it. It is empty or a capture of this function; another process may be writing it. Or it is
- * a pipe: then each process begins with a head of its own. Returns 0, -EEXIST for a file of another kind, -ENXIO for a
- * pipe that nobody reads, or another negative errno. */
+ * a pipe: then each process begins with a head of its own. Returns 0, -EEXIST for a file of another kind, -EBUSY for
+ * one that a stopped process has locked, -ENXIO for a pipe that nobody reads, or another negative errno. */
 int roci_pcapng_open(struct roci_pcapng *p, const char *path);
 
 /* What the block of an IP packet says beside its bytes. */
@@ -48,7 +50,8 @@ void roci_pcapng_record(struct roci_pcapng *p, const struct roci_record *record)
 
 /* Writes what is buffered: whole blocks, in one call. Where that fails (the disk is full, or the file would be larger
  * than `ulimit -f` allows: no SIGXFSZ is raised), the file stays as it was, a line on stderr says so, and nothing more
- * is written. Where a pipe has no room, the packets are dropped, and a block tells the reader of it later. */
+ * is written. Where a pipe has no room, or another process keeps the lock, the packets are dropped, and a block tells
+ * the reader of it later. */
 void roci_pcapng_flush(struct roci_pcapng *p);
 void roci_pcapng_close(struct roci_pcapng *p);
 

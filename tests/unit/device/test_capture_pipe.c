@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Captures into pipes: readers that are slow, stopped and gone. */
+/* Captures into pipes: readers that are slow, stopped and gone. Captures into files that somebody has locked. */
 #include "test.h"
 
 #include <errno.h>
@@ -7,6 +7,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/file.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -166,11 +167,43 @@ static void test_dropped(void **state)
 	assert_true(dropped > 0);
 }
 
+static void write_packet(struct roci_pcapng *p)
+{
+	const struct roci_pcapng_about about = {.time_ns = 1, .pid = 1, .direction = ROCI_PCAPNG_OUTBOUND};
+
+	memset(roci_pcapng_packet(p, &about, 100), 0, 100);
+	roci_pcapng_flush(p);
+}
+
+/* A process that was stopped while it had the file's lock does not stop others. What they lack, the file says later. */
+static void test_locked(void **state)
+{
+	static struct roci_pcapng p, other;
+	char path[] = "/tmp/roci-lock-XXXXXX";
+	struct ends file = {.reader = mkstemp(path)};
+	uint64_t dropped = 0;
+
+	assert_true(file.reader >= 0);
+	assert_int_equal(roci_pcapng_open(&p, path), 0);
+	write_packet(&p);
+	assert_int_equal(flock(file.reader, LOCK_EX), 0);
+	assert_int_equal(roci_pcapng_open(&other, path), -EBUSY);
+	for (unsigned i = 0; i < 100; i++)
+		write_packet(&p);
+	assert_int_equal(flock(file.reader, LOCK_UN), 0);
+	write_packet(&p);
+	write_packet(&p);
+	roci_pcapng_close(&p);
+	unlink(path);
+	assert_int_equal(count_packets(&file, &dropped), 3);
+	assert_int_equal(dropped, 100);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_write), cmocka_unit_test(test_reader_gone), cmocka_unit_test(test_nobody_reads),
-		cmocka_unit_test(test_full),  cmocka_unit_test(test_dropped),
+		cmocka_unit_test(test_full),  cmocka_unit_test(test_dropped),     cmocka_unit_test(test_locked),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
