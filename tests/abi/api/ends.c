@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* What becomes of a program's last calls when it ends, and of objects whose context is closed. */
 #include <fcntl.h>
+#include <stdlib.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -10,7 +11,7 @@
 
 /* Opens a device of the child's own, posts, and ends. The first SEND leaves at once and completes; the others wait for
  * the program's next call, since there is a completion to poll. */
-static void post_and_exit(uint32_t dest_qpn)
+static void post_and_end(uint32_t dest_qpn, void (*end)(int status))
 {
 	struct ibv_device **list = ibv_get_device_list(NULL);
 	api_ctx = list && list[0] ? ibv_open_device(list[0]) : NULL;
@@ -36,11 +37,11 @@ static void post_and_exit(uint32_t dest_qpn)
 	for (; data < LAST_POSTS; data++)
 		if (ibv_post_send(qp, &wr, &bad))
 			_exit(3);
-	_exit(0);
+	end(0);
 }
 
-/* An adapter sends what was posted; so a program that ends by _exit() has sent it. */
-void test_exit_sends(void)
+/* An adapter sends what was posted; so a program that ends has sent it. */
+static void check_end(void (*end)(int status))
 {
 	struct ibv_cq *cq = ibv_create_cq(api_ctx, LAST_POSTS, NULL, NULL, 0);
 	struct ibv_qp_cap cap = {.max_recv_wr = LAST_POSTS, .max_recv_sge = 1};
@@ -50,6 +51,7 @@ void test_exit_sends(void)
 	struct ibv_wc wc;
 	int status = 1;
 	CHECK(mr && !qp_to_init(qp) && !qp_to_rtr(qp, 0));
+	memset(memory, 0xff, sizeof(memory));
 	for (unsigned i = 0; i < LAST_POSTS; i++) {
 		struct ibv_sge sge = {(uintptr_t)memory[i], sizeof(memory[i]), mr->lkey};
 		struct ibv_recv_wr wr = {.sg_list = &sge, .num_sge = 1}, *bad;
@@ -57,11 +59,18 @@ void test_exit_sends(void)
 	}
 	pid_t pid = fork();
 	if (!pid)
-		post_and_exit(qp->qp_num);
+		post_and_end(qp->qp_num, end);
 	CHECK(waitpid(pid, &status, 0) == pid && !status);
 	for (unsigned i = 0; i < LAST_POSTS; i++)
 		CHECK(cq_wait(cq, &wc) && wc.status == IBV_WC_SUCCESS && memory[i][5] == i);
 	CHECK(!ibv_destroy_qp(qp) && !ibv_destroy_cq(cq) && !ibv_dereg_mr(mr));
+}
+
+void test_exit_sends(void)
+{
+	check_end(exit);
+	check_end(_exit);
+	check_end(quick_exit);
 }
 
 /* Objects that only the program knows keep the context, too. */

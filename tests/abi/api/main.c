@@ -203,7 +203,7 @@ static const struct {
 	{"signals and async events", test_async_signals},
 	{"destroying waits for acknowledgements", test_channel_acks},
 	{"async events", test_async_events},
-	{"posts right before _exit()", test_exit_sends},
+	{"posts right before exit(), _exit(), quick_exit()", test_exit_sends},
 	{"objects of a closed context", test_closed_context},
 	{"address handles", test_ah},
 	{"address handles from completions", test_ah_from_wc},
