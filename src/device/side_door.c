@@ -224,6 +224,7 @@ static bool header_ok(const struct door_header *in, size_t received)
 {
 	return received >= sizeof(*in) && in->magic == MAGIC && in->len == received - sizeof(*in) &&
 	       in->len >= ROCI_MIN_PACKET_BYTES && in->segment >= ROCI_MIN_PACKET_BYTES &&
+	       in->len <= (uint64_t)ROCI_SIDE_DOOR_PACKETS * in->segment &&
 	       roci_gid_is_ipv4(in->src) == roci_gid_is_ipv4(in->dst);
 }
 

@@ -12,7 +12,7 @@
 #include "device/registry.h"
 
 #define ROCI_SIDE_DOOR_BYTES   65536 /* of the packets in one message, at most */
-#define ROCI_SIDE_DOOR_PACKETS 512   /* that the other side takes out of one, in any case */
+#define ROCI_SIDE_DOOR_PACKETS 512   /* in one message, at most */
 
 struct roci_side_door;
 

@@ -101,6 +101,28 @@ static void rubbish_is_counted(void **state)
 	station_close(&a);
 }
 
+/* A message of very many short packets would take the room of those that are read with it. */
+static void more_packets_than_a_message_may_have_are_refused(void **state)
+{
+	static uint8_t bytes[ROCI_SIDE_DOOR_BYTES];
+	struct roci_arrival from = {.flow = {.src_port = 1}};
+	struct iovec many[2] = {{0}, {bytes, sizeof(bytes)}}, one[2] = {{0}, {bytes, ROCI_MIN_PACKET_BYTES}};
+	struct station a, b;
+
+	station_open(&a, "127.77.0.1");
+	station_open(&b, "127.77.0.2");
+	assert_int_equal(roci_side_door_send(a.door, b.registry.slot, &from, ROCI_MIN_PACKET_BYTES, many, 2), 0);
+	assert_int_equal(roci_side_door_send(a.door, b.registry.slot, &from, ROCI_MIN_PACKET_BYTES, one, 2), 0);
+	assert_int_equal(roci_side_door_recv(b.door, b.registry.door_fd, in, &b.stats.door_malformed), 1);
+	assert_int_equal(b.stats.door_malformed, 1);
+	many[1].iov_len = ROCI_SIDE_DOOR_PACKETS * ROCI_MIN_PACKET_BYTES;
+	assert_int_equal(roci_side_door_send(a.door, b.registry.slot, &from, ROCI_MIN_PACKET_BYTES, many, 2), 0);
+	assert_int_equal(roci_side_door_recv(b.door, b.registry.door_fd, in, &b.stats.door_malformed),
+			 ROCI_SIDE_DOOR_PACKETS);
+	station_close(&a);
+	station_close(&b);
+}
+
 /* As many messages as there is room for, and one more. */
 static void fill_up(struct station *from, unsigned slot)
 {
@@ -318,6 +340,7 @@ int main(void)
 		cmocka_unit_test(many_are_reached),
 		cmocka_unit_test(the_registry_is_seldom_asked),
 		cmocka_unit_test(rubbish_is_counted),
+		cmocka_unit_test(more_packets_than_a_message_may_have_are_refused),
 		cmocka_unit_test(messages_that_drip_in_do_not_prolong_the_question),
 	};
 
