@@ -4,6 +4,7 @@
  * the pages: the program gets an error then, instead of a fault in the engine later.
  */
 #include <errno.h>
+#include <stdatomic.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <sys/mman.h>
@@ -18,7 +19,7 @@
 
 static bool kernel_populates(void)
 {
-	static int answer; /* 0: unknown; threads that race find the same */
+	static atomic_int answer; /* 0: unknown; threads that race find the same */
 	if (!answer) {
 		char here;
 		long page = sysconf(_SC_PAGESIZE);

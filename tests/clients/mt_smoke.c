@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * mt_smoke [-t THREADS] [-n OPERATIONS] [-g GID-INDEX]: worker threads, each with a connected pair of RC queue pairs in
- * this process, post small SENDs, WRITEs and READs in batches; one more WRITE of every batch goes through the queue
+ * mt_smoke [-t THREADS] [-n OPERATIONS] [-g GID-INDEX]: worker threads, each of which connects a pair of RC queue pairs
+ * in this process, post small SENDs, WRITEs and READs in batches; one more WRITE of every batch goes through the queue
  * pair of the neighbouring thread. All completions come to one shared CQ, whose completion channel one event thread
  * serves. Every byte is verified, and every completion must come exactly once. Also run under the thread sanitizer.
  */
@@ -180,18 +180,9 @@ static void run_batch(struct worker *w, uint32_t seed)
 			die("thread %u: wrong data", w->index);
 }
 
-static void *work(void *arg)
-{
-	struct worker *w = arg;
-
-	for (unsigned slot = 0; slot <= BATCH; slot++)
-		pattern_fill(w->source + slot * SLOT_BYTES, SLOT_BYTES, w->index + slot);
-	for (unsigned done = 0; done < w->operations; done += BATCH + 1)
-		run_batch(w, w->index << 24 | done);
-	return NULL;
-}
-
 /* ---- set-up ---- */
+
+static pthread_barrier_t all_open; /* a worker uses its neighbour's queue pair, too */
 
 static struct ibv_mr *register_all(void *p, size_t len)
 {
@@ -202,12 +193,11 @@ static struct ibv_mr *register_all(void *p, size_t len)
 	return mr;
 }
 
-static void worker_open(struct worker *w, unsigned index)
+static void worker_open(struct worker *w)
 {
 	uint32_t near_psn = qp_random_psn(), far_psn = qp_random_psn();
 	struct address near, far;
 
-	w->index = index;
 	w->operations = operation_count / thread_count;
 	pthread_mutex_init(&w->lock, NULL);
 	pthread_cond_init(&w->changed, NULL);
@@ -235,6 +225,19 @@ static void worker_close(struct worker *w)
 	pthread_cond_destroy(&w->changed);
 }
 
+static void *work(void *arg)
+{
+	struct worker *w = arg;
+
+	worker_open(w);
+	pthread_barrier_wait(&all_open);
+	for (unsigned slot = 0; slot <= BATCH; slot++)
+		pattern_fill(w->source + slot * SLOT_BYTES, SLOT_BYTES, w->index + slot);
+	for (unsigned done = 0; done < w->operations; done += BATCH + 1)
+		run_batch(w, w->index << 24 | done);
+	return NULL;
+}
+
 static void run_threads(void)
 {
 	pthread_t events;
@@ -243,12 +246,16 @@ static void run_threads(void)
 	need(!ibv_req_notify_cq(cq, 0), "ibv_req_notify_cq");
 	errno = pthread_create(&events, NULL, serve_events, NULL);
 	need(!errno, "pthread_create");
+	errno = pthread_barrier_init(&all_open, NULL, thread_count);
+	need(!errno, "pthread_barrier_init");
 	for (unsigned i = 0; i < thread_count; i++) {
+		workers[i].index = i;
 		errno = pthread_create(&workers[i].thread, NULL, work, &workers[i]);
 		need(!errno, "pthread_create");
 	}
 	for (unsigned i = 0; i < thread_count; i++)
 		pthread_join(workers[i].thread, NULL);
+	pthread_barrier_destroy(&all_open);
 	need(write(stop_pipe[1], "", 1) == 1, "write");
 	pthread_join(events, NULL);
 	close(stop_pipe[0]);
@@ -276,8 +283,6 @@ int main(int argc, char **argv)
 	need(cq != NULL, "ibv_create_cq");
 	workers = calloc(thread_count, sizeof(*workers));
 	need(workers != NULL, "calloc");
-	for (unsigned i = 0; i < thread_count; i++)
-		worker_open(&workers[i], i);
 	run_threads();
 	for (unsigned i = 0; i < thread_count; i++)
 		worker_close(&workers[i]);
