@@ -16,6 +16,7 @@
 
 #include <rdma/rdma_verbs.h>
 
+#include "checks.h"
 #include "cm_api.h"
 
 #define TIMEOUT_MS 20000

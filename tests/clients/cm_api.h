@@ -5,8 +5,6 @@
 
 #include <rdma/rdma_cma.h>
 
-#include "checks.h"
-
 #define RESOLVE_MS 2000
 #define PORT       7471
 

@@ -4,6 +4,8 @@
 #include <arpa/inet.h>
 #include <poll.h>
 
+#include "checks.h"
+
 #define TIMEOUT_MS 20000
 
 static struct sockaddr_storage storage;
