@@ -345,7 +345,36 @@ def a_fault():
     page.click('#fold')
     page.key('n')
     check(page.count('.arrow.lost, .arrow.again') > 0, 'folding hides a loss')
+    page.key('/', *'packets', 'Enter')
+    sizes = {label.split(' · ')[0] for label in page.texts('.arrow .label') if label.startswith('▸ WRITE')}
+    check(sizes == {'▸ WRITE  29.3 KiB'}, f'messages of 30000 bytes are said to have {sizes}')
+    page.key('Escape')
     return f'{lost} lost, {again} sent again'
+
+
+def a_nak():
+    """A NAK is not folded away with the acknowledgements of its message."""
+    def answer(time, psn, syndrome):
+        return packet(time, B, A, 17, 0x11, psn, struct.pack('>I', syndrome << 24 | 1))
+
+    def part(time, opcode, psn):
+        reth = struct.pack('>QII', 0x1000, 0x77, 256) if opcode == 6 else b''
+        return packet(time, A, B, opcode, 0x22, psn, reth + b'x' * 64, ack=True)
+    with open(path('nak.pcapng'), 'wb') as file:
+        file.write(HEAD)
+        file.writelines([part(T0, 6, 100), answer(T0 + 1000, 100, 0x1f), part(T0 + 2000, 7, 102), answer(T0 + 3000, 101, 0x60),
+                         part(T0 + 4000, 7, 101), answer(T0 + 5000, 101, 0x1f), part(T0 + 6000, 7, 102), part(T0 + 7000, 8, 103),
+                         answer(T0 + 8000, 103, 0x1f)])
+    ladder('-o', path('nak.html'), path('nak.pcapng'))
+    opened('nak.html')
+    problems = page.texts('#next-problem')[0]
+    page.click('#fold')
+    check(page.count('.arrow.ack[data-kind=message]'), 'nothing is folded')
+    bad = page.texts('.arrow.bad .label')
+    check(len(bad) == 1 and 'NAK: PSN sequence error' in bad[0], f'red is {bad}')
+    check(page.texts('#next-problem')[0] == problems, f'{problems} in packets, {page.texts("#next-problem")[0]} in messages')
+    page.click('.arrow.bad .label')
+    check('PSN SEQUENCE ERROR' in ''.join(page.texts('#detail .explain')), page.texts('#detail'))
 
 
 def an_error():
@@ -429,6 +458,12 @@ def narrow():
         page.click('#legend button:last-child')
         check(page.texts('#legend button')[0] == 'QP ? ↔ 0x000022', f'{page.texts("#legend button")}')
         check(page.count('#legend button[aria-pressed=false]') == 1, 'a pair of QPs is out of reach')
+        page.click('#stage .arrow .label')
+        check(not page.js('return document.getElementById("panel").hidden'), 'no panel')
+        page.key('?')
+        check(page.js("""const {left, bottom} = document.querySelector('#guide div:last-child').getBoundingClientRect();
+                         return document.querySelector('#guide').contains(document.elementFromPoint(left + 20, Math.min(bottom, innerHeight) - 60))"""),
+              'the panel covers the guide')
     finally:
         page.size(1300, 850)
 

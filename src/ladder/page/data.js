@@ -11,6 +11,9 @@ const LOST = LOST_BEFORE | LOST_AFTER | LOST_BETWEEN;
 const BAD = NAK | BAD_ICRC | REJECT | MALFORMED;
 const PROBLEM = LOST | BAD | AGAIN | DUPLICATE | OUT_OF_ORDER | RNR;
 
+// Of a folded message, these packets stand out: they are drawn beside it, unless they are a lot.
+const STANDS_OUT = LOST | AGAIN | NAK | RNR, MANY = 16;
+
 // Kinds of events: enum ladder_event_kind.
 const POST_SEND = 1, POST_RECV = 2, COMPLETION = 3, STATE = 4, CONNECTION = 5, FAULT = 6;
 
@@ -19,9 +22,10 @@ const from = i => packets.from[i];
 const to = i => packets.to[i];
 const conversationOf = i => flowOf(i).conversation;
 
-// Of all packets of a message that go one way, one group: what an arrow stands for when it is folded.
+// Of all packets of a message that go one way, one group: what an arrow stands for when it is folded. Its flags are those
+// of the packets that the arrow stands for. Its bytes are those of the message: a packet that was sent again counts once.
 function makeGroups() {
-  const groups = [], byKey = new Map(), of = new Int32Array(packetCount).fill(-1);
+  const groups = [], byKey = new Map(), counted = new Set(), of = new Int32Array(packetCount).fill(-1);
   for (let i = 0; i < packetCount; i++) {
     if (packets.message[i] < 0)
       continue;
@@ -33,13 +37,18 @@ function makeGroups() {
       groups.push({ packets: [], flags: 0, bytes: 0, problems: 0, open: false });
     }
     groups[g].packets.push(i);
-    groups[g].flags |= packets.flags[i];
-    groups[g].problems += (packets.flags[i] & (LOST | AGAIN)) !== 0;
-    groups[g].bytes += packets.flags[i] & (AGAIN | LOST_BEFORE) ? 0 : packets.bytes[i];
+    groups[g].problems += (packets.flags[i] & STANDS_OUT) !== 0;
+    const place = g * 0x1000000 + packets.psn[i];
+    groups[g].bytes += counted.has(place) ? 0 : packets.bytes[i];
+    counted.add(place);
     of[i] = g;
   }
+  for (const group of groups)
+    group.flags = group.packets.filter(i => !standsOut(i, group)).reduce((flags, i) => flags | packets.flags[i], 0);
   return { list: groups, of };
 }
+const standsOut = (i, group) => (packets.flags[i] & STANDS_OUT) !== 0 && group.problems <= MANY;
+const folds = g => groups.list[g].packets.length - (groups.list[g].problems <= MANY ? groups.list[g].problems : 0) > 1;
 const groups = makeGroups();
 
 function timeText(ns) {
@@ -98,7 +107,7 @@ function packetExtra(i) {
 function groupLabel(g) {
   const group = groups.list[g], first = group.packets[0], n = group.packets.length;
   if (packets.flags[first] & ACK)
-    return packets.text[group.packets[n - 1]];
+    return packets.text[group.packets.findLast(i => !standsOut(i, group))];
   const message = messages[packets.message[first]];
   const response = flowOf(first).end !== message.end;
   return (response ? message.kind + ' response' : message.kind) + '  ' + sizeText(group.bytes || message.bytes) + ' · ' + countText(n, 'packet', 'packets');
@@ -111,9 +120,11 @@ function groupExtra(g) {
     if (n)
       words.push(n + ' ' + text);
   };
-  if (group.flags & LOST) tally(LOST, '✕ lost');
-  if (group.flags & AGAIN) tally(AGAIN, '↻ sent again');
-  if (group.flags & OUT_OF_ORDER) tally(OUT_OF_ORDER, 'out of order');
-  if (group.flags & BAD_ICRC) tally(BAD_ICRC, 'damaged');
+  tally(LOST, '✕ lost');
+  tally(AGAIN, '↻ sent again');
+  tally(NAK, 'NAK');
+  tally(RNR, 'RNR NAK');
+  tally(OUT_OF_ORDER, 'out of order');
+  tally(BAD_ICRC, 'damaged');
   return words.join(' · ');
 }

@@ -86,10 +86,15 @@ function showMessageParts(i) {
     put(detail, 'p', 'Not in the capture. Captures of roci0 have posts and completions.');
 }
 
+function acknowledgementsText(group) {
+  const n = group.packets.filter(i => !standsOut(i, group)).length;
+  return countText(n, 'acknowledgement', 'acknowledgements') + '; this is what the last one says';
+}
+
 function showGroup(g) {
   const group = groups.list[g], first = group.packets[0];
   put(detail, 'h2', groupLabel(g));
-  put(detail, 'p', packets.text[first]);
+  put(detail, 'p', group.flags & ACK ? acknowledgementsText(group) : packets.text[first]);
   if (groupExtra(g))
     put(detail, 'p', groupExtra(g), 'explain warn');
   const times = group.packets.map(i => packets.t[i]), arrivals = group.packets.map(i => packets.arrived[i]).filter(t => t >= 0);

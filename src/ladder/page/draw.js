@@ -137,19 +137,19 @@ function drawArrow(c, n) {
 function arrowLabel(c, g, arrow, x0, far, dir, flags) {
   const i = arrow.packet, folded = arrow.group >= 0;
   const label = folded ? groupLabel(arrow.group) : packetLabel(i), extra = folded ? groupExtra(arrow.group) : packetExtra(i);
-  const room = Math.abs(far - x0) - 30, steep = arrow.row1 !== arrow.row0;
+  const room = Math.abs(far - x0) - 30, steep = arrow.row1 !== arrow.row0, font = flags & ACK ? '13px' : '600 13px';
   const shift = flags & LOST_BEFORE && !folded ? room * 0.1 + 24 : 12;
   const y = c.y(arrow.row0) + (flags & LOST_BEFORE && !folded ? 4 : folded ? 4 : steep ? -3 : -3);
   const paper = make(g, 'rect', { class: 'paper' });
   const text = make(g, 'text', { class: 'label', x: x0 + dir * shift, y, 'text-anchor': dir > 0 ? 'start' : 'end' });
   const toggle = folded ? '▸ ' : '';
-  const main = clip(toggle + label, room - shift, '600 13px');
+  const main = clip(toggle + label, room - shift, font);
   make(text, 'tspan', {}, main);
-  const rest = room - shift - widthOf(main, '600 13px') - 8;
+  const rest = room - shift - widthOf(main, font) - 8;
   const more = extra && rest > 60 ? clip(extra, rest) : '';
   if (more)
     make(text, 'tspan', { class: 'extra', dx: 8 }, more);
-  const width = widthOf(main, '600 13px') + (more ? widthOf(more) + 8 : 0) + 6, left = dir > 0 ? x0 + shift - 3 : x0 - shift - width + 3;
+  const width = widthOf(main, font) + (more ? widthOf(more) + 8 : 0) + 6, left = dir > 0 ? x0 + shift - 3 : x0 - shift - width + 3;
   for (const [key, value] of [['x', left], ['y', y - 11], ['width', width], ['height', 14], ['rx', 3]])
     paper.setAttribute(key, value);
 }

@@ -30,11 +30,6 @@ function eventShown(i) {
   return kind === FAULT || !view.hidden.has('work');
 }
 
-// Of a folded message, what was lost or sent again is drawn beside the band, unless that is a lot.
-const MANY = 16;
-const standsOut = (i, group) => (packets.flags[i] & (LOST | AGAIN)) !== 0 && group.problems <= MANY;
-const folds = g => groups.list[g].packets.length - (groups.list[g].problems <= MANY ? groups.list[g].problems : 0) > 1;
-
 // The arrows: {packet, group (-1: a single packet), row0, row1 ...}.
 function makeArrows() {
   const arrows = [], drawn = new Set();
@@ -160,10 +155,7 @@ function rowIsProblem(row) {
   if (moment.kind !== ROW_START)
     return false;
   const arrow = layout.arrows[moment.ref];
-  if (arrow.group < 0)
-    return (packets.flags[arrow.packet] & PROBLEM) !== 0;
-  const group = groups.list[arrow.group];
-  return (group.flags & (group.problems > MANY ? PROBLEM : PROBLEM & ~(LOST | AGAIN))) !== 0;
+  return ((arrow.group < 0 ? packets.flags[arrow.packet] : groups.list[arrow.group].flags) & PROBLEM) !== 0;
 }
 
 function problemRows() {
