@@ -539,6 +539,7 @@ def cases():
     yield 'page: filters', filters
     yield 'page: keyboard', keyboard
     yield 'page: a fault', a_fault
+    yield 'page: a NAK among acknowledgements', a_nak
     yield 'page: an error with its explanation', an_error
     yield 'page: the table', a_table
     yield 'page: prints', prints

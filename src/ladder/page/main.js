@@ -219,9 +219,12 @@ function switchTheme() {
   setTheme(document.documentElement.dataset.theme === 'dark' ? 'light' : 'dark');
 }
 
+// In a narrow window the panel would cover the guide.
 function showGuide() {
   $('guide').hidden = !$('guide').hidden;
   $('help').setAttribute('aria-expanded', !$('guide').hidden);
+  if (!$('guide').hidden && getComputedStyle(panel).position === 'fixed')
+    panel.hidden = true;
 }
 
 function closePanel() {
