@@ -247,6 +247,11 @@ def the_page(client, serve):
             height = browser.js('return document.querySelector("#bandwidth .axis text").getBoundingClientRect().height')
             check(height > 9, f'the numbers of an axis are {height} pixels high in a narrow window')
             check(browser.js('return document.documentElement.scrollWidth <= innerWidth'), 'the page is wider than a narrow window')
+            check(browser.js('return [...document.querySelectorAll(".plot")].every(plot => plot.scrollWidth <= plot.clientWidth)'),
+                  'a part of a chart is out of sight')
+            numbers = browser.js('''return [...document.querySelectorAll('#latency .x text')].map(text => text.getBoundingClientRect())
+                                    .map(box => [box.left, box.right]).sort((a, b) => a[0] - b[0])''')
+            check(all(a[1] < b[0] for a, b in zip(numbers, numbers[1:])) and len(numbers) > 2, f'the numbers of an axis are at {numbers}')
         finally:
             browser.close()
 

@@ -1,8 +1,11 @@
 // SPDX-License-Identifier: BSD-2-Clause
 // Draws what `roci perf` measured. D3 has the scales, axes and the brush.
 var data = JSON.parse(document.getElementById('data').textContent);
-var root = document.documentElement, WIDTH = 1100, HEIGHT = 380, MARGIN = {top: 14, right: 22, bottom: 48, left: 92};
+// A narrow window, as of a phone, gets narrow charts: each is in sight as a whole, and its numbers are as large.
+var root = document.documentElement, WIDTH = Math.max(320, Math.min(1100, root.clientWidth - 76)), HEIGHT = 380, MARGIN = {top: 14, right: 22, bottom: 48, left: 92};
 var INNER = {width: WIDTH - MARGIN.left - MARGIN.right, height: HEIGHT - MARGIN.top - MARGIN.bottom};
+
+root.style.setProperty('--least', Math.round(WIDTH * 0.73) + 'px'); // in a window that is made narrower a chart scrolls: its numbers stay legible
 
 // ---- light and dark ----
 
@@ -52,6 +55,16 @@ function logTicks(domain) {
     });
   }
   return ticks;
+}
+
+// Those of the ticks of an x axis whose numbers have room beside each other; the last one has.
+function withRoom(ticks, x) {
+  var last = Infinity;
+  return ticks.slice().reverse().filter(function (tick) {
+    var room = last - x(tick) >= 54;
+    if (room) { last = x(tick); }
+    return room;
+  }).reverse();
 }
 
 // o: title, text, series [{name, color, tcp, hidden, points [[x, y]]}], x and y: {scale, label, format, ticks(domain), domain}
@@ -105,7 +118,7 @@ function chart(o) {
   function draw() {
     var sight = inSight();
     if (sight) { y.domain(o.y.domain(sight)); }
-    xAxis.call(d3.svg.axis().scale(x).orient('bottom').tickSize(-INNER.height, 0).tickPadding(9).tickValues(o.x.ticks(x.domain())).tickFormat(o.x.format));
+    xAxis.call(d3.svg.axis().scale(x).orient('bottom').tickSize(-INNER.height, 0).tickPadding(9).tickValues(withRoom(o.x.ticks(x.domain()), x)).tickFormat(o.x.format));
     yAxis.call(d3.svg.axis().scale(y).orient('left').tickSize(-INNER.width, 0).tickPadding(9).tickValues(o.y.ticks(y.domain())).tickFormat(o.y.format));
     var line = d3.svg.line().x(function (p) { return x(p[0]); }).y(function (p) { return y(p[1]); });
     if (o.step) { line.interpolate('step-before'); }
