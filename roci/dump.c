@@ -100,7 +100,8 @@ struct dump {
 	struct capture_run records; /* that say the same, and are not shown yet */
 	uint64_t begin_ns;          /* of the first packet or record */
 	uint64_t hidden;
-	bool shown; /* a packet, or a record */
+	bool shown;   /* a packet, or a record */
+	bool nothing; /* was recorded of a program */
 };
 
 static void show_records(struct dump *d)
@@ -250,11 +251,10 @@ static int read_all(struct dump *d, FILE *file, const char *name)
 		capture_tracker_each(d->tracker, show, NULL);
 	fflush(stdout);
 	seen = capture_tracker_totals(d->tracker)->packets;
-	if (result != CAPTURE_BROKEN || seen)
+	if ((result != CAPTURE_BROKEN || seen) && !ferror(stdout)) /* else it was not read to its end */
 		print_notes(d, name);
-	if (result == CAPTURE_BROKEN && !seen && d->choices->run)
-		complain(d->self, "%s: nothing was recorded; did the program use roci0?", name);
-	else if (result == CAPTURE_BROKEN)
+	d->nothing = result == CAPTURE_BROKEN && !seen && d->choices->run;
+	if (result == CAPTURE_BROKEN && !d->nothing)
 		complain(d->self, "%s: %s", name, capture_reader_why(reader));
 	capture_tracker_destroy(d->tracker);
 	capture_reader_destroy(reader);
@@ -292,7 +292,10 @@ static int run_program(struct dump *d, struct operands *operands)
 	if (status)
 		return status;
 	read_all(d, live.file, operands->list[0]);
-	return dump_live_end(&live);
+	status = dump_live_end(&live);
+	if (d->nothing && status != EXIT_CANNOT_RUN && status != EXIT_NOT_FOUND)
+		complain(d->self, "%s: nothing was recorded; did the program use roci0?", operands->list[0]);
+	return status;
 }
 
 static int watch(struct dump *d)

@@ -13,6 +13,7 @@
 #include <unistd.h>
 
 #include "capture/reader.h"
+#include "capture_to.h"
 #include "command.h"
 #include "ladder/ladder.h"
 #include "out_file.h"
@@ -248,14 +249,11 @@ void ladder_tell(const struct ladder_job *job)
 
 static _Noreturn void execute(const struct ladder_job *job, char **argv, bool preload)
 {
-	int err;
-
-	if (preload && preload_environment(job->command))
-		_exit(EXIT_USAGE);
-	execvp(preload ? argv[0] : "/proc/self/exe", argv);
-	err = errno;
-	complain(job->command, "%s: %s", argv[0], err == ENOENT ? "program not found" : strerror(err));
-	_exit(err == ENOENT ? EXIT_NOT_FOUND : EXIT_CANNOT_RUN);
+	if (preload)
+		_exit(execute_on_roci0(job->command, argv));
+	execvp("/proc/self/exe", argv);
+	complain(job->command, "/proc/self/exe: %s", strerror(errno));
+	_exit(EXIT_CANNOT_RUN);
 }
 
 static int run_program(const struct ladder_job *job, char **argv, bool preload, const char *fault, const char *capture)

@@ -52,6 +52,11 @@ static void set_name(const struct command *command)
 	prctl(PR_SET_NAME, name);
 }
 
+static bool is_help(const char *word)
+{
+	return !strcmp(word, "--help") || !strcmp(word, "-h");
+}
+
 static int run(int argc, char **argv)
 {
 	if (argc < 2) {
@@ -59,8 +64,8 @@ static int run(int argc, char **argv)
 		return EXIT_USAGE;
 	}
 	const char *name = argv[1];
-	if (!strcmp(name, "--help") || !strcmp(name, "-h") ||
-	    (!strcmp(name, "help") && (argc == 2 || !strcmp(argv[2], "help")))) {
+	bool help = !strcmp(name, "help");
+	if (is_help(name) || (help && (argc == 2 || !strcmp(argv[2], "help") || is_help(argv[2])))) {
 		help_all(stdout);
 		return 0;
 	}
@@ -68,7 +73,6 @@ static int run(int argc, char **argv)
 		puts("roci " ROCI_VERSION);
 		return 0;
 	}
-	bool help = !strcmp(name, "help");
 	const struct command *command = find(help ? argv[2] : name);
 	if (!command)
 		return unknown_command(help ? argv[2] : name);

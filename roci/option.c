@@ -212,6 +212,19 @@ static bool take_letters(struct cursor *c, const char *letters)
 	return true;
 }
 
+/* An empty word is the name of no file and no program: most likely a variable of a script is empty. */
+static bool first_is_named(const struct command *command, const struct operands *operands)
+{
+	bool names = command->operands == OPERANDS_FILE || command->operands == OPERANDS_PROGRAM;
+
+	if (names && operands->count && !*operands->list[0]) {
+		complain(command, "an argument is empty: '' names nothing; usage: roci %s %s", command->name,
+			 command->usage);
+		return false;
+	}
+	return true;
+}
+
 bool options_parse(const struct command *command, int argc, char **argv, void *into, struct operands *operands,
 		   int *status)
 {
@@ -234,6 +247,7 @@ bool options_parse(const struct command *command, int argc, char **argv, void *i
 			good = word[1] == '-' ? take_long(&c, word + 2) : take_letters(&c, word + 1);
 		}
 	}
+	good = good && (c.help || first_is_named(command, operands));
 	if (good && !c.help)
 		return true;
 	if (good) {

@@ -137,15 +137,27 @@ int capture_to_fd(int fd)
 	return setenv("ROCI_CAPTURE", path, 1);
 }
 
+/* Also a program that is there has ENOENT, where what is to run it is not. */
+static int cannot_execute(const struct command *self, const char *program, int err)
+{
+	char path[PATH_MAX];
+
+	if (err == ENOENT && locate(program, path) && !access(path, F_OK)) {
+		complain(self, "%s: the interpreter or loader that it names is not there; `file %s` shows the name",
+			 program, path);
+		return EXIT_CANNOT_RUN;
+	}
+	complain(self, "%s: %s", program, err == ENOENT ? "program not found" : strerror(err));
+	return err == ENOENT ? EXIT_NOT_FOUND : EXIT_CANNOT_RUN;
+}
+
 int execute_on_roci0(const struct command *self, char **argv)
 {
 	warn_if_out_of_reach(argv[0]);
 	if (preload_environment(self))
 		return EXIT_USAGE;
 	execvp(argv[0], argv);
-	int err = errno;
-	complain(self, "%s: %s", argv[0], err == ENOENT ? "program not found" : strerror(err));
-	return err == ENOENT ? EXIT_NOT_FOUND : EXIT_CANNOT_RUN;
+	return cannot_execute(self, argv[0], errno);
 }
 
 /* Opens the capture as the device will. A new file is removed again: the program may never open the device. */

@@ -5,6 +5,7 @@ import re
 import shutil
 import subprocess
 import sys
+import tempfile
 
 from harness import HERE, ROCI, SLOW, check, need, tap
 
@@ -45,6 +46,7 @@ def options(command):
 def says(text, *argv, status=2):
     got = roci(*argv, status=status)
     check(text in got, f'{text!r} is not in: {got}')
+    return got
 
 
 def mistakes():
@@ -74,7 +76,17 @@ def mistakes():
     says('--retry-for and - exclude each other', 'recv', '--once', '--retry-for', '1m', '-')
     says('--interval goes with --watch', 'stats', '--interval', '2s', '1')
     says('one file at most', 'demo', 'a', 'b')
-    says('program not found', 'run', '--', '/nonexistent/program', status=127)
+    for argv in (['run'], ['run', '--'], ['dump'], ['dump', '--run'], ['ladder'], ['ladder', '--'], ['demo']):
+        says("an argument is empty: '' names nothing; usage", *argv, '')
+    for argv in (['run'], ['dump', '--run'], ['ladder']):
+        got = says('program not found', *argv, '--', '/nonexistent/program', status=127)
+        check(got.count('\n') == 1, got)
+        with tempfile.TemporaryDirectory() as folder:
+            script = os.path.join(folder, 'script')
+            with open(script, 'w') as file:
+                file.write('#!/nonexistent/interpreter\n')
+            os.chmod(script, 0o755)
+            says('script: the interpreter or loader that it names is not there', *argv, '--', script, status=126)
 
 
 def full_output():
@@ -93,7 +105,8 @@ def full_output():
 
 def help_pages():
     check(roci('help', 'run') == roci('run', '--help'), '`roci help run` differs from `roci run --help`')
-    check(roci('help', 'help') == roci('help'), '`roci help help` is no help')
+    for word in ('help', '--help', '-h'):
+        check(roci('help', word) == roci('help'), f'`roci help {word}` is no help')
     for command in commands():
         text = roci(command, '--help')
         check(0 < text.find('\nexamples:') < text.find('\nusage:'), f'{command}: examples do not come first')

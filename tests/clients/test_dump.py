@@ -371,6 +371,14 @@ def records_in_json():
                                               'wr_id': '0x000000000000000a', 'length': 0, 'imm': 0}, records[-1])
 
 
+def full_output():
+    """Where the output cannot be written, no more is read: then nothing is said of the content."""
+    path = scratch('records first', HEAD + b''.join(record(3, T0, 7, qpn=0x11 + n) for n in range(100)) + packet(T0, A, B, 4, 0x22, 100, b'hello!!!'))
+    with open('/dev/full', 'w') as full:
+        done = subprocess.run([ROCI, 'dump', '--json', path], stdout=full, stderr=subprocess.PIPE, text=True, timeout=60)
+    check(done.returncode == 1 and done.stderr == 'roci: not all of the output could be written\n', done.stderr)
+
+
 # ---- live ----
 
 def live():
@@ -509,6 +517,7 @@ def cases():
     yield 'a pipe', from_pipe
     yield 'posts, completions and states are told', records_are_told
     yield 'posts, completions and states in JSON', records_in_json
+    yield 'output that cannot be written', full_output
     yield 'a program while it runs', live
     yield 'its exit status', live_status
     yield 'roci run --capture -', to_stdout
