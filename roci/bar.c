@@ -6,6 +6,7 @@
 #include <unistd.h>
 
 #include "bar.h"
+#include "text.h"
 #include "units.h"
 
 #define NARROW      40 /* columns; a narrower terminal gets no bar */
@@ -13,11 +14,11 @@
 
 void bar_init(struct bar *bar, FILE *out)
 {
-	const char *term = getenv("TERM"), *no_color = getenv("NO_COLOR");
+	const char *term = getenv("TERM");
 	*bar = (struct bar){0};
 	if (isatty(fileno(out)) && term && strcmp(term, "dumb"))
 		bar->out = out;
-	bar->color = !no_color || !*no_color; /* https://no-color.org */
+	bar->color = text_has_colors(out);
 }
 
 static unsigned columns(const struct bar *bar)

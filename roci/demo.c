@@ -206,7 +206,7 @@ static void conclude(const struct demo *demo, const struct demo_pair *pair)
 	putchar('\n');
 	print_path("See the packets:  tshark -r ", demo->capture, " | head -40\n");
 	print_path("             or:  wireshark ", demo->capture, "\n");
-	puts("One WRITE alone:  `roci ping --loopback --op write --steps -c 1` tells its ten steps");
+	puts("One WRITE alone:  `roci ping --loopback --op write --steps -c 1` tells its steps");
 	puts("Two machines:     `roci recv` on one, `roci send FILE HOST` on the other");
 	propose_to_remove(demo);
 }

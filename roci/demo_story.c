@@ -3,7 +3,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
 #include "demo_pair.h"
 #include "demo_story.h"
@@ -164,12 +163,11 @@ static void print_step(struct story *story, const struct demo_event *event, cons
 
 void demo_story_print(const struct demo_pair *pair, const char *mode)
 {
-	const char *no_color = getenv("NO_COLOR");
 	size_t count;
 	const struct demo_event *events = demo_pair_events(pair, &count);
 	struct story story = {
 		.mode = mode,
-		.bold = isatty(STDOUT_FILENO) && (!no_color || !*no_color),
+		.bold = text_has_colors(stdout),
 		.start_us = count ? clock_us(events[0].time) : 0,
 	};
 

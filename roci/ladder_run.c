@@ -18,6 +18,7 @@
 #include "ladder/ladder.h"
 #include "out_file.h"
 #include "preload.h"
+#include "text.h"
 
 #define EXIT_BROKEN 1
 #define COLUMNS     100 /* of --text, where no terminal says otherwise */
@@ -98,13 +99,12 @@ static unsigned terminal_columns(void)
 {
 	struct winsize size;
 
-	return !ioctl(STDOUT_FILENO, TIOCGWINSZ, &size) && size.ws_col > 40 ? size.ws_col : COLUMNS;
+	return !ioctl(STDOUT_FILENO, TIOCGWINSZ, &size) && size.ws_col ? size.ws_col : COLUMNS;
 }
 
 static int write_to(const struct ladder_job *job, const struct ladder *l, FILE *out)
 {
-	struct ladder_text_options text = {.columns = terminal_columns(),
-					   .color = isatty(fileno(out)) && !getenv("NO_COLOR")};
+	struct ladder_text_options text = {.columns = terminal_columns(), .color = text_has_colors(out)};
 
 	switch (job->format) {
 	case LADDER_HTML: return ladder_write_page(l, out);

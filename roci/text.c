@@ -2,6 +2,7 @@
 #include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "text.h"
 
@@ -96,4 +97,11 @@ char *text_repair(const void *bytes, size_t len, size_t *out_len)
 		*out_len = (size_t)(to - text);
 	}
 	return text;
+}
+
+bool text_has_colors(FILE *out)
+{
+	const char *term = getenv("TERM"), *no_color = getenv("NO_COLOR");
+
+	return isatty(fileno(out)) && term && strcmp(term, "dumb") && (!no_color || !*no_color);
 }

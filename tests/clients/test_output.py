@@ -173,6 +173,17 @@ def bar():
         check(not recv.ends(), recv.process.text())
 
 
+def colours():
+    """They are for terminals that have them, unless NO_COLOR is set and not empty."""
+    capture = os.path.join(HERE, '..', 'captures', 'rxe-6.1-rping2.pcap')
+    for command in (['ladder', '--text', capture], ['demo', file('coloured', b'x')]):
+        for env, color in (({}, True), ({'NO_COLOR': ''}, True), ({'NO_COLOR': '1'}, False), ({'TERM': 'dumb'}, False)):
+            status, shown = on_terminal('env', f'TMPDIR={base}', *(f'{name}={value}' for name, value in env.items()), ROCI, *command)
+            check(status == OK and bool(re.search(r'\x1b\[\d+m', shown)) == color, f'{command} with {env}:\n{shown!r}')
+    status, shown = on_terminal('sh', '-c', 'stty cols 30; exec "$@"', 'sh', ROCI, 'ladder', '--text', capture)
+    check(status == OK and max(len(line) for line in re.sub('\x1b[^m]*m', '', shown).splitlines() if '|' in line) <= 60, shown)
+
+
 def resumed():
     """A signal interrupts a transfer. The same command resumes it, and prints how much was kept."""
     into, source = folder('resumed'), folder('resumed-source')
@@ -375,7 +386,7 @@ if __name__ == '__main__':
     sys.exit(tap([
         ('standard input to standard output', streams), ('standard descriptors that are closed', closed_streams),
         ('one transfer at a time', one_at_a_time), ('--json', as_json),
-        ('--dry-run', dry_run), ('names that would control a terminal', escaped), ('the progress bar', bar),
+        ('--dry-run', dry_run), ('names that would control a terminal', escaped), ('the progress bar', bar), ('colours', colours),
         ('an interrupted transfer resumes', resumed), ('a receiver that is stopped', stopped),
         ('stopped while the other side is silent', stopped_without_answer),
         ('what cannot be continued', cut_off), ('demo and its capture', demo_capture),
