@@ -104,7 +104,8 @@ static unsigned terminal_columns(void)
 
 static int write_to(const struct ladder_job *job, const struct ladder *l, FILE *out)
 {
-	struct ladder_text_options text = {.columns = terminal_columns(), .color = text_has_colors(out)};
+	struct ladder_text_options text = {
+		.columns = terminal_columns(), .color = text_has_colors(out), .ascii = !text_has_utf8()};
 
 	switch (job->format) {
 	case LADDER_HTML: return ladder_write_page(l, out);

@@ -1,13 +1,12 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* roci ping --op all: every operation on every type of QP, connected and waited for in both ways, as a table. */
-#include <langinfo.h>
-#include <locale.h>
 #include <stdio.h>
 #include <string.h>
 
 #include "explain_say.h"
 #include "json_line.h"
 #include "ping.h"
+#include "text.h"
 #include "tour/stop.h"
 
 #define DEFAULT_COUNT 3
@@ -184,7 +183,7 @@ static void try_combination(struct table *t, enum tour_op op, enum tour_qp qp, e
 
 static const char *tick(enum outcome outcome)
 {
-	bool utf8 = !strcmp(nl_langinfo(CODESET), "UTF-8");
+	bool utf8 = text_has_utf8();
 
 	switch (outcome) {
 	case OUTCOME_GOOD: return utf8 ? "\xe2\x9c\x93" : "+";
@@ -269,7 +268,6 @@ int ping_all(const struct ping *ping)
 	bool people = !ping->choices->json;
 
 	*t = (struct table){.ping = ping, .near_caps = TOUR_CAPS_ALL, .far_caps = TOUR_CAPS_ALL};
-	setlocale(LC_CTYPE, "");
 	if (people)
 		print_head(ping->choices);
 	for (int op = 0; op < TOUR_OPS && !tour_stopped(); op++) {

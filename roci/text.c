@@ -1,4 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
+#include <langinfo.h>
+#include <locale.h>
 #include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
@@ -97,6 +99,12 @@ char *text_repair(const void *bytes, size_t len, size_t *out_len)
 		*out_len = (size_t)(to - text);
 	}
 	return text;
+}
+
+bool text_has_utf8(void)
+{
+	setlocale(LC_CTYPE, "");
+	return !strcmp(nl_langinfo(CODESET), "UTF-8");
 }
 
 bool text_has_colors(FILE *out)

@@ -18,6 +18,9 @@ void text_print(FILE *out, const void *bytes, size_t len);
  * not count. The caller frees it. NULL: no memory. */
 char *text_repair(const void *bytes, size_t len, size_t *out_len);
 
+/* Whether the user's locale has UTF-8. */
+bool text_has_utf8(void);
+
 /* Whether colours and bold text may be printed: `out` is a terminal that has them, and NO_COLOR is not set, or empty
  * (https://no-color.org). */
 bool text_has_colors(FILE *out);

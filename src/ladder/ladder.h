@@ -179,6 +179,7 @@ int ladder_write_svg(const struct ladder *l, FILE *out);
 struct ladder_text_options {
 	unsigned columns;
 	bool color;
+	bool ascii; /* the locale has no UTF-8 */
 };
 int ladder_write_text(const struct ladder *l, const struct ladder_text_options *options, FILE *out);
 

@@ -20,7 +20,7 @@
 struct page {
 	const struct ladder *l;
 	FILE *out;
-	bool color;
+	bool color, ascii;
 	unsigned columns;
 	int rails[LADDER_TEXT_LINES]; /* columns of the life lines */
 	unsigned rail_count;
@@ -75,6 +75,23 @@ static int put(struct page *p, int at, int room, const char *text)
 	return n;
 }
 
+/* In ASCII each other character becomes one that is as wide. */
+static void print_text(struct page *p, const char *text)
+{
+	static const char *const known[][2] = {{"→", ">"}, {"…", "."}, {"×", "x"}, {"•", "*"}};
+
+	for (; p->ascii && *text; text++) {
+		char plain = (*text & 0x80) ? '?' : *text;
+
+		for (size_t i = 0; i < sizeof(known) / sizeof(known[0]); i++)
+			if (!strncmp(text, known[i][0], strlen(known[i][0])))
+				plain = *known[i][1];
+		if ((*text & 0xc0) != 0x80)
+			fputc(plain, p->out);
+	}
+	fputs(text, p->out);
+}
+
 static void print_line(struct page *p, const char *color)
 {
 	int end = (int)p->columns;
@@ -84,7 +101,7 @@ static void print_line(struct page *p, const char *color)
 	if (p->color && color)
 		fputs(color, p->out);
 	for (int i = 0; i < end; i++)
-		fputs(p->cells[i], p->out);
+		print_text(p, p->cells[i]);
 	if (p->color && color)
 		fputs(PLAIN, p->out);
 	fputc('\n', p->out);
@@ -207,9 +224,13 @@ static void print_explanations(struct page *p)
 	for (size_t i = 0; told && i < p->l->event_count; i++)
 		if (p->l->events[i].severity == LADDER_ERROR)
 			told[p->l->events[i].explanation] = true;
-	for (size_t i = 1; told && i < p->l->explanation_count; i++)
-		if (told[i])
-			fprintf(p->out, "\n%s\n", ladder_text(p->l, p->l->explanations[i]));
+	for (size_t i = 1; told && i < p->l->explanation_count; i++) {
+		if (!told[i])
+			continue;
+		fputc('\n', p->out);
+		print_text(p, ladder_text(p->l, p->l->explanations[i]));
+		fputc('\n', p->out);
+	}
 	free(told);
 }
 
@@ -240,6 +261,7 @@ int ladder_write_text(const struct ladder *l, const struct ladder_text_options *
 	p->l = l;
 	p->out = out;
 	p->color = options->color;
+	p->ascii = options->ascii;
 	p->columns = columns < COLUMNS_MIN ? COLUMNS_MIN : columns > COLUMNS_MAX ? COLUMNS_MAX : columns;
 	p->rail_count = (unsigned)l->line_count;
 	place_rails(p);

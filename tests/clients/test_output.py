@@ -184,6 +184,15 @@ def colours():
     check(status == OK and max(len(line) for line in re.sub('\x1b[^m]*m', '', shown).splitlines() if '|' in line) <= 60, shown)
 
 
+def characters():
+    """A locale without UTF-8 gets ASCII, at the same places."""
+    capture = os.path.join(base, 'provoked.pcapng')
+    roci('explain', '--provoke', 'REM_ACCESS_ERR', env={'ROCI_CAPTURE': capture})
+    rich, plain = (roci('ladder', '--text', capture, env={'LC_ALL': locale})[0] for locale in ('C.UTF-8', 'C'))
+    check(plain.isascii() and not rich.isascii() and 'QP \u2192 ERR' in rich and 'QP > ERR' in plain, plain)
+    check([len(line) for line in plain.splitlines()] == [len(line) for line in rich.splitlines()], plain)
+
+
 def resumed():
     """A signal interrupts a transfer. The same command resumes it, and prints how much was kept."""
     into, source = folder('resumed'), folder('resumed-source')
@@ -386,7 +395,7 @@ if __name__ == '__main__':
     sys.exit(tap([
         ('standard input to standard output', streams), ('standard descriptors that are closed', closed_streams),
         ('one transfer at a time', one_at_a_time), ('--json', as_json),
-        ('--dry-run', dry_run), ('names that would control a terminal', escaped), ('the progress bar', bar), ('colours', colours),
+        ('--dry-run', dry_run), ('names that would control a terminal', escaped), ('the progress bar', bar), ('colours', colours), ('characters', characters),
         ('an interrupted transfer resumes', resumed), ('a receiver that is stopped', stopped),
         ('stopped while the other side is silent', stopped_without_answer),
         ('what cannot be continued', cut_off), ('demo and its capture', demo_capture),
