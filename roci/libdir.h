@@ -13,7 +13,8 @@ struct libdir {
 	char expected[PATH_MAX];    /* the folder of an installation, for messages */
 };
 
-/* Tries the build tree first, then an installation. Returns 0, or -1 with only `expected` filled in. */
+/* Tries the build tree first, then an installation. Returns 0, or -1 with only `expected` filled in; that
+ * is empty, too, where /proc is not mounted. */
 int libdir_find(struct libdir *dirs);
 
 #endif

@@ -74,8 +74,12 @@ int preload_environment(const struct command *command)
 		return -1;
 	}
 	if (libdir_find(&dirs)) {
-		complain(command, "Rocinante's libibverbs.so.1 is missing from %s; install Rocinante again",
-			 dirs.expected);
+		if (*dirs.expected)
+			complain(command, "Rocinante's libibverbs.so.1 is missing from %s; install Rocinante again",
+				 dirs.expected);
+		else
+			complain(command, "/proc/self/exe cannot be read, so it is not known where Rocinante's "
+					  "libraries are; mount /proc, which roci0 needs as well");
 		return -1;
 	}
 	if (strpbrk(dirs.preload, " ;") || strchr(dirs.verbs, ':')) {

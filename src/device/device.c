@@ -43,6 +43,8 @@ static int open_registry(struct roci_device *dev)
 		return roci_device_open_failed("1023 processes on this host have one already, or somebody keeps their "
 					       "names (`grep roci/door /proc/net/unix` counts them)",
 					       err);
+	if (err == -ENXIO)
+		return roci_device_open_failed("/proc/self/ns/net cannot be read; mount /proc", -ENOENT);
 	if (err == -EFBIG)
 		return roci_device_open_failed("the host registry is a file of some megabytes (see `ulimit -f`)", err);
 	if (err)

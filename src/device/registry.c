@@ -273,7 +273,7 @@ int roci_registry_open(struct roci_registry *reg)
 
 	*reg = (struct roci_registry){.fd = -1, .door_fd = -1, .pid = (uint32_t)getpid()};
 	if (stat("/proc/self/ns/net", &st))
-		return -errno;
+		return -ENXIO;
 	reg->netns = st.st_ino;
 	roci_slot_key_read(&reg->slot_key, reg->netns);
 	err = open_where_others_are(reg);

@@ -62,7 +62,8 @@ struct roci_registry {
 
 /* Takes a free slot, in the first directory of rundir.h where a process of ours lives already, else in the first that
  * can hold the file. Says on stderr why others cannot. Returns 0, -EUSERS where all slots are taken, by this user's
- * processes or others', or a negative errno: no directory can hold the file. */
+ * processes or others', -ENXIO where Linux does not say which network namespace this is (/proc is not mounted), or
+ * another negative errno: no directory can hold the file. */
 int roci_registry_open(struct roci_registry *reg);
 /* Gives the slot back. In a forked child, which shares the lock with its parent, the parent keeps it. */
 void roci_registry_close(struct roci_registry *reg);

@@ -115,6 +115,29 @@ def refuses(prefix, *words):
     check(all(word in process.text() for word in words), f'not {words}\n{process.report()}')
 
 
+def mounted(*what):
+    """A mount namespace of its own, with this mounted in it."""
+    return ['unshare', '-m', 'sh', '-c', ' && '.join(f'mount -t tmpfs {mount}' for mount in what) + ' && exec "$@"', 'sh']
+
+
+def devinfo(prefix, *words):
+    """`ibv_devinfo` cannot open the device there. Where there is no /proc, `roci run` cannot be used either, so it comes first."""
+    process = Place(loopback, ['env', 'XDG_RUNTIME_DIR=/nowhere', ROCI, 'run', '--', *prefix]).start('ibv_devinfo', env=environment())
+    status = process.wait(30)
+    check(status not in (None, GOOD), f'exit status {status}\n{process.report()}')
+    check(all(word in process.text() for word in words), f'not {words}\n{process.report()}')
+
+
+def no_proc():
+    refuses(mounted('none /proc'), '/proc/self/exe cannot be read', 'mount /proc')
+    devinfo(mounted('none /proc'), 'cannot open roci0: /proc/self/ns/net cannot be read; mount /proc')
+
+
+def read_only():
+    devinfo(mounted('-o ro none /dev/shm', '-o ro none /tmp'), 'cannot write the sysfs files', 'ROCI_RUNDIR): Read-only file system; programs',
+            'set ROCI_RUNDIR to one of yours): Read-only file system')
+
+
 def address_space():
     """A sanitizer needs terabytes."""
     if SANITIZER:
@@ -259,6 +282,8 @@ CASES = [
     ('too few descriptors', lambda: refuses(limits('--nofile=12:12'), 'Too many open files', 'ulimit -n')),
     # a run directory of its own: there is no registry yet
     ('too small files', lambda: refuses(['env', f'ROCI_RUNDIR={base.name}/rundir', *limits('--fsize=1000000')], 'File too large', 'ulimit -f')),
+    ('no /proc', no_proc),
+    ('nothing can be written', read_only),
     ('no locked memory', lambda: works('l0', limits('--memlock=0:0'))),
     ('400 MB of address space', address_space),
     ('too little address space', too_little_address_space),

@@ -241,7 +241,9 @@ int vb_tree_write(const char *text, size_t len, char root[VB_TREE_PATH_MAX])
 	char rundir[ROCI_RUNDIR_MAX + 1];
 	uint64_t hash = hash_of(text, len);
 	int err, last = -ENOENT;
-	for (unsigned i = at; (err = roci_rundir_name(i, rundir, sizeof(rundir))) != -ERANGE; i++, last = err) {
+	/* The reason is that of the first directory which is there. */
+	for (unsigned i = at; (err = roci_rundir_name(i, rundir, sizeof(rundir))) != -ERANGE;
+	     i++, last = last == -ENOENT ? err : last) {
 		if (!err)
 			err = roci_rundir_take(rundir);
 		if (!err)
