@@ -87,6 +87,7 @@ static int start(struct process *process, const char *dir, const char *const *ar
 		if (capture)
 			setenv("ROCI_CAPTURE", capture, 1);
 		execv("/proc/self/exe", (char *const *)argv);
+		fprintf(stderr, "roci demo: /proc/self/exe: %s\n", strerror(errno));
 		_exit(MOVER_FAILED);
 	}
 	close(fds[1]);

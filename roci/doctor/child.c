@@ -5,6 +5,7 @@
 #include <poll.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -20,6 +21,7 @@ static void execute(const char *const argv[], const struct command *preload_for,
 	if (preload_for && preload_environment(preload_for))
 		_exit(EXIT_CANNOT_RUN);
 	execv("/proc/self/exe", (char *const *)argv);
+	fprintf(stderr, "/proc/self/exe: %s\n", strerror(errno));
 	_exit(EXIT_CANNOT_RUN);
 }
 

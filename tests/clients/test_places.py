@@ -130,6 +130,8 @@ def devinfo(prefix, *words):
 
 def no_proc():
     refuses(mounted('none /proc'), '/proc/self/exe cannot be read', 'mount /proc')
+    demo = Place(loopback, mounted('none /proc')).start(ROCI, 'demo', env=dict(environment(), TMPDIR=base.name))
+    check(demo.wait(30) not in (None, GOOD) and 'roci demo: /proc/self/exe: No such file or directory' in demo.text(), demo.report())
     devinfo(mounted('none /proc'), 'cannot open roci0: /proc/self/ns/net cannot be read; mount /proc')
 
 
