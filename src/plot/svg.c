@@ -8,13 +8,13 @@
 #define CHART      400 /* height of a chart, with its title, legend and axes */
 #define LEFT       100
 #define RIGHT      24
-#define TOP        84 /* of a chart: title and legend */
+#define LEGEND     62 /* the first row of a chart's legend */
+#define LEGEND_ROW 20
 #define BOTTOM     52
 #define MAX_TICKS  24u
 #define LEGEND_GAP 26
 
-#define PLOT_WIDTH  (WIDTH - LEFT - RIGHT)
-#define PLOT_HEIGHT (CHART - TOP - BOTTOM)
+#define PLOT_WIDTH (WIDTH - LEFT - RIGHT)
 
 /* The colours are those of the page; they follow the reader's choice of light and dark, and are light on paper. */
 static const char style[] =
@@ -39,7 +39,8 @@ static const char style[] =
 struct drawing {
 	FILE *out;
 	const struct plot_chart *chart;
-	double top; /* of the chart in the picture */
+	double top;    /* of the chart in the picture */
+	double legend; /* its last row; the plot begins below it */
 	struct plot_axis x, y;
 };
 
@@ -67,9 +68,14 @@ static double at_x(const struct drawing *d, double value)
 	return LEFT + part(&d->x, value) * PLOT_WIDTH;
 }
 
+static double plot_top(const struct drawing *d)
+{
+	return d->legend + 22;
+}
+
 static double at_y(const struct drawing *d, double value)
 {
-	return d->top + TOP + (1 - part(&d->y, value)) * PLOT_HEIGHT;
+	return plot_top(d) + (1 - part(&d->y, value)) * (d->top + CHART - BOTTOM - plot_top(d));
 }
 
 /* From what the lines need: with zero, or on a logarithmic axis a little around. */
@@ -130,7 +136,7 @@ static void draw_axis(const struct drawing *d, bool is_x)
 			fprintf(d->out,
 				"<path class=\"g\" d=\"M%.1f,%.1fV%.1f\"/><text x=\"%.1f\" y=\"%.1f\" "
 				"text-anchor=\"middle\">",
-				at_x(d, ticks[i]), bottom, d->top + TOP, at_x(d, ticks[i]), bottom + 20);
+				at_x(d, ticks[i]), bottom, plot_top(d), at_x(d, ticks[i]), bottom + 20);
 		else
 			fprintf(d->out,
 				"<path class=\"g\" d=\"M%d,%.1fH%d\"/><text x=\"%d\" y=\"%.1f\" text-anchor=\"end\">",
@@ -166,17 +172,23 @@ static double width_of(const char *name)
 	return width;
 }
 
-static void draw_legend(const struct drawing *d)
+/* In as many rows as the names need. */
+static void draw_legend(struct drawing *d)
 {
-	double x = LEFT, y = d->top + 62;
+	double x = LEFT;
+
+	d->legend = d->top + LEGEND;
 
 	for (size_t i = 0; i < d->chart->line_count && d->chart->line_count > 1; i++) {
 		const struct plot_line *line = &d->chart->lines[i];
 		double width = width_of(line->name);
-		if (x + 34 + width > WIDTH)
-			break;
+
+		if (x + 34 + width > WIDTH) {
+			x = LEFT;
+			d->legend += LEGEND_ROW;
+		}
 		fprintf(d->out, "<path class=\"l c%u%s\" d=\"M%.1f,%.1fh26\"/><text x=\"%.1f\" y=\"%.1f\">",
-			line->color % 8, line->dashed ? " t" : "", x, y, x + 33, y + 5);
+			line->color % 8, line->dashed ? " t" : "", x, d->legend, x + 33, d->legend + 5);
 		put_text(d->out, line->name);
 		fputs("</text>\n", d->out);
 		x += 33 + width + LEGEND_GAP;
@@ -197,7 +209,7 @@ static void draw_chart(FILE *out, const struct plot_chart *chart, double top)
 	draw_legend(&d);
 	draw_axis(&d, true);
 	draw_axis(&d, false);
-	fprintf(out, "<path class=\"a\" d=\"M%d,%.1fV%.1fH%d\"/>\n", LEFT, top + TOP, top + CHART - BOTTOM,
+	fprintf(out, "<path class=\"a\" d=\"M%d,%.1fV%.1fH%d\"/>\n", LEFT, plot_top(&d), top + CHART - BOTTOM,
 		WIDTH - RIGHT);
 	for (size_t i = 0; i < chart->line_count; i++)
 		draw_line(&d, &chart->lines[i]);

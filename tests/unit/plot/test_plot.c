@@ -54,6 +54,28 @@ static void a_line(void **state)
 	free(text);
 }
 
+/* Each line has its name in the legend, in as many rows as that takes, and the plot begins below. */
+static void a_long_legend(void **state)
+{
+	struct plot_line ten[10];
+	struct plot_chart chart = {.title = "t",
+				   .text = "x",
+				   .x = {.label = "l", .low = 1, .high = 4, .format = format},
+				   .y = {.format = format},
+				   .lines = ten,
+				   .line_count = 10};
+	char *text;
+
+	for (size_t i = 0; i < 10; i++)
+		ten[i] = (struct plot_line){.name = "TCP 64 KiB", .count = 3, .points = points};
+	text = picture(&chart);
+	assert_int_equal(count(text, ">TCP 64 KiB</text>"), 10);
+	assert_int_equal(count(text, ",126.0h26\""), 6); /* rows of the legend */
+	assert_int_equal(count(text, ",146.0h26\""), 4);
+	assert_non_null(strstr(text, "class=\"a\" d=\"M100,168.0V")); /* the axes */
+	free(text);
+}
+
 /* Nothing that is written becomes markup. */
 static void texts_are_escaped(void **state)
 {
@@ -112,10 +134,8 @@ static void the_page(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(a_line),
-		cmocka_unit_test(texts_are_escaped),
-		cmocka_unit_test(odd_values),
-		cmocka_unit_test(the_page),
+		cmocka_unit_test(a_line),     cmocka_unit_test(a_long_legend), cmocka_unit_test(texts_are_escaped),
+		cmocka_unit_test(odd_values), cmocka_unit_test(the_page),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }
