@@ -211,9 +211,10 @@ int mover_file_begin(struct mover_tree *tree, const struct mover_entry *entry, c
 		return err;
 	unnamed = needs_no_name(tree, entry, begin, folder);
 	err = unnamed ? MOVER_HAVE_NONE : check_old(tree, folder, leaf, entry, begin->compare, &st);
+	/* EPERM: another user's is replaced; for one of ours, the file system does not take the mode */
 	if (err == MOVER_HAVE_ALL && !tree->keep_existing && (st.st_mode & PEER_MODE) != mode &&
 	    fchmodat(folder->fd, leaf, (st.st_mode & 07000) | mode, AT_SYMLINK_NOFOLLOW))
-		err = errno == EPERM ? MOVER_HAVE_NONE : -errno; /* another user's: replaced */
+		err = errno != EPERM ? -errno : st.st_uid != geteuid() ? MOVER_HAVE_NONE : MOVER_HAVE_ALL;
 	if (err != MOVER_HAVE_NONE) {
 		mover_folder_put(&tree->folders, folder);
 		return err;

@@ -14,7 +14,8 @@ struct step {
 	struct mover_file *file;
 	int *result; /* 0, or where it stopped */
 	dev_t dev;
-	bool in_place; /* the file that has the name now is the right one */
+	bool in_place;     /* the file that has the name now is the right one */
+	bool mode_not_set; /* the file system does not take it */
 	bool synced;
 	bool alone; /* not with the whole file system */
 };
@@ -65,12 +66,16 @@ static bool old_is_right(const struct mover_file *file, struct stat *old)
 	       now.st_ino == old->st_ino;
 }
 
-static int set_mode_and_time(int fd, const struct stat *st, const struct mover_file *file)
+static int set_mode_and_time(struct step *step, int fd, const struct stat *st)
 {
+	const struct mover_file *file = step->file;
 	const struct timespec times[2] = {{.tv_nsec = UTIME_OMIT}, file->mtime};
 
-	if ((st->st_mode & PEER_MODE) != file->mode && fchmod(fd, (st->st_mode & 07000) | file->mode))
-		return -errno;
+	if ((st->st_mode & PEER_MODE) != file->mode && fchmod(fd, (st->st_mode & 07000) | file->mode)) {
+		if (errno != EPERM || (step->in_place && st->st_uid != geteuid()))
+			return -errno;
+		step->mode_not_set = true;
+	}
 	return futimens(fd, times) ? -errno : 0;
 }
 
@@ -83,7 +88,7 @@ static int keep_old(struct step *step)
 	step->in_place = step->file->old_fd >= 0 && old_is_right(step->file, &old);
 	if (step->in_place) {
 		step->dev = old.st_dev;
-		err = set_mode_and_time(step->file->old_fd, &old, step->file);
+		err = set_mode_and_time(step, step->file->old_fd, &old);
 	}
 	if (err != -EPERM)
 		return err;
@@ -107,7 +112,7 @@ static int prepare(struct step *step)
 	step->dev = st.st_dev;
 	if (file->size != UNKNOWN_SIZE && (uint64_t)st.st_size != file->size && ftruncate(file->fd, (off_t)file->size))
 		return -errno;
-	return set_mode_and_time(file->fd, &st, file);
+	return set_mode_and_time(step, file->fd, &st);
 }
 
 /* Syncs the files of all steps on the file system of `first`, and sets their results. */
@@ -212,10 +217,13 @@ void mover_file_commit(struct mover_tree *tree, struct mover_file **files, size_
 		}
 		if (!results[i])
 			results[i] = in_place ? publish(&steps[i]) : -ESTALE;
-		if (results[i])
+		if (results[i]) {
 			mover_file_abandon(files[i]);
-		else
-			mover_file_free(files[i]);
+			continue;
+		}
+		mover_file_free(files[i]);
+		if (steps[i].mode_not_set)
+			results[i] = MOVER_MODE_NOT_SET;
 	}
 	free(steps);
 }

@@ -257,6 +257,21 @@ static bool start_commit(struct receiver *r)
 	return true;
 }
 
+/* Once: all files of the file system are alike. */
+static void warn_of_mode(struct receiver *r, const struct mover_entry *info)
+{
+	char text[PROTO_MAX_TEXT + 1];
+
+	if (!r->entries.mode_warned) {
+		snprintf(
+			text, sizeof(text),
+			"the file system does not take the modes of all files; of mode %03o, stored with another: %.*s",
+			(unsigned)info->mode & 0777, (int)info->name_len, (const char *)info->name);
+		session_warn(&r->s, text);
+	}
+	r->entries.mode_warned = true;
+}
+
 static bool reap_commit(struct receiver *r)
 {
 	struct commit_job *c = (struct commit_job *)worker_reap(r->commit_worker);
@@ -266,10 +281,12 @@ static bool reap_commit(struct receiver *r)
 	r->entries.committing = NULL;
 	for (size_t i = 0; i < c->count; i++) {
 		struct recv_entry *entry = c->entries[i];
-		if (c->results[i]) {
+		if (c->results[i] < 0) {
 			entries_refuse_errno(r, entry, c->results[i]);
 			continue;
 		}
+		if (c->results[i] == MOVER_MODE_NOT_SET)
+			warn_of_mode(r, &entry->info);
 		finish_stored(r, entry);
 	}
 	free_commit(c);

@@ -50,6 +50,7 @@ struct entries {
 	struct recv_entry **ready; /* to be committed */
 	unsigned ready_count;
 	struct commit_job *committing;
+	bool mode_warned;         /* the file system has not taken a file's mode, and a warning says so */
 	uint64_t acked;           /* descriptors that an ACK has reported as done */
 	enum mover_status status; /* of the last entry that failed */
 };

@@ -45,7 +45,7 @@ int mover_tree_symlink(struct mover_tree *tree, const struct mover_entry *entry)
 
 enum mover_have {
 	MOVER_HAVE_NONE, /* send all of it */
-	MOVER_HAVE_ALL,  /* a file with this size and mtime exists, and has been given the mode */
+	MOVER_HAVE_ALL,  /* a file with this size and mtime exists, and has the mode if its file system takes it */
 	MOVER_HAVE_SOME, /* some chunks are there: mover_file_kept() */
 };
 
@@ -105,9 +105,13 @@ void mover_file_forget(struct mover_file *file, uint64_t index, uint64_t count);
 /* Sets the size; what was not written is a hole. The size of a STREAM is known only at its end. 0 or -errno. */
 int mover_file_set_size(struct mover_file *file, uint64_t size);
 
-/* Sets mode and mtime of the files, syncs them, renames them to their final names, and frees them. results[i] is 0 or
- * -errno of files[i]. Many small files share one sync. The caller has checked every digest. -ECANCELED: *stop of
- * mover_file_begin() has become true while chunks of the file that has the name now were copied. */
+/* Of mover_file_commit(): the file has its name, but not its mode. FAT, for one, takes few modes. */
+#define MOVER_MODE_NOT_SET 1
+
+/* Sets mode and mtime of the files, syncs them, renames them to their final names, and frees them. results[i] is 0,
+ * MOVER_MODE_NOT_SET, or -errno of files[i]. Many small files share one sync. The caller has checked every digest.
+ * -ECANCELED: *stop of mover_file_begin() has become true while chunks of the file that has the name now were copied.
+ */
 void mover_file_commit(struct mover_tree *tree, struct mover_file **files, size_t count, int *results);
 
 /* Whether a temporary file of the entry is there: that of an interrupted transfer, or of one under way. Writes its path

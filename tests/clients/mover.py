@@ -145,10 +145,18 @@ def environment():
     return dict(SANITIZER_ENVIRONMENT, LD_PRELOAD=sanitizer_library()) if SANITIZER else {}
 
 
+def preloading(library):
+    return 'LD_PRELOAD=' + ' '.join([*environment().get('LD_PRELOAD', '').split(), program(library)])
+
+
 def slow_disk(gate, *variables):
     """Puts the command that follows on a disk that waits while the file `gate` exists: see slow_disk.c."""
-    libraries = [*environment().get('LD_PRELOAD', '').split(), program('slow_disk.so')]
-    return ['env', 'SLOW_DISK=' + gate, 'LD_PRELOAD=' + ' '.join(libraries), *variables]
+    return ['env', 'SLOW_DISK=' + gate, preloading('slow_disk.so'), *variables]
+
+
+def no_modes():
+    """Puts the command that follows on a file system that takes no modes: see no_modes.c."""
+    return ['env', preloading('no_modes.so')]
 
 
 def events(process, kind):

@@ -16,7 +16,8 @@ import time
 
 from harness import ROCI, Host, check, isolate, tap, veth_pair, wait_until
 from mover import (INTERRUPTED, LOCAL_IO, LOST, MIB, MISMATCH, NO_CONNECT, NO_TRUST, OK, PARTLY, REMOTE_IO, Receiver, check_no_wrong,
-                   check_same, environment, events, make_large, make_odd, make_small, scratch, slow_disk, write)
+                   check_same, environment, events, make_large, make_odd, make_small, no_modes, scratch,
+                   slow_disk, write)
 
 isolate()
 KILLS, MORE_KILLS = 3, 6
@@ -177,6 +178,24 @@ def refused():
             reasons = [e.get('text') for e in events(recv.process, 'entry_done') if e['outcome'] == 'refused']
             check(reasons == ['it cannot be stored: Is a directory'], reasons)
     check(sorted(os.listdir(folder)) == ['odd link', 'size 1'], os.listdir(folder))
+
+
+def modes_not_taken():
+    """A file system that takes no modes, as FAT: files arrive, a warning says so once, and the next time they are unchanged."""
+    folder, source = fresh('there'), os.path.join(base, 'modes')
+    os.makedirs(os.path.join(source, 'sub'))
+    for name in ('one', 'two', 'sub/three'):
+        write(os.path.join(source, name), name.encode(), 0o640)
+    with Receiver(here, folder, '--keep-ticket', '--compare', argv_prefix=no_modes()) as recv:
+        recv.take(here, source + '/')
+        for options in ([], ['--checksum']):
+            check_no_wrong(source, folder)
+            check(sorted(os.listdir(folder)) == ['one', 'sub', 'two'], os.listdir(folder))
+            ended = recv.take(here, source + '/', *options)
+            check(ended['bytes_moved'] == 0, ended)
+        said = [(e['session'], e['text']) for e in events(recv.process, 'warning')]
+        text = 'the file system does not take the modes of all files; of mode 640, stored with another: one'
+        check(said == [(1, text), (3, text)], said)
 
 
 def disk_full(size):
@@ -494,7 +513,7 @@ cases = [(f'{who} killed, {mode}{more}', kills(who, mode, count, more)) for who 
 cases += [(f'{who} stopped', lambda who=who: stopped(who)) for who in ('sender', 'receiver')]
 cases += [(f'nobody reads, {who} stopped', lambda who=who: nobody_reads(who)) for who in ('sender', 'receiver')]
 cases += [(f'impatient {who}', lambda who=who: impatient(who)) for who in ('sender', 'receiver')]
-cases += [('refused', refused), ('dry run', dry_run), ('disk full', lambda: disk_full('12m')),
+cases += [('refused', refused), ('modes that are not taken', modes_not_taken), ('dry run', dry_run), ('disk full', lambda: disk_full('12m')),
           ('disk full at the end', lambda: disk_full('24m')), ('disk full at a long name', disk_full_at_a_long_name), ('cable cut', cable_cut),
           ('frozen sender', frozen_sender), ('many senders', many_senders), ('one after the other', one_after_the_other),
           ('few descriptors', few_descriptors), ('given up', given_up), ('--checksum and --compare', compared),
