@@ -204,17 +204,26 @@ static const char *advice(const struct show *show, const struct mover_event *eve
 	case MOVER_NO_TRUST:
 		return "a ticket works for one receiver and one transfer; use the one that `roci recv` shows now";
 	case MOVER_LOST: return advice_of_lost(show, event);
+	case MOVER_REMOTE_IO:
+		return show->receiving ? NULL
+				       : "when that is put right, run the same command again: it sends what is missing";
 	case MOVER_MISMATCH: return show->receiving ? NULL : "run the same command again: it sends only what changed";
 	default: return NULL;
 	}
 }
 
+/* After a transfer that this side could not store. */
+static void say_again(const struct show *show, const struct mover_event *event)
+{
+	if (show->receiving && event->session && event->status == MOVER_LOCAL_IO)
+		fprintf(stderr, "\n  when this is put right, %ssend the same again: it %s",
+			show->many ? "" : "run `roci recv` again and ",
+			event->part_file ? "goes on from here" : "sends what is missing");
+}
+
 /* What stays on the disk of a transfer that did not end well, what it is for, and how to get rid of it. */
 static void say_parts(const struct show *show, const struct mover_event *event)
 {
-	if (event->status == MOVER_LOCAL_IO)
-		fprintf(stderr, "\n  when this is put right, %ssend the same again: it goes on from here",
-			show->many ? "" : "run `roci recv` again and ");
 	fputs("\n  what has arrived is in ", stderr);
 	print_text(stderr, event->part_file);
 	if (event->part_files > 1)
@@ -241,6 +250,7 @@ static void ended(struct show *show, const struct mover_event *event)
 	if (t->bytes_kept)
 		fprintf(stderr, ", %s of it in an earlier attempt", units_bytes(bytes, t->bytes_kept));
 	fprintf(stderr, "%s%s", next ? "\n  " : "", next ? next : "");
+	say_again(show, event);
 	if (event->part_file)
 		say_parts(show, event);
 	fputc('\n', stderr);

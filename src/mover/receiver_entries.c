@@ -132,16 +132,43 @@ void entries_refuse_errno(struct receiver *r, struct recv_entry *entry, int err)
 	if (!entries_is_fatal(err)) {
 		char why[ENTRIES_WHY_CHARS];
 
-		entries_refuse(r, entry, MOVER_LOCAL_IO, entries_say_why(why, err));
+		entries_refuse(r, entry, MOVER_LOCAL_IO, entries_say_why(r, &entry->info, err, why));
 		return;
 	}
 	entry->broken = true;
 	entries_fail(r, &entry->info, err);
 }
 
-const char *entries_say_why(char why[ENTRIES_WHY_CHARS], int err)
+/* What stands in the way, and what to do about it. NULL: the error says it. */
+static const char *obstacle(const struct receiver *r, const struct mover_entry *info, int err)
 {
-	snprintf(why, ENTRIES_WHY_CHARS, "it cannot be stored: %s", strerrordesc_np(-err));
+	switch (-err) {
+	case EEXIST:
+		return r->reg.listener->options->keep
+			       ? "something else has its name, and `roci recv --keep` replaces nothing"
+			       : "a FIFO, socket or device has its name; move that away and send again";
+	case EISDIR: return "a folder has its name; move that away and send again";
+	case ENOTDIR:
+	case ELOOP:
+		return "something else is where a folder has to be (no symbolic link is followed); move that away "
+		       "and send again";
+	case ENOENT: return "its folder is missing: it was refused, or removed meanwhile";
+	case EBUSY: return "another transfer writes this file; send again when that has ended";
+	case ESTALE: return "its folder, or the file that has its name, was changed meanwhile; send again";
+	case EACCES: return "the user of `roci recv` may not write to its folder";
+	case ENAMETOOLONG: return "the file system there takes no name of this length; give it a shorter one";
+	case EFBIG: return "it is larger than the file system, or `ulimit -f` of `roci recv`, allows a file to be";
+	case EPERM: return info->kind == MOVER_SYMLINK ? "the file system there takes no symbolic links" : NULL;
+	default: return NULL;
+	}
+}
+
+const char *entries_say_why(const struct receiver *r, const struct mover_entry *info, int err,
+			    char why[ENTRIES_WHY_CHARS])
+{
+	const char *text = obstacle(r, info, err);
+
+	snprintf(why, ENTRIES_WHY_CHARS, "it cannot be stored: %s", text ? text : strerrordesc_np(-err));
 	return why;
 }
 

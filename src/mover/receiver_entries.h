@@ -73,7 +73,8 @@ void entries_free(struct receiver *r, struct recv_entry *entry);
 void entries_refuse(struct receiver *r, struct recv_entry *entry, enum mover_status status, const char *why);
 void entries_refuse_errno(struct receiver *r, struct recv_entry *entry, int err);
 /* The text for an entry that failed here with -errno. Returns `why`. */
-const char *entries_say_why(char why[ENTRIES_WHY_CHARS], int err);
+const char *entries_say_why(const struct receiver *r, const struct mover_entry *info, int err,
+			    char why[ENTRIES_WHY_CHARS]);
 /* The session cannot go on: an entry could not be stored, -errno says why. */
 void entries_fail(struct receiver *r, const struct mover_entry *info, int err);
 /* The sender gave it up, and needs no result. */

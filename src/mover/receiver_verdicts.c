@@ -235,7 +235,7 @@ static bool answer(struct receiver *r, struct batch *b)
 		const char *why = d->why;
 
 		if (!why && d->err < 0)
-			why = entries_say_why(text, d->err);
+			why = entries_say_why(r, &d->info, d->err, text);
 		if (d->verdict == PROTO_WANT)
 			entries_want(r, entry, d);
 		else

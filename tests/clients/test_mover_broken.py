@@ -11,6 +11,7 @@ import random
 import select
 import shutil
 import signal
+import stat
 import sys
 import time
 
@@ -176,8 +177,44 @@ def refused():
             status = recv.process.wait(20)
             check(status == here_status, f'exit status {status}, not {here_status}\n{recv.process.report()}')
             reasons = [e.get('text') for e in events(recv.process, 'entry_done') if e['outcome'] == 'refused']
-            check(reasons == ['it cannot be stored: Is a directory'], reasons)
+            check(reasons == ['it cannot be stored: a folder has its name; move that away and send again'], reasons)
     check(sorted(os.listdir(folder)) == ['odd link', 'size 1'], os.listdir(folder))
+
+
+def in_the_way():
+    """Where something is that an entry cannot replace, the reason says what it is and what to do. Nothing of it is changed."""
+    folder, source = fresh('there'), os.path.join(base, 'in the way')
+    for name in ('below a file', 'below a link', 'below a FIFO'):
+        os.makedirs(os.path.join(source, name))
+        write(os.path.join(source, name, 'file'), b'new')
+    for name in ('fifo', 'socket', 'folder', 'free'):
+        write(os.path.join(source, name), b'new')
+    os.symlink('free', os.path.join(source, 'link'))
+    os.mkdir(os.path.join(folder, 'elsewhere'))
+    os.mkdir(os.path.join(folder, 'folder'))
+    for name in ('fifo', 'link', 'below a FIFO'):
+        os.mkfifo(os.path.join(folder, name))
+    os.mknod(os.path.join(folder, 'socket'), stat.S_IFSOCK | 0o600)
+    os.symlink('elsewhere', os.path.join(folder, 'below a link'))
+    write(os.path.join(folder, 'below a file'), b'old')
+    was = {name: os.lstat(os.path.join(folder, name)) for name in os.listdir(folder)}
+    special, other = 'a FIFO, socket or device has its name', 'something else is where a folder has to be'
+    expected = {'fifo': special, 'socket': special, 'link': special, 'folder': 'a folder has its name'}
+    for name in ('below a file', 'below a link', 'below a FIFO'):
+        expected[name] = expected[name + '/file'] = other
+    with Receiver(here, folder, '--once') as recv:
+        sender = recv.send(here, source + '/')
+        check(sender.wait(60) == PARTLY, sender.report())
+        for process, whose in ((sender, 'the receiver refused it: '), (recv.process, '')):
+            reasons = {e['name']: e['text'] for e in events(process, 'entry_done') if e['outcome'] == 'refused'}
+            check(reasons.keys() == expected.keys(), reasons)
+            for name, reason in reasons.items():
+                check(reason.startswith(f'{whose}it cannot be stored: {expected[name]}') and
+                      reason.endswith('; move that away and send again'), f'{name}: {reason}')
+    for name, old in was.items():
+        now = os.lstat(os.path.join(folder, name))
+        check((now.st_ino, now.st_mode, now.st_size) == (old.st_ino, old.st_mode, old.st_size), f'{name} has changed')
+    check(os.listdir(os.path.join(folder, 'elsewhere')) == [], 'a link was followed')
 
 
 def modes_not_taken():
@@ -513,7 +550,7 @@ cases = [(f'{who} killed, {mode}{more}', kills(who, mode, count, more)) for who 
 cases += [(f'{who} stopped', lambda who=who: stopped(who)) for who in ('sender', 'receiver')]
 cases += [(f'nobody reads, {who} stopped', lambda who=who: nobody_reads(who)) for who in ('sender', 'receiver')]
 cases += [(f'impatient {who}', lambda who=who: impatient(who)) for who in ('sender', 'receiver')]
-cases += [('refused', refused), ('modes that are not taken', modes_not_taken), ('dry run', dry_run), ('disk full', lambda: disk_full('12m')),
+cases += [('refused', refused), ('in the way', in_the_way), ('modes that are not taken', modes_not_taken), ('dry run', dry_run), ('disk full', lambda: disk_full('12m')),
           ('disk full at the end', lambda: disk_full('24m')), ('disk full at a long name', disk_full_at_a_long_name), ('cable cut', cable_cut),
           ('frozen sender', frozen_sender), ('many senders', many_senders), ('one after the other', one_after_the_other),
           ('few descriptors', few_descriptors), ('given up', given_up), ('--checksum and --compare', compared),

@@ -351,10 +351,10 @@ def whose_side():
     try:
         wait_until('the ticket', lambda: os.path.exists(ticket) or not recv.running())
         _, said = roci('send', source + '/', '@' + ticket, status=PARTLY, prefix=UNPRIVILEGED)
-        says('send: in the way: the receiver refused it: it cannot be stored: Is a directory\n', said)
+        says('send: in the way: the receiver refused it: it cannot be stored: a folder has its name; move that away and send again\n', said)
         says('send: secret: it cannot be read: Permission denied\n', said)
         recv.wait(20)
-        says('recv: in the way: it cannot be stored: Is a directory\n', recv.text())
+        says('recv: in the way: it cannot be stored: a folder has its name; move that away and send again\n', recv.text())
         says('recv: secret: the sender gave it up: it cannot be read: Permission denied\n', recv.text())
     finally:
         recv.end()
@@ -496,7 +496,8 @@ def disk_full(*once):
                          '--port', '0', '--bind', '127.0.0.1', '--ticket-file', ticket, '--dir', into, plain=True)
     try:
         wait_until('the ticket', lambda: os.path.exists(ticket) or not process.running())
-        roci('send', path, '@' + ticket, status=REMOTE_IO)
+        _, said = roci('send', path, '@' + ticket, status=REMOTE_IO)
+        says('when that is put right, run the same command again: it sends what is missing', said)
         wait_until('the end', lambda: 'No space left' in process.text() and 'delete it' in process.text())
         again = 'run `roci recv` again and send' if once else 'send'
         says(rf'when this is put right, {again} the same again: it goes on from here\n'
