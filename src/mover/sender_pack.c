@@ -110,6 +110,8 @@ static void check_piece(struct sender *x, const struct piece *piece)
 		file->failed = MOVER_REMOTE_IO; /* no text: the receiver gave the reason */
 	} else if (piece->got < 0) {
 		source_fail(file, (int)piece->got);
+	} else if (piece->got != piece->len && !mover_walk_unchanged(x->walk, file->entry, file->fd)) {
+		source_fail_size(file);
 	} else if (piece->got != piece->len ||
 		   (piece->last && !file->stream && mover_walk_unchanged(x->walk, file->entry, file->fd))) {
 		file->failed = MOVER_MISMATCH;

@@ -22,6 +22,30 @@ void source_fail(struct source_file *file, int err)
 		snprintf(file->why, sizeof(file->why), "it cannot be read: %s", strerrordesc_np(-err));
 }
 
+void source_fail_size(struct source_file *file)
+{
+	file->failed = MOVER_LOCAL_IO;
+	snprintf(file->why, sizeof(file->why),
+		 "its size is not that of its content, as in /proc and /sys; `roci send - < FILE` sends such a file");
+}
+
+/* Files in /proc have content, and a size of 0. */
+static void check_empty(struct sender *x, struct source_file *file)
+{
+	uint8_t byte;
+	ssize_t n;
+
+	do
+		n = pread(file->fd, &byte, sizeof(byte), 0);
+	while (n < 0 && errno == EINTR);
+	if (n < 0)
+		source_fail(file, -errno);
+	else if (n && mover_walk_unchanged(x->walk, file->entry, file->fd))
+		source_fail(file, -ESTALE);
+	else if (n)
+		source_fail_size(file);
+}
+
 enum added {
 	ADDED,
 	WINDOW_FULL,
@@ -97,6 +121,8 @@ static bool next_file(struct sender *x)
 		file->fd = mover_walk_open(x->walk, entry);
 		if (file->fd < 0)
 			source_fail(file, file->fd);
+		else if (!file->stream && !file->size)
+			check_empty(x, file);
 		x->source.file = file;
 		return true;
 	}

@@ -39,6 +39,9 @@ void source_destroy(struct sender *x);
 bool source_pump(struct sender *x);
 /* The file cannot be read: -errno, or -ESTALE: it has changed since it was offered. */
 void source_fail(struct source_file *file, int err);
+/* What can be read is more or less than the size says, and the file has not changed: its content is made as it is read.
+ */
+void source_fail_size(struct source_file *file);
 /* A piece of this file is finished. Frees the file with its last use. */
 void source_piece_done(struct sender *x, struct source_file *file);
 

@@ -436,6 +436,28 @@ def given_up():
         check(sorted(os.listdir(folder)) == ['changes', 'stays'], os.listdir(folder))
 
 
+def made_as_read():
+    """Files of /proc and /sys, whose size is not that of their content, do not arrive empty: they are refused, with a way to send them.
+    A file that is empty arrives."""
+    folder, empty, more, less = fresh('there'), os.path.join(base, 'empty'), '/proc/version', '/sys/kernel/uevent_seqnum'
+    write(empty, b'')
+    check(os.stat(more).st_size == 0 and os.stat(less).st_size > len(open(less).read()), 'the kernel gives them other sizes')
+    with Receiver(here, folder, '--keep-ticket') as recv:
+        for path in (more, less):
+            sender = recv.send(here, path, empty)
+            check(sender.wait(60) == PARTLY, sender.report())
+            reasons = {e['name']: e['text'] for e in events(sender, 'entry_done') if e['outcome'] == 'refused'}
+            check(reasons == {os.path.basename(path): 'its size is not that of its content, as in /proc and /sys; `roci send - < FILE` '
+                              'sends such a file'}, reasons)
+            check(os.listdir(folder) == ['empty'], os.listdir(folder))
+        recv.take(here, more, status=LOCAL_IO)
+        sender = here.start('sh', '-c', 'exec "$@" </proc/version', 'sh', ROCI, 'send', '--device', here.device, *recv.trust, '-',
+                            f'{recv.address}:{recv.port}', plain=True, env=environment())
+        check(sender.wait(60) == OK, sender.report())
+        with open(more, 'rb') as a, open(os.path.join(folder, 'stdin'), 'rb') as b:
+            check(a.read() == b.read(), 'the stream differs')
+
+
 def left_by(folder, file):
     """A transfer of the file with a ticket of its own has ended too early, and has left some of it."""
     with Receiver(here, folder) as recv:
@@ -553,7 +575,7 @@ cases += [(f'impatient {who}', lambda who=who: impatient(who)) for who in ('send
 cases += [('refused', refused), ('in the way', in_the_way), ('modes that are not taken', modes_not_taken), ('dry run', dry_run), ('disk full', lambda: disk_full('12m')),
           ('disk full at the end', lambda: disk_full('24m')), ('disk full at a long name', disk_full_at_a_long_name), ('cable cut', cable_cut),
           ('frozen sender', frozen_sender), ('many senders', many_senders), ('one after the other', one_after_the_other),
-          ('few descriptors', few_descriptors), ('given up', given_up), ('--checksum and --compare', compared),
+          ('few descriptors', few_descriptors), ('given up', given_up), ('files made as they are read', made_as_read), ('--checksum and --compare', compared),
           ('another ticket', another_ticket), ('another file of that size', another_file_of_that_size), ('no more than --max-sessions', at_most_so_many), ('wrong ticket', wrong_ticket),
           ('nobody listens', nobody_listens)]
 sys.exit(tap(cases, quick=lambda name: not name.endswith('more')))
