@@ -9,6 +9,8 @@
 #include "mover/temp_file.h"
 #include "mover/tree_internal.h"
 
+#define COARSEST_TIME_S 2 /* FAT's times are of two seconds, exFAT's of 10 ms, SMB's of 100 ns */
+
 uint64_t mover_file_chunk_count(const struct mover_file *file)
 {
 	return file->size == UNKNOWN_SIZE ? 0 : file->size / file->chunk_bytes + (file->size % file->chunk_bytes > 0);
@@ -145,6 +147,56 @@ static int check_old(const struct mover_tree *tree, const struct folder *folder,
 	return MOVER_HAVE_ALL;
 }
 
+/* Whether the file that has the name now may have the entry's time, as far as its file system stores it. */
+static bool time_may_be_cut(const struct stat *old, const struct mover_entry *entry)
+{
+	uint64_t seconds = (uint64_t)entry->mtime_s - (uint64_t)old->st_mtim.tv_sec;
+	int64_t ns;
+
+	if (!S_ISREG(old->st_mode) || entry->kind != MOVER_FILE || (uint64_t)old->st_size != entry->size ||
+	    seconds > COARSEST_TIME_S)
+		return false;
+	ns = (int64_t)seconds * 1000000000 + entry->mtime_ns - old->st_mtim.tv_nsec;
+	return ns > 0 && ns < COARSEST_TIME_S * 1000000000ll;
+}
+
+/* Asks the file system, by a temporary file, whether it makes the time of `old` of the entry's. */
+static bool time_is_cut(const struct folder *folder, const char *leaf, const struct mover_entry *entry,
+			const struct stat *old)
+{
+	const struct timespec times[2] = {{.tv_nsec = UTIME_OMIT}, mover_entry_mtime(entry)};
+	char part[TEMP_NAME_BYTES];
+	bool fresh, same;
+	struct stat now;
+	int fd;
+
+	temp_file_name(leaf, MOVER_PART_SUFFIX, part);
+	fd = temp_file_open(folder->fd, part, &fresh);
+	if (fd < 0)
+		return false;
+	same = !futimens(fd, times) && !fstat(fd, &now) && now.st_mtim.tv_sec == old->st_mtim.tv_sec &&
+	       now.st_mtim.tv_nsec == old->st_mtim.tv_nsec;
+	if (fresh)
+		unlinkat(folder->fd, part, 0);
+	close(fd);
+	return same;
+}
+
+/* As check_old(). Where the file system stores coarser times than the entry's, equal means that it would store the one
+ * that is there. */
+static int check_old_time(const struct mover_tree *tree, const struct folder *folder, const char *leaf,
+			  const struct mover_entry *entry, bool compare, struct stat *st)
+{
+	int err;
+
+	*st = (struct stat){0};
+	err = check_old(tree, folder, leaf, entry, compare, st);
+	if ((err != MOVER_HAVE_NONE && err != -EEXIST) || (compare && !tree->keep_existing) ||
+	    !time_may_be_cut(st, entry) || !time_is_cut(folder, leaf, entry, st))
+		return err;
+	return MOVER_HAVE_ALL;
+}
+
 /* Gets the entry's folder and its name in it, which points into `name`. 0 or -errno. */
 static int get_place(struct mover_tree *tree, const struct mover_entry *entry, char name[MOVER_PATH_MAX + 1],
 		     struct folder **folder, const char **leaf)
@@ -210,7 +262,7 @@ int mover_file_begin(struct mover_tree *tree, const struct mover_entry *entry, c
 	if (err)
 		return err;
 	unnamed = needs_no_name(tree, entry, begin, folder);
-	err = unnamed ? MOVER_HAVE_NONE : check_old(tree, folder, leaf, entry, begin->compare, &st);
+	err = unnamed ? MOVER_HAVE_NONE : check_old_time(tree, folder, leaf, entry, begin->compare, &st);
 	/* EPERM: another user's is replaced; for one of ours, the file system does not take the mode */
 	if (err == MOVER_HAVE_ALL && !tree->keep_existing && (st.st_mode & PEER_MODE) != mode &&
 	    fchmodat(folder->fd, leaf, (st.st_mode & 07000) | mode, AT_SYMLINK_NOFOLLOW))

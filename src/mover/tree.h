@@ -45,12 +45,14 @@ int mover_tree_symlink(struct mover_tree *tree, const struct mover_entry *entry)
 
 enum mover_have {
 	MOVER_HAVE_NONE, /* send all of it */
-	MOVER_HAVE_ALL,  /* a file with this size and mtime exists, and has the mode if its file system takes it */
+	MOVER_HAVE_ALL,  /* a file with this size and mtime exists, as far as its file system stores times; it has the
+			  * mode if its file system takes that */
 	MOVER_HAVE_SOME, /* some chunks are there: mover_file_kept() */
 };
 
 /* As mover_file_begin(), but changes nothing: MOVER_HAVE_ALL; MOVER_HAVE_NONE, also if the entry's folder is missing,
- * and always with `compare`; or -errno if a file may not have this name. */
+ * where the file system stores coarser times, and always with `compare`; or -errno if a file may not have this name.
+ */
 int mover_file_probe(struct mover_tree *tree, const struct mover_entry *entry, bool compare);
 
 /* How a file is begun. */

@@ -154,9 +154,9 @@ def slow_disk(gate, *variables):
     return ['env', 'SLOW_DISK=' + gate, preloading('slow_disk.so'), *variables]
 
 
-def no_modes():
-    """Puts the command that follows on a file system that takes no modes: see no_modes.c."""
-    return ['env', preloading('no_modes.so')]
+def like_fat():
+    """Puts the command that follows on a file system like FAT: see fat.c."""
+    return ['env', preloading('fat.so')]
 
 
 def events(process, kind):

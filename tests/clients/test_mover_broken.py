@@ -17,7 +17,7 @@ import time
 
 from harness import ROCI, Host, check, isolate, tap, veth_pair, wait_until
 from mover import (INTERRUPTED, LOCAL_IO, LOST, MIB, MISMATCH, NO_CONNECT, NO_TRUST, OK, PARTLY, REMOTE_IO, Receiver, check_no_wrong,
-                   check_same, environment, events, make_large, make_odd, make_small, no_modes, scratch,
+                   check_same, environment, events, like_fat, make_large, make_odd, make_small, scratch,
                    slow_disk, write)
 
 isolate()
@@ -217,13 +217,14 @@ def in_the_way():
     check(os.listdir(os.path.join(folder, 'elsewhere')) == [], 'a link was followed')
 
 
-def modes_not_taken():
-    """A file system that takes no modes, as FAT: files arrive, a warning says so once, and the next time they are unchanged."""
-    folder, source = fresh('there'), os.path.join(base, 'modes')
+def like_on_a_stick():
+    """A file system like FAT takes few modes, and stores coarse times. Files arrive, a warning says so once, and the next time they
+    are unchanged. One that has changed within the two seconds, and has another time there, is not."""
+    folder, source = fresh('there'), os.path.join(base, 'stick')
     os.makedirs(os.path.join(source, 'sub'))
-    for name in ('one', 'two', 'sub/three'):
-        write(os.path.join(source, name), name.encode(), 0o640)
-    with Receiver(here, folder, '--keep-ticket', '--compare', argv_prefix=no_modes()) as recv:
+    for number, name in enumerate(('one', 'two', 'sub/three')):
+        write(os.path.join(source, name), name.encode(), 0o640, 1_700_000_001_000_000_000 + number)
+    with Receiver(here, folder, '--keep-ticket', '--compare', argv_prefix=like_fat()) as recv:
         recv.take(here, source + '/')
         for options in ([], ['--checksum']):
             check_no_wrong(source, folder)
@@ -233,6 +234,17 @@ def modes_not_taken():
         said = [(e['session'], e['text']) for e in events(recv.process, 'warning')]
         text = 'the file system does not take the modes of all files; of mode 640, stored with another: one'
         check(said == [(1, text), (3, text)], said)
+        write(os.path.join(source, 'one'), b'six', 0o640, 1_700_000_002_000_000_000)
+        ended = recv.take(here, source + '/')
+        check(ended['bytes_moved'] == 3, ended)
+        check_no_wrong(source, folder)
+    with Receiver(here, folder, '--keep', '--once', argv_prefix=like_fat()) as recv:
+        ended = recv.take(here, source + '/')
+        check(ended['entries_unchanged'] == 3, ended)
+    with Receiver(here, folder, '--once') as recv:  # where times are exact, other times are other files
+        write(os.path.join(source, 'one'), b'new', 0o640, 1_700_000_002_000_000_001)
+        recv.take(here, source + '/')
+        check_same(source, folder)
 
 
 def disk_full(size):
@@ -572,7 +584,7 @@ cases = [(f'{who} killed, {mode}{more}', kills(who, mode, count, more)) for who 
 cases += [(f'{who} stopped', lambda who=who: stopped(who)) for who in ('sender', 'receiver')]
 cases += [(f'nobody reads, {who} stopped', lambda who=who: nobody_reads(who)) for who in ('sender', 'receiver')]
 cases += [(f'impatient {who}', lambda who=who: impatient(who)) for who in ('sender', 'receiver')]
-cases += [('refused', refused), ('in the way', in_the_way), ('modes that are not taken', modes_not_taken), ('dry run', dry_run), ('disk full', lambda: disk_full('12m')),
+cases += [('refused', refused), ('in the way', in_the_way), ('a file system like FAT', like_on_a_stick), ('dry run', dry_run), ('disk full', lambda: disk_full('12m')),
           ('disk full at the end', lambda: disk_full('24m')), ('disk full at a long name', disk_full_at_a_long_name), ('cable cut', cable_cut),
           ('frozen sender', frozen_sender), ('many senders', many_senders), ('one after the other', one_after_the_other),
           ('few descriptors', few_descriptors), ('given up', given_up), ('files made as they are read', made_as_read), ('--checksum and --compare', compared),
