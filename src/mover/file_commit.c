@@ -20,6 +20,13 @@ struct step {
 	bool alone; /* not with the whole file system */
 };
 
+static bool is_shorter(int fd, uint64_t size)
+{
+	struct stat st;
+
+	return !fstat(fd, &st) && (uint64_t)st.st_size < size;
+}
+
 /* Copies the chunks that only the old file has into the new one. -ESTALE if one has changed since it was compared;
  * -ECANCELED: stopped. */
 static int copy_old(struct mover_file *file)
@@ -40,6 +47,8 @@ static int copy_old(struct mover_file *file)
 			err = -ECANCELED;
 		else
 			err = mover_read_at(file->old_fd, buffer, len, at);
+		if (err == -EIO && is_shorter(file->old_fd, at + len))
+			err = -ESTALE;
 		if (err)
 			break;
 		digest = mover_digest_of(buffer, len);
