@@ -43,9 +43,18 @@ static bool any_good(const struct mover_file *file, bool in_part_only)
 	return false;
 }
 
+bool mover_file_has_part(const struct mover_file *file)
+{
+	struct stat st, now;
+
+	return !file->unnamed && !fstat(file->fd, &st) &&
+	       !fstatat(file->folder->fd, file->part, &now, AT_SYMLINK_NOFOLLOW) && now.st_dev == st.st_dev &&
+	       now.st_ino == st.st_ino;
+}
+
 static void remove_names(struct mover_file *file)
 {
-	if (!file->unnamed)
+	if (mover_file_has_part(file))
 		unlinkat(file->folder->fd, file->part, 0);
 	if (file->journal_fd >= 0)
 		unlinkat(file->folder->fd, file->journal_name, 0);

@@ -175,6 +175,8 @@ static int rename_alone(const struct mover_file *file)
 
 static int rename_part(const struct mover_file *file)
 {
+	if (!mover_file_has_part(file))
+		return -ESTALE;
 	if (file->tree->keep_existing)
 		return rename_alone(file);
 	return renameat(file->folder->fd, file->part, file->folder->fd, file->leaf) ? -errno : 0;
@@ -193,9 +195,9 @@ static int publish(const struct step *step)
 		err = -errno;
 	if (err)
 		return err;
-	if (step->in_place)
+	if (step->in_place && mover_file_has_part(file))
 		unlinkat(dir_fd, file->part, 0);
-	else if (!file->unnamed)
+	else if (!step->in_place && !file->unnamed)
 		err = rename_part(file);
 	if (err)
 		return err;

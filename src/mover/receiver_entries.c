@@ -152,9 +152,9 @@ static const char *obstacle(const struct receiver *r, const struct mover_entry *
 	case ELOOP:
 		return "something else is where a folder has to be (no symbolic link is followed); move that away "
 		       "and send again";
-	case ENOENT: return "its folder is missing: it was refused, or removed meanwhile";
+	case ENOENT: return "its folder is not there (refused, or removed meanwhile); send again";
 	case EBUSY: return "another transfer writes this file; send again when that has ended";
-	case ESTALE: return "its folder, or the file that has its name, was changed meanwhile; send again";
+	case ESTALE: return "its folder, its temporary file or what has its name was changed meanwhile; send again";
 	case EACCES: return "the user of `roci recv` may not write to its folder";
 	case ENAMETOOLONG: return "the file system there takes no name of this length; give it a shorter one";
 	case EFBIG: return "it is larger than the file system, or `ulimit -f` of `roci recv`, allows a file to be";

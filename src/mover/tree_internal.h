@@ -58,6 +58,9 @@ struct timespec mover_entry_mtime(const struct mover_entry *entry);
 /* Bytes of chunk `index`: the last one may be short. */
 size_t mover_file_chunk_len(const struct mover_file *file, uint64_t index);
 
+/* Whether the temporary file still has its name. Somebody may have removed it, and another transfer made its own. */
+bool mover_file_has_part(const struct mover_file *file);
+
 /* Closes and frees the file. Its names stay. */
 void mover_file_free(struct mover_file *file);
 

@@ -173,6 +173,35 @@ static void a_changed_temporary_file_is_noticed(void **state)
 }
 
 /* Between two attempts the sender's file has changed: its size, its content, or its holes. */
+static void remove_temporary_files(struct fixture *f)
+{
+	char path[MOVER_PATH_MAX + MOVER_COMPONENT_MAX + 2], *suffix;
+
+	assert_true(mover_file_part(f->tree, &f->entry, path));
+	assert_int_equal(unlinkat(f->room.fd, path, 0), 0);
+	suffix = strstr(path, MOVER_PART_SUFFIX);
+	assert_non_null(suffix);
+	strcpy(suffix, MOVER_JOURNAL_SUFFIX);
+	assert_int_equal(unlinkat(f->room.fd, path, 0), 0);
+}
+
+/* Somebody has removed the temporary file, and its name is that of another transfer's now, which is not complete. */
+static void another_temporary_file_is_not_published(void **state)
+{
+	struct fixture *f = fixture_new();
+	struct mover_file *first = fixture_begin(f, false, MOVER_HAVE_NONE), *second;
+
+	for (uint64_t i = 0; i < CHUNKS; i++)
+		assert_int_equal(fixture_put(f, first, i), 0);
+	remove_temporary_files(f);
+	second = fixture_begin(f, false, MOVER_HAVE_NONE);
+	assert_int_equal(fixture_put(f, second, 0), 0);
+	assert_int_equal(fixture_commit(f, first), -ESTALE);
+	assert_false(room_has(&f->room, "file"));
+	assert_int_equal(fixture_finish(f, second), 0);
+	fixture_free(f);
+}
+
 static void the_source_has_changed(void **state)
 {
 	struct fixture *f = fixture_new();
@@ -495,6 +524,7 @@ int main(void)
 		cmocka_unit_test(copying_what_is_there_can_be_stopped),
 		cmocka_unit_test(killed_at_any_chunk),
 		cmocka_unit_test(a_changed_temporary_file_is_noticed),
+		cmocka_unit_test(another_temporary_file_is_not_published),
 		cmocka_unit_test(the_source_has_changed),
 		cmocka_unit_test(another_chunk_size_starts_over),
 		cmocka_unit_test(no_digest_of_a_prefix),
