@@ -165,6 +165,8 @@ void disk_stop(struct disk *d)
 		d->waiting = NULL;
 		d->waiting_last = &d->waiting;
 		disk_flush(d);
+		d->busy -= d->unflushed; /* the kernel has no memory for these: they have not begun */
+		d->unflushed = 0;
 		while (d->busy && io_uring_wait_cqe_nr(&d->ring, &cqe, d->busy) < 0)
 			;
 		return;

@@ -10,10 +10,23 @@
 #include <string.h>
 #include <unistd.h>
 
+#include <dlfcn.h>
+#include <liburing.h>
+
 #include "mover/disk.h"
 #include "random.h"
 
 #define BYTES (1u << 20)
+
+static bool kernel_has_no_room;
+
+/* In place of liburing's. EAGAIN: the kernel has no memory for requests (io_uring_enter(2)). */
+int io_uring_submit(struct io_uring *ring)
+{
+	int (*submit)(struct io_uring *) = (int (*)(struct io_uring *))dlsym(RTLD_NEXT, "io_uring_submit");
+
+	return kernel_has_no_room ? -EAGAIN : submit(ring);
+}
 
 static struct disk_op *reap(struct disk *disk)
 {
@@ -195,12 +208,38 @@ static void a_direct_write_need_not_fit(void **state)
 	test_free(read_back);
 }
 
+/* The kernel takes no requests: nobody waits for them at the end. */
+static void what_the_kernel_does_not_take_is_dropped(void **state)
+{
+	uint8_t *bytes = test_malloc(BYTES);
+	FILE *file = tmpfile();
+	struct disk *disk;
+	struct disk_op op = {.write = true, .buffer = bytes, .len = BYTES};
+
+	assert_non_null(file);
+	memset(bytes, 1, BYTES);
+	op.fd = fileno(file);
+	assert_int_equal(disk_create(true, 2, &disk), 0);
+	kernel_has_no_room = true;
+	disk_submit(disk, &op);
+	disk_flush(disk);
+	alarm(20);
+	disk_destroy(disk);
+	alarm(0);
+	kernel_has_no_room = false;
+	fclose(file);
+	test_free(bytes);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(sequential_writes_arrive),     cmocka_unit_test(what_cannot_end_is_stopped),
-		cmocka_unit_test(a_reader_that_leaves_is_told), cmocka_unit_test(what_is_under_way_is_not_lost),
+		cmocka_unit_test(sequential_writes_arrive),
+		cmocka_unit_test(what_cannot_end_is_stopped),
+		cmocka_unit_test(a_reader_that_leaves_is_told),
+		cmocka_unit_test(what_is_under_way_is_not_lost),
 		cmocka_unit_test(a_direct_write_need_not_fit),
+		cmocka_unit_test(what_the_kernel_does_not_take_is_dropped),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
