@@ -46,7 +46,10 @@ bool end_add_folder(struct receiver *r, const struct mover_entry *folder)
 	}
 	e->folder_bytes += folder->name_len + sizeof(copy);
 	if (!name || e->folder_count == e->folder_room || e->folder_bytes > FOLDER_BYTES) {
-		session_fail(&r->s, MOVER_FAILED, "too many folders to remember until the end");
+		session_fail(&r->s, MOVER_FAILED,
+			     "more folders than can be remembered until the end (%u MiB of names): send parts of the "
+			     "tree one after the other",
+			     FOLDER_BYTES >> 20);
 		free(name);
 		return false;
 	}
@@ -88,17 +91,37 @@ static void start_finish(struct receiver *r)
 	worker_submit(r->commit_worker, &job->job);
 }
 
-/* A folder that existed may belong to another user, who alone can set its mode. Its content has arrived. */
-static void folder_failed(struct receiver *r, const struct mover_entry *folder, int err)
+/* A folder that existed may belong to another user, who alone can set its mode, and FAT takes few modes. The content
+ * has arrived. */
+static void warn_of_folders(struct receiver *r, const struct mover_entry *first, size_t count)
 {
-	char text[PROTO_MAX_TEXT + 1];
+	char text[PROTO_MAX_TEXT + 1], more[40] = "";
 
-	snprintf(text, sizeof(text), "mode and time could not be set (%s): %.*s", strerrordesc_np(-err),
-		 (int)folder->name_len, (const char *)folder->name);
-	if (err == -EPERM)
-		session_warn(&r->s, text);
-	else if (!*r->end.text)
-		memcpy(r->end.text, text, sizeof(text));
+	if (count > 1)
+		snprintf(more, sizeof(more), " of %zu folders", count);
+	snprintf(text, sizeof(text), "mode or time%s could not be set (%s): %.*s", more, strerrordesc_np(EPERM),
+		 (int)first->name_len, (const char *)first->name);
+	session_warn(&r->s, text);
+}
+
+static void folders_failed(struct receiver *r, const int *results)
+{
+	const struct mover_entry *first = NULL;
+	size_t count = 0;
+
+	for (size_t i = 0; i < r->end.folder_count; i++) {
+		const struct mover_entry *folder = &r->end.folders[i];
+
+		if (results[i] == -EPERM) {
+			first = first ? first : folder;
+			count++;
+		} else if (results[i] && !*r->end.text) {
+			snprintf(r->end.text, sizeof(r->end.text), "mode and time could not be set (%s): %.*s",
+				 strerrordesc_np(-results[i]), (int)folder->name_len, (const char *)folder->name);
+		}
+	}
+	if (first)
+		warn_of_folders(r, first, count);
 }
 
 static void take_finished(struct receiver *r)
@@ -109,9 +132,7 @@ static void take_finished(struct receiver *r)
 	if (job->synced)
 		snprintf(r->end.text, sizeof(r->end.text), "the names of what arrived could not be synced: %s",
 			 strerrordesc_np(-job->synced));
-	for (size_t i = 0; i < r->end.folder_count; i++)
-		if (job->results[i])
-			folder_failed(r, &r->end.folders[i], job->results[i]);
+	folders_failed(r, job->results);
 }
 
 static bool send_end(struct receiver *r)
