@@ -7,6 +7,7 @@
 #include <unistd.h>
 
 #include "mover/io.h"
+#include "mover/spelling.h"
 #include "mover/tree_internal.h"
 
 /* A file on its way through commit. */
@@ -156,8 +157,11 @@ static int link_unnamed(const struct mover_file *file)
 {
 	int err = temp_file_link(file->fd, file->folder->fd, file->leaf);
 
-	return err != -EEXIST || file->tree->keep_existing ? err
-							   : temp_file_replace(file->fd, file->folder->fd, file->leaf);
+	if (err != -EEXIST || file->tree->keep_existing)
+		return err;
+	if (mover_spelled_otherwise(file->folder->fd, file->leaf))
+		return -ENOTUNIQ;
+	return temp_file_replace(file->fd, file->folder->fd, file->leaf);
 }
 
 /* Renames the temporary file, unless something has the name. Not all file systems know RENAME_NOREPLACE; NFS does not.
@@ -179,6 +183,8 @@ static int rename_part(const struct mover_file *file)
 		return -ESTALE;
 	if (file->tree->keep_existing)
 		return rename_alone(file);
+	if (mover_spelled_otherwise(file->folder->fd, file->leaf))
+		return -ENOTUNIQ;
 	return renameat(file->folder->fd, file->part, file->folder->fd, file->leaf) ? -errno : 0;
 }
 

@@ -153,6 +153,9 @@ static const char *obstacle(const struct receiver *r, const struct mover_entry *
 		return "something else is where a folder has to be (no symbolic link is followed); move that away "
 		       "and send again";
 	case ENOENT: return "its folder is not there (refused, or removed meanwhile); send again";
+	case ENOTUNIQ:
+		return "a name that differs from it only in case is there, and the file system takes one of them; give "
+		       "it another name";
 	case EBUSY: return "another transfer writes this file; send again when that has ended";
 	case ESTALE: return "its folder, its temporary file or what has its name was changed meanwhile; send again";
 	case EACCES: return "the user of `roci recv` may not write to its folder";

@@ -8,6 +8,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "mover/spelling.h"
 #include "mover/temp_file.h"
 #include "mover/tree_internal.h"
 #include "mover/umask.h"
@@ -183,6 +184,8 @@ static int place_symlink(struct mover_tree *tree, struct folder *parent, const c
 		}
 		if (tree->keep_existing)
 			return -EEXIST;
+		if (mover_spelled_otherwise(parent->fd, leaf))
+			return -ENOTUNIQ;
 	}
 	err = make_symlink(parent->fd, leaf, target, times);
 	if (!err)

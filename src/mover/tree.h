@@ -40,7 +40,7 @@ void mover_tree_begin_batch(struct mover_tree *tree);
 int mover_tree_folder(struct mover_tree *tree, const struct mover_entry *entry, uint64_t maker);
 
 /* Makes a symbolic link with its mtime. It replaces an old link or file, but no folder (-EISDIR). Returns 1 if the same
- * link existed, 0, or -errno. The target is stored as it is, and never followed. */
+ * link existed, 0, or -errno (-ENOTUNIQ: spelling.h). The target is stored as it is, and never followed. */
 int mover_tree_symlink(struct mover_tree *tree, const struct mover_entry *entry);
 
 enum mover_have {
@@ -111,8 +111,9 @@ int mover_file_set_size(struct mover_file *file, uint64_t size);
 #define MOVER_MODE_NOT_SET 1
 
 /* Sets mode and mtime of the files, syncs them, renames them to their final names, and frees them. results[i] is 0,
- * MOVER_MODE_NOT_SET, or -errno of files[i]. Many small files share one sync. The caller has checked every digest.
- * -ECANCELED: *stop of mover_file_begin() has become true while chunks of the file that has the name now were copied.
+ * MOVER_MODE_NOT_SET, or -errno of files[i] (-ENOTUNIQ: spelling.h). Many small files share one sync. The caller has
+ * checked every digest. -ECANCELED: *stop of mover_file_begin() has become true while chunks of the file that has the
+ * name now were copied.
  */
 void mover_file_commit(struct mover_tree *tree, struct mover_file **files, size_t count, int *results);
 

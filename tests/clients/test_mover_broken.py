@@ -250,6 +250,29 @@ def like_on_a_stick():
         check_same(source, folder)
 
 
+def names_that_differ_in_case():
+    """Where the file system ignores case, the second of two such names is refused, and does not replace the first one."""
+    folder, source = fresh('there'), fresh('case')
+    os.makedirs(os.path.join(source, 'sub'))
+    content = {'README': b'1', 'Readme': b'22', 'other': b'4', 'sub/A': b'333', 'sub/a': b'4444', 'sub/b': b'5'}
+    for name, bytes_ in content.items():
+        write(os.path.join(source, name), bytes_)
+    os.symlink('other', os.path.join(source, 'OTHER'))
+    with Receiver(here, folder, '--keep-ticket', argv_prefix=like_fat()) as recv:
+        for _ in range(2):
+            sender = recv.send(here, source + '/')
+            check(sender.wait(60) == PARTLY, sender.report())
+            refused_ = {e['name'] for e in events(sender, 'entry_done') if 'differs from it only in case' in e.get('text', '')}
+            there = {os.path.relpath(os.path.join(where, file), folder) for where, _, files in os.walk(folder) for file in files}
+            check(there | refused_ == {*content, 'OTHER'} and not there & refused_, (there, refused_))
+            for name in there - {'OTHER'}:
+                with open(os.path.join(folder, name), 'rb') as f:
+                    check(f.read() == content[name], name)
+    with Receiver(here, folder, '--once') as recv:  # both fit where case counts
+        recv.take(here, source + '/')
+        check_same(source, folder)
+
+
 def disk_full(size):
     """The receiver's disk is full. Both sides report it, no wrong file remains, and the receiver continues to serve. When
     there is space again, the transfer resumes."""
@@ -587,7 +610,7 @@ cases = [(f'{who} killed, {mode}{more}', kills(who, mode, count, more)) for who 
 cases += [(f'{who} stopped', lambda who=who: stopped(who)) for who in ('sender', 'receiver')]
 cases += [(f'nobody reads, {who} stopped', lambda who=who: nobody_reads(who)) for who in ('sender', 'receiver')]
 cases += [(f'impatient {who}', lambda who=who: impatient(who)) for who in ('sender', 'receiver')]
-cases += [('refused', refused), ('in the way', in_the_way), ('a file system like FAT', like_on_a_stick), ('dry run', dry_run), ('disk full', lambda: disk_full('12m')),
+cases += [('refused', refused), ('in the way', in_the_way), ('a file system like FAT', like_on_a_stick), ('names that differ in case', names_that_differ_in_case), ('dry run', dry_run), ('disk full', lambda: disk_full('12m')),
           ('disk full at the end', lambda: disk_full('24m')), ('disk full at a long name', disk_full_at_a_long_name), ('cable cut', cable_cut),
           ('frozen sender', frozen_sender), ('many senders', many_senders), ('one after the other', one_after_the_other),
           ('few descriptors', few_descriptors), ('given up', given_up), ('files made as they are read', made_as_read), ('--checksum and --compare', compared),
