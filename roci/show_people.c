@@ -207,7 +207,10 @@ static const char *advice(const struct show *show, const struct mover_event *eve
 	case MOVER_REMOTE_IO:
 		return show->receiving ? NULL
 				       : "when that is put right, run the same command again: it sends what is missing";
-	case MOVER_MISMATCH: return show->receiving ? NULL : "run the same command again: it sends only what changed";
+	case MOVER_MISMATCH:
+		return show->receiving ? NULL
+				       : "run the same command again: it sends only what changed; "
+					 "`roci send - < FILE` sends a file that never rests";
 	default: return NULL;
 	}
 }
