@@ -463,7 +463,7 @@ static const struct scenario {
 	{"in-lockstep", in_lockstep, MOVER_REMOTE_IO, 1},
 	{"together", together, MOVER_REMOTE_IO, 2},
 	{"lane-refused", lane_refused, MOVER_NO_TRUST, 1},
-	{"refused-and-given-up", refused_and_given_up, MOVER_MISMATCH, 2},
+	{"refused-and-given-up", refused_and_given_up, MOVER_LOCAL_IO, 2},
 	{"refused-twice", refused_twice, MOVER_PROTOCOL, 1},
 	{"silent", silent, MOVER_LOST, 1},
 	{"no-room", no_room, MOVER_NO_TRUST, 1},
