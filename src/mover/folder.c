@@ -180,22 +180,61 @@ void mover_folder_put(struct folders *folders, struct folder *folder)
 	pthread_mutex_unlock(&folders->lock);
 }
 
+static void take_place(struct folder **place, struct folder *folder)
+{
+	if (*place) {
+		(*place)->changed = false;
+		put_locked(*place);
+	}
+	*place = folder;
+	folder->changed = true;
+	folder->users++;
+}
+
+/* There is no place left: its file system will be synced as a whole. */
+static void change_whole(struct folders *folders, struct folder *folder)
+{
+	struct folder **of_root = NULL;
+
+	if (folder->dev == folders->root->dev) {
+		folders->many_changed = true;
+		return;
+	}
+	for (int i = 0; i < FOLDER_CHANGED; i++) {
+		struct folder **place = &folders->changed[i];
+
+		if ((*place)->dev == folder->dev) {
+			(*place)->whole = true;
+			return;
+		}
+		if ((*place)->dev == folders->root->dev)
+			of_root = place;
+	}
+	/* Without a place of the root's there are as many other file systems as places: very rare, so it may wait here.
+	 */
+	if (of_root) {
+		folders->many_changed = true;
+		take_place(of_root, folder);
+	} else if (fsync(folder->fd) && errno != EBADF && errno != EINVAL) {
+		folders->sync_error = -errno;
+		folders->sync_failures++;
+	}
+}
+
 void mover_folder_changed(struct folders *folders, struct folder *folder)
 {
 	pthread_mutex_lock(&folders->lock);
 	for (int i = 0; i < FOLDER_CHANGED && !folder->changed; i++)
-		if (!folders->changed[i]) {
-			folders->changed[i] = folder;
-			folder->changed = true;
-			folder->users++;
-		}
+		if (!folders->changed[i])
+			take_place(&folders->changed[i], folder);
 	if (!folder->changed)
-		folders->many_changed = true;
+		change_whole(folders, folder);
 	pthread_mutex_unlock(&folders->lock);
 }
 
 static int sync_changed(struct folders *folders)
 {
+	bool whole[FOLDER_CHANGED] = {false};
 	struct folder *changed[FOLDER_CHANGED];
 	int err = 0;
 	bool many;
@@ -204,8 +243,10 @@ static int sync_changed(struct folders *folders)
 	memcpy(changed, folders->changed, sizeof(changed));
 	memset(folders->changed, 0, sizeof(folders->changed));
 	for (int i = 0; i < FOLDER_CHANGED; i++)
-		if (changed[i])
-			changed[i]->changed = false;
+		if (changed[i]) {
+			whole[i] = changed[i]->whole;
+			changed[i]->changed = changed[i]->whole = false;
+		}
 	many = folders->many_changed;
 	folders->many_changed = false;
 	pthread_mutex_unlock(&folders->lock);
@@ -214,8 +255,8 @@ static int sync_changed(struct folders *folders)
 		err = -errno;
 	for (int i = 0; i < FOLDER_CHANGED && changed[i]; i++) {
 		/* EBADF: it could not be opened for reading; EINVAL: this file system cannot sync folders */
-		if ((!many || changed[i]->dev != folders->root->dev) && fsync(changed[i]->fd) && !err &&
-		    errno != EBADF && errno != EINVAL)
+		if ((!many || changed[i]->dev != folders->root->dev) && (whole[i] ? syncfs : fsync)(changed[i]->fd) &&
+		    !err && errno != EBADF && errno != EINVAL)
 			err = -errno;
 		mover_folder_put(folders, changed[i]);
 	}

@@ -10,12 +10,13 @@
 #include <sys/types.h>
 
 #define FOLDER_CACHE   16
-#define FOLDER_CHANGED 8 /* folders to sync one by one; with more, sync the file system */
+#define FOLDER_CHANGED 8 /* folders to sync one by one; with more, sync the file systems */
 
 struct folder {
 	int fd;
 	bool is_root;
 	bool changed; /* is in folders->changed */
+	bool whole;   /* ... and stands for all of its file system that have changed */
 	dev_t dev;
 	ino_t ino;
 	unsigned users;
@@ -32,10 +33,10 @@ struct folders {
 	uint64_t clock;
 	uint64_t look;                          /* counts mover_folders_look_again(); 0: every use looks */
 	struct folder *changed[FOLDER_CHANGED]; /* since the last sync; each counts as a user */
-	bool many_changed;
-	pthread_mutex_t sync_lock; /* during a sync; taken before `lock` */
-	unsigned sync_failures;    /* so far */
-	int sync_error;            /* of the last of them */
+	bool many_changed;                      /* the root's file system is to be synced as a whole */
+	pthread_mutex_t sync_lock;              /* during a sync; taken before `lock` */
+	unsigned sync_failures;                 /* so far */
+	int sync_error;                         /* of the last of them */
 };
 
 /* Takes ownership of `root_fd`, even if it fails. 0 or -errno. */
