@@ -181,7 +181,7 @@ static void summary(const struct show *show, const struct mover_totals *t, bool 
 	fputc('\n', stderr);
 }
 
-/* After a connection that has broken. */
+/* After a connection that has broken, or a stream that could not be stored. */
 static const char *advice_of_lost(const struct show *show, const struct mover_event *event)
 {
 	if (event->cut_off == MOVER_STDOUT)
@@ -204,9 +204,12 @@ static const char *advice(const struct show *show, const struct mover_event *eve
 	case MOVER_NO_TRUST:
 		return "a ticket works for one receiver and one transfer; use the one that `roci recv` shows now";
 	case MOVER_LOST: return advice_of_lost(show, event);
+	case MOVER_LOCAL_IO: return show->receiving && event->cut_off ? advice_of_lost(show, event) : NULL;
 	case MOVER_REMOTE_IO:
-		return show->receiving ? NULL
-				       : "when that is put right, run the same command again: it sends what is missing";
+		if (show->receiving)
+			return NULL;
+		return event->cut_off ? advice_of_lost(show, event)
+				      : "when that is put right, run the same command again: it sends what is missing";
 	case MOVER_MISMATCH:
 		return show->receiving ? NULL
 				       : "run the same command again: it sends only what changed; "
@@ -218,7 +221,7 @@ static const char *advice(const struct show *show, const struct mover_event *eve
 /* After a transfer that this side could not store. */
 static void say_again(const struct show *show, const struct mover_event *event)
 {
-	if (show->receiving && event->session && event->status == MOVER_LOCAL_IO)
+	if (show->receiving && event->session && event->status == MOVER_LOCAL_IO && !event->cut_off)
 		fprintf(stderr, "\n  when this is put right, %ssend the same again: it %s",
 			show->many ? "" : "run `roci recv` again and ",
 			event->part_file ? "goes on from here" : "sends what is missing");

@@ -508,6 +508,22 @@ def disk_full(*once):
             os.unlink(ticket)
 
 
+def stdout_full():
+    """Nothing of what went to standard output can be continued, and neither side says that."""
+    path, ticket = file('for standard output'), os.path.join(base, 'ticket')
+    process = here.start('sh', '-c', 'exec "$@" >/dev/full', 'sh', ROCI, 'recv', '--port', '0', '--bind', '127.0.0.1', '--ticket-file', ticket, '-',
+                         plain=True, env=environment())
+    try:
+        wait_until('the ticket', lambda: os.path.exists(ticket) or not process.running())
+        _, said = roci('send', path, '@' + ticket, status=REMOTE_IO)
+        check(process.wait(20) == LOCAL_IO, process.report())
+        says("nobody can continue what went to the receiver's standard output\n", said)
+        says('nobody can continue what went to standard output\n', process.text())
+        check('what is missing' not in said + process.text(), said + process.text())
+    finally:
+        process.end()
+
+
 if __name__ == '__main__':
     sys.exit(tap([
         ('a ticket in a file, and @FILE', ticket_file), ('a ticket file that is something else', ticket_file_of_another),
@@ -519,5 +535,5 @@ if __name__ == '__main__':
         ('folders that cannot be read', unreadable), ('whose side failed', whose_side), ('few descriptors', few_descriptors),
         ('many connections without a ticket', without_a_ticket), ('a killed sender comes back', comes_again),
         ('a sender killed at the end comes back', killed_at_the_end), ('no room for a session', no_room_for_a_session),
-        ('a full disk', disk_full), ('a full disk, --once', lambda: disk_full('--once')), ('devices that are not there', devices), ('OpenSSL without algorithms', openssl_lacks), ('what the path is like', path_is_like),
+        ('a full disk', disk_full), ('standard output is full', stdout_full), ('a full disk, --once', lambda: disk_full('--once')), ('devices that are not there', devices), ('OpenSSL without algorithms', openssl_lacks), ('what the path is like', path_is_like),
     ]))
