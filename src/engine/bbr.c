@@ -102,6 +102,12 @@ static bool is_queued(const struct roci_bbr *b, uint64_t rtt_ns)
 	return rtt_ns > b->min_rtt + b->min_rtt / 8 + 2 * MS;
 }
 
+/* Whether all of the round that ends now met a queue. */
+static bool has_queued(const struct roci_bbr *b)
+{
+	return b->round_rtt[0] != ROCI_BBR_NONE && is_queued(b, b->round_rtt[0]);
+}
+
 /* Whether the ends of bursts may be what is lost: not where all of two rounds met a queue, longer than bursts make it
  * for a moment. */
 static bool may_be_burst(const struct roci_bbr *b)
@@ -197,7 +203,7 @@ static void start_up(struct roci_bbr *b, uint64_t now, const struct roci_rate_sa
 	raise_slope(b);
 }
 
-void roci_bbr_init(struct roci_bbr *b, uint64_t now, uint64_t window, uint64_t rtt_ns)
+void roci_bbr_init(struct roci_bbr *b, uint64_t now, uint64_t window, uint64_t shown, uint64_t rtt_ns)
 {
 	*b = (struct roci_bbr){.window = window, .min_rtt = rtt_ns, .inflight_hi = ROCI_BBR_NONE};
 	reset_lower_bounds(b);
@@ -205,7 +211,7 @@ void roci_bbr_init(struct roci_bbr *b, uint64_t now, uint64_t window, uint64_t r
 	b->probe_min_rtt = rtt_ns;
 	roci_burst_set(&b->burst, now, ROCI_BURST_MOST);
 	enter(b, ROCI_BBR_STARTUP);
-	b->rate = per_second(window, rtt_ns) * ROCI_BBR_START_GAIN / 100;
+	b->rate = per_second(window, rtt_ns) * roci_bbr_start_gain(window, shown) / 100;
 }
 
 /* ---- loss ---- */
@@ -493,6 +499,7 @@ static void update_states(struct roci_bbr *b, uint64_t now, const struct roci_ra
 	if (!b->full)
 		check_startup_loss(b, rs);
 	check_full(b, rs);
+	b->full |= b->round_start && roci_bbr_start_has_reached(b) && has_queued(b);
 	if (b->state == ROCI_BBR_STARTUP && b->full) {
 		b->probed = rs->delivered;
 		enter(b, ROCI_BBR_DRAIN);
@@ -555,12 +562,13 @@ static void update_rtt(struct roci_bbr *b, uint64_t now, const struct roci_rate_
 	note_round_rtt(b, rs);
 	if (was_fast(b, KNOWN_RTT))
 		b->probe_min_rtt_at = b->min_rtt_at = now;
-	expired = now - b->probe_min_rtt_at > PROBE_RTT_EVERY;
+	expired = now - b->probe_min_rtt_at > max(PROBE_RTT_EVERY, PROBE_WAIT_RTTS * b->min_rtt);
 	if (rs->rtt_ns && (rs->rtt_ns < b->probe_min_rtt || expired)) {
 		b->probe_min_rtt = rs->rtt_ns;
 		b->probe_min_rtt_at = now;
 	}
-	if (b->probe_min_rtt < b->min_rtt || now - b->min_rtt_at > MIN_RTT_LIFE) {
+	if (b->probe_min_rtt < b->min_rtt ||
+	    now - b->min_rtt_at > max(MIN_RTT_LIFE, 2 * PROBE_WAIT_RTTS * b->min_rtt)) {
 		b->min_rtt = b->probe_min_rtt;
 		b->min_rtt_at = b->probe_min_rtt_at;
 	}

@@ -8,8 +8,9 @@
  * nothing. What a probe has sent and lost changes the long-term bound only: it is no sign of what goes on after it.
  * The pacing margin of 1 % is left out where there is no queue to drain, and so are the rounds of DOWN behind the first
  * where nothing was lost. Where a queue stays in CRUISE, the rate is what was delivered in the last round instead of
- * the most that was. Where a round trip takes long, probes are further apart. A round trip almost without a queue,
- * whenever it was seen, puts off the state RTT. Where queues are short, bursts become shorter (burst.h).
+ * the most that was. Where a round trip takes long, probes are further apart, and so is the state RTT. A round trip
+ * almost without a queue, whenever it was seen, puts that off. STARTUP also ends where trains of packets have shown the
+ * rate that is delivered, and a queue stands. Where queues are short, bursts become shorter (burst.h).
  *
  * A round is a round trip counted in packets: it ends when a packet is acknowledged that was sent after it began, or
  * after four round trips, because all that comes may have been sent again. The names of states, filters and bounds are
@@ -108,8 +109,9 @@ struct roci_bbr {
 	uint64_t extra_at, extra_delivered;
 };
 
-/* A path whose first round trip took `rtt_ns`; `window`: what may be in flight at first. */
-void roci_bbr_init(struct roci_bbr *b, uint64_t now, uint64_t window, uint64_t rtt_ns);
+/* A path whose first round trip took `rtt_ns`; `window`: what may be in flight at first. `shown`: what a round trip
+ * carries, as the first packets seem to show (first_window.h); 0: nobody knows. */
+void roci_bbr_init(struct roci_bbr *b, uint64_t now, uint64_t window, uint64_t shown, uint64_t rtt_ns);
 void roci_bbr_acked(struct roci_bbr *b, uint64_t now, const struct roci_rate_sample *rs);
 /* A packet was lost, and what is known about it. */
 struct roci_loss_sample {

@@ -13,10 +13,24 @@
 #include "engine/bbr.h"
 
 #define ROCI_BBR_START_GAIN        277 /* percent: 4 ln 2 */
+#define ROCI_BBR_START_SHOWN_GAIN  (3 * ROCI_BBR_START_GAIN)
+#define ROCI_BBR_START_SHOWN       16 /* first windows in a round trip: far more than the first pace asks for */
 #define ROCI_BBR_START_WINDOW_GAIN 200
 #define ROCI_BBR_START_GROWTH      125 /* percent of the rate: less is no growth, and after three such rounds it is full */
 #define ROCI_BBR_START_LOSSES      6 /* packets of a round: fewer are no sign of anything */
 
+/* The first pace, in percent of `window` in a round trip. A train shows no more than the rate at which it was sent, so
+ * where the first packets have shown far more than the window (`shown`, 0: nobody knows), it goes faster. */
+static inline unsigned roci_bbr_start_gain(uint64_t window, uint64_t shown)
+{
+	return shown / ROCI_BBR_START_SHOWN >= window ? ROCI_BBR_START_SHOWN_GAIN : ROCI_BBR_START_GAIN;
+}
+/* Whether trains came slower than they were sent, and what round trips deliver is as much: the line is full, if all of
+ * a round has queued, and more would only make the queue longer. */
+static inline bool roci_bbr_start_has_reached(const struct roci_bbr *b)
+{
+	return b->state == ROCI_BBR_STARTUP && b->reached && b->lead && b->bw >= b->lead - b->lead / 8;
+}
 /* Whether the rate has grown since the last round in which it had. UP asks this, too. */
 static inline bool roci_bbr_start_grows(const struct roci_bbr *b, const struct roci_rate_sample *rs)
 {

@@ -15,10 +15,12 @@
 #define ROCI_FIRST_WINDOW_MOST  (UINT64_C(256) << 10) /* what one round trip tells justifies no more */
 #define ROCI_FIRST_WINDOW_LEAST (UINT64_C(4) << 10)   /* bytes that make a rate */
 #define ROCI_FIRST_WINDOW_SHORT (UINT64_C(1) << 10)   /* bytes that are acknowledged at once, of a short message */
+#define ROCI_FIRST_WINDOW_CLOCK UINT64_C(100000)      /* ns: answers may come together that were sent so far apart */
 
 struct roci_first_window {
 	uint64_t at;    /* ns: when the first answer came; 0: none has since something was sent */
 	uint64_t bytes; /* that were acknowledged since */
+	uint64_t shown; /* done: bytes that a round trip carries, as they show it; no bound but what clocks can tell */
 	bool brief;     /* so far, short messages only */
 	bool done;
 };
@@ -53,6 +55,7 @@ static inline uint64_t roci_first_window_acked(struct roci_first_window *f, uint
 		return 0;
 	}
 	f->done = true;
+	f->shown = f->bytes * rtt_ns / (took > ROCI_FIRST_WINDOW_CLOCK ? took : ROCI_FIRST_WINDOW_CLOCK);
 	return roci_first_window_bounded(f->bytes * rtt_ns / (took ? took : 1));
 }
 

@@ -94,7 +94,7 @@ static void go_far(struct roci_path *p, uint64_t now, uint64_t rtt_ns)
 	p->delivered_at = p->first_sent_at = now;
 	p->pace = (struct roci_pace){.at = now};
 	roci_train_stop(&p->train);
-	roci_bbr_init(&p->bbr, now, p->cwnd, rtt_ns);
+	roci_bbr_init(&p->bbr, now, p->cwnd, p->first.shown, rtt_ns);
 }
 
 /* The window of a near path. */

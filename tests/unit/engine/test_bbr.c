@@ -3,6 +3,7 @@
 #include "../test.h"
 
 #include "engine/bbr.h"
+#include "engine/bbr_start.h"
 
 #define MS      UINT64_C(1000000)
 #define RTT     (20 * MS)
@@ -15,13 +16,14 @@ struct pipe {
 	unsigned loss;   /* percent of what is sent */
 	uint64_t others; /* ns: the queue that others keep */
 	unsigned noise;  /* percent that samples of the rate are too high, right, too low, in turn */
+	uint64_t train;  /* what trains of packets show, which came slower than they were sent; 0: nothing */
 	bool held_up;    /* most of a round trip passes before anything is delivered */
 };
 
 static void begin(struct pipe *p)
 {
 	*p = (struct pipe){.now = 1000 * MS};
-	roci_bbr_init(&p->b, p->now, 128 << 10, RTT);
+	roci_bbr_init(&p->b, p->now, 128 << 10, 0, RTT);
 }
 
 /* A round trip: what the model allows is sent, what fits is delivered, in 32 acknowledgements. */
@@ -36,6 +38,8 @@ static void round_trip(struct pipe *p)
 	for (unsigned i = 0; i < 32; i++) {
 		struct roci_rate_sample rs = {.acked = passed / 32,
 					      .rate = rate + rate * p->noise / 100 - rate * p->noise * (i % 3) / 100,
+					      .train = p->train,
+					      .train_reached = p->train,
 					      .app_limited = p->held_up,
 					      .held_up = p->held_up,
 					      .rtt_ns = RTT + queued,
@@ -76,11 +80,48 @@ static void a_first_round_trip_of_any_length_gives_a_rate(void **state)
 	for (uint64_t s = 1; s < 1000; s *= 3) {
 		uint64_t rate = window * 277 / 100 / s;
 
-		roci_bbr_init(&b, 1000 * MS, window, s * 1000 * MS);
+		roci_bbr_init(&b, 1000 * MS, window, 0, s * 1000 * MS);
 		assert_in_range(b.rate, rate - rate / 50 - 3, rate + 3);
 	}
-	roci_bbr_init(&b, 1000 * MS, UINT64_C(1) << 36, RTT);
+	roci_bbr_init(&b, 1000 * MS, UINT64_C(1) << 36, 0, RTT);
 	assert_in_range(b.rate, UINT64_C(138) << 36, UINT64_C(139) << 36);
+}
+
+/* Trains of packets can show no more than the pace. */
+static void the_first_pace_is_faster_far_below_what_the_path_has_shown(void **state)
+{
+	const uint64_t window = 256 << 10, enough = ROCI_BBR_START_SHOWN * window;
+	struct roci_bbr plain, less, more;
+
+	roci_bbr_init(&plain, 1000 * MS, window, 0, 300 * MS);
+	roci_bbr_init(&less, 1000 * MS, window, enough - 1, 300 * MS);
+	roci_bbr_init(&more, 1000 * MS, window, enough, 300 * MS);
+	assert_int_equal(less.rate, plain.rate);
+	assert_in_range(more.rate, 3 * plain.rate - 1000, 3 * plain.rate + 1000);
+	assert_int_equal(more.window, window);
+}
+
+/* Rounds that the start takes after the rate was nearly found. */
+static unsigned rounds_until_full(struct pipe *p)
+{
+	unsigned n = 0;
+
+	while (p->b.bw < RATE * 7 / 8)
+		round_trip(p);
+	for (; !p->b.full; n++)
+		round_trip(p);
+	return n;
+}
+
+static void a_queue_ends_the_start_where_trains_have_shown_the_line(void **state)
+{
+	struct pipe plain, train;
+
+	begin(&plain);
+	begin(&train);
+	train.train = RATE;
+	assert_true(rounds_until_full(&train) < rounds_until_full(&plain));
+	assert_true(is_near_capacity(&train));
 }
 
 static void finds_the_bandwidth_in_a_few_rounds(void **state)
@@ -402,16 +443,42 @@ static void a_longer_round_trip_is_probed_less_often(void **state)
 	assert_in_range(p.b.probe_wait_ns, 2000 * MS, 3000 * MS);
 	begin(&p);
 	p.others = 280 * MS;
-	roci_bbr_init(&p.b, p.now, 128 << 10, RTT + p.others);
+	roci_bbr_init(&p.b, p.now, 128 << 10, 0, RTT + p.others);
 	while (p.b.state != ROCI_BBR_DOWN)
 		round_trip(&p);
 	assert_in_range(p.b.probe_wait_ns, 4800 * MS, 5800 * MS);
+}
+
+/* How long a queue stands until a shorter round trip is looked for. */
+static uint64_t queue_until_rtt(uint64_t rtt_ns)
+{
+	struct pipe p;
+	uint64_t since;
+
+	begin(&p);
+	p.others = rtt_ns - RTT;
+	roci_bbr_init(&p.b, p.now, 128 << 10, 0, rtt_ns);
+	while (p.b.state != ROCI_BBR_CRUISE)
+		round_trip(&p);
+	p.others += rtt_ns / 2;
+	for (since = p.now; p.b.state != ROCI_BBR_RTT;)
+		round_trip(&p);
+	return p.now - since;
+}
+
+/* The look, and the way back from it, leave half of the line idle for two round trips. */
+static void a_longer_round_trip_is_looked_for_less_often(void **state)
+{
+	assert_in_range(queue_until_rtt(100 * MS), 4000 * MS, 6000 * MS);
+	assert_in_range(queue_until_rtt(600 * MS), 8000 * MS, 11000 * MS);
 }
 
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(a_first_round_trip_of_any_length_gives_a_rate),
+		cmocka_unit_test(the_first_pace_is_faster_far_below_what_the_path_has_shown),
+		cmocka_unit_test(a_queue_ends_the_start_where_trains_have_shown_the_line),
 		cmocka_unit_test(finds_the_bandwidth_in_a_few_rounds),
 		cmocka_unit_test(random_loss_does_not_slow_it_down),
 		cmocka_unit_test(what_many_packets_show_is_believed_at_once),
@@ -431,6 +498,7 @@ int main(void)
 		cmocka_unit_test(a_late_burst_catches_up_within_bounds),
 		cmocka_unit_test(a_path_that_loses_nothing_is_filled_again_at_once),
 		cmocka_unit_test(a_longer_round_trip_is_probed_less_often),
+		cmocka_unit_test(a_longer_round_trip_is_looked_for_less_often),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

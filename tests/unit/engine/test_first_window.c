@@ -67,6 +67,17 @@ static void a_short_message_before_the_others_does_not_count(void **state)
 	assert_int_equal(train(&f, 10000, 100 * MS), ROCI_FIRST_WINDOW_MOST);
 }
 
+/* The window is bounded, what was seen is not, but by how well answers tell the time. */
+static void more_than_the_window_may_be_shown(void **state)
+{
+	struct roci_first_window spread = {0}, together = {0};
+
+	assert_int_equal(train(&spread, 200000, 600 * MS), ROCI_FIRST_WINDOW_MOST);
+	assert_in_range(spread.shown, 3 << 20, 8 << 20);
+	assert_int_equal(train(&together, 0, 20 * MS), ROCI_FIRST_WINDOW_MOST);
+	assert_true(together.shown < 4 << 20);
+}
+
 static void it_is_told_once(void **state)
 {
 	struct roci_first_window f = {0};
@@ -84,6 +95,7 @@ int main(void)
 		cmocka_unit_test(one_answer_for_all_came_at_once),
 		cmocka_unit_test(a_pause_does_not_count),
 		cmocka_unit_test(a_short_message_before_the_others_does_not_count),
+		cmocka_unit_test(more_than_the_window_may_be_shown),
 		cmocka_unit_test(it_is_told_once),
 	};
 
