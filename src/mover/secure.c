@@ -40,6 +40,7 @@ struct mover_secure {
 	uint8_t secret[MOVER_SECRET_BYTES];
 	char identity[IDENTITY_HEXES + 1];
 	struct chunk_cipher cipher;
+	size_t pad; /* bytes that a record has at least */
 	uint8_t message[LENGTH_BYTES + MESSAGE_MAX];
 };
 
@@ -316,6 +317,20 @@ int mover_secure_handshake(struct mover_secure *s, const void *in, size_t in_len
 bool mover_secure_can_seal(const struct mover_secure *s)
 {
 	return s->answered || s->finished;
+}
+
+static size_t padding(SSL *ssl, int type, size_t len, void *arg)
+{
+	const struct mover_secure *s = SSL_get_app_data(ssl);
+
+	return len < s->pad ? s->pad - len : 0;
+}
+
+void mover_secure_pad(struct mover_secure *s, size_t bytes)
+{
+	s->pad = bytes;
+	if (bytes) /* where it fails, nothing is padded */
+		SSL_set_record_padding_callback(s->ssl, padding);
 }
 
 static bool write_message(struct mover_secure *s, size_t len)

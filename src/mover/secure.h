@@ -60,6 +60,10 @@ bool mover_secure_can_seal(const struct mover_secure *s);
 int mover_secure_seal(struct mover_secure *s, const void *message, size_t len, void *out, size_t *out_len);
 int mover_secure_open(struct mover_secure *s, const void *sealed, size_t len, void *out, size_t *out_len);
 
+/* From now on a message is padded to at least `bytes` when it is sealed (RFC 8446 s.5.4; at most 16 KiB). Whoever opens
+ * it does not see that. seal needs room for the padding, too. */
+void mover_secure_pad(struct mover_secure *s, size_t bytes);
+
 /* The token that proves that a data connection belongs to this session: bytes from the TLS exporter (RFC 8446 s.7.5).
  */
 int mover_secure_token(struct mover_secure *s, uint8_t token[SECURE_TOKEN_BYTES]);

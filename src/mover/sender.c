@@ -11,6 +11,7 @@
 
 #include "mover/clock.h"
 #include "mover/fd_limit.h"
+#include "mover/opening.h"
 #include "mover/stop.h"
 #include "mover/terms.h"
 
@@ -275,6 +276,18 @@ static bool propose_terms(struct sender *x)
 	return true;
 }
 
+static void offer_padded(struct sender *x)
+{
+	const struct session *s = &x->s;
+	bool endless = mover_sends_stdin(x->options->paths, x->options->path_count);
+	uint64_t content = s->terms.mode == MOVER_READ ? 0 : endless ? UINT64_MAX : mover_walk_bytes(x->walk);
+
+	mover_secure_pad(s->control.secure,
+			 opening_bytes(round_trip_so_far(s), content, connection_is_roci(s->dev.verbs->device)));
+	offer_first(x);
+	mover_secure_pad(s->control.secure, 0);
+}
+
 /* The end of the handshake, the answer, verdicts, windows and data connections come in one round trip. */
 static bool ask_for_all(struct sender *x)
 {
@@ -286,7 +299,7 @@ static bool ask_for_all(struct sender *x)
 		session_fail_memory(s);
 		return false;
 	}
-	offer_first(x);
+	offer_padded(x);
 	return session_open_lanes(s, s->terms.mode == MOVER_READ ? -1 : 0) && sender_begin_lanes(x) &&
 	       session_run(s, trusted, HANDSHAKE_TIMEOUT_MS, "the handshake");
 }

@@ -407,6 +407,44 @@ static void messages_in_order(void **state)
 	test_free(pair);
 }
 
+/* Padding is for the message that is sealed next, before the end of the handshake as behind it. */
+static void a_padded_message_is_the_same(void **state)
+{
+	static const size_t lens[] = {0, 1, 100, 10996, 11000, 16384, 60000};
+	enum { COUNT = sizeof(lens) / sizeof(*lens), PAD = 11000 };
+	static uint8_t message[65536], sealed[2 * COUNT][65536 + 512], opened[65536];
+	struct pair *pair = pair_new();
+	size_t sealed_len[2 * COUNT], len;
+	uint64_t seed = 5;
+
+	random_fill(&seed, message, sizeof(message));
+	pair_begin(pair, pair->ticket.secret);
+	pair_step(pair, FLIGHT);
+	for (size_t i = 0; i < 2 * COUNT; i++) {
+		bool padded = i < COUNT;
+
+		if (i == COUNT)
+			pair_step(pair, FLIGHT);
+		mover_secure_pad(pair->sender, padded ? PAD : 0);
+		sealed_len[i] = sizeof(sealed[i]);
+		assert_int_equal(mover_secure_seal(pair->sender, message, lens[i % COUNT], sealed[i], &sealed_len[i]),
+				 0);
+		if (padded)
+			assert_in_range(sealed_len[i], PAD, lens[i] + PAD + 512);
+		else
+			assert_true(sealed_len[i] < lens[i % COUNT] + 512);
+	}
+	assert_int_equal(pair->receiver_rc, 1);
+	for (size_t i = 0; i < 2 * COUNT; i++) {
+		len = sizeof(opened);
+		assert_int_equal(mover_secure_open(pair->receiver, sealed[i], sealed_len[i], opened, &len), 0);
+		assert_int_equal(len, lens[i % COUNT]);
+		assert_memory_equal(opened, message, len);
+	}
+	pair_end(pair);
+	test_free(pair);
+}
+
 enum attack { CHANGE, REPEAT, LEAVE_OUT, CUT, SPLIT, JOIN, REFLECT, CLOSE, ATTACKS };
 
 static void messages_attacked(void **state)
@@ -600,6 +638,7 @@ int main(void)
 		cmocka_unit_test(strangers_are_told_apart),
 		cmocka_unit_test(changed_handshakes_fail),
 		cmocka_unit_test(messages_in_order),
+		cmocka_unit_test(a_padded_message_is_the_same),
 		cmocka_unit_test(messages_attacked),
 		cmocka_unit_test(keys_stay_as_they_are),
 		cmocka_unit_test(encrypted_chunks),
