@@ -169,7 +169,7 @@ static void learn_first_window(struct roci_path *p, uint64_t now, uint64_t bytes
 
 	if (!roci_path_may_be_long(p))
 		return;
-	window = roci_first_window_acked(&p->first, now, bytes, p->flight <= bytes, p->base_rtt);
+	window = roci_first_window_acked(&p->first, now, bytes, p->flight == bytes, p->base_rtt);
 	if (window)
 		p->cwnd = window;
 }

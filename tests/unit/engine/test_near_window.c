@@ -130,6 +130,21 @@ static void only_a_long_delay_shrinks_it(void **state)
 	assert_in_range(window_after(10 * MS), 16 << 10, WINDOW / 4);
 }
 
+/* A round trip takes longer than a QP waits that knows of none: the first packets of the path are sent again, not all
+ * of them, when the answers to the first time come. */
+static void answers_to_what_was_sent_again_tell_the_first_window(void **state)
+{
+	struct roci_path p = path(600 * MS);
+
+	p.cwnd = p.ssthresh = ROCI_FIRST_WINDOW;
+	p.flight = 4 * 1280;
+	roci_path_acked(&p, NOW, 9 * 1280, NULL);
+	p.flight = 4 * 1280;
+	roci_path_acked(&p, NOW + 200000, 4 * 1280, NULL);
+	assert_true(p.first.done);
+	assert_true(p.cwnd >= ROCI_FIRST_WINDOW_MOST);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -140,6 +155,7 @@ int main(void)
 		cmocka_unit_test(without_a_round_trip_nothing_is_known),
 		cmocka_unit_test(losses_of_a_full_queue_do_not),
 		cmocka_unit_test(only_a_long_delay_shrinks_it),
+		cmocka_unit_test(answers_to_what_was_sent_again_tell_the_first_window),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
