@@ -49,10 +49,5 @@ def few_bytes():
     check(packets < 8, f'{packets} packets before the content')
 
 
-def near():
-    packets = before_the_content(2 * MIB, 'delay=1us')
-    check(packets < 8, f'{packets} packets before the content')
-
-
-sys.exit(tap([('a train of packets to a receiver that is far away', far), ('not for a few bytes', few_bytes),
-              ('not to a receiver nearby', near)]))
+# That a receiver nearby gets none is shown in unit/mover/test_opening.c: here a busy machine is far away, too.
+sys.exit(tap([('a train of packets to a receiver that is far away', far), ('not for a few bytes', few_bytes)]))
