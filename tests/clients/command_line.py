@@ -74,12 +74,12 @@ def says(pattern, text):
     check(re.search(pattern, text), f'{pattern!r} is not in:\n{text}')
 
 
-def on_terminal(*argv, answers=(), env=None):
-    """Runs a program on a new terminal of 100 columns. `answers` has pairs: the text to wait for, the text to type then.
+def on_terminal(*argv, answers=(), env=None, columns=100):
+    """Runs a program on a new terminal. `answers` has pairs: the text to wait for, the text to type then.
     Returns the exit status and all that the terminal showed."""
     pid, terminal = pty.fork()
     if not pid:
-        subprocess.run(['stty', 'cols', '100'])
+        subprocess.run(['stty', 'cols', str(columns)])
         os.execvpe(argv[0], argv, dict(os.environ, **environment(), TERM='xterm', **(env or {})))
     shown, answers, end = b'', list(answers), time.monotonic() + 60 * SLOW
     try:

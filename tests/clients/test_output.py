@@ -180,7 +180,7 @@ def colours():
         for env, color in (({}, True), ({'NO_COLOR': ''}, True), ({'NO_COLOR': '1'}, False), ({'TERM': 'dumb'}, False)):
             status, shown = on_terminal('env', f'TMPDIR={base}', *(f'{name}={value}' for name, value in env.items()), ROCI, *command)
             check(status == OK and bool(re.search(r'\x1b\[\d+m', shown)) == color, f'{command} with {env}:\n{shown!r}')
-    status, shown = on_terminal('sh', '-c', 'stty cols 30; exec "$@"', 'sh', ROCI, 'ladder', '--text', capture)
+    status, shown = on_terminal(ROCI, 'ladder', '--text', capture, columns=30)
     check(status == OK and max(len(line) for line in re.sub('\x1b[^m]*m', '', shown).splitlines() if '|' in line) <= 60, shown)
 
 
