@@ -511,8 +511,8 @@ def disk_full(*once):
 def stdout_full():
     """Nothing of what went to standard output can be continued, and neither side says that."""
     path, ticket = file('for standard output'), os.path.join(base, 'ticket')
-    process = here.start('sh', '-c', 'exec "$@" >/dev/full', 'sh', ROCI, 'recv', '--port', '0', '--bind', '127.0.0.1', '--ticket-file', ticket, '-',
-                         plain=True, env=environment())
+    process = here.start(*after('sh', '-c', 'exec "$@" >/dev/full', 'sh'), ROCI, 'recv', '--port', '0', '--bind', '127.0.0.1', '--ticket-file',
+                         ticket, '-', plain=True)
     try:
         wait_until('the ticket', lambda: os.path.exists(ticket) or not process.running())
         _, said = roci('send', path, '@' + ticket, status=REMOTE_IO)
