@@ -15,7 +15,7 @@ workshop = scratch()
 
 
 def before_the_content(size, fault):
-    """Packets of SENDs that the sender sends before its first WRITE."""
+    """How many packets of SENDs the sender sends before its first WRITE. What goes again counts once."""
     folder, capture = os.path.join(workshop.name, f'{size}{fault}'), os.path.join(workshop.name, f'{size}{fault}.pcapng')
     os.makedirs(folder)
     make_large(os.path.join(folder, 'file'), size)
@@ -29,13 +29,14 @@ def before_the_content(size, fault):
     finally:
         os.environ.pop('ROCI_FAULT', None)
         os.environ.pop('ROCI_CAPTURE', None)
-    packets = 0
+    packets = set()
     for line in sender.call(ROCI, 'dump', '--json', capture, plain=True).splitlines():
         packet = json.loads(line)
         opcode = packet.get('opcode', '')
         if 'WRITE' in opcode:
-            return packets
-        packets += 'SEND' in opcode and 'UD' not in opcode and packet['src']['address'] == sender.address
+            return len(packets)
+        if 'SEND' in opcode and 'UD' not in opcode and packet['src']['address'] == sender.address:
+            packets.add((packet['dst']['qpn'], packet['psn']))
     raise Failure('there is no WRITE in the capture')
 
 
