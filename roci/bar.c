@@ -1,9 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 #include <math.h>
-#include <stdlib.h>
 #include <string.h>
 #include <sys/ioctl.h>
-#include <unistd.h>
 
 #include "bar.h"
 #include "text.h"
@@ -14,9 +12,8 @@
 
 void bar_init(struct bar *bar, FILE *out)
 {
-	const char *term = getenv("TERM");
 	*bar = (struct bar){0};
-	if (isatty(fileno(out)) && term && strcmp(term, "dumb"))
+	if (text_is_terminal(out))
 		bar->out = out;
 	bar->color = text_has_colors(out);
 }

@@ -107,9 +107,16 @@ bool text_has_utf8(void)
 	return !strcmp(nl_langinfo(CODESET), "UTF-8");
 }
 
+bool text_is_terminal(FILE *out)
+{
+	const char *term = getenv("TERM");
+
+	return isatty(fileno(out)) && term && strcmp(term, "dumb");
+}
+
 bool text_has_colors(FILE *out)
 {
-	const char *term = getenv("TERM"), *no_color = getenv("NO_COLOR");
+	const char *no_color = getenv("NO_COLOR");
 
-	return isatty(fileno(out)) && term && strcmp(term, "dumb") && (!no_color || !*no_color);
+	return text_is_terminal(out) && (!no_color || !*no_color);
 }

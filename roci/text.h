@@ -21,6 +21,9 @@ char *text_repair(const void *bytes, size_t len, size_t *out_len);
 /* Whether the user's locale has UTF-8. */
 bool text_has_utf8(void);
 
+/* Whether `out` is a terminal that can move its cursor and has colours. */
+bool text_is_terminal(FILE *out);
+
 /* Whether colours and bold text may be printed: `out` is a terminal that has them, and NO_COLOR is not set, or empty
  * (https://no-color.org). */
 bool text_has_colors(FILE *out);

@@ -45,11 +45,9 @@ static bool any_good(const struct mover_file *file, bool in_part_only)
 
 bool mover_file_has_part(const struct mover_file *file)
 {
-	struct stat st, now;
+	struct stat st;
 
-	return !file->unnamed && !fstat(file->fd, &st) &&
-	       !fstatat(file->folder->fd, file->part, &now, AT_SYMLINK_NOFOLLOW) && now.st_dev == st.st_dev &&
-	       now.st_ino == st.st_ino;
+	return !file->unnamed && !fstat(file->fd, &st) && mover_file_is_at(file->folder->fd, file->part, &st);
 }
 
 static void remove_names(struct mover_file *file)

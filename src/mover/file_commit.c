@@ -65,15 +65,12 @@ static int copy_old(struct mover_file *file)
 /* Whether the old file has the right content: every chunk agrees, and it still has the name. */
 static bool old_is_right(const struct mover_file *file, struct stat *old)
 {
-	struct stat now;
 	uint64_t good = 0;
 
 	for (size_t i = 0; i < file->kept.count; i++)
 		good += file->kept.chunks[i].good && file->kept.chunks[i].in_old;
 	return good == mover_file_chunk_count(file) && !fstat(file->old_fd, old) && S_ISREG(old->st_mode) &&
-	       (uint64_t)old->st_size == file->size &&
-	       !fstatat(file->folder->fd, file->leaf, &now, AT_SYMLINK_NOFOLLOW) && now.st_dev == old->st_dev &&
-	       now.st_ino == old->st_ino;
+	       (uint64_t)old->st_size == file->size && mover_file_is_at(file->folder->fd, file->leaf, old);
 }
 
 static int set_mode_and_time(struct step *step, int fd, const struct stat *st)

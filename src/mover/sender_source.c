@@ -29,17 +29,25 @@ void source_fail_size(struct source_file *file)
 		 "its size is not that of its content, as in /proc and /sys; `roci send - < FILE` sends such a file");
 }
 
+/* pread(2), not interrupted: what it returns, or -errno. */
+static ssize_t read_some(int fd, uint8_t *bytes, size_t len, uint64_t offset)
+{
+	ssize_t n;
+
+	do
+		n = pread(fd, bytes, len, (off_t)offset);
+	while (n < 0 && errno == EINTR);
+	return n < 0 ? -errno : n;
+}
+
 /* Files in /proc have content, and a size of 0. */
 static void check_empty(struct sender *x, struct source_file *file)
 {
 	uint8_t byte;
-	ssize_t n;
+	ssize_t n = read_some(file->fd, &byte, sizeof(byte), 0);
 
-	do
-		n = pread(file->fd, &byte, sizeof(byte), 0);
-	while (n < 0 && errno == EINTR);
 	if (n < 0)
-		source_fail(file, -errno);
+		source_fail(file, (int)n);
 	else if (n && mover_walk_unchanged(x->walk, file->entry, file->fd))
 		source_fail(file, -ESTALE);
 	else if (n)
@@ -152,11 +160,7 @@ static void read_piece(struct sender *x, struct piece *piece)
 	uint64_t offset = piece->chunk * x->s.terms.chunk_bytes;
 
 	if (piece->len <= READ_AT_ONCE) {
-		ssize_t n;
-		do
-			n = pread(piece->file->fd, bytes, piece->len, (off_t)offset);
-		while (n < 0 && errno == EINTR);
-		piece->got = n < 0 ? -errno : n;
+		piece->got = read_some(piece->file->fd, bytes, piece->len, offset);
 		return;
 	}
 	piece->op = (struct disk_op){

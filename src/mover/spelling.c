@@ -8,6 +8,7 @@
 #include <unistd.h>
 
 #include "mover/entry.h"
+#include "mover/temp_file.h"
 
 /* Each ASCII letter in the other case. False: there is none, or the name is too long. */
 static bool swap_case(const char *leaf, char swapped[MOVER_COMPONENT_MAX + 1])
@@ -40,14 +41,13 @@ static bool is_listed(DIR *dir, const char *leaf)
 bool mover_spelled_otherwise(int dir_fd, const char *leaf)
 {
 	char swapped[MOVER_COMPONENT_MAX + 1];
-	struct stat st, other;
+	struct stat st;
 	bool listed;
 	DIR *dir;
 	int fd;
 
 	if (fstatat(dir_fd, leaf, &st, AT_SYMLINK_NOFOLLOW) || !swap_case(leaf, swapped) ||
-	    fstatat(dir_fd, swapped, &other, AT_SYMLINK_NOFOLLOW) || st.st_ino != other.st_ino ||
-	    st.st_dev != other.st_dev)
+	    !mover_file_is_at(dir_fd, swapped, &st))
 		return false;
 	fd = openat(dir_fd, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 	dir = fd < 0 ? NULL : fdopendir(fd);

@@ -110,17 +110,25 @@ static int open_existing(int dir_fd, const char *name)
 	return unlinkat(dir_fd, name, 0) ? -errno : -EAGAIN;
 }
 
+bool mover_file_is_at(int dir_fd, const char *name, const struct stat *st)
+{
+	struct stat now;
+
+	return !fstatat(dir_fd, name, &now, AT_SYMLINK_NOFOLLOW) && now.st_dev == st->st_dev &&
+	       now.st_ino == st->st_ino;
+}
+
 /* Locks the file. -EAGAIN: try again; the name no longer leads to this file, because the one who had the lock renamed
  * or removed it, or the file was not ours and was removed. */
 static int lock_temp(int dir_fd, const char *name, int fd, bool fresh)
 {
-	struct stat st, now;
+	struct stat st;
 
 	if (flock(fd, LOCK_EX | LOCK_NB))
 		return errno == EWOULDBLOCK ? -EBUSY : -errno;
 	if (fstat(fd, &st))
 		return -errno;
-	if (fstatat(dir_fd, name, &now, AT_SYMLINK_NOFOLLOW) || now.st_ino != st.st_ino || now.st_dev != st.st_dev)
+	if (!mover_file_is_at(dir_fd, name, &st))
 		return -EAGAIN;
 	if (fresh || is_ours(&st))
 		return 0;

@@ -6,6 +6,7 @@
 
 #include <fcntl.h>
 #include <stdbool.h>
+#include <sys/stat.h>
 
 #include "mover/entry.h"
 
@@ -20,6 +21,9 @@ struct mover_digest temp_file_name(const char *leaf, const char *suffix, char na
 /* Opens a temporary file, or makes it (*fresh), and locks it. What has this name and is not a file of ours is removed.
  * Returns the descriptor, -EBUSY if another transfer has it, or another -errno. */
 int temp_file_open(int dir_fd, const char *name, bool *fresh);
+
+/* Whether the name in the folder is that of the file which fstat(2) describes. A link is not followed. */
+bool mover_file_is_at(int dir_fd, const char *name, const struct stat *st);
 
 /* A file without a name, which is gone when it is closed (O_TMPFILE). It needs no lock: nobody else can find it, so it
  * may have its final mode from the beginning, as far as the umask and the folder's ACL let it. The descriptor, or
