@@ -62,10 +62,10 @@ LINKS = {
 
 
 class Wan:
-    """Two hosts and the link between them."""
+    """Two hosts and the link between them, which loses the packets that `seed` says."""
     count = 0
 
-    def __init__(self, program, link):
+    def __init__(self, program, link, seed):
         Wan.count += 1
         outer = [f'wan{Wan.count}{end}' for end in 'ab']
         self.sleepers = [subprocess.Popen(['unshare', '-n', 'sleep', '1800']) for _ in range(2)]
@@ -86,7 +86,7 @@ class Wan:
             for name in ('tcp_rmem', 'tcp_wmem'):
                 here.run('sysctl', '-q', '-w', f'net.ipv4.{name}=4096 131072 67108864')
         self.link = subprocess.Popen([program, '-r', str(link.mbit * 1000000), '-d', str(link.delay_us), '-q', str(link.queue),
-                                      '-l', str(link.lost_ppm), *outer], stdout=subprocess.PIPE, text=True)
+                                      '-l', str(link.lost_ppm), '-s', str(seed), *outer], stdout=subprocess.PIPE, text=True)
         check(self.link.stdout.readline() == 'ready\n', 'wan_link did not start')
         self.did = {}
 
@@ -192,11 +192,11 @@ class Bench:
                 f'{there["latest_us"]:.0f} at most; {there["overrun"] + did["back"]["overrun"] + there["failed"] + did["back"]["failed"]} '
                 f'failed; processor {did["user_s"] + did["system_s"]:.2f} s')
 
-    def take(self, link, program):
+    def take(self, link, program, seed):
         """The share of the link's rate, after the first content too, and the round trips before that. None: not done."""
         seconds = PATIENCE * self.options.seconds
         os.sync()  # the disk is done with what was written before
-        with (Wan(os.path.join(self.options.build, 'bench', 'wan_link'), link) as wan,
+        with (Wan(os.path.join(self.options.build, 'bench', 'wan_link'), link, seed) as wan,
               tempfile.TemporaryDirectory(dir=self.scratch) as target):
             beside = self.iperf(wan, link.beside) if link.beside else ()
             try:
@@ -249,7 +249,7 @@ def measure(bench, link, programs, ends_at):
                 whole = False
                 continue
             try:
-                found[name].append(bench.take(link, name))
+                found[name].append(bench.take(link, name, number))
             except Failure as failure:
                 print(f'wan.py: {link.title}, {name}: {failure}', file=sys.stderr)
                 found[name].append(None)

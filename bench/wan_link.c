@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * wan_link -r BITS -d MICROSECONDS [-q BYTES] [-l PPM] DEVICE DEVICE: a link of RATE bits per second and a delay one
- * way between two devices of this namespace, the outer ones of two veth pairs (wan_port.h). In front of each direction
- * is a queue of BYTES that drops its tail; behind it, PPM of a million packets are lost. Without -q the queue holds
- * what the link carries in a round trip. Prints a line when the link is there, runs until SIGTERM, and then says what
- * it did.
+ * wan_link -r BITS -d MICROSECONDS [-q BYTES] [-l PPM] [-s SEED] DEVICE DEVICE: a link of RATE bits per second and a
+ * delay one way between two devices of this namespace, the outer ones of two veth pairs (wan_port.h). In front of each
+ * direction is a queue of BYTES that drops its tail; behind it, PPM of a million packets are lost: of the same SEED the
+ * same ones of each direction, by their number. Without -q the queue holds what the link carries in a round trip.
+ * Prints a line when the link is there, runs until SIGTERM, and then says what it did.
  *
  * Lengths are those of IP packets. When a packet enters the queue is when the kernel had it, however late this program
  * looks: so the line loses no time, and the queue no packet, while this program waits for a processor. What it cannot
@@ -19,6 +19,7 @@
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 #include <sys/mman.h>
 #include <sys/prctl.h>
 #include <sys/resource.h>
@@ -37,13 +38,15 @@
 static struct {
 	uint64_t rate_bps, delay_ns, queue_bytes;
 	uint32_t loss_ppm;
+	unsigned short seed;
 } options;
 
 struct direction {
 	struct wan_port *from, *to;
 	struct wan_packet *ring;
 	uint32_t slots, head, tail;
-	uint64_t next_free; /* when the wire has sent all that waits */
+	uint64_t next_free;     /* when the wire has sent all that waits */
+	unsigned short dice[3]; /* nrand48(3) */
 	/* what it did */
 	uint64_t began, idle_ns, longest_ns, packets, bytes, dropped, lost, late_ns, latest_ns;
 };
@@ -82,9 +85,9 @@ static void take_priority(void)
 		syscall(SYS_sched_setattr, 0, &slices, 0);
 }
 
-static bool is_lost(void)
+static bool is_lost(struct direction *d)
 {
-	return options.loss_ppm && (uint32_t)(random() % 1000000) < options.loss_ppm;
+	return options.loss_ppm && (uint32_t)(nrand48(d->dice) % 1000000) < options.loss_ppm;
 }
 
 static void count_idle(struct direction *d, uint64_t came_at)
@@ -112,7 +115,7 @@ static void send_off(struct direction *d, uint64_t came_at)
 	d->next_free = came_at + wait + len * 8 * SECOND / options.rate_bps;
 	d->packets++;
 	d->bytes += len;
-	if (is_lost()) {
+	if (is_lost(d)) {
 		d->lost++;
 		return;
 	}
@@ -241,17 +244,19 @@ int main(int argc, char **argv)
 	struct sigaction action = {.sa_handler = stop};
 	int c;
 
-	while ((c = getopt(argc, argv, "r:d:q:l:")) != -1) {
+	while ((c = getopt(argc, argv, "r:d:q:l:s:")) != -1) {
 		switch (c) {
 		case 'r': options.rate_bps = strtoull(optarg, NULL, 10); break;
 		case 'd': options.delay_ns = strtoull(optarg, NULL, 10) * 1000; break;
 		case 'q': options.queue_bytes = strtoull(optarg, NULL, 10); break;
 		case 'l': options.loss_ppm = (uint32_t)strtoul(optarg, NULL, 10); break;
+		case 's': options.seed = (unsigned short)strtoul(optarg, NULL, 10); break;
 		default: return 2;
 		}
 	}
 	if (optind + 2 != argc || !options.rate_bps) {
-		fprintf(stderr, "usage: wan_link -r BITS -d MICROSECONDS [-q BYTES] [-l PPM] DEVICE DEVICE\n");
+		fprintf(stderr,
+			"usage: wan_link -r BITS -d MICROSECONDS [-q BYTES] [-l PPM] [-s SEED] DEVICE DEVICE\n");
 		return 2;
 	}
 	if (!options.queue_bytes)
@@ -259,11 +264,11 @@ int main(int argc, char **argv)
 	for (unsigned i = 0; i < 2; i++) {
 		wan_port_open(&ports[i], argv[optind + (int)i]);
 		make_ring(&d[i]);
+		memcpy(d[i].dice, (unsigned short[3]){0, (unsigned short)i, options.seed}, sizeof(d[i].dice));
 	}
 	sigaction(SIGTERM, &action, NULL);
 	prctl(PR_SET_TIMERSLACK, 1000ul);
 	take_priority();
-	srandom(1);
 	puts("ready");
 	fflush(stdout);
 	report_all(d, run(d));
