@@ -28,6 +28,7 @@
 #define PROTO_MAX_WINDOWS      256
 #define PROTO_MAX_ENTRIES      4096 /* offered and not finished */
 #define PROTO_MAX_TEXT         255
+#define PROTO_STAYS            "stays" /* in END, where nothing failed at the end: nobody waits for BYE */
 #define PROTO_NO_WINDOW        0xffff
 #define PROTO_PRIVATE_BYTES    32                 /* private data of a connect request */
 #define PROTO_ANSWER_BYTES     SECURE_HELLO_BYTES /* ... of the answer to that of the control connection, at most */

@@ -148,6 +148,8 @@ static bool send_end(struct receiver *r)
 	} else if (r->s.totals.entries_failed) {
 		end.status = MOVER_PARTLY;
 	}
+	if (end.status != MOVER_LOCAL_IO && !r->reg.listener->options->once)
+		end.text = proto_text(PROTO_STAYS);
 	end.entries = r->s.totals.entries_done;
 	end.failed = r->s.totals.entries_failed;
 	session_step(&r->s, "END", "entries stored: %llu", (unsigned long long)end.entries);

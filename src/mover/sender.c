@@ -17,6 +17,7 @@
 
 #define HANDSHAKE_TIMEOUT_MS 10000
 #define BYE_TIMEOUT_MS       2000
+#define BYE_LEAVES_MS        5
 #define ENTER_TRIES          5
 #define RESENT_NS            2000000000u /* later answers are to a request that was sent again */
 #define ACCEPT_NS            5000000u    /* that a receiver may take to answer: a thread, queues, a key */
@@ -82,6 +83,7 @@ static void got_end(struct sender *x, struct cursor_in *payload)
 	x->end_came = true;
 	session_step(&x->s, "END", "entries stored: %llu", (unsigned long long)end.entries);
 	proto_text_copy(text, sizeof(text), &end.text);
+	x->receiver_stays = !strcmp(text, PROTO_STAYS);
 	if (end.status != MOVER_OK && end.status != MOVER_PARTLY)
 		session_fail(&x->s, session_mirror_status(end.status), "the receiver could not finish: %s", text);
 	else if (end.failed != x->s.totals.entries_failed)
@@ -355,7 +357,8 @@ static void conclude(struct sender *x)
 }
 
 /* Lets the receiver know that END has come. (END's acknowledgement may be lost, and a QP that is gone does not repeat
- * it.) False after session_fail(): it may not know, and another session has to tell it. */
+ * it.) One that stays does not wait for that, so nobody waits here for a round trip to it: only until BYE has surely
+ * left. False after session_fail(): the receiver may not know, and another session has to tell it. */
 static bool say_bye(struct sender *x)
 {
 	struct session *s = &x->s;
@@ -367,8 +370,11 @@ static bool say_bye(struct sender *x)
 		said = !control_send(&s->control);
 	}
 	s->closing = true;
-	session_wait(s, session_all_sent, BYE_TIMEOUT_MS);
+	session_wait(s, session_all_sent, x->receiver_stays ? BYE_LEAVES_MS : BYE_TIMEOUT_MS);
 	s->status = MOVER_OK;
+	s->unawaited = x->receiver_stays;
+	if (x->receiver_stays)
+		return true;
 	if (said && (session_all_received(s) || s->control.conn.state == CONNECTION_DOWN))
 		return true;
 	conclude(x);
@@ -429,7 +435,7 @@ void sender_disconnect(struct sender *x)
 	x->source = (struct source){0};
 	x->packs = (struct packs){0};
 	dispatch_destroy(x);
-	x->end_came = false;
+	x->end_came = x->receiver_stays = false;
 }
 
 static void destroy(struct sender *x)

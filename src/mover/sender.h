@@ -47,6 +47,7 @@ struct sender {
 	struct packs packs;
 	struct dispatch dispatch;
 	bool end_came;
+	bool receiver_stays; /* it goes on after END, whatever becomes of BYE */
 };
 
 /* sender.c: makes an empty session. False after session_fail(). */

@@ -34,7 +34,7 @@ void session_start_over(struct session *s)
 	s->status = MOVER_OK;
 	*s->text = 0;
 	s->provisional = false;
-	s->peer_notified = false;
+	s->peer_notified = s->unawaited = false;
 }
 
 void session_destroy(struct session *s)
@@ -144,7 +144,7 @@ void session_close(struct session *s)
 
 	s->closing = true;
 	s->provisional = false;
-	if (s->control.conn.state == CONNECTION_UP) {
+	if (s->control.conn.state == CONNECTION_UP && !s->unawaited) {
 		if (status != MOVER_OK)
 			send_error(s);
 		/* Let what was sent arrive. The loop runs only while the status is OK, and what it finds now does not

@@ -95,6 +95,7 @@ struct session {
 	char text[600];           /* what has gone wrong */
 	bool provisional;         /* the status only says that the connection ended; a better reason may replace it */
 	bool closing;             /* a disconnect is expected */
+	bool unawaited;           /* what was sent last need not arrive */
 	bool peer_notified;       /* the peer knows how the session ended, or is gone: send no ERROR */
 
 	_Atomic uint64_t received_ns; /* when something last came; other sessions may ask */

@@ -338,34 +338,50 @@ SILENT = """add table inet silent; add chain inet silent out { type filter hook 
 add rule inet silent out udp dport 4791 @th,64,8 0x11 drop; add rule inet silent out udp dport 4791 @th,64,8 >= 0xc0 drop"""
 
 
+MUTE = """table inet silent; add chain inet silent out { type filter hook output priority 0; };
+add rule inet silent out udp dport 4791 drop"""
+gate = os.path.join(base, 'gate')
+
+
+def send_with_end_of(recv, rules):
+    """Sends a few files. When only END is missing, the sender's host gets these rules. Returns the sender, which has ended."""
+    need('nft')
+    few = fresh('few')
+    make_small(few, 3)
+    write(gate, b'')
+    sender = recv.send(near, few, '--timeout', '60s')
+    try:
+        wait_until('the last ACK, and folders to be synced', lambda: not sender.running() or (
+            os.path.exists(gate + '.waiting') and events(sender, 'offered') and
+            len(events(sender, 'entry_done')) == events(sender, 'offered')[0]['entries_total']))
+        near.run('nft', rules)
+        os.unlink(gate)
+        check(sender.wait(60) == OK, f'{sender.report()}\n{recv.process.report()}')
+    finally:
+        sender.end()
+        near.run('sh', '-c', 'nft delete table inet silent || true')
+    os.unlink(gate + '.waiting')
+    return sender
+
+
 def no_acknowledgement():
     """At the end none of the sender's acknowledgements arrives (ACK, and what says the same between two of ours). The receiver ends with
     its sender, which says that it has the END, and its ticket is used up."""
-    need('nft')
-    few, gate = fresh('few'), os.path.join(base, 'gate')
-    make_small(few, 3)
-
-    def send(recv):
-        write(gate, b'')
-        sender = recv.send(near, few, '--timeout', '60s')
-        try:
-            wait_until('the last ACK, and folders to be synced', lambda: not sender.running() or (
-                os.path.exists(gate + '.waiting') and events(sender, 'offered') and
-                len(events(sender, 'entry_done')) == events(sender, 'offered')[0]['entries_total']))
-            near.run('nft', SILENT)
-            os.unlink(gate)
-            check(sender.wait(60) == OK, f'{sender.report()}\n{recv.process.report()}')
-        finally:
-            sender.end()
-            near.run('sh', '-c', 'nft delete table inet silent || true')
-        os.unlink(gate + '.waiting')
-
     with Receiver(far, fresh('there'), '--once', argv_prefix=slow_disk(gate, 'SLOW_FOLDERS=1')) as recv:
-        send(recv)
+        send_with_end_of(recv, SILENT)
         check(recv.process.wait(60) == OK and not events(recv.process, 'reconnecting'), recv.process.report())
     with Receiver(far, fresh('there'), argv_prefix=slow_disk(gate, 'SLOW_FOLDERS=1')) as recv:
-        send(recv)
+        send_with_end_of(recv, SILENT)
         wait_until('the next ticket', lambda: len(events(recv.process, 'ticket')) == 2 or not recv.process.running())
+
+
+def unheard_bye():
+    """At the end nothing of what the sender says arrives. A receiver that stays does not need to know that the sender has its END, so the
+    sender ends."""
+    with Receiver(far, fresh('there'), *SOON, argv_prefix=slow_disk(gate, 'SLOW_FOLDERS=1')) as recv:
+        sender = send_with_end_of(recv, MUTE)
+        check(not events(sender, 'reconnecting'), f'{sender.report()}\n{recv.process.report()}')
+        wait_until('the receiver to go on', lambda: events(recv.process, 'ended') or not recv.process.running())
 
 
 def standard_input():
@@ -415,7 +431,7 @@ cases = [('12 s', lambda: outage(12)), ('noticed', lambda: outage(0)), ('40 s', 
          ('nobody takes over', lambda: nobody_takes_over([])), ('nobody takes over, kept ticket', lambda: nobody_takes_over(['--keep-ticket'])),
          ('nobody takes over, open', lambda: nobody_takes_over(['--open'])), ('another address', another_address),
          ('no file descriptors', no_descriptors), ('one family lost', one_family_lost),
-         ('killed and sent again', killed_and_sent_again), ('killed and sent again at once', killed_and_sent_again_at_once),
+         ('killed and sent again', killed_and_sent_again), ('unheard BYE', unheard_bye), ('killed and sent again at once', killed_and_sent_again_at_once),
          ('killed and sent again at once, open', lambda: killed_and_sent_again_at_once('--open')),
          ('killed and sent again at once, kept ticket', lambda: killed_and_sent_again_at_once('--keep-ticket')),
          ('killed and sent again at once, no number', lambda: killed_and_sent_again_at_once(forgotten=True)), ('two with one ticket', two_with_one_ticket),
