@@ -72,7 +72,10 @@ void roci_flight_expire(struct roci_timer *timer)
 {
 	struct roci_path *path = roci_container_of(timer, struct roci_path, timer);
 
-	roci_path_unawaited(path, path->pace.at); /* those that waited may be gone */
+	if (path->far)
+		roci_path_unawaited(path, path->pace.at); /* those that waited may be gone */
+	else
+		roci_path_overdraw(path);
 	roci_flight_wake(path);
 }
 

@@ -16,6 +16,11 @@
 #define EARLY_BYTES      CWND_MAX /* a loss is early where less was delivered since the last one, ... */
 #define NO_QUEUE_NS      250000u  /* ... and no queue made round trips longer by more than that and once more */
 #define LOSSY_AFTER      8u       /* early losses in a row */
+#define SILENCE_PART     4u       /* of the round trip: acknowledgements are not so far apart */
+#define OVERDRAFT_PART   8u
+#define OVERDRAFT_MOST   (512u << 10) /* with the window: about what a socket's buffer holds */
+#define MARK_LIFE_NS     1000000000u
+#define LINE_RTT_NS      150000u
 #define BASE_RTT_LIFE_NS 10000000000u
 #define RTT_UNKNOWN_NS   1000000u    /* stands for the round trip before one was measured */
 #define RTT_LEAST_NS     1000u       /* where the clock stood meanwhile: what was just sent is not overdue */
@@ -91,6 +96,8 @@ void roci_path_put(struct roci_path *p)
 static void go_far(struct roci_path *p, uint64_t now, uint64_t rtt_ns)
 {
 	p->far = true;
+	p->overdraft = 0;
+	roci_timer_set(p->timers, &p->timer, ROCI_TIMER_OFF);
 	p->delivered_at = p->first_sent_at = now;
 	p->pace = (struct roci_pace){.at = now};
 	roci_train_stop(&p->train);
@@ -115,6 +122,7 @@ static void go_near(struct roci_path *p)
 	if (!p->far)
 		return;
 	p->far = false;
+	p->overdraft = 0;
 	p->cwnd = p->bbr.window;
 	clamp_near(p);
 	roci_timer_set(p->timers, &p->timer, ROCI_TIMER_OFF);
@@ -258,6 +266,40 @@ static void near_lost(struct roci_path *p, uint64_t now)
 		roci_path_agree(p, now);
 }
 
+/* ---- near: a silent peer ---- */
+
+/* It is a line that limits: it takes time, and packets were lost in a queue in front of it. Else they would only wait
+ * at the peer, and on one host with it take its processor. It is another Rocinante, which says when its socket's buffer
+ * fills up, and has not done so lately. */
+static bool may_overdraw(const struct roci_path *p, uint64_t now)
+{
+	return !p->far && !p->fixed && p->ours && p->lost_at && p->base_rtt >= LINE_RTT_NS && !p->rtt_is_bound &&
+	       (!p->marked_at || now - p->marked_at > MARK_LIFE_NS) && p->cwnd + p->overdraft < OVERDRAFT_MOST;
+}
+
+/* The window is full. */
+static void await_answer(struct roci_path *p, uint64_t now)
+{
+	if (!may_overdraw(p, now) || (p->timer.at != ROCI_TIMER_OFF && p->timer.at > now))
+		return;
+	p->overdraw_at = now + p->srtt / (p->overdraft ? OVERDRAFT_PART : SILENCE_PART);
+	roci_timer_set(p->timers, &p->timer, p->overdraw_at);
+}
+
+void roci_path_overdraw(struct roci_path *p)
+{
+	uint64_t silence = p->srtt / SILENCE_PART;
+
+	if (roci_list_empty(&p->blocked) || !may_overdraw(p, p->overdraw_at))
+		return;
+	if (p->overdraw_at >= p->answered_at + silence) {
+		p->overdraft += p->cwnd / OVERDRAFT_PART;
+	} else {
+		p->overdraw_at = p->answered_at + silence;
+		roci_timer_set(p->timers, &p->timer, p->overdraw_at);
+	}
+}
+
 /* ---- far ---- */
 
 static bool is_due(struct roci_path *p, uint64_t now)
@@ -280,6 +322,7 @@ bool roci_path_admits(struct roci_path *p, uint64_t now, bool room, struct roci_
 	if (!room) {
 		p->limited = true;
 		p->pace.late = 0; /* it is the window that it waits for */
+		await_answer(p, now);
 	}
 	if (roci_list_empty(blocked))
 		roci_list_append(&p->blocked, blocked);
@@ -379,6 +422,8 @@ void roci_path_acked(struct roci_path *p, uint64_t now, uint64_t bytes, const st
 		return;
 	}
 	p->delivered += bytes;
+	p->overdraft = 0;
+	p->answered_at = now;
 	grow(p, now, bytes);
 	learn_first_window(p, now, bytes);
 }
@@ -403,6 +448,7 @@ void roci_path_lost(struct roci_path *p, uint64_t now, uint64_t bytes, const str
 
 void roci_path_marked(struct roci_path *p, uint64_t now)
 {
+	p->marked_at = now;
 	if (p->far)
 		roci_bbr_marked(&p->bbr, now, p->flight);
 	else

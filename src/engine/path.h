@@ -56,6 +56,10 @@ struct roci_path {
 	/* near */
 	uint64_t cwnd;                  /* bytes */
 	uint64_t room;                  /* bytes that the peer's buffer takes; 0: nobody knows */
+	uint64_t overdraft;             /* bytes that may go beyond cwnd, since the peer is silent */
+	uint64_t overdraw_at;           /* when it may grow */
+	uint64_t answered_at;           /* when something was last acknowledged */
+	uint64_t marked_at;             /* when a congestion notification last came; 0: never */
 	uint64_t ssthresh;              /* bytes; below it the window doubles per round trip */
 	uint64_t base_rtt, base_rtt_at; /* ns: the smallest seen lately, and when */
 	uint64_t heard_at;              /* when the peer last said what it has (RANGES) */
@@ -100,7 +104,7 @@ void roci_path_put(struct roci_path *path);
 
 static inline uint64_t roci_path_window(const struct roci_path *p)
 {
-	return p->far ? p->bbr.window : p->cwnd;
+	return p->far ? p->bbr.window : p->cwnd + p->overdraft;
 }
 /* True where `bytes` more fit in the window. */
 static inline bool roci_path_fits(const struct roci_path *p, uint64_t bytes)
@@ -131,6 +135,10 @@ static inline bool roci_path_may_be_far(const struct roci_path *p)
 void roci_path_agree(struct roci_path *p, uint64_t now);
 /* A packet of `bytes` was sent, and counts in p->flight. For a far path: fills *state. */
 void roci_path_sent(struct roci_path *p, uint64_t now, uint64_t bytes, struct roci_sent_state *state);
+/* p->timer of a near path has expired. Where nothing was acknowledged for a while, the peer's thread waits for a
+ * processor: what was sent has left the line meanwhile, which would be idle until it answers. So the window grows, as
+ * fast as the line carries it, until an acknowledgement comes. */
+void roci_path_overdraw(struct roci_path *p);
 /* There is nothing to send, though there is room. */
 void roci_path_idle(struct roci_path *p, uint64_t now);
 /* Who waited for the pace has nothing to send any more, or nobody did when its time came. */

@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* The window of a path nearby, after packets were lost in a queue that was full, and where they are lost by chance. */
+/* The window of a path nearby, after packets were lost in a queue that was full, where they are lost by chance, and
+ * while the peer is silent. */
+#include <assert.h>
+
 #include "../test.h"
 
 #include "engine/path.h"
@@ -19,9 +22,15 @@ static uint64_t round_trip(struct roci_path *p)
 	return p->cwnd - before;
 }
 
+static struct roci_timers timers;
+
 static struct roci_path path(uint64_t rtt_ns)
 {
-	return (struct roci_path){.cwnd = WINDOW, .ssthresh = WINDOW, .srtt = rtt_ns, .base_rtt = rtt_ns};
+	struct roci_path p = {
+		.cwnd = WINDOW, .ssthresh = WINDOW, .srtt = rtt_ns, .base_rtt = rtt_ns, .timers = &timers};
+
+	roci_timer_init(&p.timer);
+	return p;
 }
 
 static void it_grows_slowly_where_packets_were_lost(void **state)
@@ -145,6 +154,82 @@ static void answers_to_what_was_sent_again_tell_the_first_window(void **state)
 	assert_true(p.cwnd >= ROCI_FIRST_WINDOW_MOST);
 }
 
+/* A path of ours over a line of 200 us, which has lost packets in its queue; its window is full, and a QP waits. */
+static struct roci_list waits;
+
+static struct roci_path silent_path(void)
+{
+	struct roci_path p = path(MS);
+
+	p.base_rtt = MS / 5;
+	p.ours = true;
+	p.lost_at = WINDOW;
+	return p;
+}
+
+/* Who waits asks, then the path's timer expires. Returns the time, 0 where there is none. */
+static uint64_t wait(struct roci_path *p, uint64_t now)
+{
+	struct roci_timer *expired;
+
+	p->flight = roci_path_window(p);
+	roci_list_init(&p->blocked);
+	roci_list_init(&waits);
+	assert_false(roci_path_admits(p, now, roci_path_fits(p, 1), &waits));
+	expired = roci_timers_expired(&timers, now + 100 * MS);
+	if (!expired)
+		return 0;
+	now = p->overdraw_at;
+	roci_path_overdraw(p);
+	roci_timers_expired(&timers, now + 100 * MS);
+	return now;
+}
+
+static void while_the_peer_is_silent_the_line_is_filled(void **state)
+{
+	struct roci_path p = silent_path();
+	uint64_t first = wait(&p, NOW), second;
+
+	assert_int_equal(first, NOW + MS / 4);
+	assert_int_equal(roci_path_window(&p), WINDOW + WINDOW / 8);
+	second = wait(&p, first);
+	assert_int_equal(second, first + MS / 8);
+	assert_int_equal(roci_path_window(&p), WINDOW + WINDOW / 4);
+	while (p.overdraft < 3 * WINDOW)
+		second = wait(&p, second);
+	assert_int_equal(wait(&p, second), 0);
+	roci_path_acked(&p, second, 1024, NULL);
+	assert_in_range(roci_path_window(&p), WINDOW, WINDOW + 1024);
+}
+
+static void a_peer_that_answers_is_not_silent(void **state)
+{
+	struct roci_path p = silent_path();
+
+	p.answered_at = NOW + MS / 8;
+	wait(&p, NOW);
+	assert_int_equal(p.overdraft, 0);
+	assert_int_equal(p.overdraw_at, NOW + MS / 8 + MS / 4);
+}
+
+static void elsewhere_nothing_goes_beyond_the_window(void **state)
+{
+	struct roci_path p = silent_path();
+
+	p.ours = false;
+	assert_int_equal(wait(&p, NOW), 0);
+	p = silent_path();
+	p.base_rtt = MS / 10; /* memory, or a fast line */
+	assert_int_equal(wait(&p, NOW), 0);
+	p = silent_path();
+	p.lost_at = 0;
+	assert_int_equal(wait(&p, NOW), 0);
+	p = silent_path();
+	roci_path_marked(&p, NOW); /* its socket fills up */
+	assert_int_equal(wait(&p, NOW + 500 * MS), 0);
+	assert_int_not_equal(wait(&p, NOW + 1100 * MS), 0);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -156,7 +241,14 @@ int main(void)
 		cmocka_unit_test(losses_of_a_full_queue_do_not),
 		cmocka_unit_test(only_a_long_delay_shrinks_it),
 		cmocka_unit_test(answers_to_what_was_sent_again_tell_the_first_window),
+		cmocka_unit_test(while_the_peer_is_silent_the_line_is_filled),
+		cmocka_unit_test(a_peer_that_answers_is_not_silent),
+		cmocka_unit_test(elsewhere_nothing_goes_beyond_the_window),
 	};
+	int failed;
 
-	return cmocka_run_group_tests(tests, NULL, NULL);
+	assert(!roci_timers_reserve(&timers, 1));
+	failed = cmocka_run_group_tests(tests, NULL, NULL);
+	roci_timers_free(&timers);
+	return failed;
 }
