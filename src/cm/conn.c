@@ -168,6 +168,11 @@ void roci_conn_take_peer(struct roci_conn *conn, const struct roci_cm_msg *msg)
 	info->flow_control = msg->flow_control;
 }
 
+void roci_conn_answered(struct roci_conn *conn, uint64_t now)
+{
+	conn->info.answer_ns = now - conn->x.asked_at;
+}
+
 struct roci_cm_msg roci_conn_message(const struct roci_conn *conn, enum roci_cm_attribute attribute)
 {
 	return (struct roci_cm_msg){

@@ -93,6 +93,10 @@ struct roci_conn_info {
 	uint8_t retry_count, rnr_retry_count; /* of our QP */
 	uint8_t ack_timeout;                  /* `timeout` of our QP, 5-bit time */
 	bool remote_srq, flow_control;
+	/* ns from our first REQ to the peer's REP, or from our first REP to the RTU; 0: no answer yet. A round trip
+	 * takes that long at most: it includes what the peer's program took, and the wait for what had to be sent
+	 * again. */
+	uint64_t answer_ns;
 };
 const struct roci_conn_info *roci_conn_info(const struct roci_conn *conn);
 

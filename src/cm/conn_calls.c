@@ -178,6 +178,7 @@ int roci_conn_notify(struct roci_conn *conn, uint64_t now)
 	if (conn->state != ROCI_CONN_REP_SENT)
 		return -EINVAL;
 	conn->state = ROCI_CONN_ESTABLISHED;
+	roci_conn_answered(conn, now); /* by the data */
 	roci_exchange_stop_timer(&conn->x);
 	roci_exchange_report_event(&conn->x, ROCI_CM_ESTABLISHED, NULL);
 	return 0;

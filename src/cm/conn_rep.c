@@ -38,12 +38,14 @@ static void reject_stale(struct roci_conn *conn, const struct roci_cm_source *fr
 	roci_conn_close_forgotten(conn);
 }
 
-void roci_conn_rx_rep(struct roci_conn *conn, const struct roci_cm_source *from, const struct roci_cm_msg *rep)
+void roci_conn_rx_rep(struct roci_conn *conn, uint64_t now, const struct roci_cm_source *from,
+		      const struct roci_cm_msg *rep)
 {
 	if (roci_conn_of_qpn(conn->x.cm, conn->x.remote_gid, rep)) {
 		reject_stale(conn, from, rep);
 		return;
 	}
+	roci_conn_answered(conn, now);
 	roci_conn_take_peer(conn, rep);
 	conn->info.ack_timeout = ack_timeout(conn->info.ack_timeout, rep->target_ack_delay);
 	roci_conn_insert_qpn(conn);

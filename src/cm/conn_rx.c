@@ -97,7 +97,7 @@ static void reject_stale_req(struct roci_conn *conn, uint64_t now, const struct 
 static void take_rep(struct roci_conn *conn, uint64_t now, const struct roci_cm_source *from,
 		     const struct roci_cm_msg *rep)
 {
-	roci_conn_rx_rep(conn, from, rep);
+	roci_conn_rx_rep(conn, now, from, rep);
 }
 
 /* Our REJ was lost, or nothing is remembered of it. */
@@ -116,6 +116,7 @@ static void become_established(struct roci_conn *conn, uint64_t now, const struc
 			       const struct roci_cm_msg *rtu)
 {
 	roci_exchange_stop_timer(&conn->x);
+	roci_conn_answered(conn, now);
 	conn->state = ROCI_CONN_ESTABLISHED;
 	roci_exchange_report_event(&conn->x, ROCI_CM_ESTABLISHED, rtu);
 }

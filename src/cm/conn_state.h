@@ -59,6 +59,8 @@ void roci_conn_enter_timewait(struct roci_conn *conn, uint64_t now);
 /* Fills `peer` and the peer's part of `info` from a REQ or REP. Before: info.transport and info.retry_count, which only
  * a REQ has. */
 void roci_conn_take_peer(struct roci_conn *conn, const struct roci_cm_msg *msg);
+/* The last message of ours that wants an answer has it: fills info.answer_ns. */
+void roci_conn_answered(struct roci_conn *conn, uint64_t now);
 /* The peer's QP leads to the connection from now on. Before: `peer` and x.remote_gid. */
 void roci_conn_insert_qpn(struct roci_conn *conn);
 /* 12.9.8.3.1: the connection with the QP that this REQ or REP from `gid` names. The same QPN of another CA is another
@@ -95,7 +97,8 @@ void roci_conn_report_req(struct roci_exchange *x);
 /* ---- conn_rep.c ---- */
 
 /* The first REP, in REQ_SENT. */
-void roci_conn_rx_rep(struct roci_conn *conn, const struct roci_cm_source *from, const struct roci_cm_msg *rep);
+void roci_conn_rx_rep(struct roci_conn *conn, uint64_t now, const struct roci_cm_source *from,
+		      const struct roci_cm_msg *rep);
 /* Answers a REP with a REJ. */
 void roci_conn_reject_rep(struct roci_cm *cm, const struct roci_cm_source *from, const struct roci_cm_msg *rep,
 			  enum roci_cm_reason reason);

@@ -71,6 +71,7 @@ void roci_exchange_start_retries(struct roci_exchange *x, uint64_t now, uint64_t
 {
 	uint64_t first = x->cm->config.first_retry_ns;
 
+	x->asked_at = now;
 	x->retry.max_interval_ns = max_interval_ns;
 	x->retry.interval_ns = first < max_interval_ns ? first : max_interval_ns;
 	x->retry.left = retries;

@@ -56,6 +56,7 @@ struct roci_exchange {
 
 	uint8_t mad[ROCI_CM_MAD_BYTES]; /* the last message */
 	uint16_t sent;                  /* its attribute; 0: none */
+	uint64_t asked_at;              /* when the last one that is resent until it is answered was first sent */
 	unsigned refusals;              /* roci_cm_unreachable() */
 	struct {
 		uint64_t interval_ns;     /* to the next retransmission */
@@ -87,7 +88,8 @@ bool roci_exchange_is_from(struct roci_exchange *x, const struct roci_cm_source 
 void roci_exchange_send(struct roci_exchange *x, const struct roci_cm_msg *msg);
 /* Sends the last message once more. There must be one. */
 void roci_exchange_resend(struct roci_exchange *x);
-/* The last message is sent `retries` times again, at most max_interval_ns apart, until roci_exchange_stop_timer(). */
+/* The last message, which is sent for the first time, is sent `retries` times again, at most max_interval_ns apart,
+ * until roci_exchange_stop_timer(). */
 void roci_exchange_start_retries(struct roci_exchange *x, uint64_t now, uint64_t max_interval_ns, unsigned retries);
 /* The timer has expired: resends and returns true, or returns false when no retries are left. */
 bool roci_exchange_retransmit(struct roci_exchange *x, uint64_t now);

@@ -326,6 +326,13 @@ void roci_cm_host_qp_failed(struct roci_device *dev)
 	dev->cm_host->check_at = 0;
 }
 
+void roci_cm_host_established(struct roci_device *dev, const struct roci_conn *conn)
+{
+	const struct roci_conn_info *info = roci_conn_info(conn);
+
+	roci_engine_answered(dev->engine, info->local_qpn, info->answer_ns);
+}
+
 /* ---- MADs that are ready ---- */
 
 static void set_holds(struct roci_cm_host *host)

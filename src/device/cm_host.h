@@ -28,6 +28,8 @@ struct roci_cm *roci_cm_host_cm(struct roci_device *dev);
 void roci_cm_host_called(struct roci_device *dev, bool more);
 /* Likewise, of a call that disconnects: of many in a row the MADs leave together. */
 void roci_cm_host_disconnected(struct roci_device *dev);
+/* A connection is established, and its QP is in RTS: the QP learns how long the peer took to answer. */
+void roci_cm_host_established(struct roci_device *dev, const struct roci_conn *conn);
 /* Whether MADs wait. Needs no lock. */
 bool roci_cm_host_holds(const struct roci_device *dev);
 /* Sends all that is ready. */

@@ -2,8 +2,9 @@
 #include "engine/ack_timer.h"
 
 #define PROBE_MIN_NS   UINT64_C(4000000)    /* the peer may wait for a processor that long */
-#define PROBE_FIRST_NS UINT64_C(100000000)  /* where no round trip was measured yet, or the peer has to wake first */
+#define PROBE_FIRST_NS UINT64_C(100000000)  /* at least, where no round trip is known, or the peer has to wake first */
 #define PROBE_RTTS     4                    /* round trips of silence before a probe */
+#define FIRST_MOST_NS  UINT64_C(1000000000) /* RFC 6298 2.1; what was told of the round trip may be far too long */
 #define PROBES_MAX     8                    /* doublings of that time */
 #define PROBES_ALONE   4                    /* then the oldest packets are sent again, too */
 #define GRACE_NS       UINT64_C(200000000)  /* added to the earliest time that the standard allows */
@@ -29,18 +30,36 @@ static uint64_t far_ns(uint64_t srtt)
 	return srtt >= FAR_NS ? wait + GRACE_NS : 0;
 }
 
-void roci_ack_timer_restart(struct roci_ack_timer *t, uint64_t now, unsigned timeout, uint64_t srtt)
+/* How long the first probe waits where no round trip was measured. */
+static uint32_t first_ns(uint64_t answer)
 {
-	uint64_t wait = timeout_ns(timeout), far = far_ns(srtt);
+	uint64_t wait = answer < FIRST_MOST_NS ? answer + answer / 4 : FIRST_MOST_NS;
+
+	if (wait > FIRST_MOST_NS)
+		wait = FIRST_MOST_NS;
+	return (uint32_t)(wait > PROBE_FIRST_NS ? wait : PROBE_FIRST_NS);
+}
+
+/* Likewise where only that is known: as much again is for the answer to the first probe. */
+static uint64_t unmeasured_ns(uint32_t first)
+{
+	return first > PROBE_FIRST_NS ? UINT64_C(2) * first + GRACE_NS : 0;
+}
+
+void roci_ack_timer_restart(struct roci_ack_timer *t, uint64_t now, unsigned timeout, uint64_t srtt, uint64_t answer)
+{
+	uint64_t wait = timeout_ns(timeout), far;
 
 	t->probes = 0;
+	t->first_ns = first_ns(answer);
+	far = srtt ? far_ns(srtt) : unmeasured_ns(t->first_ns);
 	t->timeout_at = timeout ? now + (wait > far ? wait : far) : UINT64_MAX;
 }
 
 uint64_t roci_ack_timer_next(const struct roci_ack_timer *t, uint64_t now, uint64_t srtt, bool bound, bool acked)
 {
 	uint64_t wait = bound ? srtt + srtt / 4 : PROBE_RTTS * srtt; /* no answer takes longer than the bound */
-	uint64_t least = srtt && acked ? PROBE_MIN_NS : PROBE_FIRST_NS, probe_at;
+	uint64_t least = !srtt ? t->first_ns : acked ? PROBE_MIN_NS : PROBE_FIRST_NS, probe_at;
 
 	if (wait < least)
 		wait = least;

@@ -14,6 +14,7 @@
 
 struct roci_ack_timer {
 	uint64_t timeout_at; /* ns; UINT64_MAX: never */
+	uint32_t first_ns;   /* of silence before a probe, where no round trip was measured */
 	uint8_t probes;      /* since the last acknowledgement that acknowledged something */
 	uint8_t retries_left;
 };
@@ -26,8 +27,9 @@ enum roci_ack_expiry {
 };
 
 /* Begins to wait for the next acknowledgement. `timeout`: the QP's attribute, 0 for no timeout, probes only. `srtt`:
- * the path's round trip in ns, 0: not measured; where it takes long, so does the timeout, whatever the attribute is. */
-void roci_ack_timer_restart(struct roci_ack_timer *t, uint64_t now, unsigned timeout, uint64_t srtt);
+ * the path's round trip in ns, 0: not measured; where it takes long, so does the timeout, whatever the attribute is.
+ * `answer`: where none was measured, it takes that long at most, as far as anybody knows; 0: nobody does. */
+void roci_ack_timer_restart(struct roci_ack_timer *t, uint64_t now, unsigned timeout, uint64_t srtt, uint64_t answer);
 /* When silence has something to say next. `srtt`: the path's round trip in ns; 0 where none was measured. bound: it may
  * be far shorter. `acked`: the peer has acknowledged something. Before, it may have to be woken first. */
 uint64_t roci_ack_timer_next(const struct roci_ack_timer *t, uint64_t now, uint64_t srtt, bool bound, bool acked);

@@ -378,6 +378,11 @@ void roci_qp_keepalive(struct roci_qp *qp, uint64_t now, uint64_t interval_ns);
 /* Whether the QP failed because keepalive got no answer; false where there is no such QP. */
 bool roci_engine_peer_lost(const struct roci_engine *e, uint32_t qpn);
 
+/* When the connection of this QP was made, the peer's program answered within answer_ns, 0: not known. Until a round
+ * trip is measured, a shorter silence does not count as a loss. Of use in RTR and RTS; nothing happens where there is
+ * no such QP. */
+void roci_engine_answered(struct roci_engine *e, uint32_t qpn, uint64_t answer_ns);
+
 /* The values of sgid_index that connected QPs have: bit i is index i, of at most ROCI_MAX_GIDS. */
 uint32_t roci_engine_sgids(const struct roci_engine *e);
 

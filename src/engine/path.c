@@ -236,6 +236,12 @@ void roci_path_rtt(struct roci_path *p, uint64_t now, uint64_t rtt_ns, bool boun
 	}
 }
 
+void roci_path_answered(struct roci_path *p, uint64_t answer_ns)
+{
+	if (answer_ns && !p->fixed && (!p->answer_ns || answer_ns < p->answer_ns))
+		p->answer_ns = answer_ns;
+}
+
 /* At most once per round trip. Returns whether it was. */
 static bool cut(struct roci_path *p, uint64_t now)
 {

@@ -70,6 +70,7 @@ struct roci_path {
 	uint64_t srtt, latest_rtt;      /* ns, 0: no sample yet */
 	bool rtt_is_bound;              /* these two, and base_rtt: the round trip may be far shorter */
 	struct roci_first_window first; /* where the path may be far */
+	uint64_t answer_ns;             /* roci_path_answered(); 0: nobody has said */
 
 	/* far */
 	bool agreed, far, was_near; /* a peer tells what is missing; for good */
@@ -151,6 +152,10 @@ void roci_path_acked(struct roci_path *p, uint64_t now, uint64_t bytes, const st
 /* A round trip was measured, on a path that is not known to be far. bound: it takes no longer, but perhaps far less.
  * That counts until one is measured. */
 void roci_path_rtt(struct roci_path *p, uint64_t now, uint64_t rtt_ns, bool bound);
+/* A peer's program has answered within answer_ns, by messages that are not this path's; 0: it is not known. The
+ * smallest is a bound of the round trip. Since programs may be slow, only the acknowledgement timer makes use of it,
+ * and only until a round trip is measured. The path to a process of this host has no need of it. */
+void roci_path_answered(struct roci_path *p, uint64_t answer_ns);
 /* A packet of `bytes` was lost. *sent is its entry, NULL where there is none, and `place` its place there
  * (roci_sent_place()), ROCI_MIDDLE where nobody knows it. */
 void roci_path_lost(struct roci_path *p, uint64_t now, uint64_t bytes, const struct roci_sent *sent, uint32_t place);

@@ -146,6 +146,14 @@ void roci_rc_loss(struct roci_qp *qp)
 
 /* ---- the timer ---- */
 
+void roci_engine_answered(struct roci_engine *e, uint32_t qpn, uint64_t answer_ns)
+{
+	const struct roci_qp *qp = roci_idmap_find(&e->qps, qpn);
+
+	if (qp && qp->path)
+		roci_path_answered(qp->path, answer_ns);
+}
+
 /* Whether the peer has ever acknowledged something. Once in 2^24 packets it is wrong, for a moment. */
 static bool acked(const struct roci_qp *qp)
 {
@@ -172,7 +180,7 @@ void roci_rc_restart_timer(struct roci_qp *qp)
 		roci_timer_set(&qp->e->timers, &qp->timer, ROCI_TIMER_OFF);
 		return;
 	}
-	roci_ack_timer_restart(&r->ack_timer, qp->e->now, qp->attr.timeout, qp->path->srtt);
+	roci_ack_timer_restart(&r->ack_timer, qp->e->now, qp->attr.timeout, qp->path->srtt, qp->path->answer_ns);
 	set_timer(qp);
 }
 

@@ -2,6 +2,7 @@
 /* Connections, from both sides: rdma_connect(), rdma_accept(), rdma_reject(), rdma_establish(), rdma_disconnect(). */
 #include <stdio.h>
 
+#include "device/cm_host.h"
 #include "device/say.h"
 #include "rdmacm/address.h"
 #include "rdmacm/device.h"
@@ -207,6 +208,8 @@ int cma_establish(struct cma_id *id)
 		return -ENODEV;
 	/* Another thread may destroy the id while this one processes its event. */
 	int err = id->conn ? roci_conn_establish(id->conn, roci_now(), (struct roci_cm_bytes){0}) : -EINVAL;
+	if (!err)
+		roci_cm_host_established(id->dev, id->conn);
 	if (err == -EINVAL)
 		roci_verbs_why("the id is %s; rdma_establish() comes after RDMA_CM_EVENT_CONNECT_RESPONSE",
 			       cma_state_name(id));

@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "device/cm_host.h"
 #include "rdmacm/address.h"
 #include "rdmacm/manager.h"
 #include "wire/packet.h"
@@ -193,6 +194,7 @@ void cma_upcall(const struct roci_cm_event *from)
 		report(id, RDMA_CM_EVENT_CONNECT_RESPONSE, 0, from);
 		break;
 	case ROCI_CM_ESTABLISHED:
+		roci_cm_host_established(id->dev, from->conn);
 		report(id, RDMA_CM_EVENT_ESTABLISHED, 0, &(struct roci_cm_event){.path = from->path});
 		break;
 	case ROCI_CM_REJ_RECEIVED: report(id, RDMA_CM_EVENT_REJECTED, from->reason, from); break;
