@@ -20,7 +20,6 @@
 #define OVERDRAFT_PART   8u
 #define OVERDRAFT_MOST   (512u << 10) /* with the window: about what a socket's buffer holds */
 #define MARK_LIFE_NS     1000000000u
-#define LINE_RTT_NS      150000u
 #define BASE_RTT_LIFE_NS 10000000000u
 #define RTT_UNKNOWN_NS   1000000u    /* stands for the round trip before one was measured */
 #define RTT_LEAST_NS     1000u       /* where the clock stood meanwhile: what was just sent is not overdue */
@@ -242,10 +241,13 @@ void roci_path_answered(struct roci_path *p, uint64_t answer_ns)
 		p->answer_ns = answer_ns;
 }
 
-/* At most once per round trip. Returns whether it was. */
+/* At most once per round trip. Where a peer tells what is missing, all that one full queue has dropped is known after
+ * two of them. Returns whether it was. */
 static bool cut(struct roci_path *p, uint64_t now)
 {
-	if (p->fixed || (p->cut_at && now - p->cut_at <= (p->srtt ? p->srtt : RTT_UNKNOWN_NS)))
+	uint64_t once = p->srtt ? p->srtt << p->agreed : RTT_UNKNOWN_NS;
+
+	if (p->fixed || (p->cut_at && now - p->cut_at <= once))
 		return false;
 	p->cut_at = now;
 	p->lost_at = p->cwnd;
@@ -279,7 +281,7 @@ static void near_lost(struct roci_path *p, uint64_t now)
  * fills up, and has not done so lately. */
 static bool may_overdraw(const struct roci_path *p, uint64_t now)
 {
-	return !p->far && !p->fixed && p->ours && p->lost_at && p->base_rtt >= LINE_RTT_NS && !p->rtt_is_bound &&
+	return roci_path_is_line(p) && p->ours && !p->rtt_is_bound &&
 	       (!p->marked_at || now - p->marked_at > MARK_LIFE_NS) && p->cwnd + p->overdraft < OVERDRAFT_MOST;
 }
 

@@ -35,6 +35,8 @@
 
 /* A round trip that is longer than threads wait for a processor, mostly. */
 #define ROCI_PATH_FAR_NS UINT64_C(500000)
+/* One that is longer than between processes of a host, and through a fast adapter. */
+#define ROCI_PATH_LINE_NS UINT64_C(150000)
 
 struct roci_path {
 	struct roci_list all;     /* in e->paths */
@@ -131,6 +133,11 @@ static inline bool roci_path_may_be_long(const struct roci_path *p)
 static inline bool roci_path_may_be_far(const struct roci_path *p)
 {
 	return p->lossy || roci_path_may_be_long(p);
+}
+/* Whether it is near, but over a line that takes time and has lost packets in a queue in front of it. */
+static inline bool roci_path_is_line(const struct roci_path *p)
+{
+	return !p->far && !p->fixed && p->lost_at && p->base_rtt >= ROCI_PATH_LINE_NS;
 }
 /* A peer was found to tell what is missing (ranges.h): the path is far if its round trip says so. */
 void roci_path_agree(struct roci_path *p, uint64_t now);

@@ -66,7 +66,7 @@ static void sent(struct roci_qp *qp, const struct roci_swqe *w, uint32_t packets
 		roci_outstanding_add(&r->outstanding, roci_psn_add(r->window.next, packets));
 	roci_send_window_sent(&r->window, packets, w->cum_bytes + roci_swqe_bytes(qp, w, r->next_packet));
 	roci_flight_sent(qp, psn, r->window.next_bytes - before, again);
-	if (roci_path_may_be_far(qp->path))
+	if (roci_path_may_be_far(qp->path) || roci_path_is_line(qp->path))
 		roci_selective_sent(qp);
 }
 

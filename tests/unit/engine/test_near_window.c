@@ -230,6 +230,32 @@ static void elsewhere_nothing_goes_beyond_the_window(void **state)
 	assert_int_not_equal(wait(&p, NOW + 1100 * MS), 0);
 }
 
+/* What one full queue has dropped is known after two round trips, where the peer tells it. Another cut would take the
+ * window that the first one left for the one that was too large. */
+static void a_full_queue_cuts_once_where_the_peer_tells_what_is_missing(void **state)
+{
+	struct roci_path p = path(MS);
+
+	p.was_near = p.agreed = true;
+	roci_path_lost(&p, NOW, 1024, NULL, 0);
+	roci_path_lost(&p, NOW + 2 * MS, 1024, NULL, 0);
+	assert_int_equal(p.cwnd, WINDOW / 2);
+	assert_int_equal(p.lost_at, WINDOW);
+	roci_path_lost(&p, NOW + 2 * MS + 1, 1024, NULL, 0);
+	assert_int_equal(p.cwnd, WINDOW / 4);
+}
+
+static void a_line_is_no_memory_and_has_lost_packets(void **state)
+{
+	struct roci_path p = path(MS / 5);
+
+	assert_false(roci_path_is_line(&p));
+	roci_path_lost(&p, NOW, 1024, NULL, 0);
+	assert_true(roci_path_is_line(&p));
+	p.base_rtt = MS / 10;
+	assert_false(roci_path_is_line(&p));
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -244,6 +270,8 @@ int main(void)
 		cmocka_unit_test(while_the_peer_is_silent_the_line_is_filled),
 		cmocka_unit_test(a_peer_that_answers_is_not_silent),
 		cmocka_unit_test(elsewhere_nothing_goes_beyond_the_window),
+		cmocka_unit_test(a_full_queue_cuts_once_where_the_peer_tells_what_is_missing),
+		cmocka_unit_test(a_line_is_no_memory_and_has_lost_packets),
 	};
 	int failed;
 
