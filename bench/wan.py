@@ -150,6 +150,7 @@ class Bench:
             if status is None:
                 return None, None
             check(status == 0, sender.report())
+            check(os.path.getsize(os.path.join(target, 'file')) == self.size, receiver.report())
             return took, first_content(sender.text())
         finally:
             receiver.end()

@@ -31,6 +31,8 @@ static void count_flight(struct roci_qp *qp)
 
 	if (out) /* a lost READ request counts as one packet, and its responses count, too */
 		flight = all_are_lost(qp) ? 0 : flight - bytes_of(qp, out);
+	if (flight && !qp->path->flight)
+		roci_path_begins(qp->path, qp->e->now);
 	qp->path->flight += flight - qp->req.flight;
 	qp->path->busy += (flight != 0) - (qp->req.flight != 0);
 	qp->req.flight = flight;

@@ -13,13 +13,13 @@
 #define CWND_MAX         (2u << 20)
 #define GROWTH           4096u
 #define GROWTH_SLOW      256u
-#define EARLY_BYTES      CWND_MAX /* a loss is early where less was delivered since the last one, ... */
-#define NO_QUEUE_NS      250000u  /* ... and no queue made round trips longer by more than that and once more */
-#define LOSSY_AFTER      8u       /* early losses in a row */
-#define SILENCE_PART     4u       /* of the round trip: acknowledgements are not so far apart */
-#define OVERDRAFT_PART   8u
+#define EARLY_BYTES      CWND_MAX     /* a loss is early where less was delivered since the last one, ... */
+#define NO_QUEUE_NS      250000u      /* ... and no queue made round trips longer by more than that and once more */
+#define LOSSY_AFTER      8u           /* early losses in a row */
+#define SILENCE_PART     4u           /* of the round trip: acknowledgements are not so far apart */
+#define OVERDRAFT_PART   8u           /* of the window, in one of so many parts of the round trip */
 #define OVERDRAFT_MOST   (512u << 10) /* with the window: about what a socket's buffer holds */
-#define MARK_LIFE_NS     1000000000u
+#define MARK_LIFE_NS     1000000000u  /* for so long the peer's buffer may be full */
 #define BASE_RTT_LIFE_NS 10000000000u
 #define RTT_UNKNOWN_NS   1000000u    /* stands for the round trip before one was measured */
 #define RTT_LEAST_NS     1000u       /* where the clock stood meanwhile: what was just sent is not overdue */
@@ -146,7 +146,7 @@ struct roci_path *roci_path_get_inbound(struct roci_engine *e, const struct roci
 	p->base_rtt = out->base_rtt;
 	p->base_rtt_at = out->base_rtt_at;
 	p->lossy = out->lossy;
-	p->cwnd = roci_first_window_bounded(roci_path_window(out));
+	p->cwnd = roci_first_window_bounded(out->far ? out->bbr.window : out->cwnd);
 	roci_path_agree(p, e->now);
 	return p;
 }
@@ -276,36 +276,37 @@ static void near_lost(struct roci_path *p, uint64_t now)
 
 /* ---- near: a silent peer ---- */
 
-/* It is a line that limits: it takes time, and packets were lost in a queue in front of it. Else they would only wait
- * at the peer, and on one host with it take its processor. It is another Rocinante, which says when its socket's buffer
- * fills up, and has not done so lately. */
+/* It is a line that limits. Else packets would only wait at the peer, and on one host with it take its processor. It is
+ * another Rocinante, which says when its socket's buffer fills up, and has not done so lately. */
 static bool may_overdraw(const struct roci_path *p, uint64_t now)
 {
-	return roci_path_is_line(p) && p->ours && !p->rtt_is_bound &&
-	       (!p->marked_at || now - p->marked_at > MARK_LIFE_NS) && p->cwnd + p->overdraft < OVERDRAFT_MOST;
+	uint64_t most = p->room && p->room < OVERDRAFT_MOST ? p->room : OVERDRAFT_MOST;
+
+	return roci_path_is_line(p) && p->ours && !p->rtt_is_bound && p->cwnd + p->overdraft < most &&
+	       (!p->marked_at || now > p->marked_at + MARK_LIFE_NS);
+}
+
+void roci_path_begins(struct roci_path *p, uint64_t now)
+{
+	p->overdraft = 0;
+	p->quiet_from = now + p->srtt;
 }
 
 /* The window is full. */
 static void await_answer(struct roci_path *p, uint64_t now)
 {
+	uint64_t at = p->overdraft ? now + p->srtt / OVERDRAFT_PART : p->quiet_from + p->srtt / SILENCE_PART;
+
 	if (!may_overdraw(p, now) || (p->timer.at != ROCI_TIMER_OFF && p->timer.at > now))
 		return;
-	p->overdraw_at = now + p->srtt / (p->overdraft ? OVERDRAFT_PART : SILENCE_PART);
+	p->overdraw_at = at > now ? at : now;
 	roci_timer_set(p->timers, &p->timer, p->overdraw_at);
 }
 
 void roci_path_overdraw(struct roci_path *p)
 {
-	uint64_t silence = p->srtt / SILENCE_PART;
-
-	if (roci_list_empty(&p->blocked) || !may_overdraw(p, p->overdraw_at))
-		return;
-	if (p->overdraw_at >= p->answered_at + silence) {
+	if (may_overdraw(p, p->overdraw_at) && p->overdraw_at >= p->quiet_from + p->srtt / SILENCE_PART)
 		p->overdraft += p->cwnd / OVERDRAFT_PART;
-	} else {
-		p->overdraw_at = p->answered_at + silence;
-		roci_timer_set(p->timers, &p->timer, p->overdraw_at);
-	}
 }
 
 /* ---- far ---- */
@@ -431,7 +432,7 @@ void roci_path_acked(struct roci_path *p, uint64_t now, uint64_t bytes, const st
 	}
 	p->delivered += bytes;
 	p->overdraft = 0;
-	p->answered_at = now;
+	p->quiet_from = now;
 	grow(p, now, bytes);
 	learn_first_window(p, now, bytes);
 }
@@ -439,6 +440,7 @@ void roci_path_acked(struct roci_path *p, uint64_t now, uint64_t bytes, const st
 void roci_path_lost(struct roci_path *p, uint64_t now, uint64_t bytes, const struct roci_sent *sent, uint32_t place)
 {
 	if (!p->far) {
+		roci_path_begins(p, now);
 		near_lost(p, now);
 		return;
 	}
@@ -457,18 +459,22 @@ void roci_path_lost(struct roci_path *p, uint64_t now, uint64_t bytes, const str
 void roci_path_marked(struct roci_path *p, uint64_t now)
 {
 	p->marked_at = now;
-	if (p->far)
+	if (p->far) {
 		roci_bbr_marked(&p->bbr, now, p->flight);
-	else
-		cut(p, now);
+		return;
+	}
+	roci_path_begins(p, now);
+	cut(p, now);
 }
 
 void roci_path_silent(struct roci_path *p, uint64_t now)
 {
-	if (p->far)
+	if (p->far) {
 		roci_bbr_silent(&p->bbr);
-	else
-		cut(p, now);
+		return;
+	}
+	roci_path_begins(p, now);
+	cut(p, now);
 }
 
 /* ---- what nobody acknowledges ---- */

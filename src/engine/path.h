@@ -60,7 +60,7 @@ struct roci_path {
 	uint64_t room;                  /* bytes that the peer's buffer takes; 0: nobody knows */
 	uint64_t overdraft;             /* bytes that may go beyond cwnd, since the peer is silent */
 	uint64_t overdraw_at;           /* when it may grow */
-	uint64_t answered_at;           /* when something was last acknowledged */
+	uint64_t quiet_from;            /* when something was last acknowledged, or the first answer was due */
 	uint64_t marked_at;             /* when a congestion notification last came; 0: never */
 	uint64_t ssthresh;              /* bytes; below it the window doubles per round trip */
 	uint64_t base_rtt, base_rtt_at; /* ns: the smallest seen lately, and when */
@@ -81,7 +81,7 @@ struct roci_path {
 	struct roci_bbr bbr;
 	struct roci_pace pace;
 	struct roci_train train;
-	struct roci_timer timer; /* the next burst may go */
+	struct roci_timer timer; /* the next burst may go; near: the window may grow */
 	struct roci_timers *timers;
 	uint64_t delivered, lost;             /* bytes, ever; what a far path has lost */
 	uint64_t delivered_at, first_sent_at; /* see struct roci_sent_state */
@@ -143,6 +143,8 @@ static inline bool roci_path_is_line(const struct roci_path *p)
 void roci_path_agree(struct roci_path *p, uint64_t now);
 /* A packet of `bytes` was sent, and counts in p->flight. For a far path: fills *state. */
 void roci_path_sent(struct roci_path *p, uint64_t now, uint64_t bytes, struct roci_sent_state *state);
+/* The first answer comes a round trip later: something is in flight after nothing was, or the window was cut. */
+void roci_path_begins(struct roci_path *p, uint64_t now);
 /* p->timer of a near path has expired. Where nothing was acknowledged for a while, the peer's thread waits for a
  * processor: what was sent has left the line meanwhile, which would be idle until it answers. So the window grows, as
  * fast as the line carries it, until an acknowledgement comes. */

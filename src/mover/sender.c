@@ -357,7 +357,7 @@ static void conclude(struct sender *x)
 }
 
 /* Lets the receiver know that END has come. (END's acknowledgement may be lost, and a QP that is gone does not repeat
- * it.) One that stays does not wait for that, so nobody waits here for a round trip to it: only until BYE has surely
+ * it.) One that stays does not wait for that, so nobody waits here for a round trip to it: only until BYE has
  * left. False after session_fail(): the receiver may not know, and another session has to tell it. */
 static bool say_bye(struct sender *x)
 {

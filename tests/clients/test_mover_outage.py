@@ -382,6 +382,7 @@ def unheard_bye():
         sender = send_with_end_of(recv, MUTE)
         check(not events(sender, 'reconnecting'), f'{sender.report()}\n{recv.process.report()}')
         wait_until('the receiver to go on', lambda: events(recv.process, 'ended') or not recv.process.running())
+        check(recv.take(near, os.path.join(base, 'few'))['entries_unchanged'], 'the ticket is good until the receiver knows')
 
 
 def standard_input():

@@ -164,6 +164,7 @@ static struct roci_path silent_path(void)
 	p.base_rtt = MS / 5;
 	p.ours = true;
 	p.lost_at = WINDOW;
+	p.quiet_from = NOW;
 	return p;
 }
 
@@ -206,10 +207,39 @@ static void a_peer_that_answers_is_not_silent(void **state)
 {
 	struct roci_path p = silent_path();
 
-	p.answered_at = NOW + MS / 8;
-	wait(&p, NOW);
-	assert_int_equal(p.overdraft, 0);
-	assert_int_equal(p.overdraw_at, NOW + MS / 8 + MS / 4);
+	p.flight = roci_path_window(&p);
+	roci_path_acked(&p, NOW + MS / 8, 1024, NULL);
+	assert_int_equal(wait(&p, NOW + MS / 8), NOW + MS / 8 + MS / 4);
+	assert_int_not_equal(p.overdraft, 0);
+}
+
+/* Nor is one whose first answer is not due yet. */
+static void silence_begins_when_an_answer_is_due(void **state)
+{
+	struct roci_path p = silent_path();
+
+	p.quiet_from = 0; /* long ago */
+	roci_path_begins(&p, NOW);
+	assert_int_equal(wait(&p, NOW), NOW + MS + MS / 4);
+}
+
+/* It was too much, or all of it is lost. */
+static void a_cut_takes_back_what_went_beyond_the_window(void **state)
+{
+	for (unsigned i = 0; i < 3; i++) {
+		struct roci_path p = silent_path();
+		uint64_t at = wait(&p, NOW);
+
+		assert_int_not_equal(p.overdraft, 0);
+		if (i == 0)
+			roci_path_lost(&p, at, 1024, NULL, 0);
+		else if (i == 1)
+			roci_path_marked(&p, at);
+		else
+			roci_path_silent(&p, at);
+		assert_int_equal(roci_path_window(&p), WINDOW / 2);
+		assert_int_equal(p.quiet_from, at + MS);
+	}
 }
 
 static void elsewhere_nothing_goes_beyond_the_window(void **state)
@@ -220,6 +250,9 @@ static void elsewhere_nothing_goes_beyond_the_window(void **state)
 	assert_int_equal(wait(&p, NOW), 0);
 	p = silent_path();
 	p.base_rtt = MS / 10; /* memory, or a fast line */
+	assert_int_equal(wait(&p, NOW), 0);
+	p = silent_path();
+	roci_path_room(&p, WINDOW); /* of the peer's buffer */
 	assert_int_equal(wait(&p, NOW), 0);
 	p = silent_path();
 	p.lost_at = 0;
@@ -269,6 +302,8 @@ int main(void)
 		cmocka_unit_test(answers_to_what_was_sent_again_tell_the_first_window),
 		cmocka_unit_test(while_the_peer_is_silent_the_line_is_filled),
 		cmocka_unit_test(a_peer_that_answers_is_not_silent),
+		cmocka_unit_test(silence_begins_when_an_answer_is_due),
+		cmocka_unit_test(a_cut_takes_back_what_went_beyond_the_window),
 		cmocka_unit_test(elsewhere_nothing_goes_beyond_the_window),
 		cmocka_unit_test(a_full_queue_cuts_once_where_the_peer_tells_what_is_missing),
 		cmocka_unit_test(a_line_is_no_memory_and_has_lost_packets),
