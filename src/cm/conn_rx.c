@@ -94,12 +94,6 @@ static void reject_stale_req(struct roci_conn *conn, uint64_t now, const struct 
 	roci_conn_reject_req(conn->x.cm, from, req, ROCI_REJ_STALE_CONN);
 }
 
-static void take_rep(struct roci_conn *conn, uint64_t now, const struct roci_cm_source *from,
-		     const struct roci_cm_msg *rep)
-{
-	roci_conn_rx_rep(conn, now, from, rep);
-}
-
 /* Our REJ was lost, or nothing is remembered of it. */
 static void reject_rep_again(struct roci_conn *conn, uint64_t now, const struct roci_cm_source *from,
 			     const struct roci_cm_msg *rep)
@@ -272,7 +266,7 @@ static void enter_timewait(struct roci_conn *conn, uint64_t now, const struct ro
 
 /* IBTA 12.9.7. What is not in the table is late or a duplicate: it is counted and dropped. */
 static action_fn *const actions[ROCI_CONN_STATES][MESSAGES] = {
-	[ROCI_CONN_REQ_SENT] = {ON(REP) = take_rep, ON(REJ) = become_rejected, ON(MRA) = postpone,
+	[ROCI_CONN_REQ_SENT] = {ON(REP) = roci_conn_rx_rep, ON(REJ) = become_rejected, ON(MRA) = postpone,
 				ON(DREQ) = count_early_dreq},
 	[ROCI_CONN_REQ_WAITING] = {ON(REJ) = withdraw_waiting, ON(DREQ) = repeat_drep},
 	[ROCI_CONN_REQ_RECEIVED] = {ON(REQ) = send_mra, ON(REJ) = become_rejected, ON(DREQ) = repeat_drep},

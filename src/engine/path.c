@@ -241,12 +241,13 @@ void roci_path_answered(struct roci_path *p, uint64_t answer_ns)
 		p->answer_ns = answer_ns;
 }
 
-/* At most once per round trip. Where a peer tells what is missing, all that one full queue has dropped is known after
- * two of them. Returns whether it was. */
+/* What went beyond the window is taken back each time; the window is cut at most once per round trip. Where a peer
+ * tells what is missing, all that one full queue has dropped is known after two of them. Returns whether it was cut. */
 static bool cut(struct roci_path *p, uint64_t now)
 {
 	uint64_t once = p->srtt ? p->srtt << p->agreed : RTT_UNKNOWN_NS;
 
+	roci_path_begins(p, now);
 	if (p->fixed || (p->cut_at && now - p->cut_at <= once))
 		return false;
 	p->cut_at = now;
@@ -292,10 +293,16 @@ void roci_path_begins(struct roci_path *p, uint64_t now)
 	p->quiet_from = now + p->srtt;
 }
 
+/* From then on silence says something. */
+static uint64_t silent_from(const struct roci_path *p)
+{
+	return p->quiet_from + p->srtt / SILENCE_PART;
+}
+
 /* The window is full. */
 static void await_answer(struct roci_path *p, uint64_t now)
 {
-	uint64_t at = p->overdraft ? now + p->srtt / OVERDRAFT_PART : p->quiet_from + p->srtt / SILENCE_PART;
+	uint64_t at = p->overdraft ? now + p->srtt / OVERDRAFT_PART : silent_from(p);
 
 	if (!may_overdraw(p, now) || (p->timer.at != ROCI_TIMER_OFF && p->timer.at > now))
 		return;
@@ -305,7 +312,7 @@ static void await_answer(struct roci_path *p, uint64_t now)
 
 void roci_path_overdraw(struct roci_path *p)
 {
-	if (may_overdraw(p, p->overdraw_at) && p->overdraw_at >= p->quiet_from + p->srtt / SILENCE_PART)
+	if (may_overdraw(p, p->overdraw_at) && p->overdraw_at >= silent_from(p))
 		p->overdraft += p->cwnd / OVERDRAFT_PART;
 }
 
@@ -440,7 +447,6 @@ void roci_path_acked(struct roci_path *p, uint64_t now, uint64_t bytes, const st
 void roci_path_lost(struct roci_path *p, uint64_t now, uint64_t bytes, const struct roci_sent *sent, uint32_t place)
 {
 	if (!p->far) {
-		roci_path_begins(p, now);
 		near_lost(p, now);
 		return;
 	}
@@ -459,22 +465,18 @@ void roci_path_lost(struct roci_path *p, uint64_t now, uint64_t bytes, const str
 void roci_path_marked(struct roci_path *p, uint64_t now)
 {
 	p->marked_at = now;
-	if (p->far) {
+	if (p->far)
 		roci_bbr_marked(&p->bbr, now, p->flight);
-		return;
-	}
-	roci_path_begins(p, now);
-	cut(p, now);
+	else
+		cut(p, now);
 }
 
 void roci_path_silent(struct roci_path *p, uint64_t now)
 {
-	if (p->far) {
+	if (p->far)
 		roci_bbr_silent(&p->bbr);
-		return;
-	}
-	roci_path_begins(p, now);
-	cut(p, now);
+	else
+		cut(p, now);
 }
 
 /* ---- what nobody acknowledges ---- */
