@@ -160,7 +160,7 @@ static bool may_stream(const struct roci_qp *qp)
 	const struct roci_path *p = qp->path;
 
 	return qp->type == ROCI_QPT_RC && p->base_rtt && p->base_rtt < ROCI_PATH_FAR_NS && !p->far && !p->fixed &&
-	       !qp->req.selective.agreed && qp->peer.shown;
+	       qp->peer.shown;
 }
 
 /* How many packets a QP may send without asking; 0: it does not stream. Each QP of the path that has something in
