@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 #include "mover/chunk_cipher.h"
 
-#include <assert.h>
 #include <errno.h>
 #include <string.h>
 
@@ -10,9 +9,11 @@
 #include <openssl/evp.h>
 
 #include "mover/gcm_wide.h"
+#include "mover/give_way.h"
 #include "wire/bytes.h"
 
 #define NONCE_BYTES 12
+#define PIECE_BYTES (32u << 10) /* take ten to thirty microseconds */
 
 static EVP_CIPHER_CTX *create(const uint8_t *key, bool seal)
 {
@@ -70,29 +71,57 @@ static void make_nonce(uint64_t number, uint8_t nonce[NONCE_BYTES])
 	roci_put_be64(nonce + NONCE_BYTES - 8, number);
 }
 
-/* Where the result goes. NULL: nowhere, the data are additional data (EVP_EncryptInit(3), AEAD Interface). */
-static uint8_t *target(const struct chunk_cipher *c, uint8_t *data)
+static enum gcm_wide_use use(const struct chunk_cipher *c, bool seal)
 {
-	return c->encrypt ? data : NULL;
+	return !c->encrypt ? GCM_WIDE_AUTHENTICATE : seal ? GCM_WIDE_SEAL : GCM_WIDE_OPEN;
+}
+
+static bool begin(struct chunk_cipher *c, bool seal, uint64_t number)
+{
+	uint8_t nonce[NONCE_BYTES];
+
+	make_nonce(number, nonce);
+	if (c->wide)
+		gcm_wide_begin(c->wide, use(c, seal), nonce);
+	return c->wide || EVP_CipherInit_ex(seal ? c->seal : c->open, NULL, NULL, NULL, nonce, -1);
+}
+
+/* Without encryption the result goes nowhere: the data are additional data (EVP_EncryptInit(3), AEAD Interface). */
+static bool update(struct chunk_cipher *c, bool seal, uint8_t *data, size_t len)
+{
+	int n;
+
+	if (c->wide)
+		gcm_wide_update(c->wide, use(c, seal), data, len);
+	return c->wide || EVP_CipherUpdate(seal ? c->seal : c->open, c->encrypt ? data : NULL, &n, data, (int)len);
+}
+
+static bool run(struct chunk_cipher *c, bool seal, uint64_t number, uint8_t *data, size_t len)
+{
+	bool ok = begin(c, seal, number);
+
+	for (size_t at = 0, n; at < len && ok; at += n) {
+		n = len - at < PIECE_BYTES ? len - at : PIECE_BYTES;
+		ok = update(c, seal, data + at, n);
+		if (c->way)
+			give_way(c->way);
+	}
+	return ok;
 }
 
 int chunk_cipher_seal(struct chunk_cipher *c, uint64_t number, uint8_t *data, size_t len)
 {
-	uint8_t nonce[NONCE_BYTES];
+	uint8_t *tag = data + len;
 	int n;
 
-	assert(len <= INT32_MAX);
-	make_nonce(number, nonce);
-	if (c->wide && c->encrypt)
-		gcm_wide_seal(c->wide, nonce, data, len, data + len);
-	else if (c->wide)
-		gcm_wide_authenticate(c->wide, nonce, data, len, data + len);
-	if (c->wide)
-		return 0;
-	if (!EVP_CipherInit_ex(c->seal, NULL, NULL, NULL, nonce, -1) ||
-	    !EVP_CipherUpdate(c->seal, target(c, data), &n, data, (int)len) ||
-	    !EVP_CipherFinal_ex(c->seal, data + len, &n) ||
-	    !EVP_CIPHER_CTX_ctrl(c->seal, EVP_CTRL_AEAD_GET_TAG, CHUNK_CIPHER_TAG_BYTES, data + len)) {
+	if (!run(c, true, number, data, len)) {
+		ERR_clear_error();
+		return -ENOMEM;
+	}
+	if (c->wide) {
+		gcm_wide_finish(c->wide, use(c, true), tag);
+	} else if (!EVP_CipherFinal_ex(c->seal, tag, &n) ||
+		   !EVP_CIPHER_CTX_ctrl(c->seal, EVP_CTRL_AEAD_GET_TAG, CHUNK_CIPHER_TAG_BYTES, tag)) {
 		ERR_clear_error();
 		return -ENOMEM;
 	}
@@ -101,20 +130,18 @@ int chunk_cipher_seal(struct chunk_cipher *c, uint64_t number, uint8_t *data, si
 
 int chunk_cipher_open(struct chunk_cipher *c, uint64_t number, uint8_t *data, size_t len)
 {
-	uint8_t nonce[NONCE_BYTES], end[CHUNK_CIPHER_TAG_BYTES];
+	uint8_t *tag = data + len, end[CHUNK_CIPHER_TAG_BYTES];
 	int n;
 
-	assert(len <= INT32_MAX);
-	make_nonce(number, nonce);
-	if (c->wide && c->encrypt)
-		gcm_wide_open(c->wide, nonce, data, len, end);
-	else if (c->wide)
-		gcm_wide_authenticate(c->wide, nonce, data, len, end);
-	if (c->wide)
-		return CRYPTO_memcmp(end, data + len, sizeof(end)) ? -EBADMSG : 0;
-	if (!EVP_CipherInit_ex(c->open, NULL, NULL, NULL, nonce, -1) ||
-	    !EVP_CIPHER_CTX_ctrl(c->open, EVP_CTRL_AEAD_SET_TAG, CHUNK_CIPHER_TAG_BYTES, data + len) ||
-	    !EVP_CipherUpdate(c->open, target(c, data), &n, data, (int)len) ||
+	if (!run(c, false, number, data, len)) {
+		ERR_clear_error();
+		return -EBADMSG;
+	}
+	if (c->wide) {
+		gcm_wide_finish(c->wide, use(c, false), end);
+		return CRYPTO_memcmp(end, tag, sizeof(end)) ? -EBADMSG : 0;
+	}
+	if (!EVP_CIPHER_CTX_ctrl(c->open, EVP_CTRL_AEAD_SET_TAG, CHUNK_CIPHER_TAG_BYTES, tag) ||
 	    EVP_CipherFinal_ex(c->open, end, &n) <= 0) {
 		ERR_clear_error();
 		return -EBADMSG;

@@ -72,24 +72,32 @@ void gcm_wide_destroy(struct gcm_wide *g)
 	free(g);
 }
 
-void gcm_wide_seal(struct gcm_wide *g, const uint8_t nonce[GCM_WIDE_NONCE_BYTES], uint8_t *data, size_t len,
-		   uint8_t tag[GCM_WIDE_TAG_BYTES])
+void gcm_wide_begin(struct gcm_wide *g, enum gcm_wide_use use, const uint8_t nonce[GCM_WIDE_NONCE_BYTES])
 {
-	IMB_AES256_GCM_ENC(manager, &g->key, &g->context, data, data, len, nonce, nonce, 0, tag, GCM_WIDE_TAG_BYTES);
+	if (use == GCM_WIDE_AUTHENTICATE)
+		IMB_AES256_GMAC_INIT(manager, &g->key, &g->context, nonce, GCM_WIDE_NONCE_BYTES);
+	else
+		IMB_AES256_GCM_INIT(manager, &g->key, &g->context, nonce, nonce, 0);
 }
 
-void gcm_wide_open(struct gcm_wide *g, const uint8_t nonce[GCM_WIDE_NONCE_BYTES], uint8_t *data, size_t len,
-		   uint8_t tag[GCM_WIDE_TAG_BYTES])
+void gcm_wide_update(struct gcm_wide *g, enum gcm_wide_use use, uint8_t *data, size_t len)
 {
-	IMB_AES256_GCM_DEC(manager, &g->key, &g->context, data, data, len, nonce, nonce, 0, tag, GCM_WIDE_TAG_BYTES);
+	switch (use) {
+	case GCM_WIDE_SEAL: IMB_AES256_GCM_ENC_UPDATE(manager, &g->key, &g->context, data, data, len); break;
+	case GCM_WIDE_OPEN: IMB_AES256_GCM_DEC_UPDATE(manager, &g->key, &g->context, data, data, len); break;
+	case GCM_WIDE_AUTHENTICATE: IMB_AES256_GMAC_UPDATE(manager, &g->key, &g->context, data, len); break;
+	}
 }
 
-void gcm_wide_authenticate(struct gcm_wide *g, const uint8_t nonce[GCM_WIDE_NONCE_BYTES], const uint8_t *data,
-			   size_t len, uint8_t tag[GCM_WIDE_TAG_BYTES])
+void gcm_wide_finish(struct gcm_wide *g, enum gcm_wide_use use, uint8_t tag[GCM_WIDE_TAG_BYTES])
 {
-	IMB_AES256_GMAC_INIT(manager, &g->key, &g->context, nonce, GCM_WIDE_NONCE_BYTES);
-	IMB_AES256_GMAC_UPDATE(manager, &g->key, &g->context, data, len);
-	IMB_AES256_GMAC_FINALIZE(manager, &g->key, &g->context, tag, GCM_WIDE_TAG_BYTES);
+	switch (use) {
+	case GCM_WIDE_SEAL: IMB_AES256_GCM_ENC_FINALIZE(manager, &g->key, &g->context, tag, GCM_WIDE_TAG_BYTES); break;
+	case GCM_WIDE_OPEN: IMB_AES256_GCM_DEC_FINALIZE(manager, &g->key, &g->context, tag, GCM_WIDE_TAG_BYTES); break;
+	case GCM_WIDE_AUTHENTICATE:
+		IMB_AES256_GMAC_FINALIZE(manager, &g->key, &g->context, tag, GCM_WIDE_TAG_BYTES);
+		break;
+	}
 }
 
 #else
@@ -103,18 +111,15 @@ void gcm_wide_destroy(struct gcm_wide *g)
 {
 }
 
-void gcm_wide_seal(struct gcm_wide *g, const uint8_t nonce[GCM_WIDE_NONCE_BYTES], uint8_t *data, size_t len,
-		   uint8_t tag[GCM_WIDE_TAG_BYTES])
+void gcm_wide_begin(struct gcm_wide *g, enum gcm_wide_use use, const uint8_t nonce[GCM_WIDE_NONCE_BYTES])
 {
 }
 
-void gcm_wide_open(struct gcm_wide *g, const uint8_t nonce[GCM_WIDE_NONCE_BYTES], uint8_t *data, size_t len,
-		   uint8_t tag[GCM_WIDE_TAG_BYTES])
+void gcm_wide_update(struct gcm_wide *g, enum gcm_wide_use use, uint8_t *data, size_t len)
 {
 }
 
-void gcm_wide_authenticate(struct gcm_wide *g, const uint8_t nonce[GCM_WIDE_NONCE_BYTES], const uint8_t *data,
-			   size_t len, uint8_t tag[GCM_WIDE_TAG_BYTES])
+void gcm_wide_finish(struct gcm_wide *g, enum gcm_wide_use use, uint8_t tag[GCM_WIDE_TAG_BYTES])
 {
 }
 

@@ -20,13 +20,16 @@ struct gcm_wide *gcm_wide_create(const uint8_t key[GCM_WIDE_KEY_BYTES]);
 /* Forgets the key. NULL is allowed. */
 void gcm_wide_destroy(struct gcm_wide *g);
 
-/* In place. Each gives the tag; whoever opens compares it. They cannot fail. */
-void gcm_wide_seal(struct gcm_wide *g, const uint8_t nonce[GCM_WIDE_NONCE_BYTES], uint8_t *data, size_t len,
-		   uint8_t tag[GCM_WIDE_TAG_BYTES]);
-void gcm_wide_open(struct gcm_wide *g, const uint8_t nonce[GCM_WIDE_NONCE_BYTES], uint8_t *data, size_t len,
-		   uint8_t tag[GCM_WIDE_TAG_BYTES]);
-/* GMAC: the data are additional data (NIST SP 800-38D s.3). */
-void gcm_wide_authenticate(struct gcm_wide *g, const uint8_t nonce[GCM_WIDE_NONCE_BYTES], const uint8_t *data,
-			   size_t len, uint8_t tag[GCM_WIDE_TAG_BYTES]);
+enum gcm_wide_use {
+	GCM_WIDE_SEAL,
+	GCM_WIDE_OPEN,
+	GCM_WIDE_AUTHENTICATE, /* GMAC: the data are additional data (NIST SP 800-38D s.3) */
+};
+
+/* begin, then update with piece after piece, in place, then finish, which gives the tag; whoever opens compares it.
+ * They cannot fail. */
+void gcm_wide_begin(struct gcm_wide *g, enum gcm_wide_use use, const uint8_t nonce[GCM_WIDE_NONCE_BYTES]);
+void gcm_wide_update(struct gcm_wide *g, enum gcm_wide_use use, uint8_t *data, size_t len);
+void gcm_wide_finish(struct gcm_wide *g, enum gcm_wide_use use, uint8_t tag[GCM_WIDE_TAG_BYTES]);
 
 #endif

@@ -53,7 +53,9 @@ bool listener_secure(struct receiver *r)
 	}
 	r->s.control.secure = mover_secure_receiver(proved ? secret : NULL);
 	OPENSSL_cleanse(secret, sizeof(secret));
-	if (!r->s.control.secure)
+	if (r->s.control.secure)
+		mover_secure_way(r->s.control.secure, &r->s.way);
+	else
 		session_fail_memory(&r->s);
 	return r->s.control.secure != NULL;
 }

@@ -40,6 +40,7 @@ struct mover_secure {
 	uint8_t secret[MOVER_SECRET_BYTES];
 	char identity[IDENTITY_HEXES + 1];
 	struct chunk_cipher cipher;
+	struct give_way *way;
 	size_t pad; /* bytes that a record has at least */
 	uint8_t message[LENGTH_BYTES + MESSAGE_MAX];
 };
@@ -446,7 +447,13 @@ static int prepare_cipher(struct mover_secure *s, bool encrypt)
 		return -EPROTO;
 	err = chunk_cipher_init(&s->cipher, key, encrypt);
 	OPENSSL_cleanse(key, sizeof(key));
+	s->cipher.way = s->way;
 	return err;
+}
+
+void mover_secure_way(struct mover_secure *s, struct give_way *way)
+{
+	s->way = way;
 }
 
 int mover_secure_seal_chunk(struct mover_secure *s, bool encrypt, uint64_t number, uint8_t *data, size_t len)

@@ -21,6 +21,7 @@
 #define SECURE_HELLO_BYTES 196 /* the most for a ClientHello: the private data of an answer (rdma_accept()) */
 
 struct mover_secure;
+struct give_way;
 
 /* For each side; `secret` NULL: open. NULL: no memory. Destroy with mover_secure_destroy(). */
 struct mover_secure *mover_secure_sender(const uint8_t secret[MOVER_SECRET_BYTES]);
@@ -75,6 +76,9 @@ int mover_secure_token(struct mover_secure *s, uint8_t token[SECURE_TOKEN_BYTES]
  */
 int mover_secure_seal_chunk(struct mover_secure *s, bool encrypt, uint64_t number, uint8_t *data, size_t len);
 int mover_secure_open_chunk(struct mover_secure *s, bool encrypt, uint64_t number, uint8_t *data, size_t len);
+
+/* Both ask `way` between two pieces (give_way.h), which lives as long as `s`. NULL, as at first: they do not. */
+void mover_secure_way(struct mover_secure *s, struct give_way *way);
 
 bool mover_secure_is_open(const struct mover_secure *s);
 /* The name of the ticket, or "open". Lives as long as `s`. */

@@ -173,6 +173,7 @@ static bool connect_control(struct sender *x)
 		fail_secure(s);
 		return false;
 	}
+	mover_secure_way(s->control.secure, &s->way);
 	if (session_wait(s, control_up, connect_timeout_ms(s)) == SESSION_FAILED)
 		return false;
 	if (conn->state != CONNECTION_UP) {

@@ -10,6 +10,7 @@
 #include "mover/connection.h"
 #include "mover/control.h"
 #include "mover/events.h"
+#include "mover/give_way.h"
 #include "mover/mover.h"
 #include "mover/proto.h"
 #include "mover/rate.h"
@@ -100,6 +101,7 @@ struct session {
 
 	_Atomic uint64_t received_ns; /* when something last came; other sessions may ask */
 	uint64_t sent_ns;             /* when a message was last sent */
+	struct give_way way;
 	struct mover_totals totals;
 	struct session_report report;
 };

@@ -246,11 +246,14 @@ static void sleep_for(struct session *s, int timeout_ms)
 {
 	struct pollfd fds[SESSION_MAX_POLLED + 3] = {{0}};
 	unsigned n = s->role->poll_fds(s, fds);
+	uint64_t from;
 
 	fds[n++] = (struct pollfd){.fd = s->channel->fd, .events = POLLIN};
 	fds[n++] = (struct pollfd){.fd = s->dev.comp ? s->dev.comp->fd : -1, .events = POLLIN};
 	fds[n++] = (struct pollfd){.fd = s->closing ? -1 : mover_stop_fd(), .events = POLLIN};
+	from = mover_now_ns();
 	poll(fds, n, timeout_ms);
+	give_way_slept(&s->way, from, mover_now_ns());
 	take_queue_events(s);
 }
 
