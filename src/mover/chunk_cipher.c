@@ -109,42 +109,41 @@ static bool run(struct chunk_cipher *c, bool seal, uint64_t number, uint8_t *dat
 	return ok;
 }
 
-int chunk_cipher_seal(struct chunk_cipher *c, uint64_t number, uint8_t *data, size_t len)
+static bool make_tag(struct chunk_cipher *c, uint8_t tag[CHUNK_CIPHER_TAG_BYTES])
 {
-	uint8_t *tag = data + len;
 	int n;
 
-	if (!run(c, true, number, data, len)) {
-		ERR_clear_error();
-		return -ENOMEM;
-	}
-	if (c->wide) {
+	if (c->wide)
 		gcm_wide_finish(c->wide, use(c, true), tag);
-	} else if (!EVP_CipherFinal_ex(c->seal, tag, &n) ||
-		   !EVP_CIPHER_CTX_ctrl(c->seal, EVP_CTRL_AEAD_GET_TAG, CHUNK_CIPHER_TAG_BYTES, tag)) {
-		ERR_clear_error();
-		return -ENOMEM;
+	return c->wide || (EVP_CipherFinal_ex(c->seal, tag, &n) &&
+			   EVP_CIPHER_CTX_ctrl(c->seal, EVP_CTRL_AEAD_GET_TAG, CHUNK_CIPHER_TAG_BYTES, tag));
+}
+
+static bool check_tag(struct chunk_cipher *c, uint8_t tag[CHUNK_CIPHER_TAG_BYTES])
+{
+	uint8_t end[CHUNK_CIPHER_TAG_BYTES];
+	int n;
+
+	if (c->wide) {
+		gcm_wide_finish(c->wide, use(c, false), end);
+		return !CRYPTO_memcmp(end, tag, sizeof(end));
 	}
-	return 0;
+	return EVP_CIPHER_CTX_ctrl(c->open, EVP_CTRL_AEAD_SET_TAG, CHUNK_CIPHER_TAG_BYTES, tag) &&
+	       EVP_CipherFinal_ex(c->open, end, &n) > 0;
+}
+
+int chunk_cipher_seal(struct chunk_cipher *c, uint64_t number, uint8_t *data, size_t len)
+{
+	if (run(c, true, number, data, len) && make_tag(c, data + len))
+		return 0;
+	ERR_clear_error();
+	return -ENOMEM;
 }
 
 int chunk_cipher_open(struct chunk_cipher *c, uint64_t number, uint8_t *data, size_t len)
 {
-	uint8_t *tag = data + len, end[CHUNK_CIPHER_TAG_BYTES];
-	int n;
-
-	if (!run(c, false, number, data, len)) {
-		ERR_clear_error();
-		return -EBADMSG;
-	}
-	if (c->wide) {
-		gcm_wide_finish(c->wide, use(c, false), end);
-		return CRYPTO_memcmp(end, tag, sizeof(end)) ? -EBADMSG : 0;
-	}
-	if (!EVP_CIPHER_CTX_ctrl(c->open, EVP_CTRL_AEAD_SET_TAG, CHUNK_CIPHER_TAG_BYTES, tag) ||
-	    EVP_CipherFinal_ex(c->open, end, &n) <= 0) {
-		ERR_clear_error();
-		return -EBADMSG;
-	}
-	return 0;
+	if (run(c, false, number, data, len) && check_tag(c, data + len))
+		return 0;
+	ERR_clear_error();
+	return -EBADMSG;
 }
