@@ -254,7 +254,7 @@ static __attribute__((destructor)) void at_exit(void)
 	roci_receive_rest(dev, roci_now());
 	roci_drive_deferred(dev, roci_now());
 	roci_cm_host_disconnect_all(dev, roci_now());
-	roci_links_leave_host(&dev->links);
+	roci_links_leave_host(dev);
 	roci_local_unlink(&dev->local);
 	print_stats(dev);
 	roci_stats_map_unlink(&dev->stats_map);

@@ -137,10 +137,14 @@ void roci_links_close_in_child(struct roci_links *links)
 		roci_capture_close_in_child(links->watch);
 }
 
-void roci_links_leave_host(struct roci_links *links)
+void roci_links_leave_host(struct roci_device *dev)
 {
+	struct roci_links *links = &dev->links;
+
 	roci_door_queue_finish(links->door_queue);
 	roci_udp_leave_host(links->udp);
+	/* One that is shut is readable for ever. */
+	roci_progress_unwatch(&dev->progress, roci_side_door_fd(links->door));
 	roci_side_door_shut(links->door);
 	if (links->capture)
 		roci_capture_flush(links->capture);

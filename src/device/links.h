@@ -23,6 +23,6 @@ void roci_links_close(struct roci_links *links);
 /* Closes the descriptors in a forked child, and nothing else. */
 void roci_links_close_in_child(struct roci_links *links);
 /* The process is about to end without closing them: the other processes of the host see that it is gone. */
-void roci_links_leave_host(struct roci_links *links);
+void roci_links_leave_host(struct roci_device *dev);
 
 #endif

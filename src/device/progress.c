@@ -263,6 +263,11 @@ int roci_progress_watch(struct roci_progress *p, int fd, uint64_t event_data)
 	return epoll_ctl(p->epoll_fd, EPOLL_CTL_ADD, fd, &ev) ? -errno : 0;
 }
 
+void roci_progress_unwatch(struct roci_progress *p, int fd)
+{
+	epoll_ctl(p->epoll_fd, EPOLL_CTL_DEL, fd, NULL);
+}
+
 int roci_progress_start(struct roci_device *dev)
 {
 	sigset_t all, before;

@@ -4,6 +4,7 @@
 
 #include <stdio.h>
 #include <stdlib.h>
+#include <sys/epoll.h>
 #include <sys/socket.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -139,6 +140,32 @@ static void a_program_that_ends_leaves_the_host(void **state)
 	close(up[1]);
 }
 
+static struct roci_device *left;
+
+/* Runs after the device's destructor. Exit status 3: something stays readable, and the device's thread never sleeps. */
+static __attribute__((destructor(101))) void after_the_device(void)
+{
+	struct epoll_event events[16];
+	int n = left ? epoll_wait(left->progress.epoll_fd, events, 16, 0) : 0;
+
+	for (int i = 0; i < n; i++)
+		if (events[i].data.u64 == ROCI_PROGRESS_DOOR)
+			_exit(3);
+}
+
+static void nothing_wakes_a_device_that_was_left(void **state)
+{
+	pid_t pid = fork();
+	int status;
+
+	if (!pid) {
+		left = open_device();
+		exit(0);
+	}
+	waitpid(pid, &status, 0);
+	assert_int_equal(status, 0);
+}
+
 /* A process that has port 4791, and ends with a packet for another process in its socket: the other gets it. The kernel
  * would drop it, and a peer that has ended by then does not send it again. */
 static void a_program_that_ends_forwards_what_came(void **state)
@@ -225,6 +252,7 @@ int main(void)
 		cmocka_unit_test(a_forked_child_starts_afresh),
 		cmocka_unit_test(a_child_inherits_no_locks),
 		cmocka_unit_test(a_program_that_ends_leaves_the_host),
+		cmocka_unit_test(nothing_wakes_a_device_that_was_left),
 		cmocka_unit_test(a_program_that_ends_forwards_what_came),
 		cmocka_unit_test(what_was_delayed_before_is_not_again),
 	};
