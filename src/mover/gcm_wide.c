@@ -52,11 +52,16 @@ static void make_manager(void)
 		dlclose(library);
 }
 
+void gcm_wide_load(void)
+{
+	pthread_once(&once, make_manager);
+}
+
 struct gcm_wide *gcm_wide_create(const uint8_t key[GCM_WIDE_KEY_BYTES])
 {
 	struct gcm_wide *g;
 
-	pthread_once(&once, make_manager);
+	gcm_wide_load();
 	if (!manager)
 		return NULL;
 	g = aligned_alloc(_Alignof(struct gcm_wide), sizeof(*g));
@@ -101,6 +106,10 @@ void gcm_wide_finish(struct gcm_wide *g, enum gcm_wide_use use, uint8_t tag[GCM_
 }
 
 #else
+
+void gcm_wide_load(void)
+{
+}
 
 struct gcm_wide *gcm_wide_create(const uint8_t key[GCM_WIDE_KEY_BYTES])
 {

@@ -14,7 +14,9 @@
 
 struct gcm_wide;
 
-/* Loads the library when it is called first. NULL: there is no such library, the processor has no such instructions, or
+/* Loads the library, which takes a millisecond. Else the first gcm_wide_create() does. */
+void gcm_wide_load(void);
+/* NULL: there is no such library, the processor has no such instructions, or
  * there is no memory. */
 struct gcm_wide *gcm_wide_create(const uint8_t key[GCM_WIDE_KEY_BYTES]);
 /* Forgets the key. NULL is allowed. */

@@ -13,6 +13,7 @@
 
 #include "mover/connection.h"
 #include "mover/fd_limit.h"
+#include "mover/gcm_wide.h"
 #include "mover/listener.h"
 #include "mover/stop.h"
 #include "mover/tree.h"
@@ -163,6 +164,7 @@ static void run(struct listener *l)
 	if (!open_tree(l) || open_channel(l) || bind_and_listen(l))
 		return;
 	report_listening(l);
+	gcm_wide_load();
 	listen_loop(l);
 	if (l->options->once && !l->ended)
 		l->status = MOVER_INTERRUPTED;

@@ -11,6 +11,7 @@
 
 #include "mover/clock.h"
 #include "mover/fd_limit.h"
+#include "mover/gcm_wide.h"
 #include "mover/opening.h"
 #include "mover/stop.h"
 #include "mover/terms.h"
@@ -302,6 +303,7 @@ static bool ask_for_all(struct sender *x)
 		return false;
 	}
 	offer_padded(x);
+	gcm_wide_load();
 	return session_open_lanes(s, s->terms.mode == MOVER_READ ? -1 : 0) && sender_begin_lanes(x) &&
 	       session_run(s, trusted, HANDSHAKE_TIMEOUT_MS, "the handshake");
 }

@@ -33,8 +33,8 @@ int offer_init(struct sender *x)
 
 void offer_destroy(struct sender *x)
 {
-	for (uint32_t i = 0; x->offer.entries && i < x->offer.places; i++)
-		free_have(&x->offer.entries[i]);
+	for (uint32_t number = x->offer.finished; number < x->offer.offered; number++)
+		free_have(offer_entry(x, number));
 	free(x->offer.entries);
 }
 

@@ -314,9 +314,10 @@ static bool fill(struct sender *x)
 
 bool source_pump(struct sender *x)
 {
-	bool any = reap(x);
-	any |= fill(x);
+	bool any = fill(x);
+
 	disk_flush(x->source.disk);
+	any |= reap(x); /* what the page cache has is there already */
 	any |= pack_pump(x);
 	return any;
 }
