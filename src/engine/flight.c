@@ -164,12 +164,13 @@ static bool may_stream(const struct roci_qp *qp)
 }
 
 /* How many packets a QP may send without asking; 0: it does not stream. Each QP of the path that has something in
- * flight has a part of the window: it must not be filled by what none of them asks for. */
+ * flight has a part of the window: it must not be filled by what none of them asks for. What may go beyond the window
+ * does not count, since an acknowledgement takes it back. */
 static uint64_t unasked(const struct roci_qp *qp)
 {
 	uint64_t streams = qp->path->busy + !qp->req.flight; /* this one, too */
 
-	return may_stream(qp) ? roci_path_window(qp->path) / (roci_qp_packet_bytes(qp) * ACKS_A_WINDOW * streams) : 0;
+	return may_stream(qp) ? qp->path->cwnd / (roci_qp_packet_bytes(qp) * ACKS_A_WINDOW * streams) : 0;
 }
 
 /* A power of two. */
@@ -187,13 +188,15 @@ bool roci_flight_streams(const struct roci_qp *qp)
 	return qp->type == ROCI_QPT_RC && ack_every(unasked(qp)) > ACK_EVERY;
 }
 
-/* Whether a packet is outstanding that surely asked: how far apart they ask changes with the window and with the other
- * QPs of the path, but these always do. */
-static bool asks(const struct roci_send_window *w)
+/* Whether a packet that surely asked was not answered yet: how far apart they ask changes with the window and with the
+ * other QPs of the path, but these always do. */
+static bool asks(const struct roci_qp *qp)
 {
+	const struct roci_send_window *w = &qp->req.window;
 	uint32_t last = w->next & ~(uint32_t)(ACK_EVERY_MOST - 1);
 
-	return last != w->next && roci_psn_diff(last, w->una) >= 0;
+	return last != w->next && roci_psn_diff(last, w->una) >= 0 &&
+	       (!qp->req.selective.agreed || roci_psn_diff(last, qp->req.selective.board.high) >= 0);
 }
 
 bool roci_flight_wants_ack(const struct roci_qp *qp, uint64_t bytes)
@@ -208,5 +211,5 @@ bool roci_flight_wants_ack(const struct roci_qp *qp, uint64_t bytes)
 	part = unasked(qp);
 	if ((qp->req.window.next & (ack_every(part) - 1)) == 0)
 		return true;
-	return !fits && (part < ACK_EVERY || !asks(&qp->req.window));
+	return !fits && (part < ACK_EVERY || !asks(qp));
 }

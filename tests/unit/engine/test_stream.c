@@ -4,6 +4,7 @@
 
 #include <string.h>
 
+#include "engine/flight.h"
 #include "engine/qp.h"
 
 #define MS      UINT64_C(1000000)
@@ -32,12 +33,13 @@ static bool watch(struct pair *p, int from, const struct roci_packet *pkt)
 }
 
 /* The peer was heard of. */
-static struct pair *make(void)
+static struct pair *make_with(uint64_t secret)
 {
 	struct pair_options o = pair_defaults();
 	struct pair *p;
 
 	o.timeout = 14;
+	o.secret = secret;
 	p = pair_create(&o);
 	pair_send(p, 0, ROCI_WR_RDMA_WRITE, 99, 0, 8, 0);
 	pair_run(p);
@@ -45,6 +47,11 @@ static struct pair *make(void)
 	memset(&seen, 0, sizeof(seen));
 	p->filter = watch;
 	return p;
+}
+
+static struct pair *make(void)
+{
+	return make_with(0);
 }
 
 /* The next packets, which nobody gets; counts those that ask. */
@@ -83,6 +90,76 @@ static void a_stream_asks_a_few_times_in_a_window(void **state)
 	assert_true(seen.asked >= WRITES * PACKETS / STEP);
 	assert_true(seen.asked <= WRITES * PACKETS / STEP + 2);
 	assert_true(seen.asks_last);
+	pair_free(p);
+}
+
+/* Likewise, over a line that has lost packets in its queue: the peer tells what is missing. */
+static struct pair *make_agreed(void)
+{
+	struct pair *p = make_with(0x0123456789abcdef);
+	struct roci_path *path = p->side[0].qp->path;
+
+	path->base_rtt = ROCI_PATH_LINE_NS;
+	path->lost_at = 1;
+	write_to(p, 2);
+	pair_run(p);
+	expect(p, 2);
+	path->lost_at = 0; /* it grows as fast as others */
+	assert_true(p->side[0].qp->req.selective.agreed);
+	assert_true(p->side[1].qp->resp.ranges.offered);
+	assert_false(path->far);
+	memset(&seen, 0, sizeof(seen));
+	return p;
+}
+
+static void it_asks_as_seldom_where_the_peer_tells_what_is_missing(void **state)
+{
+	struct pair *p = make_agreed();
+
+	write_to(p, WRITES);
+	pair_run(p);
+	expect(p, WRITES);
+	assert_int_equal(seen.packets, WRITES * PACKETS);
+	assert_in_range(seen.asked, WRITES * PACKETS / STEP, WRITES * PACKETS / STEP + 2);
+	assert_true(seen.asks_last);
+	pair_free(p);
+}
+
+static bool lose_one(struct pair *p, int from, const struct roci_packet *pkt)
+{
+	return from || pkt->op->kind != ROCI_KIND_WRITE || p->count++ != STEP + 5;
+}
+
+/* The time stands still: no probe asks for what did not ask. */
+static void a_hole_in_such_a_stream_is_told_at_once(void **state)
+{
+	struct pair *p = make_agreed();
+
+	p->filter = lose_one;
+	p->count = 0;
+	write_to(p, WRITES);
+	pair_run(p);
+	expect(p, WRITES);
+	assert_int_equal(p->dropped, 1);
+	assert_int_equal(roci_engine_stats(p->side[0].e)->retransmits, 1);
+	assert_int_equal(roci_engine_stats(p->side[0].e)->probes, 0);
+	pair_free(p);
+}
+
+/* It is taken back at once: of what was sent beyond the window, no more may be without a question than fits then. */
+static void what_goes_beyond_the_window_asks_as_often(void **state)
+{
+	struct pair *p = make();
+	struct roci_path *path = p->side[0].qp->path;
+	unsigned asked = 0;
+
+	path->cwnd = path->ssthresh = 64 * (PAIR_MTU + ROCI_PATH_PACKET_BYTES); /* a quarter: 16 packets */
+	write_to(p, WRITES);
+	assert_int_equal(next_batch(p, NULL), 64);
+	path->overdraft = WINDOW - path->cwnd;
+	roci_flight_wake(path);
+	assert_int_equal(next_batch(p, &asked), ROCI_TX_BATCH);
+	assert_int_equal(asked, ROCI_TX_BATCH / 16);
 	pair_free(p);
 }
 
@@ -291,6 +368,9 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(a_stream_asks_a_few_times_in_a_window),
+		cmocka_unit_test(it_asks_as_seldom_where_the_peer_tells_what_is_missing),
+		cmocka_unit_test(a_hole_in_such_a_stream_is_told_at_once),
+		cmocka_unit_test(what_goes_beyond_the_window_asks_as_often),
 		cmocka_unit_test(a_stream_to_a_distant_peer_asks_often),
 		cmocka_unit_test(what_fills_a_window_that_has_shrunk_asks),
 		cmocka_unit_test(a_single_request_asks_with_its_last_packet),
