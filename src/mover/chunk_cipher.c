@@ -103,7 +103,7 @@ static bool run(struct chunk_cipher *c, bool seal, uint64_t number, uint8_t *dat
 	for (size_t at = 0, n; at < len && ok; at += n) {
 		n = len - at < PIECE_BYTES ? len - at : PIECE_BYTES;
 		ok = update(c, seal, data + at, n);
-		if (c->way)
+		if (ok && c->way && at + n < len)
 			give_way(c->way);
 	}
 	return ok;

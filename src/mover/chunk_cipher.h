@@ -19,7 +19,7 @@ struct chunk_cipher {
 	struct gcm_wide *wide;                 /* NULL: OpenSSL does it. The key is in it, or */
 	struct evp_cipher_ctx_st *seal, *open; /* in these */
 	bool encrypt;
-	struct give_way *way; /* asked after each 32 KiB; may be NULL */
+	struct give_way *way; /* asked between two pieces of 32 KiB; may be NULL */
 };
 
 /* 0 or -ENOMEM. A key is for one of the two uses. */

@@ -453,7 +453,7 @@ static int prepare_cipher(struct mover_secure *s, bool encrypt)
 
 void mover_secure_way(struct mover_secure *s, struct give_way *way)
 {
-	s->way = way;
+	s->way = s->cipher.way = way;
 }
 
 int mover_secure_seal_chunk(struct mover_secure *s, bool encrypt, uint64_t number, uint8_t *data, size_t len)

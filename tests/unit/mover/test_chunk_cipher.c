@@ -5,7 +5,10 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include <openssl/evp.h>
+
 #include "mover/chunk_cipher.h"
+#include "mover/give_way.h"
 
 #define LONGEST ((1u << 20) + 77)
 
@@ -46,6 +49,88 @@ static void both_libraries_agree(void **state)
 		}
 		chunk_cipher_destroy(&best);
 		chunk_cipher_destroy(&plain);
+	}
+}
+
+/* One call of OpenSSL for all of it. */
+static void pieces_are_one_message(void **state)
+{
+	static const uint8_t nonce[12] = {[11] = 7};
+
+	fill();
+	for (unsigned encrypt = 0; encrypt < 2; encrypt++) {
+		EVP_CIPHER_CTX *ctx = EVP_CIPHER_CTX_new();
+		struct chunk_cipher c;
+		int n;
+
+		assert_int_equal(chunk_cipher_init(&c, key, encrypt), 0);
+		memcpy(data, content, LONGEST);
+		assert_int_equal(chunk_cipher_seal(&c, 7, data, LONGEST), 0);
+		memcpy(other, content, LONGEST);
+		assert_true(ctx && EVP_EncryptInit_ex(ctx, EVP_aes_256_gcm(), NULL, key, nonce));
+		assert_true(EVP_EncryptUpdate(ctx, encrypt ? other : NULL, &n, content, LONGEST));
+		assert_true(EVP_EncryptFinal_ex(ctx, other + LONGEST, &n));
+		assert_true(EVP_CIPHER_CTX_ctrl(ctx, EVP_CTRL_AEAD_GET_TAG, CHUNK_CIPHER_TAG_BYTES, other + LONGEST));
+		assert_memory_equal(data, other, LONGEST + CHUNK_CIPHER_TAG_BYTES);
+		EVP_CIPHER_CTX_free(ctx);
+		chunk_cipher_destroy(&c);
+	}
+}
+
+#define PIECE (32u << 10)
+
+/* What `data` was before it was sealed or opened. NULL: its bytes stay as they are. */
+static const uint8_t *before;
+static const struct give_way *asked;
+static unsigned gave;
+
+void __wrap_give_way(struct give_way *g);
+void __wrap_give_way(struct give_way *g)
+{
+	size_t at = ++gave * (size_t)PIECE;
+
+	asked = g;
+	if (!before)
+		return;
+	assert_memory_not_equal(data + at - 16, before + at - 16, 16); /* done */
+	assert_memory_equal(data + at, before + at, 16);               /* not yet */
+}
+
+static void gave_way(const struct give_way *way)
+{
+	assert_int_equal(gave, LONGEST / PIECE); /* the last piece is shorter */
+	assert_ptr_equal(asked, way);
+	gave = 0;
+}
+
+static void it_gives_way_between_pieces(void **state)
+{
+	struct give_way way = {0};
+
+	fill();
+	for (unsigned i = 0; i < 4; i++) {
+		bool encrypt = i & 1;
+		struct chunk_cipher c;
+
+		assert_int_equal((i & 2 ? chunk_cipher_init : chunk_cipher_init_openssl)(&c, key, encrypt), 0);
+		memcpy(data, content, LONGEST);
+		assert_int_equal(chunk_cipher_seal(&c, i, data, LONGEST), 0);
+		assert_int_equal(chunk_cipher_open(&c, i, data, LONGEST), 0);
+		assert_int_equal(gave, 0); /* nobody wants it */
+		c.way = &way;
+		assert_int_equal(chunk_cipher_seal(&c, i, data, PIECE), 0);
+		assert_int_equal(gave, 0);
+		memcpy(data, content, LONGEST);
+		before = encrypt ? content : NULL;
+		assert_int_equal(chunk_cipher_seal(&c, i, data, LONGEST), 0);
+		gave_way(&way);
+		memcpy(other, data, sizeof(other));
+		before = encrypt ? other : NULL;
+		assert_int_equal(chunk_cipher_open(&c, i, data, LONGEST), 0);
+		gave_way(&way);
+		before = NULL;
+		assert_memory_equal(data, content, LONGEST);
+		chunk_cipher_destroy(&c);
 	}
 }
 
@@ -91,6 +176,8 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(both_libraries_agree),
+		cmocka_unit_test(pieces_are_one_message),
+		cmocka_unit_test(it_gives_way_between_pieces),
 		cmocka_unit_test(any_change_is_noticed),
 		cmocka_unit_test(a_known_answer),
 	};

@@ -2,6 +2,7 @@
 #include "../test.h"
 
 #include <stdint.h>
+#include <time.h>
 
 #include "mover/give_way.h"
 
@@ -80,12 +81,63 @@ static void a_slice_taken_is_a_pause(void **state)
 	assert_int_equal(turns(&g, &now, 8, 2 * MS, 6 * MS), 8);
 }
 
+static uint64_t clock_ns, taken_ns;
+static unsigned yields;
+
+int __wrap_clock_gettime(clockid_t id, struct timespec *t);
+int __wrap_clock_gettime(clockid_t id, struct timespec *t)
+{
+	*t = (struct timespec){(time_t)(clock_ns / 1000000000u), (long)(clock_ns % 1000000000u)};
+	return 0;
+}
+
+int __wrap_sched_yield(void);
+int __wrap_sched_yield(void)
+{
+	yields++;
+	clock_ns += taken_ns;
+	return 0;
+}
+
+static void it_yields_where_it_is_due(void **state)
+{
+	struct give_way g = {0};
+
+	clock_ns = 1000 * MS;
+	give_way(&g);
+	assert_int_equal(yields, 0);
+	turns(&g, &clock_ns, 10, 2 * MS, 6 * MS);
+	give_way(&g);
+	assert_int_equal(yields, 1);
+	taken_ns = 4 * MS;
+	give_way(&g);
+	assert_int_equal(yields, 2);
+	give_way(&g); /* somebody took a slice */
+	assert_int_equal(yields, 2);
+	turns(&g, &clock_ns, 8, 2 * MS, 6 * MS);
+	give_way(&g);
+	assert_int_equal(yields, 3);
+}
+
+static void a_process_that_was_stopped_goes_on(void **state)
+{
+	struct give_way g = {0};
+	uint64_t now = 1000 * MS;
+
+	turns(&g, &now, 10, 2 * MS, 6 * MS);
+	give_way_gave(&g, now, now + 3600000 * MS);
+	now += 3600000 * MS;
+	turns(&g, &now, 250, 2 * MS, 6 * MS); /* 2 s */
+	assert_true(give_way_due(&g, now));
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(nothing_is_known_at_first), cmocka_unit_test(who_mostly_sleeps_gives_way),
-		cmocka_unit_test(who_mostly_works_does_not), cmocka_unit_test(a_long_sleep_is_sleep),
-		cmocka_unit_test(a_slice_taken_is_a_pause),
+		cmocka_unit_test(nothing_is_known_at_first),          cmocka_unit_test(who_mostly_sleeps_gives_way),
+		cmocka_unit_test(who_mostly_works_does_not),          cmocka_unit_test(a_long_sleep_is_sleep),
+		cmocka_unit_test(a_slice_taken_is_a_pause),           cmocka_unit_test(it_yields_where_it_is_due),
+		cmocka_unit_test(a_process_that_was_stopped_goes_on),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

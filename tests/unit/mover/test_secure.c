@@ -8,6 +8,7 @@
 #include <openssl/ssl.h>
 
 #include "mover/chunk_cipher.h"
+#include "mover/give_way.h"
 #include "mover/secure.h"
 #include "random.h"
 
@@ -623,6 +624,42 @@ static void memory_ends(void **state)
 	assert_true(count > 100);
 }
 
+static unsigned gave;
+static const struct give_way *asked;
+
+void __wrap_give_way(struct give_way *g);
+void __wrap_give_way(struct give_way *g)
+{
+	gave++;
+	asked = g;
+}
+
+static void chunks_give_way_to_others(void **state)
+{
+	struct pair *pair = pair_new();
+	size_t len = 1 << 20;
+	uint8_t *bytes = test_calloc(1, len + CHUNK_CIPHER_TAG_BYTES);
+	struct give_way way = {0};
+
+	trusted(pair);
+	mover_secure_way(pair->receiver, &way);
+	assert_int_equal(mover_secure_seal_chunk(pair->receiver, true, 1, bytes, len), 0);
+	assert_true(gave > 1);
+	assert_ptr_equal(asked, &way);
+	gave = 0;
+	assert_int_equal(mover_secure_open_chunk(pair->sender, true, 1, bytes, len), 0);
+	assert_int_equal(gave, 0);
+	mover_secure_way(pair->sender, &way); /* later than the first chunk */
+	mover_secure_way(pair->receiver, NULL);
+	assert_int_equal(mover_secure_seal_chunk(pair->receiver, true, 2, bytes, len), 0);
+	assert_int_equal(gave, 0);
+	assert_int_equal(mover_secure_open_chunk(pair->sender, true, 2, bytes, len), 0);
+	assert_true(gave > 1);
+	pair_end(pair);
+	test_free(bytes);
+	test_free(pair);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -644,6 +681,7 @@ int main(void)
 		cmocka_unit_test(encrypted_chunks),
 		cmocka_unit_test(authenticated_chunks),
 		cmocka_unit_test(nothing_before_the_handshake),
+		cmocka_unit_test(chunks_give_way_to_others),
 	};
 
 	assert_int_equal(CRYPTO_set_mem_functions(try_malloc, try_realloc, plain_free), 1);

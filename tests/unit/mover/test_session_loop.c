@@ -2,6 +2,7 @@
 /* The loop of a session whose completion queue is made up here: how it ends, and what it says. */
 #include "../test.h"
 
+#include <poll.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -35,6 +36,11 @@ static bool pump(struct session *s)
 	return false;
 }
 
+static unsigned no_fds(struct session *s, struct pollfd *fds)
+{
+	return 0;
+}
+
 static bool never(struct session *s)
 {
 	return false;
@@ -46,7 +52,7 @@ static void event(void *context, const struct mover_event *e)
 
 static int setup(void **state)
 {
-	static const struct session_role role = {.pump = pump};
+	static const struct session_role role = {.pump = pump, .poll_fds = no_fds};
 
 	memset(&it, 0, sizeof(it));
 	it.channel.fd = -1;
@@ -135,6 +141,23 @@ static void a_silent_peer_is_lost_after_its_time(void **state)
 	ends(MOVER_LOST, "nothing received from the other side for 1.5 seconds");
 }
 
+static int notify(struct ibv_cq *cq, int solicited_only)
+{
+	return 0;
+}
+
+static bool has_slept(struct session *s)
+{
+	return s->way.slept_ns > 0;
+}
+
+static void its_sleep_is_counted(void **state)
+{
+	it.common.poll = false;
+	it.verbs.ops.req_notify_cq = notify;
+	assert_int_equal(session_wait(&it.s, has_slept, 10000), SESSION_DONE);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -143,6 +166,7 @@ int main(void)
 		cmocka_unit_test_setup_teardown(it_has_said_why_if_it_answers_no_more, setup, teardown),
 		cmocka_unit_test_setup_teardown(it_has_said_why_if_its_messages_are_held, setup, teardown),
 		cmocka_unit_test_setup_teardown(a_silent_peer_is_lost_after_its_time, setup, teardown),
+		cmocka_unit_test_setup_teardown(its_sleep_is_counted, setup, teardown),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
