@@ -33,7 +33,7 @@ bool roci_flight_fits(struct roci_qp *qp, uint64_t bytes);
  * peer nearby that was heard of, where few QPs have something in flight in a large window. */
 bool roci_flight_streams(const struct roci_qp *qp);
 /* Whether the next packet, of `bytes`, should ask for an acknowledgement: every eighth does, or less in a stream, and
- * those that fill the window where no answer is due. */
+ * those that fill the window (in a stream: where no answer is due). On a far path: roci_path_ack_every(). */
 bool roci_flight_wants_ack(const struct roci_qp *qp, uint64_t bytes);
 
 #endif

@@ -41,7 +41,7 @@ static void make_manager_of(void *library)
 		free_manager(m);
 }
 
-/* It has 20 MB: only transfers load it, not every command, and what they do without it is only slower. */
+/* It has 20 MB: only what sends or receives loads it, not every command, and what they do without it is only slower. */
 static void make_manager(void)
 {
 	void *library = dlopen(LIBRARY, RTLD_NOW | RTLD_LOCAL);

@@ -14,10 +14,10 @@
 
 struct gcm_wide;
 
-/* Loads the library, which takes a millisecond. Else the first gcm_wide_create() does. */
+/* Loads the library, which takes up to a millisecond; without this call the first gcm_wide_create() does. Any thread
+ * may call it, also more than once. */
 void gcm_wide_load(void);
-/* NULL: there is no such library, the processor has no such instructions, or
- * there is no memory. */
+/* NULL: there is no such library, the processor has no such instructions, or there is no memory. */
 struct gcm_wide *gcm_wide_create(const uint8_t key[GCM_WIDE_KEY_BYTES]);
 /* Forgets the key. NULL is allowed. */
 void gcm_wide_destroy(struct gcm_wide *g);

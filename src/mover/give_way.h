@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
  * When a session's thread lets others have its processor, between two pieces of a chunk. A chunk of 1 MiB takes
- * it up to a millisecond, and for so long the device's thread may wait for the same processor: a line then runs dry,
- * since a queue on the way holds less. So a thread that mostly sleeps, because the line is what it waits for, gives way
- * (sched_yield(2)). One that hardly sleeps bounds the transfer itself, or polls, and does not. Nor does one beside a
- * program that takes whole slices of the processor for it. All but give_way() is pure.
+ * it up to a millisecond (with instructions for AES), and for so long the device's thread may wait for the same
+ * processor: a line then runs dry, since a queue on the way holds less. So a thread that mostly sleeps, because the
+ * line is what it waits for, gives way (sched_yield(2)). One that hardly sleeps bounds the transfer itself, or polls,
+ * and does not. Nor does one beside a program that takes whole slices of the processor for it. All but give_way() is
+ * pure.
  */
 #ifndef ROCI_MOVER_GIVE_WAY_H
 #define ROCI_MOVER_GIVE_WAY_H

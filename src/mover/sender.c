@@ -129,11 +129,14 @@ static unsigned poll_fds(struct session *s, struct pollfd *fds)
 }
 
 /* While the answer to the terms is on its way: registers the next window. One at a time, because what comes is looked
- * at between them. */
+ * at between them. After the first one, when the requests of the data connections have left: loads what seals them. */
 static bool register_ahead(struct session *s)
 {
 	struct window *next = s->ready ? NULL : window_not_open(&s->pool);
 	int err = next ? window_open(&s->pool, next) : 0;
+
+	if (next && next->index == 1 && !s->terms.dry_run)
+		gcm_wide_load();
 
 	if (err)
 		session_fail_errno(s, err, SESSION_NO_MEMORY);
@@ -303,7 +306,6 @@ static bool ask_for_all(struct sender *x)
 		return false;
 	}
 	offer_padded(x);
-	gcm_wide_load();
 	return session_open_lanes(s, s->terms.mode == MOVER_READ ? -1 : 0) && sender_begin_lanes(x) &&
 	       session_run(s, trusted, HANDSHAKE_TIMEOUT_MS, "the handshake");
 }

@@ -2,6 +2,7 @@
 /* What a program may do with a device of which it says nothing: fork, and end. */
 #include "ud.h"
 
+#include <poll.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <sys/epoll.h>
@@ -142,18 +143,22 @@ static void a_program_that_ends_leaves_the_host(void **state)
 
 static struct roci_device *left;
 
-/* Runs after the device's destructor. Exit status 3: something stays readable, and the device's thread never sleeps. */
+/* Runs after the device's destructor. Exit status 3: the side door stays readable, so the device's thread never sleeps.
+ */
 static __attribute__((destructor(101))) void after_the_device(void)
 {
 	struct epoll_event events[16];
 	int n = left ? epoll_wait(left->progress.epoll_fd, events, 16, 0) : 0;
+	struct pollfd door = {.fd = left ? roci_side_door_fd(left->links.door) : -1, .events = POLLRDHUP};
 
+	if (left && poll(&door, 1, 0) != 1)
+		_exit(4); /* it is not shut: the device did not leave the host */
 	for (int i = 0; i < n; i++)
 		if (events[i].data.u64 == ROCI_PROGRESS_DOOR)
 			_exit(3);
 }
 
-static void nothing_wakes_a_device_that_was_left(void **state)
+static void the_side_door_wakes_no_device_that_was_left(void **state)
 {
 	pid_t pid = fork();
 	int status;
@@ -252,7 +257,7 @@ int main(void)
 		cmocka_unit_test(a_forked_child_starts_afresh),
 		cmocka_unit_test(a_child_inherits_no_locks),
 		cmocka_unit_test(a_program_that_ends_leaves_the_host),
-		cmocka_unit_test(nothing_wakes_a_device_that_was_left),
+		cmocka_unit_test(the_side_door_wakes_no_device_that_was_left),
 		cmocka_unit_test(a_program_that_ends_forwards_what_came),
 		cmocka_unit_test(what_was_delayed_before_is_not_again),
 	};

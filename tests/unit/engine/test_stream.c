@@ -201,6 +201,27 @@ static void what_fills_a_window_that_has_shrunk_asks(void **state)
 	pair_free(p);
 }
 
+/* The oldest packet is missing. The last one that asked was answered, by RANGES, or not yet. */
+static void what_fills_a_window_behind_a_hole_asks(void **state)
+{
+	for (unsigned answered = 0; answered < 2; answered++) {
+		struct pair *p = make_agreed();
+		struct roci_qp *qp = p->side[0].qp;
+		struct roci_send_window *w = &qp->req.window;
+		unsigned asked = 0;
+
+		write_to(p, WRITES);
+		assert_int_equal(next_batch(p, NULL), STEP);
+		assert_true(w->next % STEP > 16 && w->next % 8); /* else the next one asks anyway */
+		assert_true(w->una <= (w->next & ~(STEP - 1u)));
+		qp->req.selective.board.high = (w->next & ~(STEP - 1u)) + answered;
+		qp->path->cwnd = qp->path->ssthresh = qp->path->flight + PAIR_MTU + ROCI_PATH_PACKET_BYTES;
+		assert_int_equal(next_batch(p, &asked), 1);
+		assert_int_equal(asked, answered);
+		pair_free(p);
+	}
+}
+
 static void a_single_request_asks_with_its_last_packet(void **state)
 {
 	struct pair *p = make();
@@ -373,6 +394,7 @@ int main(void)
 		cmocka_unit_test(what_goes_beyond_the_window_asks_as_often),
 		cmocka_unit_test(a_stream_to_a_distant_peer_asks_often),
 		cmocka_unit_test(what_fills_a_window_that_has_shrunk_asks),
+		cmocka_unit_test(what_fills_a_window_behind_a_hole_asks),
 		cmocka_unit_test(a_single_request_asks_with_its_last_packet),
 		cmocka_unit_test(what_is_followed_by_something_that_waits_completes_at_once),
 		cmocka_unit_test(each_request_completes_where_acknowledgements_are_lost),
