@@ -15,7 +15,7 @@
 #define GROWTH_SLOW      256u
 #define EARLY_BYTES      CWND_MAX     /* a loss is early where less was delivered since the last one, ... */
 #define NO_QUEUE_NS      250000u      /* ... and no queue made round trips longer by more than that and once more */
-#define LOSSY_AFTER      8u           /* early losses in a row */
+#define LOSSY_AFTER      8u           /* early losses, and none of a full queue between them */
 #define SILENCE_PART     4u           /* of the round trip: acknowledgements are not so far apart */
 #define OVERDRAFT_PART   8u           /* of the window, in one of so many parts of the round trip */
 #define OVERDRAFT_MOST   (512u << 10) /* with the window: about what a socket's buffer holds */
@@ -260,15 +260,16 @@ static bool cut(struct roci_path *p, uint64_t now)
 }
 
 /* A full queue is full again when the window has grown back, for which much has to be delivered, and shows in the round
- * trips. Losses that come sooner, without a queue, are chance, and to send less makes none of them rarer. */
+ * trips. Losses that come sooner, without a queue, are chance, and to send less makes none of them rarer. Chance also
+ * lets much be delivered between two of them, so a late one says nothing unless there was a queue. */
 static void near_lost(struct roci_path *p, uint64_t now)
 {
-	bool early = (p->delivered - p->cut_delivered < EARLY_BYTES || p->cwnd < p->lost_at - p->lost_at / 8) &&
-		     p->srtt && p->srtt < 2 * p->base_rtt + NO_QUEUE_NS;
+	bool early = p->delivered - p->cut_delivered < EARLY_BYTES || p->cwnd < p->lost_at - p->lost_at / 8;
+	bool queued = !p->srtt || p->srtt >= 2 * p->base_rtt + NO_QUEUE_NS;
 
 	if (!cut(p, now))
 		return;
-	p->early_losses = early ? p->early_losses + 1 : 0;
+	p->early_losses = queued ? 0 : p->early_losses + early;
 	p->cut_delivered = p->delivered;
 	p->lossy |= p->early_losses >= LOSSY_AFTER;
 	if (p->agreed)

@@ -68,7 +68,7 @@ struct roci_path {
 	uint64_t lost_at;               /* near: how large the window was when packets were lost; 0: never */
 	uint64_t cut_at;                /* when the window was last cut: once per round trip */
 	uint64_t cut_delivered;         /* `delivered` then */
-	unsigned early_losses;          /* cuts in a row that came soon after the one before */
+	unsigned early_losses;          /* cuts that came soon after the one before, since the last one with a queue */
 	uint64_t srtt, latest_rtt;      /* ns, 0: no sample yet */
 	bool rtt_is_bound;              /* these two, and base_rtt: the round trip may be far shorter */
 	struct roci_first_window first; /* where the path may be far */

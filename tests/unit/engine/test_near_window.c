@@ -88,6 +88,25 @@ static void losses_by_chance_make_it_lossy(void **state)
 	assert_false(roci_path_may_be_long(&p));
 }
 
+/* Of those losses some come late. */
+static void so_do_those_that_are_not_all_early(void **state)
+{
+	struct roci_path p = path(MS / 4), queued = path(MS / 4);
+
+	for (unsigned i = 0; i < 4; i++) {
+		assert_false(roci_path_may_be_far(&p));
+		lose(&p, 2, 256 << 10, MS / 4);
+		p.cwnd = p.lost_at;
+		lose(&p, 1, 4 << 20, MS / 4);
+	}
+	assert_true(roci_path_may_be_far(&p));
+	for (unsigned i = 0; i < 100; i++) {
+		lose(&queued, 7, 256 << 10, MS / 4);
+		lose(&queued, 1, 256 << 10, 2 * MS);
+	}
+	assert_false(roci_path_may_be_far(&queued));
+}
+
 /* The path of READ responses is measured no more while it is near, so nothing else would make it far again. */
 static void a_lossy_path_whose_peer_has_agreed_is_far_at_once(void **state)
 {
@@ -295,6 +314,7 @@ int main(void)
 		cmocka_unit_test(it_grows_slowly_where_packets_were_lost),
 		cmocka_unit_test(it_does_not_where_the_path_is_far),
 		cmocka_unit_test(losses_by_chance_make_it_lossy),
+		cmocka_unit_test(so_do_those_that_are_not_all_early),
 		cmocka_unit_test(a_lossy_path_whose_peer_has_agreed_is_far_at_once),
 		cmocka_unit_test(without_a_round_trip_nothing_is_known),
 		cmocka_unit_test(losses_of_a_full_queue_do_not),
