@@ -29,6 +29,7 @@ int roci_progress_open(struct roci_progress *p);
 void roci_progress_close(struct roci_progress *p);
 /* The thread wakes when `fd` is readable. Returns 0 or a negative errno. */
 int roci_progress_watch(struct roci_progress *p, int fd, uint64_t event_data);
+/* It does not any more. */
 void roci_progress_unwatch(struct roci_progress *p, int fd);
 
 /* Starts the thread. Returns 0 or a negative errno. */

@@ -96,15 +96,15 @@ static bool update(struct chunk_cipher *c, bool seal, uint8_t *data, size_t len)
 	return c->wide || EVP_CipherUpdate(seal ? c->seal : c->open, c->encrypt ? data : NULL, &n, data, (int)len);
 }
 
-static bool run(struct chunk_cipher *c, bool seal, uint64_t number, uint8_t *data, size_t len)
+static bool run(struct chunk_cipher *c, struct give_way *way, bool seal, uint64_t number, uint8_t *data, size_t len)
 {
 	bool ok = begin(c, seal, number);
 
 	for (size_t at = 0, n; at < len && ok; at += n) {
 		n = len - at < PIECE_BYTES ? len - at : PIECE_BYTES;
 		ok = update(c, seal, data + at, n);
-		if (ok && c->way && at + n < len)
-			give_way(c->way);
+		if (ok && way && at + n < len)
+			give_way(way);
 	}
 	return ok;
 }
@@ -132,17 +132,17 @@ static bool check_tag(struct chunk_cipher *c, uint8_t tag[CHUNK_CIPHER_TAG_BYTES
 	       EVP_CipherFinal_ex(c->open, end, &n) > 0;
 }
 
-int chunk_cipher_seal(struct chunk_cipher *c, uint64_t number, uint8_t *data, size_t len)
+int chunk_cipher_seal(struct chunk_cipher *c, struct give_way *way, uint64_t number, uint8_t *data, size_t len)
 {
-	if (run(c, true, number, data, len) && make_tag(c, data + len))
+	if (run(c, way, true, number, data, len) && make_tag(c, data + len))
 		return 0;
 	ERR_clear_error();
 	return -ENOMEM;
 }
 
-int chunk_cipher_open(struct chunk_cipher *c, uint64_t number, uint8_t *data, size_t len)
+int chunk_cipher_open(struct chunk_cipher *c, struct give_way *way, uint64_t number, uint8_t *data, size_t len)
 {
-	if (run(c, false, number, data, len) && check_tag(c, data + len))
+	if (run(c, way, false, number, data, len) && check_tag(c, data + len))
 		return 0;
 	ERR_clear_error();
 	return -EBADMSG;

@@ -19,7 +19,6 @@ struct chunk_cipher {
 	struct gcm_wide *wide;                 /* NULL: OpenSSL does it. The key is in it, or */
 	struct evp_cipher_ctx_st *seal, *open; /* in these */
 	bool encrypt;
-	struct give_way *way; /* asked between two pieces of 32 KiB; may be NULL */
 };
 
 /* 0 or -ENOMEM. A key is for one of the two uses. */
@@ -31,8 +30,9 @@ bool chunk_cipher_is_wide(const struct chunk_cipher *c);
 void chunk_cipher_destroy(struct chunk_cipher *c);
 bool chunk_cipher_ready(const struct chunk_cipher *c);
 
-/* The tag follows the data: data[len .. len + 15]. seal: 0 or -ENOMEM. open: 0 or -EBADMSG. */
-int chunk_cipher_seal(struct chunk_cipher *c, uint64_t number, uint8_t *data, size_t len);
-int chunk_cipher_open(struct chunk_cipher *c, uint64_t number, uint8_t *data, size_t len);
+/* The tag follows the data: data[len .. len + 15]. `way` is asked between two pieces of 32 KiB; it may be NULL. seal: 0
+ * or -ENOMEM. open: 0 or -EBADMSG. */
+int chunk_cipher_seal(struct chunk_cipher *c, struct give_way *way, uint64_t number, uint8_t *data, size_t len);
+int chunk_cipher_open(struct chunk_cipher *c, struct give_way *way, uint64_t number, uint8_t *data, size_t len);
 
 #endif

@@ -447,27 +447,26 @@ static int prepare_cipher(struct mover_secure *s, bool encrypt)
 		return -EPROTO;
 	err = chunk_cipher_init(&s->cipher, key, encrypt);
 	OPENSSL_cleanse(key, sizeof(key));
-	s->cipher.way = s->way;
 	return err;
 }
 
 void mover_secure_way(struct mover_secure *s, struct give_way *way)
 {
-	s->way = s->cipher.way = way;
+	s->way = way;
 }
 
 int mover_secure_seal_chunk(struct mover_secure *s, bool encrypt, uint64_t number, uint8_t *data, size_t len)
 {
 	int err = prepare_cipher(s, encrypt);
 
-	return err ? err : chunk_cipher_seal(&s->cipher, number, data, len);
+	return err ? err : chunk_cipher_seal(&s->cipher, s->way, number, data, len);
 }
 
 int mover_secure_open_chunk(struct mover_secure *s, bool encrypt, uint64_t number, uint8_t *data, size_t len)
 {
 	int err = prepare_cipher(s, encrypt);
 
-	return err ? err : chunk_cipher_open(&s->cipher, number, data, len);
+	return err ? err : chunk_cipher_open(&s->cipher, s->way, number, data, len);
 }
 
 struct ssl_st *mover_secure_tls(struct mover_secure *s)

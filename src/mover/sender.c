@@ -137,7 +137,6 @@ static bool register_ahead(struct session *s)
 
 	if (next && next->index == 1 && !s->terms.dry_run)
 		gcm_wide_load();
-
 	if (err)
 		session_fail_errno(s, err, SESSION_NO_MEMORY);
 	return next && !err;

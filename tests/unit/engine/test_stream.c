@@ -79,10 +79,8 @@ static void expect(struct pair *p, unsigned count)
 }
 
 /* IBTA 9.7.5.1.2: one acknowledgement does for all before it. */
-static void a_stream_asks_a_few_times_in_a_window(void **state)
+static void asks_a_few_times(struct pair *p)
 {
-	struct pair *p = make();
-
 	write_to(p, WRITES);
 	pair_run(p);
 	expect(p, WRITES);
@@ -91,6 +89,11 @@ static void a_stream_asks_a_few_times_in_a_window(void **state)
 	assert_true(seen.asked <= WRITES * PACKETS / STEP + 2);
 	assert_true(seen.asks_last);
 	pair_free(p);
+}
+
+static void a_stream_asks_a_few_times_in_a_window(void **state)
+{
+	asks_a_few_times(make());
 }
 
 /* Likewise, over a line that has lost packets in its queue: the peer tells what is missing. */
@@ -114,15 +117,7 @@ static struct pair *make_agreed(void)
 
 static void it_asks_as_seldom_where_the_peer_tells_what_is_missing(void **state)
 {
-	struct pair *p = make_agreed();
-
-	write_to(p, WRITES);
-	pair_run(p);
-	expect(p, WRITES);
-	assert_int_equal(seen.packets, WRITES * PACKETS);
-	assert_in_range(seen.asked, WRITES * PACKETS / STEP, WRITES * PACKETS / STEP + 2);
-	assert_true(seen.asks_last);
-	pair_free(p);
+	asks_a_few_times(make_agreed());
 }
 
 static bool lose_one(struct pair *p, int from, const struct roci_packet *pkt)
